@@ -1,0 +1,89 @@
+/* A context: device, threads, policy, events, last error. It belongs to one thread at a time; contexts are independent. */
+#ifndef REDOUBT_CONTEXT_H
+#define REDOUBT_CONTEXT_H
+
+#include <redoubt/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rdt_context rdt_context;
+
+/* What to do with a fault that was found. */
+typedef enum rdt_on_fault {
+  RDT_ON_FAULT_RECOMPUTE = 0, /* recompute until the checks pass (default); bit-identical to a run without the fault */
+  RDT_ON_FAULT_REPORT = 1,    /* leave the result as it is, verdict DETECTED, status RDT_ERR_FAULT */
+  RDT_ON_FAULT_ABORT = 2      /* stop at the first fault: RDT_ERR_FAULT, no outputs */
+} rdt_on_fault;
+
+typedef struct rdt_policy {
+  const char *scheme;    /* "auto" (default) or a name of `redoubt list schemes`; NULL = "auto" */
+  rdt_on_fault on_fault; /* default RDT_ON_FAULT_RECOMPUTE */
+  double lambda;         /* width of the statistical bound in standard deviations; default 6; docs/tolerance.md */
+  int scrub_every;       /* verify weights that no check covers on every run, all others every so many runs; default 16 */
+} rdt_policy;
+
+#define RDT_POLICY_DEFAULT {"auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16}
+
+typedef enum rdt_event_kind {
+  RDT_EVENT_SUSPECT = 0,  /* a residual above the statistical bound that a recompute explained as rounding */
+  RDT_EVENT_FAULT = 1,    /* a confirmed fault; verdict says whether it was repaired */
+  RDT_EVENT_UNCHECKED = 2 /* a result, or part of it, could not be checked; text says why */
+} rdt_event_kind;
+
+/* One finding. Strings live until the callback returns. */
+typedef struct rdt_event {
+  rdt_event_kind kind;
+  const char *node;     /* node name, or the op for a single product */
+  const char *op;       /* "Conv" */
+  const char *scheme;   /* "ic" */
+  const char *kernel;   /* "conv_f32_onednn" */
+  const char *what;     /* what was hit: "result", "weight", "activation", "checksum" */
+  int64_t place[2];     /* row, column of the deciding check; -1 where it has none. For dup, memory: element, -1 */
+  double residual;      /* |observed - expected| of the deciding check; 0 for bitwise ones */
+  double bound;         /* what rounding alone explains (statistical) */
+  double bound_rigorous;
+  rdt_verdict verdict;
+  rdt_diagnosis diagnosis;
+  int64_t changed;      /* elements whose bits the repair changed; -1 unknown */
+  const char *text;     /* one sentence for people */
+} rdt_event;
+
+typedef void (*rdt_event_fn)(const rdt_event *event, void *user);
+
+/* threads <= 0: as many as the process may use. Errors: RDT_ERR_NOMEM. The caller owns *out (rdt_context_destroy). */
+RDT_API RDT_MUST_USE rdt_status rdt_context_create(rdt_context **out, int threads);
+RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and models of it must be gone before */
+/* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG lambda or scrub_every out of range. Holds for plans made later. */
+RDT_API RDT_MUST_USE rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy);
+RDT_API void rdt_context_on_event(rdt_context *ctx, rdt_event_fn fn, void *user);
+/* May be called from a signal handler or another thread: running calls return RDT_ERR_CANCELLED soon. */
+RDT_API void rdt_context_cancel(rdt_context *ctx);
+/* Text of the last error of this context, with file, node, shape and remedy; "" if none. Valid until the next call. */
+RDT_API const char *rdt_context_error(const rdt_context *ctx);
+RDT_API int rdt_context_threads(const rdt_context *ctx);
+RDT_API const char *rdt_context_isa(const rdt_context *ctx); /* "generic", "avx2", "avx512" */
+
+/* What was found out about one result. */
+typedef struct rdt_result {
+  rdt_verdict verdict;
+  rdt_diagnosis diagnosis; /* of the worst event */
+  int64_t checks;          /* comparisons made */
+  int64_t suspects;        /* above the statistical bound */
+  int64_t faults;          /* confirmed */
+  int64_t unchecked;       /* comparisons that could not be made (NaN or Inf in the inputs) */
+  double ratio;            /* largest |residual| / bound of the first pass, faulty or not */
+  double residual, bound;  /* of that check */
+  double floor;            /* detection floor: twice the largest bound among the checks; 0 for bitwise ones */
+  int64_t place[2];        /* row, column of that check; -1 where it has none */
+  double seconds;          /* wall time of all */
+  double seconds_check;    /* of which checks, duplicates and repair */
+} rdt_result;
+
+RDT_API const char *rdt_version(void); /* "0.1.0" */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

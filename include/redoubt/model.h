@@ -1,0 +1,78 @@
+/* Networks: load an ONNX file, plan it, run it, read a verdict for each node. */
+#ifndef REDOUBT_MODEL_H
+#define REDOUBT_MODEL_H
+
+#include <redoubt/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rdt_model rdt_model;
+
+typedef struct rdt_io_info {
+  const char *name;
+  rdt_dtype dtype;
+  int rank;                    /* -1 where the model does not say */
+  int64_t shape[RDT_MAX_RANK]; /* -1 for a dimension that the model leaves open */
+} rdt_io_info;
+
+typedef struct rdt_node_info {
+  const char *name;   /* never empty: op and number where the file has none */
+  const char *op;     /* ONNX operator with what was folded into it: "Conv+Relu" */
+  const char *scheme; /* valid after planning */
+  const char *kernel;
+  const char *dtype;
+  rdt_tensor out;     /* data = NULL; shape of the first output */
+} rdt_node_info;
+
+/* One line of `plan --explain`: a candidate that was taken, lost or refused. */
+typedef struct rdt_choice {
+  const char *kind;   /* "kernel" or "scheme" */
+  const char *name;
+  int taken, refused;
+  double cost;        /* estimated extra work of a scheme as a share of the op; NaN where it has none */
+  const char *reason;
+} rdt_choice;
+typedef void (*rdt_choice_fn)(const rdt_choice *choice, void *user);
+
+typedef struct rdt_run_result {
+  rdt_verdict verdict; /* the worst of the nodes and of the published outputs */
+  int64_t nodes[5];    /* how many nodes had each verdict, by rdt_verdict */
+  int64_t checks, suspects, faults, unchecked;
+  double seconds, seconds_check;
+} rdt_run_result;
+
+/* Reads and checks the whole file (bounded size and depth), folds BatchNormalization into convolutions, sums every
+ * weight. Errors: RDT_ERR_IO, RDT_ERR_FORMAT, RDT_ERR_UNSUPPORTED (names node, op, opset), RDT_ERR_NOMEM. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out);
+RDT_API void rdt_model_free(rdt_model *m);
+RDT_API size_t rdt_model_input_count(const rdt_model *m);
+RDT_API size_t rdt_model_output_count(const rdt_model *m);
+RDT_API rdt_status rdt_model_input_info(const rdt_model *m, size_t i, rdt_io_info *info);
+RDT_API rdt_status rdt_model_output_info(const rdt_model *m, size_t i, rdt_io_info *info);
+
+/* Chooses kernel and scheme for every node, for inputs of these shapes (n = rdt_model_input_count; data may be NULL);
+ * inputs = NULL: open dimensions are taken as 1. rdt_model_run plans by itself when shapes change. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n);
+/* Inputs in the model's order. Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_FAULT, RDT_ERR_CANCELLED, ...
+ * With RDT_ERR_FAULT the results can be asked, the outputs only under RDT_ON_FAULT_REPORT. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result);
+/* View of output i of the last run, dense row-major; valid until the next run. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_output(rdt_model *m, size_t i, rdt_tensor *out);
+
+RDT_API size_t rdt_model_node_count(const rdt_model *m);
+RDT_API rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info);
+RDT_API rdt_status rdt_model_node_result(const rdt_model *m, size_t i, rdt_result *result);
+RDT_API rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user);
+
+/* Arms one fault for the next run: KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]. NULL disarms.
+ * Errors: RDT_ERR_ARG with what is wrong in the spec. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_inject(rdt_model *m, const char *spec);
+/* What the last armed fault did: "bit 30 of accum, node conv2, element 17: 0.5 -> 1.7e38"; "" if it hit nothing. */
+RDT_API const char *rdt_model_injected(const rdt_model *m);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

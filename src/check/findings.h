@@ -1,0 +1,39 @@
+/* What the checks of one op found. Filled by schemes, read by recovery and reports. */
+#ifndef RDT_CHECK_FINDINGS_H
+#define RDT_CHECK_FINDINGS_H
+
+#include "check/tolerance.h"
+
+typedef enum rdt_check_kind { RDT_CHECK_ROW, RDT_CHECK_COL, RDT_CHECK_TILE, RDT_CHECK_SCALAR, RDT_CHECK_BITS } rdt_check_kind;
+const char *rdt_check_kind_name(rdt_check_kind k); /* "row" */
+
+#define RDT_MAX_SUSPECTS 16
+
+typedef struct rdt_suspect {
+  rdt_check_kind kind;
+  rdt_outcome outcome;
+  int64_t place[2]; /* row and column where known, else -1. Conv: row = pixel (n oh ow), column = oc */
+  double residual;
+  rdt_bound bound;
+} rdt_suspect;
+
+typedef struct rdt_findings {
+  int64_t checks, suspects, certain, cannot;
+  double ratio;        /* largest |residual| / tau2 */
+  rdt_suspect worst;   /* the check of that ratio, suspect or not */
+  double floor;        /* 2 x the largest tau2 */
+  rdt_suspect list[RDT_MAX_SUSPECTS]; /* the first ones with outcome != PASS */
+  int listed;
+} rdt_findings;
+
+void rdt_findings_init(rdt_findings *f);
+void rdt_findings_merge(rdt_findings *into, const rdt_findings *from); /* of another thread or part */
+/* Compares, books, and keeps the place. place -1 where unknown. */
+rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, double observed,
+                               double expected, rdt_bound b);
+rdt_outcome rdt_findings_check_exact(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, uint32_t observed,
+                                     uint32_t expected);
+/* Row and column suspects that cross: the place, or -1. */
+void rdt_findings_locate(const rdt_findings *f, int64_t place[2]);
+
+#endif

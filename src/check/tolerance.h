@@ -1,0 +1,85 @@
+/* Every bound in the project. See docs/tolerance.md for the derivations.
+ *
+ * A check compares an observed sum of outputs with an expected one formed from the inputs. Two bounds:
+ *   tau0  rigorous (R0): rounding can never exceed it. A residual above is a certain fault.
+ *   tau2  statistical (T2; T3 where checkpoints are given): a residual above is suspect and is settled by a recompute.
+ * tau2 <= tau0 always. */
+#ifndef RDT_CHECK_TOLERANCE_H
+#define RDT_CHECK_TOLERANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/tensor.h"
+
+typedef enum rdt_rounding { RDT_ROUND_NEAREST, RDT_ROUND_TRUNCATE } rdt_rounding;
+
+/* How an accumulator behaves. */
+typedef struct rdt_accumulator {
+  rdt_rounding rounding;
+  double u;          /* nearest: unit roundoff of the accumulator (2^-53, 2^-24); 0: exact integers */
+  int64_t depth;     /* nearest: longest chain of roundings where known (blocked, pairwise); 0: k */
+  int kb, f, fo;     /* truncate (tensor cores): products a step, fraction bits of alignment, of the result */
+  double flush;      /* inputs below this are treated as if they were this (flushed subnormals); 0: none */
+} rdt_accumulator;
+
+rdt_accumulator rdt_accumulator_of(rdt_dtype in, rdt_dtype acc); /* CPU, round to nearest */
+double rdt_gamma(const rdt_accumulator *a, int64_t k);           /* rigorous accumulation error factor; INFINITY where k u >= 1 */
+
+/* What is the same for all checks of a kind on one problem. */
+typedef struct rdt_tolerance {
+  rdt_accumulator acc;
+  int64_t k;        /* length of the reduction */
+  double u_out;     /* rounding of the checked outputs; 0: the accumulators themselves are summed */
+  double eta_out;   /* smallest subnormal of the output dtype, with u_out */
+  double u_check;   /* precision in which the check is computed: 2^-53, or 2^-24 */
+  int64_t depth_sum; /* longest chain of roundings (of u_check) in the sum over the outputs; 0: number of outputs summed */
+  int64_t depth_dot; /* the same in the expected side; 0: k */
+  double u_beta;    /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
+  int splits;       /* extra additions of partial results (split-K) */
+  double lambda;    /* 6 by default */
+} rdt_tolerance;
+
+/* Magnitudes that one check measured. Row check of row i with weights w (|w_j| = 1): sums over the outputs C_ij, with
+ * a = a_i, beta = B w, g = |B||w|, rho_t = ||B_t,:||_2. Column check: the transpose. Tile, scalar: both sides weighted;
+ * fields are sums over the rows of the tile. Over-estimates are allowed (looser), except in dot and s.
+ * Fields that were not measured: NAN in ag, q_beta takes a safe fallback as documented in tolerance.c. */
+typedef struct rdt_terms {
+  int64_t n;      /* outputs summed */
+  double abs_c;   /* sum |C| */
+  double c2;      /* sum C^2 */
+  double s;       /* sum w C */
+  double ag;      /* sum |a_t| g_t */
+  double q;       /* sum a_t^2 rho_t^2 */
+  double dot;     /* a . beta */
+  double a_beta;  /* sum |a_t| |beta_t|, or |a|_2 |beta|_2 */
+  double q_beta;  /* sum a_t^2 beta_t^2 */
+  double m2;      /* T3: checkpoint mean M2; NAN: no checkpoints, T2 */
+  double sbar;    /* T3, truncate: w . sbar */
+} rdt_terms;
+
+typedef struct rdt_bound {
+  double tau0, tau2;
+} rdt_bound;
+
+rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m);
+/* R2: rigorous with checkpoints every kc; sum_abs_s = sum over checkpoints and outputs of |s_ij^(c)|. */
+double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s);
+/* T3 checkpoint mean from the accumulators' squares and neighbour products: count+1 checkpoints, the first is 0. */
+double rdt_checkpoint_m2(const double *norm2, const double *cross, int count);
+
+typedef enum rdt_outcome { RDT_PASS = 0, RDT_SUSPECT = 1, RDT_CERTAIN = 2, RDT_CANNOT = 3 } rdt_outcome;
+/* !(|observed - expected| <= bound), so that NaN fails. RDT_CANNOT: a bound is not finite (NaN or Inf in the inputs, or
+ * sums beyond the range): the caller decides by recompute. */
+rdt_outcome rdt_compare(double observed, double expected, rdt_bound b);
+/* Exact check of integers: observed == expected modulo 2^32. */
+rdt_outcome rdt_compare_exact(uint32_t observed, uint32_t expected);
+/* Detection floor of a check: a fault whose weighted sum exceeds it is found for certain (T2 or T3: as suspect). */
+double rdt_floor_of(rdt_bound b);
+/* Elementwise: how far two correct evaluations of one output may differ; abs_dot = sum |a_t||b_t|. Both accumulate in acc. */
+double rdt_bound_element(const rdt_tolerance *t, double abs_dot);
+/* How far an epilogue's or oracle's result may be from the exact one is nobody else's business: literal tolerances of
+ * tests come from here too. */
+double rdt_tolerance_network(rdt_dtype t); /* relative, for whole small networks against another engine: 1e-5 for f32 */
+
+#endif

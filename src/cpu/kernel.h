@@ -1,0 +1,53 @@
+/* CPU kernels: one ordered table (kernels.def), each row may refuse a problem with a reason. The plain-C reference of an
+ * op is its last row and accepts every problem that rdt_problem_check accepts. */
+#ifndef RDT_CPU_KERNEL_H
+#define RDT_CPU_KERNEL_H
+
+#include "core/cpu_info.h"
+#include "core/problem.h"
+
+/* Where a fault goes inside a kernel's arithmetic: applied once by the injecting instantiation. */
+typedef struct rdt_kernel_hit {
+  int64_t element;  /* which output element (logical row-major index of out) */
+  double position;  /* when: share of the reduction already done, 0..1 */
+  uint64_t mask;    /* XORed onto the bits of the accumulator (its own width) */
+  double before, after; /* filled by the kernel */
+  bool done;
+} rdt_kernel_hit;
+
+typedef struct rdt_operands { /* same shapes and strides as the planned problem */
+  const rdt_tensor *in;
+  int n_in;
+  rdt_tensor out;
+  const rdt_epilogue *epilogue; /* data pointers of bias and residual; NULL: none */
+} rdt_operands;
+
+typedef struct rdt_kernel {
+  const char *name; /* = symbol: gemm_f32_onednn */
+  rdt_kop op;
+  rdt_isa isa;      /* least ISA */
+  bool black_box;   /* a vendor library's: faults inside cannot be placed, only on its raw output */
+  bool deterministic; /* same bits on every run with the same number of threads */
+  /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason */
+  rdt_status (*accept)(const rdt_problem *p, rdt_reason *why);
+  /* Makes the kernel's state for this problem and number of threads. Weights (in[1] of a linear op, if data != NULL) are
+   * packed where the kernel keeps its own layout. */
+  rdt_status (*create)(const rdt_problem *p, int threads, void **state, rdt_reason *why);
+  rdt_status (*run)(void *state, const rdt_operands *o, rdt_reason *why);
+  /* Injecting instantiation of the same source; NULL for black boxes and ops without an accumulator. */
+  rdt_status (*run_inject)(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
+  /* Own copy of the weights: pack (again) from w; where it lies. NULL where the kernel reads the caller's weights. */
+  rdt_status (*pack)(void *state, const rdt_tensor *w, rdt_reason *why);
+  void (*packed)(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
+  void (*destroy)(void *state);
+} rdt_kernel;
+
+/* All rows in dispatch order (best first within an op); count in *n. */
+const rdt_kernel *const *rdt_cpu_kernels(int *n);
+/* First row that accepts p on this ISA; refusals are reported to fn (may be NULL) in order. */
+typedef void (*rdt_refusal_fn)(const rdt_kernel *k, const char *reason, void *user);
+const rdt_kernel *rdt_cpu_dispatch(const rdt_problem *p, rdt_isa isa, rdt_refusal_fn fn, void *user);
+/* The reference row of p's op: oracle of the tests and other code path of the recovery. */
+const rdt_kernel *rdt_cpu_reference(const rdt_problem *p);
+
+#endif

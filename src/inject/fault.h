@@ -1,0 +1,38 @@
+/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]. */
+#ifndef RDT_INJECT_FAULT_H
+#define RDT_INJECT_FAULT_H
+
+#include "core/tensor.h"
+
+typedef enum rdt_site {
+#define X(id, name, text) RDT_SITE_##id,
+#include "inject/sites.def"
+#undef X
+  RDT_SITE_COUNT
+} rdt_site;
+const char *rdt_site_name(rdt_site s);
+const char *rdt_site_text(rdt_site s);
+
+typedef enum rdt_fault_kind { RDT_FAULT_BIT, RDT_FAULT_BITS, RDT_FAULT_ADJACENT, RDT_FAULT_BURST, RDT_FAULT_RANDOM, RDT_FAULT_ZERO, RDT_FAULT_STUCK0, RDT_FAULT_STUCK1, RDT_FAULT_KIND_COUNT } rdt_fault_kind;
+
+typedef struct rdt_fault {
+  rdt_fault_kind kind;
+  int bits;            /* bit:N the bit (-1 random); bits:N, burst:N how many; stuck: which bit */
+  rdt_site site;
+  char layer[128];     /* glob over node names; "*" where the spec names none: the seed chooses among those that have the site */
+  int64_t at[2];       /* row and column (gemm), or element and -1; -1 -1: the seed chooses */
+  uint64_t seed;
+} rdt_fault;
+
+rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why);
+bool rdt_fault_matches(const rdt_fault *f, const char *node); /* layer glob */
+/* splitmix64 over (seed, stream): the one source of randomness of the injector */
+uint64_t rdt_fault_random(const rdt_fault *f, uint64_t stream);
+/* Which element of a buffer of n; at wins over the seed. */
+int64_t rdt_fault_element(const rdt_fault *f, int64_t n, int64_t row_length);
+/* The XOR mask for a value with these bits (width 8..64): the fault's effect, possibly 0 (masked: stuck, zero). */
+uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width);
+/* Applies to element e of a packed buffer; before and after as values. */
+void rdt_fault_apply(const rdt_fault *f, void *data, rdt_dtype t, int64_t e, double *before, double *after);
+
+#endif

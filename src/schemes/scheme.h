@@ -1,0 +1,51 @@
+/* A scheme: what to precompute from the weights, what must equal what. Algebra and bookkeeping; the sums over the data
+ * come from src/cpu. Schemes check raw linear outputs (problem.acc precision, before the epilogue). */
+#ifndef RDT_SCHEMES_SCHEME_H
+#define RDT_SCHEMES_SCHEME_H
+
+#include "check/findings.h"
+#include "core/problem.h"
+#include "cpu/kernel.h"
+
+typedef struct rdt_scheme {
+  /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason */
+  rdt_status (*accept)(const rdt_problem *p, rdt_reason *why);
+  /* Estimated work of the checks in flop-equivalents of the op (same unit as rdt_problem_flops). */
+  double (*cost)(const rdt_problem *p);
+  /* Precomputes what depends on the weights (in[1].data where fixed_weights; otherwise left to verify). */
+  rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state, rdt_reason *why);
+  /* Checks raw (o->out, dtype p->acc) against o->in and books into f. If fin is not NULL, also writes the epilogue's result
+   * out = act(alpha raw + bias + beta residual) to fin in the same pass (fin may alias raw when dtypes are equal).
+   * Common-mode rule: the expected side never reads the kernel's packed weights. */
+  rdt_status (*verify)(void *state, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f, rdt_reason *why);
+  /* Precomputed checksums (sealed by the caller with a bit-sum; injection target; made again after a fault by recreate). */
+  void (*checksums)(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
+  rdt_status (*recreate)(void *state, const rdt_tensor *weights, rdt_reason *why);
+  void (*destroy)(void *state);
+} rdt_scheme;
+
+typedef enum rdt_scheme_id {
+#define X(id, ...) RDT_SCHEME_##id,
+#include "schemes/schemes.def"
+#undef X
+  RDT_SCHEME_COUNT
+} rdt_scheme_id;
+
+typedef struct rdt_scheme_info {
+  rdt_scheme_id id;
+  const char *name, *ops;
+  bool detects, locates;
+  const char *granularity;
+  bool covers_weights, covers_packed;
+  const rdt_scheme *impl; /* NULL: the executor itself (none, dup) */
+  const char *text;
+} rdt_scheme_info;
+
+const rdt_scheme_info *rdt_scheme_table(int *n);
+const rdt_scheme_info *rdt_scheme_find(const char *name); /* NULL if unknown */
+bool rdt_scheme_serves(const rdt_scheme_info *s, rdt_kop op);
+
+extern const rdt_scheme rdt_scheme_row, rdt_scheme_col, rdt_scheme_rowcol, rdt_scheme_global, rdt_scheme_tile, rdt_scheme_fc,
+    rdt_scheme_ic, rdt_scheme_fic;
+
+#endif
