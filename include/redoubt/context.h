@@ -1,4 +1,5 @@
-/* A context: device, threads, policy, events, last error. It belongs to one thread at a time; contexts are independent. */
+/* A context: device, threads, policy, events, last error. It belongs to one thread at a time; contexts are independent.
+ */
 #ifndef REDOUBT_CONTEXT_H
 #define REDOUBT_CONTEXT_H
 
@@ -21,10 +22,11 @@ typedef struct rdt_policy {
   const char *scheme;    /* "auto" (default) or a name of `redoubt list schemes`; NULL = "auto" */
   rdt_on_fault on_fault; /* default RDT_ON_FAULT_RECOMPUTE */
   double lambda;         /* width of the statistical bound in standard deviations; default 6; docs/tolerance.md */
-  int scrub_every;       /* verify weights that no check covers on every run, all others every so many runs; default 16 */
+  int scrub_every; /* verify weights that no check covers on every run, all others every so many runs; default 16 */
 } rdt_policy;
 
-#define RDT_POLICY_DEFAULT {"auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16}
+#define RDT_POLICY_DEFAULT \
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16 }
 
 typedef enum rdt_event_kind {
   RDT_EVENT_SUSPECT = 0,  /* a residual above the statistical bound that a recompute explained as rounding */
@@ -35,19 +37,19 @@ typedef enum rdt_event_kind {
 /* One finding. Strings live until the callback returns. */
 typedef struct rdt_event {
   rdt_event_kind kind;
-  const char *node;     /* node name, or the op for a single product */
-  const char *op;       /* "Conv" */
-  const char *scheme;   /* "ic" */
-  const char *kernel;   /* "conv_f32_onednn" */
-  const char *what;     /* what was hit: "result", "weight", "activation", "checksum" */
-  int64_t place[2];     /* row, column of the deciding check; -1 where it has none. For dup, memory: element, -1 */
-  double residual;      /* |observed - expected| of the deciding check; 0 for bitwise ones */
-  double bound;         /* what rounding alone explains (statistical) */
+  const char *node;   /* node name, or the op for a single product */
+  const char *op;     /* "Conv" */
+  const char *scheme; /* "ic" */
+  const char *kernel; /* "conv_f32_onednn" */
+  const char *what;   /* what was hit: "result", "weight", "activation", "checksum" */
+  int64_t place[2];   /* row, column of the deciding check; -1 where it has none. For dup, memory: element, -1 */
+  double residual;    /* |observed - expected| of the deciding check; 0 for bitwise ones */
+  double bound;       /* what rounding alone explains (statistical) */
   double bound_rigorous;
   rdt_verdict verdict;
   rdt_diagnosis diagnosis;
-  int64_t changed;      /* elements whose bits the repair changed; -1 unknown */
-  const char *text;     /* one sentence for people */
+  int64_t changed;  /* elements whose bits the repair changed; -1 unknown */
+  const char *text; /* one sentence for people */
 } rdt_event;
 
 typedef void (*rdt_event_fn)(const rdt_event *event, void *user);

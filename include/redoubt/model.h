@@ -23,15 +23,15 @@ typedef struct rdt_node_info {
   const char *scheme; /* valid after planning */
   const char *kernel;
   const char *dtype;
-  rdt_tensor out;     /* data = NULL; shape of the first output */
+  rdt_tensor out; /* data = NULL; shape of the first output */
 } rdt_node_info;
 
 /* One line of `plan --explain`: a candidate that was taken, lost or refused. */
 typedef struct rdt_choice {
-  const char *kind;   /* "kernel" or "scheme" */
+  const char *kind; /* "kernel" or "scheme" */
   const char *name;
   int taken, refused;
-  double cost;        /* estimated extra work of a scheme as a share of the op; NaN where it has none */
+  double cost; /* estimated extra work of a scheme as a share of the op; NaN where it has none */
   const char *reason;
 } rdt_choice;
 typedef void (*rdt_choice_fn)(const rdt_choice *choice, void *user);

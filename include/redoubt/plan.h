@@ -14,7 +14,8 @@ typedef struct rdt_plan rdt_plan;
  * Datatypes (A, B, C): f64 f64 f64 | f32 f32 f32 | bf16 bf16 f32 or bf16 | f16 f16 f32 or f16 | s8 or u8, s8 or u8, s32
  * (alpha = 1, beta = 0; exact). C must not overlap A or B. m, n or k may be 0.
  * Checks are made on the product A B before alpha, beta and rounding to C; result may be NULL.
- * Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_ARG, RDT_ERR_NOMEM, RDT_ERR_FAULT (C known to be wrong), RDT_ERR_CANCELLED. */
+ * Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_ARG, RDT_ERR_NOMEM, RDT_ERR_FAULT (C known to be wrong),
+ * RDT_ERR_CANCELLED. */
 RDT_API RDT_MUST_USE rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b,
                                          double beta, rdt_tensor *c, rdt_result *result);
 
@@ -31,13 +32,14 @@ typedef struct rdt_conv_params {
   int64_t groups;      /* >= 1, divides ic and oc */
 } rdt_conv_params;
 
-/* Plans Y = X * W. Logical shapes: X n ic ih iw, W oc ic/groups kh kw, Y n oc oh ow; strides as they lie in memory (NCHW
- * or NHWC). Checks: ABED (arXiv 2006.04984) section 3: fc, ic or fic. */
+/* Plans Y = X * W. Logical shapes: X n ic ih iw, W oc ic/groups kh kw, Y n oc oh ow; strides as they lie in memory
+ * (NCHW or NHWC). Checks: ABED (arXiv 2006.04984) section 3: fc, ic or fic. */
 RDT_API RDT_MUST_USE rdt_status rdt_plan_conv(rdt_context *ctx, const rdt_tensor *x, const rdt_tensor *w,
                                               const rdt_tensor *y, const rdt_conv_params *params, rdt_plan **out);
 
 /* Runs a plan on views of the planned shapes and strides. Errors as rdt_gemm. */
-RDT_API RDT_MUST_USE rdt_status rdt_plan_execute(rdt_plan *plan, const rdt_tensor *in, rdt_tensor *out, rdt_result *result);
+RDT_API RDT_MUST_USE rdt_status rdt_plan_execute(rdt_plan *plan, const rdt_tensor *in, rdt_tensor *out,
+                                                 rdt_result *result);
 RDT_API const char *rdt_plan_kernel(const rdt_plan *plan);
 RDT_API const char *rdt_plan_scheme(const rdt_plan *plan);
 /* Arms a fault (docs/howto-inject.md: KIND@SITE[,at=I/J][,seed=S]) for the next execution. */

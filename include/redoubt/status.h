@@ -54,9 +54,9 @@ typedef enum rdt_diagnosis {
 } rdt_diagnosis;
 
 /* Constant English text; never NULL, "unknown" for values out of range. */
-RDT_API const char *rdt_status_name(rdt_status s);     /* "RDT_ERR_SHAPE" */
-RDT_API const char *rdt_status_text(rdt_status s);     /* "shapes do not fit together" */
-RDT_API const char *rdt_verdict_name(rdt_verdict v);   /* "CLEAN" */
+RDT_API const char *rdt_status_name(rdt_status s);       /* "RDT_ERR_SHAPE" */
+RDT_API const char *rdt_status_text(rdt_status s);       /* "shapes do not fit together" */
+RDT_API const char *rdt_verdict_name(rdt_verdict v);     /* "CLEAN" */
 RDT_API const char *rdt_diagnosis_name(rdt_diagnosis d); /* "transient" */
 
 #ifdef __cplusplus

@@ -2,10 +2,9 @@
 #ifndef REDOUBT_TENSOR_H
 #define REDOUBT_TENSOR_H
 
+#include <redoubt/status.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <redoubt/status.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,4 +1,5 @@
-/* Integer sums over the bits of a buffer: they guard data at rest. Any change of up to 64 adjacent bits changes the sum. */
+/* Integer sums over the bits of a buffer: they guard data at rest. Any change inside one 64-bit word changes the sum.
+ */
 #ifndef RDT_CHECK_BITSUM_H
 #define RDT_CHECK_BITSUM_H
 
@@ -6,7 +7,7 @@
 #include <stdint.h>
 
 uint64_t rdt_bitsum(const void *data, size_t bytes);
-/* Sum over parts of a buffer split at multiples of 64 bytes, in any order: parts add up to the whole. */
+/* Of a part that starts at a multiple of 64 bytes: parts add up to the whole, in any order. */
 uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes);
 
 #endif

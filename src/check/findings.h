@@ -4,7 +4,13 @@
 
 #include "check/tolerance.h"
 
-typedef enum rdt_check_kind { RDT_CHECK_ROW, RDT_CHECK_COL, RDT_CHECK_TILE, RDT_CHECK_SCALAR, RDT_CHECK_BITS } rdt_check_kind;
+typedef enum rdt_check_kind {
+  RDT_CHECK_ROW,
+  RDT_CHECK_COL,
+  RDT_CHECK_TILE,
+  RDT_CHECK_SCALAR,
+  RDT_CHECK_BITS
+} rdt_check_kind;
 const char *rdt_check_kind_name(rdt_check_kind k); /* "row" */
 
 #define RDT_MAX_SUSPECTS 16
@@ -19,9 +25,9 @@ typedef struct rdt_suspect {
 
 typedef struct rdt_findings {
   int64_t checks, suspects, certain, cannot;
-  double ratio;        /* largest |residual| / tau2 */
-  rdt_suspect worst;   /* the check of that ratio, suspect or not */
-  double floor;        /* 2 x the largest tau2 */
+  double ratio;                       /* largest |residual| / tau2 */
+  rdt_suspect worst;                  /* the check of that ratio, suspect or not */
+  double floor;                       /* 2 x the largest tau2 */
   rdt_suspect list[RDT_MAX_SUSPECTS]; /* the first ones with outcome != PASS */
   int listed;
 } rdt_findings;

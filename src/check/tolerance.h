@@ -17,27 +17,28 @@ typedef enum rdt_rounding { RDT_ROUND_NEAREST, RDT_ROUND_TRUNCATE } rdt_rounding
 /* How an accumulator behaves. */
 typedef struct rdt_accumulator {
   rdt_rounding rounding;
-  double u;          /* nearest: unit roundoff of the accumulator (2^-53, 2^-24); 0: exact integers */
-  int64_t depth;     /* nearest: longest chain of roundings where known (blocked, pairwise); 0: k */
-  int kb, f, fo;     /* truncate (tensor cores): products a step, fraction bits of alignment, of the result */
-  double flush;      /* inputs below this are treated as if they were this (flushed subnormals); 0: none */
+  double u;      /* nearest: unit roundoff of the accumulator (2^-53, 2^-24); 0: exact integers */
+  int64_t depth; /* nearest: longest chain of roundings where known (blocked, pairwise); 0: k */
+  int kb, f, fo; /* truncate (tensor cores): products a step, fraction bits of alignment, of the result */
+  double flush;  /* inputs below this are treated as if they were this (flushed subnormals); 0: none */
 } rdt_accumulator;
 
 rdt_accumulator rdt_accumulator_of(rdt_dtype in, rdt_dtype acc); /* CPU, round to nearest */
-double rdt_gamma(const rdt_accumulator *a, int64_t k);           /* rigorous accumulation error factor; INFINITY where k u >= 1 */
+double rdt_gamma(const rdt_accumulator *a, int64_t k); /* rigorous accumulation error factor; INFINITY where k u >= 1 */
 
 /* What is the same for all checks of a kind on one problem. */
 typedef struct rdt_tolerance {
   rdt_accumulator acc;
-  int64_t k;        /* length of the reduction */
-  double u_out;     /* rounding of the checked outputs; 0: the accumulators themselves are summed */
-  double eta_out;   /* smallest subnormal of the output dtype, with u_out */
-  double u_check;   /* precision in which the check is computed: 2^-53, or 2^-24 */
-  int64_t depth_sum; /* longest chain of roundings (of u_check) in the sum over the outputs; 0: number of outputs summed */
+  int64_t k;      /* length of the reduction */
+  double u_out;   /* rounding of the checked outputs; 0: the accumulators themselves are summed */
+  double eta_out; /* smallest subnormal of the output dtype, with u_out */
+  double u_check; /* precision in which the check is computed: 2^-53, or 2^-24 */
+  int64_t
+      depth_sum; /* longest chain of roundings (of u_check) in the sum over the outputs; 0: number of outputs summed */
   int64_t depth_dot; /* the same in the expected side; 0: k */
-  double u_beta;    /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
-  int splits;       /* extra additions of partial results (split-K) */
-  double lambda;    /* 6 by default */
+  double u_beta;     /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
+  int splits;        /* extra additions of partial results (split-K) */
+  double lambda;     /* 6 by default */
 } rdt_tolerance;
 
 /* Magnitudes that one check measured. Row check of row i with weights w (|w_j| = 1): sums over the outputs C_ij, with
@@ -45,17 +46,17 @@ typedef struct rdt_tolerance {
  * fields are sums over the rows of the tile. Over-estimates are allowed (looser), except in dot and s.
  * Fields that were not measured: NAN in ag, q_beta takes a safe fallback as documented in tolerance.c. */
 typedef struct rdt_terms {
-  int64_t n;      /* outputs summed */
-  double abs_c;   /* sum |C| */
-  double c2;      /* sum C^2 */
-  double s;       /* sum w C */
-  double ag;      /* sum |a_t| g_t */
-  double q;       /* sum a_t^2 rho_t^2 */
-  double dot;     /* a . beta */
-  double a_beta;  /* sum |a_t| |beta_t|, or |a|_2 |beta|_2 */
-  double q_beta;  /* sum a_t^2 beta_t^2 */
-  double m2;      /* T3: checkpoint mean M2; NAN: no checkpoints, T2 */
-  double sbar;    /* T3, truncate: w . sbar */
+  int64_t n;     /* outputs summed */
+  double abs_c;  /* sum |C| */
+  double c2;     /* sum C^2 */
+  double s;      /* sum w C */
+  double ag;     /* sum |a_t| g_t */
+  double q;      /* sum a_t^2 rho_t^2 */
+  double dot;    /* a . beta */
+  double a_beta; /* sum |a_t| |beta_t|, or |a|_2 |beta|_2 */
+  double q_beta; /* sum a_t^2 beta_t^2 */
+  double m2;     /* T3: checkpoint mean M2; NAN: no checkpoints, T2 */
+  double sbar;   /* T3, truncate: w . sbar */
 } rdt_terms;
 
 typedef struct rdt_bound {
@@ -76,7 +77,8 @@ rdt_outcome rdt_compare(double observed, double expected, rdt_bound b);
 rdt_outcome rdt_compare_exact(uint32_t observed, uint32_t expected);
 /* Detection floor of a check: a fault whose weighted sum exceeds it is found for certain (T2 or T3: as suspect). */
 double rdt_floor_of(rdt_bound b);
-/* Elementwise: how far two correct evaluations of one output may differ; abs_dot = sum |a_t||b_t|. Both accumulate in acc. */
+/* Elementwise: how far two correct evaluations of one output may differ; abs_dot = sum |a_t||b_t|. Both accumulate in
+ * acc. */
 double rdt_bound_element(const rdt_tolerance *t, double abs_dot);
 /* How far an epilogue's or oracle's result may be from the exact one is nobody else's business: literal tolerances of
  * tests come from here too. */

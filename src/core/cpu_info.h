@@ -4,11 +4,11 @@
 
 typedef enum rdt_isa { RDT_ISA_GENERIC = 0, RDT_ISA_AVX2 = 1, RDT_ISA_AVX512 = 2 } rdt_isa;
 
-rdt_isa rdt_isa_detect(void);            /* the best that CPU and REDOUBT_ISA allow */
+rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow */
 const char *rdt_isa_name(rdt_isa isa);
-int rdt_cpu_has_bf16(void);              /* avx512_bf16 */
+int rdt_cpu_has_bf16(void); /* avx512_bf16 */
 int rdt_cpu_has_vnni(void);
 const char *rdt_cpu_name(char *buf, int size); /* model name for people */
-int rdt_cpu_count(void);                 /* CPUs this process may use */
+int rdt_cpu_count(void);                       /* CPUs this process may use */
 
 #endif

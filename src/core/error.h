@@ -18,10 +18,10 @@ rdt_status rdt_fail(rdt_reason *why, rdt_status s, const char *format, ...) __at
   } while (0)
 
 /* For functions with one clean-up label: status must be a variable of the function. */
-#define RDT_TRY_GOTO(expr, label)        \
-  do {                                   \
-    status = (expr);                     \
-    if (status != RDT_OK) goto label;    \
+#define RDT_TRY_GOTO(expr, label)     \
+  do {                                \
+    status = (expr);                  \
+    if (status != RDT_OK) goto label; \
   } while (0)
 
 #endif

@@ -6,7 +6,8 @@
 
 void *rdt_alloc(size_t count, size_t size);  /* not initialised; count * size may be 0 (a valid pointer comes back) */
 void *rdt_calloc(size_t count, size_t size); /* zeroed */
-void *rdt_grow(void *p, size_t old_count, size_t new_count, size_t size); /* keeps old_count elements; NULL leaves p alone */
+void *rdt_grow(void *p, size_t old_count, size_t new_count,
+               size_t size); /* keeps old_count elements; NULL leaves p alone */
 char *rdt_strdup(const char *s);
 void rdt_free(void *p);
 

@@ -15,15 +15,16 @@
  *   SOFTMAX    in x -> same shape, along one axis
  *   CONCAT     in x0.. -> along one axis
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
-#define RDT_KOP_TABLE(X) \
-  X(GEMM, "gemm") X(CONV, "conv") X(ADD, "add") X(MUL, "mul") X(RELU, "relu") X(COPY, "copy") X(BATCHNORM, "batchnorm") \
-  X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
+#define RDT_KOP_TABLE(X)                                                                                \
+  X(GEMM, "gemm")                                                                                       \
+  X(CONV, "conv") X(ADD, "add") X(MUL, "mul") X(RELU, "relu") X(COPY, "copy") X(BATCHNORM, "batchnorm") \
+      X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
 
 typedef enum rdt_kop {
 #define X(id, name) RDT_KOP_##id,
   RDT_KOP_TABLE(X)
 #undef X
-  RDT_KOP_COUNT
+      RDT_KOP_COUNT
 } rdt_kop;
 const char *rdt_kop_name(rdt_kop op);
 
@@ -50,9 +51,10 @@ typedef struct rdt_window { /* of conv and pool */
 typedef struct rdt_problem {
   rdt_kop op;
   int n_in;
-  rdt_tensor *in; /* owned array (rdt_problem_clear); data pointers are the operands' buffers, NULL while only planning */
+  rdt_tensor
+      *in; /* owned array (rdt_problem_clear); data pointers are the operands' buffers, NULL while only planning */
   rdt_tensor out;
-  rdt_dtype acc;  /* accumulator: f64 for f64, s32 for integers, f32 otherwise. Raw linear outputs have this dtype */
+  rdt_dtype acc;     /* accumulator: f64 for f64, s32 for integers, f32 otherwise. Raw linear outputs have this dtype */
   rdt_window window; /* conv, pool */
   int axis;          /* softmax, concat */
   double epsilon;    /* batchnorm */

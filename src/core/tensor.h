@@ -2,9 +2,8 @@
 #ifndef RDT_CORE_TENSOR_H
 #define RDT_CORE_TENSOR_H
 
-#include <stdbool.h>
-
 #include <redoubt/tensor.h>
+#include <stdbool.h>
 
 #include "core/error.h"
 
@@ -20,9 +19,9 @@ typedef struct rdt_dtype_row {
 const rdt_dtype_row *rdt_dtype_info(rdt_dtype t); /* NULL for an unknown one */
 bool rdt_dtype_is_float(rdt_dtype t);
 
-bool rdt_tensor_is_dense(const rdt_tensor *t);          /* row-major, no gaps */
-bool rdt_tensor_is_channels_last(const rdt_tensor *t);  /* rank 4, memory order n h w c, no gaps */
-bool rdt_tensor_is_packed(const rdt_tensor *t);         /* some permutation of a dense tensor: count elements without gaps */
+bool rdt_tensor_is_dense(const rdt_tensor *t);         /* row-major, no gaps */
+bool rdt_tensor_is_channels_last(const rdt_tensor *t); /* rank 4, memory order n h w c, no gaps */
+bool rdt_tensor_is_packed(const rdt_tensor *t); /* some permutation of a dense tensor: count elements without gaps */
 bool rdt_tensor_same_shape(const rdt_tensor *a, const rdt_tensor *b);
 bool rdt_tensor_same_strides(const rdt_tensor *a, const rdt_tensor *b); /* dimensions of length 1 do not count */
 rdt_tensor rdt_tensor_channels_last(void *data, rdt_dtype dtype, const int64_t nchw[4]);
@@ -41,7 +40,8 @@ uint16_t rdt_f32_to_bf16(float x); /* nearest even; NaN stays NaN */
 float rdt_f16_to_f32(uint16_t x);
 uint16_t rdt_f32_to_f16(float x);
 
-/* Walks the elements of a view in logical row-major order. Use: rdt_iter it = rdt_iter_begin(&t); while (rdt_iter_next(&it)) use(it.offset); */
+/* Walks the elements of a view in logical row-major order. Use: rdt_iter it = rdt_iter_begin(&t); while
+ * (rdt_iter_next(&it)) use(it.offset); */
 typedef struct rdt_iter {
   const rdt_tensor *t;
   int64_t index[RDT_MAX_RANK];

@@ -1,5 +1,5 @@
-/* CPU kernels: one ordered table (kernels.def), each row may refuse a problem with a reason. The plain-C reference of an
- * op is its last row and accepts every problem that rdt_problem_check accepts. */
+/* CPU kernels: one ordered table (kernels.def), each row may refuse a problem with a reason. The plain-C reference of
+ * an op is its last row and accepts every problem that rdt_problem_check accepts. */
 #ifndef RDT_CPU_KERNEL_H
 #define RDT_CPU_KERNEL_H
 
@@ -8,9 +8,9 @@
 
 /* Where a fault goes inside a kernel's arithmetic: applied once by the injecting instantiation. */
 typedef struct rdt_kernel_hit {
-  int64_t element;  /* which output element (logical row-major index of out) */
-  double position;  /* when: share of the reduction already done, 0..1 */
-  uint64_t mask;    /* XORed onto the bits of the accumulator (its own width) */
+  int64_t element;      /* which output element (logical row-major index of out) */
+  double position;      /* when: share of the reduction already done, 0..1 */
+  uint64_t mask;        /* XORed onto the bits of the accumulator (its own width) */
   double before, after; /* filled by the kernel */
   bool done;
 } rdt_kernel_hit;
@@ -25,13 +25,13 @@ typedef struct rdt_operands { /* same shapes and strides as the planned problem 
 typedef struct rdt_kernel {
   const char *name; /* = symbol: gemm_f32_onednn */
   rdt_kop op;
-  rdt_isa isa;      /* least ISA */
-  bool black_box;   /* a vendor library's: faults inside cannot be placed, only on its raw output */
+  rdt_isa isa;        /* least ISA */
+  bool black_box;     /* a vendor library's: faults inside cannot be placed, only on its raw output */
   bool deterministic; /* same bits on every run with the same number of threads */
   /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason */
   rdt_status (*accept)(const rdt_problem *p, rdt_reason *why);
-  /* Makes the kernel's state for this problem and number of threads. Weights (in[1] of a linear op, if data != NULL) are
-   * packed where the kernel keeps its own layout. */
+  /* Makes the kernel's state for this problem and number of threads. Weights (in[1] of a linear op, if data != NULL)
+   * are packed where the kernel keeps its own layout. */
   rdt_status (*create)(const rdt_problem *p, int threads, void **state, rdt_reason *why);
   rdt_status (*run)(void *state, const rdt_operands *o, rdt_reason *why);
   /* Injecting instantiation of the same source; NULL for black boxes and ops without an accumulator. */

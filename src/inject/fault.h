@@ -13,14 +13,25 @@ typedef enum rdt_site {
 const char *rdt_site_name(rdt_site s);
 const char *rdt_site_text(rdt_site s);
 
-typedef enum rdt_fault_kind { RDT_FAULT_BIT, RDT_FAULT_BITS, RDT_FAULT_ADJACENT, RDT_FAULT_BURST, RDT_FAULT_RANDOM, RDT_FAULT_ZERO, RDT_FAULT_STUCK0, RDT_FAULT_STUCK1, RDT_FAULT_KIND_COUNT } rdt_fault_kind;
+typedef enum rdt_fault_kind {
+  RDT_FAULT_BIT,
+  RDT_FAULT_BITS,
+  RDT_FAULT_ADJACENT,
+  RDT_FAULT_BURST,
+  RDT_FAULT_RANDOM,
+  RDT_FAULT_ZERO,
+  RDT_FAULT_STUCK0,
+  RDT_FAULT_STUCK1,
+  RDT_FAULT_KIND_COUNT
+} rdt_fault_kind;
 
 typedef struct rdt_fault {
   rdt_fault_kind kind;
-  int bits;            /* bit:N the bit (-1 random); bits:N, burst:N how many; stuck: which bit */
+  int bits; /* bit:N the bit (-1 random); bits:N, burst:N how many; stuck: which bit */
   rdt_site site;
-  char layer[128];     /* glob over node names; "*" where the spec names none: the seed chooses among those that have the site */
-  int64_t at[2];       /* row and column (gemm), or element and -1; -1 -1: the seed chooses */
+  char layer[128]; /* glob over node names; "*" where the spec names none: the seed chooses among those that have the
+                      site */
+  int64_t at[2];   /* row and column (gemm), or element and -1; -1 -1: the seed chooses */
   uint64_t seed;
 } rdt_fault;
 

@@ -13,11 +13,18 @@ typedef struct rdt_value {
   int64_t shape[RDT_MAX_RANK]; /* -1 open. The model's declaration; concrete shapes are in rdt_shapes */
   void *data;                  /* constants: dense row-major, owned, 64-byte aligned; NULL otherwise */
   size_t bytes;
-  uint64_t bitsum;             /* of data, taken when it was read (constants) */
-  int producer;                /* node, -1 for inputs and constants */
+  uint64_t bitsum; /* of data, taken when it was read (constants) */
+  int producer;    /* node, -1 for inputs and constants */
 } rdt_value;
 
-typedef enum rdt_attr_type { RDT_ATTR_INT, RDT_ATTR_FLOAT, RDT_ATTR_STRING, RDT_ATTR_INTS, RDT_ATTR_FLOATS, RDT_ATTR_TENSOR } rdt_attr_type;
+typedef enum rdt_attr_type {
+  RDT_ATTR_INT,
+  RDT_ATTR_FLOAT,
+  RDT_ATTR_STRING,
+  RDT_ATTR_INTS,
+  RDT_ATTR_FLOATS,
+  RDT_ATTR_TENSOR
+} rdt_attr_type;
 typedef struct rdt_attr {
   char *name;
   rdt_attr_type type;
@@ -40,16 +47,16 @@ typedef struct rdt_node {
   int n_attrs;
   /* filled by fusion; linear ops only */
   rdt_act act;
-  int residual;  /* value added after the product, -1 none */
+  int residual; /* value added after the product, -1 none */
 } rdt_node;
 
 typedef struct rdt_graph {
-  char *path;    /* where it came from, for messages and for restoring weights; "" from memory */
+  char *path; /* where it came from, for messages and for restoring weights; "" from memory */
   rdt_value *values;
   int n_values;
   rdt_node *nodes; /* topologically sorted */
   int n_nodes;
-  int *inputs, n_inputs;   /* values without initializers among them */
+  int *inputs, n_inputs; /* values without initializers among them */
   int *outputs, n_outputs;
   int64_t opset;
 } rdt_graph;
@@ -65,11 +72,13 @@ int rdt_graph_find(const rdt_graph *g, const char *value_name); /* -1 if there i
 /* Concrete shapes and dtypes of all values for given inputs. views[v] is a tensor for every value with rank, shape,
  * dtype and the strides it will have in memory (channels-last for rank-4 values that convolutions or pools produce or
  * read, row-major otherwise); data is NULL. views has room for n_values. */
-rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views, rdt_reason *why);
+rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views,
+                           rdt_reason *why);
 
 /* The problem that a node is, over views whose data pointers are set (or NULL while planning): operand views are made
  * here (transposes, broadcasts, flattened batches), bias, residual and activation go into the epilogue. */
-rdt_status rdt_node_lower(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_problem *p, rdt_reason *why);
+rdt_status rdt_node_lower(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_problem *p,
+                          rdt_reason *why);
 
 typedef enum rdt_protection { RDT_PROTECT_LINEAR, RDT_PROTECT_DUP, RDT_PROTECT_FOLD } rdt_protection;
 
@@ -82,8 +91,8 @@ typedef struct rdt_op_args {
 typedef struct rdt_op_row {
   const char *name;
   int since, min_in, max_in;
-  /* With p == NULL: infers the shape and dtype of output 0 into *out (strides not set). With p: *out is the final view of
-   * output 0; fills p. One function, so that shape and lowering cannot disagree. */
+  /* With p == NULL: infers the shape and dtype of output 0 into *out (strides not set). With p: *out is the final view
+   * of output 0; fills p. One function, so that shape and lowering cannot disagree. */
   rdt_status (*lower)(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
   rdt_protection protection;
 } rdt_op_row;
@@ -95,6 +104,7 @@ const rdt_attr *rdt_node_attr(const rdt_node *n, const char *name);
 rdt_status rdt_node_attr_int(const rdt_node *n, const char *name, int64_t def, int64_t *out, rdt_reason *why);
 rdt_status rdt_node_attr_float(const rdt_node *n, const char *name, double def, double *out, rdt_reason *why);
 /* Exactly count integers, or def repeated where absent. */
-rdt_status rdt_node_attr_ints(const rdt_node *n, const char *name, int count, int64_t def, int64_t *out, rdt_reason *why);
+rdt_status rdt_node_attr_ints(const rdt_node *n, const char *name, int count, int64_t def, int64_t *out,
+                              rdt_reason *why);
 
 #endif

@@ -4,7 +4,8 @@
 
 #include "core/tensor.h"
 
-/* *t is dense row-major (Fortran files are turned), data owned by the caller (rdt_free). By content, not by file name. */
+/* *t is dense row-major (Fortran files are turned), data owned by the caller (rdt_free). By content, not by file name.
+ */
 rdt_status rdt_tensor_file_read(const char *path, rdt_tensor *t, rdt_reason *why);
 rdt_status rdt_tensor_file_parse(const void *data, size_t bytes, rdt_tensor *t, rdt_reason *why); /* fuzz entry */
 /* .npy, written to a temporary file beside path, synced and renamed; nothing is left behind on failure. */

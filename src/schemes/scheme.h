@@ -13,12 +13,14 @@ typedef struct rdt_scheme {
   /* Estimated work of the checks in flop-equivalents of the op (same unit as rdt_problem_flops). */
   double (*cost)(const rdt_problem *p);
   /* Precomputes what depends on the weights (in[1].data where fixed_weights; otherwise left to verify). */
-  rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state, rdt_reason *why);
-  /* Checks raw (o->out, dtype p->acc) against o->in and books into f. If fin is not NULL, also writes the epilogue's result
-   * out = act(alpha raw + bias + beta residual) to fin in the same pass (fin may alias raw when dtypes are equal).
-   * Common-mode rule: the expected side never reads the kernel's packed weights. */
+  rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state,
+                       rdt_reason *why);
+  /* Checks raw (o->out, dtype p->acc) against o->in and books into f. If fin is not NULL, also writes the epilogue's
+   * result out = act(alpha raw + bias + beta residual) to fin in the same pass (fin may alias raw when dtypes are
+   * equal). Common-mode rule: the expected side never reads the kernel's packed weights. */
   rdt_status (*verify)(void *state, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f, rdt_reason *why);
-  /* Precomputed checksums (sealed by the caller with a bit-sum; injection target; made again after a fault by recreate). */
+  /* Precomputed checksums (sealed by the caller with a bit-sum; injection target; made again after a fault by
+   * recreate). */
   void (*checksums)(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
   rdt_status (*recreate)(void *state, const rdt_tensor *weights, rdt_reason *why);
   void (*destroy)(void *state);
@@ -45,7 +47,7 @@ const rdt_scheme_info *rdt_scheme_table(int *n);
 const rdt_scheme_info *rdt_scheme_find(const char *name); /* NULL if unknown */
 bool rdt_scheme_serves(const rdt_scheme_info *s, rdt_kop op);
 
-extern const rdt_scheme rdt_scheme_row, rdt_scheme_col, rdt_scheme_rowcol, rdt_scheme_global, rdt_scheme_tile, rdt_scheme_fc,
-    rdt_scheme_ic, rdt_scheme_fic;
+extern const rdt_scheme rdt_scheme_row, rdt_scheme_col, rdt_scheme_rowcol, rdt_scheme_global, rdt_scheme_tile,
+    rdt_scheme_fc, rdt_scheme_ic, rdt_scheme_fic;
 
 #endif

@@ -1,0 +1,125 @@
+/* Conversions between datatypes, bit by bit where C has no type for them. */
+#include <math.h>
+#include <string.h>
+
+#include "core/tensor.h"
+
+static uint32_t bits_of(float x) {
+  uint32_t b;
+  memcpy(&b, &x, sizeof b);
+  return b;
+}
+
+static float float_of(uint32_t b) {
+  float x;
+  memcpy(&x, &b, sizeof x);
+  return x;
+}
+
+float rdt_bf16_to_f32(uint16_t x) {
+  return float_of((uint32_t)x << 16);
+}
+
+uint16_t rdt_f32_to_bf16(float x) {
+  const uint32_t b = bits_of(x);
+  if ((b & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(b >> 16 | 0x40); /* quiet the NaN, keep its sign */
+  return (uint16_t)((b + 0x7fffu + (b >> 16 & 1)) >> 16);
+}
+
+float rdt_f16_to_f32(uint16_t x) {
+  const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, exponent = x >> 10 & 0x1f, fraction = x & 0x3ffu;
+  if (exponent == 0x1f) return float_of(sign | 0x7f800000u | fraction << 13);
+  if (exponent == 0) { /* zero or subnormal: fraction * 2^-24, exact in f32 */
+    const float magnitude = (float)fraction * 0x1p-24f;
+    return sign ? -magnitude : magnitude;
+  }
+  return float_of(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+uint16_t rdt_f32_to_f16(float x) {
+  const uint32_t b = bits_of(x), sign = b >> 16 & 0x8000u, magnitude = b & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
+  if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* from 65520 up: Inf */
+  if (magnitude < 0x38800000u) {                                   /* below 2^-14: subnormal, in units of 2^-24 */
+    const float scaled = fabsf(x) * 0x1p24f;
+    return (uint16_t)(sign | (uint32_t)nearbyintf(scaled));
+  }
+  const uint32_t rounded = magnitude + 0xfffu + (magnitude >> 13 & 1);
+  return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
+}
+
+double rdt_load(const void *data, rdt_dtype t, int64_t i) {
+  switch (t) {
+    case RDT_F64:
+      return ((const double *)data)[i];
+    case RDT_F32:
+      return (double)((const float *)data)[i];
+    case RDT_BF16:
+      return (double)rdt_bf16_to_f32(((const uint16_t *)data)[i]);
+    case RDT_F16:
+      return (double)rdt_f16_to_f32(((const uint16_t *)data)[i]);
+    case RDT_S8:
+      return (double)((const int8_t *)data)[i];
+    case RDT_U8:
+      return (double)((const uint8_t *)data)[i];
+    case RDT_S32:
+      return (double)((const int32_t *)data)[i];
+    case RDT_S64:
+      return (double)((const int64_t *)data)[i];
+    case RDT_BOOL:
+      return ((const uint8_t *)data)[i] ? 1.0 : 0.0;
+    case RDT_DTYPE_COUNT:
+      break;
+  }
+  return NAN;
+}
+
+/* Double to float by way of round-to-odd, so that the second rounding (to 16 bits) is as if there were one. */
+static float narrow_odd(double x) {
+  const float f = (float)x;
+  if (isnan(x) || isinf(f) || (double)f == x) return f;
+  const uint32_t b = bits_of(f);
+  if (b & 1) return f;
+  const bool up = fabs((double)f) < fabs(x); /* f was rounded towards zero: the odd neighbour lies outward */
+  return float_of(up ? b + 1 : b - 1);
+}
+
+static double clamp_integer(double x, double low, double high) {
+  if (isnan(x)) return 0.0;
+  const double r = nearbyint(x);
+  return r < low ? low : r > high ? high : r;
+}
+
+void rdt_store(void *data, rdt_dtype t, int64_t i, double v) {
+  switch (t) {
+    case RDT_F64:
+      ((double *)data)[i] = v;
+      break;
+    case RDT_F32:
+      ((float *)data)[i] = (float)v;
+      break;
+    case RDT_BF16:
+      ((uint16_t *)data)[i] = rdt_f32_to_bf16(narrow_odd(v));
+      break;
+    case RDT_F16:
+      ((uint16_t *)data)[i] = rdt_f32_to_f16(narrow_odd(v));
+      break;
+    case RDT_S8:
+      ((int8_t *)data)[i] = (int8_t)clamp_integer(v, -128.0, 127.0);
+      break;
+    case RDT_U8:
+      ((uint8_t *)data)[i] = (uint8_t)clamp_integer(v, 0.0, 255.0);
+      break;
+    case RDT_S32:
+      ((int32_t *)data)[i] = (int32_t)clamp_integer(v, -2147483648.0, 2147483647.0);
+      break;
+    case RDT_S64:
+      ((int64_t *)data)[i] = v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : isnan(v) ? 0 : (int64_t)nearbyint(v);
+      break;
+    case RDT_BOOL:
+      ((uint8_t *)data)[i] = v != 0.0;
+      break;
+    case RDT_DTYPE_COUNT:
+      break;
+  }
+}

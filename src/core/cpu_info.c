@@ -1,0 +1,66 @@
+#include "core/cpu_info.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#define HAS(feature) __builtin_cpu_supports(feature)
+#else
+#define HAS(feature) 0
+#endif
+
+static rdt_isa hardware_isa(void) {
+  if (HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") && HAS("avx512vl")) return RDT_ISA_AVX512;
+  if (HAS("avx2") && HAS("fma")) return RDT_ISA_AVX2;
+  return RDT_ISA_GENERIC;
+}
+
+rdt_isa rdt_isa_detect(void) {
+  const rdt_isa best = hardware_isa();
+  const char *wanted = getenv("REDOUBT_ISA");
+  if (!wanted) return best;
+  for (rdt_isa isa = RDT_ISA_GENERIC; isa <= RDT_ISA_AVX512; isa++)
+    if (strcmp(wanted, rdt_isa_name(isa)) == 0) return isa < best ? isa : best;
+  return best;
+}
+
+const char *rdt_isa_name(rdt_isa isa) {
+  static const char *const names[] = {"generic", "avx2", "avx512"};
+  return (unsigned)isa < 3 ? names[isa] : "unknown";
+}
+
+int rdt_cpu_has_bf16(void) {
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  return HAS("avx512bf16") != 0;
+#else
+  return 0;
+#endif
+}
+
+int rdt_cpu_has_vnni(void) {
+  return HAS("avx512vnni") != 0;
+}
+
+const char *rdt_cpu_name(char *buf, int size) {
+  char line[256];
+  FILE *f = fopen("/proc/cpuinfo", "r");
+  snprintf(buf, (size_t)size, "unknown CPU");
+  while (f && fgets(line, sizeof line, f)) {
+    const char *colon = strchr(line, ':');
+    if (!colon || strncmp(line, "model name", 10) != 0) continue;
+    line[strcspn(line, "\n")] = '\0';
+    snprintf(buf, (size_t)size, "%s", colon + (colon[1] == ' ' ? 2 : 1));
+    break;
+  }
+  if (f) fclose(f);
+  return buf;
+}
+
+int rdt_cpu_count(void) {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  const int n = CPU_COUNT(&set);
+  return n > 0 ? n : 1;
+}

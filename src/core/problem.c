@@ -1,0 +1,230 @@
+#include "core/problem.h"
+
+#include <string.h>
+
+#include "core/memory.h"
+
+const char *rdt_kop_name(rdt_kop op) {
+  static const char *const names[] = {
+#define X(id, name) name,
+      RDT_KOP_TABLE(X)
+#undef X
+  };
+  return (unsigned)op < RDT_KOP_COUNT ? names[op] : "unknown";
+}
+
+bool rdt_kop_is_linear(rdt_kop op) {
+  return op == RDT_KOP_GEMM || op == RDT_KOP_CONV;
+}
+
+bool rdt_epilogue_is_none(const rdt_epilogue *e) {
+  return e->alpha == 1.0 && e->act == RDT_ACT_NONE && e->bias.rank < 0 && e->residual.rank < 0;
+}
+
+rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in) {
+  *p = (rdt_problem){.op = op, .n_in = n_in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
+  p->in = rdt_calloc((size_t)n_in, sizeof *p->in);
+  return p->in ? RDT_OK : RDT_ERR_NOMEM;
+}
+
+void rdt_problem_clear(rdt_problem *p) {
+  rdt_free(p->in);
+  p->in = NULL;
+  p->n_in = 0;
+}
+
+rdt_status rdt_problem_copy(rdt_problem *to, const rdt_problem *from) {
+  *to = *from;
+  to->in = rdt_alloc((size_t)from->n_in, sizeof *to->in);
+  if (!to->in) return RDT_ERR_NOMEM;
+  memcpy(to->in, from->in, (size_t)from->n_in * sizeof *to->in);
+  return RDT_OK;
+}
+
+void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k) {
+  const rdt_tensor *out = &p->out;
+  if (p->op == RDT_KOP_CONV) {
+    *m = out->shape[0] * out->shape[2] * out->shape[3];
+    *n = out->shape[1];
+    *k = p->in[1].shape[1] * p->in[1].shape[2] * p->in[1].shape[3];
+    return;
+  }
+  *m = 1;
+  for (int d = 0; d < out->rank - 1; d++) *m *= out->shape[d];
+  *n = out->shape[out->rank - 1];
+  *k = p->in[0].shape[p->in[0].rank - 1];
+}
+
+double rdt_problem_flops(const rdt_problem *p) {
+  if (rdt_kop_is_linear(p->op)) {
+    int64_t m, n, k;
+    rdt_problem_mnk(p, &m, &n, &k);
+    return 2.0 * (double)m * (double)n * (double)k;
+  }
+  const double window = p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
+                            ? (double)p->window.kernel[0] * (double)p->window.kernel[1]
+                            : 1.0;
+  return window * (double)rdt_tensor_count(&p->out);
+}
+
+static rdt_dtype accumulator_of(rdt_dtype in) {
+  return in == RDT_F64 ? RDT_F64 : rdt_dtype_is_float(in) ? RDT_F32 : RDT_S32;
+}
+
+static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
+  const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype, c = p->out.dtype;
+  const bool bytes = (a == RDT_S8 || a == RDT_U8) && (b == RDT_S8 || b == RDT_U8) && c == RDT_S32;
+  const bool narrow = a == b && (a == RDT_BF16 || a == RDT_F16) && (c == a || c == RDT_F32);
+  const bool plain = a == b && a == c && (a == RDT_F32 || a == RDT_F64);
+  if (!bytes && !narrow && !plain)
+    return rdt_fail(
+        why, RDT_ERR_DTYPE,
+        "%s of %s and %s to %s: take f64, f32, bf16 or f16 throughout (16-bit ones may have f32 results), or "
+        "s8/u8 to s32",
+        rdt_kop_name(p->op), rdt_dtype_name(a), rdt_dtype_name(b), rdt_dtype_name(c));
+  if (p->acc != accumulator_of(a))
+    return rdt_fail(why, RDT_ERR_INTERNAL, "%s of %s accumulates in %s, not %s", rdt_kop_name(p->op), rdt_dtype_name(a),
+                    rdt_dtype_name(accumulator_of(a)), rdt_dtype_name(p->acc));
+  if (bytes && !rdt_epilogue_is_none(&p->epilogue))
+    return rdt_fail(why, RDT_ERR_DTYPE, "integer %s takes no alpha, bias, activation or residual", rdt_kop_name(p->op));
+  return RDT_OK;
+}
+
+static rdt_status check_epilogue(const rdt_problem *p, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  const int channel = p->op == RDT_KOP_CONV ? 1 : p->out.rank - 1;
+  if (e->bias.rank >= 0 && (e->bias.rank != 1 || e->bias.shape[0] != p->out.shape[channel]))
+    return rdt_fail(why, RDT_ERR_SHAPE, "bias of %lld for %lld channels",
+                    (long long)(e->bias.rank == 1 ? e->bias.shape[0] : -1), (long long)p->out.shape[channel]);
+  if (e->residual.rank >= 0 && !rdt_tensor_same_shape(&e->residual, &p->out))
+    return rdt_fail(why, RDT_ERR_SHAPE, "the residual's shape is not that of the result");
+  return RDT_OK;
+}
+
+static rdt_status check_gemm(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
+  char ta[96], tb[96], tc[96];
+  bool ok = a->rank >= 2 && b->rank == a->rank && c->rank == a->rank;
+  for (int d = 0; ok && d < a->rank - 2; d++) ok = a->shape[d] == c->shape[d] && b->shape[d] == c->shape[d];
+  const int r = a->rank;
+  ok = ok && a->shape[r - 2] == c->shape[r - 2] && b->shape[r - 1] == c->shape[r - 1] &&
+       a->shape[r - 1] == b->shape[r - 2];
+  if (!ok)
+    return rdt_fail(why, RDT_ERR_SHAPE, "product of %s and %s to %s: take m x k, k x n, m x n",
+                    rdt_tensor_text(a, ta, sizeof ta), rdt_tensor_text(b, tb, sizeof tb),
+                    rdt_tensor_text(c, tc, sizeof tc));
+  return RDT_OK;
+}
+
+/* Output length of a window along one axis, floor or ceil left to the caller: out must lie within what pads allow. */
+static bool window_fits(const rdt_window *w, int axis, int64_t in, int64_t out, bool exact) {
+  const int64_t limit = INT64_MAX / 8;
+  const int64_t k = w->kernel[axis], s = w->stride[axis], d = w->dilation[axis], p0 = w->pad[axis],
+                p1 = w->pad[axis + 2];
+  if (k < 1 || s < 1 || d < 1 || p0 < 0 || p1 < 0) return false;
+  if (k > limit || s > limit || d > limit || p0 > limit || p1 > limit || in > limit || out > limit) return false;
+  int64_t reach;
+  if (__builtin_mul_overflow(k - 1, d, &reach) || reach > limit) return false;
+  const int64_t room = in + p0 + p1 - (reach + 1);
+  const int64_t floor_out = room < 0 ? 0 : room / s + 1, ceil_out = room < 0 ? 0 : (room + s - 1) / s + 1;
+  return out == floor_out || (!exact && out == ceil_out) || out == 0;
+}
+
+static rdt_status check_window(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *y = &p->out;
+  const bool conv = p->op == RDT_KOP_CONV;
+  char tx[96], ty[96];
+  if (x->rank != 4 || y->rank != 4 || x->shape[0] != y->shape[0])
+    return rdt_fail(why, RDT_ERR_SHAPE, "%s takes rank 4 (n c h w), got %s to %s", rdt_kop_name(p->op),
+                    rdt_tensor_text(x, tx, sizeof tx), rdt_tensor_text(y, ty, sizeof ty));
+  for (int axis = 0; axis < 2; axis++)
+    if (!window_fits(&p->window, axis, x->shape[2 + axis], y->shape[2 + axis], conv))
+      return rdt_fail(why, RDT_ERR_SHAPE,
+                      "%s: a window of %lld, stride %lld, dilation %lld, pads %lld %lld does not take %lld to %lld",
+                      rdt_kop_name(p->op), (long long)p->window.kernel[axis], (long long)p->window.stride[axis],
+                      (long long)p->window.dilation[axis], (long long)p->window.pad[axis],
+                      (long long)p->window.pad[axis + 2], (long long)x->shape[2 + axis], (long long)y->shape[2 + axis]);
+  if (!conv) {
+    if (x->shape[1] != y->shape[1])
+      return rdt_fail(why, RDT_ERR_SHAPE, "%s must keep the channels", rdt_kop_name(p->op));
+    return RDT_OK;
+  }
+  const rdt_tensor *w = &p->in[1];
+  const int64_t g = p->window.groups;
+  char tw[96];
+  if (w->rank != 4 || g < 1 || y->shape[1] != w->shape[0] || w->shape[0] % g != 0 || x->shape[1] % g != 0 ||
+      w->shape[1] != x->shape[1] / g || w->shape[2] != p->window.kernel[0] || w->shape[3] != p->window.kernel[1])
+    return rdt_fail(why, RDT_ERR_SHAPE,
+                    "convolution of %s with weights %s in %lld groups to %s: take oc x ic/groups x kh x kw",
+                    rdt_tensor_text(x, tx, sizeof tx), rdt_tensor_text(w, tw, sizeof tw), (long long)g,
+                    rdt_tensor_text(y, ty, sizeof ty));
+  return RDT_OK;
+}
+
+static rdt_status check_same_shapes(const rdt_problem *p, int first, int last, rdt_reason *why) {
+  char ta[96], tb[96];
+  for (int i = first; i < last; i++)
+    if (!rdt_tensor_same_shape(&p->in[i], &p->out))
+      return rdt_fail(why, RDT_ERR_SHAPE, "%s: operand %d is %s, the result %s", rdt_kop_name(p->op), i,
+                      rdt_tensor_text(&p->in[i], ta, sizeof ta), rdt_tensor_text(&p->out, tb, sizeof tb));
+  return RDT_OK;
+}
+
+static rdt_status check_concat(const rdt_problem *p, rdt_reason *why) {
+  int64_t sum = 0;
+  bool ok = p->axis >= 0 && p->axis < p->out.rank;
+  for (int i = 0; ok && i < p->n_in; i++) {
+    ok = p->in[i].rank == p->out.rank;
+    for (int d = 0; ok && d < p->out.rank; d++) ok = d == p->axis || p->in[i].shape[d] == p->out.shape[d];
+    if (ok) ok = !__builtin_add_overflow(sum, p->in[i].shape[p->axis], &sum);
+  }
+  return ok && sum == p->out.shape[p->axis]
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_SHAPE, "concat: the operands do not tile the result");
+}
+
+static rdt_status check_batchnorm(const rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(check_same_shapes(p, 0, 1, why));
+  if (p->out.rank < 2) return rdt_fail(why, RDT_ERR_SHAPE, "batchnorm takes at least rank 2");
+  for (int i = 1; i < 5; i++)
+    if (p->in[i].rank != 1 || p->in[i].shape[0] != p->out.shape[1])
+      return rdt_fail(why, RDT_ERR_SHAPE, "batchnorm: parameter %d must have %lld elements, one a channel", i,
+                      (long long)p->out.shape[1]);
+  return RDT_OK;
+}
+
+rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
+  static const int arity[RDT_KOP_COUNT] = {
+      [RDT_KOP_GEMM] = 2,    [RDT_KOP_CONV] = 2,    [RDT_KOP_ADD] = 2,       [RDT_KOP_MUL] = 2,
+      [RDT_KOP_RELU] = 1,    [RDT_KOP_COPY] = 1,    [RDT_KOP_BATCHNORM] = 5, [RDT_KOP_MAXPOOL] = 1,
+      [RDT_KOP_AVGPOOL] = 1, [RDT_KOP_SOFTMAX] = 1, [RDT_KOP_CONCAT] = 0};
+  if ((unsigned)p->op >= RDT_KOP_COUNT) return rdt_fail(why, RDT_ERR_INTERNAL, "unknown op %d", (int)p->op);
+  if (arity[p->op] ? p->n_in != arity[p->op] : p->n_in < 1)
+    return rdt_fail(why, RDT_ERR_ARG, "%s takes %d operands, got %d", rdt_kop_name(p->op), arity[p->op], p->n_in);
+  for (int i = 0; i < p->n_in; i++) RDT_TRY(rdt_tensor_check(&p->in[i], rdt_kop_name(p->op), why));
+  RDT_TRY(rdt_tensor_check(&p->out, rdt_kop_name(p->op), why));
+  if (rdt_kop_is_linear(p->op)) {
+    RDT_TRY(check_linear_dtypes(p, why));
+    RDT_TRY(p->op == RDT_KOP_GEMM ? check_gemm(p, why) : check_window(p, why));
+    return check_epilogue(p, why);
+  }
+  for (int i = 0; i < p->n_in; i++)
+    if (p->in[i].dtype != p->out.dtype)
+      return rdt_fail(why, RDT_ERR_DTYPE, "%s of %s to %s: datatypes must agree", rdt_kop_name(p->op),
+                      rdt_dtype_name(p->in[i].dtype), rdt_dtype_name(p->out.dtype));
+  switch (p->op) {
+    case RDT_KOP_MAXPOOL:
+    case RDT_KOP_AVGPOOL:
+      return check_window(p, why);
+    case RDT_KOP_CONCAT:
+      return check_concat(p, why);
+    case RDT_KOP_BATCHNORM:
+      return check_batchnorm(p, why);
+    case RDT_KOP_SOFTMAX:
+      if (p->axis < 0 || p->axis >= p->out.rank)
+        return rdt_fail(why, RDT_ERR_ARG, "softmax along axis %d of rank %d", p->axis, p->out.rank);
+      return check_same_shapes(p, 0, 1, why);
+    default:
+      return check_same_shapes(p, 0, p->n_in, why);
+  }
+}

@@ -1,0 +1,204 @@
+#include "inject/fault.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name, *text;
+} sites[] = {
+#define X(id, name, text) {name, text},
+#include "inject/sites.def"
+#undef X
+};
+
+/* number: does the kind take ":N", and within which range; a kind without a range takes none. */
+static const struct {
+  const char *name;
+  bool optional;
+  int least, most;
+} kinds[RDT_FAULT_KIND_COUNT] = {
+    [RDT_FAULT_BIT] = {"bit", true, 0, 63},           [RDT_FAULT_BITS] = {"bits", false, 1, 64},
+    [RDT_FAULT_ADJACENT] = {"adjacent", true, 0, -1}, [RDT_FAULT_BURST] = {"burst", false, 1, 64},
+    [RDT_FAULT_RANDOM] = {"random", true, 0, -1},     [RDT_FAULT_ZERO] = {"zero", true, 0, -1},
+    [RDT_FAULT_STUCK0] = {"stuck0", false, 0, 63},    [RDT_FAULT_STUCK1] = {"stuck1", false, 0, 63},
+};
+
+const char *rdt_site_name(rdt_site s) {
+  return (unsigned)s < RDT_SITE_COUNT ? sites[s].name : "unknown";
+}
+
+const char *rdt_site_text(rdt_site s) {
+  return (unsigned)s < RDT_SITE_COUNT ? sites[s].text : "unknown";
+}
+
+/* All names of a table in one line, for the error that says what would have been right. */
+static const char *all_sites(char *buf, size_t size) {
+  size_t used = 0;
+  for (int i = 0; i < RDT_SITE_COUNT && used < size; i++)
+    used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? " " : "", sites[i].name);
+  return buf;
+}
+
+static const char *all_kinds(char *buf, size_t size) {
+  size_t used = 0;
+  for (int i = 0; i < RDT_FAULT_KIND_COUNT && used < size; i++)
+    used += (size_t)snprintf(buf + used, size - used, "%s%s%s", i ? " " : "", kinds[i].name,
+                             kinds[i].most >= 0 ? (kinds[i].optional ? "[:N]" : ":N") : "");
+  return buf;
+}
+
+static bool parse_number(const char *text, long long least, long long most, long long *out) {
+  char *end;
+  errno = 0;
+  *out = strtoll(text, &end, 10);
+  return end != text && *end == '\0' && errno == 0 && *out >= least && *out <= most;
+}
+
+static rdt_status parse_kind(char *text, rdt_fault *f, rdt_reason *why) {
+  char list[256];
+  char *number = strchr(text, ':');
+  if (number) *number++ = '\0';
+  for (int i = 0; i < RDT_FAULT_KIND_COUNT; i++) {
+    if (strcmp(text, kinds[i].name) != 0) continue;
+    long long n = -1;
+    if (number ? !parse_number(number, kinds[i].least, kinds[i].most, &n) : !kinds[i].optional)
+      return kinds[i].most >= 0 ? rdt_fail(why, RDT_ERR_ARG, "fault kind %s takes a number from %d to %d: %s:N", text,
+                                           kinds[i].least, kinds[i].most, text)
+                                : rdt_fail(why, RDT_ERR_ARG, "fault kind %s takes no number", text);
+    f->kind = (rdt_fault_kind)i;
+    f->bits = (int)n;
+    return RDT_OK;
+  }
+  return rdt_fail(why, RDT_ERR_ARG, "unknown fault kind '%s'; there are: %s", text, all_kinds(list, sizeof list));
+}
+
+static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
+  char *value = strchr(text, '=');
+  long long n;
+  if (value) *value++ = '\0';
+  if (value && strcmp(text, "layer") == 0) {
+    if (*value == '\0' || strlen(value) >= sizeof f->layer)
+      return rdt_fail(why, RDT_ERR_ARG, "layer= takes a name or glob of up to %zu characters", sizeof f->layer - 1);
+    strcpy(f->layer, value);
+    return RDT_OK;
+  }
+  if (value && strcmp(text, "seed") == 0) {
+    char *end;
+    errno = 0;
+    f->seed = strtoull(value, &end, 10);
+    if (end == value || *end != '\0' || errno != 0 || *value == '-')
+      return rdt_fail(why, RDT_ERR_ARG, "seed= takes a number from 0 to 2^64-1, got '%s'", value);
+    return RDT_OK;
+  }
+  if (value && strcmp(text, "at") == 0) {
+    char *second = strchr(value, '/');
+    if (second) *second++ = '\0';
+    if (!parse_number(value, 0, INT64_MAX, &n))
+      return rdt_fail(why, RDT_ERR_ARG, "at= takes I or I/J, not '%s'", value);
+    f->at[0] = n;
+    if (second && !parse_number(second, 0, INT64_MAX, &n))
+      return rdt_fail(why, RDT_ERR_ARG, "at=I/J: J is not a number: '%s'", second);
+    f->at[1] = second ? n : -1;
+    return RDT_OK;
+  }
+  return rdt_fail(why, RDT_ERR_ARG, "unknown part '%s' in the fault; KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]", text);
+}
+
+rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
+  char text[512], list[256];
+  *f = (rdt_fault){.bits = -1, .layer = "*", .at = {-1, -1}};
+  if (strlen(spec) >= sizeof text)
+    return rdt_fail(why, RDT_ERR_ARG, "the fault is longer than %zu characters", sizeof text - 1);
+  strcpy(text, spec);
+  char *option = strchr(text, ',');
+  if (option) *option++ = '\0';
+  char *site = strchr(text, '@');
+  if (!site)
+    return rdt_fail(why, RDT_ERR_ARG, "'%s' names no site; a fault is KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]", text);
+  *site++ = '\0';
+  RDT_TRY(parse_kind(text, f, why));
+  int s = 0;
+  while (s < RDT_SITE_COUNT && strcmp(site, sites[s].name) != 0) s++;
+  if (s == RDT_SITE_COUNT)
+    return rdt_fail(why, RDT_ERR_ARG, "unknown site '%s'; there are: %s", site, all_sites(list, sizeof list));
+  f->site = (rdt_site)s;
+  while (option) {
+    char *next = strchr(option, ',');
+    if (next) *next++ = '\0';
+    RDT_TRY(parse_option(option, f, why));
+    option = next;
+  }
+  return RDT_OK;
+}
+
+bool rdt_fault_matches(const rdt_fault *f, const char *node) {
+  return fnmatch(f->layer, node, 0) == 0;
+}
+
+uint64_t rdt_fault_random(const rdt_fault *f, uint64_t stream) {
+  uint64_t z = f->seed * 0x9e3779b97f4a7c15u + (stream + 1) * 0xd1342543de82ef95u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+int64_t rdt_fault_element(const rdt_fault *f, int64_t n, int64_t row_length) {
+  if (n <= 0) return -1;
+  if (f->at[0] < 0) return (int64_t)(rdt_fault_random(f, 1) % (uint64_t)n);
+  int64_t e = f->at[0];
+  if (f->at[1] >= 0 && (__builtin_mul_overflow(f->at[0], row_length, &e) || __builtin_add_overflow(e, f->at[1], &e)))
+    return -1;
+  return e < n ? e : -1;
+}
+
+static uint64_t ones(int count, int width) {
+  const uint64_t all = width == 64 ? ~0ull : (1ull << width) - 1;
+  return count >= width ? all : (1ull << count) - 1;
+}
+
+uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width) {
+  const uint64_t r = rdt_fault_random(f, 2);
+  const uint64_t bit = 1ull << (f->bits >= 0 ? f->bits % width : (int)(r % (uint64_t)width));
+  uint64_t mask = 0;
+  switch (f->kind) {
+    case RDT_FAULT_BIT:
+      return bit;
+    case RDT_FAULT_BITS: /* that many different ones */
+      for (uint64_t s = 3; __builtin_popcountll(mask) < (f->bits < width ? f->bits : width); s++)
+        mask |= 1ull << rdt_fault_random(f, s) % (uint64_t)width;
+      return mask;
+    case RDT_FAULT_ADJACENT:
+      return 3ull << r % (uint64_t)(width - 1);
+    case RDT_FAULT_BURST: { /* a run of that many, each flipped with probability 1/2, the ends always */
+      const int length = f->bits < width ? f->bits : width;
+      const int start = (int)(r % (uint64_t)(width - length + 1));
+      const uint64_t run = (rdt_fault_random(f, 3) | 1ull | 1ull << (length - 1)) & ones(length, width);
+      return run << start;
+    }
+    case RDT_FAULT_RANDOM:
+      return (rdt_fault_random(f, 3) ^ bits) & ones(width, width);
+    case RDT_FAULT_ZERO:
+      return bits;
+    case RDT_FAULT_STUCK0:
+      return bits & bit;
+    case RDT_FAULT_STUCK1:
+      return ~bits & bit;
+    case RDT_FAULT_KIND_COUNT:
+      break;
+  }
+  return 0;
+}
+
+void rdt_fault_apply(const rdt_fault *f, void *data, rdt_dtype t, int64_t e, double *before, double *after) {
+  const size_t bytes = rdt_dtype_size(t);
+  unsigned char *p = (unsigned char *)data + (size_t)e * bytes;
+  uint64_t bits = 0;
+  *before = rdt_load(data, t, e);
+  memcpy(&bits, p, bytes); /* little-endian */
+  bits ^= rdt_fault_mask(f, bits, (int)bytes * 8);
+  memcpy(p, &bits, bytes);
+  *after = rdt_load(data, t, e);
+}
