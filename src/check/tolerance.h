@@ -20,31 +20,33 @@ typedef struct rdt_accumulator {
   double u;      /* nearest: unit roundoff of the accumulator (2^-53, 2^-24); 0: exact integers */
   int64_t depth; /* nearest: longest chain of roundings where known (blocked, pairwise); 0: k */
   int kb, f, fo; /* truncate (tensor cores): products a step, fraction bits of alignment, of the result */
-  double flush;  /* inputs below this are treated as if they were this (flushed subnormals); 0: none */
+  double flush;  /* subnormal operands are aligned as if they were this: measure ag on rdt_tilde of them; 0: none */
 } rdt_accumulator;
 
 rdt_accumulator rdt_accumulator_of(rdt_dtype in, rdt_dtype acc); /* CPU, round to nearest */
+double rdt_tilde(const rdt_accumulator *a, double x);            /* |x|, non-zero subnormals raised to flush */
 double rdt_gamma(const rdt_accumulator *a, int64_t k); /* rigorous accumulation error factor; INFINITY where k u >= 1 */
 
 /* What is the same for all checks of a kind on one problem. */
 typedef struct rdt_tolerance {
   rdt_accumulator acc;
-  int64_t k;      /* length of the reduction */
-  double u_out;   /* rounding of the checked outputs; 0: the accumulators themselves are summed */
-  double eta_out; /* smallest subnormal of the output dtype, with u_out */
-  double u_check; /* precision in which the check is computed: 2^-53, or 2^-24 */
-  int64_t
-      depth_sum; /* longest chain of roundings (of u_check) in the sum over the outputs; 0: number of outputs summed */
-  int64_t depth_dot; /* the same in the expected side; 0: k */
-  double u_beta;     /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
-  int splits;        /* extra additions of partial results (split-K) */
-  double lambda;     /* 6 by default */
+  int64_t k;          /* length of the reduction */
+  double u_out;       /* rounding of the checked outputs; 0: the accumulators themselves are summed */
+  double eta_out;     /* smallest subnormal of the output dtype, with u_out */
+  double u_check;     /* precision in which the check is computed: 2^-53, or 2^-24 */
+  int64_t depth_sum;  /* longest chain of roundings (of u_check) in the sum over the outputs; 0: outputs summed */
+  int64_t depth_dot;  /* the same in the expected side; 0: k */
+  int64_t depth_beta; /* the same (of double) in forming the checksum vectors; 0: outputs summed */
+  double u_beta;      /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
+  int splits;         /* extra additions of partial results (split-K) */
+  double lambda;      /* 6 by default */
 } rdt_tolerance;
 
 /* Magnitudes that one check measured. Row check of row i with weights w (|w_j| = 1): sums over the outputs C_ij, with
  * a = a_i, beta = B w, g = |B||w|, rho_t = ||B_t,:||_2. Column check: the transpose. Tile, scalar: both sides weighted;
  * fields are sums over the rows of the tile. Over-estimates are allowed (looser), except in dot and s.
- * Fields that were not measured: NAN in ag, q_beta takes a safe fallback as documented in tolerance.c. */
+ * Fields that were not measured are NAN: each takes a safe fallback (tolerance.c); ag or q must be there, and both must
+ * not be finite where an input is not. */
 typedef struct rdt_terms {
   int64_t n;     /* outputs summed */
   double abs_c;  /* sum |C| */

@@ -1,0 +1,258 @@
+/* Every bound in the project: docs/tolerance.md derives them, this file only evaluates them.
+ *
+ * What happens where a field of rdt_terms is NAN, whether it was not measured or a fault destroyed it: each quantity is
+ * replaced by, and never allowed above, what follows from the others by the triangle and Cauchy-Schwarz inequalities.
+ * With N outputs and reductions of length k:
+ *   ag     <= sqrt(N k q)                     q       <= ag^2
+ *   abs_c  <= (1 + gamma) ag, sqrt(N c2)      c2      <= (1 + gamma)^2 k q, (1 + gamma)^2 ag^2, abs_c^2
+ *   |s|    <= abs_c                           |dot|   <= a_beta
+ *   a_beta <= ag                              q_beta  <= a_beta^2, N q
+ *   m2     <= (1 + gamma)^2 k q               |sbar|  <= sqrt(N m2)
+ * ag and q come from the inputs alone. That is why a fault in the outputs cannot widen its own bound without limit, and
+ * why inputs that are not finite leave no bound (RDT_CANNOT): then both are NaN or Inf. */
+#include "check/tolerance.h"
+
+#include <float.h>
+#include <math.h>
+
+/* Second-order terms, and the roundings made in measuring the magnitudes themselves in double. */
+#define SLACK 0x1p-10
+/* Mean square rounding error of round to nearest in units of (u x)^2. Log-uniform mantissas give 0.18; partial sums
+ * that grow linearly (data of one sign) reach 0.202 where they end just above a power of two. */
+#define NEAREST_MS 0.202
+/* The checksum vectors are formed in double. */
+#define U_DOUBLE 0x1p-53
+/* Partial results of split reductions are added in round to nearest f32 on every tensor core. */
+#define U_F32 0x1p-24
+/* Operands opposite to flushed ones that R0 allows for: flushing costs at most min_normal 2^26 a product. */
+#define FLUSH_RANGE 0x1p26
+
+static const double INF = INFINITY;
+
+static double least(double a, double b) {
+  return fmin(a, b); /* the number where the other is NaN */
+}
+
+static double square(double x) {
+  return x * x;
+}
+
+/* n roundings in a chain, each by a factor within 1 +- u. */
+static double chain(double u, double n) {
+  const double x = n * u;
+  return x < 1.0 ? x / (1.0 - x) : INF;
+}
+
+static double or_count(int64_t depth, int64_t count) {
+  return (double)(depth > 0 && depth < count ? depth : count);
+}
+
+static double steps(const rdt_accumulator *a, int64_t k) {
+  return ceil((double)k / a->kb);
+}
+
+static bool is_exact(const rdt_accumulator *a) {
+  return a->rounding == RDT_ROUND_NEAREST && a->u == 0.0;
+}
+
+rdt_accumulator rdt_accumulator_of(rdt_dtype in, rdt_dtype acc) {
+  const rdt_dtype_row *row = rdt_dtype_info(acc);
+  const bool integer = rdt_dtype_info(in) && !rdt_dtype_is_float(in);
+  return (rdt_accumulator){.rounding = RDT_ROUND_NEAREST, .u = row && !integer ? row->u : 0.0};
+}
+
+double rdt_tilde(const rdt_accumulator *a, double x) {
+  const double m = fabs(x);
+  return m > 0.0 && m < a->flush ? a->flush : m;
+}
+
+double rdt_gamma(const rdt_accumulator *a, int64_t k) {
+  if (k <= 0 || is_exact(a)) return 0.0;
+  if (a->rounding == RDT_ROUND_NEAREST) return chain(a->u, or_count(a->depth, k));
+  if (a->kb <= 0) return INF;
+  const double aligned = a->kb * ldexp(1.0, -a->f);
+  const double eps = aligned + ldexp(1.0, -a->fo) * (1.0 + aligned);
+  return expm1(steps(a, k) * log1p(eps));
+}
+
+static double unit(const rdt_accumulator *a) {
+  return a->rounding == RDT_ROUND_NEAREST ? a->u : U_F32;
+}
+
+/* gamma with the additions of split-K. In round to nearest without a known depth any tree over k terms is within k. */
+static double gamma_total(const rdt_tolerance *t, int64_t k) {
+  const double g = rdt_gamma(&t->acc, k);
+  const bool free_order = t->acc.rounding == RDT_ROUND_NEAREST && t->acc.depth <= 0;
+  if (t->splits <= 0 || free_order) return g;
+  const double s = chain(unit(&t->acc), t->splits);
+  return g + s + g * s;
+}
+
+static const rdt_dtype_row *accumulator_row(const rdt_accumulator *a) {
+  return rdt_dtype_info(unit(a) < 0x1p-40 ? RDT_F64 : RDT_F32);
+}
+
+/* Largest finite number of a binary format whose smallest normal number is min_normal: emin + emax = 1 in IEEE formats.
+ */
+static double largest(double u, double min_normal) {
+  return least(2.0 / min_normal * (1.0 - u) * 2.0, DBL_MAX);
+}
+
+/* Terms after fall-backs and caps. */
+typedef struct capped {
+  double n, abs_c, c2, s, ag, q, dot, a_beta, q_beta, m2, sbar;
+  double gamma; /* of the whole accumulation */
+  double size;  /* no output can exceed it unless the arithmetic failed */
+} capped;
+
+static capped cap(const rdt_tolerance *t, const rdt_terms *m) {
+  const double n = (double)m->n, k = (double)t->k;
+  capped c = {.n = n, .gamma = gamma_total(t, t->k)};
+  c.q = least(m->q, square(m->ag));
+  c.ag = isnan(m->ag) ? sqrt(n * k * c.q) : m->ag;
+  const double grow = (1.0 + c.gamma) * (1.0 + t->u_out) * (1.0 + SLACK), denormal = n * t->eta_out;
+  c.size = grow * least(c.ag, sqrt(k * c.q));
+  const double c2_inputs = least(square(grow) * k * c.q, square(grow * c.ag)) + square(t->eta_out) * n;
+  c.abs_c = least(least(m->abs_c, grow * c.ag + denormal), sqrt(n * least(m->c2, c2_inputs)));
+  c.c2 = least(least(m->c2, c2_inputs), square(c.abs_c));
+  c.s = isnan(m->s) ? c.abs_c : least(fabs(m->s), c.abs_c);
+  c.a_beta = least(m->a_beta, (1.0 + SLACK) * c.ag);
+  c.dot = isnan(m->dot) ? c.a_beta : least(fabs(m->dot), c.a_beta);
+  c.q_beta = least(m->q_beta, least(square(c.a_beta), (1.0 + SLACK) * n * c.q));
+  c.m2 = !(m->m2 > 0.0) ? NAN : least(m->m2, square(grow) * k * c.q);
+  c.sbar = isnan(m->sbar) ? sqrt(n * c.m2) : least(fabs(m->sbar), sqrt(n * c.m2));
+  return c;
+}
+
+/* Inf or NaN among the outputs proves a fault only where correct outputs cannot overflow. */
+static bool may_overflow(const rdt_tolerance *t, const rdt_terms *m, const capped *c) {
+  if (isfinite(m->abs_c) || isfinite(m->s)) return false;
+  const rdt_dtype_row *acc = accumulator_row(&t->acc);
+  double limit = largest(acc->u, acc->min_normal);
+  if (t->u_out > 0.0 && t->eta_out > 0.0) limit = least(limit, largest(t->u_out, t->eta_out / (2.0 * t->u_out)));
+  return !(c->size < limit);
+}
+
+/* Products and sums below the normal range: absolute errors that no relative bound covers. */
+static double underflow(const rdt_tolerance *t, const capped *c) {
+  return c->n * (double)t->k * accumulator_row(&t->acc)->min_normal;
+}
+
+/* R0 and R2: accumulation is the error of the accumulators, the rest comes from output, check and checksum vector. */
+static double rigorous(const rdt_tolerance *t, const rdt_terms *m, const capped *c, double accumulation) {
+  const double sum = chain(t->u_check, or_count(t->depth_sum, m->n));
+  const double dot = chain(t->u_check, or_count(t->depth_dot, t->k));
+  const double form = chain(U_DOUBLE, or_count(t->depth_beta, m->n));
+  /* the magnitudes were measured in the precision of the check */
+  const double blur = 1.0 / (1.0 - least(fmax(sum, dot), 1.0));
+  const double rest = (t->u_out + sum) * c->abs_c + c->n * t->eta_out + (dot + t->u_beta) * c->a_beta + form * c->ag;
+  const double tau = (1.0 + SLACK) * blur * (accumulation + rest) + FLUSH_RANGE * underflow(t, c);
+  return isnan(tau) ? INF : tau;
+}
+
+/* Variance, in units of u^2, of the roundings in adding count terms whose total and sum of squares are known (t2: total
+ * squared). In sequence the partial sums are a bridge from 0 to the total; the last two terms are the discrete end of
+ * the sum and the roundings of the products. In a tree of known depth each level adds at most total^2/3 + squares. */
+static double walk(double count, int64_t depth, double t2, double squares) {
+  const double sequence = count * (t2 / 3.0 + squares / 6.0) + t2 / 2.0 + squares;
+  if (depth <= 0 || (double)depth >= count) return NEAREST_MS * sequence;
+  return NEAREST_MS * least(sequence, depth * (t2 / 3.0 + squares));
+}
+
+static double nearest_variance(const rdt_tolerance *t, const capped *c) {
+  const double k = (double)t->k, u2 = square(t->acc.u);
+  if (isnan(c->m2)) return u2 * walk(k, t->acc.depth, c->c2, c->q);
+  return u2 * NEAREST_MS * (k * (c->m2 + c->q / 48.0) + c->c2 / 2.0 + c->q);
+}
+
+/* Tensor cores truncate: the errors of one output all point towards zero, so they grow like the number of steps. */
+static double truncate_variance(const rdt_tolerance *t, const capped *c, double *bias) {
+  const rdt_accumulator *a = &t->acc;
+  const double T = steps(a, t->k), u_o = ldexp(1.0, -a->fo - 1), spread = ldexp(1.0, a->fo - a->f);
+  const double c1 = 0.72 * (1.0 + a->kb * square(spread)), alpha = 0.36 * a->kb * spread;
+  const double theta = c->ag > 0.0 ? least(1.0, c->abs_c / c->ag) : 0.0;
+  if (isnan(c->m2)) {
+    *bias = 0.36 * u_o * T * c->s;
+    return square(u_o) * (c1 * T * (c->c2 / 3.0 + c->q / 6.0) +
+                          square(T) * (0.043 * c->q + 0.02 * c->c2 + square(alpha * theta) * c->c2));
+  }
+  *bias = 0.72 * u_o * T * c->sbar;
+  return square(u_o) * (c1 * T * (c->m2 + c->q / 48.0) + square(T) * (0.52 / 768.0 * c->q + 0.08 * c->m2) +
+                        square(2.0 * alpha * theta * T) * c->m2);
+}
+
+/* What the roundings of output, check and checksum vector add. */
+static double check_variance(const rdt_tolerance *t, const rdt_terms *m, const capped *c) {
+  const double split = square(unit(&t->acc)) * NEAREST_MS * t->splits * (c->c2 + c->q);
+  const double out = square(t->u_out) * c->c2 / 3.0 + c->n * square(t->eta_out) / 12.0;
+  const double sums = walk((double)t->k, t->depth_dot, square(c->dot), c->q_beta) +
+                      walk((double)m->n, t->depth_sum, square(c->s), c->c2);
+  const double form = square(U_DOUBLE) * NEAREST_MS * or_count(t->depth_beta, m->n) * (c->q_beta + c->q);
+  return split + out + square(t->u_check) * sums + square(t->u_beta) * c->q_beta / 3.0 + form;
+}
+
+rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m) {
+  if (is_exact(&t->acc) || m->n <= 0 || t->k <= 0) return (rdt_bound){0.0, 0.0};
+  const capped c = cap(t, m);
+  if (may_overflow(t, m, &c)) return (rdt_bound){INF, INF};
+  const double tau0 = rigorous(t, m, &c, c.gamma * c.ag);
+  double bias = 0.0;
+  double v = t->acc.rounding == RDT_ROUND_NEAREST ? nearest_variance(t, &c) : truncate_variance(t, &c, &bias);
+  v += check_variance(t, m, &c);
+  const double tau2 = bias + t->lambda * sqrt(v) + underflow(t, &c);
+  return (rdt_bound){.tau0 = tau0, .tau2 = least(tau0, tau2)};
+}
+
+/* Inside a segment the partial sum is at most its start plus the segment's products, and each of them is rounded at
+ * most kc + 1 times before the next checkpoint. */
+double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s) {
+  const double tau0 = rdt_bound_of(t, m).tau0;
+  if (is_exact(&t->acc) || m->n <= 0 || t->k <= 0 || kc <= 0 || !isfinite(tau0)) return tau0;
+  const capped c = cap(t, m);
+  const double segment = gamma_total(t, t->acc.rounding == RDT_ROUND_NEAREST ? kc + 1 : kc);
+  return least(tau0, rigorous(t, m, &c, segment * (sum_abs_s + c.ag)));
+}
+
+double rdt_checkpoint_m2(const double *norm2, const double *cross, int count) {
+  double sum = 0.0;
+  for (int q = 0; q < count; q++) sum += norm2[q] + cross[q] + norm2[q + 1];
+  return count > 0 ? fmax(sum, 0.0) / (3.0 * count) : 0.0;
+}
+
+rdt_outcome rdt_compare(double observed, double expected, rdt_bound b) {
+  if (!isfinite(b.tau0) || !isfinite(b.tau2)) return RDT_CANNOT;
+  const double residual = fabs(observed - expected);
+  if (!(residual <= b.tau0)) return RDT_CERTAIN;
+  return !(residual <= b.tau2) ? RDT_SUSPECT : RDT_PASS;
+}
+
+rdt_outcome rdt_compare_exact(uint32_t observed, uint32_t expected) {
+  return observed == expected ? RDT_PASS : RDT_CERTAIN;
+}
+
+double rdt_floor_of(rdt_bound b) {
+  return isfinite(b.tau2) ? 2.0 * b.tau2 : INF;
+}
+
+double rdt_bound_element(const rdt_tolerance *t, double abs_dot) {
+  if (is_exact(&t->acc) || t->k <= 0) return 0.0;
+  const capped one = {.n = 1.0};
+  const double gamma = gamma_total(t, t->k);
+  const double each = (gamma + t->u_out * (1.0 + gamma)) * abs_dot + t->eta_out;
+  return 2.0 * ((1.0 + SLACK) * each + FLUSH_RANGE * underflow(t, &one));
+}
+
+double rdt_tolerance_network(rdt_dtype t) {
+  switch (t) {
+    case RDT_F64:
+      return 1e-13;
+    case RDT_F32:
+      return 1e-5;
+    case RDT_F16:
+      return 1e-2;
+    case RDT_BF16:
+      return 5e-2;
+    default:
+      return 0.0;
+  }
+}
