@@ -44,6 +44,7 @@ typedef struct rdt_kernel {
 
 /* All rows in dispatch order (best first within an op); count in *n. */
 const rdt_kernel *const *rdt_cpu_kernels(int *n);
+const char *rdt_cpu_kernel_limits(const rdt_kernel *k); /* one line for people: why the row may refuse */
 /* First row that accepts p on this ISA; refusals are reported to fn (may be NULL) in order. */
 typedef void (*rdt_refusal_fn)(const rdt_kernel *k, const char *reason, void *user);
 const rdt_kernel *rdt_cpu_dispatch(const rdt_problem *p, rdt_isa isa, rdt_refusal_fn fn, void *user);

@@ -1,0 +1,108 @@
+/* Reference convolution: a product of gathered windows (rows: output pixels, k: kh kw ic) and filters; each image and
+ * group is one product. */
+#include <string.h>
+
+#include "cpu/generic/product.h"
+#include "cpu/generic/state.h"
+
+typedef struct geometry {
+  int64_t group, ic, kw, ow; /* ic of a group */
+  int64_t image;
+} geometry;
+
+static geometry geometry_of(const rdt_product *q, int64_t batch) {
+  const rdt_tensor *w = &q->o->in[1];
+  return (geometry){.group = batch % q->p->window.groups,
+                    .ic = w->shape[1],
+                    .kw = w->shape[3],
+                    .ow = q->o->out.shape[3],
+                    .image = batch / q->p->window.groups};
+}
+
+/* k runs over (kh, kw, ic): calls for each piece of constant (kh, kw) */
+static void load_a(const rdt_product *q, int64_t batch, int64_t i, int64_t rows, int64_t k, int64_t depth, void *to,
+                   int64_t ld) {
+  const geometry g = geometry_of(q, batch);
+  const rdt_tensor *x = &q->o->in[0];
+  const rdt_window *win = &q->p->window;
+  const int64_t size = (int64_t)rdt_dtype_size(rdt_compute_type(x->dtype));
+  const int64_t base = g.image * x->stride[0] + g.group * g.ic * x->stride[1];
+  for (int64_t r = 0; r < rows; r++) {
+    const int64_t y0 = (i + r) / g.ow * win->stride[0] - win->pad[0];
+    const int64_t x0 = (i + r) % g.ow * win->stride[1] - win->pad[1];
+    char *row = (char *)to + r * ld * size;
+    for (int64_t at = k, left = depth; left > 0;) {
+      const int64_t tap = at / g.ic, c = at % g.ic, n = g.ic - c < left ? g.ic - c : left;
+      const int64_t iy = y0 + tap / g.kw * win->dilation[0], ix = x0 + tap % g.kw * win->dilation[1];
+      if (iy >= 0 && iy < x->shape[2] && ix >= 0 && ix < x->shape[3]) {
+        q->load[0](row, rdt_at(x, base + c * x->stride[1] + iy * x->stride[2] + ix * x->stride[3]), x->stride[1], n);
+      } else {
+        memset(row, 0, (size_t)(n * size));
+      }
+      row += n * size;
+      at += n;
+      left -= n;
+    }
+  }
+}
+
+static void load_b(const rdt_product *q, int64_t batch, int64_t k, int64_t depth, int64_t j, int64_t cols, void *to,
+                   int64_t ld) {
+  const geometry g = geometry_of(q, batch);
+  const rdt_tensor *w = &q->o->in[1];
+  const int64_t step = ld * (int64_t)rdt_dtype_size(rdt_compute_type(w->dtype));
+  const int64_t base = (g.group * q->n + j) * w->stride[0];
+  for (int64_t r = 0; r < depth; r++) {
+    const int64_t tap = (k + r) / g.ic, c = (k + r) % g.ic;
+    q->load[1]((char *)to + r * step,
+               rdt_at(w, base + c * w->stride[1] + tap / g.kw * w->stride[2] + tap % g.kw * w->stride[3]), w->stride[0],
+               cols);
+  }
+}
+
+static int64_t row(const rdt_product *q, const rdt_tensor *t, int64_t batch, int64_t i) {
+  const geometry g = geometry_of(q, batch);
+  return g.image * t->stride[0] + g.group * q->n * t->stride[1] + i / g.ow * t->stride[2] + i % g.ow * t->stride[3];
+}
+
+static rdt_product product_of(const rdt_generic *s, const rdt_operands *o) {
+  const rdt_tensor *w = &o->in[1], *y = &o->out;
+  const int64_t groups = s->p.window.groups;
+  return (rdt_product){.p = &s->p,
+                       .o = o,
+                       .batches = y->shape[0] * groups,
+                       .m = y->shape[2] * y->shape[3],
+                       .n = y->shape[1] / groups,
+                       .k = w->shape[1] * w->shape[2] * w->shape[3],
+                       .column_dim = 1,
+                       .channel_groups = groups,
+                       .load = {rdt_loader(o->in[0].dtype), rdt_loader(w->dtype)},
+                       .load_a = load_a,
+                       .load_b = load_b,
+                       .row = row};
+}
+
+static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
+  const rdt_generic *s = state;
+  const rdt_product q = product_of(s, o);
+  return rdt_product_run(&q, s->threads, why);
+}
+
+static rdt_status run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why) {
+  const rdt_generic *s = state;
+  const rdt_product q = product_of(s, o);
+  const int64_t pixels = q.m > 0 ? q.m : 1, n = q.n > 0 ? q.n : 1;
+  const int64_t plane = hit->element / pixels; /* image * oc + channel = (image * groups + group) * n + j */
+  const rdt_product_hit h = {plane / n, hit->element % pixels, plane % n, hit};
+  return rdt_product_run_inject(&q, s->threads, &h, why);
+}
+
+const rdt_kernel rdt_kernel_conv_generic = {.name = "conv_generic",
+                                            .op = RDT_KOP_CONV,
+                                            .isa = RDT_ISA_GENERIC,
+                                            .deterministic = true,
+                                            .accept = rdt_product_accept,
+                                            .create = rdt_generic_create,
+                                            .run = run,
+                                            .run_inject = run_inject,
+                                            .destroy = rdt_generic_destroy};

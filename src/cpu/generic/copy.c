@@ -1,0 +1,132 @@
+/* copy and concat: elements of any dtype moved between strides. Where input and output run along different dimensions
+ * (NCHW <-> NHWC), squares of 32 x 32 elements keep both sides in whole cache lines. */
+#include <string.h>
+
+#include "cpu/generic/state.h"
+#include "cpu/generic/walk.h"
+
+enum { SQUARE = 32 };
+
+#define MOVE(bits)                                                                                                \
+  static void move_##bits(char *to, int64_t to_a, int64_t to_b, const char *from, int64_t from_a, int64_t from_b, \
+                          int64_t na, int64_t nb) {                                                               \
+    uint##bits##_t *restrict y = (uint##bits##_t *)to;                                                            \
+    const uint##bits##_t *restrict x = (const uint##bits##_t *)from;                                              \
+    for (int64_t a = 0; a < na; a++) {                                                                            \
+      for (int64_t b = 0; b < nb; b++) y[a * to_a + b * to_b] = x[a * from_a + b * from_b];                       \
+    }                                                                                                             \
+  }
+MOVE(8)
+MOVE(16)
+MOVE(32)
+MOVE(64)
+
+typedef void move_fn(char *to, int64_t to_a, int64_t to_b, const char *from, int64_t from_a, int64_t from_b, int64_t na,
+                     int64_t nb);
+
+static move_fn *mover(size_t bytes) {
+  return bytes == 1 ? move_8 : bytes == 2 ? move_16 : bytes == 4 ? move_32 : move_64;
+}
+
+/* The outer dimension of the walk along which the input runs with the shortest step: the other side of the squares. */
+static int across(const rdt_walk *w) {
+  int best = -1;
+  for (int d = 0; d < w->rank; d++) {
+    if (w->stride[1][d] > 0 && w->stride[1][d] < w->step[1] && (best < 0 || w->stride[1][d] < w->stride[1][best]))
+      best = d;
+  }
+  return best;
+}
+
+static void copy_squares(const rdt_walk *w, int d, const rdt_tensor *to, const rdt_tensor *from, int threads) {
+  move_fn *const move = mover(rdt_dtype_size(to->dtype));
+  const int64_t rows = (w->shape[d] + SQUARE - 1) / SQUARE, cols = (w->length + SQUARE - 1) / SQUARE;
+  int64_t planes = 1;
+  for (int i = 0; i < w->rank; i++) planes *= i == d ? 1 : w->shape[i];
+  const int64_t total = planes * rows * cols;
+#pragma omp parallel for num_threads(total < 16 ? 1 : threads) schedule(static)
+  for (int64_t t = 0; t < total; t++) {
+    const int64_t a = t / cols % rows * SQUARE, b = t % cols * SQUARE;
+    int64_t plane = t / (rows * cols), y = a * w->stride[0][d] + b * w->step[0],
+            x = a * w->stride[1][d] + b * w->step[1];
+    for (int i = w->rank - 1; i >= 0; i--) {
+      if (i == d) continue;
+      y += plane % w->shape[i] * w->stride[0][i];
+      x += plane % w->shape[i] * w->stride[1][i];
+      plane /= w->shape[i];
+    }
+    move(rdt_at(to, y), w->stride[0][d], w->step[0], rdt_at(from, x), w->stride[1][d], w->step[1],
+         w->shape[d] - a < SQUARE ? w->shape[d] - a : SQUARE, w->length - b < SQUARE ? w->length - b : SQUARE);
+  }
+}
+
+static void copy_view(const rdt_tensor *to, const rdt_tensor *from, int threads) {
+  const rdt_tensor *const views[] = {to, from};
+  const rdt_walk w = rdt_walk_of(views, 2);
+  const size_t bytes = rdt_dtype_size(to->dtype);
+  if (w.pieces == 0) return;
+  const int d = w.step[1] > 1 ? across(&w) : -1;
+  if (d >= 0) {
+    copy_squares(&w, d, to, from, threads);
+    return;
+  }
+  move_fn *const move = mover(bytes);
+#pragma omp parallel for num_threads(w.pieces < 16 ? 1 : threads) schedule(static)
+  for (int64_t piece = 0; piece < w.pieces; piece++) {
+    int64_t at[RDT_WALK_VIEWS];
+    const int64_t n = rdt_walk_piece(&w, piece, at);
+    if (w.step[0] == 1 && w.step[1] == 1) {
+      memcpy(rdt_at(to, at[0]), rdt_at(from, at[1]), (size_t)n * bytes);
+    } else {
+      move(rdt_at(to, at[0]), 0, w.step[0], rdt_at(from, at[1]), 0, w.step[1], 1, n);
+    }
+  }
+}
+
+static rdt_status run_copy(void *state, const rdt_operands *o, rdt_reason *why) {
+  (void)why;
+  copy_view(&o->out, &o->in[0], ((const rdt_generic *)state)->threads);
+  return RDT_OK;
+}
+
+static rdt_status run_concat(void *state, const rdt_operands *o, rdt_reason *why) {
+  const rdt_generic *s = state;
+  const int axis = s->p.axis;
+  int64_t at = 0;
+  (void)why;
+  for (int i = 0; i < o->n_in; i++) {
+    rdt_tensor part = o->in[i]; /* the part of the output that this input fills */
+    part.data = rdt_at(&o->out, at * o->out.stride[axis]);
+    memcpy(part.stride, o->out.stride, sizeof part.stride);
+    copy_view(&part, &o->in[i], s->threads);
+    at += o->in[i].shape[axis];
+  }
+  return RDT_OK;
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  for (int i = 0; i < p->n_in; i++) {
+    if (p->in[i].dtype != p->out.dtype) {
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "operand %d is %s, the output %s: they must be alike", i,
+                      rdt_dtype_name(p->in[i].dtype), rdt_dtype_name(p->out.dtype));
+    }
+  }
+  return RDT_OK;
+}
+
+const rdt_kernel rdt_kernel_copy_generic = {.name = "copy_generic",
+                                            .op = RDT_KOP_COPY,
+                                            .isa = RDT_ISA_GENERIC,
+                                            .deterministic = true,
+                                            .accept = accept,
+                                            .create = rdt_generic_create,
+                                            .run = run_copy,
+                                            .destroy = rdt_generic_destroy};
+const rdt_kernel rdt_kernel_concat_generic = {.name = "concat_generic",
+                                              .op = RDT_KOP_CONCAT,
+                                              .isa = RDT_ISA_GENERIC,
+                                              .deterministic = true,
+                                              .accept = accept,
+                                              .create = rdt_generic_create,
+                                              .run = run_concat,
+                                              .destroy = rdt_generic_destroy};

@@ -1,0 +1,23 @@
+/* What every reference kernel keeps: the problem and the number of threads. Nothing in it changes after create, so one
+ * state may be run by several threads at once. */
+#ifndef RDT_CPU_GENERIC_STATE_H
+#define RDT_CPU_GENERIC_STATE_H
+
+#include "cpu/kernel.h"
+
+typedef struct rdt_generic {
+  rdt_problem p;
+  int threads;
+} rdt_generic;
+
+rdt_status rdt_generic_create(const rdt_problem *p, int threads, void **state, rdt_reason *why);
+void rdt_generic_destroy(void *state);
+
+/* Accepts where all inputs and the output have one dtype and that is computable; floats only unless integers. */
+rdt_status rdt_generic_accept_alike(const rdt_problem *p, bool integers, rdt_reason *why);
+
+static inline void *rdt_at(const rdt_tensor *t, int64_t offset) {
+  return (char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
+}
+
+#endif

@@ -1,0 +1,192 @@
+/* Every row of kernels.def against an oracle in double: values within the bound, every element written and nothing
+ * else, the same bits on every run. A new row is tested by being in the table. */
+#include <cmocka.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/tolerance.h"
+#include "cpu/kernel.h"
+#include "util_problem.h"
+
+/* Datatypes to try with an op: what rdt_problem_check lets through; rows refuse the rest of it. */
+typedef struct dtypes {
+  rdt_dtype a, b, out;
+} dtypes;
+
+static const dtypes linear_dtypes[] = {{RDT_F64, RDT_F64, RDT_F64},   {RDT_F32, RDT_F32, RDT_F32},
+                                       {RDT_BF16, RDT_BF16, RDT_F32}, {RDT_BF16, RDT_BF16, RDT_BF16},
+                                       {RDT_F16, RDT_F16, RDT_F32},   {RDT_F16, RDT_F16, RDT_F16},
+                                       {RDT_S8, RDT_S8, RDT_S32},     {RDT_U8, RDT_S8, RDT_S32},
+                                       {RDT_S8, RDT_U8, RDT_S32},     {RDT_U8, RDT_U8, RDT_S32}};
+
+static dtypes dtypes_of(rdt_kop op, int i) {
+  return rdt_kop_is_linear(op) ? linear_dtypes[i] : (dtypes){(rdt_dtype)i, (rdt_dtype)i, (rdt_dtype)i};
+}
+
+static int dtype_count(rdt_kop op) {
+  return rdt_kop_is_linear(op) ? (int)(sizeof linear_dtypes / sizeof *linear_dtypes) : RDT_DTYPE_COUNT;
+}
+
+static rdt_tolerance tolerance_of(const rdt_problem *p) {
+  const double u_out = p->out.dtype == p->acc ? 0.0 : rdt_dtype_info(p->out.dtype)->u;
+  return (rdt_tolerance){.acc = rdt_accumulator_of(p->in[0].dtype, p->acc),
+                         .k = util_reduction(p) + 3,
+                         .u_out = u_out,
+                         .eta_out = u_out > 0 ? 2.0 * u_out * rdt_dtype_info(p->out.dtype)->min_normal : 0.0,
+                         .lambda = 6.0};
+}
+
+static bool moves_only(rdt_kop op) {
+  return op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_RELU || op == RDT_KOP_MAXPOOL;
+}
+
+static rdt_operands operands_of(const rdt_problem *p) {
+  return (rdt_operands){.in = p->in,
+                        .n_in = p->n_in,
+                        .out = p->out,
+                        .epilogue = rdt_epilogue_is_none(&p->epilogue) ? NULL : &p->epilogue};
+}
+
+static void *state_of(const rdt_kernel *k, const rdt_problem *p, int threads) {
+  rdt_reason why = {""};
+  void *state = NULL;
+  if (k->create(p, threads, &state, &why) != RDT_OK) fail_msg("%s: create: %s", k->name, why.text);
+  return state;
+}
+
+static void run_once(const rdt_kernel *k, void *state, const rdt_problem *p) {
+  const rdt_operands o = operands_of(p);
+  rdt_reason why = {""};
+  if (k->run(state, &o, &why) != RDT_OK) fail_msg("%s: run: %s", k->name, why.text);
+}
+
+static void compare(const rdt_kernel *k, const rdt_problem *p, uint64_t seed) {
+  const int64_t n = rdt_tensor_count(&p->out);
+  double *expected = malloc((size_t)(2 * n + 1) * sizeof *expected), *scale = expected + n;
+  const rdt_tolerance t = tolerance_of(p);
+  rdt_iter it = rdt_iter_begin(&p->out);
+  util_oracle(p, expected, scale);
+  for (int64_t i = 0; rdt_iter_next(&it); i++) {
+    const double got = rdt_load(p->out.data, p->out.dtype, it.offset);
+    const double bound = moves_only(p->op) ? 0.0 : rdt_bound_element(&t, scale[i]);
+    if (!(got == expected[i]) && !(fabs(got - expected[i]) <= bound)) {
+      char text[96];
+      fail_msg("%s seed %llu: element %lld of %s is %g, expected %g within %g", k->name, (unsigned long long)seed,
+               (long long)i, rdt_tensor_text(&p->out, text, sizeof text), got, expected[i], bound);
+    }
+  }
+  free(expected);
+}
+
+/* Bytes of the output buffer that no element of the view covers still hold the poison. */
+static void check_gaps(const rdt_kernel *k, const util_case *c, uint64_t seed) {
+  const size_t size = rdt_dtype_size(c->p.out.dtype);
+  unsigned char *covered = calloc(1, c->out_bytes + 1);
+  rdt_iter it = rdt_iter_begin(&c->p.out);
+  while (rdt_iter_next(&it)) {
+    memset(covered + ((char *)c->p.out.data - (char *)c->out_base) + it.offset * (int64_t)size, 1, size);
+  }
+  for (size_t i = 0; i < c->out_bytes; i++) {
+    if (!covered[i] && ((unsigned char *)c->out_base)[i] != 0xff) {
+      fail_msg("%s seed %llu: byte %zu between the output's elements was written", k->name, (unsigned long long)seed,
+               i);
+    }
+  }
+  free(covered);
+}
+
+static void check_case(const rdt_kernel *k, util_case *c, uint64_t seed) {
+  unsigned char *first = malloc(c->out_bytes + 1);
+  for (int threads = 1; threads <= 2; threads++) {
+    void *state = state_of(k, &c->p, threads);
+    for (int again = 0; again < 2; again++) {
+      util_case_poison(c);
+      run_once(k, state, &c->p);
+      const bool same_promised = again == 1 ? k->deterministic : threads == 2 && !k->black_box;
+      if (same_promised && memcmp(first, c->out_base, c->out_bytes) != 0) {
+        fail_msg("%s seed %llu: other bits on run %d with %d threads", k->name, (unsigned long long)seed, again,
+                 threads);
+      }
+      memcpy(first, c->out_base, c->out_bytes);
+    }
+    k->destroy(state);
+    compare(k, &c->p, seed);
+    check_gaps(k, c, seed);
+  }
+  free(first);
+}
+
+/* A row, one combination of dtypes, many random problems. Returns how many the row took. */
+static int check_row(const rdt_kernel *k, const dtypes *t, int cases) {
+  int taken = 0;
+  for (int i = 0; i < cases; i++) {
+    const uint64_t seed = (uint64_t)i * 1000 + (uint64_t)t->a * 10 + (uint64_t)t->out;
+    util_random r = {seed};
+    util_case c;
+    rdt_reason why = {""};
+    util_case_make(&c, &r, k->op, t->a, t->b, t->out, i % 2);
+    if (rdt_kop_is_linear(k->op) && rdt_dtype_is_float(t->a) && i % 3 == 0) util_case_epilogue(&c, &r, i % 4 == 1);
+    if (rdt_problem_check(&c.p, &why) != RDT_OK)
+      fail_msg("%s seed %llu: %s", k->name, (unsigned long long)seed, why.text);
+    why.text[0] = '\0';
+    const rdt_status status = k->accept(&c.p, &why);
+    if (status == RDT_OK) {
+      taken++;
+      check_case(k, &c, seed);
+    } else {
+      assert_int_equal(status, RDT_ERR_UNSUPPORTED);
+      assert_true(why.text[0] != '\0');
+    }
+    util_case_free(&c);
+  }
+  return taken;
+}
+
+static void test_rows(void **state) {
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  (void)state;
+  for (int i = 0; i < n; i++) {
+    int taken = 0;
+    if (rows[i]->isa > rdt_isa_detect()) continue;
+    for (int t = 0; t < dtype_count(rows[i]->op); t++) {
+      const dtypes d = dtypes_of(rows[i]->op, t);
+      const int count = check_row(rows[i], &d, 48);
+      taken += count;
+      if (rdt_kop_is_linear(rows[i]->op) && !rows[i]->black_box) assert_int_equal(count, 48); /* references take all */
+    }
+    printf("%-22s %d problems\n", rows[i]->name, taken);
+    assert_true(taken > 0);
+  }
+}
+
+static void test_table(void **state) {
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  (void)state;
+  for (int i = 0; i < n; i++) {
+    assert_true(rows[i]->create && rows[i]->run && rows[i]->destroy && rows[i]->accept);
+    assert_true(!rows[i]->pack == !rows[i]->packed);
+    assert_true(!(rows[i]->black_box && rows[i]->run_inject));
+    assert_true(rdt_cpu_kernel_limits(rows[i])[0] != '\0');
+    for (int j = 0; j < i; j++) assert_string_not_equal(rows[i]->name, rows[j]->name);
+  }
+  for (int op = 0; op < RDT_KOP_COUNT; op++) {
+    const rdt_problem p = {.op = (rdt_kop)op};
+    const rdt_kernel *reference = rdt_cpu_reference(&p);
+    assert_non_null(reference);
+    assert_int_equal(reference->op, op);
+    assert_false(reference->black_box);
+    assert_true(reference->deterministic);
+    assert_int_equal(reference->isa, RDT_ISA_GENERIC);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_rows)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+#include <math.h>
+
+#include "util_problem.h"
+
+static double at(const rdt_tensor *t, const int64_t *index) {
+  int64_t offset = 0;
+  for (int d = 0; d < t->rank; d++) offset += index[d] * t->stride[d];
+  return rdt_load(t->data, t->dtype, offset);
+}
+
+static double gemm(const rdt_problem *p, const int64_t *i, double *scale) {
+  const int r = p->out.rank;
+  int64_t a[RDT_MAX_RANK], b[RDT_MAX_RANK];
+  double sum = 0;
+  for (int d = 0; d < r; d++) a[d] = b[d] = i[d];
+  for (int64_t k = 0; k < p->in[0].shape[r - 1]; k++) {
+    a[r - 1] = b[r - 2] = k;
+    const double product = at(&p->in[0], a) * at(&p->in[1], b);
+    sum += product;
+    *scale += fabs(product);
+  }
+  return sum;
+}
+
+static bool inside(const rdt_problem *p, const int64_t *i, int64_t ky, int64_t kx, int64_t *y, int64_t *x) {
+  const rdt_window *w = &p->window;
+  *y = i[2] * w->stride[0] + ky * w->dilation[0] - w->pad[0];
+  *x = i[3] * w->stride[1] + kx * w->dilation[1] - w->pad[1];
+  return *y >= 0 && *x >= 0 && *y < p->in[0].shape[2] && *x < p->in[0].shape[3];
+}
+
+static double conv(const rdt_problem *p, const int64_t *i, double *scale) {
+  const rdt_tensor *f = &p->in[1];
+  const int64_t group = i[1] / (f->shape[0] / p->window.groups);
+  double sum = 0;
+  int64_t y, x;
+  for (int64_t c = 0; c < f->shape[1]; c++) {
+    for (int64_t ky = 0; ky < f->shape[2]; ky++) {
+      for (int64_t kx = 0; kx < f->shape[3]; kx++) {
+        if (!inside(p, i, ky, kx, &y, &x)) continue;
+        const double product =
+            at(&p->in[0], (int64_t[]){i[0], group * f->shape[1] + c, y, x}) * at(f, (int64_t[]){i[1], c, ky, kx});
+        sum += product;
+        *scale += fabs(product);
+      }
+    }
+  }
+  return sum;
+}
+
+static double pool(const rdt_problem *p, const int64_t *i, double *scale) {
+  const rdt_window *w = &p->window;
+  double sum = 0, max = -INFINITY, cells = 0;
+  int64_t y, x;
+  for (int64_t ky = 0; ky < w->kernel[0]; ky++) {
+    for (int64_t kx = 0; kx < w->kernel[1]; kx++) {
+      const bool in = inside(p, i, ky, kx, &y, &x);
+      const bool padded = y < p->in[0].shape[2] + w->pad[2] && x < p->in[0].shape[3] + w->pad[3];
+      cells += in || (w->count_pad && padded);
+      if (!in) continue;
+      const double v = at(&p->in[0], (int64_t[]){i[0], i[1], y, x});
+      sum += v;
+      *scale += fabs(v);
+      max = fmax(max, v);
+    }
+  }
+  if (p->op == RDT_KOP_AVGPOOL) return cells > 0 ? sum / cells : 0;
+  *scale = 0; /* a maximum is exact */
+  return max > -INFINITY           ? max
+         : p->out.dtype == RDT_S8  ? -128
+         : p->out.dtype == RDT_U8  ? 0
+         : p->out.dtype == RDT_S32 ? -0x1p31
+                                   : max;
+}
+
+static double softmax(const rdt_problem *p, const int64_t *i, double *scale) {
+  int64_t j[RDT_MAX_RANK];
+  double max = -INFINITY, sum = 0;
+  for (int d = 0; d < p->out.rank; d++) j[d] = i[d];
+  for (j[p->axis] = 0; j[p->axis] < p->out.shape[p->axis]; j[p->axis]++) max = fmax(max, at(&p->in[0], j));
+  for (j[p->axis] = 0; j[p->axis] < p->out.shape[p->axis]; j[p->axis]++) sum += exp(at(&p->in[0], j) - max);
+  return *scale = exp(at(&p->in[0], i) - max) / sum;
+}
+
+static double batchnorm(const rdt_problem *p, const int64_t *i, double *scale) {
+  const double x = at(&p->in[0], i), s = at(&p->in[1], i + 1), b = at(&p->in[2], i + 1), mean = at(&p->in[3], i + 1),
+               inverse = 1 / sqrt(at(&p->in[4], i + 1) + p->epsilon);
+  *scale = (fabs(x) + fabs(mean)) * fabs(s) * inverse + fabs(b);
+  return (x - mean) * s * inverse + b;
+}
+
+static double concat(const rdt_problem *p, const int64_t *i) {
+  int64_t j[RDT_MAX_RANK];
+  for (int d = 0; d < p->out.rank; d++) j[d] = i[d];
+  int from = 0;
+  while (j[p->axis] >= p->in[from].shape[p->axis]) j[p->axis] -= p->in[from++].shape[p->axis];
+  return at(&p->in[from], j);
+}
+
+static double element(const rdt_problem *p, const int64_t *i, double *scale) {
+  const double x =
+      p->op == RDT_KOP_CONCAT || rdt_kop_is_linear(p->op) || p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
+          ? 0
+          : at(&p->in[0], i);
+  switch (p->op) {
+    case RDT_KOP_GEMM:
+      return gemm(p, i, scale);
+    case RDT_KOP_CONV:
+      return conv(p, i, scale);
+    case RDT_KOP_MAXPOOL:
+    case RDT_KOP_AVGPOOL:
+      return pool(p, i, scale);
+    case RDT_KOP_SOFTMAX:
+      return softmax(p, i, scale);
+    case RDT_KOP_BATCHNORM:
+      return batchnorm(p, i, scale);
+    case RDT_KOP_CONCAT:
+      return concat(p, i);
+    case RDT_KOP_ADD:
+      *scale = fabs(x) + fabs(at(&p->in[1], i));
+      return x + at(&p->in[1], i);
+    case RDT_KOP_MUL:
+      return *scale = x * at(&p->in[1], i);
+    case RDT_KOP_RELU:
+      return x < 0 ? 0 : x;
+    default:
+      return x;
+  }
+}
+
+static double epilogue(const rdt_problem *p, const int64_t *i, double raw, double *scale) {
+  const rdt_epilogue *e = &p->epilogue;
+  double v = e->alpha * raw;
+  *scale *= fabs(e->alpha);
+  if (e->bias.rank >= 0) {
+    const double b = rdt_load(e->bias.data, e->bias.dtype, i[p->op == RDT_KOP_CONV ? 1 : p->out.rank - 1]);
+    v += b;
+    *scale += fabs(b);
+  }
+  if (e->residual.rank >= 0) {
+    const double x = e->beta * at(&e->residual, i);
+    v += x;
+    *scale += fabs(x);
+  }
+  return e->act == RDT_ACT_RELU && v < 0 ? 0 : v;
+}
+
+void util_oracle(const rdt_problem *p, double *expected, double *scale) {
+  rdt_iter it = rdt_iter_begin(&p->out);
+  for (int64_t n = 0; rdt_iter_next(&it); n++) {
+    scale[n] = 0;
+    expected[n] = element(p, it.index, &scale[n]);
+    if (rdt_kop_is_linear(p->op)) expected[n] = epilogue(p, it.index, expected[n], &scale[n]);
+    scale[n] = fabs(scale[n]);
+  }
+}
+
+int64_t util_reduction(const rdt_problem *p) {
+  switch (p->op) {
+    case RDT_KOP_GEMM:
+      return p->in[0].shape[p->in[0].rank - 1];
+    case RDT_KOP_CONV:
+      return p->in[1].shape[1] * p->in[1].shape[2] * p->in[1].shape[3];
+    case RDT_KOP_AVGPOOL:
+      return p->window.kernel[0] * p->window.kernel[1];
+    case RDT_KOP_SOFTMAX:
+    case RDT_KOP_BATCHNORM:
+      return 4;
+    default:
+      return 1;
+  }
+}
