@@ -1,12 +1,13 @@
 /* Every row of kernels.def against an oracle in double: values within the bound, every element written and nothing
  * else, the same bits on every run. A new row is tested by being in the table. */
-#include <cmocka.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+/* after the headers that it needs */
+#include <cmocka.h>
 
 #include "check/tolerance.h"
 #include "cpu/kernel.h"
