@@ -71,7 +71,8 @@ int rdt_graph_find(const rdt_graph *g, const char *value_name); /* -1 if there i
 
 /* Concrete shapes and dtypes of all values for given inputs. views[v] is a tensor for every value with rank, shape,
  * dtype and the strides it will have in memory (channels-last for rank-4 values that convolutions or pools produce or
- * read, row-major otherwise); data is NULL. views has room for n_values. */
+ * read, row-major otherwise); data is NULL. views has room for n_values. inputs = NULL: as the model declares them,
+ * open dimensions taken as 1. */
 rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views,
                            rdt_reason *why);
 
@@ -99,12 +100,6 @@ typedef struct rdt_op_row {
 const rdt_op_row *rdt_op_table(int *n);
 const rdt_op_row *rdt_op_find(const char *name);
 
-/* Attributes with defaults; a wrong type is RDT_ERR_FORMAT naming node and attribute. */
-const rdt_attr *rdt_node_attr(const rdt_node *n, const char *name);
-rdt_status rdt_node_attr_int(const rdt_node *n, const char *name, int64_t def, int64_t *out, rdt_reason *why);
-rdt_status rdt_node_attr_float(const rdt_node *n, const char *name, double def, double *out, rdt_reason *why);
-/* Exactly count integers, or def repeated where absent. */
-rdt_status rdt_node_attr_ints(const rdt_node *n, const char *name, int count, int64_t def, int64_t *out,
-                              rdt_reason *why);
+const rdt_attr *rdt_node_attr(const rdt_node *n, const char *name); /* NULL if the node has none of this name */
 
 #endif

@@ -1,0 +1,108 @@
+#include "net/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+
+static rdt_status io_error(rdt_reason *why, const char *path, const char *what, int code, const char *remedy) {
+  char text[128];
+  return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be %s: %s%s", path, what, strerror_r(code, text, sizeof text),
+                  remedy);
+}
+
+/* Up to the end, growing: pipes have no size, and files may change while they are read. */
+static rdt_status read_all(int fd, const char *path, size_t expected, char **data, size_t *bytes, rdt_reason *why) {
+  size_t room = expected + 1, used = 0;
+  char *buf = rdt_alloc(room, 1);
+  for (;;) {
+    if (!buf) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for %zu bytes", path, room);
+    const ssize_t got = read(fd, buf + used, room - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      const int code = errno;
+      rdt_free(buf);
+      return io_error(why, path, "read", code, "");
+    }
+    if (got == 0) break;
+    used += (size_t)got;
+    if (used > INT_MAX) {
+      rdt_free(buf);
+      return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: more than 2 GiB cannot be read", path);
+    }
+    if (used < room) continue;
+    char *more = rdt_grow(buf, used, 2 * room, 1);
+    if (!more) rdt_free(buf);
+    buf = more;
+    room *= 2;
+  }
+  *data = buf;
+  *bytes = used;
+  return RDT_OK;
+}
+
+rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reason *why) {
+  struct stat st;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return io_error(why, path, "opened", errno, "; check the path and its permissions");
+  rdt_status status = RDT_OK;
+  if (fstat(fd, &st) != 0)
+    status = io_error(why, path, "read", errno, "");
+  else if (S_ISREG(st.st_mode) && st.st_size > INT_MAX)
+    status = rdt_fail(why, RDT_ERR_NOMEM, "%.200s: %lld bytes; at most 2 GiB can be read", path, (long long)st.st_size);
+  else
+    status = read_all(fd, path, S_ISREG(st.st_mode) ? (size_t)st.st_size : 65536, (char **)data, bytes, why);
+  close(fd);
+  return status;
+}
+
+static bool write_all(int fd, const char *data, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = write(fd, data, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      if (n == 0) errno = ENOSPC;
+      return false;
+    }
+    data += n;
+    bytes -= (size_t)n;
+  }
+  return true;
+}
+
+rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
+                          rdt_reason *why) {
+  const size_t length = strlen(path);
+  char *temporary = rdt_alloc(length + 32, 1);
+  if (!temporary) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory", path);
+  int fd = -1;
+  for (int attempt = 0; attempt < 100 && fd < 0; attempt++) { /* names of a crashed run may be taken */
+    snprintf(temporary, length + 32, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  if (fd < 0) {
+    const int code = errno;
+    rdt_free(temporary);
+    return io_error(why, path, "written", code, "; check the folder and its permissions");
+  }
+  bool ok = write_all(fd, head, head_bytes) && write_all(fd, body, body_bytes) && fsync(fd) == 0;
+  int code = ok ? 0 : errno;
+  if (close(fd) != 0 && ok) {
+    ok = false;
+    code = errno;
+  }
+  if (ok && rename(temporary, path) != 0) {
+    ok = false;
+    code = errno;
+  }
+  if (!ok) unlink(temporary);
+  rdt_free(temporary);
+  return ok ? RDT_OK : io_error(why, path, "written", code, "; nothing was left behind");
+}

@@ -1,0 +1,365 @@
+/* What can be settled once, at loading: constants are folded, BatchNormalization goes into the weights before it, Add
+ * and Relu into the linear op before them. A fused node takes the place of the last node that went into it, where all
+ * its inputs are known; so the order stays topological. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/memory.h"
+#include "net/load.h"
+#include "net/ops/ops.h"
+
+typedef struct fuser {
+  rdt_graph *g;
+  int *readers;      /* by value: node inputs and graph outputs that read it */
+  int n_known;       /* values that readers and views cover; later ones are new constants */
+  rdt_tensor *views; /* shapes with every open dimension taken as PROBE; NULL where the model does not say enough */
+  rdt_reason *why;
+} fuser;
+
+/* A length that no broadcast takes for 1. */
+enum { PROBE = 96 };
+
+static bool is_constant(const rdt_graph *g, int v) {
+  return v >= 0 && g->values[v].data;
+}
+
+static rdt_status no_memory(const fuser *f) {
+  return rdt_fail(f->why, RDT_ERR_NOMEM, "%.200s: no memory for the graph", f->g->path);
+}
+
+static rdt_tensor constant_view(const rdt_graph *g, int v) {
+  const rdt_value *c = &g->values[v];
+  return rdt_tensor_dense(c->data, c->dtype, c->rank, c->shape);
+}
+
+static void make_constant(rdt_value *v, const rdt_tensor *t) { /* takes t->data */
+  v->dtype = t->dtype;
+  v->typed = true;
+  v->rank = t->rank;
+  memcpy(v->shape, t->shape, sizeof v->shape);
+  v->data = t->data;
+  v->bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+  v->bitsum = rdt_bitsum(v->data, v->bytes);
+  v->producer = -1;
+}
+
+/* A new constant of the given shape with room for its data, "<node>/<what>". */
+static rdt_status new_constant(fuser *f, const rdt_node *n, const char *what, rdt_dtype dtype, int rank,
+                               const int64_t *shape, int *out) {
+  rdt_tensor t = rdt_tensor_dense(NULL, dtype, rank, shape);
+  const size_t room = strlen(n->name) + strlen(what) + 24;
+  char *name = rdt_alloc(room, 1);
+  t.data = rdt_calloc((size_t)rdt_tensor_count(&t), rdt_dtype_size(dtype));
+  *out = -1;
+  if (name && t.data) {
+    snprintf(name, room, "%s/%s:%d", n->name, what, f->g->n_values);
+    *out = rdt_graph_add_value(f->g, name);
+  }
+  rdt_free(name);
+  if (*out < 0) {
+    rdt_free(t.data);
+    return no_memory(f);
+  }
+  make_constant(&f->g->values[*out], &t);
+  return RDT_OK;
+}
+
+static void seal(fuser *f, int v) {
+  rdt_value *c = &f->g->values[v];
+  c->bitsum = rdt_bitsum(c->data, c->bytes);
+}
+
+/* ---- constants and identities ---- */
+
+/* Reshape, Flatten, Identity, Dropout of a constant are constants. */
+static rdt_status fold_constant(fuser *f, rdt_node *n, rdt_tensor *views) {
+  rdt_graph *g = f->g;
+  const rdt_op_args a = {g, n, views};
+  const rdt_value *from = &g->values[n->in[0]];
+  rdt_value *to = &g->values[n->out[0]];
+  rdt_tensor out;
+  RDT_TRY(n->op->lower(&a, &out, NULL, f->why));
+  out.data = rdt_alloc(from->bytes, 1);
+  if (!out.data) return no_memory(f);
+  memcpy(out.data, from->data, from->bytes);
+  make_constant(to, &out);
+  views[n->out[0]] = constant_view(g, n->out[0]);
+  rdt_node_clear(n);
+  return RDT_OK;
+}
+
+/* Of anything else, those that keep the shape go, and readers read what they read. */
+static rdt_status fold_copies(fuser *f) {
+  rdt_graph *g = f->g;
+  rdt_status status = RDT_OK;
+  int *same = rdt_alloc((size_t)g->n_values, sizeof *same);
+  bool *output = rdt_calloc((size_t)g->n_values, sizeof *output);
+  rdt_tensor *views = rdt_calloc((size_t)g->n_values, sizeof *views);
+  if (!same || !output || !views) status = no_memory(f);
+  for (int v = 0; v < g->n_values && status == RDT_OK; v++) {
+    same[v] = v;
+    if (is_constant(g, v)) views[v] = constant_view(g, v);
+  }
+  for (int i = 0; i < g->n_outputs && status == RDT_OK; i++) output[g->outputs[i]] = true;
+  for (int i = 0; i < g->n_nodes && status == RDT_OK; i++) {
+    rdt_node *n = &g->nodes[i];
+    const rdt_op_args a = {g, n, views};
+    rdt_tensor out;
+    for (int k = 0; k < n->n_in; k++)
+      if (n->in[k] >= 0) n->in[k] = same[n->in[k]];
+    if (n->op->lower != rdt_op_copy) continue;
+    if (is_constant(g, n->in[0])) {
+      status = fold_constant(f, n, views);
+    } else if (strcmp(n->op->name, "Identity") == 0 || strcmp(n->op->name, "Dropout") == 0) {
+      status = n->op->lower(&a, &out, NULL, f->why); /* refuses training */
+      if (status != RDT_OK || output[n->out[0]]) continue;
+      same[n->out[0]] = n->in[0];
+      rdt_node_clear(n);
+    }
+  }
+  rdt_free(same);
+  rdt_free(output);
+  rdt_free(views);
+  return status;
+}
+
+/* ---- into the linear op ---- */
+
+/* Attribute beta of a Gemm; setting it is possible where it is there, and 1 is the default. */
+static double *beta_of(const rdt_node *n) {
+  for (int i = 0; i < n->n_attrs; i++)
+    if (strcmp(n->attrs[i].name, "beta") == 0 && n->attrs[i].type == RDT_ATTR_FLOAT) return &n->attrs[i].f;
+  return NULL;
+}
+
+static bool trans_b(const rdt_node *n) {
+  const rdt_attr *a = rdt_node_attr(n, "transB");
+  return a && a->i != 0;
+}
+
+/* Number of output channels, where the weight is a constant that shows it; -1 otherwise. */
+static int64_t channels_of(const rdt_graph *g, const rdt_node *n) {
+  if (!is_constant(g, n->in[1])) return -1;
+  const rdt_value *w = &g->values[n->in[1]];
+  if (n->op->lower == rdt_op_conv) return w->rank >= 3 ? w->shape[0] : -1;
+  if (w->rank != 2) return -1;
+  return n->op->lower == rdt_op_gemm && trans_b(n) ? w->shape[0] : w->shape[1];
+}
+
+/* Is v a constant vector along the channels of a result of rank r, with `after` dimensions behind the channel? */
+static bool is_channel_vector(const rdt_graph *g, int v, int64_t channels, int r, int after) {
+  if (!is_constant(g, v)) return false;
+  const rdt_value *c = &g->values[v];
+  const int at = c->rank - 1 - after;
+  if (c->rank > r || at < 0 || c->shape[at] != channels) return false;
+  for (int d = 0; d < c->rank; d++)
+    if (d != at && c->shape[d] != 1) return false;
+  return true;
+}
+
+/* Bias element c of a linear node as it counts now: beta times C for a Gemm, 0 where there is none. */
+static double bias_at(const rdt_graph *g, const rdt_node *n, int64_t c) {
+  const double *beta = beta_of(n);
+  if (n->n_in < 3 || n->in[2] < 0) return 0.0;
+  return rdt_load(g->values[n->in[2]].data, g->values[n->in[2]].dtype, c) * (beta ? *beta : 1.0);
+}
+
+/* No bias, or one that new constants can take in. */
+static bool bias_is_foldable(const rdt_graph *g, const rdt_node *n, int64_t channels) {
+  if (n->n_in < 3 || n->in[2] < 0) return true;
+  return is_channel_vector(g, n->in[2], channels, 2, 0) && g->values[n->in[2]].dtype == g->values[n->in[1]].dtype;
+}
+
+static rdt_status set_bias(fuser *f, rdt_node *n, int bias) {
+  if (n->n_in < 3) {
+    int *in = rdt_grow(n->in, (size_t)n->n_in, 3, sizeof *in);
+    if (!in) return no_memory(f);
+    n->in = in;
+    n->n_in = 3;
+  }
+  n->in[2] = bias;
+  double *beta = n->op->lower == rdt_op_gemm ? beta_of(n) : NULL;
+  if (beta) *beta = 1.0;
+  return RDT_OK;
+}
+
+static bool store_finite(rdt_value *to, int64_t e, double value) {
+  rdt_store(to->data, to->dtype, e, value);
+  return isfinite(rdt_load(to->data, to->dtype, e));
+}
+
+/* scale / sqrt(var + epsilon) into factor and B - mean * factor into shift; false where that is not finite. */
+static bool batchnorm_terms(const rdt_graph *g, const rdt_node *bn, double epsilon, int64_t c, double *factor,
+                            double *shift) {
+  double x[4];
+  for (int i = 0; i < 4; i++) x[i] = rdt_load(g->values[bn->in[1 + i]].data, g->values[bn->in[1 + i]].dtype, c);
+  *factor = x[0] / sqrt(x[3] + epsilon);
+  *shift = x[1] - x[2] * *factor;
+  return isfinite(*factor) && isfinite(*shift);
+}
+
+static bool batchnorm_is_foldable(const rdt_graph *g, const rdt_node *n, const rdt_node *bn, int64_t channels) {
+  const rdt_attr *training = rdt_node_attr(bn, "training_mode"), *spatial = rdt_node_attr(bn, "spatial");
+  const rdt_attr *epsilon = rdt_node_attr(bn, "epsilon");
+  if (channels < 0 || n->residual >= 0 || n->op->lower == rdt_op_matmul || !bias_is_foldable(g, n, channels))
+    return false;
+  if ((training && training->i) || (spatial && !spatial->i) || (epsilon && epsilon->type != RDT_ATTR_FLOAT))
+    return false;
+  const rdt_dtype dtype = g->values[n->in[1]].dtype;
+  for (int i = 1; i < 5; i++)
+    if (!is_channel_vector(g, bn->in[i], channels, 1, 0) || g->values[bn->in[i]].dtype != dtype) return false;
+  return rdt_dtype_is_float(dtype);
+}
+
+/* Weights and bias in double, rounded once. *done stays false where the result would not be finite. */
+static rdt_status fold_batchnorm(fuser *f, rdt_node *n, const rdt_node *bn, bool *done) {
+  const int64_t channels = channels_of(f->g, n);
+  const rdt_attr *attr = rdt_node_attr(bn, "epsilon");
+  const double epsilon = attr ? attr->f : 1e-5;
+  int w, b;
+  if (!batchnorm_is_foldable(f->g, n, bn, channels)) return RDT_OK;
+  const rdt_value from = f->g->values[n->in[1]]; /* the array moves when values are added */
+  RDT_TRY(new_constant(f, n, "weight", from.dtype, from.rank, from.shape, &w));
+  RDT_TRY(new_constant(f, n, "bias", from.dtype, 1, &channels, &b));
+  rdt_value *weight = &f->g->values[w], *bias = &f->g->values[b];
+  const bool by_row = n->op->lower == rdt_op_conv || trans_b(n); /* channels outermost, or innermost */
+  const int64_t count = (int64_t)(from.bytes / rdt_dtype_size(from.dtype));
+  const int64_t inner = channels ? count / channels : 0;
+  bool finite = true;
+  for (int64_t c = 0; c < channels && finite; c++) {
+    double factor, shift;
+    finite = batchnorm_terms(f->g, bn, epsilon, c, &factor, &shift) &&
+             store_finite(bias, c, bias_at(f->g, n, c) * factor + shift);
+    for (int64_t i = 0; i < inner && finite; i++) {
+      const int64_t e = by_row ? c * inner + i : i * channels + c;
+      finite = store_finite(weight, e, rdt_load(from.data, from.dtype, e) * factor);
+    }
+  }
+  if (!finite) return RDT_OK;
+  seal(f, w);
+  seal(f, b);
+  n->in[1] = w;
+  *done = true;
+  return set_bias(f, n, b);
+}
+
+/* A constant along the channels joins the bias. */
+static rdt_status add_bias(fuser *f, rdt_node *n, int addend, bool *done) {
+  rdt_graph *g = f->g;
+  const int64_t channels = channels_of(g, n);
+  const bool conv = n->op->lower == rdt_op_conv;
+  if (channels < 0 || !is_constant(g, addend) || g->values[addend].dtype != g->values[n->in[1]].dtype) return RDT_OK;
+  /* The rank of a product is that of its left side; without shapes only a plain vector is safe. */
+  const int rank = conv                          ? g->values[n->in[1]].rank
+                   : n->op->lower == rdt_op_gemm ? 2
+                   : f->views                    ? f->views[n->out[0]].rank
+                                                 : 1;
+  if (!is_channel_vector(g, addend, channels, rank, conv ? rank - 2 : 0) || !bias_is_foldable(g, n, channels))
+    return RDT_OK;
+  int b;
+  RDT_TRY(new_constant(f, n, "bias", g->values[addend].dtype, 1, &channels, &b));
+  rdt_value *bias = &g->values[b];
+  const rdt_value *vector = &g->values[addend];
+  for (int64_t c = 0; c < channels; c++)
+    rdt_store(bias->data, bias->dtype, c, bias_at(g, n, c) + rdt_load(vector->data, vector->dtype, c));
+  seal(f, b);
+  *done = true;
+  return set_bias(f, n, b);
+}
+
+/* Anything that broadcasts to the product's shape can ride in its epilogue. */
+static bool takes_residual(const fuser *f, const rdt_node *n, const rdt_node *add, int addend) {
+  const rdt_graph *g = f->g;
+  if (!f->views || n->residual >= 0 || addend >= f->n_known) return false;
+  const rdt_tensor *product = &f->views[n->out[0]], *sum = &f->views[add->out[0]];
+  if (!rdt_tensor_same_shape(product, sum) || product->dtype != f->views[addend].dtype) return false;
+  if (n->op->lower != rdt_op_gemm || n->n_in < 3 || n->in[2] < 0) return true;
+  const double *beta = beta_of(n);
+  return (!beta || *beta == 1.0) && is_channel_vector(g, n->in[2], product->shape[1], 2, 0);
+}
+
+static rdt_status fuse_into(fuser *f, rdt_node *n, rdt_node *x, int operand, bool *done) {
+  if (x->op->lower == rdt_op_unary) {
+    n->act = RDT_ACT_RELU;
+    *done = true;
+    return RDT_OK;
+  }
+  if (x->op->lower == rdt_op_batchnorm) return fold_batchnorm(f, n, x, done);
+  const int addend = x->in[1 - operand];
+  RDT_TRY(add_bias(f, n, addend, done));
+  if (*done || !takes_residual(f, n, x, addend)) return RDT_OK;
+  n->residual = addend;
+  *done = true;
+  return RDT_OK;
+}
+
+/* The linear node whose result only x reads, as its operand number *operand; of two, the later one. -1: none. */
+static int linear_before(const fuser *f, const rdt_node *x, int *operand) {
+  const rdt_graph *g = f->g;
+  const bool add = strcmp(x->op->name, "Add") == 0;
+  if (!add && x->op->lower != rdt_op_unary && x->op->lower != rdt_op_batchnorm) return -1;
+  if (add && g->opset < 7) return -1; /* other rules of broadcasting */
+  int best = -1;
+  for (int k = 0; k < (add ? 2 : 1); k++) {
+    const int p = g->values[x->in[k]].producer;
+    if (p <= best || f->readers[x->in[k]] != 1) continue;
+    if (g->nodes[p].op->protection != RDT_PROTECT_LINEAR || g->nodes[p].act != RDT_ACT_NONE) continue;
+    best = p;
+    *operand = k;
+  }
+  return best;
+}
+
+static rdt_status merge(fuser *f, int from, int into) {
+  rdt_graph *g = f->g;
+  rdt_node *x = &g->nodes[into], *n = &g->nodes[from];
+  const size_t room = strlen(n->label) + strlen(x->op->name) + 2;
+  char *label = rdt_alloc(room, 1);
+  if (!label) return no_memory(f);
+  snprintf(label, room, "%s+%s", n->label, x->op->name);
+  rdt_free(n->label);
+  n->label = label;
+  n->out[0] = x->out[0];
+  rdt_node_clear(x);
+  *x = *n;
+  *n = (rdt_node){.residual = -1};
+  g->values[x->out[0]].producer = into;
+  return RDT_OK;
+}
+
+static rdt_status fuse_linear(fuser *f) {
+  rdt_graph *g = f->g;
+  for (int i = 0; i < g->n_nodes; i++)
+    for (int k = 0; k < g->nodes[i].n_in; k++)
+      if (g->nodes[i].in[k] >= 0) f->readers[g->nodes[i].in[k]]++;
+  for (int i = 0; i < g->n_outputs; i++) f->readers[g->outputs[i]]++;
+  for (int i = 0; i < g->n_nodes; i++) {
+    int operand;
+    bool done = false;
+    const int p = linear_before(f, &g->nodes[i], &operand);
+    if (p < 0) continue;
+    RDT_TRY(fuse_into(f, &g->nodes[p], &g->nodes[i], operand, &done));
+    if (done) RDT_TRY(merge(f, p, i));
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
+  fuser f = {.g = g, .why = why};
+  RDT_TRY(fold_copies(&f));
+  if (rdt_graph_compact(g) != RDT_OK) return no_memory(&f);
+  f.n_known = g->n_values;
+  f.readers = rdt_calloc((size_t)g->n_values, sizeof *f.readers);
+  f.views = rdt_calloc((size_t)g->n_values, sizeof *f.views);
+  rdt_status status = f.readers && f.views ? RDT_OK : no_memory(&f);
+  if (status == RDT_OK && rdt_graph_infer_declared(g, PROBE, f.views, NULL) != RDT_OK) {
+    rdt_free(f.views); /* the model leaves too much open */
+    f.views = NULL;
+  }
+  if (status == RDT_OK) status = fuse_linear(&f);
+  rdt_free(f.readers);
+  rdt_free(f.views);
+  return status;
+}

@@ -1,0 +1,20 @@
+/* Steps of loading a graph, in order: rdt_graph_from_model, rdt_graph_sort, rdt_graph_fuse, rdt_graph_compact. */
+#ifndef RDT_NET_LOAD_H
+#define RDT_NET_LOAD_H
+
+#include "net/graph.h"
+
+/* Appends a value without producer; its number, or -1 without memory. Moves g->values. */
+int rdt_graph_add_value(rdt_graph *g, const char *name);
+void rdt_node_clear(rdt_node *n); /* op = NULL marks a node that is gone; rdt_graph_compact removes it */
+
+/* Topological order; RDT_ERR_FORMAT for a cycle. */
+rdt_status rdt_graph_sort(rdt_graph *g, rdt_reason *why);
+/* Folds and fuses; needs a sorted graph. */
+rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why);
+/* Removes nodes and values that no output needs and numbers the rest without gaps. */
+rdt_status rdt_graph_compact(rdt_graph *g);
+/* Shapes for inputs as the model declares them, with open for each dimension that it leaves open. */
+rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_tensor *views, rdt_reason *why);
+
+#endif

@@ -1,0 +1,207 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/ops/ops.h"
+
+rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format,
+                         ...) {
+  rdt_reason text; /* the arguments may lie in *why */
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text.text, sizeof text.text, format, args);
+  va_end(args);
+  return rdt_fail(why, s, "%.120s: node '%.80s' (%s): %.280s", g->path[0] ? g->path : "model", n->name,
+                  n->op ? n->op->name : "?", text.text);
+}
+
+rdt_status rdt_op_int(const rdt_op_args *a, const char *name, int64_t def, int64_t *out, rdt_reason *why) {
+  const rdt_attr *t = rdt_node_attr(a->n, name);
+  if (t && t->type != RDT_ATTR_INT) return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute %s must be an integer", name);
+  *out = t ? t->i : def;
+  return RDT_OK;
+}
+
+rdt_status rdt_op_float(const rdt_op_args *a, const char *name, double def, double *out, rdt_reason *why) {
+  const rdt_attr *t = rdt_node_attr(a->n, name);
+  if (t && t->type != RDT_ATTR_FLOAT) return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute %s must be a float", name);
+  *out = t ? t->f : def;
+  return RDT_OK;
+}
+
+rdt_status rdt_op_ints(const rdt_op_args *a, const char *name, int count, int64_t def, int64_t *out, rdt_reason *why) {
+  const rdt_attr *t = rdt_node_attr(a->n, name);
+  if (t && (t->type != RDT_ATTR_INTS || t->n != count))
+    return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute %s must be a list of %d integers", name, count);
+  for (int i = 0; i < count; i++) out[i] = t ? t->ints[i] : def;
+  return RDT_OK;
+}
+
+const rdt_tensor *rdt_op_in(const rdt_op_args *a, int i) {
+  return i < a->n->n_in && a->n->in[i] >= 0 ? &a->views[a->n->in[i]] : NULL;
+}
+
+rdt_status rdt_op_one_dtype(const rdt_op_args *a, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  for (int i = 1; i < a->n->n_in; i++) {
+    const rdt_tensor *t = rdt_op_in(a, i);
+    if (t && t->dtype != x->dtype)
+      return rdt_op_fail(a, why, RDT_ERR_DTYPE, "input %d is %s, input 0 is %s: they must agree", i,
+                         rdt_dtype_name(t->dtype), rdt_dtype_name(x->dtype));
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  for (int i = first; i < first + count; i++) {
+    const rdt_tensor *t = rdt_op_in(a, i);
+    if (t && (!rdt_dtype_is_float(t->dtype) || t->dtype != x->dtype))
+      return rdt_op_fail(a, why, RDT_ERR_DTYPE, "input %d is %s: takes floating point, all inputs of one datatype", i,
+                         rdt_dtype_name(t->dtype));
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_op_axis(const rdt_op_args *a, int64_t def, int rank, int limit, int *axis, rdt_reason *why) {
+  int64_t v = def;
+  RDT_TRY(rdt_op_int(a, "axis", def, &v, why));
+  if (v < -rank || v >= limit)
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE, "axis %lld of a tensor of rank %d", (long long)v, rank);
+  *axis = (int)(v < 0 ? v + rank : v);
+  return RDT_OK;
+}
+
+bool rdt_shape_broadcast(const rdt_tensor *a, const rdt_tensor *b, int *rank, int64_t *shape) {
+  const int r = a->rank > b->rank ? a->rank : b->rank;
+  for (int d = 0; d < r; d++) {
+    const int da = d - (r - a->rank), db = d - (r - b->rank);
+    const int64_t la = da < 0 ? 1 : a->shape[da], lb = db < 0 ? 1 : b->shape[db];
+    if (la != lb && la != 1 && lb != 1) return false;
+    shape[d] = la == 1 ? lb : la;
+  }
+  *rank = r;
+  return true;
+}
+
+rdt_tensor rdt_view_image(const rdt_tensor *t) {
+  rdt_tensor v = *t;
+  if (t->rank == 3) {
+    v.rank = 4;
+    v.shape[3] = t->shape[2];
+    v.stride[3] = t->stride[2];
+    v.shape[2] = 1;
+    v.stride[2] = t->stride[1]; /* any will do */
+  }
+  return v;
+}
+
+bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out) {
+  rdt_tensor v = *t;
+  int64_t length = 1, stride = 0;
+  for (int d = from + count - 1; d >= from; d--) {
+    if (t->shape[d] == 1) continue;
+    if (length == 1)
+      stride = t->stride[d];
+    else if (length > 0 && t->shape[d] > 0 && t->stride[d] != stride * length)
+      return false;
+    length *= t->shape[d];
+  }
+  v.rank = t->rank - count + 1;
+  v.shape[from] = length;
+  v.stride[from] = stride ? stride : 1;
+  if (length > 1 && stride == 0) v.stride[from] = 0;
+  for (int d = from + count; d < t->rank; d++) {
+    v.shape[d - count + 1] = t->shape[d];
+    v.stride[d - count + 1] = t->stride[d];
+  }
+  *out = v;
+  return true;
+}
+
+rdt_status rdt_op_residual(const rdt_op_args *a, const rdt_tensor *out, rdt_tensor *residual, rdt_reason *why) {
+  residual->rank = -1;
+  if (a->n->residual < 0) return RDT_OK;
+  const rdt_tensor *r = &a->views[a->n->residual];
+  if (r->dtype != out->dtype)
+    return rdt_op_fail(a, why, RDT_ERR_DTYPE, "adds %s to a result of %s", rdt_dtype_name(r->dtype),
+                       rdt_dtype_name(out->dtype));
+  rdt_reason inner;
+  const rdt_status s = rdt_tensor_broadcast(r, out->rank, out->shape, residual, &inner);
+  return s == RDT_OK
+             ? s
+             : rdt_op_fail(a, why, s, "the fused addition of '%s': %s", a->g->values[a->n->residual].name, inner.text);
+}
+
+rdt_dtype rdt_op_accumulator(rdt_dtype t) {
+  return t == RDT_F64 ? RDT_F64 : rdt_dtype_is_float(t) ? RDT_F32 : RDT_S32;
+}
+
+/* One spatial dimension of a window; slot is its place in rdt_window (0 vertical, 1 horizontal). */
+static rdt_status window_axis(const rdt_op_args *a, int slot, int64_t in, const char *auto_pad, bool ceil,
+                              rdt_window *w, int64_t *out, rdt_reason *why) {
+  const int64_t k = w->kernel[slot], s = w->stride[slot], d = w->dilation[slot];
+  int64_t *before = &w->pad[slot], *after = &w->pad[slot + 2];
+  const int64_t most = INT32_MAX;
+  if (k < 1 || s < 1 || d < 1 || *before < 0 || *after < 0 || k > most || s > most || d > most || *before > most ||
+      *after > most || in > INT64_MAX / 8)
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE,
+                       "kernel %lld, stride %lld, dilation %lld, pads %lld and %lld on %lld: out of range",
+                       (long long)k, (long long)s, (long long)d, (long long)*before, (long long)*after, (long long)in);
+  const int64_t extent = (k - 1) * d + 1;
+  if (in == 0) return *out = 0, RDT_OK;
+  if (strncmp(auto_pad, "SAME_", 5) == 0) {
+    *out = (in + s - 1) / s;
+    const int64_t total = (*out - 1) * s + extent - in;
+    const int64_t small = total > 0 ? total / 2 : 0, large = total > 0 ? total - small : 0;
+    *before = strcmp(auto_pad, "SAME_UPPER") == 0 ? small : large;
+    *after = strcmp(auto_pad, "SAME_UPPER") == 0 ? large : small;
+    return RDT_OK;
+  }
+  const int64_t room = in + *before + *after - extent;
+  if (room < 0)
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE, "a window of %lld is larger than the padded input of %lld",
+                       (long long)extent, (long long)(in + *before + *after));
+  *out = room / s + 1;
+  if (!ceil || room % s == 0) return RDT_OK;
+  /* One more window, unless it would lie in the padding altogether; the input is padded to hold it. */
+  if (*out * s >= in + *before) return RDT_OK;
+  if (w->count_pad)
+    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED,
+                       "ceil_mode together with count_include_pad is not available where the last window leaves the "
+                       "padded image; export with ceil_mode=0");
+  *out += 1;
+  *after += (*out - 1) * s - room;
+  return RDT_OK;
+}
+
+rdt_status rdt_op_window(const rdt_op_args *a, const rdt_tensor *x, const int64_t *kernel, bool ceil, rdt_window *w,
+                         int64_t out[2], rdt_reason *why) {
+  const int spatial = x->rank - 2;
+  int64_t stride[2], dilation[2], pads[4];
+  RDT_TRY(rdt_op_ints(a, "strides", spatial, 1, stride, why));
+  RDT_TRY(rdt_op_ints(a, "dilations", spatial, 1, dilation, why));
+  RDT_TRY(rdt_op_ints(a, "pads", 2 * spatial, 0, pads, why));
+  const rdt_attr *mode = rdt_node_attr(a->n, "auto_pad");
+  if (mode && mode->type != RDT_ATTR_STRING)
+    return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute auto_pad must be a string");
+  const char *auto_pad = mode ? mode->s : "NOTSET";
+  if (strcmp(auto_pad, "NOTSET") != 0 && strcmp(auto_pad, "VALID") != 0 && strcmp(auto_pad, "SAME_UPPER") != 0 &&
+      strcmp(auto_pad, "SAME_LOWER") != 0)
+    return rdt_op_fail(a, why, RDT_ERR_FORMAT, "auto_pad '%.40s': take NOTSET, VALID, SAME_UPPER or SAME_LOWER",
+                       auto_pad);
+  if (strcmp(auto_pad, "VALID") == 0) memset(pads, 0, sizeof pads);
+  for (int slot = 0; slot < 2; slot++) {
+    const int i = slot - (2 - spatial);
+    w->kernel[slot] = i < 0 ? 1 : kernel[i];
+    w->stride[slot] = i < 0 ? 1 : stride[i];
+    w->dilation[slot] = i < 0 ? 1 : dilation[i];
+    w->pad[slot] = i < 0 ? 0 : pads[i];
+    w->pad[slot + 2] = i < 0 ? 0 : pads[i + spatial];
+    if (i < 0)
+      out[slot] = 1;
+    else
+      RDT_TRY(window_axis(a, slot, x->shape[2 + i], auto_pad, ceil, w, &out[slot], why));
+  }
+  return RDT_OK;
+}

@@ -1,0 +1,61 @@
+/* Conv: 2-D, and 1-D as images of height 1. */
+#include "net/ops/ops.h"
+
+static rdt_status check_operands(const rdt_op_args *a, const rdt_tensor *x, const rdt_tensor *w, int64_t groups,
+                                 rdt_reason *why) {
+  char tx[96], tw[96];
+  rdt_tensor_text(x, tx, sizeof tx);
+  rdt_tensor_text(w, tw, sizeof tw);
+  if (x->rank < 3 || x->rank > 4)
+    return rdt_op_fail(a, why, x->rank > 4 ? RDT_ERR_UNSUPPORTED : RDT_ERR_SHAPE,
+                       "input %s: convolutions over one or two spatial dimensions (rank 3 or 4) are available", tx);
+  if (w->rank != x->rank)
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE, "weight %s for an input %s: ranks must agree", tw, tx);
+  if (groups < 1 || w->shape[0] % groups != 0 || x->shape[1] % groups != 0 || w->shape[1] != x->shape[1] / groups)
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE,
+                       "input %s, weight %s, %lld groups: the weight must be oc x ic/groups x kernel, with ic = %lld",
+                       tx, tw, (long long)groups, (long long)x->shape[1]);
+  const rdt_tensor *bias = rdt_op_in(a, 2);
+  if (bias && (bias->rank != 1 || bias->shape[0] != w->shape[0]))
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE, "bias %s for %lld output channels", rdt_tensor_text(bias, tx, sizeof tx),
+                       (long long)w->shape[0]);
+  return RDT_OK;
+}
+
+rdt_status rdt_op_conv(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0), *w = rdt_op_in(a, 1), *bias = rdt_op_in(a, 2);
+  rdt_window window = {0};
+  int64_t size[2], kernel[2];
+  RDT_TRY(rdt_op_float_inputs(a, 0, 3, why));
+  RDT_TRY(rdt_op_int(a, "group", 1, &window.groups, why));
+  RDT_TRY(check_operands(a, x, w, window.groups, why));
+  const int spatial = x->rank - 2;
+  RDT_TRY(rdt_op_ints(a, "kernel_shape", spatial, -1, kernel, why));
+  for (int i = 0; i < spatial; i++)
+    if (rdt_node_attr(a->n, "kernel_shape") && kernel[i] != w->shape[2 + i])
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "kernel_shape[%d] is %lld, the weight has %lld there", i,
+                         (long long)kernel[i], (long long)w->shape[2 + i]);
+  RDT_TRY(rdt_op_window(a, x, &w->shape[2], false, &window, size, why));
+
+  rdt_tensor y = {.dtype = x->dtype, .rank = x->rank, .shape = {x->shape[0], w->shape[0]}};
+  for (int i = 0; i < spatial; i++) y.shape[2 + i] = size[2 - spatial + i];
+  if (p) y = *out;
+  rdt_tensor residual;
+  RDT_TRY(rdt_op_residual(a, &y, &residual, why));
+  *out = y;
+  if (!p) return RDT_OK;
+
+  RDT_TRY(rdt_problem_init(p, RDT_KOP_CONV, 2));
+  p->acc = rdt_op_accumulator(x->dtype);
+  p->window = window;
+  p->in[0] = rdt_view_image(x);
+  p->in[1] = rdt_view_image(w);
+  p->out = rdt_view_image(out);
+  if (bias) p->epilogue.bias = *bias;
+  if (residual.rank >= 0) {
+    p->epilogue.residual = rdt_view_image(&residual);
+    p->epilogue.beta = 1.0;
+  }
+  p->epilogue.act = a->n->act;
+  return RDT_OK;
+}

@@ -1,0 +1,49 @@
+/* What the operator files share: one lower function per operator family, and the views they are made of. */
+#ifndef RDT_NET_OPS_OPS_H
+#define RDT_NET_OPS_OPS_H
+
+#include "net/graph.h"
+
+typedef rdt_status rdt_op_lower_fn(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
+rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_binary, rdt_op_unary, rdt_op_batchnorm, rdt_op_pool,
+    rdt_op_softmax, rdt_op_concat, rdt_op_copy;
+
+/* Puts "file: node 'x' (Op): " before the text. */
+rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+#define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)
+
+/* Attributes with defaults; a wrong type is RDT_ERR_FORMAT naming node and attribute. */
+rdt_status rdt_op_int(const rdt_op_args *a, const char *name, int64_t def, int64_t *out, rdt_reason *why);
+rdt_status rdt_op_float(const rdt_op_args *a, const char *name, double def, double *out, rdt_reason *why);
+/* Exactly count integers, or def repeated where absent. */
+rdt_status rdt_op_ints(const rdt_op_args *a, const char *name, int count, int64_t def, int64_t *out, rdt_reason *why);
+
+/* View of input i; NULL where it is absent. */
+const rdt_tensor *rdt_op_in(const rdt_op_args *a, int i);
+/* Inputs first.. (those present) are floating point and of one dtype. */
+rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_reason *why);
+/* Inputs 0.. (those present) are of one dtype. */
+rdt_status rdt_op_one_dtype(const rdt_op_args *a, rdt_reason *why);
+/* The attribute axis, made non-negative; RDT_ERR_SHAPE outside [-rank, limit). */
+rdt_status rdt_op_axis(const rdt_op_args *a, int64_t def, int rank, int limit, int *axis, rdt_reason *why);
+
+/* Shape of two operands together. False where they do not fit. */
+bool rdt_shape_broadcast(const rdt_tensor *a, const rdt_tensor *b, int *rank, int64_t *shape);
+/* n c l as n c 1 l. */
+rdt_tensor rdt_view_image(const rdt_tensor *t);
+/* Dimensions [from, from + count) as one, in their order; false where the strides do not allow it. */
+bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out);
+
+/* strides, pads, dilations, auto_pad, ceil_mode over the spatial dimensions of x (rank 3 or 4); kernel has as many
+ * entries as x has spatial dimensions. out gets the output lengths in the order h w (1-D: h = 1). */
+rdt_status rdt_op_window(const rdt_op_args *a, const rdt_tensor *x, const int64_t *kernel, bool ceil, rdt_window *w,
+                         int64_t out[2], rdt_reason *why);
+
+/* Activation and fused residual of a linear node over the logical output view; *residual has rank -1 where there is
+ * none. Shapes are checked, so that inference already refuses what lowering could not do. */
+rdt_status rdt_op_residual(const rdt_op_args *a, const rdt_tensor *out, rdt_tensor *residual, rdt_reason *why);
+/* The accumulator of a linear op. */
+rdt_dtype rdt_op_accumulator(rdt_dtype t);
+
+#endif

@@ -1,0 +1,53 @@
+/* MaxPool, AveragePool, GlobalAveragePool over one or two spatial dimensions. */
+#include <string.h>
+
+#include "net/ops/ops.h"
+
+static rdt_status global_window(const rdt_op_args *a, const rdt_tensor *x, rdt_window *w, rdt_reason *why) {
+  const int spatial = x->rank - 2;
+  *w = (rdt_window){.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}};
+  for (int i = 0; i < spatial; i++) {
+    w->kernel[2 - spatial + i] = x->shape[2 + i];
+    if (x->shape[2 + i] == 0)
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "the mean of an image without pixels is not defined");
+  }
+  return RDT_OK;
+}
+
+static rdt_status attribute_window(const rdt_op_args *a, const rdt_tensor *x, bool max, rdt_window *w, int64_t size[2],
+                                   rdt_reason *why) {
+  int64_t kernel[2], ceil, count_pad;
+  if (!rdt_node_attr(a->n, "kernel_shape"))
+    return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute kernel_shape is missing");
+  RDT_TRY(rdt_op_ints(a, "kernel_shape", x->rank - 2, 1, kernel, why));
+  RDT_TRY(rdt_op_int(a, "ceil_mode", 0, &ceil, why));
+  RDT_TRY(rdt_op_int(a, "count_include_pad", 0, &count_pad, why));
+  w->count_pad = !max && count_pad != 0;
+  return rdt_op_window(a, x, kernel, ceil != 0, w, size, why);
+}
+
+rdt_status rdt_op_pool(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  const char *op = a->n->op->name;
+  const bool global = strcmp(op, "GlobalAveragePool") == 0, max = strcmp(op, "MaxPool") == 0;
+  rdt_window w = {0};
+  int64_t size[2] = {1, 1};
+  char s[96];
+  if (x->rank < 3 || x->rank > 4)
+    return rdt_op_fail(a, why, x->rank > 4 ? RDT_ERR_UNSUPPORTED : RDT_ERR_SHAPE,
+                       "input %s: pooling over one or two spatial dimensions (rank 3 or 4) is available",
+                       rdt_tensor_text(x, s, sizeof s));
+  if (!max) RDT_TRY(rdt_op_float_inputs(a, 0, 1, why));
+  RDT_TRY(global ? global_window(a, x, &w, why) : attribute_window(a, x, max, &w, size, why));
+  if (!p) {
+    *out = (rdt_tensor){.dtype = x->dtype, .rank = x->rank, .shape = {x->shape[0], x->shape[1]}};
+    for (int i = 2; i < x->rank; i++) out->shape[i] = size[i + 2 - x->rank];
+    return RDT_OK;
+  }
+  RDT_TRY(rdt_problem_init(p, max ? RDT_KOP_MAXPOOL : RDT_KOP_AVGPOOL, 1));
+  p->acc = rdt_op_accumulator(x->dtype);
+  p->window = w;
+  p->in[0] = rdt_view_image(x);
+  p->out = rdt_view_image(out);
+  return RDT_OK;
+}
