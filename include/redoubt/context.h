@@ -60,7 +60,8 @@ RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and m
 /* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG lambda or scrub_every out of range. Holds for plans made later. */
 RDT_API RDT_MUST_USE rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy);
 RDT_API void rdt_context_on_event(rdt_context *ctx, rdt_event_fn fn, void *user);
-/* May be called from a signal handler or another thread: running calls return RDT_ERR_CANCELLED soon. */
+/* May be called from a signal handler or another thread: running calls return RDT_ERR_CANCELLED soon, and so does every
+ * later one of this context. */
 RDT_API void rdt_context_cancel(rdt_context *ctx);
 /* Text of the last error of this context, with file, node, shape and remedy; "" if none. Valid until the next call. */
 RDT_API const char *rdt_context_error(const rdt_context *ctx);

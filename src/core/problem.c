@@ -17,6 +17,10 @@ bool rdt_kop_is_linear(rdt_kop op) {
   return op == RDT_KOP_GEMM || op == RDT_KOP_CONV;
 }
 
+int rdt_problem_channel(const rdt_problem *p) {
+  return p->op == RDT_KOP_CONV ? 1 : p->op == RDT_KOP_GEMM ? p->out.rank - 1 : -1;
+}
+
 bool rdt_epilogue_is_none(const rdt_epilogue *e) {
   return e->alpha == 1.0 && e->act == RDT_ACT_NONE && e->bias.rank < 0 && e->residual.rank < 0;
 }
@@ -67,7 +71,7 @@ double rdt_problem_flops(const rdt_problem *p) {
   return window * (double)rdt_tensor_count(&p->out);
 }
 
-static rdt_dtype accumulator_of(rdt_dtype in) {
+rdt_dtype rdt_dtype_accumulator(rdt_dtype in) {
   return in == RDT_F64 ? RDT_F64 : rdt_dtype_is_float(in) ? RDT_F32 : RDT_S32;
 }
 
@@ -82,9 +86,9 @@ static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
         "%s of %s and %s to %s: take f64, f32, bf16 or f16 throughout (16-bit ones may have f32 results), or "
         "s8/u8 to s32",
         rdt_kop_name(p->op), rdt_dtype_name(a), rdt_dtype_name(b), rdt_dtype_name(c));
-  if (p->acc != accumulator_of(a))
+  if (p->acc != rdt_dtype_accumulator(a))
     return rdt_fail(why, RDT_ERR_INTERNAL, "%s of %s accumulates in %s, not %s", rdt_kop_name(p->op), rdt_dtype_name(a),
-                    rdt_dtype_name(accumulator_of(a)), rdt_dtype_name(p->acc));
+                    rdt_dtype_name(rdt_dtype_accumulator(a)), rdt_dtype_name(p->acc));
   if (bytes && !rdt_epilogue_is_none(&p->epilogue))
     return rdt_fail(why, RDT_ERR_DTYPE, "integer %s takes no alpha, bias, activation or residual", rdt_kop_name(p->op));
   return RDT_OK;

@@ -65,6 +65,8 @@ rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in); /* zeroes, al
 void rdt_problem_clear(rdt_problem *p);
 rdt_status rdt_problem_copy(rdt_problem *to, const rdt_problem *from);
 bool rdt_kop_is_linear(rdt_kop op); /* gemm, conv */
+rdt_dtype rdt_dtype_accumulator(rdt_dtype in); /* of a linear op */
+int rdt_problem_channel(const rdt_problem *p); /* axis of out that bias and columns go by; -1 if the op is not linear */
 /* m n k of a linear op; a conv as gemm: m = n oh ow, n = oc, k = ic/groups kh kw (per group) */
 void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k);
 double rdt_problem_flops(const rdt_problem *p);

@@ -191,3 +191,11 @@ bool rdt_iter_next(rdt_iter *it) {
   it->done = true;
   return false;
 }
+
+void rdt_tensor_copy(const rdt_tensor *from, const rdt_tensor *to) {
+  const size_t size = rdt_dtype_size(from->dtype);
+  rdt_iter in = rdt_iter_begin(from), out = rdt_iter_begin(to);
+  while (rdt_iter_next(&in) && rdt_iter_next(&out))
+    memcpy((unsigned char *)to->data + out.offset * (int64_t)size,
+           (const unsigned char *)from->data + in.offset * (int64_t)size, size);
+}

@@ -51,4 +51,7 @@ typedef struct rdt_iter {
 rdt_iter rdt_iter_begin(const rdt_tensor *t);
 bool rdt_iter_next(rdt_iter *it);
 
+/* Element by element between views of the same shape and datatype. */
+void rdt_tensor_copy(const rdt_tensor *from, const rdt_tensor *to);
+
 #endif

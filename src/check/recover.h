@@ -1,0 +1,49 @@
+/* What happens after a check has failed: one ladder for all schemes.
+ *
+ * Rungs, in order: put data at rest in order (inputs, weights, packed weights, checksums against their sums) -> compute
+ * again on the same code path, compare bits, check again -> compute on another code path and check -> give up:
+ * DETECTED. Which rung settles it is the diagnosis. */
+#ifndef RDT_CHECK_RECOVER_H
+#define RDT_CHECK_RECOVER_H
+
+#include "check/findings.h"
+
+typedef enum rdt_buffer { RDT_BUF_RESULT, RDT_BUF_SPARE, RDT_BUF_THIRD } rdt_buffer;
+
+/* What was out of order among the data at rest, and is in order again unless lost. */
+typedef struct rdt_rest {
+  bool activation, weight, checksum; /* found changed */
+  bool lost;                         /* and could not be restored */
+} rdt_rest;
+
+/* How an op does what the ladder asks for. */
+typedef struct rdt_recovery {
+  void *self;
+  rdt_status (*secure)(void *self, rdt_rest *rest, rdt_reason *why);
+  rdt_status (*compute)(void *self, rdt_buffer into, bool other_path, rdt_reason *why);
+  rdt_status (*check)(void *self, rdt_buffer which, rdt_findings *f, rdt_reason *why);
+  /* Elements whose bits differ; first gets the first one's index. */
+  int64_t (*differ)(void *self, rdt_buffer a, rdt_buffer b, int64_t *first);
+  /* Do a and b differ, anywhere in the rows and columns that the suspects name, by more than the suspects' own bound?
+   */
+  bool (*apart)(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects);
+  void (*accept)(void *self, rdt_buffer from); /* becomes the result */
+} rdt_recovery;
+
+typedef struct rdt_recovered {
+  rdt_verdict verdict;
+  rdt_diagnosis diagnosis;
+  const char *what; /* "result", "weight", "activation", "checksum" */
+  bool fault;       /* confirmed; false: rounding explains it, or it could not be checked */
+  int64_t changed;  /* elements that the repair changed */
+  int64_t first;    /* the first of them; -1 none */
+} rdt_recovered;
+
+/* Called when a check of the result was suspect or could not be made. repair false (report, abort): the result stays as
+ * it is; data at rest is put in order all the same. */
+rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out,
+                               rdt_reason *why);
+/* For an op run twice, whose copies (result and spare) differ: data at rest, then a third computation votes. */
+rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
+
+#endif

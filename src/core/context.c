@@ -1,0 +1,77 @@
+#include "core/context.h"
+
+#include <time.h>
+
+#include "core/memory.h"
+
+rdt_status rdt_context_create(rdt_context **out, int threads) {
+  static const rdt_policy defaults = RDT_POLICY_DEFAULT;
+  rdt_context *ctx = rdt_calloc(1, sizeof *ctx);
+  *out = ctx;
+  if (!ctx) return RDT_ERR_NOMEM;
+  ctx->threads = threads > 0 ? threads : rdt_cpu_count();
+  ctx->isa = rdt_isa_detect();
+  const rdt_status s = rdt_context_set_policy(ctx, &defaults);
+  if (s != RDT_OK) {
+    rdt_context_destroy(ctx);
+    *out = NULL;
+  }
+  return s;
+}
+
+void rdt_context_destroy(rdt_context *ctx) {
+  if (!ctx) return;
+  for (int i = 0; i < RDT_SCRATCH_COUNT; i++) rdt_free(ctx->scratch.data[i]);
+  rdt_free(ctx);
+}
+
+void rdt_context_on_event(rdt_context *ctx, rdt_event_fn fn, void *user) {
+  ctx->on_event = fn;
+  ctx->on_event_user = user;
+}
+
+void rdt_context_cancel(rdt_context *ctx) {
+  atomic_store(&ctx->cancelled, 1);
+}
+
+const char *rdt_context_error(const rdt_context *ctx) {
+  return ctx->error.text;
+}
+
+int rdt_context_threads(const rdt_context *ctx) {
+  return ctx->threads;
+}
+
+const char *rdt_context_isa(const rdt_context *ctx) {
+  return rdt_isa_name(ctx->isa);
+}
+
+void *rdt_context_scratch(rdt_context *ctx, rdt_scratch which, size_t bytes) {
+  void **data = &ctx->scratch.data[which];
+  if (*data && ctx->scratch.bytes[which] >= bytes) return *data;
+  rdt_free(*data);
+  *data = rdt_alloc(bytes, 1);
+  ctx->scratch.bytes[which] = *data ? bytes : 0;
+  return *data;
+}
+
+rdt_scratch_set rdt_context_scratch_push(rdt_context *ctx) {
+  const rdt_scratch_set saved = ctx->scratch;
+  ctx->scratch = (rdt_scratch_set){{NULL}, {0}};
+  return saved;
+}
+
+void rdt_context_scratch_pop(rdt_context *ctx, const rdt_scratch_set *saved) {
+  for (int i = 0; i < RDT_SCRATCH_COUNT; i++) rdt_free(ctx->scratch.data[i]);
+  ctx->scratch = *saved;
+}
+
+void rdt_context_emit(const rdt_context *ctx, const rdt_event *e) {
+  if (ctx->on_event) ctx->on_event(e, ctx->on_event_user);
+}
+
+double rdt_clock(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -1,0 +1,229 @@
+/* Loading and planning a network. */
+#include "net/model.h"
+
+#include <string.h>
+
+#include "core/memory.h"
+
+rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
+  *out = NULL;
+  ctx->error.text[0] = '\0';
+  rdt_model *m = rdt_calloc(1, sizeof *m);
+  if (!m) return rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory");
+  m->ctx = ctx;
+  const rdt_status status = rdt_graph_load(path, &m->graph, &ctx->error);
+  if (status != RDT_OK) {
+    rdt_free(m);
+    return status;
+  }
+  *out = m;
+  return RDT_OK;
+}
+
+static void unplan(rdt_model *m) {
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_plan_destroy(m->steps[i].plan);
+    rdt_problem_clear(&m->steps[i].prob);
+    rdt_free(m->steps[i].reads);
+  }
+  for (int i = 0; m->outputs && i < m->graph->n_outputs; i++) rdt_free(m->outputs[i].data);
+  for (int i = 0; m->buffers && i < m->graph->n_values; i++) rdt_free(m->buffers[i]);
+  rdt_free(m->steps);
+  rdt_free(m->outputs);
+  rdt_free(m->buffers);
+  rdt_free(m->views);
+  rdt_free(m->sums);
+  rdt_free(m->planned);
+  m->steps = NULL;
+  m->outputs = NULL;
+  m->buffers = NULL;
+  m->views = NULL;
+  m->sums = NULL;
+  m->planned = NULL;
+  m->n_steps = 0;
+  m->ready = m->published = false;
+}
+
+void rdt_model_free(rdt_model *m) {
+  if (!m) return;
+  unplan(m);
+  rdt_graph_free(m->graph);
+  rdt_free(m);
+}
+
+static rdt_status io_info(const rdt_model *m, const int *list, int count, size_t i, rdt_io_info *info) {
+  if (i >= (size_t)count)
+    return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "there are %d of them, number %zu was asked for", count, i);
+  const rdt_value *v = &m->graph->values[list[i]];
+  *info = (rdt_io_info){.name = v->name, .dtype = v->dtype, .rank = v->rank};
+  memcpy(info->shape, v->shape, sizeof info->shape);
+  return RDT_OK;
+}
+
+size_t rdt_model_input_count(const rdt_model *m) {
+  return (size_t)m->graph->n_inputs;
+}
+
+size_t rdt_model_output_count(const rdt_model *m) {
+  return (size_t)m->graph->n_outputs;
+}
+
+rdt_status rdt_model_input_info(const rdt_model *m, size_t i, rdt_io_info *info) {
+  return io_info(m, m->graph->inputs, m->graph->n_inputs, i, info);
+}
+
+rdt_status rdt_model_output_info(const rdt_model *m, size_t i, rdt_io_info *info) {
+  return io_info(m, m->graph->outputs, m->graph->n_outputs, i, info);
+}
+
+/* ---- planning ---- */
+
+static rdt_status out_of_memory(rdt_model *m, const char *what) {
+  return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %s", m->graph->path, what);
+}
+
+/* Every activation has memory of its own, so that any of them can be computed again from its producer's inputs. */
+static rdt_status give_memory(rdt_model *m) {
+  const rdt_graph *g = m->graph;
+  char text[96];
+  for (int v = 0; v < g->n_values; v++) {
+    rdt_tensor *t = &m->views[v];
+    if (g->values[v].data) {
+      t->data = g->values[v].data;
+      continue;
+    }
+    if (t->rank < 0) continue; /* nobody computes or reads it */
+    RDT_TRY(rdt_tensor_check(t, g->values[v].name, &m->ctx->error));
+    m->buffers[v] = t->data = rdt_alloc((size_t)rdt_tensor_count(t), rdt_dtype_size(t->dtype));
+    if (!t->data)
+      return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %s, %s", g->path, g->values[v].name,
+                      rdt_tensor_text(t, text, sizeof text));
+  }
+  return RDT_OK;
+}
+
+static rdt_status copy_problem(rdt_problem *p, const rdt_tensor *from, const rdt_tensor *to) {
+  RDT_TRY(rdt_problem_init(p, RDT_KOP_COPY, 1));
+  p->in[0] = *from;
+  p->out = *to;
+  return RDT_OK;
+}
+
+static rdt_status add_read(rdt_step *s, int v) {
+  for (int i = 0; i < s->n_reads; i++)
+    if (s->reads[i] == v) return RDT_OK;
+  int *reads = rdt_grow(s->reads, (size_t)s->n_reads, (size_t)s->n_reads + 1, sizeof *reads);
+  if (!reads) return RDT_ERR_NOMEM;
+  s->reads = reads;
+  s->reads[s->n_reads++] = v;
+  return RDT_OK;
+}
+
+static rdt_status plan_step(rdt_step *s, const char *name, const char *label) {
+  const rdt_host host = {.self = s, .secure = rdt_step_secure};
+  return rdt_plan_create(s->model->ctx, &s->prob, name, label, &host, &s->plan);
+}
+
+static rdt_status plan_import(rdt_step *s, const rdt_tensor *input) {
+  rdt_model *m = s->model;
+  s->writes = m->graph->inputs[s->subject];
+  RDT_TRY(copy_problem(&s->prob, input, &m->views[s->writes]));
+  s->prob.in[0].data = NULL;
+  return plan_step(s, m->graph->values[s->writes].name, "input");
+}
+
+static rdt_status plan_node(rdt_step *s) {
+  rdt_model *m = s->model;
+  const rdt_node *n = &m->graph->nodes[s->subject];
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i] >= 0) RDT_TRY(add_read(s, n->in[i]));
+  if (n->residual >= 0) RDT_TRY(add_read(s, n->residual));
+  s->writes = n->out[0];
+  RDT_TRY(rdt_node_lower(m->graph, n, m->views, &s->prob, &m->ctx->error));
+  /* a linear op whose weights are computed at run time has none to prepare for */
+  if (rdt_kop_is_linear(s->prob.op) && !m->graph->values[n->in[1]].data) {
+    void *data = s->prob.in[1].data;
+    s->prob.in[1].data = NULL;
+    const rdt_status status = plan_step(s, n->name, n->label);
+    s->prob.in[1].data = data;
+    return status;
+  }
+  return plan_step(s, n->name, n->label);
+}
+
+static rdt_status plan_publish(rdt_step *s) {
+  rdt_model *m = s->model;
+  const int v = m->graph->outputs[s->subject];
+  rdt_tensor *out = &m->outputs[s->subject];
+  const rdt_tensor *view = &m->views[v];
+  s->writes = -1;
+  RDT_TRY(add_read(s, v));
+  *out = rdt_tensor_dense(NULL, view->dtype, view->rank, view->shape);
+  out->data = rdt_alloc((size_t)rdt_tensor_count(out), rdt_dtype_size(out->dtype));
+  if (!out->data) return RDT_ERR_NOMEM;
+  RDT_TRY(copy_problem(&s->prob, view, out));
+  return plan_step(s, m->graph->values[v].name, "output");
+}
+
+static rdt_status plan_steps(rdt_model *m, const rdt_tensor *inputs) {
+  const rdt_graph *g = m->graph;
+  const struct {
+    rdt_step_kind kind;
+    int count;
+  } parts[] = {{RDT_STEP_IMPORT, g->n_inputs}, {RDT_STEP_NODE, g->n_nodes}, {RDT_STEP_PUBLISH, g->n_outputs}};
+  for (int part = 0; part < 3; part++)
+    for (int i = 0; i < parts[part].count; i++) {
+      rdt_step *s = &m->steps[m->n_steps++];
+      *s = (rdt_step){.model = m, .kind = parts[part].kind, .subject = i, .writes = -1};
+      s->result = (rdt_result){.verdict = RDT_UNCHECKED, .place = {-1, -1}};
+      RDT_TRY(s->kind == RDT_STEP_IMPORT ? plan_import(s, &inputs[i])
+              : s->kind == RDT_STEP_NODE ? plan_node(s)
+                                         : plan_publish(s));
+    }
+  return RDT_OK;
+}
+
+/* Dense inputs of the declared shapes, open dimensions taken as 1. */
+static rdt_status default_inputs(rdt_model *m, rdt_tensor *inputs) {
+  for (int i = 0; i < m->graph->n_inputs; i++) {
+    const rdt_value *v = &m->graph->values[m->graph->inputs[i]];
+    int64_t shape[RDT_MAX_RANK];
+    if (v->rank < 0)
+      return rdt_fail(&m->ctx->error, RDT_ERR_SHAPE, "%s does not say the rank of input %s: give an input",
+                      m->graph->path, v->name);
+    for (int d = 0; d < v->rank; d++) shape[d] = v->shape[d] < 0 ? 1 : v->shape[d];
+    inputs[i] = rdt_tensor_dense(NULL, v->dtype, v->rank, shape);
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
+  const rdt_graph *g = m->graph;
+  unplan(m);
+  if (inputs && n != (size_t)g->n_inputs)
+    return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", g->path, g->n_inputs, n);
+  m->views = rdt_calloc((size_t)g->n_values, sizeof *m->views);
+  m->buffers = rdt_calloc((size_t)g->n_values, sizeof *m->buffers);
+  m->sums = rdt_calloc((size_t)g->n_values, sizeof *m->sums);
+  m->planned = rdt_calloc((size_t)g->n_inputs, sizeof *m->planned);
+  m->outputs = rdt_calloc((size_t)g->n_outputs, sizeof *m->outputs);
+  m->steps = rdt_calloc((size_t)g->n_inputs + (size_t)g->n_nodes + (size_t)g->n_outputs, sizeof *m->steps);
+  rdt_status status = RDT_OK;
+  if (!m->views || !m->buffers || !m->sums || !m->planned || !m->outputs || !m->steps) {
+    status = out_of_memory(m, "a plan");
+    goto fail;
+  }
+  if (inputs)
+    memcpy(m->planned, inputs, n * sizeof *inputs);
+  else
+    RDT_TRY_GOTO(default_inputs(m, m->planned), fail);
+  RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, m->views, &m->ctx->error), fail);
+  RDT_TRY_GOTO(give_memory(m), fail);
+  RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
+  m->ready = true;
+  return RDT_OK;
+fail:
+  if (status == RDT_ERR_NOMEM && m->ctx->error.text[0] == '\0') out_of_memory(m, "a plan");
+  unplan(m);
+  return status;
+}

@@ -1,0 +1,53 @@
+/* The executor's view of a network: steps over values, each step a plan. */
+#ifndef RDT_NET_MODEL_H
+#define RDT_NET_MODEL_H
+
+#include "net/graph.h"
+#include "plan/plan.h"
+
+/* Steps: one import for each input (the caller's tensor into the network's layout), one for each node, one publication
+ * for each output (dense row-major). All are plans, all are checked. */
+typedef enum rdt_step_kind { RDT_STEP_IMPORT, RDT_STEP_NODE, RDT_STEP_PUBLISH } rdt_step_kind;
+
+typedef struct rdt_step {
+  rdt_model *model;
+  rdt_step_kind kind;
+  int subject; /* input, node or output number */
+  int n_reads;
+  int *reads; /* values whose sums are verified before it runs */
+  int writes; /* value; -1 for publications */
+  rdt_problem prob;
+  rdt_plan *plan;
+  rdt_result result;
+} rdt_step;
+
+struct rdt_model {
+  rdt_context *ctx;
+  rdt_graph *graph;
+  rdt_tensor *views;   /* one for each value, with data */
+  void **buffers;      /* of activations; NULL for constants */
+  uint64_t *sums;      /* bit-sums of activations, taken when they were written */
+  rdt_tensor *planned; /* input views that the plan was made for */
+  rdt_tensor *outputs; /* published */
+  rdt_step *steps;
+  int n_steps;
+  bool ready;     /* planned */
+  bool published; /* outputs are those of a finished run */
+  rdt_run_result last;
+  bool armed;
+  rdt_fault fault;
+  rdt_injection injection;
+};
+
+/* What the last armed fault did, in numbers. */
+const rdt_injection *rdt_model_injection(const rdt_model *m);
+/* The step of node i. */
+const rdt_step *rdt_model_step(const rdt_model *m, size_t i);
+
+/* secure.c: a step's data at rest (rdt_host) */
+rdt_status rdt_step_secure(void *step, bool all, rdt_rest *rest, rdt_reason *why);
+uint64_t rdt_activation_sum(const rdt_tensor *t, int threads);
+/* run.c: executes a step on its operands and sums what it wrote */
+rdt_status rdt_step_run(rdt_step *s);
+
+#endif

@@ -1,0 +1,204 @@
+/* Running a planned network, and what the caller may ask afterwards. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "net/model.h"
+
+rdt_status rdt_step_run(rdt_step *s) {
+  rdt_model *m = s->model;
+  const rdt_operands o = {.in = s->prob.in, .n_in = s->prob.n_in, .out = s->prob.out, .epilogue = &s->prob.epilogue};
+  const rdt_status status = rdt_plan_run(s->plan, &o, &s->result);
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+  if (s->writes >= 0 && s->plan->scheme->id != RDT_SCHEME_NONE) {
+    const double t = rdt_clock();
+    m->sums[s->writes] = rdt_activation_sum(&m->views[s->writes], m->ctx->threads);
+    s->result.seconds += rdt_clock() - t;
+    s->result.seconds_check += rdt_clock() - t;
+  }
+  return status;
+}
+
+/* ---- an armed fault ---- */
+
+static rdt_status arm_step(rdt_model *m) {
+  int eligible = 0;
+  if (!m->armed) return RDT_OK;
+  for (int pass = 0; pass < 2; pass++) {
+    const int target = eligible ? (int)(rdt_fault_random(&m->fault, 11) % (uint64_t)eligible) : 0;
+    int seen = 0;
+    for (int i = 0; i < m->n_steps; i++) {
+      rdt_step *s = &m->steps[i];
+      if (s->kind != RDT_STEP_NODE || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
+      if (!rdt_plan_has_site(s->plan, m->fault.site)) continue;
+      if (pass == 1 && seen == target) {
+        s->plan->fault = &m->fault;
+        s->plan->injection = &m->injection;
+      }
+      seen++;
+    }
+    if (seen == 0)
+      return rdt_fail(
+          &m->ctx->error, RDT_ERR_NAME,
+          "no node matches layer=%s and has the site '%s': see `redoubt plan` for names, `redoubt list sites`",
+          m->fault.layer, rdt_site_name(m->fault.site));
+    eligible = seen;
+  }
+  return RDT_OK;
+}
+
+static void plant_in_value(rdt_step *s, rdt_site site, int v) {
+  const rdt_tensor *t = &s->model->views[v];
+  rdt_plan_plant(s->plan, site, t->data, t->dtype, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
+}
+
+static void plant_input(rdt_step *s) {
+  if (!rdt_plan_armed(s->plan, RDT_SITE_INPUT)) return;
+  for (int i = 0; i < s->n_reads; i++)
+    if (!s->model->graph->values[s->reads[i]].data) plant_in_value(s, RDT_SITE_INPUT, s->reads[i]);
+}
+
+static void disarm(rdt_model *m) {
+  for (int i = 0; i < m->n_steps; i++) m->steps[i].plan->fault = NULL;
+  m->armed = false;
+}
+
+/* ---- the run ---- */
+
+static bool shapes_changed(const rdt_model *m, const rdt_tensor *inputs) {
+  if (!m->ready) return true;
+  for (int i = 0; i < m->graph->n_inputs; i++)
+    if (m->planned[i].dtype != inputs[i].dtype || !rdt_tensor_same_shape(&m->planned[i], &inputs[i]) ||
+        !rdt_tensor_same_strides(&m->planned[i], &inputs[i]))
+      return true;
+  return false;
+}
+
+static void sum_up(rdt_model *m) {
+  rdt_run_result *r = &m->last;
+  for (int i = 0; i < m->n_steps; i++) {
+    const rdt_step *s = &m->steps[i];
+    if (s->kind == RDT_STEP_NODE) r->nodes[s->result.verdict]++;
+    if (s->result.verdict > r->verdict) r->verdict = s->result.verdict;
+    r->checks += s->result.checks;
+    r->suspects += s->result.suspects;
+    r->faults += s->result.faults;
+    r->unchecked += s->result.unchecked;
+    r->seconds_check += s->result.seconds_check;
+  }
+}
+
+static rdt_status run_steps(rdt_model *m, const rdt_tensor *inputs) {
+  const bool report = m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT;
+  rdt_status worst = RDT_OK;
+  rdt_reason first = {""};
+  for (int i = 0; i < m->n_steps; i++) m->steps[i].result = (rdt_result){.verdict = RDT_UNCHECKED, .place = {-1, -1}};
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_step *s = &m->steps[i];
+    if (s->kind == RDT_STEP_IMPORT) s->prob.in[0].data = inputs[s->subject].data;
+    plant_input(s);
+    const rdt_status status = rdt_step_run(s);
+    if (status != RDT_OK && worst == RDT_OK) {
+      worst = status;
+      first = m->ctx->error;
+    }
+    const bool abort = m->ctx->policy.on_fault == RDT_ON_FAULT_ABORT && s->result.faults > 0;
+    if (abort && worst == RDT_OK)
+      worst = rdt_fail(&first, RDT_ERR_FAULT, "stopped at the first fault, in node %s, as --on-fault abort asks",
+                       s->plan->name);
+    if (abort || (status != RDT_OK && !(status == RDT_ERR_FAULT && report))) break;
+    if (s->writes >= 0) plant_in_value(s, RDT_SITE_OUTPUT, s->writes);
+  }
+  if (worst != RDT_OK) m->ctx->error = first;
+  return worst;
+}
+
+rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result) {
+  const double started = rdt_clock();
+  m->published = false;
+  m->last = (rdt_run_result){.verdict = RDT_CLEAN};
+  m->injection = (rdt_injection){.done = false};
+  m->ctx->error.text[0] = '\0';
+  if (n != (size_t)m->graph->n_inputs)
+    return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", m->graph->path, m->graph->n_inputs, n);
+  for (size_t i = 0; i < n; i++) {
+    const char *name = m->graph->values[m->graph->inputs[i]].name;
+    RDT_TRY(rdt_tensor_check(&inputs[i], name, &m->ctx->error));
+    if (!inputs[i].data && rdt_tensor_count(&inputs[i]) > 0)
+      return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "input %s has no data", name);
+  }
+  if (shapes_changed(m, inputs)) RDT_TRY(rdt_model_plan(m, inputs, n));
+  rdt_status status = arm_step(m);
+  if (status == RDT_OK) status = run_steps(m, inputs);
+  disarm(m);
+  sum_up(m);
+  m->last.seconds = rdt_clock() - started;
+  m->published = status == RDT_OK || (status == RDT_ERR_FAULT && m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT);
+  if (result) *result = m->last;
+  return status;
+}
+
+rdt_status rdt_model_output(rdt_model *m, size_t i, rdt_tensor *out) {
+  if (i >= (size_t)m->graph->n_outputs)
+    return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "there are %d outputs, number %zu was asked for", m->graph->n_outputs,
+                    i);
+  if (!m->published) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "there is no finished run to take outputs from");
+  *out = m->outputs[i];
+  return RDT_OK;
+}
+
+/* ---- answers ---- */
+
+const rdt_step *rdt_model_step(const rdt_model *m, size_t i) {
+  return m->ready && i < (size_t)m->graph->n_nodes ? &m->steps[m->graph->n_inputs + (int)i] : NULL;
+}
+
+size_t rdt_model_node_count(const rdt_model *m) {
+  return (size_t)m->graph->n_nodes;
+}
+
+rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info) {
+  const rdt_step *s = rdt_model_step(m, i);
+  if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
+  *info = (rdt_node_info){.name = s->plan->name,
+                          .op = s->plan->label,
+                          .scheme = s->plan->scheme->name,
+                          .kernel = s->plan->kernel->name,
+                          .dtype = rdt_dtype_name(s->prob.out.dtype),
+                          .out = m->views[m->graph->nodes[i].out[0]]};
+  info->out.data = NULL;
+  return RDT_OK;
+}
+
+rdt_status rdt_model_node_result(const rdt_model *m, size_t i, rdt_result *result) {
+  const rdt_step *s = rdt_model_step(m, i);
+  if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
+  *result = s->result;
+  return RDT_OK;
+}
+
+rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user) {
+  const rdt_step *s = rdt_model_step(m, i);
+  if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
+  for (int c = 0; c < s->plan->n_choices; c++) {
+    rdt_choice choice = s->plan->choices[c].choice;
+    choice.reason = s->plan->choices[c].text;
+    fn(&choice, user);
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_model_inject(rdt_model *m, const char *spec) {
+  m->armed = false;
+  if (!spec) return RDT_OK;
+  RDT_TRY(rdt_fault_parse(spec, &m->fault, &m->ctx->error));
+  m->armed = true;
+  return RDT_OK;
+}
+
+const char *rdt_model_injected(const rdt_model *m) {
+  return m->injection.text;
+}
+
+const rdt_injection *rdt_model_injection(const rdt_model *m) {
+  return &m->injection;
+}

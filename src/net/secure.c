@@ -1,0 +1,93 @@
+/* Data at rest: activations between producer and consumer, constants since they were read. */
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "net/model.h"
+
+enum { PART = 1 << 18 }; /* bytes a thread sums at a time; a multiple of 64 */
+
+uint64_t rdt_activation_sum(const rdt_tensor *t, int threads) {
+  const size_t bytes = rdt_tensor_bytes(t);
+  const int64_t parts = (int64_t)((bytes + PART - 1) / PART);
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum) if (parts > 2)
+  for (int64_t i = 0; i < parts; i++) {
+    const size_t from = (size_t)i * PART;
+    sum += rdt_bitsum_part(t->data, from, bytes - from < PART ? bytes - from : PART);
+  }
+  return sum;
+}
+
+/* The same file gives the same numbers and bits: the constant is taken from a second reading, if its sum is the first
+ * reading's. */
+static rdt_status restore_constant(rdt_model *m, int v, bool *lost, rdt_reason *why) {
+  rdt_graph *again = NULL;
+  rdt_reason reason;
+  rdt_value *value = &m->graph->values[v];
+  *lost = true;
+  const rdt_status status = rdt_graph_load(m->graph->path, &again, &reason);
+  if (status == RDT_OK && v < again->n_values && again->values[v].data && again->values[v].bytes == value->bytes &&
+      again->values[v].bitsum == value->bitsum) {
+    memcpy(value->data, again->values[v].data, value->bytes);
+    *lost = rdt_bitsum(value->data, value->bytes) != value->bitsum;
+  }
+  if (*lost)
+    rdt_fail(why, RDT_ERR_FAULT, "weight %s has changed in memory and cannot be restored from %s: %s", value->name,
+             m->graph->path, status == RDT_OK ? "the file has changed" : reason.text);
+  rdt_graph_free(again);
+  return RDT_OK;
+}
+
+static rdt_step *producer_of(rdt_model *m, int v) {
+  for (int i = 0; i < m->n_steps; i++)
+    if (m->steps[i].writes == v) return &m->steps[i];
+  return NULL;
+}
+
+/* Computes the activation again from its producer's inputs. */
+static rdt_status restore_activation(rdt_model *m, int v, bool *lost, rdt_reason *why) {
+  rdt_step *producer = producer_of(m, v);
+  const uint64_t expected = m->sums[v], found = rdt_activation_sum(&m->views[v], m->ctx->threads);
+  *lost = true;
+  if (!producer) return RDT_OK;
+  const rdt_result kept = producer->result;
+  const rdt_scratch_set scratch = rdt_context_scratch_push(m->ctx);
+  const rdt_status status = rdt_step_run(producer);
+  rdt_context_scratch_pop(m->ctx, &scratch);
+  producer->result = kept;
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+  const uint64_t now = m->sums[v];
+  *lost = status != RDT_OK || (now != expected && now != found); /* now == found: the sum was hit, not the data */
+  if (*lost)
+    rdt_fail(why, RDT_ERR_FAULT, "activation %s has changed in memory and cannot be computed again",
+             m->graph->values[v].name);
+  return RDT_OK;
+}
+
+/* Does the check of the step's linear op notice a change of v? */
+static bool covered(const rdt_step *s, int v) {
+  return rdt_kop_is_linear(s->prob.op) && s->plan->scheme->covers_weights &&
+         s->model->graph->nodes[s->subject].in[1] == v;
+}
+
+rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why) {
+  rdt_step *s = self;
+  rdt_model *m = s->model;
+  for (int i = 0; i < s->n_reads; i++) {
+    const int v = s->reads[i];
+    rdt_value *value = &m->graph->values[v];
+    bool lost = false;
+    if (value->data) {
+      if ((!all && covered(s, v)) || rdt_bitsum(value->data, value->bytes) == value->bitsum) continue;
+      rest->weight = true;
+      RDT_TRY(restore_constant(m, v, &lost, why));
+      if (!lost) RDT_TRY(rdt_plan_reload(s->plan, why));
+    } else {
+      if (rdt_activation_sum(&m->views[v], m->ctx->threads) == m->sums[v]) continue;
+      rest->activation = true;
+      RDT_TRY(restore_activation(m, v, &lost, why));
+    }
+    rest->lost = rest->lost || lost;
+  }
+  return RDT_OK;
+}

@@ -1,0 +1,50 @@
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "plan/plan.h"
+
+size_t rdt_tensor_bytes(const rdt_tensor *t) {
+  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+}
+
+enum { BLOCK = 1 << 16 }; /* bytes a thread compares at a time */
+
+static int64_t differ_within(const unsigned char *a, const unsigned char *b, size_t bytes, size_t size,
+                             int64_t *first) {
+  int64_t n = 0;
+  *first = -1;
+  if (memcmp(a, b, bytes) == 0) return 0;
+  for (size_t i = 0; i < bytes; i += size)
+    if (memcmp(a + i, b + i, size) != 0 && n++ == 0) *first = (int64_t)(i / size);
+  return n;
+}
+
+int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first) {
+  const size_t size = rdt_dtype_size(a->dtype), bytes = rdt_tensor_bytes(a);
+  const int64_t blocks = (int64_t)((bytes + BLOCK - 1) / BLOCK);
+  int64_t total = 0, least = INT64_MAX;
+#pragma omp parallel for num_threads(threads) reduction(+ : total) reduction(min : least) if (blocks > 4)
+  for (int64_t i = 0; i < blocks; i++) {
+    const size_t from = (size_t)i * BLOCK, length = bytes - from < BLOCK ? bytes - from : BLOCK;
+    int64_t at;
+    const int64_t n =
+        differ_within((unsigned char *)a->data + from, (unsigned char *)b->data + from, length, size, &at);
+    total += n;
+    if (n > 0 && (int64_t)(from / size) + at < least) least = (int64_t)(from / size) + at;
+  }
+  *first = total > 0 ? least : -1;
+  return total;
+}
+
+uint64_t rdt_tensor_seal(const rdt_tensor *t) {
+  if (rdt_tensor_is_packed(t)) return rdt_bitsum(t->data, rdt_tensor_bytes(t));
+  const size_t size = rdt_dtype_size(t->dtype);
+  uint64_t sum = 0, index = 1;
+  rdt_iter it = rdt_iter_begin(t);
+  while (rdt_iter_next(&it)) { /* odd weights, as in the packed sum */
+    uint64_t bits = 0;
+    memcpy(&bits, (const unsigned char *)t->data + it.offset * (int64_t)size, size);
+    sum += bits * (index += 2);
+  }
+  return sum;
+}

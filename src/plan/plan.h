@@ -1,0 +1,95 @@
+/* A plan inside the house: one op with its kernel, scheme and checksums. rdt_gemm, rdt_plan_* and every node of a
+ * network go through here. */
+#ifndef RDT_PLAN_PLAN_H
+#define RDT_PLAN_PLAN_H
+
+#include <redoubt/model.h>
+#include <redoubt/plan.h>
+
+#include "check/recover.h"
+#include "core/context.h"
+#include "cpu/kernel.h"
+#include "inject/fault.h"
+#include "schemes/scheme.h"
+
+/* Who owns the data at rest that a plan reads: the network's executor, or nobody. */
+typedef struct rdt_host {
+  void *self;
+  /* Verifies what the node reads against its sums, restores what has changed and has the plan reloaded. Weights that
+   * the plan's scheme covers are left out unless all. */
+  rdt_status (*secure)(void *self, bool all, rdt_rest *rest, rdt_reason *why);
+} rdt_host;
+
+/* What an armed fault did. */
+typedef struct rdt_injection {
+  bool done;
+  rdt_site site;
+  char node[128];
+  int64_t element;
+  double before, after;
+  int64_t changed; /* elements of the op's raw result that differ from the same run without the fault; -1 not known */
+  double error;    /* the largest difference among them; |after - before| where not known */
+  char text[320];
+} rdt_injection;
+
+typedef struct rdt_choice_row {
+  rdt_choice choice; /* kind and name are static; reason is set to text when shown */
+  char text[200];
+} rdt_choice_row;
+
+struct rdt_plan {
+  rdt_context *ctx;
+  char name[128];                   /* node, or op */
+  char label[96];                   /* "Conv+Relu", or op */
+  rdt_problem prob;                 /* as asked for, with epilogue */
+  const rdt_kernel *kernel, *other; /* other: the reference, the recovery's other code path */
+  void *state, *twin, *other_state; /* twin: of a duplicated op, so that both copies may run at the same time */
+  const rdt_scheme_info *scheme;
+  void *sums; /* scheme state */
+  bool fixed_weights;
+  uint64_t weight_seal, packed_seal, sums_seal;
+  int64_t runs;
+  rdt_host host;
+  const rdt_fault *fault; /* armed for the next execution */
+  rdt_fault own_fault;    /* of rdt_plan_inject */
+  rdt_injection *injection, own_injection;
+  rdt_choice_row *choices;
+  int n_choices;
+};
+
+/* Takes a copy of prob. in[1].data of a linear op set: fixed weights. host may be NULL. */
+rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char *name, const char *label,
+                           const rdt_host *host, rdt_plan **out);
+/* Operands in prob's shapes. */
+rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result);
+/* Packs weights and makes checksums again, after the weights were restored. */
+rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why);
+/* Does this plan have the site? (a linear op has accumulators, a kernel with packed weights has those, ...) */
+bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
+
+/* Packed weights and checksums against their seals; made again from the weights where they have changed. */
+rdt_status rdt_plan_secure_own(rdt_plan *p, rdt_rest *rest, rdt_reason *why);
+void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
+
+/* Where the kernel writes: the result itself (no epilogue, packed, accumulator's dtype), or a packed buffer beside it.
+ */
+bool rdt_plan_raw_is_out(const rdt_plan *p);
+rdt_tensor rdt_plan_raw_view(const rdt_plan *p); /* data = NULL */
+
+/* select.c: kernel and scheme for a problem by the context's policy; books every candidate. */
+rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
+
+/* plant.c: the armed fault */
+bool rdt_plan_armed(const rdt_plan *p, rdt_site site);
+void rdt_plan_plant(rdt_plan *p, rdt_site site, void *data, rdt_dtype t, int64_t count, int64_t row_length);
+bool rdt_plan_kernel_hit(const rdt_plan *p,
+                         rdt_kernel_hit *hit); /* false: not for the accumulator, or kernel has none */
+void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
+void rdt_plan_book_effect(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *faulty);
+
+/* compare.c: packed tensors with the same strides, compared bit by bit */
+int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first);
+size_t rdt_tensor_bytes(const rdt_tensor *t);  /* of a packed one */
+uint64_t rdt_tensor_seal(const rdt_tensor *t); /* bit-sum of the elements, whatever the strides */
+
+#endif

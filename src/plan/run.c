@@ -1,0 +1,434 @@
+/* One execution of a plan: compute, check, recover, finish, report. */
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/epilogue.h"
+#include "cpu/threads.h"
+#include "plan/plan.h"
+
+/* One run of one plan. result, spare, third share shape and strides: the raw result of a linear op, the result of a
+ * duplicated one. */
+typedef struct run {
+  rdt_plan *p;
+  const rdt_operands *o;
+  rdt_tensor buf[3]; /* by rdt_buffer; spare and third get memory when first used */
+  bool know_clean;   /* a fault is armed, and spare holds the result without it */
+  bool raw_is_out;   /* no epilogue: buf[RESULT] is the caller's memory */
+  rdt_findings found;
+  rdt_result *res;
+  double started, check;
+  rdt_reason *why;
+} run;
+
+/* ---- computing ---- */
+
+static rdt_status buffer(run *r, rdt_buffer which) {
+  if (r->buf[which].data) return RDT_OK;
+  r->buf[which].data = rdt_context_scratch(r->p->ctx, (rdt_scratch)which, rdt_tensor_bytes(&r->buf[RDT_BUF_RESULT]));
+  if (r->buf[which].data) return RDT_OK;
+  return rdt_fail(r->why, RDT_ERR_NOMEM, "node %s: out of memory for a second result", r->p->name);
+}
+
+static rdt_operands raw_operands(const run *r, rdt_buffer which) {
+  rdt_operands o = *r->o;
+  o.out = r->buf[which];
+  o.epilogue = NULL;
+  return o;
+}
+
+static rdt_status compute(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
+  run *r = self;
+  rdt_plan *p = r->p;
+  RDT_TRY(buffer(r, into));
+  const rdt_operands o = raw_operands(r, into);
+  if (!other_path) return p->kernel->run(p->state, &o, why);
+  if (!p->other_state) {
+    rdt_problem raw;
+    RDT_TRY(rdt_problem_copy(&raw, &p->prob));
+    raw.epilogue = RDT_EPILOGUE_NONE;
+    raw.out = r->buf[RDT_BUF_RESULT];
+    const rdt_status s = p->other->create(&raw, p->ctx->threads, &p->other_state, why);
+    rdt_problem_clear(&raw);
+    RDT_TRY(s);
+  }
+  return p->other->run(p->other_state, &o, why);
+}
+
+static bool armed(const run *r) {
+  return r->p->fault && !r->p->injection->done;
+}
+
+/* Before anything else, where a fault is armed: what the result would have been, then the faults in data at rest. */
+static rdt_status plant_at_rest(run *r) {
+  if (!armed(r)) return RDT_OK;
+  r->know_clean = r->p->scheme->impl != NULL;
+  if (r->know_clean) RDT_TRY(compute(r, RDT_BUF_SPARE, false, r->why));
+  rdt_plan_plant_at_rest(r->p, r->why);
+  return RDT_OK;
+}
+
+/* The first computation, where an armed fault may strike. */
+static rdt_status compute_first(run *r) {
+  rdt_plan *p = r->p;
+  rdt_kernel_hit hit;
+  const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
+  if (rdt_plan_kernel_hit(p, &hit)) {
+    const rdt_operands o = raw_operands(r, RDT_BUF_RESULT);
+    RDT_TRY(p->kernel->run_inject(p->state, &o, &hit, r->why));
+    rdt_plan_book_hit(p, &hit);
+  } else {
+    RDT_TRY(compute(r, RDT_BUF_RESULT, false, r->why));
+    rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw->data, raw->dtype,
+                   rdt_tensor_count(raw), raw->rank ? raw->shape[raw->rank - 1] : 1);
+  }
+  if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, &r->buf[RDT_BUF_SPARE], raw);
+  return RDT_OK;
+}
+
+/* Both copies of a duplicated op at the same time, each on its own thread, where there are two. */
+static rdt_status compute_twice(run *r) {
+  rdt_plan *p = r->p;
+  RDT_TRY(buffer(r, RDT_BUF_SPARE));
+  if (p->ctx->threads < 2 || armed(r)) {
+    RDT_TRY(compute_first(r));
+    const double t = rdt_clock();
+    RDT_TRY(compute(r, RDT_BUF_SPARE, false, r->why));
+    r->check += rdt_clock() - t;
+    return RDT_OK;
+  }
+  const rdt_operands o[2] = {raw_operands(r, RDT_BUF_RESULT), raw_operands(r, RDT_BUF_SPARE)};
+  rdt_status status[2] = {RDT_OK, RDT_OK};
+  rdt_reason why[2];
+  const double t = rdt_clock();
+#pragma omp parallel for num_threads(2) schedule(static, 1)
+  for (int copy = 0; copy < 2; copy++) status[copy] = p->kernel->run(copy ? p->twin : p->state, &o[copy], &why[copy]);
+  r->check += (rdt_clock() - t) / 2;
+  for (int copy = 0; copy < 2; copy++)
+    if (status[copy] != RDT_OK) {
+      *r->why = why[copy];
+      return status[copy];
+    }
+  return RDT_OK;
+}
+
+/* ---- what the recovery asks for ---- */
+
+static rdt_status check(void *self, rdt_buffer which, rdt_findings *f, rdt_reason *why) {
+  run *r = self;
+  const rdt_operands o = raw_operands(r, which);
+  return r->p->scheme->impl->verify(r->p->sums, &o, NULL, f, why);
+}
+
+/* Data at rest against its sums: what no check covers at every use, all of it where asked for. */
+static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why) {
+  rdt_plan *p = r->p;
+  if (p->host.secure) {
+    RDT_TRY(p->host.secure(p->host.self, all, rest, why));
+  } else if (p->fixed_weights && (all || !p->scheme->covers_weights) &&
+             rdt_tensor_seal(&p->prob.in[1]) != p->weight_seal) {
+    rest->weight = rest->lost = true; /* the caller's memory: nowhere to restore it from */
+    return RDT_OK;
+  }
+  return all ? rdt_plan_secure_own(p, rest, why) : RDT_OK;
+}
+
+static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
+  return secure_some(self, true, rest, why);
+}
+
+/* Row and column, as checks name them, of an element by its index. */
+static void place_of(const rdt_problem *prob, const rdt_tensor *t, const int64_t *index, int64_t place[2]) {
+  const int channel = rdt_problem_channel(prob);
+  place[0] = 0;
+  place[1] = channel >= 0 ? index[channel] : -1;
+  for (int d = 0; d < t->rank; d++)
+    if (d != channel) place[0] = place[0] * t->shape[d] + index[d];
+}
+
+static void place_at(const rdt_problem *prob, int64_t logical, int64_t place[2]) {
+  const rdt_tensor *t = &prob->out;
+  int64_t index[RDT_MAX_RANK];
+  for (int d = t->rank - 1; d >= 0; d--) {
+    index[d] = logical % t->shape[d];
+    logical /= t->shape[d];
+  }
+  place_of(prob, t, index, place);
+}
+
+/* The logical row-major number of an element of a packed tensor, by its place in memory. */
+static int64_t logical_of(const rdt_tensor *t, int64_t memory) {
+  int64_t index[RDT_MAX_RANK] = {0}, logical = 0;
+  bool used[RDT_MAX_RANK] = {false};
+  for (int i = 0; i < t->rank; i++) { /* dimensions by stride, largest first */
+    int d = -1;
+    for (int j = 0; j < t->rank; j++)
+      if (!used[j] && t->shape[j] > 1 && (d < 0 || t->stride[j] > t->stride[d])) d = j;
+    if (d < 0) break;
+    used[d] = true;
+    index[d] = memory / t->stride[d];
+    memory %= t->stride[d];
+  }
+  for (int d = 0; d < t->rank; d++) logical = logical * t->shape[d] + index[d];
+  return logical;
+}
+
+static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
+  run *r = self;
+  const int64_t n = rdt_tensors_differ(&r->buf[a], &r->buf[b], r->p->ctx->threads, first);
+  if (n > 0) *first = logical_of(&r->buf[a], *first);
+  return n;
+}
+
+static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects) {
+  run *r = self;
+  const rdt_tensor *x = &r->buf[a], *y = &r->buf[b];
+  if (suspects->suspects > suspects->listed) return true; /* too many to look at one by one */
+  rdt_iter it = rdt_iter_begin(x);
+  while (rdt_iter_next(&it)) {
+    int64_t place[2];
+    const double d = fabs(rdt_load(x->data, x->dtype, it.offset) - rdt_load(y->data, y->dtype, it.offset));
+    if (d == 0.0) continue;
+    place_of(&r->p->prob, x, it.index, place);
+    for (int s = 0; s < suspects->listed; s++) {
+      const rdt_suspect *q = &suspects->list[s];
+      const bool named = (q->place[0] < 0 || q->place[0] == place[0]) && (q->place[1] < 0 || q->place[1] == place[1]);
+      if (named && !(d <= q->bound.tau2)) return true;
+    }
+  }
+  return false;
+}
+
+static void accept(void *self, rdt_buffer from) {
+  run *r = self;
+  memcpy(r->buf[RDT_BUF_RESULT].data, r->buf[from].data, rdt_tensor_bytes(&r->buf[from]));
+}
+
+static rdt_recovery recovery_of(run *r) {
+  return (rdt_recovery){.self = r,
+                        .secure = secure,
+                        .compute = compute,
+                        .check = check,
+                        .differ = differ,
+                        .apart = apart,
+                        .accept = accept};
+}
+
+/* ---- telling ---- */
+
+static void sentence(const run *r, const rdt_event *e, char *text, size_t size) {
+  const char *end = e->verdict == RDT_DETECTED        ? "found and not repaired"
+                    : e->diagnosis == RDT_DIAG_MEMORY ? "found and restored"
+                    : e->changed > 0                  ? "found and computed again"
+                                                      : "found and put in order; the result was right";
+  char place[96] = "";
+  if (e->place[0] >= 0 && e->place[1] >= 0)
+    snprintf(place, sizeof place, " at row %lld, column %lld", (long long)e->place[0], (long long)e->place[1]);
+  else if (e->place[0] >= 0 || e->place[1] >= 0)
+    snprintf(place, sizeof place, " at %s %lld", e->place[0] >= 0 ? "element" : "column",
+             (long long)(e->place[0] >= 0 ? e->place[0] : e->place[1]));
+  if (e->kind == RDT_EVENT_SUSPECT)
+    snprintf(text, size,
+             "%s: a residual of %.3g above the statistical bound %.3g%s was rounding: another code path agrees",
+             r->p->name, e->residual, e->bound, place);
+  else if (e->kind == RDT_EVENT_UNCHECKED)
+    snprintf(text, size, "%s: NaN or Inf in the inputs leave no bound; a second run gave the same bits", r->p->name);
+  else if (e->diagnosis == RDT_DIAG_MEMORY)
+    snprintf(text, size, "%s: %s changed in memory, %s", r->p->name, e->what, end);
+  else
+    snprintf(text, size, "%s: a %s fault in the %s%s, %s", r->p->name, rdt_diagnosis_name(e->diagnosis), e->what, place,
+             end);
+}
+
+static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
+  char text[320];
+  rdt_event e = {.kind = kind,
+                 .node = r->p->name,
+                 .op = r->p->label,
+                 .scheme = r->p->scheme->name,
+                 .kernel = r->p->kernel->name,
+                 .what = v->what,
+                 .place = {-1, -1},
+                 .residual = r->found.worst.residual,
+                 .bound = r->found.worst.bound.tau2,
+                 .bound_rigorous = r->found.worst.bound.tau0,
+                 .verdict = v->verdict,
+                 .diagnosis = v->diagnosis,
+                 .changed = v->changed};
+  if (v->first >= 0 && v->changed > 0)
+    place_at(&r->p->prob, v->first, e.place); /* the comparison of the bits knows better than the checksums */
+  else if (kind != RDT_EVENT_UNCHECKED && r->found.suspects > 0)
+    rdt_findings_locate(&r->found, e.place);
+  sentence(r, &e, text, sizeof text);
+  e.text = text;
+  rdt_context_emit(r->p->ctx, &e);
+  if (kind == RDT_EVENT_FAULT) {
+    r->res->faults++;
+    memcpy(r->res->place, e.place, sizeof e.place);
+    if (v->verdict == RDT_DETECTED) rdt_fail(r->why, RDT_ERR_FAULT, "%s", text);
+  }
+  if (v->verdict > r->res->verdict) r->res->verdict = v->verdict;
+  if (v->diagnosis != RDT_DIAG_NONE) r->res->diagnosis = v->diagnosis;
+}
+
+static bool repairs(const rdt_plan *p) {
+  return p->ctx->policy.on_fault == RDT_ON_FAULT_RECOMPUTE;
+}
+
+/* ---- the walks ---- */
+
+/* Memory is checked when it is read; weights that the scheme's check covers only on schedule. */
+static rdt_status secure_before(run *r) {
+  const rdt_plan *p = r->p;
+  rdt_rest rest = {0};
+  const bool due = (p->runs + 1) % p->ctx->policy.scrub_every == 0;
+  const double t = rdt_clock();
+  RDT_TRY(secure_some(r, due, &rest, r->why));
+  if (rest.weight || rest.activation || rest.checksum) {
+    const rdt_recovered v = {.verdict = rest.lost ? RDT_DETECTED : RDT_RECOMPUTED,
+                             .diagnosis = RDT_DIAG_MEMORY,
+                             .what = rest.weight       ? "weight"
+                                     : rest.activation ? "activation"
+                                                       : "checksum",
+                             .fault = true,
+                             .first = -1};
+    report(r, RDT_EVENT_FAULT, &v);
+  }
+  r->check += rdt_clock() - t;
+  return RDT_OK;
+}
+
+static rdt_status epilogue(run *r, bool applied) {
+  rdt_plan *p = r->p;
+  const rdt_epilogue *e = r->o->epilogue;
+  rdt_tensor *out = (rdt_tensor *)&r->o->out;
+  const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
+  const int channel = rdt_problem_channel(&p->prob);
+  if (!applied) rdt_epilogue_apply(e, raw, out, channel, p->ctx->threads);
+  rdt_plan_plant(p, RDT_SITE_EPILOGUE, out->data, out->dtype, rdt_tensor_count(out), 1);
+  for (int tries = 0; tries < 3; tries++) {
+    int64_t first = -1;
+    const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->ctx->threads, &first);
+    r->res->checks++;
+    if (wrong == 0) return RDT_OK;
+    const bool last = tries == 2 || !repairs(p);
+    const rdt_recovered v = {.verdict = last ? RDT_DETECTED : RDT_RECOMPUTED,
+                             .diagnosis = tries == 0 ? RDT_DIAG_TRANSIENT : RDT_DIAG_PERSISTENT,
+                             .what = "epilogue",
+                             .fault = true,
+                             .changed = wrong,
+                             .first = first};
+    report(r, RDT_EVENT_FAULT, &v);
+    if (last) return RDT_OK;
+    rdt_epilogue_apply(e, raw, out, channel, p->ctx->threads);
+  }
+  return RDT_OK;
+}
+
+/* Checksums find a fault; the ladder settles it. *touched: the raw result is no longer what verify saw. */
+static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
+  rdt_plan *p = r->p;
+  const rdt_recovery recovery = recovery_of(r);
+  RDT_TRY(compute_first(r));
+  const double t = rdt_clock();
+  rdt_operands o = raw_operands(r, RDT_BUF_RESULT);
+  o.epilogue = r->o->epilogue;
+  RDT_TRY(p->scheme->impl->verify(p->sums, &o, fin, &r->found, r->why));
+  if (r->found.suspects > 0 || r->found.cannot > 0) {
+    rdt_recovered v;
+    RDT_TRY(rdt_recover_checked(&recovery, repairs(p), &v, r->why));
+    report(r, v.fault ? RDT_EVENT_FAULT : v.verdict == RDT_UNCHECKED ? RDT_EVENT_UNCHECKED : RDT_EVENT_SUSPECT, &v);
+    *touched = v.changed > 0 && v.verdict != RDT_DETECTED;
+  }
+  r->check += rdt_clock() - t;
+  return RDT_OK;
+}
+
+static rdt_status run_twice(run *r) {
+  const rdt_recovery recovery = recovery_of(r);
+  int64_t first;
+  RDT_TRY(compute_twice(r));
+  const double t = rdt_clock();
+  r->found.checks = rdt_tensor_count(&r->o->out);
+  if (differ(r, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) != 0) {
+    rdt_recovered v;
+    r->found.suspects++;
+    RDT_TRY(rdt_recover_voted(&recovery, repairs(r->p), &v, r->why));
+    report(r, RDT_EVENT_FAULT, &v);
+  }
+  r->check += rdt_clock() - t;
+  return RDT_OK;
+}
+
+static rdt_status run_protected(run *r) {
+  rdt_plan *p = r->p;
+  bool redo = p->scheme->impl == NULL; /* the epilogue is still to be computed */
+  rdt_tensor *fin = r->raw_is_out ? NULL : (rdt_tensor *)&r->o->out;
+  RDT_TRY(p->scheme->impl ? run_checked(r, fin, &redo) : run_twice(r));
+  if (!fin) return RDT_OK;
+  const double t = rdt_clock();
+  RDT_TRY(epilogue(r, !redo));
+  r->check += rdt_clock() - t;
+  return RDT_OK;
+}
+
+/* Unprotected: the kernel does the epilogue itself. */
+static rdt_status run_plain(run *r) {
+  rdt_plan *p = r->p;
+  const rdt_operands *o = r->o;
+  const rdt_tensor *out = &o->out;
+  const int64_t n = rdt_tensor_count(out);
+  rdt_kernel_hit hit;
+  if (rdt_plan_kernel_hit(p, &hit)) {
+    RDT_TRY(p->kernel->run_inject(p->state, o, &hit, r->why));
+    rdt_plan_book_hit(p, &hit);
+    return RDT_OK;
+  }
+  RDT_TRY(p->kernel->run(p->state, o, r->why));
+  rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, out->data, out->dtype, n,
+                 out->rank ? out->shape[out->rank - 1] : 1);
+  rdt_plan_plant(p, RDT_SITE_EPILOGUE, out->data, out->dtype, n, 1);
+  return RDT_OK;
+}
+
+static void finish(run *r) {
+  rdt_result *res = r->res;
+  res->checks += r->found.checks;
+  res->suspects = r->found.suspects;
+  res->unchecked = r->found.cannot;
+  res->ratio = r->found.ratio;
+  res->residual = r->found.worst.residual;
+  res->bound = r->found.worst.bound.tau2;
+  res->floor = r->found.floor;
+  res->seconds = rdt_clock() - r->started;
+  res->seconds_check = r->check;
+}
+
+rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) {
+  rdt_result local;
+  run r = {.p = p, .o = o, .res = result ? result : &local, .started = rdt_clock(), .why = &p->ctx->error};
+  *r.res = (rdt_result){.place = {-1, -1}};
+  rdt_findings_init(&r.found);
+  if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
+  const bool protected = p->scheme->id != RDT_SCHEME_NONE;
+  r.buf[RDT_BUF_RESULT] = rdt_plan_raw_view(p);
+  r.raw_is_out = !protected || rdt_plan_raw_is_out(p);
+  if (r.raw_is_out)
+    r.buf[RDT_BUF_RESULT] = o->out;
+  else
+    RDT_TRY(buffer(&r, RDT_BUF_RESULT));
+  r.buf[RDT_BUF_SPARE] = r.buf[RDT_BUF_THIRD] = r.buf[RDT_BUF_RESULT];
+  r.buf[RDT_BUF_SPARE].data = r.buf[RDT_BUF_THIRD].data = NULL;
+  const int threads = rdt_threads_enter(p->ctx->threads);
+  rdt_status status = plant_at_rest(&r);
+  if (status == RDT_OK && protected) status = secure_before(&r);
+  if (status == RDT_OK && r.res->verdict != RDT_DETECTED) status = protected ? run_protected(&r) : run_plain(&r);
+  rdt_threads_leave(threads);
+  p->runs++;
+  if (p->fault && p->injection->done) p->fault = NULL;
+  finish(&r);
+  if (!protected && r.res->verdict < RDT_UNCHECKED) r.res->verdict = RDT_UNCHECKED;
+  if (status == RDT_OK && r.res->verdict == RDT_DETECTED) status = RDT_ERR_FAULT;
+  return status;
+}

@@ -1,0 +1,159 @@
+/* Which kernel, which scheme, and why the others not. */
+#include <math.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "plan/plan.h"
+
+static rdt_status book(rdt_plan *p, rdt_choice c, const char *reason) {
+  rdt_choice_row *rows = rdt_grow(p->choices, (size_t)p->n_choices, (size_t)p->n_choices + 1, sizeof *rows);
+  if (!rows) return RDT_ERR_NOMEM;
+  p->choices = rows;
+  rdt_choice_row *row = &rows[p->n_choices++];
+  memset(row, 0, sizeof *row);
+  row->choice = c;
+  strncpy(row->text, reason, sizeof row->text - 1);
+  return RDT_OK;
+}
+
+typedef struct kernel_log {
+  rdt_plan *p;
+  rdt_status status;
+} kernel_log;
+
+static void log_refusal(const rdt_kernel *k, const char *reason, void *user) {
+  kernel_log *log = user;
+  if (log->status == RDT_OK)
+    log->status = book(log->p, (rdt_choice){.kind = "kernel", .name = k->name, .refused = 1, .cost = NAN}, reason);
+}
+
+/* The kernel gets the problem without the epilogue where checks come between. */
+static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
+  rdt_problem raw;
+  RDT_TRY(rdt_problem_copy(&raw, &p->prob));
+  if (rdt_kop_is_linear(p->prob.op) && p->scheme->id != RDT_SCHEME_NONE) {
+    raw.epilogue = RDT_EPILOGUE_NONE;
+    raw.out = rdt_plan_raw_view(p);
+  }
+  kernel_log log = {.p = p, .status = RDT_OK};
+  p->kernel = rdt_cpu_dispatch(&raw, p->ctx->isa, log_refusal, &log);
+  p->other = rdt_cpu_reference(&raw);
+  rdt_status status = log.status;
+  if (status == RDT_OK && !p->kernel)
+    status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "node %s: no kernel takes %s of %s", p->name, rdt_kop_name(p->prob.op),
+                      rdt_dtype_name(p->prob.out.dtype));
+  if (status == RDT_OK)
+    status = book(p, (rdt_choice){.kind = "kernel", .name = p->kernel->name, .taken = 1, .cost = NAN},
+                  "first row of the table that takes this problem");
+  if (status == RDT_OK) status = p->kernel->create(&raw, p->ctx->threads, &p->state, why);
+  if (status == RDT_OK && p->scheme->id == RDT_SCHEME_DUP)
+    status = p->kernel->create(&raw, p->ctx->threads, &p->twin, why);
+  rdt_problem_clear(&raw);
+  return status;
+}
+
+/* Up to this share of the op's own work the finest location is taken, beyond it the cheapest scheme. */
+static const double affordable = 0.02;
+
+typedef struct candidate {
+  const rdt_scheme_info *scheme;
+  double cost; /* share of the op's own work */
+  bool refused;
+  rdt_reason why;
+} candidate;
+
+static void weigh(const rdt_plan *p, candidate *c) {
+  const double flops = rdt_problem_flops(&p->prob);
+  c->cost = NAN;
+  if (!rdt_scheme_serves(c->scheme, p->prob.op)) {
+    c->refused = true;
+    rdt_fail(&c->why, RDT_ERR_UNSUPPORTED, "not for this op");
+  } else if (c->scheme->id == RDT_SCHEME_NONE) {
+    c->cost = 0.0;
+  } else if (c->scheme->id == RDT_SCHEME_DUP) {
+    c->cost = 1.0;
+  } else if (c->scheme->impl->accept(&p->prob, &c->why) != RDT_OK) {
+    c->refused = true;
+  } else {
+    c->cost = flops > 0.0 ? c->scheme->impl->cost(&p->prob) / flops : 0.0;
+  }
+}
+
+static bool locates_elements(const candidate *c) {
+  return strcmp(c->scheme->granularity, "element") == 0;
+}
+
+/* Checksums for linear ops: the cheapest that locates, or the finest where that is nearly free. Twice for the others.
+ */
+static const candidate *choose(const rdt_plan *p, const candidate *list, int n) {
+  const candidate *best = NULL;
+  const bool linear = rdt_kop_is_linear(p->prob.op);
+  for (int i = 0; i < n; i++) {
+    const candidate *c = &list[i];
+    if (c->refused || !c->scheme->locates || (linear && c->scheme->id == RDT_SCHEME_DUP)) continue;
+    if (linear && c->cost <= affordable && locates_elements(c)) return c;
+    if (!best || c->cost < best->cost) best = c;
+  }
+  return best;
+}
+
+static const char *explain(const rdt_plan *p, const candidate *c, const candidate *taken, bool automatic) {
+  const bool linear = rdt_kop_is_linear(p->prob.op);
+  if (c->refused) return c->why.text;
+  if (!automatic) return c == taken ? "asked for" : "another scheme was asked for";
+  if (c == taken && !linear) return "the only scheme for an op without an algebra of checksums";
+  if (c == taken)
+    return locates_elements(c) ? "locates to the element, and is nearly free here" : "the cheapest that locates";
+  if (c->scheme->id == RDT_SCHEME_NONE) return "no protection";
+  if (!c->scheme->locates) return "finds a fault, but does not locate it";
+  if (c->cost < taken->cost) return "cheaper, but coarser, and the finer one is nearly free here";
+  return "dearer";
+}
+
+static rdt_status select_scheme(rdt_plan *p, rdt_reason *why) {
+  candidate list[RDT_SCHEME_COUNT];
+  int n;
+  const rdt_scheme_info *table = rdt_scheme_table(&n);
+  memset(list, 0, sizeof list);
+  const candidate *taken = NULL;
+  for (int i = 0; i < n; i++) {
+    list[i].scheme = &table[i];
+    weigh(p, &list[i]);
+    if (strcmp(table[i].name, p->ctx->scheme) == 0 && !list[i].refused) taken = &list[i];
+  }
+  /* A scheme that was asked for but is not for this op (row for a pool) leaves the op to the automatic choice. */
+  const bool automatic = !taken;
+  if (automatic) taken = choose(p, list, n);
+  if (!taken)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "node %s: no scheme protects %s", p->name, rdt_kop_name(p->prob.op));
+  for (int i = 0; i < n; i++) {
+    const candidate *c = &list[i];
+    const rdt_choice choice = {
+        .kind = "scheme", .name = c->scheme->name, .taken = c == taken, .refused = c->refused, .cost = c->cost};
+    RDT_TRY(book(p, choice, explain(p, c, taken, automatic)));
+  }
+  p->scheme = taken->scheme;
+  return RDT_OK;
+}
+
+rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why) {
+  RDT_TRY(select_scheme(p, why));
+  return select_kernel(p, why);
+}
+
+rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
+  const char *scheme = policy->scheme ? policy->scheme : "auto";
+  if (strcmp(scheme, "auto") != 0 && !rdt_scheme_find(scheme))
+    return rdt_fail(&ctx->error, RDT_ERR_NAME, "unknown scheme '%s': take auto or one of `redoubt list schemes`",
+                    scheme);
+  if (!(policy->lambda >= 1.0 && policy->lambda <= 100.0))
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "lambda %g is not within 1..100", policy->lambda);
+  if (policy->scrub_every < 1)
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "scrub_every %d is not positive", policy->scrub_every);
+  if ((unsigned)policy->on_fault > RDT_ON_FAULT_ABORT)
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "unknown on_fault %d", (int)policy->on_fault);
+  ctx->policy = *policy;
+  memmove(ctx->scheme, scheme, strlen(scheme) + 1);
+  ctx->policy.scheme = ctx->scheme;
+  return RDT_OK;
+}

@@ -1,0 +1,237 @@
+/* Tensors, conversions, bit-sums, findings, fault specs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/bitsum.h"
+#include "check/findings.h"
+#include "core/memory.h"
+#include "core/tensor.h"
+#include "inject/fault.h"
+
+static void dtypes_match_the_public_enum(void **state) {
+  (void)state;
+#define X(id, name, bytes, u, min_normal, onnx, npy)           \
+  assert_string_equal(rdt_dtype_name(RDT_##id), name);         \
+  assert_int_equal(rdt_dtype_size(RDT_##id), (size_t)(bytes)); \
+  rows++;
+  int rows = 0;
+#include "core/dtypes.def"
+#undef X
+  assert_int_equal(rows, RDT_DTYPE_COUNT);
+  assert_int_equal(rdt_dtype_size((rdt_dtype)99), 0);
+}
+
+static void half_conversions_round_trip_and_round_to_even(void **state) {
+  (void)state;
+  for (uint32_t i = 0; i < 65536; i++) {
+    const float h = rdt_f16_to_f32((uint16_t)i), b = rdt_bf16_to_f32((uint16_t)i);
+    if (!isnan(h)) assert_int_equal(rdt_f32_to_f16(h), i);
+    if (!isnan(b)) assert_int_equal(rdt_f32_to_bf16(b), i);
+    if (isnan(h)) assert_true(isnan(rdt_f16_to_f32(rdt_f32_to_f16(h))));
+    if (isnan(b)) assert_true(isnan(rdt_bf16_to_f32(rdt_f32_to_bf16(b))));
+  }
+  assert_int_equal(rdt_f32_to_f16(1.0f + 0x1p-11f), 0x3c00);     /* tie to even, down */
+  assert_int_equal(rdt_f32_to_f16(1.0f + 3 * 0x1p-11f), 0x3c02); /* tie to even, up */
+  assert_int_equal(rdt_f32_to_f16(65519.0f), 0x7bff);
+  assert_int_equal(rdt_f32_to_f16(65520.0f), 0x7c00);
+  assert_int_equal(rdt_f32_to_f16(-0x1p-25f), 0x8000);
+  assert_int_equal(rdt_f32_to_f16(0x1.8p-24f), 2); /* subnormal tie to even */
+  uint16_t x;
+  rdt_store(&x, RDT_BF16, 0, 1.0 + 0x1p-8 + 0x1p-40); /* just above a tie: rounding twice would go down */
+  assert_int_equal(x, 0x3f81);
+  rdt_store(&x, RDT_F16, 0, 1.0 + 0x1p-11 + 0x1p-40);
+  assert_int_equal(x, 0x3c01);
+}
+
+static void integers_saturate(void **state) {
+  int8_t s;
+  uint8_t u;
+  int32_t i;
+  (void)state;
+  rdt_store(&s, RDT_S8, 0, 1000.0);
+  rdt_store(&u, RDT_U8, 0, -3.0);
+  rdt_store(&i, RDT_S32, 0, -1e20);
+  assert_int_equal(s, 127);
+  assert_int_equal(u, 0);
+  assert_int_equal(i, INT32_MIN);
+}
+
+static void absurd_shapes_are_refused(void **state) {
+  const int64_t huge[3] = {INT64_MAX / 2, 3, 1}, negative[2] = {2, -1}, zero[3] = {INT64_MAX, 0, INT64_MAX};
+  rdt_reason why;
+  (void)state;
+  rdt_tensor t = rdt_tensor_dense(NULL, RDT_F32, 3, huge);
+  assert_int_equal(rdt_tensor_count(&t), -1);
+  assert_int_equal(rdt_tensor_check(&t, "t", &why), RDT_ERR_SHAPE);
+  t = rdt_tensor_dense(NULL, RDT_F32, 2, negative);
+  assert_int_equal(rdt_tensor_check(&t, "t", &why), RDT_ERR_SHAPE);
+  t = rdt_tensor_dense(NULL, RDT_F32, 3, zero);
+  assert_int_equal(rdt_tensor_count(&t), -1); /* overflows beside the zero */
+  t = rdt_tensor_dense(NULL, RDT_F32, 2, (int64_t[]){4, 4});
+  t.stride[0] = INT64_MAX / 2;
+  assert_int_equal(rdt_tensor_check(&t, "t", &why), RDT_ERR_SHAPE);
+  t.dtype = (rdt_dtype)77;
+  assert_int_equal(rdt_tensor_check(&t, "t", &why), RDT_ERR_DTYPE);
+  t = rdt_tensor_dense(NULL, RDT_F32, 0, NULL);
+  t.rank = 9;
+  assert_int_equal(rdt_tensor_check(&t, "t", &why), RDT_ERR_SHAPE);
+  assert_null(rdt_alloc(SIZE_MAX / 2, 3));
+}
+
+static void views_know_their_order(void **state) {
+  (void)state;
+  rdt_tensor t = rdt_tensor_channels_last(NULL, RDT_F32, (int64_t[]){2, 3, 4, 5});
+  assert_true(rdt_tensor_is_channels_last(&t));
+  assert_true(rdt_tensor_is_packed(&t));
+  assert_false(rdt_tensor_is_dense(&t));
+  t = rdt_tensor_matrix(NULL, RDT_F32, 4, 6, 8, 0);
+  assert_false(rdt_tensor_is_packed(&t));
+  t = rdt_tensor_matrix(NULL, RDT_F32, 4, 6, 6, 1);
+  assert_true(rdt_tensor_is_packed(&t));
+  assert_int_equal(t.shape[0], 6);
+  float data[6] = {0, 1, 2, 3, 4, 5};
+  t = rdt_tensor_matrix(data, RDT_F32, 2, 3, 3, 1);
+  const float order[6] = {0, 3, 1, 4, 2, 5};
+  rdt_iter it = rdt_iter_begin(&t);
+  int n = 0;
+  while (rdt_iter_next(&it)) assert_true(data[it.offset] == order[n++]);
+  assert_int_equal(n, 6);
+}
+
+static void broadcasting_follows_numpy(void **state) {
+  rdt_tensor a = rdt_tensor_dense(NULL, RDT_F32, 2, (int64_t[]){3, 1}), out;
+  const int64_t target[3] = {2, 3, 4}, bad[3] = {2, 2, 4};
+  (void)state;
+  assert_int_equal(rdt_tensor_broadcast(&a, 3, target, &out, NULL), RDT_OK);
+  assert_int_equal(out.stride[0], 0);
+  assert_int_equal(out.stride[1], 1);
+  assert_int_equal(out.stride[2], 0);
+  assert_int_equal(rdt_tensor_broadcast(&a, 3, bad, &out, NULL), RDT_ERR_SHAPE);
+  assert_int_equal(rdt_tensor_broadcast(&a, 1, target, &out, NULL), RDT_ERR_SHAPE);
+}
+
+static void bitsum_cries_at_every_single_bit(void **state) {
+  unsigned char data[203];
+  (void)state;
+  for (size_t i = 0; i < sizeof data; i++) data[i] = (unsigned char)(i * 37 + 11);
+  const uint64_t clean = rdt_bitsum(data, sizeof data);
+  for (size_t bit = 0; bit < 8 * sizeof data; bit++) {
+    data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    assert_true(rdt_bitsum(data, sizeof data) != clean);
+    data[bit / 8] ^= (unsigned char)(1u << bit % 8);
+  }
+  assert_true(rdt_bitsum(data, sizeof data) == clean);
+  assert_true(rdt_bitsum_part(data, 0, 128) + rdt_bitsum_part(data, 128, 75) == clean);
+  uint64_t swapped[2] = {5, 6};
+  const uint64_t before = rdt_bitsum(swapped, sizeof swapped);
+  swapped[0] = 6, swapped[1] = 5;
+  assert_true(rdt_bitsum(swapped, sizeof swapped) != before);
+}
+
+static void findings_keep_the_worst_and_the_place(void **state) {
+  rdt_findings f, g;
+  int64_t place[2];
+  (void)state;
+  rdt_findings_init(&f);
+  rdt_findings_init(&g);
+  const rdt_bound b = {10.0, 1.0};
+  assert_int_equal(rdt_findings_check(&f, RDT_CHECK_ROW, 3, -1, 1.5, 1.0, b), RDT_PASS);
+  assert_int_equal(rdt_findings_check(&f, RDT_CHECK_ROW, 4, -1, 5.0, 1.0, b), RDT_SUSPECT);
+  assert_int_equal(rdt_findings_check(&g, RDT_CHECK_COL, -1, 9, 100.0, 1.0, b), RDT_CERTAIN);
+  assert_int_equal(rdt_findings_check(&g, RDT_CHECK_COL, -1, 8, NAN, 1.0, b), RDT_CERTAIN);
+  assert_int_equal(rdt_findings_check(&g, RDT_CHECK_COL, -1, 7, 0.0, 1.0, (rdt_bound){NAN, NAN}), RDT_CANNOT);
+  rdt_findings_merge(&f, &g);
+  assert_int_equal(f.checks, 5);
+  assert_int_equal(f.suspects, 3);
+  assert_int_equal(f.certain, 2);
+  assert_int_equal(f.cannot, 1);
+  assert_true(isinf(f.ratio));
+  rdt_findings_locate(&f, place);
+  assert_int_equal(place[0], 4);
+  assert_int_equal(place[1], 8);
+  assert_true(f.floor == 2.0);
+  assert_int_equal(rdt_findings_check_exact(&f, RDT_CHECK_ROW, 0, -1, 5, 6), RDT_CERTAIN);
+}
+
+static void fault_specs_are_read_or_refused(void **state) {
+  rdt_fault f;
+  rdt_reason why;
+  (void)state;
+  assert_int_equal(rdt_fault_parse("bit:30@accum,layer=conv2,seed=1", &f, &why), RDT_OK);
+  assert_int_equal(f.kind, RDT_FAULT_BIT);
+  assert_int_equal(f.bits, 30);
+  assert_int_equal(f.site, RDT_SITE_ACCUM);
+  assert_int_equal(f.seed, 1);
+  assert_true(rdt_fault_matches(&f, "conv2"));
+  assert_false(rdt_fault_matches(&f, "conv21"));
+  assert_int_equal(rdt_fault_parse("burst:4@weight,at=3/5,layer=fc*", &f, &why), RDT_OK);
+  assert_int_equal(rdt_fault_element(&f, 100, 10), 35);
+  assert_int_equal(rdt_fault_element(&f, 20, 10), -1);
+  static const char *const bad[] = {"",
+                                    "bit",
+                                    "bit:30",
+                                    "bit:64@accum",
+                                    "bit:x@accum",
+                                    "burst@accum",
+                                    "zero:1@accum",
+                                    "wobble@accum",
+                                    "bit@nowhere",
+                                    "bit@accum,layer=",
+                                    "bit@accum,at=-1",
+                                    "bit@accum,at=1/",
+                                    "bit@accum,seed=-1",
+                                    "bit@accum,what=1",
+                                    "bit@accum,at=99999999999999999999"};
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    why.text[0] = '\0';
+    assert_int_equal(rdt_fault_parse(bad[i], &f, &why), RDT_ERR_ARG);
+    assert_true(strlen(why.text) > 10);
+  }
+}
+
+static void masks_do_what_their_kind_says(void **state) {
+  rdt_fault f;
+  (void)state;
+  for (int seed = 0; seed < 200; seed++) {
+    char spec[64];
+    const uint64_t bits = (uint64_t)seed * 0x9e3779b97f4a7c15u & 0xffffffffu;
+#define MASK(text)                                                                            \
+  (snprintf(spec, sizeof spec, text "@accum,seed=%d", seed), rdt_fault_parse(spec, &f, NULL), \
+   rdt_fault_mask(&f, bits, 32))
+    assert_int_equal(MASK("bit:31"), 0x80000000u);
+    assert_int_equal(__builtin_popcountll(MASK("bit")), 1);
+    assert_int_equal(__builtin_popcountll(MASK("bits:3")), 3);
+    const uint64_t adjacent = MASK("adjacent");
+    assert_int_equal(__builtin_popcountll(adjacent), 2);
+    assert_true((adjacent & adjacent >> 1) != 0 && adjacent <= 0xffffffffu);
+    const uint64_t burst = MASK("burst:6");
+    assert_int_equal(63 - __builtin_clzll(burst) - __builtin_ctzll(burst), 5);
+    assert_int_equal(bits ^ MASK("zero"), 0);
+    assert_int_equal((bits ^ MASK("stuck0:3")) & 8, 0);
+    assert_int_equal((bits ^ MASK("stuck1:3")) & 8, 8);
+    assert_true(MASK("random") <= 0xffffffffu);
+#undef MASK
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(dtypes_match_the_public_enum),
+      cmocka_unit_test(half_conversions_round_trip_and_round_to_even),
+      cmocka_unit_test(integers_saturate),
+      cmocka_unit_test(absurd_shapes_are_refused),
+      cmocka_unit_test(views_know_their_order),
+      cmocka_unit_test(broadcasting_follows_numpy),
+      cmocka_unit_test(bitsum_cries_at_every_single_bit),
+      cmocka_unit_test(findings_keep_the_worst_and_the_place),
+      cmocka_unit_test(fault_specs_are_read_or_refused),
+      cmocka_unit_test(masks_do_what_their_kind_says),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* The ladder with a scripted op: what each rung sees is laid down, what it concludes is tested. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/recover.h"
+
+/* One value stands for a whole result. good is right; everything else fails the check unless it is `tail`, which only
+ * rounding makes suspect. */
+enum { GOOD = 7, TAIL = 8 };
+
+typedef struct fake {
+  int buf[3];
+  int first_path[3]; /* what the op's own path gives, call by call */
+  int calls, other_path, others;
+  rdt_rest rest;
+  bool checker_broken; /* the check cries at anything until secure() has run */
+  bool cannot;
+  bool apart;
+} fake;
+
+static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
+  fake *f = self;
+  (void)why;
+  *rest = f->rest;
+  f->checker_broken = false;
+  return RDT_OK;
+}
+
+static rdt_status compute(void *self, rdt_buffer into, bool other, rdt_reason *why) {
+  fake *f = self;
+  (void)why;
+  f->buf[into] = other ? f->other_path : f->first_path[f->calls++];
+  f->others += other;
+  return RDT_OK;
+}
+
+static rdt_status check(void *self, rdt_buffer which, rdt_findings *f, rdt_reason *why) {
+  const fake *k = self;
+  const rdt_bound finite = {100.0, 1.0}, none = {NAN, NAN};
+  (void)why;
+  const double residual = k->checker_broken       ? 1000.0
+                          : k->buf[which] == GOOD ? 0.0
+                          : k->buf[which] == TAIL ? 2.0
+                                                  : 1000.0;
+  rdt_findings_check(f, RDT_CHECK_ROW, 0, -1, residual, 0.0, k->cannot ? none : finite);
+  return RDT_OK;
+}
+
+static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
+  const fake *f = self;
+  *first = f->buf[a] != f->buf[b] ? 0 : -1;
+  return f->buf[a] != f->buf[b];
+}
+
+static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects) {
+  (void)a, (void)b, (void)suspects;
+  return ((fake *)self)->apart;
+}
+
+static void accept(void *self, rdt_buffer from) {
+  fake *f = self;
+  f->buf[RDT_BUF_RESULT] = f->buf[from];
+}
+
+static rdt_recovered climb(fake *f, bool repair, bool voted) {
+  const rdt_recovery r = {f, secure, compute, check, differ, apart, accept};
+  rdt_recovered out;
+  const rdt_status s = voted ? rdt_recover_voted(&r, repair, &out, NULL) : rdt_recover_checked(&r, repair, &out, NULL);
+  assert_int_equal(s, RDT_OK);
+  return out;
+}
+
+static void expect(rdt_recovered out, rdt_verdict v, rdt_diagnosis d, const char *what, int changed) {
+  assert_int_equal(out.verdict, v);
+  assert_int_equal(out.diagnosis, d);
+  if (what) assert_string_equal(out.what, what);
+  assert_int_equal(out.changed, changed);
+}
+
+static void transient_fault_is_recomputed(void **state) {
+  fake f = {.buf = {1}, .first_path = {GOOD}};
+  const rdt_recovered out = climb(&f, true, false);
+  (void)state;
+  expect(out, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
+  assert_true(out.fault);
+  assert_int_equal(f.buf[RDT_BUF_RESULT], GOOD);
+  assert_int_equal(f.others, 0);
+}
+
+static void report_only_leaves_the_result(void **state) {
+  fake f = {.buf = {1}, .first_path = {GOOD}};
+  const rdt_recovered out = climb(&f, false, false);
+  (void)state;
+  expect(out, RDT_DETECTED, RDT_DIAG_TRANSIENT, "result", 1);
+  assert_int_equal(f.buf[RDT_BUF_RESULT], 1);
+}
+
+static void broken_checker_is_told_from_broken_data(void **state) {
+  fake f = {.buf = {GOOD}, .first_path = {GOOD}, .checker_broken = true, .rest = {.checksum = true}};
+  const rdt_recovered out = climb(&f, true, false);
+  (void)state;
+  expect(out, RDT_RECOMPUTED, RDT_DIAG_CHECKER, "checksum", 0);
+  assert_int_equal(f.buf[RDT_BUF_RESULT], GOOD);
+}
+
+static void rotten_weight_is_memory(void **state) {
+  fake f = {.buf = {1}, .first_path = {GOOD}, .rest = {.weight = true}};
+  (void)state;
+  expect(climb(&f, true, false), RDT_RECOMPUTED, RDT_DIAG_MEMORY, "weight", 1);
+  fake lost = {.buf = {1}, .first_path = {GOOD}, .rest = {.weight = true, .lost = true}};
+  expect(climb(&lost, true, false), RDT_DETECTED, RDT_DIAG_MEMORY, "weight", 0);
+}
+
+static void persistent_fault_takes_the_other_path(void **state) {
+  fake f = {.buf = {1}, .first_path = {1}, .other_path = GOOD, .apart = true};
+  (void)state;
+  expect(climb(&f, true, false), RDT_RECOMPUTED, RDT_DIAG_PERSISTENT, "result", 1);
+  assert_int_equal(f.buf[RDT_BUF_RESULT], GOOD);
+  assert_int_equal(f.others, 1);
+}
+
+static void both_paths_wrong_is_detected(void **state) {
+  fake f = {.buf = {1}, .first_path = {1}, .other_path = 2, .apart = true};
+  (void)state;
+  expect(climb(&f, true, false), RDT_DETECTED, RDT_DIAG_PERSISTENT, "result", 0);
+}
+
+static void rounding_tail_is_no_fault(void **state) {
+  fake f = {.buf = {TAIL}, .first_path = {TAIL}, .other_path = TAIL};
+  const rdt_recovered out = climb(&f, true, false);
+  (void)state;
+  expect(out, RDT_CLEAN, RDT_DIAG_NONE, NULL, 0);
+  assert_false(out.fault);
+  assert_int_equal(f.buf[RDT_BUF_RESULT], TAIL);
+}
+
+static void tail_that_no_other_path_confirms_is_a_fault(void **state) {
+  fake f = {.buf = {TAIL}, .first_path = {TAIL}, .other_path = GOOD, .apart = true};
+  (void)state;
+  expect(climb(&f, true, false), RDT_RECOMPUTED, RDT_DIAG_PERSISTENT, "result", 1);
+}
+
+static void no_bound_goes_by_bits(void **state) {
+  fake same = {.buf = {3}, .first_path = {3}, .cannot = true};
+  rdt_recovered out = climb(&same, true, false);
+  (void)state;
+  expect(out, RDT_UNCHECKED, RDT_DIAG_NONE, NULL, 0);
+  assert_false(out.fault);
+  fake hit = {.buf = {3}, .first_path = {4, 4}, .cannot = true};
+  out = climb(&hit, true, false);
+  expect(out, RDT_UNCHECKED, RDT_DIAG_TRANSIENT, "result", 1);
+  assert_true(out.fault);
+  assert_int_equal(hit.buf[RDT_BUF_RESULT], 4);
+  fake wild = {.buf = {3}, .first_path = {4, 5}, .cannot = true};
+  expect(climb(&wild, true, false), RDT_DETECTED, RDT_DIAG_UNKNOWN, "result", 0);
+}
+
+static void third_copy_votes(void **state) {
+  fake first = {.buf = {1, GOOD}, .first_path = {GOOD}};
+  (void)state;
+  expect(climb(&first, true, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
+  assert_int_equal(first.buf[RDT_BUF_RESULT], GOOD);
+  fake second = {.buf = {GOOD, 1}, .first_path = {GOOD}};
+  expect(climb(&second, true, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "second copy", 0);
+  fake none = {.buf = {1, 2}, .first_path = {3}};
+  expect(climb(&none, true, true), RDT_DETECTED, RDT_DIAG_UNKNOWN, "result", 0);
+  fake rotten = {.buf = {1, 2}, .first_path = {GOOD, GOOD}, .rest = {.activation = true}};
+  expect(climb(&rotten, true, true), RDT_RECOMPUTED, RDT_DIAG_MEMORY, "activation", 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(transient_fault_is_recomputed),
+      cmocka_unit_test(report_only_leaves_the_result),
+      cmocka_unit_test(broken_checker_is_told_from_broken_data),
+      cmocka_unit_test(rotten_weight_is_memory),
+      cmocka_unit_test(persistent_fault_takes_the_other_path),
+      cmocka_unit_test(both_paths_wrong_is_detected),
+      cmocka_unit_test(rounding_tail_is_no_fault),
+      cmocka_unit_test(tail_that_no_other_path_confirms_is_a_fault),
+      cmocka_unit_test(no_bound_goes_by_bits),
+      cmocka_unit_test(third_copy_votes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
