@@ -142,9 +142,10 @@ static void make_conv(util_case *c, util_random *r, rdt_dtype a, rdt_dtype b, rd
                         w->kernel[1] * w->dilation[1] + (int64_t)(util_next(r) % 9)};
   const int64_t f[4] = {ocg * w->groups, icg, w->kernel[0], w->kernel[1]};
   const int64_t y[4] = {x[0], f[0], length_of(w, 0, x[2], false), length_of(w, 1, x[3], false)};
-  c->in[0] = util_view(c, r, a, 4, x, plain ? UTIL_CHANNELS_LAST * (util_next(r) % 2) : layout_of(r, plain, true));
+  const util_layout l = util_next(r) % 4 ? UTIL_CHANNELS_LAST : UTIL_DENSE;
+  c->in[0] = util_view(c, r, a, 4, x, plain ? l : layout_of(r, plain, true));
   c->in[1] = util_view(c, r, b, 4, f, plain ? UTIL_DENSE : layout_of(r, plain, true));
-  c->p.out = util_view(c, r, out, 4, y, plain ? UTIL_CHANNELS_LAST * (util_next(r) % 2) : layout_of(r, plain, false));
+  c->p.out = util_view(c, r, out, 4, y, plain ? l : layout_of(r, plain, false));
 }
 
 static void make_pool(util_case *c, util_random *r, rdt_dtype a, bool plain) {
@@ -229,7 +230,8 @@ void util_case_epilogue(util_case *c, util_random *r, bool alpha) {
   if (util_next(r) % 2)
     e->bias = util_view(c, r, c->p.acc, 1, &y->shape[c->p.op == RDT_KOP_CONV ? 1 : y->rank - 1], UTIL_DENSE);
   if (util_next(r) % 2) {
-    e->residual = util_view(c, r, y->dtype, y->rank, y->shape, UTIL_DENSE);
+    const bool last = rdt_tensor_is_channels_last(y) && util_next(r) % 4;
+    e->residual = util_view(c, r, y->dtype, y->rank, y->shape, last ? UTIL_CHANNELS_LAST : UTIL_DENSE);
     e->beta = alpha ? 0.5 : 1.0;
   }
   e->act = util_next(r) % 2 ? RDT_ACT_RELU : RDT_ACT_NONE;

@@ -1,0 +1,82 @@
+/* Convolution by oneDNN's direct algorithm (not Winograd: its error bounds differ). */
+#include "cpu/onednn/onednn.h"
+
+/* W [oc ic/g kh kw] as oneDNN wants it with groups: [g oc/g ic/g kh kw] */
+static rdt_tensor grouped(const rdt_tensor *w, int64_t groups) {
+  rdt_tensor t = *w;
+  if (groups == 1) return t;
+  t.rank = 5;
+  for (int d = 4; d > 0; d--) {
+    t.shape[d] = w->shape[d - 1];
+    t.stride[d] = w->stride[d - 1];
+  }
+  t.shape[0] = groups;
+  t.shape[1] = w->shape[0] / groups;
+  t.stride[0] = t.stride[1] * t.shape[1];
+  return t;
+}
+
+static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, rdt_onednn_plan *plan,
+                        rdt_reason *why) {
+  const rdt_window *win = &p->window;
+  const bool bias = p->epilogue.bias.rank >= 0;
+  const rdt_tensor weights = grouped(&p->in[1], win->groups);
+  const dnnl_dims_t stride = {win->stride[0], win->stride[1]};
+  const dnnl_dims_t dilation = {win->dilation[0] - 1, win->dilation[1] - 1};
+  const dnnl_dims_t before = {win->pad[0], win->pad[1]}, after = {win->pad[2], win->pad[3]};
+  dnnl_memory_desc_t x, w, y, b;
+  dnnl_convolution_desc_t desc;
+  dnnl_engine_t engine;
+  RDT_TRY(rdt_onednn_engine(&engine, why));
+  RDT_TRY(rdt_onednn_md(&x, &p->in[0], why));
+  RDT_TRY(rdt_onednn_md(&plan->user_w, &weights, why));
+  RDT_TRY(rdt_onednn_md_any(&w, &weights, why));
+  RDT_TRY(rdt_onednn_md(&y, &p->out, why));
+  if (bias) RDT_TRY(rdt_onednn_md(&b, &p->epilogue.bias, why));
+  RDT_TRY(rdt_onednn_try(
+      dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &x, &w,
+                                                 bias ? &b : NULL, &y, stride, dilation, before, after),
+      "convolution", why));
+  RDT_TRY(rdt_onednn_try(dnnl_primitive_desc_create(&plan->pd, &desc, attr, engine, NULL), "convolution", why));
+  plan->has_weights = true;
+  plan->packed_w = *dnnl_primitive_desc_query_md(plan->pd, dnnl_query_weights_md, 0);
+  rdt_onednn_arg(plan, DNNL_ARG_SRC, RDT_FROM_X, &x);
+  rdt_onednn_arg(plan, DNNL_ARG_WEIGHTS, RDT_FROM_W, &plan->packed_w);
+  rdt_onednn_arg(plan, DNNL_ARG_DST, RDT_FROM_OUT, &y);
+  if (bias) rdt_onednn_arg(plan, DNNL_ARG_BIAS, RDT_FROM_BIAS, &b);
+  return RDT_OK;
+}
+
+static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  return rdt_onednn_create(p, build, threads, state, why);
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_dtype t, rdt_reason *why) {
+  if (p->in[0].dtype != t || p->in[1].dtype != t) {
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s by %s", rdt_dtype_name(t), rdt_dtype_name(t));
+  }
+  return rdt_onednn_accept(p, build, why);
+}
+
+static rdt_status accept_f32(const rdt_problem *p, rdt_reason *why) {
+  return accept(p, RDT_F32, why);
+}
+
+static rdt_status accept_bf16(const rdt_problem *p, rdt_reason *why) {
+  return accept(p, RDT_BF16, why);
+}
+
+#define ROW(dtype)                                                                       \
+  const rdt_kernel rdt_kernel_conv_##dtype##_onednn = {.name = "conv_" #dtype "_onednn", \
+                                                       .op = RDT_KOP_CONV,               \
+                                                       .isa = RDT_ISA_AVX2,              \
+                                                       .black_box = true,                \
+                                                       .deterministic = true,            \
+                                                       .accept = accept_##dtype,         \
+                                                       .create = create,                 \
+                                                       .run = rdt_onednn_run,            \
+                                                       .pack = rdt_onednn_pack,          \
+                                                       .packed = rdt_onednn_packed,      \
+                                                       .destroy = rdt_onednn_destroy};
+ROW(f32)
+ROW(bf16)

@@ -1,0 +1,273 @@
+/* The state behind every oneDNN row: a primitive for concrete shapes, its packed weights, and what one run needs beside
+ * the operands (memory objects, scratchpad, stream). The latter is a slot: the state owns one; a run that finds it busy
+ * makes its own, so that several threads may run one state at once. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "cpu/onednn/onednn.h"
+#include "cpu/threads.h"
+
+typedef struct slot {
+  dnnl_stream_t stream;
+  dnnl_memory_t memory[RDT_ONEDNN_ARGS], scratchpad;
+  void *scratch, *weights; /* weights: packed anew by each run where they were not fixed at create */
+  dnnl_memory_t user_w, packed_w;
+} slot;
+
+typedef struct state {
+  rdt_onednn_plan plan;
+  dnnl_primitive_t primitive, reorder;
+  dnnl_memory_desc_t scratch_md;
+  int threads;
+  rdt_dtype w_dtype;
+  bool fixed;              /* weights packed once */
+  bool epilogue, residual; /* part of the primitive */
+  void *packed;
+  dnnl_memory_t packed_memory;
+  atomic_flag busy;
+  slot own;
+} state;
+
+static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  dnnl_post_ops_t ops = NULL;
+  rdt_status status;
+  if (e->alpha != 1.0) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN scales the bias too: alpha must be 1");
+  if (e->residual.rank >= 0 && (e->residual.dtype != p->out.dtype || !rdt_tensor_is_packed(&p->out) ||
+                                !rdt_tensor_same_strides(&e->residual, &p->out))) {
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "the residual must lie in memory as the output does, in its datatype");
+  }
+  RDT_TRY(rdt_onednn_try(dnnl_primitive_attr_create(attr), "attributes", why));
+  RDT_TRY_GOTO(
+      rdt_onednn_try(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user), "scratchpad", why),
+      fail);
+  RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_create(&ops), "post-ops", why), fail);
+  if (e->residual.rank >= 0) {
+    /* Not the binary post-op: oneDNN 2.6 adds wrong elements where channels of a group are no multiple of its vector.
+     */
+    RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_sum(ops, (float)e->beta), "residual", why), fail);
+  }
+  if (e->act == RDT_ACT_RELU) {
+    RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f), "relu", why),
+                 fail);
+  }
+  RDT_TRY_GOTO(rdt_onednn_try(dnnl_primitive_attr_set_post_ops(*attr, ops), "post-ops", why), fail);
+  dnnl_post_ops_destroy(ops);
+  return RDT_OK;
+fail:
+  if (ops) dnnl_post_ops_destroy(ops);
+  dnnl_primitive_attr_destroy(*attr);
+  return status;
+}
+
+static rdt_status make_plan(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_onednn_plan *plan, rdt_reason *why) {
+  dnnl_primitive_attr_t attr;
+  dnnl_engine_t engine;
+  const char *name = "";
+  memset(plan, 0, sizeof *plan);
+  RDT_TRY(rdt_onednn_engine(&engine, why));
+  RDT_TRY(make_attr(p, &attr, why));
+  rdt_status status = build(p, attr, plan, why);
+  dnnl_primitive_attr_destroy(attr);
+  if (status == RDT_OK) {
+    status = rdt_onednn_try(dnnl_primitive_desc_query(plan->pd, dnnl_query_impl_info_str, 0, &name), "query", why);
+  }
+  if (status == RDT_OK && strstr(name, "ref")) {
+    status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has only its slow reference (%s) for this problem", name);
+  }
+  if (status != RDT_OK && plan->pd) dnnl_primitive_desc_destroy(plan->pd);
+  return status;
+}
+
+rdt_status rdt_onednn_accept(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_reason *why) {
+  rdt_onednn_plan plan;
+  RDT_TRY(make_plan(p, build, &plan, why));
+  dnnl_primitive_desc_destroy(plan.pd);
+  return RDT_OK;
+}
+
+static void slot_clear(slot *s) {
+  for (int i = 0; i < RDT_ONEDNN_ARGS; i++) {
+    if (s->memory[i]) dnnl_memory_destroy(s->memory[i]);
+  }
+  if (s->scratchpad) dnnl_memory_destroy(s->scratchpad);
+  if (s->user_w) dnnl_memory_destroy(s->user_w);
+  if (s->packed_w) dnnl_memory_destroy(s->packed_w);
+  if (s->stream) dnnl_stream_destroy(s->stream);
+  rdt_free(s->scratch);
+  rdt_free(s->weights);
+  memset(s, 0, sizeof *s);
+}
+
+static rdt_status slot_make(const state *s, slot *x, rdt_reason *why) {
+  const rdt_onednn_plan *plan = &s->plan;
+  dnnl_engine_t engine;
+  memset(x, 0, sizeof *x);
+  RDT_TRY(rdt_onednn_engine(&engine, why));
+  RDT_TRY(rdt_onednn_try(dnnl_stream_create(&x->stream, engine, dnnl_stream_default_flags), "stream", why));
+  for (int i = 0; i < plan->n_args; i++) {
+    if (plan->has_weights && plan->args[i].source == RDT_FROM_W) continue;
+    RDT_TRY(
+        rdt_onednn_try(dnnl_memory_create(&x->memory[i], &plan->args[i].md, engine, DNNL_MEMORY_NONE), "memory", why));
+  }
+  x->scratch = rdt_alloc(dnnl_memory_desc_get_size(&s->scratch_md), 1);
+  if (!x->scratch) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for oneDNN's scratchpad");
+  RDT_TRY(rdt_onednn_try(dnnl_memory_create(&x->scratchpad, &s->scratch_md, engine, x->scratch), "scratchpad", why));
+  if (!plan->has_weights) return RDT_OK;
+  RDT_TRY(rdt_onednn_try(dnnl_memory_create(&x->user_w, &plan->user_w, engine, DNNL_MEMORY_NONE), "weights", why));
+  if (s->fixed) return RDT_OK;
+  x->weights = rdt_alloc(dnnl_memory_desc_get_size(&plan->packed_w), 1);
+  if (!x->weights) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for packed weights");
+  return rdt_onednn_try(dnnl_memory_create(&x->packed_w, &plan->packed_w, engine, x->weights), "weights", why);
+}
+
+static rdt_status reorder_weights(const state *s, slot *x, dnnl_memory_t to, void *from, rdt_reason *why) {
+  RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->user_w, from), "weights", why));
+  const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, x->user_w}, {DNNL_ARG_TO, to}};
+  RDT_TRY(rdt_onednn_try(dnnl_primitive_execute(s->reorder, x->stream, 2, args), "packing weights", why));
+  return rdt_onednn_try(dnnl_stream_wait(x->stream), "packing weights", why);
+}
+
+/* The sum post-op adds to what the output holds: the residual. Callers that let both share a buffer save the copy. */
+static void place_residual(const state *s, const rdt_operands *o) {
+  const int64_t bytes = rdt_tensor_count(&o->out) * (int64_t)rdt_dtype_size(o->out.dtype), part = 1 << 16;
+  char *const to = o->out.data;
+  const char *const from = o->epilogue->residual.data;
+  if (to == from) return;
+#pragma omp parallel for num_threads(bytes > 4 * part ? s->threads : 1) schedule(static)
+  for (int64_t at = 0; at < bytes; at += part)
+    memcpy(to + at, from + at, (size_t)(bytes - at < part ? bytes - at : part));
+}
+
+static rdt_status execute(const state *s, slot *x, const rdt_operands *o, rdt_reason *why) {
+  const rdt_onednn_plan *plan = &s->plan;
+  dnnl_exec_arg_t args[RDT_ONEDNN_ARGS + 1];
+  void *const data[] = {[RDT_FROM_X] = o->in[0].data,
+                        [RDT_FROM_W] = o->n_in > 1 ? o->in[1].data : NULL,
+                        [RDT_FROM_OUT] = o->out.data,
+                        [RDT_FROM_BIAS] = o->epilogue ? o->epilogue->bias.data : NULL};
+  if (s->residual) place_residual(s, o);
+  for (int i = 0; i < plan->n_args; i++) {
+    args[i].arg = plan->args[i].arg;
+    args[i].memory = x->memory[i];
+    if (plan->has_weights && plan->args[i].source == RDT_FROM_W) {
+      args[i].memory = s->fixed ? s->packed_memory : x->packed_w;
+      if (!s->fixed) RDT_TRY(reorder_weights(s, x, x->packed_w, data[RDT_FROM_W], why));
+    } else {
+      RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->memory[i], data[plan->args[i].source]), "operand", why));
+    }
+  }
+  args[plan->n_args].arg = DNNL_ARG_SCRATCHPAD;
+  args[plan->n_args].memory = x->scratchpad;
+  RDT_TRY(rdt_onednn_try(dnnl_primitive_execute(s->primitive, x->stream, plan->n_args + 1, args), "executing", why));
+  return rdt_onednn_try(dnnl_stream_wait(x->stream), "executing", why);
+}
+
+/* oneDNN cuts the work for the number of threads at create: with fewer, parts would be missing. */
+static rdt_status check_team(const state *s, rdt_reason *why) {
+  if (s->threads == 1 || !rdt_threads_nested()) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_INTERNAL,
+                  "a state made for %d threads cannot run inside a parallel region: make it for 1", s->threads);
+}
+
+rdt_status rdt_onednn_run(void *p, const rdt_operands *o, rdt_reason *why) {
+  state *s = p;
+  RDT_TRY(check_team(s, why));
+  if (s->epilogue != (o->epilogue && !rdt_epilogue_is_none(o->epilogue))) {
+    return rdt_fail(why, RDT_ERR_INTERNAL, "the state was made %s an epilogue: run it so",
+                    s->epilogue ? "with" : "without");
+  }
+  slot spare;
+  const bool mine = !atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire);
+  const int previous = rdt_threads_enter(s->threads);
+  rdt_status status = mine ? RDT_OK : slot_make(s, &spare, why);
+  if (status == RDT_OK) status = execute(s, mine ? &s->own : &spare, o, why);
+  rdt_threads_leave(previous);
+  if (mine) {
+    atomic_flag_clear_explicit(&s->busy, memory_order_release);
+  } else {
+    slot_clear(&spare);
+  }
+  return status;
+}
+
+rdt_status rdt_onednn_pack(void *p, const rdt_tensor *w, rdt_reason *why) {
+  state *s = p;
+  if (!s->fixed) return RDT_OK;
+  RDT_TRY(check_team(s, why));
+  const int previous = rdt_threads_enter(s->threads);
+  const rdt_status status = reorder_weights(s, &s->own, s->packed_memory, w->data, why);
+  rdt_threads_leave(previous);
+  return status;
+}
+
+void rdt_onednn_packed(void *p, void **data, size_t *bytes, rdt_dtype *dtype) {
+  const state *s = p;
+  *data = s->packed;
+  *bytes = s->packed ? dnnl_memory_desc_get_size(&s->plan.packed_w) : 0;
+  *dtype = s->w_dtype;
+}
+
+static rdt_status make_weights(state *s, const rdt_problem *p, rdt_reason *why) {
+  dnnl_engine_t engine;
+  dnnl_primitive_desc_t pd;
+  if (!s->plan.has_weights) return RDT_OK;
+  RDT_TRY(rdt_onednn_engine(&engine, why));
+  RDT_TRY(
+      rdt_onednn_try(dnnl_reorder_primitive_desc_create(&pd, &s->plan.user_w, engine, &s->plan.packed_w, engine, NULL),
+                     "packing weights", why));
+  const dnnl_status_t made = dnnl_primitive_create(&s->reorder, pd);
+  dnnl_primitive_desc_destroy(pd);
+  RDT_TRY(rdt_onednn_try(made, "packing weights", why));
+  s->w_dtype = p->in[1].dtype;
+  s->fixed = p->in[1].data != NULL;
+  if (!s->fixed) return RDT_OK;
+  const size_t bytes = dnnl_memory_desc_get_size(&s->plan.packed_w);
+  s->packed = rdt_calloc(bytes, 1); /* padding of the layout holds zeros */
+  if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", bytes);
+  return rdt_onednn_try(dnnl_memory_create(&s->packed_memory, &s->plan.packed_w, engine, s->packed), "weights", why);
+}
+
+static rdt_status make_state(state *s, const rdt_problem *p, rdt_onednn_build_fn *build, rdt_reason *why) {
+  s->epilogue = !rdt_epilogue_is_none(&p->epilogue);
+  s->residual = p->epilogue.residual.rank >= 0;
+  RDT_TRY(make_plan(p, build, &s->plan, why));
+  RDT_TRY(rdt_onednn_try(dnnl_primitive_create(&s->primitive, s->plan.pd), "making the primitive", why));
+  s->scratch_md = *dnnl_primitive_desc_query_md(s->plan.pd, dnnl_query_scratchpad_md, 0);
+  RDT_TRY(make_weights(s, p, why));
+  RDT_TRY(slot_make(s, &s->own, why));
+  return s->fixed ? reorder_weights(s, &s->own, s->packed_memory, p->in[1].data, why) : RDT_OK;
+}
+
+rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, int threads, void **out,
+                             rdt_reason *why) {
+  state *s = rdt_calloc(1, sizeof *s);
+  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
+  s->threads = threads < 1 ? 1 : threads;
+  atomic_flag_clear(&s->busy);
+  rdt_status status = check_team(s, why);
+  if (status == RDT_OK) {
+    const int previous = rdt_threads_enter(s->threads);
+    status = make_state(s, p, build, why);
+    rdt_threads_leave(previous);
+  }
+  if (status != RDT_OK) {
+    rdt_onednn_destroy(s);
+    return status;
+  }
+  *out = s;
+  return RDT_OK;
+}
+
+void rdt_onednn_destroy(void *p) {
+  state *s = p;
+  if (!s) return;
+  slot_clear(&s->own);
+  if (s->packed_memory) dnnl_memory_destroy(s->packed_memory);
+  if (s->reorder) dnnl_primitive_destroy(s->reorder);
+  if (s->primitive) dnnl_primitive_destroy(s->primitive);
+  if (s->plan.pd) dnnl_primitive_desc_destroy(s->plan.pd);
+  rdt_free(s->packed);
+  rdt_free(s);
+}
