@@ -79,6 +79,9 @@ static bool write_all(int fd, const char *data, size_t bytes) {
 rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
                           rdt_reason *why) {
   const size_t length = strlen(path);
+  struct stat st;
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a device or folder must not be replaced */
+    return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", path);
   char *temporary = rdt_alloc(length + 32, 1);
   if (!temporary) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory", path);
   int fd = -1;

@@ -8,7 +8,8 @@
  */
 rdt_status rdt_tensor_file_read(const char *path, rdt_tensor *t, rdt_reason *why);
 rdt_status rdt_tensor_file_parse(const void *data, size_t bytes, rdt_tensor *t, rdt_reason *why); /* fuzz entry */
-/* .npy, written to a temporary file beside path, synced and renamed; nothing is left behind on failure. */
+/* .npy, any strides, bf16 widened to f32 (NumPy has no bf16; the values are the same). Written to a temporary file
+ * beside path, synced and renamed; nothing is left behind on failure. */
 rdt_status rdt_npy_write(const char *path, const rdt_tensor *t, rdt_reason *why);
 
 #endif

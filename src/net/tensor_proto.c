@@ -24,7 +24,9 @@ const char *rdt_onnx_type_name(int64_t onnx) {
 
 static rdt_status shape_of(const Onnx__TensorProto *proto, const char *what, rdt_tensor *t, rdt_reason *why) {
   int64_t shape[RDT_MAX_RANK];
-  const rdt_dtype dtype = rdt_dtype_of_onnx(proto->has_data_type ? proto->data_type : 0);
+  const rdt_dtype dtype = rdt_dtype_of_onnx(proto->data_type);
+  if (!proto->has_data_type || proto->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__UNDEFINED)
+    return rdt_fail(why, RDT_ERR_FORMAT, "%s: no datatype is given: this is no tensor", what);
   if (dtype == RDT_DTYPE_COUNT)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: datatype %d (%s) is not available", what, (int)proto->data_type,
                     rdt_onnx_type_name(proto->data_type));
