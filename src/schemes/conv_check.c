@@ -1,0 +1,222 @@
+#include "schemes/conv_check.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "cpu/epilogue.h"
+
+rdt_status rdt_conv_accept(const rdt_problem *p, rdt_reason *why) {
+  if (p->op != RDT_KOP_CONV) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "only convolutions");
+  if (p->in[0].shape[3] > INT32_MAX || p->out.shape[3] > INT32_MAX)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "rows of more than 2^31 pixels");
+  return RDT_OK;
+}
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* Half +1, half -1 (one more +1 of an odd number), shuffled: a sum over constant data stays small, and errors that are
+ * equal, opposite or swapped do not cancel by design. */
+static int8_t *balanced_signs(int64_t n, uint64_t seed) {
+  int8_t *s = rdt_alloc((size_t)n, 1);
+  if (!s) return NULL;
+  for (int64_t i = 0; i < n; i++) s[i] = i % 2 == 0 ? 1 : -1;
+  for (int64_t i = n - 1; i > 0; i--) {
+    const int64_t j = (int64_t)(next_random(&seed) % (uint64_t)(i + 1));
+    const int8_t t = s[i];
+    s[i] = s[j];
+    s[j] = t;
+  }
+  return s;
+}
+
+static int64_t gcd(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a;
+}
+
+rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fixed, double lambda, int threads) {
+  const int64_t *x = p->in[0].shape, *w = p->in[1].shape, *y = p->out.shape;
+  const rdt_window *win = &p->window;
+  *c = (rdt_conv_check){.n = x[0], .ic = x[1], .ih = x[2], .iw = x[3], .oc = y[1], .oh = y[2], .ow = y[3]};
+  c->kh = w[2];
+  c->kw = w[3];
+  c->groups = win->groups;
+  c->icg = c->ic / c->groups;
+  c->ocg = c->oc / c->groups;
+  c->k = c->icg * c->kh * c->kw;
+  for (int i = 0; i < 2; i++) {
+    c->stride[i] = win->stride[i];
+    c->dilation[i] = win->dilation[i];
+    c->pad[i] = win->pad[i];
+  }
+  c->acc = p->acc;
+  c->exact = p->acc == RDT_S32;
+  c->fixed = fixed;
+  c->threads = threads < 1 ? 1 : threads;
+  c->parts = c->n > 0 ? (int)(c->threads / gcd(c->threads, c->n)) : 1;
+  c->fn = rdt_conv_sums_of(rdt_isa_detect(), p->acc);
+  c->fn_sum = rdt_conv_sums_of(rdt_isa_detect(), RDT_F64);
+  c->elem = rdt_dtype_size(c->fn->elem);
+  c->sum = rdt_dtype_size(c->fn->sum);
+  const double u = rdt_dtype_info(RDT_F64)->u;
+  c->tol = (rdt_tolerance){
+      .acc = rdt_accumulator_of(p->in[0].dtype, p->acc), .k = c->k, .u_check = u, .u_beta = u, .lambda = lambda};
+  c->sign_oh = balanced_signs(c->oh, 1);
+  c->sign_ow = balanced_signs(c->ow, 2);
+  c->sign_oc = balanced_signs(c->oc, 3);
+  if (c->sign_oh && c->sign_ow && c->sign_oc) return RDT_OK;
+  rdt_conv_check_clear(c);
+  return RDT_ERR_NOMEM;
+}
+
+void rdt_conv_check_clear(rdt_conv_check *c) {
+  rdt_free(c->sign_oh);
+  rdt_free(c->sign_ow);
+  rdt_free(c->sign_oc);
+  c->sign_oh = c->sign_ow = c->sign_oc = NULL;
+}
+
+void rdt_conv_coefficient(const rdt_conv_check *c, void *sums, int64_t i, int sign) {
+  if (c->exact)
+    ((uint32_t *)sums)[i] = (uint32_t)sign;
+  else
+    ((double *)sums)[i] = sign;
+}
+
+static const char *element(const rdt_tensor *t, int64_t offset) {
+  return (const char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
+}
+
+const void *rdt_conv_row(const rdt_conv_check *c, const rdt_tensor *t, int64_t n, int64_t h, int64_t w, int64_t count,
+                         void *scratch, int64_t *ps) {
+  const int64_t *st = t->stride;
+  const char *from = element(t, n * st[0] + h * st[2] + w * st[3]);
+  if (t->dtype == c->fn->elem && (st[1] == 1 || t->shape[1] == 1)) {
+    *ps = st[3];
+    return from;
+  }
+  c->fn->fetch(from, t->dtype, st[3], st[1], count, t->shape[1], scratch);
+  *ps = t->shape[1];
+  return scratch;
+}
+
+const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64_t k, int64_t count, void *scratch,
+                             int64_t *ps) {
+  const int64_t *st = w->stride, taps = c->kh * c->kw;
+  const bool plane = (st[3] == 1 || c->kw == 1) && (st[2] == c->kw || c->kh == 1);
+  if (w->dtype == c->fn->elem && plane && (st[1] == taps || c->icg == 1)) {
+    *ps = st[0];
+    return element(w, k * st[0]);
+  }
+  char *to = scratch;
+  for (int64_t i = k; i < k + count; i++)
+    for (int64_t ch = 0; ch < c->icg; ch++)
+      for (int64_t r = 0; r < c->kh; r++, to += c->kw * (int64_t)c->elem)
+        c->fn->fetch(element(w, i * st[0] + ch * st[1] + r * st[2]), w->dtype, st[3], 1, c->kw, 1, to);
+  *ps = c->k;
+  return scratch;
+}
+
+/* One row of pixels as a rank-4 view. */
+static rdt_tensor row_view(const rdt_tensor *t, int64_t n, int64_t h) {
+  rdt_tensor v = *t;
+  v.data = (char *)t->data + (n * t->stride[0] + h * t->stride[2]) * (int64_t)rdt_dtype_size(t->dtype);
+  v.shape[0] = v.shape[2] = 1;
+  return v;
+}
+
+void rdt_conv_epilogue(const rdt_operands *o, const rdt_tensor *fin, int64_t n, int64_t h) {
+  rdt_epilogue e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE;
+  if (e.residual.rank >= 0) e.residual = row_view(&e.residual, n, h);
+  const rdt_tensor raw = row_view(&o->out, n, h), out = row_view(fin, n, h);
+  rdt_epilogue_apply(&e, &raw, &out, 1, 1);
+}
+
+rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f) {
+  const size_t sums = (size_t)(c->kh * c->kw * c->ic) * c->sum, rows = c->exact ? 0 : (size_t)c->ic;
+  f->bytes = sums + 3 * rows * sizeof(double);
+  f->data = rdt_calloc(f->bytes, 1);
+  if (!f->data) return RDT_ERR_NOMEM;
+  f->beta = f->data;
+  f->g = rows ? (double *)((char *)f->data + sums) : NULL;
+  f->rho2 = rows ? f->g + rows : NULL;
+  f->beta2 = rows ? f->rho2 + rows : NULL;
+  return RDT_OK;
+}
+
+/* Sums over the filters of one group at one input channel: g and rho2 are [taps], beta [taps] with stride ic. */
+static void add_filter(const double *row, int64_t taps, double sign, int64_t ic, double *beta, double *g,
+                       double *rho2) {
+  for (int64_t t = 0; t < taps; t++) {
+    beta[t * ic] += sign * row[t];
+    g[t] += fabs(row[t]);
+    rho2[t] += row[t] * row[t];
+  }
+}
+
+static void add_filter_exact(const uint32_t *row, int64_t taps, uint32_t sign, int64_t ic, uint32_t *beta) {
+  for (int64_t t = 0; t < taps; t++) beta[t * ic] += sign * row[t];
+}
+
+/* NaN must survive the reduction: it says that the channel cannot be checked. */
+static void reduce_taps(const rdt_conv_check *c, bool over_taps, const double *g, const double *rho2,
+                        rdt_conv_filter *f) {
+  const int64_t taps = c->kh * c->kw;
+  const double *beta = f->beta;
+  for (int64_t ch = 0; ch < c->ic; ch++) {
+    double a = 0.0, q = 0.0, b = 0.0;
+    for (int64_t t = 0; t < taps; t++) {
+      const double gt = g[ch * taps + t], qt = rho2[ch * taps + t], bt = beta[t * c->ic + ch] * beta[t * c->ic + ch];
+      a = over_taps ? a + gt : a >= gt ? a : gt;
+      q = over_taps ? q + qt : q >= qt ? q : qt;
+      b = b >= bt ? b : bt;
+      if (isnan(gt)) break;
+    }
+    f->g[ch] = a;
+    f->rho2[ch] = q;
+    f->beta2[ch] = b;
+  }
+}
+
+static void widen(const rdt_conv_check *c, const void *row, double *out) {
+  for (int64_t i = 0; i < c->k; i++)
+    out[i] = c->fn->elem == RDT_F32 ? (double)((const float *)row)[i] : ((const double *)row)[i];
+}
+
+rdt_status rdt_conv_filter_make(const rdt_conv_check *c, const rdt_tensor *w, bool over_taps, rdt_conv_filter *f) {
+  const int64_t taps = c->kh * c->kw, cells = taps * c->ic;
+  void *scratch = rdt_alloc((size_t)c->k, c->elem);
+  double *row = rdt_alloc((size_t)c->k, sizeof *row), *mag = rdt_calloc((size_t)(2 * cells), sizeof *mag);
+  rdt_status status = scratch && row && mag ? RDT_OK : RDT_ERR_NOMEM;
+  if (status == RDT_OK) memset(f->data, 0, f->bytes);
+  for (int64_t k = 0; status == RDT_OK && k < c->oc; k++) {
+    int64_t ps;
+    const void *filter = rdt_conv_filters(c, w, k, 1, scratch, &ps);
+    if (!c->exact) widen(c, filter, row);
+    for (int64_t i = 0; i < c->icg; i++) {
+      const int64_t ch = k / c->ocg * c->icg + i;
+      if (c->exact)
+        add_filter_exact((const uint32_t *)filter + i * taps, taps, (uint32_t)c->sign_oc[k], c->ic,
+                         (uint32_t *)f->beta + ch);
+      else
+        add_filter(row + i * taps, taps, c->sign_oc[k], c->ic, (double *)f->beta + ch, mag + ch * taps,
+                   mag + cells + ch * taps);
+    }
+  }
+  if (status == RDT_OK && !c->exact) reduce_taps(c, over_taps, mag, mag + cells, f);
+  rdt_free(scratch);
+  rdt_free(row);
+  rdt_free(mag);
+  return status;
+}
