@@ -161,9 +161,11 @@ static void test_rows(void **state) {
     if (rows[i]->isa > rdt_isa_detect()) continue;
     for (int t = 0; t < dtype_count(rows[i]->op); t++) {
       const dtypes d = dtypes_of(rows[i]->op, t);
-      const int count = check_row(rows[i], &d, 48);
+      const int cases = d.a == RDT_F32 ? 72 : 20; /* vendor rows take f32 more than all else */
+      const int count = check_row(rows[i], &d, cases);
       taken += count;
-      if (rdt_kop_is_linear(rows[i]->op) && !rows[i]->black_box) assert_int_equal(count, 48); /* references take all */
+      if (rdt_kop_is_linear(rows[i]->op) && !rows[i]->black_box)
+        assert_int_equal(count, cases); /* references take all */
     }
     printf("%-22s %d problems%s%s\n", rows[i]->name, taken, taken ? "" : ": ", taken ? "" : last_refusal.text);
     if (!rows[i]->black_box) assert_true(taken > 0);

@@ -1,0 +1,75 @@
+/* Pooling by oneDNN. */
+#include "cpu/onednn/onednn.h"
+
+/* What must be padded after the image so that the last window fits: in ceil mode more than the problem's pads. */
+static int64_t pad_after(const rdt_problem *p, int axis) {
+  const rdt_window *w = &p->window;
+  const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
+  const int64_t needed =
+      (p->out.shape[2 + axis] - 1) * w->stride[axis] + reach - p->in[0].shape[2 + axis] - w->pad[axis];
+  return needed > w->pad[axis + 2] ? needed : w->pad[axis + 2];
+}
+
+static rdt_status check_padding(const rdt_problem *p, rdt_reason *why) {
+  const rdt_window *w = &p->window;
+  for (int axis = 0; axis < 2; axis++) {
+    const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1, after = pad_after(p, axis);
+    if (w->pad[axis] >= reach || after >= reach) {
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                      "a window lies in the padding as a whole: oneDNN gives no defined value");
+    }
+    if (p->op == RDT_KOP_AVGPOOL && w->count_pad && after != w->pad[axis + 2]) {
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN counts cells beyond the padding (ceil mode) in the average");
+    }
+  }
+  return RDT_OK;
+}
+
+static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, rdt_onednn_plan *plan,
+                        rdt_reason *why) {
+  const rdt_window *w = &p->window;
+  const dnnl_alg_kind_t alg = p->op == RDT_KOP_MAXPOOL ? dnnl_pooling_max
+                              : w->count_pad           ? dnnl_pooling_avg_include_padding
+                                                       : dnnl_pooling_avg_exclude_padding;
+  dnnl_memory_desc_t x, y;
+  dnnl_pooling_v2_desc_t desc;
+  dnnl_engine_t engine;
+  RDT_TRY(rdt_onednn_engine(&engine, why));
+  RDT_TRY(rdt_onednn_md(&x, &p->in[0], why));
+  RDT_TRY(rdt_onednn_md(&y, &p->out, why));
+  RDT_TRY(check_padding(p, why));
+  const dnnl_dims_t stride = {w->stride[0], w->stride[1]}, kernel = {w->kernel[0], w->kernel[1]};
+  const dnnl_dims_t dilation = {w->dilation[0] - 1, w->dilation[1] - 1};
+  const dnnl_dims_t before = {w->pad[0], w->pad[1]}, after = {pad_after(p, 0), pad_after(p, 1)};
+  RDT_TRY(rdt_onednn_try(dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, alg, &x, &y, stride, kernel,
+                                                           dilation, before, after),
+                         "pooling", why));
+  RDT_TRY(rdt_onednn_try(dnnl_primitive_desc_create(&plan->pd, &desc, attr, engine, NULL), "pooling", why));
+  rdt_onednn_arg(plan, DNNL_ARG_SRC, RDT_FROM_X, &x);
+  rdt_onednn_arg(plan, DNNL_ARG_DST, RDT_FROM_OUT, &y);
+  return RDT_OK;
+}
+
+static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  return rdt_onednn_create(p, build, threads, state, why);
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  if (p->out.dtype != RDT_F32 && p->out.dtype != RDT_BF16) {
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32 or bf16");
+  }
+  return rdt_onednn_accept(p, build, why);
+}
+
+#define ROW(id, word)                                                     \
+  const rdt_kernel rdt_kernel_##word##_onednn = {.name = #word "_onednn", \
+                                                 .op = RDT_KOP_##id,      \
+                                                 .isa = RDT_ISA_AVX2,     \
+                                                 .black_box = true,       \
+                                                 .deterministic = true,   \
+                                                 .accept = accept,        \
+                                                 .create = create,        \
+                                                 .run = rdt_onednn_run,   \
+                                                 .destroy = rdt_onednn_destroy};
+ROW(MAXPOOL, maxpool)
+ROW(AVGPOOL, avgpool)

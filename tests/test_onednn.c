@@ -1,0 +1,277 @@
+/* What the black boxes promise beside their values: refusals with reasons, the same bits from any thread and from
+ * inside a parallel region, one state run by two threads, own weights that can be packed again. */
+#include <omp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the headers that it needs */
+#include <cmocka.h>
+
+#include "cpu/kernel.h"
+#include "util_problem.h"
+
+static const rdt_kernel *row(const char *name) {
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  for (int i = 0; i < n; i++) {
+    if (strcmp(rows[i]->name, name) == 0) return rows[i];
+  }
+  fail_msg("no row %s", name);
+  return NULL;
+}
+
+/* The job of a thread: one run of a state into its own output. */
+typedef struct job {
+  const rdt_kernel *k;
+  void *state;
+  rdt_operands o;
+  rdt_status status;
+} job;
+
+static void *work(void *p) {
+  job *j = p;
+  j->status = j->k->run(j->state, &j->o, NULL);
+  return NULL;
+}
+
+typedef struct layer { /* a convolution or product with room for several outputs */
+  rdt_problem p;
+  rdt_tensor in[2];
+  float *out[4];
+  size_t bytes;
+} layer;
+
+static float *fill(int64_t n, uint64_t seed) {
+  util_random r = {seed};
+  float *x = malloc((size_t)n * sizeof *x);
+  for (int64_t i = 0; i < n; i++) x[i] = (float)util_uniform(&r);
+  return x;
+}
+
+static void layer_make(layer *l, bool conv) {
+  const int64_t x[4] = {2, 32, 14, 14}, w[4] = {48, 32, 3, 3}, y[4] = {2, 48, 14, 14};
+  memset(l, 0, sizeof *l);
+  l->p = (rdt_problem){
+      .op = conv ? RDT_KOP_CONV : RDT_KOP_GEMM, .n_in = 2, .in = l->in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
+  const int64_t n = conv ? 2 * 48 * 14 * 14 : 96 * 80;
+  l->bytes = (size_t)n * sizeof(float);
+  for (int i = 0; i < 4; i++) l->out[i] = malloc(l->bytes);
+  if (conv) {
+    l->p.window = (rdt_window){{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1, false};
+    l->in[0] = rdt_tensor_channels_last(fill(2 * 32 * 14 * 14, 1), RDT_F32, x);
+    l->in[1] = rdt_tensor_dense(fill(48 * 32 * 9, 2), RDT_F32, 4, w);
+    l->p.out = rdt_tensor_channels_last(l->out[0], RDT_F32, y);
+  } else {
+    l->in[0] = rdt_tensor_matrix(fill(96 * 300, 1), RDT_F32, 96, 300, 300, 0);
+    l->in[1] = rdt_tensor_matrix(fill(300 * 80, 2), RDT_F32, 300, 80, 80, 0);
+    l->p.out = rdt_tensor_matrix(l->out[0], RDT_F32, 96, 80, 80, 0);
+  }
+}
+
+static void layer_free(layer *l) {
+  for (int i = 0; i < 4; i++) free(l->out[i]);
+  free(l->in[0].data);
+  free(l->in[1].data);
+}
+
+static void *made(const rdt_kernel *k, const layer *l, int threads) {
+  rdt_reason why = {""};
+  void *state;
+  if (k->create(&l->p, threads, &state, &why) != RDT_OK) fail_msg("%s: %s", k->name, why.text);
+  return state;
+}
+
+static job job_of(const rdt_kernel *k, void *state, const layer *l, int out) {
+  job j = {k, state, {.in = l->in, .n_in = 2, .out = l->p.out}, RDT_ERR_INTERNAL};
+  j.o.out.data = l->out[out];
+  memset(l->out[out], 0xff, l->bytes);
+  return j;
+}
+
+static void test_same_bits_everywhere(void **unused) {
+  static const char *const names[] = {"gemm_f32_onednn", "conv_f32_onednn"};
+  (void)unused;
+  for (int i = 0; i < 2; i++) {
+    layer l;
+    layer_make(&l, i == 1);
+    const rdt_kernel *k = row(names[i]);
+    for (int threads = 1; threads <= 2; threads++) {
+      void *state = made(k, &l, threads);
+      job here = job_of(k, state, &l, 0), there = job_of(k, state, &l, 1);
+      pthread_t thread;
+      work(&here);
+      assert_int_equal(here.status, RDT_OK);
+      assert_int_equal(pthread_create(&thread, NULL, work, &there), 0); /* another calling thread */
+      pthread_join(thread, NULL);
+      assert_int_equal(there.status, RDT_OK);
+      assert_memory_equal(l.out[0], l.out[1], l.bytes);
+      k->destroy(state);
+    }
+    void *state = made(k, &l, 1); /* one state, two copies at once, each on a thread of a parallel region */
+    job jobs[3] = {job_of(k, state, &l, 0), job_of(k, state, &l, 1), job_of(k, state, &l, 2)};
+    work(&jobs[2]);
+    for (int again = 0; again < 50; again++) {
+#pragma omp parallel for num_threads(2)
+      for (int t = 0; t < 2; t++) work(&jobs[t]);
+      for (int t = 0; t < 3; t++) assert_int_equal(jobs[t].status, RDT_OK);
+      assert_memory_equal(l.out[0], l.out[2], l.bytes);
+      assert_memory_equal(l.out[1], l.out[2], l.bytes);
+    }
+    k->destroy(state);
+    layer_free(&l);
+  }
+}
+
+static void test_team_is_refused_when_nested(void **unused) {
+  layer l;
+  (void)unused;
+  layer_make(&l, true);
+  const rdt_kernel *k = row("conv_f32_onednn");
+  void *state = made(k, &l, 2);
+  job j = job_of(k, state, &l, 0);
+#pragma omp parallel num_threads(2)
+  {
+#pragma omp single
+    work(&j);
+  }
+  assert_int_equal(j.status, RDT_ERR_INTERNAL);
+  k->destroy(state);
+  layer_free(&l);
+}
+
+static void test_threads_are_given_back(void **unused) {
+  layer l;
+  (void)unused;
+  layer_make(&l, false);
+  omp_set_num_threads(3);
+  const rdt_kernel *k = row("gemm_f32_onednn");
+  void *state = made(k, &l, 2);
+  job j = job_of(k, state, &l, 0);
+  work(&j);
+  assert_int_equal(omp_get_max_threads(), 3);
+  omp_set_num_threads(2);
+  k->destroy(state);
+  layer_free(&l);
+}
+
+/* A flipped bit in the packed weights shows in the result until they are packed again. */
+static void test_packed_weights(void **unused) {
+  (void)unused;
+  for (int conv = 0; conv < 2; conv++) {
+    layer l;
+    layer_make(&l, conv);
+    const rdt_kernel *k = row(conv ? "conv_f32_onednn" : "gemm_f32_onednn");
+    void *state = made(k, &l, 1), *data = NULL;
+    job j = job_of(k, state, &l, 0), again = job_of(k, state, &l, 1), repaired = job_of(k, state, &l, 2);
+    size_t bytes = 0;
+    rdt_dtype dtype;
+    work(&j);
+    memset(l.in[1].data, 0, 16); /* the caller's weights are not read any more */
+    work(&again);
+    assert_memory_equal(l.out[0], l.out[1], l.bytes);
+    k->packed(state, &data, &bytes, &dtype);
+    assert_true(bytes >= (conv ? 48 * 32 * 9 : 300 * 80) * sizeof(float));
+    assert_int_equal(dtype, RDT_F32);
+    ((uint32_t *)data)[7] ^= 1u << 30;
+    work(&again);
+    assert_memory_not_equal(l.out[0], l.out[1], l.bytes);
+    free(l.in[1].data);
+    l.in[1].data = fill(conv ? 48 * 32 * 9 : 300 * 80, 2);
+    assert_int_equal(k->pack(state, &l.in[1], NULL), RDT_OK);
+    work(&repaired);
+    assert_memory_equal(l.out[0], l.out[2], l.bytes);
+    k->destroy(state);
+    layer_free(&l);
+  }
+}
+
+/* Weights unknown at create: read (and where need be packed) anew by every run. */
+static void test_open_weights(void **unused) {
+  (void)unused;
+  for (int conv = 0; conv < 2; conv++) {
+    layer l;
+    layer_make(&l, conv);
+    const rdt_kernel *k = row(conv ? "conv_f32_onednn" : "gemm_f32_onednn");
+    void *const weights = l.in[1].data, *data = &l;
+    size_t bytes = 1;
+    rdt_dtype dtype;
+    l.in[1].data = NULL;
+    void *state = made(k, &l, 1);
+    l.in[1].data = weights;
+    k->packed(state, &data, &bytes, &dtype);
+    assert_null(data);
+    assert_int_equal(bytes, 0);
+    job first = job_of(k, state, &l, 0), second = job_of(k, state, &l, 1);
+    work(&first);
+    assert_int_equal(first.status, RDT_OK);
+    for (int i = 0; i < 300; i++) ((float *)weights)[i] = 0;
+    work(&second);
+    assert_int_equal(second.status, RDT_OK);
+    assert_memory_not_equal(l.out[0], l.out[1], l.bytes);
+    k->destroy(state);
+    layer_free(&l);
+  }
+}
+
+typedef struct refusals {
+  int count;
+  char first[256];
+} refusals;
+
+static void refused(const rdt_kernel *k, const char *reason, void *user) {
+  refusals *r = user;
+  if (r->count++ == 0) snprintf(r->first, sizeof r->first, "%s: %s", k->name, reason);
+}
+
+static void test_dispatch(void **unused) {
+  layer l;
+  refusals r = {0};
+  (void)unused;
+  layer_make(&l, true);
+  assert_string_equal(rdt_cpu_dispatch(&l.p, rdt_isa_detect(), refused, &r)->name,
+                      rdt_isa_detect() >= RDT_ISA_AVX2 ? "conv_f32_onednn" : "conv_generic");
+  memset(&r, 0, sizeof r);
+  assert_string_equal(rdt_cpu_dispatch(&l.p, RDT_ISA_GENERIC, refused, &r)->name, "conv_generic");
+  assert_true(r.count >= 1);
+  assert_string_equal(r.first, "conv_f32_onednn: needs avx2, but this run is limited to generic");
+  l.p.epilogue.alpha = 2;
+  memset(&r, 0, sizeof r);
+  assert_string_equal(rdt_cpu_dispatch(&l.p, rdt_isa_detect(), refused, &r)->name, "conv_generic");
+  assert_true(rdt_isa_detect() < RDT_ISA_AVX2 || strstr(r.first, "alpha must be 1"));
+  layer_free(&l);
+}
+
+/* An epilogue that the state was not made for must not be dropped in silence. */
+static void test_epilogue_mismatch(void **unused) {
+  layer l;
+  rdt_epilogue e = RDT_EPILOGUE_NONE;
+  (void)unused;
+  layer_make(&l, false);
+  const rdt_kernel *k = row("gemm_f32_onednn");
+  void *state = made(k, &l, 1);
+  job j = job_of(k, state, &l, 0);
+  j.o.epilogue = &e;
+  work(&j);
+  assert_int_equal(j.status, RDT_OK);
+  e.act = RDT_ACT_RELU;
+  work(&j);
+  assert_int_equal(j.status, RDT_ERR_INTERNAL);
+  k->destroy(state);
+  layer_free(&l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_dispatch),
+                                     cmocka_unit_test(test_same_bits_everywhere),
+                                     cmocka_unit_test(test_packed_weights),
+                                     cmocka_unit_test(test_open_weights),
+                                     cmocka_unit_test(test_epilogue_mismatch),
+                                     cmocka_unit_test(test_threads_are_given_back),
+                                     cmocka_unit_test(test_team_is_refused_when_nested)};
+  const struct CMUnitTest generic[] = {cmocka_unit_test(test_dispatch)};
+  if (rdt_isa_detect() < RDT_ISA_AVX2) return cmocka_run_group_tests(generic, NULL, NULL);
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
