@@ -36,6 +36,12 @@ rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row
   return s.outcome;
 }
 
+void rdt_findings_pass(rdt_findings *f, int64_t count, const rdt_suspect *worst, double floor) {
+  book(f, worst, worst->bound.tau2 > 0.0 ? worst->residual / worst->bound.tau2 : 0.0);
+  f->checks += count - 1;
+  if (floor > f->floor) f->floor = floor;
+}
+
 rdt_outcome rdt_findings_check_exact(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, uint32_t observed,
                                      uint32_t expected) {
   rdt_suspect s = {.kind = kind, .place = {row, col}};

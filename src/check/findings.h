@@ -37,6 +37,9 @@ void rdt_findings_merge(rdt_findings *into, const rdt_findings *from); /* of ano
 /* Compares, books, and keeps the place. place -1 where unknown. */
 rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, double observed,
                                double expected, rdt_bound b);
+/* Books count checks that are known to have passed: worst is the one of the largest residual with its own bound, floor
+ * at least the largest of their floors. */
+void rdt_findings_pass(rdt_findings *f, int64_t count, const rdt_suspect *worst, double floor);
 rdt_outcome rdt_findings_check_exact(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, uint32_t observed,
                                      uint32_t expected);
 /* Row and column suspects that cross: the place, or -1. */

@@ -259,18 +259,24 @@ static int team(const nest *n, int threads) {
   return threads < 1 ? 1 : threads > units ? (int)units : threads;
 }
 
+static void apply_lines(const nest *n, int64_t part, int64_t parts) {
+  const int64_t units = n->lines * n->chunks;
+  const rdt_epilogue_table *t = table();
+  work w;
+  w.bias_ready = false;
+  for (int64_t u = units * part / parts; u < units * (part + 1) / parts; ++u) line_apply(n, u, t, &w);
+}
+
 void rdt_epilogue_apply(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_tensor *out, int channel, int threads) {
   if (rdt_tensor_count(out) <= 0) return;
   const nest n = nest_make(e, raw, out, channel);
-  const rdt_epilogue_table *t = table();
-  const int64_t units = n.lines * n.chunks;
-#pragma omp parallel num_threads(team(&n, threads)) if (team(&n, threads) > 1)
-  {
-    work w;
-    w.bias_ready = false;
-    const int64_t parts = omp_get_num_threads(), part = omp_get_thread_num();
-    for (int64_t u = units * part / parts; u < units * (part + 1) / parts; ++u) line_apply(&n, u, t, &w);
+  const int size = team(&n, threads);
+  if (size == 1) { /* also inside of the callers' own parallel passes */
+    apply_lines(&n, 0, 1);
+    return;
   }
+#pragma omp parallel num_threads(size)
+  apply_lines(&n, omp_get_thread_num(), omp_get_num_threads());
 }
 
 int64_t rdt_epilogue_verify(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_tensor *out, int channel,

@@ -1,0 +1,191 @@
+#include "timing.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { RESAMPLES = 500, WARM_UP = 3 };
+
+double rdt_timing_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void rdt_timing_init(rdt_timing *t, int trials) {
+  *t = (rdt_timing){.trials = trials < 1 ? 1 : trials, .min_seconds = 2e-3};
+}
+
+int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user) {
+  if (t->count == RDT_TIMING_CASES) return -1;
+  t->cases[t->count] = (rdt_timing_case){.name = name, .fn = fn, .user = user, .repeats = 1};
+  return t->count++;
+}
+
+static int sample(rdt_timing_case *c, double *seconds) {
+  const double begin = rdt_timing_now();
+  for (int i = 0; i < c->repeats; ++i) {
+    const int code = c->fn(c->user);
+    if (code) return code;
+  }
+  *seconds = (rdt_timing_now() - begin) / c->repeats;
+  return 0;
+}
+
+static int warm_up(rdt_timing_case *c, double min_seconds) {
+  double once = 0;
+  for (int i = 0; i < WARM_UP; ++i) {
+    const int code = sample(c, &once);
+    if (code) return code;
+  }
+  c->repeats = once < min_seconds ? (int)ceil(min_seconds / fmax(once, 1e-8)) : 1;
+  return 0;
+}
+
+int rdt_timing_run(rdt_timing *t) {
+  for (int i = 0; i < t->count; ++i) {
+    rdt_timing_case *c = &t->cases[i];
+    free(c->seconds);
+    c->seconds = calloc((size_t)t->trials, sizeof *c->seconds);
+    if (!c->seconds) return -1;
+    const int code = warm_up(c, t->min_seconds);
+    if (code) return code;
+  }
+  for (int trial = 0; trial < t->trials; ++trial)
+    for (int i = 0; i < t->count; ++i) {
+      rdt_timing_case *c = &t->cases[(i + trial) % t->count];
+      const int code = sample(c, &c->seconds[trial]);
+      if (code) return code;
+    }
+  return 0;
+}
+
+static int by_value(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double quantile(const double *sorted, int n, double q) {
+  const double at = q * (n - 1);
+  const int i = (int)at;
+  return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+}
+
+rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
+  rdt_timing_stat s = {NAN, NAN, NAN};
+  double *sorted = malloc((size_t)t->trials * sizeof *sorted);
+  if (!sorted) return s;
+  memcpy(sorted, t->cases[i].seconds, (size_t)t->trials * sizeof *sorted);
+  qsort(sorted, (size_t)t->trials, sizeof *sorted, by_value);
+  s = (rdt_timing_stat){quantile(sorted, t->trials, 0.5), quantile(sorted, t->trials, 0.1),
+                        quantile(sorted, t->trials, 0.9)};
+  free(sorted);
+  return s;
+}
+
+/* Trials are drawn in pairs: a slow moment of the machine stays in both medians. */
+static double resample(const rdt_timing *t, int i, int base, uint64_t *seed, double *x, double *y) {
+  for (int k = 0; k < t->trials; ++k) {
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    const int pick = (int)((*seed >> 33) % (uint64_t)t->trials);
+    x[k] = t->cases[i].seconds[pick];
+    y[k] = t->cases[base].seconds[pick];
+  }
+  qsort(x, (size_t)t->trials, sizeof *x, by_value);
+  qsort(y, (size_t)t->trials, sizeof *y, by_value);
+  return quantile(x, t->trials, 0.5) / quantile(y, t->trials, 0.5);
+}
+
+rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base) {
+  rdt_timing_ratio r = {rdt_timing_stat_of(t, i).median / rdt_timing_stat_of(t, base).median, NAN, NAN};
+  double *memory = malloc((2 * (size_t)t->trials + RESAMPLES) * sizeof *memory);
+  if (!memory) return r;
+  double *ratios = memory + 2 * t->trials;
+  uint64_t seed = 1;
+  for (int k = 0; k < RESAMPLES; ++k) ratios[k] = resample(t, i, base, &seed, memory, memory + t->trials);
+  qsort(ratios, RESAMPLES, sizeof *ratios, by_value);
+  r.low = quantile(ratios, RESAMPLES, 0.025);
+  r.high = quantile(ratios, RESAMPLES, 0.975);
+  free(memory);
+  return r;
+}
+
+void rdt_timing_free(rdt_timing *t) {
+  for (int i = 0; i < t->count; ++i) free(t->cases[i].seconds);
+  t->count = 0;
+}
+
+bool rdt_table_format_parse(const char *text, rdt_table_format *f) {
+  static const char *const names[] = {"md", "csv", "json"};
+  for (int i = 0; i < 3; ++i)
+    if (strcmp(text, names[i]) == 0) {
+      *f = (rdt_table_format)i;
+      return true;
+    }
+  return false;
+}
+
+rdt_table rdt_table_begin(FILE *out, rdt_table_format format, const char *kind, const char *const *columns, int count) {
+  const rdt_table t = {.out = out, .format = format, .columns = columns, .count = count};
+  if (format == RDT_TABLE_JSON) {
+    fprintf(out, "{\"schema\": \"redoubt.%s/1\", \"rows\": [", kind);
+    return t;
+  }
+  for (int i = 0; i < count; ++i) fprintf(out, format == RDT_TABLE_MD ? "| %s " : i ? ",%s" : "%s", columns[i]);
+  fputs(format == RDT_TABLE_MD ? "|\n" : "\n", out);
+  if (format == RDT_TABLE_MD) {
+    for (int i = 0; i < count; ++i) fputs("| --- ", out);
+    fputs("|\n", out);
+  }
+  return t;
+}
+
+static void cell_begin(rdt_table *t) {
+  if (t->format == RDT_TABLE_MD)
+    fputs("| ", t->out);
+  else if (t->format == RDT_TABLE_CSV)
+    fputs(t->cell ? "," : "", t->out);
+  else
+    fprintf(t->out, "%s\"%s\": ", t->cell ? ", " : t->rows ? ",\n  {" : "\n  {", t->columns[t->cell]);
+}
+
+static void cell_end(rdt_table *t) {
+  if (t->format == RDT_TABLE_MD) fputc(' ', t->out);
+  if (++t->cell < t->count) return;
+  fputs(t->format == RDT_TABLE_MD ? "|\n" : t->format == RDT_TABLE_CSV ? "\n" : "}", t->out);
+  t->cell = 0;
+  t->rows++;
+  fflush(t->out);
+}
+
+void rdt_table_text(rdt_table *t, const char *text) {
+  cell_begin(t);
+  if (t->format == RDT_TABLE_MD) {
+    fputs(text, t->out);
+  } else { /* quotes are doubled in csv, escaped in json; control characters do not occur in names */
+    fputc('"', t->out);
+    for (const char *c = text; *c; ++c) {
+      if (*c == '"' || (*c == '\\' && t->format == RDT_TABLE_JSON))
+        fputc(t->format == RDT_TABLE_CSV ? '"' : '\\', t->out);
+      fputc(*c, t->out);
+    }
+    fputc('"', t->out);
+  }
+  cell_end(t);
+}
+
+void rdt_table_number(rdt_table *t, double value, int digits) {
+  cell_begin(t);
+  if (isfinite(value))
+    fprintf(t->out, "%.*f", digits, value);
+  else
+    fputs(t->format == RDT_TABLE_JSON ? "null" : "", t->out);
+  cell_end(t);
+}
+
+void rdt_table_end(rdt_table *t) {
+  if (t->format == RDT_TABLE_JSON) fputs("\n]}\n", t->out);
+  fflush(t->out);
+}

@@ -1,0 +1,65 @@
+/* Interleaved timing: cases run A B C A B C ... in one process, so that whatever else the machine does hits all alike.
+ * Reported are medians, 10 % and 90 % quantiles, and ratios of medians with a bootstrap interval. */
+#ifndef RDT_BENCH_TIMING_H
+#define RDT_BENCH_TIMING_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum { RDT_TIMING_CASES = 32 };
+
+typedef int (*rdt_timing_fn)(void *user); /* one run; 0 = fine, anything else stops the timing */
+
+typedef struct rdt_timing_case {
+  const char *name;
+  rdt_timing_fn fn;
+  void *user;
+  int repeats;     /* runs a sample, so that a sample lasts long enough to be timed */
+  double *seconds; /* of one run, one value a trial */
+} rdt_timing_case;
+
+typedef struct rdt_timing {
+  rdt_timing_case cases[RDT_TIMING_CASES];
+  int count, trials;
+  double min_seconds; /* least length of a sample; default 2 ms */
+} rdt_timing;
+
+typedef struct rdt_timing_stat {
+  double median, p10, p90;
+} rdt_timing_stat;
+
+typedef struct rdt_timing_ratio {
+  double ratio, low, high; /* 95 % bootstrap interval over trials */
+} rdt_timing_ratio;
+
+double rdt_timing_now(void); /* seconds, monotonic */
+void rdt_timing_init(rdt_timing *t, int trials);
+/* Index of the case, -1 where the table is full. name must outlive t. */
+int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user);
+/* Warms every case up, then runs the trials; the order rotates from trial to trial. What a case returned if not 0, else
+ * 0; -1 without memory. */
+int rdt_timing_run(rdt_timing *t);
+rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
+rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
+void rdt_timing_free(rdt_timing *t);
+
+/* Rows of results with named columns, printed as they come (md, csv) or as one document (json). */
+typedef enum rdt_table_format { RDT_TABLE_MD, RDT_TABLE_CSV, RDT_TABLE_JSON } rdt_table_format;
+bool rdt_table_format_parse(const char *text, rdt_table_format *f); /* "md" "csv" "json" */
+
+typedef struct rdt_table {
+  FILE *out;
+  rdt_table_format format;
+  const char *const *columns;
+  int count, cell; /* columns of a row; next one to fill */
+  long rows;
+} rdt_table;
+
+/* kind: for the json document's "schema": "redoubt.<kind>/1". columns and out must outlive the table. */
+rdt_table rdt_table_begin(FILE *out, rdt_table_format format, const char *kind, const char *const *columns, int count);
+/* Cells in the order of the columns; a row ends with its last cell. */
+void rdt_table_text(rdt_table *t, const char *text);
+void rdt_table_number(rdt_table *t, double value, int digits); /* digits after the point; NaN: empty (null) */
+void rdt_table_end(rdt_table *t);
+
+#endif

@@ -1,0 +1,516 @@
+/* Checksum schemes of products C = A B (Huang and Abraham 1984): with weights u for the rows and w for the columns,
+ *
+ *   row     C w       = A (B w)      one check for each row;    B w is made once where B is fixed
+ *   col     u^T C     = (u^T A) B    one check for each column
+ *   tile    u^T C w   = (u^T A)(B w) one check for each block of mb x nb; global: the whole product is the block
+ *
+ * All of them are the same few passes (cpu/sums.h) over A, B and C; they differ in which sides are summed. Weights are
+ * balanced random signs, so that equal and opposite errors and swaps within a row or column do not cancel. B is read
+ * from the caller's memory and A independently of the kernel: nothing on the expected side is common with the kernel.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "cpu/epilogue.h"
+#include "cpu/sums.h"
+#include "schemes/scheme.h"
+
+typedef struct variant {
+  bool rows, cols, tiles; /* which checks; cols and tiles exclude each other */
+  int64_t mb, nb;         /* block of a tile; 0: the whole extent */
+  rdt_check_kind kind;    /* of a tile's check */
+} variant;
+
+static const variant variant_row = {.rows = true}, variant_col = {.cols = true},
+                     variant_rowcol = {.rows = true, .cols = true},
+                     variant_global = {.tiles = true, .kind = RDT_CHECK_SCALAR},
+                     variant_tile = {.tiles = true, .mb = 128, .nb = 128, .kind = RDT_CHECK_TILE};
+
+typedef struct state {
+  const variant *v;
+  int64_t m, n, k, mb, nb, row_blocks, col_blocks;
+  int batch_rank;
+  int64_t batches, batch_shape[RDT_MAX_RANK], weight_sets;
+  int64_t set_stride[RDT_MAX_RANK]; /* batch index -> which weight matrix */
+  rdt_tolerance rows_bound, cols_bound, tiles_bound;
+  bool exact, square_beta, fixed;
+  int threads;
+  double *memory; /* one allocation; the vectors below lie in it */
+  double *u, *w;
+  rdt_pair beta;       /* B w: weight_sets x col_blocks x k */
+  size_t beta_doubles; /* of both vectors, which lie together */
+  rdt_pair rows_expected, rows_observed, a_sums, cols_expected, cols_observed;
+} state;
+
+static int64_t blocks_of(int64_t n, int64_t block) {
+  return (n + block - 1) / block;
+}
+
+static bool needs_beta(const state *s) {
+  return s->v->rows || s->v->tiles;
+}
+
+/* ---- weights ---------------------------------------------------------------------------------------------------- */
+
+static uint64_t splitmix64(uint64_t *x) {
+  uint64_t z = *x += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+/* As many +1 as -1 in each block, shuffled; the same on every run. */
+static void random_signs(double *w, int64_t n, int64_t block, uint64_t seed) {
+  for (int64_t b = 0; b < n; b += block) {
+    const int64_t length = n - b < block ? n - b : block;
+    for (int64_t i = 0; i < length; ++i) w[b + i] = i % 2 ? -1.0 : 1.0;
+    for (int64_t i = length - 1; i > 0; --i) {
+      const int64_t j = (int64_t)(splitmix64(&seed) % (uint64_t)(i + 1));
+      const double t = w[b + i];
+      w[b + i] = w[b + j];
+      w[b + j] = t;
+    }
+  }
+}
+
+/* ---- making the state ------------------------------------------------------------------------------------------- */
+
+typedef struct layout { /* of vectors in one allocation; base = NULL: only counts */
+  double *base;
+  size_t used;
+} layout;
+
+static double *take(layout *l, int64_t n) {
+  double *p = l->base ? l->base + l->used : NULL;
+  l->used += (size_t)(n + 7) / 8 * 8; /* cache lines of their own */
+  return p;
+}
+
+static rdt_pair take_pair(layout *l, int64_t n) {
+  rdt_pair t = {.dot = take(l, n)};
+  t.sq = take(l, n);
+  return t;
+}
+
+static void lay_out(state *s, layout *l) {
+  s->u = take(l, s->m);
+  s->w = take(l, s->n);
+  if (needs_beta(s)) {
+    const size_t begin = l->used;
+    s->beta = take_pair(l, s->weight_sets * s->col_blocks * s->k);
+    s->beta_doubles = l->used - begin;
+  }
+  if (s->v->rows) {
+    s->rows_expected = take_pair(l, s->m);
+    s->rows_observed = take_pair(l, s->m);
+  }
+  if (s->v->cols || s->v->tiles) {
+    s->a_sums = take_pair(l, s->row_blocks * s->k);
+    s->cols_expected = take_pair(l, s->n);
+    s->cols_observed = take_pair(l, s->row_blocks * s->n);
+  }
+}
+
+/* Weights that several batches share (stride 0) have one set of checksums. */
+static void set_batches(state *s, const rdt_problem *p) {
+  s->batch_rank = p->out.rank - 2;
+  s->batches = s->weight_sets = 1;
+  for (int d = s->batch_rank - 1; d >= 0; --d) {
+    const int64_t n = s->batch_shape[d] = p->out.shape[d];
+    s->batches *= n;
+    s->set_stride[d] = p->in[1].stride[d] ? s->weight_sets : 0;
+    if (p->in[1].stride[d]) s->weight_sets *= n;
+  }
+}
+
+static void set_bounds(state *s, const rdt_problem *p, double lambda) {
+  const rdt_dtype check = RDT_F64;
+  const double u = rdt_dtype_info(check)->u;
+  const rdt_tolerance t = {
+      .acc = rdt_accumulator_of(p->in[0].dtype, p->acc), .k = s->k, .u_check = u, .u_beta = u, .lambda = lambda};
+  s->exact = p->acc == RDT_S32;
+  s->square_beta = p->acc == check; /* only there the check's own rounding matters */
+  s->rows_bound = s->cols_bound = s->tiles_bound = t;
+  s->rows_bound.depth_beta = s->n;
+  s->cols_bound.depth_beta = s->m;
+  s->tiles_bound.depth_beta = s->mb + s->nb;
+}
+
+static int64_t matrix_offset(const rdt_tensor *t, const state *s, int64_t batch) {
+  int64_t offset = 0;
+  for (int d = s->batch_rank - 1; d >= 0; --d) {
+    offset += batch % s->batch_shape[d] * t->stride[d];
+    batch /= s->batch_shape[d];
+  }
+  return offset;
+}
+
+static rdt_tensor matrix_of(const rdt_tensor *t, const state *s, int64_t batch) {
+  rdt_tensor x = {.dtype = t->dtype, .rank = 2};
+  for (int i = 0; i < 2; ++i) {
+    x.shape[i] = t->shape[t->rank - 2 + i];
+    x.stride[i] = t->stride[t->rank - 2 + i];
+  }
+  x.data = t->data ? (char *)t->data + matrix_offset(t, s, batch) * (int64_t)rdt_dtype_size(t->dtype) : NULL;
+  return x;
+}
+
+static int64_t weight_set(const state *s, int64_t batch) {
+  int64_t set = 0;
+  for (int d = s->batch_rank - 1; d >= 0; --d) {
+    set += batch % s->batch_shape[d] * s->set_stride[d];
+    batch /= s->batch_shape[d];
+  }
+  return set;
+}
+
+static rdt_pair offset_pair(const rdt_pair *t, int64_t n) {
+  return (rdt_pair){t->dot + n, t->sq + n};
+}
+
+static rdt_pair beta_of(const state *s, int64_t set) {
+  return offset_pair(&s->beta, set * s->col_blocks * s->k);
+}
+
+/* Where the check rounds like the product, sum a^2 beta^2 matters as much as sum a^2 rho^2: one weight covers both. */
+static void square_larger(const state *s, const rdt_pair *t, int64_t n) {
+  if (!s->square_beta) return;
+  for (int64_t i = 0; i < n; ++i) {
+    const double d = t->dot[i] * t->dot[i];
+    if (!(d <= t->sq[i])) t->sq[i] = d;
+  }
+}
+
+static rdt_status make_beta(const state *s, const rdt_tensor *weights, int64_t batch) {
+  const rdt_pair beta = beta_of(s, weight_set(s, batch));
+  const rdt_sums pass = {.x = matrix_of(weights, s, batch),
+                         .right = {.weight = {s->w, NULL}, .sum = beta, .block = s->nb}};
+  RDT_TRY(rdt_sums_run(&pass, s->threads));
+  square_larger(s, &beta, s->col_blocks * s->k);
+  return RDT_OK;
+}
+
+static rdt_status recreate(void *state_, const rdt_tensor *weights, rdt_reason *why) {
+  state *s = state_;
+  if (!needs_beta(s)) return RDT_OK;
+  int64_t next = 0;
+  for (int64_t b = 0; b < s->batches; ++b) {
+    if (weight_set(s, b) != next) continue; /* another batch made this one */
+    ++next;
+    if (make_beta(s, weights, b) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for checksums");
+  }
+  return RDT_OK;
+}
+
+static void destroy(void *state_) {
+  state *s = state_;
+  if (!s) return;
+  rdt_free(s->memory);
+  rdt_free(s);
+}
+
+static int64_t at_least_1(int64_t x) {
+  return x > 0 ? x : 1;
+}
+
+static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, double lambda, int threads, void **out,
+                         rdt_reason *why) {
+  const rdt_tensor *c = &p->out;
+  state *s = rdt_calloc(1, sizeof *s);
+  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for checks");
+  s->v = v;
+  s->m = c->shape[c->rank - 2];
+  s->n = c->shape[c->rank - 1];
+  s->k = p->in[0].shape[p->in[0].rank - 1];
+  s->mb = at_least_1(v->mb && v->mb < s->m ? v->mb : s->m);
+  s->nb = at_least_1(v->nb && v->nb < s->n ? v->nb : s->n);
+  s->row_blocks = at_least_1(blocks_of(s->m, s->mb));
+  s->col_blocks = at_least_1(blocks_of(s->n, s->nb));
+  s->threads = threads;
+  s->fixed = fixed;
+  set_batches(s, p);
+  set_bounds(s, p, lambda);
+  layout vectors = {NULL, 0};
+  lay_out(s, &vectors);
+  s->memory = rdt_calloc(vectors.used, sizeof(double)); /* the gaps too: the seal sums them */
+  if (!s->memory) {
+    destroy(s);
+    return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for checks");
+  }
+  vectors = (layout){s->memory, 0};
+  lay_out(s, &vectors);
+  random_signs(s->u, s->m, s->mb, 1);
+  random_signs(s->w, s->n, s->nb, 2);
+  const rdt_status status = fixed ? recreate(s, &p->in[1], why) : RDT_OK;
+  if (status != RDT_OK) {
+    destroy(s);
+    return status;
+  }
+  *out = s;
+  return RDT_OK;
+}
+
+/* ---- verifying -------------------------------------------------------------------------------------------------- */
+
+typedef struct finish { /* the epilogue, applied to the part of C that was just summed */
+  rdt_epilogue e;       /* residual: of this batch */
+  rdt_tensor raw, fin;
+} finish;
+
+static void *element(const rdt_tensor *t, int64_t row, int64_t col) {
+  return (char *)t->data + (row * t->stride[0] + col * t->stride[1]) * (int64_t)rdt_dtype_size(t->dtype);
+}
+
+static rdt_tensor window(const rdt_tensor *t, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  rdt_tensor x = *t;
+  x.data = element(t, row, col);
+  x.shape[0] = rows;
+  x.shape[1] = cols;
+  return x;
+}
+
+static void finish_part(void *user, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  const finish *f = user;
+  rdt_epilogue e = f->e;
+  const rdt_tensor raw = window(&f->raw, row, rows, col, cols), fin = window(&f->fin, row, rows, col, cols);
+  if (e.residual.rank >= 0) e.residual = window(&e.residual, row, rows, col, cols);
+  if (e.bias.rank >= 0) {
+    e.bias.data = (char *)e.bias.data + col * e.bias.stride[0] * (int64_t)rdt_dtype_size(e.bias.dtype);
+    e.bias.shape[0] = cols;
+  }
+  rdt_epilogue_apply(&e, &raw, &fin, 1, 1);
+}
+
+static rdt_status sum_a(const state *s, const rdt_tensor *a, const rdt_pair *beta) {
+  rdt_sums pass = {.x = *a};
+  if (s->v->rows) pass.right = (rdt_side){.weight = *beta, .sum = s->rows_expected, .block = at_least_1(s->k)};
+  if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = s->a_sums, .block = s->mb};
+  return rdt_sums_run(&pass, s->threads);
+}
+
+static rdt_status sum_c(const state *s, const rdt_tensor *raw, finish *f) {
+  rdt_sums pass = {.x = *raw, .visit = f ? finish_part : NULL, .user = f};
+  if (s->v->rows) pass.right = (rdt_side){.weight = {s->w, NULL}, .sum = s->rows_observed, .block = at_least_1(s->n)};
+  if (s->v->cols || s->v->tiles)
+    pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = s->cols_observed, .block = s->mb};
+  return rdt_sums_run(&pass, s->threads);
+}
+
+static rdt_status sum_b(const state *s, const rdt_tensor *b) {
+  square_larger(s, &s->a_sums, s->k);
+  const rdt_sums pass = {.x = *b, .left = {.weight = s->a_sums, .sum = s->cols_expected, .block = at_least_1(s->k)}};
+  return rdt_sums_run(&pass, s->threads);
+}
+
+static uint32_t modulo(double x) { /* x is an exact integer */
+  return (uint32_t)(int64_t)x;
+}
+
+typedef struct checks { /* of one kind on one matrix: what the passes have summed */
+  const rdt_tolerance *t;
+  rdt_check_kind kind;
+  int64_t outputs; /* summed in each */
+  int64_t place[2];
+  int along; /* which place counts on from check to check; -1: none */
+  rdt_pair expected, observed;
+} checks;
+
+static rdt_terms terms_of(const state *s, const checks *c, int64_t i) {
+  return (rdt_terms){.n = c->outputs,
+                     .abs_c = NAN,
+                     .c2 = c->observed.sq[i],
+                     .s = c->observed.dot[i],
+                     .ag = NAN, /* follows from q, a little looser in tau0 only, for a third less work in the passes */
+                     .q = c->expected.sq[i],
+                     .dot = c->expected.dot[i],
+                     .a_beta = NAN,
+                     .q_beta = s->square_beta ? c->expected.sq[i] : NAN,
+                     .m2 = NAN,
+                     .sbar = NAN};
+}
+
+static rdt_suspect suspect_of(const state *s, const checks *c, int64_t i) {
+  const rdt_terms m = terms_of(s, c, i);
+  rdt_suspect x = {.kind = c->kind, .place = {c->place[0], c->place[1]}};
+  if (c->along >= 0) x.place[c->along] += i;
+  x.residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
+  x.bound = rdt_bound_of(c->t, &m);
+  return x;
+}
+
+static void check_one(const state *s, rdt_findings *f, const checks *c, int64_t i) {
+  if (s->exact) {
+    int64_t place[2] = {c->place[0], c->place[1]};
+    if (c->along >= 0) place[c->along] += i;
+    rdt_findings_check_exact(f, c->kind, place[0], place[1], modulo(c->observed.dot[i]), modulo(c->expected.dot[i]));
+    return;
+  }
+  const rdt_suspect x = suspect_of(s, c, i);
+  rdt_findings_check(f, c->kind, x.place[0], x.place[1], c->observed.dot[i], c->expected.dot[i], x.bound);
+}
+
+/* A bound takes longer than a comparison, and it grows with every term. So a run of checks passes at once where the
+ * largest residual is within the bound of the smallest terms; only else each check gets its own. */
+static bool pass_together(const state *s, rdt_findings *f, const checks *c, int64_t begin, int64_t end) {
+  rdt_terms low = terms_of(s, c, begin), high = low;
+  double largest = -1.0;
+  int64_t worst = begin;
+  bool finite = true; /* NaN and Inf are judged one by one */
+  for (int64_t i = begin; i < end; ++i) {
+    const double residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
+    const double c2 = c->observed.sq[i], q = c->expected.sq[i];
+    finite &= isfinite(residual) && isfinite(c2) && isfinite(q);
+    if (residual > largest) {
+      largest = residual;
+      worst = i;
+    }
+    low.c2 = fmin(low.c2, c2), high.c2 = fmax(high.c2, c2);
+    low.q = fmin(low.q, q), high.q = fmax(high.q, q);
+    high.s = fmax(fabs(high.s), fabs(c->observed.dot[i]));
+    high.dot = fmax(fabs(high.dot), fabs(c->expected.dot[i]));
+  }
+  low.s = low.dot = 0.0;
+  if (s->square_beta) low.q_beta = low.q, high.q_beta = high.q;
+  if (!finite || !(largest <= rdt_bound_of(c->t, &low).tau2)) return false;
+  const rdt_suspect x = suspect_of(s, c, worst);
+  rdt_findings_pass(f, end - begin, &x, rdt_floor_of(rdt_bound_of(c->t, &high)));
+  return true;
+}
+
+static void check_all(const state *s, rdt_findings *f, const checks *c, int64_t count) {
+  const int64_t together = 32;
+  for (int64_t i = 0; i < count; i += together) {
+    const int64_t end = i + together < count ? i + together : count;
+    if (!s->exact && end - i > 3 && pass_together(s, f, c, i, end)) continue;
+    for (int64_t j = i; j < end; ++j) check_one(s, f, c, j);
+  }
+}
+
+/* One tile: (u^T A) . (B w) with its magnitudes, against the weighted sum of the tile's column sums. */
+static void compare_tile(const state *s, rdt_findings *f, const rdt_pair *beta, int64_t batch, int64_t I, int64_t J) {
+  const rdt_pair a = offset_pair(&s->a_sums, I * s->k), b = offset_pair(beta, J * s->k);
+  const rdt_pair c = offset_pair(&s->cols_observed, I * s->n);
+  const int64_t j0 = J * s->nb, j1 = j0 + s->nb < s->n ? j0 + s->nb : s->n;
+  const int64_t i0 = I * s->mb, i1 = i0 + s->mb < s->m ? i0 + s->mb : s->m;
+  double e[2] = {0, 0}, o[2] = {0, 0};
+  uint32_t e32 = 0, o32 = 0;
+  if (s->exact) {
+    for (int64_t t = 0; t < s->k; ++t) e32 += modulo(a.dot[t]) * modulo(b.dot[t]);
+    for (int64_t j = j0; j < j1; ++j) o32 += s->w[j] > 0 ? modulo(c.dot[j]) : -modulo(c.dot[j]);
+    e[0] = e32;
+    o[0] = o32;
+  } else {
+    for (int64_t t = 0; t < s->k; ++t) {
+      e[0] += a.dot[t] * b.dot[t];
+      e[1] += a.sq[t] * b.sq[t];
+    }
+    for (int64_t j = j0; j < j1; ++j) {
+      o[0] += s->w[j] * c.dot[j];
+      o[1] += c.sq[j];
+    }
+  }
+  const bool placed = s->v->kind == RDT_CHECK_TILE; /* its first row and column */
+  const checks one = {.t = &s->tiles_bound,
+                      .kind = s->v->kind,
+                      .outputs = (i1 - i0) * (j1 - j0),
+                      .place = {placed ? batch * s->m + i0 : -1, placed ? j0 : -1},
+                      .along = -1,
+                      .expected = {&e[0], &e[1]},
+                      .observed = {&o[0], &o[1]}};
+  check_one(s, f, &one, 0);
+}
+
+static void compare_all(const state *s, rdt_findings *f, const rdt_pair *beta, int64_t batch) {
+  const checks rows = {&s->rows_bound, RDT_CHECK_ROW, s->n, {batch * s->m, -1}, 0, s->rows_expected, s->rows_observed};
+  const checks cols = {&s->cols_bound, RDT_CHECK_COL, s->m, {-1, 0}, 1, s->cols_expected, s->cols_observed};
+  if (s->v->rows) check_all(s, f, &rows, s->m);
+  if (s->v->cols) check_all(s, f, &cols, s->n);
+  if (!s->v->tiles) return;
+  square_larger(s, &s->a_sums, s->row_blocks * s->k);
+  for (int64_t I = 0; I < s->row_blocks; ++I)
+    for (int64_t J = 0; J < s->col_blocks; ++J) compare_tile(s, f, beta, batch, I, J);
+}
+
+static rdt_status verify_matrix(const state *s, const rdt_operands *o, const rdt_tensor *fin, int64_t batch,
+                                rdt_findings *f) {
+  const rdt_tensor a = matrix_of(&o->in[0], s, batch), b = matrix_of(&o->in[1], s, batch);
+  const rdt_tensor raw = matrix_of(&o->out, s, batch);
+  finish end = {.e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE, .raw = raw};
+  rdt_pair beta = {0};
+  if (needs_beta(s)) {
+    beta = beta_of(s, weight_set(s, batch));
+    if (!s->fixed) RDT_TRY(make_beta(s, &o->in[1], batch));
+  }
+  if (fin) {
+    end.fin = matrix_of(fin, s, batch);
+    if (end.e.residual.rank >= 0) end.e.residual = matrix_of(&end.e.residual, s, batch);
+  }
+  RDT_TRY(sum_a(s, &a, &beta));
+  RDT_TRY(sum_c(s, &raw, fin ? &end : NULL));
+  if (s->v->cols) RDT_TRY(sum_b(s, &b));
+  compare_all(s, f, &beta, batch);
+  return RDT_OK;
+}
+
+static rdt_status verify(void *state_, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f, rdt_reason *why) {
+  const state *s = state_;
+  if (s->m == 0 || s->n == 0) return RDT_OK;
+  for (int64_t b = 0; b < s->batches; ++b)
+    if (verify_matrix(s, o, fin, b, f) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for sums");
+  return RDT_OK;
+}
+
+static void checksums(void *state_, void **data, size_t *bytes, rdt_dtype *dtype) {
+  const state *s = state_;
+  const bool kept = s->fixed && needs_beta(s);
+  *data = kept ? s->beta.dot : NULL;
+  *bytes = kept ? s->beta_doubles * sizeof(double) : 0;
+  *dtype = RDT_F64;
+}
+
+/* ---- the schemes ------------------------------------------------------------------------------------------------ */
+
+/* Integer sums are kept in doubles: exact while every partial sum stays below 2^53. */
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  const int64_t exact = INT64_C(1) << 53;
+  int64_t m, n, k, longest, terms;
+  if (p->op != RDT_KOP_GEMM) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "for products only");
+  rdt_problem_mnk(p, &m, &n, &k);
+  longest = m > n ? m : n;
+  if (p->acc == RDT_S32 &&
+      (longest >= exact >> 31 || __builtin_mul_overflow(longest, k, &terms) || terms >= exact >> 16))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "integer sums of %lld x %lld terms do not fit: split the product",
+                    (long long)longest, (long long)k);
+  return RDT_OK;
+}
+
+/* A pass that sums one side does this many flops of the product's own speed for each element (measured with f32,
+ * 1024^3: bench gemm). Weights are read only where their checksums are not kept (data = NULL: an activation). */
+static double cost(const variant *v, const rdt_problem *p) {
+  const double flops_per_sum = 12.0;
+  int64_t m, n, k;
+  rdt_problem_mnk(p, &m, &n, &k);
+  const double a = (double)m * (double)k, b = (double)rdt_tensor_count(&p->in[1]), c = (double)m * (double)n;
+  const double sides = (double)v->rows + (double)(v->cols || v->tiles);
+  double sums = sides * (a + c);
+  if (v->cols) sums += b;
+  if ((v->rows || v->tiles) && !p->in[1].data) sums += b;
+  return flops_per_sum * sums;
+}
+
+#define SCHEME(name)                                                                                                   \
+  static double name##_cost(const rdt_problem *p) {                                                                    \
+    return cost(&variant_##name, p);                                                                                   \
+  }                                                                                                                    \
+  static rdt_status name##_create(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state_, \
+                                  rdt_reason *why) {                                                                   \
+    return create(&variant_##name, p, fixed_weights, lambda, threads, state_, why);                                    \
+  }                                                                                                                    \
+  const rdt_scheme rdt_scheme_##name = {accept, name##_cost, name##_create, verify, checksums, recreate, destroy};
+
+SCHEME(row)
+SCHEME(col)
+SCHEME(rowcol)
+SCHEME(global)
+SCHEME(tile)
