@@ -71,8 +71,7 @@ int rdt_graph_find(const rdt_graph *g, const char *value_name); /* -1 if there i
 
 /* Concrete shapes and dtypes of all values for given inputs. views[v] is a tensor for every value with rank, shape,
  * dtype and the strides it will have in memory (channels-last for rank-4 values that convolutions or pools produce or
- * read, row-major otherwise); data is NULL. views has room for n_values. inputs = NULL: as the model declares them,
- * open dimensions taken as 1. */
+ * read, row-major otherwise); data is NULL. views has room for n_values. */
 rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views,
                            rdt_reason *why);
 

@@ -121,7 +121,6 @@ rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_tensor
 
 rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views,
                            rdt_reason *why) {
-  if (!inputs) return rdt_graph_infer_declared(g, 1, views, why);
   if (n_inputs != g->n_inputs)
     return rdt_fail(why, RDT_ERR_ARG, "%.100s: takes %d inputs, got %d", g->path, g->n_inputs, n_inputs);
   for (int i = 0; i < n_inputs; i++) {
