@@ -128,6 +128,12 @@ static void bitsum_cries_at_every_single_bit(void **state) {
   }
   assert_true(rdt_bitsum(data, sizeof data) == clean);
   assert_true(rdt_bitsum_part(data, 0, 128) + rdt_bitsum_part(data, 128, 75) == clean);
+  for (size_t bit = 0; bit < 8 * sizeof data; bit += 13) /* pairs, the same bit of two words among them */
+    for (size_t other = bit + 1; other < 8 * sizeof data; other += other < bit + 70 ? 1 : 32) {
+      data[bit / 8] ^= (unsigned char)(1u << bit % 8), data[other / 8] ^= (unsigned char)(1u << other % 8);
+      if (rdt_bitsum(data, sizeof data) == clean) fail_msg("bits %zu and %zu", bit, other);
+      data[bit / 8] ^= (unsigned char)(1u << bit % 8), data[other / 8] ^= (unsigned char)(1u << other % 8);
+    }
   uint64_t swapped[2] = {5, 6};
   const uint64_t before = rdt_bitsum(swapped, sizeof swapped);
   swapped[0] = 6, swapped[1] = 5;

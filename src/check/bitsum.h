@@ -1,5 +1,5 @@
-/* Integer sums over the bits of a buffer: they guard data at rest. Any change inside one 64-bit word changes the sum.
- */
+/* Integer sums over the bits of a buffer: they guard data at rest. Any change within one aligned 32-bit word changes
+ * the sum, and so do any two single-bit changes anywhere; other changes escape with probability 2^-64. */
 #ifndef RDT_CHECK_BITSUM_H
 #define RDT_CHECK_BITSUM_H
 

@@ -11,10 +11,10 @@ static bool is_linear(const rdt_plan *p) {
   return rdt_kop_is_linear(p->prob.op);
 }
 
-static void *packed_weights(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype) {
+static void *packed_weights(const rdt_plan *p, void *kernel_state, size_t *bytes, rdt_dtype *dtype) {
   void *data = NULL;
   *bytes = 0;
-  if (p->fixed_weights && p->kernel->packed) p->kernel->packed(p->state, &data, bytes, dtype);
+  if (p->fixed_weights && kernel_state && p->kernel->packed) p->kernel->packed(kernel_state, &data, bytes, dtype);
   return data;
 }
 
@@ -29,7 +29,7 @@ static void *checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype) {
 static void seal(rdt_plan *p) {
   size_t bytes;
   rdt_dtype dtype;
-  void *data = packed_weights(p, &bytes, &dtype);
+  void *data = packed_weights(p, p->state, &bytes, &dtype);
   p->packed_seal = data ? rdt_bitsum(data, bytes) : 0;
   data = checksums(p, &bytes, &dtype);
   p->sums_seal = data ? rdt_bitsum(data, bytes) : 0;
@@ -90,29 +90,42 @@ void rdt_plan_destroy(rdt_plan *p) {
 rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why) {
   if (!p->fixed_weights) return RDT_OK;
   if (p->kernel->pack) RDT_TRY(p->kernel->pack(p->state, &p->prob.in[1], why));
+  if (p->kernel->pack && p->twin) RDT_TRY(p->kernel->pack(p->twin, &p->prob.in[1], why));
   if (p->sums && p->scheme->impl->recreate) RDT_TRY(p->scheme->impl->recreate(p->sums, &p->prob.in[1], why));
   seal(p);
   return RDT_OK;
 }
 
-rdt_status rdt_plan_secure_own(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
-  size_t bytes;
-  rdt_dtype dtype;
-  void *data = packed_weights(p, &bytes, &dtype);
-  if (data && rdt_bitsum(data, bytes) != p->packed_seal) {
+static rdt_status secure_packed(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
+  void *const states[2] = {p->state, p->twin};
+  for (int i = 0; i < 2; i++) {
+    size_t bytes;
+    rdt_dtype dtype;
+    void *data = packed_weights(p, states[i], &bytes, &dtype);
+    if (!data || rdt_bitsum(data, bytes) == p->packed_seal) continue;
     rest->weight = true;
-    RDT_TRY(p->kernel->pack(p->state, &p->prob.in[1], why));
-    data = packed_weights(p, &bytes, &dtype);
-    if (rdt_bitsum(data, bytes) != p->packed_seal) rest->lost = true;
-  }
-  data = checksums(p, &bytes, &dtype);
-  if (data && rdt_bitsum(data, bytes) != p->sums_seal) {
-    rest->checksum = true;
-    RDT_TRY(p->scheme->impl->recreate(p->sums, &p->prob.in[1], why));
-    data = checksums(p, &bytes, &dtype);
-    if (rdt_bitsum(data, bytes) != p->sums_seal) rest->lost = true;
+    RDT_TRY(p->kernel->pack(states[i], &p->prob.in[1], why));
+    data = packed_weights(p, states[i], &bytes, &dtype);
+    rest->lost = rest->lost || rdt_bitsum(data, bytes) != p->packed_seal;
   }
   return RDT_OK;
+}
+
+static rdt_status secure_checksums(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
+  size_t bytes;
+  rdt_dtype dtype;
+  void *data = checksums(p, &bytes, &dtype);
+  if (!data || rdt_bitsum(data, bytes) == p->sums_seal) return RDT_OK;
+  rest->checksum = true;
+  RDT_TRY(p->scheme->impl->recreate(p->sums, &p->prob.in[1], why));
+  data = checksums(p, &bytes, &dtype);
+  rest->lost = rest->lost || rdt_bitsum(data, bytes) != p->sums_seal;
+  return RDT_OK;
+}
+
+rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why) {
+  if (all) RDT_TRY(secure_packed(p, rest, why));
+  return secure_checksums(p, rest, why);
 }
 
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
@@ -125,7 +138,7 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
     case RDT_SITE_WEIGHT:
       return p->fixed_weights && rdt_tensor_count(&p->prob.in[1]) > 0;
     case RDT_SITE_PACKED:
-      return packed_weights(p, &bytes, &dtype) && bytes > 0;
+      return packed_weights(p, p->state, &bytes, &dtype) && bytes > 0;
     case RDT_SITE_ACCUM:
       return is_linear(p);
     case RDT_SITE_EPILOGUE:
@@ -147,12 +160,12 @@ void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
     const rdt_tensor *w = &p->prob.in[1];
     rdt_plan_plant(p, RDT_SITE_WEIGHT, w->data, w->dtype, rdt_tensor_count(w), w->shape[w->rank - 1]);
     if (p->kernel->pack && p->kernel->pack(p->state, w, why) == RDT_OK) { /* the kernel works with the rotten weight */
-      void *data = packed_weights(p, &bytes, &dtype);
+      void *data = packed_weights(p, p->state, &bytes, &dtype);
       p->packed_seal = data ? rdt_bitsum(data, bytes) : 0;
     }
   }
   if (rdt_plan_armed(p, RDT_SITE_PACKED)) {
-    void *data = packed_weights(p, &bytes, &dtype);
+    void *data = packed_weights(p, p->state, &bytes, &dtype);
     if (data) rdt_plan_plant(p, RDT_SITE_PACKED, data, dtype, (int64_t)(bytes / rdt_dtype_size(dtype)), 1);
   }
   if (rdt_plan_armed(p, RDT_SITE_CHECKSUM)) {

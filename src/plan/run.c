@@ -131,7 +131,7 @@ static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why)
     rest->weight = rest->lost = true; /* the caller's memory: nowhere to restore it from */
     return RDT_OK;
   }
-  return all ? rdt_plan_secure_own(p, rest, why) : RDT_OK;
+  return rdt_plan_secure_own(p, all, rest, why);
 }
 
 static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
@@ -278,7 +278,7 @@ static bool repairs(const rdt_plan *p) {
 
 /* ---- the walks ---- */
 
-/* Memory is checked when it is read; weights that the scheme's check covers only on schedule. */
+/* Memory is checked when it is read; weights that the scheme's check covers, only on schedule. */
 static rdt_status secure_before(run *r) {
   const rdt_plan *p = r->p;
   rdt_rest rest = {0};
@@ -287,7 +287,7 @@ static rdt_status secure_before(run *r) {
   RDT_TRY(secure_some(r, due, &rest, r->why));
   if (rest.weight || rest.activation || rest.checksum) {
     const rdt_recovered v = {.verdict = rest.lost ? RDT_DETECTED : RDT_RECOMPUTED,
-                             .diagnosis = RDT_DIAG_MEMORY,
+                             .diagnosis = rest.weight || rest.activation ? RDT_DIAG_MEMORY : RDT_DIAG_CHECKER,
                              .what = rest.weight       ? "weight"
                                      : rest.activation ? "activation"
                                                        : "checksum",
@@ -405,6 +405,15 @@ static void finish(run *r) {
   res->seconds_check = r->check;
 }
 
+/* A planted fault that nobody noticed does not outlive its run. */
+static rdt_status end_experiment(run *r, rdt_status status) {
+  rdt_rest rest = {0};
+  rdt_reason why;
+  r->p->fault = NULL;
+  const rdt_status mended = secure_some(r, true, &rest, &why);
+  return status == RDT_OK && mended != RDT_OK ? rdt_fail(r->why, mended, "%s", why.text) : status;
+}
+
 rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) {
   rdt_result local;
   run r = {.p = p, .o = o, .res = result ? result : &local, .started = rdt_clock(), .why = &p->ctx->error};
@@ -426,7 +435,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   if (status == RDT_OK && r.res->verdict != RDT_DETECTED) status = protected ? run_protected(&r) : run_plain(&r);
   rdt_threads_leave(threads);
   p->runs++;
-  if (p->fault && p->injection->done) p->fault = NULL;
+  if (p->fault && p->injection->done) status = end_experiment(&r, status);
   finish(&r);
   if (!protected && r.res->verdict < RDT_UNCHECKED) r.res->verdict = RDT_UNCHECKED;
   if (status == RDT_OK && r.res->verdict == RDT_DETECTED) status = RDT_ERR_FAULT;

@@ -45,9 +45,9 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
   if (status == RDT_OK)
     status = book(p, (rdt_choice){.kind = "kernel", .name = p->kernel->name, .taken = 1, .cost = NAN},
                   "first row of the table that takes this problem");
-  if (status == RDT_OK) status = p->kernel->create(&raw, p->ctx->threads, &p->state, why);
-  if (status == RDT_OK && p->scheme->id == RDT_SCHEME_DUP)
-    status = p->kernel->create(&raw, p->ctx->threads, &p->twin, why);
+  const bool twice = p->scheme->id == RDT_SCHEME_DUP; /* each copy on one thread, both at the same time */
+  if (status == RDT_OK) status = p->kernel->create(&raw, twice ? 1 : p->ctx->threads, &p->state, why);
+  if (status == RDT_OK && twice) status = p->kernel->create(&raw, 1, &p->twin, why);
   rdt_problem_clear(&raw);
   return status;
 }
