@@ -11,6 +11,7 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include "bench_tolerance.h"
 #include "tolerance_sim.h"
 
 static const double LAMBDA[RDT_SIM_LAMBDAS] = {3.0, 4.0, 6.0};
@@ -272,12 +273,31 @@ static void integers_are_exact(void **state) {
   }
 }
 
+static int tool(const char *line) {
+  char copy[256], *argv[16], *save = NULL;
+  int argc = 0;
+  snprintf(copy, sizeof copy, "%s", line);
+  for (char *w = strtok_r(copy, " ", &save); w && argc < 16; w = strtok_r(NULL, " ", &save)) argv[argc++] = w;
+  return rdt_bench_tolerance(argc, argv);
+}
+
+static void the_tool_runs(void **state) {
+  (void)state;
+  const char *tables[] = {
+      "--quiet --case f32,f16-hopper --k 64 --trials 40", "--table floors --dtype f64 --k 16 --json",
+      "--table rates --family mixed --case f32 --k 64 --trials 64 --lambda 5 --format csv", "--help"};
+  for (size_t i = 0; i < 4; i++) assert_int_equal(tool(tables[i]), 0);
+  const char *wrong[] = {"--k 0",       "--k",         "--dtype s8",   "--case nothing",
+                         "--table all", "--lambda -1", "--format xml", "x"};
+  for (size_t i = 0; i < 8; i++) assert_int_equal(tool(wrong[i]), 2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rates_are_as_stated),       cmocka_unit_test(checkpoints_follow_the_order),
       cmocka_unit_test(every_checker_cries),       cmocka_unit_test(bad_inputs_have_no_verdict),
       cmocka_unit_test(tiny_values_are_no_faults), cmocka_unit_test(flips_above_the_floor_are_found),
-      cmocka_unit_test(integers_are_exact),
+      cmocka_unit_test(integers_are_exact),        cmocka_unit_test(the_tool_runs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

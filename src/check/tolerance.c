@@ -27,20 +27,21 @@
 /* Operands opposite to flushed ones that R0 allows for: flushing costs at most min_normal 2^26 a product. */
 #define FLUSH_RANGE 0x1p26
 
-static const double INF = INFINITY;
+static const double INF = INFINITY, THIRD = 0x1.5555555555556p-2; /* above 1/3 */
 
-static double least(double a, double b) {
-  return fmin(a, b); /* the number where the other is NaN */
+/* The number where the other is NaN. Inline: checks of small outputs are many. */
+static inline double least(double a, double b) {
+  return a < b || isnan(b) ? a : b;
 }
 
 static double square(double x) {
   return x * x;
 }
 
-/* n roundings in a chain, each by a factor within 1 +- u. */
+/* n roundings in a chain, each by a factor within 1 +- u: x / (1 - x), for small x a bound of it without a division. */
 static double chain(double u, double n) {
   const double x = n * u;
-  return x < 1.0 ? x / (1.0 - x) : INF;
+  return x < 0.25 ? x + 4.0 * THIRD * x * x : x < 1.0 ? x / (1.0 - x) : INF;
 }
 
 static double or_count(int64_t depth, int64_t count) {
@@ -88,14 +89,14 @@ static double gamma_total(const rdt_tolerance *t, int64_t k) {
   return g + s + g * s;
 }
 
-static const rdt_dtype_row *accumulator_row(const rdt_accumulator *a) {
-  return rdt_dtype_info(unit(a) < 0x1p-40 ? RDT_F64 : RDT_F32);
+static bool is_double(const rdt_accumulator *a) {
+  return unit(a) < 0x1p-40;
 }
 
 /* Largest finite number of a binary format whose smallest normal number is min_normal: emin + emax = 1 in IEEE formats.
  */
 static double largest(double u, double min_normal) {
-  return least(2.0 / min_normal * (1.0 - u) * 2.0, DBL_MAX);
+  return 4.0 / min_normal * (1.0 - u);
 }
 
 /* Terms after fall-backs and caps. */
@@ -119,23 +120,30 @@ static capped cap(const rdt_tolerance *t, const rdt_terms *m) {
   c.a_beta = least(m->a_beta, (1.0 + SLACK) * c.ag);
   c.dot = isnan(m->dot) ? c.a_beta : least(fabs(m->dot), c.a_beta);
   c.q_beta = least(m->q_beta, least(square(c.a_beta), (1.0 + SLACK) * n * c.q));
-  c.m2 = !(m->m2 > 0.0) ? NAN : least(m->m2, square(grow) * k * c.q);
-  c.sbar = isnan(m->sbar) ? sqrt(n * c.m2) : least(fabs(m->sbar), sqrt(n * c.m2));
+  c.m2 = c.sbar = NAN;
+  if (m->m2 > 0.0) {
+    c.m2 = least(m->m2, square(grow) * k * c.q);
+    c.sbar = least(fabs(m->sbar), sqrt(n * c.m2));
+  }
   return c;
 }
 
 /* Inf or NaN among the outputs proves a fault only where correct outputs cannot overflow. */
 static bool may_overflow(const rdt_tolerance *t, const rdt_terms *m, const capped *c) {
   if (isfinite(m->abs_c) || isfinite(m->s)) return false;
-  const rdt_dtype_row *acc = accumulator_row(&t->acc);
-  double limit = largest(acc->u, acc->min_normal);
+  double limit = is_double(&t->acc) ? DBL_MAX : (double)FLT_MAX;
   if (t->u_out > 0.0 && t->eta_out > 0.0) limit = least(limit, largest(t->u_out, t->eta_out / (2.0 * t->u_out)));
   return !(c->size < limit);
 }
 
+/* Squares of doubles vanish below 1e-154: without ag nothing is left to bound the error with. */
+static bool squares_vanished(const rdt_tolerance *t, const rdt_terms *m, const capped *c) {
+  return is_double(&t->acc) && isnan(m->ag) && c->q < 0x1p-960 && m->dot != 0.0;
+}
+
 /* Products and sums below the normal range: absolute errors that no relative bound covers. */
 static double underflow(const rdt_tolerance *t, const capped *c) {
-  return c->n * (double)t->k * accumulator_row(&t->acc)->min_normal;
+  return c->n * (double)t->k * (is_double(&t->acc) ? DBL_MIN : (double)FLT_MIN);
 }
 
 /* R0 and R2: accumulation is the error of the accumulators, the rest comes from output, check and checksum vector. */
@@ -143,8 +151,8 @@ static double rigorous(const rdt_tolerance *t, const rdt_terms *m, const capped 
   const double sum = chain(t->u_check, or_count(t->depth_sum, m->n));
   const double dot = chain(t->u_check, or_count(t->depth_dot, t->k));
   const double form = chain(U_DOUBLE, or_count(t->depth_beta, m->n));
-  /* the magnitudes were measured in the precision of the check */
-  const double blur = 1.0 / (1.0 - least(fmax(sum, dot), 1.0));
+  const double worst = sum > dot ? sum : dot; /* the magnitudes were measured in the precision of the check */
+  const double blur = worst <= 0.5 ? 1.0 + 2.0 * worst : INF;
   const double rest = (t->u_out + sum) * c->abs_c + c->n * t->eta_out + (dot + t->u_beta) * c->a_beta + form * c->ag;
   const double tau = (1.0 + SLACK) * blur * (accumulation + rest) + FLUSH_RANGE * underflow(t, c);
   return isnan(tau) ? INF : tau;
@@ -157,9 +165,9 @@ static double rigorous(const rdt_tolerance *t, const rdt_terms *m, const capped 
  * tree of known depth each level adds at most total^2/3 + squares. */
 static double walk(double count, int64_t depth, double t2, double squares, double outputs) {
   const double bridge = 0.25 + 0.75 / outputs;
-  const double sequence = count * (t2 / 3.0 + squares * bridge) + t2 / 2.0 + squares;
+  const double sequence = count * (t2 * THIRD + squares * bridge) + t2 / 2.0 + squares;
   if (depth <= 0 || (double)depth >= count) return NEAREST_MS * sequence;
-  return NEAREST_MS * least(sequence, (double)depth * (t2 / 3.0 + squares));
+  return NEAREST_MS * least(sequence, (double)depth * (t2 * THIRD + squares));
 }
 
 static double nearest_variance(const rdt_tolerance *t, const capped *c) {
@@ -176,7 +184,7 @@ static double truncate_variance(const rdt_tolerance *t, const capped *c, double 
   const double theta = c->ag > 0.0 ? least(1.0, c->abs_c / c->ag) : 0.0;
   if (isnan(c->m2)) {
     *bias = 0.36 * u_o * T * c->s;
-    return square(u_o) * (c1 * T * (c->c2 / 3.0 + c->q / 6.0) +
+    return square(u_o) * (c1 * T * (c->c2 * THIRD + c->q / 6.0) +
                           square(T) * (0.043 * c->q + 0.02 * c->c2 + square(alpha * theta) * c->c2));
   }
   *bias = 0.72 * u_o * T * c->sbar;
@@ -187,17 +195,17 @@ static double truncate_variance(const rdt_tolerance *t, const capped *c, double 
 /* What the roundings of output, check and checksum vector add. */
 static double check_variance(const rdt_tolerance *t, const rdt_terms *m, const capped *c) {
   const double split = square(unit(&t->acc)) * NEAREST_MS * t->splits * (c->c2 + c->q);
-  const double out = square(t->u_out) * c->c2 / 3.0 + c->n * square(t->eta_out) / 12.0;
+  const double out = square(t->u_out) * c->c2 * THIRD + c->n * square(t->eta_out) / 12.0;
   const double sums = walk((double)t->k, t->depth_dot, square(c->dot), c->q_beta, 1.0) +
                       walk((double)m->n, t->depth_sum, square(c->s), c->c2, 1.0);
   const double form = square(U_DOUBLE) * NEAREST_MS * or_count(t->depth_beta, m->n) * (c->q_beta + c->q);
-  return split + out + square(t->u_check) * sums + square(t->u_beta) * c->q_beta / 3.0 + form;
+  return split + out + square(t->u_check) * sums + square(t->u_beta) * c->q_beta * THIRD + form;
 }
 
 rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m) {
   if (is_exact(&t->acc) || m->n <= 0 || t->k <= 0) return (rdt_bound){0.0, 0.0};
   const capped c = cap(t, m);
-  if (may_overflow(t, m, &c)) return (rdt_bound){INF, INF};
+  if (may_overflow(t, m, &c) || squares_vanished(t, m, &c)) return (rdt_bound){INF, INF};
   const double tau0 = rigorous(t, m, &c, c.gamma * c.ag);
   double bias = 0.0;
   double v = t->acc.rounding == RDT_ROUND_NEAREST ? nearest_variance(t, &c) : truncate_variance(t, &c, &bias);

@@ -1,0 +1,450 @@
+#include "bench_tolerance.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_table.h"
+#include "tolerance_sim.h"
+
+static const char HELP[] =
+    "usage: redoubt bench tolerance [options]\n"
+    "\n"
+    "How large a fault must be to be found, and how often a check cries without one. Products are simulated in every\n"
+    "order and precision that the bounds speak of; tensor cores are emulated. Four tables:\n"
+    "  floors       detection floor (twice the bound) of a row check in units of rms(C): R0 and R2 are rigorous, T2 "
+    "and\n"
+    "               T3 statistical (R2 and T3 need checkpoints of the accumulators)\n"
+    "  granularity  the floor of a row, a column, a 128 x 128 tile and the whole 512 x 512 product\n"
+    "  flips        share of random single bit flips in the output that are found, by the size of their effect\n"
+    "  rates        suspects without a fault, by family of data, against the stated rate; reports of R0 must be 0\n"
+    "\n"
+    "  --table NAME     one of these only (default: all)\n"
+    "  --case LIST      simulated cases, comma separated: see the first column of floors (default: all)\n"
+    "  --dtype LIST     cases with these input datatypes: f64 f32 bf16 f16 (integers are exact: no bound)\n"
+    "  --family NAME    one family of data: normal relu heavy mixed positive cancelling duplicated blocks\n"
+    "                   (default: all for rates, normal elsewhere)\n"
+    "  --k LIST         lengths of the reduction (default 64,1024,4096)\n"
+    "  --outputs N      outputs that a row check sums (default 128; 16 for rates)\n"
+    "  --lambda L       width of T2 and T3 in standard deviations (default 6); rates shows 3, 4 and L\n"
+    "  --trials N       checks a family and length, flips a case and length (default 2000)\n"
+    "  --seed S         (default 1) the same seed gives the same table\n"
+    "  --format F       md (default), csv or json; --json = --format json\n"
+    "  --quiet, --no-progress   no progress line (there is one only on a terminal)\n"
+    "\n"
+    "  redoubt bench tolerance --table floors --dtype f32 --k 512,2048\n"
+    "  redoubt bench tolerance --table rates --family mixed --trials 100000\n"
+    "\n"
+    "docs/tolerance.md explains the bounds.\n";
+
+enum { MAX_LENGTHS = 32, MAX_CASES = 64, ROWS = 16 };
+
+typedef struct options {
+  const char *table;
+  bool chosen[MAX_CASES]; /* by index of the table of cases */
+  bool all_cases;
+  rdt_family family; /* RDT_FAMILY_COUNT: default */
+  int64_t k[MAX_LENGTHS], outputs, trials;
+  int lengths;
+  double lambda;
+  uint64_t seed;
+  rdt_bench_format format;
+  bool progress;
+} options;
+
+typedef struct job {
+  options o;
+  rdt_bench_out out;
+  int64_t false_reports;
+} job;
+
+static int usage(const char *what, const char *value) {
+  fprintf(stderr, "redoubt bench tolerance: %s%s%s; see redoubt bench tolerance --help\n", what, value ? ": " : "",
+          value ? value : "");
+  return 2;
+}
+
+/* --- options --- */
+
+static bool integer(const char *text, int64_t least, int64_t most, int64_t *x) {
+  char *end;
+  const long long v = strtoll(text, &end, 10);
+  *x = v;
+  return end != text && *end == '\0' && v >= least && v <= most;
+}
+
+/* Calls take for each word of a comma-separated list. */
+static bool each(const char *list, options *o, bool (*take)(options *o, const char *word)) {
+  char word[64];
+  while (*list) {
+    const size_t n = strcspn(list, ",");
+    if (n == 0 || n >= sizeof word) return false;
+    memcpy(word, list, n);
+    word[n] = '\0';
+    if (!take(o, word)) return false;
+    list += n + (list[n] == ',');
+  }
+  return true;
+}
+
+static bool take_case(options *o, const char *word) {
+  const rdt_sim_case *c = rdt_sim_find(word);
+  int n;
+  if (c) o->chosen[c - rdt_sim_table(&n)] = true;
+  o->all_cases = false;
+  return c != NULL;
+}
+
+static bool take_dtype(options *o, const char *word) {
+  int n, found = 0;
+  const rdt_sim_case *c = rdt_sim_table(&n);
+  for (int i = 0; i < n; i++) {
+    if (strcmp(rdt_dtype_name(c[i].in), word) != 0) continue;
+    o->chosen[i] = true;
+    found++;
+  }
+  o->all_cases = false;
+  return found > 0;
+}
+
+static bool take_length(options *o, const char *word) {
+  return o->lengths < MAX_LENGTHS && integer(word, 1, 1 << 20, &o->k[o->lengths]) && ++o->lengths;
+}
+
+static bool take_format(options *o, const char *word) {
+  static const char *const NAMES[] = {"md", "csv", "json"};
+  for (int i = 0; i < 3; i++) {
+    if (strcmp(word, NAMES[i]) != 0) continue;
+    o->format = (rdt_bench_format)i;
+    return true;
+  }
+  return false;
+}
+
+static bool take_value(options *o, const char *name, const char *value) {
+  int64_t seed;
+  char *end;
+  if (strcmp(name, "--table") == 0) {
+    o->table = value;
+    return strcmp(value, "floors") == 0 || strcmp(value, "granularity") == 0 || strcmp(value, "flips") == 0 ||
+           strcmp(value, "rates") == 0;
+  }
+  if (strcmp(name, "--case") == 0) return each(value, o, take_case);
+  if (strcmp(name, "--dtype") == 0) return each(value, o, take_dtype);
+  if (strcmp(name, "--k") == 0) return each(value, o, take_length) && o->lengths > 0;
+  if (strcmp(name, "--family") == 0) return (o->family = rdt_family_find(value)) != RDT_FAMILY_COUNT;
+  if (strcmp(name, "--outputs") == 0) return integer(value, 1, 1 << 16, &o->outputs);
+  if (strcmp(name, "--trials") == 0) return integer(value, 1, 1 << 30, &o->trials);
+  if (strcmp(name, "--format") == 0) return take_format(o, value);
+  if (strcmp(name, "--seed") == 0) {
+    const bool good = integer(value, 0, INT64_MAX, &seed);
+    o->seed = (uint64_t)seed;
+    return good;
+  }
+  o->lambda = strtod(value, &end);
+  return end != value && *end == '\0' && o->lambda > 0.0 && o->lambda <= 100.0;
+}
+
+/* -1: go on; otherwise the exit code. */
+static int parse(options *o, int argc, char **argv) {
+  static const char *const WITH_VALUE[] = {"--table",   "--case",   "--dtype",  "--family", "--k",
+                                           "--outputs", "--lambda", "--trials", "--seed",   "--format"};
+  *o = (options){.all_cases = true,
+                 .family = RDT_FAMILY_COUNT,
+                 .trials = 2000,
+                 .lambda = 6.0,
+                 .seed = 1,
+                 .progress = isatty(STDERR_FILENO) != 0};
+  for (int i = 0; i < argc; i++) {
+    size_t known = 0;
+    while (known < sizeof WITH_VALUE / sizeof WITH_VALUE[0] && strcmp(argv[i], WITH_VALUE[known]) != 0) known++;
+    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+      fputs(HELP, stdout);
+      return 0;
+    }
+    if (strcmp(argv[i], "--json") == 0) {
+      o->format = RDT_BENCH_JSON;
+    } else if (strcmp(argv[i], "--quiet") == 0 || strcmp(argv[i], "--no-progress") == 0) {
+      o->progress = false;
+    } else if (known == sizeof WITH_VALUE / sizeof WITH_VALUE[0]) {
+      return usage("unknown option", argv[i]);
+    } else if (i + 1 == argc) {
+      return usage("a value is missing after", argv[i]);
+    } else if (!take_value(o, argv[i], argv[i + 1])) {
+      return usage(argv[i], argv[i + 1]);
+    } else {
+      i++;
+    }
+  }
+  if (o->lengths == 0) each("64,1024,4096", o, take_length);
+  return -1;
+}
+
+static bool wanted(const options *o, const char *table) {
+  return !o->table || strcmp(o->table, table) == 0;
+}
+
+static void progress(const job *j, const char *what, const char *which) {
+  if (j->o.progress) fprintf(stderr, "\r\033[K%s: %s", what, which);
+}
+
+/* --- tables; every function returns false where memory is short --- */
+
+typedef struct setup {
+  rdt_sim s;
+  rdt_sim_side rows, columns;
+  rdt_rng r;
+  double rms;
+} setup;
+
+static void setup_clear(setup *x) {
+  rdt_sim_side_clear(&x->rows);
+  rdt_sim_side_clear(&x->columns);
+  rdt_sim_clear(&x->s);
+}
+
+static bool setup_make(setup *x, const options *o, const rdt_sim_case *c, int64_t m, int64_t n, int64_t k,
+                       bool points) {
+  *x = (setup){.r = {.state = o->seed}};
+  const rdt_family f = o->family == RDT_FAMILY_COUNT ? RDT_FAMILY_NORMAL : o->family;
+  bool good = rdt_sim_init(&x->s, c, m, n, k, points);
+  good = good && rdt_sim_side_init(&x->rows, k) && rdt_sim_side_init(&x->columns, k);
+  if (good) {
+    rdt_sim_fill_a(&x->s, f, &x->r);
+    rdt_sim_fill_b(&x->s, f, &x->r);
+    good = rdt_sim_multiply(&x->s);
+  }
+  for (int64_t i = 0; good && i < m * n; i++) x->rms += x->s.out[i] * x->s.out[i] / (double)(m * n);
+  x->rms = sqrt(x->rms);
+  if (!good) setup_clear(x);
+  return good;
+}
+
+static double finite_or_nan(double x) {
+  return isfinite(x) ? x : NAN;
+}
+
+static bool floors_row(job *j, const rdt_sim_case *c, int64_t k) {
+  setup x;
+  const int64_t n = j->o.outputs > 0 ? j->o.outputs : 128;
+  if (!setup_make(&x, &j->o, c, ROWS, n, k, true)) return false;
+  const rdt_tolerance t = rdt_sim_tolerance(c, k, j->o.lambda);
+  double sum[4] = {0.0};
+  rdt_sim_side_b(&x.s, &x.columns, 0, n);
+  for (int64_t i = 0; i < ROWS; i++) {
+    rdt_sim_side_a(&x.s, &x.rows, i, i + 1);
+    const rdt_sim_check check = rdt_sim_check_of(&x.s, &x.rows, &x.columns);
+    rdt_terms no_points = check.terms;
+    no_points.m2 = NAN;
+    const rdt_bound two = rdt_bound_of(&t, &no_points);
+    sum[0] += 2.0 * two.tau0;
+    sum[1] += x.s.s ? 2.0 * rdt_bound_r2(&t, &check.terms, k / RDT_SIM_CHECKPOINTS + 1 + c->kb, check.sum_abs_s) : NAN;
+    sum[2] += rdt_floor_of(two);
+    sum[3] += x.s.s ? rdt_floor_of(rdt_bound_of(&t, &check.terms)) : NAN;
+  }
+  rdt_bench_text(&j->out, c->name);
+  rdt_bench_text(&j->out, c->text);
+  rdt_bench_integer(&j->out, (long long)k);
+  for (int i = 0; i < 4; i++) rdt_bench_number(&j->out, finite_or_nan(sum[i] / ROWS / x.rms), 2);
+  setup_clear(&x);
+  return true;
+}
+
+static bool granularity_rows(job *j, const rdt_sim_case *c) {
+  enum { SIZE = 512, TILE = 128, K = 1024 };
+  static const struct {
+    const char *name;
+    int64_t rows, columns;
+  } AREAS[] = {{"row", 1, SIZE}, {"column", SIZE, 1}, {"128 x 128 tile", TILE, TILE}, {"whole product", SIZE, SIZE}};
+  setup x;
+  if (!setup_make(&x, &j->o, c, SIZE, SIZE, K, false)) return false;
+  const rdt_tolerance t = rdt_sim_tolerance(c, K, j->o.lambda);
+  for (int a = 0; a < 4; a++) {
+    rdt_sim_side_a(&x.s, &x.rows, 0, AREAS[a].rows);
+    rdt_sim_side_b(&x.s, &x.columns, 0, AREAS[a].columns);
+    const rdt_sim_check check = rdt_sim_check_of(&x.s, &x.rows, &x.columns);
+    const rdt_bound bound = rdt_bound_of(&t, &check.terms);
+    rdt_bench_text(&j->out, c->name);
+    rdt_bench_text(&j->out, AREAS[a].name);
+    rdt_bench_number(&j->out, finite_or_nan(2.0 * bound.tau0 / x.rms), 2);
+    rdt_bench_number(&j->out, finite_or_nan(rdt_floor_of(bound) / x.rms), 2);
+  }
+  setup_clear(&x);
+  return true;
+}
+
+/* What a bound says of one check: T2, R0, and the constant that a published system uses. */
+enum { DECIDERS = 3, SIZES = 4 };
+static const char *const DECIDER[DECIDERS] = {"T2", "R0", "constant 0.48"};
+static const double EFFECT[SIZES] = {-1.0, 0.01, 0.1, 1.0};
+
+static void decide(const rdt_tolerance *t, const rdt_sim_check *x, bool cries[DECIDERS]) {
+  const rdt_bound b = rdt_bound_of(t, &x->terms);
+  const rdt_outcome o = rdt_compare(x->observed, x->expected, b);
+  cries[0] = o != RDT_PASS;
+  cries[1] = o == RDT_CERTAIN || o == RDT_CANNOT;
+  cries[2] = !(fabs(x->observed - x->expected) <= 0.48);
+}
+
+static bool flips_rows(job *j, const rdt_sim_case *c, int64_t k) {
+  setup x;
+  const int64_t n = j->o.outputs > 0 ? j->o.outputs : 128;
+  if (!setup_make(&x, &j->o, c, ROWS, n, k, false)) return false;
+  const rdt_tolerance t = rdt_sim_tolerance(c, k, j->o.lambda);
+  const uint64_t bits = 8 * (uint64_t)rdt_dtype_size(c->out);
+  int64_t found[DECIDERS][SIZES] = {{0}}, tried[SIZES] = {0}, clean[DECIDERS] = {0};
+  bool cries[DECIDERS];
+  rdt_sim_side_b(&x.s, &x.columns, 0, n);
+  for (int64_t trial = 0; trial < j->o.trials; trial++) {
+    const int64_t row = trial % ROWS;
+    rdt_sim_side_a(&x.s, &x.rows, row, row + 1);
+    const rdt_sim_check good = rdt_sim_check_of(&x.s, &x.rows, &x.columns);
+    decide(&t, &good, cries);
+    for (int d = 0; d < DECIDERS; d++) clean[d] += cries[d];
+    double *hit = &x.s.out[row * n + (int64_t)(rdt_rng_next(&x.r) % (uint64_t)n)];
+    const double was = *hit;
+    *hit = rdt_sim_flip(c->out, was, (int)(rdt_rng_next(&x.r) % bits));
+    const rdt_sim_check bad = rdt_sim_check_of(&x.s, &x.rows, &x.columns);
+    decide(&t, &bad, cries);
+    const double effect = fabs(*hit - was) / x.rms;
+    *hit = was;
+    for (int e = 0; e < SIZES; e++) {
+      if (effect <= EFFECT[e]) continue; /* NaN counts as large */
+      tried[e]++;
+      for (int d = 0; d < DECIDERS; d++) found[d][e] += cries[d];
+    }
+  }
+  for (int d = 0; d < DECIDERS; d++) {
+    rdt_bench_text(&j->out, c->name);
+    rdt_bench_integer(&j->out, (long long)k);
+    rdt_bench_text(&j->out, DECIDER[d]);
+    for (int e = 0; e < SIZES; e++) {
+      rdt_bench_number(&j->out, tried[e] > 0 ? 100.0 * (double)found[d][e] / (double)tried[e] : NAN, 4);
+    }
+    rdt_bench_number(&j->out, 100.0 * (double)clean[d] / (double)j->o.trials, 3);
+  }
+  setup_clear(&x);
+  return true;
+}
+
+/* 95 % upper bound of a Poisson mean where n were seen (Wilson and Hilferty). */
+static double poisson_upper(int64_t n) {
+  const double x = (double)n + 1.0;
+  return x * pow(1.0 - 1.0 / (9.0 * x) + 1.645 / (3.0 * sqrt(x)), 3.0);
+}
+
+static bool rates_row(job *j, const rdt_sim_case *c, rdt_family f) {
+  const double lambda[RDT_SIM_LAMBDAS] = {3.0, 4.0, j->o.lambda};
+  const int64_t n = j->o.outputs > 0 ? j->o.outputs : 16;
+  rdt_sim_rate r = {.checks = 0};
+  for (int i = 0; i < j->o.lengths; i++) {
+    if (!rdt_sim_rates(c, f, j->o.k[i], n, j->o.trials, lambda, j->o.seed + (uint64_t)i, &r)) return false;
+  }
+  const double checks = r.checks > 0 ? (double)r.checks : NAN;
+  rdt_bench_text(&j->out, c->name);
+  rdt_bench_text(&j->out, rdt_family_name(f));
+  rdt_bench_integer(&j->out, (long long)r.checks);
+  rdt_bench_number(&j->out, (double)r.t2[0] / checks / rdt_sim_stated(3.0), 2);
+  rdt_bench_number(&j->out, (double)r.t2[1] / checks / rdt_sim_stated(4.0), 2);
+  rdt_bench_integer(&j->out, (long long)r.t2[2]);
+  rdt_bench_number(&j->out, poisson_upper(r.t2[2]) / checks, 2);
+  rdt_bench_number(&j->out, (double)r.t3[0] / checks / rdt_sim_stated(3.0), 2);
+  rdt_bench_integer(&j->out, (long long)r.t3[2]);
+  rdt_bench_number(&j->out, r.worst, 2);
+  rdt_bench_integer(&j->out, (long long)(r.r0 + r.r2));
+  j->false_reports += r.r0 + r.r2;
+  return true;
+}
+
+static bool cases_do(job *j, const char *what, bool some_by_default, bool (*row)(job *j, const rdt_sim_case *c)) {
+  int n;
+  const rdt_sim_case *c = rdt_sim_table(&n);
+  for (int i = 0; i < n; i++) {
+    const bool usual = !some_by_default || strcmp(c[i].name, "f32") == 0 || strcmp(c[i].name, "f16-hopper") == 0;
+    if (j->o.all_cases ? !usual : !j->o.chosen[i]) continue;
+    progress(j, what, c[i].name);
+    if (!row(j, &c[i])) return false;
+  }
+  return true;
+}
+
+static bool floors_case(job *j, const rdt_sim_case *c) {
+  bool good = true;
+  for (int i = 0; good && i < j->o.lengths; i++) good = floors_row(j, c, j->o.k[i]);
+  return good;
+}
+
+static bool flips_case(job *j, const rdt_sim_case *c) {
+  bool good = true;
+  for (int i = 0; good && i < j->o.lengths; i++) good = flips_rows(j, c, j->o.k[i]);
+  return good;
+}
+
+static bool rates_case(job *j, const rdt_sim_case *c) {
+  bool good = true;
+  for (int f = 0; good && f < RDT_FAMILY_COUNT; f++) {
+    if (j->o.family == RDT_FAMILY_COUNT || (int)j->o.family == f) good = rates_row(j, c, (rdt_family)f);
+  }
+  return good;
+}
+
+#define COLUMNS(x) x, (int)(sizeof(x) / sizeof(x)[0])
+
+static bool tables(job *j) {
+  static const char *const FLOORS[] = {"case|case", "text|arithmetic", "k|K", "r0|R0", "r2|R2", "t2|T2", "t3|T3"};
+  static const char *const GRANULARITY[] = {"case|case", "check|check", "r0|R0", "t2|T2"};
+  static const char *const FLIPS[] = {"case|case",          "k|K",
+                                      "bound|bound",        "found_all|of all, %",
+                                      "found_001|> .01, %", "found_01|> .1, %",
+                                      "found_1|> 1, %",     "clean_cries|clean checks that cry, %"};
+  static const char *const RATES[] = {"case|case",
+                                      "family|family",
+                                      "checks|checks",
+                                      "t2_3|T2 at 3, of stated",
+                                      "t2_4|T2 at 4, of stated",
+                                      "t2_suspects|T2 at L, suspects",
+                                      "t2_upper|T2 at L, rate below (95 %)",
+                                      "t3_3|T3 at 3, of stated",
+                                      "t3_suspects|T3 at L, suspects",
+                                      "worst|largest residual / R0",
+                                      "reports|false reports"};
+  rdt_bench_out *o = &j->out;
+  if (wanted(&j->o, "floors")) {
+    rdt_bench_table(o, "floors", "Detection floor of a row check in units of rms(C)", COLUMNS(FLOORS));
+    if (!cases_do(j, "floors", false, floors_case)) return false;
+  }
+  if (wanted(&j->o, "granularity")) {
+    rdt_bench_table(o, "granularity", "Detection floor by what one check covers, 512 x 512, K = 1024",
+                    COLUMNS(GRANULARITY));
+    if (!cases_do(j, "granularity", true, granularity_rows)) return false;
+  }
+  if (wanted(&j->o, "flips")) {
+    rdt_bench_table(o, "flips",
+                    "Random single bit flips in the output: share found, of all and of those with a larger effect in "
+                    "units of rms(C)",
+                    COLUMNS(FLIPS));
+    if (!cases_do(j, "flips", false, flips_case)) return false;
+  }
+  if (wanted(&j->o, "rates")) {
+    rdt_bench_table(o, "rates", "Checks without a fault that cry; L = --lambda", COLUMNS(RATES));
+    if (!cases_do(j, "rates", false, rates_case)) return false;
+  }
+  return true;
+}
+
+int rdt_bench_tolerance(int argc, char **argv) {
+  job j = {.false_reports = 0};
+  const int code = parse(&j.o, argc, argv);
+  if (code >= 0) return code;
+  char head[512] = "";
+  for (int i = 0, at = 0; i < argc && at < (int)sizeof head; i++) {
+    at += snprintf(head + at, sizeof head - (size_t)at, "%s%s", i > 0 ? " " : "", argv[i]);
+  }
+  rdt_bench_begin(&j.out, stdout, j.o.format, "tolerance", head);
+  const bool good = tables(&j);
+  if (j.o.progress) fputs("\r\033[K", stderr);
+  if (!rdt_bench_end(&j.out)) return usage("writing the table failed", NULL);
+  if (!good) return usage("out of memory: smaller --k, --outputs", NULL);
+  return j.false_reports > 0 ? 1 : 0;
+}
