@@ -127,6 +127,24 @@ static void fallbacks_are_looser(void **state) {
   assert_true(isinf(rdt_bound_of(&F32, &none).tau0));
 }
 
+/* Doubles so small that their squares vanish: a bound from ag, none from squares alone. */
+static void vanished_squares_are_no_zeros(void **state) {
+  (void)state;
+  rdt_tolerance t = F32;
+  t.acc.u = 0x1p-53;
+  rdt_terms m = some_terms();
+  double *const all[] = {&m.abs_c, &m.s, &m.ag, &m.dot, &m.a_beta};
+  for (int i = 0; i < 5; i++) *all[i] *= 1e-200;
+  m.c2 = m.q = m.q_beta = 0.0;
+  const rdt_bound b = rdt_bound_of(&t, &m);
+  assert_true(b.tau0 > 100 * 0x1p-53 * m.ag && b.tau0 < 200 * 0x1p-53 * m.ag);
+  m.ag = m.abs_c = m.a_beta = NAN;
+  assert_true(isinf(rdt_bound_of(&t, &m).tau0));
+  m.s = m.dot = 0.0;
+  assert_int_equal(rdt_compare(0.0, 0.0, rdt_bound_of(&t, &m)), RDT_PASS);
+  assert_int_equal(rdt_compare(1e-30, 0.0, rdt_bound_of(&t, &m)), RDT_CERTAIN);
+}
+
 static void exact_and_empty(void **state) {
   (void)state;
   rdt_tolerance t = F32;
@@ -148,6 +166,7 @@ int main(void) {
       cmocka_unit_test(overflow_cannot_be_judged),
       cmocka_unit_test(fallbacks_are_looser),
       cmocka_unit_test(exact_and_empty),
+      cmocka_unit_test(vanished_squares_are_no_zeros),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

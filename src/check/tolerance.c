@@ -93,10 +93,14 @@ static bool is_double(const rdt_accumulator *a) {
   return unit(a) < 0x1p-40;
 }
 
-/* Largest finite number of a binary format whose smallest normal number is min_normal: emin + emax = 1 in IEEE formats.
- */
+/* Largest finite number of a binary format whose smallest normal number is min_normal: emin + emax = 1 in IEEE. */
 static double largest(double u, double min_normal) {
   return 4.0 / min_normal * (1.0 - u);
+}
+
+/* Squares of doubles vanish below 1e-154: nothing follows from them then. */
+static bool squares_vanished(const rdt_tolerance *t, double q) {
+  return is_double(&t->acc) && q < 0x1p-960;
 }
 
 /* Terms after fall-backs and caps. */
@@ -114,7 +118,8 @@ static capped cap(const rdt_tolerance *t, const rdt_terms *m) {
   const double grow = (1.0 + c.gamma) * (1.0 + t->u_out) * (1.0 + SLACK), denormal = n * t->eta_out;
   c.size = grow * least(c.ag, sqrt(k * c.q));
   const double c2_inputs = least(square(grow) * k * c.q, square(grow * c.ag)) + square(t->eta_out) * n;
-  c.abs_c = least(least(m->abs_c, grow * c.ag + denormal), sqrt(n * least(m->c2, c2_inputs)));
+  c.abs_c = least(m->abs_c, grow * c.ag + denormal);
+  if (isnan(m->abs_c) && !squares_vanished(t, c.q)) c.abs_c = least(c.abs_c, sqrt(n * least(m->c2, c2_inputs)));
   c.c2 = least(least(m->c2, c2_inputs), square(c.abs_c));
   c.s = isnan(m->s) ? c.abs_c : least(fabs(m->s), c.abs_c);
   c.a_beta = least(m->a_beta, (1.0 + SLACK) * c.ag);
@@ -134,11 +139,6 @@ static bool may_overflow(const rdt_tolerance *t, const rdt_terms *m, const cappe
   double limit = is_double(&t->acc) ? DBL_MAX : (double)FLT_MAX;
   if (t->u_out > 0.0 && t->eta_out > 0.0) limit = least(limit, largest(t->u_out, t->eta_out / (2.0 * t->u_out)));
   return !(c->size < limit);
-}
-
-/* Squares of doubles vanish below 1e-154: without ag nothing is left to bound the error with. */
-static bool squares_vanished(const rdt_tolerance *t, const rdt_terms *m, const capped *c) {
-  return is_double(&t->acc) && isnan(m->ag) && c->q < 0x1p-960 && m->dot != 0.0;
 }
 
 /* Products and sums below the normal range: absolute errors that no relative bound covers. */
@@ -205,7 +205,8 @@ static double check_variance(const rdt_tolerance *t, const rdt_terms *m, const c
 rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m) {
   if (is_exact(&t->acc) || m->n <= 0 || t->k <= 0) return (rdt_bound){0.0, 0.0};
   const capped c = cap(t, m);
-  if (may_overflow(t, m, &c) || squares_vanished(t, m, &c)) return (rdt_bound){INF, INF};
+  const bool baseless = isnan(m->ag) && squares_vanished(t, c.q) && m->dot != 0.0;
+  if (baseless || may_overflow(t, m, &c)) return (rdt_bound){INF, INF};
   const double tau0 = rigorous(t, m, &c, c.gamma * c.ag);
   double bias = 0.0;
   double v = t->acc.rounding == RDT_ROUND_NEAREST ? nearest_variance(t, &c) : truncate_variance(t, &c, &bias);
