@@ -30,7 +30,7 @@ static rdt_sim_rate rates_over_lengths(const rdt_sim_case *c, rdt_family f, doub
   rdt_sim_rate rate = {.checks = 0};
   for (int i = 0; i < LENGTH_COUNT; i++) {
     const double fit = work / (double)LENGTHS[i];
-    const int64_t checks = fit > 2000.0 ? 2000 : fit < 16.0 ? 16 : (int64_t)fit;
+    const int64_t checks = fit > 1500.0 ? 1500 : fit < 8.0 ? 8 : (int64_t)fit;
     assert_true(rdt_sim_rates(c, f, LENGTHS[i], OUTPUTS, checks, LAMBDA, 1000U * (unsigned)f + (unsigned)i, &rate));
   }
   return rate;
@@ -45,7 +45,7 @@ static void rates_are_as_stated(void **state) {
   for (int i = 0; i < n; i++) {
     rdt_sim_rate sum = {.checks = 0};
     for (int f = 0; f < RDT_FAMILY_COUNT; f++) {
-      const rdt_sim_rate r = rates_over_lengths(&cases[i], (rdt_family)f, cases[i].order == RDT_SIM_TENSOR ? 6e4 : 2e5);
+      const rdt_sim_rate r = rates_over_lengths(&cases[i], (rdt_family)f, cases[i].order == RDT_SIM_TENSOR ? 4e4 : 1.2e5);
       const char *name = rdt_family_name((rdt_family)f);
       assert_int_equal(r.r0, 0);
       assert_int_equal(r.r2, 0);
