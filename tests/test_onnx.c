@@ -10,8 +10,7 @@
 
 #include "check/bitsum.h"
 #include "core/memory.h"
-#include "net/graph.h"
-#include "util_onnx.h"
+#include "util_graph.h"
 
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
 
@@ -44,16 +43,6 @@ static void small_cnn(util_onnx *m, int64_t opset) {
   util_onnx_output(m, "out", RDT_F32, 2, SHAPE(-1, 10));
 }
 
-static rdt_graph *load(const util_onnx *m) {
-  size_t bytes;
-  rdt_reason why = {""};
-  rdt_graph *g = NULL;
-  void *data = util_onnx_pack(m, &bytes);
-  if (rdt_graph_load_memory(data, bytes, "test.onnx", &g, &why) != RDT_OK) fail_msg("%s", why.text);
-  free(data);
-  return g;
-}
-
 /* The model must be refused with this status and all these words (separated by |) in the message. Clears the model. */
 static void refuse(util_onnx *m, rdt_status expected, const char *words) {
   size_t bytes;
@@ -75,7 +64,7 @@ static void test_small_cnn(void **state) {
   (void)state;
   util_onnx m;
   small_cnn(&m, 13);
-  rdt_graph *g = load(&m);
+  rdt_graph *g = util_graph_load(&m);
   static const char *const labels[] = {
       "Conv+BatchNormalization+Relu", "MaxPool", "Conv+Add+Relu", "GlobalAveragePool", "Flatten", "Gemm", "Softmax"};
   assert_int_equal(g->n_nodes, 7);
@@ -106,18 +95,394 @@ static void test_small_cnn(void **state) {
   util_onnx_clear(&m);
 }
 
-static void test_unknown_op(void **state) {
+/* A model of Relu nodes: "in>out" pairs separated by blanks, reading x, with the output y. */
+static void relus(util_onnx *m, const char *edges) {
+  util_onnx_init(m, 13);
+  util_onnx_input(m, "x", RDT_F32, 2, SHAPE(2, 3));
+  util_onnx_output(m, "y", RDT_F32, -1, NULL);
+  char *copy = strdup(edges), *rest = copy, *edge;
+  while ((edge = strtok_r(rest, " ", &rest))) {
+    char *out = strchr(edge, '>');
+    *out++ = '\0';
+    util_onnx_node(m, "Relu", NULL, edge, out, NULL);
+  }
+  free(copy);
+}
+
+static void test_order_and_names(void **state) {
+  (void)state;
+  util_onnx m;
+  relus(&m, "b>y a>b x>a");
+  for (size_t i = 0; i < 3; i++) m.graph.node[i]->name = strdup("same\nname");
+  rdt_graph *g = util_graph_load(&m);
+  assert_int_equal(g->n_nodes, 3);
+  assert_int_equal(g->nodes[0].in[0], g->inputs[0]);
+  for (int i = 1; i < 3; i++) assert_int_equal(g->nodes[i].in[0], g->nodes[i - 1].out[0]);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(g->values[g->nodes[i].out[0]].producer, i);
+    assert_null(strchr(g->nodes[i].name, '\n'));
+    for (int k = 0; k < i; k++) assert_string_not_equal(g->nodes[i].name, g->nodes[k].name);
+  }
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+
+  relus(&m, "x>y x>unused"); /* what no output needs is not computed */
+  g = util_graph_load(&m);
+  assert_int_equal(g->n_nodes, 1);
+  assert_string_equal(g->nodes[0].name, "Relu_0");
+  assert_int_equal(rdt_graph_find(g, "unused"), -1);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
+static void test_broken_graphs(void **state) {
+  (void)state;
+  static const struct {
+    const char *edges, *words;
+  } cases[] = {
+      {"x>a y>b b>y", "Relu_|cyclic"},       {"y>y", "Relu_0|cyclic"},
+      {"x>y x>y", "'y'|defined twice"},      {"x>x", "'x'|defined twice"},
+      {"a>y", "Relu_0|nobody produces|'a'"}, {"x>b", "nobody produces the output 'y'"},
+      {"->y", "Relu_0|input 0 is missing"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    util_onnx m;
+    relus(&m, cases[i].edges);
+    refuse(&m, RDT_ERR_FORMAT, cases[i].words);
+  }
+  util_onnx m;
+  relus(&m, "x>y");
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  refuse(&m, RDT_ERR_FORMAT, "'y'|listed twice");
+  relus(&m, "x>y");
+  util_onnx_input(&m, "x", RDT_F32, -1, NULL);
+  refuse(&m, RDT_ERR_FORMAT, "'x'|defined twice");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Relu", "two", "x x", "z", NULL);
+  refuse(&m, RDT_ERR_FORMAT, "'two'|has 2 inputs");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Relu", "none", "x", "", NULL);
+  refuse(&m, RDT_ERR_FORMAT, "'none'|no output");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Concat", "cat", "x - x", "z", NULL);
+  refuse(&m, RDT_ERR_FORMAT, "'cat'|input 1 is missing");
+  util_onnx_init(&m, 13);
+  refuse(&m, RDT_ERR_FORMAT, "no outputs");
+}
+
+static void test_model_level(void **state) {
+  (void)state;
+  util_onnx m;
+  relus(&m, "x>y");
+  m.opset.version = 5;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "opset 5|from 6 to 21");
+  relus(&m, "x>y");
+  m.opset.version = 22;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "opset 22");
+  relus(&m, "x>y");
+  m.opset.version = -1;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "opset -1");
+  relus(&m, "x>y");
+  m.model.n_opset_import = 0;
+  refuse(&m, RDT_ERR_FORMAT, "operator set");
+  relus(&m, "x>y");
+  m.opset.domain = (char *)(uintptr_t) "ai.onnx.ml";
+  refuse(&m, RDT_ERR_FORMAT, "operator set");
+  relus(&m, "x>y");
+  Onnx__OperatorSetIdProto *twice[2] = {&m.opset, &m.opset};
+  m.model.opset_import = twice;
+  m.model.n_opset_import = 2;
+  refuse(&m, RDT_ERR_FORMAT, "two versions");
+  relus(&m, "x>y");
+  Onnx__TrainingInfoProto training = ONNX__TRAINING_INFO_PROTO__INIT, *trainings[1] = {&training};
+  m.model.training_info = trainings;
+  m.model.n_training_info = 1;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "training");
+  relus(&m, "x>y");
+  m.model.graph = NULL;
+  refuse(&m, RDT_ERR_FORMAT, "not an ONNX model");
+  rdt_graph *g = NULL;
+  rdt_reason why;
+  assert_int_equal(rdt_graph_load_memory("", 0, "empty.onnx", &g, &why), RDT_ERR_FORMAT);
+  assert_int_equal(rdt_graph_load("/no/such/model.onnx", &g, &why), RDT_ERR_IO);
+  assert_non_null(strstr(why.text, "/no/such/model.onnx"));
+}
+
+static void test_unknown_ops(void **state) {
   (void)state;
   util_onnx m;
   small_cnn(&m, 13);
   util_onnx_node(&m, "Einsum", "strange", "y", "z", NULL);
   refuse(&m, RDT_ERR_UNSUPPORTED, "test.onnx|strange|Einsum|opset 13");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Relu", "foreign", "x", "z", NULL)->domain = strdup("com.example");
+  refuse(&m, RDT_ERR_UNSUPPORTED, "foreign|Relu|com.example");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "If", "branch", "x", "z", NULL);
+  refuse(&m, RDT_ERR_UNSUPPORTED, "branch|If");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "", "empty", "x", "z", NULL);
+  refuse(&m, RDT_ERR_FORMAT, "empty|no operator");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "MaxPool", "pool", "x", "z indices", NULL);
+  util_onnx_node(&m, "Relu", "reader", "indices", "w", NULL);
+  refuse(&m, RDT_ERR_UNSUPPORTED, "pool|MaxPool|'indices'|reader");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Dropout", "drop", "x", "z mask", NULL); /* a mask that nobody reads is fine */
+  rdt_graph_free(util_graph_load(&m));
+  util_onnx_output(&m, "mask", RDT_BOOL, -1, NULL);
+  refuse(&m, RDT_ERR_UNSUPPORTED, "drop|'mask'|the caller");
+  relus(&m, "x>y");
+  const unsigned char yes = 1;
+  util_onnx_initializer(&m, "yes", RDT_BOOL, 0, NULL, &yes);
+  util_onnx_node(&m, "Dropout", "drop", "x - yes", "z", NULL);
+  util_onnx_output(&m, "z", RDT_F32, -1, NULL);
+  refuse(&m, RDT_ERR_UNSUPPORTED, "drop|training_mode");
+}
+
+static void test_declared_types(void **state) {
+  (void)state;
+  util_onnx m;
+  relus(&m, "x>y");
+  Onnx__TypeProto__Tensor *type = m.graph.input[0]->type->tensor_type;
+  type->shape->dim[1]->dim_value = -3;
+  refuse(&m, RDT_ERR_SHAPE, "'x'|-3");
+  relus(&m, "x>y");
+  type = m.graph.input[0]->type->tensor_type;
+  type->shape->dim[0]->dim_value = INT64_MAX / 2;
+  refuse(&m, RDT_ERR_SHAPE, "'x'|overflow");
+  relus(&m, "x>y");
+  m.graph.input[0]->type->tensor_type->elem_type = 8;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "'x'|STRING");
+  relus(&m, "x>y");
+  util_onnx_input(&m, "deep", RDT_F32, 9, SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1));
+  refuse(&m, RDT_ERR_UNSUPPORTED, "'deep'|rank 9");
+  relus(&m, "x>y");
+  util_onnx_initializer(&m, "w", RDT_F32, 1, SHAPE(2), (const float[]){1, 2})->dims[0] = 3;
+  refuse(&m, RDT_ERR_FORMAT, "initializer 'w'|takes 12 bytes");
+  relus(&m, "x>y");
+  util_onnx_initializer(&m, "w", RDT_F32, 1, SHAPE(2), (const float[]){1, 2})->dims[0] = -2;
+  refuse(&m, RDT_ERR_SHAPE, "initializer 'w'|negative");
+  relus(&m, "x>y");
+  Onnx__TensorProto *w = util_onnx_initializer(&m, "w", RDT_F32, 1, SHAPE(2), (const float[]){1, 2});
+  w->has_data_location = 1;
+  w->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "initializer 'w'|another file");
+  relus(&m, "x>y");
+  Onnx__SparseTensorProto sparse = ONNX__SPARSE_TENSOR_PROTO__INIT, *list[1] = {&sparse};
+  m.graph.sparse_initializer = list;
+  m.graph.n_sparse_initializer = 1;
+  size_t bytes;
+  rdt_graph *g = NULL;
+  rdt_reason why;
+  void *data = util_onnx_pack(&m, &bytes);
+  assert_int_equal(rdt_graph_load_memory(data, bytes, "", &g, &why), RDT_ERR_UNSUPPORTED);
+  free(data);
+  m.graph.n_sparse_initializer = 0;
+  m.graph.sparse_initializer = NULL;
+  /* an initializer that is listed as input too is no input */
+  util_onnx_initializer(&m, "x", RDT_F32, 2, SHAPE(1, 1), (const float[]){1});
+  g = util_graph_load(&m);
+  assert_int_equal(g->n_inputs, 0);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
+static void test_attributes(void **state) {
+  (void)state;
+  util_onnx m;
+  Onnx__AttributeProto *a;
+#define WITH_ATTR(...)                                                                        \
+  relus(&m, "x>y");                                                                           \
+  a = util_onnx_node(&m, "Flatten", "flat", "x", "z", UTIL_ATTRS(__VA_ARGS__))->attribute[0]; \
+  util_onnx_output(&m, "z", RDT_F32, -1, NULL)
+  WITH_ATTR(UTIL_INT("axis", 1), UTIL_INT("axis", 1));
+  refuse(&m, RDT_ERR_FORMAT, "flat|'axis'|twice");
+  WITH_ATTR(UTIL_INT("axis", 1));
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT; /* says float, holds an integer */
+  refuse(&m, RDT_ERR_FORMAT, "flat|'axis'|another type");
+  WITH_ATTR(UTIL_INT("axis", 1));
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR;
+  refuse(&m, RDT_ERR_FORMAT, "flat|'axis'|another type");
+  WITH_ATTR(UTIL_INT("axis", 1));
+  a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPHS;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "flat|'axis'");
+  WITH_ATTR(UTIL_INT("axis", 1));
+  a->g = malloc(sizeof *a->g);
+  onnx__graph_proto__init(a->g);
+  refuse(&m, RDT_ERR_UNSUPPORTED, "flat|subgraph");
+  WITH_ATTR(UTIL_INT("axis", 1));
+  a->ref_attr_name = strdup("outer");
+  refuse(&m, RDT_ERR_UNSUPPORTED, "flat|function");
+  WITH_ATTR(UTIL_INT("axis", 1));
+  a->name[0] = '\0';
+  refuse(&m, RDT_ERR_FORMAT, "flat|no name");
+  WITH_ATTR(UTIL_INT("axis", 0));
+  a->has_type = 0; /* before IR version 2: the field that is there counts */
+  rdt_graph_free(util_graph_load(&m));
+  a->has_type = 1;
+  a->has_i = 0; /* written by a tool that leaves out zeros */
+  rdt_graph *g = util_graph_load(&m);
+  const rdt_tensor x = rdt_tensor_dense(NULL, RDT_F32, 2, SHAPE(2, 3));
+  rdt_tensor views[3];
+  assert_int_equal(rdt_graph_infer(g, &x, 1, views, NULL), RDT_OK);
+  assert_int_equal(views[rdt_graph_find(g, "z")].shape[0], 1);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
+static void test_constants(void **state) {
+  (void)state;
+  const util_attr attrs[] = {
+      UTIL_INT("value_int", -5), UTIL_INTS("value_ints", 3, 1, 2, 3), UTIL_FLOAT("value_float", 0.5f),
+      UTIL_FLOATS("value_floats", 2, 1.5f, 2.5f),
+      UTIL_TENSOR("value", util_tensor_proto(NULL, RDT_F64, 1, SHAPE(1), (const double[]){3.0}))};
+  static const rdt_dtype dtypes[] = {RDT_S64, RDT_S64, RDT_F32, RDT_F32, RDT_F64};
+  static const int ranks[] = {0, 1, 0, 1, 1};
+  static const double last[] = {-5, 3, 0.5, 2.5, 3};
+  for (int i = 0; i < 5; i++) {
+    util_onnx m;
+    relus(&m, "x>y");
+    util_onnx_node(&m, "Constant", NULL, "", "c", (const util_attr[]){attrs[i], {.name = NULL}});
+    util_onnx_output(&m, "c", RDT_F32, -1, NULL);
+    rdt_graph *g = util_graph_load(&m);
+    const rdt_value *v = &g->values[g->outputs[1]];
+    assert_int_equal(g->n_nodes, 1);
+    assert_int_equal(v->dtype, dtypes[i]);
+    assert_int_equal(v->rank, ranks[i]);
+    assert_true(rdt_load(v->data, v->dtype, (int64_t)(v->bytes / rdt_dtype_size(v->dtype)) - 1) == last[i]);
+    rdt_graph_free(g);
+    util_onnx_clear(&m);
+  }
+  util_onnx m;
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Constant", "text", "", "c", UTIL_ATTRS(UTIL_STRING("value_string", "hello")));
+  refuse(&m, RDT_ERR_UNSUPPORTED, "text|value_string");
+  relus(&m, "x>y");
+  util_onnx_node(&m, "Constant", "none", "", "c", NULL);
+  refuse(&m, RDT_ERR_FORMAT, "none|one attribute");
+}
+
+/* ---- damaged files ---- */
+
+static void test_truncated_everywhere(void **state) {
+  (void)state;
+  util_onnx m;
+  size_t bytes;
+  small_cnn(&m, 13);
+  unsigned char *data = util_onnx_pack(&m, &bytes);
+  for (size_t cut = 0; cut < bytes; cut++) {
+    rdt_graph *g = NULL;
+    rdt_reason why = {""};
+    unsigned char *exact = malloc(cut + 1); /* so that a sanitizer sees the end */
+    memcpy(exact + 1, data, cut);
+    assert_int_not_equal(rdt_graph_load_memory(exact + 1, cut, "cut.onnx", &g, &why), RDT_OK);
+    assert_true(why.text[0] != '\0');
+    free(exact);
+  }
+  free(data);
+  util_onnx_clear(&m);
+}
+
+static void test_damaged_bytes(void **state) {
+  (void)state;
+  util_onnx m;
+  size_t bytes;
+  small_cnn(&m, 13);
+  unsigned char *data = util_onnx_pack(&m, &bytes);
+  for (size_t i = 0; i < bytes; i++)
+    for (int bit = 0; bit < 8; bit += 3) {
+      rdt_graph *g = NULL;
+      rdt_reason why = {""};
+      const rdt_tensor x = rdt_tensor_dense(NULL, RDT_F32, 4, SHAPE(1, 1, 8, 8));
+      data[i] ^= (unsigned char)(1 << bit);
+      if (rdt_graph_load_memory(data, bytes, "damaged.onnx", &g, &why) == RDT_OK && g->n_inputs == 1)
+        (void)util_graph_try(g, &x, 1, &why); /* whatever it says, it must not crash */
+      rdt_graph_free(g);
+      data[i] ^= (unsigned char)(1 << bit);
+    }
+  free(data);
+  util_onnx_clear(&m);
+}
+
+/* graph { node { attribute { g { node { ... */
+static void test_deep_nesting(void **state) {
+  (void)state;
+  static const unsigned char tags[] = {7 << 3 | 2, 1 << 3 | 2, 5 << 3 | 2, 6 << 3 | 2};
+  enum { LEVELS = 60000 };
+  unsigned char *file = malloc(5 * LEVELS);
+  size_t at = 5 * LEVELS;
+  for (int level = LEVELS - 1; level >= 0; level--) {
+    const size_t length = 5 * (size_t)LEVELS - at;
+    unsigned char head[6];
+    size_t n = 0;
+    head[n++] = tags[level == 0 ? 0 : 1 + (level - 1) % 3];
+    size_t rest = length;
+    do {
+      head[n++] = (unsigned char)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+      rest >>= 7;
+    } while (rest);
+    at -= n;
+    memcpy(file + at, head, n);
+  }
+  const size_t bytes = 5 * (size_t)LEVELS - at;
+  assert_true(bytes < 240000);
+  rdt_graph *g = NULL;
+  rdt_reason why;
+  assert_int_equal(rdt_graph_load_memory(file + at, bytes, "deep.onnx", &g, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "nested"));
+  free(file);
+}
+
+/* 2 bytes a node on the wire, some hundred in memory: bounded. */
+static void test_many_empty_messages(void **state) {
+  (void)state;
+  enum { NODES = 4000000 };
+  unsigned char *file = malloc(2 * NODES + 8);
+  size_t n = 0;
+  file[n++] = 7 << 3 | 2;
+  for (size_t rest = 2 * NODES; rest; rest >>= 7) file[n++] = (unsigned char)((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0));
+  for (int i = 0; i < NODES; i++) {
+    file[n++] = 1 << 3 | 2;
+    file[n++] = 0;
+  }
+  rdt_graph *g = NULL;
+  rdt_reason why;
+  assert_int_equal(rdt_graph_load_memory(file, n, "many.onnx", &g, &why), RDT_ERR_NOMEM);
+  free(file);
+}
+
+static void test_same_file_same_graph(void **state) {
+  (void)state;
+  util_onnx m;
+  small_cnn(&m, 13);
+  rdt_graph *a = util_graph_load(&m), *b = util_graph_load(&m);
+  assert_int_equal(a->n_values, b->n_values);
+  for (int v = 0; v < a->n_values; v++) {
+    assert_string_equal(a->values[v].name, b->values[v].name);
+    assert_int_equal(a->values[v].bytes, b->values[v].bytes);
+    if (a->values[v].data) assert_memory_equal(a->values[v].data, b->values[v].data, a->values[v].bytes);
+  }
+  rdt_graph_free(a);
+  rdt_graph_free(b);
+  util_onnx_clear(&m);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_small_cnn),
-      cmocka_unit_test(test_unknown_op),
+      cmocka_unit_test(test_order_and_names),
+      cmocka_unit_test(test_broken_graphs),
+      cmocka_unit_test(test_model_level),
+      cmocka_unit_test(test_unknown_ops),
+      cmocka_unit_test(test_declared_types),
+      cmocka_unit_test(test_attributes),
+      cmocka_unit_test(test_constants),
+      cmocka_unit_test(test_truncated_everywhere),
+      cmocka_unit_test(test_damaged_bytes),
+      cmocka_unit_test(test_deep_nesting),
+      cmocka_unit_test(test_many_empty_messages),
+      cmocka_unit_test(test_same_file_same_graph),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,293 @@
+/* What loading folds and fuses computes the same as what it replaces, and is left alone where it must be. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <math.h>
+
+#include "check/tolerance.h"
+#include "core/memory.h"
+#include "util_graph.h"
+
+#define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
+
+static void constant(util_onnx *m, const char *name, int rank, const int64_t *shape, uint64_t seed) {
+  float data[1024];
+  int64_t n = 1;
+  for (int d = 0; d < rank; d++) n *= shape[d];
+  util_fill(data, n, seed);
+  util_onnx_initializer(m, name, RDT_F32, rank, shape, data);
+}
+
+/* var is positive */
+static void batchnorm_constants(util_onnx *m, int64_t channels, bool good) {
+  float var[16];
+  constant(m, "scale", 1, &channels, 11);
+  constant(m, "shift", 1, &channels, 12);
+  constant(m, "mean", 1, &channels, 13);
+  for (int64_t c = 0; c < channels; c++) var[c] = good ? 0.25f + (float)c : -1.0f;
+  util_onnx_initializer(m, "var", RDT_F32, 1, &channels, var);
+}
+
+/* Loads m, expects these labels (separated by blanks), runs it on x; then once more with every intermediate value
+ * (names separated by blanks) as an output too, which keeps fusion away, and compares. Clears m. */
+static void same_as_unfused(util_onnx *m, const char *labels, const char *intermediates, const rdt_tensor *x, int n_x) {
+  char got[256] = "";
+  rdt_graph *g = util_graph_load(m);
+  for (int i = 0; i < g->n_nodes; i++) strcat(strcat(got, i ? " " : ""), g->nodes[i].label);
+  assert_string_equal(got, labels);
+  rdt_tensor y = util_graph_run(g, x, n_x, 0);
+  const int fused = g->n_nodes;
+  rdt_graph_free(g);
+  char *copy = strdup(intermediates), *rest = copy, *name;
+  while ((name = strtok_r(rest, " ", &rest))) util_onnx_output(m, name, RDT_F32, -1, NULL);
+  free(copy);
+  g = util_graph_load(m);
+  assert_true(g->n_nodes > fused);
+  rdt_tensor z = util_graph_run(g, x, n_x, 0);
+  assert_true(rdt_tensor_same_shape(&y, &z));
+  double most = 0.0;
+  for (int64_t e = 0; e < rdt_tensor_count(&z); e++) most = fmax(most, fabs(rdt_load(z.data, z.dtype, e)));
+  assert_true(most > 0.0);
+  for (int64_t e = 0; e < rdt_tensor_count(&z); e++) {
+    const double d = fabs(rdt_load(y.data, y.dtype, e) - rdt_load(z.data, z.dtype, e));
+    assert_true(d <= most * rdt_tolerance_network(RDT_F32));
+  }
+  rdt_free(y.data);
+  rdt_free(z.data);
+  rdt_graph_free(g);
+  util_onnx_clear(m);
+}
+
+static void expect_labels(util_onnx *m, const char *labels) {
+  char got[256] = "";
+  rdt_graph *g = util_graph_load(m);
+  for (int i = 0; i < g->n_nodes; i++) strcat(strcat(got, i ? " " : ""), g->nodes[i].label);
+  assert_string_equal(got, labels);
+  rdt_graph_free(g);
+  util_onnx_clear(m);
+}
+
+static rdt_tensor image(void) {
+  static float data[2 * 3 * 36];
+  util_fill(data, 2 * 3 * 36, 5);
+  return rdt_tensor_dense(data, RDT_F32, 4, SHAPE(2, 3, 6, 6));
+}
+
+static void begin(util_onnx *m, int64_t opset) {
+  util_onnx_init(m, opset);
+  util_onnx_input(m, "x", RDT_F32, 4, SHAPE(-1, 3, 6, 6));
+  constant(m, "w", 4, SHAPE(4, 3, 3, 3), 1);
+  constant(m, "b", 1, SHAPE(4), 2);
+  util_onnx_output(m, "y", RDT_F32, -1, NULL);
+}
+
+static void test_batchnorm_into_conv(void **state) {
+  (void)state;
+  for (int with_bias = 0; with_bias < 2; with_bias++) {
+    util_onnx m;
+    const rdt_tensor x = image();
+    begin(&m, 13);
+    batchnorm_constants(&m, 4, true);
+    util_onnx_node(&m, "Conv", NULL, with_bias ? "x w b" : "x w", "c", NULL);
+    util_onnx_node(&m, "BatchNormalization", NULL, "c scale shift mean var", "n",
+                   UTIL_ATTRS(UTIL_FLOAT("epsilon", 0.01f)));
+    util_onnx_node(&m, "Relu", NULL, "n", "y", NULL);
+    same_as_unfused(&m, "Conv+BatchNormalization+Relu", "c n", &x, 1);
+  }
+}
+
+static void test_batchnorm_into_gemm(void **state) {
+  (void)state;
+  float data[20];
+  util_fill(data, 20, 3);
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 2, SHAPE(4, 5));
+  for (int variant = 0; variant < 8; variant++) {
+    const int trans = variant & 1, with_c = variant >> 1 & 1, scaled = variant >> 2;
+    util_onnx m;
+    util_onnx_init(&m, 13);
+    util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(-1, 5));
+    constant(&m, "w", 2, trans ? SHAPE(6, 5) : SHAPE(5, 6), 1);
+    constant(&m, "c", 2, SHAPE(1, 6), 2);
+    batchnorm_constants(&m, 6, true);
+    util_onnx_node(&m, "Gemm", NULL, with_c ? "x w c" : "x w", "g",
+                   UTIL_ATTRS(UTIL_INT("transB", trans), UTIL_FLOAT("alpha", scaled ? 0.5f : 1.0f),
+                              UTIL_FLOAT("beta", scaled ? 3.0f : 1.0f)));
+    util_onnx_node(&m, "BatchNormalization", NULL, "g scale shift mean var", "y", NULL);
+    util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+    same_as_unfused(&m, "Gemm+BatchNormalization", "g", &x, 1);
+  }
+}
+
+static void test_batchnorm_stays(void **state) {
+  (void)state;
+  util_onnx m;
+  begin(&m, 13); /* not finite */
+  batchnorm_constants(&m, 4, false);
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "BatchNormalization", NULL, "c scale shift mean var", "y", NULL);
+  expect_labels(&m, "Conv BatchNormalization");
+  begin(&m, 13); /* read twice */
+  batchnorm_constants(&m, 4, true);
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "BatchNormalization", NULL, "c scale shift mean var", "n", NULL);
+  util_onnx_node(&m, "Mul", NULL, "n c", "y", NULL);
+  expect_labels(&m, "Conv BatchNormalization Mul");
+  begin(&m, 13); /* parameters computed at run time */
+  batchnorm_constants(&m, 4, true);
+  util_onnx_input(&m, "s", RDT_F32, 1, SHAPE(4));
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "BatchNormalization", NULL, "c s shift mean var", "y", NULL);
+  expect_labels(&m, "Conv BatchNormalization");
+}
+
+static void test_residual(void **state) {
+  (void)state;
+  const rdt_tensor x = image();
+  const util_attr *same = UTIL_ATTRS(UTIL_INTS("pads", 4, 1, 1, 1, 1));
+  for (int swapped = 0; swapped < 2; swapped++) { /* two convolutions: the addition goes into the later one */
+    util_onnx m;
+    begin(&m, 13);
+    util_onnx_node(&m, "Conv", "first", "x w b", "c", same);
+    util_onnx_node(&m, "Conv", "second", "x w", "d", same);
+    util_onnx_node(&m, "Add", NULL, swapped ? "d c" : "c d", "a", NULL);
+    util_onnx_node(&m, "Relu", NULL, "a", "y", NULL);
+    same_as_unfused(&m, "Conv Conv+Add+Relu", "c d a", &x, 1);
+  }
+  util_onnx m; /* the other operand is computed later: the node moves behind it */
+  begin(&m, 13);
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", same);
+  util_onnx_node(&m, "Conv", NULL, "x w", "d", same);
+  util_onnx_node(&m, "MaxPool", NULL, "d", "p", UTIL_ATTRS(UTIL_INTS("kernel_shape", 2, 1, 1)));
+  util_onnx_node(&m, "Add", NULL, "c p", "y", NULL);
+  same_as_unfused(&m, "Conv MaxPool Conv+Add", "c", &x, 1);
+  begin(&m, 13); /* a residual that broadcasts */
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", same);
+  util_onnx_node(&m, "GlobalAveragePool", NULL, "x", "g", NULL);
+  util_onnx_node(&m, "Conv", NULL, "g w1", "h", NULL);
+  constant(&m, "w1", 4, SHAPE(4, 3, 1, 1), 8);
+  util_onnx_node(&m, "Relu", NULL, "h", "r", NULL);
+  util_onnx_node(&m, "Add", NULL, "c r", "y", NULL);
+  same_as_unfused(&m, "GlobalAveragePool Conv+Relu Conv+Add", "c", &x, 1);
+}
+
+static void test_residual_stays(void **state) {
+  (void)state;
+  util_onnx m;
+  begin(&m, 13); /* the sum is larger than the product */
+  util_onnx_node(&m, "GlobalAveragePool", NULL, "x", "g", NULL);
+  constant(&m, "w1", 4, SHAPE(3, 3, 1, 1), 8);
+  util_onnx_node(&m, "Conv", NULL, "g w1", "h", NULL);
+  util_onnx_node(&m, "Add", NULL, "h x", "y", NULL);
+  expect_labels(&m, "GlobalAveragePool Conv Add");
+  begin(&m, 13); /* the product is added to itself */
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "Add", NULL, "c c", "y", NULL);
+  expect_labels(&m, "Conv Add");
+  begin(&m, 13); /* behind an activation nothing fits any more */
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "Relu", NULL, "c", "r", NULL);
+  util_onnx_node(&m, "Relu", NULL, "r", "s", NULL);
+  util_onnx_node(&m, "Add", NULL, "s c2", "y", NULL);
+  constant(&m, "c2", 3, SHAPE(4, 1, 1), 8);
+  expect_labels(&m, "Conv+Relu Relu Add");
+  begin(&m, 6); /* other rules of broadcasting */
+  util_onnx_node(&m, "Conv", NULL, "x w", "c", NULL);
+  util_onnx_node(&m, "Add", NULL, "c b", "y", UTIL_ATTRS(UTIL_INT("broadcast", 1), UTIL_INT("axis", 1)));
+  expect_labels(&m, "Conv Add");
+  util_onnx_init(&m, 13); /* no shape known: the other operand could be larger */
+  util_onnx_input(&m, "x", RDT_F32, -1, NULL);
+  constant(&m, "w", 2, SHAPE(5, 6), 1);
+  util_onnx_node(&m, "MatMul", NULL, "x w", "p", NULL);
+  util_onnx_node(&m, "Add", NULL, "p x", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  expect_labels(&m, "MatMul Add");
+}
+
+static void test_bias(void **state) {
+  (void)state;
+  util_onnx m;
+  const rdt_tensor x = image();
+  for (int rank = 3; rank <= 4; rank++)
+    for (int with_bias = 0; with_bias < 2; with_bias++) {
+      begin(&m, 13);
+      constant(&m, "v", rank, rank == 3 ? SHAPE(4, 1, 1) : SHAPE(1, 4, 1, 1), 9);
+      util_onnx_node(&m, "Conv", NULL, with_bias ? "x w b" : "x w", "c", NULL);
+      util_onnx_node(&m, "Add", NULL, "v c", "y", NULL);
+      rdt_graph *g = util_graph_load(&m);
+      assert_int_equal(g->nodes[0].residual, -1);
+      rdt_graph_free(g);
+      same_as_unfused(&m, "Conv+Add", "c", &x, 1);
+    }
+  float data[60];
+  util_fill(data, 60, 3);
+  const rdt_tensor rows = rdt_tensor_dense(data, RDT_F32, 3, SHAPE(3, 4, 5));
+  for (int rank = 1; rank <= 2; rank++) {
+    util_onnx_init(&m, 13);
+    if (rank == 1)
+      util_onnx_input(&m, "x", RDT_F32, -1, NULL); /* a vector is safe whatever the shape */
+    else
+      util_onnx_input(&m, "x", RDT_F32, 3, SHAPE(-1, -1, 5));
+    constant(&m, "w", 2, SHAPE(5, 6), 1);
+    constant(&m, "v", rank, rank == 1 ? SHAPE(6) : SHAPE(1, 6), 2);
+    util_onnx_node(&m, "MatMul", NULL, "x w", "p", NULL);
+    util_onnx_node(&m, "Add", NULL, "p v", "a", NULL);
+    util_onnx_node(&m, "Relu", NULL, "a", "y", NULL);
+    util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+    same_as_unfused(&m, "MatMul+Add+Relu", "p a", &rows, 1);
+  }
+}
+
+static void test_copies_of_constants(void **state) {
+  (void)state;
+  util_onnx m;
+  float data[10];
+  util_fill(data, 10, 3);
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 2, SHAPE(2, 5));
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(-1, 5));
+  constant(&m, "w", 3, SHAPE(5, 2, 3), 1);
+  util_onnx_initializer(&m, "s", RDT_S64, 1, SHAPE(2), SHAPE(5, 6));
+  util_onnx_node(&m, "Reshape", NULL, "w s", "flat", NULL);
+  util_onnx_node(&m, "Identity", NULL, "flat", "w2", NULL);
+  util_onnx_node(&m, "Dropout", NULL, "x", "d", NULL);
+  util_onnx_node(&m, "Identity", NULL, "d", "i", NULL);
+  util_onnx_node(&m, "MatMul", NULL, "i w2", "p", NULL);
+  util_onnx_node(&m, "Relu", NULL, "p", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  rdt_graph *g = util_graph_load(&m);
+  assert_int_equal(g->n_nodes, 1);
+  assert_int_equal(g->n_values, 3); /* x, y and the weight: nothing that is not needed is kept */
+  assert_int_equal(g->nodes[0].in[0], g->inputs[0]);
+  assert_true(g->values[g->nodes[0].in[1]].data != NULL);
+  rdt_graph_free(g);
+  same_as_unfused(&m, "MatMul+Relu", "p d", &x, 1);
+
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(-1, 5));
+  util_onnx_initializer(&m, "s", RDT_S64, 1, SHAPE(1), SHAPE(7));
+  constant(&m, "w", 1, SHAPE(6), 1);
+  util_onnx_node(&m, "Reshape", "wrong", "w s", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  size_t bytes;
+  rdt_reason why;
+  void *file = util_onnx_pack(&m, &bytes);
+  assert_int_equal(rdt_graph_load_memory(file, bytes, "test.onnx", &g, &why), RDT_ERR_SHAPE);
+  assert_non_null(strstr(why.text, "wrong"));
+  free(file);
+  util_onnx_clear(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_batchnorm_into_conv), cmocka_unit_test(test_batchnorm_into_gemm),
+      cmocka_unit_test(test_batchnorm_stays),     cmocka_unit_test(test_residual),
+      cmocka_unit_test(test_residual_stays),      cmocka_unit_test(test_bias),
+      cmocka_unit_test(test_copies_of_constants),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
