@@ -29,6 +29,7 @@ typedef struct rdt_injection {
   double before, after;
   int64_t changed; /* elements of the op's raw result that differ from the same run without the fault; -1 not known */
   double error;    /* the largest difference among them; |after - before| where not known */
+  double weighted; /* the largest weighted sum of the differences in a check: what the checks can see; NaN not known */
   char text[320];
 } rdt_injection;
 
@@ -85,7 +86,7 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, void *data, rdt_dtype t, int64_t
 bool rdt_plan_kernel_hit(const rdt_plan *p,
                          rdt_kernel_hit *hit); /* false: not for the accumulator, or kernel has none */
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
-void rdt_plan_book_effect(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *faulty);
+void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 
 /* compare.c: packed tensors with the same strides, compared bit by bit */
 int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first);

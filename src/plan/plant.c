@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "plan/plan.h"
 
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site) {
@@ -15,6 +16,7 @@ static void tell(rdt_plan *p, int64_t element, double before, double after, cons
   *j = (rdt_injection){.done = true, .site = p->fault->site, .element = element, .before = before, .after = after};
   j->changed = -1;
   j->error = isnan(error) ? INFINITY : error;
+  j->weighted = j->error;
   memcpy(j->node, p->name, sizeof j->node);
   snprintf(j->text, sizeof j->text, "%s of node %s%s, element %lld: %.9g -> %.9g", rdt_site_name(p->fault->site),
            p->name, where, (long long)element, before, after);
@@ -48,14 +50,50 @@ void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
   tell(p, hit->element, hit->before, hit->after, where);
 }
 
-void rdt_plan_book_effect(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *faulty) {
+/* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
+ * an input of zeros. NaN where it cannot be asked. */
+static double weigh(const rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
+  enum { MAX_IN = 8 };
+  const int64_t n = rdt_tensor_count(clean);
+  rdt_tensor in[MAX_IN];
+  rdt_findings f;
+  int64_t first = 0, last = 0;
+  double weighted = NAN;
+  if (o->n_in > MAX_IN) return weighted;
+  memcpy(in, o->in, (size_t)o->n_in * sizeof *in);
+  for (int d = 0; d < in[0].rank; d++) {
+    const int64_t reach = (in[0].shape[d] - 1) * in[0].stride[d];
+    *(reach < 0 ? &first : &last) += reach;
+  }
+  char *zeros = rdt_calloc((size_t)(last - first + 1), rdt_dtype_size(in[0].dtype));
+  void *errors = rdt_alloc((size_t)n, rdt_dtype_size(clean->dtype));
+  if (zeros && errors) {
+    rdt_operands probe = {.in = in, .n_in = o->n_in, .out = *clean};
+    in[0].data = zeros - first * (int64_t)rdt_dtype_size(in[0].dtype);
+    probe.out.data = errors;
+    for (int64_t i = 0; i < n; i++) {
+      const double d = rdt_load(faulty->data, clean->dtype, i) - rdt_load(clean->data, clean->dtype, i);
+      rdt_store(errors, clean->dtype, i, d);
+    }
+    rdt_findings_init(&f);
+    if (p->scheme->impl->verify(p->sums, &probe, NULL, &f, NULL) == RDT_OK && f.checks > f.cannot)
+      weighted = f.worst.residual;
+  }
+  rdt_free(zeros);
+  rdt_free(errors);
+  return weighted;
+}
+
+void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
+  rdt_injection *j = p->injection;
   const int64_t n = rdt_tensor_count(clean);
   int64_t first;
-  p->injection->changed = rdt_tensors_differ(clean, faulty, 1, &first);
-  p->injection->error = 0.0;
+  j->changed = rdt_tensors_differ(clean, faulty, 1, &first);
+  j->error = j->weighted = 0.0;
   for (int64_t i = 0; i < n; i++) {
     const double x = rdt_load(clean->data, clean->dtype, i), y = rdt_load(faulty->data, faulty->dtype, i);
     const double d = fabs(x - y);
-    if (isnan(d) ? !(isnan(x) && isnan(y)) : d > p->injection->error) p->injection->error = isnan(d) ? INFINITY : d;
+    if (isnan(d) ? !(isnan(x) && isnan(y)) : d > j->error) j->error = isnan(d) ? INFINITY : d;
   }
+  if (j->changed > 0) j->weighted = weigh(p, o, clean, faulty);
 }

@@ -83,7 +83,7 @@ static rdt_status compute_first(run *r) {
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw->data, raw->dtype,
                    rdt_tensor_count(raw), raw->rank ? raw->shape[raw->rank - 1] : 1);
   }
-  if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, &r->buf[RDT_BUF_SPARE], raw);
+  if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, r->o, &r->buf[RDT_BUF_SPARE], raw);
   return RDT_OK;
 }
 
