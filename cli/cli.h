@@ -1,0 +1,56 @@
+/* What the commands share: exit codes, the commands themselves, signals, a loaded model with its inputs and events. */
+#ifndef RDT_CLI_CLI_H
+#define RDT_CLI_CLI_H
+
+#include <cjson/cJSON.h>
+
+#include "options.h"
+
+typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
+
+extern const rdt_command rdt_cmd_run, rdt_cmd_plan, rdt_cmd_inject, rdt_cmd_info, rdt_cmd_list;
+
+/* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. */
+void rdt_signals_watch(rdt_context *ctx); /* NULL: nothing runs */
+int rdt_signals_caught(void);             /* the signal, 0: none */
+
+/* "redoubt run: text" on stderr; the exit code that belongs to the status (128 + N after a signal). */
+int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text);
+
+/* A copy of an event that outlives the callback. */
+typedef struct rdt_kept_event {
+  rdt_event event; /* strings are owned */
+  int64_t run;     /* which run it belongs to, from 1 */
+} rdt_kept_event;
+
+typedef struct rdt_session {
+  rdt_context *ctx;
+  rdt_model *model;
+  rdt_tensor *inputs; /* in the model's order; data owned */
+  size_t n_inputs;
+  rdt_kept_event *events; /* the first RDT_MAX_EVENTS */
+  int n_events;
+  int64_t run;     /* number of the run that events are booked to */
+  int64_t seen[3]; /* events by rdt_event_kind, kept or not */
+  rdt_reason why;
+} rdt_session;
+enum { RDT_MAX_EVENTS = 1000 };
+
+/* Makes the context by the settings, loads the model, reads the inputs (where read_inputs). On failure the reason is in
+ * s->why; close in any case. */
+rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, bool read_inputs);
+void rdt_session_close(rdt_session *s);
+/* Keeps the context's last error as the reason. */
+rdt_status rdt_session_fail(rdt_session *s, rdt_status status);
+
+/* "8x1x8x8" */
+const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size);
+cJSON *rdt_shape_json(int rank, const int64_t *shape);
+cJSON *rdt_document(const char *kind); /* {"schema": "redoubt.<kind>/1", "redoubt": version} */
+/* Prints the document as the settings ask (stdout) and frees it. */
+int rdt_document_print(const rdt_command *c, cJSON *doc);
+
+/* A bar on stderr; nothing where stderr is no terminal or the settings say so. */
+void rdt_progress(const rdt_settings *s, const char *what, int64_t done, int64_t all);
+
+#endif

@@ -1,0 +1,163 @@
+/* redoubt list: the tables that everything else is made from. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli.h"
+#include "core/cpu_info.h"
+#include "cpu/kernel.h"
+#include "inject/fault.h"
+#include "net/graph.h"
+#include "report/table.h"
+#include "schemes/scheme.h"
+
+/* One listing: headings (right-aligned ones are numbers), and a function that writes row i; false after the last. A
+ * cell is booked by name, once for the table and once for JSON. */
+typedef struct sink {
+  rdt_table *table;
+  cJSON *row; /* NULL: the table is wanted */
+} sink;
+
+static void text(const sink *k, const char *name, const char *value) {
+  if (k->row)
+    cJSON_AddStringToObject(k->row, name, value);
+  else
+    rdt_table_cell(k->table, "%s", value);
+}
+
+static void number(const sink *k, const char *name, double value) {
+  if (k->row)
+    cJSON_AddNumberToObject(k->row, name, value);
+  else
+    rdt_table_cell(k->table, "%.4g", value);
+}
+
+static void flag(const sink *k, const char *name, bool value) {
+  if (k->row)
+    cJSON_AddBoolToObject(k->row, name, value);
+  else
+    rdt_table_cell(k->table, "%s", value ? "yes" : "-");
+}
+
+static bool put_scheme(const sink *k, int i) {
+  int n;
+  const rdt_scheme_info *s = &rdt_scheme_table(&n)[i];
+  if (i >= n) return false;
+  const bool all = strchr(s->ops, '*') != NULL;
+  text(k, "name", s->name);
+  text(k, "ops",
+       all                                          ? "all"
+       : strchr(s->ops, 'G') && strchr(s->ops, 'C') ? "gemm, conv"
+       : strchr(s->ops, 'G')                        ? "gemm"
+       : strchr(s->ops, 'C')                        ? "conv"
+                                                    : "other");
+  flag(k, "detects", s->detects);
+  flag(k, "locates", s->locates);
+  text(k, "granularity", s->granularity);
+  flag(k, "weights", s->covers_weights);
+  text(k, "what", s->text);
+  return true;
+}
+
+static bool put_kernel(const sink *k, int i) {
+  int n;
+  const rdt_kernel *const *table = rdt_cpu_kernels(&n);
+  if (i >= n) return false;
+  text(k, "name", table[i]->name);
+  text(k, "op", rdt_kop_name(table[i]->op));
+  text(k, "isa", rdt_isa_name(table[i]->isa));
+  flag(k, "here", table[i]->isa <= rdt_isa_detect());
+  flag(k, "black_box", table[i]->black_box);
+  flag(k, "deterministic", table[i]->deterministic);
+  flag(k, "injecting", table[i]->run_inject != NULL);
+  return true;
+}
+
+static bool put_dtype(const sink *k, int i) {
+  const rdt_dtype_row *d = rdt_dtype_info((rdt_dtype)i);
+  if (i >= RDT_DTYPE_COUNT || !d) return false;
+  text(k, "name", d->name);
+  number(k, "bytes", (double)d->bytes);
+  number(k, "roundoff", d->u);
+  number(k, "smallest_normal", d->min_normal);
+  number(k, "onnx", d->onnx);
+  text(k, "npy", *d->npy ? d->npy : "-");
+  return true;
+}
+
+static bool put_op(const sink *k, int i) {
+  static const char *const protection[] = {
+      [RDT_PROTECT_LINEAR] = "checksums", [RDT_PROTECT_DUP] = "dup", [RDT_PROTECT_FOLD] = "folded when loaded"};
+  int n;
+  const rdt_op_row *op = &rdt_op_table(&n)[i];
+  if (i >= n) return false;
+  text(k, "name", op->name);
+  number(k, "since_opset", op->since);
+  number(k, "least_inputs", op->min_in);
+  if (k->row)
+    cJSON_AddItemToObject(k->row, "most_inputs", op->max_in < 0 ? cJSON_CreateNull() : cJSON_CreateNumber(op->max_in));
+  else
+    rdt_table_cell(k->table, op->max_in < 0 ? "any" : "%d", op->max_in);
+  text(k, "protection", protection[op->protection]);
+  return true;
+}
+
+static bool put_site(const sink *k, int i) {
+  if (i >= RDT_SITE_COUNT) return false;
+  text(k, "name", rdt_site_name((rdt_site)i));
+  text(k, "what", rdt_site_text((rdt_site)i));
+  return true;
+}
+
+static const struct {
+  const char *name, *columns;
+  bool (*put)(const sink *k, int i);
+} listings[] = {
+    {"schemes", "scheme|ops|detects|locates|place|weights|what", put_scheme},
+    {"kernels", "kernel|op|isa|here|black box|deterministic|injecting", put_kernel},
+    {"dtypes", "dtype|>bytes|>unit roundoff|>smallest normal|>ONNX id|NumPy", put_dtype},
+    {"ops", "operator|>since opset|>least inputs|>most inputs|protected by", put_op},
+    {"sites", "site|what is hit", put_site},
+};
+enum { LISTINGS = sizeof listings / sizeof *listings };
+
+static int run(const rdt_command *c, const rdt_settings *s) {
+  int which = 0;
+  while (which < LISTINGS && strcmp(listings[which].name, s->operand) != 0) which++;
+  if (which == LISTINGS) {
+    rdt_reason why;
+    rdt_fail(&why, RDT_ERR_ARG, "nothing is listed under '%s'; there are: schemes kernels dtypes ops sites",
+             s->operand);
+    return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
+  }
+  sink k = {NULL, NULL};
+  if (s->format == RDT_FORMAT_JSON) {
+    cJSON *doc = rdt_document("list"), *rows;
+    cJSON_AddStringToObject(doc, "of", s->operand);
+    rows = cJSON_AddArrayToObject(doc, "rows");
+    for (int i = 0;; i++) {
+      k.row = cJSON_CreateObject();
+      if (!k.row || !listings[which].put(&k, i)) break;
+      cJSON_AddItemToArray(rows, k.row);
+    }
+    cJSON_Delete(k.row);
+    return rdt_document_print(c, doc);
+  }
+  k.table = rdt_table_create(listings[which].columns);
+  for (int i = 0; listings[which].put(&k, i);) i++;
+  const bool printed = rdt_table_print(k.table, stdout, s->format == RDT_FORMAT_MD);
+  rdt_table_destroy(k.table);
+  return printed ? RDT_EXIT_OK : rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
+}
+
+static const rdt_option_id options[] = {RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
+const rdt_command rdt_cmd_list = {.name = "list",
+                                  .run = run,
+                                  .operand = "schemes|kernels|dtypes|ops|sites",
+                                  .operand_needed = true,
+                                  .options = options,
+                                  .summary = "the schemes, kernels, datatypes, operators, fault sites there are",
+                                  .text =
+                                      "Examples:\n"
+                                      "  redoubt list schemes            names for --scheme\n"
+                                      "  redoubt list sites              where --fault can strike\n"
+                                      "  redoubt list ops --json         ONNX operators, for a program"};

@@ -1,0 +1,237 @@
+/* redoubt run: a network, its inputs, its outputs and an honest verdict. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "net/tensor_file.h"
+#include "report/json.h"
+#include "run_report.h"
+
+/* "DIR/NAME.npy", with everything that a file name should not hold turned into '_'. */
+static char *output_path(const char *dir, const char *name) {
+  const size_t size = strlen(dir) + strlen(name) + sizeof "/.npy";
+  char *path = rdt_alloc(size, 1);
+  if (!path) return NULL;
+  const int start = snprintf(path, size, "%s/", dir);
+  char *p = path + start;
+  for (; *name; name++, p++) {
+    const bool kept = isalnum((unsigned char)*name) || strchr("-_+", *name) || (*name == '.' && p > path + start);
+    *p = kept ? *name : '_';
+  }
+  memcpy(p, ".npy", sizeof ".npy");
+  return path;
+}
+
+static rdt_status name_outputs(rdt_run_report *r) {
+  rdt_session *s = r->session;
+  const size_t n = rdt_model_output_count(s->model);
+  rdt_io_info info;
+  r->files = rdt_calloc(n, sizeof *r->files);
+  if (!r->files) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  for (size_t i = 0; i < n; i++) {
+    RDT_TRY(rdt_model_output_info(s->model, i, &info));
+    r->files[i] = output_path(r->settings->out, info.name);
+    if (!r->files[i]) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+    for (size_t j = 0; j < i; j++)
+      if (strcmp(r->files[i], r->files[j]) == 0)
+        return rdt_fail(&s->why, RDT_ERR_NAME, "outputs %zu and %zu of the model would both be written to %s", j, i,
+                        r->files[i]);
+  }
+  return RDT_OK;
+}
+
+/* Every output beside its place first, then all are moved there: a full disk leaves nothing behind. */
+static rdt_status publish(rdt_run_report *r) {
+  rdt_session *s = r->session;
+  const size_t n = rdt_model_output_count(s->model);
+  rdt_status status = RDT_OK;
+  char **staged = rdt_calloc(n, sizeof *staged);
+  if (!staged) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  for (size_t i = 0; i < n; i++) {
+    rdt_tensor t;
+    const size_t size = strlen(r->files[i]) + sizeof ".new";
+    if ((status = rdt_model_output(s->model, i, &t)) != RDT_OK) {
+      rdt_session_fail(s, status);
+      goto done;
+    }
+    char *path = rdt_alloc(size, 1);
+    if (!path) {
+      status = rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+      goto done;
+    }
+    snprintf(path, size, "%s.new", r->files[i]);
+    status = rdt_npy_write(path, &t, &s->why);
+    if (status != RDT_OK) {
+      rdt_free(path);
+      goto done;
+    }
+    staged[i] = path;
+  }
+  for (size_t i = 0; i < n; i++)
+    if (rename(staged[i], r->files[i]) != 0) {
+      status = rdt_fail(&s->why, RDT_ERR_IO, "cannot write %s: %s; choose another folder with -o", r->files[i],
+                        strerror(errno));
+      goto done;
+    }
+done:
+  for (size_t i = 0; i < n; i++) {
+    if (staged[i] && status != RDT_OK) unlink(staged[i]);
+    rdt_free(staged[i]);
+  }
+  rdt_free(staged);
+  return status;
+}
+
+static rdt_status prepare(rdt_run_report *r) {
+  rdt_session *s = r->session;
+  const rdt_settings *settings = r->settings;
+  if (settings->out) {
+    if (mkdir(settings->out, 0777) != 0 && errno != EEXIST)
+      return rdt_fail(&s->why, RDT_ERR_IO, "cannot make the folder %s: %s; choose another one with -o", settings->out,
+                      strerror(errno));
+    if (access(settings->out, W_OK | X_OK) != 0)
+      return rdt_fail(&s->why, RDT_ERR_IO, "cannot write into %s: %s; choose another folder with -o", settings->out,
+                      strerror(errno));
+    RDT_TRY(name_outputs(r));
+  }
+  if (settings->labels) {
+    RDT_TRY(rdt_tensor_file_read(settings->labels, &r->labels, &s->why));
+    const int64_t images = s->n_inputs > 0 && s->inputs[0].rank > 0 ? s->inputs[0].shape[0] : 1;
+    if (rdt_dtype_is_float(r->labels.dtype) || rdt_tensor_count(&r->labels) != images)
+      return rdt_fail(&s->why, RDT_ERR_SHAPE, "%s must hold one integer for each of the %lld images", settings->labels,
+                      (long long)images);
+  }
+  const rdt_status status = rdt_model_plan(s->model, s->inputs, s->n_inputs);
+  if (status != RDT_OK) return rdt_session_fail(s, status);
+  r->n_nodes = rdt_model_node_count(s->model);
+  r->nodes = rdt_calloc(r->n_nodes, sizeof *r->nodes);
+  if (!r->nodes) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  for (size_t i = 0; i < r->n_nodes; i++) r->nodes[i].place[0] = r->nodes[i].place[1] = -1;
+  if (settings->fault) {
+    const rdt_status armed = rdt_model_inject(s->model, settings->fault);
+    if (armed != RDT_OK) return rdt_session_fail(s, armed);
+  }
+  return RDT_OK;
+}
+
+static void add_run(rdt_run_report *r, const rdt_run_result *one) {
+  rdt_run_result *t = &r->total;
+  rdt_result node;
+  if (one->verdict > t->verdict) t->verdict = one->verdict;
+  t->checks += one->checks;
+  t->suspects += one->suspects;
+  t->faults += one->faults;
+  t->unchecked += one->unchecked;
+  t->seconds += one->seconds;
+  t->seconds_check += one->seconds_check;
+  for (size_t i = 0; i < r->n_nodes; i++)
+    if (rdt_model_node_result(r->session->model, i, &node) == RDT_OK) rdt_result_add(&r->nodes[i], &node);
+  r->runs++;
+}
+
+/* A run that found a fault which it could not repair has results all the same; everything else ends here. */
+static rdt_status run_all(rdt_run_report *r) {
+  rdt_session *s = r->session;
+  const int64_t repeat = r->settings->repeat ? r->settings->repeat : 1;
+  for (s->run = 1; s->run <= repeat && r->status == RDT_OK; s->run++) {
+    rdt_run_result one = {0};
+    r->status = rdt_model_run(s->model, s->inputs, s->n_inputs, &one);
+    if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return rdt_session_fail(s, r->status);
+    add_run(r, &one);
+    if (s->run == 1 && r->settings->fault)
+      snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
+    rdt_progress(r->settings, "running", s->run, repeat);
+  }
+  r->has_outputs = r->status == RDT_OK || r->settings->on_fault == RDT_ON_FAULT_REPORT;
+  return RDT_OK;
+}
+
+static int exit_code(const rdt_run_report *r) {
+  const rdt_run_result *t = &r->total;
+  const bool bad = r->status == RDT_ERR_FAULT || t->verdict == RDT_DETECTED;
+  const bool detected = (r->settings->fail_on & RDT_FAIL_ON_DETECTED) && t->faults > 0;
+  const bool unchecked =
+      (r->settings->fail_on & RDT_FAIL_ON_UNCHECKED) && (t->verdict == RDT_UNCHECKED || t->unchecked > 0);
+  return bad || detected || unchecked ? RDT_EXIT_FAULT : RDT_EXIT_OK;
+}
+
+static rdt_status say(const rdt_run_report *r) {
+  rdt_session *s = r->session;
+  if (r->settings->report || r->settings->format == RDT_FORMAT_JSON) {
+    cJSON *doc = rdt_run_report_json(r);
+    rdt_status status = RDT_OK;
+    if (r->settings->report) status = rdt_json_write(doc, r->settings->report, &s->why);
+    if (status == RDT_OK && r->settings->format == RDT_FORMAT_JSON && !r->settings->quiet)
+      status = rdt_json_write(doc, NULL, &s->why);
+    cJSON_Delete(doc);
+    RDT_TRY(status);
+  }
+  if (r->settings->format != RDT_FORMAT_JSON && !r->settings->quiet &&
+      !rdt_run_report_text(r, r->settings->format == RDT_FORMAT_MD))
+    return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory while writing the table");
+  return RDT_OK;
+}
+
+static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
+  rdt_session *s = r->session;
+  RDT_TRY(rdt_session_open(s, settings, true));
+  RDT_TRY(prepare(r));
+  RDT_TRY(run_all(r));
+  if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
+  rdt_signals_watch(NULL); /* publishing takes moments and is not interrupted */
+  if (settings->out && r->has_outputs) RDT_TRY(publish(r));
+  r->exit_code = exit_code(r);
+  RDT_TRY(say(r));
+  return RDT_OK;
+}
+
+static int run(const rdt_command *c, const rdt_settings *settings) {
+  rdt_session session;
+  rdt_run_report r = {.settings = settings, .session = &session};
+  const rdt_status status = go(&r, settings);
+  int code = r.exit_code;
+  if (status != RDT_OK)
+    code = rdt_cli_fail(c, status, session.why.text);
+  else if (r.status == RDT_ERR_FAULT)
+    fprintf(stderr, "redoubt run: %s\n",
+            *rdt_context_error(session.ctx) ? rdt_context_error(session.ctx) : rdt_status_text(r.status));
+  for (size_t i = 0; r.files && i < rdt_model_output_count(session.model); i++) rdt_free((char *)r.files[i]);
+  rdt_free(r.files);
+  rdt_free(r.nodes);
+  rdt_free(r.labels.data);
+  rdt_session_close(&session);
+  return code;
+}
+
+static const rdt_option_id options[] = {
+    RDT_OPT_INPUT,  RDT_OPT_OUT,     RDT_OPT_SCHEME, RDT_OPT_ON_FAULT,    RDT_OPT_FAIL_ON, RDT_OPT_FAULT,
+    RDT_OPT_REPORT, RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_REPEAT,      RDT_OPT_TOP,     RDT_OPT_LABELS,
+    RDT_OPT_FORMAT, RDT_OPT_JSON,    RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+const rdt_command rdt_cmd_run = {
+    .name = "run",
+    .run = run,
+    .operand = "MODEL.onnx",
+    .operand_needed = true,
+    .options = options,
+    .summary = "run a network on inputs: outputs, a verdict for each layer",
+    .text =
+        "Loads an ONNX network, runs it with every layer protected, repairs what it finds wrong, and says what it "
+        "found.\n"
+        "Verdicts: CLEAN, RECOMPUTED (found and repaired), CORRECTED, UNCHECKED (never the same as CLEAN), DETECTED "
+        "(found,\n"
+        "not repaired). \"residual / bound\": the largest difference of a check against what rounding alone explains.\n"
+        "\n"
+        "Examples:\n"
+        "  redoubt run model.onnx --input image.npy                   one input needs no name\n"
+        "  redoubt run model.onnx -i ids=a.npy -i mask=b.npy -o out   several do; outputs go to out/NAME.npy\n"
+        "  redoubt run model.onnx -i image.npy --report found.json    the same for a program (docs/schema/run-1.json)\n"
+        "  redoubt run model.onnx -i image.npy --fault bit:30@accum,layer=conv2,seed=1\n"
+        "                                                             break one bit and watch it being repaired\n"
+        "  redoubt run model.onnx -i image.npy --fail-on detected     exit 1 even where the repair worked\n"
+        "\n"
+        "Exit codes: 0 no fault left in the outputs; 1 a fault was found and not repaired, or what --fail-on says;\n"
+        "2 usage, or it could not run; 128+N stopped by signal N: nothing is written then."};

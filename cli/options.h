@@ -1,0 +1,54 @@
+/* Command lines: one table of options (options.def), one parser, help from the same table. */
+#ifndef RDT_CLI_OPTIONS_H
+#define RDT_CLI_OPTIONS_H
+
+#include <redoubt/redoubt.h>
+#include <stdbool.h>
+
+#include "core/error.h"
+
+enum { RDT_FAIL_ON_DETECTED = 1 << 1, RDT_FAIL_ON_UNCHECKED = 1 << 2 };
+typedef enum rdt_format { RDT_FORMAT_TEXT, RDT_FORMAT_MD, RDT_FORMAT_JSON } rdt_format;
+
+enum { RDT_MAX_TEXTS = 64 };
+typedef struct rdt_texts {
+  const char *at[RDT_MAX_TEXTS];
+  int count;
+} rdt_texts;
+
+/* What a command line says; strings point into argv. */
+typedef struct rdt_settings {
+  rdt_texts inputs;
+  const char *out, *scheme, *fault, *report, *labels;
+  int64_t on_fault, fail_on, format;
+  int64_t threads, repeat, top, n, seed, batch; /* 0: not given (seed: -1) */
+  double lambda;                                /* 0: not given */
+  bool explain, quiet, no_progress, help;
+  const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
+} rdt_settings;
+
+typedef enum rdt_option_id {
+#define X(id, ...) RDT_OPT_##id,
+#include "options.def"
+#undef X
+  RDT_OPT_COUNT
+} rdt_option_id;
+
+typedef struct rdt_command {
+  const char *name;
+  int (*run)(const struct rdt_command *c, const rdt_settings *s);
+  int (*run_raw)(int argc, char **argv); /* in place of run: arguments are not parsed here */
+  const char *operand;                   /* "MODEL.onnx"; NULL: takes none */
+  bool operand_needed;
+  const rdt_option_id *options; /* ends with RDT_OPT_COUNT; --help is taken everywhere */
+  const char *summary;          /* one line */
+  const char *text;             /* paragraphs and examples of the help */
+} rdt_command;
+
+/* argv after the command's name. RDT_ERR_ARG with a hint in why. */
+rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why);
+void rdt_options_help(const rdt_command *c);
+/* The word of words[0..n) that looks most like text, NULL where none comes near. */
+const char *rdt_options_nearest(const char *text, const char *const *words, int n);
+
+#endif
