@@ -1,0 +1,47 @@
+# Shared by the scripts: sourced, not run. Packages are named here and nowhere else.
+BUILD_PACKAGES="cmake make gcc libc6-dev pkg-config libdnnl-dev libonnx-dev libprotobuf-c-dev protobuf-c-compiler libcjson-dev"
+TEST_PACKAGES="libcmocka-dev clang clang-format binutils python3 python3-venv python3-pip"
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+jobs=$(nproc)
+
+say() { printf '%s\n' "$*"; }
+die() {
+  printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+  exit 1
+}
+
+# Installs those Debian packages of the arguments that are missing.
+need_packages() {
+  missing=
+  for package in "$@"; do
+    case $(dpkg-query -W -f '${Status}' "$package" 2>/dev/null) in
+      *" installed") ;;
+      *) missing="$missing $package" ;;
+    esac
+  done
+  [ -n "$missing" ] || return 0
+  command -v apt-get >/dev/null 2>&1 || die "these Debian packages are needed:$missing"
+  as_root=
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null 2>&1 || die "missing packages; as root: apt-get install$missing"
+    as_root=sudo
+  fi
+  say "installing:$missing"
+  log=$(mktemp)
+  # shellcheck disable=SC2086
+  if ! { $as_root apt-get update && $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y \
+    --no-install-recommends $missing; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    rm -f "$log"
+    die "could not install:$missing"
+  fi
+  rm -f "$log"
+}
+
+# build_in FOLDER [cmake options]: configures and builds; TARGET limits what is built.
+build_in() {
+  folder=$1
+  shift
+  cmake -S "$root" -B "$folder" -G "Unix Makefiles" "$@" && cmake --build "$folder" -j "$jobs" ${TARGET:+--target $TARGET}
+}
