@@ -216,6 +216,55 @@ static void test_open_weights(void **unused) {
   }
 }
 
+/* A batch that is done image by image has the bits of its images alone, residual and activation included. */
+static void test_image_by_image(void **unused) {
+  enum { IMAGES = 4, C = 32, SIDE = 33, ONE = C * SIDE * SIDE };
+  const int64_t x[4] = {IMAGES, C, SIDE, SIDE}, w[4] = {C, C, 3, 3};
+  rdt_tensor in[2] = {rdt_tensor_channels_last(fill(IMAGES * ONE, 5), RDT_F32, x),
+                      rdt_tensor_dense(fill(C * C * 9, 6), RDT_F32, 4, w)};
+  float *const whole = fill(IMAGES * ONE, 7), *const alone = fill(IMAGES * ONE, 8),
+               *const residual = fill(IMAGES * ONE, 9);
+  rdt_problem p = {.op = RDT_KOP_CONV,
+                   .n_in = 2,
+                   .in = in,
+                   .out = rdt_tensor_channels_last(whole, RDT_F32, x),
+                   .acc = RDT_F32,
+                   .window = {{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1, false}};
+  const rdt_kernel *k = row("conv_f32_onednn");
+  (void)unused;
+  for (int epilogue = 0; epilogue < 2; epilogue++) {
+    p.epilogue = RDT_EPILOGUE_NONE;
+    if (epilogue) p.epilogue.act = RDT_ACT_RELU;
+    if (epilogue) p.epilogue.beta = 1.0;
+    if (epilogue) p.epilogue.residual = rdt_tensor_channels_last(residual, RDT_F32, x);
+    for (int threads = 1; threads <= 3; threads++) {
+      layer batch = {.p = p}, single = {.p = p};
+      rdt_tensor view[2] = {in[0], in[1]};
+      view[0].shape[0] = single.p.out.shape[0] = 1;
+      if (epilogue) single.p.epilogue.residual.shape[0] = 1;
+      single.p.in = view;
+      void *all = made(k, &batch, threads), *one = made(k, &single, 1);
+      rdt_operands o = {in, 2, batch.p.out, &batch.p.epilogue}, part = {view, 2, single.p.out, &single.p.epilogue};
+      memset(whole, 0xff, IMAGES * ONE * sizeof *whole);
+      assert_int_equal(k->run(all, &o, NULL), RDT_OK);
+      for (int i = 0; i < IMAGES; i++) {
+        view[0].data = (float *)in[0].data + i * ONE;
+        part.out.data = alone + i * ONE;
+        if (epilogue) single.p.epilogue.residual.data = residual + i * ONE;
+        assert_int_equal(k->run(one, &part, NULL), RDT_OK);
+      }
+      assert_memory_equal(whole, alone, IMAGES * ONE * sizeof *whole);
+      k->destroy(all);
+      k->destroy(one);
+    }
+  }
+  free(in[0].data);
+  free(in[1].data);
+  free(whole);
+  free(alone);
+  free(residual);
+}
+
 typedef struct refusals {
   int count;
   char first[256];
@@ -268,6 +317,7 @@ int main(void) {
                                      cmocka_unit_test(test_same_bits_everywhere),
                                      cmocka_unit_test(test_packed_weights),
                                      cmocka_unit_test(test_open_weights),
+                                     cmocka_unit_test(test_image_by_image),
                                      cmocka_unit_test(test_epilogue_mismatch),
                                      cmocka_unit_test(test_threads_are_given_back),
                                      cmocka_unit_test(test_team_is_refused_when_nested)};

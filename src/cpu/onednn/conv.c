@@ -47,8 +47,25 @@ static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, 
   return RDT_OK;
 }
 
+/* oneDNN's AVX2 kernel reads channels-last input in strips of 32 bytes a pixel, once for each block of channels. Over a
+ * batch that the cache does not hold it then waits for memory: 8 images 56x56 64 -> 64, 3x3, f32, one thread of a Zen
+ * 4: 25 ms, blocked layout 20.8 ms. Image by image, each read once in order before: 21.2 ms. */
+static bool by_image(const rdt_problem *p, int threads) {
+  const rdt_tensor *x = &p->in[0];
+  const int64_t images = x->shape[0], bytes = x->stride[0] * (int64_t)rdt_dtype_size(x->dtype);
+  return images > 1 && p->in[1].data && rdt_tensor_is_channels_last(x) && rdt_tensor_is_channels_last(&p->out) &&
+         p->window.kernel[0] * p->window.kernel[1] > 1 && bytes >= 1 << 17 &&
+         (images % threads == 0 || images >= 8 * threads); /* an odd image at the end leaves threads idle */
+}
+
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
-  return rdt_onednn_create(p, build, threads, state, why);
+  if (!by_image(p, threads < 1 ? 1 : threads)) return rdt_onednn_create(p, build, 1, threads, state, why);
+  rdt_tensor in[2] = {p->in[0], p->in[1]};
+  rdt_problem one = *p;
+  one.in = in;
+  in[0].shape[0] = one.out.shape[0] = 1;
+  if (one.epilogue.residual.rank >= 0) one.epilogue.residual.shape[0] = 1;
+  return rdt_onednn_create(&one, build, p->in[0].shape[0], threads, state, why);
 }
 
 static rdt_status accept(const rdt_problem *p, rdt_dtype t, rdt_reason *why) {

@@ -36,7 +36,7 @@ static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, 
 }
 
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
-  return rdt_onednn_create(p, build, threads, state, why);
+  return rdt_onednn_create(p, build, 1, threads, state, why);
 }
 
 static rdt_status accept_float(const rdt_problem *p, rdt_dtype t, rdt_reason *why) {

@@ -40,8 +40,10 @@ void rdt_onednn_arg(rdt_onednn_plan *plan, int arg, rdt_onednn_source source, co
 
 /* Shared bodies of the rows' functions. */
 rdt_status rdt_onednn_accept(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_reason *why);
-rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, int threads, void **state,
-                             rdt_reason *why);
+/* images = 1: p as it is. images > 1: p is one image of that many, which lie p's outermost strides apart; each thread
+ * executes whole images and reads each input once before, in order. */
+rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, int64_t images, int threads,
+                             void **state, rdt_reason *why);
 rdt_status rdt_onednn_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_onednn_pack(void *state, const rdt_tensor *w, rdt_reason *why);
 void rdt_onednn_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);

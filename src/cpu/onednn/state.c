@@ -1,6 +1,8 @@
 /* The state behind every oneDNN row: a primitive for concrete shapes, its packed weights, and what one run needs beside
- * the operands (memory objects, scratchpad, stream). The latter is a slot: the state owns one; a run that finds it busy
- * makes its own, so that several threads may run one state at once. */
+ * the operands (memory objects, scratchpad, stream). The latter is a slot; the state owns one for every thread that
+ * executes the primitive. A run that finds them busy makes its own, so that several threads may run one state at once.
+ */
+#include <omp.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -19,14 +21,16 @@ typedef struct state {
   rdt_onednn_plan plan;
   dnnl_primitive_t primitive, reorder;
   dnnl_memory_desc_t scratch_md;
-  int threads;
+  int threads, team;        /* of the state; threads that execute the primitive, each on other images */
+  int64_t images;           /* > 1: the primitive does one image on one thread, see rdt_onednn_create */
+  int64_t x_image, y_image; /* bytes from image to image */
   rdt_dtype w_dtype;
   bool fixed;              /* weights packed once */
   bool epilogue, residual; /* part of the primitive */
   void *packed;
   dnnl_memory_t packed_memory;
   atomic_flag busy;
-  slot own;
+  slot *own; /* team of them */
 } state;
 
 static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, rdt_reason *why) {
@@ -122,6 +126,19 @@ static rdt_status slot_make(const state *s, slot *x, rdt_reason *why) {
   return rdt_onednn_try(dnnl_memory_create(&x->packed_w, &plan->packed_w, engine, x->weights), "weights", why);
 }
 
+static void slots_free(const state *s, slot *slots) {
+  for (int i = 0; slots && i < s->team; i++) slot_clear(&slots[i]);
+  rdt_free(slots);
+}
+
+static rdt_status slots_make(const state *s, slot **slots, rdt_reason *why) {
+  rdt_status status = RDT_OK;
+  *slots = rdt_calloc((size_t)s->team, sizeof **slots);
+  if (!*slots) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
+  for (int i = 0; i < s->team && status == RDT_OK; i++) status = slot_make(s, &(*slots)[i], why);
+  return status;
+}
+
 static rdt_status reorder_weights(const state *s, slot *x, dnnl_memory_t to, void *from, rdt_reason *why) {
   RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->user_w, from), "weights", why));
   const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, x->user_w}, {DNNL_ARG_TO, to}};
@@ -130,24 +147,34 @@ static rdt_status reorder_weights(const state *s, slot *x, dnnl_memory_t to, voi
 }
 
 /* The sum post-op adds to what the output holds: the residual. Callers that let both share a buffer save the copy. */
-static void place_residual(const state *s, const rdt_operands *o) {
-  const int64_t bytes = rdt_tensor_count(&o->out) * (int64_t)rdt_dtype_size(o->out.dtype), part = 1 << 16;
-  char *const to = o->out.data;
-  const char *const from = o->epilogue->residual.data;
+static void place_residual(char *to, const char *from, int64_t bytes, int threads) {
+  const int64_t part = 1 << 16;
   if (to == from) return;
-#pragma omp parallel for num_threads(bytes > 4 * part ? s->threads : 1) schedule(static)
+#pragma omp parallel for num_threads(bytes > 4 * part ? threads : 1) schedule(static)
   for (int64_t at = 0; at < bytes; at += part)
     memcpy(to + at, from + at, (size_t)(bytes - at < part ? bytes - at : part));
 }
 
-static rdt_status execute(const state *s, slot *x, const rdt_operands *o, rdt_reason *why) {
+/* Reads a buffer once, in order: it then lies in the second-level cache. */
+static void warm(const char *data, int64_t bytes) {
+  int sum = 0;
+  for (int64_t at = 0; at < bytes; at += 64) sum += data[at];
+  __asm__ volatile("" : : "r"(sum));
+}
+
+static rdt_status execute(const state *s, slot *x, const rdt_operands *o, int64_t image, rdt_reason *why) {
   const rdt_onednn_plan *plan = &s->plan;
   dnnl_exec_arg_t args[RDT_ONEDNN_ARGS + 1];
-  void *const data[] = {[RDT_FROM_X] = o->in[0].data,
+  void *const data[] = {[RDT_FROM_X] = (char *)o->in[0].data + image * s->x_image,
                         [RDT_FROM_W] = o->n_in > 1 ? o->in[1].data : NULL,
-                        [RDT_FROM_OUT] = o->out.data,
+                        [RDT_FROM_OUT] = (char *)o->out.data + image * s->y_image,
                         [RDT_FROM_BIAS] = o->epilogue ? o->epilogue->bias.data : NULL};
-  if (s->residual) place_residual(s, o);
+  if (s->residual) {
+    const int64_t bytes = rdt_tensor_count(&o->out) / s->images * (int64_t)rdt_dtype_size(o->out.dtype);
+    place_residual(data[RDT_FROM_OUT], (const char *)o->epilogue->residual.data + image * s->y_image, bytes,
+                   s->threads / s->team);
+  }
+  if (s->images > 1) warm(data[RDT_FROM_X], s->x_image);
   for (int i = 0; i < plan->n_args; i++) {
     args[i].arg = plan->args[i].arg;
     args[i].memory = x->memory[i];
@@ -171,6 +198,23 @@ static rdt_status check_team(const state *s, rdt_reason *why) {
                   "a state made for %d threads cannot run inside a parallel region: make it for 1", s->threads);
 }
 
+static rdt_status execute_all(const state *s, slot *slots, const rdt_operands *o, rdt_reason *why) {
+  if (s->images == 1) return execute(s, slots, o, 0, why);
+  rdt_status status = RDT_OK;
+#pragma omp parallel for num_threads(s->team) schedule(static)
+  for (int64_t i = 0; i < s->images; i++) {
+    rdt_reason reason;
+    const rdt_status one = execute(s, &slots[omp_get_thread_num()], o, i, &reason);
+    if (one == RDT_OK) continue;
+#pragma omp critical(rdt_onednn)
+    {
+      status = one;
+      if (why) *why = reason;
+    }
+  }
+  return status;
+}
+
 rdt_status rdt_onednn_run(void *p, const rdt_operands *o, rdt_reason *why) {
   state *s = p;
   RDT_TRY(check_team(s, why));
@@ -178,16 +222,17 @@ rdt_status rdt_onednn_run(void *p, const rdt_operands *o, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_INTERNAL, "the state was made %s an epilogue: run it so",
                     s->epilogue ? "with" : "without");
   }
-  slot spare;
+  slot *slots = s->own;
+  rdt_status status = RDT_OK;
   const bool mine = !atomic_flag_test_and_set_explicit(&s->busy, memory_order_acquire);
-  const int previous = rdt_threads_enter(s->threads);
-  rdt_status status = mine ? RDT_OK : slot_make(s, &spare, why);
-  if (status == RDT_OK) status = execute(s, mine ? &s->own : &spare, o, why);
+  const int previous = rdt_threads_enter(s->threads / s->team);
+  if (!mine) status = slots_make(s, &slots, why);
+  if (status == RDT_OK) status = execute_all(s, slots, o, why);
   rdt_threads_leave(previous);
   if (mine) {
     atomic_flag_clear_explicit(&s->busy, memory_order_release);
   } else {
-    slot_clear(&spare);
+    slots_free(s, slots);
   }
   return status;
 }
@@ -196,8 +241,8 @@ rdt_status rdt_onednn_pack(void *p, const rdt_tensor *w, rdt_reason *why) {
   state *s = p;
   if (!s->fixed) return RDT_OK;
   RDT_TRY(check_team(s, why));
-  const int previous = rdt_threads_enter(s->threads);
-  const rdt_status status = reorder_weights(s, &s->own, s->packed_memory, w->data, why);
+  const int previous = rdt_threads_enter(s->threads / s->team);
+  const rdt_status status = reorder_weights(s, s->own, s->packed_memory, w->data, why);
   rdt_threads_leave(previous);
   return status;
 }
@@ -236,19 +281,23 @@ static rdt_status make_state(state *s, const rdt_problem *p, rdt_onednn_build_fn
   RDT_TRY(rdt_onednn_try(dnnl_primitive_create(&s->primitive, s->plan.pd), "making the primitive", why));
   s->scratch_md = *dnnl_primitive_desc_query_md(s->plan.pd, dnnl_query_scratchpad_md, 0);
   RDT_TRY(make_weights(s, p, why));
-  RDT_TRY(slot_make(s, &s->own, why));
-  return s->fixed ? reorder_weights(s, &s->own, s->packed_memory, p->in[1].data, why) : RDT_OK;
+  RDT_TRY(slots_make(s, &s->own, why));
+  return s->fixed ? reorder_weights(s, s->own, s->packed_memory, p->in[1].data, why) : RDT_OK;
 }
 
-rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, int threads, void **out,
+rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, int64_t images, int threads, void **out,
                              rdt_reason *why) {
   state *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
   s->threads = threads < 1 ? 1 : threads;
+  s->images = images;
+  s->team = images > 1 ? s->threads : 1;
+  s->x_image = p->in[0].stride[0] * (int64_t)rdt_dtype_size(p->in[0].dtype);
+  s->y_image = p->out.stride[0] * (int64_t)rdt_dtype_size(p->out.dtype);
   atomic_flag_clear(&s->busy);
   rdt_status status = check_team(s, why);
   if (status == RDT_OK) {
-    const int previous = rdt_threads_enter(s->threads);
+    const int previous = rdt_threads_enter(s->threads / s->team);
     status = make_state(s, p, build, why);
     rdt_threads_leave(previous);
   }
@@ -263,7 +312,7 @@ rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, i
 void rdt_onednn_destroy(void *p) {
   state *s = p;
   if (!s) return;
-  slot_clear(&s->own);
+  slots_free(s, s->own);
   if (s->packed_memory) dnnl_memory_destroy(s->packed_memory);
   if (s->reorder) dnnl_primitive_destroy(s->reorder);
   if (s->primitive) dnnl_primitive_destroy(s->primitive);
