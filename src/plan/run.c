@@ -217,17 +217,33 @@ static rdt_recovery recovery_of(run *r) {
 
 /* ---- telling ---- */
 
+/* Where, in the words of the op: rows and columns of a product, pixels and channels of a convolution. */
+static void place_text(const rdt_problem *p, const int64_t place[2], char *text, size_t size) {
+  const long long row = (long long)place[0], col = (long long)place[1];
+  const long long h = p->op == RDT_KOP_CONV ? (long long)p->out.shape[2] : 1;
+  const long long w = p->op == RDT_KOP_CONV ? (long long)p->out.shape[3] : 1;
+  text[0] = '\0';
+  if (row < 0 && col < 0) return;
+  if (p->op == RDT_KOP_CONV && row >= 0)
+    snprintf(text, size, col >= 0 ? " at image %lld, y %lld, x %lld, channel %lld" : " at image %lld, y %lld, x %lld",
+             row / (h * w), row / w % h, row % w, col);
+  else if (p->op == RDT_KOP_CONV)
+    snprintf(text, size, " at channel %lld", col);
+  else if (row >= 0 && col >= 0)
+    snprintf(text, size, " at row %lld, column %lld", row, col);
+  else if (p->op == RDT_KOP_GEMM)
+    snprintf(text, size, row >= 0 ? " at row %lld" : " at column %lld", row >= 0 ? row : col);
+  else
+    snprintf(text, size, " at element %lld", row);
+}
+
 static void sentence(const run *r, const rdt_event *e, char *text, size_t size) {
   const char *end = e->verdict == RDT_DETECTED        ? "found and not repaired"
                     : e->diagnosis == RDT_DIAG_MEMORY ? "found and restored"
                     : e->changed > 0                  ? "found and computed again"
                                                       : "found and put in order; the result was right";
-  char place[96] = "";
-  if (e->place[0] >= 0 && e->place[1] >= 0)
-    snprintf(place, sizeof place, " at row %lld, column %lld", (long long)e->place[0], (long long)e->place[1]);
-  else if (e->place[0] >= 0 || e->place[1] >= 0)
-    snprintf(place, sizeof place, " at %s %lld", e->place[0] >= 0 ? "element" : "column",
-             (long long)(e->place[0] >= 0 ? e->place[0] : e->place[1]));
+  char place[128];
+  place_text(&r->p->prob, e->place, place, sizeof place);
   if (e->kind == RDT_EVENT_SUSPECT)
     snprintf(text, size,
              "%s: a residual of %.3g above the statistical bound %.3g%s was rounding: another code path agrees",
