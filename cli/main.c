@@ -6,8 +6,8 @@
 
 #include "cli.h"
 
-static const rdt_command *const commands[] = {&rdt_cmd_run, &rdt_cmd_plan, &rdt_cmd_inject, &rdt_cmd_info,
-                                              &rdt_cmd_list};
+static const rdt_command *const commands[] = {&rdt_cmd_run,   &rdt_cmd_plan, &rdt_cmd_inject,
+                                              &rdt_cmd_bench, &rdt_cmd_info, &rdt_cmd_list};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void overview(FILE *to) {
@@ -48,7 +48,10 @@ static int help(const char *name) {
   }
   const rdt_command *c = find(name);
   if (!c) return RDT_EXIT_USAGE;
-  rdt_options_help(c);
+  if (c->help_raw)
+    c->help_raw(stdout);
+  else
+    rdt_options_help(c);
   return RDT_EXIT_OK;
 }
 

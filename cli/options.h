@@ -4,6 +4,7 @@
 
 #include <redoubt/redoubt.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "core/error.h"
 
@@ -38,6 +39,7 @@ typedef struct rdt_command {
   const char *name;
   int (*run)(const struct rdt_command *c, const rdt_settings *s);
   int (*run_raw)(int argc, char **argv); /* in place of run: arguments are not parsed here */
+  void (*help_raw)(FILE *to);            /* with run_raw */
   const char *operand;                   /* "MODEL.onnx"; NULL: takes none */
   bool operand_needed;
   const rdt_option_id *options; /* ends with RDT_OPT_COUNT; --help is taken everywhere */

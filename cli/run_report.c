@@ -118,8 +118,9 @@ static void put_verdict(const rdt_run_report *r) {
   };
   const rdt_run_result *t = &r->total;
   const unsigned v = (unsigned)t->verdict;
-  printf("\n%s: %s (%" PRId64 " checks, %" PRId64 " suspects, %" PRId64 " faults", rdt_verdict_name(t->verdict),
-         v < sizeof meaning / sizeof *meaning ? meaning[v] : "", t->checks, t->suspects, t->faults);
+  printf("\n%s: %s (%" PRId64 " checks, %" PRId64 " suspect%s, %" PRId64 " fault%s", rdt_verdict_name(t->verdict),
+         v < sizeof meaning / sizeof *meaning ? meaning[v] : "", t->checks, t->suspects, t->suspects == 1 ? "" : "s",
+         t->faults, t->faults == 1 ? "" : "s");
   if (t->unchecked) printf(", %" PRId64 " not checkable", t->unchecked);
   puts(")");
   for (size_t i = 0; r->files && r->has_outputs && i < rdt_model_output_count(r->session->model); i++)

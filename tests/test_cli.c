@@ -104,6 +104,12 @@ static void test_help(void **state) {
     expect(redoubt("help %s", commands[i]), 0, "Examples:");
     expect(redoubt("%s --help", commands[i]), 0, "Options:");
   }
+  expect(redoubt("help bench"), 0, "Examples:");
+  expect(redoubt("bench --help"), 0, "tolerance");
+  expect(redoubt("bench gemm --help"), 0, "usage");
+  expect(redoubt("bench tolerance --help"), 0, "usage");
+  expect(redoubt("bench"), 2, "tolerance");
+  expect(redoubt("bench everything"), 2, "no benchmark 'everything'");
   expect(redoubt("rnu"), 2, "did you mean 'run'");
   expect(redoubt("help rnu"), 2, "did you mean 'run'");
   expect(redoubt("frobnicate"), 2, "redoubt help");
