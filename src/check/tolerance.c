@@ -20,7 +20,7 @@
 /* Mean square rounding error of round to nearest in units of (u x)^2. Log-uniform mantissas give 0.18; partial sums
  * that grow linearly (data of one sign) reach 0.202 where they end just above a power of two. */
 #define NEAREST_MS 0.202
-/* The checksum vectors are formed in double. */
+/* The checksum vectors are formed in double unless said otherwise. */
 #define U_DOUBLE 0x1p-53
 /* Partial results of split reductions are added in round to nearest f32 on every tensor core. */
 #define U_F32 0x1p-24
@@ -50,6 +50,10 @@ static double or_count(int64_t depth, int64_t count) {
 
 static double steps(const rdt_accumulator *a, int64_t k) {
   return ceil((double)k / a->kb);
+}
+
+static double u_form(const rdt_tolerance *t) {
+  return t->u_form > 0.0 ? t->u_form : U_DOUBLE;
 }
 
 static bool is_exact(const rdt_accumulator *a) {
@@ -150,7 +154,7 @@ static double underflow(const rdt_tolerance *t, const capped *c) {
 static double rigorous(const rdt_tolerance *t, const rdt_terms *m, const capped *c, double accumulation) {
   const double sum = chain(t->u_check, or_count(t->depth_sum, m->n));
   const double dot = chain(t->u_check, or_count(t->depth_dot, t->k));
-  const double form = chain(U_DOUBLE, or_count(t->depth_beta, m->n));
+  const double form = chain(u_form(t), or_count(t->depth_beta, m->n));
   const double worst = sum > dot ? sum : dot; /* the magnitudes were measured in the precision of the check */
   const double blur = worst <= 0.5 ? 1.0 + 2.0 * worst : INF;
   const double rest = (t->u_out + sum) * c->abs_c + c->n * t->eta_out + (dot + t->u_beta) * c->a_beta + form * c->ag;
@@ -198,7 +202,7 @@ static double check_variance(const rdt_tolerance *t, const rdt_terms *m, const c
   const double out = square(t->u_out) * c->c2 * THIRD + c->n * square(t->eta_out) / 12.0;
   const double sums = walk((double)t->k, t->depth_dot, square(c->dot), c->q_beta, 1.0) +
                       walk((double)m->n, t->depth_sum, square(c->s), c->c2, 1.0);
-  const double form = square(U_DOUBLE) * NEAREST_MS * or_count(t->depth_beta, m->n) * (c->q_beta + c->q);
+  const double form = square(u_form(t)) * NEAREST_MS * or_count(t->depth_beta, m->n) * (c->q_beta + c->q);
   return split + out + square(t->u_check) * sums + square(t->u_beta) * c->q_beta * THIRD + form;
 }
 

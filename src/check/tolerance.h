@@ -36,7 +36,8 @@ typedef struct rdt_tolerance {
   double u_check;     /* precision in which the check is computed: 2^-53, or 2^-24 */
   int64_t depth_sum;  /* longest chain of roundings (of u_check) in the sum over the outputs; 0: outputs summed */
   int64_t depth_dot;  /* the same in the expected side; 0: k */
-  int64_t depth_beta; /* the same (of double) in forming the checksum vectors; 0: outputs summed */
+  double u_form;      /* precision in which the checksum vectors are formed; 0: 2^-53 */
+  int64_t depth_beta; /* the same (of u_form) in forming them; 0: outputs summed */
   double u_beta;      /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
   int splits;         /* extra additions of partial results (split-K) */
   double lambda;      /* 6 by default */

@@ -8,14 +8,18 @@
 #include "core/cpu_info.h"
 #include "core/tensor.h"
 
+/* Sums over pixels of floats are kept in float for so many pixels, then added in double: longer chunks are faster, each
+ * pixel adds a rounding of 2^-24. */
+enum { RDT_CONV_CHUNK = 32 };
+
 typedef struct rdt_conv_sums {
   rdt_dtype elem, sum; /* f32 f64 | f64 f64 | s32 s32 */
   /* dst[i * channels + c] = src[i * pixel + c * channel] of dtype t, which must be one that converts to elem exactly.
    */
   void (*fetch)(const void *src, rdt_dtype t, int64_t pixel, int64_t channel, int64_t pixels, int64_t channels,
                 void *dst);
-  /* Down the row: out[s * channels + c] = sum_i coef[i * taps + s] x[at[i] * ps + c] for all taps s; where mag is not
-   * NULL also mag[c] += sum_i |x|, mag[channels + c] += sum_i x^2. */
+  /* Down the row: out[s * channels + c] = sum_i coef[i * taps + s] x[at[i] * ps + c] for all taps s, coef (0, 1, -1) of
+   * the element type; where mag is not NULL also mag[c] += sum_i |x|, mag[channels + c] += sum_i x^2. */
   void (*columns)(const void *x, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels, const void *coef,
                   int taps, void *out, double *mag);
   /* Along the channels: out[i * vectors + v] = sum_c x[i * ps + c] w[v][c]. */

@@ -11,7 +11,11 @@ typedef CONV_T FN(in_mem) __attribute__((vector_size(CONV_LANES * sizeof(CONV_T)
 #define V FN(vec)
 
 CONV_INLINE V FN(load)(const CONV_T *p) {
+#if defined(CONV_WIDEN)
+  return CONV_WIDEN(p);
+#else
   return __builtin_convertvector(*(const FN(in_mem) *)p, V);
+#endif
 }
 
 CONV_INLINE V FN(load_sum)(const CONV_A *p) {
@@ -45,94 +49,133 @@ CONV_INLINE CONV_A FN(abs1)(CONV_A v) {
 }
 #endif
 
-/* nv vectors of channels, taps <= 4, both known at compile time. */
-CONV_INLINE void FN(columns_block)(const CONV_T *x, int64_t ps, const int32_t *at, int64_t pixels, const CONV_A *coef,
-                                   int ld, const int taps, const int nv, CONV_A *out, int64_t channels, CONV_A *mag,
-                                   const int with_mag) {
-  V acc[4][4], a[4], q[4];
-  for (int v = 0; v < nv; v++) {
-    for (int s = 0; s < taps; s++) acc[s][v] = (V){0};
-    a[v] = q[v] = (V){0};
-  }
+/* Sums down the row are kept in the element's own type for a chunk of pixels, then added to out and mag. An over- or
+ * underflow of a square costs tightness at worst (the schemes allow for it). */
+typedef CONV_T FN(unit) __attribute__((vector_size(CONV_BYTES)));
+typedef CONV_T FN(unit_mem) __attribute__((vector_size(CONV_BYTES), aligned(sizeof(CONV_T)), may_alias));
+#define UNIT ((int)(CONV_BYTES / sizeof(CONV_T)))
+
+#if CONV_MAG
+typedef CONV_BITS FN(unit_bits) __attribute__((vector_size(CONV_BYTES)));
+CONV_INLINE FN(unit) FN(unit_abs)(FN(unit) v) {
+  return (FN(unit))((FN(unit_bits))v & ~((CONV_BITS)1 << (8 * sizeof(CONV_T) - 1)));
+}
+#else
+CONV_INLINE FN(unit) FN(unit_abs)(FN(unit) v) {
+  return v;
+}
+#endif
+
+CONV_INLINE void FN(add_unit)(CONV_A *sums, FN(unit) u) {
+  CONV_T lane[UNIT];
+  memcpy(lane, &u, sizeof u);
+#pragma GCC unroll 4
+  for (int i = 0; i < UNIT; i += L) FN(store_sum)(sums + i, FN(load_sum)(sums + i) + FN(load)(lane + i));
+}
+
+/* One chunk; taps and units are known at compile time. taps * units sums, taps coefficients and an element must fit
+ * into 16 registers: a spilled sum costs more than a second load of the row. */
+CONV_INLINE void FN(taps_block)(const CONV_T *x, int64_t ps, const int32_t *at, int64_t pixels, const CONV_T *coef,
+                                int ld, const int taps, const int units, CONV_A *out, int64_t channels, int64_t ahead) {
+  FN(unit) acc[4][4];
+  for (int u = 0; u < units; u++)
+    for (int s = 0; s < taps; s++) acc[s][u] = (FN(unit)){0};
   for (int64_t i = 0; i < pixels; i++) {
     const CONV_T *px = x + at[i] * ps;
-    const CONV_A *w = coef + i * ld;
+    const CONV_T *w = coef + i * ld;
 #pragma GCC unroll 4
-    for (int v = 0; v < nv; v++) {
-      const V e = FN(load)(px + v * L);
+    for (int u = 0; u < units; u++) {
+      if (u * CONV_BYTES % 64 == 0) __builtin_prefetch(px + u * UNIT + ahead);
+      const FN(unit) e = *(const FN(unit_mem) *)(px + u * UNIT);
 #pragma GCC unroll 4
-      for (int s = 0; s < taps; s++) acc[s][v] += e * w[s];
-      if (with_mag) {
-        a[v] += FN(abs)(e);
-        q[v] += e * e;
-      }
+      for (int s = 0; s < taps; s++) acc[s][u] += e * w[s];
     }
   }
-  for (int v = 0; v < nv; v++) {
-    for (int s = 0; s < taps; s++) FN(store_sum)(out + s * channels + v * L, acc[s][v]);
-    if (with_mag) {
-      FN(store_sum)(mag + v * L, FN(load_sum)(mag + v * L) + a[v]);
-      FN(store_sum)(mag + channels + v * L, FN(load_sum)(mag + channels + v * L) + q[v]);
+  for (int u = 0; u < units; u++)
+    for (int s = 0; s < taps; s++) FN(add_unit)(out + s * channels + u * UNIT, acc[s][u]);
+}
+
+CONV_INLINE void FN(mag_block)(const CONV_T *x, int64_t ps, const int32_t *at, int64_t pixels, const int units,
+                               CONV_A *mag, int64_t channels) {
+  FN(unit) a[4], q[4];
+  for (int u = 0; u < units; u++) a[u] = q[u] = (FN(unit)){0};
+  for (int64_t i = 0; i < pixels; i++) {
+#pragma GCC unroll 4
+    for (int u = 0; u < units; u++) {
+      const FN(unit) e = *(const FN(unit_mem) *)(x + at[i] * ps + u * UNIT);
+      a[u] += FN(unit_abs)(e);
+      q[u] += e * e;
     }
+  }
+  for (int u = 0; u < units; u++) {
+    FN(add_unit)(mag + u * UNIT, a[u]);
+    FN(add_unit)(mag + channels + u * UNIT, q[u]);
   }
 }
 
-CONV_INLINE void FN(columns_taps)(const CONV_T *x, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels,
-                                  const CONV_A *coef, int ld, const int taps, CONV_A *out, CONV_A *mag,
-                                  const int with_mag) {
-  const int nv = taps == 1 ? 4 : 2;
-  int64_t c = 0;
-#define AT x + c, ps, at, pixels, coef, ld, taps
-  for (; c + nv * L <= channels; c += nv * L)
-    FN(columns_block)(AT, nv, out + c, channels, with_mag ? mag + c : mag, with_mag);
-  for (; c + L <= channels; c += L) FN(columns_block)(AT, 1, out + c, channels, with_mag ? mag + c : mag, with_mag);
-#undef AT
-  for (; c < channels; c++) {
-    for (int s = 0; s < taps; s++) {
-      CONV_A sum = 0;
-      for (int64_t i = 0; i < pixels; i++) sum += coef[i * ld + s] * (CONV_A)x[at[i] * ps + c];
-      out[s * channels + c] = sum;
-    }
-    if (!with_mag) continue;
+/* Channels that fill no vector. */
+CONV_INLINE void FN(columns_tail)(const CONV_T *x, int64_t ps, int64_t first, int64_t channels, const int32_t *at,
+                                  int64_t pixels, const CONV_T *coef, int ld, int taps, CONV_A *out, CONV_A *mag) {
+  for (int64_t c = first; c < channels; c++)
     for (int64_t i = 0; i < pixels; i++) {
       const CONV_A e = (CONV_A)x[at[i] * ps + c];
+      for (int s = 0; s < taps; s++) out[s * channels + c] += (CONV_A)coef[i * ld + s] * e;
+      if (!mag) continue;
       mag[c] += FN(abs1)(e);
       mag[channels + c] += e * e;
     }
-  }
 }
 
-static void FN(columns)(const void *x, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels,
+/* A chunk of pixels, at most 4 taps; mag NULL: none. */
+CONV_INLINE void FN(columns_chunk)(const CONV_T *x, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels,
+                                   const CONV_T *coef, int ld, const int taps, CONV_A *out, CONV_A *mag,
+                                   int64_t ahead) {
+  const int most = taps <= 2 ? 4 : taps == 3 ? 3 : 2;
+  int64_t c = 0;
+#define BLOCKS(units)                                                                       \
+  for (; c + (units)*UNIT <= channels; c += (units)*UNIT) {                                 \
+    FN(taps_block)(x + c, ps, at, pixels, coef, ld, taps, units, out + c, channels, ahead); \
+    if (mag) FN(mag_block)(x + c, ps, at, pixels, units, mag + c, channels);                \
+  }
+  BLOCKS(most)
+  BLOCKS(2)
+  BLOCKS(1)
+#undef BLOCKS
+  FN(columns_tail)(x, ps, c, channels, at, pixels, coef, ld, taps, out, mag);
+}
+
+static void FN(columns)(const void *data, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels,
                         const void *coef, int taps, void *out, double *mag) {
-  const CONV_A *w = coef;
-  CONV_A *o = out;
-#if CONV_MAG
-  CONV_A *m = mag;
-#else
-  CONV_A *m = NULL;
-  (void)mag;
-#endif
-  for (int s = 0; s < taps; s += 4, w += 4, o += 4 * channels, m = NULL) {
-#define CALL(n)                                                                  \
-  (m ? FN(columns_taps)(x, ps, channels, at, pixels, w, taps, n, o, m, CONV_MAG) \
-     : FN(columns_taps)(x, ps, channels, at, pixels, w, taps, n, o, m, 0))
-    switch (taps - s) {
-      case 1:
-        CALL(1);
-        break;
-      case 2:
-        CALL(2);
-        break;
-      case 3:
-        CALL(3);
-        break;
-      default:
-        CALL(4);
-        break;
-    }
+  /* the row below, where rows follow each other: its lines are too far apart for the hardware to see a stream */
+  const int64_t ahead = pixels * ps;
+  const CONV_T *x = data;
+  memset(out, 0, (size_t)(taps * channels) * sizeof(CONV_A));
+  for (int64_t i = 0; i < pixels; i += RDT_CONV_CHUNK, at += RDT_CONV_CHUNK) {
+    const int64_t count = pixels - i < RDT_CONV_CHUNK ? pixels - i : RDT_CONV_CHUNK;
+    const CONV_T *w = (const CONV_T *)coef + i * taps;
+    CONV_A *o = out;
+    CONV_A *m = CONV_MAG ? (void *)mag : NULL;
+    for (int s = 0; s < taps; s += 4, w += 4, o += 4 * channels, m = NULL) {
+#define CALL(n) FN(columns_chunk)(x, ps, channels, at, count, w, taps, n, o, m, ahead)
+      switch (taps - s) {
+        case 1:
+          CALL(1);
+          break;
+        case 2:
+          CALL(2);
+          break;
+        case 3:
+          CALL(3);
+          break;
+        default:
+          CALL(4);
+          break;
+      }
 #undef CALL
+    }
   }
 }
+#undef UNIT
 
 /* np pixels x nv vectors, both known at compile time. */
 CONV_INLINE void FN(dots_block)(const CONV_T *x, int64_t ps, int64_t channels, const CONV_A *const *w, const int np,
@@ -234,3 +277,4 @@ static void FN(mags)(const void *data, int64_t ps, int64_t channels, int64_t pix
 #undef CONV_A
 #undef CONV_LANES
 #undef CONV_MAG
+#undef CONV_BITS

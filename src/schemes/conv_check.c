@@ -87,13 +87,6 @@ void rdt_conv_check_clear(rdt_conv_check *c) {
   c->sign_oh = c->sign_ow = c->sign_oc = NULL;
 }
 
-void rdt_conv_coefficient(const rdt_conv_check *c, void *sums, int64_t i, int sign) {
-  if (c->exact)
-    ((uint32_t *)sums)[i] = (uint32_t)sign;
-  else
-    ((double *)sums)[i] = sign;
-}
-
 static const char *element(const rdt_tensor *t, int64_t offset) {
   return (const char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
 }

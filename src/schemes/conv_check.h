@@ -27,9 +27,6 @@ rdt_status rdt_conv_accept(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fixed, double lambda, int threads);
 void rdt_conv_check_clear(rdt_conv_check *c);
 
-/* sums[i] = sign of the sum's type */
-void rdt_conv_coefficient(const rdt_conv_check *c, void *sums, int64_t i, int sign);
-
 /* count pixels along w from (n, h, w), all channels, as a row of conv_sums: in place where it lies so, else converted
  * to scratch. *ps: its pixel stride. */
 const void *rdt_conv_row(const rdt_conv_check *c, const rdt_tensor *t, int64_t n, int64_t h, int64_t w, int64_t count,

@@ -69,7 +69,7 @@ static rdt_status alloc(fc_state *s) {
   s->ones = rdt_alloc((size_t)c->oc, sizeof *s->ones);
   if (!s->work || !s->found || !s->weights || !s->ones) return RDT_ERR_NOMEM;
   for (int64_t k = 0; k < c->oc; k++) {
-    rdt_conv_coefficient(c, s->weights, k, c->sign_oc[k]);
+    rdt_store(s->weights, c->fn->sum, k, c->sign_oc[k]);
     s->ones[k] = 1.0;
   }
   return RDT_OK;

@@ -20,6 +20,7 @@
 typedef struct ic_state {
   rdt_conv_check c;
   bool scalar;              /* fic */
+  double vanished;          /* what a square may have lost */
   int64_t used;             /* columns of the input that some tap uses */
   int32_t *at, *along;      /* the used columns; 0 1 2 .. */
   void *coef_in, *coef_out; /* t(ow): [used][kw], [ow] */
@@ -61,13 +62,13 @@ static void set_columns(ic_state *s) {
     for (int64_t t = 0; t < c->kw; t++) {
       const int64_t ow = rdt_conv_out(c, 1, w, t);
       any |= ow >= 0;
-      rdt_conv_coefficient(c, s->coef_in, s->used * c->kw + t, ow >= 0 ? c->sign_ow[ow] : 0);
+      rdt_store(s->coef_in, c->fn->elem, s->used * c->kw + t, ow >= 0 ? c->sign_ow[ow] : 0);
     }
     if (any) s->at[s->used++] = (int32_t)w;
   }
   for (int64_t w = 0; w < c->ow; w++) {
     s->along[w] = (int32_t)w;
-    rdt_conv_coefficient(c, s->coef_out, w, c->sign_ow[w]);
+    rdt_store(s->coef_out, c->fn->elem, w, c->sign_ow[w]);
   }
 }
 
@@ -80,8 +81,8 @@ static rdt_status state_alloc(ic_state *s) {
   s->row_bytes = (size_t)max64(c->kw * c->ic, max64(c->oc, 3 * FILTER_BLOCK)) * sizeof(double);
   s->at = rdt_alloc((size_t)c->iw, sizeof *s->at);
   s->along = rdt_alloc((size_t)c->ow, sizeof *s->along);
-  s->coef_in = rdt_alloc((size_t)(c->iw * c->kw), c->sum);
-  s->coef_out = rdt_alloc((size_t)c->ow, c->sum);
+  s->coef_in = rdt_alloc((size_t)(c->iw * c->kw), c->elem);
+  s->coef_out = rdt_alloc((size_t)c->ow, c->elem);
   s->xs = rdt_alloc(tasks * taps * ic, c->sum);
   s->ys = rdt_alloc(tasks * oc, c->sum);
   s->mx = rdt_alloc(tasks * 2 * ic, sizeof *s->mx);
@@ -129,22 +130,32 @@ static rdt_status from_weights(void *state, const rdt_tensor *w, rdt_reason *why
   return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "no memory for the checksums of the weights");
 }
 
+/* Sums over pixels of floats: chunks in float, the rest in double, which counts as one more rounding. */
+static void set_precision(ic_state *s) {
+  const rdt_conv_check *c = &s->c;
+  rdt_tolerance *t = &s->c.tol;
+  if (c->fn->elem == RDT_F32) {
+    t->u_check = t->u_form = rdt_dtype_info(RDT_F32)->u;
+    t->depth_sum = t->depth_beta = RDT_CONV_CHUNK + 1;
+    t->depth_dot = 1;
+    return;
+  }
+  t->depth_sum = t->depth_beta = c->oh + c->ow + c->parts + (s->scalar ? c->oc : 0);
+  t->depth_dot = s->scalar ? c->kh * c->kw * c->ic : 0;
+}
+
 static rdt_status create(const rdt_problem *p, bool scalar, bool fixed, double lambda, int threads, void **state,
                          rdt_reason *why) {
   ic_state *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for the state of the checks");
   rdt_status status = RDT_OK;
   s->scalar = scalar;
+  s->vanished = p->acc == RDT_S32 ? 0.0 : rdt_dtype_info(p->acc)->min_normal;
   RDT_TRY_GOTO(rdt_conv_check_init(&s->c, p, fixed, lambda, threads), fail);
   RDT_TRY_GOTO(state_alloc(s), fail);
   set_columns(s);
-  rdt_tolerance *t = &s->c.tol;
-  t->depth_sum = s->c.oh + s->c.ow + s->c.parts;
-  t->depth_beta = t->depth_sum;
+  set_precision(s);
   if (scalar) {
-    t->depth_sum += s->c.oc;
-    t->depth_beta += s->c.oc;
-    t->depth_dot = s->c.kh * s->c.kw * s->c.ic;
     RDT_TRY_GOTO(rdt_conv_filter_alloc(&s->c, &s->filter), fail);
   } else if (!s->c.exact) {
     s->bounds_bytes = (size_t)(2 * s->c.oc * s->c.icg) * sizeof *s->bounds;
@@ -221,6 +232,8 @@ static void gather_image(const ic_state *s, int64_t image) {
     c->fn->add(mx, mx + p * 2 * c->ic, 1, 2 * c->ic);
     c->fn->add(my, my + p * 2 * c->oc, 1, 2 * c->oc);
   }
+  for (int64_t ch = 0; ch < c->ic; ch++) mx[c->ic + ch] += (double)(c->ih * c->iw) * s->vanished;
+  for (int64_t k = 0; k < c->oc; k++) my[c->oc + k] += (double)(c->oh * c->ow) * s->vanished;
   if (s->scalar) return;
   if (c->exact) {
     uint32_t *to = (uint32_t *)s->xw + image * cells;
@@ -262,12 +275,14 @@ static void expect_filters(const ic_call *call, int64_t k, int64_t count, int64_
     c->fn_sum->dots(g, c->icg, c->icg, count, mg, 1, ag);
     c->fn_sum->dots(q, c->icg, c->icg, count, mq, 2, qs);
     for (int64_t j = 0; j < count; j++) {
+      /* a sum that overflowed is no proof where the sum of the magnitudes may; q bounds only the single outputs */
+      const double sum = ((const double *)s->ys)[i * c->parts * c->oc + k + j];
       const rdt_terms terms = {.n = c->oh * c->ow,
                                .abs_c = my[j],
                                .c2 = my[c->oc + j],
-                               .s = ((const double *)s->ys)[i * c->parts * c->oc + k + j],
+                               .s = sum,
                                .ag = ag[j],
-                               .q = qs[2 * j],
+                               .q = isfinite(sum) ? qs[2 * j] : NAN,
                                .dot = ((const double *)expected)[j],
                                .a_beta = ag[j],
                                .q_beta = qs[2 * j + 1],
@@ -319,6 +334,7 @@ static void book_image(const ic_state *s, int64_t image, rdt_findings *f) {
     t.q += mx[c->ic + ch] * s->filter.rho2[ch];
   }
   t.a_beta = t.ag;
+  if (!isfinite(t.s)) t.q = NAN; /* as in expect_filters */
   for (int64_t i = 0; i < cells; i++) {
     const double b = ((const double *)xs)[i] * ((const double *)beta)[i];
     t.q_beta += b * b;
