@@ -48,8 +48,7 @@ static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, r
       fail);
   RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_create(&ops), "post-ops", why), fail);
   if (e->residual.rank >= 0) {
-    /* Not the binary post-op: oneDNN 2.6 adds wrong elements where channels of a group are no multiple of its vector.
-     */
+    /* Not the binary post-op: in oneDNN 2.6 gemm:jit adds wrong elements in grouped channels-last convolutions. */
     RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_sum(ops, (float)e->beta), "residual", why), fail);
   }
   if (e->act == RDT_ACT_RELU) {
