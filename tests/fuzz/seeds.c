@@ -1,0 +1,125 @@
+/* Writes the seeds: FOLDER/onnx has a small model for each operator, FOLDER/npy tensor files of every kind. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/tensor.h"
+#include "net/tensor_file.h"
+#include "util_onnx.h"
+
+#define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
+
+static char folder[2048];
+
+static const char *file(const char *kind, const char *name, int number) {
+  static char path[4096];
+  snprintf(path, sizeof path, "%s/%s/%s-%d", folder, kind, name, number);
+  return path;
+}
+
+typedef struct seed {
+  const char *op;
+  int64_t opset;
+  int rank;
+  const char *inputs; /* x: 1x2x4x4 cut to rank; the others are constants */
+  util_attr attrs[3];
+} seed;
+
+static const seed seeds[] = {
+    {"Conv", 13, 4, "x w4 v2", {UTIL_INTS("pads", 4, 1, 1, 1, 1), UTIL_INTS("strides", 2, 2, 2)}},
+    {"Conv", 11, 4, "x w4", {UTIL_STRING("auto_pad", "SAME_UPPER"), UTIL_INTS("dilations", 2, 1, 1)}},
+    {"Conv", 7, 3, "x w3", {UTIL_INTS("kernel_shape", 1, 3)}},
+    {"Gemm", 11, 2, "x w2 v2", {UTIL_INT("transB", 1), UTIL_FLOAT("beta", 2.0f)}},
+    {"MatMul", 9, 2, "x w2", {{0}}},
+    {"MatMul", 9, 4, "x x", {{0}}},
+    {"Add", 6, 4, "x v2", {UTIL_INT("broadcast", 1), UTIL_INT("axis", 1)}},
+    {"Mul", 13, 4, "x x", {{0}}},
+    {"Relu", 14, 1, "x", {{0}}},
+    {"BatchNormalization", 9, 4, "x v2 v2 v2 v2", {UTIL_FLOAT("epsilon", 0.001f)}},
+    {"MaxPool",
+     12,
+     4,
+     "x",
+     {UTIL_INTS("kernel_shape", 2, 3, 3), UTIL_INT("ceil_mode", 1), UTIL_INTS("strides", 2, 2, 2)}},
+    {"AveragePool", 19, 4, "x", {UTIL_INTS("kernel_shape", 2, 2, 2), UTIL_INT("count_include_pad", 1)}},
+    {"GlobalAveragePool", 13, 3, "x", {{0}}},
+    {"Softmax", 12, 4, "x", {UTIL_INT("axis", 2)}},
+    {"Softmax", 13, 2, "x", {UTIL_INT("axis", -1)}},
+    {"Concat", 13, 4, "x x", {UTIL_INT("axis", 1)}},
+    {"Flatten", 13, 4, "x", {UTIL_INT("axis", 2)}},
+    {"Reshape", 14, 4, "x shape", {UTIL_INT("allowzero", 0)}},
+    {"Identity", 16, 0, "x", {{0}}},
+    {"Dropout", 13, 2, "x ratio no", {{0}}},
+};
+
+static void write_models(void) {
+  float data[64];
+  const float half = 0.5f;
+  const unsigned char no = 0;
+  const size_t n = sizeof seeds / sizeof seeds[0];
+  util_fill(data, 64, 1);
+  for (size_t i = 0; i < n; i++)
+    for (int relu = 0; relu < 2; relu++) { /* alone, and between two other nodes */
+      util_onnx m;
+      util_onnx_init(&m, seeds[i].opset);
+      util_onnx_input(&m, relu ? "in" : "x", RDT_F32, seeds[i].rank, SHAPE(-1, 2, 4, 4));
+      util_onnx_initializer(&m, "w4", RDT_F32, 4, SHAPE(2, 2, 3, 3), data);
+      util_onnx_initializer(&m, "w3", RDT_F32, 3, SHAPE(2, 2, 3), data);
+      util_onnx_initializer(&m, "w2", RDT_F32, 2, SHAPE(2, 2), data);
+      util_onnx_initializer(&m, "v2", RDT_F32, 1, SHAPE(2), data);
+      util_onnx_initializer(&m, "ratio", RDT_F32, 0, NULL, &half);
+      util_onnx_initializer(&m, "no", RDT_BOOL, 0, NULL, &no);
+      util_onnx_node(&m, "Constant", NULL, "", "shape", UTIL_ATTRS(UTIL_INTS("value_ints", 2, 0, -1)));
+      if (relu) util_onnx_node(&m, "Relu", "before", "in", "x", NULL);
+      util_onnx_node(&m, seeds[i].op, "node", seeds[i].inputs, relu ? "out" : "y", seeds[i].attrs);
+      if (relu) util_onnx_node(&m, "Add", "behind", "out v2", "y", NULL);
+      util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+      util_onnx_save(&m, file("onnx", seeds[i].op, 2 * (int)i + relu));
+      util_onnx_clear(&m);
+    }
+}
+
+static void write_bytes(const char *path, const void *data, size_t n) {
+  FILE *f = fopen(path, "wb");
+  if (!f || fwrite(data, 1, n, f) != n || fclose(f) != 0) abort();
+}
+
+static void write_tensors(void) {
+  static uint64_t zeros[16];
+  unsigned char packed[512];
+  for (int t = 0; t < RDT_DTYPE_COUNT; t++) {
+    const rdt_tensor view = rdt_tensor_dense(zeros, (rdt_dtype)t, t % 4, SHAPE(2, 1, 3));
+    if (rdt_npy_write(file("npy", "array", t), &view, NULL) != RDT_OK) abort();
+    Onnx__TensorProto *proto = util_tensor_proto("t", (rdt_dtype)t, t % 3, SHAPE(2, 3), zeros);
+    write_bytes(file("npy", "proto", t), packed, onnx__tensor_proto__pack(proto, packed));
+    if (t == RDT_S8) { /* the same, typed instead of raw */
+      proto->has_raw_data = 0;
+      proto->int32_data = calloc(2, sizeof(int32_t));
+      proto->n_int32_data = 2;
+      write_bytes(file("npy", "typed", t), packed, onnx__tensor_proto__pack(proto, packed));
+    }
+    onnx__tensor_proto__free_unpacked(proto, NULL);
+  }
+  static const char fortran[] =
+      "\x93NUMPY\x02\x00\x3a\x00\x00\x00{'descr': '<f2', 'fortran_order': True, 'shape': (2, 3), }\n123456789012";
+  write_bytes(file("npy", "fortran", 0), fortran, sizeof fortran - 1);
+}
+
+int main(int argc, char **argv) {
+  char path[4096];
+  if (argc != 2) return 2;
+  snprintf(folder, sizeof folder, "%s", argv[1]);
+  static const char *const parts[] = {"", "/onnx", "/npy"};
+  for (int i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s%s", folder, parts[i]);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+      perror(path);
+      return 1;
+    }
+  }
+  write_models();
+  write_tensors();
+  return 0;
+}
