@@ -11,7 +11,10 @@
 #include <cmocka.h>
 /* clang-format on */
 
+#include <oneapi/dnnl/dnnl.h>
+
 #include "bench_tolerance.h"
+#include "core/memory.h"
 #include "tolerance_sim.h"
 
 static const double LAMBDA[RDT_SIM_LAMBDAS] = {3.0, 4.0, 6.0};
@@ -45,7 +48,8 @@ static void rates_are_as_stated(void **state) {
   for (int i = 0; i < n; i++) {
     rdt_sim_rate sum = {.checks = 0};
     for (int f = 0; f < RDT_FAMILY_COUNT; f++) {
-      const rdt_sim_rate r = rates_over_lengths(&cases[i], (rdt_family)f, cases[i].order == RDT_SIM_TENSOR ? 4e4 : 1.2e5);
+      const rdt_sim_rate r =
+          rates_over_lengths(&cases[i], (rdt_family)f, cases[i].order == RDT_SIM_TENSOR ? 4e4 : 1.2e5);
       const char *name = rdt_family_name((rdt_family)f);
       assert_int_equal(r.r0, 0);
       assert_int_equal(r.r2, 0);
@@ -245,6 +249,43 @@ static void flips_above_the_floor_are_found(void **state) {
   }
 }
 
+/* A vendor's product: order, blocking and vectors unknown. Row, column and scalar checks. */
+static void a_black_box_stays_within(void **state) {
+  (void)state;
+  enum { M = 33, N = 47 };
+  static const int64_t K[] = {1, 5, 64, 301, 1024, 5000};
+  int suspects[RDT_FAMILY_COUNT] = {0}, checks = 0;
+  for (int f = 0; f < RDT_FAMILY_COUNT; f++) {
+    for (int l = 0; l < 6; l++) {
+      const int64_t k = K[l];
+      bench b;
+      bench_make(&b, "f32", (rdt_family)f, M, N, k, 1.0);
+      float *a = test_malloc((size_t)(M * k) * sizeof *a), *x = test_malloc((size_t)(N * k) * sizeof *x), c[M * N];
+      for (int64_t i = 0; i < M * k; i++) a[i] = (float)b.s.a[i];
+      for (int64_t i = 0; i < N * k; i++) x[i] = (float)b.s.b[i];
+      assert_int_equal(dnnl_sgemm('N', 'N', M, N, k, 1.0F, a, k, x, N, 0.0F, c, N), dnnl_success);
+      for (int i = 0; i < M * N; i++) b.s.out[i] = (double)c[i];
+      rdt_free(b.s.s); /* the checkpoints were those of the simulated order */
+      b.s.s = NULL;
+      for (int i = 0; i <= M + N; i++) {
+        const rdt_sim_check check = i < M       ? look(&b, i, i + 1, 0, N)
+                                    : i < M + N ? look(&b, 0, M, i - M, i - M + 1)
+                                                : look(&b, 0, M, 0, N);
+        const rdt_outcome o = judge(&b, &check);
+        assert_true(o == RDT_PASS || o == RDT_SUSPECT);
+        suspects[f] += o == RDT_SUSPECT;
+        checks++;
+      }
+      test_free(a);
+      test_free(x);
+      bench_clear(&b);
+    }
+    if (rdt_family_claimed((rdt_family)f)) assert_int_equal(suspects[f], 0);
+  }
+  print_message("oneDNN: 0 reports in %d checks; suspects: cancelling %d, duplicated %d, blocks %d\n", checks,
+                suspects[RDT_FAMILY_CANCELLING], suspects[RDT_FAMILY_DUPLICATED], suspects[RDT_FAMILY_BLOCKS]);
+}
+
 /* int8: exact modulo 2^32, every flip of every bit. */
 static void integers_are_exact(void **state) {
   (void)state;
@@ -294,10 +335,15 @@ static void the_tool_runs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(rates_are_as_stated),       cmocka_unit_test(checkpoints_follow_the_order),
-      cmocka_unit_test(every_checker_cries),       cmocka_unit_test(bad_inputs_have_no_verdict),
-      cmocka_unit_test(tiny_values_are_no_faults), cmocka_unit_test(flips_above_the_floor_are_found),
-      cmocka_unit_test(integers_are_exact),        cmocka_unit_test(the_tool_runs),
+      cmocka_unit_test(rates_are_as_stated),
+      cmocka_unit_test(checkpoints_follow_the_order),
+      cmocka_unit_test(every_checker_cries),
+      cmocka_unit_test(bad_inputs_have_no_verdict),
+      cmocka_unit_test(tiny_values_are_no_faults),
+      cmocka_unit_test(flips_above_the_floor_are_found),
+      cmocka_unit_test(a_black_box_stays_within),
+      cmocka_unit_test(integers_are_exact),
+      cmocka_unit_test(the_tool_runs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
