@@ -195,7 +195,47 @@ static void test_table(void **state) {
   }
 }
 
+/* One NaN among the operands shows in every element that depends on it, and only there. */
+static void test_nan(void **state) {
+  static const struct {
+    rdt_kop op;
+    int64_t touched; /* of 4 x 4 elements */
+  } cases[] = {{RDT_KOP_ADD, 1},     {RDT_KOP_MUL, 1},     {RDT_KOP_RELU, 1},    {RDT_KOP_COPY, 1},
+               {RDT_KOP_MAXPOOL, 4}, {RDT_KOP_AVGPOOL, 4}, {RDT_KOP_SOFTMAX, 4}, {RDT_KOP_GEMM, 4}};
+  static const rdt_dtype types[] = {RDT_F64, RDT_F32, RDT_BF16, RDT_F16};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (int t = 0; t < 4; t++) {
+      const bool pool = cases[i].op == RDT_KOP_MAXPOOL || cases[i].op == RDT_KOP_AVGPOOL;
+      const int64_t pooled[4] = {1, 1, 5, 5}, image[4] = {1, 1, 4, 4}, matrix[2] = {4, 4};
+      double buffers[3][25];
+      rdt_tensor in[2];
+      for (int b = 0; b < 2; b++) {
+        in[b] = rdt_tensor_dense(buffers[b], types[t], pool ? 4 : 2, pool ? pooled : matrix);
+        for (int64_t e = 0; e < rdt_tensor_count(&in[b]); e++) rdt_store(buffers[b], types[t], e, -1.0 - (double)e);
+      }
+      rdt_store(buffers[0], types[t], pool ? 12 : 6, NAN);
+      const rdt_problem p = {
+          .op = cases[i].op,
+          .n_in = 2 - (cases[i].op != RDT_KOP_ADD && cases[i].op != RDT_KOP_MUL && cases[i].op != RDT_KOP_GEMM),
+          .in = in,
+          .out = rdt_tensor_dense(buffers[2], types[t], pool ? 4 : 2, pool ? image : matrix),
+          .acc = types[t] == RDT_F64 ? RDT_F64 : RDT_F32,
+          .window = {{2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1, false},
+          .axis = 1,
+          .epilogue = RDT_EPILOGUE_NONE};
+      void *made = state_of(rdt_cpu_reference(&p), &p, 1);
+      int64_t nans = 0;
+      run_once(rdt_cpu_reference(&p), made, &p);
+      for (int64_t e = 0; e < 16; e++) nans += isnan(rdt_load(buffers[2], types[t], e));
+      assert_int_equal(nans, cases[i].touched);
+      rdt_cpu_reference(&p)->destroy(made);
+    }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_rows)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_nan),
+                                     cmocka_unit_test(test_rows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void NAME(batchnorm)(T *y, const T *const *x, int64_t n, double epsilon) 
 #endif
 
 static void NAME(run)(const rdt_walk *w, rdt_kop op, const rdt_tensor *const *views, double epsilon, int threads) {
-  const int team = w->pieces < threads ? 1 : threads;
+  const int team = w->pieces < 16 ? 1 : threads;
   rdt_load_fn *const load = rdt_loader(views[0]->dtype);
   rdt_store_fn *const store = rdt_storer(views[0]->dtype);
 #pragma omp parallel for num_threads(team) schedule(static)

@@ -11,6 +11,9 @@
  * every row stays in L1; rows of the accumulator (256 bytes) are read and written once for four k. */
 enum { MB = 128, NB = 64, KB = 64, WORK = MB * NB + MB * KB + KB * NB + 2 * NB };
 
+/* Products of fewer multiplications are done before a second thread has woken up. */
+static const double small = 1 << 17;
+
 #define T double
 #define ACC f64
 #define DTYPE RDT_F64

@@ -89,7 +89,8 @@ static void NAME(tile)(const rdt_product *q, int64_t tile, T *work HIT_PARAMETER
 
 static rdt_status NAME(run)(const rdt_product *q, int threads HIT_PARAMETER, rdt_reason *why) {
   const int64_t tiles = q->batches * ((q->m + MB - 1) / MB) * ((q->n + NB - 1) / NB);
-  const int team = tiles < threads ? (tiles > 0 ? (int)tiles : 1) : threads;
+  const double work_of_all = (double)q->batches * (double)q->m * (double)q->n * (double)q->k;
+  const int most = work_of_all < small ? 1 : threads, team = tiles < most ? (tiles > 0 ? (int)tiles : 1) : most;
   T *const work = rdt_alloc((size_t)team, WORK * sizeof *work);
   if (!work) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for the blocks of %d threads", team);
 #pragma omp parallel for num_threads(team) schedule(static)
