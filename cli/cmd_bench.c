@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench_conv.h"
 #include "bench_gemm.h"
 #include "bench_tolerance.h"
 #include "cli.h"
@@ -15,6 +16,7 @@ static const struct {
   const char *text;
 } benchmarks[] = {
     {"gemm", rdt_bench_gemm, true, "products: protected against the best unprotected ones"},
+    {"conv", rdt_bench_conv, true, "convolutions: the same"},
     {"tolerance", rdt_bench_tolerance, false,
      "bounds: how often they cry, what they find; the tables of docs/tolerance.md"},
 };

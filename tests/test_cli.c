@@ -107,6 +107,9 @@ static void test_help(void **state) {
   expect(redoubt("help bench"), 0, "Examples:");
   expect(redoubt("bench --help"), 0, "tolerance");
   expect(redoubt("bench gemm --help"), 0, "usage");
+  expect(redoubt("bench conv --help"), 0, "usage");
+  expect(redoubt("bench conv --n 1 --ic 4 --oc 4 --ih 6 --iw 6 --threads 1 --trials 2 --scheme all --format csv"), 0,
+         "fic");
   expect(redoubt("bench tolerance --help"), 0, "usage");
   expect(redoubt("bench"), 2, "tolerance");
   expect(redoubt("bench everything"), 2, "no benchmark 'everything'");

@@ -1,0 +1,8 @@
+/* `redoubt bench conv`: protected convolutions against the best unprotected ones, interleaved in one process. */
+#ifndef RDT_BENCH_CONV_H
+#define RDT_BENCH_CONV_H
+
+/* argv[0] is the subcommand's name. Returns the exit code: 0; 1 a fault was reported; 2 usage, or it could not run. */
+int rdt_bench_conv(int argc, char **argv);
+
+#endif
