@@ -221,6 +221,30 @@ static void convolution_faults_are_found_and_repaired(void **state) {
     }
 }
 
+static void references_repair_the_tile(void **state) {
+  rdt_context *ctx = context(1, "rowcol", RDT_ON_FAULT_RECOMPUTE);
+  rdt_tensor a = matrix(RDT_F64, 20, 30, 0, 0), b = matrix(RDT_F64, 30, 25, 0, 0), c = matrix(RDT_F64, 20, 25, 0, 0);
+  rdt_plan *plan;
+  rdt_tile tile;
+  rdt_findings f;
+  (void)state;
+  assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+  assert_false(plan->kernel->black_box);
+  rdt_findings_init(&f);
+  assert_false(rdt_plan_tile(plan, &f, &tile));
+  rdt_findings_check(&f, RDT_CHECK_ROW, 7, -1, 1.0, 0.0, (rdt_bound){0.5, 0.5});
+  rdt_findings_check(&f, RDT_CHECK_COL, -1, 11, 1.0, 0.0, (rdt_bound){0.5, 0.5});
+  assert_true(rdt_plan_tile(plan, &f, &tile));
+  assert_int_equal(tile.from[0], 7);
+  assert_int_equal(tile.length[0], 1);
+  assert_int_equal(tile.from[1], 11);
+  assert_int_equal(tile.length[1], 1);
+  attack(plan, ctx, &a, &c, false);
+  rdt_plan_destroy(plan);
+  rdt_context_destroy(ctx);
+  rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+}
+
 static void place_is_named(void **state) {
   rdt_context *ctx = context(1, "row", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 20, 30, 0, 0), b = matrix(RDT_F32, 30, 25, 0, 0), c = matrix(RDT_F32, 20, 25, 0, 0);
@@ -334,6 +358,7 @@ int main(void) {
       cmocka_unit_test(products_are_right_and_clean),
       cmocka_unit_test(product_faults_are_found_and_repaired),
       cmocka_unit_test(convolution_faults_are_found_and_repaired),
+      cmocka_unit_test(references_repair_the_tile),
       cmocka_unit_test(place_is_named),
       cmocka_unit_test(report_never_leaves_as_ok),
       cmocka_unit_test(without_protection_nothing_is_clean),

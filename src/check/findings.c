@@ -64,6 +64,11 @@ void rdt_findings_merge(rdt_findings *into, const rdt_findings *from) {
   for (int i = 0; i < from->listed && into->listed < RDT_MAX_SUSPECTS; i++) into->list[into->listed++] = from->list[i];
 }
 
+bool rdt_suspect_covers(const rdt_suspect *s, int axis, int64_t at) {
+  const int64_t extent = s->kind == RDT_CHECK_TILE ? RDT_TILE_SIDE : 1;
+  return s->place[axis] < 0 || (at >= s->place[axis] && at < s->place[axis] + extent);
+}
+
 void rdt_findings_locate(const rdt_findings *f, int64_t place[2]) {
   double worst[2] = {-1.0, -1.0}; /* largest excess seen for the row and for the column */
   place[0] = place[1] = -1;

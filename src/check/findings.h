@@ -11,6 +11,7 @@ typedef enum rdt_check_kind {
   RDT_CHECK_SCALAR,
   RDT_CHECK_BITS
 } rdt_check_kind;
+enum { RDT_TILE_SIDE = 128 };                      /* rows and columns of a tile check, fewer at the edges */
 const char *rdt_check_kind_name(rdt_check_kind k); /* "row" */
 
 #define RDT_MAX_SUSPECTS 16
@@ -18,7 +19,7 @@ const char *rdt_check_kind_name(rdt_check_kind k); /* "row" */
 typedef struct rdt_suspect {
   rdt_check_kind kind;
   rdt_outcome outcome;
-  int64_t place[2]; /* row and column where known, else -1. Conv: row = pixel (n oh ow), column = oc */
+  int64_t place[2]; /* row and column where known, else -1. Conv: row = pixel (n oh ow), column = oc. Tile: its first */
   double residual;
   rdt_bound bound;
 } rdt_suspect;
@@ -42,6 +43,8 @@ rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row
 void rdt_findings_pass(rdt_findings *f, int64_t count, const rdt_suspect *worst, double floor);
 rdt_outcome rdt_findings_check_exact(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, uint32_t observed,
                                      uint32_t expected);
+/* Does the suspect speak of this row (axis 0) or column (axis 1)? One without a place speaks of all. */
+bool rdt_suspect_covers(const rdt_suspect *s, int axis, int64_t at);
 /* Row and column suspects that cross: the place, or -1. */
 void rdt_findings_locate(const rdt_findings *f, int64_t place[2]);
 

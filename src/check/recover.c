@@ -72,8 +72,7 @@ static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *wh
   return settle(c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
 }
 
-rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out,
-                               rdt_reason *why) {
+rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why) {
   climb c = {.r = r, .repair = repair, .out = out};
   rdt_findings again;
   *out = (rdt_recovered){.verdict = RDT_CLEAN};

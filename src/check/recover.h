@@ -41,8 +41,7 @@ typedef struct rdt_recovered {
 
 /* Called when a check of the result was suspect or could not be made. repair false (report, abort): the result stays as
  * it is; data at rest is put in order all the same. */
-rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out,
-                               rdt_reason *why);
+rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
 /* For an op run twice, whose copies (result and spare) differ: data at rest, then a third computation votes. */
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
 

@@ -88,6 +88,13 @@ bool rdt_plan_kernel_hit(const rdt_plan *p,
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 
+/* tile.c: the part of the raw result that suspects name; false: all of it, or a black box */
+typedef struct rdt_tile {
+  int64_t from[2], length[2];
+} rdt_tile;
+bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
+rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why);
+
 /* compare.c: packed tensors with the same strides, compared bit by bit */
 int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first);
 size_t rdt_tensor_bytes(const rdt_tensor *t);  /* of a packed one */

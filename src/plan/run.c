@@ -13,9 +13,10 @@
 typedef struct run {
   rdt_plan *p;
   const rdt_operands *o;
-  rdt_tensor buf[3]; /* by rdt_buffer; spare and third get memory when first used */
-  bool know_clean;   /* a fault is armed, and spare holds the result without it */
-  bool raw_is_out;   /* no epilogue: buf[RESULT] is the caller's memory */
+  rdt_tensor buf[3];    /* by rdt_buffer; spare and third get memory when first used */
+  bool inputs_restored; /* by the ladder: the whole result may be wrong */
+  bool know_clean;      /* a fault is armed, and spare holds the result without it */
+  bool raw_is_out;      /* no epilogue: buf[RESULT] is the caller's memory */
   rdt_findings found;
   rdt_result *res;
   double started, check;
@@ -87,6 +88,18 @@ static rdt_status compute_first(run *r) {
   return RDT_OK;
 }
 
+/* For the ladder: the same code path again, of the suspect tile only where the inputs were in order. */
+static rdt_status compute_again(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
+  run *r = self;
+  rdt_tile tile;
+  if (other_path || into != RDT_BUF_SPARE || r->inputs_restored || !rdt_plan_tile(r->p, &r->found, &tile))
+    return compute(self, into, other_path, why);
+  RDT_TRY(buffer(r, into));
+  memcpy(r->buf[into].data, r->buf[RDT_BUF_RESULT].data, rdt_tensor_bytes(&r->buf[into]));
+  const rdt_operands o = raw_operands(r, into);
+  return rdt_plan_compute_tile(r->p, &o, &tile, why);
+}
+
 /* Both copies of a duplicated op at the same time, each on its own thread, where there are two. */
 static rdt_status compute_twice(run *r) {
   rdt_plan *p = r->p;
@@ -135,7 +148,10 @@ static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why)
 }
 
 static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
-  return secure_some(self, true, rest, why);
+  run *r = self;
+  RDT_TRY(secure_some(r, true, rest, why));
+  r->inputs_restored = rest->weight || rest->activation;
+  return RDT_OK;
 }
 
 /* Row and column, as checks name them, of an element by its index. */
@@ -193,7 +209,7 @@ static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *su
     place_of(&r->p->prob, x, it.index, place);
     for (int s = 0; s < suspects->listed; s++) {
       const rdt_suspect *q = &suspects->list[s];
-      const bool named = (q->place[0] < 0 || q->place[0] == place[0]) && (q->place[1] < 0 || q->place[1] == place[1]);
+      const bool named = rdt_suspect_covers(q, 0, place[0]) && rdt_suspect_covers(q, 1, place[1]);
       if (named && !(d <= q->bound.tau2)) return true;
     }
   }
@@ -208,7 +224,7 @@ static void accept(void *self, rdt_buffer from) {
 static rdt_recovery recovery_of(run *r) {
   return (rdt_recovery){.self = r,
                         .secure = secure,
-                        .compute = compute,
+                        .compute = compute_again,
                         .check = check,
                         .differ = differ,
                         .apart = apart,

@@ -25,7 +25,7 @@ typedef struct variant {
 static const variant variant_row = {.rows = true}, variant_col = {.cols = true},
                      variant_rowcol = {.rows = true, .cols = true},
                      variant_global = {.tiles = true, .kind = RDT_CHECK_SCALAR},
-                     variant_tile = {.tiles = true, .mb = 128, .nb = 128, .kind = RDT_CHECK_TILE};
+                     variant_tile = {.tiles = true, .mb = RDT_TILE_SIDE, .nb = RDT_TILE_SIDE, .kind = RDT_CHECK_TILE};
 
 typedef struct state {
   const variant *v;

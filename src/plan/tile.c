@@ -1,0 +1,61 @@
+/* Kernels that are no black box compute again only the tile that the suspects name: rows by columns of a product,
+ * images by channels of a convolution. Their bits do not depend on what is computed beside. */
+#include "plan/plan.h"
+
+static void widen(int64_t range[2], int64_t at) {
+  if (range[0] < 0 || at < range[0]) range[0] = at;
+  if (at > range[1]) range[1] = at;
+}
+
+bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile) {
+  const rdt_problem *prob = &p->prob;
+  const rdt_tensor *out = &prob->out;
+  const bool conv = prob->op == RDT_KOP_CONV;
+  if (p->kernel->black_box || (!conv && out->rank != 2) || f->suspects == 0 || f->suspects > f->listed) return false;
+  int64_t range[2][2] = {{-1, -1}, {-1, -1}};
+  bool known[2] = {true, !conv || prob->window.groups == 1};
+  for (int i = 0; i < f->listed; i++) {
+    const rdt_suspect *s = &f->list[i];
+    const int64_t side = s->kind == RDT_CHECK_TILE ? RDT_TILE_SIDE : 1;
+    for (int axis = 0; axis < 2; axis++) {
+      if (s->place[axis] < 0) continue;
+      const int64_t unit = conv && axis == 0 ? out->shape[2] * out->shape[3] : 1, end = out->shape[axis] - 1;
+      const int64_t last = (s->place[axis] + side - 1) / unit;
+      widen(range[axis], s->place[axis] / unit);
+      widen(range[axis], last < end ? last : end);
+    }
+  }
+  bool part = false;
+  for (int axis = 0; axis < 2; axis++) {
+    known[axis] = known[axis] && range[axis][0] >= 0;
+    tile->from[axis] = known[axis] ? range[axis][0] : 0;
+    tile->length[axis] = known[axis] ? range[axis][1] - range[axis][0] + 1 : out->shape[axis];
+    part = part || tile->length[axis] < out->shape[axis];
+  }
+  return part;
+}
+
+static rdt_tensor slice(const rdt_tensor *t, int dim, int64_t from, int64_t length) {
+  rdt_tensor s = *t;
+  s.shape[dim] = length;
+  if (s.data) s.data = (unsigned char *)s.data + from * t->stride[dim] * (int64_t)rdt_dtype_size(t->dtype);
+  return s;
+}
+
+rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why) {
+  const int weight_dim = p->prob.op == RDT_KOP_CONV ? 0 : 1;
+  rdt_problem part;
+  void *state = NULL;
+  RDT_TRY(rdt_problem_copy(&part, &p->prob));
+  part.epilogue = RDT_EPILOGUE_NONE;
+  part.in[0] = slice(&o->in[0], 0, tile->from[0], tile->length[0]);
+  part.in[1] = slice(&o->in[1], weight_dim, tile->from[1], tile->length[1]);
+  const rdt_tensor rows = slice(&o->out, 0, tile->from[0], tile->length[0]);
+  part.out = slice(&rows, 1, tile->from[1], tile->length[1]);
+  const rdt_operands operands = {.in = part.in, .n_in = 2, .out = part.out};
+  rdt_status status = p->kernel->create(&part, p->ctx->threads, &state, why);
+  if (status == RDT_OK) status = p->kernel->run(state, &operands, why);
+  if (state) p->kernel->destroy(state);
+  rdt_problem_clear(&part);
+  return status;
+}
