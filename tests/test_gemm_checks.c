@@ -125,12 +125,16 @@ static rdt_findings verify(const rdt_scheme *s, void *state, const product *x, c
   return f;
 }
 
-static rdt_findings check(int scheme, const product *x) {
+static rdt_findings check_threads(int scheme, const product *x, int threads) {
   const rdt_scheme *s = scheme_of(scheme);
-  void *state = state_of(s, x, true, 2);
+  void *state = state_of(s, x, true, threads);
   const rdt_findings f = verify(s, state, x, NULL);
   s->destroy(state);
   return f;
+}
+
+static rdt_findings check(int scheme, const product *x) {
+  return check_threads(scheme, x, 1);
 }
 
 static const rdt_dtype dtypes[][2] = {{RDT_F64, RDT_F64}, {RDT_F32, RDT_F32}, {RDT_BF16, RDT_BF16},
@@ -154,7 +158,7 @@ static void test_clean(void **unused) {
       product x =
           make(dtypes[d][0], dtypes[d][1], 0, m, n, k, (view)v, (view)((v + d) % VIEWS), (view)((v + 2 * d) % VIEWS));
       for (int s = 0; s < SCHEMES; ++s) {
-        const rdt_findings f = check(s, &x);
+        const rdt_findings f = check_threads(s, &x, 1 + v % 2);
         assert_clean(&f, expected[s]);
       }
       destroy(&x);
@@ -393,24 +397,25 @@ static void test_epilogue_in_the_pass(void **unused) {
   }
 }
 
-static void compare_sums(const rdt_tensor *x, int threads) {
+/* Sides: 1 right, 2 left, 3 both. */
+static void compare_sums(const rdt_tensor *x, int sides, int64_t block, int threads) {
   enum { N = 300 };
-  static double w[N], q[N], sums[2][4][N * 4];
+  static double w[N], q[N], sums[2][4][N * 10];
   const char *before = getenv("REDOUBT_ISA");
   for (int i = 0; i < N; ++i) w[i] = uniform(), q[i] = 1 + uniform();
   for (int isa = 0; isa < 2; ++isa) {
-    const rdt_sums s = {.x = *x,
-                        .right = {{w, q}, {sums[isa][0], sums[isa][1]}, 77},
-                        .left = {{w, NULL}, {sums[isa][2], sums[isa][3]}, 100}};
+    rdt_sums s = {.x = *x};
+    if (sides & 1) s.right = (rdt_side){{w, q}, {sums[isa][0], sums[isa][1]}, block};
+    if (sides & 2) s.left = (rdt_side){{w, NULL}, {sums[isa][2], sums[isa][3]}, block};
     if (isa && !before) setenv("REDOUBT_ISA", "generic", 1);
-    assert_int_equal(rdt_sums_run(&s, threads), RDT_OK);
+    assert_int_equal(rdt_sums_run(&s, 1, isa ? 1 : threads), RDT_OK);
     if (isa && !before) unsetenv("REDOUBT_ISA");
   }
   const rdt_accumulator a = {.u = rdt_dtype_info(RDT_F64)->u};
   const double bound = rdt_gamma(&a, N) * 4 * N; /* |x| <= 1, |w| <= 1, q <= 2 */
   const int64_t rows = x->shape[0], cols = x->shape[1];
   for (int k = 0; k < 4; ++k)
-    for (int64_t i = 0; i < (k < 2 ? rows * ((cols + 76) / 77) : cols * ((rows + 99) / 100)); ++i)
+    for (int64_t i = 0; i < (k < 2 ? rows * ((cols + block - 1) / block) : cols * ((rows + block - 1) / block)); ++i)
       if (!(fabs(sums[0][k][i] - sums[1][k][i]) <= bound)) fail_msg("sum %d at %ld differs", k, (long)i);
 }
 
@@ -419,8 +424,11 @@ static void test_isas_agree(void **unused) {
   for (int d = 0; d < DTYPES - 2; ++d)
     for (int v = 0; v < VIEWS; ++v) {
       rdt_tensor x = operand(dtypes[d][0], 0, 203, 297, (view)v, true);
-      compare_sums(&x, 1);
-      compare_sums(&x, 2);
+      for (int sides = 1; sides <= 3; ++sides) {
+        compare_sums(&x, sides, 77, 1);
+        compare_sums(&x, sides, 30, 2);
+        compare_sums(&x, sides, 300, 2);
+      }
       rdt_free(x.data);
     }
 }

@@ -17,8 +17,9 @@ typedef struct pass {
   rdt_side right, left;
   int64_t right_block, left_block; /* parts end where blocks end */
   int64_t blocks;                  /* of the left side */
-  int64_t unit;                    /* threads share the rows in multiples of this */
-  double *partials;                /* of the left side, one set a thread; NULL: straight to left.sum */
+  int64_t unit;                    /* threads share the rows (by_columns: the columns) in multiples of this */
+  bool by_columns;
+  double *partials; /* of the left side, one set a thread; NULL: straight to left.sum */
 } pass;
 
 static const rdt_sums_table *table(void) {
@@ -97,12 +98,13 @@ static void sum_part(const pass *p, int64_t row, int64_t rows, int64_t col, int6
     p->s->visit(p->s->user, row, rows, col, cols);
 }
 
-static void sum_rows(const pass *p, int64_t begin, int64_t end, const rdt_pair *left) {
+static void sum_region(const pass *p, int64_t row, int64_t row_end, int64_t col, int64_t col_end,
+                       const rdt_pair *left) {
   double buf[PART_ROWS * PART_COLS];
-  for (int64_t r = begin, rows; r < end; r += rows) {
-    rows = least(least(PART_ROWS, end - r), (r / p->left_block + 1) * p->left_block - r);
-    for (int64_t c = 0, cols; c < p->cols; c += cols) {
-      cols = least(least(PART_COLS, p->cols - c), (c / p->right_block + 1) * p->right_block - c);
+  for (int64_t r = row, rows; r < row_end; r += rows) {
+    rows = least(least(PART_ROWS, row_end - r), (r / p->left_block + 1) * p->left_block - r);
+    for (int64_t c = col, cols; c < col_end; c += cols) {
+      cols = least(least(PART_COLS, col_end - c), (c / p->right_block + 1) * p->right_block - c);
       sum_part(p, r, rows, c, cols, left, buf);
     }
   }
@@ -125,10 +127,15 @@ static void combine(const pass *p, int64_t parts, int64_t begin, int64_t end) {
   }
 }
 
-static void run_thread(const pass *p, int64_t thread, int64_t threads) {
-  const int64_t units = block_count(p->rows, p->unit);
-  const int64_t begin = least(units * thread / threads * p->unit, p->rows);
-  const int64_t end = least(units * (thread + 1) / threads * p->unit, p->rows);
+static void run_columns(const pass *p, int64_t begin, int64_t end) {
+  for (int64_t i = 0; i < p->blocks && end > begin; ++i) {
+    const rdt_pair mine = at(&p->left.sum, i * p->cols + begin);
+    clear(&mine, end - begin);
+  }
+  sum_region(p, 0, p->rows, begin, end, &p->left.sum);
+}
+
+static void run_rows(const pass *p, int64_t thread, int64_t begin, int64_t end) {
   rdt_pair left = p->left.sum;
   if (p->right.weight.dot)
     for (int64_t j = 0; j < block_count(p->cols, p->right.block); ++j) {
@@ -138,12 +145,22 @@ static void run_thread(const pass *p, int64_t thread, int64_t threads) {
   if (p->partials) {
     left = partial(p, thread);
     clear(&left, p->blocks * p->cols);
-  } else if (p->left.weight.dot) {
+  } else if (p->left.weight.dot && end > begin) {
     const int64_t first = begin / p->left.block, last = block_count(end, p->left.block);
     const rdt_pair mine = at(&left, first * p->cols);
-    if (end > begin) clear(&mine, (last - first) * p->cols);
+    clear(&mine, (last - first) * p->cols);
   }
-  sum_rows(p, begin, end, &left);
+  sum_region(p, begin, end, 0, p->cols, &left);
+}
+
+static void run_thread(const pass *p, int64_t thread, int64_t threads) {
+  const int64_t length = p->by_columns ? p->cols : p->rows, units = block_count(length, p->unit);
+  const int64_t begin = least(units * thread / threads * p->unit, length);
+  const int64_t end = least(units * (thread + 1) / threads * p->unit, length);
+  if (p->by_columns)
+    run_columns(p, begin, end);
+  else
+    run_rows(p, thread, begin, end);
 }
 
 /* Empty sums are one block of zeros. */
@@ -151,8 +168,8 @@ static void set_empty(const rdt_side *side, int64_t length, int64_t count) {
   if (side->weight.dot) clear(&side->sum, (length ? block_count(length, side->block) : 1) * count);
 }
 
-rdt_status rdt_sums_run(const rdt_sums *s, int threads) {
-  pass p = {.s = s, .table = table(), .right = s->right, .left = s->left};
+static pass orient(const rdt_sums *s) {
+  pass p = {.s = s, .table = table(), .right = s->right, .left = s->left, .unit = PART_ROWS};
   p.swapped = s->x.stride[1] != 1 && s->x.stride[0] == 1;
   p.rows = s->x.shape[p.swapped];
   p.cols = s->x.shape[!p.swapped];
@@ -162,34 +179,66 @@ rdt_status rdt_sums_run(const rdt_sums *s, int threads) {
     p.right = s->left;
     p.left = s->right;
   }
-  if (p.rows == 0 || p.cols == 0) {
-    set_empty(&p.right, p.cols, p.rows);
-    set_empty(&p.left, p.rows, p.cols);
-    return RDT_OK;
-  }
   p.right_block = p.right.weight.dot ? p.right.block : p.cols;
   p.left_block = p.left.weight.dot ? p.left.block : p.rows;
-  threads = (int)least(threads < 1 ? 1 : threads, 1 + p.rows * p.cols / PART_MIN);
-  p.unit = PART_ROWS;
-  if (p.left.weight.dot) {
-    p.blocks = block_count(p.rows, p.left.block);
-    if (threads == 1 || p.blocks >= 2 * threads) {
-      p.unit = p.left.block;
-    } else {
-      p.partials = rdt_alloc((size_t)(2 * p.blocks * threads), (size_t)p.cols * sizeof(double));
-      if (!p.partials) return RDT_ERR_NOMEM;
-    }
+  return p;
+}
+
+/* How the threads share a pass: whole blocks of rows where there are enough; else columns, if no sums along the rows
+ * are wanted; else rows, with sums of each thread to be added up in the end. */
+static rdt_status share(pass *p, int threads) {
+  const int64_t line = 16; /* columns: sums of two threads do not share a cache line */
+  if (!p->left.weight.dot) return RDT_OK;
+  p->blocks = block_count(p->rows, p->left.block);
+  if (threads == 1 || p->blocks >= 2 * threads) {
+    p->unit = p->left.block;
+  } else if (!p->right.weight.dot && p->cols >= 8 * line * threads) {
+    p->by_columns = true;
+    p->unit = line;
+  } else {
+    p->partials = rdt_alloc((size_t)(2 * p->blocks * threads), (size_t)p->cols * sizeof(double));
+    if (!p->partials) return RDT_ERR_NOMEM;
   }
+  return RDT_OK;
+}
+
+static void run_together(const pass *p, int count, int threads) {
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     const int64_t parts = omp_get_num_threads(), thread = omp_get_thread_num();
-    run_thread(&p, thread, parts);
-    if (p.partials) {
-      const int64_t n = p.blocks * p.cols;
+    bool partials = false;
+    for (int i = 0; i < count; ++i) {
+      run_thread(&p[i], thread, parts);
+      partials = partials || p[i].partials;
+    }
+    if (partials) {
 #pragma omp barrier
-      combine(&p, parts, n * thread / parts, n * (thread + 1) / parts);
+      for (int i = 0; i < count; ++i) {
+        const int64_t n = p[i].partials ? p[i].blocks * p[i].cols : 0;
+        if (n) combine(&p[i], parts, n * thread / parts, n * (thread + 1) / parts);
+      }
     }
   }
-  rdt_free(p.partials);
-  return RDT_OK;
+}
+
+rdt_status rdt_sums_run(const rdt_sums *s, int count, int threads) {
+  pass p[RDT_SUMS_TOGETHER];
+  rdt_status status = RDT_OK;
+  int n = 0;
+  int64_t elements = 0;
+  for (int i = 0; i < count; ++i) {
+    p[n] = orient(&s[i]);
+    if (p[n].rows > 0 && p[n].cols > 0) {
+      elements += p[n].rows * p[n].cols;
+      ++n;
+      continue;
+    }
+    set_empty(&p[n].right, p[n].cols, p[n].rows);
+    set_empty(&p[n].left, p[n].rows, p[n].cols);
+  }
+  threads = (int)least(threads < 1 ? 1 : threads, 1 + elements / PART_MIN);
+  for (int i = 0; i < n && status == RDT_OK; ++i) status = share(&p[i], threads);
+  if (status == RDT_OK) run_together(p, n, threads);
+  for (int i = 0; i < n; ++i) rdt_free(p[i].partials);
+  return status;
 }

@@ -25,8 +25,10 @@ typedef struct rdt_sums {
   void *user;
 } rdt_sums;
 
-/* Same bits for the same number of threads. RDT_ERR_NOMEM only. */
-rdt_status rdt_sums_run(const rdt_sums *s, int threads);
+enum { RDT_SUMS_TOGETHER = 2 };
+/* Up to RDT_SUMS_TOGETHER passes that do not depend on each other, in one parallel region: where the machine is busy,
+ * every meeting of the threads may cost a time slice. Same bits for the same number of threads. RDT_ERR_NOMEM only. */
+rdt_status rdt_sums_run(const rdt_sums *s, int count, int threads);
 
 /* The inner loop, compiled for each ISA, over rows x n elements with leading dimension ld. dot = NULL: side not wanted.
  * dot and sq are added to: rows of them on the right, n on the left. */

@@ -186,7 +186,7 @@ static rdt_status make_beta(const state *s, const rdt_tensor *weights, int64_t b
   const rdt_pair beta = beta_of(s, weight_set(s, batch));
   const rdt_sums pass = {.x = matrix_of(weights, s, batch),
                          .right = {.weight = {s->w, NULL}, .sum = beta, .block = s->nb}};
-  RDT_TRY(rdt_sums_run(&pass, s->threads));
+  RDT_TRY(rdt_sums_run(&pass, 1, s->threads));
   square_larger(s, &beta, s->col_blocks * s->k);
   return RDT_OK;
 }
@@ -282,25 +282,25 @@ static void finish_part(void *user, int64_t row, int64_t rows, int64_t col, int6
   rdt_epilogue_apply(&e, &raw, &fin, 1, 1);
 }
 
-static rdt_status sum_a(const state *s, const rdt_tensor *a, const rdt_pair *beta) {
+static rdt_sums pass_a(const state *s, const rdt_tensor *a, const rdt_pair *beta) {
   rdt_sums pass = {.x = *a};
   if (s->v->rows) pass.right = (rdt_side){.weight = *beta, .sum = s->rows_expected, .block = at_least_1(s->k)};
   if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = s->a_sums, .block = s->mb};
-  return rdt_sums_run(&pass, s->threads);
+  return pass;
 }
 
-static rdt_status sum_c(const state *s, const rdt_tensor *raw, finish *f) {
+static rdt_sums pass_c(const state *s, const rdt_tensor *raw, finish *f) {
   rdt_sums pass = {.x = *raw, .visit = f ? finish_part : NULL, .user = f};
   if (s->v->rows) pass.right = (rdt_side){.weight = {s->w, NULL}, .sum = s->rows_observed, .block = at_least_1(s->n)};
   if (s->v->cols || s->v->tiles)
     pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = s->cols_observed, .block = s->mb};
-  return rdt_sums_run(&pass, s->threads);
+  return pass;
 }
 
 static rdt_status sum_b(const state *s, const rdt_tensor *b) {
   square_larger(s, &s->a_sums, s->k);
   const rdt_sums pass = {.x = *b, .left = {.weight = s->a_sums, .sum = s->cols_expected, .block = at_least_1(s->k)}};
-  return rdt_sums_run(&pass, s->threads);
+  return rdt_sums_run(&pass, 1, s->threads);
 }
 
 static uint32_t modulo(double x) { /* x is an exact integer */
@@ -446,8 +446,8 @@ static rdt_status verify_matrix(const state *s, const rdt_operands *o, const rdt
     end.fin = matrix_of(fin, s, batch);
     if (end.e.residual.rank >= 0) end.e.residual = matrix_of(&end.e.residual, s, batch);
   }
-  RDT_TRY(sum_a(s, &a, &beta));
-  RDT_TRY(sum_c(s, &raw, fin ? &end : NULL));
+  const rdt_sums both[2] = {pass_a(s, &a, &beta), pass_c(s, &raw, fin ? &end : NULL)};
+  RDT_TRY(rdt_sums_run(both, 2, s->threads));
   if (s->v->cols) RDT_TRY(sum_b(s, &b));
   compare_all(s, f, &beta, batch);
   return RDT_OK;
