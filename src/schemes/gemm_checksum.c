@@ -350,6 +350,15 @@ static void check_one(const state *s, rdt_findings *f, const checks *c, int64_t 
   rdt_findings_check(f, c->kind, x.place[0], x.place[1], c->observed.dot[i], c->expected.dot[i], x.bound);
 }
 
+/* Without the care of fmin and fmax for NaN, which makes them calls. */
+static inline double lesser(double a, double b) {
+  return a < b ? a : b;
+}
+
+static inline double greater(double a, double b) {
+  return a > b ? a : b;
+}
+
 /* A bound takes longer than a comparison, and it grows with every term. So a run of checks passes at once where the
  * largest residual is within the bound of the smallest terms; only else each check gets its own. */
 static bool pass_together(const state *s, rdt_findings *f, const checks *c, int64_t begin, int64_t end) {
@@ -365,10 +374,10 @@ static bool pass_together(const state *s, rdt_findings *f, const checks *c, int6
       largest = residual;
       worst = i;
     }
-    low.c2 = fmin(low.c2, c2), high.c2 = fmax(high.c2, c2);
-    low.q = fmin(low.q, q), high.q = fmax(high.q, q);
-    high.s = fmax(fabs(high.s), fabs(c->observed.dot[i]));
-    high.dot = fmax(fabs(high.dot), fabs(c->expected.dot[i]));
+    low.c2 = lesser(low.c2, c2), high.c2 = greater(high.c2, c2);
+    low.q = lesser(low.q, q), high.q = greater(high.q, q);
+    high.s = greater(fabs(high.s), fabs(c->observed.dot[i]));
+    high.dot = greater(fabs(high.dot), fabs(c->expected.dot[i]));
   }
   low.s = low.dot = 0.0;
   if (s->square_beta) low.q_beta = low.q, high.q_beta = high.q;
@@ -379,7 +388,7 @@ static bool pass_together(const state *s, rdt_findings *f, const checks *c, int6
 }
 
 static void check_all(const state *s, rdt_findings *f, const checks *c, int64_t count) {
-  const int64_t together = 32;
+  const int64_t together = 64;
   for (int64_t i = 0; i < count; i += together) {
     const int64_t end = i + together < count ? i + together : count;
     if (!s->exact && end - i > 3 && pass_together(s, f, c, i, end)) continue;
