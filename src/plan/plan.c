@@ -65,7 +65,7 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   RDT_TRY_GOTO(rdt_plan_select(p, &ctx->error), fail);
   if (p->scheme->impl)
     RDT_TRY_GOTO(
-        p->scheme->impl->create(&p->prob, p->fixed_weights, ctx->policy.lambda, ctx->threads, &p->sums, &ctx->error),
+        p->scheme->impl->create(&p->prob, p->fixed_weights, ctx->policy.lambda, p->threads, &p->sums, &ctx->error),
         fail);
   seal(p);
   *out = p;

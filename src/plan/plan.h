@@ -46,7 +46,8 @@ struct rdt_plan {
   const rdt_kernel *kernel, *other; /* other: the reference, the recovery's other code path */
   void *state, *twin, *other_state; /* twin: of a duplicated op, so that both copies may run at the same time */
   const rdt_scheme_info *scheme;
-  void *sums; /* scheme state */
+  void *sums;  /* scheme state */
+  int threads; /* of this op: one where it is too small to share */
   bool fixed_weights;
   uint64_t weight_seal, packed_seal, sums_seal;
   int64_t runs;

@@ -50,7 +50,7 @@ static rdt_status compute(void *self, rdt_buffer into, bool other_path, rdt_reas
     RDT_TRY(rdt_problem_copy(&raw, &p->prob));
     raw.epilogue = RDT_EPILOGUE_NONE;
     raw.out = r->buf[RDT_BUF_RESULT];
-    const rdt_status s = p->other->create(&raw, p->ctx->threads, &p->other_state, why);
+    const rdt_status s = p->other->create(&raw, p->threads, &p->other_state, why);
     rdt_problem_clear(&raw);
     RDT_TRY(s);
   }
@@ -104,7 +104,7 @@ static rdt_status compute_again(void *self, rdt_buffer into, bool other_path, rd
 static rdt_status compute_twice(run *r) {
   rdt_plan *p = r->p;
   RDT_TRY(buffer(r, RDT_BUF_SPARE));
-  if (p->ctx->threads < 2 || armed(r)) {
+  if (p->threads < 2 || armed(r)) {
     RDT_TRY(compute_first(r));
     const double t = rdt_clock();
     RDT_TRY(compute(r, RDT_BUF_SPARE, false, r->why));
@@ -192,7 +192,7 @@ static int64_t logical_of(const rdt_tensor *t, int64_t memory) {
 
 static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
   run *r = self;
-  const int64_t n = rdt_tensors_differ(&r->buf[a], &r->buf[b], r->p->ctx->threads, first);
+  const int64_t n = rdt_tensors_differ(&r->buf[a], &r->buf[b], r->p->threads, first);
   if (n > 0) *first = logical_of(&r->buf[a], *first);
   return n;
 }
@@ -337,11 +337,11 @@ static rdt_status epilogue(run *r, bool applied) {
   rdt_tensor *out = (rdt_tensor *)&r->o->out;
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
   const int channel = rdt_problem_channel(&p->prob);
-  if (!applied) rdt_epilogue_apply(e, raw, out, channel, p->ctx->threads);
+  if (!applied) rdt_epilogue_apply(e, raw, out, channel, p->threads);
   rdt_plan_plant(p, RDT_SITE_EPILOGUE, out->data, out->dtype, rdt_tensor_count(out), 1);
   for (int tries = 0; tries < 3; tries++) {
     int64_t first = -1;
-    const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->ctx->threads, &first);
+    const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->threads, &first);
     r->res->checks++;
     if (wrong == 0) return RDT_OK;
     const bool last = tries == 2 || !repairs(p);
@@ -353,7 +353,7 @@ static rdt_status epilogue(run *r, bool applied) {
                              .first = first};
     report(r, RDT_EVENT_FAULT, &v);
     if (last) return RDT_OK;
-    rdt_epilogue_apply(e, raw, out, channel, p->ctx->threads);
+    rdt_epilogue_apply(e, raw, out, channel, p->threads);
   }
   return RDT_OK;
 }
@@ -461,7 +461,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
     RDT_TRY(buffer(&r, RDT_BUF_RESULT));
   r.buf[RDT_BUF_SPARE] = r.buf[RDT_BUF_THIRD] = r.buf[RDT_BUF_RESULT];
   r.buf[RDT_BUF_SPARE].data = r.buf[RDT_BUF_THIRD].data = NULL;
-  const int threads = rdt_threads_enter(p->ctx->threads);
+  const int threads = rdt_threads_enter(p->threads);
   rdt_status status = plant_at_rest(&r);
   if (status == RDT_OK && protected) status = secure_before(&r);
   if (status == RDT_OK && r.res->verdict != RDT_DETECTED) status = protected ? run_protected(&r) : run_plain(&r);

@@ -46,7 +46,7 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
     status = book(p, (rdt_choice){.kind = "kernel", .name = p->kernel->name, .taken = 1, .cost = NAN},
                   "first row of the table that takes this problem");
   const bool twice = p->scheme->id == RDT_SCHEME_DUP; /* each copy on one thread, both at the same time */
-  if (status == RDT_OK) status = p->kernel->create(&raw, twice ? 1 : p->ctx->threads, &p->state, why);
+  if (status == RDT_OK) status = p->kernel->create(&raw, twice ? 1 : p->threads, &p->state, why);
   if (status == RDT_OK && twice) status = p->kernel->create(&raw, 1, &p->twin, why);
   rdt_problem_clear(&raw);
   return status;
@@ -106,6 +106,7 @@ static const char *explain(const rdt_plan *p, const candidate *c, const candidat
     return locates_elements(c) ? "locates to the element, and is nearly free here" : "the cheapest that locates";
   if (c->scheme->id == RDT_SCHEME_NONE) return "no protection";
   if (!c->scheme->locates) return "finds a fault, but does not locate it";
+  if (linear && c->scheme->id == RDT_SCHEME_DUP) return "both copies would read the same weights";
   if (c->cost < taken->cost) return "cheaper, but coarser, and the finer one is nearly free here";
   return "dearer";
 }
@@ -136,7 +137,12 @@ static rdt_status select_scheme(rdt_plan *p, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* A product this small is done before a second thread has woken up: 2 MFLOP take some 20 us on one core. */
+static const double worth_a_thread = 2e6;
+
 rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why) {
+  const bool small = rdt_kop_is_linear(p->prob.op) && rdt_problem_flops(&p->prob) < worth_a_thread;
+  p->threads = small ? 1 : p->ctx->threads;
   RDT_TRY(select_scheme(p, why));
   return select_kernel(p, why);
 }

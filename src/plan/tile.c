@@ -53,7 +53,7 @@ rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const
   const rdt_tensor rows = slice(&o->out, 0, tile->from[0], tile->length[0]);
   part.out = slice(&rows, 1, tile->from[1], tile->length[1]);
   const rdt_operands operands = {.in = part.in, .n_in = 2, .out = part.out};
-  rdt_status status = p->kernel->create(&part, p->ctx->threads, &state, why);
+  rdt_status status = p->kernel->create(&part, p->threads, &state, why);
   if (status == RDT_OK) status = p->kernel->run(state, &operands, why);
   if (state) p->kernel->destroy(state);
   rdt_problem_clear(&part);
