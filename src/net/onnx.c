@@ -283,6 +283,23 @@ static rdt_status read_attrs(loader *l, rdt_node *n, const Onnx__NodeProto *prot
 
 /* ---- nodes ---- */
 
+/* Names are printed and written to reports: control characters and what is no UTF-8 become '_'. */
+static void clean_name(char *name) {
+  for (unsigned char *c = (unsigned char *)name; *c;) {
+    const int more = *c < 0x80                 ? 0
+                     : *c >= 0xc2 && *c < 0xe0 ? 1
+                     : *c >= 0xe0 && *c < 0xf0 ? 2
+                     : *c >= 0xf0 && *c < 0xf5 ? 3
+                                               : -1;
+    bool good = more >= 0 && *c >= 0x20 && *c != 0x7f;
+    for (int i = 1; good && i <= more; i++) good = (c[i] & 0xc0) == 0x80;
+    if (good && more == 2) good = !(*c == 0xe0 && c[1] < 0xa0) && !(*c == 0xed && c[1] >= 0xa0);
+    if (good && more == 3) good = !(*c == 0xf0 && c[1] < 0x90) && !(*c == 0xf4 && c[1] >= 0x90);
+    if (!good) *c = '_';
+    c += good ? more + 1 : 1;
+  }
+}
+
 /* A name never empty and never twice: op and number where the file has none. */
 static rdt_status name_node(loader *l, rdt_node *n, const Onnx__NodeProto *proto, size_t index) {
   char number[32];
@@ -293,8 +310,7 @@ static rdt_status name_node(loader *l, rdt_node *n, const Onnx__NodeProto *proto
   n->label = rdt_strdup(proto->op_type);
   if (!n->name || !n->label) return no_memory(l);
   snprintf(n->name, room, "%s%s", base, proto->name && *proto->name ? "" : number);
-  for (char *c = n->name; *c; c++)
-    if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '_'; /* names are printed */
+  clean_name(n->name);
   while (rdt_names_find(&l->nodes, n->name) >= 0) {
     if (strlen(n->name) + strlen(number) >= room) return no_memory(l);
     strcat(n->name, number);

@@ -81,13 +81,17 @@ rdt_status rdt_wire_scan(const ProtobufCMessageDescriptor *type, const void *dat
  * counted. */
 typedef struct budget {
   size_t left;
+  bool exceeded;
 } budget;
 
 static void *budget_alloc(void *user, size_t size) {
   budget *b = user;
-  if (size > b->left) return NULL;
-  b->left -= size;
-  return rdt_alloc(size, 1);
+  void *p = size > b->left ? NULL : rdt_alloc(size, 1);
+  if (p)
+    b->left -= size;
+  else
+    b->exceeded = true;
+  return p;
 }
 
 static void budget_free(void *user, void *p) {
@@ -99,11 +103,10 @@ rdt_status rdt_wire_unpack(const ProtobufCMessageDescriptor *type, const void *d
                            ProtobufCMessage **out, rdt_reason *why) {
   RDT_TRY(rdt_wire_scan(type, data, bytes, what, why));
   budget b = {.left = 16 * bytes + ((size_t)64 << 20)};
-  const size_t all = b.left;
   ProtobufCAllocator allocator = {budget_alloc, budget_free, &b};
   *out = protobuf_c_message_unpack(type, &allocator, bytes, data);
   if (*out) return RDT_OK;
-  if (b.left < all / 64) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: takes too much memory to read", what);
+  if (b.exceeded) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: takes too much memory to read", what);
   return rdt_fail(why, RDT_ERR_FORMAT,
                   "%.200s: a field has a type that the format does not give it; the file is damaged", what);
 }
