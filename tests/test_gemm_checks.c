@@ -243,6 +243,27 @@ static void test_faults_above_the_floor(void **unused) {
   }
 }
 
+/* The same with two threads: enough elements for both. */
+static void test_two_threads(void **unused) {
+  (void)unused;
+  const int64_t m = 270, n = 290, k = 20;
+  for (int v = 0; v < VIEWS; ++v) {
+    product x = make(RDT_F32, RDT_F32, 0, m, n, k, (view)v, PLAIN, (view)v);
+    for (int s = 0; s < SCHEMES; ++s) {
+      const rdt_findings clean = check_threads(s, &x, 2), again = check_threads(s, &x, 2);
+      assert_int_equal(clean.suspects + clean.cannot, 0);
+      assert_memory_equal(&clean.ratio, &again.ratio, sizeof clean.ratio);
+      float *victim = (float *)x.raw.data + offset_of(&x.raw, 0, 200, 131);
+      const float good = *victim;
+      *victim += (float)(1.01 * clean.floor);
+      const rdt_findings f = check_threads(s, &x, 2);
+      assert_found(s, &f, 200, 131);
+      *victim = good;
+    }
+    destroy(&x);
+  }
+}
+
 /* A wrong input of the kernel's own copy shows in the result: an element of A or B that the check reads but the kernel
  * did not (and the other way round). col does not claim the weights, yet reads them at run time. */
 static void test_operand_faults(void **unused) {
@@ -370,7 +391,7 @@ static void test_scales(void **unused) {
 
 static void test_epilogue_in_the_pass(void **unused) {
   (void)unused;
-  const int64_t m = 45, n = 1100, k = 3;
+  const int64_t m = 65, n = 1100, k = 3;
   for (int v = 0; v < VIEWS; ++v) {
     product x = make(RDT_F32, RDT_F32, 2, m, n, k, PLAIN, PLAIN, (view)v);
     rdt_tensor fin = operand(RDT_F32, 2, m, n, PADDED, false), plain = operand(RDT_F32, 2, m, n, PADDED, false);
@@ -399,8 +420,8 @@ static void test_epilogue_in_the_pass(void **unused) {
 
 /* Sides: 1 right, 2 left, 3 both. */
 static void compare_sums(const rdt_tensor *x, int sides, int64_t block, int threads) {
-  enum { N = 300 };
-  static double w[N], q[N], sums[2][4][N * 10];
+  enum { N = 420 };
+  static double w[N], q[N], sums[2][4][N * 14];
   const char *before = getenv("REDOUBT_ISA");
   for (int i = 0; i < N; ++i) w[i] = uniform(), q[i] = 1 + uniform();
   for (int isa = 0; isa < 2; ++isa) {
@@ -423,7 +444,7 @@ static void test_isas_agree(void **unused) {
   (void)unused;
   for (int d = 0; d < DTYPES - 2; ++d)
     for (int v = 0; v < VIEWS; ++v) {
-      rdt_tensor x = operand(dtypes[d][0], 0, 203, 297, (view)v, true);
+      rdt_tensor x = operand(dtypes[d][0], 0, 413, 327, (view)v, true);
       for (int sides = 1; sides <= 3; ++sides) {
         compare_sums(&x, sides, 77, 1);
         compare_sums(&x, sides, 30, 2);
@@ -459,6 +480,7 @@ int main(void) {
                                      cmocka_unit_test(test_clean_generic_isa),
                                      cmocka_unit_test(test_dynamic_weights_and_batches),
                                      cmocka_unit_test(test_faults_above_the_floor),
+                                     cmocka_unit_test(test_two_threads),
                                      cmocka_unit_test(test_operand_faults),
                                      cmocka_unit_test(test_checksum_faults),
                                      cmocka_unit_test(test_not_finite),
