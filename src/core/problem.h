@@ -15,10 +15,11 @@
  *   SOFTMAX    in x -> same shape, along one axis
  *   CONCAT     in x0.. -> along one axis
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
-#define RDT_KOP_TABLE(X)                                                                                \
-  X(GEMM, "gemm")                                                                                       \
-  X(CONV, "conv") X(ADD, "add") X(MUL, "mul") X(RELU, "relu") X(COPY, "copy") X(BATCHNORM, "batchnorm") \
-      X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
+#define RDT_KOP_TABLE(X)                                                                                      \
+  X(GEMM, "gemm")                                                                                             \
+  X(CONV, "conv")                                                                                             \
+  X(ADD, "add") X(MUL, "mul") X(RELU, "relu") X(COPY, "copy") X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") \
+      X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
 
 typedef enum rdt_kop {
 #define X(id, name) RDT_KOP_##id,
@@ -64,7 +65,7 @@ typedef struct rdt_problem {
 rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in); /* zeroes, allocates in; epilogue none */
 void rdt_problem_clear(rdt_problem *p);
 rdt_status rdt_problem_copy(rdt_problem *to, const rdt_problem *from);
-bool rdt_kop_is_linear(rdt_kop op); /* gemm, conv */
+bool rdt_kop_is_linear(rdt_kop op);            /* gemm, conv */
 rdt_dtype rdt_dtype_accumulator(rdt_dtype in); /* of a linear op */
 int rdt_problem_channel(const rdt_problem *p); /* axis of out that bias and columns go by; -1 if the op is not linear */
 /* m n k of a linear op; a conv as gemm: m = n oh ow, n = oc, k = ic/groups kh kw (per group) */
