@@ -18,10 +18,11 @@ typedef struct rdt_conv_sums {
    */
   void (*fetch)(const void *src, rdt_dtype t, int64_t pixel, int64_t channel, int64_t pixels, int64_t channels,
                 void *dst);
-  /* Down the row: out[s * channels + c] = sum_i coef[i * taps + s] x[at[i] * ps + c] for all taps s, coef (0, 1, -1) of
-   * the element type; where mag is not NULL also mag[c] += sum_i |x|, mag[channels + c] += sum_i x^2. */
-  void (*columns)(const void *x, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels, const void *coef,
-                  int taps, void *out, double *mag);
+  /* Down the row: out[s * channels + c] = sum_i coef[i * taps + s] x[i * ps + c] for all taps s, coef (0, 1, -1) of the
+   * element type. Also abs[c] += sum_i |x|, squares[c] += sum_i x^2 where not NULL; abs only together with squares,
+   * squares alone only with one tap. */
+  void (*columns)(const void *x, int64_t ps, int64_t channels, int64_t pixels, const void *coef, int taps, void *out,
+                  double *abs, double *squares);
   /* Along the channels: out[i * vectors + v] = sum_c x[i * ps + c] w[v][c]. */
   void (*dots)(const void *x, int64_t ps, int64_t channels, int64_t pixels, const void *const *w, int vectors,
                void *out);

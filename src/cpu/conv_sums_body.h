@@ -73,90 +73,94 @@ CONV_INLINE void FN(add_unit)(CONV_A *sums, FN(unit) u) {
   for (int i = 0; i < UNIT; i += L) FN(store_sum)(sums + i, FN(load_sum)(sums + i) + FN(load)(lane + i));
 }
 
-/* One chunk; taps and units are known at compile time. taps * units sums, taps coefficients and an element must fit
- * into 16 registers: a spilled sum costs more than a second load of the row. */
-CONV_INLINE void FN(taps_block)(const CONV_T *x, int64_t ps, const int32_t *at, int64_t pixels, const CONV_T *coef,
-                                int ld, const int taps, const int units, CONV_A *out, int64_t channels, int64_t ahead) {
-  FN(unit) acc[4][4];
-  for (int u = 0; u < units; u++)
+/* One chunk; taps and units are known at compile time. taps * units sums, as many of squares where asked for, the
+ * coefficients and an element must fit into 16 registers: a spilled sum costs more than a second load of the row. */
+CONV_INLINE void FN(taps_block)(const CONV_T *x, int64_t ps, int64_t pixels, const CONV_T *coef, int ld, const int taps,
+                                const int units, CONV_A *out, int64_t channels, CONV_A *squares, const int square) {
+  FN(unit) acc[4][4], q[4];
+  for (int u = 0; u < units; u++) {
     for (int s = 0; s < taps; s++) acc[s][u] = (FN(unit)){0};
-  for (int64_t i = 0; i < pixels; i++) {
-    const CONV_T *px = x + at[i] * ps;
-    const CONV_T *w = coef + i * ld;
+    q[u] = (FN(unit)){0};
+  }
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < pixels; i++, x += ps, coef += ld) {
 #pragma GCC unroll 4
     for (int u = 0; u < units; u++) {
-      if (u * CONV_BYTES % 64 == 0) __builtin_prefetch(px + u * UNIT + ahead);
-      const FN(unit) e = *(const FN(unit_mem) *)(px + u * UNIT);
+      const FN(unit) e = *(const FN(unit_mem) *)(x + u * UNIT);
 #pragma GCC unroll 4
-      for (int s = 0; s < taps; s++) acc[s][u] += e * w[s];
+      for (int s = 0; s < taps; s++) acc[s][u] += e * coef[s];
+      if (square) q[u] += e * e;
     }
   }
-  for (int u = 0; u < units; u++)
+  for (int u = 0; u < units; u++) {
     for (int s = 0; s < taps; s++) FN(add_unit)(out + s * channels + u * UNIT, acc[s][u]);
+    if (square) FN(add_unit)(squares + u * UNIT, q[u]);
+  }
 }
 
-CONV_INLINE void FN(mag_block)(const CONV_T *x, int64_t ps, const int32_t *at, int64_t pixels, const int units,
-                               CONV_A *mag, int64_t channels) {
+CONV_INLINE void FN(mag_block)(const CONV_T *x, int64_t ps, int64_t pixels, const int units, CONV_A *abs,
+                               CONV_A *squares) {
   FN(unit) a[4], q[4];
   for (int u = 0; u < units; u++) a[u] = q[u] = (FN(unit)){0};
-  for (int64_t i = 0; i < pixels; i++) {
+#pragma GCC unroll 2
+  for (int64_t i = 0; i < pixels; i++, x += ps) {
 #pragma GCC unroll 4
     for (int u = 0; u < units; u++) {
-      const FN(unit) e = *(const FN(unit_mem) *)(x + at[i] * ps + u * UNIT);
+      const FN(unit) e = *(const FN(unit_mem) *)(x + u * UNIT);
       a[u] += FN(unit_abs)(e);
       q[u] += e * e;
     }
   }
   for (int u = 0; u < units; u++) {
-    FN(add_unit)(mag + u * UNIT, a[u]);
-    FN(add_unit)(mag + channels + u * UNIT, q[u]);
+    FN(add_unit)(abs + u * UNIT, a[u]);
+    FN(add_unit)(squares + u * UNIT, q[u]);
   }
 }
 
 /* Channels that fill no vector. */
-CONV_INLINE void FN(columns_tail)(const CONV_T *x, int64_t ps, int64_t first, int64_t channels, const int32_t *at,
-                                  int64_t pixels, const CONV_T *coef, int ld, int taps, CONV_A *out, CONV_A *mag) {
-  for (int64_t c = first; c < channels; c++)
-    for (int64_t i = 0; i < pixels; i++) {
-      const CONV_A e = (CONV_A)x[at[i] * ps + c];
-      for (int s = 0; s < taps; s++) out[s * channels + c] += (CONV_A)coef[i * ld + s] * e;
-      if (!mag) continue;
-      mag[c] += FN(abs1)(e);
-      mag[channels + c] += e * e;
+CONV_INLINE void FN(columns_tail)(const CONV_T *x, int64_t ps, int64_t first, int64_t channels, int64_t pixels,
+                                  const CONV_T *coef, int ld, int taps, CONV_A *out, CONV_A *abs, CONV_A *squares) {
+  for (int64_t i = 0; i < pixels; i++, x += ps, coef += ld)
+    for (int64_t c = first; c < channels; c++) {
+      const CONV_A e = (CONV_A)x[c];
+      for (int s = 0; s < taps; s++) out[s * channels + c] += (CONV_A)coef[s] * e;
+      if (abs) abs[c] += FN(abs1)(e);
+      if (squares) squares[c] += e * e;
     }
 }
 
-/* A chunk of pixels, at most 4 taps; mag NULL: none. */
-CONV_INLINE void FN(columns_chunk)(const CONV_T *x, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels,
-                                   const CONV_T *coef, int ld, const int taps, CONV_A *out, CONV_A *mag,
-                                   int64_t ahead) {
+/* A chunk of pixels, at most 4 taps; abs, squares NULL: none. */
+CONV_INLINE void FN(columns_chunk)(const CONV_T *x, int64_t ps, int64_t channels, int64_t pixels, const CONV_T *coef,
+                                   int ld, const int taps, CONV_A *out, CONV_A *abs, CONV_A *squares) {
   const int most = taps <= 2 ? 4 : taps == 3 ? 3 : 2;
+  const bool together = taps == 1 && squares && !abs;
   int64_t c = 0;
-#define BLOCKS(units)                                                                       \
-  for (; c + (units)*UNIT <= channels; c += (units)*UNIT) {                                 \
-    FN(taps_block)(x + c, ps, at, pixels, coef, ld, taps, units, out + c, channels, ahead); \
-    if (mag) FN(mag_block)(x + c, ps, at, pixels, units, mag + c, channels);                \
+#define BLOCKS(units)                                                                              \
+  for (; c + (units)*UNIT <= channels; c += (units)*UNIT) {                                        \
+    if (together) {                                                                                \
+      FN(taps_block)(x + c, ps, pixels, coef, ld, taps, units, out + c, channels, squares + c, 1); \
+      continue;                                                                                    \
+    }                                                                                              \
+    FN(taps_block)(x + c, ps, pixels, coef, ld, taps, units, out + c, channels, NULL, 0);          \
+    if (abs) FN(mag_block)(x + c, ps, pixels, units, abs + c, squares + c);                        \
   }
   BLOCKS(most)
   BLOCKS(2)
   BLOCKS(1)
 #undef BLOCKS
-  FN(columns_tail)(x, ps, c, channels, at, pixels, coef, ld, taps, out, mag);
+  FN(columns_tail)(x, ps, c, channels, pixels, coef, ld, taps, out, abs, squares);
 }
 
-static void FN(columns)(const void *data, int64_t ps, int64_t channels, const int32_t *at, int64_t pixels,
-                        const void *coef, int taps, void *out, double *mag) {
-  /* the row below, where rows follow each other: its lines are too far apart for the hardware to see a stream */
-  const int64_t ahead = pixels * ps;
+static void FN(columns)(const void *data, int64_t ps, int64_t channels, int64_t pixels, const void *coef, int taps,
+                        void *out, double *abs, double *squares) {
   const CONV_T *x = data;
   memset(out, 0, (size_t)(taps * channels) * sizeof(CONV_A));
-  for (int64_t i = 0; i < pixels; i += RDT_CONV_CHUNK, at += RDT_CONV_CHUNK) {
+  for (int64_t i = 0; i < pixels; i += RDT_CONV_CHUNK, x += RDT_CONV_CHUNK * ps) {
     const int64_t count = pixels - i < RDT_CONV_CHUNK ? pixels - i : RDT_CONV_CHUNK;
     const CONV_T *w = (const CONV_T *)coef + i * taps;
-    CONV_A *o = out;
-    CONV_A *m = CONV_MAG ? (void *)mag : NULL;
-    for (int s = 0; s < taps; s += 4, w += 4, o += 4 * channels, m = NULL) {
-#define CALL(n) FN(columns_chunk)(x, ps, channels, at, count, w, taps, n, o, m, ahead)
+    CONV_A *o = out, *a = CONV_MAG ? (void *)abs : NULL, *q = CONV_MAG ? (void *)squares : NULL;
+    for (int s = 0; s < taps; s += 4, w += 4, o += 4 * channels, a = q = NULL) {
+#define CALL(n) FN(columns_chunk)(x, ps, channels, count, w, taps, n, o, a, q)
       switch (taps - s) {
         case 1:
           CALL(1);
