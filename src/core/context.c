@@ -1,22 +1,20 @@
 #include "core/context.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "core/memory.h"
 
 rdt_status rdt_context_create(rdt_context **out, int threads) {
-  static const rdt_policy defaults = RDT_POLICY_DEFAULT;
   rdt_context *ctx = rdt_calloc(1, sizeof *ctx);
   *out = ctx;
   if (!ctx) return RDT_ERR_NOMEM;
   ctx->threads = threads > 0 ? threads : rdt_cpu_count();
   ctx->isa = rdt_isa_detect();
-  const rdt_status s = rdt_context_set_policy(ctx, &defaults);
-  if (s != RDT_OK) {
-    rdt_context_destroy(ctx);
-    *out = NULL;
-  }
-  return s;
+  ctx->policy = (rdt_policy)RDT_POLICY_DEFAULT;
+  strcpy(ctx->scheme, ctx->policy.scheme);
+  ctx->policy.scheme = ctx->scheme;
+  return RDT_OK;
 }
 
 void rdt_context_destroy(rdt_context *ctx) {

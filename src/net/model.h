@@ -46,8 +46,8 @@ const rdt_step *rdt_model_step(const rdt_model *m, size_t i);
 
 /* secure.c: a step's data at rest (rdt_host) */
 rdt_status rdt_step_secure(void *step, bool all, rdt_rest *rest, rdt_reason *why);
-uint64_t rdt_activation_sum(const rdt_tensor *t, int threads);
-/* run.c: executes a step on its operands and sums what it wrote */
+/* step.c: executes a step on its operands and sums what it wrote */
 rdt_status rdt_step_run(rdt_step *s);
+uint64_t rdt_activation_sum(const rdt_tensor *t, int threads);
 
 #endif

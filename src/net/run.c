@@ -4,20 +4,6 @@
 #include "core/memory.h"
 #include "net/model.h"
 
-rdt_status rdt_step_run(rdt_step *s) {
-  rdt_model *m = s->model;
-  const rdt_operands o = {.in = s->prob.in, .n_in = s->prob.n_in, .out = s->prob.out, .epilogue = &s->prob.epilogue};
-  const rdt_status status = rdt_plan_run(s->plan, &o, &s->result);
-  if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
-  if (s->writes >= 0 && s->plan->scheme->id != RDT_SCHEME_NONE) {
-    const double t = rdt_clock();
-    m->sums[s->writes] = rdt_activation_sum(&m->views[s->writes], m->ctx->threads);
-    s->result.seconds += rdt_clock() - t;
-    s->result.seconds_check += rdt_clock() - t;
-  }
-  return status;
-}
-
 /* ---- an armed fault ---- */
 
 static rdt_status arm_step(rdt_model *m) {

@@ -73,6 +73,10 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
 
+/* Checksums, and packed weights if all, against their seals; made again from the weights where they have changed. */
+rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
+void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
+
 /* Where the kernel writes: the result itself (no epilogue, packed, accumulator's dtype), or a packed buffer beside it.
  */
 bool rdt_plan_raw_is_out(const rdt_plan *p);
@@ -96,7 +100,7 @@ typedef struct rdt_tile {
 bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why);
 
-/* compare.c: packed tensors with the same strides, compared bit by bit */
+/* Packed tensors with the same strides, compared bit by bit */
 int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first);
 size_t rdt_tensor_bytes(const rdt_tensor *t);  /* of a packed one */
 uint64_t rdt_tensor_seal(const rdt_tensor *t); /* bit-sum of the elements, whatever the strides */

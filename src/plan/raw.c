@@ -1,7 +1,21 @@
+/* Raw results: where they lie, how they compare, what they sum to. */
 #include <string.h>
 
 #include "check/bitsum.h"
 #include "plan/plan.h"
+
+bool rdt_plan_raw_is_out(const rdt_plan *p) {
+  const bool same_dtype = !rdt_kop_is_linear(p->prob.op) || p->prob.out.dtype == p->prob.acc;
+  return same_dtype && rdt_epilogue_is_none(&p->prob.epilogue) && rdt_tensor_is_packed(&p->prob.out);
+}
+
+rdt_tensor rdt_plan_raw_view(const rdt_plan *p) {
+  rdt_tensor raw = p->prob.out;
+  if (!rdt_tensor_is_packed(&raw)) raw = rdt_tensor_dense(NULL, raw.dtype, raw.rank, raw.shape);
+  if (rdt_kop_is_linear(p->prob.op)) raw.dtype = p->prob.acc;
+  raw.data = NULL;
+  return raw;
+}
 
 size_t rdt_tensor_bytes(const rdt_tensor *t) {
   return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);

@@ -1,0 +1,147 @@
+/* The public calls on single products and convolutions. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "plan/plan.h"
+
+static rdt_status begin(rdt_context *ctx) {
+  ctx->error.text[0] = '\0';
+  return atomic_load(&ctx->cancelled) ? rdt_fail(&ctx->error, RDT_ERR_CANCELLED, "the context was cancelled") : RDT_OK;
+}
+
+static rdt_status gemm_problem(const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c, rdt_problem *prob,
+                               rdt_reason *why) {
+  RDT_TRY(rdt_tensor_check(a, "A", why));
+  RDT_TRY(rdt_tensor_check(b, "B", why));
+  RDT_TRY(rdt_tensor_check(c, "C", why));
+  if (a->rank != 2 || b->rank != 2 || c->rank != 2)
+    return rdt_fail(why, RDT_ERR_SHAPE, "a product takes rank-2 views; ranks are %d, %d, %d", a->rank, b->rank,
+                    c->rank);
+  RDT_TRY(rdt_problem_init(prob, RDT_KOP_GEMM, 2));
+  prob->in[0] = *a;
+  prob->in[0].data = NULL;
+  prob->in[1] = *b;
+  prob->out = *c;
+  prob->out.data = NULL;
+  prob->acc = rdt_dtype_accumulator(a->dtype);
+  return RDT_OK;
+}
+
+rdt_status rdt_plan_gemm(rdt_context *ctx, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
+                         rdt_plan **out) {
+  rdt_problem prob = {0};
+  *out = NULL;
+  RDT_TRY(begin(ctx));
+  rdt_status status = gemm_problem(a, b, c, &prob, &ctx->error);
+  if (status == RDT_OK) status = rdt_plan_create(ctx, &prob, "gemm", "gemm", NULL, out);
+  rdt_problem_clear(&prob);
+  return status;
+}
+
+rdt_status rdt_plan_conv(rdt_context *ctx, const rdt_tensor *x, const rdt_tensor *w, const rdt_tensor *y,
+                         const rdt_conv_params *params, rdt_plan **out) {
+  rdt_problem prob = {0};
+  *out = NULL;
+  RDT_TRY(begin(ctx));
+  RDT_TRY(rdt_tensor_check(x, "X", &ctx->error));
+  RDT_TRY(rdt_tensor_check(w, "W", &ctx->error));
+  RDT_TRY(rdt_tensor_check(y, "Y", &ctx->error));
+  if (x->rank != 4 || w->rank != 4 || y->rank != 4)
+    return rdt_fail(&ctx->error, RDT_ERR_SHAPE, "a convolution takes rank-4 views (n c h w); ranks are %d, %d, %d",
+                    x->rank, w->rank, y->rank);
+  RDT_TRY(rdt_problem_init(&prob, RDT_KOP_CONV, 2));
+  prob.in[0] = *x;
+  prob.in[0].data = NULL;
+  prob.in[1] = *w;
+  prob.out = *y;
+  prob.out.data = NULL;
+  prob.acc = rdt_dtype_accumulator(x->dtype);
+  prob.window.groups = params->groups;
+  memcpy(prob.window.pad, params->pad, sizeof prob.window.pad);
+  for (int i = 0; i < 2; i++) {
+    prob.window.kernel[i] = w->shape[2 + i];
+    prob.window.stride[i] = params->stride[i];
+    prob.window.dilation[i] = params->dilation[i];
+  }
+  rdt_status status = rdt_plan_create(ctx, &prob, "conv", "conv", NULL, out);
+  rdt_problem_clear(&prob);
+  return status;
+}
+
+static rdt_status same_view(const rdt_tensor *planned, const rdt_tensor *given, const char *what, rdt_reason *why) {
+  char a[96], b[96];
+  RDT_TRY(rdt_tensor_check(given, what, why));
+  if (planned->dtype != given->dtype || !rdt_tensor_same_shape(planned, given) ||
+      !rdt_tensor_same_strides(planned, given))
+    return rdt_fail(why, RDT_ERR_SHAPE, "%s is %s, planned was %s: make a plan for each shape, stride and datatype",
+                    what, rdt_tensor_text(given, a, sizeof a), rdt_tensor_text(planned, b, sizeof b));
+  if (!given->data && rdt_tensor_count(given) > 0) return rdt_fail(why, RDT_ERR_ARG, "%s has no data", what);
+  return RDT_OK;
+}
+
+rdt_status rdt_plan_execute(rdt_plan *p, const rdt_tensor *in, rdt_tensor *out, rdt_result *result) {
+  RDT_TRY(begin(p->ctx));
+  RDT_TRY(same_view(&p->prob.in[0], in, "the input", &p->ctx->error));
+  RDT_TRY(same_view(&p->prob.out, out, "the result", &p->ctx->error));
+  if (!p->fixed_weights)
+    return rdt_fail(&p->ctx->error, RDT_ERR_ARG,
+                    "the plan was made without weights (data was NULL): nothing to multiply with");
+  const rdt_tensor ins[2] = {*in, p->prob.in[1]};
+  const rdt_operands o = {.in = ins, .n_in = 2, .out = *out, .epilogue = &p->prob.epilogue};
+  return rdt_plan_run(p, &o, result);
+}
+
+const char *rdt_plan_kernel(const rdt_plan *p) {
+  return p->kernel->name;
+}
+
+const char *rdt_plan_scheme(const rdt_plan *p) {
+  return p->scheme->name;
+}
+
+rdt_status rdt_plan_inject(rdt_plan *p, const char *spec) {
+  RDT_TRY(rdt_fault_parse(spec, &p->own_fault, &p->ctx->error));
+  if (!rdt_plan_has_site(p, p->own_fault.site))
+    return rdt_fail(&p->ctx->error, RDT_ERR_ARG, "%s has no %s to plant a fault in", p->name,
+                    rdt_site_name(p->own_fault.site));
+  p->own_injection = (rdt_injection){.done = false};
+  p->fault = &p->own_fault;
+  p->injection = &p->own_injection;
+  return RDT_OK;
+}
+
+rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b, double beta,
+                    rdt_tensor *c, rdt_result *result) {
+  rdt_problem prob = {0};
+  rdt_plan *plan = NULL;
+  void *copy = NULL;
+  RDT_TRY(begin(ctx));
+  rdt_status status = gemm_problem(a, b, c, &prob, &ctx->error);
+  if (status != RDT_OK) goto end;
+  prob.in[1].data = NULL; /* used once: nothing is precomputed from B, which is read when it is needed */
+  prob.epilogue.alpha = alpha;
+  if (beta != 0.0) { /* C is read before it is written, and recovery may need it again: it becomes the residual */
+    const int64_t n = rdt_tensor_count(c);
+    copy = rdt_alloc((size_t)n, rdt_dtype_size(c->dtype));
+    if (!copy) {
+      status = rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory for a copy of C");
+      goto end;
+    }
+    prob.epilogue.residual = rdt_tensor_dense(copy, c->dtype, 2, c->shape);
+    prob.epilogue.beta = beta;
+    rdt_tensor_copy(c, &prob.epilogue.residual);
+  }
+  RDT_TRY_GOTO(rdt_plan_create(ctx, &prob, "gemm", "gemm", NULL, &plan), end);
+  const rdt_tensor ins[2] = {*a, *b};
+  const rdt_operands o = {.in = ins, .n_in = 2, .out = *c, .epilogue = &plan->prob.epilogue};
+  if ((!a->data && rdt_tensor_count(a) > 0) || (!b->data && rdt_tensor_count(b) > 0) ||
+      (!c->data && rdt_tensor_count(c) > 0))
+    status = rdt_fail(&ctx->error, RDT_ERR_ARG, "A, B or C has no data");
+  else
+    status = rdt_plan_run(plan, &o, result);
+end:
+  rdt_plan_destroy(plan);
+  rdt_problem_clear(&prob);
+  rdt_free(copy);
+  return status;
+}
