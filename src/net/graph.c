@@ -1,5 +1,7 @@
 #include "net/graph.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -12,6 +14,17 @@ static const rdt_op_row rows[] = {
 #include "net/ops.def"
 #undef X
 };
+
+rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format,
+                         ...) {
+  rdt_reason text; /* the arguments may lie in *why */
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text.text, sizeof text.text, format, args);
+  va_end(args);
+  return rdt_fail(why, s, "%.120s: node '%.80s' (%s): %.280s", g->path[0] ? g->path : "model", n->name,
+                  n->op ? n->op->name : "?", text.text);
+}
 
 const rdt_op_row *rdt_op_table(int *n) {
   *n = (int)(sizeof rows / sizeof rows[0]);

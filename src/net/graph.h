@@ -69,6 +69,10 @@ rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *pat
 void rdt_graph_free(rdt_graph *g);
 int rdt_graph_find(const rdt_graph *g, const char *value_name); /* -1 if there is none */
 
+/* Puts "file: node 'x' (Op): " before the text. */
+rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
 /* Concrete shapes and dtypes of all values for given inputs. views[v] is a tensor for every value with rank, shape,
  * dtype and the strides it will have in memory (channels-last for rank-4 values that convolutions or pools produce or
  * read, row-major otherwise); data is NULL. views has room for n_values. */

@@ -4,17 +4,6 @@
 
 #include "net/ops/ops.h"
 
-rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format,
-                         ...) {
-  rdt_reason text; /* the arguments may lie in *why */
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text.text, sizeof text.text, format, args);
-  va_end(args);
-  return rdt_fail(why, s, "%.120s: node '%.80s' (%s): %.280s", g->path[0] ? g->path : "model", n->name,
-                  n->op ? n->op->name : "?", text.text);
-}
-
 rdt_status rdt_op_int(const rdt_op_args *a, const char *name, int64_t def, int64_t *out, rdt_reason *why) {
   const rdt_attr *t = rdt_node_attr(a->n, name);
   if (t && t->type != RDT_ATTR_INT) return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute %s must be an integer", name);

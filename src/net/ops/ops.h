@@ -8,9 +8,7 @@ typedef rdt_status rdt_op_lower_fn(const rdt_op_args *a, rdt_tensor *out, rdt_pr
 rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_binary, rdt_op_unary, rdt_op_batchnorm, rdt_op_pool,
     rdt_op_softmax, rdt_op_concat, rdt_op_copy;
 
-/* Puts "file: node 'x' (Op): " before the text. */
-rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+/* Names file, node and op. */
 #define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)
 
 /* Attributes with defaults; a wrong type is RDT_ERR_FORMAT naming node and attribute. */
