@@ -26,16 +26,6 @@ typedef struct rdt_node_info {
   rdt_tensor out; /* data = NULL; shape of the first output */
 } rdt_node_info;
 
-/* One line of `plan --explain`: a candidate that was taken, lost or refused. */
-typedef struct rdt_choice {
-  const char *kind; /* "kernel" or "scheme" */
-  const char *name;
-  int taken, refused;
-  double cost; /* estimated extra work of a scheme as a share of the op; NaN where it has none */
-  const char *reason;
-} rdt_choice;
-typedef void (*rdt_choice_fn)(const rdt_choice *choice, void *user);
-
 typedef struct rdt_run_result {
   rdt_verdict verdict; /* the worst of the nodes and of the published outputs */
   int64_t nodes[5];    /* how many nodes had each verdict, by rdt_verdict */

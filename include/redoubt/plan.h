@@ -8,6 +8,16 @@
 extern "C" {
 #endif
 
+/* One line of `plan --explain`: a candidate that was taken, lost or refused. */
+typedef struct rdt_choice {
+  const char *kind; /* "kernel" or "scheme" */
+  const char *name;
+  int taken, refused;
+  double cost; /* estimated extra work of a scheme as a share of the op; NaN where it has none */
+  const char *reason;
+} rdt_choice;
+typedef void (*rdt_choice_fn)(const rdt_choice *choice, void *user);
+
 typedef struct rdt_plan rdt_plan;
 
 /* C = alpha A B + beta C. A: m x k, B: k x n, C: m x n, rank-2 views (transposes and leading dimensions are strides).

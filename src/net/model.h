@@ -2,6 +2,8 @@
 #ifndef RDT_NET_MODEL_H
 #define RDT_NET_MODEL_H
 
+#include <redoubt/model.h>
+
 #include "net/graph.h"
 #include "plan/plan.h"
 

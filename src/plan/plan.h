@@ -3,7 +3,6 @@
 #ifndef RDT_PLAN_PLAN_H
 #define RDT_PLAN_PLAN_H
 
-#include <redoubt/model.h>
 #include <redoubt/plan.h>
 
 #include "check/recover.h"
