@@ -111,14 +111,10 @@ static rdt_status prepare(rdt_run_report *r) {
   r->nodes = rdt_calloc(r->n_nodes, sizeof *r->nodes);
   if (!r->nodes) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < r->n_nodes; i++) r->nodes[i].place[0] = r->nodes[i].place[1] = -1;
-  if (settings->fault) {
-    const rdt_status armed = rdt_model_inject(s->model, settings->fault);
-    if (armed != RDT_OK) return rdt_session_fail(s, armed);
-  }
   return RDT_OK;
 }
 
-static void add_run(rdt_run_report *r, const rdt_run_result *one) {
+static void add_run(rdt_run_report *r, const rdt_run_result *one, bool timed) {
   rdt_run_result *t = &r->total;
   rdt_result node;
   if (one->verdict > t->verdict) t->verdict = one->verdict;
@@ -126,27 +122,39 @@ static void add_run(rdt_run_report *r, const rdt_run_result *one) {
   t->suspects += one->suspects;
   t->faults += one->faults;
   t->unchecked += one->unchecked;
-  t->seconds += one->seconds;
-  t->seconds_check += one->seconds_check;
-  for (size_t i = 0; i < r->n_nodes; i++)
-    if (rdt_model_node_result(r->session->model, i, &node) == RDT_OK) rdt_result_add(&r->nodes[i], &node);
-  r->runs++;
+  if (timed) t->seconds += one->seconds, t->seconds_check += one->seconds_check;
+  for (size_t i = 0; i < r->n_nodes; i++) {
+    if (rdt_model_node_result(r->session->model, i, &node) != RDT_OK) continue;
+    if (!timed) node.seconds = node.seconds_check = 0.0;
+    rdt_result_add(&r->nodes[i], &node);
+  }
+  r->runs += timed;
 }
 
 /* A run that found a fault which it could not repair has results all the same; everything else ends here. */
+static rdt_status run_once(rdt_run_report *r, bool timed) {
+  rdt_session *s = r->session;
+  rdt_run_result one = {0};
+  r->status = rdt_model_run(s->model, s->inputs, s->n_inputs, &one);
+  if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return rdt_session_fail(s, r->status);
+  if (timed || r->status != RDT_OK || one.faults > 0) add_run(r, &one, timed); /* a fault while warming up is a fault */
+  return RDT_OK;
+}
+
 static rdt_status run_all(rdt_run_report *r) {
   rdt_session *s = r->session;
-  const int64_t repeat = r->settings->repeat ? r->settings->repeat : 1;
+  const rdt_settings *settings = r->settings;
+  const int64_t repeat = settings->repeat ? settings->repeat : 1;
+  s->run = 0;
+  for (int64_t i = 0; i < settings->warmup && r->status == RDT_OK; i++) RDT_TRY(run_once(r, false));
+  const rdt_status armed = rdt_model_inject(s->model, settings->fault);
+  if (armed != RDT_OK) return rdt_session_fail(s, armed);
   for (s->run = 1; s->run <= repeat && r->status == RDT_OK; s->run++) {
-    rdt_run_result one = {0};
-    r->status = rdt_model_run(s->model, s->inputs, s->n_inputs, &one);
-    if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return rdt_session_fail(s, r->status);
-    add_run(r, &one);
-    if (s->run == 1 && r->settings->fault)
-      snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
-    rdt_progress(r->settings, "running", s->run, repeat);
+    RDT_TRY(run_once(r, true));
+    if (s->run == 1 && settings->fault) snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
+    rdt_progress(settings, "running", s->run, repeat);
   }
-  r->has_outputs = r->status == RDT_OK || r->settings->on_fault == RDT_ON_FAULT_REPORT;
+  r->has_outputs = r->status == RDT_OK || settings->on_fault == RDT_ON_FAULT_REPORT;
   return RDT_OK;
 }
 
@@ -208,9 +216,9 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_INPUT,  RDT_OPT_OUT,     RDT_OPT_SCHEME, RDT_OPT_ON_FAULT,    RDT_OPT_FAIL_ON, RDT_OPT_FAULT,
-    RDT_OPT_REPORT, RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_REPEAT,      RDT_OPT_TOP,     RDT_OPT_LABELS,
-    RDT_OPT_FORMAT, RDT_OPT_JSON,    RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_INPUT,  RDT_OPT_OUT,     RDT_OPT_SCHEME, RDT_OPT_ON_FAULT, RDT_OPT_FAIL_ON,     RDT_OPT_FAULT,
+    RDT_OPT_REPORT, RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_REPEAT,   RDT_OPT_WARMUP,      RDT_OPT_TOP,
+    RDT_OPT_LABELS, RDT_OPT_FORMAT,  RDT_OPT_JSON,   RDT_OPT_QUIET,    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 const rdt_command rdt_cmd_run = {
     .name = "run",
     .run = run,

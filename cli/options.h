@@ -22,7 +22,7 @@ typedef struct rdt_settings {
   rdt_texts inputs;
   const char *out, *scheme, *fault, *report, *labels;
   int64_t on_fault, fail_on, format;
-  int64_t threads, repeat, top, n, seed, batch; /* 0: not given (seed: -1) */
+  int64_t threads, repeat, warmup, top, n, seed, batch; /* 0: not given (seed: -1) */
   double lambda;                                /* 0: not given */
   bool explain, quiet, no_progress, help;
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
