@@ -181,6 +181,7 @@ static void test_faults(void **state) {
   expect(redoubt(RUN SOME "--fault bit:30@nowhere"), 2, "nowhere");
   expect(redoubt(RUN SOME "--fault bit@accum,layer=conv99"), 2, "conv99");
   expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 40"), 0, "PASS");
+  expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 100 --scheme dup"), 0, "PASS");
   expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 20 --fault none --json"), 0, "\"redoubt.inject/1\"");
   /* the campaign itself must be able to fail: nothing is found where nothing is checked */
   expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 20 --scheme none --fault bit:30@accum"), 1, "FAIL");

@@ -111,7 +111,7 @@ static rdt_status secure_checksums(rdt_plan *p, rdt_rest *rest, rdt_reason *why)
 }
 
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why) {
-  if (all) RDT_TRY(secure_packed(p, rest, why));
+  if (all || !p->scheme->covers_packed) RDT_TRY(secure_packed(p, rest, why));
   return secure_checksums(p, rest, why);
 }
 

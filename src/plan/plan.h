@@ -68,11 +68,13 @@ rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why);
 /* Does this plan have the site? (a linear op has accumulators, a kernel with packed weights has those, ...) */
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
 
-/* Checksums, and packed weights if all, against their seals; made again from the weights where they have changed. */
+/* Checksums, and packed weights if all or if no check covers them, against their seals; made again from the weights
+ * where they have changed. */
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
 
-/* Checksums, and packed weights if all, against their seals; made again from the weights where they have changed. */
+/* Checksums, and packed weights if all or if no check covers them, against their seals; made again from the weights
+ * where they have changed. */
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
 
