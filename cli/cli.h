@@ -10,9 +10,9 @@ typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2,
 
 extern const rdt_command rdt_cmd_run, rdt_cmd_plan, rdt_cmd_inject, rdt_cmd_bench, rdt_cmd_info, rdt_cmd_list;
 
-/* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. */
-void rdt_signals_watch(rdt_context *ctx); /* NULL: nothing runs */
-int rdt_signals_caught(void);             /* the signal, 0: none */
+/* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: as by default. */
+void rdt_signals_watch(rdt_context *ctx);
+int rdt_signals_caught(void); /* the signal, 0: none */
 
 /* "redoubt run: text" on stderr; the exit code that belongs to the status (128 + N after a signal). */
 int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text);

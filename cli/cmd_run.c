@@ -135,6 +135,7 @@ static void add_run(rdt_run_report *r, const rdt_run_result *one, bool timed) {
 static rdt_status run_once(rdt_run_report *r, bool timed) {
   rdt_session *s = r->session;
   rdt_run_result one = {0};
+  if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
   r->status = rdt_model_run(s->model, s->inputs, s->n_inputs, &one);
   if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return rdt_session_fail(s, r->status);
   if (timed || r->status != RDT_OK || one.faults > 0) add_run(r, &one, timed); /* a fault while warming up is a fault */
@@ -189,8 +190,7 @@ static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
   RDT_TRY(rdt_session_open(s, settings, true));
   RDT_TRY(prepare(r));
   RDT_TRY(run_all(r));
-  if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
-  rdt_signals_watch(NULL); /* publishing takes moments and is not interrupted */
+  if (rdt_signals_caught()) return RDT_ERR_CANCELLED; /* the last moment: what follows is finished */
   if (settings->out && r->has_outputs) RDT_TRY(publish(r));
   r->exit_code = exit_code(r);
   RDT_TRY(say(r));

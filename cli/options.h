@@ -23,7 +23,7 @@ typedef struct rdt_settings {
   const char *out, *scheme, *fault, *report, *labels;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch; /* 0: not given (seed: -1) */
-  double lambda;                                /* 0: not given */
+  double lambda;                                        /* 0: not given */
   bool explain, quiet, no_progress, help;
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;

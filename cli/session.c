@@ -23,7 +23,7 @@ static void on_signal(int number) {
 
 void rdt_signals_watch(rdt_context *ctx) {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  struct sigaction action = {.sa_handler = ctx ? on_signal : SIG_DFL, .sa_flags = SA_RESTART};
   running = ctx;
   signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write that fails, not the end */
   sigemptyset(&action.sa_mask);
@@ -31,7 +31,6 @@ void rdt_signals_watch(rdt_context *ctx) {
     struct sigaction old;
     if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
   }
-  if (ctx && caught) rdt_context_cancel(ctx); /* it came before there was something to stop */
 }
 
 int rdt_signals_caught(void) {
