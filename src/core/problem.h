@@ -15,11 +15,14 @@
  *   SOFTMAX    in x -> same shape, along one axis
  *   CONCAT     in x0.. -> along one axis
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
-#define RDT_KOP_TABLE(X)                                                                                      \
-  X(GEMM, "gemm")                                                                                             \
-  X(CONV, "conv")                                                                                             \
-  X(ADD, "add") X(MUL, "mul") X(RELU, "relu") X(COPY, "copy") X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") \
-      X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
+#define RDT_KOP_TABLE(X) \
+  X(GEMM, "gemm")        \
+  X(CONV, "conv")        \
+  X(ADD, "add")          \
+  X(MUL, "mul")          \
+  X(RELU, "relu")        \
+  X(COPY, "copy")        \
+  X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
 
 typedef enum rdt_kop {
 #define X(id, name) RDT_KOP_##id,
