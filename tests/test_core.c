@@ -127,6 +127,13 @@ static void bitsum_cries_at_every_single_bit(void **state) {
     data[bit / 8] ^= (unsigned char)(1u << bit % 8);
   }
   assert_true(rdt_bitsum(data, sizeof data) == clean);
+  uint64_t oracle = 0; /* the definition, word by word */
+  for (size_t i = 0; i < sizeof data; i += 4) {
+    uint32_t word = 0;
+    memcpy(&word, data + i, sizeof data - i < 4 ? sizeof data - i : 4);
+    oracle += (uint64_t)word * ((uint32_t)(i / 4) * 0x9e3779b2u + 1u);
+  }
+  assert_true(oracle == clean);
   assert_true(rdt_bitsum_part(data, 0, 128) + rdt_bitsum_part(data, 128, 75) == clean);
   for (size_t bit = 0; bit < 8 * sizeof data; bit += 13) /* pairs, the same bit of two words among them */
     for (size_t other = bit + 1; other < 8 * sizeof data; other += other < bit + 70 ? 1 : 32) {

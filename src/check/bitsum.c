@@ -2,34 +2,62 @@
 
 #include <string.h>
 
+#if defined(__SSE2__)
+#include <emmintrin.h> /* part of every x86-64: no flag is needed */
+#endif
+
 /* Sum of w_i m_i modulo 2^64 over the 32-bit words, with odd multipliers that differ for every i below 2^31. A change
  * of one word is d m_i with 0 < |d| < 2^32: never 0. Two single-bit changes cancel only if 2^a m_i = 2^b m_j: for odd
  * multipliers only with i = j. A plain sum would miss two sign bits. */
-static uint64_t multiplier(uint64_t i) {
-  return (uint32_t)(i * 0x9e3779b2u) + 1u; /* twice an odd constant: even, and distinct for i below 2^31 */
-}
+static const uint32_t step = 0x9e3779b2u; /* twice an odd number: i * step is even and distinct for i below 2^31 */
 
-uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {
-  enum { LANES = 8 };
-  const unsigned char *p = (const unsigned char *)data + offset;
-  const uint64_t first = offset / 4;
-  uint64_t sum[LANES] = {0}, total = 0;
-  uint32_t m[2 * LANES];
-  size_t i = 0;
-  for (int j = 0; j < 2 * LANES; j++) m[j] = (uint32_t)multiplier(first + (uint64_t)j);
-  for (; i + 8 * LANES <= bytes; i += 8 * LANES) {
-    uint64_t w[LANES];
-    memcpy(w, p + i, sizeof w);
-    for (int j = 0; j < LANES; j++) sum[j] += (w[j] & 0xffffffffu) * m[2 * j] + (w[j] >> 32) * m[2 * j + 1];
-    for (int j = 0; j < 2 * LANES; j++) m[j] += (uint32_t)(2 * LANES * 0x9e3779b2u);
-  }
-  for (; i < bytes; i += 4) { /* the tail, padded with zeros */
+static uint64_t plain(const unsigned char *p, size_t bytes, uint64_t first) {
+  uint64_t total = 0;
+  for (size_t i = 0; i < bytes; i += 4) { /* the tail, padded with zeros */
     uint32_t w = 0;
     memcpy(&w, p + i, bytes - i < 4 ? bytes - i : 4);
-    total += w * multiplier(first + i / 4);
+    total += (uint64_t)w * ((uint32_t)(first + i / 4) * step + 1u);
   }
-  for (int j = 0; j < LANES; j++) total += sum[j];
   return total;
+}
+
+#if defined(__SSE2__)
+enum { UNROLL = 4, CHUNK = 16 * UNROLL };
+
+/* Two 64-bit lanes a register: even words times their multipliers, odd words times theirs. */
+static uint64_t chunks(const unsigned char *p, size_t bytes, uint64_t first) {
+  const __m128i next = _mm_set1_epi64x((int64_t)(uint32_t)(4u * UNROLL * step));
+  __m128i even[UNROLL], odd[UNROLL], sum[UNROLL];
+  for (uint32_t u = 0; u < UNROLL; u++) {
+    const uint32_t i = (uint32_t)first + 4 * u;
+    even[u] = _mm_set_epi32(0, (int)((i + 2) * step + 1u), 0, (int)(i * step + 1u));
+    odd[u] = _mm_set_epi32(0, (int)((i + 3) * step + 1u), 0, (int)((i + 1) * step + 1u));
+    sum[u] = _mm_setzero_si128();
+  }
+  for (size_t at = 0; at < bytes; at += CHUNK)
+    for (int u = 0; u < UNROLL; u++) {
+      const __m128i w = _mm_loadu_si128((const __m128i *)(p + at + 16 * (size_t)u));
+      const __m128i products = _mm_add_epi64(_mm_mul_epu32(w, even[u]), _mm_mul_epu32(_mm_srli_epi64(w, 32), odd[u]));
+      sum[u] = _mm_add_epi64(sum[u], products);
+      even[u] = _mm_add_epi32(even[u], next); /* the product takes the low halves: they step modulo 2^32 */
+      odd[u] = _mm_add_epi32(odd[u], next);
+    }
+  uint64_t lanes[2], total = 0;
+  for (int u = 0; u < UNROLL; u++) {
+    _mm_storeu_si128((__m128i *)lanes, sum[u]);
+    total += lanes[0] + lanes[1];
+  }
+  return total;
+}
+#else
+enum { CHUNK = 4 };
+#define chunks plain
+#endif
+
+uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {
+  const unsigned char *p = (const unsigned char *)data + offset;
+  const size_t whole = bytes / CHUNK * CHUNK;
+  return chunks(p, whole, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
 }
 
 uint64_t rdt_bitsum(const void *data, size_t bytes) {
