@@ -319,6 +319,34 @@ static void nan_and_inf_inputs_are_unchecked_not_clean(void **state) {
     }
 }
 
+/* Rows without a bound fill no list: the fault beside them is computed again, and the whole stays UNCHECKED. */
+static void a_fault_beside_nan_rows_is_repaired(void **state) {
+  rdt_context *ctx = context(1, "row", RDT_ON_FAULT_RECOMPUTE);
+  rdt_tensor a = matrix(RDT_F64, 40, 30, 0, 0), b = matrix(RDT_F64, 30, 25, 0, 0), c = matrix(RDT_F64, 40, 25, 0, 0);
+  rdt_plan *plan;
+  rdt_result r;
+  double clean[25];
+  (void)state;
+  for (int i = 0; i < 20; i++) ((double *)a.data)[i * 30] = NAN;
+  assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+  assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+  memcpy(clean, (double *)c.data + 30 * 25, sizeof clean);
+  for (int bit = 0; bit < 62; bit++) {
+    char spec[64];
+    snprintf(spec, sizeof spec, "bit:%d@accum,at=30/7", bit);
+    assert_int_equal(rdt_plan_inject(plan, spec), RDT_OK);
+    assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_UNCHECKED);
+    if (r.suspects == 0) continue;
+    assert_int_equal(r.faults, 1);
+    assert_int_equal(r.diagnosis, RDT_DIAG_TRANSIENT);
+    assert_memory_equal(clean, (double *)c.data + 30 * 25, sizeof clean);
+  }
+  rdt_plan_destroy(plan);
+  rdt_context_destroy(ctx);
+  rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+}
+
 static void bad_calls_say_why(void **state) {
   rdt_context *ctx = context(1, "auto", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 4, 5, 0, 0), b = matrix(RDT_F32, 6, 3, 0, 0), c = matrix(RDT_F32, 4, 3, 0, 0);
@@ -363,6 +391,7 @@ int main(void) {
       cmocka_unit_test(report_never_leaves_as_ok),
       cmocka_unit_test(without_protection_nothing_is_clean),
       cmocka_unit_test(nan_and_inf_inputs_are_unchecked_not_clean),
+      cmocka_unit_test(a_fault_beside_nan_rows_is_repaired),
       cmocka_unit_test(bad_calls_say_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

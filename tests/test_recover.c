@@ -19,7 +19,7 @@ typedef struct fake {
   int calls, other_path, others;
   rdt_rest rest;
   bool checker_broken; /* the check cries at anything until secure() has run */
-  bool cannot;
+  bool cannot, part;   /* no bound at all; none for a part */
   bool apart;
 } fake;
 
@@ -48,6 +48,7 @@ static rdt_status check(void *self, rdt_buffer which, rdt_findings *f, rdt_reaso
                           : k->buf[which] == TAIL ? 2.0
                                                   : 1000.0;
   rdt_findings_check(f, RDT_CHECK_ROW, 0, -1, residual, 0.0, k->cannot ? none : finite);
+  if (k->part) rdt_findings_check(f, RDT_CHECK_ROW, 1, -1, 0.0, 0.0, none);
   return RDT_OK;
 }
 
@@ -160,6 +161,17 @@ static void no_bound_goes_by_bits(void **state) {
   expect(climb(&wild, true, false), RDT_DETECTED, RDT_DIAG_UNKNOWN, "result", 0);
 }
 
+static void what_has_no_bound_is_never_clean(void **state) {
+  fake tail = {.buf = {TAIL}, .first_path = {TAIL}, .other_path = TAIL, .part = true};
+  const rdt_recovered out = climb(&tail, true, false);
+  (void)state;
+  expect(out, RDT_UNCHECKED, RDT_DIAG_NONE, NULL, 0);
+  assert_false(out.fault);
+  fake hit = {.buf = {1}, .first_path = {1}, .other_path = GOOD, .apart = true, .part = true};
+  expect(climb(&hit, true, false), RDT_UNCHECKED, RDT_DIAG_PERSISTENT, "result", 1);
+  assert_int_equal(hit.buf[RDT_BUF_RESULT], GOOD);
+}
+
 static void third_copy_votes(void **state) {
   fake first = {.buf = {1, GOOD}, .first_path = {GOOD}};
   (void)state;
@@ -184,6 +196,7 @@ int main(void) {
       cmocka_unit_test(rounding_tail_is_no_fault),
       cmocka_unit_test(tail_that_no_other_path_confirms_is_a_fault),
       cmocka_unit_test(no_bound_goes_by_bits),
+      cmocka_unit_test(what_has_no_bound_is_never_clean),
       cmocka_unit_test(third_copy_votes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

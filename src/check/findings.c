@@ -15,7 +15,8 @@ void rdt_findings_init(rdt_findings *f) {
 
 static void book(rdt_findings *f, const rdt_suspect *s, double ratio) {
   f->checks++;
-  f->suspects += s->outcome == RDT_SUSPECT || s->outcome == RDT_CERTAIN;
+  const bool suspect = s->outcome == RDT_SUSPECT || s->outcome == RDT_CERTAIN;
+  f->suspects += suspect;
   f->certain += s->outcome == RDT_CERTAIN;
   f->cannot += s->outcome == RDT_CANNOT;
   if (s->outcome != RDT_CANNOT) {
@@ -25,7 +26,7 @@ static void book(rdt_findings *f, const rdt_suspect *s, double ratio) {
       f->worst = *s;
     }
   }
-  if (s->outcome != RDT_PASS && f->listed < RDT_MAX_SUSPECTS) f->list[f->listed++] = *s;
+  if (suspect && f->listed < RDT_MAX_SUSPECTS) f->list[f->listed++] = *s;
 }
 
 rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, double observed,
@@ -74,7 +75,6 @@ void rdt_findings_locate(const rdt_findings *f, int64_t place[2]) {
   place[0] = place[1] = -1;
   for (int i = 0; i < f->listed; i++) {
     const rdt_suspect *s = &f->list[i];
-    if (s->outcome == RDT_CANNOT) continue;
     const double excess = s->bound.tau2 > 0.0 && s->residual <= INFINITY ? s->residual / s->bound.tau2 : INFINITY;
     for (int axis = 0; axis < 2; axis++)
       if (s->place[axis] >= 0 && excess > worst[axis]) {

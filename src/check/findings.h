@@ -29,7 +29,7 @@ typedef struct rdt_findings {
   double ratio;                       /* largest |residual| / tau2 */
   rdt_suspect worst;                  /* the check of that ratio, suspect or not */
   double floor;                       /* 2 x the largest tau2 */
-  rdt_suspect list[RDT_MAX_SUSPECTS]; /* the first ones with outcome != PASS */
+  rdt_suspect list[RDT_MAX_SUSPECTS]; /* the first suspects; what could not be checked is only counted */
   int listed;
 } rdt_findings;
 

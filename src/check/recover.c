@@ -5,6 +5,7 @@ typedef struct climb {
   const rdt_recovery *r;
   bool repair;
   rdt_rest rest;
+  bool cannot; /* no bound for a part of the new result: at best UNCHECKED */
   rdt_recovered *out;
 } climb;
 
@@ -47,9 +48,7 @@ static rdt_status unchecked(climb *c, rdt_reason *why) {
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
   if (r->differ(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, &first) != 0)
     return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
-  RDT_TRY(settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT));
-  if (c->out->verdict == RDT_RECOMPUTED) c->out->verdict = RDT_UNCHECKED;
-  return RDT_OK;
+  return settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
 }
 
 /* The recompute did not pass either. */
@@ -60,6 +59,7 @@ static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *wh
   rdt_findings_init(&other);
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, true, why));
   RDT_TRY(r->check(r->self, RDT_BUF_THIRD, &other, why));
+  c->cannot = c->cannot || other.cannot > 0;
   const bool close = !r->apart(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, again);
   if (again->certain == 0 && other.certain == 0 && close) { /* two paths agree: rounding made the recompute suspect */
     if (c->rest.weight || c->rest.activation || c->rest.checksum ||
@@ -81,9 +81,12 @@ rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered
   rdt_findings_init(&again);
   RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why));
   RDT_TRY(r->check(r->self, RDT_BUF_SPARE, &again, why));
-  if (again.suspects > 0) return other_path(&c, &again, why);
-  if (again.cannot > 0) return unchecked(&c, why);
-  return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
+  c.cannot = again.cannot > 0;
+  RDT_TRY(again.suspects > 0 ? other_path(&c, &again, why)
+          : c.cannot         ? unchecked(&c, why)
+                             : settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT));
+  if (c.cannot && out->verdict < RDT_UNCHECKED) out->verdict = RDT_UNCHECKED;
+  return RDT_OK;
 }
 
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why) {

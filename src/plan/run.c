@@ -204,8 +204,9 @@ static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *su
   rdt_iter it = rdt_iter_begin(x);
   while (rdt_iter_next(&it)) {
     int64_t place[2];
-    const double d = fabs(rdt_load(x->data, x->dtype, it.offset) - rdt_load(y->data, y->dtype, it.offset));
-    if (d == 0.0) continue;
+    const double u = rdt_load(x->data, x->dtype, it.offset), v = rdt_load(y->data, y->dtype, it.offset);
+    const double d = fabs(u - v);
+    if (u == v || (isnan(u) && isnan(v))) continue;
     place_of(&r->p->prob, x, it.index, place);
     for (int s = 0; s < suspects->listed; s++) {
       const rdt_suspect *q = &suspects->list[s];

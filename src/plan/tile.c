@@ -11,7 +11,8 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile) {
   const rdt_problem *prob = &p->prob;
   const rdt_tensor *out = &prob->out;
   const bool conv = prob->op == RDT_KOP_CONV;
-  if (p->kernel->black_box || (!conv && out->rank != 2) || f->suspects == 0 || f->suspects > f->listed) return false;
+  if (p->kernel->black_box || (!conv && out->rank != 2)) return false;
+  if (f->suspects == 0 || f->suspects > f->listed || f->cannot > 0) return false; /* the list does not name all */
   int64_t range[2][2] = {{-1, -1}, {-1, -1}};
   bool known[2] = {true, !conv || prob->window.groups == 1};
   for (int i = 0; i < f->listed; i++) {
