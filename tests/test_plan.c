@@ -347,6 +347,30 @@ static void a_fault_beside_nan_rows_is_repaired(void **state) {
   rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
 }
 
+/* lambda 1: a third of all checks is suspect, nothing is a fault, and what has no bound stays UNCHECKED. */
+static void suspects_by_rounding_are_no_faults(void **state) {
+  static const int64_t shapes[][3] = {{300, 9, 64}, {7, 1, 500}, {200, 200, 17}, {1, 300, 33}};
+  static const char *const schemes[] = {"row", "col", "rowcol", "tile", "global"};
+  (void)state;
+  for (size_t i = 0; i < sizeof schemes / sizeof schemes[0] * 4; i++)
+    for (int nan = 0; nan < 2; nan++) {
+      const int64_t *s = shapes[i % 4];
+      rdt_context *ctx = context(2, "auto", RDT_ON_FAULT_RECOMPUTE);
+      rdt_policy policy = {schemes[i / 4], RDT_ON_FAULT_RECOMPUTE, 1.0, 16};
+      rdt_tensor a = matrix(RDT_F32, s[0], s[2], 0, 0), b = matrix(RDT_F32, s[2], s[1], 0, 0),
+                 c = matrix(RDT_F32, s[0], s[1], 0, 0);
+      rdt_result r;
+      if (nan) ((float *)a.data)[3] = NAN;
+      assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+      const rdt_status status = rdt_gemm(ctx, 1.0, &a, &b, 0.0, &c, &r);
+      if (status != RDT_OK) fail_msg("%s", rdt_context_error(ctx));
+      assert_int_equal(r.verdict, nan ? RDT_UNCHECKED : RDT_CLEAN);
+      assert_int_equal(r.faults, 0);
+      rdt_context_destroy(ctx);
+      rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+    }
+}
+
 static void bad_calls_say_why(void **state) {
   rdt_context *ctx = context(1, "auto", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 4, 5, 0, 0), b = matrix(RDT_F32, 6, 3, 0, 0), c = matrix(RDT_F32, 4, 3, 0, 0);
@@ -392,6 +416,7 @@ int main(void) {
       cmocka_unit_test(without_protection_nothing_is_clean),
       cmocka_unit_test(nan_and_inf_inputs_are_unchecked_not_clean),
       cmocka_unit_test(a_fault_beside_nan_rows_is_repaired),
+      cmocka_unit_test(suspects_by_rounding_are_no_faults),
       cmocka_unit_test(bad_calls_say_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,9 @@ rdt_outcome rdt_compare(double observed, double expected, rdt_bound b);
 rdt_outcome rdt_compare_exact(uint32_t observed, uint32_t expected);
 /* Detection floor of a check: a fault whose weighted sum exceeds it is found for certain (T2 or T3: as suspect). */
 double rdt_floor_of(rdt_bound b);
+/* How far one output of two code paths may be apart where a check of this bound is suspect. Not narrower where a small
+ * lambda makes more suspects: what is a fault does not depend on it. */
+double rdt_bound_apart(rdt_bound b, double lambda);
 /* Elementwise: how far two correct evaluations of one output may differ; abs_dot = sum |a_t||b_t|. Both accumulate in
  * acc. */
 double rdt_bound_element(const rdt_tolerance *t, double abs_dot);

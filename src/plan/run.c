@@ -197,22 +197,31 @@ static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
   return n;
 }
 
+/* Suspects beyond the list are not known by place: what the listed ones do not cover is held to the narrowest of them.
+ */
+static double allowed_at(const rdt_findings *f, const int64_t place[2], double lambda) {
+  double covered = INFINITY, narrowest = INFINITY;
+  for (int i = 0; i < f->listed; i++) {
+    const rdt_suspect *q = &f->list[i];
+    const double allowed = rdt_bound_apart(q->bound, lambda);
+    if (allowed < narrowest) narrowest = allowed;
+    if (rdt_suspect_covers(q, 0, place[0]) && rdt_suspect_covers(q, 1, place[1]) && allowed < covered)
+      covered = allowed;
+  }
+  return covered < INFINITY || f->suspects == f->listed ? covered : narrowest;
+}
+
 static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects) {
   run *r = self;
   const rdt_tensor *x = &r->buf[a], *y = &r->buf[b];
-  if (suspects->suspects > suspects->listed) return true; /* too many to look at one by one */
   rdt_iter it = rdt_iter_begin(x);
   while (rdt_iter_next(&it)) {
     int64_t place[2];
     const double u = rdt_load(x->data, x->dtype, it.offset), v = rdt_load(y->data, y->dtype, it.offset);
-    const double d = fabs(u - v);
     if (u == v || (isnan(u) && isnan(v))) continue;
     place_of(&r->p->prob, x, it.index, place);
-    for (int s = 0; s < suspects->listed; s++) {
-      const rdt_suspect *q = &suspects->list[s];
-      const bool named = rdt_suspect_covers(q, 0, place[0]) && rdt_suspect_covers(q, 1, place[1]);
-      if (named && !(d <= q->bound.tau2)) return true;
-    }
+    const double allowed = allowed_at(suspects, place, r->p->ctx->policy.lambda);
+    if (allowed < INFINITY && !(fabs(u - v) <= allowed)) return true;
   }
   return false;
 }
