@@ -161,6 +161,8 @@ static void attack(rdt_plan *plan, rdt_context *ctx, const rdt_tensor *in, rdt_t
         const bool above = j->changed > 0 && j->error > r.floor;
         if (above && r.verdict != RDT_RECOMPUTED)
           fail_msg("%s missed: %s, error %g, floor %g", spec, j->text, j->error, r.floor);
+        if (j->changed < 0 && r.verdict == RDT_CLEAN && memcmp(clean, out->data, bytes) != 0)
+          fail_msg("%s missed: %s, and the result is another one", spec, j->text);
         if (r.verdict == RDT_RECOMPUTED) {
           assert_memory_equal(clean, out->data, bytes);
           assert_int_equal(log.events, 1);
