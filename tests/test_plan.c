@@ -247,6 +247,32 @@ static void references_repair_the_tile(void **state) {
   rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
 }
 
+/* The gaps between the vectors too: the seal sums them. */
+static void every_double_of_the_checksums_is_restored(void **state) {
+  static const char *const schemes[] = {"row", "rowcol", "global", "tile"};
+  (void)state;
+  for (size_t s = 0; s < sizeof schemes / sizeof schemes[0]; s++) {
+    rdt_context *ctx = context(1, schemes[s], RDT_ON_FAULT_RECOMPUTE);
+    rdt_tensor a = matrix(RDT_F32, 4, 3, 0, 0), b = matrix(RDT_F32, 3, 5, 0, 0), c = matrix(RDT_F32, 4, 5, 0, 0);
+    rdt_plan *plan;
+    rdt_result r;
+    assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+    for (int at = 0; at < 16; at++) {
+      char spec[64];
+      snprintf(spec, sizeof spec, "bit:62@checksum,at=%d", at);
+      assert_int_equal(rdt_plan_inject(plan, spec), RDT_OK);
+      if (rdt_plan_execute(plan, &a, &c, &r) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(ctx));
+      assert_int_equal(r.verdict, RDT_RECOMPUTED);
+      assert_int_equal(r.diagnosis, RDT_DIAG_CHECKER);
+      assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+    }
+    rdt_plan_destroy(plan);
+    rdt_context_destroy(ctx);
+    rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+  }
+}
+
 static void place_is_named(void **state) {
   rdt_context *ctx = context(1, "row", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 20, 30, 0, 0), b = matrix(RDT_F32, 30, 25, 0, 0), c = matrix(RDT_F32, 20, 25, 0, 0);
@@ -419,6 +445,7 @@ int main(void) {
       cmocka_unit_test(nan_and_inf_inputs_are_unchecked_not_clean),
       cmocka_unit_test(a_fault_beside_nan_rows_is_repaired),
       cmocka_unit_test(suspects_by_rounding_are_no_faults),
+      cmocka_unit_test(every_double_of_the_checksums_is_restored),
       cmocka_unit_test(bad_calls_say_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,7 @@ static rdt_status recreate(void *state_, const rdt_tensor *weights, rdt_reason *
   state *s = state_;
   if (!needs_beta(s)) return RDT_OK;
   int64_t next = 0;
+  memset(s->beta.dot, 0, s->beta_doubles * sizeof(double)); /* the gaps too: the seal sums them */
   for (int64_t b = 0; b < s->batches; ++b) {
     if (weight_set(s, b) != next) continue; /* another batch made this one */
     ++next;
@@ -233,7 +234,7 @@ static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, dou
   set_bounds(s, p, lambda);
   layout vectors = {NULL, 0};
   lay_out(s, &vectors);
-  s->memory = rdt_calloc(vectors.used, sizeof(double)); /* the gaps too: the seal sums them */
+  s->memory = rdt_calloc(vectors.used, sizeof(double));
   if (!s->memory) {
     destroy(s);
     return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for checks");
