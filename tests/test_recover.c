@@ -177,8 +177,10 @@ static void third_copy_votes(void **state) {
   (void)state;
   expect(climb(&first, true, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
   assert_int_equal(first.buf[RDT_BUF_RESULT], GOOD);
-  fake second = {.buf = {GOOD, 1}, .first_path = {GOOD}};
+  fake second = {.buf = {GOOD, 1}, .first_path = {GOOD, GOOD}};
   expect(climb(&second, true, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "second copy", 0);
+  fake always = {.buf = {1, GOOD}, .first_path = {1, GOOD}}; /* the first copy's way loses whenever it is taken */
+  expect(climb(&always, true, true), RDT_DETECTED, RDT_DIAG_PERSISTENT, "result", 0);
   fake none = {.buf = {1, 2}, .first_path = {3}};
   expect(climb(&none, true, true), RDT_DETECTED, RDT_DIAG_UNKNOWN, "result", 0);
   fake rotten = {.buf = {1, 2}, .first_path = {GOOD, GOOD}, .rest = {.activation = true}};

@@ -96,10 +96,12 @@ rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *
   RDT_TRY(secure(&c, why));
   if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, "activation");
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
-  if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0) { /* the second copy was hit */
-    out->first = first;
+  if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0) {
     r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &out->first);
-    return settle(&c, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "second copy");
+    RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why)); /* where one loses every time, it may be the first */
+    if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0)
+      return settle(&c, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "second copy");
+    return settle(&c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
   }
   if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0)
     return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);

@@ -42,7 +42,8 @@ typedef struct rdt_recovered {
 /* Called when a check of the result was suspect or could not be made. repair false (report, abort): the result stays as
  * it is; data at rest is put in order all the same. */
 rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
-/* For an op run twice, whose copies (result and spare) differ: data at rest, then a third computation votes. */
+/* For an op run twice, whose copies (result and spare) differ: data at rest, then a third computation votes. compute
+ * into spare goes the way of the second copy: the result is good only where that way gives it too. */
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
 
 #endif
