@@ -50,6 +50,9 @@ const rdt_step *rdt_model_step(const rdt_model *m, size_t i);
 rdt_status rdt_step_secure(void *step, bool all, rdt_rest *rest, rdt_reason *why);
 /* step.c: executes a step on its operands and sums what it wrote */
 rdt_status rdt_step_run(rdt_step *s);
+/* Plans pack weights and make checksums of them: only from constants that are as they were read. RDT_ERR_FAULT where
+ * one is not and cannot be restored. */
+rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why);
 uint64_t rdt_activation_sum(const rdt_tensor *t, int threads);
 
 #endif

@@ -1,4 +1,5 @@
 /* Data at rest: activations between producer and consumer, constants since they were read. */
+#include <stdio.h>
 #include <string.h>
 
 #include "check/bitsum.h"
@@ -21,6 +22,32 @@ static rdt_status restore_constant(rdt_model *m, int v, bool *lost, rdt_reason *
     rdt_fail(why, RDT_ERR_FAULT, "weight %s has changed in memory and cannot be restored from %s: %s", value->name,
              m->graph->path, status == RDT_OK ? "the file has changed" : reason.text);
   rdt_graph_free(again);
+  return RDT_OK;
+}
+
+rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why) {
+  for (int v = 0; v < m->graph->n_values; v++) {
+    const rdt_value *value = &m->graph->values[v];
+    char text[320];
+    bool lost;
+    if (!value->data || rdt_bitsum(value->data, value->bytes) == value->bitsum) continue;
+    RDT_TRY(restore_constant(m, v, &lost, why));
+    snprintf(text, sizeof text, "%.200s: weight changed in memory before planning, %s", value->name,
+             lost ? "found and not repaired" : "found and restored");
+    const rdt_event e = {.kind = RDT_EVENT_FAULT,
+                         .node = value->name,
+                         .op = "constant",
+                         .scheme = "none",
+                         .kernel = "none",
+                         .what = "weight",
+                         .place = {-1, -1},
+                         .verdict = lost ? RDT_DETECTED : RDT_RECOMPUTED,
+                         .diagnosis = RDT_DIAG_MEMORY,
+                         .changed = -1,
+                         .text = text};
+    rdt_context_emit(m->ctx, &e);
+    if (lost) return RDT_ERR_FAULT;
+  }
   return RDT_OK;
 }
 
