@@ -95,6 +95,15 @@ static void shared(util_onnx *m) {
   util_onnx_node(m, "MatMul", "b", "g W", "y", NULL);
 }
 
+static void both_sides(util_onnx *m) {
+  util_onnx_node(m, "MatMul", "a", "W W", "h", NULL);
+  util_onnx_node(m, "Add", "r", "h x", "y", NULL);
+}
+
+static void as_residual(util_onnx *m) {
+  util_onnx_node(m, "Gemm", "a", "x W W", "y", NULL);
+}
+
 /* Checksums made of a rotten weight agree with it. */
 static void plans_are_made_of_good_weights(void **state) {
   void (*const nets[])(util_onnx *) = {one_product, shared};
@@ -121,9 +130,27 @@ static void plans_are_made_of_good_weights(void **state) {
   }
 }
 
+/* The row check covers the weight only as what A is multiplied with. */
+static void other_roles_of_a_weight_are_checked(void **state) {
+  void (*const nets[])(util_onnx *) = {both_sides, as_residual};
+  static const char *const schemes[] = {"auto", "row", "rowcol", "global", "tile"};
+  (void)state;
+  for (size_t i = 0; i < 10; i++) {
+    net t;
+    rdt_run_result r;
+    start(&t, schemes[i / 2], nets[i % 2]);
+    rot(&t);
+    assert_int_equal(run(&t, N, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_memory_equal(output(&t), t.clean, sizeof(float) * N * N);
+    end(&t);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_are_made_of_good_weights),
+      cmocka_unit_test(other_roles_of_a_weight_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,10 +77,13 @@ static rdt_status restore_activation(rdt_model *m, int v, bool *lost, rdt_reason
   return RDT_OK;
 }
 
-/* Does the check of the step's linear op notice a change of v? */
+/* Does the check of the step's linear op notice a change of v? Not where v is read in another role too. */
 static bool covered(const rdt_step *s, int v) {
-  return rdt_kop_is_linear(s->prob.op) && s->plan->scheme->covers_weights &&
-         s->model->graph->nodes[s->subject].in[1] == v;
+  if (!rdt_kop_is_linear(s->prob.op) || !s->plan->scheme->covers_weights) return false;
+  const rdt_node *n = &s->model->graph->nodes[s->subject];
+  for (int i = 0; i < n->n_in; i++)
+    if ((n->in[i] == v) != (i == 1)) return false;
+  return n->residual != v;
 }
 
 rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why) {
