@@ -414,6 +414,12 @@ static void bad_calls_say_why(void **state) {
   c.shape[0] = -4;
   assert_int_equal(rdt_gemm(ctx, 1.0, &a, &b, 0.0, &c, NULL), RDT_ERR_SHAPE);
   c.shape[0] = 4;
+  for (int ld = 0; ld < 3; ld++) { /* rows of 3 that share memory */
+    c.stride[0] = ld;
+    assert_int_equal(rdt_gemm(ctx, 1.0, &a, &b, 0.0, &c, NULL), RDT_ERR_SHAPE);
+    assert_non_null(strstr(rdt_context_error(ctx), "share"));
+  }
+  c.stride[0] = 3;
   void *data = a.data;
   a.data = NULL;
   assert_int_equal(rdt_gemm(ctx, 1.0, &a, &b, 0.0, &c, NULL), RDT_ERR_ARG);

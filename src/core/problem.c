@@ -1,5 +1,6 @@
 #include "core/problem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -197,6 +198,25 @@ static rdt_status check_batchnorm(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* No two elements in one place: dimensions by stride, each beyond all that the smaller ones reach. */
+static rdt_status check_result(const rdt_tensor *t, rdt_reason *why) {
+  int64_t reach = 0;
+  bool used[RDT_MAX_RANK] = {false};
+  if (rdt_tensor_count(t) == 0) return RDT_OK;
+  for (int i = 0; i < t->rank; i++) {
+    int d = -1;
+    for (int j = 0; j < t->rank; j++)
+      if (!used[j] && t->shape[j] > 1 && (d < 0 || llabs(t->stride[j]) < llabs(t->stride[d]))) d = j;
+    if (d < 0) break;
+    used[d] = true;
+    if (llabs(t->stride[d]) <= reach)
+      return rdt_fail(why, RDT_ERR_SHAPE, "the result's stride %lld of dimension %d makes elements share memory",
+                      (long long)t->stride[d], d);
+    reach += (t->shape[d] - 1) * llabs(t->stride[d]); /* rdt_tensor_check has made sure that it fits */
+  }
+  return RDT_OK;
+}
+
 rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
   static const int arity[RDT_KOP_COUNT] = {
       [RDT_KOP_GEMM] = 2,    [RDT_KOP_CONV] = 2,    [RDT_KOP_ADD] = 2,       [RDT_KOP_MUL] = 2,
@@ -207,6 +227,7 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_ARG, "%s takes %d operands, got %d", rdt_kop_name(p->op), arity[p->op], p->n_in);
   for (int i = 0; i < p->n_in; i++) RDT_TRY(rdt_tensor_check(&p->in[i], rdt_kop_name(p->op), why));
   RDT_TRY(rdt_tensor_check(&p->out, rdt_kop_name(p->op), why));
+  RDT_TRY(check_result(&p->out, why));
   if (rdt_kop_is_linear(p->op)) {
     RDT_TRY(check_linear_dtypes(p, why));
     RDT_TRY(p->op == RDT_KOP_GEMM ? check_gemm(p, why) : check_window(p, why));
