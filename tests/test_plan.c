@@ -399,6 +399,47 @@ static void suspects_by_rounding_are_no_faults(void **state) {
     }
 }
 
+/* A view's elements are where its strides say: faults stay inside of it, whatever lies between and beyond. */
+static void faults_in_views_stay_inside(void **state) {
+  static const char *const schemes[] = {"none", "row", "dup"};
+  enum { SIDE = 6, ROOM = 3 * SIDE * 2 * SIDE };
+  (void)state;
+  for (size_t s = 0; s < 3; s++)
+    for (int seed = 0; seed < 40; seed++) {
+      rdt_context *ctx = context(1, schemes[s], RDT_ON_FAULT_REPORT);
+      float w[ROOM] = {0}, kept[ROOM], y[ROOM] = {0};
+      rdt_tensor a = matrix(RDT_F32, SIDE, SIDE, 0, 0), b = {.dtype = RDT_F32, .rank = 2, .shape = {SIDE, SIDE}};
+      char spec[64];
+      b.stride[0] = -2 * SIDE;
+      b.stride[1] = 2;
+      b.data = w + ROOM / 2 + 2 * SIDE * (SIDE - 1); /* the last row; nothing of it in the first half */
+      rdt_tensor c = b;
+      c.data = y + ROOM / 2 + 2 * SIDE * (SIDE - 1);
+      fill(&b);
+      memcpy(kept, w, sizeof w);
+      rdt_plan *plan;
+      rdt_result r;
+      assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+      snprintf(spec, sizeof spec, "bit:30@%s,seed=%d", seed % 2 ? "weight" : "accum", seed);
+      assert_int_equal(rdt_plan_inject(plan, spec), RDT_OK);
+      (void)!rdt_plan_execute(plan, &a, &c, &r);
+      assert_true(plan->injection->done);
+      int hits = 0;
+      for (int i = 0; i < ROOM; i++) {
+        const bool in = i >= ROOM / 2 && i < ROOM / 2 + 2 * SIDE * SIDE && i % 2 == 0;
+        const bool hit = memcmp(&w[i], &kept[i], sizeof w[i]) != 0;
+        assert_true(in || (!hit && y[i] == 0.0f));
+        hits += hit;
+      }
+      assert_int_equal(hits, seed % 2);
+      assert_int_equal(rdt_plan_inject(plan, "bit@output"), RDT_ERR_ARG); /* sites between the nodes of a network */
+      assert_int_equal(rdt_plan_inject(plan, "bit@input"), RDT_ERR_ARG);
+      rdt_plan_destroy(plan);
+      rdt_context_destroy(ctx);
+      rdt_free(a.data);
+    }
+}
+
 static void bad_calls_say_why(void **state) {
   rdt_context *ctx = context(1, "auto", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 4, 5, 0, 0), b = matrix(RDT_F32, 6, 3, 0, 0), c = matrix(RDT_F32, 4, 3, 0, 0);
@@ -452,6 +493,7 @@ int main(void) {
       cmocka_unit_test(a_fault_beside_nan_rows_is_repaired),
       cmocka_unit_test(suspects_by_rounding_are_no_faults),
       cmocka_unit_test(every_double_of_the_checksums_is_restored),
+      cmocka_unit_test(faults_in_views_stay_inside),
       cmocka_unit_test(bad_calls_say_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,7 +194,7 @@ uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width) {
 
 void rdt_fault_apply(const rdt_fault *f, void *data, rdt_dtype t, int64_t e, double *before, double *after) {
   const size_t bytes = rdt_dtype_size(t);
-  unsigned char *p = (unsigned char *)data + (size_t)e * bytes;
+  unsigned char *p = (unsigned char *)data + e * (int64_t)bytes;
   uint64_t bits = 0;
   *before = rdt_load(data, t, e);
   memcpy(&bits, p, bytes); /* little-endian */

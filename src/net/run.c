@@ -33,8 +33,7 @@ static rdt_status arm_step(rdt_model *m) {
 }
 
 static void plant_in_value(rdt_step *s, rdt_site site, int v) {
-  const rdt_tensor *t = &s->model->views[v];
-  rdt_plan_plant(s->plan, site, t->data, t->dtype, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
+  rdt_plan_plant(s->plan, site, &s->model->views[v]);
 }
 
 static void plant_input(rdt_step *s) {

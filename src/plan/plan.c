@@ -121,7 +121,7 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
   switch (site) {
     case RDT_SITE_INPUT:
     case RDT_SITE_OUTPUT:
-      return true;
+      return p->host.self != NULL; /* between the nodes of a network */
     case RDT_SITE_WEIGHT:
       return p->fixed_weights && rdt_tensor_count(&p->prob.in[1]) > 0;
     case RDT_SITE_PACKED:
@@ -140,12 +140,18 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
   return false;
 }
 
+static void plant_in_buffer(rdt_plan *p, rdt_site site, void *data, size_t bytes, rdt_dtype dtype) {
+  const int64_t shape[2] = {(int64_t)(bytes / rdt_dtype_size(dtype)), 1};
+  const rdt_tensor column = rdt_tensor_dense(data, dtype, 2, shape);
+  rdt_plan_plant(p, site, &column);
+}
+
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
   size_t bytes;
   rdt_dtype dtype = RDT_U8;
   if (rdt_plan_armed(p, RDT_SITE_WEIGHT) && p->fixed_weights) {
     const rdt_tensor *w = &p->prob.in[1];
-    rdt_plan_plant(p, RDT_SITE_WEIGHT, w->data, w->dtype, rdt_tensor_count(w), w->shape[w->rank - 1]);
+    rdt_plan_plant(p, RDT_SITE_WEIGHT, w);
     if (p->kernel->pack && p->kernel->pack(p->state, w, why) == RDT_OK) { /* the kernel works with the rotten weight */
       void *data = packed_weights(p, p->state, &bytes, &dtype);
       p->packed_seal = data ? rdt_bitsum(data, bytes) : 0;
@@ -153,10 +159,10 @@ void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
   }
   if (rdt_plan_armed(p, RDT_SITE_PACKED)) {
     void *data = packed_weights(p, p->state, &bytes, &dtype);
-    if (data) rdt_plan_plant(p, RDT_SITE_PACKED, data, dtype, (int64_t)(bytes / rdt_dtype_size(dtype)), 1);
+    if (data) plant_in_buffer(p, RDT_SITE_PACKED, data, bytes, dtype);
   }
   if (rdt_plan_armed(p, RDT_SITE_CHECKSUM)) {
     void *data = checksums(p, &bytes, &dtype);
-    if (data) rdt_plan_plant(p, RDT_SITE_CHECKSUM, data, dtype, (int64_t)(bytes / rdt_dtype_size(dtype)), 1);
+    if (data) plant_in_buffer(p, RDT_SITE_CHECKSUM, data, bytes, dtype);
   }
 }

@@ -88,7 +88,8 @@ rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
 
 /* plant.c: the armed fault */
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site);
-void rdt_plan_plant(rdt_plan *p, rdt_site site, void *data, rdt_dtype t, int64_t count, int64_t row_length);
+/* Into an element of a view: by its place in memory where it is packed, else by its logical number. */
+void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
 bool rdt_plan_kernel_hit(const rdt_plan *p,
                          rdt_kernel_hit *hit); /* false: not for the accumulator, or kernel has none */
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);

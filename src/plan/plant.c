@@ -22,12 +22,17 @@ static void tell(rdt_plan *p, int64_t element, double before, double after, cons
            p->name, where, (long long)element, before, after);
 }
 
-void rdt_plan_plant(rdt_plan *p, rdt_site site, void *data, rdt_dtype t, int64_t count, int64_t row_length) {
+void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
   double before, after;
   if (!rdt_plan_armed(p, site)) return;
-  const int64_t e = rdt_fault_element(p->fault, count, row_length);
+  const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
+  int64_t at = e;
   if (e < 0) return;
-  rdt_fault_apply(p->fault, data, t, e, &before, &after);
+  if (!rdt_tensor_is_packed(t)) {
+    at = 0;
+    for (int64_t d = t->rank - 1, left = e; d >= 0; left /= t->shape[d--]) at += left % t->shape[d] * t->stride[d];
+  }
+  rdt_fault_apply(p->fault, t->data, t->dtype, at, &before, &after);
   tell(p, e, before, after, "");
 }
 

@@ -81,8 +81,7 @@ static rdt_status compute_first(run *r) {
     rdt_plan_book_hit(p, &hit);
   } else {
     RDT_TRY(compute(r, RDT_BUF_RESULT, false, r->why));
-    rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw->data, raw->dtype,
-                   rdt_tensor_count(raw), raw->rank ? raw->shape[raw->rank - 1] : 1);
+    rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
   }
   if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, r->o, &r->buf[RDT_BUF_SPARE], raw);
   return RDT_OK;
@@ -360,7 +359,7 @@ static rdt_status epilogue(run *r, bool applied) {
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
   const int channel = rdt_problem_channel(&p->prob);
   if (!applied) rdt_epilogue_apply(e, raw, out, channel, p->threads);
-  rdt_plan_plant(p, RDT_SITE_EPILOGUE, out->data, out->dtype, rdt_tensor_count(out), 1);
+  rdt_plan_plant(p, RDT_SITE_EPILOGUE, out);
   for (int tries = 0; tries < 3; tries++) {
     int64_t first = -1;
     const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->threads, &first);
@@ -431,8 +430,6 @@ static rdt_status run_protected(run *r) {
 static rdt_status run_plain(run *r) {
   rdt_plan *p = r->p;
   const rdt_operands *o = r->o;
-  const rdt_tensor *out = &o->out;
-  const int64_t n = rdt_tensor_count(out);
   rdt_kernel_hit hit;
   if (rdt_plan_kernel_hit(p, &hit)) {
     RDT_TRY(p->kernel->run_inject(p->state, o, &hit, r->why));
@@ -440,9 +437,8 @@ static rdt_status run_plain(run *r) {
     return RDT_OK;
   }
   RDT_TRY(p->kernel->run(p->state, o, r->why));
-  rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, out->data, out->dtype, n,
-                 out->rank ? out->shape[out->rank - 1] : 1);
-  rdt_plan_plant(p, RDT_SITE_EPILOGUE, out->data, out->dtype, n, 1);
+  rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, &o->out);
+  rdt_plan_plant(p, RDT_SITE_EPILOGUE, &o->out);
   return RDT_OK;
 }
 
