@@ -104,6 +104,34 @@ static void as_residual(util_onnx *m) {
   util_onnx_node(m, "Gemm", "a", "x W W", "y", NULL);
 }
 
+/* A shape is a constant too, and read while planning. */
+static void reshaped(util_onnx *m) {
+  static const int64_t pair[1] = {2}, shape[2] = {-1, N};
+  util_onnx_initializer(m, "shape", RDT_S64, 1, pair, shape);
+  util_onnx_node(m, "MatMul", "a", "x W", "h", NULL);
+  util_onnx_node(m, "Reshape", "r", "h shape", "y", NULL);
+}
+
+static void rot_shape(net *t) {
+  rdt_graph *g = t->model->graph;
+  for (int v = 0; v < g->n_values; v++)
+    if (strcmp(g->values[v].name, "shape") == 0) ((int64_t *)g->values[v].data)[1] = N / 2;
+}
+
+static void a_rotten_shape_is_restored_first(void **state) {
+  net t;
+  rdt_run_result r;
+  rdt_tensor y;
+  (void)state;
+  start(&t, "auto", reshaped);
+  rot_shape(&t);
+  assert_int_equal(run(&t, N + 1, &r), RDT_OK);
+  assert_int_equal(t.events, 1);
+  assert_int_equal(rdt_model_output(t.model, 0, &y), RDT_OK);
+  assert_int_equal(y.shape[0], N + 1);
+  end(&t);
+}
+
 /* Checksums made of a rotten weight agree with it. */
 static void plans_are_made_of_good_weights(void **state) {
   void (*const nets[])(util_onnx *) = {one_product, shared};
@@ -150,6 +178,7 @@ static void other_roles_of_a_weight_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_are_made_of_good_weights),
+      cmocka_unit_test(a_rotten_shape_is_restored_first),
       cmocka_unit_test(other_roles_of_a_weight_are_checked),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

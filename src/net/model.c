@@ -217,8 +217,8 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
     memcpy(m->planned, inputs, n * sizeof *inputs);
   else
     RDT_TRY_GOTO(default_inputs(m, m->planned), fail);
-  RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, m->views, &m->ctx->error), fail);
   RDT_TRY_GOTO(rdt_model_secure_constants(m, &m->ctx->error), fail);
+  RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, m->views, &m->ctx->error), fail);
   RDT_TRY_GOTO(give_memory(m), fail);
   RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
   m->ready = true;
