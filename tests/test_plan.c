@@ -440,6 +440,44 @@ static void faults_in_views_stay_inside(void **state) {
     }
 }
 
+/* The same input in every row or pixel: what a rotten weight does cancels between the signs of the rows. */
+static void weights_are_covered_whatever_the_input(void **state) {
+  static const char *const products[] = {"auto", "row", "col", "rowcol", "global", "tile", "dup"};
+  static const char *const convolutions[] = {"auto", "fc", "ic", "fic", "dup"};
+  const rdt_conv_params params = {{1, 1}, {0, 0, 0, 0}, {1, 1}, 1};
+  (void)state;
+  for (size_t s = 0; s < 12; s++) {
+    const bool conv = s >= 7;
+    rdt_context *ctx = context(1, conv ? convolutions[s - 7] : products[s], RDT_ON_FAULT_RECOMPUTE);
+    rdt_tensor a = conv ? image((int64_t[]){1, 8, 4, 4}, true) : matrix(RDT_F32, 16, 8, 0, 0);
+    rdt_tensor b = conv ? image((int64_t[]){8, 8, 1, 1}, false) : matrix(RDT_F32, 8, 8, 0, 0);
+    rdt_tensor c = conv ? image((int64_t[]){1, 8, 4, 4}, true) : matrix(RDT_F32, 16, 8, 0, 0);
+    float clean[128];
+    rdt_plan *plan;
+    rdt_result r;
+    for (int i = 0; i < 128; i++) ((float *)a.data)[i] = 1.0f;
+    assert_int_equal(conv ? rdt_plan_conv(ctx, &a, &b, &c, &params, &plan) : rdt_plan_gemm(ctx, &a, &b, &c, &plan),
+                     RDT_OK);
+    assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    memcpy(clean, c.data, sizeof clean);
+    for (int seed = 0; seed < 10; seed++) {
+      char spec[64];
+      snprintf(spec, sizeof spec, "bit:30@packed,seed=%d", seed);
+      if (rdt_plan_inject(plan, spec) != RDT_OK) break; /* the references pack nothing */
+      assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+      assert_memory_equal(clean, c.data, sizeof clean);
+      assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    }
+    ((float *)b.data)[13] *= 2.0f;
+    const rdt_status status = rdt_plan_execute(plan, &a, &c, &r);
+    if (memcmp(clean, c.data, sizeof clean) != 0) assert_int_equal(status, RDT_ERR_FAULT);
+    rdt_plan_destroy(plan);
+    rdt_context_destroy(ctx);
+    rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+  }
+}
+
 static void bad_calls_say_why(void **state) {
   rdt_context *ctx = context(1, "auto", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 4, 5, 0, 0), b = matrix(RDT_F32, 6, 3, 0, 0), c = matrix(RDT_F32, 4, 3, 0, 0);
@@ -494,6 +532,7 @@ int main(void) {
       cmocka_unit_test(suspects_by_rounding_are_no_faults),
       cmocka_unit_test(every_double_of_the_checksums_is_restored),
       cmocka_unit_test(faults_in_views_stay_inside),
+      cmocka_unit_test(weights_are_covered_whatever_the_input),
       cmocka_unit_test(bad_calls_say_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
