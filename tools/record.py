@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Runs a measuring command of redoubt and keeps what it printed, with commit, device and date, under bench/results/.
+
+usage: tools/record.py REDOUBT NAME COMMAND...
+  tools/record.py build/cli/redoubt conv-56x56 bench conv --threads 1,2 --trials 41
+"""
+import datetime
+import json
+import os
+import subprocess
+import sys
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__.strip())
+    redoubt, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    git = lambda *args: subprocess.run(["git", "-C", root, *args], capture_output=True, text=True, check=True).stdout.strip()
+    info = json.loads(subprocess.run([redoubt, "info", "--json"], capture_output=True, check=True).stdout)
+    run = subprocess.run([redoubt, *command, "--json"], capture_output=True, text=True)
+    if not run.stdout.strip().startswith("{"):
+        sys.exit(f"exit code {run.returncode}, no JSON:\n{run.stdout}{run.stderr}")
+    document = {
+        "schema": "redoubt.record/1",
+        "command": "redoubt " + " ".join(command),
+        "exit": run.returncode,
+        "commit": git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else ""),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "device": info,
+        "load": os.getloadavg()[0],
+        "result": json.loads(run.stdout),
+    }
+    path = os.path.join(root, "bench", "results", name + ".json")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".tmp", "w") as f:
+        json.dump(document, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".tmp", path)
+    print(path)
+
+
+if __name__ == "__main__":
+    main()
