@@ -111,10 +111,12 @@ static rdt_status store(const option_row *o, const char *value, rdt_settings *s,
       return RDT_OK;
     }
     case COUNT: {
-      const long long smallest = strtoll(o->argument, NULL, 10), n = strtoll(value, &end, 10);
-      if (end == value || *end || errno || n < smallest || n > INT32_MAX)
-        return rdt_fail(why, RDT_ERR_ARG, "--%s takes a whole number from %lld to %d, not '%s'", o->name, smallest,
-                        INT32_MAX, value);
+      const long long smallest = strtoll(o->argument, &end, 10);
+      const long long largest = *end ? strtoll(end + 1, NULL, 10) : INT32_MAX;
+      const long long n = strtoll(value, &end, 10);
+      if (end == value || *end || errno || n < smallest || n > largest)
+        return rdt_fail(why, RDT_ERR_ARG, "--%s takes a whole number from %lld to %lld, not '%s'", o->name, smallest,
+                        largest, value);
       *(int64_t *)field = n;
       return RDT_OK;
     }

@@ -126,6 +126,7 @@ static void test_options(void **state) {
   expect(redoubt(RUN "-z"), 2, "unknown option -z");
   expect(redoubt(RUN "extra"), 2, "one argument too many");
   expect(redoubt(RUN SOME "--threads 0"), 2, "--threads takes a whole number");
+  expect(redoubt(RUN SOME "--threads 1000000"), 2, "from 1 to 1024");
   expect(redoubt(RUN SOME "--threads 2x"), 2, "--threads takes a whole number");
   expect(redoubt(RUN SOME "--lambda -1"), 2, "--lambda takes a number above 0");
   expect(redoubt(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");

@@ -54,7 +54,8 @@ typedef struct rdt_event {
 
 typedef void (*rdt_event_fn)(const rdt_event *event, void *user);
 
-/* threads <= 0: as many as the process may use. Errors: RDT_ERR_NOMEM. The caller owns *out (rdt_context_destroy). */
+/* threads <= 0: as many as the process may use; more than 1024 are taken as 1024. Errors: RDT_ERR_NOMEM. The
+ * caller owns *out (rdt_context_destroy). */
 RDT_API RDT_MUST_USE rdt_status rdt_context_create(rdt_context **out, int threads);
 RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and models of it must be gone before */
 /* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG lambda or scrub_every out of range. Holds for plans made later. */

@@ -5,11 +5,15 @@
 
 #include "core/memory.h"
 
+/* OpenMP keeps the state of a team on the stack of its first thread: tens of thousands of threads overflow it. */
+enum { MOST_THREADS = 1024 };
+
 rdt_status rdt_context_create(rdt_context **out, int threads) {
   rdt_context *ctx = rdt_calloc(1, sizeof *ctx);
   *out = ctx;
   if (!ctx) return RDT_ERR_NOMEM;
   ctx->threads = threads > 0 ? threads : rdt_cpu_count();
+  if (ctx->threads > MOST_THREADS) ctx->threads = MOST_THREADS;
   ctx->isa = rdt_isa_detect();
   ctx->policy = (rdt_policy)RDT_POLICY_DEFAULT;
   strcpy(ctx->scheme, ctx->policy.scheme);
