@@ -77,9 +77,17 @@ static int dispatch(int argc, char **argv) {
   return c->run(c, &s);
 }
 
+/* The library takes a word that it does not know as none; who types it believes it. */
+static bool isa_known(void) {
+  const char *isa = getenv("REDOUBT_ISA");
+  if (!isa || strcmp(isa, "generic") == 0 || strcmp(isa, "avx2") == 0 || strcmp(isa, "avx512") == 0) return true;
+  fprintf(stderr, "redoubt: REDOUBT_ISA takes one of generic|avx2|avx512, not '%s'\n", isa);
+  return false;
+}
+
 int main(int argc, char **argv) {
   rdt_signals_watch(NULL);
-  const int code = dispatch(argc, argv);
+  const int code = isa_known() ? dispatch(argc, argv) : RDT_EXIT_USAGE;
   /* What was printed counts only when it arrived: a full disk behind stdout is an error, too. */
   if (fflush(stdout) != 0 || ferror(stdout)) {
     fprintf(stderr, "redoubt: cannot write standard output: %s\n", strerror(errno));

@@ -132,6 +132,9 @@ static void test_options(void **state) {
   expect(redoubt(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
   expect(redoubt(RUN SOME "--quiet=yes"), 2, "takes no value");
   expect(redoubt(RUN SOME "--scheme magic"), 2, "magic");
+  setenv("REDOUBT_ISA", "magic", 1);
+  expect(redoubt("info"), 2, "generic|avx2|avx512");
+  unsetenv("REDOUBT_ISA");
   expect(redoubt("list everything"), 2, "schemes kernels dtypes ops sites");
 }
 
