@@ -20,7 +20,7 @@ static const char usage[] =
     "usage: redoubt bench conv [--n 1,8] [--ic C --oc K --ih H --iw W --kh R --kw S] [--stride N] [--pad N]\n"
     "                          [--dilation N] [--groups G] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
     "                          [--scheme auto|NAME|all] [--epilogue none|bias|bias+relu] [--trials N]\n"
-    "                          [--format md|csv|json] [-o FILE]\n"
+    "                          [--format md|csv|json | --json] [-o FILE]\n"
     "Protected against unprotected convolutions of random data, interleaved; medians, and ratios with 95 % bootstrap\n"
     "intervals. / oneDNN compares with the faster of oneDNN in its own blocked formats and oneDNN in NHWC, epilogue\n"
     "fused; / none with this program's own unprotected path. Defaults: 56 x 56, 64 to 64 channels, 3 x 3, pad 1.\n"
@@ -77,12 +77,13 @@ static bool parse_epilogue(const char *text) {
 }
 
 enum { NUMBERS = 11 };
-static const struct option names[] = {
-    {"ic", 1, 0, 0},       {"oc", 1, 0, 1},        {"ih", 1, 0, 2},       {"iw", 1, 0, 3},
-    {"kh", 1, 0, 4},       {"kw", 1, 0, 5},        {"stride", 1, 0, 6},   {"pad", 1, 0, 7},
-    {"dilation", 1, 0, 8}, {"groups", 1, 0, 9},    {"trials", 1, 0, 10},  {"n", 1, 0, 'n'},
-    {"dtype", 1, 0, 'd'},  {"threads", 1, 0, 't'}, {"scheme", 1, 0, 's'}, {"epilogue", 1, 0, 'e'},
-    {"format", 1, 0, 'f'}, {"output", 1, 0, 'o'},  {"help", 0, 0, 'h'},   {0, 0, 0, 0}};
+static const struct option names[] = {{"ic", 1, 0, 0},         {"oc", 1, 0, 1},        {"ih", 1, 0, 2},
+                                      {"iw", 1, 0, 3},         {"kh", 1, 0, 4},        {"kw", 1, 0, 5},
+                                      {"stride", 1, 0, 6},     {"pad", 1, 0, 7},       {"dilation", 1, 0, 8},
+                                      {"groups", 1, 0, 9},     {"trials", 1, 0, 10},   {"n", 1, 0, 'n'},
+                                      {"dtype", 1, 0, 'd'},    {"threads", 1, 0, 't'}, {"scheme", 1, 0, 's'},
+                                      {"epilogue", 1, 0, 'e'}, {"format", 1, 0, 'f'},  {"output", 1, 0, 'o'},
+                                      {"json", 0, 0, 'j'},     {"help", 0, 0, 'h'},    {0, 0, 0, 0}};
 
 static bool parse_one(int c, const char *value, options *o) {
   long long *const numbers[NUMBERS] = {&o->ic,     &o->oc,  &o->ih,       &o->iw,     &o->kh,    &o->kw,
@@ -103,6 +104,8 @@ static bool parse_one(int c, const char *value, options *o) {
       return parse_epilogue(value);
     case 'f':
       return rdt_table_format_parse(value, &o->format);
+    case 'j':
+      return rdt_table_format_parse("json", &o->format);
     case 'o':
       o->output = value;
       return true;

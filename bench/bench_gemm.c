@@ -19,7 +19,7 @@ enum { MAX_THREADS = 8, COLD_BYTES = 192 << 20 /* more than any last-level cache
 static const char usage[] =
     "usage: redoubt bench gemm [--mnk M:N:K | --m M --n N --k K] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
     "                          [--scheme auto|NAME|all] [--epilogue none|bias|bias+relu] [--cold] [--trials N]\n"
-    "                          [--format md|csv|json] [-o FILE]\n"
+    "                          [--format md|csv|json | --json] [-o FILE]\n"
     "Protected against unprotected products, interleaved; medians, and ratios with 95 % bootstrap intervals.\n"
     "--cold rotates through at least 192 MB of weights.\n";
 
@@ -125,19 +125,19 @@ static bool parse_one(int c, const char *value, options *o) {
       return true;
     case 'f':
       return rdt_table_format_parse(value, &o->format);
+    case 'j':
+      return rdt_table_format_parse("json", &o->format);
     default:
       return false;
   }
 }
 
 static int parse(int argc, char **argv, options *o) {
-  static const struct option names[] = {{"m", 1, 0, 'm'},      {"n", 1, 0, 'n'},
-                                        {"k", 1, 0, 'k'},      {"mnk", 1, 0, 'x'},
-                                        {"dtype", 1, 0, 'd'},  {"threads", 1, 0, 't'},
-                                        {"scheme", 1, 0, 's'}, {"epilogue", 1, 0, 'e'},
-                                        {"cold", 0, 0, 'c'},   {"trials", 1, 0, 'r'},
-                                        {"format", 1, 0, 'f'}, {"output", 1, 0, 'o'},
-                                        {"help", 0, 0, 'h'},   {0, 0, 0, 0}};
+  static const struct option names[] = {{"m", 1, 0, 'm'},      {"n", 1, 0, 'n'},        {"k", 1, 0, 'k'},
+                                        {"mnk", 1, 0, 'x'},    {"dtype", 1, 0, 'd'},    {"threads", 1, 0, 't'},
+                                        {"scheme", 1, 0, 's'}, {"epilogue", 1, 0, 'e'}, {"cold", 0, 0, 'c'},
+                                        {"trials", 1, 0, 'r'}, {"format", 1, 0, 'f'},   {"output", 1, 0, 'o'},
+                                        {"json", 0, 0, 'j'},   {"help", 0, 0, 'h'},     {0, 0, 0, 0}};
   *o = (options){.m = 1024,
                  .n = 1024,
                  .k = 1024,
