@@ -141,6 +141,12 @@ static void bitsum_cries_at_every_single_bit(void **state) {
       if (rdt_bitsum(data, sizeof data) == clean) fail_msg("bits %zu and %zu", bit, other);
       data[bit / 8] ^= (unsigned char)(1u << bit % 8), data[other / 8] ^= (unsigned char)(1u << other % 8);
     }
+  unsigned char *large = rdt_alloc(300007, 1);
+  for (size_t i = 0; i < 300007; i++) large[i] = (unsigned char)(i * i >> 3);
+  assert_true(rdt_bitsum_shared(large, 300007, 2) == rdt_bitsum(large, 300007));
+  large[200001] ^= 4;
+  assert_true(rdt_bitsum_shared(large, 300007, 2) == rdt_bitsum(large, 300007));
+  rdt_free(large);
   uint64_t swapped[2] = {5, 6};
   const uint64_t before = rdt_bitsum(swapped, sizeof swapped);
   swapped[0] = 6, swapped[1] = 5;

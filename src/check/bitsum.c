@@ -63,3 +63,16 @@ uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {
 uint64_t rdt_bitsum(const void *data, size_t bytes) {
   return rdt_bitsum_part(data, 0, bytes);
 }
+
+enum { PART = 1 << 16 }; /* bytes; 2.5 us on one core, about what waking a thread that still spins costs */
+
+uint64_t rdt_bitsum_shared(const void *data, size_t bytes, int threads) {
+  const int64_t parts = (int64_t)((bytes + PART - 1) / PART);
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : sum) if (parts > 2 && threads > 1)
+  for (int64_t i = 0; i < parts; i++) {
+    const size_t from = (size_t)i * PART;
+    sum += rdt_bitsum_part(data, from, bytes - from < PART ? bytes - from : PART);
+  }
+  return sum;
+}

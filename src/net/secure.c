@@ -94,7 +94,8 @@ rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why
     rdt_value *value = &m->graph->values[v];
     bool lost = false;
     if (value->data) {
-      if ((!all && covered(s, v)) || rdt_bitsum(value->data, value->bytes) == value->bitsum) continue;
+      if (!all && covered(s, v)) continue;
+      if (rdt_bitsum_shared(value->data, value->bytes, m->ctx->threads) == value->bitsum) continue;
       rest->weight = true;
       RDT_TRY(restore_constant(m, v, &lost, why));
       if (!lost) RDT_TRY(rdt_plan_reload(s->plan, why));

@@ -2,18 +2,8 @@
 #include "check/bitsum.h"
 #include "net/model.h"
 
-enum { PART = 1 << 18 }; /* bytes a thread sums at a time; a multiple of 64 */
-
 uint64_t rdt_activation_sum(const rdt_tensor *t, int threads) {
-  const size_t bytes = rdt_tensor_bytes(t);
-  const int64_t parts = (int64_t)((bytes + PART - 1) / PART);
-  uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum) if (parts > 2)
-  for (int64_t i = 0; i < parts; i++) {
-    const size_t from = (size_t)i * PART;
-    sum += rdt_bitsum_part(t->data, from, bytes - from < PART ? bytes - from : PART);
-  }
-  return sum;
+  return rdt_bitsum_shared(t->data, rdt_tensor_bytes(t), threads);
 }
 
 rdt_status rdt_step_run(rdt_step *s) {

@@ -48,7 +48,7 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   RDT_TRY_GOTO(rdt_problem_copy(&p->prob, prob), fail);
   RDT_TRY_GOTO(rdt_problem_check(&p->prob, &ctx->error), fail);
   p->fixed_weights = is_linear(p) && p->prob.in[1].data;
-  if (p->fixed_weights) p->weight_seal = rdt_tensor_seal(&p->prob.in[1]);
+  if (p->fixed_weights) p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1);
   RDT_TRY_GOTO(rdt_plan_select(p, &ctx->error), fail);
   if (p->scheme->impl)
     RDT_TRY_GOTO(
@@ -89,7 +89,7 @@ static rdt_status secure_packed(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
     size_t bytes;
     rdt_dtype dtype;
     void *data = packed_weights(p, states[i], &bytes, &dtype);
-    if (!data || rdt_bitsum(data, bytes) == p->packed_seal) continue;
+    if (!data || rdt_bitsum_shared(data, bytes, p->threads) == p->packed_seal) continue;
     rest->weight = true;
     RDT_TRY(p->kernel->pack(states[i], &p->prob.in[1], why));
     data = packed_weights(p, states[i], &bytes, &dtype);

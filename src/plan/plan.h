@@ -99,7 +99,7 @@ rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const
 
 /* Packed tensors with the same strides, compared bit by bit */
 int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first);
-size_t rdt_tensor_bytes(const rdt_tensor *t);  /* of a packed one */
-uint64_t rdt_tensor_seal(const rdt_tensor *t); /* bit-sum of the elements, whatever the strides */
+size_t rdt_tensor_bytes(const rdt_tensor *t);               /* of a packed one */
+uint64_t rdt_tensor_seal(const rdt_tensor *t, int threads); /* bit-sum of the elements, whatever the strides */
 
 #endif

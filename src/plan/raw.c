@@ -50,8 +50,8 @@ int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads
   return total;
 }
 
-uint64_t rdt_tensor_seal(const rdt_tensor *t) {
-  if (rdt_tensor_is_packed(t)) return rdt_bitsum(t->data, rdt_tensor_bytes(t));
+uint64_t rdt_tensor_seal(const rdt_tensor *t, int threads) {
+  if (rdt_tensor_is_packed(t)) return rdt_bitsum_shared(t->data, rdt_tensor_bytes(t), threads);
   const size_t size = rdt_dtype_size(t->dtype);
   uint64_t sum = 0, index = 1;
   rdt_iter it = rdt_iter_begin(t);

@@ -151,7 +151,7 @@ static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why)
   if (p->host.secure) {
     RDT_TRY(p->host.secure(p->host.self, all, rest, why));
   } else if (p->fixed_weights && (all || !p->scheme->covers_weights) &&
-             rdt_tensor_seal(&p->prob.in[1]) != p->weight_seal) {
+             rdt_tensor_seal(&p->prob.in[1], p->threads) != p->weight_seal) {
     rest->weight = rest->lost = true; /* the caller's memory: nowhere to restore it from */
     return RDT_OK;
   }
