@@ -389,12 +389,12 @@ int rdt_bench_conv(int argc, char **argv) {
   session s = {.o = &o};
   const int bad = parse(argc, argv, &o);
   if (bad) return bad < 0 ? 0 : bad;
-  FILE *out = o.output ? fopen(o.output, "w") : stdout;
-  if (!out) {
-    fprintf(stderr, "redoubt bench conv: cannot write %s\n", o.output);
+  rdt_bench_file out;
+  if (!rdt_bench_file_open(&out, o.output)) {
+    fputs("redoubt bench conv: out of memory\n", stderr);
     return 2;
   }
-  rdt_table t = rdt_table_begin(out, o.format, "bench-conv", columns, COLUMNS);
+  rdt_table t = rdt_table_begin(out.f, o.format, "bench-conv", columns, COLUMNS);
   int code = 0;
   for (int n = 0; n < o.n_count; n++)
     for (int i = 0; code != 2 && i < o.thread_count; i++) {
@@ -402,6 +402,5 @@ int rdt_bench_conv(int argc, char **argv) {
       if (c > code) code = c;
     }
   rdt_table_end(&t);
-  if (out != stdout && fclose(out) != 0) code = 2;
-  return code;
+  return rdt_bench_file_close(&out, "bench conv", code);
 }

@@ -441,14 +441,14 @@ int rdt_bench_gemm(int argc, char **argv) {
   session s = {.o = &o, .core = ""};
   const int bad = parse(argc, argv, &o);
   if (bad) return bad < 0 ? 0 : bad;
-  FILE *out = o.output ? fopen(o.output, "w") : stdout;
-  if (!out) {
-    fprintf(stderr, "redoubt bench gemm: cannot write %s\n", o.output);
+  rdt_bench_file out;
+  if (!rdt_bench_file_open(&out, o.output)) {
+    fputs("redoubt bench gemm: out of memory\n", stderr);
     return 2;
   }
   int code = 2;
   if (data_make(&o, &s.d)) {
-    rdt_table t = rdt_table_begin(out, o.format, "bench-gemm", columns, COLUMNS);
+    rdt_table t = rdt_table_begin(out.f, o.format, "bench-gemm", columns, COLUMNS);
     code = 0;
     for (int i = 0; code == 0 && i < o.n_threads; ++i) code = bench_threads(&s, &t, o.threads[i]);
     rdt_table_end(&t);
@@ -456,6 +456,5 @@ int rdt_bench_gemm(int argc, char **argv) {
     fputs("redoubt bench gemm: not enough memory, or an epilogue that only f32 accumulators take\n", stderr);
   }
   data_free(&s.d);
-  if (out != stdout && fclose(out) != 0) code = 2;
-  return code;
+  return rdt_bench_file_close(&out, "bench gemm", code);
 }

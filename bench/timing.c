@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "net/file.h"
+
 enum { RESAMPLES = 500, WARM_UP = 3 };
 
 double rdt_timing_now(void) {
@@ -188,4 +190,20 @@ void rdt_table_number(rdt_table *t, double value, int digits) {
 void rdt_table_end(rdt_table *t) {
   if (t->format == RDT_TABLE_JSON) fputs("\n]}\n", t->out);
   fflush(t->out);
+}
+
+bool rdt_bench_file_open(rdt_bench_file *o, const char *path) {
+  *o = (rdt_bench_file){.path = path, .f = stdout};
+  if (path) o->f = open_memstream(&o->text, &o->bytes);
+  return o->f != NULL;
+}
+
+int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code) {
+  rdt_reason why;
+  if (!o->path) return code;
+  rdt_status status = fclose(o->f) == 0 ? RDT_OK : rdt_fail(&why, RDT_ERR_NOMEM, "out of memory");
+  if (status == RDT_OK && code != 2) status = rdt_file_write(o->path, o->text, o->bytes, NULL, 0, &why);
+  free(o->text);
+  if (status != RDT_OK) fprintf(stderr, "redoubt %s: %s\n", command, why.text);
+  return status == RDT_OK ? code : 2;
 }

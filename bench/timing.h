@@ -62,4 +62,15 @@ void rdt_table_text(rdt_table *t, const char *text);
 void rdt_table_number(rdt_table *t, double value, int digits); /* digits after the point; NaN: empty (null) */
 void rdt_table_end(rdt_table *t);
 
+/* Where a bench writes: stdout, or a file that is there whole or not at all. */
+typedef struct rdt_bench_file {
+  const char *path; /* NULL: stdout */
+  FILE *f;
+  char *text;
+  size_t bytes;
+} rdt_bench_file;
+bool rdt_bench_file_open(rdt_bench_file *o, const char *path);
+/* Gives code back, or tells what went wrong on stderr and gives 2. */
+int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code);
+
 #endif

@@ -86,9 +86,28 @@ done:
   return status;
 }
 
+static bool same_file(const char *a, const char *b) {
+  struct stat x, y;
+  return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
+         S_ISREG(x.st_mode);
+}
+
+/* What is read is not written over: weights may have to be read from the model again. */
+static rdt_status spare_inputs(rdt_run_report *r, const char *path) {
+  const rdt_settings *settings = r->settings;
+  bool read = same_file(path, settings->operand) || same_file(path, settings->labels);
+  for (int i = 0; i < settings->inputs.count && !read; i++) {
+    const char *file = strchr(settings->inputs.at[i], '=');
+    read = same_file(path, settings->inputs.at[i]) || (file && same_file(path, file + 1));
+  }
+  if (!read) return RDT_OK;
+  return rdt_fail(&r->session->why, RDT_ERR_ARG, "%s is read by this run: write to another file", path);
+}
+
 static rdt_status prepare(rdt_run_report *r) {
   rdt_session *s = r->session;
   const rdt_settings *settings = r->settings;
+  RDT_TRY(spare_inputs(r, settings->report));
   if (settings->out) {
     if (mkdir(settings->out, 0777) != 0 && errno != EEXIST)
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot make the folder %s: %s; choose another one with -o", settings->out,
@@ -97,6 +116,7 @@ static rdt_status prepare(rdt_run_report *r) {
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot write into %s: %s; choose another folder with -o", settings->out,
                       strerror(errno));
     RDT_TRY(name_outputs(r));
+    for (size_t i = 0; i < rdt_model_output_count(s->model); i++) RDT_TRY(spare_inputs(r, r->files[i]));
   }
   if (settings->labels) {
     RDT_TRY(rdt_tensor_file_read(settings->labels, &r->labels, &s->why));
@@ -152,7 +172,12 @@ static rdt_status run_all(rdt_run_report *r) {
   if (armed != RDT_OK) return rdt_session_fail(s, armed);
   for (s->run = 1; s->run <= repeat && r->status == RDT_OK; s->run++) {
     RDT_TRY(run_once(r, true));
-    if (s->run == 1 && settings->fault) snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
+    if (s->run == 1 && settings->fault) {
+      snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
+      if (!*r->injected)
+        return rdt_fail(&s->why, RDT_ERR_ARG, "--fault %s hits nothing: at= lies outside of what the layer has there",
+                        settings->fault);
+    }
     rdt_progress(settings, "running", s->run, repeat);
   }
   r->has_outputs = r->status == RDT_OK || settings->on_fault == RDT_ON_FAULT_REPORT;

@@ -48,7 +48,7 @@ static void put_heading(const rdt_run_report *r) {
   printf("; %s, %d thread%s", rdt_context_isa(ctx), rdt_context_threads(ctx), rdt_context_threads(ctx) == 1 ? "" : "s");
   if (r->runs > 1) printf("; %" PRId64 " runs, times are means", r->runs);
   puts("");
-  if (r->settings->fault) printf("planted: %s\n", *r->injected ? r->injected : "nothing was hit by this fault");
+  if (r->settings->fault) printf("planted: %s\n", r->injected);
   puts("");
 }
 

@@ -12,7 +12,7 @@ typedef struct rdt_run_report {
   rdt_result *nodes;    /* the same for each node */
   size_t n_nodes;
   int64_t runs;       /* made */
-  char injected[512]; /* what the planted fault did; "": nothing was hit */
+  char injected[512]; /* what the planted fault did; "" without one */
   rdt_tensor labels;  /* data NULL: none given; owned */
   bool has_outputs;   /* rdt_model_output may be asked */
   const char **files; /* where each output was written; NULL: nowhere */

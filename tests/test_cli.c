@@ -127,6 +127,12 @@ static void test_options(void **state) {
   expect(redoubt(RUN "extra"), 2, "one argument too many");
   expect(redoubt(RUN SOME "--threads 0"), 2, "--threads takes a whole number");
   expect(redoubt(RUN SOME "--threads 1000000"), 2, "from 1 to 1024");
+  expect(redoubt(RUN SOME "--fault bit@accum,at=99999999"), 2, "hits nothing");
+  copy_part(DIGITS "/some.npy", "mine.npy", 1 << 20);
+  expect(redoubt(RUN "-i mine.npy --report ./mine.npy"), 2, "is read by this run");
+  expect(redoubt(RUN "-i image=mine.npy --report mine.npy"), 2, "is read by this run");
+  expect(redoubt(RUN "-i mine.npy"), 0, "CLEAN"); /* it is still what it was */
+  expect(redoubt("bench gemm --mnk 8:8:8 --trials 3 -o no/such/folder.json"), 2, "folder.json");
   expect(redoubt(RUN SOME "--threads 2x"), 2, "--threads takes a whole number");
   expect(redoubt(RUN SOME "--lambda -1"), 2, "--lambda takes a number above 0");
   expect(redoubt(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
