@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_common.h"
 #include "blocked_conv.h"
 #include "core/memory.h"
 #include "cpu/kernel.h"
@@ -13,8 +14,6 @@
 #include "plan/plan.h"
 #include "schemes/scheme.h"
 #include "timing.h"
-
-enum { MAX_LIST = 8 };
 
 static const char usage[] =
     "usage: redoubt bench conv [--n 1,8] [--ic C --oc K --ih H --iw W --kh R --kw S] [--stride N] [--pad N]\n"
@@ -29,52 +28,14 @@ static const char usage[] =
 
 typedef struct options {
   long long ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, trials;
-  long long n[MAX_LIST], threads[MAX_LIST];
+  long long n[RDT_BENCH_LIST], threads[RDT_BENCH_LIST];
   int n_count, thread_count;
   rdt_dtype dtype;
   const char *scheme, *epilogue, *output;
-  rdt_table_format format;
+  rdt_bench_format format;
 } options;
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
-
-static bool parse_number(const char *text, long long least, long long *value) {
-  char *end;
-  *value = strtoll(text, &end, 10);
-  return end != text && *end == '\0' && *value >= least && *value < 1 << 20;
-}
-
-static bool parse_list(const char *text, long long *list, int *count) {
-  for (*count = 0; *count < MAX_LIST;) {
-    char *end;
-    const long long v = strtoll(text, &end, 10);
-    if (end == text || v < 1 || v > 1024) return false;
-    list[(*count)++] = v;
-    if (*end == '\0') return true;
-    if (*end != ',') return false;
-    text = end + 1;
-  }
-  return false;
-}
-
-static bool parse_dtype(const char *text, rdt_dtype *t) {
-  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8};
-  for (int i = 0; i < 5; i++)
-    if (strcmp(text, rdt_dtype_name(known[i])) == 0) {
-      *t = known[i];
-      return true;
-    }
-  return false;
-}
-
-static bool parse_scheme(const char *text) {
-  const rdt_scheme_info *s = rdt_scheme_find(text);
-  return strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || (s && rdt_scheme_serves(s, RDT_KOP_CONV));
-}
-
-static bool parse_epilogue(const char *text) {
-  return strcmp(text, "none") == 0 || strcmp(text, "bias") == 0 || strcmp(text, "bias+relu") == 0;
-}
 
 enum { NUMBERS = 11 };
 static const struct option names[] = {{"ic", 1, 0, 0},         {"oc", 1, 0, 1},        {"ih", 1, 0, 2},
@@ -88,24 +49,24 @@ static const struct option names[] = {{"ic", 1, 0, 0},         {"oc", 1, 0, 1}, 
 static bool parse_one(int c, const char *value, options *o) {
   long long *const numbers[NUMBERS] = {&o->ic,     &o->oc,  &o->ih,       &o->iw,     &o->kh,    &o->kw,
                                        &o->stride, &o->pad, &o->dilation, &o->groups, &o->trials};
-  if (c >= 0 && c < NUMBERS) return parse_number(value, numbers[c] == &o->pad ? 0 : 1, numbers[c]);
+  if (c >= 0 && c < NUMBERS) return rdt_bench_parse_number(value, numbers[c] == &o->pad ? 0 : 1, numbers[c]);
   switch (c) {
     case 'n':
-      return parse_list(value, o->n, &o->n_count);
+      return rdt_bench_parse_list(value, o->n, &o->n_count);
     case 't':
-      return parse_list(value, o->threads, &o->thread_count);
+      return rdt_bench_parse_list(value, o->threads, &o->thread_count);
     case 'd':
-      return parse_dtype(value, &o->dtype);
+      return rdt_bench_parse_dtype(value, &o->dtype);
     case 's':
       o->scheme = value;
-      return parse_scheme(value);
+      return rdt_bench_parse_scheme(value, RDT_KOP_CONV);
     case 'e':
       o->epilogue = value;
-      return parse_epilogue(value);
+      return rdt_bench_parse_epilogue(value);
     case 'f':
-      return rdt_table_format_parse(value, &o->format);
+      return rdt_bench_format_parse(value, &o->format);
     case 'j':
-      return rdt_table_format_parse("json", &o->format);
+      return rdt_bench_format_parse("json", &o->format);
     case 'o':
       o->output = value;
       return true;
@@ -319,21 +280,13 @@ static const char *const columns[] = {"n",
                                       "verdict"};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
-static void ratio(rdt_table *t, const rdt_timing *timing, int i, int base) {
-  rdt_timing_ratio r = {NAN, NAN, NAN};
-  if (base >= 0 && i != base) r = rdt_timing_ratio_of(timing, i, base);
-  rdt_table_number(t, r.ratio, 3);
-  rdt_table_number(t, r.low, 3);
-  rdt_table_number(t, r.high, 3);
-}
-
 static int yardstick(const session *s, const rdt_timing *timing) {
   if (s->blocked < 0 || s->nhwc < 0) return s->blocked < 0 ? s->nhwc : s->blocked;
   return rdt_timing_stat_of(timing, s->blocked).median <= rdt_timing_stat_of(timing, s->nhwc).median ? s->blocked
                                                                                                      : s->nhwc;
 }
 
-static void print_row(const session *s, rdt_table *t, const rdt_timing *timing, int i) {
+static void print_row(const session *s, rdt_bench_out *t, const rdt_timing *timing, int i) {
   const contender *x = &s->list[i];
   const options *o = s->o;
   const rdt_timing_stat stat = rdt_timing_stat_of(timing, i);
@@ -341,26 +294,26 @@ static void print_row(const session *s, rdt_table *t, const rdt_timing *timing, 
   char shape[128];
   snprintf(shape, sizeof shape, "%lld x %lld, %lld to %lld, %lld x %lld s%lld p%lld g%lld", o->ih, o->iw, o->ic, o->oc,
            o->kh, o->kw, o->stride, o->pad, o->groups);
-  rdt_table_number(t, (double)s->p.out.shape[0], 0);
-  rdt_table_text(t, shape);
-  rdt_table_text(t, rdt_dtype_name(o->dtype));
-  rdt_table_text(t, o->epilogue);
-  rdt_table_number(t, x->threads, 0);
-  rdt_table_text(t, x->name);
-  rdt_table_text(t, x->plan ? rdt_plan_kernel(x->plan) : x->kernel ? x->kernel->name : "dnnl any");
-  rdt_table_text(t, x->plan ? rdt_plan_scheme(x->plan) : "none");
-  rdt_table_number(t, 1e3 * stat.median, 4);
-  rdt_table_number(t, 1e3 * stat.p10, 4);
-  rdt_table_number(t, 1e3 * stat.p90, 4);
-  rdt_table_number(t, rdt_problem_flops(&s->p) / stat.median * 1e-9, 1);
-  ratio(t, timing, i, yardstick(s, timing));
-  ratio(t, timing, i, s->none);
-  rdt_table_number(t, checked ? x->ratio : NAN, 3);
-  rdt_table_number(t, checked ? (double)x->suspects : NAN, 0);
-  rdt_table_text(t, rdt_verdict_name(checked ? x->verdict : RDT_UNCHECKED));
+  rdt_bench_fixed(t, (double)s->p.out.shape[0], 0);
+  rdt_bench_text(t, shape);
+  rdt_bench_text(t, rdt_dtype_name(o->dtype));
+  rdt_bench_text(t, o->epilogue);
+  rdt_bench_fixed(t, x->threads, 0);
+  rdt_bench_text(t, x->name);
+  rdt_bench_text(t, x->plan ? rdt_plan_kernel(x->plan) : x->kernel ? x->kernel->name : "dnnl any");
+  rdt_bench_text(t, x->plan ? rdt_plan_scheme(x->plan) : "none");
+  rdt_bench_fixed(t, 1e3 * stat.median, 4);
+  rdt_bench_fixed(t, 1e3 * stat.p10, 4);
+  rdt_bench_fixed(t, 1e3 * stat.p90, 4);
+  rdt_bench_fixed(t, rdt_problem_flops(&s->p) / stat.median * 1e-9, 1);
+  rdt_bench_ratio(t, timing, i, yardstick(s, timing));
+  rdt_bench_ratio(t, timing, i, s->none);
+  rdt_bench_fixed(t, checked ? x->ratio : NAN, 3);
+  rdt_bench_fixed(t, checked ? (double)x->suspects : NAN, 0);
+  rdt_bench_text(t, rdt_verdict_name(checked ? x->verdict : RDT_UNCHECKED));
 }
 
-static int bench_case(session *s, rdt_table *t, int64_t n, int threads) {
+static int bench_case(session *s, rdt_bench_out *t, int64_t n, int threads) {
   rdt_timing timing;
   rdt_reason why = {.text = ""};
   rdt_timing_init(&timing, (int)s->o->trials);
@@ -394,13 +347,17 @@ int rdt_bench_conv(int argc, char **argv) {
     fputs("redoubt bench conv: out of memory\n", stderr);
     return 2;
   }
-  rdt_table t = rdt_table_begin(out.f, o.format, "bench-conv", columns, COLUMNS);
+  rdt_bench_out t;
+  rdt_bench_begin_rows(&t, out.f, o.format, "conv", columns, COLUMNS);
   int code = 0;
   for (int n = 0; n < o.n_count; n++)
     for (int i = 0; code != 2 && i < o.thread_count; i++) {
       const int c = bench_case(&s, &t, o.n[n], (int)o.threads[i]);
       if (c > code) code = c;
     }
-  rdt_table_end(&t);
+  if (!rdt_bench_end(&t)) {
+    fputs("redoubt bench conv: writing the table failed\n", stderr);
+    code = 2;
+  }
   return rdt_bench_file_close(&out, "bench conv", code);
 }

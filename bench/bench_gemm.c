@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_common.h"
 #include "core/memory.h"
 #include "cpu/kernel.h"
 #include "cpu/threads.h"
@@ -14,7 +15,7 @@
 #include "schemes/scheme.h"
 #include "timing.h"
 
-enum { MAX_THREADS = 8, COLD_BYTES = 192 << 20 /* more than any last-level cache here */ };
+enum { COLD_BYTES = 192 << 20 /* more than any last-level cache here */ };
 
 static const char usage[] =
     "usage: redoubt bench gemm [--mnk M:N:K | --m M --n N --k K] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
@@ -26,10 +27,11 @@ static const char usage[] =
 typedef struct options {
   long long m, n, k;
   rdt_dtype dtype;
-  int threads[MAX_THREADS], n_threads, trials;
+  long long threads[RDT_BENCH_LIST], trials;
+  int n_threads;
   const char *scheme, *epilogue, *output;
   bool cold;
-  rdt_table_format format;
+  rdt_bench_format format;
 } options;
 
 /* What all cases multiply: C = act(A B + bias), B one of copies. */
@@ -53,80 +55,38 @@ typedef struct contender {
 
 /* ---- options ---------------------------------------------------------------------------------------------------- */
 
-static bool parse_size(const char *text, long long *value) {
-  char *end;
-  *value = strtoll(text, &end, 10);
-  return end != text && *end == '\0' && *value > 0 && *value < 1 << 20;
-}
-
 static bool parse_mnk(const char *text, options *o) {
   int used = 0;
   return sscanf(text, "%lld:%lld:%lld%n", &o->m, &o->n, &o->k, &used) == 3 && text[used] == '\0' && o->m > 0 &&
          o->n > 0 && o->k > 0 && o->m < 1 << 20 && o->n < 1 << 20 && o->k < 1 << 20;
 }
 
-static bool parse_threads(const char *text, options *o) {
-  o->n_threads = 0;
-  while (o->n_threads < MAX_THREADS) {
-    char *end;
-    const long t = strtol(text, &end, 10);
-    if (end == text || t < 1 || t > 1024) return false;
-    o->threads[o->n_threads++] = (int)t;
-    if (*end == '\0') return true;
-    if (*end != ',') return false;
-    text = end + 1;
-  }
-  return false;
-}
-
-static bool parse_dtype(const char *text, rdt_dtype *t) {
-  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8};
-  for (int i = 0; i < 5; ++i)
-    if (strcmp(text, rdt_dtype_name(known[i])) == 0) {
-      *t = known[i];
-      return true;
-    }
-  return false;
-}
-
-static bool parse_epilogue(const char *text) {
-  return strcmp(text, "none") == 0 || strcmp(text, "bias") == 0 || strcmp(text, "bias+relu") == 0;
-}
-
-static bool parse_scheme(const char *text) {
-  const rdt_scheme_info *s = rdt_scheme_find(text);
-  return strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || (s && rdt_scheme_serves(s, RDT_KOP_GEMM));
-}
-
 static bool parse_one(int c, const char *value, options *o) {
-  long long trials;
   switch (c) {
     case 'm':
-      return parse_size(value, &o->m);
+      return rdt_bench_parse_number(value, 1, &o->m);
     case 'n':
-      return parse_size(value, &o->n);
+      return rdt_bench_parse_number(value, 1, &o->n);
     case 'k':
-      return parse_size(value, &o->k);
+      return rdt_bench_parse_number(value, 1, &o->k);
     case 'x':
       return parse_mnk(value, o);
     case 'd':
-      return parse_dtype(value, &o->dtype);
+      return rdt_bench_parse_dtype(value, &o->dtype);
     case 't':
-      return parse_threads(value, o);
+      return rdt_bench_parse_list(value, o->threads, &o->n_threads);
     case 's':
       o->scheme = value;
-      return parse_scheme(value);
+      return rdt_bench_parse_scheme(value, RDT_KOP_GEMM);
     case 'e':
       o->epilogue = value;
-      return parse_epilogue(value);
+      return rdt_bench_parse_epilogue(value);
     case 'r':
-      if (!parse_size(value, &trials)) return false;
-      o->trials = (int)trials;
-      return true;
+      return rdt_bench_parse_number(value, 1, &o->trials);
     case 'f':
-      return rdt_table_format_parse(value, &o->format);
+      return rdt_bench_format_parse(value, &o->format);
     case 'j':
-      return rdt_table_format_parse("json", &o->format);
+      return rdt_bench_format_parse("json", &o->format);
     default:
       return false;
   }
@@ -382,41 +342,33 @@ static const char *const columns[] = {
     "suspects", "verdict"};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
-static void ratio(rdt_table *t, const rdt_timing *timing, int i, int base) {
-  rdt_timing_ratio r = {NAN, NAN, NAN};
-  if (base >= 0 && i != base) r = rdt_timing_ratio_of(timing, i, base);
-  rdt_table_number(t, r.ratio, 3);
-  rdt_table_number(t, r.low, 3);
-  rdt_table_number(t, r.high, 3);
-}
-
-static void print_row(const session *s, rdt_table *t, const rdt_timing *timing, int i) {
+static void print_row(const session *s, rdt_bench_out *t, const rdt_timing *timing, int i) {
   const contender *x = &s->list[i];
   const rdt_timing_stat stat = rdt_timing_stat_of(timing, i);
-  rdt_table_number(t, (double)s->o->m, 0);
-  rdt_table_number(t, (double)s->o->n, 0);
-  rdt_table_number(t, (double)s->o->k, 0);
-  rdt_table_text(t, rdt_dtype_name(s->o->dtype));
-  rdt_table_text(t, s->o->epilogue);
-  rdt_table_text(t, s->o->cold ? "cold" : "warm");
-  rdt_table_number(t, x->threads, 0);
-  rdt_table_text(t, x->name);
-  rdt_table_text(t, x->plans ? rdt_plan_kernel(x->plans[0]) : x->kernel ? x->kernel->name : "cblas");
-  rdt_table_text(t, x->plans ? rdt_plan_scheme(x->plans[0]) : "none");
-  rdt_table_number(t, 1e3 * stat.median, 4);
-  rdt_table_number(t, 1e3 * stat.p10, 4);
-  rdt_table_number(t, 1e3 * stat.p90, 4);
-  rdt_table_number(t, rdt_problem_flops(&s->d.prob) / stat.median * 1e-9, 1);
-  ratio(t, timing, i, s->vendor);
-  ratio(t, timing, i, s->none);
-  rdt_table_number(t, x->plans && i != s->none ? x->worst.ratio : NAN, 3);
-  rdt_table_number(t, x->plans && i != s->none ? (double)x->worst.suspects : NAN, 0);
-  rdt_table_text(t, x->plans ? rdt_verdict_name(x->worst.verdict) : rdt_verdict_name(RDT_UNCHECKED));
+  rdt_bench_fixed(t, (double)s->o->m, 0);
+  rdt_bench_fixed(t, (double)s->o->n, 0);
+  rdt_bench_fixed(t, (double)s->o->k, 0);
+  rdt_bench_text(t, rdt_dtype_name(s->o->dtype));
+  rdt_bench_text(t, s->o->epilogue);
+  rdt_bench_text(t, s->o->cold ? "cold" : "warm");
+  rdt_bench_fixed(t, x->threads, 0);
+  rdt_bench_text(t, x->name);
+  rdt_bench_text(t, x->plans ? rdt_plan_kernel(x->plans[0]) : x->kernel ? x->kernel->name : "cblas");
+  rdt_bench_text(t, x->plans ? rdt_plan_scheme(x->plans[0]) : "none");
+  rdt_bench_fixed(t, 1e3 * stat.median, 4);
+  rdt_bench_fixed(t, 1e3 * stat.p10, 4);
+  rdt_bench_fixed(t, 1e3 * stat.p90, 4);
+  rdt_bench_fixed(t, rdt_problem_flops(&s->d.prob) / stat.median * 1e-9, 1);
+  rdt_bench_ratio(t, timing, i, s->vendor);
+  rdt_bench_ratio(t, timing, i, s->none);
+  rdt_bench_fixed(t, x->plans && i != s->none ? x->worst.ratio : NAN, 3);
+  rdt_bench_fixed(t, x->plans && i != s->none ? (double)x->worst.suspects : NAN, 0);
+  rdt_bench_text(t, x->plans ? rdt_verdict_name(x->worst.verdict) : rdt_verdict_name(RDT_UNCHECKED));
 }
 
-static int bench_threads(session *s, rdt_table *t, int threads) {
+static int bench_threads(session *s, rdt_bench_out *t, int threads) {
   rdt_timing timing;
-  rdt_timing_init(&timing, s->o->trials);
+  rdt_timing_init(&timing, (int)s->o->trials);
   int code = gather(s, threads) ? 0 : 2;
   for (int i = 0; code == 0 && i < s->count; ++i) {
     contender *x = &s->list[i];
@@ -448,10 +400,14 @@ int rdt_bench_gemm(int argc, char **argv) {
   }
   int code = 2;
   if (data_make(&o, &s.d)) {
-    rdt_table t = rdt_table_begin(out.f, o.format, "bench-gemm", columns, COLUMNS);
+    rdt_bench_out t;
+    rdt_bench_begin_rows(&t, out.f, o.format, "gemm", columns, COLUMNS);
     code = 0;
-    for (int i = 0; code == 0 && i < o.n_threads; ++i) code = bench_threads(&s, &t, o.threads[i]);
-    rdt_table_end(&t);
+    for (int i = 0; code == 0 && i < o.n_threads; ++i) code = bench_threads(&s, &t, (int)o.threads[i]);
+    if (!rdt_bench_end(&t)) {
+      fputs("redoubt bench gemm: writing the table failed\n", stderr);
+      code = 2;
+    }
   } else {
     fputs("redoubt bench gemm: not enough memory, or an epilogue that only f32 accumulators take\n", stderr);
   }

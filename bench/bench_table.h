@@ -1,5 +1,5 @@
 /* Tables of figures as Markdown, CSV or one JSON document. Cells come in the order of the columns; a column is
- * "key|heading": the key for programs (CSV, JSON), the heading for people. */
+ * "key|heading": the key for programs (CSV, JSON), the heading for people; one word alone is both. */
 #ifndef RDT_BENCH_TABLE_H
 #define RDT_BENCH_TABLE_H
 
@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 typedef enum rdt_bench_format { RDT_BENCH_MD, RDT_BENCH_CSV, RDT_BENCH_JSON } rdt_bench_format;
+bool rdt_bench_format_parse(const char *text, rdt_bench_format *f); /* "md" "csv" "json" */
 
 typedef struct rdt_bench_out {
   FILE *to;
@@ -16,12 +17,17 @@ typedef struct rdt_bench_out {
   int count;
 } rdt_bench_out;
 
-/* kind: "tolerance" makes the schema "redoubt.bench.tolerance/1"; head: the words after it that name seed and so on. */
+/* kind: "tolerance" makes the schema "redoubt.bench-tolerance/1". columns must outlive the document. A document has
+ * either titled tables (head: the words of the command line) ... */
 void rdt_bench_begin(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind, const char *head);
 void rdt_bench_table(rdt_bench_out *o, const char *name, const char *title, const char *const *columns, int count);
+/* ... or is one table: its rows stand at the top. */
+void rdt_bench_begin_rows(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind,
+                          const char *const *columns, int count);
 void rdt_bench_text(rdt_bench_out *o, const char *text);
-/* With digits significant digits; NaN: not applicable. */
+/* With digits significant digits, or digits after the point; NaN: not applicable. */
 void rdt_bench_number(rdt_bench_out *o, double value, int digits);
+void rdt_bench_fixed(rdt_bench_out *o, double value, int digits);
 void rdt_bench_integer(rdt_bench_out *o, long long value);
 /* false: writing failed. */
 bool rdt_bench_end(rdt_bench_out *o);

@@ -112,16 +112,6 @@ static bool take_length(options *o, const char *word) {
   return o->lengths < MAX_LENGTHS && integer(word, 1, 1 << 20, &o->k[o->lengths]) && ++o->lengths;
 }
 
-static bool take_format(options *o, const char *word) {
-  static const char *const NAMES[] = {"md", "csv", "json"};
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(word, NAMES[i]) != 0) continue;
-    o->format = (rdt_bench_format)i;
-    return true;
-  }
-  return false;
-}
-
 static bool take_value(options *o, const char *name, const char *value) {
   int64_t seed;
   char *end;
@@ -136,7 +126,7 @@ static bool take_value(options *o, const char *name, const char *value) {
   if (strcmp(name, "--family") == 0) return (o->family = rdt_family_find(value)) != RDT_FAMILY_COUNT;
   if (strcmp(name, "--outputs") == 0) return integer(value, 1, 1 << 16, &o->outputs);
   if (strcmp(name, "--trials") == 0) return integer(value, 1, 1 << 30, &o->trials);
-  if (strcmp(name, "--format") == 0) return take_format(o, value);
+  if (strcmp(name, "--format") == 0) return rdt_bench_format_parse(value, &o->format);
   if (strcmp(name, "--seed") == 0) {
     const bool good = integer(value, 0, INT64_MAX, &seed);
     o->seed = (uint64_t)seed;

@@ -43,25 +43,6 @@ rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
 void rdt_timing_free(rdt_timing *t);
 
-/* Rows of results with named columns, printed as they come (md, csv) or as one document (json). */
-typedef enum rdt_table_format { RDT_TABLE_MD, RDT_TABLE_CSV, RDT_TABLE_JSON } rdt_table_format;
-bool rdt_table_format_parse(const char *text, rdt_table_format *f); /* "md" "csv" "json" */
-
-typedef struct rdt_table {
-  FILE *out;
-  rdt_table_format format;
-  const char *const *columns;
-  int count, cell; /* columns of a row; next one to fill */
-  long rows;
-} rdt_table;
-
-/* kind: for the json document's "schema": "redoubt.<kind>/1". columns and out must outlive the table. */
-rdt_table rdt_table_begin(FILE *out, rdt_table_format format, const char *kind, const char *const *columns, int count);
-/* Cells in the order of the columns; a row ends with its last cell. */
-void rdt_table_text(rdt_table *t, const char *text);
-void rdt_table_number(rdt_table *t, double value, int digits); /* digits after the point; NaN: empty (null) */
-void rdt_table_end(rdt_table *t);
-
 /* Where a bench writes: stdout, or a file that is there whole or not at all. */
 typedef struct rdt_bench_file {
   const char *path; /* NULL: stdout */

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "bench_gemm.h"
+#include "bench_table.h"
 #include "timing.h"
 
 static int runs;
@@ -101,14 +102,36 @@ static void test_tables(void **state) {
   const char *const names[] = {"a", "b"};
   const char *const should[] = {
       "| a | b |\n| --- | --- |\n| x\"y | 1.50 |\n", "a,b\n\"x\"\"y\",1.50\n",
-      "{\"schema\": \"redoubt.test/1\", \"rows\": [\n  {\"a\": \"x\\\"y\", \"b\": 1.50}\n]}\n"};
+      "{\"schema\": \"redoubt.bench-test/1\", \"rows\": [\n  {\"a\": \"x\\\"y\", \"b\": 1.50}\n]}\n"};
   for (int f = 0; f < 3; ++f) {
     char text[512] = "";
     FILE *out = fmemopen(text, sizeof text, "w");
-    rdt_table t = rdt_table_begin(out, (rdt_table_format)f, "test", names, 2);
-    rdt_table_text(&t, "x\"y");
-    rdt_table_number(&t, 1.5, 2);
-    rdt_table_end(&t);
+    rdt_bench_out t;
+    rdt_bench_begin_rows(&t, out, (rdt_bench_format)f, "test", names, 2);
+    rdt_bench_text(&t, "x\"y");
+    rdt_bench_fixed(&t, 1.5, 2);
+    assert_true(rdt_bench_end(&t));
+    fclose(out);
+    assert_string_equal(text, should[f]);
+  }
+}
+
+static void test_titled_tables(void **state) {
+  (void)state;
+  const char *const names[] = {"a|A", "b"};
+  const char *const should[] = {"`redoubt bench test -x`\n\nT\n\n| A | b |\n| --- | --- |\n| - | 2 |\n",
+                                "# redoubt bench test -x\n# t: T\na,b\n,2\n",
+                                "{\"schema\": \"redoubt.bench-test/1\", \"settings\": \"-x\", \"tables\": [\n"
+                                "{\"name\": \"t\", \"title\": \"T\", \"rows\": [\n  {\"a\": null, \"b\": 2}]}\n]}\n"};
+  for (int f = 0; f < 3; ++f) {
+    char text[512] = "";
+    FILE *out = fmemopen(text, sizeof text, "w");
+    rdt_bench_out t;
+    rdt_bench_begin(&t, out, (rdt_bench_format)f, "test", "-x");
+    rdt_bench_table(&t, "t", "T", names, 2);
+    rdt_bench_number(&t, NAN, 3);
+    rdt_bench_integer(&t, 2);
+    assert_true(rdt_bench_end(&t));
     fclose(out);
     assert_string_equal(text, should[f]);
   }
@@ -116,7 +139,7 @@ static void test_tables(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics), cmocka_unit_test(test_failing_case_stops),
-                                     cmocka_unit_test(test_json), cmocka_unit_test(test_usage),
-                                     cmocka_unit_test(test_tables)};
+                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_usage),
+                                     cmocka_unit_test(test_tables),     cmocka_unit_test(test_titled_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+#include "bench_common.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "schemes/scheme.h"
+
+bool rdt_bench_parse_number(const char *text, long long least, long long *value) {
+  char *end;
+  *value = strtoll(text, &end, 10);
+  return end != text && *end == '\0' && *value >= least && *value < 1 << 20;
+}
+
+bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int *count) {
+  for (*count = 0; *count < RDT_BENCH_LIST;) {
+    char *end;
+    const long long v = strtoll(text, &end, 10);
+    if (end == text || v < 1 || v > 1024) return false;
+    list[(*count)++] = v;
+    if (*end == '\0') return true;
+    if (*end != ',') return false;
+    text = end + 1;
+  }
+  return false;
+}
+
+bool rdt_bench_parse_dtype(const char *text, rdt_dtype *t) {
+  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8};
+  for (int i = 0; i < 5; i++) {
+    if (strcmp(text, rdt_dtype_name(known[i])) != 0) continue;
+    *t = known[i];
+    return true;
+  }
+  return false;
+}
+
+bool rdt_bench_parse_epilogue(const char *text) {
+  return strcmp(text, "none") == 0 || strcmp(text, "bias") == 0 || strcmp(text, "bias+relu") == 0;
+}
+
+bool rdt_bench_parse_scheme(const char *text, rdt_kop op) {
+  const rdt_scheme_info *s = rdt_scheme_find(text);
+  return strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || (s && rdt_scheme_serves(s, op));
+}
+
+void rdt_bench_ratio(rdt_bench_out *o, const rdt_timing *timing, int i, int base) {
+  rdt_timing_ratio r = {NAN, NAN, NAN};
+  if (base >= 0 && i != base) r = rdt_timing_ratio_of(timing, i, base);
+  rdt_bench_fixed(o, r.ratio, 3);
+  rdt_bench_fixed(o, r.low, 3);
+  rdt_bench_fixed(o, r.high, 3);
+}
