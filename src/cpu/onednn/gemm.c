@@ -39,19 +39,12 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   return rdt_onednn_create(p, build, 1, threads, state, why);
 }
 
-static rdt_status accept_float(const rdt_problem *p, rdt_dtype t, rdt_reason *why) {
-  if (p->in[0].dtype != t || p->in[1].dtype != t) {
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s by %s", rdt_dtype_name(t), rdt_dtype_name(t));
-  }
-  return rdt_onednn_accept(p, build, why);
-}
-
 static rdt_status accept_f32(const rdt_problem *p, rdt_reason *why) {
-  return accept_float(p, RDT_F32, why);
+  return rdt_onednn_accept_linear(p, build, RDT_F32, why);
 }
 
 static rdt_status accept_bf16(const rdt_problem *p, rdt_reason *why) {
-  return accept_float(p, RDT_BF16, why);
+  return rdt_onednn_accept_linear(p, build, RDT_BF16, why);
 }
 
 static rdt_status accept_int8(const rdt_problem *p, rdt_reason *why) {
@@ -64,18 +57,6 @@ static rdt_status accept_int8(const rdt_problem *p, rdt_reason *why) {
   return rdt_onednn_accept(p, build, why);
 }
 
-#define ROW(dtype)                                                                       \
-  const rdt_kernel rdt_kernel_gemm_##dtype##_onednn = {.name = "gemm_" #dtype "_onednn", \
-                                                       .op = RDT_KOP_GEMM,               \
-                                                       .isa = RDT_ISA_AVX2,              \
-                                                       .black_box = true,                \
-                                                       .deterministic = true,            \
-                                                       .accept = accept_##dtype,         \
-                                                       .create = create,                 \
-                                                       .run = rdt_onednn_run,            \
-                                                       .pack = rdt_onednn_pack,          \
-                                                       .packed = rdt_onednn_packed,      \
-                                                       .destroy = rdt_onednn_destroy};
-ROW(f32)
-ROW(bf16)
-ROW(int8)
+RDT_ONEDNN_LINEAR_ROW(GEMM, gemm, f32)
+RDT_ONEDNN_LINEAR_ROW(GEMM, gemm, bf16)
+RDT_ONEDNN_LINEAR_ROW(GEMM, gemm, int8)

@@ -40,6 +40,8 @@ void rdt_onednn_arg(rdt_onednn_plan *plan, int arg, rdt_onednn_source source, co
 
 /* Shared bodies of the rows' functions. */
 rdt_status rdt_onednn_accept(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_reason *why);
+/* Of a linear op whose operands both have this datatype. */
+rdt_status rdt_onednn_accept_linear(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_dtype t, rdt_reason *why);
 /* images = 1: p as it is. images > 1: p is one image of that many, which lie p's outermost strides apart; each thread
  * executes whole images and reads each input once before, in order. */
 rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, int64_t images, int threads,
@@ -48,5 +50,19 @@ rdt_status rdt_onednn_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_onednn_pack(void *state, const rdt_tensor *w, rdt_reason *why);
 void rdt_onednn_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
 void rdt_onednn_destroy(void *state);
+
+/* The row of a linear op; the file has accept_<dtype> and create. */
+#define RDT_ONEDNN_LINEAR_ROW(kop, word, dtype)                                                \
+  const rdt_kernel rdt_kernel_##word##_##dtype##_onednn = {.name = #word "_" #dtype "_onednn", \
+                                                           .op = RDT_KOP_##kop,                \
+                                                           .isa = RDT_ISA_AVX2,                \
+                                                           .black_box = true,                  \
+                                                           .deterministic = true,              \
+                                                           .accept = accept_##dtype,           \
+                                                           .create = create,                   \
+                                                           .run = rdt_onednn_run,              \
+                                                           .pack = rdt_onednn_pack,            \
+                                                           .packed = rdt_onednn_packed,        \
+                                                           .destroy = rdt_onednn_destroy};
 
 #endif

@@ -90,6 +90,12 @@ rdt_status rdt_onednn_accept(const rdt_problem *p, rdt_onednn_build_fn *build, r
   return RDT_OK;
 }
 
+rdt_status rdt_onednn_accept_linear(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_dtype t, rdt_reason *why) {
+  if (p->in[0].dtype != t || p->in[1].dtype != t)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s by %s", rdt_dtype_name(t), rdt_dtype_name(t));
+  return rdt_onednn_accept(p, build, why);
+}
+
 static void slot_clear(slot *s) {
   for (int i = 0; i < RDT_ONEDNN_ARGS; i++) {
     if (s->memory[i]) dnnl_memory_destroy(s->memory[i]);
