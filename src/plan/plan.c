@@ -1,4 +1,4 @@
-/* Making, changing and dropping plans; the public calls. */
+/* Making, changing and dropping plans; what they keep at rest. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   RDT_TRY_GOTO(rdt_problem_copy(&p->prob, prob), fail);
   RDT_TRY_GOTO(rdt_problem_check(&p->prob, &ctx->error), fail);
   p->fixed_weights = is_linear(p) && p->prob.in[1].data;
-  if (p->fixed_weights) p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1);
+  if (p->fixed_weights && !p->host.secure)
+    p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
   RDT_TRY_GOTO(rdt_plan_select(p, &ctx->error), fail);
   if (p->scheme->impl)
     RDT_TRY_GOTO(
