@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Writes the weights that a graph of examples/graphs refers to: seeded, and scaled so that activations stay of order 1.
+
+usage: tools/make_weights.py GRAPH.onnx... -o DIR [--seed N]        (needs numpy and onnx)
+
+Copies each graph to DIR with its weights beside it. The values of an initializer depend on its name, shape and role in the
+graph and on the seed, not on what else is in the file. Needs no memory to speak of: values are written as they are drawn.
+"""
+import argparse
+import collections
+import hashlib
+import os
+import time
+
+import numpy as np
+import onnx
+
+import graph_file
+
+CHUNK = 1 << 20  # values drawn at a time
+BRANCH = 0.35    # what the last product of a residual branch adds: 16 blocks grow values by (1 + BRANCH^2)^8, not by 2^8
+RECTIFIES = {"Relu", "Clip", "MaxPool"}
+
+
+class Graph:
+    """Who reads and who writes a value."""
+
+    def __init__(self, graph):
+        self.readers = collections.defaultdict(list)
+        self.writer = {}
+        for node in graph.node:
+            for i, name in enumerate(node.input):
+                self.readers[name].append((node, i))
+            for name in node.output:
+                self.writer[name] = node
+
+    def reader(self, name):
+        """First node that computes with a value, past those that only move it, and which of its inputs the value is."""
+        while self.readers[name]:
+            node, i = self.readers[name][0]
+            if node.op_type not in ("Identity", "Transpose", "Reshape", "Cast", "DequantizeLinear") or i != 0:
+                return node, i
+            name = node.output[0]
+        return None, 0
+
+    def after(self, node):
+        """The op behind a product: past bias and BatchNormalization, and whether it is a residual addition."""
+        name = node.output[0]
+        while len(self.readers[name]) == 1:
+            following, _ = self.readers[name][0]
+            other = [x for x in following.input if x != name and x in self.writer]
+            if following.op_type == "Add" and other:
+                return "residual" if self.adds_earlier(name, other[0]) else "Add"
+            if following.op_type in ("BatchNormalization", "Add", "Identity", "Dropout", "QuantizeLinear", "DequantizeLinear"):
+                name = following.output[0]
+                continue
+            return following.op_type
+        return ""
+
+    def adds_earlier(self, name, other):
+        """A branch, not a shortcut: its chain of nodes back to the point where both were one is the longer of the two."""
+        return self.depth(name) >= self.depth(other)
+
+    def depth(self, name):
+        count = 0
+        while name in self.writer:
+            inputs = [x for x in self.writer[name].input if x in self.writer]
+            if not inputs or len(self.readers[name]) > 1 and count:
+                break
+            name, count = inputs[0], count + 1
+        return count
+
+
+def drawn(mean, deviation):
+    return lambda rng, count: rng.standard_normal(count, dtype=np.float32) * np.float32(deviation) + np.float32(mean)
+
+
+def between(low, high):
+    return lambda rng, count: rng.random(count, dtype=np.float32) * np.float32(high - low) + np.float32(low)
+
+
+def product(graph, node, fan_in, spread=1.0):
+    following = graph.after(node)
+    gain = np.sqrt(2.0) if following in RECTIFIES else 1.0
+    if following == "residual":
+        gain = BRANCH
+    return drawn(0, spread * gain / np.sqrt(max(fan_in, 1)))
+
+
+def role(graph, tensor):
+    """How the values of an initializer are drawn, from the first node that computes with it."""
+    shape = list(tensor.dims)
+    node, i = graph.reader(tensor.name)
+    op = node.op_type if node is not None else ""
+    if op == "Conv" and i == 1:
+        return product(graph, node, np.prod(shape[1:]))
+    if op == "Gemm" and i == 1:
+        return product(graph, node, shape[1] if graph_file.attribute(node, "transB", 0) else shape[0])
+    if op == "MatMul" and i == 1:
+        return product(graph, node, shape[-2] if len(shape) > 1 else shape[0])
+    if op == "BatchNormalization" and i == 1:
+        return between(0.8, 1.2)
+    if op == "BatchNormalization" and i == 4:
+        return between(0.7, 1.3)
+    if op == "LayerNormalization" and i == 1 or op == "Mul" and len(shape) == 1:
+        return between(0.8, 1.2)
+    if op == "Gather" and i == 0:
+        return drawn(0, 0.5)
+    return drawn(0, 0.1)
+
+
+def values(graph, tensor, seed):
+    """The values of an initializer, in arrays of at most CHUNK."""
+    dtype = graph_file.initializer_dtype(tensor)
+    count = graph_file.payload(tensor) // dtype.itemsize
+    digest = hashlib.sha256(f"{seed} {tensor.name}".encode()).digest()
+    rng = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
+    if dtype.kind != "f":
+        raise ValueError(f"initializer {tensor.name}: no values of {dtype} are known for it")
+    draw = role(graph, tensor)
+    for start in range(0, count, CHUNK):
+        yield draw(rng, min(CHUNK, count - start)).astype(dtype, copy=False)
+
+
+def make(path, folder, seed=1):
+    """Copies a graph to folder and writes its weights there; returns the path of the copy."""
+    model = onnx.load(path, load_external_data=False)
+    graph = Graph(model.graph)
+    files = collections.defaultdict(list)
+    for tensor in model.graph.initializer:
+        place = graph_file.external(tensor)
+        if place is not None:
+            files[place["location"]].append((place["offset"], tensor))
+    os.makedirs(folder, exist_ok=True)
+    for name, tensors in files.items():
+        target = os.path.join(folder, name)
+        with open(target + ".tmp", "wb") as f:
+            for offset, tensor in sorted(tensors, key=lambda item: item[0]):
+                f.seek(offset)
+                for part in values(graph, tensor, seed):
+                    part.tofile(f)
+        os.replace(target + ".tmp", target)
+    copy = os.path.join(folder, os.path.basename(path))
+    graph_file.write(model, copy)
+    return copy
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("graphs", nargs="+", metavar="GRAPH.onnx")
+    parser.add_argument("-o", required=True, metavar="DIR")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    for path in args.graphs:
+        start = time.time()
+        print(f"{make(path, args.o, args.seed)}: {time.time() - start:.1f} s")
+
+
+if __name__ == "__main__":
+    main()
