@@ -34,9 +34,10 @@ def shorten(graph):
     """An exporter's names of values repeat those of their nodes, with a suffix; in wide Concats that is half of the file."""
     published = {x.name for x in [*graph.input, *graph.output, *graph.initializer]}
     written = {name for node in graph.node for name in node.output} | published
-    short = {name: name[:-len("_output_0")] for name in written - published if name.endswith("_output_0")}
+    short = {name: name[1:-len("_output_0")] for name in written - published if name.endswith("_output_0")}
     short = {name: to for name, to in short.items() if to not in written}
     for node in graph.node:
+        node.name = node.name.lstrip("/")
         node.input[:] = [short.get(name, name) for name in node.input]
         node.output[:] = [short.get(name, name) for name in node.output]
 

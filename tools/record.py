@@ -10,33 +10,42 @@ import os
 import subprocess
 import sys
 
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+
+
+def document(redoubt, command, code, result):
+    """What is kept of a measurement: the command as typed, its exit code, what it found, and where and when."""
+    git = lambda *args: subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True, check=True).stdout.strip()
+    info = json.loads(subprocess.run([redoubt, "info", "--json"], capture_output=True, check=True).stdout)
+    return {
+        "schema": "redoubt.record/1",
+        "command": command,
+        "exit": code,
+        "commit": git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else ""),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "device": info,
+        "load": os.getloadavg()[0],
+        "result": result,
+    }
+
+
+def keep(path, kept):
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    with open(path + ".tmp", "w") as f:
+        json.dump(kept, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".tmp", path)
+
 
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__.strip())
     redoubt, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    git = lambda *args: subprocess.run(["git", "-C", root, *args], capture_output=True, text=True, check=True).stdout.strip()
-    info = json.loads(subprocess.run([redoubt, "info", "--json"], capture_output=True, check=True).stdout)
     run = subprocess.run([redoubt, *command, "--json"], capture_output=True, text=True)
     if not run.stdout.strip().startswith("{"):
         sys.exit(f"exit code {run.returncode}, no JSON:\n{run.stdout}{run.stderr}")
-    document = {
-        "schema": "redoubt.record/1",
-        "command": "redoubt " + " ".join(command),
-        "exit": run.returncode,
-        "commit": git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else ""),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
-        "device": info,
-        "load": os.getloadavg()[0],
-        "result": json.loads(run.stdout),
-    }
-    path = os.path.join(root, "bench", "results", name + ".json")
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path + ".tmp", "w") as f:
-        json.dump(document, f, indent=1)
-        f.write("\n")
-    os.replace(path + ".tmp", path)
+    path = os.path.join(ROOT, "bench", "results", name + ".json")
+    keep(path, document(redoubt, "redoubt " + " ".join(command), run.returncode, json.loads(run.stdout)))
     print(path)
 
 
