@@ -6,7 +6,7 @@
 
 #include "cli.h"
 
-static const rdt_command *const commands[] = {&rdt_cmd_run,   &rdt_cmd_plan, &rdt_cmd_inject,
+static const rdt_command *const commands[] = {&rdt_cmd_run,   &rdt_cmd_plan, &rdt_cmd_inject, &rdt_cmd_conformance,
                                               &rdt_cmd_bench, &rdt_cmd_info, &rdt_cmd_list};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -15,9 +15,9 @@ static void overview(FILE *to) {
           "redoubt %s: runs products, convolutions and networks so that a wrong result is noticed, located and "
           "repaired.\n\nUsage: redoubt COMMAND [arguments]\n\n",
           rdt_version());
-  for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-8s %s\n", commands[i]->name, commands[i]->summary);
+  for (int i = 0; i < COMMANDS; i++) fprintf(to, "  %-11s %s\n", commands[i]->name, commands[i]->summary);
   fputs(
-      "  help     help for a command: redoubt help run\n\n"
+      "  help        help for a command: redoubt help run\n\n"
       "Try:\n"
       "  redoubt run model.onnx --input image.npy\n"
       "  redoubt run model.onnx --input image.npy --fault bit:30@accum,seed=1\n\n"

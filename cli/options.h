@@ -20,7 +20,7 @@ typedef struct rdt_texts {
 /* What a command line says; strings point into argv. */
 typedef struct rdt_settings {
   rdt_texts inputs;
-  const char *out, *scheme, *fault, *report, *labels;
+  const char *out, *scheme, *fault, *report, *labels, *filter, *junit;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch; /* 0: not given (seed: -1) */
   double lambda;                                        /* 0: not given */

@@ -4,8 +4,11 @@
 """
 import json
 import pathlib
+import shutil
+import struct
 import subprocess
 import sys
+import tempfile
 
 import jsonschema
 
@@ -27,9 +30,35 @@ CALLS = [
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites")]
 
 
+def tensor_proto(values):
+    """A TensorProto of 32-bit floats: dims, data_type 1, raw_data."""
+    raw = struct.pack(f"<{len(values)}f", *values)
+    return bytes([8, 1, 8, len(values), 16, 1, 74, len(raw)]) + raw
+
+
+def write_cases(folder):
+    """Two cases for `conformance`, the second with a wrong expectation; the digits network takes one.pb."""
+    for name in ("right", "wrong"):
+        data = folder / name / "test_data_set_0"
+        data.mkdir(parents=True)
+        shutil.copy(MODEL, folder / name / "model.onnx")
+        shutil.copy(DIGITS / "one.pb", data / "input_0.pb")
+    subprocess.run([sys.argv[1], "run", MODEL, "-i", DIGITS / "one.pb", "-o", folder, "--quiet"], check=True)
+    scores = struct.unpack("<10f", (folder / "probabilities.npy").read_bytes()[-40:])
+    (folder / "right/test_data_set_0/output_0.pb").write_bytes(tensor_proto(scores))
+    (folder / "wrong/test_data_set_0/output_0.pb").write_bytes(tensor_proto(scores[::-1]))
+    return [("conformance", 0, ["conformance", folder, "--filter", "right"]),
+            ("conformance", 1, ["conformance", folder])]
+
+
 def main():
+    with tempfile.TemporaryDirectory() as folder:
+        return check(CALLS + write_cases(pathlib.Path(folder)))
+
+
+def check(calls):
     failed = 0
-    for kind, code, arguments in CALLS:
+    for kind, code, arguments in calls:
         arguments = [str(part) for part in arguments] + ["--json"]
         schema = json.loads((ROOT / "docs" / "schema" / f"{kind}-1.json").read_text())
         done = subprocess.run([sys.argv[1], *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)

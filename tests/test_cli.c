@@ -16,45 +16,12 @@
 #include <math.h>
 
 #include "net/tensor_file.h"
+#include "util_cli.h"
 #include "util_onnx.h"
 
-#define PROGRAM TEST_BUILD "/cli/redoubt"
 #define DIGITS TEST_DATA "/examples/digits"
 #define RUN "run " DIGITS "/digits.onnx "
 #define SOME "-i " DIGITS "/some.npy "
-
-static char folder[] = "/tmp/redoubt-test-cli-XXXXXX";
-static char text[1 << 16]; /* stdout and stderr of the last call, one after the other */
-
-static void slurp(const char *path, size_t *used) {
-  FILE *f = fopen(path, "rb");
-  if (!f) return;
-  *used += fread(text + *used, 1, sizeof text - 1 - *used, f);
-  text[*used] = '\0';
-  fclose(f);
-}
-
-/* Runs `redoubt arguments` by the shell; the exit code. */
-static int redoubt(const char *format, ...) {
-  char command[4096];
-  va_list args;
-  int n = snprintf(command, sizeof command, "%s ", PROGRAM);
-  va_start(args, format);
-  n += vsnprintf(command + n, sizeof command - (size_t)n, format, args);
-  va_end(args);
-  snprintf(command + n, sizeof command - (size_t)n, " >out.txt 2>err.txt");
-  const int status = system(command);
-  size_t used = 0;
-  text[0] = '\0';
-  slurp("out.txt", &used);
-  slurp("err.txt", &used);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
-}
-
-static void expect(int code, int wanted, const char *words) {
-  if (code != wanted || (words && !strstr(text, words)))
-    fail_msg("exit code %d, wanted %d with '%s'; it said:\n%s", code, wanted, words ? words : "", text);
-}
 
 static bool there(const char *path) {
   return access(path, F_OK) == 0;
@@ -95,106 +62,109 @@ static void copy_part(const char *from, const char *to, long bytes) {
 
 static void test_help(void **state) {
   (void)state;
-  static const char *const commands[] = {"run", "plan", "inject", "info", "list"};
-  expect(redoubt("--version"), 0, "redoubt 0.");
-  expect(redoubt("help"), 0, "Usage: redoubt COMMAND");
-  expect(redoubt("--help"), 0, "Usage: redoubt COMMAND");
-  expect(redoubt(""), 2, "Usage: redoubt COMMAND");
+  static const char *const commands[] = {"run", "plan", "inject", "conformance", "info", "list"};
+  util_cli_expect(util_cli("--version"), 0, "redoubt 0.");
+  util_cli_expect(util_cli("help"), 0, "Usage: redoubt COMMAND");
+  util_cli_expect(util_cli("--help"), 0, "Usage: redoubt COMMAND");
+  util_cli_expect(util_cli(" "), 2, "Usage: redoubt COMMAND");
   for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-    expect(redoubt("help %s", commands[i]), 0, "Examples:");
-    expect(redoubt("%s --help", commands[i]), 0, "Options:");
+    util_cli_expect(util_cli("help %s", commands[i]), 0, "Examples:");
+    util_cli_expect(util_cli("%s --help", commands[i]), 0, "Options:");
   }
-  expect(redoubt("help bench"), 0, "Examples:");
-  expect(redoubt("bench --help"), 0, "tolerance");
-  expect(redoubt("bench gemm --help"), 0, "usage");
-  expect(redoubt("bench conv --help"), 0, "usage");
-  expect(redoubt("bench conv --n 1 --ic 4 --oc 4 --ih 6 --iw 6 --threads 1 --trials 2 --scheme all --format csv"), 0,
-         "fic");
-  expect(redoubt("bench tolerance --help"), 0, "usage");
-  expect(redoubt("bench"), 2, "tolerance");
-  expect(redoubt("bench everything"), 2, "no benchmark 'everything'");
-  expect(redoubt("rnu"), 2, "did you mean 'run'");
-  expect(redoubt("help rnu"), 2, "did you mean 'run'");
-  expect(redoubt("frobnicate"), 2, "redoubt help");
+  util_cli_expect(util_cli("help bench"), 0, "Examples:");
+  util_cli_expect(util_cli("bench --help"), 0, "tolerance");
+  util_cli_expect(util_cli("bench gemm --help"), 0, "usage");
+  util_cli_expect(util_cli("bench conv --help"), 0, "usage");
+  util_cli_expect(
+      util_cli("bench conv --n 1 --ic 4 --oc 4 --ih 6 --iw 6 --threads 1 --trials 2 --scheme all --format csv"), 0,
+      "fic");
+  util_cli_expect(util_cli("bench tolerance --help"), 0, "usage");
+  util_cli_expect(util_cli("bench"), 2, "tolerance");
+  util_cli_expect(util_cli("bench everything"), 2, "no benchmark 'everything'");
+  util_cli_expect(util_cli("rnu"), 2, "did you mean 'run'");
+  util_cli_expect(util_cli("help rnu"), 2, "did you mean 'run'");
+  util_cli_expect(util_cli("frobnicate"), 2, "redoubt help");
 }
 
 static void test_options(void **state) {
   (void)state;
-  expect(redoubt("run"), 2, "MODEL.onnx is missing");
-  expect(redoubt(RUN "--inptu x.npy"), 2, "did you mean --input");
-  expect(redoubt(RUN "--input"), 2, "--input needs a value");
-  expect(redoubt(RUN "-z"), 2, "unknown option -z");
-  expect(redoubt(RUN "extra"), 2, "one argument too many");
-  expect(redoubt(RUN SOME "--threads 0"), 2, "--threads takes a whole number");
-  expect(redoubt(RUN SOME "--threads 1000000"), 2, "from 1 to 1024");
-  expect(redoubt(RUN SOME "--fault bit@accum,at=99999999"), 2, "hits nothing");
+  util_cli_expect(util_cli("run"), 2, "MODEL.onnx is missing");
+  util_cli_expect(util_cli(RUN "--inptu x.npy"), 2, "did you mean --input");
+  util_cli_expect(util_cli(RUN "--input"), 2, "--input needs a value");
+  util_cli_expect(util_cli(RUN "-z"), 2, "unknown option -z");
+  util_cli_expect(util_cli(RUN "extra"), 2, "one argument too many");
+  util_cli_expect(util_cli(RUN SOME "--threads 0"), 2, "--threads takes a whole number");
+  util_cli_expect(util_cli(RUN SOME "--threads 1000000"), 2, "from 1 to 1024");
+  util_cli_expect(util_cli(RUN SOME "--fault bit@accum,at=99999999"), 2, "hits nothing");
   copy_part(DIGITS "/some.npy", "mine.npy", 1 << 20);
-  expect(redoubt(RUN "-i mine.npy --report ./mine.npy"), 2, "is read by this run");
-  expect(redoubt(RUN "-i image=mine.npy --report mine.npy"), 2, "is read by this run");
-  expect(redoubt(RUN "-i mine.npy"), 0, "CLEAN"); /* it is still what it was */
-  expect(redoubt("bench gemm --mnk 8:8:8 --trials 3 -o no/such/folder.json"), 2, "folder.json");
-  expect(redoubt(RUN SOME "--threads 2x"), 2, "--threads takes a whole number");
-  expect(redoubt(RUN SOME "--lambda -1"), 2, "--lambda takes a number above 0");
-  expect(redoubt(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
-  expect(redoubt(RUN SOME "--quiet=yes"), 2, "takes no value");
-  expect(redoubt(RUN SOME "--scheme magic"), 2, "magic");
+  util_cli_expect(util_cli(RUN "-i mine.npy --report ./mine.npy"), 2, "is read by this run");
+  util_cli_expect(util_cli(RUN "-i image=mine.npy --report mine.npy"), 2, "is read by this run");
+  util_cli_expect(util_cli(RUN "-i mine.npy"), 0, "CLEAN"); /* it is still what it was */
+  util_cli_expect(util_cli("bench gemm --mnk 8:8:8 --trials 3 -o no/such/folder.json"), 2, "folder.json");
+  util_cli_expect(util_cli(RUN SOME "--threads 2x"), 2, "--threads takes a whole number");
+  util_cli_expect(util_cli(RUN SOME "--lambda -1"), 2, "--lambda takes a number above 0");
+  util_cli_expect(util_cli(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
+  util_cli_expect(util_cli(RUN SOME "--quiet=yes"), 2, "takes no value");
+  util_cli_expect(util_cli(RUN SOME "--scheme magic"), 2, "magic");
   setenv("REDOUBT_ISA", "magic", 1);
-  expect(redoubt("info"), 2, "generic|avx2|avx512");
+  util_cli_expect(util_cli("info"), 2, "generic|avx2|avx512");
   unsetenv("REDOUBT_ISA");
-  expect(redoubt("list everything"), 2, "schemes kernels dtypes ops sites");
+  util_cli_expect(util_cli("list everything"), 2, "schemes kernels dtypes ops sites");
 }
 
 static void test_lists(void **state) {
   (void)state;
-  expect(redoubt("list schemes"), 0, "rowcol");
-  expect(redoubt("list kernels"), 0, "gemm_generic");
-  expect(redoubt("list dtypes --format md"), 0, "| bf16");
-  expect(redoubt("list ops --json"), 0, "\"redoubt.list/1\"");
-  expect(redoubt("list sites"), 0, "accum");
-  expect(redoubt("info"), 0, "isa");
-  expect(redoubt("info --json"), 0, "\"redoubt.info/1\"");
-  expect(redoubt("plan " DIGITS "/digits.onnx"), 0, "1x16x8x8");
-  expect(redoubt("plan " DIGITS "/digits.onnx -i " DIGITS "/some.npy --explain"), 0, "refused");
-  expect(redoubt("plan " DIGITS "/digits.onnx --json --explain"), 0, "\"candidates\"");
+  util_cli_expect(util_cli("list schemes"), 0, "rowcol");
+  util_cli_expect(util_cli("list kernels"), 0, "gemm_generic");
+  util_cli_expect(util_cli("list dtypes --format md"), 0, "| bf16");
+  util_cli_expect(util_cli("list ops --json"), 0, "\"redoubt.list/1\"");
+  util_cli_expect(util_cli("list sites"), 0, "accum");
+  util_cli_expect(util_cli("info"), 0, "isa");
+  util_cli_expect(util_cli("info --json"), 0, "\"redoubt.info/1\"");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx"), 0, "1x16x8x8");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -i " DIGITS "/some.npy --explain"), 0, "refused");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --json --explain"), 0, "\"candidates\"");
 }
 
 static void test_run(void **state) {
   (void)state;
-  expect(redoubt(RUN SOME "-o ok --report ok.json --labels " DIGITS "/some-labels.npy"), 0, "CLEAN");
-  expect(0, 0, "8 of 8 right");
+  util_cli_expect(util_cli(RUN SOME "-o ok --report ok.json --labels " DIGITS "/some-labels.npy"), 0, "CLEAN");
+  util_cli_expect(0, 0, "8 of 8 right");
   assert_int_equal(files_in("ok"), 1);
   assert_true(there("ok/probabilities.npy") && there("ok.json"));
-  expect(redoubt(RUN "--input image=" DIGITS "/some.npy -o again --quiet"), 0, "");
-  assert_int_equal(strlen(text), 0);
+  util_cli_expect(util_cli(RUN "--input image=" DIGITS "/some.npy -o again --quiet"), 0, "");
+  assert_int_equal(strlen(util_cli_text), 0);
   assert_int_equal(system("cmp -s ok/probabilities.npy again/probabilities.npy"), 0);
-  expect(redoubt(RUN "-i " DIGITS "/one.pb --json"), 0, "\"redoubt.run/1\"");
-  expect(redoubt(RUN SOME "--scheme none"), 0, "UNCHECKED");
-  expect(redoubt(RUN SOME "--scheme none --fail-on unchecked"), 1, "UNCHECKED");
-  expect(redoubt(RUN SOME "--repeat 3 --top 2"), 0, "3 runs");
+  util_cli_expect(util_cli(RUN "-i " DIGITS "/one.pb --json"), 0, "\"redoubt.run/1\"");
+  util_cli_expect(util_cli(RUN SOME "--scheme none"), 0, "UNCHECKED");
+  util_cli_expect(util_cli(RUN SOME "--scheme none --fail-on unchecked"), 1, "UNCHECKED");
+  util_cli_expect(util_cli(RUN SOME "--repeat 3 --top 2"), 0, "3 runs");
   const int64_t none[] = {0, 1, 8, 8};
   make_npy("empty.npy", RDT_F32, 4, none, 0.0);
-  expect(redoubt(RUN "-i empty.npy -o empty"), 0, NULL);
+  util_cli_expect(util_cli(RUN "-i empty.npy -o empty"), 0, NULL);
 }
 
 static void test_faults(void **state) {
   (void)state;
   const char *fault = "--fault bit:30@accum,layer=conv4,seed=1";
-  expect(redoubt(RUN SOME "-o f0"), 0, "CLEAN");
-  expect(redoubt(RUN SOME "-o f1 %s", fault), 0, "RECOMPUTED");
+  util_cli_expect(util_cli(RUN SOME "-o f0"), 0, "CLEAN");
+  util_cli_expect(util_cli(RUN SOME "-o f1 %s", fault), 0, "RECOMPUTED");
   assert_int_equal(system("cmp -s f0/probabilities.npy f1/probabilities.npy"), 0);
-  expect(redoubt(RUN SOME "%s --fail-on detected", fault), 1, "RECOMPUTED");
-  expect(redoubt(RUN SOME "-o f2 %s --on-fault report", fault), 1, "DETECTED");
+  util_cli_expect(util_cli(RUN SOME "%s --fail-on detected", fault), 1, "RECOMPUTED");
+  util_cli_expect(util_cli(RUN SOME "-o f2 %s --on-fault report", fault), 1, "DETECTED");
   assert_true(there("f2/probabilities.npy")); /* the caller asked for it */
-  expect(redoubt(RUN SOME "-o f3 %s --on-fault abort", fault), 1, "conv4");
+  util_cli_expect(util_cli(RUN SOME "-o f3 %s --on-fault abort", fault), 1, "conv4");
   assert_int_equal(files_in("f3"), 0);
-  expect(redoubt(RUN SOME "--fault bit:30@weight,layer=conv3,seed=2"), 0, "RECOMPUTED");
-  expect(redoubt(RUN SOME "--fault bit:30@nowhere"), 2, "nowhere");
-  expect(redoubt(RUN SOME "--fault bit@accum,layer=conv99"), 2, "conv99");
-  expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 40"), 0, "PASS");
-  expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 100 --scheme dup"), 0, "PASS");
-  expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 20 --fault none --json"), 0, "\"redoubt.inject/1\"");
+  util_cli_expect(util_cli(RUN SOME "--fault bit:30@weight,layer=conv3,seed=2"), 0, "RECOMPUTED");
+  util_cli_expect(util_cli(RUN SOME "--fault bit:30@nowhere"), 2, "nowhere");
+  util_cli_expect(util_cli(RUN SOME "--fault bit@accum,layer=conv99"), 2, "conv99");
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 40"), 0, "PASS");
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 100 --scheme dup"), 0, "PASS");
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 20 --fault none --json"), 0,
+                  "\"redoubt.inject/1\"");
   /* the campaign itself must be able to fail: nothing is found where nothing is checked */
-  expect(redoubt("inject " DIGITS "/digits.onnx " SOME "--n 20 --scheme none --fault bit:30@accum"), 1, "FAIL");
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 20 --scheme none --fault bit:30@accum"), 1,
+                  "FAIL");
 }
 
 static void test_bad_models(void **state) {
@@ -202,12 +172,12 @@ static void test_bad_models(void **state) {
   static const long lengths[] = {0, 1, 7, 100, 5000, 80000, 159000};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     copy_part(DIGITS "/digits.onnx", "cut.onnx", lengths[i]);
-    expect(redoubt("run cut.onnx " SOME), 2, "cut.onnx");
+    util_cli_expect(util_cli("run cut.onnx " SOME), 2, "cut.onnx");
   }
-  expect(redoubt("run missing.onnx " SOME), 2, "missing.onnx");
-  expect(redoubt("run . " SOME), 2, NULL);
-  expect(redoubt("run " DIGITS "/some.npy " SOME), 2, NULL);
-  expect(redoubt("run /dev/null " SOME), 2, NULL);
+  util_cli_expect(util_cli("run missing.onnx " SOME), 2, "missing.onnx");
+  util_cli_expect(util_cli("run . " SOME), 2, NULL);
+  util_cli_expect(util_cli("run " DIGITS "/some.npy " SOME), 2, NULL);
+  util_cli_expect(util_cli("run /dev/null " SOME), 2, NULL);
 
   util_onnx m;
   const int64_t shape[] = {2, 2};
@@ -218,8 +188,8 @@ static void test_bad_models(void **state) {
   util_onnx_save(&m, "unknown.onnx");
   util_onnx_clear(&m);
   make_npy("x.npy", RDT_F32, 2, shape, 1.0);
-  expect(redoubt("run unknown.onnx -i x.npy"), 2, "Frobnicate");
-  expect(redoubt("plan unknown.onnx"), 2, "strange");
+  util_cli_expect(util_cli("run unknown.onnx -i x.npy"), 2, "Frobnicate");
+  util_cli_expect(util_cli("plan unknown.onnx"), 2, "strange");
 }
 
 static void test_bad_inputs(void **state) {
@@ -228,21 +198,21 @@ static void test_bad_inputs(void **state) {
   make_npy("f64.npy", RDT_F64, 4, good, 0.5);
   make_npy("narrow.npy", RDT_F32, 4, narrow, 0.5);
   make_npy("flat.npy", RDT_F32, 2, flat, 0.5);
-  expect(redoubt(RUN "-i f64.npy"), 2, "f64");
-  expect(redoubt(RUN "-i narrow.npy"), 2, "2x1x8x7");
-  expect(redoubt(RUN "-i flat.npy"), 2, "2x64");
+  util_cli_expect(util_cli(RUN "-i f64.npy"), 2, "f64");
+  util_cli_expect(util_cli(RUN "-i narrow.npy"), 2, "2x1x8x7");
+  util_cli_expect(util_cli(RUN "-i flat.npy"), 2, "2x64");
   copy_part(DIGITS "/some.npy", "cut.npy", 1000);
-  expect(redoubt(RUN "-i cut.npy"), 2, "cut.npy");
+  util_cli_expect(util_cli(RUN "-i cut.npy"), 2, "cut.npy");
   copy_part(DIGITS "/some.npy", "head.npy", 60);
-  expect(redoubt(RUN "-i head.npy"), 2, "head.npy");
-  expect(redoubt(RUN "-i nothing.npy"), 2, "nothing.npy");
-  expect(redoubt(RUN "-i " DIGITS "/README.md"), 2, "README.md");
+  util_cli_expect(util_cli(RUN "-i head.npy"), 2, "head.npy");
+  util_cli_expect(util_cli(RUN "-i nothing.npy"), 2, "nothing.npy");
+  util_cli_expect(util_cli(RUN "-i " DIGITS "/README.md"), 2, "README.md");
 
-  expect(redoubt(RUN), 2, "--input image=FILE.npy");
-  expect(redoubt(RUN "-i photo=" DIGITS "/some.npy"), 2, "it has: image");
-  expect(redoubt(RUN SOME SOME), 2, "one input too many");
-  expect(redoubt(RUN "-i image=" DIGITS "/some.npy -i image=" DIGITS "/some.npy"), 2, "given twice");
-  expect(redoubt(RUN SOME "--labels " DIGITS "/labels.npy"), 2, "one integer for each of the 8 images");
+  util_cli_expect(util_cli(RUN), 2, "--input image=FILE.npy");
+  util_cli_expect(util_cli(RUN "-i photo=" DIGITS "/some.npy"), 2, "it has: image");
+  util_cli_expect(util_cli(RUN SOME SOME), 2, "one input too many");
+  util_cli_expect(util_cli(RUN "-i image=" DIGITS "/some.npy -i image=" DIGITS "/some.npy"), 2, "given twice");
+  util_cli_expect(util_cli(RUN SOME "--labels " DIGITS "/labels.npy"), 2, "one integer for each of the 8 images");
 }
 
 static void test_nan(void **state) {
@@ -250,31 +220,31 @@ static void test_nan(void **state) {
   const int64_t shape[] = {2, 1, 8, 8};
   make_npy("nan.npy", RDT_F32, 4, shape, NAN);
   make_npy("inf.npy", RDT_F32, 4, shape, INFINITY);
-  expect(redoubt(RUN "-i nan.npy"), 0, "UNCHECKED");
-  expect(redoubt(RUN "-i inf.npy"), 0, "UNCHECKED");
-  expect(redoubt(RUN "-i nan.npy --fail-on unchecked"), 1, "UNCHECKED");
+  util_cli_expect(util_cli(RUN "-i nan.npy"), 0, "UNCHECKED");
+  util_cli_expect(util_cli(RUN "-i inf.npy"), 0, "UNCHECKED");
+  util_cli_expect(util_cli(RUN "-i nan.npy --fail-on unchecked"), 1, "UNCHECKED");
 }
 
 static void test_unwritable(void **state) {
   (void)state;
-  expect(redoubt(RUN SOME "-o /dev/full/out"), 2, "/dev/full/out");
-  expect(redoubt(RUN SOME "-o /proc/redoubt-test"), 2, "/proc/redoubt-test");
-  expect(redoubt(RUN SOME "-o deep/er/out"), 2, "deep/er/out");
-  expect(redoubt(RUN SOME "--report /proc/redoubt-test.json"), 2, "/proc/redoubt-test.json");
-  expect(redoubt(RUN SOME "--report nowhere/r.json"), 2, "nowhere/r.json");
+  util_cli_expect(util_cli(RUN SOME "-o /dev/full/out"), 2, "/dev/full/out");
+  util_cli_expect(util_cli(RUN SOME "-o /proc/redoubt-test"), 2, "/proc/redoubt-test");
+  util_cli_expect(util_cli(RUN SOME "-o deep/er/out"), 2, "deep/er/out");
+  util_cli_expect(util_cli(RUN SOME "--report /proc/redoubt-test.json"), 2, "/proc/redoubt-test.json");
+  util_cli_expect(util_cli(RUN SOME "--report nowhere/r.json"), 2, "nowhere/r.json");
 
   /* A disk that is full: no file may grow. What is printed goes to a pipe. */
   char command[1024];
   snprintf(command, sizeof command,
-           "(ulimit -f 0; " PROGRAM " " RUN SOME "-o full --report full.json; echo $? ) 2>&1 | tail -n 1 >full.txt");
+           "(ulimit -f 0; " UTIL_PROGRAM " " RUN SOME
+           "-o full --report full.json; echo $? ) 2>&1 | tail -n 1 >full.txt");
   assert_int_equal(mkdir("full", 0777), 0);
   assert_int_equal(system(command), 0);
-  size_t used = 0;
-  slurp("full.txt", &used);
-  assert_string_equal(text, "2\n");
+  util_cli_slurp("full.txt");
+  assert_string_equal(util_cli_text, "2\n");
   assert_int_equal(files_in("full"), 0);
   assert_false(there("full.json"));
-  snprintf(command, sizeof command, PROGRAM " list schemes >/dev/full 2>err.txt");
+  snprintf(command, sizeof command, UTIL_PROGRAM " list schemes >/dev/full 2>err.txt");
   assert_int_equal(WEXITSTATUS(system(command)), 2);
 }
 
@@ -284,7 +254,7 @@ static int stop_with(int number, const char *const *argv) {
   assert_true(child >= 0);
   if (child == 0) {
     if (!freopen("/dev/null", "w", stdout) || !freopen("err.txt", "w", stderr)) _exit(99);
-    execv(PROGRAM, (char *const *)argv);
+    execv(UTIL_PROGRAM, (char *const *)argv);
     _exit(98);
   }
   usleep(400000);
@@ -314,18 +284,6 @@ static void test_signals(void **state) {
   assert_false(there("stop.json"));
 }
 
-static int into_folder(void **state) {
-  (void)state;
-  return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-  char command[256];
-  (void)state;
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return chdir("/") == 0 ? system(command) : -1;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_help),       cmocka_unit_test(test_options), cmocka_unit_test(test_lists),
@@ -333,5 +291,5 @@ int main(void) {
       cmocka_unit_test(test_bad_inputs), cmocka_unit_test(test_nan),     cmocka_unit_test(test_unwritable),
       cmocka_unit_test(test_signals),
   };
-  return cmocka_run_group_tests(tests, into_folder, remove_folder);
+  return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

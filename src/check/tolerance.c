@@ -264,6 +264,12 @@ double rdt_bound_element(const rdt_tolerance *t, double abs_dot) {
   return 2.0 * ((1.0 + SLACK) * each + FLUSH_RANGE * underflow(t, &one));
 }
 
+bool rdt_conforms(double observed, double expected) {
+  if (isnan(expected)) return isnan(observed);
+  if (isinf(expected)) return observed == expected;
+  return fabs(observed - expected) <= 1e-7 + 1e-3 * fabs(expected);
+}
+
 double rdt_tolerance_network(rdt_dtype t) {
   switch (t) {
     case RDT_F64:

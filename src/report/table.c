@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "report/text.h"
 
 enum { MAX_COLUMNS = 24, CELL = 1024 };
 
@@ -24,13 +25,6 @@ static int width(const char *s) {
   int n = 0;
   for (; *s; s++) n += ((unsigned char)*s & 0xC0) != 0x80;
   return n;
-}
-
-/* Line breaks, tabs and other control characters of a name from a file must not break the table, or reach a terminal.
- */
-static void tame(char *s) {
-  for (; *s; s++)
-    if ((unsigned char)*s < 0x20 || *s == 0x7F) *s = '?';
 }
 
 rdt_table *rdt_table_create(const char *columns) {
@@ -56,7 +50,7 @@ void rdt_table_cell(rdt_table *t, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  tame(text);
+  rdt_text_tame(text); /* a name from a file must not break the table, or reach a terminal */
   if (t->cells == t->room) {
     const size_t room = t->room ? 2 * t->room : 128;
     char **grown = rdt_grow(t->cell, t->room, room, sizeof *grown);
