@@ -84,19 +84,28 @@ static bool put_dtype(const sink *k, int i) {
   return true;
 }
 
+/* "2", "2 to 3", "1 or more"; two numbers for programs */
+static void inputs(const sink *k, int least, int most) {
+  if (k->row) {
+    cJSON_AddNumberToObject(k->row, "least_inputs", least);
+    cJSON_AddItemToObject(k->row, "most_inputs", most < 0 ? cJSON_CreateNull() : cJSON_CreateNumber(most));
+  } else if (most < 0) {
+    rdt_table_cell(k->table, "%d or more", least);
+  } else {
+    rdt_table_cell(k->table, least == most ? "%d" : "%d to %d", least, most);
+  }
+}
+
 static bool put_op(const sink *k, int i) {
-  static const char *const protection[] = {
-      [RDT_PROTECT_LINEAR] = "checksums", [RDT_PROTECT_DUP] = "dup", [RDT_PROTECT_FOLD] = "folded when loaded"};
+  static const char *const protection[] = {[RDT_PROTECT_LINEAR] = "checksums",
+                                           [RDT_PROTECT_DUP] = "computed twice, bits compared",
+                                           [RDT_PROTECT_FOLD] = "nothing left of it after loading"};
   int n;
   const rdt_op_row *op = &rdt_op_table(&n)[i];
   if (i >= n) return false;
   text(k, "name", op->name);
   number(k, "since_opset", op->since);
-  number(k, "least_inputs", op->min_in);
-  if (k->row)
-    cJSON_AddItemToObject(k->row, "most_inputs", op->max_in < 0 ? cJSON_CreateNull() : cJSON_CreateNumber(op->max_in));
-  else
-    rdt_table_cell(k->table, op->max_in < 0 ? "any" : "%d", op->max_in);
+  inputs(k, op->min_in, op->max_in);
   text(k, "protection", protection[op->protection]);
   return true;
 }
@@ -108,15 +117,22 @@ static bool put_site(const sink *k, int i) {
   return true;
 }
 
+/* title and text stand above the table in Markdown, which makes it a page. */
 static const struct {
   const char *name, *columns;
   bool (*put)(const sink *k, int i);
+  const char *title, *text;
 } listings[] = {
-    {"schemes", "scheme|ops|detects|locates|place|weights|what", put_scheme},
-    {"kernels", "kernel|op|isa|here|black box|deterministic|injecting", put_kernel},
-    {"dtypes", "dtype|>bytes|>unit roundoff|>smallest normal|>ONNX id|NumPy", put_dtype},
-    {"ops", "operator|>since opset|>least inputs|>most inputs|protected by", put_op},
-    {"sites", "site|what is hit", put_site},
+    {"schemes", "scheme|ops|detects|locates|place|weights|what", put_scheme, "Schemes",
+     "How a layer can be protected."},
+    {"kernels", "kernel|op|isa|here|black box|deterministic|injecting", put_kernel, "Kernels",
+     "What computes. The first of an op's rows that takes a problem is chosen."},
+    {"dtypes", "dtype|>bytes|>unit roundoff|>smallest normal|>ONNX id|NumPy", put_dtype, "Datatypes",
+     "What tensors are made of."},
+    {"ops", "operator|>since opset|>inputs|protected by", put_op, "Operators",
+     "The ONNX operators that networks may have: from which opset on, with how many inputs, how they are protected.\n"
+     "Printed by `redoubt list ops --format md` from src/net/ops.def; [howto-op.md](howto-op.md) says how to add one."},
+    {"sites", "site|what is hit", put_site, "Sites", "Where faults can be planted."},
 };
 enum { LISTINGS = sizeof listings / sizeof *listings };
 
@@ -144,7 +160,9 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   }
   k.table = rdt_table_create(listings[which].columns);
   for (int i = 0; listings[which].put(&k, i);) i++;
-  const bool printed = rdt_table_print(k.table, stdout, s->format == RDT_FORMAT_MD);
+  const bool markdown = s->format == RDT_FORMAT_MD;
+  if (markdown) printf("# %s\n\n%s\n\n", listings[which].title, listings[which].text);
+  const bool printed = rdt_table_print(k.table, stdout, markdown);
   rdt_table_destroy(k.table);
   return printed ? RDT_EXIT_OK : rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
 }
@@ -160,4 +178,5 @@ const rdt_command rdt_cmd_list = {.name = "list",
                                       "Examples:\n"
                                       "  redoubt list schemes            names for --scheme\n"
                                       "  redoubt list sites              where --fault can strike\n"
-                                      "  redoubt list ops --json         ONNX operators, for a program"};
+                                      "  redoubt list ops --json         ONNX operators, for a program\n"
+                                      "  redoubt list ops --format md    the page docs/operators.md"};

@@ -119,6 +119,9 @@ static void test_lists(void **state) {
   util_cli_expect(util_cli("list dtypes --format md"), 0, "| bf16");
   util_cli_expect(util_cli("list ops --json"), 0, "\"redoubt.list/1\"");
   util_cli_expect(util_cli("list sites"), 0, "accum");
+  util_cli_expect(util_cli("list ops --format md"), 0, "# Operators");
+  if (system("cmp out.txt " TEST_DATA "/docs/operators.md") != 0)
+    fail_msg("docs/operators.md is not what src/net/ops.def says: redoubt list ops --format md >docs/operators.md");
   util_cli_expect(util_cli("info"), 0, "isa");
   util_cli_expect(util_cli("info --json"), 0, "\"redoubt.info/1\"");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx"), 0, "1x16x8x8");
