@@ -140,7 +140,7 @@ static rdt_status data_make(const options *o, int64_t n, rdt_problem *p, rdt_rea
   p->out = rdt_tensor_channels_last(NULL, p->acc, (int64_t[]){n, o->oc, out[0], out[1]});
   const int64_t channels = o->oc;
   if (strcmp(o->epilogue, "none") != 0) p->epilogue.bias = rdt_tensor_dense(NULL, p->acc, 1, &channels);
-  if (strcmp(o->epilogue, "bias+relu") == 0) p->epilogue.act = RDT_ACT_RELU;
+  if (strcmp(o->epilogue, "bias+relu") == 0) p->epilogue.act.fn = RDT_FN_RELU;
   RDT_TRY(rdt_problem_check(p, why));
   const bool ok = random_values(&p->in[0], &seed) && random_values(&p->in[1], &seed) && random_values(&p->out, &seed) &&
                   (p->epilogue.bias.rank < 0 || random_values(&p->epilogue.bias, &seed));

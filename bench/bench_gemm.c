@@ -176,7 +176,7 @@ static bool data_make(const options *o, data *d) {
     d->prob.epilogue.bias.dtype = d->prob.acc == RDT_F64 ? RDT_F64 : RDT_F32;
     ok = ok && d->prob.epilogue.bias.data && d->prob.acc == RDT_F32;
   }
-  if (strcmp(o->epilogue, "bias+relu") == 0) d->prob.epilogue.act = RDT_ACT_RELU;
+  if (strcmp(o->epilogue, "bias+relu") == 0) d->prob.epilogue.act.fn = RDT_FN_RELU;
   return ok && d->prob.in[0].data && d->c.data;
 }
 

@@ -64,7 +64,7 @@ static dnnl_status_t describe(const rdt_problem *p, dnnl_engine_t engine, dnnl_p
   if (dnnl_primitive_attr_create(&attr) != dnnl_success) return dnnl_out_of_memory;
   s = dnnl_post_ops_create(&ops);
   if (s == dnnl_success) {
-    if (p->epilogue.act == RDT_ACT_RELU) s = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+    if (p->epilogue.act.fn == RDT_FN_RELU) s = dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
     if (s == dnnl_success) s = dnnl_primitive_attr_set_post_ops(attr, ops);
     if (s == dnnl_success) s = dnnl_primitive_desc_create(pd, &desc, attr, engine, NULL);
     dnnl_post_ops_destroy(ops);

@@ -40,21 +40,21 @@ static void expect(const rdt_epilogue *e, rdt_dtype acc, double raw, double bias
     uint32_t v = (uint32_t)(int64_t)e->alpha * (uint32_t)(int64_t)raw;
     if (e->bias.rank >= 0) v += (uint32_t)(int64_t)bias;
     if (e->residual.rank >= 0) v += (uint32_t)(int64_t)e->beta * (uint32_t)(int64_t)residual;
-    if (e->act == RDT_ACT_RELU && (int32_t)v < 0) v = 0;
+    if (e->act.fn == RDT_FN_RELU && (int32_t)v < 0) v = 0;
     memcpy(out, &v, 4);
   } else if (acc == RDT_F64) {
     double v = e->alpha * raw;
     if (e->bias.rank >= 0) v = v + bias;
     const double r = e->beta * residual;
     if (e->residual.rank >= 0) v = v + r;
-    if (e->act == RDT_ACT_RELU && v < 0) v = 0;
+    if (e->act.fn == RDT_FN_RELU && v < 0) v = 0;
     rdt_store(out, to, 0, v);
   } else {
     float v = (float)e->alpha * (float)raw;
     if (e->bias.rank >= 0) v = v + (float)bias;
     const float r = (float)e->beta * (float)residual;
     if (e->residual.rank >= 0) v = v + r;
-    if (e->act == RDT_ACT_RELU && v < 0) v = 0;
+    if (e->act.fn == RDT_FN_RELU && v < 0) v = 0;
     rdt_store(out, to, 0, (double)v);
   }
 }
@@ -127,7 +127,7 @@ static void check_pair(rdt_dtype acc, rdt_dtype to) {
     for (int variant = 0; variant < 8; ++variant) {
       rdt_epilogue e = RDT_EPILOGUE_NONE;
       e.alpha = variant & 4 ? 3.0 : 1.0;
-      e.act = variant & 4 ? RDT_ACT_RELU : RDT_ACT_NONE;
+      e.act.fn = variant & 4 ? RDT_FN_RELU : RDT_FN_NONE;
       if (variant & 1) {
         e.bias = rdt_tensor_dense(NULL, to, 1, &l->out.shape[l->channel]);
         fill(&e.bias, e.bias.shape[0]);
@@ -161,7 +161,7 @@ static void test_in_place_and_nan(void **state) {
   const int64_t shape[1] = {4};
   const rdt_tensor t = rdt_tensor_dense(x, RDT_F32, 1, shape);
   rdt_epilogue e = RDT_EPILOGUE_NONE;
-  e.act = RDT_ACT_RELU;
+  e.act.fn = RDT_FN_RELU;
   rdt_epilogue_apply(&e, &t, &t, 0, 1);
   assert_true(x[0] == 0 && x[1] != x[1] && x[2] == 0 && x[3] == 2.0f);
 }
@@ -178,7 +178,10 @@ static void test_isas_agree(void **state) {
   }
   rdt_tensor r = rdt_tensor_dense(raw, RDT_F32, 1, &(int64_t){N}),
              o = rdt_tensor_dense(fast, RDT_F32, 1, &(int64_t){N});
-  rdt_epilogue e = {1.1, 0.7, RDT_ACT_RELU, rdt_tensor_dense(bias, RDT_F32, 1, &(int64_t){N}),
+  rdt_epilogue e = {1.1,
+                    0.7,
+                    {.fn = RDT_FN_RELU},
+                    rdt_tensor_dense(bias, RDT_F32, 1, &(int64_t){N}),
                     rdt_tensor_dense(residual, RDT_F32, 1, &(int64_t){N})};
   rdt_epilogue_apply(&e, &r, &o, 0, 2);
   const rdt_epilogue_line l = {N, raw, bias, residual, plain, false, true, 1.1, 0.7};

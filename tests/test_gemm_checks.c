@@ -396,7 +396,7 @@ static void test_epilogue_in_the_pass(void **unused) {
     product x = make(RDT_F32, RDT_F32, 2, m, n, k, PLAIN, PLAIN, (view)v);
     rdt_tensor fin = operand(RDT_F32, 2, m, n, PADDED, false), plain = operand(RDT_F32, 2, m, n, PADDED, false);
     rdt_epilogue e = RDT_EPILOGUE_NONE;
-    e.alpha = 1.5, e.beta = 0.5, e.act = RDT_ACT_RELU;
+    e.alpha = 1.5, e.beta = 0.5, e.act.fn = RDT_FN_RELU;
     e.bias = operand(RDT_F32, 0, 1, n, PLAIN, true);
     e.bias = rdt_tensor_dense(e.bias.data, RDT_F32, 1, &n);
     e.residual = operand(RDT_F32, 2, m, n, TRANSPOSED, true);

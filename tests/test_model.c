@@ -103,7 +103,7 @@ static void every_node_has_a_verdict(void **state) {
     assert_int_equal(rdt_model_node_info(w.model, i, &info), RDT_OK);
     assert_int_equal(rdt_model_node_result(w.model, i, &r), RDT_OK);
     assert_int_equal(r.verdict, RDT_CLEAN);
-    assert_true(r.checks > 0);
+    assert_true(r.checks > 0 || strcmp(info.kernel, "view") == 0);
     assert_true(r.ratio <= 1.0);
     assert_string_not_equal(info.scheme, "none");
   }
@@ -130,7 +130,7 @@ static void faults_everywhere(const char *scheme, int threads) {
       planted++;
       rdt_result node = {0};
       for (size_t i = 0; i < rdt_model_node_count(w.model); i++)
-        if (strcmp(rdt_model_step(w.model, i)->plan->name, j->node) == 0) rdt_model_node_result(w.model, i, &node);
+        if (strcmp(w.model->graph->nodes[i].name, j->node) == 0) rdt_model_node_result(w.model, i, &node);
       const bool memory =
           site == RDT_SITE_INPUT || site == RDT_SITE_OUTPUT || site == RDT_SITE_NONLINEAR || site == RDT_SITE_EPILOGUE;
       const bool above = memory ? j->before != j->after : j->changed > 0 && j->error > node.floor;

@@ -234,7 +234,7 @@ static void test_image_by_image(void **unused) {
   (void)unused;
   for (int epilogue = 0; epilogue < 2; epilogue++) {
     p.epilogue = RDT_EPILOGUE_NONE;
-    if (epilogue) p.epilogue.act = RDT_ACT_RELU;
+    if (epilogue) p.epilogue.act.fn = RDT_FN_RELU;
     if (epilogue) p.epilogue.beta = 1.0;
     if (epilogue) p.epilogue.residual = rdt_tensor_channels_last(residual, RDT_F32, x);
     for (int threads = 1; threads <= 3; threads++) {
@@ -305,7 +305,7 @@ static void test_epilogue_mismatch(void **unused) {
   j.o.epilogue = &e;
   work(&j);
   assert_int_equal(j.status, RDT_OK);
-  e.act = RDT_ACT_RELU;
+  e.act.fn = RDT_FN_RELU;
   work(&j);
   assert_int_equal(j.status, RDT_ERR_INTERNAL);
   k->destroy(state);

@@ -71,16 +71,18 @@ static void test_small_cnn(void **state) {
   for (int i = 0; i < g->n_nodes; i++) assert_string_equal(g->nodes[i].label, labels[i]);
   assert_string_equal(g->nodes[0].name, "conv1");
   assert_string_equal(g->nodes[6].name, "Softmax_10");
-  assert_int_equal(g->nodes[0].act, RDT_ACT_RELU);
+  assert_int_equal(g->nodes[0].act.fn, RDT_FN_RELU);
   assert_int_equal(g->nodes[2].residual, rdt_graph_find(g, "p1"));
   assert_int_equal(g->n_inputs, 1);
   for (int v = 0; v < g->n_values; v++)
     if (g->values[v].data) assert_true(g->values[v].bitsum == rdt_bitsum(g->values[v].data, g->values[v].bytes));
 
-  rdt_tensor *views = calloc((size_t)g->n_values, sizeof *views);
   rdt_reason why = {""};
+  rdt_layout layout;
+  assert_int_equal(rdt_layout_init(&layout, g, &why), RDT_OK);
+  const rdt_tensor *views = layout.views;
   const rdt_tensor x = rdt_tensor_dense(NULL, RDT_F32, 4, SHAPE(5, 1, 8, 8));
-  if (rdt_graph_infer(g, &x, 1, views, &why) != RDT_OK) fail_msg("%s", why.text);
+  if (rdt_graph_infer(g, &x, 1, &layout, &why) != RDT_OK) fail_msg("%s", why.text);
   assert_int_equal(views[g->outputs[0]].shape[0], 5);
   assert_int_equal(views[g->outputs[0]].shape[1], 10);
   assert_true(rdt_tensor_is_channels_last(&views[rdt_graph_find(g, "p1")]));
@@ -90,7 +92,7 @@ static void test_small_cnn(void **state) {
     if (rdt_node_lower(g, &g->nodes[i], views, &p, &why) != RDT_OK) fail_msg("%s", why.text);
     rdt_problem_clear(&p);
   }
-  free(views);
+  rdt_layout_clear(&layout);
   rdt_graph_free(g);
   util_onnx_clear(&m);
 }
@@ -324,9 +326,11 @@ static void test_attributes(void **state) {
   a->has_i = 0; /* written by a tool that leaves out zeros */
   rdt_graph *g = util_graph_load(&m);
   const rdt_tensor x = rdt_tensor_dense(NULL, RDT_F32, 2, SHAPE(2, 3));
-  rdt_tensor views[3];
-  assert_int_equal(rdt_graph_infer(g, &x, 1, views, NULL), RDT_OK);
-  assert_int_equal(views[rdt_graph_find(g, "z")].shape[0], 1);
+  rdt_layout layout;
+  assert_int_equal(rdt_layout_init(&layout, g, NULL), RDT_OK);
+  assert_int_equal(rdt_graph_infer(g, &x, 1, &layout, NULL), RDT_OK);
+  assert_int_equal(layout.views[rdt_graph_find(g, "z")].shape[0], 1);
+  rdt_layout_clear(&layout);
   rdt_graph_free(g);
   util_onnx_clear(&m);
 }

@@ -30,51 +30,62 @@ static rdt_status copy(const rdt_tensor *from, rdt_tensor *to) {
   return RDT_OK;
 }
 
-static rdt_status run_node(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, bool compute,
-                           rdt_reason *why) {
+static rdt_status run_node(const rdt_graph *g, const rdt_node *n, const rdt_layout *l, bool compute, rdt_reason *why) {
+  const int y = n->out[0];
   rdt_problem p;
   void *state = NULL;
-  RDT_TRY(rdt_node_lower(g, n, views, &p, why));
+  if (l->folded[y]) return RDT_OK;
+  RDT_TRY(rdt_node_lower(g, n, l->views, &p, why));
   const rdt_kernel *k = rdt_cpu_reference(&p);
   const rdt_operands o = {.in = p.in, .n_in = p.n_in, .out = p.out, .epilogue = &p.epilogue};
   rdt_status s = RDT_OK;
-  if (compute) s = k->create(&p, 1, &state, why);
-  if (compute && s == RDT_OK) s = k->run(state, &o, why);
-  if (state) k->destroy(state);
+  if (l->alias[y] != y) {
+    l->views[y].data = p.in[0].data;
+  } else if (compute) {
+    s = k->create(&p, 1, &state, why);
+    if (s == RDT_OK) s = k->run(state, &o, why);
+    if (state) k->destroy(state);
+  }
   rdt_problem_clear(&p);
   return s;
 }
 
-/* All values; *views is new, with memory for everything (constants keep theirs) where compute is set. */
-static rdt_status run_all(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, bool compute, rdt_tensor **views,
+/* Is the memory of value v this run's own? */
+static bool owned(const rdt_graph *g, const rdt_layout *l, int v) {
+  return !g->values[v].data && !l->folded[v] && l->alias[v] == v && l->views[v].rank >= 0;
+}
+
+/* All values; with memory for everything where compute is set. */
+static rdt_status run_all(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, bool compute, rdt_layout *l,
                           rdt_reason *why) {
-  rdt_tensor *t = *views = calloc((size_t)g->n_values + 1, sizeof *t);
-  RDT_TRY(rdt_graph_infer(g, inputs, n_inputs, t, why));
+  rdt_tensor *t;
+  RDT_TRY(rdt_layout_init(l, g, why));
+  t = l->views;
+  RDT_TRY(rdt_graph_infer(g, inputs, n_inputs, l, why));
   for (int v = 0; compute && v < g->n_values; v++)
-    t[v].data =
-        g->values[v].data ? g->values[v].data : rdt_calloc((size_t)rdt_tensor_count(&t[v]), rdt_dtype_size(t[v].dtype));
+    if (owned(g, l, v)) t[v].data = rdt_calloc((size_t)rdt_tensor_count(&t[v]), rdt_dtype_size(t[v].dtype));
   for (int i = 0; compute && i < n_inputs; i++) RDT_TRY(copy(&inputs[i], &t[g->inputs[i]]));
-  for (int i = 0; i < g->n_nodes; i++) RDT_TRY(run_node(g, &g->nodes[i], t, compute, why));
+  for (int i = 0; i < g->n_nodes; i++) RDT_TRY(run_node(g, &g->nodes[i], l, compute, why));
   return RDT_OK;
 }
 
 rdt_tensor util_graph_run(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, int i) {
-  rdt_tensor *views;
+  rdt_layout l;
   rdt_reason why = {""};
-  if (run_all(g, inputs, n_inputs, true, &views, &why) != RDT_OK) fail_msg("%s", why.text);
-  const rdt_tensor *y = &views[g->outputs[i]];
+  if (run_all(g, inputs, n_inputs, true, &l, &why) != RDT_OK) fail_msg("%s", why.text);
+  const rdt_tensor *y = &l.views[g->outputs[i]];
   rdt_tensor out = rdt_tensor_dense(NULL, y->dtype, y->rank, y->shape);
   out.data = rdt_alloc((size_t)rdt_tensor_count(&out), rdt_dtype_size(out.dtype));
   copy(y, &out);
   for (int v = 0; v < g->n_values; v++)
-    if (!g->values[v].data) rdt_free(views[v].data);
-  free(views);
+    if (owned(g, &l, v)) rdt_free(l.views[v].data);
+  rdt_layout_clear(&l);
   return out;
 }
 
 rdt_status util_graph_try(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_reason *why) {
-  rdt_tensor *views;
-  const rdt_status s = run_all(g, inputs, n_inputs, false, &views, why);
-  free(views);
+  rdt_layout l;
+  const rdt_status s = run_all(g, inputs, n_inputs, false, &l, why);
+  rdt_layout_clear(&l);
   return s;
 }

@@ -97,6 +97,18 @@ static double concat(const rdt_problem *p, const int64_t *i) {
   return at(&p->in[from], j);
 }
 
+static double map(const rdt_problem *p, const int64_t *i, double x, double *scale) {
+  switch (p->fn) {
+    case RDT_FN_ADD:
+      *scale = fabs(x) + fabs(at(&p->in[1], i));
+      return x + at(&p->in[1], i);
+    case RDT_FN_MUL:
+      return *scale = x * at(&p->in[1], i);
+    default: /* relu */
+      return x < 0 ? 0 : x;
+  }
+}
+
 static double element(const rdt_problem *p, const int64_t *i, double *scale) {
   const double x =
       p->op == RDT_KOP_CONCAT || rdt_kop_is_linear(p->op) || p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
@@ -116,13 +128,8 @@ static double element(const rdt_problem *p, const int64_t *i, double *scale) {
       return batchnorm(p, i, scale);
     case RDT_KOP_CONCAT:
       return concat(p, i);
-    case RDT_KOP_ADD:
-      *scale = fabs(x) + fabs(at(&p->in[1], i));
-      return x + at(&p->in[1], i);
-    case RDT_KOP_MUL:
-      return *scale = x * at(&p->in[1], i);
-    case RDT_KOP_RELU:
-      return x < 0 ? 0 : x;
+    case RDT_KOP_MAP:
+      return map(p, i, x, scale);
     default:
       return x;
   }
@@ -142,7 +149,7 @@ static double epilogue(const rdt_problem *p, const int64_t *i, double raw, doubl
     v += x;
     *scale += fabs(x);
   }
-  return e->act == RDT_ACT_RELU && v < 0 ? 0 : v;
+  return e->act.fn == RDT_FN_RELU && v < 0 ? 0 : v;
 }
 
 void util_oracle(const rdt_problem *p, double *expected, double *scale) {

@@ -198,11 +198,16 @@ static void make_concat(util_case *c, util_random *r, rdt_dtype a, bool plain) {
 }
 
 void util_case_make(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, rdt_dtype b, rdt_dtype out, bool plain) {
-  static const int arity[RDT_KOP_COUNT] = {[RDT_KOP_BATCHNORM] = 5, [RDT_KOP_GEMM] = 2, [RDT_KOP_CONV] = 2,
-                                           [RDT_KOP_ADD] = 2,       [RDT_KOP_MUL] = 2,  [RDT_KOP_CONCAT] = 3};
+  static const int arity[RDT_KOP_COUNT] = {
+      [RDT_KOP_BATCHNORM] = 5, [RDT_KOP_GEMM] = 2, [RDT_KOP_CONV] = 2, [RDT_KOP_MAP] = 2, [RDT_KOP_CONCAT] = 3};
   memset(c, 0, sizeof *c);
   c->p = (rdt_problem){.op = op, .n_in = arity[op] ? arity[op] : 1, .in = c->in, .epilogue = RDT_EPILOGUE_NONE};
   c->p.acc = a == RDT_F64 ? RDT_F64 : rdt_dtype_is_float(a) ? RDT_F32 : RDT_S32;
+  if (op == RDT_KOP_MAP) { /* integers are taken by relu only */
+    static const rdt_fn fns[] = {RDT_FN_RELU, RDT_FN_ADD, RDT_FN_MUL};
+    c->p.fn = fns[rdt_dtype_is_float(a) ? util_next(r) % 3 : 0];
+    c->p.n_in = rdt_fn_info(c->p.fn)->operands;
+  }
   switch (op) {
     case RDT_KOP_GEMM:
       make_gemm(c, r, a, b, out, plain);
@@ -234,7 +239,7 @@ void util_case_epilogue(util_case *c, util_random *r, bool alpha) {
     e->residual = util_view(c, r, y->dtype, y->rank, y->shape, last ? UTIL_CHANNELS_LAST : UTIL_DENSE);
     e->beta = alpha ? 0.5 : 1.0;
   }
-  e->act = util_next(r) % 2 ? RDT_ACT_RELU : RDT_ACT_NONE;
+  e->act.fn = util_next(r) % 2 ? RDT_FN_RELU : RDT_FN_NONE;
   if (alpha) e->alpha = -0.75;
   c->out_base = base;
   c->out_bytes = bytes;

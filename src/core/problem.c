@@ -14,6 +14,15 @@ const char *rdt_kop_name(rdt_kop op) {
   return (unsigned)op < RDT_KOP_COUNT ? names[op] : "unknown";
 }
 
+const rdt_fn_row *rdt_fn_info(rdt_fn f) {
+  static const rdt_fn_row rows[] = {
+#define X(id, name, operands, class) [RDT_FN_##id] = {name, operands, RDT_FN_##class},
+#include "core/functions.def"
+#undef X
+  };
+  return (unsigned)f < RDT_FN_COUNT ? &rows[f] : NULL;
+}
+
 bool rdt_kop_is_linear(rdt_kop op) {
   return op == RDT_KOP_GEMM || op == RDT_KOP_CONV;
 }
@@ -23,7 +32,7 @@ int rdt_problem_channel(const rdt_problem *p) {
 }
 
 bool rdt_epilogue_is_none(const rdt_epilogue *e) {
-  return e->alpha == 1.0 && e->act == RDT_ACT_NONE && e->bias.rank < 0 && e->residual.rank < 0;
+  return e->alpha == 1.0 && e->act.fn == RDT_FN_NONE && e->bias.rank < 0 && e->residual.rank < 0;
 }
 
 rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in) {
@@ -74,6 +83,10 @@ double rdt_problem_flops(const rdt_problem *p) {
 
 rdt_dtype rdt_dtype_accumulator(rdt_dtype in) {
   return in == RDT_F64 ? RDT_F64 : rdt_dtype_is_float(in) ? RDT_F32 : RDT_S32;
+}
+
+const char *rdt_problem_name(const rdt_problem *p) {
+  return p->fn != RDT_FN_NONE && rdt_fn_info(p->fn) ? rdt_fn_info(p->fn)->name : rdt_kop_name(p->op);
 }
 
 static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
@@ -170,7 +183,7 @@ static rdt_status check_same_shapes(const rdt_problem *p, int first, int last, r
   char ta[96], tb[96];
   for (int i = first; i < last; i++)
     if (!rdt_tensor_same_shape(&p->in[i], &p->out))
-      return rdt_fail(why, RDT_ERR_SHAPE, "%s: operand %d is %s, the result %s", rdt_kop_name(p->op), i,
+      return rdt_fail(why, RDT_ERR_SHAPE, "%s: operand %d is %s, the result %s", rdt_problem_name(p), i,
                       rdt_tensor_text(&p->in[i], ta, sizeof ta), rdt_tensor_text(&p->out, tb, sizeof tb));
   return RDT_OK;
 }
@@ -217,14 +230,64 @@ static rdt_status check_result(const rdt_tensor *t, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* Operands and result as the function's class says (functions.def). */
+static rdt_status check_map_dtypes(const rdt_problem *p, rdt_reason *why) {
+  const rdt_fn_row *f = rdt_fn_info(p->fn);
+  const rdt_dtype x = p->in[0].dtype, y = p->out.dtype;
+  const bool is_float = rdt_dtype_is_float(x), is_bool = x == RDT_BOOL, is_int = !is_float && !is_bool;
+  bool alike = true;
+  for (int i = 1; i < p->n_in; i++) alike = alike && p->in[i].dtype == x;
+  bool ok = false;
+  switch (f->class) {
+    case RDT_FN_FLOAT:
+      ok = alike && is_float && y == x;
+      break;
+    case RDT_FN_NUMBER:
+      ok = alike && !is_bool && y == x;
+      break;
+    case RDT_FN_COMPARE:
+      ok = alike && y == RDT_BOOL;
+      break;
+    case RDT_FN_TEST:
+      ok = alike && is_float && y == RDT_BOOL;
+      break;
+    case RDT_FN_LOGIC:
+      ok = alike && is_bool && y == RDT_BOOL;
+      break;
+    case RDT_FN_BITS:
+      ok = alike && is_int && y == x;
+      break;
+    case RDT_FN_CAST:
+      ok = true;
+      break;
+    case RDT_FN_SELECT:
+      ok = is_bool && p->in[1].dtype == y && p->in[2].dtype == y;
+      break;
+    case RDT_FN_QUANT:
+      ok = is_float && p->in[1].dtype == x && p->in[2].dtype == y && (y == RDT_S8 || y == RDT_U8);
+      break;
+    case RDT_FN_DEQUANT:
+      ok = (x == RDT_S8 || x == RDT_U8 || x == RDT_S32) && p->in[1].dtype == y && p->in[2].dtype == x &&
+           rdt_dtype_is_float(y);
+      break;
+    case RDT_FN_REDUCE:
+    case RDT_FN_SOFTMAX:
+      break;
+  }
+  return ok ? RDT_OK
+            : rdt_fail(why, RDT_ERR_DTYPE, "%s of %s to %s is not available", f->name, rdt_dtype_name(x),
+                       rdt_dtype_name(y));
+}
+
 rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
   static const int arity[RDT_KOP_COUNT] = {
-      [RDT_KOP_GEMM] = 2,    [RDT_KOP_CONV] = 2,    [RDT_KOP_ADD] = 2,       [RDT_KOP_MUL] = 2,
-      [RDT_KOP_RELU] = 1,    [RDT_KOP_COPY] = 1,    [RDT_KOP_BATCHNORM] = 5, [RDT_KOP_MAXPOOL] = 1,
-      [RDT_KOP_AVGPOOL] = 1, [RDT_KOP_SOFTMAX] = 1, [RDT_KOP_CONCAT] = 0};
+      [RDT_KOP_GEMM] = 2,    [RDT_KOP_CONV] = 2,    [RDT_KOP_COPY] = 1,    [RDT_KOP_BATCHNORM] = 5,
+      [RDT_KOP_MAXPOOL] = 1, [RDT_KOP_AVGPOOL] = 1, [RDT_KOP_SOFTMAX] = 1, [RDT_KOP_CONCAT] = 0};
   if ((unsigned)p->op >= RDT_KOP_COUNT) return rdt_fail(why, RDT_ERR_INTERNAL, "unknown op %d", (int)p->op);
-  if (arity[p->op] ? p->n_in != arity[p->op] : p->n_in < 1)
-    return rdt_fail(why, RDT_ERR_ARG, "%s takes %d operands, got %d", rdt_kop_name(p->op), arity[p->op], p->n_in);
+  if (!rdt_fn_info(p->fn)) return rdt_fail(why, RDT_ERR_INTERNAL, "unknown function %d", (int)p->fn);
+  const int operands = p->op == RDT_KOP_MAP ? rdt_fn_info(p->fn)->operands : arity[p->op];
+  if (operands ? p->n_in != operands : p->n_in < 1)
+    return rdt_fail(why, RDT_ERR_ARG, "%s takes %d operands, got %d", rdt_problem_name(p), operands, p->n_in);
   for (int i = 0; i < p->n_in; i++) RDT_TRY(rdt_tensor_check(&p->in[i], rdt_kop_name(p->op), why));
   RDT_TRY(rdt_tensor_check(&p->out, rdt_kop_name(p->op), why));
   RDT_TRY(check_result(&p->out, why));
@@ -232,6 +295,10 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     RDT_TRY(check_linear_dtypes(p, why));
     RDT_TRY(p->op == RDT_KOP_GEMM ? check_gemm(p, why) : check_window(p, why));
     return check_epilogue(p, why);
+  }
+  if (p->op == RDT_KOP_MAP) {
+    RDT_TRY(check_map_dtypes(p, why));
+    return check_same_shapes(p, 0, p->n_in, why);
   }
   for (int i = 0; i < p->n_in; i++)
     if (p->in[i].dtype != p->out.dtype)

@@ -8,8 +8,8 @@
 /* What kernels compute. ONNX operators (net/ops.def) lower to these.
  *   GEMM       in A [batch.. m k], B [batch.. k n] -> [batch.. m n]; batch dimensions of an operand may have stride 0
  *   CONV       in X [n ic ih iw], W [oc ic/groups kh kw] -> [n oc oh ow]
- *   ADD MUL    in a, b, both views of the output's shape (broadcast = stride 0)
- *   RELU COPY  in x of the output's shape (COPY moves between strides: reshape, flatten, identity, layout changes)
+ *   MAP        in x0[, x1[, x2]], all views of the output's shape (broadcast = stride 0); out = fn(x0, ..), elementwise
+ *   COPY       in x of the output's shape (moves between strides: reshape, transpose, slice, expand, layout changes)
  *   BATCHNORM  in X [n c ...], scale, bias, mean, var [c] -> like X
  *   MAXPOOL AVGPOOL  in X [n c ih iw] -> [n c oh ow] (AVGPOOL over the whole image is GlobalAveragePool)
  *   SOFTMAX    in x -> same shape, along one axis
@@ -18,9 +18,7 @@
 #define RDT_KOP_TABLE(X) \
   X(GEMM, "gemm")        \
   X(CONV, "conv")        \
-  X(ADD, "add")          \
-  X(MUL, "mul")          \
-  X(RELU, "relu")        \
+  X(MAP, "map")          \
   X(COPY, "copy")        \
   X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
 
@@ -32,7 +30,43 @@ typedef enum rdt_kop {
 } rdt_kop;
 const char *rdt_kop_name(rdt_kop op);
 
-typedef enum rdt_act { RDT_ACT_NONE = 0, RDT_ACT_RELU } rdt_act;
+/* Functions of elementwise ops, reductions and epilogues (functions.def). */
+typedef enum rdt_fn {
+#define X(id, name, operands, class) RDT_FN_##id,
+#include "core/functions.def"
+#undef X
+  RDT_FN_COUNT
+} rdt_fn;
+
+typedef enum rdt_fn_class {
+  RDT_FN_FLOAT,
+  RDT_FN_NUMBER,
+  RDT_FN_COMPARE,
+  RDT_FN_TEST,
+  RDT_FN_LOGIC,
+  RDT_FN_BITS,
+  RDT_FN_CAST,
+  RDT_FN_SELECT,
+  RDT_FN_QUANT,
+  RDT_FN_DEQUANT,
+  RDT_FN_REDUCE,
+  RDT_FN_SOFTMAX
+} rdt_fn_class;
+
+typedef struct rdt_fn_row {
+  const char *name;
+  int operands;
+  rdt_fn_class class;
+} rdt_fn_row;
+const rdt_fn_row *rdt_fn_info(rdt_fn f); /* NULL for an unknown one */
+
+enum { RDT_PARAMS = 4 };
+
+/* A function of one operand with its parameters: what an epilogue ends with. */
+typedef struct rdt_act {
+  rdt_fn fn; /* RDT_FN_NONE, or of one operand and class FLOAT or NUMBER */
+  double param[RDT_PARAMS];
+} rdt_act;
 
 /* What follows a linear op: out = act(alpha * raw + bias[channel] + beta * residual), computed in the accumulator's
  * precision and rounded once to out. Channel: n of a gemm, oc of a conv. */
@@ -60,16 +94,19 @@ typedef struct rdt_problem {
   rdt_tensor out;
   rdt_dtype acc;     /* accumulator: f64 for f64, s32 for integers, f32 otherwise. Raw linear outputs have this dtype */
   rdt_window window; /* conv, pool */
-  int axis;          /* softmax, concat */
-  double epsilon;    /* batchnorm */
-  rdt_epilogue epilogue; /* linear ops */
+  rdt_fn fn;         /* map, softmax, reductions */
+  double param[RDT_PARAMS]; /* of fn */
+  int axis;                 /* softmax, concat */
+  double epsilon;           /* batchnorm */
+  rdt_epilogue epilogue;    /* linear ops */
 } rdt_problem;
 
 rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in); /* zeroes, allocates in; epilogue none */
 void rdt_problem_clear(rdt_problem *p);
 rdt_status rdt_problem_copy(rdt_problem *to, const rdt_problem *from);
-bool rdt_kop_is_linear(rdt_kop op);            /* gemm, conv */
-rdt_dtype rdt_dtype_accumulator(rdt_dtype in); /* of a linear op */
+const char *rdt_problem_name(const rdt_problem *p); /* the op's, or its function's */
+bool rdt_kop_is_linear(rdt_kop op);                 /* gemm, conv */
+rdt_dtype rdt_dtype_accumulator(rdt_dtype in);      /* of a linear op */
 int rdt_problem_channel(const rdt_problem *p); /* axis of out that bias and columns go by; -1 if the op is not linear */
 /* m n k of a linear op; a conv as gemm: m = n oh ow, n = oc, k = ic/groups kh kw (per group) */
 void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k);

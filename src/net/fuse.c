@@ -14,7 +14,7 @@ typedef struct fuser {
   rdt_graph *g;
   int *readers;      /* by value: node inputs and graph outputs that read it */
   int n_known;       /* values that readers and views cover; later ones are new constants */
-  rdt_tensor *views; /* shapes with every open dimension taken as PROBE; NULL where the model does not say enough */
+  rdt_tensor *views; /* shapes with open dimensions from PROBE on; NULL where the model does not say enough */
   rdt_reason *why;
 } fuser;
 
@@ -73,25 +73,33 @@ static void seal(fuser *f, int v) {
 
 /* ---- constants and identities ---- */
 
-/* Reshape, Flatten, Identity, Dropout of a constant are constants. */
+/* Larger results stay nodes: a small file must not fill the memory. */
+static const int64_t most_folded = 1 << 26; /* bytes */
+
+/* A node whose inputs are all constants is one. */
 static rdt_status fold_constant(fuser *f, rdt_node *n, rdt_tensor *views) {
   rdt_graph *g = f->g;
   const rdt_op_args a = {g, n, views};
-  const rdt_value *from = &g->values[n->in[0]];
-  rdt_value *to = &g->values[n->out[0]];
-  rdt_tensor out;
-  RDT_TRY(n->op->lower(&a, &out, NULL, f->why));
-  out.data = rdt_alloc(from->bytes, 1);
-  if (!out.data) return no_memory(f);
-  memcpy(out.data, from->data, from->bytes);
-  make_constant(to, &out);
-  views[n->out[0]] = constant_view(g, n->out[0]);
+  rdt_tensor *out = &views[n->out[0]], shape = {.rank = 0};
+  RDT_TRY(n->op->lower(&a, &shape, NULL, f->why));
+  RDT_TRY(rdt_tensor_check(&shape, n->name, f->why));
+  const int64_t bytes = rdt_tensor_count(&shape) * (int64_t)rdt_dtype_size(shape.dtype);
+  *out = rdt_tensor_dense(NULL, shape.dtype, shape.rank, shape.shape);
+  if (bytes > most_folded) return RDT_OK;
+  RDT_TRY(rdt_node_evaluate(g, n, views, &out->data, f->why));
+  make_constant(&g->values[n->out[0]], out);
   rdt_node_clear(n);
   return RDT_OK;
 }
 
-/* Of anything else, those that keep the shape go, and readers read what they read. */
-static rdt_status fold_copies(fuser *f) {
+static bool reads_constants(const rdt_graph *g, const rdt_node *n) {
+  for (int k = 0; k < n->n_in; k++)
+    if (n->in[k] >= 0 && !is_constant(g, n->in[k])) return false;
+  return true;
+}
+
+/* Constants are folded; nodes that change nothing go, and their readers read what they read. */
+static rdt_status fold_nodes(fuser *f) {
   rdt_graph *g = f->g;
   rdt_status status = RDT_OK;
   int *same = rdt_alloc((size_t)g->n_values, sizeof *same);
@@ -106,13 +114,13 @@ static rdt_status fold_copies(fuser *f) {
   for (int i = 0; i < g->n_nodes && status == RDT_OK; i++) {
     rdt_node *n = &g->nodes[i];
     const rdt_op_args a = {g, n, views};
-    rdt_tensor out;
+    rdt_tensor out = {.rank = 0};
+    if (!n->op) continue;
     for (int k = 0; k < n->n_in; k++)
       if (n->in[k] >= 0) n->in[k] = same[n->in[k]];
-    if (n->op->lower != rdt_op_copy) continue;
-    if (is_constant(g, n->in[0])) {
+    if (reads_constants(g, n)) {
       status = fold_constant(f, n, views);
-    } else if (strcmp(n->op->name, "Identity") == 0 || strcmp(n->op->name, "Dropout") == 0) {
+    } else if (n->output == 0 && (strcmp(n->op->name, "Identity") == 0 || strcmp(n->op->name, "Dropout") == 0)) {
       status = n->op->lower(&a, &out, NULL, f->why); /* refuses training */
       if (status != RDT_OK || output[n->out[0]]) continue;
       same[n->out[0]] = n->in[0];
@@ -281,8 +289,8 @@ static bool takes_residual(const fuser *f, const rdt_node *n, const rdt_node *ad
 }
 
 static rdt_status fuse_into(fuser *f, rdt_node *n, rdt_node *x, int operand, bool *done) {
-  if (x->op->lower == rdt_op_unary) {
-    n->act = RDT_ACT_RELU;
+  if (x->op->lower == rdt_op_map && x->n_in == 1) {
+    n->act.fn = x->op->fn;
     *done = true;
     return RDT_OK;
   }
@@ -298,14 +306,14 @@ static rdt_status fuse_into(fuser *f, rdt_node *n, rdt_node *x, int operand, boo
 /* The linear node whose result only x reads, as its operand number *operand; of two, the later one. -1: none. */
 static int linear_before(const fuser *f, const rdt_node *x, int *operand) {
   const rdt_graph *g = f->g;
-  const bool add = strcmp(x->op->name, "Add") == 0;
-  if (!add && x->op->lower != rdt_op_unary && x->op->lower != rdt_op_batchnorm) return -1;
+  const bool map = x->op->lower == rdt_op_map, add = map && x->op->fn == RDT_FN_ADD;
+  if (!add && !(map && x->op->fn == RDT_FN_RELU) && x->op->lower != rdt_op_batchnorm) return -1;
   if (add && g->opset < 7) return -1; /* other rules of broadcasting */
   int best = -1;
   for (int k = 0; k < (add ? 2 : 1); k++) {
     const int p = g->values[x->in[k]].producer;
     if (p <= best || f->readers[x->in[k]] != 1) continue;
-    if (g->nodes[p].op->protection != RDT_PROTECT_LINEAR || g->nodes[p].act != RDT_ACT_NONE) continue;
+    if (g->nodes[p].op->protection != RDT_PROTECT_LINEAR || g->nodes[p].act.fn != RDT_FN_NONE) continue;
     best = p;
     *operand = k;
   }
@@ -348,18 +356,16 @@ static rdt_status fuse_linear(fuser *f) {
 
 rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
   fuser f = {.g = g, .why = why};
-  RDT_TRY(fold_copies(&f));
+  RDT_TRY(fold_nodes(&f));
   if (rdt_graph_compact(g) != RDT_OK) return no_memory(&f);
   f.n_known = g->n_values;
   f.readers = rdt_calloc((size_t)g->n_values, sizeof *f.readers);
-  f.views = rdt_calloc((size_t)g->n_values, sizeof *f.views);
-  rdt_status status = f.readers && f.views ? RDT_OK : no_memory(&f);
-  if (status == RDT_OK && rdt_graph_infer_declared(g, PROBE, f.views, NULL) != RDT_OK) {
-    rdt_free(f.views); /* the model leaves too much open */
-    f.views = NULL;
-  }
+  rdt_layout layout = {0};
+  rdt_status status = f.readers ? rdt_layout_init(&layout, g, why) : no_memory(&f);
+  rdt_graph_mark_planned(g);
+  if (status == RDT_OK && rdt_graph_infer_declared(g, PROBE, &layout, NULL) == RDT_OK) f.views = layout.views;
   if (status == RDT_OK) status = fuse_linear(&f);
+  rdt_layout_clear(&layout);
   rdt_free(f.readers);
-  rdt_free(f.views);
   return status;
 }

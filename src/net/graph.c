@@ -9,8 +9,8 @@
 #include "net/ops/ops.h"
 
 static const rdt_op_row rows[] = {
-#define X(name, since, min_in, max_in, lower, protection) \
-  {#name, since, min_in, max_in, lower, RDT_PROTECT_##protection},
+#define X(name, since, min_in, max_in, max_out, how, fn, protection, layout, planned) \
+  {#name, since, min_in, max_in, max_out, RDT_FN_##fn, RDT_PROTECT_##protection, RDT_LAYOUT_##layout, planned, how},
 #include "net/ops.def"
 #undef X
 };

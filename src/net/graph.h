@@ -13,8 +13,10 @@ typedef struct rdt_value {
   int64_t shape[RDT_MAX_RANK]; /* -1 open. The model's declaration; concrete shapes are in rdt_shapes */
   void *data;                  /* constants: dense row-major, owned, 64-byte aligned; NULL otherwise */
   size_t bytes;
-  uint64_t bitsum; /* of data, taken when it was read (constants) */
-  int producer;    /* node, -1 for inputs and constants */
+  uint64_t bitsum;          /* of data, taken when it was read (constants) */
+  int producer;             /* node, -1 for inputs and constants */
+  int symbol[RDT_MAX_RANK]; /* of open dimensions: equal numbers > 0 are equal lengths; 0 unknown */
+  bool planned;             /* decides shapes: its value must be known while planning */
 } rdt_value;
 
 typedef enum rdt_attr_type {
@@ -42,7 +44,8 @@ typedef struct rdt_node {
   char *label; /* op and what was fused into it: "Conv+BatchNormalization+Add+Relu" */
   const struct rdt_op_row *op;
   int n_in, n_out;
-  int *in, *out; /* values; -1 for an absent optional input */
+  int *in, *out; /* values; -1 for an absent optional input. n_out is 1 */
+  int output;    /* which output of the operator this node computes */
   rdt_attr *attrs;
   int n_attrs;
   /* filled by fusion; linear ops only */
@@ -73,20 +76,46 @@ int rdt_graph_find(const rdt_graph *g, const char *value_name); /* -1 if there i
 rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* Concrete shapes and dtypes of all values for given inputs. views[v] is a tensor for every value with rank, shape,
- * dtype and the strides it will have in memory (channels-last for rank-4 values that convolutions or pools produce or
- * read, row-major otherwise); data is NULL. views has room for n_values. */
-rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views,
-                           rdt_reason *why);
+/* What planning finds out about the values, one entry each. */
+typedef struct rdt_layout {
+  rdt_tensor *views; /* shape, dtype and strides in memory; data where the value is known: constants, folded */
+  void **folded;     /* values computed while planning (Shape and what follows from it), owned; NULL otherwise */
+  int *alias; /* the value whose memory this one is a view of (Reshape, Transpose, ..); itself where it is none */
+  int n;
+} rdt_layout;
+rdt_status rdt_layout_init(rdt_layout *l, const rdt_graph *g, rdt_reason *why);
+void rdt_layout_clear(rdt_layout *l);
+
+/* Concrete shapes and layouts of all values for given inputs: channels-last for rank-4 values that convolutions or
+ * pools produce or read, views of other values where nothing has to move, row-major otherwise. Data of inputs is read
+ * where their values decide shapes (rdt_value.planned). */
+rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_layout *l, rdt_reason *why);
+/* The value of a node whose operands are known, by the reference kernels, twice: *data is new (rdt_free), dense in
+ * view's shape. RDT_ERR_FAULT where no two of three computations agree. */
+rdt_status rdt_node_evaluate(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, void **data,
+                             rdt_reason *why);
 
 /* The problem that a node is, over views whose data pointers are set (or NULL while planning): operand views are made
  * here (transposes, broadcasts, flattened batches), bias, residual and activation go into the epilogue. */
 rdt_status rdt_node_lower(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_problem *p,
                           rdt_reason *why);
 
-typedef enum rdt_protection { RDT_PROTECT_LINEAR, RDT_PROTECT_DUP, RDT_PROTECT_FOLD } rdt_protection;
+typedef enum rdt_protection {
+  RDT_PROTECT_LINEAR,
+  RDT_PROTECT_DUP,
+  RDT_PROTECT_PLAN,
+  RDT_PROTECT_EXPAND,
+  RDT_PROTECT_FOLD
+} rdt_protection;
+typedef enum rdt_op_layout {
+  RDT_LAYOUT_IMAGE,
+  RDT_LAYOUT_FOLLOW,
+  RDT_LAYOUT_SAME,
+  RDT_LAYOUT_FREE,
+  RDT_LAYOUT_DENSE
+} rdt_op_layout;
 
-/* What an operator file works with: inputs known (views of values; rank -1 for absent ones), output to be found. */
+/* What an operator file works with: views of the inputs (data set where the value is known), output to be found. */
 typedef struct rdt_op_args {
   const rdt_graph *g;
   const rdt_node *n;
@@ -94,11 +123,17 @@ typedef struct rdt_op_args {
 } rdt_op_args;
 typedef struct rdt_op_row {
   const char *name;
-  int since, min_in, max_in;
-  /* With p == NULL: infers the shape and dtype of output 0 into *out (strides not set). With p: *out is the final view
-   * of output 0; fills p. One function, so that shape and lowering cannot disagree. */
-  rdt_status (*lower)(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
+  int since, min_in, max_in, max_out;
+  rdt_fn fn;
   rdt_protection protection;
+  rdt_op_layout layout;
+  unsigned planned;
+  /* With p == NULL: infers the shape and dtype of the output into *out (strides not set). With p: *out is the final
+   * view of the output; fills p. One function, so that shape and lowering cannot disagree. Operators protected by PLAN
+   * have no problem: p is NULL, and where out->data is set, the value is written there (dense). */
+  rdt_status (*lower)(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
+  /* Adds nodes that compute output n->output of node number `node`, the last one writing its value; clears the node. */
+  rdt_status (*expand)(rdt_graph *g, int node, rdt_reason *why);
 } rdt_op_row;
 const rdt_op_row *rdt_op_table(int *n);
 const rdt_op_row *rdt_op_find(const char *name);

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/memory.h"
+#include "cpu/kernel.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
 
@@ -30,106 +32,249 @@ static rdt_status check_input(const rdt_graph *g, int i, const rdt_tensor *t, rd
   return RDT_OK;
 }
 
-static rdt_status infer_shapes(const rdt_graph *g, rdt_tensor *views, rdt_reason *why) {
+/* ---- values known while planning ---- */
+
+void rdt_graph_mark_planned(rdt_graph *g) {
+  for (int i = g->n_nodes - 1; i >= 0; i--) {
+    const rdt_node *n = &g->nodes[i];
+    const bool shape_only = n->op->protection == RDT_PROTECT_PLAN;
+    for (int k = 0; k < n->n_in; k++) {
+      const bool decides = k < 32 && (n->op->planned >> k & 1);
+      if (n->in[k] >= 0 && (decides || (!shape_only && g->values[n->out[0]].planned)))
+        g->values[n->in[k]].planned = true;
+    }
+    if (n->residual >= 0 && g->values[n->out[0]].planned) g->values[n->residual].planned = true;
+  }
+}
+
+static rdt_status compute(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_tensor *out,
+                          rdt_reason *why) {
+  const rdt_op_args a = {g, n, views};
+  rdt_problem p;
+  void *state = NULL;
+  if (n->op->protection == RDT_PROTECT_PLAN) return n->op->lower(&a, out, NULL, why);
+  rdt_tensor target = *out;
+  RDT_TRY(n->op->lower(&a, &target, &p, why));
+  rdt_reason inner = {""};
+  rdt_status s = rdt_problem_check(&p, &inner);
+  if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
+  const rdt_kernel *k = rdt_cpu_reference(&p);
+  if (s == RDT_OK) s = k->accept(&p, why);
+  if (s == RDT_OK) s = k->create(&p, 1, &state, why);
+  if (s == RDT_OK) {
+    const rdt_operands o = {.in = p.in, .n_in = p.n_in, .out = p.out, .epilogue = &p.epilogue};
+    s = k->run(state, &o, why);
+    k->destroy(state);
+  }
+  rdt_problem_clear(&p);
+  return s;
+}
+
+rdt_status rdt_node_evaluate(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, void **data,
+                             rdt_reason *why) {
+  enum { COPIES = 3 };
+  rdt_tensor out[COPIES];
+  rdt_status status = RDT_OK;
+  const rdt_tensor *v = &views[n->out[0]];
+  const size_t bytes = (size_t)rdt_tensor_count(v) * rdt_dtype_size(v->dtype);
+  int made = 0, good = -1;
+  *data = NULL;
+  while (status == RDT_OK && made < COPIES && good < 0) {
+    out[made] = rdt_tensor_dense(rdt_alloc(bytes, 1), v->dtype, v->rank, v->shape);
+    if (!out[made].data) {
+      status = rdt_node_fail(g, n, why, RDT_ERR_NOMEM, "no memory for a value of %zu bytes", bytes);
+      break;
+    }
+    status = compute(g, n, views, &out[made], why);
+    for (int i = 0; i < made && good < 0 && status == RDT_OK; i++)
+      if (memcmp(out[i].data, out[made].data, bytes) == 0) good = i;
+    made++;
+  }
+  if (status == RDT_OK && good < 0)
+    status = rdt_node_fail(g, n, why, RDT_ERR_FAULT, "three evaluations while planning gave three results");
+  for (int i = 0; i < made; i++) {
+    if (i == good && status == RDT_OK)
+      *data = out[i].data;
+    else
+      rdt_free(out[i].data);
+  }
+  return status;
+}
+
+static bool known_inputs(const rdt_node *n, const rdt_tensor *views) {
+  if (n->op->protection == RDT_PROTECT_PLAN && n->op->planned == 0) return true; /* shapes are enough */
+  for (int k = 0; k < n->n_in; k++)
+    if (n->in[k] >= 0 && !views[n->in[k]].data && rdt_tensor_count(&views[n->in[k]]) > 0) return false;
+  return true;
+}
+
+static rdt_status infer_shapes(const rdt_graph *g, rdt_layout *l, rdt_reason *why) {
+  rdt_tensor *views = l->views;
   for (int v = 0; v < g->n_values; v++) {
     const rdt_value *c = &g->values[v];
-    if (c->data) views[v] = rdt_tensor_dense(NULL, c->dtype, c->rank, c->shape);
+    if (c->data) views[v] = rdt_tensor_dense(c->data, c->dtype, c->rank, c->shape);
   }
   for (int i = 0; i < g->n_nodes; i++) {
     const rdt_node *n = &g->nodes[i];
     const rdt_op_args a = {g, n, views};
+    const int y = n->out[0];
     rdt_tensor out = {.rank = 0};
     RDT_TRY(n->op->lower(&a, &out, NULL, why));
-    views[n->out[0]] = rdt_tensor_dense(NULL, out.dtype, out.rank, out.shape);
-    RDT_TRY(check_value(g, n->out[0], &views[n->out[0]], why));
+    views[y] = rdt_tensor_dense(NULL, out.dtype, out.rank, out.shape);
+    RDT_TRY(check_value(g, y, &views[y], why));
+    if ((g->values[y].planned || n->op->protection == RDT_PROTECT_PLAN) && known_inputs(n, views)) {
+      RDT_TRY(rdt_node_evaluate(g, n, views, &l->folded[y], why));
+      views[y].data = l->folded[y];
+    }
   }
   return RDT_OK;
 }
 
-/* Channels-last values have strides of their own; while layouts are found, a mark in data stands for them. */
-static char channels_last_mark;
+/* ---- layouts ---- */
 
-static bool is_marked(const rdt_tensor *t) {
-  return t->data == &channels_last_mark;
-}
-
-static bool mark(const rdt_graph *g, rdt_tensor *views, int v) {
-  if (v < 0 || g->values[v].data || views[v].rank != 4 || !rdt_dtype_is_float(views[v].dtype) || is_marked(&views[v]))
-    return false;
-  views[v].data = &channels_last_mark;
-  return true;
+/* Channels-last values have strides of their own; while layouts are found, a mark stands for them. */
+static bool mark(const rdt_graph *g, const rdt_layout *l, bool *last, int v) {
+  const rdt_tensor *t = v >= 0 ? &l->views[v] : NULL;
+  if (!t || g->values[v].data || l->folded[v] || t->rank != 4 || !rdt_dtype_is_float(t->dtype) || last[v]) return false;
+  return last[v] = true;
 }
 
 /* Elementwise nodes give all their activations the layout that one of them has. */
-static bool spread(const rdt_graph *g, const rdt_node *n, rdt_tensor *views) {
-  rdt_op_lower_fn *const f = n->op->lower;
-  const bool copies = f == rdt_op_copy && rdt_tensor_same_shape(&views[n->in[0]], &views[n->out[0]]);
-  const bool linear = f == rdt_op_conv; /* with its residual */
-  if (!copies && !linear && f != rdt_op_binary && f != rdt_op_unary && f != rdt_op_batchnorm && f != rdt_op_concat &&
-      f != rdt_op_softmax)
-    return false;
-  bool any = is_marked(&views[n->out[0]]), changed = false;
+static bool spread(const rdt_graph *g, const rdt_node *n, const rdt_layout *l, bool *last) {
+  const bool linear = n->op->lower == rdt_op_conv; /* with its residual */
+  if (!linear && n->op->layout != RDT_LAYOUT_FOLLOW && n->op->layout != RDT_LAYOUT_SAME) return false;
+  bool any = last[n->out[0]], changed = false;
   const int activations = linear ? 1 : n->n_in;
-  for (int i = 0; i < activations; i++) any = any || (n->in[i] >= 0 && is_marked(&views[n->in[i]]));
+  for (int i = 0; i < activations; i++) any = any || (n->in[i] >= 0 && last[n->in[i]]);
   if (!any) return false;
-  for (int i = 0; i < activations; i++) changed |= mark(g, views, n->in[i]);
-  changed |= mark(g, views, n->residual);
-  return mark(g, views, n->out[0]) || changed;
+  for (int i = 0; i < activations; i++) changed |= mark(g, l, last, n->in[i]);
+  changed |= mark(g, l, last, n->residual);
+  return mark(g, l, last, n->out[0]) || changed;
 }
 
-static void choose_layouts(const rdt_graph *g, rdt_tensor *views) {
+static void choose_layouts(const rdt_graph *g, rdt_layout *l, bool *last) {
   for (int i = 0; i < g->n_nodes; i++) {
     const rdt_node *n = &g->nodes[i];
-    if (n->op->lower != rdt_op_conv && n->op->lower != rdt_op_pool) continue;
-    mark(g, views, n->in[0]);
-    mark(g, views, n->out[0]);
+    if (n->op->layout != RDT_LAYOUT_IMAGE) continue;
+    mark(g, l, last, n->in[0]);
+    mark(g, l, last, n->out[0]);
   }
   bool changed = true; /* any number of rounds gives a correct layout; more than a few never occur in real networks */
   for (int round = 0; changed && round < 8; round++) {
     changed = false;
-    for (int i = 0; i < g->n_nodes; i++) changed |= spread(g, &g->nodes[i], views);
-    for (int i = g->n_nodes - 1; i >= 0; i--) changed |= spread(g, &g->nodes[i], views);
+    for (int i = 0; i < g->n_nodes; i++) changed |= spread(g, &g->nodes[i], l, last);
+    for (int i = g->n_nodes - 1; i >= 0; i--) changed |= spread(g, &g->nodes[i], l, last);
   }
   for (int v = 0; v < g->n_values; v++)
-    if (is_marked(&views[v])) views[v] = rdt_tensor_channels_last(NULL, views[v].dtype, views[v].shape);
-  for (int i = 0; i < g->n_nodes; i++) { /* what lowering relies on */
+    if (last[v]) l->views[v] = rdt_tensor_channels_last(NULL, l->views[v].dtype, l->views[v].shape);
+}
+
+/* ---- views ---- */
+
+/* Does every node that reads v take it with any strides? Readers that are views themselves pass it on. */
+static void find_strided(const rdt_graph *g, bool *strided) {
+  for (int v = 0; v < g->n_values; v++) strided[v] = true;
+  for (int i = 0; i < g->n_nodes; i++) {
     const rdt_node *n = &g->nodes[i];
-    const rdt_tensor *x = n->n_in > 0 && n->in[0] >= 0 ? &views[n->in[0]] : NULL;
-    rdt_tensor *y = &views[n->out[0]];
-    if (n->op->lower == rdt_op_copy && !rdt_tensor_same_shape(x, y) && !rdt_tensor_is_dense(x) &&
-        !rdt_tensor_is_dense(y))
-      *y = rdt_tensor_dense(NULL, y->dtype, y->rank, y->shape);
-    if (n->op->lower == rdt_op_softmax && !rdt_tensor_same_strides(x, y)) *y = *x;
+    const bool any = n->op->layout == RDT_LAYOUT_FOLLOW || n->op->layout == RDT_LAYOUT_FREE;
+    for (int k = 0; k < n->n_in; k++)
+      if (n->in[k] >= 0 && !any) strided[n->in[k]] = false;
+    if (n->residual >= 0) strided[n->residual] = false; /* kernels want it as the output lies */
   }
 }
 
-rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_tensor *views, rdt_reason *why) {
+/* A copy that could as well be read where its source lies: then it is not made. */
+static rdt_status find_views(const rdt_graph *g, rdt_layout *l, const bool *strided, rdt_reason *why) {
+  for (int i = 0; i < g->n_nodes; i++) {
+    const rdt_node *n = &g->nodes[i];
+    const int x = n->n_in > 0 ? n->in[0] : -1, y = n->out[0];
+    if (n->op->protection != RDT_PROTECT_DUP || l->folded[y] || x < 0) continue;
+    rdt_tensor *const view = &l->views[y];
+    if (n->op->lower == rdt_op_copy && !rdt_tensor_same_shape(&l->views[x], view) &&
+        !rdt_tensor_is_dense(&l->views[x]) && !rdt_tensor_is_dense(view))
+      *view = rdt_tensor_dense(NULL, view->dtype, view->rank, view->shape); /* one side of a reshape is row-major */
+    if (n->op->layout == RDT_LAYOUT_SAME && !rdt_tensor_same_strides(&l->views[x], view)) *view = l->views[x];
+    view->data = NULL;
+    const rdt_op_args a = {g, n, l->views};
+    rdt_tensor out = *view;
+    rdt_problem p = {0};
+    RDT_TRY(n->op->lower(&a, &out, &p, why));
+    const rdt_tensor source = p.in[0];
+    const bool moves = p.op == RDT_KOP_COPY && source.dtype == view->dtype && rdt_tensor_same_shape(&p.out, view) &&
+                       rdt_tensor_same_strides(&p.out, view) && rdt_tensor_same_shape(&source, view);
+    rdt_problem_clear(&p);
+    if (!moves || !(strided[y] || rdt_tensor_same_strides(&source, view))) continue;
+    *view = source;
+    view->data = NULL;
+    l->alias[y] = l->alias[x];
+  }
+  return RDT_OK;
+}
+
+static rdt_status lay_out(const rdt_graph *g, rdt_layout *l, rdt_reason *why) {
+  bool *flags = rdt_calloc((size_t)g->n_values, sizeof *flags);
+  if (!flags) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for layouts", g->path);
+  choose_layouts(g, l, flags);
+  find_strided(g, flags);
+  const rdt_status status = find_views(g, l, flags, why);
+  rdt_free(flags);
+  return status;
+}
+
+rdt_status rdt_layout_init(rdt_layout *l, const rdt_graph *g, rdt_reason *why) {
+  l->views = rdt_calloc((size_t)g->n_values, sizeof *l->views);
+  l->folded = rdt_calloc((size_t)g->n_values, sizeof *l->folded);
+  l->alias = rdt_alloc((size_t)g->n_values, sizeof *l->alias);
+  if (!l->views || !l->folded || !l->alias) {
+    rdt_layout_clear(l);
+    return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for layouts", g->path);
+  }
+  l->n = g->n_values;
+  for (int v = 0; v < g->n_values; v++) {
+    l->views[v].rank = -1;
+    l->alias[v] = v;
+  }
+  return RDT_OK;
+}
+
+void rdt_layout_clear(rdt_layout *l) {
+  for (int v = 0; l->folded && v < l->n; v++) rdt_free(l->folded[v]);
+  rdt_free(l->views);
+  rdt_free(l->folded);
+  rdt_free(l->alias);
+  *l = (rdt_layout){0};
+}
+
+rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_layout *l, rdt_reason *why) {
   for (int i = 0; i < g->n_inputs; i++) {
     const rdt_value *v = &g->values[g->inputs[i]];
     int64_t shape[RDT_MAX_RANK];
     if (v->rank < 0 || !v->typed)
       return rdt_fail(why, RDT_ERR_SHAPE, "%.100s: input '%.60s' has no declared shape; give the input itself", g->path,
                       v->name);
-    for (int d = 0; d < v->rank; d++) shape[d] = v->shape[d] < 0 ? open : v->shape[d];
-    views[g->inputs[i]] = rdt_tensor_dense(NULL, v->dtype, v->rank, shape);
-    RDT_TRY(check_value(g, g->inputs[i], &views[g->inputs[i]], why));
+    for (int d = 0; d < v->rank; d++) shape[d] = v->shape[d] < 0 ? open + v->symbol[d] : v->shape[d];
+    l->views[g->inputs[i]] = rdt_tensor_dense(NULL, v->dtype, v->rank, shape);
+    RDT_TRY(check_value(g, g->inputs[i], &l->views[g->inputs[i]], why));
   }
-  RDT_TRY(infer_shapes(g, views, why));
-  choose_layouts(g, views);
-  return RDT_OK;
+  RDT_TRY(infer_shapes(g, l, why));
+  return lay_out(g, l, why);
 }
 
-rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_tensor *views,
-                           rdt_reason *why) {
+rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_layout *l, rdt_reason *why) {
   if (n_inputs != g->n_inputs)
     return rdt_fail(why, RDT_ERR_ARG, "%.100s: takes %d inputs, got %d", g->path, g->n_inputs, n_inputs);
   for (int i = 0; i < n_inputs; i++) {
+    const int v = g->inputs[i];
     RDT_TRY(check_input(g, i, &inputs[i], why));
-    views[g->inputs[i]] = rdt_tensor_dense(NULL, inputs[i].dtype, inputs[i].rank, inputs[i].shape);
+    l->views[v] = rdt_tensor_dense(NULL, inputs[i].dtype, inputs[i].rank, inputs[i].shape);
+    if (!g->values[v].planned || !inputs[i].data) continue;
+    l->folded[v] = rdt_alloc((size_t)rdt_tensor_count(&inputs[i]), rdt_dtype_size(inputs[i].dtype));
+    if (!l->folded[v]) return rdt_fail(why, RDT_ERR_NOMEM, "%.100s: no memory for an input's value", g->path);
+    l->views[v].data = l->folded[v];
+    rdt_tensor_copy(&inputs[i], &l->views[v]);
   }
-  RDT_TRY(infer_shapes(g, views, why));
-  choose_layouts(g, views);
-  return RDT_OK;
+  RDT_TRY(infer_shapes(g, l, why));
+  return lay_out(g, l, why);
 }
 
 rdt_status rdt_node_lower(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_problem *p,

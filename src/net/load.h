@@ -14,7 +14,10 @@ rdt_status rdt_graph_sort(rdt_graph *g, rdt_reason *why);
 rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why);
 /* Removes nodes and values that no output needs and numbers the rest without gaps. */
 rdt_status rdt_graph_compact(rdt_graph *g);
-/* Shapes for inputs as the model declares them, with open for each dimension that it leaves open. */
-rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_tensor *views, rdt_reason *why);
+/* Marks the values that must be known while planning. */
+void rdt_graph_mark_planned(rdt_graph *g);
+/* Shapes for inputs as the model declares them; dimensions that it leaves open get a length of their own for each name,
+ * from open on. */
+rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_layout *l, rdt_reason *why);
 
 #endif

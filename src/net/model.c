@@ -31,13 +31,12 @@ static void unplan(rdt_model *m) {
   rdt_free(m->steps);
   rdt_free(m->outputs);
   rdt_free(m->buffers);
-  rdt_free(m->views);
+  rdt_layout_clear(&m->layout);
   rdt_free(m->sums);
   rdt_free(m->planned);
   m->steps = NULL;
   m->outputs = NULL;
   m->buffers = NULL;
-  m->views = NULL;
   m->sums = NULL;
   m->planned = NULL;
   m->n_steps = 0;
@@ -82,22 +81,29 @@ static rdt_status out_of_memory(rdt_model *m, const char *what) {
   return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %s", m->graph->path, what);
 }
 
-/* Every activation has memory of its own, so that any of them can be computed again from its producer's inputs. */
+/* Every activation has memory of its own, so that any of them can be computed again from its producer's inputs. Views
+ * point into it: their nodes are lowered once more, now that there is data. */
 static rdt_status give_memory(rdt_model *m) {
   const rdt_graph *g = m->graph;
   char text[96];
   for (int v = 0; v < g->n_values; v++) {
-    rdt_tensor *t = &m->views[v];
-    if (g->values[v].data) {
-      t->data = g->values[v].data;
-      continue;
-    }
-    if (t->rank < 0) continue; /* nobody computes or reads it */
+    rdt_tensor *t = &m->layout.views[v];
+    if (t->rank < 0 || m->layout.alias[v] != v) continue; /* nobody computes or reads it; or a view */
     RDT_TRY(rdt_tensor_check(t, g->values[v].name, &m->ctx->error));
+    if (m->layout.folded[v]) m->sums[v] = rdt_activation_sum(m, v);
+    if (t->data) continue;
     m->buffers[v] = t->data = rdt_alloc((size_t)rdt_tensor_count(t), rdt_dtype_size(t->dtype));
     if (!t->data)
       return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %s, %s", g->path, g->values[v].name,
                       rdt_tensor_text(t, text, sizeof text));
+  }
+  for (int i = 0; i < g->n_nodes; i++) {
+    const int v = g->nodes[i].out[0];
+    rdt_problem p;
+    if (m->layout.alias[v] == v) continue;
+    RDT_TRY(rdt_node_lower(g, &g->nodes[i], m->layout.views, &p, &m->ctx->error));
+    m->layout.views[v].data = p.in[0].data;
+    rdt_problem_clear(&p);
   }
   return RDT_OK;
 }
@@ -109,7 +115,9 @@ static rdt_status copy_problem(rdt_problem *p, const rdt_tensor *from, const rdt
   return RDT_OK;
 }
 
+/* What is read is the memory behind a view. */
 static rdt_status add_read(rdt_step *s, int v) {
+  v = s->model->layout.alias[v];
   for (int i = 0; i < s->n_reads; i++)
     if (s->reads[i] == v) return RDT_OK;
   int *reads = rdt_grow(s->reads, (size_t)s->n_reads, (size_t)s->n_reads + 1, sizeof *reads);
@@ -127,7 +135,7 @@ static rdt_status plan_step(rdt_step *s, const char *name, const char *label) {
 static rdt_status plan_import(rdt_step *s, const rdt_tensor *input) {
   rdt_model *m = s->model;
   s->writes = m->graph->inputs[s->subject];
-  RDT_TRY(copy_problem(&s->prob, input, &m->views[s->writes]));
+  RDT_TRY(copy_problem(&s->prob, input, &m->layout.views[s->writes]));
   s->prob.in[0].data = NULL;
   return plan_step(s, m->graph->values[s->writes].name, "input");
 }
@@ -139,7 +147,8 @@ static rdt_status plan_node(rdt_step *s) {
     if (n->in[i] >= 0) RDT_TRY(add_read(s, n->in[i]));
   if (n->residual >= 0) RDT_TRY(add_read(s, n->residual));
   s->writes = n->out[0];
-  RDT_TRY(rdt_node_lower(m->graph, n, m->views, &s->prob, &m->ctx->error));
+  if (m->layout.folded[s->writes] || m->layout.alias[s->writes] != s->writes) return RDT_OK; /* nothing to run */
+  RDT_TRY(rdt_node_lower(m->graph, n, m->layout.views, &s->prob, &m->ctx->error));
   /* a linear op whose weights are computed at run time has none to prepare for */
   if (rdt_kop_is_linear(s->prob.op) && !m->graph->values[n->in[1]].data) {
     void *data = s->prob.in[1].data;
@@ -155,7 +164,7 @@ static rdt_status plan_publish(rdt_step *s) {
   rdt_model *m = s->model;
   const int v = m->graph->outputs[s->subject];
   rdt_tensor *out = &m->outputs[s->subject];
-  const rdt_tensor *view = &m->views[v];
+  const rdt_tensor *view = &m->layout.views[v];
   s->writes = -1;
   RDT_TRY(add_read(s, v));
   *out = rdt_tensor_dense(NULL, view->dtype, view->rank, view->shape);
@@ -202,14 +211,13 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   unplan(m);
   if (inputs && n != (size_t)g->n_inputs)
     return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", g->path, g->n_inputs, n);
-  m->views = rdt_calloc((size_t)g->n_values, sizeof *m->views);
   m->buffers = rdt_calloc((size_t)g->n_values, sizeof *m->buffers);
   m->sums = rdt_calloc((size_t)g->n_values, sizeof *m->sums);
   m->planned = rdt_calloc((size_t)g->n_inputs, sizeof *m->planned);
   m->outputs = rdt_calloc((size_t)g->n_outputs, sizeof *m->outputs);
   m->steps = rdt_calloc((size_t)g->n_inputs + (size_t)g->n_nodes + (size_t)g->n_outputs, sizeof *m->steps);
   rdt_status status = RDT_OK;
-  if (!m->views || !m->buffers || !m->sums || !m->planned || !m->outputs || !m->steps) {
+  if (!m->buffers || !m->sums || !m->planned || !m->outputs || !m->steps) {
     status = out_of_memory(m, "a plan");
     goto fail;
   }
@@ -218,7 +226,8 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   else
     RDT_TRY_GOTO(default_inputs(m, m->planned), fail);
   RDT_TRY_GOTO(rdt_model_secure_constants(m, &m->ctx->error), fail);
-  RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, m->views, &m->ctx->error), fail);
+  RDT_TRY_GOTO(rdt_layout_init(&m->layout, g, &m->ctx->error), fail);
+  RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, &m->layout, &m->ctx->error), fail);
   RDT_TRY_GOTO(give_memory(m), fail);
   RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
   m->ready = true;

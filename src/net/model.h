@@ -11,6 +11,9 @@
  * for each output (dense row-major). All are plans, all are checked. */
 typedef enum rdt_step_kind { RDT_STEP_IMPORT, RDT_STEP_NODE, RDT_STEP_PUBLISH } rdt_step_kind;
 
+/* A node whose value is a view of another one's, or was computed while planning, has no plan: nothing is left to run.
+ */
+
 typedef struct rdt_step {
   rdt_model *model;
   rdt_step_kind kind;
@@ -19,16 +22,16 @@ typedef struct rdt_step {
   int *reads; /* values whose sums are verified before it runs */
   int writes; /* value; -1 for publications */
   rdt_problem prob;
-  rdt_plan *plan;
+  rdt_plan *plan; /* NULL: nothing to run */
   rdt_result result;
 } rdt_step;
 
 struct rdt_model {
   rdt_context *ctx;
   rdt_graph *graph;
-  rdt_tensor *views;   /* one for each value, with data */
-  void **buffers;      /* of activations; NULL for constants */
-  uint64_t *sums;      /* bit-sums of activations, taken when they were written */
+  rdt_layout layout;   /* views with data */
+  void **buffers;      /* of activations; NULL for constants, views, values known while planning */
+  uint64_t *sums;      /* bit-sums of activations, taken when they were written; of folded values: when planned */
   rdt_tensor *planned; /* input views that the plan was made for */
   rdt_tensor *outputs; /* published */
   rdt_step *steps;
@@ -53,6 +56,9 @@ rdt_status rdt_step_run(rdt_step *s);
 /* Plans pack weights and make checksums of them: only from constants that are as they were read. RDT_ERR_FAULT where
  * one is not and cannot be restored. */
 rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why);
-uint64_t rdt_activation_sum(const rdt_tensor *t, int threads);
+/* The bit-sum of the memory behind value v, which is no constant. */
+uint64_t rdt_activation_sum(const rdt_model *m, int v);
+/* What a step reports that has no plan: a view, or a value folded while planning. */
+const char *rdt_step_kernel(const rdt_step *s);
 
 #endif

@@ -17,8 +17,10 @@ enum { LEAST_OPSET = 6, MOST_OPSET = 21 };
 typedef struct loader {
   rdt_graph *g;
   const Onnx__GraphProto *proto;
-  rdt_names values; /* names of g->values; the keys are protobuf's */
-  rdt_names nodes;  /* names of g->nodes */
+  rdt_names values;  /* names of g->values; the keys are protobuf's */
+  rdt_names nodes;   /* names of g->nodes */
+  rdt_names symbols; /* names of open dimensions, numbered from 1 */
+  size_t *source;    /* the proto's node behind each of g->nodes */
   rdt_reason *why;
 } loader;
 
@@ -133,6 +135,16 @@ static rdt_status add_initializers(loader *l) {
   return RDT_OK;
 }
 
+/* Open dimensions of one name are of one length. */
+static rdt_status add_symbol(loader *l, const Onnx__TensorShapeProto__Dimension *dim, int *number) {
+  *number = 0;
+  if (dim->value_case != ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM || !*dim->dim_param) return RDT_OK;
+  *number = rdt_names_find(&l->symbols, dim->dim_param);
+  if (*number >= 0) return RDT_OK;
+  *number = (int)l->symbols.n + 1;
+  return rdt_names_add(&l->symbols, dim->dim_param, *number) ? RDT_OK : no_memory(l);
+}
+
 /* The declared type of a value that is no constant. strict: an input, whose type must be one that is available. */
 static rdt_status declare(loader *l, int v, const Onnx__ValueInfoProto *info, bool strict) {
   rdt_value *value = &l->g->values[v];
@@ -160,6 +172,7 @@ static rdt_status declare(loader *l, int v, const Onnx__ValueInfoProto *info, bo
     const Onnx__TensorShapeProto__Dimension *dim = type->shape->dim[d];
     const bool fixed = dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
     value->shape[d] = fixed ? dim->dim_value : -1;
+    if (!fixed) RDT_TRY(add_symbol(l, dim, &value->symbol[d]));
     known.shape[known.rank++] = fixed ? dim->dim_value : 1;
     if (fixed && dim->dim_value < 0)
       return rdt_fail(l->why, RDT_ERR_SHAPE,
@@ -350,14 +363,14 @@ static rdt_status constant_tensor(loader *l, const rdt_node *n, const Onnx__Node
   return RDT_OK;
 }
 
-/* Outputs of all nodes become values; Constant nodes become constants and disappear. */
-static rdt_status add_node(loader *l, const Onnx__NodeProto *proto, size_t index) {
+/* Each output becomes a value and a node of its own; Constant nodes become constants and disappear. */
+static rdt_status add_node(loader *l, const Onnx__NodeProto *proto, size_t index, size_t output) {
   rdt_graph *g = l->g;
   rdt_node *n = &g->nodes[g->n_nodes++];
-  *n = (rdt_node){.op = rdt_op_find(proto->op_type), .residual = -1};
+  *n = (rdt_node){.op = rdt_op_find(proto->op_type), .residual = -1, .output = (int)output};
+  l->source[g->n_nodes - 1] = index;
   RDT_TRY(name_node(l, n, proto, index));
   RDT_TRY(read_attrs(l, n, proto));
-  if (proto->n_output < 1 || !*proto->output[0]) return rdt_node_fail(g, n, l->why, RDT_ERR_FORMAT, "has no output");
   if (n->op->protection == RDT_PROTECT_FOLD) {
     rdt_tensor t;
     RDT_TRY(constant_tensor(l, n, proto, &t));
@@ -369,22 +382,19 @@ static rdt_status add_node(loader *l, const Onnx__NodeProto *proto, size_t index
   n->out = rdt_alloc(1, sizeof *n->out);
   if (!n->out) return no_memory(l);
   n->n_out = 1;
-  for (size_t i = 0; i < proto->n_output; i++) {
-    int v;
-    if (i > 0 && !*proto->output[i]) continue;
-    RDT_TRY(add_value(l, proto->output[i], &v));
-    g->values[v].producer = g->n_nodes - 1;
-    if (i == 0) n->out[0] = v;
-  }
+  RDT_TRY(add_value(l, proto->output[output], &n->out[0]));
+  g->values[n->out[0]].producer = g->n_nodes - 1;
   return RDT_OK;
 }
 
-/* A second output (Indices, mask) is fine as long as nobody reads it. */
-static rdt_status check_first_output(const loader *l, int v, const char *reader) {
+/* An output that the operator does not have here is fine as long as nobody reads it. */
+static rdt_status check_output(const loader *l, int v, const char *reader) {
   const int p = l->g->values[v].producer;
-  if (p < 0 || l->g->nodes[p].out[0] == v) return RDT_OK;
-  return rdt_node_fail(l->g, &l->g->nodes[p], l->why, RDT_ERR_UNSUPPORTED,
-                       "its further output '%.60s', which %.60s reads, is not available", l->g->values[v].name, reader);
+  const rdt_node *n = p < 0 ? NULL : &l->g->nodes[p];
+  if (!n || n->op->max_out < 0 || n->output < n->op->max_out) return RDT_OK;
+  return rdt_node_fail(l->g, n, l->why, RDT_ERR_UNSUPPORTED,
+                       "its output %d '%.60s', which %.60s reads, is not available", n->output, l->g->values[v].name,
+                       reader);
 }
 
 static rdt_status connect_inputs(loader *l, rdt_node *n, const Onnx__NodeProto *proto) {
@@ -402,7 +412,7 @@ static rdt_status connect_inputs(loader *l, rdt_node *n, const Onnx__NodeProto *
       return rdt_node_fail(l->g, n, l->why, RDT_ERR_FORMAT, "its input %zu is missing", i);
     if (!absent && v < 0)
       return rdt_node_fail(l->g, n, l->why, RDT_ERR_FORMAT, "nobody produces its input '%.100s'", proto->input[i]);
-    if (!absent) RDT_TRY(check_first_output(l, v, n->name));
+    if (!absent) RDT_TRY(check_output(l, v, n->name));
     n->in[n->n_in++] = v;
   }
   return RDT_OK;
@@ -410,15 +420,20 @@ static rdt_status connect_inputs(loader *l, rdt_node *n, const Onnx__NodeProto *
 
 static rdt_status add_nodes(loader *l) {
   rdt_graph *g = l->g;
-  const size_t count = l->proto->n_node;
+  size_t count = 0;
+  for (size_t i = 0; i < l->proto->n_node; i++) count += l->proto->node[i]->n_output;
   g->nodes = rdt_calloc(count, sizeof *g->nodes);
-  if (!g->nodes || count > INT32_MAX) return no_memory(l);
-  for (size_t i = 0; i < count; i++) RDT_TRY(add_node(l, l->proto->node[i], i));
-  size_t at = 0;
-  for (int i = 0; i < g->n_nodes; i++, at++) {
-    while (rdt_op_find(l->proto->node[at]->op_type)->protection == RDT_PROTECT_FOLD) at++;
-    RDT_TRY(connect_inputs(l, &g->nodes[i], l->proto->node[at]));
+  l->source = rdt_calloc(count, sizeof *l->source);
+  if (!g->nodes || !l->source || count > INT32_MAX) return no_memory(l);
+  for (size_t i = 0; i < l->proto->n_node; i++) {
+    const Onnx__NodeProto *proto = l->proto->node[i];
+    if (proto->n_output < 1 || !*proto->output[0])
+      return rdt_fail(l->why, RDT_ERR_FORMAT, "%.150s: node %zu '%.100s' (%.60s) has no output", path_of(l), i,
+                      text_or(proto->name, ""), proto->op_type);
+    for (size_t k = 0; k < proto->n_output; k++)
+      if (*proto->output[k]) RDT_TRY(add_node(l, proto, i, k));
   }
+  for (int i = 0; i < g->n_nodes; i++) RDT_TRY(connect_inputs(l, &g->nodes[i], l->proto->node[l->source[i]]));
   return RDT_OK;
 }
 
@@ -430,7 +445,7 @@ static rdt_status add_output(loader *l, const Onnx__ValueInfoProto *info, rdt_na
   if (rdt_names_find(seen, name) >= 0)
     return rdt_fail(l->why, RDT_ERR_FORMAT, "%.150s: output '%.100s' is listed twice", path_of(l), name);
   if (!rdt_names_add(seen, name, v)) return no_memory(l);
-  RDT_TRY(check_first_output(l, v, "the caller"));
+  RDT_TRY(check_output(l, v, "the caller"));
   RDT_TRY(declare(l, v, info, false));
   g->outputs[g->n_outputs++] = v;
   return RDT_OK;
@@ -458,7 +473,9 @@ static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(add_outputs(l));
   RDT_TRY(rdt_graph_sort(l->g, l->why));
   RDT_TRY(rdt_graph_fuse(l->g, l->why));
-  return rdt_graph_compact(l->g) == RDT_OK ? RDT_OK : no_memory(l);
+  if (rdt_graph_compact(l->g) != RDT_OK) return no_memory(l);
+  rdt_graph_mark_planned(l->g);
+  return RDT_OK;
 }
 
 rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *path, rdt_graph **out, rdt_reason *why) {
@@ -476,6 +493,8 @@ rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *pat
 out:
   rdt_names_clear(&l.values);
   rdt_names_clear(&l.nodes);
+  rdt_names_clear(&l.symbols);
+  rdt_free(l.source);
   rdt_graph_free(l.g);
   rdt_wire_free(message);
   return status;

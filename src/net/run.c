@@ -1,4 +1,5 @@
 /* Running a planned network, and what the caller may ask afterwards. */
+#include <math.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -14,7 +15,7 @@ static rdt_status arm_step(rdt_model *m) {
     int seen = 0;
     for (int i = 0; i < m->n_steps; i++) {
       rdt_step *s = &m->steps[i];
-      if (s->kind != RDT_STEP_NODE || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
+      if (s->kind != RDT_STEP_NODE || !s->plan || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
       if (!rdt_plan_has_site(s->plan, m->fault.site)) continue;
       if (pass == 1 && seen == target) {
         s->plan->fault = &m->fault;
@@ -33,27 +34,43 @@ static rdt_status arm_step(rdt_model *m) {
 }
 
 static void plant_in_value(rdt_step *s, rdt_site site, int v) {
-  rdt_plan_plant(s->plan, site, &s->model->views[v]);
+  rdt_plan_plant(s->plan, site, &s->model->layout.views[v]);
 }
 
 static void plant_input(rdt_step *s) {
-  if (!rdt_plan_armed(s->plan, RDT_SITE_INPUT)) return;
+  if (!s->plan || !rdt_plan_armed(s->plan, RDT_SITE_INPUT)) return;
   for (int i = 0; i < s->n_reads; i++)
     if (!s->model->graph->values[s->reads[i]].data) plant_in_value(s, RDT_SITE_INPUT, s->reads[i]);
 }
 
 static void disarm(rdt_model *m) {
-  for (int i = 0; i < m->n_steps; i++) m->steps[i].plan->fault = NULL;
+  for (int i = 0; i < m->n_steps; i++)
+    if (m->steps[i].plan) m->steps[i].plan->fault = NULL;
   m->armed = false;
 }
 
 /* ---- the run ---- */
 
+/* Of an input whose value decides shapes. */
+static bool value_changed(const rdt_model *m, int i, const rdt_tensor *input) {
+  const int v = m->graph->inputs[i];
+  const rdt_tensor *known = &m->layout.views[v];
+  if (!m->graph->values[v].planned) return false;
+  if (!m->layout.folded[v]) return true; /* planned without data */
+  rdt_iter a = rdt_iter_begin(known), b = rdt_iter_begin(input);
+  const size_t size = rdt_dtype_size(known->dtype);
+  while (rdt_iter_next(&a) && rdt_iter_next(&b))
+    if (memcmp((const char *)known->data + a.offset * (int64_t)size,
+               (const char *)input->data + b.offset * (int64_t)size, size) != 0)
+      return true;
+  return false;
+}
+
 static bool shapes_changed(const rdt_model *m, const rdt_tensor *inputs) {
   if (!m->ready) return true;
   for (int i = 0; i < m->graph->n_inputs; i++)
     if (m->planned[i].dtype != inputs[i].dtype || !rdt_tensor_same_shape(&m->planned[i], &inputs[i]) ||
-        !rdt_tensor_same_strides(&m->planned[i], &inputs[i]))
+        !rdt_tensor_same_strides(&m->planned[i], &inputs[i]) || value_changed(m, i, &inputs[i]))
       return true;
   return false;
 }
@@ -91,7 +108,7 @@ static rdt_status run_steps(rdt_model *m, const rdt_tensor *inputs) {
       worst = rdt_fail(&first, RDT_ERR_FAULT, "stopped at the first fault, in node %s, as --on-fault abort asks",
                        s->plan->name);
     if (abort || (status != RDT_OK && !(status == RDT_ERR_FAULT && report))) break;
-    if (s->writes >= 0) plant_in_value(s, RDT_SITE_OUTPUT, s->writes);
+    if (s->writes >= 0 && s->plan) plant_in_value(s, RDT_SITE_OUTPUT, s->writes);
   }
   if (worst != RDT_OK) m->ctx->error = first;
   return worst;
@@ -144,12 +161,14 @@ size_t rdt_model_node_count(const rdt_model *m) {
 rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info) {
   const rdt_step *s = rdt_model_step(m, i);
   if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
-  *info = (rdt_node_info){.name = s->plan->name,
-                          .op = s->plan->label,
-                          .scheme = s->plan->scheme->name,
-                          .kernel = s->plan->kernel->name,
-                          .dtype = rdt_dtype_name(s->prob.out.dtype),
-                          .out = m->views[m->graph->nodes[i].out[0]]};
+  const rdt_node *n = &m->graph->nodes[i];
+  const rdt_tensor *out = &m->layout.views[n->out[0]];
+  *info = (rdt_node_info){.name = n->name,
+                          .op = n->label,
+                          .scheme = s->plan ? s->plan->scheme->name : "sum",
+                          .kernel = rdt_step_kernel(s),
+                          .dtype = rdt_dtype_name(out->dtype),
+                          .out = *out};
   info->out.data = NULL;
   return RDT_OK;
 }
@@ -164,6 +183,15 @@ rdt_status rdt_model_node_result(const rdt_model *m, size_t i, rdt_result *resul
 rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user) {
   const rdt_step *s = rdt_model_step(m, i);
   if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
+  if (!s->plan) {
+    const rdt_choice choice = {.kind = "kernel",
+                               .name = rdt_step_kernel(s),
+                               .taken = 1,
+                               .cost = NAN,
+                               .reason = "nothing is left to compute; what reads it verifies the memory behind it"};
+    fn(&choice, user);
+    return RDT_OK;
+  }
   for (int c = 0; c < s->plan->n_choices; c++) {
     rdt_choice choice = s->plan->choices[c].choice;
     choice.reason = s->plan->choices[c].text;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check/bitsum.h"
+#include "core/memory.h"
 #include "net/model.h"
 
 /* The same file gives the same numbers and bits: the constant is taken from a second reading, if its sum is the first
@@ -51,6 +52,20 @@ rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* Computed while planning: once more, from the same values. */
+static rdt_status restore_folded(rdt_model *m, int v, bool *lost, rdt_reason *why) {
+  const rdt_graph *g = m->graph;
+  const int producer = g->values[v].producer;
+  void *data = NULL;
+  *lost = true;
+  if (producer < 0) return rdt_fail(why, RDT_ERR_FAULT, "input %s has changed in memory", g->values[v].name), RDT_OK;
+  RDT_TRY(rdt_node_evaluate(g, &g->nodes[producer], m->layout.views, &data, why));
+  memcpy(m->layout.folded[v], data, rdt_tensor_bytes(&m->layout.views[v]));
+  rdt_free(data);
+  *lost = rdt_activation_sum(m, v) != m->sums[v];
+  return RDT_OK;
+}
+
 static rdt_step *producer_of(rdt_model *m, int v) {
   for (int i = 0; i < m->n_steps; i++)
     if (m->steps[i].writes == v) return &m->steps[i];
@@ -59,8 +74,9 @@ static rdt_step *producer_of(rdt_model *m, int v) {
 
 /* Computes the activation again from its producer's inputs. */
 static rdt_status restore_activation(rdt_model *m, int v, bool *lost, rdt_reason *why) {
+  if (m->layout.folded[v]) return restore_folded(m, v, lost, why);
   rdt_step *producer = producer_of(m, v);
-  const uint64_t expected = m->sums[v], found = rdt_activation_sum(&m->views[v], m->ctx->threads);
+  const uint64_t expected = m->sums[v], found = rdt_activation_sum(m, v);
   *lost = true;
   if (!producer) return RDT_OK;
   const rdt_result kept = producer->result;
@@ -100,7 +116,7 @@ rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why
       RDT_TRY(restore_constant(m, v, &lost, why));
       if (!lost) RDT_TRY(rdt_plan_reload(s->plan, why));
     } else {
-      if (rdt_activation_sum(&m->views[v], m->ctx->threads) == m->sums[v]) continue;
+      if (rdt_activation_sum(m, v) == m->sums[v]) continue;
       rest->activation = true;
       RDT_TRY(restore_activation(m, v, &lost, why));
     }

@@ -1,19 +1,31 @@
 /* One step of a network: its plan on its operands, and the sum of what it wrote. */
+#include <string.h>
+
 #include "check/bitsum.h"
 #include "net/model.h"
 
-uint64_t rdt_activation_sum(const rdt_tensor *t, int threads) {
-  return rdt_bitsum_shared(t->data, rdt_tensor_bytes(t), threads);
+uint64_t rdt_activation_sum(const rdt_model *m, int v) {
+  const rdt_tensor *t = &m->layout.views[m->layout.alias[v]];
+  return rdt_bitsum_shared(t->data, rdt_tensor_bytes(t), m->ctx->threads);
+}
+
+const char *rdt_step_kernel(const rdt_step *s) {
+  return s->plan ? s->plan->kernel->name : s->model->layout.folded[s->writes] ? "folded" : "view";
 }
 
 rdt_status rdt_step_run(rdt_step *s) {
   rdt_model *m = s->model;
+  if (!s->plan) {
+    const bool off = strcmp(m->ctx->policy.scheme, "none") == 0;
+    s->result = (rdt_result){.verdict = off ? RDT_UNCHECKED : RDT_CLEAN, .place = {-1, -1}};
+    return RDT_OK;
+  }
   const rdt_operands o = {.in = s->prob.in, .n_in = s->prob.n_in, .out = s->prob.out, .epilogue = &s->prob.epilogue};
   const rdt_status status = rdt_plan_run(s->plan, &o, &s->result);
   if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
   if (s->writes >= 0 && s->plan->scheme->id != RDT_SCHEME_NONE) {
     const double t = rdt_clock();
-    m->sums[s->writes] = rdt_activation_sum(&m->views[s->writes], m->ctx->threads);
+    m->sums[s->writes] = rdt_activation_sum(m, s->writes);
     s->result.seconds += rdt_clock() - t;
     s->result.seconds_check += rdt_clock() - t;
   }

@@ -119,6 +119,7 @@ rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
   size_t bytes;
   rdt_dtype dtype;
+  if (!p) return false;
   switch (site) {
     case RDT_SITE_INPUT:
     case RDT_SITE_OUTPUT:

@@ -65,7 +65,8 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
 rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result);
 /* Packs weights and makes checksums again, after the weights were restored. */
 rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why);
-/* Does this plan have the site? (a linear op has accumulators, a kernel with packed weights has those, ...) */
+/* Does this plan have the site? (a linear op has accumulators, a kernel with packed weights has those, ...; no plan
+ * has none) */
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
 
 /* Checksums, and packed weights if all or if no check covers them, against their seals; made again from the weights

@@ -1,4 +1,4 @@
-/* add, mul, relu, batchnorm: out = f(operands) element by element; broadcast operands have stride 0. */
+/* map, batchnorm: out = f(operands) element by element; broadcast operands have stride 0. */
 #include <math.h>
 
 #include "cpu/generic/convert.h"
@@ -43,19 +43,19 @@ static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
   const rdt_walk w = rdt_walk_of(views, o->n_in + 1);
   switch (rdt_compute_type(o->out.dtype)) {
     case RDT_F64:
-      run_f64(&w, s->p.op, views, s->p.epsilon, s->threads);
+      run_f64(&w, &s->p, views, s->threads);
       break;
     case RDT_F32:
-      run_f32(&w, s->p.op, views, s->p.epsilon, s->threads);
+      run_f32(&w, &s->p, views, s->threads);
       break;
     default:
-      run_s32(&w, s->p.op, views, s->p.epsilon, s->threads);
+      run_s32(&w, &s->p, views, s->threads);
   }
   return RDT_OK;
 }
 
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  return rdt_generic_accept_alike(p, p->op == RDT_KOP_RELU, why);
+  return rdt_generic_accept_alike(p, p->op == RDT_KOP_MAP, why);
 }
 
 #define ROW(id, word)                                                           \
@@ -67,7 +67,5 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
                                                   .create = rdt_generic_create, \
                                                   .run = run,                   \
                                                   .destroy = rdt_generic_destroy};
-ROW(ADD, add)
-ROW(MUL, mul)
-ROW(RELU, relu)
+ROW(MAP, map)
 ROW(BATCHNORM, batchnorm)

@@ -24,7 +24,7 @@ static void NAME(batchnorm)(T *y, const T *const *x, int64_t n, double epsilon) 
 }
 #endif
 
-static void NAME(run)(const rdt_walk *w, rdt_kop op, const rdt_tensor *const *views, double epsilon, int threads) {
+static void NAME(run)(const rdt_walk *w, const rdt_problem *p, const rdt_tensor *const *views, int threads) {
   const int team = w->pieces < 16 ? 1 : threads;
   rdt_load_fn *const load = rdt_loader(views[0]->dtype);
   rdt_store_fn *const store = rdt_storer(views[0]->dtype);
@@ -35,20 +35,20 @@ static void NAME(run)(const rdt_walk *w, rdt_kop op, const rdt_tensor *const *vi
     int64_t offset[RDT_WALK_VIEWS];
     const int64_t n = rdt_walk_piece(w, piece, offset);
     for (int v = 1; v < w->views; v++) load(x[v - 1], rdt_at(views[v], offset[v]), w->step[v], n);
-    switch (op) {
+    switch (p->op == RDT_KOP_BATCHNORM ? RDT_FN_COUNT : p->fn) {
 #ifdef SQRT
-      case RDT_KOP_ADD:
-        NAME(add)(x[0], run, n, epsilon);
+      case RDT_FN_ADD:
+        NAME(add)(x[0], run, n, p->epsilon);
         break;
-      case RDT_KOP_MUL:
-        NAME(mul)(x[0], run, n, epsilon);
+      case RDT_FN_MUL:
+        NAME(mul)(x[0], run, n, p->epsilon);
         break;
-      case RDT_KOP_BATCHNORM:
-        NAME(batchnorm)(x[0], run, n, epsilon);
+      case RDT_FN_COUNT:
+        NAME(batchnorm)(x[0], run, n, p->epsilon);
         break;
 #endif
       default:
-        NAME(relu)(x[0], run, n, epsilon);
+        NAME(relu)(x[0], run, n, p->epsilon);
     }
     store(rdt_at(views[0], offset[0]), w->step[0], x[0], n);
   }

@@ -51,7 +51,7 @@ static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, r
     /* Not the binary post-op: in oneDNN 2.6 gemm:jit adds wrong elements in grouped channels-last convolutions. */
     RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_sum(ops, (float)e->beta), "residual", why), fail);
   }
-  if (e->act == RDT_ACT_RELU) {
+  if (e->act.fn == RDT_FN_RELU) {
     RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f), "relu", why),
                  fail);
   }

@@ -1,4 +1,4 @@
-/* What moves data without computing: Identity, Dropout (inference), Flatten, Reshape. */
+/* What moves data without computing: Identity, Dropout (inference), Flatten, Reshape, Transpose; and Shape. */
 #include <string.h>
 
 #include "net/ops/ops.h"
@@ -31,22 +31,16 @@ static rdt_status flatten(const rdt_op_args *a, const rdt_tensor *x, rdt_tensor 
 }
 
 static rdt_status reshape(const rdt_op_args *a, const rdt_tensor *x, rdt_tensor *y, rdt_reason *why) {
-  const rdt_value *shape = &a->g->values[a->n->in[1]];
-  int64_t allow_zero, known = 1;
-  int open = -1;
+  int64_t shape[RDT_OP_MOST_INTS], allow_zero, known = 1;
+  int open = -1, rank;
   char s[96];
-  if (!shape->data || shape->dtype != RDT_S64 || shape->rank != 1)
-    return rdt_op_fail(
-        a, why, RDT_ERR_UNSUPPORTED,
-        "the shape '%.60s' must be a constant vector of s64; run the model through a constant folder first",
-        shape->name);
-  if (shape->shape[0] > RDT_MAX_RANK)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "to rank %lld; at most %d is available", (long long)shape->shape[0],
-                       RDT_MAX_RANK);
+  RDT_TRY(rdt_op_planned_ints(a, 1, shape, &rank, why));
+  if (rank > RDT_MAX_RANK)
+    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "to rank %d; at most %d is available", rank, RDT_MAX_RANK);
   RDT_TRY(rdt_op_int(a, "allowzero", 0, &allow_zero, why));
-  y->rank = (int)shape->shape[0];
+  y->rank = rank;
   for (int d = 0; d < y->rank; d++) {
-    int64_t v = ((const int64_t *)shape->data)[d];
+    int64_t v = shape[d];
     if (v == 0 && !allow_zero) {
       if (d >= x->rank)
         return rdt_op_fail(a, why, RDT_ERR_SHAPE, "dimension %d is to be copied from %s, which has none there", d,
@@ -100,5 +94,48 @@ rdt_status rdt_op_copy(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rd
     p->out = rdt_tensor_dense(out->data, out->dtype, x->rank, x->shape);
   else
     return rdt_op_fail(a, why, RDT_ERR_INTERNAL, "neither side of a reshape is row-major");
+  return RDT_OK;
+}
+
+rdt_status rdt_op_transpose(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  int64_t perm[RDT_MAX_RANK];
+  bool used[RDT_MAX_RANK] = {false};
+  for (int d = 0; d < x->rank; d++) perm[d] = x->rank - 1 - d;
+  if (rdt_node_attr(a->n, "perm")) RDT_TRY(rdt_op_ints(a, "perm", x->rank, 0, perm, why));
+  rdt_tensor y = {.data = x->data, .dtype = x->dtype, .rank = x->rank};
+  for (int d = 0; d < x->rank; d++) {
+    if (perm[d] < 0 || perm[d] >= x->rank || used[perm[d]])
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "perm must name each of the %d dimensions once", x->rank);
+    used[perm[d]] = true;
+    y.shape[d] = x->shape[perm[d]];
+    y.stride[d] = x->stride[perm[d]];
+  }
+  if (!p) {
+    *out = y;
+    return RDT_OK;
+  }
+  RDT_TRY(rdt_problem_init(p, RDT_KOP_COPY, 1));
+  p->acc = rdt_op_accumulator(x->dtype);
+  p->in[0] = y;
+  p->out = *out;
+  return RDT_OK;
+}
+
+rdt_status rdt_op_shape(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  int64_t start, end;
+  (void)p;
+  RDT_TRY(rdt_op_int(a, "start", 0, &start, why));
+  RDT_TRY(rdt_op_int(a, "end", x->rank, &end, why));
+  start = start < 0 ? start + x->rank : start;
+  end = end < 0 ? end + x->rank : end;
+  start = start < 0 ? 0 : start > x->rank ? x->rank : start;
+  end = end < start ? start : end > x->rank ? x->rank : end;
+  if (!out->data) {
+    *out = (rdt_tensor){.dtype = RDT_S64, .rank = 1, .shape = {end - start}};
+    return RDT_OK;
+  }
+  for (int64_t d = start; d < end; d++) ((int64_t *)out->data)[d - start] = x->shape[d];
   return RDT_OK;
 }

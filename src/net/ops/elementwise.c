@@ -1,4 +1,4 @@
-/* Add, Mul, Relu, BatchNormalization. */
+/* Elementwise operators with broadcasting, BatchNormalization. */
 #include <string.h>
 
 #include "net/ops/ops.h"
@@ -28,40 +28,33 @@ static rdt_status aligned_operand(const rdt_op_args *a, rdt_tensor *b, rdt_reaso
   return RDT_OK;
 }
 
-rdt_status rdt_op_binary(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+rdt_status rdt_op_map(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
   RDT_TRY(rdt_op_one_dtype(a, why));
-  const rdt_tensor x = *rdt_op_in(a, 0);
-  rdt_tensor b = *rdt_op_in(a, 1);
-  RDT_TRY(aligned_operand(a, &b, why));
-  rdt_tensor y = {.dtype = x.dtype};
-  if (!rdt_shape_broadcast(&x, &b, &y.rank, y.shape)) {
-    char sx[96], sb[96];
-    return rdt_op_fail(a, why, RDT_ERR_SHAPE, "%s and %s do not broadcast together", rdt_tensor_text(&x, sx, sizeof sx),
-                       rdt_tensor_text(rdt_op_in(a, 1), sb, sizeof sb));
+  rdt_tensor in[3];
+  rdt_tensor y = {.dtype = rdt_op_in(a, 0)->dtype};
+  for (int i = 0; i < a->n->n_in; i++) {
+    in[i] = *rdt_op_in(a, i);
+    if (i == 1) RDT_TRY(aligned_operand(a, &in[i], why));
+    const rdt_tensor before = y;
+    if (i == 0) {
+      y.rank = in[i].rank;
+      memcpy(y.shape, in[i].shape, sizeof y.shape);
+    } else if (!rdt_shape_broadcast(&before, &in[i], &y.rank, y.shape)) {
+      char sx[96], sb[96];
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "%s and %s do not broadcast together",
+                         rdt_tensor_text(rdt_op_in(a, 0), sx, sizeof sx),
+                         rdt_tensor_text(rdt_op_in(a, i), sb, sizeof sb));
+    }
   }
   if (!p) {
     *out = y;
     return RDT_OK;
   }
-  RDT_TRY(rdt_problem_init(p, strcmp(a->n->op->name, "Add") == 0 ? RDT_KOP_ADD : RDT_KOP_MUL, 2));
-  RDT_TRY(rdt_tensor_broadcast(&x, out->rank, out->shape, &p->in[0], why));
-  RDT_TRY(rdt_tensor_broadcast(&b, out->rank, out->shape, &p->in[1], why));
-  p->acc = rdt_op_accumulator(x.dtype);
+  RDT_TRY(rdt_problem_init(p, RDT_KOP_MAP, a->n->n_in));
+  for (int i = 0; i < a->n->n_in; i++) RDT_TRY(rdt_tensor_broadcast(&in[i], out->rank, out->shape, &p->in[i], why));
+  p->fn = a->n->op->fn;
+  p->acc = rdt_op_accumulator(in[0].dtype);
   p->out = *out;
-  return RDT_OK;
-}
-
-rdt_status rdt_op_unary(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
-  const rdt_tensor *x = rdt_op_in(a, 0);
-  if (!p) {
-    *out = *x;
-    return RDT_OK;
-  }
-  RDT_TRY(rdt_problem_init(p, RDT_KOP_RELU, 1));
-  p->acc = rdt_op_accumulator(x->dtype);
-  p->in[0] = *x;
-  p->out = *out;
-  (void)why;
   return RDT_OK;
 }
 

@@ -5,8 +5,8 @@
 #include "net/graph.h"
 
 typedef rdt_status rdt_op_lower_fn(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
-rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_binary, rdt_op_unary, rdt_op_batchnorm, rdt_op_pool,
-    rdt_op_softmax, rdt_op_concat, rdt_op_copy;
+rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batchnorm, rdt_op_pool, rdt_op_softmax,
+    rdt_op_concat, rdt_op_copy, rdt_op_transpose, rdt_op_shape;
 
 /* Names file, node and op. */
 #define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)
@@ -19,6 +19,10 @@ rdt_status rdt_op_ints(const rdt_op_args *a, const char *name, int count, int64_
 
 /* View of input i; NULL where it is absent. */
 const rdt_tensor *rdt_op_in(const rdt_op_args *a, int i);
+/* The integers of input i, which the table says is planned: at most RDT_MAX_RANK * 2 of them. RDT_ERR_UNSUPPORTED where
+ * it is not known while planning. */
+enum { RDT_OP_MOST_INTS = 2 * RDT_MAX_RANK };
+rdt_status rdt_op_planned_ints(const rdt_op_args *a, int i, int64_t *values, int *n, rdt_reason *why);
 /* Inputs first.. (those present) are floating point and of one dtype. */
 rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_reason *why);
 /* Inputs 0.. (those present) are of one dtype. */
