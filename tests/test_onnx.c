@@ -206,7 +206,7 @@ static void test_model_level(void **state) {
   rdt_graph *g = NULL;
   rdt_reason why;
   assert_int_equal(rdt_graph_load_memory("", 0, "empty.onnx", &g, &why), RDT_ERR_FORMAT);
-  assert_int_equal(rdt_graph_load("/no/such/model.onnx", &g, &why), RDT_ERR_IO);
+  assert_int_equal(rdt_graph_load("/no/such/model.onnx", 1, &g, &why), RDT_ERR_IO);
   assert_non_null(strstr(why.text, "/no/such/model.onnx"));
 }
 

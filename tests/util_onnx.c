@@ -110,6 +110,24 @@ Onnx__TensorProto *util_onnx_initializer(util_onnx *m, const char *name, rdt_dty
   return t;
 }
 
+void util_onnx_external(Onnx__TensorProto *t, const char *location, const char *offset, const char *length) {
+  const char *const entries[] = {"location", location, "offset", offset, "length", length};
+  t->has_raw_data = 0;
+  free(t->raw_data.data);
+  t->raw_data.data = NULL;
+  t->raw_data.len = 0;
+  t->has_data_location = 1;
+  t->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+  for (int i = 0; i < 6; i += 2) {
+    if (!entries[i + 1]) continue;
+    Onnx__StringStringEntryProto *e = must(malloc(sizeof *e));
+    onnx__string_string_entry_proto__init(e);
+    e->key = copy_text(entries[i]);
+    e->value = copy_text(entries[i + 1]);
+    append(&t->external_data, &t->n_external_data, e);
+  }
+}
+
 static void append_names(char ***list, size_t *n, const char *names) {
   char *text = copy_text(names), *rest = text, *name;
   while ((name = strtok_r(rest, " ", &rest))) append(list, n, copy_text(strcmp(name, "-") == 0 ? "" : name));

@@ -51,6 +51,8 @@ void util_onnx_output(util_onnx *m, const char *name, rdt_dtype dtype, int rank,
 /* raw_data from a dense buffer; returns the proto for further mischief. */
 Onnx__TensorProto *util_onnx_initializer(util_onnx *m, const char *name, rdt_dtype dtype, int rank,
                                          const int64_t *shape, const void *data);
+/* The tensor's data is said to be in another file; takes the raw data out. NULL leaves an entry away. */
+void util_onnx_external(Onnx__TensorProto *t, const char *location, const char *offset, const char *length);
 Onnx__TensorProto *util_tensor_proto(const char *name, rdt_dtype dtype, int rank, const int64_t *shape,
                                      const void *data);
 /* inputs and outputs: names separated by blanks; "-" is an absent one. name may be NULL; attrs NULL or UTIL_ATTRS(...).

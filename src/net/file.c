@@ -5,7 +5,9 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,4 +110,73 @@ rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes,
   if (!ok) unlink(temporary);
   rdt_free(temporary);
   return ok ? RDT_OK : io_error(why, path, "written", code, "; nothing was left behind");
+}
+
+/* O_NONBLOCK: a pipe that nobody writes to must not hold us up. */
+rdt_status rdt_map_open(const char *path, rdt_map *map, rdt_reason *why) {
+  static unsigned char nothing[1];
+  struct stat st;
+  char real[PATH_MAX];
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return io_error(why, path, "opened", errno, "; check the path and its permissions");
+  rdt_status status = RDT_OK;
+  *map = (rdt_map){.data = nothing};
+  if (fstat(fd, &st) != 0 || !realpath(path, real)) {
+    status = io_error(why, path, "read", errno, "");
+  } else if (!S_ISREG(st.st_mode)) {
+    status = rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be read: it is no regular file", path);
+  } else {
+    map->bytes = (size_t)st.st_size;
+    map->device = st.st_dev;
+    map->inode = st.st_ino;
+    map->path = rdt_strdup(real);
+    if (!map->path) status = rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory", path);
+  }
+  if (status == RDT_OK && map->bytes > 0) {
+    void *p = mmap(NULL, map->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    if (p == MAP_FAILED) {
+      status = io_error(why, path, "mapped", errno, "");
+    } else {
+      map->data = p;
+      madvise(p, map->bytes, MADV_WILLNEED);
+    }
+  }
+  close(fd);
+  if (status != RDT_OK) {
+    rdt_free(map->path);
+    map->path = NULL;
+  }
+  return status;
+}
+
+void rdt_map_close(rdt_map *map) {
+  if (map->bytes > 0) munmap(map->data, map->bytes);
+  rdt_free(map->path);
+  *map = (rdt_map){0};
+}
+
+rdt_status rdt_map_reread(const rdt_map *map, size_t offset, size_t bytes, bool fresh, void *to, rdt_reason *why) {
+  const int fd = open(map->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return io_error(why, map->path, "opened", errno, "");
+  if (fresh) { /* pages that are mapped stay in the cache */
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), from = offset / page * page;
+    madvise(map->data + from, offset + bytes - from, MADV_DONTNEED);
+    posix_fadvise(fd, (off_t)from, (off_t)(offset + bytes - from), POSIX_FADV_DONTNEED);
+  }
+  rdt_status status = RDT_OK;
+  char part[1 << 14], *at = to;
+  for (size_t done = 0; done < bytes && status == RDT_OK;) {
+    const size_t want = bytes - done < sizeof part ? bytes - done : sizeof part;
+    const ssize_t got = pread(fd, part, want, (off_t)(offset + done));
+    if (got > 0) {
+      if (memcmp(at + done, part, (size_t)got) != 0) memcpy(at + done, part, (size_t)got); /* good pages stay shared */
+      done += (size_t)got;
+    } else if (got == 0) {
+      status = rdt_fail(why, RDT_ERR_IO, "%.200s: has become shorter", map->path);
+    } else if (errno != EINTR) {
+      status = io_error(why, map->path, "read", errno, "");
+    }
+  }
+  close(fd);
+  return status;
 }

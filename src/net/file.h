@@ -1,8 +1,10 @@
-/* Whole files. */
+/* Whole files, read or mapped. */
 #ifndef RDT_NET_FILE_H
 #define RDT_NET_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "core/error.h"
 
@@ -12,5 +14,22 @@ rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reaso
 /* Writes head and body to a temporary file beside path, syncs and renames it: path is either whole or untouched. */
 rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
                           rdt_reason *why);
+
+/* A regular file mapped into memory. The pages are private: what is written there, by a fault too, never reaches the
+ * file. The file must not be cut while it is mapped. */
+typedef struct rdt_map {
+  char *path;          /* without symbolic links */
+  unsigned char *data; /* never NULL */
+  size_t bytes;
+  dev_t device;
+  ino_t inode;
+} rdt_map;
+
+/* RDT_ERR_IO with path and remedy where it is no regular file that can be read. */
+rdt_status rdt_map_open(const char *path, rdt_map *map, rdt_reason *why);
+void rdt_map_close(rdt_map *map);
+/* Reads a range of the file itself into to; from the device and not from the page cache, which may hold the fault,
+ * where fresh. fresh also drops what was written to the mapped pages of that range. */
+rdt_status rdt_map_reread(const rdt_map *map, size_t offset, size_t bytes, bool fresh, void *to, rdt_reason *why);
 
 #endif

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/bitsum.h"
 #include "core/memory.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
@@ -41,7 +40,6 @@ static void make_constant(rdt_value *v, const rdt_tensor *t) { /* takes t->data 
   memcpy(v->shape, t->shape, sizeof v->shape);
   v->data = t->data;
   v->bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
-  v->bitsum = rdt_bitsum(v->data, v->bytes);
   v->producer = -1;
 }
 
@@ -64,11 +62,6 @@ static rdt_status new_constant(fuser *f, const rdt_node *n, const char *what, rd
   }
   make_constant(&f->g->values[*out], &t);
   return RDT_OK;
-}
-
-static void seal(fuser *f, int v) {
-  rdt_value *c = &f->g->values[v];
-  c->bitsum = rdt_bitsum(c->data, c->bytes);
 }
 
 /* ---- constants and identities ---- */
@@ -246,8 +239,6 @@ static rdt_status fold_batchnorm(fuser *f, rdt_node *n, const rdt_node *bn, bool
     }
   }
   if (!finite) return RDT_OK;
-  seal(f, w);
-  seal(f, b);
   n->in[1] = w;
   *done = true;
   return set_bias(f, n, b);
@@ -272,7 +263,6 @@ static rdt_status add_bias(fuser *f, rdt_node *n, int addend, bool *done) {
   const rdt_value *vector = &g->values[addend];
   for (int64_t c = 0; c < channels; c++)
     rdt_store(bias->data, bias->dtype, c, bias_at(g, n, c) + rdt_load(vector->data, vector->dtype, c));
-  seal(f, b);
   *done = true;
   return set_bias(f, n, b);
 }

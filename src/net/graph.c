@@ -54,8 +54,8 @@ void rdt_node_clear(rdt_node *n) {
 
 static void value_clear(rdt_value *v) {
   rdt_free(v->name);
-  rdt_free(v->data);
-  *v = (rdt_value){.rank = -1, .producer = -1};
+  if (!v->origin.mapped) rdt_free(v->data);
+  *v = (rdt_value){.rank = -1, .producer = -1, .origin = {.map = -1}};
 }
 
 void rdt_graph_free(rdt_graph *g) {
@@ -66,6 +66,7 @@ void rdt_graph_free(rdt_graph *g) {
   rdt_free(g->nodes);
   rdt_free(g->inputs);
   rdt_free(g->outputs);
+  rdt_maps_clear(&g->maps);
   rdt_free(g->path);
   rdt_free(g);
 }
@@ -86,7 +87,7 @@ int rdt_graph_add_value(rdt_graph *g, const char *name) {
     g->values = grown;
   }
   rdt_value *v = &g->values[g->n_values];
-  *v = (rdt_value){.name = rdt_strdup(name), .rank = -1, .producer = -1};
+  *v = (rdt_value){.name = rdt_strdup(name), .rank = -1, .producer = -1, .origin = {.map = -1}};
   return v->name ? g->n_values++ : -1;
 }
 

@@ -3,6 +3,14 @@
 #define RDT_NET_GRAPH_H
 
 #include "core/problem.h"
+#include "net/maps.h"
+
+/* Where the bits of a constant are kept besides in memory. */
+typedef struct rdt_origin {
+  int map; /* of the graph's maps; -1: nowhere */
+  size_t offset;
+  bool mapped; /* data is that place itself, not a copy */
+} rdt_origin;
 
 /* A tensor of the graph: an input, a constant (initializer, Constant node) or what a node produces. */
 typedef struct rdt_value {
@@ -11,8 +19,9 @@ typedef struct rdt_value {
   bool typed;                  /* dtype is known */
   int rank;                    /* -1 unknown */
   int64_t shape[RDT_MAX_RANK]; /* -1 open. The model's declaration; concrete shapes are in rdt_shapes */
-  void *data;                  /* constants: dense row-major, owned, 64-byte aligned; NULL otherwise */
+  void *data;                  /* constants: dense row-major, aligned for dtype; NULL otherwise */
   size_t bytes;
+  rdt_origin origin;        /* of data, which is owned unless origin.mapped */
   uint64_t bitsum;          /* of data, taken when it was read (constants) */
   int producer;             /* node, -1 for inputs and constants */
   int symbol[RDT_MAX_RANK]; /* of open dimensions: equal numbers > 0 are equal lengths; 0 unknown */
@@ -54,7 +63,8 @@ typedef struct rdt_node {
 } rdt_node;
 
 typedef struct rdt_graph {
-  char *path; /* where it came from, for messages and for restoring weights; "" from memory */
+  char *path;    /* where it came from, for messages and for restoring weights; "" from memory */
+  rdt_maps maps; /* the files that constants lie in */
   rdt_value *values;
   int n_values;
   rdt_node *nodes; /* topologically sorted */
@@ -67,7 +77,8 @@ typedef struct rdt_graph {
 /* Reads, validates (wire pre-scan bounds nesting and sizes first), sorts, folds constants and BatchNormalization, fuses
  * Add and Relu into the linear op before them where nobody else reads the value between. Deterministic: the same file
  * gives the same value numbers and bits, which restoring a rotted weight relies on. */
-rdt_status rdt_graph_load(const char *path, rdt_graph **out, rdt_reason *why);
+rdt_status rdt_graph_load(const char *path, int threads, rdt_graph **out, rdt_reason *why);
+/* data stays the caller's and may go afterwards: constants are copied. A model with external data is refused. */
 rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *path, rdt_graph **out, rdt_reason *why);
 void rdt_graph_free(rdt_graph *g);
 int rdt_graph_find(const rdt_graph *g, const char *value_name); /* -1 if there is none */

@@ -11,7 +11,7 @@ rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
   rdt_model *m = rdt_calloc(1, sizeof *m);
   if (!m) return rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory");
   m->ctx = ctx;
-  const rdt_status status = rdt_graph_load(path, &m->graph, &ctx->error);
+  const rdt_status status = rdt_graph_load(path, ctx->threads, &m->graph, &ctx->error);
   if (status != RDT_OK) {
     rdt_free(m);
     return status;

@@ -2,6 +2,7 @@
 #include <onnx.pb-c.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "check/bitsum.h"
 #include "core/memory.h"
@@ -16,6 +17,8 @@ enum { LEAST_OPSET = 6, MOST_OPSET = 21 };
 
 typedef struct loader {
   rdt_graph *g;
+  rdt_source bytes; /* of tensors */
+  int threads;
   const Onnx__GraphProto *proto;
   rdt_names values;  /* names of g->values; the keys are protobuf's */
   rdt_names nodes;   /* names of g->nodes */
@@ -105,11 +108,11 @@ static rdt_status add_value(loader *l, const char *name, int *out) {
   return *out >= 0 && rdt_names_add(&l->values, name, *out) ? RDT_OK : no_memory(l);
 }
 
-static rdt_status add_constant(loader *l, const char *name, const rdt_tensor *t) {
+static rdt_status add_constant(loader *l, const char *name, const rdt_tensor *t, const rdt_origin *at) {
   int v = -1;
   const rdt_status s = add_value(l, name, &v);
   if (s != RDT_OK) {
-    rdt_free(t->data);
+    if (!at->mapped) rdt_free(t->data);
     return s;
   }
   rdt_value *c = &l->g->values[v];
@@ -119,7 +122,7 @@ static rdt_status add_constant(loader *l, const char *name, const rdt_tensor *t)
   memcpy(c->shape, t->shape, sizeof c->shape);
   c->data = t->data;
   c->bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
-  c->bitsum = rdt_bitsum(c->data, c->bytes);
+  c->origin = *at;
   return RDT_OK;
 }
 
@@ -127,10 +130,11 @@ static rdt_status add_initializers(loader *l) {
   for (size_t i = 0; i < l->proto->n_initializer; i++) {
     const Onnx__TensorProto *proto = l->proto->initializer[i];
     rdt_tensor t;
+    rdt_origin at;
     char what[200];
     snprintf(what, sizeof what, "%.100s: initializer '%.60s'", path_of(l), text_or(proto->name, ""));
-    RDT_TRY(rdt_tensor_of_proto(proto, what, &t, l->why));
-    RDT_TRY(add_constant(l, proto->name, &t));
+    RDT_TRY(rdt_tensor_of_proto(proto, &l->bytes, what, &t, &at, l->why));
+    RDT_TRY(add_constant(l, proto->name, &t, &at));
   }
   return RDT_OK;
 }
@@ -333,14 +337,16 @@ static rdt_status name_node(loader *l, rdt_node *n, const Onnx__NodeProto *proto
 }
 
 /* value, value_float(s), value_int(s) of a Constant node. */
-static rdt_status constant_tensor(loader *l, const rdt_node *n, const Onnx__NodeProto *proto, rdt_tensor *t) {
+static rdt_status constant_tensor(loader *l, const rdt_node *n, const Onnx__NodeProto *proto, rdt_tensor *t,
+                                  rdt_origin *at) {
+  *at = (rdt_origin){.map = -1};
   if (n->n_attrs != 1 || proto->n_input)
     return rdt_node_fail(l->g, n, l->why, RDT_ERR_FORMAT, "must have one attribute and no inputs");
   const rdt_attr *a = &n->attrs[0];
   if (strcmp(a->name, "value") == 0 && a->type == RDT_ATTR_TENSOR) {
     char what[200];
     snprintf(what, sizeof what, "%.90s: node '%.60s' (Constant)", path_of(l), n->name);
-    return rdt_tensor_of_proto(proto->attribute[0]->t, what, t, l->why);
+    return rdt_tensor_of_proto(proto->attribute[0]->t, &l->bytes, what, t, at, l->why);
   }
   const bool one = a->type == RDT_ATTR_INT || a->type == RDT_ATTR_FLOAT;
   const bool ints = (a->type == RDT_ATTR_INT && strcmp(a->name, "value_int") == 0) ||
@@ -373,8 +379,9 @@ static rdt_status add_node(loader *l, const Onnx__NodeProto *proto, size_t index
   RDT_TRY(read_attrs(l, n, proto));
   if (n->op->protection == RDT_PROTECT_FOLD) {
     rdt_tensor t;
-    RDT_TRY(constant_tensor(l, n, proto, &t));
-    RDT_TRY(add_constant(l, proto->output[0], &t));
+    rdt_origin at;
+    RDT_TRY(constant_tensor(l, n, proto, &t, &at));
+    RDT_TRY(add_constant(l, proto->output[0], &t, &at));
     rdt_node_clear(n);
     g->n_nodes--;
     return RDT_OK;
@@ -463,6 +470,12 @@ static rdt_status add_outputs(loader *l) {
   return status;
 }
 
+/* From here on a change of a constant is found out. */
+static void seal_constants(rdt_graph *g, int threads) {
+  for (int v = 0; v < g->n_values; v++)
+    if (g->values[v].data) g->values[v].bitsum = rdt_bitsum_shared(g->values[v].data, g->values[v].bytes, threads);
+}
+
 static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(check_model(l, m));
   l->proto = m->graph;
@@ -475,36 +488,58 @@ static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(rdt_graph_fuse(l->g, l->why));
   if (rdt_graph_compact(l->g) != RDT_OK) return no_memory(l);
   rdt_graph_mark_planned(l->g);
+  seal_constants(l->g, l->threads);
   return RDT_OK;
 }
 
-rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *path, rdt_graph **out, rdt_reason *why) {
-  loader l = {.g = rdt_calloc(1, sizeof *l.g), .why = why};
+/* data: of the graph's first map where it has one. */
+static rdt_status load(loader *l, const void *data, size_t bytes, rdt_graph **out) {
   ProtobufCMessage *message = NULL;
-  rdt_status status = RDT_ERR_NOMEM;
-  if (!l.g || !(l.g->path = rdt_strdup(path ? path : ""))) {
-    rdt_fail(why, RDT_ERR_NOMEM, "no memory for a graph");
-    goto out;
-  }
-  RDT_TRY_GOTO(rdt_wire_unpack(&onnx__model_proto__descriptor, data, bytes, path_of(&l), &message, why), out);
-  RDT_TRY_GOTO(convert(&l, (const Onnx__ModelProto *)message), out);
-  *out = l.g;
-  l.g = NULL;
-out:
-  rdt_names_clear(&l.values);
-  rdt_names_clear(&l.nodes);
-  rdt_names_clear(&l.symbols);
-  rdt_free(l.source);
-  rdt_graph_free(l.g);
+  rdt_status status = rdt_wire_unpack(&onnx__model_proto__descriptor, data, bytes, path_of(l), &message, l->why);
+  l->bytes = (rdt_source){.message = data, .maps = l->g->maps.n ? &l->g->maps : NULL};
+  if (status == RDT_OK) status = convert(l, (const Onnx__ModelProto *)message);
+  rdt_names_clear(&l->values);
+  rdt_names_clear(&l->nodes);
+  rdt_names_clear(&l->symbols);
+  rdt_free(l->source);
   rdt_wire_free(message);
+  if (status == RDT_OK)
+    *out = l->g;
+  else
+    rdt_graph_free(l->g);
   return status;
 }
 
-rdt_status rdt_graph_load(const char *path, rdt_graph **out, rdt_reason *why) {
-  void *data = NULL;
-  size_t bytes = 0;
-  RDT_TRY(rdt_file_read(path, &data, &bytes, why));
-  const rdt_status status = rdt_graph_load_memory(data, bytes, path, out, why);
-  rdt_free(data);
+static rdt_status begin(loader *l, const char *path, int threads, rdt_reason *why) {
+  *l = (loader){.g = rdt_calloc(1, sizeof *l->g), .threads = threads, .why = why};
+  if (l->g && (l->g->path = rdt_strdup(path ? path : ""))) return RDT_OK;
+  rdt_graph_free(l->g);
+  return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a graph");
+}
+
+rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *path, rdt_graph **out, rdt_reason *why) {
+  loader l;
+  RDT_TRY(begin(&l, path, 1, why));
+  return load(&l, data, bytes, out);
+}
+
+rdt_status rdt_graph_load(const char *path, int threads, rdt_graph **out, rdt_reason *why) {
+  loader l;
+  struct stat st;
+  RDT_TRY(begin(&l, path, threads, why));
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe can be read once, in order */
+    void *data = NULL;
+    size_t bytes = 0;
+    rdt_status status = rdt_file_read(path, &data, &bytes, why);
+    if (status == RDT_OK)
+      status = load(&l, data, bytes, out);
+    else
+      rdt_graph_free(l.g);
+    rdt_free(data);
+    return status;
+  }
+  const rdt_status status = rdt_maps_init(&l.g->maps, path, why);
+  if (status == RDT_OK) return load(&l, l.g->maps.list[0].data, l.g->maps.list[0].bytes, out);
+  rdt_graph_free(l.g);
   return status;
 }

@@ -3,7 +3,7 @@
 #ifndef RDT_NET_SCAN_H
 #define RDT_NET_SCAN_H
 
-#include <protobuf-c/protobuf-c.h>
+#include <onnx.pb-c.h>
 
 #include "core/error.h"
 
@@ -13,9 +13,17 @@ enum { RDT_SCAN_MAX_DEPTH = 32, RDT_SCAN_MAX_FIELDS = 1 << 24 };
  * RDT_SCAN_MAX_FIELDS fields. what names the file. */
 rdt_status rdt_wire_scan(const ProtobufCMessageDescriptor *type, const void *data, size_t bytes, const char *what,
                          rdt_reason *why);
-/* Scans, then unpacks with an allocator that is bounded by the size of the file. Free with rdt_wire_free. */
+/* Scans, then unpacks with an allocator that is bounded by the size of the file. Free with rdt_wire_free. The bytes of
+ * tensors (raw_data) are left where they are: unpacked is a copy of the message in which each is replaced by a
+ * reference, which rdt_wire_raw follows. */
 rdt_status rdt_wire_unpack(const ProtobufCMessageDescriptor *type, const void *data, size_t bytes, const char *what,
                            ProtobufCMessage **out, rdt_reason *why);
+/* raw_data of a tensor that came out of rdt_wire_unpack(.., data, ..). */
+typedef struct rdt_wire_bytes {
+  const unsigned char *data;
+  size_t bytes;
+} rdt_wire_bytes;
+rdt_wire_bytes rdt_wire_raw(const Onnx__TensorProto *tensor, const void *data);
 void rdt_wire_free(ProtobufCMessage *message);
 
 #endif

@@ -6,23 +6,46 @@
 #include "core/memory.h"
 #include "net/model.h"
 
-/* The same file gives the same numbers and bits: the constant is taken from a second reading, if its sum is the first
- * reading's. */
-static rdt_status restore_constant(rdt_model *m, int v, bool *lost, rdt_reason *why) {
-  rdt_graph *again = NULL;
-  rdt_reason reason;
-  rdt_value *value = &m->graph->values[v];
-  *lost = true;
-  const rdt_status status = rdt_graph_load(m->graph->path, &again, &reason);
-  if (status == RDT_OK && v < again->n_values && again->values[v].data && again->values[v].bytes == value->bytes &&
-      again->values[v].bitsum == value->bitsum) {
-    memcpy(value->data, again->values[v].data, value->bytes);
-    *lost = rdt_bitsum(value->data, value->bytes) != value->bitsum;
+static uint64_t sum_of(const rdt_model *m, const rdt_value *v) {
+  return rdt_bitsum_shared(v->data, v->bytes, m->ctx->threads);
+}
+
+static bool is_lost(const rdt_model *m, const rdt_value *v) {
+  return sum_of(m, v) != v->bitsum;
+}
+
+/* Its bytes are in a file: they are read from there. The second time not from the page cache, which is memory too. */
+static rdt_status reread(const rdt_model *m, const rdt_value *v, rdt_reason *why) {
+  for (int fresh = 0; fresh < 2; fresh++) {
+    RDT_TRY(rdt_map_reread(&m->graph->maps.list[v->origin.map], v->origin.offset, v->bytes, fresh, v->data, why));
+    if (!is_lost(m, v)) return RDT_OK;
   }
+  return rdt_fail(why, RDT_ERR_IO, "the file has changed");
+}
+
+/* What was computed from others at loading: the same file gives the same numbers and bits. */
+static rdt_status reload(const rdt_model *m, int v, rdt_reason *why) {
+  rdt_graph *again = NULL;
+  const rdt_value *value = &m->graph->values[v];
+  RDT_TRY(rdt_graph_load(m->graph->path, m->ctx->threads, &again, why));
+  const rdt_value *other = v < again->n_values ? &again->values[v] : NULL;
+  const bool same = other && other->data && other->bytes == value->bytes && other->bitsum == value->bitsum;
+  if (same) memcpy(value->data, other->data, value->bytes);
+  rdt_graph_free(again);
+  return same ? RDT_OK : rdt_fail(why, RDT_ERR_IO, "the file has changed");
+}
+
+static rdt_status restore_constant(rdt_model *m, int v, bool *lost, rdt_reason *why) {
+  const rdt_value *value = &m->graph->values[v];
+  rdt_reason reason = {"memory does not keep it"};
+  if (value->origin.map >= 0)
+    reread(m, value, &reason);
+  else
+    reload(m, v, &reason);
+  *lost = is_lost(m, value);
   if (*lost)
     rdt_fail(why, RDT_ERR_FAULT, "weight %s has changed in memory and cannot be restored from %s: %s", value->name,
-             m->graph->path, status == RDT_OK ? "the file has changed" : reason.text);
-  rdt_graph_free(again);
+             m->graph->path, reason.text);
   return RDT_OK;
 }
 
@@ -31,7 +54,7 @@ rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why) {
     const rdt_value *value = &m->graph->values[v];
     char text[320];
     bool lost;
-    if (!value->data || rdt_bitsum(value->data, value->bytes) == value->bitsum) continue;
+    if (!value->data || !is_lost(m, value)) continue;
     RDT_TRY(restore_constant(m, v, &lost, why));
     snprintf(text, sizeof text, "%.200s: weight changed in memory before planning, %s", value->name,
              lost ? "found and not repaired" : "found and restored");
@@ -111,7 +134,7 @@ rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why
     bool lost = false;
     if (value->data) {
       if (!all && covered(s, v)) continue;
-      if (rdt_bitsum_shared(value->data, value->bytes, m->ctx->threads) == value->bitsum) continue;
+      if (!is_lost(m, value)) continue;
       rest->weight = true;
       RDT_TRY(restore_constant(m, v, &lost, why));
       if (!lost) RDT_TRY(rdt_plan_reload(s->plan, why));

@@ -200,7 +200,9 @@ static rdt_status parse(const void *data, size_t bytes, const char *what, rdt_te
   const rdt_status s = rdt_wire_unpack(&onnx__tensor_proto__descriptor, data, bytes, what, &message, why);
   if (s == RDT_ERR_FORMAT) return rdt_fail(why, s, "%.200s: neither a .npy file nor an ONNX TensorProto", what);
   RDT_TRY(s);
-  const rdt_status status = rdt_tensor_of_proto((const Onnx__TensorProto *)message, what, t, why);
+  const rdt_source source = {.message = data};
+  rdt_origin at;
+  const rdt_status status = rdt_tensor_of_proto((const Onnx__TensorProto *)message, &source, what, t, &at, why);
   rdt_wire_free(message);
   return status;
 }

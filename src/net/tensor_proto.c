@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "net/scan.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "raw tensor data is little-endian, as this machine must be"
@@ -55,55 +56,118 @@ static rdt_status from_int32(const Onnx__TensorProto *proto, const char *what, c
   return RDT_OK;
 }
 
-/* Where the elements are: raw bytes or the typed list for this datatype. */
-typedef struct source {
+/* Where the elements are: raw bytes, here or in another file, or the typed list for this datatype. */
+typedef struct place {
   const void *data;
   size_t bytes, count; /* count of elements */
-} source;
+} place;
 
-static source source_of(const Onnx__TensorProto *p, rdt_dtype dtype) {
+static place typed_data(const Onnx__TensorProto *p, rdt_dtype dtype) {
   const size_t size = rdt_dtype_size(dtype);
-  if (p->has_raw_data) return (source){p->raw_data.data, p->raw_data.len, p->raw_data.len / size};
   switch (dtype) {
     case RDT_F32:
-      return (source){p->float_data, p->n_float_data * size, p->n_float_data};
+      return (place){p->float_data, p->n_float_data * size, p->n_float_data};
     case RDT_F64:
-      return (source){p->double_data, p->n_double_data * size, p->n_double_data};
+      return (place){p->double_data, p->n_double_data * size, p->n_double_data};
     case RDT_S64:
-      return (source){p->int64_data, p->n_int64_data * size, p->n_int64_data};
+      return (place){p->int64_data, p->n_int64_data * size, p->n_int64_data};
     default:
-      return (source){NULL, p->n_int32_data * size, p->n_int32_data};
+      return (place){NULL, p->n_int32_data * size, p->n_int32_data};
   }
 }
 
-rdt_status rdt_tensor_of_proto(const Onnx__TensorProto *proto, const char *what, rdt_tensor *t, rdt_reason *why) {
-  char text[96];
-  if (proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL || proto->n_external_data)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: data in another file is not available; save the model in one file",
-                    what);
-  if (proto->segment) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: a tensor in segments is not available", what);
-  RDT_TRY(shape_of(proto, what, t, why));
+/* A decimal number of bytes; false for anything else and for what no file can have. */
+static bool byte_count(const char *text, size_t *out) {
+  uint64_t n = 0;
+  const char *c = text;
+  for (; *c >= '0' && *c <= '9'; c++)
+    if (__builtin_mul_overflow(n, 10u, &n) || __builtin_add_overflow(n, (uint64_t)(*c - '0'), &n)) return false;
+  *out = n;
+  return c != text && *c == '\0' && n <= INT64_MAX;
+}
+
+/* location, offset and length of data in another file; a checksum is not looked at. */
+static rdt_status external_data(const Onnx__TensorProto *proto, const rdt_source *source, const char *what,
+                                size_t bytes, place *from, rdt_origin *at, rdt_reason *why) {
+  static const char *const keys[] = {"location", "offset", "length"};
+  const char *value[3] = {NULL};
+  size_t length = bytes;
+  at->offset = 0;
+  for (size_t i = 0; i < proto->n_external_data; i++)
+    for (int k = 0; k < 3; k++) {
+      const Onnx__StringStringEntryProto *entry = proto->external_data[i];
+      if (!entry->key || strcmp(entry->key, keys[k]) != 0) continue;
+      if (value[k]) return rdt_fail(why, RDT_ERR_FORMAT, "%s: the %s of its data is given twice", what, keys[k]);
+      value[k] = entry->value ? entry->value : "";
+    }
+  if (!value[0] || !*value[0])
+    return rdt_fail(why, RDT_ERR_FORMAT, "%s: its data is in another file, but which is not said", what);
+  if ((value[1] && !byte_count(value[1], &at->offset)) || (value[2] && !byte_count(value[2], &length)))
+    return rdt_fail(why, RDT_ERR_FORMAT,
+                    "%s: offset '%.40s', length '%.40s' of its data in another file: no numbers of bytes", what,
+                    value[1] ? value[1] : "", value[2] ? value[2] : "");
+  RDT_TRY(rdt_maps_find(source->maps, value[0], what, &at->map, why));
+  const rdt_map *map = &source->maps->list[at->map];
+  if (at->offset > map->bytes || length > map->bytes - at->offset)
+    return rdt_fail(why, RDT_ERR_FORMAT, "%s: its data is said to be bytes %zu to %zu of %.120s, which has only %zu",
+                    what, at->offset, at->offset + length, map->path, map->bytes);
+  *from = (place){map->data + at->offset, length, 0};
+  return RDT_OK;
+}
+
+static rdt_status find_data(const Onnx__TensorProto *proto, const rdt_source *source, const char *what,
+                            const rdt_tensor *t, place *from, rdt_origin *at, rdt_reason *why) {
   const size_t typed = proto->n_float_data + proto->n_int32_data + proto->n_int64_data + proto->n_double_data +
                        proto->n_uint64_data + proto->n_string_data;
-  const source from = source_of(proto, t->dtype);
-  const size_t count = (size_t)rdt_tensor_count(t), bytes = count * rdt_dtype_size(t->dtype);
+  const bool external = proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+  const size_t bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+  char text[96];
+  size_t expected = 0;
   rdt_tensor_text(t, text, sizeof text);
-  if (proto->has_raw_data ? typed != 0 : typed != from.count)
+  *at = (rdt_origin){.map = -1};
+  if (external && !source->maps)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s: its data is in another file, which only a model that is a file itself can name", what);
+  if (external != (proto->n_external_data > 0) || (external && proto->has_raw_data))
+    return rdt_fail(why, RDT_ERR_FORMAT, "%s: is its data in another file or here? Both is said", what);
+  if (external) {
+    RDT_TRY(external_data(proto, source, what, bytes, from, at, why));
+  } else if (proto->has_raw_data) {
+    const rdt_wire_bytes raw = rdt_wire_raw(proto, source->message);
+    *from = (place){raw.data, raw.bytes, 0};
+    if (source->maps && proto->raw_data.data != raw.data)
+      *at = (rdt_origin){.map = 0, .offset = (size_t)(raw.data - (const unsigned char *)source->message)};
+  } else {
+    *from = typed_data(proto, t->dtype);
+    expected = from->count;
+  }
+  if (typed != expected)
     return rdt_fail(why, RDT_ERR_FORMAT, "%s: %s, but there is data of another datatype", what, text);
-  if (from.bytes != bytes)
-    return rdt_fail(why, RDT_ERR_FORMAT, "%s: %s takes %zu bytes, the file has %zu", what, text, bytes, from.bytes);
-  t->data = rdt_alloc(bytes, 1);
-  if (!t->data) return rdt_fail(why, RDT_ERR_NOMEM, "%s: no memory for %s", what, text);
+  if (from->bytes != bytes)
+    return rdt_fail(why, RDT_ERR_FORMAT, "%s: %s takes %zu bytes, the file has %zu", what, text, bytes, from->bytes);
+  return RDT_OK;
+}
+
+rdt_status rdt_tensor_of_proto(const Onnx__TensorProto *proto, const rdt_source *source, const char *what,
+                               rdt_tensor *t, rdt_origin *at, rdt_reason *why) {
+  place from = {0};
+  if (proto->segment) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: a tensor in segments is not available", what);
+  RDT_TRY(shape_of(proto, what, t, why));
+  RDT_TRY(find_data(proto, source, what, t, &from, at, why));
+  const size_t align = rdt_dtype_size(t->dtype);
+  at->mapped = at->map >= 0 && from.bytes > 0 && (uintptr_t)from.data % align == 0;
+  t->data = at->mapped ? (void *)from.data : rdt_alloc(from.bytes, 1);
+  if (!t->data) return rdt_fail(why, RDT_ERR_NOMEM, "%s: no memory for %zu bytes", what, from.bytes);
   rdt_status status = RDT_OK;
-  if (!from.data && bytes)
+  if (!from.data && from.bytes)
     status = from_int32(proto, what, t, why);
-  else if (bytes)
-    memcpy(t->data, from.data, bytes);
-  for (size_t i = 0; status == RDT_OK && t->dtype == RDT_BOOL && i < bytes; i++)
+  else if (from.bytes && !at->mapped)
+    memcpy(t->data, from.data, from.bytes);
+  for (size_t i = 0; status == RDT_OK && t->dtype == RDT_BOOL && i < from.bytes; i++)
     if (((const unsigned char *)t->data)[i] > 1)
       status = rdt_fail(why, RDT_ERR_FORMAT, "%s: element %zu is neither true nor false", what, i);
   if (status != RDT_OK) {
-    rdt_free(t->data);
+    if (!at->mapped) rdt_free(t->data);
     t->data = NULL;
   }
   return status;
