@@ -4,7 +4,7 @@ import os
 import numpy as np
 from onnx import TensorProto, helper, mapping
 
-INLINE = {"f": 32, "i": 1024, "u": 1024, "b": 1024}  # bytes by kind of dtype; larger initializers live beside the graph
+INLINE = {"f": 32, "i": 4096, "u": 1024, "b": 1024}  # bytes by kind of dtype; larger initializers live beside the graph
 PAGE = 4096
 
 
@@ -18,7 +18,7 @@ def payload(tensor):
 
 
 def is_inline(tensor):
-    """Scalars and shapes stay in the graph; parameters, and every table of more than 1 KB, leave it."""
+    """Scalars and shapes stay in the graph; parameters and large tables leave it."""
     return payload(tensor) <= INLINE[initializer_dtype(tensor).kind]
 
 
@@ -31,15 +31,17 @@ def external(tensor):
 
 
 def shorten(graph):
-    """An exporter's names of values repeat those of their nodes, with a suffix; in wide Concats that is half of the file."""
+    """Nodes keep their names; what they write gets a number, since exporters repeat the node's name there and that, in wide
+    Concats, is most of the file."""
     published = {x.name for x in [*graph.input, *graph.output, *graph.initializer]}
-    written = {name for node in graph.node for name in node.output} | published
-    short = {name: name[1:-len("_output_0")] for name in written - published if name.endswith("_output_0")}
-    short = {name: to for name, to in short.items() if to not in written}
+    number = {}
     for node in graph.node:
         node.name = node.name.lstrip("/")
-        node.input[:] = [short.get(name, name) for name in node.input]
-        node.output[:] = [short.get(name, name) for name in node.output]
+        node.input[:] = [number.get(name, name) for name in node.input]
+        for name in node.output:
+            if name not in published:
+                number[name] = str(len(number))
+        node.output[:] = [number.get(name, name) for name in node.output]
 
 
 def detach(model, name):

@@ -90,22 +90,22 @@ def product(graph, node, fan_in, spread=1.0):
 def role(graph, tensor):
     """How the values of an initializer are drawn, from the first node that computes with it."""
     shape = list(tensor.dims)
+    if any(reader.op_type == "Gather" for reader, _ in graph.readers[tensor.name]):
+        return drawn(0, 0.1)  # embeddings, also where they are the last projection too
     node, i = graph.reader(tensor.name)
     op = node.op_type if node is not None else ""
     if op == "Conv" and i == 1:
         return product(graph, node, np.prod(shape[1:]))
     if op == "Gemm" and i == 1:
         return product(graph, node, shape[1] if graph_file.attribute(node, "transB", 0) else shape[0])
-    if op == "MatMul" and i == 1:
-        return product(graph, node, shape[-2] if len(shape) > 1 else shape[0])
+    if op == "MatMul" and i == 1:  # T5 does not divide its scores by sqrt(64): its queries are small
+        return product(graph, node, shape[0], 0.125 if ".q.weight" in tensor.name else 1.0)
     if op == "BatchNormalization" and i == 1:
         return between(0.8, 1.2)
     if op == "BatchNormalization" and i == 4:
         return between(0.7, 1.3)
     if op == "LayerNormalization" and i == 1 or op == "Mul" and len(shape) == 1:
         return between(0.8, 1.2)
-    if op == "Gather" and i == 0:
-        return drawn(0, 0.5)
     return drawn(0, 0.1)
 
 
@@ -115,6 +115,9 @@ def values(graph, tensor, seed):
     count = graph_file.payload(tensor) // dtype.itemsize
     digest = hashlib.sha256(f"{seed} {tensor.name}".encode()).digest()
     rng = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
+    if tensor.doc_string == "lower triangle":
+        yield np.broadcast_to(np.tri(*tensor.dims[-2:], dtype=dtype), tensor.dims)
+        return
     if dtype.kind != "f":
         raise ValueError(f"initializer {tensor.name}: no values of {dtype} are known for it")
     draw = role(graph, tensor)

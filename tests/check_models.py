@@ -1,0 +1,136 @@
+"""The networks of examples/graphs through `redoubt run` against ONNX Runtime: same outputs, verdict CLEAN.
+
+    check_models.py REDOUBT [NAME...] [--quick] [--dir DIR] [--threads N]      (needs numpy, onnx and onnxruntime)
+
+f32: largest |difference| <= 1e-4 of the largest |value| of an output; quantised: within one step. Weights are seeded, made
+in a temporary folder; --dir keeps them.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnxruntime
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import graph_inputs  # noqa: E402
+import make_weights  # noqa: E402
+
+TOLERANCE = 1e-4
+ONE, TWO = {"batch": 1}, {"batch": 2}
+SHORT = {"batch": 2, "sequence": 16, "encoder_sequence": 20}
+LONG = {"batch": 1, "sequence": 128}
+# name, sizes, whether --quick takes it
+CASES = (
+    ("squeezenet1_1", TWO, True),
+    ("shufflenet_v2_x1_0", TWO, True),
+    ("mobilenet_v2", TWO, True),
+    ("alexnet", ONE, False),
+    ("vgg16", ONE, False),
+    ("resnet18", TWO, True),
+    ("resnet50", ONE, False),
+    ("wide_resnet50_2", ONE, False),
+    ("resnext50_32x4d", ONE, False),
+    ("densenet161", ONE, False),
+    ("minilm", SHORT, True),
+    ("minilm", LONG, False),
+    ("bert_base", SHORT, False),
+    ("bert_base", LONG, False),
+    ("bert_large", SHORT, False),
+    ("gpt2", SHORT, False),
+    ("t5_small_encoder", SHORT, True),
+    ("t5_small_decoder", SHORT, True),
+)
+
+
+def expected(path, feed, threads):
+    """{output: array}"""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return dict(zip([o.name for o in session.get_outputs()], session.run(None, feed)))
+
+
+def observed(program, path, feed, names, threads):
+    """({output: array}, None), or (None, why there is none or none that is clean)."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        command = [program, "run", path, "-o", folder, "--json", "--threads", threads]
+        for key, value in feed.items():
+            np.save(folder / f"in_{key}.npy", value)
+            command += ["-i", f"{key}={folder / f'in_{key}.npy'}"]
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+        if done.returncode != 0:
+            return None, f"exit {done.returncode}: {done.stderr.strip()}"
+        found = json.loads(done.stdout)
+        if found["verdict"] != "CLEAN":
+            return None, f"verdict {found['verdict']}, nodes {found.get('nodes')}"
+        return {key: np.load(folder / f"{key}.npy") for key in names}, None
+
+
+def difference(got, want):
+    """(largest |difference| in units of what is allowed, why the arrays cannot be compared)"""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return np.inf, f"{got.dtype} {got.shape} instead of {want.dtype} {want.shape}"
+    worst = np.abs(got.astype(np.float64) - want.astype(np.float64)).max()
+    allowed = TOLERANCE * np.abs(want).max() if want.dtype.kind == "f" else 1.0
+    return (float(worst / allowed), None) if worst == worst else (np.inf, "NaN")
+
+
+def check(program, folder, name, sizes, threads):
+    """(share of the allowed difference, why it failed or None)"""
+    graph = ROOT / "examples" / "graphs" / f"{name}.onnx"
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        make_weights.make(str(graph), str(folder))
+    feed = graph_inputs.make(str(path), sizes)
+    want = expected(path, feed, threads)
+    got, why = observed(program, path, feed, want, threads)
+    if why is not None:
+        return None, why
+    worst = 0.0
+    for key, value in want.items():
+        share, why = difference(got[key], value)
+        if why is not None:
+            return None, f"output {key}: {why}"
+        worst = max(worst, share)
+    return worst, None if worst <= 1 else f"differs by {worst:.3g} times what is allowed"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program", metavar="REDOUBT")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--quick", action="store_true", help="only the small ones: about a minute")
+    parser.add_argument("--dir", help="where graphs with weights are kept from call to call")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    unknown = set(args.names) - {case[0] for case in CASES}
+    if unknown:
+        parser.error(f"no case named {', '.join(sorted(unknown))}")
+    failed = 0
+    print(f"{'':5} {'model':20} {'sizes':44} {'seconds':>7}  of the allowed difference")
+    for name, sizes, quick in CASES:
+        if name not in args.names if args.names else args.quick and not quick:
+            continue
+        with tempfile.TemporaryDirectory() as temporary:
+            start = time.time()
+            share, why = check(args.program, pathlib.Path(args.dir or temporary), name, sizes, args.threads)
+        failed += why is not None
+        told = " ".join(f"{k} {v}" for k, v in sizes.items())
+        shown = "" if share is None else f"{share:.4f}"
+        print(f"{'ok' if why is None else 'FAIL':5} {name:20} {told:44} {time.time() - start:7.1f}  {shown}", flush=True)
+        if why is not None:
+            print(f"      {why}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
