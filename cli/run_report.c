@@ -123,6 +123,7 @@ static void put_verdict(const rdt_run_report *r) {
          t->faults, t->faults == 1 ? "" : "s");
   if (t->unchecked) printf(", %" PRId64 " not checkable", t->unchecked);
   puts(")");
+  printf("peak memory: %.1f MB\n", 1e-6 * (double)rdt_memory_peak());
   for (size_t i = 0; r->files && r->has_outputs && i < rdt_model_output_count(r->session->model); i++)
     printf("wrote %s\n", r->files[i]);
 }
@@ -329,6 +330,7 @@ cJSON *rdt_run_report_json(const rdt_run_report *r) {
   cJSON_AddNumberToObject(doc, "exit", r->exit_code);
   cJSON_AddStringToObject(doc, "verdict", rdt_verdict_name(t->verdict));
   add_counts(doc, t->checks, t->suspects, t->faults, t->unchecked, t->seconds, t->seconds_check);
+  cJSON_AddNumberToObject(doc, "memory_peak", (double)rdt_memory_peak());
   o = cJSON_AddArrayToObject(doc, "layers");
   for (size_t i = 0; i < r->n_nodes; i++) cJSON_AddItemToArray(o, layer_json(r, i));
   o = cJSON_AddArrayToObject(doc, "events");

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <redoubt/context.h>
 #include "check/bitsum.h"
 #include "check/findings.h"
 #include "core/memory.h"
@@ -239,8 +240,28 @@ static void masks_do_what_their_kind_says(void **state) {
   }
 }
 
+static void memory_is_counted(void **state) {
+  (void)state;
+  rdt_memory_reset();
+  const size_t before = rdt_memory_now();
+  assert_int_equal(rdt_memory_peak(), before);
+  void *a = rdt_alloc(1000, 1000), *b = rdt_calloc(1000, 500);
+  assert_true(rdt_memory_now() - before >= 1500000 && rdt_memory_now() - before < 1600000);
+  b = rdt_grow(b, 1000, 2000, 500);
+  assert_true(rdt_memory_now() - before >= 2000000 && rdt_memory_now() - before < 2100000);
+  assert_true(rdt_memory_peak() - before >= 2500000 && rdt_memory_peak() - before < 2600000); /* old and new */
+  rdt_free(a);
+  rdt_free(b);
+  rdt_free(NULL);
+  assert_int_equal(rdt_memory_now(), before);
+  assert_true(rdt_memory_peak() - before >= 2500000);
+  rdt_memory_reset();
+  assert_int_equal(rdt_memory_peak(), before);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(memory_is_counted),
       cmocka_unit_test(dtypes_match_the_public_enum),
       cmocka_unit_test(half_conversions_round_trip_and_round_to_even),
       cmocka_unit_test(integers_saturate),

@@ -397,6 +397,39 @@ static rdt_status run(rdt_model *m, float *y, rdt_run_result *r) {
   return status;
 }
 
+/* What is mapped takes no memory, and what was taken is given back. */
+static void test_memory(void **state) {
+  enum { WIDE = 512 };
+  const size_t bytes = sizeof(float) * WIDE * WIDE, before = rdt_memory_now();
+  float *data = calloc(1, bytes), y[N];
+  util_onnx m;
+  rdt_context *ctx;
+  rdt_model *model;
+  rdt_run_result r;
+  (void)state;
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(1, N));
+  for (int i = 0; i < 4; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "w%d", i);
+    util_onnx_external(util_onnx_initializer(&m, name, RDT_F32, 2, SHAPE(WIDE, WIDE), data), "w.bin", NULL, NULL);
+    util_onnx_output(&m, name, RDT_F32, 2, SHAPE(WIDE, WIDE));
+  }
+  util_onnx_node(&m, "Relu", "r", "x", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(1, N));
+  write_file("w.bin", 0, data, bytes);
+  save(&m);
+  free(data);
+  assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
+  rdt_memory_reset();
+  if (rdt_model_load(ctx, in_folder("model.onnx"), &model) != RDT_OK) fail_msg("%s", rdt_context_error(ctx));
+  assert_true(rdt_memory_peak() - before < bytes / 4);
+  assert_int_equal(run(model, y, &r), RDT_OK);
+  rdt_model_free(model);
+  rdt_context_destroy(ctx);
+  assert_int_equal(rdt_memory_now(), before);
+}
+
 /* A weight that rots is read from its file again; the file itself never changes with it. */
 static void test_restored_from_the_file(void **state) {
   static const size_t gaps[] = {0, 3};
@@ -481,6 +514,7 @@ int main(void) {
       cmocka_unit_test_setup(test_from_memory, clean_folder),
       cmocka_unit_test_setup(test_hostile_graphs, clean_folder),
       cmocka_unit_test_setup(test_giant_reshape, clean_folder),
+      cmocka_unit_test_setup(test_memory, clean_folder),
       cmocka_unit_test_setup(test_restored_from_the_file, clean_folder),
       cmocka_unit_test_setup(test_faults_stay_private, clean_folder),
   };

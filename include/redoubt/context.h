@@ -85,6 +85,13 @@ typedef struct rdt_result {
   double seconds_check;    /* of which checks, duplicates and repair */
 } rdt_result;
 
+/* Bytes that the library holds in this process now, and the most that it held at once since the last reset: weights,
+ * checksums, activations, buffers. Not counted: the caller's memory, model files that are mapped, and what oneDNN and the
+ * C library allocate for themselves. */
+RDT_API size_t rdt_memory_now(void);
+RDT_API size_t rdt_memory_peak(void);
+RDT_API void rdt_memory_reset(void); /* the peak becomes what is held now */
+
 RDT_API const char *rdt_version(void); /* "0.1.0" */
 
 #ifdef __cplusplus

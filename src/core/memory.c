@@ -1,16 +1,47 @@
 #include "core/memory.h"
 
+#include <malloc.h>
+#include <redoubt/context.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ALIGN = 64 }; /* a cache line and the widest vector */
 
+static atomic_size_t now, peak;
+
+size_t rdt_memory_now(void) {
+  return atomic_load_explicit(&now, memory_order_relaxed);
+}
+
+size_t rdt_memory_peak(void) {
+  return atomic_load_explicit(&peak, memory_order_relaxed);
+}
+
+void rdt_memory_reset(void) {
+  atomic_store_explicit(&peak, rdt_memory_now(), memory_order_relaxed);
+}
+
+void rdt_memory_book(size_t bytes, bool held) {
+  if (!held) {
+    atomic_fetch_sub_explicit(&now, bytes, memory_order_relaxed);
+    return;
+  }
+  const size_t sum = atomic_fetch_add_explicit(&now, bytes, memory_order_relaxed) + bytes;
+  size_t most = rdt_memory_peak();
+  while (sum > most &&
+         !atomic_compare_exchange_weak_explicit(&peak, &most, sum, memory_order_relaxed, memory_order_relaxed)) {
+  }
+}
+
 void *rdt_alloc(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > (size_t)PTRDIFF_MAX - 2 * ALIGN) return NULL;
   const size_t rounded = bytes == 0 ? ALIGN : (bytes + ALIGN - 1) / ALIGN * ALIGN;
-  return aligned_alloc(ALIGN, rounded);
+  void *p = aligned_alloc(ALIGN, rounded);
+  if (p) rdt_memory_book(malloc_usable_size(p), true);
+  return p;
 }
 
 void *rdt_calloc(size_t count, size_t size) {
@@ -35,5 +66,6 @@ char *rdt_strdup(const char *s) {
 }
 
 void rdt_free(void *p) {
+  if (p) rdt_memory_book(malloc_usable_size(p), false);
   free(p);
 }

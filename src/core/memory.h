@@ -1,7 +1,8 @@
-/* Allocation with overflow checks and 64-byte alignment. All return NULL on failure; free with rdt_free. */
+/* Allocation with overflow checks and 64-byte alignment, counted. All return NULL on failure; free with rdt_free. */
 #ifndef RDT_CORE_MEMORY_H
 #define RDT_CORE_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 void *rdt_alloc(size_t count, size_t size);  /* not initialised; count * size may be 0 (a valid pointer comes back) */
@@ -10,5 +11,7 @@ void *rdt_grow(void *p, size_t old_count, size_t new_count,
                size_t size); /* keeps old_count elements; NULL leaves p alone */
 char *rdt_strdup(const char *s);
 void rdt_free(void *p);
+/* Books bytes that are held or given back by other means (rdt_memory_now, rdt_memory_peak). */
+void rdt_memory_book(size_t bytes, bool held);
 
 #endif
