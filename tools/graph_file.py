@@ -18,8 +18,8 @@ def payload(tensor):
 
 
 def is_inline(tensor):
-    """Scalars and shapes stay in the graph; parameters and large tables leave it."""
-    return payload(tensor) <= INLINE[initializer_dtype(tensor).kind]
+    """Scalars and shapes stay in the graph; parameters and large tables leave it, and what has no values yet."""
+    return len(tensor.raw_data) == payload(tensor) <= INLINE[initializer_dtype(tensor).kind]
 
 
 def external(tensor):
@@ -44,7 +44,7 @@ def shorten(graph):
         node.output[:] = [number.get(name, name) for name in node.output]
 
 
-def detach(model, name):
+def detach(model, name, numbered=True):
     """Moves every large initializer to <name>.weights, which is not written, and drops what nothing needs to run.
 
     Initializers are laid out in their order: large ones at pages, so that a reader can map them, the others at cache lines.
@@ -53,7 +53,8 @@ def detach(model, name):
     for described in (model, graph, *graph.node):
         described.ClearField("doc_string")
     del model.metadata_props[:], graph.value_info[:], graph.quantization_annotation[:]
-    shorten(graph)
+    if numbered:
+        shorten(graph)
     end = 0
     for tensor in graph.initializer:
         if is_inline(tensor):

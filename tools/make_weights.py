@@ -14,12 +14,15 @@ import time
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 import graph_file
 
 CHUNK = 1 << 20  # values drawn at a time
 BRANCH = 0.35    # what the last product of a residual branch adds: 16 blocks grow values by (1 + BRANCH^2)^8, not by 2^8
 RECTIFIES = {"Relu", "Clip", "MaxPool"}
+WEIGHT_SCALES = {("DequantizeLinear", 1), ("QLinearConv", 4), ("QLinearMatMul", 4)}
+S8 = 21.0        # standard deviation of 8-bit weights, which lie within 63: pairs of their products with u8 fit 16 bits
 
 
 class Graph:
@@ -28,6 +31,7 @@ class Graph:
     def __init__(self, graph):
         self.readers = collections.defaultdict(list)
         self.writer = {}
+        self.held = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             for i, name in enumerate(node.input):
                 self.readers[name].append((node, i))
@@ -46,6 +50,8 @@ class Graph:
     def after(self, node):
         """The op behind a product: past bias and BatchNormalization, and whether it is a residual addition."""
         name = node.output[0]
+        if node.op_type == "QLinearConv" and not numpy_helper.to_array(self.held[node.input[7]]).any():
+            return "Relu"  # zero point 0: what is negative becomes 0
         while len(self.readers[name]) == 1:
             following, _ = self.readers[name][0]
             other = [x for x in following.input if x != name and x in self.writer]
@@ -65,7 +71,7 @@ class Graph:
         count = 0
         while name in self.writer:
             inputs = [x for x in self.writer[name].input if x in self.writer]
-            if not inputs or len(self.readers[name]) > 1 and count:
+            if not inputs or len(self.readers[name]) > 1:
                 break
             name, count = inputs[0], count + 1
         return count
@@ -79,12 +85,23 @@ def between(low, high):
     return lambda rng, count: rng.random(count, dtype=np.float32) * np.float32(high - low) + np.float32(low)
 
 
-def product(graph, node, fan_in, spread=1.0):
+def product_deviation(graph, node, fan_in):
     following = graph.after(node)
-    gain = np.sqrt(2.0) if following in RECTIFIES else 1.0
-    if following == "residual":
-        gain = BRANCH
-    return drawn(0, spread * gain / np.sqrt(max(fan_in, 1)))
+    gain = BRANCH if following == "residual" else np.sqrt(2.0) if following in RECTIFIES else 1.0
+    return gain / np.sqrt(max(fan_in, 1))
+
+
+def product(graph, node, fan_in, spread=1.0):
+    return drawn(0, spread * product_deviation(graph, node, fan_in))
+
+
+def weight_scale(graph, node, i):
+    """The scale of s8 weights, as the deviation that the weights would have, and a little more or less by channel."""
+    weight = graph.held[node.input[i - 1]]
+    reader = node if node.op_type != "DequantizeLinear" else graph.reader(node.output[0])[0]
+    columns = reader.op_type in ("MatMul", "QLinearMatMul")
+    deviation = product_deviation(graph, reader, weight.dims[0] if columns else np.prod(weight.dims[1:]))
+    return between(0.8 * deviation / S8, 1.2 * deviation / S8)
 
 
 def role(graph, tensor):
@@ -92,6 +109,9 @@ def role(graph, tensor):
     shape = list(tensor.dims)
     if any(reader.op_type == "Gather" for reader, _ in graph.readers[tensor.name]):
         return drawn(0, 0.1)  # embeddings, also where they are the last projection too
+    direct, i = graph.readers[tensor.name][0] if graph.readers[tensor.name] else (None, 0)
+    if direct is not None and (direct.op_type, i) in WEIGHT_SCALES:
+        return weight_scale(graph, direct, i)
     node, i = graph.reader(tensor.name)
     op = node.op_type if node is not None else ""
     if op == "Conv" and i == 1:
@@ -109,18 +129,38 @@ def role(graph, tensor):
     return drawn(0, 0.1)
 
 
+def integers(rng, count, dtype):
+    """Weights of 8 bits; biases of 32, whose scale is the product of those of weights and activations."""
+    if dtype == np.int8:
+        return np.clip(np.rint(rng.standard_normal(count, dtype=np.float32) * S8), -63, 63)
+    if dtype == np.int32:
+        return np.rint(rng.standard_normal(count) * 1000)
+    raise ValueError(f"no weights of {dtype} are known")
+
+
+def described(graph, tensor, seed):
+    """Values that a doc_string describes: "lower triangle", or "product A B" of two other initializers; None if none does."""
+    what, *names = tensor.doc_string.split(" ")
+    if tensor.doc_string == "lower triangle":
+        return np.broadcast_to(np.tri(*tensor.dims[-2:], dtype=graph_file.initializer_dtype(tensor)), tensor.dims)
+    if what == "product":
+        factors = [graph.held[name] for name in names]
+        a, b = (np.concatenate(list(values(graph, t, seed))) if graph_file.external(t) else numpy_helper.to_array(t) for t in factors)
+        return a * b
+    return None
+
+
 def values(graph, tensor, seed):
-    """The values of an initializer, in arrays of at most CHUNK."""
+    """The values of an initializer, in arrays of at most CHUNK, or whole where they are described."""
+    whole = described(graph, tensor, seed)
+    if whole is not None:
+        yield whole
+        return
     dtype = graph_file.initializer_dtype(tensor)
     count = graph_file.payload(tensor) // dtype.itemsize
     digest = hashlib.sha256(f"{seed} {tensor.name}".encode()).digest()
     rng = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "little")))
-    if tensor.doc_string == "lower triangle":
-        yield np.broadcast_to(np.tri(*tensor.dims[-2:], dtype=dtype), tensor.dims)
-        return
-    if dtype.kind != "f":
-        raise ValueError(f"initializer {tensor.name}: no values of {dtype} are known for it")
-    draw = role(graph, tensor)
+    draw = role(graph, tensor) if dtype.kind == "f" else lambda rng, n: integers(rng, n, dtype)
     for start in range(0, count, CHUNK):
         yield draw(rng, min(CHUNK, count - start)).astype(dtype, copy=False)
 
