@@ -47,6 +47,7 @@ static int warm_up(rdt_timing_case *c, double min_seconds) {
 }
 
 int rdt_timing_run(rdt_timing *t) {
+  t->warming = true;
   for (int i = 0; i < t->count; ++i) {
     rdt_timing_case *c = &t->cases[i];
     free(c->seconds);
@@ -55,6 +56,7 @@ int rdt_timing_run(rdt_timing *t) {
     const int code = warm_up(c, t->min_seconds);
     if (code) return code;
   }
+  t->warming = false;
   for (int trial = 0; trial < t->trials; ++trial)
     for (int i = 0; i < t->count; ++i) {
       rdt_timing_case *c = &t->cases[(i + trial) % t->count];
@@ -73,6 +75,12 @@ static double quantile(const double *sorted, int n, double q) {
   const double at = q * (n - 1);
   const int i = (int)at;
   return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+}
+
+double rdt_timing_median(double *values, int n) {
+  if (n < 1) return NAN;
+  qsort(values, (size_t)n, sizeof *values, by_value);
+  return quantile(values, n, 0.5);
 }
 
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {

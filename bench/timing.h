@@ -22,6 +22,7 @@ typedef struct rdt_timing {
   rdt_timing_case cases[RDT_TIMING_CASES];
   int count, trials;
   double min_seconds; /* least length of a sample; default 2 ms */
+  bool warming;       /* runs of now do not count */
 } rdt_timing;
 
 typedef struct rdt_timing_stat {
@@ -39,6 +40,7 @@ int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user
 /* Warms every case up, then runs the trials; the order rotates from trial to trial. What a case returned if not 0, else
  * 0; -1 without memory. */
 int rdt_timing_run(rdt_timing *t);
+double rdt_timing_median(double *values, int n); /* sorts them; NaN where there are none */
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
 void rdt_timing_free(rdt_timing *t);

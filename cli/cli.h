@@ -8,8 +8,8 @@
 
 typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
 
-extern const rdt_command rdt_cmd_run, rdt_cmd_plan, rdt_cmd_inject, rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_info,
-    rdt_cmd_list;
+extern const rdt_command rdt_cmd_run, rdt_cmd_plan, rdt_cmd_inject, rdt_cmd_conformance, rdt_cmd_bench,
+    rdt_cmd_bench_model, rdt_cmd_info, rdt_cmd_list;
 
 /* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: as by default. */
 void rdt_signals_watch(rdt_context *ctx);
@@ -37,12 +37,21 @@ typedef struct rdt_session {
 } rdt_session;
 enum { RDT_MAX_EVENTS = 1000 };
 
-/* Makes the context by the settings, loads the model, reads the inputs (where read_inputs). On failure the reason is in
- * s->why; close in any case. */
-rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, bool read_inputs);
+typedef enum rdt_inputs_kind {
+  RDT_INPUTS_FILES, /* every input from its file */
+  RDT_INPUTS_SHAPES /* a file where there is one; otherwise data = NULL and the shape of --input-shape, or the model's
+                     * with open dimensions taken as 1 */
+} rdt_inputs_kind;
+/* Makes the context by the settings, loads the model, reads the inputs. On failure the reason is in s->why; close in
+ * any case. */
+rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
+rdt_status rdt_session_inputs(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind); /* part of it */
 void rdt_session_close(rdt_session *s);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);
+
+/* Parses the arguments behind the command's name, then helps or runs. The exit code. */
+int rdt_command_call(const rdt_command *c, int argc, char **argv);
 
 /* "8x1x8x8" */
 const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size);

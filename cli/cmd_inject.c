@@ -418,7 +418,7 @@ static cJSON *to_json(const campaign *c) {
 
 static rdt_status go(campaign *c) {
   rdt_session *s = &c->session;
-  RDT_TRY(rdt_session_open(s, c->settings, true));
+  RDT_TRY(rdt_session_open(s, c->settings, RDT_INPUTS_FILES));
   c->slice = rdt_calloc(s->n_inputs, sizeof *c->slice);
   c->layers = rdt_calloc(rdt_model_node_count(s->model), sizeof *c->layers);
   if (!c->slice || !c->layers) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");

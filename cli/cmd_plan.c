@@ -82,11 +82,9 @@ static rdt_status put_json(rdt_session *s, const rdt_settings *settings, cJSON *
   return RDT_OK;
 }
 
-/* Inputs, where given, fix the open dimensions; otherwise they are taken as 1. */
 static rdt_status plan(rdt_session *s, const rdt_settings *settings) {
-  const bool shapes = settings->inputs.count > 0;
-  RDT_TRY(rdt_session_open(s, settings, shapes));
-  const rdt_status status = rdt_model_plan(s->model, shapes ? s->inputs : NULL, shapes ? s->n_inputs : 0);
+  RDT_TRY(rdt_session_open(s, settings, RDT_INPUTS_SHAPES));
+  const rdt_status status = rdt_model_plan(s->model, s->inputs, s->n_inputs);
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 
@@ -109,8 +107,9 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_EXPLAIN, RDT_OPT_INPUT,  RDT_OPT_SCHEME, RDT_OPT_THREADS,
-                                        RDT_OPT_LAMBDA,  RDT_OPT_FORMAT, RDT_OPT_JSON,   RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_EXPLAIN, RDT_OPT_INPUT,   RDT_OPT_INPUT_SHAPE,
+                                        RDT_OPT_SCHEME,  RDT_OPT_THREADS, RDT_OPT_LAMBDA,
+                                        RDT_OPT_FORMAT,  RDT_OPT_JSON,    RDT_OPT_COUNT};
 const rdt_command rdt_cmd_plan = {
     .name = "plan",
     .run = run,
@@ -122,5 +121,6 @@ const rdt_command rdt_cmd_plan = {
         "Examples:\n"
         "  redoubt plan model.onnx                          open dimensions are taken as 1\n"
         "  redoubt plan model.onnx --input batch.npy        the shapes of real inputs\n"
+        "  redoubt plan model.onnx --input-shape 8x3x224x224\n"
         "  redoubt plan model.onnx --explain                every candidate: taken, lost, refused, and why\n"
         "  REDOUBT_ISA=generic redoubt plan model.onnx      what the plain C kernels would do"};

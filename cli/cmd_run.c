@@ -212,7 +212,7 @@ static rdt_status say(const rdt_run_report *r) {
 
 static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
   rdt_session *s = r->session;
-  RDT_TRY(rdt_session_open(s, settings, true));
+  RDT_TRY(rdt_session_open(s, settings, RDT_INPUTS_FILES));
   RDT_TRY(prepare(r));
   RDT_TRY(run_all(r));
   if (rdt_signals_caught()) return RDT_ERR_CANCELLED; /* the last moment: what follows is finished */

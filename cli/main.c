@@ -55,6 +55,16 @@ static int help(const char *name) {
   return RDT_EXIT_OK;
 }
 
+int rdt_command_call(const rdt_command *c, int argc, char **argv) {
+  rdt_settings s;
+  rdt_reason why = {""};
+  if (c->run_raw) return c->run_raw(argc, argv);
+  if (rdt_options_parse(c, argc, argv, &s, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
+  if (!s.help) return c->run(c, &s);
+  rdt_options_help(c);
+  return RDT_EXIT_OK;
+}
+
 static int dispatch(int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : NULL;
   if (!name) {
@@ -68,13 +78,7 @@ static int dispatch(int argc, char **argv) {
   if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
     return help(argc > 2 ? argv[2] : NULL);
   const rdt_command *c = find(name);
-  if (!c) return RDT_EXIT_USAGE;
-  if (c->run_raw) return c->run_raw(argc - 1, argv + 1);
-  rdt_settings s;
-  rdt_reason why = {""};
-  if (rdt_options_parse(c, argc - 2, argv + 2, &s, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
-  if (s.help) return help(c->name);
-  return c->run(c, &s);
+  return c ? rdt_command_call(c, argc - 2, argv + 2) : RDT_EXIT_USAGE;
 }
 
 /* The library takes a word that it does not know as none; who types it believes it. */

@@ -19,11 +19,11 @@ typedef struct rdt_texts {
 
 /* What a command line says; strings point into argv. */
 typedef struct rdt_settings {
-  rdt_texts inputs;
-  const char *out, *scheme, *fault, *report, *labels, *filter, *junit;
+  rdt_texts inputs, input_shapes;
+  const char *out, *scheme, *fault, *report, *labels, *filter, *junit, *profile, *thread_list;
   int64_t on_fault, fail_on, format;
-  int64_t threads, repeat, warmup, top, n, seed, batch; /* 0: not given (seed: -1) */
-  double lambda;                                        /* 0: not given */
+  int64_t threads, repeat, warmup, top, n, seed, batch, trials; /* 0: not given (seed: -1) */
+  double lambda;                                                /* 0: not given */
   bool explain, quiet, no_progress, help;
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;
@@ -38,7 +38,7 @@ typedef enum rdt_option_id {
 typedef struct rdt_command {
   const char *name;
   int (*run)(const struct rdt_command *c, const rdt_settings *s);
-  int (*run_raw)(int argc, char **argv); /* in place of run: arguments are not parsed here */
+  int (*run_raw)(int argc, char **argv); /* in place of run: the arguments after the name, not parsed here */
   void (*help_raw)(FILE *to);            /* with run_raw */
   const char *operand;                   /* "MODEL.onnx"; NULL: takes none */
   bool operand_needed;

@@ -8,7 +8,6 @@
 
 #include "cli.h"
 #include "core/memory.h"
-#include "net/tensor_file.h"
 #include "report/json.h"
 
 static rdt_context *volatile running;
@@ -72,57 +71,6 @@ static void keep_event(const rdt_event *event, void *user) {
     free_event(&copy);
 }
 
-/* ---- inputs ---- */
-
-/* Which input "[NAME=]FILE" is for, and its file. An unnamed file goes to the first input that has none yet. */
-static rdt_status input_of(rdt_session *s, const char *text, size_t *index, const char **file) {
-  rdt_io_info info;
-  const char *equals = strchr(text, '=');
-  for (size_t i = 0; equals && i < s->n_inputs; i++) {
-    RDT_TRY(rdt_model_input_info(s->model, i, &info));
-    if (strlen(info.name) != (size_t)(equals - text) || strncmp(info.name, text, (size_t)(equals - text)) != 0)
-      continue;
-    if (s->inputs[i].data) return rdt_fail(&s->why, RDT_ERR_NAME, "input '%s' is given twice", info.name);
-    *index = i;
-    *file = equals + 1;
-    return RDT_OK;
-  }
-  if (equals && access(text, F_OK) != 0) {
-    char names[300] = "";
-    for (size_t i = 0, used = 0; i < s->n_inputs && used < sizeof names; i++) {
-      RDT_TRY(rdt_model_input_info(s->model, i, &info));
-      used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", info.name);
-    }
-    return rdt_fail(&s->why, RDT_ERR_NAME, "the model has no input '%.*s'; it has: %s", (int)(equals - text), text,
-                    names);
-  }
-  for (size_t i = 0; i < s->n_inputs; i++)
-    if (!s->inputs[i].data) {
-      *index = i;
-      *file = text;
-      return RDT_OK;
-    }
-  return rdt_fail(&s->why, RDT_ERR_NAME, "%s is one input too many: the model has %zu", text, s->n_inputs);
-}
-
-static rdt_status read_all_inputs(rdt_session *s, const rdt_texts *texts) {
-  rdt_io_info info;
-  for (int i = 0; i < texts->count; i++) {
-    size_t index = 0;
-    const char *file = NULL;
-    RDT_TRY(input_of(s, texts->at[i], &index, &file));
-    RDT_TRY(rdt_tensor_file_read(file, &s->inputs[index], &s->why));
-  }
-  for (size_t i = 0; i < s->n_inputs; i++) {
-    if (s->inputs[i].data) continue;
-    char shape[128];
-    RDT_TRY(rdt_model_input_info(s->model, i, &info));
-    return rdt_fail(&s->why, RDT_ERR_NAME, "input '%s' (%s %s) is missing: --input %s=FILE.npy", info.name,
-                    rdt_dtype_name(info.dtype), rdt_shape_text(info.rank, info.shape, shape, sizeof shape), info.name);
-  }
-  return RDT_OK;
-}
-
 /* ---- session ---- */
 
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status) {
@@ -130,7 +78,7 @@ rdt_status rdt_session_fail(rdt_session *s, rdt_status status) {
   return rdt_fail(&s->why, status, "%s", *text ? text : rdt_status_text(status));
 }
 
-rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, bool read_inputs) {
+rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   *s = (rdt_session){.run = 1};
   rdt_status status = rdt_context_create(&s->ctx, (int)settings->threads);
@@ -142,10 +90,7 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, bool r
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
   rdt_context_on_event(s->ctx, keep_event, s);
   if ((status = rdt_model_load(s->ctx, settings->operand, &s->model)) != RDT_OK) return rdt_session_fail(s, status);
-  s->n_inputs = rdt_model_input_count(s->model);
-  s->inputs = rdt_calloc(s->n_inputs, sizeof *s->inputs);
-  if (!s->inputs) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
-  return read_inputs ? read_all_inputs(s, &settings->inputs) : RDT_OK;
+  return rdt_session_inputs(s, settings, kind);
 }
 
 void rdt_session_close(rdt_session *s) {

@@ -26,6 +26,8 @@ CALLS = [
     ("inject", 0, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "none"]),
     ("inject", 1, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "bit:30@accum", "--scheme", "none"]),
     ("plan", 0, ["plan", MODEL, "--explain"]),
+    ("plan", 0, ["plan", MODEL, "--input-shape", "3x1x8x8"]),
+    ("bench-model", 0, ["bench", "model", MODEL, "--trials", 3, "--threads", "1,2"]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites")]
 
