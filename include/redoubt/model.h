@@ -51,6 +51,17 @@ RDT_API RDT_MUST_USE rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *in
 /* View of output i of the last run, dense row-major; valid until the next run. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_output(rdt_model *m, size_t i, rdt_tensor *out);
 
+/* What a planned network holds in memory, in bytes. */
+typedef struct rdt_model_memory {
+  size_t constants;   /* weights as the model has them, mapped files included */
+  size_t packed;      /* weights once more, as the kernels want them */
+  size_t activations; /* one block, in which values share places that are never needed at the same time */
+  size_t live;        /* the largest sum of activations that are needed at one time: activations can be no less */
+  size_t outputs;     /* published copies */
+} rdt_model_memory;
+/* Errors: RDT_ERR_ARG where the network is not planned yet. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_memory_info(const rdt_model *m, rdt_model_memory *info);
+
 RDT_API size_t rdt_model_node_count(const rdt_model *m);
 RDT_API rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info);
 RDT_API rdt_status rdt_model_node_result(const rdt_model *m, size_t i, rdt_result *result);

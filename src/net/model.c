@@ -27,16 +27,14 @@ static void unplan(rdt_model *m) {
     rdt_free(m->steps[i].reads);
   }
   for (int i = 0; m->outputs && i < m->graph->n_outputs; i++) rdt_free(m->outputs[i].data);
-  for (int i = 0; m->buffers && i < m->graph->n_values; i++) rdt_free(m->buffers[i]);
+  rdt_arena_clear(&m->arena);
   rdt_free(m->steps);
   rdt_free(m->outputs);
-  rdt_free(m->buffers);
   rdt_layout_clear(&m->layout);
   rdt_free(m->sums);
   rdt_free(m->planned);
   m->steps = NULL;
   m->outputs = NULL;
-  m->buffers = NULL;
   m->sums = NULL;
   m->planned = NULL;
   m->n_steps = 0;
@@ -81,25 +79,61 @@ static rdt_status out_of_memory(rdt_model *m, const char *what) {
   return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %s", m->graph->path, what);
 }
 
-/* Every activation has memory of its own, so that any of them can be computed again from its producer's inputs. Views
- * point into it: their nodes are lowered once more, now that there is data. */
-static rdt_status give_memory(rdt_model *m) {
+/* ---- memory of the activations ---- */
+
+static void needed_at(const rdt_model *m, rdt_lifetime *l, int v, int step) {
+  if (v < 0) return;
+  v = m->layout.alias[v];
+  if (l[v].first >= 0 && l[v].last < step) l[v].last = step;
+}
+
+/* From the step that writes a value to the last one that reads it or a view of it. */
+static rdt_status find_lifetimes(rdt_model *m, rdt_lifetime *l) {
   const rdt_graph *g = m->graph;
-  char text[96];
+  const int nodes = g->n_inputs, publish = nodes + g->n_nodes;
+  size_t total = 0;
   for (int v = 0; v < g->n_values; v++) {
-    rdt_tensor *t = &m->layout.views[v];
-    if (t->rank < 0 || m->layout.alias[v] != v) continue; /* nobody computes or reads it; or a view */
+    const rdt_tensor *t = &m->layout.views[v];
+    l[v] = (rdt_lifetime){.first = -1, .last = -1};
+    if (t->rank < 0 || m->layout.alias[v] != v || t->data) continue; /* unused; a view; a constant or folded */
     RDT_TRY(rdt_tensor_check(t, g->values[v].name, &m->ctx->error));
-    if (m->layout.folded[v]) m->sums[v] = rdt_activation_sum(m, v);
-    if (t->data) continue;
-    m->buffers[v] = t->data = rdt_alloc((size_t)rdt_tensor_count(t), rdt_dtype_size(t->dtype));
-    if (!t->data)
-      return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %s, %s", g->path, g->values[v].name,
-                      rdt_tensor_text(t, text, sizeof text));
+    l[v].bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+    l[v].first = g->values[v].producer >= 0 ? nodes + g->values[v].producer : 0;
+    if (__builtin_add_overflow(total, l[v].bytes + 64, &total))
+      return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: the activations overflow the address space", g->path);
   }
+  for (int i = 0; i < g->n_inputs; i++) {
+    const int v = g->inputs[i];
+    if (l[v].first >= 0) l[v].first = l[v].last = i;
+  }
+  for (int i = 0; i < g->n_nodes; i++) {
+    const rdt_node *n = &g->nodes[i];
+    needed_at(m, l, n->out[0], nodes + i);
+    for (int k = 0; k < n->n_in; k++) needed_at(m, l, n->in[k], nodes + i);
+    needed_at(m, l, n->residual, nodes + i);
+  }
+  for (int i = 0; i < g->n_outputs; i++) needed_at(m, l, g->outputs[i], publish + i);
+  return RDT_OK;
+}
+
+static rdt_status make_arena(rdt_model *m, const rdt_lifetime *l) {
+  const rdt_graph *g = m->graph;
+  m->arena.data = rdt_alloc(m->arena.bytes, 1);
+  if (!m->arena.data)
+    return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory for %zu bytes of activations", g->path,
+                    m->arena.bytes);
+  for (int v = 0; v < g->n_values; v++)
+    if (l[v].first >= 0) m->layout.views[v].data = (char *)m->arena.data + m->arena.offset[v];
+  return RDT_OK;
+}
+
+/* Views point into the memory of others: their nodes are lowered once more, now that there is data. */
+static rdt_status point_views(rdt_model *m) {
+  const rdt_graph *g = m->graph;
   for (int i = 0; i < g->n_nodes; i++) {
     const int v = g->nodes[i].out[0];
     rdt_problem p;
+    if (m->layout.folded[v]) m->sums[v] = rdt_activation_sum(m, v);
     if (m->layout.alias[v] == v) continue;
     RDT_TRY(rdt_node_lower(g, &g->nodes[i], m->layout.views, &p, &m->ctx->error));
     m->layout.views[v].data = p.in[0].data;
@@ -107,6 +141,20 @@ static rdt_status give_memory(rdt_model *m) {
   }
   return RDT_OK;
 }
+
+static rdt_status give_memory(rdt_model *m) {
+  rdt_lifetime *l = rdt_alloc((size_t)m->graph->n_values, sizeof *l);
+  if (!l) return out_of_memory(m, "a plan");
+  rdt_status status = find_lifetimes(m, l);
+  const int steps = m->graph->n_inputs + m->graph->n_nodes + m->graph->n_outputs;
+  if (status == RDT_OK) status = rdt_arena_plan(l, m->graph->n_values, steps, &m->arena, &m->ctx->error);
+  if (status == RDT_OK) status = make_arena(m, l);
+  if (status == RDT_OK) status = point_views(m);
+  rdt_free(l);
+  return status;
+}
+
+/* ---- steps ---- */
 
 static rdt_status copy_problem(rdt_problem *p, const rdt_tensor *from, const rdt_tensor *to) {
   RDT_TRY(rdt_problem_init(p, RDT_KOP_COPY, 1));
@@ -211,13 +259,12 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   unplan(m);
   if (inputs && n != (size_t)g->n_inputs)
     return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", g->path, g->n_inputs, n);
-  m->buffers = rdt_calloc((size_t)g->n_values, sizeof *m->buffers);
   m->sums = rdt_calloc((size_t)g->n_values, sizeof *m->sums);
   m->planned = rdt_calloc((size_t)g->n_inputs, sizeof *m->planned);
   m->outputs = rdt_calloc((size_t)g->n_outputs, sizeof *m->outputs);
   m->steps = rdt_calloc((size_t)g->n_inputs + (size_t)g->n_nodes + (size_t)g->n_outputs, sizeof *m->steps);
   rdt_status status = RDT_OK;
-  if (!m->buffers || !m->sums || !m->planned || !m->outputs || !m->steps) {
+  if (!m->sums || !m->planned || !m->outputs || !m->steps) {
     status = out_of_memory(m, "a plan");
     goto fail;
   }

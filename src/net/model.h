@@ -4,6 +4,7 @@
 
 #include <redoubt/model.h>
 
+#include "net/arena.h"
 #include "net/graph.h"
 #include "plan/plan.h"
 
@@ -30,7 +31,7 @@ struct rdt_model {
   rdt_context *ctx;
   rdt_graph *graph;
   rdt_layout layout;   /* views with data */
-  void **buffers;      /* of activations; NULL for constants, views, values known while planning */
+  rdt_arena arena;     /* memory of the activations: values that are not needed at the same time share it */
   uint64_t *sums;      /* bit-sums of activations, taken when they were written; of folded values: when planned */
   rdt_tensor *planned; /* input views that the plan was made for */
   rdt_tensor *outputs; /* published */
@@ -40,6 +41,7 @@ struct rdt_model {
   bool published; /* outputs are those of a finished run */
   rdt_run_result last;
   bool armed;
+  bool again; /* steps are run again, to restore an activation */
   rdt_fault fault;
   rdt_injection injection;
 };

@@ -180,6 +180,16 @@ rdt_status rdt_model_node_result(const rdt_model *m, size_t i, rdt_result *resul
   return RDT_OK;
 }
 
+rdt_status rdt_model_memory_info(const rdt_model *m, rdt_model_memory *info) {
+  const rdt_graph *g = m->graph;
+  *info = (rdt_model_memory){.activations = m->arena.bytes, .live = m->arena.live};
+  if (!m->ready) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "the network is not planned yet");
+  for (int v = 0; v < g->n_values; v++) info->constants += g->values[v].data ? g->values[v].bytes : 0;
+  for (int i = 0; i < m->n_steps; i++) info->packed += rdt_plan_packed_bytes(m->steps[i].plan);
+  for (int i = 0; i < g->n_outputs; i++) info->outputs += rdt_tensor_bytes(&m->outputs[i]);
+  return RDT_OK;
+}
+
 rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user) {
   const rdt_step *s = rdt_model_step(m, i);
   if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);

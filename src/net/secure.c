@@ -89,24 +89,34 @@ static rdt_status restore_folded(rdt_model *m, int v, bool *lost, rdt_reason *wh
   return RDT_OK;
 }
 
-static rdt_step *producer_of(rdt_model *m, int v) {
-  for (int i = 0; i < m->n_steps; i++)
-    if (m->steps[i].writes == v) return &m->steps[i];
-  return NULL;
+/* Every step before s once more, from the caller's inputs: memory of values that s needs no more has been used again,
+ * so its producer alone may not find what it read. */
+static rdt_status run_again(rdt_step *s) {
+  rdt_model *m = s->model;
+  const int before = (int)(s - m->steps);
+  rdt_result *kept = rdt_alloc((size_t)before, sizeof *kept);
+  rdt_status status = RDT_OK;
+  if (!kept) return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory to run again", m->graph->path);
+  const rdt_scratch_set scratch = rdt_context_scratch_push(m->ctx);
+  m->again = true;
+  for (int i = 0; i < before && status == RDT_OK; i++) {
+    kept[i] = m->steps[i].result;
+    status = rdt_step_run(&m->steps[i]);
+    m->steps[i].result = kept[i];
+  }
+  m->again = false;
+  rdt_context_scratch_pop(m->ctx, &scratch);
+  rdt_free(kept);
+  return status;
 }
 
-/* Computes the activation again from its producer's inputs. */
-static rdt_status restore_activation(rdt_model *m, int v, bool *lost, rdt_reason *why) {
-  if (m->layout.folded[v]) return restore_folded(m, v, lost, why);
-  rdt_step *producer = producer_of(m, v);
+/* An activation that s reads, computed again. */
+static rdt_status restore_activation(rdt_step *s, int v, bool *lost, rdt_reason *why) {
+  rdt_model *m = s->model;
   const uint64_t expected = m->sums[v], found = rdt_activation_sum(m, v);
   *lost = true;
-  if (!producer) return RDT_OK;
-  const rdt_result kept = producer->result;
-  const rdt_scratch_set scratch = rdt_context_scratch_push(m->ctx);
-  const rdt_status status = rdt_step_run(producer);
-  rdt_context_scratch_pop(m->ctx, &scratch);
-  producer->result = kept;
+  if (m->layout.folded[v]) return restore_folded(m, v, lost, why);
+  const rdt_status status = m->again ? RDT_ERR_FAULT : run_again(s);
   if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
   const uint64_t now = m->sums[v];
   *lost = status != RDT_OK || (now != expected && now != found); /* now == found: the sum was hit, not the data */
@@ -141,7 +151,7 @@ rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why
     } else {
       if (rdt_activation_sum(m, v) == m->sums[v]) continue;
       rest->activation = true;
-      RDT_TRY(restore_activation(m, v, &lost, why));
+      RDT_TRY(restore_activation(s, v, &lost, why));
     }
     rest->lost = rest->lost || lost;
   }

@@ -18,6 +18,15 @@ static void *packed_weights(const rdt_plan *p, void *kernel_state, size_t *bytes
   return data;
 }
 
+size_t rdt_plan_packed_bytes(const rdt_plan *p) {
+  size_t one = 0, two = 0;
+  rdt_dtype dtype;
+  if (!p) return 0;
+  packed_weights(p, p->state, &one, &dtype);
+  packed_weights(p, p->twin, &two, &dtype);
+  return one + two;
+}
+
 static void *checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype) {
   void *data = NULL;
   *bytes = 0;

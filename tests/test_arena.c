@@ -1,0 +1,83 @@
+/* The activations' block: values that live at the same time never overlap, and little is wasted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+
+#include "net/arena.h"
+
+enum { VALUES = 200, STEPS = 120 };
+
+static uint64_t next(uint64_t *state) {
+  *state = *state * 6364136223846793005u + 1442695040888963407u;
+  return *state >> 33;
+}
+
+/* Chains, as in networks: most values are needed by the next step only, some much longer. */
+static void make(rdt_lifetime *l, uint64_t seed) {
+  for (int v = 0; v < VALUES; v++) {
+    l[v].first = next(&seed) % 8 == 0 ? -1 : (int)(next(&seed) % STEPS);
+    l[v].last = l[v].first + (int)(next(&seed) % (next(&seed) % 4 ? 2 : 30));
+    if (l[v].last >= STEPS) l[v].last = STEPS - 1;
+    l[v].bytes = next(&seed) % 16 == 0 ? 0 : (size_t)(next(&seed) % 100000);
+  }
+}
+
+static void nothing_overlaps(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 200; seed++) {
+    rdt_lifetime l[VALUES];
+    rdt_arena a;
+    size_t most = 0;
+    make(l, seed);
+    assert_int_equal(rdt_arena_plan(l, VALUES, STEPS, &a, NULL), RDT_OK);
+    for (int v = 0; v < VALUES; v++) {
+      if (l[v].first < 0 || l[v].bytes == 0) continue;
+      assert_int_equal(a.offset[v] % 64, 0);
+      assert_true(a.offset[v] + l[v].bytes <= a.bytes);
+      for (int w = 0; w < v; w++) {
+        if (l[w].first < 0 || l[w].bytes == 0 || l[w].first > l[v].last || l[v].first > l[w].last) continue;
+        assert_true(a.offset[v] + l[v].bytes <= a.offset[w] || a.offset[w] + l[w].bytes <= a.offset[v]);
+      }
+    }
+    for (int s = 0; s < STEPS; s++) {
+      size_t live = 0;
+      for (int v = 0; v < VALUES; v++)
+        if (l[v].first >= 0 && l[v].first <= s && s <= l[v].last) live += l[v].bytes;
+      most = live > most ? live : most;
+    }
+    assert_int_equal(a.live, most);
+    assert_true(a.bytes >= most);
+    assert_true(a.bytes <= most + most / 2);
+    rdt_arena_clear(&a);
+  }
+}
+
+static void a_chain_needs_two_places(void **state) {
+  rdt_lifetime l[10];
+  rdt_arena a;
+  (void)state;
+  for (int v = 0; v < 10; v++) l[v] = (rdt_lifetime){.bytes = 1000, .first = v, .last = v < 9 ? v + 1 : v};
+  assert_int_equal(rdt_arena_plan(l, 10, 10, &a, NULL), RDT_OK);
+  assert_int_equal(a.bytes, 2 * 1024);
+  assert_int_equal(a.live, 2 * 1024);
+  rdt_arena_clear(&a);
+}
+
+static void nothing_to_place(void **state) {
+  rdt_lifetime l[2] = {{.first = -1}, {.first = 0, .last = 0, .bytes = 0}};
+  rdt_arena a;
+  (void)state;
+  assert_int_equal(rdt_arena_plan(l, 2, 1, &a, NULL), RDT_OK);
+  assert_int_equal(a.bytes, 0);
+  rdt_arena_clear(&a);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_overlaps), cmocka_unit_test(a_chain_needs_two_places),
+                                     cmocka_unit_test(nothing_to_place)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
