@@ -85,28 +85,44 @@ static bool put_dtype(const sink *k, int i) {
 }
 
 /* "2", "2 to 3", "1 or more"; two numbers for programs */
-static void inputs(const sink *k, int least, int most) {
-  if (k->row) {
-    cJSON_AddNumberToObject(k->row, "least_inputs", least);
-    cJSON_AddItemToObject(k->row, "most_inputs", most < 0 ? cJSON_CreateNull() : cJSON_CreateNumber(most));
-  } else if (most < 0) {
-    rdt_table_cell(k->table, "%d or more", least);
-  } else {
-    rdt_table_cell(k->table, least == most ? "%d" : "%d to %d", least, most);
+static void range(const sink *k, const char *what, int least, int most) {
+  char name[32];
+  if (!k->row) {
+    rdt_table_cell(k->table, most < 0 ? "%d or more" : least == most ? "%d" : "%d to %d", least, most);
+    return;
   }
+  snprintf(name, sizeof name, "least_%s", what);
+  cJSON_AddNumberToObject(k->row, name, least);
+  snprintf(name, sizeof name, "most_%s", what);
+  cJSON_AddItemToObject(k->row, name, most < 0 ? cJSON_CreateNull() : cJSON_CreateNumber(most));
+}
+
+/* "input 2 must be known while planning" */
+static void put_notes(const sink *k, const rdt_op_row *op) {
+  char notes[160] = "";
+  size_t used = 0;
+  for (unsigned i = 0; i < 32; i++)
+    if (op->planned >> i & 1u)
+      used += (size_t)snprintf(notes + used, sizeof notes - used, "%s%u", used ? ", " : "input ", i + 1);
+  if (used) snprintf(notes + used, sizeof notes - used, " must be known while planning");
+  text(k, "notes", notes);
 }
 
 static bool put_op(const sink *k, int i) {
   static const char *const protection[] = {[RDT_PROTECT_LINEAR] = "checksums",
                                            [RDT_PROTECT_DUP] = "computed twice, bits compared",
+                                           [RDT_PROTECT_PLAN] = "computed twice while planning",
+                                           [RDT_PROTECT_EXPAND] = "as the operators that it is rewritten into",
                                            [RDT_PROTECT_FOLD] = "nothing left of it after loading"};
   int n;
   const rdt_op_row *op = &rdt_op_table(&n)[i];
   if (i >= n) return false;
   text(k, "name", op->name);
   number(k, "since_opset", op->since);
-  inputs(k, op->min_in, op->max_in);
+  range(k, "inputs", op->min_in, op->max_in);
+  range(k, "outputs", 1, op->max_out);
   text(k, "protection", protection[op->protection]);
+  put_notes(k, op);
   return true;
 }
 
@@ -129,8 +145,13 @@ static const struct {
      "What computes. The first of an op's rows that takes a problem is chosen."},
     {"dtypes", "dtype|>bytes|>unit roundoff|>smallest normal|>ONNX id|NumPy", put_dtype, "Datatypes",
      "What tensors are made of."},
-    {"ops", "operator|>since opset|>inputs|protected by", put_op, "Operators",
-     "The ONNX operators that networks may have: from which opset on, with how many inputs, how they are protected.\n"
+    {"ops", "operator|>since opset|>inputs|>outputs|protected by|notes", put_op, "Operators",
+     "The ONNX operators that networks may have: from which opset on, with how many inputs and outputs, how they are\n"
+     "protected. Where the value of an input decides shapes, it must be known while planning: a constant, or computed "
+     "from\n"
+     "constants and shapes alone. What is folded when a network is loaded (BatchNormalization into Conv, constants) "
+     "leaves\n"
+     "no operator to protect.\n\n"
      "Printed by `redoubt list ops --format md` from src/net/ops.def; [howto-op.md](howto-op.md) says how to add one."},
     {"sites", "site|what is hit", put_site, "Sites", "Where faults can be planted."},
 };
