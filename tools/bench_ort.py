@@ -151,7 +151,7 @@ def main():
     parser.add_argument("--scheme", default="auto", help="of the protected runs")
     parser.add_argument("--dir", help="where graphs with weights are kept from call to call (default: a temporary folder)")
     parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     library = redoubt_api.Library(os.path.join(args.build, "libredoubt.so"))
     widths = [len(form % (0 if form[-1] in "dfe" else "")) for _, form in COLUMNS]
     print("  ".join(key.ljust(w) if form[1] == "-" else key.rjust(w) for (key, form), w in zip(COLUMNS, widths)).rstrip())

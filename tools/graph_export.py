@@ -103,7 +103,7 @@ def main(usage, exporters):
     parser = argparse.ArgumentParser(description=usage.split("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(exporters))
     parser.add_argument("-o", default=os.path.join(os.path.dirname(__file__), "..", "examples", "graphs"), metavar="DIR")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     unknown = set(args.names) - set(exporters)
     if unknown:
         parser.error(f"no graph named {', '.join(sorted(unknown))}")

@@ -193,7 +193,7 @@ def main():
     parser.add_argument("graphs", nargs="+", metavar="GRAPH.onnx")
     parser.add_argument("-o", required=True, metavar="DIR")
     parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     for path in args.graphs:
         start = time.time()
         print(f"{make(path, args.o, args.seed)}: {time.time() - start:.1f} s")

@@ -197,7 +197,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("name", nargs="?", default="resnet50")
     parser.add_argument("-o", default=GRAPHS, metavar="DIR")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     base = onnx.load(os.path.join(GRAPHS, args.name + ".onnx"), load_external_data=False).graph
     layers = layers_of(base)
     ranges = measured(layers, base, args.name)
