@@ -130,9 +130,7 @@ def compare(program, path, feed, threads):
 
 
 def check(program, folder, name, sizes, args):
-    path = folder / f"{name}.onnx"
-    if not path.exists():
-        make_weights.make(str(ROOT / "examples" / "graphs" / path.name), str(folder))
+    path = pathlib.Path(make_weights.graph_with_weights(name, str(folder)))
     return compare(program, path, graph_inputs.make(str(path), sizes), args.threads)[:2]
 
 

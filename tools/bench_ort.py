@@ -24,7 +24,6 @@ import make_weights
 import record
 import redoubt_api
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 DEFAULT = ("resnet50", "mobilenet_v2", "bert_base:batch=1,sequence=128", "minilm:batch=1,sequence=128")
 PAUSE = 0.005  # seconds between contestants: threads that still spin for the one before would slow the next
 
@@ -135,13 +134,6 @@ def line(row):
     return "  ".join(cells).rstrip()
 
 
-def sizes_of(text):
-    name, _, rest = text.partition(":")
-    sizes = {"batch": 1, "sequence": 128}
-    sizes.update({k: int(v) for k, v in (part.split("=") for part in rest.split(",") if part)})
-    return name, sizes
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", metavar="BUILD", help="folder with libredoubt.so and cli/redoubt")
@@ -158,17 +150,13 @@ def main():
     rows, failed = [], 0
     with tempfile.TemporaryDirectory() as temporary:
         for text in args.names or DEFAULT:
-            name, sizes = sizes_of(text)
-            path = os.path.join(args.dir or temporary, name + ".onnx")
-            graph = os.path.join(ROOT, "examples", "graphs", name + ".onnx")
-            if name.endswith(".onnx"):
-                path = name
-            elif not os.path.exists(path):
-                if not os.path.exists(graph):
-                    print(f"{name}: no such graph", file=sys.stderr)
-                    failed = 1
-                    continue
-                path = make_weights.make(graph, args.dir or temporary)
+            name, sizes = graph_inputs.sizes_of(text)
+            try:
+                path = make_weights.graph_with_weights(name, args.dir or temporary)
+            except FileNotFoundError as error:
+                print(error, file=sys.stderr)
+                failed = 1
+                continue
             feed = graph_inputs.make(path, sizes)
             for threads in (int(t) for t in args.threads.split(",")):
                 try:

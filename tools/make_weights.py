@@ -18,6 +18,7 @@ from onnx import numpy_helper
 
 import graph_file
 
+GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "graphs")
 CHUNK = 1 << 20  # values drawn at a time
 BRANCH = 0.35    # what the last product of a residual branch adds: 16 blocks grow values by (1 + BRANCH^2)^8, not by 2^8
 RECTIFIES = {"Relu", "Clip", "MaxPool"}
@@ -186,6 +187,19 @@ def make(path, folder, seed=1):
     copy = os.path.join(folder, os.path.basename(path))
     graph_file.write(model, copy)
     return copy
+
+
+def graph_with_weights(name, folder, seed=1):
+    """Path of a graph of examples/graphs with weights in folder, made if it is not there; a path of a model stays as it is."""
+    if name.endswith(".onnx"):
+        return name
+    path = os.path.join(folder, name + ".onnx")
+    if os.path.exists(path):
+        return path
+    graph = os.path.join(GRAPHS, name + ".onnx")
+    if not os.path.exists(graph):
+        raise FileNotFoundError(f"{name}: no such graph in examples/graphs")
+    return make(graph, folder, seed)
 
 
 def main():

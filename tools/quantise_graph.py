@@ -23,7 +23,6 @@ import graph_file
 import graph_inputs
 import make_weights
 
-GRAPHS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples", "graphs")
 OPSET = 17
 Layer = collections.namedtuple("Layer", "op name inputs output weight dims attributes relu")
 
@@ -196,9 +195,9 @@ def measured(layers, base, name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("name", nargs="?", default="resnet50")
-    parser.add_argument("-o", default=GRAPHS, metavar="DIR")
+    parser.add_argument("-o", default=make_weights.GRAPHS, metavar="DIR")
     args = parser.parse_intermixed_args()
-    base = onnx.load(os.path.join(GRAPHS, args.name + ".onnx"), load_external_data=False).graph
+    base = onnx.load(os.path.join(make_weights.GRAPHS, args.name + ".onnx"), load_external_data=False).graph
     layers = layers_of(base)
     ranges = measured(layers, base, args.name)
     for form, suffix in ((QLinear, "qlinear"), (Qdq, "qdq")):
