@@ -1,9 +1,9 @@
 #include "bench_common.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "schemes/scheme.h"
 
 bool rdt_bench_parse_number(const char *text, long long least, long long *value) {
@@ -44,10 +44,15 @@ bool rdt_bench_parse_scheme(const char *text, rdt_kop op) {
   return strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || (s && rdt_scheme_serves(s, op));
 }
 
-void rdt_bench_ratio(rdt_bench_out *o, const rdt_timing *timing, int i, int base) {
-  rdt_timing_ratio r = {NAN, NAN, NAN};
-  if (base >= 0 && i != base) r = rdt_timing_ratio_of(timing, i, base);
-  rdt_bench_fixed(o, r.ratio, 3);
-  rdt_bench_fixed(o, r.low, 3);
-  rdt_bench_fixed(o, r.high, 3);
+double rdt_bench_draw(uint64_t *seed) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (double)(int64_t)(*seed >> 33) / (double)(1 << 30) - 1.0;
+}
+
+bool rdt_bench_random(rdt_tensor *t, uint64_t *seed) {
+  const int64_t n = rdt_tensor_count(t);
+  t->data = n < 0 ? NULL : rdt_alloc((size_t)n, rdt_dtype_size(t->dtype));
+  for (int64_t i = 0; t->data && i < n; i++)
+    rdt_store(t->data, t->dtype, i, (t->dtype == RDT_S8 ? 127.0 : 1.0) * rdt_bench_draw(seed));
+  return t->data != NULL;
 }

@@ -1,10 +1,8 @@
-/* What `redoubt bench gemm` and `redoubt bench conv` share: values of options, the cells of a ratio. */
+/* What `redoubt bench gemm` and `redoubt bench conv` share: values of options, random data. */
 #ifndef RDT_BENCH_COMMON_H
 #define RDT_BENCH_COMMON_H
 
-#include "bench_table.h"
-#include "plan/plan.h"
-#include "timing.h"
+#include "core/problem.h"
 
 enum { RDT_BENCH_LIST = 8 };
 
@@ -15,7 +13,8 @@ bool rdt_bench_parse_dtype(const char *text, rdt_dtype *t);
 bool rdt_bench_parse_epilogue(const char *text);
 bool rdt_bench_parse_scheme(const char *text, rdt_kop op);
 
-/* Three cells: case i over case base and its interval; not applicable for the base itself or without one (-1). */
-void rdt_bench_ratio(rdt_bench_out *o, const rdt_timing *timing, int i, int base);
+double rdt_bench_draw(uint64_t *seed); /* in [-1, 1) */
+/* New data (rdt_free) of the tensor's shape in row-major order: such numbers, times 127 for s8. false: no memory. */
+bool rdt_bench_random(rdt_tensor *t, uint64_t *seed);
 
 #endif

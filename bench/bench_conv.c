@@ -1,7 +1,6 @@
 #include "bench_conv.h"
 
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +8,8 @@
 #include "bench_common.h"
 #include "blocked_conv.h"
 #include "core/memory.h"
-#include "cpu/kernel.h"
 #include "cpu/threads.h"
-#include "plan/plan.h"
-#include "schemes/scheme.h"
-#include "timing.h"
+#include "field.h"
 
 static const char usage[] =
     "usage: redoubt bench conv [--n 1,8] [--ic C --oc K --ih H --iw W --kh R --kw S] [--stride N] [--pad N]\n"
@@ -105,17 +101,6 @@ static int parse(int argc, char **argv, options *o) {
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 
-static bool random_values(rdt_tensor *t, uint64_t *seed) {
-  const int64_t n = rdt_tensor_count(t);
-  t->data = n < 0 ? NULL : rdt_alloc((size_t)n, rdt_dtype_size(t->dtype));
-  for (int64_t i = 0; t->data && i < n; i++) {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    const double x = (double)(int64_t)(*seed >> 33) / (double)(1 << 30) - 1.0;
-    rdt_store(t->data, t->dtype, i, t->dtype == RDT_S8 ? 127 * x : x);
-  }
-  return t->data != NULL;
-}
-
 static void data_free(rdt_problem *p) {
   for (int i = 0; p->in && i < 2; i++) rdt_free(p->in[i].data);
   rdt_free(p->out.data);
@@ -142,82 +127,10 @@ static rdt_status data_make(const options *o, int64_t n, rdt_problem *p, rdt_rea
   if (strcmp(o->epilogue, "none") != 0) p->epilogue.bias = rdt_tensor_dense(NULL, p->acc, 1, &channels);
   if (strcmp(o->epilogue, "bias+relu") == 0) p->epilogue.act.fn = RDT_FN_RELU;
   RDT_TRY(rdt_problem_check(p, why));
-  const bool ok = random_values(&p->in[0], &seed) && random_values(&p->in[1], &seed) && random_values(&p->out, &seed) &&
-                  (p->epilogue.bias.rank < 0 || random_values(&p->epilogue.bias, &seed));
+  const bool ok = rdt_bench_random(&p->in[0], &seed) && rdt_bench_random(&p->in[1], &seed) &&
+                  rdt_bench_random(&p->out, &seed) &&
+                  (p->epilogue.bias.rank < 0 || rdt_bench_random(&p->epilogue.bias, &seed));
   return ok ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "not enough memory");
-}
-
-/* ---- contenders ------------------------------------------------------------------------------------------------- */
-
-typedef struct contender {
-  const rdt_problem *p;
-  const char *name;
-  int threads;
-  rdt_context *ctx; /* one of: a plan of ours, a bare kernel, oneDNN in its own formats */
-  rdt_plan *plan;
-  const rdt_kernel *kernel;
-  void *state;
-  rdt_blocked_conv *blocked;
-  double ratio;
-  int64_t suspects, faults;
-  rdt_verdict verdict;
-} contender;
-
-static int run_plan(contender *x) {
-  const rdt_operands o = {.in = x->p->in, .n_in = 2, .out = x->p->out, .epilogue = &x->p->epilogue};
-  rdt_result r;
-  const rdt_status status = rdt_plan_run(x->plan, &o, &r);
-  if (r.ratio > x->ratio) x->ratio = r.ratio;
-  x->suspects += r.suspects;
-  x->faults += r.faults;
-  if (r.verdict > x->verdict) x->verdict = r.verdict;
-  return (int)status;
-}
-
-static int run(void *user) {
-  contender *x = user;
-  if (x->plan) return run_plan(x);
-  const rdt_operands o = {.in = x->p->in, .n_in = 2, .out = x->p->out, .epilogue = &x->p->epilogue};
-  const int threads = rdt_threads_enter(x->threads);
-  const int code = x->kernel ? (int)x->kernel->run(x->state, &o, NULL) : rdt_blocked_conv_run(x->blocked);
-  rdt_threads_leave(threads);
-  return code;
-}
-
-static void contender_free(contender *x) {
-  rdt_plan_destroy(x->plan);
-  rdt_context_destroy(x->ctx);
-  if (x->state) x->kernel->destroy(x->state);
-  rdt_blocked_conv_destroy(x->blocked);
-}
-
-static bool plan_contender(contender *x, const char *scheme) {
-  rdt_policy policy = RDT_POLICY_DEFAULT;
-  policy.scheme = scheme;
-  if (rdt_context_create(&x->ctx, x->threads) != RDT_OK) return false;
-  if (rdt_context_set_policy(x->ctx, &policy) == RDT_OK &&
-      rdt_plan_create(x->ctx, x->p, "conv", "conv", NULL, &x->plan) == RDT_OK)
-    return true;
-  fprintf(stderr, "redoubt bench conv: %s: %s\n", scheme, rdt_context_error(x->ctx));
-  return false;
-}
-
-/* The best vendor row for this problem, bare: weights packed, epilogue as post-ops. */
-static bool kernel_contender(contender *x) {
-  int n;
-  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
-  for (int i = 0; i < n && !x->kernel; i++)
-    if (rows[i]->op == RDT_KOP_CONV && rows[i]->black_box && rdt_isa_detect() >= rows[i]->isa &&
-        rows[i]->accept(x->p, NULL) == RDT_OK)
-      x->kernel = rows[i];
-  return x->kernel && x->kernel->create(x->p, x->threads, &x->state, NULL) == RDT_OK;
-}
-
-static bool blocked_contender(contender *x) {
-  const int threads = rdt_threads_enter(x->threads);
-  x->blocked = rdt_blocked_conv_create(x->p);
-  rdt_threads_leave(threads);
-  return x->blocked != NULL;
 }
 
 /* ---- one batch size and number of threads ----------------------------------------------------------------------- */
@@ -225,59 +138,31 @@ static bool blocked_contender(contender *x) {
 typedef struct session {
   const options *o;
   rdt_problem p;
-  contender list[RDT_TIMING_CASES];
-  int count, blocked, nhwc, none; /* baselines, -1: not there */
+  rdt_field field;
+  int blocked, nhwc; /* baselines, -1: not there */
 } session;
 
-static contender *add(session *s, const char *name, int threads) {
-  s->list[s->count] = (contender){.p = &s->p, .name = name, .threads = threads};
-  return &s->list[s->count];
+static int run_blocked(void *user, const rdt_problem *p) {
+  (void)p; /* it has its own data */
+  return rdt_blocked_conv_run(user);
 }
 
-/* A contender that does not take the problem is left out. */
-static int keep(session *s, bool ok) {
-  if (ok) return s->count++;
-  contender_free(&s->list[s->count]);
-  return -1;
+static void destroy_blocked(void *user) {
+  rdt_blocked_conv_destroy(user);
 }
 
 static bool gather(session *s, int threads) {
-  int n;
-  const rdt_scheme_info *schemes = rdt_scheme_table(&n);
-  const bool all = strcmp(s->o->scheme, "all") == 0;
-  s->count = 0;
-  s->blocked = keep(s, blocked_contender(add(s, "oneDNN blocked", threads)));
-  s->nhwc = keep(s, kernel_contender(add(s, "oneDNN NHWC", threads)));
-  s->none = keep(s, plan_contender(add(s, "redoubt none", threads), "none"));
-  if (!all && strcmp(s->o->scheme, "none") != 0)
-    return keep(s, plan_contender(add(s, "redoubt", threads), s->o->scheme)) >= 0;
-  for (int i = 0; all && i < n; i++)
-    if (schemes[i].id != RDT_SCHEME_NONE && rdt_scheme_serves(&schemes[i], RDT_KOP_CONV))
-      keep(s, plan_contender(add(s, "redoubt", threads), schemes[i].name));
-  return s->none >= 0;
+  rdt_field *f = &s->field;
+  rdt_field_begin(f, "bench conv", &s->p, 1, threads);
+  const int before = rdt_threads_enter(threads);
+  rdt_blocked_conv *blocked = rdt_blocked_conv_create(&s->p);
+  rdt_threads_leave(before);
+  s->blocked = rdt_field_add_foreign(f, "oneDNN blocked", "dnnl any", run_blocked, destroy_blocked, blocked);
+  s->nhwc = rdt_field_add_vendor(f, "oneDNN NHWC");
+  return rdt_field_add_none(f) && rdt_field_add_schemes(f, s->o->scheme);
 }
 
-static const char *const columns[] = {"n",
-                                      "shape",
-                                      "dtype",
-                                      "epilogue",
-                                      "threads",
-                                      "what",
-                                      "kernel",
-                                      "scheme",
-                                      "ms",
-                                      "p10",
-                                      "p90",
-                                      "GFLOP/s",
-                                      "/ oneDNN",
-                                      "low",
-                                      "high",
-                                      "/ none",
-                                      "low none",
-                                      "high none",
-                                      "worst residual / bound",
-                                      "suspects",
-                                      "verdict"};
+static const char *const columns[] = {"n", "shape", "dtype", "epilogue", RDT_FIELD_COLUMNS};
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 static int yardstick(const session *s, const rdt_timing *timing) {
@@ -287,10 +172,7 @@ static int yardstick(const session *s, const rdt_timing *timing) {
 }
 
 static void print_row(const session *s, rdt_bench_out *t, const rdt_timing *timing, int i) {
-  const contender *x = &s->list[i];
   const options *o = s->o;
-  const rdt_timing_stat stat = rdt_timing_stat_of(timing, i);
-  const bool checked = x->plan && i != s->none;
   char shape[128];
   snprintf(shape, sizeof shape, "%lld x %lld, %lld to %lld, %lld x %lld s%lld p%lld g%lld", o->ih, o->iw, o->ic, o->oc,
            o->kh, o->kw, o->stride, o->pad, o->groups);
@@ -298,40 +180,22 @@ static void print_row(const session *s, rdt_bench_out *t, const rdt_timing *timi
   rdt_bench_text(t, shape);
   rdt_bench_text(t, rdt_dtype_name(o->dtype));
   rdt_bench_text(t, o->epilogue);
-  rdt_bench_fixed(t, x->threads, 0);
-  rdt_bench_text(t, x->name);
-  rdt_bench_text(t, x->plan ? rdt_plan_kernel(x->plan) : x->kernel ? x->kernel->name : "dnnl any");
-  rdt_bench_text(t, x->plan ? rdt_plan_scheme(x->plan) : "none");
-  rdt_bench_fixed(t, 1e3 * stat.median, 4);
-  rdt_bench_fixed(t, 1e3 * stat.p10, 4);
-  rdt_bench_fixed(t, 1e3 * stat.p90, 4);
-  rdt_bench_fixed(t, rdt_problem_flops(&s->p) / stat.median * 1e-9, 1);
-  rdt_bench_ratio(t, timing, i, yardstick(s, timing));
-  rdt_bench_ratio(t, timing, i, s->none);
-  rdt_bench_fixed(t, checked ? x->ratio : NAN, 3);
-  rdt_bench_fixed(t, checked ? (double)x->suspects : NAN, 0);
-  rdt_bench_text(t, rdt_verdict_name(checked ? x->verdict : RDT_UNCHECKED));
+  rdt_field_cells(&s->field, t, timing, i, yardstick(s, timing));
 }
 
 static int bench_case(session *s, rdt_bench_out *t, int64_t n, int threads) {
   rdt_timing timing;
   rdt_reason why = {.text = ""};
   rdt_timing_init(&timing, (int)s->o->trials);
-  s->count = 0;
-  int code = data_make(s->o, n, &s->p, &why) == RDT_OK ? 0 : 2;
-  if (code != 0) fprintf(stderr, "redoubt bench conv: %s\n", why.text);
-  if (code == 0 && !gather(s, threads)) code = 2;
-  for (int i = 0; code == 0 && i < s->count; i++) rdt_timing_add(&timing, s->list[i].name, run, &s->list[i]);
-  if (code == 0) {
-    const int stopped = rdt_timing_run(&timing);
-    if (stopped != 0) fprintf(stderr, "redoubt bench conv: stopped: %s\n", rdt_status_text((rdt_status)stopped));
-    code = stopped == 0 ? 0 : stopped == RDT_ERR_FAULT ? 1 : 2;
+  if (data_make(s->o, n, &s->p, &why) != RDT_OK) {
+    fprintf(stderr, "redoubt bench conv: %s\n", why.text);
+    data_free(&s->p);
+    return 2;
   }
-  for (int i = 0; code == 0 && i < s->count; i++) print_row(s, t, &timing, i);
-  for (int i = 0; i < s->count; i++) {
-    if (code == 0 && s->list[i].faults) code = 1;
-    contender_free(&s->list[i]);
-  }
+  const bool ready = gather(s, threads);
+  const int code = ready ? rdt_field_time(&s->field, &timing) : 2;
+  for (int i = 0; s->field.timed && i < s->field.count; i++) print_row(s, t, &timing, i);
+  rdt_field_end(&s->field);
   rdt_timing_free(&timing);
   data_free(&s->p);
   return code;

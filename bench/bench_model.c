@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench_common.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 
@@ -20,10 +21,8 @@ rdt_status rdt_bench_model_fill(rdt_tensor *t, const char *name, uint64_t *seed,
   const int64_t n = rdt_tensor_count(t);
   t->data = n < 0 ? NULL : rdt_alloc((size_t)n, rdt_dtype_size(t->dtype));
   if (!t->data) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for input '%s'", name);
-  for (int64_t i = 0; i < n; i++) {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    rdt_store(t->data, t->dtype, i, value_of(t->dtype, name, (double)(*seed >> 33) * 0x1p-31));
-  }
+  for (int64_t i = 0; i < n; i++)
+    rdt_store(t->data, t->dtype, i, value_of(t->dtype, name, 0.5 + 0.5 * rdt_bench_draw(seed)));
   return RDT_OK;
 }
 

@@ -93,7 +93,7 @@ static size_t causes_of(const part *p, cause *list) {
 
 /* As much of a reason as a table has room for: no remedy, whole characters. */
 static int shown_length(const char *text) {
-  enum { WIDE = 100 };
+  enum { WIDE = 72 };
   const char *remedy = strstr(text, "; ");
   size_t n = remedy ? (size_t)(remedy - text) : strlen(text);
   if (n > WIDE) n = WIDE;
@@ -102,7 +102,7 @@ static int shown_length(const char *text) {
 }
 
 static void put_causes(rdt_table *t, const part *p, cause *list) {
-  enum { SHOWN = 3 };
+  enum { SHOWN = 2 };
   char text[512] = "";
   const size_t n = causes_of(p, list);
   size_t used = 0;
