@@ -468,7 +468,6 @@ static void test_restored_from_the_file(void **state) {
 }
 
 static void test_faults_stay_private(void **state) {
-  rdt_reason why;
   (void)state;
   write_file("w.bin", 0, weight, sizeof weight);
   save_external("w.bin", NULL, NULL);
@@ -477,15 +476,163 @@ static void test_faults_stay_private(void **state) {
   assert_true(w->origin.mapped);
   memset(w->data, 0x55, w->bytes);
   assert_memory_equal(value_of(other, "W")->data, weight, sizeof weight);
-  for (int fresh = 0; fresh < 2; fresh++) {
-    float copy[N * N] = {0};
+  for (int device = 0; device < 2; device++) {
     memset(w->data, 0x55, w->bytes);
-    assert_int_equal(rdt_map_reread(&g->maps.list[w->origin.map], 0, sizeof copy, fresh, copy, &why), RDT_OK);
-    assert_memory_equal(copy, weight, sizeof copy);
-    if (fresh) assert_memory_equal(w->data, weight, sizeof weight);
+    rdt_map_refresh(&g->maps.list[w->origin.map], 0, w->bytes, device);
+    assert_memory_equal(w->data, weight, sizeof weight);
   }
   rdt_graph_free(g);
   rdt_graph_free(other);
+}
+
+/* ---- constants that are made when they are needed ---- */
+
+enum { WIDE = 160 }; /* 100 KB a weight */
+
+/* Conv + BatchNormalization, then a product with W2. gap: where the bytes lie, aligned or not. */
+static void save_lazy(size_t gap) {
+  static float data[2][WIDE * WIDE];
+  char offset[2][24];
+  float bn[4][WIDE];
+  static const char *const names[] = {"scale", "shift", "mean", "var"};
+  util_onnx m;
+  util_fill(data[0], WIDE * WIDE, 5);
+  util_fill(data[1], WIDE * WIDE, 6);
+  write_file("w.bin", gap, data, sizeof data);
+  for (int i = 0; i < 2; i++) snprintf(offset[i], sizeof offset[i], "%zu", gap + (size_t)i * sizeof data[0]);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 4, SHAPE(1, WIDE, 1, 1));
+  util_onnx_external(util_onnx_initializer(&m, "W", RDT_F32, 4, SHAPE(WIDE, WIDE, 1, 1), data[0]), "w.bin", offset[0],
+                     NULL);
+  util_onnx_external(util_onnx_initializer(&m, "W2", RDT_F32, 2, SHAPE(WIDE, WIDE), data[1]), "w.bin", offset[1], NULL);
+  for (int i = 0; i < 4; i++) {
+    util_fill(bn[i], WIDE, 10 + (uint64_t)i);
+    for (int c = 0; c < WIDE; c++) bn[i][c] = bn[i][c] * 0.25f + 1.0f;
+    util_onnx_initializer(&m, names[i], RDT_F32, 1, SHAPE(WIDE), bn[i]);
+  }
+  util_onnx_node(&m, "Conv", "conv", "x W", "c", NULL);
+  util_onnx_node(&m, "BatchNormalization", "bn", "c scale shift mean var", "n", NULL);
+  util_onnx_node(&m, "Flatten", "flat", "n", "f", NULL);
+  util_onnx_node(&m, "MatMul", "mul", "f W2", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(1, WIDE));
+  save(&m);
+}
+
+static rdt_value *weight_of(rdt_model *m, const char *node) {
+  for (int i = 0; i < m->graph->n_nodes; i++)
+    if (strcmp(m->graph->nodes[i].name, node) == 0) return &m->graph->values[m->graph->nodes[i].in[1]];
+  fail_msg("no node %s", node);
+  return NULL;
+}
+
+static rdt_status run_lazy(rdt_model *m, float *y, rdt_run_result *r) {
+  float data[WIDE];
+  util_fill(data, WIDE, 2);
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 4, SHAPE(1, WIDE, 1, 1));
+  rdt_tensor out;
+  const rdt_status status = rdt_model_run(m, &x, 1, r);
+  if (status == RDT_OK && rdt_model_output(m, 0, &out) == RDT_OK) memcpy(y, out.data, WIDE * sizeof *y);
+  return status;
+}
+
+static rdt_model *open_lazy(rdt_context **ctx, const char *scheme) {
+  rdt_model *model;
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.scheme = scheme;
+  policy.scrub_every = 1;
+  assert_int_equal(rdt_context_create(ctx, 2), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(*ctx, &policy), RDT_OK);
+  if (rdt_model_load(*ctx, in_folder("model.onnx"), &model) != RDT_OK) fail_msg("%s", rdt_context_error(*ctx));
+  return model;
+}
+
+/* Weights that were computed, and copies of misaligned ones, take memory while they are packed, or while checks need
+ * them; and they are the same whenever they are made. */
+static void test_lazy_weights(void **state) {
+  float y[4][WIDE];
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    rdt_context *ctx;
+    rdt_run_result r;
+    const bool aligned = i % 2 == 0, protected = i >= 2;
+    save_lazy(aligned ? 0 : 3);
+    rdt_model *m = open_lazy(&ctx, protected ? "auto" : "none");
+    rdt_value *folded = weight_of(m, "conv"), *other = weight_of(m, "mul");
+    assert_true(folded->lazy && folded->holders == 0);
+    assert_int_equal(other->lazy, !aligned);
+    assert_int_equal(other->origin.mapped, aligned);
+    assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_OK);
+    for (int k = 0; k < 2; k++) {
+      const rdt_step *s = rdt_model_step(m, k == 0 ? 0 : (size_t)m->graph->n_nodes - 1);
+      const bool kept = protected || !rdt_plan_has_site(s->plan, RDT_SITE_PACKED);
+      assert_int_equal((k == 0 ? folded : other)->holders > 0, kept);
+    }
+    assert_int_equal(run_lazy(m, y[i], &r), RDT_OK);
+    assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_OK); /* made once more */
+    float again[WIDE];
+    assert_int_equal(run_lazy(m, again, &r), RDT_OK);
+    assert_memory_equal(again, y[i], sizeof again);
+    rdt_model_free(m);
+    rdt_context_destroy(ctx);
+  }
+  assert_memory_equal(y[0], y[1], sizeof y[0]);
+  assert_memory_equal(y[2], y[3], sizeof y[0]);
+}
+
+/* A planted fault finds a weight to strike, and what is made again is what it was. */
+static void test_lazy_weights_rot(void **state) {
+  static const char *const schemes[] = {"none", "auto", "dup"};
+  static const char *const faults[] = {"bit:30@weight,layer=conv,seed=3", "bit:30@weight,layer=mul,seed=3"};
+  (void)state;
+  for (int i = 0; i < 12; i++) {
+    rdt_context *ctx;
+    rdt_run_result r;
+    float clean[WIDE], y[WIDE];
+    save_lazy(i / 6 ? 3 : 0);
+    rdt_model *m = open_lazy(&ctx, schemes[i % 3]);
+    assert_int_equal(run_lazy(m, clean, &r), RDT_OK);
+    assert_int_equal(rdt_model_inject(m, faults[i / 3 % 2]), RDT_OK);
+    assert_int_equal(run_lazy(m, y, &r), RDT_OK);
+    if (i % 3 == 0)
+      assert_memory_not_equal(y, clean, sizeof y);
+    else
+      assert_memory_equal(y, clean, sizeof y);
+    assert_int_equal(r.verdict, i % 3 == 0 ? RDT_UNCHECKED : RDT_RECOMPUTED);
+    assert_int_equal(run_lazy(m, y, &r), RDT_OK);
+    assert_memory_equal(y, clean, sizeof y);
+    rdt_model_free(m);
+    rdt_context_destroy(ctx);
+  }
+}
+
+/* Made of other bytes than at loading: found out before anything is computed with them. */
+static void test_lazy_weights_of_another_file(void **state) {
+  rdt_context *ctx;
+  (void)state;
+  save_lazy(0);
+  rdt_model *m = open_lazy(&ctx, "none");
+  util_onnx_spoil(in_folder("w.bin"));
+  assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_ERR_FAULT);
+  assert_true(strlen(rdt_context_error(ctx)) > 20);
+  rdt_model_free(m);
+  rdt_context_destroy(ctx);
+}
+
+/* The factors of a folded weight rot: the model is loaded again. */
+static void test_rotten_factors(void **state) {
+  rdt_context *ctx;
+  rdt_run_result r;
+  float clean[WIDE], y[WIDE];
+  (void)state;
+  save_lazy(0);
+  rdt_model *m = open_lazy(&ctx, "auto");
+  assert_int_equal(run_lazy(m, clean, &r), RDT_OK);
+  weight_of(m, "conv")->origin.factor[7] *= 2.0;
+  assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_OK);
+  assert_int_equal(run_lazy(m, y, &r), RDT_OK);
+  assert_memory_equal(y, clean, sizeof y);
+  rdt_model_free(m);
+  rdt_context_destroy(ctx);
 }
 
 /* ---- */
@@ -517,6 +664,10 @@ int main(void) {
       cmocka_unit_test_setup(test_memory, clean_folder),
       cmocka_unit_test_setup(test_restored_from_the_file, clean_folder),
       cmocka_unit_test_setup(test_faults_stay_private, clean_folder),
+      cmocka_unit_test_setup(test_lazy_weights, clean_folder),
+      cmocka_unit_test_setup(test_lazy_weights_rot, clean_folder),
+      cmocka_unit_test_setup(test_lazy_weights_of_another_file, clean_folder),
+      cmocka_unit_test_setup(test_rotten_factors, clean_folder),
   };
   const int failed = cmocka_run_group_tests(tests, NULL, NULL);
   clean_folder(NULL);

@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "net/model.h"
 #include "net/tensor_file.h"
+#include "util_onnx.h"
 
 #define MODEL TEST_DATA "/examples/digits/digits.onnx"
 #define IMAGES TEST_DATA "/examples/digits/some.npy"
@@ -171,7 +172,7 @@ static void a_rotten_weight_comes_back_from_the_file(void **state) {
   end(&w);
 }
 
-static void a_rotten_weight_without_its_file_is_not_ok(void **state) {
+static void a_rotten_weight_whose_file_has_changed_is_not_ok(void **state) {
   char path[] = "/tmp/redoubt-model-XXXXXX", buffer[4096];
   walk w = start(1, "auto", RDT_ON_FAULT_RECOMPUTE);
   rdt_model *copy;
@@ -184,12 +185,14 @@ static void a_rotten_weight_without_its_file_is_not_ok(void **state) {
   while ((n = read(from, buffer, sizeof buffer)) > 0) assert_int_equal(write(to, buffer, (size_t)n), n);
   close(to), close(from);
   assert_int_equal(rdt_model_load(w.ctx, path, &copy), RDT_OK);
-  unlink(path);
+  assert_int_equal(rdt_model_run(copy, &w.images, 1, &r), RDT_OK);
+  util_onnx_spoil(path);
   assert_int_equal(rdt_model_inject(copy, "bit:30@weight,layer=conv2,seed=4"), RDT_OK);
   assert_int_equal(rdt_model_run(copy, &w.images, 1, &r), RDT_ERR_FAULT);
   assert_int_equal(r.verdict, RDT_DETECTED);
   assert_int_equal(rdt_model_output(copy, 0, &out), RDT_ERR_ARG); /* a wrong result is not handed out */
   rdt_model_free(copy);
+  unlink(path);
   end(&w);
 }
 
@@ -283,7 +286,7 @@ int main(void) {
       cmocka_unit_test(every_node_has_a_verdict),
       cmocka_unit_test(faults_are_found_and_repaired),
       cmocka_unit_test(a_rotten_weight_comes_back_from_the_file),
-      cmocka_unit_test(a_rotten_weight_without_its_file_is_not_ok),
+      cmocka_unit_test(a_rotten_weight_whose_file_has_changed_is_not_ok),
       cmocka_unit_test(policies_hold),
       cmocka_unit_test(nan_in_the_input_is_unchecked),
       cmocka_unit_test(other_batch_sizes_are_planned_again),

@@ -63,6 +63,7 @@ Onnx__NodeProto *util_onnx_node(util_onnx *m, const char *op, const char *name, 
 /* The file; free() it. */
 void *util_onnx_pack(const util_onnx *m, size_t *bytes);
 void util_onnx_save(const util_onnx *m, const char *path);
+void util_onnx_spoil(const char *path); /* every byte of the file becomes zero */
 
 /* n values of a fixed pseudo-random sequence in [-1, 1), seeded. */
 void util_fill(float *data, int64_t n, uint64_t seed);

@@ -54,10 +54,14 @@ enum { CHUNK = 4 };
 #define chunks plain
 #endif
 
-uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {
-  const unsigned char *p = (const unsigned char *)data + offset;
+uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes) {
+  const unsigned char *p = part;
   const size_t whole = bytes / CHUNK * CHUNK;
   return chunks(p, whole, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
+}
+
+uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {
+  return rdt_bitsum_apart((const unsigned char *)data + offset, offset, bytes);
 }
 
 uint64_t rdt_bitsum(const void *data, size_t bytes) {

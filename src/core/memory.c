@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGN = 64 }; /* a cache line and the widest vector */
 
@@ -68,4 +69,17 @@ char *rdt_strdup(const char *s) {
 void rdt_free(void *p) {
   if (p) rdt_memory_book(malloc_usable_size(p), false);
   free(p);
+}
+
+void *rdt_reserve(size_t bytes) {
+  void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return p == MAP_FAILED ? NULL : p;
+}
+
+void rdt_reserve_empty(void *p, size_t bytes) {
+  madvise(p, bytes, MADV_DONTNEED);
+}
+
+void rdt_reserve_free(void *p, size_t bytes) {
+  munmap(p, bytes);
 }

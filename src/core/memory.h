@@ -11,6 +11,10 @@ void *rdt_grow(void *p, size_t old_count, size_t new_count,
                size_t size); /* keeps old_count elements; NULL leaves p alone */
 char *rdt_strdup(const char *s);
 void rdt_free(void *p);
+/* Addresses that take no memory until they are written, and none any more after rdt_reserve_empty. Not counted. */
+void *rdt_reserve(size_t bytes);
+void rdt_reserve_empty(void *p, size_t bytes);
+void rdt_reserve_free(void *p, size_t bytes);
 /* Books bytes that are held or given back by other means (rdt_memory_now, rdt_memory_peak). */
 void rdt_memory_book(size_t bytes, bool held);
 

@@ -155,28 +155,12 @@ void rdt_map_close(rdt_map *map) {
   *map = (rdt_map){0};
 }
 
-rdt_status rdt_map_reread(const rdt_map *map, size_t offset, size_t bytes, bool fresh, void *to, rdt_reason *why) {
-  const int fd = open(map->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return io_error(why, map->path, "opened", errno, "");
-  if (fresh) { /* pages that are mapped stay in the cache */
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), from = offset / page * page;
-    madvise(map->data + from, offset + bytes - from, MADV_DONTNEED);
-    posix_fadvise(fd, (off_t)from, (off_t)(offset + bytes - from), POSIX_FADV_DONTNEED);
-  }
-  rdt_status status = RDT_OK;
-  char part[1 << 14], *at = to;
-  for (size_t done = 0; done < bytes && status == RDT_OK;) {
-    const size_t want = bytes - done < sizeof part ? bytes - done : sizeof part;
-    const ssize_t got = pread(fd, part, want, (off_t)(offset + done));
-    if (got > 0) {
-      if (memcmp(at + done, part, (size_t)got) != 0) memcpy(at + done, part, (size_t)got); /* good pages stay shared */
-      done += (size_t)got;
-    } else if (got == 0) {
-      status = rdt_fail(why, RDT_ERR_IO, "%.200s: has become shorter", map->path);
-    } else if (errno != EINTR) {
-      status = io_error(why, map->path, "read", errno, "");
-    }
-  }
+void rdt_map_refresh(const rdt_map *map, size_t offset, size_t bytes, bool device) {
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), from = offset / page * page, length = offset + bytes - from;
+  if (length == 0 || map->bytes == 0) return;
+  madvise(map->data + from, length, MADV_DONTNEED);
+  const int fd = device ? open(map->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+  if (fd < 0) return;
+  posix_fadvise(fd, (off_t)from, (off_t)length, POSIX_FADV_DONTNEED); /* only now: mapped pages stay in the cache */
   close(fd);
-  return status;
 }

@@ -28,8 +28,8 @@ typedef struct rdt_map {
 /* RDT_ERR_IO with path and remedy where it is no regular file that can be read. */
 rdt_status rdt_map_open(const char *path, rdt_map *map, rdt_reason *why);
 void rdt_map_close(rdt_map *map);
-/* Reads a range of the file itself into to; from the device and not from the page cache, which may hold the fault,
- * where fresh. fresh also drops what was written to the mapped pages of that range. */
-rdt_status rdt_map_reread(const rdt_map *map, size_t offset, size_t bytes, bool fresh, void *to, rdt_reason *why);
+/* Drops what was written to the pages of a range: they are those of the file again. From the device and not from the
+ * page cache, which is memory too, where device. */
+void rdt_map_refresh(const rdt_map *map, size_t offset, size_t bytes, bool device);
 
 #endif

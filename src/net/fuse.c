@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "net/constant.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
 
@@ -43,23 +44,24 @@ static void make_constant(rdt_value *v, const rdt_tensor *t) { /* takes t->data 
   v->producer = -1;
 }
 
-/* A new constant of the given shape with room for its data, "<node>/<what>". */
+/* A new value, "<node>/<what>". */
+static rdt_status new_value(fuser *f, const rdt_node *n, const char *what, int *out) {
+  const size_t room = strlen(n->name) + strlen(what) + 24;
+  char *name = rdt_alloc(room, 1);
+  if (!name) return no_memory(f);
+  snprintf(name, room, "%s/%s:%d", n->name, what, f->g->n_values);
+  *out = rdt_graph_add_value(f->g, name);
+  rdt_free(name);
+  return *out < 0 ? no_memory(f) : RDT_OK;
+}
+
+/* A new constant of the given shape with room for its data. */
 static rdt_status new_constant(fuser *f, const rdt_node *n, const char *what, rdt_dtype dtype, int rank,
                                const int64_t *shape, int *out) {
   rdt_tensor t = rdt_tensor_dense(NULL, dtype, rank, shape);
-  const size_t room = strlen(n->name) + strlen(what) + 24;
-  char *name = rdt_alloc(room, 1);
+  RDT_TRY(new_value(f, n, what, out));
   t.data = rdt_calloc((size_t)rdt_tensor_count(&t), rdt_dtype_size(dtype));
-  *out = -1;
-  if (name && t.data) {
-    snprintf(name, room, "%s/%s:%d", n->name, what, f->g->n_values);
-    *out = rdt_graph_add_value(f->g, name);
-  }
-  rdt_free(name);
-  if (*out < 0) {
-    rdt_free(t.data);
-    return no_memory(f);
-  }
+  if (!t.data) return no_memory(f);
   make_constant(&f->g->values[*out], &t);
   return RDT_OK;
 }
@@ -186,11 +188,6 @@ static rdt_status set_bias(fuser *f, rdt_node *n, int bias) {
   return RDT_OK;
 }
 
-static bool store_finite(rdt_value *to, int64_t e, double value) {
-  rdt_store(to->data, to->dtype, e, value);
-  return isfinite(rdt_load(to->data, to->dtype, e));
-}
-
 /* scale / sqrt(var + epsilon) into factor and B - mean * factor into shift; false where that is not finite. */
 static bool batchnorm_terms(const rdt_graph *g, const rdt_node *bn, double epsilon, int64_t c, double *factor,
                             double *shift) {
@@ -214,30 +211,37 @@ static bool batchnorm_is_foldable(const rdt_graph *g, const rdt_node *n, const r
   return rdt_dtype_is_float(dtype);
 }
 
-/* Weights and bias in double, rounded once. *done stays false where the result would not be finite. */
-static rdt_status fold_batchnorm(fuser *f, rdt_node *n, const rdt_node *bn, bool *done) {
-  const int64_t channels = channels_of(f->g, n);
+/* Factors for the weights and the new bias, both in double; false where one is not finite. */
+static bool batchnorm_bias(const rdt_graph *g, const rdt_node *n, const rdt_node *bn, double *factor, rdt_value *bias) {
   const rdt_attr *attr = rdt_node_attr(bn, "epsilon");
   const double epsilon = attr ? attr->f : 1e-5;
-  int w, b;
-  if (!batchnorm_is_foldable(f->g, n, bn, channels)) return RDT_OK;
-  const rdt_value from = f->g->values[n->in[1]]; /* the array moves when values are added */
-  RDT_TRY(new_constant(f, n, "weight", from.dtype, from.rank, from.shape, &w));
-  RDT_TRY(new_constant(f, n, "bias", from.dtype, 1, &channels, &b));
-  rdt_value *weight = &f->g->values[w], *bias = &f->g->values[b];
-  const bool by_row = n->op->lower == rdt_op_conv || trans_b(n); /* channels outermost, or innermost */
-  const int64_t count = (int64_t)(from.bytes / rdt_dtype_size(from.dtype));
-  const int64_t inner = channels ? count / channels : 0;
   bool finite = true;
-  for (int64_t c = 0; c < channels && finite; c++) {
-    double factor, shift;
-    finite = batchnorm_terms(f->g, bn, epsilon, c, &factor, &shift) &&
-             store_finite(bias, c, bias_at(f->g, n, c) * factor + shift);
-    for (int64_t i = 0; i < inner && finite; i++) {
-      const int64_t e = by_row ? c * inner + i : i * channels + c;
-      finite = store_finite(weight, e, rdt_load(from.data, from.dtype, e) * factor);
-    }
+  for (int64_t c = 0; c < bias->shape[0] && finite; c++) {
+    double shift;
+    finite = batchnorm_terms(g, bn, epsilon, c, &factor[c], &shift);
+    rdt_store(bias->data, bias->dtype, c, bias_at(g, n, c) * factor[c] + shift);
+    finite = finite && isfinite(rdt_load(bias->data, bias->dtype, c));
   }
+  return finite;
+}
+
+/* *done stays false where the result would not be finite. */
+static rdt_status fold_batchnorm(fuser *f, rdt_node *n, const rdt_node *bn, bool *done) {
+  rdt_graph *g = f->g;
+  const int64_t channels = channels_of(g, n);
+  const bool by_row = n->op->lower == rdt_op_conv || trans_b(n); /* channels outermost, or innermost */
+  int w, b;
+  bool finite;
+  if (!batchnorm_is_foldable(g, n, bn, channels)) return RDT_OK;
+  RDT_TRY(new_value(f, n, "weight", &w));
+  RDT_TRY(new_constant(f, n, "bias", g->values[n->in[1]].dtype, 1, &channels, &b));
+  double *factor = rdt_alloc((size_t)channels, sizeof *factor);
+  if (!factor) return no_memory(f);
+  if (!batchnorm_bias(g, n, bn, factor, &g->values[b])) {
+    rdt_free(factor);
+    return RDT_OK;
+  }
+  RDT_TRY(rdt_constant_scale(g, w, n->in[1], factor, channels, by_row, &finite, f->why));
   if (!finite) return RDT_OK;
   n->in[1] = w;
   *done = true;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "net/constant.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
 
@@ -54,7 +55,7 @@ void rdt_node_clear(rdt_node *n) {
 
 static void value_clear(rdt_value *v) {
   rdt_free(v->name);
-  if (!v->origin.mapped) rdt_free(v->data);
+  rdt_constant_clear(v);
   *v = (rdt_value){.rank = -1, .producer = -1, .origin = {.map = -1}};
 }
 

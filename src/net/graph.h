@@ -5,11 +5,14 @@
 #include "core/problem.h"
 #include "net/maps.h"
 
-/* Where the bits of a constant are kept besides in memory. */
+/* What the bits of a constant can be made of again. */
 typedef struct rdt_origin {
-  int map; /* of the graph's maps; -1: nowhere */
+  int map; /* of the graph's maps; -1: of nothing but the whole file */
   size_t offset;
-  bool mapped; /* data is that place itself, not a copy */
+  bool mapped;    /* data is that place itself, not made of it */
+  double *factor; /* of each channel, by which what lies there is multiplied; NULL: the same bits */
+  int64_t channels;
+  bool by_row; /* channels outermost; or innermost */
 } rdt_origin;
 
 /* A tensor of the graph: an input, a constant (initializer, Constant node) or what a node produces. */
@@ -21,7 +24,9 @@ typedef struct rdt_value {
   int64_t shape[RDT_MAX_RANK]; /* -1 open. The model's declaration; concrete shapes are in rdt_shapes */
   void *data;                  /* constants: dense row-major, aligned for dtype; NULL otherwise */
   size_t bytes;
-  rdt_origin origin;        /* of data, which is owned unless origin.mapped */
+  rdt_origin origin; /* of data, which is owned unless origin.mapped */
+  bool lazy;         /* data is an address that has memory only while somebody holds it (net/constant.h) */
+  int holders;
   uint64_t bitsum;          /* of data, taken when it was read (constants) */
   int producer;             /* node, -1 for inputs and constants */
   int symbol[RDT_MAX_RANK]; /* of open dimensions: equal numbers > 0 are equal lengths; 0 unknown */
@@ -65,6 +70,7 @@ typedef struct rdt_node {
 typedef struct rdt_graph {
   char *path;    /* where it came from, for messages and for restoring weights; "" from memory */
   rdt_maps maps; /* the files that constants lie in */
+  int threads;   /* for reading, summing and restoring constants */
   rdt_value *values;
   int n_values;
   rdt_node *nodes; /* topologically sorted */

@@ -22,6 +22,7 @@ rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
 
 static void unplan(rdt_model *m) {
   for (int i = 0; i < m->n_steps; i++) {
+    rdt_step_release(&m->steps[i]);
     rdt_plan_destroy(m->steps[i].plan);
     rdt_problem_clear(&m->steps[i].prob);
     rdt_free(m->steps[i].reads);
@@ -205,7 +206,11 @@ static rdt_status plan_node(rdt_step *s) {
     s->prob.in[1].data = data;
     return status;
   }
-  return plan_step(s, n->name, n->label);
+  RDT_TRY(rdt_step_hold(s, &m->ctx->error));
+  RDT_TRY(plan_step(s, n->name, n->label));
+  if (s->plan->scheme->id == RDT_SCHEME_NONE && rdt_plan_has_site(s->plan, RDT_SITE_PACKED))
+    rdt_step_release(s); /* nobody reads them: no check, and the kernel has its own */
+  return RDT_OK;
 }
 
 static rdt_status plan_publish(rdt_step *s) {

@@ -24,6 +24,7 @@ typedef struct rdt_step {
   int writes; /* value; -1 for publications */
   rdt_problem prob;
   rdt_plan *plan; /* NULL: nothing to run */
+  bool holds;     /* its constant weights (net/constant.h) */
   rdt_result result;
 } rdt_step;
 
@@ -53,6 +54,9 @@ const rdt_step *rdt_model_step(const rdt_model *m, size_t i);
 
 /* secure.c: a step's data at rest (rdt_host) */
 rdt_status rdt_step_secure(void *step, bool all, rdt_rest *rest, rdt_reason *why);
+/* The constant weights of a linear step are there from hold to release. */
+rdt_status rdt_step_hold(rdt_step *s, rdt_reason *why);
+void rdt_step_release(rdt_step *s);
 /* step.c: executes a step on its operands and sums what it wrote */
 rdt_status rdt_step_run(rdt_step *s);
 /* Plans pack weights and make checksums of them: only from constants that are as they were read. RDT_ERR_FAULT where

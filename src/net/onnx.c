@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "check/bitsum.h"
 #include "core/memory.h"
+#include "net/constant.h"
 #include "net/file.h"
 #include "net/load.h"
 #include "net/names.h"
@@ -18,7 +18,6 @@ enum { LEAST_OPSET = 6, MOST_OPSET = 21 };
 typedef struct loader {
   rdt_graph *g;
   rdt_source bytes; /* of tensors */
-  int threads;
   const Onnx__GraphProto *proto;
   rdt_names values;  /* names of g->values; the keys are protobuf's */
   rdt_names nodes;   /* names of g->nodes */
@@ -470,12 +469,6 @@ static rdt_status add_outputs(loader *l) {
   return status;
 }
 
-/* From here on a change of a constant is found out. */
-static void seal_constants(rdt_graph *g, int threads) {
-  for (int v = 0; v < g->n_values; v++)
-    if (g->values[v].data) g->values[v].bitsum = rdt_bitsum_shared(g->values[v].data, g->values[v].bytes, threads);
-}
-
 static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(check_model(l, m));
   l->proto = m->graph;
@@ -488,8 +481,7 @@ static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(rdt_graph_fuse(l->g, l->why));
   if (rdt_graph_compact(l->g) != RDT_OK) return no_memory(l);
   rdt_graph_mark_planned(l->g);
-  seal_constants(l->g, l->threads);
-  return RDT_OK;
+  return rdt_constants_seal(l->g, l->why);
 }
 
 /* data: of the graph's first map where it has one. */
@@ -511,7 +503,8 @@ static rdt_status load(loader *l, const void *data, size_t bytes, rdt_graph **ou
 }
 
 static rdt_status begin(loader *l, const char *path, int threads, rdt_reason *why) {
-  *l = (loader){.g = rdt_calloc(1, sizeof *l->g), .threads = threads, .why = why};
+  *l = (loader){.g = rdt_calloc(1, sizeof *l->g), .why = why};
+  if (l->g) l->g->threads = threads;
   if (l->g && (l->g->path = rdt_strdup(path ? path : ""))) return RDT_OK;
   rdt_graph_free(l->g);
   return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a graph");

@@ -18,6 +18,7 @@ static rdt_status arm_step(rdt_model *m) {
       if (s->kind != RDT_STEP_NODE || !s->plan || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
       if (!rdt_plan_has_site(s->plan, m->fault.site)) continue;
       if (pass == 1 && seen == target) {
+        RDT_TRY(rdt_step_hold(s, &m->ctx->error)); /* at rest, where it may strike */
         s->plan->fault = &m->fault;
         s->plan->injection = &m->injection;
       }

@@ -2,60 +2,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check/bitsum.h"
 #include "core/memory.h"
+#include "net/constant.h"
 #include "net/model.h"
-
-static uint64_t sum_of(const rdt_model *m, const rdt_value *v) {
-  return rdt_bitsum_shared(v->data, v->bytes, m->ctx->threads);
-}
-
-static bool is_lost(const rdt_model *m, const rdt_value *v) {
-  return sum_of(m, v) != v->bitsum;
-}
-
-/* Its bytes are in a file: they are read from there. The second time not from the page cache, which is memory too. */
-static rdt_status reread(const rdt_model *m, const rdt_value *v, rdt_reason *why) {
-  for (int fresh = 0; fresh < 2; fresh++) {
-    RDT_TRY(rdt_map_reread(&m->graph->maps.list[v->origin.map], v->origin.offset, v->bytes, fresh, v->data, why));
-    if (!is_lost(m, v)) return RDT_OK;
-  }
-  return rdt_fail(why, RDT_ERR_IO, "the file has changed");
-}
-
-/* What was computed from others at loading: the same file gives the same numbers and bits. */
-static rdt_status reload(const rdt_model *m, int v, rdt_reason *why) {
-  rdt_graph *again = NULL;
-  const rdt_value *value = &m->graph->values[v];
-  RDT_TRY(rdt_graph_load(m->graph->path, m->ctx->threads, &again, why));
-  const rdt_value *other = v < again->n_values ? &again->values[v] : NULL;
-  const bool same = other && other->data && other->bytes == value->bytes && other->bitsum == value->bitsum;
-  if (same) memcpy(value->data, other->data, value->bytes);
-  rdt_graph_free(again);
-  return same ? RDT_OK : rdt_fail(why, RDT_ERR_IO, "the file has changed");
-}
-
-static rdt_status restore_constant(rdt_model *m, int v, bool *lost, rdt_reason *why) {
-  const rdt_value *value = &m->graph->values[v];
-  rdt_reason reason = {"memory does not keep it"};
-  if (value->origin.map >= 0)
-    reread(m, value, &reason);
-  else
-    reload(m, v, &reason);
-  *lost = is_lost(m, value);
-  if (*lost)
-    rdt_fail(why, RDT_ERR_FAULT, "weight %s has changed in memory and cannot be restored from %s: %s", value->name,
-             m->graph->path, reason.text);
-  return RDT_OK;
-}
 
 rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why) {
   for (int v = 0; v < m->graph->n_values; v++) {
     const rdt_value *value = &m->graph->values[v];
     char text[320];
-    bool lost;
-    if (!value->data || !is_lost(m, value)) continue;
-    RDT_TRY(restore_constant(m, v, &lost, why));
+    if (!rdt_constant_is_there(value) || rdt_constant_is_good(m->graph, v)) continue;
+    const bool lost = rdt_constant_restore(m->graph, v, why) != RDT_OK;
     snprintf(text, sizeof text, "%.200s: weight changed in memory before planning, %s", value->name,
              lost ? "found and not repaired" : "found and restored");
     const rdt_event e = {.kind = RDT_EVENT_FAULT,
@@ -73,6 +29,26 @@ rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why) {
     if (lost) return RDT_ERR_FAULT;
   }
   return RDT_OK;
+}
+
+/* The constant weights of a step's linear op; -1 for none. */
+static int weights_of(const rdt_step *s) {
+  if (s->kind != RDT_STEP_NODE || !rdt_kop_is_linear(s->prob.op)) return -1;
+  const int v = s->model->graph->nodes[s->subject].in[1];
+  return s->model->graph->values[v].data ? v : -1;
+}
+
+rdt_status rdt_step_hold(rdt_step *s, rdt_reason *why) {
+  const int v = weights_of(s);
+  if (v < 0 || s->holds) return RDT_OK;
+  RDT_TRY(rdt_constant_hold(s->model->graph, v, why));
+  s->holds = true;
+  return RDT_OK;
+}
+
+void rdt_step_release(rdt_step *s) {
+  if (s->holds) rdt_constant_release(s->model->graph, weights_of(s));
+  s->holds = false;
 }
 
 /* Computed while planning: once more, from the same values. */
@@ -135,19 +111,28 @@ static bool covered(const rdt_step *s, int v) {
   return n->residual != v;
 }
 
+/* A constant that s reads: verified, and restored where it has changed. */
+static rdt_status secure_constant(rdt_step *s, int v, rdt_rest *rest, rdt_reason *why) {
+  rdt_graph *g = s->model->graph;
+  rdt_status status = rdt_constant_hold(g, v, why);
+  const bool held = status == RDT_OK;
+  if (!held || !rdt_constant_is_good(g, v)) {
+    rest->weight = true;
+    rest->lost = rest->lost || !held || rdt_constant_restore(g, v, why) != RDT_OK;
+    status = rest->lost ? RDT_OK : rdt_plan_reload(s->plan, why);
+  }
+  if (held) rdt_constant_release(g, v);
+  return status;
+}
+
 rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why) {
   rdt_step *s = self;
   rdt_model *m = s->model;
   for (int i = 0; i < s->n_reads; i++) {
     const int v = s->reads[i];
-    rdt_value *value = &m->graph->values[v];
     bool lost = false;
-    if (value->data) {
-      if (!all && covered(s, v)) continue;
-      if (!is_lost(m, value)) continue;
-      rest->weight = true;
-      RDT_TRY(restore_constant(m, v, &lost, why));
-      if (!lost) RDT_TRY(rdt_plan_reload(s->plan, why));
+    if (m->graph->values[v].data) {
+      if (all || !covered(s, v)) RDT_TRY(secure_constant(s, v, rest, why));
     } else {
       if (rdt_activation_sum(m, v) == m->sums[v]) continue;
       rest->activation = true;

@@ -1,0 +1,228 @@
+#include "net/constant.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/memory.h"
+
+enum { PART = 1 << 12 };                  /* elements that are made at a time */
+static const size_t least_lazy = 1 << 16; /* bytes; making less again saves nothing */
+
+static const unsigned char *place_of(const rdt_graph *g, const rdt_origin *o) {
+  return g->maps.list[o->map].data + o->offset;
+}
+
+/* ---- making ---- */
+
+/* n elements of one channel, or of n channels one after the other. */
+static void scale_f32(const float *from, float *to, int64_t n, const double *factor, bool one) {
+  if (one)
+    for (int64_t i = 0; i < n; i++) to[i] = (float)(from[i] * factor[0]);
+  else
+    for (int64_t i = 0; i < n; i++) to[i] = (float)(from[i] * factor[i]);
+}
+
+static void scale_any(rdt_dtype dtype, const void *from, void *to, int64_t at, int64_t n, const double *factor,
+                      bool one) {
+  for (int64_t i = 0; i < n; i++) rdt_store(to, dtype, at + i, rdt_load(from, dtype, at + i) * factor[one ? 0 : i]);
+}
+
+/* Elements first.. of c from what lies at from, which need not be aligned. */
+static void make_part(const rdt_value *c, const unsigned char *from, int64_t first, int64_t n, void *to) {
+  const rdt_origin *o = &c->origin;
+  const size_t size = rdt_dtype_size(c->dtype);
+  double aligned[PART];
+  from += (size_t)first * size;
+  if (!o->factor) {
+    memcpy(to, from, (size_t)n * size);
+    return;
+  }
+  memcpy(aligned, from, (size_t)n * size);
+  const int64_t inner = (int64_t)(c->bytes / size) / o->channels;
+  for (int64_t i = 0, run; i < n; i += run) {
+    const int64_t e = first + i, channel = o->by_row ? e / inner : e % o->channels;
+    run = o->by_row ? inner - e % inner : o->channels - channel;
+    if (run > n - i) run = n - i;
+    if (c->dtype == RDT_F32)
+      scale_f32((const float *)aligned + i, (float *)to + i, run, &o->factor[channel], o->by_row);
+    else
+      scale_any(c->dtype, aligned, to, i, run, &o->factor[channel], o->by_row);
+  }
+}
+
+static bool all_finite(rdt_dtype dtype, const void *data, int64_t n) {
+  int64_t bad = 0;
+  if (dtype == RDT_F32)
+    for (int64_t i = 0; i < n; i++) bad += !(fabsf(((const float *)data)[i]) <= FLT_MAX);
+  else
+    for (int64_t i = 0; i < n; i++) bad += !isfinite(rdt_load(data, dtype, i));
+  return bad == 0;
+}
+
+/* Makes c in data, or nowhere; its sum comes back. finite may be NULL. */
+static uint64_t make(const rdt_graph *g, const rdt_value *c, const unsigned char *from, unsigned char *data,
+                     bool *finite) {
+  const size_t size = rdt_dtype_size(c->dtype);
+  const int64_t count = (int64_t)(c->bytes / size), parts = (count + PART - 1) / PART;
+  uint64_t sum = 0;
+  int bad = 0;
+#pragma omp parallel for num_threads(g->threads) reduction(+ : sum, bad) if (parts > 4 && g->threads > 1)
+  for (int64_t p = 0; p < parts; p++) {
+    double nowhere[PART];
+    const int64_t first = p * PART, n = count - first < PART ? count - first : PART;
+    void *to = data ? (void *)(data + (size_t)first * size) : (void *)nowhere;
+    make_part(c, from, first, n, to);
+    sum += rdt_bitsum_apart(to, (size_t)first * size, (size_t)n * size);
+    bad += finite && !all_finite(c->dtype, to, n);
+  }
+  if (finite) *finite = bad == 0;
+  return sum;
+}
+
+/* ---- at loading ---- */
+
+static rdt_status no_memory(const rdt_value *c, rdt_reason *why) {
+  return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of %.100s", c->bytes, c->name);
+}
+
+rdt_status rdt_constant_scale(rdt_graph *g, int v, int from, double *factor, int64_t channels, bool by_row,
+                              bool *finite, rdt_reason *why) {
+  rdt_value *c = &g->values[v];
+  const rdt_value *w = &g->values[from];
+  const bool placed = w->origin.map >= 0 && w->bytes >= least_lazy;
+  c->dtype = w->dtype;
+  c->typed = true;
+  c->rank = w->rank;
+  memcpy(c->shape, w->shape, sizeof c->shape);
+  c->bytes = w->bytes;
+  c->producer = -1;
+  c->origin = (rdt_origin){.map = -1, .factor = factor, .channels = channels, .by_row = by_row};
+  if (placed) {
+    c->origin.map = w->origin.map;
+    c->origin.offset = w->origin.offset;
+    for (int64_t i = 0; w->origin.factor && i < channels; i++) factor[i] *= w->origin.factor[i];
+    c->bitsum = make(g, c, place_of(g, &c->origin), NULL, finite);
+    c->lazy = true;
+    if (*finite && !(c->data = rdt_reserve(c->bytes))) return no_memory(c, why);
+    return RDT_OK;
+  }
+  void *data = rdt_alloc(c->bytes, 1);
+  if (!data) return no_memory(c, why);
+  make(g, c, w->data, data, finite);
+  c->origin.factor = NULL; /* what it is made of goes */
+  rdt_free(factor);
+  if (*finite)
+    c->data = data;
+  else
+    rdt_free(data);
+  return RDT_OK;
+}
+
+/* Is v read as weights of linear nodes and in no other way? */
+static void find_weights(const rdt_graph *g, bool *weights) {
+  for (int v = 0; v < g->n_values; v++) weights[v] = !g->values[v].planned;
+  for (int i = 0; i < g->n_outputs; i++) weights[g->outputs[i]] = false;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const rdt_node *n = &g->nodes[i];
+    for (int k = 0; k < n->n_in; k++)
+      if (n->in[k] >= 0 && (k != 1 || n->op->protection != RDT_PROTECT_LINEAR)) weights[n->in[k]] = false;
+    if (n->residual >= 0) weights[n->residual] = false;
+  }
+}
+
+rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why) {
+  bool *weights = rdt_calloc((size_t)g->n_values, sizeof *weights);
+  if (!weights) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for the graph", g->path);
+  find_weights(g, weights);
+  rdt_status status = RDT_OK;
+  for (int v = 0; v < g->n_values && status == RDT_OK; v++) {
+    rdt_value *c = &g->values[v];
+    if (!c->data || c->lazy) continue;
+    c->bitsum = rdt_bitsum_shared(c->data, c->bytes, g->threads);
+    if (!weights[v] || c->origin.map < 0 || c->origin.mapped || c->bytes < least_lazy) continue;
+    void *address = rdt_reserve(c->bytes);
+    if (!address) status = no_memory(c, why);
+    rdt_free(c->data);
+    c->data = address;
+    c->lazy = true;
+  }
+  rdt_free(weights);
+  return status;
+}
+
+void rdt_constant_clear(rdt_value *c) {
+  if (c->lazy && c->data) {
+    rdt_reserve_free(c->data, c->bytes);
+    if (c->holders > 0) rdt_memory_book(c->bytes, false);
+  } else if (!c->origin.mapped) {
+    rdt_free(c->data);
+  }
+  rdt_free(c->origin.factor);
+  c->data = NULL;
+  c->origin.factor = NULL;
+}
+
+/* ---- in use ---- */
+
+bool rdt_constant_is_there(const rdt_value *c) {
+  return c->data && (!c->lazy || c->holders > 0);
+}
+
+bool rdt_constant_is_good(const rdt_graph *g, int v) {
+  const rdt_value *c = &g->values[v];
+  return rdt_bitsum_shared(c->data, c->bytes, g->threads) == c->bitsum;
+}
+
+/* Its bytes are in a file: whoever reads the map now reads them as they are there. */
+static bool make_from_file(rdt_graph *g, int v) {
+  const rdt_value *c = &g->values[v];
+  for (int device = 0; device < 2; device++) {
+    rdt_map_refresh(&g->maps.list[c->origin.map], c->origin.offset, c->bytes, device);
+    if (!c->origin.mapped) make(g, c, place_of(g, &c->origin), c->data, NULL);
+    if (rdt_constant_is_good(g, v)) return true;
+  }
+  return false;
+}
+
+/* The same file gives the same numbers and bits. */
+static rdt_status load_again(rdt_graph *g, int v, rdt_reason *why) {
+  rdt_graph *again = NULL;
+  const rdt_value *c = &g->values[v];
+  RDT_TRY(rdt_graph_load(g->path, g->threads, &again, why));
+  const rdt_value *other = v < again->n_values ? &again->values[v] : NULL;
+  const bool same = other && other->data && other->bytes == c->bytes && other->bitsum == c->bitsum;
+  if (same && other->lazy)
+    make(again, other, place_of(again, &other->origin), c->data, NULL);
+  else if (same)
+    memcpy(c->data, other->data, c->bytes);
+  rdt_graph_free(again);
+  return same ? RDT_OK : rdt_fail(why, RDT_ERR_IO, "the file has changed");
+}
+
+rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_reason *why) {
+  rdt_reason reason = {"memory does not keep it"};
+  if (g->values[v].origin.map >= 0 && make_from_file(g, v)) return RDT_OK;
+  if (!g->values[v].origin.mapped) load_again(g, v, &reason);
+  if (rdt_constant_is_good(g, v)) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_FAULT, "weight %.100s has changed in memory and cannot be restored from %.200s: %.150s",
+                  g->values[v].name, g->path, g->values[v].origin.mapped ? "the file has changed" : reason.text);
+}
+
+rdt_status rdt_constant_hold(rdt_graph *g, int v, rdt_reason *why) {
+  rdt_value *c = &g->values[v];
+  if (c->holders++ > 0 || !c->lazy) return RDT_OK;
+  rdt_memory_book(c->bytes, true);
+  if (make(g, c, place_of(g, &c->origin), c->data, NULL) == c->bitsum) return RDT_OK;
+  const rdt_status status = rdt_constant_restore(g, v, why);
+  if (status != RDT_OK) rdt_constant_release(g, v);
+  return status;
+}
+
+void rdt_constant_release(rdt_graph *g, int v) {
+  rdt_value *c = &g->values[v];
+  if (--c->holders > 0 || !c->lazy) return;
+  rdt_reserve_empty(c->data, c->bytes);
+  rdt_memory_book(c->bytes, false);
+}

@@ -1,0 +1,29 @@
+/* Constants: made when somebody needs them, verified against the sum from loading, restored when they have changed. */
+#ifndef RDT_NET_CONSTANT_H
+#define RDT_NET_CONSTANT_H
+
+#include "net/graph.h"
+
+/* Makes v the elements of from, a constant, times a factor for each channel: in double, rounded once. *finite is false,
+ * and v no constant, where a result is not finite. Takes factor. Where from lies in a file, v is lazy. */
+rdt_status rdt_constant_scale(rdt_graph *g, int v, int from, double *factor, int64_t channels, bool by_row,
+                              bool *finite, rdt_reason *why);
+/* The last step of loading: sums all constants; copies that only products and convolutions read, as weights, get lazy.
+ */
+rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why);
+
+/* From hold to release the data of v is there. Holds nest; constants that are always there count them only.
+ * RDT_ERR_FAULT: it cannot be made as it was. */
+rdt_status rdt_constant_hold(rdt_graph *g, int v, rdt_reason *why);
+void rdt_constant_release(rdt_graph *g, int v);
+bool rdt_constant_is_there(const rdt_value *c);
+
+/* Is it as it was loaded? It must be there. */
+bool rdt_constant_is_good(const rdt_graph *g, int v);
+/* Makes it as it was: from its place in the file, from the page cache first, then from the device; by loading the whole
+ * model again where it has none. RDT_ERR_FAULT where that gives other bits. */
+rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_reason *why);
+
+void rdt_constant_clear(rdt_value *c); /* frees the data */
+
+#endif
