@@ -16,7 +16,7 @@ const char *rdt_kop_name(rdt_kop op) {
 
 const rdt_fn_row *rdt_fn_info(rdt_fn f) {
   static const rdt_fn_row rows[] = {
-#define X(id, name, operands, class) [RDT_FN_##id] = {name, operands, RDT_FN_##class},
+#define X(id, name, operands, class) [RDT_FN_##id] = {name, operands, RDT_CLASS_##class},
 #include "core/functions.def"
 #undef X
   };
@@ -239,39 +239,42 @@ static rdt_status check_map_dtypes(const rdt_problem *p, rdt_reason *why) {
   for (int i = 1; i < p->n_in; i++) alike = alike && p->in[i].dtype == x;
   bool ok = false;
   switch (f->class) {
-    case RDT_FN_FLOAT:
+    case RDT_CLASS_FLOAT:
       ok = alike && is_float && y == x;
       break;
-    case RDT_FN_NUMBER:
+    case RDT_CLASS_NUMBER:
       ok = alike && !is_bool && y == x;
       break;
-    case RDT_FN_COMPARE:
+    case RDT_CLASS_COMPARE:
       ok = alike && y == RDT_BOOL;
       break;
-    case RDT_FN_TEST:
+    case RDT_CLASS_TEST:
       ok = alike && is_float && y == RDT_BOOL;
       break;
-    case RDT_FN_LOGIC:
+    case RDT_CLASS_LOGIC:
       ok = alike && is_bool && y == RDT_BOOL;
       break;
-    case RDT_FN_BITS:
+    case RDT_CLASS_BITS:
       ok = alike && is_int && y == x;
       break;
-    case RDT_FN_CAST:
+    case RDT_CLASS_CAST:
       ok = true;
       break;
-    case RDT_FN_SELECT:
+    case RDT_CLASS_SELECT:
       ok = is_bool && p->in[1].dtype == y && p->in[2].dtype == y;
       break;
-    case RDT_FN_QUANT:
+    case RDT_CLASS_POWER:
+      ok = !is_bool && p->in[1].dtype != RDT_BOOL && y == x;
+      break;
+    case RDT_CLASS_QUANT:
       ok = is_float && p->in[1].dtype == x && p->in[2].dtype == y && (y == RDT_S8 || y == RDT_U8);
       break;
-    case RDT_FN_DEQUANT:
+    case RDT_CLASS_DEQUANT:
       ok = (x == RDT_S8 || x == RDT_U8 || x == RDT_S32) && p->in[1].dtype == y && p->in[2].dtype == x &&
            rdt_dtype_is_float(y);
       break;
-    case RDT_FN_REDUCE:
-    case RDT_FN_SOFTMAX:
+    case RDT_CLASS_REDUCE:
+    case RDT_CLASS_SOFTMAX:
       break;
   }
   return ok ? RDT_OK

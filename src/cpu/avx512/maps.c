@@ -1,0 +1,2 @@
+#define MAP_TABLE rdt_maps_avx512
+#include "cpu/maps_body.h"
