@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 import jsonschema
 
@@ -50,12 +51,17 @@ def write_cases(folder):
     (folder / "right/test_data_set_0/output_0.pb").write_bytes(tensor_proto(scores))
     (folder / "wrong/test_data_set_0/output_0.pb").write_bytes(tensor_proto(scores[::-1]))
     return [("conformance", 0, ["conformance", folder, "--filter", "right"]),
-            ("conformance", 1, ["conformance", folder])]
+            ("conformance", 1, ["conformance", folder, "--junit", folder / "found.xml"])]
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        return check(CALLS + write_cases(pathlib.Path(folder)))
+        failed = check(CALLS + write_cases(pathlib.Path(folder)))
+        cases = xml.etree.ElementTree.parse(pathlib.Path(folder) / "found.xml").findall("testsuite/testcase")
+        if [case.find("failure") is None for case in cases] != [True, False]:
+            print("FAIL  the JUnit file does not say that the second of two cases failed")
+            failed = 1
+        return failed
 
 
 def check(calls):

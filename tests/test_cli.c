@@ -279,11 +279,14 @@ static void test_signals(void **state) {
       "stop",    "--report", "stop.json",           NULL};
   static const char *const inject[] = {"redoubt",   "inject",   DIGITS "/digits.onnx", "-i", DIGITS "/images.npy", "-n",
                                        "100000000", "--report", "stop.json",           NULL};
+  static const char *const bench[] = {"redoubt",   "bench",     "model",    DIGITS "/digits.onnx", "--trials", "100000",
+                                      "--profile", "stop.json", "--report", "stop.json",           NULL};
   assert_int_equal(stop_with(SIGINT, run), 130);
   assert_int_equal(files_in("stop"), 0);
   assert_false(there("stop.json"));
   assert_int_equal(stop_with(SIGTERM, run), 143);
   assert_int_equal(stop_with(SIGINT, inject), 130);
+  assert_int_equal(stop_with(SIGTERM, bench), 143);
   assert_false(there("stop.json"));
 }
 
