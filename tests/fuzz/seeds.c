@@ -1,5 +1,7 @@
-/* Writes the seeds: FOLDER/onnx has a small model for each operator, FOLDER/npy tensor files of every kind. */
+/* Writes the seeds: FOLDER/onnx has a small model for each operator, some whose weights are in another file, and the
+ * models of the ONNX backend suite where they are installed; FOLDER/npy tensor files of every kind. */
 #include <errno.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,59 @@ static void write_bytes(const char *path, const void *data, size_t n) {
   if (!f || fwrite(data, 1, n, f) != n || fclose(f) != 0) abort();
 }
 
+/* Weights in w.bin, aligned and not, with and without BatchNormalization to fold; what leads elsewhere. */
+static void write_external(void) {
+  static const struct {
+    const char *location, *offset, *length;
+  } cases[] = {{"w.bin", NULL, NULL},    {"w.bin", "64", "65536"},  {"w.bin", "3", "65536"}, {"./w.bin", "4096", NULL},
+               {"../w.bin", NULL, NULL}, {"/etc/passwd", "0", "1"}, {"w.bin", "-1", NULL},   {"w.bin", "262143", NULL}};
+  static float data[128 * 128];
+  util_fill(data, 128 * 128, 3);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (int bn = 0; bn < 2; bn++) {
+      util_onnx m;
+      util_onnx_init(&m, 13);
+      util_onnx_input(&m, "x", RDT_F32, 4, SHAPE(1, 128, 1, 1));
+      util_onnx_external(util_onnx_initializer(&m, "w", RDT_F32, 4, SHAPE(128, 128, 1, 1), data), cases[i].location,
+                         cases[i].offset, cases[i].length);
+      util_onnx_external(util_onnx_initializer(&m, "v", RDT_F32, 1, SHAPE(128), data), "w.bin", "4", NULL);
+      util_onnx_node(&m, "Conv", "conv", "x w", bn ? "c" : "y", NULL);
+      if (bn) util_onnx_node(&m, "BatchNormalization", "bn", "c v v v v", "y", NULL);
+      util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+      util_onnx_save(&m, file("onnx", bn ? "external-bn" : "external", (int)i));
+      util_onnx_clear(&m);
+    }
+}
+
+static const char suite[] = "/usr/share/libonnx-testdata/data";
+static int copied;
+
+/* DIR/CASE/model.onnx of the suite as CASE. */
+static int copy_case(const char *path, const struct stat *st, int type, struct FTW *at) {
+  char to[4096];
+  (void)at;
+  const char *name = strrchr(path, '/');
+  if (type != FTW_F || strcmp(name, "/model.onnx") != 0 || st->st_size > 65536) return 0;
+  const char *start = memrchr(path, '/', (size_t)(name - path));
+  snprintf(to, sizeof to, "%s/onnx/%.*s", folder, (int)(name - start - 1), start + 1);
+  char *data = malloc((size_t)st->st_size + 1);
+  FILE *f = fopen(path, "rb");
+  if (!f || !data || fread(data, 1, (size_t)st->st_size, f) != (size_t)st->st_size) abort();
+  fclose(f);
+  write_bytes(to, data, (size_t)st->st_size);
+  free(data);
+  copied++;
+  return 0;
+}
+
+static void copy_suite(void) {
+  if (nftw(suite, copy_case, 16, FTW_PHYS) != 0)
+    printf("no models of the ONNX backend suite among the seeds: %s: %s (Debian: libonnx-testdata)\n", suite,
+           strerror(errno));
+  else
+    printf("%d models of the ONNX backend suite among the seeds\n", copied);
+}
+
 static void write_tensors(void) {
   static uint64_t zeros[16];
   unsigned char packed[512];
@@ -120,6 +175,8 @@ int main(int argc, char **argv) {
     }
   }
   write_models();
+  write_external();
   write_tensors();
+  copy_suite();
   return 0;
 }
