@@ -191,6 +191,10 @@ static void test_model_level(void **state) {
   m.opset.domain = (char *)(uintptr_t) "ai.onnx.ml";
   refuse(&m, RDT_ERR_FORMAT, "operator set");
   relus(&m, "x>y");
+  m.opset.domain = (char *)(uintptr_t) "ai.onnx.ml";
+  m.graph.node[0]->domain = strdup("ai.onnx.ml");
+  refuse(&m, RDT_ERR_UNSUPPORTED, "operator Relu of domain 'ai.onnx.ml'");
+  relus(&m, "x>y");
   Onnx__OperatorSetIdProto *twice[2] = {&m.opset, &m.opset};
   m.model.opset_import = twice;
   m.model.n_opset_import = 2;

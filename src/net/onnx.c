@@ -44,6 +44,16 @@ static bool default_domain(const char *domain) {
   return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
 }
 
+/* A node, where none is of the ONNX operator set; otherwise NULL. */
+static const Onnx__NodeProto *foreign_node(const Onnx__ModelProto *m) {
+  const Onnx__NodeProto *foreign = NULL;
+  for (size_t i = 0; m->graph && i < m->graph->n_node; i++) {
+    if (default_domain(m->graph->node[i]->domain)) return NULL;
+    foreign = m->graph->node[i];
+  }
+  return foreign;
+}
+
 static rdt_status read_opset(loader *l, const Onnx__ModelProto *m) {
   bool found = false;
   for (size_t i = 0; i < m->n_opset_import; i++) {
@@ -53,6 +63,10 @@ static rdt_status read_opset(loader *l, const Onnx__ModelProto *m) {
     found = true;
     l->g->opset = m->opset_import[i]->version;
   }
+  const Onnx__NodeProto *foreign = found ? NULL : foreign_node(m);
+  if (foreign) /* nothing needs a version of it */
+    return rdt_fail(l->why, RDT_ERR_UNSUPPORTED, "%.200s: operator %.60s of domain '%.60s' is not available",
+                    path_of(l), text_or(foreign->op_type, "?"), foreign->domain);
   if (!found)
     return rdt_fail(l->why, RDT_ERR_FORMAT, "%.200s: no version of the ONNX operator set is imported", path_of(l));
   if (l->g->opset < LEAST_OPSET || l->g->opset > MOST_OPSET)
