@@ -267,11 +267,11 @@ static rdt_status check_map_dtypes(const rdt_problem *p, rdt_reason *why) {
       ok = !is_bool && p->in[1].dtype != RDT_BOOL && y == x;
       break;
     case RDT_CLASS_QUANT:
-      ok = is_float && p->in[1].dtype == x && p->in[2].dtype == y && (y == RDT_S8 || y == RDT_U8);
+      ok = is_float && p->in[1].dtype == x && (p->n_in < 3 || p->in[2].dtype == y) && (y == RDT_S8 || y == RDT_U8);
       break;
     case RDT_CLASS_DEQUANT:
-      ok = (x == RDT_S8 || x == RDT_U8 || x == RDT_S32) && p->in[1].dtype == y && p->in[2].dtype == x &&
-           rdt_dtype_is_float(y);
+      ok = (x == RDT_S8 || x == RDT_U8 || x == RDT_S32) && p->in[1].dtype == y &&
+           (p->n_in < 3 || p->in[2].dtype == x) && rdt_dtype_is_float(y);
       break;
     case RDT_CLASS_REDUCE:
     case RDT_CLASS_SOFTMAX:
@@ -299,7 +299,12 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     RDT_TRY(p->op == RDT_KOP_GEMM ? check_gemm(p, why) : check_window(p, why));
     return check_epilogue(p, why);
   }
-  if (p->op == RDT_KOP_MAP) {
+  if (p->op == RDT_KOP_MAP || p->op == RDT_KOP_QUANTIZE) {
+    const rdt_fn_class class = rdt_fn_info(p->fn)->class;
+    const bool quantizes = class == RDT_CLASS_QUANT || class == RDT_CLASS_DEQUANT;
+    if (quantizes != (p->op == RDT_KOP_QUANTIZE) || (quantizes && p->n_in != 2 && p->n_in != 3))
+      return rdt_fail(why, RDT_ERR_ARG, "%s is not a function of %d operands for %s", rdt_problem_name(p), p->n_in,
+                      rdt_kop_name(p->op));
     RDT_TRY(check_map_dtypes(p, why));
     return check_same_shapes(p, 0, p->n_in, why);
   }

@@ -9,17 +9,19 @@
  *   GEMM       in A [batch.. m k], B [batch.. k n] -> [batch.. m n]; batch dimensions of an operand may have stride 0
  *   CONV       in X [n ic ih iw], W [oc ic/groups kh kw] -> [n oc oh ow]
  *   MAP        in x0[, x1[, x2]], all views of the output's shape (broadcast = stride 0); out = fn(x0, ..), elementwise
+ *   QUANTIZE   in x, scale[, zero point], views of the output's shape; out = fn of class QUANT or DEQUANT
  *   COPY       in x of the output's shape (moves between strides: reshape, transpose, slice, expand, layout changes)
  *   BATCHNORM  in X [n c ...], scale, bias, mean, var [c] -> like X
  *   MAXPOOL AVGPOOL  in X [n c ih iw] -> [n c oh ow] (AVGPOOL over the whole image is GlobalAveragePool)
  *   SOFTMAX    in x -> same shape, along one axis
  *   CONCAT     in x0.. -> along one axis
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
-#define RDT_KOP_TABLE(X) \
-  X(GEMM, "gemm")        \
-  X(CONV, "conv")        \
-  X(MAP, "map")          \
-  X(COPY, "copy")        \
+#define RDT_KOP_TABLE(X)  \
+  X(GEMM, "gemm")         \
+  X(CONV, "conv")         \
+  X(MAP, "map")           \
+  X(QUANTIZE, "quantize") \
+  X(COPY, "copy")         \
   X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
 
 typedef enum rdt_kop {

@@ -34,16 +34,6 @@ static rdt_tensor constant_view(const rdt_graph *g, int v) {
   return rdt_tensor_dense(c->data, c->dtype, c->rank, c->shape);
 }
 
-static void make_constant(rdt_value *v, const rdt_tensor *t) { /* takes t->data */
-  v->dtype = t->dtype;
-  v->typed = true;
-  v->rank = t->rank;
-  memcpy(v->shape, t->shape, sizeof v->shape);
-  v->data = t->data;
-  v->bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
-  v->producer = -1;
-}
-
 /* A new value, "<node>/<what>". */
 static rdt_status new_value(fuser *f, const rdt_node *n, const char *what, int *out) {
   const size_t room = strlen(n->name) + strlen(what) + 24;
@@ -62,14 +52,23 @@ static rdt_status new_constant(fuser *f, const rdt_node *n, const char *what, rd
   RDT_TRY(new_value(f, n, what, out));
   t.data = rdt_calloc((size_t)rdt_tensor_count(&t), rdt_dtype_size(dtype));
   if (!t.data) return no_memory(f);
-  make_constant(&f->g->values[*out], &t);
+  rdt_value_hold(&f->g->values[*out], &t);
   return RDT_OK;
 }
 
 /* ---- constants and identities ---- */
 
-/* Larger results stay nodes: a small file must not fill the memory. */
-static const int64_t most_folded = 1 << 26; /* bytes */
+/* Larger results stay nodes, unless as much was read: a small file must not fill the memory. Weights of 8 bits become
+ * f32.
+ */
+static const int64_t most_folded = 1 << 26, most_times = 4; /* bytes */
+
+static int64_t bytes_read(const rdt_graph *g, const rdt_node *n) {
+  int64_t sum = 0;
+  for (int k = 0; k < n->n_in; k++)
+    if (n->in[k] >= 0) sum += (int64_t)g->values[n->in[k]].bytes;
+  return sum;
+}
 
 /* A node whose inputs are all constants is one. */
 static rdt_status fold_constant(fuser *f, rdt_node *n, rdt_tensor *views) {
@@ -80,9 +79,9 @@ static rdt_status fold_constant(fuser *f, rdt_node *n, rdt_tensor *views) {
   RDT_TRY(rdt_tensor_check(&shape, n->name, f->why));
   const int64_t bytes = rdt_tensor_count(&shape) * (int64_t)rdt_dtype_size(shape.dtype);
   *out = rdt_tensor_dense(NULL, shape.dtype, shape.rank, shape.shape);
-  if (bytes > most_folded) return RDT_OK;
+  if (bytes > most_folded && bytes > most_times * bytes_read(g, n)) return RDT_OK;
   RDT_TRY(rdt_node_evaluate(g, n, views, &out->data, f->why));
-  make_constant(&g->values[n->out[0]], out);
+  rdt_value_hold(&g->values[n->out[0]], out);
   rdt_node_clear(n);
   return RDT_OK;
 }
@@ -307,7 +306,9 @@ static int linear_before(const fuser *f, const rdt_node *x, int *operand) {
   for (int k = 0; k < (add ? 2 : 1); k++) {
     const int p = g->values[x->in[k]].producer;
     if (p <= best || f->readers[x->in[k]] != 1) continue;
-    if (g->nodes[p].op->protection != RDT_PROTECT_LINEAR || g->nodes[p].act.fn != RDT_FN_NONE) continue;
+    const rdt_op_row *op = g->nodes[p].op;
+    const bool integers = op->lower == rdt_op_conv_integer || op->lower == rdt_op_matmul_integer; /* no epilogue */
+    if (op->protection != RDT_PROTECT_LINEAR || integers || g->nodes[p].act.fn != RDT_FN_NONE) continue;
     best = p;
     *operand = k;
   }

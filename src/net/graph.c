@@ -10,10 +10,12 @@
 #include "net/ops/ops.h"
 
 static const rdt_op_row rows[] = {
+#define AND ,
 #define X(name, since, min_in, max_in, max_out, how, fn, protection, layout, planned) \
   {#name, since, min_in, max_in, max_out, RDT_FN_##fn, RDT_PROTECT_##protection, RDT_LAYOUT_##layout, planned, how},
 #include "net/ops.def"
 #undef X
+#undef AND
 };
 
 rdt_status rdt_node_fail(const rdt_graph *g, const rdt_node *n, rdt_reason *why, rdt_status s, const char *format,
@@ -90,6 +92,16 @@ int rdt_graph_add_value(rdt_graph *g, const char *name) {
   rdt_value *v = &g->values[g->n_values];
   *v = (rdt_value){.name = rdt_strdup(name), .rank = -1, .producer = -1, .origin = {.map = -1}};
   return v->name ? g->n_values++ : -1;
+}
+
+void rdt_value_hold(rdt_value *v, const rdt_tensor *t) {
+  v->dtype = t->dtype;
+  v->typed = true;
+  v->rank = t->rank;
+  memcpy(v->shape, t->shape, sizeof v->shape);
+  v->data = t->data;
+  v->bytes = (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+  v->producer = -1;
 }
 
 /* Depth-first from each node in file order: a file that is sorted keeps its order. */

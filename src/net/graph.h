@@ -53,6 +53,7 @@ typedef struct rdt_attr {
 } rdt_attr;
 
 struct rdt_op_row;
+struct rdt_builder;
 typedef struct rdt_node {
   char *name;  /* never empty, unique */
   char *label; /* op and what was fused into it: "Conv+BatchNormalization+Add+Relu" */
@@ -149,8 +150,9 @@ typedef struct rdt_op_row {
    * view of the output; fills p. One function, so that shape and lowering cannot disagree. Operators protected by PLAN
    * have no problem: p is NULL, and where out->data is set, the value is written there (dense). */
   rdt_status (*lower)(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
-  /* Adds nodes that compute output n->output of node number `node`, the last one writing its value; clears the node. */
-  rdt_status (*expand)(rdt_graph *g, int node, rdt_reason *why);
+  /* Builds what computes output b->from.output of b->from (net/expand.h). Where there is a lower too, it may leave the
+   * node as it is. */
+  rdt_status (*expand)(struct rdt_builder *b);
 } rdt_op_row;
 const rdt_op_row *rdt_op_table(int *n);
 const rdt_op_row *rdt_op_find(const char *name);

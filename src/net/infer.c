@@ -135,7 +135,8 @@ static rdt_status infer_shapes(const rdt_graph *g, rdt_layout *l, rdt_reason *wh
 /* Channels-last values have strides of their own; while layouts are found, a mark stands for them. */
 static bool mark(const rdt_graph *g, const rdt_layout *l, bool *last, int v) {
   const rdt_tensor *t = v >= 0 ? &l->views[v] : NULL;
-  if (!t || g->values[v].data || l->folded[v] || t->rank != 4 || !rdt_dtype_is_float(t->dtype) || last[v]) return false;
+  if (!t || g->values[v].data || l->folded[v] || t->rank != 4 || last[v]) return false;
+  if (!rdt_dtype_is_float(t->dtype) && t->dtype != RDT_S8 && t->dtype != RDT_U8) return false;
   return last[v] = true;
 }
 

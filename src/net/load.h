@@ -1,4 +1,5 @@
-/* Steps of loading a graph, in order: rdt_graph_from_model, rdt_graph_sort, rdt_graph_fuse, rdt_graph_compact. */
+/* Steps of loading a graph, in order: reading (onnx.c), rdt_graph_expand (expand.h), rdt_graph_sort, rdt_graph_fuse,
+ * rdt_graph_compact. */
 #ifndef RDT_NET_LOAD_H
 #define RDT_NET_LOAD_H
 
@@ -6,6 +7,8 @@
 
 /* Appends a value without producer; its number, or -1 without memory. Moves g->values. */
 int rdt_graph_add_value(rdt_graph *g, const char *name);
+/* v becomes the constant t, and takes its data. */
+void rdt_value_hold(rdt_value *v, const rdt_tensor *t);
 void rdt_node_clear(rdt_node *n); /* op = NULL marks a node that is gone; rdt_graph_compact removes it */
 
 /* Topological order; RDT_ERR_FORMAT for a cycle. */

@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "net/constant.h"
+#include "net/expand.h"
 #include "net/file.h"
 #include "net/load.h"
 #include "net/names.h"
@@ -97,7 +98,7 @@ static rdt_status check_operators(loader *l) {
     char name[240];
     snprintf(name, sizeof name, "%.80s: node %zu '%.50s'", path_of(l), i, text_or(n->name, ""));
     if (!*op) return rdt_fail(l->why, RDT_ERR_FORMAT, "%s: has no operator", name);
-    if (!row)
+    if (!row || row->since == 0)
       return rdt_fail(
           l->why, RDT_ERR_UNSUPPORTED,
           "%s: operator %.60s of domain '%.60s', opset %lld, is not available; `redoubt list ops` shows those "
@@ -491,6 +492,7 @@ static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(add_inputs(l));
   RDT_TRY(add_nodes(l));
   RDT_TRY(add_outputs(l));
+  RDT_TRY(rdt_graph_expand(l->g, l->why));
   RDT_TRY(rdt_graph_sort(l->g, l->why));
   RDT_TRY(rdt_graph_fuse(l->g, l->why));
   if (rdt_graph_compact(l->g) != RDT_OK) return no_memory(l);

@@ -70,6 +70,15 @@ rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_r
   return RDT_OK;
 }
 
+rdt_status rdt_op_byte_inputs(const rdt_op_args *a, rdt_reason *why) {
+  for (int i = 0; i < 2; i++) {
+    const rdt_dtype t = rdt_op_in(a, i)->dtype;
+    if (t != RDT_S8 && t != RDT_U8)
+      return rdt_op_fail(a, why, RDT_ERR_DTYPE, "input %d is %s: takes s8 and u8", i, rdt_dtype_name(t));
+  }
+  return RDT_OK;
+}
+
 rdt_status rdt_op_axis(const rdt_op_args *a, int64_t def, int rank, int limit, int *axis, rdt_reason *why) {
   int64_t v = def;
   RDT_TRY(rdt_op_int(a, "axis", def, &v, why));

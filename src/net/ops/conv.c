@@ -22,11 +22,10 @@ static rdt_status check_operands(const rdt_op_args *a, const rdt_tensor *x, cons
   return RDT_OK;
 }
 
-rdt_status rdt_op_conv(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+static rdt_status convolution(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
   const rdt_tensor *x = rdt_op_in(a, 0), *w = rdt_op_in(a, 1), *bias = rdt_op_in(a, 2);
   rdt_window window = {0};
   int64_t size[2], kernel[2];
-  RDT_TRY(rdt_op_float_inputs(a, 0, 3, why));
   RDT_TRY(rdt_op_int(a, "group", 1, &window.groups, why));
   RDT_TRY(check_operands(a, x, w, window.groups, why));
   const int spatial = x->rank - 2;
@@ -37,7 +36,9 @@ rdt_status rdt_op_conv(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rd
                          (long long)kernel[i], (long long)w->shape[2 + i]);
   RDT_TRY(rdt_op_window(a, x, &w->shape[2], false, &window, size, why));
 
-  rdt_tensor y = {.dtype = x->dtype, .rank = x->rank, .shape = {x->shape[0], w->shape[0]}};
+  rdt_tensor y = {.dtype = rdt_dtype_is_float(x->dtype) ? x->dtype : RDT_S32, .rank = x->rank};
+  y.shape[0] = x->shape[0];
+  y.shape[1] = w->shape[0];
   for (int i = 0; i < spatial; i++) y.shape[2 + i] = size[2 - spatial + i];
   if (p) y = *out;
   rdt_tensor residual;
@@ -58,4 +59,14 @@ rdt_status rdt_op_conv(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rd
   }
   p->epilogue.act = a->n->act;
   return RDT_OK;
+}
+
+rdt_status rdt_op_conv(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(rdt_op_float_inputs(a, 0, 3, why));
+  return convolution(a, out, p, why);
+}
+
+rdt_status rdt_op_conv_integer(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(rdt_op_byte_inputs(a, why));
+  return convolution(a, out, p, why);
 }

@@ -149,7 +149,6 @@ static rdt_status read_node(const rdt_op_args *a, mapping *m, rdt_reason *why) {
       return RDT_OK;
     default:
       if (m->n > 1) RDT_TRY(aligned_operand(a, &m->in[1], why));
-      if (m->n < rdt_fn_info(m->fn)->operands) m->fn = RDT_FN_NONE; /* the largest of one */
       return RDT_OK;
   }
 }

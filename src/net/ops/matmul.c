@@ -64,7 +64,7 @@ static rdt_status infer(const rdt_op_args *a, const rdt_tensor *va, const rdt_te
   bb.rank -= 2;
   if (!rdt_shape_broadcast(&ba, &bb, batch_rank, batch))
     return rdt_op_fail(a, why, RDT_ERR_SHAPE, "A %s, B %s: the batch dimensions do not fit together", sa, sb);
-  *y = (rdt_tensor){.dtype = ta->dtype, .rank = 0};
+  *y = (rdt_tensor){.dtype = rdt_dtype_is_float(ta->dtype) ? ta->dtype : RDT_S32, .rank = 0};
   for (int d = 0; d < *batch_rank; d++) y->shape[y->rank++] = batch[d];
   if (ta->rank > 1) y->shape[y->rank++] = va->shape[va->rank - 2];
   if (tb->rank > 1) y->shape[y->rank++] = vb->shape[vb->rank - 1];
@@ -74,8 +74,7 @@ static rdt_status infer(const rdt_op_args *a, const rdt_tensor *va, const rdt_te
   return RDT_OK;
 }
 
-rdt_status rdt_op_matmul(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
-  RDT_TRY(rdt_op_float_inputs(a, 0, 3, why));
+static rdt_status product(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
   const rdt_tensor *ta = rdt_op_in(a, 0), *tb = rdt_op_in(a, 1), *bias = rdt_op_in(a, 2);
   const rdt_tensor va = promoted(ta, true), vb = promoted(tb, false);
   rdt_tensor y, residual;
@@ -110,4 +109,14 @@ rdt_status rdt_op_matmul(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, 
     }
   }
   return RDT_OK;
+}
+
+rdt_status rdt_op_matmul(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(rdt_op_float_inputs(a, 0, 3, why));
+  return product(a, out, p, why);
+}
+
+rdt_status rdt_op_matmul_integer(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(rdt_op_byte_inputs(a, why));
+  return product(a, out, p, why);
 }

@@ -6,7 +6,11 @@
 
 typedef rdt_status rdt_op_lower_fn(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
 rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batchnorm, rdt_op_pool, rdt_op_softmax,
-    rdt_op_concat, rdt_op_copy, rdt_op_transpose, rdt_op_shape;
+    rdt_op_concat, rdt_op_copy, rdt_op_transpose, rdt_op_shape, rdt_op_quantize, rdt_op_matmul_integer,
+    rdt_op_conv_integer;
+
+typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
+rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize;
 
 /* Names file, node and op. */
 #define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)
@@ -25,6 +29,8 @@ enum { RDT_OP_MOST_INTS = 2 * RDT_MAX_RANK };
 rdt_status rdt_op_planned_ints(const rdt_op_args *a, int i, int64_t *values, int *n, rdt_reason *why);
 /* Inputs first.. (those present) are floating point and of one dtype. */
 rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_reason *why);
+/* Inputs 0 and 1 are s8 or u8, in any mix. */
+rdt_status rdt_op_byte_inputs(const rdt_op_args *a, rdt_reason *why);
 /* Inputs 0.. (those present) are of one dtype. */
 rdt_status rdt_op_one_dtype(const rdt_op_args *a, rdt_reason *why);
 /* The attribute axis, made non-negative; RDT_ERR_SHAPE outside [-rank, limit). */
