@@ -212,13 +212,25 @@ static rdt_status find_views(const rdt_graph *g, rdt_layout *l, const bool *stri
   return RDT_OK;
 }
 
+/* What is accepted here can be lowered: datatypes too are fine. */
+static rdt_status check_problems(const rdt_graph *g, const rdt_layout *l, rdt_reason *why) {
+  for (int i = 0; i < g->n_nodes; i++) {
+    rdt_problem p;
+    if (l->folded[g->nodes[i].out[0]]) continue;
+    RDT_TRY(rdt_node_lower(g, &g->nodes[i], l->views, &p, why));
+    rdt_problem_clear(&p);
+  }
+  return RDT_OK;
+}
+
 static rdt_status lay_out(const rdt_graph *g, rdt_layout *l, rdt_reason *why) {
   bool *flags = rdt_calloc((size_t)g->n_values, sizeof *flags);
   if (!flags) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for layouts", g->path);
   choose_layouts(g, l, flags);
   find_strided(g, flags);
-  const rdt_status status = find_views(g, l, flags, why);
+  rdt_status status = find_views(g, l, flags, why);
   rdt_free(flags);
+  if (status == RDT_OK) status = check_problems(g, l, why);
   return status;
 }
 
