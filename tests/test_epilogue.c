@@ -9,6 +9,7 @@
 /* after the headers that it needs */
 #include <cmocka.h>
 
+#include "check/bitsum.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 
@@ -105,15 +106,17 @@ static void check_one(const layout *l, const rdt_epilogue *e, int threads) {
       fail_msg("%s: element at %ld differs", l->name, (long)o.offset);
   }
   int64_t first = 0;
-  assert_int_equal(rdt_epilogue_verify(e, &l->raw, &l->out, l->channel, threads, &first), 0);
-  assert_int_equal(first, -1);
+  uint64_t bitsum;
   const int64_t count = rdt_tensor_count(&l->out);
+  assert_int_equal(rdt_epilogue_verify(e, &l->raw, &l->out, l->channel, threads, &first, &bitsum), 0);
+  assert_int_equal(first, -1);
+  if (rdt_epilogue_sums(&l->out)) assert_true(bitsum == rdt_bitsum(l->out.data, (size_t)count * size));
   if (count == 0) return;
   const int64_t victim = (int64_t)((uniform() + 1) / 2 * (double)(count - 1));
   o = rdt_iter_begin(&l->out);
   for (int64_t i = 0; i <= victim; ++i) rdt_iter_next(&o);
   ((char *)l->out.data)[o.offset * (int64_t)size] ^= 1;
-  assert_int_equal(rdt_epilogue_verify(e, &l->raw, &l->out, l->channel, threads, &first), 1);
+  assert_int_equal(rdt_epilogue_verify(e, &l->raw, &l->out, l->channel, threads, &first, NULL), 1);
   assert_int_equal(first, victim);
 }
 

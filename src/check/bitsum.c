@@ -2,8 +2,11 @@
 
 #include <string.h>
 
-#if defined(__SSE2__)
-#include <emmintrin.h> /* part of every x86-64: no flag is needed */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#include <stdatomic.h>
+
+#include "core/cpu_info.h"
 #endif
 
 /* Sum of w_i m_i modulo 2^64 over the 32-bit words, with odd multipliers that differ for every i below 2^31. A change
@@ -21,20 +24,24 @@ static uint64_t plain(const unsigned char *p, size_t bytes, uint64_t first) {
   return total;
 }
 
-#if defined(__SSE2__)
-enum { UNROLL = 4, CHUNK = 16 * UNROLL };
+#if defined(__x86_64__)
+enum { UNROLL = 4, CHUNK = 32 * UNROLL };
 
-/* Two 64-bit lanes a register: even words times their multipliers, odd words times theirs. */
-static uint64_t chunks(const unsigned char *p, size_t bytes, uint64_t first) {
+/* Multipliers of the even words from word i on, one in each 64-bit lane; those of the odd words with i + 1. */
+#define MULTIPLIER(i) (int64_t)(uint32_t)((i)*step + 1u)
+
+/* SSE2, part of every x86-64: two 64-bit lanes a register, even words times their multipliers, odd words times theirs.
+ */
+static uint64_t chunks_sse2(const unsigned char *p, size_t bytes, uint32_t first) {
   const __m128i next = _mm_set1_epi64x((int64_t)(uint32_t)(4u * UNROLL * step));
   __m128i even[UNROLL], odd[UNROLL], sum[UNROLL];
   for (uint32_t u = 0; u < UNROLL; u++) {
-    const uint32_t i = (uint32_t)first + 4 * u;
-    even[u] = _mm_set_epi32(0, (int)((i + 2) * step + 1u), 0, (int)(i * step + 1u));
-    odd[u] = _mm_set_epi32(0, (int)((i + 3) * step + 1u), 0, (int)((i + 1) * step + 1u));
+    const uint32_t i = first + 4 * u;
+    even[u] = _mm_set_epi64x(MULTIPLIER(i + 2), MULTIPLIER(i));
+    odd[u] = _mm_set_epi64x(MULTIPLIER(i + 3), MULTIPLIER(i + 1));
     sum[u] = _mm_setzero_si128();
   }
-  for (size_t at = 0; at < bytes; at += CHUNK)
+  for (size_t at = 0; at < bytes; at += 16 * UNROLL)
     for (int u = 0; u < UNROLL; u++) {
       const __m128i w = _mm_loadu_si128((const __m128i *)(p + at + 16 * (size_t)u));
       const __m128i products = _mm_add_epi64(_mm_mul_epu32(w, even[u]), _mm_mul_epu32(_mm_srli_epi64(w, 32), odd[u]));
@@ -48,6 +55,45 @@ static uint64_t chunks(const unsigned char *p, size_t bytes, uint64_t first) {
     total += lanes[0] + lanes[1];
   }
   return total;
+}
+
+/* The same sum with four lanes a register. */
+__attribute__((target("avx2"))) static uint64_t chunks_avx2(const unsigned char *p, size_t bytes, uint32_t first) {
+  const __m256i next = _mm256_set1_epi64x((int64_t)(uint32_t)(8u * UNROLL * step));
+  __m256i even[UNROLL], odd[UNROLL], sum[UNROLL];
+  for (uint32_t u = 0; u < UNROLL; u++) {
+    const uint32_t i = first + 8 * u;
+    even[u] = _mm256_set_epi64x(MULTIPLIER(i + 6), MULTIPLIER(i + 4), MULTIPLIER(i + 2), MULTIPLIER(i));
+    odd[u] = _mm256_set_epi64x(MULTIPLIER(i + 7), MULTIPLIER(i + 5), MULTIPLIER(i + 3), MULTIPLIER(i + 1));
+    sum[u] = _mm256_setzero_si256();
+  }
+  for (size_t at = 0; at < bytes; at += 32 * UNROLL)
+    for (int u = 0; u < UNROLL; u++) {
+      const __m256i w = _mm256_loadu_si256((const __m256i *)(p + at + 32 * (size_t)u));
+      const __m256i products =
+          _mm256_add_epi64(_mm256_mul_epu32(w, even[u]), _mm256_mul_epu32(_mm256_srli_epi64(w, 32), odd[u]));
+      sum[u] = _mm256_add_epi64(sum[u], products);
+      even[u] = _mm256_add_epi32(even[u], next);
+      odd[u] = _mm256_add_epi32(odd[u], next);
+    }
+  uint64_t lanes[4], total = 0;
+  for (int u = 0; u < UNROLL; u++) {
+    _mm256_storeu_si256((__m256i *)lanes, sum[u]);
+    total += lanes[0] + lanes[1] + lanes[2] + lanes[3];
+  }
+  return total;
+}
+
+typedef uint64_t chunks_fn(const unsigned char *p, size_t bytes, uint32_t first);
+
+static uint64_t chunks(const unsigned char *p, size_t bytes, uint64_t first) {
+  static _Atomic(chunks_fn *) best; /* any thread finds the same */
+  chunks_fn *fn = atomic_load_explicit(&best, memory_order_relaxed);
+  if (!fn) {
+    fn = rdt_isa_detect() >= RDT_ISA_AVX2 ? chunks_avx2 : chunks_sse2;
+    atomic_store_explicit(&best, fn, memory_order_relaxed);
+  }
+  return fn(p, bytes, (uint32_t)first);
 }
 #else
 enum { CHUNK = 4 };

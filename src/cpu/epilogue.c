@@ -1,8 +1,10 @@
 #include "cpu/epilogue.h"
 
 #include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 
+#include "check/bitsum.h"
 #include "core/cpu_info.h"
 
 /* A line is at most this long: raw, residual, bias and result of one line stay in the first-level cache. */
@@ -31,7 +33,7 @@ static void *address(const rdt_tensor *t, int64_t offset) {
   return (char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
 }
 
-static const rdt_epilogue_table *table(void) {
+static const rdt_epilogue_table *best_table(void) {
 #if defined(__x86_64__)
   switch (rdt_isa_detect()) {
     case RDT_ISA_AVX512:
@@ -43,6 +45,14 @@ static const rdt_epilogue_table *table(void) {
   }
 #endif
   return &rdt_epilogue_generic;
+}
+
+/* Asked for by every row of a check: looked up once. */
+static const rdt_epilogue_table *table(void) {
+  static _Atomic(const rdt_epilogue_table *) best; /* any thread finds the same */
+  const rdt_epilogue_table *t = atomic_load_explicit(&best, memory_order_relaxed);
+  if (!t) atomic_store_explicit(&best, t = best_table(), memory_order_relaxed);
+  return t;
 }
 
 /* Can axis i absorb axis i + 1? */
@@ -238,20 +248,25 @@ static void line_apply(const nest *n, int64_t unit, const rdt_epilogue_table *t,
     copy_element(out->data, p.offset[OUT] + i * stride, result, i, rdt_dtype_size(out->dtype));
 }
 
-static int64_t line_verify(const nest *n, int64_t unit, const rdt_epilogue_table *t, work *w, int64_t *first) {
+/* What one thread found. */
+typedef struct verified {
+  int64_t different, first;
+  uint64_t bitsum;
+} verified;
+
+static void line_verify(const nest *n, int64_t unit, const rdt_epilogue_table *t, work *w, bool sums, verified *v) {
   const place p = place_of(n, unit);
   const rdt_tensor *out = n->op[OUT].t;
   const int64_t stride = n->op[OUT].stride[n->rank - 1], size = (int64_t)rdt_dtype_size(out->dtype);
   const char *is = address(out, p.offset[OUT]), *should = line_compute(n, &p, t, w, NULL);
-  if (stride == 1 && memcmp(is, should, (size_t)(p.n * size)) == 0) return 0;
-  int64_t different = 0;
+  if (sums) v->bitsum += rdt_bitsum_part(out->data, (size_t)(p.offset[OUT] * size), (size_t)(p.n * size));
+  if (stride == 1 && memcmp(is, should, (size_t)(p.n * size)) == 0) return;
   for (int64_t i = 0; i < p.n; ++i) {
     if (memcmp(is + i * stride * size, should + i * size, (size_t)size) == 0) continue;
     const int64_t at = logical_index(out, p.offset[OUT] + i * stride);
-    if (*first < 0 || at < *first) *first = at;
-    ++different;
+    if (v->first < 0 || at < v->first) v->first = at;
+    ++v->different;
   }
-  return different;
 }
 
 static int team(const nest *n, int threads) {
@@ -279,9 +294,14 @@ void rdt_epilogue_apply(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_
   apply_lines(&n, omp_get_thread_num(), omp_get_num_threads());
 }
 
+bool rdt_epilogue_sums(const rdt_tensor *out) {
+  return rdt_tensor_is_packed(out) && rdt_dtype_size(out->dtype) % 4 == 0;
+}
+
 int64_t rdt_epilogue_verify(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_tensor *out, int channel,
-                            int threads, int64_t *first) {
-  int64_t different = 0, where = -1;
+                            int threads, int64_t *first, uint64_t *bitsum) {
+  verified all = {.first = -1};
+  const bool sums = bitsum && rdt_epilogue_sums(out);
   if (rdt_tensor_count(out) > 0) {
     const nest n = nest_make(e, raw, out, channel);
     const rdt_epilogue_table *t = table();
@@ -291,16 +311,18 @@ int64_t rdt_epilogue_verify(const rdt_epilogue *e, const rdt_tensor *raw, const 
       work w;
       w.bias_ready = false;
       const int64_t parts = omp_get_num_threads(), part = (omp_get_thread_num() + 1) % parts; /* the neighbour's part */
-      int64_t mine = 0, at = -1;
+      verified mine = {.first = -1};
       for (int64_t u = units * part / parts; u < units * (part + 1) / parts; ++u)
-        mine += line_verify(&n, u, t, &w, &at);
+        line_verify(&n, u, t, &w, sums, &mine);
 #pragma omp critical(rdt_epilogue)
       {
-        different += mine;
-        if (at >= 0 && (where < 0 || at < where)) where = at;
+        all.different += mine.different;
+        all.bitsum += mine.bitsum;
+        if (mine.first >= 0 && (all.first < 0 || mine.first < all.first)) all.first = mine.first;
       }
     }
   }
-  *first = where;
-  return different;
+  *first = all.first;
+  if (bitsum) *bitsum = all.bitsum;
+  return all.different;
 }

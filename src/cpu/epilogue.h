@@ -29,9 +29,11 @@ extern const rdt_epilogue_table rdt_epilogue_generic, rdt_epilogue_avx2, rdt_epi
 void rdt_epilogue_apply(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_tensor *out, int channel, int threads);
 
 /* Computes again from raw, each part on another thread than rdt_epilogue_apply where there is one, and compares bits.
- * Returns how many elements of out differ; *first: logical row-major index of the first one, -1 if none.
- * Meaningless after an apply in place. */
+ * Returns how many elements of out differ; *first: logical row-major index of the first one, -1 if none. *bitsum (may
+ * be NULL): out's bit-sum, formed in the same pass where rdt_epilogue_sums(out). Meaningless after an apply in place.
+ */
 int64_t rdt_epilogue_verify(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_tensor *out, int channel,
-                            int threads, int64_t *first);
+                            int threads, int64_t *first, uint64_t *bitsum);
+bool rdt_epilogue_sums(const rdt_tensor *out);
 
 #endif

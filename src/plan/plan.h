@@ -49,6 +49,8 @@ struct rdt_plan {
   int threads; /* of this op: one where it is too small to share */
   bool fixed_weights;
   uint64_t weight_seal, packed_seal, sums_seal;
+  uint64_t out_seal; /* bit-sum of the last run's result, */
+  bool out_sealed;   /* if it was formed beside a check of that result */
   int64_t runs;
   rdt_host host;
   const rdt_fault *fault; /* armed for the next execution */
@@ -100,7 +102,8 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why);
 
 /* Packed tensors with the same strides, compared bit by bit */
-int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first);
+/* bitsum (may be NULL): that of a's memory, formed in the same pass */
+int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first, uint64_t *bitsum);
 size_t rdt_tensor_bytes(const rdt_tensor *t);               /* of a packed one */
 uint64_t rdt_tensor_seal(const rdt_tensor *t, int threads); /* bit-sum of the elements, whatever the strides */
 

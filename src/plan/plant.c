@@ -93,7 +93,7 @@ void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *
   rdt_injection *j = p->injection;
   const int64_t n = rdt_tensor_count(clean);
   int64_t first;
-  j->changed = rdt_tensors_differ(clean, faulty, 1, &first);
+  j->changed = rdt_tensors_differ(clean, faulty, 1, &first, NULL);
   j->error = j->weighted = 0.0;
   for (int64_t i = 0; i < n; i++) {
     const double x = rdt_load(clean->data, clean->dtype, i), y = rdt_load(faulty->data, faulty->dtype, i);

@@ -33,20 +33,23 @@ static int64_t differ_within(const unsigned char *a, const unsigned char *b, siz
   return n;
 }
 
-int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first) {
+int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first, uint64_t *bitsum) {
   const size_t size = rdt_dtype_size(a->dtype), bytes = rdt_tensor_bytes(a);
   const int64_t blocks = (int64_t)((bytes + BLOCK - 1) / BLOCK);
   int64_t total = 0, least = INT64_MAX;
-#pragma omp parallel for num_threads(threads) reduction(+ : total) reduction(min : least) if (blocks > 4)
+  uint64_t sum = 0;
+#pragma omp parallel for num_threads(threads) reduction(+ : total, sum) reduction(min : least) if (blocks > 4)
   for (int64_t i = 0; i < blocks; i++) {
     const size_t from = (size_t)i * BLOCK, length = bytes - from < BLOCK ? bytes - from : BLOCK;
     int64_t at;
     const int64_t n =
         differ_within((unsigned char *)a->data + from, (unsigned char *)b->data + from, length, size, &at);
     total += n;
+    if (bitsum) sum += rdt_bitsum_part(a->data, from, length);
     if (n > 0 && (int64_t)(from / size) + at < least) least = (int64_t)(from / size) + at;
   }
   *first = total > 0 ? least : -1;
+  if (bitsum) *bitsum = sum;
   return total;
 }
 

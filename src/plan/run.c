@@ -203,7 +203,7 @@ static int64_t logical_of(const rdt_tensor *t, int64_t memory) {
 
 static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
   run *r = self;
-  const int64_t n = rdt_tensors_differ(&r->buf[a], &r->buf[b], r->p->threads, first);
+  const int64_t n = rdt_tensors_differ(&r->buf[a], &r->buf[b], r->p->threads, first, NULL);
   if (n > 0) *first = logical_of(&r->buf[a], *first);
   return n;
 }
@@ -362,8 +362,9 @@ static rdt_status epilogue(run *r, bool applied) {
   rdt_plan_plant(p, RDT_SITE_EPILOGUE, out);
   for (int tries = 0; tries < 3; tries++) {
     int64_t first = -1;
-    const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->threads, &first);
+    const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->threads, &first, &p->out_seal);
     r->res->checks++;
+    p->out_sealed = wrong == 0 && rdt_epilogue_sums(out);
     if (wrong == 0) return RDT_OK;
     const bool last = tries == 2 || !repairs(p);
     const rdt_recovered v = {.verdict = last ? RDT_DETECTED : RDT_RECOMPUTED,
@@ -404,7 +405,10 @@ static rdt_status run_twice(run *r) {
   RDT_TRY(compute_twice(r));
   const double t = rdt_clock();
   r->found.checks = rdt_tensor_count(&r->o->out);
-  if (differ(r, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) != 0) {
+  const int64_t wrong =
+      rdt_tensors_differ(&r->buf[RDT_BUF_RESULT], &r->buf[RDT_BUF_SPARE], r->p->threads, &first, &r->p->out_seal);
+  r->p->out_sealed = r->raw_is_out && wrong == 0;
+  if (wrong != 0) {
     rdt_recovered v;
     r->found.suspects++;
     RDT_TRY(rdt_recover_voted(&recovery, repairs(r->p), &v, r->why));
@@ -469,6 +473,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   run r = {.p = p, .o = o, .res = result ? result : &local, .started = rdt_clock(), .why = &p->ctx->error};
   *r.res = (rdt_result){.place = {-1, -1}};
   rdt_findings_init(&r.found);
+  p->out_sealed = false;
   if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
   const bool protected = p->scheme->id != RDT_SCHEME_NONE;
   r.buf[RDT_BUF_RESULT] = rdt_plan_raw_view(p);
