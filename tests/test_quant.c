@@ -282,6 +282,187 @@ static void test_layout(void **state) {
   util_onnx_clear(&m);
 }
 
+/* ---- products ---- */
+
+typedef struct conv_case {
+  int64_t x[4], oc, kernel[2], groups, stride, pad;
+} conv_case;
+
+static int64_t conv_at(const conv_case *c, const rdt_tensor *x, const rdt_tensor *xz, const rdt_tensor *w,
+                       const rdt_tensor *wz, int64_t n, int64_t oc, int64_t oh, int64_t ow) {
+  const int64_t ic = c->x[1] / c->groups, group = oc / (c->oc / c->groups);
+  int64_t sum = 0;
+  for (int64_t k = 0; k < ic; k++)
+    for (int64_t i = 0; i < c->kernel[0]; i++)
+      for (int64_t j = 0; j < c->kernel[1]; j++) {
+        const int64_t h = oh * c->stride - c->pad + i, v = ow * c->stride - c->pad + j;
+        if (h < 0 || v < 0 || h >= c->x[2] || v >= c->x[3]) continue; /* what is padded is real zero */
+        const int64_t xe = ((n * c->x[1] + group * ic + k) * c->x[2] + h) * c->x[3] + v;
+        const int64_t we = ((oc * ic + k) * c->kernel[0] + i) * c->kernel[1] + j;
+        sum += (value(x, xe) - zero_at(xz, 0)) * (value(w, we) - zero_at(wz, oc));
+      }
+  return sum;
+}
+
+static const conv_case convs[] = {{{2, 3, 5, 6}, 4, {3, 3}, 1, 1, 1},
+                                  {{1, 4, 7, 5}, 6, {3, 2}, 2, 2, 0},
+                                  {{1, 4, 4, 4}, 4, {1, 1}, 4, 1, 0},
+                                  {{1, 40, 3, 3}, 2, {3, 3}, 1, 1, 1}};
+enum { CONVS = sizeof convs / sizeof *convs };
+
+static void conv_attrs(const conv_case *c, util_attr *a) {
+  a[0] = (util_attr)UTIL_INT("group", c->groups);
+  a[1] = (util_attr)UTIL_INTS("strides", 2, c->stride, c->stride);
+  a[2] = (util_attr)UTIL_INTS("pads", 4, c->pad, c->pad, c->pad, c->pad);
+  a[3] = (util_attr){.name = NULL};
+}
+
+/* Bit 0: x is s8; 1: w is s8; 2: w has a zero point and a scale a channel. */
+static rdt_dtype kind_dtype(int kind, int bit) {
+  return kind >> bit & 1 ? RDT_S8 : RDT_U8;
+}
+
+static void test_qlinear_conv(void **state) {
+  int64_t inside = 0, all = 0;
+  (void)state;
+  for (int i = 0; i < CONVS; i++)
+    for (int kind = 0; kind < 32; kind++) { /* bit 3: a bias; bit 4: parameters are constants */
+      const conv_case *c = &convs[i];
+      const int channel = kind >> 2 & 1;
+      util_attr attrs[4];
+      conv_attrs(c, attrs);
+      rdt_tensor in[9] = {bytes(kind_dtype(kind, 0), 4, c->x),
+                          scales(0, NULL),
+                          bytes(kind_dtype(kind, 0), 0, NULL),
+                          bytes(kind_dtype(kind, 1), 4, SHAPE(c->oc, c->x[1] / c->groups, c->kernel[0], c->kernel[1])),
+                          scales(channel, &c->oc),
+                          bytes(kind_dtype(kind, 1), channel, &c->oc),
+                          scales(0, NULL),
+                          bytes(kind_dtype(kind, 0), 0, NULL),
+                          kind >> 3 & 1 ? tensor(RDT_S32, 1, &c->oc, -50000, 50000) : absent};
+      ((float *)in[6].data)[0] *= 300.0f; /* so that most results are within 8 bits */
+      rdt_tensor y = run_fixed(13, "QLinearConv", in, in[8].data ? 9 : 8, kind >> 4 ? 1 : 9, attrs);
+      assert_int_equal(y.dtype, in[7].dtype);
+      assert_int_equal(y.shape[1], c->oc);
+      for (int64_t e = 0; e < rdt_tensor_count(&y); e++) {
+        const int64_t ow = e % y.shape[3], oh = e / y.shape[3] % y.shape[2];
+        const int64_t oc = e / y.shape[3] / y.shape[2] % c->oc, n = e / y.shape[3] / y.shape[2] / c->oc;
+        const int64_t sum = conv_at(c, &in[0], &in[2], &in[3], &in[5], n, oc, oh, ow) + zero_at(&in[8], oc);
+        const float factor = scale_at(&in[1], 0) * scale_at(&in[4], oc) / scale_at(&in[6], 0);
+        const int64_t want = saturated(rint((double)((float)sum * factor)), zero_at(&in[7], 0), y.dtype);
+        if (value(&y, e) != want) fail_msg("case %d, kind %d, element %lld", i, kind, (long long)e);
+        inside += want > least(y.dtype) && want < least(y.dtype) + 255;
+        all++;
+      }
+      rdt_free(y.data);
+      release(in, 9);
+    }
+  assert_true(inside > all / 2); /* where both saturate, nothing is compared */
+}
+
+static void test_conv_integer(void **state) {
+  (void)state;
+  for (int i = 0; i < CONVS; i++)
+    for (int kind = 0; kind < 32; kind++) { /* bits 3, 4: zero points */
+      const conv_case *c = &convs[i];
+      const bool xz = kind >> 3 & 1, wz = kind >> 4;
+      util_attr attrs[4];
+      conv_attrs(c, attrs);
+      rdt_tensor in[4] = {bytes(kind_dtype(kind, 0), 4, c->x),
+                          bytes(kind_dtype(kind, 1), 4, SHAPE(c->oc, c->x[1] / c->groups, c->kernel[0], c->kernel[1])),
+                          xz ? bytes(kind_dtype(kind, 0), 0, NULL) : absent,
+                          wz ? bytes(kind_dtype(kind, 1), kind >> 2 & 1, &c->oc) : absent};
+      rdt_tensor y = run(13, "ConvInteger", in, wz ? 4 : xz ? 3 : 2, attrs);
+      assert_int_equal(y.dtype, RDT_S32);
+      for (int64_t e = 0; e < rdt_tensor_count(&y); e++) {
+        const int64_t ow = e % y.shape[3], oh = e / y.shape[3] % y.shape[2];
+        const int64_t oc = e / y.shape[3] / y.shape[2] % c->oc, n = e / y.shape[3] / y.shape[2] / c->oc;
+        assert_int_equal(value(&y, e), conv_at(c, &in[0], &in[2], &in[1], &in[3], n, oc, oh, ow));
+      }
+      rdt_free(y.data);
+      release(in, 4);
+    }
+}
+
+/* A [b m k] by B [k n]; zero points a row, a column. */
+static int64_t product_at(const rdt_tensor *a, const rdt_tensor *az, const rdt_tensor *b, const rdt_tensor *bz,
+                          int64_t row, int64_t j) {
+  const int64_t m = a->shape[1], k = a->shape[2], n = b->shape[1];
+  int64_t sum = 0;
+  for (int64_t l = 0; l < k; l++)
+    sum += (value(a, row * k + l) - zero_at(az, row % m)) * (value(b, l * n + j) - zero_at(bz, j));
+  return sum;
+}
+
+static void test_matmul_integer(void **state) {
+  (void)state;
+  const int64_t m = 4, k = 700, n = 5;    /* beyond what f32 holds */
+  for (int kind = 0; kind < 64; kind++) { /* bits 2, 3: zero points; 4, 5: those are vectors */
+    const bool az = kind >> 2 & 1, bz = kind >> 3 & 1;
+    rdt_tensor in[4] = {bytes(kind_dtype(kind, 0), 3, SHAPE(2, m, k)), bytes(kind_dtype(kind, 1), 2, SHAPE(k, n)),
+                        az ? bytes(kind_dtype(kind, 0), kind >> 4 & 1, &m) : absent,
+                        bz ? bytes(kind_dtype(kind, 1), kind >> 5 & 1, &n) : absent};
+    rdt_tensor y = run(13, "MatMulInteger", in, bz ? 4 : az ? 3 : 2, NULL);
+    assert_int_equal(y.dtype, RDT_S32);
+    for (int64_t e = 0; e < rdt_tensor_count(&y); e++)
+      assert_int_equal(value(&y, e), product_at(&in[0], &in[2], &in[1], &in[3], e / n, e % n));
+    rdt_free(y.data);
+    release(in, 4);
+  }
+}
+
+static void test_qlinear_matmul(void **state) {
+  (void)state;
+  const int64_t m = 4, k = 37, n = 5;
+  for (int kind = 0; kind < 32; kind++) { /* bits 2, 3: a scale and a zero point a column, a row; 4: constants */
+    const int column = kind >> 2 & 1, row = kind >> 3 & 1;
+    rdt_tensor in[8] = {bytes(kind_dtype(kind, 0), 3, SHAPE(2, m, k)),
+                        scales(row, &m),
+                        bytes(kind_dtype(kind, 0), row, &m),
+                        bytes(kind_dtype(kind, 1), 2, SHAPE(k, n)),
+                        scales(column, &n),
+                        bytes(kind_dtype(kind, 1), column, &n),
+                        scales(0, NULL),
+                        bytes(kind_dtype(kind, 1), 0, NULL)};
+    ((float *)in[6].data)[0] *= 300.0f;
+    rdt_tensor y = run_fixed(13, "QLinearMatMul", in, 8, kind >> 4 ? 1 : 8, NULL);
+    assert_int_equal(y.dtype, in[7].dtype);
+    for (int64_t e = 0; e < rdt_tensor_count(&y); e++) {
+      const int64_t sum = product_at(&in[0], &in[2], &in[3], &in[5], e / n, e % n);
+      const float factor = scale_at(&in[1], e / n % m) * scale_at(&in[4], e % n) / scale_at(&in[6], 0);
+      const int64_t want = saturated(rint((double)((float)sum * factor)), zero_at(&in[7], 0), y.dtype);
+      if (value(&y, e) != want) fail_msg("kind %d, element %lld", kind, (long long)e);
+    }
+    rdt_free(y.data);
+    release(in, 8);
+  }
+}
+
+/* Zero points that are constants of zero leave the integer product; the weights of a quantised one fold. */
+static void test_what_becomes_of_them(void **state) {
+  (void)state;
+  uint8_t none = 0, weights[4] = {1, 2, 3, 4}, zero = 3;
+  float scale = 0.5f;
+  util_onnx m;
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_U8, 2, SHAPE(2, 2));
+  util_onnx_initializer(&m, "w", RDT_U8, 2, SHAPE(2, 2), weights);
+  util_onnx_initializer(&m, "none", RDT_U8, 0, NULL, &none);
+  util_onnx_initializer(&m, "zero", RDT_U8, 0, NULL, &zero);
+  util_onnx_initializer(&m, "s", RDT_F32, 0, NULL, &scale);
+  util_onnx_node(&m, "MatMulInteger", "whole", "x w none none", "y", NULL);
+  util_onnx_node(&m, "QLinearMatMul", "real", "x s zero w s zero s zero", "z", NULL);
+  util_onnx_output(&m, "y", RDT_S32, -1, NULL);
+  util_onnx_output(&m, "z", RDT_U8, -1, NULL);
+  rdt_graph *g = util_graph_load(&m);
+  static const char *const labels[] = {"MatMulInteger:MatMulInteger", "QLinearMatMul:DequantizeLinear",
+                                       "QLinearMatMul:MatMul", "QLinearMatMul:Requantize"};
+  assert_int_equal(g->n_nodes, 4);
+  for (int i = 0; i < 4; i++) assert_string_equal(g->nodes[i].label, labels[i]);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
 static void test_refused(void **state) {
   (void)state;
   rdt_tensor x = tensor(RDT_F32, 2, SHAPE(3, 4), -9, 9), s = scales(0, NULL), s4 = scales(1, SHAPE(4));
@@ -314,9 +495,12 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_quantize),   cmocka_unit_test(test_rounding),       cmocka_unit_test(test_odd_scales),
-      cmocka_unit_test(test_dequantize), cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_layout),
-      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_quantize),       cmocka_unit_test(test_rounding),
+      cmocka_unit_test(test_odd_scales),     cmocka_unit_test(test_dequantize),
+      cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_layout),
+      cmocka_unit_test(test_refused),        cmocka_unit_test(test_qlinear_conv),
+      cmocka_unit_test(test_conv_integer),   cmocka_unit_test(test_matmul_integer),
+      cmocka_unit_test(test_qlinear_matmul), cmocka_unit_test(test_what_becomes_of_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
