@@ -246,6 +246,41 @@ static void test_unknown_ops(void **state) {
   refuse(&m, RDT_ERR_UNSUPPORTED, "drop|training_mode");
 }
 
+/* What is left out says so, and what to do. */
+static void test_left_out(void **state) {
+  static const struct {
+    const char *op, *domain, *words;
+  } cases[] = {
+      {"If", "", "'node'|If|control flow"},
+      {"Loop", "", "Loop|unrolled"},
+      {"Scan", "", "control flow"},
+      {"SequenceAt", "", "sequences"},
+      {"OptionalHasElement", "", "optional values"},
+      {"StringNormalizer", "", "prepare text"},
+      {"RandomUniformLike", "", "pass them as an input"},
+      {"Bernoulli", "", "random numbers"},
+      {"ConvTranspose", "", "Resize and Conv"},
+      {"MaxUnpool", "ai.onnx", "upsample"},
+      {"FusedMatMul", "com.microsoft", "ONNX Runtime's own|extended optimizations"},
+      {"TreeEnsembleClassifier", "ai.onnx.ml", "only operators of ONNX itself"},
+      {"Conv", "com.example", "only operators of ONNX itself"},
+      {"Twice", "local", "inline the functions"},
+      {"Opt", "", "`redoubt list ops`"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    util_onnx m;
+    Onnx__FunctionProto twice = ONNX__FUNCTION_PROTO__INIT, *functions[1] = {&twice};
+    twice.name = (char *)"Twice";
+    twice.domain = (char *)"local";
+    relus(&m, "x>y");
+    m.model.n_functions = 1;
+    m.model.functions = functions;
+    util_onnx_node(&m, cases[i].op, "node", "x", "z", NULL)->domain = strdup(cases[i].domain);
+    refuse(&m, RDT_ERR_UNSUPPORTED, cases[i].words);
+  }
+}
+
 static void test_declared_types(void **state) {
   (void)state;
   util_onnx m;
@@ -478,19 +513,13 @@ static void test_same_file_same_graph(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_small_cnn),
-      cmocka_unit_test(test_order_and_names),
-      cmocka_unit_test(test_broken_graphs),
-      cmocka_unit_test(test_model_level),
-      cmocka_unit_test(test_unknown_ops),
-      cmocka_unit_test(test_declared_types),
-      cmocka_unit_test(test_attributes),
-      cmocka_unit_test(test_constants),
-      cmocka_unit_test(test_truncated_everywhere),
-      cmocka_unit_test(test_damaged_bytes),
-      cmocka_unit_test(test_deep_nesting),
-      cmocka_unit_test(test_many_empty_messages),
-      cmocka_unit_test(test_same_file_same_graph),
+      cmocka_unit_test(test_small_cnn),           cmocka_unit_test(test_order_and_names),
+      cmocka_unit_test(test_broken_graphs),       cmocka_unit_test(test_model_level),
+      cmocka_unit_test(test_unknown_ops),         cmocka_unit_test(test_left_out),
+      cmocka_unit_test(test_declared_types),      cmocka_unit_test(test_attributes),
+      cmocka_unit_test(test_constants),           cmocka_unit_test(test_truncated_everywhere),
+      cmocka_unit_test(test_damaged_bytes),       cmocka_unit_test(test_deep_nesting),
+      cmocka_unit_test(test_many_empty_messages), cmocka_unit_test(test_same_file_same_graph),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

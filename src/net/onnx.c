@@ -19,6 +19,7 @@ enum { LEAST_OPSET = 6, MOST_OPSET = 21 };
 typedef struct loader {
   rdt_graph *g;
   rdt_source bytes; /* of tensors */
+  const Onnx__ModelProto *model;
   const Onnx__GraphProto *proto;
   rdt_names values;  /* names of g->values; the keys are protobuf's */
   rdt_names nodes;   /* names of g->nodes */
@@ -89,6 +90,31 @@ static rdt_status check_model(loader *l, const Onnx__ModelProto *m) {
   return read_opset(l, m);
 }
 
+/* Why an operator is not available, and what to do. */
+static const char *remedy(const loader *l, const Onnx__NodeProto *n) {
+  static const struct {
+    const char *ops, *text;
+  } missing[] = {
+#define X(ops, text) {ops, text},
+#include "net/missing.def"
+#undef X
+  };
+  const char *op = text_or(n->op_type, ""), *domain = text_or(n->domain, "");
+  char word[80];
+  for (size_t i = 0; i < l->model->n_functions; i++) {
+    const Onnx__FunctionProto *f = l->model->functions[i];
+    if (strcmp(text_or(f->name, ""), op) == 0 && strcmp(text_or(f->domain, ""), domain) == 0)
+      return "it is a function of the model; inline the functions first (onnx.inliner)";
+  }
+  if (strcmp(domain, "com.microsoft") == 0)
+    return "it is ONNX Runtime's own; save the model without its extended optimizations";
+  if (!default_domain(domain)) return "only operators of ONNX itself are; export without others";
+  snprintf(word, sizeof word, " %.70s ", op);
+  for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+    if (strstr(missing[i].ops, word)) return missing[i].text;
+  return "`redoubt list ops` shows those that are";
+}
+
 /* All operators are known, before anything else is looked at. */
 static rdt_status check_operators(loader *l) {
   for (size_t i = 0; i < l->proto->n_node; i++) {
@@ -99,11 +125,9 @@ static rdt_status check_operators(loader *l) {
     snprintf(name, sizeof name, "%.80s: node %zu '%.50s'", path_of(l), i, text_or(n->name, ""));
     if (!*op) return rdt_fail(l->why, RDT_ERR_FORMAT, "%s: has no operator", name);
     if (!row || row->since == 0)
-      return rdt_fail(
-          l->why, RDT_ERR_UNSUPPORTED,
-          "%s: operator %.60s of domain '%.60s', opset %lld, is not available; `redoubt list ops` shows those "
-          "that are",
-          name, op, text_or(n->domain, "ai.onnx"), (long long)l->g->opset);
+      return rdt_fail(l->why, RDT_ERR_UNSUPPORTED,
+                      "%s: operator %.60s of domain '%.60s', opset %lld, is not available: %s", name, op,
+                      text_or(n->domain, "ai.onnx"), (long long)l->g->opset, remedy(l, n));
     if (l->g->opset < row->since)
       return rdt_fail(l->why, RDT_ERR_UNSUPPORTED,
                       "%s: operator %s as of opset %lld is not available; from %d on it is", name, op,
@@ -486,6 +510,7 @@ static rdt_status add_outputs(loader *l) {
 
 static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(check_model(l, m));
+  l->model = m;
   l->proto = m->graph;
   RDT_TRY(check_operators(l));
   RDT_TRY(add_initializers(l));
