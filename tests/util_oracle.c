@@ -109,11 +109,99 @@ static double map(const rdt_problem *p, const int64_t *i, double x, double *scal
   }
 }
 
+/* The elements behind result i, one after the other: false at the end. it has the input's strides and the lengths that
+ * are reduced. */
+static rdt_tensor behind(const rdt_problem *p, const int64_t *i, int axis) {
+  rdt_tensor t = p->in[0];
+  int64_t offset = 0;
+  for (int d = 0; d < t.rank; d++) {
+    const bool one = p->op == RDT_KOP_NORM ? d < axis : p->out.shape[d] == t.shape[d];
+    if (!one) continue;
+    offset += i[d] * t.stride[d];
+    t.shape[d] = 1;
+  }
+  t.data = (char *)t.data + offset * (int64_t)rdt_dtype_size(t.dtype);
+  return t;
+}
+
+static long double power_sum(const rdt_tensor *t, int power, long double centre) {
+  long double sum = 0;
+  rdt_iter it = rdt_iter_begin(t);
+  while (rdt_iter_next(&it)) {
+    const long double v = rdt_load(t->data, t->dtype, it.offset) - centre;
+    sum += power == 0 ? fabsl(v) : power == 1 ? v : v * v;
+  }
+  return sum;
+}
+
+static double reduce(const rdt_problem *p, const int64_t *i, double *scale) {
+  const rdt_tensor t = behind(p, i, 0);
+  const long double n = (long double)rdt_tensor_count(&t), mean = power_sum(&t, 1, 0) / n;
+  long double min = INFINITY, max = -INFINITY, product = 1, exps = 0;
+  int64_t low = 0, high = 0, k = 0;
+  rdt_iter it = rdt_iter_begin(&t);
+  for (; rdt_iter_next(&it); k++) {
+    const long double v = rdt_load(t.data, t.dtype, it.offset);
+    if (v > max || (v == max && p->param[0] == 1)) high = k;
+    if (v < min || (v == min && p->param[0] == 1)) low = k;
+    max = fmaxl(max, v);
+    min = fminl(min, v);
+    product *= v;
+    exps += expl(v);
+  }
+  switch (p->fn) {
+    case RDT_FN_REDUCE_SUM:
+      *scale = (double)power_sum(&t, 0, 0);
+      return (double)(mean * n);
+    case RDT_FN_REDUCE_MEAN:
+      *scale = (double)(power_sum(&t, 0, 0) / n);
+      return (double)mean;
+    case RDT_FN_REDUCE_MAX:
+      return (double)max;
+    case RDT_FN_REDUCE_MIN:
+      return (double)min;
+    case RDT_FN_ARGMAX:
+      return (double)high;
+    case RDT_FN_ARGMIN:
+      return (double)low;
+    case RDT_FN_REDUCE_PROD:
+      return *scale = (double)product;
+    case RDT_FN_REDUCE_L1:
+      return *scale = (double)power_sum(&t, 0, 0);
+    case RDT_FN_REDUCE_L2:
+      return *scale = (double)sqrtl(power_sum(&t, 2, 0));
+    case RDT_FN_REDUCE_SQUARES:
+      return *scale = (double)power_sum(&t, 2, 0);
+    case RDT_FN_REDUCE_LOGSUM:
+      *scale = 1 + (double)fabsl(logl(mean * n));
+      return (double)logl(mean * n);
+    case RDT_FN_REDUCE_LOGSUMEXP:
+      *scale = 1 + (double)fabsl(logl(exps));
+      return (double)logl(exps);
+    default: /* invstd */
+      return *scale = (double)(1 / sqrtl(power_sum(&t, 2, mean) / n + p->param[0]));
+  }
+}
+
+static double norm(const rdt_problem *p, const int64_t *i, double x, double *scale) {
+  const rdt_tensor t = behind(p, i, p->axis);
+  const long double n = (long double)rdt_tensor_count(&t);
+  const bool centred = p->fn == RDT_FN_NORM_LAYER || p->fn == RDT_FN_NORM_MVN;
+  const long double mean = centred ? power_sum(&t, 1, 0) / n : 0, squares = power_sum(&t, 2, mean);
+  const long double by = p->fn == RDT_FN_NORM_L1    ? power_sum(&t, 0, 0)
+                         : p->fn == RDT_FN_NORM_L2  ? sqrtl(squares)
+                         : p->fn == RDT_FN_NORM_MVN ? sqrtl(squares / n) + p->epsilon
+                                                    : sqrtl(squares / n + p->epsilon);
+  const double g = p->n_in > 1 ? at(&p->in[1], i) : 1, b = p->n_in > 2 ? at(&p->in[2], i) : 0;
+  *scale = (double)((fabs(x) + fabsl(mean)) / by * fabs(g) + fabs(b));
+  return (double)((x - mean) / by * g + b);
+}
+
 static double element(const rdt_problem *p, const int64_t *i, double *scale) {
-  const double x =
-      p->op == RDT_KOP_CONCAT || rdt_kop_is_linear(p->op) || p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
-          ? 0
-          : at(&p->in[0], i);
+  const double x = p->op == RDT_KOP_CONCAT || p->op == RDT_KOP_REDUCE || rdt_kop_is_linear(p->op) ||
+                           p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
+                       ? 0
+                       : at(&p->in[0], i);
   switch (p->op) {
     case RDT_KOP_GEMM:
       return gemm(p, i, scale);
@@ -128,6 +216,10 @@ static double element(const rdt_problem *p, const int64_t *i, double *scale) {
       return batchnorm(p, i, scale);
     case RDT_KOP_CONCAT:
       return concat(p, i);
+    case RDT_KOP_REDUCE:
+      return reduce(p, i, scale);
+    case RDT_KOP_NORM:
+      return norm(p, i, x, scale);
     case RDT_KOP_MAP:
       return map(p, i, x, scale);
     default:
@@ -170,9 +262,13 @@ int64_t util_reduction(const rdt_problem *p) {
       return p->in[1].shape[1] * p->in[1].shape[2] * p->in[1].shape[3];
     case RDT_KOP_AVGPOOL:
       return p->window.kernel[0] * p->window.kernel[1];
+    case RDT_KOP_REDUCE:
+      return rdt_tensor_count(&p->in[0]) / rdt_tensor_count(&p->out);
     case RDT_KOP_SOFTMAX:
     case RDT_KOP_BATCHNORM:
       return 4;
+    case RDT_KOP_NORM:
+      return 8;
     default:
       return 1;
   }

@@ -183,6 +183,49 @@ static void make_like(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, boo
   c->p.out = util_view(c, r, a, rank, shape, l);
 }
 
+/* Integers only where double holds the result; logarithms of what is positive. */
+static rdt_fn reduction_of(util_random *r, rdt_dtype a) {
+  static const rdt_fn all[] = {
+      RDT_FN_REDUCE_MAX,    RDT_FN_REDUCE_MIN,    RDT_FN_ARGMAX,          RDT_FN_ARGMIN,    RDT_FN_REDUCE_L1,
+      RDT_FN_REDUCE_SUM,    RDT_FN_REDUCE_MEAN,   RDT_FN_REDUCE_PROD,     RDT_FN_REDUCE_L2, RDT_FN_REDUCE_SQUARES,
+      RDT_FN_REDUCE_LOGSUM, RDT_FN_REDUCE_INVSTD, RDT_FN_REDUCE_LOGSUMEXP};
+  const bool wraps = a == RDT_S8 || a == RDT_U8 || a == RDT_S32;
+  return all[util_next(r) % (a == RDT_BOOL || wraps ? 4 : rdt_dtype_is_float(a) ? 13 : 6)];
+}
+
+static void make_reduce(util_case *c, util_random *r, rdt_dtype a) {
+  const int rank = 1 + (int)(util_next(r) % 4);
+  int64_t shape[4], out[4];
+  c->p.fn = reduction_of(r, a);
+  const bool index = rdt_fn_info(c->p.fn)->class == RDT_CLASS_INDEX;
+  c->p.axis = (int)(util_next(r) % (uint64_t)rank);
+  for (int d = 0; d < rank; d++) {
+    shape[d] = d < rank - 2 ? 1 + (int64_t)(util_next(r) % 3) : d < rank - 1 ? PICK(small) : PICK(sizes);
+    out[d] = (index ? d == c->p.axis : util_next(r) % 2 == 0) ? 1 : shape[d];
+  }
+  c->in[0] = util_view(c, r, a, rank, shape, layout_of(r, false, true));
+  if (c->p.fn == RDT_FN_REDUCE_LOGSUM) {
+    rdt_iter it = rdt_iter_begin(&c->in[0]);
+    while (rdt_iter_next(&it))
+      rdt_store(c->in[0].data, a, it.offset, fabs(rdt_load(c->in[0].data, a, it.offset)) + 0.25);
+  }
+  c->p.param[0] = index ? (double)(util_next(r) % 2) : 1e-3;
+  c->p.out = util_view(c, r, index ? RDT_S64 : a, rank, out, layout_of(r, false, false));
+}
+
+static void make_norm(util_case *c, util_random *r, rdt_dtype a) {
+  const int rank = 1 + (int)(util_next(r) % 4);
+  int64_t shape[4];
+  c->p.fn = (rdt_fn)(RDT_FN_NORM_LAYER + (int)(util_next(r) % 5));
+  c->p.n_in = 1 + (int)(util_next(r) % 3);
+  c->p.axis = (int)(util_next(r) % (uint64_t)(rank + 1));
+  c->p.epsilon = 1e-3;
+  for (int d = 0; d < rank; d++)
+    shape[d] = d < rank - 2 ? 1 + (int64_t)(util_next(r) % 3) : d < rank - 1 ? PICK(small) : PICK(sizes);
+  for (int i = 0; i < c->p.n_in; i++) c->in[i] = util_view(c, r, a, rank, shape, layout_of(r, false, true));
+  c->p.out = util_view(c, r, a, rank, shape, layout_of(r, false, false));
+}
+
 static void make_concat(util_case *c, util_random *r, rdt_dtype a, bool plain) {
   const int rank = 1 + (int)(util_next(r) % 4);
   int64_t shape[4], total = 0;
@@ -218,6 +261,12 @@ void util_case_make(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, rdt_d
     case RDT_KOP_MAXPOOL:
     case RDT_KOP_AVGPOOL:
       make_pool(c, r, a, plain);
+      break;
+    case RDT_KOP_REDUCE:
+      make_reduce(c, r, a);
+      break;
+    case RDT_KOP_NORM:
+      make_norm(c, r, a);
       break;
     case RDT_KOP_CONCAT:
       make_concat(c, r, a, plain);

@@ -78,7 +78,7 @@ double rdt_problem_flops(const rdt_problem *p) {
   const double window = p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
                             ? (double)p->window.kernel[0] * (double)p->window.kernel[1]
                             : 1.0;
-  return window * (double)rdt_tensor_count(&p->out);
+  return window * (double)rdt_tensor_count(p->op == RDT_KOP_REDUCE ? &p->in[0] : &p->out);
 }
 
 rdt_dtype rdt_dtype_accumulator(rdt_dtype in) {
@@ -211,6 +211,33 @@ static rdt_status check_batchnorm(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
+static rdt_status check_reduce(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *y = &p->out;
+  const rdt_fn_class class = rdt_fn_info(p->fn)->class;
+  char tx[96], ty[96];
+  bool ok = x->rank == y->rank && (class == RDT_CLASS_REDUCE || class == RDT_CLASS_INDEX);
+  for (int d = 0; ok && d < x->rank; d++)
+    ok = y->shape[d] == x->shape[d] || (y->shape[d] == 1 && (class == RDT_CLASS_REDUCE || d == p->axis));
+  if (class == RDT_CLASS_INDEX)
+    ok = ok && p->axis >= 0 && p->axis < x->rank && y->shape[p->axis] == 1 &&
+         (x->shape[p->axis] > 0 || rdt_tensor_count(y) == 0);
+  if (!ok)
+    return rdt_fail(why, RDT_ERR_SHAPE, "%s of %s to %s: take the same rank, and 1 where it is reduced",
+                    rdt_problem_name(p), rdt_tensor_text(x, tx, sizeof tx), rdt_tensor_text(y, ty, sizeof ty));
+  const bool order = class == RDT_CLASS_INDEX || p->fn == RDT_FN_REDUCE_MAX || p->fn == RDT_FN_REDUCE_MIN;
+  if (y->dtype != (class == RDT_CLASS_INDEX ? RDT_S64 : x->dtype) || (x->dtype == RDT_BOOL && !order))
+    return rdt_fail(why, RDT_ERR_DTYPE, "%s of %s to %s is not available", rdt_problem_name(p),
+                    rdt_dtype_name(x->dtype), rdt_dtype_name(y->dtype));
+  return RDT_OK;
+}
+
+static rdt_status check_norm(const rdt_problem *p, rdt_reason *why) {
+  if (p->n_in > 3 || rdt_fn_info(p->fn)->class != RDT_CLASS_NORM || p->axis < 0 || p->axis > p->out.rank)
+    return rdt_fail(why, RDT_ERR_ARG, "%s of %d operands along the dimensions from %d on of rank %d",
+                    rdt_problem_name(p), p->n_in, p->axis, p->out.rank);
+  return check_same_shapes(p, 0, p->n_in, why);
+}
+
 /* No two elements in one place: dimensions by stride, each beyond all that the smaller ones reach. */
 static rdt_status check_result(const rdt_tensor *t, rdt_reason *why) {
   int64_t reach = 0;
@@ -274,6 +301,8 @@ static rdt_status check_map_dtypes(const rdt_problem *p, rdt_reason *why) {
            (p->n_in < 3 || p->in[2].dtype == x) && rdt_dtype_is_float(y);
       break;
     case RDT_CLASS_REDUCE:
+    case RDT_CLASS_INDEX:
+    case RDT_CLASS_NORM:
     case RDT_CLASS_SOFTMAX:
       break;
   }
@@ -283,9 +312,9 @@ static rdt_status check_map_dtypes(const rdt_problem *p, rdt_reason *why) {
 }
 
 rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
-  static const int arity[RDT_KOP_COUNT] = {
-      [RDT_KOP_GEMM] = 2,    [RDT_KOP_CONV] = 2,    [RDT_KOP_COPY] = 1,    [RDT_KOP_BATCHNORM] = 5,
-      [RDT_KOP_MAXPOOL] = 1, [RDT_KOP_AVGPOOL] = 1, [RDT_KOP_SOFTMAX] = 1, [RDT_KOP_CONCAT] = 0};
+  static const int arity[RDT_KOP_COUNT] = {[RDT_KOP_GEMM] = 2,      [RDT_KOP_CONV] = 2,    [RDT_KOP_COPY] = 1,
+                                           [RDT_KOP_BATCHNORM] = 5, [RDT_KOP_MAXPOOL] = 1, [RDT_KOP_AVGPOOL] = 1,
+                                           [RDT_KOP_SOFTMAX] = 1,   [RDT_KOP_CONCAT] = 0,  [RDT_KOP_REDUCE] = 1};
   if ((unsigned)p->op >= RDT_KOP_COUNT) return rdt_fail(why, RDT_ERR_INTERNAL, "unknown op %d", (int)p->op);
   if (!rdt_fn_info(p->fn)) return rdt_fail(why, RDT_ERR_INTERNAL, "unknown function %d", (int)p->fn);
   const int operands = p->op == RDT_KOP_MAP ? rdt_fn_info(p->fn)->operands : arity[p->op];
@@ -308,6 +337,7 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     RDT_TRY(check_map_dtypes(p, why));
     return check_same_shapes(p, 0, p->n_in, why);
   }
+  if (p->op == RDT_KOP_REDUCE) return check_reduce(p, why);
   for (int i = 0; i < p->n_in; i++)
     if (p->in[i].dtype != p->out.dtype)
       return rdt_fail(why, RDT_ERR_DTYPE, "%s of %s to %s: datatypes must agree", rdt_kop_name(p->op),
@@ -320,6 +350,8 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
       return check_concat(p, why);
     case RDT_KOP_BATCHNORM:
       return check_batchnorm(p, why);
+    case RDT_KOP_NORM:
+      return check_norm(p, why);
     case RDT_KOP_SOFTMAX:
       if (p->axis < 0 || p->axis >= p->out.rank)
         return rdt_fail(why, RDT_ERR_ARG, "softmax along axis %d of rank %d", p->axis, p->out.rank);

@@ -14,15 +14,23 @@
  *   BATCHNORM  in X [n c ...], scale, bias, mean, var [c] -> like X
  *   MAXPOOL AVGPOOL  in X [n c ih iw] -> [n c oh ow] (AVGPOOL over the whole image is GlobalAveragePool)
  *   SOFTMAX    in x -> same shape, along one axis
+ *   REDUCE     in x -> its shape with 1 where it is reduced: fn over the elements between; positions (fn of class INDEX)
+ *              count along axis, the only one that is reduced
+ *   NORM       in x[, scale[, bias]], all views of the output's shape: the dimensions from axis on together are brought to
+ *              norm 1 (fn of class NORM), then times scale plus bias
  *   CONCAT     in x0.. -> along one axis
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
+/* clang-format off */
 #define RDT_KOP_TABLE(X)  \
   X(GEMM, "gemm")         \
   X(CONV, "conv")         \
   X(MAP, "map")           \
   X(QUANTIZE, "quantize") \
   X(COPY, "copy")         \
-  X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat")
+  X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat") \
+  X(REDUCE, "reduce")     \
+  X(NORM, "norm")
+/* clang-format on */
 
 typedef enum rdt_kop {
 #define X(id, name) RDT_KOP_##id,
@@ -53,6 +61,8 @@ typedef enum rdt_fn_class {
   RDT_CLASS_QUANT,
   RDT_CLASS_DEQUANT,
   RDT_CLASS_REDUCE,
+  RDT_CLASS_INDEX,
+  RDT_CLASS_NORM,
   RDT_CLASS_SOFTMAX
 } rdt_fn_class;
 
@@ -99,8 +109,8 @@ typedef struct rdt_problem {
   rdt_window window; /* conv, pool */
   rdt_fn fn;         /* map, softmax, reductions */
   double param[RDT_PARAMS]; /* of fn */
-  int axis;                 /* softmax, concat */
-  double epsilon;           /* batchnorm */
+  int axis;                 /* softmax, concat, norm; reduce of class INDEX */
+  double epsilon;           /* batchnorm, norm */
   rdt_epilogue epilogue;    /* linear ops */
 } rdt_problem;
 

@@ -112,6 +112,23 @@ rdt_tensor rdt_view_image(const rdt_tensor *t) {
   return v;
 }
 
+rdt_tensor rdt_view_permute(const rdt_tensor *t, const int *order) {
+  rdt_tensor v = *t;
+  for (int d = 0; d < t->rank; d++) {
+    v.shape[d] = t->shape[order[d]];
+    v.stride[d] = t->stride[order[d]];
+  }
+  return v;
+}
+
+rdt_tensor rdt_view_along(const rdt_tensor *vector, const rdt_tensor *shape, int axis) {
+  rdt_tensor v = *shape;
+  v.data = vector->data;
+  v.dtype = vector->dtype;
+  for (int d = 0; d < v.rank; d++) v.stride[d] = d == axis && vector->shape[0] != 1 ? vector->stride[0] : 0;
+  return v;
+}
+
 bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out) {
   rdt_tensor v = *t;
   int64_t length = 1, stride = 0;

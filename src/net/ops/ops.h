@@ -7,7 +7,8 @@
 typedef rdt_status rdt_op_lower_fn(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
 rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batchnorm, rdt_op_pool, rdt_op_softmax,
     rdt_op_concat, rdt_op_copy, rdt_op_transpose, rdt_op_shape, rdt_op_quantize, rdt_op_matmul_integer,
-    rdt_op_conv_integer;
+    rdt_op_conv_integer, rdt_op_reduce, rdt_op_arg, rdt_op_layernorm, rdt_op_instancenorm, rdt_op_groupnorm, rdt_op_mvn,
+    rdt_op_lpnorm;
 
 typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
 rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize;
@@ -33,6 +34,9 @@ rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_r
 rdt_status rdt_op_byte_inputs(const rdt_op_args *a, rdt_reason *why);
 /* Inputs 0.. (those present) are of one dtype. */
 rdt_status rdt_op_one_dtype(const rdt_op_args *a, rdt_reason *why);
+/* marked[d] for the axes of a list, which may count from the end; RDT_ERR_SHAPE outside the rank or named twice. */
+rdt_status rdt_op_marked_axes(const rdt_op_args *a, const int64_t *axes, int n, int rank, bool *marked,
+                              rdt_reason *why);
 /* The attribute axis, made non-negative; RDT_ERR_SHAPE outside [-rank, limit). */
 rdt_status rdt_op_axis(const rdt_op_args *a, int64_t def, int rank, int limit, int *axis, rdt_reason *why);
 
@@ -40,6 +44,10 @@ rdt_status rdt_op_axis(const rdt_op_args *a, int64_t def, int rank, int limit, i
 bool rdt_shape_broadcast(const rdt_tensor *a, const rdt_tensor *b, int *rank, int64_t *shape);
 /* n c l as n c 1 l. */
 rdt_tensor rdt_view_image(const rdt_tensor *t);
+/* Dimensions in this order. */
+rdt_tensor rdt_view_permute(const rdt_tensor *t, const int *order);
+/* A vector along one dimension of a shape; elsewhere it repeats. */
+rdt_tensor rdt_view_along(const rdt_tensor *vector, const rdt_tensor *shape, int axis);
 /* Dimensions [from, from + count) as one, in their order; false where the strides do not allow it. */
 bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out);
 

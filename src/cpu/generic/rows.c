@@ -1,0 +1,2 @@
+#define ROWS_TABLE rdt_rows_generic
+#include "cpu/rows_body.h"
