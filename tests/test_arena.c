@@ -56,6 +56,35 @@ static void nothing_overlaps(void **state) {
   }
 }
 
+/* What is lent to a step lies in nothing that lives then. */
+static void gaps_are_free(void **state) {
+  int found = 0;
+  (void)state;
+  for (uint64_t seed = 1; seed <= 50; seed++) {
+    rdt_lifetime l[VALUES];
+    rdt_arena a;
+    uint64_t random = seed;
+    make(l, seed);
+    assert_int_equal(rdt_arena_plan(l, VALUES, STEPS, &a, NULL), RDT_OK);
+    for (int s = 0; s < STEPS; s++) {
+      const size_t bytes = (size_t)(next(&random) % 200000);
+      size_t at;
+      if (!rdt_arena_gap(&a, l, VALUES, s, bytes, &at)) continue;
+      found++;
+      assert_int_equal(at % 64, 0);
+      assert_true(at + bytes <= a.bytes);
+      for (int v = 0; v < VALUES; v++)
+        if (l[v].first >= 0 && l[v].bytes > 0 && l[v].first <= s && s <= l[v].last && bytes > 0)
+          assert_true(at + bytes <= a.offset[v] || a.offset[v] + l[v].bytes <= at);
+    }
+    size_t at;
+    assert_false(rdt_arena_gap(&a, l, VALUES, 0, a.bytes + 64, &at));
+    assert_false(rdt_arena_gap(&a, l, VALUES, 0, SIZE_MAX, &at));
+    rdt_arena_clear(&a);
+  }
+  assert_true(found > 1000);
+}
+
 static void a_chain_needs_two_places(void **state) {
   rdt_lifetime l[10];
   rdt_arena a;
@@ -77,7 +106,7 @@ static void nothing_to_place(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_overlaps), cmocka_unit_test(a_chain_needs_two_places),
-                                     cmocka_unit_test(nothing_to_place)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_overlaps), cmocka_unit_test(gaps_are_free),
+                                     cmocka_unit_test(a_chain_needs_two_places), cmocka_unit_test(nothing_to_place)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,9 @@ typedef struct rdt_kernel {
   /* Own copy of the weights: pack (again) from w; where it lies. NULL where the kernel reads the caller's weights. */
   rdt_status (*pack)(void *state, const rdt_tensor *w, rdt_reason *why);
   void (*packed)(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
+  /* Bytes that only a run needs; used at memory where that is not NULL (64-byte aligned, the kernel's during each run),
+   * otherwise the kernel has its own. NULL: none are needed. */
+  size_t (*scratch)(void *state, void *memory);
   void (*destroy)(void *state);
 } rdt_kernel;
 

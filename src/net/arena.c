@@ -6,6 +6,7 @@
 #include "core/memory.h"
 
 enum { ALIGN = 64 }; /* a cache line and the widest vector */
+enum { MOST_BY_SIZE = 4096 };
 
 typedef struct hole { /* free memory, sorted by place; the last one has no end */
   size_t at, bytes;
@@ -85,6 +86,39 @@ static rdt_status place(const rdt_lifetime *l, int n, int steps, const int *head
   return RDT_OK;
 }
 
+/* The lowest place where nothing lies that is needed at any step from first to last. place: of the values; those not
+ * listed in l, or without a place (SIZE_MAX), lie nowhere. */
+static size_t lowest(const rdt_lifetime *l, const size_t *place, int n, int first, int last, size_t bytes) {
+  size_t at = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int v = 0; v < n; v++) {
+      if (l[v].first < 0 || place[v] == SIZE_MAX || last < l[v].first || first > l[v].last) continue;
+      if (place[v] >= at + bytes || place[v] + l[v].bytes <= at) continue;
+      at = place[v] + l[v].bytes; /* no place before that is free either */
+      moved = true;
+    }
+  }
+  return at;
+}
+
+/* Largest values first: often tighter than the order of the steps, and quadratic. */
+static void place_by_size(const rdt_lifetime *l, int n, rdt_arena *out, size_t *place) {
+  size_t end = 0;
+  for (int v = 0; v < n; v++) place[v] = SIZE_MAX;
+  for (;;) {
+    int next = -1;
+    for (int v = 0; v < n; v++)
+      if (l[v].first >= 0 && place[v] == SIZE_MAX && (next < 0 || l[v].bytes > l[next].bytes)) next = v;
+    if (next < 0) break;
+    place[next] = lowest(l, place, n, l[next].first, l[next].last, l[next].bytes);
+    if (place[next] + l[next].bytes > end) end = place[next] + l[next].bytes;
+    if (end >= out->bytes) return;
+  }
+  out->bytes = end;
+  memcpy(out->offset, place, (size_t)n * sizeof *place);
+}
+
 rdt_status rdt_arena_plan(rdt_lifetime *l, int n, int steps, rdt_arena *out, rdt_reason *why) {
   rdt_status status = RDT_ERR_NOMEM;
   holes h = {0};
@@ -105,12 +139,23 @@ rdt_status rdt_arena_plan(rdt_lifetime *l, int n, int steps, rdt_arena *out, rdt
     head[steps + l[v].last] = v;
   }
   status = place(l, n, steps, head, next, &h, out, why);
+  if (status == RDT_OK && out->bytes > out->live && n <= MOST_BY_SIZE) {
+    size_t *offset = rdt_alloc((size_t)n, sizeof *offset);
+    if (offset) place_by_size(l, n, out, offset);
+    rdt_free(offset);
+  }
 out:
   rdt_free(h.list);
   rdt_free(head);
   rdt_free(next);
   if (status != RDT_OK) rdt_arena_clear(out);
   return status;
+}
+
+bool rdt_arena_gap(const rdt_arena *a, const rdt_lifetime *l, int n, int step, size_t bytes, size_t *offset) {
+  if (bytes > a->bytes) return false;
+  *offset = lowest(l, a->offset, n, step, step, bytes);
+  return *offset <= a->bytes - bytes;
 }
 
 void rdt_arena_clear(rdt_arena *a) {

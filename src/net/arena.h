@@ -22,6 +22,8 @@ typedef struct rdt_arena {
 
 /* Best fit in the order of the steps. The sum of all bytes must not overflow. Errors: RDT_ERR_NOMEM. */
 rdt_status rdt_arena_plan(rdt_lifetime *l, int n, int steps, rdt_arena *out, rdt_reason *why);
+/* A place of the block that no value uses at this step; false where there is none. */
+bool rdt_arena_gap(const rdt_arena *a, const rdt_lifetime *l, int n, int step, size_t bytes, size_t *offset);
 void rdt_arena_clear(rdt_arena *a);
 
 #endif

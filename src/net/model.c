@@ -34,6 +34,8 @@ static void unplan(rdt_model *m) {
   rdt_layout_clear(&m->layout);
   rdt_free(m->sums);
   rdt_free(m->planned);
+  rdt_free(m->lives);
+  m->lives = NULL;
   m->steps = NULL;
   m->outputs = NULL;
   m->sums = NULL;
@@ -144,15 +146,24 @@ static rdt_status point_views(rdt_model *m) {
 }
 
 static rdt_status give_memory(rdt_model *m) {
-  rdt_lifetime *l = rdt_alloc((size_t)m->graph->n_values, sizeof *l);
+  rdt_lifetime *l = m->lives = rdt_alloc((size_t)m->graph->n_values, sizeof *l);
   if (!l) return out_of_memory(m, "a plan");
-  rdt_status status = find_lifetimes(m, l);
+  RDT_TRY(find_lifetimes(m, l));
   const int steps = m->graph->n_inputs + m->graph->n_nodes + m->graph->n_outputs;
-  if (status == RDT_OK) status = rdt_arena_plan(l, m->graph->n_values, steps, &m->arena, &m->ctx->error);
-  if (status == RDT_OK) status = make_arena(m, l);
-  if (status == RDT_OK) status = point_views(m);
-  rdt_free(l);
-  return status;
+  RDT_TRY(rdt_arena_plan(l, m->graph->n_values, steps, &m->arena, &m->ctx->error));
+  RDT_TRY(make_arena(m, l));
+  return point_views(m);
+}
+
+/* What a kernel needs only while it runs lies where no activation does then. */
+static void lend_gaps(rdt_model *m) {
+  for (int i = 0; i < m->n_steps; i++) {
+    const rdt_plan *p = m->steps[i].plan;
+    const size_t bytes = p && p->kernel->scratch ? p->kernel->scratch(p->state, NULL) : 0;
+    size_t offset;
+    if (bytes > 0 && rdt_arena_gap(&m->arena, m->lives, m->graph->n_values, i, bytes, &offset))
+      p->kernel->scratch(p->state, (char *)m->arena.data + offset);
+  }
 }
 
 /* ---- steps ---- */
@@ -282,6 +293,7 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, &m->layout, &m->ctx->error), fail);
   RDT_TRY_GOTO(give_memory(m), fail);
   RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
+  lend_gaps(m);
   m->ready = true;
   return RDT_OK;
 fail:

@@ -33,6 +33,7 @@ struct rdt_model {
   rdt_graph *graph;
   rdt_layout layout;   /* views with data */
   rdt_arena arena;     /* memory of the activations: values that are not needed at the same time share it */
+  rdt_lifetime *lives; /* of the values in it */
   uint64_t *sums;      /* bit-sums of activations, taken when they were written; of folded values: when planned */
   rdt_tensor *planned; /* input views that the plan was made for */
   rdt_tensor *outputs; /* published */

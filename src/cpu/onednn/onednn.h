@@ -49,6 +49,7 @@ rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, i
 rdt_status rdt_onednn_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_onednn_pack(void *state, const rdt_tensor *w, rdt_reason *why);
 void rdt_onednn_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
+size_t rdt_onednn_scratch(void *state, void *memory);
 void rdt_onednn_destroy(void *state);
 
 /* The row of a linear op; the file has accept_<dtype> and create. */
@@ -63,6 +64,7 @@ void rdt_onednn_destroy(void *state);
                                                            .run = rdt_onednn_run,              \
                                                            .pack = rdt_onednn_pack,            \
                                                            .packed = rdt_onednn_packed,        \
+                                                           .scratch = rdt_onednn_scratch,      \
                                                            .destroy = rdt_onednn_destroy};
 
 #endif

@@ -61,15 +61,16 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_onednn_accept(p, build, why);
 }
 
-#define ROW(id, word)                                                     \
-  const rdt_kernel rdt_kernel_##word##_onednn = {.name = #word "_onednn", \
-                                                 .op = RDT_KOP_##id,      \
-                                                 .isa = RDT_ISA_AVX2,     \
-                                                 .black_box = true,       \
-                                                 .deterministic = true,   \
-                                                 .accept = accept,        \
-                                                 .create = create,        \
-                                                 .run = rdt_onednn_run,   \
+#define ROW(id, word)                                                           \
+  const rdt_kernel rdt_kernel_##word##_onednn = {.name = #word "_onednn",       \
+                                                 .op = RDT_KOP_##id,            \
+                                                 .isa = RDT_ISA_AVX2,           \
+                                                 .black_box = true,             \
+                                                 .deterministic = true,         \
+                                                 .accept = accept,              \
+                                                 .create = create,              \
+                                                 .run = rdt_onednn_run,         \
+                                                 .scratch = rdt_onednn_scratch, \
                                                  .destroy = rdt_onednn_destroy};
 ROW(MAXPOOL, maxpool)
 ROW(AVGPOOL, avgpool)

@@ -35,4 +35,5 @@ const rdt_kernel rdt_kernel_softmax_onednn = {.name = "softmax_onednn",
                                               .accept = accept,
                                               .create = create,
                                               .run = rdt_onednn_run,
+                                              .scratch = rdt_onednn_scratch,
                                               .destroy = rdt_onednn_destroy};

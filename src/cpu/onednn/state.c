@@ -13,8 +13,9 @@
 typedef struct slot {
   dnnl_stream_t stream;
   dnnl_memory_t memory[RDT_ONEDNN_ARGS], scratchpad;
-  void *scratch, *weights; /* weights: packed anew by each run where they were not fixed at create */
-  dnnl_memory_t user_w, packed_w;
+  dnnl_memory_t user_w, packed_w; /* weights are packed anew by each run where they were not fixed at create */
+  void *own, *lent;               /* memory that only a run needs: scratchpad and such weights */
+  bool placed;                    /* there */
 } slot;
 
 typedef struct state {
@@ -104,9 +105,28 @@ static void slot_clear(slot *s) {
   if (s->user_w) dnnl_memory_destroy(s->user_w);
   if (s->packed_w) dnnl_memory_destroy(s->packed_w);
   if (s->stream) dnnl_stream_destroy(s->stream);
-  rdt_free(s->scratch);
-  rdt_free(s->weights);
+  rdt_free(s->own);
   memset(s, 0, sizeof *s);
+}
+
+/* Bytes of a slot that only a run needs, and of them the scratchpad, which comes first. */
+static size_t slot_bytes(const state *s, size_t *scratchpad) {
+  const size_t line = 64, pad = dnnl_memory_desc_get_size(&s->scratch_md);
+  const bool packs = s->plan.has_weights && !s->fixed;
+  *scratchpad = (pad + line - 1) / line * line;
+  return *scratchpad + (packs ? (dnnl_memory_desc_get_size(&s->plan.packed_w) + line - 1) / line * line : 0);
+}
+
+static rdt_status slot_place(const state *s, slot *x, rdt_reason *why) {
+  size_t scratchpad;
+  const size_t bytes = slot_bytes(s, &scratchpad);
+  if (!x->lent && !x->own) x->own = rdt_alloc(bytes, 1);
+  char *at = x->lent ? x->lent : x->own;
+  if (!at) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for oneDNN's scratchpad");
+  RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->scratchpad, at), "scratchpad", why));
+  if (x->packed_w) RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->packed_w, at + scratchpad), "weights", why));
+  x->placed = true;
+  return RDT_OK;
 }
 
 static rdt_status slot_make(const state *s, slot *x, rdt_reason *why) {
@@ -120,15 +140,12 @@ static rdt_status slot_make(const state *s, slot *x, rdt_reason *why) {
     RDT_TRY(
         rdt_onednn_try(dnnl_memory_create(&x->memory[i], &plan->args[i].md, engine, DNNL_MEMORY_NONE), "memory", why));
   }
-  x->scratch = rdt_alloc(dnnl_memory_desc_get_size(&s->scratch_md), 1);
-  if (!x->scratch) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for oneDNN's scratchpad");
-  RDT_TRY(rdt_onednn_try(dnnl_memory_create(&x->scratchpad, &s->scratch_md, engine, x->scratch), "scratchpad", why));
+  RDT_TRY(
+      rdt_onednn_try(dnnl_memory_create(&x->scratchpad, &s->scratch_md, engine, DNNL_MEMORY_NONE), "scratchpad", why));
   if (!plan->has_weights) return RDT_OK;
   RDT_TRY(rdt_onednn_try(dnnl_memory_create(&x->user_w, &plan->user_w, engine, DNNL_MEMORY_NONE), "weights", why));
   if (s->fixed) return RDT_OK;
-  x->weights = rdt_alloc(dnnl_memory_desc_get_size(&plan->packed_w), 1);
-  if (!x->weights) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for packed weights");
-  return rdt_onednn_try(dnnl_memory_create(&x->packed_w, &plan->packed_w, engine, x->weights), "weights", why);
+  return rdt_onednn_try(dnnl_memory_create(&x->packed_w, &plan->packed_w, engine, DNNL_MEMORY_NONE), "weights", why);
 }
 
 static void slots_free(const state *s, slot *slots) {
@@ -170,6 +187,7 @@ static void warm(const char *data, int64_t bytes) {
 static rdt_status execute(const state *s, slot *x, const rdt_operands *o, int64_t image, rdt_reason *why) {
   const rdt_onednn_plan *plan = &s->plan;
   dnnl_exec_arg_t args[RDT_ONEDNN_ARGS + 1];
+  if (!x->placed) RDT_TRY(slot_place(s, x, why));
   void *const data[] = {[RDT_FROM_X] = (char *)o->in[0].data + image * s->x_image,
                         [RDT_FROM_W] = o->n_in > 1 ? o->in[1].data : NULL,
                         [RDT_FROM_OUT] = (char *)o->out.data + image * s->y_image,
@@ -257,6 +275,20 @@ void rdt_onednn_packed(void *p, void **data, size_t *bytes, rdt_dtype *dtype) {
   *data = s->packed;
   *bytes = s->packed ? dnnl_memory_desc_get_size(&s->plan.packed_w) : 0;
   *dtype = s->w_dtype;
+}
+
+size_t rdt_onednn_scratch(void *p, void *memory) {
+  state *s = p;
+  size_t scratchpad;
+  const size_t bytes = slot_bytes(s, &scratchpad);
+  for (int i = 0; memory && i < s->team; i++) {
+    slot *x = &s->own[i];
+    rdt_free(x->own);
+    x->own = NULL;
+    x->lent = (char *)memory + (size_t)i * bytes;
+    x->placed = false;
+  }
+  return (size_t)s->team * bytes;
 }
 
 static rdt_status make_weights(state *s, const rdt_problem *p, rdt_reason *why) {
