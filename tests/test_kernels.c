@@ -42,7 +42,7 @@ static rdt_tolerance tolerance_of(const rdt_problem *p) {
 }
 
 static bool moves_only(rdt_kop op) {
-  return op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL;
+  return op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL || rdt_kop_moves(op);
 }
 
 static rdt_operands operands_of(const rdt_problem *p) {

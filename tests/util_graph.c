@@ -35,13 +35,12 @@ static rdt_status run_node(const rdt_graph *g, const rdt_node *n, const rdt_layo
   rdt_problem p;
   void *state = NULL;
   if (l->folded[y]) return RDT_OK;
+  if (l->alias[y] != y) return rdt_node_view(g, n, l->views, &l->views[y].data, why);
   RDT_TRY(rdt_node_lower(g, n, l->views, &p, why));
   const rdt_kernel *k = rdt_cpu_reference(&p);
   const rdt_operands o = {.in = p.in, .n_in = p.n_in, .out = p.out, .epilogue = &p.epilogue};
   rdt_status s = RDT_OK;
-  if (l->alias[y] != y) {
-    l->views[y].data = p.in[0].data;
-  } else if (compute) {
+  if (compute) {
     s = k->create(&p, 1, &state, why);
     if (s == RDT_OK) s = k->run(state, &o, why);
     if (state) k->destroy(state);

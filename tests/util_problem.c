@@ -88,7 +88,7 @@ static const int64_t sizes[] = {1, 2, 3, 7, 8, 9, 17, 33, 64, 65, 131};
 static const int64_t small[] = {1, 2, 3, 5, 8, 17};
 #define PICK(list) util_pick(r, list, (int)(sizeof(list) / sizeof *(list)))
 
-static util_layout layout_of(util_random *r, bool plain, bool input) {
+util_layout util_layout_of(util_random *r, bool plain, bool input) {
   static const int64_t vendor[] = {UTIL_DENSE, UTIL_CHANNELS_LAST, UTIL_TRANSPOSED};
   static const int64_t ours[] = {UTIL_DENSE,   UTIL_CHANNELS_LAST, UTIL_TRANSPOSED,
                                  UTIL_STRIDED, UTIL_NEGATIVE,      UTIL_BROADCAST};
@@ -106,9 +106,9 @@ static void make_gemm(util_case *c, util_random *r, rdt_dtype a, rdt_dtype b, rd
   sa[rank - 2] = sc[rank - 2] = zero == 0 ? 0 : m;
   sb[rank - 1] = sc[rank - 1] = zero == 1 ? 0 : n;
   sa[rank - 1] = sb[rank - 2] = zero == 2 ? 0 : k;
-  c->in[0] = util_view(c, r, a, rank, sa, layout_of(r, plain, true));
-  c->in[1] = util_view(c, r, b, rank, sb, layout_of(r, plain, true));
-  c->p.out = util_view(c, r, out, rank, sc, plain ? UTIL_DENSE : layout_of(r, plain, false));
+  c->in[0] = util_view(c, r, a, rank, sa, util_layout_of(r, plain, true));
+  c->in[1] = util_view(c, r, b, rank, sb, util_layout_of(r, plain, true));
+  c->p.out = util_view(c, r, out, rank, sc, plain ? UTIL_DENSE : util_layout_of(r, plain, false));
 }
 
 static void make_window(util_case *c, util_random *r, bool conv) {
@@ -143,9 +143,9 @@ static void make_conv(util_case *c, util_random *r, rdt_dtype a, rdt_dtype b, rd
   const int64_t f[4] = {ocg * w->groups, icg, w->kernel[0], w->kernel[1]};
   const int64_t y[4] = {x[0], f[0], length_of(w, 0, x[2], false), length_of(w, 1, x[3], false)};
   const util_layout l = util_next(r) % 4 ? UTIL_CHANNELS_LAST : UTIL_DENSE;
-  c->in[0] = util_view(c, r, a, 4, x, plain ? l : layout_of(r, plain, true));
-  c->in[1] = util_view(c, r, b, 4, f, plain ? UTIL_DENSE : layout_of(r, plain, true));
-  c->p.out = util_view(c, r, out, 4, y, plain ? l : layout_of(r, plain, false));
+  c->in[0] = util_view(c, r, a, 4, x, plain ? l : util_layout_of(r, plain, true));
+  c->in[1] = util_view(c, r, b, 4, f, plain ? UTIL_DENSE : util_layout_of(r, plain, true));
+  c->p.out = util_view(c, r, out, 4, y, plain ? l : util_layout_of(r, plain, false));
 }
 
 static void make_pool(util_case *c, util_random *r, rdt_dtype a, bool plain) {
@@ -156,9 +156,9 @@ static void make_pool(util_case *c, util_random *r, rdt_dtype a, bool plain) {
                         w->kernel[0] * w->dilation[0] + (int64_t)(util_next(r) % 9),
                         w->kernel[1] * w->dilation[1] + (int64_t)(util_next(r) % 9)};
   const int64_t y[4] = {x[0], x[1], length_of(w, 0, x[2], ceil_mode), length_of(w, 1, x[3], ceil_mode)};
-  const util_layout l = plain ? UTIL_CHANNELS_LAST * (util_next(r) % 2) : layout_of(r, plain, true);
+  const util_layout l = plain ? UTIL_CHANNELS_LAST * (util_next(r) % 2) : util_layout_of(r, plain, true);
   c->in[0] = util_view(c, r, a, 4, x, l);
-  c->p.out = util_view(c, r, a, 4, y, plain ? l : layout_of(r, plain, false));
+  c->p.out = util_view(c, r, a, 4, y, plain ? l : util_layout_of(r, plain, false));
 }
 
 static void make_like(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, bool plain) {
@@ -167,13 +167,13 @@ static void make_like(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, boo
   int64_t shape[5];
   for (int d = 0; d < rank; d++) shape[d] = d < rank - 2 ? 1 + (int64_t)(util_next(r) % 5) : PICK(sizes);
   if (rank > 0 && util_next(r) % 16 == 0) shape[util_next(r) % (uint64_t)rank] = 0;
-  const util_layout l = layout_of(r, plain, false);
+  const util_layout l = util_layout_of(r, plain, false);
   for (int i = 0; i < c->p.n_in; i++) {
     const bool channel = op == RDT_KOP_BATCHNORM && i > 0;
     c->in[i] = util_view(c, r, a, channel ? 1 : rank, channel ? shape + 1 : shape,
                          channel ? UTIL_DENSE
                          : plain ? l
-                                 : layout_of(r, plain, true));
+                                 : util_layout_of(r, plain, true));
     for (int64_t j = 0; channel && i == 4 && j < shape[1]; j++) { /* variances are not negative */
       rdt_store(c->in[i].data, a, j, fabs(rdt_load(c->in[i].data, a, j)));
     }
@@ -203,14 +203,14 @@ static void make_reduce(util_case *c, util_random *r, rdt_dtype a) {
     shape[d] = d < rank - 2 ? 1 + (int64_t)(util_next(r) % 3) : d < rank - 1 ? PICK(small) : PICK(sizes);
     out[d] = (index ? d == c->p.axis : util_next(r) % 2 == 0) ? 1 : shape[d];
   }
-  c->in[0] = util_view(c, r, a, rank, shape, layout_of(r, false, true));
+  c->in[0] = util_view(c, r, a, rank, shape, util_layout_of(r, false, true));
   if (c->p.fn == RDT_FN_REDUCE_LOGSUM) {
     rdt_iter it = rdt_iter_begin(&c->in[0]);
     while (rdt_iter_next(&it))
       rdt_store(c->in[0].data, a, it.offset, fabs(rdt_load(c->in[0].data, a, it.offset)) + 0.25);
   }
   c->p.param[0] = index ? (double)(util_next(r) % 2) : 1e-3;
-  c->p.out = util_view(c, r, index ? RDT_S64 : a, rank, out, layout_of(r, false, false));
+  c->p.out = util_view(c, r, index ? RDT_S64 : a, rank, out, util_layout_of(r, false, false));
 }
 
 static void make_norm(util_case *c, util_random *r, rdt_dtype a) {
@@ -222,8 +222,8 @@ static void make_norm(util_case *c, util_random *r, rdt_dtype a) {
   c->p.epsilon = 1e-3;
   for (int d = 0; d < rank; d++)
     shape[d] = d < rank - 2 ? 1 + (int64_t)(util_next(r) % 3) : d < rank - 1 ? PICK(small) : PICK(sizes);
-  for (int i = 0; i < c->p.n_in; i++) c->in[i] = util_view(c, r, a, rank, shape, layout_of(r, false, true));
-  c->p.out = util_view(c, r, a, rank, shape, layout_of(r, false, false));
+  for (int i = 0; i < c->p.n_in; i++) c->in[i] = util_view(c, r, a, rank, shape, util_layout_of(r, false, true));
+  c->p.out = util_view(c, r, a, rank, shape, util_layout_of(r, false, false));
 }
 
 static void make_concat(util_case *c, util_random *r, rdt_dtype a, bool plain) {
@@ -234,10 +234,10 @@ static void make_concat(util_case *c, util_random *r, rdt_dtype a, bool plain) {
   for (int i = 0; i < c->p.n_in; i++) {
     shape[c->p.axis] = (int64_t)(util_next(r) % 6);
     total += shape[c->p.axis];
-    c->in[i] = util_view(c, r, a, rank, shape, layout_of(r, plain, true));
+    c->in[i] = util_view(c, r, a, rank, shape, util_layout_of(r, plain, true));
   }
   shape[c->p.axis] = total;
-  c->p.out = util_view(c, r, a, rank, shape, layout_of(r, plain, false));
+  c->p.out = util_view(c, r, a, rank, shape, util_layout_of(r, plain, false));
 }
 
 void util_case_make(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, rdt_dtype b, rdt_dtype out, bool plain) {
@@ -250,6 +250,10 @@ void util_case_make(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, rdt_d
     static const rdt_fn fns[] = {RDT_FN_RELU, RDT_FN_ADD, RDT_FN_MUL};
     c->p.fn = fns[rdt_dtype_is_float(a) ? util_next(r) % 3 : 0];
     c->p.n_in = rdt_fn_info(c->p.fn)->operands;
+  }
+  if (rdt_kop_moves(op)) {
+    util_case_make_move(c, r, a, plain);
+    return;
   }
   switch (op) {
     case RDT_KOP_GEMM:

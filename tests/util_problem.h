@@ -33,12 +33,17 @@ typedef struct util_case {
 } util_case;
 
 rdt_tensor util_view(util_case *c, util_random *r, rdt_dtype t, int rank, const int64_t *shape, util_layout layout);
+util_layout util_layout_of(util_random *r, bool plain, bool input); /* a random one */
 /* A random problem of an op with these dtypes (b: second operand, where it differs); plain: layouts that vendor
  * libraries take, no broadcast. */
 void util_case_make(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, rdt_dtype b, rdt_dtype out, bool plain);
 void util_case_epilogue(util_case *c, util_random *r, bool alpha);
 void util_case_free(util_case *c);
 void util_case_poison(util_case *c); /* output buffer to 0xff: NaN in every float dtype */
+
+/* The same for ops that only move data: c->p.op is set (util_moves_problem.c). */
+void util_case_make_move(util_case *c, util_random *r, rdt_dtype a, bool plain);
+void util_oracle_move(const rdt_problem *p, double *expected);
 
 /* expected and scale have rdt_tensor_count(out) elements, in logical row-major order; scale: sum of magnitudes that
  * went into the element. */

@@ -123,3 +123,32 @@ void rdt_store(void *data, rdt_dtype t, int64_t i, double v) {
       break;
   }
 }
+
+int64_t rdt_load_int(const void *data, rdt_dtype t, int64_t i) {
+  switch (rdt_dtype_is_float(t) ? 0 : rdt_dtype_size(t)) {
+    case 1:
+      return t == RDT_S8 ? ((const int8_t *)data)[i] : ((const uint8_t *)data)[i];
+    case 4:
+      return ((const int32_t *)data)[i];
+    case 8:
+      return ((const int64_t *)data)[i];
+    default:
+      return 0;
+  }
+}
+
+void rdt_store_int(void *data, rdt_dtype t, int64_t i, int64_t v) {
+  switch (rdt_dtype_is_float(t) ? 0 : rdt_dtype_size(t)) {
+    case 1:
+      ((uint8_t *)data)[i] = t == RDT_BOOL ? v != 0 : (uint8_t)v;
+      break;
+    case 4:
+      ((uint32_t *)data)[i] = (uint32_t)v;
+      break;
+    case 8:
+      ((int64_t *)data)[i] = v;
+      break;
+    default:
+      break;
+  }
+}

@@ -14,22 +14,30 @@
  *   BATCHNORM  in X [n c ...], scale, bias, mean, var [c] -> like X
  *   MAXPOOL AVGPOOL  in X [n c ih iw] -> [n c oh ow] (AVGPOOL over the whole image is GlobalAveragePool)
  *   SOFTMAX    in x -> same shape, along one axis
- *   REDUCE     in x -> its shape with 1 where it is reduced: fn over the elements between; positions (fn of class INDEX)
- *              count along axis, the only one that is reduced
- *   NORM       in x[, scale[, bias]], all views of the output's shape: the dimensions from axis on together are brought to
- *              norm 1 (fn of class NORM), then times scale plus bias
+ *   REDUCE     in x -> its shape with 1 where it is reduced: fn over the elements between; positions (fn of class
+ * INDEX) count along axis, the only one that is reduced NORM       in x[, scale[, bias]], all views of the output's
+ * shape: the dimensions from axis on together are brought to norm 1 (fn of class NORM), then times scale plus bias
  *   CONCAT     in x0.. -> along one axis
+ *   GATHER     in x, index tensors k = 0.. (s32, s64) of the output's shape -> elements of x. Dimension ints[k] of x
+ *              goes by index k (negative: from the end), dimension ints[RDT_MAX_RANK + d] of x runs along dimension d
+ *              of the output; -1: none. An index out of range: RDT_ERR_ARG
+ *
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
 /* clang-format off */
-#define RDT_KOP_TABLE(X)  \
-  X(GEMM, "gemm")         \
-  X(CONV, "conv")         \
-  X(MAP, "map")           \
-  X(QUANTIZE, "quantize") \
-  X(COPY, "copy")         \
-  X(BATCHNORM, "batchnorm") X(MAXPOOL, "maxpool") X(AVGPOOL, "avgpool") X(SOFTMAX, "softmax") X(CONCAT, "concat") \
-  X(REDUCE, "reduce")     \
-  X(NORM, "norm")
+#define RDT_KOP_TABLE(X)    \
+  X(GEMM, "gemm")           \
+  X(CONV, "conv")           \
+  X(MAP, "map")             \
+  X(QUANTIZE, "quantize")   \
+  X(COPY, "copy")           \
+  X(BATCHNORM, "batchnorm") \
+  X(MAXPOOL, "maxpool")     \
+  X(AVGPOOL, "avgpool")     \
+  X(SOFTMAX, "softmax")     \
+  X(CONCAT, "concat")       \
+  X(REDUCE, "reduce")       \
+  X(NORM, "norm")           \
+  X(GATHER, "gather")
 /* clang-format on */
 
 typedef enum rdt_kop {
@@ -108,10 +116,11 @@ typedef struct rdt_problem {
   rdt_dtype acc;     /* accumulator: f64 for f64, s32 for integers, f32 otherwise. Raw linear outputs have this dtype */
   rdt_window window; /* conv, pool */
   rdt_fn fn;         /* map, softmax, reductions */
-  double param[RDT_PARAMS]; /* of fn */
-  int axis;                 /* softmax, concat, norm; reduce of class INDEX */
-  double epsilon;           /* batchnorm, norm */
-  rdt_epilogue epilogue;    /* linear ops */
+  double param[RDT_PARAMS];       /* of fn */
+  int axis;                       /* softmax, concat, norm; reduce of class INDEX */
+  double epsilon;                 /* batchnorm, norm */
+  int64_t ints[2 * RDT_MAX_RANK]; /* of the op, as the table says */
+  rdt_epilogue epilogue;          /* linear ops */
 } rdt_problem;
 
 rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in); /* zeroes, allocates in; epilogue none */
@@ -124,6 +133,9 @@ int rdt_problem_channel(const rdt_problem *p); /* axis of out that bias and colu
 /* m n k of a linear op; a conv as gemm: m = n oh ow, n = oc, k = ic/groups kh kw (per group) */
 void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k);
 double rdt_problem_flops(const rdt_problem *p);
+/* The ops that only move data, by indices, tables and conditions; what rdt_problem_check asks about them. */
+bool rdt_kop_moves(rdt_kop op);
+rdt_status rdt_problem_check_moves(const rdt_problem *p, rdt_reason *why);
 /* Shapes agree with each other and with the window; overflow-safe. Every entry point calls it once. */
 rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why);
 

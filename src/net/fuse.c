@@ -115,6 +115,7 @@ static rdt_status fold_nodes(fuser *f) {
     if (reads_constants(g, n)) {
       status = fold_constant(f, n, views);
     } else if (n->output == 0 && (strcmp(n->op->name, "Identity") == 0 || strcmp(n->op->name, "Dropout") == 0)) {
+      if (n->n_in > 2 && n->in[2] >= 0 && !is_constant(g, n->in[2])) continue;
       status = n->op->lower(&a, &out, NULL, f->why); /* refuses training */
       if (status != RDT_OK || output[n->out[0]]) continue;
       same[n->out[0]] = n->in[0];

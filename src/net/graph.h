@@ -61,6 +61,7 @@ typedef struct rdt_node {
   int n_in, n_out;
   int *in, *out; /* values; -1 for an absent optional input. n_out is 1 */
   int output;    /* which output of the operator this node computes */
+  int outputs;   /* how many the operator has in the file */
   rdt_attr *attrs;
   int n_attrs;
   /* filled by fusion; linear ops only */
@@ -117,6 +118,9 @@ rdt_status rdt_node_evaluate(const rdt_graph *g, const rdt_node *n, const rdt_te
  * here (transposes, broadcasts, flattened batches), bias, residual and activation go into the epilogue. */
 rdt_status rdt_node_lower(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_problem *p,
                           rdt_reason *why);
+
+/* Where the value of a node that is a view begins (its source has data). */
+rdt_status rdt_node_view(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, void **data, rdt_reason *why);
 
 typedef enum rdt_protection {
   RDT_PROTECT_LINEAR,

@@ -63,7 +63,8 @@ static rdt_status compute(const rdt_graph *g, const rdt_node *n, const rdt_tenso
   if (s == RDT_OK) s = k->create(&p, 1, &state, why);
   if (s == RDT_OK) {
     const rdt_operands o = {.in = p.in, .n_in = p.n_in, .out = p.out, .epilogue = &p.epilogue};
-    s = k->run(state, &o, why);
+    s = k->run(state, &o, &inner);
+    if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
     k->destroy(state);
   }
   rdt_problem_clear(&p);
@@ -191,9 +192,11 @@ static rdt_status find_views(const rdt_graph *g, rdt_layout *l, const bool *stri
     const int x = n->n_in > 0 ? n->in[0] : -1, y = n->out[0];
     if (n->op->protection != RDT_PROTECT_DUP || l->folded[y] || x < 0) continue;
     rdt_tensor *const view = &l->views[y];
-    if (n->op->lower == rdt_op_copy && !rdt_tensor_same_shape(&l->views[x], view) &&
-        !rdt_tensor_is_dense(&l->views[x]) && !rdt_tensor_is_dense(view))
-      *view = rdt_tensor_dense(NULL, view->dtype, view->rank, view->shape); /* one side of a reshape is row-major */
+    rdt_tensor seen; /* one side of a reshape with the shape of the other one */
+    if (n->op->lower == rdt_op_copy && n->output == 0 &&
+        !rdt_view_reshape(&l->views[x], view->rank, view->shape, &seen) &&
+        !rdt_view_reshape(view, l->views[x].rank, l->views[x].shape, &seen))
+      *view = rdt_tensor_dense(NULL, view->dtype, view->rank, view->shape);
     if (n->op->layout == RDT_LAYOUT_SAME && !rdt_tensor_same_strides(&l->views[x], view)) *view = l->views[x];
     view->data = NULL;
     const rdt_op_args a = {g, n, l->views};
@@ -216,7 +219,8 @@ static rdt_status find_views(const rdt_graph *g, rdt_layout *l, const bool *stri
 static rdt_status check_problems(const rdt_graph *g, const rdt_layout *l, rdt_reason *why) {
   for (int i = 0; i < g->n_nodes; i++) {
     rdt_problem p;
-    if (l->folded[g->nodes[i].out[0]]) continue;
+    const int y = g->nodes[i].out[0];
+    if (l->folded[y] || l->alias[y] != y) continue;
     RDT_TRY(rdt_node_lower(g, &g->nodes[i], l->views, &p, why));
     rdt_problem_clear(&p);
   }
@@ -302,5 +306,15 @@ rdt_status rdt_node_lower(const rdt_graph *g, const rdt_node *n, const rdt_tenso
     if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
   }
   if (s != RDT_OK) rdt_problem_clear(p);
+  return s;
+}
+
+rdt_status rdt_node_view(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, void **data, rdt_reason *why) {
+  const rdt_op_args a = {g, n, views};
+  rdt_tensor out = views[n->out[0]];
+  rdt_problem p = {0};
+  const rdt_status s = n->op->lower(&a, &out, &p, why);
+  if (s == RDT_OK) *data = p.in[0].data;
+  rdt_problem_clear(&p);
   return s;
 }

@@ -135,12 +135,9 @@ static rdt_status point_views(rdt_model *m) {
   const rdt_graph *g = m->graph;
   for (int i = 0; i < g->n_nodes; i++) {
     const int v = g->nodes[i].out[0];
-    rdt_problem p;
     if (m->layout.folded[v]) m->sums[v] = rdt_activation_sum(m, v);
     if (m->layout.alias[v] == v) continue;
-    RDT_TRY(rdt_node_lower(g, &g->nodes[i], m->layout.views, &p, &m->ctx->error));
-    m->layout.views[v].data = p.in[0].data;
-    rdt_problem_clear(&p);
+    RDT_TRY(rdt_node_view(g, &g->nodes[i], m->layout.views, &m->layout.views[v].data, &m->ctx->error));
   }
   return RDT_OK;
 }

@@ -411,7 +411,10 @@ static rdt_status constant_tensor(loader *l, const rdt_node *n, const Onnx__Node
 static rdt_status add_node(loader *l, const Onnx__NodeProto *proto, size_t index, size_t output) {
   rdt_graph *g = l->g;
   rdt_node *n = &g->nodes[g->n_nodes++];
-  *n = (rdt_node){.op = rdt_op_find(proto->op_type), .residual = -1, .output = (int)output};
+  *n = (rdt_node){.op = rdt_op_find(proto->op_type),
+                  .residual = -1,
+                  .output = (int)output,
+                  .outputs = proto->n_output > INT32_MAX ? INT32_MAX : (int)proto->n_output};
   l->source[g->n_nodes - 1] = index;
   RDT_TRY(name_node(l, n, proto, index));
   RDT_TRY(read_attrs(l, n, proto));
@@ -463,6 +466,41 @@ static rdt_status connect_inputs(loader *l, rdt_node *n, const Onnx__NodeProto *
   return RDT_OK;
 }
 
+/* ConstantOfShape is an expansion of its attribute: that becomes a constant, and input 0. */
+static rdt_status add_fill(loader *l, int node, const Onnx__NodeProto *proto) {
+  rdt_node *n = &l->g->nodes[node];
+  const rdt_attr *a = rdt_node_attr(n, "value");
+  rdt_tensor t = {.dtype = RDT_F32};
+  rdt_origin at = {.map = -1};
+  char name[200];
+  if (strcmp(n->op->name, "ConstantOfShape") != 0) return RDT_OK;
+  snprintf(name, sizeof name, "%.90s: node '%.60s' (ConstantOfShape)", path_of(l), n->name);
+  if (a && a->type != RDT_ATTR_TENSOR)
+    return rdt_node_fail(l->g, n, l->why, RDT_ERR_FORMAT, "attribute value must be a tensor");
+  if (a)
+    RDT_TRY(rdt_tensor_of_proto(proto->attribute[a - n->attrs]->t, &l->bytes, name, &t, &at, l->why));
+  else if (!(t.data = rdt_calloc(1, sizeof(float))))
+    return no_memory(l);
+  const int64_t count = rdt_tensor_count(&t);
+  if (count != 1) {
+    if (!at.mapped) rdt_free(t.data);
+    return rdt_node_fail(l->g, n, l->why, RDT_ERR_SHAPE, "attribute value has %lld elements, must have one",
+                         (long long)count);
+  }
+  t.rank = 0;
+  snprintf(name, sizeof name, "%.180s.value", l->g->values[n->out[0]].name);
+  while (rdt_names_find(&l->values, name) >= 0 && strlen(name) + 2 < sizeof name) strcat(name, "_");
+  RDT_TRY(add_constant(l, name, &t, &at));
+  int *in = rdt_alloc(2, sizeof *in);
+  if (!in) return no_memory(l);
+  in[0] = l->g->n_values - 1;
+  in[1] = n->in[0];
+  rdt_free(n->in);
+  n->in = in;
+  n->n_in = 2;
+  return RDT_OK;
+}
+
 static rdt_status add_nodes(loader *l) {
   rdt_graph *g = l->g;
   size_t count = 0;
@@ -478,7 +516,10 @@ static rdt_status add_nodes(loader *l) {
     for (size_t k = 0; k < proto->n_output; k++)
       if (*proto->output[k]) RDT_TRY(add_node(l, proto, i, k));
   }
-  for (int i = 0; i < g->n_nodes; i++) RDT_TRY(connect_inputs(l, &g->nodes[i], l->proto->node[l->source[i]]));
+  for (int i = 0; i < g->n_nodes; i++) {
+    RDT_TRY(connect_inputs(l, &g->nodes[i], l->proto->node[l->source[i]]));
+    RDT_TRY(add_fill(l, i, l->proto->node[l->source[i]]));
+  }
   return RDT_OK;
 }
 

@@ -489,6 +489,10 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   if (status == RDT_OK && protected) status = secure_before(&r);
   if (status == RDT_OK && r.res->verdict != RDT_DETECTED) status = protected ? run_protected(&r) : run_plain(&r);
   rdt_threads_leave(threads);
+  if (status == RDT_ERR_ARG) { /* the kernel's, about the operands' values */
+    const rdt_reason inner = *r.why;
+    rdt_fail(r.why, status, "node %.80s (%.60s): %.300s", p->name, p->label, inner.text);
+  }
   p->runs++;
   if (p->fault && p->injection->done) status = end_experiment(&r, status);
   finish(&r);

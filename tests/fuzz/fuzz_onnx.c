@@ -53,7 +53,8 @@ static void check_nodes(const rdt_graph *g) {
   if (rdt_graph_infer_declared(g, 1, &layout, &why) == RDT_OK) {
     for (int i = 0; i < g->n_nodes; i++) {
       rdt_problem p;
-      if (layout.folded[g->nodes[i].out[0]]) continue;
+      const int y = g->nodes[i].out[0];
+      if (layout.folded[y] || layout.alias[y] != y) continue;
       if (rdt_node_lower(g, &g->nodes[i], layout.views, &p, &why) != RDT_OK) abort();
       rdt_problem_clear(&p);
     }

@@ -2,6 +2,7 @@
  * (NCHW <-> NHWC), squares of 32 x 32 elements keep both sides in whole cache lines. */
 #include <string.h>
 
+#include "cpu/generic/move.h"
 #include "cpu/generic/state.h"
 #include "cpu/generic/walk.h"
 
@@ -26,6 +27,13 @@ typedef void move_fn(char *to, int64_t to_a, int64_t to_b, const char *from, int
 
 static move_fn *mover(size_t bytes) {
   return bytes == 1 ? move_8 : bytes == 2 ? move_16 : bytes == 4 ? move_32 : move_64;
+}
+
+void rdt_move_run(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n, size_t bytes) {
+  if (to_step == 1 && from_step == 1)
+    memcpy(to, from, (size_t)n * bytes);
+  else
+    mover(bytes)(to, 0, to_step, from, 0, from_step, 1, n);
 }
 
 /* The outer dimension of the walk along which the input runs with the shortest step: the other side of the squares. */
@@ -60,7 +68,7 @@ static void copy_squares(const rdt_walk *w, int d, const rdt_tensor *to, const r
   }
 }
 
-static void copy_view(const rdt_tensor *to, const rdt_tensor *from, int threads) {
+void rdt_move_view(const rdt_tensor *to, const rdt_tensor *from, int threads) {
   const rdt_tensor *const views[] = {to, from};
   const rdt_walk w = rdt_walk_of(views, 2);
   const size_t bytes = rdt_dtype_size(to->dtype);
@@ -70,22 +78,17 @@ static void copy_view(const rdt_tensor *to, const rdt_tensor *from, int threads)
     copy_squares(&w, d, to, from, threads);
     return;
   }
-  move_fn *const move = mover(bytes);
 #pragma omp parallel for num_threads(w.pieces < 16 ? 1 : threads) schedule(static)
   for (int64_t piece = 0; piece < w.pieces; piece++) {
     int64_t at[RDT_WALK_VIEWS];
     const int64_t n = rdt_walk_piece(&w, piece, at);
-    if (w.step[0] == 1 && w.step[1] == 1) {
-      memcpy(rdt_at(to, at[0]), rdt_at(from, at[1]), (size_t)n * bytes);
-    } else {
-      move(rdt_at(to, at[0]), 0, w.step[0], rdt_at(from, at[1]), 0, w.step[1], 1, n);
-    }
+    rdt_move_run(rdt_at(to, at[0]), w.step[0], rdt_at(from, at[1]), w.step[1], n, bytes);
   }
 }
 
 static rdt_status run_copy(void *state, const rdt_operands *o, rdt_reason *why) {
   (void)why;
-  copy_view(&o->out, &o->in[0], ((const rdt_generic *)state)->threads);
+  rdt_move_view(&o->out, &o->in[0], ((const rdt_generic *)state)->threads);
   return RDT_OK;
 }
 
@@ -98,7 +101,7 @@ static rdt_status run_concat(void *state, const rdt_operands *o, rdt_reason *why
     rdt_tensor part = o->in[i]; /* the part of the output that this input fills */
     part.data = rdt_at(&o->out, at * o->out.stride[axis]);
     memcpy(part.stride, o->out.stride, sizeof part.stride);
-    copy_view(&part, &o->in[i], s->threads);
+    rdt_move_view(&part, &o->in[i], s->threads);
     at += o->in[i].shape[axis];
   }
   return RDT_OK;

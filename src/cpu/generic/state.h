@@ -16,6 +16,9 @@ void rdt_generic_destroy(void *state);
 /* Accepts where all inputs and the output have one dtype and that is computable; floats only unless integers. */
 rdt_status rdt_generic_accept_alike(const rdt_problem *p, bool integers, rdt_reason *why);
 
+/* Accepts every well-formed problem. */
+rdt_status rdt_generic_accept_any(const rdt_problem *p, rdt_reason *why);
+
 static inline void *rdt_at(const rdt_tensor *t, int64_t offset) {
   return (char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
 }

@@ -5,7 +5,7 @@
 
 #include "core/tensor.h"
 
-enum { RDT_WALK_VIEWS = 6, RDT_WALK_PIECE = 512 };
+enum { RDT_WALK_VIEWS = 2 + RDT_MAX_RANK, RDT_WALK_PIECE = 512 };
 
 typedef struct rdt_walk {
   int views, rank; /* rank without the run's dimension */

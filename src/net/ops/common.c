@@ -44,6 +44,20 @@ rdt_status rdt_op_planned_ints(const rdt_op_args *a, int i, int64_t *values, int
   return RDT_OK;
 }
 
+rdt_status rdt_op_list(const rdt_op_args *a, const char *name, int64_t since, int input, int64_t *values, int *n,
+                       rdt_reason *why) {
+  *n = -1;
+  if (a->g->opset >= since) return rdt_op_in(a, input) ? rdt_op_planned_ints(a, input, values, n, why) : RDT_OK;
+  const rdt_attr *t = rdt_node_attr(a->n, name);
+  if (!t) return RDT_OK;
+  if (t->type != RDT_ATTR_INTS || t->n > RDT_OP_MOST_INTS)
+    return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute %s must be a list of at most %d integers", name,
+                       RDT_OP_MOST_INTS);
+  for (int i = 0; i < t->n; i++) values[i] = t->ints[i];
+  *n = t->n;
+  return RDT_OK;
+}
+
 const rdt_tensor *rdt_op_in(const rdt_op_args *a, int i) {
   return i < a->n->n_in && a->n->in[i] >= 0 ? &a->views[a->n->in[i]] : NULL;
 }
@@ -147,6 +161,41 @@ bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out) {
   for (int d = from + count; d < t->rank; d++) {
     v.shape[d - count + 1] = t->shape[d];
     v.stride[d - count + 1] = t->stride[d];
+  }
+  *out = v;
+  return true;
+}
+
+bool rdt_view_reshape(const rdt_tensor *t, int rank, const int64_t *shape, rdt_tensor *out) {
+  rdt_tensor v = rdt_tensor_dense(t->data, t->dtype, rank, shape);
+  const int64_t count = rdt_tensor_count(t);
+  int64_t from[RDT_MAX_RANK], step[RDT_MAX_RANK]; /* t without dimensions of length 1 */
+  int n = 0, at = 0;
+  if (count != rdt_tensor_count(&v)) return false;
+  if (count == 0) return *out = v, true;
+  for (int d = 0; d < t->rank; d++)
+    if (t->shape[d] != 1) {
+      from[n] = t->shape[d];
+      step[n++] = t->stride[d];
+    }
+  for (int d = 0, end; d < rank; d = end) { /* dimensions d..end of the new shape are dimensions at..last of t */
+    end = d + 1;
+    if (shape[d] == 1) continue;
+    int last = at;
+    int64_t wanted = shape[d], there = from[at];
+    while (wanted != there)
+      if (wanted < there)
+        wanted *= shape[end++];
+      else
+        there *= from[++last];
+    for (int i = at; i < last; i++)
+      if (step[i] != step[i + 1] * from[i + 1]) return false;
+    int64_t stride = step[last];
+    for (int i = end - 1; i >= d; i--) {
+      v.stride[i] = stride;
+      if (i > d) stride *= shape[i];
+    }
+    at = last + 1;
   }
   *out = v;
   return true;

@@ -12,6 +12,9 @@ rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batc
 
 typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
 rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize;
+/* what moves data */
+rdt_op_lower_fn rdt_op_expand, rdt_op_slice, rdt_op_split, rdt_op_tile, rdt_op_size, rdt_op_range, rdt_op_gather,
+    rdt_op_gather_elements, rdt_op_gather_nd;
 
 /* Names file, node and op. */
 #define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)
@@ -28,6 +31,11 @@ const rdt_tensor *rdt_op_in(const rdt_op_args *a, int i);
  * it is not known while planning. */
 enum { RDT_OP_MOST_INTS = 2 * RDT_MAX_RANK };
 rdt_status rdt_op_planned_ints(const rdt_op_args *a, int i, int64_t *values, int *n, rdt_reason *why);
+/* A list that was the attribute `name` before opset since and is input `input` from then on. *n = -1: absent. */
+rdt_status rdt_op_list(const rdt_op_args *a, const char *name, int64_t since, int input, int64_t *values, int *n,
+                       rdt_reason *why);
+/* Input i holds indices: s32 or s64. */
+rdt_status rdt_op_indices(const rdt_op_args *a, int i, rdt_reason *why);
 /* Inputs first.. (those present) are floating point and of one dtype. */
 rdt_status rdt_op_float_inputs(const rdt_op_args *a, int first, int count, rdt_reason *why);
 /* Inputs 0 and 1 are s8 or u8, in any mix. */
@@ -50,6 +58,8 @@ rdt_tensor rdt_view_permute(const rdt_tensor *t, const int *order);
 rdt_tensor rdt_view_along(const rdt_tensor *vector, const rdt_tensor *shape, int axis);
 /* Dimensions [from, from + count) as one, in their order; false where the strides do not allow it. */
 bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out);
+/* The same elements in their logical order with another shape of as many; false where the strides do not allow it. */
+bool rdt_view_reshape(const rdt_tensor *t, int rank, const int64_t *shape, rdt_tensor *out);
 
 /* strides, pads, dilations, auto_pad, ceil_mode over the spatial dimensions of x (rank 3 or 4); kernel has as many
  * entries as x has spatial dimensions. out gets the output lengths in the order h w (1-D: h = 1). */

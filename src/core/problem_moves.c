@@ -1,0 +1,44 @@
+/* Shapes and datatypes of the ops that move elements by indices, tables and conditions. */
+#include "core/problem.h"
+
+bool rdt_kop_moves(rdt_kop op) {
+  return op == RDT_KOP_GATHER;
+}
+
+/* ints as GATHER and SCATTER have them: target's dimensions, each by an index or along one of listed's, within it. */
+static bool index_lists_fit(const rdt_problem *p, const rdt_tensor *target, const rdt_tensor *listed, int indices) {
+  bool used[RDT_MAX_RANK] = {false};
+  for (int k = 0; k < RDT_MAX_RANK; k++) {
+    const int64_t axis = p->ints[k];
+    if (k >= indices ? axis >= 0 : axis < 0 || axis >= target->rank || used[axis]) return false;
+    if (k < indices) used[axis] = true;
+  }
+  for (int d = 0; d < listed->rank; d++) {
+    const int64_t axis = p->ints[RDT_MAX_RANK + d];
+    if (axis < 0) continue;
+    if (axis >= target->rank || used[axis] || listed->shape[d] > target->shape[axis]) return false;
+    used[axis] = true;
+  }
+  for (int d = 0; d < target->rank; d++)
+    if (!used[d]) return false;
+  return true;
+}
+
+static rdt_status check_gather(const rdt_problem *p, rdt_reason *why) {
+  char tx[96], ty[96];
+  bool ok = p->n_in >= 2 && p->n_in <= 1 + RDT_MAX_RANK && p->in[0].dtype == p->out.dtype;
+  for (int k = 1; ok && k < p->n_in; k++)
+    ok = rdt_tensor_same_shape(&p->in[k], &p->out) && (p->in[k].dtype == RDT_S32 || p->in[k].dtype == RDT_S64);
+  if (ok && index_lists_fit(p, &p->in[0], &p->out, p->n_in - 1)) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_SHAPE, "gather of %s to %s by %d indices does not fit",
+                  rdt_tensor_text(&p->in[0], tx, sizeof tx), rdt_tensor_text(&p->out, ty, sizeof ty), p->n_in - 1);
+}
+
+rdt_status rdt_problem_check_moves(const rdt_problem *p, rdt_reason *why) {
+  switch (p->op) {
+    case RDT_KOP_GATHER:
+      return check_gather(p, why);
+    default:
+      return rdt_fail(why, RDT_ERR_INTERNAL, "%s moves nothing", rdt_kop_name(p->op));
+  }
+}
