@@ -148,6 +148,49 @@ static void test_fused(void **state) {
   util_onnx_clear(&m);
 }
 
+/* One of the nodes that compute the same is left; what is an output, or differs by anything, stays. */
+static void test_shared(void **state) {
+  (void)state;
+  util_onnx m;
+  const float two = 2.0f, also = 2.0f, three = 3.0f;
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(2, 2));
+  util_onnx_initializer(&m, "two", RDT_F32, 0, NULL, &two);
+  util_onnx_initializer(&m, "also", RDT_F32, 0, NULL, &also);
+  util_onnx_initializer(&m, "three", RDT_F32, 0, NULL, &three);
+  util_onnx_initializer(&m, "vector", RDT_F32, 1, SHAPE(1), &two); /* the same bytes in another shape */
+  util_onnx_node(&m, "Mul", "a", "x two", "a", NULL);
+  util_onnx_node(&m, "Mul", "b", "x also", "b", NULL);
+  util_onnx_node(&m, "Mul", "c", "x three", "c", NULL);
+  util_onnx_node(&m, "Mul", "d", "x vector", "d", NULL);
+  util_onnx_node(&m, "Mul", "e", "x two", "e", NULL); /* an output */
+  util_onnx_node(&m, "Softmax", "f", "a", "f", UTIL_ATTRS(UTIL_INT("axis", 0)));
+  util_onnx_node(&m, "Softmax", "g", "b", "g", UTIL_ATTRS(UTIL_INT("axis", 0)));
+  util_onnx_node(&m, "Softmax", "h", "b", "h", UTIL_ATTRS(UTIL_INT("axis", 1)));
+  util_onnx_node(&m, "Concat", "all", "a b c d f g h", "y", UTIL_ATTRS(UTIL_INT("axis", 0)));
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  util_onnx_output(&m, "e", RDT_F32, -1, NULL);
+  rdt_graph *g = util_graph_load(&m);
+  char left[32] = "";
+  for (int i = 0; i < g->n_nodes; i++) strcat(left, g->nodes[i].name);
+  assert_string_equal(left, "acdefhall");
+  const rdt_node *all = &g->nodes[g->n_nodes - 1];
+  assert_int_equal(all->in[0], all->in[1]);
+  assert_int_equal(all->in[4], all->in[5]);
+  float data[4] = {1, 2, 3, 4};
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 2, SHAPE(2, 2));
+  rdt_tensor y = util_graph_run(g, &x, 1, 0), e = util_graph_run(g, &x, 1, 1);
+  const float *got = y.data;
+  for (int i = 0; i < 4; i++) {
+    assert_true(got[i] == 2 * data[i] && got[4 + i] == got[i] && got[8 + i] == 3 * data[i] && got[12 + i] == got[i]);
+    assert_true(got[16 + i] == got[20 + i] && ((float *)e.data)[i] == got[i]);
+  }
+  rdt_free(y.data);
+  rdt_free(e.data);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
 static void refuse(util_onnx *m, rdt_status expected_status, const char *word) {
   size_t bytes;
   rdt_reason why = {""};
@@ -177,7 +220,8 @@ static void test_refused(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_variadic),      cmocka_unit_test(test_names), cmocka_unit_test(test_one_operand_is_nothing),
-      cmocka_unit_test(test_many_operands), cmocka_unit_test(test_fused), cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_many_operands), cmocka_unit_test(test_fused), cmocka_unit_test(test_shared),
+      cmocka_unit_test(test_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Steps of loading a graph, in order: reading (onnx.c), rdt_graph_expand (expand.h), rdt_graph_sort, rdt_graph_fuse,
- * rdt_graph_compact. */
+/* Steps of loading a graph, in order: reading (onnx.c), rdt_graph_expand (expand.h), rdt_graph_sort, rdt_graph_share,
+ * rdt_graph_fuse, rdt_graph_compact. */
 #ifndef RDT_NET_LOAD_H
 #define RDT_NET_LOAD_H
 
@@ -13,6 +13,8 @@ void rdt_node_clear(rdt_node *n); /* op = NULL marks a node that is gone; rdt_gr
 
 /* Topological order; RDT_ERR_FORMAT for a cycle. */
 rdt_status rdt_graph_sort(rdt_graph *g, rdt_reason *why);
+/* Nodes that compute the same from the same become one; needs a sorted graph. */
+rdt_status rdt_graph_share(rdt_graph *g, rdt_reason *why);
 /* Folds and fuses; needs a sorted graph. */
 rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why);
 /* Removes nodes and values that no output needs and numbers the rest without gaps. */

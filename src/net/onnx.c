@@ -560,6 +560,7 @@ static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
   RDT_TRY(add_outputs(l));
   RDT_TRY(rdt_graph_expand(l->g, l->why));
   RDT_TRY(rdt_graph_sort(l->g, l->why));
+  RDT_TRY(rdt_graph_share(l->g, l->why));
   RDT_TRY(rdt_graph_fuse(l->g, l->why));
   if (rdt_graph_compact(l->g) != RDT_OK) return no_memory(l);
   rdt_graph_mark_planned(l->g);

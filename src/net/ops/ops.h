@@ -11,7 +11,7 @@ rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batc
     rdt_op_lpnorm;
 
 typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
-rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize;
+rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize, rdt_expand_loss;
 /* what moves data */
 rdt_op_lower_fn rdt_op_expand, rdt_op_slice, rdt_op_split, rdt_op_tile, rdt_op_size, rdt_op_range, rdt_op_gather,
     rdt_op_gather_elements, rdt_op_gather_nd;
