@@ -463,6 +463,46 @@ static void test_what_becomes_of_them(void **state) {
   util_onnx_clear(&m);
 }
 
+/* ---- DynamicQuantizeLinear ---- */
+
+static void test_dynamic(void **state) {
+  (void)state;
+  enum { N = 12 };
+  static const float ranges[][2] = {{-3, 5}, {1, 7}, {-9, -2}, {0, 0}, {-1e-30f, 0}, {0, 1e30f}};
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    util_onnx m;
+    float x[N];
+    util_fill(x, N, i + 1);
+    for (int e = 0; e < N; e++)
+      x[e] = ranges[i][0] + (ranges[i][1] - ranges[i][0]) * (e == 0 ? 0 : e == 1 ? 1 : 0.5f + 0.5f * x[e]);
+    util_onnx_init(&m, 11);
+    util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(3, 4));
+    util_onnx_node(&m, "DynamicQuantizeLinear", "node", "x", "y scale zero", NULL);
+    util_onnx_output(&m, "y", RDT_U8, -1, NULL);
+    util_onnx_output(&m, "scale", RDT_F32, -1, NULL);
+    util_onnx_output(&m, "zero", RDT_U8, -1, NULL);
+    rdt_graph *g = util_graph_load(&m);
+    int reductions = 0;
+    for (int n = 0; n < g->n_nodes; n++) reductions += strncmp(g->nodes[n].op->name, "Reduce", 6) == 0;
+    assert_int_equal(reductions, 2); /* for all three outputs together */
+    const rdt_tensor in = rdt_tensor_dense(x, RDT_F32, 2, SHAPE(3, 4));
+    rdt_tensor y[3];
+    for (int o = 0; o < 3; o++) y[o] = util_graph_run(g, &in, 1, o);
+    const float low = fminf(ranges[i][0], 0), high = fmaxf(ranges[i][1], 0);
+    const float scale = high - low == 0 ? 1.0f : (high - low) / 255.0f;
+    const int64_t zero = saturated(rint((double)((0 - low) / scale)), 0, RDT_U8);
+    assert_int_equal(y[1].rank, 0);
+    assert_int_equal(y[2].rank, 0);
+    assert_true(((float *)y[1].data)[0] == scale);
+    assert_int_equal(value(&y[2], 0), zero);
+    for (int e = 0; e < N; e++)
+      assert_int_equal(value(&y[0], e), saturated(rint((double)(x[e] / scale)), zero, RDT_U8));
+    release(y, 3);
+    rdt_graph_free(g);
+    util_onnx_clear(&m);
+  }
+}
+
 static void test_refused(void **state) {
   (void)state;
   rdt_tensor x = tensor(RDT_F32, 2, SHAPE(3, 4), -9, 9), s = scales(0, NULL), s4 = scales(1, SHAPE(4));
@@ -495,12 +535,19 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_quantize),       cmocka_unit_test(test_rounding),
-      cmocka_unit_test(test_odd_scales),     cmocka_unit_test(test_dequantize),
-      cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_layout),
-      cmocka_unit_test(test_refused),        cmocka_unit_test(test_qlinear_conv),
-      cmocka_unit_test(test_conv_integer),   cmocka_unit_test(test_matmul_integer),
-      cmocka_unit_test(test_qlinear_matmul), cmocka_unit_test(test_what_becomes_of_them),
+      cmocka_unit_test(test_quantize),
+      cmocka_unit_test(test_rounding),
+      cmocka_unit_test(test_odd_scales),
+      cmocka_unit_test(test_dequantize),
+      cmocka_unit_test(test_there_and_back),
+      cmocka_unit_test(test_layout),
+      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_dynamic),
+      cmocka_unit_test(test_qlinear_conv),
+      cmocka_unit_test(test_conv_integer),
+      cmocka_unit_test(test_matmul_integer),
+      cmocka_unit_test(test_qlinear_matmul),
+      cmocka_unit_test(test_what_becomes_of_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
