@@ -187,7 +187,7 @@ static void test_isas_agree(void **state) {
                     rdt_tensor_dense(bias, RDT_F32, 1, &(int64_t){N}),
                     rdt_tensor_dense(residual, RDT_F32, 1, &(int64_t){N})};
   rdt_epilogue_apply(&e, &r, &o, 0, 2);
-  const rdt_epilogue_line l = {N, raw, bias, residual, plain, false, true, 1.1, 0.7};
+  const rdt_epilogue_line l = {N, raw, bias, residual, plain, false, &e.act, 1.1, 0.7};
   rdt_epilogue_generic.f32(&l);
   assert_memory_equal(fast, plain, sizeof fast);
 }

@@ -282,12 +282,190 @@ static void test_copies_of_constants(void **state) {
   util_onnx_clear(&m);
 }
 
+static void number(util_onnx *m, const char *name, float value) {
+  util_onnx_initializer(m, name, RDT_F32, 0, NULL, &value);
+}
+
+/* x [2 3 6 6] and the numbers that GELU is written with */
+static void begin_map(util_onnx *m) {
+  util_onnx_init(m, 13);
+  util_onnx_input(m, "x", RDT_F32, 4, SHAPE(-1, 3, 6, 6));
+  number(m, "sqrt2", 1.4142135f);
+  number(m, "rsqrt2", 0.70710678f);
+  number(m, "half", 0.5f);
+  number(m, "one", 1.0f);
+  number(m, "two", 2.0f);
+  number(m, "three", 3.0f);
+  number(m, "small", 0.044715f);
+  number(m, "root", 0.7978846f);
+  util_onnx_output(m, "y", RDT_F32, -1, NULL);
+}
+
+static void test_gelu(void **state) {
+  (void)state;
+  const rdt_tensor x = image();
+  util_onnx m;
+  begin_map(&m); /* torch, opset 13 */
+  util_onnx_node(&m, "Div", NULL, "x sqrt2", "a", NULL);
+  util_onnx_node(&m, "Erf", NULL, "a", "b", NULL);
+  util_onnx_node(&m, "Add", NULL, "b one", "c", NULL);
+  util_onnx_node(&m, "Mul", NULL, "x c", "d", NULL);
+  util_onnx_node(&m, "Mul", NULL, "d half", "y", NULL);
+  same_as_unfused(&m, "Gelu(Div+Erf+Add+Mul+Mul)", "a b c d", &x, 1);
+  begin_map(&m);
+  util_onnx_node(&m, "Mul", NULL, "half x", "h", NULL);
+  util_onnx_node(&m, "Mul", NULL, "x rsqrt2", "a", NULL);
+  util_onnx_node(&m, "Erf", NULL, "a", "b", NULL);
+  util_onnx_node(&m, "Add", NULL, "one b", "c", NULL);
+  util_onnx_node(&m, "Mul", NULL, "h c", "y", NULL);
+  same_as_unfused(&m, "Gelu(Mul+Mul+Erf+Add+Mul)", "h a b c", &x, 1);
+  begin_map(&m);
+  util_onnx_node(&m, "Div", NULL, "x sqrt2", "a", NULL);
+  util_onnx_node(&m, "Erf", NULL, "a", "b", NULL);
+  util_onnx_node(&m, "Add", NULL, "b one", "c", NULL);
+  util_onnx_node(&m, "Div", NULL, "c two", "d", NULL);
+  util_onnx_node(&m, "Mul", NULL, "d x", "y", NULL);
+  same_as_unfused(&m, "Gelu(Div+Erf+Add+Div+Mul)", "a b c d", &x, 1);
+}
+
+static void gelu_tanh(util_onnx *m, bool power) {
+  begin_map(m);
+  util_onnx_node(m, "Mul", NULL, "x half", "h", NULL);
+  if (power) {
+    util_onnx_node(m, "Pow", NULL, "x three", "q", NULL);
+  } else {
+    util_onnx_node(m, "Mul", NULL, "x x", "s", NULL);
+    util_onnx_node(m, "Mul", NULL, "s x", "q", NULL);
+  }
+  util_onnx_node(m, "Mul", NULL, "q small", "a", NULL);
+  util_onnx_node(m, "Add", NULL, "x a", "b", NULL);
+  util_onnx_node(m, "Mul", NULL, "b root", "c", NULL);
+  util_onnx_node(m, "Tanh", NULL, "c", "d", NULL);
+  util_onnx_node(m, "Add", NULL, "d one", "e", NULL);
+  util_onnx_node(m, "Mul", NULL, "h e", "y", NULL);
+}
+
+static void test_gelu_tanh(void **state) {
+  (void)state;
+  const rdt_tensor x = image();
+  util_onnx m;
+  gelu_tanh(&m, true);
+  same_as_unfused(&m, "Gelu(Mul+Pow+Mul+Add+Mul+Tanh+Add+Mul)", "h q a b c d e", &x, 1);
+  gelu_tanh(&m, false);
+  same_as_unfused(&m, "Gelu(Mul+Mul+Mul+Mul+Add+Mul+Tanh+Add+Mul)", "h s q a b c d e", &x, 1);
+}
+
+static void test_times_itself(void **state) {
+  (void)state;
+  const rdt_tensor x = image();
+  util_onnx m;
+  begin_map(&m);
+  util_onnx_node(&m, "Sigmoid", NULL, "x", "a", NULL);
+  util_onnx_node(&m, "Mul", NULL, "x a", "y", NULL);
+  same_as_unfused(&m, "Silu(Sigmoid+Mul)", "a", &x, 1);
+  begin_map(&m);
+  util_onnx_node(&m, "HardSigmoid", NULL, "x", "a", UTIL_ATTRS(UTIL_FLOAT("alpha", 0.3f)));
+  util_onnx_node(&m, "Mul", NULL, "a x", "y", NULL);
+  same_as_unfused(&m, "HardSwish(HardSigmoid+Mul)", "a", &x, 1);
+  begin_map(&m);
+  util_onnx_node(&m, "Softplus", NULL, "x", "a", NULL);
+  util_onnx_node(&m, "Tanh", NULL, "a", "b", NULL);
+  util_onnx_node(&m, "Mul", NULL, "x b", "y", NULL);
+  same_as_unfused(&m, "Mish(Softplus+Tanh+Mul)", "a b", &x, 1);
+}
+
+/* Another number, another reader, another operand: nothing is recognised. */
+static void test_no_pattern(void **state) {
+  (void)state;
+  for (int variant = 0; variant < 4; variant++) {
+    util_onnx m;
+    begin_map(&m);
+    util_onnx_node(&m, "Div", NULL, variant == 0 ? "x two" : "x sqrt2", "a", NULL);
+    util_onnx_node(&m, "Erf", NULL, "a", "b", NULL);
+    util_onnx_node(&m, "Add", NULL, variant == 1 ? "b half" : "b one", "c", NULL);
+    util_onnx_node(&m, "Mul", NULL, variant == 2 ? "a c" : "x c", "d", NULL);
+    util_onnx_node(&m, "Mul", NULL, "d half", "y", NULL);
+    if (variant == 3) util_onnx_output(&m, "c", RDT_F32, -1, NULL);
+    expect_labels(&m, "Div Erf Add Mul Mul");
+  }
+}
+
+static void test_activations(void **state) {
+  static const char *const acts[] = {"LeakyRelu", "Sigmoid", "Tanh", "HardSwish", "Elu", "Softplus"};
+  (void)state;
+  const rdt_tensor x = image();
+  util_onnx m;
+  for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+    char label[64] = "Conv+";
+    begin(&m, 14);
+    util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+    util_onnx_node(&m, acts[i], NULL, "c", "y", NULL);
+    same_as_unfused(&m, strcat(label, acts[i]), "c", &x, 1);
+  }
+  begin(&m, 13); /* bounds are inputs */
+  number(&m, "low", -0.25f);
+  number(&m, "high", 0.5f);
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "Clip", NULL, "c low high", "y", NULL);
+  same_as_unfused(&m, "Conv+Clip", "c", &x, 1);
+  begin(&m, 13); /* a pattern behind a convolution */
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "Sigmoid", NULL, "c", "s", NULL);
+  util_onnx_node(&m, "Mul", NULL, "c s", "y", NULL);
+  same_as_unfused(&m, "Conv+Silu(Sigmoid+Mul)", "s", &x, 1);
+  begin(&m, 13); /* through a Reshape */
+  util_onnx_initializer(&m, "flat", RDT_S64, 1, SHAPE(2), SHAPE(0, -1));
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "Reshape", NULL, "c flat", "r", NULL);
+  util_onnx_node(&m, "Tanh", NULL, "r", "y", NULL);
+  same_as_unfused(&m, "Conv+Tanh Reshape", "c r", &x, 1);
+}
+
+/* Scores of attention: q k' / sqrt(d) + mask */
+static void test_scaled_product(void **state) {
+  (void)state;
+  static float data[2][2 * 3 * 4 * 8], mask[2 * 5];
+  util_fill(data[0], 2 * 3 * 4 * 8, 1);
+  util_fill(data[1], 2 * 3 * 8 * 5, 2);
+  util_fill(mask, 2 * 5, 3);
+  const rdt_tensor x[3] = {rdt_tensor_dense(data[0], RDT_F32, 4, SHAPE(2, 3, 4, 8)),
+                           rdt_tensor_dense(data[1], RDT_F32, 4, SHAPE(2, 3, 8, 5)),
+                           rdt_tensor_dense(mask, RDT_F32, 4, SHAPE(2, 1, 1, 5))};
+  for (int div = 0; div < 2; div++) {
+    util_onnx m;
+    util_onnx_init(&m, 13);
+    util_onnx_input(&m, "q", RDT_F32, 4, SHAPE(-1, 3, 4, 8));
+    util_onnx_input(&m, "k", RDT_F32, 4, SHAPE(-1, 3, 8, 5));
+    util_onnx_input(&m, "mask", RDT_F32, 4, SHAPE(-1, 1, 1, 5));
+    number(&m, "d", 2.8284271f);
+    util_onnx_node(&m, "MatMul", NULL, "q k", "s", NULL);
+    util_onnx_node(&m, div ? "Div" : "Mul", NULL, div ? "s d" : "d s", "t", NULL);
+    util_onnx_node(&m, "Add", NULL, "t mask", "y", NULL);
+    util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+    same_as_unfused(&m, div ? "MatMul+Div+Add" : "MatMul+Mul+Add", "s t", x, 3);
+  }
+  util_onnx m;
+  begin(&m, 13); /* the bias would be scaled too */
+  number(&m, "two", 2.0f);
+  util_onnx_node(&m, "Conv", NULL, "x w b", "c", NULL);
+  util_onnx_node(&m, "Mul", NULL, "c two", "y", NULL);
+  expect_labels(&m, "Conv Mul");
+  begin(&m, 13); /* divided by the product */
+  number(&m, "two", 2.0f);
+  util_onnx_node(&m, "Conv", NULL, "x w", "c", NULL);
+  util_onnx_node(&m, "Div", NULL, "two c", "y", NULL);
+  expect_labels(&m, "Conv Div");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batchnorm_into_conv), cmocka_unit_test(test_batchnorm_into_gemm),
       cmocka_unit_test(test_batchnorm_stays),     cmocka_unit_test(test_residual),
       cmocka_unit_test(test_residual_stays),      cmocka_unit_test(test_bias),
-      cmocka_unit_test(test_copies_of_constants),
+      cmocka_unit_test(test_copies_of_constants), cmocka_unit_test(test_gelu),
+      cmocka_unit_test(test_gelu_tanh),           cmocka_unit_test(test_times_itself),
+      cmocka_unit_test(test_no_pattern),          cmocka_unit_test(test_activations),
+      cmocka_unit_test(test_scaled_product),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

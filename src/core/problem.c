@@ -111,6 +111,9 @@ static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
 static rdt_status check_epilogue(const rdt_problem *p, rdt_reason *why) {
   const rdt_epilogue *e = &p->epilogue;
   const int channel = p->op == RDT_KOP_CONV ? 1 : p->out.rank - 1;
+  const rdt_fn_row *act = rdt_fn_info(e->act.fn);
+  if (!act || act->operands != 1 || (act->class != RDT_CLASS_FLOAT && act->class != RDT_CLASS_NUMBER))
+    return rdt_fail(why, RDT_ERR_ARG, "%s is no activation", act ? act->name : "an unknown function");
   if (e->bias.rank >= 0 && (e->bias.rank != 1 || e->bias.shape[0] != p->out.shape[channel]))
     return rdt_fail(why, RDT_ERR_SHAPE, "bias of %lld for %lld channels",
                     (long long)(e->bias.rank == 1 ? e->bias.shape[0] : -1), (long long)p->out.shape[channel]);

@@ -218,7 +218,7 @@ static const void *line_compute(const nest *n, const place *p, const rdt_epilogu
   const int last = n->rank - 1;
   const rdt_dtype to = n->op[OUT].t->dtype;
   rdt_epilogue_line l = {.n = p->n,
-                         .relu = n->e->act.fn == RDT_FN_RELU,
+                         .act = &n->e->act,
                          .alpha = n->e->alpha,
                          .beta = n->e->beta,
                          .dst = to == n->acc && direct ? direct : w->result};

@@ -13,14 +13,14 @@ typedef struct rdt_epilogue_line {
   const void *raw, *bias, *residual;
   void *dst;
   bool bias_scalar; /* bias points to one value for the whole line */
-  bool relu;
+  const rdt_act *act; /* NULL: none */
   double alpha, beta;
 } rdt_epilogue_line;
 
 typedef struct rdt_epilogue_table {
   void (*f32)(const rdt_epilogue_line *l);
   void (*f64)(const rdt_epilogue_line *l);
-  void (*s32)(const rdt_epilogue_line *l); /* modulo 2^32; alpha and beta are integers */
+  void (*s32)(const rdt_epilogue_line *l); /* modulo 2^32; alpha and beta are integers, act is relu or none */
 } rdt_epilogue_table;
 extern const rdt_epilogue_table rdt_epilogue_generic, rdt_epilogue_avx2, rdt_epilogue_avx512;
 

@@ -35,7 +35,7 @@
   X(ROUND, F(rint)(a))                                                    \
   X(SELU, q *(a < 0 ? p * F(expm1)(a) : a))                               \
   X(SIGMOID, F(sigmoid)(a))                                               \
-  X(SILU, a *F(sigmoid)(a))                                               \
+  X(SILU, F(silu)(a))                                                     \
   X(SIN, F(sin)(a))                                                       \
   X(SINH, F(sinh)(a))                                                     \
   X(SOFTPLUS, F(softplus)(a))                                             \
@@ -96,22 +96,6 @@
 
 #define CLAMPED(x, low, high) F(clamp)(x, low, high)
 #define SHRUNK(x) (int64_t)(x < -param[0] ? x + param[1] : x > param[0] ? x - param[1] : 0)
-
-#define SCALARS(T, t)                    \
-  MATH T clamp_##t(T x, T low, T high) { \
-    const T y = x < low ? low : x;       \
-    return y > high ? high : y;          \
-  }
-SCALARS(float, f32)
-SCALARS(double, f64)
-SCALARS(int64_t, s64)
-#define MODULO(T, t)                                                   \
-  MATH T modulo_##t(T x, T y, T truncated) {                           \
-    const T r = fmod_##t(x, y);                                        \
-    return truncated == 0 && r != 0 && (r < 0) != (y < 0) ? r + y : r; \
-  }
-MODULO(float, f32)
-MODULO(double, f64)
 
 #define BEGIN(ID)                                                                        \
   static void F(ID)(void *to, const void *const *from, int64_t n, const double *param) { \

@@ -1,6 +1,6 @@
-/* What can be settled once, at loading: constants are folded, BatchNormalization goes into the weights before it, Add
- * and Relu into the linear op before them. A fused node takes the place of the last node that went into it, where all
- * its inputs are known; so the order stays topological. */
+/* What can be settled once, at loading: constants are folded, BatchNormalization goes into the weights before it; a
+ * factor, additions and an activation into the linear op before them. A fused node takes the place of the last node
+ * that went into it, where all its inputs are known; so the order stays topological. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +15,7 @@ typedef struct fuser {
   int *readers;      /* by value: node inputs and graph outputs that read it */
   int n_known;       /* values that readers and views cover; later ones are new constants */
   rdt_tensor *views; /* shapes with open dimensions from PROBE on; NULL where the model does not say enough */
+  rdt_tensor *known; /* the views of the first n_known values, at least of constants */
   rdt_reason *why;
 } fuser;
 
@@ -282,13 +283,52 @@ static bool takes_residual(const fuser *f, const rdt_node *n, const rdt_node *ad
   return (!beta || *beta == 1.0) && is_channel_vector(g, n->in[2], product->shape[1], 2, 0);
 }
 
+/* What the elementwise node x multiplies the value `product` by, where that is a constant scalar; 0 otherwise. */
+static double factor_of(const fuser *f, const rdt_node *x, int product) {
+  const rdt_graph *g = f->g;
+  const bool mul = x->op->lower == rdt_op_map && x->op->fn == RDT_FN_MUL, div = x->op->fn == RDT_FN_DIV;
+  if ((!mul && !div) || x->op->lower != rdt_op_map || x->act.fn != RDT_FN_NONE || x->n_in != 2 || g->opset < 7)
+    return 0;
+  const int c = x->in[0] == product ? x->in[1] : x->in[0];
+  if ((div && x->in[0] != product) || !is_constant(g, c)) return 0;
+  const rdt_value *v = &g->values[c];
+  if (v->bytes != rdt_dtype_size(v->dtype) || v->rank > (f->views ? f->views[product].rank : 0)) return 0;
+  const double number = rdt_load(v->data, v->dtype, 0), factor = div ? 1.0 / number : number;
+  return isfinite(factor) && number != 0.0 ? factor : 0;
+}
+
+/* Nothing but the raw product can be scaled. */
+static bool takes_factor(const rdt_node *n) {
+  return n->residual < 0 && n->scale == 0.0 && (n->n_in < 3 || n->in[2] < 0);
+}
+
+/* An elementwise function of one operand. */
+static bool act_of(const fuser *f, const rdt_node *x, rdt_act *act) {
+  const rdt_op_args a = {f->g, x, f->known};
+  for (int k = 0; k < x->n_in; k++)
+    if (x->in[k] >= f->n_known) return false;
+  return rdt_op_act(&a, act);
+}
+
+static bool is_add(const rdt_node *x) {
+  return x->op->lower == rdt_op_map && x->op->fn == RDT_FN_ADD && x->act.fn == RDT_FN_NONE;
+}
+
 static rdt_status fuse_into(fuser *f, rdt_node *n, rdt_node *x, int operand, bool *done) {
-  if (x->op->lower == rdt_op_map && x->n_in == 1) {
-    n->act.fn = x->op->fn;
-    *done = true;
+  rdt_act act;
+  const double factor = factor_of(f, x, n->out[0]);
+  *done = true;
+  if (act_of(f, x, &act)) {
+    n->act = act;
     return RDT_OK;
   }
+  if (factor != 0.0 && takes_factor(n)) {
+    n->scale = factor;
+    return RDT_OK;
+  }
+  *done = false;
   if (x->op->lower == rdt_op_batchnorm) return fold_batchnorm(f, n, x, done);
+  if (!is_add(x)) return RDT_OK;
   const int addend = x->in[1 - operand];
   RDT_TRY(add_bias(f, n, addend, done));
   if (*done || !takes_residual(f, n, x, addend)) return RDT_OK;
@@ -297,34 +337,47 @@ static rdt_status fuse_into(fuser *f, rdt_node *n, rdt_node *x, int operand, boo
   return RDT_OK;
 }
 
+/* Value v comes from a linear node that can take more, for nobody else. */
+static bool from_linear(const fuser *f, int v) {
+  const int p = v >= 0 ? f->g->values[v].producer : -1;
+  if (p < 0 || f->readers[v] != 1) return false;
+  const rdt_op_row *op = f->g->nodes[p].op;
+  const bool integers = op->lower == rdt_op_conv_integer || op->lower == rdt_op_matmul_integer; /* no epilogue */
+  return op->protection == RDT_PROTECT_LINEAR && !integers && f->g->nodes[p].act.fn == RDT_FN_NONE;
+}
+
 /* The linear node whose result only x reads, as its operand number *operand; of two, the later one. -1: none. */
 static int linear_before(const fuser *f, const rdt_node *x, int *operand) {
   const rdt_graph *g = f->g;
-  const bool map = x->op->lower == rdt_op_map, add = map && x->op->fn == RDT_FN_ADD;
-  if (!add && !(map && x->op->fn == RDT_FN_RELU) && x->op->lower != rdt_op_batchnorm) return -1;
-  if (add && g->opset < 7) return -1; /* other rules of broadcasting */
+  rdt_act act;
   int best = -1;
-  for (int k = 0; k < (add ? 2 : 1); k++) {
-    const int p = g->values[x->in[k]].producer;
-    if (p <= best || f->readers[x->in[k]] != 1) continue;
-    const rdt_op_row *op = g->nodes[p].op;
-    const bool integers = op->lower == rdt_op_conv_integer || op->lower == rdt_op_matmul_integer; /* no epilogue */
-    if (op->protection != RDT_PROTECT_LINEAR || integers || g->nodes[p].act.fn != RDT_FN_NONE) continue;
-    best = p;
+  if (is_add(x) && g->opset < 7) return -1; /* other rules of broadcasting */
+  const bool one = x->op->lower == rdt_op_batchnorm || act_of(f, x, &act);
+  for (int k = 0; k < (one ? 1 : x->n_in); k++) {
+    if (x->in[k] < 0 || !from_linear(f, x->in[k]) || g->values[x->in[k]].producer <= best) continue;
+    if (!one && !is_add(x) && factor_of(f, x, x->in[k]) == 0.0) continue;
+    best = g->values[x->in[k]].producer;
     *operand = k;
   }
   return best;
 }
 
+/* "Conv" and "Relu": "Conv+Relu" */
+static rdt_status join_labels(const fuser *f, rdt_node *n, const rdt_node *x) {
+  const char *what = x->act.fn == RDT_FN_NONE ? x->op->name : x->label; /* of a pattern, all that it was */
+  const size_t room = strlen(n->label) + strlen(what) + 2;
+  char *label = rdt_alloc(room, 1);
+  if (!label) return no_memory(f);
+  snprintf(label, room, "%s+%s", n->label, what);
+  rdt_free(n->label);
+  n->label = label;
+  return RDT_OK;
+}
+
 static rdt_status merge(fuser *f, int from, int into) {
   rdt_graph *g = f->g;
   rdt_node *x = &g->nodes[into], *n = &g->nodes[from];
-  const size_t room = strlen(n->label) + strlen(x->op->name) + 2;
-  char *label = rdt_alloc(room, 1);
-  if (!label) return no_memory(f);
-  snprintf(label, room, "%s+%s", n->label, x->op->name);
-  rdt_free(n->label);
-  n->label = label;
+  RDT_TRY(join_labels(f, n, x));
   n->out[0] = x->out[0];
   rdt_node_clear(x);
   *x = *n;
@@ -333,17 +386,45 @@ static rdt_status merge(fuser *f, int from, int into) {
   return RDT_OK;
 }
 
-static rdt_status fuse_linear(fuser *f) {
+/* A function of one operand behind a Reshape of a linear node's result goes before the Reshape. */
+static rdt_status fuse_before_reshape(fuser *f, int i) {
   rdt_graph *g = f->g;
+  rdt_node *x = &g->nodes[i];
+  rdt_act act;
+  if (!act_of(f, x, &act)) return RDT_OK;
+  const int v = x->in[0], r = g->values[v].producer;
+  if (r < 0 || f->readers[v] != 1 || strcmp(g->nodes[r].op->name, "Reshape") != 0) return RDT_OK;
+  rdt_node *reshape = &g->nodes[r];
+  if (!from_linear(f, reshape->in[0])) return RDT_OK;
+  rdt_node *linear = &g->nodes[g->values[reshape->in[0]].producer];
+  RDT_TRY(join_labels(f, linear, x));
+  linear->act = act;
+  reshape->out[0] = x->out[0];
+  g->values[reshape->out[0]].producer = r;
+  rdt_node_clear(x);
+  return RDT_OK;
+}
+
+static void count_readers(fuser *f) {
+  const rdt_graph *g = f->g;
+  memset(f->readers, 0, (size_t)f->n_known * sizeof *f->readers);
   for (int i = 0; i < g->n_nodes; i++)
     for (int k = 0; k < g->nodes[i].n_in; k++)
-      if (g->nodes[i].in[k] >= 0) f->readers[g->nodes[i].in[k]]++;
+      if (g->nodes[i].op && g->nodes[i].in[k] >= 0) f->readers[g->nodes[i].in[k]]++;
   for (int i = 0; i < g->n_outputs; i++) f->readers[g->outputs[i]]++;
+}
+
+static rdt_status fuse_linear(fuser *f) {
+  rdt_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++) {
     int operand;
     bool done = false;
+    if (!g->nodes[i].op) continue;
     const int p = linear_before(f, &g->nodes[i], &operand);
-    if (p < 0) continue;
+    if (p < 0) {
+      RDT_TRY(fuse_before_reshape(f, i));
+      continue;
+    }
     RDT_TRY(fuse_into(f, &g->nodes[p], &g->nodes[i], operand, &done));
     if (done) RDT_TRY(merge(f, p, i));
   }
@@ -359,8 +440,18 @@ rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
   rdt_layout layout = {0};
   rdt_status status = f.readers ? rdt_layout_init(&layout, g, why) : no_memory(&f);
   rdt_graph_mark_planned(g);
+  for (int v = 0; v < g->n_values && status == RDT_OK; v++)
+    if (is_constant(g, v)) layout.views[v] = constant_view(g, v);
+  f.known = layout.views;
   if (status == RDT_OK && rdt_graph_infer_declared(g, PROBE, &layout, NULL) == RDT_OK) f.views = layout.views;
-  if (status == RDT_OK) status = fuse_linear(&f);
+  if (status == RDT_OK) {
+    count_readers(&f);
+    status = rdt_graph_find_patterns(g, f.readers, f.views, why);
+  }
+  if (status == RDT_OK) {
+    count_readers(&f);
+    status = fuse_linear(&f);
+  }
   rdt_layout_clear(&layout);
   rdt_free(f.readers);
   return status;

@@ -64,9 +64,10 @@ typedef struct rdt_node {
   int outputs;   /* how many the operator has in the file */
   rdt_attr *attrs;
   int n_attrs;
-  /* filled by fusion; linear ops only */
-  rdt_act act;
-  int residual; /* value added after the product, -1 none */
+  /* filled by fusion */
+  rdt_act act;  /* of a linear op: what ends it; of an elementwise one: what it computes of its only input */
+  double scale; /* of a linear op: the product is multiplied by it before anything is added; 0: not */
+  int residual; /* of a linear op: value added after that, -1 none */
 } rdt_node;
 
 typedef struct rdt_graph {

@@ -48,6 +48,7 @@ struct rdt_plan {
   void *sums;  /* scheme state */
   int threads; /* of this op: one where it is too small to share */
   bool fixed_weights;
+  bool finish; /* unprotected, but the kernel takes no such epilogue: it follows apart */
   uint64_t weight_seal, packed_seal, sums_seal;
   uint64_t out_seal; /* bit-sum of the last run's result, */
   bool out_sealed;   /* if it was formed beside a check of that result */

@@ -16,7 +16,7 @@ typedef struct run {
   rdt_tensor buf[3];    /* by rdt_buffer; spare and third get memory when first used */
   bool inputs_restored; /* by the ladder: the whole result may be wrong */
   bool know_clean;      /* a fault is armed, and spare holds the result without it */
-  bool raw_is_out;      /* no epilogue: buf[RESULT] is the caller's memory */
+  bool raw_is_out;      /* buf[RESULT] is the caller's memory: no epilogue, or one in place */
   rdt_findings found;
   rdt_result *res;
   double started, check;
@@ -430,20 +430,32 @@ static rdt_status run_protected(run *r) {
   return RDT_OK;
 }
 
-/* Unprotected: the kernel does the epilogue itself. */
+/* Unprotected: the kernel does the epilogue itself, or it follows. */
 static rdt_status run_plain(run *r) {
   rdt_plan *p = r->p;
-  const rdt_operands *o = r->o;
+  const rdt_operands o = p->finish ? raw_operands(r, RDT_BUF_RESULT) : *r->o;
+  rdt_tensor *out = (rdt_tensor *)&r->o->out;
   rdt_kernel_hit hit;
-  if (rdt_plan_kernel_hit(p, &hit)) {
-    RDT_TRY(p->kernel->run_inject(p->state, o, &hit, r->why));
+  const bool inside = rdt_plan_kernel_hit(p, &hit);
+  if (inside) {
+    RDT_TRY(p->kernel->run_inject(p->state, &o, &hit, r->why));
     rdt_plan_book_hit(p, &hit);
-    return RDT_OK;
+  } else {
+    RDT_TRY(p->kernel->run(p->state, &o, r->why));
+    rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, &o.out);
   }
-  RDT_TRY(p->kernel->run(p->state, o, r->why));
-  rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, &o->out);
-  rdt_plan_plant(p, RDT_SITE_EPILOGUE, &o->out);
+  if (p->finish) rdt_epilogue_apply(r->o->epilogue, &o.out, out, rdt_problem_channel(&p->prob), p->threads);
+  if (!inside) rdt_plan_plant(p, RDT_SITE_EPILOGUE, out);
   return RDT_OK;
+}
+
+/* May the raw result lie where the final one will? */
+static bool raw_in_place(const rdt_plan *p, const rdt_operands *o, bool protected) {
+  if (protected) return rdt_plan_raw_is_out(p);
+  if (!p->finish) return true;
+  const rdt_tensor *residual = &o->epilogue->residual;
+  return p->prob.out.dtype == p->prob.acc && rdt_tensor_is_packed(&p->prob.out) &&
+         (residual->rank < 0 || residual->data != o->out.data);
 }
 
 static void finish(run *r) {
@@ -477,7 +489,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
   const bool protected = p->scheme->id != RDT_SCHEME_NONE;
   r.buf[RDT_BUF_RESULT] = rdt_plan_raw_view(p);
-  r.raw_is_out = !protected || rdt_plan_raw_is_out(p);
+  r.raw_is_out = raw_in_place(p, o, protected);
   if (r.raw_is_out)
     r.buf[RDT_BUF_RESULT] = o->out;
   else

@@ -27,11 +27,24 @@ static void log_refusal(const rdt_kernel *k, const char *reason, void *user) {
     log->status = book(log->p, (rdt_choice){.kind = "kernel", .name = k->name, .refused = 1, .cost = NAN}, reason);
 }
 
+/* A kernel that takes the problem only without its epilogue is still better than the reference with it. */
+static bool finish_apart(const rdt_plan *p, const rdt_problem *whole) {
+  const bool linear = rdt_kop_is_linear(p->prob.op);
+  if (!linear || p->scheme->id != RDT_SCHEME_NONE || rdt_epilogue_is_none(&whole->epilogue)) return false;
+  rdt_problem raw = *whole;
+  raw.epilogue = RDT_EPILOGUE_NONE;
+  raw.out = rdt_plan_raw_view(p);
+  const rdt_kernel *reference = rdt_cpu_reference(whole);
+  return rdt_cpu_dispatch(whole, p->ctx->isa, NULL, NULL) == reference &&
+         rdt_cpu_dispatch(&raw, p->ctx->isa, NULL, NULL) != reference;
+}
+
 /* The kernel gets the problem without the epilogue where checks come between. */
 static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
   rdt_problem raw;
   RDT_TRY(rdt_problem_copy(&raw, &p->prob));
-  if (rdt_kop_is_linear(p->prob.op) && p->scheme->id != RDT_SCHEME_NONE) {
+  p->finish = finish_apart(p, &raw);
+  if (p->finish || (rdt_kop_is_linear(p->prob.op) && p->scheme->id != RDT_SCHEME_NONE)) {
     raw.epilogue = RDT_EPILOGUE_NONE;
     raw.out = rdt_plan_raw_view(p);
   }
@@ -44,7 +57,8 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
                       rdt_dtype_name(p->prob.out.dtype));
   if (status == RDT_OK)
     status = book(p, (rdt_choice){.kind = "kernel", .name = p->kernel->name, .taken = 1, .cost = NAN},
-                  "first row of the table that takes this problem");
+                  p->finish ? "first row of the table that takes this problem, its epilogue apart"
+                            : "first row of the table that takes this problem");
   const bool twice = p->scheme->id == RDT_SCHEME_DUP; /* each copy on one thread, both at the same time */
   if (status == RDT_OK) status = p->kernel->create(&raw, twice ? 1 : p->threads, &p->state, why);
   if (status == RDT_OK && twice) status = p->kernel->create(&raw, 1, &p->twin, why);

@@ -30,8 +30,7 @@ static void NAME(finish)(const rdt_product *q, int64_t batch, int64_t i, int64_t
   const rdt_tensor *out = &q->o->out;
   const int d = q->column_dim;
   if (e) {
-    rdt_epilogue_line line = {
-        .n = cols, .raw = c, .dst = c, .relu = e->act.fn == RDT_FN_RELU, .alpha = e->alpha, .beta = e->beta};
+    rdt_epilogue_line line = {.n = cols, .raw = c, .dst = c, .act = &e->act, .alpha = e->alpha, .beta = e->beta};
     if (e->bias.rank >= 0) {
       const int64_t channel = (batch % q->channel_groups) * q->n + j0;
       rdt_loader(e->bias.dtype)(spare, rdt_at(&e->bias, channel * e->bias.stride[0]), e->bias.stride[0], cols);

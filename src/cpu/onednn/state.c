@@ -34,11 +34,36 @@ typedef struct state {
   slot *own; /* team of them */
 } state;
 
+/* What oneDNN calls the functions; those that are not here it lacks, or computes otherwise. */
+static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason *why) {
+  static const struct {
+    rdt_fn fn;
+    dnnl_alg_kind_t alg;
+    bool params; /* alpha and beta are the function's */
+    float alpha; /* else */
+  } algs[] = {
+      {RDT_FN_RELU, dnnl_eltwise_relu, false, 0.0f},        {RDT_FN_LEAKYRELU, dnnl_eltwise_relu, true, 0.0f},
+      {RDT_FN_CLIP, dnnl_eltwise_clip, true, 0.0f},         {RDT_FN_ELU, dnnl_eltwise_elu, true, 0.0f},
+      {RDT_FN_GELU, dnnl_eltwise_gelu_erf, false, 0.0f},    {RDT_FN_GELU_TANH, dnnl_eltwise_gelu_tanh, false, 0.0f},
+      {RDT_FN_SIGMOID, dnnl_eltwise_logistic, false, 0.0f}, {RDT_FN_TANH, dnnl_eltwise_tanh, false, 0.0f},
+      {RDT_FN_SILU, dnnl_eltwise_swish, false, 1.0f},       {RDT_FN_HARDSWISH, dnnl_eltwise_hardswish, false, 0.0f},
+      {RDT_FN_MISH, dnnl_eltwise_mish, false, 0.0f}};
+  if (act->fn == RDT_FN_NONE) return RDT_OK;
+  for (size_t i = 0; i < sizeof algs / sizeof *algs; i++) {
+    if (algs[i].fn != act->fn) continue;
+    const float alpha = algs[i].params ? (float)act->param[0] : algs[i].alpha;
+    const float beta = algs[i].params ? (float)act->param[1] : 0.0f;
+    return rdt_onednn_try(dnnl_post_ops_append_eltwise(ops, 1.0f, algs[i].alg, alpha, beta), "activation", why);
+  }
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has no activation %s", rdt_fn_info(act->fn)->name);
+}
+
 static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, rdt_reason *why) {
   const rdt_epilogue *e = &p->epilogue;
   dnnl_post_ops_t ops = NULL;
   rdt_status status;
-  if (e->alpha != 1.0) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN scales the bias too: alpha must be 1");
+  if (e->alpha != 1.0 && e->bias.rank >= 0)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN scales the bias too: with one, alpha must be 1");
   if (e->residual.rank >= 0 && (e->residual.dtype != p->out.dtype || !rdt_tensor_is_packed(&p->out) ||
                                 !rdt_tensor_same_strides(&e->residual, &p->out))) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "the residual must lie in memory as the output does, in its datatype");
@@ -47,15 +72,16 @@ static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, r
   RDT_TRY_GOTO(
       rdt_onednn_try(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user), "scratchpad", why),
       fail);
+  if (e->alpha != 1.0) {
+    const float alpha = (float)e->alpha;
+    RDT_TRY_GOTO(rdt_onednn_try(dnnl_primitive_attr_set_output_scales(*attr, 1, 0, &alpha), "alpha", why), fail);
+  }
   RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_create(&ops), "post-ops", why), fail);
   if (e->residual.rank >= 0) {
     /* Not the binary post-op: in oneDNN 2.6 gemm:jit adds wrong elements in grouped channels-last convolutions. */
     RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_sum(ops, (float)e->beta), "residual", why), fail);
   }
-  if (e->act.fn == RDT_FN_RELU) {
-    RDT_TRY_GOTO(rdt_onednn_try(dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f), "relu", why),
-                 fail);
-  }
+  RDT_TRY_GOTO(append_act(ops, &e->act, why), fail);
   RDT_TRY_GOTO(rdt_onednn_try(dnnl_primitive_attr_set_post_ops(*attr, ops), "post-ops", why), fail);
   dnnl_post_ops_destroy(ops);
   return RDT_OK;

@@ -58,6 +58,7 @@ static rdt_status convolution(const rdt_op_args *a, rdt_tensor *out, rdt_problem
     p->epilogue.beta = 1.0;
   }
   p->epilogue.act = a->n->act;
+  if (a->n->scale != 0.0) p->epilogue.alpha = a->n->scale;
   return RDT_OK;
 }
 

@@ -124,6 +124,11 @@ static rdt_status read_node(const rdt_op_args *a, mapping *m, rdt_reason *why) {
   *m = (mapping){.fn = a->n->op->fn};
   for (int i = 0; i < a->n->n_in && i < 3; i++)
     if (rdt_op_in(a, i)) m->in[m->n++] = *rdt_op_in(a, i);
+  if (a->n->act.fn != RDT_FN_NONE) { /* a recognised pattern */
+    m->fn = a->n->act.fn;
+    memcpy(m->param, a->n->act.param, sizeof m->param);
+    return RDT_OK;
+  }
   RDT_TRY(read_params(a, m->fn, m->param, why));
   switch (m->fn) {
     case RDT_FN_CLIP:
@@ -151,6 +156,16 @@ static rdt_status read_node(const rdt_op_args *a, mapping *m, rdt_reason *why) {
       if (m->n > 1) RDT_TRY(aligned_operand(a, &m->in[1], why));
       return RDT_OK;
   }
+}
+
+bool rdt_op_act(const rdt_op_args *a, rdt_act *act) {
+  mapping m;
+  rdt_reason why;
+  if (a->n->op->lower != rdt_op_map || read_node(a, &m, &why) != RDT_OK || m.n != 1) return false;
+  const rdt_fn_class class = rdt_fn_info(m.fn)->class;
+  act->fn = m.fn;
+  memcpy(act->param, m.param, sizeof act->param);
+  return m.fn != RDT_FN_NONE && (class == RDT_CLASS_FLOAT || class == RDT_CLASS_NUMBER);
 }
 
 /* The datatype of the result; operands that must be alike are. */

@@ -71,5 +71,6 @@ rdt_status rdt_op_gemm(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rd
   p->out = *out;
   p->epilogue = e;
   p->epilogue.act = a->n->act;
+  if (a->n->scale != 0.0) p->epilogue.alpha *= a->n->scale;
   return RDT_OK;
 }

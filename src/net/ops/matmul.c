@@ -97,6 +97,7 @@ static rdt_status product(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p,
     p->epilogue.beta = 1.0;
   }
   p->epilogue.act = a->n->act;
+  if (a->n->scale != 0.0) p->epilogue.alpha = a->n->scale;
   if (bias) p->epilogue.bias = *bias;
   if (vb.rank == 2 && batch_rank > 0) { /* one product, where the strides allow it */
     rdt_tensor la, ly, lr = {.rank = -1};

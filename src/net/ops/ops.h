@@ -69,6 +69,8 @@ rdt_status rdt_op_window(const rdt_op_args *a, const rdt_tensor *x, const int64_
 /* Activation and fused residual of a linear node over the logical output view; *residual has rank -1 where there is
  * none. Shapes are checked, so that inference already refuses what lowering could not do. */
 rdt_status rdt_op_residual(const rdt_op_args *a, const rdt_tensor *out, rdt_tensor *residual, rdt_reason *why);
+/* Is the node an elementwise function of one operand? Reads views of constants only. */
+bool rdt_op_act(const rdt_op_args *a, rdt_act *act);
 /* The accumulator of a linear op. */
 rdt_dtype rdt_op_accumulator(rdt_dtype t);
 
