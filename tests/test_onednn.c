@@ -312,12 +312,64 @@ static void test_epilogue_mismatch(void **unused) {
   layer_free(&l);
 }
 
+static void whole_numbers(const rdt_tensor *t, uint64_t seed) {
+  util_random r = {seed};
+  for (int64_t i = 0; i < rdt_tensor_count(t); i++) ((float *)t->data)[i] = (float)(int)(9.0 * util_uniform(&r));
+}
+
+/* A 1x1 window with a stride runs on a dense copy of the pixels it sees, in memory of its own or in lent one. Whole
+ * numbers: exact, whatever the order. */
+static void test_skipped_pixels(void **unused) {
+  static const struct {
+    int64_t stride[2], y[2];
+  } cases[] = {{{2, 2}, {7, 7}}, {{1, 3}, {14, 5}}, {{3, 1}, {5, 14}}, {{13, 14}, {2, 1}}};
+  const rdt_kernel *k = row("conv_f32_onednn"), *reference = row("conv_generic");
+  (void)unused;
+  for (int i = 0; i < 8; i++) {
+    const int threads = 1 + i / 4;
+    layer l;
+    layer_make(&l, true);
+    l.p.window = (rdt_window){{1, 1}, {cases[i % 4].stride[0], cases[i % 4].stride[1]}, {1, 1}, {0, 0, 0, 0}, 1, false};
+    l.in[1] = rdt_tensor_dense(l.in[1].data, RDT_F32, 4, (const int64_t[]){48, 32, 1, 1});
+    l.p.out =
+        rdt_tensor_channels_last(l.out[0], RDT_F32, (const int64_t[]){2, 48, cases[i % 4].y[0], cases[i % 4].y[1]});
+    whole_numbers(&l.in[0], 3);
+    whole_numbers(&l.in[1], 4);
+    const size_t bytes = (size_t)rdt_tensor_count(&l.p.out) * sizeof(float);
+    assert_int_equal(k->accept(&l.p, NULL), RDT_OK);
+    void *state = made(k, &l, threads), *oracle = made(reference, &l, 1);
+    job expected = job_of(reference, oracle, &l, 0), got = job_of(k, state, &l, 1);
+    work(&expected);
+    work(&got);
+    assert_int_equal(got.status, RDT_OK);
+    assert_memory_equal(l.out[0], l.out[1], bytes);
+    const size_t need = k->scratch(state, NULL), copy = 2 * 32 * (size_t)(cases[i % 4].y[0] * cases[i % 4].y[1]) * 4;
+    char *memory = aligned_alloc(64, need + 64);
+    assert_true(need >= copy);
+    k->scratch(state, memory);
+    for (int again = 0; again < 2; again++) {
+      memset(memory, 0xff, need);
+      memset(memory + need, 0x11, 64);
+      got = job_of(k, state, &l, 2);
+      work(&got);
+      assert_int_equal(got.status, RDT_OK);
+      assert_memory_equal(l.out[0], l.out[2], bytes);
+      for (int b = 0; b < 64; b++) assert_int_equal(memory[need + (size_t)b], 0x11);
+    }
+    k->destroy(state);
+    reference->destroy(oracle);
+    free(memory);
+    layer_free(&l);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_dispatch),
                                      cmocka_unit_test(test_same_bits_everywhere),
                                      cmocka_unit_test(test_packed_weights),
                                      cmocka_unit_test(test_open_weights),
                                      cmocka_unit_test(test_image_by_image),
+                                     cmocka_unit_test(test_skipped_pixels),
                                      cmocka_unit_test(test_epilogue_mismatch),
                                      cmocka_unit_test(test_threads_are_given_back),
                                      cmocka_unit_test(test_team_is_refused_when_nested)};

@@ -58,7 +58,38 @@ static bool by_image(const rdt_problem *p, int threads) {
          (images % threads == 0 || images >= 8 * threads); /* an odd image at the end leaves threads idle */
 }
 
+/* A 1x1 window that skips pixels: without them it is a product of dense matrices. oneDNN would gather the pixels too,
+ * but all of them for each thread. False for any other convolution. in has room for both operands of *dense. */
+static bool skips_pixels(const rdt_problem *p, rdt_problem *dense, rdt_tensor *in) {
+  const rdt_window *w = &p->window;
+  const bool skips = w->stride[0] > 1 || w->stride[1] > 1, padded = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
+  if (w->kernel[0] != 1 || w->kernel[1] != 1 || !skips || padded || !rdt_tensor_is_channels_last(&p->in[0]))
+    return false;
+  const int64_t shape[4] = {p->in[0].shape[0], p->in[0].shape[1], p->out.shape[2], p->out.shape[3]};
+  *dense = *p;
+  dense->in = in;
+  in[0] = rdt_tensor_channels_last(NULL, p->in[0].dtype, shape);
+  in[1] = p->in[1];
+  dense->window.stride[0] = dense->window.stride[1] = 1;
+  return true;
+}
+
+static rdt_status create_dense(const rdt_problem *p, const rdt_problem *dense, int threads, void **state,
+                               rdt_reason *why) {
+  rdt_tensor view = p->in[0];
+  for (int d = 2; d < 4; d++) {
+    view.shape[d] = p->out.shape[d];
+    view.stride[d] *= p->window.stride[d - 2];
+  }
+  RDT_TRY(rdt_onednn_create(dense, build, 1, threads, state, why));
+  rdt_onednn_from(*state, &view);
+  return RDT_OK;
+}
+
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  rdt_problem dense;
+  rdt_tensor operands[2];
+  if (skips_pixels(p, &dense, operands)) return create_dense(p, &dense, threads, state, why);
   if (!by_image(p, threads < 1 ? 1 : threads)) return rdt_onednn_create(p, build, 1, threads, state, why);
   rdt_tensor in[2] = {p->in[0], p->in[1]};
   rdt_problem one = *p;
@@ -68,12 +99,18 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   return rdt_onednn_create(&one, build, p->in[0].shape[0], threads, state, why);
 }
 
+static rdt_status accept(const rdt_problem *p, rdt_dtype t, rdt_reason *why) {
+  rdt_problem dense;
+  rdt_tensor operands[2];
+  return rdt_onednn_accept_linear(skips_pixels(p, &dense, operands) ? &dense : p, build, t, why);
+}
+
 static rdt_status accept_f32(const rdt_problem *p, rdt_reason *why) {
-  return rdt_onednn_accept_linear(p, build, RDT_F32, why);
+  return accept(p, RDT_F32, why);
 }
 
 static rdt_status accept_bf16(const rdt_problem *p, rdt_reason *why) {
-  return rdt_onednn_accept_linear(p, build, RDT_BF16, why);
+  return accept(p, RDT_BF16, why);
 }
 
 RDT_ONEDNN_LINEAR_ROW(CONV, conv, f32)

@@ -49,6 +49,8 @@ rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, i
 rdt_status rdt_onednn_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_onednn_pack(void *state, const rdt_tensor *w, rdt_reason *why);
 void rdt_onednn_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
+/* The state, made for one primitive (images 1), runs on a dense copy of this channels-last view of in[0]. */
+void rdt_onednn_from(void *state, const rdt_tensor *view);
 size_t rdt_onednn_scratch(void *state, void *memory);
 void rdt_onednn_destroy(void *state);
 

@@ -14,8 +14,9 @@ typedef struct slot {
   dnnl_stream_t stream;
   dnnl_memory_t memory[RDT_ONEDNN_ARGS], scratchpad;
   dnnl_memory_t user_w, packed_w; /* weights are packed anew by each run where they were not fixed at create */
-  void *own, *lent;               /* memory that only a run needs: scratchpad and such weights */
+  void *own, *lent;               /* memory that only a run needs: scratchpad, such weights, a copy of the input */
   bool placed;                    /* there */
+  char *copy;
 } slot;
 
 typedef struct state {
@@ -28,6 +29,7 @@ typedef struct state {
   rdt_dtype w_dtype;
   bool fixed;              /* weights packed once */
   bool epilogue, residual; /* part of the primitive */
+  rdt_tensor from;         /* rank >= 0: the primitive's input is a dense copy of this view of in[0] */
   void *packed;
   dnnl_memory_t packed_memory;
   atomic_flag busy;
@@ -135,22 +137,27 @@ static void slot_clear(slot *s) {
   memset(s, 0, sizeof *s);
 }
 
-/* Bytes of a slot that only a run needs, and of them the scratchpad, which comes first. */
-static size_t slot_bytes(const state *s, size_t *scratchpad) {
-  const size_t line = 64, pad = dnnl_memory_desc_get_size(&s->scratch_md);
+static size_t lines(size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+/* Bytes of a slot that only a run needs: the copy of the input, weights, the scratchpad. */
+static size_t slot_bytes(const state *s, size_t *weights, size_t *scratchpad) {
   const bool packs = s->plan.has_weights && !s->fixed;
-  *scratchpad = (pad + line - 1) / line * line;
-  return *scratchpad + (packs ? (dnnl_memory_desc_get_size(&s->plan.packed_w) + line - 1) / line * line : 0);
+  *weights = s->from.rank >= 0 ? lines((size_t)rdt_tensor_count(&s->from) * rdt_dtype_size(s->from.dtype)) : 0;
+  *scratchpad = *weights + (packs ? lines(dnnl_memory_desc_get_size(&s->plan.packed_w)) : 0);
+  return *scratchpad + lines(dnnl_memory_desc_get_size(&s->scratch_md));
 }
 
 static rdt_status slot_place(const state *s, slot *x, rdt_reason *why) {
-  size_t scratchpad;
-  const size_t bytes = slot_bytes(s, &scratchpad);
+  size_t weights, scratchpad;
+  const size_t bytes = slot_bytes(s, &weights, &scratchpad);
   if (!x->lent && !x->own) x->own = rdt_alloc(bytes, 1);
   char *at = x->lent ? x->lent : x->own;
   if (!at) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for oneDNN's scratchpad");
-  RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->scratchpad, at), "scratchpad", why));
-  if (x->packed_w) RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->packed_w, at + scratchpad), "weights", why));
+  RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->scratchpad, at + scratchpad), "scratchpad", why));
+  if (x->packed_w) RDT_TRY(rdt_onednn_try(dnnl_memory_set_data_handle(x->packed_w, at + weights), "weights", why));
+  x->copy = at;
   x->placed = true;
   return RDT_OK;
 }
@@ -210,18 +217,37 @@ static void warm(const char *data, int64_t bytes) {
   __asm__ volatile("" : : "r"(sum));
 }
 
+/* Pixels of a channels-last view, one after the other. */
+static void gather(char *to, const rdt_tensor *from, int threads) {
+  const int64_t size = (int64_t)rdt_dtype_size(from->dtype), pixel = from->shape[1] * size;
+  const int64_t rows = from->shape[0] * from->shape[2], width = from->shape[3];
+#pragma omp parallel for num_threads(threads) schedule(static) if (rows * width * pixel > 1 << 17)
+  for (int64_t r = 0; r < rows; r++) {
+    const int64_t n = r / from->shape[2], y = r % from->shape[2];
+    const char *line = (const char *)from->data + (n * from->stride[0] + y * from->stride[2]) * size;
+    for (int64_t x = 0; x < width; x++)
+      memcpy(to + (r * width + x) * pixel, line + x * from->stride[3] * size, (size_t)pixel);
+  }
+}
+
 static rdt_status execute(const state *s, slot *x, const rdt_operands *o, int64_t image, rdt_reason *why) {
   const rdt_onednn_plan *plan = &s->plan;
   dnnl_exec_arg_t args[RDT_ONEDNN_ARGS + 1];
   if (!x->placed) RDT_TRY(slot_place(s, x, why));
-  void *const data[] = {[RDT_FROM_X] = (char *)o->in[0].data + image * s->x_image,
-                        [RDT_FROM_W] = o->n_in > 1 ? o->in[1].data : NULL,
-                        [RDT_FROM_OUT] = (char *)o->out.data + image * s->y_image,
-                        [RDT_FROM_BIAS] = o->epilogue ? o->epilogue->bias.data : NULL};
+  void *data[] = {[RDT_FROM_X] = (char *)o->in[0].data + image * s->x_image,
+                  [RDT_FROM_W] = o->n_in > 1 ? o->in[1].data : NULL,
+                  [RDT_FROM_OUT] = (char *)o->out.data + image * s->y_image,
+                  [RDT_FROM_BIAS] = o->epilogue ? o->epilogue->bias.data : NULL};
   if (s->residual) {
     const int64_t bytes = rdt_tensor_count(&o->out) / s->images * (int64_t)rdt_dtype_size(o->out.dtype);
     place_residual(data[RDT_FROM_OUT], (const char *)o->epilogue->residual.data + image * s->y_image, bytes,
                    s->threads / s->team);
+  }
+  if (s->from.rank >= 0) {
+    rdt_tensor from = s->from;
+    from.data = data[RDT_FROM_X];
+    gather(x->copy, &from, s->threads);
+    data[RDT_FROM_X] = x->copy;
   }
   if (s->images > 1) warm(data[RDT_FROM_X], s->x_image);
   for (int i = 0; i < plan->n_args; i++) {
@@ -303,10 +329,14 @@ void rdt_onednn_packed(void *p, void **data, size_t *bytes, rdt_dtype *dtype) {
   *dtype = s->w_dtype;
 }
 
+void rdt_onednn_from(void *p, const rdt_tensor *view) {
+  ((state *)p)->from = *view;
+}
+
 size_t rdt_onednn_scratch(void *p, void *memory) {
   state *s = p;
-  size_t scratchpad;
-  const size_t bytes = slot_bytes(s, &scratchpad);
+  size_t weights, scratchpad;
+  const size_t bytes = slot_bytes(s, &weights, &scratchpad);
   for (int i = 0; memory && i < s->team; i++) {
     slot *x = &s->own[i];
     rdt_free(x->own);
@@ -357,6 +387,7 @@ rdt_status rdt_onednn_create(const rdt_problem *p, rdt_onednn_build_fn *build, i
   s->team = images > 1 ? s->threads : 1;
   s->x_image = p->in[0].stride[0] * (int64_t)rdt_dtype_size(p->in[0].dtype);
   s->y_image = p->out.stride[0] * (int64_t)rdt_dtype_size(p->out.dtype);
+  s->from.rank = -1;
   atomic_flag_clear(&s->busy);
   rdt_status status = check_team(s, why);
   if (status == RDT_OK) {
