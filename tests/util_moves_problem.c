@@ -1,4 +1,5 @@
 /* Random problems of the ops that only move data, and their oracle: one logical element at a time. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,11 +76,123 @@ static double gather(const rdt_problem *p, const int64_t *i) {
   return at(&p->in[0], place);
 }
 
+/* ---- scatter ---- */
+
+static void make_scatter(util_case *c, util_random *r, rdt_dtype a, bool plain) {
+  static const rdt_fn fns[] = {RDT_FN_NONE, RDT_FN_ADD, RDT_FN_MIN, RDT_FN_MAX, RDT_FN_MUL};
+  const int rank = 1 + (int)upto(r, 3), indices = 1 + (int)upto(r, rank - 1 < 2 ? rank - 1 : 2);
+  int64_t y[4], u[6];
+  for (int d = 0; d < rank; d++) y[d] = 1 + upto(r, 8);
+  const int listed = rank - indices + (int)upto(r, 2);
+  make_lists(c, r, rank, indices, y, listed, u);
+  c->p.fn = a == RDT_BOOL ? RDT_FN_NONE : fns[upto(r, rdt_dtype_is_float(a) ? 4 : 3)];
+  c->p.n_in = 2 + indices;
+  c->in[0] = util_view(c, r, a, rank, y, util_layout_of(r, plain, true));
+  c->in[1] = util_view(c, r, a, listed, u, util_layout_of(r, plain, true));
+  for (int k = 0; k < indices; k++) {
+    c->in[2 + k] = util_view(c, r, upto(r, 1) ? RDT_S64 : RDT_S32, listed, u, util_layout_of(r, plain, true));
+    fill_indices(r, &c->in[2 + k], y[c->p.ints[k]]);
+  }
+  c->p.out = util_view(c, r, a, rank, y, util_layout_of(r, plain, false));
+}
+
+static double combined(rdt_fn fn, rdt_dtype t, double x, double y) {
+  uint64_t bits = 0;
+  if (fn == RDT_FN_NONE) return y;
+  const double v = fn == RDT_FN_ADD ? x + y : fn == RDT_FN_MUL ? x * y : fn == RDT_FN_MIN ? fmin(x, y) : fmax(x, y);
+  if (rdt_dtype_is_float(t))
+    rdt_store(&bits, t, 0, v);
+  else
+    rdt_store_int(&bits, t, 0, (int64_t)v);
+  return rdt_load(&bits, t, 0);
+}
+
+static void scatter(const rdt_problem *p, double *expected) {
+  int64_t n = 0;
+  rdt_iter it = rdt_iter_begin(&p->out);
+  while (rdt_iter_next(&it)) expected[n++] = at(&p->in[0], it.index);
+  it = rdt_iter_begin(&p->in[1]);
+  while (rdt_iter_next(&it)) {
+    int64_t place[RDT_MAX_RANK], o = 0;
+    locate(p, &p->out, p->in + 2, p->in[1].rank, it.index, place);
+    for (int d = 0; d < p->out.rank; d++) o = o * p->out.shape[d] + place[d];
+    expected[o] = combined(p->fn, p->out.dtype, expected[o], at(&p->in[1], it.index));
+  }
+}
+
+/* ---- pad, triangle ---- */
+
+static void make_pad(util_case *c, util_random *r, rdt_dtype a, bool plain) {
+  const int rank = (int)upto(r, 4);
+  int64_t x[4], y[4];
+  c->p.mode = (int)upto(r, 3);
+  c->p.n_in = 1 + (int)upto(r, 1);
+  for (int d = 0; d < rank; d++) {
+    x[d] = (c->p.mode ? 1 : 0) + upto(r, 9);
+    do {
+      c->p.ints[d] = upto(r, 14) - 4;
+      c->p.ints[RDT_MAX_RANK + d] = upto(r, 14) - 4;
+      y[d] = x[d] + c->p.ints[d] + c->p.ints[RDT_MAX_RANK + d];
+    } while (y[d] < 0);
+  }
+  c->in[0] = util_view(c, r, a, rank, x, util_layout_of(r, plain, true));
+  if (c->p.n_in == 2) c->in[1] = util_view(c, r, a, 0, NULL, UTIL_DENSE);
+  c->p.out = util_view(c, r, a, rank, y, util_layout_of(r, plain, false));
+}
+
+static double pad(const rdt_problem *p, const int64_t *index) {
+  int64_t from[RDT_MAX_RANK];
+  for (int d = 0; d < p->out.rank; d++) {
+    const int64_t n = p->in[0].shape[d];
+    from[d] = index[d] - p->ints[d];
+    while (from[d] < 0 || from[d] >= n) {
+      if (p->mode == RDT_PAD_CONSTANT) return p->n_in > 1 ? rdt_load(p->in[1].data, p->in[1].dtype, 0) : 0.0;
+      if (p->mode == RDT_PAD_EDGE || n == 1) from[d] = from[d] < 0 ? 0 : n - 1;
+      if (p->mode == RDT_PAD_WRAP && n > 1) from[d] += from[d] < 0 ? n : -n;
+      if (p->mode == RDT_PAD_REFLECT && n > 1) from[d] = from[d] < 0 ? -from[d] : 2 * (n - 1) - from[d];
+    }
+  }
+  return at(&p->in[0], from);
+}
+
+static void make_triangle(util_case *c, util_random *r, rdt_dtype a, bool plain) {
+  const int64_t shape[3] = {1 + upto(r, 2), upto(r, 9), upto(r, 9)};
+  const int rank = 2 + (int)upto(r, 1);
+  c->p.mode = (int)upto(r, 1);
+  c->p.ints[0] = upto(r, 9) == 0 ? (upto(r, 1) ? INT64_MAX : INT64_MIN) : upto(r, 24) - 12;
+  c->in[0] = util_view(c, r, a, rank, shape + 3 - rank, util_layout_of(r, plain, true));
+  c->p.out = util_view(c, r, a, rank, shape + 3 - rank, util_layout_of(r, plain, false));
+}
+
+static double triangle(const rdt_problem *p, const int64_t *index) {
+  const int64_t away = index[p->out.rank - 1] - index[p->out.rank - 2];
+  return (p->mode ? away >= p->ints[0] : away <= p->ints[0]) ? at(&p->in[0], index) : 0.0;
+}
+
 void util_case_make_move(util_case *c, util_random *r, rdt_dtype a, bool plain) {
-  make_gather(c, r, a, plain);
+  switch (c->p.op) {
+    case RDT_KOP_GATHER:
+      make_gather(c, r, a, plain);
+      break;
+    case RDT_KOP_SCATTER:
+      make_scatter(c, r, a, plain);
+      break;
+    case RDT_KOP_PAD:
+      make_pad(c, r, a, plain);
+      break;
+    default:
+      make_triangle(c, r, a, plain);
+  }
 }
 
 void util_oracle_move(const rdt_problem *p, double *expected) {
   rdt_iter it = rdt_iter_begin(&p->out);
-  for (int64_t n = 0; rdt_iter_next(&it); n++) expected[n] = gather(p, it.index);
+  if (p->op == RDT_KOP_SCATTER) {
+    scatter(p, expected);
+    return;
+  }
+  for (int64_t n = 0; rdt_iter_next(&it); n++)
+    expected[n] = p->op == RDT_KOP_GATHER ? gather(p, it.index)
+                  : p->op == RDT_KOP_PAD  ? pad(p, it.index)
+                                          : triangle(p, it.index);
 }

@@ -21,6 +21,11 @@
  *   GATHER     in x, index tensors k = 0.. (s32, s64) of the output's shape -> elements of x. Dimension ints[k] of x
  *              goes by index k (negative: from the end), dimension ints[RDT_MAX_RANK + d] of x runs along dimension d
  *              of the output; -1: none. An index out of range: RDT_ERR_ARG
+ *   SCATTER    in x, updates, index tensors of the updates' shape -> x with the updates in place, or combined by fn
+ * (ADD, MUL, MIN, MAX) in their order; ints as GATHER has them, with the output for x, the updates for the output PAD
+ * in x[, one element] -> x with ints[d] before dimension d and ints[RDT_MAX_RANK + d] behind it (negative: less of it),
+ * filled as mode (rdt_pad_mode) says TRIANGLE   in x [.. m n] -> the elements on and below diagonal ints[0] (mode 0),
+ * or on and above it; zeros elsewhere
  *
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
 /* clang-format off */
@@ -37,7 +42,10 @@
   X(CONCAT, "concat")       \
   X(REDUCE, "reduce")       \
   X(NORM, "norm")           \
-  X(GATHER, "gather")
+  X(GATHER, "gather")       \
+  X(SCATTER, "scatter")     \
+  X(PAD, "pad")             \
+  X(TRIANGLE, "triangle")
 /* clang-format on */
 
 typedef enum rdt_kop {
@@ -107,6 +115,8 @@ typedef struct rdt_window { /* of conv and pool */
   bool count_pad; /* avgpool: padded cells count in the divisor */
 } rdt_window;
 
+typedef enum rdt_pad_mode { RDT_PAD_CONSTANT, RDT_PAD_REFLECT, RDT_PAD_EDGE, RDT_PAD_WRAP } rdt_pad_mode;
+
 typedef struct rdt_problem {
   rdt_kop op;
   int n_in;
@@ -120,6 +130,7 @@ typedef struct rdt_problem {
   int axis;                       /* softmax, concat, norm; reduce of class INDEX */
   double epsilon;                 /* batchnorm, norm */
   int64_t ints[2 * RDT_MAX_RANK]; /* of the op, as the table says */
+  int mode;                       /* pad, triangle */
   rdt_epilogue epilogue;          /* linear ops */
 } rdt_problem;
 

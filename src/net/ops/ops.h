@@ -14,7 +14,8 @@ typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
 rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize, rdt_expand_loss;
 /* what moves data */
 rdt_op_lower_fn rdt_op_expand, rdt_op_slice, rdt_op_split, rdt_op_tile, rdt_op_size, rdt_op_range, rdt_op_gather,
-    rdt_op_gather_elements, rdt_op_gather_nd;
+    rdt_op_gather_elements, rdt_op_gather_nd, rdt_op_scatter_elements, rdt_op_scatter_nd, rdt_op_pad, rdt_op_trilu,
+    rdt_op_blocks, rdt_op_eye, rdt_op_nonzero;
 
 /* Names file, node and op. */
 #define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)

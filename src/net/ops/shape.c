@@ -78,3 +78,46 @@ rdt_status rdt_op_range(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, r
   }
   return RDT_OK;
 }
+
+rdt_status rdt_op_eye(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  int64_t onnx, k;
+  (void)p;
+  RDT_TRY(rdt_op_int(a, "dtype", rdt_dtype_info(x->dtype)->onnx, &onnx, why));
+  RDT_TRY(rdt_op_int(a, "k", 0, &k, why));
+  if (x->rank != 2) return rdt_op_fail(a, why, RDT_ERR_SHAPE, "takes a matrix, got rank %d", x->rank);
+  if (!out->data) {
+    int t = 0;
+    while (t < RDT_DTYPE_COUNT && rdt_dtype_info((rdt_dtype)t)->onnx != onnx) t++;
+    if (t == RDT_DTYPE_COUNT)
+      return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "datatype %lld is not available", (long long)onnx);
+    *out = (rdt_tensor){.dtype = (rdt_dtype)t, .rank = 2, .shape = {x->shape[0], x->shape[1]}};
+    return RDT_OK;
+  }
+  memset(out->data, 0, (size_t)rdt_tensor_count(out) * rdt_dtype_size(out->dtype));
+  for (int64_t i = 0; i < x->shape[0]; i++) {
+    int64_t j;
+    if (!__builtin_add_overflow(i, k, &j) && j >= 0 && j < x->shape[1])
+      rdt_store(out->data, out->dtype, i * x->shape[1] + j, 1.0);
+  }
+  return RDT_OK;
+}
+
+/* Indices of the elements that are not zero, in row-major order, a row for each dimension. */
+rdt_status rdt_op_nonzero(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = rdt_op_in(a, 0);
+  int64_t count = 0;
+  (void)p;
+  if (!x->data && rdt_tensor_count(x) > 0)
+    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "'%.60s' decides shapes, but is not known before the run",
+                       a->g->values[a->n->in[0]].name);
+  const int64_t columns = out->data && out->rank == 2 ? out->shape[1] : 0;
+  rdt_iter it = rdt_iter_begin(x);
+  while (rdt_iter_next(&it)) {
+    if (rdt_load(x->data, x->dtype, it.offset) == 0.0) continue;
+    for (int d = 0; d < x->rank && count < columns; d++) ((int64_t *)out->data)[d * columns + count] = it.index[d];
+    count++;
+  }
+  if (!out->data) *out = (rdt_tensor){.dtype = RDT_S64, .rank = 2, .shape = {x->rank, count}};
+  return RDT_OK;
+}
