@@ -74,12 +74,18 @@ static double pool(const rdt_problem *p, const int64_t *i, double *scale) {
 }
 
 static double softmax(const rdt_problem *p, const int64_t *i, double *scale) {
-  int64_t j[RDT_MAX_RANK];
+  int64_t j[RDT_MAX_RANK], top = 0;
   double max = -INFINITY, sum = 0;
   for (int d = 0; d < p->out.rank; d++) j[d] = i[d];
-  for (j[p->axis] = 0; j[p->axis] < p->out.shape[p->axis]; j[p->axis]++) max = fmax(max, at(&p->in[0], j));
+  for (j[p->axis] = 0; j[p->axis] < p->out.shape[p->axis]; j[p->axis]++) {
+    if (at(&p->in[0], j) > max) top = j[p->axis];
+    max = fmax(max, at(&p->in[0], j));
+  }
   for (j[p->axis] = 0; j[p->axis] < p->out.shape[p->axis]; j[p->axis]++) sum += exp(at(&p->in[0], j) - max);
-  return *scale = exp(at(&p->in[0], i) - max) / sum;
+  const double d = at(&p->in[0], i) - max;
+  if (p->fn == RDT_FN_HARDMAX) return i[p->axis] == top;
+  if (p->fn == RDT_FN_LOGSOFTMAX) return *scale = 1 + fabs(d) + log(sum), d - log(sum);
+  return *scale = exp(d) / sum;
 }
 
 static double batchnorm(const rdt_problem *p, const int64_t *i, double *scale) {

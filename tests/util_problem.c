@@ -179,6 +179,10 @@ static void make_like(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, boo
     }
   }
   c->p.axis = op == RDT_KOP_SOFTMAX ? (int)(util_next(r) % (uint64_t)rank) : 0;
+  if (op == RDT_KOP_SOFTMAX) {
+    static const rdt_fn fns[] = {RDT_FN_NONE, RDT_FN_LOGSOFTMAX, RDT_FN_HARDMAX};
+    c->p.fn = fns[util_next(r) % 3];
+  }
   c->p.epsilon = 1e-5;
   c->p.out = util_view(c, r, a, rank, shape, l);
 }

@@ -357,6 +357,8 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     case RDT_KOP_NORM:
       return check_norm(p, why);
     case RDT_KOP_SOFTMAX:
+      if (p->fn != RDT_FN_NONE && rdt_fn_info(p->fn)->class != RDT_CLASS_SOFTMAX)
+        return rdt_fail(why, RDT_ERR_ARG, "%s is no softmax", rdt_problem_name(p));
       if (p->axis < 0 || p->axis >= p->out.rank)
         return rdt_fail(why, RDT_ERR_ARG, "softmax along axis %d of rank %d", p->axis, p->out.rank);
       return check_same_shapes(p, 0, 1, why);

@@ -1,5 +1,6 @@
 /* Arithmetic over dense runs of one row, compiled for each ISA: reductions and normalisations. Sums run in double over
- * lanes whose number does not depend on the ISA, and nothing is contracted: the bits are the same everywhere. */
+ * lanes whose number does not depend on the ISA, and nothing is contracted: the bits are the same everywhere, but for
+ * those of a softmax. */
 #ifndef RDT_CPU_ROWS_H
 #define RDT_CPU_ROWS_H
 
@@ -32,6 +33,8 @@ typedef struct rdt_rows_table {
   RDT_ROWS_TYPE(s64, int64_t, int64_t)
   RDT_ROWS_FLOAT(f64, double)
   RDT_ROWS_FLOAT(f32, float)
+  /* exp(x - max) / sum, or its logarithm; y may be x. NaN anywhere makes all of it NaN. */
+  void (*softmax_f32)(float *y, const float *x, int64_t n, int logarithm);
 } rdt_rows_table;
 extern const rdt_rows_table rdt_rows_generic, rdt_rows_avx2, rdt_rows_avx512;
 const rdt_rows_table *rdt_rows(void); /* of this CPU */

@@ -1,5 +1,11 @@
 /* Body of the rows' arithmetic, included once by each ISA directory with ROWS_TABLE defined. Plain loops that the
  * compiler vectorises: independent lanes, no reassociation left to it. */
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+#include <math.h>
+#include <string.h>
+
 #include "cpu/rows.h"
 
 enum { LANES = 16 };
@@ -115,5 +121,110 @@ FOLDS(X, WRAP_ADD, WRAP_MUL, WRAP_ABS)
 CHOOSE(int64_t, int64_t)
 #undef NAME
 
-const rdt_rows_table ROWS_TABLE = {each_f64, run_f64,    each_f32,  run_f32,    each_s64,
-                                   run_s64,  spread_f64, scale_f64, spread_f32, scale_f32};
+/* ---- softmax: sixteen lanes as vectors of the ISA's width ---- */
+
+/* HIGHER(a, b): the higher one, b where one is NaN. */
+#if defined(__AVX512F__)
+enum { WIDE = 16 };
+#define MADD(a, b, c) ((vf)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define HIGHER(a, b) ((vf)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#elif defined(__AVX2__)
+enum { WIDE = 8 };
+#define MADD(a, b, c) ((vf)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define HIGHER(a, b) ((vf)_mm256_max_ps((__m256)(a), (__m256)(b)))
+#else
+enum { WIDE = 4 };
+#define MADD(a, b, c) ((a) * (b) + (c))
+#define HIGHER(a, b) choose((a) > (b), a, b)
+#endif
+enum { VECTORS = LANES / WIDE };
+typedef float vf __attribute__((vector_size(WIDE * 4), may_alias));
+typedef float vf_loose __attribute__((vector_size(WIDE * 4), aligned(4), may_alias));
+typedef int32_t vi __attribute__((vector_size(WIDE * 4)));
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vf all(float x) {
+  return (vf){0} + x;
+}
+
+INLINE vf __attribute__((unused)) choose(vi mask, vf yes, vf no) {
+  return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
+}
+
+/* e^x of x <= 0 within 2 units in the last place, 0 where it would be subnormal; NaN stays: 2^k times a polynomial on
+ * [-ln 2 / 2, ln 2 / 2], where k comes as the low bits of a float. */
+INLINE vf exp_below(vf x) {
+  const vi under = x < -87.0f;
+  const vf v = HIGHER(all(-87.0f), x), t = MADD(v, all(1.44269504f), all(12582912.0f)), k = t - 12582912.0f;
+  const vf r = MADD(k, all(2.12194440e-4f), MADD(k, all(-0.693359375f), v));
+  vf p = MADD(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
+  p = MADD(p, r, all(8.3334519073e-3f));
+  p = MADD(p, r, all(4.1665795894e-2f));
+  p = MADD(p, r, all(1.6666665459e-1f));
+  p = MADD(p, r, all(5.0000001201e-1f));
+  p = MADD(p * r, r, r) + 1.0f;
+  return p * (vf)((((vi)t + 127) << 23) & ~under);
+}
+
+/* Sixteen elements from i on; behind the end what is lowest. */
+INLINE const float *lanes_at(const float *x, int64_t i, int64_t n, float *padded) {
+  if (i + LANES <= n) return x + i;
+  for (int k = 0; k < LANES; k++) padded[k] = i + k < n ? x[i + k] : -INFINITY;
+  return padded;
+}
+
+INLINE float highest(const float *x, int64_t n) { /* of numbers: NaN shows in the sum */
+  vf top[VECTORS];
+  float padded[LANES], lane[LANES];
+  for (int k = 0; k < VECTORS; k++) top[k] = all(-INFINITY);
+  for (int64_t i = 0; i < n; i += LANES) {
+    const float *const from = lanes_at(x, i, n, padded);
+    for (int k = 0; k < VECTORS; k++) top[k] = HIGHER(*(const vf_loose *)(from + k * WIDE), top[k]);
+  }
+  memcpy(lane, top, sizeof lane);
+  for (int half = LANES / 2; half > 0; half /= 2)
+    for (int k = 0; k < half; k++) lane[k] = lane[k + half] > lane[k] ? lane[k + half] : lane[k];
+  return lane[0];
+}
+
+enum { BLOCK = 512 };
+
+/* The sum of exponentials, which stay in y if there is one; block by block so that long rows do not lose bits. */
+INLINE double exponentials(float *y, const float *x, int64_t n, float max) {
+  double sum = 0;
+  float padded[LANES], rest[LANES];
+  for (int64_t from = 0; from < n; from += BLOCK) {
+    const int64_t end = n - from < BLOCK ? n : from + BLOCK;
+    vf lane[VECTORS] = {{0}};
+    for (int64_t i = from; i < end; i += LANES) {
+      const float *const in = lanes_at(x, i, n, padded);
+      float *const out = y && i + LANES <= n ? y + i : rest;
+      for (int k = 0; k < VECTORS; k++) {
+        const vf e = exp_below(*(const vf_loose *)(in + k * WIDE) - max);
+        if (y) *(vf_loose *)(out + k * WIDE) = e;
+        lane[k] += e;
+      }
+      if (y && i + LANES > n) memcpy(y + i, rest, (size_t)(n - i) * sizeof *y);
+    }
+    float joined[LANES];
+    memcpy(joined, lane, sizeof joined);
+    for (int half = LANES / 2; half > 0; half /= 2)
+      for (int k = 0; k < half; k++) joined[k] += joined[k + half];
+    sum += joined[0];
+  }
+  return sum;
+}
+
+static void softmax_f32(float *y, const float *x, int64_t n, int logarithm) {
+  const float max = highest(x, n);
+  if (logarithm) {
+    const float back = (float)log(exponentials(NULL, x, n, max));
+    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = (x[i] - max) - back;
+  } else {
+    const float factor = (float)(1 / exponentials(y, x, n, max));
+    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] *= factor;
+  }
+}
+
+const rdt_rows_table ROWS_TABLE = {each_f64,   run_f64,   each_f32,   run_f32,   each_s64,   run_s64,
+                                   spread_f64, scale_f64, spread_f32, scale_f32, softmax_f32};

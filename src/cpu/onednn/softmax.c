@@ -20,6 +20,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
 }
 
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  if (p->fn != RDT_FN_NONE) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes softmax itself only");
   if (p->out.dtype != RDT_F32 || p->in[0].dtype != RDT_F32) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32");
   if (p->out.rank < 1 || !rdt_tensor_same_strides(&p->in[0], &p->out)) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "input and output must lie in memory alike");

@@ -1,4 +1,4 @@
-/* Softmax. From opset 13 on along one axis; before, over all dimensions from axis to the last together. */
+/* Softmax, LogSoftmax, Hardmax. From opset 13 on along one axis; before, over all dimensions from axis to the last together. */
 #include "net/ops/ops.h"
 
 /* Dimensions from axis on as one. Their order does not matter to a softmax, so they are merged in memory order. */
@@ -27,6 +27,7 @@ rdt_status rdt_op_softmax(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p,
   }
   RDT_TRY(rdt_problem_init(p, RDT_KOP_SOFTMAX, 1));
   p->acc = rdt_op_accumulator(x->dtype);
+  p->fn = a->n->op->fn;
   p->axis = axis;
   p->in[0] = *x;
   p->out = *out;
