@@ -431,9 +431,22 @@ static rdt_status fuse_linear(fuser *f) {
   return RDT_OK;
 }
 
+/* Before anything is fused: larger patterns are found in what the file said. */
+static rdt_status match_patterns(fuser *f) {
+  rdt_layout layout = {0};
+  rdt_status status = rdt_layout_init(&layout, f->g, f->why);
+  rdt_graph_mark_planned(f->g);
+  if (status == RDT_OK && rdt_graph_infer_declared(f->g, PROBE, &layout, NULL) == RDT_OK)
+    status = rdt_graph_match_norms(f->g, layout.views, f->why);
+  rdt_layout_clear(&layout);
+  return status;
+}
+
 rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
   fuser f = {.g = g, .why = why};
   RDT_TRY(fold_nodes(&f));
+  if (rdt_graph_compact(g) != RDT_OK) return no_memory(&f);
+  RDT_TRY(match_patterns(&f));
   if (rdt_graph_compact(g) != RDT_OK) return no_memory(&f);
   f.n_known = g->n_values;
   f.readers = rdt_calloc((size_t)g->n_values, sizeof *f.readers);

@@ -20,6 +20,8 @@ rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why);
 /* Makes one node of what exporters write as several: GELU, SiLU, hard swish, Mish. readers: how many read each value.
  * views: shapes, or NULL. */
 rdt_status rdt_graph_find_patterns(rdt_graph *g, const int *readers, const rdt_tensor *views, rdt_reason *why);
+/* Makes normalisations that were written as their arithmetic one node again; views: shapes of all values. */
+rdt_status rdt_graph_match_norms(rdt_graph *g, const rdt_tensor *views, rdt_reason *why);
 /* Removes nodes and values that no output needs and numbers the rest without gaps. */
 rdt_status rdt_graph_compact(rdt_graph *g);
 /* Marks the values that must be known while planning. */

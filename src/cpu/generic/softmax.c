@@ -1,7 +1,6 @@
 /* Softmax, its logarithm and hardmax along one axis. */
 #include <math.h>
 #include <omp.h>
-#include <stdlib.h>
 
 #include "core/memory.h"
 #include "cpu/generic/convert.h"
@@ -75,8 +74,6 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
 static rdt_status accept_simd(const rdt_problem *p, rdt_reason *why) {
   if (p->fn == RDT_FN_HARDMAX || p->out.dtype == RDT_F64)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes softmax and its logarithm, not of f64");
-  if (p->out.dtype == RDT_F32 && llabs(p->in[0].stride[p->axis]) > 1 && p->in[0].shape[p->axis] > 1)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "rows must lie dense");
   return rdt_generic_accept_alike(p, false, why);
 }
 
