@@ -174,11 +174,61 @@ static void other_roles_of_a_weight_are_checked(void **state) {
   }
 }
 
+/* A table of which each run reads some rows: those are verified, all of it on schedule. */
+static void rows_that_are_read_are_verified(void **state) {
+  enum { TABLE = 2000, PICKED = 3 };
+  char path[] = "/tmp/redoubt-rest-XXXXXX";
+  const int64_t t_shape[2] = {TABLE, N}, i_shape[1] = {PICKED}, y_shape[2] = {PICKED, N};
+  int64_t ids[PICKED] = {7, -1, 1234};
+  float *table = malloc(sizeof(float) * TABLE * N);
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  rdt_run_result r;
+  util_onnx m;
+  net t = {0};
+  (void)state;
+  util_fill(table, TABLE * N, 1);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "ids", RDT_S64, 1, i_shape);
+  util_onnx_initializer(&m, "W", RDT_F32, 2, t_shape, table);
+  util_onnx_node(&m, "Gather", "rows", "W ids", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, y_shape);
+  close(mkstemp(path));
+  util_onnx_save(&m, path);
+  util_onnx_clear(&m);
+  policy.scrub_every = 1000;
+  assert_int_equal(rdt_context_create(&t.ctx, 2), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(t.ctx, &policy), RDT_OK);
+  rdt_context_on_event(t.ctx, on_event, &t);
+  if (rdt_model_load(t.ctx, path, &t.model) != RDT_OK) fail_msg("%s", rdt_context_error(t.ctx));
+  const rdt_tensor in = rdt_tensor_dense(ids, RDT_S64, 1, i_shape);
+  assert_int_equal(rdt_model_run(t.model, &in, 1, &r), RDT_OK);
+  float *const held = t.model->graph->values[rdt_graph_find(t.model->graph, "W")].data;
+  for (int i = 0; i < PICKED; i++) {
+    const int64_t row = ids[i] < 0 ? ids[i] + TABLE : ids[i];
+    held[row * N + 5] += 1.0f;
+    t.events = 0;
+    assert_int_equal(rdt_model_run(t.model, &in, 1, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(t.events, 1);
+    assert_memory_equal(output(&t) + (size_t)i * N, table + row * N, sizeof(float) * N);
+  }
+  held[8 * N] += 1.0f; /* nobody reads it yet */
+  assert_int_equal(rdt_model_run(t.model, &in, 1, &r), RDT_OK);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  ids[0] = 8;
+  assert_int_equal(rdt_model_run(t.model, &in, 1, &r), RDT_OK);
+  assert_int_equal(r.verdict, RDT_RECOMPUTED);
+  assert_memory_equal(output(&t), table + 8 * N, sizeof(float) * N);
+  free(table);
+  end(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(plans_are_made_of_good_weights),
       cmocka_unit_test(a_rotten_shape_is_restored_first),
       cmocka_unit_test(other_roles_of_a_weight_are_checked),
+      cmocka_unit_test(rows_that_are_read_are_verified),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

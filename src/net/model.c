@@ -26,6 +26,7 @@ static void unplan(rdt_model *m) {
     rdt_plan_destroy(m->steps[i].plan);
     rdt_problem_clear(&m->steps[i].prob);
     rdt_free(m->steps[i].reads);
+    rdt_free(m->steps[i].row_sums);
   }
   for (int i = 0; m->outputs && i < m->graph->n_outputs; i++) rdt_free(m->outputs[i].data);
   rdt_arena_clear(&m->arena);
@@ -216,6 +217,7 @@ static rdt_status plan_node(rdt_step *s) {
   }
   RDT_TRY(rdt_step_hold(s, &m->ctx->error));
   RDT_TRY(plan_step(s, n->name, n->label));
+  RDT_TRY(rdt_rows_make(s, &m->ctx->error));
   if (s->plan->scheme->id == RDT_SCHEME_NONE && rdt_plan_has_site(s->plan, RDT_SITE_PACKED))
     rdt_step_release(s); /* nobody reads them: no check, and the kernel has its own */
   return RDT_OK;

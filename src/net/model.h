@@ -24,6 +24,7 @@ typedef struct rdt_step {
   int writes; /* value; -1 for publications */
   rdt_problem prob;
   rdt_plan *plan; /* NULL: nothing to run */
+  uint64_t *row_sums; /* rows.c: of the table that it reads rows of; NULL: it is none, or small */
   bool holds;     /* its constant weights (net/constant.h) */
   rdt_result result;
 } rdt_step;
@@ -52,6 +53,13 @@ struct rdt_model {
 const rdt_injection *rdt_model_injection(const rdt_model *m);
 /* The step of node i. */
 const rdt_step *rdt_model_step(const rdt_model *m, size_t i);
+
+/* rows.c: sums of the rows of a constant table, for a planned step that gathers some of them */
+rdt_status rdt_rows_make(rdt_step *s, rdt_reason *why);
+/* Is value v the table whose rows have sums? */
+bool rdt_rows_guard(const rdt_step *s, int v);
+/* Are the rows that the step's indices name as they were? The indices must be in order. */
+bool rdt_rows_are_good(const rdt_step *s);
 
 /* secure.c: a step's data at rest (rdt_host) */
 rdt_status rdt_step_secure(void *step, bool all, rdt_rest *rest, rdt_reason *why);

@@ -128,11 +128,15 @@ static rdt_status secure_constant(rdt_step *s, int v, rdt_rest *rest, rdt_reason
 rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why) {
   rdt_step *s = self;
   rdt_model *m = s->model;
+  int table = -1;
   for (int i = 0; i < s->n_reads; i++) {
     const int v = s->reads[i];
     bool lost = false;
     if (m->graph->values[v].data) {
-      if (all || !covered(s, v)) RDT_TRY(secure_constant(s, v, rest, why));
+      if (!all && rdt_rows_guard(s, v))
+        table = v; /* once its indices are in order */
+      else if (all || !covered(s, v))
+        RDT_TRY(secure_constant(s, v, rest, why));
     } else {
       if (rdt_activation_sum(m, v) == m->sums[v]) continue;
       rest->activation = true;
@@ -140,5 +144,5 @@ rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why
     }
     rest->lost = rest->lost || lost;
   }
-  return RDT_OK;
+  return table < 0 || rdt_rows_are_good(s) ? RDT_OK : secure_constant(s, table, rest, why);
 }
