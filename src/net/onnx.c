@@ -21,7 +21,7 @@ typedef struct loader {
   rdt_source bytes; /* of tensors */
   const Onnx__ModelProto *model;
   const Onnx__GraphProto *proto;
-  rdt_names values;  /* names of g->values; the keys are protobuf's */
+  rdt_names values;  /* names of g->values, which own the keys */
   rdt_names nodes;   /* names of g->nodes */
   rdt_names symbols; /* names of open dimensions, numbered from 1 */
   size_t *source;    /* the proto's node behind each of g->nodes */
@@ -143,7 +143,7 @@ static rdt_status add_value(loader *l, const char *name, int *out) {
   if (rdt_names_find(&l->values, name) >= 0)
     return rdt_fail(l->why, RDT_ERR_FORMAT, "%.200s: value '%.100s' is defined twice", path_of(l), name);
   *out = rdt_graph_add_value(l->g, name);
-  return *out >= 0 && rdt_names_add(&l->values, name, *out) ? RDT_OK : no_memory(l);
+  return *out >= 0 && rdt_names_add(&l->values, l->g->values[*out].name, *out) ? RDT_OK : no_memory(l);
 }
 
 static rdt_status add_constant(loader *l, const char *name, const rdt_tensor *t, const rdt_origin *at) {
