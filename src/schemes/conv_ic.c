@@ -15,7 +15,8 @@
 #include "core/memory.h"
 #include "schemes/conv_check.h"
 
-#define FILTER_BLOCK 16 /* filters of one task of the second phase */
+#define FILTER_BLOCK 16          /* filters of one task of the second phase */
+enum { NARROW = 4, LANES = 16 }; /* so few input channels fill no vector; elements of the widest one */
 
 typedef struct ic_state {
   rdt_conv_check c;
@@ -23,6 +24,7 @@ typedef struct ic_state {
   double vanished;           /* what a square may have lost */
   int64_t first, step, used; /* the columns of the input that some tap uses */
   void *coef_in, *coef_out;  /* t(ow): [used][kw], [ow] */
+  int64_t pw;                /* narrow input: pixels of a padded row, else 0 */
   double *bounds;            /* ic: sum over the taps of |W| and W^2: [oc][icg] each */
   size_t bounds_bytes;
   rdt_conv_filter filter; /* fic */
@@ -36,8 +38,8 @@ typedef struct ic_state {
   char *expected;   /* [oc] sums (ic) */
   rdt_bound *bound; /* [oc] */
   /* for each thread: */
-  char *scratch, *row; /* fetched elements; sums of one row */
-  size_t scratch_bytes, row_bytes;
+  char *scratch, *row;                        /* fetched elements; sums of one row */
+  size_t scratch_bytes, row_bytes, padded_at; /* a padded row lies behind the fetched ones */
 } ic_state;
 
 static int64_t max64(int64_t a, int64_t b) {
@@ -73,14 +75,24 @@ static void set_columns(ic_state *s) {
   for (int64_t w = 0; w < c->ow; w++) rdt_store(s->coef_out, c->fn->elem, w, c->sign_ow[w]);
 }
 
+/* A window's row of few channels is taken as one pixel of kw x ic channels: those fill vectors. */
+static void set_narrow(ic_state *s) {
+  const rdt_conv_check *c = &s->c;
+  const int64_t pw = (c->ow - 1) * c->stride[1] + c->kw;
+  if (c->ic > 0 && c->ic <= NARROW && c->kw > 1 && c->dilation[1] == 1 && c->ow > 0 && c->pad[1] < pw &&
+      pw < LANES * c->iw)
+    s->pw = pw;
+}
+
 static rdt_status state_alloc(ic_state *s) {
   const rdt_conv_check *c = &s->c;
   const size_t taps = (size_t)(c->kh * c->kw), ic = (size_t)c->ic, oc = (size_t)c->oc;
   s->wave = c->n < max64(c->threads, 4) ? c->n : max64(c->threads, 4);
   const size_t images = (size_t)s->wave, tasks = images * (size_t)c->parts, threads = (size_t)c->threads;
-  s->scratch_bytes = (size_t)max64(max64(c->iw * c->ic, c->ow * c->oc), FILTER_BLOCK * c->k) * c->elem;
-  s->row_bytes = (size_t)max64(c->kw * c->ic, max64(c->oc, 3 * FILTER_BLOCK)) * sizeof(double);
-  s->coef_in = rdt_alloc((size_t)(c->iw * c->kw), c->elem);
+  s->padded_at = (size_t)max64(max64(c->iw * c->ic, c->ow * c->oc), FILTER_BLOCK * c->k) * c->elem;
+  s->scratch_bytes = s->padded_at + (size_t)(s->pw > 0 ? s->pw * c->ic + LANES : 0) * c->elem;
+  s->row_bytes = (size_t)max64(c->kw * c->ic + LANES, max64(c->oc, 3 * FILTER_BLOCK)) * sizeof(double);
+  s->coef_in = rdt_calloc((size_t)max64(c->iw * c->kw, LANES), c->elem);
   s->coef_out = rdt_alloc((size_t)c->ow, c->elem);
   s->xs = rdt_alloc(tasks * taps * ic, c->sum);
   s->ys = rdt_alloc(tasks * oc, c->sum);
@@ -151,6 +163,7 @@ static rdt_status create(const rdt_problem *p, bool scalar, bool fixed, double l
   s->scalar = scalar;
   s->vanished = p->acc == RDT_S32 ? 0.0 : rdt_dtype_info(p->acc)->min_normal;
   RDT_TRY_GOTO(rdt_conv_check_init(&s->c, p, fixed, lambda, threads), fail);
+  set_narrow(s);
   RDT_TRY_GOTO(state_alloc(s), fail);
   set_columns(s);
   set_precision(s);
@@ -187,6 +200,37 @@ typedef struct ic_call {
   int64_t first; /* image of the wave */
 } ic_call;
 
+/* Sums of one row of the input over ow, for each tap of a row and channel: [kw][ic]; magnitudes are added to mx. */
+static void sum_wide(const ic_state *s, const char *x, int64_t ps, void *sums, double *mx) {
+  const rdt_conv_check *c = &s->c;
+  c->fn->columns(x, ps * s->step, c->ic, s->used, s->coef_in, (int)c->kw, sums, mx, mx + c->ic);
+}
+
+/* The same over windows of a padded row; magnitudes over groups of pixels. What lies beyond the last window is zero. */
+static void sum_narrow(const ic_state *s, const char *x, int64_t ps, char *padded, void *sums, double *mx) {
+  const rdt_conv_check *c = &s->c;
+  const int64_t from = c->pad[1], left = s->pw - from, count = left < c->iw ? left : c->iw, row = s->pw * c->ic;
+  const size_t pixel = (size_t)c->ic * c->elem;
+  memset(padded, 0, (size_t)from * pixel);
+  for (int64_t i = 0; i < count && ps != c->ic; i++)
+    memcpy(padded + (size_t)(from + i) * pixel, x + i * ps * (int64_t)c->elem, pixel);
+  if (ps == c->ic) memcpy(padded + (size_t)from * pixel, x, (size_t)count * pixel);
+  memset(padded + (size_t)(from + count) * pixel, 0, (size_t)(left - count) * pixel + LANES * c->elem);
+  if (!c->exact) {
+    double ignored[LANES * NARROW], abs[LANES * NARROW] = {0.0}, squares[LANES * NARROW] = {0.0};
+    const int64_t group = LANES * c->ic, groups = row / group;
+    c->fn->columns(padded, group, group, groups, s->coef_in, 1, ignored, abs, squares);
+    for (int64_t i = 0; i < group; i++) {
+      mx[i % c->ic] += abs[i];
+      mx[c->ic + i % c->ic] += squares[i];
+    }
+    c->fn->columns(padded + (size_t)(groups * group) * c->elem, c->ic, c->ic, (row - groups * group) / c->ic,
+                   s->coef_in, 1, ignored, mx, mx + c->ic);
+  }
+  c->fn->columns(padded, c->stride[1] * c->ic, (c->kw * c->ic + LANES - 1) / LANES * LANES, c->ow, s->coef_out, 1, sums,
+                 NULL, NULL);
+}
+
 static void sum_part(const ic_call *call, int64_t image, int64_t part, int thread) {
   const ic_state *s = call->s;
   const rdt_conv_check *c = &s->c;
@@ -203,8 +247,12 @@ static void sum_part(const ic_call *call, int64_t image, int64_t part, int threa
     bool any = false;
     for (int64_t r = 0; r < c->kh; r++) any |= rdt_conv_out(c, 0, h, r) >= 0;
     if (!any || s->used == 0) continue;
-    const void *x = rdt_conv_row(c, &call->o->in[0], n, h, s->first, c->iw - s->first, scratch, &ps);
-    c->fn->columns(x, ps * s->step, c->ic, s->used, s->coef_in, (int)c->kw, sums, mx, mx + c->ic);
+    const int64_t first = s->pw > 0 ? 0 : s->first;
+    const void *x = rdt_conv_row(c, &call->o->in[0], n, h, first, c->iw - first, scratch, &ps);
+    if (s->pw > 0)
+      sum_narrow(s, x, ps, scratch + s->padded_at, sums, mx);
+    else
+      sum_wide(s, x, ps, sums, mx);
     for (int64_t r = 0; r < c->kh; r++) {
       const int64_t oh = rdt_conv_out(c, 0, h, r);
       if (oh >= 0) c->fn->add(xs + (size_t)(r * c->kw * c->ic) * c->sum, sums, c->sign_oh[oh], c->kw * c->ic);
