@@ -11,6 +11,9 @@
 /* Sums over pixels of floats are kept in float for so many pixels, then added in double: longer chunks are faster, each
  * pixel adds a rounding of 2^-24. */
 enum { RDT_CONV_CHUNK = 32 };
+/* Magnitudes along the channels are kept in the element's type for so many channels: of floats at most 2^-14 of them is
+ * lost. */
+enum { RDT_CONV_MAGS = 4096 };
 
 typedef struct rdt_conv_sums {
   rdt_dtype elem, sum; /* f32 f64 | f64 f64 | s32 s32 */
@@ -28,9 +31,10 @@ typedef struct rdt_conv_sums {
                void *out);
   /* dst[i] += sign * src[i]; sums of any kind. */
   void (*add)(void *dst, const void *src, int sign, int64_t count);
-  /* Along the channels: mag[3 i ..] = sum_c |x| g[c], sum_c x^2 q[c], sum_c x^2 b[c] (b NULL: 0); NULL for int32_t. */
-  void (*mags)(const void *x, int64_t ps, int64_t channels, int64_t pixels, const double *g, const double *q,
-               const double *b, double *mag);
+  /* Along the channels: mag[3 i ..] = sum_c |x| g[c], sum_c x^2 q[c], sum_c x^2 b[c], all of the element type; g NULL:
+   * sum_c |x|, sum_c x^2, 0. Squares and products below the normal range vanish. NULL for int32_t. */
+  void (*mags)(const void *x, int64_t ps, int64_t channels, int64_t pixels, const void *g, const void *q, const void *b,
+               double *mag);
 } rdt_conv_sums;
 
 /* The best set for isa and accumulator dtype (f32, f64, s32); NULL for another dtype. */

@@ -179,8 +179,6 @@ static void FN(columns)(const void *data, int64_t ps, int64_t channels, int64_t 
     }
   }
 }
-#undef UNIT
-
 /* np pixels x nv vectors, both known at compile time. */
 CONV_INLINE void FN(dots_block)(const CONV_T *x, int64_t ps, int64_t channels, const CONV_A *const *w, const int np,
                                 const int nv, CONV_A *out, int ld) {
@@ -246,32 +244,68 @@ static void FN(add)(void *dst, const void *src, int sign, int64_t count) {
 }
 
 #if CONV_MAG
-static void FN(mags)(const void *data, int64_t ps, int64_t channels, int64_t pixels, const double *g, const double *q,
-                     const double *b, double *mag) {
-  const double *third = b ? b : q;
-  for (int64_t i = 0; i < pixels; i++, mag += 3) {
-    const CONV_T *x = (const CONV_T *)data + i * ps;
-    V s[2][3] = {{{0}}};
-    int64_t c = 0;
-    for (; c + 2 * L <= channels; c += 2 * L)
+typedef CONV_T FN(half) __attribute__((vector_size(CONV_BYTES / 2)));
+
+CONV_INLINE double FN(unit_total)(FN(unit) v) {
+  FN(half) h[2];
+  memcpy(h, &v, sizeof v);
+  h[0] += h[1];
+  CONV_T s = h[0][0];
+  for (int i = 1; i < UNIT / 2; i++) s += h[0][i];
+  return (double)s;
+}
+
+/* Adds a chunk of one pixel's channels; weighted: by g, q, b; else the plain sums of |x| and x^2. */
+CONV_INLINE void FN(mags_chunk)(const CONV_T *x, int64_t channels, const CONV_T *g, const CONV_T *q, const CONV_T *b,
+                                const bool weighted, double *mag) {
+  enum { UNITS = 2, ROWS = 3 };
+  FN(unit) s[UNITS][ROWS] = {{{0}}};
+  int64_t c = 0;
+  for (; c + UNITS * UNIT <= channels; c += UNITS * UNIT)
 #pragma GCC unroll 2
-      for (int v = 0; v < 2; v++) {
-        const V e = FN(load)(x + c + v * L), e2 = e * e;
-        s[v][0] += FN(abs)(e) * FN(load_sum)(g + c + v * L);
-        s[v][1] += e2 * FN(load_sum)(q + c + v * L);
-        s[v][2] += e2 * FN(load_sum)(third + c + v * L);
+    for (int u = 0; u < UNITS; u++) {
+      const int64_t at = c + u * UNIT;
+      const FN(unit) e = *(const FN(unit_mem) *)(x + at), e2 = e * e;
+      if (!weighted) {
+        s[u][0] += FN(unit_abs)(e);
+        s[u][1] += e2;
+        continue;
       }
-    for (int j = 0; j < 3; j++) mag[j] = FN(total)(s[0][j] + s[1][j]);
-    for (; c < channels; c++) {
-      const double e = (double)x[c];
-      mag[0] += FN(abs1)(e) * g[c];
-      mag[1] += e * e * q[c];
-      mag[2] += e * e * third[c];
+      s[u][0] += FN(unit_abs)(e) * *(const FN(unit_mem) *)(g + at);
+      s[u][1] += e2 * *(const FN(unit_mem) *)(q + at);
+      s[u][2] += e2 * *(const FN(unit_mem) *)(b + at);
     }
-    if (!b) mag[2] = 0.0;
+  for (int j = 0; j < (weighted ? ROWS : 2); j++) mag[j] += FN(unit_total)(s[0][j] + s[1][j]);
+  for (; c < channels; c++) {
+    const double e = FN(abs1)((double)x[c]);
+    mag[0] += weighted ? e * (double)g[c] : e;
+    mag[1] += weighted ? e * e * (double)q[c] : e * e;
+    if (weighted) mag[2] += e * e * (double)b[c];
   }
 }
+
+CONV_INLINE void FN(mags_pixel)(const CONV_T *x, int64_t channels, const CONV_T *g, const CONV_T *q, const CONV_T *b,
+                                const bool weighted, double *mag) {
+  mag[0] = mag[1] = mag[2] = 0.0;
+  for (int64_t c = 0; c < channels; c += RDT_CONV_MAGS) {
+    const int64_t count = channels - c < RDT_CONV_MAGS ? channels - c : RDT_CONV_MAGS;
+    FN(mags_chunk)(x + c, count, g + c, q + c, b + c, weighted, mag);
+  }
+  if (mag[0] + mag[1] + mag[2] <= DBL_MAX || sizeof(CONV_T) == sizeof(double)) return;
+  mag[0] = mag[1] = mag[2] = 0.0; /* a square that overflowed, or no number: once more in double */
+  for (int64_t c = 0; c < channels; c++) FN(mags_chunk)(x + c, 1, g + c, q + c, b + c, weighted, mag);
+}
+
+static void FN(mags)(const void *data, int64_t ps, int64_t channels, int64_t pixels, const void *g, const void *q,
+                     const void *b, double *mag) {
+  const CONV_T *x = data;
+  if (g)
+    for (int64_t i = 0; i < pixels; i++) FN(mags_pixel)(x + i * ps, channels, g, q, b, true, mag + 3 * i);
+  else
+    for (int64_t i = 0; i < pixels; i++) FN(mags_pixel)(x + i * ps, channels, x, x, x, false, mag + 3 * i);
+}
 #endif
+#undef UNIT
 
 #undef FN
 #undef L

@@ -1,4 +1,5 @@
 /* The three element types of one ISA. CONV_ISA: suffix of the table; CONV_BYTES: width of a vector. */
+#include <float.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -138,13 +138,14 @@ void rdt_conv_epilogue(const rdt_operands *o, const rdt_tensor *fin, int64_t n, 
 
 rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f) {
   const size_t sums = (size_t)(c->kh * c->kw * c->ic) * c->sum, rows = c->exact ? 0 : (size_t)c->ic;
-  f->bytes = sums + 3 * rows * sizeof(double);
+  const size_t row = (rows * c->elem + sizeof(double) - 1) / sizeof(double) * sizeof(double);
+  f->bytes = sums + 3 * row;
   f->data = rdt_calloc(f->bytes, 1);
   if (!f->data) return RDT_ERR_NOMEM;
   f->beta = f->data;
-  f->g = rows ? (double *)((char *)f->data + sums) : NULL;
-  f->rho2 = rows ? f->g + rows : NULL;
-  f->beta2 = rows ? f->rho2 + rows : NULL;
+  f->g = rows ? (char *)f->data + sums : NULL;
+  f->rho2 = rows ? (char *)f->g + row : NULL;
+  f->beta2 = rows ? (char *)f->rho2 + row : NULL;
   return RDT_OK;
 }
 
@@ -176,9 +177,9 @@ static void reduce_taps(const rdt_conv_check *c, bool over_taps, const double *g
       b = b >= bt ? b : bt;
       if (isnan(gt)) break;
     }
-    f->g[ch] = a;
-    f->rho2[ch] = q;
-    f->beta2[ch] = b;
+    rdt_store(f->g, c->fn->elem, ch, a);
+    rdt_store(f->rho2, c->fn->elem, ch, q);
+    rdt_store(f->beta2, c->fn->elem, ch, b);
   }
 }
 

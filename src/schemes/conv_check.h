@@ -37,14 +37,14 @@ const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64
 /* The epilogue of one row of pixels from raw to fin. */
 void rdt_conv_epilogue(const rdt_operands *o, const rdt_tensor *fin, int64_t n, int64_t h);
 
-/* Filter checksum: one buffer [r][s][c] of sums over the filters with sign_oc, then (not for integers) for each input
- * channel three doubles-rows of length ic: g = sum |W|, rho^2 = sum W^2, beta^2, each reduced over the taps (r, s):
- * largest (over_taps false) or summed (true; beta^2 then is the largest). */
+/* Filter checksum: one buffer [r][s][c] of sums over the filters with sign_oc, then (not for integers) three rows of
+ * length ic of the element type: g = sum |W|, rho^2 = sum W^2, beta^2, each reduced over the taps (r, s): largest
+ * (over_taps false) or summed (true; beta^2 then is the largest). */
 typedef struct rdt_conv_filter {
   void *data;
   size_t bytes;
   void *beta;
-  double *g, *rho2, *beta2;
+  void *g, *rho2, *beta2;
 } rdt_conv_filter;
 rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f);
 rdt_status rdt_conv_filter_make(const rdt_conv_check *c, const rdt_tensor *w, bool over_taps, rdt_conv_filter *f);

@@ -17,7 +17,7 @@ typedef struct fc_state {
   rdt_conv_check c;
   rdt_conv_filter filter;
   void *weights;         /* sign_oc as sums: [oc] */
-  double *ones;          /* [oc] */
+  double vanished[2];    /* what squares may have lost: of the inputs of a window, of the outputs of a pixel */
   int64_t block, blocks; /* output rows a task, tasks an image */
   int64_t pw;            /* pixels of a padded row */
   bool joined;           /* the taps of a row lie side by side: kw x ic elements */
@@ -32,7 +32,6 @@ static void destroy(void *state) {
   if (!s) return;
   rdt_free(s->filter.data);
   rdt_free(s->weights);
-  rdt_free(s->ones);
   rdt_free(s->work);
   rdt_free(s->found);
   rdt_conv_check_clear(&s->c);
@@ -66,19 +65,28 @@ static rdt_status alloc(fc_state *s) {
   s->work = rdt_alloc((size_t)c->threads, at);
   s->found = rdt_alloc((size_t)c->threads, sizeof *s->found);
   s->weights = rdt_alloc((size_t)c->oc, c->sum);
-  s->ones = rdt_alloc((size_t)c->oc, sizeof *s->ones);
-  if (!s->work || !s->found || !s->weights || !s->ones) return RDT_ERR_NOMEM;
-  for (int64_t k = 0; k < c->oc; k++) {
-    rdt_store(s->weights, c->fn->sum, k, c->sign_oc[k]);
-    s->ones[k] = 1.0;
-  }
+  if (!s->work || !s->found || !s->weights) return RDT_ERR_NOMEM;
+  for (int64_t k = 0; k < c->oc; k++) rdt_store(s->weights, c->fn->sum, k, c->sign_oc[k]);
   return RDT_OK;
+}
+
+/* Squares of floats below the normal range. Those of doubles are the business of the bounds. */
+static void set_vanished(fc_state *s) {
+  const rdt_conv_check *c = &s->c;
+  const double lost = c->fn->elem == RDT_F32 ? rdt_dtype_info(RDT_F32)->min_normal : 0.0;
+  double most = 1.0;
+  for (int64_t i = 0; s->filter.g && i < c->ic; i++)
+    most = fmax(most, fmax(rdt_load(s->filter.rho2, c->fn->elem, i), rdt_load(s->filter.beta2, c->fn->elem, i)));
+  s->vanished[0] = lost > 0.0 ? lost * (double)(c->kh * c->kw * c->ic) * most : 0.0;
+  s->vanished[1] = lost * (double)c->oc;
 }
 
 static rdt_status from_weights(void *state, const rdt_tensor *w, rdt_reason *why) {
   fc_state *s = state;
   const rdt_status status = rdt_conv_filter_make(&s->c, w, false, &s->filter);
-  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "no memory for the checksum filter");
+  if (status != RDT_OK) return rdt_fail(why, status, "no memory for the checksum filter");
+  set_vanished(s);
+  return RDT_OK;
 }
 
 static rdt_status create(const rdt_problem *p, bool fixed, double lambda, int threads, void **state, rdt_reason *why) {
@@ -206,18 +214,18 @@ static void check_row(const fc_task *t, int64_t row, rdt_findings *f) {
   }
   double *my = (double *)(t->work + s->at_row_mag);
   const double *mx = (const double *)(t->work + s->at_mag) + 3 * row * c->ow;
-  c->fn->mags(y, ps, c->oc, c->ow, s->ones, s->ones, NULL, my);
+  c->fn->mags(y, ps, c->oc, c->ow, NULL, NULL, NULL, my);
   for (int64_t i = 0; i < c->ow; i++, mx += 3, my += 3) {
     const double sum = ((const double *)observed)[i], dot = ((const double *)expected)[i];
     const rdt_terms terms = {.n = c->oc,
                              .abs_c = my[0],
-                             .c2 = my[1],
+                             .c2 = my[1] + s->vanished[1],
                              .s = sum,
                              .ag = mx[0],
-                             .q = mx[1],
+                             .q = mx[1] + s->vanished[0],
                              .dot = dot,
                              .a_beta = mx[0],
-                             .q_beta = mx[2],
+                             .q_beta = mx[2] + s->vanished[0],
                              .m2 = NAN};
     rdt_findings_check(f, RDT_CHECK_ROW, place + i, -1, sum, dot, rdt_bound_of(&c->tol, &terms));
   }
@@ -259,7 +267,7 @@ static double cost(const rdt_problem *p) {
   rdt_problem_mnk(p, &m, &n, &k);
   const double in = (double)rdt_tensor_count(&p->in[0]), out = (double)rdt_tensor_count(&p->out);
   const double dots = (double)m * (double)k * (double)p->window.groups;
-  return 11.0 * dots + in * 25.0 + out * 30.0 + (double)m * 1200.0;
+  return 11.0 * dots + in * 13.0 + out * 15.0 + (double)m * 1200.0;
 }
 
 const rdt_scheme rdt_scheme_fc = {rdt_conv_accept, cost, create, verify, checksums, from_weights, destroy};

@@ -376,8 +376,8 @@ static void book_image(const ic_state *s, int64_t image, rdt_findings *f) {
     t.c2 += my[k];
   }
   for (int64_t ch = 0; ch < c->ic; ch++) {
-    t.ag += mx[ch] * s->filter.g[ch];
-    t.q += mx[c->ic + ch] * s->filter.rho2[ch];
+    t.ag += mx[ch] * rdt_load(s->filter.g, c->fn->elem, ch);
+    t.q += mx[c->ic + ch] * rdt_load(s->filter.rho2, c->fn->elem, ch);
   }
   t.a_beta = t.ag;
   if (!isfinite(t.s)) t.q = NAN; /* as in expect_filters */
