@@ -168,9 +168,9 @@ def main():
                 rows += found
                 print("\n".join(line(row) for row in found), flush=True)
     if args.json:
-        command = "tools/bench_ort.py " + " ".join(sys.argv[1:])
         result = {"schema": "redoubt.bench-ort/1", "onnxruntime": onnxruntime.__version__, "rounds": args.rounds, "rows": rows}
-        record.keep(args.json, record.document(os.path.join(args.build, "cli", "redoubt"), command, failed, result))
+        redoubt = os.path.join(args.build, "cli", "redoubt")
+        record.keep(args.json, record.document(redoubt, record.typed("tools/bench_ort.py"), failed, result))
     return failed
 
 

@@ -18,8 +18,10 @@ import record
 import redoubt_api
 
 SHORT = ":batch=1,sequence=16,encoder_sequence=20"
-DEFAULT = ("squeezenet1_1", "shufflenet_v2_x1_0", "mobilenet_v2", "alexnet", "resnet18", "resnet50", "resnext50_32x4d", "densenet161",
-           "resnet50_qlinear", "resnet50_qdq") + tuple(n + SHORT for n in ("minilm", "bert_base", "gpt2", "t5_small_encoder", "t5_small_decoder"))
+IMAGES = ("squeezenet1_1", "shufflenet_v2_x1_0", "mobilenet_v2", "alexnet", "resnet18", "resnet50", "resnext50_32x4d",
+          "densenet161", "resnet50_qlinear", "resnet50_qdq")
+TEXTS = ("minilm", "bert_base", "gpt2", "t5_small_encoder", "t5_small_decoder")
+DEFAULT = IMAGES + tuple(name + SHORT for name in TEXTS)
 
 
 def clean(library, path, sizes, runs, threads):
@@ -58,12 +60,13 @@ def main():
                 continue
         failed |= row["not clean"] > 0 or row["suspects"] > 0
         rows.append(row)
-        print(", ".join(f"{v} {k}" if k != "model" else f"{v}" for k, v in row.items()) + f" ({time.time() - start:.0f} s)", flush=True)
-    print(f"{sum(r['runs'] for r in rows)} runs, {sum(r['not clean'] for r in rows)} not clean, {sum(r['suspects'] for r in rows)} suspects")
+        told = ", ".join(f"{v} {k}" for k, v in row.items() if k != "model")
+        print(f"{text}: {told} ({time.time() - start:.0f} s)", flush=True)
+    print(", ".join(f"{sum(row[key] for row in rows)} {key}" for key in ("runs", "not clean", "suspects")))
     if args.json:
-        command = "tools/clean_runs.py " + " ".join(sys.argv[1:])
         result = {"schema": "redoubt.clean-runs/1", "rows": rows}
-        record.keep(args.json, record.document(os.path.join(args.build, "cli", "redoubt"), command, int(failed), result))
+        redoubt = os.path.join(args.build, "cli", "redoubt")
+        record.keep(args.json, record.document(redoubt, record.typed("tools/clean_runs.py"), int(failed), result))
     return int(failed)
 
 

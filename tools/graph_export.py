@@ -74,9 +74,11 @@ def merge_constants(graph):
             first[key] = node.output[0]
             if array.nbytes <= TABLE:
                 continue
-            if array.dtype != bool or not np.array_equal(array, np.broadcast_to(np.tri(*array.shape[-2:], dtype=bool), array.shape)):
+            triangle = np.broadcast_to(np.tri(*array.shape[-2:], dtype=bool), array.shape)
+            if array.dtype != bool or not np.array_equal(array, triangle):
                 raise ValueError(f"{node.output[0]}: a constant of {array.shape} that is no lower triangle")
-            table = graph.initializer.add(name=node.output[0], data_type=TensorProto.BOOL, dims=array.shape, doc_string="lower triangle")
+            table = graph.initializer.add(name=node.output[0], data_type=TensorProto.BOOL, dims=array.shape)
+            table.doc_string = "lower triangle"
             table.raw_data = array.tobytes()
         else:
             renamed(graph, node.output[0], first[key])

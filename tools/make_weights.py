@@ -145,10 +145,14 @@ def described(graph, tensor, seed):
     if tensor.doc_string == "lower triangle":
         return np.broadcast_to(np.tri(*tensor.dims[-2:], dtype=graph_file.initializer_dtype(tensor)), tensor.dims)
     if what == "product":
-        factors = [graph.held[name] for name in names]
-        a, b = (np.concatenate(list(values(graph, t, seed))) if graph_file.external(t) else numpy_helper.to_array(t) for t in factors)
-        return a * b
+        return np.multiply(*(whole_values(graph, graph.held[name], seed) for name in names))
     return None
+
+
+def whole_values(graph, tensor, seed):
+    if graph_file.external(tensor) is None:
+        return numpy_helper.to_array(tensor)
+    return np.concatenate(list(values(graph, tensor, seed)))
 
 
 def values(graph, tensor, seed):

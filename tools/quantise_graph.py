@@ -152,7 +152,8 @@ class Qdq(Writer):
         for layer in self.layers:
             x = [own.get(name, name) for name in layer.inputs]
             out = layer.output
-            f32 = self.node(layer.op, x + (self.parameters(layer, x[0]) if layer.weight else []), out + "_raw", **layer.attributes)
+            parameters = self.parameters(layer, x[0]) if layer.weight else []
+            f32 = self.node(layer.op, x + parameters, out + "_raw", **layer.attributes)
             if layer.relu:
                 f32 = self.node("Relu", [f32], out + "_relu")
             if self.ranges and layer.op in ("MaxPool", "Flatten"):

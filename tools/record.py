@@ -29,6 +29,17 @@ def document(redoubt, command, code, result):
     }
 
 
+def typed(tool):
+    """The command line of a tool as it is kept: where scratch files lay is nobody's business."""
+    words, kept = iter(sys.argv[1:]), []
+    for word in words:
+        if word == "--dir":
+            next(words, None)
+        elif not word.startswith("--dir="):
+            kept.append(word)
+    return " ".join([tool, *kept])
+
+
 def keep(path, kept):
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path + ".tmp", "w") as f:
