@@ -76,6 +76,17 @@ typedef struct candidate {
   rdt_reason why;
 } candidate;
 
+/* Where a filter reads one channel, sums over the results cost more than the results. */
+static bool is_depthwise(const rdt_problem *p) {
+  return p->op == RDT_KOP_CONV && p->window.groups > 1 && p->in[1].shape[1] == 1;
+}
+
+/* Of a second copy with its comparison, in flops of the convolution's own kernel, as the schemes' costs: fitted to
+ * depthwise layers of MobileNet, which wait for memory. */
+static double cost_of_copy(const rdt_problem *p) {
+  return rdt_problem_flops(p) + 18.0 * (double)(rdt_tensor_count(&p->in[0]) + rdt_tensor_count(&p->out));
+}
+
 static void weigh(const rdt_plan *p, candidate *c) {
   const double flops = rdt_problem_flops(&p->prob);
   c->cost = NAN;
@@ -85,7 +96,7 @@ static void weigh(const rdt_plan *p, candidate *c) {
   } else if (c->scheme->id == RDT_SCHEME_NONE) {
     c->cost = 0.0;
   } else if (c->scheme->id == RDT_SCHEME_DUP) {
-    c->cost = 1.0;
+    c->cost = rdt_kop_is_linear(p->prob.op) && flops > 0.0 ? cost_of_copy(&p->prob) / flops : 1.0;
   } else if (c->scheme->impl->accept(&p->prob, &c->why) != RDT_OK) {
     c->refused = true;
   } else {
@@ -97,14 +108,15 @@ static bool locates_elements(const candidate *c) {
   return strcmp(c->scheme->granularity, "element") == 0;
 }
 
-/* Checksums for linear ops: the cheapest that locates, or the finest where that is nearly free. Twice for the others.
- */
+/* Checksums for linear ops: the cheapest that locates, or the finest where that is nearly free. Twice for the others,
+ * and for depthwise convolutions where that is cheaper: their few weights are verified on every run then. */
 static const candidate *choose(const rdt_plan *p, const candidate *list, int n) {
   const candidate *best = NULL;
   const bool linear = rdt_kop_is_linear(p->prob.op);
   for (int i = 0; i < n; i++) {
     const candidate *c = &list[i];
-    if (c->refused || !c->scheme->locates || (linear && c->scheme->id == RDT_SCHEME_DUP)) continue;
+    if (c->refused || !c->scheme->locates || (linear && c->scheme->id == RDT_SCHEME_DUP && !is_depthwise(&p->prob)))
+      continue;
     if (linear && c->cost <= affordable && locates_elements(c)) return c;
     if (!best || c->cost < best->cost) best = c;
   }
@@ -116,6 +128,7 @@ static const char *explain(const rdt_plan *p, const candidate *c, const candidat
   if (c->refused) return c->why.text;
   if (!automatic) return c == taken ? "asked for" : "another scheme was asked for";
   if (c == taken && !linear) return "the only scheme for an op without an algebra of checksums";
+  if (c == taken && c->scheme->id == RDT_SCHEME_DUP) return "each filter reads one channel: a second copy costs least";
   if (c == taken)
     return locates_elements(c) ? "locates to the element, and is nearly free here" : "the cheapest that locates";
   if (c->scheme->id == RDT_SCHEME_NONE) return "no protection";
