@@ -121,18 +121,26 @@ const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64
   return scratch;
 }
 
-/* One row of pixels as a rank-4 view. */
-static rdt_tensor row_view(const rdt_tensor *t, int64_t n, int64_t h) {
+/* Rows of pixels as a rank-4 view. */
+static rdt_tensor rows_view(const rdt_tensor *t, int64_t n, int64_t h, int64_t count) {
   rdt_tensor v = *t;
   v.data = (char *)t->data + (n * t->stride[0] + h * t->stride[2]) * (int64_t)rdt_dtype_size(t->dtype);
-  v.shape[0] = v.shape[2] = 1;
+  v.shape[0] = 1;
+  v.shape[2] = count;
   return v;
 }
 
-void rdt_conv_epilogue(const rdt_operands *o, const rdt_tensor *fin, int64_t n, int64_t h) {
+/* What a block of rows reads and writes stays in the second-level cache. */
+enum { EPILOGUE_BYTES = 1 << 17 };
+
+void rdt_conv_epilogue(const rdt_conv_check *c, const rdt_operands *o, const rdt_tensor *fin, int64_t n, int64_t from,
+                       int64_t to, int64_t h) {
+  const int64_t row = c->ow * c->oc * (int64_t)rdt_dtype_size(c->acc), most = EPILOGUE_BYTES / (row > 0 ? row : 1);
+  const int64_t block = most > 1 ? most : 1, done = h + 1 - from, count = done % block == 0 ? block : done % block;
+  if (!fin || (done % block != 0 && h + 1 < to)) return;
   rdt_epilogue e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE;
-  if (e.residual.rank >= 0) e.residual = row_view(&e.residual, n, h);
-  const rdt_tensor raw = row_view(&o->out, n, h), out = row_view(fin, n, h);
+  if (e.residual.rank >= 0) e.residual = rows_view(&e.residual, n, h + 1 - count, count);
+  const rdt_tensor raw = rows_view(&o->out, n, h + 1 - count, count), out = rows_view(fin, n, h + 1 - count, count);
   rdt_epilogue_apply(&e, &raw, &out, 1, 1);
 }
 

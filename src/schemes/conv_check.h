@@ -34,8 +34,10 @@ const void *rdt_conv_row(const rdt_conv_check *c, const rdt_tensor *t, int64_t n
 /* Filters k .. k + count of one group as rows [c][r][s]; *ps: distance of two filters. scratch: count * K elements. */
 const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64_t k, int64_t count, void *scratch,
                              int64_t *ps);
-/* The epilogue of one row of pixels from raw to fin. */
-void rdt_conv_epilogue(const rdt_operands *o, const rdt_tensor *fin, int64_t n, int64_t h);
+/* After row h of the rows from .. to - 1 of image n, taken in order: the epilogue of a block of them from raw to fin
+ * (may be NULL), once the block is complete. */
+void rdt_conv_epilogue(const rdt_conv_check *c, const rdt_operands *o, const rdt_tensor *fin, int64_t n, int64_t from,
+                       int64_t to, int64_t h);
 
 /* Filter checksum: one buffer [r][s][c] of sums over the filters with sign_oc, then (not for integers) three rows of
  * length ic of the element type: g = sum |W|, rho^2 = sum W^2, beta^2, each reduced over the taps (r, s): largest

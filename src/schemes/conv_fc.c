@@ -246,7 +246,7 @@ static rdt_status verify(void *state, const rdt_operands *o, const rdt_tensor *f
     expect_rows(&t);
     for (int64_t r = 0; r < t.rows; r++) {
       check_row(&t, r, &s->found[thread]);
-      if (fin) rdt_conv_epilogue(o, fin, t.n, t.oh + r);
+      rdt_conv_epilogue(c, o, fin, t.n, t.oh, t.oh + t.rows, t.oh + r);
     }
   }
   for (int i = 0; i < c->threads; i++) rdt_findings_merge(f, &s->found[i]);

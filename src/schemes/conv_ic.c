@@ -258,11 +258,12 @@ static void sum_part(const ic_call *call, int64_t image, int64_t part, int threa
       if (oh >= 0) c->fn->add(xs + (size_t)(r * c->kw * c->ic) * c->sum, sums, c->sign_oh[oh], c->kw * c->ic);
     }
   }
-  for (int64_t h = part * c->oh / c->parts; h < (part + 1) * c->oh / c->parts; h++) {
+  const int64_t from = part * c->oh / c->parts, to = (part + 1) * c->oh / c->parts;
+  for (int64_t h = from; h < to; h++) {
     const void *y = rdt_conv_row(c, &call->o->out, n, h, 0, c->ow, scratch, &ps);
     c->fn->columns(y, ps, c->oc, c->ow, s->coef_out, 1, sums, NULL, my);
     c->fn->add(ys, sums, c->sign_oh[h], c->oc);
-    if (call->fin) rdt_conv_epilogue(call->o, call->fin, n, h);
+    rdt_conv_epilogue(c, call->o, call->fin, n, from, to, h);
   }
 }
 
