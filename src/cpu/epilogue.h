@@ -12,7 +12,7 @@ typedef struct rdt_epilogue_line {
   int64_t n;
   const void *raw, *bias, *residual;
   void *dst;
-  bool bias_scalar; /* bias points to one value for the whole line */
+  bool bias_scalar;   /* bias points to one value for the whole line */
   const rdt_act *act; /* NULL: none */
   double alpha, beta;
 } rdt_epilogue_line;
@@ -21,6 +21,8 @@ typedef struct rdt_epilogue_table {
   void (*f32)(const rdt_epilogue_line *l);
   void (*f64)(const rdt_epilogue_line *l);
   void (*s32)(const rdt_epilogue_line *l); /* modulo 2^32; alpha and beta are integers, act is relu or none */
+  /* Computes the line without writing it: has is the same bits? false also where that is not known. */
+  bool (*same_f32)(const rdt_epilogue_line *l, const void *is);
 } rdt_epilogue_table;
 extern const rdt_epilogue_table rdt_epilogue_generic, rdt_epilogue_avx2, rdt_epilogue_avx512;
 
