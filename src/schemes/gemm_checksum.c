@@ -27,6 +27,12 @@ static const variant variant_row = {.rows = true}, variant_col = {.cols = true},
                      variant_global = {.tiles = true, .kind = RDT_CHECK_SCALAR},
                      variant_tile = {.tiles = true, .mb = RDT_TILE_SIDE, .nb = RDT_TILE_SIDE, .kind = RDT_CHECK_TILE};
 
+typedef struct work { /* what the passes over one matrix sum */
+  rdt_pair rows_expected, rows_observed, a_sums, cols_expected, cols_observed;
+} work;
+
+enum { TEAM = 16 }; /* threads that share the matrices of a batch */
+
 typedef struct state {
   const variant *v;
   int64_t m, n, k, mb, nb, row_blocks, col_blocks;
@@ -35,12 +41,12 @@ typedef struct state {
   int64_t set_stride[RDT_MAX_RANK]; /* batch index -> which weight matrix */
   rdt_tolerance rows_bound, cols_bound, tiles_bound;
   bool exact, square_beta, fixed;
-  int threads;
-  double *memory; /* one allocation; the vectors below lie in it */
+  int threads, team; /* team > 1: each of so many threads verifies whole matrices */
+  double *memory;    /* one allocation; the vectors below lie in it */
   double *u, *w;
   rdt_pair beta;       /* B w: weight_sets x col_blocks x k */
   size_t beta_doubles; /* of both vectors, which lie together */
-  rdt_pair rows_expected, rows_observed, a_sums, cols_expected, cols_observed;
+  work work[TEAM];
 } state;
 
 static int64_t blocks_of(int64_t n, int64_t block) {
@@ -101,14 +107,17 @@ static void lay_out(state *s, layout *l) {
     s->beta = take_pair(l, s->weight_sets * s->col_blocks * s->k);
     s->beta_doubles = l->used - begin;
   }
-  if (s->v->rows) {
-    s->rows_expected = take_pair(l, s->m);
-    s->rows_observed = take_pair(l, s->m);
-  }
-  if (s->v->cols || s->v->tiles) {
-    s->a_sums = take_pair(l, s->row_blocks * s->k);
-    s->cols_expected = take_pair(l, s->n);
-    s->cols_observed = take_pair(l, s->row_blocks * s->n);
+  for (int i = 0; i < s->team; ++i) {
+    work *x = &s->work[i];
+    if (s->v->rows) {
+      x->rows_expected = take_pair(l, s->m);
+      x->rows_observed = take_pair(l, s->m);
+    }
+    if (s->v->cols || s->v->tiles) {
+      x->a_sums = take_pair(l, s->row_blocks * s->k);
+      x->cols_expected = take_pair(l, s->n);
+      x->cols_observed = take_pair(l, s->row_blocks * s->n);
+    }
   }
 }
 
@@ -186,7 +195,7 @@ static rdt_status make_beta(const state *s, const rdt_tensor *weights, int64_t b
   const rdt_pair beta = beta_of(s, weight_set(s, batch));
   const rdt_sums pass = {.x = matrix_of(weights, s, batch),
                          .right = {.weight = {s->w, NULL}, .sum = beta, .block = s->nb}};
-  RDT_TRY(rdt_sums_run(&pass, 1, s->threads));
+  RDT_TRY(rdt_sums_run(&pass, 1, s->team > 1 ? 1 : s->threads));
   square_larger(s, &beta, s->col_blocks * s->k);
   return RDT_OK;
 }
@@ -231,6 +240,7 @@ static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, dou
   s->threads = threads;
   s->fixed = fixed;
   set_batches(s, p);
+  s->team = s->batches < 2 * (int64_t)threads || threads < 2 ? 1 : threads < TEAM ? threads : TEAM;
   set_bounds(s, p, lambda);
   layout vectors = {NULL, 0};
   lay_out(s, &vectors);
@@ -283,25 +293,25 @@ static void finish_part(void *user, int64_t row, int64_t rows, int64_t col, int6
   rdt_epilogue_apply(&e, &raw, &fin, 1, 1);
 }
 
-static rdt_sums pass_a(const state *s, const rdt_tensor *a, const rdt_pair *beta) {
+static rdt_sums pass_a(const state *s, const work *x, const rdt_tensor *a, const rdt_pair *beta) {
   rdt_sums pass = {.x = *a};
-  if (s->v->rows) pass.right = (rdt_side){.weight = *beta, .sum = s->rows_expected, .block = at_least_1(s->k)};
-  if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = s->a_sums, .block = s->mb};
+  if (s->v->rows) pass.right = (rdt_side){.weight = *beta, .sum = x->rows_expected, .block = at_least_1(s->k)};
+  if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = x->a_sums, .block = s->mb};
   return pass;
 }
 
-static rdt_sums pass_c(const state *s, const rdt_tensor *raw, finish *f) {
+static rdt_sums pass_c(const state *s, const work *x, const rdt_tensor *raw, finish *f) {
   rdt_sums pass = {.x = *raw, .visit = f ? finish_part : NULL, .user = f};
-  if (s->v->rows) pass.right = (rdt_side){.weight = {s->w, NULL}, .sum = s->rows_observed, .block = at_least_1(s->n)};
+  if (s->v->rows) pass.right = (rdt_side){.weight = {s->w, NULL}, .sum = x->rows_observed, .block = at_least_1(s->n)};
   if (s->v->cols || s->v->tiles)
-    pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = s->cols_observed, .block = s->mb};
+    pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = x->cols_observed, .block = s->mb};
   return pass;
 }
 
-static rdt_status sum_b(const state *s, const rdt_tensor *b) {
-  square_larger(s, &s->a_sums, s->k);
-  const rdt_sums pass = {.x = *b, .left = {.weight = s->a_sums, .sum = s->cols_expected, .block = at_least_1(s->k)}};
-  return rdt_sums_run(&pass, 1, s->threads);
+static rdt_status sum_b(const state *s, const work *x, const rdt_tensor *b, int threads) {
+  square_larger(s, &x->a_sums, s->k);
+  const rdt_sums pass = {.x = *b, .left = {.weight = x->a_sums, .sum = x->cols_expected, .block = at_least_1(s->k)}};
+  return rdt_sums_run(&pass, 1, threads);
 }
 
 static uint32_t modulo(double x) { /* x is an exact integer */
@@ -398,9 +408,10 @@ static void check_all(const state *s, rdt_findings *f, const checks *c, int64_t 
 }
 
 /* One tile: (u^T A) . (B w) with its magnitudes, against the weighted sum of the tile's column sums. */
-static void compare_tile(const state *s, rdt_findings *f, const rdt_pair *beta, int64_t batch, int64_t I, int64_t J) {
-  const rdt_pair a = offset_pair(&s->a_sums, I * s->k), b = offset_pair(beta, J * s->k);
-  const rdt_pair c = offset_pair(&s->cols_observed, I * s->n);
+static void compare_tile(const state *s, const work *x, rdt_findings *f, const rdt_pair *beta, int64_t batch, int64_t I,
+                         int64_t J) {
+  const rdt_pair a = offset_pair(&x->a_sums, I * s->k), b = offset_pair(beta, J * s->k);
+  const rdt_pair c = offset_pair(&x->cols_observed, I * s->n);
   const int64_t j0 = J * s->nb, j1 = j0 + s->nb < s->n ? j0 + s->nb : s->n;
   const int64_t i0 = I * s->mb, i1 = i0 + s->mb < s->m ? i0 + s->mb : s->m;
   double e[2] = {0, 0}, o[2] = {0, 0};
@@ -431,44 +442,88 @@ static void compare_tile(const state *s, rdt_findings *f, const rdt_pair *beta, 
   check_one(s, f, &one, 0);
 }
 
-static void compare_all(const state *s, rdt_findings *f, const rdt_pair *beta, int64_t batch) {
-  const checks rows = {&s->rows_bound, RDT_CHECK_ROW, s->n, {batch * s->m, -1}, 0, s->rows_expected, s->rows_observed};
-  const checks cols = {&s->cols_bound, RDT_CHECK_COL, s->m, {-1, 0}, 1, s->cols_expected, s->cols_observed};
+static void compare_all(const state *s, const work *x, rdt_findings *f, const rdt_pair *beta, int64_t batch) {
+  const checks rows = {&s->rows_bound, RDT_CHECK_ROW, s->n, {batch * s->m, -1}, 0, x->rows_expected, x->rows_observed};
+  const checks cols = {&s->cols_bound, RDT_CHECK_COL, s->m, {-1, 0}, 1, x->cols_expected, x->cols_observed};
   if (s->v->rows) check_all(s, f, &rows, s->m);
   if (s->v->cols) check_all(s, f, &cols, s->n);
   if (!s->v->tiles) return;
-  square_larger(s, &s->a_sums, s->row_blocks * s->k);
+  square_larger(s, &x->a_sums, s->row_blocks * s->k);
   for (int64_t I = 0; I < s->row_blocks; ++I)
-    for (int64_t J = 0; J < s->col_blocks; ++J) compare_tile(s, f, beta, batch, I, J);
+    for (int64_t J = 0; J < s->col_blocks; ++J) compare_tile(s, x, f, beta, batch, I, J);
 }
 
-static rdt_status verify_matrix(const state *s, const rdt_operands *o, const rdt_tensor *fin, int64_t batch,
-                                rdt_findings *f) {
+static rdt_status verify_matrix(const state *s, const work *x, const rdt_operands *o, const rdt_tensor *fin,
+                                int64_t batch, rdt_findings *f) {
+  const int threads = s->team > 1 ? 1 : s->threads;
   const rdt_tensor a = matrix_of(&o->in[0], s, batch), b = matrix_of(&o->in[1], s, batch);
   const rdt_tensor raw = matrix_of(&o->out, s, batch);
+  const rdt_pair beta = needs_beta(s) ? beta_of(s, weight_set(s, batch)) : (rdt_pair){0};
   finish end = {.e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE, .raw = raw};
-  rdt_pair beta = {0};
-  if (needs_beta(s)) {
-    beta = beta_of(s, weight_set(s, batch));
-    if (!s->fixed) RDT_TRY(make_beta(s, &o->in[1], batch));
-  }
   if (fin) {
     end.fin = matrix_of(fin, s, batch);
     if (end.e.residual.rank >= 0) end.e.residual = matrix_of(&end.e.residual, s, batch);
   }
-  const rdt_sums both[2] = {pass_a(s, &a, &beta), pass_c(s, &raw, fin ? &end : NULL)};
-  RDT_TRY(rdt_sums_run(both, 2, s->threads));
-  if (s->v->cols) RDT_TRY(sum_b(s, &b));
-  compare_all(s, f, &beta, batch);
+  const rdt_sums both[2] = {pass_a(s, x, &a, &beta), pass_c(s, x, &raw, fin ? &end : NULL)};
+  RDT_TRY(rdt_sums_run(both, 2, threads));
+  if (s->v->cols) RDT_TRY(sum_b(s, x, &b, threads));
+  compare_all(s, x, f, &beta, batch);
+  return RDT_OK;
+}
+
+/* Is batch the first of those that share its weights? */
+static bool is_first(const state *s, int64_t batch) {
+  for (int d = s->batch_rank - 1; d >= 0; --d) {
+    if (!s->set_stride[d] && batch % s->batch_shape[d] != 0) return false;
+    batch /= s->batch_shape[d];
+  }
+  return true;
+}
+
+/* A thread's share of the matrices. */
+static rdt_status make_share(const state *s, const rdt_operands *o, int64_t begin, int64_t end) {
+  if (!needs_beta(s) || s->fixed) return RDT_OK;
+  for (int64_t b = begin; b < end; ++b)
+    if (is_first(s, b)) RDT_TRY(make_beta(s, &o->in[1], b));
+  return RDT_OK;
+}
+
+static rdt_status verify_share(const state *s, const work *x, const rdt_operands *o, const rdt_tensor *fin,
+                               int64_t begin, int64_t end, rdt_findings *f) {
+  for (int64_t b = begin; b < end; ++b) RDT_TRY(verify_matrix(s, x, o, fin, b, f));
+  return RDT_OK;
+}
+
+static rdt_status verify_together(const state *s, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f) {
+  rdt_findings found[TEAM];
+  rdt_status status[TEAM] = {RDT_OK};
+  const int team = s->team;
+#pragma omp parallel for num_threads(team) schedule(static, 1)
+  for (int i = 0; i < team; ++i) status[i] = make_share(s, o, s->batches * i / team, s->batches * (i + 1) / team);
+  for (int i = 0; i < team; ++i) RDT_TRY(status[i]);
+#pragma omp parallel for num_threads(team) schedule(static, 1)
+  for (int i = 0; i < team; ++i) {
+    rdt_findings_init(&found[i]);
+    status[i] = verify_share(s, &s->work[i], o, fin, s->batches * i / team, s->batches * (i + 1) / team, &found[i]);
+  }
+  for (int i = 0; i < team; ++i) {
+    RDT_TRY(status[i]);
+    rdt_findings_merge(f, &found[i]);
+  }
   return RDT_OK;
 }
 
 static rdt_status verify(void *state_, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f, rdt_reason *why) {
   const state *s = state_;
   if (s->m == 0 || s->n == 0) return RDT_OK;
-  for (int64_t b = 0; b < s->batches; ++b)
-    if (verify_matrix(s, o, fin, b, f) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for sums");
-  return RDT_OK;
+  rdt_status status;
+  if (s->team > 1) {
+    status = verify_together(s, o, fin, f);
+  } else { /* the passes themselves are shared: no region around theirs */
+    status = make_share(s, o, 0, s->batches);
+    if (status == RDT_OK) status = verify_share(s, s->work, o, fin, 0, s->batches, f);
+  }
+  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "gemm: no memory for sums");
 }
 
 static void checksums(void *state_, void **data, size_t *bytes, rdt_dtype *dtype) {
