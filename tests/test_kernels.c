@@ -239,8 +239,56 @@ static void test_nan(void **state) {
   }
 }
 
+/* Does the window of output element y cover the input's element x? Both as n c h w. */
+static bool covers(const rdt_window *w, const int64_t *y, const int64_t *x) {
+  bool in = x[0] == y[0] && x[1] == y[1];
+  for (int d = 0; in && d < 2; d++) {
+    const int64_t away = x[2 + d] - (y[2 + d] * w->stride[d] - w->pad[d]);
+    in = away >= 0 && away % w->dilation[d] == 0 && away / w->dilation[d] < w->kernel[d];
+  }
+  return in;
+}
+
+/* Every row of the pools, every layout: a NaN shows in the windows that hold it, and in no others. */
+static void test_nan_in_windows(void **state) {
+  static const rdt_dtype types[] = {RDT_F32, RDT_BF16, RDT_F16, RDT_F64};
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  (void)state;
+  for (int i = 0; i < n; i++) {
+    if ((rows[i]->op != RDT_KOP_MAXPOOL && rows[i]->op != RDT_KOP_AVGPOOL) || rows[i]->isa > rdt_isa_detect()) continue;
+    int seen = 0;
+    for (int t = 0; t < 4 * 40; t++) {
+      util_random r = {(uint64_t)t};
+      util_case c;
+      rdt_reason why;
+      int64_t place[4], at = 0;
+      util_case_make(&c, &r, rows[i]->op, types[t % 4], types[t % 4], types[t % 4], true);
+      for (int d = 0; d < 4; d++) {
+        place[d] = (int64_t)(util_next(&r) % (uint64_t)c.in[0].shape[d]);
+        at += place[d] * c.in[0].stride[d];
+      }
+      rdt_store(c.in[0].data, types[t % 4], at, NAN);
+      if (rows[i]->accept(&c.p, &why) == RDT_OK) {
+        void *made = state_of(rows[i], &c.p, 1 + t % 2);
+        run_once(rows[i], made, &c.p);
+        rdt_iter it = rdt_iter_begin(&c.p.out);
+        while (rdt_iter_next(&it)) {
+          const bool wanted = covers(&c.p.window, it.index, place);
+          if (isnan(rdt_load(c.p.out.data, types[t % 4], it.offset)) != wanted)
+            fail_msg("%s case %d: NaN %s", rows[i]->name, t, wanted ? "is lost" : "from nowhere");
+          seen += wanted;
+        }
+        rows[i]->destroy(made);
+      }
+      util_case_free(&c);
+    }
+    assert_true(seen > 0 || rows[i]->black_box);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_nan),
-                                     cmocka_unit_test(test_rows)};
+                                     cmocka_unit_test(test_nan_in_windows), cmocka_unit_test(test_rows)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,9 @@ typedef struct rdt_rows_table {
   RDT_ROWS_FLOAT(f32, float)
   /* exp(x - max) / sum, or its logarithm; y may be x. NaN anywhere makes all of it NaN. */
   void (*softmax_f32)(float *y, const float *x, int64_t n, int logarithm);
+  /* The highest of rows x cols runs of n, row and col elements apart; NaN stays, nothing at all gives -inf. y may be x.
+   */
+  void (*window_f32)(float *y, const float *x, int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t n);
 } rdt_rows_table;
 extern const rdt_rows_table rdt_rows_generic, rdt_rows_avx2, rdt_rows_avx512;
 const rdt_rows_table *rdt_rows(void); /* of this CPU */

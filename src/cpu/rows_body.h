@@ -123,19 +123,28 @@ CHOOSE(int64_t, int64_t)
 
 /* ---- softmax: sixteen lanes as vectors of the ISA's width ---- */
 
-/* HIGHER(a, b): the higher one, b where one is NaN. */
+/* HIGHER(a, b): the higher one, b where one is NaN. ODD(a, b): where a or b is NaN. */
 #if defined(__AVX512F__)
 enum { WIDE = 16 };
 #define MADD(a, b, c) ((vf)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
 #define HIGHER(a, b) ((vf)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#define ODD(a, b) _mm512_cmp_ps_mask((__m512)(a), (__m512)(b), _CMP_UNORD_Q)
+#define ANY(odd) ((odd) != 0)
+typedef __mmask16 odds;
 #elif defined(__AVX2__)
 enum { WIDE = 8 };
 #define MADD(a, b, c) ((vf)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #define HIGHER(a, b) ((vf)_mm256_max_ps((__m256)(a), (__m256)(b)))
+#define ODD(a, b) ((odds)_mm256_cmp_ps((__m256)(a), (__m256)(b), _CMP_UNORD_Q))
+#define ANY(odd) (_mm256_movemask_ps((__m256)(odd)) != 0)
+typedef int32_t odds __attribute__((vector_size(32)));
 #else
 enum { WIDE = 4 };
 #define MADD(a, b, c) ((a) * (b) + (c))
 #define HIGHER(a, b) choose((a) > (b), a, b)
+#define ODD(a, b) (((a) != (a)) | ((b) != (b)))
+#define ANY(odd) (((odd)[0] | (odd)[1] | (odd)[2] | (odd)[3]) != 0)
+typedef int32_t odds __attribute__((vector_size(16)));
 #endif
 enum { VECTORS = LANES / WIDE };
 typedef float vf __attribute__((vector_size(WIDE * 4), may_alias));
@@ -226,5 +235,55 @@ static void softmax_f32(float *y, const float *x, int64_t n, int logarithm) {
   }
 }
 
-const rdt_rows_table ROWS_TABLE = {each_f64,   run_f64,   each_f32,   run_f32,   each_s64,   run_s64,
-                                   spread_f64, scale_f64, spread_f32, scale_f32, softmax_f32};
+/* ---- the highest of a window ---- */
+
+enum { TILE = 8 }; /* vectors */
+
+/* False where there is a NaN: y is undefined then. */
+INLINE int window_of_numbers(float *y, const float *x, int64_t rows, int64_t cols, int64_t row, int64_t col) {
+  vf top[TILE];
+  odds odd = (odds){0};
+  for (int k = 0; k < TILE; k++) top[k] = all(-INFINITY);
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < cols; c++)
+      for (int k = 0; k < TILE; k += 2) {
+        const vf_loose *const at = (const vf_loose *)(x + r * row + c * col + k * WIDE);
+        top[k] = HIGHER(top[k], at[0]);
+        top[k + 1] = HIGHER(top[k + 1], at[1]);
+        odd |= ODD(top[k], top[k + 1]);
+      }
+  if (ANY(odd)) return 0;
+  for (int k = 0; k < TILE; k++) *(vf_loose *)(y + k * WIDE) = top[k];
+  return 1;
+}
+
+INLINE void window_of_all(float *y, const float *x, int64_t rows, int64_t cols, int64_t row, int64_t col) {
+  vf top = all(-INFINITY);
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < cols; c++) {
+      const vf v = *(const vf_loose *)(x + r * row + c * col);
+      top = choose((v > top) | (v != v), v, top);
+    }
+  *(vf_loose *)y = top;
+}
+
+static void window_f32(float *y, const float *x, int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t n) {
+  int64_t i = 0;
+  while (i + WIDE <= n) {
+    const int whole = i + TILE * WIDE <= n && window_of_numbers(y + i, x + i, rows, cols, row, col);
+    if (!whole) window_of_all(y + i, x + i, rows, cols, row, col);
+    i += whole ? TILE * WIDE : WIDE;
+  }
+  for (; i < n; i++) {
+    float top = -INFINITY;
+    for (int64_t r = 0; r < rows; r++)
+      for (int64_t c = 0; c < cols; c++) {
+        const float v = x[r * row + c * col + i];
+        top = v != v || v > top ? v : top;
+      }
+    y[i] = top;
+  }
+}
+
+const rdt_rows_table ROWS_TABLE = {each_f64,   run_f64,   each_f32,   run_f32,   each_s64,    run_s64,
+                                   spread_f64, scale_f64, spread_f32, scale_f32, softmax_f32, window_f32};

@@ -1,4 +1,4 @@
-/* Pooling by oneDNN. */
+/* Average pooling by oneDNN. Its max pooling is not taken: it loses NaN. */
 #include "cpu/onednn/onednn.h"
 
 /* What must be padded after the image so that the last window fits: in ceil mode more than the problem's pads. */
@@ -18,7 +18,7 @@ static rdt_status check_padding(const rdt_problem *p, rdt_reason *why) {
       return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                       "a window lies in the padding as a whole: oneDNN gives no defined value");
     }
-    if (p->op == RDT_KOP_AVGPOOL && w->count_pad && after != w->pad[axis + 2]) {
+    if (w->count_pad && after != w->pad[axis + 2]) {
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN counts cells beyond the padding (ceil mode) in the average");
     }
   }
@@ -28,9 +28,7 @@ static rdt_status check_padding(const rdt_problem *p, rdt_reason *why) {
 static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, rdt_onednn_plan *plan,
                         rdt_reason *why) {
   const rdt_window *w = &p->window;
-  const dnnl_alg_kind_t alg = p->op == RDT_KOP_MAXPOOL ? dnnl_pooling_max
-                              : w->count_pad           ? dnnl_pooling_avg_include_padding
-                                                       : dnnl_pooling_avg_exclude_padding;
+  const dnnl_alg_kind_t alg = w->count_pad ? dnnl_pooling_avg_include_padding : dnnl_pooling_avg_exclude_padding;
   dnnl_memory_desc_t x, y;
   dnnl_pooling_v2_desc_t desc;
   dnnl_engine_t engine;
@@ -61,16 +59,13 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_onednn_accept(p, build, why);
 }
 
-#define ROW(id, word)                                                           \
-  const rdt_kernel rdt_kernel_##word##_onednn = {.name = #word "_onednn",       \
-                                                 .op = RDT_KOP_##id,            \
-                                                 .isa = RDT_ISA_AVX2,           \
-                                                 .black_box = true,             \
-                                                 .deterministic = true,         \
-                                                 .accept = accept,              \
-                                                 .create = create,              \
-                                                 .run = rdt_onednn_run,         \
-                                                 .scratch = rdt_onednn_scratch, \
-                                                 .destroy = rdt_onednn_destroy};
-ROW(MAXPOOL, maxpool)
-ROW(AVGPOOL, avgpool)
+const rdt_kernel rdt_kernel_avgpool_onednn = {.name = "avgpool_onednn",
+                                              .op = RDT_KOP_AVGPOOL,
+                                              .isa = RDT_ISA_AVX2,
+                                              .black_box = true,
+                                              .deterministic = true,
+                                              .accept = accept,
+                                              .create = create,
+                                              .run = rdt_onednn_run,
+                                              .scratch = rdt_onednn_scratch,
+                                              .destroy = rdt_onednn_destroy};
