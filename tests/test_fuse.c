@@ -424,7 +424,7 @@ static void test_activations(void **state) {
 /* Scores of attention: q k' / sqrt(d) + mask */
 static void test_scaled_product(void **state) {
   (void)state;
-  static float data[2][2 * 3 * 4 * 8], mask[2 * 5];
+  static float data[2][2 * 3 * 8 * 5], mask[2 * 5];
   util_fill(data[0], 2 * 3 * 4 * 8, 1);
   util_fill(data[1], 2 * 3 * 8 * 5, 2);
   util_fill(mask, 2 * 5, 3);

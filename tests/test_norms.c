@@ -147,6 +147,7 @@ static void what_only_looks_like_it_stays(void **state) {
   g = util_graph_load(&m);
   assert_true(g->n_nodes > 5);
   rdt_graph_free(g);
+  util_onnx_clear(&m);
 }
 
 /* ---- softmax ---- */

@@ -221,12 +221,98 @@ static void a_chain_is_restored_from_its_start(void **state) {
   end(&t);
 }
 
+/* Two Splits of one value into other numbers of parts are not the same. */
+static void splits_differ_in_their_parts(void **state) {
+  util_onnx m;
+  net t;
+  float x[6] = {0, 1, 2, 3, 4, 5};
+  rdt_tensor part;
+  (void)state;
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 1, SHAPE(6));
+  util_onnx_output(&m, "a", RDT_F32, -1, NULL);
+  util_onnx_output(&m, "c", RDT_F32, -1, NULL);
+  util_onnx_node(&m, "Split", "two", "x", "a b", NULL);
+  util_onnx_node(&m, "Split", "three", "x", "c d e", NULL);
+  start(&t, &m, "auto");
+  const rdt_tensor in = rdt_tensor_dense(x, RDT_F32, 1, SHAPE(6));
+  part = run(&t, &in, 1, RDT_CLEAN);
+  assert_int_equal(part.shape[0], 3);
+  assert_int_equal(rdt_model_output(t.model, 1, &part), RDT_OK);
+  assert_int_equal(part.shape[0], 2);
+  end(&t);
+}
+
+/* Dimensions without a name are not taken for equal: one of them may be 1. */
+static void open_dimensions_may_broadcast(void **state) {
+  util_onnx m;
+  net t;
+  float x[16], w[16 * 8], z[5 * 8];
+  (void)state;
+  util_fill(x, 16, 1);
+  util_fill(w, 16 * 8, 2);
+  util_fill(z, 5 * 8, 3);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(UTIL_UNNAMED, 16));
+  util_onnx_input(&m, "z", RDT_F32, 2, SHAPE(UTIL_UNNAMED, 8));
+  util_onnx_initializer(&m, "w", RDT_F32, 2, SHAPE(16, 8), w);
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  util_onnx_node(&m, "MatMul", "product", "x w", "h", NULL);
+  util_onnx_node(&m, "Add", "sum", "h z", "y", NULL);
+  start(&t, &m, "auto");
+  const rdt_tensor in[2] = {rdt_tensor_dense(x, RDT_F32, 2, SHAPE(1, 16)),
+                            rdt_tensor_dense(z, RDT_F32, 2, SHAPE(5, 8))};
+  const rdt_tensor y = run(&t, in, 2, RDT_CLEAN);
+  assert_int_equal(y.shape[0], 5);
+  end(&t);
+}
+
+/* Without protection nothing is known of the activations: a planted fault stays what it is. */
+static void a_fault_without_protection_changes_what_it_hit(void **state) {
+  util_onnx m;
+  net t;
+  float x[64 * 64], w[64 * 64], clean[64 * 64];
+  char from[8], to[8], inputs[24];
+  double largest = 0;
+  (void)state;
+  util_fill(x, 64 * 64, 1);
+  util_fill(w, 64 * 64, 2);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(64, 64));
+  util_onnx_initializer(&m, "w", RDT_F32, 2, SHAPE(64, 64), w);
+  util_onnx_output(&m, "y4", RDT_F32, -1, NULL);
+  for (int i = 0; i < 5; i++) {
+    snprintf(from, sizeof from, i ? "y%d" : "x", i - 1);
+    snprintf(to, sizeof to, "y%d", i);
+    snprintf(inputs, sizeof inputs, "%s w", from);
+    util_onnx_node(&m, "MatMul", to, inputs, to, NULL);
+  }
+  start(&t, &m, "none");
+  const rdt_tensor in = rdt_tensor_dense(x, RDT_F32, 2, SHAPE(64, 64));
+  rdt_tensor y = run(&t, &in, 1, RDT_UNCHECKED);
+  memcpy(clean, y.data, sizeof clean);
+  assert_int_equal(rdt_model_inject(t.model, "bit:0@accum,layer=y4,at=3/5,seed=1"), RDT_OK);
+  y = run(&t, &in, 1, RDT_UNCHECKED);
+  int different = 0;
+  for (int e = 0; e < 64 * 64; e++) {
+    const double d = ((float *)y.data)[e] - clean[e];
+    different += d != 0;
+    largest = d > largest ? d : -d > largest ? -d : largest;
+  }
+  assert_int_equal(different, 1);
+  assert_true(largest < 1e-3);
+  end(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(an_input_decides_a_shape),
       cmocka_unit_test(a_folded_value_that_rots_is_made_again),
       cmocka_unit_test(views_are_read_in_place),
       cmocka_unit_test(a_chain_is_restored_from_its_start),
+      cmocka_unit_test(splits_differ_in_their_parts),
+      cmocka_unit_test(open_dimensions_may_broadcast),
+      cmocka_unit_test(a_fault_without_protection_changes_what_it_hit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static Onnx__ValueInfoProto *value_info(const char *name, rdt_dtype dtype, int r
     if (shape[d] == -1) {
       dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
       dim->dim_param = copy_text("N");
-    } else {
+    } else if (shape[d] != UTIL_UNNAMED) {
       dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
       dim->dim_value = shape[d];
     }

@@ -45,7 +45,10 @@ typedef struct util_attr {
 void util_onnx_init(util_onnx *m, int64_t opset);
 void util_onnx_clear(util_onnx *m);
 
-/* shape entries of -1 are left open. rank -1: no shape at all. */
+/* shape entries of -1 are left open, all with the same name; those of UTIL_UNNAMED without any. rank -1: no shape at
+ * all.
+ */
+enum { UTIL_UNNAMED = -1000 };
 void util_onnx_input(util_onnx *m, const char *name, rdt_dtype dtype, int rank, const int64_t *shape);
 void util_onnx_output(util_onnx *m, const char *name, rdt_dtype dtype, int rank, const int64_t *shape);
 /* raw_data from a dense buffer; returns the proto for further mischief. */

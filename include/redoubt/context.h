@@ -86,8 +86,8 @@ typedef struct rdt_result {
 } rdt_result;
 
 /* Bytes that the library holds in this process now, and the most that it held at once since the last reset: weights,
- * checksums, activations, buffers. Not counted: the caller's memory, model files that are mapped, and what oneDNN and the
- * C library allocate for themselves. */
+ * checksums, activations, buffers. Not counted: the caller's memory, model files that are mapped, and what oneDNN and
+ * the C library allocate for themselves. */
 RDT_API size_t rdt_memory_now(void);
 RDT_API size_t rdt_memory_peak(void);
 RDT_API void rdt_memory_reset(void); /* the peak becomes what is held now */

@@ -35,7 +35,7 @@ rdt_status rdt_tensor_broadcast(const rdt_tensor *t, int rank, const int64_t *sh
 /* Scalars of any dtype as double (s64 beyond 2^53 rounds); element offsets in elements from data. */
 double rdt_load(const void *data, rdt_dtype t, int64_t offset);
 void rdt_store(void *data, rdt_dtype t, int64_t offset, double value); /* rounds to nearest even; integers saturate */
-int64_t rdt_load_int(const void *data, rdt_dtype t, int64_t offset); /* of integer and bool datatypes, exactly */
+int64_t rdt_load_int(const void *data, rdt_dtype t, int64_t offset);   /* of integer and bool datatypes, exactly */
 void rdt_store_int(void *data, rdt_dtype t, int64_t offset, int64_t value); /* the low bits; bool: is it non-zero? */
 float rdt_bf16_to_f32(uint16_t x);
 uint16_t rdt_f32_to_bf16(float x); /* nearest even; NaN stays NaN */

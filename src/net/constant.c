@@ -139,7 +139,11 @@ rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why) {
   rdt_status status = RDT_OK;
   for (int v = 0; v < g->n_values && status == RDT_OK; v++) {
     rdt_value *c = &g->values[v];
-    if (!c->data || c->lazy) continue;
+    if (!c->data) continue;
+    if (c->lazy) { /* what is read while planning, or by others than a kernel that packs it, stays */
+      if (!weights[v]) status = rdt_constant_hold(g, v, why);
+      continue;
+    }
     c->bitsum = rdt_bitsum_shared(c->data, c->bytes, g->threads);
     if (!weights[v] || c->origin.map < 0 || c->origin.mapped || c->bytes < least_lazy) continue;
     void *address = rdt_reserve(c->bytes);

@@ -15,6 +15,7 @@ typedef struct fuser {
   int *readers;      /* by value: node inputs and graph outputs that read it */
   int n_known;       /* values that readers and views cover; later ones are new constants */
   rdt_tensor *views; /* shapes with open dimensions from PROBE on; NULL where the model does not say enough */
+  bool sure;         /* dimensions that differ in views do differ, or may: no two without a name were taken for equal */
   rdt_tensor *known; /* the views of the first n_known values, at least of constants */
   rdt_reason *why;
 } fuser;
@@ -275,7 +276,7 @@ static rdt_status add_bias(fuser *f, rdt_node *n, int addend, bool *done) {
 /* Anything that broadcasts to the product's shape can ride in its epilogue. */
 static bool takes_residual(const fuser *f, const rdt_node *n, const rdt_node *add, int addend) {
   const rdt_graph *g = f->g;
-  if (!f->views || n->residual >= 0 || addend >= f->n_known) return false;
+  if (!f->views || !f->sure || n->residual >= 0 || addend >= f->n_known) return false;
   const rdt_tensor *product = &f->views[n->out[0]], *sum = &f->views[add->out[0]];
   if (!rdt_tensor_same_shape(product, sum) || product->dtype != f->views[addend].dtype) return false;
   if (n->op->lower != rdt_op_gemm || n->n_in < 3 || n->in[2] < 0) return true;
@@ -294,7 +295,8 @@ static double factor_of(const fuser *f, const rdt_node *x, int product) {
   const rdt_value *v = &g->values[c];
   if (v->bytes != rdt_dtype_size(v->dtype) || v->rank > (f->views ? f->views[product].rank : 0)) return 0;
   const double number = rdt_load(v->data, v->dtype, 0), factor = div ? 1.0 / number : number;
-  return isfinite(factor) && number != 0.0 ? factor : 0;
+  const double size = fabs(factor), least = rdt_dtype_info(RDT_F32)->min_normal; /* epilogues may scale in f32 */
+  return size >= least && size <= 1.0 / least ? factor : 0;
 }
 
 /* Nothing but the raw product can be scaled. */
@@ -417,7 +419,7 @@ static void count_readers(fuser *f) {
 static rdt_status fuse_linear(fuser *f) {
   rdt_graph *g = f->g;
   for (int i = 0; i < g->n_nodes; i++) {
-    int operand;
+    int operand = 0;
     bool done = false;
     if (!g->nodes[i].op) continue;
     const int p = linear_before(f, &g->nodes[i], &operand);
@@ -431,13 +433,46 @@ static rdt_status fuse_linear(fuser *f) {
   return RDT_OK;
 }
 
+/* The first of so many lengths in a row that no constant has: what broadcasts by chance must not look as if it always
+ * did. */
+static int64_t unused_lengths(const rdt_graph *g, int64_t count) {
+  int64_t first = PROBE;
+  bool moved = true;
+  for (int round = 0; moved && round < 32;
+       round++) { /* a hostile model may have them all: then what fuses is refused later */
+    moved = false;
+    for (int v = 0; v < g->n_values; v++)
+      for (int d = 0; is_constant(g, v) && d < g->values[v].rank; d++)
+        if (g->values[v].shape[d] >= first && g->values[v].shape[d] < first + count) {
+          first = g->values[v].shape[d] + 1;
+          moved = true;
+        }
+  }
+  return first;
+}
+
+/* Shapes with a length for each open dimension; those without a name differ from each other, if the model allows it. */
+static rdt_status probe(fuser *f, rdt_layout *l) {
+  const int64_t open = unused_lengths(f->g, 1 + (int64_t)f->g->n_inputs * RDT_MAX_RANK);
+  f->views = NULL;
+  rdt_graph_mark_planned(f->g);
+  for (int apart = 1; apart >= 0 && !f->views; apart--) {
+    rdt_layout_clear(l);
+    RDT_TRY(rdt_layout_init(l, f->g, f->why));
+    for (int v = 0; v < f->g->n_values; v++)
+      if (is_constant(f->g, v)) l->views[v] = constant_view(f->g, v);
+    f->known = l->views;
+    f->sure = apart;
+    if (rdt_graph_infer_declared(f->g, open, apart, l, NULL) == RDT_OK) f->views = l->views;
+  }
+  return RDT_OK;
+}
+
 /* Before anything is fused: larger patterns are found in what the file said. */
 static rdt_status match_patterns(fuser *f) {
   rdt_layout layout = {0};
-  rdt_status status = rdt_layout_init(&layout, f->g, f->why);
-  rdt_graph_mark_planned(f->g);
-  if (status == RDT_OK && rdt_graph_infer_declared(f->g, PROBE, &layout, NULL) == RDT_OK)
-    status = rdt_graph_match_norms(f->g, layout.views, f->why);
+  rdt_status status = probe(f, &layout);
+  if (status == RDT_OK && f->views) status = rdt_graph_match_norms(f->g, f->views, f->why);
   rdt_layout_clear(&layout);
   return status;
 }
@@ -451,12 +486,7 @@ rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
   f.n_known = g->n_values;
   f.readers = rdt_calloc((size_t)g->n_values, sizeof *f.readers);
   rdt_layout layout = {0};
-  rdt_status status = f.readers ? rdt_layout_init(&layout, g, why) : no_memory(&f);
-  rdt_graph_mark_planned(g);
-  for (int v = 0; v < g->n_values && status == RDT_OK; v++)
-    if (is_constant(g, v)) layout.views[v] = constant_view(g, v);
-  f.known = layout.views;
-  if (status == RDT_OK && rdt_graph_infer_declared(g, PROBE, &layout, NULL) == RDT_OK) f.views = layout.views;
+  rdt_status status = f.readers ? probe(&f, &layout) : no_memory(&f);
   if (status == RDT_OK) {
     count_readers(&f);
     status = rdt_graph_find_patterns(g, f.readers, f.views, why);

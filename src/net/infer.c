@@ -262,14 +262,21 @@ void rdt_layout_clear(rdt_layout *l) {
   *l = (rdt_layout){0};
 }
 
-rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_layout *l, rdt_reason *why) {
+rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, bool apart, rdt_layout *l, rdt_reason *why) {
+  int64_t unnamed = 0;
+  for (int i = 0; i < g->n_inputs; i++)
+    for (int d = 0; d < g->values[g->inputs[i]].rank; d++)
+      if (g->values[g->inputs[i]].symbol[d] > unnamed) unnamed = g->values[g->inputs[i]].symbol[d];
   for (int i = 0; i < g->n_inputs; i++) {
     const rdt_value *v = &g->values[g->inputs[i]];
     int64_t shape[RDT_MAX_RANK];
     if (v->rank < 0 || !v->typed)
       return rdt_fail(why, RDT_ERR_SHAPE, "%.100s: input '%.60s' has no declared shape; give the input itself", g->path,
                       v->name);
-    for (int d = 0; d < v->rank; d++) shape[d] = v->shape[d] < 0 ? open + v->symbol[d] : v->shape[d];
+    for (int d = 0; d < v->rank; d++) {
+      const bool own = apart && v->symbol[d] == 0; /* beyond those of names */
+      shape[d] = v->shape[d] >= 0 ? v->shape[d] : open + (own && v->shape[d] < 0 ? ++unnamed : v->symbol[d]);
+    }
     l->views[g->inputs[i]] = rdt_tensor_dense(NULL, v->dtype, v->rank, shape);
     RDT_TRY(check_value(g, g->inputs[i], &l->views[g->inputs[i]], why));
   }

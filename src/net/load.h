@@ -27,7 +27,7 @@ rdt_status rdt_graph_compact(rdt_graph *g);
 /* Marks the values that must be known while planning. */
 void rdt_graph_mark_planned(rdt_graph *g);
 /* Shapes for inputs as the model declares them; dimensions that it leaves open get a length of their own for each name,
- * from open on. */
-rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, rdt_layout *l, rdt_reason *why);
+ * from open on. Those without a name: apart from each other, or all of length open. */
+rdt_status rdt_graph_infer_declared(const rdt_graph *g, int64_t open, bool apart, rdt_layout *l, rdt_reason *why);
 
 #endif

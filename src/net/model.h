@@ -23,9 +23,9 @@ typedef struct rdt_step {
   int *reads; /* values whose sums are verified before it runs */
   int writes; /* value; -1 for publications */
   rdt_problem prob;
-  rdt_plan *plan; /* NULL: nothing to run */
+  rdt_plan *plan;     /* NULL: nothing to run */
   uint64_t *row_sums; /* rows.c: of the table that it reads rows of; NULL: it is none, or small */
-  bool holds;     /* its constant weights (net/constant.h) */
+  bool holds;         /* its constant weights (net/constant.h) */
   rdt_result result;
 } rdt_step;
 

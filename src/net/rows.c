@@ -2,6 +2,7 @@
  * verifies what it reads and not all there is. */
 #include "check/bitsum.h"
 #include "core/memory.h"
+#include "net/constant.h"
 #include "net/model.h"
 
 enum { LEAST = 1 << 16 }; /* bytes: smaller tables are summed as a whole */
@@ -20,14 +21,19 @@ rdt_status rdt_rows_make(rdt_step *s, rdt_reason *why) {
     return RDT_OK;
   const rdt_value *value = &s->model->graph->values[table_of(s)];
   if (!value->data || table->data != value->data || !rdt_tensor_is_dense(table) || value->bytes < LEAST) return RDT_OK;
-  if (s->plan->scheme->id == RDT_SCHEME_NONE) return RDT_OK;
+  if (s->plan->scheme->id == RDT_SCHEME_NONE ||
+      s->model->layout.alias[s->model->graph->nodes[s->subject].in[1]] == table_of(s))
+    return RDT_OK;
   s->row_sums = rdt_alloc((size_t)table->shape[0], sizeof *s->row_sums);
   if (!s->row_sums) return rdt_fail(why, RDT_ERR_NOMEM, "node %s: out of memory for sums of rows", s->plan->name);
   const size_t bytes = row_bytes(table);
 #pragma omp parallel for num_threads(s->model->ctx->threads) schedule(static)
   for (int64_t r = 0; r < table->shape[0]; r++)
     s->row_sums[r] = rdt_bitsum((const char *)table->data + (size_t)r * bytes, bytes);
-  return RDT_OK;
+  /* of the table as the file has it */
+  return rdt_constant_is_good(s->model->graph, table_of(s))
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_FAULT, "weight %s has changed in memory while planning: plan again", value->name);
 }
 
 bool rdt_rows_guard(const rdt_step *s, int v) {

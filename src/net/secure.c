@@ -72,7 +72,15 @@ static rdt_status run_again(rdt_step *s) {
   const int before = (int)(s - m->steps);
   rdt_result *kept = rdt_alloc((size_t)before, sizeof *kept);
   rdt_status status = RDT_OK;
-  if (!kept) return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory to run again", m->graph->path);
+  /* The steps before may use the place of what s has written. */
+  const rdt_tensor *out = s->writes >= 0 ? &m->layout.views[s->writes] : NULL;
+  void *written = out ? rdt_alloc(rdt_tensor_bytes(out), 1) : NULL;
+  if (!kept || (out && !written)) {
+    rdt_free(kept);
+    rdt_free(written);
+    return rdt_fail(&m->ctx->error, RDT_ERR_NOMEM, "%s: out of memory to run again", m->graph->path);
+  }
+  if (out) memcpy(written, out->data, rdt_tensor_bytes(out));
   const rdt_scratch_set scratch = rdt_context_scratch_push(m->ctx);
   m->again = true;
   for (int i = 0; i < before && status == RDT_OK; i++) {
@@ -81,6 +89,8 @@ static rdt_status run_again(rdt_step *s) {
     m->steps[i].result = kept[i];
   }
   m->again = false;
+  if (out) memcpy(out->data, written, rdt_tensor_bytes(out));
+  rdt_free(written);
   rdt_context_scratch_pop(m->ctx, &scratch);
   rdt_free(kept);
   return status;
@@ -106,9 +116,10 @@ static rdt_status restore_activation(rdt_step *s, int v, bool *lost, rdt_reason 
 static bool covered(const rdt_step *s, int v) {
   if (!rdt_kop_is_linear(s->prob.op) || !s->plan->scheme->covers_weights) return false;
   const rdt_node *n = &s->model->graph->nodes[s->subject];
+  const int *base = s->model->layout.alias;
   for (int i = 0; i < n->n_in; i++)
-    if ((n->in[i] == v) != (i == 1)) return false;
-  return n->residual != v;
+    if ((n->in[i] >= 0 && base[n->in[i]] == v) != (i == 1)) return false;
+  return n->residual < 0 || base[n->residual] != v;
 }
 
 /* A constant that s reads: verified, and restored where it has changed. */
@@ -138,7 +149,8 @@ rdt_status rdt_step_secure(void *self, bool all, rdt_rest *rest, rdt_reason *why
       else if (all || !covered(s, v))
         RDT_TRY(secure_constant(s, v, rest, why));
     } else {
-      if (rdt_activation_sum(m, v) == m->sums[v]) continue;
+      /* without protection nobody has summed it */
+      if (s->plan->scheme->id == RDT_SCHEME_NONE || rdt_activation_sum(m, v) == m->sums[v]) continue;
       rest->activation = true;
       RDT_TRY(restore_activation(s, v, &lost, why));
     }

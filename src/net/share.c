@@ -45,7 +45,8 @@ static bool same_attr(const rdt_attr *a, const rdt_attr *b) {
 }
 
 static bool same_node(const rdt_node *a, const rdt_node *b) {
-  bool same = a->op == b->op && a->output == b->output && a->n_in == b->n_in && a->n_attrs == b->n_attrs;
+  bool same = a->op == b->op && a->output == b->output && a->outputs == b->outputs && a->n_in == b->n_in &&
+              a->n_attrs == b->n_attrs;
   same = same && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0;
   for (int i = 0; same && i < a->n_attrs; i++) same = same_attr(&a->attrs[i], rdt_node_attr(b, a->attrs[i].name));
   return same;

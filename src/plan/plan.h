@@ -75,7 +75,7 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
 /* Checksums, and packed weights if all or if no check covers them, against their seals; made again from the weights
  * where they have changed. */
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
-size_t rdt_plan_packed_bytes(const rdt_plan *p); /* of all copies; 0 for no plan */
+size_t rdt_plan_packed_bytes(const rdt_plan *p);           /* of all copies; 0 for no plan */
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
 
 /* Where the kernel writes: the result itself (no epilogue, packed, accumulator's dtype), or a packed buffer beside it.

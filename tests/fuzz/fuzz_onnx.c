@@ -50,7 +50,7 @@ static void check_nodes(const rdt_graph *g) {
   rdt_reason why = {""};
   rdt_layout layout;
   if (rdt_layout_init(&layout, g, &why) != RDT_OK) abort();
-  if (rdt_graph_infer_declared(g, 1, &layout, &why) == RDT_OK) {
+  if (rdt_graph_infer_declared(g, 1, false, &layout, &why) == RDT_OK) {
     for (int i = 0; i < g->n_nodes; i++) {
       rdt_problem p;
       const int y = g->nodes[i].out[0];

@@ -1,7 +1,7 @@
 /* Products with fixed weights as 1x1 convolutions: one pixel a row of A, one input channel an entry of it. Up to AVX2
- * oneDNN's product (gemm:jit) packs both operands anew at each call; its convolution keeps the weights packed. One thread
- * of a Zen 4, GFLOP/s, product and convolution: 128x768x3072: 41, 87; 256x1024x1024: 42, 88; 128x768x768: 83, 88;
- * 1024x1024x1024: 85, 88; 16x3072x768: 38, 66. */
+ * oneDNN's product (gemm:jit) packs both operands anew at each call; its convolution keeps the weights packed. One
+ * thread of a Zen 4, GFLOP/s, product and convolution: 128x768x3072: 41, 87; 256x1024x1024: 42, 88; 128x768x768: 83,
+ * 88; 1024x1024x1024: 85, 88; 16x3072x768: 38, 66. */
 #include "cpu/onednn/onednn.h"
 
 /* m x c, dense, as [1 c m 1] channels-last */
@@ -33,12 +33,11 @@ static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, 
   RDT_TRY(rdt_onednn_md_any(&wm, &w, why));
   RDT_TRY(rdt_onednn_md(&ym, &y, why));
   if (bias) RDT_TRY(rdt_onednn_md(&bm, &p->epilogue.bias, why));
-  RDT_TRY(rdt_onednn_try(
-      dnnl_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &xm, &wm,
-                                         bias ? &bm : NULL, &ym, one, none, none),
-      "product as convolution", why));
-  RDT_TRY(rdt_onednn_try(dnnl_primitive_desc_create(&plan->pd, &desc, attr, engine, NULL), "product as convolution",
-                         why));
+  RDT_TRY(rdt_onednn_try(dnnl_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &xm,
+                                                            &wm, bias ? &bm : NULL, &ym, one, none, none),
+                         "product as convolution", why));
+  RDT_TRY(
+      rdt_onednn_try(dnnl_primitive_desc_create(&plan->pd, &desc, attr, engine, NULL), "product as convolution", why));
   plan->has_weights = true;
   plan->packed_w = *dnnl_primitive_desc_query_md(plan->pd, dnnl_query_weights_md, 0);
   rdt_onednn_arg(plan, DNNL_ARG_SRC, RDT_FROM_X, &xm);

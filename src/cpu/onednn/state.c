@@ -53,11 +53,13 @@ static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason
   if (act->fn == RDT_FN_NONE) return RDT_OK;
   for (size_t i = 0; i < sizeof algs / sizeof *algs; i++) {
     if (algs[i].fn != act->fn) continue;
+    if (act->fn == RDT_FN_HARDSWISH && ((float)act->param[0] != 1.0f / 6.0f || act->param[1] != 0.5)) break;
     const float alpha = algs[i].params ? (float)act->param[0] : algs[i].alpha;
     const float beta = algs[i].params ? (float)act->param[1] : 0.0f;
     return rdt_onednn_try(dnnl_post_ops_append_eltwise(ops, 1.0f, algs[i].alg, alpha, beta), "activation", why);
   }
-  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has no activation %s", rdt_fn_info(act->fn)->name);
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has no activation %s with these parameters",
+                  rdt_fn_info(act->fn)->name);
 }
 
 static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, rdt_reason *why) {

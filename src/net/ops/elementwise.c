@@ -165,6 +165,7 @@ bool rdt_op_act(const rdt_op_args *a, rdt_act *act) {
   const rdt_fn_class class = rdt_fn_info(m.fn)->class;
   act->fn = m.fn;
   memcpy(act->param, m.param, sizeof act->param);
+  if (m.fn == RDT_FN_CLIP && !(m.param[0] <= m.param[1])) return false; /* all become max: by itself */
   return m.fn != RDT_FN_NONE && (class == RDT_CLASS_FLOAT || class == RDT_CLASS_NUMBER);
 }
 

@@ -1,4 +1,5 @@
-/* Softmax, LogSoftmax, Hardmax. From opset 13 on along one axis; before, over all dimensions from axis to the last together. */
+/* Softmax, LogSoftmax, Hardmax. From opset 13 on along one axis; before, over all dimensions from axis to the last
+ * together. */
 #include "net/ops/ops.h"
 
 /* Dimensions from axis on as one. Their order does not matter to a softmax, so they are merged in memory order. */
