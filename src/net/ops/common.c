@@ -26,6 +26,13 @@ rdt_status rdt_op_ints(const rdt_op_args *a, const char *name, int count, int64_
   return RDT_OK;
 }
 
+rdt_status rdt_op_unknown(const rdt_op_args *a, int i, rdt_reason *why) {
+  return rdt_op_fail(
+      a, why, RDT_ERR_UNSUPPORTED,
+      "'%.60s' decides shapes, but is not known before the run; if it is an input, give it (-i NAME=FILE)",
+      a->g->values[a->n->in[i]].name);
+}
+
 rdt_status rdt_op_planned_ints(const rdt_op_args *a, int i, int64_t *values, int *n, rdt_reason *why) {
   const rdt_tensor *t = rdt_op_in(a, i);
   const int64_t count = rdt_tensor_count(t);
@@ -34,9 +41,7 @@ rdt_status rdt_op_planned_ints(const rdt_op_args *a, int i, int64_t *values, int
     return rdt_op_fail(a, why, RDT_ERR_SHAPE, "input %d is %s: must be a vector of at most %d integers", i,
                        rdt_tensor_text(t, text, sizeof text), RDT_OP_MOST_INTS);
   }
-  if (!t->data && count > 0)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "'%.60s' decides shapes, but is not known before the run",
-                       a->g->values[a->n->in[i]].name);
+  if (!t->data && count > 0) return rdt_op_unknown(a, i, why);
   for (int64_t k = 0; k < count; k++)
     values[k] = t->dtype == RDT_S64 ? ((const int64_t *)t->data)[k * t->stride[0]]
                                     : ((const int32_t *)t->data)[k * t->stride[0]];

@@ -28,6 +28,8 @@ rdt_status rdt_op_ints(const rdt_op_args *a, const char *name, int count, int64_
 
 /* View of input i; NULL where it is absent. */
 const rdt_tensor *rdt_op_in(const rdt_op_args *a, int i);
+/* Input i decides shapes, but its value is not known while planning. */
+rdt_status rdt_op_unknown(const rdt_op_args *a, int i, rdt_reason *why);
 /* The integers of input i, which the table says is planned: at most RDT_MAX_RANK * 2 of them. RDT_ERR_UNSUPPORTED where
  * it is not known while planning. */
 enum { RDT_OP_MOST_INTS = 2 * RDT_MAX_RANK };

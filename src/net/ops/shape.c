@@ -59,9 +59,7 @@ rdt_status rdt_op_range(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, r
   for (int i = 0; i < 3; i++) {
     if (rdt_tensor_count(v[i]) != 1 || t == RDT_BOOL)
       return rdt_op_fail(a, why, RDT_ERR_SHAPE, "start, limit and delta must be one number each");
-    if (!v[i]->data)
-      return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "'%.60s' decides shapes, but is not known before the run",
-                         a->g->values[a->n->in[i]].name);
+    if (!v[i]->data) return rdt_op_unknown(a, i, why);
   }
   if (!range_count(v, &count)) return rdt_op_fail(a, why, RDT_ERR_SHAPE, "start, limit and delta give no finite range");
   if (!out->data) {
@@ -108,9 +106,7 @@ rdt_status rdt_op_nonzero(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p,
   const rdt_tensor *x = rdt_op_in(a, 0);
   int64_t count = 0;
   (void)p;
-  if (!x->data && rdt_tensor_count(x) > 0)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "'%.60s' decides shapes, but is not known before the run",
-                       a->g->values[a->n->in[0]].name);
+  if (!x->data && rdt_tensor_count(x) > 0) return rdt_op_unknown(a, 0, why);
   const int64_t columns = out->data && out->rank == 2 ? out->shape[1] : 0;
   rdt_iter it = rdt_iter_begin(x);
   while (rdt_iter_next(&it)) {

@@ -84,9 +84,7 @@ static rdt_status split_part(const rdt_op_args *a, int64_t n, int64_t *start, in
     return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute split must be a list of integers");
   if (input && (input->rank != 1 || input->dtype != RDT_S64))
     return rdt_op_fail(a, why, RDT_ERR_SHAPE, "split must be a vector of 64-bit integers");
-  if (input && !input->data && input->shape[0] > 0)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "'%.60s' decides shapes, but is not known before the run",
-                       a->g->values[a->n->in[1]].name);
+  if (input && !input->data && input->shape[0] > 0) return rdt_op_unknown(a, 1, why);
   if ((attr ? attr->n : input->shape[0]) != parts)
     return rdt_op_fail(a, why, RDT_ERR_SHAPE, "lengths of %lld parts for %d outputs",
                        (long long)(attr ? attr->n : input->shape[0]), parts);
