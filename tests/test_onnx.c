@@ -177,7 +177,10 @@ static void test_model_level(void **state) {
   util_onnx m;
   relus(&m, "x>y");
   m.opset.version = 5;
-  refuse(&m, RDT_ERR_UNSUPPORTED, "opset 5|from 6 to 23");
+  refuse(&m, RDT_ERR_UNSUPPORTED, "operator Relu as of opset 5|from 6 on");
+  relus(&m, "x>y");
+  m.opset.version = 0;
+  refuse(&m, RDT_ERR_UNSUPPORTED, "opset 0|from 1 to 23");
   relus(&m, "x>y");
   m.opset.version = 24;
   refuse(&m, RDT_ERR_UNSUPPORTED, "opset 24");

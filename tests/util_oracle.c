@@ -204,6 +204,7 @@ static double norm(const rdt_problem *p, const int64_t *i, double x, double *sca
 }
 
 static double element(const rdt_problem *p, const int64_t *i, double *scale) {
+  if (p->op == RDT_KOP_RESIZE || p->op == RDT_KOP_CUMSUM || p->op == RDT_KOP_TOPK) return util_oracle_rest(p, i, scale);
   const double x = p->op == RDT_KOP_CONCAT || p->op == RDT_KOP_REDUCE || rdt_kop_is_linear(p->op) ||
                            p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
                        ? 0

@@ -276,6 +276,11 @@ void util_case_make(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, rdt_d
     case RDT_KOP_NORM:
       make_norm(c, r, a);
       break;
+    case RDT_KOP_RESIZE:
+    case RDT_KOP_CUMSUM:
+    case RDT_KOP_TOPK:
+      util_case_make_rest(c, r, a);
+      break;
     case RDT_KOP_CONCAT:
       make_concat(c, r, a, plain);
       break;

@@ -45,6 +45,10 @@ void util_case_poison(util_case *c); /* output buffer to 0xff: NaN in every floa
 void util_case_make_move(util_case *c, util_random *r, rdt_dtype a, bool plain);
 void util_oracle_move(const rdt_problem *p, double *expected);
 
+/* The same for resize, cumsum and topk (util_rest_problem.c). */
+void util_case_make_rest(util_case *c, util_random *r, rdt_dtype a);
+double util_oracle_rest(const rdt_problem *p, const int64_t *out, double *scale);
+
 /* expected and scale have rdt_tensor_count(out) elements, in logical row-major order; scale: sum of magnitudes that
  * went into the element. */
 void util_oracle(const rdt_problem *p, double *expected, double *scale);

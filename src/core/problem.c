@@ -331,7 +331,8 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     RDT_TRY(p->op == RDT_KOP_GEMM ? check_gemm(p, why) : check_window(p, why));
     return check_epilogue(p, why);
   }
-  if (rdt_kop_moves(p->op)) return rdt_problem_check_moves(p, why);
+  if (rdt_kop_moves(p->op) || p->op == RDT_KOP_RESIZE || p->op == RDT_KOP_CUMSUM || p->op == RDT_KOP_TOPK)
+    return rdt_problem_check_moves(p, why);
   if (p->op == RDT_KOP_MAP || p->op == RDT_KOP_QUANTIZE) {
     const rdt_fn_class class = rdt_fn_info(p->fn)->class;
     const bool quantizes = class == RDT_CLASS_QUANT || class == RDT_CLASS_DEQUANT;

@@ -26,6 +26,11 @@
  * in x[, one element] -> x with ints[d] before dimension d and ints[RDT_MAX_RANK + d] behind it (negative: less of it),
  * filled as mode (rdt_pad_mode) says TRIANGLE   in x [.. m n] -> the elements on and below diagonal ints[0] (mode 0),
  * or on and above it; zeros elsewhere
+ *   RESIZE     in x -> same rank, the dimensions of another length or scale resampled by mode (rdt_resize_mode): ints
+ * are coordinates (rdt_resize_coordinates), rounding (rdt_resize_rounding), exclude_outside; param[0] cubic a CUMSUM in
+ * x -> same shape, sums along axis; ints[0]: without the element itself, ints[1]: from the end TOPK       in x -> s64
+ * positions along axis of the most extreme elements in order, as many as the output is long; ints[0]: the lowest. Equal
+ * ones in their order, NaN before all
  *
  * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
 /* clang-format off */
@@ -45,7 +50,10 @@
   X(GATHER, "gather")       \
   X(SCATTER, "scatter")     \
   X(PAD, "pad")             \
-  X(TRIANGLE, "triangle")
+  X(TRIANGLE, "triangle")   \
+  X(RESIZE, "resize")       \
+  X(CUMSUM, "cumsum")       \
+  X(TOPK, "topk")
 /* clang-format on */
 
 typedef enum rdt_kop {
@@ -117,6 +125,22 @@ typedef struct rdt_window { /* of conv and pool */
 
 typedef enum rdt_pad_mode { RDT_PAD_CONSTANT, RDT_PAD_REFLECT, RDT_PAD_EDGE, RDT_PAD_WRAP } rdt_pad_mode;
 
+typedef enum rdt_resize_mode { RDT_RESIZE_NEAREST, RDT_RESIZE_LINEAR, RDT_RESIZE_CUBIC } rdt_resize_mode;
+typedef enum rdt_resize_coordinates {
+  RDT_HALF_PIXEL,
+  RDT_HALF_PIXEL_SYMMETRIC,
+  RDT_PYTORCH_HALF_PIXEL,
+  RDT_ALIGN_CORNERS,
+  RDT_ASYMMETRIC,
+  RDT_TF_HALF_PIXEL_FOR_NN
+} rdt_resize_coordinates;
+typedef enum rdt_resize_rounding {
+  RDT_PREFER_FLOOR,
+  RDT_PREFER_CEIL,
+  RDT_ROUND_FLOOR,
+  RDT_ROUND_CEIL
+} rdt_resize_rounding;
+
 typedef struct rdt_problem {
   rdt_kop op;
   int n_in;
@@ -127,10 +151,11 @@ typedef struct rdt_problem {
   rdt_window window; /* conv, pool */
   rdt_fn fn;         /* map, softmax, reductions */
   double param[RDT_PARAMS];       /* of fn */
-  int axis;                       /* softmax, concat, norm; reduce of class INDEX */
+  int axis;                       /* softmax, concat, norm, cumsum, topk; reduce of class INDEX */
   double epsilon;                 /* batchnorm, norm */
   int64_t ints[2 * RDT_MAX_RANK]; /* of the op, as the table says */
-  int mode;                       /* pad, triangle */
+  int mode;                       /* pad, triangle, resize */
+  double scale[RDT_MAX_RANK];     /* resize */
   rdt_epilogue epilogue;          /* linear ops */
 } rdt_problem;
 

@@ -1,4 +1,5 @@
-/* Shapes and datatypes of the ops that move elements by indices, tables and conditions. */
+/* Shapes and datatypes of the ops that move elements by indices, tables and conditions, and of those that resample and
+ * run along an axis. */
 #include "core/problem.h"
 
 bool rdt_kop_moves(rdt_kop op) {
@@ -61,6 +62,34 @@ static rdt_status check_pad(const rdt_problem *p, rdt_reason *why) {
   return ok ? RDT_OK : rdt_fail(why, RDT_ERR_SHAPE, "pad: the pads do not take the operand to the result");
 }
 
+static rdt_status check_resize(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *y = &p->out;
+  int resized = 0;
+  bool ok = p->n_in == 1 && x->dtype == y->dtype && x->rank == y->rank && p->mode >= RDT_RESIZE_NEAREST &&
+            p->mode <= RDT_RESIZE_CUBIC && p->ints[0] >= RDT_HALF_PIXEL && p->ints[0] <= RDT_TF_HALF_PIXEL_FOR_NN &&
+            p->ints[1] >= RDT_PREFER_FLOOR && p->ints[1] <= RDT_ROUND_CEIL &&
+            (p->mode == RDT_RESIZE_NEAREST || x->dtype != RDT_BOOL);
+  for (int d = 0; ok && d < x->rank; d++) {
+    ok = p->scale[d] > 0 && p->scale[d] < 0x1p31 && (x->shape[d] > 0 || y->shape[d] == 0);
+    resized += x->shape[d] != y->shape[d] || p->scale[d] != 1;
+  }
+  if (ok && p->mode == RDT_RESIZE_CUBIC && resized > 3)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "cubic resize of %d dimensions; at most 3 are available", resized);
+  return ok ? RDT_OK : rdt_fail(why, RDT_ERR_SHAPE, "resize: the scales do not take the operand to the result");
+}
+
+static rdt_status check_line(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *y = &p->out;
+  const bool top = p->op == RDT_KOP_TOPK;
+  bool ok = p->n_in == 1 && x->rank == y->rank && p->axis >= 0 && p->axis < x->rank && x->dtype != RDT_BOOL &&
+            y->dtype == (top ? RDT_S64 : x->dtype);
+  for (int d = 0; ok && d < x->rank; d++)
+    ok = top && d == p->axis ? y->shape[d] <= x->shape[d] : y->shape[d] == x->shape[d];
+  return ok ? RDT_OK
+            : rdt_fail(why, RDT_ERR_SHAPE, "%s along axis %d: shapes or datatypes do not fit", rdt_kop_name(p->op),
+                       p->axis);
+}
+
 rdt_status rdt_problem_check_moves(const rdt_problem *p, rdt_reason *why) {
   switch (p->op) {
     case RDT_KOP_GATHER:
@@ -74,6 +103,11 @@ rdt_status rdt_problem_check_moves(const rdt_problem *p, rdt_reason *why) {
           rdt_tensor_same_shape(&p->in[0], &p->out))
         return RDT_OK;
       return rdt_fail(why, RDT_ERR_SHAPE, "triangle takes matrices to matrices alike");
+    case RDT_KOP_RESIZE:
+      return check_resize(p, why);
+    case RDT_KOP_CUMSUM:
+    case RDT_KOP_TOPK:
+      return check_line(p, why);
     default:
       return rdt_fail(why, RDT_ERR_INTERNAL, "%s moves nothing", rdt_kop_name(p->op));
   }

@@ -14,7 +14,7 @@
 #include "net/scan.h"
 #include "net/tensor_proto.h"
 
-enum { LEAST_OPSET = 6, MOST_OPSET = 23 };
+enum { LEAST_OPSET = 1, MOST_OPSET = 23 };
 
 typedef struct loader {
   rdt_graph *g;

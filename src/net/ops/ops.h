@@ -11,11 +11,14 @@ rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batc
     rdt_op_lpnorm;
 
 typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
-rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize, rdt_expand_loss;
+rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize, rdt_expand_loss,
+    rdt_expand_topk, rdt_expand_onehot, rdt_expand_compress, rdt_expand_reverse, rdt_expand_lrn, rdt_expand_lppool;
 /* what moves data */
 rdt_op_lower_fn rdt_op_expand, rdt_op_slice, rdt_op_split, rdt_op_tile, rdt_op_size, rdt_op_range, rdt_op_gather,
     rdt_op_gather_elements, rdt_op_gather_nd, rdt_op_scatter_elements, rdt_op_scatter_nd, rdt_op_pad, rdt_op_trilu,
-    rdt_op_blocks, rdt_op_eye, rdt_op_nonzero;
+    rdt_op_blocks, rdt_op_eye, rdt_op_nonzero, rdt_op_positions;
+/* resampling, and what runs along an axis */
+rdt_op_lower_fn rdt_op_resize, rdt_op_cumsum, rdt_op_topk;
 
 /* Names file, node and op. */
 #define rdt_op_fail(a, why, ...) rdt_node_fail((a)->g, (a)->n, why, __VA_ARGS__)

@@ -1,4 +1,4 @@
-/* MaxPool, AveragePool, GlobalAveragePool over one or two spatial dimensions. */
+/* MaxPool, AveragePool, GlobalMaxPool, GlobalAveragePool over one or two spatial dimensions. */
 #include <string.h>
 
 #include "net/ops/ops.h"
@@ -9,7 +9,7 @@ static rdt_status global_window(const rdt_op_args *a, const rdt_tensor *x, rdt_w
   for (int i = 0; i < spatial; i++) {
     w->kernel[2 - spatial + i] = x->shape[2 + i];
     if (x->shape[2 + i] == 0)
-      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "the mean of an image without pixels is not defined");
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "a pool of an image without pixels is not defined");
   }
   return RDT_OK;
 }
@@ -29,7 +29,7 @@ static rdt_status attribute_window(const rdt_op_args *a, const rdt_tensor *x, bo
 rdt_status rdt_op_pool(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
   const rdt_tensor *x = rdt_op_in(a, 0);
   const char *op = a->n->op->name;
-  const bool global = strcmp(op, "GlobalAveragePool") == 0, max = strcmp(op, "MaxPool") == 0;
+  const bool global = strncmp(op, "Global", 6) == 0, max = strstr(op, "Max") != NULL;
   rdt_window w = {0};
   int64_t size[2] = {1, 1};
   char s[96];

@@ -117,3 +117,23 @@ rdt_status rdt_op_nonzero(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p,
   if (!out->data) *out = (rdt_tensor){.dtype = RDT_S64, .rank = 2, .shape = {x->rank, count}};
   return RDT_OK;
 }
+
+/* 0, 1, .. below input 1 along an axis; 1 long in all other dimensions, which are as many as input 0 has elements. */
+rdt_status rdt_op_positions(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *depth = rdt_op_in(a, 1);
+  const int rank = (int)rdt_op_in(a, 0)->shape[0];
+  int axis;
+  (void)p;
+  RDT_TRY(rdt_op_axis(a, -1, rank, rank, &axis, why));
+  if (rdt_tensor_count(depth) != 1) return rdt_op_fail(a, why, RDT_ERR_SHAPE, "the depth must be one number");
+  if (!depth->data) return rdt_op_unknown(a, 1, why);
+  const double n = rdt_load(depth->data, depth->dtype, 0);
+  if (!(n >= 0) || !(n < 0x1p53)) return rdt_op_fail(a, why, RDT_ERR_SHAPE, "a depth of %g", n);
+  if (!out->data) {
+    *out = (rdt_tensor){.dtype = RDT_S64, .rank = rank};
+    for (int d = 0; d < rank; d++) out->shape[d] = d == axis ? (int64_t)n : 1;
+    return RDT_OK;
+  }
+  for (int64_t i = 0; i < (int64_t)n; i++) ((int64_t *)out->data)[i] = i;
+  return RDT_OK;
+}
