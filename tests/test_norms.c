@@ -143,10 +143,12 @@ static void what_only_looks_like_it_stays(void **state) {
       t->dims[0] = t->dims[1] = 1;
       t->dims[2] = N;
     }
+  Onnx__TypeProto *const type = m.graph.output[0]->type;
   m.graph.output[0]->type = NULL;
   g = util_graph_load(&m);
   assert_true(g->n_nodes > 5);
   rdt_graph_free(g);
+  m.graph.output[0]->type = type;
   util_onnx_clear(&m);
 }
 

@@ -26,7 +26,9 @@ void util_case_make_rest(util_case *c, util_random *r, rdt_dtype a) {
   c->p.ints[2] = upto(r, 1);
   c->p.param[0] = -0.5;
   for (int d = 0; d < rank; d++) {
-    x[d] = y[d] = d == rank - 1 && !resize ? 1 + upto(r, 400) : 1 + upto(r, 8);
+    x[d] = y[d] = 1 + upto(r, d < rank - 1 || resize    ? 8
+                              : c->p.op == RDT_KOP_TOPK ? 40
+                                                        : 400); /* its oracle is cubic */
     c->p.scale[d] = 1;
     if (resize && left-- > 0 && upto(r, 1)) {
       c->p.scale[d] = 0.3 + (double)upto(r, 20) * 0.17;
