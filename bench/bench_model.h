@@ -12,6 +12,8 @@ typedef struct rdt_bench_job {
   rdt_policy policy; /* of the protected contender */
   const rdt_tensor *inputs;
   size_t n_inputs;
+  const char *const *named; /* initializers that inputs replace */
+  size_t n_named;
   int threads, trials;
   void (*watch)(rdt_context *ctx); /* told the context that a signal should cancel */
 } rdt_bench_job;

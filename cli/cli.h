@@ -29,6 +29,8 @@ typedef struct rdt_session {
   rdt_model *model;
   rdt_tensor *inputs; /* in the model's order; data owned */
   size_t n_inputs;
+  char **named; /* inputs that the command line names; one of them may be an initializer, which it replaces */
+  size_t n_named;
   rdt_kept_event *events; /* the first RDT_MAX_EVENTS */
   int n_events;
   int64_t run;     /* number of the run that events are booked to */
@@ -45,7 +47,9 @@ typedef enum rdt_inputs_kind {
 /* Makes the context by the settings, loads the model, reads the inputs. On failure the reason is in s->why; close in
  * any case. */
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
-rdt_status rdt_session_inputs(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind); /* part of it */
+/* Parts of it; the model may be loaded again. */
+rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings);
+rdt_status rdt_session_inputs(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
 void rdt_session_close(rdt_session *s);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);

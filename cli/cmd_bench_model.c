@@ -9,9 +9,9 @@
 #include "bench_model.h"
 #include "cli.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "report/json.h"
 #include "report/table.h"
-#include "report/text.h"
 #include "report/trace.h"
 
 typedef struct bench {
@@ -59,20 +59,13 @@ static void describe_inputs(bench *b) {
                              rdt_dtype_name(t->dtype), rdt_shape_text(t->rank, t->shape, shape, sizeof shape),
                              b->random[i] ? " (random)" : "");
   }
-  rdt_text_tame(b->inputs);
-}
-
-static void add_text(cJSON *o, const char *name, const char *value) {
-  char text[512];
-  snprintf(text, sizeof text, "%s", value);
-  rdt_text_tame(text);
-  cJSON_AddStringToObject(o, name, text);
+  rdt_text_tame(b->inputs, '?');
 }
 
 static void begin_document(bench *b) {
   const rdt_session *s = &b->session;
   b->doc = rdt_document("bench-model");
-  add_text(b->doc, "model", b->settings->operand);
+  rdt_json_text(b->doc, "model", b->settings->operand);
   cJSON_AddStringToObject(b->doc, "isa", rdt_context_isa(s->ctx));
   cJSON_AddStringToObject(b->doc, "scheme", b->job.policy.scheme);
   cJSON_AddNumberToObject(b->doc, "trials", b->job.trials);
@@ -80,7 +73,7 @@ static void begin_document(bench *b) {
   for (size_t i = 0; i < s->n_inputs; i++) {
     rdt_io_info info;
     cJSON *o = cJSON_CreateObject();
-    if (rdt_model_input_info(s->model, i, &info) == RDT_OK) add_text(o, "name", info.name);
+    if (rdt_model_input_info(s->model, i, &info) == RDT_OK) rdt_json_text(o, "name", info.name);
     cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(s->inputs[i].dtype));
     cJSON_AddItemToObject(o, "shape", rdt_shape_json(s->inputs[i].rank, s->inputs[i].shape));
     cJSON_AddBoolToObject(o, "random", b->random[i]);
@@ -214,8 +207,8 @@ static rdt_table *layer_table(bench *b, const rdt_bench_model *m, const layer *l
 static cJSON *layer_json(const rdt_bench_model *m, const layer *l) {
   rdt_node_info none;
   cJSON *o = cJSON_CreateObject();
-  add_text(o, "name", l->info.name);
-  add_text(o, "op", l->info.op);
+  rdt_json_text(o, "name", l->info.name);
+  rdt_json_text(o, "op", l->info.op);
   cJSON_AddItemToObject(o, "shape", rdt_shape_json(l->info.out.rank, l->info.out.shape));
   cJSON_AddStringToObject(o, "kernel", l->info.kernel);
   if (l->twin >= 0 && rdt_model_node_info(m->side[RDT_BENCH_NONE].model, (size_t)l->twin, &none) == RDT_OK)
@@ -261,7 +254,7 @@ static rdt_status trace_side(bench *b, const rdt_bench_side *s, int i, int threa
     if (status == RDT_OK) status = rdt_model_node_result(s->model, n, &r);
     if (status != RDT_OK) return rdt_fail(&b->session.why, status, "%s", rdt_context_error(s->ctx));
     snprintf(name, sizeof name, "%s", info.name);
-    rdt_text_tame(name);
+    rdt_text_tame(name, '?');
     cJSON *args = rdt_trace_event(b->trace, threads, i + 1, name, info.op, at, s->seconds[n]);
     cJSON_AddStringToObject(args, "kernel", info.kernel);
     cJSON_AddStringToObject(args, "scheme", info.scheme);
@@ -340,6 +333,8 @@ static rdt_status prepare(bench *b) {
   RDT_TRY(fill_inputs(b));
   b->job = (rdt_bench_job){.path = s->operand,
                            .policy = RDT_POLICY_DEFAULT,
+                           .named = (const char *const *)session->named,
+                           .n_named = session->n_named,
                            .inputs = session->inputs,
                            .n_inputs = session->n_inputs,
                            .trials = s->trials ? (int)s->trials : 21,

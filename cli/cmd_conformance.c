@@ -7,8 +7,8 @@
 
 #include "conformance.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "report/json.h"
-#include "report/text.h"
 
 /* ---- finding the cases ---- */
 
@@ -35,12 +35,12 @@ static rdt_status add(rdt_conformance *c, const char *folder, const char *name) 
   *one = (rdt_case){.folder = rdt_strdup(folder), .name = rdt_strdup(name)};
   c->n_cases++;
   if (!one->folder || !one->name) return rdt_fail(&c->why, RDT_ERR_NOMEM, "out of memory");
-  rdt_text_tame(one->name);
+  rdt_text_tame(one->name, '?');
   const char *slash = strrchr(one->name, '/');
   const size_t length = slash ? (size_t)(slash - one->name) : 0;
   snprintf(one->group, sizeof one->group, "%.*s", (int)(length < sizeof one->group ? length : sizeof one->group - 1),
            length ? one->name : ".");
-  rdt_text_tame(one->group); /* a character may have been cut */
+  rdt_text_tame(one->group, '?'); /* a character may have been cut */
   return RDT_OK;
 }
 
@@ -123,8 +123,8 @@ static rdt_status go(rdt_conformance *c) {
   for (size_t i = 0; i < c->n_cases; i++) {
     RDT_TRY(rdt_case_run(c->ctx, &c->cases[i]));
     if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
-    rdt_text_tame(c->cases[i].why.text);
-    rdt_text_tame(c->cases[i].op);
+    rdt_text_tame(c->cases[i].why.text, '?');
+    rdt_text_tame(c->cases[i].op, '?');
     rdt_progress(c->settings, "cases", (int64_t)i + 1, (int64_t)c->n_cases);
   }
   return say(c);

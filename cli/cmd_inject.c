@@ -169,8 +169,8 @@ static rdt_status load_again(campaign *c) {
   rdt_session *s = &c->session;
   rdt_model_free(s->model);
   s->model = NULL;
-  rdt_status status = rdt_model_load(s->ctx, c->settings->operand, &s->model);
-  if (status == RDT_OK) status = rdt_model_plan(s->model, c->slice, s->n_inputs);
+  RDT_TRY(rdt_session_load(s, c->settings));
+  const rdt_status status = rdt_model_plan(s->model, c->slice, s->n_inputs);
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 

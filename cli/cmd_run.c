@@ -36,10 +36,16 @@ static rdt_status name_outputs(rdt_run_report *r) {
     RDT_TRY(rdt_model_output_info(s->model, i, &info));
     r->files[i] = output_path(r->settings->out, info.name);
     if (!r->files[i]) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
-    for (size_t j = 0; j < i; j++)
-      if (strcmp(r->files[i], r->files[j]) == 0)
+    for (size_t j = 0; j < i && r->files[i]; j++) {
+      rdt_io_info other;
+      if (!r->files[j] || strcmp(r->files[i], r->files[j]) != 0) continue;
+      RDT_TRY(rdt_model_output_info(s->model, j, &other));
+      if (strcmp(info.name, other.name) != 0)
         return rdt_fail(&s->why, RDT_ERR_NAME, "outputs %zu and %zu of the model would both be written to %s", j, i,
                         r->files[i]);
+      rdt_free(r->files[i]); /* the model lists it twice */
+      r->files[i] = NULL;
+    }
   }
   return RDT_OK;
 }
@@ -53,6 +59,7 @@ static rdt_status publish(rdt_run_report *r) {
   if (!staged) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < n; i++) {
     rdt_tensor t;
+    if (!r->files[i]) continue;
     const size_t size = strlen(r->files[i]) + sizeof ".new";
     if ((status = rdt_model_output(s->model, i, &t)) != RDT_OK) {
       rdt_session_fail(s, status);
@@ -72,7 +79,7 @@ static rdt_status publish(rdt_run_report *r) {
     staged[i] = path;
   }
   for (size_t i = 0; i < n; i++)
-    if (rename(staged[i], r->files[i]) != 0) {
+    if (staged[i] && rename(staged[i], r->files[i]) != 0) {
       status = rdt_fail(&s->why, RDT_ERR_IO, "cannot write %s: %s; choose another folder with -o", r->files[i],
                         strerror(errno));
       goto done;
@@ -112,6 +119,12 @@ static rdt_status prepare(rdt_run_report *r) {
     if (mkdir(settings->out, 0777) != 0 && errno != EEXIST)
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot make the folder %s: %s; choose another one with -o", settings->out,
                       strerror(errno));
+    struct stat st;
+    if (stat(settings->out, &st) == 0 && !S_ISDIR(st.st_mode))
+      return rdt_fail(&s->why, RDT_ERR_IO,
+                      "-o takes a folder, and %s is a file: every output is written to FOLDER/NAME.npy; name another "
+                      "folder, or remove the file",
+                      settings->out);
     if (access(settings->out, W_OK | X_OK) != 0)
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot write into %s: %s; choose another folder with -o", settings->out,
                       strerror(errno));
@@ -232,7 +245,7 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   else if (r.status == RDT_ERR_FAULT)
     fprintf(stderr, "redoubt run: %s\n",
             *rdt_context_error(session.ctx) ? rdt_context_error(session.ctx) : rdt_status_text(r.status));
-  for (size_t i = 0; r.files && i < rdt_model_output_count(session.model); i++) rdt_free((char *)r.files[i]);
+  for (size_t i = 0; r.files && i < rdt_model_output_count(session.model); i++) rdt_free(r.files[i]);
   rdt_free(r.files);
   rdt_free(r.nodes);
   rdt_free(r.labels.data);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/tensor.h"
+#include "core/text.h"
 #include "report/json.h"
 #include "report/table.h"
 
@@ -42,7 +43,10 @@ static void put_heading(const rdt_run_report *r) {
   for (size_t i = 0; i < r->session->n_inputs; i++) {
     if (rdt_model_input_info(r->session->model, i, &info) != RDT_OK) continue;
     const rdt_tensor *t = &r->session->inputs[i];
-    printf("%s %s %s %s", i ? "," : "", info.name, rdt_dtype_name(t->dtype),
+    char name[256];
+    snprintf(name, sizeof name, "%s", info.name);
+    rdt_text_tame(name, '?');
+    printf("%s %s %s %s", i ? "," : "", name, rdt_dtype_name(t->dtype),
            rdt_shape_text(t->rank, t->shape, shape, sizeof shape));
   }
   printf("; %s, %d thread%s", rdt_context_isa(ctx), rdt_context_threads(ctx), rdt_context_threads(ctx) == 1 ? "" : "s");
@@ -125,7 +129,7 @@ static void put_verdict(const rdt_run_report *r) {
   puts(")");
   printf("peak memory: %.1f MB\n", 1e-6 * (double)rdt_memory_peak());
   for (size_t i = 0; r->files && r->has_outputs && i < rdt_model_output_count(r->session->model); i++)
-    printf("wrote %s\n", r->files[i]);
+    if (r->files[i]) printf("wrote %s\n", r->files[i]);
 }
 
 /* ---- predictions ---- */
@@ -275,7 +279,7 @@ static void add_tensors(const rdt_run_report *r, cJSON *doc) {
   for (size_t i = 0; i < r->session->n_inputs; i++) {
     const rdt_tensor *t = &r->session->inputs[i];
     cJSON *o = cJSON_CreateObject();
-    if (rdt_model_input_info(model, i, &info) == RDT_OK) cJSON_AddStringToObject(o, "name", info.name);
+    if (rdt_model_input_info(model, i, &info) == RDT_OK) rdt_json_text(o, "name", info.name);
     cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(t->dtype));
     cJSON_AddItemToObject(o, "shape", rdt_shape_json(t->rank, t->shape));
     cJSON_AddItemToArray(list, o);
@@ -284,12 +288,12 @@ static void add_tensors(const rdt_run_report *r, cJSON *doc) {
   for (size_t i = 0; i < rdt_model_output_count(model); i++) {
     rdt_tensor t;
     cJSON *o = cJSON_CreateObject();
-    if (rdt_model_output_info(model, i, &info) == RDT_OK) cJSON_AddStringToObject(o, "name", info.name);
+    if (rdt_model_output_info(model, i, &info) == RDT_OK) rdt_json_text(o, "name", info.name);
     if (r->has_outputs && rdt_model_output(model, i, &t) == RDT_OK) {
       cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(t.dtype));
       cJSON_AddItemToObject(o, "shape", rdt_shape_json(t.rank, t.shape));
     }
-    if (r->files && r->has_outputs) cJSON_AddStringToObject(o, "file", r->files[i]);
+    if (r->files && r->has_outputs && r->files[i]) cJSON_AddStringToObject(o, "file", r->files[i]);
     cJSON_AddItemToArray(list, o);
   }
 }

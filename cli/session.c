@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "core/memory.h"
+#include "core/text.h"
 #include "report/json.h"
 
 static rdt_context *volatile running;
@@ -64,6 +65,7 @@ static void keep_event(const rdt_event *event, void *user) {
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     *strings[i] = rdt_strdup(*strings[i] ? *strings[i] : "");
     whole = whole && *strings[i];
+    if (*strings[i]) rdt_text_tame((char *)*strings[i], '?');
   }
   if (whole)
     s->events[s->n_events++] = (rdt_kept_event){copy, s->run};
@@ -78,6 +80,29 @@ rdt_status rdt_session_fail(rdt_session *s, rdt_status status) {
   return rdt_fail(&s->why, status, "%s", *text ? text : rdt_status_text(status));
 }
 
+static rdt_status keep_names(rdt_session *s, const rdt_texts *texts) {
+  for (int i = 0; i < texts->count; i++) {
+    const char *equals = strchr(texts->at[i], '=');
+    if (!equals) continue;
+    char **grown = rdt_grow(s->named, s->n_named, s->n_named + 1, sizeof *grown);
+    char *name = rdt_strdup(texts->at[i]);
+    if (grown) s->named = grown;
+    if (!grown || !name) {
+      rdt_free(name);
+      return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+    }
+    name[equals - texts->at[i]] = '\0';
+    s->named[s->n_named++] = name;
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings) {
+  const rdt_status status =
+      rdt_model_load_replaced(s->ctx, settings->operand, (const char *const *)s->named, s->n_named, &s->model);
+  return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
+}
+
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   *s = (rdt_session){.run = 1};
@@ -89,7 +114,9 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
   rdt_context_on_event(s->ctx, keep_event, s);
-  if ((status = rdt_model_load(s->ctx, settings->operand, &s->model)) != RDT_OK) return rdt_session_fail(s, status);
+  RDT_TRY(keep_names(s, &settings->inputs));
+  RDT_TRY(keep_names(s, &settings->input_shapes));
+  RDT_TRY(rdt_session_load(s, settings));
   return rdt_session_inputs(s, settings, kind);
 }
 
@@ -97,6 +124,8 @@ void rdt_session_close(rdt_session *s) {
   rdt_signals_watch(NULL);
   for (size_t i = 0; s->inputs && i < s->n_inputs; i++) rdt_free(s->inputs[i].data);
   rdt_free(s->inputs);
+  for (size_t i = 0; i < s->n_named; i++) rdt_free(s->named[i]);
+  rdt_free(s->named);
   rdt_model_free(s->model);
   rdt_context_destroy(s->ctx);
   for (int i = 0; i < s->n_events; i++) free_event(&s->events[i].event);

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "check/tolerance.h"
-#include "report/text.h"
+#include "core/text.h"
 #include "util_cli.h"
 #include "util_onnx.h"
 
@@ -200,7 +200,7 @@ static void test_text(void **state) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     char text[32];
     snprintf(text, sizeof text, "%s", texts[i][0]);
-    rdt_text_tame(text);
+    rdt_text_tame(text, '?');
     assert_string_equal(text, texts[i][1] ? texts[i][1] : texts[i][0]);
   }
 }

@@ -36,6 +36,10 @@ typedef struct rdt_run_result {
 /* Reads and checks the whole file (bounded size and depth), folds BatchNormalization into convolutions, sums every
  * weight. Errors: RDT_ERR_IO, RDT_ERR_FORMAT, RDT_ERR_UNSUPPORTED (names node, op, opset), RDT_ERR_NOMEM. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out);
+/* The same; of an initializer that is an input too, and has one of these names, the caller gives the value: it is an
+ * input then. Without, it is a constant. Names of anything else do nothing. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const char *const *names,
+                                                        size_t n, rdt_model **out);
 RDT_API void rdt_model_free(rdt_model *m);
 RDT_API size_t rdt_model_input_count(const rdt_model *m);
 RDT_API size_t rdt_model_output_count(const rdt_model *m);

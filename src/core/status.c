@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "core/text.h"
 
 static const struct {
   rdt_status status;
@@ -55,6 +56,7 @@ rdt_status rdt_fail(rdt_reason *why, rdt_status s, const char *format, ...) {
     va_start(args, format);
     vsnprintf(why->text, sizeof why->text, format, args);
     va_end(args);
+    rdt_text_tame(why->text, '?'); /* names out of files reach terminals with it */
   }
   return s;
 }

@@ -194,7 +194,7 @@ static bool make_from_file(rdt_graph *g, int v) {
 static rdt_status load_again(rdt_graph *g, int v, rdt_reason *why) {
   rdt_graph *again = NULL;
   const rdt_value *c = &g->values[v];
-  RDT_TRY(rdt_graph_load(g->path, g->threads, &again, why));
+  RDT_TRY(rdt_graph_load_replaced(g->path, g->threads, &g->replaced, &again, why));
   const rdt_value *other = v < again->n_values ? &again->values[v] : NULL;
   const bool same = other && other->data && other->bytes == c->bytes && other->bitsum == c->bitsum;
   if (same && other->lazy)

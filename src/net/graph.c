@@ -70,6 +70,8 @@ void rdt_graph_free(rdt_graph *g) {
   rdt_free(g->inputs);
   rdt_free(g->outputs);
   rdt_maps_clear(&g->maps);
+  for (size_t i = 0; i < g->replaced.n; i++) rdt_free(g->replaced.name[i]);
+  rdt_free(g->replaced.name);
   rdt_free(g->path);
   rdt_free(g);
 }

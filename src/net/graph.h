@@ -70,10 +70,17 @@ typedef struct rdt_node {
   int residual; /* of a linear op: value added after that, -1 none */
 } rdt_node;
 
+/* Initializers that are listed as inputs too, and that the caller replaces: they are read as inputs. */
+typedef struct rdt_replaced {
+  char **name; /* other names do nothing */
+  size_t n;
+} rdt_replaced;
+
 typedef struct rdt_graph {
   char *path;    /* where it came from, for messages and for restoring weights; "" from memory */
   rdt_maps maps; /* the files that constants lie in */
   int threads;   /* for reading, summing and restoring constants */
+  rdt_replaced replaced;
   rdt_value *values;
   int n_values;
   rdt_node *nodes; /* topologically sorted */
@@ -87,6 +94,8 @@ typedef struct rdt_graph {
  * Add and Relu into the linear op before them where nobody else reads the value between. Deterministic: the same file
  * gives the same value numbers and bits, which restoring a rotted weight relies on. */
 rdt_status rdt_graph_load(const char *path, int threads, rdt_graph **out, rdt_reason *why);
+rdt_status rdt_graph_load_replaced(const char *path, int threads, const rdt_replaced *r, rdt_graph **out,
+                                   rdt_reason *why);
 /* data stays the caller's and may go afterwards: constants are copied. A model with external data is refused. */
 rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *path, rdt_graph **out, rdt_reason *why);
 void rdt_graph_free(rdt_graph *g);

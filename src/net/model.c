@@ -6,12 +6,18 @@
 #include "core/memory.h"
 
 rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
+  return rdt_model_load_replaced(ctx, path, NULL, 0, out);
+}
+
+rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const char *const *names, size_t n,
+                                   rdt_model **out) {
+  const rdt_replaced replaced = {(char **)(uintptr_t)names, n};
   *out = NULL;
   ctx->error.text[0] = '\0';
   rdt_model *m = rdt_calloc(1, sizeof *m);
   if (!m) return rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory");
   m->ctx = ctx;
-  const rdt_status status = rdt_graph_load(path, ctx->threads, &m->graph, &ctx->error);
+  const rdt_status status = rdt_graph_load_replaced(path, ctx->threads, &replaced, &m->graph, &ctx->error);
   if (status != RDT_OK) {
     rdt_free(m);
     return status;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "core/memory.h"
+#include "core/text.h"
 #include "net/constant.h"
 #include "net/expand.h"
 #include "net/file.h"
@@ -54,6 +55,13 @@ static const Onnx__NodeProto *foreign_node(const Onnx__ModelProto *m) {
     foreign = m->graph->node[i];
   }
   return foreign;
+}
+
+/* The version of a domain's operator set that the model imports; 0: none. */
+static int64_t version_of(const Onnx__ModelProto *m, const char *domain) {
+  for (size_t i = 0; i < m->n_opset_import; i++)
+    if (strcmp(text_or(m->opset_import[i]->domain, ""), domain) == 0) return m->opset_import[i]->version;
+  return 0;
 }
 
 static rdt_status read_opset(loader *l, const Onnx__ModelProto *m) {
@@ -124,10 +132,13 @@ static rdt_status check_operators(loader *l) {
     char name[240];
     snprintf(name, sizeof name, "%.80s: node %zu '%.50s'", path_of(l), i, text_or(n->name, ""));
     if (!*op) return rdt_fail(l->why, RDT_ERR_FORMAT, "%s: has no operator", name);
-    if (!row || row->since == 0)
-      return rdt_fail(l->why, RDT_ERR_UNSUPPORTED,
-                      "%s: operator %.60s of domain '%.60s', opset %lld, is not available: %s", name, op,
-                      text_or(n->domain, "ai.onnx"), (long long)l->g->opset, remedy(l, n));
+    if (!row || row->since == 0) {
+      const int64_t version = default_domain(n->domain) ? l->g->opset : version_of(l->model, n->domain);
+      char opset[48] = "which is not imported";
+      if (version > 0) snprintf(opset, sizeof opset, "opset %lld", (long long)version);
+      return rdt_fail(l->why, RDT_ERR_UNSUPPORTED, "%s: operator %.60s of domain '%.60s', %s, is not available: %s",
+                      name, op, text_or(n->domain, "ai.onnx"), opset, remedy(l, n));
+    }
     if (l->g->opset < row->since)
       return rdt_fail(l->why, RDT_ERR_UNSUPPORTED,
                       "%s: operator %s as of opset %lld is not available; from %d on it is", name, op,
@@ -164,9 +175,19 @@ static rdt_status add_constant(loader *l, const char *name, const rdt_tensor *t,
   return RDT_OK;
 }
 
+/* An initializer is the value of an input that nobody gives. */
+static bool is_replaced(const loader *l, const char *name) {
+  bool named = false, input = false;
+  for (size_t i = 0; i < l->g->replaced.n; i++) named = named || strcmp(l->g->replaced.name[i], name) == 0;
+  for (size_t i = 0; named && i < l->proto->n_input; i++)
+    input = input || strcmp(text_or(l->proto->input[i]->name, ""), name) == 0;
+  return input;
+}
+
 static rdt_status add_initializers(loader *l) {
   for (size_t i = 0; i < l->proto->n_initializer; i++) {
     const Onnx__TensorProto *proto = l->proto->initializer[i];
+    if (is_replaced(l, text_or(proto->name, ""))) continue;
     rdt_tensor t;
     rdt_origin at;
     char what[200];
@@ -236,7 +257,7 @@ static rdt_status add_inputs(loader *l) {
     const Onnx__ValueInfoProto *info = l->proto->input[i];
     const int known = rdt_names_find(&l->values, text_or(info->name, ""));
     int v;
-    if (known >= 0 && known < constants) continue; /* an initializer that is listed as input too */
+    if (known >= 0 && known < constants) continue; /* an initializer that is listed as input too, not replaced */
     RDT_TRY(add_value(l, info->name, &v));
     RDT_TRY(declare(l, v, info, true));
     g->inputs[g->n_inputs++] = v;
@@ -338,23 +359,6 @@ static rdt_status read_attrs(loader *l, rdt_node *n, const Onnx__NodeProto *prot
 
 /* ---- nodes ---- */
 
-/* Names are printed and written to reports: control characters and what is no UTF-8 become '_'. */
-static void clean_name(char *name) {
-  for (unsigned char *c = (unsigned char *)name; *c;) {
-    const int more = *c < 0x80                 ? 0
-                     : *c >= 0xc2 && *c < 0xe0 ? 1
-                     : *c >= 0xe0 && *c < 0xf0 ? 2
-                     : *c >= 0xf0 && *c < 0xf5 ? 3
-                                               : -1;
-    bool good = more >= 0 && *c >= 0x20 && *c != 0x7f;
-    for (int i = 1; good && i <= more; i++) good = (c[i] & 0xc0) == 0x80;
-    if (good && more == 2) good = !(*c == 0xe0 && c[1] < 0xa0) && !(*c == 0xed && c[1] >= 0xa0);
-    if (good && more == 3) good = !(*c == 0xf0 && c[1] < 0x90) && !(*c == 0xf4 && c[1] >= 0x90);
-    if (!good) *c = '_';
-    c += good ? more + 1 : 1;
-  }
-}
-
 /* A name never empty and never twice: op and number where the file has none. */
 static rdt_status name_node(loader *l, rdt_node *n, const Onnx__NodeProto *proto, size_t index) {
   char number[32];
@@ -365,7 +369,7 @@ static rdt_status name_node(loader *l, rdt_node *n, const Onnx__NodeProto *proto
   n->label = rdt_strdup(proto->op_type);
   if (!n->name || !n->label) return no_memory(l);
   snprintf(n->name, room, "%s%s", base, proto->name && *proto->name ? "" : number);
-  clean_name(n->name);
+  rdt_text_tame(n->name, '_'); /* names are printed and written to reports */
   while (rdt_names_find(&l->nodes, n->name) >= 0) {
     if (strlen(n->name) + strlen(number) >= room) return no_memory(l);
     strcat(n->name, number);
@@ -523,14 +527,11 @@ static rdt_status add_nodes(loader *l) {
   return RDT_OK;
 }
 
-static rdt_status add_output(loader *l, const Onnx__ValueInfoProto *info, rdt_names *seen) {
+static rdt_status add_output(loader *l, const Onnx__ValueInfoProto *info) {
   rdt_graph *g = l->g;
   const char *name = text_or(info->name, "");
   const int v = rdt_names_find(&l->values, name);
   if (v < 0) return rdt_fail(l->why, RDT_ERR_FORMAT, "%.150s: nobody produces the output '%.100s'", path_of(l), name);
-  if (rdt_names_find(seen, name) >= 0)
-    return rdt_fail(l->why, RDT_ERR_FORMAT, "%.150s: output '%.100s' is listed twice", path_of(l), name);
-  if (!rdt_names_add(seen, name, v)) return no_memory(l);
   RDT_TRY(check_output(l, v, "the caller"));
   RDT_TRY(declare(l, v, info, false));
   g->outputs[g->n_outputs++] = v;
@@ -539,14 +540,11 @@ static rdt_status add_output(loader *l, const Onnx__ValueInfoProto *info, rdt_na
 
 static rdt_status add_outputs(loader *l) {
   const size_t count = l->proto->n_output;
-  rdt_names seen = {0};
-  rdt_status status = RDT_OK;
   if (count == 0) return rdt_fail(l->why, RDT_ERR_FORMAT, "%.200s: the graph has no outputs", path_of(l));
   l->g->outputs = rdt_calloc(count, sizeof *l->g->outputs);
   if (!l->g->outputs || count > INT32_MAX) return no_memory(l);
-  for (size_t i = 0; i < count && status == RDT_OK; i++) status = add_output(l, l->proto->output[i], &seen);
-  rdt_names_clear(&seen);
-  return status;
+  for (size_t i = 0; i < count; i++) RDT_TRY(add_output(l, l->proto->output[i]));
+  return RDT_OK;
 }
 
 static rdt_status convert(loader *l, const Onnx__ModelProto *m) {
@@ -599,10 +597,30 @@ rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *pat
   return load(&l, data, bytes, out);
 }
 
+static rdt_status copy_names(rdt_graph *g, const rdt_replaced *r, rdt_reason *why) {
+  g->replaced.name = rdt_calloc(r->n, sizeof *g->replaced.name);
+  for (bool whole = g->replaced.name != NULL; whole && g->replaced.n < r->n;) {
+    char *name = rdt_strdup(r->name[g->replaced.n]);
+    whole = name != NULL;
+    if (whole) g->replaced.name[g->replaced.n++] = name;
+  }
+  return g->replaced.n == r->n ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "no memory for the names of inputs");
+}
+
 rdt_status rdt_graph_load(const char *path, int threads, rdt_graph **out, rdt_reason *why) {
+  return rdt_graph_load_replaced(path, threads, &(rdt_replaced){.n = 0}, out, why);
+}
+
+rdt_status rdt_graph_load_replaced(const char *path, int threads, const rdt_replaced *r, rdt_graph **out,
+                                   rdt_reason *why) {
   loader l;
   struct stat st;
   RDT_TRY(begin(&l, path, threads, why));
+  const rdt_status named = copy_names(l.g, r, why);
+  if (named != RDT_OK) {
+    rdt_graph_free(l.g);
+    return named;
+  }
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) { /* a pipe can be read once, in order */
     void *data = NULL;
     size_t bytes = 0;

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/memory.h"
+#include "core/text.h"
 #include "net/file.h"
 
 rdt_status rdt_json_write(const cJSON *doc, const char *path, rdt_reason *why) {
@@ -23,4 +25,12 @@ void rdt_json_number(cJSON *object, const char *name, double value) {
     cJSON_AddNumberToObject(object, name, value);
   else
     cJSON_AddNullToObject(object, name);
+}
+
+void rdt_json_text(cJSON *object, const char *name, const char *value) {
+  char *text = rdt_strdup(value);
+  if (!text) return;
+  rdt_text_tame(text, '?');
+  cJSON_AddStringToObject(object, name, text);
+  rdt_free(text);
 }

@@ -10,5 +10,7 @@
 rdt_status rdt_json_write(const cJSON *doc, const char *path, rdt_reason *why);
 /* A number; JSON has no Inf and no NaN: null stands for them. */
 void rdt_json_number(cJSON *object, const char *name, double value);
+/* A string out of a file, tamed (core/text.h). */
+void rdt_json_text(cJSON *object, const char *name, const char *value);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "report/text.h"
+#include "core/text.h"
 
 enum { MAX_COLUMNS = 24, CELL = 1024 };
 
@@ -50,7 +50,7 @@ void rdt_table_cell(rdt_table *t, const char *format, ...) {
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  rdt_text_tame(text); /* a name from a file must not break the table, or reach a terminal */
+  rdt_text_tame(text, '?'); /* a name from a file must not break the table, or reach a terminal */
   if (t->cells == t->room) {
     const size_t room = t->room ? 2 * t->room : 128;
     char **grown = rdt_grow(t->cell, t->room, room, sizeof *grown);

@@ -1,5 +1,5 @@
 /* Parts of a tensor as strided views of it: Slice, Split, Tile (whose output is seen with the repetitions as dimensions
- * of their own). */
+ * of their own, or else as the input padded with itself). */
 #include "net/ops/ops.h"
 
 /* A view of x that starts at element `at` of dimension d, in steps. */
@@ -128,8 +128,13 @@ static rdt_status tile_views(const rdt_op_args *a, const rdt_tensor *x, const in
     shape[rank] = x->shape[d];
     stride[rank++] = x->stride[d];
   }
-  if (rank > RDT_MAX_RANK)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "repeats along so many dimensions at once are not available");
+  if (rank > RDT_MAX_RANK) { /* no views of so many dimensions: element by element */
+    p->op = RDT_KOP_PAD;
+    p->mode = RDT_PAD_WRAP;
+    p->in[0] = *x;
+    for (int d = 0; d < x->rank; d++) p->ints[RDT_MAX_RANK + d] = p->out.shape[d] - x->shape[d];
+    return RDT_OK;
+  }
   from.rank = rank;
   for (int d = 0; d < rank; d++) {
     from.shape[d] = shape[d];
