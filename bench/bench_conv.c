@@ -116,7 +116,8 @@ static rdt_status data_make(const options *o, int64_t n, rdt_problem *p, rdt_rea
   p->window = (rdt_window){.kernel = {o->kh, o->kw},
                            .stride = {o->stride, o->stride},
                            .dilation = {o->dilation, o->dilation},
-                           .pad = {o->pad, o->pad, o->pad, o->pad},
+                           .before = {o->pad, o->pad},
+                           .after = {o->pad, o->pad},
                            .groups = o->groups};
   const int64_t out[2] = {(o->ih + 2 * o->pad - (o->kh - 1) * o->dilation - 1) / o->stride + 1,
                           (o->iw + 2 * o->pad - (o->kw - 1) * o->dilation - 1) / o->stride + 1};

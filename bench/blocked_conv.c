@@ -42,7 +42,7 @@ static int dims_of(const rdt_tensor *t, int64_t groups, bool weights, int64_t *d
 static dnnl_status_t describe(const rdt_problem *p, dnnl_engine_t engine, dnnl_primitive_desc_t *pd) {
   const rdt_window *w = &p->window;
   const dnnl_dims_t stride = {w->stride[0], w->stride[1]}, dilation = {w->dilation[0] - 1, w->dilation[1] - 1};
-  const dnnl_dims_t before = {w->pad[0], w->pad[1]}, after = {w->pad[2], w->pad[3]};
+  const dnnl_dims_t before = {w->before[0], w->before[1]}, after = {w->after[0], w->after[1]};
   const rdt_tensor *views[OPERANDS] = {&p->in[0], &p->in[1], &p->out};
   dnnl_memory_desc_t md[OPERANDS], bias;
   for (int i = 0; i < OPERANDS; i++) {

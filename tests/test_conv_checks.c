@@ -70,13 +70,13 @@ static rdt_findings check_once(const util_case *c, int scheme, bool fixed, int t
 static int64_t checks_of(const util_case *c, int scheme) {
   const int64_t *y = c->p.out.shape;
   if (rdt_tensor_count(&c->p.out) == 0) return 0;
-  return scheme == FC ? y[0] * y[2] * y[3] : scheme == IC ? y[0] * y[1] : y[0];
+  return scheme == FC ? y[0] * rdt_tensor_pixels(&c->p.out) : scheme == IC ? y[0] * y[1] : y[0];
 }
 
 /* Operands that repeat themselves round alike: the statistical bound does not hold for them, the rigorous one does. */
 static bool repeats(const util_case *c) {
   for (int i = 0; i < 2; i++)
-    for (int d = 0; d < 4; d++)
+    for (int d = 0; d < c->in[i].rank; d++)
       if (c->in[i].stride[d] == 0 && c->in[i].shape[d] > 1) return true;
   return false;
 }
@@ -100,46 +100,54 @@ static void make(util_case *c, util_random *r, size_t kind, bool plain) {
   run_reference(c);
 }
 
-/* A fixed geometry, channels-last as the fast path has it. shape: n ic ih iw oc kh kw; window: stride, dilation, pad
- * (top left bottom right), groups. */
-static void make_fixed(util_case *c, util_random *r, size_t kind, const int64_t *g, const rdt_window *win) {
+/* A fixed geometry, channels-last as the fast path has it. */
+typedef struct geometry {
+  int spatial;
+  int64_t n, ic, oc, image[3];
+  rdt_window window;
+} geometry;
+
+static const geometry geometries[] = {
+    {2, 1, 64, 64, {14, 14}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, false}},
+    {2, 3, 16, 24, {9, 11}, {{1, 1}, {1, 1}, {1, 1}, {0}, {0}, 1, false}},
+    {2, 2, 16, 8, {10, 9}, {{1, 1}, {2, 3}, {1, 1}, {0}, {0}, 1, false}},
+    {2, 1, 3, 13, {21, 20}, {{7, 7}, {2, 2}, {1, 1}, {3, 3}, {2, 3}, 1, false}},
+    {2, 2, 12, 12, {8, 8}, {{3, 3}, {1, 2}, {2, 3}, {2, 3}, {2, 3}, 12, false}},
+    {2, 1, 20, 30, {6, 7}, {{2, 5}, {1, 1}, {1, 1}, {0, 2}, {1, 2}, 5, false}},
+    {2, 5, 1, 8, {8, 8}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, false}},
+    {2, 2, 5, 7, {2, 3}, {{5, 6}, {1, 1}, {1, 1}, {2, 3}, {2, 3}, 1, false}},
+    {2, 9, 130, 33, {1, 1}, {{1, 1}, {1, 1}, {1, 1}, {0}, {0}, 1, false}},
+    {2, 1, 4, 4, {3, 3}, {{1, 1}, {1, 1}, {1, 1}, {4, 4}, {4, 4}, 1, false}},
+    {3, 1, 16, 24, {6, 7, 8}, {{3, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, 1, false}},
+    {3, 3, 3, 8, {9, 10, 11}, {{5, 3, 7}, {2, 1, 2}, {1, 2, 1}, {2, 0, 3}, {1, 3, 2}, 1, false}},
+    {3, 2, 12, 6, {5, 4, 6}, {{2, 1, 3}, {1, 3, 1}, {3, 1, 1}, {0, 0, 1}, {2, 1, 0}, 6, false}},
+    {3, 1, 20, 9, {3, 2, 2}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {3, 0, 1}, {0, 2, 1}, 1, false}},
+    {1, 2, 24, 16, {50}, {{5}, {2}, {3}, {6}, {5}, 2, false}},
+};
+#define GEOMETRIES (sizeof geometries / sizeof geometries[0])
+
+static void make_fixed(util_case *c, util_random *r, size_t kind, const geometry *g) {
   *c = (util_case){0};
   assert_int_equal(rdt_problem_init(&c->p, RDT_KOP_CONV, 2), RDT_OK);
   rdt_free(c->p.in);
   c->p.in = c->in;
-  c->p.window = *win;
-  c->p.window.kernel[0] = g[5];
-  c->p.window.kernel[1] = g[6];
+  c->p.window = g->window;
   c->p.acc = kinds[kind].raw;
-  int64_t out[2];
-  for (int d = 0; d < 2; d++) {
-    const int64_t room = g[2 + d] + win->pad[d] + win->pad[d + 2] - (g[5 + d] - 1) * win->dilation[d] - 1;
-    out[d] = room < 0 ? 0 : room / win->stride[d] + 1;
+  const rdt_window *w = &g->window;
+  int64_t x[5] = {g->n, g->ic}, f[5] = {g->oc, g->ic / w->groups}, y[5] = {g->n, g->oc};
+  for (int d = 0; d < g->spatial; d++) {
+    const int64_t room = g->image[d] + w->before[d] + w->after[d] - (w->kernel[d] - 1) * w->dilation[d] - 1;
+    x[2 + d] = g->image[d];
+    f[2 + d] = w->kernel[d];
+    y[2 + d] = room < 0 ? 0 : room / w->stride[d] + 1;
   }
-  c->in[0] = util_view(c, r, kinds[kind].x, 4, (int64_t[]){g[0], g[1], g[2], g[3]}, UTIL_CHANNELS_LAST);
-  c->in[1] = util_view(c, r, kinds[kind].w, 4, (int64_t[]){g[4], g[1] / win->groups, g[5], g[6]}, UTIL_DENSE);
-  c->p.out = util_view(c, r, kinds[kind].raw, 4, (int64_t[]){g[0], g[4], out[0], out[1]}, UTIL_CHANNELS_LAST);
+  c->in[0] = util_view(c, r, kinds[kind].x, 2 + g->spatial, x, UTIL_CHANNELS_LAST);
+  c->in[1] = util_view(c, r, kinds[kind].w, 2 + g->spatial, f, UTIL_DENSE);
+  c->p.out = util_view(c, r, kinds[kind].raw, 2 + g->spatial, y, UTIL_CHANNELS_LAST);
   rdt_reason why;
   assert_int_equal(rdt_problem_check(&c->p, &why), RDT_OK);
   run_reference(c);
 }
-
-static const struct {
-  int64_t shape[7];
-  rdt_window window;
-} geometries[] = {
-    {{1, 64, 14, 14, 64, 3, 3}, {.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1}},
-    {{3, 16, 9, 11, 24, 1, 1}, {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1}},
-    {{2, 16, 10, 9, 8, 1, 1}, {.stride = {2, 3}, .dilation = {1, 1}, .groups = 1}},
-    {{1, 3, 21, 20, 13, 7, 7}, {.stride = {2, 2}, .dilation = {1, 1}, .pad = {3, 3, 2, 3}, .groups = 1}},
-    {{2, 12, 8, 8, 12, 3, 3}, {.stride = {1, 2}, .dilation = {2, 3}, .pad = {2, 3, 2, 3}, .groups = 12}},
-    {{1, 20, 6, 7, 30, 2, 5}, {.stride = {1, 1}, .dilation = {1, 1}, .pad = {0, 2, 1, 2}, .groups = 5}},
-    {{5, 1, 8, 8, 8, 3, 3}, {.stride = {1, 1}, .dilation = {1, 1}, .pad = {1, 1, 1, 1}, .groups = 1}},
-    {{2, 5, 2, 3, 7, 5, 6}, {.stride = {1, 1}, .dilation = {1, 1}, .pad = {2, 3, 2, 3}, .groups = 1}},
-    {{9, 130, 1, 1, 33, 1, 1}, {.stride = {1, 1}, .dilation = {1, 1}, .groups = 1}},
-    {{1, 4, 3, 3, 4, 1, 1}, {.stride = {1, 1}, .dilation = {1, 1}, .pad = {4, 4, 4, 4}, .groups = 1}},
-};
-#define GEOMETRIES (sizeof geometries / sizeof geometries[0])
 
 static void quiet_everywhere(util_case *c) {
   for (int s = 0; s < SCHEMES; s++)
@@ -167,23 +175,26 @@ static void test_clean_geometries(void **state) {
   for (size_t kind = 0; kind < KINDS; kind++)
     for (size_t g = 0; g < GEOMETRIES; g++) {
       util_case c;
-      make_fixed(&c, &r, kind, geometries[g].shape, &geometries[g].window);
+      make_fixed(&c, &r, kind, &geometries[g]);
       quiet_everywhere(&c);
       util_case_free(&c);
     }
 }
 
 static int64_t offset_of(const rdt_tensor *t, const int64_t *i) {
-  return i[0] * t->stride[0] + i[1] * t->stride[1] + i[2] * t->stride[2] + i[3] * t->stride[3];
+  int64_t offset = 0;
+  for (int d = 0; d < t->rank; d++) offset += i[d] * t->stride[d];
+  return offset;
 }
 
 static void pick_output(util_random *r, const rdt_tensor *t, int64_t *i) {
-  for (int d = 0; d < 4; d++) i[d] = (int64_t)(util_next(r) % (uint64_t)t->shape[d]);
+  for (int d = 0; d < t->rank; d++) i[d] = (int64_t)(util_next(r) % (uint64_t)t->shape[d]);
 }
 
 /* Is there a suspect of the right kind at the place that the scheme names for output i? */
 static bool located(const rdt_findings *f, int scheme, const rdt_tensor *y, const int64_t *i) {
-  const int64_t row = scheme == FC ? (i[0] * y->shape[2] + i[2]) * y->shape[3] + i[3] : -1;
+  int64_t row = scheme == FC ? i[0] : -1;
+  for (int d = 2; scheme == FC && d < y->rank; d++) row = row * y->shape[d] + i[d];
   const int64_t col = scheme == IC ? i[1] : -1;
   const rdt_check_kind kind = scheme == FC ? RDT_CHECK_ROW : scheme == IC ? RDT_CHECK_COL : RDT_CHECK_SCALAR;
   return f->suspects == 1 && f->listed == 1 && f->list[0].kind == kind && f->list[0].place[0] == row &&
@@ -195,7 +206,7 @@ static void plant_and_expect(util_case *c, util_random *r, int scheme) {
   void *state = plan(c, scheme, true, 2);
   for (int round = 0; round < 4; round++) {
     const rdt_findings clean = check(c, scheme, state, NULL);
-    int64_t i[4];
+    int64_t i[5];
     pick_output(r, y, i);
     const int64_t at = offset_of(y, i);
     const double before = rdt_load(y->data, y->dtype, at);
@@ -227,7 +238,7 @@ static void test_faults(void **state) {
     for (int i = 0; i < 40 + (int)GEOMETRIES; i++) {
       util_case c;
       if (i < (int)GEOMETRIES)
-        make_fixed(&c, &r, kind, geometries[i].shape, &geometries[i].window);
+        make_fixed(&c, &r, kind, &geometries[i]);
       else
         make(&c, &r, kind, false);
       /* without products the outputs are exact zeros, and so are bound and floor */
@@ -246,7 +257,7 @@ static void test_pairs(void **state) {
   (void)state;
   util_random r = {14};
   util_case c;
-  make_fixed(&c, &r, 0, geometries[0].shape, &geometries[0].window);
+  make_fixed(&c, &r, 0, &geometries[0]);
   for (int s = 0; s < SCHEMES; s++) {
     void *st = plan(&c, s, true, 1);
     const rdt_findings clean = check(&c, s, st, NULL);
@@ -277,7 +288,7 @@ static void test_checksum_faults(void **state) {
   util_random r = {15};
   for (size_t kind = 0; kind < KINDS; kind++) {
     util_case c;
-    make_fixed(&c, &r, kind, geometries[0].shape, &geometries[0].window);
+    make_fixed(&c, &r, kind, &geometries[0]);
     const size_t bytes = (size_t)rdt_tensor_count(&c.p.out) * rdt_dtype_size(c.p.out.dtype);
     void *copy = malloc(bytes);
     memcpy(copy, c.p.out.data, bytes);
@@ -320,7 +331,7 @@ static void test_rotten_weight(void **state) {
   util_random r = {16};
   for (size_t kind = 0; kind < KINDS; kind++) {
     util_case c;
-    make_fixed(&c, &r, kind, geometries[0].shape, &geometries[0].window);
+    make_fixed(&c, &r, kind, &geometries[0]);
     for (int s = 0; s < SCHEMES; s++) {
       void *st = plan(&c, s, true, 2);
       const int64_t at = (int64_t)(util_next(&r) % (uint64_t)rdt_tensor_count(&c.p.in[1]));
@@ -346,8 +357,8 @@ static void test_not_finite(void **state) {
     for (int b = 0; b < 3; b++)
       for (int which = 0; which < 2; which++) { /* 0: input, 1: weight */
         util_case c;
-        const rdt_window two = {.stride = {1, 1}, .dilation = {1, 1}, .groups = 2};
-        make_fixed(&c, &r, kind, (int64_t[]){2, 8, 9, 9, 6, 3, 3}, &two);
+        const geometry two = {2, 2, 8, 6, {9, 9}, {{3, 3}, {1, 1}, {1, 1}, {0}, {0}, 2, false}};
+        make_fixed(&c, &r, kind, &two);
         const rdt_tensor *t = &c.p.in[which];
         const int64_t mid[2][4] = {{1, 1, 4, 4}, {2, 1, 1, 1}};
         rdt_store(t->data, t->dtype, offset_of(t, mid[which]), bad[b]);
@@ -369,7 +380,7 @@ static void test_overflow(void **state) {
   (void)state;
   util_random r = {18};
   util_case c;
-  make_fixed(&c, &r, 0, geometries[1].shape, &geometries[1].window);
+  make_fixed(&c, &r, 0, &geometries[1]);
   for (int i = 0; i < 2; i++)
     for (int64_t e = 0; e < rdt_tensor_count(&c.p.in[i]); e++) ((float *)c.in[i].data)[e] *= 1e30f;
   run_reference(&c);
@@ -381,7 +392,7 @@ static void test_overflow(void **state) {
   static const float scales[][2] = {{1e-18f, 1e-3f}, {1e28f, 1e-18f}, {1e12f, 1e4f}};
   for (int t = 0; t < 3; t++) {
     util_case_free(&c);
-    make_fixed(&c, &r, 0, geometries[0].shape, &geometries[0].window);
+    make_fixed(&c, &r, 0, &geometries[0]);
     for (int i = 0; i < 2; i++)
       for (int64_t e = 0; e < rdt_tensor_count(&c.p.in[i]); e++) ((float *)c.in[i].data)[e] *= scales[t][i];
     run_reference(&c);
@@ -401,8 +412,8 @@ static void test_epilogue_in_the_pass(void **state) {
         util_case_epilogue(&c, &r, true);
         const rdt_dtype to = i % 3 == 0 ? kinds[kind].x : kinds[kind].raw;
         util_case want = {0}, got = {0};
-        want.p.out = util_view(&want, &r, to, 4, c.p.out.shape, UTIL_DENSE);
-        got.p.out = util_view(&got, &r, to, 4, c.p.out.shape, UTIL_DENSE);
+        want.p.out = util_view(&want, &r, to, c.p.out.rank, c.p.out.shape, UTIL_DENSE);
+        got.p.out = util_view(&got, &r, to, c.p.out.rank, c.p.out.shape, UTIL_DENSE);
         rdt_epilogue_apply(&c.p.epilogue, &c.p.out, &want.p.out, 1, 1);
         for (int s = 0; s < SCHEMES; s++) {
           void *st = plan(&c, s, true, 1 + i % 3);
@@ -497,7 +508,7 @@ static void test_repeatable(void **state) {
   (void)state;
   util_random r = {21};
   util_case c;
-  make_fixed(&c, &r, 0, geometries[0].shape, &geometries[0].window);
+  make_fixed(&c, &r, 0, &geometries[0]);
   for (int s = 0; s < SCHEMES; s++) {
     const rdt_findings a = check_once(&c, s, true, 2), b = check_once(&c, s, true, 2);
     assert_memory_equal(&a.ratio, &b.ratio, sizeof a.ratio);

@@ -30,6 +30,13 @@ static void pads(void **state) {
   y = util_run(10, "Pad", &x, 1, 1, 0, UTIL_ATTRS(UTIL_INTS("pads", 4, -1, 2, 0, 0), UTIL_STRING("mode", "edge")));
   util_expect_shape(&y, RDT_S32, 2, SHAPE(1, 4));
   util_expect_values(&y, (const double[]){3, 3, 3, 4});
+  y = util_run(10, "Pad", &x, 1, 1, 0, UTIL_ATTRS(UTIL_INTS("pads", 4, 0, 0, 1, 0), UTIL_FLOAT("value", -7)));
+  util_expect_values(&y, (const double[]){1, 2, 3, 4, -7, -7});
+  const rdt_tensor halves = util_of(RDT_F32, 1, SHAPE(1), (const double[]){0.5});
+  y = util_run(2, "Pad", &halves, 1, 1, 0, UTIL_ATTRS(UTIL_INTS("pads", 2, 1, 1), UTIL_FLOAT("value", 1.5f)));
+  util_expect_values(&y, (const double[]){1.5, 0.5, 1.5});
+  util_refuse(10, "Pad", &x, 1, 1, UTIL_ATTRS(UTIL_INTS("pads", 4, 0, 0, 1, 0), UTIL_INT("value", 1)), RDT_ERR_FORMAT,
+              "value must be a float");
   const rdt_tensor few[2] = {x, LIST(1, 2)}, below[2] = {x, LIST(-2, 0, -1, 0)},
                    twice[4] = {x, LIST(1, 1, 1, 1), none, LIST(0, -2)}, huge[2] = {x, LIST(INT64_MAX, 0, 0, 0)},
                    giant[2] = {x, LIST(INT64_MAX / 8, INT64_MAX / 8, 0, 0)};

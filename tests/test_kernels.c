@@ -226,7 +226,7 @@ static void test_nan(void **state) {
                              .in = in,
                              .out = rdt_tensor_dense(buffers[2], types[t], pool ? 4 : 2, pool ? image : matrix),
                              .acc = types[t] == RDT_F64 ? RDT_F64 : RDT_F32,
-                             .window = {{2, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1, false},
+                             .window = {.kernel = {2, 2}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1},
                              .axis = 1,
                              .epilogue = RDT_EPILOGUE_NONE};
       void *made = state_of(rdt_cpu_reference(&p), &p, 1);
@@ -239,11 +239,11 @@ static void test_nan(void **state) {
   }
 }
 
-/* Does the window of output element y cover the input's element x? Both as n c h w. */
-static bool covers(const rdt_window *w, const int64_t *y, const int64_t *x) {
+/* Does the window of output element y cover the input's element x? */
+static bool covers(const rdt_window *w, int spatial, const int64_t *y, const int64_t *x) {
   bool in = x[0] == y[0] && x[1] == y[1];
-  for (int d = 0; in && d < 2; d++) {
-    const int64_t away = x[2 + d] - (y[2 + d] * w->stride[d] - w->pad[d]);
+  for (int d = 0; in && d < spatial; d++) {
+    const int64_t away = x[2 + d] - (y[2 + d] * w->stride[d] - w->before[d]);
     in = away >= 0 && away % w->dilation[d] == 0 && away / w->dilation[d] < w->kernel[d];
   }
   return in;
@@ -262,9 +262,9 @@ static void test_nan_in_windows(void **state) {
       util_random r = {(uint64_t)t};
       util_case c;
       rdt_reason why;
-      int64_t place[4], at = 0;
+      int64_t place[5], at = 0;
       util_case_make(&c, &r, rows[i]->op, types[t % 4], types[t % 4], types[t % 4], true);
-      for (int d = 0; d < 4; d++) {
+      for (int d = 0; d < c.p.out.rank; d++) {
         place[d] = (int64_t)(util_next(&r) % (uint64_t)c.in[0].shape[d]);
         at += place[d] * c.in[0].stride[d];
       }
@@ -274,7 +274,7 @@ static void test_nan_in_windows(void **state) {
         run_once(rows[i], made, &c.p);
         rdt_iter it = rdt_iter_begin(&c.p.out);
         while (rdt_iter_next(&it)) {
-          const bool wanted = covers(&c.p.window, it.index, place);
+          const bool wanted = covers(&c.p.window, c.p.out.rank - 2, it.index, place);
           if (isnan(rdt_load(c.p.out.data, types[t % 4], it.offset)) != wanted)
             fail_msg("%s case %d: NaN %s", rows[i]->name, t, wanted ? "is lost" : "from nowhere");
           seen += wanted;

@@ -60,7 +60,8 @@ static void layer_make(layer *l, bool conv) {
   l->bytes = (size_t)n * sizeof(float);
   for (int i = 0; i < 4; i++) l->out[i] = malloc(l->bytes);
   if (conv) {
-    l->p.window = (rdt_window){{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1, false};
+    l->p.window = (rdt_window){
+        .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .before = {1, 1}, .after = {1, 1}, .groups = 1};
     l->in[0] = rdt_tensor_channels_last(fill(2 * 32 * 14 * 14, 1), RDT_F32, x);
     l->in[1] = rdt_tensor_dense(fill(48 * 32 * 9, 2), RDT_F32, 4, w);
     l->p.out = rdt_tensor_channels_last(l->out[0], RDT_F32, y);
@@ -224,12 +225,14 @@ static void test_image_by_image(void **unused) {
                       rdt_tensor_dense(fill(C * C * 9, 6), RDT_F32, 4, w)};
   float *const whole = fill(IMAGES * ONE, 7), *const alone = fill(IMAGES * ONE, 8),
                *const residual = fill(IMAGES * ONE, 9);
-  rdt_problem p = {.op = RDT_KOP_CONV,
-                   .n_in = 2,
-                   .in = in,
-                   .out = rdt_tensor_channels_last(whole, RDT_F32, x),
-                   .acc = RDT_F32,
-                   .window = {{3, 3}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1, false}};
+  rdt_problem p = {
+      .op = RDT_KOP_CONV,
+      .n_in = 2,
+      .in = in,
+      .out = rdt_tensor_channels_last(whole, RDT_F32, x),
+      .acc = RDT_F32,
+      .window = {
+          .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .before = {1, 1}, .after = {1, 1}, .groups = 1}};
   const rdt_kernel *k = row("conv_f32_onednn");
   (void)unused;
   for (int epilogue = 0; epilogue < 2; epilogue++) {
@@ -329,7 +332,8 @@ static void test_skipped_pixels(void **unused) {
     const int threads = 1 + i / 4;
     layer l;
     layer_make(&l, true);
-    l.p.window = (rdt_window){{1, 1}, {cases[i % 4].stride[0], cases[i % 4].stride[1]}, {1, 1}, {0, 0, 0, 0}, 1, false};
+    l.p.window = (rdt_window){
+        .kernel = {1, 1}, .stride = {cases[i % 4].stride[0], cases[i % 4].stride[1]}, .dilation = {1, 1}, .groups = 1};
     l.in[1] = rdt_tensor_dense(l.in[1].data, RDT_F32, 4, (const int64_t[]){48, 32, 1, 1});
     l.p.out =
         rdt_tensor_channels_last(l.out[0], RDT_F32, (const int64_t[]){2, 48, cases[i % 4].y[0], cases[i % 4].y[1]});

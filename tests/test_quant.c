@@ -528,7 +528,7 @@ static void test_refused(void **state) {
   refuse(13, dequantize, IN(q, s4, z4), UTIL_ATTRS(UTIL_INT("axis", 0)), RDT_ERR_SHAPE, "along axis 0");
   refuse(13, "MatMulInteger", IN(x, q), NULL, RDT_ERR_DTYPE, "input 0 is f32");
   refuse(13, "MatMulInteger", IN(q, q), NULL, RDT_ERR_SHAPE, "k is 4 in A and 3 in B");
-  refuse(13, "ConvInteger", IN(q, q), NULL, RDT_ERR_SHAPE, "rank 3 or 4");
+  refuse(13, "ConvInteger", IN(q, q), NULL, RDT_ERR_SHAPE, "rank 3 to 5");
   rdt_tensor all[] = {x, s, s4, z, z4, q, s22, zs, wide, wider};
   release(all, 10);
 }

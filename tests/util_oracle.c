@@ -22,50 +22,77 @@ static double gemm(const rdt_problem *p, const int64_t *i, double *scale) {
   return sum;
 }
 
-static bool inside(const rdt_problem *p, const int64_t *i, int64_t ky, int64_t kx, int64_t *y, int64_t *x) {
+/* Where tap number `tap` (row-major) of the window of output i falls in x: false outside the image; *padded: within it
+ * and its padding. */
+static bool inside(const rdt_problem *p, const int64_t *i, int64_t tap, int64_t *x, bool *padded) {
   const rdt_window *w = &p->window;
-  *y = i[2] * w->stride[0] + ky * w->dilation[0] - w->pad[0];
-  *x = i[3] * w->stride[1] + kx * w->dilation[1] - w->pad[1];
-  return *y >= 0 && *x >= 0 && *y < p->in[0].shape[2] && *x < p->in[0].shape[3];
+  bool in = true;
+  *padded = true;
+  for (int d = p->out.rank - 1; d >= 2; d--) {
+    x[d] = i[d] * w->stride[d - 2] + tap % w->kernel[d - 2] * w->dilation[d - 2] - w->before[d - 2];
+    tap /= w->kernel[d - 2];
+    in = in && x[d] >= 0 && x[d] < p->in[0].shape[d];
+    *padded = *padded && x[d] < p->in[0].shape[d] + w->after[d - 2];
+  }
+  return in;
+}
+
+static int64_t taps_of(const rdt_problem *p) {
+  int64_t taps = 1;
+  for (int d = 2; d < p->out.rank; d++) taps *= p->window.kernel[d - 2];
+  return taps;
 }
 
 static double conv(const rdt_problem *p, const int64_t *i, double *scale) {
   const rdt_tensor *f = &p->in[1];
-  const int64_t group = i[1] / (f->shape[0] / p->window.groups);
+  const int64_t group = i[1] / (f->shape[0] / p->window.groups), taps = taps_of(p);
+  int64_t x[RDT_MAX_RANK] = {i[0]}, k[RDT_MAX_RANK] = {i[1]};
   double sum = 0;
-  int64_t y, x;
+  bool padded;
   for (int64_t c = 0; c < f->shape[1]; c++) {
-    for (int64_t ky = 0; ky < f->shape[2]; ky++) {
-      for (int64_t kx = 0; kx < f->shape[3]; kx++) {
-        if (!inside(p, i, ky, kx, &y, &x)) continue;
-        const double product =
-            at(&p->in[0], (int64_t[]){i[0], group * f->shape[1] + c, y, x}) * at(f, (int64_t[]){i[1], c, ky, kx});
-        sum += product;
-        *scale += fabs(product);
-      }
+    x[1] = group * f->shape[1] + c;
+    k[1] = c;
+    for (int64_t t = 0; t < taps; t++) {
+      if (!inside(p, i, t, x, &padded)) continue;
+      for (int64_t d = f->rank - 1, left = t; d >= 2; left /= f->shape[d--]) k[d] = left % f->shape[d];
+      const double product = at(&p->in[0], x) * at(f, k);
+      sum += product;
+      *scale += fabs(product);
     }
   }
   return sum;
 }
 
+/* The place of x among all elements; with columns, that within its channel by columns. */
+static double position_of(const rdt_tensor *t, const int64_t *x, bool columns) {
+  int64_t pixels = 1, number = 0, step = 1;
+  for (int d = 2; d < t->rank; d++) pixels *= t->shape[d];
+  for (int k = 2; k < t->rank; k++) {
+    const int d = columns ? k : t->rank + 1 - k;
+    number += x[d] * step;
+    step *= t->shape[d];
+  }
+  return (double)((x[0] * t->shape[1] + x[1]) * pixels + number);
+}
+
 static double pool(const rdt_problem *p, const int64_t *i, double *scale) {
-  const rdt_window *w = &p->window;
-  double sum = 0, max = -INFINITY, cells = 0;
-  int64_t y, x;
-  for (int64_t ky = 0; ky < w->kernel[0]; ky++) {
-    for (int64_t kx = 0; kx < w->kernel[1]; kx++) {
-      const bool in = inside(p, i, ky, kx, &y, &x);
-      const bool padded = y < p->in[0].shape[2] + w->pad[2] && x < p->in[0].shape[3] + w->pad[3];
-      cells += in || (w->count_pad && padded);
-      if (!in) continue;
-      const double v = at(&p->in[0], (int64_t[]){i[0], i[1], y, x});
-      sum += v;
-      *scale += fabs(v);
-      max = fmax(max, v);
-    }
+  double sum = 0, max = -INFINITY, cells = 0, position = -1;
+  int64_t x[RDT_MAX_RANK] = {i[0], i[1]};
+  const int64_t taps = taps_of(p);
+  for (int64_t t = 0; t < taps; t++) {
+    bool padded;
+    const bool in = inside(p, i, t, x, &padded);
+    cells += in || (p->window.count_pad && padded);
+    if (!in) continue;
+    const double v = at(&p->in[0], x);
+    sum += v;
+    *scale += fabs(v);
+    if (v > max) position = position_of(&p->in[0], x, p->ints[0] != 0);
+    max = fmax(max, v);
   }
   if (p->op == RDT_KOP_AVGPOOL) return cells > 0 ? sum / cells : 0;
   *scale = 0; /* a maximum is exact */
+  if (p->fn == RDT_FN_ARGMAX) return position;
   return max > -INFINITY           ? max
          : p->out.dtype == RDT_S8  ? -128
          : p->out.dtype == RDT_U8  ? 0
@@ -271,9 +298,9 @@ int64_t util_reduction(const rdt_problem *p) {
     case RDT_KOP_GEMM:
       return p->in[0].shape[p->in[0].rank - 1];
     case RDT_KOP_CONV:
-      return p->in[1].shape[1] * p->in[1].shape[2] * p->in[1].shape[3];
+      return p->in[1].shape[1] * taps_of(p);
     case RDT_KOP_AVGPOOL:
-      return p->window.kernel[0] * p->window.kernel[1];
+      return taps_of(p);
     case RDT_KOP_REDUCE:
       return rdt_tensor_count(&p->in[0]) / rdt_tensor_count(&p->out);
     case RDT_KOP_SOFTMAX:

@@ -41,9 +41,11 @@ static void fill(util_random *r, void *data, rdt_dtype t, int64_t n) {
 }
 
 static void order_of(util_random *r, int rank, util_layout layout, int *order) {
-  static const int nhwc[4] = {0, 2, 3, 1};
   for (int d = 0; d < rank; d++) order[d] = d;
-  if (layout == UTIL_CHANNELS_LAST && rank == 4) memcpy(order, nhwc, sizeof nhwc);
+  if (layout == UTIL_CHANNELS_LAST && rank >= 3) {
+    for (int d = 1; d < rank - 1; d++) order[d] = d + 1;
+    order[rank - 1] = 1;
+  }
   if (layout == UTIL_TRANSPOSED && rank >= 2) {
     order[rank - 1] = rank - 2;
     order[rank - 2] = rank - 1;
@@ -111,54 +113,68 @@ static void make_gemm(util_case *c, util_random *r, rdt_dtype a, rdt_dtype b, rd
   c->p.out = util_view(c, r, out, rank, sc, plain ? UTIL_DENSE : util_layout_of(r, plain, false));
 }
 
-static void make_window(util_case *c, util_random *r, bool conv) {
+/* One to three spatial dimensions, as many lengths of the input in image; returns the rank of an image. */
+static int make_window(util_case *c, util_random *r, bool conv, int64_t *image) {
+  static const int64_t dimensions[] = {1, 2, 2, 3};
   rdt_window *w = &c->p.window;
-  for (int d = 0; d < 2; d++) {
-    w->kernel[d] = 1 + (int64_t)(util_next(r) % 4);
+  const int spatial = (int)PICK(dimensions);
+  const uint64_t most = spatial == 3 ? 3 : 4, more = spatial == 3 ? 5 : 9;
+  for (int d = 0; d < spatial; d++) {
+    w->kernel[d] = 1 + (int64_t)(util_next(r) % most);
     w->stride[d] = 1 + (int64_t)(util_next(r) % 3);
     w->dilation[d] = 1 + (int64_t)(util_next(r) % 4 == 0);
-    for (int side = 0; side < 2; side++) {
-      w->pad[d + 2 * side] = (int64_t)(util_next(r) % (uint64_t)w->kernel[d]);
-    }
+    w->before[d] = (int64_t)(util_next(r) % (uint64_t)w->kernel[d]);
+    w->after[d] = (int64_t)(util_next(r) % (uint64_t)w->kernel[d]);
+    image[d] = w->kernel[d] * w->dilation[d] + (int64_t)(util_next(r) % more);
   }
   w->groups = 1;
   w->count_pad = !conv && util_next(r) % 2;
+  return spatial + 2;
 }
 
 /* Output length, floor or ceil; a window that does not fit gives 0. */
 static int64_t length_of(const rdt_window *w, int axis, int64_t in, bool ceil_mode) {
-  const int64_t room = in + w->pad[axis] + w->pad[axis + 2] - (w->kernel[axis] - 1) * w->dilation[axis] - 1;
+  const int64_t room = in + w->before[axis] + w->after[axis] - (w->kernel[axis] - 1) * w->dilation[axis] - 1;
   return room < 0 ? 0 : (room + (ceil_mode ? w->stride[axis] - 1 : 0)) / w->stride[axis] + 1;
 }
 
 static void make_conv(util_case *c, util_random *r, rdt_dtype a, rdt_dtype b, rdt_dtype out, bool plain) {
   static const int64_t groups[] = {1, 1, 1, 2, 3, 8};
   rdt_window *w = &c->p.window;
-  make_window(c, r, true);
+  int64_t x[5], f[5], y[5];
+  const int rank = make_window(c, r, true, x + 2);
   w->groups = PICK(groups);
   const int64_t icg = util_next(r) % 20 == 0 ? 0 : PICK(small), ocg = PICK(small);
-  const int64_t x[4] = {util_next(r) % 20 == 0 ? 0 : 1 + (int64_t)(util_next(r) % 3), icg * w->groups,
-                        w->kernel[0] * w->dilation[0] + (int64_t)(util_next(r) % 9),
-                        w->kernel[1] * w->dilation[1] + (int64_t)(util_next(r) % 9)};
-  const int64_t f[4] = {ocg * w->groups, icg, w->kernel[0], w->kernel[1]};
-  const int64_t y[4] = {x[0], f[0], length_of(w, 0, x[2], false), length_of(w, 1, x[3], false)};
+  x[0] = y[0] = util_next(r) % 20 == 0 ? 0 : 1 + (int64_t)(util_next(r) % 3);
+  x[1] = icg * w->groups;
+  f[0] = y[1] = ocg * w->groups;
+  f[1] = icg;
+  for (int d = 0; d < rank - 2; d++) {
+    f[2 + d] = w->kernel[d];
+    y[2 + d] = length_of(w, d, x[2 + d], false);
+  }
   const util_layout l = util_next(r) % 4 ? UTIL_CHANNELS_LAST : UTIL_DENSE;
-  c->in[0] = util_view(c, r, a, 4, x, plain ? l : util_layout_of(r, plain, true));
-  c->in[1] = util_view(c, r, b, 4, f, plain ? UTIL_DENSE : util_layout_of(r, plain, true));
-  c->p.out = util_view(c, r, out, 4, y, plain ? l : util_layout_of(r, plain, false));
+  c->in[0] = util_view(c, r, a, rank, x, plain ? l : util_layout_of(r, plain, true));
+  c->in[1] = util_view(c, r, b, rank, f, plain ? UTIL_DENSE : util_layout_of(r, plain, true));
+  c->p.out = util_view(c, r, out, rank, y, plain ? l : util_layout_of(r, plain, false));
 }
 
 static void make_pool(util_case *c, util_random *r, rdt_dtype a, bool plain) {
   rdt_window *w = &c->p.window;
-  make_window(c, r, false);
+  int64_t x[5], y[5];
+  const int rank = make_window(c, r, false, x + 2);
   const bool ceil_mode = util_next(r) % 3 == 0;
-  const int64_t x[4] = {1 + (int64_t)(util_next(r) % 2), PICK(sizes),
-                        w->kernel[0] * w->dilation[0] + (int64_t)(util_next(r) % 9),
-                        w->kernel[1] * w->dilation[1] + (int64_t)(util_next(r) % 9)};
-  const int64_t y[4] = {x[0], x[1], length_of(w, 0, x[2], ceil_mode), length_of(w, 1, x[3], ceil_mode)};
+  x[0] = y[0] = 1 + (int64_t)(util_next(r) % 2);
+  x[1] = y[1] = PICK(sizes);
+  for (int d = 0; d < rank - 2; d++) y[2 + d] = length_of(w, d, x[2 + d], ceil_mode);
+  if (c->p.op == RDT_KOP_MAXPOOL && !plain && util_next(r) % 3 == 0) {
+    c->p.fn = RDT_FN_ARGMAX;
+    c->p.ints[0] = (int64_t)(util_next(r) % 2);
+  }
   const util_layout l = plain ? UTIL_CHANNELS_LAST * (util_next(r) % 2) : util_layout_of(r, plain, true);
-  c->in[0] = util_view(c, r, a, 4, x, l);
-  c->p.out = util_view(c, r, a, 4, y, plain ? l : util_layout_of(r, plain, false));
+  c->in[0] = util_view(c, r, a, rank, x, l);
+  c->p.out =
+      util_view(c, r, c->p.fn == RDT_FN_ARGMAX ? RDT_S64 : a, rank, y, plain ? l : util_layout_of(r, plain, false));
 }
 
 static void make_like(util_case *c, util_random *r, rdt_kop op, rdt_dtype a, bool plain) {

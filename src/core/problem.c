@@ -55,12 +55,18 @@ rdt_status rdt_problem_copy(rdt_problem *to, const rdt_problem *from) {
   return RDT_OK;
 }
 
+int64_t rdt_tensor_pixels(const rdt_tensor *t) {
+  int64_t n = 1;
+  for (int d = 2; d < t->rank; d++) n *= t->shape[d];
+  return n;
+}
+
 void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k) {
   const rdt_tensor *out = &p->out;
   if (p->op == RDT_KOP_CONV) {
-    *m = out->shape[0] * out->shape[2] * out->shape[3];
+    *m = out->shape[0] * rdt_tensor_pixels(out);
     *n = out->shape[1];
-    *k = p->in[1].shape[1] * p->in[1].shape[2] * p->in[1].shape[3];
+    *k = p->in[1].shape[1] * rdt_tensor_pixels(&p->in[1]);
     return;
   }
   *m = 1;
@@ -75,9 +81,9 @@ double rdt_problem_flops(const rdt_problem *p) {
     rdt_problem_mnk(p, &m, &n, &k);
     return 2.0 * (double)m * (double)n * (double)k;
   }
-  const double window = p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL
-                            ? (double)p->window.kernel[0] * (double)p->window.kernel[1]
-                            : 1.0;
+  double window = 1.0;
+  if (p->op == RDT_KOP_MAXPOOL || p->op == RDT_KOP_AVGPOOL)
+    for (int i = 0; i < p->out.rank - 2; i++) window *= (double)p->window.kernel[i];
   return window * (double)rdt_tensor_count(p->op == RDT_KOP_REDUCE ? &p->in[0] : &p->out);
 }
 
@@ -140,8 +146,8 @@ static rdt_status check_gemm(const rdt_problem *p, rdt_reason *why) {
 /* Output length of a window along one axis, floor or ceil left to the caller: out must lie within what pads allow. */
 static bool window_fits(const rdt_window *w, int axis, int64_t in, int64_t out, bool exact) {
   const int64_t limit = INT64_MAX / 8;
-  const int64_t k = w->kernel[axis], s = w->stride[axis], d = w->dilation[axis], p0 = w->pad[axis],
-                p1 = w->pad[axis + 2];
+  const int64_t k = w->kernel[axis], s = w->stride[axis], d = w->dilation[axis], p0 = w->before[axis],
+                p1 = w->after[axis];
   if (k < 1 || s < 1 || d < 1 || p0 < 0 || p1 < 0) return false;
   if (k > limit || s > limit || d > limit || p0 > limit || p1 > limit || in > limit || out > limit) return false;
   int64_t reach;
@@ -154,17 +160,19 @@ static bool window_fits(const rdt_window *w, int axis, int64_t in, int64_t out, 
 static rdt_status check_window(const rdt_problem *p, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0], *y = &p->out;
   const bool conv = p->op == RDT_KOP_CONV;
+  const int spatial = x->rank - 2;
   char tx[96], ty[96];
-  if (x->rank != 4 || y->rank != 4 || x->shape[0] != y->shape[0])
-    return rdt_fail(why, RDT_ERR_SHAPE, "%s takes rank 4 (n c h w), got %s to %s", rdt_kop_name(p->op),
-                    rdt_tensor_text(x, tx, sizeof tx), rdt_tensor_text(y, ty, sizeof ty));
-  for (int axis = 0; axis < 2; axis++)
+  if (spatial < 1 || spatial > RDT_MAX_SPATIAL || y->rank != x->rank || x->shape[0] != y->shape[0])
+    return rdt_fail(why, RDT_ERR_SHAPE, "%s takes n c and one to %d spatial dimensions, got %s to %s",
+                    rdt_kop_name(p->op), RDT_MAX_SPATIAL, rdt_tensor_text(x, tx, sizeof tx),
+                    rdt_tensor_text(y, ty, sizeof ty));
+  for (int axis = 0; axis < spatial; axis++)
     if (!window_fits(&p->window, axis, x->shape[2 + axis], y->shape[2 + axis], conv))
       return rdt_fail(why, RDT_ERR_SHAPE,
                       "%s: a window of %lld, stride %lld, dilation %lld, pads %lld %lld does not take %lld to %lld",
                       rdt_kop_name(p->op), (long long)p->window.kernel[axis], (long long)p->window.stride[axis],
-                      (long long)p->window.dilation[axis], (long long)p->window.pad[axis],
-                      (long long)p->window.pad[axis + 2], (long long)x->shape[2 + axis], (long long)y->shape[2 + axis]);
+                      (long long)p->window.dilation[axis], (long long)p->window.before[axis],
+                      (long long)p->window.after[axis], (long long)x->shape[2 + axis], (long long)y->shape[2 + axis]);
   if (!conv) {
     if (x->shape[1] != y->shape[1])
       return rdt_fail(why, RDT_ERR_SHAPE, "%s must keep the channels", rdt_kop_name(p->op));
@@ -173,10 +181,12 @@ static rdt_status check_window(const rdt_problem *p, rdt_reason *why) {
   const rdt_tensor *w = &p->in[1];
   const int64_t g = p->window.groups;
   char tw[96];
-  if (w->rank != 4 || g < 1 || y->shape[1] != w->shape[0] || w->shape[0] % g != 0 || x->shape[1] % g != 0 ||
-      w->shape[1] != x->shape[1] / g || w->shape[2] != p->window.kernel[0] || w->shape[3] != p->window.kernel[1])
+  bool ok = w->rank == x->rank && g >= 1 && y->shape[1] == w->shape[0] && w->shape[0] % g == 0 &&
+            x->shape[1] % g == 0 && w->shape[1] == x->shape[1] / g;
+  for (int axis = 0; ok && axis < spatial; axis++) ok = w->shape[2 + axis] == p->window.kernel[axis];
+  if (!ok)
     return rdt_fail(why, RDT_ERR_SHAPE,
-                    "convolution of %s with weights %s in %lld groups to %s: take oc x ic/groups x kh x kw",
+                    "convolution of %s with weights %s in %lld groups to %s: take oc x ic/groups x kernel",
                     rdt_tensor_text(x, tx, sizeof tx), rdt_tensor_text(w, tw, sizeof tw), (long long)g,
                     rdt_tensor_text(y, ty, sizeof ty));
   return RDT_OK;
@@ -343,6 +353,7 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
     return check_same_shapes(p, 0, p->n_in, why);
   }
   if (p->op == RDT_KOP_REDUCE) return check_reduce(p, why);
+  if (p->op == RDT_KOP_MAXPOOL && p->fn == RDT_FN_ARGMAX && p->out.dtype == RDT_S64) return check_window(p, why);
   for (int i = 0; i < p->n_in; i++)
     if (p->in[i].dtype != p->out.dtype)
       return rdt_fail(why, RDT_ERR_DTYPE, "%s of %s to %s: datatypes must agree", rdt_kop_name(p->op),
@@ -350,6 +361,9 @@ rdt_status rdt_problem_check(const rdt_problem *p, rdt_reason *why) {
   switch (p->op) {
     case RDT_KOP_MAXPOOL:
     case RDT_KOP_AVGPOOL:
+      if (p->fn != RDT_FN_NONE)
+        return rdt_fail(why, RDT_ERR_ARG, "%s does not form %s of %s", rdt_kop_name(p->op), rdt_problem_name(p),
+                        rdt_dtype_name(p->out.dtype));
       return check_window(p, why);
     case RDT_KOP_CONCAT:
       return check_concat(p, why);

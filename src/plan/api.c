@@ -57,11 +57,12 @@ rdt_status rdt_plan_conv(rdt_context *ctx, const rdt_tensor *x, const rdt_tensor
   prob.out.data = NULL;
   prob.acc = rdt_dtype_accumulator(x->dtype);
   prob.window.groups = params->groups;
-  memcpy(prob.window.pad, params->pad, sizeof prob.window.pad);
   for (int i = 0; i < 2; i++) {
     prob.window.kernel[i] = w->shape[2 + i];
     prob.window.stride[i] = params->stride[i];
     prob.window.dilation[i] = params->dilation[i];
+    prob.window.before[i] = params->pad[i];
+    prob.window.after[i] = params->pad[i + 2];
   }
   rdt_status status = rdt_plan_create(ctx, &prob, "conv", "conv", NULL, out);
   rdt_problem_clear(&prob);

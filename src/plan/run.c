@@ -254,16 +254,26 @@ static rdt_recovery recovery_of(run *r) {
 
 /* ---- telling ---- */
 
+static void pixel_text(const rdt_tensor *out, long long pixel, long long channel, char *text, size_t size) {
+  const int spatial = out->rank - 2;
+  const char *names = &"zyx"[RDT_MAX_SPATIAL - spatial];
+  long long at[RDT_MAX_SPATIAL];
+  for (int d = spatial - 1; d >= 0; d--) {
+    at[d] = pixel % (long long)out->shape[2 + d];
+    pixel /= (long long)out->shape[2 + d];
+  }
+  size_t n = (size_t)snprintf(text, size, " at image %lld", pixel);
+  for (int d = 0; d < spatial && n < size; d++) n += (size_t)snprintf(text + n, size - n, ", %c %lld", names[d], at[d]);
+  if (channel >= 0 && n < size) snprintf(text + n, size - n, ", channel %lld", channel);
+}
+
 /* Where, in the words of the op: rows and columns of a product, pixels and channels of a convolution. */
 static void place_text(const rdt_problem *p, const int64_t place[2], char *text, size_t size) {
   const long long row = (long long)place[0], col = (long long)place[1];
-  const long long h = p->op == RDT_KOP_CONV ? (long long)p->out.shape[2] : 1;
-  const long long w = p->op == RDT_KOP_CONV ? (long long)p->out.shape[3] : 1;
   text[0] = '\0';
   if (row < 0 && col < 0) return;
   if (p->op == RDT_KOP_CONV && row >= 0)
-    snprintf(text, size, col >= 0 ? " at image %lld, y %lld, x %lld, channel %lld" : " at image %lld, y %lld, x %lld",
-             row / (h * w), row / w % h, row % w, col);
+    pixel_text(&p->out, row, col, text, size);
   else if (p->op == RDT_KOP_CONV)
     snprintf(text, size, " at channel %lld", col);
   else if (row >= 0 && col >= 0)

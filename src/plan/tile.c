@@ -20,7 +20,7 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile) {
     const int64_t side = s->kind == RDT_CHECK_TILE ? RDT_TILE_SIDE : 1;
     for (int axis = 0; axis < 2; axis++) {
       if (s->place[axis] < 0) continue;
-      const int64_t unit = conv && axis == 0 ? out->shape[2] * out->shape[3] : 1, end = out->shape[axis] - 1;
+      const int64_t unit = conv && axis == 0 ? rdt_tensor_pixels(out) : 1, end = out->shape[axis] - 1;
       const int64_t last = (s->place[axis] + side - 1) / unit;
       widen(range[axis], s->place[axis] / unit);
       widen(range[axis], last < end ? last : end);

@@ -8,7 +8,8 @@
 
 rdt_status rdt_conv_accept(const rdt_problem *p, rdt_reason *why) {
   if (p->op != RDT_KOP_CONV) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "only convolutions");
-  if (p->in[0].shape[3] > INT32_MAX || p->out.shape[3] > INT32_MAX)
+  const int along = p->out.rank - 1;
+  if (p->in[0].shape[along] > INT32_MAX || p->out.shape[along] > INT32_MAX)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "rows of more than 2^31 pixels");
   return RDT_OK;
 }
@@ -45,21 +46,50 @@ static int64_t gcd(int64_t a, int64_t b) {
   return a;
 }
 
-rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fixed, double lambda, int threads) {
+static void set_geometry(rdt_conv_check *c, const rdt_problem *p) {
   const int64_t *x = p->in[0].shape, *w = p->in[1].shape, *y = p->out.shape;
-  const rdt_window *win = &p->window;
-  *c = (rdt_conv_check){.n = x[0], .ic = x[1], .ih = x[2], .iw = x[3], .oc = y[1], .oh = y[2], .ow = y[3]};
-  c->kh = w[2];
-  c->kw = w[3];
-  c->groups = win->groups;
+  rdt_conv_axis *const axes[RDT_MAX_SPATIAL] = {&c->depth, &c->height, &c->width};
+  for (int a = 0; a < RDT_MAX_SPATIAL; a++) {
+    const int i = a - (RDT_MAX_SPATIAL + 2 - p->out.rank);
+    const rdt_window *win = &p->window;
+    *axes[a] = i < 0 ? (rdt_conv_axis){1, 1, 1, 1, 1, 0}
+                     : (rdt_conv_axis){.in = x[2 + i],
+                                       .out = y[2 + i],
+                                       .taps = w[2 + i],
+                                       .stride = win->stride[i],
+                                       .dilation = win->dilation[i],
+                                       .pad = win->before[i]};
+  }
+  c->n = x[0];
+  c->ic = x[1];
+  c->oc = y[1];
+  c->ih = c->depth.in * c->height.in;
+  c->oh = c->depth.out * c->height.out;
+  c->kh = c->depth.taps * c->height.taps;
+  c->iw = c->width.in;
+  c->ow = c->width.out;
+  c->kw = c->width.taps;
+}
+
+static void reach(const rdt_conv_axis *a, int64_t first, int64_t last, int64_t *from, int64_t *to) {
+  *from = first * a->stride - a->pad;
+  *to = last * a->stride + (a->taps - 1) * a->dilation - a->pad;
+  if (*from < 0) *from = 0;
+  if (*to >= a->in) *to = a->in - 1;
+}
+
+void rdt_conv_reach(const rdt_conv_check *c, int64_t oh, int64_t rows, int64_t from[2], int64_t to[2]) {
+  const int64_t h = c->height.out, first = oh / h, last = (oh + rows - 1) / h;
+  reach(&c->depth, first, last, &from[0], &to[0]);
+  reach(&c->height, first == last ? oh % h : 0, first == last ? (oh + rows - 1) % h : h - 1, &from[1], &to[1]);
+}
+
+rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fixed, double lambda, int threads) {
+  *c = (rdt_conv_check){.groups = p->window.groups};
+  set_geometry(c, p);
   c->icg = c->ic / c->groups;
   c->ocg = c->oc / c->groups;
   c->k = c->icg * c->kh * c->kw;
-  for (int i = 0; i < 2; i++) {
-    c->stride[i] = win->stride[i];
-    c->dilation[i] = win->dilation[i];
-    c->pad[i] = win->pad[i];
-  }
   c->acc = p->acc;
   c->exact = p->acc == RDT_S32;
   c->fixed = fixed;
@@ -91,24 +121,40 @@ static const char *element(const rdt_tensor *t, int64_t offset) {
   return (const char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
 }
 
+/* Offset of line h of an image, or of a line of taps. */
+static int64_t line_at(const rdt_tensor *t, int64_t h) {
+  int64_t offset = 0;
+  for (int d = t->rank - 2; d >= 2; d--) {
+    offset += h % t->shape[d] * t->stride[d];
+    h /= t->shape[d];
+  }
+  return offset;
+}
+
 const void *rdt_conv_row(const rdt_conv_check *c, const rdt_tensor *t, int64_t n, int64_t h, int64_t w, int64_t count,
                          void *scratch, int64_t *ps) {
   const int64_t *st = t->stride;
-  const char *from = element(t, n * st[0] + h * st[2] + w * st[3]);
+  const int64_t along = st[t->rank - 1];
+  const char *from = element(t, n * st[0] + line_at(t, h) + w * along);
   if (t->dtype == c->fn->elem && (st[1] == 1 || t->shape[1] == 1)) {
-    *ps = st[3];
+    *ps = along;
     return from;
   }
-  c->fn->fetch(from, t->dtype, st[3], st[1], count, t->shape[1], scratch);
+  c->fn->fetch(from, t->dtype, along, st[1], count, t->shape[1], scratch);
   *ps = t->shape[1];
   return scratch;
 }
 
 const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64_t k, int64_t count, void *scratch,
                              int64_t *ps) {
-  const int64_t *st = w->stride, taps = c->kh * c->kw;
-  const bool plane = (st[3] == 1 || c->kw == 1) && (st[2] == c->kw || c->kh == 1);
-  if (w->dtype == c->fn->elem && plane && (st[1] == taps || c->icg == 1)) {
+  const int64_t *st = w->stride;
+  int64_t taps = 1;
+  bool dense = w->dtype == c->fn->elem;
+  for (int d = w->rank - 1; d >= 1; d--) {
+    dense = dense && (st[d] == taps || w->shape[d] == 1);
+    taps *= w->shape[d];
+  }
+  if (dense) {
     *ps = st[0];
     return element(w, k * st[0]);
   }
@@ -116,17 +162,17 @@ const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64
   for (int64_t i = k; i < k + count; i++)
     for (int64_t ch = 0; ch < c->icg; ch++)
       for (int64_t r = 0; r < c->kh; r++, to += c->kw * (int64_t)c->elem)
-        c->fn->fetch(element(w, i * st[0] + ch * st[1] + r * st[2]), w->dtype, st[3], 1, c->kw, 1, to);
+        c->fn->fetch(element(w, i * st[0] + ch * st[1] + line_at(w, r)), w->dtype, st[w->rank - 1], 1, c->kw, 1, to);
   *ps = c->k;
   return scratch;
 }
 
-/* Rows of pixels as a rank-4 view. */
-static rdt_tensor rows_view(const rdt_tensor *t, int64_t n, int64_t h, int64_t count) {
+/* Lines of an image, which differ in the height alone. */
+static rdt_tensor lines_view(const rdt_tensor *t, int64_t n, int64_t h, int64_t count) {
   rdt_tensor v = *t;
-  v.data = (char *)t->data + (n * t->stride[0] + h * t->stride[2]) * (int64_t)rdt_dtype_size(t->dtype);
+  v.data = (char *)t->data + (n * t->stride[0] + line_at(t, h)) * (int64_t)rdt_dtype_size(t->dtype);
   v.shape[0] = 1;
-  v.shape[2] = count;
+  for (int d = 2; d < t->rank - 1; d++) v.shape[d] = d == t->rank - 2 ? count : 1;
   return v;
 }
 
@@ -138,10 +184,14 @@ void rdt_conv_epilogue(const rdt_conv_check *c, const rdt_operands *o, const rdt
   const int64_t row = c->ow * c->oc * (int64_t)rdt_dtype_size(c->acc), most = EPILOGUE_BYTES / (row > 0 ? row : 1);
   const int64_t block = most > 1 ? most : 1, done = h + 1 - from, count = done % block == 0 ? block : done % block;
   if (!fin || (done % block != 0 && h + 1 < to)) return;
-  rdt_epilogue e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE;
-  if (e.residual.rank >= 0) e.residual = rows_view(&e.residual, n, h + 1 - count, count);
-  const rdt_tensor raw = rows_view(&o->out, n, h + 1 - count, count), out = rows_view(fin, n, h + 1 - count, count);
-  rdt_epilogue_apply(&e, &raw, &out, 1, 1);
+  for (int64_t at = h + 1 - count, lines; at <= h; at += lines) {
+    const int64_t left = c->height.out - at % c->height.out;
+    lines = h + 1 - at < left ? h + 1 - at : left;
+    rdt_epilogue e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE;
+    if (e.residual.rank >= 0) e.residual = lines_view(&e.residual, n, at, lines);
+    const rdt_tensor raw = lines_view(&o->out, n, at, lines), out = lines_view(fin, n, at, lines);
+    rdt_epilogue_apply(&e, &raw, &out, 1, 1);
+  }
 }
 
 rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f) {

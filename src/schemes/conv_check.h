@@ -2,17 +2,24 @@
  *
  * Y[n,k,oh,ow] = sum_{c,r,s} W[k,c,r,s] X[n,c,oh*stride+r*dilation-pad, ...] is a product with one row a pixel, one
  * column an output channel and reduction length K = C R S (C channels of a group). Source: arXiv 2006.04984 section 3.
- */
+ *
+ * Images of any number of spatial dimensions are taken line by line: a line runs along the last dimension, all others
+ * together number the lines, and likewise the lines of taps of a filter. Which output line an input line serves at a
+ * line of taps is all that the checks need to know about them. */
 #ifndef RDT_SCHEMES_CONV_CHECK_H
 #define RDT_SCHEMES_CONV_CHECK_H
 
 #include "cpu/conv_sums.h"
 #include "schemes/scheme.h"
 
+typedef struct rdt_conv_axis {
+  int64_t in, out, taps, stride, dilation, pad;
+} rdt_conv_axis;
+
 typedef struct rdt_conv_check {
-  int64_t n, ic, ih, iw, oc, oh, ow, kh, kw, groups, icg, ocg; /* icg, ocg: channels of one group */
+  int64_t n, ic, ih, iw, oc, oh, ow, kh, kw, groups, icg, ocg; /* h: lines; icg, ocg: channels of one group */
   int64_t k;                                                   /* icg kh kw */
-  int64_t stride[2], dilation[2], pad[2];
+  rdt_conv_axis depth, height, width;                          /* of length 1 where an image has no such dimension */
   rdt_dtype acc;
   bool exact;                       /* integers modulo 2^32 */
   bool fixed;                       /* checksums were made from the weights at create */
@@ -51,10 +58,20 @@ typedef struct rdt_conv_filter {
 rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f);
 rdt_status rdt_conv_filter_make(const rdt_conv_check *c, const rdt_tensor *w, bool over_taps, rdt_conv_filter *f);
 
-/* The output index that input index i serves at tap t along axis, or -1. */
-static inline int64_t rdt_conv_out(const rdt_conv_check *c, int axis, int64_t i, int64_t t) {
-  const int64_t at = i + c->pad[axis] - t * c->dilation[axis], limit = axis == 0 ? c->oh : c->ow;
-  return at >= 0 && at % c->stride[axis] == 0 && at / c->stride[axis] < limit ? at / c->stride[axis] : -1;
+/* The output index that input index i serves at tap t along an axis, or -1. */
+static inline int64_t rdt_conv_out(const rdt_conv_axis *a, int64_t i, int64_t t) {
+  const int64_t at = i + a->pad - t * a->dilation;
+  return at >= 0 && at % a->stride == 0 && at / a->stride < a->out ? at / a->stride : -1;
 }
+
+/* The same of lines. */
+static inline int64_t rdt_conv_out_line(const rdt_conv_check *c, int64_t h, int64_t r) {
+  const int64_t z = rdt_conv_out(&c->depth, h / c->height.in, r / c->height.taps);
+  const int64_t y = rdt_conv_out(&c->height, h % c->height.in, r % c->height.taps);
+  return z < 0 || y < 0 ? -1 : z * c->height.out + y;
+}
+
+/* The input lines that serve some of the output lines oh .. oh + rows - 1 lie within from .. to of depth and height. */
+void rdt_conv_reach(const rdt_conv_check *c, int64_t oh, int64_t rows, int64_t from[2], int64_t to[2]);
 
 #endif

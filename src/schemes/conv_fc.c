@@ -50,9 +50,9 @@ static rdt_status alloc(fc_state *s) {
   s->block = rows < ROW_BLOCK ? rows : ROW_BLOCK;
   if (s->block < 1) s->block = 1;
   s->blocks = (c->oh + s->block - 1) / s->block;
-  s->pw = (c->ow - 1) * c->stride[1] + (c->kw - 1) * c->dilation[1] + 1;
+  s->pw = (c->ow - 1) * c->width.stride + (c->kw - 1) * c->width.dilation + 1;
   if (s->pw < 0) s->pw = 0;
-  s->joined = c->dilation[1] == 1 || c->kw == 1;
+  s->joined = c->width.dilation == 1 || c->kw == 1;
   const size_t dots = (size_t)(c->ow * c->kh), px = (size_t)pixels, pw = (size_t)s->pw;
   size_t at = 0;
   reserve(&at, pw * (size_t)c->ic, c->elem);
@@ -116,7 +116,7 @@ typedef struct fc_task {
 /* A row of the input as the windows see it: pw pixels from -pad on, zeros outside the image. */
 static const char *padded_row(const fc_task *t, int64_t h, int64_t *ps) {
   const rdt_conv_check *c = &t->s->c;
-  const int64_t from = c->pad[1] < t->s->pw ? c->pad[1] : t->s->pw;
+  const int64_t from = c->width.pad < t->s->pw ? c->width.pad : t->s->pw;
   int64_t count = t->s->pw - from;
   if (count > c->iw) count = c->iw;
   char *scratch = t->work + t->s->at_scratch;
@@ -138,7 +138,7 @@ static void add_magnitudes(const fc_task *t, const double *row, const int64_t *s
   for (int64_t w = 0; w < c->ow; w++) {
     double m[3] = {0.0, 0.0, 0.0};
     for (int64_t k = 0; k < c->kw; k++)
-      for (int j = 0; j < 3; j++) m[j] += row[3 * (w * c->stride[1] + k * c->dilation[1]) + j];
+      for (int j = 0; j < 3; j++) m[j] += row[3 * (w * c->width.stride + k * c->width.dilation) + j];
     for (int i = 0; i < count; i++)
       for (int j = 0; j < 3; j++) mag[3 * (serves[i] * c->ow + w) + j] += m[j];
   }
@@ -155,7 +155,8 @@ static void add_row(const fc_task *t, const char *x, int64_t ps, const int64_t *
     const void *w[4];
     for (int i = 0; i < count; i++)
       w[i] = (const char *)s->filter.beta + (size_t)((taps[i] * c->kw + k) * c->ic) * c->sum;
-    c->fn->dots(x + k * c->dilation[1] * ps * (int64_t)c->elem, c->stride[1] * ps, channels, c->ow, w, count, dots);
+    c->fn->dots(x + k * c->width.dilation * ps * (int64_t)c->elem, c->width.stride * ps, channels, c->ow, w, count,
+                dots);
     for (int i = 0; i < count; i++)
       for (int64_t p = 0; p < c->ow; p++) {
         const int64_t to = serves[i] * c->ow + p, from = p * count + i;
@@ -167,34 +168,39 @@ static void add_row(const fc_task *t, const char *x, int64_t ps, const int64_t *
   }
 }
 
-static void expect_rows(const fc_task *t) {
+/* One line of the input, for all output lines of the task that it serves. */
+static void expect_line(const fc_task *t, int64_t h) {
   const fc_state *s = t->s;
   const rdt_conv_check *c = &s->c;
   double *row_mag = (double *)(t->work + s->at_row_mag);
-  memset(t->work + s->at_expected, 0, (size_t)(t->rows * c->ow) * c->sum);
-  memset(t->work + s->at_mag, 0, (size_t)(3 * t->rows * c->ow) * sizeof(double));
-  const int64_t low = t->oh * c->stride[0] - c->pad[0];
-  const int64_t high = (t->oh + t->rows - 1) * c->stride[0] + (c->kh - 1) * c->dilation[0] - c->pad[0];
-  for (int64_t h = low < 0 ? 0 : low; h <= high && h < c->ih; h++) {
-    int64_t taps[4], serves[4], ps = 0;
-    const char *x = NULL;
-    int count = 0;
-    for (int64_t r = 0; r < c->kh; r++) {
-      const int64_t at = rdt_conv_out(c, 0, h, r) - t->oh;
-      if (at >= 0 && at < t->rows) {
-        taps[count] = r;
-        serves[count++] = at;
-      }
-      if (count == 0 || (count < 4 && r + 1 < c->kh)) continue;
-      if (!x) {
-        x = padded_row(t, h, &ps);
-        if (!c->exact) c->fn->mags(x, ps, c->ic, s->pw, s->filter.g, s->filter.rho2, s->filter.beta2, row_mag);
-      }
-      add_row(t, x, ps, taps, serves, count);
-      if (!c->exact) add_magnitudes(t, row_mag, serves, count);
-      count = 0;
+  int64_t taps[4], serves[4], ps = 0;
+  const char *x = NULL;
+  int count = 0;
+  for (int64_t r = 0; r < c->kh; r++) {
+    const int64_t at = rdt_conv_out_line(c, h, r) - t->oh;
+    if (at >= 0 && at < t->rows) {
+      taps[count] = r;
+      serves[count++] = at;
     }
+    if (count == 0 || (count < 4 && r + 1 < c->kh)) continue;
+    if (!x) {
+      x = padded_row(t, h, &ps);
+      if (!c->exact) c->fn->mags(x, ps, c->ic, s->pw, s->filter.g, s->filter.rho2, s->filter.beta2, row_mag);
+    }
+    add_row(t, x, ps, taps, serves, count);
+    if (!c->exact) add_magnitudes(t, row_mag, serves, count);
+    count = 0;
   }
+}
+
+static void expect_rows(const fc_task *t) {
+  const rdt_conv_check *c = &t->s->c;
+  int64_t from[2], to[2];
+  memset(t->work + t->s->at_expected, 0, (size_t)(t->rows * c->ow) * c->sum);
+  memset(t->work + t->s->at_mag, 0, (size_t)(3 * t->rows * c->ow) * sizeof(double));
+  rdt_conv_reach(c, t->oh, t->rows, from, to);
+  for (int64_t z = from[0]; z <= to[0]; z++)
+    for (int64_t y = from[1]; y <= to[1]; y++) expect_line(t, z * c->height.in + y);
 }
 
 static void check_row(const fc_task *t, int64_t row, rdt_findings *f) {

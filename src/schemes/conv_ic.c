@@ -59,17 +59,17 @@ static void state_destroy(void *state) {
 /* Every step-th column of the input from first on; columns between them that no tap uses have coefficients 0. */
 static void set_columns(ic_state *s) {
   const rdt_conv_check *c = &s->c;
-  s->step = c->kw == 1 ? c->stride[1] : 1;
+  s->step = c->kw == 1 ? c->width.stride : 1;
   for (int64_t w = 0; w < c->iw; w++) {
     bool any = false;
-    for (int64_t t = 0; t < c->kw; t++) any |= rdt_conv_out(c, 1, w, t) >= 0;
+    for (int64_t t = 0; t < c->kw; t++) any |= rdt_conv_out(&c->width, w, t) >= 0;
     if (!any) continue;
     if (s->used == 0) s->first = w;
     s->used = (w - s->first) / s->step + 1;
   }
   for (int64_t i = 0; i < s->used; i++)
     for (int64_t t = 0; t < c->kw; t++) {
-      const int64_t ow = rdt_conv_out(c, 1, s->first + i * s->step, t);
+      const int64_t ow = rdt_conv_out(&c->width, s->first + i * s->step, t);
       rdt_store(s->coef_in, c->fn->elem, i * c->kw + t, ow >= 0 ? c->sign_ow[ow] : 0);
     }
   for (int64_t w = 0; w < c->ow; w++) rdt_store(s->coef_out, c->fn->elem, w, c->sign_ow[w]);
@@ -78,8 +78,8 @@ static void set_columns(ic_state *s) {
 /* A window's row of few channels is taken as one pixel of kw x ic channels: those fill vectors. */
 static void set_narrow(ic_state *s) {
   const rdt_conv_check *c = &s->c;
-  const int64_t pw = (c->ow - 1) * c->stride[1] + c->kw;
-  if (c->ic > 0 && c->ic <= NARROW && c->kw > 1 && c->dilation[1] == 1 && c->ow > 0 && c->pad[1] < pw &&
+  const int64_t pw = (c->ow - 1) * c->width.stride + c->kw;
+  if (c->ic > 0 && c->ic <= NARROW && c->kw > 1 && c->width.dilation == 1 && c->ow > 0 && c->width.pad < pw &&
       pw < LANES * c->iw)
     s->pw = pw;
 }
@@ -209,7 +209,7 @@ static void sum_wide(const ic_state *s, const char *x, int64_t ps, void *sums, d
 /* The same over windows of a padded row; magnitudes over groups of pixels. What lies beyond the last window is zero. */
 static void sum_narrow(const ic_state *s, const char *x, int64_t ps, char *padded, void *sums, double *mx) {
   const rdt_conv_check *c = &s->c;
-  const int64_t from = c->pad[1], left = s->pw - from, count = left < c->iw ? left : c->iw, row = s->pw * c->ic;
+  const int64_t from = c->width.pad, left = s->pw - from, count = left < c->iw ? left : c->iw, row = s->pw * c->ic;
   const size_t pixel = (size_t)c->ic * c->elem;
   memset(padded, 0, (size_t)from * pixel);
   for (int64_t i = 0; i < count && ps != c->ic; i++)
@@ -227,8 +227,8 @@ static void sum_narrow(const ic_state *s, const char *x, int64_t ps, char *padde
     c->fn->columns(padded + (size_t)(groups * group) * c->elem, c->ic, c->ic, (row - groups * group) / c->ic,
                    s->coef_in, 1, ignored, mx, mx + c->ic);
   }
-  c->fn->columns(padded, c->stride[1] * c->ic, (c->kw * c->ic + LANES - 1) / LANES * LANES, c->ow, s->coef_out, 1, sums,
-                 NULL, NULL);
+  c->fn->columns(padded, c->width.stride * c->ic, (c->kw * c->ic + LANES - 1) / LANES * LANES, c->ow, s->coef_out, 1,
+                 sums, NULL, NULL);
 }
 
 static void sum_part(const ic_call *call, int64_t image, int64_t part, int thread) {
@@ -245,7 +245,7 @@ static void sum_part(const ic_call *call, int64_t image, int64_t part, int threa
   int64_t ps;
   for (int64_t h = part * c->ih / c->parts; h < (part + 1) * c->ih / c->parts; h++) {
     bool any = false;
-    for (int64_t r = 0; r < c->kh; r++) any |= rdt_conv_out(c, 0, h, r) >= 0;
+    for (int64_t r = 0; r < c->kh; r++) any |= rdt_conv_out_line(c, h, r) >= 0;
     if (!any || s->used == 0) continue;
     const int64_t first = s->pw > 0 ? 0 : s->first;
     const void *x = rdt_conv_row(c, &call->o->in[0], n, h, first, c->iw - first, scratch, &ps);
@@ -254,7 +254,7 @@ static void sum_part(const ic_call *call, int64_t image, int64_t part, int threa
     else
       sum_wide(s, x, ps, sums, mx);
     for (int64_t r = 0; r < c->kh; r++) {
-      const int64_t oh = rdt_conv_out(c, 0, h, r);
+      const int64_t oh = rdt_conv_out_line(c, h, r);
       if (oh >= 0) c->fn->add(xs + (size_t)(r * c->kw * c->ic) * c->sum, sums, c->sign_oh[oh], c->kw * c->ic);
     }
   }
@@ -441,7 +441,7 @@ static double cost_of(const rdt_problem *p, bool scalar) {
   rdt_problem_mnk(p, &m, &n, &k);
   const double in = (double)rdt_tensor_count(&p->in[0]), out = (double)rdt_tensor_count(&p->out);
   const double images = (double)p->out.shape[0], filters = scalar ? 1.0 : (double)n;
-  const double taps = (double)p->window.kernel[1], icg = (double)p->in[1].shape[1];
+  const double taps = (double)p->window.kernel[p->out.rank - 3], icg = (double)p->in[1].shape[1];
   const int64_t groups = p->window.groups, per_group = (n / groups + FILTER_BLOCK - 1) / FILTER_BLOCK;
   const double blocks = scalar ? 0.0 : images * (double)(groups * per_group);
   return in * (5.0 * taps + 10.0) + out * 16.0 + images * filters * (25.0 * (double)k + 60.0 * icg + 600.0) +

@@ -1,25 +1,31 @@
-/* Reference convolution: a product of gathered windows (rows: output pixels, k: kh kw ic) and filters; each image and
- * group is one product. */
+/* Reference convolution: a product of gathered windows (rows: output pixels, k: taps, then ic) and filters; each image
+ * and group is one product. */
 #include <string.h>
 
 #include "cpu/generic/product.h"
 #include "cpu/generic/state.h"
 
 typedef struct geometry {
-  int64_t group, ic, kw, ow; /* ic of a group */
-  int64_t image;
+  int64_t image, group, ic; /* ic of a group */
 } geometry;
 
 static geometry geometry_of(const rdt_product *q, int64_t batch) {
-  const rdt_tensor *w = &q->o->in[1];
-  return (geometry){.group = batch % q->p->window.groups,
-                    .ic = w->shape[1],
-                    .kw = w->shape[3],
-                    .ow = q->o->out.shape[3],
-                    .image = batch / q->p->window.groups};
+  const int64_t groups = q->p->window.groups;
+  return (geometry){.image = batch / groups, .group = batch % groups, .ic = q->o->in[1].shape[1]};
 }
 
-/* k runs over (kh, kw, ic): calls for each piece of constant (kh, kw) */
+/* What a tap of the window that begins at first sees: the pixel's offset; false: nothing. */
+static bool seen(const rdt_tensor *x, const rdt_window *w, const int64_t *first, const int64_t *tap, int64_t *offset) {
+  *offset = 0;
+  for (int d = 0; d < x->rank - 2; d++) {
+    const int64_t at = first[d] + tap[d] * w->dilation[d];
+    if (at < 0 || at >= x->shape[2 + d]) return false;
+    *offset += at * x->stride[2 + d];
+  }
+  return true;
+}
+
+/* k runs over (taps, ic): calls for each piece of one tap */
 static void load_a(const rdt_product *q, int64_t batch, int64_t i, int64_t rows, int64_t k, int64_t depth, void *to,
                    int64_t ld) {
   const geometry g = geometry_of(q, batch);
@@ -28,14 +34,15 @@ static void load_a(const rdt_product *q, int64_t batch, int64_t i, int64_t rows,
   const int64_t size = (int64_t)rdt_dtype_size(rdt_compute_type(x->dtype));
   const int64_t base = g.image * x->stride[0] + g.group * g.ic * x->stride[1];
   for (int64_t r = 0; r < rows; r++) {
-    const int64_t y0 = (i + r) / g.ow * win->stride[0] - win->pad[0];
-    const int64_t x0 = (i + r) % g.ow * win->stride[1] - win->pad[1];
+    int64_t first[RDT_MAX_SPATIAL], tap[RDT_MAX_SPATIAL], offset;
+    rdt_pixel_place(&q->o->out, i + r, first);
+    for (int d = 0; d < x->rank - 2; d++) first[d] = first[d] * win->stride[d] - win->before[d];
     char *row = (char *)to + r * ld * size;
     for (int64_t at = k, left = depth; left > 0;) {
-      const int64_t tap = at / g.ic, c = at % g.ic, n = g.ic - c < left ? g.ic - c : left;
-      const int64_t iy = y0 + tap / g.kw * win->dilation[0], ix = x0 + tap % g.kw * win->dilation[1];
-      if (iy >= 0 && iy < x->shape[2] && ix >= 0 && ix < x->shape[3]) {
-        q->load[0](row, rdt_at(x, base + c * x->stride[1] + iy * x->stride[2] + ix * x->stride[3]), x->stride[1], n);
+      const int64_t c = at % g.ic, n = g.ic - c < left ? g.ic - c : left;
+      rdt_pixel_place(&q->o->in[1], at / g.ic, tap);
+      if (seen(x, win, first, tap, &offset)) {
+        q->load[0](row, rdt_at(x, base + c * x->stride[1] + offset), x->stride[1], n);
       } else {
         memset(row, 0, (size_t)(n * size));
       }
@@ -54,15 +61,14 @@ static void load_b(const rdt_product *q, int64_t batch, int64_t k, int64_t depth
   const int64_t base = (g.group * q->n + j) * w->stride[0];
   for (int64_t r = 0; r < depth; r++) {
     const int64_t tap = (k + r) / g.ic, c = (k + r) % g.ic;
-    q->load[1]((char *)to + r * step,
-               rdt_at(w, base + c * w->stride[1] + tap / g.kw * w->stride[2] + tap % g.kw * w->stride[3]), w->stride[0],
+    q->load[1]((char *)to + r * step, rdt_at(w, base + c * w->stride[1] + rdt_pixel_offset(w, tap)), w->stride[0],
                cols);
   }
 }
 
 static int64_t row(const rdt_product *q, const rdt_tensor *t, int64_t batch, int64_t i) {
   const geometry g = geometry_of(q, batch);
-  return g.image * t->stride[0] + g.group * q->n * t->stride[1] + i / g.ow * t->stride[2] + i % g.ow * t->stride[3];
+  return g.image * t->stride[0] + g.group * q->n * t->stride[1] + rdt_pixel_offset(t, i);
 }
 
 static rdt_product product_of(const rdt_generic *s, const rdt_operands *o) {
@@ -71,9 +77,9 @@ static rdt_product product_of(const rdt_generic *s, const rdt_operands *o) {
   return (rdt_product){.p = &s->p,
                        .o = o,
                        .batches = y->shape[0] * groups,
-                       .m = y->shape[2] * y->shape[3],
+                       .m = rdt_tensor_pixels(y),
                        .n = y->shape[1] / groups,
-                       .k = w->shape[1] * w->shape[2] * w->shape[3],
+                       .k = w->shape[1] * rdt_tensor_pixels(w),
                        .column_dim = 1,
                        .channel_groups = groups,
                        .load = {rdt_loader(o->in[0].dtype), rdt_loader(w->dtype)},

@@ -21,12 +21,13 @@ static int64_t pad_source(int64_t i, int64_t n, rdt_pad_mode mode) {
 
 /* Row by row of the output's last dimension: the input's part of it in one move, what lies around one by one. */
 static rdt_status run_pad(void *state, const rdt_operands *o, rdt_reason *why) {
-  static const uint64_t zero = 0;
   const rdt_generic *s = state;
   const rdt_pad_mode mode = (rdt_pad_mode)s->p.mode;
   const rdt_tensor *x = &o->in[0], *y = &o->out;
   const size_t bytes = rdt_dtype_size(y->dtype);
-  const void *fill = o->n_in > 1 ? o->in[1].data : &zero;
+  uint64_t constant = 0;
+  rdt_store(&constant, y->dtype, 0, s->p.param[0]);
+  const void *fill = o->n_in > 1 ? o->in[1].data : &constant;
   const int last = y->rank - 1;
   const int64_t length = last < 0 ? 1 : y->shape[last], total = rdt_tensor_count(y), rows = length ? total / length : 0;
   const int64_t ys = last < 0 ? 1 : y->stride[last], xs = last < 0 ? 1 : x->stride[last];

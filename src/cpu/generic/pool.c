@@ -1,4 +1,5 @@
-/* maxpool, avgpool: windows over n c h w; runs along the channels, which lie side by side in channels-last memory. */
+/* maxpool, avgpool: windows over the pixels; runs along the channels, which lie side by side in channels-last memory.
+ */
 #include <math.h>
 
 #include "cpu/generic/convert.h"
@@ -14,13 +15,50 @@ typedef struct taps {
 } taps;
 
 static taps taps_of(const rdt_window *w, int axis, int64_t in, int64_t out) {
-  const int64_t d = w->dilation[axis], k = w->kernel[axis], start = out * w->stride[axis] - w->pad[axis];
-  const int64_t inside = (in - start + d - 1) / d, padded = (in + w->pad[axis + 2] - start + d - 1) / d;
+  const int64_t d = w->dilation[axis], k = w->kernel[axis], start = out * w->stride[axis] - w->before[axis];
+  const int64_t inside = (in - start + d - 1) / d, padded = (in + w->after[axis] - start + d - 1) / d;
   taps t = {.start = start, .first = start < 0 ? (d - 1 - start) / d : 0};
   t.end = in <= start ? 0 : inside < k ? inside : k;
   if (t.end < t.first) t.end = t.first;
   t.padded = padded < k ? padded : k;
   return t;
+}
+
+/* The taps of one window, along each dimension and together. */
+typedef struct field {
+  const rdt_window *w;
+  taps along[RDT_MAX_SPATIAL];
+  int64_t inside, padded; /* inside the image; inside the padded one */
+} field;
+
+static field field_of(const rdt_problem *p, const rdt_tensor *x, const rdt_tensor *y, int64_t pixel) {
+  field f = {.w = &p->window, .inside = 1, .padded = 1};
+  int64_t place[RDT_MAX_SPATIAL];
+  rdt_pixel_place(y, pixel, place);
+  for (int d = 0; d < x->rank - 2; d++) {
+    f.along[d] = taps_of(f.w, d, x->shape[2 + d], place[d]);
+    f.inside *= f.along[d].end - f.along[d].first;
+    f.padded *= f.along[d].padded;
+  }
+  return f;
+}
+
+/* The pixel under tap i of those inside the image: its offset, and its number in row-major or column-major order. */
+static int64_t tap_of(const field *f, const rdt_tensor *x, int64_t i, bool columns, int64_t *number) {
+  int64_t place[RDT_MAX_SPATIAL], offset = 0;
+  const int spatial = x->rank - 2;
+  *number = 0;
+  for (int d = spatial - 1; d >= 0; d--) {
+    const taps *t = &f->along[d];
+    place[d] = t->start + (t->first + i % (t->end - t->first)) * f->w->dilation[d];
+    i /= t->end - t->first;
+    offset += place[d] * x->stride[2 + d];
+  }
+  for (int k = 0; k < spatial; k++) {
+    const int d = columns ? spatial - 1 - k : k;
+    *number = *number * x->shape[2 + d] + place[d];
+  }
+  return offset;
 }
 
 #define T double
@@ -44,7 +82,7 @@ static taps taps_of(const rdt_window *w, int axis, int64_t in, int64_t out) {
 static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
   const rdt_generic *s = state;
   (void)why;
-  switch (rdt_compute_type(o->out.dtype)) {
+  switch (rdt_compute_type(o->in[0].dtype)) {
     case RDT_F64:
       run_f64(&s->p, o, s->threads);
       break;
@@ -58,7 +96,9 @@ static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
 }
 
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  return rdt_generic_accept_alike(p, p->op == RDT_KOP_MAXPOOL, why);
+  rdt_problem values = *p;
+  if (p->fn == RDT_FN_ARGMAX) values.out.dtype = p->in[0].dtype;
+  return rdt_generic_accept_alike(&values, p->op == RDT_KOP_MAXPOOL, why);
 }
 
 /* ---- the highest, channels side by side ---- */
@@ -113,6 +153,7 @@ static rdt_status run_simd(void *state, const rdt_operands *o, rdt_reason *why) 
 static rdt_status accept_simd(const rdt_problem *p, rdt_reason *why) {
   if (rdt_compute_type(p->out.dtype) != RDT_F32 || p->in[0].dtype != p->out.dtype)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32 bf16 f16, in and out alike");
+  if (p->out.rank != 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes two spatial dimensions");
   if (p->in[0].stride[1] != 1 || p->out.stride[1] != 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes channels that lie side by side");
   return RDT_OK;

@@ -23,4 +23,22 @@ static inline void *rdt_at(const rdt_tensor *t, int64_t offset) {
   return (char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
 }
 
+/* Pixels of an image and taps of a filter, counted in row-major order over dimensions 2..: their places, their offsets.
+ */
+static inline void rdt_pixel_place(const rdt_tensor *t, int64_t i, int64_t *place) {
+  for (int d = t->rank - 1; d >= 2; d--) {
+    place[d - 2] = i % t->shape[d];
+    i /= t->shape[d];
+  }
+}
+
+static inline int64_t rdt_pixel_offset(const rdt_tensor *t, int64_t i) {
+  int64_t offset = 0;
+  for (int d = t->rank - 1; d >= 2; d--) {
+    offset += i % t->shape[d] * t->stride[d];
+    i /= t->shape[d];
+  }
+  return offset;
+}
+
 #endif

@@ -1,12 +1,12 @@
 /* Convolution by oneDNN's direct algorithm (not Winograd: its error bounds differ). */
 #include "cpu/onednn/onednn.h"
 
-/* W [oc ic/g kh kw] as oneDNN wants it with groups: [g oc/g ic/g kh kw] */
+/* W [oc ic/g k..] as oneDNN wants it with groups: [g oc/g ic/g k..] */
 static rdt_tensor grouped(const rdt_tensor *w, int64_t groups) {
   rdt_tensor t = *w;
   if (groups == 1) return t;
-  t.rank = 5;
-  for (int d = 4; d > 0; d--) {
+  t.rank = w->rank + 1;
+  for (int d = w->rank; d > 0; d--) {
     t.shape[d] = w->shape[d - 1];
     t.stride[d] = w->stride[d - 1];
   }
@@ -21,9 +21,8 @@ static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, 
   const rdt_window *win = &p->window;
   const bool bias = p->epilogue.bias.rank >= 0;
   const rdt_tensor weights = grouped(&p->in[1], win->groups);
-  const dnnl_dims_t stride = {win->stride[0], win->stride[1]};
-  const dnnl_dims_t dilation = {win->dilation[0] - 1, win->dilation[1] - 1};
-  const dnnl_dims_t before = {win->pad[0], win->pad[1]}, after = {win->pad[2], win->pad[3]};
+  const rdt_onednn_list stride = rdt_onednn_window(win->stride, 0), dilation = rdt_onednn_window(win->dilation, -1);
+  const rdt_onednn_list before = rdt_onednn_window(win->before, 0), after = rdt_onednn_window(win->after, 0);
   dnnl_memory_desc_t x, w, y, b;
   dnnl_convolution_desc_t desc;
   dnnl_engine_t engine;
@@ -35,7 +34,7 @@ static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, 
   if (bias) RDT_TRY(rdt_onednn_md(&b, &p->epilogue.bias, why));
   RDT_TRY(rdt_onednn_try(
       dnnl_dilated_convolution_forward_desc_init(&desc, dnnl_forward_inference, dnnl_convolution_direct, &x, &w,
-                                                 bias ? &b : NULL, &y, stride, dilation, before, after),
+                                                 bias ? &b : NULL, &y, stride.of, dilation.of, before.of, after.of),
       "convolution", why));
   RDT_TRY(rdt_onednn_try(dnnl_primitive_desc_create(&plan->pd, &desc, attr, engine, NULL), "convolution", why));
   plan->has_weights = true;
@@ -62,9 +61,12 @@ static bool by_image(const rdt_problem *p, int threads) {
  * but all of them for each thread. False for any other convolution. in has room for both operands of *dense. */
 static bool skips_pixels(const rdt_problem *p, rdt_problem *dense, rdt_tensor *in) {
   const rdt_window *w = &p->window;
-  const bool skips = w->stride[0] > 1 || w->stride[1] > 1, padded = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
-  if (w->kernel[0] != 1 || w->kernel[1] != 1 || !skips || padded || !rdt_tensor_is_channels_last(&p->in[0]))
-    return false;
+  bool one = rdt_tensor_is_channels_last(&p->in[0]), skips = false;
+  for (int i = 0; one && i < 2; i++) {
+    one = w->kernel[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
+    skips = skips || w->stride[i] > 1;
+  }
+  if (!one || !skips) return false;
   const int64_t shape[4] = {p->in[0].shape[0], p->in[0].shape[1], p->out.shape[2], p->out.shape[3]};
   *dense = *p;
   dense->in = in;

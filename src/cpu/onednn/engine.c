@@ -81,6 +81,12 @@ rdt_status rdt_onednn_md_any(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_re
                         "describing an operand", why);
 }
 
+rdt_onednn_list rdt_onednn_window(const int64_t list[RDT_MAX_SPATIAL], int64_t add) {
+  rdt_onednn_list l = {{0}};
+  for (int i = 0; i < RDT_MAX_SPATIAL; i++) l.of[i] = list[i] + add;
+  return l;
+}
+
 void rdt_onednn_arg(rdt_onednn_plan *plan, int arg, rdt_onednn_source source, const dnnl_memory_desc_t *md) {
   plan->args[plan->n_args].arg = arg;
   plan->args[plan->n_args].source = source;

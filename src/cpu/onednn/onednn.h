@@ -36,6 +36,11 @@ rdt_status rdt_onednn_try(dnnl_status_t s, const char *what, rdt_reason *why);
 /* A view as it lies; strides of dimensions of length 1 are made canonical, as oneDNN compares them. */
 rdt_status rdt_onednn_md(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason *why);
 rdt_status rdt_onednn_md_any(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason *why);
+/* A list of a window as oneDNN declares it: of 12, of which it reads one a spatial dimension. */
+typedef struct rdt_onednn_list {
+  dnnl_dims_t of;
+} rdt_onednn_list;
+rdt_onednn_list rdt_onednn_window(const int64_t list[RDT_MAX_SPATIAL], int64_t add);
 void rdt_onednn_arg(rdt_onednn_plan *plan, int arg, rdt_onednn_source source, const dnnl_memory_desc_t *md);
 
 /* Shared bodies of the rows' functions. */

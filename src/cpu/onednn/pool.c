@@ -6,19 +6,19 @@ static int64_t pad_after(const rdt_problem *p, int axis) {
   const rdt_window *w = &p->window;
   const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1;
   const int64_t needed =
-      (p->out.shape[2 + axis] - 1) * w->stride[axis] + reach - p->in[0].shape[2 + axis] - w->pad[axis];
-  return needed > w->pad[axis + 2] ? needed : w->pad[axis + 2];
+      (p->out.shape[2 + axis] - 1) * w->stride[axis] + reach - p->in[0].shape[2 + axis] - w->before[axis];
+  return needed > w->after[axis] ? needed : w->after[axis];
 }
 
 static rdt_status check_padding(const rdt_problem *p, rdt_reason *why) {
   const rdt_window *w = &p->window;
-  for (int axis = 0; axis < 2; axis++) {
+  for (int axis = 0; axis < p->out.rank - 2; axis++) {
     const int64_t reach = (w->kernel[axis] - 1) * w->dilation[axis] + 1, after = pad_after(p, axis);
-    if (w->pad[axis] >= reach || after >= reach) {
+    if (w->before[axis] >= reach || after >= reach) {
       return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                       "a window lies in the padding as a whole: oneDNN gives no defined value");
     }
-    if (w->count_pad && after != w->pad[axis + 2]) {
+    if (w->count_pad && after != w->after[axis]) {
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN counts cells beyond the padding (ceil mode) in the average");
     }
   }
@@ -36,11 +36,12 @@ static rdt_status build(const rdt_problem *p, const dnnl_primitive_attr_t attr, 
   RDT_TRY(rdt_onednn_md(&x, &p->in[0], why));
   RDT_TRY(rdt_onednn_md(&y, &p->out, why));
   RDT_TRY(check_padding(p, why));
-  const dnnl_dims_t stride = {w->stride[0], w->stride[1]}, kernel = {w->kernel[0], w->kernel[1]};
-  const dnnl_dims_t dilation = {w->dilation[0] - 1, w->dilation[1] - 1};
-  const dnnl_dims_t before = {w->pad[0], w->pad[1]}, after = {pad_after(p, 0), pad_after(p, 1)};
-  RDT_TRY(rdt_onednn_try(dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, alg, &x, &y, stride, kernel,
-                                                           dilation, before, after),
+  const rdt_onednn_list stride = rdt_onednn_window(w->stride, 0), kernel = rdt_onednn_window(w->kernel, 0);
+  const rdt_onednn_list dilation = rdt_onednn_window(w->dilation, -1), before = rdt_onednn_window(w->before, 0);
+  dnnl_dims_t after = {0};
+  for (int axis = 0; axis < p->out.rank - 2; axis++) after[axis] = pad_after(p, axis);
+  RDT_TRY(rdt_onednn_try(dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, alg, &x, &y, stride.of,
+                                                           kernel.of, dilation.of, before.of, after),
                          "pooling", why));
   RDT_TRY(rdt_onednn_try(dnnl_primitive_desc_create(&plan->pd, &desc, attr, engine, NULL), "pooling", why));
   rdt_onednn_arg(plan, DNNL_ARG_SRC, RDT_FROM_X, &x);

@@ -119,18 +119,6 @@ bool rdt_shape_broadcast(const rdt_tensor *a, const rdt_tensor *b, int *rank, in
   return true;
 }
 
-rdt_tensor rdt_view_image(const rdt_tensor *t) {
-  rdt_tensor v = *t;
-  if (t->rank == 3) {
-    v.rank = 4;
-    v.shape[3] = t->shape[2];
-    v.stride[3] = t->stride[2];
-    v.shape[2] = 1;
-    v.stride[2] = t->stride[1]; /* any will do */
-  }
-  return v;
-}
-
 rdt_tensor rdt_view_permute(const rdt_tensor *t, const int *order) {
   rdt_tensor v = *t;
   for (int d = 0; d < t->rank; d++) {
@@ -224,11 +212,19 @@ rdt_dtype rdt_op_accumulator(rdt_dtype t) {
   return t == RDT_F64 ? RDT_F64 : rdt_dtype_is_float(t) ? RDT_F32 : RDT_S32;
 }
 
-/* One spatial dimension of a window; slot is its place in rdt_window (0 vertical, 1 horizontal). */
-static rdt_status window_axis(const rdt_op_args *a, int slot, int64_t in, const char *auto_pad, bool ceil,
-                              rdt_window *w, int64_t *out, rdt_reason *why) {
-  const int64_t k = w->kernel[slot], s = w->stride[slot], d = w->dilation[slot];
-  int64_t *before = &w->pad[slot], *after = &w->pad[slot + 2];
+rdt_status rdt_op_check_spatial(const rdt_op_args *a, const rdt_tensor *x, rdt_reason *why) {
+  char s[96];
+  if (x->rank >= 3 && x->rank <= 2 + RDT_MAX_SPATIAL) return RDT_OK;
+  return rdt_op_fail(a, why, x->rank < 3 ? RDT_ERR_SHAPE : RDT_ERR_UNSUPPORTED,
+                     "input %s: windows over one to %d spatial dimensions (rank 3 to %d) are available",
+                     rdt_tensor_text(x, s, sizeof s), RDT_MAX_SPATIAL, 2 + RDT_MAX_SPATIAL);
+}
+
+/* Dimension i of a window. */
+static rdt_status window_axis(const rdt_op_args *a, int i, int64_t in, const char *auto_pad, bool ceil, rdt_window *w,
+                              int64_t *out, rdt_reason *why) {
+  const int64_t k = w->kernel[i], s = w->stride[i], d = w->dilation[i];
+  int64_t *before = &w->before[i], *after = &w->after[i];
   const int64_t most = INT32_MAX;
   if (k < 1 || s < 1 || d < 1 || *before < 0 || *after < 0 || k > most || s > most || d > most || *before > most ||
       *after > most || in > INT64_MAX / 8)
@@ -256,11 +252,11 @@ static rdt_status window_axis(const rdt_op_args *a, int slot, int64_t in, const 
 }
 
 rdt_status rdt_op_window(const rdt_op_args *a, const rdt_tensor *x, const int64_t *kernel, bool ceil, rdt_window *w,
-                         int64_t out[2], rdt_reason *why) {
+                         int64_t *out, rdt_reason *why) {
   const int spatial = x->rank - 2;
-  int64_t stride[2], dilation[2], pads[4];
-  RDT_TRY(rdt_op_ints(a, "strides", spatial, 1, stride, why));
-  RDT_TRY(rdt_op_ints(a, "dilations", spatial, 1, dilation, why));
+  int64_t pads[2 * RDT_MAX_SPATIAL];
+  RDT_TRY(rdt_op_ints(a, "strides", spatial, 1, w->stride, why));
+  RDT_TRY(rdt_op_ints(a, "dilations", spatial, 1, w->dilation, why));
   RDT_TRY(rdt_op_ints(a, "pads", 2 * spatial, 0, pads, why));
   const rdt_attr *mode = rdt_node_attr(a->n, "auto_pad");
   if (mode && mode->type != RDT_ATTR_STRING)
@@ -271,17 +267,11 @@ rdt_status rdt_op_window(const rdt_op_args *a, const rdt_tensor *x, const int64_
     return rdt_op_fail(a, why, RDT_ERR_FORMAT, "auto_pad '%.40s': take NOTSET, VALID, SAME_UPPER or SAME_LOWER",
                        auto_pad);
   if (strcmp(auto_pad, "VALID") == 0) memset(pads, 0, sizeof pads);
-  for (int slot = 0; slot < 2; slot++) {
-    const int i = slot - (2 - spatial);
-    w->kernel[slot] = i < 0 ? 1 : kernel[i];
-    w->stride[slot] = i < 0 ? 1 : stride[i];
-    w->dilation[slot] = i < 0 ? 1 : dilation[i];
-    w->pad[slot] = i < 0 ? 0 : pads[i];
-    w->pad[slot + 2] = i < 0 ? 0 : pads[i + spatial];
-    if (i < 0)
-      out[slot] = 1;
-    else
-      RDT_TRY(window_axis(a, slot, x->shape[2 + i], auto_pad, ceil, w, &out[slot], why));
+  for (int i = 0; i < spatial; i++) {
+    w->kernel[i] = kernel[i];
+    w->before[i] = pads[i];
+    w->after[i] = pads[i + spatial];
+    RDT_TRY(window_axis(a, i, x->shape[2 + i], auto_pad, ceil, w, &out[i], why));
   }
   return RDT_OK;
 }

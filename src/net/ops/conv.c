@@ -1,4 +1,4 @@
-/* Conv: 2-D, and 1-D as images of height 1. */
+/* Conv over one to three spatial dimensions. */
 #include "net/ops/ops.h"
 
 static rdt_status check_operands(const rdt_op_args *a, const rdt_tensor *x, const rdt_tensor *w, int64_t groups,
@@ -6,9 +6,7 @@ static rdt_status check_operands(const rdt_op_args *a, const rdt_tensor *x, cons
   char tx[96], tw[96];
   rdt_tensor_text(x, tx, sizeof tx);
   rdt_tensor_text(w, tw, sizeof tw);
-  if (x->rank < 3 || x->rank > 4)
-    return rdt_op_fail(a, why, x->rank > 4 ? RDT_ERR_UNSUPPORTED : RDT_ERR_SHAPE,
-                       "input %s: convolutions over one or two spatial dimensions (rank 3 or 4) are available", tx);
+  RDT_TRY(rdt_op_check_spatial(a, x, why));
   if (w->rank != x->rank)
     return rdt_op_fail(a, why, RDT_ERR_SHAPE, "weight %s for an input %s: ranks must agree", tw, tx);
   if (groups < 1 || w->shape[0] % groups != 0 || x->shape[1] % groups != 0 || w->shape[1] != x->shape[1] / groups)
@@ -25,7 +23,7 @@ static rdt_status check_operands(const rdt_op_args *a, const rdt_tensor *x, cons
 static rdt_status convolution(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
   const rdt_tensor *x = rdt_op_in(a, 0), *w = rdt_op_in(a, 1), *bias = rdt_op_in(a, 2);
   rdt_window window = {0};
-  int64_t size[2], kernel[2];
+  int64_t size[RDT_MAX_SPATIAL], kernel[RDT_MAX_SPATIAL];
   RDT_TRY(rdt_op_int(a, "group", 1, &window.groups, why));
   RDT_TRY(check_operands(a, x, w, window.groups, why));
   const int spatial = x->rank - 2;
@@ -39,7 +37,7 @@ static rdt_status convolution(const rdt_op_args *a, rdt_tensor *out, rdt_problem
   rdt_tensor y = {.dtype = rdt_dtype_is_float(x->dtype) ? x->dtype : RDT_S32, .rank = x->rank};
   y.shape[0] = x->shape[0];
   y.shape[1] = w->shape[0];
-  for (int i = 0; i < spatial; i++) y.shape[2 + i] = size[2 - spatial + i];
+  for (int i = 0; i < spatial; i++) y.shape[2 + i] = size[i];
   if (p) y = *out;
   rdt_tensor residual;
   RDT_TRY(rdt_op_residual(a, &y, &residual, why));
@@ -49,12 +47,12 @@ static rdt_status convolution(const rdt_op_args *a, rdt_tensor *out, rdt_problem
   RDT_TRY(rdt_problem_init(p, RDT_KOP_CONV, 2));
   p->acc = rdt_op_accumulator(x->dtype);
   p->window = window;
-  p->in[0] = rdt_view_image(x);
-  p->in[1] = rdt_view_image(w);
-  p->out = rdt_view_image(out);
+  p->in[0] = *x;
+  p->in[1] = *w;
+  p->out = *out;
   if (bias) p->epilogue.bias = *bias;
   if (residual.rank >= 0) {
-    p->epilogue.residual = rdt_view_image(&residual);
+    p->epilogue.residual = residual;
     p->epilogue.beta = 1.0;
   }
   p->epilogue.act = a->n->act;

@@ -56,8 +56,6 @@ rdt_status rdt_op_axis(const rdt_op_args *a, int64_t def, int rank, int limit, i
 
 /* Shape of two operands together. False where they do not fit. */
 bool rdt_shape_broadcast(const rdt_tensor *a, const rdt_tensor *b, int *rank, int64_t *shape);
-/* n c l as n c 1 l. */
-rdt_tensor rdt_view_image(const rdt_tensor *t);
 /* Dimensions in this order. */
 rdt_tensor rdt_view_permute(const rdt_tensor *t, const int *order);
 /* A vector along one dimension of a shape; elsewhere it repeats. */
@@ -67,10 +65,12 @@ bool rdt_view_merge(const rdt_tensor *t, int from, int count, rdt_tensor *out);
 /* The same elements in their logical order with another shape of as many; false where the strides do not allow it. */
 bool rdt_view_reshape(const rdt_tensor *t, int rank, const int64_t *shape, rdt_tensor *out);
 
-/* strides, pads, dilations, auto_pad, ceil_mode over the spatial dimensions of x (rank 3 or 4); kernel has as many
- * entries as x has spatial dimensions. out gets the output lengths in the order h w (1-D: h = 1). */
+/* n c and one to RDT_MAX_SPATIAL spatial dimensions. */
+rdt_status rdt_op_check_spatial(const rdt_op_args *a, const rdt_tensor *x, rdt_reason *why);
+/* strides, pads, dilations, auto_pad, ceil_mode over the spatial dimensions of x, which has been checked; kernel has as
+ * many entries, and out gets as many output lengths. */
 rdt_status rdt_op_window(const rdt_op_args *a, const rdt_tensor *x, const int64_t *kernel, bool ceil, rdt_window *w,
-                         int64_t out[2], rdt_reason *why);
+                         int64_t *out, rdt_reason *why);
 
 /* Activation and fused residual of a linear node over the logical output view; *residual has rank -1 where there is
  * none. Shapes are checked, so that inference already refuses what lowering could not do. */

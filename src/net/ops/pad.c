@@ -39,13 +39,10 @@ rdt_status rdt_op_pad(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt
   const rdt_tensor *x = rdt_op_in(a, 0), *fill = a->g->opset >= 11 ? rdt_op_in(a, 2) : NULL;
   int64_t pads[2 * RDT_MAX_RANK];
   int mode;
-  double value;
+  double value = 0.0;
   RDT_TRY(pad_mode(a, &mode, why));
   RDT_TRY(pads_of(a, x->rank, pads, why));
-  RDT_TRY(rdt_op_float(a, "value", 0.0, &value, why));
-  if (a->g->opset < 11 && value != 0.0)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED,
-                       "attribute value %g: before opset 11 only 0 is available; convert the model", value);
+  if (a->g->opset < 11) RDT_TRY(rdt_op_float(a, "value", 0.0, &value, why));
   if (fill && (fill->dtype != x->dtype || rdt_tensor_count(fill) != 1))
     return rdt_op_fail(a, why, RDT_ERR_SHAPE, "constant_value must be one %s", rdt_dtype_name(x->dtype));
   rdt_tensor y = {.dtype = x->dtype, .rank = x->rank};
@@ -68,6 +65,7 @@ rdt_status rdt_op_pad(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt
   if (fill) p->in[1] = rdt_tensor_dense(fill->data, fill->dtype, 0, NULL);
   p->out = *out;
   p->mode = mode;
+  p->param[0] = value;
   memcpy(p->ints, pads, sizeof pads);
   return RDT_OK;
 }
