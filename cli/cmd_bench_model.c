@@ -19,6 +19,7 @@ typedef struct bench {
   rdt_session session; /* the inputs */
   bool *random;        /* which of them nobody gave */
   char inputs[1024];   /* what they are, for people */
+  char indices[200];   /* " -i NAME=FILE" for each random one that may hold indices */
   rdt_bench_job job;
   long long threads[RDT_BENCH_LIST];
   int n_threads;
@@ -35,13 +36,17 @@ static const char *const side_names[] = {"unprotected", "protected"};
 static rdt_status fill_inputs(bench *b) {
   rdt_session *s = &b->session;
   uint64_t seed = 1;
+  size_t used = 0;
   b->random = rdt_calloc(s->n_inputs, sizeof *b->random);
   if (!b->random) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
   for (size_t i = 0; i < s->n_inputs; i++) {
     rdt_io_info info;
     RDT_TRY(rdt_model_input_info(s->model, i, &info));
     b->random[i] = !s->inputs[i].data;
-    if (b->random[i]) RDT_TRY(rdt_bench_model_fill(&s->inputs[i], info.name, &seed, &s->why));
+    if (!b->random[i]) continue;
+    RDT_TRY(rdt_bench_model_fill(&s->inputs[i], info.name, &seed, &s->why));
+    if ((info.dtype == RDT_S64 || info.dtype == RDT_S32) && used < sizeof b->indices)
+      used += (size_t)snprintf(b->indices + used, sizeof b->indices - used, " -i %.60s=FILE", info.name);
   }
   return RDT_OK;
 }
@@ -284,6 +289,14 @@ static rdt_status book(bench *b, const rdt_bench_model *m, int which) {
   return book_layers(b, m, which, run);
 }
 
+/* Indices that are random may lie beyond what they index: only the caller knows how many there are. */
+static rdt_status blame_random(bench *b, rdt_status status) {
+  const rdt_reason first = b->session.why;
+  if (status != RDT_ERR_ARG || !*b->indices) return status;
+  return rdt_fail(&b->session.why, status, "%.250s; integers of inputs that nobody gave are random: give%s", first.text,
+                  b->indices);
+}
+
 static rdt_status measure(bench *b) {
   const rdt_settings *s = b->settings;
   b->totals = rdt_table_create(
@@ -291,7 +304,7 @@ static rdt_status measure(bench *b) {
   for (int i = 0; i < b->n_threads; i++) {
     rdt_bench_model result;
     b->job.threads = (int)b->threads[i];
-    rdt_status status = rdt_bench_model_run(&b->job, &result, &b->session.why);
+    rdt_status status = blame_random(b, rdt_bench_model_run(&b->job, &result, &b->session.why));
     if (rdt_signals_caught()) status = RDT_ERR_CANCELLED;
     if (status == RDT_OK) status = book(b, &result, i);
     rdt_bench_model_free(&result);

@@ -151,7 +151,10 @@ static const struct {
      "from\n"
      "constants and shapes alone. What is folded when a network is loaded (BatchNormalization into Conv, constants) "
      "leaves\n"
-     "no operator to protect.\n\n"
+     "no operator to protect. Where ONNX leaves a result open: integers that are divided by zero give zero, in Div and "
+     "in "
+     "Mod;\n"
+     "otherwise Div of integers goes towards zero.\n\n"
      "Printed by `redoubt list ops --format md` from src/net/ops.def; [howto-op.md](howto-op.md) says how to add one."},
     {"sites", "site|what is hit", put_site, "Sites", "Where faults can be planted."},
 };

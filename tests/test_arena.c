@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 /* cmocka wants the four above first */
 #include <cmocka.h>
 
@@ -69,7 +70,7 @@ static void gaps_are_free(void **state) {
     for (int s = 0; s < STEPS; s++) {
       const size_t bytes = (size_t)(next(&random) % 200000);
       size_t at;
-      if (!rdt_arena_gap(&a, l, VALUES, s, bytes, &at)) continue;
+      if (!rdt_arena_gap(&a, l, s, bytes, &at)) continue;
       found++;
       assert_int_equal(at % 64, 0);
       assert_true(at + bytes <= a.bytes);
@@ -78,8 +79,8 @@ static void gaps_are_free(void **state) {
           assert_true(at + bytes <= a.offset[v] || a.offset[v] + l[v].bytes <= at);
     }
     size_t at;
-    assert_false(rdt_arena_gap(&a, l, VALUES, 0, a.bytes + 64, &at));
-    assert_false(rdt_arena_gap(&a, l, VALUES, 0, SIZE_MAX, &at));
+    assert_false(rdt_arena_gap(&a, l, 0, a.bytes + 64, &at));
+    assert_false(rdt_arena_gap(&a, l, 0, SIZE_MAX, &at));
     rdt_arena_clear(&a);
   }
   assert_true(found > 1000);
@@ -96,6 +97,31 @@ static void a_chain_needs_two_places(void **state) {
   rdt_arena_clear(&a);
 }
 
+/* Graphs that somebody made to be slow: planning them takes the time of n^2 small steps at most. */
+static void many_values_take_no_time(void **state) {
+  enum { MANY = 20000 };
+  static rdt_lifetime l[MANY];
+  (void)state;
+  for (int kind = 0; kind < 4; kind++) {
+    rdt_arena a;
+    uint64_t seed = 1;
+    size_t at;
+    for (int v = 0; v < MANY; v++) {
+      const int reach = kind == 0 ? 1 : kind == 1 ? MANY : (int)(next(&seed) % MANY); /* a chain; all at once; any */
+      l[v].first = v;
+      l[v].last = v + reach < MANY ? v + reach : MANY - 1;
+      l[v].bytes = kind == 3 ? (size_t)(64 * (v % 2 ? v + 1 : MANY - v)) : (size_t)(next(&seed) % 100000);
+    }
+    const clock_t begin = clock();
+    assert_int_equal(rdt_arena_plan(l, MANY, MANY, &a, NULL), RDT_OK);
+    for (int s = 0; s < MANY; s++) rdt_arena_gap(&a, l, s, 100000, &at);
+    const double seconds = (double)(clock() - begin) / CLOCKS_PER_SEC;
+    assert_true(seconds < 20.0); /* sanitizers and busy machines included; a cube would be hours */
+    assert_true(a.bytes >= a.live);
+    rdt_arena_clear(&a);
+  }
+}
+
 static void nothing_to_place(void **state) {
   rdt_lifetime l[2] = {{.first = -1}, {.first = 0, .last = 0, .bytes = 0}};
   rdt_arena a;
@@ -107,6 +133,7 @@ static void nothing_to_place(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_overlaps), cmocka_unit_test(gaps_are_free),
-                                     cmocka_unit_test(a_chain_needs_two_places), cmocka_unit_test(nothing_to_place)};
+                                     cmocka_unit_test(a_chain_needs_two_places), cmocka_unit_test(nothing_to_place),
+                                     cmocka_unit_test(many_values_take_no_time)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

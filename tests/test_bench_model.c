@@ -118,6 +118,26 @@ static void test_shapes(void **state) {
   util_cli_expect(util_cli("plan open.onnx --input-shape 7"), 0, "Add");
 }
 
+/* Random indices do not fit every table: the input is named. */
+static void test_indices(void **state) {
+  (void)state;
+  static const float table[8] = {1, 2, 3, 4};
+  static const int64_t shape[] = {4, 2}, many[] = {100};
+  util_onnx m;
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "scale", RDT_F32, 1, (int64_t[]){1});
+  util_onnx_input(&m, "which", RDT_S64, 1, many);
+  util_onnx_initializer(&m, "table", RDT_F32, 2, shape, table);
+  util_onnx_node(&m, "Gather", "pick", "table which", "rows", NULL);
+  util_onnx_node(&m, "Mul", NULL, "rows scale", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, -1, NULL);
+  util_onnx_save(&m, "gather.onnx");
+  util_onnx_clear(&m);
+  util_cli_expect(util_cli("bench model gather.onnx --trials 2 --threads 1"), 2,
+                  "nobody gave are random: give -i which=FILE");
+  util_cli_expect(0, 0, "is not within -4..3");
+}
+
 static void test_fill(void **state) {
   (void)state;
   static const struct {
@@ -150,8 +170,9 @@ static void test_fill(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_text),  cmocka_unit_test(test_json),   cmocka_unit_test(test_profile),
-      cmocka_unit_test(test_usage), cmocka_unit_test(test_shapes), cmocka_unit_test(test_fill),
+      cmocka_unit_test(test_text),    cmocka_unit_test(test_json),   cmocka_unit_test(test_profile),
+      cmocka_unit_test(test_usage),   cmocka_unit_test(test_shapes), cmocka_unit_test(test_fill),
+      cmocka_unit_test(test_indices),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -24,138 +24,92 @@ static real limited(real x) { /* far to the left all that is x times a tail ends
 }
 
 /* The definitions of functions.def. */
+#define ONE(X)                                                                               \
+  X(RELU, a < 0 ? 0 : a)                                                                     \
+  X(CLIP, a<p ? p : a> q ? q : a)                                                            \
+  X(ABS, fabsl(a))                                                                           \
+  X(NEG, -a)                                                                                 \
+  X(SIGN, a > 0 ? 1 : a < 0 ? -1 : a)                                                        \
+  X(SHRINK, isnan(a) ? a : a<-p ? a + q : a> p ? a - q : 0)                                  \
+  X(ACOS, acosl(a))                                                                          \
+  X(ACOSH, acoshl(a))                                                                        \
+  X(ASIN, asinl(a))                                                                          \
+  X(ASINH, asinhl(a))                                                                        \
+  X(ATAN, atanl(a))                                                                          \
+  X(ATANH, atanhl(a))                                                                        \
+  X(CEIL, ceill(a))                                                                          \
+  X(CELU, a < 0 ? p * expm1l(a / p) : a)                                                     \
+  X(COS, cosl(a))                                                                            \
+  X(COSH, coshl(a))                                                                          \
+  X(ELU, a < 0 ? p * expm1l(a) : a)                                                          \
+  X(ERF, erfl(a))                                                                            \
+  X(EXP, expl(a))                                                                            \
+  X(FLOOR, floorl(a))                                                                        \
+  X(GELU, limited(a) / 2 * erfcl(-a * sqrtl(0.5L)))                                          \
+  X(GELU_TANH, limited(a) * sigmoid(2 * sqrtl(2 / acosl(-1)) * (a + 0.044715L * a * a * a))) \
+  X(HARDSIGMOID, isnan(a) ? a : fminl(fmaxl(p *a + q, 0), 1))                                \
+  X(HARDSWISH, isnan(a) ? a : a *fminl(fmaxl(p *a + q, 0), 1))                               \
+  X(LEAKYRELU, a < 0 ? p * a : a)                                                            \
+  X(LOG, logl(a))                                                                            \
+  X(MISH, limited(a) * tanhl(a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a))))                \
+  X(RECIPROCAL, 1 / a)                                                                       \
+  X(ROUND, rintl(a))                                                                         \
+  X(SELU, q *(a < 0 ? p * expm1l(a) : a))                                                    \
+  X(SIGMOID, sigmoid(a))                                                                     \
+  X(SILU, limited(a) * sigmoid(a))                                                           \
+  X(SIN, sinl(a))                                                                            \
+  X(SINH, sinhl(a))                                                                          \
+  X(SOFTPLUS, a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a)))                                \
+  X(SOFTSIGN, a / (1 + fabsl(a)))                                                            \
+  X(SQRT, sqrtl(a))                                                                          \
+  X(TAN, tanl(a))                                                                            \
+  X(TANH, tanhl(a))                                                                          \
+  X(THRESHOLDEDRELU, isnan(a) || a > p ? a : 0)                                              \
+  X(ISINF, (p != 0 && a == -INFINITY) || (q != 0 && a == INFINITY))                          \
+  X(ISNAN, isnan(a))                                                                         \
+  X(NOT, a == 0)
+
+#define CASE(id, value) \
+  case RDT_FN_##id:     \
+    return value;
+
 static real one(rdt_fn fn, real a, real p, real q) {
   switch (fn) {
-    case RDT_FN_RELU:
-      return a < 0 ? 0 : a;
-    case RDT_FN_CLIP:
-      return a < p ? p : a > q ? q : a;
-    case RDT_FN_ABS:
-      return fabsl(a);
-    case RDT_FN_NEG:
-      return -a;
-    case RDT_FN_SIGN:
-      return a > 0 ? 1 : a < 0 ? -1 : a;
-    case RDT_FN_SHRINK:
-      return isnan(a) ? a : a < -p ? a + q : a > p ? a - q : 0;
-    case RDT_FN_ACOS:
-      return acosl(a);
-    case RDT_FN_ACOSH:
-      return acoshl(a);
-    case RDT_FN_ASIN:
-      return asinl(a);
-    case RDT_FN_ASINH:
-      return asinhl(a);
-    case RDT_FN_ATAN:
-      return atanl(a);
-    case RDT_FN_ATANH:
-      return atanhl(a);
-    case RDT_FN_CEIL:
-      return ceill(a);
-    case RDT_FN_CELU:
-      return a < 0 ? p * expm1l(a / p) : a;
-    case RDT_FN_COS:
-      return cosl(a);
-    case RDT_FN_COSH:
-      return coshl(a);
-    case RDT_FN_ELU:
-      return a < 0 ? p * expm1l(a) : a;
-    case RDT_FN_ERF:
-      return erfl(a);
-    case RDT_FN_EXP:
-      return expl(a);
-    case RDT_FN_FLOOR:
-      return floorl(a);
-    case RDT_FN_GELU:
-      return limited(a) / 2 * erfcl(-a * sqrtl(0.5L));
-    case RDT_FN_GELU_TANH:
-      return limited(a) * sigmoid(2 * sqrtl(2 / acosl(-1)) * (a + 0.044715L * a * a * a));
-    case RDT_FN_HARDSIGMOID:
-      return isnan(a) ? a : fminl(fmaxl(p * a + q, 0), 1);
-    case RDT_FN_HARDSWISH:
-      return isnan(a) ? a : a * fminl(fmaxl(p * a + q, 0), 1);
-    case RDT_FN_LEAKYRELU:
-      return a < 0 ? p * a : a;
-    case RDT_FN_LOG:
-      return logl(a);
-    case RDT_FN_MISH:
-      return limited(a) * tanhl(a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a)));
-    case RDT_FN_RECIPROCAL:
-      return 1 / a;
-    case RDT_FN_ROUND:
-      return rintl(a);
-    case RDT_FN_SELU:
-      return q * (a < 0 ? p * expm1l(a) : a);
-    case RDT_FN_SIGMOID:
-      return sigmoid(a);
-    case RDT_FN_SILU:
-      return limited(a) * sigmoid(a);
-    case RDT_FN_SIN:
-      return sinl(a);
-    case RDT_FN_SINH:
-      return sinhl(a);
-    case RDT_FN_SOFTPLUS:
-      return a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a));
-    case RDT_FN_SOFTSIGN:
-      return a / (1 + fabsl(a));
-    case RDT_FN_SQRT:
-      return sqrtl(a);
-    case RDT_FN_TAN:
-      return tanl(a);
-    case RDT_FN_TANH:
-      return tanhl(a);
-    case RDT_FN_THRESHOLDEDRELU:
-      return isnan(a) || a > p ? a : 0;
-    case RDT_FN_ISINF:
-      return (p != 0 && a == -INFINITY) || (q != 0 && a == INFINITY);
-    case RDT_FN_ISNAN:
-      return isnan(a);
-    case RDT_FN_NOT:
-      return a == 0;
+    ONE(CASE)
     default:
       fail_msg("no definition of %s", rdt_fn_info(fn)->name);
       return 0;
   }
 }
 
+/* p: with the sign of a; otherwise with that of b. */
+static real modulo(real a, real b, real p) {
+  const real r = fmodl(a, b);
+  return p == 0 && r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+#define TWO(X)                                       \
+  X(ADD, a + b)                                      \
+  X(SUB, a - b)                                      \
+  X(MUL, a *b)                                       \
+  X(DIV, a / b)                                      \
+  X(MOD, modulo(a, b, p))                            \
+  X(MAX, isnan(a) || isnan(b) ? NAN : a > b ? a : b) \
+  X(MIN, isnan(a) || isnan(b) ? NAN : a < b ? a : b) \
+  X(PRELU, a < 0 ? b * a : a)                        \
+  X(POW, powl(a, b))                                 \
+  X(EQUAL, a == b)                                   \
+  X(GREATER, a > b)                                  \
+  X(GREATEREQUAL, a >= b)                            \
+  X(LESS, a < b)                                     \
+  X(LESSEQUAL, a <= b)                               \
+  X(AND, a != 0 && b != 0)                           \
+  X(OR, a != 0 || b != 0)                            \
+  X(XOR, (a != 0) != (b != 0))
+
 static real two(rdt_fn fn, real a, real b, real p) {
   switch (fn) {
-    case RDT_FN_ADD:
-      return a + b;
-    case RDT_FN_SUB:
-      return a - b;
-    case RDT_FN_MUL:
-      return a * b;
-    case RDT_FN_DIV:
-      return a / b;
-    case RDT_FN_MOD: {
-      const real r = fmodl(a, b);
-      return p == 0 && r != 0 && (r < 0) != (b < 0) ? r + b : r;
-    }
-    case RDT_FN_MAX:
-      return isnan(a) || isnan(b) ? NAN : a > b ? a : b;
-    case RDT_FN_MIN:
-      return isnan(a) || isnan(b) ? NAN : a < b ? a : b;
-    case RDT_FN_PRELU:
-      return a < 0 ? b * a : a;
-    case RDT_FN_POW:
-      return powl(a, b);
-    case RDT_FN_EQUAL:
-      return a == b;
-    case RDT_FN_GREATER:
-      return a > b;
-    case RDT_FN_GREATEREQUAL:
-      return a >= b;
-    case RDT_FN_LESS:
-      return a < b;
-    case RDT_FN_LESSEQUAL:
-      return a <= b;
-    case RDT_FN_AND:
-      return a != 0 && b != 0;
-    case RDT_FN_OR:
-      return a != 0 || b != 0;
-    case RDT_FN_XOR:
-      return (a != 0) != (b != 0);
+    TWO(CASE)
     default:
       fail_msg("no definition of %s", rdt_fn_info(fn)->name);
       return 0;

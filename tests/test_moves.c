@@ -155,6 +155,24 @@ static void expansions(void **state) {
     for (int64_t i = 0; i < 72; i++)
       assert_true(rdt_load(z.data, z.dtype, i) == util_at(&x, SHAPE(i / 18 % 2, 0, i % 3)));
   }
+  for (int along = 0; along <= 8; along++) { /* more dimensions at once than a view has */
+    int64_t shape[8], repeats[8], at[8], count = 1;
+    for (int d = 0; d < 8; d++) {
+      shape[d] = 1 + (d + along) % 2;
+      repeats[d] = d < along ? 2 + d % 2 : 1;
+      count *= shape[d] * repeats[d];
+    }
+    const rdt_tensor x = util_count(RDT_S32, 8, shape), list = rdt_tensor_dense(repeats, RDT_S64, 1, SHAPE(8));
+    const rdt_tensor y = util_run(13, "Tile", (rdt_tensor[]){x, list}, 2, 1, 0, NULL);
+    for (int64_t e = 0; e < count; e++) {
+      int64_t left = e;
+      for (int d = 7; d >= 0; d--) {
+        at[d] = left % (shape[d] * repeats[d]) % shape[d];
+        left /= shape[d] * repeats[d];
+      }
+      assert_true(rdt_load(y.data, y.dtype, e) == util_at(&x, at));
+    }
+  }
   const rdt_tensor x = util_count(RDT_F32, 2, SHAPE(2, 3));
   const rdt_tensor no[2] = {x, LIST(2, 4)}, below[2] = {x, LIST(-1, 3)}, wide[2] = {x, LIST(1, 1, 1, 1, 1, 1, 1, 1, 1)},
                    giant[2] = {x, LIST(INT64_MAX, 2, 3)}, tiles[2] = {x, LIST(INT64_MAX, 1)},

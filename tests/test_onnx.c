@@ -238,6 +238,16 @@ static void test_unknown_ops(void **state) {
   rdt_graph_free(util_graph_load(&m));
   util_onnx_output(&m, "other", RDT_F32, -1, NULL);
   refuse(&m, RDT_ERR_UNSUPPORTED, "two|'other'|the caller");
+  for (int mode = 0; mode < 2; mode++) {
+    relus(&m, "x>y");
+    const char *const vectors[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < 4; i++) util_onnx_initializer(&m, vectors[i], RDT_F32, 1, SHAPE(3), (const float[]){1, 1, 1});
+    util_onnx_node(&m, "BatchNormalization", "norm", "x a b c d", "z mean var",
+                   UTIL_ATTRS(UTIL_INT("training_mode", mode)));
+    util_onnx_output(&m, "mean", RDT_F32, -1, NULL);
+    refuse(&m, RDT_ERR_UNSUPPORTED,
+           mode ? "(BatchNormalization)|training_mode=1|for inference" : "its output 1 'mean'");
+  }
   relus(&m, "x>y");
   const unsigned char yes = 1;
   util_onnx_initializer(&m, "yes", RDT_BOOL, 0, NULL, &yes);

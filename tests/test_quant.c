@@ -396,12 +396,13 @@ static int64_t product_at(const rdt_tensor *a, const rdt_tensor *az, const rdt_t
 
 static void test_matmul_integer(void **state) {
   (void)state;
-  const int64_t m = 4, k = 700, n = 5;    /* beyond what f32 holds */
-  for (int kind = 0; kind < 64; kind++) { /* bits 2, 3: zero points; 4, 5: those are vectors */
+  const int64_t m = 4, k = 700, n = 5;     /* beyond what f32 holds */
+  for (int kind = 0; kind < 128; kind++) { /* bits 2, 3: zero points; 4, 5: those are vectors; 6: matrices */
     const bool az = kind >> 2 & 1, bz = kind >> 3 & 1;
+    const int wide = 1 + (kind >> 6);
     rdt_tensor in[4] = {bytes(kind_dtype(kind, 0), 3, SHAPE(2, m, k)), bytes(kind_dtype(kind, 1), 2, SHAPE(k, n)),
-                        az ? bytes(kind_dtype(kind, 0), kind >> 4 & 1, &m) : absent,
-                        bz ? bytes(kind_dtype(kind, 1), kind >> 5 & 1, &n) : absent};
+                        az ? bytes(kind_dtype(kind, 0), (kind >> 4 & 1) * wide, SHAPE(m, 1)) : absent,
+                        bz ? bytes(kind_dtype(kind, 1), (kind >> 5 & 1) * wide, wide > 1 ? SHAPE(1, n) : &n) : absent};
     rdt_tensor y = run(13, "MatMulInteger", in, bz ? 4 : az ? 3 : 2, NULL);
     assert_int_equal(y.dtype, RDT_S32);
     for (int64_t e = 0; e < rdt_tensor_count(&y); e++)
@@ -414,18 +415,20 @@ static void test_matmul_integer(void **state) {
 static void test_qlinear_matmul(void **state) {
   (void)state;
   const int64_t m = 4, k = 37, n = 5;
-  for (int kind = 0; kind < 32; kind++) { /* bits 2, 3: a scale and a zero point a column, a row; 4: constants */
-    const int column = kind >> 2 & 1, row = kind >> 3 & 1;
+  for (int kind = 0; kind < 64;
+       kind++) { /* bits 2, 3: a scale and a zero point a column, a row; 4: constants; 5: matrices */
+    const int wide = 1 + (kind >> 5), column = (kind >> 2 & 1) * wide, row = (kind >> 3 & 1) * wide;
+    const int64_t *per_row = SHAPE(m, 1), *per_column = wide > 1 ? SHAPE(1, n) : &n;
     rdt_tensor in[8] = {bytes(kind_dtype(kind, 0), 3, SHAPE(2, m, k)),
-                        scales(row, &m),
-                        bytes(kind_dtype(kind, 0), row, &m),
+                        scales(row, per_row),
+                        bytes(kind_dtype(kind, 0), row, per_row),
                         bytes(kind_dtype(kind, 1), 2, SHAPE(k, n)),
-                        scales(column, &n),
-                        bytes(kind_dtype(kind, 1), column, &n),
+                        scales(column, per_column),
+                        bytes(kind_dtype(kind, 1), column, per_column),
                         scales(0, NULL),
                         bytes(kind_dtype(kind, 1), 0, NULL)};
     ((float *)in[6].data)[0] *= 300.0f;
-    rdt_tensor y = run_fixed(13, "QLinearMatMul", in, 8, kind >> 4 ? 1 : 8, NULL);
+    rdt_tensor y = run_fixed(13, "QLinearMatMul", in, 8, kind >> 4 & 1 ? 1 : 8, NULL);
     assert_int_equal(y.dtype, in[7].dtype);
     for (int64_t e = 0; e < rdt_tensor_count(&y); e++) {
       const int64_t sum = product_at(&in[0], &in[2], &in[3], &in[5], e / n, e % n);
@@ -533,21 +536,42 @@ static void test_refused(void **state) {
   release(all, 10);
 }
 
+/* A parameter that does not fit its tensor is named as the node of the file has it. */
+static void test_wrong_lengths(void **state) {
+  static const struct {
+    int input;
+    const char *words;
+  } cases[] = {{1, "input 1, x_scale"}, {2, "input 2, x_zero_point"},
+               {4, "input 4, w_scale"}, {5, "input 5, w_zero_point, is 5 u8: must be a scalar, or of 3 elements"},
+               {6, "input 6, y_scale"}, {7, "input 7, y_zero_point"}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    rdt_tensor in[8] = {bytes(RDT_U8, 4, SHAPE(1, 2, 4, 4)),
+                        scales(0, NULL),
+                        bytes(RDT_U8, 0, NULL),
+                        bytes(RDT_U8, 4, SHAPE(3, 2, 1, 1)),
+                        scales(0, NULL),
+                        bytes(RDT_U8, 0, NULL),
+                        scales(0, NULL),
+                        bytes(RDT_U8, 0, NULL)};
+    const int wrong = cases[i].input;
+    rdt_free(in[wrong].data);
+    in[wrong] = wrong % 3 == 1 ? scales(1, SHAPE(5)) : bytes(RDT_U8, 1, SHAPE(5));
+    if (wrong == 6) in[6] = scales(1, SHAPE(5));
+    refuse(13, "QLinearConv", in, 8, NULL, RDT_ERR_SHAPE, cases[i].words);
+    release(in, 8);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_quantize),
-      cmocka_unit_test(test_rounding),
-      cmocka_unit_test(test_odd_scales),
-      cmocka_unit_test(test_dequantize),
-      cmocka_unit_test(test_there_and_back),
-      cmocka_unit_test(test_layout),
-      cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_dynamic),
-      cmocka_unit_test(test_qlinear_conv),
-      cmocka_unit_test(test_conv_integer),
-      cmocka_unit_test(test_matmul_integer),
-      cmocka_unit_test(test_qlinear_matmul),
-      cmocka_unit_test(test_what_becomes_of_them),
+      cmocka_unit_test(test_quantize),       cmocka_unit_test(test_rounding),
+      cmocka_unit_test(test_odd_scales),     cmocka_unit_test(test_dequantize),
+      cmocka_unit_test(test_there_and_back), cmocka_unit_test(test_layout),
+      cmocka_unit_test(test_refused),        cmocka_unit_test(test_wrong_lengths),
+      cmocka_unit_test(test_dynamic),        cmocka_unit_test(test_qlinear_conv),
+      cmocka_unit_test(test_conv_integer),   cmocka_unit_test(test_matmul_integer),
+      cmocka_unit_test(test_qlinear_matmul), cmocka_unit_test(test_what_becomes_of_them),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,14 @@ bool rdt_conforms(double observed, double expected) {
   return fabs(observed - expected) <= 1e-7 + 1e-3 * fabs(expected);
 }
 
+double rdt_tolerance_operator(rdt_dtype t) {
+  return 16.0 * rdt_dtype_info(t)->u;
+}
+
+double rdt_tolerance_constant(rdt_dtype t) {
+  return 2.0 * rdt_dtype_info(t)->u;
+}
+
 double rdt_tolerance_network(rdt_dtype t) {
   switch (t) {
     case RDT_F64:

@@ -88,6 +88,8 @@ double rdt_bound_apart(rdt_bound b, double lambda);
 double rdt_bound_element(const rdt_tolerance *t, double abs_dot);
 /* How far an epilogue's or oracle's result may be from the exact one is nobody else's business: literal tolerances of
  * tests come from here too. */
+double rdt_tolerance_operator(rdt_dtype t); /* relative, for one operator against its definition in more digits */
+double rdt_tolerance_constant(rdt_dtype t); /* relative, for a number of a formula that a file holds: rounded twice */
 double rdt_tolerance_network(rdt_dtype t); /* relative, for whole small networks against another engine: 1e-5 for f32 */
 /* Whether a floating-point output of a case of the ONNX backend suite is the expected one: within the suite's own
  * tolerances; NaN is expected as NaN, Inf as the same Inf. */

@@ -1,12 +1,13 @@
 /* One block of memory for all activations: values that are never needed at the same time share a place. */
 #include "net/arena.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 
 enum { ALIGN = 64 }; /* a cache line and the widest vector */
-enum { MOST_BY_SIZE = 4096 };
+enum { MOST_BY_SIZE = 1 << 15 };
 
 typedef struct hole { /* free memory, sorted by place; the last one has no end */
   size_t at, bytes;
@@ -86,46 +87,58 @@ static rdt_status place(const rdt_lifetime *l, int n, int steps, const int *head
   return RDT_OK;
 }
 
-/* The lowest place where nothing lies that is needed at any step from first to last. place: of the values; those not
- * listed in l, or without a place (SIZE_MAX), lie nowhere. */
-static size_t lowest(const rdt_lifetime *l, const size_t *place, int n, int first, int last, size_t bytes) {
+static int in_order(const void *a, const void *b) {
+  const rdt_place *x = a, *y = b;
+  return x->at != y->at ? (x->at > y->at) - (x->at < y->at) : (x->value > y->value) - (x->value < y->value);
+}
+
+/* The values that need a place, sorted: by where they are, or, where nobody knows yet, the largest first. */
+static int sort(const rdt_lifetime *l, int n, const size_t *offset, rdt_place *list) {
+  int count = 0;
+  for (int v = 0; v < n; v++)
+    if (l[v].first >= 0) list[count++] = (rdt_place){offset ? offset[v] : SIZE_MAX - l[v].bytes, v};
+  qsort(list, (size_t)count, sizeof *list, in_order);
+  return count;
+}
+
+/* The lowest place where nothing lies that is needed at any step from first to last. placed: sorted by place. */
+static size_t lowest(const rdt_lifetime *l, const rdt_place *placed, int n, int first, int last, size_t bytes) {
   size_t at = 0;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (int v = 0; v < n; v++) {
-      if (l[v].first < 0 || place[v] == SIZE_MAX || last < l[v].first || first > l[v].last) continue;
-      if (place[v] >= at + bytes || place[v] + l[v].bytes <= at) continue;
-      at = place[v] + l[v].bytes; /* no place before that is free either */
-      moved = true;
-    }
+  for (int i = 0; i < n; i++) {
+    const rdt_lifetime *other = &l[placed[i].value];
+    if (last < other->first || first > other->last) continue;
+    if (placed[i].at >= at + bytes) break;
+    if (placed[i].at + other->bytes > at) at = placed[i].at + other->bytes;
   }
   return at;
 }
 
-/* Largest values first: often tighter than the order of the steps, and quadratic. */
-static void place_by_size(const rdt_lifetime *l, int n, rdt_arena *out, size_t *place) {
+/* Largest values first: often tighter than the order of the steps, and quadratic. Both lists have room for all. */
+static void place_by_size(const rdt_lifetime *l, int n, rdt_arena *out, rdt_place *order, rdt_place *placed) {
+  const int count = sort(l, n, NULL, order);
   size_t end = 0;
-  for (int v = 0; v < n; v++) place[v] = SIZE_MAX;
-  for (;;) {
-    int next = -1;
-    for (int v = 0; v < n; v++)
-      if (l[v].first >= 0 && place[v] == SIZE_MAX && (next < 0 || l[v].bytes > l[next].bytes)) next = v;
-    if (next < 0) break;
-    place[next] = lowest(l, place, n, l[next].first, l[next].last, l[next].bytes);
-    if (place[next] + l[next].bytes > end) end = place[next] + l[next].bytes;
+  for (int i = 0; i < count; i++) {
+    const rdt_lifetime *value = &l[order[i].value];
+    const size_t at = lowest(l, placed, i, value->first, value->last, value->bytes);
+    int k = i;
+    while (k > 0 && placed[k - 1].at > at) k--;
+    memmove(&placed[k + 1], &placed[k], (size_t)(i - k) * sizeof *placed);
+    placed[k] = (rdt_place){at, order[i].value};
+    if (at + value->bytes > end) end = at + value->bytes;
     if (end >= out->bytes) return;
   }
   out->bytes = end;
-  memcpy(out->offset, place, (size_t)n * sizeof *place);
+  for (int i = 0; i < count; i++) out->offset[placed[i].value] = placed[i].at;
 }
 
 rdt_status rdt_arena_plan(rdt_lifetime *l, int n, int steps, rdt_arena *out, rdt_reason *why) {
   rdt_status status = RDT_ERR_NOMEM;
   holes h = {0};
-  *out = (rdt_arena){.offset = rdt_calloc((size_t)n, sizeof *out->offset)};
+  *out = (rdt_arena){.offset = rdt_calloc((size_t)n, sizeof *out->offset),
+                     .placed = rdt_alloc((size_t)n, sizeof *out->placed)};
   /* lists of the values that begin (head[step]) and end (head[steps + step]) with a step */
   int *head = rdt_alloc(2 * (size_t)steps, sizeof *head), *next = rdt_alloc(2 * (size_t)n, sizeof *next);
-  if (!out->offset || !head || !next || !insert(&h, 0, (hole){0, SIZE_MAX})) {
+  if (!out->offset || !out->placed || !head || !next || !insert(&h, 0, (hole){0, SIZE_MAX})) {
     rdt_fail(why, status, "no memory to plan the activations' memory");
     goto out;
   }
@@ -140,10 +153,11 @@ rdt_status rdt_arena_plan(rdt_lifetime *l, int n, int steps, rdt_arena *out, rdt
   }
   status = place(l, n, steps, head, next, &h, out, why);
   if (status == RDT_OK && out->bytes > out->live && n <= MOST_BY_SIZE) {
-    size_t *offset = rdt_alloc((size_t)n, sizeof *offset);
-    if (offset) place_by_size(l, n, out, offset);
-    rdt_free(offset);
+    rdt_place *order = rdt_alloc((size_t)n, sizeof *order);
+    if (order) place_by_size(l, n, out, order, out->placed);
+    rdt_free(order);
   }
+  if (status == RDT_OK) out->n_placed = sort(l, n, out->offset, out->placed);
 out:
   rdt_free(h.list);
   rdt_free(head);
@@ -152,14 +166,15 @@ out:
   return status;
 }
 
-bool rdt_arena_gap(const rdt_arena *a, const rdt_lifetime *l, int n, int step, size_t bytes, size_t *offset) {
+bool rdt_arena_gap(const rdt_arena *a, const rdt_lifetime *l, int step, size_t bytes, size_t *offset) {
   if (bytes > a->bytes) return false;
-  *offset = lowest(l, a->offset, n, step, step, bytes);
+  *offset = lowest(l, a->placed, a->n_placed, step, step, bytes);
   return *offset <= a->bytes - bytes;
 }
 
 void rdt_arena_clear(rdt_arena *a) {
   rdt_free(a->offset);
+  rdt_free(a->placed);
   rdt_free(a->data);
   *a = (rdt_arena){0};
 }

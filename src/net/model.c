@@ -165,7 +165,7 @@ static void lend_gaps(rdt_model *m) {
     const rdt_plan *p = m->steps[i].plan;
     const size_t bytes = p && p->kernel->scratch ? p->kernel->scratch(p->state, NULL) : 0;
     size_t offset;
-    if (bytes > 0 && rdt_arena_gap(&m->arena, m->lives, m->graph->n_values, i, bytes, &offset))
+    if (bytes > 0 && rdt_arena_gap(&m->arena, m->lives, i, bytes, &offset))
       p->kernel->scratch(p->state, (char *)m->arena.data + offset);
   }
 }

@@ -444,6 +444,10 @@ static rdt_status check_output(const loader *l, int v, const char *reader) {
   const int p = l->g->values[v].producer;
   const rdt_node *n = p < 0 ? NULL : &l->g->nodes[p];
   if (!n || n->op->max_out < 0 || n->output < n->op->max_out) return RDT_OK;
+  const rdt_attr *training = rdt_node_attr(n, "training_mode");
+  if (training && training->i) /* what has the other outputs */
+    return rdt_node_fail(l->g, n, l->why, RDT_ERR_UNSUPPORTED,
+                         "training_mode=1 is not available; export the model for inference");
   return rdt_node_fail(l->g, n, l->why, RDT_ERR_UNSUPPORTED,
                        "its output %d '%.60s', which %.60s reads, is not available", n->output, l->g->values[v].name,
                        reader);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/tolerance.h"
 #include "core/memory.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
@@ -57,7 +58,7 @@ static bool number_of(const finder *f, int v, int x, double *number) {
 static bool is_number(const finder *f, int v, int x, double wanted) {
   double number;
   return number_of(f, v, x, &number) &&
-         fabs(number - wanted) <= 2.0 * rdt_dtype_info(f->g->values[v].dtype)->u * fabs(wanted);
+         fabs(number - wanted) <= rdt_tolerance_constant(f->g->values[v].dtype) * fabs(wanted);
 }
 
 /* Node i multiplies a value by `factor`; which value? -1 where it does not. */

@@ -234,7 +234,7 @@ rdt_status rdt_op_batchnorm(const rdt_op_args *a, rdt_tensor *out, rdt_problem *
   RDT_TRY(rdt_op_int(a, "training_mode", 0, &training, why));
   RDT_TRY(rdt_op_int(a, "spatial", 1, &spatial, why));
   if (training)
-    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "training_mode is not available; export the model for inference");
+    return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "training_mode=1 is not available; export the model for inference");
   if (!spatial) return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "spatial=0 is not available");
   if (x->rank < 2) return rdt_op_fail(a, why, RDT_ERR_SHAPE, "X of rank %d has no channels", x->rank);
   for (int i = 1; i < 5; i++) {

@@ -3,6 +3,7 @@
  * An integer below 2^24 in magnitude is exact in f32, so a quantised product is: x - zero point and w - zero point as
  * f32 with scale 1, the product of those, and what follows, scale and rounding, in one elementwise pass. Sums beyond
  * 2^24 are rounded by 2^-24 of themselves; one step of the result is 2^-8 of its range. */
+#include <stdio.h>
 #include <string.h>
 
 #include "net/expand.h"
@@ -86,8 +87,18 @@ rdt_status rdt_op_quantize(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p
 
 /* ---- products ---- */
 
+static int cast(rdt_builder *b, const char *what, int v, rdt_dtype to) {
+  const int y = rdt_build(b, "Cast", what, v);
+  rdt_build_int(b, "to", rdt_dtype_info(to)->onnx);
+  return y;
+}
+
 /* Value v less its zero point, in the datatype of `one`. */
 static int centred(rdt_builder *b, const char *what, int v, int one, int zero, int axis) {
+  if (zero >= 0 && b->g->values[zero].rank > 1) { /* rows or columns of each matrix: it broadcasts as it is */
+    const rdt_dtype t = b->g->values[one].dtype;
+    return rdt_build(b, "Sub", what, cast(b, what, v, t), cast(b, what, zero, t));
+  }
   const int y = rdt_build(b, "DequantizeLinear", what, v, one, zero);
   rdt_build_int(b, "axis", axis);
   return y;
@@ -103,14 +114,39 @@ static bool is_scalar(const rdt_builder *b, int v) {
 /* The scales of both operands over that of the result. A vector for the left side of a product goes along its rows. */
 static int factor(rdt_builder *b, bool rows) {
   int a = rdt_build_in(b, 1);
-  if (rows && !is_scalar(b, a))
+  if (rows && b->g->values[a].rank <= 1 && !is_scalar(b, a))
     a = rdt_build(b, "Reshape", "rows", a,
                   rdt_build_constant(b, "rows_shape", RDT_S64, 1, (const int64_t[]){2}, (const int64_t[]){-1, 1}));
   return rdt_build(b, "Div", "factor", rdt_build(b, "Mul", "scales", a, rdt_build_in(b, 4)), rdt_build_in(b, 6));
 }
 
+/* Those of QLinearConv, where the file tells their lengths: the nodes that it becomes would blame themselves. */
+static rdt_status check_parameters(rdt_builder *b) {
+  static const char *const names[] = {NULL,      "x_scale",      "x_zero_point", NULL,
+                                      "w_scale", "w_zero_point", "y_scale",      "y_zero_point"};
+  const rdt_value *w = &b->g->values[rdt_build_in(b, 3)];
+  const int64_t channels = w->rank > 0 ? w->shape[0] : -1;
+  for (int i = 0; i < 8; i++) {
+    const int v = names[i] ? rdt_build_in(b, i) : -1;
+    if (v < 0 || b->g->values[v].rank < 0 || is_scalar(b, v)) continue;
+    const rdt_value *t = &b->g->values[v];
+    const bool of_weight = i == 4 || i == 5, vector = t->rank == 1;
+    if (vector && (t->shape[0] < 0 || (of_weight && (channels < 0 || t->shape[0] == channels)))) continue;
+    char text[200], is[96], most[64] = "";
+    if (of_weight)
+      snprintf(most, sizeof most, ", or of %lld elements, one for each output channel", (long long)channels);
+    rdt_tensor shown = {.dtype = t->dtype, .rank = t->rank};
+    memcpy(shown.shape, t->shape, sizeof shown.shape);
+    snprintf(text, sizeof text, "input %d, %s, is %s: must be a scalar%s", i, names[i],
+             rdt_tensor_text(&shown, is, sizeof is), most);
+    return rdt_build_fail(b, RDT_ERR_SHAPE, text);
+  }
+  return RDT_OK;
+}
+
 rdt_status rdt_expand_qlinear(rdt_builder *b) { /* x, scale, zero, w, scale, zero, y's scale, y's zero[, bias] */
   const bool conv = strcmp(b->from.op->name, "QLinearConv") == 0;
+  if (conv) RDT_TRY(check_parameters(b));
   const int one = rdt_build_scalar(b, "one", RDT_F32, 1.0), bias = rdt_build_in(b, 8);
   const int x = centred(b, "x", rdt_build_in(b, 0), one, rdt_build_in(b, 2), conv ? 1 : -2);
   const int w = centred(b, "w", rdt_build_in(b, 3), one, rdt_build_in(b, 5), conv ? 0 : -1);
@@ -146,8 +182,7 @@ rdt_status rdt_expand_integer(rdt_builder *b) { /* x, w[, zero of x[, zero of w]
   const int fw = centred(b, "w", w, one, rdt_build_in(b, 3), conv ? 0 : -1);
   const int product = rdt_build(b, conv ? "Conv" : "MatMul", "product", fx, fw);
   rdt_build_same_attrs(b);
-  b->result = rdt_build(b, "Cast", "y", product);
-  rdt_build_int(b, "to", rdt_dtype_info(RDT_S32)->onnx);
+  b->result = cast(b, "y", product, RDT_S32);
   return b->status;
 }
 

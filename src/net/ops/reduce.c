@@ -22,9 +22,12 @@ rdt_status rdt_op_marked_axes(const rdt_op_args *a, const int64_t *axes, int n, 
   memset(marked, 0, RDT_MAX_RANK * sizeof *marked);
   for (int i = 0; i < n; i++) {
     const int64_t d = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (d < 0 || d >= rank || marked[d])
-      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "axes name %lld%s, the rank is %d", (long long)axes[i],
-                         d >= 0 && d < rank ? " twice" : "", rank);
+    if (d < 0 || d >= rank)
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "axes name dimension %lld of a tensor of rank %d", (long long)axes[i],
+                         rank);
+    if (marked[d])
+      return rdt_op_fail(a, why, RDT_ERR_SHAPE, "axes name dimension %lld twice (rank %d): name each once",
+                         (long long)d, rank);
     marked[d] = true;
   }
   return RDT_OK;
