@@ -15,7 +15,7 @@ typedef struct rdt_run_report {
   char injected[512]; /* what the planted fault did; "" without one */
   rdt_tensor labels;  /* data NULL: none given; owned */
   bool has_outputs;   /* rdt_model_output may be asked */
-  char **files; /* where each output was written; NULL: nowhere */
+  char **files;       /* where each output was written; NULL: nowhere */
   int exit_code;
 } rdt_run_report;
 
