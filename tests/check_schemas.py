@@ -1,4 +1,4 @@
-"""What the program prints as JSON against docs/schema.
+"""What the program prints as JSON, and the measurements that are kept, against docs/schema.
 
     check_schemas.py REDOUBT        (the path of the built program; needs jsonschema)
 """
@@ -29,6 +29,8 @@ CALLS = [
     ("plan", 0, ["plan", MODEL, "--explain"]),
     ("plan", 0, ["plan", MODEL, "--input-shape", "3x1x8x8"]),
     ("bench-model", 0, ["bench", "model", MODEL, "--trials", 3, "--threads", "1,2"]),
+    ("bench-gemm", 0, ["bench", "gemm", "--mnk", "8:8:8", "--trials", 3, "--threads", 1]),
+    ("bench-conv", 0, ["bench", "conv", "--n", 1, "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--trials", 3, "--threads", 1]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites")]
 
@@ -56,12 +58,45 @@ def write_cases(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        failed = check(CALLS + write_cases(pathlib.Path(folder)))
+        failed = check(CALLS + write_cases(pathlib.Path(folder))) | check_records()
         cases = xml.etree.ElementTree.parse(pathlib.Path(folder) / "found.xml").findall("testsuite/testcase")
         if [case.find("failure") is None for case in cases] != [True, False]:
             print("FAIL  the JUnit file does not say that the second of two cases failed")
             failed = 1
         return failed
+
+
+def schema_of(document):
+    """By the name that a document gives: "redoubt.run/1" is docs/schema/run-1.json."""
+    kind, version = document["schema"].removeprefix("redoubt.").split("/")
+    return json.loads((ROOT / "docs" / "schema" / f"{kind}-{version}.json").read_text())
+
+
+def check_record(record):
+    for document in (record, record["device"], record["result"]):
+        jsonschema.validate(document, schema_of(document))
+
+
+def check_records():
+    failed, paths = 0, sorted((ROOT / "bench" / "results").glob("*.json"))
+    for path in paths:
+        record = json.loads(path.read_text())
+        try:
+            check_record(record)
+            print(f"ok    {path.name}")
+        except (KeyError, OSError, jsonschema.ValidationError) as error:
+            failed = 1
+            print(f"FAIL  {path.name}: {error}")
+        for spoilt in (record, record["result"]):  # what lacks something must not pass
+            key = schema_of(spoilt)["required"][-1]
+            kept = spoilt.pop(key)
+            try:
+                check_record(record)
+                failed = 1
+                print(f"FAIL  {path.name}: passes without {key}")
+            except (KeyError, jsonschema.ValidationError):
+                spoilt[key] = kept
+    return failed
 
 
 def check(calls):

@@ -117,19 +117,5 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-const rdt_kernel rdt_kernel_copy_generic = {.name = "copy_generic",
-                                            .op = RDT_KOP_COPY,
-                                            .isa = RDT_ISA_GENERIC,
-                                            .deterministic = true,
-                                            .accept = accept,
-                                            .create = rdt_generic_create,
-                                            .run = run_copy,
-                                            .destroy = rdt_generic_destroy};
-const rdt_kernel rdt_kernel_concat_generic = {.name = "concat_generic",
-                                              .op = RDT_KOP_CONCAT,
-                                              .isa = RDT_ISA_GENERIC,
-                                              .deterministic = true,
-                                              .accept = accept,
-                                              .create = rdt_generic_create,
-                                              .run = run_concat,
-                                              .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(copy_generic, COPY, GENERIC, accept, run_copy);
+RDT_GENERIC_KERNEL(concat_generic, CONCAT, GENERIC, accept, run_concat);

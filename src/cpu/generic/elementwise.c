@@ -45,11 +45,4 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_generic_accept_alike(p, false, why);
 }
 
-const rdt_kernel rdt_kernel_batchnorm_generic = {.name = "batchnorm_generic",
-                                                 .op = RDT_KOP_BATCHNORM,
-                                                 .isa = RDT_ISA_GENERIC,
-                                                 .deterministic = true,
-                                                 .accept = accept,
-                                                 .create = rdt_generic_create,
-                                                 .run = run,
-                                                 .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(batchnorm_generic, BATCHNORM, GENERIC, accept, run);

@@ -88,19 +88,5 @@ static rdt_status run_triangle(void *state, const rdt_operands *o, rdt_reason *w
   return RDT_OK;
 }
 
-const rdt_kernel rdt_kernel_pad_generic = {.name = "pad_generic",
-                                           .op = RDT_KOP_PAD,
-                                           .isa = RDT_ISA_GENERIC,
-                                           .deterministic = true,
-                                           .accept = rdt_generic_accept_any,
-                                           .create = rdt_generic_create,
-                                           .run = run_pad,
-                                           .destroy = rdt_generic_destroy};
-const rdt_kernel rdt_kernel_triangle_generic = {.name = "triangle_generic",
-                                                .op = RDT_KOP_TRIANGLE,
-                                                .isa = RDT_ISA_GENERIC,
-                                                .deterministic = true,
-                                                .accept = rdt_generic_accept_any,
-                                                .create = rdt_generic_create,
-                                                .run = run_triangle,
-                                                .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(pad_generic, PAD, GENERIC, rdt_generic_accept_any, run_pad);
+RDT_GENERIC_KERNEL(triangle_generic, TRIANGLE, GENERIC, rdt_generic_accept_any, run_triangle);

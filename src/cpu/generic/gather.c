@@ -50,11 +50,4 @@ static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
   return rdt_index_fail(&ix, wrong, which, why);
 }
 
-const rdt_kernel rdt_kernel_gather_generic = {.name = "gather_generic",
-                                              .op = RDT_KOP_GATHER,
-                                              .isa = RDT_ISA_GENERIC,
-                                              .deterministic = true,
-                                              .accept = rdt_generic_accept_any,
-                                              .create = rdt_generic_create,
-                                              .run = run,
-                                              .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(gather_generic, GATHER, GENERIC, rdt_generic_accept_any, run);

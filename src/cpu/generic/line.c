@@ -146,14 +146,5 @@ static rdt_status run_topk(void *state, const rdt_operands *o, rdt_reason *why) 
   return missing ? rdt_fail(why, RDT_ERR_NOMEM, "no memory for the first %lld", (long long)k) : RDT_OK;
 }
 
-#define ROW(id, word)                                                               \
-  const rdt_kernel rdt_kernel_##word##_generic = {.name = #word "_generic",         \
-                                                  .op = RDT_KOP_##id,               \
-                                                  .isa = RDT_ISA_GENERIC,           \
-                                                  .deterministic = true,            \
-                                                  .accept = rdt_generic_accept_any, \
-                                                  .create = rdt_generic_create,     \
-                                                  .run = run_##word,                \
-                                                  .destroy = rdt_generic_destroy};
-ROW(CUMSUM, cumsum)
-ROW(TOPK, topk)
+RDT_GENERIC_KERNEL(cumsum_generic, CUMSUM, GENERIC, rdt_generic_accept_any, run_cumsum);
+RDT_GENERIC_KERNEL(topk_generic, TOPK, GENERIC, rdt_generic_accept_any, run_topk);

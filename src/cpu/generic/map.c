@@ -80,19 +80,12 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
                   rdt_dtype_name(p->in[0].dtype));
 }
 
-#define ROW(word, ISA)                                                                \
+#define ROW(word, least)                                                              \
   static rdt_status run_##word(void *state, const rdt_operands *o, rdt_reason *why) { \
     (void)why;                                                                        \
     return run_table(state, o, &rdt_maps_##word);                                     \
   }                                                                                   \
-  const rdt_kernel rdt_kernel_map_##word = {.name = "map_" #word,                     \
-                                            .op = RDT_KOP_MAP,                        \
-                                            .isa = RDT_ISA_##ISA,                     \
-                                            .deterministic = true,                    \
-                                            .accept = accept,                         \
-                                            .create = rdt_generic_create,             \
-                                            .run = run_##word,                        \
-                                            .destroy = rdt_generic_destroy};
+  RDT_GENERIC_KERNEL(map_##word, MAP, least, accept, run_##word);
 ROW(generic, GENERIC)
 ROW(avx2, AVX2)
 ROW(avx512, AVX512)

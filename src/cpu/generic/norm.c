@@ -145,14 +145,5 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_generic_accept_alike(p, false, why);
 }
 
-#define ROW(word, least, runs)                                             \
-  const rdt_kernel rdt_kernel_norm_##word = {.name = "norm_" #word,        \
-                                             .op = RDT_KOP_NORM,           \
-                                             .isa = RDT_ISA_##least,       \
-                                             .deterministic = true,        \
-                                             .accept = accept,             \
-                                             .create = rdt_generic_create, \
-                                             .run = runs,                  \
-                                             .destroy = rdt_generic_destroy};
-ROW(simd, AVX2, run_simd)
-ROW(generic, GENERIC, run)
+RDT_GENERIC_KERNEL(norm_simd, NORM, AVX2, accept, run_simd);
+RDT_GENERIC_KERNEL(norm_generic, NORM, GENERIC, accept, run);

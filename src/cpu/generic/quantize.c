@@ -89,11 +89,4 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK; /* datatypes are as rdt_problem_check says */
 }
 
-const rdt_kernel rdt_kernel_quantize_generic = {.name = "quantize_generic",
-                                                .op = RDT_KOP_QUANTIZE,
-                                                .isa = RDT_ISA_GENERIC,
-                                                .deterministic = true,
-                                                .accept = accept,
-                                                .create = rdt_generic_create,
-                                                .run = run,
-                                                .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(quantize_generic, QUANTIZE, GENERIC, accept, run);

@@ -229,19 +229,6 @@ static void results(const job *j, bool by_runs, const int64_t *offset, int64_t n
   }
 }
 
-/* Where the first of at most `most` results lies, and how many follow it. */
-static int64_t part_of(const rdt_walk *w, int64_t part, int64_t most, int64_t *offset) {
-  const int64_t cuts = (w->length + most - 1) / most, at = part % cuts * most;
-  int64_t run = part / cuts;
-  for (int v = 0; v < w->views; v++) offset[v] = at * w->step[v];
-  for (int d = w->rank - 1; d >= 0; d--) {
-    const int64_t i = run % w->shape[d];
-    run /= w->shape[d];
-    for (int v = 0; v < w->views; v++) offset[v] += i * w->stride[v][d];
-  }
-  return w->length - at < most ? w->length - at : most;
-}
-
 static job job_of(const rdt_problem *p, const rdt_operands *o, const rdt_rows_table *rows) {
   job j = {.rows = rows, .x = &o->in[0], .y = &o->out, .fn = p->fn, .how = recipe_of(p->fn), .param = p->param[0]};
   rdt_tensor kept[2] = {{.rank = 0}, {.rank = 0}}, gone = {.rank = 0};
@@ -323,7 +310,7 @@ static rdt_status run_rows(const rdt_generic *s, const rdt_operands *o, const rd
 #pragma omp parallel for num_threads(team) schedule(static)
   for (int64_t part = 0; part < parts; part++) {
     int64_t offset[2];
-    const int64_t n = part_of(&j.kept, part, most, offset);
+    const int64_t n = rdt_walk_part(&j.kept, part, most, offset);
     if (index)
       positions(&j, &s->p, offset, n);
     else
@@ -342,26 +329,11 @@ static rdt_status run_simd(void *state, const rdt_operands *o, rdt_reason *why) 
   return run_rows(state, o, rdt_rows());
 }
 
-static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  (void)p;
-  (void)why;
-  return RDT_OK;
-}
-
 static rdt_status accept_simd(const rdt_problem *p, rdt_reason *why) {
   if (!rdt_dtype_is_float(p->in[0].dtype) || rdt_fn_info(p->fn)->class == RDT_CLASS_INDEX)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes reductions of floats");
   return RDT_OK;
 }
 
-#define ROW(word, least, accepts, runs)                                      \
-  const rdt_kernel rdt_kernel_reduce_##word = {.name = "reduce_" #word,      \
-                                               .op = RDT_KOP_REDUCE,         \
-                                               .isa = RDT_ISA_##least,       \
-                                               .deterministic = true,        \
-                                               .accept = accepts,            \
-                                               .create = rdt_generic_create, \
-                                               .run = runs,                  \
-                                               .destroy = rdt_generic_destroy};
-ROW(simd, AVX2, accept_simd, run_simd)
-ROW(generic, GENERIC, accept, run)
+RDT_GENERIC_KERNEL(reduce_simd, REDUCE, AVX2, accept_simd, run_simd);
+RDT_GENERIC_KERNEL(reduce_generic, REDUCE, GENERIC, rdt_generic_accept_any, run);

@@ -184,11 +184,4 @@ static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
   return RDT_OK;
 }
 
-const rdt_kernel rdt_kernel_resize_generic = {.name = "resize_generic",
-                                              .op = RDT_KOP_RESIZE,
-                                              .isa = RDT_ISA_GENERIC,
-                                              .deterministic = true,
-                                              .accept = rdt_generic_accept_any,
-                                              .create = rdt_generic_create,
-                                              .run = run,
-                                              .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(resize_generic, RESIZE, GENERIC, rdt_generic_accept_any, run);

@@ -78,11 +78,4 @@ static rdt_status run(void *state, const rdt_operands *o, rdt_reason *why) {
   return rdt_index_fail(&ix, wrong, which, why);
 }
 
-const rdt_kernel rdt_kernel_scatter_generic = {.name = "scatter_generic",
-                                               .op = RDT_KOP_SCATTER,
-                                               .isa = RDT_ISA_GENERIC,
-                                               .deterministic = true,
-                                               .accept = rdt_generic_accept_any,
-                                               .create = rdt_generic_create,
-                                               .run = run,
-                                               .destroy = rdt_generic_destroy};
+RDT_GENERIC_KERNEL(scatter_generic, SCATTER, GENERIC, rdt_generic_accept_any, run);

@@ -77,14 +77,5 @@ static rdt_status accept_simd(const rdt_problem *p, rdt_reason *why) {
   return rdt_generic_accept_alike(p, false, why);
 }
 
-#define ROW(word, least, accepts, runs)                                       \
-  const rdt_kernel rdt_kernel_softmax_##word = {.name = "softmax_" #word,     \
-                                                .op = RDT_KOP_SOFTMAX,        \
-                                                .isa = RDT_ISA_##least,       \
-                                                .deterministic = true,        \
-                                                .accept = accepts,            \
-                                                .create = rdt_generic_create, \
-                                                .run = runs,                  \
-                                                .destroy = rdt_generic_destroy};
-ROW(simd, AVX2, accept_simd, run_simd)
-ROW(generic, GENERIC, accept, run)
+RDT_GENERIC_KERNEL(softmax_simd, SOFTMAX, AVX2, accept_simd, run_simd);
+RDT_GENERIC_KERNEL(softmax_generic, SOFTMAX, GENERIC, accept, run);

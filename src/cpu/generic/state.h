@@ -19,6 +19,17 @@ rdt_status rdt_generic_accept_alike(const rdt_problem *p, bool integers, rdt_rea
 /* Accepts every well-formed problem. */
 rdt_status rdt_generic_accept_any(const rdt_problem *p, rdt_reason *why);
 
+/* A row of kernels.def with that state, whose bits nothing but the problem decides. */
+#define RDT_GENERIC_KERNEL(row, kop, least, accepts, runs)           \
+  const rdt_kernel rdt_kernel_##row = {.name = #row,                 \
+                                       .op = RDT_KOP_##kop,          \
+                                       .isa = RDT_ISA_##least,       \
+                                       .deterministic = true,        \
+                                       .accept = accepts,            \
+                                       .create = rdt_generic_create, \
+                                       .run = runs,                  \
+                                       .destroy = rdt_generic_destroy}
+
 static inline void *rdt_at(const rdt_tensor *t, int64_t offset) {
   return (char *)t->data + offset * (int64_t)rdt_dtype_size(t->dtype);
 }

@@ -39,15 +39,18 @@ rdt_walk rdt_walk_of(const rdt_tensor *const *views, int n) {
   return w;
 }
 
-int64_t rdt_walk_piece(const rdt_walk *w, int64_t piece, int64_t *offset) {
-  const int64_t cuts = (w->length + RDT_WALK_PIECE - 1) / RDT_WALK_PIECE;
-  const int64_t at = piece % cuts * RDT_WALK_PIECE;
-  int64_t run = piece / cuts;
+int64_t rdt_walk_part(const rdt_walk *w, int64_t part, int64_t most, int64_t *offset) {
+  const int64_t cuts = (w->length + most - 1) / most, at = part % cuts * most;
+  int64_t run = part / cuts;
   for (int v = 0; v < w->views; v++) offset[v] = at * w->step[v];
   for (int d = w->rank - 1; d >= 0; d--) {
     const int64_t i = run % w->shape[d];
     run /= w->shape[d];
     for (int v = 0; v < w->views; v++) offset[v] += i * w->stride[v][d];
   }
-  return w->length - at < RDT_WALK_PIECE ? w->length - at : RDT_WALK_PIECE;
+  return w->length - at < most ? w->length - at : most;
+}
+
+int64_t rdt_walk_piece(const rdt_walk *w, int64_t piece, int64_t *offset) {
+  return rdt_walk_part(w, piece, RDT_WALK_PIECE, offset);
 }

@@ -15,6 +15,9 @@ typedef struct rdt_walk {
 } rdt_walk;
 
 rdt_walk rdt_walk_of(const rdt_tensor *const *views, int n);
+/* The same in parts of at most `most` elements of a run each: offsets of a part in every view; its number of elements.
+ */
+int64_t rdt_walk_part(const rdt_walk *w, int64_t part, int64_t most, int64_t *offset);
 /* Offsets of a piece in every view; returns its number of elements. */
 int64_t rdt_walk_piece(const rdt_walk *w, int64_t piece, int64_t *offset);
 
