@@ -78,18 +78,21 @@ static void test_hits(void **state) {
                                        {RDT_F16, RDT_F16, RDT_F16},
                                        {RDT_U8, RDT_S8, RDT_S32}};
   static const double positions[] = {0, 0.3, 0.5, 0.99, 1};
-  int n;
+  int n, hits[128] = {0};
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   (void)state;
   for (int i = 0; i < n; i++) {
     for (int t = 0; rows[i]->run_inject && t < 5; t++) {
-      for (uint64_t seed = 1; seed <= 12; seed++) {
+      for (uint64_t seed = 1; seed <= 12 || (hits[i] < 3 && seed < 300); seed++) { /* some rows take few problems */
         util_random r = {seed * 77};
         util_case c;
         util_case_make(&c, &r, rows[i]->op, types[t][0], types[t][1], types[t][2], seed % 2);
-        const int64_t count = rdt_tensor_count(&c.p.out);
+        rdt_reason why;
+        const bool taken = rows[i]->accept(&c.p, &why) == RDT_OK;
+        const int64_t count = taken ? rdt_tensor_count(&c.p.out) : 0;
+        hits[i] += count > 0;
         unsigned char *clean = malloc(c.out_bytes + 1);
-        run(rows[i], &c.p, NULL);
+        if (taken) run(rows[i], &c.p, NULL);
         memcpy(clean, c.out_base, c.out_bytes);
         for (int j = 0; count > 0 && j < 6; j++) {
           const int bits = (int)(8 * rdt_dtype_size(c.p.acc));
@@ -101,6 +104,7 @@ static void test_hits(void **state) {
         util_case_free(&c);
       }
     }
+    if (rows[i]->run_inject && rows[i]->isa <= rdt_isa_detect()) assert_true(hits[i] > 0);
   }
 }
 
@@ -132,22 +136,26 @@ static void test_position(void **state) {
 static void test_shipped_object(void **state) {
   FILE *nm = popen("nm '" TEST_BUILD "/libredoubt.a' 2>/dev/null", "r");
   char line[512], object[512] = "";
-  int shipped_symbols = 0, shipped_hits = 0, injecting_hits = 0;
+  int shipped_symbols = 0, shipped_hits = 0, injecting = 0, injecting_hits = 0;
   (void)state;
   assert_non_null(nm);
   while (fgets(line, sizeof line, nm)) {
     if (strstr(line, ".o:")) strcpy(object, line);
     const bool hit = strstr(line, "inject") || strstr(line, "hit");
-    if (strncmp(object, "product.c.o", 11) == 0 && line[0] != 'p') {
+    if ((strncmp(object, "product.c.o", 11) == 0 || strncmp(object, "native.c.o", 10) == 0) && !strstr(line, ".o:")) {
       shipped_symbols++;
       shipped_hits += hit;
     }
-    if (strncmp(object, "product_inject.c.o", 18) == 0) injecting_hits += strstr(line, "rdt_kernel_hit_apply") != NULL;
+    if (strncmp(object, "product_inject.c.o", 18) == 0 || strncmp(object, "native_inject.c.o", 17) == 0) {
+      injecting += strstr(line, ".o:") != NULL;
+      injecting_hits += strstr(line, "rdt_kernel_hit_apply") != NULL;
+    }
   }
   assert_int_equal(pclose(nm), 0);
   assert_true(shipped_symbols > 3);
   assert_int_equal(shipped_hits, 0);
-  assert_int_equal(injecting_hits, 1);
+  assert_true(injecting > 1);
+  assert_int_equal(injecting_hits, injecting);
 }
 
 int main(void) {

@@ -257,7 +257,7 @@ static void every_double_of_the_checksums_is_restored(void **state) {
     rdt_plan *plan;
     rdt_result r;
     assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
-    for (int at = 0; at < 16; at++) {
+    for (int at = 0; at < (plan->fused ? 6 : 16); at++) {
       char spec[64];
       snprintf(spec, sizeof spec, "bit:62@checksum,at=%d", at);
       assert_int_equal(rdt_plan_inject(plan, spec), RDT_OK);
@@ -461,14 +461,18 @@ static void weights_are_covered_whatever_the_input(void **state) {
     assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
     assert_int_equal(r.verdict, RDT_CLEAN);
     memcpy(clean, c.data, sizeof clean);
+    int hit = 0;
     for (int seed = 0; seed < 10; seed++) {
       char spec[64];
       snprintf(spec, sizeof spec, "bit:30@packed,seed=%d", seed);
       if (rdt_plan_inject(plan, spec) != RDT_OK) break; /* the references pack nothing */
       assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
       assert_memory_equal(clean, c.data, sizeof clean);
-      assert_int_equal(r.verdict, RDT_RECOMPUTED);
+      const bool padding = plan->injection->changed == 0;
+      assert_true(r.verdict == RDT_RECOMPUTED || (padding && r.verdict == RDT_CLEAN));
+      hit += r.verdict == RDT_RECOMPUTED;
     }
+    assert_true(hit > 0 || !rdt_plan_has_site(plan, RDT_SITE_PACKED));
     ((float *)b.data)[13] *= 2.0f;
     const rdt_status status = rdt_plan_execute(plan, &a, &c, &r);
     if (memcmp(clean, c.data, sizeof clean) != 0) assert_int_equal(status, RDT_ERR_FAULT);

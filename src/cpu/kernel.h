@@ -5,12 +5,14 @@
 
 #include "core/cpu_info.h"
 #include "core/problem.h"
+#include "inject/fault.h"
 
 /* Where a fault goes inside a kernel's arithmetic: applied once by the injecting instantiation. */
 typedef struct rdt_kernel_hit {
-  int64_t element;      /* which output element (logical row-major index of out) */
-  double position;      /* when: share of the reduction already done, 0..1 */
-  uint64_t mask;        /* XORed onto the bits of the accumulator (its own width) */
+  int64_t element;        /* which output element (logical row-major index of out) */
+  double position;        /* when: share of the reduction already done, 0..1 */
+  const rdt_fault *fault; /* what happens to its bits; NULL: mask is XORed onto them */
+  uint64_t mask;
   double before, after; /* filled by the kernel */
   bool done;
 } rdt_kernel_hit;
@@ -21,6 +23,8 @@ typedef struct rdt_operands { /* same shapes and strides as the planned problem 
   rdt_tensor out;
   const rdt_epilogue *epilogue; /* data pointers of bias and residual; NULL: none */
 } rdt_operands;
+
+typedef struct rdt_fused rdt_fused; /* cpu/fused.h */
 
 typedef struct rdt_kernel {
   const char *name; /* = symbol: gemm_f32_onednn */
@@ -36,6 +40,10 @@ typedef struct rdt_kernel {
   rdt_status (*run)(void *state, const rdt_operands *o, rdt_reason *why);
   /* Injecting instantiation of the same source; NULL for black boxes and ops without an accumulator. */
   rdt_status (*run_inject)(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
+  /* The whole op, epilogue included, with the sums of its check formed on the way; the raw bits are those of run. For a
+   * state made from the raw problem. accept_fused: may the whole problem, epilogue included, go this way? NULL: no. */
+  rdt_status (*accept_fused)(const rdt_problem *p, rdt_reason *why);
+  rdt_status (*run_fused)(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);
   /* Own copy of the weights: pack (again) from w; where it lies. NULL where the kernel reads the caller's weights. */
   rdt_status (*pack)(void *state, const rdt_tensor *w, rdt_reason *why);
   void (*packed)(void *state, void **data, size_t *bytes, rdt_dtype *dtype);

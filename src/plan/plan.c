@@ -27,12 +27,25 @@ size_t rdt_plan_packed_bytes(const rdt_plan *p) {
   return one + two;
 }
 
+/* Of the check that is made at every run. */
 static void *checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype) {
   void *data = NULL;
   *bytes = 0;
-  if (p->sums && p->fixed_weights && p->scheme->impl->checksums)
+  if (p->fused)
+    rdt_fused_checksums(p->fused, &data, bytes, dtype);
+  else if (p->sums && p->fixed_weights && p->scheme->impl->checksums)
     p->scheme->impl->checksums(p->sums, &data, bytes, dtype);
   return data;
+}
+
+static rdt_status make_checksums(rdt_plan *p, rdt_reason *why) {
+  if (p->fused) {
+    rdt_fused_recreate(p->fused, &p->prob.in[1]);
+    if (p->sums) p->scheme->impl->destroy(p->sums); /* made again when it is needed */
+    p->sums = NULL;
+    return RDT_OK;
+  }
+  return p->sums && p->scheme->impl->recreate ? p->scheme->impl->recreate(p->sums, &p->prob.in[1], why) : RDT_OK;
 }
 
 static void seal(rdt_plan *p) {
@@ -60,10 +73,10 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   if (p->fixed_weights && !p->host.secure)
     p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
   RDT_TRY_GOTO(rdt_plan_select(p, &ctx->error), fail);
-  if (p->scheme->impl)
-    RDT_TRY_GOTO(
-        p->scheme->impl->create(&p->prob, p->fixed_weights, ctx->policy.lambda, p->threads, &p->sums, &ctx->error),
-        fail);
+  if (p->kernel_fuses)
+    RDT_TRY_GOTO(rdt_fused_create(&p->prob, ctx->policy.lambda, &p->fused, &ctx->error), fail);
+  else
+    RDT_TRY_GOTO(rdt_plan_sums(p, &ctx->error), fail);
   seal(p);
   *out = p;
   return RDT_OK;
@@ -73,12 +86,18 @@ fail:
   return status;
 }
 
+rdt_status rdt_plan_sums(rdt_plan *p, rdt_reason *why) {
+  if (p->sums || !p->scheme->impl) return RDT_OK;
+  return p->scheme->impl->create(&p->prob, p->fixed_weights, p->ctx->policy.lambda, p->threads, &p->sums, why);
+}
+
 void rdt_plan_destroy(rdt_plan *p) {
   if (!p) return;
   if (p->state) p->kernel->destroy(p->state);
   if (p->twin) p->kernel->destroy(p->twin);
   if (p->other_state) p->other->destroy(p->other_state);
   if (p->sums) p->scheme->impl->destroy(p->sums);
+  rdt_fused_destroy(p->fused);
   rdt_problem_clear(&p->prob);
   rdt_free(p->choices);
   rdt_free(p);
@@ -88,7 +107,7 @@ rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why) {
   if (!p->fixed_weights) return RDT_OK;
   if (p->kernel->pack) RDT_TRY(p->kernel->pack(p->state, &p->prob.in[1], why));
   if (p->kernel->pack && p->twin) RDT_TRY(p->kernel->pack(p->twin, &p->prob.in[1], why));
-  if (p->sums && p->scheme->impl->recreate) RDT_TRY(p->scheme->impl->recreate(p->sums, &p->prob.in[1], why));
+  RDT_TRY(make_checksums(p, why));
   seal(p);
   return RDT_OK;
 }
@@ -114,7 +133,7 @@ static rdt_status secure_checksums(rdt_plan *p, rdt_rest *rest, rdt_reason *why)
   void *data = checksums(p, &bytes, &dtype);
   if (!data || rdt_bitsum(data, bytes) == p->sums_seal) return RDT_OK;
   rest->checksum = true;
-  RDT_TRY(p->scheme->impl->recreate(p->sums, &p->prob.in[1], why));
+  RDT_TRY(make_checksums(p, why));
   data = checksums(p, &bytes, &dtype);
   rest->lost = rest->lost || rdt_bitsum(data, bytes) != p->sums_seal;
   return RDT_OK;

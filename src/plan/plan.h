@@ -9,6 +9,7 @@
 #include "core/context.h"
 #include "cpu/kernel.h"
 #include "inject/fault.h"
+#include "schemes/fused.h"
 #include "schemes/scheme.h"
 
 /* Who owns the data at rest that a plan reads: the network's executor, or nobody. */
@@ -45,10 +46,12 @@ struct rdt_plan {
   const rdt_kernel *kernel, *other; /* other: the reference, the recovery's other code path */
   void *state, *twin, *other_state; /* twin: of a duplicated op, so that both copies may run at the same time */
   const rdt_scheme_info *scheme;
-  void *sums;  /* scheme state */
-  int threads; /* of this op: one where it is too small to share */
+  void *sums;             /* scheme state; of a fused check made when the ladder first needs it */
+  rdt_fused_check *fused; /* the kernel sums as it goes; NULL: the scheme's own passes check */
+  int threads;            /* of this op: one where it is too small to share */
   bool fixed_weights;
-  bool finish; /* unprotected, but the kernel takes no such epilogue: it follows apart */
+  bool kernel_fuses; /* the scheme's check rides along in the kernel */
+  bool finish;       /* unprotected, but the kernel takes no such epilogue: it follows apart */
   uint64_t weight_seal, packed_seal, sums_seal;
   uint64_t out_seal; /* bit-sum of the last run's result, */
   bool out_sealed;   /* if it was formed beside a check of that result */
@@ -72,6 +75,8 @@ rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why);
  * has none) */
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
 
+/* The scheme's state, made from the weights if it is not there yet. */
+rdt_status rdt_plan_sums(rdt_plan *p, rdt_reason *why);
 /* Checksums, and packed weights if all or if no check covers them, against their seals; made again from the weights
  * where they have changed. */
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
@@ -90,8 +95,8 @@ rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site);
 /* Into an element of a view: by its place in memory where it is packed, else by its logical number. */
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
-bool rdt_plan_kernel_hit(const rdt_plan *p,
-                         rdt_kernel_hit *hit); /* false: not for the accumulator, or kernel has none */
+/* false: nothing armed for that site, or the kernel has no injecting instantiation */
+bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 

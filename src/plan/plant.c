@@ -36,32 +36,32 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
   tell(p, e, before, after, "");
 }
 
-bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_kernel_hit *hit) {
-  if (!rdt_plan_armed(p, RDT_SITE_ACCUM) || !p->kernel->run_inject) return false;
-  if (p->fault->kind == RDT_FAULT_ZERO || p->fault->kind == RDT_FAULT_STUCK0 || p->fault->kind == RDT_FAULT_STUCK1)
-    return false; /* need the accumulator's bits beforehand: planted in the raw result */
+bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) {
+  if (!rdt_plan_armed(p, site) || !p->kernel->run_inject) return false;
   const rdt_tensor *out = &p->prob.out;
   const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(out), out->rank ? out->shape[out->rank - 1] : 1);
   if (e < 0) return false;
-  *hit = (rdt_kernel_hit){.element = e, .position = (double)(rdt_fault_random(p->fault, 7) >> 11) * 0x1p-53};
-  hit->mask = rdt_fault_mask(p->fault, 0, (int)rdt_dtype_size(p->prob.acc) * 8);
+  *hit = (rdt_kernel_hit){
+      .element = e, .position = (double)(rdt_fault_random(p->fault, 7) >> 11) * 0x1p-53, .fault = p->fault};
   return true;
 }
 
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
   char where[64];
   if (!hit->done) return;
+  if (p->fault->site != RDT_SITE_ACCUM) return tell(p, hit->element, hit->before, hit->after, "");
   snprintf(where, sizeof where, " (after %.0f %% of the reduction)", 100.0 * hit->position);
   tell(p, hit->element, hit->before, hit->after, where);
 }
 
 /* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
  * an input of zeros. NaN where it cannot be asked. */
-static double weigh(const rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
+static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
   enum { MAX_IN = 8 };
   const int64_t n = rdt_tensor_count(clean);
   rdt_tensor in[MAX_IN];
   rdt_findings f;
+  rdt_reason why;
   int64_t first = 0, last = 0;
   double weighted = NAN;
   if (o->n_in > MAX_IN) return weighted;
@@ -81,7 +81,8 @@ static double weigh(const rdt_plan *p, const rdt_operands *o, const rdt_tensor *
       rdt_store(errors, clean->dtype, i, d);
     }
     rdt_findings_init(&f);
-    if (p->scheme->impl->verify(p->sums, &probe, NULL, &f, NULL) == RDT_OK && f.checks > f.cannot)
+    if (rdt_plan_sums(p, &why) == RDT_OK && p->scheme->impl->verify(p->sums, &probe, NULL, &f, NULL) == RDT_OK &&
+        f.checks > f.cannot)
       weighted = f.worst.residual;
   }
   rdt_free(zeros);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/threads.h"
 #include "plan/plan.h"
@@ -75,7 +76,7 @@ static rdt_status compute_first(run *r) {
   rdt_plan *p = r->p;
   rdt_kernel_hit hit;
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
-  if (rdt_plan_kernel_hit(p, &hit)) {
+  if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
     const rdt_operands o = raw_operands(r, RDT_BUF_RESULT);
     RDT_TRY(p->kernel->run_inject(p->state, &o, &hit, r->why));
     rdt_plan_book_hit(p, &hit);
@@ -141,6 +142,7 @@ static rdt_status compute_twice(run *r) {
 
 static rdt_status check(void *self, rdt_buffer which, rdt_findings *f, rdt_reason *why) {
   run *r = self;
+  RDT_TRY(rdt_plan_sums(r->p, why));
   const rdt_operands o = raw_operands(r, which);
   return r->p->scheme->impl->verify(r->p->sums, &o, NULL, f, why);
 }
@@ -396,6 +398,7 @@ static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
   const rdt_recovery recovery = recovery_of(r);
   RDT_TRY(compute_first(r));
   const double t = rdt_clock();
+  RDT_TRY(rdt_plan_sums(p, r->why));
   rdt_operands o = raw_operands(r, RDT_BUF_RESULT);
   o.epilogue = r->o->epilogue;
   RDT_TRY(p->scheme->impl->verify(p->sums, &o, fin, &r->found, r->why));
@@ -428,7 +431,8 @@ static rdt_status run_twice(run *r) {
   return RDT_OK;
 }
 
-static rdt_status run_protected(run *r) {
+/* With passes of its own: raw result, check, epilogue. */
+static rdt_status run_apart(run *r) {
   rdt_plan *p = r->p;
   bool redo = p->scheme->impl == NULL; /* the epilogue is still to be computed */
   rdt_tensor *fin = r->raw_is_out ? NULL : (rdt_tensor *)&r->o->out;
@@ -440,13 +444,144 @@ static rdt_status run_protected(run *r) {
   return RDT_OK;
 }
 
+/* What an armed fault did to the raw result, which a fused kernel does not leave behind. */
+static rdt_status book_fused(run *r, const rdt_kernel_hit *hit) {
+  rdt_plan *p = r->p;
+  rdt_kernel_hit again = *hit;
+  if (!r->know_clean || !p->injection->done || p->fault->site == RDT_SITE_EPILOGUE) return RDT_OK;
+  RDT_TRY(buffer(r, RDT_BUF_THIRD));
+  const rdt_operands o = raw_operands(r, RDT_BUF_THIRD);
+  if (p->fault->site == RDT_SITE_ACCUM)
+    RDT_TRY(p->kernel->run_inject(p->state, &o, &again, r->why));
+  else
+    RDT_TRY(p->kernel->run(p->state, &o, r->why));
+  rdt_plan_book_effect(p, r->o, &r->buf[RDT_BUF_SPARE], &r->buf[RDT_BUF_THIRD]);
+  return RDT_OK;
+}
+
+/* The kernel makes its own checks on the way. */
+static rdt_status compute_fused(run *r, rdt_fused *f) {
+  rdt_plan *p = r->p;
+  rdt_kernel_hit hit = {.done = false};
+  const rdt_kernel_hit *asked = &hit;
+  *f = rdt_fused_ask(p->fused);
+  if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
+    f->hit = &hit;
+  } else if (rdt_plan_kernel_hit(p, RDT_SITE_EPILOGUE, &hit)) {
+    f->hit = &hit;
+    f->hit_stored = true;
+  }
+  RDT_TRY(p->kernel->run_fused(p->state, r->o, f, r->why));
+  if (f->hit) rdt_plan_book_hit(p, &hit);
+  return book_fused(r, asked);
+}
+
+/* A copy of the result, dense. */
+static rdt_status keep_result(run *r, rdt_tensor *kept) {
+  const rdt_tensor *out = &r->o->out;
+  *kept = rdt_tensor_dense(NULL, out->dtype, out->rank, out->shape);
+  kept->data = rdt_alloc(rdt_tensor_bytes(kept), 1);
+  if (!kept->data) return rdt_fail(r->why, RDT_ERR_NOMEM, "node %s: out of memory for a second result", r->p->name);
+  rdt_tensor_copy(out, kept);
+  return RDT_OK;
+}
+
+/* How many elements differ in their bits, and the logical number of the first. */
+static int64_t differ_from(const rdt_tensor *out, const rdt_tensor *kept, int64_t *first) {
+  const size_t size = rdt_dtype_size(out->dtype);
+  rdt_iter it = rdt_iter_begin(out);
+  int64_t n = 0;
+  *first = -1;
+  for (int64_t i = 0; rdt_iter_next(&it); i++)
+    if (memcmp((const char *)out->data + it.offset * (int64_t)size, (const char *)kept->data + i * (int64_t)size,
+               size) != 0 &&
+        n++ == 0)
+      *first = i;
+  return n;
+}
+
+/* The fused check has complained and the op was done again apart, which was clean: what was it? */
+static void tell_fused(const rdt_findings *first, bool differ, const rdt_rest *rest, rdt_recovered *v) {
+  const bool memory = rest->weight || rest->activation;
+  v->fault = true;
+  v->verdict = RDT_RECOMPUTED;
+  v->what = rest->weight       ? "weight"
+            : rest->activation ? "activation"
+            : rest->checksum   ? "checksum"
+            : first->suspects  ? "result"
+                               : "epilogue";
+  v->diagnosis = memory ? RDT_DIAG_MEMORY : rest->checksum ? RDT_DIAG_CHECKER : RDT_DIAG_TRANSIENT;
+  if (v->changed > 0 || memory || rest->checksum) return;
+  if (first->certain > 0 || differ) { /* the same bits again: what checks was hit */
+    v->what = "checksum";
+    v->diagnosis = RDT_DIAG_CHECKER;
+    return;
+  }
+  v->fault = false;
+  v->verdict = RDT_CLEAN;
+}
+
+/* From the start with passes apart, where every rung of the ladder is; then the results are compared. */
+static rdt_status settle_fused(run *r, bool differ) {
+  rdt_plan *p = r->p;
+  rdt_tensor kept;
+  rdt_rest rest = {0};
+  rdt_recovered v = {.first = -1};
+  const rdt_findings first = r->found;
+  rdt_status status = keep_result(r, &kept);
+  rdt_findings_init(&r->found);
+  RDT_TRY_GOTO(secure(r, &rest, r->why), end);
+  if (rest.lost) {
+    v = (rdt_recovered){.verdict = RDT_DETECTED,
+                        .diagnosis = RDT_DIAG_MEMORY,
+                        .what = rest.weight ? "weight" : "activation",
+                        .fault = true,
+                        .first = -1};
+    report(r, RDT_EVENT_FAULT, &v);
+    goto end;
+  }
+  RDT_TRY_GOTO(buffer(r, RDT_BUF_RESULT), end);
+  RDT_TRY_GOTO(run_apart(r), end);
+  if (r->res->faults > 0 || r->res->verdict != RDT_CLEAN) goto end; /* the ladder has told */
+  v.changed = differ_from(&r->o->out, &kept, &v.first);
+  if (first.suspects == 0 && !differ && v.changed == 0) goto end; /* only the bound was missing */
+  tell_fused(&first, differ, &rest, &v);
+  if (v.fault && !repairs(p)) { /* the result stays as it is */
+    rdt_tensor_copy(&kept, &r->o->out);
+    p->out_sealed = false;
+    if (v.changed > 0) v.verdict = RDT_DETECTED;
+  }
+  r->found = first;
+  report(r, v.fault ? RDT_EVENT_FAULT : RDT_EVENT_SUSPECT, &v);
+end:
+  rdt_free(kept.data);
+  return status;
+}
+
+static rdt_status run_fused(run *r) {
+  rdt_plan *p = r->p;
+  rdt_fused f;
+  RDT_TRY(compute_fused(r, &f));
+  const double t = rdt_clock();
+  rdt_fused_judge(p->fused, &r->found);
+  p->out_seal = f.bitsum;
+  p->out_sealed = rdt_epilogue_sums(&r->o->out);
+  if (f.differ || r->found.suspects > 0 || r->found.cannot > 0) RDT_TRY(settle_fused(r, f.differ));
+  r->check += rdt_clock() - t;
+  return RDT_OK;
+}
+
+static rdt_status run_protected(run *r) {
+  return r->p->fused ? run_fused(r) : run_apart(r);
+}
+
 /* Unprotected: the kernel does the epilogue itself, or it follows. */
 static rdt_status run_plain(run *r) {
   rdt_plan *p = r->p;
   const rdt_operands o = p->finish ? raw_operands(r, RDT_BUF_RESULT) : *r->o;
   rdt_tensor *out = (rdt_tensor *)&r->o->out;
   rdt_kernel_hit hit;
-  const bool inside = rdt_plan_kernel_hit(p, &hit);
+  const bool inside = rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit);
   if (inside) {
     RDT_TRY(p->kernel->run_inject(p->state, &o, &hit, r->why));
     rdt_plan_book_hit(p, &hit);
@@ -502,7 +637,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   r.raw_is_out = raw_in_place(p, o, protected);
   if (r.raw_is_out)
     r.buf[RDT_BUF_RESULT] = o->out;
-  else
+  else if (!p->fused || !protected) /* a fused check needs it when it complains */
     RDT_TRY(buffer(&r, RDT_BUF_RESULT));
   r.buf[RDT_BUF_SPARE] = r.buf[RDT_BUF_THIRD] = r.buf[RDT_BUF_RESULT];
   r.buf[RDT_BUF_SPARE].data = r.buf[RDT_BUF_THIRD].data = NULL;

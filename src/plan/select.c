@@ -39,6 +39,24 @@ static bool finish_apart(const rdt_plan *p, const rdt_problem *whole) {
          rdt_cpu_dispatch(&raw, p->ctx->isa, NULL, NULL) != reference;
 }
 
+/* The first kernel that sums as it goes and takes the problem with its epilogue; NULL: none. */
+static const rdt_kernel *fusing_kernel(const rdt_plan *p) {
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  for (int i = 0; i < n && p->fixed_weights; i++) {
+    rdt_reason why;
+    const rdt_kernel *k = rows[i];
+    if (k->op == p->prob.op && k->accept_fused && k->isa <= p->ctx->isa && k->accept_fused(&p->prob, &why) == RDT_OK)
+      return k;
+  }
+  return NULL;
+}
+
+/* The schemes whose check such a kernel makes. */
+static bool is_fusible(rdt_scheme_id s) {
+  return s == RDT_SCHEME_ROW || s == RDT_SCHEME_FC;
+}
+
 /* The kernel gets the problem without the epilogue where checks come between. */
 static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
   rdt_problem raw;
@@ -49,7 +67,9 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
     raw.out = rdt_plan_raw_view(p);
   }
   kernel_log log = {.p = p, .status = RDT_OK};
-  p->kernel = rdt_cpu_dispatch(&raw, p->ctx->isa, log_refusal, &log);
+  p->kernel = is_fusible(p->scheme->id) ? fusing_kernel(p) : NULL;
+  p->kernel_fuses = p->kernel != NULL;
+  if (!p->kernel) p->kernel = rdt_cpu_dispatch(&raw, p->ctx->isa, log_refusal, &log);
   p->other = rdt_cpu_reference(&raw);
   rdt_status status = log.status;
   if (status == RDT_OK && !p->kernel)
@@ -57,8 +77,9 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
                       rdt_dtype_name(p->prob.out.dtype));
   if (status == RDT_OK)
     status = book(p, (rdt_choice){.kind = "kernel", .name = p->kernel->name, .taken = 1, .cost = NAN},
-                  p->finish ? "first row of the table that takes this problem, its epilogue apart"
-                            : "first row of the table that takes this problem");
+                  p->kernel_fuses ? "forms the sums of this scheme's check while it multiplies"
+                  : p->finish     ? "first row of the table that takes this problem, its epilogue apart"
+                                  : "first row of the table that takes this problem");
   const bool twice = p->scheme->id == RDT_SCHEME_DUP; /* each copy on one thread, both at the same time */
   if (status == RDT_OK) status = p->kernel->create(&raw, twice ? 1 : p->threads, &p->state, why);
   if (status == RDT_OK && twice) status = p->kernel->create(&raw, 1, &p->twin, why);
@@ -100,7 +121,9 @@ static void weigh(const rdt_plan *p, candidate *c) {
   } else if (c->scheme->impl->accept(&p->prob, &c->why) != RDT_OK) {
     c->refused = true;
   } else {
-    c->cost = flops > 0.0 ? c->scheme->impl->cost(&p->prob) / flops : 0.0;
+    const bool fused = is_fusible(c->scheme->id) && fusing_kernel(p);
+    const double work = fused ? rdt_fused_cost(&p->prob) : c->scheme->impl->cost(&p->prob);
+    c->cost = flops > 0.0 ? work / flops : 0.0;
   }
 }
 

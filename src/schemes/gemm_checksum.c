@@ -8,12 +8,12 @@
  * balanced random signs, so that equal and opposite errors and swaps within a row or column do not cancel. B is read
  * from the caller's memory and A independently of the kernel: nothing on the expected side is common with the kernel.
  */
-#include <math.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/sums.h"
+#include "schemes/checks.h"
 #include "schemes/scheme.h"
 
 typedef struct variant {
@@ -55,29 +55,6 @@ static int64_t blocks_of(int64_t n, int64_t block) {
 
 static bool needs_beta(const state *s) {
   return s->v->rows || s->v->tiles;
-}
-
-/* ---- weights ---------------------------------------------------------------------------------------------------- */
-
-static uint64_t splitmix64(uint64_t *x) {
-  uint64_t z = *x += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
-/* As many +1 as -1 in each block, shuffled; the same on every run. */
-static void random_signs(double *w, int64_t n, int64_t block, uint64_t seed) {
-  for (int64_t b = 0; b < n; b += block) {
-    const int64_t length = n - b < block ? n - b : block;
-    for (int64_t i = 0; i < length; ++i) w[b + i] = i % 2 ? -1.0 : 1.0;
-    for (int64_t i = length - 1; i > 0; --i) {
-      const int64_t j = (int64_t)(splitmix64(&seed) % (uint64_t)(i + 1));
-      const double t = w[b + i];
-      w[b + i] = w[b + j];
-      w[b + j] = t;
-    }
-  }
 }
 
 /* ---- making the state ------------------------------------------------------------------------------------------- */
@@ -251,8 +228,8 @@ static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, dou
   }
   vectors = (layout){s->memory, 0};
   lay_out(s, &vectors);
-  random_signs(s->u, s->m, s->mb, 1);
-  random_signs(s->w, s->n, s->nb, 2);
+  rdt_checks_signs(s->u, s->m, s->mb, 1);
+  rdt_checks_signs(s->w, s->n, s->nb, 2);
   const rdt_status status = fixed ? recreate(s, &p->in[1], why) : RDT_OK;
   if (status != RDT_OK) {
     destroy(s);
@@ -314,99 +291,6 @@ static rdt_status sum_b(const state *s, const work *x, const rdt_tensor *b, int 
   return rdt_sums_run(&pass, 1, threads);
 }
 
-static uint32_t modulo(double x) { /* x is an exact integer */
-  return (uint32_t)(int64_t)x;
-}
-
-typedef struct checks { /* of one kind on one matrix: what the passes have summed */
-  const rdt_tolerance *t;
-  rdt_check_kind kind;
-  int64_t outputs; /* summed in each */
-  int64_t place[2];
-  int along; /* which place counts on from check to check; -1: none */
-  rdt_pair expected, observed;
-} checks;
-
-static rdt_terms terms_of(const state *s, const checks *c, int64_t i) {
-  return (rdt_terms){.n = c->outputs,
-                     .abs_c = NAN,
-                     .c2 = c->observed.sq[i],
-                     .s = c->observed.dot[i],
-                     .ag = NAN, /* follows from q, a little looser in tau0 only, for a third less work in the passes */
-                     .q = c->expected.sq[i],
-                     .dot = c->expected.dot[i],
-                     .a_beta = NAN,
-                     .q_beta = s->square_beta ? c->expected.sq[i] : NAN,
-                     .m2 = NAN,
-                     .sbar = NAN};
-}
-
-static rdt_suspect suspect_of(const state *s, const checks *c, int64_t i) {
-  const rdt_terms m = terms_of(s, c, i);
-  rdt_suspect x = {.kind = c->kind, .place = {c->place[0], c->place[1]}};
-  if (c->along >= 0) x.place[c->along] += i;
-  x.residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
-  x.bound = rdt_bound_of(c->t, &m);
-  return x;
-}
-
-static void check_one(const state *s, rdt_findings *f, const checks *c, int64_t i) {
-  if (s->exact) {
-    int64_t place[2] = {c->place[0], c->place[1]};
-    if (c->along >= 0) place[c->along] += i;
-    rdt_findings_check_exact(f, c->kind, place[0], place[1], modulo(c->observed.dot[i]), modulo(c->expected.dot[i]));
-    return;
-  }
-  const rdt_suspect x = suspect_of(s, c, i);
-  rdt_findings_check(f, c->kind, x.place[0], x.place[1], c->observed.dot[i], c->expected.dot[i], x.bound);
-}
-
-/* Without the care of fmin and fmax for NaN, which makes them calls. */
-static inline double lesser(double a, double b) {
-  return a < b ? a : b;
-}
-
-static inline double greater(double a, double b) {
-  return a > b ? a : b;
-}
-
-/* A bound takes longer than a comparison, and it grows with every term. So a run of checks passes at once where the
- * largest residual is within the bound of the smallest terms; only else each check gets its own. */
-static bool pass_together(const state *s, rdt_findings *f, const checks *c, int64_t begin, int64_t end) {
-  rdt_terms low = terms_of(s, c, begin), high = low;
-  double largest = -1.0;
-  int64_t worst = begin;
-  bool finite = true; /* NaN and Inf are judged one by one */
-  for (int64_t i = begin; i < end; ++i) {
-    const double residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
-    const double c2 = c->observed.sq[i], q = c->expected.sq[i];
-    finite &= isfinite(residual) && isfinite(c2) && isfinite(q);
-    if (residual > largest) {
-      largest = residual;
-      worst = i;
-    }
-    low.c2 = lesser(low.c2, c2), high.c2 = greater(high.c2, c2);
-    low.q = lesser(low.q, q), high.q = greater(high.q, q);
-    high.s = greater(fabs(high.s), fabs(c->observed.dot[i]));
-    high.dot = greater(fabs(high.dot), fabs(c->expected.dot[i]));
-  }
-  low.s = low.dot = 0.0;
-  if (s->square_beta) low.q_beta = low.q, high.q_beta = high.q;
-  if (!finite || !(largest <= rdt_bound_of(c->t, &low).tau2)) return false;
-  const rdt_suspect x = suspect_of(s, c, worst);
-  rdt_findings_pass(f, end - begin, &x, rdt_floor_of(rdt_bound_of(c->t, &high)));
-  return true;
-}
-
-static void check_all(const state *s, rdt_findings *f, const checks *c, int64_t count) {
-  const int64_t together = 64;
-  for (int64_t i = 0; i < count; i += together) {
-    const int64_t end = i + together < count ? i + together : count;
-    if (!s->exact && end - i > 3 && pass_together(s, f, c, i, end)) continue;
-    for (int64_t j = i; j < end; ++j) check_one(s, f, c, j);
-  }
-}
-
 /* One tile: (u^T A) . (B w) with its magnitudes, against the weighted sum of the tile's column sums. */
 static void compare_tile(const state *s, const work *x, rdt_findings *f, const rdt_pair *beta, int64_t batch, int64_t I,
                          int64_t J) {
@@ -417,8 +301,8 @@ static void compare_tile(const state *s, const work *x, rdt_findings *f, const r
   double e[2] = {0, 0}, o[2] = {0, 0};
   uint32_t e32 = 0, o32 = 0;
   if (s->exact) {
-    for (int64_t t = 0; t < s->k; ++t) e32 += modulo(a.dot[t]) * modulo(b.dot[t]);
-    for (int64_t j = j0; j < j1; ++j) o32 += s->w[j] > 0 ? modulo(c.dot[j]) : -modulo(c.dot[j]);
+    for (int64_t t = 0; t < s->k; ++t) e32 += rdt_checks_modulo(a.dot[t]) * rdt_checks_modulo(b.dot[t]);
+    for (int64_t j = j0; j < j1; ++j) o32 += s->w[j] > 0 ? rdt_checks_modulo(c.dot[j]) : -rdt_checks_modulo(c.dot[j]);
     e[0] = e32;
     o[0] = o32;
   } else {
@@ -432,21 +316,39 @@ static void compare_tile(const state *s, const work *x, rdt_findings *f, const r
     }
   }
   const bool placed = s->v->kind == RDT_CHECK_TILE; /* its first row and column */
-  const checks one = {.t = &s->tiles_bound,
-                      .kind = s->v->kind,
-                      .outputs = (i1 - i0) * (j1 - j0),
-                      .place = {placed ? batch * s->m + i0 : -1, placed ? j0 : -1},
-                      .along = -1,
-                      .expected = {&e[0], &e[1]},
-                      .observed = {&o[0], &o[1]}};
-  check_one(s, f, &one, 0);
+  const rdt_checks one = {.t = &s->tiles_bound,
+                          .exact = s->exact,
+                          .square_beta = s->square_beta,
+                          .kind = s->v->kind,
+                          .outputs = (i1 - i0) * (j1 - j0),
+                          .place = {placed ? batch * s->m + i0 : -1, placed ? j0 : -1},
+                          .along = -1,
+                          .expected = {&e[0], &e[1]},
+                          .observed = {&o[0], &o[1]}};
+  rdt_checks_run(&one, f, 1);
 }
 
 static void compare_all(const state *s, const work *x, rdt_findings *f, const rdt_pair *beta, int64_t batch) {
-  const checks rows = {&s->rows_bound, RDT_CHECK_ROW, s->n, {batch * s->m, -1}, 0, x->rows_expected, x->rows_observed};
-  const checks cols = {&s->cols_bound, RDT_CHECK_COL, s->m, {-1, 0}, 1, x->cols_expected, x->cols_observed};
-  if (s->v->rows) check_all(s, f, &rows, s->m);
-  if (s->v->cols) check_all(s, f, &cols, s->n);
+  const rdt_checks rows = {.t = &s->rows_bound,
+                           .exact = s->exact,
+                           .square_beta = s->square_beta,
+                           .kind = RDT_CHECK_ROW,
+                           .outputs = s->n,
+                           .place = {batch * s->m, -1},
+                           .along = 0,
+                           .expected = x->rows_expected,
+                           .observed = x->rows_observed};
+  const rdt_checks cols = {.t = &s->cols_bound,
+                           .exact = s->exact,
+                           .square_beta = s->square_beta,
+                           .kind = RDT_CHECK_COL,
+                           .outputs = s->m,
+                           .place = {-1, 0},
+                           .along = 1,
+                           .expected = x->cols_expected,
+                           .observed = x->cols_observed};
+  if (s->v->rows) rdt_checks_run(&rows, f, s->m);
+  if (s->v->cols) rdt_checks_run(&cols, f, s->n);
   if (!s->v->tiles) return;
   square_larger(s, &x->a_sums, s->row_blocks * s->k);
   for (int64_t I = 0; I < s->row_blocks; ++I)

@@ -1,0 +1,2 @@
+#define NATIVE_TABLE rdt_native_generic
+#include "cpu/native_body.h"

@@ -1,0 +1,165 @@
+/* Convolutions of images with channels side by side: one row a pixel of the result, one segment of channels a tap. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "cpu/native/native.h"
+
+typedef struct pixel { /* of the result: image, and where its window begins */
+  int64_t n, y, x;
+} pixel;
+
+static pixel pixel_of(const rdt_native *s, int64_t row) {
+  const rdt_window *w = &s->window;
+  const int64_t n = row / (s->oh * s->ow), in = row % (s->oh * s->ow);
+  return (pixel){n, in / s->ow * w->stride[0] - w->before[0], in % s->ow * w->stride[1] - w->before[1]};
+}
+
+static bool inside(int64_t i, int64_t n) {
+  return i >= 0 && i < n;
+}
+
+static const float *input(const rdt_native *s, const float *x, const pixel *p, int64_t y, int64_t col) {
+  return x + p->n * s->stride[0] + y * s->stride[1] + col * s->stride[2];
+}
+
+static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
+                  const float **rows) {
+  const rdt_window *w = &s->window;
+  for (int64_t i = 0; i < padded; i++) {
+    const pixel p = pixel_of(s, first + (i < count ? i : count - 1));
+    const float **to = rows + i;
+    for (int64_t r = 0; r < w->kernel[0]; r++)
+      for (int64_t c = 0; c < w->kernel[1]; c++, to += padded) {
+        const int64_t y = p.y + r * w->dilation[0], col = p.x + c * w->dilation[1];
+        *to = inside(y, s->ih) && inside(col, s->iw) ? input(s, x, &p, y, col) : zeros;
+      }
+  }
+}
+
+static bool move(float *to, const float *from, int64_t n, bool compare) {
+  const size_t bytes = (size_t)n * sizeof(float);
+  if (compare) return memcmp(to, from, bytes) == 0;
+  memcpy(to, from, bytes);
+  return true;
+}
+
+static bool clear(float *to, int64_t n, bool compare) {
+  float any = 0;
+  if (!compare) memset(to, 0, (size_t)n * sizeof(float));
+  for (int64_t i = 0; compare && i < n; i++) any = to[i] != 0 ? 1 : any;
+  return any == 0;
+}
+
+/* A row of taps side by side; pixels of the input too where nothing lies between them. */
+static bool gather_taps(const rdt_native *s, const float *x, const pixel *p, int64_t y, float *to, bool compare) {
+  const rdt_window *w = &s->window;
+  const int64_t kw = w->kernel[1];
+  bool same = true;
+  if (!inside(y, s->ih)) return clear(to, kw * s->ic, compare);
+  for (int64_t c = 0, n; c < kw; c += n) {
+    const int64_t col = p->x + c * w->dilation[1];
+    n = 1;
+    if (!inside(col, s->iw)) {
+      same &= clear(to + c * s->ic, s->ic, compare);
+      continue;
+    }
+    if (w->dilation[1] == 1 && s->stride[2] == s->ic) n = kw - c < s->iw - col ? kw - c : s->iw - col;
+    same &= move(to + c * s->ic, input(s, x, p, y, col), n * s->ic, compare);
+  }
+  return same;
+}
+
+static bool gather(const rdt_native *s, const float *x, int64_t first, int64_t count, float *to, bool compare) {
+  const rdt_window *w = &s->window;
+  bool same = true;
+  for (int64_t i = 0; i < count; i++) {
+    const pixel p = pixel_of(s, first + i);
+    for (int64_t r = 0; r < w->kernel[0]; r++, to += w->kernel[1] * s->ic)
+      same &= gather_taps(s, x, &p, p.y + r * w->dilation[0], to, compare);
+  }
+  return same;
+}
+
+static float element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
+  const int64_t c = t % s->ic, tap = t / s->ic, kw = s->window.kernel[1];
+  return (
+      (const float *)w->data)[j * w->stride[0] + c * w->stride[1] + tap / kw * w->stride[2] + tap % kw * w->stride[3]];
+}
+
+static rdt_status pack(void *state, const rdt_tensor *w, rdt_reason *why) {
+  (void)why;
+  rdt_native_pack(state, w, element);
+  return RDT_OK;
+}
+
+/* Pixels one after the other in memory, their channels side by side; any number of them in a pixel's place. */
+static bool has_pixels(const rdt_tensor *t) {
+  const int64_t *n = t->shape, *s = t->stride;
+  return (n[1] == 1 || s[1] == 1) && s[3] >= n[1] && (n[2] == 1 || s[2] == s[3] * n[3]) &&
+         (n[0] == 1 || s[0] == s[3] * n[3] * n[2]);
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out, *r = &p->epilogue.residual;
+  if (x->dtype != RDT_F32 || w->dtype != RDT_F32 || y->dtype != RDT_F32)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32");
+  if (y->rank != 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes images");
+  if (!w->data) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes fixed weights");
+  if (p->window.groups != 1) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one group");
+  if (rdt_tensor_count(x) < 1 || rdt_tensor_count(w) < 1 || rdt_tensor_count(y) < 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
+  if ((x->shape[1] > 1 && x->stride[1] != 1) || !has_pixels(y) || (r->rank >= 0 && !has_pixels(r)))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes channels side by side in memory");
+  return rdt_native_accept_epilogue(p, why);
+}
+
+static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out;
+  enum { FEW = 8 }; /* channels: their segments are too short for the inner loop */
+  rdt_native *s = rdt_calloc(1, sizeof *s);
+  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
+  const int64_t taps = w->shape[2] * w->shape[3];
+  s->window = p->window;
+  s->ic = x->shape[1];
+  s->ih = x->shape[2];
+  s->iw = x->shape[3];
+  s->oh = y->shape[2];
+  s->ow = y->shape[3];
+  s->m = y->shape[0] * s->oh * s->ow;
+  s->n = y->shape[1];
+  s->k = s->ic * taps;
+  s->gathers = taps > 1 && (s->ic < FEW || taps > RDT_NATIVE_SEGMENTS);
+  s->segments = s->gathers ? 1 : taps;
+  s->length = s->k / s->segments;
+  s->threads = threads < 1 ? 1 : threads;
+  s->point = point;
+  s->gather = gather;
+  s->stride[0] = x->stride[0];
+  s->stride[1] = x->stride[2];
+  s->stride[2] = x->stride[3];
+  s->out_ld = y->stride[3];
+  s->plane = s->oh * s->ow;
+  const rdt_status status = rdt_native_init(s, why);
+  if (status != RDT_OK) {
+    rdt_native_destroy(s);
+    return status;
+  }
+  rdt_native_pack(s, w, element);
+  *state = s;
+  return RDT_OK;
+}
+
+const rdt_kernel rdt_kernel_conv_f32_native = {.name = "conv_f32_native",
+                                               .op = RDT_KOP_CONV,
+                                               .isa = RDT_ISA_GENERIC,
+                                               .deterministic = true,
+                                               .accept = accept,
+                                               .create = create,
+                                               .run = rdt_native_run,
+                                               .run_inject = rdt_native_run_inject,
+                                               .accept_fused = accept,
+                                               .run_fused = rdt_native_run_fused,
+                                               .pack = pack,
+                                               .packed = rdt_native_packed,
+                                               .scratch = rdt_native_scratch,
+                                               .destroy = rdt_native_destroy};

@@ -1,0 +1,91 @@
+/* Redoubt's own products in single precision: rows of A, wherever they lie, times packed panels of B. Rows are pointers
+ * to segments, so a convolution is a product without a copy of its windows. Each tile of the result is finished in one
+ * go: the whole reduction in registers, then its sums, the epilogue and the store. Every element is one chain of k
+ * fused multiply-adds, whatever the tile, the strip or the number of threads. */
+#ifndef RDT_CPU_NATIVE_H
+#define RDT_CPU_NATIVE_H
+
+#include "cpu/fused.h"
+
+typedef enum rdt_native_bound { RDT_BOUND_NONE, RDT_BOUND_RELU, RDT_BOUND_CLIP } rdt_native_bound;
+
+/* out = bound(alpha raw + bias + beta residual), rounded after each step as rdt_epilogue_apply does. */
+typedef struct rdt_native_finish {
+  float alpha, beta, low, high;
+  const float *bias;     /* n, padded to whole panels; NULL: none */
+  const float *residual; /* of the first row; NULL: none */
+  int64_t residual_ld;
+  rdt_native_bound bound;
+} rdt_native_finish;
+
+/* Some rows of the product times some panels. */
+typedef struct rdt_native_strip {
+  const float *const *rows; /* [segment][row]; padded to whole tiles with any readable rows */
+  int64_t count, padded;    /* rows; with the padding */
+  int64_t segments, length; /* k = segments x length */
+  const float *panels;      /* [panel][k][cols of a panel] */
+  int64_t from, to, n;      /* panels of this strip; columns of the product */
+  float *out;               /* of the first row and column 0 */
+  int64_t ld;
+  rdt_native_finish finish;
+  /* the check: w = NULL: none */
+  const float *w;    /* n, padded with zeros */
+  float *lanes;      /* scratch: padded rows x 2 x lanes */
+  rdt_pair observed; /* count each; added to */
+  bool differ;       /* set, never cleared */
+  /* injecting instantiation: where in this strip */
+  rdt_kernel_hit *hit;
+  bool hit_stored;
+  int64_t hit_row, hit_col, hit_k;
+} rdt_native_strip;
+
+typedef struct rdt_native_table {
+  int rows, cols, lanes; /* of a tile, of a vector */
+  void (*strip)(rdt_native_strip *s);
+  /* For each of the rows: dot = sum a beta, sq = sum a^2 rho, over all segments. */
+  void (*dots)(const float *const *rows, int64_t count, int64_t padded, int64_t segments, int64_t length,
+               const float *beta, const float *rho, const rdt_pair *to);
+} rdt_native_table;
+extern const rdt_native_table rdt_native_generic, rdt_native_avx2, rdt_native_avx512;
+extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject, rdt_native_avx512_inject;
+
+/* ---- strips.c: a whole product in strips ---- */
+
+enum { RDT_NATIVE_SEGMENTS = 64 }; /* at most; beyond, rows are gathered */
+
+/* The owner says where the rows lie. */
+typedef struct rdt_native rdt_native;
+struct rdt_native {
+  const rdt_native_table *table, *inject;
+  int64_t m, n, k, segments, length;
+  int threads;
+  bool gathers;  /* rows are copied side by side first: segments = 1 */
+  float *packed; /* panels */
+  size_t packed_bytes;
+  void *own, *lent; /* scratch of a run */
+  /* rows first .. first + count - 1 of in[0]: rows[segment * padded + i] */
+  void (*point)(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
+                const float **rows);
+  /* The same side by side in to, k floats each; compare: only whether they are there. */
+  bool (*gather)(const rdt_native *s, const float *x, int64_t first, int64_t count, float *to, bool compare);
+  rdt_window window; /* conv */
+  int64_t ic, ih, iw, oh, ow;
+  int64_t stride[4]; /* of in[0], floats: gemm row; conv n h w */
+  int64_t out_ld;
+  int64_t plane; /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
+};
+
+/* Fills table, panels' size and memory; m n k, segments, length, threads are set. */
+rdt_status rdt_native_init(rdt_native *s, rdt_reason *why);
+/* element(w, t, j): weight of reduction index t and column j */
+void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
+                     float (*element)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
+rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why);
+rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why);
+rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
+rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);
+void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
+size_t rdt_native_scratch(void *state, void *memory);
+void rdt_native_destroy(void *state);
+
+#endif

@@ -1,0 +1,395 @@
+#include <omp.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/cpu_info.h"
+#include "core/memory.h"
+#include "cpu/epilogue.h"
+#include "cpu/maps.h"
+#include "cpu/native/native.h"
+
+/* A strip's rows stay in the second-level cache while all panels pass by. */
+enum { STRIP_BYTES = 1536 << 10, STRIP_TILES = 32, MOST_THREADS = 256 };
+
+static const rdt_native_table *table(bool inject) {
+#if defined(__x86_64__)
+  switch (rdt_isa_detect()) {
+    case RDT_ISA_AVX512:
+      return inject ? &rdt_native_avx512_inject : &rdt_native_avx512;
+    case RDT_ISA_AVX2:
+      return inject ? &rdt_native_avx2_inject : &rdt_native_avx2;
+    default:
+      break;
+  }
+#endif
+  return inject ? &rdt_native_generic_inject : &rdt_native_generic;
+}
+
+static const rdt_map_table *maps(void) {
+#if defined(__x86_64__)
+  switch (rdt_isa_detect()) {
+    case RDT_ISA_AVX512:
+      return &rdt_maps_avx512;
+    case RDT_ISA_AVX2:
+      return &rdt_maps_avx2;
+    default:
+      break;
+  }
+#endif
+  return &rdt_maps_generic;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t up(int64_t x, int64_t unit) {
+  return (x + unit - 1) / unit * unit;
+}
+
+static int64_t panels(const rdt_native *s) {
+  return up(s->n, s->table->cols) / s->table->cols;
+}
+
+/* Rows of a strip, in whole tiles. */
+static int64_t strip_rows(const rdt_native *s) {
+  const int64_t mr = s->table->rows, fit = STRIP_BYTES / (s->k * (int64_t)sizeof(float)) / mr;
+  const int64_t tiles = fit < 2 ? 2 : fit > STRIP_TILES ? STRIP_TILES : fit;
+  return least(tiles * mr, up(s->m, mr));
+}
+
+/* ---- state ---- */
+
+rdt_status rdt_native_init(rdt_native *s, rdt_reason *why) {
+  s->table = table(false);
+  s->inject = table(true);
+  if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
+  size_t count;
+  if (__builtin_mul_overflow((size_t)s->k, (size_t)up(s->n, s->table->cols), &count) ||
+      __builtin_mul_overflow(count, sizeof(float), &s->packed_bytes))
+    return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
+                    (long long)s->n);
+  s->packed = rdt_calloc(s->packed_bytes, 1);
+  if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
+  return RDT_OK;
+}
+
+void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
+                     float (*element)(const rdt_native *, const rdt_tensor *, int64_t, int64_t)) {
+  const int64_t nr = s->table->cols;
+  memset(s->packed, 0, s->packed_bytes);
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+  for (int64_t p = 0; p < panels(s); p++) {
+    float *to = s->packed + p * s->k * nr;
+    const int64_t cols = least(nr, s->n - p * nr);
+    for (int64_t j = 0; j < cols; j++)
+      for (int64_t t = 0; t < s->k; t++) to[t * nr + j] = element(s, w, t, p * nr + j);
+  }
+}
+
+void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {
+  const rdt_native *s = state;
+  *data = s->packed;
+  *bytes = s->packed_bytes;
+  *dtype = RDT_F32;
+}
+
+void rdt_native_destroy(void *state) {
+  rdt_native *s = state;
+  if (!s) return;
+  rdt_free(s->packed);
+  rdt_free(s->own);
+  rdt_free(s);
+}
+
+rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  const rdt_fn fn = e->act.fn;
+  if (e->bias.rank >= 0 && (e->bias.dtype != RDT_F32 || e->bias.stride[0] != 1))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a dense bias of f32");
+  if (e->residual.rank >= 0 && e->residual.dtype != RDT_F32)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual of f32");
+  if (fn != RDT_FN_NONE && !rdt_map_find(maps(), fn, RDT_F32))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has no %s in f32", rdt_fn_info(fn)->name);
+  return RDT_OK;
+}
+
+/* ---- memory of a run ---- */
+
+typedef struct layout { /* base = NULL: only counts */
+  char *base;
+  size_t used;
+} layout;
+
+static void *take(layout *l, int64_t count, size_t size) {
+  void *p = l->base ? l->base + l->used : NULL;
+  l->used += ((size_t)count * size + 63) & ~(size_t)63;
+  return p;
+}
+
+typedef struct worker { /* what one thread needs */
+  const float **rows;
+  float *lanes, *gathered, *line[2];
+  rdt_pair observed; /* where the threads share the columns */
+  bool differ;
+  uint64_t bitsum;
+  rdt_kernel_hit *hit;
+} worker;
+
+typedef struct shared { /* what all threads read */
+  float *bias, *beta, *rho, *w, *zeros;
+} shared;
+
+static shared take_shared(const rdt_native *s, layout *l) {
+  const int64_t padded = up(s->n, s->table->cols);
+  shared x = {.bias = take(l, padded, sizeof(float))};
+  x.beta = take(l, s->k, sizeof(float));
+  x.rho = take(l, s->k, sizeof(float));
+  x.w = take(l, padded, sizeof(float));
+  x.zeros = take(l, s->length, sizeof(float));
+  return x;
+}
+
+static worker take_worker(const rdt_native *s, layout *l) {
+  const int64_t rows = strip_rows(s);
+  worker x = {.rows = take(l, s->segments * rows, sizeof(float *))};
+  x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(float));
+  x.gathered = s->gathers ? take(l, rows * s->k, sizeof(float)) : NULL;
+  for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(float));
+  if (s->threads > 1) {
+    x.observed.dot = take(l, s->m, sizeof(double));
+    x.observed.sq = take(l, s->m, sizeof(double));
+  }
+  return x;
+}
+
+size_t rdt_native_scratch(void *state, void *memory) {
+  rdt_native *s = state;
+  layout l = {NULL, 0};
+  take_shared(s, &l);
+  for (int i = 0; i < s->threads; i++) take_worker(s, &l);
+  if (memory) {
+    rdt_free(s->own);
+    s->own = NULL;
+    s->lent = memory;
+  }
+  return l.used;
+}
+
+static char *scratch(rdt_native *s) {
+  if (s->lent) return s->lent;
+  if (!s->own) s->own = rdt_alloc(rdt_native_scratch(s, NULL), 1);
+  return s->own;
+}
+
+/* ---- a run ---- */
+
+typedef struct call {
+  const rdt_native *s;
+  const rdt_native_table *table;
+  const rdt_epilogue *e;
+  const float *x;
+  float *out;
+  rdt_fused *f; /* NULL: no check */
+  rdt_kernel_hit *hit;
+  shared shared;
+  rdt_native_finish finish;
+  rdt_map_run *map; /* an activation that the tiles do not have */
+  bool by_columns, sums;
+  int parts;
+} call;
+
+static void to_floats(float *to, const double *from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = (float)from[i];
+}
+
+static void set_finish(call *c) {
+  const rdt_epilogue *e = c->e;
+  rdt_native_finish *f = &c->finish;
+  const rdt_native *s = c->s;
+  *f = (rdt_native_finish){.alpha = 1.0f};
+  if (!e) return;
+  f->alpha = (float)e->alpha;
+  f->beta = (float)e->beta;
+  if (e->bias.rank >= 0) {
+    memset(c->shared.bias, 0, (size_t)up(s->n, s->table->cols) * sizeof(float));
+    memcpy(c->shared.bias, e->bias.data, (size_t)s->n * sizeof(float));
+    f->bias = c->shared.bias;
+  }
+  if (e->residual.rank >= 0) {
+    f->residual = e->residual.data;
+    f->residual_ld = e->residual.stride[e->residual.rank == 2 ? 0 : 3];
+  }
+  if (e->act.fn == RDT_FN_RELU) {
+    f->bound = RDT_BOUND_RELU;
+  } else if (e->act.fn == RDT_FN_CLIP) {
+    f->bound = RDT_BOUND_CLIP;
+    f->low = (float)e->act.param[0];
+    f->high = (float)e->act.param[1];
+  } else if (e->act.fn != RDT_FN_NONE) {
+    c->map = rdt_map_find(maps(), e->act.fn, RDT_F32);
+  }
+}
+
+/* Threads share the rows, or the panels where the rows do not divide well. */
+static void set_shares(call *c) {
+  const rdt_native *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
+  const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
+  c->by_columns = cols < rows;
+  c->parts = (int)least(t, c->by_columns ? p : tiles);
+}
+
+static bool point_rows(const call *c, worker *w, int64_t first, int64_t count, int64_t padded) {
+  const rdt_native *s = c->s;
+  if (!s->gathers) {
+    s->point(s, c->x, first, count, padded, c->shared.zeros, w->rows);
+    return true;
+  }
+  s->gather(s, c->x, first, count, w->gathered, false);
+  for (int64_t i = 0; i < padded; i++) w->rows[i] = w->gathered + least(i, count - 1) * s->k;
+  return !c->f || s->gather(s, c->x, first, count, w->gathered, true);
+}
+
+/* The activation of a line of results where they lie; with a check twice, compared before it is written. */
+static bool map_line(const call *c, const worker *w, float *line, int64_t n) {
+  const void *from = line;
+  if (!c->f) {
+    c->map(line, &from, n, c->e->act.param);
+    return true;
+  }
+  for (int i = 0; i < 2; i++) c->map(w->line[i], &from, n, c->e->act.param);
+  memcpy(line, w->line[0], (size_t)n * sizeof(float));
+  return memcmp(w->line[1], line, (size_t)n * sizeof(float)) == 0;
+}
+
+/* What is done with a strip's results while they lie in the cache. */
+static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
+  const int64_t ld = c->s->out_ld, at = first * ld + col;
+  for (int64_t i = 0; c->map && i < count; i++)
+    if (!map_line(c, w, c->out + at + i * ld, cols)) w->differ = true;
+  if (!c->sums) return;
+  const size_t size = sizeof(float);
+  if (ld == cols) {
+    w->bitsum += rdt_bitsum_part(c->out, (size_t)at * size, (size_t)(count * cols) * size);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    w->bitsum += rdt_bitsum_part(c->out, (size_t)(at + i * ld) * size, (size_t)cols * size);
+}
+
+static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
+  const rdt_native *s = c->s;
+  const int64_t padded = up(count, s->table->rows), col = from * s->table->cols;
+  const int64_t cols = least(to * s->table->cols, s->n) - col;
+  if (!point_rows(c, w, first, count, padded)) w->differ = true;
+  rdt_native_strip t = {.rows = w->rows,
+                        .count = count,
+                        .padded = padded,
+                        .segments = s->segments,
+                        .length = s->length,
+                        .panels = s->packed,
+                        .from = from,
+                        .to = to,
+                        .n = s->n,
+                        .out = c->out + first * s->out_ld,
+                        .ld = s->out_ld,
+                        .finish = c->finish,
+                        .lanes = w->lanes};
+  if (t.finish.residual) t.finish.residual += first * t.finish.residual_ld;
+  if (c->f) {
+    const rdt_pair all = c->by_columns ? w->observed : c->f->observed;
+    t.w = c->shared.w;
+    t.observed = (rdt_pair){all.dot + first, all.sq + first};
+    const rdt_pair expected = {c->f->expected.dot + first, c->f->expected.sq + first};
+    if (expect)
+      s->table->dots(w->rows, count, padded, s->segments, s->length, c->shared.beta, c->shared.rho, &expected);
+  }
+  if (c->hit) {
+    const int64_t e = c->hit->element, j = e / s->plane % s->n;
+    const int64_t row = e / (s->n * s->plane) * s->plane + e % s->plane - first;
+    const bool here = row >= 0 && row < count && j >= col && j < col + cols;
+    t.hit = here ? c->hit : NULL;
+    t.hit_stored = c->f && c->f->hit_stored;
+    t.hit_row = row;
+    t.hit_col = j;
+    t.hit_k = least((int64_t)(c->hit->position * (double)s->k), s->k);
+  }
+  c->table->strip(&t);
+  if (t.differ) w->differ = true;
+  end_strip(c, w, first, count, col, cols);
+}
+
+static void run_worker(const call *c, worker *w, int64_t part) {
+  const rdt_native *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, most = strip_rows(s), p = panels(s);
+  const int64_t begin = c->by_columns ? 0 : least(tiles * part / c->parts * mr, s->m);
+  const int64_t end = c->by_columns ? s->m : least(tiles * (part + 1) / c->parts * mr, s->m);
+  const int64_t from = c->by_columns ? p * part / c->parts : 0;
+  const int64_t to = c->by_columns ? p * (part + 1) / c->parts : p;
+  const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
+  if (c->f) {
+    memset(sums->dot + begin, 0, (size_t)(end - begin) * sizeof(double));
+    memset(sums->sq + begin, 0, (size_t)(end - begin) * sizeof(double));
+  }
+  int64_t number = 0;
+  for (int64_t i = begin; i < end; i += most, number++)
+    run_strip(c, w, i, least(most, end - i), from, to, !c->by_columns || number % c->parts == part);
+}
+
+/* The threads' findings, in the order of the threads. */
+static void join(const call *c, const worker *w) {
+  rdt_fused *f = c->f;
+  const int64_t m = c->s->m;
+  f->differ = false;
+  f->bitsum = 0;
+  for (int t = 0; t < c->parts; t++) {
+    f->differ = f->differ || w[t].differ;
+    f->bitsum += w[t].bitsum;
+    for (int64_t i = 0; c->by_columns && i < m; i++) {
+      f->observed.dot[i] = (t ? f->observed.dot[i] : 0.0) + w[t].observed.dot[i];
+      f->observed.sq[i] = (t ? f->observed.sq[i] : 0.0) + w[t].observed.sq[i];
+    }
+  }
+}
+
+static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
+  worker workers[MOST_THREADS];
+  layout l = {scratch(s), 0};
+  if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a product's strips");
+  call c = {.s = s,
+            .table = hit ? s->inject : s->table,
+            .e = o->epilogue,
+            .x = o->in[0].data,
+            .out = o->out.data,
+            .f = f,
+            .hit = hit,
+            .shared = take_shared(s, &l)};
+  c.sums = f && rdt_epilogue_sums(&o->out);
+  set_finish(&c);
+  set_shares(&c);
+  memset(c.shared.zeros, 0, (size_t)s->length * sizeof(float));
+  if (f) {
+    to_floats(c.shared.beta, f->beta.dot, s->k);
+    to_floats(c.shared.rho, f->beta.sq, s->k);
+    memset(c.shared.w, 0, (size_t)up(s->n, s->table->cols) * sizeof(float));
+    to_floats(c.shared.w, f->w, s->n);
+  }
+  for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+#pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
+  for (int i = 0; i < c.parts; i++) run_worker(&c, &workers[i], i);
+  if (f) join(&c, workers);
+  return RDT_OK;
+}
+
+rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why) {
+  return run(state, o, NULL, NULL, why);
+}
+
+rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why) {
+  return run(state, o, NULL, hit, why);
+}
+
+rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why) {
+  return run(state, o, f, f->hit, why);
+}

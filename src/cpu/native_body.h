@@ -1,0 +1,353 @@
+/* Body of the own products, included by each ISA directory with NATIVE_TABLE defined: once plain, once with
+ * RDT_INJECT, which can plant one fault in one accumulator. */
+#include <string.h>
+#if defined(__FMA__)
+#include <immintrin.h>
+#endif
+
+#include "cpu/generic/product.h"
+#include "cpu/native/native.h"
+
+#if defined(__AVX512F__)
+enum { VL = 16, MR = 12, NV = 2 };
+#define MADD(a, b, c) ((V)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#define SPREAD(x) ((V)_mm512_set1_ps(x))
+#define MAX(a, b) ((V)_mm512_max_ps((__m512)(a), (__m512)(b)))
+#define MIN(a, b) ((V)_mm512_min_ps((__m512)(a), (__m512)(b)))
+#elif defined(__FMA__)
+enum { VL = 8, MR = 6, NV = 2 };
+#define MADD(a, b, c) ((V)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#define SPREAD(x) ((V)_mm256_set1_ps(x))
+#define MAX(a, b) ((V)_mm256_max_ps((__m256)(a), (__m256)(b))) /* the second one if either is NaN */
+#define MIN(a, b) ((V)_mm256_min_ps((__m256)(a), (__m256)(b)))
+#else
+enum { VL = 4, MR = 4, NV = 2 };
+#define MADD(a, b, c) ((a) * (b) + (c))
+#define SPREAD(x) ((V){x, x, x, x})
+#define MAX(a, b) choose((a) > (b), a, b)
+#define MIN(a, b) choose((a) < (b), a, b)
+#endif
+enum { NR = NV * VL };
+
+typedef float V __attribute__((vector_size(VL * 4), may_alias));
+typedef float V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef int32_t I __attribute__((vector_size(VL * 4), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+
+#if !defined(__FMA__)
+INLINE V choose(I mask, V yes, V no) {
+  return (V)((mask & (I)yes) | (~mask & (I)no));
+}
+#endif
+INLINE V load(const float *p) {
+  return *(const V_loose *)p;
+}
+INLINE void store(float *p, V x) {
+  *(V_loose *)p = x;
+}
+INLINE V spread(float x) {
+  return SPREAD(x);
+}
+/* The sum of the lanes as a tree: at most four roundings. */
+INLINE double total(V x) {
+#if defined(__FMA__)
+#if defined(__AVX512F__)
+  const __m256 y = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+#else
+  const __m256 y = (__m256)x;
+#endif
+  __m128 h = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+  h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+  return (double)_mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
+#else
+  return (double)((x[0] + x[2]) + (x[1] + x[3]));
+#endif
+}
+
+/* out += terms [from, to) of the reduction, of nr rows by nv vectors; fresh: out = those terms. */
+INLINE void multiply(const rdt_native_strip *s, int64_t row, const float *panel, int64_t from, int64_t to, const int nr,
+                     const int nv, const bool fresh, V (*out)[NV]) {
+  V acc[MR][NV];
+#pragma GCC unroll 16
+  for (int r = 0; r < nr; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < nv; ++v) acc[r][v] = fresh ? (V){0} : out[r][v];
+  const float *q = panel + from * NR;
+  int64_t segment = s->segments > 1 ? from / s->length : 0, t = from - segment * s->length;
+  for (int64_t left = to - from; left > 0; ++segment, t = 0) {
+    const int64_t end = left < s->length - t ? t + left : s->length;
+    const float *const *at = s->rows + segment * s->padded + row;
+    const float *p[MR];
+#pragma GCC unroll 16
+    for (int r = 0; r < nr; ++r) p[r] = at[r];
+    left -= end - t;
+#pragma GCC unroll 1
+    for (; t < end; ++t, q += NR) {
+      V b[NV];
+#pragma GCC unroll 2
+      for (int v = 0; v < nv; ++v) b[v] = *(const V *)(q + v * VL);
+#pragma GCC unroll 16
+      for (int r = 0; r < nr; ++r) {
+        const V a = spread(p[r][t]);
+#pragma GCC unroll 2
+        for (int v = 0; v < nv; ++v) acc[r][v] = MADD(a, b[v], acc[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < nr; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < nv; ++v) out[r][v] = acc[r][v];
+}
+
+/* ---- what follows the reduction ---- */
+
+typedef struct place { /* of a tile: where its result goes, where its residual comes from */
+  float *out;
+  int64_t ld;
+  int rows; /* that are there */
+  const float *residual, *bias;
+  int64_t residual_ld;
+#if RDT_INJECT
+  float *hit; /* element whose stored value is hit */
+#endif
+} place;
+
+INLINE V value(V x, const rdt_native_finish *f, V bias, const float *residual, const bool scale, const bool has_bias,
+               const bool has_residual, const int bound) {
+  if (scale) x = x * f->alpha;
+  if (has_bias) x = x + bias;
+  if (has_residual) x = x + load(residual) * f->beta;
+  if (bound == RDT_BOUND_RELU) x = MAX((V){0}, x);
+  if (bound == RDT_BOUND_CLIP) x = MIN(spread(f->high), MAX(spread(f->low), x));
+  return x;
+}
+
+/* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
+INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, float *lanes,
+                   const float *w, const bool check, const bool scale, const bool has_bias, const bool has_residual,
+                   const int bound) {
+  const rdt_native_finish *f = &s->finish;
+  V b[NV], sign[NV];
+  for (int v = 0; v < nv; ++v) {
+    b[v] = has_bias ? load(to->bias + v * VL) : (V){0};
+    sign[v] = check ? load(w + v * VL) : (V){0};
+  }
+#pragma GCC unroll 1
+  for (int r = 0; r < to->rows; ++r) {
+    if (check) {
+      V dot = tile[r][0] * sign[0], sq = tile[r][0] * tile[r][0];
+      for (int v = 1; v < nv; ++v) {
+        dot = MADD(tile[r][v], sign[v], dot);
+        sq = MADD(tile[r][v], tile[r][v], sq);
+      }
+      store(lanes + 2 * r * VL, load(lanes + 2 * r * VL) + dot);
+      store(lanes + (2 * r + 1) * VL, load(lanes + (2 * r + 1) * VL) + sq);
+    }
+    for (int v = 0; v < nv; ++v)
+      store(to->out + r * to->ld + v * VL, value(tile[r][v], f, b[v], to->residual + r * to->residual_ld + v * VL,
+                                                 scale, has_bias, has_residual, bound));
+  }
+#if RDT_INJECT
+  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+#endif
+  if (!check) return true;
+  __asm__ volatile("" : "+m"(*(char(*)[sizeof(V) * MR * NV]) tile) : : "memory"); /* the second evaluation is one */
+  I differ = {0};
+#pragma GCC unroll 1
+  for (int r = 0; r < to->rows; ++r)
+    for (int v = 0; v < nv; ++v) {
+      const V again =
+          value(tile[r][v], f, b[v], to->residual + r * to->residual_ld + v * VL, scale, has_bias, has_residual, bound);
+      differ |= (I)again ^ (I)load(to->out + r * to->ld + v * VL);
+    }
+  int32_t any = 0;
+  for (int i = 0; i < VL; ++i) any |= differ[i];
+  return any == 0;
+}
+
+typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv, float *lanes, const float *w);
+
+/* One function for each way a tile can end; both widths of a panel in each. */
+#define FINISH(name, check, scale, bias, residual, bound)                                                            \
+  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv, float *lanes, const float *w) { \
+    if (nv == NV) return finish(s, tile, to, NV, lanes, w, check, scale, bias, residual, bound);                     \
+    return finish(s, tile, to, 1, lanes, w, check, scale, bias, residual, bound);                                    \
+  }
+#define FINISH_BOUNDS(name, ...)                   \
+  FINISH(name##_none, __VA_ARGS__, RDT_BOUND_NONE) \
+  FINISH(name##_relu, __VA_ARGS__, RDT_BOUND_RELU) \
+  FINISH(name##_clip, __VA_ARGS__, RDT_BOUND_CLIP)
+#define FINISH_OPERANDS(name, ...)                     \
+  FINISH_BOUNDS(name, __VA_ARGS__, false, false)       \
+  FINISH_BOUNDS(name##_bias, __VA_ARGS__, true, false) \
+  FINISH_BOUNDS(name##_add, __VA_ARGS__, false, true)  \
+  FINISH_BOUNDS(name##_both, __VA_ARGS__, true, true)
+FINISH_OPERANDS(plain, false, false)
+FINISH_OPERANDS(plain_scaled, false, true)
+FINISH_OPERANDS(checked, true, false)
+FINISH_OPERANDS(checked_scaled, true, true)
+
+#define BOUNDS(name) \
+  { name##_none, name##_relu, name##_clip }
+#define OPERANDS(name) \
+  { BOUNDS(name), BOUNDS(name##_bias), BOUNDS(name##_add), BOUNDS(name##_both) }
+static finish_fn *const finishes[2][2][4][3] = {{OPERANDS(plain), OPERANDS(plain_scaled)},
+                                                {OPERANDS(checked), OPERANDS(checked_scaled)}};
+
+static finish_fn *finish_of(const rdt_native_strip *s) {
+  const rdt_native_finish *f = &s->finish;
+  return finishes[s->w != NULL][f->alpha != 1.0f][(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
+}
+
+/* A tile that reaches beyond the last column is finished in a buffer; what is there of it is copied, and compared. */
+static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols, int nv,
+                        float *lanes, const float *w) {
+  float out[MR * NR], residual[MR * NR] = {0};
+  const int rows = to->rows;
+  place edge = {.out = out, .ld = NR, .rows = rows, .residual = residual, .residual_ld = NR, .bias = to->bias};
+  const size_t bytes = (size_t)cols * sizeof(float);
+  for (int r = 0; to->residual && r < rows; ++r) memcpy(residual + r * NR, to->residual + r * to->residual_ld, bytes);
+  bool good = fn(s, tile, &edge, nv, lanes, w);
+  for (int r = 0; r < rows; ++r) memcpy(to->out + r * to->ld, out + r * NR, bytes);
+#if RDT_INJECT
+  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+#endif
+  if (!s->w) return true;
+  __asm__ volatile("" : : : "memory");
+  for (int r = 0; r < rows; ++r) good = good && memcmp(to->out + r * to->ld, out + r * NR, bytes) == 0;
+  return good;
+}
+
+/* ---- strips ---- */
+
+#if RDT_INJECT
+static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel, const float *b, int nv, int rows,
+                          V (*tile)[NV]) {
+  const int64_t k = s->segments * s->length, r = s->hit_row - row, c = s->hit_col - panel * NR;
+  const bool here = s->hit && !s->hit_stored && r >= 0 && r < MR && c >= 0 && c < NR;
+  const int64_t until = here ? s->hit_k : 0;
+  multiply(s, row, b, 0, until, MR, NV, true, tile);
+  if (here) rdt_kernel_hit_apply(s->hit, (char *)&tile[r][0] + c * (int64_t)sizeof(float), RDT_F32);
+  multiply(s, row, b, until, k, MR, NV, false, tile);
+  (void)nv;
+  (void)rows;
+}
+#else
+static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel, const float *b, int nv, int rows,
+                          V (*tile)[NV]) {
+  enum { THIRD = (MR + 2) / 3, THIRDS = (2 * MR + 2) / 3 }; /* the last rows fill no tile */
+  const int64_t k = s->segments * s->length;
+  (void)panel;
+  if (nv < NV)
+    multiply(s, row, b, 0, k, MR, 1, true, tile);
+  else if (rows > THIRDS)
+    multiply(s, row, b, 0, k, MR, NV, true, tile);
+  else if (rows > THIRD)
+    multiply(s, row, b, 0, k, THIRDS, NV, true, tile);
+  else
+    multiply(s, row, b, 0, k, THIRD, NV, true, tile);
+}
+#endif
+
+/* The lanes' sums, to double before their roundings add up. */
+static void flush(const rdt_native_strip *s) {
+  for (int64_t i = 0; i < s->count; ++i) {
+    s->observed.dot[i] += total(load(s->lanes + 2 * i * VL));
+    s->observed.sq[i] += total(load(s->lanes + (2 * i + 1) * VL));
+  }
+  memset(s->lanes, 0, (size_t)(s->padded * 2 * VL) * sizeof(float));
+}
+
+static void strip(rdt_native_strip *s) {
+  const int64_t k = s->segments * s->length;
+  finish_fn *const fn = finish_of(s);
+  bool good = true;
+  if (s->w) memset(s->lanes, 0, (size_t)(s->padded * 2 * VL) * sizeof(float));
+  for (int64_t j = s->from; j < s->to; ++j) {
+    const float *b = s->panels + j * k * NR;
+    const int64_t col = j * NR, cols = s->n - col < NR ? s->n - col : NR;
+    const int nv = (int)((cols + VL - 1) / VL);
+    const float *w = s->w ? s->w + col : NULL;
+    for (int64_t i = 0; i < s->padded; i += MR) {
+      V tile[MR][NV];
+      const int rows = s->count - i < MR ? (int)(s->count - i) : MR;
+      const rdt_native_finish *f = &s->finish;
+      place to = {.out = s->out + i * s->ld + col,
+                  .ld = s->ld,
+                  .rows = rows,
+                  .residual = f->residual ? f->residual + i * f->residual_ld + col : NULL,
+                  .residual_ld = f->residual_ld,
+                  .bias = f->bias ? f->bias + col : NULL};
+      float *lanes = s->lanes + 2 * i * VL;
+#if RDT_INJECT
+      const int64_t r = s->hit_row - i, c = s->hit_col - col;
+      if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) to.hit = to.out + r * s->ld + c;
+#endif
+      multiply_tile(s, i, j, b, nv, rows, tile);
+      good &= cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
+    }
+    if (s->w && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
+  }
+  if (!good) s->differ = true;
+}
+
+/* ---- the expected side ---- */
+
+typedef struct dot_sums {
+  V dot[2], sq[2];
+  double dots, sqs;
+} dot_sums;
+
+INLINE void dot_flush(dot_sums *d) {
+  d->dots += total(d->dot[0] + d->dot[1]);
+  d->sqs += total(d->sq[0] + d->sq[1]);
+  d->dot[0] = d->dot[1] = d->sq[0] = d->sq[1] = (V){0};
+}
+
+INLINE void dot_run(dot_sums *d, const float *a, const float *beta, const float *rho, int64_t n) {
+  int64_t t = 0;
+  for (; t + 2 * VL <= n; t += 2 * VL)
+#pragma GCC unroll 2
+    for (int u = 0; u < 2; ++u) {
+      const V x = load(a + t + u * VL);
+      d->dot[u] = MADD(x, load(beta + t + u * VL), d->dot[u]);
+      d->sq[u] = MADD(x * x, load(rho + t + u * VL), d->sq[u]);
+    }
+  if (t + VL <= n) {
+    const V x = load(a + t);
+    d->dot[0] = MADD(x, load(beta + t), d->dot[0]);
+    d->sq[0] = MADD(x * x, load(rho + t), d->sq[0]);
+    t += VL;
+  }
+  for (; t < n; ++t) {
+    d->dots += (double)a[t] * (double)beta[t];
+    d->sqs += (double)a[t] * (double)a[t] * (double)rho[t];
+  }
+}
+
+static void dots(const float *const *rows, int64_t count, int64_t padded, int64_t segments, int64_t length,
+                 const float *beta, const float *rho, const rdt_pair *to) {
+  enum { CHUNK = 16 * 2 * VL }; /* 16 roundings in each lane before it goes to double */
+  for (int64_t i = 0; i < count; ++i) {
+    dot_sums d = {0};
+    int64_t pending = 0;
+    for (int64_t g = 0; g < segments; ++g) {
+      const float *a = rows[g * padded + i], *b = beta + g * length, *r = rho + g * length;
+      for (int64_t t = 0, n; t < length; t += n) {
+        n = length - t < CHUNK - pending ? length - t : CHUNK - pending;
+        dot_run(&d, a + t, b + t, r + t, n);
+        pending += (n + VL - 1) / VL * VL;
+        if (pending < CHUNK) continue;
+        dot_flush(&d);
+        pending = 0;
+      }
+    }
+    dot_flush(&d);
+    to->dot[i] = d.dots;
+    to->sq[i] = d.sqs;
+  }
+}
+
+const rdt_native_table NATIVE_TABLE = {.rows = MR, .cols = NR, .lanes = VL, .strip = strip, .dots = dots};

@@ -1,0 +1,24 @@
+/* What checks of products have in common: signs that weigh a sum, and the comparison of many sums at once. */
+#ifndef RDT_SCHEMES_CHECKS_H
+#define RDT_SCHEMES_CHECKS_H
+
+#include "check/findings.h"
+#include "cpu/sums.h"
+
+typedef struct rdt_checks { /* of one kind on one matrix: what the passes have summed */
+  const rdt_tolerance *t;
+  bool exact;       /* integers modulo 2^32, kept in doubles */
+  bool square_beta; /* the squares of the expected side cover those with the checksum vector too */
+  rdt_check_kind kind;
+  int64_t outputs; /* summed in each */
+  int64_t place[2];
+  int along; /* which place counts on from check to check; -1: none */
+  rdt_pair expected, observed;
+} rdt_checks;
+
+void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count);
+uint32_t rdt_checks_modulo(double x); /* x is an exact integer */
+/* As many +1 as -1 in each block, shuffled; the same on every run. */
+void rdt_checks_signs(double *w, int64_t n, int64_t block, uint64_t seed);
+
+#endif

@@ -1,0 +1,119 @@
+#include "schemes/fused.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "schemes/checks.h"
+
+struct rdt_fused_check {
+  int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest */
+  bool conv;
+  rdt_tolerance bound;
+  double *memory; /* one allocation; beta first: its dot and sq lie together */
+  rdt_pair beta, expected, observed;
+  double *w;
+};
+
+/* Of reduction index t at column j. */
+static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int64_t t, int64_t j) {
+  if (!c->conv) return t * w->stride[0] + j * w->stride[1];
+  const int64_t tap = t / c->ic;
+  return j * w->stride[0] + t % c->ic * w->stride[1] + tap / c->taps[1] * w->stride[2] +
+         tap % c->taps[1] * w->stride[3];
+}
+
+/* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). */
+void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
+  const float *w = weights->data;
+  for (int64_t t = 0; t < c->k; t++) {
+    double dot = 0.0, sq = 0.0;
+    for (int64_t j = 0; j < c->n; j++) {
+      const double x = (double)w[weight_offset(c, weights, t, j)];
+      dot += c->w[j] * x;
+      sq += x * x;
+    }
+    c->beta.dot[t] = dot;
+    c->beta.sq[t] = !(dot * dot <= sq) ? dot * dot : sq;
+  }
+}
+
+rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check **out, rdt_reason *why) {
+  rdt_fused_check *c = rdt_calloc(1, sizeof *c);
+  *out = NULL;
+  if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for checks");
+  c->conv = p->op == RDT_KOP_CONV;
+  rdt_problem_mnk(p, &c->m, &c->n, &c->k);
+  c->ic = c->conv ? p->in[1].shape[1] : c->k;
+  for (int i = 0; i < 2; i++) c->taps[i] = c->conv ? p->in[1].shape[2 + i] : 1;
+  const double u = rdt_dtype_info(RDT_F32)->u;
+  c->bound = (rdt_tolerance){.acc = rdt_accumulator_of(RDT_F32, RDT_F32),
+                             .k = c->k,
+                             .u_check = u,
+                             .depth_sum = RDT_FUSED_SUM,
+                             .depth_dot = RDT_FUSED_DOT,
+                             .u_beta = u,
+                             .depth_beta = c->n,
+                             .lambda = lambda};
+  const size_t count = (size_t)(2 * c->k + 4 * c->m + c->n);
+  c->memory = rdt_calloc(count, sizeof(double));
+  if (!c->memory) {
+    rdt_free(c);
+    return rdt_fail(why, RDT_ERR_NOMEM, "no memory for checks");
+  }
+  c->beta = (rdt_pair){c->memory, c->memory + c->k};
+  c->expected = (rdt_pair){c->beta.sq + c->k, c->beta.sq + c->k + c->m};
+  c->observed = (rdt_pair){c->expected.sq + c->m, c->expected.sq + 2 * c->m};
+  c->w = c->observed.sq + c->m;
+  rdt_checks_signs(c->w, c->n, c->n, 2);
+  rdt_fused_recreate(c, &p->in[1]);
+  *out = c;
+  return RDT_OK;
+}
+
+void rdt_fused_destroy(rdt_fused_check *c) {
+  if (!c) return;
+  rdt_free(c->memory);
+  rdt_free(c);
+}
+
+void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dtype *dtype) {
+  *data = c->beta.dot;
+  *bytes = (size_t)(2 * c->k) * sizeof(double);
+  *dtype = RDT_F64;
+}
+
+rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
+  return (rdt_fused){.w = c->w, .beta = c->beta, .expected = c->expected, .observed = c->observed};
+}
+
+/* Squares below the normal range of single precision vanish: their bound does not. */
+static void add_vanished(const rdt_fused_check *c) {
+  const double lost = rdt_dtype_info(RDT_F32)->min_normal;
+  double most = 1.0;
+  for (int64_t t = 0; t < c->k; t++) most = c->beta.sq[t] > most ? c->beta.sq[t] : most;
+  for (int64_t i = 0; i < c->m; i++) {
+    c->expected.sq[i] += lost * (double)c->k * (1.0 + most);
+    c->observed.sq[i] += lost * (double)c->n;
+  }
+}
+
+void rdt_fused_judge(const rdt_fused_check *c, rdt_findings *f) {
+  const rdt_checks rows = {.t = &c->bound,
+                           .square_beta = true,
+                           .kind = RDT_CHECK_ROW,
+                           .outputs = c->n,
+                           .place = {0, -1},
+                           .along = 0,
+                           .expected = c->expected,
+                           .observed = c->observed};
+  add_vanished(c);
+  rdt_checks_run(&rows, f, c->m);
+}
+
+/* Fitted to layers of MobileNet and BERT (bench model): an element of A costs about six flops, one of C about ten. */
+double rdt_fused_cost(const rdt_problem *p) {
+  int64_t m, n, k;
+  rdt_problem_mnk(p, &m, &n, &k);
+  return (double)m * (6.0 * (double)k + 10.0 * (double)n);
+}
