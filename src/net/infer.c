@@ -136,7 +136,7 @@ static rdt_status infer_shapes(const rdt_graph *g, rdt_layout *l, rdt_reason *wh
 /* Channels-last values have strides of their own; while layouts are found, a mark stands for them. */
 static bool mark(const rdt_graph *g, const rdt_layout *l, bool *last, int v) {
   const rdt_tensor *t = v >= 0 ? &l->views[v] : NULL;
-  if (!t || g->values[v].data || l->folded[v] || t->rank != 4 || last[v]) return false;
+  if (!t || g->values[v].data || l->folded[v] || (t->rank != 4 && t->rank != 5) || last[v]) return false;
   if (!rdt_dtype_is_float(t->dtype) && t->dtype != RDT_S8 && t->dtype != RDT_U8) return false;
   return last[v] = true;
 }
@@ -168,7 +168,7 @@ static void choose_layouts(const rdt_graph *g, rdt_layout *l, bool *last) {
     for (int i = g->n_nodes - 1; i >= 0; i--) changed |= spread(g, &g->nodes[i], l, last);
   }
   for (int v = 0; v < g->n_values; v++)
-    if (last[v]) l->views[v] = rdt_tensor_channels_last(NULL, l->views[v].dtype, l->views[v].shape);
+    if (last[v]) l->views[v] = rdt_tensor_channels_last(NULL, l->views[v].dtype, l->views[v].rank, l->views[v].shape);
 }
 
 /* ---- views ---- */
