@@ -50,14 +50,16 @@ void rdt_graph_mark_planned(rdt_graph *g) {
 static rdt_status compute(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_tensor *out,
                           rdt_reason *why) {
   const rdt_op_args a = {g, n, views};
-  rdt_problem p;
+  rdt_problem p = {0};
   void *state = NULL;
   if (n->op->protection == RDT_PROTECT_PLAN) return n->op->lower(&a, out, NULL, why);
   rdt_tensor target = *out;
-  RDT_TRY(n->op->lower(&a, &target, &p, why));
   rdt_reason inner = {""};
-  rdt_status s = rdt_problem_check(&p, &inner);
-  if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
+  rdt_status s = n->op->lower(&a, &target, &p, why);
+  if (s == RDT_OK) {
+    s = rdt_problem_check(&p, &inner);
+    if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
+  }
   const rdt_kernel *k = rdt_cpu_reference(&p);
   if (s == RDT_OK) s = k->accept(&p, why);
   if (s == RDT_OK) s = k->create(&p, 1, &state, why);
@@ -202,11 +204,12 @@ static rdt_status find_views(const rdt_graph *g, rdt_layout *l, const bool *stri
     const rdt_op_args a = {g, n, l->views};
     rdt_tensor out = *view;
     rdt_problem p = {0};
-    RDT_TRY(n->op->lower(&a, &out, &p, why));
-    const rdt_tensor source = p.in[0];
+    const rdt_status s = n->op->lower(&a, &out, &p, why);
+    const rdt_tensor source = s == RDT_OK ? p.in[0] : out;
     const bool moves = p.op == RDT_KOP_COPY && source.dtype == view->dtype && rdt_tensor_same_shape(&p.out, view) &&
                        rdt_tensor_same_strides(&p.out, view) && rdt_tensor_same_shape(&source, view);
     rdt_problem_clear(&p);
+    RDT_TRY(s);
     if (!moves || !(strided[y] || rdt_tensor_same_strides(&source, view))) continue;
     *view = source;
     view->data = NULL;
