@@ -136,7 +136,7 @@ static int check_row(const rdt_kernel *k, const dtypes *t, int cases) {
     if (rdt_problem_check(&c.p, &why) != RDT_OK)
       fail_msg("%s seed %llu: %s", k->name, (unsigned long long)seed, why.text);
     why.text[0] = '\0';
-    const rdt_status status = k->accept(&c.p, &why);
+    const rdt_status status = (k->accept_fused ? k->accept_fused : k->accept)(&c.p, &why);
     if (status == RDT_OK) {
       taken++;
       check_case(k, &c, seed);

@@ -88,7 +88,7 @@ static void test_hits(void **state) {
         util_case c;
         util_case_make(&c, &r, rows[i]->op, types[t][0], types[t][1], types[t][2], seed % 2);
         rdt_reason why;
-        const bool taken = rows[i]->accept(&c.p, &why) == RDT_OK;
+        const bool taken = (rows[i]->accept_fused ? rows[i]->accept_fused : rows[i]->accept)(&c.p, &why) == RDT_OK;
         const int64_t count = taken ? rdt_tensor_count(&c.p.out) : 0;
         hits[i] += count > 0;
         unsigned char *clean = malloc(c.out_bytes + 1);

@@ -12,8 +12,9 @@ enum { RDT_FUSED_SUM = 22, RDT_FUSED_DOT = 24 };
 /* Of row i of the product (an output pixel of a convolution), reduced over t (there: kernel row, kernel column,
  * channel; the channel runs fastest):  sum_j w_j raw_ij  against  sum_t a_it beta_t. */
 struct rdt_fused {
-  const double *w;             /* n, each +1 or -1 */
-  rdt_pair beta;               /* k: the weights' sums, and the squares that their bound takes */
+  const double *w; /* n, each +1 or -1 */
+  rdt_pair beta;   /* k, where the weights are fixed: the weights' sums, and the squares that their bound takes */
+  double most;     /* the largest of the squares of weights that are not fixed, which the kernel sums */
   rdt_pair expected, observed; /* m each, overwritten: sums, and sums of squares */
   bool differ;                 /* the epilogue did not come out or was not stored twice alike */
   uint64_t bitsum;             /* of the result's memory, where rdt_epilogue_sums(out) */

@@ -33,6 +33,13 @@ typedef float V __attribute__((vector_size(VL * 4), may_alias));
 typedef float V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef int32_t I __attribute__((vector_size(VL * 4), may_alias));
 
+/* Nothing computed from x or read from memory before is known any more: what follows is a second computation. */
+#if defined(__x86_64__)
+#define AGAIN(x) __asm__ volatile("" : "+x"(x) : : "memory")
+#else
+#define AGAIN(x) __asm__ volatile("" : "+m"(x) : : "memory")
+#endif
+
 #define INLINE static inline __attribute__((always_inline))
 
 #if !defined(__FMA__)
@@ -111,6 +118,7 @@ typedef struct place { /* of a tile: where its result goes, where its residual c
   int64_t residual_ld;
 #if RDT_INJECT
   float *hit; /* element whose stored value is hit */
+  int hit_row;
 #endif
 } place;
 
@@ -118,7 +126,8 @@ INLINE V value(V x, const rdt_native_finish *f, V bias, const float *residual, c
                const bool has_residual, const int bound) {
   if (scale) x = x * f->alpha;
   if (has_bias) x = x + bias;
-  if (has_residual) x = x + load(residual) * f->beta;
+  if (has_residual && scale) x = x + load(residual) * f->beta;
+  if (has_residual && !scale) x = x + load(residual);
   if (bound == RDT_BOUND_RELU) x = MAX((V){0}, x);
   if (bound == RDT_BOUND_CLIP) x = MIN(spread(f->high), MAX(spread(f->low), x));
   return x;
@@ -134,36 +143,35 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
     b[v] = has_bias ? load(to->bias + v * VL) : (V){0};
     sign[v] = check ? load(w + v * VL) : (V){0};
   }
+  I differ = {0};
 #pragma GCC unroll 1
   for (int r = 0; r < to->rows; ++r) {
+    float *out = to->out + r * to->ld;
+    const float *residual = has_residual ? to->residual + r * to->residual_ld : NULL;
+    V raw[NV];
+    for (int v = 0; v < nv; ++v) raw[v] = tile[r][v];
     if (check) {
-      V dot = tile[r][0] * sign[0], sq = tile[r][0] * tile[r][0];
+      V dot = raw[0] * sign[0], sq = raw[0] * raw[0];
       for (int v = 1; v < nv; ++v) {
-        dot = MADD(tile[r][v], sign[v], dot);
-        sq = MADD(tile[r][v], tile[r][v], sq);
+        dot = MADD(raw[v], sign[v], dot);
+        sq = MADD(raw[v], raw[v], sq);
       }
       store(lanes + 2 * r * VL, load(lanes + 2 * r * VL) + dot);
       store(lanes + (2 * r + 1) * VL, load(lanes + (2 * r + 1) * VL) + sq);
     }
     for (int v = 0; v < nv; ++v)
-      store(to->out + r * to->ld + v * VL, value(tile[r][v], f, b[v], to->residual + r * to->residual_ld + v * VL,
-                                                 scale, has_bias, has_residual, bound));
-  }
+      store(out + v * VL, value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound));
 #if RDT_INJECT
-  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+    if (to->hit && r == to->hit_row) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
 #endif
-  if (!check) return true;
-  __asm__ volatile("" : "+m"(*(char(*)[sizeof(V) * MR * NV]) tile) : : "memory"); /* the second evaluation is one */
-  I differ = {0};
-#pragma GCC unroll 1
-  for (int r = 0; r < to->rows; ++r)
-    for (int v = 0; v < nv; ++v) {
-      const V again =
-          value(tile[r][v], f, b[v], to->residual + r * to->residual_ld + v * VL, scale, has_bias, has_residual, bound);
-      differ |= (I)again ^ (I)load(to->out + r * to->ld + v * VL);
+    for (int v = 0; check && v < nv; ++v) {
+      AGAIN(raw[v]);
+      const V again = value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound);
+      differ |= (I)again ^ (I)load(out + v * VL);
     }
+  }
   int32_t any = 0;
-  for (int i = 0; i < VL; ++i) any |= differ[i];
+  for (int i = 0; check && i < VL; ++i) any |= differ[i];
   return any == 0;
 }
 
@@ -198,7 +206,8 @@ static finish_fn *const finishes[2][2][4][3] = {{OPERANDS(plain), OPERANDS(plain
 
 static finish_fn *finish_of(const rdt_native_strip *s) {
   const rdt_native_finish *f = &s->finish;
-  return finishes[s->w != NULL][f->alpha != 1.0f][(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
+  return finishes[s->w != NULL][f->alpha != 1.0f || (f->residual && f->beta != 1.0f)]
+                 [(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
 }
 
 /* A tile that reaches beyond the last column is finished in a buffer; what is there of it is copied, and compared. */
@@ -222,6 +231,13 @@ static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV],
 
 /* ---- strips ---- */
 
+/* Two thirds of a tile still keep the multipliers busy, one third does not: the last rows share what is left. */
+enum { THIRD = (MR + 2) / 3, THIRDS = (2 * MR + 2) / 3 };
+
+INLINE int64_t tile_rows(int64_t left) {
+  return left > MR + THIRD ? MR : left > MR ? THIRDS : left;
+}
+
 #if RDT_INJECT
 static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel, const float *b, int nv, int rows,
                           V (*tile)[NV]) {
@@ -237,7 +253,6 @@ static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel,
 #else
 static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel, const float *b, int nv, int rows,
                           V (*tile)[NV]) {
-  enum { THIRD = (MR + 2) / 3, THIRDS = (2 * MR + 2) / 3 }; /* the last rows fill no tile */
   const int64_t k = s->segments * s->length;
   (void)panel;
   if (nv < NV)
@@ -260,6 +275,12 @@ static void flush(const rdt_native_strip *s) {
   memset(s->lanes, 0, (size_t)(s->padded * 2 * VL) * sizeof(float));
 }
 
+/* The result and the residual are touched once, a line a row: they come while the tile is multiplied. */
+INLINE void fetch(const place *to) {
+  for (int r = 0; r < to->rows; ++r) __builtin_prefetch(to->out + r * to->ld, 1);
+  for (int r = 0; to->residual && r < to->rows; ++r) __builtin_prefetch(to->residual + r * to->residual_ld);
+}
+
 static void strip(rdt_native_strip *s) {
   const int64_t k = s->segments * s->length;
   finish_fn *const fn = finish_of(s);
@@ -270,22 +291,26 @@ static void strip(rdt_native_strip *s) {
     const int64_t col = j * NR, cols = s->n - col < NR ? s->n - col : NR;
     const int nv = (int)((cols + VL - 1) / VL);
     const float *w = s->w ? s->w + col : NULL;
-    for (int64_t i = 0; i < s->padded; i += MR) {
+    for (int64_t i = 0, rows; i < s->count; i += rows) {
       V tile[MR][NV];
-      const int rows = s->count - i < MR ? (int)(s->count - i) : MR;
+      rows = tile_rows(s->count - i);
       const rdt_native_finish *f = &s->finish;
       place to = {.out = s->out + i * s->ld + col,
                   .ld = s->ld,
-                  .rows = rows,
+                  .rows = (int)rows,
                   .residual = f->residual ? f->residual + i * f->residual_ld + col : NULL,
                   .residual_ld = f->residual_ld,
                   .bias = f->bias ? f->bias + col : NULL};
       float *lanes = s->lanes + 2 * i * VL;
 #if RDT_INJECT
       const int64_t r = s->hit_row - i, c = s->hit_col - col;
-      if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) to.hit = to.out + r * s->ld + c;
+      if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) {
+        to.hit = to.out + r * s->ld + c;
+        to.hit_row = (int)r;
+      }
 #endif
-      multiply_tile(s, i, j, b, nv, rows, tile);
+      fetch(&to);
+      multiply_tile(s, i, j, b, nv, (int)rows, tile);
       good &= cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
     }
     if (s->w && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
@@ -350,4 +375,32 @@ static void dots(const float *const *rows, int64_t count, int64_t padded, int64_
   }
 }
 
-const rdt_native_table NATIVE_TABLE = {.rows = MR, .cols = NR, .lanes = VL, .strip = strip, .dots = dots};
+static void down(const float *x, int64_t ld, int64_t count, int64_t length, const float *w, const rdt_pair *to) {
+  enum { CHAIN = 16 };
+  memset(to->dot, 0, (size_t)length * sizeof(double));
+  memset(to->sq, 0, (size_t)length * sizeof(double));
+  for (int64_t i = 0; i < count; i += CHAIN) {
+    const int64_t end = i + CHAIN < count ? i + CHAIN : count;
+    int64_t t = 0;
+    for (; t + VL <= length; t += VL) {
+      V dot = {0}, sq = {0};
+      for (int64_t r = i; r < end; ++r) {
+        const V v = load(x + r * ld + t);
+        dot = MADD(v, spread(w[r]), dot);
+        sq = MADD(v, v, sq);
+      }
+      for (int l = 0; l < VL; ++l) {
+        to->dot[t + l] += (double)dot[l];
+        to->sq[t + l] += (double)sq[l];
+      }
+    }
+    for (; t < length; ++t)
+      for (int64_t r = i; r < end; ++r) {
+        const double v = (double)x[r * ld + t];
+        to->dot[t] += (double)w[r] * v;
+        to->sq[t] += v * v;
+      }
+  }
+}
+
+const rdt_native_table NATIVE_TABLE = {.rows = MR, .cols = NR, .lanes = VL, .strip = strip, .dots = dots, .down = down};

@@ -563,7 +563,7 @@ static rdt_status run_fused(run *r) {
   rdt_fused f;
   RDT_TRY(compute_fused(r, &f));
   const double t = rdt_clock();
-  rdt_fused_judge(p->fused, &r->found);
+  rdt_fused_judge(p->fused, &f, &r->found);
   p->out_seal = f.bitsum;
   p->out_sealed = rdt_epilogue_sums(&r->o->out);
   if (f.differ || r->found.suspects > 0 || r->found.cannot > 0) RDT_TRY(settle_fused(r, f.differ));

@@ -43,7 +43,7 @@ static bool finish_apart(const rdt_plan *p, const rdt_problem *whole) {
 static const rdt_kernel *fusing_kernel(const rdt_plan *p) {
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
-  for (int i = 0; i < n && p->fixed_weights; i++) {
+  for (int i = 0; i < n; i++) {
     rdt_reason why;
     const rdt_kernel *k = rows[i];
     if (k->op == p->prob.op && k->accept_fused && k->isa <= p->ctx->isa && k->accept_fused(&p->prob, &why) == RDT_OK)

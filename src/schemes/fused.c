@@ -7,12 +7,13 @@
 #include "schemes/checks.h"
 
 struct rdt_fused_check {
+  bool fixed;                   /* weights; else the kernel sums them too */
   int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest */
   bool conv;
   rdt_tolerance bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed;
-  double *w;
+  double *w, most; /* of the squares in beta */
 };
 
 /* Of reduction index t at column j. */
@@ -26,6 +27,7 @@ static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int6
 /* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). */
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
   const float *w = weights->data;
+  c->most = 0.0;
   for (int64_t t = 0; t < c->k; t++) {
     double dot = 0.0, sq = 0.0;
     for (int64_t j = 0; j < c->n; j++) {
@@ -35,6 +37,7 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
     }
     c->beta.dot[t] = dot;
     c->beta.sq[t] = !(dot * dot <= sq) ? dot * dot : sq;
+    if (!(c->beta.sq[t] <= c->most)) c->most = c->beta.sq[t];
   }
 }
 
@@ -43,6 +46,7 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
   *out = NULL;
   if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for checks");
   c->conv = p->op == RDT_KOP_CONV;
+  c->fixed = p->in[1].data != NULL;
   rdt_problem_mnk(p, &c->m, &c->n, &c->k);
   c->ic = c->conv ? p->in[1].shape[1] : c->k;
   for (int i = 0; i < 2; i++) c->taps[i] = c->conv ? p->in[1].shape[2 + i] : 1;
@@ -53,9 +57,10 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
                              .depth_sum = RDT_FUSED_SUM,
                              .depth_dot = RDT_FUSED_DOT,
                              .u_beta = u,
-                             .depth_beta = c->n,
+                             .u_form = c->fixed ? 0.0 : u,
+                             .depth_beta = c->fixed ? c->n : RDT_FUSED_DOT,
                              .lambda = lambda};
-  const size_t count = (size_t)(2 * c->k + 4 * c->m + c->n);
+  const size_t count = (size_t)(2 * c->k + 4 * c->m + c->n); /* the plan has checked that these fit */
   c->memory = rdt_calloc(count, sizeof(double));
   if (!c->memory) {
     rdt_free(c);
@@ -66,7 +71,7 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
   c->observed = (rdt_pair){c->expected.sq + c->m, c->expected.sq + 2 * c->m};
   c->w = c->observed.sq + c->m;
   rdt_checks_signs(c->w, c->n, c->n, 2);
-  rdt_fused_recreate(c, &p->in[1]);
+  if (c->fixed) rdt_fused_recreate(c, &p->in[1]);
   *out = c;
   return RDT_OK;
 }
@@ -78,8 +83,8 @@ void rdt_fused_destroy(rdt_fused_check *c) {
 }
 
 void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dtype *dtype) {
-  *data = c->beta.dot;
-  *bytes = (size_t)(2 * c->k) * sizeof(double);
+  *data = c->fixed ? c->beta.dot : NULL;
+  *bytes = c->fixed ? (size_t)(2 * c->k) * sizeof(double) : 0;
   *dtype = RDT_F64;
 }
 
@@ -88,9 +93,8 @@ rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
 }
 
 /* Squares below the normal range of single precision vanish: their bound does not. */
-static void add_vanished(const rdt_fused_check *c) {
+static void add_vanished(const rdt_fused_check *c, double most) {
   const double lost = rdt_dtype_info(RDT_F32)->min_normal;
-  double most = 1.0;
   for (int64_t t = 0; t < c->k; t++) most = c->beta.sq[t] > most ? c->beta.sq[t] : most;
   for (int64_t i = 0; i < c->m; i++) {
     c->expected.sq[i] += lost * (double)c->k * (1.0 + most);
@@ -98,7 +102,7 @@ static void add_vanished(const rdt_fused_check *c) {
   }
 }
 
-void rdt_fused_judge(const rdt_fused_check *c, rdt_findings *f) {
+void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const rdt_checks rows = {.t = &c->bound,
                            .square_beta = true,
                            .kind = RDT_CHECK_ROW,
@@ -107,7 +111,7 @@ void rdt_fused_judge(const rdt_fused_check *c, rdt_findings *f) {
                            .along = 0,
                            .expected = c->expected,
                            .observed = c->observed};
-  add_vanished(c);
+  add_vanished(c, c->fixed ? c->most : sums->most);
   rdt_checks_run(&rows, f, c->m);
 }
 

@@ -9,13 +9,14 @@
 
 typedef struct rdt_fused_check rdt_fused_check;
 
-/* p has fixed weights. Everything online is single precision in short chains: the bounds know. */
+/* Weights that are not fixed are summed by the kernel. Everything online is single precision in short chains: the
+ * bounds know. */
 rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check **out, rdt_reason *why);
 void rdt_fused_destroy(rdt_fused_check *c);
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights);
 void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dtype *dtype);
 rdt_fused rdt_fused_ask(const rdt_fused_check *c); /* for one run */
-void rdt_fused_judge(const rdt_fused_check *c, rdt_findings *f);
+void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f);
 /* Estimated work in flop-equivalents of the op, as the schemes' costs. */
 double rdt_fused_cost(const rdt_problem *p);
 

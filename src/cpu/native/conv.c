@@ -1,6 +1,4 @@
 /* Convolutions of images with channels side by side: one row a pixel of the result, one segment of channels a tap. */
-#include <string.h>
-
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
@@ -36,50 +34,6 @@ static void point(const rdt_native *s, const float *x, int64_t first, int64_t co
   }
 }
 
-static bool move(float *to, const float *from, int64_t n, bool compare) {
-  const size_t bytes = (size_t)n * sizeof(float);
-  if (compare) return memcmp(to, from, bytes) == 0;
-  memcpy(to, from, bytes);
-  return true;
-}
-
-static bool clear(float *to, int64_t n, bool compare) {
-  float any = 0;
-  if (!compare) memset(to, 0, (size_t)n * sizeof(float));
-  for (int64_t i = 0; compare && i < n; i++) any = to[i] != 0 ? 1 : any;
-  return any == 0;
-}
-
-/* A row of taps side by side; pixels of the input too where nothing lies between them. */
-static bool gather_taps(const rdt_native *s, const float *x, const pixel *p, int64_t y, float *to, bool compare) {
-  const rdt_window *w = &s->window;
-  const int64_t kw = w->kernel[1];
-  bool same = true;
-  if (!inside(y, s->ih)) return clear(to, kw * s->ic, compare);
-  for (int64_t c = 0, n; c < kw; c += n) {
-    const int64_t col = p->x + c * w->dilation[1];
-    n = 1;
-    if (!inside(col, s->iw)) {
-      same &= clear(to + c * s->ic, s->ic, compare);
-      continue;
-    }
-    if (w->dilation[1] == 1 && s->stride[2] == s->ic) n = kw - c < s->iw - col ? kw - c : s->iw - col;
-    same &= move(to + c * s->ic, input(s, x, p, y, col), n * s->ic, compare);
-  }
-  return same;
-}
-
-static bool gather(const rdt_native *s, const float *x, int64_t first, int64_t count, float *to, bool compare) {
-  const rdt_window *w = &s->window;
-  bool same = true;
-  for (int64_t i = 0; i < count; i++) {
-    const pixel p = pixel_of(s, first + i);
-    for (int64_t r = 0; r < w->kernel[0]; r++, to += w->kernel[1] * s->ic)
-      same &= gather_taps(s, x, &p, p.y + r * w->dilation[0], to, compare);
-  }
-  return same;
-}
-
 static float element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
   const int64_t c = t % s->ic, tap = t / s->ic, kw = s->window.kernel[1];
   return (
@@ -104,6 +58,9 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   if (x->dtype != RDT_F32 || w->dtype != RDT_F32 || y->dtype != RDT_F32)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32");
   if (y->rank != 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes images");
+  if (x->shape[1] < RDT_NATIVE_CHANNELS)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than %d channels are too short for the inner loop",
+                    RDT_NATIVE_CHANNELS);
   if (!w->data) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes fixed weights");
   if (p->window.groups != 1) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one group");
   if (rdt_tensor_count(x) < 1 || rdt_tensor_count(w) < 1 || rdt_tensor_count(y) < 1)
@@ -113,9 +70,14 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_native_accept_epilogue(p, why);
 }
 
+/* Unprotected there is a faster one. */
+static rdt_status accept_plain(const rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(accept(p, why));
+  return rdt_native_accept_length(p, why);
+}
+
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out;
-  enum { FEW = 8 }; /* channels: their segments are too short for the inner loop */
   rdt_native *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
   const int64_t taps = w->shape[2] * w->shape[3];
@@ -128,18 +90,18 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->m = y->shape[0] * s->oh * s->ow;
   s->n = y->shape[1];
   s->k = s->ic * taps;
-  s->gathers = taps > 1 && (s->ic < FEW || taps > RDT_NATIVE_SEGMENTS);
-  s->segments = s->gathers ? 1 : taps;
-  s->length = s->k / s->segments;
+  s->segments = taps;
+  s->length = s->ic;
   s->threads = threads < 1 ? 1 : threads;
   s->point = point;
-  s->gather = gather;
   s->stride[0] = x->stride[0];
   s->stride[1] = x->stride[2];
   s->stride[2] = x->stride[3];
   s->out_ld = y->stride[3];
   s->plane = s->oh * s->ow;
-  const rdt_status status = rdt_native_init(s, why);
+  s->batches = 1;
+  s->residual_dim = 3;
+  const rdt_status status = rdt_native_init(s, true, why);
   if (status != RDT_OK) {
     rdt_native_destroy(s);
     return status;
@@ -153,7 +115,7 @@ const rdt_kernel rdt_kernel_conv_f32_native = {.name = "conv_f32_native",
                                                .op = RDT_KOP_CONV,
                                                .isa = RDT_ISA_GENERIC,
                                                .deterministic = true,
-                                               .accept = accept,
+                                               .accept = accept_plain,
                                                .create = create,
                                                .run = rdt_native_run,
                                                .run_inject = rdt_native_run_inject,

@@ -1,4 +1,4 @@
-/* One product with fixed weights. */
+/* One product with fixed weights, or a batch of products of activations. */
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
@@ -19,36 +19,76 @@ static rdt_status pack(void *state, const rdt_tensor *w, rdt_reason *why) {
   return RDT_OK;
 }
 
+static int64_t last(const rdt_tensor *t, int from_end, const int64_t *of) {
+  return of[t->rank - 1 - from_end];
+}
+
+static bool in_rows(const rdt_tensor *t) {
+  return last(t, 0, t->stride) == 1 && last(t, 1, t->stride) >= 0;
+}
+
+static bool is_forward(const rdt_tensor *t) {
+  for (int d = 0; d < t->rank; d++)
+    if (t->stride[d] < 0) return false;
+  return true;
+}
+
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  const rdt_tensor *a = &p->in[0], *c = &p->out, *r = &p->epilogue.residual;
-  if (a->dtype != RDT_F32 || p->in[1].dtype != RDT_F32 || c->dtype != RDT_F32)
+  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out, *r = &p->epilogue.residual;
+  const bool fixed = b->data != NULL, batch = c->rank > 2;
+  if (a->dtype != RDT_F32 || b->dtype != RDT_F32 || c->dtype != RDT_F32)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32");
-  if (!p->in[1].data || c->rank != 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights");
-  if (c->shape[0] < 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than 4 rows leave a tile half empty");
-  if (c->shape[1] < 1 || a->shape[1] < 1) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
-  if (a->stride[1] != 1 || a->stride[0] < 0 || c->stride[1] != 1 || c->stride[0] < c->shape[1])
+  if (fixed == batch)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
+  if (rdt_tensor_count(a) < 1 || rdt_tensor_count(b) < 1 || rdt_tensor_count(c) < 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
+  if (last(c, 1, c->shape) < 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than 4 rows leave a tile half empty");
+  if (!in_rows(a) || !in_rows(c) || last(c, 1, c->stride) < last(c, 0, c->shape) || !is_forward(a) || !is_forward(c))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows of A and C side by side in memory");
-  if (r->rank >= 0 && r->stride[1] != 1) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual in rows");
+  if (batch && (!is_forward(b) || (last(b, 0, b->stride) != 1 && last(b, 1, b->stride) != 1)))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows or columns of B side by side in memory");
+  if (r->rank >= 0 && !in_rows(r)) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual in rows");
   return rdt_native_accept_epilogue(p, why);
 }
 
+/* Unprotected there is a faster one. */
+static rdt_status accept_plain(const rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(accept(p, why));
+  return p->in[1].data ? rdt_native_accept_length(p, why) : RDT_OK;
+}
+
+static void set_batches(rdt_native *s, const rdt_problem *p) {
+  s->batch_rank = p->out.rank - 2;
+  s->batches = 1;
+  for (int d = 0; d < s->batch_rank; d++) {
+    s->batches *= s->batch_shape[d] = p->out.shape[d];
+    s->batch_stride[0][d] = p->in[0].stride[d];
+    s->batch_stride[1][d] = p->in[1].stride[d];
+    s->batch_stride[2][d] = p->out.stride[d];
+  }
+  for (int i = 0; i < 2; i++) s->b_stride[i] = p->in[1].stride[s->batch_rank + i];
+}
+
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  const rdt_tensor *a = &p->in[0], *c = &p->out;
   rdt_native *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
-  s->m = p->out.shape[0];
-  s->n = p->out.shape[1];
-  s->k = s->length = p->in[0].shape[1];
+  s->m = last(c, 1, c->shape);
+  s->n = last(c, 0, c->shape);
+  s->k = s->length = last(a, 0, a->shape);
   s->segments = s->plane = 1;
   s->threads = threads < 1 ? 1 : threads;
   s->point = point;
-  s->stride[0] = p->in[0].stride[0];
-  s->out_ld = p->out.stride[0];
-  const rdt_status status = rdt_native_init(s, why);
+  s->stride[0] = last(a, 1, a->stride);
+  s->out_ld = last(c, 1, c->stride);
+  s->residual_dim = c->rank - 2;
+  set_batches(s, p);
+  const rdt_status status = rdt_native_init(s, p->in[1].data, why);
   if (status != RDT_OK) {
     rdt_native_destroy(s);
     return status;
   }
-  rdt_native_pack(s, &p->in[1], element);
+  if (s->packed) rdt_native_pack(s, &p->in[1], element);
   *state = s;
   return RDT_OK;
 }
@@ -57,7 +97,7 @@ const rdt_kernel rdt_kernel_gemm_f32_native = {.name = "gemm_f32_native",
                                                .op = RDT_KOP_GEMM,
                                                .isa = RDT_ISA_GENERIC,
                                                .deterministic = true,
-                                               .accept = accept,
+                                               .accept = accept_plain,
                                                .create = create,
                                                .run = rdt_native_run,
                                                .run_inject = rdt_native_run_inject,

@@ -45,42 +45,47 @@ typedef struct rdt_native_table {
   /* For each of the rows: dot = sum a beta, sq = sum a^2 rho, over all segments. */
   void (*dots)(const float *const *rows, int64_t count, int64_t padded, int64_t segments, int64_t length,
                const float *beta, const float *rho, const rdt_pair *to);
+  /* Down the columns of count rows ld apart: dot[t] = sum_i w[i] x[i][t], sq[t] = sum_i x[i][t]^2. */
+  void (*down)(const float *x, int64_t ld, int64_t count, int64_t length, const float *w, const rdt_pair *to);
 } rdt_native_table;
 extern const rdt_native_table rdt_native_generic, rdt_native_avx2, rdt_native_avx512;
 extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject, rdt_native_avx512_inject;
 
 /* ---- strips.c: a whole product in strips ---- */
 
-enum { RDT_NATIVE_SEGMENTS = 64 }; /* at most; beyond, rows are gathered */
+enum { RDT_NATIVE_CHANNELS = 8 };
 
-/* The owner says where the rows lie. */
+/* One product, or a batch of them that differ in every operand. The owner says where the rows lie. */
 typedef struct rdt_native rdt_native;
 struct rdt_native {
   const rdt_native_table *table, *inject;
   int64_t m, n, k, segments, length;
   int threads;
-  bool gathers;  /* rows are copied side by side first: segments = 1 */
-  float *packed; /* panels */
+  float *packed; /* panels; NULL: B is another one at each run */
   size_t packed_bytes;
   void *own, *lent; /* scratch of a run */
   /* rows first .. first + count - 1 of in[0]: rows[segment * padded + i] */
   void (*point)(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
                 const float **rows);
-  /* The same side by side in to, k floats each; compare: only whether they are there. */
-  bool (*gather)(const rdt_native *s, const float *x, int64_t first, int64_t count, float *to, bool compare);
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0], floats: gemm row; conv n h w */
+  int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[3][RDT_MAX_RANK]; /* of A, B, C */
+  int batch_rank;
+  int64_t b_stride[2]; /* of a product's B, where it is not packed */
   int64_t out_ld;
-  int64_t plane; /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
+  int residual_dim; /* of the residual: along the rows */
+  int64_t plane;    /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
 };
 
 /* Fills table, panels' size and memory; m n k, segments, length, threads are set. */
-rdt_status rdt_native_init(rdt_native *s, rdt_reason *why);
+rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why);
 /* element(w, t, j): weight of reduction index t and column j */
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
                      float (*element)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
 rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why);
+/* Unprotected: where the reduction is long enough for the end of a tile not to count. */
+rdt_status rdt_native_accept_length(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
 rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);

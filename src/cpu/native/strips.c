@@ -60,7 +60,7 @@ static int64_t strip_rows(const rdt_native *s) {
 
 /* ---- state ---- */
 
-rdt_status rdt_native_init(rdt_native *s, rdt_reason *why) {
+rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   s->table = table(false);
   s->inject = table(true);
   if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
@@ -69,6 +69,7 @@ rdt_status rdt_native_init(rdt_native *s, rdt_reason *why) {
       __builtin_mul_overflow(count, sizeof(float), &s->packed_bytes))
     return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
                     (long long)s->n);
+  if (!fixed) return RDT_OK;
   s->packed = rdt_calloc(s->packed_bytes, 1);
   if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
   return RDT_OK;
@@ -90,7 +91,7 @@ void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
 void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {
   const rdt_native *s = state;
   *data = s->packed;
-  *bytes = s->packed_bytes;
+  *bytes = s->packed ? s->packed_bytes : 0;
   *dtype = RDT_F32;
 }
 
@@ -114,6 +115,16 @@ rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
+rdt_status rdt_native_accept_length(const rdt_problem *p, rdt_reason *why) {
+  enum { SHORT = 96 }; /* below, oneDNN's kernels are up to 1.6 times as fast (bench model, MobileNet) */
+  int64_t m, n, k;
+  rdt_problem_mnk(p, &m, &n, &k);
+  if (k < SHORT && rdt_isa_detect() >= RDT_ISA_AVX2)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a reduction of %lld is short: the end of a tile would count",
+                    (long long)k);
+  return RDT_OK;
+}
+
 /* ---- memory of a run ---- */
 
 typedef struct layout { /* base = NULL: only counts */
@@ -129,15 +140,18 @@ static void *take(layout *l, int64_t count, size_t size) {
 
 typedef struct worker { /* what one thread needs */
   const float **rows;
-  float *lanes, *gathered, *line[2];
-  rdt_pair observed; /* where the threads share the columns */
+  float *lanes, *line[2];
+  rdt_pair observed;          /* where the threads share the columns */
+  float *panels, *beta, *rho; /* of a B that is not fixed */
+  rdt_pair sums;
   bool differ;
+  double most; /* of rho */
   uint64_t bitsum;
   rdt_kernel_hit *hit;
 } worker;
 
 typedef struct shared { /* what all threads read */
-  float *bias, *beta, *rho, *w, *zeros;
+  float *bias, *beta, *rho, *w, *ones, *zeros;
 } shared;
 
 static shared take_shared(const rdt_native *s, layout *l) {
@@ -146,17 +160,24 @@ static shared take_shared(const rdt_native *s, layout *l) {
   x.beta = take(l, s->k, sizeof(float));
   x.rho = take(l, s->k, sizeof(float));
   x.w = take(l, padded, sizeof(float));
+  x.ones = s->packed ? NULL : take(l, s->n, sizeof(float));
   x.zeros = take(l, s->length, sizeof(float));
   return x;
 }
 
 static worker take_worker(const rdt_native *s, layout *l) {
   const int64_t rows = strip_rows(s);
-  worker x = {.rows = take(l, s->segments * rows, sizeof(float *))};
+  const int64_t pointers = s->segments * rows;
+  worker x = {.rows = take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(float *))};
   x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(float));
-  x.gathered = s->gathers ? take(l, rows * s->k, sizeof(float)) : NULL;
   for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(float));
-  if (s->threads > 1) {
+  if (!s->packed) {
+    x.panels = take(l, (int64_t)s->packed_bytes, 1);
+    x.beta = take(l, s->k, sizeof(float));
+    x.rho = take(l, s->k, sizeof(float));
+    x.sums.dot = take(l, s->k, sizeof(double));
+    x.sums.sq = take(l, s->k, sizeof(double));
+  } else if (s->threads > 1) {
     x.observed.dot = take(l, s->m, sizeof(double));
     x.observed.sq = take(l, s->m, sizeof(double));
   }
@@ -188,9 +209,10 @@ typedef struct call {
   const rdt_native *s;
   const rdt_native_table *table;
   const rdt_epilogue *e;
-  const float *x;
-  float *out;
-  rdt_fused *f; /* NULL: no check */
+  const float *x, *b, *panels, *beta, *rho;
+  float *out, *memory; /* of this product; of all of them */
+  int64_t row;         /* of all of them, where this product begins */
+  rdt_fused *f;        /* NULL: no check */
   rdt_kernel_hit *hit;
   shared shared;
   rdt_native_finish finish;
@@ -218,7 +240,7 @@ static void set_finish(call *c) {
   }
   if (e->residual.rank >= 0) {
     f->residual = e->residual.data;
-    f->residual_ld = e->residual.stride[e->residual.rank == 2 ? 0 : 3];
+    f->residual_ld = e->residual.stride[s->residual_dim];
   }
   if (e->act.fn == RDT_FN_RELU) {
     f->bound = RDT_BOUND_RELU;
@@ -236,19 +258,8 @@ static void set_shares(call *c) {
   const rdt_native *s = c->s;
   const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
   const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
-  c->by_columns = cols < rows;
-  c->parts = (int)least(t, c->by_columns ? p : tiles);
-}
-
-static bool point_rows(const call *c, worker *w, int64_t first, int64_t count, int64_t padded) {
-  const rdt_native *s = c->s;
-  if (!s->gathers) {
-    s->point(s, c->x, first, count, padded, c->shared.zeros, w->rows);
-    return true;
-  }
-  s->gather(s, c->x, first, count, w->gathered, false);
-  for (int64_t i = 0; i < padded; i++) w->rows[i] = w->gathered + least(i, count - 1) * s->k;
-  return !c->f || s->gather(s, c->x, first, count, w->gathered, true);
+  c->by_columns = s->batches == 1 && cols < rows;
+  c->parts = (int)least(t, s->batches > 1 ? s->batches : c->by_columns ? p : tiles);
 }
 
 /* The activation of a line of results where they lie; with a check twice, compared before it is written. */
@@ -265,30 +276,30 @@ static bool map_line(const call *c, const worker *w, float *line, int64_t n) {
 
 /* What is done with a strip's results while they lie in the cache. */
 static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
-  const int64_t ld = c->s->out_ld, at = first * ld + col;
+  const int64_t ld = c->s->out_ld, at = c->out - c->memory + first * ld + col;
   for (int64_t i = 0; c->map && i < count; i++)
-    if (!map_line(c, w, c->out + at + i * ld, cols)) w->differ = true;
+    if (!map_line(c, w, c->memory + at + i * ld, cols)) w->differ = true;
   if (!c->sums) return;
   const size_t size = sizeof(float);
   if (ld == cols) {
-    w->bitsum += rdt_bitsum_part(c->out, (size_t)at * size, (size_t)(count * cols) * size);
+    w->bitsum += rdt_bitsum_part(c->memory, (size_t)at * size, (size_t)(count * cols) * size);
     return;
   }
   for (int64_t i = 0; i < count; i++)
-    w->bitsum += rdt_bitsum_part(c->out, (size_t)(at + i * ld) * size, (size_t)cols * size);
+    w->bitsum += rdt_bitsum_part(c->memory, (size_t)(at + i * ld) * size, (size_t)cols * size);
 }
 
 static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
   const rdt_native *s = c->s;
   const int64_t padded = up(count, s->table->rows), col = from * s->table->cols;
   const int64_t cols = least(to * s->table->cols, s->n) - col;
-  if (!point_rows(c, w, first, count, padded)) w->differ = true;
+  s->point(s, c->x, first, count, padded, c->shared.zeros, w->rows);
   rdt_native_strip t = {.rows = w->rows,
                         .count = count,
                         .padded = padded,
                         .segments = s->segments,
                         .length = s->length,
-                        .panels = s->packed,
+                        .panels = c->panels,
                         .from = from,
                         .to = to,
                         .n = s->n,
@@ -299,15 +310,15 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   if (t.finish.residual) t.finish.residual += first * t.finish.residual_ld;
   if (c->f) {
     const rdt_pair all = c->by_columns ? w->observed : c->f->observed;
+    const int64_t at = c->row + first;
     t.w = c->shared.w;
-    t.observed = (rdt_pair){all.dot + first, all.sq + first};
-    const rdt_pair expected = {c->f->expected.dot + first, c->f->expected.sq + first};
-    if (expect)
-      s->table->dots(w->rows, count, padded, s->segments, s->length, c->shared.beta, c->shared.rho, &expected);
+    t.observed = (rdt_pair){all.dot + at, all.sq + at};
+    const rdt_pair expected = {c->f->expected.dot + at, c->f->expected.sq + at};
+    if (expect) s->table->dots(w->rows, count, padded, s->segments, s->length, c->beta, c->rho, &expected);
   }
   if (c->hit) {
     const int64_t e = c->hit->element, j = e / s->plane % s->n;
-    const int64_t row = e / (s->n * s->plane) * s->plane + e % s->plane - first;
+    const int64_t row = e / (s->n * s->plane) * s->plane + e % s->plane - c->row - first;
     const bool here = row >= 0 && row < count && j >= col && j < col + cols;
     t.hit = here ? c->hit : NULL;
     t.hit_stored = c->f && c->f->hit_stored;
@@ -320,21 +331,89 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   end_strip(c, w, first, count, col, cols);
 }
 
-static void run_worker(const call *c, worker *w, int64_t part) {
+/* One product, or a thread's share of it. */
+static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_native *s = c->s;
   const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, most = strip_rows(s), p = panels(s);
-  const int64_t begin = c->by_columns ? 0 : least(tiles * part / c->parts * mr, s->m);
-  const int64_t end = c->by_columns ? s->m : least(tiles * (part + 1) / c->parts * mr, s->m);
-  const int64_t from = c->by_columns ? p * part / c->parts : 0;
-  const int64_t to = c->by_columns ? p * (part + 1) / c->parts : p;
+  const int64_t begin = c->by_columns ? 0 : least(tiles * part / parts * mr, s->m);
+  const int64_t end = c->by_columns ? s->m : least(tiles * (part + 1) / parts * mr, s->m);
+  const int64_t from = c->by_columns ? p * part / parts : 0;
+  const int64_t to = c->by_columns ? p * (part + 1) / parts : p;
   const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
   if (c->f) {
-    memset(sums->dot + begin, 0, (size_t)(end - begin) * sizeof(double));
-    memset(sums->sq + begin, 0, (size_t)(end - begin) * sizeof(double));
+    memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
+    memset(sums->sq + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
   }
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
-    run_strip(c, w, i, least(most, end - i), from, to, !c->by_columns || number % c->parts == part);
+    run_strip(c, w, i, least(most, end - i), from, to, !c->by_columns || number % parts == part);
+}
+
+/* B as panels. */
+static void pack_panels(const rdt_native *s, const float *b, float *panels) {
+  const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1];
+  for (int64_t j0 = 0; j0 < s->n; j0 += nr, panels += s->k * nr) {
+    const int64_t cols = least(nr, s->n - j0);
+    if (cols < nr) memset(panels, 0, (size_t)(s->k * nr) * sizeof(float));
+    if (sj == 1) {
+      for (int64_t t = 0; t < s->k; t++) memcpy(panels + t * nr, b + t * sk + j0, (size_t)cols * sizeof(float));
+    } else {
+      for (int64_t j = 0; j < cols; j++)
+        for (int64_t t = 0; t < s->k; t++) panels[t * nr + j] = b[t * sk + (j0 + j) * sj];
+    }
+  }
+}
+
+/* The checksums of a B that is not fixed, from where it lies. */
+static void sum_weights(const call *c, worker *w) {
+  const rdt_native *s = c->s;
+  const int64_t sk = s->b_stride[0];
+  if (s->b_stride[1] == 1) {
+    for (int64_t t = 0; t < s->k; t++) w->rows[t] = c->b + t * sk;
+    s->table->dots(w->rows, s->k, s->k, 1, s->n, c->shared.w, c->shared.ones, &w->sums);
+  } else {
+    s->table->down(c->b, s->b_stride[1], s->n, s->k, c->shared.w, &w->sums);
+  }
+  for (int64_t t = 0; t < s->k; t++) {
+    const double dot = w->sums.dot[t], sq = dot * dot;
+    w->beta[t] = (float)dot;
+    w->rho[t] = (float)(sq <= w->sums.sq[t] ? w->sums.sq[t] : sq);
+    if (!((double)w->rho[t] <= w->most)) w->most = (double)w->rho[t];
+  }
+}
+
+static int64_t batch_offset(const rdt_native *s, const int64_t *stride, int64_t batch) {
+  int64_t offset = 0;
+  for (int d = s->batch_rank - 1; d >= 0; d--) {
+    offset += batch % s->batch_shape[d] * stride[d];
+    batch /= s->batch_shape[d];
+  }
+  return offset;
+}
+
+static void run_batch(const call *all, worker *w, int64_t batch) {
+  const rdt_native *s = all->s;
+  call c = *all;
+  c.x += batch_offset(s, s->batch_stride[0], batch);
+  c.b += batch_offset(s, s->batch_stride[1], batch);
+  c.out += batch_offset(s, s->batch_stride[2], batch);
+  if (c.finish.residual) c.finish.residual += batch_offset(s, c.e->residual.stride, batch);
+  c.row = batch * s->m;
+  c.panels = w->panels;
+  c.beta = w->beta;
+  c.rho = w->rho;
+  pack_panels(s, c.b, w->panels);
+  if (c.f) sum_weights(&c, w);
+  run_part(&c, w, 0, 1);
+}
+
+static void run_worker(const call *c, worker *w, int64_t part) {
+  const int64_t n = c->s->batches;
+  if (c->s->packed) {
+    run_part(c, w, part, c->parts);
+    return;
+  }
+  for (int64_t b = n * part / c->parts; b < n * (part + 1) / c->parts; b++) run_batch(c, w, b);
 }
 
 /* The threads' findings, in the order of the threads. */
@@ -343,9 +422,11 @@ static void join(const call *c, const worker *w) {
   const int64_t m = c->s->m;
   f->differ = false;
   f->bitsum = 0;
+  f->most = 0.0;
   for (int t = 0; t < c->parts; t++) {
     f->differ = f->differ || w[t].differ;
     f->bitsum += w[t].bitsum;
+    if (!(w[t].most <= f->most)) f->most = w[t].most;
     for (int64_t i = 0; c->by_columns && i < m; i++) {
       f->observed.dot[i] = (t ? f->observed.dot[i] : 0.0) + w[t].observed.dot[i];
       f->observed.sq[i] = (t ? f->observed.sq[i] : 0.0) + w[t].observed.sq[i];
@@ -361,7 +442,10 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .table = hit ? s->inject : s->table,
             .e = o->epilogue,
             .x = o->in[0].data,
+            .b = o->in[1].data,
+            .panels = s->packed,
             .out = o->out.data,
+            .memory = o->out.data,
             .f = f,
             .hit = hit,
             .shared = take_shared(s, &l)};
@@ -369,9 +453,12 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
   set_finish(&c);
   set_shares(&c);
   memset(c.shared.zeros, 0, (size_t)s->length * sizeof(float));
+  c.beta = c.shared.beta;
+  c.rho = c.shared.rho;
+  for (int64_t j = 0; !s->packed && j < s->n; j++) c.shared.ones[j] = 1.0f;
   if (f) {
-    to_floats(c.shared.beta, f->beta.dot, s->k);
-    to_floats(c.shared.rho, f->beta.sq, s->k);
+    if (s->packed) to_floats(c.shared.beta, f->beta.dot, s->k);
+    if (s->packed) to_floats(c.shared.rho, f->beta.sq, s->k);
     memset(c.shared.w, 0, (size_t)up(s->n, s->table->cols) * sizeof(float));
     to_floats(c.shared.w, f->w, s->n);
   }
