@@ -72,6 +72,25 @@ INLINE double total(V x) {
 #endif
 }
 
+/* The same of four vectors, added to four sums. */
+INLINE void add_totals(double *to, const V *x) {
+#if defined(__FMA__)
+  __m256 y[4];
+  for (int i = 0; i < 4; ++i) {
+#if defined(__AVX512F__)
+    y[i] = _mm256_add_ps(_mm512_castps512_ps256((__m512)x[i]), _mm512_extractf32x8_ps((__m512)x[i], 1));
+#else
+    y[i] = (__m256)x[i];
+#endif
+  }
+  const __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(y[0], y[1]), _mm256_hadd_ps(y[2], y[3]));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+  _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), _mm256_cvtps_pd(four)));
+#else
+  for (int i = 0; i < 4; ++i) to[i] += total(x[i]);
+#endif
+}
+
 /* out += terms [from, to) of the reduction, of nr rows by nv vectors; fresh: out = those terms. */
 INLINE void multiply(const rdt_native_strip *s, int64_t row, const float *panel, int64_t from, int64_t to, const int nr,
                      const int nv, const bool fresh, V (*out)[NV]) {
@@ -268,7 +287,17 @@ static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel,
 
 /* The lanes' sums, to double before their roundings add up. */
 static void flush(const rdt_native_strip *s) {
-  for (int64_t i = 0; i < s->count; ++i) {
+  int64_t i = 0;
+  for (; i + 4 <= s->count; i += 4) {
+    V dot[4], sq[4];
+    for (int r = 0; r < 4; ++r) {
+      dot[r] = load(s->lanes + 2 * (i + r) * VL);
+      sq[r] = load(s->lanes + (2 * (i + r) + 1) * VL);
+    }
+    add_totals(s->observed.dot + i, dot);
+    add_totals(s->observed.sq + i, sq);
+  }
+  for (; i < s->count; ++i) {
     s->observed.dot[i] += total(load(s->lanes + 2 * i * VL));
     s->observed.sq[i] += total(load(s->lanes + (2 * i + 1) * VL));
   }
@@ -279,6 +308,13 @@ static void flush(const rdt_native_strip *s) {
 INLINE void fetch(const place *to) {
   for (int r = 0; r < to->rows; ++r) __builtin_prefetch(to->out + r * to->ld, 1);
   for (int r = 0; to->residual && r < to->rows; ++r) __builtin_prefetch(to->residual + r * to->residual_ld);
+}
+
+/* A share of the next panel: weights come from memory, and all rows of the strip meet each panel before the next. */
+INLINE void fetch_panel(const float *panel, int64_t floats, int64_t row, int64_t rows, int64_t count) {
+  enum { LINE = 16 };
+  const int64_t from = floats * row / count / LINE * LINE, to = floats * (row + rows) / count;
+  for (int64_t i = from; i < to; i += LINE) __builtin_prefetch(panel + i, 0, 2);
 }
 
 static void strip(rdt_native_strip *s) {
@@ -310,6 +346,7 @@ static void strip(rdt_native_strip *s) {
       }
 #endif
       fetch(&to);
+      if (j + 1 < s->to) fetch_panel(b + k * NR, k * NR, i, rows, s->count);
       multiply_tile(s, i, j, b, nv, (int)rows, tile);
       good &= cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
     }
@@ -320,58 +357,66 @@ static void strip(rdt_native_strip *s) {
 
 /* ---- the expected side ---- */
 
+enum { ROWS = 4, CHUNK = 16 * VL }; /* rows at a time; elements of each before its lanes go to double */
+
 typedef struct dot_sums {
-  V dot[2], sq[2];
-  double dots, sqs;
+  V dot[ROWS], sq[ROWS];
+  double dots[ROWS], sqs[ROWS];
 } dot_sums;
 
 INLINE void dot_flush(dot_sums *d) {
-  d->dots += total(d->dot[0] + d->dot[1]);
-  d->sqs += total(d->sq[0] + d->sq[1]);
-  d->dot[0] = d->dot[1] = d->sq[0] = d->sq[1] = (V){0};
+  add_totals(d->dots, d->dot);
+  add_totals(d->sqs, d->sq);
+  for (int r = 0; r < ROWS; ++r) d->dot[r] = d->sq[r] = (V){0};
 }
 
-INLINE void dot_run(dot_sums *d, const float *a, const float *beta, const float *rho, int64_t n) {
+INLINE void dot_run(dot_sums *d, const float *const *a, int64_t from, const float *beta, const float *rho, int64_t n) {
+  V dot[ROWS], sq[ROWS];
   int64_t t = 0;
-  for (; t + 2 * VL <= n; t += 2 * VL)
-#pragma GCC unroll 2
-    for (int u = 0; u < 2; ++u) {
-      const V x = load(a + t + u * VL);
-      d->dot[u] = MADD(x, load(beta + t + u * VL), d->dot[u]);
-      d->sq[u] = MADD(x * x, load(rho + t + u * VL), d->sq[u]);
+#pragma GCC unroll 4
+  for (int r = 0; r < ROWS; ++r) dot[r] = d->dot[r], sq[r] = d->sq[r];
+#pragma GCC unroll 1
+  for (; t + VL <= n; t += VL) {
+    const V b = load(beta + t), q = load(rho + t);
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r) {
+      const V x = load(a[r] + from + t);
+      dot[r] = MADD(x, b, dot[r]);
+      sq[r] = MADD(x * x, q, sq[r]);
     }
-  if (t + VL <= n) {
-    const V x = load(a + t);
-    d->dot[0] = MADD(x, load(beta + t), d->dot[0]);
-    d->sq[0] = MADD(x * x, load(rho + t), d->sq[0]);
-    t += VL;
   }
-  for (; t < n; ++t) {
-    d->dots += (double)a[t] * (double)beta[t];
-    d->sqs += (double)a[t] * (double)a[t] * (double)rho[t];
-  }
+#pragma GCC unroll 4
+  for (int r = 0; r < ROWS; ++r) d->dot[r] = dot[r], d->sq[r] = sq[r];
+  for (; t < n; ++t)
+    for (int r = 0; r < ROWS; ++r) {
+      const double x = (double)a[r][from + t];
+      d->dots[r] += x * (double)beta[t];
+      d->sqs[r] += x * x * (double)rho[t];
+    }
 }
 
 static void dots(const float *const *rows, int64_t count, int64_t padded, int64_t segments, int64_t length,
                  const float *beta, const float *rho, const rdt_pair *to) {
-  enum { CHUNK = 16 * 2 * VL }; /* 16 roundings in each lane before it goes to double */
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < count; i += ROWS) {
     dot_sums d = {0};
     int64_t pending = 0;
     for (int64_t g = 0; g < segments; ++g) {
-      const float *a = rows[g * padded + i], *b = beta + g * length, *r = rho + g * length;
+      const float *a[ROWS]; /* behind the last row: that one again */
+      for (int r = 0; r < ROWS; ++r) a[r] = rows[g * padded + (i + r < count ? i + r : count - 1)];
       for (int64_t t = 0, n; t < length; t += n) {
         n = length - t < CHUNK - pending ? length - t : CHUNK - pending;
-        dot_run(&d, a + t, b + t, r + t, n);
-        pending += (n + VL - 1) / VL * VL;
+        dot_run(&d, a, t, beta + g * length + t, rho + g * length + t, n);
+        pending += n / VL * VL;
         if (pending < CHUNK) continue;
         dot_flush(&d);
         pending = 0;
       }
     }
     dot_flush(&d);
-    to->dot[i] = d.dots;
-    to->sq[i] = d.sqs;
+    for (int r = 0; r < ROWS && i + r < count; ++r) {
+      to->dot[i + r] = d.dots[r];
+      to->sq[i + r] = d.sqs[r];
+    }
   }
 }
 

@@ -182,18 +182,48 @@ INLINE const float *lanes_at(const float *x, int64_t i, int64_t n, float *padded
   return padded;
 }
 
+/* All lanes of a vector in four. */
+typedef float quad __attribute__((vector_size(16)));
+#if defined(__AVX512F__)
+INLINE quad fold_max(vf x) {
+  const __m256 y = _mm256_max_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+  return (quad)_mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+}
+INLINE quad fold_sum(vf x) {
+  const __m256 y = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+  return (quad)_mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+}
+#elif defined(__AVX2__)
+INLINE quad fold_max(vf x) {
+  return (quad)_mm_max_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+}
+INLINE quad fold_sum(vf x) {
+  return (quad)_mm_add_ps(_mm256_castps256_ps128((__m256)x), _mm256_extractf128_ps((__m256)x, 1));
+}
+#else
+INLINE quad fold_max(vf x) {
+  return x;
+}
+INLINE quad fold_sum(vf x) {
+  return x;
+}
+#endif
+
+INLINE float higher(float a, float b) {
+  return a > b ? a : b;
+}
+
 INLINE float highest(const float *x, int64_t n) { /* of numbers: NaN shows in the sum */
   vf top[VECTORS];
-  float padded[LANES], lane[LANES];
+  float padded[LANES];
   for (int k = 0; k < VECTORS; k++) top[k] = all(-INFINITY);
   for (int64_t i = 0; i < n; i += LANES) {
     const float *const from = lanes_at(x, i, n, padded);
     for (int k = 0; k < VECTORS; k++) top[k] = HIGHER(*(const vf_loose *)(from + k * WIDE), top[k]);
   }
-  memcpy(lane, top, sizeof lane);
-  for (int half = LANES / 2; half > 0; half /= 2)
-    for (int k = 0; k < half; k++) lane[k] = lane[k + half] > lane[k] ? lane[k + half] : lane[k];
-  return lane[0];
+  for (int k = 1; k < VECTORS; k++) top[0] = HIGHER(top[0], top[k]);
+  const quad q = fold_max(top[0]);
+  return higher(higher(q[0], q[2]), higher(q[1], q[3]));
 }
 
 enum { BLOCK = 512 };
@@ -215,11 +245,9 @@ INLINE double exponentials(float *y, const float *x, int64_t n, float max) {
       }
       if (y && i + LANES > n) memcpy(y + i, rest, (size_t)(n - i) * sizeof *y);
     }
-    float joined[LANES];
-    memcpy(joined, lane, sizeof joined);
-    for (int half = LANES / 2; half > 0; half /= 2)
-      for (int k = 0; k < half; k++) joined[k] += joined[k + half];
-    sum += joined[0];
+    for (int k = 1; k < VECTORS; k++) lane[0] += lane[k];
+    const quad q = fold_sum(lane[0]);
+    sum += (double)((q[0] + q[2]) + (q[1] + q[3]));
   }
   return sum;
 }

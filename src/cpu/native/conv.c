@@ -2,36 +2,43 @@
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
-typedef struct pixel { /* of the result: image, and where its window begins */
+typedef struct pixel { /* of the result */
   int64_t n, y, x;
 } pixel;
 
 static pixel pixel_of(const rdt_native *s, int64_t row) {
-  const rdt_window *w = &s->window;
   const int64_t n = row / (s->oh * s->ow), in = row % (s->oh * s->ow);
-  return (pixel){n, in / s->ow * w->stride[0] - w->before[0], in % s->ow * w->stride[1] - w->before[1]};
+  return (pixel){n, in / s->ow, in % s->ow};
+}
+
+static void step(const rdt_native *s, pixel *p) {
+  if (++p->x < s->ow) return;
+  p->x = 0;
+  if (++p->y < s->oh) return;
+  p->y = 0;
+  p->n++;
 }
 
 static bool inside(int64_t i, int64_t n) {
   return i >= 0 && i < n;
 }
 
-static const float *input(const rdt_native *s, const float *x, const pixel *p, int64_t y, int64_t col) {
-  return x + p->n * s->stride[0] + y * s->stride[1] + col * s->stride[2];
-}
-
 static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
                   const float **rows) {
   const rdt_window *w = &s->window;
-  for (int64_t i = 0; i < padded; i++) {
-    const pixel p = pixel_of(s, first + (i < count ? i : count - 1));
+  pixel p = pixel_of(s, first);
+  for (int64_t i = 0; i < count; i++, step(s, &p)) {
+    const float *const image = x + p.n * s->stride[0];
+    const int64_t top = p.y * w->stride[0] - w->before[0], left = p.x * w->stride[1] - w->before[1];
     const float **to = rows + i;
     for (int64_t r = 0; r < w->kernel[0]; r++)
       for (int64_t c = 0; c < w->kernel[1]; c++, to += padded) {
-        const int64_t y = p.y + r * w->dilation[0], col = p.x + c * w->dilation[1];
-        *to = inside(y, s->ih) && inside(col, s->iw) ? input(s, x, &p, y, col) : zeros;
+        const int64_t y = top + r * w->dilation[0], col = left + c * w->dilation[1];
+        *to = inside(y, s->ih) && inside(col, s->iw) ? image + y * s->stride[1] + col * s->stride[2] : zeros;
       }
   }
+  for (int64_t i = count; i < padded; i++)
+    for (int64_t g = 0; g < s->segments; g++) rows[g * padded + i] = zeros;
 }
 
 static float element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
