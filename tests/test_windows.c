@@ -268,6 +268,21 @@ static void test_global(void **state) {
   }
 }
 
+/* Three lengths of a kernel whose product is beyond 64 bits, nearly all of it padding that counts. */
+static void test_giant_padding(void **state) {
+  (void)state;
+  const int64_t k = INT32_MAX, before = 1 << 30, after = k - 2 - before;
+  const rdt_tensor x = util_count(RDT_F32, 5, SHAPE(1, 1, 2, 2, 2));
+  const util_attr *attrs = UTIL_ATTRS(UTIL_INTS("kernel_shape", 3, k, k, k), UTIL_INT("count_include_pad", 1),
+                                      UTIL_INTS("pads", 6, before, before, before, after, after, after));
+  const rdt_tensor y = util_run(19, "AveragePool", &x, 1, 1, 0, attrs),
+                   top = util_run(19, "MaxPool", &x, 1, 1, 0, attrs);
+  util_expect_shape(&y, RDT_F32, 5, SHAPE(1, 1, 1, 1, 1));
+  const float cells = (float)((double)k * (double)k * (double)k);
+  util_expect_values(&y, (const double[]){(double)(36.0f / cells)});
+  util_expect_values(&top, (const double[]){8});
+}
+
 static void refuse(const char *op, const rdt_tensor *in, int n_in, const util_attr *attrs, rdt_status status,
                    const char *words) {
   util_refuse(13, op, in, n_in, 1, attrs, status, words);
@@ -396,9 +411,10 @@ static void test_network(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_teardown(test_conv, end),      cmocka_unit_test_teardown(test_pools, end),
-      cmocka_unit_test_teardown(test_positions, end), cmocka_unit_test_teardown(test_global, end),
-      cmocka_unit_test_teardown(test_errors, end),    cmocka_unit_test_teardown(test_network, end),
+      cmocka_unit_test_teardown(test_conv, end),          cmocka_unit_test_teardown(test_pools, end),
+      cmocka_unit_test_teardown(test_positions, end),     cmocka_unit_test_teardown(test_global, end),
+      cmocka_unit_test_teardown(test_giant_padding, end), cmocka_unit_test_teardown(test_errors, end),
+      cmocka_unit_test_teardown(test_network, end),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

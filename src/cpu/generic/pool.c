@@ -28,7 +28,8 @@ static taps taps_of(const rdt_window *w, int axis, int64_t in, int64_t out) {
 typedef struct field {
   const rdt_window *w;
   taps along[RDT_MAX_SPATIAL];
-  int64_t inside, padded; /* inside the image; inside the padded one */
+  int64_t inside; /* the image */
+  double padded;  /* inside the padded one; kernels from files may be of any length there */
 } field;
 
 static field field_of(const rdt_problem *p, const rdt_tensor *x, const rdt_tensor *y, int64_t pixel) {
@@ -38,7 +39,7 @@ static field field_of(const rdt_problem *p, const rdt_tensor *x, const rdt_tenso
   for (int d = 0; d < x->rank - 2; d++) {
     f.along[d] = taps_of(f.w, d, x->shape[2 + d], place[d]);
     f.inside *= f.along[d].end - f.along[d].first;
-    f.padded *= f.along[d].padded;
+    f.padded *= (double)f.along[d].padded;
   }
   return f;
 }

@@ -3,7 +3,7 @@ static void NAME(pool)(const rdt_problem *p, const rdt_tensor *x, const rdt_tens
                        int64_t c0, int64_t n) {
   const bool max = p->op == RDT_KOP_MAXPOOL;
   const field f = field_of(p, x, y, pixel);
-  const T cells = (T)(p->window.count_pad ? f.padded : f.inside);
+  const T cells = (T)(p->window.count_pad ? f.padded : (double)f.inside);
   rdt_load_fn *const load = rdt_loader(x->dtype);
   const int64_t base = image * x->stride[0] + c0 * x->stride[1];
   T acc[CHANNELS], in[CHANNELS];
