@@ -196,6 +196,36 @@ static void a_rotten_weight_whose_file_has_changed_is_not_ok(void **state) {
   end(&w);
 }
 
+/* Packed and summed after they had changed, weights agree with their checksums: planning has to look back. */
+static void weights_that_rot_while_planning_are_noticed(void **state) {
+  walk w = start(2, "auto", RDT_ON_FAULT_RECOMPUTE);
+  rdt_run_result r;
+  rdt_reason why;
+  int layers = 0;
+  (void)state;
+  rdt_context_on_event(w.ctx, on_event, &w.log);
+  for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
+    rdt_step *s = (rdt_step *)(uintptr_t)rdt_model_step(w.model, i);
+    const rdt_node *n = &w.model->graph->nodes[i];
+    if (n->op->protection != RDT_PROTECT_LINEAR) continue;
+    const rdt_value *weights = &w.model->graph->values[n->in[1]];
+    memset((char *)weights->data + weights->bytes / 2, 0x40, weights->bytes / 4);
+    assert_int_equal(rdt_plan_reload(s->plan, &why), RDT_OK); /* as if it was planned now */
+    assert_int_equal(run(&w, &r), RDT_OK);
+    if (r.verdict == RDT_RECOMPUTED) continue; /* verified by every run */
+    assert_true(r.verdict == RDT_CLEAN && !as_clean(&w));
+    assert_int_equal(rdt_step_secure_weights(s, &why), RDT_OK);
+    assert_int_equal(w.log.events, 1);
+    assert_string_equal(w.log.node, weights->name);
+    assert_non_null(strstr(w.log.text, "while planning, found and restored"));
+    assert_int_equal(run(&w, &r), RDT_OK);
+    assert_true(r.verdict == RDT_CLEAN && as_clean(&w));
+    layers++;
+  }
+  assert_true(layers > 2);
+  end(&w);
+}
+
 static void policies_hold(void **state) {
   rdt_run_result r;
   rdt_tensor out;
@@ -287,6 +317,7 @@ int main(void) {
       cmocka_unit_test(faults_are_found_and_repaired),
       cmocka_unit_test(a_rotten_weight_comes_back_from_the_file),
       cmocka_unit_test(a_rotten_weight_whose_file_has_changed_is_not_ok),
+      cmocka_unit_test(weights_that_rot_while_planning_are_noticed),
       cmocka_unit_test(policies_hold),
       cmocka_unit_test(nan_in_the_input_is_unchecked),
       cmocka_unit_test(other_batch_sizes_are_planned_again),

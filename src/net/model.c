@@ -223,6 +223,7 @@ static rdt_status plan_node(rdt_step *s) {
   }
   RDT_TRY(rdt_step_hold(s, &m->ctx->error));
   RDT_TRY(plan_step(s, n->name, n->label));
+  RDT_TRY(rdt_step_secure_weights(s, &m->ctx->error));
   RDT_TRY(rdt_rows_make(s, &m->ctx->error));
   if (s->plan->scheme->id == RDT_SCHEME_NONE && rdt_plan_has_site(s->plan, RDT_SITE_PACKED))
     rdt_step_release(s); /* nobody reads them: no check, and the kernel has its own */

@@ -71,6 +71,8 @@ rdt_status rdt_step_run(rdt_step *s);
 /* Plans pack weights and make checksums of them: only from constants that are as they were read. RDT_ERR_FAULT where
  * one is not and cannot be restored. */
 rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why);
+/* And they still were when all of that had been made; otherwise it is made again, of what was restored. */
+rdt_status rdt_step_secure_weights(rdt_step *s, rdt_reason *why);
 /* The bit-sum of the memory behind value v, which is no constant. */
 uint64_t rdt_activation_sum(const rdt_model *m, int v);
 /* What a step reports that has no plan: a view, or a value folded while planning. */

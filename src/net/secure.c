@@ -6,28 +6,34 @@
 #include "net/constant.h"
 #include "net/model.h"
 
+/* A constant while planning: restored where it has changed, which is told. */
+static rdt_status put_in_order(rdt_model *m, int v, const char *when, bool *changed, rdt_reason *why) {
+  const rdt_value *value = &m->graph->values[v];
+  char text[320];
+  *changed = !rdt_constant_is_good(m->graph, v);
+  if (!*changed) return RDT_OK;
+  const bool lost = rdt_constant_restore(m->graph, v, why) != RDT_OK;
+  snprintf(text, sizeof text, "%.200s: weight changed in memory %s planning, %s", value->name, when,
+           lost ? "found and not repaired" : "found and restored");
+  const rdt_event e = {.kind = RDT_EVENT_FAULT,
+                       .node = value->name,
+                       .op = "constant",
+                       .scheme = "none",
+                       .kernel = "none",
+                       .what = "weight",
+                       .place = {-1, -1},
+                       .verdict = lost ? RDT_DETECTED : RDT_RECOMPUTED,
+                       .diagnosis = RDT_DIAG_MEMORY,
+                       .changed = -1,
+                       .text = text};
+  rdt_context_emit(m->ctx, &e);
+  return lost ? RDT_ERR_FAULT : RDT_OK;
+}
+
 rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why) {
-  for (int v = 0; v < m->graph->n_values; v++) {
-    const rdt_value *value = &m->graph->values[v];
-    char text[320];
-    if (!rdt_constant_is_there(value) || rdt_constant_is_good(m->graph, v)) continue;
-    const bool lost = rdt_constant_restore(m->graph, v, why) != RDT_OK;
-    snprintf(text, sizeof text, "%.200s: weight changed in memory before planning, %s", value->name,
-             lost ? "found and not repaired" : "found and restored");
-    const rdt_event e = {.kind = RDT_EVENT_FAULT,
-                         .node = value->name,
-                         .op = "constant",
-                         .scheme = "none",
-                         .kernel = "none",
-                         .what = "weight",
-                         .place = {-1, -1},
-                         .verdict = lost ? RDT_DETECTED : RDT_RECOMPUTED,
-                         .diagnosis = RDT_DIAG_MEMORY,
-                         .changed = -1,
-                         .text = text};
-    rdt_context_emit(m->ctx, &e);
-    if (lost) return RDT_ERR_FAULT;
-  }
+  bool changed;
+  for (int v = 0; v < m->graph->n_values; v++)
+    if (rdt_constant_is_there(&m->graph->values[v])) RDT_TRY(put_in_order(m, v, "before", &changed, why));
   return RDT_OK;
 }
 
@@ -49,6 +55,19 @@ rdt_status rdt_step_hold(rdt_step *s, rdt_reason *why) {
 void rdt_step_release(rdt_step *s) {
   if (s->holds) rdt_constant_release(s->model->graph, weights_of(s));
   s->holds = false;
+}
+
+/* What was packed and summed after the weights had changed would agree with itself ever after. */
+rdt_status rdt_step_secure_weights(rdt_step *s, rdt_reason *why) {
+  const int v = weights_of(s);
+  bool changed = v >= 0 && s->plan->scheme->id != RDT_SCHEME_NONE;
+  for (int tries = 0; changed && tries < 2; tries++) {
+    RDT_TRY(put_in_order(s->model, v, "while", &changed, why));
+    if (changed) RDT_TRY(rdt_plan_reload(s->plan, why));
+  }
+  return changed ? rdt_fail(why, RDT_ERR_FAULT, "weight %.100s keeps changing in memory while planning",
+                            s->model->graph->values[v].name)
+                 : RDT_OK;
 }
 
 /* Computed while planning: once more, from the same values. */
