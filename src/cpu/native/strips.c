@@ -253,12 +253,12 @@ static void set_finish(call *c) {
   }
 }
 
-/* Threads share the rows, or the panels where the rows do not divide well. */
+/* Threads share the rows, or the panels where the rows divide worse: each thread then reads all of A. */
 static void set_shares(call *c) {
   const rdt_native *s = c->s;
   const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
   const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
-  c->by_columns = s->batches == 1 && cols < rows;
+  c->by_columns = s->batches == 1 && 16 * cols < 15 * rows;
   c->parts = (int)least(t, s->batches > 1 ? s->batches : c->by_columns ? p : tiles);
 }
 
