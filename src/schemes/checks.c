@@ -70,39 +70,61 @@ static inline double greater(double a, double b) {
   return a > b ? a : b;
 }
 
+/* Least and largest terms of a run of checks. */
+typedef struct extremes {
+  rdt_terms low, high;
+  double largest; /* residual */
+  bool finite;    /* NaN and Inf are judged one by one */
+} extremes;
+
+static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
+  const double *const dot = c->expected.dot, *const sum = c->observed.dot, *const sq = c->expected.sq,
+                      *const raw = c->observed.sq;
+  extremes x = {.low = terms_of(c, begin), .high = terms_of(c, begin), .largest = 0.0};
+  double residual = 0.0, c_low = raw[begin], c_high = c_low, q_low = sq[begin], q_high = q_low, s = 0.0, d = 0.0;
+  double odd = 0.0; /* NaN as soon as anything is not finite */
+  for (int64_t i = begin; i < end; ++i) {
+    const double r = fabs(sum[i] - dot[i]);
+    residual = greater(r, residual);
+    c_low = lesser(raw[i], c_low), c_high = greater(raw[i], c_high);
+    q_low = lesser(sq[i], q_low), q_high = greater(sq[i], q_high);
+    s = greater(fabs(sum[i]), s), d = greater(fabs(dot[i]), d);
+    odd += 0.0 * (r + (raw[i] + sq[i]));
+  }
+  x.low.c2 = c_low, x.high.c2 = c_high;
+  x.low.q = q_low, x.high.q = q_high;
+  x.low.s = x.low.dot = 0.0;
+  x.high.s = s, x.high.dot = d;
+  if (c->square_beta) x.low.q_beta = q_low, x.high.q_beta = q_high;
+  x.largest = residual;
+  x.finite = odd == 0.0;
+  return x;
+}
+
 /* A bound takes longer than a comparison, and it grows with every term. So a run of checks passes at once where the
  * largest residual is within the bound of the smallest terms; only else each check gets its own. */
 static bool pass_together(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end) {
-  rdt_terms low = terms_of(c, begin), high = low;
-  double largest = -1.0;
+  const extremes x = extremes_of(c, begin, end);
+  if (!x.finite || !(x.largest <= rdt_bound_of(c->t, &x.low).tau2)) return false;
   int64_t worst = begin;
-  bool finite = true; /* NaN and Inf are judged one by one */
-  for (int64_t i = begin; i < end; ++i) {
-    const double residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
-    const double c2 = c->observed.sq[i], q = c->expected.sq[i];
-    finite &= isfinite(residual) && isfinite(c2) && isfinite(q);
-    if (residual > largest) {
-      largest = residual;
-      worst = i;
-    }
-    low.c2 = lesser(low.c2, c2), high.c2 = greater(high.c2, c2);
-    low.q = lesser(low.q, q), high.q = greater(high.q, q);
-    high.s = greater(fabs(high.s), fabs(c->observed.dot[i]));
-    high.dot = greater(fabs(high.dot), fabs(c->expected.dot[i]));
-  }
-  low.s = low.dot = 0.0;
-  if (c->square_beta) low.q_beta = low.q, high.q_beta = high.q;
-  if (!finite || !(largest <= rdt_bound_of(c->t, &low).tau2)) return false;
-  const rdt_suspect x = suspect_of(c, worst);
-  rdt_findings_pass(f, end - begin, &x, rdt_floor_of(rdt_bound_of(c->t, &high)));
+  while (worst + 1 < end && fabs(c->observed.dot[worst] - c->expected.dot[worst]) < x.largest) ++worst;
+  const rdt_suspect suspect = suspect_of(c, worst);
+  rdt_findings_pass(f, end - begin, &suspect, rdt_floor_of(rdt_bound_of(c->t, &x.high)));
   return true;
 }
 
-void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count) {
-  const int64_t together = 64;
-  for (int64_t i = 0; i < count; i += together) {
-    const int64_t end = i + together < count ? i + together : count;
-    if (!c->exact && end - i > 3 && pass_together(c, f, i, end)) continue;
-    for (int64_t j = i; j < end; ++j) check_one(c, f, j);
+static void run(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end) {
+  const int64_t parts = 16, length = end - begin, part = (length + parts - 1) / parts;
+  if (length > 3 && pass_together(c, f, begin, end)) return;
+  if (length <= 64) {
+    for (int64_t i = begin; i < end; ++i) check_one(c, f, i);
+    return;
   }
+  for (int64_t i = begin; i < end; i += part) run(c, f, i, i + part < end ? i + part : end);
+}
+
+void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count) {
+  const int64_t together = 1024;
+  for (int64_t i = 0; c->exact && i < count; ++i) check_one(c, f, i);
+  for (int64_t i = 0; !c->exact && i < count; i += together) run(c, f, i, i + together < count ? i + together : count);
 }
