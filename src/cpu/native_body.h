@@ -261,13 +261,12 @@ INLINE int64_t tile_rows(int64_t left) {
 static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel, const float *b, int nv, int rows,
                           V (*tile)[NV]) {
   const int64_t k = s->segments * s->length, r = s->hit_row - row, c = s->hit_col - panel * NR;
-  const bool here = s->hit && !s->hit_stored && r >= 0 && r < MR && c >= 0 && c < NR;
+  const bool here = s->hit && !s->hit_stored && r >= 0 && r < rows && c >= 0 && c < NR;
   const int64_t until = here ? s->hit_k : 0;
   multiply(s, row, b, 0, until, MR, NV, true, tile);
   if (here) rdt_kernel_hit_apply(s->hit, (char *)&tile[r][0] + c * (int64_t)sizeof(float), RDT_F32);
   multiply(s, row, b, until, k, MR, NV, false, tile);
   (void)nv;
-  (void)rows;
 }
 #else
 static void multiply_tile(const rdt_native_strip *s, int64_t row, int64_t panel, const float *b, int nv, int rows,

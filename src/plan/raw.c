@@ -11,7 +11,11 @@ bool rdt_plan_raw_is_out(const rdt_plan *p) {
 
 rdt_tensor rdt_plan_raw_view(const rdt_plan *p) {
   rdt_tensor raw = p->prob.out;
-  if (!rdt_tensor_is_packed(&raw)) raw = rdt_tensor_dense(NULL, raw.dtype, raw.rank, raw.shape);
+  const bool last =
+      p->prob.op == RDT_KOP_CONV && raw.rank == 4 && raw.stride[1] == 1; /* as the kernel was chosen for */
+  if (!rdt_tensor_is_packed(&raw))
+    raw = last ? rdt_tensor_channels_last(NULL, raw.dtype, raw.shape)
+               : rdt_tensor_dense(NULL, raw.dtype, raw.rank, raw.shape);
   if (rdt_kop_is_linear(p->prob.op)) raw.dtype = p->prob.acc;
   raw.data = NULL;
   return raw;

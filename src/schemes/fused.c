@@ -24,12 +24,14 @@ static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int6
          tap % c->taps[1] * w->stride[3];
 }
 
-/* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). */
+/* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). Not
+ * below what single precision keeps with all of its digits: squares of large inputs are weighed with it. */
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
   const float *w = weights->data;
+  const double least = rdt_dtype_info(RDT_F32)->min_normal;
   c->most = 0.0;
   for (int64_t t = 0; t < c->k; t++) {
-    double dot = 0.0, sq = 0.0;
+    double dot = 0.0, sq = least;
     for (int64_t j = 0; j < c->n; j++) {
       const double x = (double)w[weight_offset(c, weights, t, j)];
       dot += c->w[j] * x;
@@ -95,7 +97,6 @@ rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
 /* Squares below the normal range of single precision vanish: their bound does not. */
 static void add_vanished(const rdt_fused_check *c, double most) {
   const double lost = rdt_dtype_info(RDT_F32)->min_normal;
-  for (int64_t t = 0; t < c->k; t++) most = c->beta.sq[t] > most ? c->beta.sq[t] : most;
   for (int64_t i = 0; i < c->m; i++) {
     c->expected.sq[i] += lost * (double)c->k * (1.0 + most);
     c->observed.sq[i] += lost * (double)c->n;

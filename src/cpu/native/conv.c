@@ -104,10 +104,9 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->stride[0] = x->stride[0];
   s->stride[1] = x->stride[2];
   s->stride[2] = x->stride[3];
-  s->out_ld = y->stride[3];
   s->plane = s->oh * s->ow;
   s->batches = 1;
-  s->residual_dim = 3;
+  s->row_dim = 3;
   const rdt_status status = rdt_native_init(s, true, why);
   if (status != RDT_OK) {
     rdt_native_destroy(s);

@@ -64,7 +64,6 @@ static void set_batches(rdt_native *s, const rdt_problem *p) {
     s->batches *= s->batch_shape[d] = p->out.shape[d];
     s->batch_stride[0][d] = p->in[0].stride[d];
     s->batch_stride[1][d] = p->in[1].stride[d];
-    s->batch_stride[2][d] = p->out.stride[d];
   }
   for (int i = 0; i < 2; i++) s->b_stride[i] = p->in[1].stride[s->batch_rank + i];
 }
@@ -80,8 +79,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->threads = threads < 1 ? 1 : threads;
   s->point = point;
   s->stride[0] = last(a, 1, a->stride);
-  s->out_ld = last(c, 1, c->stride);
-  s->residual_dim = c->rank - 2;
+  s->row_dim = c->rank - 2;
   set_batches(s, p);
   const rdt_status status = rdt_native_init(s, p->in[1].data, why);
   if (status != RDT_OK) {

@@ -70,12 +70,11 @@ struct rdt_native {
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0], floats: gemm row; conv n h w */
-  int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[3][RDT_MAX_RANK]; /* of A, B, C */
+  int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[2][RDT_MAX_RANK]; /* of A, B */
   int batch_rank;
   int64_t b_stride[2]; /* of a product's B, where it is not packed */
-  int64_t out_ld;
-  int residual_dim; /* of the residual: along the rows */
-  int64_t plane;    /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
+  int row_dim;         /* of the result and the residual: along the rows */
+  int64_t plane; /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
 };
 
 /* Fills table, panels' size and memory; m n k, segments, length, threads are set. */

@@ -1,3 +1,4 @@
+#include <float.h>
 #include <omp.h>
 #include <string.h>
 
@@ -41,6 +42,11 @@ static const rdt_map_table *maps(void) {
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
+}
+
+/* NaN stays. */
+static float greatest(float a, float b) {
+  return a > b ? a : b;
 }
 
 static int64_t up(int64_t x, int64_t unit) {
@@ -212,7 +218,9 @@ typedef struct call {
   const float *x, *b, *panels, *beta, *rho;
   float *out, *memory; /* of this product; of all of them */
   int64_t row;         /* of all of them, where this product begins */
-  rdt_fused *f;        /* NULL: no check */
+  int64_t ld;          /* of this run's result: the final one may lie otherwise than the raw one */
+  const int64_t *out_stride;
+  rdt_fused *f; /* NULL: no check */
   rdt_kernel_hit *hit;
   shared shared;
   rdt_native_finish finish;
@@ -223,6 +231,11 @@ typedef struct call {
 
 static void to_floats(float *to, const double *from, int64_t n) {
   for (int64_t i = 0; i < n; i++) to[i] = (float)from[i];
+}
+
+/* From row to row, or from pixel to pixel: a stride along more than one element, others say nothing. */
+static int64_t row_stride(const rdt_native *s, const rdt_tensor *t) {
+  return t->stride[s->ow != 1 ? s->row_dim : s->oh > 1 ? 2 : 0];
 }
 
 static void set_finish(call *c) {
@@ -240,7 +253,7 @@ static void set_finish(call *c) {
   }
   if (e->residual.rank >= 0) {
     f->residual = e->residual.data;
-    f->residual_ld = e->residual.stride[s->residual_dim];
+    f->residual_ld = row_stride(s, &e->residual);
   }
   if (e->act.fn == RDT_FN_RELU) {
     f->bound = RDT_BOUND_RELU;
@@ -258,8 +271,8 @@ static void set_shares(call *c) {
   const rdt_native *s = c->s;
   const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
   const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
-  c->by_columns = s->batches == 1 && 16 * cols < 15 * rows;
-  c->parts = (int)least(t, s->batches > 1 ? s->batches : c->by_columns ? p : tiles);
+  c->by_columns = s->packed && 16 * cols < 15 * rows;
+  c->parts = (int)least(t, !s->packed ? s->batches : c->by_columns ? p : tiles);
 }
 
 /* The activation of a line of results where they lie; with a check twice, compared before it is written. */
@@ -276,7 +289,7 @@ static bool map_line(const call *c, const worker *w, float *line, int64_t n) {
 
 /* What is done with a strip's results while they lie in the cache. */
 static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
-  const int64_t ld = c->s->out_ld, at = c->out - c->memory + first * ld + col;
+  const int64_t ld = c->ld, at = c->out - c->memory + first * ld + col;
   for (int64_t i = 0; c->map && i < count; i++)
     if (!map_line(c, w, c->memory + at + i * ld, cols)) w->differ = true;
   if (!c->sums) return;
@@ -303,8 +316,8 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .from = from,
                         .to = to,
                         .n = s->n,
-                        .out = c->out + first * s->out_ld,
-                        .ld = s->out_ld,
+                        .out = c->out + first * c->ld,
+                        .ld = c->ld,
                         .finish = c->finish,
                         .lanes = w->lanes};
   if (t.finish.residual) t.finish.residual += first * t.finish.residual_ld;
@@ -377,7 +390,7 @@ static void sum_weights(const call *c, worker *w) {
   for (int64_t t = 0; t < s->k; t++) {
     const double dot = w->sums.dot[t], sq = dot * dot;
     w->beta[t] = (float)dot;
-    w->rho[t] = (float)(sq <= w->sums.sq[t] ? w->sums.sq[t] : sq);
+    w->rho[t] = greatest(FLT_MIN, (float)(sq <= w->sums.sq[t] ? w->sums.sq[t] : sq));
     if (!((double)w->rho[t] <= w->most)) w->most = (double)w->rho[t];
   }
 }
@@ -396,7 +409,7 @@ static void run_batch(const call *all, worker *w, int64_t batch) {
   call c = *all;
   c.x += batch_offset(s, s->batch_stride[0], batch);
   c.b += batch_offset(s, s->batch_stride[1], batch);
-  c.out += batch_offset(s, s->batch_stride[2], batch);
+  c.out += batch_offset(s, c.out_stride, batch);
   if (c.finish.residual) c.finish.residual += batch_offset(s, c.e->residual.stride, batch);
   c.row = batch * s->m;
   c.panels = w->panels;
@@ -446,6 +459,8 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .panels = s->packed,
             .out = o->out.data,
             .memory = o->out.data,
+            .ld = row_stride(s, &o->out),
+            .out_stride = o->out.stride,
             .f = f,
             .hit = hit,
             .shared = take_shared(s, &l)};

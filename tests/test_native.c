@@ -1,0 +1,339 @@
+/* The own products that check themselves: their bits, their sums, every checker shown a fault, and what a plan makes of
+ * a complaint. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* after the headers that it needs */
+#include <cmocka.h>
+
+#include "check/bitsum.h"
+#include "cpu/epilogue.h"
+#include "schemes/fused.h"
+#include "util_native.h"
+
+enum { LAMBDA = 6 };
+
+static size_t bytes_of(const rdt_tensor *packed) {
+  return (size_t)rdt_tensor_count(packed) * sizeof(float);
+}
+
+/* Into a poisoned result; the judgement in *found. */
+static rdt_fused run_fused(const util_native *j, void *state, rdt_fused_check *c, rdt_kernel_hit *hit, bool stored,
+                           rdt_findings *found) {
+  rdt_fused f = rdt_fused_ask(c);
+  rdt_reason why = {""};
+  const rdt_operands o = {.in = j->data, .n_in = 2, .out = j->out, .epilogue = &j->p.epilogue};
+  f.hit = hit;
+  f.hit_stored = stored;
+  memset(j->out.data, 0xff, j->out_bytes);
+  assert_int_equal(util_native_kernel(j)->run_fused(state, &o, &f, &why), RDT_OK);
+  rdt_findings_init(found);
+  rdt_fused_judge(c, &f, found);
+  return f;
+}
+
+static rdt_fused_check *check_of(const util_native *j) {
+  rdt_fused_check *c;
+  rdt_reason why;
+  assert_int_equal(rdt_fused_create(&j->p, LAMBDA, &c, &why), RDT_OK);
+  return c;
+}
+
+/* ---- bits ---- */
+
+static void the_bits_are_those_of_product_and_epilogue(void **state) {
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++) {
+    util_native j;
+    util_native_make(&j, &util_native_layouts[l]);
+    void *first = NULL;
+    for (int threads = 1; threads <= 3; threads++) {
+      void *s = util_native_state(&j, threads);
+      rdt_tensor raw = util_native_raw(&j, s, NULL);
+      if (!first) first = memcpy(malloc(bytes_of(&raw)), raw.data, bytes_of(&raw));
+      assert_memory_equal(first, raw.data, bytes_of(&raw));
+      for (int e = 0; e < UTIL_ENDINGS; e++) {
+        char what[64];
+        rdt_findings found;
+        snprintf(what, sizeof what, "layout %d, epilogue %d, %d threads", l, e, threads);
+        util_native_epilogue(&j, e);
+        rdt_fused_check *c = check_of(&j);
+        const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+        util_native_expect(&j, &raw, what);
+        assert_false(f.differ);
+        if (rdt_epilogue_sums(&j.out)) assert_true(f.bitsum == rdt_bitsum(j.out.data, j.out_bytes));
+        if (found.suspects + found.cannot > 0) fail_msg("%s: suspects in clean data", what);
+        rdt_fused_destroy(c);
+      }
+      free(raw.data);
+      util_native_kernel(&j)->destroy(s);
+    }
+    free(first);
+    util_native_drop(&j);
+  }
+}
+
+/* ---- sums ---- */
+
+/* Of each row, the weighted sum of the exact products. */
+static double *oracle(const util_native *j, const rdt_fused *f, int64_t m, int64_t n) {
+  rdt_problem p = j->p;
+  p.in = (rdt_tensor *)j->data;
+  p.epilogue = RDT_EPILOGUE_NONE;
+  double *exact = malloc((size_t)(m * n) * sizeof *exact), *scale = malloc((size_t)(m * n) * sizeof *scale);
+  double *sums = calloc((size_t)m, sizeof *sums);
+  const int64_t plane = j->kind == UTIL_CONV ? rdt_tensor_pixels(&p.out) : 1;
+  util_oracle(&p, exact, scale);
+  for (int64_t e = 0; e < m * n; e++) sums[e / (n * plane) * plane + e % plane] += f->w[e / plane % n] * exact[e];
+  free(exact);
+  free(scale);
+  return sums;
+}
+
+static void expect_silence(const rdt_findings *found, const util_native_data *d, int l, const char *what) {
+  if (found->suspects > 0)
+    fail_msg("layout %d, %s, %s: residual %g, bound %g (%g)", l, d->name, what, found->worst.residual,
+             found->worst.bound.tau2, found->worst.bound.tau0);
+  if (!d->overflows && found->cannot > 0) fail_msg("layout %d, %s, %s: no bound", l, d->name, what);
+}
+
+static void clean_data_of_any_kind_is_silent(void **state) {
+  static const util_native_data kinds[] = {{"uniform", {1, 1}, 0, 1, false},
+                                           {"relu", {1, 1}, 0, 0.3, false},
+                                           {"mostly zeros", {3, 0.1}, 0, 0.02, false},
+                                           {"zeros", {0, 1}, 0, 1, false},
+                                           {"offset", {1, 1}, 1000, 1, false},
+                                           {"tiny inputs", {1e-30, 1}, 0, 1, false},
+                                           {"tiny weights", {1, 1e-30}, 0, 1, false},
+                                           {"tiny products", {1e-20, 1e-20}, 0, 1, false},
+                                           {"large by tiny", {1e18, 1e-23}, 0, 1, false},
+                                           {"tiny by large", {1e-24, 1e17}, 0, 1, false},
+                                           {"large inputs", {1e20, 1}, 0, 1, true},
+                                           {"large weights", {1, 1e20}, 0, 1, true}};
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (size_t d = 0; d < sizeof kinds / sizeof kinds[0]; d++)
+      for (int threads = 1; threads <= 2; threads++) {
+        util_native j;
+        rdt_findings found;
+        int64_t m, n, k;
+        util_native_make(&j, &util_native_layouts[l]);
+        util_native_fill(&j, &kinds[d]);
+        rdt_problem_mnk(&j.p, &m, &n, &k);
+        rdt_fused_check *c = check_of(&j);
+        void *s = util_native_state(&j, threads);
+        const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+        assert_int_equal(found.checks, m);
+        expect_silence(&found, &kinds[d], l, "as it is");
+        double *exact = threads == 1 ? oracle(&j, &f, m, n) : NULL;
+        for (int side = 0; exact && side < 2; side++) {
+          double *sums = side ? f.expected.dot : f.observed.dot, *kept = malloc((size_t)m * sizeof *kept);
+          memcpy(kept, sums, (size_t)m * sizeof *kept);
+          memcpy(sums, exact, (size_t)m * sizeof *kept);
+          rdt_findings_init(&found);
+          rdt_fused_judge(c, &f, &found);
+          expect_silence(&found, &kinds[d], l, side ? "expected side exact" : "observed side exact");
+          memcpy(sums, kept, (size_t)m * sizeof *kept);
+          free(kept);
+        }
+        free(exact);
+        util_native_kernel(&j)->destroy(s);
+        rdt_fused_destroy(c);
+        util_native_drop(&j);
+      }
+}
+
+static void inputs_that_are_not_finite_leave_no_bound(void **state) {
+  static const float values[] = {NAN, INFINITY, -INFINITY};
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (int v = 0; v < 6; v++) {
+      util_native j;
+      rdt_findings found;
+      util_native_make(&j, &util_native_layouts[l]);
+      if (v > 2 && j.kind != UTIL_BATCH) { /* fixed weights */
+        util_native_drop(&j);
+        continue;
+      }
+      rdt_fused_check *c = check_of(&j);
+      void *s = util_native_state(&j, 2);
+      ((float *)j.data[v / 3].data)[0] = values[v % 3];
+      run_fused(&j, s, c, NULL, false, &found);
+      assert_int_equal(found.suspects, 0);
+      assert_true(found.cannot > 0);
+      util_native_kernel(&j)->destroy(s);
+      rdt_fused_destroy(c);
+      util_native_drop(&j);
+    }
+}
+
+/* ---- each checker cries ---- */
+
+static double logical(const rdt_tensor *t, int64_t element) {
+  int64_t offset = 0;
+  for (int d = t->rank - 1; d >= 0; element /= t->shape[d--]) offset += element % t->shape[d] * t->stride[d];
+  return rdt_load(t->data, RDT_F32, offset);
+}
+
+static void a_hit_accumulator_is_suspect_in_its_row(void **state) {
+  static const double positions[] = {0, 0.3, 0.7, 1};
+  static const int bits[] = {31, 30, 28, 25, 22, 18, 12};
+  int found_ones = 0, below = 0;
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (int threads = 1; threads <= 2; threads++) {
+      util_native j;
+      util_native_make(&j, &util_native_layouts[l]);
+      util_native_epilogue(&j, UTIL_BIAS | UTIL_RESIDUAL | UTIL_SCALED | (l % 4 * UTIL_ACTS));
+      rdt_fused_check *c = check_of(&j);
+      void *s = util_native_state(&j, threads);
+      rdt_tensor clean = util_native_raw(&j, s, NULL);
+      const int64_t n = rdt_tensor_count(&clean), step = n / 37 + 1;
+      for (int64_t e = 0, i = 0; e < n; e += step, i++) {
+        rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = 1u << bits[i % 7]}, again = hit;
+        rdt_findings found;
+        const rdt_fused f = run_fused(&j, s, c, &hit, false, &found);
+        rdt_tensor raw = util_native_raw(&j, s, &again);
+        assert_true(hit.done && again.done && hit.before == again.before);
+        assert_false(f.differ);
+        util_native_expect(&j, &raw, "with a hit accumulator");
+        const double error = fabs(logical(&raw, e) - logical(&clean, e));
+        if (!(error <= found.floor) && found.suspects != 1)
+          fail_msg("layout %d, element %d, bit %d: error %g, floor %g, %d suspects", l, (int)e, bits[i % 7], error,
+                   found.floor, (int)found.suspects);
+        if (found.suspects > 0) assert_int_equal(found.list[0].place[0], util_native_row(&j, e));
+        found_ones += found.suspects > 0;
+        below += found.suspects == 0;
+        free(raw.data);
+      }
+      free(clean.data);
+      util_native_kernel(&j)->destroy(s);
+      rdt_fused_destroy(c);
+      util_native_drop(&j);
+    }
+  assert_true(found_ones > 500 && below > 50); /* both sides of the floor were tried */
+}
+
+static void a_hit_result_differs(void **state) {
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (int act = 0; act < 4; act++) {
+      util_native j;
+      util_native_make(&j, &util_native_layouts[l]);
+      util_native_epilogue(&j, act % 2 * UTIL_BIAS | UTIL_RESIDUAL | act * UTIL_ACTS);
+      rdt_fused_check *c = check_of(&j);
+      void *s = util_native_state(&j, 1 + act % 2);
+      const int64_t n = rdt_tensor_count(&j.out), step = n / 23 + 1;
+      for (int64_t e = 0; e < n; e += step) {
+        rdt_kernel_hit hit = {.element = e, .mask = 1u << (e % 32)};
+        rdt_findings found;
+        const rdt_fused f = run_fused(&j, s, c, &hit, true, &found);
+        assert_true(hit.done && f.differ);
+        assert_int_equal(found.suspects, 0);
+      }
+      util_native_kernel(&j)->destroy(s);
+      rdt_fused_destroy(c);
+      util_native_drop(&j);
+    }
+}
+
+/* Every row whose weighted sum has moved beyond the floor must be suspect: how many those are. */
+static int64_t rows_moved(const util_native *j, const rdt_tensor *clean, const rdt_tensor *now, const rdt_fused *f,
+                          double floor) {
+  int64_t m, n, k, moved = 0;
+  rdt_problem_mnk(&j->p, &m, &n, &k);
+  double *sums = calloc((size_t)m, sizeof *sums);
+  const int64_t plane = j->kind == UTIL_CONV ? rdt_tensor_pixels(&j->out) : 1;
+  for (int64_t e = 0; e < m * n; e++)
+    sums[util_native_row(j, e)] += f->w[e / plane % n] * (logical(now, e) - logical(clean, e));
+  for (int64_t i = 0; i < m; i++) moved += fabs(sums[i]) > floor;
+  free(sums);
+  return moved;
+}
+
+static void a_changed_weight_is_suspect(void **state) {
+  int64_t noticed = 0;
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++) {
+    util_native j;
+    util_native_make(&j, &util_native_layouts[l]);
+    if (j.kind == UTIL_BATCH) { /* sums of B are formed at each run: no copy of it rests anywhere */
+      util_native_drop(&j);
+      continue;
+    }
+    rdt_fused_check *c = check_of(&j);
+    void *s = util_native_state(&j, 2), *at;
+    size_t bytes;
+    rdt_dtype dtype;
+    util_native_kernel(&j)->packed(s, &at, &bytes, &dtype);
+    float *packed = at;
+    rdt_tensor clean = util_native_raw(&j, s, NULL);
+    const size_t n = bytes / sizeof *packed;
+    for (size_t e = 0; e < n; e += n / 11 + 1) {
+      rdt_findings found;
+      const float kept = packed[e];
+      packed[e] += 1.0f;
+      const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+      rdt_tensor now = util_native_raw(&j, s, NULL);
+      const int64_t moved = rows_moved(&j, &clean, &now, &f, found.floor);
+      assert_true(found.suspects >= moved);
+      noticed += moved;
+      packed[e] = kept;
+      free(now.data);
+    }
+    free(clean.data);
+    util_native_kernel(&j)->destroy(s);
+    rdt_fused_destroy(c);
+    util_native_drop(&j);
+  }
+  assert_true(noticed > 1000);
+}
+
+static void a_changed_checksum_is_suspect(void **state) {
+  int64_t noticed = 0;
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++) {
+    util_native j;
+    util_native_make(&j, &util_native_layouts[l]);
+    void *s = util_native_state(&j, 1), *at;
+    rdt_fused_check *c = check_of(&j);
+    size_t bytes;
+    rdt_dtype dtype;
+    rdt_fused_checksums(c, &at, &bytes, &dtype);
+    assert_true((j.kind == UTIL_BATCH) == (at == NULL));
+    double *beta = at;
+    const size_t k = bytes / sizeof(double) / 2;
+    const bool whole = j.kind == UTIL_GEMM; /* every input meets every row */
+    for (size_t t = 0; t < k; t += k / 11 + 1) {
+      rdt_findings found;
+      beta[t] += 1.0;
+      run_fused(&j, s, c, NULL, false, &found);
+      const double a = whole ? rdt_load(j.data[0].data, RDT_F32, (int64_t)t) : 0.0;
+      if (fabs(a) > found.floor) assert_true(found.suspects > 0 && found.list[0].place[0] == 0);
+      noticed += found.suspects;
+      beta[t] -= 1.0;
+    }
+    util_native_kernel(&j)->destroy(s);
+    rdt_fused_destroy(c);
+    util_native_drop(&j);
+  }
+  assert_true(noticed > 100);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_bits_are_those_of_product_and_epilogue),
+      cmocka_unit_test(clean_data_of_any_kind_is_silent),
+      cmocka_unit_test(inputs_that_are_not_finite_leave_no_bound),
+      cmocka_unit_test(a_hit_accumulator_is_suspect_in_its_row),
+      cmocka_unit_test(a_hit_result_differs),
+      cmocka_unit_test(a_changed_weight_is_suspect),
+      cmocka_unit_test(a_changed_checksum_is_suspect),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
