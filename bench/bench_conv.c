@@ -121,9 +121,9 @@ static rdt_status data_make(const options *o, int64_t n, rdt_problem *p, rdt_rea
                            .groups = o->groups};
   const int64_t out[2] = {(o->ih + 2 * o->pad - (o->kh - 1) * o->dilation - 1) / o->stride + 1,
                           (o->iw + 2 * o->pad - (o->kw - 1) * o->dilation - 1) / o->stride + 1};
-  p->in[0] = rdt_tensor_channels_last(NULL, o->dtype, (int64_t[]){n, o->ic, o->ih, o->iw});
+  p->in[0] = rdt_tensor_channels_last(NULL, o->dtype, 4, (int64_t[]){n, o->ic, o->ih, o->iw});
   p->in[1] = rdt_tensor_dense(NULL, o->dtype, 4, (int64_t[]){o->oc, o->ic / o->groups, o->kh, o->kw});
-  p->out = rdt_tensor_channels_last(NULL, p->acc, (int64_t[]){n, o->oc, out[0], out[1]});
+  p->out = rdt_tensor_channels_last(NULL, p->acc, 4, (int64_t[]){n, o->oc, out[0], out[1]});
   const int64_t channels = o->oc;
   if (strcmp(o->epilogue, "none") != 0) p->epilogue.bias = rdt_tensor_dense(NULL, p->acc, 1, &channels);
   if (strcmp(o->epilogue, "bias+relu") == 0) p->epilogue.act.fn = RDT_FN_RELU;

@@ -87,7 +87,10 @@ static void absurd_shapes_are_refused(void **state) {
 
 static void views_know_their_order(void **state) {
   (void)state;
-  rdt_tensor t = rdt_tensor_channels_last(NULL, RDT_F32, (int64_t[]){2, 3, 4, 5});
+  rdt_tensor t = rdt_tensor_channels_last(NULL, RDT_F32, 5, (int64_t[]){2, 3, 4, 5, 6});
+  assert_true(rdt_tensor_is_channels_last(&t) && rdt_tensor_is_packed(&t) && !rdt_tensor_is_dense(&t));
+  for (int d = 0; d < 5; d++) assert_int_equal(t.stride[d], ((int64_t[]){360, 1, 90, 18, 3})[d]);
+  t = rdt_tensor_channels_last(NULL, RDT_F32, 4, (int64_t[]){2, 3, 4, 5});
   assert_true(rdt_tensor_is_channels_last(&t));
   assert_true(rdt_tensor_is_packed(&t));
   assert_false(rdt_tensor_is_dense(&t));

@@ -80,13 +80,16 @@ static int layouts(layout *l, rdt_dtype acc, rdt_dtype to) {
                     rdt_tensor_matrix(NULL, to, 30, 20, 20, 1), 1};
   l[n++] = (layout){"batch", rdt_tensor_dense(NULL, acc, 3, batch), rdt_tensor_dense(NULL, to, 3, batch), 2};
   l[n++] = (layout){"nchw", rdt_tensor_dense(NULL, acc, 4, nchw), rdt_tensor_dense(NULL, to, 4, nchw), 1};
-  l[n++] = (layout){"nhwc", rdt_tensor_channels_last(NULL, acc, nchw), rdt_tensor_channels_last(NULL, to, nchw), 1};
-  l[n++] = (layout){"nhwc to nchw", rdt_tensor_channels_last(NULL, acc, nchw), rdt_tensor_dense(NULL, to, 4, nchw), 1};
-  l[n++] = (layout){"nchw to nhwc", rdt_tensor_dense(NULL, acc, 4, nchw), rdt_tensor_channels_last(NULL, to, nchw), 1};
   l[n++] =
-      (layout){"wide nhwc", rdt_tensor_channels_last(NULL, acc, wide), rdt_tensor_channels_last(NULL, to, wide), 1};
+      (layout){"nhwc", rdt_tensor_channels_last(NULL, acc, 4, nchw), rdt_tensor_channels_last(NULL, to, 4, nchw), 1};
   l[n++] =
-      (layout){"deep nhwc", rdt_tensor_channels_last(NULL, acc, deep), rdt_tensor_channels_last(NULL, to, deep), 1};
+      (layout){"nhwc to nchw", rdt_tensor_channels_last(NULL, acc, 4, nchw), rdt_tensor_dense(NULL, to, 4, nchw), 1};
+  l[n++] =
+      (layout){"nchw to nhwc", rdt_tensor_dense(NULL, acc, 4, nchw), rdt_tensor_channels_last(NULL, to, 4, nchw), 1};
+  l[n++] = (layout){"wide nhwc", rdt_tensor_channels_last(NULL, acc, 4, wide),
+                    rdt_tensor_channels_last(NULL, to, 4, wide), 1};
+  l[n++] = (layout){"deep nhwc", rdt_tensor_channels_last(NULL, acc, 4, deep),
+                    rdt_tensor_channels_last(NULL, to, 4, deep), 1};
   l[n++] = (layout){"one", rdt_tensor_dense(NULL, acc, 1, one), rdt_tensor_dense(NULL, to, 1, one), 0};
   l[n++] = (layout){"empty", rdt_tensor_dense(NULL, acc, 2, empty), rdt_tensor_dense(NULL, to, 2, empty), 1};
   return n;

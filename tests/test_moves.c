@@ -186,6 +186,9 @@ static void expansions(void **state) {
   util_refuse_run(13, "Expand", giant, 2, NULL, RDT_ERR_SHAPE, "overflow");
   const rdt_tensor y = util_run(13, "Tile", nothing, 2, 1, 0, NULL);
   util_expect_shape(&y, RDT_F32, 2, SHAPE(0, 3));
+  const rdt_tensor none[2] = {util_count(RDT_F32, 3, SHAPE(1, 64, 64)), LIST((int64_t)1 << 55, 0, 0)};
+  const rdt_tensor empty = util_run(13, "Tile", none, 2, 1, 0, NULL);
+  util_expect_shape(&empty, RDT_F32, 3, SHAPE((int64_t)1 << 55, 0, 0));
 }
 
 static void gathers(void **state) {

@@ -62,9 +62,9 @@ static void layer_make(layer *l, bool conv) {
   if (conv) {
     l->p.window = (rdt_window){
         .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .before = {1, 1}, .after = {1, 1}, .groups = 1};
-    l->in[0] = rdt_tensor_channels_last(fill(2 * 32 * 14 * 14, 1), RDT_F32, x);
+    l->in[0] = rdt_tensor_channels_last(fill(2 * 32 * 14 * 14, 1), RDT_F32, 4, x);
     l->in[1] = rdt_tensor_dense(fill(48 * 32 * 9, 2), RDT_F32, 4, w);
-    l->p.out = rdt_tensor_channels_last(l->out[0], RDT_F32, y);
+    l->p.out = rdt_tensor_channels_last(l->out[0], RDT_F32, 4, y);
   } else {
     l->in[0] = rdt_tensor_matrix(fill(96 * 300, 1), RDT_F32, 96, 300, 300, 0);
     l->in[1] = rdt_tensor_matrix(fill(300 * 80, 2), RDT_F32, 300, 80, 80, 0);
@@ -221,7 +221,7 @@ static void test_open_weights(void **unused) {
 static void test_image_by_image(void **unused) {
   enum { IMAGES = 4, C = 32, SIDE = 33, ONE = C * SIDE * SIDE };
   const int64_t x[4] = {IMAGES, C, SIDE, SIDE}, w[4] = {C, C, 3, 3};
-  rdt_tensor in[2] = {rdt_tensor_channels_last(fill(IMAGES * ONE, 5), RDT_F32, x),
+  rdt_tensor in[2] = {rdt_tensor_channels_last(fill(IMAGES * ONE, 5), RDT_F32, 4, x),
                       rdt_tensor_dense(fill(C * C * 9, 6), RDT_F32, 4, w)};
   float *const whole = fill(IMAGES * ONE, 7), *const alone = fill(IMAGES * ONE, 8),
                *const residual = fill(IMAGES * ONE, 9);
@@ -229,7 +229,7 @@ static void test_image_by_image(void **unused) {
       .op = RDT_KOP_CONV,
       .n_in = 2,
       .in = in,
-      .out = rdt_tensor_channels_last(whole, RDT_F32, x),
+      .out = rdt_tensor_channels_last(whole, RDT_F32, 4, x),
       .acc = RDT_F32,
       .window = {
           .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .before = {1, 1}, .after = {1, 1}, .groups = 1}};
@@ -239,7 +239,7 @@ static void test_image_by_image(void **unused) {
     p.epilogue = RDT_EPILOGUE_NONE;
     if (epilogue) p.epilogue.act.fn = RDT_FN_RELU;
     if (epilogue) p.epilogue.beta = 1.0;
-    if (epilogue) p.epilogue.residual = rdt_tensor_channels_last(residual, RDT_F32, x);
+    if (epilogue) p.epilogue.residual = rdt_tensor_channels_last(residual, RDT_F32, 4, x);
     for (int threads = 1; threads <= 3; threads++) {
       layer batch = {.p = p}, single = {.p = p};
       rdt_tensor view[2] = {in[0], in[1]};
@@ -340,7 +340,7 @@ static void test_skipped_pixels(void **unused) {
         .kernel = {1, 1}, .stride = {cases[i % 4].stride[0], cases[i % 4].stride[1]}, .dilation = {1, 1}, .groups = 1};
     l.in[1] = rdt_tensor_dense(l.in[1].data, RDT_F32, 4, (const int64_t[]){48, 32, 1, 1});
     l.p.out =
-        rdt_tensor_channels_last(l.out[0], RDT_F32, (const int64_t[]){2, 48, cases[i % 4].y[0], cases[i % 4].y[1]});
+        rdt_tensor_channels_last(l.out[0], RDT_F32, 4, (const int64_t[]){2, 48, cases[i % 4].y[0], cases[i % 4].y[1]});
     whole_numbers(&l.in[0], 3);
     whole_numbers(&l.in[1], 4);
     const size_t bytes = (size_t)rdt_tensor_count(&l.p.out) * sizeof(float);

@@ -198,7 +198,7 @@ static void product_faults_are_found_and_repaired(void **state) {
 }
 
 static rdt_tensor image(const int64_t nchw[4], bool last) {
-  rdt_tensor t = last ? rdt_tensor_channels_last(NULL, RDT_F32, nchw) : rdt_tensor_dense(NULL, RDT_F32, 4, nchw);
+  rdt_tensor t = last ? rdt_tensor_channels_last(NULL, RDT_F32, 4, nchw) : rdt_tensor_dense(NULL, RDT_F32, 4, nchw);
   t.data = rdt_calloc((size_t)rdt_tensor_count(&t), 4);
   fill(&t);
   return t;

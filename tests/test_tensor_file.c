@@ -147,7 +147,7 @@ static void test_write_and_read(void **state) {
   float data[24];
   util_fill(data, 24, 3);
   const char *path = path_in_folder("a.npy");
-  rdt_tensor t = rdt_tensor_channels_last(data, RDT_F32, SHAPE(1, 2, 3, 4)), back;
+  rdt_tensor t = rdt_tensor_channels_last(data, RDT_F32, 4, SHAPE(1, 2, 3, 4)), back;
   rdt_reason why;
   for (int overwrite = 0; overwrite < 2; overwrite++) assert_int_equal(rdt_npy_write(path, &t, &why), RDT_OK);
   assert_int_equal(rdt_tensor_file_read(path, &back, &why), RDT_OK);

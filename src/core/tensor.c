@@ -45,15 +45,12 @@ rdt_tensor rdt_tensor_matrix(void *data, rdt_dtype dtype, int64_t rows_, int64_t
   return t;
 }
 
-rdt_tensor rdt_tensor_channels_last(void *data, rdt_dtype dtype, const int64_t nchw[4]) {
-  const int64_t nhwc[4] = {nchw[0], nchw[2], nchw[3], nchw[1]};
-  const rdt_tensor memory = rdt_tensor_dense(data, dtype, 4, nhwc);
-  rdt_tensor t = {.data = data, .dtype = dtype, .rank = 4};
-  static const int from[4] = {0, 3, 1, 2};
-  for (int d = 0; d < 4; d++) {
-    t.shape[d] = memory.shape[from[d]];
-    t.stride[d] = memory.stride[from[d]];
-  }
+rdt_tensor rdt_tensor_channels_last(void *data, rdt_dtype dtype, int rank, const int64_t *shape) {
+  rdt_tensor t = rdt_tensor_dense(data, dtype, rank, shape);
+  t.stride[1] = 1;
+  int64_t stride = shape[1];
+  for (int d = rank - 1; d >= 2; stride *= shape[d--]) t.stride[d] = stride;
+  t.stride[0] = stride;
   return t;
 }
 
@@ -89,8 +86,10 @@ bool rdt_tensor_is_dense(const rdt_tensor *t) {
 }
 
 bool rdt_tensor_is_channels_last(const rdt_tensor *t) {
-  static const int dims[4] = {0, 2, 3, 1};
-  return t->rank == 4 && (rdt_tensor_count(t) == 0 || packed_in_order(t, dims));
+  int dims[RDT_MAX_RANK] = {0};
+  if (t->rank != 4 && t->rank != 5) return false;
+  for (int d = 1; d < t->rank; d++) dims[d] = d + 1 < t->rank ? d + 1 : 1;
+  return rdt_tensor_count(t) == 0 || packed_in_order(t, dims);
 }
 
 bool rdt_tensor_is_packed(const rdt_tensor *t) {

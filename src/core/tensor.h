@@ -20,11 +20,11 @@ const rdt_dtype_row *rdt_dtype_info(rdt_dtype t); /* NULL for an unknown one */
 bool rdt_dtype_is_float(rdt_dtype t);
 
 bool rdt_tensor_is_dense(const rdt_tensor *t);         /* row-major, no gaps */
-bool rdt_tensor_is_channels_last(const rdt_tensor *t); /* rank 4, memory order n h w c, no gaps */
+bool rdt_tensor_is_channels_last(const rdt_tensor *t); /* rank 4 or 5, memory order n [d] h w c, no gaps */
 bool rdt_tensor_is_packed(const rdt_tensor *t); /* some permutation of a dense tensor: count elements without gaps */
 bool rdt_tensor_same_shape(const rdt_tensor *a, const rdt_tensor *b);
 bool rdt_tensor_same_strides(const rdt_tensor *a, const rdt_tensor *b); /* dimensions of length 1 do not count */
-rdt_tensor rdt_tensor_channels_last(void *data, rdt_dtype dtype, const int64_t nchw[4]);
+rdt_tensor rdt_tensor_channels_last(void *data, rdt_dtype dtype, int rank, const int64_t *shape); /* n c [d] h w */
 /* rank, dimensions >= 0, known dtype, count * size within PTRDIFF_MAX; what names the tensor in the message */
 rdt_status rdt_tensor_check(const rdt_tensor *t, const char *what, rdt_reason *why);
 /* "2x3x4 f32" into buf, returns buf */

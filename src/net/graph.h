@@ -115,9 +115,9 @@ typedef struct rdt_layout {
 rdt_status rdt_layout_init(rdt_layout *l, const rdt_graph *g, rdt_reason *why);
 void rdt_layout_clear(rdt_layout *l);
 
-/* Concrete shapes and layouts of all values for given inputs: channels-last for rank-4 values that convolutions or
- * pools produce or read, views of other values where nothing has to move, row-major otherwise. Data of inputs is read
- * where their values decide shapes (rdt_value.planned). */
+/* Concrete shapes and layouts of all values for given inputs: channels-last for values of rank 4 and 5 that
+ * convolutions or pools produce or read, views of other values where nothing has to move, row-major otherwise. Data of
+ * inputs is read where their values decide shapes (rdt_value.planned). */
 rdt_status rdt_graph_infer(const rdt_graph *g, const rdt_tensor *inputs, int n_inputs, rdt_layout *l, rdt_reason *why);
 /* The value of a node whose operands are known, by the reference kernels, twice: *data is new (rdt_free), dense in
  * view's shape. RDT_ERR_FAULT where no two of three computations agree. */

@@ -50,14 +50,16 @@ void rdt_graph_mark_planned(rdt_graph *g) {
 static rdt_status compute(const rdt_graph *g, const rdt_node *n, const rdt_tensor *views, rdt_tensor *out,
                           rdt_reason *why) {
   const rdt_op_args a = {g, n, views};
-  rdt_problem p;
+  rdt_problem p = {0};
   void *state = NULL;
   if (n->op->protection == RDT_PROTECT_PLAN) return n->op->lower(&a, out, NULL, why);
   rdt_tensor target = *out;
-  RDT_TRY(n->op->lower(&a, &target, &p, why));
   rdt_reason inner = {""};
-  rdt_status s = rdt_problem_check(&p, &inner);
-  if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
+  rdt_status s = n->op->lower(&a, &target, &p, why);
+  if (s == RDT_OK) {
+    s = rdt_problem_check(&p, &inner);
+    if (s != RDT_OK) s = rdt_node_fail(g, n, why, s, "%s", inner.text);
+  }
   const rdt_kernel *k = rdt_cpu_reference(&p);
   if (s == RDT_OK) s = k->accept(&p, why);
   if (s == RDT_OK) s = k->create(&p, 1, &state, why);
@@ -136,7 +138,7 @@ static rdt_status infer_shapes(const rdt_graph *g, rdt_layout *l, rdt_reason *wh
 /* Channels-last values have strides of their own; while layouts are found, a mark stands for them. */
 static bool mark(const rdt_graph *g, const rdt_layout *l, bool *last, int v) {
   const rdt_tensor *t = v >= 0 ? &l->views[v] : NULL;
-  if (!t || g->values[v].data || l->folded[v] || t->rank != 4 || last[v]) return false;
+  if (!t || g->values[v].data || l->folded[v] || (t->rank != 4 && t->rank != 5) || last[v]) return false;
   if (!rdt_dtype_is_float(t->dtype) && t->dtype != RDT_S8 && t->dtype != RDT_U8) return false;
   return last[v] = true;
 }
@@ -168,7 +170,7 @@ static void choose_layouts(const rdt_graph *g, rdt_layout *l, bool *last) {
     for (int i = g->n_nodes - 1; i >= 0; i--) changed |= spread(g, &g->nodes[i], l, last);
   }
   for (int v = 0; v < g->n_values; v++)
-    if (last[v]) l->views[v] = rdt_tensor_channels_last(NULL, l->views[v].dtype, l->views[v].shape);
+    if (last[v]) l->views[v] = rdt_tensor_channels_last(NULL, l->views[v].dtype, l->views[v].rank, l->views[v].shape);
 }
 
 /* ---- views ---- */
@@ -202,11 +204,12 @@ static rdt_status find_views(const rdt_graph *g, rdt_layout *l, const bool *stri
     const rdt_op_args a = {g, n, l->views};
     rdt_tensor out = *view;
     rdt_problem p = {0};
-    RDT_TRY(n->op->lower(&a, &out, &p, why));
-    const rdt_tensor source = p.in[0];
+    const rdt_status s = n->op->lower(&a, &out, &p, why);
+    const rdt_tensor source = s == RDT_OK ? p.in[0] : out;
     const bool moves = p.op == RDT_KOP_COPY && source.dtype == view->dtype && rdt_tensor_same_shape(&p.out, view) &&
                        rdt_tensor_same_strides(&p.out, view) && rdt_tensor_same_shape(&source, view);
     rdt_problem_clear(&p);
+    RDT_TRY(s);
     if (!moves || !(strided[y] || rdt_tensor_same_strides(&source, view))) continue;
     *view = source;
     view->data = NULL;

@@ -8,8 +8,9 @@ static void NAME(pool)(const rdt_problem *p, const rdt_tensor *x, const rdt_tens
   const int64_t base = image * x->stride[0] + c0 * x->stride[1];
   T acc[CHANNELS], in[CHANNELS];
   for (int64_t i = 0; i < n; i++) acc[i] = max ? LOWEST(x->dtype) : 0;
-  for (int64_t t = 0, number; t < f.inside; t++) {
-    load(in, rdt_at(x, base + tap_of(&f, x, t, false, &number)), x->stride[1], n);
+  walk t = walk_begin(&f, x, x->rank - 2);
+  for (int64_t k = 0; k < f.inside; k++, walk_next(&t)) {
+    load(in, rdt_at(x, base + t.offset), x->stride[1], n);
     if (max) {
       for (int64_t i = 0; i < n; i++) acc[i] = in[i] > acc[i] || IS_NAN(in[i]) ? in[i] : acc[i];
     } else {
@@ -31,10 +32,12 @@ static void NAME(position)(const rdt_problem *p, const rdt_tensor *x, const rdt_
   int64_t *const to = rdt_at(y, image * y->stride[0] + c0 * y->stride[1] + rdt_pixel_offset(y, pixel));
   T acc[CHANNELS], in[CHANNELS];
   for (int64_t i = 0; i < n; i++) to[i * y->stride[1]] = -1;
-  for (int64_t t = 0, number; t < f.inside; t++) {
-    rdt_loader(x->dtype)(in, rdt_at(x, base + tap_of(&f, x, t, p->ints[0] != 0, &number)), x->stride[1], n);
+  walk t = walk_begin(&f, x, x->rank - 2);
+  for (int64_t k = 0; k < f.inside; k++, walk_next(&t)) {
+    const int64_t number = walk_number(&t, p->ints[0] != 0);
+    rdt_loader(x->dtype)(in, rdt_at(x, base + t.offset), x->stride[1], n);
     for (int64_t i = 0; i < n; i++) {
-      if (t > 0 && !(in[i] > acc[i]) && (!IS_NAN(in[i]) || IS_NAN(acc[i]))) continue;
+      if (k > 0 && !(in[i] > acc[i]) && (!IS_NAN(in[i]) || IS_NAN(acc[i]))) continue;
       acc[i] = in[i];
       to[i * y->stride[1]] = (image * x->shape[1] + c0 + i) * pixels + number;
     }

@@ -53,7 +53,7 @@ static bool by_image(const rdt_problem *p, int threads) {
   const rdt_tensor *x = &p->in[0];
   const int64_t images = x->shape[0], bytes = x->stride[0] * (int64_t)rdt_dtype_size(x->dtype);
   return images > 1 && p->in[1].data && rdt_tensor_is_channels_last(x) && rdt_tensor_is_channels_last(&p->out) &&
-         p->window.kernel[0] * p->window.kernel[1] > 1 && bytes >= 1 << 17 &&
+         rdt_tensor_pixels(&p->in[1]) > 1 && bytes >= 1 << 17 &&
          (images % threads == 0 || images >= 8 * threads); /* an odd image at the end leaves threads idle */
 }
 
@@ -61,7 +61,7 @@ static bool by_image(const rdt_problem *p, int threads) {
  * but all of them for each thread. False for any other convolution. in has room for both operands of *dense. */
 static bool skips_pixels(const rdt_problem *p, rdt_problem *dense, rdt_tensor *in) {
   const rdt_window *w = &p->window;
-  bool one = rdt_tensor_is_channels_last(&p->in[0]), skips = false;
+  bool one = p->out.rank == 4 && rdt_tensor_is_channels_last(&p->in[0]), skips = false;
   for (int i = 0; one && i < 2; i++) {
     one = w->kernel[i] == 1 && w->before[i] == 0 && w->after[i] == 0;
     skips = skips || w->stride[i] > 1;
@@ -70,7 +70,7 @@ static bool skips_pixels(const rdt_problem *p, rdt_problem *dense, rdt_tensor *i
   const int64_t shape[4] = {p->in[0].shape[0], p->in[0].shape[1], p->out.shape[2], p->out.shape[3]};
   *dense = *p;
   dense->in = in;
-  in[0] = rdt_tensor_channels_last(NULL, p->in[0].dtype, shape);
+  in[0] = rdt_tensor_channels_last(NULL, p->in[0].dtype, 4, shape);
   in[1] = p->in[1];
   dense->window.stride[0] = dense->window.stride[1] = 1;
   return true;

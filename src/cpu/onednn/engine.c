@@ -56,8 +56,8 @@ static dnnl_data_type_t type_of(rdt_dtype t) {
 rdt_status rdt_onednn_md(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason *why) {
   dnnl_dims_t dims, strides;
   const bool last = rdt_tensor_is_channels_last(t);
-  const rdt_tensor canonical =
-      last ? rdt_tensor_channels_last(NULL, t->dtype, t->shape) : rdt_tensor_dense(NULL, t->dtype, t->rank, t->shape);
+  const rdt_tensor canonical = last ? rdt_tensor_channels_last(NULL, t->dtype, t->rank, t->shape)
+                                    : rdt_tensor_dense(NULL, t->dtype, t->rank, t->shape);
   const bool packed = last || rdt_tensor_is_dense(t);
   for (int d = 0; d < t->rank; d++) {
     if (t->shape[d] == 0) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN computes nothing for zero-size dimensions");

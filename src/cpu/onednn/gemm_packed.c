@@ -7,7 +7,7 @@
 /* m x c, dense, as [1 c m 1] channels-last */
 static rdt_tensor pixels(const rdt_tensor *t) {
   const int64_t shape[4] = {1, t->shape[1], t->shape[0], 1};
-  return rdt_tensor_channels_last(t->data, t->dtype, shape);
+  return rdt_tensor_channels_last(t->data, t->dtype, 4, shape);
 }
 
 /* k x n as n filters of k channels */

@@ -119,6 +119,11 @@ static rdt_status tile_views(const rdt_op_args *a, const rdt_tensor *x, const in
   rdt_tensor from = {.data = x->data, .dtype = x->dtype};
   int rank = 0;
   int64_t shape[2 * RDT_MAX_RANK], stride[2 * RDT_MAX_RANK];
+  if (rdt_tensor_count(&p->out) == 0) { /* no elements, whatever the other repetitions multiply to */
+    p->in[0] = p->out;
+    p->in[0].data = x->data;
+    return RDT_OK;
+  }
   for (int d = 0; d < x->rank; d++) {
     if (repeats[d] != 1 || x->shape[d] == 0) {
       shape[rank] = repeats[d];
