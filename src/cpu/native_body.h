@@ -185,7 +185,8 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
 #endif
     for (int v = 0; check && v < nv; ++v) {
       AGAIN(raw[v]);
-      const V again = value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound);
+      const V bias = has_bias ? load(to->bias + v * VL) : b[v];
+      const V again = value(raw[v], f, bias, residual + v * VL, scale, has_bias, has_residual, bound);
       differ |= (I)again ^ (I)load(out + v * VL);
     }
   }
