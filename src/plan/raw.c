@@ -11,10 +11,9 @@ bool rdt_plan_raw_is_out(const rdt_plan *p) {
 
 rdt_tensor rdt_plan_raw_view(const rdt_plan *p) {
   rdt_tensor raw = p->prob.out;
-  const bool last =
-      p->prob.op == RDT_KOP_CONV && raw.rank == 4 && raw.stride[1] == 1; /* as the kernel was chosen for */
+  const bool last = p->prob.op == RDT_KOP_CONV && raw.rank > 3 && raw.stride[1] == 1; /* as the kernel was chosen for */
   if (!rdt_tensor_is_packed(&raw))
-    raw = last ? rdt_tensor_channels_last(NULL, raw.dtype, raw.shape)
+    raw = last ? rdt_tensor_channels_last(NULL, raw.dtype, raw.rank, raw.shape)
                : rdt_tensor_dense(NULL, raw.dtype, raw.rank, raw.shape);
   if (rdt_kop_is_linear(p->prob.op)) raw.dtype = p->prob.acc;
   raw.data = NULL;
