@@ -530,6 +530,7 @@ static rdt_status settle_fused(run *r, bool differ) {
   const rdt_findings first = r->found;
   rdt_status status = keep_result(r, &kept);
   rdt_findings_init(&r->found);
+  p->out_sealed = false; /* of the first result */
   RDT_TRY_GOTO(secure(r, &rest, r->why), end);
   if (rest.lost) {
     v = (rdt_recovered){.verdict = RDT_DETECTED,
