@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -68,8 +69,22 @@ static void accept(void *self, rdt_buffer from) {
   f->buf[RDT_BUF_RESULT] = f->buf[from];
 }
 
+static double value(void *self, rdt_buffer which, int64_t element) {
+  return ((fake *)self)->buf[which] + (double)element;
+}
+
+static void expect_rungs(const rdt_recovered *out, int n, const char *const *words) {
+  assert_int_equal(out->n_rungs, n);
+  for (int i = 0; i < n; i++) {
+    char rung[64];
+    snprintf(rung, sizeof rung, "%s: %s", out->rungs[i].name, out->rungs[i].outcome);
+    assert_string_equal(rung, words[i]);
+    assert_true(out->rungs[i].seconds >= 0.0);
+  }
+}
+
 static rdt_recovered climb(fake *f, bool repair, bool voted) {
-  const rdt_recovery r = {f, secure, compute, check, differ, apart, accept};
+  const rdt_recovery r = {f, secure, compute, check, differ, apart, accept, value};
   rdt_recovered out;
   const rdt_status s = voted ? rdt_recover_voted(&r, repair, &out, NULL) : rdt_recover_checked(&r, repair, &out, NULL);
   assert_int_equal(s, RDT_OK);
@@ -187,6 +202,37 @@ static void third_copy_votes(void **state) {
   expect(climb(&rotten, true, true), RDT_RECOMPUTED, RDT_DIAG_MEMORY, "activation", 1);
 }
 
+static void rungs_are_told(void **state) {
+  (void)state;
+  fake once = {.buf = {1}, .first_path = {GOOD}};
+  rdt_recovered out = climb(&once, true, false);
+  expect_rungs(&out, 2, (const char *const[]){"secure: intact", "recompute: passed"});
+  assert_true(out.valued && out.expected == GOOD && out.actual == 1.0);
+  fake always = {.buf = {1}, .first_path = {1}, .other_path = GOOD, .apart = true};
+  out = climb(&always, true, false);
+  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "recompute: failed", "other path: passed"});
+  fake wrong = {.buf = {1}, .first_path = {1}, .other_path = 2, .apart = true};
+  out = climb(&wrong, true, false);
+  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "recompute: failed", "other path: failed"});
+  assert_false(out.valued);
+  fake tail = {.buf = {TAIL}, .first_path = {TAIL}, .other_path = TAIL};
+  out = climb(&tail, true, false);
+  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "recompute: failed", "other path: agreed"});
+  fake lost = {.buf = {1}, .rest = {.weight = true, .lost = true}};
+  out = climb(&lost, true, false);
+  expect_rungs(&out, 1, (const char *const[]){"secure: lost"});
+  fake none = {.buf = {3}, .first_path = {4, 4}, .cannot = true};
+  out = climb(&none, true, false);
+  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "recompute: unchecked", "recompute: agreed"});
+  fake rotten = {.buf = {1, 2}, .first_path = {GOOD, GOOD}, .rest = {.activation = true}};
+  out = climb(&rotten, true, true);
+  expect_rungs(&out, 3, (const char *const[]){"secure: restored", "recompute: failed", "recompute: agreed"});
+  rdt_recovered full = {.verdict = RDT_CLEAN};
+  double since = 0.0;
+  for (int i = 0; i < RDT_MAX_RUNGS + 3; i++) rdt_recovered_rung(&full, "recompute", "failed", &since);
+  assert_int_equal(full.n_rungs, RDT_MAX_RUNGS);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(transient_fault_is_recomputed),
@@ -200,6 +246,7 @@ int main(void) {
       cmocka_unit_test(no_bound_goes_by_bits),
       cmocka_unit_test(what_has_no_bound_is_never_clean),
       cmocka_unit_test(third_copy_votes),
+      cmocka_unit_test(rungs_are_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

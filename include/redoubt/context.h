@@ -34,6 +34,15 @@ typedef enum rdt_event_kind {
   RDT_EVENT_UNCHECKED = 2 /* a result, or part of it, could not be checked; text says why */
 } rdt_event_kind;
 
+/* One step that the recovery took, in the order taken. Names and outcomes are constant text. */
+typedef struct rdt_rung {
+  const char *name;    /* "secure" data at rest against their sums, "recompute" on the same code path, "other path" */
+  const char *outcome; /* secure: "intact", "restored", "lost"; the others: "passed", "failed", "agreed" (with the
+                          result that was doubted), "unchecked" (no bound) */
+  double seconds;
+} rdt_rung;
+enum { RDT_MAX_RUNGS = 8 };
+
 /* One finding. Strings live until the callback returns. */
 typedef struct rdt_event {
   rdt_event_kind kind;
@@ -48,8 +57,19 @@ typedef struct rdt_event {
   double bound_rigorous;
   rdt_verdict verdict;
   rdt_diagnosis diagnosis;
-  int64_t changed;  /* elements whose bits the repair changed; -1 unknown */
-  const char *text; /* one sentence for people */
+  int64_t changed;   /* elements whose bits the repair changed; -1 unknown */
+  const char *text;  /* one sentence for people */
+  const char *dtype; /* of the op's result; where a weight was hit while planning, of the weight */
+  int rank;
+  int64_t shape[RDT_MAX_RANK];
+  double floor;            /* detection floor of the checks: twice the largest bound; 0 for bitwise ones */
+  int64_t element;         /* row-major number in the result of the first element that changed; -1 not known */
+  int valued;              /* are the next two known? */
+  double expected, actual; /* value of that element: as the repair has it, as it was found; before bias and
+                              activation where the op's check comes before them */
+  int core;                /* on which the event was booked; -1 not known */
+  int n_rungs;
+  rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_event;
 
 typedef void (*rdt_event_fn)(const rdt_event *event, void *user);

@@ -1,13 +1,30 @@
 #include "check/recover.h"
 
+#include "core/context.h"
+
 /* The state of one climb. */
 typedef struct climb {
   const rdt_recovery *r;
   bool repair;
   rdt_rest rest;
-  bool cannot; /* no bound for a part of the new result: at best UNCHECKED */
+  bool cannot;  /* no bound for a part of the new result: at best UNCHECKED */
+  double since; /* when the rung began */
   rdt_recovered *out;
 } climb;
+
+void rdt_recovered_rung(rdt_recovered *v, const char *name, const char *outcome, double *since) {
+  const double now = rdt_clock();
+  if (v->n_rungs < RDT_MAX_RUNGS) v->rungs[v->n_rungs++] = (rdt_rung){name, outcome, now - *since};
+  *since = now;
+}
+
+const char *rdt_rest_outcome(const rdt_rest *rest) {
+  return rest->lost ? "lost" : rest->weight || rest->activation || rest->checksum ? "restored" : "intact";
+}
+
+static void rung(climb *c, const char *name, const char *outcome) {
+  rdt_recovered_rung(c->out, name, outcome, &c->since);
+}
 
 static rdt_status settle(climb *c, rdt_verdict verdict, rdt_diagnosis diagnosis, const char *what) {
   c->out->verdict = verdict;
@@ -21,6 +38,11 @@ static rdt_status settle(climb *c, rdt_verdict verdict, rdt_diagnosis diagnosis,
 static rdt_status settle_with(climb *c, rdt_buffer from, rdt_diagnosis diagnosis) {
   const char *what = "result";
   c->out->changed = c->r->differ(c->r->self, RDT_BUF_RESULT, from, &c->out->first);
+  if (c->out->changed > 0 && c->r->value) {
+    c->out->valued = true;
+    c->out->expected = c->r->value(c->r->self, from, c->out->first);
+    c->out->actual = c->r->value(c->r->self, RDT_BUF_RESULT, c->out->first);
+  }
   if (c->rest.weight || c->rest.activation) {
     diagnosis = RDT_DIAG_MEMORY;
     what = c->rest.weight ? "weight" : "activation";
@@ -36,7 +58,10 @@ static rdt_status settle_with(climb *c, rdt_buffer from, rdt_diagnosis diagnosis
 static rdt_status secure(climb *c, rdt_reason *why) {
   c->out->first = -1;
   c->out->what = "result";
-  return c->r->secure(c->r->self, &c->rest, why);
+  c->since = rdt_clock();
+  RDT_TRY(c->r->secure(c->r->self, &c->rest, why));
+  rung(c, "secure", rdt_rest_outcome(&c->rest));
+  return RDT_OK;
 }
 
 /* Non-finite inputs: no bound exists, so the bits of a second run decide, and of a third where they differ. */
@@ -46,8 +71,9 @@ static rdt_status unchecked(climb *c, rdt_reason *why) {
   c->out->verdict = RDT_UNCHECKED;
   if (r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) == 0) return RDT_OK;
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
-  if (r->differ(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, &first) != 0)
-    return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
+  const bool differ = r->differ(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, &first) != 0;
+  rung(c, "recompute", differ ? "failed" : "agreed");
+  if (differ) return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
   return settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
 }
 
@@ -61,7 +87,9 @@ static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *wh
   RDT_TRY(r->check(r->self, RDT_BUF_THIRD, &other, why));
   c->cannot = c->cannot || other.cannot > 0;
   const bool close = !r->apart(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, again);
-  if (again->certain == 0 && other.certain == 0 && close) { /* two paths agree: rounding made the recompute suspect */
+  const bool agreed = again->certain == 0 && other.certain == 0 && close;
+  rung(c, "other path", agreed ? "agreed" : other.suspects == 0 ? "passed" : "failed");
+  if (agreed) { /* two paths agree: rounding made the recompute suspect */
     if (c->rest.weight || c->rest.activation || c->rest.checksum ||
         r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) != 0)
       return settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
@@ -82,6 +110,7 @@ rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered
   RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why));
   RDT_TRY(r->check(r->self, RDT_BUF_SPARE, &again, why));
   c.cannot = again.cannot > 0;
+  rung(&c, "recompute", again.suspects > 0 ? "failed" : c.cannot ? "unchecked" : "passed");
   RDT_TRY(again.suspects > 0 ? other_path(&c, &again, why)
           : c.cannot         ? unchecked(&c, why)
                              : settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT));
@@ -96,19 +125,23 @@ rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *
   RDT_TRY(secure(&c, why));
   if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, "activation");
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
-  if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0) {
+  const bool as_first = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0;
+  const bool as_second = !as_first && r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
+  rung(&c, "recompute", as_first || as_second ? "agreed" : "failed");
+  if (as_first) {
     r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &out->first);
     RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why)); /* where one loses every time, it may be the first */
-    if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0)
-      return settle(&c, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "second copy");
-    return settle(&c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
+    const bool agreed = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
+    rung(&c, "recompute", agreed ? "agreed" : "failed");
+    return agreed ? settle(&c, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "second copy")
+                  : settle(&c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
   }
-  if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0)
-    return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
+  if (as_second) return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
   if (c.rest.weight || c.rest.activation) { /* both copies read rotten data: the new one must agree with itself */
     RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why));
-    if (r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0)
-      return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_MEMORY);
+    const bool agreed = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
+    rung(&c, "recompute", agreed ? "agreed" : "failed");
+    if (agreed) return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_MEMORY);
   }
   return settle(&c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
 }

@@ -6,6 +6,8 @@
 #ifndef RDT_CHECK_RECOVER_H
 #define RDT_CHECK_RECOVER_H
 
+#include <redoubt/context.h>
+
 #include "check/findings.h"
 
 typedef enum rdt_buffer { RDT_BUF_RESULT, RDT_BUF_SPARE, RDT_BUF_THIRD } rdt_buffer;
@@ -27,17 +29,27 @@ typedef struct rdt_recovery {
   /* Do a and b differ, anywhere in the rows and columns that the suspects name, by more than the suspects' own bound?
    */
   bool (*apart)(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects);
-  void (*accept)(void *self, rdt_buffer from); /* becomes the result */
+  void (*accept)(void *self, rdt_buffer from);                    /* becomes the result */
+  double (*value)(void *self, rdt_buffer which, int64_t element); /* by its index; NULL: nobody asks */
 } rdt_recovery;
 
 typedef struct rdt_recovered {
   rdt_verdict verdict;
   rdt_diagnosis diagnosis;
-  const char *what; /* "result", "weight", "activation", "checksum" */
-  bool fault;       /* confirmed; false: rounding explains it, or it could not be checked */
-  int64_t changed;  /* elements that the repair changed */
-  int64_t first;    /* the first of them; -1 none */
+  const char *what;        /* "result", "weight", "activation", "checksum" */
+  bool fault;              /* confirmed; false: rounding explains it, or it could not be checked */
+  int64_t changed;         /* elements that the repair changed */
+  int64_t first;           /* the first of them; -1 none */
+  bool valued;             /* the next two are known: */
+  double expected, actual; /* the first one's value as it is now, and as it was found */
+  int n_rungs;
+  rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_recovered;
+
+/* Books a rung that began at *since (rdt_clock), and the next one begins now; what is beyond RDT_MAX_RUNGS is left out.
+ */
+void rdt_recovered_rung(rdt_recovered *v, const char *name, const char *outcome, double *since);
+const char *rdt_rest_outcome(const rdt_rest *rest); /* of the rung that puts data at rest in order */
 
 /* Called when a check of the result was suspect or could not be made. repair false (report, abort): the result stays as
  * it is; data at rest is put in order all the same. */

@@ -43,19 +43,32 @@ int rdt_cpu_has_vnni(void) {
   return HAS("avx512vnni") != 0;
 }
 
-const char *rdt_cpu_name(char *buf, int size) {
+/* The first line of that name; otherwise by itself. */
+static const char *field(const char *name, const char *otherwise, char *buf, int size) {
   char line[256];
   FILE *f = fopen("/proc/cpuinfo", "r");
-  snprintf(buf, (size_t)size, "unknown CPU");
+  snprintf(buf, (size_t)size, "%s", otherwise);
   while (f && fgets(line, sizeof line, f)) {
     const char *colon = strchr(line, ':');
-    if (!colon || strncmp(line, "model name", 10) != 0) continue;
+    if (!colon || strncmp(line, name, strlen(name)) != 0) continue;
     line[strcspn(line, "\n")] = '\0';
     snprintf(buf, (size_t)size, "%s", colon + (colon[1] == ' ' ? 2 : 1));
     break;
   }
   if (f) fclose(f);
   return buf;
+}
+
+const char *rdt_cpu_name(char *buf, int size) {
+  return field("model name", "unknown CPU", buf, size);
+}
+
+const char *rdt_cpu_microcode(char *buf, int size) {
+  return field("microcode", "", buf, size);
+}
+
+int rdt_cpu_current(void) {
+  return sched_getcpu();
 }
 
 int rdt_cpu_count(void) {

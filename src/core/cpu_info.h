@@ -8,7 +8,9 @@ rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow */
 const char *rdt_isa_name(rdt_isa isa);
 int rdt_cpu_has_bf16(void); /* avx512_bf16 */
 int rdt_cpu_has_vnni(void);
-const char *rdt_cpu_name(char *buf, int size); /* model name for people */
-int rdt_cpu_count(void);                       /* CPUs this process may use */
+const char *rdt_cpu_name(char *buf, int size);      /* model name for people */
+const char *rdt_cpu_microcode(char *buf, int size); /* its revision, "0x..."; "" where the system does not say */
+int rdt_cpu_current(void);                          /* the core that runs this; -1 not known */
+int rdt_cpu_count(void);                            /* CPUs this process may use */
 
 #endif

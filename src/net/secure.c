@@ -12,20 +12,28 @@ static rdt_status put_in_order(rdt_model *m, int v, const char *when, bool *chan
   char text[320];
   *changed = !rdt_constant_is_good(m->graph, v);
   if (!*changed) return RDT_OK;
+  const double t = rdt_clock();
   const bool lost = rdt_constant_restore(m->graph, v, why) != RDT_OK;
   snprintf(text, sizeof text, "%.200s: weight changed in memory %s planning, %s", value->name, when,
            lost ? "found and not repaired" : "found and restored");
-  const rdt_event e = {.kind = RDT_EVENT_FAULT,
-                       .node = value->name,
-                       .op = "constant",
-                       .scheme = "none",
-                       .kernel = "none",
-                       .what = "weight",
-                       .place = {-1, -1},
-                       .verdict = lost ? RDT_DETECTED : RDT_RECOMPUTED,
-                       .diagnosis = RDT_DIAG_MEMORY,
-                       .changed = -1,
-                       .text = text};
+  rdt_event e = {.kind = RDT_EVENT_FAULT,
+                 .node = value->name,
+                 .op = "constant",
+                 .scheme = "none",
+                 .kernel = "none",
+                 .what = "weight",
+                 .place = {-1, -1},
+                 .verdict = lost ? RDT_DETECTED : RDT_RECOMPUTED,
+                 .diagnosis = RDT_DIAG_MEMORY,
+                 .changed = -1,
+                 .text = text,
+                 .dtype = rdt_dtype_name(value->dtype),
+                 .rank = value->rank,
+                 .element = -1,
+                 .core = rdt_cpu_current(),
+                 .n_rungs = 1,
+                 .rungs = {{"secure", lost ? "lost" : "restored", rdt_clock() - t}}};
+  memcpy(e.shape, value->shape, sizeof e.shape);
   rdt_context_emit(m->ctx, &e);
   return lost ? RDT_ERR_FAULT : RDT_OK;
 }

@@ -244,6 +244,17 @@ static void accept(void *self, rdt_buffer from) {
   memcpy(r->buf[RDT_BUF_RESULT].data, r->buf[from].data, rdt_tensor_bytes(&r->buf[from]));
 }
 
+/* The element of a tensor by its logical number. */
+static double value_of(const rdt_tensor *t, int64_t logical) {
+  int64_t offset = 0;
+  for (int d = t->rank - 1; d >= 0; logical /= t->shape[d--]) offset += logical % t->shape[d] * t->stride[d];
+  return rdt_load(t->data, t->dtype, offset);
+}
+
+static double value(void *self, rdt_buffer which, int64_t element) {
+  return value_of(&((run *)self)->buf[which], element);
+}
+
 static rdt_recovery recovery_of(run *r) {
   return (rdt_recovery){.self = r,
                         .secure = secure,
@@ -251,7 +262,8 @@ static rdt_recovery recovery_of(run *r) {
                         .check = check,
                         .differ = differ,
                         .apart = apart,
-                        .accept = accept};
+                        .accept = accept,
+                        .value = value};
 }
 
 /* ---- telling ---- */
@@ -320,7 +332,18 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
                  .bound_rigorous = r->found.worst.bound.tau0,
                  .verdict = v->verdict,
                  .diagnosis = v->diagnosis,
-                 .changed = v->changed};
+                 .changed = v->changed,
+                 .dtype = rdt_dtype_name(r->p->prob.out.dtype),
+                 .rank = r->p->prob.out.rank,
+                 .floor = r->found.floor,
+                 .element = v->first >= 0 && v->changed > 0 ? v->first : -1,
+                 .valued = v->valued,
+                 .expected = v->expected,
+                 .actual = v->actual,
+                 .core = rdt_cpu_current(),
+                 .n_rungs = v->n_rungs};
+  memcpy(e.shape, r->p->prob.out.shape, sizeof e.shape);
+  memcpy(e.rungs, v->rungs, sizeof e.rungs);
   if (v->first >= 0 && v->changed > 0)
     place_at(&r->p->prob, v->first, e.place); /* the comparison of the bits knows better than the checksums */
   else if (kind != RDT_EVENT_UNCHECKED && r->found.suspects > 0)
@@ -349,15 +372,17 @@ static rdt_status secure_before(run *r) {
   rdt_rest rest = {0};
   const bool due = (p->runs + 1) % p->ctx->policy.scrub_every == 0;
   const double t = rdt_clock();
+  double since = t;
   RDT_TRY(secure_some(r, due, &rest, r->why));
   if (rest.weight || rest.activation || rest.checksum) {
-    const rdt_recovered v = {.verdict = rest.lost ? RDT_DETECTED : RDT_RECOMPUTED,
-                             .diagnosis = rest.weight || rest.activation ? RDT_DIAG_MEMORY : RDT_DIAG_CHECKER,
-                             .what = rest.weight       ? "weight"
-                                     : rest.activation ? "activation"
-                                                       : "checksum",
-                             .fault = true,
-                             .first = -1};
+    rdt_recovered v = {.verdict = rest.lost ? RDT_DETECTED : RDT_RECOMPUTED,
+                       .diagnosis = rest.weight || rest.activation ? RDT_DIAG_MEMORY : RDT_DIAG_CHECKER,
+                       .what = rest.weight       ? "weight"
+                               : rest.activation ? "activation"
+                                                 : "checksum",
+                       .fault = true,
+                       .first = -1};
+    rdt_recovered_rung(&v, "secure", rdt_rest_outcome(&rest), &since);
     report(r, RDT_EVENT_FAULT, &v);
   }
   r->check += rdt_clock() - t;
@@ -529,6 +554,7 @@ static rdt_status settle_fused(run *r, bool differ) {
   rdt_recovered v = {.first = -1};
   const rdt_findings first = r->found;
   rdt_status status = keep_result(r, &kept);
+  double since = rdt_clock();
   rdt_findings_init(&r->found);
   p->out_sealed = false; /* of the first result */
   RDT_TRY_GOTO(secure(r, &rest, r->why), end);
@@ -538,13 +564,21 @@ static rdt_status settle_fused(run *r, bool differ) {
                         .what = rest.weight ? "weight" : "activation",
                         .fault = true,
                         .first = -1};
+    rdt_recovered_rung(&v, "secure", "lost", &since);
     report(r, RDT_EVENT_FAULT, &v);
     goto end;
   }
+  rdt_recovered_rung(&v, "secure", rdt_rest_outcome(&rest), &since);
   RDT_TRY_GOTO(buffer(r, RDT_BUF_RESULT), end);
   RDT_TRY_GOTO(run_apart(r), end);
   if (r->res->faults > 0 || r->res->verdict != RDT_CLEAN) goto end; /* the ladder has told */
   v.changed = differ_from(&r->o->out, &kept, &v.first);
+  rdt_recovered_rung(&v, "recompute", v.changed == 0 ? "agreed" : "passed", &since);
+  if (v.changed > 0) {
+    v.valued = true;
+    v.expected = value_of(&r->o->out, v.first);
+    v.actual = value_of(&kept, v.first);
+  }
   if (first.suspects == 0 && !differ && v.changed == 0) goto end; /* only the bound was missing */
   tell_fused(&first, differ, &rest, &v);
   if (v.fault && !repairs(p)) { /* the result stays as it is */
