@@ -78,6 +78,33 @@ static void the_bits_are_those_of_product_and_epilogue(void **state) {
   }
 }
 
+/* NaN from the bias or the residual. From both, its sign is anybody's. */
+static void nan_behind_the_product_is_no_fault(void **state) {
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (int e = 0; e < UTIL_ENDINGS; e++) {
+      util_native j;
+      rdt_findings found;
+      util_native_make(&j, &util_native_layouts[l]);
+      util_native_epilogue(&j, e);
+      float *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
+      if (residual)
+        residual[0] = -NAN;
+      else if (bias)
+        bias[0] = NAN;
+      void *s = util_native_state(&j, 1);
+      rdt_fused_check *c = check_of(&j);
+      rdt_tensor raw = util_native_raw(&j, s, NULL);
+      const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+      assert_false(f.differ);
+      util_native_expect(&j, &raw, "NaN in bias or residual");
+      free(raw.data);
+      util_native_kernel(&j)->destroy(s);
+      rdt_fused_destroy(c);
+      util_native_drop(&j);
+    }
+}
+
 /* ---- sums ---- */
 
 /* Of each row, the weighted sum of the exact products. */
@@ -328,6 +355,7 @@ static void a_changed_checksum_is_suspect(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_bits_are_those_of_product_and_epilogue),
+      cmocka_unit_test(nan_behind_the_product_is_no_fault),
       cmocka_unit_test(clean_data_of_any_kind_is_silent),
       cmocka_unit_test(inputs_that_are_not_finite_leave_no_bound),
       cmocka_unit_test(a_hit_accumulator_is_suspect_in_its_row),
