@@ -142,11 +142,14 @@ static void test_shipped_object(void **state) {
   while (fgets(line, sizeof line, nm)) {
     if (strstr(line, ".o:")) strcpy(object, line);
     const bool hit = strstr(line, "inject") || strstr(line, "hit");
-    if ((strncmp(object, "product.c.o", 11) == 0 || strncmp(object, "native.c.o", 10) == 0) && !strstr(line, ".o:")) {
+    if ((strncmp(object, "product.c.o", 11) == 0 || strncmp(object, "native.c.o", 10) == 0 ||
+         strncmp(object, "depthwise.c.o", 13) == 0) &&
+        !strstr(line, ".o:")) {
       shipped_symbols++;
       shipped_hits += hit;
     }
-    if (strncmp(object, "product_inject.c.o", 18) == 0 || strncmp(object, "native_inject.c.o", 17) == 0) {
+    if (strncmp(object, "product_inject.c.o", 18) == 0 || strncmp(object, "native_inject.c.o", 17) == 0 ||
+        strncmp(object, "depthwise_inject.c.o", 20) == 0) {
       injecting += strstr(line, ".o:") != NULL;
       injecting_hits += strstr(line, "rdt_kernel_hit_apply") != NULL;
     }

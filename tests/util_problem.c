@@ -144,7 +144,12 @@ static void make_conv(util_case *c, util_random *r, rdt_dtype a, rdt_dtype b, rd
   int64_t x[5], f[5], y[5];
   const int rank = make_window(c, r, true, x + 2);
   w->groups = PICK(groups);
-  const int64_t icg = util_next(r) % 20 == 0 ? 0 : PICK(small), ocg = PICK(small);
+  int64_t icg = util_next(r) % 20 == 0 ? 0 : PICK(small), ocg = PICK(small);
+  if (util_next(r) % 4 == 0) { /* depthwise */
+    static const int64_t channels[] = {2, 8, 17, 40, 131};
+    w->groups = PICK(channels);
+    icg = ocg = 1;
+  }
   x[0] = y[0] = util_next(r) % 20 == 0 ? 0 : 1 + (int64_t)(util_next(r) % 3);
   x[1] = icg * w->groups;
   f[0] = y[1] = ocg * w->groups;

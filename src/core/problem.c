@@ -75,6 +75,11 @@ void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k) {
   *k = p->in[0].shape[p->in[0].rank - 1];
 }
 
+bool rdt_problem_is_depthwise(const rdt_problem *p) {
+  const int64_t groups = p->window.groups;
+  return p->op == RDT_KOP_CONV && groups > 1 && p->in[0].shape[1] == groups && p->out.shape[1] == groups;
+}
+
 double rdt_problem_flops(const rdt_problem *p) {
   if (rdt_kop_is_linear(p->op)) {
     int64_t m, n, k;

@@ -178,6 +178,7 @@ int64_t rdt_tensor_pixels(const rdt_tensor *t); /* of an image or a filter: the 
 /* m n k of a linear op; a conv as gemm: m = n o.., n = oc, k = ic/groups k.. (per group) */
 void rdt_problem_mnk(const rdt_problem *p, int64_t *m, int64_t *n, int64_t *k);
 double rdt_problem_flops(const rdt_problem *p);
+bool rdt_problem_is_depthwise(const rdt_problem *p); /* a conv with one filter for each of several channels */
 /* The ops that only move data, by indices, tables and conditions; what rdt_problem_check asks about them. */
 bool rdt_kop_moves(rdt_kop op);
 rdt_status rdt_problem_check_moves(const rdt_problem *p, rdt_reason *why);

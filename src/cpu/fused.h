@@ -15,11 +15,28 @@ struct rdt_fused {
   const double *w; /* n, each +1 or -1 */
   rdt_pair beta;   /* k, where the weights are fixed: the weights' sums, and the squares that their bound takes */
   double most;     /* the largest of the squares of weights that are not fixed, which the kernel sums */
-  rdt_pair expected, observed; /* m each, overwritten: sums, and sums of squares */
-  bool differ;                 /* the epilogue did not come out or was not stored twice alike */
-  uint64_t bitsum;             /* of the result's memory, where rdt_epilogue_sums(out) */
-  rdt_kernel_hit *hit;         /* planted; NULL: nothing */
-  bool hit_stored;             /* in the stored result, not in its accumulator */
+  rdt_pair expected, observed;    /* m each, overwritten: sums, and sums of squares */
+  const float *weights, *squares; /* depthwise, in place of w and beta */
+  bool differ;                    /* the epilogue did not come out or was not stored twice alike */
+  uint64_t bitsum;                /* of the result's memory, where rdt_epilogue_sums(out) */
+  rdt_kernel_hit *hit;            /* planted; NULL: nothing */
+  bool hit_stored;                /* in the stored result, not in its accumulator */
 };
+
+/* A depthwise convolution sums over pixels instead: each channel over blocks of rows of the result, with signs that
+ * alternate along and across them. What w and beta are to a product, the weights themselves are there, [tap][channel]
+ * as the check keeps them, and the sums of their squares over a kernel row, [kernel row][channel]; the sums of the
+ * input's rows are formed on the way. m is images x blocks x channels, the channel fastest. */
+static inline int64_t rdt_fused_rows(int64_t oh, int64_t ow) { /* of a block: some 56 pixels, two blocks or more */
+  const int64_t wanted = (56 + ow - 1) / ow, half = (oh + 1) / 2;
+  return wanted < half ? wanted : half;
+}
+/* Roundings in a chain: over the pixels of a block; over a row of the input that width taps meet, stride apart. */
+static inline int64_t rdt_fused_depth(int64_t ow) {
+  return RDT_FUSED_SUM + ow / 7;
+}
+static inline int64_t rdt_fused_row_depth(int64_t ow, int64_t width, int64_t stride) {
+  return 20 + ow / 64 + 2 * (width / stride + 1);
+}
 
 #endif

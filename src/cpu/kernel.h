@@ -26,6 +26,10 @@ typedef struct rdt_operands { /* same shapes and strides as the planned problem 
 
 typedef struct rdt_fused rdt_fused; /* cpu/fused.h */
 
+/* What a kernel that checks as it goes sums over: the columns of each row of the product (channels of a pixel), or the
+ * rows of each column (pixels of a channel). */
+typedef enum rdt_fuses { RDT_FUSES_NONE, RDT_FUSES_ROWS, RDT_FUSES_COLUMNS } rdt_fuses;
+
 typedef struct rdt_kernel {
   const char *name; /* = symbol: gemm_f32_onednn */
   rdt_kop op;
@@ -42,6 +46,7 @@ typedef struct rdt_kernel {
   rdt_status (*run_inject)(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
   /* The whole op, epilogue included, with the sums of its check formed on the way; the raw bits are those of run. For a
    * state made from the raw problem. accept_fused: may the whole problem, epilogue included, go this way? NULL: no. */
+  rdt_fuses fuses;
   rdt_status (*accept_fused)(const rdt_problem *p, rdt_reason *why);
   rdt_status (*run_fused)(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);
   /* Own copy of the weights: pack (again) from w; where it lies. NULL where the kernel reads the caller's weights. */

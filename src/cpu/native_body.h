@@ -1,61 +1,17 @@
 /* Body of the own products, included by each ISA directory with NATIVE_TABLE defined: once plain, once with
  * RDT_INJECT, which can plant one fault in one accumulator. */
-#include <string.h>
-#if defined(__FMA__)
-#include <immintrin.h>
-#endif
-
 #include "cpu/generic/product.h"
-#include "cpu/native/native.h"
+#include "cpu/vector_body.h"
 
 #if defined(__AVX512F__)
-enum { VL = 16, MR = 12, NV = 2 };
-#define MADD(a, b, c) ((V)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#define SPREAD(x) ((V)_mm512_set1_ps(x))
-#define MAX(a, b) ((V)_mm512_max_ps((__m512)(a), (__m512)(b)))
-#define MIN(a, b) ((V)_mm512_min_ps((__m512)(a), (__m512)(b)))
+enum { MR = 12, NV = 2 };
 #elif defined(__FMA__)
-enum { VL = 8, MR = 6, NV = 2 };
-#define MADD(a, b, c) ((V)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
-#define SPREAD(x) ((V)_mm256_set1_ps(x))
-#define MAX(a, b) ((V)_mm256_max_ps((__m256)(a), (__m256)(b))) /* the second one if either is NaN */
-#define MIN(a, b) ((V)_mm256_min_ps((__m256)(a), (__m256)(b)))
+enum { MR = 6, NV = 2 };
 #else
-enum { VL = 4, MR = 4, NV = 2 };
-#define MADD(a, b, c) ((a) * (b) + (c))
-#define SPREAD(x) ((V){x, x, x, x})
-#define MAX(a, b) choose((a) > (b), a, b)
-#define MIN(a, b) choose((a) < (b), a, b)
+enum { MR = 4, NV = 2 };
 #endif
 enum { NR = NV * VL };
 
-typedef float V __attribute__((vector_size(VL * 4), may_alias));
-typedef float V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
-typedef int32_t I __attribute__((vector_size(VL * 4), may_alias));
-
-/* Nothing computed from x or read from memory before is known any more: what follows is a second computation. */
-#if defined(__x86_64__)
-#define AGAIN(x) __asm__ volatile("" : "+x"(x) : : "memory")
-#else
-#define AGAIN(x) __asm__ volatile("" : "+m"(x) : : "memory")
-#endif
-
-#define INLINE static inline __attribute__((always_inline))
-
-#if !defined(__FMA__)
-INLINE V choose(I mask, V yes, V no) {
-  return (V)((mask & (I)yes) | (~mask & (I)no));
-}
-#endif
-INLINE V load(const float *p) {
-  return *(const V_loose *)p;
-}
-INLINE void store(float *p, V x) {
-  *(V_loose *)p = x;
-}
-INLINE V spread(float x) {
-  return SPREAD(x);
-}
 /* The sum of the lanes as a tree: at most four roundings. */
 INLINE double total(V x) {
 #if defined(__FMA__)
@@ -140,17 +96,6 @@ typedef struct place { /* of a tile: where its result goes, where its residual c
   int hit_row;
 #endif
 } place;
-
-INLINE V value(V x, const rdt_native_finish *f, V bias, const float *residual, const bool scale, const bool has_bias,
-               const bool has_residual, const int bound) {
-  if (scale) x = x * f->alpha;
-  if (has_bias) x = x + bias;
-  if (has_residual && scale) x = x + load(residual) * f->beta;
-  if (has_residual && !scale) x = x + load(residual);
-  if (bound == RDT_BOUND_RELU) x = MAX((V){0}, x);
-  if (bound == RDT_BOUND_CLIP) x = MIN(spread(f->high), MAX(spread(f->low), x));
-  return x;
-}
 
 /* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
 INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, float *lanes,

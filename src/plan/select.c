@@ -39,22 +39,25 @@ static bool finish_apart(const rdt_plan *p, const rdt_problem *whole) {
          rdt_cpu_dispatch(&raw, p->ctx->isa, NULL, NULL) != reference;
 }
 
-/* The first kernel that sums as it goes and takes the problem with its epilogue; NULL: none. */
-static const rdt_kernel *fusing_kernel(const rdt_plan *p) {
+/* What a scheme's check sums over, where a kernel can make it on the way. */
+static rdt_fuses side_of(rdt_scheme_id s) {
+  return s == RDT_SCHEME_ROW || s == RDT_SCHEME_FC ? RDT_FUSES_ROWS
+         : s == RDT_SCHEME_IC                      ? RDT_FUSES_COLUMNS
+                                                   : RDT_FUSES_NONE;
+}
+
+/* The first kernel that makes the scheme's check as it goes and takes the problem with its epilogue; NULL: none. */
+static const rdt_kernel *fusing_kernel(const rdt_plan *p, rdt_scheme_id scheme) {
+  const rdt_fuses side = side_of(scheme);
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; i < n && side != RDT_FUSES_NONE; i++) {
     rdt_reason why;
     const rdt_kernel *k = rows[i];
-    if (k->op == p->prob.op && k->accept_fused && k->isa <= p->ctx->isa && k->accept_fused(&p->prob, &why) == RDT_OK)
+    if (k->op == p->prob.op && k->fuses == side && k->isa <= p->ctx->isa && k->accept_fused(&p->prob, &why) == RDT_OK)
       return k;
   }
   return NULL;
-}
-
-/* The schemes whose check such a kernel makes. */
-static bool is_fusible(rdt_scheme_id s) {
-  return s == RDT_SCHEME_ROW || s == RDT_SCHEME_FC;
 }
 
 /* The kernel gets the problem without the epilogue where checks come between. */
@@ -67,7 +70,7 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
     raw.out = rdt_plan_raw_view(p);
   }
   kernel_log log = {.p = p, .status = RDT_OK};
-  p->kernel = is_fusible(p->scheme->id) ? fusing_kernel(p) : NULL;
+  p->kernel = fusing_kernel(p, p->scheme->id);
   p->kernel_fuses = p->kernel != NULL;
   if (!p->kernel) p->kernel = rdt_cpu_dispatch(&raw, p->ctx->isa, log_refusal, &log);
   p->other = rdt_cpu_reference(&raw);
@@ -121,7 +124,7 @@ static void weigh(const rdt_plan *p, candidate *c) {
   } else if (c->scheme->impl->accept(&p->prob, &c->why) != RDT_OK) {
     c->refused = true;
   } else {
-    const bool fused = is_fusible(c->scheme->id) && fusing_kernel(p);
+    const bool fused = fusing_kernel(p, c->scheme->id) != NULL;
     const double work = fused ? rdt_fused_cost(&p->prob) : c->scheme->impl->cost(&p->prob);
     c->cost = flops > 0.0 ? work / flops : 0.0;
   }

@@ -40,10 +40,14 @@ static rdt_terms terms_of(const rdt_checks *c, int64_t i) {
                      .sbar = NAN};
 }
 
+static int64_t along_of(const rdt_checks *c, int64_t i) {
+  return c->period > 0 ? i % c->period : i;
+}
+
 static rdt_suspect suspect_of(const rdt_checks *c, int64_t i) {
   const rdt_terms m = terms_of(c, i);
   rdt_suspect x = {.kind = c->kind, .place = {c->place[0], c->place[1]}};
-  if (c->along >= 0) x.place[c->along] += i;
+  if (c->along >= 0) x.place[c->along] += along_of(c, i);
   x.residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
   x.bound = rdt_bound_of(c->t, &m);
   return x;
@@ -52,7 +56,7 @@ static rdt_suspect suspect_of(const rdt_checks *c, int64_t i) {
 static void check_one(const rdt_checks *c, rdt_findings *f, int64_t i) {
   if (c->exact) {
     int64_t place[2] = {c->place[0], c->place[1]};
-    if (c->along >= 0) place[c->along] += i;
+    if (c->along >= 0) place[c->along] += along_of(c, i);
     rdt_findings_check_exact(f, c->kind, place[0], place[1], rdt_checks_modulo(c->observed.dot[i]),
                              rdt_checks_modulo(c->expected.dot[i]));
     return;
@@ -70,44 +74,52 @@ static inline double greater(double a, double b) {
   return a > b ? a : b;
 }
 
-/* Least and largest terms of a run of checks. */
+/* Of a run of checks: the least terms and the largest residual in units of the root of q, and the largest terms. */
 typedef struct extremes {
   rdt_terms low, high;
-  double largest; /* residual */
-  bool finite;    /* NaN and Inf are judged one by one */
+  double largest, least_q; /* the residual's square */
+  bool finite;             /* NaN and Inf are judged one by one */
 } extremes;
 
 static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
   const double *const dot = c->expected.dot, *const sum = c->observed.dot, *const sq = c->expected.sq,
                       *const raw = c->observed.sq;
-  extremes x = {.low = terms_of(c, begin), .high = terms_of(c, begin), .largest = 0.0};
-  double residual = 0.0, c_low = raw[begin], c_high = c_low, q_low = sq[begin], q_high = q_low, s = 0.0, d = 0.0;
+  extremes x = {.low = terms_of(c, begin), .high = terms_of(c, begin)};
+  double residual = 0.0, c_low = INFINITY, c_high = 0.0, q_low = INFINITY, q_high = 0.0, s = 0.0, d = 0.0;
   double odd = 0.0; /* NaN as soon as anything is not finite */
   for (int64_t i = begin; i < end; ++i) {
-    const double r = fabs(sum[i] - dot[i]);
-    residual = greater(r, residual);
-    c_low = lesser(raw[i], c_low), c_high = greater(raw[i], c_high);
+    const double r = sum[i] - dot[i], unit = 1.0 / sq[i], share = r * r * unit, part = raw[i] * unit;
+    residual = greater(share, residual);
+    c_low = lesser(part, c_low), c_high = greater(raw[i], c_high);
     q_low = lesser(sq[i], q_low), q_high = greater(sq[i], q_high);
     s = greater(fabs(sum[i]), s), d = greater(fabs(dot[i]), d);
-    odd += 0.0 * (r + (raw[i] + sq[i]));
+    odd += 0.0 * (share + part);
   }
   x.low.c2 = c_low, x.high.c2 = c_high;
-  x.low.q = q_low, x.high.q = q_high;
+  x.low.q = 1.0, x.high.q = q_high;
   x.low.s = x.low.dot = 0.0;
   x.high.s = s, x.high.dot = d;
-  if (c->square_beta) x.low.q_beta = q_low, x.high.q_beta = q_high;
+  if (c->square_beta) x.low.q_beta = x.low.q, x.high.q_beta = q_high;
   x.largest = residual;
+  x.least_q = q_low;
   x.finite = odd == 0.0;
   return x;
 }
 
-/* A bound takes longer than a comparison, and it grows with every term. So a run of checks passes at once where the
- * largest residual is within the bound of the smallest terms; only else each check gets its own. */
+/* A bound takes longer than a comparison. It grows with every term, and in proportion to the root of the squares. So a
+ * run of checks passes at once where the largest residual, in units of its own root of q, is within the bound of the
+ * smallest terms; only else each check gets its own. */
 static bool pass_together(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end) {
+  const double normal = 0x1p-900; /* squares of residuals that count do not vanish above it */
   const extremes x = extremes_of(c, begin, end);
-  if (!x.finite || !(x.largest <= rdt_bound_of(c->t, &x.low).tau2)) return false;
+  if (!x.finite || !(x.least_q > normal) || !(sqrt(x.largest) <= rdt_bound_of(c->t, &x.low).tau2)) return false;
   int64_t worst = begin;
-  while (worst + 1 < end && fabs(c->observed.dot[worst] - c->expected.dot[worst]) < x.largest) ++worst;
+  for (int64_t i = begin; i < end; ++i) {
+    const double r = c->observed.dot[i] - c->expected.dot[i];
+    if (r * r * (1.0 / c->expected.sq[i]) < x.largest) continue;
+    worst = i;
+    break;
+  }
   const rdt_suspect suspect = suspect_of(c, worst);
   rdt_findings_pass(f, end - begin, &suspect, rdt_floor_of(rdt_bound_of(c->t, &x.high)));
   return true;

@@ -8,13 +8,33 @@
 
 struct rdt_fused_check {
   bool fixed;                   /* weights; else the kernel sums them too */
-  int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest */
-  bool conv;
+  int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest; depthwise: m checks of n outputs */
+  bool conv, depthwise;
   rdt_tolerance bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed;
-  double *w, most; /* of the squares in beta */
+  double *w, most;          /* of the squares in beta */
+  float *weights, *squares; /* depthwise: side by side */
 };
+
+static int64_t copies(const rdt_fused_check *c) {
+  return (c->k + c->taps[0]) * c->ic;
+}
+
+static void copy_weights(rdt_fused_check *c, const rdt_tensor *w) {
+  c->most = 0.0;
+  /* squares of weights below the normal range vanish, those of large inputs that they meet do not */
+  const float least = (float)((double)c->taps[1] * rdt_dtype_info(RDT_F32)->min_normal);
+  for (int64_t i = 0; i < c->taps[0] * c->ic; i++) c->squares[i] = least;
+  for (int64_t t = 0; t < c->k; t++)
+    for (int64_t j = 0; j < c->ic; j++) {
+      const int64_t r = t / c->taps[1], at = j * w->stride[0] + r * w->stride[2] + t % c->taps[1] * w->stride[3];
+      const float x = ((const float *)w->data)[at];
+      c->weights[t * c->ic + j] = x;
+      c->squares[r * c->ic + j] += x * x;
+      if (!((double)c->squares[r * c->ic + j] <= c->most)) c->most = (double)c->squares[r * c->ic + j];
+    }
+}
 
 /* Of reduction index t at column j. */
 static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int64_t t, int64_t j) {
@@ -28,6 +48,10 @@ static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int6
  * below what single precision keeps with all of its digits: squares of large inputs are weighed with it. */
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
   const float *w = weights->data;
+  if (c->depthwise) {
+    copy_weights(c, weights);
+    return;
+  }
   const double least = rdt_dtype_info(RDT_F32)->min_normal;
   c->most = 0.0;
   for (int64_t t = 0; t < c->k; t++) {
@@ -41,6 +65,27 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
     c->beta.sq[t] = !(dot * dot <= sq) ? dot * dot : sq;
     if (!(c->beta.sq[t] <= c->most)) c->most = c->beta.sq[t];
   }
+}
+
+static rdt_status create_depthwise(rdt_fused_check *c, const rdt_problem *p) {
+  const rdt_window *w = &p->window;
+  const int64_t oh = p->out.shape[2], ow = p->out.shape[3], rows = rdt_fused_rows(oh, ow);
+  c->ic = p->out.shape[1];
+  c->m = p->out.shape[0] * ((oh + rows - 1) / rows) * c->ic;
+  c->n = rows * ow;
+  c->bound.depth_sum = rdt_fused_depth(ow);
+  c->bound.depth_dot = 0;
+  c->bound.u_beta = 0.0;
+  c->bound.u_form = c->bound.u_check;
+  c->bound.depth_beta = rdt_fused_row_depth(ow, (w->kernel[1] - 1) * w->dilation[1], w->stride[1]);
+  c->memory = rdt_calloc((size_t)(4 * c->m), sizeof(double));
+  c->weights = rdt_calloc((size_t)copies(c), sizeof(float));
+  if (!c->memory || !c->weights) return RDT_ERR_NOMEM;
+  c->squares = c->weights + c->k * c->ic;
+  c->expected = (rdt_pair){c->memory, c->memory + c->m};
+  c->observed = (rdt_pair){c->memory + 2 * c->m, c->memory + 3 * c->m};
+  copy_weights(c, &p->in[1]);
+  return RDT_OK;
 }
 
 rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check **out, rdt_reason *why) {
@@ -62,6 +107,15 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
                              .u_form = c->fixed ? 0.0 : u,
                              .depth_beta = c->fixed ? c->n : RDT_FUSED_DOT,
                              .lambda = lambda};
+  c->depthwise = rdt_problem_is_depthwise(p);
+  if (c->depthwise) {
+    if (create_depthwise(c, p) != RDT_OK) {
+      rdt_fused_destroy(c);
+      return rdt_fail(why, RDT_ERR_NOMEM, "no memory for checks");
+    }
+    *out = c;
+    return RDT_OK;
+  }
   const size_t count = (size_t)(2 * c->k + 4 * c->m + c->n); /* the plan has checked that these fit */
   c->memory = rdt_calloc(count, sizeof(double));
   if (!c->memory) {
@@ -81,44 +135,60 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
 void rdt_fused_destroy(rdt_fused_check *c) {
   if (!c) return;
   rdt_free(c->memory);
+  rdt_free(c->weights);
   rdt_free(c);
 }
 
 void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dtype *dtype) {
+  if (c->depthwise) {
+    *data = c->weights;
+    *bytes = (size_t)copies(c) * sizeof(float);
+    *dtype = RDT_F32;
+    return;
+  }
   *data = c->fixed ? c->beta.dot : NULL;
   *bytes = c->fixed ? (size_t)(2 * c->k) * sizeof(double) : 0;
   *dtype = RDT_F64;
 }
 
 rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
-  return (rdt_fused){.w = c->w, .beta = c->beta, .expected = c->expected, .observed = c->observed};
+  return (rdt_fused){.w = c->w,
+                     .beta = c->beta,
+                     .expected = c->expected,
+                     .observed = c->observed,
+                     .weights = c->weights,
+                     .squares = c->squares};
 }
 
 /* Squares below the normal range of single precision vanish: their bound does not. */
 static void add_vanished(const rdt_fused_check *c, double most) {
   const double lost = rdt_dtype_info(RDT_F32)->min_normal;
+  const double terms = (double)c->k * (c->depthwise ? (double)c->n : 1.0);
   for (int64_t i = 0; i < c->m; i++) {
-    c->expected.sq[i] += lost * (double)c->k * (1.0 + most);
+    c->expected.sq[i] += lost * terms * (1.0 + most);
     c->observed.sq[i] += lost * (double)c->n;
   }
 }
 
 void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
-  const rdt_checks rows = {.t = &c->bound,
-                           .square_beta = true,
-                           .kind = RDT_CHECK_ROW,
-                           .outputs = c->n,
-                           .place = {0, -1},
-                           .along = 0,
-                           .expected = c->expected,
-                           .observed = c->observed};
+  const rdt_checks checks = {.t = &c->bound,
+                             .square_beta = true,
+                             .kind = c->depthwise ? RDT_CHECK_COL : RDT_CHECK_ROW,
+                             .outputs = c->n,
+                             .place = {c->depthwise ? -1 : 0, c->depthwise ? 0 : -1},
+                             .along = c->depthwise,
+                             .period = c->depthwise ? c->ic : 0,
+                             .expected = c->expected,
+                             .observed = c->observed};
   add_vanished(c, c->fixed ? c->most : sums->most);
-  rdt_checks_run(&rows, f, c->m);
+  rdt_checks_run(&checks, f, c->m);
 }
 
 /* Fitted to layers of MobileNet and BERT (bench model): an element of A costs about six flops, one of C about ten. */
 double rdt_fused_cost(const rdt_problem *p) {
   int64_t m, n, k;
+  if (rdt_problem_is_depthwise(p)) /* fitted likewise */
+    return 4.0 * (double)rdt_tensor_count(&p->in[0]) + 10.0 * (double)rdt_tensor_count(&p->out);
   rdt_problem_mnk(p, &m, &n, &k);
   return (double)m * (6.0 * (double)k + 10.0 * (double)n);
 }

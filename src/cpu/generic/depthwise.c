@@ -1,0 +1,2 @@
+#define DEPTHWISE_TABLE rdt_depthwise_generic
+#include "cpu/depthwise_body.h"
