@@ -256,8 +256,9 @@ INLINE void sum_core(const float *x, int64_t step, int64_t n, const int nv, cons
     int64_t k = 0;
 #pragma GCC unroll 1
     for (; k + 4 <= end; k += 4)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
       for (int i = 0; i < 4; ++i)
+#pragma GCC unroll 2
         for (int v = 0; v < nv; ++v) {
           const V y = fetch(x + (k + i) * step + v * VL, some, count);
           a[i][v] = a[i][v] + y;
@@ -321,7 +322,7 @@ static void sums(const rdt_depthwise *d, const float *x, float *to) {
 
 #define WIDE(x) __builtin_convertvector(x, D)
 
-/* Each row of the result is one chain over the taps; rows are added in double, squares of a block in single. */
+/* Each row of the result is a chain of chains over the taps; rows are added in double, squares of a block in single. */
 INLINE void expect_vector(const rdt_depthwise *d, const float *const *rows, int64_t n, int64_t kh, const float *w,
                           const float *squares, int64_t c, const bool some, int count, double *dot, double *sq) {
   D total = (D){0};
@@ -331,8 +332,10 @@ INLINE void expect_vector(const rdt_depthwise *d, const float *const *rows, int6
     for (int64_t r = 0; r < kh; ++r) {
       const float *t = rows[y * kh + r];
       if (!t) continue;
+      V row = (V){0};
       for (int64_t s = 0; s < d->kw; ++s)
-        sum = MADD(fetch(w + (r * d->kw + s) * d->channels + c, some, count), load(t + s * d->padded + c), sum);
+        row = MADD(fetch(w + (r * d->kw + s) * d->channels + c, some, count), load(t + s * d->padded + c), row);
+      sum = sum + row;
       q = MADD(fetch(squares + r * d->channels + c, some, count), load(t + d->kw * d->padded + c), q);
     }
     total = y % 2 ? total - WIDE(sum) : total + WIDE(sum);
