@@ -5,6 +5,8 @@
 #include <cjson/cJSON.h>
 
 #include "options.h"
+#include "report/journal.h"
+#include "report/prom.h"
 
 typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
 
@@ -33,8 +35,13 @@ typedef struct rdt_session {
   size_t n_named;
   rdt_kept_event *events; /* the first RDT_MAX_EVENTS */
   int n_events;
-  int64_t run;     /* number of the run that events are booked to */
-  int64_t seen[3]; /* events by rdt_event_kind, kept or not */
+  int64_t run;         /* number of the run that events are booked to */
+  int64_t seen[3];     /* events by rdt_event_kind, kept or not */
+  rdt_journal journal; /* where events go while it runs */
+  rdt_prom prom;
+  rdt_verdict worst; /* of all runs */
+  int64_t runs;      /* that had a verdict */
+  bool told;         /* rdt_session_tell was here, or has nothing to say */
   rdt_reason why;
 } rdt_session;
 enum { RDT_MAX_EVENTS = 1000 };
@@ -50,6 +57,13 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
 /* Parts of it; the model may be loaded again. */
 rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_inputs(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
+/* One run, with the session's inputs or some of their shapes, booked. RDT_OK or RDT_ERR_FAULT: it has results. */
+rdt_status rdt_session_run(rdt_session *s, const rdt_tensor *inputs, rdt_run_result *result);
+/* The last words of --prom and --syslog; what could not be written on the way is an error now. Closing does it where
+ * nobody has. */
+rdt_status rdt_session_tell(rdt_session *s);
+/* RDT_ERR_ARG where path (NULL: nothing) is a file that the command reads or another one that it writes to. */
+rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path);
 void rdt_session_close(rdt_session *s);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);

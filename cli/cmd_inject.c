@@ -114,22 +114,16 @@ static rdt_status outputs(rdt_session *s, uint8_t *to, const uint8_t *like, size
   return RDT_OK;
 }
 
-static rdt_status run_model(campaign *c, rdt_run_result *result) {
-  rdt_session *s = &c->session;
-  if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
-  const rdt_status status = rdt_model_run(s->model, c->slice, s->n_inputs, result);
-  return status == RDT_OK || status == RDT_ERR_FAULT ? status : rdt_session_fail(s, status);
-}
-
 /* What the outputs are without a fault; a machine that finds one here cannot be used for a campaign. */
 static rdt_status run_clean(campaign *c) {
   rdt_session *s = &c->session;
+  s->run = 0;
   c->clean = rdt_calloc((size_t)c->slices, sizeof *c->clean);
   if (!c->clean) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
   for (int64_t i = 0; i < c->slices; i++) {
     rdt_run_result result = {0};
     take_slice(c, i);
-    const rdt_status status = run_model(c, &result);
+    const rdt_status status = rdt_session_run(s, c->slice, &result);
     if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
     if (status == RDT_ERR_FAULT || result.faults > 0)
       return rdt_fail(&s->why, RDT_ERR_FAULT, "a run without planted fault reports one: %s",
@@ -228,7 +222,10 @@ static rdt_status trial(campaign *c, int64_t number, const char *spec) {
   take_slice(c, slice);
   const rdt_status armed = rdt_model_inject(s->model, spec);
   if (armed != RDT_OK) return rdt_session_fail(s, armed);
-  const rdt_status status = run_model(c, &result);
+  s->run = number + 1;
+  rdt_journal_plant(&s->journal, spec);
+  const rdt_status status = rdt_session_run(s, c->slice, &result);
+  rdt_journal_plant(&s->journal, NULL);
   if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
   if (status == RDT_OK) RDT_TRY(outputs(s, NULL, c->clean[slice], NULL, &same));
   const rdt_injection hit = *rdt_model_injection(s->model);
@@ -273,13 +270,15 @@ static rdt_status run_faults(campaign *c) {
 }
 
 static rdt_status run_none(campaign *c) {
+  rdt_session *s = &c->session;
   for (int64_t t = 0; t < c->trials; t++) {
     rdt_run_result result = {0};
     bool same = true;
+    s->run = t + 1;
     take_slice(c, t % c->slices);
-    const rdt_status status = run_model(c, &result);
+    const rdt_status status = rdt_session_run(s, c->slice, &result);
     if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
-    if (status == RDT_OK) RDT_TRY(outputs(&c->session, NULL, c->clean[t % c->slices], NULL, &same));
+    if (status == RDT_OK) RDT_TRY(outputs(s, NULL, c->clean[t % c->slices], NULL, &same));
     c->checks += result.checks;
     c->suspects += result.suspects;
     c->reports += result.faults > 0 ? result.faults : status == RDT_ERR_FAULT;
@@ -419,6 +418,7 @@ static cJSON *to_json(const campaign *c) {
 static rdt_status go(campaign *c) {
   rdt_session *s = &c->session;
   RDT_TRY(rdt_session_open(s, c->settings, RDT_INPUTS_FILES));
+  RDT_TRY(rdt_session_spare(s, c->settings, c->settings->report));
   c->slice = rdt_calloc(s->n_inputs, sizeof *c->slice);
   c->layers = rdt_calloc(rdt_model_node_count(s->model), sizeof *c->layers);
   if (!c->slice || !c->layers) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
@@ -431,8 +431,10 @@ static rdt_status go(campaign *c) {
     cJSON_Delete(doc);
     RDT_TRY(status);
   }
-  if (c->settings->quiet || c->settings->format == RDT_FORMAT_JSON) return RDT_OK;
-  return put_text(c, c->settings->format == RDT_FORMAT_MD) ? RDT_OK : rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  const bool print = !c->settings->quiet && c->settings->format != RDT_FORMAT_JSON;
+  if (print && !put_text(c, c->settings->format == RDT_FORMAT_MD))
+    return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  return rdt_session_tell(s);
 }
 
 static int run(const rdt_command *command, const rdt_settings *settings) {
@@ -459,8 +461,9 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_INPUT,  RDT_OPT_FAULT,  RDT_OPT_N,      RDT_OPT_SEED, RDT_OPT_BATCH, RDT_OPT_SCHEME,      RDT_OPT_THREADS,
-    RDT_OPT_LAMBDA, RDT_OPT_REPORT, RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_QUIET, RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_INPUT,   RDT_OPT_FAULT,  RDT_OPT_N,      RDT_OPT_SEED,   RDT_OPT_BATCH,       RDT_OPT_SCHEME,
+    RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_REPORT, RDT_OPT_EVENTS, RDT_OPT_PROM,        RDT_OPT_PROM_EVERY,
+    RDT_OPT_SYSLOG,  RDT_OPT_FORMAT, RDT_OPT_JSON,   RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 const rdt_command rdt_cmd_inject = {
     .name = "inject",
     .run = run,
@@ -483,4 +486,7 @@ const rdt_command rdt_cmd_inject = {
         "reports?\n"
         "  redoubt inject model.onnx -i images.npy --fault bit:30@accum,layer=conv* --n 100\n"
         "                                                                     one kind of fault; each trial its own "
-        "seed"};
+        "seed\n"
+        "  redoubt inject model.onnx -i images.npy --n 100 --events e.jsonl   every event, with the spec and seed of "
+        "its "
+        "fault"};

@@ -93,28 +93,10 @@ done:
   return status;
 }
 
-static bool same_file(const char *a, const char *b) {
-  struct stat x, y;
-  return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino &&
-         S_ISREG(x.st_mode);
-}
-
-/* What is read is not written over: weights may have to be read from the model again. */
-static rdt_status spare_inputs(rdt_run_report *r, const char *path) {
-  const rdt_settings *settings = r->settings;
-  bool read = same_file(path, settings->operand) || same_file(path, settings->labels);
-  for (int i = 0; i < settings->inputs.count && !read; i++) {
-    const char *file = strchr(settings->inputs.at[i], '=');
-    read = same_file(path, settings->inputs.at[i]) || (file && same_file(path, file + 1));
-  }
-  if (!read) return RDT_OK;
-  return rdt_fail(&r->session->why, RDT_ERR_ARG, "%s is read by this run: write to another file", path);
-}
-
 static rdt_status prepare(rdt_run_report *r) {
   rdt_session *s = r->session;
   const rdt_settings *settings = r->settings;
-  RDT_TRY(spare_inputs(r, settings->report));
+  RDT_TRY(rdt_session_spare(s, settings, settings->report));
   if (settings->out) {
     if (mkdir(settings->out, 0777) != 0 && errno != EEXIST)
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot make the folder %s: %s; choose another one with -o", settings->out,
@@ -129,7 +111,7 @@ static rdt_status prepare(rdt_run_report *r) {
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot write into %s: %s; choose another folder with -o", settings->out,
                       strerror(errno));
     RDT_TRY(name_outputs(r));
-    for (size_t i = 0; i < rdt_model_output_count(s->model); i++) RDT_TRY(spare_inputs(r, r->files[i]));
+    for (size_t i = 0; i < rdt_model_output_count(s->model); i++) RDT_TRY(rdt_session_spare(s, settings, r->files[i]));
   }
   if (settings->labels) {
     RDT_TRY(rdt_tensor_file_read(settings->labels, &r->labels, &s->why));
@@ -168,9 +150,8 @@ static void add_run(rdt_run_report *r, const rdt_run_result *one, bool timed) {
 static rdt_status run_once(rdt_run_report *r, bool timed) {
   rdt_session *s = r->session;
   rdt_run_result one = {0};
-  if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
-  r->status = rdt_model_run(s->model, s->inputs, s->n_inputs, &one);
-  if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return rdt_session_fail(s, r->status);
+  r->status = rdt_session_run(s, s->inputs, &one);
+  if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return r->status;
   if (timed || r->status != RDT_OK || one.faults > 0) add_run(r, &one, timed); /* a fault while warming up is a fault */
   return RDT_OK;
 }
@@ -183,8 +164,10 @@ static rdt_status run_all(rdt_run_report *r) {
   for (int64_t i = 0; i < settings->warmup && r->status == RDT_OK; i++) RDT_TRY(run_once(r, false));
   const rdt_status armed = rdt_model_inject(s->model, settings->fault);
   if (armed != RDT_OK) return rdt_session_fail(s, armed);
+  rdt_journal_plant(&s->journal, settings->fault);
   for (s->run = 1; s->run <= repeat && r->status == RDT_OK; s->run++) {
     RDT_TRY(run_once(r, true));
+    rdt_journal_plant(&s->journal, NULL);
     if (s->run == 1 && settings->fault) {
       snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
       if (!*r->injected)
@@ -232,7 +215,7 @@ static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
   if (settings->out && r->has_outputs) RDT_TRY(publish(r));
   r->exit_code = exit_code(r);
   RDT_TRY(say(r));
-  return RDT_OK;
+  return rdt_session_tell(s);
 }
 
 static int run(const rdt_command *c, const rdt_settings *settings) {
@@ -240,9 +223,10 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   rdt_run_report r = {.settings = settings, .session = &session};
   const rdt_status status = go(&r, settings);
   int code = r.exit_code;
-  if (status != RDT_OK)
-    code = rdt_cli_fail(c, status, session.why.text);
-  else if (r.status == RDT_ERR_FAULT)
+  if (status != RDT_OK) {
+    const int failed = rdt_cli_fail(c, status, session.why.text);
+    if (code == RDT_EXIT_OK) code = failed; /* a fault weighs more than a report that could not be written */
+  } else if (r.status == RDT_ERR_FAULT)
     fprintf(stderr, "redoubt run: %s\n",
             *rdt_context_error(session.ctx) ? rdt_context_error(session.ctx) : rdt_status_text(r.status));
   for (size_t i = 0; r.files && i < rdt_model_output_count(session.model); i++) rdt_free(r.files[i]);
@@ -254,9 +238,10 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_INPUT,  RDT_OPT_OUT,     RDT_OPT_SCHEME, RDT_OPT_ON_FAULT, RDT_OPT_FAIL_ON,     RDT_OPT_FAULT,
-    RDT_OPT_REPORT, RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_REPEAT,   RDT_OPT_WARMUP,      RDT_OPT_TOP,
-    RDT_OPT_LABELS, RDT_OPT_FORMAT,  RDT_OPT_JSON,   RDT_OPT_QUIET,    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_INPUT,  RDT_OPT_OUT,    RDT_OPT_SCHEME,      RDT_OPT_ON_FAULT,   RDT_OPT_FAIL_ON, RDT_OPT_FAULT,
+    RDT_OPT_REPORT, RDT_OPT_EVENTS, RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,  RDT_OPT_THREADS,
+    RDT_OPT_LAMBDA, RDT_OPT_REPEAT, RDT_OPT_WARMUP,      RDT_OPT_TOP,        RDT_OPT_LABELS,  RDT_OPT_FORMAT,
+    RDT_OPT_JSON,   RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 const rdt_command rdt_cmd_run = {
     .name = "run",
     .run = run,
@@ -278,6 +263,8 @@ const rdt_command rdt_cmd_run = {
         "  redoubt run model.onnx -i image.npy --fault bit:30@accum,layer=conv2,seed=1\n"
         "                                                             break one bit and watch it being repaired\n"
         "  redoubt run model.onnx -i image.npy --fail-on detected     exit 1 even where the repair worked\n"
+        "  redoubt run model.onnx -i image.npy --repeat 100000 --events e.jsonl --prom r.prom --syslog\n"
+        "                                                             watch a machine for a while (docs/fleet.md)\n"
         "\n"
         "Exit codes: 0 no fault left in the outputs; 1 a fault was found and not repaired, or what --fail-on says;\n"
-        "2 usage, or it could not run; 128+N stopped by signal N: nothing is written then."};
+        "2 usage, or it could not run; 128+N stopped by signal N: no outputs and no report then."};

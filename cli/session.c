@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +40,7 @@ int rdt_signals_caught(void) {
 
 int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text) {
   if (status == RDT_ERR_CANCELLED && caught) {
-    fprintf(stderr, "redoubt %s: stopped by %s; nothing was written\n", c->name, strsignal(caught));
+    fprintf(stderr, "redoubt %s: stopped by %s; no result was written\n", c->name, strsignal(caught));
     return 128 + caught;
   }
   fprintf(stderr, "redoubt %s: %s\n", c->name, text && *text ? text : rdt_status_text(status));
@@ -56,10 +57,14 @@ static void free_event(rdt_event *e) {
 static void keep_event(const rdt_event *event, void *user) {
   rdt_session *s = user;
   if ((unsigned)event->kind < 3) s->seen[event->kind]++;
+  s->journal.run = s->run;
+  rdt_journal_add(&s->journal, event);
+  rdt_prom_event(&s->prom, event);
   if (s->n_events == RDT_MAX_EVENTS) return;
   if (!s->events) s->events = rdt_calloc(RDT_MAX_EVENTS, sizeof *s->events);
   if (!s->events) return;
   rdt_event copy = *event;
+  copy.dtype = ""; /* nobody asks a kept one */
   const char **strings[] = {&copy.node, &copy.op, &copy.scheme, &copy.kernel, &copy.what, &copy.text};
   bool whole = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
@@ -103,9 +108,42 @@ rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings) {
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 
+static bool same_file(const char *a, const char *b) {
+  struct stat x, y;
+  if (!a || !b || a == b) return false;
+  return strcmp(a, b) == 0 ||
+         (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode));
+}
+
+/* What is read is not written over: weights may have to be read from the model again. */
+rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path) {
+  const char *const written[] = {settings->events, settings->prom, settings->report};
+  bool read = same_file(path, settings->operand) || same_file(path, settings->labels);
+  for (int i = 0; i < settings->inputs.count && !read; i++) {
+    const char *file = strchr(settings->inputs.at[i], '=');
+    read = same_file(path, settings->inputs.at[i]) || (file && same_file(path, file + 1));
+  }
+  if (read) return rdt_fail(&s->why, RDT_ERR_ARG, "%s is read by this run: write to another file", path);
+  for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+    if (same_file(path, written[i]))
+      return rdt_fail(&s->why, RDT_ERR_ARG, "%s would be written for two purposes: give each a file of its own", path);
+  return RDT_OK;
+}
+
+/* Before the model is loaded: a path that cannot be written to shows at once. */
+static rdt_status watch(rdt_session *s, const rdt_settings *settings) {
+  const double every = settings->prom_every > 0.0 ? settings->prom_every : 15.0;
+  if (settings->prom_every > 0.0 && !settings->prom)
+    return rdt_fail(&s->why, RDT_ERR_ARG, "--prom-every says how often --prom FILE is written, and there is no --prom");
+  RDT_TRY(rdt_session_spare(s, settings, settings->events));
+  RDT_TRY(rdt_journal_open(&s->journal, settings->events, settings->syslog, settings->operand, &s->why));
+  RDT_TRY(rdt_session_spare(s, settings, settings->prom));
+  return rdt_prom_open(&s->prom, settings->prom, every, settings->operand, s->journal.host, &s->why);
+}
+
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
-  *s = (rdt_session){.run = 1};
+  *s = (rdt_session){.run = 1, .told = true};
   rdt_status status = rdt_context_create(&s->ctx, (int)settings->threads);
   if (status != RDT_OK) return rdt_fail(&s->why, status, "no context: %s", rdt_status_text(status));
   rdt_signals_watch(s->ctx);
@@ -113,15 +151,39 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   policy.on_fault = (rdt_on_fault)settings->on_fault;
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
+  RDT_TRY(watch(s, settings));
   rdt_context_on_event(s->ctx, keep_event, s);
   RDT_TRY(keep_names(s, &settings->inputs));
   RDT_TRY(keep_names(s, &settings->input_shapes));
   RDT_TRY(rdt_session_load(s, settings));
-  return rdt_session_inputs(s, settings, kind);
+  RDT_TRY(rdt_session_inputs(s, settings, kind));
+  s->told = false; /* from here on there is something to count, even if it is nothing */
+  return rdt_prom_write(&s->prom, &s->why);
+}
+
+rdt_status rdt_session_run(rdt_session *s, const rdt_tensor *inputs, rdt_run_result *result) {
+  if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
+  const rdt_status status = rdt_model_run(s->model, inputs, s->n_inputs, result);
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return rdt_session_fail(s, status);
+  if (result->verdict > s->worst) s->worst = result->verdict;
+  s->runs++;
+  rdt_prom_run(&s->prom, result);
+  return status;
+}
+
+rdt_status rdt_session_tell(rdt_session *s) {
+  s->told = true;
+  rdt_journal_sum(&s->journal, s->runs, s->seen[RDT_EVENT_FAULT], s->worst);
+  const rdt_status status = rdt_prom_write(&s->prom, &s->why);
+  if (status != RDT_OK || s->journal.status == RDT_OK) return status;
+  return rdt_fail(&s->why, s->journal.status, "%s", s->journal.why.text);
 }
 
 void rdt_session_close(rdt_session *s) {
   rdt_signals_watch(NULL);
+  if (!s->told) (void)!rdt_session_tell(s);
+  rdt_journal_close(&s->journal);
+  rdt_prom_close(&s->prom);
   for (size_t i = 0; s->inputs && i < s->n_inputs; i++) rdt_free(s->inputs[i].data);
   rdt_free(s->inputs);
   for (size_t i = 0; i < s->n_named; i++) rdt_free(s->named[i]);
