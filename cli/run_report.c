@@ -251,24 +251,9 @@ static cJSON *layer_json(const rdt_run_report *r, size_t i) {
 }
 
 static cJSON *event_json(const rdt_kept_event *kept) {
-  static const char *const kinds[] = {"suspect", "fault", "unchecked"};
-  const rdt_event *e = &kept->event;
   cJSON *o = cJSON_CreateObject();
   cJSON_AddNumberToObject(o, "run", (double)kept->run);
-  cJSON_AddStringToObject(o, "kind", (unsigned)e->kind < 3 ? kinds[e->kind] : "unknown");
-  cJSON_AddStringToObject(o, "node", e->node);
-  cJSON_AddStringToObject(o, "op", e->op);
-  cJSON_AddStringToObject(o, "scheme", e->scheme);
-  cJSON_AddStringToObject(o, "kernel", e->kernel);
-  cJSON_AddStringToObject(o, "what", e->what);
-  add_place(o, e->place);
-  rdt_json_number(o, "residual", e->residual);
-  rdt_json_number(o, "bound", e->bound);
-  rdt_json_number(o, "bound_rigorous", e->bound_rigorous);
-  cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(e->verdict));
-  cJSON_AddStringToObject(o, "diagnosis", rdt_diagnosis_name(e->diagnosis));
-  cJSON_AddNumberToObject(o, "changed", (double)e->changed);
-  cJSON_AddStringToObject(o, "text", e->text);
+  rdt_event_json(o, &kept->event);
   return o;
 }
 

@@ -50,7 +50,7 @@ int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text) {
 /* ---- events ---- */
 
 static void free_event(rdt_event *e) {
-  const char *strings[] = {e->node, e->op, e->scheme, e->kernel, e->what, e->text};
+  const char *strings[] = {e->node, e->op, e->scheme, e->kernel, e->what, e->text, e->dtype};
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) rdt_free((char *)strings[i]);
 }
 
@@ -64,8 +64,7 @@ static void keep_event(const rdt_event *event, void *user) {
   if (!s->events) s->events = rdt_calloc(RDT_MAX_EVENTS, sizeof *s->events);
   if (!s->events) return;
   rdt_event copy = *event;
-  copy.dtype = ""; /* nobody asks a kept one */
-  const char **strings[] = {&copy.node, &copy.op, &copy.scheme, &copy.kernel, &copy.what, &copy.text};
+  const char **strings[] = {&copy.node, &copy.op, &copy.scheme, &copy.kernel, &copy.what, &copy.text, &copy.dtype};
   bool whole = true;
   for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
     *strings[i] = rdt_strdup(*strings[i] ? *strings[i] : "");

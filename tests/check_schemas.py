@@ -58,7 +58,7 @@ def write_cases(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        failed = check(CALLS + write_cases(pathlib.Path(folder))) | check_records()
+        failed = check(CALLS + write_cases(pathlib.Path(folder))) | check_records() | check_events()
         cases = xml.etree.ElementTree.parse(pathlib.Path(folder) / "found.xml").findall("testsuite/testcase")
         if [case.find("failure") is None for case in cases] != [True, False]:
             print("FAIL  the JUnit file does not say that the second of two cases failed")
@@ -70,6 +70,16 @@ def schema_of(document):
     """By the name that a document gives: "redoubt.run/1" is docs/schema/run-1.json."""
     kind, version = document["schema"].removeprefix("redoubt.").split("/")
     return json.loads((ROOT / "docs" / "schema" / f"{kind}-{version}.json").read_text())
+
+
+def check_events():
+    """An event is told in the same words in a report and in a line of --events."""
+    line = json.loads((ROOT / "docs/schema/event-1.json").read_text())["properties"]
+    told = json.loads((ROOT / "docs/schema/run-1.json").read_text())["properties"]["events"]["items"]["properties"]
+    differ = [key for key in told if told[key] != line.get(key)]
+    if differ:
+        print(f"FAIL  run-1.json and event-1.json differ in {differ}")
+    return 1 if differ else 0
 
 
 def check_record(record):

@@ -116,7 +116,9 @@ static void add_rungs(cJSON *o, const rdt_event *e) {
   }
 }
 
-static void add_finding(cJSON *o, const rdt_event *e) {
+void rdt_event_json(cJSON *o, const rdt_event *e) {
+  cJSON_AddNumberToObject(o, "core", e->core);
+  cJSON_AddStringToObject(o, "kind", rdt_event_kind_name(e->kind));
   rdt_json_text(o, "layer", e->node);
   rdt_json_text(o, "op", e->op);
   cJSON *shape = cJSON_AddArrayToObject(o, "shape");
@@ -139,6 +141,7 @@ static void add_finding(cJSON *o, const rdt_event *e) {
   add_rungs(o, e);
   cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(e->verdict));
   cJSON_AddStringToObject(o, "diagnosis", rdt_diagnosis_name(e->diagnosis));
+  rdt_json_text(o, "text", e->text);
 }
 
 cJSON *rdt_journal_line(const rdt_journal *j, const rdt_event *e) {
@@ -150,18 +153,15 @@ cJSON *rdt_journal_line(const rdt_journal *j, const rdt_event *e) {
   add_time(o);
   rdt_json_text(o, "host", j->host);
   rdt_json_text(o, "cpu", j->cpu);
-  cJSON_AddNumberToObject(o, "core", e->core);
   if (*j->microcode) rdt_json_text(o, "microcode", j->microcode);
   rdt_json_text(o, "model", j->model);
   cJSON_AddNumberToObject(o, "run", (double)j->run);
-  cJSON_AddStringToObject(o, "kind", rdt_event_kind_name(e->kind));
-  add_finding(o, e);
+  rdt_event_json(o, e);
   if (j->fault) {
     snprintf(seed, sizeof seed, "%" PRIu64, j->seed);
     rdt_json_text(o, "fault", j->fault);
     cJSON_AddRawToObject(o, "seed", seed); /* a double would round it */
   }
-  rdt_json_text(o, "text", e->text);
   return o;
 }
 

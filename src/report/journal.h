@@ -34,6 +34,7 @@ void rdt_journal_close(rdt_journal *j);
 
 cJSON *rdt_journal_line(const rdt_journal *j, const rdt_event *e); /* NULL: out of memory */
 int rdt_event_priority(const rdt_event *e);                        /* of syslog */
+void rdt_event_json(cJSON *o, const rdt_event *e);                 /* adds what the event itself tells */
 const char *rdt_event_kind_name(rdt_event_kind k);                 /* "suspect" */
 const char *rdt_event_action(const rdt_event *e);                  /* what was done: "recomputed"; see the schema */
 
