@@ -77,12 +77,6 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_native_accept_epilogue(p, why);
 }
 
-/* Unprotected there is a faster one. */
-static rdt_status accept_plain(const rdt_problem *p, rdt_reason *why) {
-  RDT_TRY(accept(p, why));
-  return rdt_native_accept_length(p, why);
-}
-
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out;
   rdt_native *s = rdt_calloc(1, sizeof *s);
@@ -104,6 +98,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->stride[0] = x->stride[0];
   s->stride[1] = x->stride[2];
   s->stride[2] = x->stride[3];
+  s->apart = x->stride[3] * s->window.stride[1];
   s->plane = s->oh * s->ow;
   s->batches = 1;
   s->row_dim = 3;
@@ -121,7 +116,7 @@ const rdt_kernel rdt_kernel_conv_f32_native = {.name = "conv_f32_native",
                                                .op = RDT_KOP_CONV,
                                                .isa = RDT_ISA_GENERIC,
                                                .deterministic = true,
-                                               .accept = accept_plain,
+                                               .accept = accept,
                                                .create = create,
                                                .run = rdt_native_run,
                                                .run_inject = rdt_native_run_inject,

@@ -51,12 +51,6 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_native_accept_epilogue(p, why);
 }
 
-/* Unprotected there is a faster one. */
-static rdt_status accept_plain(const rdt_problem *p, rdt_reason *why) {
-  RDT_TRY(accept(p, why));
-  return p->in[1].data ? rdt_native_accept_length(p, why) : RDT_OK;
-}
-
 static void set_batches(rdt_native *s, const rdt_problem *p) {
   s->batch_rank = p->out.rank - 2;
   s->batches = 1;
@@ -78,7 +72,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->segments = s->plane = 1;
   s->threads = threads < 1 ? 1 : threads;
   s->point = point;
-  s->stride[0] = last(a, 1, a->stride);
+  s->apart = s->stride[0] = last(a, 1, a->stride);
   s->row_dim = c->rank - 2;
   set_batches(s, p);
   const rdt_status status = rdt_native_init(s, p->in[1].data, why);
@@ -95,7 +89,7 @@ const rdt_kernel rdt_kernel_gemm_f32_native = {.name = "gemm_f32_native",
                                                .op = RDT_KOP_GEMM,
                                                .isa = RDT_ISA_GENERIC,
                                                .deterministic = true,
-                                               .accept = accept_plain,
+                                               .accept = accept,
                                                .create = create,
                                                .run = rdt_native_run,
                                                .run_inject = rdt_native_run_inject,

@@ -70,6 +70,7 @@ struct rdt_native {
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0], floats: gemm row; conv n h w */
+  int64_t apart;     /* of the rows that follow one another, floats */
   int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[2][RDT_MAX_RANK]; /* of A, B */
   int batch_rank;
   int64_t b_stride[2]; /* of a product's B, where it is not packed */
@@ -83,8 +84,6 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why);
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
                      float (*element)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
 rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why);
-/* Unprotected: where the reduction is long enough for the end of a tile not to count. */
-rdt_status rdt_native_accept_length(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
 rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);

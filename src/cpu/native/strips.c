@@ -64,6 +64,14 @@ static int64_t strip_rows(const rdt_native *s) {
   return least(tiles * mr, up(s->m, mr));
 }
 
+/* Rows of A whole pages apart lie in the same few sets of the first-level cache and drive each other out: a strip of
+ * them is copied, the copies a line more apart. A page: its sets repeat. */
+enum { PAGE = 4096, APART = 16 /* floats */ };
+
+static bool copies(const rdt_native *s) {
+  return s->segments == 1 && s->k * (int64_t)sizeof(float) >= PAGE && s->apart * (int64_t)sizeof(float) % PAGE == 0;
+}
+
 /* ---- state ---- */
 
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
@@ -121,16 +129,6 @@ rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-rdt_status rdt_native_accept_length(const rdt_problem *p, rdt_reason *why) {
-  enum { SHORT = 96 }; /* below, oneDNN's kernels are up to 1.6 times as fast (bench model, MobileNet) */
-  int64_t m, n, k;
-  rdt_problem_mnk(p, &m, &n, &k);
-  if (k < SHORT && rdt_isa_detect() >= RDT_ISA_AVX2)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a reduction of %lld is short: the end of a tile would count",
-                    (long long)k);
-  return RDT_OK;
-}
-
 /* ---- memory of a run ---- */
 
 typedef struct layout { /* base = NULL: only counts */
@@ -146,7 +144,7 @@ static void *take(layout *l, int64_t count, size_t size) {
 
 typedef struct worker { /* what one thread needs */
   const float **rows;
-  float *lanes, *line[2];
+  float *copied, *lanes, *line[2];
   rdt_pair observed;          /* where the threads share the columns */
   float *panels, *beta, *rho; /* of a B that is not fixed */
   rdt_pair sums;
@@ -175,6 +173,7 @@ static worker take_worker(const rdt_native *s, layout *l) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
   worker x = {.rows = take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(float *))};
+  x.copied = copies(s) ? take(l, rows * (s->k + APART), sizeof(float)) : NULL;
   x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(float));
   for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(float));
   if (!s->packed) {
@@ -302,6 +301,14 @@ static void end_strip(const call *c, worker *w, int64_t first, int64_t count, in
     w->bitsum += rdt_bitsum_part(c->memory, (size_t)(at + i * ld) * size, (size_t)cols * size);
 }
 
+static void copy_rows(const rdt_native *s, worker *w, int64_t count, int64_t padded) {
+  for (int64_t i = 0; i < padded; i++) {
+    float *to = w->copied + (i < count ? i : 0) * (s->k + APART);
+    if (i < count) memcpy(to, w->rows[i], (size_t)s->k * sizeof(float));
+    w->rows[i] = to;
+  }
+}
+
 static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
   const rdt_native *s = c->s;
   const int64_t padded = up(count, s->table->rows), col = from * s->table->cols;
@@ -339,6 +346,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     t.hit_col = j;
     t.hit_k = least((int64_t)(c->hit->position * (double)s->k), s->k);
   }
+  if (w->copied) copy_rows(s, w, count, padded); /* the check has read the rows where they lie */
   c->table->strip(&t);
   if (t.differ) w->differ = true;
   end_strip(c, w, first, count, col, cols);
