@@ -68,6 +68,8 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   if (x->shape[1] < RDT_NATIVE_CHANNELS)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than %d channels are too short for the inner loop",
                     RDT_NATIVE_CHANNELS);
+  if (x->shape[1] > RDT_NATIVE_LONG)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "more than %d channels do not stay in the cache", RDT_NATIVE_LONG);
   if (!w->data) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes fixed weights");
   if (p->window.groups != 1) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one group");
   if (rdt_tensor_count(x) < 1 || rdt_tensor_count(w) < 1 || rdt_tensor_count(y) < 1)

@@ -42,6 +42,8 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
   if (rdt_tensor_count(a) < 1 || rdt_tensor_count(b) < 1 || rdt_tensor_count(c) < 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
+  if (last(a, 0, a->shape) > RDT_NATIVE_LONG)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a reduction beyond %d does not stay in the cache", RDT_NATIVE_LONG);
   if (last(c, 1, c->shape) < 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than 4 rows leave a tile half empty");
   if (!in_rows(a) || !in_rows(c) || last(c, 1, c->stride) < last(c, 0, c->shape) || !is_forward(a) || !is_forward(c))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows of A and C side by side in memory");

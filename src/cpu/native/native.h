@@ -53,7 +53,10 @@ extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject,
 
 /* ---- strips.c: a whole product in strips ---- */
 
-enum { RDT_NATIVE_CHANNELS = 8 };
+enum {
+  RDT_NATIVE_CHANNELS = 8, /* at least */
+  RDT_NATIVE_LONG = 2560   /* at most, in a segment: some hundred rows of A leave the second-level cache beyond */
+};
 
 /* One product, or a batch of them that differ in every operand. The owner says where the rows lie. */
 typedef struct rdt_native rdt_native;
