@@ -105,6 +105,30 @@ static void nan_behind_the_product_is_no_fault(void **state) {
     }
 }
 
+/* Whose NaN is kept is nobody's fault. */
+static void two_nan_are_alike(void **state) {
+  (void)state;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (int e = 0; e < UTIL_ENDINGS; e++) {
+      util_native j;
+      rdt_findings found;
+      util_native_make(&j, &util_native_layouts[l]);
+      util_native_epilogue(&j, e);
+      float *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
+      if (residual && bias) {
+        residual[0] = -NAN;
+        bias[0] = NAN;
+      }
+      void *s = util_native_state(&j, 1);
+      rdt_fused_check *c = check_of(&j);
+      const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+      assert_false(f.differ);
+      util_native_kernel(&j)->destroy(s);
+      rdt_fused_destroy(c);
+      util_native_drop(&j);
+    }
+}
+
 /* ---- sums ---- */
 
 /* Of each row, the weighted sum of the exact products. */
@@ -356,6 +380,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_bits_are_those_of_product_and_epilogue),
       cmocka_unit_test(nan_behind_the_product_is_no_fault),
+      cmocka_unit_test(two_nan_are_alike),
       cmocka_unit_test(clean_data_of_any_kind_is_silent),
       cmocka_unit_test(inputs_that_are_not_finite_leave_no_bound),
       cmocka_unit_test(a_hit_accumulator_is_suspect_in_its_row),

@@ -205,7 +205,7 @@ INLINE void run_tile(const rdt_depthwise_area *a, const rdt_depthwise_row *row, 
   EACH(p, v) tile[p][v] = raw[p][v];
   evaluate(tile, a, &to, nv, some, g->count);
   I wrong = {0};
-  EACH(p, v) if (p < to.pixels) wrong |= (I)tile[p][v] ^ (I)fetch(to.out + p * a->ld + v * VL, some, g->count);
+  EACH(p, v) if (p < to.pixels) wrong |= apart(tile[p][v], fetch(to.out + p * a->ld + v * VL, some, g->count));
   *differ |= wrong;
 }
 

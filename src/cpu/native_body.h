@@ -132,7 +132,7 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
       AGAIN(raw[v]);
       const V bias = has_bias ? load(to->bias + v * VL) : b[v];
       const V again = value(raw[v], f, bias, residual + v * VL, scale, has_bias, has_residual, bound);
-      differ |= (I)again ^ (I)load(out + v * VL);
+      differ |= apart(again, load(out + v * VL));
     }
   }
   int32_t any = 0;

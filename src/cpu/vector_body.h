@@ -57,6 +57,11 @@ INLINE V spread(float x) {
   return SPREAD(x);
 }
 
+/* Lanes whose bits differ. Two NaN are alike: which of two operands' NaN a sum keeps is the compiler's choice. */
+INLINE I apart(V a, V b) {
+  return ((I)a ^ (I)b) & ~((I)(a != a) & (I)(b != b));
+}
+
 /* What follows the reduction, in the arithmetic of rdt_epilogue_apply. scale: alpha and beta are not both 1. */
 INLINE V value(V x, const rdt_native_finish *f, V bias, const float *residual, const bool scale, const bool has_bias,
                const bool has_residual, const int bound) {
