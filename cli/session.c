@@ -1,4 +1,6 @@
 /* What the commands share. */
+#include <ctype.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +142,20 @@ static rdt_status watch(rdt_session *s, const rdt_settings *settings) {
   return rdt_prom_open(&s->prom, settings->prom, every, settings->operand, s->journal.host, &s->why);
 }
 
+/* each-run, every:N or off as a number of runs; 0: off. */
+static rdt_status scrub_of(const char *text, int *every, rdt_reason *why) {
+  const char *const word = "every:";
+  char *end;
+  *every = strcmp(text, "each-run") == 0 ? 1 : 0;
+  if (*every || strcmp(text, "off") == 0) return RDT_OK;
+  const bool number = strncmp(text, word, strlen(word)) == 0 && isdigit((unsigned char)text[strlen(word)]);
+  const long n = number ? strtol(text + strlen(word), &end, 10) : 0;
+  if (n < 1 || n > INT_MAX || *end)
+    return rdt_fail(why, RDT_ERR_ARG, "--scrub takes each-run, every:N with N from 1 on, or off, not '%s'", text);
+  *every = (int)n;
+  return RDT_OK;
+}
+
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   *s = (rdt_session){.run = 1, .told = true};
@@ -149,6 +165,7 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   if (settings->scheme) policy.scheme = settings->scheme;
   policy.on_fault = (rdt_on_fault)settings->on_fault;
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
+  if (settings->scrub) RDT_TRY(scrub_of(settings->scrub, &policy.scrub_every, &s->why));
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
   RDT_TRY(watch(s, settings));
   rdt_context_on_event(s->ctx, keep_event, s);

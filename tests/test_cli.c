@@ -92,6 +92,9 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN "--inptu x.npy"), 2, "did you mean --input");
   util_cli_expect(util_cli(RUN "--input"), 2, "--input needs a value");
   util_cli_expect(util_cli(RUN "-z"), 2, "unknown option -z");
+  util_cli_expect(util_cli(RUN "--scrub every:0"), 2, "--scrub takes each-run, every:N");
+  util_cli_expect(util_cli(RUN "--scrub sometimes"), 2, "not 'sometimes'");
+  util_cli_expect(util_cli(RUN "-i " DIGITS "/images.npy --scrub each-run"), 0, "CLEAN");
   util_cli_expect(util_cli(RUN "extra"), 2, "one argument too many");
   util_cli_expect(util_cli(RUN SOME "--threads 0"), 2, "--threads takes a whole number");
   util_cli_expect(util_cli(RUN SOME "--threads 1000000"), 2, "from 1 to 1024");

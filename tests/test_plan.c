@@ -273,6 +273,34 @@ static void every_double_of_the_checksums_is_restored(void **state) {
   }
 }
 
+/* A weight in the caller's memory rots after it was packed: the check covers it, so only scrubbing looks. */
+static void scrubbing_keeps_its_schedule(void **state) {
+  static const int every[] = {0, 1, 5};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    rdt_context *ctx = context(1, "row", RDT_ON_FAULT_RECOMPUTE);
+    rdt_policy policy = RDT_POLICY_DEFAULT;
+    rdt_tensor a = matrix(RDT_F32, 8, 6, 0, 0), b = matrix(RDT_F32, 6, 7, 0, 0), c = matrix(RDT_F32, 8, 7, 0, 0);
+    rdt_plan *plan;
+    rdt_result r;
+    policy.scheme = "row";
+    policy.scrub_every = -1;
+    assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG);
+    policy.scrub_every = every[i];
+    assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+    assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+    ((float *)b.data)[3] += 1.0f;
+    for (int run = 1; run <= 12; run++) {
+      const bool due = every[i] > 0 && run % every[i] == 0;
+      assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), due ? RDT_ERR_FAULT : RDT_OK);
+      assert_int_equal(r.verdict, due ? RDT_DETECTED : RDT_CLEAN);
+    }
+    rdt_plan_destroy(plan);
+    rdt_context_destroy(ctx);
+    rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+  }
+}
+
 static void place_is_named(void **state) {
   rdt_context *ctx = context(1, "row", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 20, 30, 0, 0), b = matrix(RDT_F32, 30, 25, 0, 0), c = matrix(RDT_F32, 20, 25, 0, 0);
@@ -528,6 +556,7 @@ int main(void) {
       cmocka_unit_test(product_faults_are_found_and_repaired),
       cmocka_unit_test(convolution_faults_are_found_and_repaired),
       cmocka_unit_test(references_repair_the_tile),
+      cmocka_unit_test(scrubbing_keeps_its_schedule),
       cmocka_unit_test(place_is_named),
       cmocka_unit_test(report_never_leaves_as_ok),
       cmocka_unit_test(without_protection_nothing_is_clean),

@@ -22,7 +22,8 @@ typedef struct rdt_policy {
   const char *scheme;    /* "auto" (default) or a name of `redoubt list schemes`; NULL = "auto" */
   rdt_on_fault on_fault; /* default RDT_ON_FAULT_RECOMPUTE */
   double lambda;         /* width of the statistical bound in standard deviations; default 6; docs/tolerance.md */
-  int scrub_every; /* verify weights that no check covers on every run, all others every so many runs; default 16 */
+  int scrub_every; /* weights that a check covers are verified at rest every so many runs too; 0: never; default 16.
+                      Those that no check covers are verified at every run, whatever this says */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \

@@ -10,8 +10,8 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
                     scheme);
   if (!(policy->lambda >= 1.0 && policy->lambda <= 100.0))
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "lambda %g is not within 1..100", policy->lambda);
-  if (policy->scrub_every < 1)
-    return rdt_fail(&ctx->error, RDT_ERR_ARG, "scrub_every %d is not positive", policy->scrub_every);
+  if (policy->scrub_every < 0)
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "scrub_every %d is negative: 0 is never", policy->scrub_every);
   if ((unsigned)policy->on_fault > RDT_ON_FAULT_ABORT)
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "unknown on_fault %d", (int)policy->on_fault);
   ctx->policy = *policy;

@@ -370,7 +370,8 @@ static bool repairs(const rdt_plan *p) {
 static rdt_status secure_before(run *r) {
   const rdt_plan *p = r->p;
   rdt_rest rest = {0};
-  const bool due = (p->runs + 1) % p->ctx->policy.scrub_every == 0;
+  const int every = p->ctx->policy.scrub_every;
+  const bool due = every > 0 && (p->runs + 1) % every == 0;
   const double t = rdt_clock();
   double since = t;
   RDT_TRY(secure_some(r, due, &rest, r->why));
