@@ -89,6 +89,25 @@ static void write_bytes(const char *path, const void *data, size_t n) {
 }
 
 /* Weights in w.bin, aligned and not, with and without BatchNormalization to fold; what leads elsewhere. */
+/* An operand that nobody has declared, where its rank decides: found by fuzzing. */
+static void write_undeclared(void) {
+  static const unsigned char model[] =
+      "\x08\x03\x12\x07pytorch\x1a\x03"
+      "0.3:|\x0a-\x0a\x01"
+      "0\x0a\x01"
+      "1\x12\x01"
+      "2\"\x03"
+      "Add*\x10\x0a\x09"
+      "broadcast\x18\x01\xa0\x01\x02*\x0b\x0a\x04"
+      "axis\x18\x01\xa0\x01\x02\x12\x10torch-jit-exportZ\x13\x0a\x01"
+      "0\x12\x0e\x0a\x0c\x08\x0b\x12\x08\x0a\x02\x08\x02\x0a\x02\x08\x03Z\x0f\x0a\x01"
+      "1\x1a\x0a\x0a\x08\x08\x0b\x12\x04\x0a\x02\x08\x03"
+      "b\x13\x0a\x01"
+      "2\x12\x0e\x0a\x0c\x08\x0b\x12\x08\x0a\x02\x08\x02\x0a\x02\x08\x03"
+      "B\x02\x10\x06";
+  write_bytes(file("onnx", "undeclared", 0), model, sizeof model - 1);
+}
+
 static void write_external(void) {
   static const struct {
     const char *location, *offset, *length;
@@ -175,6 +194,7 @@ int main(int argc, char **argv) {
     }
   }
   write_models();
+  write_undeclared();
   write_external();
   write_tensors();
   copy_suite();

@@ -10,6 +10,7 @@ static rdt_status aligned_operand(const rdt_op_args *a, rdt_tensor *b, rdt_reaso
   const rdt_tensor *x = rdt_op_in(a, 0);
   int64_t broadcast, axis;
   if (a->g->opset >= 7) return RDT_OK;
+  if (x->rank < 0 || b->rank < 0) return rdt_op_fail(a, why, RDT_ERR_SHAPE, "the rank of an operand is not known yet");
   RDT_TRY(rdt_op_int(a, "broadcast", 0, &broadcast, why));
   RDT_TRY(rdt_op_int(a, "axis", (int64_t)x->rank - b->rank, &axis, why));
   if (!broadcast) {
