@@ -13,7 +13,7 @@
 #include "check/tolerance.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
-#include "schemes/fused.h"
+#include "schemes/fused_check.h"
 #include "util_problem.h"
 
 extern const rdt_kernel rdt_kernel_conv_depthwise_f32_native;

@@ -13,7 +13,7 @@
 
 #include "check/bitsum.h"
 #include "cpu/epilogue.h"
-#include "schemes/fused.h"
+#include "schemes/fused_check.h"
 #include "util_native.h"
 
 enum { LAMBDA = 6 };

@@ -9,7 +9,7 @@
 #include "core/context.h"
 #include "cpu/kernel.h"
 #include "inject/fault.h"
-#include "schemes/fused.h"
+#include "schemes/fused_check.h"
 #include "schemes/scheme.h"
 
 /* Who owns the data at rest that a plan reads: the network's executor, or nobody. */

@@ -1,4 +1,4 @@
-#include "schemes/fused.h"
+#include "schemes/fused_check.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The check of a product whose kernel sums as it goes (cpu/fused.h): what the kernel is to sum, and the comparison.
  * `row` of a product and `fc` of a convolution are one check there: a convolution's rows are its pixels. `ic` of a
  * depthwise convolution checks its columns: each channel, some rows of pixels at a time. */
-#ifndef RDT_SCHEMES_FUSED_H
-#define RDT_SCHEMES_FUSED_H
+#ifndef RDT_SCHEMES_FUSED_CHECK_H
+#define RDT_SCHEMES_FUSED_CHECK_H
 
 #include "check/findings.h"
 #include "core/problem.h"
