@@ -11,16 +11,14 @@
 #include "cpu/threads.h"
 #include "field.h"
 
-static const char usage[] =
+const char rdt_bench_conv_usage[] =
     "usage: redoubt bench conv [--n 1,8] [--ic C --oc K --ih H --iw W --kh R --kw S] [--stride N] [--pad N]\n"
     "                          [--dilation N] [--groups G] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
     "                          [--scheme auto|NAME|all] [--epilogue none|bias|bias+relu] [--trials N]\n"
     "                          [--format md|csv|json | --json] [-o FILE]\n"
     "Protected against unprotected convolutions of random data, interleaved; medians, and ratios with 95 % bootstrap\n"
     "intervals. / oneDNN compares with the faster of oneDNN in its own blocked formats and oneDNN in NHWC, epilogue\n"
-    "fused; / none with this program's own unprotected path. Defaults: 56 x 56, 64 to 64 channels, 3 x 3, pad 1.\n"
-    "  redoubt bench conv --n 8 --threads 2 --scheme all\n"
-    "  redoubt bench conv --ic 512 --oc 512 --ih 7 --iw 7 --epilogue bias+relu\n";
+    "fused; / none with this program's own unprotected path. Defaults: 56 x 56, 64 to 64 channels, 3 x 3, pad 1.\n";
 
 typedef struct options {
   long long ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, trials;
@@ -86,16 +84,16 @@ static int parse(int argc, char **argv, options *o) {
   optind = 0;
   while ((c = getopt_long(argc, argv, "o:h", names, NULL)) != -1) {
     if (c == 'h') {
-      fputs(usage, stdout);
+      fputs(rdt_bench_conv_usage, stdout);
       return -1;
     }
     if (!parse_one(c, optarg, o)) {
       if (c != '?') fprintf(stderr, "redoubt bench conv: '%s' is not a value of that option\n", optarg);
-      fputs(usage, stderr);
+      fputs(rdt_bench_conv_usage, stderr);
       return 2;
     }
   }
-  if (optind < argc) fprintf(stderr, "redoubt bench conv: unexpected '%s'\n%s", argv[optind], usage);
+  if (optind < argc) fprintf(stderr, "redoubt bench conv: unexpected '%s'\n%s", argv[optind], rdt_bench_conv_usage);
   return optind < argc ? 2 : 0;
 }
 

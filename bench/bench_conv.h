@@ -4,5 +4,6 @@
 
 /* argv[0] is the subcommand's name. Returns the exit code: 0; 1 a fault was reported; 2 usage, or it could not run. */
 int rdt_bench_conv(int argc, char **argv);
+extern const char rdt_bench_conv_usage[];
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { COLD_BYTES = 192 << 20 /* more than any last-level cache here */ };
 
-static const char usage[] =
+const char rdt_bench_gemm_usage[] =
     "usage: redoubt bench gemm [--mnk M:N:K | --m M --n N --k K] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
     "                          [--scheme auto|NAME|all] [--epilogue none|bias|bias+relu] [--cold] [--trials N]\n"
     "                          [--format md|csv|json | --json] [-o FILE]\n"
@@ -93,7 +93,7 @@ static int parse(int argc, char **argv, options *o) {
   optind = 0;
   while ((c = getopt_long(argc, argv, "o:h", names, NULL)) != -1) {
     if (c == 'h') {
-      fputs(usage, stdout);
+      fputs(rdt_bench_gemm_usage, stdout);
       return -1;
     }
     if (c == 'o')
@@ -102,12 +102,12 @@ static int parse(int argc, char **argv, options *o) {
       o->cold = true;
     else if (!parse_one(c, optarg, o)) {
       if (c != '?') fprintf(stderr, "redoubt bench gemm: '%s' is not a value of that option\n", optarg);
-      fputs(usage, stderr);
+      fputs(rdt_bench_gemm_usage, stderr);
       return 2;
     }
   }
   if (optind < argc) {
-    fprintf(stderr, "redoubt bench gemm: unexpected '%s'\n%s", argv[optind], usage);
+    fprintf(stderr, "redoubt bench gemm: unexpected '%s'\n%s", argv[optind], rdt_bench_gemm_usage);
     return 2;
   }
   return 0;

@@ -8,7 +8,7 @@
 #include "bench_table.h"
 #include "tolerance_sim.h"
 
-static const char HELP[] =
+const char rdt_bench_tolerance_usage[] =
     "usage: redoubt bench tolerance [options]\n"
     "\n"
     "How large a fault must be to be found, and how often a check cries without one. Products are simulated in every\n"
@@ -32,9 +32,6 @@ static const char HELP[] =
     "  --seed S         (default 1) the same seed gives the same table\n"
     "  --format F       md (default), csv or json; --json = --format json\n"
     "  --quiet, --no-progress   no progress line (there is one only on a terminal)\n"
-    "\n"
-    "  redoubt bench tolerance --table floors --dtype f32 --k 512,2048\n"
-    "  redoubt bench tolerance --table rates --family mixed --trials 100000\n"
     "\n"
     "docs/tolerance.md explains the bounds.\n";
 
@@ -150,7 +147,7 @@ static int parse(options *o, int argc, char **argv) {
     size_t known = 0;
     while (known < sizeof WITH_VALUE / sizeof WITH_VALUE[0] && strcmp(argv[i], WITH_VALUE[known]) != 0) known++;
     if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-      fputs(HELP, stdout);
+      fputs(rdt_bench_tolerance_usage, stdout);
       return 0;
     }
     if (strcmp(argv[i], "--json") == 0) {

@@ -1,55 +1,53 @@
 /* redoubt bench: what the benchmarks in bench/ measure. Some parse their own arguments: they are another trade's tools.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "bench_conv.h"
 #include "bench_gemm.h"
 #include "bench_tolerance.h"
 #include "cli.h"
 
-/* Either a command, or a function: named: argv[0] is the benchmark's name; otherwise the first argument after it. */
-static const struct {
-  const char *name;
-  int (*run)(int argc, char **argv);
-  bool named;
-  const char *text;
-  const rdt_command *command;
-} benchmarks[] = {
-    {"gemm", rdt_bench_gemm, true, "products: protected against the best unprotected ones", NULL},
-    {"conv", rdt_bench_conv, true, "convolutions: the same", NULL},
-    {"model", NULL, false, "a network: protected against unprotected, layer by layer", &rdt_cmd_bench_model},
-    {"tolerance", rdt_bench_tolerance, false,
-     "bounds: how often they cry, what they find; the tables of docs/tolerance.md", NULL},
-};
-enum { BENCHMARKS = sizeof benchmarks / sizeof *benchmarks };
-
-static void usage(FILE *to) {
-  fprintf(to, "redoubt bench NAME [options]: %s\n\n", rdt_cmd_bench.summary);
-  for (int i = 0; i < BENCHMARKS; i++) fprintf(to, "  %-10s %s\n", benchmarks[i].name, benchmarks[i].text);
-  fprintf(to, "\n%s\n", rdt_cmd_bench.text);
+static const rdt_words gemm_examples[] = {
+    {"redoubt bench gemm --mnk 1024:1024:1024 --threads 1,2", NULL},
+    {"redoubt bench gemm --mnk 512:512:4096 --dtype s8 --scheme all --cold", NULL},
+    {NULL, NULL}};
+static const rdt_words conv_examples[] = {
+    {"redoubt bench conv --n 8 --threads 2 --scheme all", NULL},
+    {"redoubt bench conv --ic 512 --oc 512 --ih 7 --iw 7 --epilogue bias+relu", NULL},
+    {NULL, NULL}};
+static const rdt_words tolerance_examples[] = {
+    {"redoubt bench tolerance --table floors --dtype f32 --k 512,2048", NULL},
+    {"redoubt bench tolerance --table rates --family mixed --trials 100000", NULL},
+    {NULL, NULL}};
+static const rdt_command gemm = {.name = "bench gemm",
+                                 .run_raw = rdt_bench_gemm,
+                                 .usage = rdt_bench_gemm_usage,
+                                 .summary = "products: protected against the best unprotected ones",
+                                 .bad = "a fault was found, although none was planted",
+                                 .examples = gemm_examples};
+static const rdt_command conv = {.name = "bench conv",
+                                 .run_raw = rdt_bench_conv,
+                                 .usage = rdt_bench_conv_usage,
+                                 .summary = "convolutions: protected against the best unprotected ones",
+                                 .bad = "a fault was found, although none was planted",
+                                 .examples = conv_examples};
+static int run_tolerance(int argc, char **argv) {
+  return rdt_bench_tolerance(argc - 1, argv + 1);
 }
 
-static int run_raw(int argc, char **argv) {
-  const char *name = argc > 0 ? argv[0] : NULL;
-  const bool help = name && (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0);
-  for (int i = 0; name && i < BENCHMARKS; i++) {
-    if (strcmp(benchmarks[i].name, name) != 0) continue;
-    if (benchmarks[i].command) return rdt_command_call(benchmarks[i].command, argc - 1, argv + 1);
-    return benchmarks[i].named ? benchmarks[i].run(argc, argv) : benchmarks[i].run(argc - 1, argv + 1);
-  }
-  if (name && !help) fprintf(stderr, "redoubt bench: there is no benchmark '%s'\n\n", name);
-  usage(help ? stdout : stderr);
-  return help ? RDT_EXIT_OK : RDT_EXIT_USAGE;
-}
+static const rdt_command tolerance = {
+    .name = "bench tolerance",
+    .run_raw = run_tolerance,
+    .usage = rdt_bench_tolerance_usage,
+    .summary = "bounds: how often they cry, what they find; the tables of docs/tolerance.md",
+    .bad = "a rigorous bound reported a product without a fault",
+    .examples = tolerance_examples};
 
+static const rdt_command *const benchmarks[] = {&gemm, &conv, &rdt_cmd_bench_model, &tolerance, NULL};
+static const rdt_words examples[] = {{"redoubt bench gemm --mnk 1024:1024:1024 --threads 1,2", NULL},
+                                     {"redoubt bench model model.onnx --threads 1,2", NULL},
+                                     {"redoubt help bench gemm", NULL},
+                                     {NULL, NULL}};
 const rdt_command rdt_cmd_bench = {.name = "bench",
-                                   .run_raw = run_raw,
-                                   .help_raw = usage,
+                                   .commands = benchmarks,
                                    .operand = "NAME",
                                    .summary = "what protection costs, and how good the bounds are",
-                                   .text =
-                                       "Examples:\n"
-                                       "  redoubt bench gemm --mnk 1024:1024:1024 --threads 1,2\n"
-                                       "  redoubt bench model model.onnx --threads 1,2\n"
-                                       "  redoubt bench tolerance --help"};
+                                   .examples = examples};

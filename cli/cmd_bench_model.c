@@ -384,6 +384,11 @@ static const rdt_option_id options[] = {RDT_OPT_INPUT,  RDT_OPT_INPUT_SHAPE, RDT
                                         RDT_OPT_TRIALS, RDT_OPT_LAMBDA,      RDT_OPT_TOP_LAYERS, RDT_OPT_PROFILE,
                                         RDT_OPT_REPORT, RDT_OPT_FORMAT,      RDT_OPT_JSON,       RDT_OPT_NO_PROGRESS,
                                         RDT_OPT_COUNT};
+static const rdt_words examples[] = {
+    {"redoubt bench model model.onnx --input-shape 1x3x224x224 --threads 1,2", NULL},
+    {"redoubt bench model model.onnx -i image.npy --top 50 --json", NULL},
+    {"redoubt bench model model.onnx --input-shape ids=1x128 --input-shape mask=1x128 --profile run.json", NULL},
+    {NULL, NULL}};
 const rdt_command rdt_cmd_bench_model = {
     .name = "bench model",
     .run = run,
@@ -392,14 +397,11 @@ const rdt_command rdt_cmd_bench_model = {
     .options = options,
     .summary = "a network protected against unprotected, layer by layer",
     .text =
-        "Runs the network with --scheme and with none, interleaved in one process, and prints medians with their 10 %\n"
+        "Runs the network with `--scheme` and with none, interleaved in one process, and prints medians with their 10 "
+        "% "
         "and 90 % quantiles, the ratio with a 95 % bootstrap interval, and the layers that take longest. Inputs "
-        "without a\n"
-        "file are random: numbers in [-1, 1), indices below 100, masks of ones.\n"
-        "\n"
-        "Examples:\n"
-        "  redoubt bench model model.onnx --input-shape 1x3x224x224 --threads 1,2\n"
-        "  redoubt bench model model.onnx -i image.npy --top 50 --json\n"
-        "  redoubt bench model model.onnx --input-shape ids=1x128 --input-shape mask=1x128 --profile run.json\n"
-        "\n"
-        "Exit codes: 0; 1 a fault was found, although none was planted; 2 usage, or it could not run."};
+        "without "
+        "a file are random: numbers in [-1, 1), indices below 100, masks of ones, zeros for kinds of tokens. A sample "
+        "lasts at least 2 ms.",
+    .bad = "a fault was found, although none was planted",
+    .examples = examples};

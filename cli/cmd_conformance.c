@@ -149,6 +149,15 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 static const rdt_option_id options[] = {RDT_OPT_FILTER,  RDT_OPT_JUNIT,       RDT_OPT_REPORT, RDT_OPT_SCHEME,
                                         RDT_OPT_THREADS, RDT_OPT_LAMBDA,      RDT_OPT_FORMAT, RDT_OPT_JSON,
                                         RDT_OPT_QUIET,   RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_words files[] = {
+    {"DIR/.../model.onnx", "a case; beside it a folder test_data_set_N for each set of inputs"},
+    {"input_K.pb, output_K.pb", "in that folder: what goes in, in the model's order, and what must come out"},
+    {NULL, NULL}};
+static const rdt_words examples[] = {
+    {"redoubt conformance /usr/share/libonnx-testdata/data", "Debian's package libonnx-testdata"},
+    {"redoubt conformance data --filter 'test_conv*'", "by the folder's name"},
+    {"redoubt conformance data --filter 'pytorch-*' --junit found.xml", "or its path below DIR"},
+    {NULL, NULL}};
 const rdt_command rdt_cmd_conformance = {
     .name = "conformance",
     .run = run,
@@ -157,15 +166,11 @@ const rdt_command rdt_cmd_conformance = {
     .options = options,
     .summary = "the cases of the ONNX backend suite, with protection on",
     .text =
-        "Every folder below DIR with a model.onnx is a case: the model runs on test_data_set_N/input_K.pb with\n"
-        "protection on, its outputs must be those of output_K.pb: shape and datatype exactly, floating-point values\n"
-        "within the suite's tolerances (docs/cli.md), everything else exactly. A fault that is reported fails the "
-        "case\n"
-        "too: none was planted. \"unsupported\" is what the engine refuses by name (an operator, a datatype, a mode).\n"
-        "\n"
-        "Examples:\n"
-        "  redoubt conformance /usr/share/libonnx-testdata/data                     Debian's package libonnx-testdata\n"
-        "  redoubt conformance data --filter 'test_conv*'                           by the folder's name\n"
-        "  redoubt conformance data --filter 'pytorch-*' --junit found.xml          or its path below DIR\n"
-        "\n"
-        "Exit codes: 0 no case failed; 1 a case failed; 2 usage, or there is no case."};
+        "Every folder below DIR with a model.onnx is a case: the model runs on test_data_set_N/input_K.pb with "
+        "protection on, its outputs must be those of output_K.pb: shape and datatype exactly, floating-point values "
+        "within the suite's tolerances (docs/cli.md), everything else exactly. A fault that is reported fails the case "
+        "too: none was planted. \"unsupported\" is what the engine refuses by name (an operator, a datatype, a mode).",
+    .good = "no case failed",
+    .bad = "a case failed",
+    .files = files,
+    .examples = examples};

@@ -47,12 +47,15 @@ static int run(const rdt_command *c, const rdt_settings *s) {
 }
 
 static const rdt_option_id options[] = {RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
+static const rdt_words examples[] = {{"redoubt info", "processor, instruction sets, kernels"},
+                                     {"REDOUBT_ISA=generic redoubt info", "what is left with the plain C kernels"},
+                                     {"redoubt info --json", "the same for a program"},
+                                     {NULL, NULL}};
 const rdt_command rdt_cmd_info = {.name = "info",
                                   .run = run,
                                   .options = options,
                                   .summary = "what this machine and this build can do",
                                   .text =
-                                      "Examples:\n"
-                                      "  redoubt info\n"
-                                      "  REDOUBT_ISA=generic redoubt info      what is left with the plain C kernels\n"
-                                      "  redoubt info --json"};
+                                      "Prints the processor, the instruction set that is used, and how many kernels, "
+                                      "schemes and operators there are.",
+                                  .examples = examples};

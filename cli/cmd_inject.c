@@ -464,6 +464,14 @@ static const rdt_option_id options[] = {
     RDT_OPT_INPUT,   RDT_OPT_FAULT,  RDT_OPT_N,      RDT_OPT_SEED,   RDT_OPT_BATCH,       RDT_OPT_SCHEME,
     RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_REPORT, RDT_OPT_EVENTS, RDT_OPT_PROM,        RDT_OPT_PROM_EVERY,
     RDT_OPT_SYSLOG,  RDT_OPT_FORMAT, RDT_OPT_JSON,   RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_words examples[] = {
+    {"redoubt inject model.onnx -i images.npy --n 2000", "random faults over all sites and layers"},
+    {"redoubt inject model.onnx -i images.npy --fault none --n 10000", "clean inferences: how many false reports?"},
+    {"redoubt inject model.onnx -i images.npy --fault bit:30@accum,layer=conv* --n 100",
+     "one kind of fault; each trial its own seed"},
+    {"redoubt inject model.onnx -i images.npy --n 100 --events e.jsonl",
+     "every event, with the spec and seed of its fault"},
+    {NULL, NULL}};
 const rdt_command rdt_cmd_inject = {
     .name = "inject",
     .run = run,
@@ -473,20 +481,18 @@ const rdt_command rdt_cmd_inject = {
     .summary = "a campaign of planted faults, or of none, against clean runs",
     .text =
         "Plants one fault an inference, by default a random bit in a random layer and site, and compares the outputs "
-        "bit\n"
+        "bit "
         "by bit with those of a clean run. A fault above the floor that was not found, a found one that was not "
-        "repaired,\n"
-        "or a result that was made worse ends in exit code 1 and is listed with the spec that shows it again.\n"
+        "repaired, or a result that was made worse ends in exit code 1 and is listed with the spec that shows it "
+        "again. "
         "\"Above the floor\": the fault changed a raw result of its layer by more than the layer's checks promise to "
         "see.\n"
         "\n"
-        "Examples:\n"
-        "  redoubt inject model.onnx -i images.npy --n 2000                   random faults over all sites and layers\n"
-        "  redoubt inject model.onnx -i images.npy --fault none --n 10000     clean inferences: how many false "
-        "reports?\n"
-        "  redoubt inject model.onnx -i images.npy --fault bit:30@accum,layer=conv* --n 100\n"
-        "                                                                     one kind of fault; each trial its own "
-        "seed\n"
-        "  redoubt inject model.onnx -i images.npy --n 100 --events e.jsonl   every event, with the spec and seed of "
-        "its "
-        "fault"};
+        "Where the model leaves the first dimension open, each trial takes the next images of the inputs.",
+    .good = "every fault above the floor was found and repaired; with `--fault none`: nothing was reported",
+    .bad =
+        "a fault above the floor was missed, or not repaired, or a result was made worse; with `--fault none`: a "
+        "report, "
+        "or an output that differs",
+    .stopped = "stopped by signal N: no report is written; `--events` and `--prom` have what happened until then",
+    .examples = examples};

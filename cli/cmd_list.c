@@ -192,15 +192,16 @@ static int run(const rdt_command *c, const rdt_settings *s) {
 }
 
 static const rdt_option_id options[] = {RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
+static const rdt_words examples[] = {{"redoubt list schemes", "names for `--scheme`"},
+                                     {"redoubt list sites", "where `--fault` can strike"},
+                                     {"redoubt list ops --json", "ONNX operators, for a program"},
+                                     {"redoubt list ops --format md", "the page docs/operators.md"},
+                                     {NULL, NULL}};
 const rdt_command rdt_cmd_list = {.name = "list",
                                   .run = run,
                                   .operand = "schemes|kernels|dtypes|ops|sites",
                                   .operand_needed = true,
                                   .options = options,
                                   .summary = "the schemes, kernels, datatypes, operators, fault sites there are",
-                                  .text =
-                                      "Examples:\n"
-                                      "  redoubt list schemes            names for --scheme\n"
-                                      "  redoubt list sites              where --fault can strike\n"
-                                      "  redoubt list ops --json         ONNX operators, for a program\n"
-                                      "  redoubt list ops --format md    the page docs/operators.md"};
+                                  .text = "Prints one of the tables that the program is made from.",
+                                  .examples = examples};

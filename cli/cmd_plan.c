@@ -110,17 +110,21 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 static const rdt_option_id options[] = {RDT_OPT_EXPLAIN, RDT_OPT_INPUT,   RDT_OPT_INPUT_SHAPE,
                                         RDT_OPT_SCHEME,  RDT_OPT_THREADS, RDT_OPT_LAMBDA,
                                         RDT_OPT_FORMAT,  RDT_OPT_JSON,    RDT_OPT_COUNT};
-const rdt_command rdt_cmd_plan = {
-    .name = "plan",
-    .run = run,
-    .operand = "MODEL.onnx",
-    .operand_needed = true,
-    .options = options,
-    .summary = "which kernel and scheme each layer gets, and why",
-    .text =
-        "Examples:\n"
-        "  redoubt plan model.onnx                          open dimensions are taken as 1\n"
-        "  redoubt plan model.onnx --input batch.npy        the shapes of real inputs\n"
-        "  redoubt plan model.onnx --input-shape 8x3x224x224\n"
-        "  redoubt plan model.onnx --explain                every candidate: taken, lost, refused, and why\n"
-        "  REDOUBT_ISA=generic redoubt plan model.onnx      what the plain C kernels would do"};
+static const rdt_words examples[] = {
+    {"redoubt plan model.onnx", "open dimensions are taken as 1"},
+    {"redoubt plan model.onnx --input batch.npy", "the shapes of real inputs"},
+    {"redoubt plan model.onnx --input-shape 8x3x224x224", "or given ones"},
+    {"redoubt plan model.onnx --explain", "every candidate: taken, lost, refused, and why"},
+    {"REDOUBT_ISA=generic redoubt plan model.onnx", "what the plain C kernels would do"},
+    {NULL, NULL}};
+const rdt_command rdt_cmd_plan = {.name = "plan",
+                                  .run = run,
+                                  .operand = "MODEL.onnx",
+                                  .operand_needed = true,
+                                  .options = options,
+                                  .summary = "which kernel and scheme each layer gets, and why",
+                                  .text =
+                                      "Plans a network without running it, and prints a line for each layer. "
+                                      "`--explain` shows every candidate: taken, "
+                                      "lost (to a cheaper one), refused (and why).",
+                                  .examples = examples};

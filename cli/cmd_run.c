@@ -242,6 +242,29 @@ static const rdt_option_id options[] = {
     RDT_OPT_REPORT, RDT_OPT_EVENTS, RDT_OPT_PROM,   RDT_OPT_PROM_EVERY,  RDT_OPT_SYSLOG,  RDT_OPT_THREADS,
     RDT_OPT_LAMBDA, RDT_OPT_SCRUB,  RDT_OPT_REPEAT, RDT_OPT_WARMUP,      RDT_OPT_TOP,     RDT_OPT_LABELS,
     RDT_OPT_FORMAT, RDT_OPT_JSON,   RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_words files[] = {
+    {"MODEL.onnx",
+     "the network. It is mapped, with the files beside it that hold its weights, and must not be cut short "
+     "while it is used: to replace it, write another file and rename"},
+    {"DIR/NAME.npy",
+     "an output, whole or not at all; DIR is made if it is not there (one level). In NAME, what is not a letter of "
+     "ASCII, a digit or one of `.-_+` "
+     "becomes `_`"},
+    {"FILE.json", "of `--report`: the whole finding (docs/schema/run-1.json)"},
+    {"FILE.jsonl",
+     "of `--events`: one line an event (docs/schema/event-1.json); several processes may append to one file"},
+    {"FILE.prom", "of `--prom`: counters, replaced as a whole; continued over runs"},
+    {NULL, NULL}};
+static const rdt_words examples[] = {
+    {"redoubt run model.onnx --input image.npy", "one input needs no name"},
+    {"redoubt run model.onnx -i ids=a.npy -i mask=b.npy -o out", "several do; outputs go to out/NAME.npy"},
+    {"redoubt run model.onnx -i image.npy --report found.json", "the same for a program"},
+    {"redoubt run model.onnx -i image.npy --fault bit:30@accum,layer=conv2,seed=1",
+     "break one bit and watch it being repaired"},
+    {"redoubt run model.onnx -i image.npy --fail-on detected", "exit 1 even where the repair worked"},
+    {"redoubt run model.onnx -i image.npy --repeat 100000 --events e.jsonl --prom r.prom --syslog",
+     "watch a machine for a while (docs/fleet.md)"},
+    {NULL, NULL}};
 const rdt_command rdt_cmd_run = {
     .name = "run",
     .run = run,
@@ -251,20 +274,17 @@ const rdt_command rdt_cmd_run = {
     .summary = "run a network on inputs: outputs, a verdict for each layer",
     .text =
         "Loads an ONNX network, runs it with every layer protected, repairs what it finds wrong, and says what it "
-        "found.\n"
-        "Verdicts: CLEAN, RECOMPUTED (found and repaired), CORRECTED, UNCHECKED (never the same as CLEAN), DETECTED "
-        "(found,\n"
-        "not repaired). \"residual / bound\": the largest difference of a check against what rounding alone explains.\n"
+        "found: a line for each layer, a sentence for each event, the verdict of the whole last. \"residual / bound\" "
+        "is the largest difference of a check against what rounding alone explains.\n"
         "\n"
-        "Examples:\n"
-        "  redoubt run model.onnx --input image.npy                   one input needs no name\n"
-        "  redoubt run model.onnx -i ids=a.npy -i mask=b.npy -o out   several do; outputs go to out/NAME.npy\n"
-        "  redoubt run model.onnx -i image.npy --report found.json    the same for a program (docs/schema/run-1.json)\n"
-        "  redoubt run model.onnx -i image.npy --fault bit:30@accum,layer=conv2,seed=1\n"
-        "                                                             break one bit and watch it being repaired\n"
-        "  redoubt run model.onnx -i image.npy --fail-on detected     exit 1 even where the repair worked\n"
-        "  redoubt run model.onnx -i image.npy --repeat 100000 --events e.jsonl --prom r.prom --syslog\n"
-        "                                                             watch a machine for a while (docs/fleet.md)\n"
-        "\n"
-        "Exit codes: 0 no fault left in the outputs; 1 a fault was found and not repaired, or what --fail-on says;\n"
-        "2 usage, or it could not run; 128+N stopped by signal N: no outputs and no report then."};
+        "An input is a .npy or an ONNX .pb file, told apart by content. Without `NAME=` it goes to the first input "
+        "that "
+        "has none yet. An input with a value of its own (an initializer) is a constant, unless it is named.",
+    .verdicts = true,
+    .good = "no fault is left in the outputs; what is UNCHECKED is named",
+    .bad = "a fault was found and not repaired, or what `--fail-on` says",
+    .stopped =
+        "stopped by signal N: no outputs and no report are written; `--events` has what happened until then, and "
+        "`--prom` is written a last time. A second signal ends the program at once",
+    .files = files,
+    .examples = examples};

@@ -195,17 +195,8 @@ rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_se
   return RDT_OK;
 }
 
-void rdt_options_help(const rdt_command *c) {
-  printf("redoubt %s%s%s%s: %s\n\n%s\n", c->name, c->operand ? " " : "", c->operand ? c->operand : "",
-         c->options ? " [options]" : "", c->summary, c->text);
-  if (!c->options) return;
-  puts("\nOptions:");
+void rdt_options_each(const rdt_command *c, void (*fn)(void *user, const rdt_option_words *o), void *user) {
   const option_row *o;
-  for (int i = 0; (o = option_of(c, i)) != NULL; i++) {
-    char left[80];
-    const char letter[] = {'-', o->letter, ',', ' ', '\0'};
-    const int n = snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "    ", o->name,
-                           o->placeholder ? " " : "", o->placeholder ? o->placeholder : "");
-    printf("  %-30s%s%s\n", left, n > 29 ? "\n                                " : "", o->help);
-  }
+  for (int i = 0; (o = option_of(c, i)) != NULL; i++)
+    fn(user, &(rdt_option_words){o->name, o->letter, o->placeholder, o->help});
 }

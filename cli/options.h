@@ -35,21 +35,40 @@ typedef enum rdt_option_id {
   RDT_OPT_COUNT
 } rdt_option_id;
 
+/* A list of them ends with a NULL name. */
+typedef struct rdt_words {
+  const char *name, *text;
+} rdt_words;
+
+/* All that there is to know about a command; its help and its manual page are made of it (manual/manual.h). In texts,
+ * `what is typed` stands between backticks. */
 typedef struct rdt_command {
-  const char *name;
+  const char *name; /* what is typed after redoubt: "bench model"; "": the program itself */
   int (*run)(const struct rdt_command *c, const rdt_settings *s);
-  int (*run_raw)(int argc, char **argv); /* in place of run: the arguments after the name, not parsed here */
-  void (*help_raw)(FILE *to);            /* with run_raw */
-  const char *operand;                   /* "MODEL.onnx"; NULL: takes none */
+  int (*run_raw)(int argc, char **argv);     /* in place of run: the arguments from its name on, not parsed here */
+  const char *usage;                         /* with run_raw: what it takes */
+  const struct rdt_command *const *commands; /* in place of run: one of these, NULL after the last */
+  const char *operand;                       /* "MODEL.onnx"; NULL: takes none */
   bool operand_needed;
   const rdt_option_id *options; /* ends with RDT_OPT_COUNT; --help is taken everywhere */
   const char *summary;          /* one line */
-  const char *text;             /* paragraphs and examples of the help */
+  const char *text; /* paragraphs, with an empty line between; lines that begin with a space stay as they are */
+  bool verdicts;    /* are the words for verdicts explained? */
+  const char *good, *bad, *stopped; /* what exit codes 0, 1 and 128+N mean; bad NULL: there is no 1 */
+  const rdt_words *files;
+  const rdt_words *examples; /* whole lines, and what they are for (or NULL) */
 } rdt_command;
+
+/* An option as help shows it. */
+typedef struct rdt_option_words {
+  const char *name;
+  char letter;
+  const char *placeholder, *help;
+} rdt_option_words;
+void rdt_options_each(const rdt_command *c, void (*fn)(void *user, const rdt_option_words *o), void *user);
 
 /* argv after the command's name. RDT_ERR_ARG with a hint in why. */
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why);
-void rdt_options_help(const rdt_command *c);
 /* The word of words[0..n) that looks most like text, NULL where none comes near. */
 const char *rdt_options_nearest(const char *text, const char *const *words, int n);
 

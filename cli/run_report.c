@@ -113,23 +113,16 @@ static void put_events(const rdt_run_report *r) {
 }
 
 static void put_verdict(const rdt_run_report *r) {
-  static const char *const meaning[] = {
-      [RDT_CLEAN] = "every check passed",
-      [RDT_RECOMPUTED] = "what was wrong was computed or read again and passed its checks",
-      [RDT_CORRECTED] = "what was wrong was rebuilt from checksums",
-      [RDT_UNCHECKED] = "no fault was seen, but not everything could be checked or was asked to be",
-      [RDT_DETECTED] = "a fault was found and not repaired: do not use the outputs",
-  };
   const rdt_run_result *t = &r->total;
-  const unsigned v = (unsigned)t->verdict;
-  printf("\n%s: %s (%" PRId64 " checks, %" PRId64 " suspect%s, %" PRId64 " fault%s", rdt_verdict_name(t->verdict),
-         v < sizeof meaning / sizeof *meaning ? meaning[v] : "", t->checks, t->suspects, t->suspects == 1 ? "" : "s",
-         t->faults, t->faults == 1 ? "" : "s");
-  if (t->unchecked) printf(", %" PRId64 " not checkable", t->unchecked);
-  puts(")");
-  printf("peak memory: %.1f MB\n", 1e-6 * (double)rdt_memory_peak());
+  puts("");
   for (size_t i = 0; r->files && r->has_outputs && i < rdt_model_output_count(r->session->model); i++)
     if (r->files[i]) printf("wrote %s\n", r->files[i]);
+  printf("peak memory: %.1f MB\n", 1e-6 * (double)rdt_memory_peak());
+  printf("%s: %s (%" PRId64 " checks, %" PRId64 " suspect%s, %" PRId64 " fault%s", rdt_verdict_name(t->verdict),
+         rdt_verdict_meaning(t->verdict), t->checks, t->suspects, t->suspects == 1 ? "" : "s", t->faults,
+         t->faults == 1 ? "" : "s");
+  if (t->unchecked) printf(", %" PRId64 " not checkable", t->unchecked);
+  puts(")");
 }
 
 /* ---- predictions ---- */

@@ -212,6 +212,18 @@ void rdt_session_close(rdt_session *s) {
 
 /* ---- small things ---- */
 
+const char *rdt_verdict_meaning(rdt_verdict v) {
+  static const char *const meaning[] = {
+      [RDT_CLEAN] = "every check passed",
+      [RDT_RECOMPUTED] = "what was wrong was computed or read again and passed its checks",
+      [RDT_CORRECTED] = "what was wrong was rebuilt from checksums",
+      [RDT_UNCHECKED] =
+          "no fault was seen, but not everything could be checked or was asked to be; never the same as CLEAN",
+      [RDT_DETECTED] = "a fault was found and not repaired: do not use the outputs",
+  };
+  return (size_t)v < sizeof meaning / sizeof *meaning ? meaning[v] : "";
+}
+
 const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size) {
   size_t used = 0;
   if (rank <= 0) snprintf(buf, size, "%s", rank < 0 ? "?" : "scalar");

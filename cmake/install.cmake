@@ -7,7 +7,6 @@ install(TARGETS redoubt_static EXPORT RedoubtStaticTargets ARCHIVE DESTINATION $
 install(EXPORT RedoubtTargets NAMESPACE Redoubt:: DESTINATION ${REDOUBT_CMAKE_DIR})
 install(EXPORT RedoubtStaticTargets NAMESPACE Redoubt:: DESTINATION ${REDOUBT_CMAKE_DIR})
 install(DIRECTORY include/redoubt DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES docs/redoubt.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 configure_package_config_file(cmake/RedoubtConfig.cmake.in RedoubtConfig.cmake
                               INSTALL_DESTINATION ${REDOUBT_CMAKE_DIR} NO_SET_AND_CHECK_MACRO)

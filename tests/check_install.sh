@@ -33,5 +33,11 @@ cmake -S "$root/examples" -B "$temp/build" -DCMAKE_PREFIX_PATH="$prefix" >"$temp
 }
 "$temp/build/protect_gemm"
 
+echo "- the manual"
+for command in run plan inject conformance bench info list; do
+  [ -s "$prefix/share/man/man1/redoubt-$command.1" ]
+done
+[ -s "$prefix/share/man/man1/redoubt.1" ]
+
 echo "- the installed program"
 [ "$(LD_LIBRARY_PATH=$libraries "$prefix/bin/redoubt" --version)" = "redoubt $(pkg-config --modversion redoubt)" ]
