@@ -37,7 +37,8 @@ typedef enum rdt_event_kind {
 
 /* One step that the recovery took, in the order taken. Names and outcomes are constant text. */
 typedef struct rdt_rung {
-  const char *name;    /* "secure" data at rest against their sums, "recompute" on the same code path, "other path" */
+  const char *name;    /* "secure" data at rest against their sums, "recompute" on the same code path, "apart" likewise with
+                          the check in passes of its own, "other path" */
   const char *outcome; /* secure: "intact", "restored", "lost"; the others: "passed", "failed", "agreed" (with the
                           result that was doubted), "unchecked" (no bound) */
   double seconds;

@@ -193,6 +193,10 @@ bool rdt_iter_next(rdt_iter *it) {
 
 void rdt_tensor_copy(const rdt_tensor *from, const rdt_tensor *to) {
   const size_t size = rdt_dtype_size(from->dtype);
+  if (rdt_tensor_is_packed(from) && memcmp(from->stride, to->stride, (size_t)from->rank * sizeof *from->stride) == 0) {
+    memcpy(to->data, from->data, (size_t)rdt_tensor_count(from) * size);
+    return;
+  }
   rdt_iter in = rdt_iter_begin(from), out = rdt_iter_begin(to);
   while (rdt_iter_next(&in) && rdt_iter_next(&out))
     memcpy((unsigned char *)to->data + out.offset * (int64_t)size,

@@ -502,10 +502,10 @@ static rdt_status compute_fused(run *r, rdt_fused *f) {
   return book_fused(r, asked);
 }
 
-/* A copy of the result, dense. */
+/* A copy of the result: packed as it is, else dense. */
 static rdt_status keep_result(run *r, rdt_tensor *kept) {
   const rdt_tensor *out = &r->o->out;
-  *kept = rdt_tensor_dense(NULL, out->dtype, out->rank, out->shape);
+  *kept = rdt_tensor_is_packed(out) ? *out : rdt_tensor_dense(NULL, out->dtype, out->rank, out->shape);
   kept->data = rdt_alloc(rdt_tensor_bytes(kept), 1);
   if (!kept->data) return rdt_fail(r->why, RDT_ERR_NOMEM, "node %s: out of memory for a second result", r->p->name);
   rdt_tensor_copy(out, kept);
@@ -513,11 +513,17 @@ static rdt_status keep_result(run *r, rdt_tensor *kept) {
 }
 
 /* How many elements differ in their bits, and the logical number of the first. */
-static int64_t differ_from(const rdt_tensor *out, const rdt_tensor *kept, int64_t *first) {
+static int64_t differ_from(const run *r, const rdt_tensor *kept, int64_t *first) {
+  const rdt_tensor *out = &r->o->out;
   const size_t size = rdt_dtype_size(out->dtype);
   rdt_iter it = rdt_iter_begin(out);
   int64_t n = 0;
   *first = -1;
+  if (rdt_tensor_is_packed(out)) {
+    n = rdt_tensors_differ(out, kept, r->p->threads, first, NULL);
+    if (n > 0) *first = logical_of(out, *first);
+    return n;
+  }
   for (int64_t i = 0; rdt_iter_next(&it); i++)
     if (memcmp((const char *)out->data + it.offset * (int64_t)size, (const char *)kept->data + i * (int64_t)size,
                size) != 0 &&
@@ -526,69 +532,114 @@ static int64_t differ_from(const rdt_tensor *out, const rdt_tensor *kept, int64_
   return n;
 }
 
-/* The fused check has complained and the op was done again apart, which was clean: what was it? */
-static void tell_fused(const rdt_findings *first, bool differ, const rdt_rest *rest, rdt_recovered *v) {
+/* What a fused check has complained of, and how it was settled. */
+typedef struct complaint {
+  rdt_findings first;
+  bool differ; /* the epilogue did not come out twice alike */
+  rdt_rest rest;
+  bool persists; /* the same code path failed again */
+  rdt_recovered v;
+} complaint;
+
+/* A later computation was clean: what was it? */
+static void tell_fused(complaint *q) {
+  const rdt_rest *rest = &q->rest;
+  rdt_recovered *v = &q->v;
   const bool memory = rest->weight || rest->activation;
   v->fault = true;
   v->verdict = RDT_RECOMPUTED;
-  v->what = rest->weight       ? "weight"
-            : rest->activation ? "activation"
-            : rest->checksum   ? "checksum"
-            : first->suspects  ? "result"
-                               : "epilogue";
-  v->diagnosis = memory ? RDT_DIAG_MEMORY : rest->checksum ? RDT_DIAG_CHECKER : RDT_DIAG_TRANSIENT;
+  v->what = rest->weight        ? "weight"
+            : rest->activation  ? "activation"
+            : rest->checksum    ? "checksum"
+            : q->first.suspects ? "result"
+                                : "epilogue";
+  v->diagnosis = memory           ? RDT_DIAG_MEMORY
+                 : rest->checksum ? RDT_DIAG_CHECKER
+                 : q->persists    ? RDT_DIAG_PERSISTENT
+                                  : RDT_DIAG_TRANSIENT;
   if (v->changed > 0 || memory || rest->checksum) return;
-  if (first->certain > 0 || differ) { /* the same bits again: what checks was hit */
+  if (!q->persists || q->first.certain > 0 || q->differ) { /* the same bits again: what checks was hit */
     v->what = "checksum";
     v->diagnosis = RDT_DIAG_CHECKER;
     return;
   }
-  v->fault = false;
+  v->fault = false; /* the same bits, the same complaint, and another check has none */
   v->verdict = RDT_CLEAN;
 }
 
-/* From the start with passes apart, where every rung of the ladder is; then the results are compared. */
+/* What remains of two computations of the result: the bits that the later one has changed. */
+static void compare_fused(run *r, complaint *q, const rdt_tensor *kept) {
+  const rdt_tensor *out = &r->o->out;
+  q->v.changed = differ_from(r, kept, &q->v.first);
+  if (q->v.changed == 0) return;
+  q->v.valued = true;
+  q->v.expected = value_of(out, q->v.first);
+  q->v.actual = value_of(kept, q->v.first);
+}
+
+/* The same kernel with the same checks once more. A bound that is missing stays so. */
+static rdt_status again_fused(run *r, complaint *q, double *since, bool *good) {
+  rdt_plan *p = r->p;
+  rdt_fused f = rdt_fused_ask(p->fused);
+  *good = false;
+  if (q->first.suspects == 0 && !q->differ) return RDT_OK;
+  RDT_TRY(p->kernel->run_fused(p->state, r->o, &f, r->why));
+  rdt_fused_judge(p->fused, &f, &r->found);
+  *good = !f.differ && r->found.suspects == 0 && r->found.cannot == 0;
+  q->persists = f.differ || r->found.suspects > 0;
+  p->out_seal = f.bitsum;
+  p->out_sealed = *good && rdt_epilogue_sums(&r->o->out);
+  rdt_recovered_rung(&q->v, "recompute", *good ? "passed" : q->persists ? "failed" : "unchecked", since);
+  return RDT_OK;
+}
+
+/* From the start with passes apart, where every rung of the ladder is. *told: the ladder has told what it was. */
+static rdt_status redo_apart(run *r, complaint *q, const rdt_tensor *kept, double *since, bool *told) {
+  rdt_findings_init(&r->found);
+  RDT_TRY(buffer(r, RDT_BUF_RESULT));
+  RDT_TRY(run_apart(r));
+  *told = r->res->faults > 0 || r->res->verdict != RDT_CLEAN;
+  if (*told) return RDT_OK;
+  compare_fused(r, q, kept);
+  rdt_recovered_rung(&q->v, "apart", q->v.changed == 0 ? "agreed" : "passed", since);
+  *told = q->first.suspects == 0 && !q->differ && q->v.changed == 0; /* only the bound was missing */
+  return RDT_OK;
+}
+
 static rdt_status settle_fused(run *r, bool differ) {
   rdt_plan *p = r->p;
   rdt_tensor kept;
-  rdt_rest rest = {0};
-  rdt_recovered v = {.first = -1};
-  const rdt_findings first = r->found;
-  rdt_status status = keep_result(r, &kept);
+  complaint q = {.first = r->found, .differ = differ, .v = {.first = -1}};
+  bool good = false, told = false;
   double since = rdt_clock();
+  rdt_status status = RDT_OK;
   rdt_findings_init(&r->found);
   p->out_sealed = false; /* of the first result */
-  RDT_TRY_GOTO(secure(r, &rest, r->why), end);
-  if (rest.lost) {
-    v = (rdt_recovered){.verdict = RDT_DETECTED,
-                        .diagnosis = RDT_DIAG_MEMORY,
-                        .what = rest.weight ? "weight" : "activation",
-                        .fault = true,
-                        .first = -1};
-    rdt_recovered_rung(&v, "secure", "lost", &since);
-    report(r, RDT_EVENT_FAULT, &v);
+  RDT_TRY(keep_result(r, &kept));
+  RDT_TRY_GOTO(secure(r, &q.rest, r->why), end);
+  rdt_recovered_rung(&q.v, "secure", rdt_rest_outcome(&q.rest), &since);
+  if (q.rest.lost) {
+    q.v.verdict = RDT_DETECTED;
+    q.v.diagnosis = RDT_DIAG_MEMORY;
+    q.v.what = q.rest.weight ? "weight" : "activation";
+    q.v.fault = true;
+    report(r, RDT_EVENT_FAULT, &q.v);
     goto end;
   }
-  rdt_recovered_rung(&v, "secure", rdt_rest_outcome(&rest), &since);
-  RDT_TRY_GOTO(buffer(r, RDT_BUF_RESULT), end);
-  RDT_TRY_GOTO(run_apart(r), end);
-  if (r->res->faults > 0 || r->res->verdict != RDT_CLEAN) goto end; /* the ladder has told */
-  v.changed = differ_from(&r->o->out, &kept, &v.first);
-  rdt_recovered_rung(&v, "recompute", v.changed == 0 ? "agreed" : "passed", &since);
-  if (v.changed > 0) {
-    v.valued = true;
-    v.expected = value_of(&r->o->out, v.first);
-    v.actual = value_of(&kept, v.first);
-  }
-  if (first.suspects == 0 && !differ && v.changed == 0) goto end; /* only the bound was missing */
-  tell_fused(&first, differ, &rest, &v);
-  if (v.fault && !repairs(p)) { /* the result stays as it is */
+  RDT_TRY_GOTO(again_fused(r, &q, &since, &good), end);
+  if (good)
+    compare_fused(r, &q, &kept);
+  else
+    RDT_TRY_GOTO(redo_apart(r, &q, &kept, &since, &told), end);
+  if (told) goto end;
+  tell_fused(&q);
+  if (q.v.fault && !repairs(p)) { /* the result stays as it is */
     rdt_tensor_copy(&kept, &r->o->out);
     p->out_sealed = false;
-    if (v.changed > 0) v.verdict = RDT_DETECTED;
+    if (q.v.changed > 0) q.v.verdict = RDT_DETECTED;
   }
-  r->found = first;
-  report(r, v.fault ? RDT_EVENT_FAULT : RDT_EVENT_SUSPECT, &v);
+  r->found = q.first;
+  report(r, q.v.fault ? RDT_EVENT_FAULT : RDT_EVENT_SUSPECT, &q.v);
 end:
   rdt_free(kept.data);
   return status;
