@@ -6,7 +6,10 @@
 
 #include "options.h"
 #include "report/journal.h"
+#include "report/json.h"
 #include "report/prom.h"
+#include "report/report.h"
+#include "report/words.h"
 
 typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
 
@@ -20,12 +23,6 @@ int rdt_signals_caught(void); /* the signal, 0: none */
 /* "redoubt run: text" on stderr; the exit code that belongs to the status (128 + N after a signal). */
 int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text);
 
-/* A copy of an event that outlives the callback. */
-typedef struct rdt_kept_event {
-  rdt_event event; /* strings are owned */
-  int64_t run;     /* which run it belongs to, from 1 */
-} rdt_kept_event;
-
 typedef struct rdt_session {
   rdt_context *ctx;
   rdt_model *model;
@@ -33,10 +30,10 @@ typedef struct rdt_session {
   size_t n_inputs;
   char **named; /* inputs that the command line names; one of them may be an initializer, which it replaces */
   size_t n_named;
-  rdt_kept_event *events; /* the first RDT_MAX_EVENTS */
-  int n_events;
-  int64_t run;         /* number of the run that events are booked to */
-  int64_t seen[3];     /* events by rdt_event_kind, kept or not */
+  rdt_report *report; /* that events are kept in; NULL: nobody writes one */
+  char last_event[512];
+  int64_t faults;      /* events of that kind */
+  int64_t run;         /* number of the run that events are booked to; 0: it only warms up */
   rdt_journal journal; /* where events go while it runs */
   rdt_prom prom;
   rdt_verdict worst; /* of all runs */
@@ -44,7 +41,6 @@ typedef struct rdt_session {
   bool told;         /* rdt_session_tell was here, or has nothing to say */
   rdt_reason why;
 } rdt_session;
-enum { RDT_MAX_EVENTS = 1000 };
 
 typedef enum rdt_inputs_kind {
   RDT_INPUTS_FILES, /* every input from its file */
@@ -68,16 +64,12 @@ void rdt_session_close(rdt_session *s);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);
 
-/* What a verdict means, in a sentence. */
-const char *rdt_verdict_meaning(rdt_verdict v);
-
 /* argv[0] is the command's name: parses the arguments behind it, then helps or runs. The exit code. */
 int rdt_command_call(const rdt_command *c, int argc, char **argv);
 
 /* "8x1x8x8" */
 const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size);
-cJSON *rdt_shape_json(int rank, const int64_t *shape);
-cJSON *rdt_document(const char *kind); /* {"schema": "redoubt.<kind>/1", "redoubt": version} */
+rdt_status rdt_json_print(const cJSON *doc, rdt_reason *why); /* on stdout */
 /* Prints the document as the settings ask (stdout) and frees it. */
 int rdt_document_print(const rdt_command *c, cJSON *doc);
 

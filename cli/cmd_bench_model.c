@@ -80,7 +80,7 @@ static void begin_document(bench *b) {
     cJSON *o = cJSON_CreateObject();
     if (rdt_model_input_info(s->model, i, &info) == RDT_OK) rdt_json_text(o, "name", info.name);
     cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(s->inputs[i].dtype));
-    cJSON_AddItemToObject(o, "shape", rdt_shape_json(s->inputs[i].rank, s->inputs[i].shape));
+    cJSON_AddItemToObject(o, "shape", rdt_json_shape(s->inputs[i].rank, s->inputs[i].shape));
     cJSON_AddBoolToObject(o, "random", b->random[i]);
     cJSON_AddItemToArray(list, o);
   }
@@ -214,7 +214,7 @@ static cJSON *layer_json(const rdt_bench_model *m, const layer *l) {
   cJSON *o = cJSON_CreateObject();
   rdt_json_text(o, "name", l->info.name);
   rdt_json_text(o, "op", l->info.op);
-  cJSON_AddItemToObject(o, "shape", rdt_shape_json(l->info.out.rank, l->info.out.shape));
+  cJSON_AddItemToObject(o, "shape", rdt_json_shape(l->info.out.rank, l->info.out.shape));
   cJSON_AddStringToObject(o, "kernel", l->info.kernel);
   if (l->twin >= 0 && rdt_model_node_info(m->side[RDT_BENCH_NONE].model, (size_t)l->twin, &none) == RDT_OK)
     cJSON_AddStringToObject(o, "kernel_unprotected", none.kernel);
@@ -332,7 +332,7 @@ static rdt_status say(bench *b) {
   rdt_reason *why = &b->session.why;
   if (s->profile) RDT_TRY(rdt_json_write(b->trace, s->profile, why));
   if (s->report) RDT_TRY(rdt_json_write(b->doc, s->report, why));
-  if (s->format == RDT_FORMAT_JSON) return rdt_json_write(b->doc, NULL, why);
+  if (s->format == RDT_FORMAT_JSON) return rdt_json_print(b->doc, why);
   return put_text(b) ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing the tables");
 }
 

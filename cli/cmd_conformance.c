@@ -109,7 +109,7 @@ static rdt_status say(rdt_conformance *c) {
     cJSON *doc = rdt_conformance_json(c);
     rdt_status status = doc ? RDT_OK : rdt_fail(&c->why, RDT_ERR_NOMEM, "out of memory");
     if (status == RDT_OK && s->report) status = rdt_json_write(doc, s->report, &c->why);
-    if (status == RDT_OK && s->format == RDT_FORMAT_JSON && !s->quiet) status = rdt_json_write(doc, NULL, &c->why);
+    if (status == RDT_OK && s->format == RDT_FORMAT_JSON && !s->quiet) status = rdt_json_print(doc, &c->why);
     cJSON_Delete(doc);
     RDT_TRY(status);
   }

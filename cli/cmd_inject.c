@@ -126,8 +126,7 @@ static rdt_status run_clean(campaign *c) {
     const rdt_status status = rdt_session_run(s, c->slice, &result);
     if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
     if (status == RDT_ERR_FAULT || result.faults > 0)
-      return rdt_fail(&s->why, RDT_ERR_FAULT, "a run without planted fault reports one: %s",
-                      s->n_events ? s->events[s->n_events - 1].event.text : "");
+      return rdt_fail(&s->why, RDT_ERR_FAULT, "a run without planted fault reports one: %s", s->last_event);
     RDT_TRY(outputs(s, NULL, NULL, &c->clean_bytes, NULL));
     c->clean[i] = rdt_alloc(c->clean_bytes, 1);
     if (!c->clean[i]) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");

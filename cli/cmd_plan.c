@@ -70,7 +70,7 @@ static rdt_status put_json(rdt_session *s, const rdt_settings *settings, cJSON *
     cJSON *o = cJSON_CreateObject();
     cJSON_AddStringToObject(o, "name", info.name);
     cJSON_AddStringToObject(o, "op", info.op);
-    cJSON_AddItemToObject(o, "shape", rdt_shape_json(info.out.rank, info.out.shape));
+    cJSON_AddItemToObject(o, "shape", rdt_json_shape(info.out.rank, info.out.shape));
     cJSON_AddStringToObject(o, "dtype", info.dtype);
     cJSON_AddStringToObject(o, "kernel", info.kernel);
     cJSON_AddStringToObject(o, "scheme", info.scheme);

@@ -8,7 +8,6 @@
 
 #include "core/memory.h"
 #include "net/tensor_file.h"
-#include "report/json.h"
 #include "run_report.h"
 
 /* "DIR/NAME.npy", with everything that a file name should not hold turned into '_'. */
@@ -122,37 +121,17 @@ static rdt_status prepare(rdt_run_report *r) {
   }
   const rdt_status status = rdt_model_plan(s->model, s->inputs, s->n_inputs);
   if (status != RDT_OK) return rdt_session_fail(s, status);
-  r->n_nodes = rdt_model_node_count(s->model);
-  r->nodes = rdt_calloc(r->n_nodes, sizeof *r->nodes);
-  if (!r->nodes) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
-  for (size_t i = 0; i < r->n_nodes; i++) r->nodes[i].place[0] = r->nodes[i].place[1] = -1;
   return RDT_OK;
-}
-
-static void add_run(rdt_run_report *r, const rdt_run_result *one, bool timed) {
-  rdt_run_result *t = &r->total;
-  rdt_result node;
-  if (one->verdict > t->verdict) t->verdict = one->verdict;
-  t->checks += one->checks;
-  t->suspects += one->suspects;
-  t->faults += one->faults;
-  t->unchecked += one->unchecked;
-  if (timed) t->seconds += one->seconds, t->seconds_check += one->seconds_check;
-  for (size_t i = 0; i < r->n_nodes; i++) {
-    if (rdt_model_node_result(r->session->model, i, &node) != RDT_OK) continue;
-    if (!timed) node.seconds = node.seconds_check = 0.0;
-    rdt_result_add(&r->nodes[i], &node);
-  }
-  r->runs += timed;
 }
 
 /* A run that found a fault which it could not repair has results all the same; everything else ends here. */
 static rdt_status run_once(rdt_run_report *r, bool timed) {
   rdt_session *s = r->session;
   rdt_run_result one = {0};
-  r->status = rdt_session_run(s, s->inputs, &one);
-  if (r->status != RDT_OK && r->status != RDT_ERR_FAULT) return r->status;
-  if (timed || r->status != RDT_OK || one.faults > 0) add_run(r, &one, timed); /* a fault while warming up is a fault */
+  const rdt_status status = rdt_session_run(s, s->inputs, &one);
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+  if (timed || status != RDT_OK || one.faults > 0) /* a fault while warming up is a fault */
+    rdt_report_book(s->report, status, &one, timed);
   return RDT_OK;
 }
 
@@ -161,11 +140,11 @@ static rdt_status run_all(rdt_run_report *r) {
   const rdt_settings *settings = r->settings;
   const int64_t repeat = settings->repeat ? settings->repeat : 1;
   s->run = 0;
-  for (int64_t i = 0; i < settings->warmup && r->status == RDT_OK; i++) RDT_TRY(run_once(r, false));
+  for (int64_t i = 0; i < settings->warmup && s->report->status == RDT_OK; i++) RDT_TRY(run_once(r, false));
   const rdt_status armed = rdt_model_inject(s->model, settings->fault);
   if (armed != RDT_OK) return rdt_session_fail(s, armed);
   rdt_journal_plant(&s->journal, settings->fault);
-  for (s->run = 1; s->run <= repeat && r->status == RDT_OK; s->run++) {
+  for (s->run = 1; s->run <= repeat && s->report->status == RDT_OK; s->run++) {
     RDT_TRY(run_once(r, true));
     rdt_journal_plant(&s->journal, NULL);
     if (s->run == 1 && settings->fault) {
@@ -176,13 +155,13 @@ static rdt_status run_all(rdt_run_report *r) {
     }
     rdt_progress(settings, "running", s->run, repeat);
   }
-  r->has_outputs = r->status == RDT_OK || settings->on_fault == RDT_ON_FAULT_REPORT;
+  r->has_outputs = s->report->status == RDT_OK || settings->on_fault == RDT_ON_FAULT_REPORT;
   return RDT_OK;
 }
 
 static int exit_code(const rdt_run_report *r) {
-  const rdt_run_result *t = &r->total;
-  const bool bad = r->status == RDT_ERR_FAULT || t->verdict == RDT_DETECTED;
+  const rdt_run_result *t = &r->session->report->total;
+  const bool bad = r->session->report->status == RDT_ERR_FAULT || t->verdict == RDT_DETECTED;
   const bool detected = (r->settings->fail_on & RDT_FAIL_ON_DETECTED) && t->faults > 0;
   const bool unchecked =
       (r->settings->fail_on & RDT_FAIL_ON_UNCHECKED) && (t->verdict == RDT_UNCHECKED || t->unchecked > 0);
@@ -190,25 +169,20 @@ static int exit_code(const rdt_run_report *r) {
 }
 
 static rdt_status say(const rdt_run_report *r) {
-  rdt_session *s = r->session;
-  if (r->settings->report || r->settings->format == RDT_FORMAT_JSON) {
-    cJSON *doc = rdt_run_report_json(r);
-    rdt_status status = RDT_OK;
-    if (r->settings->report) status = rdt_json_write(doc, r->settings->report, &s->why);
-    if (status == RDT_OK && r->settings->format == RDT_FORMAT_JSON && !r->settings->quiet)
-      status = rdt_json_write(doc, NULL, &s->why);
-    cJSON_Delete(doc);
-    RDT_TRY(status);
-  }
-  if (r->settings->format != RDT_FORMAT_JSON && !r->settings->quiet &&
-      !rdt_run_report_text(r, r->settings->format == RDT_FORMAT_MD))
-    return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory while writing the table");
-  return RDT_OK;
+  const rdt_settings *settings = r->settings;
+  rdt_reason *why = &r->session->why;
+  cJSON *doc = rdt_run_report_json(r);
+  rdt_status status = settings->report ? rdt_json_write(doc, settings->report, why) : RDT_OK;
+  if (status == RDT_OK && !settings->quiet) status = rdt_run_report_print(doc, settings->format, why);
+  cJSON_Delete(doc);
+  return status;
 }
 
 static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
   rdt_session *s = r->session;
   RDT_TRY(rdt_session_open(s, settings, RDT_INPUTS_FILES));
+  const rdt_status status = rdt_report_create(s->model, &s->report);
+  if (status != RDT_OK) return rdt_session_fail(s, status);
   RDT_TRY(prepare(r));
   RDT_TRY(run_all(r));
   if (rdt_signals_caught()) return RDT_ERR_CANCELLED; /* the last moment: what follows is finished */
@@ -226,12 +200,11 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   if (status != RDT_OK) {
     const int failed = rdt_cli_fail(c, status, session.why.text);
     if (code == RDT_EXIT_OK) code = failed; /* a fault weighs more than a report that could not be written */
-  } else if (r.status == RDT_ERR_FAULT)
+  } else if (session.report->status == RDT_ERR_FAULT)
     fprintf(stderr, "redoubt run: %s\n",
-            *rdt_context_error(session.ctx) ? rdt_context_error(session.ctx) : rdt_status_text(r.status));
+            *rdt_context_error(session.ctx) ? rdt_context_error(session.ctx) : rdt_status_text(RDT_ERR_FAULT));
   for (size_t i = 0; r.files && i < rdt_model_output_count(session.model); i++) rdt_free(r.files[i]);
   rdt_free(r.files);
-  rdt_free(r.nodes);
   rdt_free(r.labels.data);
   rdt_session_close(&session);
   return code;

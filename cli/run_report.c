@@ -1,3 +1,4 @@
+/* What a run says: the document, and the text for people that is made of it. */
 #include "run_report.h"
 
 #include <inttypes.h>
@@ -6,126 +7,12 @@
 
 #include "core/tensor.h"
 #include "core/text.h"
-#include "report/json.h"
 #include "report/table.h"
+#include "report/words.h"
 
 enum { SHOWN_IMAGES = 16, SHOWN_EVENTS = 12 };
 
-void rdt_result_add(rdt_result *sum, const rdt_result *one) {
-  if (one->verdict > sum->verdict) sum->verdict = one->verdict;
-  if (one->diagnosis != RDT_DIAG_NONE) sum->diagnosis = one->diagnosis;
-  if (!(one->ratio <= sum->ratio)) { /* NaN is the largest */
-    sum->ratio = one->ratio;
-    sum->residual = one->residual;
-    sum->bound = one->bound;
-    memcpy(sum->place, one->place, sizeof sum->place);
-  }
-  if (one->floor > sum->floor) sum->floor = one->floor;
-  sum->checks += one->checks;
-  sum->suspects += one->suspects;
-  sum->faults += one->faults;
-  sum->unchecked += one->unchecked;
-  sum->seconds += one->seconds;
-  sum->seconds_check += one->seconds_check;
-}
-
-static double share(double part, double whole) {
-  return whole > 0.0 ? 100.0 * part / whole : 0.0;
-}
-
-/* ---- text ---- */
-
-static void put_heading(const rdt_run_report *r) {
-  char shape[128];
-  rdt_io_info info;
-  const rdt_context *ctx = r->session->ctx;
-  printf("%s:", r->settings->operand);
-  for (size_t i = 0; i < r->session->n_inputs; i++) {
-    if (rdt_model_input_info(r->session->model, i, &info) != RDT_OK) continue;
-    const rdt_tensor *t = &r->session->inputs[i];
-    char name[256];
-    snprintf(name, sizeof name, "%s", info.name);
-    rdt_text_tame(name, '?');
-    printf("%s %s %s %s", i ? "," : "", name, rdt_dtype_name(t->dtype),
-           rdt_shape_text(t->rank, t->shape, shape, sizeof shape));
-  }
-  printf("; %s, %d thread%s", rdt_context_isa(ctx), rdt_context_threads(ctx), rdt_context_threads(ctx) == 1 ? "" : "s");
-  if (r->runs > 1) printf("; %" PRId64 " runs, times are means", r->runs);
-  puts("");
-  if (r->settings->fault) printf("planted: %s\n", r->injected);
-  puts("");
-}
-
-/* Largest residual against its bound; checks by equal bits have none. */
-static void put_residual(rdt_table *t, const rdt_result *n) {
-  if (n->checks == 0)
-    rdt_table_cell(t, "-");
-  else if (n->bound > 0.0 || n->residual > 0.0)
-    rdt_table_cell(t, "%.2g / %.2g", n->residual, n->bound);
-  else
-    rdt_table_cell(t, "equal bits");
-}
-
-static bool put_layers(const rdt_run_report *r, bool markdown) {
-  const double runs = r->runs > 0 ? (double)r->runs : 1.0;
-  rdt_table *t = rdt_table_create("layer|op|shape|scheme|>checks|>residual / bound|verdict|>ms|>check %");
-  for (size_t i = 0; i < r->n_nodes; i++) {
-    const rdt_result *n = &r->nodes[i];
-    rdt_node_info info;
-    char shape[128];
-    if (rdt_model_node_info(r->session->model, i, &info) != RDT_OK) continue;
-    rdt_table_cell(t, "%s", info.name);
-    rdt_table_cell(t, "%s", info.op);
-    rdt_table_cell(t, "%s", rdt_shape_text(info.out.rank, info.out.shape, shape, sizeof shape));
-    rdt_table_cell(t, "%s", info.scheme);
-    rdt_table_cell(t, "%" PRId64, n->checks);
-    put_residual(t, n);
-    rdt_table_cell(t, "%s", rdt_verdict_name(n->verdict));
-    rdt_table_cell(t, "%.3f", 1e3 * n->seconds / runs);
-    rdt_table_cell(t, "%.0f", share(n->seconds_check, n->seconds));
-  }
-  rdt_table_rule(t);
-  rdt_table_cell(t, "all");
-  for (int i = 0; i < 3; i++) rdt_table_cell(t, " ");
-  rdt_table_cell(t, "%" PRId64, r->total.checks);
-  rdt_table_cell(t, " ");
-  rdt_table_cell(t, "%s", rdt_verdict_name(r->total.verdict));
-  rdt_table_cell(t, "%.3f", 1e3 * r->total.seconds / runs);
-  rdt_table_cell(t, "%.0f", share(r->total.seconds_check, r->total.seconds));
-  const bool printed = rdt_table_print(t, stdout, markdown);
-  rdt_table_destroy(t);
-  return printed;
-}
-
-static void put_events(const rdt_run_report *r) {
-  const rdt_session *s = r->session;
-  int shown = 0;
-  for (int i = 0; i < s->n_events; i++) {
-    const rdt_event *e = &s->events[i].event;
-    if (e->kind == RDT_EVENT_SUSPECT) continue; /* counted; they need nobody */
-    if (shown == 0) puts("");
-    if (shown++ == SHOWN_EVENTS) {
-      puts("- ... the rest is in the --report");
-      break;
-    }
-    printf("- %s\n", e->text);
-  }
-}
-
-static void put_verdict(const rdt_run_report *r) {
-  const rdt_run_result *t = &r->total;
-  puts("");
-  for (size_t i = 0; r->files && r->has_outputs && i < rdt_model_output_count(r->session->model); i++)
-    if (r->files[i]) printf("wrote %s\n", r->files[i]);
-  printf("peak memory: %.1f MB\n", 1e-6 * (double)rdt_memory_peak());
-  printf("%s: %s (%" PRId64 " checks, %" PRId64 " suspect%s, %" PRId64 " fault%s", rdt_verdict_name(t->verdict),
-         rdt_verdict_meaning(t->verdict), t->checks, t->suspects, t->suspects == 1 ? "" : "s", t->faults,
-         t->faults == 1 ? "" : "s");
-  if (t->unchecked) printf(", %" PRId64 " not checkable", t->unchecked);
-  puts(")");
-}
-
-/* ---- predictions ---- */
+/* ---- the document: what the library's report cannot know ---- */
 
 /* Output 0 as rows of class scores, where it looks like that. */
 static bool scores(const rdt_run_report *r, rdt_tensor *out) {
@@ -134,7 +21,8 @@ static bool scores(const rdt_run_report *r, rdt_tensor *out) {
   if (!r->has_outputs || rdt_model_output(s->model, 0, out) != RDT_OK) return false;
   if (out->rank != 2 || out->shape[1] < 1 || !rdt_dtype_is_float(out->dtype)) return false;
   if (r->settings->top || r->labels.data) return true;
-  return r->n_nodes > 0 && rdt_model_node_info(s->model, r->n_nodes - 1, &last) == RDT_OK && strstr(last.op, "Softmax");
+  const size_t nodes = rdt_model_node_count(s->model);
+  return nodes > 0 && rdt_model_node_info(s->model, nodes - 1, &last) == RDT_OK && strstr(last.op, "Softmax");
 }
 
 static double score(const rdt_tensor *t, int64_t image, int64_t class_) {
@@ -163,117 +51,9 @@ static int64_t count_right(const rdt_run_report *r, const rdt_tensor *t) {
   return right;
 }
 
-static bool put_predictions(const rdt_run_report *r, bool markdown) {
-  rdt_tensor t;
-  if (!scores(r, &t)) return true;
-  const int64_t images = t.shape[0], shown = images > SHOWN_IMAGES ? SHOWN_IMAGES : images;
-  const int64_t top = r->settings->top ? r->settings->top : 1;
-  rdt_table *table = rdt_table_create(r->labels.data ? ">image|prediction|label" : ">image|prediction");
-  for (int64_t i = 0; i < shown; i++) {
-    char text[512] = "";
-    size_t used = 0;
-    int64_t c = -1;
-    for (int64_t k = 0; k < top && used < sizeof text && (c = next_class(&t, i, c)) >= 0; k++)
-      used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRId64 " (%.2f %%)", k ? ", " : "", c,
-                               100.0 * score(&t, i, c));
-    rdt_table_cell(table, "%" PRId64, i);
-    rdt_table_cell(table, "%s", *text ? text : "none: not a number");
-    if (r->labels.data) {
-      const int64_t label = label_of(r, i);
-      rdt_table_cell(table, "%" PRId64 "%s", label, next_class(&t, i, -1) == label ? "" : "  <- wrong");
-    }
-  }
-  puts("");
-  const bool printed = rdt_table_print(table, stdout, markdown);
-  rdt_table_destroy(table);
-  if (images > shown) printf("... and %" PRId64 " more\n", images - shown);
-  if (r->labels.data && images > 0) {
-    const int64_t right = count_right(r, &t);
-    printf("%" PRId64 " of %" PRId64 " right (%.1f %%)\n", right, images, 100.0 * (double)right / (double)images);
-  }
-  return printed;
-}
-
-bool rdt_run_report_text(const rdt_run_report *r, bool markdown) {
-  put_heading(r);
-  if (!put_layers(r, markdown)) return false;
-  put_events(r);
-  if (!put_predictions(r, markdown)) return false;
-  put_verdict(r);
-  return true;
-}
-
-/* ---- JSON ---- */
-
-static void add_counts(cJSON *o, int64_t checks, int64_t suspects, int64_t faults, int64_t unchecked, double seconds,
-                       double seconds_check) {
-  cJSON_AddNumberToObject(o, "checks", (double)checks);
-  cJSON_AddNumberToObject(o, "suspects", (double)suspects);
-  cJSON_AddNumberToObject(o, "faults", (double)faults);
-  cJSON_AddNumberToObject(o, "unchecked", (double)unchecked);
-  rdt_json_number(o, "seconds", seconds);
-  rdt_json_number(o, "seconds_check", seconds_check);
-}
-
-static void add_place(cJSON *o, const int64_t place[2]) {
-  cJSON *list = cJSON_AddArrayToObject(o, "place");
-  for (int i = 0; i < 2; i++)
-    cJSON_AddItemToArray(list, place[i] < 0 ? cJSON_CreateNull() : cJSON_CreateNumber((double)place[i]));
-}
-
-static cJSON *layer_json(const rdt_run_report *r, size_t i) {
-  const rdt_result *n = &r->nodes[i];
-  rdt_node_info info;
-  if (rdt_model_node_info(r->session->model, i, &info) != RDT_OK) return NULL;
-  cJSON *o = cJSON_CreateObject();
-  cJSON_AddStringToObject(o, "name", info.name);
-  cJSON_AddStringToObject(o, "op", info.op);
-  cJSON_AddStringToObject(o, "kernel", info.kernel);
-  cJSON_AddStringToObject(o, "scheme", info.scheme);
-  cJSON_AddStringToObject(o, "dtype", info.dtype);
-  cJSON_AddItemToObject(o, "shape", rdt_shape_json(info.out.rank, info.out.shape));
-  cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(n->verdict));
-  cJSON_AddStringToObject(o, "diagnosis", rdt_diagnosis_name(n->diagnosis));
-  rdt_json_number(o, "ratio", n->ratio);
-  rdt_json_number(o, "residual", n->residual);
-  rdt_json_number(o, "bound", n->bound);
-  rdt_json_number(o, "floor", n->floor);
-  add_place(o, n->place);
-  add_counts(o, n->checks, n->suspects, n->faults, n->unchecked, n->seconds, n->seconds_check);
-  return o;
-}
-
-static cJSON *event_json(const rdt_kept_event *kept) {
-  cJSON *o = cJSON_CreateObject();
-  cJSON_AddNumberToObject(o, "run", (double)kept->run);
-  rdt_event_json(o, &kept->event);
-  return o;
-}
-
-static void add_tensors(const rdt_run_report *r, cJSON *doc) {
-  rdt_io_info info;
-  rdt_model *model = r->session->model;
-  cJSON *list = cJSON_AddArrayToObject(doc, "inputs");
-  for (size_t i = 0; i < r->session->n_inputs; i++) {
-    const rdt_tensor *t = &r->session->inputs[i];
-    cJSON *o = cJSON_CreateObject();
-    if (rdt_model_input_info(model, i, &info) == RDT_OK) rdt_json_text(o, "name", info.name);
-    cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(t->dtype));
-    cJSON_AddItemToObject(o, "shape", rdt_shape_json(t->rank, t->shape));
-    cJSON_AddItemToArray(list, o);
-  }
-  list = cJSON_AddArrayToObject(doc, "outputs");
-  for (size_t i = 0; i < rdt_model_output_count(model); i++) {
-    rdt_tensor t;
-    cJSON *o = cJSON_CreateObject();
-    if (rdt_model_output_info(model, i, &info) == RDT_OK) rdt_json_text(o, "name", info.name);
-    if (r->has_outputs && rdt_model_output(model, i, &t) == RDT_OK) {
-      cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(t.dtype));
-      cJSON_AddItemToObject(o, "shape", rdt_shape_json(t.rank, t.shape));
-    }
-    if (r->files && r->has_outputs && r->files[i]) cJSON_AddStringToObject(o, "file", r->files[i]);
-    cJSON_AddItemToArray(list, o);
-  }
+static void add_class(cJSON *o, const rdt_tensor *t, int64_t image, int64_t c) {
+  cJSON_AddItemToObject(o, "class", c < 0 ? cJSON_CreateNull() : cJSON_CreateNumber((double)c));
+  if (c >= 0) rdt_json_number(o, "score", score(t, image, c));
 }
 
 static void add_predictions(const rdt_run_report *r, cJSON *doc) {
@@ -281,43 +61,194 @@ static void add_predictions(const rdt_run_report *r, cJSON *doc) {
   if (!scores(r, &t)) return;
   cJSON *list = cJSON_AddArrayToObject(doc, "predictions");
   for (int64_t i = 0; i < t.shape[0]; i++) {
-    const int64_t c = next_class(&t, i, -1);
+    int64_t c = next_class(&t, i, -1);
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddItemToObject(o, "class", c < 0 ? cJSON_CreateNull() : cJSON_CreateNumber((double)c));
-    if (c >= 0) rdt_json_number(o, "score", score(&t, i, c));
+    add_class(o, &t, i, c);
     if (r->labels.data) cJSON_AddNumberToObject(o, "label", (double)label_of(r, i));
+    cJSON *others = r->settings->top > 1 ? cJSON_AddArrayToObject(o, "others") : NULL;
+    for (int64_t k = 1; k < r->settings->top && c >= 0 && (c = next_class(&t, i, c)) >= 0; k++) {
+      cJSON *other = cJSON_CreateObject();
+      add_class(other, &t, i, c);
+      cJSON_AddItemToArray(others, other);
+    }
     cJSON_AddItemToArray(list, o);
   }
   if (r->labels.data) cJSON_AddNumberToObject(doc, "right", (double)count_right(r, &t));
 }
 
 cJSON *rdt_run_report_json(const rdt_run_report *r) {
-  static const char *const on_fault[] = {"recompute", "report", "abort"};
-  const rdt_session *s = r->session;
-  const rdt_run_result *t = &r->total;
-  cJSON *doc = rdt_document("run"), *o;
-  cJSON_AddStringToObject(doc, "model", r->settings->operand);
-  cJSON_AddStringToObject(doc, "isa", rdt_context_isa(s->ctx));
-  cJSON_AddNumberToObject(doc, "threads", rdt_context_threads(s->ctx));
-  cJSON_AddStringToObject(doc, "scheme", r->settings->scheme ? r->settings->scheme : "auto");
-  cJSON_AddStringToObject(doc, "on_fault", on_fault[r->settings->on_fault]);
-  cJSON_AddNumberToObject(doc, "runs", (double)r->runs);
+  cJSON *doc = rdt_report_document(r->session->report), *o;
+  cJSON_AddNumberToObject(doc, "exit", r->exit_code);
   if (r->settings->fault) {
     o = cJSON_AddObjectToObject(doc, "fault");
-    cJSON_AddStringToObject(o, "spec", r->settings->fault);
-    cJSON_AddStringToObject(o, "did", r->injected);
+    rdt_json_text(o, "spec", r->settings->fault);
+    rdt_json_text(o, "did", r->injected);
   }
-  add_tensors(r, doc);
-  cJSON_AddStringToObject(doc, "status", rdt_status_name(r->status));
-  cJSON_AddNumberToObject(doc, "exit", r->exit_code);
-  cJSON_AddStringToObject(doc, "verdict", rdt_verdict_name(t->verdict));
-  add_counts(doc, t->checks, t->suspects, t->faults, t->unchecked, t->seconds, t->seconds_check);
-  cJSON_AddNumberToObject(doc, "memory_peak", (double)rdt_memory_peak());
-  o = cJSON_AddArrayToObject(doc, "layers");
-  for (size_t i = 0; i < r->n_nodes; i++) cJSON_AddItemToArray(o, layer_json(r, i));
-  o = cJSON_AddArrayToObject(doc, "events");
-  for (int i = 0; i < s->n_events; i++) cJSON_AddItemToArray(o, event_json(&s->events[i]));
-  cJSON_AddNumberToObject(doc, "events_left_out", (double)(s->seen[0] + s->seen[1] + s->seen[2] - s->n_events));
+  size_t i = 0;
+  cJSON_ArrayForEach(o, cJSON_GetObjectItemCaseSensitive(doc, "outputs")) {
+    if (r->files && r->has_outputs && r->files[i]) rdt_json_text(o, "file", r->files[i]);
+    i++;
+  }
   add_predictions(r, doc);
   return doc;
+}
+
+/* ---- text ---- */
+
+static double count(const cJSON *o, const char *name) {
+  const double n = rdt_json_real(o, name);
+  return n >= 0.0 ? n : 0.0;
+}
+
+static double share(const cJSON *o) {
+  const double whole = count(o, "seconds");
+  return whole > 0.0 ? 100.0 * count(o, "seconds_check") / whole : 0.0;
+}
+
+static const char *shape_of(const cJSON *o, char *buf, size_t size) {
+  return rdt_json_shape_text(cJSON_GetObjectItemCaseSensitive(o, "shape"), "x", buf, size);
+}
+
+/* A text of the document on its way to a terminal. */
+static void put_text(const char *format, const char *text) {
+  char tame[1024];
+  snprintf(tame, sizeof tame, "%s", text);
+  rdt_text_tame(tame, '?');
+  printf(format, tame);
+}
+
+static void put_heading(const cJSON *doc) {
+  char shape[128];
+  const cJSON *input;
+  const double runs = count(doc, "runs"), threads = count(doc, "threads");
+  put_text("%s:", rdt_json_string(doc, "model"));
+  const char *before = "";
+  cJSON_ArrayForEach(input, rdt_json_list(doc, "inputs")) {
+    printf("%s", before);
+    put_text(" %s", rdt_json_string(input, "name"));
+    put_text(" %s", rdt_json_string(input, "dtype"));
+    printf(" %s", shape_of(input, shape, sizeof shape));
+    before = ",";
+  }
+  put_text("; %s", rdt_json_string(doc, "isa"));
+  printf(", %.0f thread%s", threads, threads == 1 ? "" : "s");
+  if (runs > 1) printf("; %.0f runs, times are means", runs);
+  puts("");
+  const cJSON *fault = cJSON_GetObjectItemCaseSensitive(doc, "fault");
+  if (fault) put_text("planted: %s\n", rdt_json_string(fault, "did"));
+  puts("");
+}
+
+/* Largest residual against its bound; checks by equal bits have none. */
+static void put_residual(rdt_table *t, const cJSON *layer) {
+  const double residual = rdt_json_real(layer, "residual"), bound = rdt_json_real(layer, "bound");
+  if (count(layer, "checks") == 0)
+    rdt_table_cell(t, "-");
+  else if (bound == 0.0 && residual == 0.0)
+    rdt_table_cell(t, "equal bits");
+  else if (isfinite(residual))
+    rdt_table_cell(t, "%.2g / %.2g", residual, bound);
+  else
+    rdt_table_cell(t, "not finite / %.2g", bound);
+}
+
+static bool put_layers(const cJSON *doc, bool markdown) {
+  const double runs = count(doc, "runs") > 0 ? count(doc, "runs") : 1.0;
+  const cJSON *layer;
+  rdt_table *t = rdt_table_create("layer|op|shape|scheme|>checks|>residual / bound|verdict|>ms|>check %");
+  cJSON_ArrayForEach(layer, rdt_json_list(doc, "layers")) {
+    char shape[128];
+    rdt_table_cell(t, "%s", rdt_json_string(layer, "name"));
+    rdt_table_cell(t, "%s", rdt_json_string(layer, "op"));
+    rdt_table_cell(t, "%s", shape_of(layer, shape, sizeof shape));
+    rdt_table_cell(t, "%s", rdt_json_string(layer, "scheme"));
+    rdt_table_cell(t, "%.0f", count(layer, "checks"));
+    put_residual(t, layer);
+    rdt_table_cell(t, "%s", rdt_json_string(layer, "verdict"));
+    rdt_table_cell(t, "%.3f", 1e3 * count(layer, "seconds") / runs);
+    rdt_table_cell(t, "%.0f", share(layer));
+  }
+  rdt_table_rule(t);
+  rdt_table_cell(t, "all");
+  for (int i = 0; i < 3; i++) rdt_table_cell(t, " ");
+  rdt_table_cell(t, "%.0f", count(doc, "checks"));
+  rdt_table_cell(t, " ");
+  rdt_table_cell(t, "%s", rdt_json_string(doc, "verdict"));
+  rdt_table_cell(t, "%.3f", 1e3 * count(doc, "seconds") / runs);
+  rdt_table_cell(t, "%.0f", share(doc));
+  const bool printed = rdt_table_print(t, stdout, markdown);
+  rdt_table_destroy(t);
+  return printed;
+}
+
+static void put_events(const cJSON *doc) {
+  const cJSON *event;
+  int shown = 0;
+  cJSON_ArrayForEach(event, rdt_json_list(doc, "events")) {
+    if (strcmp(rdt_json_string(event, "kind"), "suspect") == 0) continue; /* counted; they need nobody */
+    if (shown == 0) puts("");
+    if (shown++ == SHOWN_EVENTS) {
+      puts("- ... the rest is in the --report");
+      break;
+    }
+    put_text("- %s\n", rdt_json_string(event, "text"));
+  }
+}
+
+static void put_class(char *text, size_t size, const cJSON *o) {
+  const size_t used = strlen(text);
+  snprintf(text + used, size - used, "%s%.0f (%.2f %%)", used ? ", " : "", rdt_json_real(o, "class"),
+           100.0 * rdt_json_real(o, "score"));
+}
+
+static bool put_predictions(const cJSON *doc, bool markdown) {
+  const cJSON *list = rdt_json_list(doc, "predictions"), *one, *other;
+  if (!list) return true;
+  const double right = rdt_json_real(doc, "right");
+  const bool labels = isfinite(right);
+  int images = 0;
+  rdt_table *table = rdt_table_create(labels ? ">image|prediction|label" : ">image|prediction");
+  cJSON_ArrayForEach(one, list) {
+    char text[512] = "";
+    if (images++ >= SHOWN_IMAGES) continue;
+    if (isfinite(rdt_json_real(one, "class"))) put_class(text, sizeof text, one);
+    cJSON_ArrayForEach(other, rdt_json_list(one, "others")) put_class(text, sizeof text, other);
+    rdt_table_cell(table, "%d", images - 1);
+    rdt_table_cell(table, "%s", *text ? text : "none: not a number");
+    if (!labels) continue;
+    const double label = rdt_json_real(one, "label");
+    rdt_table_cell(table, "%.0f%s", label, rdt_json_real(one, "class") == label ? "" : "  <- wrong");
+  }
+  puts("");
+  const bool printed = rdt_table_print(table, stdout, markdown);
+  rdt_table_destroy(table);
+  if (images > SHOWN_IMAGES) printf("... and %d more\n", images - SHOWN_IMAGES);
+  if (labels && images > 0) printf("%.0f of %d right (%.1f %%)\n", right, images, 100.0 * right / images);
+  return printed;
+}
+
+static void put_verdict(const cJSON *doc) {
+  const cJSON *output;
+  const char *verdict = rdt_json_string(doc, "verdict");
+  const double suspects = count(doc, "suspects"), faults = count(doc, "faults"), unchecked = count(doc, "unchecked");
+  puts("");
+  cJSON_ArrayForEach(output, rdt_json_list(doc, "outputs")) {
+    if (*rdt_json_string(output, "file")) put_text("wrote %s\n", rdt_json_string(output, "file"));
+  }
+  printf("peak memory: %.1f MB\n", 1e-6 * count(doc, "memory_peak"));
+  printf("%s: %s (%.0f checks, %.0f suspect%s, %.0f fault%s", verdict, rdt_verdict_meaning(rdt_verdict_find(verdict)),
+         count(doc, "checks"), suspects, suspects == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
+  if (unchecked > 0) printf(", %.0f not checkable", unchecked);
+  puts(")");
+}
+
+rdt_status rdt_run_report_print(const cJSON *doc, int64_t format, rdt_reason *why) {
+  const bool markdown = format == RDT_FORMAT_MD;
+  if (format == RDT_FORMAT_JSON) return rdt_json_print(doc, why);
+  put_heading(doc);
+  bool whole = put_layers(doc, markdown);
+  put_events(doc);
+  whole = put_predictions(doc, markdown) && whole;
+  put_verdict(doc);
+  return whole ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing the table");
 }

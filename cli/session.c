@@ -51,32 +51,16 @@ int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text) {
 
 /* ---- events ---- */
 
-static void free_event(rdt_event *e) {
-  const char *strings[] = {e->node, e->op, e->scheme, e->kernel, e->what, e->text, e->dtype};
-  for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) rdt_free((char *)strings[i]);
-}
-
-static void keep_event(const rdt_event *event, void *user) {
+static void take_event(const rdt_event *event, void *user) {
   rdt_session *s = user;
-  if ((unsigned)event->kind < 3) s->seen[event->kind]++;
+  if (event->kind == RDT_EVENT_FAULT) s->faults++;
+  snprintf(s->last_event, sizeof s->last_event, "%s", event->text);
   s->journal.run = s->run;
   rdt_journal_add(&s->journal, event);
   rdt_prom_event(&s->prom, event);
-  if (s->n_events == RDT_MAX_EVENTS) return;
-  if (!s->events) s->events = rdt_calloc(RDT_MAX_EVENTS, sizeof *s->events);
-  if (!s->events) return;
-  rdt_event copy = *event;
-  const char **strings[] = {&copy.node, &copy.op, &copy.scheme, &copy.kernel, &copy.what, &copy.text, &copy.dtype};
-  bool whole = true;
-  for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
-    *strings[i] = rdt_strdup(*strings[i] ? *strings[i] : "");
-    whole = whole && *strings[i];
-    if (*strings[i]) rdt_text_tame((char *)*strings[i], '?');
-  }
-  if (whole)
-    s->events[s->n_events++] = (rdt_kept_event){copy, s->run};
-  else
-    free_event(&copy);
+  if (!s->report) return;
+  s->report->run = s->run;
+  rdt_report_event(event, s->report);
 }
 
 /* ---- session ---- */
@@ -168,7 +152,7 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   if (settings->scrub) RDT_TRY(scrub_of(settings->scrub, &policy.scrub_every, &s->why));
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
   RDT_TRY(watch(s, settings));
-  rdt_context_on_event(s->ctx, keep_event, s);
+  rdt_context_on_event(s->ctx, take_event, s);
   RDT_TRY(keep_names(s, &settings->inputs));
   RDT_TRY(keep_names(s, &settings->input_shapes));
   RDT_TRY(rdt_session_load(s, settings));
@@ -189,7 +173,7 @@ rdt_status rdt_session_run(rdt_session *s, const rdt_tensor *inputs, rdt_run_res
 
 rdt_status rdt_session_tell(rdt_session *s) {
   s->told = true;
-  rdt_journal_sum(&s->journal, s->runs, s->seen[RDT_EVENT_FAULT], s->worst);
+  rdt_journal_sum(&s->journal, s->runs, s->faults, s->worst);
   const rdt_status status = rdt_prom_write(&s->prom, &s->why);
   if (status != RDT_OK || s->journal.status == RDT_OK) return status;
   return rdt_fail(&s->why, s->journal.status, "%s", s->journal.why.text);
@@ -204,25 +188,12 @@ void rdt_session_close(rdt_session *s) {
   rdt_free(s->inputs);
   for (size_t i = 0; i < s->n_named; i++) rdt_free(s->named[i]);
   rdt_free(s->named);
+  rdt_report_destroy(s->report);
   rdt_model_free(s->model);
   rdt_context_destroy(s->ctx);
-  for (int i = 0; i < s->n_events; i++) free_event(&s->events[i].event);
-  rdt_free(s->events);
 }
 
 /* ---- small things ---- */
-
-const char *rdt_verdict_meaning(rdt_verdict v) {
-  static const char *const meaning[] = {
-      [RDT_CLEAN] = "every check passed",
-      [RDT_RECOMPUTED] = "what was wrong was computed or read again and passed its checks",
-      [RDT_CORRECTED] = "what was wrong was rebuilt from checksums",
-      [RDT_UNCHECKED] =
-          "no fault was seen, but not everything could be checked or was asked to be; never the same as CLEAN",
-      [RDT_DETECTED] = "a fault was found and not repaired: do not use the outputs",
-  };
-  return (size_t)v < sizeof meaning / sizeof *meaning ? meaning[v] : "";
-}
 
 const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size) {
   size_t used = 0;
@@ -233,26 +204,17 @@ const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t siz
   return buf;
 }
 
-cJSON *rdt_shape_json(int rank, const int64_t *shape) {
-  if (rank < 0) return cJSON_CreateNull();
-  cJSON *list = cJSON_CreateArray();
-  for (int i = 0; i < rank; i++)
-    cJSON_AddItemToArray(list, shape[i] < 0 ? cJSON_CreateNull() : cJSON_CreateNumber((double)shape[i]));
-  return list;
-}
-
-cJSON *rdt_document(const char *kind) {
-  char schema[64];
-  cJSON *doc = cJSON_CreateObject();
-  snprintf(schema, sizeof schema, "redoubt.%s/1", kind);
-  cJSON_AddStringToObject(doc, "schema", schema);
-  cJSON_AddStringToObject(doc, "redoubt", rdt_version());
-  return doc;
+rdt_status rdt_json_print(const cJSON *doc, rdt_reason *why) {
+  char *text = cJSON_Print(doc);
+  if (!text) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing a report");
+  puts(text);
+  cJSON_free(text);
+  return RDT_OK;
 }
 
 int rdt_document_print(const rdt_command *c, cJSON *doc) {
   rdt_reason why = {""};
-  const rdt_status status = rdt_json_write(doc, NULL, &why);
+  const rdt_status status = rdt_json_print(doc, &why);
   cJSON_Delete(doc);
   return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
 }

@@ -4,6 +4,7 @@
 #include <redoubt/context.h>
 #include <redoubt/model.h>
 #include <redoubt/plan.h>
+#include <redoubt/report.h>
 #include <redoubt/status.h>
 #include <redoubt/tensor.h>
 #endif

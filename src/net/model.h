@@ -26,6 +26,7 @@ typedef struct rdt_step {
   rdt_plan *plan;     /* NULL: nothing to run */
   uint64_t *row_sums; /* rows.c: of the table that it reads rows of; NULL: it is none, or small */
   bool holds;         /* its constant weights (net/constant.h) */
+  double typical;     /* magnitude of an element that it wrote; 0: not measured, or all of them are 0 */
   rdt_result result;
 } rdt_step;
 
@@ -44,7 +45,8 @@ struct rdt_model {
   bool published; /* outputs are those of a finished run */
   rdt_run_result last;
   bool armed;
-  bool again; /* steps are run again, to restore an activation */
+  bool again;   /* steps are run again, to restore an activation */
+  bool measure; /* the steps' typical outputs: somebody writes a report */
   rdt_fault fault;
   rdt_injection injection;
 };
@@ -73,6 +75,8 @@ rdt_status rdt_step_run(rdt_step *s);
 rdt_status rdt_model_secure_constants(rdt_model *m, rdt_reason *why);
 /* And they still were when all of that had been made; otherwise it is made again, of what was restored. */
 rdt_status rdt_step_secure_weights(rdt_step *s, rdt_reason *why);
+/* typical.c: root mean square of a sample of the elements, the same ones each time; 0 where that is not finite */
+double rdt_tensor_typical(const rdt_tensor *t);
 /* The bit-sum of the memory behind value v, which is no constant. */
 uint64_t rdt_activation_sum(const rdt_model *m, int v);
 /* What a step reports that has no plan: a view, or a value folded while planning. */

@@ -36,5 +36,7 @@ rdt_status rdt_step_run(rdt_step *s) {
     s->result.seconds += rdt_clock() - t;
     s->result.seconds_check += rdt_clock() - t;
   }
+  if (m->measure && s->writes >= 0 && s->typical == 0.0 && s->result.verdict != RDT_DETECTED)
+    s->typical = rdt_tensor_typical(&m->layout.views[s->writes]);
   return status;
 }

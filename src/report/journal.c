@@ -77,18 +77,6 @@ const char *rdt_event_action(const rdt_event *e) {
   return e->changed > 0 ? "recomputed" : "renewed";
 }
 
-/* "2026-01-31T12:00:00.250Z" */
-static void add_time(cJSON *o) {
-  struct timespec now;
-  struct tm utc;
-  char text[48];
-  clock_gettime(CLOCK_REALTIME, &now);
-  gmtime_r(&now.tv_sec, &utc);
-  const size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
-  snprintf(text + n, sizeof text - n, ".%03dZ", (int)(now.tv_nsec / 1000000));
-  cJSON_AddStringToObject(o, "time", text);
-}
-
 static void add_index(cJSON *o, const char *name, int64_t index) {
   if (index < 0)
     cJSON_AddNullToObject(o, name);
@@ -146,11 +134,13 @@ void rdt_event_json(cJSON *o, const rdt_event *e) {
 
 cJSON *rdt_journal_line(const rdt_journal *j, const rdt_event *e) {
   char seed[32];
+  struct timespec now;
   cJSON *o = cJSON_CreateObject();
   if (!o) return NULL;
   cJSON_AddStringToObject(o, "schema", "redoubt.event/1");
   cJSON_AddStringToObject(o, "redoubt", rdt_version());
-  add_time(o);
+  clock_gettime(CLOCK_REALTIME, &now);
+  rdt_json_time(o, &now);
   rdt_json_text(o, "host", j->host);
   rdt_json_text(o, "cpu", j->cpu);
   if (*j->microcode) rdt_json_text(o, "microcode", j->microcode);

@@ -4,18 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <redoubt/context.h>
+
 #include "core/memory.h"
 #include "core/text.h"
 #include "net/file.h"
 
+cJSON *rdt_document(const char *kind) {
+  char schema[64];
+  cJSON *doc = cJSON_CreateObject();
+  snprintf(schema, sizeof schema, "redoubt.%s/1", kind);
+  cJSON_AddStringToObject(doc, "schema", schema);
+  cJSON_AddStringToObject(doc, "redoubt", rdt_version());
+  return doc;
+}
+
 rdt_status rdt_json_write(const cJSON *doc, const char *path, rdt_reason *why) {
   char *text = cJSON_Print(doc);
   if (!text) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing a report");
-  rdt_status status = RDT_OK;
-  if (path)
-    status = rdt_file_write(path, text, strlen(text), "\n", 1, why);
-  else
-    puts(text);
+  const rdt_status status = rdt_file_write(path, text, strlen(text), "\n", 1, why);
   cJSON_free(text);
   return status;
 }
@@ -33,4 +40,53 @@ void rdt_json_text(cJSON *object, const char *name, const char *value) {
   rdt_text_tame(text, '?');
   cJSON_AddStringToObject(object, name, text);
   rdt_free(text);
+}
+
+void rdt_json_time(cJSON *object, const struct timespec *time) {
+  struct tm utc;
+  char text[48];
+  gmtime_r(&time->tv_sec, &utc);
+  const size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &utc);
+  snprintf(text + n, sizeof text - n, ".%03dZ", (int)(time->tv_nsec / 1000000));
+  cJSON_AddStringToObject(object, "time", text);
+}
+
+cJSON *rdt_json_shape(int rank, const int64_t *shape) {
+  if (rank < 0) return cJSON_CreateNull();
+  cJSON *list = cJSON_CreateArray();
+  for (int i = 0; i < rank; i++)
+    cJSON_AddItemToArray(list, shape[i] < 0 ? cJSON_CreateNull() : cJSON_CreateNumber((double)shape[i]));
+  return list;
+}
+
+double rdt_json_real(const cJSON *object, const char *name) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+  return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+const char *rdt_json_string(const cJSON *object, const char *name) {
+  const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, name));
+  return text ? text : "";
+}
+
+bool rdt_json_true(const cJSON *object, const char *name) {
+  return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, name));
+}
+
+const cJSON *rdt_json_list(const cJSON *object, const char *name) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
+  return cJSON_IsArray(item) ? item : NULL;
+}
+
+const char *rdt_json_shape_text(const cJSON *shape, const char *by, char *buf, size_t size) {
+  const cJSON *one;
+  size_t used = 0;
+  snprintf(buf, size, "%s", cJSON_IsArray(shape) ? "scalar" : "?");
+  cJSON_ArrayForEach(one, shape) {
+    const char *between = used ? by : "";
+    if (used >= size) break;
+    used += (size_t)(cJSON_IsNumber(one) ? snprintf(buf + used, size - used, "%s%.0f", between, one->valuedouble)
+                                         : snprintf(buf + used, size - used, "%s?", between));
+  }
+  return buf;
 }
