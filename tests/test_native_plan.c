@@ -306,6 +306,31 @@ static void a_bound_that_only_the_fused_sums_lack_is_found_apart(void **state) {
   }
 }
 
+static void a_weight_that_is_no_number_leaves_the_padding_unchecked(void **state) {
+  static const util_native_layout padded = {UTIL_CONV, {1, 16, 8, 8, 8, 1, 1, 1, 1, 1, 0}};
+  static const float bad[] = {NAN, INFINITY, -INFINITY};
+  (void)state;
+  for (int b = 0; b < 3; b++) {
+    house h;
+    rdt_policy policy = NORMAL;
+    memset(&h, 0, sizeof h);
+    util_native_make(&h.j, &padded);
+    util_native_epilogue(&h.j, UTIL_BIAS);
+    ((float *)h.j.data[1].data)[3 * 16 + 5] = bad[b];
+    policy.scheme = "fc";
+    assert_int_equal(rdt_context_create(&h.ctx, 2), RDT_OK);
+    assert_int_equal(rdt_context_set_policy(h.ctx, &policy), RDT_OK);
+    rdt_context_on_event(h.ctx, on_event, &h.log);
+    assert_int_equal(rdt_plan_create(h.ctx, &h.j.p, "layer", "op", NULL, &h.plan), RDT_OK);
+    assert_true(h.plan->fused);
+    assert_int_equal(execute(&h), RDT_OK);
+    assert_int_equal(h.r.verdict, RDT_UNCHECKED);
+    assert_int_equal(h.r.faults, 0);
+    assert_int_equal(h.r.unchecked, 100);
+    close_house(&h);
+  }
+}
+
 /* ---- out of memory ---- */
 
 static int allocations_left = -1; /* -1: any number */
@@ -361,6 +386,7 @@ int main(void) {
       cmocka_unit_test(suspicion_without_a_fault_ends_clean),
       cmocka_unit_test(what_has_no_bound_is_unchecked),
       cmocka_unit_test(a_bound_that_only_the_fused_sums_lack_is_found_apart),
+      cmocka_unit_test(a_weight_that_is_no_number_leaves_the_padding_unchecked),
       cmocka_unit_test(memory_that_runs_out_leaks_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,9 +66,6 @@ CONV_INLINE float bf16_value(uint16_t x) {
 static void fetch(const void *src, rdt_dtype t, int64_t pixel, int64_t channel, int64_t pixels, int64_t channels,
                   void *dst) {
   switch (t) {
-    case RDT_F64:
-      CONV_FETCH(double, double, (double));
-      break;
     case RDT_F32:
       CONV_FETCH(float, float, (float));
       break;
@@ -92,9 +89,29 @@ static void fetch(const void *src, rdt_dtype t, int64_t pixel, int64_t channel, 
   }
 }
 
+static void fetch_f64(const void *src, rdt_dtype t, int64_t pixel, int64_t channel, int64_t pixels, int64_t channels,
+                      void *dst) {
+  switch (t) {
+    case RDT_F64:
+      CONV_FETCH(double, double, (double));
+      break;
+    case RDT_F32:
+      CONV_FETCH(float, double, (double));
+      break;
+    case RDT_BF16:
+      CONV_FETCH(uint16_t, double, (double)bf16_value);
+      break;
+    case RDT_F16:
+      CONV_FETCH(uint16_t, double, (double)rdt_f16_to_f32);
+      break;
+    default:
+      break;
+  }
+}
+
 extern const rdt_conv_sums CONV_JOIN(rdt_conv_sums_, CONV_ISA)[3];
 const rdt_conv_sums CONV_JOIN(rdt_conv_sums_, CONV_ISA)[3] = {
     {RDT_F32, RDT_F64, fetch, columns_f32, dots_f32, add_f32, mags_f32},
-    {RDT_F64, RDT_F64, fetch, columns_f64, dots_f64, add_f64, mags_f64},
+    {RDT_F64, RDT_F64, fetch_f64, columns_f64, dots_f64, add_f64, mags_f64},
     {RDT_S32, RDT_S32, fetch, columns_s32, dots_s32, add_s32, NULL},
 };

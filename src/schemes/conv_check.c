@@ -200,6 +200,7 @@ rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f) {
   f->bytes = sums + 3 * row;
   f->data = rdt_calloc(f->bytes, 1);
   if (!f->data) return RDT_ERR_NOMEM;
+  f->elem = c->fn->elem;
   f->beta = f->data;
   f->g = rows ? (char *)f->data + sums : NULL;
   f->rho2 = rows ? (char *)f->g + row : NULL;

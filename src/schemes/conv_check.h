@@ -54,6 +54,7 @@ typedef struct rdt_conv_filter {
   size_t bytes;
   void *beta;
   void *g, *rho2, *beta2;
+  rdt_dtype elem; /* of these three */
 } rdt_conv_filter;
 rdt_status rdt_conv_filter_alloc(const rdt_conv_check *c, rdt_conv_filter *f);
 rdt_status rdt_conv_filter_make(const rdt_conv_check *c, const rdt_tensor *w, bool over_taps, rdt_conv_filter *f);

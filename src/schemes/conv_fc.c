@@ -18,6 +18,7 @@ typedef struct fc_state {
   rdt_conv_filter filter;
   void *weights;         /* sign_oc as sums: [oc] */
   double vanished[2];    /* what squares may have lost: of the inputs of a window, of the outputs of a pixel */
+  double baseless;       /* 0; NaN where weights are not finite */
   int64_t block, blocks; /* output rows a task, tasks an image */
   int64_t pw;            /* pixels of a padded row */
   bool joined;           /* the taps of a row lie side by side: kw x ic elements */
@@ -70,11 +71,14 @@ static rdt_status alloc(fc_state *s) {
   return RDT_OK;
 }
 
-/* Squares of floats below the normal range. Those of doubles are the business of the bounds. */
+/* Squares of floats below the normal range. Those of doubles are the business of the bounds. And whether padding meets
+ * the weights is the kernel's choice: where one is NaN or Inf, that leaves no pixel a bound. */
 static void set_vanished(fc_state *s) {
   const rdt_conv_check *c = &s->c;
   const double lost = c->fn->elem == RDT_F32 ? rdt_dtype_info(RDT_F32)->min_normal : 0.0;
   double most = 1.0;
+  s->baseless = 0.0;
+  for (int64_t i = 0; s->filter.g && i < c->ic; i++) s->baseless += 0.0 * rdt_load(s->filter.g, c->fn->elem, i);
   for (int64_t i = 0; s->filter.g && i < c->ic; i++)
     most = fmax(most, fmax(rdt_load(s->filter.rho2, c->fn->elem, i), rdt_load(s->filter.beta2, c->fn->elem, i)));
   s->vanished[0] = lost > 0.0 ? lost * (double)(c->kh * c->kw * c->ic) * most : 0.0;
@@ -227,8 +231,8 @@ static void check_row(const fc_task *t, int64_t row, rdt_findings *f) {
                              .abs_c = my[0],
                              .c2 = my[1] + s->vanished[1],
                              .s = sum,
-                             .ag = mx[0],
-                             .q = mx[1] + s->vanished[0],
+                             .ag = mx[0] + s->baseless,
+                             .q = mx[1] + s->vanished[0] + s->baseless,
                              .dot = dot,
                              .a_beta = mx[0],
                              .q_beta = mx[2] + s->vanished[0],

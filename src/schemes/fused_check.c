@@ -17,6 +17,11 @@ struct rdt_fused_check {
   float *weights, *squares; /* depthwise: side by side */
 };
 
+/* NaN stays. */
+static double most_of(double most, double x) {
+  return x > most || isnan(x) ? x : most;
+}
+
 static int64_t copies(const rdt_fused_check *c) {
   return (c->k + c->taps[0]) * c->ic;
 }
@@ -32,7 +37,7 @@ static void copy_weights(rdt_fused_check *c, const rdt_tensor *w) {
       const float x = ((const float *)w->data)[at];
       c->weights[t * c->ic + j] = x;
       c->squares[r * c->ic + j] += x * x;
-      if (!((double)c->squares[r * c->ic + j] <= c->most)) c->most = (double)c->squares[r * c->ic + j];
+      c->most = most_of(c->most, (double)c->squares[r * c->ic + j]);
     }
 }
 
@@ -63,7 +68,7 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
     }
     c->beta.dot[t] = dot;
     c->beta.sq[t] = !(dot * dot <= sq) ? dot * dot : sq;
-    if (!(c->beta.sq[t] <= c->most)) c->most = c->beta.sq[t];
+    c->most = most_of(c->most, c->beta.sq[t]);
   }
 }
 

@@ -16,8 +16,8 @@ typedef struct rdt_scheme {
   rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state,
                        rdt_reason *why);
   /* Checks raw (o->out, dtype p->acc) against o->in and books into f. If fin is not NULL, also writes the epilogue's
-   * result out = act(alpha raw + bias + beta residual) to fin in the same pass (fin may alias raw when dtypes are
-   * equal). Common-mode rule: the expected side never reads the kernel's packed weights. */
+   * result out = act(alpha raw + bias + beta residual) to fin in the same pass (memory of its own: raw may be read
+   * again). Common-mode rule: the expected side never reads the kernel's packed weights. */
   rdt_status (*verify)(void *state, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f, rdt_reason *why);
   /* Precomputed checksums (sealed by the caller with a bit-sum; injection target; made again after a fault by
    * recreate). */
