@@ -22,6 +22,10 @@ class IoInfo(ctypes.Structure):
     _fields_ = [("name", c_char_p), ("dtype", c_int), ("rank", c_int), ("shape", c_int64 * MAX_RANK)]
 
 
+class Memory(ctypes.Structure):
+    _fields_ = [(name, c_size_t) for name in ("constants", "packed", "activations", "live", "outputs")]
+
+
 class RunResult(ctypes.Structure):
     _fields_ = [("verdict", c_int), ("nodes", c_int64 * 5), ("checks", c_int64), ("suspects", c_int64), ("faults", c_int64),
                 ("unchecked", c_int64), ("seconds", c_double), ("seconds_check", c_double)]
@@ -54,17 +58,18 @@ class Library:
         self.c.rdt_model_input_info.argtypes = [c_void_p, c_size_t, POINTER(IoInfo)]
         self.c.rdt_model_plan.argtypes = [c_void_p, POINTER(Tensor), c_size_t]
         self.c.rdt_model_run.argtypes = [c_void_p, POINTER(Tensor), c_size_t, POINTER(RunResult)]
+        self.c.rdt_model_memory_info.argtypes = [c_void_p, POINTER(Memory)]
         self.c.rdt_model_output.argtypes = [c_void_p, c_size_t, POINTER(Tensor)]
 
 
 class Model:
     """One model in a context of its own; a context manager."""
 
-    def __init__(self, library, path, scheme="auto", threads=0):
+    def __init__(self, library, path, scheme="auto", threads=0, scrub_every=16):
         self.c, self.context, self.model = library.c, c_void_p(), c_void_p()
         self.result = RunResult()
         self.must(self.c.rdt_context_create(byref(self.context), threads))
-        self.must(self.c.rdt_context_set_policy(self.context, Policy(scheme.encode(), 0, 6.0, 16)))
+        self.must(self.c.rdt_context_set_policy(self.context, Policy(scheme.encode(), 0, 6.0, scrub_every)))
         self.must(self.c.rdt_model_load(self.context, str(path).encode(), byref(self.model)))
         self.names = []
         for i in range(self.c.rdt_model_input_count(self.model)):
@@ -83,6 +88,12 @@ class Model:
 
     def plan(self, bound):
         self.must(self.c.rdt_model_plan(self.model, bound, len(self.names)))
+
+    def memory(self):
+        """Of a planned network, in bytes."""
+        held = Memory()
+        self.must(self.c.rdt_model_memory_info(self.model, byref(held)))
+        return held
 
     def run(self, bound):
         """Seconds are in self.result; returns the verdict."""
