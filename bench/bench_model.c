@@ -122,6 +122,8 @@ rdt_status rdt_bench_model_run(const rdt_bench_job *job, rdt_bench_model *out, r
   *out = (rdt_bench_model){0};
   rdt_timing_init(&timing, job->trials);
   timing.warming = true;
+  timing.progress = job->progress;
+  timing.user = job->user;
   for (int i = 0; i < RDT_BENCH_SIDES; i++) {
     rdt_bench_side *s = &out->side[i];
     s->timing = &timing;

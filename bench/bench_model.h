@@ -16,6 +16,8 @@ typedef struct rdt_bench_job {
   size_t n_named;
   int threads, trials;
   void (*watch)(rdt_context *ctx); /* told the context that a signal should cancel */
+  rdt_timing_progress_fn progress; /* may be NULL */
+  void *user;
 } rdt_bench_job;
 
 /* One contender; its model stays until the result is freed: names, shapes and kernels are asked there. */

@@ -62,6 +62,7 @@ int rdt_timing_run(rdt_timing *t) {
       rdt_timing_case *c = &t->cases[(i + trial) % t->count];
       const int code = sample(c, &c->seconds[trial]);
       if (code) return code;
+      if (t->progress) t->progress(trial * t->count + i + 1, t->trials * t->count, t->user);
     }
   return 0;
 }

@@ -18,11 +18,15 @@ typedef struct rdt_timing_case {
   double *seconds; /* of one run, one value a trial */
 } rdt_timing_case;
 
+typedef void (*rdt_timing_progress_fn)(int done, int all, void *user);
+
 typedef struct rdt_timing {
   rdt_timing_case cases[RDT_TIMING_CASES];
   int count, trials;
-  double min_seconds; /* least length of a sample; default 2 ms */
-  bool warming;       /* runs of now do not count */
+  double min_seconds;              /* least length of a sample; default 2 ms */
+  bool warming;                    /* runs of now do not count */
+  rdt_timing_progress_fn progress; /* after each sample; NULL: nobody asks */
+  void *user;
 } rdt_timing;
 
 typedef struct rdt_timing_stat {

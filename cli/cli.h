@@ -73,7 +73,4 @@ rdt_status rdt_json_print(const cJSON *doc, rdt_reason *why); /* on stdout */
 /* Prints the document as the settings ask (stdout) and frees it. */
 int rdt_document_print(const rdt_command *c, cJSON *doc);
 
-/* A bar on stderr; nothing where stderr is no terminal or the settings say so. */
-void rdt_progress(const rdt_settings *s, const char *what, int64_t done, int64_t all);
-
 #endif

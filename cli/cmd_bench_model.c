@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "progress.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/trace.h"
@@ -22,7 +23,7 @@ typedef struct bench {
   char indices[200];   /* " -i NAME=FILE" for each random one that may hold indices */
   rdt_bench_job job;
   long long threads[RDT_BENCH_LIST];
-  int n_threads;
+  int n_threads, turn; /* turn: which of them it is */
   bool fault;
   cJSON *doc, *runs, *trace;
   rdt_table *totals, *layers[RDT_BENCH_LIST];
@@ -297,20 +298,30 @@ static rdt_status blame_random(bench *b, rdt_status status) {
                   b->indices);
 }
 
+static void show_sample(int done, int all, void *user) {
+  const bench *b = user;
+  rdt_progress((b->turn + (double)done / all) / b->n_threads, "sample %d/%d, %lld threads", done, all,
+               b->threads[b->turn]);
+}
+
 static rdt_status measure(bench *b) {
   const rdt_settings *s = b->settings;
   b->totals = rdt_table_create(
       ">threads|scheme|>ms|>p10|>p90|>/ none|>95 %|>checks a run|>suspects|verdict|>load and plan ms|>peak MB");
+  rdt_progress_begin(s, "measuring");
+  b->job.progress = show_sample;
+  b->job.user = b;
   for (int i = 0; i < b->n_threads; i++) {
     rdt_bench_model result;
+    b->turn = i;
     b->job.threads = (int)b->threads[i];
     rdt_status status = blame_random(b, rdt_bench_model_run(&b->job, &result, &b->session.why));
     if (rdt_signals_caught()) status = RDT_ERR_CANCELLED;
     if (status == RDT_OK) status = book(b, &result, i);
     rdt_bench_model_free(&result);
     RDT_TRY(status);
-    rdt_progress(s, "measuring", i + 1, b->n_threads);
   }
+  rdt_progress_end();
   return RDT_OK;
 }
 

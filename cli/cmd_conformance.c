@@ -8,6 +8,7 @@
 #include "conformance.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "progress.h"
 #include "report/json.h"
 
 /* ---- finding the cases ---- */
@@ -120,13 +121,15 @@ static rdt_status say(rdt_conformance *c) {
 static rdt_status go(rdt_conformance *c) {
   RDT_TRY(open_context(c));
   RDT_TRY(find(c));
+  rdt_progress_begin(c->settings, "conformance");
   for (size_t i = 0; i < c->n_cases; i++) {
     RDT_TRY(rdt_case_run(c->ctx, &c->cases[i]));
     if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
     rdt_text_tame(c->cases[i].why.text, '?');
     rdt_text_tame(c->cases[i].op, '?');
-    rdt_progress(c->settings, "cases", (int64_t)i + 1, (int64_t)c->n_cases);
+    rdt_progress((double)(i + 1) / (double)c->n_cases, "case %zu/%zu %s", i + 1, c->n_cases, c->cases[i].name);
   }
+  rdt_progress_end();
   return say(c);
 }
 

@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "net/model.h"
+#include "progress.h"
 #include "report/json.h"
 #include "report/table.h"
 
@@ -249,6 +250,10 @@ static rdt_status find_targets(campaign *c) {
   return c->n_targets ? RDT_OK : rdt_fail(&c->session.why, RDT_ERR_ARG, "no layer of this model can be hit anywhere");
 }
 
+static void show_trial(const campaign *c, int64_t done) {
+  rdt_progress((double)done / (double)c->trials, "trial %" PRId64 "/%" PRId64, done, c->trials);
+}
+
 static rdt_status run_faults(campaign *c) {
   const char *fixed = c->settings->fault;
   char spec[256];
@@ -263,7 +268,7 @@ static rdt_status run_faults(campaign *c) {
       snprintf(spec, sizeof spec, "%s,seed=%" PRIu64, fixed, draw(c, t, 1) >> 16);
     }
     RDT_TRY(trial(c, t, spec));
-    rdt_progress(c->settings, "injecting", t + 1, c->trials);
+    show_trial(c, t + 1);
   }
   return RDT_OK;
 }
@@ -283,7 +288,7 @@ static rdt_status run_none(campaign *c) {
     c->reports += result.faults > 0 ? result.faults : status == RDT_ERR_FAULT;
     c->unchecked += result.unchecked;
     c->differing += !same;
-    rdt_progress(c->settings, "running", t + 1, c->trials);
+    show_trial(c, t + 1);
   }
   return RDT_OK;
 }
@@ -423,7 +428,9 @@ static rdt_status go(campaign *c) {
   if (!c->slice || !c->layers) return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
   choose_slices(c);
   RDT_TRY(run_clean(c));
+  rdt_progress_begin(c->settings, is_clean(c->settings) ? "running" : "injecting");
   RDT_TRY(is_clean(c->settings) ? run_none(c) : run_faults(c));
+  rdt_progress_end();
   if (c->settings->report) {
     cJSON *doc = to_json(c);
     const rdt_status status = rdt_json_write(doc, c->settings->report, &s->why);

@@ -1,6 +1,7 @@
 /* redoubt run: a network, its inputs, its outputs and an honest verdict. */
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include "core/memory.h"
 #include "net/tensor_file.h"
+#include "progress.h"
 #include "run_report.h"
 
 /* "DIR/NAME.npy", with everything that a file name should not hold turned into '_'. */
@@ -135,16 +137,32 @@ static rdt_status run_once(rdt_run_report *r, bool timed) {
   return RDT_OK;
 }
 
+/* What the bar knows of a run: how many came before it. */
+typedef struct runs {
+  int64_t done, all;
+} runs;
+
+static void show_layer(size_t done, size_t all, const char *node, void *user) {
+  const runs *r = user;
+  const double part = ((double)r->done + (double)done / (double)all) / (double)r->all;
+  if (r->all > 1)
+    rdt_progress(part, "run %" PRId64 "/%" PRId64, r->done + 1, r->all);
+  else
+    rdt_progress(part, "layer %zu/%zu %s", done + 1, all, node);
+}
+
 static rdt_status run_all(rdt_run_report *r) {
   rdt_session *s = r->session;
   const rdt_settings *settings = r->settings;
   const int64_t repeat = settings->repeat ? settings->repeat : 1;
+  runs progress = {0, settings->warmup + repeat};
+  if (rdt_progress_begin(settings, "running")) rdt_model_on_progress(s->model, show_layer, &progress);
   s->run = 0;
-  for (int64_t i = 0; i < settings->warmup && s->report->status == RDT_OK; i++) RDT_TRY(run_once(r, false));
+  for (; progress.done < settings->warmup && s->report->status == RDT_OK; progress.done++) RDT_TRY(run_once(r, false));
   const rdt_status armed = rdt_model_inject(s->model, settings->fault);
   if (armed != RDT_OK) return rdt_session_fail(s, armed);
   rdt_journal_plant(&s->journal, settings->fault);
-  for (s->run = 1; s->run <= repeat && s->report->status == RDT_OK; s->run++) {
+  for (s->run = 1; s->run <= repeat && s->report->status == RDT_OK; s->run++, progress.done++) {
     RDT_TRY(run_once(r, true));
     rdt_journal_plant(&s->journal, NULL);
     if (s->run == 1 && settings->fault) {
@@ -153,8 +171,9 @@ static rdt_status run_all(rdt_run_report *r) {
         return rdt_fail(&s->why, RDT_ERR_ARG, "--fault %s hits nothing: at= lies outside of what the layer has there",
                         settings->fault);
     }
-    rdt_progress(settings, "running", s->run, repeat);
   }
+  rdt_model_on_progress(s->model, NULL, NULL);
+  rdt_progress_end();
   r->has_outputs = s->report->status == RDT_OK || settings->on_fault == RDT_ON_FAULT_REPORT;
   return RDT_OK;
 }
@@ -188,6 +207,9 @@ static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
   if (rdt_signals_caught()) return RDT_ERR_CANCELLED; /* the last moment: what follows is finished */
   if (settings->out && r->has_outputs) RDT_TRY(publish(r));
   r->exit_code = exit_code(r);
+  if (s->report->status == RDT_ERR_FAULT) /* before the table: the verdict is the last line */
+    fprintf(stderr, "redoubt run: %s\n",
+            *rdt_context_error(s->ctx) ? rdt_context_error(s->ctx) : rdt_status_text(RDT_ERR_FAULT));
   RDT_TRY(say(r));
   return rdt_session_tell(s);
 }
@@ -200,9 +222,7 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   if (status != RDT_OK) {
     const int failed = rdt_cli_fail(c, status, session.why.text);
     if (code == RDT_EXIT_OK) code = failed; /* a fault weighs more than a report that could not be written */
-  } else if (session.report->status == RDT_ERR_FAULT)
-    fprintf(stderr, "redoubt run: %s\n",
-            *rdt_context_error(session.ctx) ? rdt_context_error(session.ctx) : rdt_status_text(RDT_ERR_FAULT));
+  }
   for (size_t i = 0; r.files && i < rdt_model_output_count(session.model); i++) rdt_free(r.files[i]);
   rdt_free(r.files);
   rdt_free(r.labels.data);

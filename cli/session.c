@@ -12,6 +12,7 @@
 #include "cli.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "progress.h"
 #include "report/json.h"
 
 static rdt_context *volatile running;
@@ -41,6 +42,7 @@ int rdt_signals_caught(void) {
 }
 
 int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text) {
+  rdt_progress_end();
   if (status == RDT_ERR_CANCELLED && caught) {
     fprintf(stderr, "redoubt %s: stopped by %s; no result was written\n", c->name, strsignal(caught));
     return 128 + caught;
@@ -217,19 +219,4 @@ int rdt_document_print(const rdt_command *c, cJSON *doc) {
   const rdt_status status = rdt_json_print(doc, &why);
   cJSON_Delete(doc);
   return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
-}
-
-void rdt_progress(const rdt_settings *s, const char *what, int64_t done, int64_t all) {
-  enum { WIDTH = 40 };
-  static struct timespec last;
-  struct timespec now;
-  if (s->quiet || s->no_progress || !isatty(STDERR_FILENO) || all < 2) return;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const double since = (double)(now.tv_sec - last.tv_sec) + 1e-9 * (double)(now.tv_nsec - last.tv_nsec);
-  if (done < all && since < 0.1) return;
-  last = now;
-  const int full = (int)(WIDTH * done / all);
-  fprintf(stderr, "\r%s [%.*s%*s] %lld/%lld", what, full, "########################################", WIDTH - full, "",
-          (long long)done, (long long)all);
-  if (done == all) fprintf(stderr, "\r%*s\r", (int)(WIDTH + strlen(what) + 48), "");
 }

@@ -114,6 +114,26 @@ static void every_node_has_a_verdict(void **state) {
   end(&w);
 }
 
+static void count_nodes(size_t done, size_t all, const char *node, void *user) {
+  size_t *told = user;
+  assert_int_equal(done, *told);
+  assert_true(done < all && *node);
+  ++*told;
+}
+
+static void progress_is_told_of_every_node(void **state) {
+  walk w = start(2, "auto", RDT_ON_FAULT_RECOMPUTE);
+  size_t told = 0;
+  (void)state;
+  rdt_model_on_progress(w.model, count_nodes, &told);
+  assert_int_equal(run(&w, NULL), RDT_OK);
+  assert_int_equal(told, rdt_model_node_count(w.model));
+  rdt_model_on_progress(w.model, NULL, NULL);
+  assert_int_equal(run(&w, NULL), RDT_OK);
+  assert_int_equal(told, rdt_model_node_count(w.model));
+  end(&w);
+}
+
 /* Every site, every node that has it: found where it is above the floor, and then repaired bit for bit. */
 static void faults_everywhere(const char *scheme, int threads) {
   static const char *const kinds[] = {"bit:30", "bit:25", "bit", "burst:8", "random"};
@@ -317,6 +337,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bits_do_not_depend_on_threads),
       cmocka_unit_test(every_node_has_a_verdict),
+      cmocka_unit_test(progress_is_told_of_every_node),
       cmocka_unit_test(faults_are_found_and_repaired),
       cmocka_unit_test(a_rotten_weight_comes_back_from_the_file),
       cmocka_unit_test(a_rotten_weight_whose_file_has_changed_is_not_ok),

@@ -52,6 +52,10 @@ RDT_API RDT_MUST_USE rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *i
 /* Inputs in the model's order. Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_FAULT, RDT_ERR_CANCELLED, ...
  * With RDT_ERR_FAULT the results can be asked, the outputs only under RDT_ON_FAULT_REPORT. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result);
+/* Told before each node of a run: how many of all are done, and which comes next. The name lives as long as the model.
+ */
+typedef void (*rdt_progress_fn)(size_t done, size_t all, const char *node, void *user);
+RDT_API void rdt_model_on_progress(rdt_model *m, rdt_progress_fn fn, void *user); /* NULL: nobody is told */
 /* View of output i of the last run, dense row-major; valid until the next run. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_output(rdt_model *m, size_t i, rdt_tensor *out);
 

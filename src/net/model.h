@@ -49,6 +49,8 @@ struct rdt_model {
   bool measure; /* the steps' typical outputs: somebody writes a report */
   rdt_fault fault;
   rdt_injection injection;
+  rdt_progress_fn on_progress;
+  void *on_progress_user;
 };
 
 /* What the last armed fault did, in numbers. */

@@ -99,6 +99,9 @@ static rdt_status run_steps(rdt_model *m, const rdt_tensor *inputs) {
     rdt_step *s = &m->steps[i];
     if (s->kind == RDT_STEP_IMPORT) s->prob.in[0].data = inputs[s->subject].data;
     plant_input(s);
+    if (m->on_progress && s->kind == RDT_STEP_NODE)
+      m->on_progress((size_t)s->subject, (size_t)m->graph->n_nodes, m->graph->nodes[s->subject].name,
+                     m->on_progress_user);
     const rdt_status status = rdt_step_run(s);
     if (status != RDT_OK && worst == RDT_OK) {
       worst = status;
@@ -209,6 +212,11 @@ rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, voi
     fn(&choice, user);
   }
   return RDT_OK;
+}
+
+void rdt_model_on_progress(rdt_model *m, rdt_progress_fn fn, void *user) {
+  m->on_progress = fn;
+  m->on_progress_user = user;
 }
 
 rdt_status rdt_model_inject(rdt_model *m, const char *spec) {
