@@ -9,6 +9,7 @@
 extern "C" {
 #endif
 
+/* Made by rdt_context_create. */
 typedef struct rdt_context rdt_context;
 
 /* What to do with a fault that was found. */
@@ -18,6 +19,7 @@ typedef enum rdt_on_fault {
   RDT_ON_FAULT_ABORT = 2      /* stop at the first fault: RDT_ERR_FAULT, no outputs */
 } rdt_on_fault;
 
+/* How a context protects; start from RDT_POLICY_DEFAULT. */
 typedef struct rdt_policy {
   const char *scheme;    /* "auto" (default) or a name of `redoubt list schemes`; NULL = "auto" */
   rdt_on_fault on_fault; /* default RDT_ON_FAULT_RECOMPUTE */
@@ -37,8 +39,8 @@ typedef enum rdt_event_kind {
 
 /* One step that the recovery took, in the order taken. Names and outcomes are constant text. */
 typedef struct rdt_rung {
-  const char *name;    /* "secure" data at rest against their sums, "recompute" on the same code path, "apart" likewise with
-                          the check in passes of its own, "other path" */
+  const char *name;    /* "secure" data at rest against their sums, "recompute" on the same code path, "apart" likewise
+                          with    the check in passes of its own, "other path" */
   const char *outcome; /* secure: "intact", "restored", "lost"; the others: "passed", "failed", "agreed" (with the
                           result that was doubted), "unchecked" (no bound) */
   double seconds;
@@ -74,6 +76,7 @@ typedef struct rdt_event {
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_event;
 
+/* Called by the thread that runs, once for each event, before the call returns that found it. */
 typedef void (*rdt_event_fn)(const rdt_event *event, void *user);
 
 /* threads <= 0: as many as the process may use; more than 1024 are taken as 1024. Errors: RDT_ERR_NOMEM. The
@@ -82,12 +85,14 @@ RDT_API RDT_MUST_USE rdt_status rdt_context_create(rdt_context **out, int thread
 RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and models of it must be gone before */
 /* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG lambda or scrub_every out of range. Holds for plans made later. */
 RDT_API RDT_MUST_USE rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy);
+/* Who is told of events from now on; NULL: nobody. */
 RDT_API void rdt_context_on_event(rdt_context *ctx, rdt_event_fn fn, void *user);
 /* May be called from a signal handler or another thread: running calls return RDT_ERR_CANCELLED soon, and so does every
  * later one of this context. */
 RDT_API void rdt_context_cancel(rdt_context *ctx);
 /* Text of the last error of this context, with file, node, shape and remedy; "" if none. Valid until the next call. */
 RDT_API const char *rdt_context_error(const rdt_context *ctx);
+/* What it computes with. */
 RDT_API int rdt_context_threads(const rdt_context *ctx);
 RDT_API const char *rdt_context_isa(const rdt_context *ctx); /* "generic", "avx2", "avx512" */
 

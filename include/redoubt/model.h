@@ -8,8 +8,10 @@
 extern "C" {
 #endif
 
+/* A loaded network, made by rdt_model_load; its context must outlive it. */
 typedef struct rdt_model rdt_model;
 
+/* An input or an output. */
 typedef struct rdt_io_info {
   const char *name;
   rdt_dtype dtype;
@@ -17,6 +19,7 @@ typedef struct rdt_io_info {
   int64_t shape[RDT_MAX_RANK]; /* -1 for a dimension that the model leaves open */
 } rdt_io_info;
 
+/* What a node is and what was chosen for it. */
 typedef struct rdt_node_info {
   const char *name;   /* never empty: op and number where the file has none */
   const char *op;     /* ONNX operator with what was folded into it: "Conv+Relu" */
@@ -26,6 +29,7 @@ typedef struct rdt_node_info {
   rdt_tensor out; /* data = NULL; shape of the first output */
 } rdt_node_info;
 
+/* What was found out about a whole run. */
 typedef struct rdt_run_result {
   rdt_verdict verdict; /* the worst of the nodes and of the published outputs */
   int64_t nodes[5];    /* how many nodes had each verdict, by rdt_verdict */
@@ -40,7 +44,10 @@ RDT_API RDT_MUST_USE rdt_status rdt_model_load(rdt_context *ctx, const char *pat
  * input then. Without, it is a constant. Names of anything else do nothing. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const char *const *names,
                                                         size_t n, rdt_model **out);
-RDT_API void rdt_model_free(rdt_model *m);
+RDT_API void rdt_model_free(rdt_model *m); /* NULL is fine */
+
+/* Inputs and outputs, in the model's order; names live as long as the model. Errors: RDT_ERR_ARG there is no number i.
+ */
 RDT_API size_t rdt_model_input_count(const rdt_model *m);
 RDT_API size_t rdt_model_output_count(const rdt_model *m);
 RDT_API rdt_status rdt_model_input_info(const rdt_model *m, size_t i, rdt_io_info *info);
@@ -70,9 +77,12 @@ typedef struct rdt_model_memory {
 /* Errors: RDT_ERR_ARG where the network is not planned yet. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_memory_info(const rdt_model *m, rdt_model_memory *info);
 
+/* Nodes, in the order in which they run: what they are, and what was found out about each in the last run.
+ * Errors: RDT_ERR_ARG there is no node i, or the network is not planned yet. */
 RDT_API size_t rdt_model_node_count(const rdt_model *m);
 RDT_API rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info);
 RDT_API rdt_status rdt_model_node_result(const rdt_model *m, size_t i, rdt_result *result);
+/* Calls fn for every candidate of node i: what was taken, what lost, what refused and why. Errors: the same. */
 RDT_API rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user);
 
 /* Arms one fault for the next run: KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]. NULL disarms.

@@ -16,8 +16,10 @@ typedef struct rdt_choice {
   double cost; /* estimated extra work of a scheme as a share of the op; NaN where it has none */
   const char *reason;
 } rdt_choice;
+/* Told of one candidate; its strings live until the call returns. */
 typedef void (*rdt_choice_fn)(const rdt_choice *choice, void *user);
 
+/* A prepared product or convolution, made by rdt_plan_gemm or rdt_plan_conv; its context must outlive it. */
 typedef struct rdt_plan rdt_plan;
 
 /* C = alpha A B + beta C. A: m x k, B: k x n, C: m x n, rank-2 views (transposes and leading dimensions are strides).
@@ -35,6 +37,7 @@ RDT_API RDT_MUST_USE rdt_status rdt_gemm(rdt_context *ctx, double alpha, const r
 RDT_API RDT_MUST_USE rdt_status rdt_plan_gemm(rdt_context *ctx, const rdt_tensor *a, const rdt_tensor *b,
                                               const rdt_tensor *c, rdt_plan **out);
 
+/* How the windows of a convolution lie. */
 typedef struct rdt_conv_params {
   int64_t stride[2];   /* vertical, horizontal; >= 1 */
   int64_t pad[4];      /* top, left, bottom, right; >= 0 */
@@ -50,11 +53,12 @@ RDT_API RDT_MUST_USE rdt_status rdt_plan_conv(rdt_context *ctx, const rdt_tensor
 /* Runs a plan on views of the planned shapes and strides. Errors as rdt_gemm. */
 RDT_API RDT_MUST_USE rdt_status rdt_plan_execute(rdt_plan *plan, const rdt_tensor *in, rdt_tensor *out,
                                                  rdt_result *result);
+/* What was chosen; the names live as long as the program. */
 RDT_API const char *rdt_plan_kernel(const rdt_plan *plan);
 RDT_API const char *rdt_plan_scheme(const rdt_plan *plan);
 /* Arms a fault (docs/howto-inject.md: KIND@SITE[,at=I/J][,seed=S]) for the next execution. */
 RDT_API RDT_MUST_USE rdt_status rdt_plan_inject(rdt_plan *plan, const char *spec);
-RDT_API void rdt_plan_destroy(rdt_plan *plan);
+RDT_API void rdt_plan_destroy(rdt_plan *plan); /* NULL is fine */
 
 #ifdef __cplusplus
 }

@@ -8,6 +8,7 @@
 extern "C" {
 #endif
 
+/* Made by rdt_report_create. */
 typedef struct rdt_report rdt_report;
 
 typedef enum rdt_report_format {
