@@ -1,5 +1,6 @@
 /* redoubt inject: campaigns of single faults, and of none, each run compared bit by bit with a clean one. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "progress.h"
 #include "report/json.h"
 #include "report/table.h"
+#include "report/words.h"
 
 /* How a trial ended. A fault is above the floor when a check's weighted sum of its true errors, in the raw result of
  * its layer, exceeds the detection floor of the layer's checks (0 where bits are compared). Errors that are larger one
@@ -17,6 +19,7 @@
 #define OUTCOMES(X)                              \
   X(MASKED, "no effect", "no_effect", 0)         \
   X(REPAIRED, "repaired", "repaired", 0)         \
+  X(CORRECTED, "corrected", "corrected", 0)      \
   X(UNREPAIRED, "not repaired", "unrepaired", 1) \
   X(BELOW, "below floor", "missed_below", 0)     \
   X(CANCELLED, "cancels", "missed_cancelled", 0) \
@@ -66,6 +69,7 @@ typedef struct campaign {
   int64_t trials, seed;
   tally sites[RDT_SITE_COUNT], *layers, all;
   int64_t checks, suspects, reports, unchecked, differing;
+  double worst, largest; /* of rebuilt results: error in units of the stated bound; that bound */
   failure failures[MAX_FAILURES];
   int n_failures;
 } campaign;
@@ -189,7 +193,9 @@ static double floor_of(campaign *c, const rdt_injection *hit, size_t *node) {
 static outcome judge(const rdt_injection *hit, double floor, bool found, bool unrepaired, bool same) {
   if (!hit->done) return ABSENT;
   if (unrepaired) return UNREPAIRED;
-  if (found) return same ? REPAIRED : WORSE;
+  if (found && hit->left >= 0.0 && !(hit->left <= hit->stated)) return WORSE;
+  if (found && hit->rebuilt) return CORRECTED;
+  if (found) return same ? REPAIRED : hit->left >= 0.0 ? BELOW : WORSE;
   if (hit->site == RDT_SITE_CHECKSUM) return same ? MASKED : WORSE;
   if (hit->changed < 0 && hit->site == RDT_SITE_ACCUM && same) return MASKED; /* rounding swallowed it */
   if (!(hit->weighted <= floor)) return ABOVE;
@@ -213,6 +219,12 @@ static void book(campaign *c, const char *spec, const rdt_injection *hit, outcom
   f->floor = floor;
 }
 
+static void book_rebuilt(campaign *c, const rdt_injection *hit) {
+  const double ratio = hit->stated > 0.0 ? hit->left / hit->stated : hit->left > 0.0 ? INFINITY : 0.0;
+  if (!(ratio <= c->worst)) c->worst = ratio;
+  if (!(hit->stated <= c->largest)) c->largest = hit->stated;
+}
+
 static rdt_status trial(campaign *c, int64_t number, const char *spec) {
   rdt_session *s = &c->session;
   rdt_run_result result = {0};
@@ -232,6 +244,7 @@ static rdt_status trial(campaign *c, int64_t number, const char *spec) {
   const bool unrepaired = status == RDT_ERR_FAULT, found = unrepaired || result.faults > 0;
   const double floor = floor_of(c, &hit, &node);
   book(c, spec, &hit, judge(&hit, floor, found, unrepaired, same), node, floor);
+  if (hit.done && hit.rebuilt) book_rebuilt(c, &hit);
   c->checks += result.checks;
   c->suspects += result.suspects;
   return hit.done && !found && at_rest(hit.site) ? load_again(c) : RDT_OK;
@@ -350,11 +363,15 @@ static bool is_clean(const rdt_settings *s) {
   return s->fault && strcmp(s->fault, "none") == 0;
 }
 
+static bool corrects(const campaign *c) {
+  return c->settings->on_fault == RDT_ON_FAULT_CORRECT;
+}
+
 static bool put_text(const campaign *c, bool markdown) {
   const rdt_context *ctx = c->session.ctx;
   const bool clean = is_clean(c->settings), bad = exit_code(c) != RDT_EXIT_OK;
   printf("%s: %" PRId64 " %s, %" PRId64 " different inputs, seed %" PRId64 "; %s, %d threads\n\n", c->settings->operand,
-         c->trials, clean ? "clean inferences" : "inferences with one fault each", c->slices, c->seed,
+         c->trials, clean ? "clean inferences" : "inferences with a fault each", c->slices, c->seed,
          rdt_context_isa(ctx), rdt_context_threads(ctx));
   if (!clean && !put_faults(c, markdown)) return false;
   if (!clean && c->all.count[ABSENT]) printf("\n%" PRId64 " faults found nothing to hit\n", c->all.count[ABSENT]);
@@ -365,8 +382,14 @@ static bool put_text(const campaign *c, bool markdown) {
   else
     printf("\n%s: %s; %" PRId64 " suspects in %" PRId64 " checks\n", bad ? "FAIL" : "PASS",
            bad ? "see the rows above"
+           : corrects(c)
+               ? "every fault above the floor was found, every found one repaired bit by bit or rebuilt within "
+                 "the bound that was stated"
                : "every fault above the floor was found, every found one repaired bit by bit, none made worse",
            c->suspects, c->checks);
+  if (!clean && corrects(c))
+    printf("rebuilt: %" PRId64 " results, the worst off by %.3g of its stated bound, the largest bound %.3g\n",
+           c->all.count[CORRECTED], c->worst, c->largest);
   return true;
 }
 
@@ -385,6 +408,7 @@ static cJSON *to_json(const campaign *c) {
   cJSON_AddStringToObject(doc, "isa", rdt_context_isa(c->session.ctx));
   cJSON_AddNumberToObject(doc, "threads", rdt_context_threads(c->session.ctx));
   cJSON_AddStringToObject(doc, "fault", c->settings->fault ? c->settings->fault : "random");
+  cJSON_AddStringToObject(doc, "on_fault", rdt_on_fault_name((rdt_on_fault)c->settings->on_fault));
   cJSON_AddNumberToObject(doc, "trials", (double)c->trials);
   cJSON_AddNumberToObject(doc, "inputs", (double)c->slices);
   cJSON_AddNumberToObject(doc, "seed", (double)c->seed);
@@ -404,6 +428,12 @@ static cJSON *to_json(const campaign *c) {
   for (size_t i = 0; i < rdt_model_node_count(c->session.model); i++)
     if (rdt_model_node_info(c->session.model, i, &info) == RDT_OK) add_tally(list, "layer", info.name, &c->layers[i]);
   add_tally(cJSON_AddArrayToObject(doc, "total"), "of", "all", &c->all);
+  if (corrects(c)) {
+    cJSON *rebuilt = cJSON_AddObjectToObject(doc, "rebuilt");
+    cJSON_AddNumberToObject(rebuilt, "results", (double)c->all.count[CORRECTED]);
+    rdt_json_number(rebuilt, "worst_of_bound", c->worst);
+    rdt_json_number(rebuilt, "largest_bound", c->largest);
+  }
   list = cJSON_AddArrayToObject(doc, "failures");
   for (int i = 0; i < c->n_failures; i++) {
     const failure *f = &c->failures[i];
@@ -466,16 +496,18 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_INPUT,      RDT_OPT_FAULT,       RDT_OPT_N,       RDT_OPT_SEED,
-                                        RDT_OPT_BATCH,      RDT_OPT_SCHEME,      RDT_OPT_THREADS, RDT_OPT_LAMBDA,
-                                        RDT_OPT_SCRUB,      RDT_OPT_REPORT,      RDT_OPT_EVENTS,  RDT_OPT_PROM,
-                                        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,      RDT_OPT_FORMAT,  RDT_OPT_JSON,
-                                        RDT_OPT_QUIET,      RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_INPUT,    RDT_OPT_FAULT,      RDT_OPT_N,           RDT_OPT_SEED,
+                                        RDT_OPT_BATCH,    RDT_OPT_SCHEME,     RDT_OPT_THREADS,     RDT_OPT_LAMBDA,
+                                        RDT_OPT_ON_FAULT, RDT_OPT_SCRUB,      RDT_OPT_REPORT,      RDT_OPT_EVENTS,
+                                        RDT_OPT_PROM,     RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,      RDT_OPT_FORMAT,
+                                        RDT_OPT_JSON,     RDT_OPT_QUIET,      RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt inject model.onnx -i images.npy --n 2000", "random faults over all sites and layers"},
     {"redoubt inject model.onnx -i images.npy --fault none --n 10000", "clean inferences: how many false reports?"},
     {"redoubt inject model.onnx -i images.npy --fault bit:30@accum,layer=conv* --n 100",
      "one kind of fault; each trial its own seed"},
+    {"redoubt inject model.onnx -i images.npy --fault bit@accum,count=1:16 --on-fault correct",
+     "up to 16 in one row or column, rebuilt from checksums"},
     {"redoubt inject model.onnx -i images.npy --n 100 --events e.jsonl",
      "every event, with the spec and seed of its fault"},
     {NULL, NULL}};

@@ -125,6 +125,26 @@ def check_planted(folder):
     only_spoilt_fails(events[0])
 
 
+def check_corrected(folder):
+    """Collinear faults are rebuilt from checksums: the event says within what; where that is not so, no bound is named."""
+    path = folder / "corrected.jsonl"
+    for number, (spec, changed) in enumerate((("random@accum,layer=conv4,count=5,along=row,seed=2", 5),
+                                              ("bit:30@accum,layer=fc1,count=3,along=col,seed=1", 3))):
+        redoubt("run", MODEL, "-i", SOME, "--fault", spec, "--on-fault", "correct", "--events", path, "--quiet")
+        event = read_events(path)[number]
+        for key, value in {"verdict": "CORRECTED", "action": "corrected", "diagnosis": "unknown", "what": "result",
+                           "changed": changed, "fault": spec}.items():
+            expect(event.get(key) == value, f"{spec}: {key} is {event.get(key)}, not {value}")
+        expect(0 < event.get("corrected_bound", 0) < 0.1, f"{spec}: within {event.get('corrected_bound')}")
+        expect([rung["name"] for rung in event["rungs"]] == ["secure", "correct"], f"{spec}: {event['rungs']}")
+        check_element(spec, event)
+    report = json.loads(redoubt("inject", MODEL, "-i", SOME, "--n", 40, "--fault", "bit@accum,count=1:16", "--on-fault",
+                                "correct", "--json").stdout)
+    tally, rebuilt = report["total"][0], report["rebuilt"]
+    expect(rebuilt["results"] == tally["corrected"] > 20 and tally["worse"] == 0, f"campaign: {tally}")
+    expect(0 < rebuilt["worst_of_bound"] <= 1 and rebuilt["largest_bound"] > 0, f"campaign: {rebuilt}")
+
+
 def check_element(spec, event):
     place, shape = event["location"], event["shape"]
     expect(0 <= place["element"] < math.prod(shape), f"{spec}: element {place['element']} of {shape}")
@@ -312,7 +332,7 @@ def main():
     PROGRAM = arguments.redoubt
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        for check in (check_planted, check_campaign, check_counters, check_paths, check_torn, check_together, check_stopped, check_plugin):
+        for check in (check_planted, check_corrected, check_campaign, check_counters, check_paths, check_torn, check_together, check_stopped, check_plugin):
             before = failed
             check(folder)
             print(("ok    " if failed == before else "FAIL  ") + check.__name__)

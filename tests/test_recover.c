@@ -22,6 +22,7 @@ typedef struct fake {
   bool checker_broken; /* the check cries at anything until secure() has run */
   bool cannot, part;   /* no bound at all; none for a part */
   bool apart;
+  int rebuilt; /* what the checksums give; 0: declined */
 } fake;
 
 static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
@@ -73,6 +74,14 @@ static double value(void *self, rdt_buffer which, int64_t element) {
   return ((fake *)self)->buf[which] + (double)element;
 }
 
+static rdt_status rebuild(void *self, rdt_buffer into, rdt_rebuilt *b, rdt_reason *why) {
+  fake *f = self;
+  (void)why;
+  f->buf[into] = f->rebuilt ? f->rebuilt : f->buf[RDT_BUF_RESULT];
+  *b = (rdt_rebuilt){.count = f->rebuilt != 0, .bound = 0.5, .passed = f->rebuilt == GOOD};
+  return RDT_OK;
+}
+
 static void expect_rungs(const rdt_recovered *out, int n, const char *const *words) {
   assert_int_equal(out->n_rungs, n);
   for (int i = 0; i < n; i++) {
@@ -83,12 +92,16 @@ static void expect_rungs(const rdt_recovered *out, int n, const char *const *wor
   }
 }
 
-static rdt_recovered climb(fake *f, bool repair, bool voted) {
-  const rdt_recovery r = {f, secure, compute, check, differ, apart, accept, value};
+static rdt_recovered climb_with(fake *f, bool repair, bool voted, bool corrects) {
+  const rdt_recovery r = {f, secure, compute, check, differ, apart, accept, value, corrects ? rebuild : NULL};
   rdt_recovered out;
   const rdt_status s = voted ? rdt_recover_voted(&r, repair, &out, NULL) : rdt_recover_checked(&r, repair, &out, NULL);
   assert_int_equal(s, RDT_OK);
   return out;
+}
+
+static rdt_recovered climb(fake *f, bool repair, bool voted) {
+  return climb_with(f, repair, voted, false);
 }
 
 static void expect(rdt_recovered out, rdt_verdict v, rdt_diagnosis d, const char *what, int changed) {
@@ -202,6 +215,31 @@ static void third_copy_votes(void **state) {
   expect(climb(&rotten, true, true), RDT_RECOMPUTED, RDT_DIAG_MEMORY, "activation", 1);
 }
 
+static void checksums_rebuild_before_anything_is_computed(void **state) {
+  fake f = {.buf = {1}, .rebuilt = GOOD};
+  rdt_recovered out = climb_with(&f, true, false, true);
+  (void)state;
+  expect(out, RDT_CORRECTED, RDT_DIAG_UNKNOWN, "result", 1);
+  expect_rungs(&out, 2, (const char *const[]){"secure: intact", "correct: passed"});
+  assert_true(out.fault && out.corrected_bound == 0.5 && out.valued && out.expected == GOOD && out.actual == 1.0);
+  assert_int_equal(f.buf[RDT_BUF_RESULT], GOOD);
+  assert_int_equal(f.calls, 0);
+  fake wrong = {.buf = {1}, .first_path = {GOOD}, .rebuilt = 2}; /* what was rebuilt does not pass: never taken */
+  out = climb_with(&wrong, true, false, true);
+  expect(out, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
+  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "correct: failed", "recompute: passed"});
+  assert_true(out.corrected_bound == 0.0 && out.actual == 1.0);
+  assert_int_equal(wrong.buf[RDT_BUF_RESULT], GOOD);
+  fake scattered = {.buf = {1}, .first_path = {GOOD}};
+  out = climb_with(&scattered, true, false, true);
+  expect(out, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
+  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "correct: declined", "recompute: passed"});
+  fake rotten = {.buf = {1}, .first_path = {GOOD}, .rebuilt = GOOD, .rest = {.weight = true}};
+  out = climb_with(&rotten, true, false, true); /* all of the result may be wrong */
+  expect(out, RDT_RECOMPUTED, RDT_DIAG_MEMORY, "weight", 1);
+  expect_rungs(&out, 2, (const char *const[]){"secure: restored", "recompute: passed"});
+}
+
 static void rungs_are_told(void **state) {
   (void)state;
   fake once = {.buf = {1}, .first_path = {GOOD}};
@@ -246,6 +284,7 @@ int main(void) {
       cmocka_unit_test(no_bound_goes_by_bits),
       cmocka_unit_test(what_has_no_bound_is_never_clean),
       cmocka_unit_test(third_copy_votes),
+      cmocka_unit_test(checksums_rebuild_before_anything_is_computed),
       cmocka_unit_test(rungs_are_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

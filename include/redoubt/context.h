@@ -16,7 +16,9 @@ typedef struct rdt_context rdt_context;
 typedef enum rdt_on_fault {
   RDT_ON_FAULT_RECOMPUTE = 0, /* recompute until the checks pass (default); bit-identical to a run without the fault */
   RDT_ON_FAULT_REPORT = 1,    /* leave the result as it is, verdict DETECTED, status RDT_ERR_FAULT */
-  RDT_ON_FAULT_ABORT = 2      /* stop at the first fault: RDT_ERR_FAULT, no outputs */
+  RDT_ON_FAULT_ABORT = 2,     /* stop at the first fault: RDT_ERR_FAULT, no outputs */
+  RDT_ON_FAULT_CORRECT = 3    /* rebuild from checksums what they locate, within a stated bound (verdict CORRECTED);
+                                 recompute everything else. Results are kept for it: no check rides along in a kernel */
 } rdt_on_fault;
 
 /* How a context protects; start from RDT_POLICY_DEFAULT. */
@@ -39,10 +41,10 @@ typedef enum rdt_event_kind {
 
 /* One step that the recovery took, in the order taken. Names and outcomes are constant text. */
 typedef struct rdt_rung {
-  const char *name;    /* "secure" data at rest against their sums, "recompute" on the same code path, "apart" likewise
-                          with    the check in passes of its own, "other path" */
+  const char *name; /* "secure" data at rest against their sums, "correct" from checksums, "recompute" on the same code
+                       path, "apart" likewise with the check in passes of its own, "other path" */
   const char *outcome; /* secure: "intact", "restored", "lost"; the others: "passed", "failed", "agreed" (with the
-                          result that was doubted), "unchecked" (no bound) */
+                          result that was doubted), "unchecked" (no bound), "declined" (not located) */
   double seconds;
 } rdt_rung;
 enum { RDT_MAX_RUNGS = 8 };
@@ -71,6 +73,8 @@ typedef struct rdt_event {
   int valued;              /* are the next two known? */
   double expected, actual; /* value of that element: as the repair has it, as it was found; before bias and
                               activation where the op's check comes before them */
+  double corrected_bound;  /* verdict CORRECTED: no element of the op's result before bias and activation is further
+                              from the one without the fault; else 0 */
   int core;                /* on which the event was booked; -1 not known */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
@@ -110,6 +114,7 @@ typedef struct rdt_result {
   int64_t place[2];        /* row, column of that check; -1 where it has none */
   double seconds;          /* wall time of all */
   double seconds_check;    /* of which checks, duplicates and repair */
+  double corrected_bound;  /* verdict CORRECTED: as in the event */
 } rdt_result;
 
 /* Bytes that the library holds in this process now, and the most that it held at once since the last reset: weights,

@@ -34,15 +34,20 @@ static rdt_status settle(climb *c, rdt_verdict verdict, rdt_diagnosis diagnosis,
   return RDT_OK;
 }
 
-/* A good result lies in `from`. */
-static rdt_status settle_with(climb *c, rdt_buffer from, rdt_diagnosis diagnosis) {
-  const char *what = "result";
+/* What a good result in `from` changes. */
+static void compare_with(climb *c, rdt_buffer from) {
   c->out->changed = c->r->differ(c->r->self, RDT_BUF_RESULT, from, &c->out->first);
   if (c->out->changed > 0 && c->r->value) {
     c->out->valued = true;
     c->out->expected = c->r->value(c->r->self, from, c->out->first);
     c->out->actual = c->r->value(c->r->self, RDT_BUF_RESULT, c->out->first);
   }
+}
+
+/* A good result lies in `from`. */
+static rdt_status settle_with(climb *c, rdt_buffer from, rdt_diagnosis diagnosis) {
+  const char *what = "result";
+  compare_with(c, from);
   if (c->rest.weight || c->rest.activation) {
     diagnosis = RDT_DIAG_MEMORY;
     what = c->rest.weight ? "weight" : "activation";
@@ -100,12 +105,31 @@ static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *wh
   return settle(c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
 }
 
+/* Nothing is computed again, so nothing tells whether the fault would come back. */
+static rdt_status correct(climb *c, bool *settled, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  rdt_rebuilt b;
+  *settled = false;
+  if (!r->rebuild || !c->repair || c->rest.weight || c->rest.activation || c->rest.checksum) return RDT_OK;
+  RDT_TRY(r->rebuild(r->self, RDT_BUF_SPARE, &b, why));
+  rung(c, "correct", b.count == 0 ? "declined" : b.passed ? "passed" : "failed");
+  if (b.count == 0 || !b.passed) return RDT_OK;
+  *settled = true;
+  compare_with(c, RDT_BUF_SPARE);
+  c->out->corrected_bound = b.bound;
+  r->accept(r->self, RDT_BUF_SPARE);
+  return settle(c, RDT_CORRECTED, RDT_DIAG_UNKNOWN, "result");
+}
+
 rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why) {
   climb c = {.r = r, .repair = repair, .out = out};
   rdt_findings again;
   *out = (rdt_recovered){.verdict = RDT_CLEAN};
   RDT_TRY(secure(&c, why));
   if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, c.rest.weight ? "weight" : "activation");
+  bool settled;
+  RDT_TRY(correct(&c, &settled, why));
+  if (settled) return RDT_OK;
   rdt_findings_init(&again);
   RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why));
   RDT_TRY(r->check(r->self, RDT_BUF_SPARE, &again, why));

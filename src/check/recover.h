@@ -2,13 +2,14 @@
  *
  * Rungs, in order: put data at rest in order (inputs, weights, packed weights, checksums against their sums) -> compute
  * again on the same code path, compare bits, check again -> compute on another code path and check -> give up:
- * DETECTED. Which rung settles it is the diagnosis. */
+ * DETECTED. Which rung settles it is the diagnosis. Where it is asked for (--on-fault correct) and data at rest was in
+ * order, rebuilding from checksums comes before computing again. */
 #ifndef RDT_CHECK_RECOVER_H
 #define RDT_CHECK_RECOVER_H
 
 #include <redoubt/context.h>
 
-#include "check/findings.h"
+#include "check/correct.h"
 
 typedef enum rdt_buffer { RDT_BUF_RESULT, RDT_BUF_SPARE, RDT_BUF_THIRD } rdt_buffer;
 
@@ -31,6 +32,8 @@ typedef struct rdt_recovery {
   bool (*apart)(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects);
   void (*accept)(void *self, rdt_buffer from);                    /* becomes the result */
   double (*value)(void *self, rdt_buffer which, int64_t element); /* by its index; NULL: nobody asks */
+  /* A copy of the result, rebuilt from checksums and checked again (check/correct.h). NULL: not asked for */
+  rdt_status (*rebuild)(void *self, rdt_buffer into, rdt_rebuilt *b, rdt_reason *why);
 } rdt_recovery;
 
 typedef struct rdt_recovered {
@@ -42,6 +45,7 @@ typedef struct rdt_recovered {
   int64_t first;           /* the first of them; -1 none */
   bool valued;             /* the next two are known: */
   double expected, actual; /* the first one's value as it is now, and as it was found */
+  double corrected_bound;  /* CORRECTED: no rebuilt value is further from the one without the fault */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_recovered;

@@ -256,6 +256,14 @@ double rdt_bound_apart(rdt_bound b, double lambda) {
   return lambda < LAMBDA ? least(b.tau0, b.tau2 * (LAMBDA / lambda)) : b.tau2;
 }
 
+rdt_bound rdt_bound_rebuilt(const rdt_tolerance *t, const rdt_terms *m, rdt_dtype acc, double value) {
+  const rdt_dtype_row *row = rdt_dtype_info(acc);
+  if (is_exact(&t->acc)) return (rdt_bound){0.0, 0.0};
+  const rdt_bound sum = rdt_bound_of(t, m);
+  const double stored = row->u * (fabs(value) + row->min_normal);
+  return (rdt_bound){.tau0 = (1.0 + SLACK) * (sum.tau0 + stored), .tau2 = (1.0 + SLACK) * (sum.tau2 + stored)};
+}
+
 double rdt_bound_element(const rdt_tolerance *t, double abs_dot) {
   if (is_exact(&t->acc) || t->k <= 0) return 0.0;
   const capped one = {.n = 1.0};

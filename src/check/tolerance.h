@@ -83,6 +83,10 @@ double rdt_floor_of(rdt_bound b);
 /* How far one output of two code paths may be apart where a check of this bound is suspect. Not narrower where a small
  * lambda makes more suspects: what is a fault does not depend on it. */
 double rdt_bound_apart(rdt_bound b, double lambda);
+/* An output that was rebuilt from a checksum: value = expected - sum of the other outputs, stored as acc. No further
+ * than tau0 from the exact value, nor from what the kernel computes without a fault; tau2 in the statistical sense. m:
+ * terms of the checksum with value. */
+rdt_bound rdt_bound_rebuilt(const rdt_tolerance *t, const rdt_terms *m, rdt_dtype acc, double value);
 /* Elementwise: how far two correct evaluations of one output may differ; abs_dot = sum |a_t||b_t|. Both accumulate in
  * acc. */
 double rdt_bound_element(const rdt_tolerance *t, double abs_dot);

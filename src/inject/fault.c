@@ -34,6 +34,8 @@ const char *rdt_site_text(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT ? sites[s].text : "unknown";
 }
 
+static const char grammar[] = "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,seed=S]";
+
 /* All names of a table in one line, for the error that says what would have been right. */
 static const char *all_sites(char *buf, size_t size) {
   size_t used = 0;
@@ -104,7 +106,21 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
     f->at[1] = second ? n : -1;
     return RDT_OK;
   }
-  return rdt_fail(why, RDT_ERR_ARG, "unknown part '%s' in the fault; KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]", text);
+  if (value && strcmp(text, "count") == 0) {
+    char *most = strchr(value, ':');
+    if (most) *most++ = '\0';
+    long long m;
+    if (!parse_number(value, 1, RDT_MAX_FAULTS, &n) || (most && !parse_number(most, n, RDT_MAX_FAULTS, &m)))
+      return rdt_fail(why, RDT_ERR_ARG, "count= takes N or N:M, from 1 to %d faults", RDT_MAX_FAULTS);
+    f->count[0] = (int)n;
+    f->count[1] = most ? (int)m : (int)n;
+    return RDT_OK;
+  }
+  if (value && strcmp(text, "along") == 0) {
+    f->along = strcmp(value, "row") == 0 ? RDT_ALONG_ROW : strcmp(value, "col") == 0 ? RDT_ALONG_COL : RDT_ALONG_ANY;
+    return f->along ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "along= takes row or col, not '%s'", value);
+  }
+  return rdt_fail(why, RDT_ERR_ARG, "unknown part '%s' in the fault; %s", text, grammar);
 }
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
@@ -116,8 +132,7 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   char *option = strchr(text, ',');
   if (option) *option++ = '\0';
   char *site = strchr(text, '@');
-  if (!site)
-    return rdt_fail(why, RDT_ERR_ARG, "'%s' names no site; a fault is KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]", text);
+  if (!site) return rdt_fail(why, RDT_ERR_ARG, "'%s' names no site; a fault is %s", text, grammar);
   *site++ = '\0';
   RDT_TRY(parse_kind(text, f, why));
   int s = 0;
@@ -131,6 +146,8 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
     RDT_TRY(parse_option(option, f, why));
     option = next;
   }
+  if ((f->count[1] > 1 || f->along != RDT_ALONG_ANY) && f->site != RDT_SITE_ACCUM)
+    return rdt_fail(why, RDT_ERR_ARG, "count= and along= are for the rows and columns of a result: the site accum");
   return RDT_OK;
 }
 
@@ -152,6 +169,40 @@ int64_t rdt_fault_element(const rdt_fault *f, int64_t n, int64_t row_length) {
   if (f->at[1] >= 0 && (__builtin_mul_overflow(f->at[0], row_length, &e) || __builtin_add_overflow(e, f->at[1], &e)))
     return -1;
   return e < n ? e : -1;
+}
+
+int rdt_fault_count(const rdt_fault *f) {
+  if (f->count[1] < 1) return 1;
+  return f->count[0] + (int)(rdt_fault_random(f, 13) % (uint64_t)(f->count[1] - f->count[0] + 1));
+}
+
+rdt_along rdt_fault_along(const rdt_fault *f) {
+  return f->along ? f->along : rdt_fault_random(f, 14) % 2 ? RDT_ALONG_ROW : RDT_ALONG_COL;
+}
+
+rdt_fault rdt_fault_at(const rdt_fault *f, int i) {
+  rdt_fault one = *f;
+  if (i > 0) one.seed = rdt_fault_random(f, 100 + (uint64_t)i);
+  return one;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+  while (b) {
+    const int64_t t = a % b;
+    a = b;
+    b = t;
+  }
+  return a;
+}
+
+/* Steps without a divisor in common with the length come by every place once. */
+int64_t rdt_fault_position(const rdt_fault *f, int64_t first, int64_t length, int i) {
+  if (length < 2) return first;
+  int64_t step = 1 + (int64_t)(rdt_fault_random(f, 15) % (uint64_t)(length - 1));
+  while (common_divisor(step, length) != 1) step++;
+  step %= length;
+  for (; i > 0; i--) first = (first + step) % length;
+  return first;
 }
 
 static uint64_t ones(int count, int width) {

@@ -1,4 +1,5 @@
-/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,seed=S]. */
+/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col]
+ * [,seed=S]. */
 #ifndef RDT_INJECT_FAULT_H
 #define RDT_INJECT_FAULT_H
 
@@ -25,6 +26,10 @@ typedef enum rdt_fault_kind {
   RDT_FAULT_KIND_COUNT
 } rdt_fault_kind;
 
+/* Where several faults lie: anywhere in one row or column of the result, or in one of both that the seed chooses. */
+typedef enum rdt_along { RDT_ALONG_ANY, RDT_ALONG_ROW, RDT_ALONG_COL } rdt_along;
+enum { RDT_MAX_FAULTS = 16 };
+
 typedef struct rdt_fault {
   rdt_fault_kind kind;
   int bits; /* bit:N the bit (-1 random); bits:N, burst:N how many; stuck: which bit */
@@ -32,6 +37,8 @@ typedef struct rdt_fault {
   char layer[128]; /* glob over node names; "*" where the spec names none: the seed chooses among those that have the
                       site */
   int64_t at[2];   /* row and column (gemm), or element and -1; -1 -1: the seed chooses */
+  int count[2];    /* how many, at least and at most: the seed chooses; 0 0: one */
+  rdt_along along;
   uint64_t seed;
 } rdt_fault;
 
@@ -41,6 +48,12 @@ bool rdt_fault_matches(const rdt_fault *f, const char *node); /* layer glob */
 uint64_t rdt_fault_random(const rdt_fault *f, uint64_t stream);
 /* Which element of a buffer of n; at wins over the seed. */
 int64_t rdt_fault_element(const rdt_fault *f, int64_t n, int64_t row_length);
+int rdt_fault_count(const rdt_fault *f);
+rdt_along rdt_fault_along(const rdt_fault *f); /* row or column */
+/* The i-th of several: an effect of its own. */
+rdt_fault rdt_fault_at(const rdt_fault *f, int i);
+/* Positions of the others along a line of `length`: the i-th, different from all before it, i < length. */
+int64_t rdt_fault_position(const rdt_fault *f, int64_t first, int64_t length, int i);
 /* The XOR mask for a value with these bits (width 8..64): the fault's effect, possibly 0 (masked: stuck, zero). */
 uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width);
 /* Applies to element e of a packed buffer; before and after as values. */

@@ -30,6 +30,9 @@ typedef struct rdt_injection {
   int64_t changed; /* elements of the op's raw result that differ from the same run without the fault; -1 not known */
   double error;    /* the largest difference among them; |after - before| where not known */
   double weighted; /* the largest weighted sum of the differences in a check: what the checks can see; NaN not known */
+  double left;     /* the largest difference after the repair; -1 not known: the outputs' bits tell */
+  bool rebuilt;    /* verdict CORRECTED */
+  double stated;   /* the bound that was stated; else the floor: a repair does not see what lies below */
   char text[320];
 } rdt_injection;
 
@@ -95,6 +98,8 @@ rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site);
 /* Into an element of a view: by its place in memory where it is packed, else by its logical number. */
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
+/* Several faults at once: into a raw result, which must be there, as into that of a black box. */
+bool rdt_plan_plants_several(const rdt_plan *p);
 /* false: nothing armed for that site, or the kernel has no injecting instantiation */
 bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
@@ -107,9 +112,16 @@ typedef struct rdt_tile {
 bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why);
 
+/* correct.c: raw results o->out rebuilt from row and column checksums, and checked again by both */
+rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuilt *b, rdt_reason *why);
+/* What is left of a planted fault: packed raw results with the same strides. */
+void rdt_plan_book_left(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *now);
+
 /* Packed tensors with the same strides, compared bit by bit */
 /* bitsum (may be NULL): that of a's memory, formed in the same pass */
 int64_t rdt_tensors_differ(const rdt_tensor *a, const rdt_tensor *b, int threads, int64_t *first, uint64_t *bitsum);
+/* Of the element at an offset in memory; strides are positive and nothing overlaps. */
+void rdt_tensor_index(const rdt_tensor *t, int64_t offset, int64_t *index);
 size_t rdt_tensor_bytes(const rdt_tensor *t);               /* of a packed one */
 uint64_t rdt_tensor_seal(const rdt_tensor *t, int threads); /* bit-sum of the elements, whatever the strides */
 

@@ -15,11 +15,44 @@ static void tell(rdt_plan *p, int64_t element, double before, double after, cons
   const double error = fabs(after - before);
   *j = (rdt_injection){.done = true, .site = p->fault->site, .element = element, .before = before, .after = after};
   j->changed = -1;
+  j->left = -1.0;
   j->error = isnan(error) ? INFINITY : error;
   j->weighted = j->error;
   memcpy(j->node, p->name, sizeof j->node);
   snprintf(j->text, sizeof j->text, "%s of node %s%s, element %lld: %.9g -> %.9g", rdt_site_name(p->fault->site),
            p->name, where, (long long)element, before, after);
+}
+
+/* The others of several faults: in the same row (channels of a pixel) or column (pixels of a channel) of a raw result,
+ * each at a place of its own. */
+static void plant_more(rdt_plan *p, const rdt_tensor *t, int64_t at) {
+  const rdt_along along = rdt_fault_along(p->fault);
+  const int channel = rdt_problem_channel(&p->prob);
+  int64_t index[RDT_MAX_RANK], length = 1, first = 0;
+  double before, after;
+  rdt_tensor_index(t, at, index);
+  for (int d = 0; d < t->rank; d++) {
+    if ((d == channel) != (along == RDT_ALONG_ROW)) continue;
+    length *= t->shape[d];
+    first = first * t->shape[d] + index[d];
+  }
+  int more = 0;
+  for (int i = 1; i < rdt_fault_count(p->fault) && i < length; i++, more++) {
+    const rdt_fault one = rdt_fault_at(p->fault, i);
+    int64_t place = rdt_fault_position(p->fault, first, length, i), offset = 0;
+    for (int d = t->rank - 1; d >= 0; d--) {
+      int64_t in = index[d];
+      if ((d == channel) == (along == RDT_ALONG_ROW)) {
+        in = place % t->shape[d];
+        place /= t->shape[d];
+      }
+      offset += in * t->stride[d];
+    }
+    rdt_fault_apply(&one, t->data, t->dtype, offset, &before, &after);
+  }
+  const size_t used = strlen(p->injection->text);
+  snprintf(p->injection->text + used, sizeof p->injection->text - used, "; %d more in its %s", more,
+           along == RDT_ALONG_ROW ? "row" : "column");
 }
 
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
@@ -33,11 +66,17 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
     for (int64_t d = t->rank - 1, left = e; d >= 0; left /= t->shape[d--]) at += left % t->shape[d] * t->stride[d];
   }
   rdt_fault_apply(p->fault, t->data, t->dtype, at, &before, &after);
+  const bool several = rdt_plan_plants_several(p);
   tell(p, e, before, after, "");
+  if (several) plant_more(p, t, at);
+}
+
+bool rdt_plan_plants_several(const rdt_plan *p) {
+  return rdt_plan_armed(p, RDT_SITE_ACCUM) && p->fault->count[1] > 1;
 }
 
 bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) {
-  if (!rdt_plan_armed(p, site) || !p->kernel->run_inject) return false;
+  if (!rdt_plan_armed(p, site) || !p->kernel->run_inject || rdt_plan_plants_several(p)) return false;
   const rdt_tensor *out = &p->prob.out;
   const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(out), out->rank ? out->shape[out->rank - 1] : 1);
   if (e < 0) return false;

@@ -12,7 +12,7 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "lambda %g is not within 1..100", policy->lambda);
   if (policy->scrub_every < 0)
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "scrub_every %d is negative: 0 is never", policy->scrub_every);
-  if ((unsigned)policy->on_fault > RDT_ON_FAULT_ABORT)
+  if ((unsigned)policy->on_fault > RDT_ON_FAULT_CORRECT)
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "unknown on_fault %d", (int)policy->on_fault);
   ctx->policy = *policy;
   memmove(ctx->scheme, scheme, strlen(scheme) + 1);

@@ -24,6 +24,20 @@ size_t rdt_tensor_bytes(const rdt_tensor *t) {
   return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
 }
 
+void rdt_tensor_index(const rdt_tensor *t, int64_t offset, int64_t *index) {
+  bool used[RDT_MAX_RANK] = {false};
+  for (int d = 0; d < t->rank; d++) index[d] = 0;
+  for (int i = 0; i < t->rank; i++) { /* dimensions by stride, largest first */
+    int d = -1;
+    for (int j = 0; j < t->rank; j++)
+      if (!used[j] && t->shape[j] > 1 && (d < 0 || t->stride[j] > t->stride[d])) d = j;
+    if (d < 0) break;
+    used[d] = true;
+    index[d] = offset / t->stride[d];
+    offset %= t->stride[d];
+  }
+}
+
 enum { BLOCK = 1 << 16 }; /* bytes a thread compares at a time */
 
 static int64_t differ_within(const unsigned char *a, const unsigned char *b, size_t bytes, size_t size,

@@ -188,17 +188,8 @@ static void place_at(const rdt_problem *prob, int64_t logical, int64_t place[2])
 
 /* The logical row-major number of an element of a packed tensor, by its place in memory. */
 static int64_t logical_of(const rdt_tensor *t, int64_t memory) {
-  int64_t index[RDT_MAX_RANK] = {0}, logical = 0;
-  bool used[RDT_MAX_RANK] = {false};
-  for (int i = 0; i < t->rank; i++) { /* dimensions by stride, largest first */
-    int d = -1;
-    for (int j = 0; j < t->rank; j++)
-      if (!used[j] && t->shape[j] > 1 && (d < 0 || t->stride[j] > t->stride[d])) d = j;
-    if (d < 0) break;
-    used[d] = true;
-    index[d] = memory / t->stride[d];
-    memory %= t->stride[d];
-  }
+  int64_t index[RDT_MAX_RANK], logical = 0;
+  rdt_tensor_index(t, memory, index);
   for (int d = 0; d < t->rank; d++) logical = logical * t->shape[d] + index[d];
   return logical;
 }
@@ -244,6 +235,14 @@ static void accept(void *self, rdt_buffer from) {
   memcpy(r->buf[RDT_BUF_RESULT].data, r->buf[from].data, rdt_tensor_bytes(&r->buf[from]));
 }
 
+static rdt_status rebuild(void *self, rdt_buffer into, rdt_rebuilt *b, rdt_reason *why) {
+  run *r = self;
+  RDT_TRY(buffer(r, into));
+  memcpy(r->buf[into].data, r->buf[RDT_BUF_RESULT].data, rdt_tensor_bytes(&r->buf[into]));
+  const rdt_operands o = raw_operands(r, into);
+  return rdt_plan_rebuild(r->p, &o, b, why);
+}
+
 /* The element of a tensor by its logical number. */
 static double value_of(const rdt_tensor *t, int64_t logical) {
   int64_t offset = 0;
@@ -263,7 +262,8 @@ static rdt_recovery recovery_of(run *r) {
                         .differ = differ,
                         .apart = apart,
                         .accept = accept,
-                        .value = value};
+                        .value = value,
+                        .rebuild = r->p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT ? rebuild : NULL};
 }
 
 /* ---- telling ---- */
@@ -305,7 +305,10 @@ static void sentence(const run *r, const rdt_event *e, char *text, size_t size) 
                                                       : "found and put in order; the result was right";
   char place[128];
   place_text(&r->p->prob, e->place, place, sizeof place);
-  if (e->kind == RDT_EVENT_SUSPECT)
+  if (e->verdict == RDT_CORRECTED)
+    snprintf(text, size, "%s: a fault in the result%s%s, found and rebuilt from checksums, right within %.3g",
+             r->p->name, place, e->changed > 1 ? " and elsewhere in its row or column" : "", e->corrected_bound);
+  else if (e->kind == RDT_EVENT_SUSPECT)
     snprintf(text, size,
              "%s: a residual of %.3g above the statistical bound %.3g%s was rounding: another code path agrees",
              r->p->name, e->residual, e->bound, place);
@@ -340,6 +343,7 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
                  .valued = v->valued,
                  .expected = v->expected,
                  .actual = v->actual,
+                 .corrected_bound = v->corrected_bound,
                  .core = rdt_cpu_current(),
                  .n_rungs = v->n_rungs};
   memcpy(e.shape, r->p->prob.out.shape, sizeof e.shape);
@@ -357,11 +361,12 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
     if (v->verdict == RDT_DETECTED) rdt_fail(r->why, RDT_ERR_FAULT, "%s", text);
   }
   if (v->verdict > r->res->verdict) r->res->verdict = v->verdict;
+  r->res->corrected_bound = fmax(r->res->corrected_bound, v->corrected_bound);
   if (v->diagnosis != RDT_DIAG_NONE) r->res->diagnosis = v->diagnosis;
 }
 
 static bool repairs(const rdt_plan *p) {
-  return p->ctx->policy.on_fault == RDT_ON_FAULT_RECOMPUTE;
+  return p->ctx->policy.on_fault == RDT_ON_FAULT_RECOMPUTE || p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT;
 }
 
 /* ---- the walks ---- */
@@ -418,6 +423,18 @@ static rdt_status epilogue(run *r, bool applied) {
   return RDT_OK;
 }
 
+/* What is left of a planted fault: after rebuilding, or where some of several were too small to be seen. */
+static rdt_status book_left(run *r, const rdt_recovered *v) {
+  rdt_plan *p = r->p;
+  const bool rebuilt = v->verdict == RDT_CORRECTED, several = v->verdict == RDT_RECOMPUTED && p->fault;
+  if (!r->know_clean || !p->injection->done || !(rebuilt || (several && p->fault->count[1] > 1))) return RDT_OK;
+  RDT_TRY(compute(r, RDT_BUF_SPARE, false, r->why));
+  rdt_plan_book_left(p, &r->buf[RDT_BUF_SPARE], &r->buf[RDT_BUF_RESULT]);
+  p->injection->rebuilt = rebuilt;
+  p->injection->stated = rebuilt ? v->corrected_bound : r->found.floor;
+  return RDT_OK;
+}
+
 /* Checksums find a fault; the ladder settles it. *touched: the raw result is no longer what verify saw. */
 static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
   rdt_plan *p = r->p;
@@ -433,6 +450,7 @@ static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
     RDT_TRY(rdt_recover_checked(&recovery, repairs(p), &v, r->why));
     report(r, v.fault ? RDT_EVENT_FAULT : v.verdict == RDT_UNCHECKED ? RDT_EVENT_UNCHECKED : RDT_EVENT_SUSPECT, &v);
     *touched = v.changed > 0 && v.verdict != RDT_DETECTED;
+    RDT_TRY(book_left(r, &v));
   }
   r->check += rdt_clock() - t;
   return RDT_OK;
@@ -659,7 +677,10 @@ static rdt_status run_fused(run *r) {
 }
 
 static rdt_status run_protected(run *r) {
-  return r->p->fused ? run_fused(r) : run_apart(r);
+  if (!r->p->fused) return run_apart(r);
+  if (!rdt_plan_plants_several(r->p)) return run_fused(r);
+  RDT_TRY(buffer(r, RDT_BUF_RESULT));
+  return run_apart(r);
 }
 
 /* Unprotected: the kernel does the epilogue itself, or it follows. */

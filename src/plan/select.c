@@ -46,9 +46,11 @@ static rdt_fuses side_of(rdt_scheme_id s) {
                                                    : RDT_FUSES_NONE;
 }
 
-/* The first kernel that makes the scheme's check as it goes and takes the problem with its epilogue; NULL: none. */
+/* The first kernel that makes the scheme's check as it goes and takes the problem with its epilogue; NULL: none. Such a
+ * kernel keeps no raw result, and without it nothing can be rebuilt. */
 static const rdt_kernel *fusing_kernel(const rdt_plan *p, rdt_scheme_id scheme) {
-  const rdt_fuses side = side_of(scheme);
+  const bool keep = p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT;
+  const rdt_fuses side = keep ? RDT_FUSES_NONE : side_of(scheme);
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   for (int i = 0; i < n && side != RDT_FUSES_NONE; i++) {

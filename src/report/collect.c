@@ -13,6 +13,7 @@
 #include "net/model.h"
 #include "report/journal.h"
 #include "report/json.h"
+#include "report/words.h"
 
 /* ---- collecting ---- */
 
@@ -224,7 +225,6 @@ static void add_machine(cJSON *doc) {
 }
 
 cJSON *rdt_report_document(const rdt_report *r) {
-  static const char *const on_fault[] = {"recompute", "report", "abort"};
   const rdt_context *ctx = r->model->ctx;
   const rdt_run_result *t = &r->total;
   cJSON *doc = rdt_document("run"), *o;
@@ -233,7 +233,7 @@ cJSON *rdt_report_document(const rdt_report *r) {
   cJSON_AddStringToObject(doc, "isa", rdt_context_isa(ctx));
   cJSON_AddNumberToObject(doc, "threads", rdt_context_threads(ctx));
   cJSON_AddStringToObject(doc, "scheme", ctx->policy.scheme);
-  cJSON_AddStringToObject(doc, "on_fault", on_fault[ctx->policy.on_fault]);
+  cJSON_AddStringToObject(doc, "on_fault", rdt_on_fault_name(ctx->policy.on_fault));
   cJSON_AddNumberToObject(doc, "scrub_every", ctx->policy.scrub_every);
   cJSON_AddNumberToObject(doc, "runs", (double)r->runs);
   add_tensors(r, doc);

@@ -125,6 +125,7 @@ void rdt_event_json(cJSON *o, const rdt_event *e) {
     rdt_json_number(o, "actual", e->actual);
   }
   cJSON_AddNumberToObject(o, "changed", (double)e->changed);
+  if (e->verdict == RDT_CORRECTED) rdt_json_number(o, "corrected_bound", e->corrected_bound);
   cJSON_AddStringToObject(o, "action", rdt_event_action(e));
   add_rungs(o, e);
   cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(e->verdict));

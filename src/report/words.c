@@ -12,11 +12,12 @@ static const meaning diagnoses[] = {
     {"persistent", "the same code path failed again; another one gave a good result"},
     {"checker", "what checks was hit, and not the data"},
     {"memory", "data at rest had changed between two uses"},
-    {"unknown", "nothing that was tried settled it"},
+    {"unknown", "it was rebuilt and not computed again, or nothing that was tried settled it"},
 };
 
 static const meaning rungs[] = {
     {"secure", "data at rest were compared with their sums"},
+    {"correct", "rebuilt from checksums of rows and columns"},
     {"recompute", "computed again on the same code path"},
     {"other path", "computed again on another code path"},
 };
@@ -39,7 +40,7 @@ const char *rdt_verdict_meaning(rdt_verdict v) {
   static const char *const meanings[] = {
       [RDT_CLEAN] = "every check passed",
       [RDT_RECOMPUTED] = "what was wrong was computed or read again and passed its checks",
-      [RDT_CORRECTED] = "what was wrong was rebuilt from checksums",
+      [RDT_CORRECTED] = "what was wrong was rebuilt from checksums, within a stated bound",
       [RDT_UNCHECKED] =
           "no fault was seen, but not everything could be checked or was asked to be; never the same as CLEAN",
       [RDT_DETECTED] = "a fault was found and not repaired: do not use the outputs",
@@ -53,4 +54,14 @@ const char *rdt_diagnosis_meaning(const char *name) {
 
 const char *rdt_rung_meaning(const char *name) {
   return find(rungs, COUNT(rungs), name);
+}
+
+const char *rdt_on_fault_name(rdt_on_fault policy) {
+  static const char *const names[] = {
+      [RDT_ON_FAULT_RECOMPUTE] = "recompute",
+      [RDT_ON_FAULT_REPORT] = "report",
+      [RDT_ON_FAULT_ABORT] = "abort",
+      [RDT_ON_FAULT_CORRECT] = "correct",
+  };
+  return (size_t)policy < COUNT(names) ? names[policy] : "unknown";
 }
