@@ -19,54 +19,51 @@ typedef long double real;
 static real sigmoid(real x) {
   return 1 / (1 + expl(-x));
 }
-static real limited(real x) { /* far to the left all that is x times a tail ends at -0 */
-  return x < -11000 ? -11000 : x;
-}
 
 /* The definitions of functions.def. */
-#define ONE(X)                                                                               \
-  X(RELU, a < 0 ? 0 : a)                                                                     \
-  X(CLIP, a<p ? p : a> q ? q : a)                                                            \
-  X(ABS, fabsl(a))                                                                           \
-  X(NEG, -a)                                                                                 \
-  X(SIGN, a > 0 ? 1 : a < 0 ? -1 : a)                                                        \
-  X(SHRINK, isnan(a) ? a : a<-p ? a + q : a> p ? a - q : 0)                                  \
-  X(ACOS, acosl(a))                                                                          \
-  X(ACOSH, acoshl(a))                                                                        \
-  X(ASIN, asinl(a))                                                                          \
-  X(ASINH, asinhl(a))                                                                        \
-  X(ATAN, atanl(a))                                                                          \
-  X(ATANH, atanhl(a))                                                                        \
-  X(CEIL, ceill(a))                                                                          \
-  X(CELU, a < 0 ? p * expm1l(a / p) : a)                                                     \
-  X(COS, cosl(a))                                                                            \
-  X(COSH, coshl(a))                                                                          \
-  X(ELU, a < 0 ? p * expm1l(a) : a)                                                          \
-  X(ERF, erfl(a))                                                                            \
-  X(EXP, expl(a))                                                                            \
-  X(FLOOR, floorl(a))                                                                        \
-  X(GELU, limited(a) / 2 * erfcl(-a * sqrtl(0.5L)))                                          \
-  X(GELU_TANH, limited(a) * sigmoid(2 * sqrtl(2 / acosl(-1)) * (a + 0.044715L * a * a * a))) \
-  X(HARDSIGMOID, isnan(a) ? a : fminl(fmaxl(p *a + q, 0), 1))                                \
-  X(HARDSWISH, isnan(a) ? a : a *fminl(fmaxl(p *a + q, 0), 1))                               \
-  X(LEAKYRELU, a < 0 ? p * a : a)                                                            \
-  X(LOG, logl(a))                                                                            \
-  X(MISH, limited(a) * tanhl(a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a))))                \
-  X(RECIPROCAL, 1 / a)                                                                       \
-  X(ROUND, rintl(a))                                                                         \
-  X(SELU, q *(a < 0 ? p * expm1l(a) : a))                                                    \
-  X(SIGMOID, sigmoid(a))                                                                     \
-  X(SILU, limited(a) * sigmoid(a))                                                           \
-  X(SIN, sinl(a))                                                                            \
-  X(SINH, sinhl(a))                                                                          \
-  X(SOFTPLUS, a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a)))                                \
-  X(SOFTSIGN, a / (1 + fabsl(a)))                                                            \
-  X(SQRT, sqrtl(a))                                                                          \
-  X(TAN, tanl(a))                                                                            \
-  X(TANH, tanhl(a))                                                                          \
-  X(THRESHOLDEDRELU, isnan(a) || a > p ? a : 0)                                              \
-  X(ISINF, (p != 0 && a == -INFINITY) || (q != 0 && a == INFINITY))                          \
-  X(ISNAN, isnan(a))                                                                         \
+#define ONE(X)                                                                     \
+  X(RELU, a < 0 ? 0 : a)                                                           \
+  X(CLIP, a<p ? p : a> q ? q : a)                                                  \
+  X(ABS, fabsl(a))                                                                 \
+  X(NEG, -a)                                                                       \
+  X(SIGN, a > 0 ? 1 : a < 0 ? -1 : a)                                              \
+  X(SHRINK, isnan(a) ? a : a<-p ? a + q : a> p ? a - q : 0)                        \
+  X(ACOS, acosl(a))                                                                \
+  X(ACOSH, acoshl(a))                                                              \
+  X(ASIN, asinl(a))                                                                \
+  X(ASINH, asinhl(a))                                                              \
+  X(ATAN, atanl(a))                                                                \
+  X(ATANH, atanhl(a))                                                              \
+  X(CEIL, ceill(a))                                                                \
+  X(CELU, a < 0 ? p * expm1l(a / p) : a)                                           \
+  X(COS, cosl(a))                                                                  \
+  X(COSH, coshl(a))                                                                \
+  X(ELU, a < 0 ? p * expm1l(a) : a)                                                \
+  X(ERF, erfl(a))                                                                  \
+  X(EXP, expl(a))                                                                  \
+  X(FLOOR, floorl(a))                                                              \
+  X(GELU, a / 2 * erfcl(-a * sqrtl(0.5L)))                                         \
+  X(GELU_TANH, a *sigmoid(2 * sqrtl(2 / acosl(-1)) * (a + 0.044715L * a * a * a))) \
+  X(HARDSIGMOID, isnan(a) ? a : fminl(fmaxl(p *a + q, 0), 1))                      \
+  X(HARDSWISH, isnan(a) ? a : a *fminl(fmaxl(p *a + q, 0), 1))                     \
+  X(LEAKYRELU, a < 0 ? p * a : a)                                                  \
+  X(LOG, logl(a))                                                                  \
+  X(MISH, a *tanhl(a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a))))                \
+  X(RECIPROCAL, 1 / a)                                                             \
+  X(ROUND, rintl(a))                                                               \
+  X(SELU, q *(a < 0 ? p * expm1l(a) : a))                                          \
+  X(SIGMOID, sigmoid(a))                                                           \
+  X(SILU, a *sigmoid(a))                                                           \
+  X(SIN, sinl(a))                                                                  \
+  X(SINH, sinhl(a))                                                                \
+  X(SOFTPLUS, a > 0 ? a + log1pl(expl(-a)) : log1pl(expl(a)))                      \
+  X(SOFTSIGN, a / (1 + fabsl(a)))                                                  \
+  X(SQRT, sqrtl(a))                                                                \
+  X(TAN, tanl(a))                                                                  \
+  X(TANH, tanhl(a))                                                                \
+  X(THRESHOLDEDRELU, isnan(a) || a > p ? a : 0)                                    \
+  X(ISINF, (p != 0 && a == -INFINITY) || (q != 0 && a == INFINITY))                \
+  X(ISNAN, isnan(a))                                                               \
   X(NOT, a == 0)
 
 #define CASE(id, value) \

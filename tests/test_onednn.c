@@ -1,5 +1,6 @@
 /* What the black boxes promise beside their values: refusals with reasons, the same bits from any thread and from
  * inside a parallel region, one state run by two threads, own weights that can be packed again. */
+#include <math.h>
 #include <omp.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -10,6 +11,7 @@
 /* after the headers that it needs */
 #include <cmocka.h>
 
+#include "cpu/epilogue.h"
 #include "cpu/kernel.h"
 #include "util_problem.h"
 
@@ -237,7 +239,7 @@ static void test_image_by_image(void **unused) {
   (void)unused;
   for (int epilogue = 0; epilogue < 2; epilogue++) {
     p.epilogue = RDT_EPILOGUE_NONE;
-    if (epilogue) p.epilogue.act.fn = RDT_FN_RELU;
+    if (epilogue) p.epilogue.act = (rdt_act){RDT_FN_LEAKYRELU, {0.25}};
     if (epilogue) p.epilogue.beta = 1.0;
     if (epilogue) p.epilogue.residual = rdt_tensor_channels_last(residual, RDT_F32, 4, x);
     for (int threads = 1; threads <= 3; threads++) {
@@ -367,6 +369,74 @@ static void test_skipped_pixels(void **unused) {
   }
 }
 
+/* ---- what activations make of numbers that are none ---- */
+
+enum { VALUES = 12, WIDE = 19, DEEP = 8 };
+static const float values[VALUES] = {INFINITY, -INFINITY, NAN,   3e38f,  -3e38f, -1e30f,
+                                     0.0f,     -200.0f,   -1e5f, 100.0f, 0.5f,   -0.5f};
+
+static bool alike(float x, float y) {
+  if (isnan(x) || isnan(y)) return isnan(x) && isnan(y);
+  return x == y || fabsf(x - y) <= 1e-4f * fmaxf(1.0f, fabsf(y));
+}
+
+/* Each value, unchanged, in every column (channel) of a row (pixel) of its own. */
+static void act_layer(rdt_problem *p, rdt_tensor *in, float *x, float *w, float *y, bool conv) {
+  memset(x, 0, VALUES * DEEP * sizeof *x);
+  memset(w, 0, WIDE * DEEP * sizeof *w);
+  for (int i = 0; i < VALUES; i++) x[i * DEEP] = values[i];
+  for (int j = 0; j < WIDE; j++) w[conv ? j * DEEP : j] = 1.0f;
+  *p = (rdt_problem){
+      .op = conv ? RDT_KOP_CONV : RDT_KOP_GEMM, .n_in = 2, .in = in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
+  if (conv) {
+    p->window = (rdt_window){.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    in[0] = rdt_tensor_channels_last(x, RDT_F32, 4, (const int64_t[]){1, DEEP, 3, VALUES / 3});
+    in[1] = rdt_tensor_dense(w, RDT_F32, 4, (const int64_t[]){WIDE, DEEP, 1, 1});
+    p->out = rdt_tensor_channels_last(y, RDT_F32, 4, (const int64_t[]){1, WIDE, 3, VALUES / 3});
+  } else {
+    in[0] = rdt_tensor_matrix(x, RDT_F32, VALUES, DEEP, DEEP, 0);
+    in[1] = rdt_tensor_matrix(w, RDT_F32, DEEP, WIDE, WIDE, 0);
+    p->out = rdt_tensor_matrix(y, RDT_F32, VALUES, WIDE, WIDE, 0);
+  }
+}
+
+/* Whatever kernel takes an activation gives what the functions of the house give, NaN and Inf included: results do not
+ * depend on the scheme. */
+static void test_activations_keep_what_is_no_number(void **unused) {
+  static const rdt_act acts[] = {
+      {RDT_FN_RELU, {0}},  {RDT_FN_CLIP, {-0.25, 6}}, {RDT_FN_LEAKYRELU, {0.1}}, {RDT_FN_LEAKYRELU, {0}},
+      {RDT_FN_ELU, {1.5}}, {RDT_FN_GELU, {0}},        {RDT_FN_GELU_TANH, {0}},   {RDT_FN_SIGMOID, {0}},
+      {RDT_FN_TANH, {0}},  {RDT_FN_SILU, {0}},        {RDT_FN_MISH, {0}},        {RDT_FN_HARDSWISH, {1.0 / 6, 0.5}}};
+  static float x[VALUES * DEEP], w[WIDE * DEEP], y[2][VALUES * WIDE];
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  (void)unused;
+  for (size_t a = 0; a < sizeof acts / sizeof *acts; a++)
+    for (int conv = 0; conv < 2; conv++)
+      for (int i = 0; i < n; i++) {
+        rdt_problem p;
+        rdt_tensor in[2];
+        void *state;
+        act_layer(&p, in, x, w, y[0], conv);
+        p.epilogue.act = acts[a];
+        if (rows[i]->op != p.op || rows[i]->isa > rdt_isa_detect() || rows[i]->accept(&p, NULL) != RDT_OK) continue;
+        assert_int_equal(rows[i]->create(&p, 1, &state, NULL), RDT_OK);
+        const rdt_operands o = {in, 2, p.out, &p.epilogue};
+        assert_int_equal(rows[i]->run(state, &o, NULL), RDT_OK);
+        rows[i]->destroy(state);
+        rdt_tensor raw = p.out, expected = p.out;
+        float identity[VALUES * WIDE];
+        for (int e = 0; e < VALUES * WIDE; e++) identity[e] = values[e / WIDE];
+        raw.data = identity;
+        expected.data = y[1];
+        rdt_epilogue_apply(&p.epilogue, &raw, &expected, 1, 1);
+        for (int e = 0; e < VALUES * WIDE; e++)
+          if (!alike(y[0][e], y[1][e]))
+            fail_msg("%s: %s(%g) is %g, not %g", rows[i]->name, rdt_fn_info(acts[a].fn)->name, (double)values[e / WIDE],
+                     (double)y[0][e], (double)y[1][e]);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_dispatch),
                                      cmocka_unit_test(test_same_bits_everywhere),
@@ -375,9 +445,11 @@ int main(void) {
                                      cmocka_unit_test(test_image_by_image),
                                      cmocka_unit_test(test_skipped_pixels),
                                      cmocka_unit_test(test_epilogue_mismatch),
+                                     cmocka_unit_test(test_activations_keep_what_is_no_number),
                                      cmocka_unit_test(test_threads_are_given_back),
                                      cmocka_unit_test(test_team_is_refused_when_nested)};
-  const struct CMUnitTest generic[] = {cmocka_unit_test(test_dispatch)};
+  const struct CMUnitTest generic[] = {cmocka_unit_test(test_dispatch),
+                                       cmocka_unit_test(test_activations_keep_what_is_no_number)};
   if (rdt_isa_detect() < RDT_ISA_AVX2) return cmocka_run_group_tests(generic, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

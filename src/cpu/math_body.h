@@ -190,7 +190,12 @@ MATH float gelu_f32(float x) {
   const float p3 = (0x1.0c63a0p-10f + u * -0x1.66d4dep-10f) + u2 * 0x1.1a1c76p-11f;
   const float p = (p0 + u4 * p1) + (u4 * u4) * (p2 + u4 * p3);
   const float half = s < 30.25f ? x * p : copysignf(0.5f, x);
-  return (x < -20 ? -20 : x) * (0.5f + half);
+  return x * (0.5f + half);
+}
+
+/* -a, which stands for a negative x; NaN for -Inf: the product that the function is has -Inf times 0 there. */
+MATH float left_f32(float x, float a) {
+  return 0 * x - a;
 }
 
 /* x / (1 + exp(-2 sqrt(2 / pi) (x + 0.044715 x^3))), the exponent in double */
@@ -201,7 +206,7 @@ MATH float gelu_tanh_f32(float x) {
   const float shifted = a * (-2.3022082f + -0.10294324f * (a * a)) + to_integer, whole = shifted - to_integer;
   const int32_t n = (int32_t)(bits_f32(shifted) - bits_f32(to_integer));
   const float p = 1 + exp_rest_f32((float)(m - (double)whole * 0.69314718055994530942)), e = scale_f32(p, n);
-  return x < 0 ? scale_f32(-a * p / (1 + e), n) : x / (1 + e);
+  return x < 0 ? scale_f32(left_f32(x, a) * p / (1 + e), n) : x / (1 + e);
 }
 
 MATH float silu_f32(float x) {
@@ -209,7 +214,7 @@ MATH float silu_f32(float x) {
   a = a > 130.0f ? 130.0f : a;
   int32_t n;
   const float p = exp_parts_f32(-a, 0, &n), e = scale_f32(p, n);
-  return x < 0 ? scale_f32(-a * p / (1 + e), n) : x / (1 + e);
+  return x < 0 ? scale_f32(left_f32(x, a) * p / (1 + e), n) : x / (1 + e);
 }
 
 /* x tanh(log(1 + e^x)) without the logarithm */
@@ -218,26 +223,23 @@ MATH float mish_f32(float x) {
   a = a > 130.0f ? 130.0f : a;
   int32_t n;
   const float p = exp_parts_f32(-a, 0, &n), e = scale_f32(p, n), s = e * (e + 2), b = 1 + 2 * e;
-  return x < 0 ? scale_f32(-a * p * ((e + 2) / (s + 2)), n) : x * (b / (b + 2 * (e * e)));
+  return x < 0 ? scale_f32(left_f32(x, a) * p * ((e + 2) / (s + 2)), n) : x * (b / (b + 2 * (e * e)));
 }
 
-/* ---- f64; far to the left all end at -0 ---- */
+/* ---- f64; far to the left all end at -0, and at -Inf in NaN ---- */
 
-MATH double left_f64(double x) {
-  return x < -1000 ? -1000 : x;
-}
 MATH double gelu_f64(double x) {
-  return 0.5 * left_f64(x) * erfc(-x * 0.70710678118654752440);
+  return 0.5 * x * erfc(-x * 0.70710678118654752440);
 }
 MATH double silu_f64(double x) {
-  return left_f64(x) / (1 + exp(-x));
+  return x / (1 + exp(-x));
 }
 MATH double mish_f64(double x) {
   const double e = exp(-fabs(x)), n = x < 0 ? e * (e + 2) : 1 + 2 * e;
-  return left_f64(x) * (n / (n + (x < 0 ? 2 : 2 * e * e)));
+  return x * (n / (n + (x < 0 ? 2 : 2 * e * e)));
 }
 MATH double gelu_tanh_f64(double x) {
-  return left_f64(x) / (1 + exp(-x * (1.5957691216057307 + 0.071354816272600248 * (x * x))));
+  return x / (1 + exp(-x * (1.5957691216057307 + 0.071354816272600248 * (x * x))));
 }
 
 /* ---- both ---- */

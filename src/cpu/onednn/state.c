@@ -36,7 +36,8 @@ typedef struct state {
   slot *own; /* team of them */
 } state;
 
-/* What oneDNN calls the functions; those that are not here it lacks, or computes otherwise. */
+/* What oneDNN calls the functions; those that are not here it lacks, or computes otherwise: its Relu (a slope of 0) and
+ * its Clip make a number of NaN. */
 static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason *why) {
   static const struct {
     rdt_fn fn;
@@ -44,8 +45,7 @@ static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason
     bool params; /* alpha and beta are the function's */
     float alpha; /* else */
   } algs[] = {
-      {RDT_FN_RELU, dnnl_eltwise_relu, false, 0.0f},        {RDT_FN_LEAKYRELU, dnnl_eltwise_relu, true, 0.0f},
-      {RDT_FN_CLIP, dnnl_eltwise_clip, true, 0.0f},         {RDT_FN_ELU, dnnl_eltwise_elu, true, 0.0f},
+      {RDT_FN_LEAKYRELU, dnnl_eltwise_relu, true, 0.0f},    {RDT_FN_ELU, dnnl_eltwise_elu, true, 0.0f},
       {RDT_FN_GELU, dnnl_eltwise_gelu_erf, false, 0.0f},    {RDT_FN_GELU_TANH, dnnl_eltwise_gelu_tanh, false, 0.0f},
       {RDT_FN_SIGMOID, dnnl_eltwise_logistic, false, 0.0f}, {RDT_FN_TANH, dnnl_eltwise_tanh, false, 0.0f},
       {RDT_FN_SILU, dnnl_eltwise_swish, false, 1.0f},       {RDT_FN_HARDSWISH, dnnl_eltwise_hardswish, false, 0.0f},
@@ -53,12 +53,13 @@ static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason
   if (act->fn == RDT_FN_NONE) return RDT_OK;
   for (size_t i = 0; i < sizeof algs / sizeof *algs; i++) {
     if (algs[i].fn != act->fn) continue;
+    if (act->fn == RDT_FN_LEAKYRELU && (float)act->param[0] == 0.0f) break;
     if (act->fn == RDT_FN_HARDSWISH && ((float)act->param[0] != 1.0f / 6.0f || act->param[1] != 0.5)) break;
     const float alpha = algs[i].params ? (float)act->param[0] : algs[i].alpha;
     const float beta = algs[i].params ? (float)act->param[1] : 0.0f;
     return rdt_onednn_try(dnnl_post_ops_append_eltwise(ops, 1.0f, algs[i].alg, alpha, beta), "activation", why);
   }
-  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has no activation %s with these parameters",
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has no activation %s with these parameters that keeps NaN",
                   rdt_fn_info(act->fn)->name);
 }
 
