@@ -196,7 +196,7 @@ static outcome judge(const rdt_injection *hit, double floor, bool found, bool un
   if (found && hit->left >= 0.0 && !(hit->left <= hit->stated)) return WORSE;
   if (found && hit->rebuilt) return CORRECTED;
   if (found) return same ? REPAIRED : hit->left >= 0.0 ? BELOW : WORSE;
-  if (hit->site == RDT_SITE_CHECKSUM) return same ? MASKED : WORSE;
+  if (rdt_site_checks(hit->site)) return same ? MASKED : WORSE;
   if (hit->changed < 0 && hit->site == RDT_SITE_ACCUM && same) return MASKED; /* rounding swallowed it */
   if (!(hit->weighted <= floor)) return ABOVE;
   if (!(hit->error <= floor)) return CANCELLED;

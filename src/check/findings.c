@@ -10,6 +10,7 @@ const char *rdt_check_kind_name(rdt_check_kind k) {
 
 void rdt_findings_init(rdt_findings *f) {
   memset(f, 0, sizeof *f);
+  f->seconded = ~INT64_C(0);
   f->worst.place[0] = f->worst.place[1] = -1;
 }
 
@@ -29,12 +30,63 @@ static void book(rdt_findings *f, const rdt_suspect *s, double ratio) {
   if (suspect && f->listed < RDT_MAX_SUSPECTS) f->list[f->listed++] = *s;
 }
 
-rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, double observed,
+/* A planted fault, where it is this check's turn. */
+static void strike_operands(const rdt_findings *f, double *observed, double *expected, rdt_bound *b) {
+  rdt_strike *s = f->strike;
+  if (rdt_strike_due(s, RDT_SITE_SUM, RDT_STRIKE_SINGLE, f->checks, 1))
+    rdt_strike_double(s, s->way == RDT_STRIKE_SECOND ? expected : observed);
+  if (rdt_strike_due(s, RDT_SITE_BOUND, RDT_STRIKE_SINGLE, f->checks, 1)) rdt_strike_double(s, &b->tau2);
+}
+
+static rdt_outcome strike_outcome(const rdt_findings *f, rdt_outcome outcome) {
+  uint32_t word = outcome;
+  if (rdt_strike_due(f->strike, RDT_SITE_COMPARISON, RDT_STRIKE_SINGLE, f->checks, 1))
+    rdt_strike_word(f->strike, &word);
+  return (rdt_outcome)word;
+}
+
+static bool strike_second(const rdt_findings *f, bool passed) {
+  uint32_t word = passed;
+  if (rdt_strike_due(f->strike, RDT_SITE_COMPARISON, RDT_STRIKE_SECOND, f->checks, 1))
+    rdt_strike_word(f->strike, &word);
+  return word != 0;
+}
+
+/* Compares in the first way only, and books. */
+static rdt_outcome check_first(rdt_findings *f, rdt_check_kind kind, const int64_t place[2], double observed,
                                double expected, rdt_bound b) {
-  rdt_suspect s = {.kind = kind, .place = {row, col}, .residual = fabs(observed - expected), .bound = b};
+  rdt_suspect s = {.kind = kind, .place = {place[0], place[1]}, .residual = fabs(observed - expected), .bound = b};
   s.outcome = rdt_compare(observed, expected, b);
+  if (f->strike) s.outcome = strike_outcome(f, s.outcome);
   book(f, &s, b.tau2 > 0.0 ? s.residual / b.tau2 : s.residual > 0.0 ? INFINITY : s.residual);
   return s.outcome;
+}
+
+rdt_outcome rdt_findings_check_first(rdt_findings *f, rdt_check_kind kind, const int64_t place[2], double observed,
+                                     double expected, rdt_bound b) {
+  if (f->strike) strike_operands(f, &observed, &expected, &b);
+  return check_first(f, kind, place, observed, expected, b);
+}
+
+rdt_outcome rdt_findings_check_twice(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, double observed,
+                                     double expected, rdt_bound b, double squared) {
+  const int64_t place[2] = {row, col};
+  if (f->strike) strike_operands(f, &observed, &expected, &b);
+  if (rdt_strike_due(f->strike, RDT_SITE_BOUND, RDT_STRIKE_SECOND, f->checks, 1))
+    rdt_strike_double(f->strike, &squared);
+  bool passed = rdt_compare_squared(observed, expected, squared);
+  if (f->strike) passed = strike_second(f, passed);
+  rdt_findings_second(f, passed);
+  return check_first(f, kind, place, observed, expected, b);
+}
+
+rdt_outcome rdt_findings_check(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, double observed,
+                               double expected, rdt_bound b) {
+  return rdt_findings_check_twice(f, kind, row, col, observed, expected, b, isfinite(b.tau2) ? b.tau2 * b.tau2 : NAN);
+}
+
+void rdt_findings_second(rdt_findings *f, int64_t count) {
+  f->seconded -= count; /* ~(n + count) */
 }
 
 void rdt_findings_pass(rdt_findings *f, int64_t count, const rdt_suspect *worst, double floor) {
@@ -46,10 +98,35 @@ void rdt_findings_pass(rdt_findings *f, int64_t count, const rdt_suspect *worst,
 rdt_outcome rdt_findings_check_exact(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, uint32_t observed,
                                      uint32_t expected) {
   rdt_suspect s = {.kind = kind, .place = {row, col}};
+  if (rdt_strike_due(f->strike, RDT_SITE_SUM, RDT_STRIKE_SINGLE, f->checks, 1)) rdt_strike_word(f->strike, &observed);
+  bool passed = (observed ^ expected) == 0;
   s.outcome = rdt_compare_exact(observed, expected);
   s.residual = fabs((double)(int32_t)(observed - expected));
+  if (f->strike) {
+    passed = strike_second(f, passed);
+    s.outcome = strike_outcome(f, s.outcome);
+  }
+  rdt_findings_second(f, passed);
   book(f, &s, s.outcome == RDT_PASS ? 0.0 : INFINITY);
   return s.outcome;
+}
+
+void rdt_findings_bits(rdt_findings *f, int64_t count, int64_t differ, int64_t first) {
+  f->checks += count;
+  if ((differ == 0) != (first == -1)) return;
+  f->suspects += differ != 0;
+  rdt_findings_second(f, differ == 0 ? count : count - 1);
+}
+
+bool rdt_findings_agree(const rdt_findings *f) {
+  const int64_t passed = ~f->seconded;
+  if (f->suspects == 0 && f->cannot == 0) return passed == f->checks && f->certain == 0;
+  return f->suspects <= f->checks && f->cannot <= f->checks && passed <= f->checks &&
+         passed >= f->checks - f->suspects - f->cannot && f->certain <= f->suspects;
+}
+
+bool rdt_findings_complain(const rdt_findings *f) {
+  return f->suspects != 0 || f->cannot != 0 || !rdt_findings_agree(f);
 }
 
 void rdt_findings_merge(rdt_findings *into, const rdt_findings *from) {
@@ -61,6 +138,7 @@ void rdt_findings_merge(rdt_findings *into, const rdt_findings *from) {
   into->suspects += from->suspects;
   into->certain += from->certain;
   into->cannot += from->cannot;
+  rdt_findings_second(into, ~from->seconded);
   if (from->floor > into->floor) into->floor = from->floor;
   for (int i = 0; i < from->listed && into->listed < RDT_MAX_SUSPECTS; i++) into->list[into->listed++] = from->list[i];
 }
@@ -82,4 +160,16 @@ void rdt_findings_locate(const rdt_findings *f, int64_t place[2]) {
         place[axis] = s->place[axis];
       }
   }
+}
+
+double rdt_findings_allowed(const rdt_findings *f, const int64_t place[2], double lambda) {
+  double covered = INFINITY, narrowest = INFINITY;
+  for (int i = 0; i < f->listed; i++) {
+    const rdt_suspect *q = &f->list[i];
+    const double allowed = rdt_bound_apart(q->bound, lambda);
+    if (allowed < narrowest) narrowest = allowed;
+    if (rdt_suspect_covers(q, 0, place[0]) && rdt_suspect_covers(q, 1, place[1]) && allowed < covered)
+      covered = allowed;
+  }
+  return covered < INFINITY || f->suspects == f->listed ? covered : narrowest;
 }

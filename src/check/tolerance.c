@@ -221,6 +221,51 @@ rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m) {
   return (rdt_bound){.tau0 = tau0, .tau2 = least(tau0, tau2)};
 }
 
+/* walk as factors of t2 and of the squares. It is the lesser of two: either is a bound of it. */
+static void walk_factors(double count, int64_t depth, double outputs, double *t2, double *squares) {
+  const double bridge = 0.25 + 0.75 / outputs;
+  *t2 = NEAREST_MS * (count * THIRD + 0.5);
+  *squares = NEAREST_MS * (count * bridge + 1.0);
+  const double level = NEAREST_MS * (double)depth;
+  if (depth <= 0 || (double)depth >= count || level * (1.0 + THIRD) > *t2 + *squares) return;
+  *t2 = level * THIRD;
+  *squares = level;
+}
+
+/* tau2 = lambda sqrt(v) + w is squared as (1 + SLACK) lambda^2 v + (1 + 1 / SLACK) w^2, which is never less. */
+rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n) {
+  rdt_squared b = {0};
+  if (is_exact(&t->acc) || n <= 0 || t->k <= 0) return b;
+  if (t->acc.rounding != RDT_ROUND_NEAREST) return (rdt_squared){.rest = INF}; /* tensor cores: no such form */
+  const double N = (double)n, k = (double)t->k, u2 = square(t->acc.u), check2 = square(t->u_check);
+  const double split = u2 * NEAREST_MS * t->splits;
+  const double form = square(u_form(t)) * NEAREST_MS * or_count(t->depth_beta, n);
+  double total, squares;
+  walk_factors(k, t->acc.depth, N, &total, &squares);
+  b.c2 = u2 * total + split + square(t->u_out) * THIRD;
+  b.q = u2 * squares + split + form;
+  walk_factors(k, t->depth_dot, 1.0, &total, &squares);
+  b.dot2 = check2 * total;
+  b.q_beta = check2 * squares + square(t->u_beta) * THIRD + form;
+  walk_factors(N, t->depth_sum, 1.0, &total, &squares);
+  b.s2 = check2 * total;
+  b.c2 += check2 * squares;
+  const double grow = (1.0 + SLACK) * square(t->lambda);
+  b.q *= grow, b.c2 *= grow, b.s2 *= grow, b.dot2 *= grow, b.q_beta *= grow;
+  b.most = square((1.0 + SLACK) * (1.0 + gamma_total(t, t->k)) * (1.0 + t->u_out)) * k;
+  const capped one = {.n = N};
+  b.rest = grow * N * square(t->eta_out) / 12.0 + (1.0 + 1.0 / SLACK) * square(underflow(t, &one));
+  return b;
+}
+
+double rdt_squared_at(const rdt_squared *b, const rdt_terms *m) {
+  const double q = isnan(m->q) ? square(m->ag) : m->q;
+  if (!isfinite(q)) return NAN;
+  const double q_beta = isnan(m->q_beta) ? (1.0 + SLACK) * (double)m->n * q : m->q_beta;
+  return b->q * q + b->c2 * least(m->c2, b->most * q) + b->s2 * square(m->s) + b->dot2 * square(m->dot) +
+         b->q_beta * q_beta + b->rest;
+}
+
 /* Inside a segment the partial sum is at most its start plus the segment's products, and each of them is rounded at
  * most kc + 1 times before the next checkpoint. */
 double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s) {

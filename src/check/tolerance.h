@@ -67,6 +67,18 @@ typedef struct rdt_bound {
 } rdt_bound;
 
 rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m);
+
+/* tau2 once more, evaluated in another way: its square is linear in the measured squares, with factors that are made
+ * once for all checks of n outputs. Never below the square of tau2, and up to the caps of rdt_bound_of as large. Of
+ * checks without checkpoints whose c2, s and dot were measured. */
+typedef struct rdt_squared {
+  double q, c2, s2, dot2, q_beta; /* factors; q_beta: of q where that was not measured */
+  double rest;                    /* whatever was measured */
+  double most;                    /* no c2 is more than so many q */
+} rdt_squared;
+rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n);
+/* NaN where the inputs leave no bound. */
+double rdt_squared_at(const rdt_squared *b, const rdt_terms *m);
 /* R2: rigorous with checkpoints every kc; sum_abs_s = sum over checkpoints and outputs of |s_ij^(c)|. */
 double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s);
 /* T3 checkpoint mean from the accumulators' squares and neighbour products: count+1 checkpoints, the first is 0. */
@@ -78,6 +90,11 @@ typedef enum rdt_outcome { RDT_PASS = 0, RDT_SUSPECT = 1, RDT_CERTAIN = 2, RDT_C
 rdt_outcome rdt_compare(double observed, double expected, rdt_bound b);
 /* Exact check of integers: observed == expected modulo 2^32. */
 rdt_outcome rdt_compare_exact(uint32_t observed, uint32_t expected);
+/* The second comparison: by squares. What passes rdt_compare with a bound passes here with its square. */
+static inline bool rdt_compare_squared(double observed, double expected, double squared) {
+  const double d = expected - observed;
+  return d * d <= squared;
+}
 /* Detection floor of a check: a fault whose weighted sum exceeds it is found for certain (T2 or T3: as suspect). */
 double rdt_floor_of(rdt_bound b);
 /* How far one output of two code paths may be apart where a check of this bound is suspect. Not narrower where a small

@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { DATA, CHECKS };
 static const struct {
-  const char *name, *text;
+  const char *name;
+  int hits;
+  const char *text;
 } sites[] = {
-#define X(id, name, text) {name, text},
+#define X(id, name, hits, text) {name, hits, text},
 #include "inject/sites.def"
 #undef X
 };
@@ -32,6 +35,10 @@ const char *rdt_site_name(rdt_site s) {
 
 const char *rdt_site_text(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT ? sites[s].text : "unknown";
+}
+
+bool rdt_site_checks(rdt_site s) {
+  return (unsigned)s < RDT_SITE_COUNT && sites[s].hits == CHECKS;
 }
 
 static const char grammar[] = "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,seed=S]";

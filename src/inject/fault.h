@@ -6,13 +6,14 @@
 #include "core/tensor.h"
 
 typedef enum rdt_site {
-#define X(id, name, text) RDT_SITE_##id,
+#define X(id, name, hits, text) RDT_SITE_##id,
 #include "inject/sites.def"
 #undef X
   RDT_SITE_COUNT
 } rdt_site;
 const char *rdt_site_name(rdt_site s);
 const char *rdt_site_text(rdt_site s);
+bool rdt_site_checks(rdt_site s); /* hits what checks, not the data */
 
 typedef enum rdt_fault_kind {
   RDT_FAULT_BIT,

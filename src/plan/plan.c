@@ -164,6 +164,14 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
       return !is_linear(p);
     case RDT_SITE_CHECKSUM:
       return checksums(p, &bytes, &dtype) && bytes > 0;
+    case RDT_SITE_SUM:
+      return p->scheme->impl != NULL;
+    case RDT_SITE_BOUND:
+      return p->scheme->impl && p->prob.acc != RDT_S32; /* integers are compared exactly */
+    case RDT_SITE_COMPARISON:
+    case RDT_SITE_COUNTER:
+    case RDT_SITE_VERDICT:
+      return p->scheme->id != RDT_SCHEME_NONE;
     case RDT_SITE_COUNT:
       break;
   }

@@ -102,6 +102,10 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
 bool rdt_plan_plants_several(const rdt_plan *p);
 /* false: nothing armed for that site, or the kernel has no injecting instantiation */
 bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit);
+/* A fault in what checks: findings carry it through a check, and afterwards it is booked. */
+void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s);
+void rdt_plan_struck(rdt_plan *p, rdt_findings *f);
+void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 
@@ -116,6 +120,12 @@ rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const
 rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuilt *b, rdt_reason *why);
 /* What is left of a planted fault: packed raw results with the same strides. */
 void rdt_plan_book_left(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *now);
+
+/* place.c: row and column, as checks name them, of an element by its index, or by its logical number */
+void rdt_place_of(const rdt_problem *prob, const rdt_tensor *t, const int64_t *index, int64_t place[2]);
+void rdt_place_at(const rdt_problem *prob, int64_t logical, int64_t place[2]);
+/* In the words of the op: rows and columns of a product, pixels and channels of a convolution */
+void rdt_place_text(const rdt_problem *p, const int64_t place[2], char *text, size_t size);
 
 /* Packed tensors with the same strides, compared bit by bit */
 /* bitsum (may be NULL): that of a's memory, formed in the same pass */

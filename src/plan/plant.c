@@ -93,6 +93,23 @@ void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
   tell(p, hit->element, hit->before, hit->after, where);
 }
 
+void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype) {
+  const rdt_tensor view = rdt_tensor_dense(words, dtype, 1, (const int64_t[]){n});
+  rdt_plan_plant(p, site, &view);
+}
+
+void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
+  if (!rdt_plan_armed(p, RDT_SITE_SUM) && !rdt_plan_armed(p, RDT_SITE_BOUND) && !rdt_plan_armed(p, RDT_SITE_COMPARISON))
+    return;
+  *s = rdt_strike_of(p->fault);
+  f->strike = s;
+}
+
+void rdt_plan_struck(rdt_plan *p, rdt_findings *f) {
+  if (f->strike && f->strike->done) tell(p, f->strike->at, f->strike->before, f->strike->after, "");
+  f->strike = NULL;
+}
+
 /* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
  * an input of zeros. NaN where it cannot be asked. */
 static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/verdict.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/threads.h"
@@ -18,7 +19,10 @@ typedef struct run {
   bool inputs_restored; /* by the ladder: the whole result may be wrong */
   bool know_clean;      /* a fault is armed, and spare holds the result without it */
   bool raw_is_out;      /* buf[RESULT] is the caller's memory: no epilogue, or one in place */
+  bool settled;         /* what the checks found has been dealt with */
   rdt_findings found;
+  rdt_strike strike; /* planted in the checks */
+  rdt_ruling ruling; /* decides what res->verdict is in the end */
   rdt_result *res;
   double started, check;
   rdt_reason *why;
@@ -144,7 +148,13 @@ static rdt_status check(void *self, rdt_buffer which, rdt_findings *f, rdt_reaso
   run *r = self;
   RDT_TRY(rdt_plan_sums(r->p, why));
   const rdt_operands o = raw_operands(r, which);
-  return r->p->scheme->impl->verify(r->p->sums, &o, NULL, f, why);
+  for (int tries = 0; tries < 2; tries++) {
+    rdt_findings_init(f);
+    RDT_TRY(r->p->scheme->impl->verify(r->p->sums, &o, NULL, f, why));
+    if (rdt_findings_agree(f)) return RDT_OK;
+  }
+  f->suspects = f->certain = 1; /* who cannot make up his mind lets nothing pass */
+  return RDT_OK;
 }
 
 /* Data at rest against its sums: what no check covers at every use, all of it where asked for. */
@@ -167,25 +177,6 @@ static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
   return RDT_OK;
 }
 
-/* Row and column, as checks name them, of an element by its index. */
-static void place_of(const rdt_problem *prob, const rdt_tensor *t, const int64_t *index, int64_t place[2]) {
-  const int channel = rdt_problem_channel(prob);
-  place[0] = 0;
-  place[1] = channel >= 0 ? index[channel] : -1;
-  for (int d = 0; d < t->rank; d++)
-    if (d != channel) place[0] = place[0] * t->shape[d] + index[d];
-}
-
-static void place_at(const rdt_problem *prob, int64_t logical, int64_t place[2]) {
-  const rdt_tensor *t = &prob->out;
-  int64_t index[RDT_MAX_RANK];
-  for (int d = t->rank - 1; d >= 0; d--) {
-    index[d] = logical % t->shape[d];
-    logical /= t->shape[d];
-  }
-  place_of(prob, t, index, place);
-}
-
 /* The logical row-major number of an element of a packed tensor, by its place in memory. */
 static int64_t logical_of(const rdt_tensor *t, int64_t memory) {
   int64_t index[RDT_MAX_RANK], logical = 0;
@@ -201,20 +192,6 @@ static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
   return n;
 }
 
-/* Suspects beyond the list are not known by place: what the listed ones do not cover is held to the narrowest of them.
- */
-static double allowed_at(const rdt_findings *f, const int64_t place[2], double lambda) {
-  double covered = INFINITY, narrowest = INFINITY;
-  for (int i = 0; i < f->listed; i++) {
-    const rdt_suspect *q = &f->list[i];
-    const double allowed = rdt_bound_apart(q->bound, lambda);
-    if (allowed < narrowest) narrowest = allowed;
-    if (rdt_suspect_covers(q, 0, place[0]) && rdt_suspect_covers(q, 1, place[1]) && allowed < covered)
-      covered = allowed;
-  }
-  return covered < INFINITY || f->suspects == f->listed ? covered : narrowest;
-}
-
 static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *suspects) {
   run *r = self;
   const rdt_tensor *x = &r->buf[a], *y = &r->buf[b];
@@ -223,8 +200,8 @@ static bool apart(void *self, rdt_buffer a, rdt_buffer b, const rdt_findings *su
     int64_t place[2];
     const double u = rdt_load(x->data, x->dtype, it.offset), v = rdt_load(y->data, y->dtype, it.offset);
     if (u == v || (isnan(u) && isnan(v))) continue;
-    place_of(&r->p->prob, x, it.index, place);
-    const double allowed = allowed_at(suspects, place, r->p->ctx->policy.lambda);
+    rdt_place_of(&r->p->prob, x, it.index, place);
+    const double allowed = rdt_findings_allowed(suspects, place, r->p->ctx->policy.lambda);
     if (allowed < INFINITY && !(fabs(u - v) <= allowed)) return true;
   }
   return false;
@@ -268,43 +245,13 @@ static rdt_recovery recovery_of(run *r) {
 
 /* ---- telling ---- */
 
-static void pixel_text(const rdt_tensor *out, long long pixel, long long channel, char *text, size_t size) {
-  const int spatial = out->rank - 2;
-  const char *names = &"zyx"[RDT_MAX_SPATIAL - spatial];
-  long long at[RDT_MAX_SPATIAL];
-  for (int d = spatial - 1; d >= 0; d--) {
-    at[d] = pixel % (long long)out->shape[2 + d];
-    pixel /= (long long)out->shape[2 + d];
-  }
-  size_t n = (size_t)snprintf(text, size, " at image %lld", pixel);
-  for (int d = 0; d < spatial && n < size; d++) n += (size_t)snprintf(text + n, size - n, ", %c %lld", names[d], at[d]);
-  if (channel >= 0 && n < size) snprintf(text + n, size - n, ", channel %lld", channel);
-}
-
-/* Where, in the words of the op: rows and columns of a product, pixels and channels of a convolution. */
-static void place_text(const rdt_problem *p, const int64_t place[2], char *text, size_t size) {
-  const long long row = (long long)place[0], col = (long long)place[1];
-  text[0] = '\0';
-  if (row < 0 && col < 0) return;
-  if (p->op == RDT_KOP_CONV && row >= 0)
-    pixel_text(&p->out, row, col, text, size);
-  else if (p->op == RDT_KOP_CONV)
-    snprintf(text, size, " at channel %lld", col);
-  else if (row >= 0 && col >= 0)
-    snprintf(text, size, " at row %lld, column %lld", row, col);
-  else if (p->op == RDT_KOP_GEMM)
-    snprintf(text, size, row >= 0 ? " at row %lld" : " at column %lld", row >= 0 ? row : col);
-  else
-    snprintf(text, size, " at element %lld", row);
-}
-
 static void sentence(const run *r, const rdt_event *e, char *text, size_t size) {
   const char *end = e->verdict == RDT_DETECTED        ? "found and not repaired"
                     : e->diagnosis == RDT_DIAG_MEMORY ? "found and restored"
                     : e->changed > 0                  ? "found and computed again"
                                                       : "found and put in order; the result was right";
   char place[128];
-  place_text(&r->p->prob, e->place, place, sizeof place);
+  rdt_place_text(&r->p->prob, e->place, place, sizeof place);
   if (e->verdict == RDT_CORRECTED)
     snprintf(text, size, "%s: a fault in the result%s%s, found and rebuilt from checksums, right within %.3g",
              r->p->name, place, e->changed > 1 ? " and elsewhere in its row or column" : "", e->corrected_bound);
@@ -322,7 +269,7 @@ static void sentence(const run *r, const rdt_event *e, char *text, size_t size) 
 }
 
 static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
-  char text[320];
+  char text[400];
   rdt_event e = {.kind = kind,
                  .node = r->p->name,
                  .op = r->p->label,
@@ -349,7 +296,7 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
   memcpy(e.shape, r->p->prob.out.shape, sizeof e.shape);
   memcpy(e.rungs, v->rungs, sizeof e.rungs);
   if (v->first >= 0 && v->changed > 0)
-    place_at(&r->p->prob, v->first, e.place); /* the comparison of the bits knows better than the checksums */
+    rdt_place_at(&r->p->prob, v->first, e.place); /* the comparison of the bits knows better than the checksums */
   else if (kind != RDT_EVENT_UNCHECKED && r->found.suspects > 0)
     rdt_findings_locate(&r->found, e.place);
   sentence(r, &e, text, sizeof text);
@@ -362,7 +309,14 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
   }
   if (v->verdict > r->res->verdict) r->res->verdict = v->verdict;
   r->res->corrected_bound = fmax(r->res->corrected_bound, v->corrected_bound);
+  rdt_ruling_raise(&r->ruling, v->verdict);
   if (v->diagnosis != RDT_DIAG_NONE) r->res->diagnosis = v->diagnosis;
+}
+
+/* What checks was hit: seen where its two ways do not agree. */
+static void report_checker(run *r, rdt_verdict verdict, const char *what) {
+  const rdt_recovered v = {.verdict = verdict, .diagnosis = RDT_DIAG_CHECKER, .what = what, .fault = true, .first = -1};
+  report(r, RDT_EVENT_FAULT, &v);
 }
 
 static bool repairs(const rdt_plan *p) {
@@ -395,6 +349,22 @@ static rdt_status secure_before(run *r) {
   return RDT_OK;
 }
 
+/* How many elements of the result are not what a second evaluation gives. */
+static int64_t differ_epilogue(run *r, int64_t *first) {
+  rdt_plan *p = r->p;
+  const int channel = rdt_problem_channel(&p->prob);
+  for (int tries = 0; tries < 3; tries++) {
+    int64_t found[2] = {0, -1};
+    found[0] = rdt_epilogue_verify(r->o->epilogue, &r->buf[RDT_BUF_RESULT], &r->o->out, channel, p->threads, &found[1],
+                                   &p->out_seal);
+    rdt_plan_plant_words(p, RDT_SITE_COMPARISON, found, 2, RDT_S64);
+    *first = found[1];
+    if ((found[0] == 0) == (found[1] == -1)) return found[0];
+    report_checker(r, tries < 2 ? RDT_RECOMPUTED : RDT_DETECTED, "comparison");
+  }
+  return 0; /* it is told */
+}
+
 static rdt_status epilogue(run *r, bool applied) {
   rdt_plan *p = r->p;
   const rdt_epilogue *e = r->o->epilogue;
@@ -405,7 +375,7 @@ static rdt_status epilogue(run *r, bool applied) {
   rdt_plan_plant(p, RDT_SITE_EPILOGUE, out);
   for (int tries = 0; tries < 3; tries++) {
     int64_t first = -1;
-    const int64_t wrong = rdt_epilogue_verify(e, raw, out, channel, p->threads, &first, &p->out_seal);
+    const int64_t wrong = differ_epilogue(r, &first);
     r->res->checks++;
     p->out_sealed = wrong == 0 && rdt_epilogue_sums(out);
     if (wrong == 0) return RDT_OK;
@@ -435,6 +405,19 @@ static rdt_status book_left(run *r, const rdt_recovered *v) {
   return RDT_OK;
 }
 
+/* Some counters are hit before they are read, some after. */
+static void plant_counter(run *r, bool late) {
+  if (!armed(r) || (rdt_fault_random(r->p->fault, 17) % 2 != 0) != late) return;
+  rdt_plan_plant_words(r->p, RDT_SITE_COUNTER, &r->found.checks, 5, RDT_S64);
+}
+
+/* After checks: do their two ways agree? */
+static bool agree(run *r) {
+  rdt_plan_struck(r->p, &r->found);
+  plant_counter(r, false);
+  return rdt_findings_agree(&r->found);
+}
+
 /* Checksums find a fault; the ladder settles it. *touched: the raw result is no longer what verify saw. */
 static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
   rdt_plan *p = r->p;
@@ -444,9 +427,15 @@ static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
   RDT_TRY(rdt_plan_sums(p, r->why));
   rdt_operands o = raw_operands(r, RDT_BUF_RESULT);
   o.epilogue = r->o->epilogue;
+  rdt_plan_strike(p, &r->found, &r->strike);
   RDT_TRY(p->scheme->impl->verify(p->sums, &o, fin, &r->found, r->why));
-  if (r->found.suspects > 0 || r->found.cannot > 0) {
+  if (!agree(r)) {
+    RDT_TRY(check(r, RDT_BUF_RESULT, &r->found, r->why));
+    report_checker(r, RDT_RECOMPUTED, "comparison");
+  }
+  if (rdt_findings_complain(&r->found)) {
     rdt_recovered v;
+    r->settled = true;
     RDT_TRY(rdt_recover_checked(&recovery, repairs(p), &v, r->why));
     report(r, v.fault ? RDT_EVENT_FAULT : v.verdict == RDT_UNCHECKED ? RDT_EVENT_UNCHECKED : RDT_EVENT_SUSPECT, &v);
     *touched = v.changed > 0 && v.verdict != RDT_DETECTED;
@@ -456,18 +445,28 @@ static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
   return RDT_OK;
 }
 
+static void compare_copies(run *r) {
+  int64_t found[2] = {0, -1}; /* how many, the first */
+  found[0] =
+      rdt_tensors_differ(&r->buf[RDT_BUF_RESULT], &r->buf[RDT_BUF_SPARE], r->p->threads, &found[1], &r->p->out_seal);
+  rdt_plan_plant_words(r->p, RDT_SITE_COMPARISON, found, 2, RDT_S64);
+  rdt_findings_init(&r->found);
+  rdt_findings_bits(&r->found, rdt_tensor_count(&r->o->out), found[0], found[1]);
+}
+
 static rdt_status run_twice(run *r) {
   const rdt_recovery recovery = recovery_of(r);
-  int64_t first;
   RDT_TRY(compute_twice(r));
   const double t = rdt_clock();
-  r->found.checks = rdt_tensor_count(&r->o->out);
-  const int64_t wrong =
-      rdt_tensors_differ(&r->buf[RDT_BUF_RESULT], &r->buf[RDT_BUF_SPARE], r->p->threads, &first, &r->p->out_seal);
-  r->p->out_sealed = r->raw_is_out && wrong == 0;
-  if (wrong != 0) {
+  compare_copies(r);
+  if (!agree(r) || rdt_findings_complain(&r->found)) {
+    compare_copies(r);
+    if (!rdt_findings_complain(&r->found)) report_checker(r, RDT_RECOMPUTED, "comparison");
+  }
+  r->p->out_sealed = r->raw_is_out && !rdt_findings_complain(&r->found);
+  if (rdt_findings_complain(&r->found)) {
     rdt_recovered v;
-    r->found.suspects++;
+    r->settled = true;
     RDT_TRY(rdt_recover_voted(&recovery, repairs(r->p), &v, r->why));
     report(r, RDT_EVENT_FAULT, &v);
   }
@@ -603,8 +602,8 @@ static rdt_status again_fused(run *r, complaint *q, double *since, bool *good) {
   if (q->first.suspects == 0 && !q->differ) return RDT_OK;
   RDT_TRY(p->kernel->run_fused(p->state, r->o, &f, r->why));
   rdt_fused_judge(p->fused, &f, &r->found);
-  *good = !f.differ && r->found.suspects == 0 && r->found.cannot == 0;
-  q->persists = f.differ || r->found.suspects > 0;
+  *good = !f.differ && !rdt_findings_complain(&r->found);
+  q->persists = f.differ || r->found.suspects > 0 || !rdt_findings_agree(&r->found);
   p->out_seal = f.bitsum;
   p->out_sealed = *good && rdt_epilogue_sums(&r->o->out);
   rdt_recovered_rung(&q->v, "recompute", *good ? "passed" : q->persists ? "failed" : "unchecked", since);
@@ -631,6 +630,7 @@ static rdt_status settle_fused(run *r, bool differ) {
   bool good = false, told = false;
   double since = rdt_clock();
   rdt_status status = RDT_OK;
+  r->settled = true;
   rdt_findings_init(&r->found);
   p->out_sealed = false; /* of the first result */
   RDT_TRY(keep_result(r, &kept));
@@ -656,7 +656,7 @@ static rdt_status settle_fused(run *r, bool differ) {
     p->out_sealed = false;
     if (q.v.changed > 0) q.v.verdict = RDT_DETECTED;
   }
-  r->found = q.first;
+  if (rdt_findings_agree(&q.first)) r->found = q.first;
   report(r, q.v.fault ? RDT_EVENT_FAULT : RDT_EVENT_SUSPECT, &q.v);
 end:
   rdt_free(kept.data);
@@ -668,19 +668,39 @@ static rdt_status run_fused(run *r) {
   rdt_fused f;
   RDT_TRY(compute_fused(r, &f));
   const double t = rdt_clock();
+  rdt_plan_strike(p, &r->found, &r->strike);
   rdt_fused_judge(p->fused, &f, &r->found);
   p->out_seal = f.bitsum;
   p->out_sealed = rdt_epilogue_sums(&r->o->out);
-  if (f.differ || r->found.suspects > 0 || r->found.cannot > 0) RDT_TRY(settle_fused(r, f.differ));
+  const bool differ = !agree(r) || f.differ;
+  if (differ || rdt_findings_complain(&r->found)) RDT_TRY(settle_fused(r, differ));
   r->check += rdt_clock() - t;
   return RDT_OK;
 }
 
+/* That nothing was found is asked once more, of the second count alone. */
+static rdt_status confirm(run *r) {
+  plant_counter(r, true);
+  if (r->settled || ~r->found.seconded == r->found.checks) return RDT_OK;
+  if (r->p->fused) return settle_fused(r, true);
+  if (r->p->scheme->impl)
+    RDT_TRY(check(r, RDT_BUF_RESULT, &r->found, r->why));
+  else
+    compare_copies(r);
+  report_checker(r, rdt_findings_complain(&r->found) ? RDT_DETECTED : RDT_RECOMPUTED, "counter");
+  return RDT_OK;
+}
+
 static rdt_status run_protected(run *r) {
-  if (!r->p->fused) return run_apart(r);
-  if (!rdt_plan_plants_several(r->p)) return run_fused(r);
-  RDT_TRY(buffer(r, RDT_BUF_RESULT));
-  return run_apart(r);
+  if (!r->p->fused || rdt_plan_plants_several(r->p)) {
+    if (r->p->fused) RDT_TRY(buffer(r, RDT_BUF_RESULT));
+    RDT_TRY(run_apart(r));
+  } else {
+    RDT_TRY(run_fused(r));
+  }
+  RDT_TRY(confirm(r));
+  rdt_plan_plant_words(r->p, RDT_SITE_VERDICT, &r->ruling, 3, RDT_S32);
+  return RDT_OK;
 }
 
 /* Unprotected: the kernel does the epilogue itself, or it follows. */
@@ -713,6 +733,10 @@ static bool raw_in_place(const rdt_plan *p, const rdt_operands *o, bool protecte
 
 static void finish(run *r) {
   rdt_result *res = r->res;
+  bool hit;
+  rdt_ruling_read(&r->ruling, &hit);
+  if (hit) report_checker(r, RDT_RECOMPUTED, "verdict");
+  res->verdict = rdt_ruling_read(&r->ruling, &hit);
   res->checks += r->found.checks;
   res->suspects = r->found.suspects;
   res->unchecked = r->found.cannot;
@@ -737,6 +761,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   rdt_result local;
   run r = {.p = p, .o = o, .res = result ? result : &local, .started = rdt_clock(), .why = &p->ctx->error};
   *r.res = (rdt_result){.place = {-1, -1}};
+  r.ruling = rdt_ruling_clean();
   rdt_findings_init(&r.found);
   p->out_sealed = false;
   if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
@@ -760,8 +785,8 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   }
   p->runs++;
   if (p->fault && p->injection->done) status = end_experiment(&r, status);
+  if (!protected) rdt_ruling_raise(&r.ruling, RDT_UNCHECKED);
   finish(&r);
-  if (!protected && r.res->verdict < RDT_UNCHECKED) r.res->verdict = RDT_UNCHECKED;
   if (status == RDT_OK && r.res->verdict == RDT_DETECTED) status = RDT_ERR_FAULT;
   return status;
 }

@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+enum { TOGETHER = 1024 }; /* checks that may pass at once */
+
 static uint64_t splitmix64(uint64_t *x) {
   uint64_t z = *x += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -62,7 +64,7 @@ static void check_one(const rdt_checks *c, rdt_findings *f, int64_t i) {
     return;
   }
   const rdt_suspect x = suspect_of(c, i);
-  rdt_findings_check(f, c->kind, x.place[0], x.place[1], c->observed.dot[i], c->expected.dot[i], x.bound);
+  rdt_findings_check_first(f, c->kind, x.place, c->observed.dot[i], c->expected.dot[i], x.bound);
 }
 
 /* Without the care of fmin and fmax for NaN, which makes them calls. */
@@ -109,10 +111,24 @@ static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
 /* A bound takes longer than a comparison. It grows with every term, and in proportion to the root of the squares. So a
  * run of checks passes at once where the largest residual, in units of its own root of q, is within the bound of the
  * smallest terms; only else each check gets its own. */
+/* A planted fault in the comparison of a run of checks, or a single one of them, which then is made by itself. */
+static bool strike_block(const rdt_findings *f, int64_t count, double residual, double bound) {
+  rdt_strike *s = f->strike;
+  if (rdt_strike_due(s, RDT_SITE_BOUND, RDT_STRIKE_BLOCK, f->checks, count)) rdt_strike_double(s, &bound);
+  uint32_t passed = residual <= bound;
+  if (rdt_strike_due(s, RDT_SITE_COMPARISON, RDT_STRIKE_BLOCK, f->checks, count)) rdt_strike_word(s, &passed);
+  const bool alone = rdt_strike_due(s, s->fault->site, RDT_STRIKE_SINGLE, f->checks, count);
+  return passed != 0 && !alone;
+}
+
 static bool pass_together(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end) {
   const double normal = 0x1p-900; /* squares of residuals that count do not vanish above it */
   const extremes x = extremes_of(c, begin, end);
-  if (!x.finite || !(x.least_q > normal) || !(sqrt(x.largest) <= rdt_bound_of(c->t, &x.low).tau2)) return false;
+  if (!x.finite || !(x.least_q > normal)) return false;
+  const double bound = rdt_bound_of(c->t, &x.low).tau2;
+  bool passed = sqrt(x.largest) <= bound;
+  if (f->strike) passed = strike_block(f, end - begin, sqrt(x.largest), bound);
+  if (!passed) return false;
   int64_t worst = begin;
   for (int64_t i = begin; i < end; ++i) {
     const double r = c->observed.dot[i] - c->expected.dot[i];
@@ -135,8 +151,64 @@ static void run(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end
   for (int64_t i = begin; i < end; i += part) run(c, f, i, i + part < end ? i + part : end);
 }
 
+/* ---- the second comparison: its own bound, its own way through the checks ---- */
+
+/* Residuals mostly are within what q alone allows: that takes two products. */
+static int64_t second_by_q(const rdt_checks *c, double factor, int64_t begin, int64_t end) {
+  const double *const dot = c->expected.dot, *const sum = c->observed.dot, *const sq = c->expected.sq;
+  int64_t passed = 0;
+  for (int64_t i = begin; i < end; ++i)
+    passed += rdt_compare_squared(sum[i], dot[i], factor * sq[i]) & (sq[i] < INFINITY);
+  return passed;
+}
+
+static int64_t second_by_all(const rdt_checks *c, const rdt_squared *b, int64_t begin, int64_t end) {
+  int64_t passed = 0;
+  for (int64_t i = begin; i < end; ++i) {
+    const rdt_terms m = terms_of(c, i);
+    passed += rdt_compare_squared(c->observed.dot[i], c->expected.dot[i], rdt_squared_at(b, &m));
+  }
+  return passed;
+}
+
+static int64_t second(const rdt_checks *c, const rdt_findings *f, int64_t from, int64_t count) {
+  rdt_strike *s = f->strike;
+  rdt_squared b = rdt_squared_of(c->t, c->outputs);
+  int64_t passed = 0;
+  if (rdt_strike_due(s, RDT_SITE_BOUND, RDT_STRIKE_SECOND, from, count)) rdt_strike_double(s, &b.q);
+  const double factor = b.q + (c->square_beta ? b.q_beta : 0.0);
+  for (int64_t i = 0; i < count; i += TOGETHER) {
+    const int64_t end = i + TOGETHER < count ? i + TOGETHER : count, quick = second_by_q(c, factor, i, end);
+    passed += quick == end - i ? quick : second_by_all(c, &b, i, end);
+  }
+  if (rdt_strike_due(s, RDT_SITE_COMPARISON, RDT_STRIKE_SECOND, from, count)) {
+    uint32_t word = 1;
+    rdt_strike_word(s, &word);
+    passed -= word == 0;
+  }
+  return passed;
+}
+
+/* A planted fault in a sum. */
+static void strike_sum(const rdt_checks *c, rdt_findings *f, int64_t count) {
+  rdt_strike *s = f->strike;
+  rdt_strike_announce(s, f->checks, count);
+  if (!rdt_strike_due(s, RDT_SITE_SUM, RDT_STRIKE_BLOCK, f->checks, count)) return;
+  double *x = (s->way == RDT_STRIKE_SECOND ? c->expected.dot : c->observed.dot) + (s->at - f->checks);
+  if (!c->exact) {
+    rdt_strike_double(s, x);
+    return;
+  }
+  uint32_t word = rdt_checks_modulo(*x);
+  rdt_strike_word(s, &word);
+  *x = word;
+}
+
 void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count) {
-  const int64_t together = 1024;
+  const int64_t from = f->checks;
+  if (f->strike) strike_sum(c, f, count);
   for (int64_t i = 0; c->exact && i < count; ++i) check_one(c, f, i);
-  for (int64_t i = 0; !c->exact && i < count; i += together) run(c, f, i, i + together < count ? i + together : count);
+  if (c->exact) return;
+  for (int64_t i = 0; i < count; i += TOGETHER) run(c, f, i, i + TOGETHER < count ? i + TOGETHER : count);
+  rdt_findings_second(f, second(c, f, from, count));
 }

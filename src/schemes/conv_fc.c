@@ -216,12 +216,14 @@ static void check_row(const fc_task *t, int64_t row, rdt_findings *f) {
   int64_t ps;
   const void *y = rdt_conv_row(c, &t->o->out, t->n, h, 0, c->ow, t->work + s->at_scratch, &ps);
   c->fn->dots(y, ps, c->oc, c->ow, &w, 1, observed);
+  rdt_strike_announce(f->strike, f->checks, c->ow);
   if (c->exact) {
     for (int64_t i = 0; i < c->ow; i++)
       rdt_findings_check_exact(f, RDT_CHECK_ROW, place + i, -1, ((const uint32_t *)observed)[i],
                                ((const uint32_t *)expected)[i]);
     return;
   }
+  const rdt_squared squared = rdt_squared_of(&c->tol, c->oc);
   double *my = (double *)(t->work + s->at_row_mag);
   const double *mx = (const double *)(t->work + s->at_mag) + 3 * row * c->ow;
   c->fn->mags(y, ps, c->oc, c->ow, NULL, NULL, NULL, my);
@@ -237,7 +239,8 @@ static void check_row(const fc_task *t, int64_t row, rdt_findings *f) {
                              .a_beta = mx[0],
                              .q_beta = mx[2] + s->vanished[0],
                              .m2 = NAN};
-    rdt_findings_check(f, RDT_CHECK_ROW, place + i, -1, sum, dot, rdt_bound_of(&c->tol, &terms));
+    rdt_findings_check_twice(f, RDT_CHECK_ROW, place + i, -1, sum, dot, rdt_bound_of(&c->tol, &terms),
+                             rdt_squared_at(&squared, &terms));
   }
 }
 
@@ -247,6 +250,7 @@ static rdt_status verify(void *state, const rdt_operands *o, const rdt_tensor *f
   if (rdt_tensor_count(&o->out) == 0) return RDT_OK;
   if (!c->fixed) RDT_TRY(from_weights(s, &o->in[1], why));
   for (int i = 0; i < c->threads; i++) rdt_findings_init(&s->found[i]);
+  s->found[0].strike = f->strike;
 #pragma omp parallel for schedule(static) num_threads(c->threads) if (c->threads > 1)
   for (int64_t i = 0; i < c->n * s->blocks; i++) {
     const int thread = omp_get_thread_num();

@@ -19,6 +19,11 @@
 #define FILTER_BLOCK 16          /* filters of one task of the second phase */
 enum { NARROW = 4, LANES = 16 }; /* so few input channels fill no vector; elements of the widest one */
 
+typedef struct ic_bound { /* evaluated twice */
+  rdt_bound first;
+  double squared;
+} ic_bound;
+
 typedef struct ic_state {
   rdt_conv_check c;
   bool scalar;               /* fic */
@@ -34,10 +39,10 @@ typedef struct ic_state {
   char *xs, *ys;   /* sums: X~ as [r][s][ic], sum_p u_p y as [oc] */
   double *mx, *my; /* magnitudes: sum |x| and sum x^2 as [2][ic], sum y^2 as [oc] */
   /* for each image of the wave: */
-  char *xw;         /* X~ as [group][c][r][s], the order of the filters */
-  double *mw;       /* [3][ic]: sum |x|, sum x^2, the largest X~^2 over the taps */
-  char *expected;   /* [oc] sums (ic) */
-  rdt_bound *bound; /* [oc] */
+  char *xw;        /* X~ as [group][c][r][s], the order of the filters */
+  double *mw;      /* [3][ic]: sum |x|, sum x^2, the largest X~^2 over the taps */
+  char *expected;  /* [oc] sums (ic) */
+  ic_bound *bound; /* [oc] */
   /* for each thread: */
   char *scratch, *row;                        /* fetched elements; sums of one row */
   size_t scratch_bytes, row_bytes, padded_at; /* a padded row lies behind the fetched ones */
@@ -332,6 +337,7 @@ static void expect_filters(const ic_call *call, int64_t k, int64_t count, int64_
   const void *w = rdt_conv_filters(c, &call->o->in[1], k, count, scratch, &ps);
   void *dots = s->row + (size_t)thread * s->row_bytes;
   const double *g = s->bounds + k * c->icg, *q = g + c->oc * c->icg;
+  const rdt_squared squared = rdt_squared_of(&c->tol, c->oh * c->ow);
   for (int64_t i = 0; i < images; i++) {
     const void *x = s->xw + (size_t)(i * cells + group * c->k) * c->sum;
     char *expected = s->expected + (size_t)(i * c->oc + k) * c->sum;
@@ -355,13 +361,14 @@ static void expect_filters(const ic_call *call, int64_t k, int64_t count, int64_
                                .a_beta = ag[j],
                                .q_beta = qs[2 * j + 1],
                                .m2 = NAN};
-      s->bound[i * c->oc + k + j] = rdt_bound_of(&c->tol, &terms);
+      s->bound[i * c->oc + k + j] = (ic_bound){rdt_bound_of(&c->tol, &terms), rdt_squared_at(&squared, &terms)};
     }
   }
 }
 
 static void book_filters(const ic_state *s, int64_t images, rdt_findings *f) {
   const rdt_conv_check *c = &s->c;
+  rdt_strike_announce(f->strike, f->checks, images * c->oc);
   for (int64_t i = 0; i < images; i++)
     for (int64_t k = 0; k < c->oc; k++) {
       const int64_t at = i * c->parts * c->oc + k, e = i * c->oc + k;
@@ -369,8 +376,8 @@ static void book_filters(const ic_state *s, int64_t images, rdt_findings *f) {
         rdt_findings_check_exact(f, RDT_CHECK_COL, -1, k, ((const uint32_t *)s->ys)[at],
                                  ((const uint32_t *)s->expected)[e]);
       else
-        rdt_findings_check(f, RDT_CHECK_COL, -1, k, ((const double *)s->ys)[at], ((const double *)s->expected)[e],
-                           s->bound[e]);
+        rdt_findings_check_twice(f, RDT_CHECK_COL, -1, k, ((const double *)s->ys)[at], ((const double *)s->expected)[e],
+                                 s->bound[e].first, s->bound[e].squared);
     }
 }
 
@@ -379,6 +386,7 @@ static void book_image(const ic_state *s, int64_t image, rdt_findings *f) {
   const rdt_conv_check *c = &s->c;
   const int64_t cells = c->kh * c->kw * c->ic, first = image * c->parts;
   const void *xs = s->xs + (size_t)(first * cells) * c->sum, *beta = s->filter.beta;
+  rdt_strike_announce(f->strike, f->checks, 1);
   if (c->exact) {
     const uint32_t *ys = (const uint32_t *)s->ys + first * c->oc;
     uint32_t expected, observed = 0;
@@ -407,7 +415,9 @@ static void book_image(const ic_state *s, int64_t image, rdt_findings *f) {
     const double b = ((const double *)xs)[i] * ((const double *)beta)[i];
     t.q_beta += b * b;
   }
-  rdt_findings_check(f, RDT_CHECK_SCALAR, -1, -1, t.s, expected, rdt_bound_of(&c->tol, &t));
+  const rdt_squared squared = rdt_squared_of(&c->tol, t.n);
+  rdt_findings_check_twice(f, RDT_CHECK_SCALAR, -1, -1, t.s, expected, rdt_bound_of(&c->tol, &t),
+                           rdt_squared_at(&squared, &t));
 }
 
 /* Sums of floats do not overflow where no sum of squares is beyond the largest. NaN and Inf cost time. */
@@ -474,6 +484,7 @@ static rdt_status verify(void *state, const rdt_operands *o, const rdt_tensor *f
   if (rdt_tensor_count(&o->out) == 0) return RDT_OK;
   if (!s->c.fixed) RDT_TRY(from_weights(s, &o->in[1], why));
   rdt_findings_init(&found);
+  found.strike = f->strike;
   run_all(s, o, fin, &overflowed, &found);
   if (overflowed && s->c.fn->elem == RDT_F32) {
     rdt_findings_init(&found);

@@ -406,6 +406,7 @@ static rdt_status verify_together(const state *s, const rdt_operands *o, const r
 #pragma omp parallel for num_threads(team) schedule(static, 1)
   for (int i = 0; i < team; ++i) {
     rdt_findings_init(&found[i]);
+    if (i == 0) found[i].strike = f->strike;
     status[i] = verify_share(s, &s->work[i], o, fin, s->batches * i / team, s->batches * (i + 1) / team, &found[i]);
   }
   for (int i = 0; i < team; ++i) {

@@ -1,0 +1,304 @@
+/* Faults in what checks: no single one hides a bad result, harms a good one, or goes by another name. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/verdict.h"
+#include "core/memory.h"
+#include "plan/plan.h"
+#include "util_problem.h"
+
+/* ---- the second bound ---- */
+
+static double uniform(uint64_t *seed) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (double)(*seed >> 11) * 0x1p-53;
+}
+
+/* Never below the first one, whatever was measured; and not far above where nothing is capped. */
+static void the_second_bound_covers_the_first(void **state) {
+  static const rdt_dtype types[] = {RDT_F64, RDT_F32, RDT_BF16};
+  uint64_t seed = 1;
+  int close = 0;
+  (void)state;
+  for (int i = 0; i < 20000; i++) {
+    const rdt_dtype in = types[i % 3], acc = rdt_dtype_accumulator(in);
+    rdt_tolerance t = {.acc = rdt_accumulator_of(in, acc),
+                       .k = 1 + (int64_t)exp(uniform(&seed) * 10.0),
+                       .u_check = i % 2 ? 0x1p-53 : 0x1p-24,
+                       .depth_sum = i % 5 ? 0 : 40,
+                       .depth_dot = i % 7 ? 0 : 20,
+                       .u_beta = i % 2 ? 0x1p-53 : 0x1p-24,
+                       .depth_beta = i % 4 ? 0 : 30,
+                       .lambda = 1.0 + 8.0 * uniform(&seed)};
+    if (i % 6 == 0) t.acc.depth = 1 + (int64_t)(uniform(&seed) * 200.0);
+    const int64_t n = 1 + (int64_t)exp(uniform(&seed) * 9.0);
+    const double q = exp(60.0 * (uniform(&seed) - 0.5)), c2 = q * exp(4.0 * (uniform(&seed) - 0.5));
+    rdt_terms m = {.n = n,
+                   .abs_c = NAN,
+                   .c2 = c2,
+                   .s = sqrt((double)n * c2) * (uniform(&seed) - 0.5),
+                   .ag = i % 8 ? NAN : sqrt((double)n * (double)t.k * q) * uniform(&seed),
+                   .q = q,
+                   .dot = sqrt((double)n * c2) * (uniform(&seed) - 0.5),
+                   .a_beta = NAN,
+                   .q_beta = i % 3 ? NAN : q * (double)n * uniform(&seed),
+                   .m2 = NAN,
+                   .sbar = NAN};
+    const rdt_bound b = rdt_bound_of(&t, &m);
+    const rdt_squared factors = rdt_squared_of(&t, n);
+    const double squared = rdt_squared_at(&factors, &m);
+    assert_true(b.tau2 * b.tau2 <= squared);
+    close += squared <= 1.5 * b.tau2 * b.tau2;
+  }
+  assert_true(close > 10000);
+}
+
+/* ---- counters ---- */
+
+static rdt_findings some(int failed, int without_bound) {
+  rdt_findings f;
+  rdt_findings_init(&f);
+  for (int i = 0; i < 20; i++) rdt_findings_check(&f, RDT_CHECK_ROW, i, -1, 1.0 + 0.01 * i, 1.0, (rdt_bound){9.0, 1.0});
+  for (int i = 0; i < failed; i++)
+    rdt_findings_check(&f, RDT_CHECK_ROW, i, -1, i % 2 ? NAN : 5.0, 1.0, (rdt_bound){9.0, 1.0});
+  for (int i = 0; i < without_bound; i++)
+    rdt_findings_check(&f, RDT_CHECK_ROW, i, -1, 5.0, 1.0, (rdt_bound){INFINITY, INFINITY});
+  return f;
+}
+
+static void no_bit_of_a_counter_makes_bad_good(void **state) {
+  (void)state;
+  for (int failed = 0; failed < 3; failed++)
+    for (int cannot = 0; cannot < 2; cannot++) {
+      const rdt_findings good = some(failed, cannot);
+      assert_true(rdt_findings_agree(&good));
+      assert_int_equal(rdt_findings_complain(&good), failed > 0 || cannot > 0);
+      for (int counter = 0; counter < 5; counter++)
+        for (int bit = 0; bit < 64; bit++) {
+          rdt_findings f = good;
+          (&f.checks)[counter] ^= (int64_t)(UINT64_C(1) << bit);
+          assert_true(rdt_findings_complain(&f)); /* a clean one too: each of its counters is known twice */
+        }
+    }
+}
+
+static void findings_add_up(void **state) {
+  rdt_findings all = some(0, 0);
+  const rdt_findings bad = some(2, 1);
+  (void)state;
+  rdt_findings_merge(&all, &bad);
+  assert_true(rdt_findings_agree(&all));
+  assert_int_equal(~all.seconded, 40);
+  rdt_findings_init(&all);
+  rdt_findings_bits(&all, 100, 0, -1);
+  assert_false(rdt_findings_complain(&all));
+  rdt_findings_bits(&all, 100, 3, 17);
+  assert_true(rdt_findings_agree(&all));
+  assert_int_equal(all.suspects, 1);
+  for (int which = 0; which < 2; which++) { /* half of the answer is none */
+    rdt_findings_init(&all);
+    rdt_findings_bits(&all, 100, which ? 3 : 0, which ? -1 : 17);
+    assert_false(rdt_findings_agree(&all));
+  }
+}
+
+/* ---- verdicts ---- */
+
+static void no_bit_of_a_verdict_counts(void **state) {
+  (void)state;
+  for (int v = RDT_CLEAN; v <= RDT_DETECTED; v++)
+    for (int word = 0; word < 3; word++)
+      for (int bit = 0; bit < 32; bit++) {
+        rdt_ruling r = rdt_ruling_clean();
+        bool hit;
+        rdt_ruling_raise(&r, (rdt_verdict)v);
+        rdt_ruling_raise(&r, RDT_CLEAN);
+        assert_int_equal(rdt_ruling_read(&r, &hit), v);
+        assert_false(hit);
+        (&r.plain)[word] ^= 1u << bit;
+        assert_int_equal(rdt_ruling_read(&r, &hit), v);
+        assert_true(hit || (word == 2 && bit < v)); /* a lesser one was told too: nothing is lost */
+        assert_int_equal(rdt_ruling_read(&r, &hit), v);
+        assert_false(hit && word != 2);
+      }
+}
+
+static void without_two_alike_it_is_detected(void **state) {
+  rdt_ruling r = rdt_ruling_clean();
+  bool hit;
+  (void)state;
+  r.plain ^= 1u;
+  r.inverted ^= 2u;
+  assert_int_equal(rdt_ruling_read(&r, &hit), RDT_DETECTED);
+  assert_true(hit);
+}
+
+/* ---- whole plans ---- */
+
+typedef struct seen {
+  rdt_diagnosis diagnosis;
+  int events;
+} seen;
+
+static void on_event(const rdt_event *e, void *user) {
+  seen *s = user;
+  s->diagnosis = e->diagnosis;
+  s->events++;
+}
+
+static rdt_context *context(const char *scheme, int threads, seen *log) {
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  rdt_context *ctx;
+  policy.scheme = scheme;
+  assert_int_equal(rdt_context_create(&ctx, threads), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  rdt_context_on_event(ctx, on_event, log);
+  return ctx;
+}
+
+static rdt_tensor filled(rdt_dtype t, int rank, const int64_t *shape, uint64_t seed) {
+  rdt_tensor x = rdt_tensor_dense(NULL, t, rank, shape);
+  const int64_t n = rdt_tensor_count(&x);
+  x.data = rdt_calloc((size_t)n, rdt_dtype_size(t));
+  for (int64_t i = 0; i < n; i++)
+    rdt_store(x.data, t, i, rdt_dtype_is_float(t) ? uniform(&seed) - 0.5 : floor(uniform(&seed) * 9.0));
+  return x;
+}
+
+/* Every way of every site of what checks: the same bits, told as the checker's. */
+static void attack(rdt_plan *p, const rdt_tensor *in, rdt_tensor *out, seen *log, int *planted, int *found) {
+  static const char *const kinds[] = {"bit:62", "bit", "bit:1", "random", "bit:51", "zero"};
+  const size_t bytes = rdt_tensor_bytes(out);
+  void *clean = rdt_alloc(bytes, 1);
+  rdt_result r;
+  assert_int_equal(rdt_plan_execute(p, in, out, &r), RDT_OK);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  const int64_t checks = r.checks;
+  memcpy(clean, out->data, bytes);
+  for (int site = 0; site < RDT_SITE_COUNT; site++)
+    for (int seed = 0; seed < 30 && rdt_site_checks((rdt_site)site) && rdt_plan_has_site(p, (rdt_site)site); seed++) {
+      char spec[64];
+      snprintf(spec, sizeof spec, "%s@%s,seed=%d", kinds[seed % 6], rdt_site_name((rdt_site)site), seed);
+      assert_int_equal(rdt_plan_inject(p, spec), RDT_OK);
+      log->events = 0;
+      memset(out->data, 0, bytes);
+      if (rdt_plan_execute(p, in, out, &r) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(p->ctx));
+      if (!p->injection->done) fail_msg("%s: not planted, scheme %s", spec, rdt_plan_scheme(p));
+      assert_memory_equal(clean, out->data, bytes);
+      *planted += 1;
+      *found += r.faults > 0;
+      assert_true(r.verdict == RDT_CLEAN || r.verdict == RDT_RECOMPUTED);
+      assert_int_equal(r.verdict == RDT_RECOMPUTED, r.faults > 0);
+      if (r.faults > 0 && (log->diagnosis != RDT_DIAG_CHECKER || r.diagnosis != RDT_DIAG_CHECKER))
+        fail_msg("%s: %s told as %s, scheme %s", spec, p->injection->text, rdt_diagnosis_name(r.diagnosis),
+                 rdt_plan_scheme(p));
+      if (site == RDT_SITE_VERDICT && strncmp(spec, "zero", 4) != 0)
+        assert_true(r.faults > 0 || p->injection->element == 2);
+      log->events = 0;
+      assert_int_equal(rdt_plan_execute(p, in, out, &r), RDT_OK); /* nothing stays behind */
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      assert_int_equal(r.checks, checks);
+      assert_int_equal(log->events, 0);
+    }
+  rdt_free(clean);
+}
+
+static void products_survive_their_checkers(void **state) {
+  static const char *const schemes[] = {"auto", "row", "col", "rowcol", "global", "tile", "dup"};
+  static const struct { rdt_dtype in, out; } types[] = {{RDT_F32, RDT_F32}, {RDT_F64, RDT_F64}, {RDT_U8, RDT_S32}};
+  int planted = 0, found = 0;
+  (void)state;
+  for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++)
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+      seen log = {0};
+      rdt_context *ctx = context(schemes[s], 1 + (int)(t % 2), &log);
+      rdt_tensor a = filled(types[t].in, 2, (int64_t[]){90, 30}, 1), b = filled(types[t].in, 2, (int64_t[]){30, 40}, 2);
+      rdt_tensor c = filled(types[t].out, 2, (int64_t[]){90, 40}, 3);
+      rdt_plan *p;
+      assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &p), RDT_OK);
+      attack(p, &a, &c, &log, &planted, &found);
+      rdt_plan_destroy(p);
+      rdt_context_destroy(ctx);
+      rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+    }
+  assert_true(planted > 2000);
+  assert_true(found > planted / 4);
+}
+
+static void convolutions_survive_their_checkers(void **state) {
+  static const char *const schemes[] = {"auto", "fc", "ic", "fic", "dup"};
+  int planted = 0, found = 0;
+  (void)state;
+  for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++)
+    for (int threads = 1; threads < 3; threads++) {
+      const rdt_conv_params params = {.stride = {1, 1}, .pad = {1, 1, 1, 1}, .dilation = {1, 1}, .groups = 1};
+      seen log = {0};
+      rdt_context *ctx = context(schemes[s], threads, &log);
+      rdt_tensor x = filled(RDT_F32, 4, (int64_t[]){2, 3, 9, 9}, 1), w = filled(RDT_F32, 4, (int64_t[]){8, 3, 3, 3}, 2);
+      rdt_tensor y = filled(RDT_F32, 4, (int64_t[]){2, 8, 9, 9}, 3);
+      rdt_plan *p;
+      assert_int_equal(rdt_plan_conv(ctx, &x, &w, &y, &params, &p), RDT_OK);
+      attack(p, &x, &y, &log, &planted, &found);
+      rdt_plan_destroy(p);
+      rdt_context_destroy(ctx);
+      rdt_free(x.data), rdt_free(w.data), rdt_free(y.data);
+    }
+  assert_true(planted > 500);
+  assert_true(found > planted / 4);
+}
+
+/* ---- a checker that never agrees with itself ---- */
+
+static const rdt_scheme *honest;
+
+static rdt_status undecided(void *state, const rdt_operands *o, const rdt_tensor *fin, rdt_findings *f,
+                            rdt_reason *why) {
+  RDT_TRY(honest->verify(state, o, fin, f, why));
+  f->seconded++; /* one less */
+  return RDT_OK;
+}
+
+static void who_never_agrees_lets_nothing_pass(void **state) {
+  seen log = {0};
+  rdt_context *ctx = context("rowcol", 1, &log);
+  rdt_tensor a = filled(RDT_F32, 2, (int64_t[]){20, 30}, 1), b = filled(RDT_F32, 2, (int64_t[]){30, 40}, 2);
+  rdt_tensor c = filled(RDT_F32, 2, (int64_t[]){20, 40}, 3);
+  rdt_plan *p;
+  rdt_result r;
+  (void)state;
+  assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &p), RDT_OK);
+  const rdt_scheme_info *kept = p->scheme;
+  rdt_scheme_info info = *kept;
+  rdt_scheme broken = *info.impl;
+  honest = info.impl;
+  broken.verify = undecided;
+  info.impl = &broken;
+  p->scheme = &info;
+  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_ERR_FAULT);
+  assert_int_equal(r.verdict, RDT_DETECTED);
+  assert_true(log.events >= 2); /* the checker's fault, and that it could not be settled */
+  p->scheme = kept;
+  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_OK);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  rdt_plan_destroy(p);
+  rdt_context_destroy(ctx);
+  rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_second_bound_covers_the_first),
+                                     cmocka_unit_test(no_bit_of_a_counter_makes_bad_good),
+                                     cmocka_unit_test(findings_add_up),
+                                     cmocka_unit_test(no_bit_of_a_verdict_counts),
+                                     cmocka_unit_test(without_two_alike_it_is_detected),
+                                     cmocka_unit_test(products_survive_their_checkers),
+                                     cmocka_unit_test(convolutions_survive_their_checkers),
+                                     cmocka_unit_test(who_never_agrees_lets_nothing_pass)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
