@@ -13,8 +13,8 @@
 
 typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
 
-extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_plan, rdt_cmd_inject, rdt_cmd_conformance, rdt_cmd_bench,
-    rdt_cmd_bench_model, rdt_cmd_info, rdt_cmd_list;
+extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_report, rdt_cmd_plan, rdt_cmd_inject,
+    rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_bench_model, rdt_cmd_info, rdt_cmd_list;
 
 /* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: as by default. */
 void rdt_signals_watch(rdt_context *ctx);
@@ -61,6 +61,8 @@ rdt_status rdt_session_tell(rdt_session *s);
 /* RDT_ERR_ARG where path (NULL: nothing) is a file that the command reads or another one that it writes to. */
 rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path);
 void rdt_session_close(rdt_session *s);
+/* Do both paths (NULL: none) name one file? */
+bool rdt_same_file(const char *a, const char *b);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);
 

@@ -20,7 +20,8 @@ typedef struct rdt_texts {
 /* What a command line says; strings point into argv. */
 typedef struct rdt_settings {
   rdt_texts inputs, input_shapes;
-  const char *out, *scheme, *scrub, *fault, *report, *labels, *filter, *junit, *profile, *thread_list, *events, *prom;
+  const char *out, *scheme, *scrub, *fault, *report, *html, *labels, *filter, *junit, *profile, *thread_list, *events,
+      *prom;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch, trials; /* 0: not given (seed: -1) */
   double lambda, prom_every;                                    /* 0: not given */

@@ -95,7 +95,7 @@ rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings) {
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 
-static bool same_file(const char *a, const char *b) {
+bool rdt_same_file(const char *a, const char *b) {
   struct stat x, y;
   if (!a || !b || a == b) return false;
   return strcmp(a, b) == 0 ||
@@ -105,14 +105,14 @@ static bool same_file(const char *a, const char *b) {
 /* What is read is not written over: weights may have to be read from the model again. */
 rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path) {
   const char *const written[] = {settings->events, settings->prom, settings->report};
-  bool read = same_file(path, settings->operand) || same_file(path, settings->labels);
+  bool read = rdt_same_file(path, settings->operand) || rdt_same_file(path, settings->labels);
   for (int i = 0; i < settings->inputs.count && !read; i++) {
     const char *file = strchr(settings->inputs.at[i], '=');
-    read = same_file(path, settings->inputs.at[i]) || (file && same_file(path, file + 1));
+    read = rdt_same_file(path, settings->inputs.at[i]) || (file && rdt_same_file(path, file + 1));
   }
   if (read) return rdt_fail(&s->why, RDT_ERR_ARG, "%s is read by this run: write to another file", path);
   for (size_t i = 0; i < sizeof written / sizeof *written; i++)
-    if (same_file(path, written[i]))
+    if (rdt_same_file(path, written[i]))
       return rdt_fail(&s->why, RDT_ERR_ARG, "%s would be written for two purposes: give each a file of its own", path);
   return RDT_OK;
 }

@@ -172,6 +172,11 @@ static void test_files(void **state) {
   assert_non_null(f);
   assert_int_equal(fgetc(f), '{');
   fclose(f);
+  assert_int_equal(rdt_report_write(w.report, RDT_REPORT_HTML, path), RDT_OK);
+  f = fopen(path, "r");
+  assert_non_null(f);
+  assert_int_equal(fgetc(f), '<');
+  fclose(f);
   unlink(path);
   assert_int_equal(rdt_report_write(w.report, RDT_REPORT_JSON, "/nowhere/r.json"), RDT_ERR_IO);
   assert_non_null(strstr(rdt_context_error(w.ctx), "/nowhere/r.json"));

@@ -12,7 +12,8 @@ extern "C" {
 typedef struct rdt_report rdt_report;
 
 typedef enum rdt_report_format {
-  RDT_REPORT_JSON = 0 /* docs/schema/run-1.json */
+  RDT_REPORT_JSON = 0, /* docs/schema/run-1.json */
+  RDT_REPORT_HTML = 1  /* one page that needs nothing else: no network, no script */
 } rdt_report_format;
 
 /* A report on the runs of a model from here on; best made before it is planned. The model must outlive it. The next run

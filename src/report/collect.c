@@ -11,6 +11,7 @@
 #include "core/text.h"
 #include "net/file.h"
 #include "net/model.h"
+#include "report/html.h"
 #include "report/journal.h"
 #include "report/json.h"
 #include "report/words.h"
@@ -253,20 +254,25 @@ cJSON *rdt_report_document(const rdt_report *r) {
 /* ---- what a caller gets ---- */
 
 rdt_status rdt_report_text(const rdt_report *r, rdt_report_format format, char **text) {
-  rdt_context *ctx = r->model->ctx;
+  rdt_reason *why = &r->model->ctx->error;
   *text = NULL;
-  if (format != RDT_REPORT_JSON)
-    return rdt_fail(&ctx->error, RDT_ERR_ARG, "no such format of reports: %d", (int)format);
+  if (format != RDT_REPORT_JSON && format != RDT_REPORT_HTML)
+    return rdt_fail(why, RDT_ERR_ARG, "no such format of reports: %d", (int)format);
   cJSON *doc = rdt_report_document(r);
-  *text = cJSON_Print(doc); /* by malloc */
+  rdt_status status = doc ? RDT_OK : RDT_ERR_NOMEM;
+  if (doc && format == RDT_REPORT_HTML)
+    status = rdt_html_page(doc, text, why);
+  else if (doc && !(*text = cJSON_Print(doc))) /* by malloc */
+    status = RDT_ERR_NOMEM;
   cJSON_Delete(doc);
-  return *text ? RDT_OK : rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory while writing a report");
+  return status == RDT_ERR_NOMEM ? rdt_fail(why, status, "out of memory while writing a report") : status;
 }
 
 rdt_status rdt_report_write(const rdt_report *r, rdt_report_format format, const char *path) {
   char *text;
   RDT_TRY(rdt_report_text(r, format, &text));
-  const rdt_status status = rdt_file_write(path, text, strlen(text), "\n", 1, &r->model->ctx->error);
+  const rdt_status status =
+      rdt_file_write(path, text, strlen(text), "\n", format == RDT_REPORT_JSON, &r->model->ctx->error);
   free(text);
   return status;
 }

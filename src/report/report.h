@@ -37,5 +37,9 @@ void rdt_result_add(rdt_result *sum, const rdt_result *one);
 void rdt_report_book(rdt_report *r, rdt_status status, const rdt_run_result *result, bool timed);
 /* docs/schema/run-1.json, without what only a program knows. NULL where memory is short. */
 cJSON *rdt_report_document(const rdt_report *r);
+/* read.c: such a document from outside, checked; path for messages. The caller frees *out with cJSON_Delete. Errors:
+ * RDT_ERR_IO, RDT_ERR_FORMAT, RDT_ERR_UNSUPPORTED another document or version, RDT_ERR_NOMEM too large. */
+rdt_status rdt_report_parse(const char *text, size_t bytes, const char *path, cJSON **out, rdt_reason *why);
+rdt_status rdt_report_read(const char *path, cJSON **out, rdt_reason *why);
 
 #endif

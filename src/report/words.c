@@ -18,7 +18,9 @@ static const meaning diagnoses[] = {
 static const meaning rungs[] = {
     {"secure", "data at rest were compared with their sums"},
     {"correct", "rebuilt from checksums of rows and columns"},
+    {"correct", "rebuilt from checksums"},
     {"recompute", "computed again on the same code path"},
+    {"apart", "computed again on the same code path, with the check in passes of its own"},
     {"other path", "computed again on another code path"},
 };
 

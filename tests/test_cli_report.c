@@ -1,0 +1,82 @@
+/* redoubt report: what was written can be read again, as text, as JSON and as a page. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "util_cli.h"
+
+#define DIGITS TEST_DATA "/examples/digits"
+#define RUN "run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --top 3 --labels " DIGITS "/some-labels.npy "
+
+static char kept[1 << 16];
+
+static void keep(void) {
+  strcpy(kept, util_cli_text);
+}
+
+static void write_text(const char *path, const char *text) {
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  fputs(text, f);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void test_again(void **state) {
+  (void)state;
+  util_cli_expect(util_cli(RUN "--repeat 2 --fault bit:30@accum,layer=conv4,seed=2 --report r.json"), 0, "RECOMPUTED");
+  keep();
+  util_cli_expect(util_cli("report r.json"), 0, "8 of 8 right");
+  assert_string_equal(util_cli_text, kept); /* what the run had printed */
+  util_cli_expect(util_cli("report r.json --format md"), 0, "| layer ");
+  util_cli_expect(util_cli("report r.json --json"), 0, "\"redoubt.run/1\"");
+  keep();
+  util_cli_slurp("r.json");
+  assert_string_equal(util_cli_text, kept);
+  util_cli_expect(util_cli("report - <r.json"), 0, "RECOMPUTED");
+}
+
+static void test_page(void **state) {
+  (void)state;
+  util_cli_expect(util_cli(RUN "--report r.json -q"), 0, NULL);
+  util_cli_expect(util_cli("report r.json --html -"), 0, "CLEAN</h1>");
+  util_cli_expect(util_cli("report r.json --html r.html"), 0, NULL);
+  assert_string_equal(util_cli_text, "");
+  util_cli_slurp("r.html");
+  assert_memory_equal(util_cli_text, "<!DOCTYPE html>", 15);
+  assert_non_null(strstr(util_cli_text, "</html>"));
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  util_cli_expect(util_cli(RUN "--report r.json -q"), 0, NULL);
+  util_cli_expect(util_cli("report"), 2, "REPORT.json");
+  util_cli_expect(util_cli("report nowhere.json"), 2, "nowhere.json: cannot be opened");
+  util_cli_expect(util_cli("report ."), 2, "cannot be read");
+  util_cli_expect(util_cli("report r.json --html r.json"), 2, "r.json would be written over");
+  util_cli_expect(util_cli("report r.json --html ./r.json"), 2, "would be written over");
+  util_cli_expect(util_cli("report r.json --html nowhere/r.html"), 2, "nowhere/r.html");
+  write_text("foreign.json", "{\"name\": \"redoubt\"}\n");
+  util_cli_expect(util_cli("report foreign.json --html f.html"), 2, "foreign.json: this is no report of Redoubt");
+  assert_int_not_equal(access("f.html", F_OK), 0);
+  write_text("old.html", "old");
+  util_cli_expect(util_cli("report foreign.json --html old.html"), 2, "--report FILE");
+  util_cli_slurp("old.html");
+  assert_string_equal(util_cli_text, "old");
+  assert_int_equal(system("truncate -s 70M large.json"), 0);
+  util_cli_expect(util_cli("report large.json"), 2, "at most 64 MB");
+  assert_int_equal(system("head -c 2000 r.json >half.json"), 0);
+  util_cli_expect(util_cli("report half.json"), 2, "half.json: this is no JSON: it breaks off or goes wrong in line");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_again), cmocka_unit_test(test_page),
+                                     cmocka_unit_test(test_refused)};
+  return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
+}
