@@ -63,6 +63,25 @@ RDT_API RDT_MUST_USE rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *in
  */
 typedef void (*rdt_progress_fn)(size_t done, size_t all, const char *node, void *user);
 RDT_API void rdt_model_on_progress(rdt_model *m, rdt_progress_fn fn, void *user); /* NULL: nobody is told */
+/* When the outputs of a run are handed out. */
+typedef enum rdt_release {
+  RDT_RELEASE_BARRIER = 0, /* all together, after the last check of the whole network */
+  RDT_RELEASE_STREAM = 1   /* each as soon as all that it was computed from has been checked, and itself; what is found
+                              later in the run does not concern it */
+} rdt_release;
+typedef struct rdt_output {
+  size_t number; /* in the model's order */
+  const char *name;
+  rdt_tensor tensor;   /* dense row-major; valid until the next run */
+  rdt_verdict verdict; /* the worst of all that it was computed from */
+} rdt_output;
+/* Called once for each output of a run, from within rdt_model_run, when the output has its verdict: never before a
+ * fault in what it was computed from is repaired. Where one could not be repaired it is called only under
+ * RDT_ON_FAULT_REPORT, and the output says RDT_DETECTED. It may ask the model, but not run or plan it. Under
+ * RDT_RELEASE_BARRIER no output is handed out by a run that fails; under RDT_RELEASE_STREAM those before the failure
+ * have been, and they are right. */
+typedef void (*rdt_output_fn)(const rdt_output *output, void *user);
+RDT_API void rdt_model_on_output(rdt_model *m, rdt_release when, rdt_output_fn fn, void *user); /* NULL: nobody */
 /* View of output i of the last run, dense row-major; valid until the next run. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_output(rdt_model *m, size_t i, rdt_tensor *out);
 

@@ -40,12 +40,13 @@ static void unplan(rdt_model *m) {
   rdt_free(m->outputs);
   rdt_layout_clear(&m->layout);
   rdt_free(m->sums);
+  rdt_free(m->output_sums);
   rdt_free(m->planned);
   rdt_free(m->lives);
   m->lives = NULL;
   m->steps = NULL;
   m->outputs = NULL;
-  m->sums = NULL;
+  m->sums = m->output_sums = NULL;
   m->planned = NULL;
   m->n_steps = 0;
   m->ready = m->published = false;
@@ -284,9 +285,10 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   m->sums = rdt_calloc((size_t)g->n_values, sizeof *m->sums);
   m->planned = rdt_calloc((size_t)g->n_inputs, sizeof *m->planned);
   m->outputs = rdt_calloc((size_t)g->n_outputs, sizeof *m->outputs);
+  m->output_sums = rdt_calloc((size_t)g->n_outputs, sizeof *m->output_sums);
   m->steps = rdt_calloc((size_t)g->n_inputs + (size_t)g->n_nodes + (size_t)g->n_outputs, sizeof *m->steps);
   rdt_status status = RDT_OK;
-  if (!m->sums || !m->planned || !m->outputs || !m->steps) {
+  if (!m->sums || !m->planned || !m->outputs || !m->output_sums || !m->steps) {
     status = out_of_memory(m, "a plan");
     goto fail;
   }

@@ -4,6 +4,7 @@
 
 #include <redoubt/model.h>
 
+#include "check/verdict.h"
 #include "net/arena.h"
 #include "net/graph.h"
 #include "plan/plan.h"
@@ -26,6 +27,7 @@ typedef struct rdt_step {
   rdt_plan *plan;     /* NULL: nothing to run */
   uint64_t *row_sums; /* rows.c: of the table that it reads rows of; NULL: it is none, or small */
   bool holds;         /* its constant weights (net/constant.h) */
+  bool handed_out;    /* an output, in this run */
   double typical;     /* magnitude of an element that it wrote; 0: not measured, or all of them are 0 */
   rdt_result result;
 } rdt_step;
@@ -49,6 +51,12 @@ struct rdt_model {
   bool measure; /* the steps' typical outputs: somebody writes a report */
   rdt_fault fault;
   rdt_injection injection;
+  rdt_ruling ruling; /* the verdict of the run, raised by each step; `last` has it from the steps' results */
+  int at;            /* how many steps this run has behind it */
+  rdt_release release;
+  rdt_output_fn on_output;
+  void *on_output_user;
+  uint64_t *output_sums; /* of the published copies */
   rdt_progress_fn on_progress;
   void *on_progress_user;
 };
@@ -57,6 +65,13 @@ struct rdt_model {
 const rdt_injection *rdt_model_injection(const rdt_model *m);
 /* The step of node i. */
 const rdt_step *rdt_model_step(const rdt_model *m, size_t i);
+
+/* publish.c: copies output i, checked, and sums the copy; is it still as it was then? Copied again where not. */
+rdt_status rdt_output_publish(rdt_model *m, int i);
+rdt_status rdt_output_verify(rdt_model *m, int i);
+void rdt_output_hand_out(rdt_model *m, int i); /* once a run, to whom asked to be called */
+/* A fault that no step reports. */
+void rdt_model_tell(rdt_model *m, const char *node, const char *what, rdt_diagnosis diagnosis, const char *text);
 
 /* rows.c: sums of the rows of a constant table, for a planned step that gathers some of them */
 rdt_status rdt_rows_make(rdt_step *s, rdt_reason *why);

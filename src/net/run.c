@@ -76,11 +76,13 @@ static bool shapes_changed(const rdt_model *m, const rdt_tensor *inputs) {
   return false;
 }
 
-static void sum_up(rdt_model *m) {
+/* The verdict of the whole comes from the results, and of a whole run once more from what was raised on the way. */
+static void sum_up(rdt_model *m, bool whole) {
   rdt_run_result *r = &m->last;
+  bool hit;
   for (int i = 0; i < m->n_steps; i++) {
     const rdt_step *s = &m->steps[i];
-    if (s->kind == RDT_STEP_NODE) r->nodes[s->result.verdict]++;
+    if (s->kind == RDT_STEP_NODE && (unsigned)s->result.verdict <= RDT_DETECTED) r->nodes[s->result.verdict]++;
     if (s->result.verdict > r->verdict) r->verdict = s->result.verdict;
     r->checks += s->result.checks;
     r->suspects += s->result.suspects;
@@ -88,34 +90,89 @@ static void sum_up(rdt_model *m) {
     r->unchecked += s->result.unchecked;
     r->seconds_check += s->result.seconds_check;
   }
+  const rdt_verdict raised = rdt_ruling_read(&m->ruling, &hit);
+  if (!whole || (!hit && raised == r->verdict)) return;
+  rdt_model_tell(m, m->graph->path, "verdict", RDT_DIAG_CHECKER, "the verdict of a node changed in memory");
+  r->verdict = raised > RDT_RECOMPUTED ? raised : RDT_RECOMPUTED;
+  r->faults++;
+}
+
+/* One run over the steps. */
+typedef struct walk {
+  rdt_model *m;
+  const rdt_tensor *inputs;
+  rdt_status worst;
+  rdt_reason first;
+} walk;
+
+/* false: stop here */
+static bool take_step(walk *w, int i) {
+  rdt_model *m = w->m;
+  rdt_step *s = &m->steps[i];
+  const bool report = m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT;
+  if (s->kind == RDT_STEP_IMPORT) s->prob.in[0].data = w->inputs[s->subject].data;
+  plant_input(s);
+  if (m->on_progress && s->kind == RDT_STEP_NODE)
+    m->on_progress((size_t)s->subject, (size_t)m->graph->n_nodes, m->graph->nodes[s->subject].name,
+                   m->on_progress_user);
+  const rdt_status status = s->kind == RDT_STEP_PUBLISH ? rdt_output_publish(m, s->subject) : rdt_step_run(s);
+  rdt_ruling_raise(&m->ruling, s->result.verdict);
+  if (status != RDT_OK && w->worst == RDT_OK) {
+    w->worst = status;
+    w->first = m->ctx->error;
+  }
+  const bool abort = m->ctx->policy.on_fault == RDT_ON_FAULT_ABORT && s->result.faults > 0;
+  if (abort && w->worst == RDT_OK)
+    w->worst = rdt_fail(&w->first, RDT_ERR_FAULT, "stopped at the first fault, in node %s, as --on-fault abort asks",
+                        s->plan->name);
+  if (abort || (status != RDT_OK && !(status == RDT_ERR_FAULT && report))) return false;
+  if (s->writes >= 0 && s->plan) plant_in_value(s, RDT_SITE_OUTPUT, s->writes);
+  return true;
+}
+
+/* Outputs that step i has completed. */
+static bool stream(walk *w, int i) {
+  rdt_model *m = w->m;
+  const rdt_graph *g = m->graph;
+  for (int o = 0; o < g->n_outputs; o++) {
+    if (m->steps[i].writes != g->outputs[o]) continue;
+    if (!take_step(w, g->n_inputs + g->n_nodes + o)) return false;
+    rdt_output_hand_out(m, o);
+  }
+  return true;
+}
+
+/* A published copy has waited for the last check. */
+static bool verify(walk *w, int i) {
+  rdt_step *s = &w->m->steps[i];
+  const rdt_status status = rdt_output_verify(w->m, s->subject);
+  rdt_ruling_raise(&w->m->ruling, s->result.verdict);
+  if (status != RDT_OK && w->worst == RDT_OK) {
+    w->worst = status;
+    w->first = w->m->ctx->error;
+  }
+  return status == RDT_OK;
 }
 
 static rdt_status run_steps(rdt_model *m, const rdt_tensor *inputs) {
-  const bool report = m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT;
-  rdt_status worst = RDT_OK;
-  rdt_reason first = {""};
-  for (int i = 0; i < m->n_steps; i++) m->steps[i].result = (rdt_result){.verdict = RDT_UNCHECKED, .place = {-1, -1}};
+  walk w = {.m = m, .inputs = inputs, .worst = RDT_OK};
+  const int before = m->graph->n_inputs + m->graph->n_nodes;
+  bool on = true;
+  m->ruling = rdt_ruling_clean();
   for (int i = 0; i < m->n_steps; i++) {
-    rdt_step *s = &m->steps[i];
-    if (s->kind == RDT_STEP_IMPORT) s->prob.in[0].data = inputs[s->subject].data;
-    plant_input(s);
-    if (m->on_progress && s->kind == RDT_STEP_NODE)
-      m->on_progress((size_t)s->subject, (size_t)m->graph->n_nodes, m->graph->nodes[s->subject].name,
-                     m->on_progress_user);
-    const rdt_status status = rdt_step_run(s);
-    if (status != RDT_OK && worst == RDT_OK) {
-      worst = status;
-      first = m->ctx->error;
-    }
-    const bool abort = m->ctx->policy.on_fault == RDT_ON_FAULT_ABORT && s->result.faults > 0;
-    if (abort && worst == RDT_OK)
-      worst = rdt_fail(&first, RDT_ERR_FAULT, "stopped at the first fault, in node %s, as --on-fault abort asks",
-                       s->plan->name);
-    if (abort || (status != RDT_OK && !(status == RDT_ERR_FAULT && report))) break;
-    if (s->writes >= 0 && s->plan) plant_in_value(s, RDT_SITE_OUTPUT, s->writes);
+    m->steps[i].result = (rdt_result){.verdict = RDT_UNCHECKED, .place = {-1, -1}};
+    m->steps[i].handed_out = false;
   }
-  if (worst != RDT_OK) m->ctx->error = first;
-  return worst;
+  for (m->at = 0; on && m->at < before;) {
+    on = take_step(&w, m->at++);
+    if (on && m->on_output && m->release == RDT_RELEASE_STREAM) on = stream(&w, m->at - 1);
+  }
+  for (int i = before; on && i < m->n_steps; i++)
+    if (!m->steps[i].handed_out) on = take_step(&w, i);
+  for (int i = before; on && i < m->n_steps; i++)
+    if (!m->steps[i].handed_out) on = verify(&w, i);
+  if (w.worst != RDT_OK) m->ctx->error = w.first;
+  return w.worst;
 }
 
 rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result) {
@@ -136,10 +193,11 @@ rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_r
   rdt_status status = arm_step(m);
   if (status == RDT_OK) status = run_steps(m, inputs);
   disarm(m);
-  sum_up(m);
-  m->last.seconds = rdt_clock() - started;
   m->published = status == RDT_OK || (status == RDT_ERR_FAULT && m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT);
+  sum_up(m, m->published);
+  m->last.seconds = rdt_clock() - started;
   if (result) *result = m->last;
+  for (int i = 0; m->published && m->on_output && i < m->graph->n_outputs; i++) rdt_output_hand_out(m, i);
   return status;
 }
 

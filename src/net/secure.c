@@ -92,11 +92,11 @@ static rdt_status restore_folded(rdt_model *m, int v, bool *lost, rdt_reason *wh
   return RDT_OK;
 }
 
-/* Every step before s once more, from the caller's inputs: memory of values that s needs no more has been used again,
- * so its producer alone may not find what it read. */
+/* Every step of this run before s once more, from the caller's inputs: memory of values that s needs no more has been
+ * used again, so its producer alone may not find what it read. */
 static rdt_status run_again(rdt_step *s) {
   rdt_model *m = s->model;
-  const int before = (int)(s - m->steps);
+  const int self = (int)(s - m->steps), before = m->at < self ? m->at : self;
   rdt_result *kept = rdt_alloc((size_t)before, sizeof *kept);
   rdt_status status = RDT_OK;
   /* The steps before may use the place of what s has written. */
@@ -111,6 +111,7 @@ static rdt_status run_again(rdt_step *s) {
   const rdt_scratch_set scratch = rdt_context_scratch_push(m->ctx);
   m->again = true;
   for (int i = 0; i < before && status == RDT_OK; i++) {
+    if (m->steps[i].kind == RDT_STEP_PUBLISH) break; /* handed out perhaps */
     kept[i] = m->steps[i].result;
     status = rdt_step_run(&m->steps[i]);
     m->steps[i].result = kept[i];
