@@ -9,21 +9,29 @@ enum { SIDES = 2 }; /* checks by rows (pixels) and by columns (channels) */
 typedef struct sides {
   const rdt_scheme *scheme[SIDES];
   void *state[SIDES];
+  bool own[SIDES]; /* made here; else the plan's, which was just compared with its seal */
 } sides;
 
 static void close_sides(sides *s) {
   for (int i = 0; i < SIDES; i++)
-    if (s->state[i]) s->scheme[i]->destroy(s->state[i]);
+    if (s->own[i] && s->state[i]) s->scheme[i]->destroy(s->state[i]);
 }
 
-/* Weights as of now, not the checksums that were kept: those may be what is wrong. false: a check refuses the op. */
-static rdt_status open_sides(const rdt_plan *p, sides *s, bool *taken, rdt_reason *why) {
+/* *taken false: a check refuses the op. */
+static rdt_status open_sides(const rdt_plan *p, const rdt_operands *o, sides *s, bool *taken, rdt_reason *why) {
   const bool conv = p->prob.op == RDT_KOP_CONV;
+  rdt_problem now = p->prob; /* with weights, which may be another matrix at each run */
+  now.in = (rdt_tensor *)o->in;
   *s = (sides){.scheme = {conv ? &rdt_scheme_fc : &rdt_scheme_row, conv ? &rdt_scheme_ic : &rdt_scheme_col}};
   *taken = true;
   for (int i = 0; i < SIDES && *taken; i++) {
-    *taken = s->scheme[i]->accept(&p->prob, why) == RDT_OK;
-    if (*taken) RDT_TRY(s->scheme[i]->create(&p->prob, false, p->ctx->policy.lambda, p->threads, &s->state[i], why));
+    *taken = s->scheme[i]->accept(&now, why) == RDT_OK;
+    s->own[i] = s->scheme[i] != p->scheme->impl || !p->sums;
+    if (!*taken) break;
+    if (s->own[i])
+      RDT_TRY(s->scheme[i]->create(&now, true, p->ctx->policy.lambda, p->threads, &s->state[i], why));
+    else
+      s->state[i] = p->sums;
   }
   return RDT_OK;
 }
@@ -54,7 +62,7 @@ rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuil
   sides s;
   bool taken;
   *b = (rdt_rebuilt){.count = 0};
-  rdt_status status = open_sides(p, &s, &taken, why);
+  rdt_status status = open_sides(p, o, &s, &taken, why);
   if (status == RDT_OK && taken) status = rebuild(p, &s, o, b, why);
   close_sides(&s);
   return status;
