@@ -6,12 +6,6 @@
 #include "core/memory.h"
 #include "schemes/scheme.h"
 
-bool rdt_bench_parse_number(const char *text, long long least, long long *value) {
-  char *end;
-  *value = strtoll(text, &end, 10);
-  return end != text && *end == '\0' && *value >= least && *value < 1 << 20;
-}
-
 bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int *count) {
   for (*count = 0; *count < RDT_BENCH_LIST;) {
     char *end;
@@ -23,20 +17,6 @@ bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int 
     text = end + 1;
   }
   return false;
-}
-
-bool rdt_bench_parse_dtype(const char *text, rdt_dtype *t) {
-  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8};
-  for (int i = 0; i < 5; i++) {
-    if (strcmp(text, rdt_dtype_name(known[i])) != 0) continue;
-    *t = known[i];
-    return true;
-  }
-  return false;
-}
-
-bool rdt_bench_parse_epilogue(const char *text) {
-  return strcmp(text, "none") == 0 || strcmp(text, "bias") == 0 || strcmp(text, "bias+relu") == 0;
 }
 
 bool rdt_bench_parse_scheme(const char *text, rdt_kop op) {

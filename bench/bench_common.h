@@ -7,10 +7,7 @@
 enum { RDT_BENCH_LIST = 8 };
 
 /* false: not a value of that option. */
-bool rdt_bench_parse_number(const char *text, long long least, long long *value);
 bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int *count); /* comma-separated */
-bool rdt_bench_parse_dtype(const char *text, rdt_dtype *t);
-bool rdt_bench_parse_epilogue(const char *text);
 bool rdt_bench_parse_scheme(const char *text, rdt_kop op);
 
 double rdt_bench_draw(uint64_t *seed); /* in [-1, 1) */

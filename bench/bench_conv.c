@@ -1,6 +1,5 @@
 #include "bench_conv.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,91 +10,7 @@
 #include "cpu/threads.h"
 #include "field.h"
 
-const char rdt_bench_conv_usage[] =
-    "usage: redoubt bench conv [--n 1,8] [--ic C --oc K --ih H --iw W --kh R --kw S] [--stride N] [--pad N]\n"
-    "                          [--dilation N] [--groups G] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
-    "                          [--scheme auto|NAME|all] [--epilogue none|bias|bias+relu] [--trials N]\n"
-    "                          [--format md|csv|json | --json] [-o FILE]\n"
-    "Protected against unprotected convolutions of random data, interleaved; medians, and ratios with 95 % bootstrap\n"
-    "intervals. / oneDNN compares with the faster of oneDNN in its own blocked formats and oneDNN in NHWC, epilogue\n"
-    "fused; / none with this program's own unprotected path. Defaults: 56 x 56, 64 to 64 channels, 3 x 3, pad 1.\n";
-
-typedef struct options {
-  long long ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, trials;
-  long long n[RDT_BENCH_LIST], threads[RDT_BENCH_LIST];
-  int n_count, thread_count;
-  rdt_dtype dtype;
-  const char *scheme, *epilogue, *output;
-  rdt_bench_format format;
-} options;
-
-/* ---- options ---------------------------------------------------------------------------------------------------- */
-
-enum { NUMBERS = 11 };
-static const struct option names[] = {{"ic", 1, 0, 0},         {"oc", 1, 0, 1},        {"ih", 1, 0, 2},
-                                      {"iw", 1, 0, 3},         {"kh", 1, 0, 4},        {"kw", 1, 0, 5},
-                                      {"stride", 1, 0, 6},     {"pad", 1, 0, 7},       {"dilation", 1, 0, 8},
-                                      {"groups", 1, 0, 9},     {"trials", 1, 0, 10},   {"n", 1, 0, 'n'},
-                                      {"dtype", 1, 0, 'd'},    {"threads", 1, 0, 't'}, {"scheme", 1, 0, 's'},
-                                      {"epilogue", 1, 0, 'e'}, {"format", 1, 0, 'f'},  {"output", 1, 0, 'o'},
-                                      {"json", 0, 0, 'j'},     {"help", 0, 0, 'h'},    {0, 0, 0, 0}};
-
-static bool parse_one(int c, const char *value, options *o) {
-  long long *const numbers[NUMBERS] = {&o->ic,     &o->oc,  &o->ih,       &o->iw,     &o->kh,    &o->kw,
-                                       &o->stride, &o->pad, &o->dilation, &o->groups, &o->trials};
-  if (c >= 0 && c < NUMBERS) return rdt_bench_parse_number(value, numbers[c] == &o->pad ? 0 : 1, numbers[c]);
-  switch (c) {
-    case 'n':
-      return rdt_bench_parse_list(value, o->n, &o->n_count);
-    case 't':
-      return rdt_bench_parse_list(value, o->threads, &o->thread_count);
-    case 'd':
-      return rdt_bench_parse_dtype(value, &o->dtype);
-    case 's':
-      o->scheme = value;
-      return rdt_bench_parse_scheme(value, RDT_KOP_CONV);
-    case 'e':
-      o->epilogue = value;
-      return rdt_bench_parse_epilogue(value);
-    case 'f':
-      return rdt_bench_format_parse(value, &o->format);
-    case 'j':
-      return rdt_bench_format_parse("json", &o->format);
-    case 'o':
-      o->output = value;
-      return true;
-    default:
-      return false;
-  }
-}
-
-/* 0, or -1 after --help, or the exit code. */
-static int parse(int argc, char **argv, options *o) {
-  *o = (options){.ic = 64, .oc = 64, .ih = 56, .iw = 56, .kh = 3, .kw = 3, .stride = 1, .pad = 1, .dilation = 1};
-  o->groups = 1;
-  o->trials = 31;
-  o->n[0] = o->threads[0] = 1;
-  o->n[1] = 8;
-  o->threads[1] = o->n_count = o->thread_count = 2;
-  o->dtype = RDT_F32;
-  o->scheme = "auto";
-  o->epilogue = "none";
-  int c;
-  optind = 0;
-  while ((c = getopt_long(argc, argv, "o:h", names, NULL)) != -1) {
-    if (c == 'h') {
-      fputs(rdt_bench_conv_usage, stdout);
-      return -1;
-    }
-    if (!parse_one(c, optarg, o)) {
-      if (c != '?') fprintf(stderr, "redoubt bench conv: '%s' is not a value of that option\n", optarg);
-      fputs(rdt_bench_conv_usage, stderr);
-      return 2;
-    }
-  }
-  if (optind < argc) fprintf(stderr, "redoubt bench conv: unexpected '%s'\n%s", argv[optind], rdt_bench_conv_usage);
-  return optind < argc ? 2 : 0;
-}
+typedef rdt_bench_conv_job options;
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 
@@ -182,10 +97,16 @@ static void print_row(const session *s, rdt_bench_out *t, const rdt_timing *timi
   rdt_field_cells(&s->field, t, timing, i, yardstick(s, timing));
 }
 
-static int bench_case(session *s, rdt_bench_out *t, int64_t n, int threads) {
+static int bench_case(session *s, rdt_bench_out *t, int which, int turn) {
+  const int64_t n = s->o->n[which];
+  const int threads = (int)s->o->threads[turn];
   rdt_timing timing;
   rdt_reason why = {.text = ""};
-  rdt_timing_init(&timing, (int)s->o->trials);
+  rdt_timing_init(&timing, s->o->trials);
+  timing.progress = s->o->progress;
+  timing.turn = which * s->o->thread_count + turn;
+  timing.turns = s->o->n_count * s->o->thread_count;
+  snprintf(timing.what, sizeof timing.what, "n %d, threads %d", (int)n, threads);
   if (data_make(s->o, n, &s->p, &why) != RDT_OK) {
     fprintf(stderr, "redoubt bench conv: %s\n", why.text);
     data_free(&s->p);
@@ -200,22 +121,19 @@ static int bench_case(session *s, rdt_bench_out *t, int64_t n, int threads) {
   return code;
 }
 
-int rdt_bench_conv(int argc, char **argv) {
-  options o;
-  session s = {.o = &o};
-  const int bad = parse(argc, argv, &o);
-  if (bad) return bad < 0 ? 0 : bad;
+int rdt_bench_conv(const rdt_bench_conv_job *o) {
+  session s = {.o = o};
   rdt_bench_file out;
-  if (!rdt_bench_file_open(&out, o.output)) {
+  if (!rdt_bench_file_open(&out, o->output)) {
     fputs("redoubt bench conv: out of memory\n", stderr);
     return 2;
   }
   rdt_bench_out t;
-  rdt_bench_begin_rows(&t, out.f, o.format, "conv", columns, COLUMNS);
+  rdt_bench_begin_rows(&t, out.f, o->format, "conv", columns, COLUMNS);
   int code = 0;
-  for (int n = 0; n < o.n_count; n++)
-    for (int i = 0; code != 2 && i < o.thread_count; i++) {
-      const int c = bench_case(&s, &t, o.n[n], (int)o.threads[i]);
+  for (int n = 0; n < o->n_count; n++)
+    for (int i = 0; code != 2 && i < o->thread_count; i++) {
+      const int c = bench_case(&s, &t, n, i);
       if (c > code) code = c;
     }
   if (!rdt_bench_end(&t)) {

@@ -1,7 +1,6 @@
 #include "bench_gemm.h"
 
 #include <dlfcn.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,106 +11,13 @@
 
 enum { COLD_BYTES = 192 << 20 /* more than any last-level cache here */ };
 
-const char rdt_bench_gemm_usage[] =
-    "usage: redoubt bench gemm [--mnk M:N:K | --m M --n N --k K] [--dtype f32|f64|bf16|f16|s8] [--threads 1,2]\n"
-    "                          [--scheme auto|NAME|all] [--epilogue none|bias|bias+relu] [--cold] [--trials N]\n"
-    "                          [--format md|csv|json | --json] [-o FILE]\n"
-    "Protected against unprotected products, interleaved; medians, and ratios with 95 % bootstrap intervals.\n"
-    "--cold rotates through at least 192 MB of weights.\n";
-
-typedef struct options {
-  long long m, n, k;
-  rdt_dtype dtype;
-  long long threads[RDT_BENCH_LIST], trials;
-  int n_threads;
-  const char *scheme, *epilogue, *output;
-  bool cold;
-  rdt_bench_format format;
-} options;
+typedef rdt_bench_gemm_job options;
 
 /* What all contenders multiply: C = act(A B + bias), one problem for each copy of B. */
 typedef struct data {
   rdt_problem *problems;
   int copies;
 } data;
-
-/* ---- options ---------------------------------------------------------------------------------------------------- */
-
-static bool parse_mnk(const char *text, options *o) {
-  int used = 0;
-  return sscanf(text, "%lld:%lld:%lld%n", &o->m, &o->n, &o->k, &used) == 3 && text[used] == '\0' && o->m > 0 &&
-         o->n > 0 && o->k > 0 && o->m < 1 << 20 && o->n < 1 << 20 && o->k < 1 << 20;
-}
-
-static bool parse_one(int c, const char *value, options *o) {
-  switch (c) {
-    case 'm':
-      return rdt_bench_parse_number(value, 1, &o->m);
-    case 'n':
-      return rdt_bench_parse_number(value, 1, &o->n);
-    case 'k':
-      return rdt_bench_parse_number(value, 1, &o->k);
-    case 'x':
-      return parse_mnk(value, o);
-    case 'd':
-      return rdt_bench_parse_dtype(value, &o->dtype);
-    case 't':
-      return rdt_bench_parse_list(value, o->threads, &o->n_threads);
-    case 's':
-      o->scheme = value;
-      return rdt_bench_parse_scheme(value, RDT_KOP_GEMM);
-    case 'e':
-      o->epilogue = value;
-      return rdt_bench_parse_epilogue(value);
-    case 'r':
-      return rdt_bench_parse_number(value, 1, &o->trials);
-    case 'f':
-      return rdt_bench_format_parse(value, &o->format);
-    case 'j':
-      return rdt_bench_format_parse("json", &o->format);
-    default:
-      return false;
-  }
-}
-
-static int parse(int argc, char **argv, options *o) {
-  static const struct option names[] = {{"m", 1, 0, 'm'},      {"n", 1, 0, 'n'},        {"k", 1, 0, 'k'},
-                                        {"mnk", 1, 0, 'x'},    {"dtype", 1, 0, 'd'},    {"threads", 1, 0, 't'},
-                                        {"scheme", 1, 0, 's'}, {"epilogue", 1, 0, 'e'}, {"cold", 0, 0, 'c'},
-                                        {"trials", 1, 0, 'r'}, {"format", 1, 0, 'f'},   {"output", 1, 0, 'o'},
-                                        {"json", 0, 0, 'j'},   {"help", 0, 0, 'h'},     {0, 0, 0, 0}};
-  *o = (options){.m = 1024,
-                 .n = 1024,
-                 .k = 1024,
-                 .dtype = RDT_F32,
-                 .threads = {1, 2},
-                 .n_threads = 2,
-                 .trials = 31,
-                 .scheme = "auto",
-                 .epilogue = "none"};
-  int c;
-  optind = 0;
-  while ((c = getopt_long(argc, argv, "o:h", names, NULL)) != -1) {
-    if (c == 'h') {
-      fputs(rdt_bench_gemm_usage, stdout);
-      return -1;
-    }
-    if (c == 'o')
-      o->output = optarg;
-    else if (c == 'c')
-      o->cold = true;
-    else if (!parse_one(c, optarg, o)) {
-      if (c != '?') fprintf(stderr, "redoubt bench gemm: '%s' is not a value of that option\n", optarg);
-      fputs(rdt_bench_gemm_usage, stderr);
-      return 2;
-    }
-  }
-  if (optind < argc) {
-    fprintf(stderr, "redoubt bench gemm: unexpected '%s'\n%s", argv[optind], rdt_bench_gemm_usage);
-    return 2;
-  }
-  return 0;
-}
 
 /* ---- data ------------------------------------------------------------------------------------------------------- */
 
@@ -228,11 +134,16 @@ static void print_row(const options *o, const rdt_field *f, rdt_bench_out *t, co
   rdt_field_cells(f, t, timing, i, vendor);
 }
 
-static int bench_threads(const options *o, const data *d, rdt_bench_out *t, int threads) {
+static int bench_threads(const options *o, const data *d, rdt_bench_out *t, int turn) {
+  const int threads = (int)o->threads[turn];
   rdt_timing timing;
   rdt_field field;
   blas x;
-  rdt_timing_init(&timing, (int)o->trials);
+  rdt_timing_init(&timing, o->trials);
+  timing.progress = o->progress;
+  timing.turn = turn;
+  timing.turns = o->n_threads;
+  snprintf(timing.what, sizeof timing.what, "threads %d", threads);
   rdt_field_begin(&field, "bench gemm", d->problems, d->copies, threads);
   const int vendor = rdt_field_add_vendor(&field, "oneDNN");
   bool ready = rdt_field_add_none(&field);
@@ -245,22 +156,19 @@ static int bench_threads(const options *o, const data *d, rdt_bench_out *t, int 
   return code;
 }
 
-int rdt_bench_gemm(int argc, char **argv) {
-  options o;
+int rdt_bench_gemm(const rdt_bench_gemm_job *o) {
   data d = {0};
-  const int bad = parse(argc, argv, &o);
-  if (bad) return bad < 0 ? 0 : bad;
   rdt_bench_file out;
-  if (!rdt_bench_file_open(&out, o.output)) {
+  if (!rdt_bench_file_open(&out, o->output)) {
     fputs("redoubt bench gemm: out of memory\n", stderr);
     return 2;
   }
   int code = 2;
-  if (data_make(&o, &d)) {
+  if (data_make(o, &d)) {
     rdt_bench_out t;
-    rdt_bench_begin_rows(&t, out.f, o.format, "gemm", columns, COLUMNS);
+    rdt_bench_begin_rows(&t, out.f, o->format, "gemm", columns, COLUMNS);
     code = 0;
-    for (int i = 0; code == 0 && i < o.n_threads; ++i) code = bench_threads(&o, &d, &t, (int)o.threads[i]);
+    for (int i = 0; code == 0 && i < o->n_threads; ++i) code = bench_threads(o, &d, &t, i);
     if (!rdt_bench_end(&t)) {
       fputs("redoubt bench gemm: writing the table failed\n", stderr);
       code = 2;

@@ -1,6 +1,7 @@
 #include "bench_model.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bench_common.h"
@@ -123,7 +124,9 @@ rdt_status rdt_bench_model_run(const rdt_bench_job *job, rdt_bench_model *out, r
   rdt_timing_init(&timing, job->trials);
   timing.warming = true;
   timing.progress = job->progress;
-  timing.user = job->user;
+  timing.turn = job->turn;
+  timing.turns = job->turns;
+  snprintf(timing.what, sizeof timing.what, "threads %d", job->threads);
   for (int i = 0; i < RDT_BENCH_SIDES; i++) {
     rdt_bench_side *s = &out->side[i];
     s->timing = &timing;

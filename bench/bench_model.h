@@ -17,7 +17,7 @@ typedef struct rdt_bench_job {
   int threads, trials;
   void (*watch)(rdt_context *ctx); /* told the context that a signal should cancel */
   rdt_timing_progress_fn progress; /* may be NULL */
-  void *user;
+  int turn, turns;                 /* which of how many such jobs */
 } rdt_bench_job;
 
 /* One contender; its model stays until the result is freed: names, shapes and kernels are asked there. */

@@ -3,16 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-bool rdt_bench_format_parse(const char *text, rdt_bench_format *f) {
-  static const char *const names[] = {"md", "csv", "json"};
-  for (int i = 0; i < 3; i++) {
-    if (strcmp(text, names[i]) != 0) continue;
-    *f = (rdt_bench_format)i;
-    return true;
-  }
-  return false;
-}
-
 /* CSV doubles quotes, JSON escapes them; control characters do not occur in names. */
 static void quoted_part(const rdt_bench_out *o, const char *text, size_t n) {
   const bool csv = o->format == RDT_BENCH_CSV;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 typedef enum rdt_bench_format { RDT_BENCH_MD, RDT_BENCH_CSV, RDT_BENCH_JSON } rdt_bench_format;
-bool rdt_bench_format_parse(const char *text, rdt_bench_format *f); /* "md" "csv" "json" */
 
 typedef struct rdt_bench_out {
   FILE *to;

@@ -3,42 +3,14 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench_table.h"
+#include "timing.h"
 #include "tolerance_sim.h"
-
-const char rdt_bench_tolerance_usage[] =
-    "usage: redoubt bench tolerance [options]\n"
-    "\n"
-    "How large a fault must be to be found, and how often a check cries without one. Products are simulated in every\n"
-    "order and precision that the bounds speak of; tensor cores are emulated. Four tables:\n"
-    "  floors       detection floor (twice the bound) of a row check in units of rms(C): R0 and R2 are rigorous, T2 "
-    "and\n"
-    "               T3 statistical (R2 and T3 need checkpoints of the accumulators)\n"
-    "  granularity  the floor of a row, a column, a 128 x 128 tile and the whole 512 x 512 product\n"
-    "  flips        share of random single bit flips in the output that are found, by the size of their effect\n"
-    "  rates        suspects without a fault, by family of data, against the stated rate; reports of R0 must be 0\n"
-    "\n"
-    "  --table NAME     one of these only (default: all)\n"
-    "  --case LIST      simulated cases, comma separated: see the first column of floors (default: all)\n"
-    "  --dtype LIST     cases with these input datatypes: f64 f32 bf16 f16 (integers are exact: no bound)\n"
-    "  --family NAME    one family of data: normal relu heavy mixed positive cancelling duplicated blocks\n"
-    "                   (default: all for rates, normal elsewhere)\n"
-    "  --k LIST         lengths of the reduction (default 64,1024,4096)\n"
-    "  --outputs N      outputs that a row check sums (default 128; 16 for rates)\n"
-    "  --lambda L       width of T2 and T3 in standard deviations (default 6); rates shows 3, 4 and L\n"
-    "  --trials N       checks a family and length, flips a case and length (default 2000)\n"
-    "  --seed S         (default 1) the same seed gives the same table\n"
-    "  --format F       md (default), csv or json; --json = --format json\n"
-    "  --quiet, --no-progress   no progress line (there is one only on a terminal)\n"
-    "\n"
-    "docs/tolerance.md explains the bounds.\n";
 
 enum { MAX_LENGTHS = 32, MAX_CASES = 64, ROWS = 16 };
 
 typedef struct options {
-  const char *table;
   bool chosen[MAX_CASES]; /* by index of the table of cases */
   bool all_cases;
   rdt_family family; /* RDT_FAMILY_COUNT: default */
@@ -46,21 +18,14 @@ typedef struct options {
   int lengths;
   double lambda;
   uint64_t seed;
-  rdt_bench_format format;
-  bool progress;
 } options;
 
 typedef struct job {
   options o;
+  const rdt_bench_tolerance_job *asked;
   rdt_bench_out out;
   int64_t false_reports;
 } job;
-
-static int usage(const char *what, const char *value) {
-  fprintf(stderr, "redoubt bench tolerance: %s%s%s; see redoubt bench tolerance --help\n", what, value ? ": " : "",
-          value ? value : "");
-  return 2;
-}
 
 /* --- options --- */
 
@@ -109,71 +74,39 @@ static bool take_length(options *o, const char *word) {
   return o->lengths < MAX_LENGTHS && integer(word, 1, 1 << 20, &o->k[o->lengths]) && ++o->lengths;
 }
 
-static bool take_value(options *o, const char *name, const char *value) {
-  int64_t seed;
-  char *end;
-  if (strcmp(name, "--table") == 0) {
-    o->table = value;
-    return strcmp(value, "floors") == 0 || strcmp(value, "granularity") == 0 || strcmp(value, "flips") == 0 ||
-           strcmp(value, "rates") == 0;
-  }
-  if (strcmp(name, "--case") == 0) return each(value, o, take_case);
-  if (strcmp(name, "--dtype") == 0) return each(value, o, take_dtype);
-  if (strcmp(name, "--k") == 0) return each(value, o, take_length) && o->lengths > 0;
-  if (strcmp(name, "--family") == 0) return (o->family = rdt_family_find(value)) != RDT_FAMILY_COUNT;
-  if (strcmp(name, "--outputs") == 0) return integer(value, 1, 1 << 16, &o->outputs);
-  if (strcmp(name, "--trials") == 0) return integer(value, 1, 1 << 30, &o->trials);
-  if (strcmp(name, "--format") == 0) return rdt_bench_format_parse(value, &o->format);
-  if (strcmp(name, "--seed") == 0) {
-    const bool good = integer(value, 0, INT64_MAX, &seed);
-    o->seed = (uint64_t)seed;
-    return good;
-  }
-  o->lambda = strtod(value, &end);
-  return end != value && *end == '\0' && o->lambda > 0.0 && o->lambda <= 100.0;
-}
-
-/* -1: go on; otherwise the exit code. */
-static int parse(options *o, int argc, char **argv) {
-  static const char *const WITH_VALUE[] = {"--table",   "--case",   "--dtype",  "--family", "--k",
-                                           "--outputs", "--lambda", "--trials", "--seed",   "--format"};
+static rdt_status take(options *o, const rdt_bench_tolerance_job *asked, rdt_reason *why) {
   *o = (options){.all_cases = true,
-                 .family = RDT_FAMILY_COUNT,
-                 .trials = 2000,
-                 .lambda = 6.0,
-                 .seed = 1,
-                 .progress = isatty(STDERR_FILENO) != 0};
-  for (int i = 0; i < argc; i++) {
-    size_t known = 0;
-    while (known < sizeof WITH_VALUE / sizeof WITH_VALUE[0] && strcmp(argv[i], WITH_VALUE[known]) != 0) known++;
-    if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-      fputs(rdt_bench_tolerance_usage, stdout);
-      return 0;
-    }
-    if (strcmp(argv[i], "--json") == 0) {
-      o->format = RDT_BENCH_JSON;
-    } else if (strcmp(argv[i], "--quiet") == 0 || strcmp(argv[i], "--no-progress") == 0) {
-      o->progress = false;
-    } else if (known == sizeof WITH_VALUE / sizeof WITH_VALUE[0]) {
-      return usage("unknown option", argv[i]);
-    } else if (i + 1 == argc) {
-      return usage("a value is missing after", argv[i]);
-    } else if (!take_value(o, argv[i], argv[i + 1])) {
-      return usage(argv[i], argv[i + 1]);
-    } else {
-      i++;
-    }
+                 .family = asked->family ? rdt_family_find(asked->family) : RDT_FAMILY_COUNT,
+                 .outputs = asked->outputs,
+                 .trials = asked->trials,
+                 .lambda = asked->lambda,
+                 .seed = asked->seed};
+  if (asked->family && o->family == RDT_FAMILY_COUNT)
+    return rdt_fail(why, RDT_ERR_ARG, "there is no family '%s' of data", asked->family);
+  if (asked->cases && !each(asked->cases, o, take_case))
+    return rdt_fail(why, RDT_ERR_ARG, "--case takes names of the first column of the floors, not '%s'", asked->cases);
+  if (asked->dtypes && !each(asked->dtypes, o, take_dtype))
+    return rdt_fail(why, RDT_ERR_ARG, "--dtype takes f64, f32, bf16, f16 and lists of them, not '%s'", asked->dtypes);
+  if (!each(asked->lengths ? asked->lengths : "64,1024,4096", o, take_length) || o->lengths == 0)
+    return rdt_fail(why, RDT_ERR_ARG, "--k takes up to %d lengths from 1 to %d as in 64,1024, not '%s'", MAX_LENGTHS,
+                    1 << 20, asked->lengths);
+  return RDT_OK;
+}
+
+enum { FLOORS, GRANULARITY, FLIPS, RATES, TABLES }; /* RDT_BENCH_TOLERANCE_TABLES */
+
+static bool wanted(const job *j, int table) {
+  return !j->asked->tables || (j->asked->tables >> table & 1);
+}
+
+/* Of the wanted tables, those before this one are done. */
+static void progress(const job *j, int table, double part, const char *what) {
+  int before = 0, all = 0;
+  for (int i = 0; i < TABLES; i++) {
+    all += wanted(j, i);
+    before += i < table && wanted(j, i);
   }
-  if (o->lengths == 0) each("64,1024,4096", o, take_length);
-  return -1;
-}
-
-static bool wanted(const options *o, const char *table) {
-  return !o->table || strcmp(o->table, table) == 0;
-}
-
-static void progress(const job *j, const char *what, const char *which) {
-  if (j->o.progress) fprintf(stderr, "\r\033[K%s: %s", what, which);
+  if (j->asked->progress) j->asked->progress((before + part) / all, what);
 }
 
 /* --- tables; every function returns false where memory is short --- */
@@ -344,13 +277,13 @@ static bool rates_row(job *j, const rdt_sim_case *c, rdt_family f) {
   return true;
 }
 
-static bool cases_do(job *j, const char *what, bool some_by_default, bool (*row)(job *j, const rdt_sim_case *c)) {
+static bool cases_do(job *j, int table, bool some_by_default, bool (*row)(job *j, const rdt_sim_case *c)) {
   int n;
   const rdt_sim_case *c = rdt_sim_table(&n);
   for (int i = 0; i < n; i++) {
     const bool usual = !some_by_default || strcmp(c[i].name, "f32") == 0 || strcmp(c[i].name, "f16-hopper") == 0;
     if (j->o.all_cases ? !usual : !j->o.chosen[i]) continue;
-    progress(j, what, c[i].name);
+    progress(j, table, (double)i / n, c[i].name);
     if (!row(j, &c[i])) return false;
   }
   return true;
@@ -379,13 +312,13 @@ static bool rates_case(job *j, const rdt_sim_case *c) {
 #define COLUMNS(x) x, (int)(sizeof(x) / sizeof(x)[0])
 
 static bool tables(job *j) {
-  static const char *const FLOORS[] = {"case|case", "text|arithmetic", "k|K", "r0|R0", "r2|R2", "t2|T2", "t3|T3"};
-  static const char *const GRANULARITY[] = {"case|case", "check|check", "r0|R0", "t2|T2"};
-  static const char *const FLIPS[] = {"case|case",          "k|K",
+  static const char *const floors[] = {"case|case", "text|arithmetic", "k|K", "r0|R0", "r2|R2", "t2|T2", "t3|T3"};
+  static const char *const granularity[] = {"case|case", "check|check", "r0|R0", "t2|T2"};
+  static const char *const flips[] = {"case|case",          "k|K",
                                       "bound|bound",        "found_all|of all, %",
                                       "found_001|> .01, %", "found_01|> .1, %",
                                       "found_1|> 1, %",     "clean_cries|clean checks that cry, %"};
-  static const char *const RATES[] = {"case|case",
+  static const char *const rates[] = {"case|case",
                                       "family|family",
                                       "checks|checks",
                                       "t2_3|T2 at 3, of stated",
@@ -397,41 +330,40 @@ static bool tables(job *j) {
                                       "worst|largest residual / R0",
                                       "reports|false reports"};
   rdt_bench_out *o = &j->out;
-  if (wanted(&j->o, "floors")) {
-    rdt_bench_table(o, "floors", "Detection floor of a row check in units of rms(C)", COLUMNS(FLOORS));
-    if (!cases_do(j, "floors", false, floors_case)) return false;
+  if (wanted(j, FLOORS)) {
+    rdt_bench_table(o, "floors", "Detection floor of a row check in units of rms(C)", COLUMNS(floors));
+    if (!cases_do(j, FLOORS, false, floors_case)) return false;
   }
-  if (wanted(&j->o, "granularity")) {
+  if (wanted(j, GRANULARITY)) {
     rdt_bench_table(o, "granularity", "Detection floor by what one check covers, 512 x 512, K = 1024",
-                    COLUMNS(GRANULARITY));
-    if (!cases_do(j, "granularity", true, granularity_rows)) return false;
+                    COLUMNS(granularity));
+    if (!cases_do(j, GRANULARITY, true, granularity_rows)) return false;
   }
-  if (wanted(&j->o, "flips")) {
+  if (wanted(j, FLIPS)) {
     rdt_bench_table(o, "flips",
                     "Random single bit flips in the output: share found, of all and of those with a larger effect in "
                     "units of rms(C)",
-                    COLUMNS(FLIPS));
-    if (!cases_do(j, "flips", false, flips_case)) return false;
+                    COLUMNS(flips));
+    if (!cases_do(j, FLIPS, false, flips_case)) return false;
   }
-  if (wanted(&j->o, "rates")) {
-    rdt_bench_table(o, "rates", "Checks without a fault that cry; L = --lambda", COLUMNS(RATES));
-    if (!cases_do(j, "rates", false, rates_case)) return false;
+  if (wanted(j, RATES)) {
+    rdt_bench_table(o, "rates", "Checks without a fault that cry; L = --lambda", COLUMNS(rates));
+    if (!cases_do(j, RATES, false, rates_case)) return false;
   }
   return true;
 }
 
-int rdt_bench_tolerance(int argc, char **argv) {
-  job j = {.false_reports = 0};
-  const int code = parse(&j.o, argc, argv);
-  if (code >= 0) return code;
-  char head[512] = "";
-  for (int i = 0, at = 0; i < argc && at < (int)sizeof head; i++) {
-    at += snprintf(head + at, sizeof head - (size_t)at, "%s%s", i > 0 ? " " : "", argv[i]);
-  }
-  rdt_bench_begin(&j.out, stdout, j.o.format, "tolerance", head);
+rdt_status rdt_bench_tolerance(const rdt_bench_tolerance_job *asked, int64_t *reports, rdt_reason *why) {
+  job j = {.asked = asked};
+  RDT_TRY(take(&j.o, asked, why));
+  rdt_bench_file file;
+  if (!rdt_bench_file_open(&file, NULL)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  rdt_bench_begin(&j.out, file.f, asked->format, "tolerance", asked->head);
   const bool good = tables(&j);
-  if (j.o.progress) fputs("\r\033[K", stderr);
-  if (!rdt_bench_end(&j.out)) return usage("writing the table failed", NULL);
-  if (!good) return usage("out of memory: smaller --k, --outputs", NULL);
-  return j.false_reports > 0 ? 1 : 0;
+  const bool whole = rdt_bench_end(&j.out);
+  if (asked->progress) asked->progress(1.0, "");
+  if (rdt_bench_file_close(&file, "bench tolerance", good && whole ? 0 : 2) != 0)
+    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: smaller --k, --outputs");
+  *reports = j.false_reports;
+  return RDT_OK;
 }

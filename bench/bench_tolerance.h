@@ -2,9 +2,28 @@
 #ifndef RDT_BENCH_TOLERANCE_H
 #define RDT_BENCH_TOLERANCE_H
 
-/* argv[0] is the first word after "bench tolerance". Exit code: 0; 1 where R0 or R2 reported a product without fault;
- * 2 usage or no memory. */
-int rdt_bench_tolerance(int argc, char **argv);
-extern const char rdt_bench_tolerance_usage[];
+#include <stdint.h>
+
+#include "bench_table.h"
+#include "core/error.h"
+#include "timing.h"
+
+#define RDT_BENCH_TOLERANCE_TABLES "floors|granularity|flips|rates"
+
+typedef struct rdt_bench_tolerance_job {
+  int64_t tables;                                /* 1 << number of the word above, of those that are wanted; 0: all */
+  const char *cases, *dtypes, *family, *lengths; /* lists of words, a word, a list of numbers; NULL: default */
+  int64_t outputs;                               /* 0: default */
+  int64_t trials;
+  double lambda;
+  uint64_t seed;
+  rdt_bench_format format;
+  const char *head;                /* the words of the command line */
+  rdt_timing_progress_fn progress; /* may be NULL */
+} rdt_bench_tolerance_job;
+
+/* Prints them. *reports: products without a fault that R0 or R2 reported. Errors: RDT_ERR_ARG, RDT_ERR_NOMEM,
+ * RDT_ERR_IO. */
+rdt_status rdt_bench_tolerance(const rdt_bench_tolerance_job *job, int64_t *reports, rdt_reason *why);
 
 #endif

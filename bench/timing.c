@@ -46,7 +46,7 @@ static int warm_up(rdt_timing_case *c, double min_seconds) {
   return 0;
 }
 
-int rdt_timing_run(rdt_timing *t) {
+static int run_all(rdt_timing *t) {
   t->warming = true;
   for (int i = 0; i < t->count; ++i) {
     rdt_timing_case *c = &t->cases[i];
@@ -62,9 +62,18 @@ int rdt_timing_run(rdt_timing *t) {
       rdt_timing_case *c = &t->cases[(i + trial) % t->count];
       const int code = sample(c, &c->seconds[trial]);
       if (code) return code;
-      if (t->progress) t->progress(trial * t->count + i + 1, t->trials * t->count, t->user);
+      if (t->progress) {
+        const double here = (trial * t->count + i + 1.0) / ((double)t->trials * t->count);
+        t->progress(t->turns ? (t->turn + here) / t->turns : here, t->what);
+      }
     }
   return 0;
+}
+
+int rdt_timing_run(rdt_timing *t) {
+  const int code = run_all(t);
+  if (code && t->progress) t->progress(1.0, t->what);
+  return code;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -129,16 +138,16 @@ void rdt_timing_free(rdt_timing *t) {
 }
 
 bool rdt_bench_file_open(rdt_bench_file *o, const char *path) {
-  *o = (rdt_bench_file){.path = path, .f = stdout};
-  if (path) o->f = open_memstream(&o->text, &o->bytes);
+  *o = (rdt_bench_file){.path = path};
+  o->f = open_memstream(&o->text, &o->bytes);
   return o->f != NULL;
 }
 
 int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code) {
   rdt_reason why;
-  if (!o->path) return code;
   rdt_status status = fclose(o->f) == 0 ? RDT_OK : rdt_fail(&why, RDT_ERR_NOMEM, "out of memory");
-  if (status == RDT_OK && code != 2) status = rdt_file_write(o->path, o->text, o->bytes, NULL, 0, &why);
+  if (status == RDT_OK && code != 2 && o->path) status = rdt_file_write(o->path, o->text, o->bytes, NULL, 0, &why);
+  if (status == RDT_OK && !o->path) fwrite(o->text, 1, o->bytes, stdout);
   free(o->text);
   if (status != RDT_OK) fprintf(stderr, "redoubt %s: %s\n", command, why.text);
   return status == RDT_OK ? code : 2;

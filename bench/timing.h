@@ -18,7 +18,9 @@ typedef struct rdt_timing_case {
   double *seconds; /* of one run, one value a trial */
 } rdt_timing_case;
 
-typedef void (*rdt_timing_progress_fn)(int done, int all, void *user);
+/* part: of the whole, 0 to 1; 1: it is over, well or not, and what is printed comes next; what: "8 threads", the one
+ * that runs */
+typedef void (*rdt_timing_progress_fn)(double part, const char *what);
 
 typedef struct rdt_timing {
   rdt_timing_case cases[RDT_TIMING_CASES];
@@ -26,7 +28,8 @@ typedef struct rdt_timing {
   double min_seconds;              /* least length of a sample; default 2 ms */
   bool warming;                    /* runs of now do not count */
   rdt_timing_progress_fn progress; /* after each sample; NULL: nobody asks */
-  void *user;
+  int turn, turns;                 /* this timing is one of so many of a benchmark; 0: the only one */
+  char what[64];                   /* which one, in words */
 } rdt_timing;
 
 typedef struct rdt_timing_stat {
@@ -49,10 +52,10 @@ rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
 void rdt_timing_free(rdt_timing *t);
 
-/* Where a bench writes: stdout, or a file that is there whole or not at all. */
+/* What a bench writes, kept until it is closed: for stdout, or for a file that is there whole or not at all. */
 typedef struct rdt_bench_file {
   const char *path; /* NULL: stdout */
-  FILE *f;
+  FILE *f;          /* to write to */
   char *text;
   size_t bytes;
 } rdt_bench_file;

@@ -14,7 +14,8 @@
 typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
 
 extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_report, rdt_cmd_plan, rdt_cmd_inject,
-    rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_bench_model, rdt_cmd_info, rdt_cmd_list;
+    rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_bench_gemm, rdt_cmd_bench_conv, rdt_cmd_bench_tolerance,
+    rdt_cmd_bench_model, rdt_cmd_info, rdt_cmd_list;
 
 /* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: as by default. */
 void rdt_signals_watch(rdt_context *ctx);
@@ -65,6 +66,9 @@ void rdt_session_close(rdt_session *s);
 bool rdt_same_file(const char *a, const char *b);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);
+
+/* The progress of a benchmark, for rdt_progress. */
+void rdt_bench_show(double part, const char *what);
 
 /* argv[0] is the command's name: parses the arguments behind it, then helps or runs. The exit code. */
 int rdt_command_call(const rdt_command *c, int argc, char **argv);

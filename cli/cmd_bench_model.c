@@ -23,7 +23,7 @@ typedef struct bench {
   char indices[200];   /* " -i NAME=FILE" for each random one that may hold indices */
   rdt_bench_job job;
   long long threads[RDT_BENCH_LIST];
-  int n_threads, turn; /* turn: which of them it is */
+  int n_threads;
   bool fault;
   cJSON *doc, *runs, *trace;
   rdt_table *totals, *layers[RDT_BENCH_LIST];
@@ -298,22 +298,16 @@ static rdt_status blame_random(bench *b, rdt_status status) {
                   b->indices);
 }
 
-static void show_sample(int done, int all, void *user) {
-  const bench *b = user;
-  rdt_progress((b->turn + (double)done / all) / b->n_threads, "sample %d/%d, %lld threads", done, all,
-               b->threads[b->turn]);
-}
-
 static rdt_status measure(bench *b) {
   const rdt_settings *s = b->settings;
   b->totals = rdt_table_create(
       ">threads|scheme|>ms|>p10|>p90|>/ none|>95 %|>checks a run|>suspects|verdict|>load and plan ms|>peak MB");
   rdt_progress_begin(s, "measuring");
-  b->job.progress = show_sample;
-  b->job.user = b;
+  b->job.progress = rdt_bench_show;
+  b->job.turns = b->n_threads;
   for (int i = 0; i < b->n_threads; i++) {
     rdt_bench_model result;
-    b->turn = i;
+    b->job.turn = i;
     b->job.threads = (int)b->threads[i];
     rdt_status status = blame_random(b, rdt_bench_model_run(&b->job, &result, &b->session.why));
     if (rdt_signals_caught()) status = RDT_ERR_CANCELLED;

@@ -76,7 +76,6 @@ int rdt_command_call(const rdt_command *c, int argc, char **argv) {
   rdt_settings s;
   rdt_reason why = {""};
   if (c->commands) return choose(c, argc - 1, argv + 1);
-  if (c->run_raw) return c->run_raw(argc, argv);
   if (rdt_options_parse(c, argc - 1, argv + 1, &s, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
   return s.help ? help(c, 0, NULL) : c->run(c, &s);
 }

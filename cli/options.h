@@ -21,11 +21,13 @@ typedef struct rdt_texts {
 typedef struct rdt_settings {
   rdt_texts inputs, input_shapes;
   const char *out, *scheme, *scrub, *fault, *report, *html, *labels, *filter, *junit, *profile, *thread_list, *events,
-      *prom;
+      *prom, *mnk, *batches, *cases, *dtypes, *family, *lengths;
   int64_t on_fault, fail_on, format;
-  int64_t threads, repeat, warmup, top, n, seed, batch, trials; /* 0: not given (seed: -1) */
-  double lambda, prom_every;                                    /* 0: not given */
-  bool explain, quiet, no_progress, syslog, help;
+  int64_t threads, repeat, warmup, top, n, seed, batch, trials;                         /* 0: not given (seed: -1) */
+  int64_t m, k, ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad: -1 */
+  int64_t tables, outputs;
+  double lambda, prom_every; /* 0: not given */
+  bool explain, quiet, no_progress, cold, syslog, help;
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;
 
@@ -46,8 +48,6 @@ typedef struct rdt_words {
 typedef struct rdt_command {
   const char *name; /* what is typed after redoubt: "bench model"; "": the program itself */
   int (*run)(const struct rdt_command *c, const rdt_settings *s);
-  int (*run_raw)(int argc, char **argv);     /* in place of run: the arguments from its name on, not parsed here */
-  const char *usage;                         /* with run_raw: what it takes */
   const struct rdt_command *const *commands; /* in place of run: one of these, NULL after the last */
   const char *operand;                       /* "MODEL.onnx"; NULL: takes none */
   bool operand_needed;

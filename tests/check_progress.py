@@ -120,6 +120,10 @@ def main():
         "inject": ([program, "inject", MODEL, "-i", IMAGES], "--n", rb"trial \d+/\d+", ["--n", "1000"]),
         "bench model": ([program, "bench", "model", MODEL, "--threads", "1"], "--trials", rb"sample \d+/\d+",
                         ["--trials", "100"]),
+        "bench gemm": ([program, "bench", "gemm", "--mnk", "512:512:512", "--threads", "1", "--trials", "60"], None, rb"threads \d+", []),
+        "bench conv": ([program, "bench", "conv", "--n", "1", "--threads", "1", "--trials", "40"], None, rb"n 1, threads \d+", []),
+        "bench tolerance": ([program, "bench", "tolerance", "--table", "rates", "--case", "f32,bf16,f64", "--k", "256",
+                             "--trials", "15000"], None, rb"left  (f32|bf16|f64)", []),
         "conformance": ([program, "conformance", data], None, rb"case \d+/\d+ \S+", ["--filter", "pytorch-*"]),
     }
     with tempfile.TemporaryDirectory() as folder:

@@ -11,8 +11,8 @@
 /* after the headers that it needs */
 #include <cmocka.h>
 
-#include "bench_gemm.h"
 #include "bench_table.h"
+#include "cli.h"
 #include "timing.h"
 
 static int runs;
@@ -62,7 +62,7 @@ static char *run(char *const *args, int *code) {
   for (; args[argc - 1]; ++argc) argv[argc] = args[argc - 1];
   argv[argc++] = (char *)"-o";
   argv[argc++] = path;
-  *code = rdt_bench_gemm(argc, argv);
+  *code = rdt_command_call(&rdt_cmd_bench_gemm, argc, argv);
   close(fd);
   FILE *written = fopen(path, "r"); /* another file than fd's: it was renamed into place */
   assert_non_null(written);

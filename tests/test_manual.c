@@ -58,7 +58,6 @@ static const char *judge(const char *line) {
   const rdt_command *c = called(copy, words, &n);
   if (!c) return "no call of redoubt";
   if (c == &rdt_cmd_redoubt) return n > 0 && strcmp(words[0], "help") == 0 ? "" : "no such command";
-  if (c->run_raw) return "";
   return rdt_options_parse(c, n, words, &s, &why) == RDT_OK ? "" : why.text;
 }
 

@@ -13,7 +13,7 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include "bench_tolerance.h"
+#include "cli.h"
 #include "core/memory.h"
 #include "tolerance_sim.h"
 
@@ -315,17 +315,17 @@ static void integers_are_exact(void **state) {
 }
 
 static int tool(const char *line) {
-  char copy[256], *argv[16], *save = NULL;
-  int argc = 0;
+  char copy[256], *argv[16] = {(char *)"tolerance"}, *save = NULL;
+  int argc = 1;
   snprintf(copy, sizeof copy, "%s", line);
   for (char *w = strtok_r(copy, " ", &save); w && argc < 16; w = strtok_r(NULL, " ", &save)) argv[argc++] = w;
-  return rdt_bench_tolerance(argc, argv);
+  return rdt_command_call(&rdt_cmd_bench_tolerance, argc, argv);
 }
 
 static void the_tool_runs(void **state) {
   (void)state;
   const char *tables[] = {
-      "--quiet --case f32,f16-hopper --k 64 --trials 40", "--table floors --dtype f64 --k 16 --json",
+      "--no-progress --case f32,f16-hopper --k 64 --trials 40", "--table floors --dtype f64 --k 16 --json",
       "--table rates --family mixed --case f32 --k 64 --trials 64 --lambda 5 --format csv", "--help"};
   for (size_t i = 0; i < 4; i++) assert_int_equal(tool(tables[i]), 0);
   const char *wrong[] = {"--k 0",       "--k",         "--dtype s8",   "--case nothing",

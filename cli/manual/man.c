@@ -48,7 +48,7 @@ static void begin(rdt_page *p, const rdt_command *c) {
     typed(p, 'I', c->operand, strlen(c->operand));
   }
   fputs(c->commands ? " [\\fIarguments\\fR]" : " [\\fIoptions\\fR]", p->to);
-  if (c->text || c->usage) fputs("\n.SH DESCRIPTION", p->to);
+  if (c->text) fputs("\n.SH DESCRIPTION", p->to);
   fputc('\n', p->to);
   p->fresh = true;
 }

@@ -124,7 +124,6 @@ void rdt_manual_write(FILE *to, const rdt_page_style *style, const rdt_command *
   rdt_page page = {.to = to, .style = style}, *p = &page;
   style->begin(p, c);
   put_text(p, c->text);
-  if (c->usage) style->lines(p, c->usage, strlen(c->usage) - 1);
   if (c->commands) put_commands(p, c);
   if (c->options) {
     style->section(p, "Options");
