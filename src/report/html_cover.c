@@ -73,16 +73,18 @@ static void put_scheme(const rdt_html *h, const cJSON *s) {
   fputs("</ul></div>\n", h->to);
 }
 
-static void put_views(const rdt_html *h) {
+static void put_views(const rdt_html *h, bool protected) {
   const use u = use_of(h, "sum");
   if (u.layers == 0) return;
   fputs("<div class=card><h3>sum<small>", h->to);
   rdt_html_plural(h, u.layers, "layer", "layers");
   fputs(
       "</small></h3><p>nothing is left to compute: the layer is another view of data, or was worked out while "
-      "planning</p>"
-      "<ul><li>whoever reads that memory verifies its sum first</li></ul></div>\n",
+      "planning</p><ul>",
       h->to);
+  fputs(protected ? "<li>whoever reads that memory verifies its sum first</li></ul></div>\n"
+                  : "<li class=no>whoever reads that memory trusts it</li></ul></div>\n",
+        h->to);
 }
 
 static bool unchecked(const rdt_html_layer *l) {
@@ -143,7 +145,7 @@ void rdt_html_coverage(const rdt_html *h) {
     put_scheme(h, s);
     any = any || rdt_json_true(s, "detects");
   }
-  put_views(h);
+  put_views(h, any);
   fputs("</div><h2>What was not</h2><ul class=\"gaps card\">", h->to);
   put_unchecked(h);
   put_floors(h);

@@ -113,7 +113,10 @@ static void put_values(const rdt_html *h, const cJSON *e) {
     rdt_html_real(h, rebuilt, 3);
     fputs("</b> from the one without the fault. ", h->to);
   }
-  if (changed >= 1.0) {
+  if (changed >= 1.0 && is(e, "action", "reported")) {
+    rdt_html_plural(h, changed, "element differs", "elements differ");
+    fputs(" from the result that was computed again; nothing was repaired.", h->to);
+  } else if (changed >= 1.0) {
     fputs("The repair changed ", h->to);
     rdt_html_plural(h, changed, "element", "elements");
     fputs(" of the result.", h->to);
@@ -212,7 +215,7 @@ static void put_summary(const rdt_html *h, int told, int suspects) {
   const cJSON *planted = cJSON_GetObjectItemCaseSensitive(h->doc, "fault");
   fputs("<p class=soft>", h->to);
   if (told == 0 && suspects == 0 && !(missing > 0.0))
-    fputs("Nothing: no check complained.", h->to);
+    fputs(rdt_json_real(h->doc, "checks") > 0.0 ? "Nothing: no check complained." : "Nothing was checked.", h->to);
   else if (faults > 0.0) {
     rdt_html_plural(h, faults, "fault was found", "faults were found");
     fputs(". Each story says what a check saw, what was tried then and how long it took, and what settled it.", h->to);

@@ -101,7 +101,10 @@ void rdt_html_seconds(const rdt_html *h, double x) {
 
 void rdt_html_percent(const rdt_html *h, double part, double whole) {
   const double share = whole > 0.0 ? 100.0 * part / whole : 0.0;
-  fprintf(h->to, share > 0.0 && share < 0.95 ? "%.1f\u00A0%%" : "%.0f\u00A0%%", share);
+  if (share > 0.0 && share < 0.05)
+    fputs("&lt;\u00A00.1\u00A0%", h->to);
+  else
+    fprintf(h->to, share > 0.0 && share < 0.95 ? "%.1f\u00A0%%" : "%.0f\u00A0%%", share);
 }
 
 const char *rdt_html_class(const char *verdict) {
