@@ -103,7 +103,9 @@ static void constants_are_restored(void **state) {
   assert_true(c >= 0);
   ((float *)g->values[c].data)[1] = 7;
   assert_false(rdt_constant_is_good(g, c));
-  if (rdt_constant_restore(g, c, &why) != RDT_OK) fail_msg("%s", why.text);
+  rdt_rot rot;
+  if (rdt_constant_restore(g, c, &rot, &why) != RDT_OK) fail_msg("%s", why.text);
+  assert_true(rot.tiles == 1 && rot.changed == 1 && rot.first == 1 && rot.expected == 1 && rot.actual == 7);
   assert_true(rdt_constant_is_good(g, c) && ((float *)g->values[c].data)[1] == 1);
   rdt_graph_free(g);
 }

@@ -49,6 +49,14 @@ typedef struct rdt_rung {
 } rdt_rung;
 enum { RDT_MAX_RUNGS = 8 };
 
+/* What had changed of a weight at rest, by the sums of its tiles of 256 KiB: they are as they were again. */
+typedef struct rdt_rot {
+  const char *tensor;      /* NULL: none had; of several the first */
+  int64_t tiles;           /* that had changed */
+  int64_t changed, first;  /* elements in the first of them; the first one's number in the tensor, -1 not known */
+  double expected, actual; /* its value, and what was found; 0 where first is -1 */
+} rdt_rot;
+
 /* One finding. Strings live until the callback returns. */
 typedef struct rdt_event {
   rdt_event_kind kind;
@@ -76,6 +84,7 @@ typedef struct rdt_event {
   double corrected_bound;  /* verdict CORRECTED: no element of the op's result before bias and activation is further
                               from the one without the fault; else 0 */
   int core;                /* on which the event was booked; -1 not known */
+  rdt_rot rot;             /* of memory: the weight that had changed */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_event;

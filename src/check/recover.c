@@ -65,6 +65,7 @@ static rdt_status secure(climb *c, rdt_reason *why) {
   c->out->what = "result";
   c->since = rdt_clock();
   RDT_TRY(c->r->secure(c->r->self, &c->rest, why));
+  c->out->rot = c->rest.rot;
   rung(c, "secure", rdt_rest_outcome(&c->rest));
   return RDT_OK;
 }

@@ -17,6 +17,7 @@ typedef enum rdt_buffer { RDT_BUF_RESULT, RDT_BUF_SPARE, RDT_BUF_THIRD } rdt_buf
 typedef struct rdt_rest {
   bool activation, weight, checksum; /* found changed */
   bool lost;                         /* and could not be restored */
+  rdt_rot rot;
 } rdt_rest;
 
 /* How an op does what the ladder asks for. */
@@ -46,6 +47,7 @@ typedef struct rdt_recovered {
   bool valued;             /* the next two are known: */
   double expected, actual; /* the first one's value as it is now, and as it was found */
   double corrected_bound;  /* CORRECTED: no rebuilt value is further from the one without the fault */
+  rdt_rot rot;             /* of what was put in order */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_recovered;

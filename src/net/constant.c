@@ -8,7 +8,21 @@
 #include "core/memory.h"
 
 enum { PART = 1 << 12 };                  /* elements that are made at a time */
+enum { TILE = 1 << 18 };                  /* bytes that have a sum of their own; a multiple of PART elements */
 static const size_t least_lazy = 1 << 16; /* bytes; making less again saves nothing */
+
+static int64_t tiles_of(const rdt_value *c) {
+  return (int64_t)((c->bytes + TILE - 1) / TILE);
+}
+
+static size_t tile_bytes(const rdt_value *c, int64_t tile) {
+  const size_t left = c->bytes - (size_t)tile * TILE;
+  return left < TILE ? left : TILE;
+}
+
+static uint64_t tile_sum(const rdt_value *c, int64_t tile) {
+  return rdt_bitsum_part(c->data, (size_t)tile * TILE, tile_bytes(c, tile));
+}
 
 static const unsigned char *place_of(const rdt_graph *g, const rdt_origin *o) {
   return g->maps.list[o->map].data + o->offset;
@@ -61,21 +75,39 @@ static bool all_finite(rdt_dtype dtype, const void *data, int64_t n) {
   return bad == 0;
 }
 
-/* Makes c in data, or nowhere; its sum comes back. finite may be NULL. */
-static uint64_t make(const rdt_graph *g, const rdt_value *c, const unsigned char *from, unsigned char *data,
-                     bool *finite) {
+typedef struct made {
+  uint64_t sum;
+  bool finite;
+} made;
+
+/* Makes a tile of c in data, or nowhere. */
+static made make_tile(const rdt_value *c, const unsigned char *from, unsigned char *data, int64_t tile, bool finite) {
   const size_t size = rdt_dtype_size(c->dtype);
-  const int64_t count = (int64_t)(c->bytes / size), parts = (count + PART - 1) / PART;
-  uint64_t sum = 0;
-  int bad = 0;
-#pragma omp parallel for num_threads(g->threads) reduction(+ : sum, bad) if (parts > 4 && g->threads > 1)
-  for (int64_t p = 0; p < parts; p++) {
-    double nowhere[PART];
-    const int64_t first = p * PART, n = count - first < PART ? count - first : PART;
+  const int64_t begin = tile * (TILE / (int64_t)size), end = begin + (int64_t)(tile_bytes(c, tile) / size);
+  double nowhere[PART];
+  made m = {.finite = true};
+  for (int64_t first = begin, n; first < end; first += n) {
+    n = end - first < PART ? end - first : PART;
     void *to = data ? (void *)(data + (size_t)first * size) : (void *)nowhere;
     make_part(c, from, first, n, to);
-    sum += rdt_bitsum_apart(to, (size_t)first * size, (size_t)n * size);
-    bad += finite && !all_finite(c->dtype, to, n);
+    m.sum += rdt_bitsum_apart(to, (size_t)first * size, (size_t)n * size);
+    if (finite) m.finite = m.finite && all_finite(c->dtype, to, n);
+  }
+  return m;
+}
+
+/* Makes c in data, or nowhere; its sum comes back. finite, and sums for its tiles, may be NULL. */
+static uint64_t make(const rdt_graph *g, const rdt_value *c, const unsigned char *from, unsigned char *data,
+                     bool *finite, uint64_t *sums) {
+  const int64_t tiles = tiles_of(c);
+  uint64_t sum = 0;
+  int bad = 0;
+#pragma omp parallel for num_threads(g->threads) reduction(+ : sum, bad) if (tiles > 1 && g->threads > 1)
+  for (int64_t t = 0; t < tiles; t++) {
+    const made m = make_tile(c, from, data, t, finite != NULL);
+    sum += m.sum;
+    bad += !m.finite;
+    if (sums) sums[t] = m.sum;
   }
   if (finite) *finite = bad == 0;
   return sum;
@@ -103,14 +135,15 @@ rdt_status rdt_constant_scale(rdt_graph *g, int v, int from, double *factor, int
     c->origin.map = w->origin.map;
     c->origin.offset = w->origin.offset;
     for (int64_t i = 0; w->origin.factor && i < channels; i++) factor[i] *= w->origin.factor[i];
-    c->bitsum = make(g, c, place_of(g, &c->origin), NULL, finite);
+    if (!(c->tile_sums = rdt_alloc((size_t)tiles_of(c), sizeof *c->tile_sums))) return no_memory(c, why);
+    c->bitsum = make(g, c, place_of(g, &c->origin), NULL, finite, c->tile_sums);
     c->lazy = true;
     if (*finite && !(c->data = rdt_reserve(c->bytes))) return no_memory(c, why);
     return RDT_OK;
   }
   void *data = rdt_alloc(c->bytes, 1);
   if (!data) return no_memory(c, why);
-  make(g, c, w->data, data, finite);
+  make(g, c, w->data, data, finite, NULL);
   c->origin.factor = NULL; /* what it is made of goes */
   rdt_free(factor);
   if (*finite)
@@ -132,6 +165,16 @@ static void find_weights(const rdt_graph *g, bool *weights) {
   }
 }
 
+static rdt_status sum_tiles(const rdt_graph *g, rdt_value *c, rdt_reason *why) {
+  const int64_t tiles = tiles_of(c);
+  uint64_t sum = 0;
+  if (!(c->tile_sums = rdt_alloc((size_t)tiles, sizeof *c->tile_sums))) return no_memory(c, why);
+#pragma omp parallel for num_threads(g->threads) reduction(+ : sum) if (tiles > 1 && g->threads > 1)
+  for (int64_t t = 0; t < tiles; t++) sum += c->tile_sums[t] = tile_sum(c, t);
+  c->bitsum = sum;
+  return RDT_OK;
+}
+
 rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why) {
   bool *weights = rdt_calloc((size_t)g->n_values, sizeof *weights);
   if (!weights) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for the graph", g->path);
@@ -144,8 +187,8 @@ rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why) {
       if (!weights[v]) status = rdt_constant_hold(g, v, why);
       continue;
     }
-    c->bitsum = rdt_bitsum_shared(c->data, c->bytes, g->threads);
-    if (!weights[v] || c->origin.map < 0 || c->origin.mapped || c->bytes < least_lazy) continue;
+    status = sum_tiles(g, c, why);
+    if (status != RDT_OK || !weights[v] || c->origin.map < 0 || c->origin.mapped || c->bytes < least_lazy) continue;
     void *address = rdt_reserve(c->bytes);
     if (!address) status = no_memory(c, why);
     rdt_free(c->data);
@@ -164,6 +207,8 @@ void rdt_constant_clear(rdt_value *c) {
     rdt_free(c->data);
   }
   rdt_free(c->origin.factor);
+  rdt_free(c->tile_sums);
+  c->tile_sums = NULL;
   c->data = NULL;
   c->origin.factor = NULL;
 }
@@ -179,12 +224,57 @@ bool rdt_constant_is_good(const rdt_graph *g, int v) {
   return rdt_bitsum_shared(c->data, c->bytes, g->threads) == c->bitsum;
 }
 
+/* Tiles that are not as they were loaded. */
+typedef struct rotten {
+  int64_t n, *tile;
+  unsigned char *was; /* what the first of them held; NULL: there was no memory to keep it */
+} rotten;
+
+static rdt_status find_rotten(rdt_value *c, rotten *r, rdt_reason *why) {
+  const int64_t tiles = tiles_of(c);
+  uint64_t all = 0;
+  int64_t differ = 0;
+  *r = (rotten){.tile = rdt_alloc((size_t)tiles, sizeof *r->tile)};
+  if (!r->tile) return no_memory(c, why);
+  for (int64_t t = 0; t < tiles; t++) {
+    all += c->tile_sums[t];
+    if (tile_sum(c, t) != c->tile_sums[t]) r->tile[differ++] = t;
+  }
+  r->n = differ;
+  if (all != c->bitsum) { /* one of the sums was hit: theirs, or that of all */
+    for (int64_t t = 0; differ > 0 && t < tiles; t++) r->tile[t] = t;
+    r->n = differ > 0 ? tiles : 0;
+    if (differ == 0) c->bitsum = all;
+  }
+  if (r->n > 0) r->was = rdt_alloc(TILE, 1);
+  if (r->was) memcpy(r->was, (const unsigned char *)c->data + (size_t)r->tile[0] * TILE, tile_bytes(c, r->tile[0]));
+  return RDT_OK;
+}
+
+/* What has changed in the first of them that has, now that it is as it was. */
+static rdt_rot rot_of(const rdt_value *c, const rotten *r) {
+  const int64_t size = (int64_t)rdt_dtype_size(c->dtype);
+  rdt_rot rot = {.tensor = c->name, .tiles = r->n, .first = -1};
+  if (!r->was || r->n == 0) return rot;
+  const unsigned char *now = (const unsigned char *)c->data + (size_t)r->tile[0] * TILE;
+  for (int64_t i = 0; i < (int64_t)tile_bytes(c, r->tile[0]) / size; i++) {
+    if (memcmp(now + i * size, r->was + i * size, (size_t)size) == 0 || rot.changed++ > 0) continue;
+    rot.first = r->tile[0] * (TILE / size) + i;
+    rot.expected = rdt_load(now, c->dtype, i);
+    rot.actual = rdt_load(r->was, c->dtype, i);
+  }
+  return rot;
+}
+
 /* Its bytes are in a file: whoever reads the map now reads them as they are there. */
-static bool make_from_file(rdt_graph *g, int v) {
+static bool make_from_file(rdt_graph *g, int v, const rotten *r) {
   const rdt_value *c = &g->values[v];
   for (int device = 0; device < 2; device++) {
-    rdt_map_refresh(&g->maps.list[c->origin.map], c->origin.offset, c->bytes, device);
-    if (!c->origin.mapped) make(g, c, place_of(g, &c->origin), c->data, NULL);
+    for (int64_t i = 0; i < r->n; i++) {
+      const int64_t t = r->tile[i];
+      rdt_map_refresh(&g->maps.list[c->origin.map], c->origin.offset + (size_t)t * TILE, tile_bytes(c, t), device);
+      if (!c->origin.mapped) make_tile(c, place_of(g, &c->origin), c->data, t, false);
+    }
     if (rdt_constant_is_good(g, v)) return true;
   }
   return false;
@@ -197,29 +287,41 @@ static rdt_status load_again(rdt_graph *g, int v, rdt_reason *why) {
   RDT_TRY(rdt_graph_load_replaced(g->path, g->threads, &g->replaced, &again, why));
   const rdt_value *other = v < again->n_values ? &again->values[v] : NULL;
   const bool same = other && other->data && other->bytes == c->bytes && other->bitsum == c->bitsum;
+  if (same) memcpy(c->tile_sums, other->tile_sums, (size_t)tiles_of(c) * sizeof *c->tile_sums);
   if (same && other->lazy)
-    make(again, other, place_of(again, &other->origin), c->data, NULL);
+    make(again, other, place_of(again, &other->origin), c->data, NULL, NULL);
   else if (same)
     memcpy(c->data, other->data, c->bytes);
   rdt_graph_free(again);
   return same ? RDT_OK : rdt_fail(why, RDT_ERR_IO, "the file has changed");
 }
 
-rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_reason *why) {
+rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_rot *rot, rdt_reason *why) {
+  rdt_value *c = &g->values[v];
   rdt_reason reason = {"memory does not keep it"};
-  if (g->values[v].origin.map >= 0 && make_from_file(g, v)) return RDT_OK;
-  if (!g->values[v].origin.mapped) load_again(g, v, &reason);
-  if (rdt_constant_is_good(g, v)) return RDT_OK;
+  rotten r;
+  RDT_TRY(find_rotten(c, &r, why));
+  bool good = r.n == 0 || (c->origin.map >= 0 && make_from_file(g, v, &r));
+  if (!good && !c->origin.mapped) load_again(g, v, &reason);
+  good = good || rdt_constant_is_good(g, v);
+  if (good) {
+    *rot = rot_of(c, &r);
+    for (int64_t i = 0; i < r.n; i++) c->tile_sums[r.tile[i]] = tile_sum(c, r.tile[i]);
+  }
+  rdt_free(r.was);
+  rdt_free(r.tile);
+  if (good) return RDT_OK;
   return rdt_fail(why, RDT_ERR_FAULT, "weight %.100s has changed in memory and cannot be restored from %.200s: %.150s",
-                  g->values[v].name, g->path, g->values[v].origin.mapped ? "the file has changed" : reason.text);
+                  c->name, g->path, c->origin.mapped ? "the file has changed" : reason.text);
 }
 
 rdt_status rdt_constant_hold(rdt_graph *g, int v, rdt_reason *why) {
   rdt_value *c = &g->values[v];
   if (c->holders++ > 0 || !c->lazy) return RDT_OK;
   rdt_memory_book(c->bytes, true);
-  if (make(g, c, place_of(g, &c->origin), c->data, NULL) == c->bitsum) return RDT_OK;
-  const rdt_status status = rdt_constant_restore(g, v, why);
+  if (make(g, c, place_of(g, &c->origin), c->data, NULL, NULL) == c->bitsum) return RDT_OK;
+  rdt_rot rot = {.tensor = NULL};
+  const rdt_status status = rdt_constant_restore(g, v, &rot, why);
   if (status != RDT_OK) rdt_constant_release(g, v);
   return status;
 }

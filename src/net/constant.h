@@ -2,6 +2,7 @@
 #ifndef RDT_NET_CONSTANT_H
 #define RDT_NET_CONSTANT_H
 
+#include "check/recover.h"
 #include "net/graph.h"
 
 /* Makes v the elements of from, a constant, times a factor for each channel: in double, rounded once. *finite is false,
@@ -21,8 +22,9 @@ bool rdt_constant_is_there(const rdt_value *c);
 /* Is it as it was loaded? It must be there. */
 bool rdt_constant_is_good(const rdt_graph *g, int v);
 /* Makes it as it was: from its place in the file, from the page cache first, then from the device; by loading the whole
- * model again where it has none. RDT_ERR_FAULT where that gives other bits. */
-rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_reason *why);
+ * model again where it has none; only the tiles that have changed, where it can. rot: what had changed; no
+ * tile where it was the sum. RDT_ERR_FAULT where that gives other bits. */
+rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_rot *rot, rdt_reason *why);
 
 void rdt_constant_clear(rdt_value *c); /* frees the data */
 

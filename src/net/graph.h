@@ -28,6 +28,7 @@ typedef struct rdt_value {
   bool lazy;         /* data is an address that has memory only while somebody holds it (net/constant.h) */
   int holders;
   uint64_t bitsum;          /* of data, taken when it was read (constants) */
+  uint64_t *tile_sums;      /* the same of its tiles (net/constant.c), which add up to it */
   int producer;             /* node, -1 for inputs and constants */
   int symbol[RDT_MAX_RANK]; /* of open dimensions: equal numbers > 0 are equal lengths; 0 unknown */
   bool planned;             /* decides shapes: its value must be known while planning */

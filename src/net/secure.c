@@ -13,24 +13,27 @@ static rdt_status put_in_order(rdt_model *m, int v, const char *when, bool *chan
   *changed = !rdt_constant_is_good(m->graph, v);
   if (!*changed) return RDT_OK;
   const double t = rdt_clock();
-  const bool lost = rdt_constant_restore(m->graph, v, why) != RDT_OK;
-  snprintf(text, sizeof text, "%.200s: weight changed in memory %s planning, %s", value->name, when,
-           lost ? "found and not repaired" : "found and restored");
+  rdt_rot rot = {.tiles = 1};
+  const bool lost = rdt_constant_restore(m->graph, v, &rot, why) != RDT_OK;
+  const bool sum = rot.tiles == 0;
+  snprintf(text, sizeof text, "%.200s: %s changed in memory %s planning, %s", value->name, sum ? "checksum" : "weight",
+           when, lost ? "found and not repaired" : "found and restored");
   rdt_event e = {.kind = RDT_EVENT_FAULT,
                  .node = value->name,
                  .op = "constant",
                  .scheme = "none",
                  .kernel = "none",
-                 .what = "weight",
+                 .what = sum ? "checksum" : "weight",
                  .place = {-1, -1},
                  .verdict = lost ? RDT_DETECTED : RDT_RECOMPUTED,
-                 .diagnosis = RDT_DIAG_MEMORY,
+                 .diagnosis = sum ? RDT_DIAG_CHECKER : RDT_DIAG_MEMORY,
                  .changed = -1,
                  .text = text,
                  .dtype = rdt_dtype_name(value->dtype),
                  .rank = value->rank,
                  .element = -1,
                  .core = rdt_cpu_current(),
+                 .rot = rot,
                  .n_rungs = 1,
                  .rungs = {{"secure", lost ? "lost" : "restored", rdt_clock() - t}}};
   memcpy(e.shape, value->shape, sizeof e.shape);
@@ -156,8 +159,10 @@ static rdt_status secure_constant(rdt_step *s, int v, rdt_rest *rest, rdt_reason
   rdt_status status = rdt_constant_hold(g, v, why);
   const bool held = status == RDT_OK;
   if (!held || !rdt_constant_is_good(g, v)) {
-    rest->weight = true;
-    rest->lost = rest->lost || !held || rdt_constant_restore(g, v, why) != RDT_OK;
+    rdt_rot rot = {.tiles = 1};
+    rest->lost = rest->lost || !held || rdt_constant_restore(g, v, &rot, why) != RDT_OK;
+    *(rot.tiles > 0 ? &rest->weight : &rest->checksum) = true; /* no tile: the sum was hit */
+    if (!rest->rot.tensor) rest->rot = rot;
     status = rest->lost ? RDT_OK : rdt_plan_reload(s->plan, why);
   }
   if (held) rdt_constant_release(g, v);

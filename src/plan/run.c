@@ -261,6 +261,9 @@ static void sentence(const run *r, const rdt_event *e, char *text, size_t size) 
              r->p->name, e->residual, e->bound, place);
   else if (e->kind == RDT_EVENT_UNCHECKED)
     snprintf(text, size, "%s: NaN or Inf in the inputs leave no bound; a second run gave the same bits", r->p->name);
+  else if (e->diagnosis == RDT_DIAG_MEMORY && e->rot.first >= 0 && e->rot.tensor)
+    snprintf(text, size, "%s: %s %.80s changed in memory at element %lld (%.9g for %.9g), %s", r->p->name, e->what,
+             e->rot.tensor, (long long)e->rot.first, e->rot.actual, e->rot.expected, end);
   else if (e->diagnosis == RDT_DIAG_MEMORY)
     snprintf(text, size, "%s: %s changed in memory, %s", r->p->name, e->what, end);
   else
@@ -292,6 +295,7 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
                  .actual = v->actual,
                  .corrected_bound = v->corrected_bound,
                  .core = rdt_cpu_current(),
+                 .rot = v->rot,
                  .n_rungs = v->n_rungs};
   memcpy(e.shape, r->p->prob.out.shape, sizeof e.shape);
   memcpy(e.rungs, v->rungs, sizeof e.rungs);
@@ -341,6 +345,7 @@ static rdt_status secure_before(run *r) {
                                : rest.activation ? "activation"
                                                  : "checksum",
                        .fault = true,
+                       .rot = rest.rot,
                        .first = -1};
     rdt_recovered_rung(&v, "secure", rdt_rest_outcome(&rest), &since);
     report(r, RDT_EVENT_FAULT, &v);
@@ -635,6 +640,7 @@ static rdt_status settle_fused(run *r, bool differ) {
   p->out_sealed = false; /* of the first result */
   RDT_TRY(keep_result(r, &kept));
   RDT_TRY_GOTO(secure(r, &q.rest, r->why), end);
+  q.v.rot = q.rest.rot;
   rdt_recovered_rung(&q.v, "secure", rdt_rest_outcome(&q.rest), &since);
   if (q.rest.lost) {
     q.v.verdict = RDT_DETECTED;

@@ -104,6 +104,17 @@ static void add_rungs(cJSON *o, const rdt_event *e) {
   }
 }
 
+static void add_rot(cJSON *o, const rdt_rot *rot) {
+  cJSON *r = cJSON_AddObjectToObject(o, "rot");
+  rdt_json_text(r, "tensor", rot->tensor);
+  cJSON_AddNumberToObject(r, "tiles", (double)rot->tiles);
+  if (rot->first < 0) return;
+  cJSON_AddNumberToObject(r, "changed", (double)rot->changed);
+  cJSON_AddNumberToObject(r, "element", (double)rot->first);
+  rdt_json_number(r, "expected", rot->expected);
+  rdt_json_number(r, "actual", rot->actual);
+}
+
 void rdt_event_json(cJSON *o, const rdt_event *e) {
   cJSON_AddNumberToObject(o, "core", e->core);
   cJSON_AddStringToObject(o, "kind", rdt_event_kind_name(e->kind));
@@ -126,6 +137,7 @@ void rdt_event_json(cJSON *o, const rdt_event *e) {
   }
   cJSON_AddNumberToObject(o, "changed", (double)e->changed);
   if (e->verdict == RDT_CORRECTED) rdt_json_number(o, "corrected_bound", e->corrected_bound);
+  if (e->rot.tensor) add_rot(o, &e->rot);
   cJSON_AddStringToObject(o, "action", rdt_event_action(e));
   add_rungs(o, e);
   cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(e->verdict));
