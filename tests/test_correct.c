@@ -305,6 +305,39 @@ static void what_may_be_right_is_not_replaced(void **state) {
   drop(&r);
 }
 
+/* What locates must be sure of itself: a count that was hit on the way leaves the result alone. */
+static void findings_that_disagree_locate_nothing(void **state) {
+  rig r;
+  rdt_lines l;
+  rdt_rebuilt b;
+  rdt_findings f[2];
+  (void)state;
+  product(&r, "rowcol", RDT_ON_FAULT_CORRECT, RDT_F32, (int64_t[]){20, 30, 25});
+  float *data = r.out.data;
+  const rdt_tensor in[2] = {r.in, r.weights};
+  const rdt_operands o = {.in = in, .n_in = 2, .out = r.out};
+  assert_int_equal(rdt_lines_create(&r.plan->prob, &o, 6.0, &l, NULL), RDT_OK);
+  for (int spoilt = 0; spoilt < 6; spoilt++) {
+    memcpy(data, r.clean, rdt_tensor_bytes(&r.out));
+    data[7 * 30 + 11] = 1e6f;
+    for (int axis = 0; axis < 2; axis++) {
+      rdt_findings_init(&f[axis]);
+      rdt_findings_check(&f[axis], axis ? RDT_CHECK_COL : RDT_CHECK_ROW, axis ? -1 : 7, axis ? 11 : -1, 1e6, 0.0,
+                         (rdt_bound){1e-3, 1e-4});
+    }
+    if (spoilt == 1) f[0].checks++;
+    if (spoilt == 2) f[1].suspects ^= 4;
+    if (spoilt == 3) f[1].suspects = 0;
+    if (spoilt == 4) f[0].cannot = 1;
+    if (spoilt == 5) f[1].listed = 0;
+    rdt_correct(&l, &f[0], &f[1], &b);
+    assert_int_equal(b.count, spoilt == 0);
+    assert_true((data[7 * 30 + 11] == 1e6f) == (spoilt != 0));
+  }
+  rdt_lines_destroy(&l);
+  drop(&r);
+}
+
 static void a_fault_in_the_checksums_changes_no_data(void **state) {
   static const char *const schemes[] = {"row", "rowcol", "tile", "fc", "fic"};
   (void)state;
@@ -417,6 +450,7 @@ int main(void) {
       cmocka_unit_test(scattered_faults_are_left_alone),
       cmocka_unit_test(small_company_is_noticed_or_within_the_bound),
       cmocka_unit_test(what_may_be_right_is_not_replaced),
+      cmocka_unit_test(findings_that_disagree_locate_nothing),
       cmocka_unit_test(a_fault_in_the_checksums_changes_no_data),
       cmocka_unit_test(recomputing_stays_bit_identical),
       cmocka_unit_test(lines_make_the_result),

@@ -3,10 +3,15 @@
 #include <math.h>
 #include <string.h>
 
+/* Every check was made, both its comparisons say the same, and all that failed are listed. */
+static bool names_all(const rdt_findings *f) {
+  return f->cannot == 0 && f->suspects == f->listed && rdt_findings_agree(f);
+}
+
 /* Distinct rows (axis 0) or columns (axis 1) that suspects name; -1: not all are known. */
 static int lines_named(const rdt_findings *f, int axis, int64_t at[RDT_MAX_SUSPECTS]) {
   int n = 0;
-  if (f->cannot > 0 || f->suspects > f->listed) return -1;
+  if (!names_all(f)) return -1;
   for (int i = 0; i < f->listed; i++) {
     const int64_t place = f->list[i].place[axis];
     int known = 0;
@@ -133,7 +138,7 @@ void rdt_correct(const rdt_lines *l, const rdt_findings *rows, const rdt_finding
 bool rdt_correct_holds(const rdt_rebuilt *b, const rdt_findings *rows, const rdt_findings *cols) {
   const rdt_findings *f[2] = {rows, cols};
   for (int axis = 0; axis < 2; axis++) {
-    if (f[axis]->cannot > 0 || f[axis]->suspects > f[axis]->listed) return false;
+    if (!names_all(f[axis])) return false;
     for (int i = 0; i < f[axis]->listed; i++) {
       const rdt_suspect *s = &f[axis]->list[i];
       const bool crosses = axis == b->axis && s->place[axis] == b->line;
