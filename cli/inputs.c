@@ -66,6 +66,7 @@ static rdt_status read_files(rdt_session *s, const rdt_texts *texts, bool *taken
     size_t index = 0;
     const char *file = NULL;
     RDT_TRY(input_of(s, taken, texts->at[i], &index, &file));
+    if (!*file) return rdt_fail(&s->why, RDT_ERR_ARG, "--input %s: no file is named behind the '='", texts->at[i]);
     RDT_TRY(rdt_tensor_file_read(file, &s->inputs[index], &s->why));
     taken[index] = true;
   }

@@ -148,11 +148,15 @@ static const option_row *find(const rdt_command *c, const char *name, size_t len
   return NULL;
 }
 
+/* What a shell makes of "$NAME" where nothing has that name. */
+static const char hint[] = "it is empty: a variable of the shell that is not set?";
+
 static rdt_status take_operand(const rdt_command *c, const char *word, rdt_settings *s, rdt_reason *why) {
   if (!c->operand) return rdt_fail(why, RDT_ERR_ARG, "unexpected argument '%s'; `redoubt help %s`", word, c->name);
   if (s->operand)
     return rdt_fail(why, RDT_ERR_ARG, "'%s' is one argument too many: '%s' is taken as %s; `redoubt help %s`", word,
                     s->operand, c->operand, c->name);
+  if (!*word) return rdt_fail(why, RDT_ERR_ARG, "%s is no name, %s", c->operand, hint);
   s->operand = word;
   return RDT_OK;
 }
@@ -189,6 +193,7 @@ rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_se
         return rdt_fail(why, RDT_ERR_ARG, "--%s needs a value: --%s %s", o->name, o->name, o->placeholder);
       value = argv[i];
     }
+    if (value && !*value) return rdt_fail(why, RDT_ERR_ARG, "--%s takes %s, %s", o->name, o->placeholder, hint);
     RDT_TRY(store(o, value, s, why));
   }
   if (c->operand_needed && !s->operand && !s->help)

@@ -254,6 +254,51 @@ static void test_unwritable(void **state) {
   assert_int_equal(WEXITSTATUS(system(command)), 2);
 }
 
+static void test_empty_names(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("run ''"), 2, "MODEL.onnx is no name, it is empty");
+  util_cli_expect(util_cli(RUN "-i ''"), 2, "--input takes [NAME=]FILE, it is empty");
+  util_cli_expect(util_cli(RUN "-i image="), 2, "no file is named behind the '='");
+  static const char *const written[] = {"--events", "--prom", "--report", "-o", "--out="};
+  for (int i = 0; i < 5; i++)
+    util_cli_expect(util_cli(RUN SOME "%s ''", written[i]), 2, "a variable of the shell that is not set?");
+}
+
+/* What a link leads to is written, and the link stays. */
+static void test_links(void **state) {
+  static const char *const options[] = {"--prom", "--report", "--events"};
+  (void)state;
+  assert_int_equal(mkdir("far", 0777), 0);
+  assert_int_equal(symlink("far/second", "first"), 0);
+  assert_int_equal(symlink("third", "far/second"), 0);
+  for (int i = 0; i < 3; i++)
+    for (int again = 0; again < 2; again++) {
+      struct stat st;
+      util_cli_expect(util_cli(RUN SOME "%s first --fault bit:30@accum,at=3", options[i]), 0, "RECOMPUTED");
+      assert_true(lstat("first", &st) == 0 && S_ISLNK(st.st_mode));
+      assert_true(lstat("far/second", &st) == 0 && S_ISLNK(st.st_mode));
+      assert_true(lstat("far/third", &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0);
+      if (again) assert_int_equal(unlink("far/third"), 0);
+    }
+  assert_int_equal(symlink("round", "round"), 0);
+  util_cli_expect(util_cli(RUN SOME "--report round"), 2, "round: cannot be written: Too many levels");
+  assert_int_equal(symlink("nowhere/file", "lost"), 0);
+  util_cli_expect(util_cli(RUN SOME "--report lost"), 2, "lost: cannot be written");
+}
+
+/* A pipe without a reader is refused at once; with one it gets every event. */
+static void test_pipe(void **state) {
+  (void)state;
+  assert_int_equal(mkfifo("pipe", 0666), 0);
+  util_cli_expect(util_cli(RUN SOME "--events pipe"), 2, "pipe: nobody reads from this pipe: start its reader first");
+  assert_int_equal(system("cat pipe >read.txt & echo $! >reader"), 0);
+  usleep(200000);
+  util_cli_expect(util_cli(RUN SOME "--events pipe --fault bit:30@accum,at=3"), 0, "RECOMPUTED");
+  assert_int_equal(system("while kill -0 $(cat reader) 2>/dev/null; do sleep 0.05; done"), 0);
+  util_cli_slurp("read.txt");
+  assert_non_null(strstr(util_cli_text, "\"kind\":\"fault\""));
+}
+
 /* Starts the program, sends it a signal in the middle, returns its exit code. */
 static int stop_with(int number, const char *const *argv) {
   const pid_t child = fork();
@@ -295,9 +340,10 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),       cmocka_unit_test(test_options), cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_run),        cmocka_unit_test(test_faults),  cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs), cmocka_unit_test(test_nan),     cmocka_unit_test(test_unwritable),
+      cmocka_unit_test(test_help),        cmocka_unit_test(test_options), cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_run),         cmocka_unit_test(test_faults),  cmocka_unit_test(test_bad_models),
+      cmocka_unit_test(test_bad_inputs),  cmocka_unit_test(test_nan),     cmocka_unit_test(test_unwritable),
+      cmocka_unit_test(test_empty_names), cmocka_unit_test(test_links),   cmocka_unit_test(test_pipe),
       cmocka_unit_test(test_signals),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);

@@ -15,8 +15,8 @@
 
 static rdt_status io_error(rdt_reason *why, const char *path, const char *what, int code, const char *remedy) {
   char text[128];
-  return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be %s: %s%s", path, what, strerror_r(code, text, sizeof text),
-                  remedy);
+  return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be %s: %s%s", *path ? path : "an empty name", what,
+                  strerror_r(code, text, sizeof text), remedy);
 }
 
 /* Up to the end, growing: pipes have no size, and files may change while they are read. */
@@ -78,38 +78,64 @@ static bool write_all(int fd, const char *data, size_t bytes) {
   return true;
 }
 
+/* Where a chain of symbolic links leads, whether anything is there or not (rdt_free); NULL with errno. */
+static char *follow(const char *path) {
+  enum { LINKS = 40 }; /* as the kernel takes */
+  char target[PATH_MAX];
+  char *at = rdt_strdup(path);
+  for (int i = 0; at; i++) {
+    const ssize_t n = readlink(at, target, sizeof target - 1);
+    if (n < 0) return at; /* no link */
+    const char *slash = target[0] == '/' ? NULL : strrchr(at, '/');
+    const size_t folder = slash && n > 0 ? (size_t)(slash + 1 - at) : 0;
+    char *next = i < LINKS ? rdt_alloc(folder + (size_t)n + 1, 1) : NULL;
+    target[n] = '\0';
+    if (next) {
+      memcpy(next, at, folder);
+      memcpy(next + folder, target, (size_t)n + 1);
+    }
+    rdt_free(at);
+    at = next;
+    if (i == LINKS) errno = ELOOP;
+  }
+  return NULL;
+}
+
+/* A file beside path, of a name that nothing has yet; its descriptor, or -1 with errno. */
+static int open_beside(const char *path, char *name, size_t size) {
+  int fd = -1;
+  for (int attempt = 0; attempt < 100 && fd < 0; attempt++) { /* names of a crashed run may be taken */
+    snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
+    fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 && errno != EEXIST) break;
+  }
+  return fd;
+}
+
 rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
                           rdt_reason *why) {
-  const size_t length = strlen(path);
   struct stat st;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a device or folder must not be replaced */
     return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", path);
-  char *temporary = rdt_alloc(length + 32, 1);
-  if (!temporary) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory", path);
-  int fd = -1;
-  for (int attempt = 0; attempt < 100 && fd < 0; attempt++) { /* names of a crashed run may be taken */
-    snprintf(temporary, length + 32, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno != EEXIST) break;
-  }
-  if (fd < 0) {
-    const int code = errno;
-    rdt_free(temporary);
-    return io_error(why, path, "written", code, "; check the folder and its permissions");
-  }
-  bool ok = write_all(fd, head, head_bytes) && write_all(fd, body, body_bytes) && fsync(fd) == 0;
-  int code = ok ? 0 : errno;
-  if (close(fd) != 0 && ok) {
-    ok = false;
+  errno = ENOMEM;
+  char *real = follow(path);
+  const size_t size = real ? strlen(real) + 32 : 0;
+  char *temporary = real ? rdt_alloc(size, 1) : NULL;
+  const int fd = temporary ? open_beside(real, temporary, size) : -1;
+  int code = errno;
+  bool ok = fd >= 0;
+  if (ok) {
+    ok = write_all(fd, head, head_bytes) && write_all(fd, body, body_bytes) && fsync(fd) == 0;
     code = errno;
+    if (close(fd) != 0 && ok) ok = false, code = errno;
+    if (ok && rename(temporary, real) != 0) ok = false, code = errno;
+    if (!ok) unlink(temporary);
   }
-  if (ok && rename(temporary, path) != 0) {
-    ok = false;
-    code = errno;
-  }
-  if (!ok) unlink(temporary);
   rdt_free(temporary);
-  return ok ? RDT_OK : io_error(why, path, "written", code, "; nothing was left behind");
+  rdt_free(real);
+  if (ok) return RDT_OK;
+  return io_error(why, path, "written", code,
+                  fd < 0 ? "; check the folder and its permissions" : "; nothing was left behind");
 }
 
 /* O_NONBLOCK: a pipe that nobody writes to must not hold us up. */

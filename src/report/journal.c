@@ -29,7 +29,10 @@ static bool ends_torn(const char *path, off_t bytes) {
 
 static rdt_status open_file(rdt_journal *j, const char *path, rdt_reason *why) {
   struct stat st;
-  j->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+  j->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666); /* would wait for a reader else */
+  if (j->fd < 0 && errno == ENXIO)
+    return rdt_fail(why, RDT_ERR_IO, "%.200s: nobody reads from this pipe: start its reader first", path);
+  if (j->fd >= 0) fcntl(j->fd, F_SETFL, O_APPEND); /* but an event waits until there is room */
   if (j->fd < 0 || fstat(j->fd, &st) != 0)
     return rdt_fail(why, RDT_ERR_IO, "%.200s: events cannot be written there: %s; check the folder and its permissions",
                     path, strerror(errno));
