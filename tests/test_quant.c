@@ -532,8 +532,17 @@ static void test_refused(void **state) {
   refuse(13, "MatMulInteger", IN(x, q), NULL, RDT_ERR_DTYPE, "input 0 is f32");
   refuse(13, "MatMulInteger", IN(q, q), NULL, RDT_ERR_SHAPE, "k is 4 in A and 3 in B");
   refuse(13, "ConvInteger", IN(q, q), NULL, RDT_ERR_SHAPE, "rank 3 to 5");
-  rdt_tensor all[] = {x, s, s4, z, z4, q, s22, zs, wide, wider};
-  release(all, 10);
+  static const char *const product = "MatMulInteger";
+  const rdt_tensor square = bytes(RDT_U8, 2, SHAPE(4, 4)), rows = bytes(RDT_S8, 2, SHAPE(3, 1));
+  const rdt_tensor columns = tensor(RDT_F32, 2, SHAPE(1, 4), 0, 9), none = tensor(RDT_S32, 0, NULL, 0, 0);
+  refuse(13, product, IN(q, square, zs), NULL, RDT_ERR_DTYPE, "input 2, a zero point, is s8: must be u8");
+  refuse(13, product, IN(q, square, rows), NULL, RDT_ERR_DTYPE, "input 2, a zero point, is s8");
+  refuse(13, product, IN(q, square, z, columns), NULL, RDT_ERR_DTYPE, "input 3, a zero point, is f32");
+  refuse(13, product, IN(q, square, z, none), NULL, RDT_ERR_DTYPE, "input 3, a zero point, is s32");
+  const rdt_tensor qlinear[] = {q, s, rows, square, s, z, s, z};
+  refuse(13, "QLinearMatMul", qlinear, 8, NULL, RDT_ERR_DTYPE, "x and zero point must agree");
+  rdt_tensor all[] = {x, s, s4, z, z4, q, s22, zs, wide, wider, square, rows, columns, none};
+  release(all, 14);
 }
 
 /* A parameter that does not fit its tensor is named as the node of the file has it. */

@@ -11,7 +11,7 @@ static bool is_linear(const rdt_plan *p) {
   return rdt_kop_is_linear(p->prob.op);
 }
 
-static void *packed_weights(const rdt_plan *p, void *kernel_state, size_t *bytes, rdt_dtype *dtype) {
+void *rdt_plan_packed(const rdt_plan *p, void *kernel_state, size_t *bytes, rdt_dtype *dtype) {
   void *data = NULL;
   *bytes = 0;
   if (p->fixed_weights && kernel_state && p->kernel->packed) p->kernel->packed(kernel_state, &data, bytes, dtype);
@@ -22,13 +22,12 @@ size_t rdt_plan_packed_bytes(const rdt_plan *p) {
   size_t one = 0, two = 0;
   rdt_dtype dtype;
   if (!p) return 0;
-  packed_weights(p, p->state, &one, &dtype);
-  packed_weights(p, p->twin, &two, &dtype);
+  rdt_plan_packed(p, p->state, &one, &dtype);
+  rdt_plan_packed(p, p->twin, &two, &dtype);
   return one + two;
 }
 
-/* Of the check that is made at every run. */
-static void *checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype) {
+void *rdt_plan_checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype) {
   void *data = NULL;
   *bytes = 0;
   if (p->fused)
@@ -51,9 +50,9 @@ static rdt_status make_checksums(rdt_plan *p, rdt_reason *why) {
 static void seal(rdt_plan *p) {
   size_t bytes;
   rdt_dtype dtype;
-  void *data = packed_weights(p, p->state, &bytes, &dtype);
+  void *data = rdt_plan_packed(p, p->state, &bytes, &dtype);
   p->packed_seal = data ? rdt_bitsum(data, bytes) : 0;
-  data = checksums(p, &bytes, &dtype);
+  data = rdt_plan_checksums(p, &bytes, &dtype);
   p->sums_seal = data ? rdt_bitsum(data, bytes) : 0;
 }
 
@@ -117,11 +116,11 @@ static rdt_status secure_packed(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
   for (int i = 0; i < 2; i++) {
     size_t bytes;
     rdt_dtype dtype;
-    void *data = packed_weights(p, states[i], &bytes, &dtype);
+    void *data = rdt_plan_packed(p, states[i], &bytes, &dtype);
     if (!data || rdt_bitsum_shared(data, bytes, p->threads) == p->packed_seal) continue;
     rest->weight = true;
     RDT_TRY(p->kernel->pack(states[i], &p->prob.in[1], why));
-    data = packed_weights(p, states[i], &bytes, &dtype);
+    data = rdt_plan_packed(p, states[i], &bytes, &dtype);
     rest->lost = rest->lost || rdt_bitsum(data, bytes) != p->packed_seal;
   }
   return RDT_OK;
@@ -130,11 +129,11 @@ static rdt_status secure_packed(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
 static rdt_status secure_checksums(rdt_plan *p, rdt_rest *rest, rdt_reason *why) {
   size_t bytes;
   rdt_dtype dtype;
-  void *data = checksums(p, &bytes, &dtype);
+  void *data = rdt_plan_checksums(p, &bytes, &dtype);
   if (!data || rdt_bitsum(data, bytes) == p->sums_seal) return RDT_OK;
   rest->checksum = true;
   RDT_TRY(make_checksums(p, why));
-  data = checksums(p, &bytes, &dtype);
+  data = rdt_plan_checksums(p, &bytes, &dtype);
   rest->lost = rest->lost || rdt_bitsum(data, bytes) != p->sums_seal;
   return RDT_OK;
 }
@@ -155,7 +154,7 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
     case RDT_SITE_WEIGHT:
       return p->fixed_weights && rdt_tensor_count(&p->prob.in[1]) > 0;
     case RDT_SITE_PACKED:
-      return packed_weights(p, p->state, &bytes, &dtype) && bytes > 0;
+      return rdt_plan_packed(p, p->state, &bytes, &dtype) && bytes > 0;
     case RDT_SITE_ACCUM:
       return is_linear(p);
     case RDT_SITE_EPILOGUE:
@@ -163,7 +162,7 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
     case RDT_SITE_NONLINEAR:
       return !is_linear(p);
     case RDT_SITE_CHECKSUM:
-      return checksums(p, &bytes, &dtype) && bytes > 0;
+      return rdt_plan_checksums(p, &bytes, &dtype) && bytes > 0;
     case RDT_SITE_SUM:
       return p->scheme->impl != NULL;
     case RDT_SITE_BOUND:
@@ -176,31 +175,4 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
       break;
   }
   return false;
-}
-
-static void plant_in_buffer(rdt_plan *p, rdt_site site, void *data, size_t bytes, rdt_dtype dtype) {
-  const int64_t shape[2] = {(int64_t)(bytes / rdt_dtype_size(dtype)), 1};
-  const rdt_tensor column = rdt_tensor_dense(data, dtype, 2, shape);
-  rdt_plan_plant(p, site, &column);
-}
-
-void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
-  size_t bytes;
-  rdt_dtype dtype = RDT_U8;
-  if (rdt_plan_armed(p, RDT_SITE_WEIGHT) && p->fixed_weights) {
-    const rdt_tensor *w = &p->prob.in[1];
-    rdt_plan_plant(p, RDT_SITE_WEIGHT, w);
-    if (p->kernel->pack && p->kernel->pack(p->state, w, why) == RDT_OK) { /* the kernel works with the rotten weight */
-      void *data = packed_weights(p, p->state, &bytes, &dtype);
-      p->packed_seal = data ? rdt_bitsum(data, bytes) : 0;
-    }
-  }
-  if (rdt_plan_armed(p, RDT_SITE_PACKED)) {
-    void *data = packed_weights(p, p->state, &bytes, &dtype);
-    if (data) plant_in_buffer(p, RDT_SITE_PACKED, data, bytes, dtype);
-  }
-  if (rdt_plan_armed(p, RDT_SITE_CHECKSUM)) {
-    void *data = checksums(p, &bytes, &dtype);
-    if (data) plant_in_buffer(p, RDT_SITE_CHECKSUM, data, bytes, dtype);
-  }
 }

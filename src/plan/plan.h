@@ -83,7 +83,11 @@ rdt_status rdt_plan_sums(rdt_plan *p, rdt_reason *why);
 /* Checksums, and packed weights if all or if no check covers them, against their seals; made again from the weights
  * where they have changed. */
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why);
-size_t rdt_plan_packed_bytes(const rdt_plan *p);           /* of all copies; 0 for no plan */
+size_t rdt_plan_packed_bytes(const rdt_plan *p); /* of all copies; 0 for no plan */
+/* Weights as a state of the kernel has packed them, and checksums of the check that is made at every run; NULL: none.
+ */
+void *rdt_plan_packed(const rdt_plan *p, void *kernel_state, size_t *bytes, rdt_dtype *dtype);
+void *rdt_plan_checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype);
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
 
 /* Where the kernel writes: the result itself (no epilogue, packed, accumulator's dtype), or a packed buffer beside it.

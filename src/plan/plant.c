@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/bitsum.h"
 #include "core/memory.h"
 #include "plan/plan.h"
 
@@ -96,6 +97,33 @@ void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype) {
   const rdt_tensor view = rdt_tensor_dense(words, dtype, 1, (const int64_t[]){n});
   rdt_plan_plant(p, site, &view);
+}
+
+static void plant_in_buffer(rdt_plan *p, rdt_site site, void *data, size_t bytes, rdt_dtype dtype) {
+  const int64_t shape[2] = {(int64_t)(bytes / rdt_dtype_size(dtype)), 1};
+  const rdt_tensor column = rdt_tensor_dense(data, dtype, 2, shape);
+  rdt_plan_plant(p, site, &column);
+}
+
+void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
+  size_t bytes;
+  rdt_dtype dtype = RDT_U8;
+  if (rdt_plan_armed(p, RDT_SITE_WEIGHT) && p->fixed_weights) {
+    const rdt_tensor *w = &p->prob.in[1];
+    rdt_plan_plant(p, RDT_SITE_WEIGHT, w);
+    if (p->kernel->pack && p->kernel->pack(p->state, w, why) == RDT_OK) { /* the kernel works with the rotten weight */
+      void *data = rdt_plan_packed(p, p->state, &bytes, &dtype);
+      p->packed_seal = data ? rdt_bitsum(data, bytes) : 0;
+    }
+  }
+  if (rdt_plan_armed(p, RDT_SITE_PACKED)) {
+    void *data = rdt_plan_packed(p, p->state, &bytes, &dtype);
+    if (data) plant_in_buffer(p, RDT_SITE_PACKED, data, bytes, dtype);
+  }
+  if (rdt_plan_armed(p, RDT_SITE_CHECKSUM)) {
+    void *data = rdt_plan_checksums(p, &bytes, &dtype);
+    if (data) plant_in_buffer(p, RDT_SITE_CHECKSUM, data, bytes, dtype);
+  }
 }
 
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {

@@ -9,8 +9,8 @@
 #include "net/expand.h"
 #include "net/ops/ops.h"
 
-/* Scale or zero point over the output's shape: a scalar, or a vector along the axis. Where `free`, any other tensor
- * that broadcasts. */
+/* Scale or zero point over the output's shape: a scalar, or a vector along the axis. Where `any`, another
+ * tensor that broadcasts too. */
 static rdt_status parameter(const rdt_op_args *a, int i, const rdt_tensor *y, bool any, rdt_tensor *view,
                             rdt_reason *why) {
   const rdt_tensor *t = rdt_op_in(a, i);
@@ -71,7 +71,8 @@ rdt_status rdt_op_quantize(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p
   y.dtype = scale->dtype;
   if (!back) RDT_TRY(quantized_dtype(a, &y.dtype, why));
   const int n = zero ? 3 : 2;
-  for (int i = 1; i < n; i++) RDT_TRY(parameter(a, i, &y, a->n->op->fn == RDT_FN_REQUANTIZE, &view[i], why));
+  const bool any = a->n->op->since == 0; /* of what operators are rewritten into */
+  for (int i = 1; i < n; i++) RDT_TRY(parameter(a, i, &y, any, &view[i], why));
   if (!p) {
     *out = y;
     return RDT_OK;
@@ -95,10 +96,8 @@ static int cast(rdt_builder *b, const char *what, int v, rdt_dtype to) {
 
 /* Value v less its zero point, in the datatype of `one`. */
 static int centred(rdt_builder *b, const char *what, int v, int one, int zero, int axis) {
-  if (zero >= 0 && b->g->values[zero].rank > 1) { /* rows or columns of each matrix: it broadcasts as it is */
-    const rdt_dtype t = b->g->values[one].dtype;
-    return rdt_build(b, "Sub", what, cast(b, what, v, t), cast(b, what, zero, t));
-  }
+  if (zero >= 0 && b->g->values[zero].rank > 1) /* rows or columns of each matrix: it broadcasts as it is */
+    return rdt_build(b, "Centre", what, v, one, zero);
   const int y = rdt_build(b, "DequantizeLinear", what, v, one, zero);
   rdt_build_int(b, "axis", axis);
   return y;
@@ -167,11 +166,24 @@ static bool is_zero(const rdt_builder *b, int v) {
   return bytes != NULL;
 }
 
+/* A zero point of zeros is dropped: whether it is of its operand's type is asked before, where the file tells. */
+static rdt_status check_zero(rdt_builder *b, int v, int zero, int input) {
+  char text[120];
+  if (v < 0 || zero < 0) return RDT_OK;
+  const rdt_value *x = &b->g->values[v], *z = &b->g->values[zero];
+  if (!x->typed || !z->typed || x->dtype == z->dtype) return RDT_OK;
+  snprintf(text, sizeof text, "input %d, a zero point, is %s: must be %s as what it belongs to", input,
+           rdt_dtype_name(z->dtype), rdt_dtype_name(x->dtype));
+  return rdt_build_fail(b, RDT_ERR_DTYPE, text);
+}
+
 /* Without zero points there is an integer product. With them, doubles hold every sum below 2^53. */
 rdt_status rdt_expand_integer(rdt_builder *b) { /* x, w[, zero of x[, zero of w]] */
   const bool conv = strcmp(b->from.op->name, "ConvInteger") == 0;
   const int x = rdt_build_in(b, 0), w = rdt_build_in(b, 1);
   if (b->from.n_in == 2) return RDT_OK;
+  RDT_TRY(check_zero(b, x, rdt_build_in(b, 2), 2));
+  RDT_TRY(check_zero(b, w, rdt_build_in(b, 3), 3));
   if (is_zero(b, rdt_build_in(b, 2)) && is_zero(b, rdt_build_in(b, 3))) {
     b->result = rdt_build(b, b->from.op->name, "product", x, w);
     rdt_build_same_attrs(b);
