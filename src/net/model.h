@@ -47,8 +47,9 @@ struct rdt_model {
   bool published; /* outputs are those of a finished run */
   rdt_run_result last;
   bool armed;
-  bool again;   /* steps are run again, to restore an activation */
-  bool measure; /* the steps' typical outputs: somebody writes a report */
+  bool again;       /* steps are run again, to restore an activation */
+  bool measure;     /* the steps' typical outputs: somebody writes a report */
+  double measuring; /* seconds that the run spent on that: they are not the network's */
   rdt_fault fault;
   rdt_injection injection;
   rdt_ruling ruling; /* the verdict of the run, raised by each step; `last` has it from the steps' results */

@@ -179,6 +179,7 @@ rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_r
   const double started = rdt_clock();
   m->published = false;
   m->last = (rdt_run_result){.verdict = RDT_CLEAN};
+  m->measuring = 0.0;
   m->injection = (rdt_injection){.done = false};
   m->ctx->error.text[0] = '\0';
   if (n != (size_t)m->graph->n_inputs)
@@ -195,7 +196,7 @@ rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_r
   disarm(m);
   m->published = status == RDT_OK || (status == RDT_ERR_FAULT && m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT);
   sum_up(m, m->published);
-  m->last.seconds = rdt_clock() - started;
+  m->last.seconds = rdt_clock() - started - m->measuring;
   if (result) *result = m->last;
   for (int i = 0; m->published && m->on_output && i < m->graph->n_outputs; i++) rdt_output_hand_out(m, i);
   return status;

@@ -36,7 +36,10 @@ rdt_status rdt_step_run(rdt_step *s) {
     s->result.seconds += rdt_clock() - t;
     s->result.seconds_check += rdt_clock() - t;
   }
-  if (m->measure && s->writes >= 0 && s->typical == 0.0 && s->result.verdict != RDT_DETECTED)
+  if (m->measure && s->writes >= 0 && s->typical == 0.0 && s->result.verdict != RDT_DETECTED) {
+    const double t = rdt_clock();
     s->typical = rdt_tensor_typical(&m->layout.views[s->writes]);
+    m->measuring += rdt_clock() - t;
+  }
   return status;
 }
