@@ -19,7 +19,15 @@ void rdt_recovered_rung(rdt_recovered *v, const char *name, const char *outcome,
 }
 
 const char *rdt_rest_outcome(const rdt_rest *rest) {
-  return rest->lost ? "lost" : rest->weight || rest->activation || rest->checksum ? "restored" : "intact";
+  return rest->lost ? "lost" : rdt_rest_memory(rest) || rest->checksum ? "restored" : "intact";
+}
+
+bool rdt_rest_memory(const rdt_rest *rest) {
+  return rest->weight || rest->activation || rest->plan;
+}
+
+const char *rdt_rest_what(const rdt_rest *rest) {
+  return rest->weight ? "weight" : rest->activation ? "activation" : rest->plan ? "plan" : "checksum";
 }
 
 static void rung(climb *c, const char *name, const char *outcome) {
@@ -48,9 +56,9 @@ static void compare_with(climb *c, rdt_buffer from) {
 static rdt_status settle_with(climb *c, rdt_buffer from, rdt_diagnosis diagnosis) {
   const char *what = "result";
   compare_with(c, from);
-  if (c->rest.weight || c->rest.activation) {
+  if (rdt_rest_memory(&c->rest)) {
     diagnosis = RDT_DIAG_MEMORY;
-    what = c->rest.weight ? "weight" : "activation";
+    what = rdt_rest_what(&c->rest);
   } else if (c->out->changed == 0) { /* the data was right all along: the check was hit */
     diagnosis = RDT_DIAG_CHECKER;
     what = "checksum";
@@ -96,8 +104,7 @@ static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *wh
   const bool agreed = again->certain == 0 && other.certain == 0 && close;
   rung(c, "other path", agreed ? "agreed" : other.suspects == 0 ? "passed" : "failed");
   if (agreed) { /* two paths agree: rounding made the recompute suspect */
-    if (c->rest.weight || c->rest.activation || c->rest.checksum ||
-        r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) != 0)
+    if (rdt_rest_memory(&c->rest) || c->rest.checksum || r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) != 0)
       return settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
     c->out->verdict = RDT_CLEAN;
     return RDT_OK;
@@ -111,7 +118,7 @@ static rdt_status correct(climb *c, bool *settled, rdt_reason *why) {
   const rdt_recovery *r = c->r;
   rdt_rebuilt b;
   *settled = false;
-  if (!r->rebuild || !c->repair || c->rest.weight || c->rest.activation || c->rest.checksum) return RDT_OK;
+  if (!r->rebuild || !c->repair || rdt_rest_memory(&c->rest) || c->rest.checksum) return RDT_OK;
   RDT_TRY(r->rebuild(r->self, RDT_BUF_SPARE, &b, why));
   rung(c, "correct", b.count == 0 ? "declined" : b.passed ? "passed" : "failed");
   if (b.count == 0 || !b.passed) return RDT_OK;
@@ -127,7 +134,7 @@ rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered
   rdt_findings again;
   *out = (rdt_recovered){.verdict = RDT_CLEAN};
   RDT_TRY(secure(&c, why));
-  if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, c.rest.weight ? "weight" : "activation");
+  if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, rdt_rest_what(&c.rest));
   bool settled;
   RDT_TRY(correct(&c, &settled, why));
   if (settled) return RDT_OK;
@@ -148,7 +155,7 @@ rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *
   int64_t first;
   *out = (rdt_recovered){.verdict = RDT_CLEAN};
   RDT_TRY(secure(&c, why));
-  if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, "activation");
+  if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, rdt_rest_what(&c.rest));
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
   const bool as_first = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0;
   const bool as_second = !as_first && r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
@@ -162,7 +169,7 @@ rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *
                   : settle(&c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
   }
   if (as_second) return settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
-  if (c.rest.weight || c.rest.activation) { /* both copies read rotten data: the new one must agree with itself */
+  if (rdt_rest_memory(&c.rest)) { /* both copies read rotten data: the new one must agree with itself */
     RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why));
     const bool agreed = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
     rung(&c, "recompute", agreed ? "agreed" : "failed");

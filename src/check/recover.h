@@ -16,6 +16,7 @@ typedef enum rdt_buffer { RDT_BUF_RESULT, RDT_BUF_SPARE, RDT_BUF_THIRD } rdt_buf
 /* What was out of order among the data at rest, and is in order again unless lost. */
 typedef struct rdt_rest {
   bool activation, weight, checksum; /* found changed */
+  bool plan;                         /* what the op is made of: pointers, shapes, strides */
   bool lost;                         /* and could not be restored */
   rdt_rot rot;
 } rdt_rest;
@@ -55,6 +56,8 @@ typedef struct rdt_recovered {
 /* Books a rung that began at *since (rdt_clock), and the next one begins now; what is beyond RDT_MAX_RUNGS is left out.
  */
 void rdt_recovered_rung(rdt_recovered *v, const char *name, const char *outcome, double *since);
+bool rdt_rest_memory(const rdt_rest *rest);         /* data or plan: the result may be wrong */
+const char *rdt_rest_what(const rdt_rest *rest);    /* "weight", "activation", "plan", "checksum" */
 const char *rdt_rest_outcome(const rdt_rest *rest); /* of the rung that puts data at rest in order */
 
 /* Called when a check of the result was suspect or could not be made. repair false (report, abort): the result stays as

@@ -3,6 +3,7 @@
 #ifndef RDT_CPU_KERNEL_H
 #define RDT_CPU_KERNEL_H
 
+#include "check/vault.h"
 #include "core/cpu_info.h"
 #include "core/problem.h"
 #include "inject/fault.h"
@@ -55,6 +56,8 @@ typedef struct rdt_kernel {
   /* Bytes that only a run needs; used at memory where that is not NULL (64-byte aligned, the kernel's during each run),
    * otherwise the kernel has its own. NULL: none are needed. */
   size_t (*scratch)(void *state, void *memory);
+  /* Adds what of the state never changes after create. NULL: nothing that is known. */
+  rdt_status (*fixed)(void *state, rdt_vault *frame);
   void (*destroy)(void *state);
 } rdt_kernel;
 

@@ -263,6 +263,23 @@ static rdt_status plan_steps(rdt_model *m, const rdt_tensor *inputs) {
   return RDT_OK;
 }
 
+/* With each plan what its step hands to it, and where it finds what it verifies. */
+static rdt_status seal_steps(rdt_model *m) {
+  enum { MOST = 24 };
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_step *s = &m->steps[i];
+    rdt_part parts[MOST] = {{&s->prob, sizeof s->prob}, {s->reads, (size_t)s->n_reads * sizeof *s->reads}};
+    int n = 2;
+    if (!s->plan) continue;
+    if (s->kind != RDT_STEP_IMPORT) parts[n++] = (rdt_part){s->prob.in, (size_t)s->prob.n_in * sizeof *s->prob.in};
+    if (s->writes >= 0) parts[n++] = (rdt_part){&m->layout.views[s->writes], sizeof *m->layout.views};
+    for (int k = 0; k < s->n_reads && n < MOST; k++)
+      parts[n++] = (rdt_part){&m->layout.views[s->reads[k]], sizeof *m->layout.views};
+    RDT_TRY(rdt_plan_seal(s->plan, parts, n));
+  }
+  return RDT_OK;
+}
+
 /* Dense inputs of the declared shapes, open dimensions taken as 1. */
 static rdt_status default_inputs(rdt_model *m, rdt_tensor *inputs) {
   for (int i = 0; i < m->graph->n_inputs; i++) {
@@ -302,6 +319,7 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   RDT_TRY_GOTO(give_memory(m), fail);
   RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
   lend_gaps(m);
+  RDT_TRY_GOTO(seal_steps(m), fail);
   m->ready = true;
   return RDT_OK;
 fail:

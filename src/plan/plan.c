@@ -62,7 +62,7 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   rdt_plan *p = rdt_calloc(1, sizeof *p);
   *out = NULL;
   if (!p) return rdt_fail(&ctx->error, status, "node %s: out of memory for a plan", name);
-  p->ctx = ctx;
+  p->ctx = p->ctx_again = ctx;
   snprintf(p->name, sizeof p->name, "%s", name);
   snprintf(p->label, sizeof p->label, "%s", label);
   if (host) p->host = *host;
@@ -77,12 +77,36 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   else
     RDT_TRY_GOTO(rdt_plan_sums(p, &ctx->error), fail);
   seal(p);
+  RDT_TRY_GOTO(rdt_plan_seal(p, NULL, 0), fail);
   *out = p;
   return RDT_OK;
 fail:
   if (status == RDT_ERR_NOMEM) rdt_fail(&ctx->error, status, "node %s: out of memory", p->name);
   rdt_plan_destroy(p);
   return status;
+}
+
+static rdt_status seal_states(rdt_plan *p) {
+  void *const states[2] = {p->state, p->twin};
+  for (int i = 0; i < 2 && p->kernel->fixed; i++)
+    if (states[i]) RDT_TRY(p->kernel->fixed(states[i], &p->frame));
+  if (p->fused) return rdt_fused_fixed(p->fused, &p->frame, &p->tables);
+  if (!p->sums) return RDT_OK;
+  RDT_TRY(rdt_vault_add(&p->frame, &p->sums, sizeof p->sums));
+  return p->scheme->impl->fixed(p->sums, &p->frame, &p->tables);
+}
+
+/* Who asked for no protection has none here either. */
+rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n) {
+  rdt_vault_clear(&p->frame);
+  rdt_vault_clear(&p->tables);
+  if (p->scheme->id == RDT_SCHEME_NONE) return RDT_OK;
+  RDT_TRY(rdt_vault_add(&p->frame, p, offsetof(rdt_plan, sums)));
+  RDT_TRY(rdt_vault_add(&p->frame, p->prob.in, (size_t)p->prob.n_in * sizeof *p->prob.in));
+  RDT_TRY(seal_states(p));
+  for (int i = 0; i < n; i++) RDT_TRY(rdt_vault_add(&p->frame, owned[i].data, owned[i].bytes));
+  RDT_TRY(rdt_vault_close(&p->frame));
+  return rdt_vault_close(&p->tables);
 }
 
 rdt_status rdt_plan_sums(rdt_plan *p, rdt_reason *why) {
@@ -98,6 +122,8 @@ void rdt_plan_destroy(rdt_plan *p) {
   if (p->sums) p->scheme->impl->destroy(p->sums);
   rdt_fused_destroy(p->fused);
   rdt_problem_clear(&p->prob);
+  rdt_vault_clear(&p->frame);
+  rdt_vault_clear(&p->tables);
   rdt_free(p->choices);
   rdt_free(p);
 }
@@ -138,7 +164,22 @@ static rdt_status secure_checksums(rdt_plan *p, rdt_rest *rest, rdt_reason *why)
   return RDT_OK;
 }
 
+static void secure_plan(rdt_plan *p, rdt_rest *rest) {
+  const rdt_vault_state frame = rdt_vault_secure(&p->frame), tables = rdt_vault_secure(&p->tables);
+  rest->plan = rest->plan || frame != RDT_VAULT_INTACT;
+  rest->checksum = rest->checksum || tables != RDT_VAULT_INTACT;
+  rest->lost = rest->lost || frame == RDT_VAULT_LOST || tables == RDT_VAULT_LOST;
+}
+
+rdt_status rdt_plan_lost(rdt_plan *p, rdt_result *result) {
+  if (result)
+    *result = (rdt_result){.verdict = RDT_DETECTED, .diagnosis = RDT_DIAG_MEMORY, .faults = 1, .place = {-1, -1}};
+  return rdt_fail(&p->ctx_again->error, RDT_ERR_FAULT,
+                  "node %s: the plan and its copy changed in memory: load the model again", p->name);
+}
+
 rdt_status rdt_plan_secure_own(rdt_plan *p, bool all, rdt_rest *rest, rdt_reason *why) {
+  if (all) secure_plan(p, rest);
   if (all || !p->scheme->covers_packed) RDT_TRY(secure_packed(p, rest, why));
   return secure_checksums(p, rest, why);
 }
@@ -171,6 +212,8 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
     case RDT_SITE_COUNTER:
     case RDT_SITE_VERDICT:
       return p->scheme->id != RDT_SCHEME_NONE;
+    case RDT_SITE_PLAN:
+      return rdt_vault_bytes(&p->frame) > 0;
     case RDT_SITE_COUNT:
       break;
   }

@@ -6,6 +6,7 @@
 #include <redoubt/plan.h>
 
 #include "check/recover.h"
+#include "check/vault.h"
 #include "core/context.h"
 #include "cpu/kernel.h"
 #include "inject/fault.h"
@@ -42,24 +43,30 @@ typedef struct rdt_choice_row {
 } rdt_choice_row;
 
 struct rdt_plan {
+  /* as planned, sealed in frame */
   rdt_context *ctx;
-  char name[128];                   /* node, or op */
-  char label[96];                   /* "Conv+Relu", or op */
   rdt_problem prob;                 /* as asked for, with epilogue */
   const rdt_kernel *kernel, *other; /* other: the reference, the recovery's other code path */
-  void *state, *twin, *other_state; /* twin: of a duplicated op, so that both copies may run at the same time */
+  void *state, *twin;               /* twin: of a duplicated op, so that both copies may run at the same time */
   const rdt_scheme_info *scheme;
-  void *sums;             /* scheme state; of a fused check made when the ladder first needs it */
   rdt_fused_check *fused; /* the kernel sums as it goes; NULL: the scheme's own passes check */
   int threads;            /* of this op: one where it is too small to share */
   bool fixed_weights;
   bool kernel_fuses; /* the scheme's check rides along in the kernel */
   bool finish;       /* unprotected, but the kernel takes no such epilogue: it follows apart */
-  uint64_t weight_seal, packed_seal, sums_seal;
+  uint64_t weight_seal;
+  rdt_host host;
+  /* from here on it may change */
+  void *sums; /* scheme state; of a fused check made when the ladder first needs it */
+  void *other_state;
+  rdt_context *ctx_again;  /* to say that the plan is lost */
+  rdt_vault frame, tables; /* frame is verified before each run, tables on schedule and on complaint */
+  char name[128];          /* node, or op */
+  char label[96];          /* "Conv+Relu", or op */
+  uint64_t packed_seal, sums_seal;
   uint64_t out_seal; /* bit-sum of the last run's result, */
   bool out_sealed;   /* if it was formed beside a check of that result */
   int64_t runs;
-  rdt_host host;
   const rdt_fault *fault; /* armed for the next execution */
   rdt_fault own_fault;    /* of rdt_plan_inject */
   rdt_injection *injection, own_injection;
@@ -70,6 +77,10 @@ struct rdt_plan {
 /* Takes a copy of prob. in[1].data of a linear op set: fixed weights. host may be NULL. */
 rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char *name, const char *label,
                            const rdt_host *host, rdt_plan **out);
+/* Seals the plan, and with it what its owner has beside it that never changes either (n parts; may be NULL). */
+rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n);
+/* The plan and its copy changed: nothing of it can be trusted, not even to say so with an event. RDT_ERR_FAULT */
+rdt_status rdt_plan_lost(rdt_plan *p, rdt_result *result);
 /* Operands in prob's shapes. */
 rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result);
 /* Packs weights and makes checksums again, after the weights were restored. */
@@ -109,6 +120,7 @@ bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit);
 /* A fault in what checks: findings carry it through a check, and afterwards it is booked. */
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s);
 void rdt_plan_struck(rdt_plan *p, rdt_findings *f);
+void rdt_plan_plant_plan(rdt_plan *p); /* in what frame and tables seal */
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);

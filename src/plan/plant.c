@@ -126,6 +126,18 @@ void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
   }
 }
 
+void rdt_plan_plant_plan(rdt_plan *p) {
+  if (!rdt_plan_armed(p, RDT_SITE_PLAN)) return;
+  const size_t frame = rdt_vault_bytes(&p->frame) / 4, all = frame + rdt_vault_bytes(&p->tables) / 4;
+  const int64_t e = rdt_fault_element(p->fault, (int64_t)all, 1);
+  const size_t i = e < 0 ? all : (size_t)e;
+  void *word = rdt_vault_word(i < frame ? &p->frame : &p->tables, i < frame ? i : i - frame);
+  double before, after;
+  if (!word) return;
+  rdt_fault_apply(p->fault, word, RDT_S32, 0, &before, &after);
+  tell(p, e, before, after, "");
+}
+
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
   if (!rdt_plan_armed(p, RDT_SITE_SUM) && !rdt_plan_armed(p, RDT_SITE_BOUND) && !rdt_plan_armed(p, RDT_SITE_COMPARISON))
     return;

@@ -173,7 +173,7 @@ static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why)
 static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
   run *r = self;
   RDT_TRY(secure_some(r, true, rest, why));
-  r->inputs_restored = rest->weight || rest->activation;
+  r->inputs_restored = rdt_rest_memory(rest);
   return RDT_OK;
 }
 
@@ -317,10 +317,14 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
   if (v->diagnosis != RDT_DIAG_NONE) r->res->diagnosis = v->diagnosis;
 }
 
+static void report_found(run *r, rdt_verdict verdict, rdt_diagnosis diagnosis, const char *what) {
+  const rdt_recovered v = {.verdict = verdict, .diagnosis = diagnosis, .what = what, .fault = true, .first = -1};
+  report(r, RDT_EVENT_FAULT, &v);
+}
+
 /* What checks was hit: seen where its two ways do not agree. */
 static void report_checker(run *r, rdt_verdict verdict, const char *what) {
-  const rdt_recovered v = {.verdict = verdict, .diagnosis = RDT_DIAG_CHECKER, .what = what, .fault = true, .first = -1};
-  report(r, RDT_EVENT_FAULT, &v);
+  report_found(r, verdict, RDT_DIAG_CHECKER, what);
 }
 
 static bool repairs(const rdt_plan *p) {
@@ -338,12 +342,10 @@ static rdt_status secure_before(run *r) {
   const double t = rdt_clock();
   double since = t;
   RDT_TRY(secure_some(r, due, &rest, r->why));
-  if (rest.weight || rest.activation || rest.checksum) {
+  if (rdt_rest_memory(&rest) || rest.checksum) {
     rdt_recovered v = {.verdict = rest.lost ? RDT_DETECTED : RDT_RECOMPUTED,
-                       .diagnosis = rest.weight || rest.activation ? RDT_DIAG_MEMORY : RDT_DIAG_CHECKER,
-                       .what = rest.weight       ? "weight"
-                               : rest.activation ? "activation"
-                                                 : "checksum",
+                       .diagnosis = rdt_rest_memory(&rest) ? RDT_DIAG_MEMORY : RDT_DIAG_CHECKER,
+                       .what = rdt_rest_what(&rest),
                        .fault = true,
                        .rot = rest.rot,
                        .first = -1};
@@ -567,14 +569,10 @@ typedef struct complaint {
 static void tell_fused(complaint *q) {
   const rdt_rest *rest = &q->rest;
   rdt_recovered *v = &q->v;
-  const bool memory = rest->weight || rest->activation;
+  const bool memory = rdt_rest_memory(rest);
   v->fault = true;
   v->verdict = RDT_RECOMPUTED;
-  v->what = rest->weight        ? "weight"
-            : rest->activation  ? "activation"
-            : rest->checksum    ? "checksum"
-            : q->first.suspects ? "result"
-                                : "epilogue";
+  v->what = memory || rest->checksum ? rdt_rest_what(rest) : q->first.suspects ? "result" : "epilogue";
   v->diagnosis = memory           ? RDT_DIAG_MEMORY
                  : rest->checksum ? RDT_DIAG_CHECKER
                  : q->persists    ? RDT_DIAG_PERSISTENT
@@ -645,7 +643,7 @@ static rdt_status settle_fused(run *r, bool differ) {
   if (q.rest.lost) {
     q.v.verdict = RDT_DETECTED;
     q.v.diagnosis = RDT_DIAG_MEMORY;
-    q.v.what = q.rest.weight ? "weight" : "activation";
+    q.v.what = rdt_rest_what(&q.rest);
     q.v.fault = true;
     report(r, RDT_EVENT_FAULT, &q.v);
     goto end;
@@ -765,6 +763,9 @@ static rdt_status end_experiment(run *r, rdt_status status) {
 
 rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) {
   rdt_result local;
+  rdt_plan_plant_plan(p);
+  const rdt_vault_state frame = rdt_vault_secure(&p->frame);
+  if (frame == RDT_VAULT_LOST) return rdt_plan_lost(p, result);
   run r = {.p = p, .o = o, .res = result ? result : &local, .started = rdt_clock(), .why = &p->ctx->error};
   *r.res = (rdt_result){.place = {-1, -1}};
   r.ruling = rdt_ruling_clean();
@@ -781,6 +782,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   r.buf[RDT_BUF_SPARE] = r.buf[RDT_BUF_THIRD] = r.buf[RDT_BUF_RESULT];
   r.buf[RDT_BUF_SPARE].data = r.buf[RDT_BUF_THIRD].data = NULL;
   const int threads = rdt_threads_enter(p->threads);
+  if (frame == RDT_VAULT_RESTORED) report_found(&r, RDT_RECOMPUTED, RDT_DIAG_MEMORY, "plan");
   rdt_status status = plant_at_rest(&r);
   if (status == RDT_OK && protected) status = secure_before(&r);
   if (status == RDT_OK && r.res->verdict != RDT_DETECTED) status = protected ? run_protected(&r) : run_plain(&r);

@@ -110,6 +110,12 @@ rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fix
   return RDT_ERR_NOMEM;
 }
 
+rdt_status rdt_conv_check_fixed(const rdt_conv_check *c, rdt_vault *tables) {
+  RDT_TRY(rdt_vault_add(tables, c->sign_oh, (size_t)c->oh));
+  RDT_TRY(rdt_vault_add(tables, c->sign_ow, (size_t)c->ow));
+  return rdt_vault_add(tables, c->sign_oc, (size_t)c->oc);
+}
+
 void rdt_conv_check_clear(rdt_conv_check *c) {
   rdt_free(c->sign_oh);
   rdt_free(c->sign_ow);

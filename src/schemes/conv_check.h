@@ -33,6 +33,7 @@ typedef struct rdt_conv_check {
 rdt_status rdt_conv_accept(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fixed, double lambda, int threads);
 void rdt_conv_check_clear(rdt_conv_check *c);
+rdt_status rdt_conv_check_fixed(const rdt_conv_check *c, rdt_vault *tables); /* the signs */
 
 /* count pixels along w from (n, h, w), all channels, as a row of conv_sums: in place where it lies so, else converted
  * to scratch. *ps: its pixel stride. */

@@ -274,6 +274,15 @@ static void checksums(void *state, void **data, size_t *bytes, rdt_dtype *dtype)
   *dtype = s->c.exact ? RDT_S32 : RDT_F64;
 }
 
+static rdt_status fixed(void *state, rdt_vault *frame, rdt_vault *tables) {
+  fc_state *s = state;
+  const size_t from = offsetof(fc_state, block); /* before it lies what weights that are not fixed change */
+  RDT_TRY(rdt_vault_add(frame, s, offsetof(fc_state, vanished)));
+  RDT_TRY(rdt_vault_add(frame, (char *)s + from, sizeof *s - from));
+  RDT_TRY(rdt_vault_add(tables, s->weights, (size_t)s->c.oc * s->c.sum));
+  return rdt_conv_check_fixed(&s->c, tables);
+}
+
 /* In flops of the convolution's own kernel, fitted as that of ic: products with the checksum filter, elements of input
  * and output, comparisons. */
 static double cost(const rdt_problem *p) {
@@ -284,4 +293,4 @@ static double cost(const rdt_problem *p) {
   return 11.0 * dots + in * 13.0 + out * 15.0 + (double)m * 1200.0;
 }
 
-const rdt_scheme rdt_scheme_fc = {rdt_conv_accept, cost, create, verify, checksums, from_weights, destroy};
+const rdt_scheme rdt_scheme_fc = {rdt_conv_accept, cost, create, verify, checksums, from_weights, destroy, fixed};

@@ -501,6 +501,14 @@ static void checksums(void *state, void **data, size_t *bytes, rdt_dtype *dtype)
   *dtype = s->c.exact ? RDT_S32 : RDT_F64;
 }
 
+static rdt_status fixed(void *state, rdt_vault *frame, rdt_vault *tables) {
+  ic_state *s = state;
+  RDT_TRY(rdt_vault_add(frame, s, sizeof *s));
+  RDT_TRY(rdt_vault_add(tables, s->coef_in, (size_t)(s->used * s->c.kw) * s->c.elem));
+  RDT_TRY(rdt_vault_add(tables, s->coef_out, (size_t)s->c.ow * s->c.elem));
+  return rdt_conv_check_fixed(&s->c, tables);
+}
+
 /* In flops of the convolution's own kernel, fitted to times of one thread of a Zen 4 at 90 GFLOP/s, channels-last f32
  * from 64 to 1024 channels: elements of input and output, then of the filters with their two tables, then their blocks,
  * which are many where groups are. */
@@ -524,6 +532,7 @@ static double cost_fic(const rdt_problem *p) {
   return cost_of(p, true);
 }
 
-const rdt_scheme rdt_scheme_ic = {rdt_conv_accept, cost_ic, create_ic, verify, checksums, from_weights, state_destroy};
-const rdt_scheme rdt_scheme_fic = {rdt_conv_accept, cost_fic,     create_fic,   verify,
-                                   checksums,       from_weights, state_destroy};
+const rdt_scheme rdt_scheme_ic = {rdt_conv_accept, cost_ic,      create_ic,     verify,
+                                  checksums,       from_weights, state_destroy, fixed};
+const rdt_scheme rdt_scheme_fic = {rdt_conv_accept, cost_fic,     create_fic,    verify,
+                                   checksums,       from_weights, state_destroy, fixed};

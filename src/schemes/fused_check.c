@@ -13,8 +13,9 @@ struct rdt_fused_check {
   rdt_tolerance bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed;
-  double *w, most;          /* of the squares in beta */
+  double *w;
   float *weights, *squares; /* depthwise: side by side */
+  double most;              /* of the squares in beta: made with them */
 };
 
 /* NaN stays. */
@@ -135,6 +136,11 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
   if (c->fixed) rdt_fused_recreate(c, &p->in[1]);
   *out = c;
   return RDT_OK;
+}
+
+rdt_status rdt_fused_fixed(rdt_fused_check *c, rdt_vault *frame, rdt_vault *tables) {
+  RDT_TRY(rdt_vault_add(frame, c, offsetof(rdt_fused_check, most)));
+  return c->w ? rdt_vault_add(tables, c->w, (size_t)c->n * sizeof *c->w) : RDT_OK;
 }
 
 void rdt_fused_destroy(rdt_fused_check *c) {

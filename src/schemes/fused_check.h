@@ -5,6 +5,7 @@
 #define RDT_SCHEMES_FUSED_CHECK_H
 
 #include "check/findings.h"
+#include "check/vault.h"
 #include "core/problem.h"
 #include "cpu/fused.h"
 
@@ -13,6 +14,7 @@ typedef struct rdt_fused_check rdt_fused_check;
 /* Weights that are not fixed are summed by the kernel. Everything online is single precision in short chains: the
  * bounds know. */
 rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check **out, rdt_reason *why);
+rdt_status rdt_fused_fixed(rdt_fused_check *c, rdt_vault *frame, rdt_vault *tables); /* as a scheme's */
 void rdt_fused_destroy(rdt_fused_check *c);
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights);
 void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dtype *dtype);

@@ -437,6 +437,13 @@ static void checksums(void *state_, void **data, size_t *bytes, rdt_dtype *dtype
   *dtype = RDT_F64;
 }
 
+static rdt_status fixed(void *state_, rdt_vault *frame, rdt_vault *tables) {
+  state *s = state_;
+  RDT_TRY(rdt_vault_add(frame, s, offsetof(state, work) + (size_t)s->team * sizeof *s->work));
+  RDT_TRY(rdt_vault_add(tables, s->u, (size_t)s->m * sizeof *s->u));
+  return rdt_vault_add(tables, s->w, (size_t)s->n * sizeof *s->w);
+}
+
 /* ---- the schemes ------------------------------------------------------------------------------------------------ */
 
 /* Integer sums are kept in doubles: exact while every partial sum stays below 2^53. */
@@ -475,7 +482,8 @@ static double cost(const variant *v, const rdt_problem *p) {
                                   rdt_reason *why) {                                                                   \
     return create(&variant_##name, p, fixed_weights, lambda, threads, state_, why);                                    \
   }                                                                                                                    \
-  const rdt_scheme rdt_scheme_##name = {accept, name##_cost, name##_create, verify, checksums, recreate, destroy};
+  const rdt_scheme rdt_scheme_##name = {accept,    name##_cost, name##_create, verify,                                 \
+                                        checksums, recreate,    destroy,       fixed};
 
 SCHEME(row)
 SCHEME(col)

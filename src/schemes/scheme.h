@@ -4,6 +4,7 @@
 #define RDT_SCHEMES_SCHEME_H
 
 #include "check/findings.h"
+#include "check/vault.h"
 #include "core/problem.h"
 #include "cpu/kernel.h"
 
@@ -24,6 +25,8 @@ typedef struct rdt_scheme {
   void (*checksums)(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
   rdt_status (*recreate)(void *state, const rdt_tensor *weights, rdt_reason *why);
   void (*destroy)(void *state);
+  /* What never changes after create: frame takes where things lie and how they are compared, tables the signs. */
+  rdt_status (*fixed)(void *state, rdt_vault *frame, rdt_vault *tables);
 } rdt_scheme;
 
 typedef enum rdt_scheme_id {

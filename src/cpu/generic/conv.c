@@ -111,4 +111,5 @@ const rdt_kernel rdt_kernel_conv_generic = {.name = "conv_generic",
                                             .create = rdt_generic_create,
                                             .run = run,
                                             .run_inject = run_inject,
+                                            .fixed = rdt_generic_fixed,
                                             .destroy = rdt_generic_destroy};

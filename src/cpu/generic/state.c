@@ -21,6 +21,12 @@ void rdt_generic_destroy(void *state) {
   rdt_free(s);
 }
 
+rdt_status rdt_generic_fixed(void *state, rdt_vault *frame) {
+  rdt_generic *s = state;
+  RDT_TRY(rdt_vault_add(frame, s, sizeof *s));
+  return rdt_vault_add(frame, s->p.in, (size_t)s->p.n_in * sizeof *s->p.in);
+}
+
 rdt_status rdt_generic_accept_alike(const rdt_problem *p, bool integers, rdt_reason *why) {
   const rdt_dtype t = p->out.dtype;
   if (rdt_compute_type(t) == RDT_DTYPE_COUNT || (!integers && !rdt_dtype_is_float(t))) {

@@ -12,6 +12,7 @@ typedef struct rdt_generic {
 
 rdt_status rdt_generic_create(const rdt_problem *p, int threads, void **state, rdt_reason *why);
 void rdt_generic_destroy(void *state);
+rdt_status rdt_generic_fixed(void *state, rdt_vault *frame);
 
 /* Accepts where all inputs and the output have one dtype and that is computable; floats only unless integers. */
 rdt_status rdt_generic_accept_alike(const rdt_problem *p, bool integers, rdt_reason *why);
@@ -28,6 +29,7 @@ rdt_status rdt_generic_accept_any(const rdt_problem *p, rdt_reason *why);
                                        .accept = accepts,            \
                                        .create = rdt_generic_create, \
                                        .run = runs,                  \
+                                       .fixed = rdt_generic_fixed,   \
                                        .destroy = rdt_generic_destroy}
 
 static inline void *rdt_at(const rdt_tensor *t, int64_t offset) {

@@ -128,4 +128,5 @@ const rdt_kernel rdt_kernel_conv_f32_native = {.name = "conv_f32_native",
                                                .pack = pack,
                                                .packed = rdt_native_packed,
                                                .scratch = rdt_native_scratch,
+                                               .fixed = rdt_native_fixed,
                                                .destroy = rdt_native_destroy};

@@ -447,6 +447,10 @@ static rdt_status run_fused(void *made, const rdt_operands *o, rdt_fused *f, rdt
   return run_all(made, o, f, f->hit, why);
 }
 
+static rdt_status fixed(void *state_, rdt_vault *frame) {
+  return rdt_vault_add(frame, state_, offsetof(state, own)); /* behind it lies the scratch, which is lent */
+}
+
 const rdt_kernel rdt_kernel_conv_depthwise_f32_native = {.name = "conv_depthwise_f32_native",
                                                          .op = RDT_KOP_CONV,
                                                          .isa = RDT_ISA_GENERIC,
@@ -461,4 +465,5 @@ const rdt_kernel rdt_kernel_conv_depthwise_f32_native = {.name = "conv_depthwise
                                                          .pack = pack,
                                                          .packed = packed,
                                                          .scratch = scratch,
+                                                         .fixed = fixed,
                                                          .destroy = destroy};

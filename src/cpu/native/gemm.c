@@ -101,4 +101,5 @@ const rdt_kernel rdt_kernel_gemm_f32_native = {.name = "gemm_f32_native",
                                                .pack = pack,
                                                .packed = rdt_native_packed,
                                                .scratch = rdt_native_scratch,
+                                               .fixed = rdt_native_fixed,
                                                .destroy = rdt_native_destroy};

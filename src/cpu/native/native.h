@@ -93,5 +93,6 @@ rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f
 void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
 size_t rdt_native_scratch(void *state, void *memory);
 void rdt_native_destroy(void *state);
+rdt_status rdt_native_fixed(void *state, rdt_vault *frame);
 
 #endif

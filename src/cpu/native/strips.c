@@ -503,3 +503,10 @@ rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_
 rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why) {
   return run(state, o, f, f->hit, why);
 }
+
+rdt_status rdt_native_fixed(void *state, rdt_vault *frame) {
+  rdt_native *s = state;
+  const size_t from = offsetof(rdt_native, point); /* before it lies the scratch, which is lent */
+  RDT_TRY(rdt_vault_add(frame, s, offsetof(rdt_native, own)));
+  return rdt_vault_add(frame, (char *)s + from, sizeof *s - from);
+}
