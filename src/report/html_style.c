@@ -102,6 +102,7 @@ const char rdt_html_style[] =
     "th:first-child{padding-left:16px}\n"
     "tr:not(.CLEAN)>th[scope=row]{box-shadow:inset 4px 0 var(--v)}\n"
     ".bar{display:block;width:100%;height:7px;margin:5px 0 2px;background:var(--track);border-radius:2px}\n"
+    ".bar .l{stroke-dasharray:none}\n"
     ".off{background:none}\n"
     ".g{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 8px;font-size:13px}\n"
     ".g{line-height:1.35;white-space:nowrap}\n"
