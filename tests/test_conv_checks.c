@@ -37,7 +37,7 @@ static void run_reference(const util_case *c) {
   void *state = NULL;
   assert_non_null(k);
   assert_int_equal(k->create(&c->p, 1, &state, &why), RDT_OK);
-  const rdt_operands o = {c->p.in, 2, c->p.out, NULL};
+  const rdt_operands o = {.in = c->p.in, .n_in = 2, .out = c->p.out};
   assert_int_equal(k->run(state, &o, &why), RDT_OK);
   k->destroy(state);
 }
@@ -55,7 +55,7 @@ static rdt_findings check(const util_case *c, int scheme, void *state, const rdt
   rdt_findings f;
   rdt_reason why;
   rdt_findings_init(&f);
-  const rdt_operands o = {c->p.in, 2, c->p.out, &c->p.epilogue};
+  const rdt_operands o = {.in = c->p.in, .n_in = 2, .out = c->p.out, .epilogue = &c->p.epilogue};
   assert_int_equal(schemes[scheme].impl->verify(state, &o, fin, &f, &why), RDT_OK);
   return f;
 }

@@ -93,7 +93,7 @@ static product make(rdt_dtype ta, rdt_dtype tb, int64_t batch, int64_t m, int64_
   x.p.in[1] = operand(tb, batch, k, n, vb, true);
   x.raw = operand(x.p.acc, batch, m, n, vc, false);
   x.p.out = x.raw;
-  x.o = (rdt_operands){x.p.in, 2, x.raw, NULL};
+  x.o = (rdt_operands){.in = x.p.in, .n_in = 2, .out = x.raw};
   multiply(&x);
   return x;
 }

@@ -249,7 +249,8 @@ static void test_image_by_image(void **unused) {
       if (epilogue) single.p.epilogue.residual.shape[0] = 1;
       single.p.in = view;
       void *all = made(k, &batch, threads), *one = made(k, &single, 1);
-      rdt_operands o = {in, 2, batch.p.out, &batch.p.epilogue}, part = {view, 2, single.p.out, &single.p.epilogue};
+      rdt_operands o = {.in = in, .n_in = 2, .out = batch.p.out, .epilogue = &batch.p.epilogue};
+      rdt_operands part = {.in = view, .n_in = 2, .out = single.p.out, .epilogue = &single.p.epilogue};
       memset(whole, 0xff, IMAGES * ONE * sizeof *whole);
       assert_int_equal(k->run(all, &o, NULL), RDT_OK);
       for (int i = 0; i < IMAGES; i++) {
@@ -421,7 +422,7 @@ static void test_activations_keep_what_is_no_number(void **unused) {
         p.epilogue.act = acts[a];
         if (rows[i]->op != p.op || rows[i]->isa > rdt_isa_detect() || rows[i]->accept(&p, NULL) != RDT_OK) continue;
         assert_int_equal(rows[i]->create(&p, 1, &state, NULL), RDT_OK);
-        const rdt_operands o = {in, 2, p.out, &p.epilogue};
+        const rdt_operands o = {.in = in, .n_in = 2, .out = p.out, .epilogue = &p.epilogue};
         assert_int_equal(rows[i]->run(state, &o, NULL), RDT_OK);
         rows[i]->destroy(state);
         rdt_tensor raw = p.out, expected = p.out;

@@ -93,7 +93,15 @@ static void expect_rungs(const rdt_recovered *out, int n, const char *const *wor
 }
 
 static rdt_recovered climb_with(fake *f, bool repair, bool voted, bool corrects) {
-  const rdt_recovery r = {f, secure, compute, check, differ, apart, accept, value, corrects ? rebuild : NULL};
+  const rdt_recovery r = {.self = f,
+                          .secure = secure,
+                          .compute = compute,
+                          .check = check,
+                          .differ = differ,
+                          .apart = apart,
+                          .accept = accept,
+                          .value = value,
+                          .rebuild = corrects ? rebuild : NULL};
   rdt_recovered out;
   const rdt_status s = voted ? rdt_recover_voted(&r, repair, &out, NULL) : rdt_recover_checked(&r, repair, &out, NULL);
   assert_int_equal(s, RDT_OK);

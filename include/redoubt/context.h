@@ -83,8 +83,8 @@ typedef struct rdt_event {
                               activation where the op's check comes before them */
   double corrected_bound;  /* verdict CORRECTED: no element of the op's result before bias and activation is further
                               from the one without the fault; else 0 */
-  int core;                /* on which the event was booked; -1 not known */
   rdt_rot rot;             /* of memory: the weight that had changed */
+  int core;                /* that executed what was hit; -1 not known, or memory was hit */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_event;
@@ -125,6 +125,18 @@ typedef struct rdt_result {
   double seconds_check;    /* of which checks, duplicates and repair */
   double corrected_bound;  /* verdict CORRECTED: as in the event */
 } rdt_result;
+
+/* What a context knows of one core. */
+typedef struct rdt_core_info {
+  int core;                       /* its number, as the system counts */
+  int64_t products;               /* executions of layers, or of a thread's share of one, that began there */
+  int64_t suspects;               /* checks of these above the statistical bound: rounding, or a fault */
+  int64_t faults[RDT_DIAG_COUNT]; /* confirmed, by diagnosis */
+} rdt_core_info;
+/* Counters of the cores that have executed something, in order: the first `room` of them into list, all of their number
+ * as result. A kernel of a vendor library does not say which thread computed what: its threads are counted where they
+ * were last seen. */
+RDT_API size_t rdt_context_cores(const rdt_context *ctx, rdt_core_info *list, size_t room);
 
 /* Bytes that the library holds in this process now, and the most that it held at once since the last reset: weights,
  * checksums, activations, buffers. Not counted: the caller's memory, model files that are mapped, and what oneDNN and

@@ -52,6 +52,7 @@ typedef enum rdt_diagnosis {
   RDT_DIAG_MEMORY = 4,     /* data at rest (weights, activations) changed between two uses */
   RDT_DIAG_UNKNOWN = 5
 } rdt_diagnosis;
+enum { RDT_DIAG_COUNT = RDT_DIAG_UNKNOWN + 1 };
 
 /* Constant English text; never NULL, "unknown" for values out of range. */
 RDT_API const char *rdt_status_name(rdt_status s);       /* "RDT_ERR_SHAPE" */

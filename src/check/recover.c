@@ -91,7 +91,35 @@ static rdt_status unchecked(climb *c, rdt_reason *why) {
   return settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
 }
 
-/* The recompute did not pass either. */
+/* Does the recompute pass once the checksums were made again? */
+static rdt_status checksum(climb *c, bool *settled, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  bool made = false, changed = false;
+  rdt_findings again;
+  if (!r->resum) return RDT_OK;
+  RDT_TRY(r->resum(r->self, &made, &changed, why));
+  if (!made) return RDT_OK;
+  rdt_findings_init(&again);
+  if (changed) RDT_TRY(r->check(r->self, RDT_BUF_SPARE, &again, why));
+  rung(c, "checksum", changed ? "restored" : "intact");
+  if (!changed || again.suspects > 0) return RDT_OK;
+  *settled = true;
+  return settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
+}
+
+static rdt_status other_core(climb *c, bool *settled, rdt_reason *why) {
+  rdt_elsewhere e;
+  if (!c->r->cores) return RDT_OK;
+  RDT_TRY(rdt_recover_elsewhere(c->r, &e, why));
+  if (!e.tried) return RDT_OK;
+  rung(c, "other core", e.found ? "passed" : "failed");
+  if (!e.found) return RDT_OK;
+  c->out->core = e.core;
+  *settled = true;
+  return settle_with(c, e.good, e.core >= 0 ? RDT_DIAG_PERSISTENT : RDT_DIAG_UNKNOWN);
+}
+
+/* Nothing has passed until here. */
 static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *why) {
   const rdt_recovery *r = c->r;
   rdt_findings other;
@@ -129,10 +157,18 @@ static rdt_status correct(climb *c, bool *settled, rdt_reason *why) {
   return settle(c, RDT_CORRECTED, RDT_DIAG_UNKNOWN, "result");
 }
 
+/* The recompute did not pass either. */
+static rdt_status climb_on(climb *c, const rdt_findings *again, rdt_reason *why) {
+  bool settled = false;
+  RDT_TRY(checksum(c, &settled, why));
+  if (!settled) RDT_TRY(other_core(c, &settled, why));
+  return settled ? RDT_OK : other_path(c, again, why);
+}
+
 rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why) {
   climb c = {.r = r, .repair = repair, .out = out};
   rdt_findings again;
-  *out = (rdt_recovered){.verdict = RDT_CLEAN};
+  *out = (rdt_recovered){.verdict = RDT_CLEAN, .core = -1};
   RDT_TRY(secure(&c, why));
   if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, rdt_rest_what(&c.rest));
   bool settled;
@@ -143,7 +179,7 @@ rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered
   RDT_TRY(r->check(r->self, RDT_BUF_SPARE, &again, why));
   c.cannot = again.cannot > 0;
   rung(&c, "recompute", again.suspects > 0 ? "failed" : c.cannot ? "unchecked" : "passed");
-  RDT_TRY(again.suspects > 0 ? other_path(&c, &again, why)
+  RDT_TRY(again.suspects > 0 ? climb_on(&c, &again, why)
           : c.cannot         ? unchecked(&c, why)
                              : settle_with(&c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT));
   if (c.cannot && out->verdict < RDT_UNCHECKED) out->verdict = RDT_UNCHECKED;
@@ -153,7 +189,7 @@ rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why) {
   climb c = {.r = r, .repair = repair, .out = out};
   int64_t first;
-  *out = (rdt_recovered){.verdict = RDT_CLEAN};
+  *out = (rdt_recovered){.verdict = RDT_CLEAN, .core = -1};
   RDT_TRY(secure(&c, why));
   if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, rdt_rest_what(&c.rest));
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));

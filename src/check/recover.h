@@ -1,9 +1,9 @@
 /* What happens after a check has failed: one ladder for all schemes.
  *
  * Rungs, in order: put data at rest in order (inputs, weights, packed weights, checksums against their sums) -> compute
- * again on the same code path, compare bits, check again -> compute on another code path and check -> give up:
- * DETECTED. Which rung settles it is the diagnosis. Where it is asked for (--on-fault correct) and data at rest was in
- * order, rebuilding from checksums comes before computing again. */
+ * again on the same code path and core, compare bits, check again -> make the checksums again -> compute on other cores
+ * -> compute on another code path -> give up: DETECTED. Which rung settles it is the diagnosis. Where it is asked for
+ * (--on-fault correct) and data at rest was in order, rebuilding from checksums comes before computing again. */
 #ifndef RDT_CHECK_RECOVER_H
 #define RDT_CHECK_RECOVER_H
 
@@ -21,7 +21,7 @@ typedef struct rdt_rest {
   rdt_rot rot;
 } rdt_rest;
 
-/* How an op does what the ladder asks for. */
+/* How an op does what the ladder asks for. What may be NULL leaves its rung out. */
 typedef struct rdt_recovery {
   void *self;
   rdt_status (*secure)(void *self, rdt_rest *rest, rdt_reason *why);
@@ -36,6 +36,12 @@ typedef struct rdt_recovery {
   double (*value)(void *self, rdt_buffer which, int64_t element); /* by its index; NULL: nobody asks */
   /* A copy of the result, rebuilt from checksums and checked again (check/correct.h). NULL: not asked for */
   rdt_status (*rebuild)(void *self, rdt_buffer into, rdt_rebuilt *b, rdt_reason *why);
+  /* Makes the checksums that check uses once more from the weights. made false: it has none. */
+  rdt_status (*resum)(void *self, bool *made, bool *changed, rdt_reason *why);
+  /* The cores that may be used, at most room; *suspect: the one that computed what is in doubt, -1 not known. */
+  int (*cores)(void *self, int *list, int room, int *suspect);
+  /* The same code path with its threads on these cores. */
+  rdt_status (*compute_on)(void *self, rdt_buffer into, const int *cores, int n, rdt_reason *why);
 } rdt_recovery;
 
 typedef struct rdt_recovered {
@@ -49,6 +55,7 @@ typedef struct rdt_recovered {
   double expected, actual; /* the first one's value as it is now, and as it was found */
   double corrected_bound;  /* CORRECTED: no rebuilt value is further from the one without the fault */
   rdt_rot rot;             /* of what was put in order */
+  int core;                /* that is wrong every time; -1 not known */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_recovered;
@@ -63,6 +70,14 @@ const char *rdt_rest_outcome(const rdt_rest *rest); /* of the rung that puts dat
 /* Called when a check of the result was suspect or could not be made. repair false (report, abort): the result stays as
  * it is; data at rest is put in order all the same. */
 rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
+/* elsewhere.c: is it a core? Computes on others; while none is suspected, on ever smaller halves of them. *good: the
+ * buffer that holds a result that passes; *found: one does, with the core that is wrong, where that is certain. */
+typedef struct rdt_elsewhere {
+  bool tried, found;
+  rdt_buffer good;
+  int core;
+} rdt_elsewhere;
+rdt_status rdt_recover_elsewhere(const rdt_recovery *r, rdt_elsewhere *out, rdt_reason *why);
 /* For an op run twice, whose copies (result and spare) differ: data at rest, then a third computation votes. compute
  * into spare goes the way of the second copy: the result is good only where that way gives it too. */
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);

@@ -24,6 +24,7 @@ rdt_status rdt_context_create(rdt_context **out, int threads) {
 void rdt_context_destroy(rdt_context *ctx) {
   if (!ctx) return;
   for (int i = 0; i < RDT_SCRATCH_COUNT; i++) rdt_free(ctx->scratch.data[i]);
+  rdt_cores_clear(&ctx->cores);
   rdt_free(ctx);
 }
 
@@ -46,6 +47,22 @@ int rdt_context_threads(const rdt_context *ctx) {
 
 const char *rdt_context_isa(const rdt_context *ctx) {
   return rdt_isa_name(ctx->isa);
+}
+
+static bool is_used(const rdt_core_info *c) {
+  int64_t events = c->products + c->suspects;
+  for (int i = 0; i < RDT_DIAG_COUNT; i++) events += c->faults[i];
+  return events > 0;
+}
+
+size_t rdt_context_cores(const rdt_context *ctx, rdt_core_info *list, size_t room) {
+  size_t n = 0;
+  for (int i = 0; i < ctx->cores.n; i++) {
+    if (!is_used(&ctx->cores.list[i])) continue;
+    if (n < room) list[n] = ctx->cores.list[i];
+    n++;
+  }
+  return n;
 }
 
 void *rdt_context_scratch(rdt_context *ctx, rdt_scratch which, size_t bytes) {

@@ -5,11 +5,18 @@
 #include <redoubt/context.h>
 #include <stdatomic.h>
 
+#include "core/cores.h"
 #include "core/cpu_info.h"
 #include "core/error.h"
 
 /* Scratch buffers that live as long as the context and only grow: raw linear results, second copies. */
-typedef enum rdt_scratch { RDT_SCRATCH_RAW, RDT_SCRATCH_SPARE, RDT_SCRATCH_THIRD, RDT_SCRATCH_COUNT } rdt_scratch;
+typedef enum rdt_scratch {
+  RDT_SCRATCH_RAW,
+  RDT_SCRATCH_SPARE,
+  RDT_SCRATCH_THIRD,
+  RDT_SCRATCH_SHARES,
+  RDT_SCRATCH_COUNT
+} rdt_scratch;
 
 typedef struct rdt_scratch_set {
   void *data[RDT_SCRATCH_COUNT];
@@ -26,6 +33,7 @@ struct rdt_context {
   rdt_event_fn on_event;
   void *on_event_user;
   rdt_scratch_set scratch;
+  rdt_cores cores;
 };
 
 /* At least bytes, 64-byte aligned; NULL when out of memory. Contents are lost when it grows. */

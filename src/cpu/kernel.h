@@ -4,6 +4,7 @@
 #define RDT_CPU_KERNEL_H
 
 #include "check/vault.h"
+#include "core/cores.h"
 #include "core/cpu_info.h"
 #include "core/problem.h"
 #include "inject/fault.h"
@@ -14,6 +15,8 @@ typedef struct rdt_kernel_hit {
   double position;        /* when: share of the reduction already done, 0..1 */
   const rdt_fault *fault; /* what happens to its bits; NULL: mask is XORed onto them */
   uint64_t mask;
+  bool everywhere; /* in place of element: one in each share that begins on core, see src/plan/cores.c */
+  int core;
   double before, after; /* filled by the kernel */
   bool done;
 } rdt_kernel_hit;
@@ -23,6 +26,7 @@ typedef struct rdt_operands { /* same shapes and strides as the planned problem 
   int n_in;
   rdt_tensor out;
   const rdt_epilogue *epilogue; /* data pointers of bias and residual; NULL: none */
+  rdt_shares *shares;           /* a kernel that knows who computes what writes it down; NULL: nobody asks */
 } rdt_operands;
 
 typedef struct rdt_fused rdt_fused; /* cpu/fused.h */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ bool rdt_site_checks(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT && sites[s].hits == CHECKS;
 }
 
-static const char grammar[] = "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,seed=S]";
+static const char grammar[] = "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N][,seed=S]";
 
 /* All names of a table in one line, for the error that says what would have been right. */
 static const char *all_sites(char *buf, size_t size) {
@@ -102,6 +103,12 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
       return rdt_fail(why, RDT_ERR_ARG, "seed= takes a number from 0 to 2^64-1, got '%s'", value);
     return RDT_OK;
   }
+  if (value && strcmp(text, "core") == 0) {
+    if (!parse_number(value, 0, INT_MAX, &n))
+      return rdt_fail(why, RDT_ERR_ARG, "core= takes a number, not '%s'", value);
+    f->core = (int)n;
+    return RDT_OK;
+  }
   if (value && strcmp(text, "at") == 0) {
     char *second = strchr(value, '/');
     if (second) *second++ = '\0';
@@ -132,7 +139,7 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   char text[512], list[256];
-  *f = (rdt_fault){.bits = -1, .layer = "*", .at = {-1, -1}};
+  *f = (rdt_fault){.bits = -1, .layer = "*", .at = {-1, -1}, .core = -1};
   if (strlen(spec) >= sizeof text)
     return rdt_fail(why, RDT_ERR_ARG, "the fault is longer than %zu characters", sizeof text - 1);
   strcpy(text, spec);
@@ -155,6 +162,10 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   }
   if ((f->count[1] > 1 || f->along != RDT_ALONG_ANY) && f->site != RDT_SITE_ACCUM)
     return rdt_fail(why, RDT_ERR_ARG, "count= and along= are for the rows and columns of a result: the site accum");
+  if (f->core >= 0 && (f->site != RDT_SITE_ACCUM || f->at[0] >= 0 || f->count[1] > 1 || f->along != RDT_ALONG_ANY))
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "core= is a core that computes wrongly, where it happens to: with the site accum, without at=, "
+                    "count= and along=");
   return RDT_OK;
 }
 

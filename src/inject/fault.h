@@ -1,4 +1,4 @@
-/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col]
+/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N]
  * [,seed=S]. */
 #ifndef RDT_INJECT_FAULT_H
 #define RDT_INJECT_FAULT_H
@@ -41,6 +41,7 @@ typedef struct rdt_fault {
   int count[2];    /* how many, at least and at most: the seed chooses; 0 0: one */
   rdt_along along;
   uint64_t seed;
+  int core; /* >= 0: whatever is computed there is hit, every time; -1: the fault strikes once */
 } rdt_fault;
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why);

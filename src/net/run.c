@@ -7,9 +7,26 @@
 
 /* ---- an armed fault ---- */
 
+/* A broken core is broken for every layer. */
+static rdt_status break_core(rdt_model *m) {
+  int hit = 0;
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_step *s = &m->steps[i];
+    if (s->kind != RDT_STEP_NODE || !s->plan || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
+    if (!rdt_plan_has_site(s->plan, m->fault.site)) continue;
+    s->plan->broken = &m->fault;
+    s->plan->injection = &m->injection;
+    hit++;
+  }
+  return hit ? RDT_OK
+             : rdt_fail(&m->ctx->error, RDT_ERR_NAME, "no node that matches layer=%s is a product or convolution",
+                        m->fault.layer);
+}
+
 static rdt_status arm_step(rdt_model *m) {
   int eligible = 0;
   if (!m->armed) return RDT_OK;
+  if (m->fault.core >= 0) return break_core(m);
   for (int pass = 0; pass < 2; pass++) {
     const int target = eligible ? (int)(rdt_fault_random(&m->fault, 11) % (uint64_t)eligible) : 0;
     int seen = 0;
@@ -46,7 +63,7 @@ static void plant_input(rdt_step *s) {
 
 static void disarm(rdt_model *m) {
   for (int i = 0; i < m->n_steps; i++)
-    if (m->steps[i].plan) m->steps[i].plan->fault = NULL;
+    if (m->steps[i].plan) m->steps[i].plan->fault = m->steps[i].plan->broken = NULL;
   m->armed = false;
 }
 

@@ -89,7 +89,9 @@ rdt_status rdt_plan_execute(rdt_plan *p, const rdt_tensor *in, rdt_tensor *out, 
                     "the plan was made without weights (data was NULL): nothing to multiply with");
   const rdt_tensor ins[2] = {*in, p->prob.in[1]};
   const rdt_operands o = {.in = ins, .n_in = 2, .out = *out, .epilogue = &p->prob.epilogue};
-  return rdt_plan_run(p, &o, result);
+  const rdt_status status = rdt_plan_run(p, &o, result);
+  p->broken = NULL;
+  return status;
 }
 
 const char *rdt_plan_kernel(const rdt_plan *p) {
@@ -106,7 +108,8 @@ rdt_status rdt_plan_inject(rdt_plan *p, const char *spec) {
     return rdt_fail(&p->ctx->error, RDT_ERR_ARG, "%s has no %s to plant a fault in", p->name,
                     rdt_site_name(p->own_fault.site));
   p->own_injection = (rdt_injection){.done = false};
-  p->fault = &p->own_fault;
+  p->broken = p->own_fault.core >= 0 ? &p->own_fault : NULL;
+  p->fault = p->broken ? NULL : &p->own_fault;
   p->injection = &p->own_injection;
   return RDT_OK;
 }

@@ -128,6 +128,33 @@ void rdt_plan_destroy(rdt_plan *p) {
   rdt_free(p);
 }
 
+/* Twice alike: what makes them may be wrong too. */
+rdt_status rdt_plan_resum(rdt_plan *p, bool *made, bool *changed, rdt_reason *why) {
+  const rdt_scheme *impl = p->scheme->impl;
+  const bool sealed = !p->fused;
+  void *data = NULL, *kept;
+  size_t bytes = 0;
+  rdt_dtype dtype;
+  *made = *changed = false;
+  if (p->sums && p->fixed_weights && impl->checksums && impl->recreate) impl->checksums(p->sums, &data, &bytes, &dtype);
+  if (!data || bytes == 0) return RDT_OK;
+  kept = rdt_alloc(bytes, 2);
+  if (!kept) return rdt_fail(why, RDT_ERR_NOMEM, "node %s: out of memory for checksums", p->name);
+  char *const second = (char *)kept + bytes;
+  memcpy(kept, data, bytes);
+  rdt_status status = impl->recreate(p->sums, &p->prob.in[1], why);
+  *made = status == RDT_OK;
+  if (*made && memcmp(kept, data, bytes) != 0) {
+    memcpy(second, data, bytes);
+    status = impl->recreate(p->sums, &p->prob.in[1], why);
+    *changed = status == RDT_OK && memcmp(second, data, bytes) == 0;
+    if (!*changed) memcpy(data, kept, bytes);
+    if (*changed && sealed) p->sums_seal = rdt_bitsum(data, bytes);
+  }
+  rdt_free(kept);
+  return status;
+}
+
 rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why) {
   if (!p->fixed_weights) return RDT_OK;
   if (p->kernel->pack) RDT_TRY(p->kernel->pack(p->state, &p->prob.in[1], why));

@@ -67,8 +67,9 @@ struct rdt_plan {
   uint64_t out_seal; /* bit-sum of the last run's result, */
   bool out_sealed;   /* if it was formed beside a check of that result */
   int64_t runs;
-  const rdt_fault *fault; /* armed for the next execution */
-  rdt_fault own_fault;    /* of rdt_plan_inject */
+  const rdt_fault *fault;  /* armed for the next execution */
+  const rdt_fault *broken; /* a core that computes wrongly for now */
+  rdt_fault own_fault;     /* of rdt_plan_inject */
   rdt_injection *injection, own_injection;
   rdt_choice_row *choices;
   int n_choices;
@@ -99,6 +100,8 @@ size_t rdt_plan_packed_bytes(const rdt_plan *p); /* of all copies; 0 for no plan
  */
 void *rdt_plan_packed(const rdt_plan *p, void *kernel_state, size_t *bytes, rdt_dtype *dtype);
 void *rdt_plan_checksums(const rdt_plan *p, size_t *bytes, rdt_dtype *dtype);
+/* The scheme's checksums once more from the weights: have they been others? made false: it keeps none. */
+rdt_status rdt_plan_resum(rdt_plan *p, bool *made, bool *changed, rdt_reason *why);
 void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight, packed or checksum */
 
 /* Where the kernel writes: the result itself (no epilogue, packed, accumulator's dtype), or a packed buffer beside it.
@@ -122,6 +125,11 @@ void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s);
 void rdt_plan_struck(rdt_plan *p, rdt_findings *f);
 void rdt_plan_plant_plan(rdt_plan *p); /* in what frame and tables seal */
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype);
+/* For a kernel that sums as it goes: a broken core strikes inside of it. false: no core is broken */
+bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit);
+/* What a broken core has computed is wrong: one element of its first share, or where nobody knows the shares, one of
+ * all if one of the cores is broken. */
+void rdt_plan_core_strike(rdt_plan *p, const rdt_tensor *raw, const rdt_shares *s, const int *cores, int n);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 
@@ -130,7 +138,9 @@ typedef struct rdt_tile {
   int64_t from[2], length[2];
 } rdt_tile;
 bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
-rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why);
+struct rdt_where; /* plan/cores.h */
+rdt_status rdt_plan_compute_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
+                                 rdt_reason *why);
 
 /* correct.c: raw results o->out rebuilt from row and column checksums, and checked again by both */
 rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuilt *b, rdt_reason *why);

@@ -11,17 +11,17 @@ bool rdt_plan_armed(const rdt_plan *p, rdt_site site) {
   return p->fault && !p->injection->done && p->fault->site == site;
 }
 
-static void tell(rdt_plan *p, int64_t element, double before, double after, const char *where) {
+static void tell(rdt_plan *p, const rdt_fault *f, int64_t element, double before, double after, const char *where) {
   rdt_injection *j = p->injection;
   const double error = fabs(after - before);
-  *j = (rdt_injection){.done = true, .site = p->fault->site, .element = element, .before = before, .after = after};
+  *j = (rdt_injection){.done = true, .site = f->site, .element = element, .before = before, .after = after};
   j->changed = -1;
   j->left = -1.0;
   j->error = isnan(error) ? INFINITY : error;
   j->weighted = j->error;
   memcpy(j->node, p->name, sizeof j->node);
-  snprintf(j->text, sizeof j->text, "%s of node %s%s, element %lld: %.9g -> %.9g", rdt_site_name(p->fault->site),
-           p->name, where, (long long)element, before, after);
+  snprintf(j->text, sizeof j->text, "%s of node %s%s, element %lld: %.9g -> %.9g", rdt_site_name(f->site), p->name,
+           where, (long long)element, before, after);
 }
 
 /* The others of several faults: in the same row (channels of a pixel) or column (pixels of a channel) of a raw result,
@@ -68,7 +68,7 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
   }
   rdt_fault_apply(p->fault, t->data, t->dtype, at, &before, &after);
   const bool several = rdt_plan_plants_several(p);
-  tell(p, e, before, after, "");
+  tell(p, p->fault, e, before, after, "");
   if (several) plant_more(p, t, at);
 }
 
@@ -86,12 +86,59 @@ bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) 
   return true;
 }
 
+bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit) {
+  if (!p->broken) return false;
+  *hit = (rdt_kernel_hit){.position = 0.5, .fault = p->broken, .everywhere = true, .core = p->broken->core};
+  return true;
+}
+
+/* The element at (row, column), as checks name them. */
+static int64_t offset_at(const rdt_tensor *t, int channel, int64_t row, int64_t column) {
+  int64_t offset = 0;
+  for (int d = t->rank - 1; d >= 0; d--) {
+    int64_t *from = d == channel ? &column : &row;
+    offset += *from % t->shape[d] * t->stride[d];
+    *from /= t->shape[d];
+  }
+  return offset;
+}
+
+static bool strike(rdt_plan *p, const rdt_tensor *raw, const int64_t from[2], const int64_t to[2]) {
+  const int channel = rdt_problem_channel(&p->prob);
+  const int64_t all = rdt_tensor_count(raw), columns = channel >= 0 ? raw->shape[channel] : 1;
+  const int64_t most[2] = {columns ? all / columns : 0, columns};
+  int64_t at[2];
+  rdt_kernel_hit hit;
+  for (int i = 0; i < 2; i++) {
+    const int64_t end = to[i] < most[i] ? to[i] : most[i];
+    if (from[i] >= end) return false;
+    at[i] = from[i] + (int64_t)(rdt_fault_random(p->broken, 1 + 2 * (uint64_t)i) % (uint64_t)(end - from[i]));
+  }
+  rdt_plan_core_hit(p, &hit);
+  hit.element = at[0] * columns + at[1];
+  rdt_fault_apply(p->broken, raw->data, raw->dtype, offset_at(raw, channel, at[0], at[1]), &hit.before, &hit.after);
+  hit.done = true;
+  rdt_plan_book_hit(p, &hit);
+  return true;
+}
+
+void rdt_plan_core_strike(rdt_plan *p, const rdt_tensor *raw, const rdt_shares *s, const int *cores, int n) {
+  static const int64_t from[2] = {0, 0}, to[2] = {INT64_MAX, INT64_MAX};
+  bool wrong = false;
+  for (int i = 0; i < s->n; i++)
+    if (s->list[i].core == p->broken->core && strike(p, raw, s->list[i].from, s->list[i].to)) return;
+  for (int i = 0; i < n; i++) wrong = wrong || cores[i] == p->broken->core;
+  if (s->n == 0 && wrong) strike(p, raw, from, to);
+}
+
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
-  char where[64];
-  if (!hit->done) return;
-  if (p->fault->site != RDT_SITE_ACCUM) return tell(p, hit->element, hit->before, hit->after, "");
-  snprintf(where, sizeof where, " (after %.0f %% of the reduction)", 100.0 * hit->position);
-  tell(p, hit->element, hit->before, hit->after, where);
+  char where[64] = "";
+  if (!hit->done || (hit->everywhere && p->injection->done)) return;
+  if (hit->everywhere)
+    snprintf(where, sizeof where, " (on core %d)", hit->core);
+  else if (hit->fault->site == RDT_SITE_ACCUM)
+    snprintf(where, sizeof where, " (after %.0f %% of the reduction)", 100.0 * hit->position);
+  tell(p, hit->fault, hit->element, hit->before, hit->after, where);
 }
 
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype) {
@@ -135,7 +182,7 @@ void rdt_plan_plant_plan(rdt_plan *p) {
   double before, after;
   if (!word) return;
   rdt_fault_apply(p->fault, word, RDT_S32, 0, &before, &after);
-  tell(p, e, before, after, "");
+  tell(p, p->fault, e, before, after, "");
 }
 
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
@@ -146,7 +193,7 @@ void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
 }
 
 void rdt_plan_struck(rdt_plan *p, rdt_findings *f) {
-  if (f->strike && f->strike->done) tell(p, f->strike->at, f->strike->before, f->strike->after, "");
+  if (f->strike && f->strike->done) tell(p, p->fault, f->strike->at, f->strike->before, f->strike->after, "");
   f->strike = NULL;
 }
 

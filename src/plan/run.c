@@ -8,7 +8,7 @@
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/threads.h"
-#include "plan/plan.h"
+#include "plan/cores.h"
 
 /* One run of one plan. result, spare, third share shape and strides: the raw result of a linear op, the result of a
  * duplicated one. */
@@ -23,6 +23,7 @@ typedef struct run {
   rdt_findings found;
   rdt_strike strike; /* planted in the checks */
   rdt_ruling ruling; /* decides what res->verdict is in the end */
+  rdt_where where;
   rdt_result *res;
   double started, check;
   rdt_reason *why;
@@ -44,12 +45,22 @@ static rdt_operands raw_operands(const run *r, rdt_buffer which) {
   return o;
 }
 
+static int threads_of(const rdt_plan *p) {
+  return p->twin ? 1 : p->threads;
+}
+
+static rdt_status compute_noting(run *r, rdt_buffer into, rdt_shares *s, rdt_reason *why) {
+  RDT_TRY(buffer(r, into));
+  const rdt_operands o = raw_operands(r, into);
+  return rdt_where_run(&r->where, s, r->p->kernel, r->p->state, threads_of(r->p), &o, NULL, why);
+}
+
 static rdt_status compute(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
   run *r = self;
   rdt_plan *p = r->p;
+  if (!other_path) return compute_noting(r, into, &r->where.again, why);
   RDT_TRY(buffer(r, into));
   const rdt_operands o = raw_operands(r, into);
-  if (!other_path) return p->kernel->run(p->state, &o, why);
   if (!p->other_state) {
     rdt_problem raw;
     RDT_TRY(rdt_problem_copy(&raw, &p->prob));
@@ -59,7 +70,7 @@ static rdt_status compute(void *self, rdt_buffer into, bool other_path, rdt_reas
     rdt_problem_clear(&raw);
     RDT_TRY(s);
   }
-  return p->other->run(p->other_state, &o, why);
+  return rdt_where_run(&r->where, &r->where.again, p->other, p->other_state, p->threads, &o, NULL, why);
 }
 
 static bool armed(const run *r) {
@@ -82,10 +93,10 @@ static rdt_status compute_first(run *r) {
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
   if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
     const rdt_operands o = raw_operands(r, RDT_BUF_RESULT);
-    RDT_TRY(p->kernel->run_inject(p->state, &o, &hit, r->why));
+    RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, threads_of(p), &o, &hit, r->why));
     rdt_plan_book_hit(p, &hit);
   } else {
-    RDT_TRY(compute(r, RDT_BUF_RESULT, false, r->why));
+    RDT_TRY(compute_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
   }
   if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, r->o, &r->buf[RDT_BUF_SPARE], raw);
@@ -99,21 +110,49 @@ static rdt_status compute_second(run *r, rdt_reason *why) {
   const rdt_operands o = raw_operands(r, RDT_BUF_SPARE);
   rdt_status status = RDT_OK;
 #pragma omp parallel num_threads(2) if (p->threads > 1)
-  if (omp_get_thread_num() + 1 == omp_get_num_threads()) status = p->kernel->run(p->twin, &o, why);
+  if (omp_get_thread_num() + 1 == omp_get_num_threads()) {
+    rdt_where_copy_begins(&r->where, 1);
+    status = p->kernel->run(p->twin, &o, why);
+    rdt_where_copy_ends(&r->where, 1);
+  }
+  if (status == RDT_OK) rdt_where_strike(&r->where, 1, &o.out);
   return status;
 }
 
-/* For the ladder: the same code path again, of the suspect tile only where the inputs were in order. */
-static rdt_status compute_again(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
-  run *r = self;
+/* The suspect tile only where the inputs were in order, and one core has computed it. */
+static rdt_status compute_part(run *r, rdt_buffer into, rdt_reason *why) {
   rdt_tile tile;
-  if (r->p->twin && into == RDT_BUF_SPARE) return compute_second(r, why);
-  if (other_path || into != RDT_BUF_SPARE || r->inputs_restored || !rdt_plan_tile(r->p, &r->found, &tile))
-    return compute(self, into, other_path, why);
+  const bool one = r->where.suspect >= 0 || r->where.n_cores < 2;
+  if (!one || r->inputs_restored || !rdt_plan_tile(r->p, &r->found, &tile)) return compute(r, into, false, why);
   RDT_TRY(buffer(r, into));
   memcpy(r->buf[into].data, r->buf[RDT_BUF_RESULT].data, rdt_tensor_bytes(&r->buf[into]));
   const rdt_operands o = raw_operands(r, into);
-  return rdt_plan_compute_tile(r->p, &o, &tile, why);
+  return rdt_plan_compute_tile(r->p, &r->where, &o, &tile, why);
+}
+
+static rdt_status compute_on(void *self, rdt_buffer into, const int *cores, int n, rdt_reason *why) {
+  run *r = self;
+  rdt_places places;
+  rdt_where_pin(&r->where, cores, n, &places);
+  const rdt_status status = compute_part(r, into, why);
+  rdt_threads_restore(&places);
+  return status;
+}
+
+/* For the ladder: the same code path again, on the same cores. */
+static rdt_status compute_again(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
+  run *r = self;
+  if (r->p->twin && into == RDT_BUF_SPARE) return compute_second(r, why);
+  if (other_path || r->p->twin) return compute(self, into, other_path, why);
+  return compute_on(self, into, NULL, 0, why);
+}
+
+static int usable_cores(void *self, int *list, int room, int *suspect) {
+  const rdt_where *w = &((run *)self)->where;
+  const int n = w->n_cores < room ? w->n_cores : room;
+  if (n > 0) memcpy(list, w->cores, (size_t)n * sizeof *list);
+  *suspect = w->suspect;
+  return n;
 }
 
 /* Both copies of a duplicated op at the same time, each on its own thread, where there are two. */
@@ -132,13 +171,18 @@ static rdt_status compute_twice(run *r) {
   rdt_reason why[2];
   const double t = rdt_clock();
 #pragma omp parallel for num_threads(2) schedule(static, 1)
-  for (int copy = 0; copy < 2; copy++) status[copy] = p->kernel->run(copy ? p->twin : p->state, &o[copy], &why[copy]);
+  for (int copy = 0; copy < 2; copy++) {
+    rdt_where_copy_begins(&r->where, copy);
+    status[copy] = p->kernel->run(copy ? p->twin : p->state, &o[copy], &why[copy]);
+    rdt_where_copy_ends(&r->where, copy);
+  }
   r->check += (rdt_clock() - t) / 2;
   for (int copy = 0; copy < 2; copy++)
     if (status[copy] != RDT_OK) {
       *r->why = why[copy];
       return status[copy];
     }
+  for (int copy = 0; copy < 2; copy++) rdt_where_strike(&r->where, copy, &o[copy].out);
   return RDT_OK;
 }
 
@@ -168,6 +212,10 @@ static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why)
     return RDT_OK;
   }
   return rdt_plan_secure_own(p, all, rest, why);
+}
+
+static rdt_status resum(void *self, bool *made, bool *changed, rdt_reason *why) {
+  return rdt_plan_resum(((run *)self)->p, made, changed, why);
 }
 
 static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
@@ -240,7 +288,10 @@ static rdt_recovery recovery_of(run *r) {
                         .apart = apart,
                         .accept = accept,
                         .value = value,
-                        .rebuild = r->p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT ? rebuild : NULL};
+                        .rebuild = r->p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT ? rebuild : NULL,
+                        .resum = resum,
+                        .cores = usable_cores,
+                        .compute_on = compute_on};
 }
 
 /* ---- telling ---- */
@@ -271,6 +322,15 @@ static void sentence(const run *r, const rdt_event *e, char *text, size_t size) 
              end);
 }
 
+/* For report(): the core that has computed what is at the event's place. */
+enum { CORE_OF_PLACE = -2 };
+
+static int core_of(const run *r, const rdt_event *e) {
+  if (e->kind == RDT_EVENT_UNCHECKED || e->diagnosis == RDT_DIAG_MEMORY) return -1;
+  if (r->p->twin) return r->where.copy[e->changed == 0].moved ? -1 : r->where.copy[e->changed == 0].core;
+  return rdt_where_core(r->where.fused.n > 0 ? &r->where.fused : &r->where.first, e->place);
+}
+
 static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
   char text[400];
   rdt_event e = {.kind = kind,
@@ -294,8 +354,8 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
                  .expected = v->expected,
                  .actual = v->actual,
                  .corrected_bound = v->corrected_bound,
-                 .core = rdt_cpu_current(),
                  .rot = v->rot,
+                 .core = v->core,
                  .n_rungs = v->n_rungs};
   memcpy(e.shape, r->p->prob.out.shape, sizeof e.shape);
   memcpy(e.rungs, v->rungs, sizeof e.rungs);
@@ -303,8 +363,10 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
     rdt_place_at(&r->p->prob, v->first, e.place); /* the comparison of the bits knows better than the checksums */
   else if (kind != RDT_EVENT_UNCHECKED && r->found.suspects > 0)
     rdt_findings_locate(&r->found, e.place);
+  if (e.core == CORE_OF_PLACE) e.core = core_of(r, &e);
   sentence(r, &e, text, sizeof text);
   e.text = text;
+  rdt_cores_book(&r->p->ctx->cores, &e);
   rdt_context_emit(r->p->ctx, &e);
   if (kind == RDT_EVENT_FAULT) {
     r->res->faults++;
@@ -318,7 +380,8 @@ static void report(run *r, rdt_event_kind kind, const rdt_recovered *v) {
 }
 
 static void report_found(run *r, rdt_verdict verdict, rdt_diagnosis diagnosis, const char *what) {
-  const rdt_recovered v = {.verdict = verdict, .diagnosis = diagnosis, .what = what, .fault = true, .first = -1};
+  const rdt_recovered v = {
+      .verdict = verdict, .diagnosis = diagnosis, .what = what, .fault = true, .first = -1, .core = -1};
   report(r, RDT_EVENT_FAULT, &v);
 }
 
@@ -348,6 +411,7 @@ static rdt_status secure_before(run *r) {
                        .what = rdt_rest_what(&rest),
                        .fault = true,
                        .rot = rest.rot,
+                       .core = -1,
                        .first = -1};
     rdt_recovered_rung(&v, "secure", rdt_rest_outcome(&rest), &since);
     report(r, RDT_EVENT_FAULT, &v);
@@ -391,6 +455,7 @@ static rdt_status epilogue(run *r, bool applied) {
                              .diagnosis = tries == 0 ? RDT_DIAG_TRANSIENT : RDT_DIAG_PERSISTENT,
                              .what = "epilogue",
                              .fault = true,
+                             .core = p->threads == 1 ? rdt_cpu_current() : -1,
                              .changed = wrong,
                              .first = first};
     report(r, RDT_EVENT_FAULT, &v);
@@ -443,7 +508,9 @@ static rdt_status run_checked(run *r, rdt_tensor *fin, bool *touched) {
   if (rdt_findings_complain(&r->found)) {
     rdt_recovered v;
     r->settled = true;
+    rdt_where_doubt(&r->where, &r->where.first, &r->found);
     RDT_TRY(rdt_recover_checked(&recovery, repairs(p), &v, r->why));
+    if (v.diagnosis != RDT_DIAG_PERSISTENT && v.diagnosis != RDT_DIAG_UNKNOWN) v.core = CORE_OF_PLACE;
     report(r, v.fault ? RDT_EVENT_FAULT : v.verdict == RDT_UNCHECKED ? RDT_EVENT_UNCHECKED : RDT_EVENT_SUSPECT, &v);
     *touched = v.changed > 0 && v.verdict != RDT_DETECTED;
     RDT_TRY(book_left(r, &v));
@@ -475,6 +542,7 @@ static rdt_status run_twice(run *r) {
     rdt_recovered v;
     r->settled = true;
     RDT_TRY(rdt_recover_voted(&recovery, repairs(r->p), &v, r->why));
+    if (v.diagnosis != RDT_DIAG_PERSISTENT && v.diagnosis != RDT_DIAG_UNKNOWN) v.core = CORE_OF_PLACE;
     report(r, RDT_EVENT_FAULT, &v);
   }
   r->check += rdt_clock() - t;
@@ -521,7 +589,7 @@ static rdt_status compute_fused(run *r, rdt_fused *f) {
     f->hit = &hit;
     f->hit_stored = true;
   }
-  RDT_TRY(p->kernel->run_fused(p->state, r->o, f, r->why));
+  RDT_TRY(rdt_where_run_fused(&r->where, &r->where.fused, r->o, f, r->why));
   if (f->hit) rdt_plan_book_hit(p, &hit);
   return book_fused(r, asked);
 }
@@ -603,7 +671,7 @@ static rdt_status again_fused(run *r, complaint *q, double *since, bool *good) {
   rdt_fused f = rdt_fused_ask(p->fused);
   *good = false;
   if (q->first.suspects == 0 && !q->differ) return RDT_OK;
-  RDT_TRY(p->kernel->run_fused(p->state, r->o, &f, r->why));
+  RDT_TRY(rdt_where_run_fused(&r->where, &r->where.again, r->o, &f, r->why));
   rdt_fused_judge(p->fused, &f, &r->found);
   *good = !f.differ && !rdt_findings_complain(&r->found);
   q->persists = f.differ || r->found.suspects > 0 || !rdt_findings_agree(&r->found);
@@ -629,7 +697,8 @@ static rdt_status redo_apart(run *r, complaint *q, const rdt_tensor *kept, doubl
 static rdt_status settle_fused(run *r, bool differ) {
   rdt_plan *p = r->p;
   rdt_tensor kept;
-  complaint q = {.first = r->found, .differ = differ, .v = {.first = -1}};
+  complaint q = {.first = r->found, .differ = differ, .v = {.first = -1, .core = CORE_OF_PLACE}};
+  rdt_places places = {.n = 0};
   bool good = false, told = false;
   double since = rdt_clock();
   rdt_status status = RDT_OK;
@@ -648,6 +717,8 @@ static rdt_status settle_fused(run *r, bool differ) {
     report(r, RDT_EVENT_FAULT, &q.v);
     goto end;
   }
+  rdt_where_doubt(&r->where, &r->where.fused, &q.first);
+  rdt_where_pin(&r->where, r->where.again_on, p->threads, &places); /* on the same cores */
   RDT_TRY_GOTO(again_fused(r, &q, &since, &good), end);
   if (good)
     compare_fused(r, &q, &kept);
@@ -663,6 +734,7 @@ static rdt_status settle_fused(run *r, bool differ) {
   if (rdt_findings_agree(&q.first)) r->found = q.first;
   report(r, q.v.fault ? RDT_EVENT_FAULT : RDT_EVENT_SUSPECT, &q.v);
 end:
+  rdt_threads_restore(&places);
   rdt_free(kept.data);
   return status;
 }
@@ -715,10 +787,10 @@ static rdt_status run_plain(run *r) {
   rdt_kernel_hit hit;
   const bool inside = rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit);
   if (inside) {
-    RDT_TRY(p->kernel->run_inject(p->state, &o, &hit, r->why));
+    RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, p->threads, &o, &hit, r->why));
     rdt_plan_book_hit(p, &hit);
   } else {
-    RDT_TRY(p->kernel->run(p->state, &o, r->why));
+    RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, p->threads, &o, NULL, r->why));
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, &o.out);
   }
   if (p->finish) rdt_epilogue_apply(r->o->epilogue, &o.out, out, rdt_problem_channel(&p->prob), p->threads);
@@ -770,6 +842,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   *r.res = (rdt_result){.place = {-1, -1}};
   r.ruling = rdt_ruling_clean();
   rdt_findings_init(&r.found);
+  rdt_where_begin(&r.where, p);
   p->out_sealed = false;
   if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
   const bool protected = p->scheme->id != RDT_SCHEME_NONE;
@@ -782,11 +855,15 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   r.buf[RDT_BUF_SPARE] = r.buf[RDT_BUF_THIRD] = r.buf[RDT_BUF_RESULT];
   r.buf[RDT_BUF_SPARE].data = r.buf[RDT_BUF_THIRD].data = NULL;
   const int threads = rdt_threads_enter(p->threads);
+  rdt_places places;
+  rdt_where_break(&r.where, &places);
   if (frame == RDT_VAULT_RESTORED) report_found(&r, RDT_RECOMPUTED, RDT_DIAG_MEMORY, "plan");
   rdt_status status = plant_at_rest(&r);
   if (status == RDT_OK && protected) status = secure_before(&r);
   if (status == RDT_OK && r.res->verdict != RDT_DETECTED) status = protected ? run_protected(&r) : run_plain(&r);
+  rdt_threads_restore(&places);
   rdt_threads_leave(threads);
+  rdt_where_count(&r.where, p->fused ? &r.where.fused : &r.where.first);
   if (status == RDT_ERR_ARG) { /* the kernel's, about the operands' values */
     const rdt_reason inner = *r.why;
     rdt_fail(r.why, status, "node %.80s (%.60s): %.300s", p->name, p->label, inner.text);

@@ -1,6 +1,6 @@
 /* Kernels that are no black box compute again only the tile that the suspects name: rows by columns of a product,
  * images by channels of a convolution. Their bits do not depend on what is computed beside. */
-#include "plan/plan.h"
+#include "plan/cores.h"
 
 static void widen(int64_t range[2], int64_t at) {
   if (range[0] < 0 || at < range[0]) range[0] = at;
@@ -43,7 +43,8 @@ static rdt_tensor slice(const rdt_tensor *t, int dim, int64_t from, int64_t leng
   return s;
 }
 
-rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_reason *why) {
+rdt_status rdt_plan_compute_tile(const rdt_plan *p, rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
+                                 rdt_reason *why) {
   const int weight_dim = p->prob.op == RDT_KOP_CONV ? 0 : 1;
   rdt_problem part;
   void *state = NULL;
@@ -55,7 +56,8 @@ rdt_status rdt_plan_compute_tile(const rdt_plan *p, const rdt_operands *o, const
   part.out = slice(&rows, 1, tile->from[1], tile->length[1]);
   const rdt_operands operands = {.in = part.in, .n_in = 2, .out = part.out};
   rdt_status status = p->kernel->create(&part, p->threads, &state, why);
-  if (status == RDT_OK) status = p->kernel->run(state, &operands, why);
+  if (status == RDT_OK)
+    status = rdt_where_run(w, &w->again, p->kernel, state, p->threads, &operands, NULL, why);
   if (state) p->kernel->destroy(state);
   rdt_problem_clear(&part);
   return status;

@@ -69,6 +69,7 @@ typedef struct worker { /* what one thread needs */
   const float **rows;   /* of a block: each output row's kernel rows */
   bool differ;
   uint64_t bitsum;
+  rdt_kernel_hit *hit, own; /* what is planted here */
 } worker;
 
 static worker take_worker(const state *s, layout *l) {
@@ -284,6 +285,7 @@ typedef struct call {
   int64_t ld;
   rdt_fused *f; /* NULL: no check */
   rdt_kernel_hit *hit;
+  rdt_shares *shares;
   rdt_native_finish finish;
   bool sums;
   int parts;
@@ -310,17 +312,17 @@ static void set_finish(const state *s, const rdt_epilogue *e, float *bias, rdt_n
   f->high = (float)e->act.param[1];
 }
 
-static void set_hit(const call *c, rdt_depthwise_row *r, int64_t image, int64_t y) {
+static void set_hit(const call *c, rdt_kernel_hit *hit, rdt_depthwise_row *r, int64_t image, int64_t y) {
   const state *s = c->s;
-  const int64_t e = c->hit->element, rest = e / s->d.ow, channel = rest / s->oh;
+  const int64_t e = hit->element, rest = e / s->d.ow, channel = rest / s->oh;
   if (rest % s->oh != y || channel / s->d.channels != image) return;
-  r->hit = c->hit;
+  r->hit = hit;
   r->hit_x = e % s->d.ow;
   r->hit_channel = channel % s->d.channels;
-  r->hit_tap = least((int64_t)(c->hit->position * (double)s->d.taps), s->d.taps);
+  r->hit_tap = least((int64_t)(hit->position * (double)s->d.taps), s->d.taps);
 }
 
-static rdt_depthwise_row row_of(const call *c, int64_t image, int64_t y) {
+static rdt_depthwise_row row_of(const call *c, const worker *w, int64_t image, int64_t y) {
   const state *s = c->s;
   const rdt_window *win = &s->window;
   const int64_t kh = win->kernel[0], dilation = win->dilation[0], top = y * win->stride[0] - win->before[0];
@@ -331,7 +333,7 @@ static rdt_depthwise_row row_of(const call *c, int64_t image, int64_t y) {
                          .to = most(from, to) * s->d.kw,
                          .pixel = (image * s->oh + y) * s->d.ow,
                          .sign = y % s->block % 2 ? -1.0f : 1.0f};
-  if (c->hit) set_hit(c, &r, image, y);
+  if (w->hit) set_hit(c, w->hit, &r, image, y);
   return r;
 }
 
@@ -383,7 +385,7 @@ static void run_blocks(const call *c, worker *w, int64_t first, int64_t end) {
     int64_t y = u % s->blocks * s->block, stop = least(y + s->block, s->oh), pending = 0;
     if (c->f) expect(c, w, image, y, stop, u);
     for (; y < stop; y++) {
-      rows[a.count] = row_of(c, image, y);
+      rows[a.count] = row_of(c, w, image, y);
       if (c->f) set_sums(c, &rows[a.count], u, y + 1 == stop, &pending);
       a.count++;
     }
@@ -396,9 +398,30 @@ static void run_blocks(const call *c, worker *w, int64_t first, int64_t end) {
   if (c->sums) w->bitsum += rdt_bitsum_part(c->out, at, (size_t)a.count * row);
 }
 
+/* A fault of the core strikes in each share that begins there. */
+static void plant(const call *c, worker *w, const int64_t from[2], const int64_t to[2]) {
+  const int64_t plane = c->s->oh * c->s->d.ow;
+  w->hit = c->hit;
+  if (!c->hit || !c->hit->everywhere) return;
+  w->own = *c->hit;
+  w->hit = w->own.core == rdt_cpu_current() && to[0] > from[0] ? &w->own : NULL;
+  if (!w->hit) return;
+  const int64_t pixel = from[0] + (int64_t)(rdt_fault_random(w->own.fault, 1) % (uint64_t)(to[0] - from[0]));
+  const int64_t channel = (int64_t)(rdt_fault_random(w->own.fault, 3) % (uint64_t)c->s->d.channels);
+  w->own.element = (pixel / plane * c->s->d.channels + channel) * plane + pixel % plane;
+}
+
+/* The first pixel of a block. */
+static int64_t pixel_of(const state *s, int64_t unit) {
+  return (unit / s->blocks * s->oh + unit % s->blocks * s->block) * s->d.ow;
+}
+
 static void run_worker(const call *c, worker *w, int part) {
   const state *s = c->s;
   const int64_t units = s->n * s->blocks, end = units * (part + 1) / c->parts;
+  const int64_t from[2] = {pixel_of(s, units * part / c->parts), 0}, to[2] = {pixel_of(s, end), s->d.channels};
+  rdt_share_begin(c->shares, part, from, to);
+  plant(c, w, from, to);
   const int64_t bytes = s->iw * s->d.channels * (int64_t)sizeof(float) * s->window.stride[0];
   const int64_t fit = most(least(AREA_BYTES / bytes, ROWS) / s->block, 1);
   for (int64_t i = 0; c->f && i < s->slots; i++) w->row[i] = -1;
@@ -406,6 +429,7 @@ static void run_worker(const call *c, worker *w, int part) {
     n = least(least(fit, end - u), s->blocks - u % s->blocks);
     run_blocks(c, w, u, u + n);
   }
+  rdt_share_end(c->shares, part, w->differ);
 }
 
 static rdt_status run_all(state *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
@@ -419,12 +443,16 @@ static rdt_status run_all(state *s, const rdt_operands *o, rdt_fused *f, rdt_ker
             .ld = o->out.stride[3],
             .f = f,
             .hit = hit,
+            .shares = o->shares,
             .sums = f && rdt_epilogue_sums(&o->out),
             .parts = (int)least(s->threads, s->n * s->blocks)};
   set_finish(s, o->epilogue, take(&l, s->d.padded, sizeof(float)), &c.finish);
   for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+  rdt_shares_expect(c.shares, c.parts);
 #pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
   for (int i = 0; i < c.parts; i++) run_worker(&c, &workers[i], i);
+  for (int i = 0; hit && hit->everywhere && i < c.parts; i++)
+    if (workers[i].own.done) *hit = workers[i].own;
   if (!f) return RDT_OK;
   f->differ = false;
   f->bitsum = 0;

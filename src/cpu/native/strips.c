@@ -151,7 +151,7 @@ typedef struct worker { /* what one thread needs */
   bool differ;
   double most; /* of rho */
   uint64_t bitsum;
-  rdt_kernel_hit *hit;
+  rdt_kernel_hit *hit, own; /* what is planted here */
 } worker;
 
 typedef struct shared { /* what all threads read */
@@ -221,6 +221,7 @@ typedef struct call {
   const int64_t *out_stride;
   rdt_fused *f; /* NULL: no check */
   rdt_kernel_hit *hit;
+  rdt_shares *shares;
   shared shared;
   rdt_native_finish finish;
   rdt_map_run *map; /* an activation that the tiles do not have */
@@ -336,15 +337,15 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     const rdt_pair expected = {c->f->expected.dot + at, c->f->expected.sq + at};
     if (expect) s->table->dots(w->rows, count, padded, s->segments, s->length, c->beta, c->rho, &expected);
   }
-  if (c->hit) {
-    const int64_t e = c->hit->element, j = e / s->plane % s->n;
+  if (w->hit) {
+    const int64_t e = w->hit->element, j = e / s->plane % s->n;
     const int64_t row = e / (s->n * s->plane) * s->plane + e % s->plane - c->row - first;
     const bool here = row >= 0 && row < count && j >= col && j < col + cols;
-    t.hit = here ? c->hit : NULL;
+    t.hit = here ? w->hit : NULL;
     t.hit_stored = c->f && c->f->hit_stored;
     t.hit_row = row;
     t.hit_col = j;
-    t.hit_k = least((int64_t)(c->hit->position * (double)s->k), s->k);
+    t.hit_k = least((int64_t)(w->hit->position * (double)s->k), s->k);
   }
   if (w->copied) copy_rows(s, w, count, padded); /* the check has read the rows where they lie */
   c->table->strip(&t);
@@ -352,14 +353,23 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   end_strip(c, w, first, count, col, cols);
 }
 
+typedef struct span { /* of one product */
+  int64_t begin, end; /* rows */
+  int64_t from, to;   /* panels */
+} span;
+
+static span span_of(const call *c, int64_t part, int64_t parts) {
+  const rdt_native *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, p = panels(s);
+  if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
+  return (span){least(tiles * part / parts * mr, s->m), least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+}
+
 /* One product, or a thread's share of it. */
 static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_native *s = c->s;
-  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, most = strip_rows(s), p = panels(s);
-  const int64_t begin = c->by_columns ? 0 : least(tiles * part / parts * mr, s->m);
-  const int64_t end = c->by_columns ? s->m : least(tiles * (part + 1) / parts * mr, s->m);
-  const int64_t from = c->by_columns ? p * part / parts : 0;
-  const int64_t to = c->by_columns ? p * (part + 1) / parts : p;
+  const span all = span_of(c, part, parts);
+  const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
   const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
   if (c->f) {
     memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
@@ -367,7 +377,7 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   }
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
-    run_strip(c, w, i, least(most, end - i), from, to, !c->by_columns || number % parts == part);
+    run_strip(c, w, i, least(most, end - i), all.from, all.to, !c->by_columns || number % parts == part);
 }
 
 /* B as panels. */
@@ -428,13 +438,30 @@ static void run_batch(const call *all, worker *w, int64_t batch) {
   run_part(&c, w, 0, 1);
 }
 
-static void run_worker(const call *c, worker *w, int64_t part) {
-  const int64_t n = c->s->batches;
-  if (c->s->packed) {
-    run_part(c, w, part, c->parts);
-    return;
-  }
-  for (int64_t b = n * part / c->parts; b < n * (part + 1) / c->parts; b++) run_batch(c, w, b);
+/* A fault of the core strikes in each share that begins there. */
+static void plant(const call *c, worker *w, const int64_t from[2], const int64_t to[2]) {
+  const int64_t plane = c->s->plane;
+  w->hit = c->hit;
+  if (!c->hit || !c->hit->everywhere) return;
+  w->own = *c->hit;
+  w->hit = w->own.core == rdt_cpu_current() && to[0] > from[0] && to[1] > from[1] ? &w->own : NULL;
+  if (!w->hit) return;
+  const int64_t row = from[0] + (int64_t)(rdt_fault_random(w->own.fault, 1) % (uint64_t)(to[0] - from[0]));
+  const int64_t column = from[1] + (int64_t)(rdt_fault_random(w->own.fault, 3) % (uint64_t)(to[1] - from[1]));
+  w->own.element = row / plane * plane * c->s->n + column * plane + row % plane;
+}
+
+static void run_worker(const call *c, worker *w, int part) {
+  const rdt_native *s = c->s;
+  const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
+  const span all = span_of(c, part, c->parts);
+  const int64_t from[2] = {s->packed ? all.begin : first * s->m, s->packed ? all.from * s->table->cols : 0};
+  const int64_t to[2] = {s->packed ? all.end : end * s->m, s->packed ? least(all.to * s->table->cols, s->n) : s->n};
+  rdt_share_begin(c->shares, part, from, to);
+  plant(c, w, from, to);
+  if (s->packed) run_part(c, w, part, c->parts);
+  for (int64_t b = first; !s->packed && b < end; b++) run_batch(c, w, b);
+  rdt_share_end(c->shares, part, w->differ);
 }
 
 /* The threads' findings, in the order of the threads. */
@@ -471,6 +498,7 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .out_stride = o->out.stride,
             .f = f,
             .hit = hit,
+            .shares = o->shares,
             .shared = take_shared(s, &l)};
   c.sums = f && rdt_epilogue_sums(&o->out);
   set_finish(&c);
@@ -486,8 +514,11 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
     to_floats(c.shared.w, f->w, s->n);
   }
   for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+  rdt_shares_expect(c.shares, c.parts);
 #pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
   for (int i = 0; i < c.parts; i++) run_worker(&c, &workers[i], i);
+  for (int i = 0; hit && hit->everywhere && i < c.parts; i++)
+    if (workers[i].own.done) *hit = workers[i].own;
   if (f) join(&c, workers);
   return RDT_OK;
 }
