@@ -10,6 +10,7 @@
 #include "net/model.h"
 #include "progress.h"
 #include "report/json.h"
+#include "report/report.h"
 #include "report/table.h"
 #include "report/words.h"
 
@@ -415,6 +416,7 @@ static cJSON *to_json(const campaign *c) {
   cJSON_AddNumberToObject(doc, "checks", (double)c->checks);
   cJSON_AddNumberToObject(doc, "suspects", (double)c->suspects);
   cJSON_AddNumberToObject(doc, "exit", exit_code(c));
+  cJSON_AddItemToObject(doc, "cores", rdt_report_cores(c->session.ctx));
   if (is_clean(c->settings)) {
     cJSON_AddNumberToObject(doc, "reports", (double)c->reports);
     cJSON_AddNumberToObject(doc, "unchecked", (double)c->unchecked);
@@ -496,11 +498,11 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_INPUT,    RDT_OPT_FAULT,      RDT_OPT_N,           RDT_OPT_SEED,
-                                        RDT_OPT_BATCH,    RDT_OPT_SCHEME,     RDT_OPT_THREADS,     RDT_OPT_LAMBDA,
-                                        RDT_OPT_ON_FAULT, RDT_OPT_SCRUB,      RDT_OPT_REPORT,      RDT_OPT_EVENTS,
-                                        RDT_OPT_PROM,     RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,      RDT_OPT_FORMAT,
-                                        RDT_OPT_JSON,     RDT_OPT_QUIET,      RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_option_id options[] = {
+    RDT_OPT_INPUT,   RDT_OPT_FAULT,       RDT_OPT_N,          RDT_OPT_SEED,   RDT_OPT_BATCH,      RDT_OPT_SCHEME,
+    RDT_OPT_THREADS, RDT_OPT_LAMBDA,      RDT_OPT_ON_FAULT,   RDT_OPT_SCRUB,  RDT_OPT_AVOID_CORE, RDT_OPT_REPORT,
+    RDT_OPT_EVENTS,  RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG, RDT_OPT_FORMAT,     RDT_OPT_JSON,
+    RDT_OPT_QUIET,   RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt inject model.onnx -i images.npy --n 2000", "random faults over all sites and layers"},
     {"redoubt inject model.onnx -i images.npy --fault none --n 10000", "clean inferences: how many false reports?"},

@@ -19,7 +19,7 @@ typedef struct rdt_texts {
 
 /* What a command line says; strings point into argv. */
 typedef struct rdt_settings {
-  rdt_texts inputs, input_shapes;
+  rdt_texts inputs, input_shapes, avoid_cores;
   const char *out, *scheme, *scrub, *fault, *report, *html, *labels, *filter, *junit, *profile, *thread_list, *events,
       *prom, *mnk, *batches, *cases, *dtypes, *family, *lengths;
   int64_t on_fault, fail_on, format;

@@ -195,6 +195,21 @@ static void put_events(const cJSON *doc) {
   }
 }
 
+/* Cores that are wrong again and again. */
+static void put_cores(const cJSON *doc) {
+  const cJSON *core;
+  cJSON_ArrayForEach(core, rdt_json_list(doc, "cores")) {
+    const double persistent = count(core, "persistent"), transient = count(core, "transient");
+    const double number = count(core, "core"), products = count(core, "products");
+    if (persistent > 0)
+      printf("core %.0f: %.0f persistent fault%s in %.0f products: avoid it with --avoid-core %.0f\n", number,
+             persistent, persistent == 1 ? "" : "s", products, number);
+    else if (transient > 0)
+      printf("core %.0f: %.0f transient fault%s in %.0f products\n", number, transient, transient == 1 ? "" : "s",
+             products);
+  }
+}
+
 static void put_class(char *text, size_t size, const cJSON *o) {
   const size_t used = strlen(text);
   snprintf(text + used, size - used, "%s%.0f (%.2f %%)", used ? ", " : "", rdt_json_real(o, "class"),
@@ -232,6 +247,7 @@ static void put_verdict(const cJSON *doc) {
   const char *verdict = rdt_json_string(doc, "verdict");
   const double suspects = count(doc, "suspects"), faults = count(doc, "faults"), unchecked = count(doc, "unchecked");
   puts("");
+  put_cores(doc);
   cJSON_ArrayForEach(output, rdt_json_list(doc, "outputs")) {
     if (*rdt_json_string(output, "file")) put_text("wrote %s\n", rdt_json_string(output, "file"));
   }

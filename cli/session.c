@@ -142,8 +142,20 @@ static rdt_status scrub_of(const char *text, int *every, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* All --avoid-core as one list. */
+static rdt_status avoided(const rdt_settings *settings, char *list, size_t size, rdt_reason *why) {
+  size_t used = 0;
+  *list = '\0';
+  for (int i = 0; i < settings->avoid_cores.count; i++) {
+    used += (size_t)snprintf(list + used, size - used, "%s%s", i ? "," : "", settings->avoid_cores.at[i]);
+    if (used >= size) return rdt_fail(why, RDT_ERR_ARG, "--avoid-core names too many: give ranges, as in 8-15");
+  }
+  return RDT_OK;
+}
+
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
+  char cores[512];
   *s = (rdt_session){.run = 1, .told = true};
   rdt_status status = rdt_context_create(&s->ctx, (int)settings->threads);
   if (status != RDT_OK) return rdt_fail(&s->why, status, "no context: %s", rdt_status_text(status));
@@ -152,6 +164,8 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   policy.on_fault = (rdt_on_fault)settings->on_fault;
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
   if (settings->scrub) RDT_TRY(scrub_of(settings->scrub, &policy.scrub_every, &s->why));
+  RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
+  policy.avoid_cores = cores;
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
   RDT_TRY(watch(s, settings));
   rdt_context_on_event(s->ctx, take_event, s);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -377,6 +378,56 @@ static void kernels_write_their_shares_down(void **state) {
   close_bench(&w);
 }
 
+static void cores_to_avoid_are_a_list(void **state) {
+  rdt_context *ctx;
+  cpu_set_t set;
+  char beyond[32];
+  (void)state;
+  assert_int_equal(rdt_cores_parse("0", &set, NULL), RDT_OK);
+  assert_true(CPU_ISSET(0, &set));
+  assert_int_equal(rdt_cores_parse(NULL, &set, NULL), RDT_OK);
+  assert_int_equal(CPU_COUNT(&set), 0);
+  static const char *const bad[] = {"x", "0-", "-1", "0,", ",0", "0 1", "1-0", "0x1", "99999999999999999999"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    assert_int_equal(rdt_cores_parse(bad[i], &set, NULL), RDT_ERR_ARG);
+  assert_int_equal(rdt_context_create(&ctx, 0), RDT_OK);
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  snprintf(beyond, sizeof beyond, "%ld", sysconf(_SC_NPROCESSORS_CONF));
+  policy.avoid_cores = beyond;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG);
+  assert_non_null(strstr(rdt_context_error(ctx), "there is no core"));
+  snprintf(beyond, sizeof beyond, "0-%ld", sysconf(_SC_NPROCESSORS_CONF) - 1);
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG);
+  assert_non_null(strstr(rdt_context_error(ctx), "leaves none"));
+  rdt_context_destroy(ctx);
+}
+
+static void avoided_cores_execute_nothing(void **state) {
+  int cores[CPU_SETSIZE];
+  (void)state;
+  const int n = rdt_cores_allowed(cores, CPU_SETSIZE);
+  if (n < 2) skip();
+  for (int i = 0; i < 2; i++) {
+    rdt_policy policy = RDT_POLICY_DEFAULT;
+    cpu_set_t before, after;
+    char list[16];
+    bench w;
+    sched_getaffinity(0, sizeof before, &before);
+    snprintf(list, sizeof list, "%d", cores[i]);
+    policy.avoid_cores = list;
+    policy.scheme = "row";
+    open_bench(&w, &policy, 3, 160);
+    for (int k = 0; k < 20; k++) assert_int_equal(rdt_plan_execute(w.plan, &w.a, &w.c, &w.r), RDT_OK);
+    assert_true(is_clean(&w));
+    assert_int_equal(counted(w.ctx, cores[i]).products, 0);
+    rdt_core_info one;
+    assert_true(rdt_context_cores(w.ctx, &one, 1) >= 1 && one.products > 0);
+    sched_getaffinity(0, sizeof after, &after); /* the caller's thread is let go */
+    assert_true(CPU_EQUAL(&before, &after));
+    close_bench(&w);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_wrong_core_is_found_by_halves),
@@ -391,6 +442,8 @@ int main(void) {
       cmocka_unit_test(a_transient_fault_has_its_core),
       cmocka_unit_test(wrong_checksums_behind_their_seal_are_made_again),
       cmocka_unit_test(kernels_write_their_shares_down),
+      cmocka_unit_test(cores_to_avoid_are_a_list),
+      cmocka_unit_test(avoided_cores_execute_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,10 +28,12 @@ typedef struct rdt_policy {
   double lambda;         /* width of the statistical bound in standard deviations; default 6; docs/tolerance.md */
   int scrub_every; /* weights that a check covers are verified at rest every so many runs too; 0: never; default 16.
                       Those that no check covers are verified at every run, whatever this says */
+  const char *avoid_cores; /* cores that no thread of the context may run on, as in "3" or "0,8-11"; NULL: none. Calls
+                              keep the threads of OpenMP away from them, the calling one too, and let them go again */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \
-  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16 }
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL }
 
 typedef enum rdt_event_kind {
   RDT_EVENT_SUSPECT = 0,  /* a residual above the statistical bound that a recompute explained as rounding */
@@ -96,7 +98,8 @@ typedef void (*rdt_event_fn)(const rdt_event *event, void *user);
  * caller owns *out (rdt_context_destroy). */
 RDT_API RDT_MUST_USE rdt_status rdt_context_create(rdt_context **out, int threads);
 RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and models of it must be gone before */
-/* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG lambda or scrub_every out of range. Holds for plans made later. */
+/* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG a number out of range, no such core, or no core left. Holds for
+ * plans made later; a context that was made for as many threads as there are cores takes as many as are left. */
 RDT_API RDT_MUST_USE rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy);
 /* Who is told of events from now on; NULL: nobody. */
 RDT_API void rdt_context_on_event(rdt_context *ctx, rdt_event_fn fn, void *user);

@@ -13,6 +13,7 @@ rdt_status rdt_context_create(rdt_context **out, int threads) {
   *out = ctx;
   if (!ctx) return RDT_ERR_NOMEM;
   ctx->threads = threads > 0 ? threads : rdt_cpu_count();
+  ctx->all_cores = threads <= 0;
   if (ctx->threads > MOST_THREADS) ctx->threads = MOST_THREADS;
   ctx->isa = rdt_isa_detect();
   ctx->policy = (rdt_policy)RDT_POLICY_DEFAULT;

@@ -25,6 +25,7 @@ typedef struct rdt_scratch_set {
 
 struct rdt_context {
   int threads;
+  bool all_cores; /* as many threads as cores may be used */
   rdt_isa isa;
   rdt_policy policy;
   char scheme[32]; /* policy.scheme points here */

@@ -17,7 +17,11 @@ rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const cha
   rdt_model *m = rdt_calloc(1, sizeof *m);
   if (!m) return rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory");
   m->ctx = ctx;
-  const rdt_status status = rdt_graph_load_replaced(path, ctx->threads, &replaced, &m->graph, &ctx->error);
+  rdt_status status = rdt_cores_enter(ctx);
+  if (status == RDT_OK) {
+    status = rdt_graph_load_replaced(path, ctx->threads, &replaced, &m->graph, &ctx->error);
+    rdt_cores_leave(ctx);
+  }
   if (status != RDT_OK) {
     rdt_free(m);
     return status;
@@ -294,7 +298,7 @@ static rdt_status default_inputs(rdt_model *m, rdt_tensor *inputs) {
   return RDT_OK;
 }
 
-rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
+static rdt_status plan_anew(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   const rdt_graph *g = m->graph;
   unplan(m);
   if (inputs && n != (size_t)g->n_inputs)
@@ -325,5 +329,12 @@ rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
 fail:
   if (status == RDT_ERR_NOMEM && m->ctx->error.text[0] == '\0') out_of_memory(m, "a plan");
   unplan(m);
+  return status;
+}
+
+rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
+  RDT_TRY(rdt_cores_enter(m->ctx));
+  const rdt_status status = plan_anew(m, inputs, n);
+  rdt_cores_leave(m->ctx);
   return status;
 }

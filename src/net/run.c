@@ -192,7 +192,7 @@ static rdt_status run_steps(rdt_model *m, const rdt_tensor *inputs) {
   return w.worst;
 }
 
-rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result) {
+static rdt_status run_model(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result) {
   const double started = rdt_clock();
   m->published = false;
   m->last = (rdt_run_result){.verdict = RDT_CLEAN};
@@ -216,6 +216,13 @@ rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_r
   m->last.seconds = rdt_clock() - started - m->measuring;
   if (result) *result = m->last;
   for (int i = 0; m->published && m->on_output && i < m->graph->n_outputs; i++) rdt_output_hand_out(m, i);
+  return status;
+}
+
+rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result) {
+  RDT_TRY(rdt_cores_enter(m->ctx));
+  const rdt_status status = run_model(m, inputs, n, result);
+  rdt_cores_leave(m->ctx);
   return status;
 }
 

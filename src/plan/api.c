@@ -6,7 +6,16 @@
 
 static rdt_status begin(rdt_context *ctx) {
   ctx->error.text[0] = '\0';
-  return atomic_load(&ctx->cancelled) ? rdt_fail(&ctx->error, RDT_ERR_CANCELLED, "the context was cancelled") : RDT_OK;
+  if (atomic_load(&ctx->cancelled)) return rdt_fail(&ctx->error, RDT_ERR_CANCELLED, "the context was cancelled");
+  return RDT_OK;
+}
+
+/* Its threads pack and sum. */
+static rdt_status create(rdt_context *ctx, const rdt_problem *prob, const char *name, rdt_plan **out) {
+  RDT_TRY(rdt_cores_enter(ctx));
+  const rdt_status status = rdt_plan_create(ctx, prob, name, name, NULL, out);
+  rdt_cores_leave(ctx);
+  return status;
 }
 
 static rdt_status gemm_problem(const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c, rdt_problem *prob,
@@ -33,7 +42,7 @@ rdt_status rdt_plan_gemm(rdt_context *ctx, const rdt_tensor *a, const rdt_tensor
   *out = NULL;
   RDT_TRY(begin(ctx));
   rdt_status status = gemm_problem(a, b, c, &prob, &ctx->error);
-  if (status == RDT_OK) status = rdt_plan_create(ctx, &prob, "gemm", "gemm", NULL, out);
+  if (status == RDT_OK) status = create(ctx, &prob, "gemm", out);
   rdt_problem_clear(&prob);
   return status;
 }
@@ -64,7 +73,7 @@ rdt_status rdt_plan_conv(rdt_context *ctx, const rdt_tensor *x, const rdt_tensor
     prob.window.before[i] = params->pad[i];
     prob.window.after[i] = params->pad[i + 2];
   }
-  rdt_status status = rdt_plan_create(ctx, &prob, "conv", "conv", NULL, out);
+  rdt_status status = create(ctx, &prob, "conv", out);
   rdt_problem_clear(&prob);
   return status;
 }
@@ -89,7 +98,9 @@ rdt_status rdt_plan_execute(rdt_plan *p, const rdt_tensor *in, rdt_tensor *out, 
                     "the plan was made without weights (data was NULL): nothing to multiply with");
   const rdt_tensor ins[2] = {*in, p->prob.in[1]};
   const rdt_operands o = {.in = ins, .n_in = 2, .out = *out, .epilogue = &p->prob.epilogue};
+  RDT_TRY(rdt_cores_enter(p->ctx));
   const rdt_status status = rdt_plan_run(p, &o, result);
+  rdt_cores_leave(p->ctx);
   p->broken = NULL;
   return status;
 }
@@ -119,6 +130,7 @@ rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const r
   rdt_problem prob = {0};
   rdt_plan *plan = NULL;
   void *copy = NULL;
+  bool entered = false;
   RDT_TRY(begin(ctx));
   rdt_status status = gemm_problem(a, b, c, &prob, &ctx->error);
   if (status != RDT_OK) goto end;
@@ -135,6 +147,8 @@ rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const r
     prob.epilogue.beta = beta;
     rdt_tensor_copy(c, &prob.epilogue.residual);
   }
+  RDT_TRY_GOTO(rdt_cores_enter(ctx), end);
+  entered = true;
   RDT_TRY_GOTO(rdt_plan_create(ctx, &prob, "gemm", "gemm", NULL, &plan), end);
   const rdt_tensor ins[2] = {*a, *b};
   const rdt_operands o = {.in = ins, .n_in = 2, .out = *c, .epilogue = &plan->prob.epilogue};
@@ -144,6 +158,7 @@ rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const r
   else
     status = rdt_plan_run(plan, &o, result);
 end:
+  if (entered) rdt_cores_leave(ctx);
   rdt_plan_destroy(plan);
   rdt_problem_clear(&prob);
   rdt_free(copy);

@@ -40,8 +40,4 @@ void rdt_where_pin(const rdt_where *w, const int *cores, int n, rdt_places *plac
 /* The core that has computed the element at this place of the result; -1 not known. */
 int rdt_where_core(const rdt_shares *s, const int64_t place[2]);
 
-/* Around the calls of the library: threads keep away from the cores that the policy avoids. */
-rdt_status rdt_cores_enter(rdt_context *ctx);
-void rdt_cores_leave(rdt_context *ctx);
-
 #endif

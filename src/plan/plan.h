@@ -109,6 +109,10 @@ void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight,
 bool rdt_plan_raw_is_out(const rdt_plan *p);
 rdt_tensor rdt_plan_raw_view(const rdt_plan *p); /* data = NULL */
 
+/* cores.c: around the calls of the library, threads keep away from the cores that the policy avoids. */
+rdt_status rdt_cores_enter(rdt_context *ctx);
+void rdt_cores_leave(rdt_context *ctx);
+
 /* select.c: kernel and scheme for a problem by the context's policy; books every candidate. */
 rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
 

@@ -3,6 +3,22 @@
 
 #include "plan/plan.h"
 
+/* Some core must be left. */
+static rdt_status avoid(rdt_context *ctx, const char *text) {
+  cpu_set_t avoided, usable;
+  int left = 0;
+  RDT_TRY(rdt_cores_parse(text, &avoided, &ctx->error));
+  const bool any = CPU_COUNT(&avoided) > 0;
+  if (any && sched_getaffinity(0, sizeof usable, &usable) == 0)
+    for (int i = 0; i < CPU_SETSIZE; i++) left += CPU_ISSET(i, &usable) && !CPU_ISSET(i, &avoided);
+  if (any && left == 0)
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "avoiding the cores %.100s leaves none to run on", text);
+  ctx->cores.avoids = any;
+  ctx->cores.avoided = avoided;
+  if (ctx->all_cores && any && left < ctx->threads) ctx->threads = left;
+  return RDT_OK;
+}
+
 rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   const char *scheme = policy->scheme ? policy->scheme : "auto";
   if (strcmp(scheme, "auto") != 0 && !rdt_scheme_find(scheme))
@@ -14,7 +30,9 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "scrub_every %d is negative: 0 is never", policy->scrub_every);
   if ((unsigned)policy->on_fault > RDT_ON_FAULT_CORRECT)
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "unknown on_fault %d", (int)policy->on_fault);
+  RDT_TRY(avoid(ctx, policy->avoid_cores));
   ctx->policy = *policy;
+  ctx->policy.avoid_cores = NULL; /* the caller's text */
   memmove(ctx->scheme, scheme, strlen(scheme) + 1);
   ctx->policy.scheme = ctx->scheme;
   return RDT_OK;

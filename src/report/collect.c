@@ -181,6 +181,24 @@ static void add_schemes(const rdt_report *r, cJSON *doc) {
   }
 }
 
+cJSON *rdt_report_cores(const rdt_context *ctx) {
+  const size_t n = rdt_context_cores(ctx, NULL, 0);
+  rdt_core_info *cores = rdt_calloc(n, sizeof *cores);
+  cJSON *list = cJSON_CreateArray();
+  if (cores) rdt_context_cores(ctx, cores, n);
+  for (size_t i = 0; cores && i < n; i++) {
+    cJSON *o = cJSON_CreateObject();
+    cJSON_AddNumberToObject(o, "core", cores[i].core);
+    cJSON_AddNumberToObject(o, "products", (double)cores[i].products);
+    cJSON_AddNumberToObject(o, "suspects", (double)cores[i].suspects);
+    for (int d = RDT_DIAG_TRANSIENT; d < RDT_DIAG_COUNT; d++)
+      cJSON_AddNumberToObject(o, rdt_diagnosis_name((rdt_diagnosis)d), (double)cores[i].faults[d]);
+    cJSON_AddItemToArray(list, o);
+  }
+  rdt_free(cores);
+  return list;
+}
+
 static cJSON *event(const rdt_kept_event *kept) {
   cJSON *o = cJSON_CreateObject();
   cJSON_AddNumberToObject(o, "run", (double)kept->run);
@@ -242,6 +260,7 @@ cJSON *rdt_report_document(const rdt_report *r) {
   cJSON_AddStringToObject(doc, "verdict", rdt_verdict_name(r->booked ? t->verdict : RDT_UNCHECKED));
   add_counts(doc, t->checks, t->suspects, t->faults, t->unchecked, t->seconds, t->seconds_check);
   cJSON_AddNumberToObject(doc, "memory_peak", (double)rdt_memory_peak());
+  cJSON_AddItemToObject(doc, "cores", rdt_report_cores(r->model->ctx));
   add_schemes(r, doc);
   o = cJSON_AddArrayToObject(doc, "layers");
   for (size_t i = 0; i < r->n_nodes; i++) cJSON_AddItemToArray(o, layer(r, i));

@@ -87,6 +87,10 @@ static const field prediction[] = {{"class", INDEX, true, NULL},
                                    {"label", INDEX, false, NULL},
                                    {"others", LIST, false, class_},
                                    {NULL}};
+static const field core[] = {
+    {"core", COUNT, true, NULL},      {"products", COUNT, true, NULL},   {"suspects", COUNT, true, NULL},
+    {"transient", COUNT, true, NULL}, {"persistent", COUNT, true, NULL}, {"checker", COUNT, true, NULL},
+    {"memory", COUNT, true, NULL},    {"unknown", COUNT, true, NULL},    {NULL}};
 static const field document[] = {{"redoubt", TEXT, true, NULL},
                                  {"time", TEXT, true, NULL},
                                  {"host", TEXT, true, NULL},
@@ -110,6 +114,7 @@ static const field document[] = {{"redoubt", TEXT, true, NULL},
                                  {"seconds", REAL, true, NULL},
                                  {"seconds_check", REAL, true, NULL},
                                  {"memory_peak", COUNT, true, NULL},
+                                 {"cores", LIST, true, core},
                                  {"schemes", LIST, true, scheme},
                                  {"layers", LIST, true, layer},
                                  {"events", LIST, true, event},
