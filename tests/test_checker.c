@@ -395,6 +395,33 @@ static void plans_are_sealed(void **state) {
   rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
 }
 
+/* What C held is restored from C while that is possible, and otherwise C is not handed out as right. */
+static void what_c_held_is_verified(void **state) {
+  (void)state;
+  for (int seed = 0; seed < 20; seed++) {
+    seen log = {0};
+    rdt_context *ctx = context(seed % 2 ? "auto" : "dup", 1, &log);
+    rdt_tensor a = filled(RDT_F32, 2, (int64_t[]){9, 30}, 1), b = filled(RDT_F32, 2, (int64_t[]){30, 40}, 2);
+    rdt_tensor c = filled(RDT_F32, 2, (int64_t[]){9, 40}, 3), d = filled(RDT_F32, 2, (int64_t[]){9, 40}, 3);
+    char spec[64];
+    rdt_result r;
+    assert_int_equal(rdt_gemm(ctx, 2.0, &a, &b, 0.5, &c, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    snprintf(spec, sizeof spec, "bit@input,seed=%d", seed);
+    assert_int_equal(rdt_gemm_struck(ctx, 2.0, &a, &b, 0.5, &d, &r, spec), RDT_OK);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(r.diagnosis, RDT_DIAG_MEMORY);
+    assert_memory_equal(c.data, d.data, 9 * 40 * sizeof(float));
+    snprintf(spec, sizeof spec, "bit@output,seed=%d", seed);
+    assert_int_equal(rdt_gemm_struck(ctx, 2.0, &a, &b, 0.5, &d, &r, spec), RDT_ERR_FAULT);
+    assert_int_equal(r.verdict, RDT_DETECTED);
+    assert_int_equal(log.diagnosis, RDT_DIAG_MEMORY);
+    assert_int_equal(log.events, 2);
+    rdt_context_destroy(ctx);
+    rdt_free(a.data), rdt_free(b.data), rdt_free(c.data), rdt_free(d.data);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_second_bound_covers_the_first),
                                      cmocka_unit_test(no_bit_of_a_counter_makes_bad_good),
@@ -406,6 +433,7 @@ int main(void) {
                                      cmocka_unit_test(who_never_agrees_lets_nothing_pass),
                                      cmocka_unit_test(a_vault_gives_back_what_was_put_in),
                                      cmocka_unit_test(a_vault_guards_itself),
-                                     cmocka_unit_test(plans_are_sealed)};
+                                     cmocka_unit_test(plans_are_sealed),
+                                     cmocka_unit_test(what_c_held_is_verified)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

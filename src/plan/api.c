@@ -125,11 +125,73 @@ rdt_status rdt_plan_inject(rdt_plan *p, const char *spec) {
   return RDT_OK;
 }
 
+/* What C held, which the result is added to: summed when it was copied, verified before the product and after. */
+typedef struct addend {
+  const rdt_tensor *c;
+  rdt_tensor copy;
+  uint64_t seal;
+  bool begun; /* C may be overwritten */
+} addend;
+
+static rdt_status secure_addend(void *self, bool all, rdt_rest *rest, rdt_reason *why) {
+  addend *x = self;
+  (void)all;
+  if (rdt_tensor_seal(&x->copy, 1) != x->seal) {
+    rest->activation = true;
+    if (!x->begun) rdt_tensor_copy(x->c, &x->copy);
+    rest->lost = rdt_tensor_seal(&x->copy, 1) != x->seal;
+    if (rest->lost) rdt_fail(why, RDT_ERR_FAULT, "what C held before the product has changed in memory");
+  }
+  x->begun = true;
+  return RDT_OK;
+}
+
+static rdt_status lose_addend(rdt_plan *plan, rdt_result *r) {
+  static const char text[] = "gemm: what C held before the product changed in memory while it was used: C is lost";
+  const rdt_event e = {.kind = RDT_EVENT_FAULT,
+                       .node = plan->name,
+                       .op = plan->label,
+                       .scheme = plan->scheme->name,
+                       .kernel = plan->kernel->name,
+                       .what = "activation",
+                       .place = {-1, -1},
+                       .verdict = RDT_DETECTED,
+                       .diagnosis = RDT_DIAG_MEMORY,
+                       .changed = -1,
+                       .text = text,
+                       .dtype = rdt_dtype_name(plan->prob.out.dtype),
+                       .rank = 2,
+                       .shape = {plan->prob.out.shape[0], plan->prob.out.shape[1]},
+                       .element = -1,
+                       .core = rdt_cpu_current()};
+  rdt_context_emit(plan->ctx, &e);
+  r->verdict = RDT_DETECTED;
+  r->diagnosis = RDT_DIAG_MEMORY;
+  r->faults++;
+  return rdt_fail(&plan->ctx->error, RDT_ERR_FAULT, "%s", text);
+}
+
+static rdt_status run_gemm(rdt_plan *plan, const rdt_operands *o, addend *x, rdt_result *result) {
+  rdt_result local;
+  rdt_result *r = result ? result : &local;
+  if (x->copy.data) rdt_plan_plant(plan, RDT_SITE_INPUT, &x->copy);
+  const rdt_status status = rdt_plan_run(plan, o, r);
+  if (!x->copy.data || status != RDT_OK || plan->scheme->id == RDT_SCHEME_NONE) return status;
+  rdt_plan_plant(plan, RDT_SITE_OUTPUT, &x->copy);
+  return rdt_tensor_seal(&x->copy, 1) == x->seal ? RDT_OK : lose_addend(plan, r);
+}
+
 rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b, double beta,
                     rdt_tensor *c, rdt_result *result) {
+  return rdt_gemm_struck(ctx, alpha, a, b, beta, c, result, NULL);
+}
+
+rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b, double beta,
+                           rdt_tensor *c, rdt_result *result, const char *fault) {
   rdt_problem prob = {0};
   rdt_plan *plan = NULL;
-  void *copy = NULL;
+  addend x = {.c = c};
+  const rdt_host host = {.self = &x, .secure = secure_addend};
   bool entered = false;
   RDT_TRY(begin(ctx));
   rdt_status status = gemm_problem(a, b, c, &prob, &ctx->error);
@@ -138,29 +200,31 @@ rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const r
   prob.epilogue.alpha = alpha;
   if (beta != 0.0) { /* C is read before it is written, and recovery may need it again: it becomes the residual */
     const int64_t n = rdt_tensor_count(c);
-    copy = rdt_alloc((size_t)n, rdt_dtype_size(c->dtype));
+    void *copy = rdt_alloc((size_t)n, rdt_dtype_size(c->dtype));
     if (!copy) {
       status = rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory for a copy of C");
       goto end;
     }
-    prob.epilogue.residual = rdt_tensor_dense(copy, c->dtype, 2, c->shape);
+    x.copy = prob.epilogue.residual = rdt_tensor_dense(copy, c->dtype, 2, c->shape);
     prob.epilogue.beta = beta;
-    rdt_tensor_copy(c, &prob.epilogue.residual);
+    rdt_tensor_copy(c, &x.copy);
+    x.seal = rdt_tensor_seal(&x.copy, 1);
   }
   RDT_TRY_GOTO(rdt_cores_enter(ctx), end);
   entered = true;
-  RDT_TRY_GOTO(rdt_plan_create(ctx, &prob, "gemm", "gemm", NULL, &plan), end);
+  RDT_TRY_GOTO(rdt_plan_create(ctx, &prob, "gemm", "gemm", x.copy.data ? &host : NULL, &plan), end);
+  if (fault) RDT_TRY_GOTO(rdt_plan_inject(plan, fault), end);
   const rdt_tensor ins[2] = {*a, *b};
   const rdt_operands o = {.in = ins, .n_in = 2, .out = *c, .epilogue = &plan->prob.epilogue};
   if ((!a->data && rdt_tensor_count(a) > 0) || (!b->data && rdt_tensor_count(b) > 0) ||
       (!c->data && rdt_tensor_count(c) > 0))
     status = rdt_fail(&ctx->error, RDT_ERR_ARG, "A, B or C has no data");
   else
-    status = rdt_plan_run(plan, &o, result);
+    status = run_gemm(plan, &o, &x, result);
 end:
   if (entered) rdt_cores_leave(ctx);
   rdt_plan_destroy(plan);
   rdt_problem_clear(&prob);
-  rdt_free(copy);
+  rdt_free(x.copy.data);
   return status;
 }

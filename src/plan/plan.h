@@ -113,6 +113,10 @@ rdt_tensor rdt_plan_raw_view(const rdt_plan *p); /* data = NULL */
 rdt_status rdt_cores_enter(rdt_context *ctx);
 void rdt_cores_leave(rdt_context *ctx);
 
+/* api.c: rdt_gemm with a fault planted; input and output: in what C held, before the product and after */
+rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b, double beta,
+                           rdt_tensor *c, rdt_result *result, const char *fault);
+
 /* select.c: kernel and scheme for a problem by the context's policy; books every candidate. */
 rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
 
