@@ -377,6 +377,7 @@ static void plans_are_sealed(void **state) {
   assert_int_equal(r.diagnosis, RDT_DIAG_CHECKER);
   assert_true(*sign == kept);
   assert_in_range(runs, 1, 16);
+  ctx->policy.scrub_every = 1;
   p->threads ^= 2;
   assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_OK);
   assert_int_equal(r.verdict, RDT_RECOMPUTED);

@@ -198,6 +198,11 @@ static void secure_plan(rdt_plan *p, rdt_rest *rest) {
   rest->lost = rest->lost || frame == RDT_VAULT_LOST || tables == RDT_VAULT_LOST;
 }
 
+bool rdt_plan_is_due(const rdt_plan *p) {
+  const int every = p->ctx_again->policy.scrub_every;
+  return every > 0 && (p->runs + 1) % every == 0;
+}
+
 rdt_status rdt_plan_lost(rdt_plan *p, rdt_result *result) {
   if (result)
     *result = (rdt_result){.verdict = RDT_DETECTED, .diagnosis = RDT_DIAG_MEMORY, .faults = 1, .place = {-1, -1}};

@@ -60,7 +60,7 @@ struct rdt_plan {
   void *sums; /* scheme state; of a fused check made when the ladder first needs it */
   void *other_state;
   rdt_context *ctx_again;  /* to say that the plan is lost */
-  rdt_vault frame, tables; /* frame is verified before each run, tables on schedule and on complaint */
+  rdt_vault frame, tables; /* both verified on schedule and on complaint: frame before it is used */
   char name[128];          /* node, or op */
   char label[96];          /* "Conv+Relu", or op */
   uint64_t packed_seal, sums_seal;
@@ -80,6 +80,7 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
                            const rdt_host *host, rdt_plan **out);
 /* Seals the plan, and with it what its owner has beside it that never changes either (n parts; may be NULL). */
 rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n);
+bool rdt_plan_is_due(const rdt_plan *p); /* all that is at rest is to be verified before the next run */
 /* The plan and its copy changed: nothing of it can be trusted, not even to say so with an event. RDT_ERR_FAULT */
 rdt_status rdt_plan_lost(rdt_plan *p, rdt_result *result);
 /* Operands in prob's shapes. */

@@ -400,11 +400,9 @@ static bool repairs(const rdt_plan *p) {
 static rdt_status secure_before(run *r) {
   const rdt_plan *p = r->p;
   rdt_rest rest = {0};
-  const int every = p->ctx->policy.scrub_every;
-  const bool due = every > 0 && (p->runs + 1) % every == 0;
   const double t = rdt_clock();
   double since = t;
-  RDT_TRY(secure_some(r, due, &rest, r->why));
+  RDT_TRY(secure_some(r, rdt_plan_is_due(p), &rest, r->why));
   if (rdt_rest_memory(&rest) || rest.checksum) {
     rdt_recovered v = {.verdict = rest.lost ? RDT_DETECTED : RDT_RECOMPUTED,
                        .diagnosis = rdt_rest_memory(&rest) ? RDT_DIAG_MEMORY : RDT_DIAG_CHECKER,
@@ -835,8 +833,9 @@ static rdt_status end_experiment(run *r, rdt_status status) {
 
 rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) {
   rdt_result local;
+  const bool look = rdt_plan_is_due(p) || rdt_plan_armed(p, RDT_SITE_PLAN);
   rdt_plan_plant_plan(p);
-  const rdt_vault_state frame = rdt_vault_secure(&p->frame);
+  const rdt_vault_state frame = look ? rdt_vault_secure(&p->frame) : RDT_VAULT_INTACT;
   if (frame == RDT_VAULT_LOST) return rdt_plan_lost(p, result);
   run r = {.p = p, .o = o, .res = result ? result : &local, .started = rdt_clock(), .why = &p->ctx->error};
   *r.res = (rdt_result){.place = {-1, -1}};
