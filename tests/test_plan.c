@@ -412,7 +412,7 @@ static void suspects_by_rounding_are_no_faults(void **state) {
     for (int nan = 0; nan < 2; nan++) {
       const int64_t *s = shapes[i % 4];
       rdt_context *ctx = context(2, "auto", RDT_ON_FAULT_RECOMPUTE);
-      rdt_policy policy = {schemes[i / 4], RDT_ON_FAULT_RECOMPUTE, 1.0, 16, NULL};
+      rdt_policy policy = {schemes[i / 4], RDT_ON_FAULT_RECOMPUTE, 1.0, 16, NULL, 0};
       rdt_tensor a = matrix(RDT_F32, s[0], s[2], 0, 0), b = matrix(RDT_F32, s[2], s[1], 0, 0),
                  c = matrix(RDT_F32, s[0], s[1], 0, 0);
       rdt_result r;
@@ -550,6 +550,46 @@ static void bad_calls_say_why(void **state) {
   rdt_free(a.data), rdt_free(b.data), rdt_free(c.data), rdt_free(other.data);
 }
 
+/* A plan that keeps a copy is restored from the caller's weights; when both have rotted, nothing is left. */
+static void kept_weights_come_back(void **state) {
+  (void)state;
+  for (int trans = 0; trans < 2; trans++)
+    for (int threads = 1; threads < 3; threads++) {
+      rdt_context *ctx = context(threads, "row", RDT_ON_FAULT_RECOMPUTE);
+      rdt_policy policy = RDT_POLICY_DEFAULT;
+      rdt_tensor a = matrix(RDT_F32, 40, 64, 0, 0), b = matrix(RDT_F32, 64, 48, trans ? 70 : 50, trans);
+      rdt_tensor c = matrix(RDT_F32, 40, 48, 0, 0), clean = matrix(RDT_F32, 40, 48, 0, 0);
+      rdt_plan *plan;
+      rdt_result r;
+      policy.scheme = "row";
+      policy.scrub_every = 1;
+      policy.keep_weights = 1;
+      assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+      assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+      assert_int_equal(rdt_plan_execute(plan, &a, &clean, &r), RDT_OK);
+      float *kept = plan->prob.in[1].data;
+      assert_ptr_not_equal(kept, b.data);
+      for (int i = 0; i < 4; i++) {
+        kept[17 * i + 3] *= -3.0f;
+        assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+        assert_int_equal(r.verdict, RDT_RECOMPUTED);
+        assert_int_equal(r.diagnosis, RDT_DIAG_MEMORY);
+        assert_memory_equal(c.data, clean.data, 40 * 48 * sizeof(float));
+        assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+        assert_int_equal(r.verdict, RDT_CLEAN);
+      }
+      ((float *)b.data)[5] += 1.0f; /* nobody reads it */
+      assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      kept[3] += 1.0f;
+      assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_ERR_FAULT);
+      assert_int_equal(r.verdict, RDT_DETECTED);
+      rdt_plan_destroy(plan);
+      rdt_context_destroy(ctx);
+      rdt_free(a.data), rdt_free(b.data), rdt_free(c.data), rdt_free(clean.data);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(products_are_right_and_clean),
@@ -557,6 +597,7 @@ int main(void) {
       cmocka_unit_test(convolution_faults_are_found_and_repaired),
       cmocka_unit_test(references_repair_the_tile),
       cmocka_unit_test(scrubbing_keeps_its_schedule),
+      cmocka_unit_test(kept_weights_come_back),
       cmocka_unit_test(place_is_named),
       cmocka_unit_test(report_never_leaves_as_ok),
       cmocka_unit_test(without_protection_nothing_is_clean),

@@ -16,7 +16,7 @@ class Tensor(ctypes.Structure):
 
 class Policy(ctypes.Structure):
     _fields_ = [("scheme", c_char_p), ("on_fault", c_int), ("lambda_", c_double), ("scrub_every", c_int),
-                ("avoid_cores", c_char_p)]
+                ("avoid_cores", c_char_p), ("keep_weights", c_int)]
 
 
 class IoInfo(ctypes.Structure):
@@ -70,7 +70,7 @@ class Model:
         self.c, self.context, self.model = library.c, c_void_p(), c_void_p()
         self.result = RunResult()
         self.must(self.c.rdt_context_create(byref(self.context), threads))
-        self.must(self.c.rdt_context_set_policy(self.context, Policy(scheme.encode(), 0, 6.0, scrub_every, None)))
+        self.must(self.c.rdt_context_set_policy(self.context, Policy(scheme.encode(), 0, 6.0, scrub_every, None, 0)))
         self.must(self.c.rdt_model_load(self.context, str(path).encode(), byref(self.model)))
         self.names = []
         for i in range(self.c.rdt_model_input_count(self.model)):

@@ -30,10 +30,13 @@ typedef struct rdt_policy {
                       Those that no check covers are verified at every run, whatever this says */
   const char *avoid_cores; /* cores that no thread of the context may run on, as in "3" or "0,8-11"; NULL: none. Calls
                               keep the threads of OpenMP away from them, the calling one too, and let them go again */
+  int keep_weights; /* plans of products and convolutions keep a copy of their weights, which is restored from the
+                       caller's when it changes in memory; default 0: the caller's are used, and cannot be restored.
+                       Networks restore theirs from the model file, whatever this says */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \
-  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL }
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0 }
 
 typedef enum rdt_event_kind {
   RDT_EVENT_SUSPECT = 0,  /* a residual above the statistical bound that a recompute explained as rounding */

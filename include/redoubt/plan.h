@@ -33,7 +33,7 @@ RDT_API RDT_MUST_USE rdt_status rdt_gemm(rdt_context *ctx, double alpha, const r
 
 /* Plans a product with fixed B (weights): packs B, prepares its checksums (Huang and Abraham; intensity-guided ABFT
  * section 2.5). a and c give shapes, strides and dtypes only (data may be NULL). B stays the caller's, must outlive the
- * plan and not change: the plan compares it with its load-time sum. */
+ * plan and not change: the plan compares it with its load-time sum. With policy.keep_weights a change is repaired. */
 RDT_API RDT_MUST_USE rdt_status rdt_plan_gemm(rdt_context *ctx, const rdt_tensor *a, const rdt_tensor *b,
                                               const rdt_tensor *c, rdt_plan **out);
 

@@ -69,6 +69,7 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   RDT_TRY_GOTO(rdt_problem_copy(&p->prob, prob), fail);
   RDT_TRY_GOTO(rdt_problem_check(&p->prob, &ctx->error), fail);
   p->fixed_weights = is_linear(p) && p->prob.in[1].data;
+  if (p->fixed_weights && !p->host.secure && ctx->policy.keep_weights) RDT_TRY_GOTO(rdt_plan_keep_weights(p), fail);
   if (p->fixed_weights && !p->host.secure)
     p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
   RDT_TRY_GOTO(rdt_plan_select(p, &ctx->error), fail);
@@ -122,6 +123,7 @@ void rdt_plan_destroy(rdt_plan *p) {
   if (p->sums) p->scheme->impl->destroy(p->sums);
   rdt_fused_destroy(p->fused);
   rdt_problem_clear(&p->prob);
+  rdt_free(p->kept);
   rdt_vault_clear(&p->frame);
   rdt_vault_clear(&p->tables);
   rdt_free(p->choices);

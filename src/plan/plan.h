@@ -55,6 +55,8 @@ struct rdt_plan {
   bool kernel_fuses; /* the scheme's check rides along in the kernel */
   bool finish;       /* unprotected, but the kernel takes no such epilogue: it follows apart */
   uint64_t weight_seal;
+  void *kept; /* weights: prob.in[1] is a copy of source, the caller's; NULL: it is the caller's */
+  rdt_tensor source;
   rdt_host host;
   /* from here on it may change */
   void *sums; /* scheme state; of a fused check made when the ladder first needs it */
@@ -90,6 +92,11 @@ rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why);
 /* Does this plan have the site? (a linear op has accumulators, a kernel with packed weights has those, ...; no plan
  * has none) */
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
+
+/* kept.c: a copy of the caller's weights takes their place; it is made again from them. false: there is none, or they
+ * have changed too. */
+rdt_status rdt_plan_keep_weights(rdt_plan *p);
+bool rdt_plan_restore_weights(rdt_plan *p);
 
 /* The scheme's state, made from the weights if it is not there yet. */
 rdt_status rdt_plan_sums(rdt_plan *p, rdt_reason *why);

@@ -208,8 +208,9 @@ static rdt_status secure_some(run *r, bool all, rdt_rest *rest, rdt_reason *why)
     RDT_TRY(p->host.secure(p->host.self, all, rest, why));
   } else if (p->fixed_weights && (all || !p->scheme->covers_weights) &&
              rdt_tensor_seal(&p->prob.in[1], p->threads) != p->weight_seal) {
-    rest->weight = rest->lost = true; /* the caller's memory: nowhere to restore it from */
-    return RDT_OK;
+    rest->weight = true;
+    rest->lost = !rdt_plan_restore_weights(p); /* the caller's memory: nowhere to restore it from */
+    return rest->lost ? RDT_OK : rdt_plan_reload(p, why);
   }
   return rdt_plan_secure_own(p, all, rest, why);
 }
