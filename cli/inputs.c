@@ -10,6 +10,15 @@
 #include "core/tensor.h"
 #include "net/tensor_file.h"
 
+const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size) {
+  size_t used = 0;
+  if (rank <= 0) snprintf(buf, size, "%s", rank < 0 ? "?" : "scalar");
+  for (int i = 0; i < rank && used < size; i++)
+    used += (size_t)(shape[i] < 0 ? snprintf(buf + used, size - used, "%s?", i ? "x" : "")
+                                  : snprintf(buf + used, size - used, "%s%lld", i ? "x" : "", (long long)shape[i]));
+  return buf;
+}
+
 static rdt_status no_such_input(rdt_session *s, const char *text, size_t length) {
   char names[300] = "";
   rdt_io_info info;

@@ -209,17 +209,6 @@ void rdt_session_close(rdt_session *s) {
   rdt_context_destroy(s->ctx);
 }
 
-/* ---- small things ---- */
-
-const char *rdt_shape_text(int rank, const int64_t *shape, char *buf, size_t size) {
-  size_t used = 0;
-  if (rank <= 0) snprintf(buf, size, "%s", rank < 0 ? "?" : "scalar");
-  for (int i = 0; i < rank && used < size; i++)
-    used += (size_t)(shape[i] < 0 ? snprintf(buf + used, size - used, "%s?", i ? "x" : "")
-                                  : snprintf(buf + used, size - used, "%s%lld", i ? "x" : "", (long long)shape[i]));
-  return buf;
-}
-
 rdt_status rdt_json_print(const cJSON *doc, rdt_reason *why) {
   char *text = cJSON_Print(doc);
   if (!text) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing a report");

@@ -199,20 +199,6 @@ rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why) {
   return status;
 }
 
-void rdt_constant_clear(rdt_value *c) {
-  if (c->lazy && c->data) {
-    rdt_reserve_free(c->data, c->bytes);
-    if (c->holders > 0) rdt_memory_book(c->bytes, false);
-  } else if (!c->origin.mapped) {
-    rdt_free(c->data);
-  }
-  rdt_free(c->origin.factor);
-  rdt_free(c->tile_sums);
-  c->tile_sums = NULL;
-  c->data = NULL;
-  c->origin.factor = NULL;
-}
-
 /* ---- in use ---- */
 
 bool rdt_constant_is_there(const rdt_value *c) {
@@ -284,7 +270,7 @@ static bool make_from_file(rdt_graph *g, int v, const rotten *r) {
 static rdt_status load_again(rdt_graph *g, int v, rdt_reason *why) {
   rdt_graph *again = NULL;
   const rdt_value *c = &g->values[v];
-  RDT_TRY(rdt_graph_load_replaced(g->path, g->threads, &g->replaced, &again, why));
+  RDT_TRY(g->again(g->path, g->threads, &g->replaced, &again, why));
   const rdt_value *other = v < again->n_values ? &again->values[v] : NULL;
   const bool same = other && other->data && other->bytes == c->bytes && other->bitsum == c->bitsum;
   if (same) memcpy(c->tile_sums, other->tile_sums, (size_t)tiles_of(c) * sizeof *c->tile_sums);

@@ -26,6 +26,4 @@ bool rdt_constant_is_good(const rdt_graph *g, int v);
  * tile where it was the sum. RDT_ERR_FAULT where that gives other bits. */
 rdt_status rdt_constant_restore(rdt_graph *g, int v, rdt_rot *rot, rdt_reason *why);
 
-void rdt_constant_clear(rdt_value *c); /* frees the data */
-
 #endif

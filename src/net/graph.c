@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "net/constant.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
 
@@ -55,9 +54,23 @@ void rdt_node_clear(rdt_node *n) {
   *n = (rdt_node){.residual = -1};
 }
 
+static void free_data(rdt_value *c) {
+  if (c->lazy && c->data) {
+    rdt_reserve_free(c->data, c->bytes);
+    if (c->holders > 0) rdt_memory_book(c->bytes, false);
+  } else if (!c->origin.mapped) {
+    rdt_free(c->data);
+  }
+  rdt_free(c->origin.factor);
+  rdt_free(c->tile_sums);
+  c->tile_sums = NULL;
+  c->data = NULL;
+  c->origin.factor = NULL;
+}
+
 static void value_clear(rdt_value *v) {
   rdt_free(v->name);
-  rdt_constant_clear(v);
+  free_data(v);
   *v = (rdt_value){.rank = -1, .producer = -1, .origin = {.map = -1}};
 }
 

@@ -77,11 +77,16 @@ typedef struct rdt_replaced {
   size_t n;
 } rdt_replaced;
 
+struct rdt_graph;
+typedef rdt_status rdt_graph_again(const char *path, int threads, const rdt_replaced *r, struct rdt_graph **out,
+                                   rdt_reason *why);
+
 typedef struct rdt_graph {
   char *path;    /* where it came from, for messages and for restoring weights; "" from memory */
   rdt_maps maps; /* the files that constants lie in */
   int threads;   /* for reading, summing and restoring constants */
   rdt_replaced replaced;
+  rdt_graph_again *again; /* loads it once more */
   rdt_value *values;
   int n_values;
   rdt_node *nodes; /* topologically sorted */

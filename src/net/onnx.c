@@ -589,7 +589,10 @@ static rdt_status load(loader *l, const void *data, size_t bytes, rdt_graph **ou
 
 static rdt_status begin(loader *l, const char *path, int threads, rdt_reason *why) {
   *l = (loader){.g = rdt_calloc(1, sizeof *l->g), .why = why};
-  if (l->g) l->g->threads = threads;
+  if (l->g) {
+    l->g->threads = threads;
+    l->g->again = rdt_graph_load_replaced;
+  }
   if (l->g && (l->g->path = rdt_strdup(path ? path : ""))) return RDT_OK;
   rdt_graph_free(l->g);
   return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a graph");
