@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Writes the weights that a graph of examples/graphs refers to: seeded, and scaled so that activations stay of order 1.
 
-usage: tools/make_weights.py GRAPH.onnx... -o DIR [--seed N]        (needs numpy and onnx)
+usage: tools/make_weights.py GRAPH.onnx... -o DIR [--seed N] [--side N]        (needs numpy and onnx)
 
 Copies each graph to DIR with its weights beside it. The values of an initializer depend on its name, shape and role in the
 graph and on the seed, not on what else is in the file. Needs no memory to speak of: values are written as they are drawn.
+--side N: images of N x N, where the graph says another size (networks that end in a mean over the image take any).
 """
 import argparse
 import collections
@@ -170,9 +171,20 @@ def values(graph, tensor, seed):
         yield draw(rng, min(CHUNK, count - start)).astype(dtype, copy=False)
 
 
-def make(path, folder, seed=1):
+def set_side(graph, side):
+    """Square images become side x side; shapes that followed from theirs are forgotten."""
+    for value in graph.input:
+        dims = value.type.tensor_type.shape.dim
+        if len(dims) == 4 and dims[2].dim_value == dims[3].dim_value > 0:
+            dims[2].dim_value = dims[3].dim_value = side
+    del graph.value_info[:]
+
+
+def make(path, folder, seed=1, side=None):
     """Copies a graph to folder and writes its weights there; returns the path of the copy."""
     model = onnx.load(path, load_external_data=False)
+    if side:
+        set_side(model.graph, side)
     graph = Graph(model.graph)
     files = collections.defaultdict(list)
     for tensor in model.graph.initializer:
@@ -211,10 +223,11 @@ def main():
     parser.add_argument("graphs", nargs="+", metavar="GRAPH.onnx")
     parser.add_argument("-o", required=True, metavar="DIR")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--side", type=int)
     args = parser.parse_intermixed_args()
     for path in args.graphs:
         start = time.time()
-        print(f"{make(path, args.o, args.seed)}: {time.time() - start:.1f} s")
+        print(f"{make(path, args.o, args.seed, args.side)}: {time.time() - start:.1f} s")
 
 
 if __name__ == "__main__":

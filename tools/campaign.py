@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Campaigns of planted faults on networks of examples/graphs: redoubt inject, with seeded weights and inputs.
+
+usage: tools/campaign.py BUILD NAME[:sizes]... [--n N] [--threads N] [--fault SPEC] [--on-fault WHAT] [--json FILE]
+  tools/campaign.py build digits resnet18:side=64 minilm:batch=1,sequence=16 --n 5000 --json bench/results/inject-sites.json
+
+`digits` is examples/digits with its images; side=N makes images N x N. Exit code 1 if a fault above the floor was missed,
+one that was found was not repaired, or a result was made worse.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import graph_inputs
+import make_weights
+import numpy
+import record
+
+DIGITS = os.path.join(record.ROOT, "examples", "digits")
+
+
+def prepared(name, sizes, folder, kept):
+    """The model's path and its -i options."""
+    if name == "digits":
+        return os.path.join(DIGITS, "digits.onnx"), ["-i", os.path.join(DIGITS, "images.npy")]
+    side = sizes.get("side")
+    if side:
+        graph = name if name.endswith(".onnx") else os.path.join(make_weights.GRAPHS, name + ".onnx")
+        model = make_weights.make(graph, folder, side=side)
+    else:
+        model = make_weights.graph_with_weights(name, kept or folder)
+    inputs = []
+    for i, (key, array) in enumerate(graph_inputs.make(model, sizes, 1).items()):
+        path = os.path.join(folder, f"{i}.npy")
+        numpy.save(path, array)
+        inputs += ["-i", f"{key}={path}"]
+    return model, inputs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("build", metavar="BUILD", help="folder with cli/redoubt")
+    parser.add_argument("names", nargs="+", metavar="NAME[:dim=N,...]")
+    parser.add_argument("--n", type=int, default=2000)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--fault", help="as of redoubt inject; default: random bits at random sites")
+    parser.add_argument("--on-fault", help="as of redoubt inject")
+    parser.add_argument("--scrub", help="as of redoubt inject")
+    parser.add_argument("--dir", help="where graphs with weights are kept from call to call")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_intermixed_args()
+    redoubt, rows, failed = os.path.join(args.build, "cli", "redoubt"), [], 0
+    options = ["--n", str(args.n)]
+    for name in ("threads", "fault", "on_fault", "scrub"):
+        if getattr(args, name):
+            options += ["--" + name.replace("_", "-"), str(getattr(args, name))]
+    for text in args.names:
+        name, sizes = graph_inputs.sizes_of(text)
+        with tempfile.TemporaryDirectory() as folder:
+            model, inputs = prepared(name, sizes, folder, args.dir)
+            report, start = os.path.join(folder, "campaign.json"), time.time()
+            done = subprocess.run([redoubt, "inject", model, *inputs, *options, "--no-progress", "--report", report],
+                                  capture_output=True, text=True)
+            if not os.path.exists(report):
+                sys.exit(f"{text}: exit code {done.returncode}: {done.stderr}")
+            with open(report) as f:
+                found = json.load(f)
+        failed |= done.returncode != 0
+        found["model"] = text
+        rows.append(found)
+        print(f"{text} ({time.time() - start:.0f} s)\n{done.stdout[done.stdout.find('site'):].split('layer ')[0].rstrip()}")
+        print(done.stdout.rstrip().rsplit("\n", 1)[-1], flush=True)
+    if args.json:
+        result = {"schema": "redoubt.campaigns/1", "rows": rows}
+        record.keep(args.json, record.document(redoubt, record.typed("tools/campaign.py"), int(failed), result))
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
