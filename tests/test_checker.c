@@ -59,6 +59,38 @@ static void the_second_bound_covers_the_first(void **state) {
   assert_true(close > 10000);
 }
 
+/* Also where squares overflow, or nothing is known of them: one bound that is finite has another that is no less. */
+static void the_second_bound_is_there_with_the_first(void **state) {
+  static const double values[] = {0.0, 1.0, 1e20, 1e160, INFINITY, NAN};
+  enum { VALUES = sizeof values / sizeof *values };
+  (void)state;
+  for (int type = 0; type < 2; type++)
+    for (int which = 0; which < VALUES * VALUES * VALUES * VALUES * VALUES; which++) {
+      double pick[5];
+      for (int j = 0, rest = which; j < 5; j++, rest /= VALUES) pick[j] = values[rest % VALUES];
+      const rdt_tolerance t = {.acc = rdt_accumulator_of(type ? RDT_F64 : RDT_F32, type ? RDT_F64 : RDT_F32),
+                               .k = 50,
+                               .u_check = 0x1p-53,
+                               .lambda = 6.0};
+      const rdt_terms m = {.n = 20,
+                           .abs_c = 1.0,
+                           .c2 = pick[0],
+                           .s = 1.0,
+                           .ag = pick[1],
+                           .q = pick[2],
+                           .dot = 1.0,
+                           .a_beta = pick[3],
+                           .q_beta = pick[4],
+                           .m2 = NAN,
+                           .sbar = NAN};
+      const rdt_bound b = rdt_bound_of(&t, &m);
+      const rdt_squared factors = rdt_squared_of(&t, m.n);
+      if (isfinite(b.tau0) && isfinite(b.tau2) && !(b.tau2 * b.tau2 <= rdt_squared_at(&factors, &m)))
+        fail_msg("c2 %g, ag %g, q %g, a_beta %g, q_beta %g: %g, squared %g", m.c2, m.ag, m.q, m.a_beta, m.q_beta,
+                 b.tau2, rdt_squared_at(&factors, &m));
+    }
+}
+
 /* ---- counters ---- */
 
 static rdt_findings some(int failed, int without_bound) {
@@ -254,6 +286,10 @@ static void attack(rdt_plan *p, const rdt_tensor *in, rdt_tensor *out, seen *log
       *found += r.faults > 0;
       assert_true(r.verdict == RDT_CLEAN || r.verdict == RDT_RECOMPUTED);
       assert_int_equal(r.verdict == RDT_RECOMPUTED, r.faults > 0);
+      if (r.checks < 1 || r.checks > 4 * checks || r.suspects < 0 || r.suspects > r.checks || r.unchecked < 0 ||
+          r.unchecked > r.checks)
+        fail_msg("%s: %s, scheme %s, counts %lld checks, %lld suspects, %lld without a bound", spec, p->injection->text,
+                 rdt_plan_scheme(p), (long long)r.checks, (long long)r.suspects, (long long)r.unchecked);
       const bool plan = site == RDT_SITE_PLAN && r.diagnosis == RDT_DIAG_MEMORY;
       if (r.faults > 0 && !plan && (log->diagnosis != RDT_DIAG_CHECKER || r.diagnosis != RDT_DIAG_CHECKER))
         fail_msg("%s: %s told as %s, scheme %s", spec, p->injection->text, rdt_diagnosis_name(r.diagnosis),
@@ -425,6 +461,7 @@ static void what_c_held_is_verified(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_second_bound_covers_the_first),
+                                     cmocka_unit_test(the_second_bound_is_there_with_the_first),
                                      cmocka_unit_test(no_bit_of_a_counter_makes_bad_good),
                                      cmocka_unit_test(findings_add_up),
                                      cmocka_unit_test(no_bit_of_a_verdict_counts),

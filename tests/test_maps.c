@@ -61,7 +61,7 @@ static real sigmoid(real x) {
   X(SQRT, sqrtl(a))                                                                \
   X(TAN, tanl(a))                                                                  \
   X(TANH, tanhl(a))                                                                \
-  X(THRESHOLDEDRELU, isnan(a) || a > p ? a : 0)                                    \
+  X(THRESHOLDEDRELU, a > p ? a : 0)                                                \
   X(ISINF, (p != 0 && a == -INFINITY) || (q != 0 && a == INFINITY))                \
   X(ISNAN, isnan(a))                                                               \
   X(NOT, a == 0)

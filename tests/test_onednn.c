@@ -372,7 +372,7 @@ static void test_skipped_pixels(void **unused) {
 
 /* ---- what activations make of numbers that are none ---- */
 
-enum { VALUES = 12, WIDE = 19, DEEP = 8 };
+enum { VALUES = 12, WIDE = 18, DEEP = 8 };
 static const float values[VALUES] = {INFINITY, -INFINITY, NAN,   3e38f,  -3e38f, -1e30f,
                                      0.0f,     -200.0f,   -1e5f, 100.0f, 0.5f,   -0.5f};
 
@@ -381,18 +381,21 @@ static bool alike(float x, float y) {
   return x == y || fabsf(x - y) <= 1e-4f * fmaxf(1.0f, fabsf(y));
 }
 
-/* Each value, unchanged, in every column (channel) of a row (pixel) of its own. */
-static void act_layer(rdt_problem *p, rdt_tensor *in, float *x, float *w, float *y, bool conv) {
+/* Each value, unchanged, in every column (channel) of a row (pixel) of its own. groups 0: a product. */
+static void act_layer(rdt_problem *p, rdt_tensor *in, float *x, float *w, float *y, int groups) {
+  const bool conv = groups > 0;
+  const int deep = conv ? DEEP / groups : DEEP;
   memset(x, 0, VALUES * DEEP * sizeof *x);
   memset(w, 0, WIDE * DEEP * sizeof *w);
-  for (int i = 0; i < VALUES; i++) x[i * DEEP] = values[i];
-  for (int j = 0; j < WIDE; j++) w[conv ? j * DEEP : j] = 1.0f;
+  for (int i = 0; i < VALUES; i++)
+    for (int k = 0; k < DEEP; k += deep) x[i * DEEP + k] = values[i];
+  for (int j = 0; j < WIDE; j++) w[conv ? j * deep : j] = 1.0f;
   *p = (rdt_problem){
       .op = conv ? RDT_KOP_CONV : RDT_KOP_GEMM, .n_in = 2, .in = in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
   if (conv) {
-    p->window = (rdt_window){.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    p->window = (rdt_window){.kernel = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .groups = groups};
     in[0] = rdt_tensor_channels_last(x, RDT_F32, 4, (const int64_t[]){1, DEEP, 3, VALUES / 3});
-    in[1] = rdt_tensor_dense(w, RDT_F32, 4, (const int64_t[]){WIDE, DEEP, 1, 1});
+    in[1] = rdt_tensor_dense(w, RDT_F32, 4, (const int64_t[]){WIDE, deep, 1, 1});
     p->out = rdt_tensor_channels_last(y, RDT_F32, 4, (const int64_t[]){1, WIDE, 3, VALUES / 3});
   } else {
     in[0] = rdt_tensor_matrix(x, RDT_F32, VALUES, DEEP, DEEP, 0);
@@ -413,12 +416,12 @@ static void test_activations_keep_what_is_no_number(void **unused) {
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   (void)unused;
   for (size_t a = 0; a < sizeof acts / sizeof *acts; a++)
-    for (int conv = 0; conv < 2; conv++)
+    for (int groups = 0; groups < 3; groups++)
       for (int i = 0; i < n; i++) {
         rdt_problem p;
         rdt_tensor in[2];
         void *state;
-        act_layer(&p, in, x, w, y[0], conv);
+        act_layer(&p, in, x, w, y[0], groups);
         p.epilogue.act = acts[a];
         if (rows[i]->op != p.op || rows[i]->isa > rdt_isa_detect() || rows[i]->accept(&p, NULL) != RDT_OK) continue;
         assert_int_equal(rows[i]->create(&p, 1, &state, NULL), RDT_OK);
@@ -438,6 +441,30 @@ static void test_activations_keep_what_is_no_number(void **unused) {
       }
 }
 
+/* Nothing times NaN is NaN. */
+static void test_a_factor_of_zero_keeps_nan(void **unused) {
+  static float x[VALUES * DEEP], w[WIDE * DEEP], y[VALUES * WIDE];
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  (void)unused;
+  for (int groups = 0; groups < 3; groups++)
+    for (int i = 0; i < n; i++) {
+      rdt_problem p;
+      rdt_tensor in[2];
+      void *state;
+      act_layer(&p, in, x, w, y, groups);
+      p.epilogue.alpha = 0.0;
+      if (rows[i]->op != p.op || rows[i]->isa > rdt_isa_detect() || rows[i]->accept(&p, NULL) != RDT_OK) continue;
+      assert_int_equal(rows[i]->create(&p, 1, &state, NULL), RDT_OK);
+      const rdt_operands o = {.in = in, .n_in = 2, .out = p.out, .epilogue = &p.epilogue};
+      assert_int_equal(rows[i]->run(state, &o, NULL), RDT_OK);
+      rows[i]->destroy(state);
+      for (int e = 0; e < VALUES * WIDE; e++)
+        if (isfinite(values[e / WIDE]) ? y[e] != 0.0f : !isnan(y[e]))
+          fail_msg("%s: 0 times %g is %g", rows[i]->name, (double)values[e / WIDE], (double)y[e]);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_dispatch),
                                      cmocka_unit_test(test_same_bits_everywhere),
@@ -447,10 +474,12 @@ int main(void) {
                                      cmocka_unit_test(test_skipped_pixels),
                                      cmocka_unit_test(test_epilogue_mismatch),
                                      cmocka_unit_test(test_activations_keep_what_is_no_number),
+                                     cmocka_unit_test(test_a_factor_of_zero_keeps_nan),
                                      cmocka_unit_test(test_threads_are_given_back),
                                      cmocka_unit_test(test_team_is_refused_when_nested)};
   const struct CMUnitTest generic[] = {cmocka_unit_test(test_dispatch),
-                                       cmocka_unit_test(test_activations_keep_what_is_no_number)};
+                                       cmocka_unit_test(test_activations_keep_what_is_no_number),
+                                       cmocka_unit_test(test_a_factor_of_zero_keeps_nan)};
   if (rdt_isa_detect() < RDT_ISA_AVX2) return cmocka_run_group_tests(generic, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

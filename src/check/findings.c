@@ -121,8 +121,9 @@ void rdt_findings_bits(rdt_findings *f, int64_t count, int64_t differ, int64_t f
 bool rdt_findings_agree(const rdt_findings *f) {
   const int64_t passed = ~f->seconded;
   if (f->suspects == 0 && f->cannot == 0) return passed == f->checks && f->certain == 0;
-  return f->suspects <= f->checks && f->cannot <= f->checks && passed <= f->checks &&
-         passed >= f->checks - f->suspects - f->cannot && f->certain <= f->suspects;
+  if (f->suspects < 0 || f->suspects > f->checks || f->cannot < 0 || f->cannot > f->checks) return false;
+  return passed <= f->checks && passed >= f->checks - f->suspects - f->cannot && f->certain >= 0 &&
+         f->certain <= f->suspects;
 }
 
 bool rdt_findings_complain(const rdt_findings *f) {

@@ -258,10 +258,11 @@ rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n) {
   return b;
 }
 
+/* Squares overflow where the sums that the first bound is made of do not. */
 double rdt_squared_at(const rdt_squared *b, const rdt_terms *m) {
-  const double q = isnan(m->q) ? square(m->ag) : m->q;
-  if (!isfinite(q)) return NAN;
-  const double q_beta = isnan(m->q_beta) ? (1.0 + SLACK) * (double)m->n * q : m->q_beta;
+  const double q = isfinite(m->q) ? m->q : least(m->q, square(m->ag));
+  if (!isfinite(q)) return q;
+  const double q_beta = isfinite(m->q_beta) ? m->q_beta : (1.0 + SLACK) * (double)m->n * q;
   return b->q * q + b->c2 * least(m->c2, b->most * q) + b->s2 * square(m->s) + b->dot2 * square(m->dot) +
          b->q_beta * q_beta + b->rest;
 }

@@ -43,7 +43,7 @@
   X(SQRT, F(sqrt)(a))                                                     \
   X(TAN, F(tan)(a))                                                       \
   X(TANH, F(tanh)(a))                                                     \
-  X(THRESHOLDEDRELU, a > p ? a : a != a ? a : 0)                          \
+  X(THRESHOLDEDRELU, a > p ? a : 0)                                       \
   X(ISINF, (p != 0 && a == -(T)INFINITY) || (q != 0 && a == (T)INFINITY)) \
   X(ISNAN, a != a)
 #define FLOATS_2(X)               \

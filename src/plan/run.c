@@ -26,10 +26,15 @@ static rdt_status secure_before(rdt_run *r) {
   return RDT_OK;
 }
 
-/* That nothing was found is asked once more, of the second count alone. */
+/* What was counted is asked once more: a counter that was hit since goes into no total. */
 static rdt_status confirm(rdt_run *r) {
   rdt_run_plant_counter(r, true);
-  if (r->settled || ~r->found.seconded == r->found.checks) return RDT_OK;
+  if (r->settled ? rdt_findings_agree(&r->found) : !rdt_findings_complain(&r->found)) return RDT_OK;
+  if (r->settled) { /* what they counted is over, and told */
+    rdt_findings_init(&r->found);
+    if (r->res->verdict != RDT_DETECTED) rdt_run_tell_checker(r, RDT_RECOMPUTED, "counter");
+    return RDT_OK;
+  }
   if (r->p->fused) return rdt_run_settle(r, true);
   if (r->p->scheme->impl)
     RDT_TRY(rdt_run_check(r, RDT_BUF_RESULT, &r->found, r->why));

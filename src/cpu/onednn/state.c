@@ -36,8 +36,8 @@ typedef struct state {
   slot *own; /* team of them */
 } state;
 
-/* What oneDNN calls the functions; those that are not here it lacks, or computes otherwise: its Relu (a slope of 0) and
- * its Clip make a number of NaN. */
+/* What oneDNN calls the functions; those that are not here it lacks, or computes otherwise: its Relu (a slope of 0),
+ * its Clip and, in convolutions by gemm:jit, its Sigmoid make a number of NaN. */
 static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason *why) {
   static const struct {
     rdt_fn fn;
@@ -45,11 +45,10 @@ static rdt_status append_act(dnnl_post_ops_t ops, const rdt_act *act, rdt_reason
     bool params; /* alpha and beta are the function's */
     float alpha; /* else */
   } algs[] = {
-      {RDT_FN_LEAKYRELU, dnnl_eltwise_relu, true, 0.0f},    {RDT_FN_ELU, dnnl_eltwise_elu, true, 0.0f},
-      {RDT_FN_GELU, dnnl_eltwise_gelu_erf, false, 0.0f},    {RDT_FN_GELU_TANH, dnnl_eltwise_gelu_tanh, false, 0.0f},
-      {RDT_FN_SIGMOID, dnnl_eltwise_logistic, false, 0.0f}, {RDT_FN_TANH, dnnl_eltwise_tanh, false, 0.0f},
-      {RDT_FN_SILU, dnnl_eltwise_swish, false, 1.0f},       {RDT_FN_HARDSWISH, dnnl_eltwise_hardswish, false, 0.0f},
-      {RDT_FN_MISH, dnnl_eltwise_mish, false, 0.0f}};
+      {RDT_FN_LEAKYRELU, dnnl_eltwise_relu, true, 0.0f},       {RDT_FN_ELU, dnnl_eltwise_elu, true, 0.0f},
+      {RDT_FN_GELU, dnnl_eltwise_gelu_erf, false, 0.0f},       {RDT_FN_GELU_TANH, dnnl_eltwise_gelu_tanh, false, 0.0f},
+      {RDT_FN_TANH, dnnl_eltwise_tanh, false, 0.0f},           {RDT_FN_SILU, dnnl_eltwise_swish, false, 1.0f},
+      {RDT_FN_HARDSWISH, dnnl_eltwise_hardswish, false, 0.0f}, {RDT_FN_MISH, dnnl_eltwise_mish, false, 0.0f}};
   if (act->fn == RDT_FN_NONE) return RDT_OK;
   for (size_t i = 0; i < sizeof algs / sizeof *algs; i++) {
     if (algs[i].fn != act->fn) continue;
@@ -67,6 +66,7 @@ static rdt_status make_attr(const rdt_problem *p, dnnl_primitive_attr_t *attr, r
   const rdt_epilogue *e = &p->epilogue;
   dnnl_post_ops_t ops = NULL;
   rdt_status status;
+  if (e->alpha == 0.0) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN makes 0 of NaN where alpha is 0");
   if (e->alpha != 1.0 && e->bias.rank >= 0)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN scales the bias too: with one, alpha must be 1");
   if (e->residual.rank >= 0 && (e->residual.dtype != p->out.dtype || !rdt_tensor_is_packed(&p->out) ||
