@@ -21,7 +21,7 @@ typedef struct rdt_texts {
 typedef struct rdt_settings {
   rdt_texts inputs, input_shapes, avoid_cores;
   const char *out, *scheme, *scrub, *fault, *report, *html, *labels, *filter, *junit, *profile, *thread_list, *events,
-      *prom, *mnk, *batches, *cases, *dtypes, *family, *lengths;
+      *prom, *suspect_rate, *mnk, *batches, *cases, *dtypes, *family, *lengths;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch, trials;                         /* 0: not given (seed: -1) */
   int64_t m, k, ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad: -1 */

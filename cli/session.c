@@ -142,6 +142,18 @@ static rdt_status scrub_of(const char *text, int *every, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* off or a share of the runs; 0: off. */
+static rdt_status suspect_rate_of(const char *text, double *rate, rdt_reason *why) {
+  char *end;
+  *rate = 0.0;
+  if (strcmp(text, "off") == 0) return RDT_OK;
+  *rate = strtod(text, &end);
+  if (end == text || *end || !(*rate > 0.0 && *rate < 1.0))
+    return rdt_fail(why, RDT_ERR_ARG, "--suspect-rate takes a share of the runs above 0 and below 1, or off, not '%s'",
+                    text);
+  return RDT_OK;
+}
+
 /* All --avoid-core as one list. */
 static rdt_status avoided(const rdt_settings *settings, char *list, size_t size, rdt_reason *why) {
   size_t used = 0;
@@ -164,10 +176,12 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   policy.on_fault = (rdt_on_fault)settings->on_fault;
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
   if (settings->scrub) RDT_TRY(scrub_of(settings->scrub, &policy.scrub_every, &s->why));
+  if (settings->suspect_rate) RDT_TRY(suspect_rate_of(settings->suspect_rate, &policy.suspect_rate, &s->why));
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
   if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
   RDT_TRY(watch(s, settings));
+  rdt_prom_watch(&s->prom, s->ctx);
   rdt_context_on_event(s->ctx, take_event, s);
   RDT_TRY(keep_names(s, &settings->inputs));
   RDT_TRY(keep_names(s, &settings->input_shapes));

@@ -21,6 +21,7 @@ CALLS = [
     ("run", 0, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,layer=conv4,seed=2"]),
     ("run", 0, ["run", MODEL, "-i", SOME, "--fault", "bit:30@weight,layer=conv3,seed=2", "--repeat", 3]),
     ("run", 0, ["run", MODEL, "-i", SOME, "--scheme", "none"]),
+    ("run", 0, ["run", MODEL, "-i", SOME, "--lambda", 1, "--repeat", 6]),
     ("run", 1, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,seed=1", "--on-fault", "report"]),
     ("run", 1, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,seed=1", "--on-fault", "abort"]),
     ("run", 0, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,layer=conv4,count=4,seed=2", "--on-fault", "correct"]),

@@ -106,6 +106,9 @@ static void test_options(void **state) {
   util_cli_expect(util_cli("bench gemm --mnk 8:8:8 --trials 3 -o no/such/folder.json"), 2, "folder.json");
   util_cli_expect(util_cli(RUN SOME "--threads 2x"), 2, "--threads takes a whole number");
   util_cli_expect(util_cli(RUN SOME "--lambda -1"), 2, "--lambda takes a number above 0");
+  util_cli_expect(util_cli(RUN SOME "--suspect-rate 1"), 2, "--suspect-rate takes a share of the runs");
+  util_cli_expect(util_cli(RUN SOME "--suspect-rate off --lambda 1 --repeat 8"), 0, "CLEAN");
+  util_cli_expect(util_cli(RUN SOME "--suspect-rate 0.1 --lambda 1 --repeat 8"), 0, "computed twice from now on");
   util_cli_expect(util_cli(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
   util_cli_expect(util_cli(RUN SOME "--quiet=yes"), 2, "takes no value");
   util_cli_expect(util_cli(RUN SOME "--scheme magic"), 2, "magic");

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "core/context.h"
 #include "report/journal.h"
 #include "report/prom.h"
 #include "util_cli.h"
@@ -81,6 +82,7 @@ static void actions_and_priorities(void **state) {
   } rows[] = {
       {RDT_EVENT_SUSPECT, RDT_CLEAN, RDT_DIAG_NONE, 0, LOG_WARNING, "none"},
       {RDT_EVENT_UNCHECKED, RDT_UNCHECKED, RDT_DIAG_NONE, 0, LOG_WARNING, "none"},
+      {RDT_EVENT_FALLBACK, RDT_CLEAN, RDT_DIAG_NONE, 0, LOG_WARNING, "none"},
       {RDT_EVENT_FAULT, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, 1, LOG_ERR, "recomputed"},
       {RDT_EVENT_FAULT, RDT_RECOMPUTED, RDT_DIAG_PERSISTENT, 2, LOG_ERR, "recomputed"},
       {RDT_EVENT_FAULT, RDT_RECOMPUTED, RDT_DIAG_CHECKER, 0, LOG_ERR, "renewed"},
@@ -228,6 +230,40 @@ static void counters_go_on(void **state) {
   rdt_prom_close(&p);
 }
 
+/* Those of each core go on too, whatever other labels look like. */
+static void cores_are_counted(void **state) {
+  rdt_prom p;
+  rdt_reason why = {""};
+  rdt_context *ctx;
+  (void)state;
+  for (int process = 1; process <= 2; process++) {
+    assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
+    if (rdt_prom_open(&p, "cores.prom", 1e9, "m,core=\"9\"", "h", &why) != RDT_OK) fail_msg("%s", why.text);
+    rdt_prom_watch(&p, ctx);
+    rdt_cores_at(&ctx->cores, process)->products = 10; /* another core each time */
+    rdt_cores_at(&ctx->cores, 7)->products = 5;
+    rdt_cores_at(&ctx->cores, 7)->suspects = 3;
+    rdt_cores_at(&ctx->cores, 7)->faults[RDT_DIAG_PERSISTENT] = 2;
+    assert_int_equal(rdt_prom_write(&p, &why), RDT_OK);
+    assert_int_equal(rdt_prom_write(&p, &why), RDT_OK); /* nothing counts twice */
+    rdt_prom_close(&p);
+    rdt_context_destroy(ctx);
+  }
+  util_cli_slurp("cores.prom");
+  static const char *const lines[] = {
+      "\nredoubt_core_products_total{model=\"m,core=\\\"9\\\"\",host=\"h\",core=\"1\"} 10\n",
+      ",core=\"2\"} 10\n",
+      "core_products_total{model=\"m,core=\\\"9\\\"\",host=\"h\",core=\"7\"} 10\n",
+      "core_suspects_total{model=\"m,core=\\\"9\\\"\",host=\"h\",core=\"7\"} 6\n",
+      ",core=\"7\",diagnosis=\"persistent\"} 4\n",
+      ",core=\"7\",diagnosis=\"unknown\"} 0\n",
+      "\n# TYPE redoubt_core_faults_total counter\n",
+  };
+  for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+    if (!strstr(util_cli_text, lines[i])) fail_msg("%s is missing in:\n%s", lines[i], util_cli_text);
+  assert_null(strstr(util_cli_text, ",core=\"3\"")); /* it did nothing */
+}
+
 /* Every so many seconds, and not more often. */
 static void counters_are_written_when_due(void **state) {
   rdt_prom p;
@@ -250,7 +286,7 @@ int main(void) {
       cmocka_unit_test(actions_and_priorities),        cmocka_unit_test(syslog_is_told),
       cmocka_unit_test(lines_are_whole_and_tame),      cmocka_unit_test(torn_lines_stand_apart),
       cmocka_unit_test(a_line_is_one_write),           cmocka_unit_test(counters_go_on),
-      cmocka_unit_test(counters_are_written_when_due),
+      cmocka_unit_test(counters_are_written_when_due), cmocka_unit_test(cores_are_counted),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -30,18 +30,23 @@ typedef struct rdt_policy {
                       Those that no check covers are verified at every run, whatever this says */
   const char *avoid_cores; /* cores that no thread of the context may run on, as in "3" or "0,8-11"; NULL: none. Calls
                               keep the threads of OpenMP away from them, the calling one too, and let them go again */
-  int keep_weights; /* plans of products and convolutions keep a copy of their weights, which is restored from the
-                       caller's when it changes in memory; default 0: the caller's are used, and cannot be restored.
-                       Networks restore theirs from the model file, whatever this says */
+  int keep_weights;    /* plans of products and convolutions keep a copy of their weights, which is restored from the
+                          caller's when it changes in memory; default 0: the caller's are used, and cannot be restored.
+                          Networks restore theirs from the model file, whatever this says */
+  double suspect_rate; /* share of a layer's runs whose suspects may turn out to be rounding, each of which costs a
+                          recovery: above it, after 4 such runs at least, the layer is computed twice (dup) from then
+                          on, and an event says so. Of more than some 1000 runs the older ones count half. 0: never;
+                          default 0.05, far above what lambda 6 leaves to chance */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \
-  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0 }
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05 }
 
 typedef enum rdt_event_kind {
-  RDT_EVENT_SUSPECT = 0,  /* a residual above the statistical bound that a recompute explained as rounding */
-  RDT_EVENT_FAULT = 1,    /* a confirmed fault; verdict says whether it was repaired */
-  RDT_EVENT_UNCHECKED = 2 /* a result, or part of it, could not be checked; text says why */
+  RDT_EVENT_SUSPECT = 0,   /* a residual above the statistical bound that a recompute explained as rounding */
+  RDT_EVENT_FAULT = 1,     /* a confirmed fault; verdict says whether it was repaired */
+  RDT_EVENT_UNCHECKED = 2, /* a result, or part of it, could not be checked; text says why */
+  RDT_EVENT_FALLBACK = 3   /* a layer is computed twice from now on: its checks were suspect too often (suspect_rate) */
 } rdt_event_kind;
 
 /* One step that the recovery took, in the order taken. Names and outcomes are constant text. */

@@ -58,6 +58,11 @@ static void seal(rdt_plan *p) {
 
 rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char *name, const char *label,
                            const rdt_host *host, rdt_plan **out) {
+  return rdt_plan_create_as(ctx, ctx->scheme, prob, name, label, host, out);
+}
+
+rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_problem *prob, const char *name,
+                              const char *label, const rdt_host *host, rdt_plan **out) {
   rdt_status status = RDT_ERR_NOMEM;
   rdt_plan *p = rdt_calloc(1, sizeof *p);
   *out = NULL;
@@ -72,7 +77,7 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
   if (p->fixed_weights && !p->host.secure && ctx->policy.keep_weights) RDT_TRY_GOTO(rdt_plan_keep_weights(p), fail);
   if (p->fixed_weights && !p->host.secure)
     p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
-  RDT_TRY_GOTO(rdt_plan_select(p, &ctx->error), fail);
+  RDT_TRY_GOTO(rdt_plan_select(p, scheme, &ctx->error), fail);
   if (p->kernel_fuses)
     RDT_TRY_GOTO(rdt_fused_create(&p->prob, ctx->policy.lambda, &p->fused, &ctx->error), fail);
   else
@@ -102,6 +107,8 @@ rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n) {
   rdt_vault_clear(&p->frame);
   rdt_vault_clear(&p->tables);
   if (p->scheme->id == RDT_SCHEME_NONE) return RDT_OK;
+  p->n_owned = 0;
+  for (int i = 0; i < n; i++) p->n_owned += owned[i].data && owned[i].bytes > 0;
   RDT_TRY(rdt_vault_add(&p->frame, p, offsetof(rdt_plan, sums)));
   RDT_TRY(rdt_vault_add(&p->frame, p->prob.in, (size_t)p->prob.n_in * sizeof *p->prob.in));
   RDT_TRY(seal_states(p));

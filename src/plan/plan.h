@@ -37,6 +37,11 @@ typedef struct rdt_injection {
   char text[320];
 } rdt_injection;
 
+/* How often of late the suspects of a run turned out to be rounding. */
+typedef struct rdt_doubts {
+  int64_t runs, rounding;
+} rdt_doubts;
+
 typedef struct rdt_choice_row {
   rdt_choice choice; /* kind and name are static; reason is set to text when shown */
   char text[200];
@@ -58,6 +63,7 @@ struct rdt_plan {
   void *kept; /* weights: prob.in[1] is a copy of source, the caller's; NULL: it is the caller's */
   rdt_tensor source;
   rdt_host host;
+  int64_t n_owned; /* of the parts in frame, the last ones: its owner's */
   /* from here on it may change */
   void *sums; /* scheme state; of a fused check made when the ladder first needs it */
   void *other_state;
@@ -69,6 +75,7 @@ struct rdt_plan {
   uint64_t out_seal; /* bit-sum of the last run's result, */
   bool out_sealed;   /* if it was formed beside a check of that result */
   int64_t runs;
+  rdt_doubts doubts;
   const rdt_fault *fault;  /* armed for the next execution */
   const rdt_fault *broken; /* a core that computes wrongly for now */
   rdt_fault own_fault;     /* of rdt_plan_inject */
@@ -80,6 +87,9 @@ struct rdt_plan {
 /* Takes a copy of prob. in[1].data of a linear op set: fixed weights. host may be NULL. */
 rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char *name, const char *label,
                            const rdt_host *host, rdt_plan **out);
+/* The same with a scheme, or "auto", whatever the context's policy asks for. */
+rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_problem *prob, const char *name,
+                              const char *label, const rdt_host *host, rdt_plan **out);
 /* Seals the plan, and with it what its owner has beside it that never changes either (n parts; may be NULL). */
 rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n);
 bool rdt_plan_is_due(const rdt_plan *p); /* all that is at rest is to be verified before the next run */
@@ -125,8 +135,12 @@ void rdt_cores_leave(rdt_context *ctx);
 rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b, double beta,
                            rdt_tensor *c, rdt_result *result, const char *fault);
 
-/* select.c: kernel and scheme for a problem by the context's policy; books every candidate. */
-rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why);
+/* select.c: kernel and scheme for a problem, by name or as "auto" chooses; books every candidate. */
+rdt_status rdt_plan_select(rdt_plan *p, const char *scheme, rdt_reason *why);
+
+/* fallback.c: counts what a run has found; above the policy's suspect rate the plan becomes one that computes twice,
+ * and an event says so. After a run, when nothing refers to the plan's parts any more. */
+void rdt_plan_watch(rdt_plan *p, const rdt_result *result);
 
 /* plant.c: the armed fault */
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site);

@@ -30,6 +30,9 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "scrub_every %d is negative: 0 is never", policy->scrub_every);
   if ((unsigned)policy->on_fault > RDT_ON_FAULT_CORRECT)
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "unknown on_fault %d", (int)policy->on_fault);
+  if (!(policy->suspect_rate >= 0.0 && policy->suspect_rate < 1.0))
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "suspect_rate %g is not within 0..1: a share of the runs, 0 is never",
+                    policy->suspect_rate);
   RDT_TRY(avoid(ctx, policy->avoid_cores));
   ctx->policy = *policy;
   ctx->policy.avoid_cores = NULL; /* the caller's text */

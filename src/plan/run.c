@@ -150,6 +150,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   if (p->fault && p->injection->done) status = end_experiment(&r, status);
   if (!protected) rdt_ruling_raise(&r.ruling, RDT_UNCHECKED);
   finish(&r);
+  rdt_plan_watch(p, r.res);
   if (status == RDT_OK && r.res->verdict == RDT_DETECTED) status = RDT_ERR_FAULT;
   return status;
 }

@@ -166,7 +166,7 @@ static const char *explain(const rdt_plan *p, const candidate *c, const candidat
   return "dearer";
 }
 
-static rdt_status select_scheme(rdt_plan *p, rdt_reason *why) {
+static rdt_status select_scheme(rdt_plan *p, const char *asked, rdt_reason *why) {
   candidate list[RDT_SCHEME_COUNT];
   int n;
   const rdt_scheme_info *table = rdt_scheme_table(&n);
@@ -175,7 +175,7 @@ static rdt_status select_scheme(rdt_plan *p, rdt_reason *why) {
   for (int i = 0; i < n; i++) {
     list[i].scheme = &table[i];
     weigh(p, &list[i]);
-    if (strcmp(table[i].name, p->ctx->scheme) == 0 && !list[i].refused) taken = &list[i];
+    if (strcmp(table[i].name, asked) == 0 && !list[i].refused) taken = &list[i];
   }
   /* A scheme that was asked for but is not for this op (row for a pool) leaves the op to the automatic choice. */
   const bool automatic = !taken;
@@ -195,9 +195,9 @@ static rdt_status select_scheme(rdt_plan *p, rdt_reason *why) {
 /* A product this small is done before a second thread has woken up: 2 MFLOP take some 20 us on one core. */
 static const double worth_a_thread = 2e6;
 
-rdt_status rdt_plan_select(rdt_plan *p, rdt_reason *why) {
+rdt_status rdt_plan_select(rdt_plan *p, const char *scheme, rdt_reason *why) {
   const bool small = rdt_kop_is_linear(p->prob.op) && rdt_problem_flops(&p->prob) < worth_a_thread;
   p->threads = small ? 1 : p->ctx->threads;
-  RDT_TRY(select_scheme(p, why));
+  RDT_TRY(select_scheme(p, scheme, why));
   return select_kernel(p, why);
 }

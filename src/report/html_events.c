@@ -65,7 +65,7 @@ static void put_where(const rdt_html *h, const cJSON *e) {
 static void put_seen(const rdt_html *h, const cJSON *e) {
   const double residual = rdt_json_real(e, "residual"), bound = rdt_json_real(e, "bound");
   const double rigorous = rdt_json_real(e, "bound_rigorous");
-  if (is(e, "kind", "unchecked")) return;
+  if (is(e, "kind", "unchecked") || is(e, "kind", "fallback")) return;
   if (residual == 0.0 && bound == 0.0) {
     fputs("Bits that must be equal were not. ", h->to);
     return;

@@ -68,7 +68,7 @@ void rdt_journal_plant(rdt_journal *j, const char *spec) {
 /* ---- one event as JSON ---- */
 
 const char *rdt_event_kind_name(rdt_event_kind k) {
-  static const char *const names[] = {"suspect", "fault", "unchecked"};
+  static const char *const names[] = {"suspect", "fault", "unchecked", "fallback"};
   return (unsigned)k < sizeof names / sizeof *names ? names[k] : "unknown";
 }
 

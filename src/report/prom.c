@@ -21,12 +21,41 @@ static const struct {
     RDT_METRICS(X)
 #undef X
 };
-enum { FAULT_VERDICTS = RDT_DETECTED, FAULT_SAMPLES = RDT_DIAG_UNKNOWN * FAULT_VERDICTS };
+enum {
+  FAULT_VERDICTS = RDT_DETECTED,
+  FAULT_SAMPLES = RDT_DIAG_UNKNOWN * FAULT_VERDICTS,
+  MOST_CORES = 1 << 16,
+  CORE_PRODUCTS = 0, /* places in rdt_prom_core */
+  CORE_SUSPECTS,
+  CORE_FAULTS
+};
 
 /* ---- samples ---- */
 
+static bool is_of_cores(rdt_metric m) {
+  return m == RDT_METRIC_CORE_PRODUCTS || m == RDT_METRIC_CORE_SUSPECTS || m == RDT_METRIC_CORE_FAULTS;
+}
+
+static int samples_a_core(rdt_metric m) {
+  return m == RDT_METRIC_CORE_FAULTS ? RDT_DIAG_UNKNOWN : 1;
+}
+
+static double *core_sample(rdt_prom *p, rdt_metric m, int i, char *key, size_t size) {
+  const int core = i / samples_a_core(m), d = i % samples_a_core(m);
+  if (core >= p->n_cores) return NULL;
+  double *value = p->cores[core].value;
+  int used = snprintf(key, size, "%s{%s,core=\"%d\"", metrics[m].name, p->labels, core);
+  if (m == RDT_METRIC_CORE_FAULTS)
+    used += snprintf(key + used, size - (size_t)used, ",diagnosis=\"%s\"", rdt_diagnosis_name((rdt_diagnosis)(1 + d)));
+  snprintf(key + used, size - (size_t)used, "}");
+  return &value[m == RDT_METRIC_CORE_PRODUCTS   ? CORE_PRODUCTS
+                : m == RDT_METRIC_CORE_SUSPECTS ? CORE_SUSPECTS
+                                                : CORE_FAULTS + d];
+}
+
 /* The samples of a metric, one after the other: its value, and its name with labels. NULL after the last. */
 static double *sample(rdt_prom *p, rdt_metric m, int i, char *key, size_t size) {
+  if (is_of_cores(m)) return core_sample(p, m, i, key, size);
   if (i >= (m == RDT_METRIC_FAULTS ? FAULT_SAMPLES : 1)) return NULL;
   const rdt_diagnosis d = (rdt_diagnosis)(1 + i / FAULT_VERDICTS);
   const rdt_verdict v = (rdt_verdict)(1 + i % FAULT_VERDICTS);
@@ -68,13 +97,37 @@ static char *labels_of(const char *model, const char *host) {
   return fclose(to) == 0 ? text : NULL;
 }
 
+static rdt_prom_core *core_at(rdt_prom *p, int core) {
+  if (core < 0 || core >= MOST_CORES) return NULL;
+  if (core >= p->n_cores) {
+    rdt_prom_core *grown = rdt_grow(p->cores, (size_t)p->n_cores, (size_t)core + 1, sizeof *grown);
+    if (!grown) return NULL;
+    p->cores = grown;
+    while (p->n_cores <= core) p->cores[p->n_cores++] = (rdt_prom_core){{0.0}, {0.0}};
+  }
+  return &p->cores[core];
+}
+
 /* ---- reading ---- */
+
+/* Of a sample of one core: a quote within another label's value has a backslash before it. -1: it is of none */
+static int core_of(const char *line) {
+  static const char label[] = ",core=\"";
+  const char *at = strstr(line, label);
+  const long core = at ? strtol(at + strlen(label), NULL, 10) : -1;
+  return core >= 0 && core < MOST_CORES ? (int)core : -1;
+}
 
 /* false: no sample of ours */
 static bool take_line(rdt_prom *p, const char *line, char *key) {
+  const int core = core_of(line);
+  if (core >= 0 && !core_at(p, core)) return false;
   for (int m = 0; m < RDT_METRIC_COUNT; m++) {
     double *value;
-    for (int i = 0; (value = sample(p, (rdt_metric)m, i, key, key_size(p))) != NULL; i++) {
+    if (is_of_cores((rdt_metric)m) != (core >= 0)) continue;
+    const int first = core >= 0 ? core * samples_a_core((rdt_metric)m) : 0;
+    const int beyond = core >= 0 ? first + samples_a_core((rdt_metric)m) : FAULT_SAMPLES;
+    for (int i = first; i < beyond && (value = sample(p, (rdt_metric)m, i, key, key_size(p))) != NULL; i++) {
       const size_t n = strlen(key);
       if (strncmp(line, key, n) != 0 || line[n] != ' ') continue;
       const double x = strtod(line + n, NULL);
@@ -102,6 +155,7 @@ static rdt_status read_file(rdt_prom *p, const char *path, rdt_reason *why) {
                         "%.200s: line %d is not a counter of this model on this host; --prom takes a file of its own "
                         "for each: name another one, or remove this one",
                         path, number);
+  for (int c = 0; c < p->n_cores; c++) memcpy(p->cores[c].began, p->cores[c].value, sizeof p->cores[c].began);
   if (f) fclose(f);
   free(line);
   rdt_free(key);
@@ -110,12 +164,36 @@ static rdt_status read_file(rdt_prom *p, const char *path, rdt_reason *why) {
 
 /* ---- writing ---- */
 
+/* Those of the file, and those of this process. */
+static void gather_cores(rdt_prom *p) {
+  const size_t n = p->ctx ? rdt_context_cores(p->ctx, NULL, 0) : 0;
+  rdt_core_info *list = rdt_calloc(n, sizeof *list);
+  if (list && n > 0) rdt_context_cores(p->ctx, list, n);
+  for (size_t i = 0; list && i < n; i++) {
+    rdt_prom_core *c = core_at(p, list[i].core);
+    if (!c) continue;
+    c->value[CORE_PRODUCTS] = c->began[CORE_PRODUCTS] + (double)list[i].products;
+    c->value[CORE_SUSPECTS] = c->began[CORE_SUSPECTS] + (double)list[i].suspects;
+    for (int d = 1; d < RDT_DIAG_COUNT; d++)
+      c->value[CORE_FAULTS + d - 1] = c->began[CORE_FAULTS + d - 1] + (double)list[i].faults[d];
+  }
+  rdt_free(list);
+}
+
+/* Cores that never did anything have no samples. */
+static bool is_idle(const rdt_prom *p, rdt_metric m, int i) {
+  const rdt_prom_core *c = is_of_cores(m) ? &p->cores[i / samples_a_core(m)] : NULL;
+  for (int k = 0; c && k < CORE_FAULTS + RDT_DIAG_UNKNOWN; k++)
+    if (c->value[k] > 0.0) return false;
+  return c != NULL;
+}
+
 static void put_all(rdt_prom *p, FILE *to, char *key) {
   for (int m = 0; m < RDT_METRIC_COUNT; m++) {
     const double *value;
     fprintf(to, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name, metrics[m].type);
     for (int i = 0; (value = sample(p, (rdt_metric)m, i, key, key_size(p))) != NULL; i++)
-      fprintf(to, "%s %.17g\n", key, *value);
+      if (!is_idle(p, (rdt_metric)m, i)) fprintf(to, "%s %.17g\n", key, *value);
   }
 }
 
@@ -123,6 +201,7 @@ rdt_status rdt_prom_write(rdt_prom *p, rdt_reason *why) {
   char *text = NULL, *key = p->path ? rdt_alloc(key_size(p), 1) : NULL;
   size_t size = 0;
   if (!p->path) return RDT_OK;
+  gather_cores(p);
   FILE *to = key ? open_memstream(&text, &size) : NULL;
   if (to) put_all(p, to, key);
   const bool whole = to && fclose(to) == 0;
@@ -147,10 +226,15 @@ rdt_status rdt_prom_open(rdt_prom *p, const char *path, double every, const char
 
 void rdt_prom_close(rdt_prom *p) {
   free(p->labels);
+  rdt_free(p->cores);
   *p = (rdt_prom){.path = NULL};
 }
 
 /* ---- counting ---- */
+
+void rdt_prom_watch(rdt_prom *p, const rdt_context *ctx) {
+  p->ctx = ctx;
+}
 
 void rdt_prom_event(rdt_prom *p, const rdt_event *e) {
   for (int i = 0; i < e->n_rungs; i++) p->value[RDT_METRIC_RECOVERY_SECONDS] += e->rungs[i].seconds;
