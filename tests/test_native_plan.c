@@ -285,6 +285,43 @@ static void what_has_no_bound_is_unchecked(void **state) {
     }
 }
 
+/* Where a part has no bound, a fault in another part is told all the same, whatever it was. */
+static void what_has_no_bound_hides_no_fault(void **state) {
+  static const struct {
+    const char *spec;
+    rdt_diagnosis diagnosis;
+  } faults[] = {{"bit:30@accum,at=%d", RDT_DIAG_TRANSIENT}, {"bit:30@packed", RDT_DIAG_MEMORY}};
+  rdt_policy report = NORMAL;
+  (void)state;
+  report.on_fault = RDT_ON_FAULT_REPORT;
+  for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
+    for (int i = 0; i < 4; i++) {
+      house h;
+      open_house(&h, &util_native_layouts[l], UTIL_BIAS | UTIL_RESIDUAL, i % 2 ? report : NORMAL);
+      if (i / 2 == 1 && !h.plan->fixed_weights) {
+        close_house(&h);
+        continue;
+      }
+      *(float *)h.j.data[0].data = NAN;
+      assert_int_equal(execute(&h), RDT_OK);
+      memcpy(h.clean, h.j.out.data, h.j.out_bytes);
+      arm(&h, faults[i / 2].spec, rdt_tensor_count(&h.j.out) - 1);
+      const rdt_status status = execute(&h);
+      if (i / 2 == 1 && as_clean(&h) && h.r.faults == 0) { /* hidden among what is not a number */
+        close_house(&h);
+        continue;
+      }
+      assert_true(h.plan->injection->done);
+      assert_int_equal(h.r.faults, 1);
+      assert_int_equal(h.r.diagnosis, faults[i / 2].diagnosis);
+      assert_true(h.r.unchecked > 0);
+      assert_int_equal(h.r.verdict, i % 2 ? RDT_DETECTED : RDT_UNCHECKED);
+      assert_int_equal(status, i % 2 ? RDT_ERR_FAULT : RDT_OK);
+      assert_int_equal(as_clean(&h), i % 2 == 0);
+      close_house(&h);
+    }
+}
+
 /* Squares beyond single precision: the passes apart, in double, have the bound. */
 static void a_bound_that_only_the_fused_sums_lack_is_found_apart(void **state) {
   static const util_native_data large = {"large inputs", {1e20, 1}, 0, 1, true};
@@ -385,6 +422,7 @@ int main(void) {
       cmocka_unit_test(a_hit_checksum_changes_no_data),
       cmocka_unit_test(suspicion_without_a_fault_ends_clean),
       cmocka_unit_test(what_has_no_bound_is_unchecked),
+      cmocka_unit_test(what_has_no_bound_hides_no_fault),
       cmocka_unit_test(a_bound_that_only_the_fused_sums_lack_is_found_apart),
       cmocka_unit_test(a_weight_that_is_no_number_leaves_the_padding_unchecked),
       cmocka_unit_test(memory_that_runs_out_leaks_nothing),

@@ -83,7 +83,8 @@ static rdt_status unchecked(climb *c, rdt_reason *why) {
   const rdt_recovery *r = c->r;
   int64_t first;
   c->out->verdict = RDT_UNCHECKED;
-  if (r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) == 0) return RDT_OK;
+  if (r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) == 0)
+    return rdt_rest_memory(&c->rest) || c->rest.checksum ? settle_with(c, RDT_BUF_SPARE, RDT_DIAG_MEMORY) : RDT_OK;
   RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
   const bool differ = r->differ(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, &first) != 0;
   rung(c, "recompute", differ ? "failed" : "agreed");

@@ -44,7 +44,7 @@ const char *rdt_verdict_meaning(rdt_verdict v) {
       [RDT_RECOMPUTED] = "what was wrong was computed or read again and passed its checks",
       [RDT_CORRECTED] = "what was wrong was rebuilt from checksums, within a stated bound",
       [RDT_UNCHECKED] =
-          "no fault was seen, but not everything could be checked or was asked to be; never the same as CLEAN",
+          "no fault is left that was seen, but not everything could be checked or was asked to be; never the same as CLEAN",
       [RDT_DETECTED] = "a fault was found and not repaired: do not use the outputs",
   };
   return (size_t)v < COUNT(meanings) ? meanings[v] : "";
