@@ -15,6 +15,7 @@
 #include "report/html.h"
 #include "report/json.h"
 #include "report/report.h"
+#include "report/words.h"
 
 #define DIGITS TEST_DATA "/examples/digits/"
 
@@ -291,11 +292,21 @@ static void test_many_layers(void **state) {
   cJSON_Delete(doc);
 }
 
+/* What the schema says that there is has a meaning on the page. */
+static void test_words(void **state) {
+  static const char *const rungs[] = {"secure",   "correct",    "recompute", "apart",
+                                      "checksum", "other core", "other path"};
+  static const char *const diagnoses[] = {"transient", "persistent", "checker", "memory", "unknown"};
+  (void)state;
+  for (size_t i = 0; i < sizeof rungs / sizeof *rungs; i++) assert_true(*rdt_rung_meaning(rungs[i]));
+  for (size_t i = 0; i < sizeof diagnoses / sizeof *diagnoses; i++) assert_true(*rdt_diagnosis_meaning(diagnoses[i]));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sound),   cmocka_unit_test(test_foreign),     cmocka_unit_test(test_large),
-      cmocka_unit_test(test_damaged), cmocka_unit_test(test_mutations),   cmocka_unit_test(test_hostile),
-      cmocka_unit_test(test_page),    cmocka_unit_test(test_many_layers),
+      cmocka_unit_test(test_sound),   cmocka_unit_test(test_foreign),   cmocka_unit_test(test_large),
+      cmocka_unit_test(test_damaged), cmocka_unit_test(test_mutations), cmocka_unit_test(test_hostile),
+      cmocka_unit_test(test_words),   cmocka_unit_test(test_page),      cmocka_unit_test(test_many_layers),
   };
   return cmocka_run_group_tests(tests, make, unmake);
 }

@@ -52,9 +52,10 @@ typedef enum rdt_event_kind {
 /* One step that the recovery took, in the order taken. Names and outcomes are constant text. */
 typedef struct rdt_rung {
   const char *name; /* "secure" data at rest against their sums, "correct" from checksums, "recompute" on the same code
-                       path, "apart" likewise with the check in passes of its own, "other path" */
-  const char *outcome; /* secure: "intact", "restored", "lost"; the others: "passed", "failed", "agreed" (with the
-                          result that was doubted), "unchecked" (no bound), "declined" (not located) */
+                       path, "apart" likewise with the check in passes of its own, "checksum" made again from the
+                       weights, "other core" the same code path there, "other path" */
+  const char *outcome; /* "secure", "checksum": "intact", "restored", "lost"; the others: "passed", "failed", "agreed"
+                          (with the result that was doubted), "unchecked" (no bound), "declined" (not located) */
   double seconds;
 } rdt_rung;
 enum { RDT_MAX_RUNGS = 8 };
@@ -74,7 +75,8 @@ typedef struct rdt_event {
   const char *op;     /* "Conv" */
   const char *scheme; /* "ic" */
   const char *kernel; /* "conv_f32_onednn" */
-  const char *what;   /* what was hit: "result", "weight", "activation", "checksum" */
+  const char *what;   /* what was hit: "result", "second copy", "epilogue", "weight", "activation", "checksum", "plan",
+                         "comparison", "counter", "verdict", "output" (a published copy) */
   int64_t place[2];   /* row, column of the deciding check; -1 where it has none. For dup, memory: element, -1 */
   double residual;    /* |observed - expected| of the deciding check; 0 for bitwise ones */
   double bound;       /* what rounding alone explains (statistical) */

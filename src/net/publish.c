@@ -29,7 +29,7 @@ void rdt_model_tell(rdt_model *m, const char *node, const char *what, rdt_diagno
                        .text = sentence,
                        .dtype = "",
                        .element = -1,
-                       .core = rdt_cpu_current()};
+                       .core = diagnosis == RDT_DIAG_MEMORY ? -1 : rdt_cpu_current()};
   rdt_context_emit(m->ctx, &e);
 }
 

@@ -163,7 +163,7 @@ static rdt_status lose_addend(rdt_plan *plan, rdt_result *r) {
                        .rank = 2,
                        .shape = {plan->prob.out.shape[0], plan->prob.out.shape[1]},
                        .element = -1,
-                       .core = rdt_cpu_current()};
+                       .core = -1};
   rdt_context_emit(plan->ctx, &e);
   r->verdict = RDT_DETECTED;
   r->diagnosis = RDT_DIAG_MEMORY;

@@ -9,7 +9,7 @@ typedef struct meaning {
 
 static const meaning diagnoses[] = {
     {"transient", "the same code path gave another, good result the second time"},
-    {"persistent", "the same code path failed again; another one gave a good result"},
+    {"persistent", "the same code path failed again; other cores, or another path, gave a good result"},
     {"checker", "what checks was hit, and not the data"},
     {"memory", "data at rest had changed between two uses"},
     {"unknown", "it was rebuilt and not computed again, or nothing that was tried settled it"},
@@ -18,9 +18,10 @@ static const meaning diagnoses[] = {
 static const meaning rungs[] = {
     {"secure", "data at rest were compared with their sums"},
     {"correct", "rebuilt from checksums of rows and columns"},
-    {"correct", "rebuilt from checksums"},
     {"recompute", "computed again on the same code path"},
     {"apart", "computed again on the same code path, with the check in passes of its own"},
+    {"checksum", "the checksums were made again from the weights"},
+    {"other core", "computed again on the same code path, on other cores"},
     {"other path", "computed again on another code path"},
 };
 
@@ -44,7 +45,8 @@ const char *rdt_verdict_meaning(rdt_verdict v) {
       [RDT_RECOMPUTED] = "what was wrong was computed or read again and passed its checks",
       [RDT_CORRECTED] = "what was wrong was rebuilt from checksums, within a stated bound",
       [RDT_UNCHECKED] =
-          "no fault is left that was seen, but not everything could be checked or was asked to be; never the same as CLEAN",
+          "no fault is left that was seen, but not everything could be checked or was asked to be; never the same as "
+          "CLEAN",
       [RDT_DETECTED] = "a fault was found and not repaired: do not use the outputs",
   };
   return (size_t)v < COUNT(meanings) ? meanings[v] : "";
