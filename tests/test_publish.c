@@ -51,7 +51,8 @@ static void on_progress(size_t done, size_t all, const char *node, void *user) {
 static void on_output(const rdt_output *o, void *user) {
   seen *s = user;
   assert_in_range(o->number, 0, OUTPUTS - 1);
-  s->order[s->calls++] = o->number;
+  if (s->calls < OUTPUTS) s->order[s->calls] = o->number; /* of the first run; later ones are only counted */
+  s->calls++;
   s->done[o->number] = s->progress;
   s->verdict[o->number] = o->verdict;
   memcpy(s->value[o->number], o->tensor.data, rdt_tensor_bytes(&o->tensor));
