@@ -7,7 +7,8 @@
 enum { MOST_CORES = CPU_SETSIZE, LOOK_EVERY = 64 };
 
 void rdt_where_begin(rdt_where *w, rdt_plan *p) {
-  const size_t team = (size_t)(p->threads > p->ctx->threads ? p->threads : p->ctx->threads), shares = 3 * team * sizeof(rdt_share);
+  const size_t team = (size_t)(p->threads > p->ctx->threads ? p->threads : p->ctx->threads),
+               shares = 3 * team * sizeof(rdt_share);
   const size_t cores = (MOST_CORES + team) * sizeof(int);
   char *memory = rdt_context_scratch(p->ctx, RDT_SCRATCH_SHARES, shares + cores);
   const int room = memory ? (int)team : 0;

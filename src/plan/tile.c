@@ -56,8 +56,7 @@ rdt_status rdt_plan_compute_tile(const rdt_plan *p, rdt_where *w, const rdt_oper
   part.out = slice(&rows, 1, tile->from[1], tile->length[1]);
   const rdt_operands operands = {.in = part.in, .n_in = 2, .out = part.out};
   rdt_status status = p->kernel->create(&part, p->threads, &state, why);
-  if (status == RDT_OK)
-    status = rdt_where_run(w, &w->again, p->kernel, state, p->threads, &operands, NULL, why);
+  if (status == RDT_OK) status = rdt_where_run(w, &w->again, p->kernel, state, p->threads, &operands, NULL, why);
   if (state) p->kernel->destroy(state);
   rdt_problem_clear(&part);
   return status;
