@@ -9,6 +9,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def on_terminal(argv, width=100, stop_at=None, limit=120.0):
     pid, fd = pty.fork()
     if pid == 0:
         os.environ["OMP_WAIT_POLICY"] = "passive"
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # who starts tests in the background has it ignored
         os.execv(argv[0], argv)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
     text, end = b"", time.monotonic() + limit
