@@ -20,7 +20,8 @@ bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int 
 }
 
 bool rdt_bench_parse_scheme(const char *text, rdt_kop op) {
-  const rdt_scheme_info *s = rdt_scheme_find(text);
+  int sets;
+  const rdt_scheme_info *s = rdt_scheme_parse(text, &sets);
   return strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || (s && rdt_scheme_serves(s, op));
 }
 

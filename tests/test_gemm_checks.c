@@ -14,10 +14,11 @@
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/sums.h"
+#include "schemes/checks.h"
 #include "schemes/scheme.h"
 
 static const char *const scheme_names[] = {"row", "col", "rowcol", "global", "tile"};
-enum { SCHEMES = 5 };
+enum { SCHEMES = 5, LINES = 3 }; /* the first ones check lines */
 
 static uint64_t seed = 7;
 static double uniform(void) {
@@ -109,12 +110,16 @@ static const rdt_scheme *scheme_of(int i) {
   return rdt_scheme_find(scheme_names[i])->impl;
 }
 
-static void *state_of(const rdt_scheme *s, const product *x, bool fixed, int threads) {
+static void *state_of_sets(const rdt_scheme *s, const product *x, bool fixed, int sets, int threads) {
   void *state = NULL;
   rdt_reason why = {""};
   if (s->accept(&x->p, &why) != RDT_OK) fail_msg("%s", why.text);
-  if (s->create(&x->p, fixed, 6.0, threads, &state, &why) != RDT_OK) fail_msg("%s", why.text);
+  if (s->create(&x->p, fixed, 6.0, sets, threads, &state, &why) != RDT_OK) fail_msg("%s", why.text);
   return state;
+}
+
+static void *state_of(const rdt_scheme *s, const product *x, bool fixed, int threads) {
+  return state_of_sets(s, x, fixed, 1, threads);
 }
 
 static rdt_findings verify(const rdt_scheme *s, void *state, const product *x, const rdt_tensor *fin) {
@@ -262,6 +267,108 @@ static void test_two_threads(void **unused) {
     }
     destroy(&x);
   }
+}
+
+/* Of the weights of f sets: faults of these sizes in the columns (rows) of a line, which all but the last set miss. */
+static void cancel(int sets, const int64_t *at, int64_t n, uint64_t which, double *error) {
+  double w[RDT_MOST_SETS][64], a[RDT_MOST_SETS][RDT_MOST_SETS + 1];
+  assert_true(n <= 64);
+  for (int s = 0; s < sets; ++s) rdt_checks_weights(w[s], n, n, which, s);
+  for (int s = 0; s + 1 < sets; ++s) /* sum over i of w[s][at[i]] error[i] = 0 with error[sets - 1] = 1 */
+    for (int i = 0; i < sets; ++i) a[s][i] = w[s][at[i]];
+  for (int p = 0; p + 1 < sets; ++p) {
+    int best = p;
+    for (int s = p; s + 1 < sets; ++s)
+      if (fabs(a[s][p]) > fabs(a[best][p])) best = s;
+    for (int i = 0; i < sets; ++i) {
+      const double t = a[p][i];
+      a[p][i] = a[best][i];
+      a[best][i] = t;
+    }
+    for (int s = 0; s + 1 < sets; ++s) {
+      const double by = s == p ? 0.0 : a[s][p] / a[p][p];
+      for (int i = 0; i < sets; ++i) a[s][i] -= by * a[p][i];
+    }
+  }
+  error[sets - 1] = 1.0;
+  for (int i = 0; i + 1 < sets; ++i) error[i] = -a[i][sets - 1] / a[i][i];
+}
+
+/* f faults in one line that the checks with fewer sets do not see: NAME:f does. */
+static void test_faults_that_cancel(void **unused) {
+  (void)unused;
+  const int64_t m = 37, n = 41, k = 30;
+  product x = make(RDT_F64, RDT_F64, 0, m, n, k, PLAIN, PLAIN, PLAIN);
+  for (int s = 0; s < LINES; ++s)
+    for (int sets = 2; sets <= RDT_MOST_SETS; ++sets)
+      for (int across = 0; across < 2; ++across) { /* along a row, along a column */
+        const rdt_scheme *impl = scheme_of(s);
+        void *few = state_of_sets(impl, &x, true, sets - 1, 1), *all = state_of_sets(impl, &x, true, sets, 1);
+        double error[RDT_MOST_SETS], kept[RDT_MOST_SETS];
+        int64_t at[RDT_MOST_SETS];
+        rdt_findings f = verify(impl, all, &x, NULL);
+        assert_int_equal(f.suspects, 0);
+        assert_int_equal(f.checks, sets * (s == 0 ? m : s == 1 ? n : m + n));
+        for (int i = 0; i < sets; ++i) at[i] = 4 * i + 1;
+        cancel(sets, at, across ? m : n, across ? 1 : 2, error);
+        for (int i = 0; i < sets; ++i) {
+          double *c = (double *)x.raw.data + (across ? at[i] * n + 7 : 7 * n + at[i]);
+          kept[i] = *c;
+          *c += error[i];
+        }
+        f = verify(impl, few, &x, NULL);
+        if (s == across) assert_int_equal(f.suspects, 0);
+        f = verify(impl, all, &x, NULL);
+        assert_true(f.suspects >= 1);
+        for (int i = 0; i < f.listed && s == across; ++i) assert_int_equal(f.list[i].place[across], 7);
+        for (int i = 0; i < sets; ++i) ((double *)x.raw.data)[across ? at[i] * n + 7 : 7 * n + at[i]] = kept[i];
+        impl->destroy(few);
+        impl->destroy(all);
+      }
+  destroy(&x);
+}
+
+/* Any f columns of f sets are independent, also of neighbours and of the closest ones: two faults are seen. */
+static void test_sets_are_independent(void **unused) {
+  (void)unused;
+  enum { N = 600 };
+  static double w[2][N];
+  for (int s = 0; s < 2; ++s) rdt_checks_weights(w[s], N, N, 2, s);
+  double least = INFINITY;
+  for (int i = 0; i < N; ++i)
+    for (int j = 0; j < i; ++j) least = fmin(least, fabs(w[0][i] * w[1][j] - w[0][j] * w[1][i]));
+  assert_true(least > 0.5 / N);
+}
+
+/* More sets: more is verified, more is kept, and every one of them is sealed and made again alike. */
+static void test_sets_are_kept(void **unused) {
+  (void)unused;
+  product x = make(RDT_F32, RDT_F32, 3, 20, 30, 25, PLAIN, PLAIN, PLAIN);
+  for (int s = 0; s < LINES; ++s) {
+    const rdt_scheme *impl = scheme_of(s);
+    for (int fixed = 0; fixed < 2; ++fixed) {
+      void *one = state_of(impl, &x, fixed, 1), *three = state_of_sets(impl, &x, fixed, 3, 2), *data;
+      size_t size[2];
+      rdt_dtype t;
+      rdt_reason why;
+      impl->checksums(one, &data, &size[0], &t);
+      impl->checksums(three, &data, &size[1], &t);
+      assert_int_equal(size[1], 3 * size[0]);
+      rdt_findings f = verify(impl, three, &x, NULL);
+      assert_clean(&f, 3 * 3 * (s == 0 ? 20 : s == 1 ? 30 : 50));
+      if (data && size[1] > 0) {
+        double *last = (double *)data + 2 * (size[1] / sizeof *last) / 3;
+        const double good = *last;
+        *last += 1.0;
+        assert_true(verify(impl, three, &x, NULL).suspects >= 1);
+        assert_int_equal(impl->recreate(three, &x.p.in[1], &why), RDT_OK);
+        assert_memory_equal(last, &good, sizeof good);
+      }
+      impl->destroy(one);
+      impl->destroy(three);
+    }
+  }
+  destroy(&x);
 }
 
 /* A wrong input of the kernel's own copy shows in the result: an element of A or B that the check reads but the kernel
@@ -481,6 +588,9 @@ int main(void) {
                                      cmocka_unit_test(test_dynamic_weights_and_batches),
                                      cmocka_unit_test(test_faults_above_the_floor),
                                      cmocka_unit_test(test_two_threads),
+                                     cmocka_unit_test(test_faults_that_cancel),
+                                     cmocka_unit_test(test_sets_are_independent),
+                                     cmocka_unit_test(test_sets_are_kept),
                                      cmocka_unit_test(test_operand_faults),
                                      cmocka_unit_test(test_checksum_faults),
                                      cmocka_unit_test(test_not_finite),

@@ -180,7 +180,8 @@ static void attack(rdt_plan *plan, rdt_context *ctx, const rdt_tensor *in, rdt_t
 }
 
 static void product_faults_are_found_and_repaired(void **state) {
-  static const char *const schemes[] = {"auto", "row", "col", "rowcol", "global", "tile", "dup"};
+  static const char *const schemes[] = {"auto", "row",   "col", "rowcol",   "global", "global-classic",
+                                        "tile", "row:2", "dup", "rowcol:3", "col:8"};
   (void)state;
   for (size_t s = 0; s < sizeof schemes / sizeof schemes[0]; s++)
     for (int threads = 1; threads <= 2; threads++) {
@@ -510,6 +511,36 @@ static void weights_are_covered_whatever_the_input(void **state) {
   }
 }
 
+static void independent_checks_are_asked_for_by_number(void **state) {
+  static const char *const bad[] = {"row:",   "row:0", "row:9",  "row:10",   "row:2x",
+                                    "row:-1", ":2",    "tile:2", "global:2", "none:2"};
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  (void)state;
+  for (int sets = 1; sets <= RDT_MOST_SETS; sets++) {
+    char name[RDT_SCHEME_TEXT];
+    snprintf(name, sizeof name, "rowcol:%d", sets);
+    rdt_context *ctx = context(1, name, RDT_ON_FAULT_RECOMPUTE);
+    for (int whole = 0; whole < 2; whole++) { /* integers have no such weights */
+      rdt_tensor a = matrix(whole ? RDT_S8 : RDT_F32, 9, 20, 0, 0), b = matrix(whole ? RDT_S8 : RDT_F32, 20, 7, 0, 0),
+                 c = matrix(whole ? RDT_S32 : RDT_F32, 9, 7, 0, 0);
+      rdt_plan *plan;
+      rdt_result r;
+      assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+      assert_int_equal(strcmp(rdt_plan_scheme(plan), sets > 1 ? name : "rowcol") == 0, !whole || sets == 1);
+      assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      if (!whole) assert_int_equal(r.checks, sets * (9 + 7));
+      rdt_plan_destroy(plan);
+      rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+      policy.scheme = bad[i];
+      assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_NAME);
+    }
+    rdt_context_destroy(ctx);
+  }
+}
+
 static void bad_calls_say_why(void **state) {
   rdt_context *ctx = context(1, "auto", RDT_ON_FAULT_RECOMPUTE);
   rdt_tensor a = matrix(RDT_F32, 4, 5, 0, 0), b = matrix(RDT_F32, 6, 3, 0, 0), c = matrix(RDT_F32, 4, 3, 0, 0);
@@ -607,6 +638,7 @@ int main(void) {
       cmocka_unit_test(every_double_of_the_checksums_is_restored),
       cmocka_unit_test(faults_in_views_stay_inside),
       cmocka_unit_test(weights_are_covered_whatever_the_input),
+      cmocka_unit_test(independent_checks_are_asked_for_by_number),
       cmocka_unit_test(bad_calls_say_why),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,8 @@ typedef enum rdt_on_fault {
 
 /* How a context protects; start from RDT_POLICY_DEFAULT. */
 typedef struct rdt_policy {
-  const char *scheme;    /* "auto" (default) or a name of `redoubt list schemes`; NULL = "auto" */
+  const char *scheme;    /* "auto" (default) or a name of `redoubt list schemes`, row, col and rowcol also as "row:2": 2
+                            independent checks (1..8) for 2 faults in a line; NULL = "auto" */
   rdt_on_fault on_fault; /* default RDT_ON_FAULT_RECOMPUTE */
   double lambda;         /* width of the statistical bound in standard deviations; default 6; docs/tolerance.md */
   int scrub_every; /* weights that a check covers are verified at rest every so many runs too; 0: never; default 16.

@@ -252,7 +252,7 @@ rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info
   const rdt_tensor *out = &m->layout.views[n->out[0]];
   *info = (rdt_node_info){.name = n->name,
                           .op = n->label,
-                          .scheme = s->plan ? s->plan->scheme->name : "sum",
+                          .scheme = s->plan ? s->plan->scheme_name : "sum",
                           .kernel = rdt_step_kernel(s),
                           .dtype = rdt_dtype_name(out->dtype),
                           .out = *out};

@@ -110,7 +110,7 @@ const char *rdt_plan_kernel(const rdt_plan *p) {
 }
 
 const char *rdt_plan_scheme(const rdt_plan *p) {
-  return p->scheme->name;
+  return p->scheme_name;
 }
 
 rdt_status rdt_plan_inject(rdt_plan *p, const char *spec) {
@@ -151,7 +151,7 @@ static rdt_status lose_addend(rdt_plan *plan, rdt_result *r) {
   const rdt_event e = {.kind = RDT_EVENT_FAULT,
                        .node = plan->name,
                        .op = plan->label,
-                       .scheme = plan->scheme->name,
+                       .scheme = plan->scheme_name,
                        .kernel = plan->kernel->name,
                        .what = "activation",
                        .place = {-1, -1},

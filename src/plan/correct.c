@@ -26,10 +26,10 @@ static rdt_status open_sides(const rdt_plan *p, const rdt_operands *o, sides *s,
   *taken = true;
   for (int i = 0; i < SIDES && *taken; i++) {
     *taken = s->scheme[i]->accept(&now, why) == RDT_OK;
-    s->own[i] = s->scheme[i] != p->scheme->impl || !p->sums;
+    s->own[i] = s->scheme[i] != p->scheme->impl || !p->sums || p->sets > 1;
     if (!*taken) break;
     if (s->own[i])
-      RDT_TRY(s->scheme[i]->create(&now, true, p->ctx->policy.lambda, p->threads, &s->state[i], why));
+      RDT_TRY(s->scheme[i]->create(&now, true, p->ctx->policy.lambda, 1, p->threads, &s->state[i], why));
     else
       s->state[i] = p->sums;
   }

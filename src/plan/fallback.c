@@ -14,12 +14,12 @@ static void tell(rdt_plan *p, const rdt_doubts *d, const rdt_plan *was) {
       text, sizeof text,
       "%s: residuals of the scheme %s were rounding in %lld of the last %lld runs, more often than the suspect rate "
       "%.3g: computed twice from now on (scheme %s)",
-      p->name, was->scheme->name, (long long)d->rounding, (long long)d->runs, p->ctx->policy.suspect_rate,
-      p->scheme->name);
+      p->name, was->scheme_name, (long long)d->rounding, (long long)d->runs, p->ctx->policy.suspect_rate,
+      p->scheme_name);
   rdt_event e = {.kind = RDT_EVENT_FALLBACK,
                  .node = p->name,
                  .op = p->label,
-                 .scheme = p->scheme->name,
+                 .scheme = p->scheme_name,
                  .kernel = p->kernel->name,
                  .what = "result",
                  .place = {-1, -1},

@@ -119,7 +119,7 @@ rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n) {
 
 rdt_status rdt_plan_sums(rdt_plan *p, rdt_reason *why) {
   if (p->sums || !p->scheme->impl) return RDT_OK;
-  return p->scheme->impl->create(&p->prob, p->fixed_weights, p->ctx->policy.lambda, p->threads, &p->sums, why);
+  return p->scheme->impl->create(&p->prob, p->fixed_weights, p->ctx->policy.lambda, p->sets, p->threads, &p->sums, why);
 }
 
 void rdt_plan_destroy(rdt_plan *p) {

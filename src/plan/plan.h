@@ -54,8 +54,10 @@ struct rdt_plan {
   const rdt_kernel *kernel, *other; /* other: the reference, the recovery's other code path */
   void *state, *twin;               /* twin: of a duplicated op, so that both copies may run at the same time */
   const rdt_scheme_info *scheme;
-  rdt_fused_check *fused; /* the kernel sums as it goes; NULL: the scheme's own passes check */
-  int threads;            /* of this op: one where it is too small to share */
+  int sets;                          /* of independent checks */
+  char scheme_name[RDT_SCHEME_TEXT]; /* "row:2" */
+  rdt_fused_check *fused;            /* the kernel sums as it goes; NULL: the scheme's own passes check */
+  int threads;                       /* of this op: one where it is too small to share */
   bool fixed_weights;
   bool kernel_fuses; /* the scheme's check rides along in the kernel */
   bool finish;       /* unprotected, but the kernel takes no such epilogue: it follows apart */

@@ -21,9 +21,12 @@ static rdt_status avoid(rdt_context *ctx, const char *text) {
 
 rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   const char *scheme = policy->scheme ? policy->scheme : "auto";
-  if (strcmp(scheme, "auto") != 0 && !rdt_scheme_find(scheme))
-    return rdt_fail(&ctx->error, RDT_ERR_NAME, "unknown scheme '%s': take auto or one of `redoubt list schemes`",
-                    scheme);
+  int sets;
+  if (strcmp(scheme, "auto") != 0 && !rdt_scheme_parse(scheme, &sets))
+    return rdt_fail(&ctx->error, RDT_ERR_NAME,
+                    "unknown scheme '%.100s': take auto or one of `redoubt list schemes`; row, col and rowcol also as "
+                    "NAME:f for f faults in a line, f = 1..%d",
+                    scheme, RDT_MOST_SETS);
   if (!(policy->lambda >= 1.0 && policy->lambda <= 100.0))
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "lambda %g is not within 1..100", policy->lambda);
   if (policy->scrub_every < 0)

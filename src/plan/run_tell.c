@@ -42,7 +42,7 @@ void rdt_run_tell(rdt_run *r, rdt_event_kind kind, const rdt_recovered *v) {
   rdt_event e = {.kind = kind,
                  .node = r->p->name,
                  .op = r->p->label,
-                 .scheme = r->p->scheme->name,
+                 .scheme = r->p->scheme_name,
                  .kernel = r->p->kernel->name,
                  .what = v->what,
                  .place = {-1, -1},

@@ -1,5 +1,6 @@
 /* Which kernel, which scheme, and why the others not. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -48,9 +49,9 @@ static rdt_fuses side_of(rdt_scheme_id s) {
 
 /* The first kernel that makes the scheme's check as it goes and takes the problem with its epilogue; NULL: none. Such a
  * kernel keeps no raw result, and without it nothing can be rebuilt. */
-static const rdt_kernel *fusing_kernel(const rdt_plan *p, rdt_scheme_id scheme) {
+static const rdt_kernel *fusing_kernel(const rdt_plan *p, rdt_scheme_id scheme, int sets) {
   const bool keep = p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT;
-  const rdt_fuses side = keep ? RDT_FUSES_NONE : side_of(scheme);
+  const rdt_fuses side = keep || sets > 1 ? RDT_FUSES_NONE : side_of(scheme);
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   for (int i = 0; i < n && side != RDT_FUSES_NONE; i++) {
@@ -72,7 +73,7 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
     raw.out = rdt_plan_raw_view(p);
   }
   kernel_log log = {.p = p, .status = RDT_OK};
-  p->kernel = fusing_kernel(p, p->scheme->id);
+  p->kernel = fusing_kernel(p, p->scheme->id, p->sets);
   p->kernel_fuses = p->kernel != NULL;
   if (!p->kernel) p->kernel = rdt_cpu_dispatch(&raw, p->ctx->isa, log_refusal, &log);
   p->other = rdt_cpu_reference(&raw);
@@ -97,6 +98,7 @@ static const double affordable = 0.04; /* row and column cover of a 1024^3 produ
 
 typedef struct candidate {
   const rdt_scheme_info *scheme;
+  int sets;
   double cost; /* share of the op's own work */
   bool refused;
   rdt_reason why;
@@ -125,10 +127,15 @@ static void weigh(const rdt_plan *p, candidate *c) {
     c->cost = rdt_kop_is_linear(p->prob.op) && flops > 0.0 ? cost_of_copy(&p->prob) / flops : 1.0;
   } else if (c->scheme->impl->accept(&p->prob, &c->why) != RDT_OK) {
     c->refused = true;
+  } else if (c->sets > 1 && p->prob.acc == RDT_S32) { /* two flipped top bits cancel under any weights */
+    c->refused = true;
+    rdt_fail(&c->why, RDT_ERR_UNSUPPORTED, "integers are checked modulo 2^32: there %s:%d is no more than %s",
+             c->scheme->name, c->sets, c->scheme->name);
   } else {
-    const bool fused = fusing_kernel(p, c->scheme->id) != NULL;
-    const double work = fused ? rdt_fused_cost(&p->prob) : c->scheme->impl->cost(&p->prob);
+    const bool fused = fusing_kernel(p, c->scheme->id, c->sets) != NULL;
+    const double work = fused ? rdt_fused_cost(&p->prob) : c->sets * c->scheme->impl->cost(&p->prob);
     c->cost = flops > 0.0 ? work / flops : 0.0;
+    snprintf(c->why.text, sizeof c->why.text, "asked for: %d independent checks of each line", c->sets);
   }
 }
 
@@ -154,7 +161,8 @@ static const candidate *choose(const rdt_plan *p, const candidate *list, int n) 
 static const char *explain(const rdt_plan *p, const candidate *c, const candidate *taken, bool automatic) {
   const bool linear = rdt_kop_is_linear(p->prob.op);
   if (c->refused) return c->why.text;
-  if (!automatic) return c == taken ? "asked for" : "another scheme was asked for";
+  if (!automatic && c == taken) return c->sets > 1 ? c->why.text : "asked for";
+  if (!automatic) return "another scheme was asked for";
   if (c == taken && !linear) return "the only scheme for an op without an algebra of checksums";
   if (c == taken && c->scheme->id == RDT_SCHEME_DUP) return "each filter reads one channel: a second copy costs least";
   if (c == taken)
@@ -168,27 +176,31 @@ static const char *explain(const rdt_plan *p, const candidate *c, const candidat
 
 static rdt_status select_scheme(rdt_plan *p, const char *asked, rdt_reason *why) {
   candidate list[RDT_SCHEME_COUNT];
-  int n;
+  int n, sets;
   const rdt_scheme_info *table = rdt_scheme_table(&n);
+  const rdt_scheme_info *wanted = rdt_scheme_parse(asked, &sets);
   memset(list, 0, sizeof list);
   const candidate *taken = NULL;
   for (int i = 0; i < n; i++) {
     list[i].scheme = &table[i];
+    list[i].sets = wanted == &table[i] ? sets : 1;
     weigh(p, &list[i]);
-    if (strcmp(table[i].name, asked) == 0 && !list[i].refused) taken = &list[i];
+    if (wanted == &table[i] && !list[i].refused) taken = &list[i];
   }
   /* A scheme that was asked for but is not for this op (row for a pool) leaves the op to the automatic choice. */
   const bool automatic = !taken;
   if (automatic) taken = choose(p, list, n);
   if (!taken)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "node %s: no scheme protects %s", p->name, rdt_kop_name(p->prob.op));
+  p->scheme = taken->scheme;
+  p->sets = taken->sets;
+  rdt_scheme_name(p->scheme, p->sets, p->scheme_name);
   for (int i = 0; i < n; i++) {
     const candidate *c = &list[i];
     const rdt_choice choice = {
         .kind = "scheme", .name = c->scheme->name, .taken = c == taken, .refused = c->refused, .cost = c->cost};
     RDT_TRY(book(p, choice, explain(p, c, taken, automatic)));
   }
-  p->scheme = taken->scheme;
   return RDT_OK;
 }
 

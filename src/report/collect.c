@@ -162,15 +162,18 @@ static void add_schemes(const rdt_report *r, cJSON *doc) {
   int n;
   const rdt_scheme_info *table = rdt_scheme_table(&n);
   cJSON *list = cJSON_AddArrayToObject(doc, "schemes");
-  for (int k = 0; k < n; k++) {
+  for (int at = 0; at < n * RDT_MOST_SETS; at++) {
+    const int k = at / RDT_MOST_SETS;
+    char name[RDT_SCHEME_TEXT];
     bool used = false;
+    rdt_scheme_name(&table[k], 1 + at % RDT_MOST_SETS, name);
     for (size_t i = 0; i < r->n_nodes && !used; i++) {
       const rdt_step *s = rdt_model_step(r->model, i);
-      used = s && s->plan && s->plan->scheme->id == table[k].id;
+      used = s && s->plan && strcmp(s->plan->scheme_name, name) == 0;
     }
     if (!used) continue;
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", table[k].name);
+    cJSON_AddStringToObject(o, "name", name);
     cJSON_AddBoolToObject(o, "detects", table[k].detects);
     cJSON_AddBoolToObject(o, "locates", table[k].locates);
     cJSON_AddStringToObject(o, "granularity", table[k].granularity);

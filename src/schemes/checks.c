@@ -24,6 +24,22 @@ void rdt_checks_signs(double *w, int64_t n, int64_t block, uint64_t seed) {
   }
 }
 
+/* Chebyshev's polynomials, within -1..1; multiples of the golden ratio keep neighbours far apart. */
+void rdt_checks_weights(double *w, int64_t n, int64_t block, uint64_t seed, int set) {
+  const double golden = 0.6180339887498949;
+  rdt_checks_signs(w, n, block, seed);
+  for (int64_t j = 0; set > 0 && j < n; ++j) {
+    const double turns = ((double)j + 0.5) * golden, x = 2.0 * (turns - floor(turns)) - 1.0;
+    double before = 1.0, t = x;
+    for (int d = 1; d < set; ++d) {
+      const double next = 2.0 * x * t - before;
+      before = t;
+      t = next;
+    }
+    w[j] *= t;
+  }
+}
+
 uint32_t rdt_checks_modulo(double x) {
   return (uint32_t)(int64_t)x;
 }

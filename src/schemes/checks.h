@@ -21,5 +21,8 @@ void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count);
 uint32_t rdt_checks_modulo(double x); /* x is an exact integer */
 /* As many +1 as -1 in each block, shuffled; the same on every run. */
 void rdt_checks_signs(double *w, int64_t n, int64_t block, uint64_t seed);
+/* Set number set of several: the signs, times a polynomial of that degree at points of which no two are the same. So
+ * any f columns of f sets are linearly independent: f faults in a line that cancel in one set do not in all. */
+void rdt_checks_weights(double *w, int64_t n, int64_t block, uint64_t seed, int set);
 
 #endif

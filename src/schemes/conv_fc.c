@@ -93,7 +93,9 @@ static rdt_status from_weights(void *state, const rdt_tensor *w, rdt_reason *why
   return RDT_OK;
 }
 
-static rdt_status create(const rdt_problem *p, bool fixed, double lambda, int threads, void **state, rdt_reason *why) {
+static rdt_status create(const rdt_problem *p, bool fixed, double lambda, int sets, int threads, void **state,
+                         rdt_reason *why) {
+  (void)sets;
   fc_state *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for the state of the checks");
   rdt_status status = RDT_OK;

@@ -202,13 +202,15 @@ fail:
   return rdt_fail(why, status, "no memory for the state of the checks");
 }
 
-static rdt_status create_ic(const rdt_problem *p, bool fixed, double lambda, int threads, void **state,
+static rdt_status create_ic(const rdt_problem *p, bool fixed, double lambda, int sets, int threads, void **state,
                             rdt_reason *why) {
+  (void)sets;
   return create(p, false, fixed, lambda, threads, state, why);
 }
 
-static rdt_status create_fic(const rdt_problem *p, bool fixed, double lambda, int threads, void **state,
+static rdt_status create_fic(const rdt_problem *p, bool fixed, double lambda, int sets, int threads, void **state,
                              rdt_reason *why) {
+  (void)sets;
   return create(p, true, fixed, lambda, threads, state, why);
 }
 

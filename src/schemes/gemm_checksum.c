@@ -4,6 +4,8 @@
  *   col     u^T C     = (u^T A) B    one check for each column
  *   tile    u^T C w   = (u^T A)(B w) one check for each block of mb x nb; global: the whole product is the block
  *
+ * With NAME:f all of it happens f times, with f sets of weights of which any f faults in a line stir one at least.
+ *
  * All of them are the same few passes (cpu/sums.h) over A, B and C; they differ in which sides are summed. Weights are
  * balanced random signs, so that equal and opposite errors and swaps within a row or column do not cancel. B is read
  * from the caller's memory and A independently of the kernel: nothing on the expected side is common with the kernel.
@@ -33,6 +35,11 @@ typedef struct work { /* what the passes over one matrix sum */
 
 enum { TEAM = 16 }; /* threads that share the matrices of a batch */
 
+typedef struct signs { /* one set of them: an independent check of everything */
+  double *u, *w;
+  rdt_pair beta; /* B w: weight_sets x col_blocks x k */
+} signs;
+
 typedef struct state {
   const variant *v;
   int64_t m, n, k, mb, nb, row_blocks, col_blocks;
@@ -43,9 +50,9 @@ typedef struct state {
   bool exact, square_beta, fixed;
   int threads, team; /* team > 1: each of so many threads verifies whole matrices */
   double *memory;    /* one allocation; the vectors below lie in it */
-  double *u, *w;
-  rdt_pair beta;       /* B w: weight_sets x col_blocks x k */
-  size_t beta_doubles; /* of both vectors, which lie together */
+  int sets;
+  signs set[RDT_MOST_SETS];
+  size_t beta_doubles; /* of all sets, which lie together */
   work work[TEAM];
 } state;
 
@@ -77,11 +84,13 @@ static rdt_pair take_pair(layout *l, int64_t n) {
 }
 
 static void lay_out(state *s, layout *l) {
-  s->u = take(l, s->m);
-  s->w = take(l, s->n);
+  for (int i = 0; i < s->sets; ++i) {
+    s->set[i].u = take(l, s->m);
+    s->set[i].w = take(l, s->n);
+  }
   if (needs_beta(s)) {
     const size_t begin = l->used;
-    s->beta = take_pair(l, s->weight_sets * s->col_blocks * s->k);
+    for (int i = 0; i < s->sets; ++i) s->set[i].beta = take_pair(l, s->weight_sets * s->col_blocks * s->k);
     s->beta_doubles = l->used - begin;
   }
   for (int i = 0; i < s->team; ++i) {
@@ -155,8 +164,8 @@ static rdt_pair offset_pair(const rdt_pair *t, int64_t n) {
   return (rdt_pair){t->dot + n, t->sq + n};
 }
 
-static rdt_pair beta_of(const state *s, int64_t set) {
-  return offset_pair(&s->beta, set * s->col_blocks * s->k);
+static rdt_pair beta_of(const state *s, const signs *g, int64_t batch) {
+  return offset_pair(&g->beta, weight_set(s, batch) * s->col_blocks * s->k);
 }
 
 /* Where the check rounds like the product, sum a^2 beta^2 matters as much as sum a^2 rho^2: one weight covers both. */
@@ -169,11 +178,13 @@ static void square_larger(const state *s, const rdt_pair *t, int64_t n) {
 }
 
 static rdt_status make_beta(const state *s, const rdt_tensor *weights, int64_t batch) {
-  const rdt_pair beta = beta_of(s, weight_set(s, batch));
-  const rdt_sums pass = {.x = matrix_of(weights, s, batch),
-                         .right = {.weight = {s->w, NULL}, .sum = beta, .block = s->nb}};
-  RDT_TRY(rdt_sums_run(&pass, 1, s->team > 1 ? 1 : s->threads));
-  square_larger(s, &beta, s->col_blocks * s->k);
+  for (int i = 0; i < s->sets; ++i) {
+    const rdt_pair beta = beta_of(s, &s->set[i], batch);
+    const rdt_sums pass = {.x = matrix_of(weights, s, batch),
+                           .right = {.weight = {s->set[i].w, NULL}, .sum = beta, .block = s->nb}};
+    RDT_TRY(rdt_sums_run(&pass, 1, s->team > 1 ? 1 : s->threads));
+    square_larger(s, &beta, s->col_blocks * s->k);
+  }
   return RDT_OK;
 }
 
@@ -181,7 +192,7 @@ static rdt_status recreate(void *state_, const rdt_tensor *weights, rdt_reason *
   state *s = state_;
   if (!needs_beta(s)) return RDT_OK;
   int64_t next = 0;
-  memset(s->beta.dot, 0, s->beta_doubles * sizeof(double)); /* the gaps too: the seal sums them */
+  memset(s->set[0].beta.dot, 0, s->beta_doubles * sizeof(double)); /* the gaps too: the seal sums them */
   for (int64_t b = 0; b < s->batches; ++b) {
     if (weight_set(s, b) != next) continue; /* another batch made this one */
     ++next;
@@ -201,12 +212,13 @@ static int64_t at_least_1(int64_t x) {
   return x > 0 ? x : 1;
 }
 
-static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, double lambda, int threads, void **out,
-                         rdt_reason *why) {
+static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, double lambda, int sets, int threads,
+                         void **out, rdt_reason *why) {
   const rdt_tensor *c = &p->out;
   state *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "gemm: no memory for checks");
   s->v = v;
+  s->sets = sets;
   s->m = c->shape[c->rank - 2];
   s->n = c->shape[c->rank - 1];
   s->k = p->in[0].shape[p->in[0].rank - 1];
@@ -228,8 +240,10 @@ static rdt_status create(const variant *v, const rdt_problem *p, bool fixed, dou
   }
   vectors = (layout){s->memory, 0};
   lay_out(s, &vectors);
-  rdt_checks_signs(s->u, s->m, s->mb, 1);
-  rdt_checks_signs(s->w, s->n, s->nb, 2);
+  for (int i = 0; i < sets; ++i) {
+    rdt_checks_weights(s->set[i].u, s->m, s->mb, 1, i);
+    rdt_checks_weights(s->set[i].w, s->n, s->nb, 2, i);
+  }
   const rdt_status status = fixed ? recreate(s, &p->in[1], why) : RDT_OK;
   if (status != RDT_OK) {
     destroy(s);
@@ -270,18 +284,18 @@ static void finish_part(void *user, int64_t row, int64_t rows, int64_t col, int6
   rdt_epilogue_apply(&e, &raw, &fin, 1, 1);
 }
 
-static rdt_sums pass_a(const state *s, const work *x, const rdt_tensor *a, const rdt_pair *beta) {
+static rdt_sums pass_a(const state *s, const signs *g, const work *x, const rdt_tensor *a, const rdt_pair *beta) {
   rdt_sums pass = {.x = *a};
   if (s->v->rows) pass.right = (rdt_side){.weight = *beta, .sum = x->rows_expected, .block = at_least_1(s->k)};
-  if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = x->a_sums, .block = s->mb};
+  if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {g->u, NULL}, .sum = x->a_sums, .block = s->mb};
   return pass;
 }
 
-static rdt_sums pass_c(const state *s, const work *x, const rdt_tensor *raw, finish *f) {
+static rdt_sums pass_c(const state *s, const signs *g, const work *x, const rdt_tensor *raw, finish *f) {
   rdt_sums pass = {.x = *raw, .visit = f ? finish_part : NULL, .user = f};
-  if (s->v->rows) pass.right = (rdt_side){.weight = {s->w, NULL}, .sum = x->rows_observed, .block = at_least_1(s->n)};
+  if (s->v->rows) pass.right = (rdt_side){.weight = {g->w, NULL}, .sum = x->rows_observed, .block = at_least_1(s->n)};
   if (s->v->cols || s->v->tiles)
-    pass.left = (rdt_side){.weight = {s->u, NULL}, .sum = x->cols_observed, .block = s->mb};
+    pass.left = (rdt_side){.weight = {g->u, NULL}, .sum = x->cols_observed, .block = s->mb};
   return pass;
 }
 
@@ -298,11 +312,12 @@ static void compare_tile(const state *s, const work *x, rdt_findings *f, const r
   const rdt_pair c = offset_pair(&x->cols_observed, I * s->n);
   const int64_t j0 = J * s->nb, j1 = j0 + s->nb < s->n ? j0 + s->nb : s->n;
   const int64_t i0 = I * s->mb, i1 = i0 + s->mb < s->m ? i0 + s->mb : s->m;
+  const double *const w = s->set[0].w; /* tiles have one set */
   double e[2] = {0, 0}, o[2] = {0, 0};
   uint32_t e32 = 0, o32 = 0;
   if (s->exact) {
     for (int64_t t = 0; t < s->k; ++t) e32 += rdt_checks_modulo(a.dot[t]) * rdt_checks_modulo(b.dot[t]);
-    for (int64_t j = j0; j < j1; ++j) o32 += s->w[j] > 0 ? rdt_checks_modulo(c.dot[j]) : -rdt_checks_modulo(c.dot[j]);
+    for (int64_t j = j0; j < j1; ++j) o32 += w[j] > 0 ? rdt_checks_modulo(c.dot[j]) : -rdt_checks_modulo(c.dot[j]);
     e[0] = e32;
     o[0] = o32;
   } else {
@@ -311,7 +326,7 @@ static void compare_tile(const state *s, const work *x, rdt_findings *f, const r
       e[1] += a.sq[t] * b.sq[t];
     }
     for (int64_t j = j0; j < j1; ++j) {
-      o[0] += s->w[j] * c.dot[j];
+      o[0] += w[j] * c.dot[j];
       o[1] += c.sq[j];
     }
   }
@@ -355,18 +370,18 @@ static void compare_all(const state *s, const work *x, rdt_findings *f, const rd
     for (int64_t J = 0; J < s->col_blocks; ++J) compare_tile(s, x, f, beta, batch, I, J);
 }
 
-static rdt_status verify_matrix(const state *s, const work *x, const rdt_operands *o, const rdt_tensor *fin,
-                                int64_t batch, rdt_findings *f) {
+static rdt_status verify_matrix(const state *s, const signs *g, const work *x, const rdt_operands *o,
+                                const rdt_tensor *fin, int64_t batch, rdt_findings *f) {
   const int threads = s->team > 1 ? 1 : s->threads;
   const rdt_tensor a = matrix_of(&o->in[0], s, batch), b = matrix_of(&o->in[1], s, batch);
   const rdt_tensor raw = matrix_of(&o->out, s, batch);
-  const rdt_pair beta = needs_beta(s) ? beta_of(s, weight_set(s, batch)) : (rdt_pair){0};
+  const rdt_pair beta = needs_beta(s) ? beta_of(s, g, batch) : (rdt_pair){0};
   finish end = {.e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE, .raw = raw};
   if (fin) {
     end.fin = matrix_of(fin, s, batch);
     if (end.e.residual.rank >= 0) end.e.residual = matrix_of(&end.e.residual, s, batch);
   }
-  const rdt_sums both[2] = {pass_a(s, x, &a, &beta), pass_c(s, x, &raw, fin ? &end : NULL)};
+  const rdt_sums both[2] = {pass_a(s, g, x, &a, &beta), pass_c(s, g, x, &raw, fin ? &end : NULL)};
   RDT_TRY(rdt_sums_run(both, 2, threads));
   if (s->v->cols) RDT_TRY(sum_b(s, x, &b, threads));
   compare_all(s, x, f, &beta, batch);
@@ -392,7 +407,8 @@ static rdt_status make_share(const state *s, const rdt_operands *o, int64_t begi
 
 static rdt_status verify_share(const state *s, const work *x, const rdt_operands *o, const rdt_tensor *fin,
                                int64_t begin, int64_t end, rdt_findings *f) {
-  for (int64_t b = begin; b < end; ++b) RDT_TRY(verify_matrix(s, x, o, fin, b, f));
+  for (int64_t b = begin; b < end; ++b)
+    for (int i = 0; i < s->sets; ++i) RDT_TRY(verify_matrix(s, &s->set[i], x, o, i ? NULL : fin, b, f));
   return RDT_OK;
 }
 
@@ -432,7 +448,7 @@ static rdt_status verify(void *state_, const rdt_operands *o, const rdt_tensor *
 static void checksums(void *state_, void **data, size_t *bytes, rdt_dtype *dtype) {
   const state *s = state_;
   const bool kept = s->fixed && needs_beta(s);
-  *data = kept ? s->beta.dot : NULL;
+  *data = kept ? s->set[0].beta.dot : NULL;
   *bytes = kept ? s->beta_doubles * sizeof(double) : 0;
   *dtype = RDT_F64;
 }
@@ -440,8 +456,11 @@ static void checksums(void *state_, void **data, size_t *bytes, rdt_dtype *dtype
 static rdt_status fixed(void *state_, rdt_vault *frame, rdt_vault *tables) {
   state *s = state_;
   RDT_TRY(rdt_vault_add(frame, s, offsetof(state, work) + (size_t)s->team * sizeof *s->work));
-  RDT_TRY(rdt_vault_add(tables, s->u, (size_t)s->m * sizeof *s->u));
-  return rdt_vault_add(tables, s->w, (size_t)s->n * sizeof *s->w);
+  for (int i = 0; i < s->sets; ++i) {
+    RDT_TRY(rdt_vault_add(tables, s->set[i].u, (size_t)s->m * sizeof(double)));
+    RDT_TRY(rdt_vault_add(tables, s->set[i].w, (size_t)s->n * sizeof(double)));
+  }
+  return RDT_OK;
 }
 
 /* ---- the schemes ------------------------------------------------------------------------------------------------ */
@@ -474,15 +493,15 @@ static double cost(const variant *v, const rdt_problem *p) {
   return flops_per_sum * sums;
 }
 
-#define SCHEME(name)                                                                                                   \
-  static double name##_cost(const rdt_problem *p) {                                                                    \
-    return cost(&variant_##name, p);                                                                                   \
-  }                                                                                                                    \
-  static rdt_status name##_create(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state_, \
-                                  rdt_reason *why) {                                                                   \
-    return create(&variant_##name, p, fixed_weights, lambda, threads, state_, why);                                    \
-  }                                                                                                                    \
-  const rdt_scheme rdt_scheme_##name = {accept,    name##_cost, name##_create, verify,                                 \
+#define SCHEME(name)                                                                                              \
+  static double name##_cost(const rdt_problem *p) {                                                               \
+    return cost(&variant_##name, p);                                                                              \
+  }                                                                                                               \
+  static rdt_status name##_create(const rdt_problem *p, bool fixed_weights, double lambda, int sets, int threads, \
+                                  void **state_, rdt_reason *why) {                                               \
+    return create(&variant_##name, p, fixed_weights, lambda, sets, threads, state_, why);                         \
+  }                                                                                                               \
+  const rdt_scheme rdt_scheme_##name = {accept,    name##_cost, name##_create, verify,                            \
                                         checksums, recreate,    destroy,       fixed};
 
 SCHEME(row)

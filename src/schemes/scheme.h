@@ -13,8 +13,9 @@ typedef struct rdt_scheme {
   rdt_status (*accept)(const rdt_problem *p, rdt_reason *why);
   /* Estimated work of the checks in flop-equivalents of the op (same unit as rdt_problem_flops). */
   double (*cost)(const rdt_problem *p);
-  /* Precomputes what depends on the weights (in[1].data where fixed_weights; otherwise left to verify). */
-  rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int threads, void **state,
+  /* Precomputes what depends on the weights (in[1].data where fixed_weights; otherwise left to verify). sets: of
+   * independent checks, at most the table's. */
+  rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int sets, int threads, void **state,
                        rdt_reason *why);
   /* Checks raw (o->out, dtype p->acc) against o->in and books into f. If fin is not NULL, also writes the epilogue's
    * result out = act(alpha raw + bias + beta residual) to fin in the same pass (memory of its own: raw may be read
@@ -29,6 +30,8 @@ typedef struct rdt_scheme {
   rdt_status (*fixed)(void *state, rdt_vault *frame, rdt_vault *tables);
 } rdt_scheme;
 
+enum { RDT_MOST_SETS = 8 };
+
 typedef enum rdt_scheme_id {
 #define X(id, ...) RDT_SCHEME_##id,
 #include "schemes/schemes.def"
@@ -42,12 +45,17 @@ typedef struct rdt_scheme_info {
   bool detects, locates;
   const char *granularity;
   bool covers_weights, covers_packed;
+  int sets;               /* of independent checks, at most: NAME:f for f faults in a line */
   const rdt_scheme *impl; /* NULL: the executor itself (none, dup) */
   const char *text;
 } rdt_scheme_info;
 
 const rdt_scheme_info *rdt_scheme_table(int *n);
 const rdt_scheme_info *rdt_scheme_find(const char *name); /* NULL if unknown */
+/* NAME or NAME:f. NULL if unknown, or if f is not within 1..sets of that scheme */
+const rdt_scheme_info *rdt_scheme_parse(const char *text, int *sets);
+enum { RDT_SCHEME_TEXT = 24 };
+void rdt_scheme_name(const rdt_scheme_info *s, int sets, char text[RDT_SCHEME_TEXT]); /* "row", "row:2" */
 bool rdt_scheme_serves(const rdt_scheme_info *s, rdt_kop op);
 
 extern const rdt_scheme rdt_scheme_row, rdt_scheme_col, rdt_scheme_rowcol, rdt_scheme_global, rdt_scheme_tile,

@@ -1,10 +1,11 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "schemes/scheme.h"
 
 static const rdt_scheme_info table[] = {
-#define X(id, name, ops, detects, locates, granularity, weights, packed, impl, text) \
-  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, weights, packed, impl, text},
+#define X(id, name, ops, detects, locates, granularity, weights, packed, sets, impl, text) \
+  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, weights, packed, sets, impl, text},
 #include "schemes/schemes.def"
 #undef X
 };
@@ -18,6 +19,22 @@ const rdt_scheme_info *rdt_scheme_find(const char *name) {
   for (int i = 0; i < RDT_SCHEME_COUNT; i++)
     if (strcmp(table[i].name, name) == 0) return &table[i];
   return NULL;
+}
+
+const rdt_scheme_info *rdt_scheme_parse(const char *text, int *sets) {
+  const char *colon = strchr(text, ':');
+  char name[RDT_SCHEME_TEXT];
+  *sets = 1;
+  if (!colon) return rdt_scheme_find(text);
+  if ((size_t)(colon - text) >= sizeof name || colon[1] < '1' || colon[1] > '9' || colon[2]) return NULL;
+  snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+  const rdt_scheme_info *s = rdt_scheme_find(name);
+  *sets = colon[1] - '0';
+  return s && s->sets > 1 && *sets <= s->sets ? s : NULL;
+}
+
+void rdt_scheme_name(const rdt_scheme_info *s, int sets, char text[RDT_SCHEME_TEXT]) {
+  snprintf(text, RDT_SCHEME_TEXT, sets > 1 ? "%s:%d" : "%s", s->name, sets);
 }
 
 bool rdt_scheme_serves(const rdt_scheme_info *s, rdt_kop op) {
