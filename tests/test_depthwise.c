@@ -295,6 +295,35 @@ static void test_not_finite(void **unused) {
     }
 }
 
+/* Whatever of the kernel's own tables memory changes comes back from the vault: every word of them, one after the
+ * other. */
+static void test_tables(void **unused) {
+  setup s;
+  rdt_reason why;
+  rdt_vault frame = {0};
+  (void)unused;
+  set_up(&s, &layers[7], 1, false, 0);
+  const rdt_operands o = operands(&s);
+  const size_t bytes = (size_t)rdt_tensor_count(&s.p.out) * sizeof(float);
+  run(&s, 1, o.epilogue);
+  const uint64_t right = rdt_bitsum(s.out, bytes);
+  void *state = state_of(&s, 1);
+  assert_int_equal(kernel->fixed(state, &frame), RDT_OK);
+  assert_int_equal(rdt_vault_close(&frame), RDT_OK);
+  size_t words = 0;
+  for (uint32_t *word; (word = rdt_vault_word(&frame, words)) != NULL; words++) {
+    *word ^= 1u << words % 32;
+    assert_int_equal(rdt_vault_secure(&frame), RDT_VAULT_RESTORED);
+  }
+  assert_true(words * 4 > 1024); /* 49 offsets, 7 columns: with them, it is */
+  memset(s.out, 0xff, bytes);
+  assert_int_equal(kernel->run(state, &o, &why), RDT_OK);
+  assert_true(rdt_bitsum(s.out, bytes) == right);
+  rdt_vault_clear(&frame);
+  kernel->destroy(state);
+  tear_down(&s);
+}
+
 static void test_refusals(void **unused) {
   setup s;
   rdt_reason why;
@@ -317,6 +346,7 @@ static void test_refusals(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),     cmocka_unit_test(test_clean),
                                      cmocka_unit_test(test_faults),     cmocka_unit_test(test_weights_of_the_check),
-                                     cmocka_unit_test(test_not_finite), cmocka_unit_test(test_refusals)};
+                                     cmocka_unit_test(test_not_finite), cmocka_unit_test(test_tables),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,8 @@ typedef struct state {
   int threads;
   float *packed;
   size_t packed_bytes;
-  void *tables;     /* what d points to, apart from the weights */
+  void *tables; /* what d points to, apart from the weights */
+  size_t tables_bytes;
   void *own, *lent; /* scratch of a run */
 } state;
 
@@ -147,7 +148,7 @@ static rdt_status set_tables(state *s, rdt_reason *why) {
   rdt_depthwise_column *columns = NULL;
   layout l = {NULL, 0};
   for (int pass = 0; pass < 2; pass++) {
-    if (pass) l = (layout){s->tables = rdt_calloc(l.used, 1), 0};
+    if (pass) l = (layout){s->tables = rdt_calloc(s->tables_bytes = l.used, 1), 0};
     if (pass && !l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
     offset = take(&l, d->taps, sizeof *offset);
     masks = take(&l, d->tiles * d->taps, 1);
@@ -476,7 +477,9 @@ static rdt_status run_fused(void *made, const rdt_operands *o, rdt_fused *f, rdt
 }
 
 static rdt_status fixed(void *state_, rdt_vault *frame) {
-  return rdt_vault_add(frame, state_, offsetof(state, own)); /* behind it lies the scratch, which is lent */
+  state *s = state_;
+  RDT_TRY(rdt_vault_add(frame, s->tables, s->tables_bytes));
+  return rdt_vault_add(frame, s, offsetof(state, own)); /* behind it lies the scratch, which is lent */
 }
 
 const rdt_kernel rdt_kernel_conv_depthwise_f32_native = {.name = "conv_depthwise_f32_native",
