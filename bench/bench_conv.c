@@ -132,7 +132,7 @@ int rdt_bench_conv(const rdt_bench_conv_job *o) {
   rdt_bench_begin_rows(&t, out.f, o->format, "conv", columns, COLUMNS);
   int code = 0;
   for (int n = 0; n < o->n_count; n++)
-    for (int i = 0; code != 2 && i < o->thread_count; i++) {
+    for (int i = 0; code < 2 && i < o->thread_count; i++) {
       const int c = bench_case(&s, &t, n, i);
       if (c > code) code = c;
     }

@@ -18,7 +18,7 @@ typedef struct rdt_bench_gemm_job {
   rdt_timing_progress_fn progress; /* may be NULL */
 } rdt_bench_gemm_job;
 
-/* The exit code: 0; 1 a fault was reported; 2 it could not run. */
+/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_BENCH_STOPPED. */
 int rdt_bench_gemm(const rdt_bench_gemm_job *job);
 
 #endif

@@ -25,6 +25,10 @@ typedef struct job {
   const rdt_bench_tolerance_job *asked;
   rdt_bench_out out;
   int64_t false_reports;
+  int table; /* where it is: case `at` of so many of this table */
+  int at, of;
+  const char *name;
+  bool stopped;
 } job;
 
 /* --- options --- */
@@ -99,17 +103,19 @@ static bool wanted(const job *j, int table) {
   return !j->asked->tables || (j->asked->tables >> table & 1);
 }
 
-/* Of the wanted tables, those before this one are done. */
-static void progress(const job *j, int table, double part, const char *what) {
+/* part: of this case. false: it is to stop. */
+static bool go_on(job *j, double part) {
   int before = 0, all = 0;
   for (int i = 0; i < TABLES; i++) {
     all += wanted(j, i);
-    before += i < table && wanted(j, i);
+    before += i < j->table && wanted(j, i);
   }
-  if (j->asked->progress) j->asked->progress((before + part) / all, what);
+  const double done = (before + (j->at + part) / j->of) / all;
+  j->stopped = j->stopped || (j->asked->progress && !j->asked->progress(done, j->name));
+  return !j->stopped;
 }
 
-/* --- tables; every function returns false where memory is short --- */
+/* --- tables; every function returns false where memory is short, or it is to stop --- */
 
 typedef struct setup {
   rdt_sim s;
@@ -207,7 +213,9 @@ static void decide(const rdt_tolerance *t, const rdt_sim_check *x, bool cries[DE
   cries[2] = !(fabs(x->observed - x->expected) <= 0.48);
 }
 
-static bool flips_rows(job *j, const rdt_sim_case *c, int64_t k) {
+static bool flips_rows(job *j, const rdt_sim_case *c, int which) {
+  enum { AGAIN = 64 }; /* trials between two looks */
+  const int64_t k = j->o.k[which];
   setup x;
   const int64_t n = j->o.outputs > 0 ? j->o.outputs : 128;
   if (!setup_make(&x, &j->o, c, ROWS, n, k, false)) return false;
@@ -216,7 +224,8 @@ static bool flips_rows(job *j, const rdt_sim_case *c, int64_t k) {
   int64_t found[DECIDERS][SIZES] = {{0}}, tried[SIZES] = {0}, clean[DECIDERS] = {0};
   bool cries[DECIDERS];
   rdt_sim_side_b(&x.s, &x.columns, 0, n);
-  for (int64_t trial = 0; trial < j->o.trials; trial++) {
+  for (int64_t trial = 0; trial < j->o.trials && !j->stopped; trial++) {
+    if (trial % AGAIN == 0) go_on(j, (which + (double)trial / (double)j->o.trials) / j->o.lengths);
     const int64_t row = trial % ROWS;
     rdt_sim_side_a(&x.s, &x.rows, row, row + 1);
     const rdt_sim_check good = rdt_sim_check_of(&x.s, &x.rows, &x.columns);
@@ -235,7 +244,7 @@ static bool flips_rows(job *j, const rdt_sim_case *c, int64_t k) {
       for (int d = 0; d < DECIDERS; d++) found[d][e] += cries[d];
     }
   }
-  for (int d = 0; d < DECIDERS; d++) {
+  for (int d = 0; d < DECIDERS && !j->stopped; d++) {
     rdt_bench_text(&j->out, c->name);
     rdt_bench_integer(&j->out, (long long)k);
     rdt_bench_text(&j->out, DECIDER[d]);
@@ -245,7 +254,7 @@ static bool flips_rows(job *j, const rdt_sim_case *c, int64_t k) {
     rdt_bench_number(&j->out, 100.0 * (double)clean[d] / (double)j->o.trials, 3);
   }
   setup_clear(&x);
-  return true;
+  return !j->stopped;
 }
 
 /* 95 % upper bound of a Poisson mean where n were seen (Wilson and Hilferty). */
@@ -254,12 +263,26 @@ static double poisson_upper(int64_t n) {
   return x * pow(1.0 - 1.0 / (9.0 * x) + 1.645 / (3.0 * sqrt(x)), 3.0);
 }
 
+/* Where a row of rates is: the units are lengths. */
+typedef struct place {
+  job *j;
+  int done, all;
+} place;
+
+static bool rates_go_on(void *user, double part) {
+  const place *at = user;
+  return go_on(at->j, (at->done + part) / at->all);
+}
+
 static bool rates_row(job *j, const rdt_sim_case *c, rdt_family f) {
+  const bool one = j->o.family != RDT_FAMILY_COUNT;
   const double lambda[RDT_SIM_LAMBDAS] = {3.0, 4.0, j->o.lambda};
   const int64_t n = j->o.outputs > 0 ? j->o.outputs : 16;
   rdt_sim_rate r = {.checks = 0};
   for (int i = 0; i < j->o.lengths; i++) {
-    if (!rdt_sim_rates(c, f, j->o.k[i], n, j->o.trials, lambda, j->o.seed + (uint64_t)i, &r)) return false;
+    place at = {j, (one ? 0 : (int)f) * j->o.lengths + i, (one ? 1 : RDT_FAMILY_COUNT) * j->o.lengths};
+    const rdt_sim_asking asking = {rates_go_on, &at};
+    if (!rdt_sim_rates(c, f, j->o.k[i], n, j->o.trials, lambda, j->o.seed + (uint64_t)i, asking, &r)) return false;
   }
   const double checks = r.checks > 0 ? (double)r.checks : NAN;
   rdt_bench_text(&j->out, c->name);
@@ -278,26 +301,31 @@ static bool rates_row(job *j, const rdt_sim_case *c, rdt_family f) {
 }
 
 static bool cases_do(job *j, int table, bool some_by_default, bool (*row)(job *j, const rdt_sim_case *c)) {
-  int n;
+  int n, list[MAX_CASES];
   const rdt_sim_case *c = rdt_sim_table(&n);
+  j->table = table;
+  j->of = 0;
   for (int i = 0; i < n; i++) {
     const bool usual = !some_by_default || strcmp(c[i].name, "f32") == 0 || strcmp(c[i].name, "f16-hopper") == 0;
-    if (j->o.all_cases ? !usual : !j->o.chosen[i]) continue;
-    progress(j, table, (double)i / n, c[i].name);
-    if (!row(j, &c[i])) return false;
+    if (j->o.all_cases ? usual : j->o.chosen[i]) list[j->of++] = i;
+  }
+  for (j->at = 0; j->at < j->of; j->at++) {
+    j->name = c[list[j->at]].name;
+    if (!go_on(j, 0.0) || !row(j, &c[list[j->at]])) return false;
   }
   return true;
 }
 
 static bool floors_case(job *j, const rdt_sim_case *c) {
   bool good = true;
-  for (int i = 0; good && i < j->o.lengths; i++) good = floors_row(j, c, j->o.k[i]);
+  for (int i = 0; good && i < j->o.lengths; i++)
+    good = go_on(j, (double)i / j->o.lengths) && floors_row(j, c, j->o.k[i]);
   return good;
 }
 
 static bool flips_case(job *j, const rdt_sim_case *c) {
   bool good = true;
-  for (int i = 0; good && i < j->o.lengths; i++) good = flips_rows(j, c, j->o.k[i]);
+  for (int i = 0; good && i < j->o.lengths; i++) good = flips_rows(j, c, i);
   return good;
 }
 
@@ -359,11 +387,14 @@ rdt_status rdt_bench_tolerance(const rdt_bench_tolerance_job *asked, int64_t *re
   rdt_bench_file file;
   if (!rdt_bench_file_open(&file, NULL)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   rdt_bench_begin(&j.out, file.f, asked->format, "tolerance", asked->head);
-  const bool good = tables(&j);
-  const bool whole = rdt_bench_end(&j.out);
-  if (asked->progress) asked->progress(1.0, "");
-  if (rdt_bench_file_close(&file, "bench tolerance", good && whole ? 0 : 2) != 0)
-    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: smaller --k, --outputs");
+  const bool good = tables(&j), whole = rdt_bench_end(&j.out);
+  if (asked->progress && !asked->progress(1.0, "")) j.stopped = true; /* what follows is finished */
+  const int code = rdt_bench_file_close(&file, "bench tolerance",
+                                        j.stopped       ? RDT_BENCH_STOPPED
+                                        : good && whole ? 0
+                                                        : 2);
+  if (code == RDT_BENCH_STOPPED) return RDT_ERR_CANCELLED;
+  if (code != 0) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: smaller --k, --outputs");
   *reports = j.false_reports;
   return RDT_OK;
 }

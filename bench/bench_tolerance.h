@@ -23,7 +23,7 @@ typedef struct rdt_bench_tolerance_job {
 } rdt_bench_tolerance_job;
 
 /* Prints them. *reports: products without a fault that R0 or R2 reported. Errors: RDT_ERR_ARG, RDT_ERR_NOMEM,
- * RDT_ERR_IO. */
+ * RDT_ERR_IO; RDT_ERR_CANCELLED where progress said stop. */
 rdt_status rdt_bench_tolerance(const rdt_bench_tolerance_job *job, int64_t *reports, rdt_reason *why);
 
 #endif

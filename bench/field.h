@@ -40,7 +40,8 @@ int rdt_field_add_foreign(rdt_field *f, const char *name, const char *kernel_nam
 bool rdt_field_add_none(rdt_field *f);                        /* false: it cannot be planned */
 bool rdt_field_add_schemes(rdt_field *f, const char *scheme); /* a scheme's name, "auto", "all" */
 
-/* Runs the trials; what went wrong is told on stderr. 0; 1 a fault was reported; 2 it could not run. */
+/* Runs the trials; what went wrong is told on stderr. 0; 1 a fault was reported; 2 it could not run; or
+ * RDT_BENCH_STOPPED. */
 int rdt_field_time(rdt_field *f, rdt_timing *timing);
 void rdt_field_end(rdt_field *f);
 

@@ -46,10 +46,16 @@ static int warm_up(rdt_timing_case *c, double min_seconds) {
   return 0;
 }
 
+/* here: of this timing. false: it is to stop. */
+static bool go_on(const rdt_timing *t, double here) {
+  return !t->progress || t->progress(t->turns ? (t->turn + here) / t->turns : here, t->what);
+}
+
 static int run_all(rdt_timing *t) {
   t->warming = true;
   for (int i = 0; i < t->count; ++i) {
     rdt_timing_case *c = &t->cases[i];
+    if (!go_on(t, 0.0)) return RDT_BENCH_STOPPED;
     free(c->seconds);
     c->seconds = calloc((size_t)t->trials, sizeof *c->seconds);
     if (!c->seconds) return -1;
@@ -60,14 +66,11 @@ static int run_all(rdt_timing *t) {
   for (int trial = 0; trial < t->trials; ++trial)
     for (int i = 0; i < t->count; ++i) {
       rdt_timing_case *c = &t->cases[(i + trial) % t->count];
+      if (!go_on(t, (trial * (double)t->count + i) / ((double)t->trials * t->count))) return RDT_BENCH_STOPPED;
       const int code = sample(c, &c->seconds[trial]);
       if (code) return code;
-      if (t->progress) {
-        const double here = (trial * t->count + i + 1.0) / ((double)t->trials * t->count);
-        t->progress(t->turns ? (t->turn + here) / t->turns : here, t->what);
-      }
     }
-  return 0;
+  return go_on(t, 1.0) ? 0 : RDT_BENCH_STOPPED;
 }
 
 int rdt_timing_run(rdt_timing *t) {
@@ -146,8 +149,8 @@ bool rdt_bench_file_open(rdt_bench_file *o, const char *path) {
 int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code) {
   rdt_reason why;
   rdt_status status = fclose(o->f) == 0 ? RDT_OK : rdt_fail(&why, RDT_ERR_NOMEM, "out of memory");
-  if (status == RDT_OK && code != 2 && o->path) status = rdt_file_write(o->path, o->text, o->bytes, NULL, 0, &why);
-  if (status == RDT_OK && !o->path) fwrite(o->text, 1, o->bytes, stdout);
+  if (status == RDT_OK && code < 2 && o->path) status = rdt_file_write(o->path, o->text, o->bytes, NULL, 0, &why);
+  if (status == RDT_OK && code != RDT_BENCH_STOPPED && !o->path) fwrite(o->text, 1, o->bytes, stdout);
   free(o->text);
   if (status != RDT_OK) fprintf(stderr, "redoubt %s: %s\n", command, why.text);
   return status == RDT_OK ? code : 2;

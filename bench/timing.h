@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 enum { RDT_TIMING_CASES = 32 };
+enum { RDT_BENCH_STOPPED = 128 }; /* in place of an exit code: what shows the progress said stop */
 
 typedef int (*rdt_timing_fn)(void *user); /* one run; 0 = fine, anything else stops the timing */
 
@@ -19,15 +20,15 @@ typedef struct rdt_timing_case {
 } rdt_timing_case;
 
 /* part: of the whole, 0 to 1; 1: it is over, well or not, and what is printed comes next; what: "8 threads", the one
- * that runs */
-typedef void (*rdt_timing_progress_fn)(double part, const char *what);
+ * that runs. false: it is to stop, and nothing is printed. */
+typedef bool (*rdt_timing_progress_fn)(double part, const char *what);
 
 typedef struct rdt_timing {
   rdt_timing_case cases[RDT_TIMING_CASES];
   int count, trials;
   double min_seconds;              /* least length of a sample; default 2 ms */
   bool warming;                    /* runs of now do not count */
-  rdt_timing_progress_fn progress; /* after each sample; NULL: nobody asks */
+  rdt_timing_progress_fn progress; /* before each sample; NULL: nobody asks */
   int turn, turns;                 /* this timing is one of so many of a benchmark; 0: the only one */
   char what[64];                   /* which one, in words */
 } rdt_timing;
@@ -45,7 +46,7 @@ void rdt_timing_init(rdt_timing *t, int trials);
 /* Index of the case, -1 where the table is full. name must outlive t. */
 int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user);
 /* Warms every case up, then runs the trials; the order rotates from trial to trial. What a case returned if not 0, else
- * 0; -1 without memory. */
+ * 0; -1 without memory; RDT_BENCH_STOPPED where progress says so. */
 int rdt_timing_run(rdt_timing *t);
 double rdt_timing_median(double *values, int n); /* sorts them; NaN where there are none */
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
@@ -60,7 +61,7 @@ typedef struct rdt_bench_file {
   size_t bytes;
 } rdt_bench_file;
 bool rdt_bench_file_open(rdt_bench_file *o, const char *path);
-/* Gives code back, or tells what went wrong on stderr and gives 2. */
+/* Gives code back, or tells what went wrong on stderr and gives 2. Nothing is written where it was stopped. */
 int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code);
 
 #endif

@@ -412,7 +412,7 @@ static void rate_add(rdt_sim_rate *rate, const rdt_sim *s, const rdt_sim_check *
 }
 
 bool rdt_sim_rates(const rdt_sim_case *c, rdt_family f, int64_t k, int64_t n, int64_t checks,
-                   const double lambda[RDT_SIM_LAMBDAS], uint64_t seed, rdt_sim_rate *rate) {
+                   const double lambda[RDT_SIM_LAMBDAS], uint64_t seed, rdt_sim_asking asking, rdt_sim_rate *rate) {
   enum { ROWS = 64, REUSE = 8 };
   const int64_t rows = checks < ROWS ? checks : ROWS;
   rdt_rng r = {.state = seed};
@@ -424,7 +424,7 @@ bool rdt_sim_rates(const rdt_sim_case *c, rdt_family f, int64_t k, int64_t n, in
   for (int64_t done = 0, batch = 0; good && done < checks; batch++) {
     if (batch % REUSE == 0) rdt_sim_fill_a(&s, f, &r);
     rdt_sim_fill_b(&s, f, &r);
-    good = rdt_sim_multiply(&s);
+    good = rdt_sim_multiply(&s) && (!asking.fn || asking.fn(asking.user, (double)done / (double)checks));
     rdt_sim_side_b(&s, &columns, 0, n);
     for (int64_t i = 0; good && i < rows && done < checks; i++, done++) {
       rdt_sim_side_a(&s, &row, i, i + 1);

@@ -77,9 +77,14 @@ typedef struct rdt_sim_rate {
   double worst;                                     /* largest |residual| / tau0 */
   double spread2, spread3;                          /* rms of residual / (tau / lambda); T2, T3 */
 } rdt_sim_rate;
-/* Adds to *rate. false: out of memory. */
+/* Asked now and then with the part that is done; false: it is to stop. */
+typedef struct rdt_sim_asking {
+  bool (*fn)(void *user, double part); /* NULL: nobody asks */
+  void *user;
+} rdt_sim_asking;
+/* Adds to *rate. false: out of memory, or stopped. */
 bool rdt_sim_rates(const rdt_sim_case *c, rdt_family f, int64_t k, int64_t n, int64_t checks,
-                   const double lambda[RDT_SIM_LAMBDAS], uint64_t seed, rdt_sim_rate *rate);
+                   const double lambda[RDT_SIM_LAMBDAS], uint64_t seed, rdt_sim_asking asking, rdt_sim_rate *rate);
 double rdt_sim_stated(double lambda); /* two-sided Gaussian tail */
 
 #endif

@@ -17,9 +17,11 @@ extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_report, rdt_cmd_p
     rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_bench_gemm, rdt_cmd_bench_conv, rdt_cmd_bench_tolerance,
     rdt_cmd_bench_model, rdt_cmd_info, rdt_cmd_list;
 
-/* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: as by default. */
+/* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: there is none now,
+ * who works asks whether one was caught. */
 void rdt_signals_watch(rdt_context *ctx);
-int rdt_signals_caught(void); /* the signal, 0: none */
+void rdt_signals_default(void); /* from here on a signal ends the program */
+int rdt_signals_caught(void);   /* the signal, 0: none */
 
 /* "redoubt run: text" on stderr; the exit code that belongs to the status (128 + N after a signal). */
 int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text);
@@ -67,8 +69,8 @@ bool rdt_same_file(const char *a, const char *b);
 /* Keeps the context's last error as the reason. */
 rdt_status rdt_session_fail(rdt_session *s, rdt_status status);
 
-/* The progress of a benchmark, for rdt_progress. */
-void rdt_bench_show(double part, const char *what);
+/* The progress of a benchmark, for rdt_progress. false: a signal was caught. */
+bool rdt_bench_show(double part, const char *what);
 
 /* argv[0] is the command's name: parses the arguments behind it, then helps or runs. The exit code. */
 int rdt_command_call(const rdt_command *c, int argc, char **argv);

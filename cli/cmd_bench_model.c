@@ -409,4 +409,5 @@ const rdt_command rdt_cmd_bench_model = {
         "a file are random: numbers in [-1, 1), indices below 100, masks of ones, zeros for kinds of tokens. A sample "
         "lasts at least 2 ms.",
     .bad = "a fault was found, although none was planted",
+    .stopped = "stopped by signal N: no table, report or timeline is written",
     .examples = examples};

@@ -11,11 +11,18 @@
 static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8}; /* in the order of --dtype */
 static const char *const epilogues[] = {"none", "bias", "bias+relu"};
 
-void rdt_bench_show(double part, const char *what) {
+bool rdt_bench_show(double part, const char *what) {
   if (part < 1.0)
     rdt_progress(part, "%s", what);
   else
     rdt_progress_end();
+  return !rdt_signals_caught();
+}
+
+static int ended(const rdt_command *c, int code) {
+  if (code == RDT_BENCH_STOPPED) code = rdt_cli_fail(c, RDT_ERR_CANCELLED, NULL);
+  rdt_signals_default();
+  return code;
 }
 
 static rdt_status take_list(const char *option, const char *text, long long *list, int *n, rdt_reason *why) {
@@ -69,8 +76,9 @@ static int run_gemm(const rdt_command *c, const rdt_settings *s) {
   rdt_reason why = {""};
   const rdt_status status = take_gemm(s, &job, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
+  rdt_signals_watch(NULL);
   rdt_progress_begin(s, "measuring");
-  return rdt_bench_gemm(&job);
+  return ended(c, rdt_bench_gemm(&job));
 }
 
 static const rdt_option_id gemm_options[] = {
@@ -90,6 +98,7 @@ const rdt_command rdt_cmd_bench_gemm = {
         "Multiplies random matrices with protection, without it, and with other libraries where they are there "
         "(oneDNN, OpenBLAS), interleaved in one process. Medians, and ratios with 95 % bootstrap intervals.",
     .bad = "a fault was found, although none was planted",
+    .stopped = "stopped by signal N: no table is written",
     .examples = gemm_examples};
 
 /* ---- convolutions ---- */
@@ -122,8 +131,9 @@ static int run_conv(const rdt_command *c, const rdt_settings *s) {
   rdt_reason why = {""};
   const rdt_status status = take_conv(s, &job, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
+  rdt_signals_watch(NULL);
   rdt_progress_begin(s, "measuring");
-  return rdt_bench_conv(&job);
+  return ended(c, rdt_bench_conv(&job));
 }
 
 static const rdt_option_id conv_options[] = {
@@ -146,4 +156,5 @@ const rdt_command rdt_cmd_bench_conv = {
         "with the faster of oneDNN in its own blocked formats and oneDNN in NHWC, epilogue fused; \"/ none\" with this "
         "program's own unprotected path.",
     .bad = "a fault was found, although none was planted",
+    .stopped = "stopped by signal N: no table is written",
     .examples = conv_examples};

@@ -52,10 +52,12 @@ static int run(const rdt_command *c, const rdt_settings *s) {
                                        .format = (rdt_bench_format)s->format,
                                        .head = *head ? head + 1 : "",
                                        .progress = rdt_bench_show};
+  rdt_signals_watch(NULL);
   rdt_progress_begin(s, "simulating");
   const rdt_status status = rdt_bench_tolerance(&job, &reports, &why);
-  if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
-  return reports > 0 ? RDT_EXIT_FAULT : RDT_EXIT_OK;
+  const int code = status != RDT_OK ? rdt_cli_fail(c, status, why.text) : reports > 0 ? RDT_EXIT_FAULT : RDT_EXIT_OK;
+  rdt_signals_default();
+  return code;
 }
 
 static const rdt_option_id options[] = {RDT_OPT_TABLES,  RDT_OPT_CASES,        RDT_OPT_DTYPES, RDT_OPT_FAMILY,
@@ -83,4 +85,5 @@ const rdt_command rdt_cmd_bench_tolerance = {
         "  rates        suspects without a fault, by family of data, against the stated rate, at 3, 4 and --lambda;\n"
         "               reports of R0 must be 0",
     .bad = "a rigorous bound reported a product without a fault",
+    .stopped = "stopped by signal N: no table is printed",
     .examples = examples};

@@ -139,7 +139,7 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   const int code = status != RDT_OK                             ? rdt_cli_fail(command, status, c.why.text)
                    : rdt_conformance_count(&c, RDT_CASE_FAILED) ? RDT_EXIT_FAULT
                                                                 : RDT_EXIT_OK;
-  rdt_signals_watch(NULL);
+  rdt_signals_default();
   for (size_t i = 0; i < c.n_cases; i++) {
     rdt_free(c.cases[i].folder);
     rdt_free(c.cases[i].name);
@@ -175,5 +175,6 @@ const rdt_command rdt_cmd_conformance = {
         "too: none was planted. \"unsupported\" is what the engine refuses by name (an operator, a datatype, a mode).",
     .good = "no case failed",
     .bad = "a case failed",
+    .stopped = "stopped by signal N: no report is written",
     .files = files,
     .examples = examples};

@@ -21,7 +21,7 @@ static int call(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  rdt_signals_watch(NULL);
+  rdt_signals_default();
   const int code = isa_known() ? call(argc, argv) : RDT_EXIT_USAGE;
   /* What was printed counts only when it arrived: a full disk behind stdout is an error, too. */
   if (fflush(stdout) != 0 || ferror(stdout)) {

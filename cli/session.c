@@ -25,16 +25,25 @@ static void on_signal(int number) {
   if (ctx) rdt_context_cancel(ctx);
 }
 
-void rdt_signals_watch(rdt_context *ctx) {
+static void handle(void (*handler)(int number)) {
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction action = {.sa_handler = ctx ? on_signal : SIG_DFL, .sa_flags = SA_RESTART};
-  running = ctx;
-  signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write that fails, not the end */
+  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
     struct sigaction old;
     if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
   }
+}
+
+void rdt_signals_watch(rdt_context *ctx) {
+  running = ctx;
+  handle(on_signal);
+}
+
+void rdt_signals_default(void) {
+  running = NULL;
+  handle(SIG_DFL);
+  signal(SIGXFSZ, SIG_IGN); /* a file size limit is a write that fails, not the end */
 }
 
 int rdt_signals_caught(void) {
@@ -210,7 +219,7 @@ rdt_status rdt_session_tell(rdt_session *s) {
 }
 
 void rdt_session_close(rdt_session *s) {
-  rdt_signals_watch(NULL);
+  rdt_signals_default();
   if (!s->told) (void)!rdt_session_tell(s);
   rdt_journal_close(&s->journal);
   rdt_prom_close(&s->prom);

@@ -302,7 +302,19 @@ static void test_pipe(void **state) {
   assert_non_null(strstr(util_cli_text, "\"kind\":\"fault\""));
 }
 
-/* Starts the program, sends it a signal in the middle, returns its exit code. */
+/* Does this process catch the signal? /proc has a mask of those that it does. */
+static bool catches(pid_t process, int number) {
+  char path[64], line[256];
+  unsigned long long mask = 0;
+  snprintf(path, sizeof path, "/proc/%d/status", (int)process);
+  FILE *f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f) && sscanf(line, "SigCgt: %llx", &mask) != 1) {
+  }
+  if (f) fclose(f);
+  return mask >> (number - 1) & 1;
+}
+
+/* Starts the program, sends it a signal in the middle (it catches it, and a while more), returns its exit code. */
 static int stop_with(int number, const char *const *argv) {
   const pid_t child = fork();
   assert_true(child >= 0);
@@ -311,12 +323,14 @@ static int stop_with(int number, const char *const *argv) {
     execv(UTIL_PROGRAM, (char *const *)argv);
     _exit(98);
   }
-  usleep(400000);
-  kill(child, number);
+  enum { MOST = 6000 }; /* steps of 10 ms */
   int status = 0;
-  for (int waited = 0; waited < 100; waited++) {
+  for (int waited = 0; waited < MOST && !catches(child, number); waited++) usleep(10000);
+  usleep(100000);
+  kill(child, number);
+  for (int waited = 0; waited < MOST; waited++) {
     if (waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 1000;
-    usleep(100000);
+    usleep(10000);
   }
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
@@ -332,12 +346,22 @@ static void test_signals(void **state) {
                                        "100000000", "--report", "stop.json",           NULL};
   static const char *const bench[] = {"redoubt",   "bench",     "model",    DIGITS "/digits.onnx", "--trials", "100000",
                                       "--profile", "stop.json", "--report", "stop.json",           NULL};
+  static const char *const gemm[] = {"redoubt", "bench", "gemm", "--trials", "100000", "-o", "stop.json", NULL};
+  static const char *const conv[] = {"redoubt", "bench", "conv", "--trials", "100000", "-o", "stop.json", NULL};
+  static const char *const rates[] = {"redoubt", "bench",    "tolerance",  "--table",
+                                      "rates",   "--trials", "1000000000", NULL};
+  static const char *const flips[] = {"redoubt", "bench",    "tolerance",  "--table",
+                                      "flips",   "--trials", "1000000000", NULL};
   assert_int_equal(stop_with(SIGINT, run), 130);
   assert_int_equal(files_in("stop"), 0);
   assert_false(there("stop.json"));
   assert_int_equal(stop_with(SIGTERM, run), 143);
   assert_int_equal(stop_with(SIGINT, inject), 130);
   assert_int_equal(stop_with(SIGTERM, bench), 143);
+  assert_int_equal(stop_with(SIGINT, gemm), 130);
+  assert_int_equal(stop_with(SIGHUP, conv), 129);
+  assert_int_equal(stop_with(SIGTERM, rates), 143);
+  assert_int_equal(stop_with(SIGTERM, flips), 143);
   assert_false(there("stop.json"));
 }
 

@@ -34,7 +34,8 @@ static rdt_sim_rate rates_over_lengths(const rdt_sim_case *c, rdt_family f, doub
   for (int i = 0; i < LENGTH_COUNT; i++) {
     const double fit = work / (double)LENGTHS[i];
     const int64_t checks = fit > 1500.0 ? 1500 : fit < 8.0 ? 8 : (int64_t)fit;
-    assert_true(rdt_sim_rates(c, f, LENGTHS[i], OUTPUTS, checks, LAMBDA, 1000U * (unsigned)f + (unsigned)i, &rate));
+    assert_true(rdt_sim_rates(c, f, LENGTHS[i], OUTPUTS, checks, LAMBDA, 1000U * (unsigned)f + (unsigned)i,
+                              (rdt_sim_asking){NULL, NULL}, &rate));
   }
   return rate;
 }
@@ -84,7 +85,8 @@ static void checkpoints_follow_the_order(void **state) {
   static const char *const NAMES[] = {"f64", "f32", "f32-fma", "f16-hopper"};
   for (int i = 0; i < 4; i++) {
     rdt_sim_rate r = {.checks = 0};
-    assert_true(rdt_sim_rates(rdt_sim_find(NAMES[i]), RDT_FAMILY_BLOCKS, 1024, 32, 500, LAMBDA, 7, &r));
+    assert_true(rdt_sim_rates(rdt_sim_find(NAMES[i]), RDT_FAMILY_BLOCKS, 1024, 32, 500, LAMBDA, 7,
+                              (rdt_sim_asking){NULL, NULL}, &r));
     print_message("%s, +block then -block: above lambda 3 in %lld checks: T2 %lld, T3 %lld\n", NAMES[i],
                   (long long)r.checks, (long long)r.t2[0], (long long)r.t3[0]);
     assert_true(r.t2[0] > 10);
