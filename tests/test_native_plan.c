@@ -290,7 +290,8 @@ static void what_has_no_bound_hides_no_fault(void **state) {
   static const struct {
     const char *spec;
     rdt_diagnosis diagnosis;
-  } faults[] = {{"bit:30@accum,at=%d", RDT_DIAG_TRANSIENT}, {"bit:30@packed", RDT_DIAG_MEMORY}};
+  } faults[] = {{"bit:30@accum,at=%d", RDT_DIAG_TRANSIENT},
+                {"bit:30@packed,at=0", RDT_DIAG_MEMORY}}; /* at: no padding */
   rdt_policy report = NORMAL;
   (void)state;
   report.on_fault = RDT_ON_FAULT_REPORT;

@@ -11,10 +11,16 @@
 #define HAS(feature) 0
 #endif
 
+#if defined(RDT_EMULATED_AVX512) /* a build for tests */
+enum { AVX2_IS = RDT_ISA_AVX512 };
+#else
+enum { AVX2_IS = RDT_ISA_AVX2 };
+#endif
+
 static rdt_isa hardware_isa(void) {
   if (HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") && HAS("avx512vl")) return RDT_ISA_AVX512;
-  if (HAS("avx2") && HAS("fma")) return RDT_ISA_AVX2;
-  return RDT_ISA_GENERIC;
+  if (!HAS("avx2") || !HAS("fma")) return RDT_ISA_GENERIC;
+  return (rdt_isa)AVX2_IS;
 }
 
 rdt_isa rdt_isa_detect(void) {

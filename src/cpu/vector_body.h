@@ -34,7 +34,7 @@ typedef float V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias)
 typedef int32_t I __attribute__((vector_size(VL * 4), may_alias));
 
 /* Nothing computed from x or read from memory before is known any more: what follows is a second computation. */
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(RDT_EMULATED_AVX512)
 #define AGAIN(x) __asm__ volatile("" : "+x"(x) : : "memory")
 #else
 #define AGAIN(x) __asm__ volatile("" : "+m"(x) : : "memory")

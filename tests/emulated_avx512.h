@@ -1,0 +1,97 @@
+/* AVX-512 without such a CPU, for the tests: tests/CMakeLists.txt compiles the files of src/cpu/avx512 once more, with
+ * this before all else. Vectors of 64 bytes are the compiler's own, in halves that AVX2 computes; what the sources call
+ * by Intel's names is here under the same names. An intrinsic that is not here does not compile there: write it down,
+ * as Intel's guide has it, memory behind a mask untouched. */
+#ifndef RDT_TESTS_EMULATED_AVX512_H
+#define RDT_TESTS_EMULATED_AVX512_H
+
+#include <immintrin.h>
+#include <string.h>
+
+/* Only from here on: immintrin.h must not believe it. */
+#define __AVX512F__ 1
+#define __AVX512BW__ 1
+#define __AVX512DQ__ 1
+#define __AVX512VL__ 1
+
+#define EMULATED static inline __attribute__((always_inline, unused))
+
+typedef union emulated_ps {
+  __m512 all;
+  __m256 half[2];
+  float lane[16];
+} emulated_ps;
+
+typedef union emulated_pd {
+  __m512d all;
+  __m256d half[2];
+} emulated_pd;
+
+/* Both halves as AVX2 has it */
+#define EMULATED_2(name, suffix, T)                                                                               \
+  EMULATED T emulated_##name##_##suffix(T a, T b) {                                                               \
+    const emulated_##suffix x = {a}, y = {b};                                                                     \
+    return (emulated_##suffix){                                                                                   \
+        .half = {_mm256_##name##_##suffix(x.half[0], y.half[0]), _mm256_##name##_##suffix(x.half[1], y.half[1])}} \
+        .all;                                                                                                     \
+  }
+#define EMULATED_3(name, suffix, T)                                                                 \
+  EMULATED T emulated_##name##_##suffix(T a, T b, T c) {                                            \
+    const emulated_##suffix x = {a}, y = {b}, z = {c};                                              \
+    return (emulated_##suffix){.half = {_mm256_##name##_##suffix(x.half[0], y.half[0], z.half[0]),  \
+                                        _mm256_##name##_##suffix(x.half[1], y.half[1], z.half[1])}} \
+        .all;                                                                                       \
+  }
+EMULATED_2(max, ps, __m512)
+EMULATED_2(min, ps, __m512)
+EMULATED_3(fmadd, ps, __m512)
+EMULATED_3(fmadd, pd, __m512d)
+
+EMULATED __m512 emulated_set1_ps(float x) {
+  const __m256 half = _mm256_set1_ps(x);
+  return (emulated_ps){.half = {half, half}}.all;
+}
+
+EMULATED __m512d emulated_cvtps_pd(__m256 x) {
+  return (emulated_pd){
+      .half = {_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))}}
+      .all;
+}
+
+EMULATED __m256 emulated_half_ps(__m512 x, int which) {
+  return (emulated_ps){x}.half[which];
+}
+
+EMULATED __m512 emulated_maskz_loadu_ps(__mmask16 mask, const void *from) {
+  emulated_ps x = {{0}};
+  for (int i = 0; i < 16; ++i)
+    if (mask >> i & 1) memcpy(&x.lane[i], (const char *)from + 4 * i, 4);
+  return x.all;
+}
+
+EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
+  const emulated_ps y = {x};
+  for (int i = 0; i < 16; ++i)
+    if (mask >> i & 1) memcpy((char *)to + 4 * i, &y.lane[i], 4);
+}
+
+/* _CMP_UNORD_Q and the like: the same predicates as AVX's */
+#define emulated_cmp_ps_mask(a, b, how)                                                                 \
+  ((__mmask16)(_mm256_movemask_ps(_mm256_cmp_ps(emulated_half_ps(a, 0), emulated_half_ps(b, 0), how)) | \
+               _mm256_movemask_ps(_mm256_cmp_ps(emulated_half_ps(a, 1), emulated_half_ps(b, 1), how)) << 8))
+
+#undef _mm512_extractf32x8_ps /* macros without optimisation */
+#undef _mm512_cmp_ps_mask
+#define _mm512_fmadd_ps emulated_fmadd_ps
+#define _mm512_fmadd_pd emulated_fmadd_pd
+#define _mm512_max_ps emulated_max_ps
+#define _mm512_min_ps emulated_min_ps
+#define _mm512_set1_ps emulated_set1_ps
+#define _mm512_cvtps_pd emulated_cvtps_pd
+#define _mm512_castps512_ps256(x) emulated_half_ps(x, 0)
+#define _mm512_extractf32x8_ps emulated_half_ps
+#define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
+#define _mm512_mask_storeu_ps emulated_mask_storeu_ps
+#define _mm512_cmp_ps_mask emulated_cmp_ps_mask
+
+#endif
