@@ -30,10 +30,18 @@ double rdt_bench_draw(uint64_t *seed) {
   return (double)(int64_t)(*seed >> 33) / (double)(1 << 30) - 1.0;
 }
 
-bool rdt_bench_random(rdt_tensor *t, uint64_t *seed) {
+static bool fill(rdt_tensor *t, double scale, double shift, uint64_t *seed) {
   const int64_t n = rdt_tensor_count(t);
   t->data = n < 0 ? NULL : rdt_alloc((size_t)n, rdt_dtype_size(t->dtype));
-  for (int64_t i = 0; t->data && i < n; i++)
-    rdt_store(t->data, t->dtype, i, (t->dtype == RDT_S8 ? 127.0 : 1.0) * rdt_bench_draw(seed));
+  for (int64_t i = 0; t->data && i < n; i++) rdt_store(t->data, t->dtype, i, scale * rdt_bench_draw(seed) + shift);
   return t->data != NULL;
+}
+
+bool rdt_bench_random(rdt_tensor *t, uint64_t *seed) {
+  const bool byte = t->dtype == RDT_U8;
+  return fill(t, t->dtype == RDT_S8 || byte ? 127.0 : 1.0, byte ? 128.0 : 0.0, seed);
+}
+
+bool rdt_bench_random_weights(rdt_tensor *t, uint64_t *seed) {
+  return fill(t, t->dtype == RDT_S8 ? 63.0 : 1.0, 0.0, seed);
 }

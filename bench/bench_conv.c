@@ -1,144 +1,128 @@
 #include "bench_conv.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "bench_common.h"
-#include "blocked_conv.h"
 #include "core/memory.h"
-#include "cpu/threads.h"
-#include "field.h"
 
-typedef rdt_bench_conv_job options;
+typedef struct job {
+  const rdt_bench_ask *ask;
+  const rdt_bench_images *images;
+} job;
 
-/* ---- data ------------------------------------------------------------------------------------------------------- */
-
-static void data_free(rdt_problem *p) {
-  for (int i = 0; p->in && i < 2; i++) rdt_free(p->in[i].data);
-  rdt_free(p->out.data);
-  if (p->epilogue.bias.rank >= 0) rdt_free(p->epilogue.bias.data);
-  rdt_problem_clear(p);
+rdt_status rdt_bench_take_images(const rdt_bench_layers *l, int64_t n, rdt_bench_images *images, rdt_reason *why) {
+  for (int i = 0; i < l->count; i++) {
+    const rdt_bench_layer *x = &l->at[i];
+    if (images->count == RDT_BENCH_CASES)
+      return rdt_fail(why, RDT_ERR_ARG, "more than %d convolutions: take fewer numbers of images", RDT_BENCH_CASES);
+    rdt_bench_image *to = &images->at[images->count++];
+    *to = (rdt_bench_image){.n = n,
+                            .ic = x->ic,
+                            .oc = x->oc,
+                            .ih = x->side,
+                            .iw = x->side,
+                            .kh = x->kernel,
+                            .kw = x->kernel,
+                            .stride = x->stride,
+                            .pad = x->pad,
+                            .dilation = 1,
+                            .groups = 1,
+                            .times = x->times};
+    snprintf(to->layer, sizeof to->layer, "%s", x->name);
+  }
+  return RDT_OK;
 }
 
-static rdt_status data_make(const options *o, int64_t n, rdt_problem *p, rdt_reason *why) {
-  uint64_t seed = 1;
-  *p = (rdt_problem){.epilogue = RDT_EPILOGUE_NONE};
-  RDT_TRY(rdt_problem_init(p, RDT_KOP_CONV, 2));
-  p->acc = rdt_dtype_accumulator(o->dtype);
-  p->window = (rdt_window){.kernel = {o->kh, o->kw},
-                           .stride = {o->stride, o->stride},
-                           .dilation = {o->dilation, o->dilation},
-                           .before = {o->pad, o->pad},
-                           .after = {o->pad, o->pad},
-                           .groups = o->groups};
-  const int64_t out[2] = {(o->ih + 2 * o->pad - (o->kh - 1) * o->dilation - 1) / o->stride + 1,
-                          (o->iw + 2 * o->pad - (o->kw - 1) * o->dilation - 1) / o->stride + 1};
-  p->in[0] = rdt_tensor_channels_last(NULL, o->dtype, 4, (int64_t[]){n, o->ic, o->ih, o->iw});
-  p->in[1] = rdt_tensor_dense(NULL, o->dtype, 4, (int64_t[]){o->oc, o->ic / o->groups, o->kh, o->kw});
-  p->out = rdt_tensor_channels_last(NULL, p->acc, 4, (int64_t[]){n, o->oc, out[0], out[1]});
-  const int64_t channels = o->oc;
-  if (strcmp(o->epilogue, "none") != 0) p->epilogue.bias = rdt_tensor_dense(NULL, p->acc, 1, &channels);
-  if (strcmp(o->epilogue, "bias+relu") == 0) p->epilogue.act.fn = RDT_FN_RELU;
+static int64_t length(const rdt_bench_image *c, int64_t in, int64_t kernel) {
+  return (in + 2 * c->pad - (kernel - 1) * c->dilation - 1) / c->stride + 1;
+}
+
+static rdt_status fill(void *user, int i, rdt_problem *p, uint64_t *seed, rdt_reason *why) {
+  const job *j = user;
+  const rdt_bench_image *c = &j->images->at[i];
+  const rdt_dtype t = j->ask->dtype;
+  const char *epilogue = j->ask->epilogue;
+  p->acc = rdt_dtype_accumulator(t);
+  p->window = (rdt_window){.kernel = {c->kh, c->kw},
+                           .stride = {c->stride, c->stride},
+                           .dilation = {c->dilation, c->dilation},
+                           .before = {c->pad, c->pad},
+                           .after = {c->pad, c->pad},
+                           .groups = c->groups};
+  p->in[0] = rdt_tensor_channels_last(NULL, t, 4, (int64_t[]){c->n, c->ic, c->ih, c->iw});
+  p->in[1] = rdt_tensor_dense(NULL, t == RDT_U8 ? RDT_S8 : t, 4, (int64_t[]){c->oc, c->ic / c->groups, c->kh, c->kw});
+  p->out = rdt_tensor_channels_last(NULL, p->acc, 4,
+                                    (int64_t[]){c->n, c->oc, length(c, c->ih, c->kh), length(c, c->iw, c->kw)});
+  if (strcmp(epilogue, "none") != 0) p->epilogue.bias = rdt_tensor_dense(NULL, p->acc, 1, &c->oc);
+  if (strcmp(epilogue, "bias+relu") == 0) p->epilogue.act.fn = RDT_FN_RELU;
   RDT_TRY(rdt_problem_check(p, why));
-  const bool ok = rdt_bench_random(&p->in[0], &seed) && rdt_bench_random(&p->in[1], &seed) &&
-                  rdt_bench_random(&p->out, &seed) &&
-                  (p->epilogue.bias.rank < 0 || rdt_bench_random(&p->epilogue.bias, &seed));
-  return ok ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "not enough memory");
+  const bool ok = rdt_bench_random(&p->in[0], seed) && rdt_bench_random_weights(&p->in[1], seed) &&
+                  rdt_bench_random(&p->out, seed) &&
+                  (p->epilogue.bias.rank < 0 || rdt_bench_random(&p->epilogue.bias, seed));
+  return ok ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
 }
 
-/* ---- one batch size and number of threads ----------------------------------------------------------------------- */
-
-typedef struct session {
-  const options *o;
-  rdt_problem p;
-  rdt_field field;
-  int blocked, nhwc; /* baselines, -1: not there */
-} session;
-
-static int run_blocked(void *user, const rdt_problem *p) {
-  (void)p; /* it has its own data */
-  return rdt_blocked_conv_run(user);
+static void gather(void *user, rdt_field *f) {
+  const job *j = user;
+  rdt_bench_add_dnnl(f, j->ask->baselines, "oneDNN blocked", false);
+  rdt_bench_add_dnnl(f, j->ask->baselines, "oneDNN NHWC", true);
+  for (int i = 0; i < j->ask->baselines->count; i++)
+    if (j->ask->baselines->list[i].row)
+      rdt_baseline_refuse(f->command, &j->ask->baselines->list[i], "it has no convolutions");
 }
 
-static void destroy_blocked(void *user) {
-  rdt_blocked_conv_destroy(user);
+static void shape_of(const rdt_bench_image *c, char *text, size_t size) {
+  snprintf(text, size, "%lld x %lld, %lld to %lld, %lld x %lld s%lld p%lld g%lld", (long long)c->ih, (long long)c->iw,
+           (long long)c->ic, (long long)c->oc, (long long)c->kh, (long long)c->kw, (long long)c->stride,
+           (long long)c->pad, (long long)c->groups);
 }
 
-static bool gather(session *s, int threads) {
-  rdt_field *f = &s->field;
-  rdt_field_begin(f, "bench conv", &s->p, 1, threads);
-  const int before = rdt_threads_enter(threads);
-  rdt_blocked_conv *blocked = rdt_blocked_conv_create(&s->p);
-  rdt_threads_leave(before);
-  s->blocked = rdt_field_add_foreign(f, "oneDNN blocked", "dnnl any", run_blocked, destroy_blocked, blocked);
-  s->nhwc = rdt_field_add_vendor(f, "oneDNN NHWC");
-  return rdt_field_add_none(f) && rdt_field_add_schemes(f, s->o->scheme);
-}
-
-static const char *const columns[] = {"n", "shape", "dtype", "epilogue", RDT_FIELD_COLUMNS};
-enum { COLUMNS = sizeof columns / sizeof columns[0] };
-
-static int yardstick(const session *s, const rdt_timing *timing) {
-  if (s->blocked < 0 || s->nhwc < 0) return s->blocked < 0 ? s->nhwc : s->blocked;
-  return rdt_timing_stat_of(timing, s->blocked).median <= rdt_timing_stat_of(timing, s->nhwc).median ? s->blocked
-                                                                                                     : s->nhwc;
-}
-
-static void print_row(const session *s, rdt_bench_out *t, const rdt_timing *timing, int i) {
-  const options *o = s->o;
+static void cells(const void *user, int i, rdt_bench_out *t) {
+  const job *j = user;
+  const rdt_bench_image *c = &j->images->at[i];
   char shape[128];
-  snprintf(shape, sizeof shape, "%lld x %lld, %lld to %lld, %lld x %lld s%lld p%lld g%lld", o->ih, o->iw, o->ic, o->oc,
-           o->kh, o->kw, o->stride, o->pad, o->groups);
-  rdt_bench_fixed(t, (double)s->p.out.shape[0], 0);
+  shape_of(c, shape, sizeof shape);
+  rdt_bench_text(t, c->layer);
+  rdt_bench_integer(t, c->n);
   rdt_bench_text(t, shape);
-  rdt_bench_text(t, rdt_dtype_name(o->dtype));
-  rdt_bench_text(t, o->epilogue);
-  rdt_field_cells(&s->field, t, timing, i, yardstick(s, timing));
+  rdt_bench_integer(t, c->times);
+  rdt_bench_text(t, rdt_dtype_name(j->ask->dtype));
+  rdt_bench_text(t, j->ask->epilogue);
 }
 
-static int bench_case(session *s, rdt_bench_out *t, int which, int turn) {
-  const int64_t n = s->o->n[which];
-  const int threads = (int)s->o->threads[turn];
-  rdt_timing timing;
-  rdt_reason why = {.text = ""};
-  rdt_timing_init(&timing, s->o->trials);
-  timing.progress = s->o->progress;
-  timing.turn = which * s->o->thread_count + turn;
-  timing.turns = s->o->n_count * s->o->thread_count;
-  snprintf(timing.what, sizeof timing.what, "n %d, threads %d", (int)n, threads);
-  if (data_make(s->o, n, &s->p, &why) != RDT_OK) {
-    fprintf(stderr, "redoubt bench conv: %s\n", why.text);
-    data_free(&s->p);
-    return 2;
-  }
-  const bool ready = gather(s, threads);
-  const int code = ready ? rdt_field_time(&s->field, &timing) : 2;
-  for (int i = 0; s->field.timed && i < s->field.count; i++) print_row(s, t, &timing, i);
-  rdt_field_end(&s->field);
-  rdt_timing_free(&timing);
-  data_free(&s->p);
+static const char *const columns[] = {"layer", "n", "shape", "times", "dtype", "epilogue", RDT_BENCH_COLUMNS};
+
+static rdt_bench_case case_of(const rdt_bench_image *c, rdt_dtype t) {
+  const double in = (double)c->n * (double)c->ic * (double)c->ih * (double)c->iw;
+  const double out = (double)c->n * (double)c->oc * (double)length(c, c->ih, c->kh) * (double)length(c, c->iw, c->kw);
+  const double weights = (double)c->oc * (double)c->ic / (double)c->groups * (double)c->kh * (double)c->kw;
+  const double size = (double)rdt_dtype_size(t);
+  char shape[80];
+  rdt_bench_case x = {.times = c->times,
+                      .group = c->n,
+                      .data = in * size + out * (double)rdt_dtype_size(rdt_dtype_accumulator(t)),
+                      .weights = weights * size};
+  shape_of(c, shape, sizeof shape);
+  snprintf(x.name, sizeof x.name, "n %d, %s", (int)c->n, shape);
+  return x;
+}
+
+int rdt_bench_conv(const rdt_bench_ask *ask, const rdt_bench_images *images) {
+  job j = {ask, images};
+  rdt_bench_case *cases = rdt_calloc((size_t)images->count, sizeof *cases);
+  for (int i = 0; cases && i < images->count; i++) cases[i] = case_of(&images->at[i], ask->dtype);
+  const rdt_bench_ops o = {.ask = ask,
+                           .op = RDT_KOP_CONV,
+                           .cases = cases,
+                           .count = cases ? images->count : 0,
+                           .columns = columns,
+                           .n_columns = sizeof columns / sizeof *columns,
+                           .group = "n",
+                           .user = &j,
+                           .fill = fill,
+                           .gather = gather,
+                           .cells = cells};
+  const int code = rdt_bench_ops_run(&o);
+  rdt_free(cases);
   return code;
-}
-
-int rdt_bench_conv(const rdt_bench_conv_job *o) {
-  session s = {.o = o};
-  rdt_bench_file out;
-  if (!rdt_bench_file_open(&out, o->output)) {
-    fputs("redoubt bench conv: out of memory\n", stderr);
-    return 2;
-  }
-  rdt_bench_out t;
-  rdt_bench_begin_rows(&t, out.f, o->format, "conv", columns, COLUMNS);
-  int code = 0;
-  for (int n = 0; n < o->n_count; n++)
-    for (int i = 0; code < 2 && i < o->thread_count; i++) {
-      const int c = bench_case(&s, &t, n, i);
-      if (c > code) code = c;
-    }
-  if (!rdt_bench_end(&t)) {
-    fputs("redoubt bench conv: writing the table failed\n", stderr);
-    code = 2;
-  }
-  return rdt_bench_file_close(&out, "bench conv", code);
 }

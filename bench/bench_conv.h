@@ -2,22 +2,23 @@
 #ifndef RDT_BENCH_CONV_H
 #define RDT_BENCH_CONV_H
 
-#include "bench_common.h"
-#include "bench_table.h"
-#include "timing.h"
+#include "ops.h"
+#include "shapes.h"
 
-typedef struct rdt_bench_conv_job {
-  long long ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups;
-  long long n[RDT_BENCH_LIST], threads[RDT_BENCH_LIST];
-  int n_count, thread_count, trials;
-  rdt_dtype dtype;
-  const char *scheme, *epilogue; /* "auto", "all" or a name; "none", "bias", "bias+relu" */
-  const char *output;            /* NULL: stdout */
-  rdt_bench_format format;
-  rdt_timing_progress_fn progress; /* may be NULL */
-} rdt_bench_conv_job;
+typedef struct rdt_bench_image {
+  char layer[32]; /* of a set; "" otherwise */
+  int64_t n, ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, times;
+} rdt_bench_image;
+
+typedef struct rdt_bench_images {
+  rdt_bench_image at[RDT_BENCH_CASES];
+  int count;
+} rdt_bench_images;
+
+/* Each layer, with n images at a time. */
+rdt_status rdt_bench_take_images(const rdt_bench_layers *l, int64_t n, rdt_bench_images *images, rdt_reason *why);
 
 /* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_BENCH_STOPPED. */
-int rdt_bench_conv(const rdt_bench_conv_job *job);
+int rdt_bench_conv(const rdt_bench_ask *ask, const rdt_bench_images *images);
 
 #endif

@@ -27,10 +27,11 @@ static const char *heading(const char *column) {
   return bar ? bar + 1 : column;
 }
 
-void rdt_bench_begin(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind, const char *head) {
+void rdt_bench_begin(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind, int version,
+                     const char *head) {
   *o = (rdt_bench_out){.to = to, .format = format};
   if (format == RDT_BENCH_JSON) {
-    fprintf(to, "{\"schema\": \"redoubt.bench-%s/1\", \"settings\": ", kind);
+    fprintf(to, "{\"schema\": \"redoubt.bench-%s/%d\", \"settings\": ", kind, version);
     quoted(o, head);
     fputs(", \"tables\": [", to);
   } else if (format == RDT_BENCH_CSV) {
@@ -77,13 +78,6 @@ void rdt_bench_table(rdt_bench_out *o, const char *name, const char *title, cons
   }
   table_head(o, columns, count);
   o->tables++;
-}
-
-void rdt_bench_begin_rows(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind,
-                          const char *const *columns, int count) {
-  *o = (rdt_bench_out){.to = to, .format = format};
-  if (format == RDT_BENCH_JSON) fprintf(to, "{\"schema\": \"redoubt.bench-%s/1\", ", kind);
-  table_head(o, columns, count);
 }
 
 /* What comes before a cell; the row's end comes with its last cell. */

@@ -16,13 +16,11 @@ typedef struct rdt_bench_out {
   int count;
 } rdt_bench_out;
 
-/* kind: "tolerance" makes the schema "redoubt.bench-tolerance/1". columns must outlive the document. A document has
- * either titled tables (head: the words of the command line) ... */
-void rdt_bench_begin(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind, const char *head);
+/* kind, version: "tolerance" and 1 make the schema "redoubt.bench-tolerance/1". head: the words of the command line.
+ * columns must outlive the document. */
+void rdt_bench_begin(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind, int version,
+                     const char *head);
 void rdt_bench_table(rdt_bench_out *o, const char *name, const char *title, const char *const *columns, int count);
-/* ... or is one table: its rows stand at the top. */
-void rdt_bench_begin_rows(rdt_bench_out *o, FILE *to, rdt_bench_format format, const char *kind,
-                          const char *const *columns, int count);
 void rdt_bench_text(rdt_bench_out *o, const char *text);
 /* With digits significant digits, or digits after the point; NaN: not applicable. */
 void rdt_bench_number(rdt_bench_out *o, double value, int digits);

@@ -1,6 +1,5 @@
 #include "field.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,23 +15,22 @@ static void clear(rdt_contender *x) {
   for (int i = 0; x->plans && i < x->field->copies; i++) rdt_plan_destroy(x->plans[i]);
   for (int i = 0; x->states && i < x->field->copies; i++)
     if (x->states[i]) x->kernel->destroy(x->states[i]);
-  if (x->destroy) x->destroy(x->user);
+  if (x->foreign && x->foreign->destroy) x->foreign->destroy(x->user);
   rdt_free(x->plans);
   rdt_free(x->states);
   rdt_context_destroy(x->ctx);
 }
 
-static rdt_contender *add(rdt_field *f, const char *name) {
+static rdt_contender *add(rdt_field *f, rdt_baseline *library, const char *name) {
   if (f->count == RDT_TIMING_CASES) return NULL;
-  f->list[f->count] = (rdt_contender){.name = name, .field = f};
+  f->list[f->count] = (rdt_contender){.name = name, .library = library, .asked = "none", .field = f};
   return &f->list[f->count];
 }
 
-/* A contender that does not take the problem is left out. */
-static int keep(rdt_field *f, rdt_contender *x, bool ok) {
-  if (ok) return f->count++;
-  if (x) clear(x);
-  return -1;
+static bool keep(rdt_field *f, rdt_contender *x, bool ok) {
+  if (ok) f->count++;
+  if (x && !ok) clear(x);
+  return ok;
 }
 
 static bool make_vendor(rdt_contender *x) {
@@ -51,55 +49,123 @@ static bool make_vendor(rdt_contender *x) {
   return x->states != NULL;
 }
 
-int rdt_field_add_vendor(rdt_field *f, const char *name) {
-  rdt_contender *x = add(f, name);
-  return keep(f, x, x && make_vendor(x));
+void rdt_field_add_vendor(rdt_field *f, rdt_baseline *library, const char *name) {
+  rdt_contender *x = add(f, library, name);
+  keep(f, x, x && make_vendor(x));
 }
 
-int rdt_field_add_foreign(rdt_field *f, const char *name, const char *kernel_name,
-                          int (*run)(void *user, const rdt_problem *p), void (*destroy)(void *user), void *user) {
-  rdt_contender *x = user ? add(f, name) : NULL;
-  if (!x) return -1;
+void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name, const char *kernel_name,
+                           const rdt_foreign *calls, void *user) {
+  rdt_contender *x = user ? add(f, library, name) : NULL;
+  if (!x && user && calls->destroy) calls->destroy(user);
+  if (!x) return;
   x->kernel_name = kernel_name;
-  x->run = run;
-  x->destroy = destroy;
+  x->foreign = calls;
   x->user = user;
-  return keep(f, x, true);
+  keep(f, x, true);
 }
 
-static bool make_plans(rdt_contender *x, const char *scheme) {
+static bool make_plans(rdt_contender *x) {
   const rdt_field *f = x->field;
   const char *op = rdt_kop_name(f->problems->op);
   rdt_policy policy = RDT_POLICY_DEFAULT;
-  policy.scheme = scheme;
+  policy.scheme = x->asked;
   if (rdt_context_create(&x->ctx, f->threads) != RDT_OK) return false;
   rdt_status status = rdt_context_set_policy(x->ctx, &policy);
   x->plans = rdt_calloc((size_t)f->copies, sizeof *x->plans);
   for (int i = 0; x->plans && status == RDT_OK && i < f->copies; i++)
     status = rdt_plan_create(x->ctx, &f->problems[i], op, op, NULL, &x->plans[i]);
-  if (status != RDT_OK) fprintf(stderr, "redoubt %s: %s: %s\n", f->command, scheme, rdt_context_error(x->ctx));
+  if (status != RDT_OK) fprintf(stderr, "redoubt %s: %s: %s\n", f->command, x->asked, rdt_context_error(x->ctx));
   return x->plans && status == RDT_OK;
 }
 
-static int add_plans(rdt_field *f, const char *name, const char *scheme) {
-  rdt_contender *x = add(f, name);
-  return keep(f, x, x && make_plans(x, scheme));
+/* only: not where the scheme leaves the problem to another one. */
+static bool add_plans(rdt_field *f, const char *name, const char *scheme, bool only) {
+  rdt_contender *x = add(f, NULL, name);
+  if (x) x->asked = scheme;
+  return keep(f, x, x && make_plans(x) && (!only || strcmp(rdt_plan_scheme(x->plans[0]), scheme) == 0));
 }
 
 bool rdt_field_add_none(rdt_field *f) {
-  f->none = add_plans(f, "redoubt none", "none");
+  f->none = add_plans(f, "redoubt none", "none", false) ? f->count - 1 : -1;
   return f->none >= 0;
 }
 
-bool rdt_field_add_schemes(rdt_field *f, const char *scheme) {
+static bool add_scheme(rdt_field *f, const char *scheme) {
   int n;
   const rdt_scheme_info *table = rdt_scheme_table(&n);
   if (strcmp(scheme, "none") == 0) return true;
-  if (strcmp(scheme, "all") != 0) return add_plans(f, "redoubt", scheme) >= 0;
+  if (strcmp(scheme, "all") != 0) return add_plans(f, "redoubt", scheme, false);
   for (int i = 0; i < n; i++)
     if (table[i].id != RDT_SCHEME_NONE && rdt_scheme_serves(&table[i], f->problems->op))
-      add_plans(f, "redoubt", table[i].name);
+      add_plans(f, "redoubt", table[i].name, true);
   return true;
+}
+
+bool rdt_field_add_schemes(rdt_field *f, const char *const *schemes, int n) {
+  for (int i = 0; i < n; i++)
+    if (!add_scheme(f, schemes[i])) return false;
+  return true;
+}
+
+/* ---- are the libraries right? ---- */
+
+/* The first scheme that can check the problem in a pass of its own. */
+static const rdt_scheme *judge_of(const rdt_problem *p) {
+  int n;
+  const rdt_scheme_info *table = rdt_scheme_table(&n);
+  for (int i = 0; i < n; i++)
+    if (table[i].impl && table[i].locates && rdt_scheme_serves(&table[i], p->op) &&
+        table[i].impl->accept(p, NULL) == RDT_OK)
+      return table[i].impl;
+  return NULL;
+}
+
+static int run_once(rdt_contender *x, int copy);
+
+/* Is what x computes right? Checked before the epilogue: only where there is none. What was there before is no result.
+ */
+static bool is_right(rdt_contender *x, const rdt_scheme *judge, void *state, char *text, size_t size) {
+  const rdt_problem *p = x->field->problems;
+  const rdt_operands o = {.in = p->in, .n_in = 2, .out = p->out, .epilogue = &p->epilogue};
+  const char *kernel = x->kernel ? x->kernel->name : x->kernel_name;
+  rdt_findings found;
+  rdt_reason why = {""};
+  memset(p->out.data, 0xff, (size_t)rdt_tensor_count(&p->out) * rdt_dtype_size(p->out.dtype));
+  int code = run_once(x, 0);
+  if (code == 0 && x->foreign && x->foreign->fetch) code = x->foreign->fetch(x->user, p);
+  snprintf(text, size, "%s fails with code %d", kernel, code);
+  if (code != 0) return false;
+  rdt_findings_init(&found);
+  const rdt_status status = judge->verify(state, &o, NULL, &found, &why);
+  snprintf(text, size, "%s computes wrong results: %lld of %lld checks fail", kernel, (long long)found.suspects,
+           (long long)found.checks);
+  return status == RDT_OK && found.checks > 0 && !rdt_findings_complain(&found);
+}
+
+static void drop(rdt_field *f, int i) {
+  clear(&f->list[i]);
+  for (; i + 1 < f->count; i++) f->list[i] = f->list[i + 1];
+  f->count--;
+  if (f->none > i) f->none--;
+}
+
+rdt_status rdt_field_verify(rdt_field *f, rdt_reason *why) {
+  const rdt_problem *p = f->problems;
+  const rdt_scheme *judge = rdt_epilogue_is_none(&p->epilogue) ? judge_of(p) : NULL;
+  void *state = NULL;
+  if (!judge) return RDT_OK;
+  const rdt_policy policy = RDT_POLICY_DEFAULT;
+  RDT_TRY(judge->create(p, true, policy.lambda, 1, f->threads, &state, why));
+  for (int i = f->count - 1; i >= 0; i--) {
+    rdt_contender *x = &f->list[i];
+    char text[sizeof x->library->status];
+    if (!x->library || is_right(x, judge, state, text, sizeof text)) continue;
+    rdt_baseline_refuse(f->command, x->library, text);
+    drop(f, i);
+  }
+  judge->destroy(state);
+  return RDT_OK;
 }
 
 /* ---- running ---- */
@@ -114,17 +180,21 @@ static int run_plan(rdt_contender *x, int copy, const rdt_operands *o) {
   return (int)status;
 }
 
+static int run_once(rdt_contender *x, int copy) {
+  const rdt_problem *p = &x->field->problems[copy];
+  const rdt_operands o = {.in = p->in, .n_in = 2, .out = p->out, .epilogue = &p->epilogue};
+  if (x->plans) return run_plan(x, copy, &o);
+  const int threads = rdt_threads_enter(x->field->threads);
+  const int code = x->kernel ? (int)x->kernel->run(x->states[copy], &o, NULL) : x->foreign->run(x->user, p);
+  rdt_threads_leave(threads);
+  return code;
+}
+
 static int run(void *user) {
   rdt_contender *x = user;
   const int copy = x->next;
-  const rdt_problem *p = &x->field->problems[copy];
-  const rdt_operands o = {.in = p->in, .n_in = 2, .out = p->out, .epilogue = &p->epilogue};
   x->next = (copy + 1) % x->field->copies;
-  if (x->plans) return run_plan(x, copy, &o);
-  const int threads = rdt_threads_enter(x->field->threads);
-  const int code = x->kernel ? (int)x->kernel->run(x->states[copy], &o, NULL) : x->run(x->user, p);
-  rdt_threads_leave(threads);
-  return code;
+  return run_once(x, copy);
 }
 
 int rdt_field_time(rdt_field *f, rdt_timing *timing) {
@@ -146,34 +216,4 @@ int rdt_field_time(rdt_field *f, rdt_timing *timing) {
 void rdt_field_end(rdt_field *f) {
   for (int i = 0; i < f->count; i++) clear(&f->list[i]);
   f->count = 0;
-}
-
-/* ---- cells ---- */
-
-/* Case i over case base and its interval; not applicable for the base itself or without one (-1). */
-static void ratio_cells(rdt_bench_out *o, const rdt_timing *timing, int i, int base) {
-  rdt_timing_ratio r = {NAN, NAN, NAN};
-  if (base >= 0 && i != base) r = rdt_timing_ratio_of(timing, i, base);
-  rdt_bench_fixed(o, r.ratio, 3);
-  rdt_bench_fixed(o, r.low, 3);
-  rdt_bench_fixed(o, r.high, 3);
-}
-
-void rdt_field_cells(const rdt_field *f, rdt_bench_out *o, const rdt_timing *timing, int i, int yardstick) {
-  const rdt_contender *x = &f->list[i];
-  const rdt_timing_stat stat = rdt_timing_stat_of(timing, i);
-  const bool checked = x->plans && i != f->none;
-  rdt_bench_fixed(o, f->threads, 0);
-  rdt_bench_text(o, x->name);
-  rdt_bench_text(o, x->plans ? rdt_plan_kernel(x->plans[0]) : x->kernel_name);
-  rdt_bench_text(o, x->plans ? rdt_plan_scheme(x->plans[0]) : "none");
-  rdt_bench_fixed(o, 1e3 * stat.median, 4);
-  rdt_bench_fixed(o, 1e3 * stat.p10, 4);
-  rdt_bench_fixed(o, 1e3 * stat.p90, 4);
-  rdt_bench_fixed(o, rdt_problem_flops(f->problems) / stat.median * 1e-9, 1);
-  ratio_cells(o, timing, i, yardstick);
-  ratio_cells(o, timing, i, f->none);
-  rdt_bench_fixed(o, checked ? x->worst.ratio : NAN, 3);
-  rdt_bench_fixed(o, checked ? (double)x->worst.suspects : NAN, 0);
-  rdt_bench_text(o, rdt_verdict_name(checked ? x->worst.verdict : RDT_UNCHECKED));
 }

@@ -1,23 +1,29 @@
-/* The contenders for one product or convolution, interleaved: plans of ours, a bare kernel, foreign libraries; and the
- * cells that every one of them has in a table. */
+/* The contenders for one product or convolution, interleaved: plans of ours, a bare kernel, foreign libraries. */
 #ifndef RDT_BENCH_FIELD_H
 #define RDT_BENCH_FIELD_H
 
-#include "bench_table.h"
+#include "baselines.h"
 #include "cpu/kernel.h"
 #include "plan/plan.h"
 #include "timing.h"
 
+typedef struct rdt_foreign {
+  int (*run)(void *user, const rdt_problem *p);   /* 0: fine */
+  int (*fetch)(void *user, const rdt_problem *p); /* the result to p's output; NULL: run has left it there */
+  void (*destroy)(void *user);                    /* may be NULL */
+} rdt_foreign;
+
 typedef struct rdt_contender {
   const char *name, *kernel_name;
+  const char *asked;     /* ours: the scheme, as it was asked for */
+  rdt_baseline *library; /* whose it is; NULL: ours */
   const struct rdt_field *field;
   int next;                 /* which copy of the problem */
   rdt_context *ctx;         /* of the plans */
   rdt_plan **plans;         /* one of: ours, one for each copy; */
   const rdt_kernel *kernel; /* a bare kernel, with one state for each copy; */
   void **states;
-  int (*run)(void *user, const rdt_problem *p); /* something foreign */
-  void (*destroy)(void *user);
+  const rdt_foreign *foreign; /* something foreign */
   void *user;
   rdt_result worst; /* of plans: worst ratio and verdict, counts added */
 } rdt_contender;
@@ -32,23 +38,22 @@ typedef struct rdt_field {
 } rdt_field;
 
 void rdt_field_begin(rdt_field *f, const char *command, const rdt_problem *problems, int copies, int threads);
-/* The best vendor row for the problem, bare: weights packed, epilogue as post-ops. Its number; -1: there is none. */
-int rdt_field_add_vendor(rdt_field *f, const char *name);
-/* kernel_name stands in its column; destroy may be NULL. user NULL: it is not there, -1. */
-int rdt_field_add_foreign(rdt_field *f, const char *name, const char *kernel_name,
-                          int (*run)(void *user, const rdt_problem *p), void (*destroy)(void *user), void *user);
-bool rdt_field_add_none(rdt_field *f);                        /* false: it cannot be planned */
-bool rdt_field_add_schemes(rdt_field *f, const char *scheme); /* a scheme's name, "auto", "all" */
+/* Contenders that are not there, or refuse the problem, are left out. The best vendor row for the problem, bare:
+ * weights packed, epilogue as post-ops. */
+void rdt_field_add_vendor(rdt_field *f, rdt_baseline *library, const char *name);
+/* kernel_name stands in its column. user NULL: it is not there. */
+void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name, const char *kernel_name,
+                           const rdt_foreign *calls, void *user);
+bool rdt_field_add_none(rdt_field *f); /* false: it cannot be planned */
+/* Names, "auto", "all". false: one of them cannot be planned. */
+bool rdt_field_add_schemes(rdt_field *f, const char *const *schemes, int n);
 
+/* Runs the libraries once and checks what they computed. Those that are wrong are left out from then on: told on stderr
+ * and in their status. */
+rdt_status rdt_field_verify(rdt_field *f, rdt_reason *why);
 /* Runs the trials; what went wrong is told on stderr. 0; 1 a fault was reported; 2 it could not run; or
  * RDT_BENCH_STOPPED. */
 int rdt_field_time(rdt_field *f, rdt_timing *timing);
 void rdt_field_end(rdt_field *f);
-
-/* The cells of contender i; yardstick: the baseline that is not ours, -1 none. */
-#define RDT_FIELD_COLUMNS                                                                                    \
-  "threads", "what", "kernel", "scheme", "ms", "p10", "p90", "GFLOP/s", "/ oneDNN", "low", "high", "/ none", \
-      "low none", "high none", "worst residual / bound", "suspects", "verdict"
-void rdt_field_cells(const rdt_field *f, rdt_bench_out *o, const rdt_timing *timing, int i, int yardstick);
 
 #endif

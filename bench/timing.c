@@ -90,10 +90,13 @@ static double quantile(const double *sorted, int n, double q) {
   return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
-double rdt_timing_median(double *values, int n) {
-  if (n < 1) return NAN;
+static double median_of(double *values, int n) {
   qsort(values, (size_t)n, sizeof *values, by_value);
   return quantile(values, n, 0.5);
+}
+
+double rdt_timing_median(double *values, int n) {
+  return n < 1 ? NAN : median_of(values, n);
 }
 
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
@@ -109,30 +112,47 @@ rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
 }
 
 /* Trials are drawn in pairs: a slow moment of the machine stays in both medians. */
-static double resample(const rdt_timing *t, int i, int base, uint64_t *seed, double *x, double *y) {
-  for (int k = 0; k < t->trials; ++k) {
-    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-    const int pick = (int)((*seed >> 33) % (uint64_t)t->trials);
-    x[k] = t->cases[i].seconds[pick];
-    y[k] = t->cases[base].seconds[pick];
+static double resample(const rdt_timing_pair *pairs, int n, uint64_t *seed, double *x, double *y) {
+  double above = 0.0, below = 0.0;
+  for (int i = 0; i < n; i++) {
+    const rdt_timing_pair *p = &pairs[i];
+    for (int k = 0; k < p->timing->trials; ++k) {
+      *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+      const int pick = (int)((*seed >> 33) % (uint64_t)p->timing->trials);
+      x[k] = p->timing->cases[p->of].seconds[pick];
+      y[k] = p->timing->cases[p->base].seconds[pick];
+    }
+    above += p->times * median_of(x, p->timing->trials);
+    below += p->times * median_of(y, p->timing->trials);
   }
-  qsort(x, (size_t)t->trials, sizeof *x, by_value);
-  qsort(y, (size_t)t->trials, sizeof *y, by_value);
-  return quantile(x, t->trials, 0.5) / quantile(y, t->trials, 0.5);
+  return above / below;
 }
 
-rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base) {
-  rdt_timing_ratio r = {rdt_timing_stat_of(t, i).median / rdt_timing_stat_of(t, base).median, NAN, NAN};
-  double *memory = malloc((2 * (size_t)t->trials + RESAMPLES) * sizeof *memory);
+rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
+  rdt_timing_ratio r = {NAN, NAN, NAN};
+  double above = 0.0, below = 0.0;
+  int trials = 0;
+  for (int i = 0; i < n; i++) {
+    const rdt_timing_pair *p = &pairs[i];
+    above += p->times * rdt_timing_stat_of(p->timing, p->of).median;
+    below += p->times * rdt_timing_stat_of(p->timing, p->base).median;
+    if (p->timing->trials > trials) trials = p->timing->trials;
+  }
+  r.ratio = above / below;
+  double *memory = malloc((2 * (size_t)trials + RESAMPLES) * sizeof *memory);
   if (!memory) return r;
-  double *ratios = memory + 2 * t->trials;
+  double *ratios = memory + 2 * trials;
   uint64_t seed = 1;
-  for (int k = 0; k < RESAMPLES; ++k) ratios[k] = resample(t, i, base, &seed, memory, memory + t->trials);
+  for (int k = 0; k < RESAMPLES; ++k) ratios[k] = resample(pairs, n, &seed, memory, memory + trials);
   qsort(ratios, RESAMPLES, sizeof *ratios, by_value);
   r.low = quantile(ratios, RESAMPLES, 0.025);
   r.high = quantile(ratios, RESAMPLES, 0.975);
   free(memory);
   return r;
+}
+
+rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base) {
+  return rdt_timing_sum_ratio(&(rdt_timing_pair){t, i, base, 1.0}, 1);
 }
 
 void rdt_timing_free(rdt_timing *t) {

@@ -51,6 +51,13 @@ int rdt_timing_run(rdt_timing *t);
 double rdt_timing_median(double *values, int n); /* sorts them; NaN where there are none */
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
+/* Several timings: the sums of times x medians, one over the other. */
+typedef struct rdt_timing_pair {
+  const rdt_timing *timing;
+  int of, base;
+  double times;
+} rdt_timing_pair;
+rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n);
 void rdt_timing_free(rdt_timing *t);
 
 /* What a bench writes, kept until it is closed: for stdout, or for a file that is there whole or not at all. */

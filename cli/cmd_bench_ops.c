@@ -1,4 +1,6 @@
 /* redoubt bench gemm, redoubt bench conv: one op, protected against unprotected. */
+#include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "bench_conv.h"
@@ -8,7 +10,7 @@
 
 /* ---- what both take ---- */
 
-static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8}; /* in the order of --dtype */
+static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8}; /* in the order of --dtype */
 static const char *const epilogues[] = {"none", "bias", "bias+relu"};
 
 bool rdt_bench_show(double part, const char *what) {
@@ -25,136 +27,220 @@ static int ended(const rdt_command *c, int code) {
   return code;
 }
 
+static long long or (int64_t given, long long by_itself) {
+  return given > 0 ? given : by_itself;
+}
+
 static rdt_status take_list(const char *option, const char *text, long long *list, int *n, rdt_reason *why) {
   if (rdt_bench_parse_list(text, list, n)) return RDT_OK;
   return rdt_fail(why, RDT_ERR_ARG, "--%s takes up to %d numbers from 1 to 1024 as in 1,2, not '%s'", option,
                   RDT_BENCH_LIST, text);
 }
 
-static rdt_status take_scheme(const char *scheme, rdt_kop op, rdt_reason *why) {
-  if (rdt_bench_parse_scheme(scheme, op)) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_ARG,
-                  "--scheme takes auto, all or one of `redoubt list schemes` that serves this op, not '%s'", scheme);
+/* What a command line says, as the benchmarks take it. */
+enum { SCHEMES = 16 };
+typedef struct taken {
+  rdt_bench_ask ask;
+  rdt_baselines baselines;
+  const char *schemes[SCHEMES];
+  char words[256], head[1024];
+} taken;
+
+static rdt_status take_schemes(const char *text, rdt_kop op, taken *t, rdt_reason *why) {
+  char *rest = t->words;
+  if (snprintf(t->words, sizeof t->words, "%s", text) >= (int)sizeof t->words)
+    return rdt_fail(why, RDT_ERR_ARG, "--scheme names too many");
+  for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+    if (!rdt_bench_parse_scheme(word, op))
+      return rdt_fail(why, RDT_ERR_ARG,
+                      "--scheme takes auto, all or one of `redoubt list schemes` that serves this op, not '%s'", word);
+    if (t->ask.n_schemes == SCHEMES) return rdt_fail(why, RDT_ERR_ARG, "--scheme names more than %d", SCHEMES);
+    t->schemes[t->ask.n_schemes++] = word;
+  }
+  return RDT_OK;
 }
 
-static long long or (int64_t given, long long by_itself) {
-  return given > 0 ? given : by_itself;
+__attribute__((format(printf, 2, 3))) static void say(taken *t, const char *format, ...) {
+  const size_t used = strlen(t->head), room = sizeof t->head - used;
+  va_list args;
+  va_start(args, format);
+  if (used > 0 && room > 1) t->head[used] = ' ';
+  vsnprintf(t->head + used + (used > 0), room - (used > 0 && room > 1), format, args);
+  va_end(args);
+}
+
+/* The settings as somebody would type them: they stand above the tables. Of paths only the last part. */
+static void describe(const rdt_command *c, const rdt_settings *s, taken *t) {
+  const bool gemm = c == &rdt_cmd_bench_gemm;
+  char names[512] = "";
+  const struct {
+    const char *name;
+    int64_t value;
+  } lengths[] = {{"ic", s->ic},        {"oc", s->oc}, {"ih", s->ih},         {"iw", s->iw},
+                 {"kh", s->kh},        {"kw", s->kw}, {"stride", s->stride}, {"dilation", s->dilation},
+                 {"groups", s->groups}};
+  const struct {
+    const char *name, *text;
+  } texts[] = {{"m", s->m},           {"n", gemm ? s->lengths_n : s->batches},
+               {"k", s->k},           {"set", s->set},
+               {"scheme", s->scheme}, {"threads", s->thread_list}};
+  for (int i = 0; i < s->mnk.count; i++) say(t, "--mnk %s", s->mnk.at[i]);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    if (texts[i].text) say(t, "--%s %s", texts[i].name, texts[i].text);
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+    if (lengths[i].value > 0) say(t, "--%s %" PRId64, lengths[i].name, lengths[i].value);
+  if (s->pad >= 0) say(t, "--pad %" PRId64, s->pad);
+  if (s->dtype > 0) say(t, "--dtype %s", rdt_dtype_name(dtypes[s->dtype]));
+  if (s->epilogue > 0) say(t, "--epilogue %s", epilogues[s->epilogue]);
+  for (int i = 0; i < t->baselines.count; i++) {
+    const char *file = t->baselines.list[i].file, *slash = strrchr(file, '/');
+    snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i > 0 ? "," : "", slash ? slash + 1 : file);
+  }
+  if (s->baseline) say(t, "--baseline %s", *names ? names : "none");
+  if (s->cold) say(t, "--cold");
+  if (s->trials > 0) say(t, "--trials %" PRId64, s->trials);
+}
+
+static rdt_status take(const rdt_command *c, const rdt_settings *s, rdt_kop op, const char *baselines, taken *t,
+                       rdt_reason *why) {
+  *t = (taken){.ask = {.dtype = dtypes[s->dtype],
+                       .trials = (int) or (s->trials, 31),
+                       .schemes = t->schemes,
+                       .epilogue = epilogues[s->epilogue],
+                       .cold = s->cold,
+                       .baselines = &t->baselines,
+                       .output = s->out,
+                       .format = (rdt_bench_format)s->format,
+                       .head = t->head,
+                       .progress = rdt_bench_show}};
+  RDT_TRY(take_schemes(s->scheme ? s->scheme : "auto", op, t, why));
+  RDT_TRY(rdt_baselines_take(s->baseline ? s->baseline : baselines, &t->baselines, why));
+  describe(c, s, t);
+  return take_list("threads", s->thread_list ? s->thread_list : "1,2", t->ask.threads, &t->ask.n_threads, why);
 }
 
 /* ---- products ---- */
 
-static rdt_status take_mnk(const char *text, rdt_bench_gemm_job *job, rdt_reason *why) {
-  int used = 0;
-  const bool good = sscanf(text, "%lld:%lld:%lld%n", &job->m, &job->n, &job->k, &used) == 3 && text[used] == '\0' &&
-                    job->m > 0 && job->n > 0 && job->k > 0 && job->m < 1 << 20 && job->n < 1 << 20 && job->k < 1 << 20;
-  if (good) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_ARG, "--mnk takes three lengths as in 1024:1024:1024, not '%s'", text);
-}
-
-static rdt_status take_gemm(const rdt_settings *s, rdt_bench_gemm_job *job, rdt_reason *why) {
-  *job = (rdt_bench_gemm_job){.m = 1024,
-                              .n = 1024,
-                              .k = 1024,
-                              .dtype = dtypes[s->dtype],
-                              .trials = (int) or (s->trials, 31),
-                              .scheme = s->scheme ? s->scheme : "auto",
-                              .epilogue = epilogues[s->epilogue],
-                              .cold = s->cold,
-                              .output = s->out,
-                              .format = (rdt_bench_format)s->format,
-                              .progress = rdt_bench_show};
-  if (s->mnk) RDT_TRY(take_mnk(s->mnk, job, why));
-  job->m = or (s->m, job->m);
-  job->n = or (s->n, job->n);
-  job->k = or (s->k, job->k);
-  RDT_TRY(take_scheme(job->scheme, RDT_KOP_GEMM, why));
-  return take_list("threads", s->thread_list ? s->thread_list : "1,2", job->threads, &job->n_threads, why);
+static rdt_status take_shapes(const rdt_settings *s, rdt_bench_shapes *shapes, rdt_reason *why) {
+  rdt_bench_lengths m = {.count = 0}, n = {.count = 0}, k = {.count = 0};
+  shapes->count = 0;
+  if (s->m) RDT_TRY(rdt_bench_take_lengths("m", s->m, &m, why));
+  if (s->lengths_n) RDT_TRY(rdt_bench_take_lengths("n", s->lengths_n, &n, why));
+  if (s->k) RDT_TRY(rdt_bench_take_lengths("k", s->k, &k, why));
+  for (int i = 0; i < s->mnk.count; i++) RDT_TRY(rdt_bench_take_mnk(s->mnk.at[i], shapes, why));
+  if (s->m || s->lengths_n || s->k || (!s->mnk.count && !s->set)) RDT_TRY(rdt_bench_cross(&m, &n, &k, shapes, why));
+  return s->set ? rdt_bench_take_set(s->set, shapes, why) : RDT_OK;
 }
 
 static int run_gemm(const rdt_command *c, const rdt_settings *s) {
-  rdt_bench_gemm_job job;
+  taken t;
+  rdt_bench_shapes shapes;
   rdt_reason why = {""};
-  const rdt_status status = take_gemm(s, &job, &why);
+  rdt_status status = take(c, s, RDT_KOP_GEMM, "onednn,openblas,blis", &t, &why);
+  if (status == RDT_OK) status = take_shapes(s, &shapes, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
   rdt_signals_watch(NULL);
   rdt_progress_begin(s, "measuring");
-  return ended(c, rdt_bench_gemm(&job));
+  return ended(c, rdt_bench_gemm(&t.ask, &shapes));
 }
 
 static const rdt_option_id gemm_options[] = {
-    RDT_OPT_MNK,      RDT_OPT_GEMM_M,       RDT_OPT_GEMM_N,      RDT_OPT_GEMM_K,      RDT_OPT_DTYPE,
-    RDT_OPT_EPILOGUE, RDT_OPT_CONTENDERS,   RDT_OPT_THREAD_LIST, RDT_OPT_TRIALS,      RDT_OPT_COLD,
-    RDT_OPT_OUTPUT,   RDT_OPT_TABLE_FORMAT, RDT_OPT_JSON,        RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_MNK,    RDT_OPT_GEMM_M,      RDT_OPT_GEMM_N,     RDT_OPT_GEMM_K,   RDT_OPT_GEMM_SET,
+    RDT_OPT_DTYPE,  RDT_OPT_EPILOGUE,    RDT_OPT_CONTENDERS, RDT_OPT_BASELINE, RDT_OPT_THREAD_LIST,
+    RDT_OPT_TRIALS, RDT_OPT_RUNS,        RDT_OPT_COLD,       RDT_OPT_OUTPUT,   RDT_OPT_TABLE_FORMAT,
+    RDT_OPT_JSON,   RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words gemm_examples[] = {
     {"redoubt bench gemm --mnk 1024:1024:1024 --threads 1,2", "the default"},
-    {"redoubt bench gemm --mnk 512:512:4096 --dtype s8 --scheme all --cold", "every scheme, weights from memory"},
+    {"redoubt bench gemm --m 1024,2048,4096 --dtype f64 --scheme auto,rowcol", "squares"},
+    {"redoubt bench gemm --set skinny --cold", "few rows, weights from memory"},
+    {"redoubt bench gemm --set resnet50 --threads 1 --scheme all", "a network's products, and their sum"},
+    {"redoubt bench gemm --mnk 512:512:4096 --dtype s8 --baseline onednn", "integers against one library"},
     {NULL, NULL}};
+#define TABLES                                                                                                        \
+  "Medians, and ratios of medians with 95 % bootstrap intervals: \"/ best\" to the fastest library of the row, \"/ "  \
+  "none\" to this program's own unprotected path. \"of peak\" and, with --cold, \"of bandwidth\" (operands and "      \
+  "result, once each) are shares of what the machine did in the same run: multiply-adds from registers and reading "  \
+  "from memory by as many threads, before and after each row. Where there are several rows they are summed, each as " \
+  "often as it occurs, against the sum of each row's fastest library.\n\n"                                            \
+  "What a library computes is checked first; one that is wrong, or not there, is named on stderr and takes no part."
 const rdt_command rdt_cmd_bench_gemm = {
     .name = "bench gemm",
     .run = run_gemm,
     .options = gemm_options,
     .summary = "products: protected against the best unprotected ones",
     .text =
-        "Multiplies random matrices with protection, without it, and with other libraries where they are there "
-        "(oneDNN, OpenBLAS), interleaved in one process. Medians, and ratios with 95 % bootstrap intervals.",
+        "Multiplies random matrices with protection, without it, and with the libraries that are there, interleaved in "
+        "one process. oneDNN is linked, its weights are packed beforehand; others are opened when they are found. They "
+        "run the best code that they have for this processor (OPENBLAS_CORETYPE=SKYLAKEX and BLIS_ARCH_TYPE for skx "
+        "with AVX-512, unless these are set already), and the table says which they chose. " TABLES,
     .bad = "a fault was found, although none was planted",
     .stopped = "stopped by signal N: no table is written",
     .examples = gemm_examples};
 
 /* ---- convolutions ---- */
 
-static rdt_status take_conv(const rdt_settings *s, rdt_bench_conv_job *job, rdt_reason *why) {
-  *job = (rdt_bench_conv_job){.ic = or (s->ic, 64),
-                              .oc = or (s->oc, 64),
-                              .ih = or (s->ih, 56),
-                              .iw = or (s->iw, 56),
-                              .kh = or (s->kh, 3),
-                              .kw = or (s->kw, 3),
-                              .stride = or (s->stride, 1),
-                              .pad = s->pad >= 0 ? s->pad : 1,
-                              .dilation = or (s->dilation, 1),
-                              .groups = or (s->groups, 1),
-                              .trials = (int) or (s->trials, 31),
-                              .dtype = dtypes[s->dtype],
-                              .scheme = s->scheme ? s->scheme : "auto",
-                              .epilogue = epilogues[s->epilogue],
-                              .output = s->out,
-                              .format = (rdt_bench_format)s->format,
-                              .progress = rdt_bench_show};
-  RDT_TRY(take_scheme(job->scheme, RDT_KOP_CONV, why));
-  RDT_TRY(take_list("n", s->batches ? s->batches : "1,8", job->n, &job->n_count, why));
-  return take_list("threads", s->thread_list ? s->thread_list : "1,2", job->threads, &job->thread_count, why);
+static rdt_status take_images(const rdt_settings *s, rdt_bench_images *images, rdt_reason *why) {
+  const bool lengths =
+      s->ic || s->oc || s->ih || s->iw || s->kh || s->kw || s->stride || s->pad >= 0 || s->dilation || s->groups;
+  const rdt_bench_image one = {.ic = or (s->ic, 64),
+                               .oc = or (s->oc, 64),
+                               .ih = or (s->ih, 56),
+                               .iw = or (s->iw, 56),
+                               .kh = or (s->kh, 3),
+                               .kw = or (s->kw, 3),
+                               .stride = or (s->stride, 1),
+                               .pad = s->pad >= 0 ? s->pad : 1,
+                               .dilation = or (s->dilation, 1),
+                               .groups = or (s->groups, 1),
+                               .times = 1};
+  rdt_bench_layers layers = {.count = 0};
+  long long n[RDT_BENCH_LIST];
+  int count;
+  images->count = 0;
+  if (s->set && lengths)
+    return rdt_fail(why, RDT_ERR_ARG, "--set %s brings the lengths of its layers: leave the others out", s->set);
+  if (s->set) RDT_TRY(rdt_bench_take_layers(s->set, &layers, why));
+  RDT_TRY(take_list("n", s->batches ? s->batches : "1,8", n, &count, why));
+  for (int i = 0; i < count; i++) {
+    if (s->set) {
+      RDT_TRY(rdt_bench_take_images(&layers, n[i], images, why));
+      continue;
+    }
+    images->at[images->count] = one;
+    images->at[images->count++].n = n[i];
+  }
+  return RDT_OK;
 }
 
 static int run_conv(const rdt_command *c, const rdt_settings *s) {
-  rdt_bench_conv_job job;
+  taken t;
+  rdt_bench_images images;
   rdt_reason why = {""};
-  const rdt_status status = take_conv(s, &job, &why);
+  rdt_status status = take(c, s, RDT_KOP_CONV, "onednn", &t, &why);
+  if (status == RDT_OK) status = take_images(s, &images, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
   rdt_signals_watch(NULL);
   rdt_progress_begin(s, "measuring");
-  return ended(c, rdt_bench_conv(&job));
+  return ended(c, rdt_bench_conv(&t.ask, &images));
 }
 
 static const rdt_option_id conv_options[] = {
-    RDT_OPT_BATCHES,  RDT_OPT_IC,          RDT_OPT_OC,          RDT_OPT_IH,       RDT_OPT_IW,     RDT_OPT_KH,
-    RDT_OPT_KW,       RDT_OPT_STRIDE,      RDT_OPT_PAD,         RDT_OPT_DILATION, RDT_OPT_GROUPS, RDT_OPT_DTYPE,
-    RDT_OPT_EPILOGUE, RDT_OPT_CONTENDERS,  RDT_OPT_THREAD_LIST, RDT_OPT_TRIALS,   RDT_OPT_OUTPUT, RDT_OPT_TABLE_FORMAT,
-    RDT_OPT_JSON,     RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_BATCHES, RDT_OPT_IC,       RDT_OPT_OC,           RDT_OPT_IH,       RDT_OPT_IW,          RDT_OPT_KH,
+    RDT_OPT_KW,      RDT_OPT_STRIDE,   RDT_OPT_PAD,          RDT_OPT_DILATION, RDT_OPT_GROUPS,      RDT_OPT_CONV_SET,
+    RDT_OPT_DTYPE,   RDT_OPT_EPILOGUE, RDT_OPT_CONTENDERS,   RDT_OPT_BASELINE, RDT_OPT_THREAD_LIST, RDT_OPT_TRIALS,
+    RDT_OPT_RUNS,    RDT_OPT_OUTPUT,   RDT_OPT_TABLE_FORMAT, RDT_OPT_JSON,     RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words conv_examples[] = {
     {"redoubt bench conv --n 8 --threads 2 --scheme all", "every scheme"},
     {"redoubt bench conv --ic 512 --oc 512 --ih 7 --iw 7 --epilogue bias+relu", "a late layer of a network"},
+    {"redoubt bench conv --set resnet50 --n 1,8", "all convolutions of a network, and their sum"},
     {NULL, NULL}};
-const rdt_command rdt_cmd_bench_conv = {
-    .name = "bench conv",
-    .run = run_conv,
-    .options = conv_options,
-    .summary = "convolutions: protected against the best unprotected ones",
-    .text =
-        "Convolves random images, interleaved; medians, and ratios with 95 % bootstrap intervals. \"/ oneDNN\" "
-        "compares "
-        "with the faster of oneDNN in its own blocked formats and oneDNN in NHWC, epilogue fused; \"/ none\" with this "
-        "program's own unprotected path.",
-    .bad = "a fault was found, although none was planted",
-    .stopped = "stopped by signal N: no table is written",
-    .examples = conv_examples};
+const rdt_command rdt_cmd_bench_conv = {.name = "bench conv",
+                                        .run = run_conv,
+                                        .options = conv_options,
+                                        .summary = "convolutions: protected against the best unprotected ones",
+                                        .text =
+                                            "Convolves random images, interleaved, with oneDNN in its own blocked "
+                                            "formats and in NHWC, epilogue fused. " TABLES,
+                                        .bad = "a fault was found, although none was planted",
+                                        .stopped = "stopped by signal N: no table is written",
+                                        .examples = conv_examples};

@@ -33,7 +33,10 @@ CALLS = [
     ("plan", 0, ["plan", MODEL, "--input-shape", "3x1x8x8"]),
     ("bench-model", 0, ["bench", "model", MODEL, "--trials", 3, "--threads", "1,2"]),
     ("bench-gemm", 0, ["bench", "gemm", "--mnk", "8:8:8", "--trials", 3, "--threads", 1]),
+    ("bench-gemm", 0, ["bench", "gemm", "--m", "8,9", "--dtype", "f16", "--runs", 2, "--scheme", "all", "--baseline", "onednn,mkl"]),
+    ("bench-gemm", 0, ["bench", "gemm", "--mnk", "2:512:512", "--cold", "--trials", 1, "--threads", 1, "--baseline", "none"]),
     ("bench-conv", 0, ["bench", "conv", "--n", 1, "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--trials", 3, "--threads", 1]),
+    ("bench-conv", 0, ["bench", "conv", "--n", "1,2,1", "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--runs", 2, "--dtype", "u8", "--scheme", "all"]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites")]
 
@@ -116,13 +119,14 @@ def check(calls):
     failed = 0
     for kind, code, arguments in calls:
         arguments = [str(part) for part in arguments] + ["--json"]
-        schema = json.loads((ROOT / "docs" / "schema" / f"{kind}-1.json").read_text())
         done = subprocess.run([sys.argv[1], *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
         try:
             assert done.returncode == code, f"exit code {done.returncode}, not {code}: {done.stderr.decode()}"
-            jsonschema.validate(json.loads(done.stdout), schema)
+            document = json.loads(done.stdout)
+            assert document["schema"].startswith(f"redoubt.{kind}/"), document["schema"]
+            jsonschema.validate(document, schema_of(document))
             print("ok    " + " ".join(arguments))
-        except (AssertionError, ValueError, jsonschema.ValidationError) as error:
+        except (AssertionError, KeyError, OSError, ValueError, jsonschema.ValidationError) as error:
             failed += 1
             print("FAIL  " + " ".join(arguments) + f": {error}")
     return 1 if failed else 0

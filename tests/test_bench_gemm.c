@@ -11,8 +11,10 @@
 /* after the headers that it needs */
 #include <cmocka.h>
 
+#include "baselines.h"
 #include "bench_table.h"
 #include "cli.h"
+#include "shapes.h"
 #include "timing.h"
 
 static int runs;
@@ -39,6 +41,11 @@ static void test_statistics(void **state) {
   assert_true(s.median == 6.0 && s.p10 == 2.0 && s.p90 == 10.0);
   const rdt_timing_ratio r = rdt_timing_ratio_of(&t, 1, 0);
   assert_true(r.ratio == 2.0 && r.low == 2.0 && r.high == 2.0);
+  for (int i = 0; i < 11; ++i) t.cases[1].seconds[i] = i % 2 ? 100.0 : 2.0; /* its median is 2 */
+  const rdt_timing_pair pairs[] = {{&t, 1, 0, 3.0}, {&t, 0, 0, 1.0}};
+  const rdt_timing_ratio sum = rdt_timing_sum_ratio(pairs, 2);
+  assert_true(sum.ratio == (3.0 * 2.0 + 6.0) / (4.0 * 6.0));
+  assert_true(sum.low <= sum.ratio && sum.ratio <= sum.high);
   rdt_timing_free(&t);
 }
 
@@ -74,45 +81,139 @@ static char *run(char *const *args, int *code) {
 
 static void test_json(void **state) {
   (void)state;
-  char *args[] = {"--mnk",  "40:30:20",   "--threads", "1",        "--trials", "3", "--scheme",
-                  "rowcol", "--epilogue", "bias+relu", "--format", "json",     NULL};
+  char *args[] = {"--mnk",  "40:30:20", "--threads",  "1",         "--trials", "3",    "--scheme", "rowcol,auto",
+                  "--runs", "4",        "--epilogue", "bias+relu", "--format", "json", NULL};
   int code;
   const char *text = run(args, &code);
   assert_int_equal(code, 0);
-  assert_ptr_equal(strstr(text, "{\"schema\": \"redoubt.bench-gemm/1\", \"rows\": ["), text);
+  const char *head =
+      "{\"schema\": \"redoubt.bench-gemm/2\", \"settings\": \"--mnk 40:30:20 --scheme rowcol,auto "
+      "--threads 1 --epilogue bias+relu --trials 4\", \"tables\": [";
+  assert_ptr_equal(strstr(text, head), text);
   const char *ours = strstr(text, "\"scheme\": \"rowcol\"");
   assert_non_null(ours);
-  assert_non_null(strstr(ours, "\"verdict\": \"CLEAN\"}\n]}\n"));
+  assert_non_null(strstr(ours, "\"verdict\": \"CLEAN\"}]}\n]}\n"));
+  assert_non_null(strstr(text, "{\"library\": \"oneDNN\""));
+  assert_null(strstr(text, "\"sums\"")); /* of one row */
+}
+
+static void test_sums(void **state) {
+  (void)state;
+  char *args[] = {"--m",  "8:24:8",   "--threads", "1",       "--trials", "3",        "--baseline", "onednn", "--n",
+                  "8,16", "--format", "csv",       "--dtype", "s8",       "--scheme", "auto",       NULL};
+  int code;
+  const char *text = run(args, &code);
+  assert_int_equal(code, 0);
+  assert_non_null(strstr(text, "\"\",24,16,1024,1,\"s8\",\"none\",\"warm\",1,\"oneDNN\",")); /* checked: it is right */
+  const char *sums = strstr(text, "\n# sums: ");
+  assert_non_null(sums);
+  assert_non_null(strstr(sums, "\n1,\"redoubt\",\"auto\",6,"));
+  assert_non_null(strstr(sums, "\n1,\"fastest library of each\",\"none\",6,"));
+}
+
+/* A library by its path: its row of the table is found by its symbols, it is told how many threads, and what it
+ * computes is checked. */
+static void test_libraries(void **state) {
+  (void)state;
+  char *args[] = {"--mnk",    "20:30:40", "--threads",  "2",
+                  "--trials", "2",        "--baseline", "no/such/libnone.so," TEST_BUILD "/tests/libfake_blas.so",
+                  "--format", "json",     NULL};
+  int code;
+  unsetenv("REDOUBT_FAKE_BLAS");
+  const char *text = run(args, &code);
+  assert_int_equal(code, 0);
+  assert_non_null(strstr(text,
+                         "{\"library\": \"libfake_blas.so (Fake)\", \"version\": \"fake 1.0, told not to spin\", "
+                         "\"core\": \"Fake\", \"status\": \"compared\"}"));
+  assert_non_null(
+      strstr(text, "{\"library\": \"libnone.so\", \"version\": \"\", \"core\": \"\", \"status\": \"it cannot"));
+  assert_non_null(strstr(text, "\"what\": \"libfake_blas.so (Fake)\""));
+  assert_non_null(strstr(text, "\"best\": \"libfake_blas.so (Fake)\""));
+  assert_null(strstr(text, TEST_BUILD)); /* nobody's paths */
+  setenv("REDOUBT_FAKE_BLAS", "wrong", 1);
+  text = run(args, &code);
+  unsetenv("REDOUBT_FAKE_BLAS");
+  assert_int_equal(code, 0);
+  assert_non_null(strstr(text, "computes wrong results"));
+  assert_null(strstr(text, "\"what\": \"libfake_blas.so (Fake)\""));
+  char *f64[] = {"--mnk",    "8:8:8",   "--threads", "1",          "--trials",
+                 "1",        "--dtype", "f64",       "--baseline", TEST_BUILD "/tests/libfake_blas.so",
+                 "--format", "json",    NULL};
+  text = run(f64, &code);
+  assert_int_equal(code, 0);
+  assert_non_null(strstr(text, "\"status\": \"it has no such product\""));
+}
+
+static void test_lengths(void **state) {
+  (void)state;
+  const char *wrong[] = {"",      "0",      "-1",     "8,",      "8x", "1:2", "1:2:3:4",     "4:1:1",
+                         "1:4:0", "1:4:-1", "1:65:1", "1048576", "8 ", ",8",  "1:9999999:1", "99999999999999999999",
+                         "1:4:1,"};
+  rdt_reason why;
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    rdt_bench_lengths l = {.count = 0};
+    why.text[0] = '\0';
+    assert_int_equal(rdt_bench_take_lengths("m", wrong[i], &l, &why), RDT_ERR_ARG);
+    assert_non_null(strstr(why.text, "--m"));
+  }
+  rdt_bench_lengths l = {.count = 0};
+  assert_int_equal(rdt_bench_take_lengths("m", "7,1024:4096:1024,5:6:9223372036854775807", &l, &why), RDT_OK);
+  const int64_t right[] = {7, 1024, 2048, 3072, 4096, 5};
+  assert_int_equal(l.count, 6);
+  assert_memory_equal(l.at, right, sizeof right);
+}
+
+static void test_shapes(void **state) {
+  (void)state;
+  const rdt_bench_lengths none = {.count = 0}, two = {{2, 3}, 2}, many = {.count = RDT_BENCH_LENGTHS};
+  static rdt_bench_shapes s;
+  rdt_reason why;
+  assert_int_equal(rdt_bench_cross(&two, &none, &none, &s, &why), RDT_OK); /* squares */
+  assert_int_equal(rdt_bench_cross(&two, &none, &two, &s, &why), RDT_OK);  /* crossed */
+  assert_int_equal(rdt_bench_take_mnk("9:8:7,6:5:4", &s, &why), RDT_OK);
+  const int64_t right[][3] = {{2, 2, 2},    {3, 3, 3},    {2, 1024, 2}, {2, 1024, 3},
+                              {3, 1024, 2}, {3, 1024, 3}, {9, 8, 7},    {6, 5, 4}};
+  assert_int_equal(s.count, 8);
+  for (int i = 0; i < 8; i++)
+    assert_true(s.at[i].m == right[i][0] && s.at[i].n == right[i][1] && s.at[i].k == right[i][2] && s.at[i].times == 1);
+  assert_int_equal(rdt_bench_cross(&many, &many, &two, &s, &why), RDT_ERR_ARG);
+  const char *wrong[] = {"", "1:2", "1:2:3,", "1:2:0", "1:2:3:4", "1:2:1048576"};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+    assert_int_equal(rdt_bench_take_mnk(wrong[i], &s, &why), RDT_ERR_ARG);
+  assert_int_equal(rdt_bench_take_set("vgg", &s, &why), RDT_ERR_ARG);
+}
+
+static void test_resnet50(void **state) {
+  (void)state;
+  static rdt_bench_shapes s;
+  static rdt_bench_layers l;
+  rdt_reason why;
+  int64_t products = 0, layers = 0, weights = 0, threes = 0;
+  assert_int_equal(rdt_bench_take_set("resnet50", &s, &why), RDT_OK);
+  assert_int_equal(rdt_bench_take_layers("resnet50", &l, &why), RDT_OK);
+  assert_int_equal(s.count, l.count);
+  for (int i = 0; i < s.count; i++) {
+    layers += s.at[i].times;
+    products += s.at[i].times * s.at[i].m * s.at[i].n * s.at[i].k;
+    weights += s.at[i].times * s.at[i].n * s.at[i].k;
+    if (s.at[i].m == 3136 && s.at[i].n == 64 && s.at[i].k == 576) threes = s.at[i].times;
+  }
+  assert_int_equal(layers, 53);
+  assert_int_equal(products, 4087136256); /* the network's 4.09 G less those of its last layer */
+  assert_int_equal(weights, 23454912);
+  assert_int_equal(threes, 3);
 }
 
 static void test_usage(void **state) {
   (void)state;
-  char *wrong[][3] = {{"--mnk", "1:2", NULL},       {"--dtype", "f7", NULL},  {"--threads", "0", NULL},
-                      {"--scheme", "fc", NULL},     {"--m", "-3", NULL},      {"--format", "xml", NULL},
-                      {"--epilogue", "gelu", NULL}, {"--trials", "ten", NULL}};
+  char *wrong[][3] = {{"--mnk", "1:2", NULL},       {"--dtype", "f7", NULL},       {"--threads", "0", NULL},
+                      {"--scheme", "fc", NULL},     {"--m", "-3", NULL},           {"--format", "xml", NULL},
+                      {"--epilogue", "gelu", NULL}, {"--trials", "ten", NULL},     {"--set", "vgg", NULL},
+                      {"--m", "4:1:1", NULL},       {"--baseline", "atlas", NULL}, {"--scheme", "row,fc", NULL}};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
     int code;
     run(wrong[i], &code);
     assert_int_equal(code, 2);
-  }
-}
-
-static void test_tables(void **state) {
-  (void)state;
-  const char *const names[] = {"a", "b"};
-  const char *const should[] = {
-      "| a | b |\n| --- | --- |\n| x\"y | 1.50 |\n", "a,b\n\"x\"\"y\",1.50\n",
-      "{\"schema\": \"redoubt.bench-test/1\", \"rows\": [\n  {\"a\": \"x\\\"y\", \"b\": 1.50}\n]}\n"};
-  for (int f = 0; f < 3; ++f) {
-    char text[512] = "";
-    FILE *out = fmemopen(text, sizeof text, "w");
-    rdt_bench_out t;
-    rdt_bench_begin_rows(&t, out, (rdt_bench_format)f, "test", names, 2);
-    rdt_bench_text(&t, "x\"y");
-    rdt_bench_fixed(&t, 1.5, 2);
-    assert_true(rdt_bench_end(&t));
-    fclose(out);
-    assert_string_equal(text, should[f]);
   }
 }
 
@@ -127,7 +228,7 @@ static void test_titled_tables(void **state) {
     char text[512] = "";
     FILE *out = fmemopen(text, sizeof text, "w");
     rdt_bench_out t;
-    rdt_bench_begin(&t, out, (rdt_bench_format)f, "test", "-x");
+    rdt_bench_begin(&t, out, (rdt_bench_format)f, "test", 1, "-x");
     rdt_bench_table(&t, "t", "T", names, 2);
     rdt_bench_number(&t, NAN, 3);
     rdt_bench_integer(&t, 2);
@@ -139,7 +240,9 @@ static void test_titled_tables(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics), cmocka_unit_test(test_failing_case_stops),
-                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_usage),
-                                     cmocka_unit_test(test_tables),     cmocka_unit_test(test_titled_tables)};
+                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_libraries),  cmocka_unit_test(test_lengths),
+                                     cmocka_unit_test(test_shapes),     cmocka_unit_test(test_resnet50),
+                                     cmocka_unit_test(test_usage),      cmocka_unit_test(test_titled_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,254 @@
+#include "results.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/cpu_info.h"
+#include "probe.h"
+
+void rdt_bench_row_take(rdt_bench_row *row, const rdt_field *f, const rdt_timing *timing) {
+  row->timing = *timing;
+  row->count = f->count;
+  row->none = f->none;
+  row->best = -1;
+  for (int i = 0; i < f->count; i++) {
+    const rdt_contender *x = &f->list[i];
+    rdt_bench_entry *e = &row->list[i];
+    *e = (rdt_bench_entry){.asked = x->asked, .ours = !x->library, .worst = x->worst};
+    e->checked = e->ours && i != f->none;
+    e->kernel = x->plans ? rdt_plan_kernel(x->plans[0]) : x->kernel_name;
+    snprintf(e->name, sizeof e->name, "%s", x->name);
+    snprintf(e->scheme, sizeof e->scheme, "%s", x->plans ? rdt_plan_scheme(x->plans[0]) : "none");
+    if (e->ours) continue;
+    const double median = rdt_timing_stat_of(timing, i).median;
+    if (row->best < 0 || median < rdt_timing_stat_of(timing, row->best).median) row->best = i;
+  }
+}
+
+/* ---- where and with what ---- */
+
+static void print_machine(rdt_bench_out *t) {
+  static const char *const columns[] = {"redoubt", "commit", "date", "cpu", "isa", "cpus"};
+  char cpu[128], date[16];
+  const time_t now = time(NULL);
+  struct tm utc;
+  strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
+  rdt_bench_table(t, "machine", "Where it was measured", columns, sizeof columns / sizeof *columns);
+  rdt_bench_text(t, rdt_version());
+  rdt_bench_text(t, rdt_bench_commit());
+  rdt_bench_text(t, date);
+  rdt_bench_text(t, rdt_cpu_name(cpu, sizeof cpu));
+  rdt_bench_text(t, rdt_isa_name(rdt_isa_detect()));
+  rdt_bench_integer(t, rdt_cpu_count());
+}
+
+static void print_libraries(const rdt_baselines *b, rdt_bench_out *t) {
+  static const char *const columns[] = {"library", "version", "core", "status"};
+  rdt_bench_table(t, "libraries", "Libraries, and whose code they chose", columns, sizeof columns / sizeof *columns);
+  for (int i = 0; i < b->count; i++) {
+    const rdt_baseline *x = &b->list[i];
+    rdt_bench_text(t, x->name);
+    rdt_bench_text(t, x->version);
+    rdt_bench_text(t, x->core);
+    rdt_bench_text(t, *x->status ? x->status : "compared");
+  }
+}
+
+/* The highest of the rows with so many threads. */
+static double highest(const rdt_bench_results *r, long long threads, bool peak) {
+  double most = NAN;
+  for (int i = 0; i < r->count; i++)
+    if (r->rows[i].threads == threads) most = fmax(most, peak ? r->rows[i].peak : r->rows[i].bandwidth);
+  return most;
+}
+
+static void print_limits(const rdt_bench_results *r, rdt_bench_out *t) {
+  static const char *const columns[] = {"threads", "instruction", "GFLOP/s", "GB/s"};
+  const rdt_bench_ask *ask = r->ops->ask;
+  rdt_bench_table(t, "limits", "What the machine can do: multiply-adds from registers, reading from memory", columns,
+                  sizeof columns / sizeof *columns);
+  for (int i = 0; i < ask->n_threads; i++) {
+    rdt_bench_integer(t, ask->threads[i]);
+    rdt_bench_text(t, rdt_probe_name(ask->dtype));
+    rdt_bench_fixed(t, 1e-9 * highest(r, ask->threads[i], true), 1);
+    rdt_bench_fixed(t, 1e-9 * highest(r, ask->threads[i], false), 1);
+  }
+}
+
+/* ---- rows ---- */
+
+static const rdt_timing_ratio no_ratio = {NAN, NAN, NAN};
+
+static void ratio_cells(rdt_bench_out *t, rdt_timing_ratio r) {
+  rdt_bench_fixed(t, r.ratio, 3);
+  rdt_bench_fixed(t, r.low, 3);
+  rdt_bench_fixed(t, r.high, 3);
+}
+
+/* Not applicable to the base itself, or without one (-1). */
+static rdt_timing_ratio ratio_of(const rdt_bench_row *row, int i, int base) {
+  return base < 0 || base == i ? no_ratio : rdt_timing_ratio_of(&row->timing, i, base);
+}
+
+static void print_entry(const rdt_bench_row *row, int i, rdt_bench_out *t) {
+  const rdt_bench_entry *e = &row->list[i];
+  const rdt_timing_stat stat = rdt_timing_stat_of(&row->timing, i);
+  rdt_bench_integer(t, row->threads);
+  rdt_bench_text(t, e->name);
+  rdt_bench_text(t, e->kernel);
+  rdt_bench_text(t, e->scheme);
+  rdt_bench_fixed(t, 1e3 * stat.median, 4);
+  rdt_bench_fixed(t, 1e3 * stat.p10, 4);
+  rdt_bench_fixed(t, 1e3 * stat.p90, 4);
+  rdt_bench_fixed(t, row->flops / stat.median * 1e-9, 1);
+  rdt_bench_fixed(t, row->flops / stat.median / row->peak, 3);
+  rdt_bench_fixed(t, row->bytes / stat.median / row->bandwidth, 3);
+  ratio_cells(t, ratio_of(row, i, row->best));
+  rdt_bench_text(t, row->best < 0 ? "" : row->list[row->best].name);
+  ratio_cells(t, ratio_of(row, i, row->none));
+  rdt_bench_fixed(t, e->checked ? e->worst.ratio : NAN, 3);
+  rdt_bench_fixed(t, e->checked ? (double)e->worst.suspects : NAN, 0);
+  rdt_bench_text(t, rdt_verdict_name(e->checked ? e->worst.verdict : RDT_UNCHECKED));
+}
+
+static void print_rows(const rdt_bench_results *r, rdt_bench_out *t) {
+  const rdt_bench_ops *o = r->ops;
+  rdt_bench_table(t, "results", "Medians; ratios of medians with 95 % bootstrap intervals", o->columns, o->n_columns);
+  for (int i = 0; i < r->count; i++)
+    for (int j = 0; j < r->rows[i].count; j++) {
+      o->cells(o->user, r->rows[i].which, t);
+      print_entry(&r->rows[i], j, t);
+    }
+}
+
+/* ---- sums ---- */
+
+static int fastest_ours(const rdt_bench_row *row) {
+  int best = -1;
+  for (int i = 0; i < row->count; i++)
+    if (row->list[i].checked &&
+        (best < 0 || rdt_timing_stat_of(&row->timing, i).median < rdt_timing_stat_of(&row->timing, best).median))
+      best = i;
+  return best;
+}
+
+static int find_entry(const rdt_bench_row *row, const char *what, const char *asked) {
+  for (int i = 0; i < row->count; i++)
+    if (strcmp(row->list[i].name, what) == 0 && strcmp(row->list[i].asked, asked) == 0) return i;
+  return -1;
+}
+
+/* The rows of a group at one number of threads; picks: one contender of each, -1: it was not there. */
+typedef struct group {
+  const rdt_bench_results *r;
+  const rdt_bench_row *rows[RDT_BENCH_CASES];
+  int picks[RDT_BENCH_CASES], count;
+} group;
+
+static int64_t times_of(const group *g, int i) {
+  return g->r->ops->cases[g->rows[i]->which].times;
+}
+
+/* Sum of the picks over sum of the bases; not applicable where one lacks, or where they are the same. */
+static rdt_timing_ratio sum_ratio(const group *g, bool to_none) {
+  rdt_timing_pair pairs[RDT_BENCH_CASES];
+  bool same = true;
+  for (int i = 0; i < g->count; i++) {
+    const int base = to_none ? g->rows[i]->none : g->rows[i]->best;
+    if (g->picks[i] < 0 || base < 0) return no_ratio;
+    same = same && base == g->picks[i];
+    pairs[i] = (rdt_timing_pair){&g->rows[i]->timing, g->picks[i], base, (double)times_of(g, i)};
+  }
+  return same ? no_ratio : rdt_timing_sum_ratio(pairs, g->count);
+}
+
+static double geometric_mean(const group *g) {
+  double sum = 0.0;
+  for (int i = 0; i < g->count; i++) {
+    if (g->picks[i] < 0 || g->rows[i]->best < 0) return NAN;
+    const rdt_timing *t = &g->rows[i]->timing;
+    sum += log(rdt_timing_stat_of(t, g->picks[i]).median / rdt_timing_stat_of(t, g->rows[i]->best).median);
+  }
+  return exp(sum / g->count);
+}
+
+static void print_sum(const group *g, int64_t number, const char *what, const char *scheme, rdt_bench_out *t) {
+  double seconds = 0.0, flops = 0.0, least = 0.0;
+  int there = 0;
+  for (int i = 0; i < g->count; i++) {
+    const rdt_bench_row *row = g->rows[i];
+    if (g->picks[i] < 0) continue;
+    there++;
+    seconds += (double)times_of(g, i) * rdt_timing_stat_of(&row->timing, g->picks[i]).median;
+    flops += (double)times_of(g, i) * row->flops;
+    least += (double)times_of(g, i) * row->flops / row->peak;
+  }
+  if (g->r->ops->group) rdt_bench_integer(t, number);
+  rdt_bench_integer(t, g->rows[0]->threads);
+  rdt_bench_text(t, what);
+  rdt_bench_text(t, scheme);
+  rdt_bench_integer(t, there);
+  rdt_bench_fixed(t, 1e3 * seconds, 3);
+  rdt_bench_fixed(t, flops / seconds * 1e-9, 1);
+  rdt_bench_fixed(t, least / seconds, 3);
+  ratio_cells(t, sum_ratio(g, false));
+  ratio_cells(t, sum_ratio(g, true));
+  rdt_bench_fixed(t, geometric_mean(g), 3);
+}
+
+static void print_group(group *g, int64_t number, rdt_bench_out *t) {
+  bool libraries = true, ours = true;
+  for (int i = 0; i < g->count; i++) /* every contender, where it comes first */
+    for (int j = 0; j < g->rows[i]->count; j++) {
+      const rdt_bench_entry *e = &g->rows[i]->list[j];
+      bool seen = false;
+      for (int k = 0; k < i; k++) seen = seen || find_entry(g->rows[k], e->name, e->asked) >= 0;
+      if (seen) continue;
+      for (int k = 0; k < g->count; k++) g->picks[k] = find_entry(g->rows[k], e->name, e->asked);
+      print_sum(g, number, e->name, e->asked, t);
+    }
+  for (int i = 0; i < g->count; i++) libraries = (g->picks[i] = g->rows[i]->best) >= 0 && libraries;
+  if (libraries) print_sum(g, number, "fastest library of each", "none", t);
+  for (int i = 0; i < g->count; i++) ours = (g->picks[i] = fastest_ours(g->rows[i])) >= 0 && ours;
+  if (ours) print_sum(g, number, "redoubt", "fastest of each", t);
+}
+
+/* Each group at each number of threads, where there is more than one row to sum. */
+static void print_sums(const rdt_bench_results *r, rdt_bench_out *t) {
+  static const char *const columns[] = {"group", "threads", "what",     "scheme",    "cases",
+                                        "ms",    "GFLOP/s", "of peak",  "/ best",    "low",
+                                        "high",  "/ none",  "low none", "high none", "geometric mean / best"};
+  const char *own[sizeof columns / sizeof *columns];
+  const bool grouped = r->ops->group != NULL;
+  group g = {.r = r};
+  bool begun = false;
+  memcpy(own, columns, sizeof own);
+  own[0] = r->ops->group;
+  for (int i = 0; i < r->count; i++) {
+    const int64_t number = r->ops->cases[r->rows[i].which].group;
+    bool first = true;
+    g.count = 0;
+    for (int j = 0; j < r->count; j++) {
+      const rdt_bench_row *row = &r->rows[j];
+      if (row->threads != r->rows[i].threads || r->ops->cases[row->which].group != number) continue;
+      first = first && j >= i;
+      g.rows[g.count++] = row;
+    }
+    if (!first || g.count < 2) continue;
+    if (!begun)
+      rdt_bench_table(t, "sums", "Summed, each as often as it occurs; best: the fastest library of each",
+                      own + !grouped, sizeof columns / sizeof *columns - !grouped);
+    begun = true;
+    print_group(&g, number, t);
+  }
+}
+
+void rdt_bench_print(const rdt_bench_results *r, rdt_bench_out *t) {
+  print_machine(t);
+  print_libraries(r->ops->ask->baselines, t);
+  print_limits(r, t);
+  print_rows(r, t);
+  print_sums(r, t);
+}
