@@ -375,7 +375,8 @@ static bool put_text(const campaign *c, bool markdown) {
          c->trials, clean ? "clean inferences" : "inferences with a fault each", c->slices, c->seed,
          rdt_context_isa(ctx), rdt_context_threads(ctx));
   if (!clean && !put_faults(c, markdown)) return false;
-  if (!clean && c->all.count[ABSENT]) printf("\n%" PRId64 " faults found nothing to hit\n", c->all.count[ABSENT]);
+  const int64_t absent = c->all.count[ABSENT];
+  if (!clean && absent) printf("\n%" PRId64 " fault%s found nothing to hit\n", absent, absent == 1 ? "" : "s");
   if (clean)
     printf("%s: %" PRId64 " reports, %" PRId64 " outputs that differ, %" PRId64 " suspects explained, %" PRId64
            " checks not possible, in %" PRId64 " checks\n",

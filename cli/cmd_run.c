@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "inject/fault.h"
 #include "net/tensor_file.h"
 #include "progress.h"
 #include "run_report.h"
@@ -151,6 +152,14 @@ static void show_layer(size_t done, size_t all, const char *node, void *user) {
     rdt_progress(part, "layer %zu/%zu %s", done + 1, all, node);
 }
 
+static rdt_status blame_fault(const char *spec, rdt_reason *why) {
+  rdt_fault f;
+  RDT_TRY(rdt_fault_parse(spec, &f, why));
+  return rdt_fail(
+      why, RDT_ERR_ARG, "--fault %s hits nothing: %s", spec,
+      f.core >= 0 ? "core= names a core that computed nothing" : "at= lies outside of what the layer has there");
+}
+
 static rdt_status run_all(rdt_run_report *r) {
   rdt_session *s = r->session;
   const rdt_settings *settings = r->settings;
@@ -167,9 +176,7 @@ static rdt_status run_all(rdt_run_report *r) {
     rdt_journal_plant(&s->journal, NULL);
     if (s->run == 1 && settings->fault) {
       snprintf(r->injected, sizeof r->injected, "%s", rdt_model_injected(s->model));
-      if (!*r->injected)
-        return rdt_fail(&s->why, RDT_ERR_ARG, "--fault %s hits nothing: at= lies outside of what the layer has there",
-                        settings->fault);
+      if (!*r->injected) return blame_fault(settings->fault, &s->why);
     }
   }
   rdt_model_on_progress(s->model, NULL, NULL);

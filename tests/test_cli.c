@@ -98,7 +98,9 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN "extra"), 2, "one argument too many");
   util_cli_expect(util_cli(RUN SOME "--threads 0"), 2, "--threads takes a whole number");
   util_cli_expect(util_cli(RUN SOME "--threads 1000000"), 2, "from 1 to 1024");
-  util_cli_expect(util_cli(RUN SOME "--fault bit@accum,at=99999999"), 2, "hits nothing");
+  util_cli_expect(util_cli(RUN SOME "--fault bit@accum,at=99999999"), 2, "hits nothing: at=");
+  util_cli_expect(util_cli(RUN SOME "--fault bit@accum,core=1000"), 2,
+                  "hits nothing: core= names a core that computed nothing");
   copy_part(DIGITS "/some.npy", "mine.npy", 1 << 20);
   util_cli_expect(util_cli(RUN "-i mine.npy --report ./mine.npy"), 2, "is read by this run");
   util_cli_expect(util_cli(RUN "-i image=mine.npy --report mine.npy"), 2, "is read by this run");

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/divisor.h"
+
 enum { DATA, CHECKS };
 static const struct {
   const char *name;
@@ -204,20 +206,11 @@ rdt_fault rdt_fault_at(const rdt_fault *f, int i) {
   return one;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-  while (b) {
-    const int64_t t = a % b;
-    a = b;
-    b = t;
-  }
-  return a;
-}
-
 /* Steps without a divisor in common with the length come by every place once. */
 int64_t rdt_fault_position(const rdt_fault *f, int64_t first, int64_t length, int i) {
   if (length < 2) return first;
   int64_t step = 1 + (int64_t)(rdt_fault_random(f, 15) % (uint64_t)(length - 1));
-  while (common_divisor(step, length) != 1) step++;
+  while (rdt_common_divisor(step, length) != 1) step++;
   step %= length;
   for (; i > 0; i--) first = (first + step) % length;
   return first;

@@ -1,6 +1,6 @@
 /* One execution of a plan: compute, check, recover, finish, report. */
-
 #include "plan/run.h"
+
 #include "cpu/epilogue.h"
 #include "cpu/threads.h"
 

@@ -61,7 +61,7 @@ rdt_status rdt_run_plant_at_rest(rdt_run *r) {
   return RDT_OK;
 }
 
-/* The first computation, where an rdt_run_armed fault may strike. */
+/* The first computation, where an armed fault may strike. */
 rdt_status rdt_run_first(rdt_run *r) {
   rdt_plan *p = r->p;
   rdt_kernel_hit hit;

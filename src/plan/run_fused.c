@@ -5,7 +5,7 @@
 #include "cpu/epilogue.h"
 #include "plan/run.h"
 
-/* What an rdt_run_armed fault did to the raw result, which a fused kernel does not leave behind. */
+/* What an armed fault did to the raw result, which a fused kernel does not leave behind. */
 static rdt_status book_fused(rdt_run *r, const rdt_kernel_hit *hit) {
   rdt_plan *p = r->p;
   rdt_kernel_hit again = *hit;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/divisor.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 
@@ -35,15 +36,6 @@ static int8_t *balanced_signs(int64_t n, uint64_t seed) {
     s[j] = t;
   }
   return s;
-}
-
-static int64_t gcd(int64_t a, int64_t b) {
-  while (b) {
-    const int64_t t = a % b;
-    a = b;
-    b = t;
-  }
-  return a;
 }
 
 static void set_geometry(rdt_conv_check *c, const rdt_problem *p) {
@@ -94,7 +86,7 @@ rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fix
   c->exact = p->acc == RDT_S32;
   c->fixed = fixed;
   c->threads = threads < 1 ? 1 : threads;
-  c->parts = c->n > 0 ? (int)(c->threads / gcd(c->threads, c->n)) : 1;
+  c->parts = c->n > 0 ? (int)(c->threads / rdt_common_divisor(c->threads, c->n)) : 1;
   c->fn = rdt_conv_sums_of(rdt_isa_detect(), p->acc);
   c->fn_sum = rdt_conv_sums_of(rdt_isa_detect(), RDT_F64);
   c->elem = rdt_dtype_size(c->fn->elem);
