@@ -23,6 +23,8 @@ import time
 
 import jsonschema
 
+from expectations import expect
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "examples" / "digits"
 MODEL, SOME = DIGITS / "digits.onnx", DIGITS / "some.npy"
@@ -41,15 +43,6 @@ PLANTED = [
     ("bit:30@output,seed=3", {"what": "activation", "diagnosis": "memory"}),
 ]
 METRICS = {"runs", "checks", "suspects", "unchecked", "run_seconds", "check_seconds", "recovery_seconds", "faults"}
-
-failed = 0
-
-
-def expect(condition, text):
-    global failed
-    if not condition:
-        failed += 1
-        print(f"FAIL  {text}")
 
 
 def redoubt(*arguments, code=0):
@@ -333,13 +326,13 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for check in (check_planted, check_corrected, check_campaign, check_counters, check_paths, check_torn, check_together, check_stopped, check_plugin):
-            before = failed
+            before = expect.failed
             check(folder)
-            print(("ok    " if failed == before else "FAIL  ") + check.__name__)
-        before = failed
+            print(("ok    " if expect.failed == before else "FAIL  ") + check.__name__)
+        before = expect.failed
         check_kills(folder, arguments.kills)
-        print(("ok    " if failed == before else "FAIL  ") + "check_kills")
-    return 1 if failed else 0
+        print(("ok    " if expect.failed == before else "FAIL  ") + "check_kills")
+    return 1 if expect.failed else 0
 
 
 if __name__ == "__main__":

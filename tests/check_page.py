@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+from expectations import expect
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "examples" / "digits"
 WIDTHS = [320, 360, 400, 520, 860, 861, 1100]
@@ -75,15 +77,6 @@ window.onload = () => {
   document.body.replaceChildren(out);
 };
 """
-
-failed = 0
-
-
-def expect(condition, text):
-    global failed
-    if not condition:
-        failed += 1
-        print(f"FAIL  {text}")
 
 
 def redoubt(*arguments, code=0, **options):
@@ -147,7 +140,7 @@ class Resources(html.parser.HTMLParser):
 
 
 def check(folder, name, report, schemes=(False, True)):
-    before = failed
+    before = expect.failed
     source, page = folder / f"{name}.json", folder / f"{name}.html"
     source.write_text(json.dumps(report))
     redoubt("report", source, "--html", page)
@@ -157,7 +150,7 @@ def check(folder, name, report, schemes=(False, True)):
     for dark in schemes:
         measure(folder, name, text, dark)
     check_paper(folder, name, page)
-    print(f"{'ok   ' if failed == before else 'FAIL '} {name}: {len(text)} bytes")
+    print(f"{'ok   ' if expect.failed == before else 'FAIL '} {name}: {len(text)} bytes")
 
 
 def many(report):
@@ -190,7 +183,7 @@ def main():
         check(folder, "fault", fault)
         check(folder, "unprotected", json.loads(redoubt(*run, "--scheme", "none")), [True])
         check(folder, "many", many(fault))
-    return 1 if failed else 0
+    return 1 if expect.failed else 0
 
 
 BROWSER = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)

@@ -262,44 +262,73 @@ static rdt_tensor filled(rdt_dtype t, int rank, const int64_t *shape, uint64_t s
   return x;
 }
 
-/* Every way of every site of what checks: the same bits, told as the checker's. */
-static void attack(rdt_plan *p, const rdt_tensor *in, rdt_tensor *out, seen *log, int *planted, int *found) {
-  static const char *const kinds[] = {"bit:62", "bit", "bit:1", "random", "bit:51", "zero"};
-  const size_t bytes = rdt_tensor_bytes(out);
-  void *clean = rdt_alloc(bytes, 1);
+/* A plan, what it works on, and what became of it. */
+typedef struct trial {
+  seen log;
+  rdt_context *ctx;
+  rdt_tensor in, weights, out;
+  rdt_plan *p;
   rdt_result r;
-  assert_int_equal(rdt_plan_execute(p, in, out, &r), RDT_OK);
-  assert_int_equal(r.verdict, RDT_CLEAN);
-  const int64_t checks = r.checks;
-  memcpy(clean, out->data, bytes);
+} trial;
+
+static void open_product(trial *t, const char *scheme, int threads, rdt_dtype in, rdt_dtype out, int64_t m) {
+  *t = (trial){.ctx = context(scheme, threads, &t->log)};
+  t->in = filled(in, 2, (int64_t[]){m, 30}, 1);
+  t->weights = filled(in, 2, (int64_t[]){30, 40}, 2);
+  t->out = filled(out, 2, (int64_t[]){m, 40}, 3);
+  assert_int_equal(rdt_plan_gemm(t->ctx, &t->in, &t->weights, &t->out, &t->p), RDT_OK);
+}
+
+static void close_case(trial *t) {
+  rdt_plan_destroy(t->p);
+  rdt_context_destroy(t->ctx);
+  rdt_free(t->in.data), rdt_free(t->weights.data), rdt_free(t->out.data);
+}
+
+static rdt_status execute(trial *t) {
+  return rdt_plan_execute(t->p, &t->in, &t->out, &t->r);
+}
+
+/* Every way of every site of what checks: the same bits, told as the checker's. */
+static void attack(trial *t, int *planted, int *found) {
+  static const char *const kinds[] = {"bit:62", "bit", "bit:1", "random", "bit:51", "zero"};
+  rdt_plan *p = t->p;
+  seen *log = &t->log;
+  const size_t bytes = rdt_tensor_bytes(&t->out);
+  void *clean = rdt_alloc(bytes, 1);
+  const rdt_result *r = &t->r;
+  assert_int_equal(execute(t), RDT_OK);
+  assert_int_equal(r->verdict, RDT_CLEAN);
+  const int64_t checks = r->checks;
+  memcpy(clean, t->out.data, bytes);
   for (int site = 0; site < RDT_SITE_COUNT; site++)
     for (int seed = 0; seed < 30 && rdt_site_checks((rdt_site)site) && rdt_plan_has_site(p, (rdt_site)site); seed++) {
       char spec[64];
       snprintf(spec, sizeof spec, "%s@%s,seed=%d", kinds[seed % 6], rdt_site_name((rdt_site)site), seed);
       assert_int_equal(rdt_plan_inject(p, spec), RDT_OK);
       log->events = 0;
-      memset(out->data, 0, bytes);
-      if (rdt_plan_execute(p, in, out, &r) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(p->ctx));
+      memset(t->out.data, 0, bytes);
+      if (execute(t) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(p->ctx));
       if (!p->injection->done) fail_msg("%s: not planted, scheme %s", spec, rdt_plan_scheme(p));
-      assert_memory_equal(clean, out->data, bytes);
+      assert_memory_equal(clean, t->out.data, bytes);
       *planted += 1;
-      *found += r.faults > 0;
-      assert_true(r.verdict == RDT_CLEAN || r.verdict == RDT_RECOMPUTED);
-      assert_int_equal(r.verdict == RDT_RECOMPUTED, r.faults > 0);
-      if (r.checks < 1 || r.checks > 4 * checks || r.suspects < 0 || r.suspects > r.checks || r.unchecked < 0 ||
-          r.unchecked > r.checks)
+      *found += r->faults > 0;
+      assert_true(r->verdict == RDT_CLEAN || r->verdict == RDT_RECOMPUTED);
+      assert_int_equal(r->verdict == RDT_RECOMPUTED, r->faults > 0);
+      if (r->checks < 1 || r->checks > 4 * checks || r->suspects < 0 || r->suspects > r->checks || r->unchecked < 0 ||
+          r->unchecked > r->checks)
         fail_msg("%s: %s, scheme %s, counts %lld checks, %lld suspects, %lld without a bound", spec, p->injection->text,
-                 rdt_plan_scheme(p), (long long)r.checks, (long long)r.suspects, (long long)r.unchecked);
-      const bool plan = site == RDT_SITE_PLAN && r.diagnosis == RDT_DIAG_MEMORY;
-      if (r.faults > 0 && !plan && (log->diagnosis != RDT_DIAG_CHECKER || r.diagnosis != RDT_DIAG_CHECKER))
-        fail_msg("%s: %s told as %s, scheme %s", spec, p->injection->text, rdt_diagnosis_name(r.diagnosis),
+                 rdt_plan_scheme(p), (long long)r->checks, (long long)r->suspects, (long long)r->unchecked);
+      const bool plan = site == RDT_SITE_PLAN && r->diagnosis == RDT_DIAG_MEMORY;
+      if (r->faults > 0 && !plan && (log->diagnosis != RDT_DIAG_CHECKER || r->diagnosis != RDT_DIAG_CHECKER))
+        fail_msg("%s: %s told as %s, scheme %s", spec, p->injection->text, rdt_diagnosis_name(r->diagnosis),
                  rdt_plan_scheme(p));
       if (site == RDT_SITE_VERDICT && strncmp(spec, "zero", 4) != 0)
-        assert_true(r.faults > 0 || p->injection->element == 2);
+        assert_true(r->faults > 0 || p->injection->element == 2);
       log->events = 0;
-      assert_int_equal(rdt_plan_execute(p, in, out, &r), RDT_OK); /* nothing stays behind */
-      assert_int_equal(r.verdict, RDT_CLEAN);
-      assert_int_equal(r.checks, checks);
+      assert_int_equal(execute(t), RDT_OK); /* nothing stays behind */
+      assert_int_equal(r->verdict, RDT_CLEAN);
+      assert_int_equal(r->checks, checks);
       assert_int_equal(log->events, 0);
     }
   rdt_free(clean);
@@ -312,16 +341,10 @@ static void products_survive_their_checkers(void **state) {
   (void)state;
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++)
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-      seen log = {0};
-      rdt_context *ctx = context(schemes[s], 1 + (int)(t % 2), &log);
-      rdt_tensor a = filled(types[t].in, 2, (int64_t[]){90, 30}, 1), b = filled(types[t].in, 2, (int64_t[]){30, 40}, 2);
-      rdt_tensor c = filled(types[t].out, 2, (int64_t[]){90, 40}, 3);
-      rdt_plan *p;
-      assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &p), RDT_OK);
-      attack(p, &a, &c, &log, &planted, &found);
-      rdt_plan_destroy(p);
-      rdt_context_destroy(ctx);
-      rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+      trial x;
+      open_product(&x, schemes[s], 1 + (int)(t % 2), types[t].in, types[t].out, 90);
+      attack(&x, &planted, &found);
+      close_case(&x);
     }
   assert_true(planted > 2000);
   assert_true(found > planted / 4);
@@ -334,16 +357,13 @@ static void convolutions_survive_their_checkers(void **state) {
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++)
     for (int threads = 1; threads < 3; threads++) {
       const rdt_conv_params params = {.stride = {1, 1}, .pad = {1, 1, 1, 1}, .dilation = {1, 1}, .groups = 1};
-      seen log = {0};
-      rdt_context *ctx = context(schemes[s], threads, &log);
-      rdt_tensor x = filled(RDT_F32, 4, (int64_t[]){2, 3, 9, 9}, 1), w = filled(RDT_F32, 4, (int64_t[]){8, 3, 3, 3}, 2);
-      rdt_tensor y = filled(RDT_F32, 4, (int64_t[]){2, 8, 9, 9}, 3);
-      rdt_plan *p;
-      assert_int_equal(rdt_plan_conv(ctx, &x, &w, &y, &params, &p), RDT_OK);
-      attack(p, &x, &y, &log, &planted, &found);
-      rdt_plan_destroy(p);
-      rdt_context_destroy(ctx);
-      rdt_free(x.data), rdt_free(w.data), rdt_free(y.data);
+      trial t = {.ctx = context(schemes[s], threads, &t.log)};
+      t.in = filled(RDT_F32, 4, (int64_t[]){2, 3, 9, 9}, 1);
+      t.weights = filled(RDT_F32, 4, (int64_t[]){8, 3, 3, 3}, 2);
+      t.out = filled(RDT_F32, 4, (int64_t[]){2, 8, 9, 9}, 3);
+      assert_int_equal(rdt_plan_conv(t.ctx, &t.in, &t.weights, &t.out, &params, &t.p), RDT_OK);
+      attack(&t, &planted, &found);
+      close_case(&t);
     }
   assert_true(planted > 500);
   assert_true(found > planted / 4);
@@ -361,14 +381,10 @@ static rdt_status undecided(void *state, const rdt_operands *o, const rdt_tensor
 }
 
 static void who_never_agrees_lets_nothing_pass(void **state) {
-  seen log = {0};
-  rdt_context *ctx = context("rowcol", 1, &log);
-  rdt_tensor a = filled(RDT_F32, 2, (int64_t[]){20, 30}, 1), b = filled(RDT_F32, 2, (int64_t[]){30, 40}, 2);
-  rdt_tensor c = filled(RDT_F32, 2, (int64_t[]){20, 40}, 3);
-  rdt_plan *p;
-  rdt_result r;
+  trial t;
   (void)state;
-  assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &p), RDT_OK);
+  open_product(&t, "rowcol", 1, RDT_F32, RDT_F32, 20);
+  rdt_plan *p = t.p;
   const rdt_scheme_info *kept = p->scheme;
   rdt_scheme_info info = *kept;
   rdt_scheme broken = *info.impl;
@@ -377,59 +393,51 @@ static void who_never_agrees_lets_nothing_pass(void **state) {
   info.impl = &broken;
   p->scheme = &info;
   assert_int_equal(rdt_plan_seal(p, NULL, 0), RDT_OK);
-  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_ERR_FAULT);
-  assert_int_equal(r.verdict, RDT_DETECTED);
-  assert_true(log.events >= 2); /* the checker's fault, and that it could not be settled */
+  assert_int_equal(execute(&t), RDT_ERR_FAULT);
+  assert_int_equal(t.r.verdict, RDT_DETECTED);
+  assert_true(t.log.events >= 2); /* the checker's fault, and that it could not be settled */
   p->scheme = kept;
   assert_int_equal(rdt_plan_seal(p, NULL, 0), RDT_OK);
-  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_OK);
-  assert_int_equal(r.verdict, RDT_CLEAN);
-  rdt_plan_destroy(p);
-  rdt_context_destroy(ctx);
-  rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+  assert_int_equal(execute(&t), RDT_OK);
+  assert_int_equal(t.r.verdict, RDT_CLEAN);
+  close_case(&t);
 }
 
 /* Plan and copy spoilt: it says so, and touches nothing. Signs that changed and make no check cry come back on
  * schedule. */
 static void plans_are_sealed(void **state) {
-  seen log = {0};
-  rdt_context *ctx = context("rowcol", 1, &log);
-  rdt_tensor a = filled(RDT_F32, 2, (int64_t[]){20, 30}, 1), b = filled(RDT_F32, 2, (int64_t[]){30, 40}, 2);
-  rdt_tensor c = filled(RDT_F32, 2, (int64_t[]){20, 40}, 3);
-  rdt_plan *p;
-  rdt_result r;
+  trial t;
   (void)state;
-  assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &p), RDT_OK);
+  open_product(&t, "rowcol", 1, RDT_F32, RDT_F32, 20);
+  rdt_plan *p = t.p;
   double *sign = rdt_vault_word(&p->tables, 0);
   assert_true(*sign == 1.0 || *sign == -1.0);
   const double kept = *sign;
   *sign *= 1.0 + 0x1p-50; /* far below any bound */
   int runs = 0;
   do {
-    assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_OK);
+    assert_int_equal(execute(&t), RDT_OK);
     runs++;
-  } while (r.verdict == RDT_CLEAN && runs < 40);
-  assert_int_equal(r.verdict, RDT_RECOMPUTED);
-  assert_int_equal(r.diagnosis, RDT_DIAG_CHECKER);
+  } while (t.r.verdict == RDT_CLEAN && runs < 40);
+  assert_int_equal(t.r.verdict, RDT_RECOMPUTED);
+  assert_int_equal(t.r.diagnosis, RDT_DIAG_CHECKER);
   assert_true(*sign == kept);
   assert_in_range(runs, 1, 16);
-  ctx->policy.scrub_every = 1;
+  t.ctx->policy.scrub_every = 1;
   p->threads ^= 2;
-  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_OK);
-  assert_int_equal(r.verdict, RDT_RECOMPUTED);
-  assert_int_equal(r.diagnosis, RDT_DIAG_MEMORY);
+  assert_int_equal(execute(&t), RDT_OK);
+  assert_int_equal(t.r.verdict, RDT_RECOMPUTED);
+  assert_int_equal(t.r.diagnosis, RDT_DIAG_MEMORY);
   assert_int_equal(p->threads, 1);
   p->threads ^= 2;
   p->frame.lid.copy[rdt_vault_bytes(&p->frame)] ^= 1;
-  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_ERR_FAULT);
-  assert_int_equal(r.verdict, RDT_DETECTED);
-  assert_non_null(strstr(rdt_context_error(ctx), "copy"));
+  assert_int_equal(execute(&t), RDT_ERR_FAULT);
+  assert_int_equal(t.r.verdict, RDT_DETECTED);
+  assert_non_null(strstr(rdt_context_error(t.ctx), "copy"));
   p->threads ^= 2;
-  assert_int_equal(rdt_plan_execute(p, &a, &c, &r), RDT_OK);
-  assert_int_equal(r.verdict, RDT_CLEAN);
-  rdt_plan_destroy(p);
-  rdt_context_destroy(ctx);
-  rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+  assert_int_equal(execute(&t), RDT_OK);
+  assert_int_equal(t.r.verdict, RDT_CLEAN);
+  close_case(&t);
 }
 
 /* What C held is restored from C while that is possible, and otherwise C is not handed out as right. */

@@ -9,12 +9,11 @@
 
 #include <cmocka.h>
 
-#include <redoubt/redoubt.h>
-
 #include "check/bitsum.h"
 #include "core/memory.h"
 #include "cpu/threads.h"
 #include "plan/cores.h"
+#include "util_bench.h"
 
 /* ---- the hunt for a core, with scripted ones ---- */
 
@@ -169,67 +168,17 @@ static void threads_go_where_they_are_pinned(void **state) {
 
 /* ---- products ---- */
 
-typedef struct told {
-  rdt_event last;
-  int faults;
-  char rungs[256], text[320];
-} told;
-
-static void note(const rdt_event *e, void *user) {
-  told *t = user;
-  t->last = *e;
-  t->faults += e->kind == RDT_EVENT_FAULT;
-  snprintf(t->text, sizeof t->text, "%s", e->text);
-  t->rungs[0] = '\0';
-  for (int i = 0; i < e->n_rungs; i++) {
-    const size_t used = strlen(t->rungs);
-    snprintf(t->rungs + used, sizeof t->rungs - used, "%s%s:%s", i ? " " : "", e->rungs[i].name, e->rungs[i].outcome);
-  }
-}
-
-typedef struct bench {
-  rdt_context *ctx;
-  rdt_plan *plan;
-  rdt_tensor a, b, c;
-  float *clean;
-  rdt_result r;
-  told told;
-} bench;
-
-static rdt_tensor matrix(int64_t rows, int64_t cols, uint64_t seed) {
-  rdt_tensor t = rdt_tensor_matrix(rdt_alloc((size_t)(rows * cols), sizeof(float)), RDT_F32, rows, cols, cols, 0);
-  assert_non_null(t.data);
-  for (int64_t i = 0; i < rows * cols; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    ((float *)t.data)[i] = (float)((double)(seed >> 40) * 0x1p-24 - 0.5);
-  }
-  return t;
-}
-
-/* Large enough to be shared among threads. */
-static void open_bench(bench *w, const rdt_policy *policy, int threads, int64_t m) {
-  const int64_t k = 160, n = 96;
-  memset(w, 0, sizeof *w);
-  assert_int_equal(rdt_context_create(&w->ctx, threads), RDT_OK);
-  if (rdt_context_set_policy(w->ctx, policy) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
-  rdt_context_on_event(w->ctx, note, &w->told);
-  w->a = matrix(m, k, 1);
-  w->b = matrix(k, n, 2);
-  w->c = matrix(m, n, 3);
-  if (rdt_plan_gemm(w->ctx, &w->a, &w->b, &w->c, &w->plan) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
-  if (rdt_plan_execute(w->plan, &w->a, &w->c, &w->r) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
+/* After a first run without a fault. */
+static void open_clean(util_bench *w, const rdt_policy *policy, int threads) {
+  util_bench_open(w, policy, threads);
+  util_bench_execute(w);
   assert_int_equal(w->r.verdict, RDT_CLEAN);
-  w->clean = rdt_alloc((size_t)(m * n), sizeof(float));
-  memcpy(w->clean, w->c.data, (size_t)(m * n) * sizeof(float));
+  const size_t bytes = rdt_tensor_bytes(&w->c);
+  w->clean = rdt_alloc(1, bytes);
+  memcpy(w->clean, w->c.data, bytes);
 }
 
-static void close_bench(bench *w) {
-  rdt_plan_destroy(w->plan);
-  rdt_context_destroy(w->ctx);
-  rdt_free(w->a.data), rdt_free(w->b.data), rdt_free(w->c.data), rdt_free(w->clean);
-}
-
-static bool is_clean(const bench *w) {
+static bool is_clean(const util_bench *w) {
   return memcmp(w->clean, w->c.data, (size_t)rdt_tensor_count(&w->c) * sizeof(float)) == 0;
 }
 
@@ -251,16 +200,16 @@ static void a_wrong_core_is_named_and_its_products_repaired(void **state) {
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++)
     for (int threads = 1; threads <= 3; threads++) {
       rdt_policy policy = RDT_POLICY_DEFAULT;
-      bench w;
+      util_bench w;
       policy.scheme = schemes[s];
-      open_bench(&w, &policy, threads, 160);
+      open_clean(&w, &policy, threads);
       for (int i = 0; i < 8; i++) {
         char spec[96];
         const int bad = cores[i % (n < 4 ? n : 4)];
         const rdt_core_info before = counted(w.ctx, bad);
         snprintf(spec, sizeof spec, "bit:30@accum,core=%d,seed=%d", bad, i);
         assert_int_equal(rdt_plan_inject(w.plan, spec), RDT_OK);
-        if (rdt_plan_execute(w.plan, &w.a, &w.c, &w.r) != RDT_OK) fail_msg("%s", rdt_context_error(w.ctx));
+        util_bench_execute(&w);
         if (!is_clean(&w)) fail_msg("%s, %d threads, %s: %s", schemes[s], threads, spec, w.told.text);
         assert_int_equal(w.r.verdict, RDT_RECOMPUTED);
         assert_int_equal(w.r.diagnosis, RDT_DIAG_PERSISTENT);
@@ -271,12 +220,12 @@ static void a_wrong_core_is_named_and_its_products_repaired(void **state) {
         assert_true(after.products >= before.products);
         assert_int_equal(after.faults[RDT_DIAG_PERSISTENT], before.faults[RDT_DIAG_PERSISTENT] + 1);
         assert_int_equal(after.suspects, before.suspects + 1);
-        w.told = (told){.faults = 0}; /* and the next run is well again */
-        if (rdt_plan_execute(w.plan, &w.a, &w.c, &w.r) != RDT_OK) fail_msg("%s", rdt_context_error(w.ctx));
+        w.told = (util_told){.faults = 0}; /* and the next run is well again */
+        util_bench_execute(&w);
         assert_int_equal(w.r.verdict, RDT_CLEAN);
         assert_true(is_clean(&w));
       }
-      close_bench(&w);
+      util_bench_close(&w);
     }
 }
 
@@ -285,7 +234,7 @@ static void with_one_core_the_rung_is_left_out(void **state) {
   cpu_set_t before, one;
   char spec[96];
   rdt_policy policy = RDT_POLICY_DEFAULT;
-  bench w;
+  util_bench w;
   (void)state;
   assert_true(rdt_cores_allowed(cores, CPU_SETSIZE) > 0);
   policy.scheme = "row";
@@ -293,7 +242,7 @@ static void with_one_core_the_rung_is_left_out(void **state) {
   CPU_ZERO(&one);
   CPU_SET(cores[0], &one);
   assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
-  open_bench(&w, &policy, 1, 160);
+  open_clean(&w, &policy, 1);
   snprintf(spec, sizeof spec, "bit:30@accum,core=%d,seed=1", cores[0]);
   assert_int_equal(rdt_plan_inject(w.plan, spec), RDT_OK);
   const rdt_status status = rdt_plan_execute(w.plan, &w.a, &w.c, &w.r);
@@ -303,7 +252,7 @@ static void with_one_core_the_rung_is_left_out(void **state) {
   assert_null(strstr(w.told.rungs, "other core"));
   assert_non_null(strstr(w.told.rungs, "recompute:failed checksum:intact other path:failed"));
   assert_int_equal(w.told.last.core, -1);
-  close_bench(&w);
+  util_bench_close(&w);
 }
 
 /* A transient fault is booked where it happened. */
@@ -311,22 +260,22 @@ static void a_transient_fault_has_its_core(void **state) {
   int cores[CPU_SETSIZE];
   rdt_policy policy = RDT_POLICY_DEFAULT;
   rdt_places places;
-  bench w;
+  util_bench w;
   (void)state;
   const int n = rdt_cores_allowed(cores, CPU_SETSIZE);
   policy.scheme = "row";
-  open_bench(&w, &policy, 1, 160);
+  open_clean(&w, &policy, 1);
   for (int i = 0; i < n && i < 4; i++) {
     assert_true(rdt_threads_pin(1, &cores[i], 1, &places));
     assert_int_equal(rdt_plan_inject(w.plan, "bit:30@accum,seed=3"), RDT_OK);
-    assert_int_equal(rdt_plan_execute(w.plan, &w.a, &w.c, &w.r), RDT_OK);
+    util_bench_execute(&w);
     rdt_threads_restore(&places);
     assert_int_equal(w.r.diagnosis, RDT_DIAG_TRANSIENT);
     assert_int_equal(w.told.last.core, cores[i]);
     assert_int_equal(counted(w.ctx, cores[i]).faults[RDT_DIAG_TRANSIENT], 1);
     assert_true(is_clean(&w));
   }
-  close_bench(&w);
+  util_bench_close(&w);
 }
 
 /* Sums that were wrong before anybody sealed them: only making them again shows it. */
@@ -335,36 +284,36 @@ static void wrong_checksums_behind_their_seal_are_made_again(void **state) {
   (void)state;
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++) {
     rdt_policy policy = RDT_POLICY_DEFAULT;
-    bench w;
+    util_bench w;
     void *data = NULL;
     size_t bytes = 0;
     rdt_dtype dtype;
     policy.scheme = schemes[s];
-    open_bench(&w, &policy, 1, 160);
+    open_clean(&w, &policy, 1);
     w.plan->scheme->impl->checksums(w.plan->sums, &data, &bytes, &dtype);
     if (!data || dtype != RDT_F64) { /* nothing is kept of the weights */
-      close_bench(&w);
+      util_bench_close(&w);
       continue;
     }
     *(double *)data += 1e3;
     w.plan->sums_seal = rdt_bitsum(data, bytes);
-    assert_int_equal(rdt_plan_execute(w.plan, &w.a, &w.c, &w.r), RDT_OK);
+    util_bench_execute(&w);
     assert_int_equal(w.r.verdict, RDT_RECOMPUTED);
     assert_int_equal(w.r.diagnosis, RDT_DIAG_CHECKER);
     assert_string_equal(w.told.rungs, "secure:intact recompute:failed checksum:restored");
     assert_true(is_clean(&w));
-    assert_int_equal(rdt_plan_execute(w.plan, &w.a, &w.c, &w.r), RDT_OK);
+    util_bench_execute(&w);
     assert_int_equal(w.r.verdict, RDT_CLEAN);
-    close_bench(&w);
+    util_bench_close(&w);
   }
 }
 
 static void kernels_write_their_shares_down(void **state) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
-  bench w;
+  util_bench w;
   (void)state;
   policy.scheme = "row";
-  open_bench(&w, &policy, 2, 160);
+  open_clean(&w, &policy, 2);
   int64_t products = 0;
   rdt_core_info list[CPU_SETSIZE];
   const size_t n = rdt_context_cores(w.ctx, list, CPU_SETSIZE);
@@ -375,7 +324,7 @@ static void kernels_write_their_shares_down(void **state) {
   }
   assert_int_equal(products, 2); /* one execution, two shares */
   assert_int_equal(rdt_context_cores(w.ctx, list, 0), n);
-  close_bench(&w);
+  util_bench_close(&w);
 }
 
 static void cores_to_avoid_are_a_list(void **state) {
@@ -411,20 +360,20 @@ static void avoided_cores_execute_nothing(void **state) {
     rdt_policy policy = RDT_POLICY_DEFAULT;
     cpu_set_t before, after;
     char list[16];
-    bench w;
+    util_bench w;
     sched_getaffinity(0, sizeof before, &before);
     snprintf(list, sizeof list, "%d", cores[i]);
     policy.avoid_cores = list;
     policy.scheme = "row";
-    open_bench(&w, &policy, 3, 160);
-    for (int k = 0; k < 20; k++) assert_int_equal(rdt_plan_execute(w.plan, &w.a, &w.c, &w.r), RDT_OK);
+    open_clean(&w, &policy, 3);
+    for (int k = 0; k < 20; k++) util_bench_execute(&w);
     assert_true(is_clean(&w));
     assert_int_equal(counted(w.ctx, cores[i]).products, 0);
     rdt_core_info one;
     assert_true(rdt_context_cores(w.ctx, &one, 1) >= 1 && one.products > 0);
     sched_getaffinity(0, sizeof after, &after); /* the caller's thread is let go */
     assert_true(CPU_EQUAL(&before, &after));
-    close_bench(&w);
+    util_bench_close(&w);
   }
 }
 

@@ -8,29 +8,12 @@
 
 #include <cmocka.h>
 
-#include <redoubt/redoubt.h>
-
 #include "core/memory.h"
 #include "net/model.h"
 #include "net/tensor_file.h"
+#include "util_bench.h"
 
-enum { M = 160, K = 160, N = 96, MOST_RUNS = 40 };
-
-typedef struct told {
-  int fallbacks, faults;
-  char text[400], scheme[32];
-  rdt_event fault;
-} told;
-
-static void note(const rdt_event *e, void *user) {
-  told *t = user;
-  t->faults += e->kind == RDT_EVENT_FAULT;
-  if (e->kind == RDT_EVENT_FAULT) t->fault = *e;
-  if (e->kind != RDT_EVENT_FALLBACK) return;
-  t->fallbacks++;
-  snprintf(t->text, sizeof t->text, "%s", e->text);
-  snprintf(t->scheme, sizeof t->scheme, "%s", e->scheme);
-}
+enum { M = UTIL_BENCH_M, K = UTIL_BENCH_K, N = UTIL_BENCH_N, MOST_RUNS = 40 };
 
 /* lambda 1: a third of all checks is suspect. */
 static rdt_policy narrow(const char *scheme, double rate) {
@@ -41,46 +24,7 @@ static rdt_policy narrow(const char *scheme, double rate) {
   return policy;
 }
 
-typedef struct bench {
-  rdt_context *ctx;
-  rdt_plan *plan;
-  rdt_tensor a, b, c;
-  rdt_result r;
-  told told;
-} bench;
-
-static rdt_tensor matrix(int64_t rows, int64_t cols, uint64_t seed) {
-  rdt_tensor t = rdt_tensor_matrix(rdt_alloc((size_t)(rows * cols), sizeof(float)), RDT_F32, rows, cols, cols, 0);
-  assert_non_null(t.data);
-  for (int64_t i = 0; i < rows * cols; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    ((float *)t.data)[i] = (float)((double)(seed >> 40) * 0x1p-24 - 0.5);
-  }
-  return t;
-}
-
-static void open_bench(bench *w, const rdt_policy *policy, int threads) {
-  memset(w, 0, sizeof *w);
-  assert_int_equal(rdt_context_create(&w->ctx, threads), RDT_OK);
-  if (rdt_context_set_policy(w->ctx, policy) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
-  rdt_context_on_event(w->ctx, note, &w->told);
-  w->a = matrix(M, K, 1);
-  w->b = matrix(K, N, 2);
-  w->c = matrix(M, N, 3);
-  if (rdt_plan_gemm(w->ctx, &w->a, &w->b, &w->c, &w->plan) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
-}
-
-static void close_bench(bench *w) {
-  rdt_plan_destroy(w->plan);
-  rdt_context_destroy(w->ctx);
-  rdt_free(w->a.data), rdt_free(w->b.data), rdt_free(w->c.data);
-}
-
-static void execute(bench *w) {
-  if (rdt_plan_execute(w->plan, &w->a, &w->c, &w->r) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
-}
-
-static void expect_right(const bench *w) {
+static void expect_right(const util_bench *w) {
   const float *a = w->a.data, *b = w->b.data, *c = w->c.data;
   for (int i = 0; i < M; i++)
     for (int j = 0; j < N; j++) {
@@ -90,19 +34,19 @@ static void expect_right(const bench *w) {
     }
 }
 
-static bool is_dup(const bench *w) {
+static bool is_dup(const util_bench *w) {
   return strcmp(rdt_plan_scheme(w->plan), "dup") == 0;
 }
 
 /* What is planted afterwards, where, and whether nothing repairs it: the caller's weights are the only ones. */
-static void expect_found(bench *w, const char *spec, rdt_diagnosis diagnosis) {
+static void expect_found(util_bench *w, const char *spec, rdt_diagnosis diagnosis) {
   const size_t bytes = sizeof(float) * M * N;
   float *clean = rdt_alloc(1, bytes);
-  execute(w);
+  util_bench_execute(w);
   memcpy(clean, w->c.data, bytes);
   w->told.faults = 0;
   if (rdt_plan_inject(w->plan, spec) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(w->ctx));
-  execute(w);
+  util_bench_execute(w);
   if (w->r.verdict != RDT_RECOMPUTED || w->r.diagnosis != diagnosis)
     fail_msg("%s: %s, %s", spec, rdt_verdict_name(w->r.verdict), rdt_diagnosis_name(w->r.diagnosis));
   assert_int_equal(w->told.faults, 1);
@@ -115,20 +59,20 @@ static void a_product_falls_back_once(void **state) {
   (void)state;
   for (int i = 0; i < 8; i++) {
     rdt_policy policy = narrow(schemes[i % 4], 0.25);
-    bench w;
+    util_bench w;
     int runs = 0;
     policy.keep_weights = 1;
-    open_bench(&w, &policy, 1 + i / 4);
+    util_bench_open(&w, &policy, 1 + i / 4);
     while (!is_dup(&w) && runs < MOST_RUNS) {
       assert_string_equal(rdt_plan_scheme(w.plan), schemes[i % 4]);
       assert_int_equal(w.told.fallbacks, 0);
-      execute(&w);
+      util_bench_execute(&w);
       assert_int_equal(w.r.verdict, RDT_CLEAN);
       runs++;
     }
     if (strcmp(schemes[i % 4], "tile") == 0 &&
         runs == MOST_RUNS) { /* the same few checks at every run: none was suspect */
-      close_bench(&w);
+      util_bench_close(&w);
       continue;
     }
     assert_true(runs >= 4 && runs < MOST_RUNS);
@@ -137,7 +81,7 @@ static void a_product_falls_back_once(void **state) {
     assert_non_null(strstr(w.told.text, "computed twice from now on"));
     assert_non_null(strstr(w.told.text, schemes[i % 4]));
     expect_right(&w);
-    for (int k = 0; k < 8; k++) execute(&w);
+    for (int k = 0; k < 8; k++) util_bench_execute(&w);
     expect_right(&w);
     assert_int_equal(w.r.verdict, RDT_CLEAN);
     assert_int_equal(w.told.fallbacks, 1);
@@ -145,35 +89,35 @@ static void a_product_falls_back_once(void **state) {
     expect_found(&w, "bit:30@accum,seed=3", RDT_DIAG_TRANSIENT);
     expect_found(&w, "bit:30@weight,seed=4", RDT_DIAG_MEMORY);
     expect_found(&w, "bit:20@plan,seed=5", RDT_DIAG_MEMORY);
-    close_bench(&w);
+    util_bench_close(&w);
   }
 }
 
 /* Weights that have rotted before the fallback are not taken for the right ones. */
 static void rot_is_not_sealed_by_it(void **state) {
   rdt_policy policy = narrow("rowcol", 0.25);
-  bench w;
+  util_bench w;
   (void)state;
   policy.scrub_every = 0;
-  open_bench(&w, &policy, 1);
-  for (int i = 0; i < 3; i++) execute(&w);
+  util_bench_open(&w, &policy, 1);
+  for (int i = 0; i < 3; i++) util_bench_execute(&w);
   const uint64_t seal = w.plan->weight_seal;
-  execute(&w);
+  util_bench_execute(&w);
   assert_true(is_dup(&w));
   assert_true(w.plan->weight_seal == seal);
   ((float *)w.b.data)[7] += 1.0f;
   assert_int_equal(rdt_plan_execute(w.plan, &w.a, &w.c, &w.r), RDT_ERR_FAULT);
   assert_int_equal(w.r.diagnosis, RDT_DIAG_MEMORY);
-  close_bench(&w);
+  util_bench_close(&w);
 }
 
 static void expect_none(const rdt_policy *policy) {
-  bench w;
-  open_bench(&w, policy, 2);
-  for (int i = 0; i < MOST_RUNS; i++) execute(&w);
+  util_bench w;
+  util_bench_open(&w, policy, 2);
+  for (int i = 0; i < MOST_RUNS; i++) util_bench_execute(&w);
   assert_int_equal(w.told.fallbacks, 0);
   assert_string_equal(rdt_plan_scheme(w.plan), policy->scheme);
-  close_bench(&w);
+  util_bench_close(&w);
 }
 
 static void not_where_it_is_off_or_nothing_is_suspect(void **state) {
@@ -189,9 +133,9 @@ static void a_share_of_runs_decides(void **state) {
   const rdt_policy policy = narrow("row", 0.5);
   const rdt_result suspect = {.verdict = RDT_CLEAN, .suspects = 9}, clean = {.verdict = RDT_CLEAN},
                    fault = {.verdict = RDT_RECOMPUTED, .suspects = 1, .faults = 1};
-  bench w;
+  util_bench w;
   (void)state;
-  open_bench(&w, &policy, 1);
+  util_bench_open(&w, &policy, 1);
   for (int i = 0; i < 4000; i++) rdt_plan_watch(w.plan, i % 2 ? &suspect : &clean); /* half of them, and not more */
   assert_false(is_dup(&w));
   for (int i = 0; i < 4000; i++) rdt_plan_watch(w.plan, &fault); /* faults are no rounding */
@@ -200,13 +144,13 @@ static void a_share_of_runs_decides(void **state) {
   while (!is_dup(&w) && more < 1000) rdt_plan_watch(w.plan, &suspect), more++;
   assert_in_range(more, 1, 8);
   assert_int_equal(w.told.fallbacks, 1);
-  close_bench(&w);
-  open_bench(&w, &policy, 1);
+  util_bench_close(&w);
+  util_bench_open(&w, &policy, 1);
   for (int i = 0; i < 100000; i++) rdt_plan_watch(w.plan, &clean);
   more = 0;
   while (!is_dup(&w) && more < 10000) rdt_plan_watch(w.plan, &suspect), more++;
   assert_in_range(more, 300, 2000); /* the past is forgotten */
-  close_bench(&w);
+  util_bench_close(&w);
 }
 
 static void rates_are_checked(void **state) {
@@ -228,7 +172,7 @@ typedef struct net {
   rdt_context *ctx;
   rdt_model *model;
   rdt_tensor images, out;
-  told told;
+  util_told told;
 } net;
 
 static void run(net *w, rdt_run_result *r) {
@@ -241,7 +185,7 @@ static void open_net(net *w, const rdt_policy *policy) {
   memset(w, 0, sizeof *w);
   assert_int_equal(rdt_context_create(&w->ctx, 2), RDT_OK);
   assert_int_equal(rdt_context_set_policy(w->ctx, policy), RDT_OK);
-  rdt_context_on_event(w->ctx, note, &w->told);
+  rdt_context_on_event(w->ctx, util_told_note, &w->told);
   if (rdt_tensor_file_read(TEST_DATA "/examples/digits/some.npy", &w->images, &why) != RDT_OK) fail_msg("%s", why.text);
   w->images.shape[0] = 3;
   if (rdt_model_load(w->ctx, TEST_DATA "/examples/digits/digits.onnx", &w->model) != RDT_OK)

@@ -7,19 +7,14 @@ usage: tools/compare_builds.py BUILD BASELINE [NAME[:sizes]...] [--rounds N] [--
 
 Clean runs with --scrub off; medians, and the median of the ratios of neighbouring runs with its 95 % interval.
 """
-import argparse
 import os
 import statistics
 import sys
-import tempfile
 import time
 
 import graph_inputs
-import make_weights
-import record
+import networks
 import redoubt_api
-
-DEFAULT = ("resnet50", "minilm:batch=1,sequence=128")
 
 
 def interval(values):
@@ -53,30 +48,11 @@ def measure(libraries, path, sizes, threads, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("build", metavar="BUILD", help="folder with libredoubt.so and cli/redoubt")
-    parser.add_argument("baseline", metavar="BASELINE", help="folder of the other build")
-    parser.add_argument("names", nargs="*", metavar="NAME[:dim=N,...]")
-    parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--dir", help="where graphs with weights are kept from call to call")
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_intermixed_args()
+    args = networks.options(__doc__, 41, baseline="folder of the other build")
     libraries = [redoubt_api.Library(os.path.join(build, "libredoubt.so")) for build in (args.build, args.baseline)]
-    rows = []
-    for text in args.names or DEFAULT:
-        name, sizes = graph_inputs.sizes_of(text)
-        with tempfile.TemporaryDirectory() as temporary:
-            path = make_weights.graph_with_weights(name, args.dir or temporary)
-            for threads in map(int, args.threads.split(",")):
-                row = {"model": text, **measure(libraries, path, sizes, threads, args.rounds)}
-                rows.append(row)
-                print(f"{text}, {threads} thread(s): {1e3 * row['seconds']:.2f} ms, before {1e3 * row['baseline']:.2f} ms: "
-                      f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})", flush=True)
-    if args.json:
-        redoubt = os.path.join(args.build, "cli", "redoubt")
-        result = {"schema": "redoubt.compare-builds/1", "rows": rows}
-        record.keep(args.json, record.document(redoubt, record.typed("tools/compare_builds.py"), 0, result))
+    networks.measure(args, "compare_builds", lambda *call: measure(libraries, *call), lambda row:
+                     f"{1e3 * row['seconds']:.2f} ms, before {1e3 * row['baseline']:.2f} ms: "
+                     f"{row['ratio']:.3f} ({row['low']:.3f} to {row['high']:.3f})")
 
 
 if __name__ == "__main__":

@@ -8,21 +8,16 @@ Runs of both settings are interleaved; times are medians. Between them as many b
 number of threads (a sum of 64-bit words by NumPy): that is the read bandwidth of the same run. Weights that kernels have
 packed are held twice, and verified twice: "weight bytes" are those of the model and of the packed copies.
 """
-import argparse
 import concurrent.futures
 import os
 import statistics
 import sys
-import tempfile
 import time
 
 import graph_inputs
-import make_weights
+import networks
 import numpy
-import record
 import redoubt_api
-
-DEFAULT = ("resnet50", "minilm:batch=1,sequence=128")
 
 
 def read_all(words, threads, pool):
@@ -64,29 +59,12 @@ def measure(library, path, sizes, threads, rounds):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("build", metavar="BUILD", help="folder with libredoubt.so and cli/redoubt")
-    parser.add_argument("names", nargs="*", metavar="NAME[:dim=N,...]")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--dir", help="where graphs with weights are kept from call to call")
-    parser.add_argument("--json", metavar="FILE")
-    args = parser.parse_intermixed_args()
-    library, rows = redoubt_api.Library(os.path.join(args.build, "libredoubt.so")), []
-    for text in args.names or DEFAULT:
-        name, sizes = graph_inputs.sizes_of(text)
-        with tempfile.TemporaryDirectory() as temporary:
-            path = make_weights.graph_with_weights(name, args.dir or temporary)
-            for threads in map(int, args.threads.split(",")):
-                row = {"model": text, **measure(library, path, sizes, threads, args.rounds)}
-                rows.append(row)
-                print(f"{text}, {threads} thread(s): each-run adds {1e3 * (row['each_run'] - row['off']):.2f} ms to "
-                      f"{1e3 * row['off']:.2f} ms ({row['each_run_over_off']:.3f}); reading the {row['weight_bytes'] / 1e6:.0f} MB "
-                      f"takes {1e3 * row['read']:.2f} ms: {row['added_over_read']:.2f} of that", flush=True)
-    if args.json:
-        redoubt = os.path.join(args.build, "cli", "redoubt")
-        result = {"schema": "redoubt.scrub-cost/1", "rows": rows}
-        record.keep(args.json, record.document(redoubt, record.typed("tools/scrub_cost.py"), 0, result))
+    args = networks.options(__doc__, 21)
+    library = redoubt_api.Library(os.path.join(args.build, "libredoubt.so"))
+    networks.measure(args, "scrub_cost", lambda *call: measure(library, *call), lambda row:
+                     f"each-run adds {1e3 * (row['each_run'] - row['off']):.2f} ms to "
+                     f"{1e3 * row['off']:.2f} ms ({row['each_run_over_off']:.3f}); reading the {row['weight_bytes'] / 1e6:.0f} MB "
+                     f"takes {1e3 * row['read']:.2f} ms: {row['added_over_read']:.2f} of that")
 
 
 if __name__ == "__main__":
