@@ -33,6 +33,12 @@ const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
     {UTIL_BATCH, {3, 1, 49, 16, 65, 0, 1}},
     {UTIL_BATCH, {2, 2, 6, 40, 31, 1, 0}},
     {UTIL_BATCH, {1, 1, 4, 200, 12, 1, 0}},
+    /* several blocks of the reduction, several strips of rows */
+    {UTIL_GEMM, {2, 37, 700}},
+    {UTIL_GEMM, {15, 50, 1001, 7, 0, 1}},
+    {UTIL_GEMM, {139, 33, 650, 0, 3}},
+    {UTIL_CONV, {1, 45, 9, 8, 20, 3, 3, 1, 1, 1, 0}},
+    {UTIL_BATCH, {2, 1, 9, 21, 400, 1, 0}},
 };
 
 size_t util_native_reach(int rank, const int64_t *shape, const int64_t *stride) {

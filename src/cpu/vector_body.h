@@ -62,6 +62,19 @@ INLINE I apart(V a, V b) {
   return ((I)a ^ (I)b) & ~((I)(a != a) & (I)(b != b));
 }
 
+INLINE bool is_zero(I x) {
+#if defined(__FMA__)
+#if defined(__AVX512F__)
+  const __m256i y = (__m256i)_mm512_castps512_ps256((__m512)x) | (__m256i)_mm512_extractf32x8_ps((__m512)x, 1);
+#else
+  const __m256i y = (__m256i)x;
+#endif
+  return _mm256_testz_si256(y, y);
+#else
+  return (x[0] | x[1] | x[2] | x[3]) == 0;
+#endif
+}
+
 /* What follows the reduction, in the arithmetic of rdt_epilogue_apply. scale: alpha and beta are not both 1. */
 INLINE V value(V x, const rdt_native_finish *f, V bias, const float *residual, const bool scale, const bool has_bias,
                const bool has_residual, const int bound) {

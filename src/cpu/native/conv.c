@@ -23,7 +23,7 @@ static bool inside(int64_t i, int64_t n) {
   return i >= 0 && i < n;
 }
 
-static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
+static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, const float *zeros,
                   const float **rows) {
   const rdt_window *w = &s->window;
   pixel p = pixel_of(s, first);
@@ -32,13 +32,11 @@ static void point(const rdt_native *s, const float *x, int64_t first, int64_t co
     const int64_t top = p.y * w->stride[0] - w->before[0], left = p.x * w->stride[1] - w->before[1];
     const float **to = rows + i;
     for (int64_t r = 0; r < w->kernel[0]; r++)
-      for (int64_t c = 0; c < w->kernel[1]; c++, to += padded) {
+      for (int64_t c = 0; c < w->kernel[1]; c++, to += count) {
         const int64_t y = top + r * w->dilation[0], col = left + c * w->dilation[1];
         *to = inside(y, s->ih) && inside(col, s->iw) ? image + y * s->stride[1] + col * s->stride[2] : zeros;
       }
   }
-  for (int64_t i = count; i < padded; i++)
-    for (int64_t g = 0; g < s->segments; g++) rows[g * padded + i] = zeros;
 }
 
 static float element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
@@ -68,8 +66,6 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   if (x->shape[1] < RDT_NATIVE_CHANNELS)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than %d channels are too short for the inner loop",
                     RDT_NATIVE_CHANNELS);
-  if (x->shape[1] > RDT_NATIVE_LONG)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "more than %d channels do not stay in the cache", RDT_NATIVE_LONG);
   if (!w->data) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes fixed weights");
   if (p->window.groups != 1) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one group");
   if (rdt_tensor_count(x) < 1 || rdt_tensor_count(w) < 1 || rdt_tensor_count(y) < 1)

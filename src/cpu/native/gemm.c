@@ -2,10 +2,10 @@
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
-static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
+static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, const float *zeros,
                   const float **rows) {
   (void)zeros;
-  for (int64_t i = 0; i < padded; i++) rows[i] = x + (first + (i < count ? i : count - 1)) * s->stride[0];
+  for (int64_t i = 0; i < count; i++) rows[i] = x + (first + i) * s->stride[0];
 }
 
 static float element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
@@ -42,9 +42,6 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
   if (rdt_tensor_count(a) < 1 || rdt_tensor_count(b) < 1 || rdt_tensor_count(c) < 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
-  if (last(a, 0, a->shape) > RDT_NATIVE_LONG)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a reduction beyond %d does not stay in the cache", RDT_NATIVE_LONG);
-  if (last(c, 1, c->shape) < 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than 4 rows leave a tile half empty");
   if (!in_rows(a) || !in_rows(c) || last(c, 1, c->stride) < last(c, 0, c->shape) || !is_forward(a) || !is_forward(c))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows of A and C side by side in memory");
   if (batch && (!is_forward(b) || (last(b, 0, b->stride) != 1 && last(b, 1, b->stride) != 1)))

@@ -1,7 +1,8 @@
 /* Redoubt's own products in single precision: rows of A, wherever they lie, times packed panels of B. Rows are pointers
- * to segments, so a convolution is a product without a copy of its windows. Each tile of the result is finished in one
- * go: the whole reduction in registers, then its sums, the epilogue and the store. Every element is one chain of k
- * fused multiply-adds, whatever the tile, the strip or the number of threads. */
+ * to segments, so a convolution is a product without a copy of its windows. The reduction goes in blocks, such that a
+ * panel's part stays in the first-level cache while all rows of a strip meet it. A tile's accumulators rest between
+ * blocks; after the last one follow its sums, the epilogue and the store. Every element is one chain of k fused
+ * multiply-adds, whatever the tile, the block, the strip or the number of threads. */
 #ifndef RDT_CPU_NATIVE_H
 #define RDT_CPU_NATIVE_H
 
@@ -18,21 +19,33 @@ typedef struct rdt_native_finish {
   rdt_native_bound bound;
 } rdt_native_finish;
 
+/* Rows of A: at[segment * count + row]; k = segments x length. */
+typedef struct rdt_native_rows {
+  const float *const *at;
+  int64_t count, segments, length;
+} rdt_native_rows;
+
 /* Some rows of the product times some panels. */
 typedef struct rdt_native_strip {
-  const float *const *rows; /* [segment][row]; padded to whole tiles with any readable rows */
-  int64_t count, padded;    /* rows; with the padding */
-  int64_t segments, length; /* k = segments x length */
-  const float *panels;      /* [panel][k][cols of a panel] */
-  int64_t from, to, n;      /* panels of this strip; columns of the product */
-  float *out;               /* of the first row and column 0 */
+  rdt_native_rows rows;
+  int64_t k, block;        /* the reduction; its blocks, the last one may be shorter */
+  int64_t follow;          /* floats from each row to the one of the strip that comes next; 0: none, or not known */
+  int64_t tiles;           /* of a strip, at most */
+  float *packed;           /* scratch: a block of the rows */
+  const float *panels;     /* [panel][k][cols of a panel] */
+  int64_t from, to, chunk; /* panels of this strip; how many of them at a time */
+  int64_t n;               /* columns of the product */
+  float *parked;           /* scratch: tiles for a chunk: the accumulators between blocks */
+  float *out;              /* of the first row and column 0 */
   int64_t ld;
   rdt_native_finish finish;
   /* the check: w = NULL: none */
-  const float *w;    /* n, padded with zeros */
-  float *lanes;      /* scratch: padded rows x 2 x lanes */
-  rdt_pair observed; /* count each; added to */
-  bool differ;       /* set, never cleared */
+  const float *w;          /* n, padded with zeros */
+  const float *beta, *rho; /* k; NULL: the expected side is another strip's */
+  float *lanes;            /* scratch: rows x 2 x lanes */
+  rdt_pair expected;       /* count each; overwritten */
+  rdt_pair observed;       /* count each; added to */
+  bool differ;             /* set, never cleared */
   /* injecting instantiation: where in this strip */
   rdt_kernel_hit *hit;
   bool hit_stored;
@@ -42,9 +55,9 @@ typedef struct rdt_native_strip {
 typedef struct rdt_native_table {
   int rows, cols, lanes; /* of a tile, of a vector */
   void (*strip)(rdt_native_strip *s);
-  /* For each of the rows: dot = sum a beta, sq = sum a^2 rho, over all segments. */
-  void (*dots)(const float *const *rows, int64_t count, int64_t padded, int64_t segments, int64_t length,
-               const float *beta, const float *rho, const rdt_pair *to);
+  /* Of count rows of n elements: dot = sum a beta, sq = sum a^2 rho. */
+  void (*dots)(const float *const *rows, int64_t count, int64_t n, const float *beta, const float *rho,
+               const rdt_pair *to);
   /* Down the columns of count rows ld apart: dot[t] = sum_i w[i] x[i][t], sq[t] = sum_i x[i][t]^2. */
   void (*down)(const float *x, int64_t ld, int64_t count, int64_t length, const float *w, const rdt_pair *to);
 } rdt_native_table;
@@ -53,22 +66,20 @@ extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject,
 
 /* ---- strips.c: a whole product in strips ---- */
 
-enum {
-  RDT_NATIVE_CHANNELS = 8, /* at least */
-  RDT_NATIVE_LONG = 2560   /* at most, in a segment: some hundred rows of A leave the second-level cache beyond */
-};
+enum { RDT_NATIVE_CHANNELS = 8 /* at least */ };
 
 /* One product, or a batch of them that differ in every operand. The owner says where the rows lie. */
 typedef struct rdt_native rdt_native;
 struct rdt_native {
   const rdt_native_table *table, *inject;
   int64_t m, n, k, segments, length;
+  int64_t block; /* of the reduction */
   int threads;
   float *packed; /* panels; NULL: B is another one at each run */
   size_t packed_bytes;
   void *own, *lent; /* scratch of a run */
-  /* rows first .. first + count - 1 of in[0]: rows[segment * padded + i] */
-  void (*point)(const rdt_native *s, const float *x, int64_t first, int64_t count, int64_t padded, const float *zeros,
+  /* rows first .. first + count - 1 of in[0]: rows[segment * count + i] */
+  void (*point)(const rdt_native *s, const float *x, int64_t first, int64_t count, const float *zeros,
                 const float **rows);
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;

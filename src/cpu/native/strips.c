@@ -9,8 +9,12 @@
 #include "cpu/maps.h"
 #include "cpu/native/native.h"
 
-/* A strip's rows stay in the second-level cache while all panels pass by. */
-enum { STRIP_BYTES = 1536 << 10, STRIP_TILES = 32, MOST_THREADS = 256 };
+enum {
+  BLOCK = 320,            /* of the reduction: with 16 columns, two thirds of a first-level cache */
+  STRIP_TILES = 11,       /* rows of a strip: a block of them stays in the second-level cache while panels pass by */
+  PARK_BYTES = 512 << 10, /* and so do the accumulators that wait */
+  MOST_THREADS = 256
+};
 
 static const rdt_native_table *table(bool inject) {
 #if defined(__x86_64__)
@@ -59,17 +63,15 @@ static int64_t panels(const rdt_native *s) {
 
 /* Rows of a strip, in whole tiles. */
 static int64_t strip_rows(const rdt_native *s) {
-  const int64_t mr = s->table->rows, fit = STRIP_BYTES / (s->k * (int64_t)sizeof(float)) / mr;
-  const int64_t tiles = fit < 2 ? 2 : fit > STRIP_TILES ? STRIP_TILES : fit;
-  return least(tiles * mr, up(s->m, mr));
+  return least(STRIP_TILES * s->table->rows, up(s->m, s->table->rows));
 }
 
-/* Rows of A whole pages apart lie in the same few sets of the first-level cache and drive each other out: a strip of
- * them is copied, the copies a line more apart. A page: its sets repeat. */
-enum { PAGE = 4096, APART = 16 /* floats */ };
-
-static bool copies(const rdt_native *s) {
-  return s->segments == 1 && s->k * (int64_t)sizeof(float) >= PAGE && s->apart * (int64_t)sizeof(float) % PAGE == 0;
+/* Panels that a strip takes at a time. */
+static int64_t chunk(const rdt_native *s) {
+  const int64_t all = panels(s), room = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(float));
+  if (s->block >= s->k || room >= all) return all;
+  const int64_t pieces = (all + room - 1) / room;
+  return (all + pieces - 1) / pieces;
 }
 
 /* ---- state ---- */
@@ -83,6 +85,8 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
       __builtin_mul_overflow(count, sizeof(float), &s->packed_bytes))
     return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
                     (long long)s->n);
+  const int64_t blocks = (s->k + BLOCK - 1) / BLOCK;
+  s->block = blocks > 1 ? up((s->k + blocks - 1) / blocks, 8) : s->k;
   if (!fixed) return RDT_OK;
   s->packed = rdt_calloc(s->packed_bytes, 1);
   if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
@@ -144,7 +148,7 @@ static void *take(layout *l, int64_t count, size_t size) {
 
 typedef struct worker { /* what one thread needs */
   const float **rows;
-  float *copied, *lanes, *line[2];
+  float *packed, *parked, *lanes, *line[2];
   rdt_pair observed;          /* where the threads share the columns */
   float *panels, *beta, *rho; /* of a B that is not fixed */
   rdt_pair sums;
@@ -173,7 +177,8 @@ static worker take_worker(const rdt_native *s, layout *l) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
   worker x = {.rows = take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(float *))};
-  x.copied = copies(s) ? take(l, rows * (s->k + APART), sizeof(float)) : NULL;
+  x.packed = take(l, rows * up(s->block, s->table->lanes), sizeof(float));
+  if (s->block < s->k) x.parked = take(l, rows * chunk(s) * s->table->cols, sizeof(float));
   x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(float));
   for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(float));
   if (!s->packed) {
@@ -302,28 +307,24 @@ static void end_strip(const call *c, worker *w, int64_t first, int64_t count, in
     w->bitsum += rdt_bitsum_part(c->memory, (size_t)(at + i * ld) * size, (size_t)cols * size);
 }
 
-static void copy_rows(const rdt_native *s, worker *w, int64_t count, int64_t padded) {
-  for (int64_t i = 0; i < padded; i++) {
-    float *to = w->copied + (i < count ? i : 0) * (s->k + APART);
-    if (i < count) memcpy(to, w->rows[i], (size_t)s->k * sizeof(float));
-    w->rows[i] = to;
-  }
-}
-
-static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
+static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, int64_t follow,
+                      bool expect) {
   const rdt_native *s = c->s;
-  const int64_t padded = up(count, s->table->rows), col = from * s->table->cols;
+  const int64_t col = from * s->table->cols;
   const int64_t cols = least(to * s->table->cols, s->n) - col;
-  s->point(s, c->x, first, count, padded, c->shared.zeros, w->rows);
-  rdt_native_strip t = {.rows = w->rows,
-                        .count = count,
-                        .padded = padded,
-                        .segments = s->segments,
-                        .length = s->length,
+  s->point(s, c->x, first, count, c->shared.zeros, w->rows);
+  rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length},
+                        .k = s->k,
+                        .block = s->block,
+                        .follow = follow,
+                        .tiles = strip_rows(s) / s->table->rows,
+                        .packed = w->packed,
                         .panels = c->panels,
                         .from = from,
                         .to = to,
+                        .chunk = chunk(s),
                         .n = s->n,
+                        .parked = w->parked,
                         .out = c->out + first * c->ld,
                         .ld = c->ld,
                         .finish = c->finish,
@@ -334,8 +335,8 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     const int64_t at = c->row + first;
     t.w = c->shared.w;
     t.observed = (rdt_pair){all.dot + at, all.sq + at};
-    const rdt_pair expected = {c->f->expected.dot + at, c->f->expected.sq + at};
-    if (expect) s->table->dots(w->rows, count, padded, s->segments, s->length, c->beta, c->rho, &expected);
+    t.expected = (rdt_pair){c->f->expected.dot + at, c->f->expected.sq + at};
+    if (expect) t.beta = c->beta, t.rho = c->rho;
   }
   if (w->hit) {
     const int64_t e = w->hit->element, j = e / s->plane % s->n;
@@ -347,7 +348,6 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     t.hit_col = j;
     t.hit_k = least((int64_t)(w->hit->position * (double)s->k), s->k);
   }
-  if (w->copied) copy_rows(s, w, count, padded); /* the check has read the rows where they lie */
   c->table->strip(&t);
   if (t.differ) w->differ = true;
   end_strip(c, w, first, count, col, cols);
@@ -377,7 +377,8 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   }
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
-    run_strip(c, w, i, least(most, end - i), all.from, all.to, !c->by_columns || number % parts == part);
+    run_strip(c, w, i, least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
+              !c->by_columns || number % parts == part);
 }
 
 /* B as panels. */
@@ -401,7 +402,7 @@ static void sum_weights(const call *c, worker *w) {
   const int64_t sk = s->b_stride[0];
   if (s->b_stride[1] == 1) {
     for (int64_t t = 0; t < s->k; t++) w->rows[t] = c->b + t * sk;
-    s->table->dots(w->rows, s->k, s->k, 1, s->n, c->shared.w, c->shared.ones, &w->sums);
+    s->table->dots(w->rows, s->k, s->n, c->shared.w, c->shared.ones, &w->sums);
   } else {
     s->table->down(c->b, s->b_stride[1], s->n, s->k, c->shared.w, &w->sums);
   }

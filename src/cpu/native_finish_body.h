@@ -1,0 +1,122 @@
+/* What follows the reduction of a tile: its share of the check, the epilogue, the store. */
+typedef struct place { /* of a tile: where its result goes, where its residual comes from */
+  float *out;
+  int64_t ld;
+  int rows; /* that are there */
+  const float *residual, *bias;
+  int64_t residual_ld;
+#if RDT_INJECT
+  float *hit; /* element whose stored value is hit */
+  int hit_row;
+#endif
+} place;
+
+/* The second evaluation once more, where it has not the bits of what was stored: NaN may differ. */
+static __attribute__((noinline)) bool alike(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv) {
+  const rdt_native_finish *f = &s->finish;
+  const bool scale = f->alpha != 1.0f || (to->residual && f->beta != 1.0f);
+  I differ = {0};
+  for (int r = 0; r < to->rows; ++r)
+    for (int v = 0; v < nv; ++v) {
+      const float *residual = to->residual ? to->residual + r * to->residual_ld + v * VL : NULL;
+      const V bias = to->bias ? load(to->bias + v * VL) : (V){0};
+      const V again = value(tile[r][v], f, bias, residual, scale, to->bias, residual, f->bound);
+      differ |= apart(again, load(to->out + r * to->ld + v * VL));
+    }
+  return is_zero(differ);
+}
+
+/* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
+INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, float *lanes,
+                   const float *w, const bool check, const bool scale, const bool has_bias, const bool has_residual,
+                   const int bound) {
+  const rdt_native_finish *f = &s->finish;
+  V b[NV], sign[NV];
+  for (int v = 0; v < nv; ++v) {
+    b[v] = has_bias ? load(to->bias + v * VL) : (V){0};
+    sign[v] = check ? load(w + v * VL) : (V){0};
+  }
+  I differ = {0};
+#pragma GCC unroll 1
+  for (int r = 0; r < to->rows; ++r) {
+    float *out = to->out + r * to->ld;
+    const float *residual = has_residual ? to->residual + r * to->residual_ld : NULL;
+    V raw[NV];
+    for (int v = 0; v < nv; ++v) raw[v] = tile[r][v];
+    if (check) {
+      V dot = raw[0] * sign[0], sq = raw[0] * raw[0];
+      for (int v = 1; v < nv; ++v) {
+        dot = MADD(raw[v], sign[v], dot);
+        sq = MADD(raw[v], raw[v], sq);
+      }
+      store(lanes + 2 * r * VL, load(lanes + 2 * r * VL) + dot);
+      store(lanes + (2 * r + 1) * VL, load(lanes + (2 * r + 1) * VL) + sq);
+    }
+    for (int v = 0; v < nv; ++v)
+      store(out + v * VL, value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound));
+#if RDT_INJECT
+    if (to->hit && r == to->hit_row) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+#endif
+    for (int v = 0; check && v < nv; ++v) {
+      AGAIN(raw[v]);
+      const V bias = has_bias ? load(to->bias + v * VL) : b[v];
+      const V again = value(raw[v], f, bias, residual + v * VL, scale, has_bias, has_residual, bound);
+      differ |= (I)again ^ (I)load(out + v * VL);
+    }
+  }
+  return !check || is_zero(differ) || alike(s, tile, to, nv);
+}
+
+typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv, float *lanes, const float *w);
+
+/* One function for each way a tile can end; both widths of a panel in each. */
+#define FINISH(name, check, scale, bias, residual, bound)                                                            \
+  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv, float *lanes, const float *w) { \
+    if (nv == NV) return finish(s, tile, to, NV, lanes, w, check, scale, bias, residual, bound);                     \
+    return finish(s, tile, to, 1, lanes, w, check, scale, bias, residual, bound);                                    \
+  }
+#define FINISH_BOUNDS(name, ...)                   \
+  FINISH(name##_none, __VA_ARGS__, RDT_BOUND_NONE) \
+  FINISH(name##_relu, __VA_ARGS__, RDT_BOUND_RELU) \
+  FINISH(name##_clip, __VA_ARGS__, RDT_BOUND_CLIP)
+#define FINISH_OPERANDS(name, ...)                     \
+  FINISH_BOUNDS(name, __VA_ARGS__, false, false)       \
+  FINISH_BOUNDS(name##_bias, __VA_ARGS__, true, false) \
+  FINISH_BOUNDS(name##_add, __VA_ARGS__, false, true)  \
+  FINISH_BOUNDS(name##_both, __VA_ARGS__, true, true)
+FINISH_OPERANDS(plain, false, false)
+FINISH_OPERANDS(plain_scaled, false, true)
+FINISH_OPERANDS(checked, true, false)
+FINISH_OPERANDS(checked_scaled, true, true)
+
+#define BOUNDS(name) \
+  { name##_none, name##_relu, name##_clip }
+#define OPERANDS(name) \
+  { BOUNDS(name), BOUNDS(name##_bias), BOUNDS(name##_add), BOUNDS(name##_both) }
+static finish_fn *const finishes[2][2][4][3] = {{OPERANDS(plain), OPERANDS(plain_scaled)},
+                                                {OPERANDS(checked), OPERANDS(checked_scaled)}};
+
+static finish_fn *finish_of(const rdt_native_strip *s) {
+  const rdt_native_finish *f = &s->finish;
+  return finishes[s->w != NULL][f->alpha != 1.0f || (f->residual && f->beta != 1.0f)]
+                 [(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
+}
+
+/* A tile that reaches beyond the last column is finished in a buffer; what is there of it is copied, and compared. */
+static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols, int nv,
+                        float *lanes, const float *w) {
+  float out[MR * NR], residual[MR * NR] = {0};
+  const int rows = to->rows;
+  place edge = {.out = out, .ld = NR, .rows = rows, .residual = residual, .residual_ld = NR, .bias = to->bias};
+  const size_t bytes = (size_t)cols * sizeof(float);
+  for (int r = 0; to->residual && r < rows; ++r) memcpy(residual + r * NR, to->residual + r * to->residual_ld, bytes);
+  bool good = fn(s, tile, &edge, nv, lanes, w);
+  for (int r = 0; r < rows; ++r) memcpy(to->out + r * to->ld, out + r * NR, bytes);
+#if RDT_INJECT
+  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+#endif
+  if (!s->w) return true;
+  __asm__ volatile("" : : : "memory");
+  for (int r = 0; r < rows; ++r) good = good && memcmp(to->out + r * to->ld, out + r * NR, bytes) == 0;
+  return good;
+}

@@ -1,0 +1,97 @@
+/* Rows of A, wherever they lie, into the order in which tiles read them; what checks expect is summed on the way. */
+
+enum { CHAIN = 16 /* vectors before lanes go to double */ };
+
+/* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
+ * loaded once more: packing that goes wrong is a fault like others. */
+INLINE void pack_vectors(const float *const *rows, int64_t n, float *to, const float *beta, const float *rho,
+                         double *sums) {
+  V x[2 * MR];
+  const float *p[MR];
+#pragma GCC unroll 16
+  for (int r = 0; r < MR; ++r) {
+    p[r] = rows[r];
+    x[r] = x[MR + r] = (V){0};
+  }
+#pragma GCC unroll 1
+  for (int64_t i = 0; i < n * VL; i += VL, to += MR * VL) {
+    const V b = sums ? load(beta + i) : (V){0}, q = sums ? load(rho + i) : (V){0};
+#pragma GCC unroll 16
+    for (int r = 0; r < MR; ++r) {
+      const float *at = p[r] + i;
+      *(V *)(to + r * VL) = load(at);
+      if (!sums) continue;
+      __asm__ volatile("" : "+r"(at));
+      const V y = load(at);
+      x[r] = MADD(y, b, x[r]);
+      x[MR + r] = MADD(y * y, q, x[MR + r]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; sums && r < 2 * MR; r += 4) add_totals(sums + r, x + r);
+}
+
+static __attribute__((noinline)) void pack_plain(const float *const *p, int64_t n, float *to) {
+  pack_vectors(p, n, to, NULL, NULL, NULL);
+}
+
+static __attribute__((noinline)) void pack_summed(const float *const *p, int64_t n, float *to, const float *beta,
+                                                  const float *rho, double sums[2 * MR]) {
+  pack_vectors(p, n, to, beta, rho, sums);
+}
+
+/* One element of each row, as step u of the block. */
+static void pack_element(const float *const *p, int64_t u, float *packed, const float *beta, const float *rho,
+                         double sums[2 * MR]) {
+  float *to = packed + u / VL * MR * VL + u % VL;
+  for (int r = 0; r < MR; ++r) {
+    const float *at = p[r];
+    to[r * VL] = *at;
+    if (!beta) continue;
+    __asm__ volatile("" : "+r"(at));
+    const double y = (double)*at;
+    sums[r] += y * (double)beta[u];
+    sums[MR + r] += y * y * (double)rho[u];
+  }
+}
+
+/* n elements of each row that lie side by side: steps u ... of the block. */
+static void pack_run(const float **p, int64_t n, int64_t u, float *packed, const float *beta, const float *rho,
+                     double sums[2 * MR]) {
+  for (int64_t count; n > 0; n -= count, u += count) {
+    float *to = packed + u * MR;
+    int64_t vectors = n / VL;
+    if (u % VL || !vectors) {
+      count = 1;
+      pack_element(p, u, packed, beta, rho, sums);
+    } else if (beta) {
+      vectors = vectors < CHAIN ? vectors : CHAIN;
+      count = vectors * VL;
+      pack_summed(p, vectors, to, beta + u, rho + u, sums);
+    } else {
+      count = vectors * VL;
+      pack_plain(p, vectors, to);
+    }
+    for (int r = 0; r < MR; ++r) p[r] += count;
+  }
+}
+
+/* Elements [from, to) of the reduction, of the rows of a tile. */
+static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t from, int64_t to, float *packed,
+                      bool sums) {
+  const rdt_native_rows *a = &s->rows;
+  const float *beta = sums ? s->beta + from : NULL, *rho = sums ? s->rho + from : NULL;
+  double x[2 * MR] = {0};
+  int64_t segment = a->segments > 1 ? from / a->length : 0, t = from - segment * a->length;
+  for (int64_t u = 0, n; u < to - from; u += n, ++segment, t = 0) {
+    const float *p[MR];
+    n = to - from - u < a->length - t ? to - from - u : a->length - t;
+    for (int r = 0; r < MR; ++r) p[r] = a->at[segment * a->count + (r < rows ? row + r : row + rows - 1)] + t;
+    pack_run(p, n, u, packed, beta, rho, x);
+  }
+  if (!sums) return;
+  for (int64_t r = 0; r < rows; ++r) {
+    s->expected.dot[row + r] = x[r] + (from ? s->expected.dot[row + r] : 0.0);
+    s->expected.sq[row + r] = x[MR + r] + (from ? s->expected.sq[row + r] : 0.0);
+  }
+}

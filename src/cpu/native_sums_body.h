@@ -1,0 +1,118 @@
+/* Sums of the own products' operands: of rows as they lie, and of lanes. */
+/* The sum of the lanes as a tree: at most four roundings. */
+INLINE double total(V x) {
+#if defined(__FMA__)
+#if defined(__AVX512F__)
+  const __m256 y = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+#else
+  const __m256 y = (__m256)x;
+#endif
+  __m128 h = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+  h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+  return (double)_mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
+#else
+  return (double)((x[0] + x[2]) + (x[1] + x[3]));
+#endif
+}
+
+/* The same of four vectors, added to four sums. */
+INLINE void add_totals(double *to, const V *x) {
+#if defined(__FMA__)
+  __m256 y[4];
+  for (int i = 0; i < 4; ++i) {
+#if defined(__AVX512F__)
+    y[i] = _mm256_add_ps(_mm512_castps512_ps256((__m512)x[i]), _mm512_extractf32x8_ps((__m512)x[i], 1));
+#else
+    y[i] = (__m256)x[i];
+#endif
+  }
+  const __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(y[0], y[1]), _mm256_hadd_ps(y[2], y[3]));
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+  _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), _mm256_cvtps_pd(four)));
+#else
+  for (int i = 0; i < 4; ++i) to[i] += total(x[i]);
+#endif
+}
+
+enum { ROWS = 4, CHUNK = 16 * VL }; /* rows at a time; elements of each before its lanes go to double */
+
+typedef struct dot_sums {
+  V dot[ROWS], sq[ROWS];
+  double dots[ROWS], sqs[ROWS];
+} dot_sums;
+
+INLINE void dot_flush(dot_sums *d) {
+  add_totals(d->dots, d->dot);
+  add_totals(d->sqs, d->sq);
+  for (int r = 0; r < ROWS; ++r) d->dot[r] = d->sq[r] = (V){0};
+}
+
+INLINE void dot_run(dot_sums *d, const float *const *a, int64_t from, const float *beta, const float *rho, int64_t n) {
+  V dot[ROWS], sq[ROWS];
+  int64_t t = 0;
+#pragma GCC unroll 4
+  for (int r = 0; r < ROWS; ++r) dot[r] = d->dot[r], sq[r] = d->sq[r];
+#pragma GCC unroll 1
+  for (; t + VL <= n; t += VL) {
+    const V b = load(beta + t), q = load(rho + t);
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; ++r) {
+      const V x = load(a[r] + from + t);
+      dot[r] = MADD(x, b, dot[r]);
+      sq[r] = MADD(x * x, q, sq[r]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < ROWS; ++r) d->dot[r] = dot[r], d->sq[r] = sq[r];
+  for (; t < n; ++t)
+    for (int r = 0; r < ROWS; ++r) {
+      const double x = (double)a[r][from + t];
+      d->dots[r] += x * (double)beta[t];
+      d->sqs[r] += x * x * (double)rho[t];
+    }
+}
+
+static void dots(const float *const *rows, int64_t count, int64_t n, const float *beta, const float *rho,
+                 const rdt_pair *to) {
+  for (int64_t i = 0; i < count; i += ROWS) {
+    dot_sums d = {0};
+    const float *a[ROWS]; /* behind the last row: that one again */
+    for (int r = 0; r < ROWS; ++r) a[r] = rows[i + r < count ? i + r : count - 1];
+    for (int64_t t = 0; t < n; t += CHUNK) {
+      dot_run(&d, a, t, beta + t, rho + t, n - t < CHUNK ? n - t : CHUNK);
+      dot_flush(&d);
+    }
+    for (int r = 0; r < ROWS && i + r < count; ++r) {
+      to->dot[i + r] = d.dots[r];
+      to->sq[i + r] = d.sqs[r];
+    }
+  }
+}
+
+static void down(const float *x, int64_t ld, int64_t count, int64_t length, const float *w, const rdt_pair *to) {
+  enum { CHAIN = 16 };
+  memset(to->dot, 0, (size_t)length * sizeof(double));
+  memset(to->sq, 0, (size_t)length * sizeof(double));
+  for (int64_t i = 0; i < count; i += CHAIN) {
+    const int64_t end = i + CHAIN < count ? i + CHAIN : count;
+    int64_t t = 0;
+    for (; t + VL <= length; t += VL) {
+      V dot = {0}, sq = {0};
+      for (int64_t r = i; r < end; ++r) {
+        const V v = load(x + r * ld + t);
+        dot = MADD(v, spread(w[r]), dot);
+        sq = MADD(v, v, sq);
+      }
+      for (int l = 0; l < VL; ++l) {
+        to->dot[t + l] += (double)dot[l];
+        to->sq[t + l] += (double)sq[l];
+      }
+    }
+    for (; t < length; ++t)
+      for (int64_t r = i; r < end; ++r) {
+        const double v = (double)x[r * ld + t];
+        to->dot[t] += (double)w[r] * v;
+        to->sq[t] += v * v;
+      }
+  }
+}
