@@ -45,12 +45,15 @@ static void keep(char *to, size_t size, const char *text) {
 
 static void openblas_before(void) {
   set("OPENBLAS_THREAD_TIMEOUT", "4");
-  if (rdt_isa_detect() >= RDT_ISA_AVX512) set("OPENBLAS_CORETYPE", "SKYLAKEX");
+  if (rdt_isa_hardware() >= RDT_ISA_AVX512) set("OPENBLAS_CORETYPE", "SKYLAKEX");
 }
 
 static void openblas_ask(void *handle, rdt_baseline *x) {
   FUNCTION(text_fn, core, handle, "openblas_get_corename")
   FUNCTION(text_fn, config, handle, "openblas_get_config")
+  FUNCTION(number_fn, parallel, handle, "openblas_get_parallel")
+  enum { OPENMP = 2 };
+  x->openmp = parallel && parallel() == OPENMP;
   if (core) keep(x->core, sizeof x->core, core());
   if (config) keep(x->version, sizeof x->version, config());
 }
@@ -76,7 +79,7 @@ static void blis_after(void *handle) {
   FUNCTION(name_fn, name, handle, "bli_arch_string")
   FUNCTION(call_fn, init, handle, "bli_init")
   char cpu[128], number[16];
-  const rdt_isa isa = rdt_isa_detect();
+  const rdt_isa isa = rdt_isa_hardware();
   const bool amd = strncmp(rdt_cpu_name(cpu, sizeof cpu), "AMD", 3) == 0;
   const char *const *wanted = isa >= RDT_ISA_AVX512 ? amd ? wide : others : amd ? zen : narrow;
   int found = -1;
@@ -90,6 +93,8 @@ static void blis_ask(void *handle, rdt_baseline *x) {
   FUNCTION(name_fn, name, handle, "bli_arch_string")
   FUNCTION(number_fn, number, handle, "bli_arch_query_id")
   FUNCTION(text_fn, version, handle, "bli_info_get_version_str")
+  FUNCTION(number_fn, openmp, handle, "bli_info_get_enable_openmp")
+  x->openmp = openmp && openmp();
   if (name && number) keep(x->core, sizeof x->core, name(number()));
   if (version) keep(x->version, sizeof x->version, version());
 }
@@ -99,13 +104,21 @@ static const family BLIS = {.after = blis_after, .ask = blis_ask, .wide = true};
 /* ---- MKL ---- */
 
 static void mkl_before(void) {
-  if (rdt_isa_detect() >= RDT_ISA_AVX512) set("MKL_ENABLE_INSTRUCTIONS", "AVX512");
+  if (rdt_isa_hardware() >= RDT_ISA_AVX512) set("MKL_ENABLE_INSTRUCTIONS", "AVX512");
 }
 
 static void mkl_ask(void *handle, rdt_baseline *x) {
-  typedef void (*version_fn)(char *text, int size);
-  FUNCTION(version_fn, version, handle, "MKL_Get_Version_String")
-  if (version) version(x->version, sizeof x->version - 1);
+  typedef struct mkl_version { /* its MKLVersion */
+    int major, minor, update;
+    const char *status, *build, *processor, *platform;
+  } mkl_version;
+  typedef void (*version_fn)(mkl_version * v);
+  mkl_version v = {0};
+  FUNCTION(version_fn, version, handle, "MKL_Get_Version")
+  if (!version) return;
+  version(&v);
+  snprintf(x->version, sizeof x->version, "%d.%d.%d", v.major, v.minor, v.update);
+  keep(x->core, sizeof x->core, v.processor);
 }
 
 static const family MKL = {.before = mkl_before, .ask = mkl_ask};

@@ -13,6 +13,7 @@ typedef struct rdt_baseline {
   char core[64], version[128];   /* "": it does not say */
   char status[160];              /* "" : usable; else why not */
   const struct rdt_library *row; /* NULL: not a library that is opened (oneDNN) */
+  bool openmp;                   /* its threads are those of everybody here */
   void *handle, *sgemm, *dgemm;
 } rdt_baseline;
 

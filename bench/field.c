@@ -198,7 +198,12 @@ static int run(void *user) {
 }
 
 int rdt_field_time(rdt_field *f, rdt_timing *timing) {
-  for (int i = 0; i < f->count; i++) rdt_timing_add(timing, f->list[i].name, run, &f->list[i]);
+  for (int i = 0; i < f->count; i++) {
+    const rdt_contender *x = &f->list[i];
+    const int at = rdt_timing_add(timing, x->name, run, &f->list[i]);
+    /* OpenMP's threads spin for some milliseconds, on the cores that this library's own ones want. */
+    if (f->threads > 1 && x->library && x->library->row && !x->library->openmp) timing->cases[at].rest = 0.02;
+  }
   const int stopped = rdt_timing_run(timing);
   const char *text = "";
   if (stopped == RDT_BENCH_STOPPED) return stopped;

@@ -8,8 +8,9 @@
 #include "core/tensor.h"
 
 typedef struct rdt_probe_room {
-  void *memory; /* larger than any cache holds; NULL: no bandwidth is measured */
-  size_t bytes;
+  char *memory; /* larger than any cache holds; NULL: not open */
+  void *map;
+  size_t mapped, bytes;
 } rdt_probe_room;
 bool rdt_probe_open(rdt_probe_room *r, int threads); /* its pages are first touched by so many threads */
 void rdt_probe_close(rdt_probe_room *r);

@@ -27,6 +27,7 @@ int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user
 }
 
 static int sample(rdt_timing_case *c, double *seconds) {
+  if (c->rest > 0.0) nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * c->rest)}, NULL);
   const double begin = rdt_timing_now();
   for (int i = 0; i < c->repeats; ++i) {
     const int code = c->fn(c->user);

@@ -15,6 +15,7 @@ typedef struct rdt_timing_case {
   const char *name;
   rdt_timing_fn fn;
   void *user;
+  double rest;     /* seconds to wait before a sample, until others' threads no longer spin */
   int repeats;     /* runs a sample, so that a sample lasts long enough to be timed */
   double *seconds; /* of one run, one value a trial */
 } rdt_timing_case;

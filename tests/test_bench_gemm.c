@@ -14,6 +14,7 @@
 #include "baselines.h"
 #include "bench_table.h"
 #include "cli.h"
+#include "probe.h"
 #include "shapes.h"
 #include "timing.h"
 
@@ -183,6 +184,23 @@ static void test_shapes(void **state) {
   assert_int_equal(rdt_bench_take_set("vgg", &s, &why), RDT_ERR_ARG);
 }
 
+static void test_limits(void **state) {
+  (void)state;
+  const rdt_dtype dtypes[] = {RDT_F64, RDT_F32, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
+  rdt_probe_room room;
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    const double peak = rdt_probe_peak(dtypes[i], 1);
+    assert_true(peak > 1e6 && peak < 1e15);
+    assert_true(*rdt_probe_name(dtypes[i]));
+  }
+  assert_true(rdt_probe_open(&room, 2));
+  for (int threads = 1; threads <= 3; threads++) {
+    const double bandwidth = rdt_probe_bandwidth(&room, threads);
+    assert_true(bandwidth > 1e6 && bandwidth < 1e13);
+  }
+  rdt_probe_close(&room);
+}
+
 static void test_resnet50(void **state) {
   (void)state;
   static rdt_bench_shapes s;
@@ -206,6 +224,14 @@ static void test_resnet50(void **state) {
 
 static void test_usage(void **state) {
   (void)state;
+  char *tiny[] = {"--mnk", "8:8:8", "--cold", NULL}, *huge[] = {"--mnk", "1000000:1000000:8", NULL};
+  char *bias[] = {"--mnk", "8:8:8", "--dtype", "s8", "--epilogue", "bias", NULL};
+  char *const *refused[] = {tiny, huge, bias}; /* too many copies, too much memory, no such product */
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    int code;
+    run(refused[i], &code);
+    assert_int_equal(code, 2);
+  }
   char *wrong[][3] = {{"--mnk", "1:2", NULL},       {"--dtype", "f7", NULL},       {"--threads", "0", NULL},
                       {"--scheme", "fc", NULL},     {"--m", "-3", NULL},           {"--format", "xml", NULL},
                       {"--epilogue", "gelu", NULL}, {"--trials", "ten", NULL},     {"--set", "vgg", NULL},
@@ -239,10 +265,11 @@ static void test_titled_tables(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics), cmocka_unit_test(test_failing_case_stops),
-                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_libraries),  cmocka_unit_test(test_lengths),
-                                     cmocka_unit_test(test_shapes),     cmocka_unit_test(test_resnet50),
-                                     cmocka_unit_test(test_usage),      cmocka_unit_test(test_titled_tables)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics),   cmocka_unit_test(test_failing_case_stops),
+                                     cmocka_unit_test(test_json),         cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_libraries),    cmocka_unit_test(test_lengths),
+                                     cmocka_unit_test(test_shapes),       cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_resnet50),     cmocka_unit_test(test_usage),
+                                     cmocka_unit_test(test_titled_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,14 +17,14 @@ enum { AVX2_IS = RDT_ISA_AVX512 };
 enum { AVX2_IS = RDT_ISA_AVX2 };
 #endif
 
-static rdt_isa hardware_isa(void) {
+rdt_isa rdt_isa_hardware(void) {
   if (HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") && HAS("avx512vl")) return RDT_ISA_AVX512;
   if (!HAS("avx2") || !HAS("fma")) return RDT_ISA_GENERIC;
   return (rdt_isa)AVX2_IS;
 }
 
 rdt_isa rdt_isa_detect(void) {
-  const rdt_isa best = hardware_isa();
+  const rdt_isa best = rdt_isa_hardware();
   const char *wanted = getenv("REDOUBT_ISA");
   if (!wanted) return best;
   for (rdt_isa isa = RDT_ISA_GENERIC; isa <= RDT_ISA_AVX512; isa++)

@@ -4,7 +4,8 @@
 
 typedef enum rdt_isa { RDT_ISA_GENERIC = 0, RDT_ISA_AVX2 = 1, RDT_ISA_AVX512 = 2 } rdt_isa;
 
-rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow */
+rdt_isa rdt_isa_detect(void);   /* the best that CPU and REDOUBT_ISA allow */
+rdt_isa rdt_isa_hardware(void); /* the best that the CPU has */
 const char *rdt_isa_name(rdt_isa isa);
 int rdt_cpu_has_bf16(void); /* avx512_bf16 */
 int rdt_cpu_has_vnni(void);
