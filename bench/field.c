@@ -22,7 +22,10 @@ static void clear(rdt_contender *x) {
 }
 
 static rdt_contender *add(rdt_field *f, rdt_baseline *library, const char *name) {
-  if (f->count == RDT_TIMING_CASES) return NULL;
+  if (f->count == RDT_TIMING_CASES) {
+    fprintf(stderr, "redoubt %s: more than %d contenders: %s is left out\n", f->command, RDT_TIMING_CASES, name);
+    return NULL;
+  }
   f->list[f->count] = (rdt_contender){.name = name, .library = library, .asked = "none", .field = f};
   return &f->list[f->count];
 }
@@ -95,6 +98,7 @@ static bool add_scheme(rdt_field *f, const char *scheme) {
   int n;
   const rdt_scheme_info *table = rdt_scheme_table(&n);
   if (strcmp(scheme, "none") == 0) return true;
+  if (strcmp(scheme, "auto") == 0) return add_plans(f, "redoubt auto", scheme, false);
   if (strcmp(scheme, "all") != 0) return add_plans(f, "redoubt", scheme, false);
   for (int i = 0; i < n; i++)
     if (table[i].id != RDT_SCHEME_NONE && rdt_scheme_serves(&table[i], f->problems->op))

@@ -212,7 +212,7 @@ static void print_group(group *g, int64_t number, rdt_bench_out *t) {
   for (int i = 0; i < g->count; i++) libraries = (g->picks[i] = g->rows[i]->best) >= 0 && libraries;
   if (libraries) print_sum(g, number, "fastest library of each", "none", t);
   for (int i = 0; i < g->count; i++) ours = (g->picks[i] = fastest_ours(g->rows[i])) >= 0 && ours;
-  if (ours) print_sum(g, number, "redoubt", "fastest of each", t);
+  if (ours) print_sum(g, number, "redoubt fastest", "fastest of each", t);
 }
 
 /* Each group at each number of threads, where there is more than one row to sum. */

@@ -158,7 +158,8 @@ static const rdt_words gemm_examples[] = {
     {NULL, NULL}};
 #define TABLES                                                                                                        \
   "Medians, and ratios of medians with 95 % bootstrap intervals: \"/ best\" to the fastest library of the row, \"/ "  \
-  "none\" to this program's own unprotected path. \"of peak\" and, with --cold, \"of bandwidth\" (operands and "      \
+  "none\" to this program's own unprotected path (\"redoubt none\"; \"redoubt auto\" is what is planned). \"of "      \
+  "peak\" and, with --cold, \"of bandwidth\" (operands and "                                                          \
   "result, once each) are shares of what the machine did in the same run: multiply-adds from registers and reading "  \
   "from memory by as many threads, before and after each row. Where there are several rows they are summed, each as " \
   "often as it occurs, against the sum of each row's fastest library.\n\n"                                            \

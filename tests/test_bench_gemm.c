@@ -108,7 +108,7 @@ static void test_sums(void **state) {
   assert_non_null(strstr(text, "\"\",24,16,1024,1,\"s8\",\"none\",\"warm\",1,\"oneDNN\",")); /* checked: it is right */
   const char *sums = strstr(text, "\n# sums: ");
   assert_non_null(sums);
-  assert_non_null(strstr(sums, "\n1,\"redoubt\",\"auto\",6,"));
+  assert_non_null(strstr(sums, "\n1,\"redoubt auto\",\"auto\",6,"));
   assert_non_null(strstr(sums, "\n1,\"fastest library of each\",\"none\",6,"));
 }
 

@@ -40,8 +40,9 @@ def shape(row, command):
 def lines(name, command, summed, aim, tables):
     """A line for each scheme of ours, in each row or sum."""
     for row in tables["sums" if summed else "results"]:
-        if row["what"] == "redoubt":
-            yield [f"{name}, {shape(row, command)}", str(row["threads"]), row["scheme"], row.get("kernel", ""), number(row["/ best"]),
+        if row["what"].startswith("redoubt") and row["what"] != "redoubt none":
+            scheme = row["scheme"] + (" (planned)" if row["what"] == "redoubt auto" and row["scheme"] != "auto" else "")
+            yield [f"{name}, {shape(row, command)}", str(row["threads"]), scheme, row.get("kernel", ""), number(row["/ best"]),
                    f"{number(row['low'])} .. {number(row['high'])}", number(aim), row.get("best", "fastest of each row"),
                    number(row["/ none"]), number(row["of peak"]), number(row.get("of bandwidth"))]
 
