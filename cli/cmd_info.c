@@ -24,6 +24,7 @@ static int run(const rdt_command *c, const rdt_settings *s) {
     cJSON_AddStringToObject(doc, "cpu", cpu);
     cJSON_AddNumberToObject(doc, "cpus", rdt_cpu_count());
     cJSON_AddStringToObject(doc, "isa", rdt_isa_name(isa));
+    cJSON_AddStringToObject(doc, "isa_of_cpu", rdt_isa_name(rdt_isa_hardware()));
     cJSON_AddBoolToObject(doc, "bf16", rdt_cpu_has_bf16());
     cJSON_AddBoolToObject(doc, "vnni", rdt_cpu_has_vnni());
     cJSON_AddBoolToObject(doc, "cuda", false);
@@ -37,8 +38,8 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   }
   printf("redoubt  %s\n", rdt_version());
   printf("cpu      %s, %d threads\n", cpu, rdt_cpu_count());
-  printf("isa      %s (REDOUBT_ISA=generic|avx2|avx512 lowers it)%s%s\n", rdt_isa_name(isa),
-         rdt_cpu_has_bf16() ? ", bf16" : "", rdt_cpu_has_vnni() ? ", vnni" : "");
+  printf("isa      %s (REDOUBT_ISA=generic|avx2|avx512 lowers it); the CPU has %s%s%s\n", rdt_isa_name(isa),
+         rdt_isa_name(rdt_isa_hardware()), rdt_cpu_has_vnni() ? ", vnni" : "", rdt_cpu_has_bf16() ? ", bf16" : "");
   puts("cuda     not built in");
   printf("onednn   %d.%d.%d\n", dnnl->major, dnnl->minor, dnnl->patch);
   printf("kernels  %d, of which %d run here; %d schemes; %d ONNX operators (redoubt list)\n", kernels, usable, schemes,

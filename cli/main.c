@@ -1,16 +1,16 @@
 /* redoubt: the command line. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
+#include "core/cpu_info.h"
 
-/* The library takes a word that it does not know as none; who types it believes it. */
-static bool isa_known(void) {
-  const char *isa = getenv("REDOUBT_ISA");
-  if (!isa || strcmp(isa, "generic") == 0 || strcmp(isa, "avx2") == 0 || strcmp(isa, "avx512") == 0) return true;
-  fprintf(stderr, "redoubt: REDOUBT_ISA takes one of generic|avx2|avx512, not '%s'\n", isa);
+/* The library takes what it does not know, and what is not there, as the best there is; who types it believes it. */
+static bool isa_usable(void) {
+  rdt_reason why;
+  if (rdt_isa_wanted(&why) == RDT_OK) return true;
+  fprintf(stderr, "redoubt: %s\n", why.text);
   return false;
 }
 
@@ -22,7 +22,7 @@ static int call(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   rdt_signals_default();
-  const int code = isa_known() ? call(argc, argv) : RDT_EXIT_USAGE;
+  const int code = isa_usable() ? call(argc, argv) : RDT_EXIT_USAGE;
   /* What was printed counts only when it arrived: a full disk behind stdout is an error, too. */
   if (fflush(stdout) != 0 || ferror(stdout)) {
     fprintf(stderr, "redoubt: cannot write standard output: %s\n", strerror(errno));

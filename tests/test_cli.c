@@ -116,9 +116,6 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
   util_cli_expect(util_cli(RUN SOME "--quiet=yes"), 2, "takes no value");
   util_cli_expect(util_cli(RUN SOME "--scheme magic"), 2, "magic");
-  setenv("REDOUBT_ISA", "magic", 1);
-  util_cli_expect(util_cli("info"), 2, "generic|avx2|avx512");
-  unsetenv("REDOUBT_ISA");
   util_cli_expect(util_cli("list everything"), 2, "schemes kernels dtypes ops sites");
 }
 
@@ -137,6 +134,31 @@ static void test_lists(void **state) {
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx"), 0, "1x16x8x8");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -i " DIGITS "/some.npy --explain"), 0, "refused");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --json --explain"), 0, "\"candidates\"");
+}
+
+/* Every word that REDOUBT_ISA may be, on this CPU */
+static void test_isa(void **state) {
+  static const char *const isas[] = {"generic", "avx2", "avx512"};
+  bool there = true; /* in this CPU */
+  char all[64], one[64];
+  (void)state;
+  util_cli_expect(util_cli("info --json"), 0, "\"isa_of_cpu\"");
+  snprintf(all, sizeof all, "%s", strstr(util_cli_text, "\"isa_of_cpu\""));
+  for (int i = 0; i < 3; i++) {
+    setenv("REDOUBT_ISA", isas[i], 1);
+    snprintf(one, sizeof one, "\"isa\":\t\"%s\"", isas[i]);
+    util_cli_expect(util_cli("info --json"), there ? 0 : 2, there ? one : "this CPU has no more than");
+    util_cli_expect(util_cli(RUN SOME), there ? 0 : 2, there ? "CLEAN" : isas[i]);
+    snprintf(one, sizeof one, "\"isa_of_cpu\":\t\"%s\"", isas[i]);
+    if (strncmp(all, one, strlen(one)) == 0) there = false;
+  }
+  assert_false(there);
+  static const char *const wrong[] = {"magic", "", "AVX2", "avx2 "};
+  for (int i = 0; i < 4; i++) {
+    setenv("REDOUBT_ISA", wrong[i], 1);
+    util_cli_expect(util_cli("info"), 2, "generic|avx2|avx512");
+  }
+  unsetenv("REDOUBT_ISA");
 }
 
 static void test_run(void **state) {
@@ -375,7 +397,7 @@ int main(void) {
       cmocka_unit_test(test_run),         cmocka_unit_test(test_faults),  cmocka_unit_test(test_bad_models),
       cmocka_unit_test(test_bad_inputs),  cmocka_unit_test(test_nan),     cmocka_unit_test(test_unwritable),
       cmocka_unit_test(test_empty_names), cmocka_unit_test(test_links),   cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),
+      cmocka_unit_test(test_signals),     cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -23,18 +23,35 @@ rdt_isa rdt_isa_hardware(void) {
   return (rdt_isa)AVX2_IS;
 }
 
+/* RDT_ISA_COUNT: nobody knows that name. */
+static rdt_isa named(const char *name) {
+  rdt_isa isa = RDT_ISA_GENERIC;
+  while (isa < RDT_ISA_COUNT && strcmp(name, rdt_isa_name(isa)) != 0) isa++;
+  return isa;
+}
+
 rdt_isa rdt_isa_detect(void) {
   const rdt_isa best = rdt_isa_hardware();
   const char *wanted = getenv("REDOUBT_ISA");
-  if (!wanted) return best;
-  for (rdt_isa isa = RDT_ISA_GENERIC; isa <= RDT_ISA_AVX512; isa++)
-    if (strcmp(wanted, rdt_isa_name(isa)) == 0) return isa < best ? isa : best;
-  return best;
+  const rdt_isa isa = wanted ? named(wanted) : best;
+  return isa < best ? isa : best;
+}
+
+rdt_status rdt_isa_wanted(rdt_reason *why) {
+  const char *wanted = getenv("REDOUBT_ISA");
+  if (!wanted) return RDT_OK;
+  const rdt_isa isa = named(wanted), best = rdt_isa_hardware();
+  if (isa == RDT_ISA_COUNT)
+    return rdt_fail(why, RDT_ERR_NAME, "REDOUBT_ISA takes one of generic|avx2|avx512, not '%s'", wanted);
+  if (isa > best)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "REDOUBT_ISA=%s: this CPU has no more than %s; unset it", wanted,
+                    rdt_isa_name(best));
+  return RDT_OK;
 }
 
 const char *rdt_isa_name(rdt_isa isa) {
   static const char *const names[] = {"generic", "avx2", "avx512"};
-  return (unsigned)isa < 3 ? names[isa] : "unknown";
+  return (unsigned)isa < RDT_ISA_COUNT ? names[isa] : "unknown";
 }
 
 int rdt_cpu_has_bf16(void) {

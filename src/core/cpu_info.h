@@ -1,11 +1,15 @@
-/* CPUID once; REDOUBT_ISA overrides downwards. */
+/* What the CPU has; the environment's REDOUBT_ISA lowers it. */
 #ifndef RDT_CORE_CPU_INFO_H
 #define RDT_CORE_CPU_INFO_H
 
-typedef enum rdt_isa { RDT_ISA_GENERIC = 0, RDT_ISA_AVX2 = 1, RDT_ISA_AVX512 = 2 } rdt_isa;
+#include "core/error.h"
 
-rdt_isa rdt_isa_detect(void);   /* the best that CPU and REDOUBT_ISA allow */
-rdt_isa rdt_isa_hardware(void); /* the best that the CPU has */
+typedef enum rdt_isa { RDT_ISA_GENERIC = 0, RDT_ISA_AVX2 = 1, RDT_ISA_AVX512 = 2, RDT_ISA_COUNT = 3 } rdt_isa;
+
+rdt_isa rdt_isa_hardware(void);
+rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow; a word that is no ISA allows all */
+/* RDT_ERR_NAME: REDOUBT_ISA is no ISA; RDT_ERR_UNSUPPORTED: the CPU does not have it. */
+rdt_status rdt_isa_wanted(rdt_reason *why);
 const char *rdt_isa_name(rdt_isa isa);
 int rdt_cpu_has_bf16(void); /* avx512_bf16 */
 int rdt_cpu_has_vnni(void);
