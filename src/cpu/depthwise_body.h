@@ -5,7 +5,7 @@
 #include "cpu/vector_body.h"
 
 enum { NV = 2, NR = NV * VL, PX = RDT_DEPTHWISE_PIXELS };
-typedef double D __attribute__((vector_size(VL * 8)));
+typedef double D __attribute__((vector_size(VL * 4))); /* half a vector in double */
 
 #if defined(__FMA__) && !defined(__AVX512F__)
 INLINE __m256i lanes_of(int count) {
@@ -320,37 +320,68 @@ static void sums(const rdt_depthwise *d, const float *x, float *to) {
   if (c < d->channels) sum_group(d, x + c, 1, true, (int)(d->channels - c), to + c);
 }
 
-#define WIDE(x) __builtin_convertvector(x, D)
+enum { ABREAST = 4 };
 
-/* Each row of the result is a chain of chains over the taps; rows are added in double, squares of a block in single. */
-INLINE void expect_vector(const rdt_depthwise *d, const float *const *rows, int64_t n, int64_t kh, const float *w,
-                          const float *squares, int64_t c, const bool some, int count, double *dot, double *sq) {
-  D total = (D){0};
-  V q = (V){0};
+/* A half of a vector in double. */
+INLINE D wide(V x, const int half) {
+#if defined(__FMA__) && !defined(__AVX512F__)
+  return (D)_mm256_cvtps_pd(half ? _mm256_extractf128_ps((__m256)x, 1) : _mm256_castps256_ps128((__m256)x));
+#else
+  typedef float H __attribute__((vector_size(VL * 2)));
+  H h;
+  memcpy(&h, (const char *)&x + half * (int)sizeof h, sizeof h);
+  return __builtin_convertvector(h, D);
+#endif
+}
+
+/* Each row of the result is a chain of chains over the taps; rows are added in double, squares of a block in single.
+ * Of nv vectors side by side, whose chains do not wait for each other. */
+INLINE void expect_vectors(const rdt_depthwise *d, const float *const *rows, int64_t n, int64_t kh, const float *w,
+                           const float *squares, int64_t c, const int nv, const bool some, int count, double *dot,
+                           double *sq) {
+  D total[ABREAST][2];
+  V q[ABREAST];
+  for (int v = 0; v < nv; ++v) total[v][0] = total[v][1] = (D){0}, q[v] = (V){0};
   for (int64_t y = 0; y < n; ++y) {
-    V sum = (V){0};
+    V sum[ABREAST];
+    for (int v = 0; v < nv; ++v) sum[v] = (V){0};
     for (int64_t r = 0; r < kh; ++r) {
-      const float *t = rows[y * kh + r];
+      const float *t = rows[y * kh + r], *weight = w + r * d->kw * d->channels + c;
       if (!t) continue;
-      V row = (V){0};
-      for (int64_t s = 0; s < d->kw; ++s)
-        row = MADD(fetch(w + (r * d->kw + s) * d->channels + c, some, count), load(t + s * d->padded + c), row);
-      sum = sum + row;
-      q = MADD(fetch(squares + r * d->channels + c, some, count), load(t + d->kw * d->padded + c), q);
+      t += c;
+      V row[ABREAST];
+      for (int v = 0; v < nv; ++v) row[v] = (V){0};
+#pragma GCC unroll 1
+      for (int64_t s = 0; s < d->kw; ++s, weight += d->channels, t += d->padded)
+#pragma GCC unroll 4
+        for (int v = 0; v < nv; ++v) row[v] = MADD(fetch(weight + v * VL, some, count), load(t + v * VL), row[v]);
+      const float *square = squares + r * d->channels + c;
+#pragma GCC unroll 4
+      for (int v = 0; v < nv; ++v) {
+        sum[v] = sum[v] + row[v];
+        q[v] = MADD(fetch(square + v * VL, some, count), load(t + v * VL), q[v]);
+      }
     }
-    total = y % 2 ? total - WIDE(sum) : total + WIDE(sum);
+#pragma GCC unroll 4
+    for (int v = 0; v < nv; ++v)
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) total[v][h] = y % 2 ? total[v][h] - wide(sum[v], h) : total[v][h] + wide(sum[v], h);
   }
-  const D all = WIDE(q);
-  memcpy(dot + c, &total, (size_t)(some ? count : VL) * sizeof(double));
-  memcpy(sq + c, &all, (size_t)(some ? count : VL) * sizeof(double));
+  for (int v = 0; v < nv; ++v) {
+    const D all[2] = {wide(q[v], 0), wide(q[v], 1)};
+    memcpy(dot + c + v * VL, total[v], (size_t)(some ? count : VL) * sizeof(double));
+    memcpy(sq + c + v * VL, all, (size_t)(some ? count : VL) * sizeof(double));
+  }
 }
 
 static void expect(const rdt_depthwise *d, const float *const *rows, int64_t n, const float *w, const float *squares,
                    double *dot, double *sq) {
   const int64_t kh = d->taps / d->kw;
   int64_t c = 0;
-  for (; c + VL <= d->channels; c += VL) expect_vector(d, rows, n, kh, w, squares, c, false, VL, dot, sq);
-  if (c < d->channels) expect_vector(d, rows, n, kh, w, squares, c, true, (int)(d->channels - c), dot, sq);
+  for (; c + ABREAST * VL <= d->channels; c += ABREAST * VL)
+    expect_vectors(d, rows, n, kh, w, squares, c, ABREAST, false, VL, dot, sq);
+  for (; c + VL <= d->channels; c += VL) expect_vectors(d, rows, n, kh, w, squares, c, 1, false, VL, dot, sq);
+  if (c < d->channels) expect_vectors(d, rows, n, kh, w, squares, c, 1, true, (int)(d->channels - c), dot, sq);
 }
 
 const rdt_depthwise_table DEPTHWISE_TABLE = {.lanes = VL, .cols = NR, .area = area, .sums = sums, .expect = expect};

@@ -160,20 +160,30 @@ INLINE vf __attribute__((unused)) choose(vi mask, vf yes, vf no) {
   return (vf)(((vi)yes & mask) | ((vi)no & ~mask));
 }
 
+enum { ABREAST = 4 }; /* vectors whose chains are interleaved: one by one they fill the scheduler and wait */
+#define EACH _Pragma("GCC unroll 4") for (int k = 0; k < ABREAST; k++)
+
 /* e^x of x <= 0 within 2 units in the last place, 0 where it would be subnormal; NaN stays: 2^k times a polynomial on
  * [-ln 2 / 2, ln 2 / 2], where k comes as the low bits of a float. */
-INLINE vf exp_below(vf x) {
-  const vi under = x < -87.0f;
-  const vf v = HIGHER(all(-87.0f), x), t = MADD(v, all(1.44269504f), all(12582912.0f)), k = t - 12582912.0f;
-  const vf r = MADD(k, all(2.12194440e-4f), MADD(k, all(-0.693359375f), v));
-  vf p = MADD(all(1.9875691500e-4f), r, all(1.3981999507e-3f));
-  p = MADD(p, r, all(8.3334519073e-3f));
-  p = MADD(p, r, all(4.1665795894e-2f));
-  p = MADD(p, r, all(1.6666665459e-1f));
-  p = MADD(p, r, all(5.0000001201e-1f));
-  p = MADD(p * r, r, r) + 1.0f;
-  return p * (vf)((((vi)t + 127) << 23) & ~under);
+INLINE void exp_below(vf *x) {
+  vf power[ABREAST], p[ABREAST];
+  EACH {
+    const vi under = x[k] < -87.0f;
+    x[k] = HIGHER(all(-87.0f), x[k]);
+    const vf t = MADD(x[k], all(1.44269504f), all(12582912.0f));
+    power[k] = (vf)((((vi)t + 127) << 23) & ~under);
+    p[k] = t - 12582912.0f;
+  }
+  EACH x[k] = MADD(p[k], all(-0.693359375f), x[k]);
+  EACH x[k] = MADD(p[k], all(2.12194440e-4f), x[k]);
+  EACH p[k] = MADD(all(1.9875691500e-4f), x[k], all(1.3981999507e-3f));
+  EACH p[k] = MADD(p[k], x[k], all(8.3334519073e-3f));
+  EACH p[k] = MADD(p[k], x[k], all(4.1665795894e-2f));
+  EACH p[k] = MADD(p[k], x[k], all(1.6666665459e-1f));
+  EACH p[k] = MADD(p[k], x[k], all(5.0000001201e-1f));
+  EACH x[k] = (MADD(p[k] * x[k], x[k], x[k]) + 1.0f) * power[k];
 }
+#undef EACH
 
 /* Sixteen elements from i on; behind the end what is lowest. */
 INLINE const float *lanes_at(const float *x, int64_t i, int64_t n, float *padded) {
@@ -215,9 +225,12 @@ INLINE float higher(float a, float b) {
 
 INLINE float highest(const float *x, int64_t n) { /* of numbers: NaN shows in the sum */
   vf top[VECTORS];
-  float padded[LANES];
+  int64_t i = 0;
   for (int k = 0; k < VECTORS; k++) top[k] = all(-INFINITY);
-  for (int64_t i = 0; i < n; i += LANES) {
+  for (; i + LANES <= n; i += LANES)
+    for (int k = 0; k < VECTORS; k++) top[k] = HIGHER(*(const vf_loose *)(x + i + k * WIDE), top[k]);
+  if (i < n) {
+    float padded[LANES];
     const float *const from = lanes_at(x, i, n, padded);
     for (int k = 0; k < VECTORS; k++) top[k] = HIGHER(*(const vf_loose *)(from + k * WIDE), top[k]);
   }
@@ -228,22 +241,31 @@ INLINE float highest(const float *x, int64_t n) { /* of numbers: NaN shows in th
 
 enum { BLOCK = 512 };
 
+/* Exponentials of ABREAST vectors, and their sums in lanes. */
+INLINE void exp_lanes(float *y, const float *x, float max, vf *lane) {
+  vf e[ABREAST];
+  for (int k = 0; k < ABREAST; k++) e[k] = *(const vf_loose *)(x + k * WIDE) - max;
+  exp_below(e);
+  for (int k = 0; k < ABREAST; k++) {
+    if (y) *(vf_loose *)(y + k * WIDE) = e[k];
+    lane[k % VECTORS] += e[k];
+  }
+}
+
 /* The sum of exponentials, which stay in y if there is one; block by block so that long rows do not lose bits. */
 INLINE double exponentials(float *y, const float *x, int64_t n, float max) {
+  enum { STEP = ABREAST * WIDE };
   double sum = 0;
-  float padded[LANES], rest[LANES];
   for (int64_t from = 0; from < n; from += BLOCK) {
     const int64_t end = n - from < BLOCK ? n : from + BLOCK;
     vf lane[VECTORS] = {{0}};
-    for (int64_t i = from; i < end; i += LANES) {
-      const float *const in = lanes_at(x, i, n, padded);
-      float *const out = y && i + LANES <= n ? y + i : rest;
-      for (int k = 0; k < VECTORS; k++) {
-        const vf e = exp_below(*(const vf_loose *)(in + k * WIDE) - max);
-        if (y) *(vf_loose *)(out + k * WIDE) = e;
-        lane[k] += e;
-      }
-      if (y && i + LANES > n) memcpy(y + i, rest, (size_t)(n - i) * sizeof *y);
+    int64_t i = from;
+    for (; i + STEP <= end; i += STEP) exp_lanes(y ? y + i : NULL, x + i, max, lane);
+    if (i < end) { /* the last ones; behind them what gives 0 */
+      float padded[STEP], rest[STEP];
+      for (int k = 0; k < STEP; k++) padded[k] = i + k < end ? x[i + k] : -INFINITY;
+      exp_lanes(rest, padded, max, lane);
+      if (y) memcpy(y + i, rest, (size_t)(end - i) * sizeof *y);
     }
     for (int k = 1; k < VECTORS; k++) lane[0] += lane[k];
     const quad q = fold_sum(lane[0]);

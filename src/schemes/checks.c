@@ -105,6 +105,7 @@ static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
   extremes x = {.low = terms_of(c, begin), .high = terms_of(c, begin)};
   double residual = 0.0, c_low = INFINITY, c_high = 0.0, q_low = INFINITY, q_high = 0.0, s = 0.0, d = 0.0;
   double odd = 0.0; /* NaN as soon as anything is not finite */
+#pragma omp simd reduction(max : residual, c_high, q_high, s, d) reduction(min : c_low, q_low) reduction(+ : odd)
   for (int64_t i = begin; i < end; ++i) {
     const double r = sum[i] - dot[i], unit = 1.0 / sq[i], share = r * r * unit, part = raw[i] * unit;
     residual = greater(share, residual);

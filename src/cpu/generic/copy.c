@@ -6,7 +6,7 @@
 #include "cpu/generic/state.h"
 #include "cpu/generic/walk.h"
 
-enum { SQUARE = 32 };
+enum { SQUARE = 32, SHEET = 64 }; /* elements; runs */
 
 #define MOVE(bits)                                                                                                \
   static void move_##bits(char *to, int64_t to_a, int64_t to_b, const char *from, int64_t from_a, int64_t from_b, \
@@ -68,6 +68,34 @@ static void copy_squares(const rdt_walk *w, int d, const rdt_tensor *to, const r
   }
 }
 
+/* Short runs: many of the innermost dimension around them at a time, found by adding strides. */
+static void move_sheet(const rdt_walk *w, char *to, const char *from, int64_t runs, size_t bytes) {
+  const int last = w->rank - 1;
+  const int64_t size = (int64_t)bytes, y = w->stride[0][last], x = w->stride[1][last];
+  if (w->step[0] != 1 || w->step[1] != 1) {
+    mover(bytes)(to, y, w->step[0], from, x, w->step[1], runs, w->length);
+    return;
+  }
+  for (int64_t r = 0; r < runs; r++) memcpy(to + r * y * size, from + r * x * size, (size_t)(w->length * size));
+}
+
+static void copy_sheets(const rdt_walk *w, const rdt_tensor *to, const rdt_tensor *from, int threads) {
+  const int last = w->rank - 1;
+  const int64_t runs = w->shape[last], cuts = (runs + SHEET - 1) / SHEET, total = w->pieces / runs * cuts;
+  const size_t bytes = rdt_dtype_size(to->dtype);
+#pragma omp parallel for num_threads(w->pieces < 16 ? 1 : threads) schedule(static)
+  for (int64_t t = 0; t < total; t++) {
+    const int64_t r = t % cuts * SHEET;
+    int64_t sheet = t / cuts, y = r * w->stride[0][last], x = r * w->stride[1][last];
+    for (int d = last - 1; d >= 0; d--) {
+      y += sheet % w->shape[d] * w->stride[0][d];
+      x += sheet % w->shape[d] * w->stride[1][d];
+      sheet /= w->shape[d];
+    }
+    move_sheet(w, rdt_at(to, y), rdt_at(from, x), runs - r < SHEET ? runs - r : SHEET, bytes);
+  }
+}
+
 void rdt_move_view(const rdt_tensor *to, const rdt_tensor *from, int threads) {
   const rdt_tensor *const views[] = {to, from};
   const rdt_walk w = rdt_walk_of(views, 2);
@@ -76,6 +104,10 @@ void rdt_move_view(const rdt_tensor *to, const rdt_tensor *from, int threads) {
   const int d = w.step[1] > 1 ? across(&w) : -1;
   if (d >= 0) {
     copy_squares(&w, d, to, from, threads);
+    return;
+  }
+  if (w.rank > 0 && w.length <= RDT_WALK_PIECE) {
+    copy_sheets(&w, to, from, threads);
     return;
   }
 #pragma omp parallel for num_threads(w.pieces < 16 ? 1 : threads) schedule(static)
