@@ -6,6 +6,7 @@
 #define RDT_TESTS_EMULATED_AVX512_H
 
 #include <immintrin.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Only from here on: immintrin.h must not believe it. */
@@ -13,6 +14,7 @@
 #define __AVX512BW__ 1
 #define __AVX512DQ__ 1
 #define __AVX512VL__ 1
+#define __AVX512VNNI__ 1
 
 #define EMULATED static inline __attribute__((always_inline, unused))
 
@@ -75,6 +77,62 @@ EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
     if (mask >> i & 1) memcpy((char *)to + 4 * i, &y.lane[i], 4);
 }
 
+typedef union emulated_si {
+  __m512i all;
+  __m256i half[2];
+  int32_t lane[16];
+  int8_t s8[64];
+  uint8_t u8[64];
+} emulated_si;
+
+#define emulated_halves_si(f, ...) (emulated_si){.half = {f(0, __VA_ARGS__), f(1, __VA_ARGS__)}}.all
+#define EMULATED_MADD(i, a, b) _mm256_madd_epi16((a).half[i], (b).half[i])
+#define EMULATED_SUB(i, a, b) _mm256_sub_epi16((a).half[i], (b).half[i])
+
+EMULATED __m512i emulated_madd_epi16(__m512i a, __m512i b) {
+  const emulated_si x = {a}, y = {b};
+  return emulated_halves_si(EMULATED_MADD, x, y);
+}
+
+EMULATED __m512i emulated_sub_epi16(__m512i a, __m512i b) {
+  const emulated_si x = {a}, y = {b};
+  return emulated_halves_si(EMULATED_SUB, x, y);
+}
+
+EMULATED __m512i emulated_set1_epi16(int16_t x) {
+  return (emulated_si){.half = {_mm256_set1_epi16(x), _mm256_set1_epi16(x)}}.all;
+}
+
+EMULATED __m512i emulated_cvtepi8_epi16(__m256i x) {
+  return (emulated_si){
+      .half = {_mm256_cvtepi8_epi16(_mm256_castsi256_si128(x)), _mm256_cvtepi8_epi16(_mm256_extracti128_si256(x, 1))}}
+      .all;
+}
+
+EMULATED __m512i emulated_cvtepu8_epi16(__m256i x) {
+  return (emulated_si){
+      .half = {_mm256_cvtepu8_epi16(_mm256_castsi256_si128(x)), _mm256_cvtepu8_epi16(_mm256_extracti128_si256(x, 1))}}
+      .all;
+}
+
+EMULATED __m512i emulated_loadu_si512(const void *from) {
+  emulated_si x;
+  memcpy(&x, from, sizeof x);
+  return x.all;
+}
+
+EMULATED __m512i emulated_cvtps_epi32(__m512 x) {
+  const emulated_ps y = {x};
+  return (emulated_si){.half = {_mm256_cvtps_epi32(y.half[0]), _mm256_cvtps_epi32(y.half[1])}}.all;
+}
+
+EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
+  const emulated_si x = {a}, y = {b};
+  emulated_si z = {to};
+  for (int i = 0; i < 64; ++i) z.lane[i / 4] = (int32_t)((uint32_t)z.lane[i / 4] + (uint32_t)(x.u8[i] * y.s8[i]));
+  return z.all;
+}
+
 /* _CMP_UNORD_Q and the like: the same predicates as AVX's */
 #define emulated_cmp_ps_mask(a, b, how)                                                                 \
   ((__mmask16)(_mm256_movemask_ps(_mm256_cmp_ps(emulated_half_ps(a, 0), emulated_half_ps(b, 0), how)) | \
@@ -93,5 +151,13 @@ EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
 #define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
 #define _mm512_mask_storeu_ps emulated_mask_storeu_ps
 #define _mm512_cmp_ps_mask emulated_cmp_ps_mask
+#define _mm512_madd_epi16 emulated_madd_epi16
+#define _mm512_sub_epi16 emulated_sub_epi16
+#define _mm512_set1_epi16 emulated_set1_epi16
+#define _mm512_cvtepi8_epi16 emulated_cvtepi8_epi16
+#define _mm512_cvtepu8_epi16 emulated_cvtepu8_epi16
+#define _mm512_loadu_si512 emulated_loadu_si512
+#define _mm512_cvtps_epi32 emulated_cvtps_epi32
+#define _mm512_dpbusd_epi32 emulated_dpbusd_epi32
 
 #endif

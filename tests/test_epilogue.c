@@ -184,11 +184,12 @@ static void test_isas_agree(void **state) {
   }
   rdt_tensor r = rdt_tensor_dense(raw, RDT_F32, 1, &(int64_t){N}),
              o = rdt_tensor_dense(fast, RDT_F32, 1, &(int64_t){N});
-  rdt_epilogue e = {1.1,
-                    0.7,
-                    {.fn = RDT_FN_RELU},
-                    rdt_tensor_dense(bias, RDT_F32, 1, &(int64_t){N}),
-                    rdt_tensor_dense(residual, RDT_F32, 1, &(int64_t){N})};
+  rdt_epilogue e = RDT_EPILOGUE_NONE;
+  e.alpha = 1.1;
+  e.beta = 0.7;
+  e.act.fn = RDT_FN_RELU;
+  e.bias = rdt_tensor_dense(bias, RDT_F32, 1, &(int64_t){N});
+  e.residual = rdt_tensor_dense(residual, RDT_F32, 1, &(int64_t){N});
   rdt_epilogue_apply(&e, &r, &o, 0, 2);
   const rdt_epilogue_line l = {N, raw, bias, residual, plain, false, &e.act, 1.1, 0.7};
   rdt_epilogue_generic.f32(&l);

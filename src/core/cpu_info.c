@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #if defined(__x86_64__)
 #define HAS(feature) __builtin_cpu_supports(feature)
@@ -64,6 +67,15 @@ int rdt_cpu_has_bf16(void) {
 
 int rdt_cpu_has_vnni(void) {
   return HAS("avx512vnni") != 0;
+}
+
+int rdt_cpu_has_avx_vnni(void) {
+#if defined(__x86_64__)
+  unsigned a, b, c, d;
+  return HAS("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+#else
+  return 0;
+#endif
 }
 
 /* The first line of that name; otherwise by itself. */

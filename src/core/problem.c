@@ -31,7 +31,7 @@ int rdt_problem_channel(const rdt_problem *p) {
 }
 
 bool rdt_epilogue_is_none(const rdt_epilogue *e) {
-  return e->alpha == 1.0 && e->act.fn == RDT_FN_NONE && e->bias.rank < 0 && e->residual.rank < 0;
+  return e->alpha == 1.0 && e->act.fn == RDT_FN_NONE && e->bias.rank < 0 && e->residual.rank < 0 && e->factor.rank < 0;
 }
 
 rdt_status rdt_problem_init(rdt_problem *p, rdt_kop op, int n_in) {

@@ -39,7 +39,7 @@
  *   TOPK       in x -> s64 positions along axis of the most extreme elements in order, as many as the output is long;
  *              ints[0]: the lowest. Equal ones in their order, NaN before all
  *
- * Integer products: in s8 or u8, out s32, exact modulo 2^32. */
+ * Integer products: in s8 or u8, less their zero points, out s32, exact modulo 2^32; or requantised to s8 or u8. */
 #define RDT_KOP_TABLE(X)    \
   X(GEMM, "gemm")           \
   X(CONV, "conv")           \
@@ -112,14 +112,19 @@ typedef struct rdt_act {
 } rdt_act;
 
 /* What follows a linear op: out = act(alpha * raw + bias[channel] + beta * residual), computed in the accumulator's
- * precision and rounded once to out. Channel: n of a gemm, oc of a conv. */
+ * precision and rounded once to out. Channel: n of a gemm, oc of a conv.
+ * Of integers to s8 or u8, requantising: out = saturate(round((raw + bias[channel]) * factor[channel]) + zero), the sum
+ * and the product in f32, halves to even, as a QUANTIZE of class QUANT does. */
 typedef struct rdt_epilogue {
   double alpha, beta; /* 1 and 0 where unused */
   rdt_act act;
   rdt_tensor bias;     /* rank 1, dense; rank -1: none */
   rdt_tensor residual; /* view of out's shape; rank -1: none */
+  rdt_tensor factor;   /* f32 of rank 1, dense or of stride 0; rank -1: none */
+  int32_t zero;        /* with factor */
 } rdt_epilogue;
-#define RDT_EPILOGUE_NONE ((rdt_epilogue){.alpha = 1.0, .beta = 0.0, .bias = {.rank = -1}, .residual = {.rank = -1}})
+#define RDT_EPILOGUE_NONE \
+  ((rdt_epilogue){.alpha = 1.0, .beta = 0.0, .bias = {.rank = -1}, .residual = {.rank = -1}, .factor = {.rank = -1}})
 bool rdt_epilogue_is_none(const rdt_epilogue *e);
 
 enum { RDT_MAX_SPATIAL = 3 };
@@ -156,6 +161,7 @@ typedef struct rdt_problem {
       *in; /* owned array (rdt_problem_clear); data pointers are the operands' buffers, NULL while only planning */
   rdt_tensor out;
   rdt_dtype acc;     /* accumulator: f64 for f64, s32 for integers, f32 otherwise. Raw linear outputs have this dtype */
+  int32_t zero[2];   /* linear ops of integers: what counts as 0 in A and in B, and in the padding */
   rdt_window window; /* conv, pool */
   rdt_fn fn;         /* map, softmax, reductions */
   double param[RDT_PARAMS];       /* of fn; pad */

@@ -3,9 +3,42 @@
 
 #include <stdlib.h>
 
+static bool is_byte(rdt_dtype t) {
+  return t == RDT_S8 || t == RDT_U8;
+}
+
+static bool holds(rdt_dtype t, int32_t x) {
+  return t == RDT_S8 ? x >= -128 && x <= 127 : x >= 0 && x <= 255;
+}
+
+/* Of integers: sums as they are, or requantised. */
+static rdt_status check_bytes(const rdt_problem *p, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  rdt_epilogue rest = *e;
+  for (int i = 0; i < 2; i++)
+    if (!holds(p->in[i].dtype, p->zero[i]))
+      return rdt_fail(why, RDT_ERR_ARG, "%s: a zero point of %d is no %s", rdt_kop_name(p->op), p->zero[i],
+                      rdt_dtype_name(p->in[i].dtype));
+  if (e->factor.rank >= 0) {
+    const int64_t channels = p->out.shape[rdt_problem_channel(p)];
+    if (e->factor.rank != 1 || e->factor.dtype != RDT_F32 || e->factor.shape[0] != channels ||
+        (e->factor.stride[0] != 0 && e->factor.stride[0] != 1))
+      return rdt_fail(why, RDT_ERR_SHAPE, "requantising takes f32 factors, one for each of %lld channels",
+                      (long long)channels);
+    if ((e->bias.rank >= 0 && (e->bias.dtype != RDT_S32 || e->bias.stride[0] != 1)) || !holds(p->out.dtype, e->zero))
+      return rdt_fail(why, RDT_ERR_DTYPE, "requantising takes a dense bias of s32, and a zero point of %s",
+                      rdt_dtype_name(p->out.dtype));
+    rest.factor.rank = rest.bias.rank = -1;
+  }
+  if (!rdt_epilogue_is_none(&rest))
+    return rdt_fail(why, RDT_ERR_DTYPE, "integer %s takes no alpha, bias, activation or residual", rdt_kop_name(p->op));
+  return RDT_OK;
+}
+
 static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
   const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype, c = p->out.dtype;
-  const bool bytes = (a == RDT_S8 || a == RDT_U8) && (b == RDT_S8 || b == RDT_U8) && c == RDT_S32;
+  const bool quantized = p->epilogue.factor.rank >= 0;
+  const bool bytes = is_byte(a) && is_byte(b) && (quantized ? is_byte(c) : c == RDT_S32);
   const bool narrow = a == b && (a == RDT_BF16 || a == RDT_F16) && (c == a || c == RDT_F32);
   const bool plain = a == b && a == c && (a == RDT_F32 || a == RDT_F64);
   if (!bytes && !narrow && !plain)
@@ -17,8 +50,9 @@ static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
   if (p->acc != rdt_dtype_accumulator(a))
     return rdt_fail(why, RDT_ERR_INTERNAL, "%s of %s accumulates in %s, not %s", rdt_kop_name(p->op), rdt_dtype_name(a),
                     rdt_dtype_name(rdt_dtype_accumulator(a)), rdt_dtype_name(p->acc));
-  if (bytes && !rdt_epilogue_is_none(&p->epilogue))
-    return rdt_fail(why, RDT_ERR_DTYPE, "integer %s takes no alpha, bias, activation or residual", rdt_kop_name(p->op));
+  if (bytes) return check_bytes(p, why);
+  if (quantized || p->zero[0] || p->zero[1])
+    return rdt_fail(why, RDT_ERR_DTYPE, "%s of %s has no zero points", rdt_kop_name(p->op), rdt_dtype_name(a));
   return RDT_OK;
 }
 

@@ -24,8 +24,8 @@ typedef struct nest {
   int rank;
   int64_t shape[RDT_MAX_RANK];
   operand op[OPERANDS];
-  int64_t bias_stride[RDT_MAX_RANK];
-  int64_t period; /* > 0: channels repeat along the merged line with this period */
+  int64_t bias_stride[RDT_MAX_RANK]; /* channels from element to element: 0 or 1 */
+  int64_t period;                    /* > 0: channels repeat along the merged line with this period */
   int64_t lines, chunk, chunks;
 } nest;
 
@@ -106,7 +106,7 @@ static void nest_axes(nest *n, int channel) {
   for (int i = 0; i < rank; ++i) {
     const int a = order[i];
     n->shape[i] = out->shape[a];
-    n->bias_stride[i] = n->e->bias.rank >= 0 && a == channel ? n->e->bias.stride[0] : 0;
+    n->bias_stride[i] = (n->e->bias.rank >= 0 || n->e->factor.rank >= 0) && a == channel;
     for (int v = 0; v < OPERANDS; ++v) n->op[v].stride[i] = n->op[v].t ? n->op[v].t->stride[a] : 0;
   }
   if (rank == 0) { /* a scalar */
@@ -199,10 +199,11 @@ static place place_of(const nest *n, int64_t unit) {
 
 static const void *line_bias(const nest *n, const place *p, work *w, bool *scalar) {
   const rdt_tensor *bias = &n->e->bias;
-  const int64_t stride = n->bias_stride[n->rank - 1];
+  const int64_t stride = n->bias_stride[n->rank - 1] * bias->stride[0];
   *scalar = stride == 0;
   if (bias->rank < 0) return NULL;
-  if (!n->period) return fetch(bias, n->acc, p->bias, stride ? stride : 1, stride ? p->n : 1, w->bias);
+  if (!n->period)
+    return fetch(bias, n->acc, p->bias * bias->stride[0], stride ? stride : 1, stride ? p->n : 1, w->bias);
   if (!w->bias_ready) { /* repeated once: the same for every line */
     const size_t bytes = (size_t)n->period * rdt_dtype_size(n->acc);
     const void *one = fetch(bias, n->acc, 0, stride, n->period, w->bias);
@@ -223,6 +224,19 @@ static rdt_epilogue_line line_of(const nest *n, const place *p, work *w, void *d
   return l;
 }
 
+/* Runs of one channel, or of channels that follow each other. */
+static void requantize(const nest *n, const place *p, const float *x, void *dst) {
+  const rdt_tensor *f = &n->e->factor;
+  const int64_t along = n->bias_stride[n->rank - 1] * f->stride[0];
+  const rdt_dtype to = n->op[OUT].t->dtype;
+  float factors[LINE_MAX];
+  for (int64_t i = 0; i < p->n; ++i) {
+    const int64_t channel = n->period ? i % n->period : p->bias;
+    factors[i] = ((const float *)f->data)[n->period ? channel * f->stride[0] : channel * f->stride[0] + i * along];
+  }
+  rdt_requantize(x, factors, p->n, n->e->zero, to, dst);
+}
+
 /* Computes one line; returns it dense in out's dtype: at direct where that is given, else in w. */
 static const void *line_compute(const nest *n, const place *p, const rdt_epilogue_table *t, work *w, void *direct) {
   const rdt_dtype to = n->op[OUT].t->dtype;
@@ -230,7 +244,10 @@ static const void *line_compute(const nest *n, const place *p, const rdt_epilogu
   (n->acc == RDT_F64 ? t->f64 : n->acc == RDT_S32 ? t->s32 : t->f32)(&l);
   if (to == n->acc) return l.dst;
   void *rounded = direct ? direct : w->rounded;
-  convert(rounded, to, l.dst, n->acc, p->n);
+  if (n->e->factor.rank >= 0)
+    requantize(n, p, l.dst, rounded);
+  else
+    convert(rounded, to, l.dst, n->acc, p->n);
   return rounded;
 }
 

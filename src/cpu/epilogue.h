@@ -38,4 +38,8 @@ int64_t rdt_epilogue_verify(const rdt_epilogue *e, const rdt_tensor *raw, const 
                             int threads, int64_t *first, uint64_t *bitsum);
 bool rdt_epilogue_sums(const rdt_tensor *out);
 
+/* What ends a requantising epilogue: bytes at dst = saturate(round(x factor) + zero), halves to even; NaN becomes the
+ * lowest. The bits of every kernel that does it on its own. */
+void rdt_requantize(const float *x, const float *factor, int64_t n, int32_t zero, rdt_dtype to, void *dst);
+
 #endif

@@ -216,6 +216,7 @@ static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean,
   char *zeros = rdt_calloc((size_t)(last - first + 1), rdt_dtype_size(in[0].dtype));
   void *errors = rdt_alloc((size_t)n, rdt_dtype_size(clean->dtype));
   if (zeros && errors) {
+    memset(zeros, p->prob.zero[0], (size_t)(last - first + 1) * rdt_dtype_size(in[0].dtype));
     rdt_operands probe = {.in = in, .n_in = o->n_in, .out = *clean};
     in[0].data = zeros - first * (int64_t)rdt_dtype_size(in[0].dtype);
     probe.out.data = errors;

@@ -84,6 +84,7 @@ rdt_status rdt_conv_check_init(rdt_conv_check *c, const rdt_problem *p, bool fix
   c->k = c->icg * c->kh * c->kw;
   c->acc = p->acc;
   c->exact = p->acc == RDT_S32;
+  for (int i = 0; i < 2; i++) c->zero[i] = p->zero[i];
   c->fixed = fixed;
   c->threads = threads < 1 ? 1 : threads;
   c->parts = c->n > 0 ? (int)(c->threads / rdt_common_divisor(c->threads, c->n)) : 1;
@@ -129,6 +130,12 @@ static int64_t line_at(const rdt_tensor *t, int64_t h) {
   return offset;
 }
 
+/* Integers less their zero point. */
+static void centre(void *scratch, int64_t n, int32_t zero) {
+  uint32_t *const x = scratch;
+  for (int64_t i = 0; zero && i < n; i++) x[i] -= (uint32_t)zero;
+}
+
 const void *rdt_conv_row(const rdt_conv_check *c, const rdt_tensor *t, int64_t n, int64_t h, int64_t w, int64_t count,
                          void *scratch, int64_t *ps) {
   const int64_t *st = t->stride;
@@ -139,6 +146,7 @@ const void *rdt_conv_row(const rdt_conv_check *c, const rdt_tensor *t, int64_t n
     return from;
   }
   c->fn->fetch(from, t->dtype, along, st[1], count, t->shape[1], scratch);
+  if (t->dtype != RDT_S32) centre(scratch, count * t->shape[1], c->zero[0]);
   *ps = t->shape[1];
   return scratch;
 }
@@ -162,6 +170,7 @@ const void *rdt_conv_filters(const rdt_conv_check *c, const rdt_tensor *w, int64
       for (int64_t r = 0; r < c->kh; r++, to += c->kw * (int64_t)c->elem)
         c->fn->fetch(element(w, i * st[0] + ch * st[1] + line_at(w, r)), w->dtype, st[w->rank - 1], 1, c->kw, 1, to);
   *ps = c->k;
+  centre(scratch, count * c->k, c->zero[1]);
   return scratch;
 }
 

@@ -22,6 +22,7 @@ typedef struct rdt_conv_check {
   rdt_conv_axis depth, height, width;                          /* of length 1 where an image has no such dimension */
   rdt_dtype acc;
   bool exact;                       /* integers modulo 2^32 */
+  int32_t zero[2];                  /* of the input and the filters */
   bool fixed;                       /* checksums were made from the weights at create */
   int threads, parts;               /* an image is cut into parts, so that images x parts divides among the threads */
   size_t elem, sum;                 /* bytes of an element of a fetched row and of a sum (cpu/conv_sums.h) */

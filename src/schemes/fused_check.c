@@ -9,7 +9,8 @@
 struct rdt_fused_check {
   bool fixed;                   /* weights; else the kernel sums them too */
   int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest; depthwise: m checks of n outputs */
-  bool conv, depthwise;
+  bool conv, depthwise, exact;
+  int32_t zero; /* of the weights */
   rdt_tolerance bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed;
@@ -53,7 +54,6 @@ static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int6
 /* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). Not
  * below what single precision keeps with all of its digits: squares of large inputs are weighed with it. */
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
-  const float *w = weights->data;
   if (c->depthwise) {
     copy_weights(c, weights);
     return;
@@ -63,7 +63,7 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
   for (int64_t t = 0; t < c->k; t++) {
     double dot = 0.0, sq = least;
     for (int64_t j = 0; j < c->n; j++) {
-      const double x = (double)w[weight_offset(c, weights, t, j)];
+      const double x = rdt_load(weights->data, weights->dtype, weight_offset(c, weights, t, j)) - c->zero;
       dot += c->w[j] * x;
       sq += x * x;
     }
@@ -113,6 +113,8 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
                              .u_form = c->fixed ? 0.0 : u,
                              .depth_beta = c->fixed ? c->n : RDT_FUSED_DOT,
                              .lambda = lambda};
+  c->exact = p->acc == RDT_S32;
+  c->zero = p->zero[1];
   c->depthwise = rdt_problem_is_depthwise(p);
   if (c->depthwise) {
     if (create_depthwise(c, p) != RDT_OK) {
@@ -183,6 +185,7 @@ static void add_vanished(const rdt_fused_check *c, double most) {
 
 void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const rdt_checks checks = {.t = &c->bound,
+                             .exact = c->exact,
                              .square_beta = true,
                              .kind = c->depthwise ? RDT_CHECK_COL : RDT_CHECK_ROW,
                              .outputs = c->n,
@@ -191,7 +194,7 @@ void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findin
                              .period = c->depthwise ? c->ic : 0,
                              .expected = c->expected,
                              .observed = c->observed};
-  add_vanished(c, c->fixed ? c->most : sums->most);
+  if (!c->exact) add_vanished(c, c->fixed ? c->most : sums->most);
   rdt_checks_run(&checks, f, c->m);
 }
 

@@ -48,6 +48,7 @@ typedef struct state {
   int64_t set_stride[RDT_MAX_RANK]; /* batch index -> which weight matrix */
   rdt_tolerance rows_bound, cols_bound, tiles_bound;
   bool exact, square_beta, fixed;
+  int32_t zero[2];   /* of integers: A and B are summed less these */
   int threads, team; /* team > 1: each of so many threads verifies whole matrices */
   double *memory;    /* one allocation; the vectors below lie in it */
   int sets;
@@ -125,6 +126,7 @@ static void set_bounds(state *s, const rdt_problem *p, double lambda) {
   const rdt_tolerance t = {
       .acc = rdt_accumulator_of(p->in[0].dtype, p->acc), .k = s->k, .u_check = u, .u_beta = u, .lambda = lambda};
   s->exact = p->acc == RDT_S32;
+  for (int i = 0; i < 2; ++i) s->zero[i] = p->zero[i];
   s->square_beta = p->acc == check; /* only there the check's own rounding matters */
   s->rows_bound = s->cols_bound = s->tiles_bound = t;
   s->rows_bound.depth_beta = s->n;
@@ -177,12 +179,28 @@ static void square_larger(const state *s, const rdt_pair *t, int64_t n) {
   }
 }
 
+static double sum_of(const double *x, int64_t n) {
+  double sum = 0.0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+/* Sums over blocks of elements, each less a zero point: n sums for each block of the weights that they were formed
+ * with. */
+static void centre(double *sums, int64_t n, int32_t zero, const double *weights, int64_t length, int64_t block) {
+  for (int64_t at = 0; zero && at < length; at += block, sums += n) {
+    const double less = zero * sum_of(weights + at, length - at < block ? length - at : block);
+    for (int64_t i = 0; i < n; ++i) sums[i] -= less;
+  }
+}
+
 static rdt_status make_beta(const state *s, const rdt_tensor *weights, int64_t batch) {
   for (int i = 0; i < s->sets; ++i) {
     const rdt_pair beta = beta_of(s, &s->set[i], batch);
     const rdt_sums pass = {.x = matrix_of(weights, s, batch),
                            .right = {.weight = {s->set[i].w, NULL}, .sum = beta, .block = s->nb}};
     RDT_TRY(rdt_sums_run(&pass, 1, s->team > 1 ? 1 : s->threads));
+    centre(beta.dot, s->k, s->zero[1], s->set[i].w, s->n, s->nb);
     square_larger(s, &beta, s->col_blocks * s->k);
   }
   return RDT_OK;
@@ -277,9 +295,12 @@ static void finish_part(void *user, int64_t row, int64_t rows, int64_t col, int6
   rdt_epilogue e = f->e;
   const rdt_tensor raw = window(&f->raw, row, rows, col, cols), fin = window(&f->fin, row, rows, col, cols);
   if (e.residual.rank >= 0) e.residual = window(&e.residual, row, rows, col, cols);
-  if (e.bias.rank >= 0) {
-    e.bias.data = (char *)e.bias.data + col * e.bias.stride[0] * (int64_t)rdt_dtype_size(e.bias.dtype);
-    e.bias.shape[0] = cols;
+  rdt_tensor *const vectors[] = {&e.bias, &e.factor};
+  for (int i = 0; i < 2; ++i) {
+    rdt_tensor *v = vectors[i];
+    if (v->rank < 0) continue;
+    v->data = (char *)v->data + col * v->stride[0] * (int64_t)rdt_dtype_size(v->dtype);
+    v->shape[0] = cols;
   }
   rdt_epilogue_apply(&e, &raw, &fin, 1, 1);
 }
@@ -302,7 +323,9 @@ static rdt_sums pass_c(const state *s, const signs *g, const work *x, const rdt_
 static rdt_status sum_b(const state *s, const work *x, const rdt_tensor *b, int threads) {
   square_larger(s, &x->a_sums, s->k);
   const rdt_sums pass = {.x = *b, .left = {.weight = x->a_sums, .sum = x->cols_expected, .block = at_least_1(s->k)}};
-  return rdt_sums_run(&pass, 1, threads);
+  RDT_TRY(rdt_sums_run(&pass, 1, threads));
+  centre(x->cols_expected.dot, s->n, s->zero[1], x->a_sums.dot, s->k, at_least_1(s->k));
+  return RDT_OK;
 }
 
 /* One tile: (u^T A) . (B w) with its magnitudes, against the weighted sum of the tile's column sums. */
@@ -383,6 +406,8 @@ static rdt_status verify_matrix(const state *s, const signs *g, const work *x, c
   }
   const rdt_sums both[2] = {pass_a(s, g, x, &a, &beta), pass_c(s, g, x, &raw, fin ? &end : NULL)};
   RDT_TRY(rdt_sums_run(both, 2, threads));
+  if (s->v->rows) centre(x->rows_expected.dot, s->m, s->zero[0], beta.dot, s->k, at_least_1(s->k));
+  if (s->v->cols || s->v->tiles) centre(x->a_sums.dot, s->k, s->zero[0], g->u, s->m, s->mb);
   if (s->v->cols) RDT_TRY(sum_b(s, x, &b, threads));
   compare_all(s, x, f, &beta, batch);
   return RDT_OK;

@@ -40,7 +40,7 @@ static void product_operand(void *self, int axis, const int64_t place[2], double
   const rdt_tensor *t = &s->o->in[axis];
   const int64_t *along = &t->stride[t->rank - 2], at = axis == 0 ? place[0] % s->m : place[1];
   const int64_t first = matrix_at(s, t, place[0]) + at * along[axis];
-  for (int64_t i = 0; i < s->k; i++) line[i] = load(t, first + i * along[1 - axis]);
+  for (int64_t i = 0; i < s->k; i++) line[i] = load(t, first + i * along[1 - axis]) - s->p->zero[axis];
 }
 
 static int64_t product_offset(const state *s, const int64_t place[2]) {
@@ -101,7 +101,7 @@ static void conv_operand(void *self, int axis, const int64_t place[2], double *l
     const bool there = axis == 1 || tap_at(s, at, tap, &offset);
     if (axis == 1) offset = filter_tap(w, tap);
     for (int64_t c = 0; c < channels; c++)
-      line[c] = there ? load(&s->o->in[axis], first + offset + c * s->o->in[axis].stride[1]) : 0.0;
+      line[c] = there ? load(&s->o->in[axis], first + offset + c * s->o->in[axis].stride[1]) - s->p->zero[axis] : 0.0;
   }
 }
 

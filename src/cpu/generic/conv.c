@@ -43,6 +43,7 @@ static void load_a(const rdt_product *q, int64_t batch, int64_t i, int64_t rows,
       rdt_pixel_place(&q->o->in[1], at / g.ic, tap);
       if (seen(x, win, first, tap, &offset)) {
         q->load[0](row, rdt_at(x, base + c * x->stride[1] + offset), x->stride[1], n);
+        rdt_product_centre(q, 0, row, n);
       } else {
         memset(row, 0, (size_t)(n * size));
       }
@@ -63,6 +64,7 @@ static void load_b(const rdt_product *q, int64_t batch, int64_t k, int64_t depth
     const int64_t tap = (k + r) / g.ic, c = (k + r) % g.ic;
     q->load[1]((char *)to + r * step, rdt_at(w, base + c * w->stride[1] + rdt_pixel_offset(w, tap)), w->stride[0],
                cols);
+    rdt_product_centre(q, 1, (char *)to + r * step, cols);
   }
 }
 

@@ -18,7 +18,10 @@ static void load_a(const rdt_product *q, int64_t batch, int64_t i, int64_t rows,
   const int64_t si = a->stride[a->rank - 2], sk = a->stride[a->rank - 1];
   const int64_t base = matrix_offset(q, a, batch) + k * sk;
   const int64_t step = ld * (int64_t)rdt_dtype_size(rdt_compute_type(a->dtype));
-  for (int64_t r = 0; r < rows; r++) q->load[0]((char *)to + r * step, rdt_at(a, base + (i + r) * si), sk, depth);
+  for (int64_t r = 0; r < rows; r++) {
+    q->load[0]((char *)to + r * step, rdt_at(a, base + (i + r) * si), sk, depth);
+    rdt_product_centre(q, 0, (char *)to + r * step, depth);
+  }
 }
 
 static void load_b(const rdt_product *q, int64_t batch, int64_t k, int64_t depth, int64_t j, int64_t cols, void *to,
@@ -27,7 +30,10 @@ static void load_b(const rdt_product *q, int64_t batch, int64_t k, int64_t depth
   const int64_t sk = b->stride[b->rank - 2], sj = b->stride[b->rank - 1];
   const int64_t base = matrix_offset(q, b, batch) + j * sj;
   const int64_t step = ld * (int64_t)rdt_dtype_size(rdt_compute_type(b->dtype));
-  for (int64_t r = 0; r < depth; r++) q->load[1]((char *)to + r * step, rdt_at(b, base + (k + r) * sk), sj, cols);
+  for (int64_t r = 0; r < depth; r++) {
+    q->load[1]((char *)to + r * step, rdt_at(b, base + (k + r) * sk), sj, cols);
+    rdt_product_centre(q, 1, (char *)to + r * step, cols);
+  }
 }
 
 static int64_t row(const rdt_product *q, const rdt_tensor *t, int64_t batch, int64_t i) {

@@ -35,6 +35,13 @@ rdt_status rdt_product_run_inject(const rdt_product *q, int threads, const rdt_p
  * refers to it: a test looks at the symbols of the shipped object. */
 void rdt_kernel_hit_apply(rdt_kernel_hit *hit, void *accumulator, rdt_dtype compute);
 
+/* Elements of A (0) or B (1) less their zero point. */
+void rdt_product_centre(const rdt_product *q, int side, void *run, int64_t n);
+
+/* A line of integer sums, the first one of that channel, to where it goes in the output. */
+void rdt_product_requantize(const rdt_product *q, int64_t channel, int64_t offset, int64_t stride, const void *sums,
+                            int64_t n);
+
 /* Floats alike (out: the accumulator's dtype or the inputs'), or any mix of s8 and u8 into s32. */
 rdt_status rdt_product_accept(const rdt_problem *p, rdt_reason *why);
 

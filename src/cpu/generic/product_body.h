@@ -29,6 +29,11 @@ static void NAME(finish)(const rdt_product *q, int64_t batch, int64_t i, int64_t
   const rdt_epilogue *e = q->o->epilogue;
   const rdt_tensor *out = &q->o->out;
   const int d = q->column_dim;
+  if (e && e->factor.rank >= 0) {
+    rdt_product_requantize(q, (batch % q->channel_groups) * q->n + j0, q->row(q, out, batch, i) + j0 * out->stride[d],
+                           out->stride[d], c, cols);
+    return;
+  }
   if (e) {
     rdt_epilogue_line line = {.n = cols, .raw = c, .dst = c, .act = &e->act, .alpha = e->alpha, .beta = e->beta};
     if (e->bias.rank >= 0) {

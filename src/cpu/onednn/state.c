@@ -117,6 +117,8 @@ static rdt_status make_plan(const rdt_problem *p, rdt_onednn_build_fn *build, rd
 
 rdt_status rdt_onednn_accept(const rdt_problem *p, rdt_onednn_build_fn *build, rdt_reason *why) {
   rdt_onednn_plan plan;
+  if (p->zero[0] || p->zero[1] || p->epilogue.factor.rank >= 0)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no zero points, and does not requantise");
   RDT_TRY(make_plan(p, build, &plan, why));
   dnnl_primitive_desc_destroy(plan.pd);
   return RDT_OK;

@@ -1,0 +1,459 @@
+/* Body of the own integer products, included by each ISA directory with INT8_TABLE defined, and INT8_QUADS where the
+ * ISA multiplies bytes: once plain, once with RDT_INJECT, which can plant one fault in one accumulator. */
+#include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#include "cpu/generic/product.h"
+#include "cpu/native/int8.h"
+
+#if defined(__AVX512BW__)
+enum { VL = 16, MR = 12, NV = 2 };
+#elif defined(__AVX2__)
+enum { VL = 8, MR = 6, NV = 2 };
+#else
+enum { VL = 4, MR = 4, NV = 2 };
+#endif
+enum {
+  NR = NV * VL,
+#ifdef INT8_QUADS
+  UNIT = 4,
+#else
+  UNIT = 2,
+#endif
+  BLOCK = (16 << 10) / (4 * NR) /* words of k: that much of a panel stays in the first-level cache */
+};
+typedef int32_t V __attribute__((vector_size(VL * 4), may_alias));
+typedef int32_t V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef float F __attribute__((vector_size(VL * 4), may_alias));
+typedef float F_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
+typedef int8_t B __attribute__((vector_size(VL), may_alias));
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* Nothing computed from x or read from memory before is known any more: what follows is a second computation. */
+#if defined(__x86_64__) && !defined(RDT_EMULATED_AVX512)
+#define AGAIN(x) __asm__ volatile("" : "+x"(x) : : "memory")
+#else
+#define AGAIN(x) __asm__ volatile("" : "+m"(x) : : "memory")
+#endif
+
+/* acc + the products of a word of A with one of B, in each lane */
+INLINE V dot(V acc, V a, V b) {
+#if defined(INT8_QUADS) && defined(__AVX512VNNI__)
+  return (V)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)a, (__m512i)b);
+#elif defined(INT8_QUADS) && defined(__AVXVNNI__)
+  return (V)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)a, (__m256i)b);
+#elif defined(INT8_QUADS)
+  for (int i = 0; i < VL; ++i)
+    for (int u = 0; u < 4; ++u) {
+      const int32_t x = (uint8_t)((uint32_t)a[i] >> 8 * u), y = (int8_t)((uint32_t)b[i] >> 8 * u);
+      acc[i] = (int32_t)((uint32_t)acc[i] + (uint32_t)(x * y));
+    }
+  return acc;
+#elif defined(__AVX512BW__)
+  return acc + (V)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+  return acc + (V)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+  return acc + (V)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+  return acc + (a >> 16) * (b >> 16) + ((a << 16) >> 16) * ((b << 16) >> 16);
+#endif
+}
+
+INLINE V load(const int32_t *p) {
+  return *(const V_loose *)p;
+}
+INLINE void store(int32_t *p, V x) {
+  *(V_loose *)p = x;
+}
+INLINE F load_f(const float *p) {
+  return *(const F_loose *)p;
+}
+INLINE V spread(int32_t x) {
+  return x - (V){0};
+}
+
+/* out (+)= words [from, to) of the reduction, of nr rows. */
+INLINE void multiply(const rdt_int8_strip *s, int64_t row, const V *b, int64_t from, int64_t to, const int nr,
+                     const bool fresh, V (*out)[NV]) {
+  V acc[MR][NV];
+  const int32_t *p[MR];
+#pragma GCC unroll 16
+  for (int r = 0; r < nr; ++r) {
+    p[r] = (const int32_t *)(s->rows + (row + r) * s->ld);
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) acc[r][v] = fresh ? (V){0} : out[r][v];
+  }
+#pragma GCC unroll 1
+  for (int64_t t = from; t < to; ++t) {
+    V q[NV];
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) q[v] = b[t * NV + v];
+#pragma GCC unroll 16
+    for (int r = 0; r < nr; ++r) {
+      const V a = spread(p[r][t]);
+#pragma GCC unroll 2
+      for (int v = 0; v < NV; ++v) acc[r][v] = dot(acc[r][v], a, q[v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < nr; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) out[r][v] = acc[r][v];
+}
+
+/* ---- what follows the reduction ---- */
+
+/* As the generic quantize does: NaN becomes the lowest. */
+INLINE V quantized(V raw, const rdt_int8_finish *f, F factor, F bias, const bool has_bias) {
+  F x = __builtin_convertvector(raw, F);
+  if (has_bias) x = x + bias;
+  x = x * factor;
+#if defined(__AVX512BW__)
+  const __m512 y = _mm512_min_ps(_mm512_max_ps((__m512)x, _mm512_set1_ps(f->low)), _mm512_set1_ps(f->high));
+  return (V)_mm512_cvtps_epi32(y) + f->zero;
+#elif defined(__AVX2__)
+  const __m256 y = _mm256_min_ps(_mm256_max_ps((__m256)x, _mm256_set1_ps(f->low)), _mm256_set1_ps(f->high));
+  return (V)_mm256_cvtps_epi32(y) + f->zero;
+#else
+  const F low = f->low - (F){0}, high = f->high - (F){0}, rounder = 0x1.8p23f - (F){0};
+  const V above = x > low;
+  x = (F)((above & (V)x) | (~above & (V)low));
+  const V within = x < high;
+  x = (F)((within & (V)x) | (~within & (V)high));
+  return __builtin_convertvector((x + rounder) - rounder, V) + f->zero;
+#endif
+}
+
+typedef struct place { /* of a tile: where its result goes */
+  char *const *out;
+  int64_t at; /* bytes from where a row begins */
+  int rows;   /* that are there */
+#if RDT_INJECT
+  char *hit; /* element whose stored value is hit */
+  int hit_row;
+#endif
+} place;
+
+/* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
+INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[NV], const place *to, const bool check,
+                   const bool quantize, const bool has_bias) {
+  const rdt_int8_finish *f = &s->finish;
+  F factor[NV], bias[NV];
+  V sign[NV];
+  for (int v = 0; v < NV; ++v) {
+    factor[v] = quantize ? load_f(f->factor + col + v * VL) : (F){0};
+    bias[v] = has_bias ? load_f(f->bias + col + v * VL) : (F){0};
+    sign[v] = check ? load(s->w + col + v * VL) : (V){0};
+  }
+  V differ = {0};
+  B apart = {0};
+#pragma GCC unroll 1
+  for (int r = 0; r < to->rows; ++r) {
+    char *out = to->out[r] + to->at;
+    V raw[NV];
+    for (int v = 0; v < NV; ++v) raw[v] = tile[r][v];
+    if (check) {
+      V sum = load(s->lanes + (row + r) * VL);
+      for (int v = 0; v < NV; ++v) sum += raw[v] ^ sign[v];
+      store(s->lanes + (row + r) * VL, sum);
+    }
+    for (int v = 0; v < NV; ++v) {
+      if (quantize) {
+        const B y = __builtin_convertvector(quantized(raw[v], f, factor[v], bias[v], has_bias), B);
+        memcpy(out + v * VL, &y, VL);
+      } else {
+        store((int32_t *)(void *)out + v * VL, raw[v]);
+      }
+    }
+#if RDT_INJECT
+    if (to->hit && r == to->hit_row) rdt_kernel_hit_apply(s->hit, to->hit, quantize ? RDT_U8 : RDT_S32);
+#endif
+    for (int v = 0; check && v < NV; ++v) {
+      AGAIN(raw[v]);
+      if (quantize) {
+        const F b = has_bias ? load_f(f->bias + col + v * VL) : (F){0};
+        const V again = quantized(raw[v], f, load_f(f->factor + col + v * VL), b, has_bias);
+        B is;
+        memcpy(&is, out + v * VL, VL);
+        apart |= is ^ __builtin_convertvector(again, B);
+      } else {
+        differ |= raw[v] ^ load((const int32_t *)(const void *)out + v * VL);
+      }
+    }
+  }
+  int32_t any = 0;
+  for (int i = 0; check && i < VL; ++i) any |= differ[i] | apart[i];
+  return any == 0;
+}
+
+typedef bool finish_fn(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[NV], const place *to);
+#define FINISH(name, check, quantize, bias)                                                            \
+  static bool name(const rdt_int8_strip *s, int64_t row, int64_t col, V(*tile)[NV], const place *to) { \
+    return finish(s, row, col, tile, to, check, quantize, bias);                                       \
+  }
+FINISH(plain, false, false, false)
+FINISH(plain_quantized, false, true, false)
+FINISH(plain_biased, false, true, true)
+FINISH(checked, true, false, false)
+FINISH(checked_quantized, true, true, false)
+FINISH(checked_biased, true, true, true)
+
+static finish_fn *finish_of(const rdt_int8_strip *s) {
+  static finish_fn *const list[2][3] = {{plain, plain_quantized, plain_biased},
+                                        {checked, checked_quantized, checked_biased}};
+  const rdt_int8_finish *f = &s->finish;
+  return list[s->w != NULL][(f->factor != NULL) + (f->factor && f->bias)];
+}
+
+/* A tile that reaches beyond the last column, or whose columns lie apart, is finished in a buffer; what is there of it
+ * is copied, and compared. */
+static bool finish_edge(const rdt_int8_strip *s, finish_fn *fn, int64_t row, int64_t col, V (*tile)[NV],
+                        const place *to, int64_t cols) {
+  char out[MR][NR * 4], *begin[MR];
+  const int64_t size = s->finish.factor ? 1 : 4;
+  const place edge = {.out = begin, .rows = to->rows};
+  for (int r = 0; r < to->rows; ++r) {
+    begin[r] = out[r];
+    memset((int32_t *)&tile[r][0] + cols, 0, (size_t)(NR - cols) * sizeof(int32_t)); /* the check sums them too */
+  }
+  bool good = fn(s, row, col, tile, &edge);
+  for (int r = 0; r < to->rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      memcpy(to->out[r] + to->at + c * s->step * size, out[r] + c * size, (size_t)size);
+#if RDT_INJECT
+  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, size == 1 ? RDT_U8 : RDT_S32);
+#endif
+  if (!s->w) return true;
+  __asm__ volatile("" : : : "memory");
+  for (int r = 0; r < to->rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      good = good && memcmp(to->out[r] + to->at + c * s->step * size, out[r] + c * size, (size_t)size) == 0;
+  return good;
+}
+
+/* ---- strips ---- */
+
+/* Two thirds of a tile still keep the multipliers busy, one third does not: the last rows share what is left. */
+enum { THIRD = (MR + 2) / 3, THIRDS = (2 * MR + 2) / 3 };
+
+INLINE int64_t tile_rows(int64_t left) {
+  return left > MR + THIRD ? MR : left > MR ? THIRDS : left;
+}
+
+static void multiply_rows(const rdt_int8_strip *s, int64_t row, const V *b, int64_t from, int64_t to, int rows,
+                          bool fresh, V (*tile)[NV]) {
+  if (rows > THIRDS)
+    multiply(s, row, b, from, to, MR, fresh, tile);
+  else if (rows > THIRD)
+    multiply(s, row, b, from, to, THIRDS, fresh, tile);
+  else
+    multiply(s, row, b, from, to, THIRD, fresh, tile);
+}
+
+static void multiply_tile(const rdt_int8_strip *s, int64_t row, int64_t col, const V *b, int64_t from, int64_t to,
+                          int rows, V (*tile)[NV]) {
+#if RDT_INJECT
+  const int64_t r = s->hit_row - row, c = s->hit_col - col, at = s->hit_word;
+  const bool here = s->hit && !s->hit_stored && r >= 0 && r < rows && c >= 0 && c < NR && at >= from &&
+                    (at < to || (at == to && to == s->words));
+  if (here) {
+    multiply_rows(s, row, b, from, at, rows, from == 0, tile);
+    rdt_kernel_hit_apply(s->hit, (char *)&tile[r][0] + c * (int64_t)sizeof(int32_t), RDT_S32);
+    multiply_rows(s, row, b, at, to, rows, false, tile);
+    return;
+  }
+#endif
+  (void)col;
+  multiply_rows(s, row, b, from, to, rows, from == 0, tile);
+}
+
+/* Shifts and zero points come off. */
+static void correct(const rdt_int8_strip *s, int64_t row, int64_t col, int rows, V (*tile)[NV]) {
+  for (int r = 0; r < rows; ++r)
+    for (int v = 0; v < NV; ++v) {
+      if (s->columns) tile[r][v] += load(s->columns + col + v * VL);
+      if (s->shifts) tile[r][v] += s->shifts[row + r];
+    }
+}
+
+static bool end_tile(const rdt_int8_strip *s, finish_fn *fn, int64_t row, int64_t col, int rows, V (*tile)[NV]) {
+  const int64_t cols = s->n - col < NR ? s->n - col : NR, size = s->finish.factor ? 1 : 4;
+  place to = {.out = s->out + row, .at = col * s->step * size, .rows = rows};
+#if RDT_INJECT
+  const int64_t r = s->hit_row - row, c = s->hit_col - col;
+  if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) {
+    to.hit = to.out[r] + to.at + c * s->step * size;
+    to.hit_row = (int)r;
+  }
+#endif
+  if (s->columns || s->shifts) correct(s, row, col, rows, tile);
+  return cols == NR && s->step == 1 ? fn(s, row, col, tile, &to) : finish_edge(s, fn, row, col, tile, &to, cols);
+}
+
+static void add_lanes(const rdt_int8_strip *s) {
+  uint32_t minus = 0; /* -x is ~x + 1 */
+  const int64_t end = s->to * NR < s->n ? s->to * NR : s->n;
+  for (int64_t j = s->from * NR; j < end; ++j) minus -= (uint32_t)s->w[j];
+  for (int64_t i = 0; i < s->count; ++i) {
+    uint32_t sum = minus;
+    for (int l = 0; l < VL; ++l) sum += (uint32_t)s->lanes[i * VL + l];
+    s->observed[i] += sum;
+  }
+}
+
+static void strip(rdt_int8_strip *s) {
+  finish_fn *const fn = finish_of(s);
+  bool good = true;
+  if (s->w) memset(s->lanes, 0, (size_t)(s->count * VL) * sizeof(int32_t));
+  for (int64_t j = s->from; j < s->to; ++j) {
+    const V *b = (const V *)(const void *)(s->panels + j * s->words * NR * 4);
+    for (int64_t k = 0, end; k < s->words || k == 0; k = end) {
+      end = s->words - k < BLOCK ? s->words : k + BLOCK;
+      const bool alone = k == 0 && end == s->words, last = end == s->words;
+      for (int64_t i = 0, rows; i < s->count; i += rows) {
+        V here[MR][NV], (*tile)[NV] = alone ? here : (V(*)[NV])(void *)(s->tiles + i * NR);
+        rows = tile_rows(s->count - i);
+        multiply_tile(s, i, j * NR, b, k, end, (int)rows, tile);
+        if (last) good &= end_tile(s, fn, i, j * NR, (int)rows, tile);
+      }
+      if (last) break;
+    }
+  }
+  if (s->w) add_lanes(s);
+  if (!good) s->differ = true;
+}
+
+/* ---- packing ---- */
+
+INLINE int32_t value(const rdt_int8_bytes *b, uint8_t x) {
+  return b->is_signed ? (int8_t)x : x;
+}
+
+static uint32_t pack(void *row, int64_t to, const rdt_int8_bytes *a) {
+  const int64_t step = a->step, n = a->n;
+  const uint8_t *const x = a->x;
+#ifdef INT8_QUADS
+  uint8_t *const y = (uint8_t *)row + to;
+  const uint8_t flip = a->is_signed ? 128 : 0; /* adds 128 */
+  uint32_t sum = 0;
+  if (!x) {
+    const uint8_t zero = (uint8_t)(a->zero + flip);
+    memset(y, zero, (size_t)n);
+    return (uint32_t)n * zero;
+  }
+  if (step == 1)
+#pragma omp simd reduction(+ : sum)
+    for (int64_t t = 0; t < n; ++t) sum += y[t] = x[t] ^ flip;
+  else
+    for (int64_t t = 0; t < n; ++t) sum += y[t] = x[t * step] ^ flip;
+  return sum;
+#else
+  int16_t *const y = (int16_t *)row + to;
+  const int16_t zero = (int16_t)a->zero;
+  if (!x)
+    memset(y, 0, (size_t)n * sizeof *y);
+  else if (step != 1)
+    for (int64_t t = 0; t < n; ++t) y[t] = (int16_t)(value(a, x[t * step]) - zero);
+  else if (a->is_signed)
+#pragma omp simd
+    for (int64_t t = 0; t < n; ++t) y[t] = (int16_t)((int8_t)x[t] - zero);
+  else
+#pragma omp simd
+    for (int64_t t = 0; t < n; ++t) y[t] = (int16_t)(x[t] - zero);
+  return 0;
+#endif
+}
+
+/* A vector of s16, its products with another summed in pairs, as s32. */
+#if defined(__AVX512BW__)
+typedef __m512i S;
+INLINE S widen(const uint8_t *x, bool is_signed) {
+  const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)x);
+  return is_signed ? _mm512_cvtepi8_epi16(b) : _mm512_cvtepu8_epi16(b);
+}
+#define LESS(x, zero) _mm512_sub_epi16(x, _mm512_set1_epi16(zero))
+#define PRODUCTS(x, y) _mm512_madd_epi16(x, _mm512_loadu_si512(y))
+#elif defined(__AVX2__)
+typedef __m256i S;
+INLINE S widen(const uint8_t *x, bool is_signed) {
+  const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)x);
+  return is_signed ? _mm256_cvtepi8_epi16(b) : _mm256_cvtepu8_epi16(b);
+}
+#define LESS(x, zero) _mm256_sub_epi16(x, _mm256_set1_epi16(zero))
+#define PRODUCTS(x, y) _mm256_madd_epi16(x, _mm256_loadu_si256((const __m256i *)(const void *)(y)))
+#endif
+
+static uint32_t row_dot(const rdt_int8_bytes *a, const int16_t *low, const int16_t *high) {
+  uint32_t sum = 0, upper = 0;
+  int64_t t = 0;
+#ifdef PRODUCTS
+  V dots = {0}, uppers = {0};
+  for (; a->step == 1 && t + 2 * VL <= a->n; t += 2 * VL) {
+    const S x = LESS(widen(a->x + t, a->is_signed), (int16_t)a->zero);
+    dots += (V)PRODUCTS(x, low + t);
+    if (high) uppers += (V)PRODUCTS(x, high + t);
+  }
+  for (int i = 0; i < VL; ++i) {
+    sum += (uint32_t)dots[i];
+    upper += (uint32_t)uppers[i];
+  }
+#endif
+  for (; t < a->n; ++t) {
+    const int32_t x = value(a, a->x[t * a->step]) - a->zero;
+    sum += (uint32_t)(x * low[t]);
+    if (high) upper += (uint32_t)(x * high[t]);
+  }
+  return sum + (upper << 16);
+}
+
+static void panel(void *panel, int64_t to, const rdt_int8_bytes *b, int64_t apart, int64_t cols, uint32_t *sums) {
+#ifdef INT8_QUADS
+  int8_t *const y = panel;
+  const int32_t less = b->is_signed ? 0 : 128;
+#else
+  int16_t *const y = panel;
+  const int32_t less = b->zero;
+#endif
+  for (int64_t t = 0; t < b->n; ++t) {
+    const uint8_t *const x = b->x + t * b->step;
+    const int64_t at = (to + t) / UNIT * NR * UNIT + (to + t) % UNIT;
+    for (int64_t j = 0; j < cols; ++j) {
+      const int32_t v = value(b, x[j * apart]) - less;
+      y[at + j * UNIT] = (__typeof__(*y))v;
+      sums[j] += (uint32_t)v;
+    }
+  }
+}
+
+static void weigh(uint32_t *beta, const rdt_int8_bytes *b, int64_t apart, int64_t cols, const int32_t *w) {
+  const int32_t zero = b->zero, flip = b->is_signed ? 128 : 0; /* x ^ flip - flip: as it is, or as s8 */
+  if (apart == 1) {
+    for (int64_t t = 0; t < b->n; ++t) {
+      const uint8_t *const x = b->x + t * b->step;
+      uint32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (int64_t j = 0; j < cols; ++j) sum += (uint32_t)((((x[j] ^ flip) - flip - zero) ^ w[j]) - w[j]);
+      beta[t] += sum;
+    }
+    return;
+  }
+  for (int64_t j = 0; j < cols; ++j) {
+    const uint8_t *const x = b->x + j * apart;
+    const int32_t sign = w[j];
+    for (int64_t t = 0; t < b->n; ++t) beta[t] += (uint32_t)((((x[t * b->step] ^ flip) - flip - zero) ^ sign) - sign);
+  }
+}
+
+const rdt_int8_table INT8_TABLE = {.rows = MR,
+                                   .cols = NR,
+                                   .lanes = VL,
+                                   .unit = UNIT,
+                                   .strip = strip,
+                                   .pack = pack,
+                                   .dot = row_dot,
+                                   .panel = panel,
+                                   .weigh = weigh};

@@ -1,0 +1,601 @@
+#include "cpu/native/int8.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/cpu_info.h"
+#include "core/memory.h"
+#include "cpu/epilogue.h"
+#include "cpu/threads.h"
+
+/* A strip's rows stay in the second-level cache while all panels pass by. */
+enum { STRIP_BYTES = 384 << 10, STRIP_TILES = 32, MOST_THREADS = 256, LINE = 64 };
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t up(int64_t x, int64_t unit) {
+  return (x + unit - 1) / unit * unit;
+}
+
+static int64_t panels(const rdt_int8 *s) {
+  return up(s->n, s->table->cols) / s->table->cols;
+}
+
+/* Of a packed row, in bytes; rows whole pages apart would drive each other out of the first-level cache. */
+static int64_t row_bytes(const rdt_int8 *s) {
+  return up(s->words * 4, LINE) + LINE;
+}
+
+/* Rows of a strip, in whole tiles. */
+static int64_t strip_rows(const rdt_int8 *s) {
+  const int64_t mr = s->table->rows, fit = STRIP_BYTES / row_bytes(s) / mr;
+  const int64_t tiles = fit < 2 ? 2 : fit > STRIP_TILES ? STRIP_TILES : fit;
+  return least(tiles * mr, up(s->m, mr));
+}
+
+/* ---- weights ---- */
+
+static size_t panel_bytes(const rdt_int8 *s) {
+  return (size_t)(panels(s) * s->words * s->table->cols) * 4;
+}
+
+static size_t column_count(const rdt_int8 *s) {
+  return (size_t)up(s->n, s->table->cols);
+}
+
+/* What a' and b' are more than an element less its zero point: P and Q. */
+static int32_t excess_a(const rdt_int8 *s) {
+  return s->table->unit == 2 ? 0 : s->zero[0] + rdt_int8_shift_a(s->table, s->is_signed[0]);
+}
+static int32_t excess_b(const rdt_int8 *s) {
+  return s->table->unit == 2 ? 0 : s->zero[1] + rdt_int8_shift_b(s->table, s->is_signed[1]);
+}
+
+/* Segment g of column j of B */
+static rdt_int8_bytes segment_of(const rdt_int8 *s, const uint8_t *b, int64_t g, int64_t j) {
+  const int64_t width = s->window.kernel[1] > 0 ? s->window.kernel[1] : 1;
+  return (rdt_int8_bytes){.x = b + g / width * s->outer[0] + g % width * s->outer[1] + j * s->apart,
+                          .step = s->inner[1],
+                          .n = s->length,
+                          .is_signed = s->is_signed[1],
+                          .zero = s->zero[1]};
+}
+
+/* Panels [from, to) of B, and what is added to their columns. */
+static void pack_panels(const rdt_int8 *s, const uint8_t *b, char *to_panels, int32_t *columns, int64_t from,
+                        int64_t to) {
+  const int64_t nr = s->table->cols, bytes = s->words * nr * 4;
+  const uint32_t p = (uint32_t)excess_a(s), kpq = (uint32_t)s->k * p * (uint32_t)excess_b(s);
+  for (int64_t j = from; j < to; j++) {
+    const int64_t cols = least(nr, s->n - j * nr);
+    uint32_t sums[64] = {0};
+    memset(to_panels + j * bytes, 0, (size_t)bytes);
+    for (int64_t g = 0; g < s->segments; g++) {
+      const rdt_int8_bytes run = segment_of(s, b, g, j * nr);
+      s->table->panel(to_panels + j * bytes, g * s->length, &run, s->apart, cols, sums);
+    }
+    for (int64_t c = 0; c < nr; c++) columns[j * nr + c] = c < cols ? (int32_t)(kpq - p * sums[c]) : 0;
+  }
+}
+
+rdt_status rdt_int8_pack(void *state, const rdt_tensor *w, rdt_reason *why) {
+  rdt_int8 *s = state;
+  int32_t *columns = (int32_t *)(void *)(s->packed + panel_bytes(s));
+  (void)why;
+  const int64_t count = panels(s);
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+  for (int64_t j = 0; j < count; j++) pack_panels(s, w->data, s->packed, columns, j, j + 1);
+  return RDT_OK;
+}
+
+/* ---- state ---- */
+
+rdt_status rdt_int8_init(rdt_int8 *s, const rdt_tensor *b, rdt_reason *why) {
+  const rdt_int8_tables t = rdt_int8_tables_of();
+  size_t count;
+  s->table = t.plain;
+  s->inject = t.inject;
+  s->words = up(s->k, t.plain->unit) / t.plain->unit;
+  if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
+  if (s->threads < 1) s->threads = 1;
+  if (__builtin_mul_overflow((size_t)(s->words + 1), column_count(s), &count) ||
+      __builtin_mul_overflow(count, (size_t)4, &s->packed_bytes))
+    return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
+                    (long long)s->n);
+  bool one = true; /* matrix for all of the batch */
+  for (int d = 0; d < s->batch_rank; d++) one = one && (s->batch_shape[d] == 1 || s->batch_stride[1][d] == 0);
+  if (!b->data || !one) return RDT_OK;
+  s->packed = rdt_calloc(s->packed_bytes + 1, 1);
+  if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
+  return rdt_int8_pack(s, b, why);
+}
+
+void rdt_int8_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {
+  const rdt_int8 *s = state;
+  *data = s->packed;
+  *bytes = s->packed ? s->packed_bytes : 0;
+  *dtype = RDT_U8;
+}
+
+void rdt_int8_destroy(void *state) {
+  rdt_int8 *s = state;
+  if (!s) return;
+  rdt_free(s->packed);
+  rdt_free(s->own);
+  rdt_free(s);
+}
+
+rdt_status rdt_int8_accept(const rdt_problem *p, rdt_reason *why) {
+  const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype;
+  if ((a != RDT_S8 && a != RDT_U8) || (b != RDT_S8 && b != RDT_U8))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes s8 and u8");
+  return RDT_OK;
+}
+
+/* ---- memory of a run ---- */
+
+typedef struct layout { /* base = NULL: only counts */
+  char *base;
+  size_t used;
+} layout;
+
+static void *take(layout *l, int64_t count, size_t size) {
+  void *p = l->base ? l->base + l->used : NULL;
+  l->used += ((size_t)count * size + LINE - 1) & ~(size_t)(LINE - 1);
+  return p;
+}
+
+typedef struct weights { /* B as panels, and the checksums of one that is not fixed, in halves */
+  char *panels;
+  int32_t *columns;
+  uint32_t *beta;
+  int16_t *low, *high;
+} weights;
+
+typedef struct worker { /* what one thread needs */
+  char *rows, **out;
+  int64_t *offset;
+  int32_t *tiles, *lanes, *shifts;
+  const uint8_t **runs;
+  uint32_t *observed; /* m: where the threads share the columns */
+  weights own;        /* where each thread has products of its own */
+  bool differ;
+  uint64_t bitsum;
+  rdt_kernel_hit *hit, planted;
+} worker;
+
+typedef struct shared { /* what all threads read */
+  int32_t *w;
+  float *factor, *bias;
+  weights b;
+} shared;
+
+/* Each thread whole products, or all threads each product? */
+static bool by_batch(const rdt_int8 *s) {
+  return s->batches > 1 && s->batches >= s->threads;
+}
+
+static weights take_weights(const rdt_int8 *s, layout *l) {
+  weights b = {0};
+  if (!s->packed) {
+    b.panels = take(l, (int64_t)panel_bytes(s), 1);
+    b.columns = take(l, (int64_t)column_count(s), sizeof(int32_t));
+    b.beta = take(l, s->k, sizeof(uint32_t));
+  }
+  b.low = take(l, s->k, sizeof(int16_t));
+  b.high = take(l, s->k, sizeof(int16_t));
+  return b;
+}
+
+static shared take_shared(const rdt_int8 *s, layout *l) {
+  const int64_t padded = (int64_t)column_count(s);
+  shared x = {.w = take(l, padded, sizeof(int32_t))};
+  x.factor = take(l, padded, sizeof(float));
+  x.bias = take(l, padded, sizeof(float));
+  if (s->packed || !by_batch(s)) x.b = take_weights(s, l);
+  return x;
+}
+
+static worker take_worker(const rdt_int8 *s, layout *l) {
+  const int64_t rows = strip_rows(s);
+  worker x = {.rows = take(l, rows * row_bytes(s), 1)};
+  x.out = take(l, rows, sizeof(char *));
+  x.offset = take(l, rows, sizeof(int64_t));
+  x.tiles = take(l, rows * s->table->cols, sizeof(int32_t));
+  x.lanes = take(l, rows * s->table->lanes, sizeof(int32_t));
+  x.shifts = take(l, rows, sizeof(int32_t));
+  x.runs = take(l, s->segments, sizeof(uint8_t *));
+  x.observed = take(l, s->m, sizeof(uint32_t));
+  if (!s->packed && by_batch(s)) x.own = take_weights(s, l);
+  return x;
+}
+
+size_t rdt_int8_scratch(void *state, void *memory) {
+  rdt_int8 *s = state;
+  layout l = {NULL, 0};
+  take_shared(s, &l);
+  for (int i = 0; i < s->threads; i++) take_worker(s, &l);
+  if (memory) {
+    rdt_free(s->own);
+    s->own = NULL;
+    s->lent = memory;
+  }
+  return l.used;
+}
+
+static char *scratch(rdt_int8 *s) {
+  if (s->lent) return s->lent;
+  if (!s->own) s->own = rdt_alloc(rdt_int8_scratch(s, NULL), 1);
+  return s->own;
+}
+
+/* ---- a run ---- */
+
+typedef struct call {
+  const rdt_int8 *s;
+  const rdt_int8_table *table;
+  const rdt_operands *o;
+  const uint8_t *x; /* of this product */
+  char *out;
+  int64_t row; /* of all products, where this one begins */
+  weights b;
+  bool wide; /* a checksum needs its upper half */
+  rdt_fused *f;
+  rdt_kernel_hit *hit;
+  shared shared;
+  rdt_int8_finish finish;
+  size_t size;  /* of an element of the result */
+  int64_t step; /* from column to column of it */
+  bool by_columns, sums;
+  int parts;
+} call;
+
+static void set_finish(call *c) {
+  const rdt_epilogue *e = c->o->epilogue;
+  const rdt_int8 *s = c->s;
+  const rdt_dtype to = c->o->out.dtype;
+  if (!e || e->factor.rank < 0) return;
+  const int64_t padded = (int64_t)column_count(s);
+  rdt_int8_finish *f = &c->finish;
+  f->zero = e->zero;
+  f->low = (float)((to == RDT_S8 ? -128 : 0) - e->zero);
+  f->high = (float)((to == RDT_S8 ? 127 : 255) - e->zero);
+  f->factor = c->shared.factor;
+  if (e->bias.rank >= 0) f->bias = c->shared.bias;
+  for (int64_t j = 0; j < padded; j++) {
+    c->shared.factor[j] = j < s->n ? ((const float *)e->factor.data)[j * e->factor.stride[0]] : 0.0f;
+    if (f->bias) c->shared.bias[j] = j < s->n ? (float)((const int32_t *)e->bias.data)[j * e->bias.stride[0]] : 0.0f;
+  }
+}
+
+/* Threads share the rows, or the panels where the rows divide worse: each thread then packs all of A. */
+static void set_shares(call *c) {
+  const rdt_int8 *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
+  const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
+  c->by_columns = !by_batch(s) && 8 * cols < 7 * rows;
+  c->parts = (int)least(t, by_batch(s) ? s->batches : c->by_columns ? p : tiles);
+  if (c->parts < 1) c->parts = 1;
+}
+
+/* beta as low + 2^16 high; true: the upper halves count */
+static bool halve(const rdt_int8 *s, weights *b, const double *beta) {
+  bool wide = false;
+  for (int64_t t = 0; t < s->k; t++) {
+    const uint32_t x = beta ? (uint32_t)(int64_t)beta[t] : b->beta[t];
+    b->low[t] = (int16_t)(uint16_t)x;
+    b->high[t] = (int16_t)(uint16_t)((x - (uint32_t)(int32_t)b->low[t]) >> 16);
+    wide = wide || b->high[t] != 0;
+  }
+  return wide;
+}
+
+/* The checksums of a B that is not fixed, from where it lies. */
+static bool sum_weights(const call *c, weights *to, const uint8_t *b) {
+  const rdt_int8 *s = c->s;
+  memset(to->beta, 0, (size_t)s->k * sizeof *to->beta);
+  for (int64_t g = 0; g < s->segments; g++) {
+    const rdt_int8_bytes run = segment_of(s, b, g, 0);
+    s->table->weigh(to->beta + g * s->length, &run, s->apart, s->n, c->shared.w);
+  }
+  return halve(s, to, NULL);
+}
+
+/* A row of A as the inner loop wants it; runs that lie one behind the other are one. */
+static uint32_t pack_row(const rdt_int8 *s, const uint8_t **runs, char *row) {
+  rdt_int8_bytes a = {.step = s->inner[0], .is_signed = s->is_signed[0], .zero = s->zero[0]};
+  uint32_t sum = 0;
+  for (int64_t g = 0, n; g < s->segments; g += n) {
+    const uint8_t *const x = runs[g];
+    for (n = 1; g + n < s->segments; n++)
+      if (x ? runs[g + n] != x + n * s->length * a.step : runs[g + n] != NULL) break;
+    a.x = x;
+    a.n = n * s->length;
+    sum += s->table->pack(row, g * s->length, &a);
+  }
+  memset(row + s->k * (4 / s->table->unit), 0, (size_t)((s->words * s->table->unit - s->k) * (4 / s->table->unit)));
+  return sum;
+}
+
+/* The expected side, from the row where the caller keeps it. */
+static uint32_t row_sum(const call *c, const uint8_t **runs) {
+  const rdt_int8 *s = c->s;
+  rdt_int8_bytes a = {.step = s->inner[0], .is_signed = s->is_signed[0], .zero = s->zero[0]};
+  uint32_t sum = 0;
+  for (int64_t g = 0, n; g < s->segments; g += n) {
+    a.x = runs[g];
+    for (n = 1; a.x && g + n < s->segments; n++)
+      if (runs[g + n] != a.x + n * s->length * a.step) break;
+    a.n = n * s->length;
+    if (!a.x) continue;
+    sum += s->table->dot(&a, c->b.low + g * s->length, c->wide ? c->b.high + g * s->length : NULL);
+  }
+  return sum;
+}
+
+static void pack_rows(const call *c, worker *w, int64_t first, int64_t count, bool expect) {
+  const rdt_int8 *s = c->s;
+  const uint32_t q = (uint32_t)excess_b(s);
+  for (int64_t i = 0; i < count; i++) {
+    char *const row = w->rows + i * row_bytes(s);
+    s->point(s, c->x, first + i, w->runs);
+    w->shifts[i] = (int32_t)(0 - q * pack_row(s, w->runs, row));
+    if (expect) c->f->expected.dot[c->row + first + i] = (double)row_sum(c, w->runs);
+  }
+  const int64_t padded = up(count, s->table->rows);
+  memset(w->rows + count * row_bytes(s), 0, (size_t)((padded - count) * row_bytes(s)));
+}
+
+/* What is done with a strip's results while they lie in the cache. */
+static void sum_strip(const call *c, worker *w, int64_t count, int64_t col, int64_t cols) {
+  const char *const all = c->o->out.data;
+  for (int64_t i = 0; i < count; i++)
+    w->bitsum += rdt_bitsum_part(all, (size_t)(w->out[i] - all) + (size_t)col * c->size, (size_t)cols * c->size);
+}
+
+static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
+  const rdt_int8 *s = c->s;
+  const int64_t col = from * s->table->cols, cols = least(to * s->table->cols, s->n) - col;
+  pack_rows(c, w, first, count, expect);
+  s->place(s, &c->o->out, first, count, w->offset);
+  for (int64_t i = 0; i < count; i++) w->out[i] = c->out + w->offset[i] * (int64_t)c->size;
+  rdt_int8_strip t = {.rows = w->rows,
+                      .ld = row_bytes(s),
+                      .count = count,
+                      .panels = c->b.panels,
+                      .words = s->words,
+                      .from = from,
+                      .to = to,
+                      .n = s->n,
+                      .columns = excess_a(s) ? c->b.columns : NULL,
+                      .shifts = excess_b(s) ? w->shifts : NULL,
+                      .tiles = w->tiles,
+                      .out = w->out,
+                      .step = c->step,
+                      .finish = c->finish,
+                      .lanes = w->lanes};
+  if (c->f) {
+    t.w = c->shared.w;
+    t.observed = w->observed + first;
+  }
+  if (w->hit) {
+    const int64_t e = w->hit->element, j = e / s->plane % s->n;
+    const int64_t row = e / (s->n * s->plane) * s->plane + e % s->plane - c->row - first;
+    const bool here = row >= 0 && row < count && j >= col && j < col + cols;
+    t.hit = here ? w->hit : NULL;
+    t.hit_stored = c->f && c->f->hit_stored;
+    t.hit_row = row;
+    t.hit_col = j;
+    t.hit_word = least((int64_t)(w->hit->position * (double)s->words), s->words);
+  }
+  c->table->strip(&t);
+  if (t.differ) w->differ = true;
+  if (c->sums) sum_strip(c, w, count, col, cols);
+}
+
+typedef struct span { /* of one product */
+  int64_t begin, end; /* rows */
+  int64_t from, to;   /* panels */
+} span;
+
+static span span_of(const call *c, int64_t part, int64_t parts) {
+  const rdt_int8 *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, p = panels(s);
+  if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
+  return (span){least(tiles * part / parts * mr, s->m), least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+}
+
+/* One product, or a thread's share of it. */
+static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
+  const rdt_int8 *s = c->s;
+  const span all = span_of(c, part, parts);
+  const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
+  int64_t number = 0;
+  if (c->f) memset(w->observed + begin, 0, (size_t)(end - begin) * sizeof *w->observed);
+  for (int64_t i = begin; i < end; i += most, number++)
+    run_strip(c, w, i, least(most, end - i), all.from, all.to, c->f && (!c->by_columns || number % parts == part));
+  for (int64_t i = begin; c->f && !c->by_columns && i < end; i++)
+    c->f->observed.dot[c->row + i] = (double)w->observed[i];
+}
+
+static int64_t batch_offset(const rdt_int8 *s, const int64_t *stride, int64_t batch) {
+  int64_t offset = 0;
+  for (int d = s->batch_rank - 1; d >= 0; d--) {
+    offset += batch % s->batch_shape[d] * stride[d];
+    batch /= s->batch_shape[d];
+  }
+  return offset;
+}
+
+/* Product number `batch` of the call. */
+static call product_of(const call *all, int64_t batch) {
+  const rdt_int8 *s = all->s;
+  call c = *all;
+  c.x += batch_offset(s, s->batch_stride[0], batch);
+  c.out += batch_offset(s, all->o->out.stride, batch) * (int64_t)c.size;
+  c.row = batch * s->m;
+  return c;
+}
+
+static const uint8_t *matrix_of(const call *c, int64_t batch) {
+  return (const uint8_t *)c->o->in[1].data + batch_offset(c->s, c->s->batch_stride[1], batch);
+}
+
+/* A fault of the core strikes in each share that begins there. */
+static void plant(const call *c, worker *w, const int64_t from[2], const int64_t to[2]) {
+  const int64_t plane = c->s->plane;
+  w->hit = c->hit;
+  if (!c->hit || !c->hit->everywhere) return;
+  w->planted = *c->hit;
+  w->hit = w->planted.core == rdt_cpu_current() && to[0] > from[0] && to[1] > from[1] ? &w->planted : NULL;
+  if (!w->hit) return;
+  const int64_t row = from[0] + (int64_t)(rdt_fault_random(w->planted.fault, 1) % (uint64_t)(to[0] - from[0]));
+  const int64_t column = from[1] + (int64_t)(rdt_fault_random(w->planted.fault, 3) % (uint64_t)(to[1] - from[1]));
+  w->planted.element = row / plane * plane * c->s->n + column * plane + row % plane;
+}
+
+/* Whole products, one after the other. */
+static void run_products(const call *c, worker *w, int part) {
+  const rdt_int8 *s = c->s;
+  const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
+  const int64_t from[2] = {first * s->m, 0}, to[2] = {end * s->m, s->n};
+  rdt_share_begin(c->o->shares, part, from, to);
+  plant(c, w, from, to);
+  for (int64_t b = first; b < end; b++) {
+    call one = product_of(c, b);
+    if (!s->packed) {
+      one.b = w->own;
+      pack_panels(s, matrix_of(c, b), one.b.panels, one.b.columns, 0, panels(s));
+      if (c->f) one.wide = sum_weights(&one, &w->own, matrix_of(c, b));
+    }
+    run_part(&one, w, 0, 1);
+  }
+  rdt_share_end(c->o->shares, part, w->differ);
+}
+
+/* A thread's share of one product. */
+static void run_share(const call *c, worker *w, int part) {
+  const rdt_int8 *s = c->s;
+  const span all = span_of(c, part, c->parts);
+  const int64_t from[2] = {c->row + all.begin, all.from * s->table->cols};
+  const int64_t to[2] = {c->row + all.end, least(all.to * s->table->cols, s->n)};
+  rdt_shares *const known = s->batches == 1 ? c->o->shares : NULL;
+  rdt_share_begin(known, part, from, to);
+  plant(c, w, from, to);
+  run_part(c, w, part, c->parts);
+  rdt_share_end(known, part, w->differ);
+}
+
+/* Where the threads share the columns, each has seen a part of every row. */
+static void join_rows(const call *c, const worker *w) {
+  for (int64_t i = 0; c->f && c->by_columns && i < c->s->m; i++) {
+    uint32_t sum = 0;
+    for (int t = 0; t < c->parts; t++) sum += w[t].observed[i];
+    c->f->observed.dot[c->row + i] = (double)sum;
+  }
+}
+
+/* All threads on each product. */
+static void run_together(const call *c, worker *workers) {
+  const rdt_int8 *s = c->s;
+  const int parts = c->parts;
+  for (int64_t b = 0; b < s->batches; b++) {
+    call one = product_of(c, b);
+    if (!s->packed) {
+      const int64_t count = panels(s);
+#pragma omp parallel for num_threads(parts) schedule(static) if (parts > 1)
+      for (int64_t j = 0; j < count; j++) pack_panels(s, matrix_of(c, b), one.b.panels, one.b.columns, j, j + 1);
+      if (c->f) one.wide = sum_weights(&one, &one.b, matrix_of(c, b));
+    }
+#pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
+    for (int i = 0; i < parts; i++) run_share(&one, &workers[i], i);
+    join_rows(&one, workers);
+  }
+}
+
+static void set_check(call *c) {
+  const rdt_int8 *s = c->s;
+  const int64_t padded = (int64_t)column_count(s);
+  for (int64_t j = 0; j < padded; j++) c->shared.w[j] = j < s->n && c->f->w[j] < 0.0 ? -1 : 0;
+  if (s->packed) c->wide = halve(s, &c->b, c->f->beta.dot);
+}
+
+/* The threads' findings. */
+static void join(const call *c, const worker *w) {
+  rdt_fused *f = c->f;
+  const int64_t rows = c->s->batches * c->s->m;
+  f->differ = false;
+  f->bitsum = 0;
+  f->most = 0.0;
+  for (int t = 0; t < c->parts; t++) {
+    f->differ = f->differ || w[t].differ;
+    f->bitsum += w[t].bitsum;
+  }
+  if (rdt_epilogue_sums(&c->o->out) && !c->sums)
+    f->bitsum = rdt_bitsum(c->o->out.data, (size_t)rdt_tensor_count(&c->o->out) * c->size);
+  memset(f->expected.sq, 0, (size_t)rows * sizeof(double)); /* nothing is rounded */
+  memset(f->observed.sq, 0, (size_t)rows * sizeof(double));
+}
+
+static rdt_status run(rdt_int8 *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
+  worker workers[MOST_THREADS];
+  if (s->m < 1 || s->n < 1 || s->batches < 1) { /* nothing to write, and nothing to check */
+    if (f) f->differ = false;
+    return RDT_OK;
+  }
+  layout l = {scratch(s), 0};
+  if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a product's strips");
+  call c = {.s = s,
+            .table = hit ? s->inject : s->table,
+            .o = o,
+            .x = o->in[0].data,
+            .out = o->out.data,
+            .f = f,
+            .hit = hit,
+            .shared = take_shared(s, &l),
+            .size = rdt_dtype_size(o->out.dtype)};
+  c.b = c.shared.b;
+  if (s->packed) {
+    c.b.panels = s->packed;
+    c.b.columns = (int32_t *)(void *)(s->packed + panel_bytes(s));
+  }
+  c.step = s->n > 1 ? o->out.stride[s->column_dim] : 1;
+  c.sums = f && rdt_epilogue_sums(&o->out) && c.step == 1;
+  set_finish(&c);
+  set_shares(&c);
+  if (f) set_check(&c);
+  for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+  if (by_batch(s) || s->batches == 1) rdt_shares_expect(o->shares, c.parts);
+  if (by_batch(s)) {
+#pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
+    for (int i = 0; i < c.parts; i++) run_products(&c, &workers[i], i);
+  } else {
+    run_together(&c, workers);
+  }
+  for (int i = 0; hit && hit->everywhere && i < c.parts; i++)
+    if (workers[i].planted.done) *hit = workers[i].planted;
+  if (f) join(&c, workers);
+  return RDT_OK;
+}
+
+rdt_status rdt_int8_run(void *state, const rdt_operands *o, rdt_reason *why) {
+  return run(state, o, NULL, NULL, why);
+}
+
+rdt_status rdt_int8_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why) {
+  return run(state, o, NULL, hit, why);
+}
+
+rdt_status rdt_int8_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why) {
+  return run(state, o, f, f->hit, why);
+}
+
+rdt_status rdt_int8_fixed(void *state, rdt_vault *frame) {
+  rdt_int8 *s = state;
+  const size_t from = offsetof(rdt_int8, point); /* before it lies the scratch, which is lent */
+  RDT_TRY(rdt_vault_add(frame, s, offsetof(rdt_int8, own)));
+  return rdt_vault_add(frame, (char *)s + from, sizeof *s - from);
+}

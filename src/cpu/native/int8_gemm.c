@@ -1,0 +1,75 @@
+/* Products of 8-bit integers: any strides, batched or not, fixed weights or not. */
+#include "core/memory.h"
+#include "cpu/native/int8.h"
+
+static void point(const rdt_int8 *s, const uint8_t *x, int64_t row, const uint8_t **runs) {
+  runs[0] = x + row * s->stride[0];
+}
+
+static void place(const rdt_int8 *s, const rdt_tensor *t, int64_t first, int64_t count, int64_t *offset) {
+  for (int64_t i = 0; i < count; i++) offset[i] = (first + i) * t->stride[s->column_dim - 1];
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  return rdt_int8_accept(p, why);
+}
+
+static rdt_status accept_fused(const rdt_problem *p, rdt_reason *why) {
+  if (p->in[1].data && p->out.rank > 2)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
+  return rdt_int8_accept(p, why);
+}
+
+static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
+  const int r = c->rank;
+  rdt_int8 *s = rdt_calloc(1, sizeof *s);
+  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
+  s->m = c->shape[r - 2];
+  s->n = c->shape[r - 1];
+  s->k = s->length = a->shape[r - 1];
+  s->segments = s->plane = 1;
+  s->threads = threads;
+  s->point = point;
+  s->place = place;
+  s->stride[0] = a->stride[r - 2];
+  s->inner[0] = a->stride[r - 1];
+  s->inner[1] = b->stride[r - 2];
+  s->apart = b->stride[r - 1];
+  s->column_dim = r - 1;
+  s->batch_rank = r - 2;
+  s->batches = 1;
+  for (int d = 0; d < s->batch_rank; d++) {
+    s->batches *= s->batch_shape[d] = c->shape[d];
+    s->batch_stride[0][d] = a->stride[d];
+    s->batch_stride[1][d] = b->stride[d];
+  }
+  for (int i = 0; i < 2; i++) {
+    s->is_signed[i] = p->in[i].dtype == RDT_S8;
+    s->zero[i] = p->zero[i];
+  }
+  const rdt_status status = rdt_int8_init(s, b, why);
+  if (status != RDT_OK) {
+    rdt_int8_destroy(s);
+    return status;
+  }
+  *state = s;
+  return RDT_OK;
+}
+
+const rdt_kernel rdt_kernel_gemm_int8_native = {.name = "gemm_int8_native",
+                                                .op = RDT_KOP_GEMM,
+                                                .isa = RDT_ISA_GENERIC,
+                                                .deterministic = true,
+                                                .accept = accept,
+                                                .create = create,
+                                                .run = rdt_int8_run,
+                                                .run_inject = rdt_int8_run_inject,
+                                                .fuses = RDT_FUSES_ROWS,
+                                                .accept_fused = accept_fused,
+                                                .run_fused = rdt_int8_run_fused,
+                                                .pack = rdt_int8_pack,
+                                                .packed = rdt_int8_packed,
+                                                .scratch = rdt_int8_scratch,
+                                                .fixed = rdt_int8_fixed,
+                                                .destroy = rdt_int8_destroy};

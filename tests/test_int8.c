@@ -1,0 +1,396 @@
+/* Own products of 8-bit integers against arithmetic written down here: every pair of datatypes, strides, zero points,
+ * extremes, requantised or not; the checks of each are shown a fault. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+/* cmocka wants those above first */
+#include <cmocka.h>
+
+#include <redoubt/redoubt.h>
+
+#include "check/bitsum.h"
+#include "cpu/native/int8.h"
+#include "plan/plan.h"
+#include "util_problem.h"
+
+extern const rdt_kernel rdt_kernel_gemm_int8_native, rdt_kernel_gemm_generic;
+
+/* The way of packing for VNNI, on any CPU. */
+extern const rdt_int8_table util_int8_quads, util_int8_quads_inject;
+static bool quads;
+rdt_int8_tables __real_rdt_int8_tables_of(void);
+rdt_int8_tables __wrap_rdt_int8_tables_of(void);
+rdt_int8_tables __wrap_rdt_int8_tables_of(void) {
+  if (!quads) return __real_rdt_int8_tables_of();
+#if defined(__x86_64__)
+  if (rdt_isa_detect() == RDT_ISA_AVX512 && !__builtin_cpu_supports("avx512f")) /* emulated */
+    return (rdt_int8_tables){&rdt_int8_avx512_vnni, &rdt_int8_avx512_vnni_inject};
+#endif
+  return (rdt_int8_tables){&util_int8_quads, &util_int8_quads_inject};
+}
+
+enum { MOST_RANK = 4 };
+
+typedef enum data_kind { RANDOM, LOWEST, HIGHEST, ENDS, ZEROS, KINDS } data_kind;
+
+typedef struct job {
+  rdt_problem p;
+  rdt_tensor in[2], data[2], out; /* as planned: p.in */
+  unsigned char *buffer[3];
+  size_t bytes[3];
+  float *factor;
+  int32_t *bias;
+  util_random r;
+} job;
+
+static int64_t draw(util_random *r, int64_t low, int64_t high) { /* both included */
+  return low + (int64_t)(util_next(r) % (uint64_t)(high - low + 1));
+}
+
+/* A view with dimensions in any order in memory, gaps now and then, each dimension in either direction. */
+static void *place(job *j, int which, rdt_tensor *t, bool output) {
+  int order[MOST_RANK], rank = t->rank;
+  int64_t stride = 1, first = 0;
+  for (int d = 0; d < rank; d++) order[d] = rank - 1 - d;
+  for (int d = rank - 1; d > 0 && draw(&j->r, 0, 2) == 0; d--) {
+    const int other = (int)draw(&j->r, 0, d), swap = order[d];
+    order[d] = order[other];
+    order[other] = swap;
+  }
+  for (int i = 0; i < rank; i++) {
+    const int d = order[i];
+    const bool back = !output && draw(&j->r, 0, 5) == 0;
+    if (draw(&j->r, 0, 3) == 0) stride += draw(&j->r, 1, 5);
+    t->stride[d] = back ? -stride : stride;
+    if (back) first += stride * (t->shape[d] - 1);
+    stride *= t->shape[d] > 0 ? t->shape[d] : 1;
+  }
+  const size_t size = rdt_dtype_size(t->dtype);
+  j->bytes[which] = (size_t)(stride + 1) * size;
+  j->buffer[which] = malloc(j->bytes[which]);
+  t->data = j->buffer[which] + (t->shape[0] > 0 && first > 0 ? (size_t)first * size : 0);
+  return t->data;
+}
+
+static void fill(job *j, int which, data_kind kind) {
+  const rdt_tensor *t = &j->data[which];
+  const int64_t low = t->dtype == RDT_S8 ? -128 : 0, high = low + 255;
+  rdt_iter it = rdt_iter_begin(t);
+  while (rdt_iter_next(&it)) {
+    const int64_t v = kind == RANDOM    ? draw(&j->r, low, high)
+                      : kind == LOWEST  ? low
+                      : kind == HIGHEST ? high
+                      : kind == ENDS    ? (draw(&j->r, 0, 1) ? low : high)
+                                        : 0;
+    rdt_store(t->data, t->dtype, it.offset, (double)v);
+  }
+}
+
+/* m, n, k; batches of two dimensions where b > 0; 0, 1 or 2 of: fixed weights, zero points, requantised to s8 or u8 */
+typedef struct plan_of {
+  int64_t m, n, k, b[2];
+  bool fixed, zeros;
+  int quantized; /* 0 no, else rdt_dtype */
+  rdt_dtype a, w;
+} plan_of;
+
+static void make(job *j, const plan_of *x, uint64_t seed) {
+  memset(j, 0, sizeof *j);
+  j->r.state = seed;
+  j->p = (rdt_problem){.op = RDT_KOP_GEMM, .n_in = 2, .in = j->in, .acc = RDT_S32, .epilogue = RDT_EPILOGUE_NONE};
+  const int rank = x->b[0] > 0 ? 4 : 2;
+  const rdt_dtype types[3] = {x->a, x->w, x->quantized ? (rdt_dtype)x->quantized : RDT_S32};
+  const int64_t dims[3][2] = {{x->m, x->k}, {x->k, x->n}, {x->m, x->n}};
+  for (int i = 0; i < 3; i++) {
+    rdt_tensor *t = i < 2 ? &j->data[i] : &j->out;
+    t->dtype = types[i];
+    t->rank = rank;
+    for (int d = 0; d < rank - 2; d++) t->shape[d] = x->b[d];
+    for (int d = 0; d < 2; d++) t->shape[rank - 2 + d] = dims[i][d];
+    place(j, i, t, i == 2);
+    if (i == 1 && rank == 4 && draw(&j->r, 0, 2) == 0) t->stride[0] = 0; /* broadcast */
+    if (i < 2) fill(j, i, x->zeros ? RANDOM : (data_kind)draw(&j->r, 0, KINDS - 1));
+    if (i < 2) j->in[i] = *t;
+  }
+  j->p.out = j->out;
+  j->p.in[0].data = j->p.out.data = NULL;
+  if (!x->fixed) j->p.in[1].data = NULL;
+  for (int i = 0; i < 2 && x->zeros; i++)
+    j->p.zero[i] = (int32_t)draw(&j->r, types[i] == RDT_S8 ? -128 : 0, types[i] == RDT_S8 ? 127 : 255);
+  if (!x->quantized) return;
+  rdt_epilogue *e = &j->p.epilogue;
+  j->factor = malloc((size_t)(x->n + 1) * sizeof *j->factor);
+  j->bias = malloc((size_t)(x->n + 1) * sizeof *j->bias);
+  for (int64_t i = 0; i <= x->n; i++) {
+    j->factor[i] = (float)(200.0 * (0.1 + fabs(util_uniform(&j->r))) / (30000.0 * sqrt((double)x->k + 1.0)));
+    j->bias[i] = (int32_t)draw(&j->r, -100000, 100000);
+  }
+  if (draw(&j->r, 0, 9) == 0) j->factor[0] = NAN;
+  if (draw(&j->r, 0, 3) == 0) j->factor[x->n / 2] = 0.5f; /* halves */
+  e->factor = rdt_tensor_dense(j->factor, RDT_F32, 1, &x->n);
+  if (draw(&j->r, 0, 3) == 0) e->factor.stride[0] = 0;
+  if (draw(&j->r, 0, 1)) e->bias = rdt_tensor_dense(j->bias, RDT_S32, 1, &x->n);
+  e->zero = (int32_t)draw(&j->r, types[2] == RDT_S8 ? -128 : 0, types[2] == RDT_S8 ? 127 : 255);
+}
+
+static void drop(job *j) {
+  for (int i = 0; i < 3; i++) free(j->buffer[i]);
+  free(j->factor);
+  free(j->bias);
+}
+
+static int64_t at(const rdt_tensor *t, const int64_t *batch, int64_t r, int64_t c) {
+  int64_t offset = r * t->stride[t->rank - 2] + c * t->stride[t->rank - 1];
+  for (int d = 0; d < t->rank - 2; d++) offset += batch[d] * t->stride[d];
+  return offset;
+}
+
+static int64_t get(const rdt_tensor *t, int64_t offset) {
+  return (int64_t)rdt_load(t->data, t->dtype, offset);
+}
+
+/* What an element must be. */
+static int64_t expected(const job *j, const int64_t *batch, int64_t r, int64_t c) {
+  const rdt_tensor *a = &j->data[0], *b = &j->data[1];
+  const rdt_epilogue *e = &j->p.epilogue;
+  uint32_t sum = 0;
+  for (int64_t t = 0; t < a->shape[a->rank - 1]; t++)
+    sum += (uint32_t)((get(a, at(a, batch, r, t)) - j->p.zero[0]) * (get(b, at(b, batch, t, c)) - j->p.zero[1]));
+  if (e->factor.rank < 0) return (int32_t)sum;
+  float x = (float)(int32_t)sum;
+  if (e->bias.rank >= 0) x += (float)j->bias[c];
+  x *= j->factor[c * e->factor.stride[0]];
+  const int low = j->out.dtype == RDT_S8 ? -128 : 0, high = low + 255;
+  if (!(x > (float)(low - e->zero))) return low;
+  if (!(x < (float)(high - e->zero))) return high;
+  return (int64_t)nearbyintf(x) + e->zero;
+}
+
+static void compare(const job *j, uint64_t seed, const char *what) {
+  const rdt_tensor *c = &j->out;
+  const int64_t b0 = c->rank > 2 ? c->shape[0] : 1, b1 = c->rank > 2 ? c->shape[1] : 1;
+  for (int64_t e = 0; e < b0 * b1 * c->shape[c->rank - 2] * c->shape[c->rank - 1]; e++) {
+    const int64_t n = c->shape[c->rank - 1], m = c->shape[c->rank - 2];
+    const int64_t batch[2] = {e / (n * m * b1), e / (n * m) % b1}, r = e / n % m, col = e % n;
+    const int64_t is = get(c, at(c, batch, r, col)), should = expected(j, batch, r, col);
+    if (is != should)
+      fail_msg("seed %llu, %s: element %lld is %lld, not %lld", (unsigned long long)seed, what, (long long)e,
+               (long long)is, (long long)should);
+  }
+}
+
+/* Nothing is written but the elements of the result. */
+static void check_gaps(const job *j, uint64_t seed) {
+  unsigned char *covered = calloc(1, j->bytes[2]);
+  const size_t size = rdt_dtype_size(j->out.dtype);
+  rdt_iter it = rdt_iter_begin(&j->out);
+  while (rdt_iter_next(&it)) memset(covered + (size_t)it.offset * size, 1, size);
+  for (size_t i = 0; i < j->bytes[2]; i++)
+    if (!covered[i] && j->buffer[2][i] != 0xa5)
+      fail_msg("seed %llu: byte %zu between the elements was written", (unsigned long long)seed, i);
+  free(covered);
+}
+
+static rdt_operands operands(const job *j) {
+  return (rdt_operands){.in = j->data,
+                        .n_in = 2,
+                        .out = j->out,
+                        .epilogue = rdt_epilogue_is_none(&j->p.epilogue) ? NULL : &j->p.epilogue};
+}
+
+static const int64_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 12, 13, 15, 16, 17, 24, 31, 33, 48, 65, 97};
+
+static plan_of random_plan(util_random *r) {
+  enum { COUNT = sizeof sizes / sizeof *sizes };
+  static const int64_t long_k[] = {511, 600, 1025, 2100};
+  plan_of x = {.m = util_pick(r, sizes, COUNT), .n = util_pick(r, sizes, COUNT), .k = util_pick(r, sizes, COUNT)};
+  if (draw(r, 0, 4) == 0) x.k = util_pick(r, long_k, 4);
+  if (draw(r, 0, 3) == 0) x.b[0] = draw(r, 1, 2), x.b[1] = draw(r, 1, 3);
+  x.fixed = draw(r, 0, 1);
+  x.zeros = draw(r, 0, 1);
+  x.quantized = draw(r, 0, 2) ? (int)(draw(r, 0, 1) ? RDT_S8 : RDT_U8) : 0;
+  x.a = draw(r, 0, 1) ? RDT_S8 : RDT_U8;
+  x.w = draw(r, 0, 1) ? RDT_S8 : RDT_U8;
+  return x;
+}
+
+/* By the kernel itself, for some numbers of threads, and by the reference. */
+static void every_product_is_exact(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 400; seed++) {
+    util_random r = {seed};
+    const plan_of x = random_plan(&r);
+    job j;
+    rdt_reason why = {""};
+    make(&j, &x, seed);
+    if (rdt_problem_check(&j.p, &why) != RDT_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, why.text);
+    for (int turn = 0; turn < 7; turn++) {
+      const rdt_kernel *k = turn < 6 ? &rdt_kernel_gemm_int8_native : &rdt_kernel_gemm_generic;
+      const rdt_operands o = operands(&j);
+      void *s = NULL;
+      quads = turn >= 3;
+      assert_int_equal(k->accept(&j.p, &why), RDT_OK);
+      assert_int_equal(k->create(&j.p, turn % 3 + 1, &s, &why), RDT_OK);
+      memset(j.buffer[2], 0xa5, j.bytes[2]);
+      assert_int_equal(k->run(s, &o, &why), RDT_OK);
+      compare(&j, seed, k->name);
+      check_gaps(&j, seed);
+      k->destroy(s);
+    }
+    drop(&j);
+  }
+}
+
+/* ---- checks ---- */
+
+static const rdt_policy NORMAL = RDT_POLICY_DEFAULT;
+
+typedef struct house {
+  job j;
+  rdt_context *ctx;
+  rdt_plan *plan;
+  rdt_result r;
+  unsigned char *clean;
+} house;
+
+static rdt_status execute(house *h) {
+  const rdt_operands o = {.in = h->j.data, .n_in = 2, .out = h->j.out, .epilogue = &h->plan->prob.epilogue};
+  memset(h->j.buffer[2], 0xa5, h->j.bytes[2]);
+  return rdt_plan_run(h->plan, &o, &h->r);
+}
+
+static void open_house(house *h, const plan_of *x, uint64_t seed, const char *scheme, int threads) {
+  memset(h, 0, sizeof *h);
+  quads = seed % 2;
+  make(&h->j, x, seed);
+  if (h->j.factor && isnan(h->j.factor[0])) h->j.factor[0] = 0.001f; /* it would hide every fault */
+  rdt_policy policy = NORMAL;
+  policy.scheme = scheme;
+  assert_int_equal(rdt_context_create(&h->ctx, threads), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(h->ctx, &policy), RDT_OK);
+  if (rdt_plan_create(h->ctx, &h->j.p, "layer", "op", NULL, &h->plan) != RDT_OK)
+    fail_msg("%s", rdt_context_error(h->ctx));
+  assert_string_equal(h->plan->scheme->name, scheme);
+  if (execute(h) != RDT_OK) fail_msg("seed %llu: %s", (unsigned long long)seed, rdt_context_error(h->ctx));
+  if (h->r.verdict != RDT_CLEAN || h->r.suspects)
+    fail_msg("seed %llu, %s: not clean", (unsigned long long)seed, scheme);
+  compare(&h->j, seed, scheme);
+  if (h->plan->out_sealed && rdt_tensor_is_packed(&h->j.out)) {
+    const size_t bytes = (size_t)rdt_tensor_count(&h->j.out) * rdt_dtype_size(h->j.out.dtype);
+    assert_true(h->plan->out_seal == rdt_bitsum(h->j.out.data, bytes));
+  }
+  h->clean = memcpy(malloc(h->j.bytes[2]), h->j.buffer[2], h->j.bytes[2]);
+}
+
+static void close_house(house *h) {
+  rdt_plan_destroy(h->plan);
+  rdt_context_destroy(h->ctx);
+  free(h->clean);
+  drop(&h->j);
+}
+
+static void strike(house *h, const char *spec, uint64_t seed) {
+  if (rdt_plan_inject(h->plan, spec) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(h->ctx));
+  if (execute(h) != RDT_OK) fail_msg("seed %llu, %s: %s", (unsigned long long)seed, spec, rdt_context_error(h->ctx));
+  if (!h->plan->injection->done) fail_msg("seed %llu: %s did not strike", (unsigned long long)seed, spec);
+  if (memcmp(h->clean, h->j.buffer[2], h->j.bytes[2]) != 0)
+    fail_msg("seed %llu: %s was not repaired", (unsigned long long)seed, spec);
+}
+
+static bool has_work(const plan_of *x) {
+  return x->m > 0 && x->n > 0 && x->k > 0;
+}
+
+/* Clean data are clean with every scheme; any bit of any accumulator is found, exactly, and repaired. */
+static void every_accumulator_is_covered(void **state) {
+  (void)state;
+  static const char *const schemes[] = {"row", "col", "rowcol", "global", "tile"};
+  for (uint64_t seed = 1; seed <= 120; seed++) {
+    util_random r = {seed};
+    plan_of x = random_plan(&r);
+    char spec[96];
+    house h;
+    if (!has_work(&x)) continue;
+    open_house(&h, &x, seed, schemes[seed % 5], 1 + (int)(seed % 3));
+    if (seed % 5 == 0) assert_true(h.plan->fused || (x.fixed && x.b[0] > 0));
+    const int64_t n = rdt_tensor_count(&h.j.out);
+    for (int i = 0; i < 4; i++) {
+      const int64_t e = draw(&r, 0, n - 1);
+      snprintf(spec, sizeof spec, "bit:%d@accum,at=%lld,seed=%d", (int)draw(&r, 0, 31), (long long)e, i);
+      strike(&h, spec, seed);
+      if (h.r.verdict != RDT_RECOMPUTED)
+        fail_msg("seed %llu: %s: verdict %d", (unsigned long long)seed, spec, (int)h.r.verdict);
+      if (h.plan->fused) assert_int_equal(h.r.place[0], e / h.j.out.shape[h.j.out.rank - 1]);
+    }
+    if (x.quantized) {
+      snprintf(spec, sizeof spec, "bit:%d@epilogue,at=%lld", (int)draw(&r, 0, 7), (long long)draw(&r, 0, n - 1));
+      strike(&h, spec, seed);
+      assert_int_equal(h.r.verdict, RDT_RECOMPUTED);
+    }
+    assert_int_equal(execute(&h), RDT_OK);
+    assert_int_equal(h.r.verdict, RDT_CLEAN);
+    close_house(&h);
+  }
+}
+
+/* Weights that have rotted, as the caller keeps them or packed, and checksums, are noticed where they change a sum. */
+static void data_at_rest_is_covered(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    util_random r = {seed};
+    plan_of x = random_plan(&r);
+    house h;
+    x.fixed = true;
+    x.b[0] = 0;
+    x.zeros = false;
+    if (!has_work(&x)) continue;
+    open_house(&h, &x, seed, "row", 2);
+    assert_true(h.plan->fused);
+    for (int i = 0; i < 3; i++) {
+      static const char *const sites[] = {"packed", "checksum", "sum"};
+      char spec[96];
+      snprintf(spec, sizeof spec, "bit@%s,seed=%d", sites[i], (int)seed);
+      fill(&h.j, 0, HIGHEST); /* of s8 or u8: nothing of A is 0, so every weight counts */
+      assert_int_equal(execute(&h), RDT_OK);
+      memcpy(h.clean, h.j.buffer[2], h.j.bytes[2]);
+      strike(&h, spec, seed);
+      const bool padding = i == 0 && h.r.verdict == RDT_CLEAN;
+      if (!padding) assert_int_equal(h.r.verdict, RDT_RECOMPUTED);
+    }
+    close_house(&h);
+  }
+}
+
+/* A packed weight that counts. */
+static void a_packed_weight_cries(void **state) {
+  (void)state;
+  const plan_of x = {.m = 30, .n = 32, .k = 64, .fixed = true, .a = RDT_U8, .w = RDT_S8};
+  house h;
+  open_house(&h, &x, 7, "row", 1);
+  fill(&h.j, 0, HIGHEST);
+  assert_int_equal(execute(&h), RDT_OK);
+  memcpy(h.clean, h.j.buffer[2], h.j.bytes[2]);
+  for (int at = 0; at < 32 * 64; at += 37) {
+    char spec[64];
+    snprintf(spec, sizeof spec, "bit:0@packed,at=%d", at);
+    strike(&h, spec, 7);
+    assert_int_equal(h.r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(h.r.diagnosis, RDT_DIAG_MEMORY);
+  }
+  close_house(&h);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_product_is_exact),
+      cmocka_unit_test(every_accumulator_is_covered),
+      cmocka_unit_test(data_at_rest_is_covered),
+      cmocka_unit_test(a_packed_weight_cries),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
