@@ -441,7 +441,8 @@ static void test_qlinear_matmul(void **state) {
   }
 }
 
-/* Zero points that are constants of zero leave the integer product; the weights of a quantised one fold. */
+/* Constants throughout: integer products, requantised or not. Else the weights of a quantised one fold where they can.
+ */
 static void test_what_becomes_of_them(void **state) {
   (void)state;
   uint8_t none = 0, weights[4] = {1, 2, 3, 4}, zero = 3;
@@ -455,13 +456,18 @@ static void test_what_becomes_of_them(void **state) {
   util_onnx_initializer(&m, "s", RDT_F32, 0, NULL, &scale);
   util_onnx_node(&m, "MatMulInteger", "whole", "x w none none", "y", NULL);
   util_onnx_node(&m, "QLinearMatMul", "real", "x s zero w s zero s zero", "z", NULL);
-  util_onnx_output(&m, "y", RDT_S32, -1, NULL);
-  util_onnx_output(&m, "z", RDT_U8, -1, NULL);
+  util_onnx_node(&m, "MatMulInteger", "shifted", "x w zero zero", "v", NULL);
+  util_onnx_input(&m, "t", RDT_F32, 0, NULL);
+  util_onnx_node(&m, "QLinearMatMul", "scaled", "x t zero w s zero s zero", "u", NULL);
+  static const char *const outputs[] = {"y", "z", "v", "u"};
+  for (int i = 0; i < 4; i++) util_onnx_output(&m, outputs[i], i % 2 ? RDT_U8 : RDT_S32, -1, NULL);
   rdt_graph *g = util_graph_load(&m);
-  static const char *const labels[] = {"MatMulInteger:MatMulInteger", "QLinearMatMul:DequantizeLinear",
-                                       "QLinearMatMul:MatMul", "QLinearMatMul:Requantize"};
-  assert_int_equal(g->n_nodes, 4);
-  for (int i = 0; i < 4; i++) assert_string_equal(g->nodes[i].label, labels[i]);
+  static const char *const labels[] = {"MatMulInteger:MatMulInteger", "QLinearMatMul:IntegerMatMul",
+                                       "MatMulInteger:IntegerMatMul", "QLinearMatMul:DequantizeLinear",
+                                       "QLinearMatMul:MatMul",        "QLinearMatMul:Mul",
+                                       "QLinearMatMul:Div",           "QLinearMatMul:Requantize"};
+  assert_int_equal(g->n_nodes, 8);
+  for (int i = 0; i < 8; i++) assert_string_equal(g->nodes[i].label, labels[i]);
   rdt_graph_free(g);
   util_onnx_clear(&m);
 }

@@ -344,7 +344,8 @@ static bool from_linear(const fuser *f, int v) {
   const int p = v >= 0 ? f->g->values[v].producer : -1;
   if (p < 0 || f->readers[v] != 1) return false;
   const rdt_op_row *op = f->g->nodes[p].op;
-  const bool integers = op->lower == rdt_op_conv_integer || op->lower == rdt_op_matmul_integer; /* no epilogue */
+  const bool integers = op->lower == rdt_op_conv_integer || op->lower == rdt_op_matmul_integer ||
+                        op->lower == rdt_op_integer_conv || op->lower == rdt_op_integer_matmul; /* no epilogue */
   return op->protection == RDT_PROTECT_LINEAR && !integers && f->g->nodes[p].act.fn == RDT_FN_NONE;
 }
 

@@ -63,7 +63,9 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
   for (int64_t t = 0; t < c->k; t++) {
     double dot = 0.0, sq = least;
     for (int64_t j = 0; j < c->n; j++) {
-      const double x = rdt_load(weights->data, weights->dtype, weight_offset(c, weights, t, j)) - c->zero;
+      const int64_t at = weight_offset(c, weights, t, j);
+      const double x =
+          c->exact ? rdt_load(weights->data, weights->dtype, at) - c->zero : (double)((const float *)weights->data)[at];
       dot += c->w[j] * x;
       sq += x * x;
     }
@@ -204,5 +206,6 @@ double rdt_fused_cost(const rdt_problem *p) {
   if (rdt_problem_is_depthwise(p)) /* fitted likewise */
     return 4.0 * (double)rdt_tensor_count(&p->in[0]) + 10.0 * (double)rdt_tensor_count(&p->out);
   rdt_problem_mnk(p, &m, &n, &k);
+  if (p->acc == RDT_S32) return (double)m * (3.0 * (double)k + 10.0 * (double)n); /* no squares */
   return (double)m * (6.0 * (double)k + 10.0 * (double)n);
 }

@@ -507,7 +507,7 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
 /* A pass that sums one side does this many flops of the product's own speed for each element (measured with f32,
  * 1024^3: bench gemm). Weights are read only where their checksums are not kept (data = NULL: an activation). */
 static double cost(const variant *v, const rdt_problem *p) {
-  const double flops_per_sum = 12.0;
+  const double flops_per_sum = p->acc == RDT_S32 ? 40.0 : 12.0; /* products of bytes are faster, sums of them slower */
   int64_t m, n, k;
   rdt_problem_mnk(p, &m, &n, &k);
   const double a = (double)m * (double)k, b = (double)rdt_tensor_count(&p->in[1]), c = (double)m * (double)n;

@@ -93,9 +93,13 @@ rdt_status rdt_int8_pack(void *state, const rdt_tensor *w, rdt_reason *why) {
 
 /* ---- state ---- */
 
-rdt_status rdt_int8_init(rdt_int8 *s, const rdt_tensor *b, rdt_reason *why) {
+rdt_status rdt_int8_init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
   const rdt_int8_tables t = rdt_int8_tables_of();
   size_t count;
+  for (int i = 0; i < 2; i++) {
+    s->is_signed[i] = p->in[i].dtype == RDT_S8;
+    s->zero[i] = p->zero[i];
+  }
   s->table = t.plain;
   s->inject = t.inject;
   s->words = up(s->k, t.plain->unit) / t.plain->unit;
@@ -107,10 +111,10 @@ rdt_status rdt_int8_init(rdt_int8 *s, const rdt_tensor *b, rdt_reason *why) {
                     (long long)s->n);
   bool one = true; /* matrix for all of the batch */
   for (int d = 0; d < s->batch_rank; d++) one = one && (s->batch_shape[d] == 1 || s->batch_stride[1][d] == 0);
-  if (!b->data || !one) return RDT_OK;
+  if (!p->in[1].data || !one) return RDT_OK;
   s->packed = rdt_calloc(s->packed_bytes + 1, 1);
   if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
-  return rdt_int8_pack(s, b, why);
+  return rdt_int8_pack(s, &p->in[1], why);
 }
 
 void rdt_int8_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {

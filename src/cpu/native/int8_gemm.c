@@ -44,11 +44,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
     s->batch_stride[0][d] = a->stride[d];
     s->batch_stride[1][d] = b->stride[d];
   }
-  for (int i = 0; i < 2; i++) {
-    s->is_signed[i] = p->in[i].dtype == RDT_S8;
-    s->zero[i] = p->zero[i];
-  }
-  const rdt_status status = rdt_int8_init(s, b, why);
+  const rdt_status status = rdt_int8_init(s, p, why);
   if (status != RDT_OK) {
     rdt_int8_destroy(s);
     return status;

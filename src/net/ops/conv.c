@@ -69,3 +69,9 @@ rdt_status rdt_op_conv_integer(const rdt_op_args *a, rdt_tensor *out, rdt_proble
   RDT_TRY(rdt_op_byte_inputs(a, why));
   return convolution(a, out, p, why);
 }
+
+rdt_status rdt_op_integer_conv(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(rdt_op_byte_inputs(a, why));
+  RDT_TRY(convolution(a, out, p, why));
+  return rdt_op_requantized(a, out, p, why);
+}

@@ -121,3 +121,9 @@ rdt_status rdt_op_matmul_integer(const rdt_op_args *a, rdt_tensor *out, rdt_prob
   RDT_TRY(rdt_op_byte_inputs(a, why));
   return product(a, out, p, why);
 }
+
+rdt_status rdt_op_integer_matmul(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  RDT_TRY(rdt_op_byte_inputs(a, why));
+  RDT_TRY(product(a, out, p, why));
+  return rdt_op_requantized(a, out, p, why);
+}

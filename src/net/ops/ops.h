@@ -5,10 +5,10 @@
 #include "net/graph.h"
 
 typedef rdt_status rdt_op_lower_fn(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why);
-rdt_op_lower_fn rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batchnorm, rdt_op_pool, rdt_op_softmax,
-    rdt_op_concat, rdt_op_copy, rdt_op_transpose, rdt_op_shape, rdt_op_quantize, rdt_op_matmul_integer,
-    rdt_op_conv_integer, rdt_op_reduce, rdt_op_arg, rdt_op_layernorm, rdt_op_instancenorm, rdt_op_groupnorm, rdt_op_mvn,
-    rdt_op_lpnorm;
+rdt_op_lower_fn rdt_op_requantized, rdt_op_conv, rdt_op_gemm, rdt_op_matmul, rdt_op_map, rdt_op_batchnorm, rdt_op_pool,
+    rdt_op_softmax, rdt_op_concat, rdt_op_copy, rdt_op_transpose, rdt_op_shape, rdt_op_quantize, rdt_op_matmul_integer,
+    rdt_op_conv_integer, rdt_op_integer_conv, rdt_op_integer_matmul, rdt_op_reduce, rdt_op_arg, rdt_op_layernorm,
+    rdt_op_instancenorm, rdt_op_groupnorm, rdt_op_mvn, rdt_op_lpnorm;
 
 typedef rdt_status rdt_expand_fn(struct rdt_builder *b);
 rdt_expand_fn rdt_expand_chain, rdt_expand_qlinear, rdt_expand_integer, rdt_expand_dynamic_quantize, rdt_expand_loss,

@@ -88,6 +88,30 @@ rdt_status rdt_op_quantize(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p
 
 /* ---- products ---- */
 
+/* What inputs and attributes of an integer product say beyond the product: x, w, bias, factor; zero points and, where
+ * there is a factor, the datatype of the result. */
+rdt_status rdt_op_requantized(const rdt_op_args *a, rdt_tensor *out, rdt_problem *p, rdt_reason *why) {
+  static const char *const names[] = {"x_zero", "w_zero", "y_zero"};
+  const rdt_tensor *factor = rdt_op_in(a, 3);
+  int64_t zero[3], is_signed;
+  for (int i = 0; i < 3; i++) RDT_TRY(rdt_op_int(a, names[i], 0, &zero[i], why));
+  RDT_TRY(rdt_op_int(a, "signed", 0, &is_signed, why));
+  if (!p) {
+    if (factor) out->dtype = is_signed ? RDT_S8 : RDT_U8;
+    return RDT_OK;
+  }
+  for (int i = 0; i < 2; i++) p->zero[i] = (int32_t)zero[i];
+  if (!factor) return RDT_OK;
+  const int64_t channels = p->out.shape[rdt_problem_channel(p)], count = rdt_tensor_count(factor);
+  if (factor->rank > 1 || (count != 1 && count != channels))
+    return rdt_op_fail(a, why, RDT_ERR_SHAPE, "%lld scales for %lld channels", (long long)count, (long long)channels);
+  rdt_epilogue *e = &p->epilogue;
+  e->factor = rdt_tensor_dense(factor->data, factor->dtype, 1, &channels);
+  e->factor.stride[0] = count == channels;
+  e->zero = (int32_t)zero[2];
+  return RDT_OK;
+}
+
 static int cast(rdt_builder *b, const char *what, int v, rdt_dtype to) {
   const int y = rdt_build(b, "Cast", what, v);
   rdt_build_int(b, "to", rdt_dtype_info(to)->onnx);
@@ -108,6 +132,38 @@ static bool is_scalar(const rdt_builder *b, int v) {
   bool one = t->rank >= 0;
   for (int d = 0; d < t->rank; d++) one = one && t->shape[d] == 1;
   return one;
+}
+
+/* The number that a constant zero point is throughout; absent: 0. false: it is none. */
+static bool number_of(const rdt_builder *b, int v, int64_t *number) {
+  *number = 0;
+  if (v < 0) return true;
+  const rdt_value *t = &b->g->values[v];
+  if (!t->data || (t->dtype != RDT_S8 && t->dtype != RDT_U8) || t->bytes < 1) return false;
+  *number = rdt_load_int(t->data, t->dtype, 0);
+  for (size_t i = 1; i < t->bytes; i++)
+    if (rdt_load_int(t->data, t->dtype, (int64_t)i) != *number) return false;
+  return true;
+}
+
+/* A constant of f32: one number, or a vector. */
+static bool is_scale(const rdt_builder *b, int v, bool vector) {
+  const rdt_value *t = &b->g->values[v];
+  return t->data && t->dtype == RDT_F32 && (is_scalar(b, v) || (vector && t->rank == 1));
+}
+
+/* A product of integers as it is, where the file tells all about them: no zero point and no scale that goes with rows.
+ */
+static bool is_integer_product(const rdt_builder *b, int x_zero, int w, int w_zero, int64_t zero[2]) {
+  const rdt_value *t = w >= 0 ? &b->g->values[w] : NULL;
+  const rdt_attr *groups = rdt_node_attr(&b->from, "group");
+  if (!t || !t->data || (groups && groups->i != 1) || (strstr(b->from.op->name, "Conv") && t->rank != 4)) return false;
+  return number_of(b, x_zero, &zero[0]) && number_of(b, w_zero, &zero[1]);
+}
+
+static void zeros(rdt_builder *b, const int64_t zero[2]) {
+  rdt_build_int(b, "x_zero", zero[0]);
+  rdt_build_int(b, "w_zero", zero[1]);
 }
 
 /* The scales of both operands over that of the result. A vector for the left side of a product goes along its rows. */
@@ -145,7 +201,20 @@ static rdt_status check_parameters(rdt_builder *b) {
 
 rdt_status rdt_expand_qlinear(rdt_builder *b) { /* x, scale, zero, w, scale, zero, y's scale, y's zero[, bias] */
   const bool conv = strcmp(b->from.op->name, "QLinearConv") == 0;
+  int64_t zero[2], y_zero;
   if (conv) RDT_TRY(check_parameters(b));
+  if (is_integer_product(b, rdt_build_in(b, 2), rdt_build_in(b, 3), rdt_build_in(b, 5), zero) &&
+      is_scale(b, rdt_build_in(b, 1), false) && is_scale(b, rdt_build_in(b, 4), true) &&
+      is_scale(b, rdt_build_in(b, 6), false) && number_of(b, rdt_build_in(b, 7), &y_zero)) {
+    const int scale = factor(b, false);
+    b->result = rdt_build(b, conv ? "IntegerConv" : "IntegerMatMul", "product", rdt_build_in(b, 0), rdt_build_in(b, 3),
+                          rdt_build_in(b, 8), scale);
+    rdt_build_same_attrs(b);
+    zeros(b, zero);
+    rdt_build_int(b, "y_zero", y_zero);
+    rdt_build_int(b, "signed", b->g->values[rdt_build_in(b, 7)].dtype == RDT_S8);
+    return b->status;
+  }
   const int one = rdt_build_scalar(b, "one", RDT_F32, 1.0), bias = rdt_build_in(b, 8);
   const int x = centred(b, "x", rdt_build_in(b, 0), one, rdt_build_in(b, 2), conv ? 1 : -2);
   const int w = centred(b, "w", rdt_build_in(b, 3), one, rdt_build_in(b, 5), conv ? 0 : -1);
@@ -187,6 +256,13 @@ rdt_status rdt_expand_integer(rdt_builder *b) { /* x, w[, zero of x[, zero of w]
   if (is_zero(b, rdt_build_in(b, 2)) && is_zero(b, rdt_build_in(b, 3))) {
     b->result = rdt_build(b, b->from.op->name, "product", x, w);
     rdt_build_same_attrs(b);
+    return b->status;
+  }
+  int64_t zero[2];
+  if (is_integer_product(b, rdt_build_in(b, 2), w, rdt_build_in(b, 3), zero)) {
+    b->result = rdt_build(b, conv ? "IntegerConv" : "IntegerMatMul", "product", x, w);
+    rdt_build_same_attrs(b);
+    zeros(b, zero);
     return b->status;
   }
   const int one = rdt_build_scalar(b, "one", RDT_F64, 1.0);
