@@ -28,7 +28,7 @@ typedef int32_t V __attribute__((vector_size(VL * 4), may_alias));
 typedef int32_t V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef float F __attribute__((vector_size(VL * 4), may_alias));
 typedef float F_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
-typedef int8_t B __attribute__((vector_size(VL), may_alias));
+typedef int8_t B __attribute__((vector_size(NR), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -128,6 +128,20 @@ INLINE V quantized(V raw, const rdt_int8_finish *f, F factor, F bias, const bool
 #endif
 }
 
+/* The low bytes of a tile's row. */
+INLINE B narrow(const V *y) {
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32((__m256i)y[0], (__m256i)y[1]), 0xd8);
+  const __m256i low = _mm256_and_si256(words, _mm256_set1_epi16(0xff));
+  return (B)_mm_packus_epi16(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+#else
+  typedef int8_t part __attribute__((vector_size(VL), may_alias));
+  B all;
+  for (int v = 0; v < NV; ++v) ((part *)&all)[v] = __builtin_convertvector(y[v], part);
+  return all;
+#endif
+}
+
 typedef struct place { /* of a tile: where its result goes */
   char *const *out;
   int64_t at; /* bytes from where a row begins */
@@ -161,32 +175,33 @@ INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[
       for (int v = 0; v < NV; ++v) sum += raw[v] ^ sign[v];
       store(s->lanes + (row + r) * VL, sum);
     }
-    for (int v = 0; v < NV; ++v) {
-      if (quantize) {
-        const B y = __builtin_convertvector(quantized(raw[v], f, factor[v], bias[v], has_bias), B);
-        memcpy(out + v * VL, &y, VL);
-      } else {
-        store((int32_t *)(void *)out + v * VL, raw[v]);
-      }
+    if (quantize) {
+      V y[NV];
+      for (int v = 0; v < NV; ++v) y[v] = quantized(raw[v], f, factor[v], bias[v], has_bias);
+      const B bytes = narrow(y);
+      memcpy(out, &bytes, NR);
     }
+    for (int v = 0; !quantize && v < NV; ++v) store((int32_t *)(void *)out + v * VL, raw[v]);
 #if RDT_INJECT
     if (to->hit && r == to->hit_row) rdt_kernel_hit_apply(s->hit, to->hit, quantize ? RDT_U8 : RDT_S32);
 #endif
-    for (int v = 0; check && v < NV; ++v) {
-      AGAIN(raw[v]);
-      if (quantize) {
+    for (int v = 0; check && v < NV; ++v) AGAIN(raw[v]);
+    if (check && quantize) {
+      V again[NV];
+      B is;
+      for (int v = 0; v < NV; ++v) {
         const F b = has_bias ? load_f(f->bias + col + v * VL) : (F){0};
-        const V again = quantized(raw[v], f, load_f(f->factor + col + v * VL), b, has_bias);
-        B is;
-        memcpy(&is, out + v * VL, VL);
-        apart |= is ^ __builtin_convertvector(again, B);
-      } else {
-        differ |= raw[v] ^ load((const int32_t *)(const void *)out + v * VL);
+        again[v] = quantized(raw[v], f, load_f(f->factor + col + v * VL), b, has_bias);
       }
+      memcpy(&is, out, NR);
+      apart |= is ^ narrow(again);
     }
+    for (int v = 0; check && !quantize && v < NV; ++v)
+      differ |= raw[v] ^ load((const int32_t *)(const void *)out + v * VL);
   }
   int32_t any = 0;
-  for (int i = 0; check && i < VL; ++i) any |= differ[i] | apart[i];
+  for (int i = 0; check && i < VL; ++i) any |= differ[i];
+  for (int i = 0; check && i < NR; ++i) any |= apart[i];
   return any == 0;
 }
 
@@ -271,6 +286,15 @@ static void multiply_tile(const rdt_int8_strip *s, int64_t row, int64_t col, con
   multiply_rows(s, row, b, from, to, rows, from == 0, tile);
 }
 
+/* The result is touched once, a line a row, and so are weights that come from memory: a share of the block that is next
+ * comes while each tile of this one is multiplied. */
+INLINE void fetch(const rdt_int8_strip *s, const char *next, int64_t bytes, int64_t row, int64_t rows, int64_t at) {
+  enum { LINE = 64 };
+  const int64_t from = bytes * row / s->count / LINE * LINE, to = bytes * (row + rows) / s->count;
+  for (int64_t i = from; i < to; i += LINE) __builtin_prefetch(next + i, 0, 2);
+  for (int64_t r = row; at >= 0 && r < row + rows; ++r) __builtin_prefetch(s->out[r] + at, 1);
+}
+
 /* Shifts and zero points come off. */
 static void correct(const rdt_int8_strip *s, int64_t row, int64_t col, int rows, V (*tile)[NV]) {
   for (int r = 0; r < rows; ++r)
@@ -313,10 +337,13 @@ static void strip(rdt_int8_strip *s) {
     const V *b = (const V *)(const void *)(s->panels + j * s->words * NR * 4);
     for (int64_t k = 0, end; k < s->words || k == 0; k = end) {
       end = s->words - k < BLOCK ? s->words : k + BLOCK;
-      const bool alone = k == 0 && end == s->words, last = end == s->words;
+      const bool alone = k == 0 && end == s->words, last = end == s->words, more = !last || j + 1 < s->to;
+      const char *const next = (const char *)(b + end * NV); /* panels lie one behind the other */
+      const int64_t bytes = !more ? 0 : (last || s->words - end > BLOCK ? BLOCK : s->words - end) * NR * 4;
       for (int64_t i = 0, rows; i < s->count; i += rows) {
         V here[MR][NV], (*tile)[NV] = alone ? here : (V(*)[NV])(void *)(s->tiles + i * NR);
         rows = tile_rows(s->count - i);
+        fetch(s, next, bytes, i, rows, last ? j * NR * s->step * (s->finish.factor ? 1 : 4) : -1);
         multiply_tile(s, i, j * NR, b, k, end, (int)rows, tile);
         if (last) good &= end_tile(s, fn, i, j * NR, (int)rows, tile);
       }
@@ -333,32 +360,20 @@ INLINE int32_t value(const rdt_int8_bytes *b, uint8_t x) {
   return b->is_signed ? (int8_t)x : x;
 }
 
-static uint32_t pack(void *row, int64_t to, const rdt_int8_bytes *a) {
-  const int64_t step = a->step, n = a->n;
+static uint32_t pack(void *row, const rdt_int8_bytes *a) {
+  const int64_t n = a->n;
   const uint8_t *const x = a->x;
 #ifdef INT8_QUADS
-  uint8_t *const y = (uint8_t *)row + to;
+  uint8_t *const y = row;
   const uint8_t flip = a->is_signed ? 128 : 0; /* adds 128 */
   uint32_t sum = 0;
-  if (!x) {
-    const uint8_t zero = (uint8_t)(a->zero + flip);
-    memset(y, zero, (size_t)n);
-    return (uint32_t)n * zero;
-  }
-  if (step == 1)
 #pragma omp simd reduction(+ : sum)
-    for (int64_t t = 0; t < n; ++t) sum += y[t] = x[t] ^ flip;
-  else
-    for (int64_t t = 0; t < n; ++t) sum += y[t] = x[t * step] ^ flip;
+  for (int64_t t = 0; t < n; ++t) sum += y[t] = x[t] ^ flip;
   return sum;
 #else
-  int16_t *const y = (int16_t *)row + to;
+  int16_t *const y = row;
   const int16_t zero = (int16_t)a->zero;
-  if (!x)
-    memset(y, 0, (size_t)n * sizeof *y);
-  else if (step != 1)
-    for (int64_t t = 0; t < n; ++t) y[t] = (int16_t)(value(a, x[t * step]) - zero);
-  else if (a->is_signed)
+  if (a->is_signed)
 #pragma omp simd
     for (int64_t t = 0; t < n; ++t) y[t] = (int16_t)((int8_t)x[t] - zero);
   else
@@ -392,7 +407,7 @@ static uint32_t row_dot(const rdt_int8_bytes *a, const int16_t *low, const int16
   int64_t t = 0;
 #ifdef PRODUCTS
   V dots = {0}, uppers = {0};
-  for (; a->step == 1 && t + 2 * VL <= a->n; t += 2 * VL) {
+  for (; t + 2 * VL <= a->n; t += 2 * VL) {
     const S x = LESS(widen(a->x + t, a->is_signed), (int16_t)a->zero);
     dots += (V)PRODUCTS(x, low + t);
     if (high) uppers += (V)PRODUCTS(x, high + t);
@@ -403,7 +418,7 @@ static uint32_t row_dot(const rdt_int8_bytes *a, const int16_t *low, const int16
   }
 #endif
   for (; t < a->n; ++t) {
-    const int32_t x = value(a, a->x[t * a->step]) - a->zero;
+    const int32_t x = value(a, a->x[t]) - a->zero;
     sum += (uint32_t)(x * low[t]);
     if (high) upper += (uint32_t)(x * high[t]);
   }

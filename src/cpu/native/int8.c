@@ -9,8 +9,8 @@
 #include "cpu/epilogue.h"
 #include "cpu/threads.h"
 
-/* A strip's rows stay in the second-level cache while all panels pass by. */
-enum { STRIP_BYTES = 384 << 10, STRIP_TILES = 32, MOST_THREADS = 256, LINE = 64 };
+/* A strip's rows stay in the second-level cache while all panels pass by, and its results until they are summed. */
+enum { STRIP_BYTES = 640 << 10, STRIP_TILES = 32, MOST_THREADS = 256, LINE = 64 };
 
 static int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -31,7 +31,7 @@ static int64_t row_bytes(const rdt_int8 *s) {
 
 /* Rows of a strip, in whole tiles. */
 static int64_t strip_rows(const rdt_int8 *s) {
-  const int64_t mr = s->table->rows, fit = STRIP_BYTES / row_bytes(s) / mr;
+  const int64_t mr = s->table->rows, fit = STRIP_BYTES / (row_bytes(s) + 4 * s->n) / mr;
   const int64_t tiles = fit < 2 ? 2 : fit > STRIP_TILES ? STRIP_TILES : fit;
   return least(tiles * mr, up(s->m, mr));
 }
@@ -164,6 +164,7 @@ typedef struct worker { /* what one thread needs */
   int64_t *offset;
   int32_t *tiles, *lanes, *shifts;
   const uint8_t **runs;
+  uint8_t *line;
   uint32_t *observed; /* m: where the threads share the columns */
   weights own;        /* where each thread has products of its own */
   bool differ;
@@ -212,6 +213,7 @@ static worker take_worker(const rdt_int8 *s, layout *l) {
   x.lanes = take(l, rows * s->table->lanes, sizeof(int32_t));
   x.shifts = take(l, rows, sizeof(int32_t));
   x.runs = take(l, s->segments, sizeof(uint8_t *));
+  x.line = take(l, s->k, 1);
   x.observed = take(l, s->m, sizeof(uint32_t));
   if (!s->packed && by_batch(s)) x.own = take_weights(s, l);
   return x;
@@ -308,36 +310,41 @@ static bool sum_weights(const call *c, weights *to, const uint8_t *b) {
   return halve(s, to, NULL);
 }
 
-/* A row of A as the inner loop wants it; runs that lie one behind the other are one. */
-static uint32_t pack_row(const rdt_int8 *s, const uint8_t **runs, char *row) {
-  rdt_int8_bytes a = {.step = s->inner[0], .is_signed = s->is_signed[0], .zero = s->zero[0]};
-  uint32_t sum = 0;
+/* A row of A as bytes side by side: where it lies, or copied; its zero point stands for the padding. */
+static const uint8_t *line_of(const rdt_int8 *s, const uint8_t **runs, uint8_t *line) {
+  const int64_t length = s->length, step = s->inner[0];
   for (int64_t g = 0, n; g < s->segments; g += n) {
     const uint8_t *const x = runs[g];
-    for (n = 1; g + n < s->segments; n++)
-      if (x ? runs[g + n] != x + n * s->length * a.step : runs[g + n] != NULL) break;
-    a.x = x;
-    a.n = n * s->length;
-    sum += s->table->pack(row, g * s->length, &a);
+    uint8_t *const to = line + g * length;
+    for (n = 1; g + n < s->segments && x; n++) /* runs that lie one behind the other are one */
+      if (runs[g + n] != x + n * length * step) break;
+    if (n == s->segments && step == 1 && x) return x;
+    if (!x)
+      memset(to, s->zero[0], (size_t)length);
+    else if (step == 1)
+      memcpy(to, x, (size_t)(n * length));
+    else
+      for (int64_t t = 0; t < n * length; t++) to[t] = x[t * step];
   }
-  memset(row + s->k * (4 / s->table->unit), 0, (size_t)((s->words * s->table->unit - s->k) * (4 / s->table->unit)));
-  return sum;
+  return line;
+}
+
+static rdt_int8_bytes bytes_of(const rdt_int8 *s, const uint8_t *line) {
+  return (rdt_int8_bytes){.x = line, .step = 1, .n = s->k, .is_signed = s->is_signed[0], .zero = s->zero[0]};
+}
+
+/* As the inner loop wants it. */
+static uint32_t pack_row(const rdt_int8 *s, const uint8_t *line, char *row) {
+  const rdt_int8_bytes a = bytes_of(s, line);
+  const int64_t size = 4 / s->table->unit;
+  memset(row + s->k * size, 0, (size_t)(s->words * 4 - s->k * size));
+  return s->table->pack(row, &a);
 }
 
 /* The expected side, from the row where the caller keeps it. */
-static uint32_t row_sum(const call *c, const uint8_t **runs) {
-  const rdt_int8 *s = c->s;
-  rdt_int8_bytes a = {.step = s->inner[0], .is_signed = s->is_signed[0], .zero = s->zero[0]};
-  uint32_t sum = 0;
-  for (int64_t g = 0, n; g < s->segments; g += n) {
-    a.x = runs[g];
-    for (n = 1; a.x && g + n < s->segments; n++)
-      if (runs[g + n] != a.x + n * s->length * a.step) break;
-    a.n = n * s->length;
-    if (!a.x) continue;
-    sum += s->table->dot(&a, c->b.low + g * s->length, c->wide ? c->b.high + g * s->length : NULL);
-  }
-  return sum;
+static uint32_t row_sum(const call *c, const uint8_t *line) {
+  const rdt_int8_bytes a = bytes_of(c->s, line);
+  return c->s->table->dot(&a, c->b.low, c->wide ? c->b.high : NULL);
 }
 
 static void pack_rows(const call *c, worker *w, int64_t first, int64_t count, bool expect) {
@@ -346,8 +353,10 @@ static void pack_rows(const call *c, worker *w, int64_t first, int64_t count, bo
   for (int64_t i = 0; i < count; i++) {
     char *const row = w->rows + i * row_bytes(s);
     s->point(s, c->x, first + i, w->runs);
-    w->shifts[i] = (int32_t)(0 - q * pack_row(s, w->runs, row));
-    if (expect) c->f->expected.dot[c->row + first + i] = (double)row_sum(c, w->runs);
+    w->shifts[i] = (int32_t)(0 - q * pack_row(s, line_of(s, w->runs, w->line), row));
+    if (!expect) continue;
+    __asm__ volatile("" : : : "memory"); /* it is read once more */
+    c->f->expected.dot[c->row + first + i] = (double)row_sum(c, line_of(s, w->runs, w->line));
   }
   const int64_t padded = up(count, s->table->rows);
   memset(w->rows + count * row_bytes(s), 0, (size_t)((padded - count) * row_bytes(s)));

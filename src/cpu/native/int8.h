@@ -16,7 +16,7 @@
 
 /* A run of elements where the caller keeps them. */
 typedef struct rdt_int8_bytes {
-  const uint8_t *x; /* NULL: padding */
+  const uint8_t *x;
   int64_t step, n;
   bool is_signed;
   int32_t zero;
@@ -57,9 +57,9 @@ typedef struct rdt_int8_table {
   int rows, cols, lanes; /* of a tile, of a vector */
   int unit;              /* elements of k in a word of 4 bytes: 2 or 4 */
   void (*strip)(rdt_int8_strip *s);
-  /* A run of A, packed as elements from `to` on. Their sum, where quads are packed. */
-  uint32_t (*pack)(void *row, int64_t to, const rdt_int8_bytes *a);
-  /* sum_t (a_t - zero) beta_t, beta in two halves: low + 2^16 high; high NULL: none */
+  /* A row of A, side by side, as it is packed. The sum of it where quads are packed. */
+  uint32_t (*pack)(void *row, const rdt_int8_bytes *a);
+  /* Of such a row, sum_t (a_t - zero) beta_t; beta in two halves: low + 2^16 high; high NULL: none */
   uint32_t (*dot)(const rdt_int8_bytes *a, const int16_t *low, const int16_t *high);
   /* Elements `to` .. of the first columns of a panel, which lie apart; sums: added to, those of each column as packed.
    */
