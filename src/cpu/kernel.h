@@ -21,7 +21,7 @@ typedef struct rdt_kernel_hit {
   bool done;
 } rdt_kernel_hit;
 
-typedef struct rdt_operands { /* same shapes and strides as the planned problem */
+typedef struct rdt_operands { /* same shapes and strides as the planned problem, or slices of it */
   const rdt_tensor *in;
   int n_in;
   rdt_tensor out;
@@ -35,6 +35,15 @@ typedef struct rdt_fused rdt_fused; /* cpu/fused.h */
  * rows of each column (pixels of a channel). */
 typedef enum rdt_fuses { RDT_FUSES_NONE, RDT_FUSES_ROWS, RDT_FUSES_COLUMNS } rdt_fuses;
 
+/* Of which dimensions of the result a kernel computes single indices as it computes all: with operands that are views
+ * of the planned ones, and by several threads with one state. */
+typedef enum rdt_kernel_slices {
+  RDT_SLICES_NONE,
+  RDT_SLICES_ANY,
+  RDT_SLICES_BEFORE_AXIS,
+  RDT_SLICES_BESIDE_AXIS
+} rdt_kernel_slices;
+
 typedef struct rdt_kernel {
   const char *name; /* = symbol: gemm_f32_onednn */
   rdt_kop op;
@@ -43,6 +52,7 @@ typedef struct rdt_kernel {
   bool deterministic; /* same bits on every run with the same number of threads */
   /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason */
   rdt_status (*accept)(const rdt_problem *p, rdt_reason *why);
+  rdt_kernel_slices slices;
   /* Makes the kernel's state for this problem and number of threads. Weights (in[1] of a linear op, if data != NULL)
    * are packed where the kernel keeps its own layout. */
   rdt_status (*create)(const rdt_problem *p, int threads, void **state, rdt_reason *why);

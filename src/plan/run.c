@@ -39,7 +39,7 @@ static rdt_status confirm(rdt_run *r) {
   if (r->p->scheme->impl)
     RDT_TRY(rdt_run_check(r, RDT_BUF_RESULT, &r->found, r->why));
   else
-    rdt_run_compare(r);
+    RDT_TRY(rdt_run_compare(r));
   rdt_run_tell_checker(r, rdt_findings_complain(&r->found) ? RDT_DETECTED : RDT_RECOMPUTED, "counter");
   return RDT_OK;
 }

@@ -39,8 +39,14 @@ rdt_status rdt_run_first(rdt_run *r);
 rdt_status rdt_run_again(void *self, rdt_buffer into, bool other_path, rdt_reason *why);
 rdt_status rdt_run_elsewhere(void *self, rdt_buffer into, const int *cores, int n, rdt_reason *why);
 int rdt_run_cores(void *self, int *list, int room, int *suspect);
-/* Both copies of a duplicated op. */
+/* Both copies of a duplicated op; the second one alone. */
 rdt_status rdt_run_twice(rdt_run *r);
+rdt_status rdt_run_second(rdt_run *r, rdt_reason *why);
+
+/* run_slices.c */
+typedef enum rdt_slices_found { RDT_SLICES_CANNOT, RDT_SLICES_ALIKE, RDT_SLICES_DIFFER } rdt_slices_found;
+/* Both copies, compared slice by slice, and the sum of the result if it is the output; the second copy is not kept. */
+rdt_status rdt_run_slices(rdt_run *r, rdt_slices_found *found);
 
 /* run_ladder.c */
 /* Data at rest: what no check covers at every use, or all. */
@@ -66,7 +72,7 @@ bool rdt_run_repairs(const rdt_plan *p);
 rdt_status rdt_run_apart(rdt_run *r);
 bool rdt_run_agree(rdt_run *r);
 void rdt_run_plant_counter(rdt_run *r, bool late);
-void rdt_run_compare(rdt_run *r);
+rdt_status rdt_run_compare(rdt_run *r);
 
 /* run_fused.c */
 /* Result and checks in one; what follows a complaint. */

@@ -79,7 +79,7 @@ rdt_status rdt_run_first(rdt_run *r) {
 }
 
 /* The second copy of a duplicated op: its own state, on another thread where there is one. */
-static rdt_status compute_second(rdt_run *r, rdt_reason *why) {
+rdt_status rdt_run_second(rdt_run *r, rdt_reason *why) {
   rdt_plan *p = r->p;
   RDT_TRY(rdt_run_buffer(r, RDT_BUF_SPARE));
   const rdt_operands o = rdt_run_raw(r, RDT_BUF_SPARE);
@@ -117,7 +117,7 @@ rdt_status rdt_run_elsewhere(void *self, rdt_buffer into, const int *cores, int 
 /* For the ladder: the same code path again, on the same cores. */
 rdt_status rdt_run_again(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
   rdt_run *r = self;
-  if (r->p->twin && into == RDT_BUF_SPARE) return compute_second(r, why);
+  if (r->p->twin && into == RDT_BUF_SPARE) return rdt_run_second(r, why);
   if (other_path || r->p->twin) return rdt_run_compute(self, into, other_path, why);
   return rdt_run_elsewhere(self, into, NULL, 0, why);
 }
@@ -137,7 +137,7 @@ rdt_status rdt_run_twice(rdt_run *r) {
   if (p->threads < 2 || rdt_run_armed(r)) {
     RDT_TRY(rdt_run_first(r));
     const double t = rdt_clock();
-    RDT_TRY(compute_second(r, r->why));
+    RDT_TRY(rdt_run_second(r, r->why));
     r->check += rdt_clock() - t;
     return RDT_OK;
   }

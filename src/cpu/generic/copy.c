@@ -149,5 +149,5 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-RDT_GENERIC_KERNEL(copy_generic, COPY, GENERIC, accept, run_copy);
+RDT_SLICED_KERNEL(copy_generic, COPY, GENERIC, ANY, accept, run_copy);
 RDT_GENERIC_KERNEL(concat_generic, CONCAT, GENERIC, accept, run_concat);

@@ -85,7 +85,7 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
     (void)why;                                                                        \
     return run_table(state, o, &rdt_maps_##word);                                     \
   }                                                                                   \
-  RDT_GENERIC_KERNEL(map_##word, MAP, least, accept, run_##word);
+  RDT_SLICED_KERNEL(map_##word, MAP, least, ANY, accept, run_##word);
 ROW(generic, GENERIC)
 ROW(avx2, AVX2)
 ROW(avx512, AVX512)

@@ -145,5 +145,5 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_generic_accept_alike(p, false, why);
 }
 
-RDT_GENERIC_KERNEL(norm_simd, NORM, AVX2, accept, run_simd);
-RDT_GENERIC_KERNEL(norm_generic, NORM, GENERIC, accept, run);
+RDT_SLICED_KERNEL(norm_simd, NORM, AVX2, BEFORE_AXIS, accept, run_simd);
+RDT_SLICED_KERNEL(norm_generic, NORM, GENERIC, BEFORE_AXIS, accept, run);

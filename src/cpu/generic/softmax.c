@@ -77,5 +77,5 @@ static rdt_status accept_simd(const rdt_problem *p, rdt_reason *why) {
   return rdt_generic_accept_alike(p, false, why);
 }
 
-RDT_GENERIC_KERNEL(softmax_simd, SOFTMAX, AVX2, accept_simd, run_simd);
-RDT_GENERIC_KERNEL(softmax_generic, SOFTMAX, GENERIC, accept, run);
+RDT_SLICED_KERNEL(softmax_simd, SOFTMAX, AVX2, BESIDE_AXIS, accept_simd, run_simd);
+RDT_SLICED_KERNEL(softmax_generic, SOFTMAX, GENERIC, BESIDE_AXIS, accept, run);

@@ -21,11 +21,13 @@ rdt_status rdt_generic_accept_alike(const rdt_problem *p, bool integers, rdt_rea
 rdt_status rdt_generic_accept_any(const rdt_problem *p, rdt_reason *why);
 
 /* A row of kernels.def with that state, whose bits nothing but the problem decides. */
-#define RDT_GENERIC_KERNEL(row, kop, least, accepts, runs)           \
+#define RDT_GENERIC_KERNEL(row, kop, least, accepts, runs) RDT_SLICED_KERNEL(row, kop, least, NONE, accepts, runs)
+#define RDT_SLICED_KERNEL(row, kop, least, which, accepts, runs)     \
   const rdt_kernel rdt_kernel_##row = {.name = #row,                 \
                                        .op = RDT_KOP_##kop,          \
                                        .isa = RDT_ISA_##least,       \
                                        .deterministic = true,        \
+                                       .slices = RDT_SLICES_##which, \
                                        .accept = accepts,            \
                                        .create = rdt_generic_create, \
                                        .run = runs,                  \
