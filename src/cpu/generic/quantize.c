@@ -2,9 +2,11 @@
 
 #include <string.h>
 
+#include "core/cpu_info.h"
 #include "cpu/generic/convert.h"
 #include "cpu/generic/state.h"
 #include "cpu/generic/walk.h"
+#include "cpu/quantize.h"
 
 /* The runs of one piece. */
 typedef struct runs {
@@ -29,6 +31,26 @@ typedef struct runs {
 #define ROUNDER 0x1.8p52
 #include "cpu/generic/quantize_body.h"
 
+static const rdt_quantize_table *table(void) {
+#if defined(__x86_64__)
+  switch (rdt_isa_detect()) {
+    case RDT_ISA_AVX512:
+      return &rdt_quantize_avx512;
+    case RDT_ISA_AVX2:
+      return &rdt_quantize_avx2;
+    default:
+      break;
+  }
+#endif
+  return &rdt_quantize_generic;
+}
+
+/* Bytes and f32 side by side: they are read and written where they lie. */
+static bool is_direct(const rdt_walk *w, const rdt_tensor *integers, const rdt_tensor *reals) {
+  return w->step[0] == 1 && w->step[1] == 1 && reals->dtype == RDT_F32 &&
+         (integers->dtype == RDT_S8 || integers->dtype == RDT_U8);
+}
+
 /* One value for all elements. */
 static bool uniform(const rdt_walk *w, int view) {
   bool same = view >= w->views || w->step[view] == 0 || w->length == 1;
@@ -45,6 +67,8 @@ static void pieces(const rdt_walk *w, const rdt_problem *p, const rdt_tensor *co
   rdt_load_fn *const load_zero = rdt_loader(integer);
   rdt_store_fn *const store = rdt_storer(views[0]->dtype);
   const int team = w->pieces < 16 ? 1 : threads;
+  const bool direct = is_direct(w, views[back ? 1 : 0], views[back ? 0 : 1]) && views[2]->dtype == RDT_F32;
+  const rdt_quantize_table *const t = table();
 #pragma omp parallel num_threads(team)
   {
     runs r;
@@ -58,6 +82,15 @@ static void pieces(const rdt_walk *w, const rdt_problem *p, const rdt_tensor *co
         load_scale(&r.scale, rdt_at(views[2], offset[2]), w->step[2], n);
         if (w->views > 3) load_zero(r.zero, rdt_at(views[3], offset[3]), w->step[3], n);
         if (same) known = n;
+      }
+      if (direct) {
+        void *const y = rdt_at(views[0], offset[0]);
+        const void *const x = rdt_at(views[1], offset[1]);
+        if (back)
+          t->dequantize(x, r.scale.f32, r.zero, y, n, integer);
+        else
+          t->quantize(x, r.scale.f32, r.zero, y, n, integer, p->fn == RDT_FN_REQUANTIZE);
+        continue;
       }
       load_x(back ? (void *)r.integer : (void *)&r.real, rdt_at(views[1], offset[1]), w->step[1], n);
       if (back && wide)
