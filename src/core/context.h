@@ -15,6 +15,7 @@ typedef enum rdt_scratch {
   RDT_SCRATCH_SPARE,
   RDT_SCRATCH_THIRD,
   RDT_SCRATCH_SHARES,
+  RDT_SCRATCH_KERNEL,
   RDT_SCRATCH_COUNT
 } rdt_scratch;
 

@@ -59,6 +59,7 @@ INLINE void fetch(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t 
 typedef struct sweep { /* of a block over the panels of a chunk */
   int64_t from, to;    /* of the reduction */
   int64_t first, end;  /* panels */
+  float *packed;       /* the block of the rows */
   finish_fn *finish;   /* NULL: the reduction goes on */
 } sweep;
 
@@ -83,7 +84,7 @@ typedef struct lines { /* of the rows, that are fetched: of the next block, or o
 INLINE lines next_lines(const rdt_native_strip *s, const sweep *w, int64_t j) {
   enum { LINE = 16 };
   const bool more = w->to < s->k;
-  if (s->rows.segments > 1 || (!more && (!s->follow || w->end < s->to))) return (lines){0, 0};
+  if (s->resident || s->rows.segments > 1 || (!more && (!s->follow || w->end < s->to))) return (lines){0, 0};
   const int64_t from = more ? w->to : s->follow, left = more ? s->k - w->to : s->block;
   const int64_t count = ((left < s->block ? left : s->block) + LINE - 1) / LINE, panels = w->end - w->first;
   return (lines){from + count * (j - w->first) / panels * LINE, from + count * (j + 1 - w->first) / panels * LINE};
@@ -114,7 +115,7 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], in
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
   const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
   const int nv = s->n - col > VL ? NV : 1;
-  const float *b = s->panels + (j * s->k + w->from) * NR, *a = s->packed;
+  const float *b = s->panels + (j * s->k + w->from) * NR, *a = w->packed;
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
   ahead next = next_panel(s, w, j);
   const lines fetched = next_lines(s, w, j);
@@ -136,13 +137,13 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
     next.at += next.pace * n;
     if (w->finish) good &= end_tile(s, w->finish, done, i, rows, col);
   }
-  if (s->w && w->finish && ((j - w->first) % 16 == 15 || j + 1 == w->end)) flush(s);
+  if (s->w && w->finish && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
   return good;
 }
 
 static void pack_block(const rdt_native_strip *s, const sweep *w) {
   const bool sums = s->beta && w->first == s->from;
-  float *to = s->packed;
+  float *to = w->packed;
   for (int64_t i = 0, rows; i < s->rows.count; i += rows, to += (s->block + VL - 1) / VL * VL * MR) {
     rows = tile_rows(s->rows.count - i);
     pack_tile(s, i, rows, w->from, w->to, to, sums);
@@ -150,17 +151,20 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
 }
 
 static void strip(rdt_native_strip *s) {
+  const int64_t whole = s->resident ? s->tiles * MR * ((s->block + VL - 1) / VL * VL) : 0;
   bool good = true;
   if (s->w) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(float));
   for (sweep w = {.first = s->from}; w.first < s->to; w.first = w.end) {
     w.end = s->to - w.first < s->chunk ? s->to : w.first + s->chunk;
     w.from = 0;
+    w.packed = s->packed;
     do {
       w.to = s->k - w.from <= s->block ? s->k : w.from + s->block;
       w.finish = w.to == s->k ? finish_of(s) : NULL;
-      pack_block(s, &w);
+      if (!s->resident || w.first == s->from) pack_block(s, &w);
       for (int64_t j = w.first; j < w.end; ++j) good &= sweep_panel(s, &w, j);
       w.from = w.to;
+      w.packed += whole;
     } while (w.from < s->k);
   }
   if (!good) s->differ = true;

@@ -110,6 +110,14 @@ static rdt_status end_experiment(rdt_run *r, rdt_status status) {
   return status == RDT_OK && mended != RDT_OK ? rdt_fail(r->why, mended, "%s", why.text) : status;
 }
 
+/* What a kernel needs only while it runs, all plans of a context share: it stays in the caches from one to the next. A
+ * network has lent memory of its own. */
+static void lend(const rdt_plan *p) {
+  if (p->host.secure || !p->kernel->scratch) return;
+  void *memory = rdt_context_scratch(p->ctx, RDT_SCRATCH_KERNEL, p->kernel->scratch(p->state, NULL));
+  if (memory) p->kernel->scratch(p->state, memory); /* else it tries for itself, and says so */
+}
+
 rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) {
   rdt_result local;
   const bool look = rdt_plan_is_due(p) || rdt_plan_armed(p, RDT_SITE_PLAN);
@@ -124,6 +132,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   p->out_sealed = false;
   if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
   const bool protected = p->scheme->id != RDT_SCHEME_NONE;
+  lend(p);
   r.buf[RDT_BUF_RESULT] = rdt_plan_raw_view(p);
   r.raw_is_out = raw_in_place(p, o, protected);
   if (r.raw_is_out)

@@ -32,6 +32,7 @@ typedef struct rdt_native_strip {
   int64_t follow;          /* floats from each row to the one of the strip that comes next; 0: none, or not known */
   int64_t tiles;           /* of a strip, at most */
   float *packed;           /* scratch: a block of the rows */
+  bool resident;           /* scratch for all blocks: packed at once, then each panel passes by whole */
   const float *panels;     /* [panel][k][cols of a panel] */
   int64_t from, to, chunk; /* panels of this strip; how many of them at a time */
   int64_t n;               /* columns of the product */

@@ -13,6 +13,7 @@ enum {
   BLOCK = 320,            /* of the reduction: with 16 columns, two thirds of a first-level cache */
   STRIP_TILES = 11,       /* rows of a strip: a block of them stays in the second-level cache while panels pass by */
   PARK_BYTES = 512 << 10, /* and so do the accumulators that wait */
+  FEW_BYTES = 512 << 10,  /* or all of the rows */
   MOST_THREADS = 256
 };
 
@@ -66,8 +67,15 @@ static int64_t strip_rows(const rdt_native *s) {
   return least(STRIP_TILES * s->table->rows, up(s->m, s->table->rows));
 }
 
+/* Few rows wait for weights that come from memory: each panel is then read from its begin to its end. */
+static bool resident(const rdt_native *s) {
+  const int64_t rows = strip_rows(s);
+  return s->block < s->k && s->m <= rows && s->k <= FEW_BYTES / (int64_t)sizeof(float) / rows;
+}
+
 /* Panels that a strip takes at a time. */
 static int64_t chunk(const rdt_native *s) {
+  if (resident(s)) return 1;
   const int64_t all = panels(s), room = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(float));
   if (s->block >= s->k || room >= all) return all;
   const int64_t pieces = (all + room - 1) / room;
@@ -177,7 +185,8 @@ static worker take_worker(const rdt_native *s, layout *l) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
   worker x = {.rows = take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(float *))};
-  x.packed = take(l, rows * up(s->block, s->table->lanes), sizeof(float));
+  const int64_t blocks = resident(s) ? (s->k + s->block - 1) / s->block : 1;
+  x.packed = take(l, rows * up(s->block, s->table->lanes) * blocks, sizeof(float));
   if (s->block < s->k) x.parked = take(l, rows * chunk(s) * s->table->cols, sizeof(float));
   x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(float));
   for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(float));
@@ -319,6 +328,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .follow = follow,
                         .tiles = strip_rows(s) / s->table->rows,
                         .packed = w->packed,
+                        .resident = resident(s),
                         .panels = c->panels,
                         .from = from,
                         .to = to,
