@@ -46,12 +46,19 @@ typedef union emulated_pd {
   }
 EMULATED_2(max, ps, __m512)
 EMULATED_2(min, ps, __m512)
+EMULATED_2(max, pd, __m512d)
+EMULATED_2(min, pd, __m512d)
 EMULATED_3(fmadd, ps, __m512)
 EMULATED_3(fmadd, pd, __m512d)
 
 EMULATED __m512 emulated_set1_ps(float x) {
   const __m256 half = _mm256_set1_ps(x);
   return (emulated_ps){.half = {half, half}}.all;
+}
+
+EMULATED __m512d emulated_set1_pd(double x) {
+  const __m256d half = _mm256_set1_pd(x);
+  return (emulated_pd){.half = {half, half}}.all;
 }
 
 EMULATED __m512d emulated_cvtps_pd(__m256 x) {
@@ -144,7 +151,10 @@ EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
 #define _mm512_fmadd_pd emulated_fmadd_pd
 #define _mm512_max_ps emulated_max_ps
 #define _mm512_min_ps emulated_min_ps
+#define _mm512_max_pd emulated_max_pd
+#define _mm512_min_pd emulated_min_pd
 #define _mm512_set1_ps emulated_set1_ps
+#define _mm512_set1_pd emulated_set1_pd
 #define _mm512_cvtps_pd emulated_cvtps_pd
 #define _mm512_castps512_ps256(x) emulated_half_ps(x, 0)
 #define _mm512_extractf32x8_ps emulated_half_ps

@@ -19,7 +19,7 @@
 enum { LAMBDA = 6 };
 
 static size_t bytes_of(const rdt_tensor *packed) {
-  return (size_t)rdt_tensor_count(packed) * sizeof(float);
+  return (size_t)rdt_tensor_count(packed) * rdt_dtype_size(packed->dtype);
 }
 
 /* Into a poisoned result; the judgement in *found. */
@@ -87,11 +87,11 @@ static void nan_behind_the_product_is_no_fault(void **state) {
       rdt_findings found;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, e);
-      float *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
+      void *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
       if (residual)
-        residual[0] = -NAN;
+        rdt_store(residual, util_native_real, 0, -NAN);
       else if (bias)
-        bias[0] = NAN;
+        rdt_store(bias, util_native_real, 0, NAN);
       void *s = util_native_state(&j, 1);
       rdt_fused_check *c = check_of(&j);
       rdt_tensor raw = util_native_raw(&j, s, NULL);
@@ -114,10 +114,10 @@ static void two_nan_are_alike(void **state) {
       rdt_findings found;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, e);
-      float *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
+      void *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
       if (residual && bias) {
-        residual[0] = -NAN;
-        bias[0] = NAN;
+        rdt_store(residual, util_native_real, 0, -NAN);
+        rdt_store(bias, util_native_real, 0, NAN);
       }
       void *s = util_native_state(&j, 1);
       rdt_fused_check *c = check_of(&j);
@@ -200,7 +200,7 @@ static void clean_data_of_any_kind_is_silent(void **state) {
 }
 
 static void inputs_that_are_not_finite_leave_no_bound(void **state) {
-  static const float values[] = {NAN, INFINITY, -INFINITY};
+  static const double values[] = {NAN, INFINITY, -INFINITY};
   (void)state;
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
     for (int v = 0; v < 6; v++) {
@@ -213,7 +213,7 @@ static void inputs_that_are_not_finite_leave_no_bound(void **state) {
       }
       rdt_fused_check *c = check_of(&j);
       void *s = util_native_state(&j, 2);
-      ((float *)j.data[v / 3].data)[0] = values[v % 3];
+      rdt_store(j.data[v / 3].data, util_native_real, 0, values[v % 3]);
       run_fused(&j, s, c, NULL, false, &found);
       assert_int_equal(found.suspects, 0);
       assert_true(found.cannot > 0);
@@ -228,12 +228,13 @@ static void inputs_that_are_not_finite_leave_no_bound(void **state) {
 static double logical(const rdt_tensor *t, int64_t element) {
   int64_t offset = 0;
   for (int d = t->rank - 1; d >= 0; element /= t->shape[d--]) offset += element % t->shape[d] * t->stride[d];
-  return rdt_load(t->data, RDT_F32, offset);
+  return rdt_load(t->data, t->dtype, offset);
 }
 
 static void a_hit_accumulator_is_suspect_in_its_row(void **state) {
   static const double positions[] = {0, 0.3, 0.7, 1};
-  static const int bits[] = {31, 30, 28, 25, 22, 18, 12};
+  static const int single[] = {31, 30, 28, 25, 22, 18, 12}, twice[] = {63, 62, 60, 55, 40, 20, 2};
+  const int *bits = util_native_real == RDT_F64 ? twice : single;
   int found_ones = 0, below = 0;
   (void)state;
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
@@ -246,7 +247,7 @@ static void a_hit_accumulator_is_suspect_in_its_row(void **state) {
       rdt_tensor clean = util_native_raw(&j, s, NULL);
       const int64_t n = rdt_tensor_count(&clean), step = n / 37 + 1;
       for (int64_t e = 0, i = 0; e < n; e += step, i++) {
-        rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = 1u << bits[i % 7]}, again = hit;
+        rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = 1ull << bits[i % 7]}, again = hit;
         rdt_findings found;
         const rdt_fused f = run_fused(&j, s, c, &hit, false, &found);
         rdt_tensor raw = util_native_raw(&j, s, &again);
@@ -322,19 +323,18 @@ static void a_changed_weight_is_suspect(void **state) {
     size_t bytes;
     rdt_dtype dtype;
     util_native_kernel(&j)->packed(s, &at, &bytes, &dtype);
-    float *packed = at;
     rdt_tensor clean = util_native_raw(&j, s, NULL);
-    const size_t n = bytes / sizeof *packed;
+    const size_t n = bytes / rdt_dtype_size(dtype);
     for (size_t e = 0; e < n; e += n / 11 + 1) {
       rdt_findings found;
-      const float kept = packed[e];
-      packed[e] += 1.0f;
+      const double kept = rdt_load(at, dtype, (int64_t)e);
+      rdt_store(at, dtype, (int64_t)e, kept + 1.0);
       const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
       rdt_tensor now = util_native_raw(&j, s, NULL);
       const int64_t moved = rows_moved(&j, &clean, &now, &f, found.floor);
       assert_true(found.suspects >= moved);
       noticed += moved;
-      packed[e] = kept;
+      rdt_store(at, dtype, (int64_t)e, kept);
       free(now.data);
     }
     free(clean.data);
@@ -364,7 +364,7 @@ static void a_changed_checksum_is_suspect(void **state) {
       rdt_findings found;
       beta[t] += 1.0;
       run_fused(&j, s, c, NULL, false, &found);
-      const double a = whole ? rdt_load(j.data[0].data, RDT_F32, (int64_t)t) : 0.0;
+      const double a = whole ? rdt_load(j.data[0].data, util_native_real, (int64_t)t) : 0.0;
       if (fabs(a) > found.floor) assert_true(found.suspects > 0 && found.list[0].place[0] == 0);
       noticed += found.suspects;
       beta[t] -= 1.0;
@@ -388,5 +388,7 @@ int main(void) {
       cmocka_unit_test(a_changed_weight_is_suspect),
       cmocka_unit_test(a_changed_checksum_is_suspect),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const int single = cmocka_run_group_tests_name("f32", tests, NULL, NULL);
+  util_native_real = RDT_F64;
+  return single + cmocka_run_group_tests_name("f64", tests, NULL, NULL);
 }

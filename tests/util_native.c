@@ -12,6 +12,8 @@
 #include "cpu/epilogue.h"
 #include "plan/plan.h"
 
+rdt_dtype util_native_real = RDT_F32;
+
 const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
     {UTIL_GEMM, {4, 1, 1}},
     {UTIL_GEMM, {4, 3, 5, 1, 2}},
@@ -44,15 +46,16 @@ const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
 size_t util_native_reach(int rank, const int64_t *shape, const int64_t *stride) {
   int64_t n = 1;
   for (int d = 0; d < rank; d++) n += (shape[d] - 1) * stride[d];
-  return (size_t)n * sizeof(float);
+  return (size_t)n * rdt_dtype_size(util_native_real);
 }
 
 /* Not a byte longer than it reaches. */
 static rdt_tensor view(util_native *j, int rank, const int64_t *shape, const int64_t *stride) {
-  rdt_tensor t = {.dtype = RDT_F32, .rank = rank};
+  rdt_tensor t = {.dtype = util_native_real, .rank = rank};
   const size_t bytes = util_native_reach(rank, shape, stride);
-  float *x = malloc(bytes);
-  for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] = (float)util_uniform(&j->random);
+  void *x = malloc(bytes);
+  for (size_t i = 0; i < bytes / rdt_dtype_size(t.dtype); i++)
+    rdt_store(x, t.dtype, (int64_t)i, util_uniform(&j->random));
   memcpy(t.shape, shape, (size_t)rank * sizeof *shape);
   memcpy(t.stride, stride, (size_t)rank * sizeof *stride);
   t.data = j->buffers[j->n_buffers++] = x;
@@ -100,16 +103,21 @@ static void make_batch(util_native *j, const int64_t *s) {
 }
 
 void util_native_make(util_native *j, const util_native_layout *l) {
-  *j = (util_native){.kind = l->kind, .random = {7}};
-  (l->kind == UTIL_GEMM ? make_gemm : l->kind == UTIL_CONV ? make_conv : make_batch)(j, l->s);
-  j->p.op = l->kind == UTIL_CONV ? RDT_KOP_CONV : RDT_KOP_GEMM;
-  j->p.acc = RDT_F32;
+  util_native_layout as = *l;
+  if (util_native_real == RDT_F64 && l->kind == UTIL_CONV) { /* there is none: a product of some such lengths */
+    const int64_t *s = l->s;
+    as = (util_native_layout){UTIL_GEMM, {s[0] * s[2] * s[3], s[4], s[1] * s[5] * s[6], s[10], s[9]}};
+  }
+  *j = (util_native){.kind = as.kind, .random = {7}};
+  (as.kind == UTIL_GEMM ? make_gemm : as.kind == UTIL_CONV ? make_conv : make_batch)(j, as.s);
+  j->p.op = as.kind == UTIL_CONV ? RDT_KOP_CONV : RDT_KOP_GEMM;
+  j->p.acc = util_native_real;
   j->p.n_in = 2;
   j->p.in = j->in;
   j->p.epilogue = RDT_EPILOGUE_NONE;
   memcpy(j->in, j->data, sizeof j->in);
   j->in[0].data = NULL;
-  if (l->kind == UTIL_BATCH) j->in[1].data = NULL;
+  if (as.kind == UTIL_BATCH) j->in[1].data = NULL;
   j->p.out = j->out;
   j->p.out.data = NULL;
   j->out_bytes = util_native_reach(j->out.rank, j->out.shape, j->out.stride);
@@ -138,7 +146,9 @@ void util_native_epilogue(util_native *j, int which) {
 }
 
 const rdt_kernel *util_native_kernel(const util_native *j) {
-  const char *name = j->kind == UTIL_CONV ? "conv_f32_native" : "gemm_f32_native";
+  const char *name = j->kind == UTIL_CONV          ? "conv_f32_native"
+                     : util_native_real == RDT_F64 ? "gemm_f64_native"
+                                                   : "gemm_f32_native";
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   for (int i = 0; i < n; i++)
@@ -170,7 +180,7 @@ rdt_tensor util_native_raw(const util_native *j, void *state, rdt_kernel_hit *hi
   const rdt_kernel *k = util_native_kernel(j);
   rdt_reason why = {""};
   rdt_operands o = {.in = j->data, .n_in = 2, .out = raw_problem(j).out};
-  const size_t bytes = (size_t)rdt_tensor_count(&o.out) * sizeof(float);
+  const size_t bytes = (size_t)rdt_tensor_count(&o.out) * rdt_dtype_size(o.out.dtype);
   o.out.data = malloc(bytes);
   memset(o.out.data, 0xff, bytes);
   assert_int_equal(hit ? k->run_inject(state, &o, hit, &why) : k->run(state, &o, &why), RDT_OK);
@@ -182,20 +192,23 @@ void util_native_expect(const util_native *j, const rdt_tensor *raw, const char 
   want.data = malloc(j->out_bytes);
   memset(want.data, 0xff, j->out_bytes);
   rdt_epilogue_apply(&j->p.epilogue, raw, &want, rdt_problem_channel(&j->p), 1);
-  const float *x = want.data, *y = j->out.data;
-  for (size_t i = 0; i < j->out_bytes / sizeof *x; i++)
-    if (memcmp(&x[i], &y[i], sizeof *x) != 0) fail_msg("%s: word %zu is %.9g, not %.9g", what, i, y[i], x[i]);
+  const char *x = want.data, *y = j->out.data;
+  const size_t size = rdt_dtype_size(want.dtype);
+  for (size_t i = 0; i < j->out_bytes / size; i++)
+    if (memcmp(x + i * size, y + i * size, size) != 0)
+      fail_msg("%s: word %zu is %.17g, not %.17g", what, i, rdt_load(y, want.dtype, (int64_t)i),
+               rdt_load(x, want.dtype, (int64_t)i));
   free(want.data);
 }
 
 void util_native_fill(util_native *j, const util_native_data *d) {
   for (int i = 0; i < 2; i++) {
-    float *x = j->buffers[i];
     const rdt_tensor *t = &j->data[i];
-    const size_t n = util_native_reach(t->rank, t->shape, t->stride) / sizeof *x;
+    const size_t n = util_native_reach(t->rank, t->shape, t->stride) / rdt_dtype_size(t->dtype);
     for (size_t e = 0; e < n; e++) {
       const double u = util_uniform(&j->random), v = d->scale[i] * (i == 0 ? d->offset + u : u);
-      x[e] = (float)(i == 0 && d->share < 1.0 ? (util_uniform(&j->random) < 2.0 * d->share - 1.0 ? fabs(v) : 0.0) : v);
+      rdt_store(j->buffers[i], t->dtype, (int64_t)e,
+                i == 0 && d->share < 1.0 ? (util_uniform(&j->random) < 2.0 * d->share - 1.0 ? fabs(v) : 0.0) : v);
     }
   }
 }

@@ -8,6 +8,11 @@
 #include "cpu/sums.h"
 
 enum { RDT_FUSED_SUM = 22, RDT_FUSED_DOT = 24 };
+/* In double precision what follows those chains rounds as well: a partial sum of 32 terms or more each, and few of the
+ * last ones by themselves. */
+static inline int64_t rdt_fused_depth_of(int64_t chain, int64_t terms) {
+  return chain + terms / 16 + 8;
+}
 
 /* Of row i of the product (an output pixel of a convolution), reduced over t (there: kernel row, kernel column,
  * channel; the channel runs fastest):  sum_j w_j raw_ij  against  sum_t a_it beta_t. */

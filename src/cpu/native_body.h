@@ -20,23 +20,17 @@ enum { NR = NV * VL };
 
 /* ---- strips ---- */
 
-/* The lanes' sums, to double before their roundings add up. */
+/* The lanes' sums, to double before their roundings add up. Two rows at a time: there is room for an even number. */
 static void flush(const rdt_native_strip *s) {
-  int64_t i = 0;
-  for (; i + 4 <= s->rows.count; i += 4) {
-    V dot[4], sq[4];
-    for (int r = 0; r < 4; ++r) {
-      dot[r] = load(s->lanes + 2 * (i + r) * VL);
-      sq[r] = load(s->lanes + (2 * (i + r) + 1) * VL);
+  for (int64_t i = 0; i < s->rows.count; i += 2) {
+    double sums[4] = {0};
+    add_totals(sums, (const V *)(s->lanes + 2 * i * VL));
+    for (int64_t r = i; r < i + 2 && r < s->rows.count; ++r) {
+      s->observed.dot[r] += sums[2 * (r - i)];
+      s->observed.sq[r] += sums[2 * (r - i) + 1];
     }
-    add_totals(s->observed.dot + i, dot);
-    add_totals(s->observed.sq + i, sq);
   }
-  for (; i < s->rows.count; ++i) {
-    s->observed.dot[i] += total(load(s->lanes + 2 * i * VL));
-    s->observed.sq[i] += total(load(s->lanes + (2 * i + 1) * VL));
-  }
-  memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(float));
+  memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
 }
 
 static place place_of(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t col) {
@@ -59,14 +53,14 @@ INLINE void fetch(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t 
 typedef struct sweep { /* of a block over the panels of a chunk */
   int64_t from, to;    /* of the reduction */
   int64_t first, end;  /* panels */
-  float *packed;       /* the block of the rows */
+  rdt_real *packed;    /* the block of the rows */
   finish_fn *finish;   /* NULL: the reduction goes on */
 } sweep;
 
 /* What the next panel brings: all rows of the strip meet each panel before the next, so it comes in shares of theirs.
  */
-INLINE ahead next_panel(const rdt_native_strip *s, const sweep *w, int64_t j) {
-  const float *at = NULL;
+INLINE void fetch_panel(const rdt_native_strip *s, const sweep *w, int64_t j, ahead *next) {
+  const rdt_real *at = NULL;
   if (j + 1 < w->end)
     at = s->panels + (j + 1) * s->k * NR + w->from * NR;
   else if (!w->finish)
@@ -74,25 +68,20 @@ INLINE ahead next_panel(const rdt_native_strip *s, const sweep *w, int64_t j) {
   else if (w->end < s->to)
     at = s->panels + w->end * s->k * NR;
   const int64_t tiles = (s->rows.count + MR - 1) / MR;
-  return (ahead){(const char *)(at ? at : s->panels), at ? (int64_t)sizeof(float) * NR / tiles + 1 : 0};
+  next->panel = (const char *)(at ? at : s->panels);
+  next->pace = at ? (int64_t)sizeof(rdt_real) * NR / tiles + 1 : 0;
 }
 
-typedef struct lines { /* of the rows, that are fetched: of the next block, or of the next strip */
-  int64_t begin, end;
-} lines;
-
-INLINE lines next_lines(const rdt_native_strip *s, const sweep *w, int64_t j) {
-  enum { LINE = 16 };
+/* What the next block of rows brings, or the next strip, in shares of the panels. */
+INLINE void fetch_rows(const rdt_native_strip *s, const sweep *w, int64_t j, ahead *next) {
   const bool more = w->to < s->k;
-  if (s->resident || s->rows.segments > 1 || (!more && (!s->follow || w->end < s->to))) return (lines){0, 0};
   const int64_t from = more ? w->to : s->follow, left = more ? s->k - w->to : s->block;
   const int64_t count = ((left < s->block ? left : s->block) + LINE - 1) / LINE, panels = w->end - w->first;
-  return (lines){from + count * (j - w->first) / panels * LINE, from + count * (j + 1 - w->first) / panels * LINE};
-}
-
-INLINE void fetch_rows(const rdt_native_strip *s, lines l, int64_t row, int64_t rows) {
-  for (int64_t i = l.begin; i < l.end; i += 16)
-    for (int64_t r = row; r < row + rows; ++r) __builtin_prefetch(s->rows.at[r] + i, 0, 2);
+  next->lines = 0;
+  if (s->resident || s->rows.segments > 1 || (!more && (!s->follow || w->end < s->to))) return;
+  const int64_t begin = count * (j - w->first) / panels, end = count * (j + 1 - w->first) / panels;
+  next->offset = from + begin * LINE;
+  next->lines = (end - begin) * MR;
 }
 
 /* Ends a tile whose reduction is complete. */
@@ -107,24 +96,25 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], in
     to.hit_row = (int)r;
   }
 #endif
-  float *lanes = s->lanes + 2 * row * VL;
-  const float *w = s->w ? s->w + col : NULL;
+  rdt_real *lanes = s->lanes + 2 * row * VL;
+  const rdt_real *w = s->w ? s->w + col : NULL;
   return cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
 }
 
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
   const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
   const int nv = s->n - col > VL ? NV : 1;
-  const float *b = s->panels + (j * s->k + w->from) * NR, *a = w->packed;
+  const rdt_real *b = s->panels + (j * s->k + w->from) * NR, *a = w->packed;
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
-  ahead next = next_panel(s, w, j);
-  const lines fetched = next_lines(s, w, j);
+  ahead next;
+  fetch_panel(s, w, j, &next);
+  fetch_rows(s, w, j, &next);
   bool good = true;
   for (int64_t i = 0, rows; i < s->rows.count; i += rows, a += MR * group, parked += MR) {
     V done[MR][NV];
     V(*in)[NV] = w->from ? parked : NULL, (*out)[NV] = w->finish ? done : parked;
     rows = tile_rows(s->rows.count - i);
-    fetch_rows(s, fetched, i, rows);
+    next.rows = s->rows.at + i;
     if (w->finish) fetch(s, i, rows, col);
 #if RDT_INJECT
     const int64_t r = s->hit_row - i, c = s->hit_col - col, until = s->hit_k - w->from;
@@ -133,8 +123,8 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
       s->hit = NULL; /* the end of a block is where the next one begins */
     } else
 #endif
-      multiply_of(rows, nv)(a, b, n, next, in, out);
-    next.at += next.pace * n;
+      multiply_of(rows, nv)(a, b, n, &next, in, out);
+    next.panel += next.pace * n;
     if (w->finish) good &= end_tile(s, w->finish, done, i, rows, col);
   }
   if (s->w && w->finish && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
@@ -143,7 +133,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
 
 static void pack_block(const rdt_native_strip *s, const sweep *w) {
   const bool sums = s->beta && w->first == s->from;
-  float *to = w->packed;
+  rdt_real *to = w->packed;
   for (int64_t i = 0, rows; i < s->rows.count; i += rows, to += (s->block + VL - 1) / VL * VL * MR) {
     rows = tile_rows(s->rows.count - i);
     pack_tile(s, i, rows, w->from, w->to, to, sums);
@@ -153,7 +143,7 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
 static void strip(rdt_native_strip *s) {
   const int64_t whole = s->resident ? s->tiles * MR * ((s->block + VL - 1) / VL * VL) : 0;
   bool good = true;
-  if (s->w) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(float));
+  if (s->w) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
   for (sweep w = {.first = s->from}; w.first < s->to; w.first = w.end) {
     w.end = s->to - w.first < s->chunk ? s->to : w.first + s->chunk;
     w.from = 0;

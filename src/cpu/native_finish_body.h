@@ -1,12 +1,12 @@
 /* What follows the reduction of a tile: its share of the check, the epilogue, the store. */
 typedef struct place { /* of a tile: where its result goes, where its residual comes from */
-  float *out;
+  rdt_real *out;
   int64_t ld;
   int rows; /* that are there */
-  const float *residual, *bias;
+  const rdt_real *residual, *bias;
   int64_t residual_ld;
 #if RDT_INJECT
-  float *hit; /* element whose stored value is hit */
+  rdt_real *hit; /* element whose stored value is hit */
   int hit_row;
 #endif
 } place;
@@ -18,7 +18,7 @@ static __attribute__((noinline)) bool alike(const rdt_native_strip *s, V (*tile)
   I differ = {0};
   for (int r = 0; r < to->rows; ++r)
     for (int v = 0; v < nv; ++v) {
-      const float *residual = to->residual ? to->residual + r * to->residual_ld + v * VL : NULL;
+      const rdt_real *residual = to->residual ? to->residual + r * to->residual_ld + v * VL : NULL;
       const V bias = to->bias ? load(to->bias + v * VL) : (V){0};
       const V again = value(tile[r][v], f, bias, residual, scale, to->bias, residual, f->bound);
       differ |= apart(again, load(to->out + r * to->ld + v * VL));
@@ -27,8 +27,8 @@ static __attribute__((noinline)) bool alike(const rdt_native_strip *s, V (*tile)
 }
 
 /* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
-INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, float *lanes,
-                   const float *w, const bool check, const bool scale, const bool has_bias, const bool has_residual,
+INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, rdt_real *lanes,
+                   const rdt_real *w, const bool check, const bool scale, const bool has_bias, const bool has_residual,
                    const int bound) {
   const rdt_native_finish *f = &s->finish;
   V b[NV], sign[NV];
@@ -39,8 +39,8 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
   I differ = {0};
 #pragma GCC unroll 1
   for (int r = 0; r < to->rows; ++r) {
-    float *out = to->out + r * to->ld;
-    const float *residual = has_residual ? to->residual + r * to->residual_ld : NULL;
+    rdt_real *out = to->out + r * to->ld;
+    const rdt_real *residual = has_residual ? to->residual + r * to->residual_ld : NULL;
     V raw[NV];
     for (int v = 0; v < nv; ++v) raw[v] = tile[r][v];
     if (check) {
@@ -55,7 +55,7 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
     for (int v = 0; v < nv; ++v)
       store(out + v * VL, value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound));
 #if RDT_INJECT
-    if (to->hit && r == to->hit_row) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+    if (to->hit && r == to->hit_row) rdt_kernel_hit_apply(s->hit, to->hit, RDT_REAL_DTYPE);
 #endif
     for (int v = 0; check && v < nv; ++v) {
       AGAIN(raw[v]);
@@ -67,13 +67,15 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
   return !check || is_zero(differ) || alike(s, tile, to, nv);
 }
 
-typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv, float *lanes, const float *w);
+typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv, rdt_real *lanes,
+                       const rdt_real *w);
 
 /* One function for each way a tile can end; both widths of a panel in each. */
-#define FINISH(name, check, scale, bias, residual, bound)                                                            \
-  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv, float *lanes, const float *w) { \
-    if (nv == NV) return finish(s, tile, to, NV, lanes, w, check, scale, bias, residual, bound);                     \
-    return finish(s, tile, to, 1, lanes, w, check, scale, bias, residual, bound);                                    \
+#define FINISH(name, check, scale, bias, residual, bound)                                             \
+  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv, rdt_real *lanes, \
+                   const rdt_real *w) {                                                               \
+    if (nv == NV) return finish(s, tile, to, NV, lanes, w, check, scale, bias, residual, bound);      \
+    return finish(s, tile, to, 1, lanes, w, check, scale, bias, residual, bound);                     \
   }
 #define FINISH_BOUNDS(name, ...)                   \
   FINISH(name##_none, __VA_ARGS__, RDT_BOUND_NONE) \
@@ -104,16 +106,16 @@ static finish_fn *finish_of(const rdt_native_strip *s) {
 
 /* A tile that reaches beyond the last column is finished in a buffer; what is there of it is copied, and compared. */
 static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols, int nv,
-                        float *lanes, const float *w) {
-  float out[MR * NR], residual[MR * NR] = {0};
+                        rdt_real *lanes, const rdt_real *w) {
+  rdt_real out[MR * NR], residual[MR * NR] = {0};
   const int rows = to->rows;
   place edge = {.out = out, .ld = NR, .rows = rows, .residual = residual, .residual_ld = NR, .bias = to->bias};
-  const size_t bytes = (size_t)cols * sizeof(float);
+  const size_t bytes = (size_t)cols * sizeof(rdt_real);
   for (int r = 0; to->residual && r < rows; ++r) memcpy(residual + r * NR, to->residual + r * to->residual_ld, bytes);
   bool good = fn(s, tile, &edge, nv, lanes, w);
   for (int r = 0; r < rows; ++r) memcpy(to->out + r * to->ld, out + r * NR, bytes);
 #if RDT_INJECT
-  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_F32);
+  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_REAL_DTYPE);
 #endif
   if (!s->w) return true;
   __asm__ volatile("" : : : "memory");

@@ -4,10 +4,10 @@ enum { CHAIN = 16 /* vectors before lanes go to double */ };
 
 /* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
  * loaded once more: packing that goes wrong is a fault like others. */
-INLINE void pack_vectors(const float *const *rows, int64_t n, float *to, const float *beta, const float *rho,
-                         double *sums) {
+INLINE void pack_vectors(const rdt_real *const *rows, int64_t n, rdt_real *to, const rdt_real *beta,
+                         const rdt_real *rho, double *sums) {
   V x[2 * MR];
-  const float *p[MR];
+  const rdt_real *p[MR];
 #pragma GCC unroll 16
   for (int r = 0; r < MR; ++r) {
     p[r] = rows[r];
@@ -18,7 +18,7 @@ INLINE void pack_vectors(const float *const *rows, int64_t n, float *to, const f
     const V b = sums ? load(beta + i) : (V){0}, q = sums ? load(rho + i) : (V){0};
 #pragma GCC unroll 16
     for (int r = 0; r < MR; ++r) {
-      const float *at = p[r] + i;
+      const rdt_real *at = p[r] + i;
       *(V *)(to + r * VL) = load(at);
       if (!sums) continue;
       __asm__ volatile("" : "+r"(at));
@@ -31,21 +31,21 @@ INLINE void pack_vectors(const float *const *rows, int64_t n, float *to, const f
   for (int r = 0; sums && r < 2 * MR; r += 4) add_totals(sums + r, x + r);
 }
 
-static __attribute__((noinline)) void pack_plain(const float *const *p, int64_t n, float *to) {
+static __attribute__((noinline)) void pack_plain(const rdt_real *const *p, int64_t n, rdt_real *to) {
   pack_vectors(p, n, to, NULL, NULL, NULL);
 }
 
-static __attribute__((noinline)) void pack_summed(const float *const *p, int64_t n, float *to, const float *beta,
-                                                  const float *rho, double sums[2 * MR]) {
+static __attribute__((noinline)) void pack_summed(const rdt_real *const *p, int64_t n, rdt_real *to,
+                                                  const rdt_real *beta, const rdt_real *rho, double sums[2 * MR]) {
   pack_vectors(p, n, to, beta, rho, sums);
 }
 
 /* One element of each row, as step u of the block. */
-static void pack_element(const float *const *p, int64_t u, float *packed, const float *beta, const float *rho,
-                         double sums[2 * MR]) {
-  float *to = packed + u / VL * MR * VL + u % VL;
+static void pack_element(const rdt_real *const *p, int64_t u, rdt_real *packed, const rdt_real *beta,
+                         const rdt_real *rho, double sums[2 * MR]) {
+  rdt_real *to = packed + u / VL * MR * VL + u % VL;
   for (int r = 0; r < MR; ++r) {
-    const float *at = p[r];
+    const rdt_real *at = p[r];
     to[r * VL] = *at;
     if (!beta) continue;
     __asm__ volatile("" : "+r"(at));
@@ -56,10 +56,10 @@ static void pack_element(const float *const *p, int64_t u, float *packed, const 
 }
 
 /* n elements of each row that lie side by side: steps u ... of the block. */
-static void pack_run(const float **p, int64_t n, int64_t u, float *packed, const float *beta, const float *rho,
-                     double sums[2 * MR]) {
+static void pack_run(const rdt_real **p, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
+                     const rdt_real *rho, double sums[2 * MR]) {
   for (int64_t count; n > 0; n -= count, u += count) {
-    float *to = packed + u * MR;
+    rdt_real *to = packed + u * MR;
     int64_t vectors = n / VL;
     if (u % VL || !vectors) {
       count = 1;
@@ -77,14 +77,14 @@ static void pack_run(const float **p, int64_t n, int64_t u, float *packed, const
 }
 
 /* Elements [from, to) of the reduction, of the rows of a tile. */
-static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t from, int64_t to, float *packed,
+static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t from, int64_t to, rdt_real *packed,
                       bool sums) {
   const rdt_native_rows *a = &s->rows;
-  const float *beta = sums ? s->beta + from : NULL, *rho = sums ? s->rho + from : NULL;
+  const rdt_real *beta = sums ? s->beta + from : NULL, *rho = sums ? s->rho + from : NULL;
   double x[2 * MR] = {0};
   int64_t segment = a->segments > 1 ? from / a->length : 0, t = from - segment * a->length;
   for (int64_t u = 0, n; u < to - from; u += n, ++segment, t = 0) {
-    const float *p[MR];
+    const rdt_real *p[MR];
     n = to - from - u < a->length - t ? to - from - u : a->length - t;
     for (int r = 0; r < MR; ++r) p[r] = a->at[segment * a->count + (r < rows ? row + r : row + rows - 1)] + t;
     pack_run(p, n, u, packed, beta, rho, x);

@@ -1,36 +1,37 @@
 /* Sums of the own products' operands: of rows as they lie, and of lanes. */
-/* The sum of the lanes as a tree: at most four roundings. */
-INLINE double total(V x) {
-#if defined(__FMA__)
+#if RDT_REAL == 64 && defined(__FMA__)
+INLINE __m256d half_of(V x) { /* as many lanes as AVX2 has */
 #if defined(__AVX512F__)
-  const __m256 y = _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
+  return (__m256d)_mm512_castps512_ps256((__m512)x) + (__m256d)_mm512_extractf32x8_ps((__m512)x, 1);
 #else
-  const __m256 y = (__m256)x;
-#endif
-  __m128 h = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
-  h = _mm_add_ps(h, _mm_movehl_ps(h, h));
-  return (double)_mm_cvtss_f32(_mm_add_ss(h, _mm_shuffle_ps(h, h, 1)));
-#else
-  return (double)((x[0] + x[2]) + (x[1] + x[3]));
+  return (__m256d)x;
 #endif
 }
-
-/* The same of four vectors, added to four sums. */
-INLINE void add_totals(double *to, const V *x) {
-#if defined(__FMA__)
-  __m256 y[4];
-  for (int i = 0; i < 4; ++i) {
+#elif defined(__FMA__)
+INLINE __m256 half_of(V x) {
 #if defined(__AVX512F__)
-    y[i] = _mm256_add_ps(_mm512_castps512_ps256((__m512)x[i]), _mm512_extractf32x8_ps((__m512)x[i], 1));
+  return _mm256_add_ps(_mm512_castps512_ps256((__m512)x), _mm512_extractf32x8_ps((__m512)x, 1));
 #else
-    y[i] = (__m256)x[i];
+  return (__m256)x;
 #endif
-  }
-  const __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(y[0], y[1]), _mm256_hadd_ps(y[2], y[3]));
+}
+#endif
+
+/* The sums of the lanes of four vectors, added to four sums. A tree: at most four roundings. */
+INLINE void add_totals(double *to, const V *x) {
+#if RDT_REAL == 64 && defined(__FMA__)
+  const __m256d a = _mm256_hadd_pd(half_of(x[0]), half_of(x[1])), b = _mm256_hadd_pd(half_of(x[2]), half_of(x[3]));
+  const __m256d four = _mm256_permute2f128_pd(a, b, 0x20) + _mm256_permute2f128_pd(a, b, 0x31);
+  _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), four));
+#elif defined(__FMA__)
+  const __m256 a = _mm256_hadd_ps(half_of(x[0]), half_of(x[1])), b = _mm256_hadd_ps(half_of(x[2]), half_of(x[3]));
+  const __m256 all = _mm256_hadd_ps(a, b);
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
   _mm256_storeu_pd(to, _mm256_add_pd(_mm256_loadu_pd(to), _mm256_cvtps_pd(four)));
+#elif RDT_REAL == 64
+  for (int i = 0; i < 4; ++i) to[i] += x[i][0] + x[i][1];
 #else
-  for (int i = 0; i < 4; ++i) to[i] += total(x[i]);
+  for (int i = 0; i < 4; ++i) to[i] += (double)((x[i][0] + x[i][2]) + (x[i][1] + x[i][3]));
 #endif
 }
 
@@ -47,7 +48,8 @@ INLINE void dot_flush(dot_sums *d) {
   for (int r = 0; r < ROWS; ++r) d->dot[r] = d->sq[r] = (V){0};
 }
 
-INLINE void dot_run(dot_sums *d, const float *const *a, int64_t from, const float *beta, const float *rho, int64_t n) {
+INLINE void dot_run(dot_sums *d, const rdt_real *const *a, int64_t from, const rdt_real *beta, const rdt_real *rho,
+                    int64_t n) {
   V dot[ROWS], sq[ROWS];
   int64_t t = 0;
 #pragma GCC unroll 4
@@ -72,11 +74,11 @@ INLINE void dot_run(dot_sums *d, const float *const *a, int64_t from, const floa
     }
 }
 
-static void dots(const float *const *rows, int64_t count, int64_t n, const float *beta, const float *rho,
+static void dots(const rdt_real *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
                  const rdt_pair *to) {
   for (int64_t i = 0; i < count; i += ROWS) {
     dot_sums d = {0};
-    const float *a[ROWS]; /* behind the last row: that one again */
+    const rdt_real *a[ROWS]; /* behind the last row: that one again */
     for (int r = 0; r < ROWS; ++r) a[r] = rows[i + r < count ? i + r : count - 1];
     for (int64_t t = 0; t < n; t += CHUNK) {
       dot_run(&d, a, t, beta + t, rho + t, n - t < CHUNK ? n - t : CHUNK);
@@ -89,7 +91,7 @@ static void dots(const float *const *rows, int64_t count, int64_t n, const float
   }
 }
 
-static void down(const float *x, int64_t ld, int64_t count, int64_t length, const float *w, const rdt_pair *to) {
+static void down(const rdt_real *x, int64_t ld, int64_t count, int64_t length, const rdt_real *w, const rdt_pair *to) {
   enum { CHAIN = 16 };
   memset(to->dot, 0, (size_t)length * sizeof(double));
   memset(to->sq, 0, (size_t)length * sizeof(double));

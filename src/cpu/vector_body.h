@@ -11,27 +11,40 @@
 #include "cpu/native/native.h"
 
 #if defined(__AVX512F__)
-enum { VL = 16 };
-#define MADD(a, b, c) ((V)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
-#define SPREAD(x) ((V)_mm512_set1_ps(x))
-#define MAX(a, b) ((V)_mm512_max_ps((__m512)(a), (__m512)(b)))
-#define MIN(a, b) ((V)_mm512_min_ps((__m512)(a), (__m512)(b)))
+enum { BYTES = 64 };
+#define RAW(type) __m512##type
+#define OP(name) _mm512_##name
 #elif defined(__FMA__)
-enum { VL = 8 };
-#define MADD(a, b, c) ((V)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
-#define SPREAD(x) ((V)_mm256_set1_ps(x))
-#define MAX(a, b) ((V)_mm256_max_ps((__m256)(a), (__m256)(b))) /* the second one if either is NaN */
-#define MIN(a, b) ((V)_mm256_min_ps((__m256)(a), (__m256)(b)))
+enum { BYTES = 32 };
+#define RAW(type) __m256##type
+#define OP(name) _mm256_##name
 #else
-enum { VL = 4 };
+enum { BYTES = 16 };
+#endif
+enum { VL = BYTES / (int)sizeof(rdt_real) };
+typedef rdt_real V __attribute__((vector_size(BYTES), may_alias));
+typedef rdt_real V_loose __attribute__((vector_size(BYTES), aligned(sizeof(rdt_real)), may_alias));
+#if RDT_REAL == 64
+typedef int64_t I __attribute__((vector_size(BYTES), may_alias));
+#define TYPED RAW(d)
+#define NAMED(name) OP(name##_pd)
+#else
+typedef int32_t I __attribute__((vector_size(BYTES), may_alias));
+#define TYPED RAW()
+#define NAMED(name) OP(name##_ps)
+#endif
+
+#if defined(__FMA__)
+#define MADD(a, b, c) ((V)NAMED(fmadd)((TYPED)(a), (TYPED)(b), (TYPED)(c)))
+#define SPREAD(x) ((V)NAMED(set1)(x))
+#define MAX(a, b) ((V)NAMED(max)((TYPED)(a), (TYPED)(b))) /* the second one if either is NaN */
+#define MIN(a, b) ((V)NAMED(min)((TYPED)(a), (TYPED)(b)))
+#else
 #define MADD(a, b, c) ((a) * (b) + (c))
-#define SPREAD(x) ((V){x, x, x, x})
+#define SPREAD(x) ((V){0} + (x))
 #define MAX(a, b) choose((a) > (b), a, b)
 #define MIN(a, b) choose((a) < (b), a, b)
 #endif
-typedef float V __attribute__((vector_size(VL * 4), may_alias));
-typedef float V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
-typedef int32_t I __attribute__((vector_size(VL * 4), may_alias));
 
 /* Nothing computed from x or read from memory before is known any more: what follows is a second computation. */
 #if defined(__x86_64__) && !defined(RDT_EMULATED_AVX512)
@@ -47,13 +60,13 @@ INLINE V choose(I mask, V yes, V no) {
   return (V)((mask & (I)yes) | (~mask & (I)no));
 }
 #endif
-INLINE V load(const float *p) {
+INLINE V load(const rdt_real *p) {
   return *(const V_loose *)p;
 }
-INLINE void store(float *p, V x) {
+INLINE void store(rdt_real *p, V x) {
   *(V_loose *)p = x;
 }
-INLINE V spread(float x) {
+INLINE V spread(rdt_real x) {
   return SPREAD(x);
 }
 
@@ -71,12 +84,14 @@ INLINE bool is_zero(I x) {
 #endif
   return _mm256_testz_si256(y, y);
 #else
-  return (x[0] | x[1] | x[2] | x[3]) == 0;
+  int64_t any = 0;
+  for (int i = 0; i < VL; ++i) any |= x[i];
+  return any == 0;
 #endif
 }
 
 /* What follows the reduction, in the arithmetic of rdt_epilogue_apply. scale: alpha and beta are not both 1. */
-INLINE V value(V x, const rdt_native_finish *f, V bias, const float *residual, const bool scale, const bool has_bias,
+INLINE V value(V x, const rdt_native_finish *f, V bias, const rdt_real *residual, const bool scale, const bool has_bias,
                const bool has_residual, const int bound) {
   if (scale) x = x * f->alpha;
   if (has_bias) x = x + bias;

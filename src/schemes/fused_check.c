@@ -10,7 +10,8 @@ struct rdt_fused_check {
   bool fixed;                   /* weights; else the kernel sums them too */
   int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest; depthwise: m checks of n outputs */
   bool conv, depthwise, exact;
-  int32_t zero; /* of the weights */
+  int32_t zero;   /* of the weights */
+  rdt_dtype real; /* in which sums are formed */
   rdt_tolerance bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed;
@@ -58,14 +59,13 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
     copy_weights(c, weights);
     return;
   }
-  const double least = rdt_dtype_info(RDT_F32)->min_normal;
+  const double least = rdt_dtype_info(c->real)->min_normal;
   c->most = 0.0;
   for (int64_t t = 0; t < c->k; t++) {
     double dot = 0.0, sq = least;
     for (int64_t j = 0; j < c->n; j++) {
       const int64_t at = weight_offset(c, weights, t, j);
-      const double x =
-          c->exact ? rdt_load(weights->data, weights->dtype, at) - c->zero : (double)((const float *)weights->data)[at];
+      const double x = rdt_load(weights->data, weights->dtype, at) - c->zero;
       dot += c->w[j] * x;
       sq += x * x;
     }
@@ -105,17 +105,21 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
   rdt_problem_mnk(p, &c->m, &c->n, &c->k);
   c->ic = c->conv ? p->in[1].shape[1] : c->k;
   for (int i = 0; i < 2; i++) c->taps[i] = c->conv ? p->in[1].shape[2 + i] : 1;
-  const double u = rdt_dtype_info(RDT_F32)->u;
-  c->bound = (rdt_tolerance){.acc = rdt_accumulator_of(RDT_F32, RDT_F32),
+  c->exact = p->acc == RDT_S32;
+  c->real = c->exact ? RDT_F32 : p->in[0].dtype;
+  const double u = rdt_dtype_info(c->real)->u;
+  const bool single = c->real == RDT_F32;
+  c->bound = (rdt_tolerance){.acc = rdt_accumulator_of(c->real, c->real),
                              .k = c->k,
                              .u_check = u,
-                             .depth_sum = RDT_FUSED_SUM,
-                             .depth_dot = RDT_FUSED_DOT,
+                             .depth_sum = single ? RDT_FUSED_SUM : rdt_fused_depth_of(RDT_FUSED_SUM, c->n),
+                             .depth_dot = single ? RDT_FUSED_DOT : rdt_fused_depth_of(RDT_FUSED_DOT, c->k),
                              .u_beta = u,
                              .u_form = c->fixed ? 0.0 : u,
-                             .depth_beta = c->fixed ? c->n : RDT_FUSED_DOT,
+                             .depth_beta = c->fixed ? c->n
+                                           : single ? RDT_FUSED_DOT
+                                                    : rdt_fused_depth_of(RDT_FUSED_DOT, c->n),
                              .lambda = lambda};
-  c->exact = p->acc == RDT_S32;
   c->zero = p->zero[1];
   c->depthwise = rdt_problem_is_depthwise(p);
   if (c->depthwise) {
@@ -177,7 +181,7 @@ rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
 
 /* Squares below the normal range of single precision vanish: their bound does not. */
 static void add_vanished(const rdt_fused_check *c, double most) {
-  const double lost = rdt_dtype_info(RDT_F32)->min_normal;
+  const double lost = rdt_dtype_info(c->real)->min_normal;
   const double terms = (double)c->k * (c->depthwise ? (double)c->n : 1.0);
   for (int64_t i = 0; i < c->m; i++) {
     c->expected.sq[i] += lost * terms * (1.0 + most);

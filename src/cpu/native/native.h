@@ -1,27 +1,52 @@
-/* Redoubt's own products in single precision: rows of A, wherever they lie, times packed panels of B. Rows are pointers
- * to segments, so a convolution is a product without a copy of its windows. The reduction goes in blocks, such that a
- * panel's part stays in the first-level cache while all rows of a strip meet it. A tile's accumulators rest between
- * blocks; after the last one follow its sums, the epilogue and the store. Every element is one chain of k fused
+/* Redoubt's own products in single and double precision: rows of A, wherever they lie, times packed panels of B. Rows
+ * are pointers to segments, so a convolution is a product without a copy of its windows. The reduction goes in blocks,
+ * such that a panel's part stays in the first-level cache while all rows of a strip meet it. A tile's accumulators rest
+ * between blocks; after the last one follow its sums, the epilogue and the store. Every element is one chain of k fused
  * multiply-adds, whatever the tile, the block, the strip or the number of threads. */
 #ifndef RDT_CPU_NATIVE_H
 #define RDT_CPU_NATIVE_H
 
 #include "cpu/fused.h"
 
+/* One source for both: a file with RDT_REAL 64 before this is about double precision. */
+#if RDT_REAL == 64
+typedef double rdt_real;
+#define RDT_REAL_DTYPE RDT_F64
+#define rdt_native_avx2 rdt_native_f64_avx2
+#define rdt_native_avx512 rdt_native_f64_avx512
+#define rdt_native_generic rdt_native_f64_generic
+#define rdt_native_avx2_inject rdt_native_f64_avx2_inject
+#define rdt_native_avx512_inject rdt_native_f64_avx512_inject
+#define rdt_native_generic_inject rdt_native_f64_generic_inject
+#define rdt_native_init rdt_native_f64_init
+#define rdt_native_pack rdt_native_f64_pack
+#define rdt_native_packed rdt_native_f64_packed
+#define rdt_native_accept_epilogue rdt_native_f64_accept_epilogue
+#define rdt_native_run rdt_native_f64_run
+#define rdt_native_run_inject rdt_native_f64_run_inject
+#define rdt_native_run_fused rdt_native_f64_run_fused
+#define rdt_native_scratch rdt_native_f64_scratch
+#define rdt_native_destroy rdt_native_f64_destroy
+#define rdt_native_fixed rdt_native_f64_fixed
+#else
+typedef float rdt_real;
+#define RDT_REAL_DTYPE RDT_F32
+#endif
+
 typedef enum rdt_native_bound { RDT_BOUND_NONE, RDT_BOUND_RELU, RDT_BOUND_CLIP } rdt_native_bound;
 
 /* out = bound(alpha raw + bias + beta residual), rounded after each step as rdt_epilogue_apply does. */
 typedef struct rdt_native_finish {
-  float alpha, beta, low, high;
-  const float *bias;     /* n, padded to whole panels; NULL: none */
-  const float *residual; /* of the first row; NULL: none */
+  rdt_real alpha, beta, low, high;
+  const rdt_real *bias;     /* n, padded to whole panels; NULL: none */
+  const rdt_real *residual; /* of the first row; NULL: none */
   int64_t residual_ld;
   rdt_native_bound bound;
 } rdt_native_finish;
 
 /* Rows of A: at[segment * count + row]; k = segments x length. */
 typedef struct rdt_native_rows {
-  const float *const *at;
+  const rdt_real *const *at;
   int64_t count, segments, length;
 } rdt_native_rows;
 
@@ -29,24 +54,24 @@ typedef struct rdt_native_rows {
 typedef struct rdt_native_strip {
   rdt_native_rows rows;
   int64_t k, block;        /* the reduction; its blocks, the last one may be shorter */
-  int64_t follow;          /* floats from each row to the one of the strip that comes next; 0: none, or not known */
+  int64_t follow;          /* elements from each row to the one of the strip that comes next; 0: none, or not known */
   int64_t tiles;           /* of a strip, at most */
-  float *packed;           /* scratch: a block of the rows */
+  rdt_real *packed;        /* scratch: a block of the rows */
   bool resident;           /* scratch for all blocks: packed at once, then each panel passes by whole */
-  const float *panels;     /* [panel][k][cols of a panel] */
+  const rdt_real *panels;  /* [panel][k][cols of a panel] */
   int64_t from, to, chunk; /* panels of this strip; how many of them at a time */
   int64_t n;               /* columns of the product */
-  float *parked;           /* scratch: tiles for a chunk: the accumulators between blocks */
-  float *out;              /* of the first row and column 0 */
+  rdt_real *parked;        /* scratch: tiles for a chunk: the accumulators between blocks */
+  rdt_real *out;           /* of the first row and column 0 */
   int64_t ld;
   rdt_native_finish finish;
   /* the check: w = NULL: none */
-  const float *w;          /* n, padded with zeros */
-  const float *beta, *rho; /* k; NULL: the expected side is another strip's */
-  float *lanes;            /* scratch: rows x 2 x lanes */
-  rdt_pair expected;       /* count each; overwritten */
-  rdt_pair observed;       /* count each; added to */
-  bool differ;             /* set, never cleared */
+  const rdt_real *w;          /* n, padded with zeros */
+  const rdt_real *beta, *rho; /* k; NULL: the expected side is another strip's */
+  rdt_real *lanes;            /* scratch: rows x 2 x lanes */
+  rdt_pair expected;          /* count each; overwritten */
+  rdt_pair observed;          /* count each; added to */
+  bool differ;                /* set, never cleared */
   /* injecting instantiation: where in this strip */
   rdt_kernel_hit *hit;
   bool hit_stored;
@@ -57,10 +82,10 @@ typedef struct rdt_native_table {
   int rows, cols, lanes; /* of a tile, of a vector */
   void (*strip)(rdt_native_strip *s);
   /* Of count rows of n elements: dot = sum a beta, sq = sum a^2 rho. */
-  void (*dots)(const float *const *rows, int64_t count, int64_t n, const float *beta, const float *rho,
+  void (*dots)(const rdt_real *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
                const rdt_pair *to);
   /* Down the columns of count rows ld apart: dot[t] = sum_i w[i] x[i][t], sq[t] = sum_i x[i][t]^2. */
-  void (*down)(const float *x, int64_t ld, int64_t count, int64_t length, const float *w, const rdt_pair *to);
+  void (*down)(const rdt_real *x, int64_t ld, int64_t count, int64_t length, const rdt_real *w, const rdt_pair *to);
 } rdt_native_table;
 extern const rdt_native_table rdt_native_generic, rdt_native_avx2, rdt_native_avx512;
 extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject, rdt_native_avx512_inject;
@@ -76,16 +101,16 @@ struct rdt_native {
   int64_t m, n, k, segments, length;
   int64_t block; /* of the reduction */
   int threads;
-  float *packed; /* panels; NULL: B is another one at each run */
+  rdt_real *packed; /* panels; NULL: B is another one at each run */
   size_t packed_bytes;
   void *own, *lent; /* scratch of a run */
   /* rows first .. first + count - 1 of in[0]: rows[segment * count + i] */
-  void (*point)(const rdt_native *s, const float *x, int64_t first, int64_t count, const float *zeros,
-                const float **rows);
+  void (*point)(const rdt_native *s, const rdt_real *x, int64_t first, int64_t count, const rdt_real *zeros,
+                const rdt_real **rows);
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
-  int64_t stride[4]; /* of in[0], floats: gemm row; conv n h w */
-  int64_t apart;     /* of the rows that follow one another, floats */
+  int64_t stride[4]; /* of in[0], elements: gemm row; conv n h w */
+  int64_t apart;     /* of the rows that follow one another, elements */
   int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[2][RDT_MAX_RANK]; /* of A, B */
   int batch_rank;
   int64_t b_stride[2]; /* of a product's B, where it is not packed */
@@ -97,7 +122,7 @@ struct rdt_native {
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why);
 /* element(w, t, j): weight of reduction index t and column j */
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
-                     float (*element)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
+                     rdt_real (*element)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
 rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);

@@ -1,0 +1,109 @@
+/* One product with fixed weights, or a batch of products of activations. */
+#include "core/memory.h"
+#include "cpu/native/native.h"
+
+static void point(const rdt_native *s, const rdt_real *x, int64_t first, int64_t count, const rdt_real *zeros,
+                  const rdt_real **rows) {
+  (void)zeros;
+  for (int64_t i = 0; i < count; i++) rows[i] = x + (first + i) * s->stride[0];
+}
+
+static rdt_real element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
+  (void)s;
+  return ((const rdt_real *)w->data)[t * w->stride[0] + j * w->stride[1]];
+}
+
+static rdt_status pack(void *state, const rdt_tensor *w, rdt_reason *why) {
+  (void)why;
+  rdt_native_pack(state, w, element);
+  return RDT_OK;
+}
+
+static int64_t last(const rdt_tensor *t, int from_end, const int64_t *of) {
+  return of[t->rank - 1 - from_end];
+}
+
+static bool in_rows(const rdt_tensor *t) {
+  return last(t, 0, t->stride) == 1 && last(t, 1, t->stride) >= 0;
+}
+
+static bool is_forward(const rdt_tensor *t) {
+  for (int d = 0; d < t->rank; d++)
+    if (t->stride[d] < 0) return false;
+  return true;
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out, *r = &p->epilogue.residual;
+  const bool fixed = b->data != NULL, batch = c->rank > 2;
+  if (a->dtype != RDT_REAL_DTYPE || b->dtype != RDT_REAL_DTYPE || c->dtype != RDT_REAL_DTYPE)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
+  if (fixed == batch)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
+  if (rdt_tensor_count(a) < 1 || rdt_tensor_count(b) < 1 || rdt_tensor_count(c) < 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
+  if (!in_rows(a) || !in_rows(c) || last(c, 1, c->stride) < last(c, 0, c->shape) || !is_forward(a) || !is_forward(c))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows of A and C side by side in memory");
+  if (batch && (!is_forward(b) || (last(b, 0, b->stride) != 1 && last(b, 1, b->stride) != 1)))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows or columns of B side by side in memory");
+  if (r->rank >= 0 && !in_rows(r)) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual in rows");
+  return rdt_native_accept_epilogue(p, why);
+}
+
+static void set_batches(rdt_native *s, const rdt_problem *p) {
+  s->batch_rank = p->out.rank - 2;
+  s->batches = 1;
+  for (int d = 0; d < s->batch_rank; d++) {
+    s->batches *= s->batch_shape[d] = p->out.shape[d];
+    s->batch_stride[0][d] = p->in[0].stride[d];
+    s->batch_stride[1][d] = p->in[1].stride[d];
+  }
+  for (int i = 0; i < 2; i++) s->b_stride[i] = p->in[1].stride[s->batch_rank + i];
+}
+
+static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+  const rdt_tensor *a = &p->in[0], *c = &p->out;
+  rdt_native *s = rdt_calloc(1, sizeof *s);
+  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
+  s->m = last(c, 1, c->shape);
+  s->n = last(c, 0, c->shape);
+  s->k = s->length = last(a, 0, a->shape);
+  s->segments = s->plane = 1;
+  s->threads = threads < 1 ? 1 : threads;
+  s->point = point;
+  s->apart = s->stride[0] = last(a, 1, a->stride);
+  s->row_dim = c->rank - 2;
+  set_batches(s, p);
+  const rdt_status status = rdt_native_init(s, p->in[1].data, why);
+  if (status != RDT_OK) {
+    rdt_native_destroy(s);
+    return status;
+  }
+  if (s->packed) rdt_native_pack(s, &p->in[1], element);
+  *state = s;
+  return RDT_OK;
+}
+
+#if RDT_REAL == 64
+#define ROW rdt_kernel_gemm_f64_native
+#define NAME "gemm_f64_native"
+#else
+#define ROW rdt_kernel_gemm_f32_native
+#define NAME "gemm_f32_native"
+#endif
+const rdt_kernel ROW = {.name = NAME,
+                        .op = RDT_KOP_GEMM,
+                        .isa = RDT_ISA_GENERIC,
+                        .deterministic = true,
+                        .accept = accept,
+                        .create = create,
+                        .run = rdt_native_run,
+                        .run_inject = rdt_native_run_inject,
+                        .fuses = RDT_FUSES_ROWS,
+                        .accept_fused = accept,
+                        .run_fused = rdt_native_run_fused,
+                        .pack = pack,
+                        .packed = rdt_native_packed,
+                        .scratch = rdt_native_scratch,
+                        .fixed = rdt_native_fixed,
+                        .destroy = rdt_native_destroy};

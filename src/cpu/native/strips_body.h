@@ -1,0 +1,555 @@
+#include <omp.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/cpu_info.h"
+#include "core/memory.h"
+#include "cpu/epilogue.h"
+#include "cpu/maps.h"
+#include "cpu/native/native.h"
+
+enum {
+  BLOCK =
+      RDT_REAL_DTYPE == RDT_F64 ? 256 : 320, /* of the reduction: with 16 columns, two thirds of a first-level cache */
+  STRIP_TILES = 11,       /* rows of a strip: a block of them stays in the second-level cache while panels pass by */
+  PARK_BYTES = 512 << 10, /* and so do the accumulators that wait */
+  FEW_BYTES = 512 << 10,  /* or all of the rows */
+  MOST_THREADS = 256
+};
+
+static const rdt_native_table *table(bool inject) {
+#if defined(__x86_64__)
+  switch (rdt_isa_detect()) {
+    case RDT_ISA_AVX512:
+      return inject ? &rdt_native_avx512_inject : &rdt_native_avx512;
+    case RDT_ISA_AVX2:
+      return inject ? &rdt_native_avx2_inject : &rdt_native_avx2;
+    default:
+      break;
+  }
+#endif
+  return inject ? &rdt_native_generic_inject : &rdt_native_generic;
+}
+
+static const rdt_map_table *maps(void) {
+#if defined(__x86_64__)
+  switch (rdt_isa_detect()) {
+    case RDT_ISA_AVX512:
+      return &rdt_maps_avx512;
+    case RDT_ISA_AVX2:
+      return &rdt_maps_avx2;
+    default:
+      break;
+  }
+#endif
+  return &rdt_maps_generic;
+}
+
+static int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* NaN stays. */
+static rdt_real greatest(rdt_real a, rdt_real b) {
+  return a > b ? a : b;
+}
+
+static int64_t up(int64_t x, int64_t unit) {
+  return (x + unit - 1) / unit * unit;
+}
+
+static int64_t panels(const rdt_native *s) {
+  return up(s->n, s->table->cols) / s->table->cols;
+}
+
+/* Rows of a strip, in whole tiles. */
+static int64_t strip_rows(const rdt_native *s) {
+  return least(STRIP_TILES * s->table->rows, up(s->m, s->table->rows));
+}
+
+/* Few rows wait for weights that come from memory: each panel is then read from its begin to its end. */
+static bool resident(const rdt_native *s) {
+  const int64_t rows = strip_rows(s);
+  return s->block < s->k && s->m <= rows && s->k <= FEW_BYTES / (int64_t)sizeof(rdt_real) / rows;
+}
+
+/* Panels that a strip takes at a time. */
+static int64_t chunk(const rdt_native *s) {
+  if (resident(s)) return 1;
+  const int64_t all = panels(s), room = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(rdt_real));
+  if (s->block >= s->k || room >= all) return all;
+  const int64_t pieces = (all + room - 1) / room;
+  return (all + pieces - 1) / pieces;
+}
+
+/* ---- state ---- */
+
+rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
+  s->table = table(false);
+  s->inject = table(true);
+  if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
+  size_t count;
+  if (__builtin_mul_overflow((size_t)s->k, (size_t)up(s->n, s->table->cols), &count) ||
+      __builtin_mul_overflow(count, sizeof(rdt_real), &s->packed_bytes))
+    return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
+                    (long long)s->n);
+  const int64_t blocks = (s->k + BLOCK - 1) / BLOCK;
+  s->block = blocks > 1 ? up((s->k + blocks - 1) / blocks, 8) : s->k;
+  if (!fixed) return RDT_OK;
+  s->packed = rdt_alloc(s->packed_bytes, 1);
+  if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
+  return RDT_OK;
+}
+
+void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
+                     rdt_real (*element)(const rdt_native *, const rdt_tensor *, int64_t, int64_t)) {
+  const int64_t nr = s->table->cols;
+  memset(s->packed, 0, s->packed_bytes);
+#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
+  for (int64_t p = 0; p < panels(s); p++) {
+    rdt_real *to = s->packed + p * s->k * nr;
+    const int64_t cols = least(nr, s->n - p * nr);
+    for (int64_t j = 0; j < cols; j++)
+      for (int64_t t = 0; t < s->k; t++) to[t * nr + j] = element(s, w, t, p * nr + j);
+  }
+}
+
+void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {
+  const rdt_native *s = state;
+  *data = s->packed;
+  *bytes = s->packed ? s->packed_bytes : 0;
+  *dtype = RDT_REAL_DTYPE;
+}
+
+void rdt_native_destroy(void *state) {
+  rdt_native *s = state;
+  if (!s) return;
+  rdt_free(s->packed);
+  rdt_free(s->own);
+  rdt_free(s);
+}
+
+rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  const rdt_fn fn = e->act.fn;
+  if (e->bias.rank >= 0 && (e->bias.dtype != RDT_REAL_DTYPE || e->bias.stride[0] != 1))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a dense bias of %s", rdt_dtype_name(RDT_REAL_DTYPE));
+  if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual of %s", rdt_dtype_name(RDT_REAL_DTYPE));
+  if (fn != RDT_FN_NONE && !rdt_map_find(maps(), fn, RDT_REAL_DTYPE))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has no %s in %s", rdt_fn_info(fn)->name, rdt_dtype_name(RDT_REAL_DTYPE));
+  return RDT_OK;
+}
+
+/* ---- memory of a run ---- */
+
+typedef struct layout { /* base = NULL: only counts */
+  char *base;
+  size_t used;
+} layout;
+
+static void *take(layout *l, int64_t count, size_t size) {
+  void *p = l->base ? l->base + l->used : NULL;
+  l->used += ((size_t)count * size + 63) & ~(size_t)63;
+  return p;
+}
+
+typedef struct worker { /* what one thread needs */
+  const rdt_real **rows;
+  rdt_real *packed, *parked, *lanes, *line[2];
+  rdt_pair observed;             /* where the threads share the columns */
+  rdt_real *panels, *beta, *rho; /* of a B that is not fixed */
+  rdt_pair sums;
+  bool differ;
+  double most; /* of rho */
+  uint64_t bitsum;
+  rdt_kernel_hit *hit, own; /* what is planted here */
+} worker;
+
+typedef struct shared { /* what all threads read */
+  rdt_real *bias, *beta, *rho, *w, *ones, *zeros;
+} shared;
+
+static shared take_shared(const rdt_native *s, layout *l) {
+  const int64_t padded = up(s->n, s->table->cols);
+  shared x = {.bias = take(l, padded, sizeof(rdt_real))};
+  x.beta = take(l, s->k, sizeof(rdt_real));
+  x.rho = take(l, s->k, sizeof(rdt_real));
+  x.w = take(l, padded, sizeof(rdt_real));
+  x.ones = s->packed ? NULL : take(l, s->n, sizeof(rdt_real));
+  x.zeros = take(l, s->length, sizeof(rdt_real));
+  return x;
+}
+
+static worker take_worker(const rdt_native *s, layout *l) {
+  const int64_t rows = strip_rows(s);
+  const int64_t pointers = s->segments * rows;
+  worker x = {.rows = take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(rdt_real *))};
+  const int64_t blocks = resident(s) ? (s->k + s->block - 1) / s->block : 1;
+  x.packed = take(l, rows * up(s->block, s->table->lanes) * blocks, sizeof(rdt_real));
+  if (s->block < s->k) x.parked = take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
+  x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
+  for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(rdt_real));
+  if (!s->packed) {
+    x.panels = take(l, (int64_t)s->packed_bytes, 1);
+    x.beta = take(l, s->k, sizeof(rdt_real));
+    x.rho = take(l, s->k, sizeof(rdt_real));
+    x.sums.dot = take(l, s->k, sizeof(double));
+    x.sums.sq = take(l, s->k, sizeof(double));
+  } else if (s->threads > 1) {
+    x.observed.dot = take(l, s->m, sizeof(double));
+    x.observed.sq = take(l, s->m, sizeof(double));
+  }
+  return x;
+}
+
+size_t rdt_native_scratch(void *state, void *memory) {
+  rdt_native *s = state;
+  layout l = {NULL, 0};
+  take_shared(s, &l);
+  for (int i = 0; i < s->threads; i++) take_worker(s, &l);
+  if (memory) {
+    rdt_free(s->own);
+    s->own = NULL;
+    s->lent = memory;
+  }
+  return l.used;
+}
+
+static char *scratch(rdt_native *s) {
+  if (s->lent) return s->lent;
+  if (!s->own) s->own = rdt_alloc(rdt_native_scratch(s, NULL), 1);
+  return s->own;
+}
+
+/* ---- a run ---- */
+
+typedef struct call {
+  const rdt_native *s;
+  const rdt_native_table *table;
+  const rdt_epilogue *e;
+  const rdt_real *x, *b, *panels, *beta, *rho;
+  rdt_real *out, *memory; /* of this product; of all of them */
+  int64_t row;            /* of all of them, where this product begins */
+  int64_t ld;             /* of this run's result: the final one may lie otherwise than the raw one */
+  const int64_t *out_stride;
+  rdt_fused *f; /* NULL: no check */
+  rdt_kernel_hit *hit;
+  rdt_shares *shares;
+  shared shared;
+  rdt_native_finish finish;
+  rdt_map_run *map; /* an activation that the tiles do not have */
+  bool by_columns, sums;
+  int parts;
+} call;
+
+static void to_reals(rdt_real *to, const double *from, int64_t n) {
+  for (int64_t i = 0; i < n; i++) to[i] = (rdt_real)from[i];
+}
+
+/* From row to row, or from pixel to pixel: a stride along more than one element, others say nothing. */
+static int64_t row_stride(const rdt_native *s, const rdt_tensor *t) {
+  return t->stride[s->ow != 1 ? s->row_dim : s->oh > 1 ? 2 : 0];
+}
+
+static void set_finish(call *c) {
+  const rdt_epilogue *e = c->e;
+  rdt_native_finish *f = &c->finish;
+  const rdt_native *s = c->s;
+  *f = (rdt_native_finish){.alpha = 1.0f};
+  if (!e) return;
+  f->alpha = (rdt_real)e->alpha;
+  f->beta = (rdt_real)e->beta;
+  if (e->bias.rank >= 0) {
+    memset(c->shared.bias, 0, (size_t)up(s->n, s->table->cols) * sizeof(rdt_real));
+    memcpy(c->shared.bias, e->bias.data, (size_t)s->n * sizeof(rdt_real));
+    f->bias = c->shared.bias;
+  }
+  if (e->residual.rank >= 0) {
+    f->residual = e->residual.data;
+    f->residual_ld = row_stride(s, &e->residual);
+  }
+  if (e->act.fn == RDT_FN_RELU) {
+    f->bound = RDT_BOUND_RELU;
+  } else if (e->act.fn == RDT_FN_CLIP) {
+    f->bound = RDT_BOUND_CLIP;
+    f->low = (rdt_real)e->act.param[0];
+    f->high = (rdt_real)e->act.param[1];
+  } else if (e->act.fn != RDT_FN_NONE) {
+    c->map = rdt_map_find(maps(), e->act.fn, RDT_REAL_DTYPE);
+  }
+}
+
+/* Threads share the rows, or the panels where the rows divide worse: each thread then reads all of A. */
+static void set_shares(call *c) {
+  const rdt_native *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
+  const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
+  c->by_columns = s->packed && 16 * cols < 15 * rows;
+  c->parts = (int)least(t, !s->packed ? s->batches : c->by_columns ? p : tiles);
+}
+
+/* The activation of a line of results where they lie; with a check twice, compared before it is written. */
+static bool map_line(const call *c, const worker *w, rdt_real *line, int64_t n) {
+  const void *from = line;
+  if (!c->f) {
+    c->map(line, &from, n, c->e->act.param);
+    return true;
+  }
+  for (int i = 0; i < 2; i++) c->map(w->line[i], &from, n, c->e->act.param);
+  memcpy(line, w->line[0], (size_t)n * sizeof(rdt_real));
+  return memcmp(w->line[1], line, (size_t)n * sizeof(rdt_real)) == 0;
+}
+
+/* What is done with a strip's results while they lie in the cache. */
+static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
+  const int64_t ld = c->ld, at = c->out - c->memory + first * ld + col;
+  for (int64_t i = 0; c->map && i < count; i++)
+    if (!map_line(c, w, c->memory + at + i * ld, cols)) w->differ = true;
+  if (!c->sums) return;
+  const size_t size = sizeof(rdt_real);
+  if (ld == cols) {
+    w->bitsum += rdt_bitsum_part(c->memory, (size_t)at * size, (size_t)(count * cols) * size);
+    return;
+  }
+  for (int64_t i = 0; i < count; i++)
+    w->bitsum += rdt_bitsum_part(c->memory, (size_t)(at + i * ld) * size, (size_t)cols * size);
+}
+
+static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, int64_t follow,
+                      bool expect) {
+  const rdt_native *s = c->s;
+  const int64_t col = from * s->table->cols;
+  const int64_t cols = least(to * s->table->cols, s->n) - col;
+  s->point(s, c->x, first, count, c->shared.zeros, w->rows);
+  rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length},
+                        .k = s->k,
+                        .block = s->block,
+                        .follow = follow,
+                        .tiles = strip_rows(s) / s->table->rows,
+                        .packed = w->packed,
+                        .resident = resident(s),
+                        .panels = c->panels,
+                        .from = from,
+                        .to = to,
+                        .chunk = chunk(s),
+                        .n = s->n,
+                        .parked = w->parked,
+                        .out = c->out + first * c->ld,
+                        .ld = c->ld,
+                        .finish = c->finish,
+                        .lanes = w->lanes};
+  if (t.finish.residual) t.finish.residual += first * t.finish.residual_ld;
+  if (c->f) {
+    const rdt_pair all = c->by_columns ? w->observed : c->f->observed;
+    const int64_t at = c->row + first;
+    t.w = c->shared.w;
+    t.observed = (rdt_pair){all.dot + at, all.sq + at};
+    t.expected = (rdt_pair){c->f->expected.dot + at, c->f->expected.sq + at};
+    if (expect) t.beta = c->beta, t.rho = c->rho;
+  }
+  if (w->hit) {
+    const int64_t e = w->hit->element, j = e / s->plane % s->n;
+    const int64_t row = e / (s->n * s->plane) * s->plane + e % s->plane - c->row - first;
+    const bool here = row >= 0 && row < count && j >= col && j < col + cols;
+    t.hit = here ? w->hit : NULL;
+    t.hit_stored = c->f && c->f->hit_stored;
+    t.hit_row = row;
+    t.hit_col = j;
+    t.hit_k = least((int64_t)(w->hit->position * (double)s->k), s->k);
+  }
+  c->table->strip(&t);
+  if (t.differ) w->differ = true;
+  end_strip(c, w, first, count, col, cols);
+}
+
+typedef struct span { /* of one product */
+  int64_t begin, end; /* rows */
+  int64_t from, to;   /* panels */
+} span;
+
+static span span_of(const call *c, int64_t part, int64_t parts) {
+  const rdt_native *s = c->s;
+  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, p = panels(s);
+  if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
+  return (span){least(tiles * part / parts * mr, s->m), least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+}
+
+/* One product, or a thread's share of it. */
+static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
+  const rdt_native *s = c->s;
+  const span all = span_of(c, part, parts);
+  const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
+  const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
+  if (c->f) {
+    memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
+    memset(sums->sq + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
+  }
+  int64_t number = 0;
+  for (int64_t i = begin; i < end; i += most, number++)
+    run_strip(c, w, i, least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
+              !c->by_columns || number % parts == part);
+}
+
+/* B as panels. */
+static void pack_panels(const rdt_native *s, const rdt_real *b, rdt_real *panels) {
+  const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1];
+  for (int64_t j0 = 0; j0 < s->n; j0 += nr, panels += s->k * nr) {
+    const int64_t cols = least(nr, s->n - j0);
+    if (cols < nr) memset(panels, 0, (size_t)(s->k * nr) * sizeof(rdt_real));
+    if (sj == 1) {
+      for (int64_t t = 0; t < s->k; t++) memcpy(panels + t * nr, b + t * sk + j0, (size_t)cols * sizeof(rdt_real));
+    } else {
+      for (int64_t j = 0; j < cols; j++)
+        for (int64_t t = 0; t < s->k; t++) panels[t * nr + j] = b[t * sk + (j0 + j) * sj];
+    }
+  }
+}
+
+/* The checksums of a B that is not fixed, from where it lies. */
+static void sum_weights(const call *c, worker *w) {
+  const rdt_native *s = c->s;
+  const int64_t sk = s->b_stride[0];
+  if (s->b_stride[1] == 1) {
+    for (int64_t t = 0; t < s->k; t++) w->rows[t] = c->b + t * sk;
+    s->table->dots(w->rows, s->k, s->n, c->shared.w, c->shared.ones, &w->sums);
+  } else {
+    s->table->down(c->b, s->b_stride[1], s->n, s->k, c->shared.w, &w->sums);
+  }
+  for (int64_t t = 0; t < s->k; t++) {
+    const double dot = w->sums.dot[t], sq = dot * dot;
+    w->beta[t] = (rdt_real)dot;
+    w->rho[t] = greatest((rdt_real)rdt_dtype_info(RDT_REAL_DTYPE)->min_normal,
+                         (rdt_real)(sq <= w->sums.sq[t] ? w->sums.sq[t] : sq));
+    if (!((double)w->rho[t] <= w->most)) w->most = (double)w->rho[t];
+  }
+}
+
+static int64_t batch_offset(const rdt_native *s, const int64_t *stride, int64_t batch) {
+  int64_t offset = 0;
+  for (int d = s->batch_rank - 1; d >= 0; d--) {
+    offset += batch % s->batch_shape[d] * stride[d];
+    batch /= s->batch_shape[d];
+  }
+  return offset;
+}
+
+static void run_batch(const call *all, worker *w, int64_t batch) {
+  const rdt_native *s = all->s;
+  call c = *all;
+  c.x += batch_offset(s, s->batch_stride[0], batch);
+  c.b += batch_offset(s, s->batch_stride[1], batch);
+  c.out += batch_offset(s, c.out_stride, batch);
+  if (c.finish.residual) c.finish.residual += batch_offset(s, c.e->residual.stride, batch);
+  c.row = batch * s->m;
+  c.panels = w->panels;
+  c.beta = w->beta;
+  c.rho = w->rho;
+  pack_panels(s, c.b, w->panels);
+  if (c.f) sum_weights(&c, w);
+  run_part(&c, w, 0, 1);
+}
+
+/* A fault of the core strikes in each share that begins there. */
+static void plant(const call *c, worker *w, const int64_t from[2], const int64_t to[2]) {
+  const int64_t plane = c->s->plane;
+  w->hit = c->hit;
+  if (!c->hit || !c->hit->everywhere) return;
+  w->own = *c->hit;
+  w->hit = w->own.core == rdt_cpu_current() && to[0] > from[0] && to[1] > from[1] ? &w->own : NULL;
+  if (!w->hit) return;
+  const int64_t row = from[0] + (int64_t)(rdt_fault_random(w->own.fault, 1) % (uint64_t)(to[0] - from[0]));
+  const int64_t column = from[1] + (int64_t)(rdt_fault_random(w->own.fault, 3) % (uint64_t)(to[1] - from[1]));
+  w->own.element = row / plane * plane * c->s->n + column * plane + row % plane;
+}
+
+static void run_worker(const call *c, worker *w, int part) {
+  const rdt_native *s = c->s;
+  const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
+  const span all = span_of(c, part, c->parts);
+  const int64_t from[2] = {s->packed ? all.begin : first * s->m, s->packed ? all.from * s->table->cols : 0};
+  const int64_t to[2] = {s->packed ? all.end : end * s->m, s->packed ? least(all.to * s->table->cols, s->n) : s->n};
+  rdt_share_begin(c->shares, part, from, to);
+  plant(c, w, from, to);
+  if (s->packed) run_part(c, w, part, c->parts);
+  for (int64_t b = first; !s->packed && b < end; b++) run_batch(c, w, b);
+  rdt_share_end(c->shares, part, w->differ);
+}
+
+/* The threads' findings, in the order of the threads. */
+static void join(const call *c, const worker *w) {
+  rdt_fused *f = c->f;
+  const int64_t m = c->s->m;
+  f->differ = false;
+  f->bitsum = 0;
+  f->most = 0.0;
+  for (int t = 0; t < c->parts; t++) {
+    f->differ = f->differ || w[t].differ;
+    f->bitsum += w[t].bitsum;
+    if (!(w[t].most <= f->most)) f->most = w[t].most;
+    for (int64_t i = 0; c->by_columns && i < m; i++) {
+      f->observed.dot[i] = (t ? f->observed.dot[i] : 0.0) + w[t].observed.dot[i];
+      f->observed.sq[i] = (t ? f->observed.sq[i] : 0.0) + w[t].observed.sq[i];
+    }
+  }
+}
+
+static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
+  worker workers[MOST_THREADS];
+  layout l = {scratch(s), 0};
+  if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a product's strips");
+  call c = {.s = s,
+            .table = hit ? s->inject : s->table,
+            .e = o->epilogue,
+            .x = o->in[0].data,
+            .b = o->in[1].data,
+            .panels = s->packed,
+            .out = o->out.data,
+            .memory = o->out.data,
+            .ld = row_stride(s, &o->out),
+            .out_stride = o->out.stride,
+            .f = f,
+            .hit = hit,
+            .shares = o->shares,
+            .shared = take_shared(s, &l)};
+  c.sums = f && rdt_epilogue_sums(&o->out);
+  set_finish(&c);
+  set_shares(&c);
+  memset(c.shared.zeros, 0, (size_t)s->length * sizeof(rdt_real));
+  c.beta = c.shared.beta;
+  c.rho = c.shared.rho;
+  for (int64_t j = 0; !s->packed && j < s->n; j++) c.shared.ones[j] = 1.0f;
+  if (f) {
+    if (s->packed) to_reals(c.shared.beta, f->beta.dot, s->k);
+    if (s->packed) to_reals(c.shared.rho, f->beta.sq, s->k);
+    memset(c.shared.w, 0, (size_t)up(s->n, s->table->cols) * sizeof(rdt_real));
+    to_reals(c.shared.w, f->w, s->n);
+  }
+  for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+  rdt_shares_expect(c.shares, c.parts);
+#pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
+  for (int i = 0; i < c.parts; i++) run_worker(&c, &workers[i], i);
+  for (int i = 0; hit && hit->everywhere && i < c.parts; i++)
+    if (workers[i].own.done) *hit = workers[i].own;
+  if (f) join(&c, workers);
+  return RDT_OK;
+}
+
+rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why) {
+  return run(state, o, NULL, NULL, why);
+}
+
+rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why) {
+  return run(state, o, NULL, hit, why);
+}
+
+rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why) {
+  return run(state, o, f, f->hit, why);
+}
+
+rdt_status rdt_native_fixed(void *state, rdt_vault *frame) {
+  rdt_native *s = state;
+  const size_t from = offsetof(rdt_native, point); /* before it lies the scratch, which is lent */
+  RDT_TRY(rdt_vault_add(frame, s, offsetof(rdt_native, own)));
+  return rdt_vault_add(frame, (char *)s + from, sizeof *s - from);
+}

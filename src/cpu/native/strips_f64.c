@@ -1,0 +1,3 @@
+/* Strips in double precision. */
+#define RDT_REAL 64
+#include "cpu/native/strips_body.h"
