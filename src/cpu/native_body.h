@@ -35,11 +35,13 @@ static void flush(const rdt_native_strip *s) {
 
 static place place_of(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t col) {
   const rdt_native_finish *f = &s->finish;
-  return (place){.out = s->out + row * s->ld + col,
+  return (place){.out = s->out + row * s->ld + col * s->step,
                  .ld = s->ld,
+                 .step = s->step,
                  .rows = (int)rows,
-                 .residual = f->residual ? f->residual + row * f->residual_ld + col : NULL,
+                 .residual = f->residual ? f->residual + row * f->residual_ld + col * f->residual_step : NULL,
                  .residual_ld = f->residual_ld,
+                 .residual_step = f->residual_step,
                  .bias = f->bias ? f->bias + col : NULL};
 }
 
@@ -78,7 +80,7 @@ INLINE void fetch_rows(const rdt_native_strip *s, const sweep *w, int64_t j, ahe
   const int64_t from = more ? w->to : s->follow, left = more ? s->k - w->to : s->block;
   const int64_t count = ((left < s->block ? left : s->block) + LINE - 1) / LINE, panels = w->end - w->first;
   next->lines = 0;
-  if (s->resident || s->rows.segments > 1 || (!more && (!s->follow || w->end < s->to))) return;
+  if (s->resident || s->rows.segments > 1 || s->rows.step != 1 || (!more && (!s->follow || w->end < s->to))) return;
   const int64_t begin = count * (j - w->first) / panels, end = count * (j + 1 - w->first) / panels;
   next->offset = from + begin * LINE;
   next->lines = (end - begin) * MR;
@@ -92,13 +94,14 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], in
 #if RDT_INJECT
   const int64_t r = s->hit_row - row, c = s->hit_col - col;
   if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) {
-    to.hit = to.out + r * s->ld + c;
+    to.hit = to.out + r * s->ld + c * s->step;
     to.hit_row = (int)r;
   }
 #endif
   rdt_real *lanes = s->lanes + 2 * row * VL;
   const rdt_real *w = s->w ? s->w + col : NULL;
-  return cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
+  const bool dense = s->step == 1 && (!to.residual || to.residual_step == 1);
+  return dense && cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
 }
 
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {

@@ -1,10 +1,10 @@
 /* What follows the reduction of a tile: its share of the check, the epilogue, the store. */
 typedef struct place { /* of a tile: where its result goes, where its residual comes from */
   rdt_real *out;
-  int64_t ld;
-  int rows; /* that are there */
+  int64_t ld, step; /* from row to row, from column to column */
+  int rows;         /* that are there */
   const rdt_real *residual, *bias;
-  int64_t residual_ld;
+  int64_t residual_ld, residual_step;
 #if RDT_INJECT
   rdt_real *hit; /* element whose stored value is hit */
   int hit_row;
@@ -104,21 +104,26 @@ static finish_fn *finish_of(const rdt_native_strip *s) {
                  [(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
 }
 
-/* A tile that reaches beyond the last column is finished in a buffer; what is there of it is copied, and compared. */
+/* A tile that reaches beyond the last column, or whose columns do not lie side by side, is finished in a buffer; what
+ * is there of it is copied, and compared. */
 static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols, int nv,
                         rdt_real *lanes, const rdt_real *w) {
   rdt_real out[MR * NR], residual[MR * NR] = {0};
   const int rows = to->rows;
-  place edge = {.out = out, .ld = NR, .rows = rows, .residual = residual, .residual_ld = NR, .bias = to->bias};
-  const size_t bytes = (size_t)cols * sizeof(rdt_real);
-  for (int r = 0; to->residual && r < rows; ++r) memcpy(residual + r * NR, to->residual + r * to->residual_ld, bytes);
+  place edge = {.out = out, .ld = NR, .step = 1, .rows = rows, .residual_ld = NR, .bias = to->bias};
+  if (to->residual) edge.residual = residual;
+  for (int r = 0; to->residual && r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c) residual[r * NR + c] = to->residual[r * to->residual_ld + c * to->residual_step];
   bool good = fn(s, tile, &edge, nv, lanes, w);
-  for (int r = 0; r < rows; ++r) memcpy(to->out + r * to->ld, out + r * NR, bytes);
+  for (int r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c) to->out[r * to->ld + c * to->step] = out[r * NR + c];
 #if RDT_INJECT
   if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_REAL_DTYPE);
 #endif
   if (!s->w) return true;
   __asm__ volatile("" : : : "memory");
-  for (int r = 0; r < rows; ++r) good = good && memcmp(to->out + r * to->ld, out + r * NR, bytes) == 0;
+  for (int r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      good = good && memcmp(&to->out[r * to->ld + c * to->step], &out[r * NR + c], sizeof *out) == 0;
   return good;
 }

@@ -55,13 +55,13 @@ static void pack_element(const rdt_real *const *p, int64_t u, rdt_real *packed, 
   }
 }
 
-/* n elements of each row that lie side by side: steps u ... of the block. */
-static void pack_run(const rdt_real **p, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
+/* n elements of each row, `step` apart: steps u ... of the block. */
+static void pack_run(const rdt_real **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
                      const rdt_real *rho, double sums[2 * MR]) {
   for (int64_t count; n > 0; n -= count, u += count) {
     rdt_real *to = packed + u * MR;
     int64_t vectors = n / VL;
-    if (u % VL || !vectors) {
+    if (u % VL || !vectors || step != 1) {
       count = 1;
       pack_element(p, u, packed, beta, rho, sums);
     } else if (beta) {
@@ -72,7 +72,7 @@ static void pack_run(const rdt_real **p, int64_t n, int64_t u, rdt_real *packed,
       count = vectors * VL;
       pack_plain(p, vectors, to);
     }
-    for (int r = 0; r < MR; ++r) p[r] += count;
+    for (int r = 0; r < MR; ++r) p[r] += count * step;
   }
 }
 
@@ -86,8 +86,8 @@ static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int6
   for (int64_t u = 0, n; u < to - from; u += n, ++segment, t = 0) {
     const rdt_real *p[MR];
     n = to - from - u < a->length - t ? to - from - u : a->length - t;
-    for (int r = 0; r < MR; ++r) p[r] = a->at[segment * a->count + (r < rows ? row + r : row + rows - 1)] + t;
-    pack_run(p, n, u, packed, beta, rho, x);
+    for (int r = 0; r < MR; ++r) p[r] = a->at[segment * a->count + (r < rows ? row + r : row + rows - 1)] + t * a->step;
+    pack_run(p, a->step, n, u, packed, beta, rho, x);
   }
   if (!sums) return;
   for (int64_t r = 0; r < rows; ++r) {

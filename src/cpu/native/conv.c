@@ -93,6 +93,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->length = s->ic;
   s->threads = threads < 1 ? 1 : threads;
   s->point = point;
+  s->step = 1;
   s->stride[0] = x->stride[0];
   s->stride[1] = x->stride[2];
   s->stride[2] = x->stride[3];

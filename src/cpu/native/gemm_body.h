@@ -23,31 +23,22 @@ static int64_t last(const rdt_tensor *t, int from_end, const int64_t *of) {
   return of[t->rank - 1 - from_end];
 }
 
-static bool in_rows(const rdt_tensor *t) {
-  return last(t, 0, t->stride) == 1 && last(t, 1, t->stride) >= 0;
-}
-
-static bool is_forward(const rdt_tensor *t) {
-  for (int d = 0; d < t->rank; d++)
-    if (t->stride[d] < 0) return false;
-  return true;
-}
-
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out, *r = &p->epilogue.residual;
-  const bool fixed = b->data != NULL, batch = c->rank > 2;
+  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
+  const rdt_fn fn = p->epilogue.act.fn;
   if (a->dtype != RDT_REAL_DTYPE || b->dtype != RDT_REAL_DTYPE || c->dtype != RDT_REAL_DTYPE)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
-  if (fixed == batch)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
-  if (rdt_tensor_count(a) < 1 || rdt_tensor_count(b) < 1 || rdt_tensor_count(c) < 1)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
-  if (!in_rows(a) || !in_rows(c) || last(c, 1, c->stride) < last(c, 0, c->shape) || !is_forward(a) || !is_forward(c))
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows of A and C side by side in memory");
-  if (batch && (!is_forward(b) || (last(b, 0, b->stride) != 1 && last(b, 1, b->stride) != 1)))
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes rows or columns of B side by side in memory");
-  if (r->rank >= 0 && !in_rows(r)) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual in rows");
+  if (b->data && c->rank > 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no batch with fixed weights");
+  if (fn != RDT_FN_NONE && fn != RDT_FN_RELU && fn != RDT_FN_CLIP && last(c, 0, c->stride) != 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "ends with %s only where rows of C lie side by side",
+                    rdt_fn_info(fn)->name);
   return rdt_native_accept_epilogue(p, why);
+}
+
+static rdt_status accept_fused(const rdt_problem *p, rdt_reason *why) {
+  if (rdt_tensor_count(&p->in[0]) < 1 || rdt_tensor_count(&p->in[1]) < 1 || rdt_tensor_count(&p->out) < 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has nothing to check where an operand is empty");
+  return accept(p, why);
 }
 
 static void set_batches(rdt_native *s, const rdt_problem *p) {
@@ -72,6 +63,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->threads = threads < 1 ? 1 : threads;
   s->point = point;
   s->apart = s->stride[0] = last(a, 1, a->stride);
+  s->step = last(a, 0, a->stride);
   s->row_dim = c->rank - 2;
   set_batches(s, p);
   const rdt_status status = rdt_native_init(s, p->in[1].data, why);
@@ -100,7 +92,7 @@ const rdt_kernel ROW = {.name = NAME,
                         .run = rdt_native_run,
                         .run_inject = rdt_native_run_inject,
                         .fuses = RDT_FUSES_ROWS,
-                        .accept_fused = accept,
+                        .accept_fused = accept_fused,
                         .run_fused = rdt_native_run_fused,
                         .pack = pack,
                         .packed = rdt_native_packed,

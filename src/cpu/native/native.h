@@ -38,16 +38,16 @@ typedef enum rdt_native_bound { RDT_BOUND_NONE, RDT_BOUND_RELU, RDT_BOUND_CLIP }
 /* out = bound(alpha raw + bias + beta residual), rounded after each step as rdt_epilogue_apply does. */
 typedef struct rdt_native_finish {
   rdt_real alpha, beta, low, high;
-  const rdt_real *bias;     /* n, padded to whole panels; NULL: none */
-  const rdt_real *residual; /* of the first row; NULL: none */
-  int64_t residual_ld;
+  const rdt_real *bias;               /* n, padded to whole panels; NULL: none */
+  const rdt_real *residual;           /* of the first row; NULL: none */
+  int64_t residual_ld, residual_step; /* from row to row, from column to column */
   rdt_native_bound bound;
 } rdt_native_finish;
 
-/* Rows of A: at[segment * count + row]; k = segments x length. */
+/* Rows of A: at[segment * count + row]; k = segments x length; step: from one element of a row to the next. */
 typedef struct rdt_native_rows {
   const rdt_real *const *at;
-  int64_t count, segments, length;
+  int64_t count, segments, length, step;
 } rdt_native_rows;
 
 /* Some rows of the product times some panels. */
@@ -63,7 +63,7 @@ typedef struct rdt_native_strip {
   int64_t n;               /* columns of the product */
   rdt_real *parked;        /* scratch: tiles for a chunk: the accumulators between blocks */
   rdt_real *out;           /* of the first row and column 0 */
-  int64_t ld;
+  int64_t ld, step;
   rdt_native_finish finish;
   /* the check: w = NULL: none */
   const rdt_real *w;          /* n, padded with zeros */
@@ -110,6 +110,7 @@ struct rdt_native {
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0], elements: gemm row; conv n h w */
+  int64_t step;      /* of in[0], along the reduction */
   int64_t apart;     /* of the rows that follow one another, elements */
   int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[2][RDT_MAX_RANK]; /* of A, B */
   int batch_rank;

@@ -132,8 +132,6 @@ void rdt_native_destroy(void *state) {
 rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
   const rdt_epilogue *e = &p->epilogue;
   const rdt_fn fn = e->act.fn;
-  if (e->bias.rank >= 0 && (e->bias.dtype != RDT_REAL_DTYPE || e->bias.stride[0] != 1))
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a dense bias of %s", rdt_dtype_name(RDT_REAL_DTYPE));
   if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual of %s", rdt_dtype_name(RDT_REAL_DTYPE));
   if (fn != RDT_FN_NONE && !rdt_map_find(maps(), fn, RDT_REAL_DTYPE))
@@ -167,8 +165,13 @@ typedef struct worker { /* what one thread needs */
 } worker;
 
 typedef struct shared { /* what all threads read */
-  rdt_real *bias, *beta, *rho, *w, *ones, *zeros;
+  rdt_real *bias, *beta, *rho, *w, *ones, *zeros, *panels;
 } shared;
+
+/* One product whose weights are fixed, or packed by all threads when it runs: they share it. */
+static bool is_one(const rdt_native *s) {
+  return s->packed || s->batches == 1;
+}
 
 static shared take_shared(const rdt_native *s, layout *l) {
   const int64_t padded = up(s->n, s->table->cols);
@@ -178,6 +181,7 @@ static shared take_shared(const rdt_native *s, layout *l) {
   x.w = take(l, padded, sizeof(rdt_real));
   x.ones = s->packed ? NULL : take(l, s->n, sizeof(rdt_real));
   x.zeros = take(l, s->length, sizeof(rdt_real));
+  x.panels = !s->packed && is_one(s) ? take(l, (int64_t)s->packed_bytes, 1) : NULL;
   return x;
 }
 
@@ -191,11 +195,13 @@ static worker take_worker(const rdt_native *s, layout *l) {
   x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
   for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(rdt_real));
   if (!s->packed) {
+    x.sums.dot = take(l, s->k, sizeof(double));
+    x.sums.sq = take(l, s->k, sizeof(double));
+  }
+  if (!is_one(s)) {
     x.panels = take(l, (int64_t)s->packed_bytes, 1);
     x.beta = take(l, s->k, sizeof(rdt_real));
     x.rho = take(l, s->k, sizeof(rdt_real));
-    x.sums.dot = take(l, s->k, sizeof(double));
-    x.sums.sq = take(l, s->k, sizeof(double));
   } else if (s->threads > 1) {
     x.observed.dot = take(l, s->m, sizeof(double));
     x.observed.sq = take(l, s->m, sizeof(double));
@@ -231,7 +237,7 @@ typedef struct call {
   const rdt_real *x, *b, *panels, *beta, *rho;
   rdt_real *out, *memory; /* of this product; of all of them */
   int64_t row;            /* of all of them, where this product begins */
-  int64_t ld;             /* of this run's result: the final one may lie otherwise than the raw one */
+  int64_t ld, step;       /* of this run's result: the final one may lie otherwise than the raw one */
   const int64_t *out_stride;
   rdt_fused *f; /* NULL: no check */
   rdt_kernel_hit *hit;
@@ -252,6 +258,10 @@ static int64_t row_stride(const rdt_native *s, const rdt_tensor *t) {
   return t->stride[s->ow != 1 ? s->row_dim : s->oh > 1 ? 2 : 0];
 }
 
+static int64_t column_stride(const rdt_native *s, const rdt_tensor *t) {
+  return t->stride[s->window.groups ? 1 : t->rank - 1];
+}
+
 static void set_finish(call *c) {
   const rdt_epilogue *e = c->e;
   rdt_native_finish *f = &c->finish;
@@ -262,12 +272,14 @@ static void set_finish(call *c) {
   f->beta = (rdt_real)e->beta;
   if (e->bias.rank >= 0) {
     memset(c->shared.bias, 0, (size_t)up(s->n, s->table->cols) * sizeof(rdt_real));
-    memcpy(c->shared.bias, e->bias.data, (size_t)s->n * sizeof(rdt_real));
+    for (int64_t j = 0; j < s->n; j++)
+      c->shared.bias[j] = (rdt_real)rdt_load(e->bias.data, e->bias.dtype, j * e->bias.stride[0]);
     f->bias = c->shared.bias;
   }
   if (e->residual.rank >= 0) {
     f->residual = e->residual.data;
     f->residual_ld = row_stride(s, &e->residual);
+    f->residual_step = column_stride(s, &e->residual);
   }
   if (e->act.fn == RDT_FN_RELU) {
     f->bound = RDT_BOUND_RELU;
@@ -285,8 +297,8 @@ static void set_shares(call *c) {
   const rdt_native *s = c->s;
   const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
   const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
-  c->by_columns = s->packed && 16 * cols < 15 * rows;
-  c->parts = (int)least(t, !s->packed ? s->batches : c->by_columns ? p : tiles);
+  c->by_columns = is_one(s) && 16 * cols < 15 * rows;
+  c->parts = (int)least(t, !is_one(s) ? s->batches : c->by_columns ? p : tiles);
 }
 
 /* The activation of a line of results where they lie; with a check twice, compared before it is written. */
@@ -303,17 +315,17 @@ static bool map_line(const call *c, const worker *w, rdt_real *line, int64_t n) 
 
 /* What is done with a strip's results while they lie in the cache. */
 static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
-  const int64_t ld = c->ld, at = c->out - c->memory + first * ld + col;
+  const int64_t ld = c->ld, step = c->step, at = c->out - c->memory + first * ld + col * step;
   for (int64_t i = 0; c->map && i < count; i++)
     if (!map_line(c, w, c->memory + at + i * ld, cols)) w->differ = true;
   if (!c->sums) return;
   const size_t size = sizeof(rdt_real);
-  if (ld == cols) {
-    w->bitsum += rdt_bitsum_part(c->memory, (size_t)at * size, (size_t)(count * cols) * size);
-    return;
-  }
-  for (int64_t i = 0; i < count; i++)
-    w->bitsum += rdt_bitsum_part(c->memory, (size_t)(at + i * ld) * size, (size_t)cols * size);
+  const bool rows = step == 1; /* what lies side by side */
+  const int64_t lines = rows ? count : cols, length = rows ? cols : ld == 1 ? count : 1, apart = rows ? ld : step;
+  for (int64_t i = 0; i < lines; i++)
+    for (int64_t r = 0; r < (rows ? cols : count); r += length)
+      w->bitsum +=
+          rdt_bitsum_part(c->memory, (size_t)(at + i * apart + (rows ? 0 : r * ld)) * size, (size_t)length * size);
 }
 
 static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, int64_t follow,
@@ -322,7 +334,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   const int64_t col = from * s->table->cols;
   const int64_t cols = least(to * s->table->cols, s->n) - col;
   s->point(s, c->x, first, count, c->shared.zeros, w->rows);
-  rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length},
+  rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length, s->step},
                         .k = s->k,
                         .block = s->block,
                         .follow = follow,
@@ -337,6 +349,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .parked = w->parked,
                         .out = c->out + first * c->ld,
                         .ld = c->ld,
+                        .step = c->step,
                         .finish = c->finish,
                         .lanes = w->lanes};
   if (t.finish.residual) t.finish.residual += first * t.finish.residual_ld;
@@ -391,37 +404,48 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
               !c->by_columns || number % parts == part);
 }
 
-/* B as panels. */
-static void pack_panels(const rdt_native *s, const rdt_real *b, rdt_real *panels) {
+/* Panels [from, to) of B. */
+static void pack_panels(const rdt_native *s, const rdt_real *b, rdt_real *panels, int64_t from, int64_t to) {
   const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1];
-  for (int64_t j0 = 0; j0 < s->n; j0 += nr, panels += s->k * nr) {
-    const int64_t cols = least(nr, s->n - j0);
-    if (cols < nr) memset(panels, 0, (size_t)(s->k * nr) * sizeof(rdt_real));
+  for (int64_t p = from; p < to; p++) {
+    const int64_t j0 = p * nr, cols = least(nr, s->n - j0);
+    rdt_real *at = panels + j0 * s->k;
+    if (cols < nr) memset(at, 0, (size_t)(s->k * nr) * sizeof(rdt_real));
     if (sj == 1) {
-      for (int64_t t = 0; t < s->k; t++) memcpy(panels + t * nr, b + t * sk + j0, (size_t)cols * sizeof(rdt_real));
+      for (int64_t t = 0; t < s->k; t++) memcpy(at + t * nr, b + t * sk + j0, (size_t)cols * sizeof(rdt_real));
     } else {
       for (int64_t j = 0; j < cols; j++)
-        for (int64_t t = 0; t < s->k; t++) panels[t * nr + j] = b[t * sk + (j0 + j) * sj];
+        for (int64_t t = 0; t < s->k; t++) at[t * nr + j] = b[t * sk + (j0 + j) * sj];
     }
   }
 }
 
-/* The checksums of a B that is not fixed, from where it lies. */
-static void sum_weights(const call *c, worker *w) {
+/* The checksums of rows [from, to) of a B that is not fixed, from where it lies. */
+static void sum_weights(const call *c, worker *w, rdt_real *beta, rdt_real *rho, int64_t from, int64_t to) {
   const rdt_native *s = c->s;
-  const int64_t sk = s->b_stride[0];
-  if (s->b_stride[1] == 1) {
-    for (int64_t t = 0; t < s->k; t++) w->rows[t] = c->b + t * sk;
-    s->table->dots(w->rows, s->k, s->n, c->shared.w, c->shared.ones, &w->sums);
+  const int64_t sk = s->b_stride[0], sj = s->b_stride[1];
+  const rdt_pair sums = {w->sums.dot + from, w->sums.sq + from};
+  const rdt_real *b = c->b + from * sk, least_square = (rdt_real)rdt_dtype_info(RDT_REAL_DTYPE)->min_normal;
+  if (sj == 1) {
+    for (int64_t t = 0; t < to - from; t++) w->rows[t] = b + t * sk;
+    s->table->dots(w->rows, to - from, s->n, c->shared.w, c->shared.ones, &sums);
+  } else if (sk == 1) {
+    s->table->down(b, sj, s->n, to - from, c->shared.w, &sums);
   } else {
-    s->table->down(c->b, s->b_stride[1], s->n, s->k, c->shared.w, &w->sums);
+    for (int64_t t = 0; t < to - from; t++) {
+      sums.dot[t] = sums.sq[t] = 0.0;
+      for (int64_t j = 0; j < s->n; j++) {
+        const double x = (double)b[t * sk + j * sj];
+        sums.dot[t] += (double)c->shared.w[j] * x;
+        sums.sq[t] += x * x;
+      }
+    }
   }
-  for (int64_t t = 0; t < s->k; t++) {
+  for (int64_t t = from; t < to; t++) {
     const double dot = w->sums.dot[t], sq = dot * dot;
-    w->beta[t] = (rdt_real)dot;
-    w->rho[t] = greatest((rdt_real)rdt_dtype_info(RDT_REAL_DTYPE)->min_normal,
-                         (rdt_real)(sq <= w->sums.sq[t] ? w->sums.sq[t] : sq));
-    if (!((double)w->rho[t] <= w->most)) w->most = (double)w->rho[t];
+    beta[t] = (rdt_real)dot;
+    rho[t] = greatest(least_square, (rdt_real)(sq <= w->sums.sq[t] ? w->sums.sq[t] : sq));
+    if (!((double)rho[t] <= w->most)) w->most = (double)rho[t];
   }
 }
 
@@ -445,8 +469,8 @@ static void run_batch(const call *all, worker *w, int64_t batch) {
   c.panels = w->panels;
   c.beta = w->beta;
   c.rho = w->rho;
-  pack_panels(s, c.b, w->panels);
-  if (c.f) sum_weights(&c, w);
+  pack_panels(s, c.b, w->panels, 0, panels(s));
+  if (c.f) sum_weights(&c, w, w->beta, w->rho, 0, s->k);
   run_part(&c, w, 0, 1);
 }
 
@@ -467,12 +491,12 @@ static void run_worker(const call *c, worker *w, int part) {
   const rdt_native *s = c->s;
   const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
   const span all = span_of(c, part, c->parts);
-  const int64_t from[2] = {s->packed ? all.begin : first * s->m, s->packed ? all.from * s->table->cols : 0};
-  const int64_t to[2] = {s->packed ? all.end : end * s->m, s->packed ? least(all.to * s->table->cols, s->n) : s->n};
+  const int64_t from[2] = {is_one(s) ? all.begin : first * s->m, is_one(s) ? all.from * s->table->cols : 0};
+  const int64_t to[2] = {is_one(s) ? all.end : end * s->m, is_one(s) ? least(all.to * s->table->cols, s->n) : s->n};
   rdt_share_begin(c->shares, part, from, to);
   plant(c, w, from, to);
-  if (s->packed) run_part(c, w, part, c->parts);
-  for (int64_t b = first; !s->packed && b < end; b++) run_batch(c, w, b);
+  if (is_one(s)) run_part(c, w, part, c->parts);
+  for (int64_t b = first; !is_one(s) && b < end; b++) run_batch(c, w, b);
   rdt_share_end(c->shares, part, w->differ);
 }
 
@@ -494,7 +518,19 @@ static void join(const call *c, const worker *w) {
   }
 }
 
+/* The B of one product, by all threads. */
+static void pack_together(const call *c, worker *w) {
+  const rdt_native *s = c->s;
+  const int64_t p = panels(s), n = c->parts;
+#pragma omp parallel for num_threads(c->parts) schedule(static, 1) if (n > 1)
+  for (int64_t i = 0; i < n; i++) {
+    pack_panels(s, c->b, c->shared.panels, p * i / n, p * (i + 1) / n);
+    if (c->f) sum_weights(c, &w[i], c->shared.beta, c->shared.rho, s->k * i / n, s->k * (i + 1) / n);
+  }
+}
+
 static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
+  if (s->m < 1 || s->n < 1 || s->batches < 1) return RDT_OK;
   worker workers[MOST_THREADS];
   layout l = {scratch(s), 0};
   if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a product's strips");
@@ -503,10 +539,10 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .e = o->epilogue,
             .x = o->in[0].data,
             .b = o->in[1].data,
-            .panels = s->packed,
             .out = o->out.data,
             .memory = o->out.data,
             .ld = row_stride(s, &o->out),
+            .step = column_stride(s, &o->out),
             .out_stride = o->out.stride,
             .f = f,
             .hit = hit,
@@ -525,7 +561,9 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
     memset(c.shared.w, 0, (size_t)up(s->n, s->table->cols) * sizeof(rdt_real));
     to_reals(c.shared.w, f->w, s->n);
   }
+  c.panels = s->packed ? s->packed : c.shared.panels;
   for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+  if (!s->packed && is_one(s)) pack_together(&c, workers);
   rdt_shares_expect(c.shares, c.parts);
 #pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
   for (int i = 0; i < c.parts; i++) run_worker(&c, &workers[i], i);
