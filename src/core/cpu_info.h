@@ -11,9 +11,9 @@ rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow; a word
 /* RDT_ERR_NAME: REDOUBT_ISA is no ISA; RDT_ERR_UNSUPPORTED: the CPU does not have it. */
 rdt_status rdt_isa_wanted(rdt_reason *why);
 const char *rdt_isa_name(rdt_isa isa);
-int rdt_cpu_has_bf16(void); /* avx512_bf16 */
-int rdt_cpu_has_vnni(void);     /* avx512_vnni */
-int rdt_cpu_has_avx_vnni(void); /* avx_vnni: the same for 256 bits */
+int rdt_cpu_has_bf16(void);                         /* avx512_bf16 */
+int rdt_cpu_has_vnni(void);                         /* avx512_vnni */
+int rdt_cpu_has_avx_vnni(void);                     /* avx_vnni: the same for 256 bits */
 const char *rdt_cpu_name(char *buf, int size);      /* model name for people */
 const char *rdt_cpu_microcode(char *buf, int size); /* its revision, "0x..."; "" where the system does not say */
 int rdt_cpu_current(void);                          /* the core that runs this; -1 not known */
