@@ -98,7 +98,8 @@ static void put_verdicts(rdt_page *p) {
 
 static void put_environment(rdt_page *p) {
   static const rdt_words environment[] = {
-      {"REDOUBT_ISA=generic|avx2|avx512", "use no more than this instruction set; refused where the CPU does not have it"},
+      {"REDOUBT_ISA=generic|avx2|avx512",
+       "use no more than this instruction set; refused where the CPU does not have it"},
       {NULL, NULL}};
   put_words(p, "Environment", environment, 40);
 }
