@@ -107,7 +107,8 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN "-i mine.npy"), 0, "CLEAN"); /* it is still what it was */
   util_cli_expect(util_cli("bench conv --set vgg"), 2, "resnet50");
   util_cli_expect(util_cli("bench conv --set resnet50 --ic 3"), 2, "leave the others out");
-  util_cli_expect(util_cli("bench gemm --mnk 8:8:8 --trials 3 -o no/such/folder.json"), 2, "folder.json");
+  util_cli_expect(util_cli("bench gemm --mnk 8:8:8 --trials 3 --baseline none -o no/such/folder.json"), 2,
+                  "folder.json");
   util_cli_expect(util_cli(RUN SOME "--threads 2x"), 2, "--threads takes a whole number");
   util_cli_expect(util_cli(RUN SOME "--lambda -1"), 2, "--lambda takes a number above 0");
   util_cli_expect(util_cli(RUN SOME "--suspect-rate 1"), 2, "--suspect-rate takes a share of the runs");

@@ -40,8 +40,8 @@ void *rdt_alloc(size_t count, size_t size) {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes) || bytes > (size_t)PTRDIFF_MAX - 2 * ALIGN) return NULL;
   const size_t rounded = bytes == 0 ? ALIGN : (bytes + ALIGN - 1) / ALIGN * ALIGN;
-  void *p = aligned_alloc(rounded < HUGE_PAGE ? ALIGN : HUGE_PAGE, rounded);
-  if (!p) return NULL;
+  void *p;
+  if (posix_memalign(&p, rounded < HUGE_PAGE ? ALIGN : HUGE_PAGE, rounded) != 0) return NULL;
   /* weights are read once a run: with small pages, a third of the time goes into looking up where they are */
   if (rounded >= HUGE_PAGE) madvise(p, rounded / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
   rdt_memory_book(malloc_usable_size(p), true);

@@ -25,6 +25,7 @@ enum {
   BLOCK = (16 << 10) / (4 * NR) /* words of k: that much of a panel stays in the first-level cache */
 };
 typedef int32_t V __attribute__((vector_size(VL * 4), may_alias));
+typedef uint32_t U __attribute__((vector_size(VL * 4), may_alias));
 typedef int32_t V_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
 typedef float F __attribute__((vector_size(VL * 4), may_alias));
 typedef float F_loose __attribute__((vector_size(VL * 4), aligned(4), may_alias));
@@ -38,6 +39,11 @@ typedef int8_t B __attribute__((vector_size(NR), may_alias));
 #else
 #define AGAIN(x) __asm__ volatile("" : "+m"(x) : : "memory")
 #endif
+
+/* Sums are those modulo 2^32: only unsigned numbers have them in C. */
+INLINE V plus(V a, V b) {
+  return (V)((U)a + (U)b);
+}
 
 /* acc + the products of a word of A with one of B, in each lane */
 INLINE V dot(V acc, V a, V b) {
@@ -53,13 +59,13 @@ INLINE V dot(V acc, V a, V b) {
     }
   return acc;
 #elif defined(__AVX512BW__)
-  return acc + (V)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+  return plus(acc, (V)_mm512_madd_epi16((__m512i)a, (__m512i)b));
 #elif defined(__AVX2__)
-  return acc + (V)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+  return plus(acc, (V)_mm256_madd_epi16((__m256i)a, (__m256i)b));
 #elif defined(__SSE2__)
-  return acc + (V)_mm_madd_epi16((__m128i)a, (__m128i)b);
+  return plus(acc, (V)_mm_madd_epi16((__m128i)a, (__m128i)b));
 #else
-  return acc + (a >> 16) * (b >> 16) + ((a << 16) >> 16) * ((b << 16) >> 16);
+  return plus(acc, plus((a >> 16) * (b >> 16), ((a << 16) >> 16) * ((b << 16) >> 16)));
 #endif
 }
 
@@ -172,7 +178,7 @@ INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[
     for (int v = 0; v < NV; ++v) raw[v] = tile[r][v];
     if (check) {
       V sum = load(s->lanes + (row + r) * VL);
-      for (int v = 0; v < NV; ++v) sum += raw[v] ^ sign[v];
+      for (int v = 0; v < NV; ++v) sum = plus(sum, raw[v] ^ sign[v]);
       store(s->lanes + (row + r) * VL, sum);
     }
     if (quantize) {
@@ -299,8 +305,8 @@ INLINE void fetch(const rdt_int8_strip *s, const char *next, int64_t bytes, int6
 static void correct(const rdt_int8_strip *s, int64_t row, int64_t col, int rows, V (*tile)[NV]) {
   for (int r = 0; r < rows; ++r)
     for (int v = 0; v < NV; ++v) {
-      if (s->columns) tile[r][v] += load(s->columns + col + v * VL);
-      if (s->shifts) tile[r][v] += s->shifts[row + r];
+      if (s->columns) tile[r][v] = plus(tile[r][v], load(s->columns + col + v * VL));
+      if (s->shifts) tile[r][v] = plus(tile[r][v], spread(s->shifts[row + r]));
     }
 }
 
@@ -409,8 +415,8 @@ static uint32_t row_dot(const rdt_int8_bytes *a, const int16_t *low, const int16
   V dots = {0}, uppers = {0};
   for (; t + 2 * VL <= a->n; t += 2 * VL) {
     const S x = LESS(widen(a->x + t, a->is_signed), (int16_t)a->zero);
-    dots += (V)PRODUCTS(x, low + t);
-    if (high) uppers += (V)PRODUCTS(x, high + t);
+    dots = plus(dots, (V)PRODUCTS(x, low + t));
+    if (high) uppers = plus(uppers, (V)PRODUCTS(x, high + t));
   }
   for (int i = 0; i < VL; ++i) {
     sum += (uint32_t)dots[i];
