@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/memory.h"
+#include "cpu/onednn/onednn.h"
 
 enum { SRC, WEIGHTS, DST, OPERANDS };
 
@@ -36,23 +37,6 @@ void rdt_dnnl_op_destroy(void *op) {
   rdt_free(x);
 }
 
-static dnnl_data_type_t type_of(rdt_dtype t) {
-  switch (t) {
-    case RDT_F32:
-      return dnnl_f32;
-    case RDT_BF16:
-      return dnnl_bf16;
-    case RDT_S8:
-      return dnnl_s8;
-    case RDT_U8:
-      return dnnl_u8;
-    case RDT_S32:
-      return dnnl_s32;
-    default:
-      return dnnl_data_type_undef;
-  }
-}
-
 /* A view as it lies; weights of a grouped convolution get the group in front. */
 static dnnl_status_t lies(const rdt_problem *p, int which, dnnl_memory_desc_t *md) {
   const rdt_tensor *t = which == DST ? &p->out : &p->in[which];
@@ -67,7 +51,7 @@ static dnnl_status_t lies(const rdt_problem *p, int which, dnnl_memory_desc_t *m
     strides[n] = t->stride[d];
     dims[n++] = d == 0 ? t->shape[0] / groups : t->shape[d];
   }
-  return dnnl_memory_desc_init_by_strides(md, n, dims, type_of(t->dtype), strides);
+  return dnnl_memory_desc_init_by_strides(md, n, dims, rdt_onednn_type(t->dtype), strides);
 }
 
 static dnnl_status_t chosen(const rdt_problem *p, int which, dnnl_memory_desc_t *md) {
@@ -82,7 +66,7 @@ static dnnl_status_t bias_of(const rdt_problem *p, dnnl_memory_desc_t *md) {
   const int64_t n = p->epilogue.bias.shape[0];
   const bool conv = p->op == RDT_KOP_CONV;
   const dnnl_dims_t line = {n}, row = {1, n};
-  return dnnl_memory_desc_init_by_tag(md, conv ? 1 : 2, conv ? line : row, type_of(p->epilogue.bias.dtype),
+  return dnnl_memory_desc_init_by_tag(md, conv ? 1 : 2, conv ? line : row, rdt_onednn_type(p->epilogue.bias.dtype),
                                       conv ? dnnl_a : dnnl_ab);
 }
 

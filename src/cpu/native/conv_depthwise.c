@@ -6,6 +6,7 @@
 #include "core/cpu_info.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
+#include "cpu/native/layout.h"
 
 enum { PX = RDT_DEPTHWISE_PIXELS, MOST_THREADS = 256, TILES = 16 }; /* added in single precision before a flush */
 enum { AREA_BYTES = 256 << 10, ROWS = 64 };                         /* of the input; of the result, at most */
@@ -39,30 +40,11 @@ static const rdt_depthwise_table *table(bool inject) {
   return inject ? &rdt_depthwise_generic_inject : &rdt_depthwise_generic;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static int64_t most(int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-static int64_t up(int64_t x, int64_t unit) {
-  return (x + unit - 1) / unit * unit;
-}
-
 /* ---- memory ---- */
-
-typedef struct layout { /* base = NULL: only counts */
-  char *base;
-  size_t used;
-} layout;
-
-static void *take(layout *l, int64_t count, size_t size) {
-  void *p = l->base ? l->base + l->used : NULL;
-  l->used += ((size_t)count * size + 63) & ~(size_t)63;
-  return p;
-}
 
 typedef struct worker { /* what one thread needs */
   float *lanes, *ring;  /* slots of kw sums and the squares' bound */
@@ -73,30 +55,24 @@ typedef struct worker { /* what one thread needs */
   rdt_kernel_hit *hit, own; /* what is planted here */
 } worker;
 
-static worker take_worker(const state *s, layout *l) {
-  worker w = {.ring = take(l, s->slots * (s->d.kw + 1) * s->d.padded, sizeof(float))};
-  w.row = take(l, s->slots, sizeof(int64_t));
-  w.rows = take(l, s->block * (s->d.taps / s->d.kw), sizeof(float *));
+static worker take_worker(const state *s, rdt_layout *l) {
+  worker w = {.ring = rdt_layout_take(l, s->slots * (s->d.kw + 1) * s->d.padded, sizeof(float))};
+  w.row = rdt_layout_take(l, s->slots, sizeof(int64_t));
+  w.rows = rdt_layout_take(l, s->block * (s->d.taps / s->d.kw), sizeof(float *));
   return w;
 }
 
 static size_t scratch(void *made, void *memory) {
   state *s = made;
-  layout l = {NULL, 0};
-  take(&l, s->d.padded, sizeof(float));
+  rdt_layout l = {NULL, 0};
+  rdt_layout_take(&l, s->d.padded, sizeof(float));
   for (int i = 0; i < s->threads; i++) take_worker(s, &l);
-  if (memory) {
-    rdt_free(s->own);
-    s->own = NULL;
-    s->lent = memory;
-  }
+  if (memory) rdt_layout_lend(&s->own, &s->lent, memory);
   return l.used;
 }
 
 static char *memory_of(state *s) {
-  if (s->lent) return s->lent;
-  if (!s->own) s->own = rdt_alloc(scratch(s, NULL), 1);
-  return s->own;
+  return rdt_layout_memory(&s->own, s->lent, scratch(s, NULL));
 }
 
 /* ---- state ---- */
@@ -108,8 +84,8 @@ static int64_t modulo(int64_t a, int64_t b) {
 /* Pixels of the result whose tap of a kernel's column lies in the image: first .. end - 1. */
 static void range_of(const state *s, int64_t column, int64_t *first, int64_t *end) {
   const int64_t stride = s->window.stride[1], off = column * s->window.dilation[1] - s->window.before[1];
-  *first = off < 0 ? least(up(-off, stride) / stride, s->d.ow) : 0;
-  *end = s->iw > off ? least((s->iw - off + stride - 1) / stride, s->d.ow) : 0;
+  *first = off < 0 ? rdt_least(rdt_up(-off, stride) / stride, s->d.ow) : 0;
+  *end = s->iw > off ? rdt_least((s->iw - off + stride - 1) / stride, s->d.ow) : 0;
   if (*end < *first) *end = *first;
 }
 
@@ -122,7 +98,7 @@ static void set_core(const state *s, int number, rdt_depthwise_part *core, rdt_d
     if (columns[c].core != number) continue;
     range_of(s, c, &first, &end);
     from = most(from, first * stride + off);
-    to = least(to, first < end ? end * stride + off : 0);
+    to = rdt_least(to, first < end ? end * stride + off : 0);
   }
   *core = (rdt_depthwise_part){.from = from < to ? from : 0, .count = from < to ? (to - from) / stride : 0, .sign = 1};
   for (int64_t c = 0; c < s->d.kw; c++) {
@@ -146,14 +122,14 @@ static rdt_status set_tables(state *s, rdt_reason *why) {
   uint8_t *masks = NULL;
   rdt_depthwise_part *core = NULL;
   rdt_depthwise_column *columns = NULL;
-  layout l = {NULL, 0};
+  rdt_layout l = {NULL, 0};
   for (int pass = 0; pass < 2; pass++) {
-    if (pass) l = (layout){s->tables = rdt_calloc(s->tables_bytes = l.used, 1), 0};
+    if (pass) l = (rdt_layout){s->tables = rdt_calloc(s->tables_bytes = l.used, 1), 0};
     if (pass && !l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
-    offset = take(&l, d->taps, sizeof *offset);
-    masks = take(&l, d->tiles * d->taps, 1);
-    core = take(&l, d->kw, sizeof *core);
-    columns = take(&l, d->kw, sizeof *columns);
+    offset = rdt_layout_take(&l, d->taps, sizeof *offset);
+    masks = rdt_layout_take(&l, d->tiles * d->taps, 1);
+    core = rdt_layout_take(&l, d->kw, sizeof *core);
+    columns = rdt_layout_take(&l, d->kw, sizeof *columns);
   }
   for (int64_t t = 0; t < d->taps; t++)
     offset[t] = t / d->kw * w->dilation[0] * s->stride[1] + t % d->kw * w->dilation[1] * s->stride[2];
@@ -250,20 +226,20 @@ static rdt_status create(const rdt_problem *p, int threads, void **out, rdt_reas
   s->iw = x->shape[3];
   s->oh = y->shape[2];
   s->block = rdt_fused_rows(s->oh, y->shape[3]);
-  s->blocks = up(s->oh, s->block) / s->block;
-  s->slots = least((s->block - 1) * s->window.stride[0] + (w->shape[2] - 1) * s->window.dilation[0] + 1, s->ih);
+  s->blocks = rdt_up(s->oh, s->block) / s->block;
+  s->slots = rdt_least((s->block - 1) * s->window.stride[0] + (w->shape[2] - 1) * s->window.dilation[0] + 1, s->ih);
   s->stride[0] = x->stride[0];
   s->stride[1] = x->stride[2];
   s->stride[2] = x->stride[3];
   s->d = (rdt_depthwise){.channels = y->shape[1],
-                         .padded = up(y->shape[1], s->table->lanes),
+                         .padded = rdt_up(y->shape[1], s->table->lanes),
                          .taps = w->shape[2] * w->shape[3],
                          .kw = w->shape[3],
                          .step = s->window.stride[1] * x->stride[3],
                          .pixel = x->stride[3],
                          .stride = s->window.stride[1],
                          .ow = y->shape[3],
-                         .tiles = up(y->shape[3], PX) / PX};
+                         .tiles = rdt_up(y->shape[3], PX) / PX};
   s->packed_bytes = (size_t)(s->d.padded * s->d.taps) * sizeof(float);
   s->d.weights = s->packed = rdt_calloc(s->packed_bytes, 1);
   rdt_status status = s->packed ? set_tables(s, why) : rdt_fail(why, RDT_ERR_NOMEM, "no memory for packed weights");
@@ -320,15 +296,15 @@ static void set_hit(const call *c, rdt_kernel_hit *hit, rdt_depthwise_row *r, in
   r->hit = hit;
   r->hit_x = e % s->d.ow;
   r->hit_channel = channel % s->d.channels;
-  r->hit_tap = least((int64_t)(hit->position * (double)s->d.taps), s->d.taps);
+  r->hit_tap = rdt_least((int64_t)(hit->position * (double)s->d.taps), s->d.taps);
 }
 
 static rdt_depthwise_row row_of(const call *c, const worker *w, int64_t image, int64_t y) {
   const state *s = c->s;
   const rdt_window *win = &s->window;
   const int64_t kh = win->kernel[0], dilation = win->dilation[0], top = y * win->stride[0] - win->before[0];
-  const int64_t from = top < 0 ? least(up(-top, dilation) / dilation, kh) : 0;
-  const int64_t to = s->ih > top ? least((s->ih - top + dilation - 1) / dilation, kh) : 0;
+  const int64_t from = top < 0 ? rdt_least(rdt_up(-top, dilation) / dilation, kh) : 0;
+  const int64_t to = s->ih > top ? rdt_least((s->ih - top + dilation - 1) / dilation, kh) : 0;
   rdt_depthwise_row r = {.at = image * s->stride[0] + top * s->stride[1] - win->before[1] * s->stride[2],
                          .from = from * s->d.kw,
                          .to = most(from, to) * s->d.kw,
@@ -383,7 +359,7 @@ static void run_blocks(const call *c, worker *w, int64_t first, int64_t end) {
   rdt_depthwise_area a = {.d = &s->d, .rows = rows, .x = c->x, .out = c->out, .ld = c->ld, .finish = c->finish};
   const int64_t image = first / s->blocks;
   for (int64_t u = first; u < end; u++) {
-    int64_t y = u % s->blocks * s->block, stop = least(y + s->block, s->oh), pending = 0;
+    int64_t y = u % s->blocks * s->block, stop = rdt_least(y + s->block, s->oh), pending = 0;
     if (c->f) expect(c, w, image, y, stop, u);
     for (; y < stop; y++) {
       rows[a.count] = row_of(c, w, image, y);
@@ -424,10 +400,10 @@ static void run_worker(const call *c, worker *w, int part) {
   rdt_share_begin(c->shares, part, from, to);
   plant(c, w, from, to);
   const int64_t bytes = s->iw * s->d.channels * (int64_t)sizeof(float) * s->window.stride[0];
-  const int64_t fit = most(least(AREA_BYTES / bytes, ROWS) / s->block, 1);
+  const int64_t fit = most(rdt_least(AREA_BYTES / bytes, ROWS) / s->block, 1);
   for (int64_t i = 0; c->f && i < s->slots; i++) w->row[i] = -1;
   for (int64_t u = units * part / c->parts, n; u < end; u += n) {
-    n = least(least(fit, end - u), s->blocks - u % s->blocks);
+    n = rdt_least(rdt_least(fit, end - u), s->blocks - u % s->blocks);
     run_blocks(c, w, u, u + n);
   }
   rdt_share_end(c->shares, part, w->differ);
@@ -435,7 +411,7 @@ static void run_worker(const call *c, worker *w, int part) {
 
 static rdt_status run_all(state *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
   worker workers[MOST_THREADS];
-  layout l = {memory_of(s), 0};
+  rdt_layout l = {memory_of(s), 0};
   if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a convolution's rows");
   call c = {.s = s,
             .table = hit ? s->inject : s->table,
@@ -446,8 +422,8 @@ static rdt_status run_all(state *s, const rdt_operands *o, rdt_fused *f, rdt_ker
             .hit = hit,
             .shares = o->shares,
             .sums = f && rdt_epilogue_sums(&o->out),
-            .parts = (int)least(s->threads, s->n * s->blocks)};
-  set_finish(s, o->epilogue, take(&l, s->d.padded, sizeof(float)), &c.finish);
+            .parts = (int)rdt_least(s->threads, s->n * s->blocks)};
+  set_finish(s, o->epilogue, rdt_layout_take(&l, s->d.padded, sizeof(float)), &c.finish);
   for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
   rdt_shares_expect(c.shares, c.parts);
 #pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)

@@ -7,33 +7,26 @@
 #include "core/cpu_info.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
+#include "cpu/native/layout.h"
 #include "cpu/threads.h"
 
 /* A strip's rows stay in the second-level cache while all panels pass by, and its results until they are summed. */
 enum { STRIP_BYTES = 640 << 10, STRIP_TILES = 32, MOST_THREADS = 256, LINE = 64 };
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
-static int64_t up(int64_t x, int64_t unit) {
-  return (x + unit - 1) / unit * unit;
-}
-
 static int64_t panels(const rdt_int8 *s) {
-  return up(s->n, s->table->cols) / s->table->cols;
+  return rdt_up(s->n, s->table->cols) / s->table->cols;
 }
 
 /* Of a packed row, in bytes; rows whole pages apart would drive each other out of the first-level cache. */
 static int64_t row_bytes(const rdt_int8 *s) {
-  return up(s->words * 4, LINE) + LINE;
+  return rdt_up(s->words * 4, LINE) + LINE;
 }
 
 /* Rows of a strip, in whole tiles. */
 static int64_t strip_rows(const rdt_int8 *s) {
   const int64_t mr = s->table->rows, fit = STRIP_BYTES / (row_bytes(s) + 4 * s->n) / mr;
   const int64_t tiles = fit < 2 ? 2 : fit > STRIP_TILES ? STRIP_TILES : fit;
-  return least(tiles * mr, up(s->m, mr));
+  return rdt_least(tiles * mr, rdt_up(s->m, mr));
 }
 
 /* ---- weights ---- */
@@ -43,7 +36,7 @@ static size_t panel_bytes(const rdt_int8 *s) {
 }
 
 static size_t column_count(const rdt_int8 *s) {
-  return (size_t)up(s->n, s->table->cols);
+  return (size_t)rdt_up(s->n, s->table->cols);
 }
 
 /* What a' and b' are more than an element less its zero point: P and Q. */
@@ -70,7 +63,7 @@ static void pack_panels(const rdt_int8 *s, const uint8_t *b, char *to_panels, in
   const int64_t nr = s->table->cols, bytes = s->words * nr * 4;
   const uint32_t p = (uint32_t)excess_a(s), kpq = (uint32_t)s->k * p * (uint32_t)excess_b(s);
   for (int64_t j = from; j < to; j++) {
-    const int64_t cols = least(nr, s->n - j * nr);
+    const int64_t cols = rdt_least(nr, s->n - j * nr);
     uint32_t sums[64] = {0};
     memset(to_panels + j * bytes, 0, (size_t)bytes);
     for (int64_t g = 0; g < s->segments; g++) {
@@ -93,7 +86,7 @@ rdt_status rdt_int8_pack(void *state, const rdt_tensor *w, rdt_reason *why) {
 
 /* ---- state ---- */
 
-rdt_status rdt_int8_init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
+static rdt_status init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
   const rdt_int8_tables t = rdt_int8_tables_of();
   size_t count;
   for (int i = 0; i < 2; i++) {
@@ -102,7 +95,7 @@ rdt_status rdt_int8_init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
   }
   s->table = t.plain;
   s->inject = t.inject;
-  s->words = up(s->k, t.plain->unit) / t.plain->unit;
+  s->words = rdt_up(s->k, t.plain->unit) / t.plain->unit;
   if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
   if (s->threads < 1) s->threads = 1;
   if (__builtin_mul_overflow((size_t)(s->words + 1), column_count(s), &count) ||
@@ -132,6 +125,15 @@ void rdt_int8_destroy(void *state) {
   rdt_free(s);
 }
 
+rdt_status rdt_int8_init(rdt_int8 *s, const rdt_problem *p, void **state, rdt_reason *why) {
+  const rdt_status status = init(s, p, why);
+  if (status == RDT_OK)
+    *state = s;
+  else
+    rdt_int8_destroy(s);
+  return status;
+}
+
 rdt_status rdt_int8_accept(const rdt_problem *p, rdt_reason *why) {
   const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype;
   if ((a != RDT_S8 && a != RDT_U8) || (b != RDT_S8 && b != RDT_U8))
@@ -140,17 +142,6 @@ rdt_status rdt_int8_accept(const rdt_problem *p, rdt_reason *why) {
 }
 
 /* ---- memory of a run ---- */
-
-typedef struct layout { /* base = NULL: only counts */
-  char *base;
-  size_t used;
-} layout;
-
-static void *take(layout *l, int64_t count, size_t size) {
-  void *p = l->base ? l->base + l->used : NULL;
-  l->used += ((size_t)count * size + LINE - 1) & ~(size_t)(LINE - 1);
-  return p;
-}
 
 typedef struct weights { /* B as panels, and the checksums of one that is not fixed, in halves */
   char *panels;
@@ -183,59 +174,53 @@ static bool by_batch(const rdt_int8 *s) {
   return s->batches > 1 && s->batches >= s->threads;
 }
 
-static weights take_weights(const rdt_int8 *s, layout *l) {
+static weights take_weights(const rdt_int8 *s, rdt_layout *l) {
   weights b = {0};
   if (!s->packed) {
-    b.panels = take(l, (int64_t)panel_bytes(s), 1);
-    b.columns = take(l, (int64_t)column_count(s), sizeof(int32_t));
-    b.beta = take(l, s->k, sizeof(uint32_t));
+    b.panels = rdt_layout_take(l, (int64_t)panel_bytes(s), 1);
+    b.columns = rdt_layout_take(l, (int64_t)column_count(s), sizeof(int32_t));
+    b.beta = rdt_layout_take(l, s->k, sizeof(uint32_t));
   }
-  b.low = take(l, s->k, sizeof(int16_t));
-  b.high = take(l, s->k, sizeof(int16_t));
+  b.low = rdt_layout_take(l, s->k, sizeof(int16_t));
+  b.high = rdt_layout_take(l, s->k, sizeof(int16_t));
   return b;
 }
 
-static shared take_shared(const rdt_int8 *s, layout *l) {
+static shared take_shared(const rdt_int8 *s, rdt_layout *l) {
   const int64_t padded = (int64_t)column_count(s);
-  shared x = {.w = take(l, padded, sizeof(int32_t))};
-  x.factor = take(l, padded, sizeof(float));
-  x.bias = take(l, padded, sizeof(float));
+  shared x = {.w = rdt_layout_take(l, padded, sizeof(int32_t))};
+  x.factor = rdt_layout_take(l, padded, sizeof(float));
+  x.bias = rdt_layout_take(l, padded, sizeof(float));
   if (s->packed || !by_batch(s)) x.b = take_weights(s, l);
   return x;
 }
 
-static worker take_worker(const rdt_int8 *s, layout *l) {
+static worker take_worker(const rdt_int8 *s, rdt_layout *l) {
   const int64_t rows = strip_rows(s);
-  worker x = {.rows = take(l, rows * row_bytes(s), 1)};
-  x.out = take(l, rows, sizeof(char *));
-  x.offset = take(l, rows, sizeof(int64_t));
-  x.tiles = take(l, rows * s->table->cols, sizeof(int32_t));
-  x.lanes = take(l, rows * s->table->lanes, sizeof(int32_t));
-  x.shifts = take(l, rows, sizeof(int32_t));
-  x.runs = take(l, s->segments, sizeof(uint8_t *));
-  x.line = take(l, s->k, 1);
-  x.observed = take(l, s->m, sizeof(uint32_t));
+  worker x = {.rows = rdt_layout_take(l, rows * row_bytes(s), 1)};
+  x.out = rdt_layout_take(l, rows, sizeof(char *));
+  x.offset = rdt_layout_take(l, rows, sizeof(int64_t));
+  x.tiles = rdt_layout_take(l, rows * s->table->cols, sizeof(int32_t));
+  x.lanes = rdt_layout_take(l, rows * s->table->lanes, sizeof(int32_t));
+  x.shifts = rdt_layout_take(l, rows, sizeof(int32_t));
+  x.runs = rdt_layout_take(l, s->segments, sizeof(uint8_t *));
+  x.line = rdt_layout_take(l, s->k, 1);
+  x.observed = rdt_layout_take(l, s->m, sizeof(uint32_t));
   if (!s->packed && by_batch(s)) x.own = take_weights(s, l);
   return x;
 }
 
 size_t rdt_int8_scratch(void *state, void *memory) {
   rdt_int8 *s = state;
-  layout l = {NULL, 0};
+  rdt_layout l = {NULL, 0};
   take_shared(s, &l);
   for (int i = 0; i < s->threads; i++) take_worker(s, &l);
-  if (memory) {
-    rdt_free(s->own);
-    s->own = NULL;
-    s->lent = memory;
-  }
+  if (memory) rdt_layout_lend(&s->own, &s->lent, memory);
   return l.used;
 }
 
 static char *scratch(rdt_int8 *s) {
-  if (s->lent) return s->lent;
-  if (!s->own) s->own = rdt_alloc(rdt_int8_scratch(s, NULL), 1);
-  return s->own;
+  return rdt_layout_memory(&s->own, s->lent, rdt_int8_scratch(s, NULL));
 }
 
 /* ---- a run ---- */
@@ -280,10 +265,10 @@ static void set_finish(call *c) {
 /* Threads share the rows, or the panels where the rows divide worse: each thread then packs all of A. */
 static void set_shares(call *c) {
   const rdt_int8 *s = c->s;
-  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
-  const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
+  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, t = s->threads, p = panels(s);
+  const int64_t rows = rdt_up(tiles, t) / t * p, cols = rdt_up(p, t) / t * tiles;
   c->by_columns = !by_batch(s) && 8 * cols < 7 * rows;
-  c->parts = (int)least(t, by_batch(s) ? s->batches : c->by_columns ? p : tiles);
+  c->parts = (int)rdt_least(t, by_batch(s) ? s->batches : c->by_columns ? p : tiles);
   if (c->parts < 1) c->parts = 1;
 }
 
@@ -358,7 +343,7 @@ static void pack_rows(const call *c, worker *w, int64_t first, int64_t count, bo
     __asm__ volatile("" : : : "memory"); /* it is read once more */
     c->f->expected.dot[c->row + first + i] = (double)row_sum(c, line_of(s, w->runs, w->line));
   }
-  const int64_t padded = up(count, s->table->rows);
+  const int64_t padded = rdt_up(count, s->table->rows);
   memset(w->rows + count * row_bytes(s), 0, (size_t)((padded - count) * row_bytes(s)));
 }
 
@@ -371,7 +356,7 @@ static void sum_strip(const call *c, worker *w, int64_t count, int64_t col, int6
 
 static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
   const rdt_int8 *s = c->s;
-  const int64_t col = from * s->table->cols, cols = least(to * s->table->cols, s->n) - col;
+  const int64_t col = from * s->table->cols, cols = rdt_least(to * s->table->cols, s->n) - col;
   pack_rows(c, w, first, count, expect);
   s->place(s, &c->o->out, first, count, w->offset);
   for (int64_t i = 0; i < count; i++) w->out[i] = c->out + w->offset[i] * (int64_t)c->size;
@@ -402,7 +387,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     t.hit_stored = c->f && c->f->hit_stored;
     t.hit_row = row;
     t.hit_col = j;
-    t.hit_word = least((int64_t)(w->hit->position * (double)s->words), s->words);
+    t.hit_word = rdt_least((int64_t)(w->hit->position * (double)s->words), s->words);
   }
   c->table->strip(&t);
   if (t.differ) w->differ = true;
@@ -416,9 +401,9 @@ typedef struct span { /* of one product */
 
 static span span_of(const call *c, int64_t part, int64_t parts) {
   const rdt_int8 *s = c->s;
-  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, p = panels(s);
+  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, p = panels(s);
   if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
-  return (span){least(tiles * part / parts * mr, s->m), least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+  return (span){rdt_least(tiles * part / parts * mr, s->m), rdt_least(tiles * (part + 1) / parts * mr, s->m), 0, p};
 }
 
 /* One product, or a thread's share of it. */
@@ -429,7 +414,7 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   int64_t number = 0;
   if (c->f) memset(w->observed + begin, 0, (size_t)(end - begin) * sizeof *w->observed);
   for (int64_t i = begin; i < end; i += most, number++)
-    run_strip(c, w, i, least(most, end - i), all.from, all.to, c->f && (!c->by_columns || number % parts == part));
+    run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, c->f && (!c->by_columns || number % parts == part));
   for (int64_t i = begin; c->f && !c->by_columns && i < end; i++)
     c->f->observed.dot[c->row + i] = (double)w->observed[i];
 }
@@ -494,7 +479,7 @@ static void run_share(const call *c, worker *w, int part) {
   const rdt_int8 *s = c->s;
   const span all = span_of(c, part, c->parts);
   const int64_t from[2] = {c->row + all.begin, all.from * s->table->cols};
-  const int64_t to[2] = {c->row + all.end, least(all.to * s->table->cols, s->n)};
+  const int64_t to[2] = {c->row + all.end, rdt_least(all.to * s->table->cols, s->n)};
   rdt_shares *const known = s->batches == 1 ? c->o->shares : NULL;
   rdt_share_begin(known, part, from, to);
   plant(c, w, from, to);
@@ -559,7 +544,7 @@ static rdt_status run(rdt_int8 *s, const rdt_operands *o, rdt_fused *f, rdt_kern
     if (f) f->differ = false;
     return RDT_OK;
   }
-  layout l = {scratch(s), 0};
+  rdt_layout l = {scratch(s), 0};
   if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a product's strips");
   call c = {.s = s,
             .table = hit ? s->inject : s->table,

@@ -114,8 +114,8 @@ struct rdt_int8 {
   int64_t plane;  /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
 };
 
-/* Fills table, datatypes, zero points and packed weights; the rest is set. */
-rdt_status rdt_int8_init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why);
+/* Fills table, datatypes, zero points and packed weights; the rest is set. *state = s, or s is destroyed. */
+rdt_status rdt_int8_init(rdt_int8 *s, const rdt_problem *p, void **state, rdt_reason *why);
 rdt_status rdt_int8_accept(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_int8_pack(void *state, const rdt_tensor *w, rdt_reason *why);
 rdt_status rdt_int8_run(void *state, const rdt_operands *o, rdt_reason *why);

@@ -66,13 +66,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->outer[1] = w->stride[3];
   s->batches = 1;
   s->column_dim = 1;
-  const rdt_status status = rdt_int8_init(s, p, why);
-  if (status != RDT_OK) {
-    rdt_int8_destroy(s);
-    return status;
-  }
-  *state = s;
-  return RDT_OK;
+  return rdt_int8_init(s, p, state, why);
 }
 
 const rdt_kernel rdt_kernel_conv_int8_native = {.name = "conv_int8_native",

@@ -44,13 +44,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
     s->batch_stride[0][d] = a->stride[d];
     s->batch_stride[1][d] = b->stride[d];
   }
-  const rdt_status status = rdt_int8_init(s, p, why);
-  if (status != RDT_OK) {
-    rdt_int8_destroy(s);
-    return status;
-  }
-  *state = s;
-  return RDT_OK;
+  return rdt_int8_init(s, p, state, why);
 }
 
 const rdt_kernel rdt_kernel_gemm_int8_native = {.name = "gemm_int8_native",

@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/maps.h"
+#include "cpu/native/layout.h"
 #include "cpu/native/native.h"
 
 enum {
@@ -45,26 +46,18 @@ static const rdt_map_table *maps(void) {
   return &rdt_maps_generic;
 }
 
-static int64_t least(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 /* NaN stays. */
 static rdt_real greatest(rdt_real a, rdt_real b) {
   return a > b ? a : b;
 }
 
-static int64_t up(int64_t x, int64_t unit) {
-  return (x + unit - 1) / unit * unit;
-}
-
 static int64_t panels(const rdt_native *s) {
-  return up(s->n, s->table->cols) / s->table->cols;
+  return rdt_up(s->n, s->table->cols) / s->table->cols;
 }
 
 /* Rows of a strip, in whole tiles. */
 static int64_t strip_rows(const rdt_native *s) {
-  return least(STRIP_TILES * s->table->rows, up(s->m, s->table->rows));
+  return rdt_least(STRIP_TILES * s->table->rows, rdt_up(s->m, s->table->rows));
 }
 
 /* Few rows wait for weights that come from memory: each panel is then read from its begin to its end. */
@@ -89,12 +82,12 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   s->inject = table(true);
   if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
   size_t count;
-  if (__builtin_mul_overflow((size_t)s->k, (size_t)up(s->n, s->table->cols), &count) ||
+  if (__builtin_mul_overflow((size_t)s->k, (size_t)rdt_up(s->n, s->table->cols), &count) ||
       __builtin_mul_overflow(count, sizeof(rdt_real), &s->packed_bytes))
     return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
                     (long long)s->n);
   const int64_t blocks = (s->k + BLOCK - 1) / BLOCK;
-  s->block = blocks > 1 ? up((s->k + blocks - 1) / blocks, 8) : s->k;
+  s->block = blocks > 1 ? rdt_up((s->k + blocks - 1) / blocks, 8) : s->k;
   if (!fixed) return RDT_OK;
   s->packed = rdt_alloc(s->packed_bytes, 1);
   if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
@@ -108,7 +101,7 @@ void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
 #pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
   for (int64_t p = 0; p < panels(s); p++) {
     rdt_real *to = s->packed + p * s->k * nr;
-    const int64_t cols = least(nr, s->n - p * nr);
+    const int64_t cols = rdt_least(nr, s->n - p * nr);
     for (int64_t j = 0; j < cols; j++)
       for (int64_t t = 0; t < s->k; t++) to[t * nr + j] = element(s, w, t, p * nr + j);
   }
@@ -141,17 +134,6 @@ rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
 
 /* ---- memory of a run ---- */
 
-typedef struct layout { /* base = NULL: only counts */
-  char *base;
-  size_t used;
-} layout;
-
-static void *take(layout *l, int64_t count, size_t size) {
-  void *p = l->base ? l->base + l->used : NULL;
-  l->used += ((size_t)count * size + 63) & ~(size_t)63;
-  return p;
-}
-
 typedef struct worker { /* what one thread needs */
   const rdt_real **rows;
   rdt_real *packed, *parked, *lanes, *line[2];
@@ -173,59 +155,53 @@ static bool is_one(const rdt_native *s) {
   return s->packed || s->batches == 1;
 }
 
-static shared take_shared(const rdt_native *s, layout *l) {
-  const int64_t padded = up(s->n, s->table->cols);
-  shared x = {.bias = take(l, padded, sizeof(rdt_real))};
-  x.beta = take(l, s->k, sizeof(rdt_real));
-  x.rho = take(l, s->k, sizeof(rdt_real));
-  x.w = take(l, padded, sizeof(rdt_real));
-  x.ones = s->packed ? NULL : take(l, s->n, sizeof(rdt_real));
-  x.zeros = take(l, s->length, sizeof(rdt_real));
-  x.panels = !s->packed && is_one(s) ? take(l, (int64_t)s->packed_bytes, 1) : NULL;
+static shared take_shared(const rdt_native *s, rdt_layout *l) {
+  const int64_t padded = rdt_up(s->n, s->table->cols);
+  shared x = {.bias = rdt_layout_take(l, padded, sizeof(rdt_real))};
+  x.beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
+  x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
+  x.w = rdt_layout_take(l, padded, sizeof(rdt_real));
+  x.ones = s->packed ? NULL : rdt_layout_take(l, s->n, sizeof(rdt_real));
+  x.zeros = rdt_layout_take(l, s->length, sizeof(rdt_real));
+  x.panels = !s->packed && is_one(s) ? rdt_layout_take(l, (int64_t)s->packed_bytes, 1) : NULL;
   return x;
 }
 
-static worker take_worker(const rdt_native *s, layout *l) {
+static worker take_worker(const rdt_native *s, rdt_layout *l) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
-  worker x = {.rows = take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(rdt_real *))};
+  worker x = {.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(rdt_real *))};
   const int64_t blocks = resident(s) ? (s->k + s->block - 1) / s->block : 1;
-  x.packed = take(l, rows * up(s->block, s->table->lanes) * blocks, sizeof(rdt_real));
-  if (s->block < s->k) x.parked = take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
-  x.lanes = take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
-  for (int i = 0; i < 2; i++) x.line[i] = take(l, s->n, sizeof(rdt_real));
+  x.packed = rdt_layout_take(l, rows * rdt_up(s->block, s->table->lanes) * blocks, sizeof(rdt_real));
+  if (s->block < s->k) x.parked = rdt_layout_take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
+  x.lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
+  for (int i = 0; i < 2; i++) x.line[i] = rdt_layout_take(l, s->n, sizeof(rdt_real));
   if (!s->packed) {
-    x.sums.dot = take(l, s->k, sizeof(double));
-    x.sums.sq = take(l, s->k, sizeof(double));
+    x.sums.dot = rdt_layout_take(l, s->k, sizeof(double));
+    x.sums.sq = rdt_layout_take(l, s->k, sizeof(double));
   }
   if (!is_one(s)) {
-    x.panels = take(l, (int64_t)s->packed_bytes, 1);
-    x.beta = take(l, s->k, sizeof(rdt_real));
-    x.rho = take(l, s->k, sizeof(rdt_real));
+    x.panels = rdt_layout_take(l, (int64_t)s->packed_bytes, 1);
+    x.beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
+    x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
   } else if (s->threads > 1) {
-    x.observed.dot = take(l, s->m, sizeof(double));
-    x.observed.sq = take(l, s->m, sizeof(double));
+    x.observed.dot = rdt_layout_take(l, s->m, sizeof(double));
+    x.observed.sq = rdt_layout_take(l, s->m, sizeof(double));
   }
   return x;
 }
 
 size_t rdt_native_scratch(void *state, void *memory) {
   rdt_native *s = state;
-  layout l = {NULL, 0};
+  rdt_layout l = {NULL, 0};
   take_shared(s, &l);
   for (int i = 0; i < s->threads; i++) take_worker(s, &l);
-  if (memory) {
-    rdt_free(s->own);
-    s->own = NULL;
-    s->lent = memory;
-  }
+  if (memory) rdt_layout_lend(&s->own, &s->lent, memory);
   return l.used;
 }
 
 static char *scratch(rdt_native *s) {
-  if (s->lent) return s->lent;
-  if (!s->own) s->own = rdt_alloc(rdt_native_scratch(s, NULL), 1);
-  return s->own;
+  return rdt_layout_memory(&s->own, s->lent, rdt_native_scratch(s, NULL));
 }
 
 /* ---- a run ---- */
@@ -271,7 +247,7 @@ static void set_finish(call *c) {
   f->alpha = (rdt_real)e->alpha;
   f->beta = (rdt_real)e->beta;
   if (e->bias.rank >= 0) {
-    memset(c->shared.bias, 0, (size_t)up(s->n, s->table->cols) * sizeof(rdt_real));
+    memset(c->shared.bias, 0, (size_t)rdt_up(s->n, s->table->cols) * sizeof(rdt_real));
     for (int64_t j = 0; j < s->n; j++)
       c->shared.bias[j] = (rdt_real)rdt_load(e->bias.data, e->bias.dtype, j * e->bias.stride[0]);
     f->bias = c->shared.bias;
@@ -295,10 +271,10 @@ static void set_finish(call *c) {
 /* Threads share the rows, or the panels where the rows divide worse: each thread then reads all of A. */
 static void set_shares(call *c) {
   const rdt_native *s = c->s;
-  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, t = s->threads, p = panels(s);
-  const int64_t rows = up(tiles, t) / t * p, cols = up(p, t) / t * tiles;
+  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, t = s->threads, p = panels(s);
+  const int64_t rows = rdt_up(tiles, t) / t * p, cols = rdt_up(p, t) / t * tiles;
   c->by_columns = is_one(s) && 16 * cols < 15 * rows;
-  c->parts = (int)least(t, !is_one(s) ? s->batches : c->by_columns ? p : tiles);
+  c->parts = (int)rdt_least(t, !is_one(s) ? s->batches : c->by_columns ? p : tiles);
 }
 
 /* The activation of a line of results where they lie; with a check twice, compared before it is written. */
@@ -332,7 +308,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                       bool expect) {
   const rdt_native *s = c->s;
   const int64_t col = from * s->table->cols;
-  const int64_t cols = least(to * s->table->cols, s->n) - col;
+  const int64_t cols = rdt_least(to * s->table->cols, s->n) - col;
   s->point(s, c->x, first, count, c->shared.zeros, w->rows);
   rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length, s->step},
                         .k = s->k,
@@ -369,7 +345,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     t.hit_stored = c->f && c->f->hit_stored;
     t.hit_row = row;
     t.hit_col = j;
-    t.hit_k = least((int64_t)(w->hit->position * (double)s->k), s->k);
+    t.hit_k = rdt_least((int64_t)(w->hit->position * (double)s->k), s->k);
   }
   c->table->strip(&t);
   if (t.differ) w->differ = true;
@@ -383,9 +359,9 @@ typedef struct span { /* of one product */
 
 static span span_of(const call *c, int64_t part, int64_t parts) {
   const rdt_native *s = c->s;
-  const int64_t mr = s->table->rows, tiles = up(s->m, mr) / mr, p = panels(s);
+  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, p = panels(s);
   if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
-  return (span){least(tiles * part / parts * mr, s->m), least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+  return (span){rdt_least(tiles * part / parts * mr, s->m), rdt_least(tiles * (part + 1) / parts * mr, s->m), 0, p};
 }
 
 /* One product, or a thread's share of it. */
@@ -400,7 +376,7 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   }
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
-    run_strip(c, w, i, least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
+    run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
               !c->by_columns || number % parts == part);
 }
 
@@ -408,7 +384,7 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
 static void pack_panels(const rdt_native *s, const rdt_real *b, rdt_real *panels, int64_t from, int64_t to) {
   const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1];
   for (int64_t p = from; p < to; p++) {
-    const int64_t j0 = p * nr, cols = least(nr, s->n - j0);
+    const int64_t j0 = p * nr, cols = rdt_least(nr, s->n - j0);
     rdt_real *at = panels + j0 * s->k;
     if (cols < nr) memset(at, 0, (size_t)(s->k * nr) * sizeof(rdt_real));
     if (sj == 1) {
@@ -492,7 +468,7 @@ static void run_worker(const call *c, worker *w, int part) {
   const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
   const span all = span_of(c, part, c->parts);
   const int64_t from[2] = {is_one(s) ? all.begin : first * s->m, is_one(s) ? all.from * s->table->cols : 0};
-  const int64_t to[2] = {is_one(s) ? all.end : end * s->m, is_one(s) ? least(all.to * s->table->cols, s->n) : s->n};
+  const int64_t to[2] = {is_one(s) ? all.end : end * s->m, is_one(s) ? rdt_least(all.to * s->table->cols, s->n) : s->n};
   rdt_share_begin(c->shares, part, from, to);
   plant(c, w, from, to);
   if (is_one(s)) run_part(c, w, part, c->parts);
@@ -532,7 +508,7 @@ static void pack_together(const call *c, worker *w) {
 static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
   if (s->m < 1 || s->n < 1 || s->batches < 1) return RDT_OK;
   worker workers[MOST_THREADS];
-  layout l = {scratch(s), 0};
+  rdt_layout l = {scratch(s), 0};
   if (!l.base) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a product's strips");
   call c = {.s = s,
             .table = hit ? s->inject : s->table,
@@ -558,7 +534,7 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
   if (f) {
     if (s->packed) to_reals(c.shared.beta, f->beta.dot, s->k);
     if (s->packed) to_reals(c.shared.rho, f->beta.sq, s->k);
-    memset(c.shared.w, 0, (size_t)up(s->n, s->table->cols) * sizeof(rdt_real));
+    memset(c.shared.w, 0, (size_t)rdt_up(s->n, s->table->cols) * sizeof(rdt_real));
     to_reals(c.shared.w, f->w, s->n);
   }
   c.panels = s->packed ? s->packed : c.shared.panels;

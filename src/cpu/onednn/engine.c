@@ -36,7 +36,7 @@ rdt_status rdt_onednn_try(dnnl_status_t s, const char *what, rdt_reason *why) {
   }
 }
 
-static dnnl_data_type_t type_of(rdt_dtype t) {
+dnnl_data_type_t rdt_onednn_type(rdt_dtype t) {
   switch (t) {
     case RDT_F32:
       return dnnl_f32;
@@ -70,14 +70,14 @@ rdt_status rdt_onednn_md(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason
   for (int d = t->rank - 1; d >= 0 && !packed; d--) { /* strides of single elements must still nest */
     if (dims[d] == 1) strides[d] = d + 1 < t->rank ? strides[d + 1] * dims[d + 1] : 1;
   }
-  return rdt_onednn_try(dnnl_memory_desc_init_by_strides(md, t->rank, dims, type_of(t->dtype), strides),
+  return rdt_onednn_try(dnnl_memory_desc_init_by_strides(md, t->rank, dims, rdt_onednn_type(t->dtype), strides),
                         "describing an operand", why);
 }
 
 rdt_status rdt_onednn_md_any(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason *why) {
   dnnl_dims_t dims;
   for (int d = 0; d < t->rank; d++) dims[d] = t->shape[d];
-  return rdt_onednn_try(dnnl_memory_desc_init_by_tag(md, t->rank, dims, type_of(t->dtype), dnnl_format_tag_any),
+  return rdt_onednn_try(dnnl_memory_desc_init_by_tag(md, t->rank, dims, rdt_onednn_type(t->dtype), dnnl_format_tag_any),
                         "describing an operand", why);
 }
 

@@ -33,6 +33,7 @@ typedef rdt_status rdt_onednn_build_fn(const rdt_problem *p, const dnnl_primitiv
 rdt_status rdt_onednn_engine(dnnl_engine_t *engine, rdt_reason *why);
 /* OK, or the status and text of a failure: UNSUPPORTED, NOMEM or DEVICE. */
 rdt_status rdt_onednn_try(dnnl_status_t s, const char *what, rdt_reason *why);
+dnnl_data_type_t rdt_onednn_type(rdt_dtype t); /* undef: it has none */
 /* A view as it lies; strides of dimensions of length 1 are made canonical, as oneDNN compares them. */
 rdt_status rdt_onednn_md(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason *why);
 rdt_status rdt_onednn_md_any(dnnl_memory_desc_t *md, const rdt_tensor *t, rdt_reason *why);
