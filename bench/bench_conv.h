@@ -18,7 +18,7 @@ typedef struct rdt_bench_images {
 /* Each layer, with n images at a time. */
 rdt_status rdt_bench_take_images(const rdt_bench_layers *l, int64_t n, rdt_bench_images *images, rdt_reason *why);
 
-/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_BENCH_STOPPED. */
+/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_TIMING_STOPPED. */
 int rdt_bench_conv(const rdt_bench_ask *ask, const rdt_bench_images *images);
 
 #endif

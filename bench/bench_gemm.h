@@ -5,7 +5,7 @@
 #include "ops.h"
 #include "shapes.h"
 
-/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_BENCH_STOPPED. */
+/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_TIMING_STOPPED. */
 int rdt_bench_gemm(const rdt_bench_ask *ask, const rdt_bench_shapes *shapes);
 
 #endif

@@ -135,7 +135,7 @@ rdt_status rdt_bench_model_run(const rdt_bench_job *job, rdt_bench_model *out, r
     rdt_timing_add(&timing, sides[i].name, run, s);
   }
   const int code = rdt_timing_run(&timing);
-  rdt_status status = code == RDT_BENCH_STOPPED ? RDT_ERR_CANCELLED : code < 0 ? RDT_ERR_NOMEM : (rdt_status)code;
+  rdt_status status = code == RDT_TIMING_STOPPED ? RDT_ERR_CANCELLED : code < 0 ? RDT_ERR_NOMEM : (rdt_status)code;
   const bool second = *rdt_context_error(out->side[RDT_BENCH_PROTECTED].ctx) != '\0';
   status = status == RDT_OK ? evaluate(out, &timing, why) : side_fail(&out->side[second], status, why);
   rdt_timing_free(&timing);

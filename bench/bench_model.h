@@ -5,7 +5,7 @@
 #include <redoubt/model.h>
 
 #include "core/error.h"
-#include "timing.h"
+#include "plan/timing.h"
 
 typedef struct rdt_bench_job {
   const char *path;

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "bench_table.h"
-#include "timing.h"
+#include "output.h"
+#include "plan/timing.h"
 #include "tolerance_sim.h"
 
 enum { MAX_LENGTHS = 32, MAX_CASES = 64, ROWS = 16 };
@@ -390,10 +391,10 @@ rdt_status rdt_bench_tolerance(const rdt_bench_tolerance_job *asked, int64_t *re
   const bool good = tables(&j), whole = rdt_bench_end(&j.out);
   if (asked->progress && !asked->progress(1.0, "")) j.stopped = true; /* what follows is finished */
   const int code = rdt_bench_file_close(&file, "bench tolerance",
-                                        j.stopped       ? RDT_BENCH_STOPPED
+                                        j.stopped       ? RDT_TIMING_STOPPED
                                         : good && whole ? 0
                                                         : 2);
-  if (code == RDT_BENCH_STOPPED) return RDT_ERR_CANCELLED;
+  if (code == RDT_TIMING_STOPPED) return RDT_ERR_CANCELLED;
   if (code != 0) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: smaller --k, --outputs");
   *reports = j.false_reports;
   return RDT_OK;

@@ -6,7 +6,7 @@
 
 #include "bench_table.h"
 #include "core/error.h"
-#include "timing.h"
+#include "plan/timing.h"
 
 #define RDT_BENCH_TOLERANCE_TABLES "floors|granularity|flips|rates"
 

@@ -210,7 +210,7 @@ int rdt_field_time(rdt_field *f, rdt_timing *timing) {
   }
   const int stopped = rdt_timing_run(timing);
   const char *text = "";
-  if (stopped == RDT_BENCH_STOPPED) return stopped;
+  if (stopped == RDT_TIMING_STOPPED) return stopped;
   f->timed = stopped == 0;
   bool fault = stopped == RDT_ERR_FAULT;
   for (int i = 0; i < f->count; i++) {

@@ -5,7 +5,7 @@
 #include "baselines.h"
 #include "cpu/kernel.h"
 #include "plan/plan.h"
-#include "timing.h"
+#include "plan/timing.h"
 
 typedef struct rdt_foreign {
   int (*run)(void *user, const rdt_problem *p);   /* 0: fine */
@@ -52,7 +52,7 @@ bool rdt_field_add_schemes(rdt_field *f, const char *const *schemes, int n);
  * and in their status. */
 rdt_status rdt_field_verify(rdt_field *f, rdt_reason *why);
 /* Runs the trials; what went wrong is told on stderr. 0; 1 a fault was reported; 2 it could not run; or
- * RDT_BENCH_STOPPED. */
+ * RDT_TIMING_STOPPED. */
 int rdt_field_time(rdt_field *f, rdt_timing *timing);
 void rdt_field_end(rdt_field *f);
 

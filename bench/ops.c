@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "cpu/threads.h"
 #include "dnnl_op.h"
+#include "output.h"
 #include "probe.h"
 #include "results.h"
 #include "schemes/scheme.h"

@@ -6,7 +6,7 @@
 #include "bench_common.h"
 #include "bench_table.h"
 #include "field.h"
-#include "timing.h"
+#include "plan/timing.h"
 
 /* What a command line says about both. */
 typedef struct rdt_bench_ask {
@@ -54,7 +54,7 @@ typedef struct rdt_bench_ops {
 
 const char *rdt_bench_commit(void); /* that was built; "+" behind it: with changes; "": not known */
 
-/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_BENCH_STOPPED. */
+/* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_TIMING_STOPPED. */
 int rdt_bench_ops_run(const rdt_bench_ops *o);
 
 /* Adds oneDNN in the way that rdt_dnnl_op_create has it, if it was asked for. */

@@ -9,7 +9,7 @@
 #endif
 
 #include "core/cpu_info.h"
-#include "timing.h"
+#include "plan/timing.h"
 
 enum { CHAINS = 12 }; /* independent sums: more than latency times ports needs, as many as registers hold */
 

@@ -22,7 +22,7 @@ bool rdt_bench_show(double part, const char *what) {
 }
 
 static int ended(const rdt_command *c, int code) {
-  if (code == RDT_BENCH_STOPPED) code = rdt_cli_fail(c, RDT_ERR_CANCELLED, NULL);
+  if (code == RDT_TIMING_STOPPED) code = rdt_cli_fail(c, RDT_ERR_CANCELLED, NULL);
   rdt_signals_default();
   return code;
 }

@@ -14,9 +14,9 @@
 #include "baselines.h"
 #include "bench_table.h"
 #include "cli.h"
+#include "plan/timing.h"
 #include "probe.h"
 #include "shapes.h"
-#include "timing.h"
 
 static int runs;
 static int count_runs(void *user) {

@@ -1,4 +1,4 @@
-#include "timing.h"
+#include "plan/timing.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "net/file.h"
+#include "core/memory.h"
 
 enum { RESAMPLES = 500, WARM_UP = 3 };
 
@@ -56,9 +56,9 @@ static int run_all(rdt_timing *t) {
   t->warming = true;
   for (int i = 0; i < t->count; ++i) {
     rdt_timing_case *c = &t->cases[i];
-    if (!go_on(t, 0.0)) return RDT_BENCH_STOPPED;
-    free(c->seconds);
-    c->seconds = calloc((size_t)t->trials, sizeof *c->seconds);
+    if (!go_on(t, 0.0)) return RDT_TIMING_STOPPED;
+    rdt_free(c->seconds);
+    c->seconds = rdt_calloc((size_t)t->trials, sizeof *c->seconds);
     if (!c->seconds) return -1;
     const int code = warm_up(c, t->min_seconds);
     if (code) return code;
@@ -67,11 +67,11 @@ static int run_all(rdt_timing *t) {
   for (int trial = 0; trial < t->trials; ++trial)
     for (int i = 0; i < t->count; ++i) {
       rdt_timing_case *c = &t->cases[(i + trial) % t->count];
-      if (!go_on(t, (trial * (double)t->count + i) / ((double)t->trials * t->count))) return RDT_BENCH_STOPPED;
+      if (!go_on(t, (trial * (double)t->count + i) / ((double)t->trials * t->count))) return RDT_TIMING_STOPPED;
       const int code = sample(c, &c->seconds[trial]);
       if (code) return code;
     }
-  return go_on(t, 1.0) ? 0 : RDT_BENCH_STOPPED;
+  return go_on(t, 1.0) ? 0 : RDT_TIMING_STOPPED;
 }
 
 int rdt_timing_run(rdt_timing *t) {
@@ -102,13 +102,13 @@ double rdt_timing_median(double *values, int n) {
 
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
   rdt_timing_stat s = {NAN, NAN, NAN};
-  double *sorted = malloc((size_t)t->trials * sizeof *sorted);
+  double *sorted = rdt_alloc((size_t)t->trials, sizeof *sorted);
   if (!sorted) return s;
   memcpy(sorted, t->cases[i].seconds, (size_t)t->trials * sizeof *sorted);
   qsort(sorted, (size_t)t->trials, sizeof *sorted, by_value);
   s = (rdt_timing_stat){quantile(sorted, t->trials, 0.5), quantile(sorted, t->trials, 0.1),
                         quantile(sorted, t->trials, 0.9)};
-  free(sorted);
+  rdt_free(sorted);
   return s;
 }
 
@@ -140,7 +140,7 @@ rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
     if (p->timing->trials > trials) trials = p->timing->trials;
   }
   r.ratio = above / below;
-  double *memory = malloc((2 * (size_t)trials + RESAMPLES) * sizeof *memory);
+  double *memory = rdt_alloc(2 * (size_t)trials + RESAMPLES, sizeof *memory);
   if (!memory) return r;
   double *ratios = memory + 2 * trials;
   uint64_t seed = 1;
@@ -148,7 +148,7 @@ rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
   qsort(ratios, RESAMPLES, sizeof *ratios, by_value);
   r.low = quantile(ratios, RESAMPLES, 0.025);
   r.high = quantile(ratios, RESAMPLES, 0.975);
-  free(memory);
+  rdt_free(memory);
   return r;
 }
 
@@ -157,22 +157,6 @@ rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base) {
 }
 
 void rdt_timing_free(rdt_timing *t) {
-  for (int i = 0; i < t->count; ++i) free(t->cases[i].seconds);
+  for (int i = 0; i < t->count; ++i) rdt_free(t->cases[i].seconds);
   t->count = 0;
-}
-
-bool rdt_bench_file_open(rdt_bench_file *o, const char *path) {
-  *o = (rdt_bench_file){.path = path};
-  o->f = open_memstream(&o->text, &o->bytes);
-  return o->f != NULL;
-}
-
-int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code) {
-  rdt_reason why;
-  rdt_status status = fclose(o->f) == 0 ? RDT_OK : rdt_fail(&why, RDT_ERR_NOMEM, "out of memory");
-  if (status == RDT_OK && code < 2 && o->path) status = rdt_file_write(o->path, o->text, o->bytes, NULL, 0, &why);
-  if (status == RDT_OK && code != RDT_BENCH_STOPPED && !o->path) fwrite(o->text, 1, o->bytes, stdout);
-  free(o->text);
-  if (status != RDT_OK) fprintf(stderr, "redoubt %s: %s\n", command, why.text);
-  return status == RDT_OK ? code : 2;
 }

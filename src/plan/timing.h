@@ -1,13 +1,12 @@
 /* Interleaved timing: cases run A B C A B C ... in one process, so that whatever else the machine does hits all alike.
  * Reported are medians, 10 % and 90 % quantiles, and ratios of medians with a bootstrap interval. */
-#ifndef RDT_BENCH_TIMING_H
-#define RDT_BENCH_TIMING_H
+#ifndef RDT_PLAN_TIMING_H
+#define RDT_PLAN_TIMING_H
 
 #include <stdbool.h>
-#include <stdio.h>
 
 enum { RDT_TIMING_CASES = 32 };
-enum { RDT_BENCH_STOPPED = 128 }; /* in place of an exit code: what shows the progress said stop */
+enum { RDT_TIMING_STOPPED = 128 }; /* in place of an exit code: what shows the progress said stop */
 
 typedef int (*rdt_timing_fn)(void *user); /* one run; 0 = fine, anything else stops the timing */
 
@@ -47,7 +46,7 @@ void rdt_timing_init(rdt_timing *t, int trials);
 /* Index of the case, -1 where the table is full. name must outlive t. */
 int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user);
 /* Warms every case up, then runs the trials; the order rotates from trial to trial. What a case returned if not 0, else
- * 0; -1 without memory; RDT_BENCH_STOPPED where progress says so. */
+ * 0; -1 without memory; RDT_TIMING_STOPPED where progress says so. */
 int rdt_timing_run(rdt_timing *t);
 double rdt_timing_median(double *values, int n); /* sorts them; NaN where there are none */
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
@@ -60,16 +59,5 @@ typedef struct rdt_timing_pair {
 } rdt_timing_pair;
 rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n);
 void rdt_timing_free(rdt_timing *t);
-
-/* What a bench writes, kept until it is closed: for stdout, or for a file that is there whole or not at all. */
-typedef struct rdt_bench_file {
-  const char *path; /* NULL: stdout */
-  FILE *f;          /* to write to */
-  char *text;
-  size_t bytes;
-} rdt_bench_file;
-bool rdt_bench_file_open(rdt_bench_file *o, const char *path);
-/* Gives code back, or tells what went wrong on stderr and gives 2. Nothing is written where it was stopped. */
-int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code);
 
 #endif
