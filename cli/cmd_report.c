@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/file.h"
+#include "core/file.h"
 #include "report/html.h"
 #include "run_report.h"
 

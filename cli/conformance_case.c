@@ -13,7 +13,7 @@
 #include "conformance.h"
 #include "core/memory.h"
 #include "core/tensor.h"
-#include "net/file.h"
+#include "core/file.h"
 #include "net/scan.h"
 #include "net/tensor_file.h"
 

@@ -6,7 +6,7 @@
 
 #include "conformance.h"
 #include "core/memory.h"
-#include "net/file.h"
+#include "core/file.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/text.h"

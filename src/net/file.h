@@ -1,4 +1,4 @@
-/* Whole files, read or mapped. */
+/* Files mapped into memory. */
 #ifndef RDT_NET_FILE_H
 #define RDT_NET_FILE_H
 
@@ -6,15 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "core/error.h"
-
-/* Reads all of path into *data (rdt_free), at most 2^31 - 1 bytes (what protobuf can hold). RDT_ERR_IO, RDT_ERR_NOMEM.
- */
-rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reason *why);
-/* Writes head and body to a temporary file beside path, syncs and renames it: path is either whole or untouched. A
- * symbolic link stays: what it leads to is written. */
-rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
-                          rdt_reason *why);
+#include "core/file.h"
 
 /* A regular file mapped into memory. The pages are private: what is written there, by a fault too, never reaches the
  * file. The file must not be cut while it is mapped. */

@@ -8,7 +8,7 @@
 #include "core/text.h"
 #include "net/constant.h"
 #include "net/expand.h"
-#include "net/file.h"
+#include "core/file.h"
 #include "net/load.h"
 #include "net/names.h"
 #include "net/ops/ops.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "net/file.h"
+#include "core/file.h"
 #include "net/scan.h"
 #include "net/tensor_proto.h"
 

@@ -9,7 +9,7 @@
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "core/text.h"
-#include "net/file.h"
+#include "core/file.h"
 #include "net/model.h"
 #include "report/html.h"
 #include "report/journal.h"

@@ -8,7 +8,7 @@
 
 #include "core/memory.h"
 #include "core/text.h"
-#include "net/file.h"
+#include "core/file.h"
 
 cJSON *rdt_document(const char *kind) {
   char schema[64];

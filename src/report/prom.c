@@ -12,7 +12,7 @@
 #include "core/context.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "net/file.h"
+#include "core/file.h"
 
 static const struct {
   const char *name, *type, *help;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "core/memory.h"
-#include "net/file.h"
+#include "core/file.h"
 #include "report/json.h"
 #include "report/report.h"
 #include "report/words.h"

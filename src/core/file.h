@@ -1,0 +1,20 @@
+/* Whole files, read or written. */
+#ifndef RDT_CORE_FILE_H
+#define RDT_CORE_FILE_H
+
+#include <stddef.h>
+
+#include "core/error.h"
+
+/* Reads all of path into *data (rdt_free), at most 2^31 - 1 bytes (what protobuf can hold). RDT_ERR_IO, RDT_ERR_NOMEM.
+ */
+rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reason *why);
+/* Writes head and body to a temporary file beside path, syncs and renames it: path is either whole or untouched. A
+ * symbolic link stays: what it leads to is written. */
+rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
+                          rdt_reason *why);
+
+/* RDT_ERR_IO: "PATH: cannot be opened: no such file; remedy", what: "opened", code: errno */
+rdt_status rdt_file_fail(rdt_reason *why, const char *path, const char *what, int code, const char *remedy);
+
+#endif

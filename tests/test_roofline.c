@@ -1,0 +1,217 @@
+/* What layers compute and move, what the roofline makes of it, and documents that are kept under a seal. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/file.h"
+#include "core/memory.h"
+#include "plan/roofline.h"
+#include "plan/sealed_json.h"
+#include "schemes/scheme.h"
+
+static rdt_tensor tensor(rdt_dtype dtype, int rank, const int64_t *shape) {
+  return rdt_tensor_dense(NULL, dtype, rank, shape);
+}
+
+static rdt_problem product(int64_t m, int64_t n, int64_t k) {
+  rdt_problem p;
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  p.in[0] = tensor(RDT_F32, 2, (int64_t[]){m, k});
+  p.in[1] = tensor(RDT_F32, 2, (int64_t[]){k, n});
+  p.out = tensor(RDT_F32, 2, (int64_t[]){m, n});
+  p.acc = RDT_F32;
+  return p;
+}
+
+static void work_is_counted_once(void **state) {
+  (void)state;
+  rdt_problem p = product(3, 5, 7);
+  rdt_work w = rdt_work_of(&p);
+  assert_true(w.flops == 2 * 3 * 5 * 7);
+  assert_true(w.bytes == 4 * (3 * 7 + 7 * 5 + 3 * 5));
+  p.epilogue.bias = tensor(RDT_F32, 1, (int64_t[]){5});
+  assert_true(rdt_work_of(&p).bytes == w.bytes + 4 * 5);
+  rdt_problem_clear(&p);
+
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_CONV, 2), RDT_OK); /* 3 x 3, two groups: the image is not unfolded */
+  p.in[0] = tensor(RDT_F32, 4, (int64_t[]){1, 8, 10, 10});
+  p.in[1] = tensor(RDT_F32, 4, (int64_t[]){6, 4, 3, 3});
+  p.out = tensor(RDT_F32, 4, (int64_t[]){1, 6, 8, 8});
+  p.window.groups = 2;
+  w = rdt_work_of(&p);
+  assert_true(w.flops == 2.0 * 64 * 6 * 36);
+  assert_true(w.bytes == 4.0 * (800 + 216 + 384));
+  rdt_problem_clear(&p);
+
+  const rdt_work plain = rdt_work_of_mnk(1, 1000, 2048, 1, RDT_F16, 1);
+  const rdt_work padded = rdt_work_of_mnk(1, 1000, 2048, 1, RDT_F16, RDT_INTENSITY_PAD);
+  assert_true(padded.flops == 8 * plain.flops);
+  assert_true(fabs(rdt_work_intensity(plain) - 1.0) < 0.01);
+  assert_true(fabs(rdt_work_intensity(padded) - 7.9) < 0.05);
+  const rdt_work grouped = rdt_work_of_mnk(10, 3, 36, 2, RDT_F32, 1);
+  assert_true(grouped.flops == 2.0 * 2 * 10 * 3 * 36 && grouped.bytes == 4.0 * 2 * (360 + 108 + 30));
+  const rdt_work both = rdt_work_sum(plain, grouped, 3.0);
+  assert_true(both.flops == plain.flops + 3 * grouped.flops && both.bytes == plain.bytes + 3 * grouped.bytes);
+  assert_true(isnan(rdt_work_intensity((rdt_work){0})));
+}
+
+static void the_roof_bounds_by_one_or_the_other(void **state) {
+  (void)state;
+  const rdt_roof roof = {.flops = 100.0, .bandwidth = 10.0};
+  const rdt_work thin = {.flops = 50.0, .bytes = 10.0}, thick = {.flops = 200.0, .bytes = 10.0};
+  assert_true(rdt_roof_ratio(roof) == 10.0);
+  assert_false(rdt_roof_computes(roof, thin));
+  assert_true(rdt_roof_computes(roof, thick));
+  assert_true(rdt_roof_seconds(roof, thin) == 1.0 && rdt_roof_seconds(roof, thick) == 2.0);
+  assert_true(rdt_roof_flops(roof, 5.0) == 50.0 && rdt_roof_flops(roof, 20.0) == 100.0);
+  /* computing is free below the roof, reading above it */
+  assert_true(rdt_roof_overhead(roof, thin, (rdt_work){.flops = 50.0}) == 0.0);
+  assert_true(rdt_roof_overhead(roof, thin, (rdt_work){.bytes = 5.0}) == 0.5);
+  assert_true(rdt_roof_overhead(roof, thick, (rdt_work){.bytes = 5.0}) == 0.0);
+  assert_true(fabs(rdt_roof_overhead(roof, thick, (rdt_work){.flops = 50.0}) - 0.25) < 1e-12);
+}
+
+static void every_scheme_has_its_work(void **state) {
+  (void)state;
+  int n;
+  const rdt_scheme_info *table = rdt_scheme_table(&n);
+  const int64_t tile[] = {6, 16};
+  rdt_problem p = product(512, 512, 512);
+  const rdt_work op = rdt_work_of(&p);
+  for (int i = 0; i < n; i++) {
+    rdt_work apart, fused;
+    assert_true(rdt_work_of_check(&p, table[i].name, 1, false, tile, &apart));
+    assert_true(rdt_work_of_check(&p, table[i].name, 1, true, tile, &fused));
+    assert_true(fused.bytes == 0.0 && fused.flops == apart.flops);
+    assert_true(strcmp(table[i].name, "none") == 0 ? apart.flops == 0.0 : apart.flops > 0.0);
+    assert_true(apart.flops <= 2.01 * op.flops);
+  }
+  rdt_work one, two, thread, global;
+  assert_true(rdt_work_of_check(&p, "row", 1, true, tile, &one) && rdt_work_of_check(&p, "row", 2, true, tile, &two));
+  assert_true(two.flops == 2 * one.flops);
+  assert_false(rdt_work_of_check(&p, "nothing", 1, true, tile, &one));
+  /* what section 7.2 is about: which of the two is cheaper depends on what bounds the layer */
+  assert_true(rdt_work_of_check(&p, "thread1", 1, true, tile, &thread));
+  assert_true(rdt_work_of_check(&p, "global-classic", 1, false, tile, &global));
+  const rdt_roof computes = {.flops = 1.0, .bandwidth = 1.0}, moves = {.flops = 1e6, .bandwidth = 1.0};
+  assert_true(rdt_roof_overhead(computes, op, thread) > rdt_roof_overhead(computes, op, global));
+  assert_true(rdt_roof_overhead(moves, op, thread) < rdt_roof_overhead(moves, op, global));
+  rdt_problem_clear(&p);
+}
+
+/* ---- documents under a seal ---- */
+
+static char folder[] = "/tmp/redoubt-sealed-XXXXXX";
+
+static int make_folder(void **state) {
+  (void)state;
+  return mkdtemp(folder) ? setenv("XDG_CACHE_HOME", folder, 1) : -1;
+}
+
+static int remove_folder(void **state) {
+  (void)state;
+  char command[128];
+  snprintf(command, sizeof command, "rm -r %s", folder);
+  return system(command);
+}
+
+/* One word of the file for another of the same length. */
+static void change(const char *path, const char *from, const char *to) {
+  void *data;
+  size_t bytes;
+  assert_int_equal(rdt_file_read(path, &data, &bytes, NULL), RDT_OK);
+  char *at = memmem(data, bytes, from, strlen(from));
+  assert_non_null(at);
+  memcpy(at, to, strlen(to));
+  assert_int_equal(rdt_file_write(path, data, bytes, "", 0, NULL), RDT_OK);
+  rdt_free(data);
+}
+
+static void what_was_sealed_is_read_again(void **state) {
+  (void)state;
+  char path[512];
+  rdt_reason why;
+  struct stat st;
+  cJSON *read;
+  assert_int_equal(rdt_cache_path("one/two.json", path, sizeof path, &why), RDT_OK);
+  assert_true(strncmp(path, folder, strlen(folder)) == 0 && strstr(path, "/redoubt/one/two.json"));
+  assert_int_equal(rdt_sealed_read(path, "redoubt.test/1", &read, &why), RDT_ERR_IO);
+  cJSON *doc = rdt_sealed_document("redoubt.test/1", 2);
+  cJSON_AddNumberToObject(doc, "third", 1.0 / 3.0);
+  assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
+  assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK); /* over the other one, with one seal */
+  cJSON_Delete(doc);
+  assert_int_equal(stat(path, &st), 0);
+  assert_int_equal(rdt_sealed_read(path, "redoubt.test/1", &read, &why), RDT_OK);
+  assert_true(cJSON_GetObjectItem(read, "third")->valuedouble == 1.0 / 3.0);
+  assert_int_equal(rdt_sealed_serves(read, path, 2, &why), RDT_OK);
+  assert_int_equal(rdt_sealed_serves(read, path, 3, &why), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(why.text, "threads 2, here 3"));
+  cJSON_ReplaceItemInObject(read, "redoubt", cJSON_CreateString("0.0.0"));
+  assert_int_equal(rdt_sealed_serves(read, path, 2, &why), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(why.text, "0.0.0"));
+  cJSON_Delete(read);
+}
+
+static void what_has_changed_is_refused(void **state) {
+  (void)state;
+  char path[512];
+  rdt_reason why;
+  cJSON *read;
+  assert_int_equal(rdt_cache_path("changed.json", path, sizeof path, &why), RDT_OK);
+  cJSON *doc = rdt_sealed_document("redoubt.test/1", 2);
+  cJSON_AddStringToObject(doc, "scheme", "row");
+  assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
+  assert_int_equal(rdt_sealed_read(path, "redoubt.other/1", &read, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "redoubt.other/1"));
+  change(path, "\"row\"", "\"col\"");
+  assert_int_equal(rdt_sealed_read(path, "redoubt.test/1", &read, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "seal"));
+  assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
+  change(path, "\"seal\"", "\"saal\"");
+  assert_int_equal(rdt_sealed_read(path, "redoubt.test/1", &read, &why), RDT_ERR_FORMAT);
+  cJSON_Delete(doc);
+  static const char *const junk[] = {"", "{", "[]", "null", "{\"schema\":\"redoubt.test/1\"}", "{\"schema\":7}"};
+  for (size_t i = 0; i < sizeof junk / sizeof *junk; i++) {
+    assert_int_equal(rdt_file_write(path, junk[i], strlen(junk[i]), "", 0, &why), RDT_OK);
+    assert_int_equal(rdt_sealed_read(path, "redoubt.test/1", &read, &why), RDT_ERR_FORMAT);
+    assert_null(read);
+  }
+}
+
+static void a_cache_needs_a_folder(void **state) {
+  (void)state;
+  char path[512], plain[64];
+  rdt_reason why;
+  snprintf(plain, sizeof plain, "%s/file", folder);
+  assert_int_equal(rdt_file_write(plain, "", 0, "", 0, &why), RDT_OK);
+  setenv("XDG_CACHE_HOME", plain, 1);
+  assert_int_equal(rdt_cache_path("x.json", path, sizeof path, &why), RDT_ERR_IO);
+  char *home = strdup(getenv("HOME") ? getenv("HOME") : "");
+  setenv("XDG_CACHE_HOME", "relative", 1); /* ignored */
+  setenv("HOME", folder, 1);
+  assert_int_equal(rdt_cache_path("x.json", path, sizeof path, &why), RDT_OK);
+  assert_non_null(strstr(path, "/.cache/redoubt/x.json"));
+  unsetenv("HOME");
+  assert_int_equal(rdt_cache_path("x.json", path, sizeof path, &why), RDT_ERR_IO);
+  setenv("HOME", home, 1);
+  setenv("XDG_CACHE_HOME", folder, 1);
+  free(home);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(work_is_counted_once),        cmocka_unit_test(the_roof_bounds_by_one_or_the_other),
+      cmocka_unit_test(every_scheme_has_its_work),   cmocka_unit_test(what_was_sealed_is_read_again),
+      cmocka_unit_test(what_has_changed_is_refused), cmocka_unit_test(a_cache_needs_a_folder),
+  };
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
