@@ -335,7 +335,8 @@ static void attack(trial *t, int *planted, int *found) {
 }
 
 static void products_survive_their_checkers(void **state) {
-  static const char *const schemes[] = {"auto", "row", "col", "rowcol", "global", "tile", "dup"};
+  static const char *const schemes[] = {"auto",    "row",     "col",       "rowcol",     "global", "tile",
+                                        "thread1", "thread2", "replicate", "replicate1", "row:2",  "dup"};
   static const struct { rdt_dtype in, out; } types[] = {{RDT_F32, RDT_F32}, {RDT_F64, RDT_F64}, {RDT_U8, RDT_S32}};
   int planted = 0, found = 0;
   (void)state;
@@ -383,7 +384,7 @@ static rdt_status undecided(void *state, const rdt_operands *o, const rdt_tensor
 static void who_never_agrees_lets_nothing_pass(void **state) {
   trial t;
   (void)state;
-  open_product(&t, "rowcol", 1, RDT_F32, RDT_F32, 20);
+  open_product(&t, "rowcol:2", 1, RDT_F32, RDT_F32, 20);
   rdt_plan *p = t.p;
   const rdt_scheme_info *kept = p->scheme;
   rdt_scheme_info info = *kept;

@@ -280,7 +280,7 @@ static void a_transient_fault_has_its_core(void **state) {
 
 /* Sums that were wrong before anybody sealed them: only making them again shows it. */
 static void wrong_checksums_behind_their_seal_are_made_again(void **state) {
-  static const char *const schemes[] = {"col", "rowcol", "tile", "global"};
+  static const char *const schemes[] = {"col:2", "rowcol:2", "row:3", "global-classic"};
   (void)state;
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++) {
     rdt_policy policy = RDT_POLICY_DEFAULT;

@@ -141,7 +141,7 @@ static rdt_findings run_fused(const setup *s, int threads, rdt_kernel_hit *hit, 
   rdt_findings found;
   rdt_reason why;
   void *state = state_of(s, threads);
-  assert_int_equal(rdt_fused_create(&s->p, 6.0, &check, &why), RDT_OK);
+  assert_int_equal(rdt_fused_create(&s->p, NULL, RDT_FORM_COLUMNS, 6.0, &check, &why), RDT_OK);
   if (spoil) {
     void *data;
     size_t bytes;

@@ -40,7 +40,7 @@ static rdt_fused run_fused(const util_native *j, void *state, rdt_fused_check *c
 static rdt_fused_check *check_of(const util_native *j) {
   rdt_fused_check *c;
   rdt_reason why;
-  assert_int_equal(rdt_fused_create(&j->p, LAMBDA, &c, &why), RDT_OK);
+  assert_int_equal(rdt_fused_create(&j->p, util_native_kernel(j), RDT_FORM_ROWS, LAMBDA, &c, &why), RDT_OK);
   return c;
 }
 

@@ -180,8 +180,9 @@ static void attack(rdt_plan *plan, rdt_context *ctx, const rdt_tensor *in, rdt_t
 }
 
 static void product_faults_are_found_and_repaired(void **state) {
-  static const char *const schemes[] = {"auto", "row",   "col", "rowcol",   "global", "global-classic",
-                                        "tile", "row:2", "dup", "rowcol:3", "col:8"};
+  static const char *const schemes[] = {"auto",           "row",   "col",     "rowcol",   "global",
+                                        "global-classic", "tile",  "thread1", "thread2",  "replicate",
+                                        "replicate1",     "row:2", "dup",     "rowcol:3", "col:8"};
   (void)state;
   for (size_t s = 0; s < sizeof schemes / sizeof schemes[0]; s++)
     for (int threads = 1; threads <= 2; threads++) {

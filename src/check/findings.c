@@ -4,7 +4,7 @@
 #include <string.h>
 
 const char *rdt_check_kind_name(rdt_check_kind k) {
-  static const char *const names[] = {"row", "col", "tile", "scalar", "bits"};
+  static const char *const names[] = {"row", "col", "tile", "scalar", "bits", "unit"};
   return (unsigned)k < sizeof names / sizeof names[0] ? names[k] : "unknown";
 }
 
@@ -141,11 +141,17 @@ void rdt_findings_merge(rdt_findings *into, const rdt_findings *from) {
   into->cannot += from->cannot;
   rdt_findings_second(into, ~from->seconded);
   if (from->floor > into->floor) into->floor = from->floor;
+  for (int axis = 0; axis < 2; axis++)
+    if (from->unit[axis]) into->unit[axis] = from->unit[axis];
   for (int i = 0; i < from->listed && into->listed < RDT_MAX_SUSPECTS; i++) into->list[into->listed++] = from->list[i];
 }
 
-bool rdt_suspect_covers(const rdt_suspect *s, int axis, int64_t at) {
-  const int64_t extent = s->kind == RDT_CHECK_TILE ? RDT_TILE_SIDE : 1;
+int64_t rdt_suspect_extent(const rdt_findings *f, const rdt_suspect *s, int axis) {
+  return s->kind == RDT_CHECK_TILE ? RDT_TILE_SIDE : s->kind == RDT_CHECK_UNIT ? f->unit[axis] : 1;
+}
+
+bool rdt_suspect_covers(const rdt_findings *f, const rdt_suspect *s, int axis, int64_t at) {
+  const int64_t extent = rdt_suspect_extent(f, s, axis);
   return s->place[axis] < 0 || (at >= s->place[axis] && at < s->place[axis] + extent);
 }
 
@@ -169,7 +175,7 @@ double rdt_findings_allowed(const rdt_findings *f, const int64_t place[2], doubl
     const rdt_suspect *q = &f->list[i];
     const double allowed = rdt_bound_apart(q->bound, lambda);
     if (allowed < narrowest) narrowest = allowed;
-    if (rdt_suspect_covers(q, 0, place[0]) && rdt_suspect_covers(q, 1, place[1]) && allowed < covered)
+    if (rdt_suspect_covers(f, q, 0, place[0]) && rdt_suspect_covers(f, q, 1, place[1]) && allowed < covered)
       covered = allowed;
   }
   return covered < INFINITY || f->suspects == f->listed ? covered : narrowest;

@@ -10,7 +10,8 @@ typedef enum rdt_check_kind {
   RDT_CHECK_COL,
   RDT_CHECK_TILE,
   RDT_CHECK_SCALAR,
-  RDT_CHECK_BITS
+  RDT_CHECK_BITS,
+  RDT_CHECK_UNIT
 } rdt_check_kind;
 enum { RDT_TILE_SIDE = 128 };                      /* rows and columns of a tile check, fewer at the edges */
 const char *rdt_check_kind_name(rdt_check_kind k); /* "row" */
@@ -20,7 +21,8 @@ const char *rdt_check_kind_name(rdt_check_kind k); /* "row" */
 typedef struct rdt_suspect {
   rdt_check_kind kind;
   rdt_outcome outcome;
-  int64_t place[2]; /* row and column where known, else -1. Conv: row = pixel (n oh ow), column = oc. Tile: its first */
+  int64_t place[2]; /* row and column where known, else -1. Conv: row = pixel (n oh ow), column = oc. Tile, unit: its
+                       first */
   double residual;
   rdt_bound bound;
 } rdt_suspect;
@@ -35,6 +37,7 @@ typedef struct rdt_findings {
   double floor;                       /* 2 x the largest tau2 */
   rdt_suspect list[RDT_MAX_SUSPECTS]; /* the first suspects; what could not be checked is only counted */
   int listed;
+  int64_t unit[2];    /* rows and columns of a unit, where such were checked */
   rdt_strike *strike; /* planted; NULL: nothing */
 } rdt_findings;
 
@@ -63,7 +66,9 @@ void rdt_findings_bits(rdt_findings *f, int64_t count, int64_t differ, int64_t f
 rdt_outcome rdt_findings_check_exact(rdt_findings *f, rdt_check_kind kind, int64_t row, int64_t col, uint32_t observed,
                                      uint32_t expected);
 /* Does the suspect speak of this row (axis 0) or column (axis 1)? One without a place speaks of all. */
-bool rdt_suspect_covers(const rdt_suspect *s, int axis, int64_t at);
+bool rdt_suspect_covers(const rdt_findings *f, const rdt_suspect *s, int axis, int64_t at);
+/* Rows (axis 0) or columns that it speaks of, from its place on. */
+int64_t rdt_suspect_extent(const rdt_findings *f, const rdt_suspect *s, int axis);
 /* Row and column suspects that cross: the place, or -1. */
 void rdt_findings_locate(const rdt_findings *f, int64_t place[2]);
 /* How far two good results may be apart at a place. Suspects beyond the list are not known by place: what the listed

@@ -1,13 +1,19 @@
-/* Checks that ride along. A kernel with run_fused forms the sums of a row check while it multiplies, from its registers
- * and from the operands as the caller keeps them, and evaluates the epilogue twice; no pass over the data is left.
- * Sums are kept in single precision for at most RDT_FUSED_SUM (RDT_FUSED_DOT) roundings in a chain, then in double. */
+/* Checks that ride along. A kernel with run_fused forms the sums of a check while it multiplies, from its registers and
+ * from the operands as the caller keeps them, and evaluates the epilogue twice; no pass over the data is left. Sums are
+ * kept in single precision for at most RDT_FUSED_SUM, ... roundings in a chain, then in double. */
 #ifndef RDT_CPU_FUSED_H
 #define RDT_CPU_FUSED_H
 
 #include "cpu/kernel.h"
 #include "cpu/sums.h"
 
-enum { RDT_FUSED_SUM = 22, RDT_FUSED_DOT = 24 };
+enum {
+  RDT_FUSED_SUM = 22,   /* along a row of the result */
+  RDT_FUSED_DOT = 24,   /* along a row of A */
+  RDT_FUSED_DOWN = 32,  /* down a column of the result: the rows of a tile, 16 tiles */
+  RDT_FUSED_BLOCK = 48, /* over a tile of the result, 16 tiles, the lanes */
+  RDT_FUSED_MEET = 34   /* down a column of B: 16 terms, 16 of those */
+};
 /* In double precision what follows those chains rounds as well: a partial sum of 32 terms or more each, and few of the
  * last ones by themselves. */
 static inline int64_t rdt_fused_depth_of(int64_t chain, int64_t terms) {
@@ -20,12 +26,21 @@ struct rdt_fused {
   const double *w; /* n, each +1 or -1 */
   rdt_pair beta;   /* k, where the weights are fixed: the weights' sums, and the squares that their bound takes */
   double most;     /* the largest of the squares of weights that are not fixed, which the kernel sums */
-  rdt_pair expected, observed;    /* m each, overwritten: sums, and sums of squares */
-  const float *weights, *squares; /* depthwise, in place of w and beta */
-  bool differ;                    /* the epilogue did not come out or was not stored twice alike */
-  uint64_t bitsum;                /* of the result's memory, where rdt_epilogue_sums(out) */
-  rdt_kernel_hit *hit;            /* planted; NULL: nothing */
-  bool hit_stored;                /* in the stored result, not in its accumulator */
+  unsigned forms;  /* of checks that are asked for (RDT_FORM_...) */
+  rdt_pair expected, observed; /* m each, overwritten: sums, and sums of squares */
+  /* Of column j:  sum_i u_i raw_ij  against  sum_t (sum_i u_i a_it) b_tj */
+  const double *u;                             /* m, each +1 or -1 */
+  rdt_pair columns_expected, columns_observed; /* n each, overwritten */
+  /* Of a block: sum u_i w_j raw_ij against sum_t (sum_i u_i a_it) beta_t; beta holds k of each block of columns */
+  int64_t block[2];                          /* rows and columns; the columns a multiple of 32, or all */
+  rdt_pair blocks_expected, blocks_observed; /* down x across, overwritten */
+  /* Of each register tile the lane whose two sides are furthest apart, and the largest squares of a lane */
+  rdt_pair units_expected, units_observed; /* down x across, overwritten; not the expected squares */
+  const float *weights, *squares;          /* depthwise, in place of w and beta */
+  bool differ;                             /* the epilogue did not come out or was not stored twice alike */
+  uint64_t bitsum;                         /* of the result's memory, where rdt_epilogue_sums(out) */
+  rdt_kernel_hit *hit;                     /* planted; NULL: nothing */
+  bool hit_stored;                         /* in the stored result, not in its accumulator */
 };
 
 /* A depthwise convolution sums over pixels instead: each channel over blocks of rows of the result, with signs that

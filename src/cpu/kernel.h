@@ -31,9 +31,18 @@ typedef struct rdt_operands { /* same shapes and strides as the planned problem,
 
 typedef struct rdt_fused rdt_fused; /* cpu/fused.h */
 
-/* What a kernel that checks as it goes sums over: the columns of each row of the product (channels of a pixel), or the
- * rows of each column (pixels of a channel). */
-typedef enum rdt_fuses { RDT_FUSES_NONE, RDT_FUSES_ROWS, RDT_FUSES_COLUMNS } rdt_fuses;
+/* The forms of checks that a kernel may make as it goes, a set of them: what it sums over. */
+enum {
+  RDT_FORM_ROWS = 1,       /* the columns of each row of the product (channels of a pixel), against A times B's sums */
+  RDT_FORM_COLUMNS = 2,    /* the rows of each column (pixels of a channel), against A's sums times B */
+  RDT_FORM_BLOCKS = 4,     /* blocks of rows and columns, A's sums against B's */
+  RDT_FORM_ONE_SIDED = 8,  /* register tiles: the sum of their rows, against the sum of A's rows in them times B */
+  RDT_FORM_TWO_SIDED = 16, /* the same, and the sum of B's vectors */
+  RDT_FORM_TWICE = 32,     /* each multiplied twice, into accumulators of its own */
+  RDT_FORM_SUMMED = 64,    /* each multiplied twice, all of the second time into one set of accumulators */
+  RDT_FORM_PRODUCT = 128,  /* the whole product as one block */
+  RDT_FORM_UNITS = 8 | 16 | 32 | 64 /* those whose unit is the register tile */
+};
 
 /* Of which dimensions of the result a kernel computes single indices as it computes all: with operands that are views
  * of the planned ones, and by several threads with one state. */
@@ -61,7 +70,8 @@ typedef struct rdt_kernel {
   rdt_status (*run_inject)(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
   /* The whole op, epilogue included, with the sums of its check formed on the way; the raw bits are those of run. For a
    * state made from the raw problem. accept_fused: may the whole problem, epilogue included, go this way? NULL: no. */
-  rdt_fuses fuses;
+  unsigned fuses;                /* forms; other than rows only of fixed weights */
+  void (*unit)(int64_t size[2]); /* rows and columns of a unit, where such forms are among them */
   rdt_status (*accept_fused)(const rdt_problem *p, rdt_reason *why);
   rdt_status (*run_fused)(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);
   /* Own copy of the weights: pack (again) from w; where it lies. NULL where the kernel reads the caller's weights. */

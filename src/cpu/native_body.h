@@ -1,5 +1,8 @@
 /* Body of the own products, included by each ISA directory with NATIVE_TABLE defined: once plain, once with
  * RDT_INJECT, which can plant one fault in one accumulator. */
+#include <float.h>
+#include <math.h>
+
 #include "cpu/generic/product.h"
 #include "cpu/vector_body.h"
 
@@ -16,7 +19,9 @@ enum { NR = NV * VL };
 #include "cpu/native_multiply_body.h"
 #include "cpu/native_sums_body.h"
 /* after the sums of lanes */
+#include "cpu/native_observe_body.h"
 #include "cpu/native_pack_body.h"
+#include "cpu/native_unit_body.h"
 
 /* ---- strips ---- */
 
@@ -79,11 +84,17 @@ INLINE void fetch_rows(const rdt_native_strip *s, const sweep *w, int64_t j, ahe
   const bool more = w->to < s->k;
   const int64_t from = more ? w->to : s->follow, left = more ? s->k - w->to : s->block;
   const int64_t count = ((left < s->block ? left : s->block) + LINE - 1) / LINE, panels = w->end - w->first;
-  next->lines = 0;
+  next->offset = next->lines = 0;
   if (s->resident || s->rows.segments > 1 || s->rows.step != 1 || (!more && (!s->follow || w->end < s->to))) return;
   const int64_t begin = count * (j - w->first) / panels, end = count * (j + 1 - w->first) / panels;
   next->offset = from + begin * LINE;
   next->lines = (end - begin) * MR;
+}
+
+/* That, of a tile, before it and not on the way. */
+INLINE void fetch_lines(const ahead *next, const rdt_real *const *rows, int64_t count) {
+  for (int64_t l = 0; l < next->lines / MR; ++l)
+    for (int64_t r = 0; r < count; ++r) __builtin_prefetch(rows[r] + next->offset + l * LINE, 0, 2);
 }
 
 /* Ends a tile whose reduction is complete. */
@@ -98,10 +109,15 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], in
     to.hit_row = (int)r;
   }
 #endif
-  rdt_real *lanes = s->lanes + 2 * row * VL;
-  const rdt_real *w = s->w ? s->w + col : NULL;
+  if (s->forms & ~RDT_FORM_UNITS) observe_tile(s, tile, row, rows, col, nv);
   const bool dense = s->step == 1 && (!to.residual || to.residual_step == 1);
-  return dense && cols == nv * VL ? fn(s, tile, &to, nv, lanes, w) : finish_edge(s, fn, tile, &to, cols, nv, lanes, w);
+  return dense && cols == nv * VL ? fn(s, tile, &to, nv) : finish_edge(s, fn, tile, &to, cols, nv);
+}
+
+/* What the lanes of a panel's tiles hold, to double before their roundings add up. */
+static void flush_panel(const rdt_native_strip *s, int64_t j) {
+  if ((s->forms & RDT_FORM_ROWS) && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
+  if (s->forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) flush_sides(s, j * NR);
 }
 
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
@@ -130,23 +146,70 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
     next.panel += next.pace * n;
     if (w->finish) good &= end_tile(s, w->finish, done, i, rows, col);
   }
-  if (s->w && w->finish && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
+  if (w->finish) flush_panel(s, j);
+  if ((s->forms & RDT_FORM_COLUMNS) && s->last)
+    meet(b, s->sides->a + w->from, s->sides->q + w->from, n, s->sides->met.dot + col, s->sides->met.sq + col);
   return good;
+}
+
+/* The same with a check of units: the halves of each tile. */
+static bool sweep_units(rdt_native_strip *s, sweep *w, int64_t j) {
+  const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
+  const int64_t vectors = extras(s->forms);
+  unit_fn *const multiply_half_tile = unit_of(s->forms);
+  const rdt_real *b = s->panels + (j * s->k + w->from) * NR;
+  V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
+  V *waiting = (V *)s->sides->parked + (j - w->first) * 2 * s->tiles * vectors;
+  ahead next;
+  fetch_rows(s, w, j, &next);
+  bool good = true;
+  for (int64_t i = 0; i < s->rows.count; i += UNIT, parked += UNIT, waiting += vectors) {
+    V done[UNIT][NV], sums[UNIT * NV];
+    V(*in)[NV] = w->from ? parked : NULL, (*out)[NV] = w->finish ? done : parked;
+    const V *const from = w->from ? waiting : NULL;
+    V *const to = w->finish ? sums : waiting;
+    const rdt_real *a = w->packed + i / MR * MR * group + i % MR * VL;
+    const int64_t rows = s->rows.count - i < UNIT ? s->rows.count - i : UNIT;
+    fetch_lines(&next, s->rows.at + i, rows);
+    if (w->finish) fetch(s, i, rows, col);
+#if RDT_INJECT
+    const int64_t r = s->hit_row - i, c = s->hit_col - col, until = s->hit_k - w->from;
+    if (s->hit && !s->hit_stored && r >= 0 && r < rows && c >= 0 && c < NR && until >= 0 && until <= n) {
+      multiply_half_tile(a, 0, b, until, in, out, from, to);
+      rdt_kernel_hit_apply(s->hit, (char *)&out[r][0] + c * (int64_t)sizeof(rdt_real), RDT_REAL_DTYPE);
+      multiply_half_tile(a, until, b, n, out, out, to, to);
+      s->hit = NULL;
+    } else
+#endif
+      multiply_half_tile(a, 0, b, n, in, out, from, to);
+    if (!w->finish) continue;
+    judge_unit(s, done, sums, i, col);
+    good &= end_tile(s, w->finish, done, i, rows, col);
+  }
+  return good;
+}
+
+/* Units do not share what is left: their places do not depend on it. */
+INLINE int64_t whole_rows(int64_t left) {
+  return left < MR ? left : MR;
 }
 
 static void pack_block(const rdt_native_strip *s, const sweep *w) {
   const bool sums = s->beta && w->first == s->from;
   rdt_real *to = w->packed;
   for (int64_t i = 0, rows; i < s->rows.count; i += rows, to += (s->block + VL - 1) / VL * VL * MR) {
-    rows = tile_rows(s->rows.count - i);
+    rows = s->forms & RDT_FORM_UNITS ? whole_rows(s->rows.count - i) : tile_rows(s->rows.count - i);
     pack_tile(s, i, rows, w->from, w->to, to, sums);
   }
+  if (!(s->forms & RDT_FORM_COLUMNS) || w->first > s->from) return;
+  fall(&s->rows, 0, s->rows.count, w->from, w->to, s->sides->u + s->first, &s->sides->alpha);
+  if (s->last) round_alpha(s->sides, w->from, w->to);
 }
 
 static void strip(rdt_native_strip *s) {
   const int64_t whole = s->resident ? s->tiles * MR * ((s->block + VL - 1) / VL * VL) : 0;
   bool good = true;
-  if (s->w) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
+  if (s->forms & RDT_FORM_ROWS) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
   for (sweep w = {.first = s->from}; w.first < s->to; w.first = w.end) {
     w.end = s->to - w.first < s->chunk ? s->to : w.first + s->chunk;
     w.from = 0;
@@ -155,7 +218,8 @@ static void strip(rdt_native_strip *s) {
       w.to = s->k - w.from <= s->block ? s->k : w.from + s->block;
       w.finish = w.to == s->k ? finish_of(s) : NULL;
       if (!s->resident || w.first == s->from) pack_block(s, &w);
-      for (int64_t j = w.first; j < w.end; ++j) good &= sweep_panel(s, &w, j);
+      for (int64_t j = w.first; j < w.end; ++j)
+        good &= s->forms & RDT_FORM_UNITS ? sweep_units(s, &w, j) : sweep_panel(s, &w, j);
       w.from = w.to;
       w.packed += whole;
     } while (w.from < s->k);
@@ -163,4 +227,12 @@ static void strip(rdt_native_strip *s) {
   if (!good) s->differ = true;
 }
 
-const rdt_native_table NATIVE_TABLE = {.rows = MR, .cols = NR, .lanes = VL, .strip = strip, .dots = dots, .down = down};
+const rdt_native_table NATIVE_TABLE = {.rows = MR,
+                                       .cols = NR,
+                                       .lanes = VL,
+                                       .unit = UNIT,
+                                       .strip = strip,
+                                       .dots = dots,
+                                       .down = down,
+                                       .fall = fall,
+                                       .inner = inner};

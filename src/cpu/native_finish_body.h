@@ -1,4 +1,4 @@
-/* What follows the reduction of a tile: its share of the check, the epilogue, the store. */
+/* What follows the reduction of a tile: the epilogue, the store. */
 typedef struct place { /* of a tile: where its result goes, where its residual comes from */
   rdt_real *out;
   int64_t ld, step; /* from row to row, from column to column */
@@ -26,15 +26,13 @@ static __attribute__((noinline)) bool alike(const rdt_native_strip *s, V (*tile)
   return is_zero(differ);
 }
 
-/* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
-INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, rdt_real *lanes,
-                   const rdt_real *w, const bool check, const bool scale, const bool has_bias, const bool has_residual,
-                   const int bound) {
+/* Epilogue and store of a tile; with a check, evaluated twice. false: the second evaluation is not what was stored. */
+INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, const bool check,
+                   const bool scale, const bool has_bias, const bool has_residual, const int bound) {
   const rdt_native_finish *f = &s->finish;
-  V b[NV], sign[NV];
+  V b[NV];
   for (int v = 0; v < nv; ++v) {
     b[v] = has_bias ? load(to->bias + v * VL) : (V){0};
-    sign[v] = check ? load(w + v * VL) : (V){0};
   }
   I differ = {0};
 #pragma GCC unroll 1
@@ -43,15 +41,6 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
     const rdt_real *residual = has_residual ? to->residual + r * to->residual_ld : NULL;
     V raw[NV];
     for (int v = 0; v < nv; ++v) raw[v] = tile[r][v];
-    if (check) {
-      V dot = raw[0] * sign[0], sq = raw[0] * raw[0];
-      for (int v = 1; v < nv; ++v) {
-        dot = MADD(raw[v], sign[v], dot);
-        sq = MADD(raw[v], raw[v], sq);
-      }
-      store(lanes + 2 * r * VL, load(lanes + 2 * r * VL) + dot);
-      store(lanes + (2 * r + 1) * VL, load(lanes + (2 * r + 1) * VL) + sq);
-    }
     for (int v = 0; v < nv; ++v)
       store(out + v * VL, value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound));
 #if RDT_INJECT
@@ -67,15 +56,13 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
   return !check || is_zero(differ) || alike(s, tile, to, nv);
 }
 
-typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv, rdt_real *lanes,
-                       const rdt_real *w);
+typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv);
 
 /* One function for each way a tile can end; both widths of a panel in each. */
-#define FINISH(name, check, scale, bias, residual, bound)                                             \
-  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv, rdt_real *lanes, \
-                   const rdt_real *w) {                                                               \
-    if (nv == NV) return finish(s, tile, to, NV, lanes, w, check, scale, bias, residual, bound);      \
-    return finish(s, tile, to, 1, lanes, w, check, scale, bias, residual, bound);                     \
+#define FINISH(name, check, scale, bias, residual, bound)                              \
+  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv) { \
+    if (nv == NV) return finish(s, tile, to, NV, check, scale, bias, residual, bound); \
+    return finish(s, tile, to, 1, check, scale, bias, residual, bound);                \
   }
 #define FINISH_BOUNDS(name, ...)                   \
   FINISH(name##_none, __VA_ARGS__, RDT_BOUND_NONE) \
@@ -100,27 +87,27 @@ static finish_fn *const finishes[2][2][4][3] = {{OPERANDS(plain), OPERANDS(plain
 
 static finish_fn *finish_of(const rdt_native_strip *s) {
   const rdt_native_finish *f = &s->finish;
-  return finishes[s->w != NULL][f->alpha != 1.0f || (f->residual && f->beta != 1.0f)]
+  return finishes[s->forms != 0][f->alpha != 1.0f || (f->residual && f->beta != 1.0f)]
                  [(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
 }
 
 /* A tile that reaches beyond the last column, or whose columns do not lie side by side, is finished in a buffer; what
  * is there of it is copied, and compared. */
-static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols, int nv,
-                        rdt_real *lanes, const rdt_real *w) {
+static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols,
+                        int nv) {
   rdt_real out[MR * NR], residual[MR * NR] = {0};
   const int rows = to->rows;
   place edge = {.out = out, .ld = NR, .step = 1, .rows = rows, .residual_ld = NR, .bias = to->bias};
   if (to->residual) edge.residual = residual;
   for (int r = 0; to->residual && r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c) residual[r * NR + c] = to->residual[r * to->residual_ld + c * to->residual_step];
-  bool good = fn(s, tile, &edge, nv, lanes, w);
+  bool good = fn(s, tile, &edge, nv);
   for (int r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c) to->out[r * to->ld + c * to->step] = out[r * NR + c];
 #if RDT_INJECT
   if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_REAL_DTYPE);
 #endif
-  if (!s->w) return true;
+  if (!s->forms) return true;
   __asm__ volatile("" : : : "memory");
   for (int r = 0; r < rows; ++r)
     for (int64_t c = 0; c < cols; ++c)

@@ -118,3 +118,54 @@ static void down(const rdt_real *x, int64_t ld, int64_t count, int64_t length, c
       }
   }
 }
+
+/* Two vectors' width at a time: a line of each row is met once. */
+INLINE void fall_lines(const rdt_real *const *at, int64_t count, int64_t t, const int nv, const rdt_real *u,
+                       const rdt_pair *to) {
+  V dot[2] = {{0}}, sq[2] = {{0}};
+  for (int64_t r = 0; r < count; ++r) {
+    const V w = spread(u[r]);
+    for (int v = 0; v < nv; ++v) {
+      const V x = load(at[r] + t + v * VL);
+      dot[v] = MADD(x, w, dot[v]);
+      sq[v] = MADD(x, x, sq[v]);
+    }
+  }
+  for (int v = 0; v < nv; ++v)
+    for (int l = 0; l < VL; ++l) {
+      to->dot[t + v * VL + l] += (double)dot[v][l];
+      to->sq[t + v * VL + l] += (double)sq[v][l];
+    }
+}
+
+static void fall(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to, const rdt_real *u,
+                 const rdt_pair *sums) {
+  enum { CHAIN = 16 };
+  for (int64_t i = first; i < end; i += CHAIN) {
+    const int64_t count = end - i < CHAIN ? end - i : CHAIN;
+    const rdt_real *const *at = rows->at + i;
+    const bool dense = rows->step == 1;
+    int64_t t = from;
+    for (; dense && t + 2 * VL <= to; t += 2 * VL) fall_lines(at, count, t, 2, u + i, sums);
+    for (; dense && t + VL <= to; t += VL) fall_lines(at, count, t, 1, u + i, sums);
+    for (; t < to; ++t)
+      for (int64_t r = 0; r < count; ++r) {
+        const double v = (double)at[r][t * rows->step];
+        sums->dot[t] += (double)u[i + r] * v;
+        sums->sq[t] += v * v;
+      }
+  }
+}
+
+typedef double D __attribute__((vector_size(32), aligned(8), may_alias));
+
+static double inner(const double *a, const double *b, int64_t n) {
+  D x[4] = {{0}};
+  double sum = 0.0;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16)
+    for (int k = 0; k < 4; ++k) x[k] += *(const D *)(a + i + 4 * k) * *(const D *)(b + i + 4 * k);
+  for (; i < n; ++i) sum += a[i] * b[i];
+  for (int k = 0; k < 4; ++k) sum += (x[k][0] + x[k][1]) + (x[k][2] + x[k][3]);
+  return sum;
+}

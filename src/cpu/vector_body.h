@@ -52,6 +52,14 @@ typedef int32_t I __attribute__((vector_size(BYTES), may_alias));
 #else
 #define AGAIN(x) __asm__ volatile("" : "+m"(x) : : "memory")
 #endif
+/* What is computed of x takes x as it is in its register. */
+#if defined(RDT_EMULATED_AVX512) || !defined(__x86_64__)
+#define ALONE(x) (void)(x)
+#elif defined(__AVX512F__)
+#define ALONE(x) __asm__("" : "+v"(x))
+#else
+#define ALONE(x) __asm__("" : "+x"(x))
+#endif
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -59,14 +59,15 @@ rdt_status rdt_where_run(rdt_where *w, rdt_shares *s, const rdt_kernel *k, void 
   return RDT_OK;
 }
 
-rdt_status rdt_where_run_fused(rdt_where *w, rdt_shares *s, const rdt_operands *o, rdt_fused *f, rdt_reason *why) {
+rdt_status rdt_where_run_fused(rdt_where *w, rdt_shares *s, void *state, const rdt_operands *o, rdt_fused *f,
+                               rdt_reason *why) {
   rdt_operands asked = *o;
   rdt_kernel_hit hit;
   const bool broken = rdt_plan_core_hit(w->p, &hit);
   asked.shares = s;
   s->n = 0;
   if (broken) f->hit = &hit;
-  const rdt_status status = w->p->kernel->run_fused(w->p->state, &asked, f, why);
+  const rdt_status status = w->p->kernel->run_fused(state, &asked, f, why);
   if (!broken) return status;
   f->hit = NULL;
   rdt_plan_book_hit(w->p, &hit);
@@ -124,13 +125,23 @@ static void spread(rdt_where *w, int threads) {
   }
 }
 
-/* The core that both ends of what a suspect names lie on. */
-static int core_of(const rdt_shares *s, const rdt_suspect *q) {
-  bool sure;
-  const int core = rdt_shares_core(s, q->place[0], q->place[1], &sure);
-  if (q->kind != RDT_CHECK_TILE || core < 0) return core;
-  const int end = rdt_shares_core(s, q->place[0] + RDT_TILE_SIDE - 1, q->place[1], &sure);
-  return end < 0 || end == core ? core : -1;
+static bool speaks_of(const rdt_findings *f, const rdt_suspect *q, const rdt_share *one) {
+  for (int axis = 0; axis < 2; axis++) {
+    const int64_t from = q->place[axis], to = from + rdt_suspect_extent(f, q, axis);
+    if (from >= 0 && (from >= one->to[axis] || to <= one->from[axis])) return false;
+  }
+  return true;
+}
+
+/* The core that has computed all that a suspect names; -1: several. */
+static int core_of(const rdt_shares *s, const rdt_findings *f, const rdt_suspect *q) {
+  int core = -1;
+  for (int i = 0; i < s->n; i++) {
+    if (!speaks_of(f, q, &s->list[i])) continue;
+    if (core >= 0 && s->list[i].core != core) return -1;
+    core = s->list[i].core;
+  }
+  return core;
 }
 
 /* The one core that suspects name, or shares that have complained themselves; suspects that name none say nothing. */
@@ -139,7 +150,7 @@ static int suspect_of(const rdt_shares *s, const rdt_findings *f) {
   for (int i = 0; i < f->listed + s->n; i++) {
     const bool share = i >= f->listed;
     if (share && !s->list[i - f->listed].differ) continue;
-    const int one = share ? s->list[i - f->listed].core : core_of(s, &f->list[i]);
+    const int one = share ? s->list[i - f->listed].core : core_of(s, f, &f->list[i]);
     if (one >= 0 && core >= 0 && one != core) return -1;
     if (one >= 0) core = one;
   }

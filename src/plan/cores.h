@@ -23,7 +23,8 @@ void rdt_where_begin(rdt_where *w, rdt_plan *p);
 rdt_status rdt_where_run(rdt_where *w, rdt_shares *s, const rdt_kernel *k, void *state, int threads,
                          const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
 /* The same for a kernel that sums as it goes. */
-rdt_status rdt_where_run_fused(rdt_where *w, rdt_shares *s, const rdt_operands *o, rdt_fused *f, rdt_reason *why);
+rdt_status rdt_where_run_fused(rdt_where *w, rdt_shares *s, void *state, const rdt_operands *o, rdt_fused *f,
+                               rdt_reason *why);
 /* The thread that computes copy i of an op that is computed twice calls both. */
 void rdt_where_copy_begins(rdt_where *w, int i);
 void rdt_where_copy_ends(rdt_where *w, int i);

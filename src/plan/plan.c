@@ -79,7 +79,8 @@ rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_pr
     p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
   RDT_TRY_GOTO(rdt_plan_select(p, scheme, &ctx->error), fail);
   if (p->kernel_fuses)
-    RDT_TRY_GOTO(rdt_fused_create(&p->prob, ctx->policy.lambda, &p->fused, &ctx->error), fail);
+    RDT_TRY_GOTO(rdt_fused_create(&p->prob, p->kernel, p->scheme->forms, ctx->policy.lambda, &p->fused, &ctx->error),
+                 fail);
   else
     RDT_TRY_GOTO(rdt_plan_sums(p, &ctx->error), fail);
   seal(p);
@@ -248,7 +249,7 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
     case RDT_SITE_SUM:
       return p->scheme->impl != NULL;
     case RDT_SITE_BOUND:
-      return p->scheme->impl && p->prob.acc != RDT_S32; /* integers are compared exactly */
+      return p->scheme->impl && p->prob.acc != RDT_S32 && !(p->fused && p->scheme->forms == RDT_FORM_TWICE); /* exact */
     case RDT_SITE_COMPARISON:
     case RDT_SITE_COUNTER:
     case RDT_SITE_VERDICT:

@@ -173,6 +173,9 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
 struct rdt_where; /* plan/cores.h */
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
                                  rdt_reason *why);
+/* The same by the plan's kernel with its checks on the way, into the result itself. differ: an epilogue did */
+rdt_status rdt_plan_fuse_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
+                              rdt_findings *f, bool *differ, rdt_reason *why);
 
 /* correct.c: raw results o->out rebuilt from row and column checksums, and checked again by both */
 rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuilt *b, rdt_reason *why);

@@ -40,24 +40,19 @@ static bool finish_apart(const rdt_plan *p, const rdt_problem *whole) {
          rdt_cpu_dispatch(&raw, p->ctx->isa, NULL, NULL) != reference;
 }
 
-/* What a scheme's check sums over, where a kernel can make it on the way. */
-static rdt_fuses side_of(rdt_scheme_id s) {
-  return s == RDT_SCHEME_ROW || s == RDT_SCHEME_FC ? RDT_FUSES_ROWS
-         : s == RDT_SCHEME_IC                      ? RDT_FUSES_COLUMNS
-                                                   : RDT_FUSES_NONE;
-}
-
 /* The first kernel that makes the scheme's check as it goes and takes the problem with its epilogue; NULL: none. Such a
  * kernel keeps no raw result, and without it nothing can be rebuilt. */
-static const rdt_kernel *fusing_kernel(const rdt_plan *p, rdt_scheme_id scheme, int sets) {
+static const rdt_kernel *fusing_kernel(const rdt_plan *p, const rdt_scheme_info *scheme, int sets) {
   const bool keep = p->ctx->policy.on_fault == RDT_ON_FAULT_CORRECT;
-  const rdt_fuses side = keep || sets > 1 ? RDT_FUSES_NONE : side_of(scheme);
+  const bool dynamic = !p->prob.in[1].data && scheme->forms != RDT_FORM_ROWS;
+  const unsigned forms = keep || sets > 1 || dynamic ? 0 : scheme->forms;
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
-  for (int i = 0; i < n && side != RDT_FUSES_NONE; i++) {
+  for (int i = 0; i < n && forms; i++) {
     rdt_reason why;
     const rdt_kernel *k = rows[i];
-    if (k->op == p->prob.op && k->fuses == side && k->isa <= p->ctx->isa && k->accept_fused(&p->prob, &why) == RDT_OK)
+    if (k->op == p->prob.op && (forms & ~k->fuses) == 0 && k->isa <= p->ctx->isa &&
+        k->accept_fused(&p->prob, &why) == RDT_OK)
       return k;
   }
   return NULL;
@@ -73,7 +68,7 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
     raw.out = rdt_plan_raw_view(p);
   }
   kernel_log log = {.p = p, .status = RDT_OK};
-  p->kernel = fusing_kernel(p, p->scheme->id, p->sets);
+  p->kernel = fusing_kernel(p, p->scheme, p->sets);
   p->kernel_fuses = p->kernel != NULL;
   if (!p->kernel) p->kernel = rdt_cpu_dispatch(&raw, p->ctx->isa, log_refusal, &log);
   p->other = rdt_cpu_reference(&raw);
@@ -94,7 +89,7 @@ static rdt_status select_kernel(rdt_plan *p, rdt_reason *why) {
 }
 
 /* Up to this share of the op's own work the finest location is taken, beyond it the cheapest scheme. */
-static const double affordable = 0.04; /* row and column cover of a 1024^3 product: 3 % (bench gemm) */
+static const double affordable = 0.01; /* row and column cover of a 2048^3 product (bench gemm) */
 
 typedef struct candidate {
   const rdt_scheme_info *scheme;
@@ -132,8 +127,13 @@ static void weigh(const rdt_plan *p, candidate *c) {
     rdt_fail(&c->why, RDT_ERR_UNSUPPORTED, "integers are checked modulo 2^32: there %s:%d is no more than %s",
              c->scheme->name, c->sets, c->scheme->name);
   } else {
-    const bool fused = fusing_kernel(p, c->scheme->id, c->sets) != NULL;
-    const double work = fused ? rdt_fused_cost(&p->prob) : c->sets * c->scheme->impl->cost(&p->prob);
+    const bool fused = fusing_kernel(p, c->scheme, c->sets) != NULL;
+    if (!fused && (c->scheme->forms & RDT_FORM_UNITS)) {
+      c->refused = true;
+      rdt_fail(&c->why, RDT_ERR_UNSUPPORTED, "checked in registers only, and no own kernel takes this");
+      return;
+    }
+    const double work = fused ? rdt_fused_cost(&p->prob, c->scheme->forms) : c->sets * c->scheme->impl->cost(&p->prob);
     c->cost = flops > 0.0 ? work / flops : 0.0;
     snprintf(c->why.text, sizeof c->why.text, "asked for: %d independent checks of each line", c->sets);
   }

@@ -17,8 +17,8 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile) {
   bool known[2] = {true, !conv || prob->window.groups == 1};
   for (int i = 0; i < f->listed; i++) {
     const rdt_suspect *s = &f->list[i];
-    const int64_t side = s->kind == RDT_CHECK_TILE ? RDT_TILE_SIDE : 1;
     for (int axis = 0; axis < 2; axis++) {
+      const int64_t side = rdt_suspect_extent(f, s, axis);
       if (s->place[axis] < 0) continue;
       const int64_t unit = conv && axis == 0 ? rdt_tensor_pixels(out) : 1, end = out->shape[axis] - 1;
       const int64_t last = (s->place[axis] + side - 1) / unit;
@@ -43,17 +43,53 @@ static rdt_tensor slice(const rdt_tensor *t, int dim, int64_t from, int64_t leng
   return s;
 }
 
+static rdt_tensor slice_both(const rdt_tensor *t, const rdt_tile *tile) {
+  const rdt_tensor rows = slice(t, 0, tile->from[0], tile->length[0]);
+  return slice(&rows, 1, tile->from[1], tile->length[1]);
+}
+
+/* The problem of a part, without an epilogue. */
+static rdt_status cut(const rdt_plan *p, const rdt_operands *o, const rdt_tile *tile, rdt_problem *part) {
+  const int weight_dim = p->prob.op == RDT_KOP_CONV ? 0 : 1;
+  RDT_TRY(rdt_problem_copy(part, &p->prob));
+  part->epilogue = RDT_EPILOGUE_NONE;
+  part->in[0] = slice(&o->in[0], 0, tile->from[0], tile->length[0]);
+  part->in[1] = slice(&o->in[1], weight_dim, tile->from[1], tile->length[1]);
+  part->out = slice_both(&o->out, tile);
+  return RDT_OK;
+}
+
+rdt_status rdt_plan_fuse_tile(const rdt_plan *p, rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
+                              rdt_findings *f, bool *differ, rdt_reason *why) {
+  rdt_problem part;
+  rdt_fused_check *check = NULL;
+  void *state = NULL;
+  *differ = false;
+  RDT_TRY(cut(p, o, tile, &part));
+  rdt_epilogue e = o->epilogue ? *o->epilogue : RDT_EPILOGUE_NONE;
+  if (e.bias.rank >= 0) e.bias = slice(&e.bias, 0, tile->from[1], tile->length[1]);
+  if (e.factor.rank >= 0) e.factor = slice(&e.factor, 0, tile->from[1], tile->length[1]);
+  if (e.residual.rank >= 0) e.residual = slice_both(&e.residual, tile);
+  const rdt_operands operands = {.in = part.in, .n_in = 2, .out = part.out, .epilogue = &e};
+  rdt_status status = rdt_fused_create(&part, p->kernel, p->scheme->forms, p->ctx->policy.lambda, &check, why);
+  if (status == RDT_OK) status = p->kernel->create(&part, p->threads, &state, why);
+  if (status == RDT_OK) {
+    rdt_fused sums = rdt_fused_ask(check);
+    status = rdt_where_run_fused(w, &w->again, state, &operands, &sums, why);
+    *differ = sums.differ;
+    if (status == RDT_OK) rdt_fused_judge(check, &sums, f);
+  }
+  if (state) p->kernel->destroy(state);
+  rdt_fused_destroy(check);
+  rdt_problem_clear(&part);
+  return status;
+}
+
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
                                  rdt_reason *why) {
-  const int weight_dim = p->prob.op == RDT_KOP_CONV ? 0 : 1;
   rdt_problem part;
   void *state = NULL;
-  RDT_TRY(rdt_problem_copy(&part, &p->prob));
-  part.epilogue = RDT_EPILOGUE_NONE;
-  part.in[0] = slice(&o->in[0], 0, tile->from[0], tile->length[0]);
-  part.in[1] = slice(&o->in[1], weight_dim, tile->from[1], tile->length[1]);
-  const rdt_tensor rows = slice(&o->out, 0, tile->from[0], tile->length[0]);
-  part.out = slice(&rows, 1, tile->from[1], tile->length[1]);
+  RDT_TRY(cut(p, o, tile, &part));
   const rdt_operands operands = {.in = part.in, .n_in = 2, .out = part.out};
   rdt_status status = p->kernel->create(&part, p->threads, &state, why);
   if (status == RDT_OK) status = rdt_where_run(w, &w->again, p->kernel, state, p->threads, &operands, NULL, why);

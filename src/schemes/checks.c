@@ -62,10 +62,18 @@ static int64_t along_of(const rdt_checks *c, int64_t i) {
   return c->period > 0 ? i % c->period : i;
 }
 
+static void place_of(const rdt_checks *c, int64_t i, int64_t place[2]) {
+  for (int axis = 0; axis < 2; ++axis) place[axis] = c->place[axis];
+  if (c->along >= 0) place[c->along] += along_of(c, i);
+  if (c->wide == 0) return;
+  place[0] += i / c->wide * c->unit[0];
+  place[1] += i % c->wide * c->unit[1];
+}
+
 static rdt_suspect suspect_of(const rdt_checks *c, int64_t i) {
   const rdt_terms m = terms_of(c, i);
-  rdt_suspect x = {.kind = c->kind, .place = {c->place[0], c->place[1]}};
-  if (c->along >= 0) x.place[c->along] += along_of(c, i);
+  rdt_suspect x = {.kind = c->kind};
+  place_of(c, i, x.place);
   x.residual = fabs(c->observed.dot[i] - c->expected.dot[i]);
   x.bound = rdt_bound_of(c->t, &m);
   return x;
@@ -73,8 +81,8 @@ static rdt_suspect suspect_of(const rdt_checks *c, int64_t i) {
 
 static void check_one(const rdt_checks *c, rdt_findings *f, int64_t i) {
   if (c->exact) {
-    int64_t place[2] = {c->place[0], c->place[1]};
-    if (c->along >= 0) place[c->along] += along_of(c, i);
+    int64_t place[2];
+    place_of(c, i, place);
     rdt_findings_check_exact(f, c->kind, place[0], place[1], rdt_checks_modulo(c->observed.dot[i]),
                              rdt_checks_modulo(c->expected.dot[i]));
     return;

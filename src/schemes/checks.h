@@ -12,8 +12,9 @@ typedef struct rdt_checks { /* of one kind on one matrix: what the passes have s
   rdt_check_kind kind;
   int64_t outputs; /* summed in each */
   int64_t place[2];
-  int along;      /* which place counts on from check to check; -1: none */
-  int64_t period; /* after so many it starts again; 0: never */
+  int along;             /* which place counts on from check to check; -1: none */
+  int64_t period;        /* after so many it starts again; 0: never */
+  int64_t wide, unit[2]; /* units: how many side by side, rows and columns of each; 0: no units */
   rdt_pair expected, observed;
 } rdt_checks;
 

@@ -7,15 +7,18 @@
 #include "schemes/checks.h"
 
 struct rdt_fused_check {
+  unsigned forms;
   bool fixed;                   /* weights; else the kernel sums them too */
   int64_t m, n, k, taps[2], ic; /* k = taps x ic, the channel fastest; depthwise: m checks of n outputs */
-  bool conv, depthwise, exact;
-  int32_t zero;   /* of the weights */
-  rdt_dtype real; /* in which sums are formed */
-  rdt_tolerance bound;
+  bool conv, depthwise, exact, scalar;
+  int32_t zero;              /* of the weights */
+  rdt_dtype real;            /* in which sums are formed */
+  int64_t block[2], unit[2]; /* of blocks, of units: rows and columns */
+  rdt_tolerance bound, down_bound, block_bound, unit_bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
-  rdt_pair beta, expected, observed;
-  double *w;
+  rdt_pair beta, expected, observed, columns[2], blocks[2], units[2]; /* of two: expected, observed */
+  double *w, *u;
+  double *share;            /* of units: of the squares of a row of B, the most that is one column's */
   float *weights, *squares; /* depthwise: side by side */
   double most;              /* of the squares in beta: made with them */
 };
@@ -52,6 +55,42 @@ static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int6
          tap % c->taps[1] * w->stride[3];
 }
 
+static int64_t pieces(int64_t n, int64_t size) {
+  return (n + size - 1) / size;
+}
+
+static int64_t across(const rdt_fused_check *c) { /* vectors of beta */
+  return c->forms & RDT_FORM_BLOCKS ? pieces(c->n, c->block[1]) : 1;
+}
+
+static void sum_weights(rdt_fused_check *c, const rdt_tensor *weights, int64_t part, int64_t t) {
+  const double least = rdt_dtype_info(c->real)->min_normal;
+  const int64_t from = part * c->block[1], end = from + c->block[1] < c->n ? from + c->block[1] : c->n;
+  double dot = 0.0, sq = least;
+  for (int64_t j = from; j < end; j++) {
+    const int64_t at = weight_offset(c, weights, t, j);
+    const double x = rdt_load(weights->data, weights->dtype, at) - c->zero;
+    dot += c->w[j] * x;
+    sq += x * x;
+  }
+  c->beta.dot[part * c->k + t] = dot;
+  c->beta.sq[part * c->k + t] = !(dot * dot <= sq) ? dot * dot : sq;
+  c->most = most_of(c->most, c->beta.sq[part * c->k + t]);
+}
+
+/* A unit's bound takes the squares of its columns alone: no more than so much of those along all of B's row. */
+static void share_weights(rdt_fused_check *c, const rdt_tensor *weights) {
+  const float *w = weights->data;
+  memset(c->share, 0, (size_t)c->n * sizeof *c->share);
+  for (int64_t t = 0; t < c->k; t++) {
+    const double unit = 1.0 / c->beta.sq[t];
+    for (int64_t j = 0; j < c->n; j++) {
+      const double x = (double)w[weight_offset(c, weights, t, j)];
+      c->share[j] = most_of(c->share[j], x * x * unit);
+    }
+  }
+}
+
 /* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). Not
  * below what single precision keeps with all of its digits: squares of large inputs are weighed with it. */
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
@@ -59,20 +98,10 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
     copy_weights(c, weights);
     return;
   }
-  const double least = rdt_dtype_info(c->real)->min_normal;
   c->most = 0.0;
-  for (int64_t t = 0; t < c->k; t++) {
-    double dot = 0.0, sq = least;
-    for (int64_t j = 0; j < c->n; j++) {
-      const int64_t at = weight_offset(c, weights, t, j);
-      const double x = rdt_load(weights->data, weights->dtype, at) - c->zero;
-      dot += c->w[j] * x;
-      sq += x * x;
-    }
-    c->beta.dot[t] = dot;
-    c->beta.sq[t] = !(dot * dot <= sq) ? dot * dot : sq;
-    c->most = most_of(c->most, c->beta.sq[t]);
-  }
+  for (int64_t part = 0; c->beta.dot && part < across(c); part++)
+    for (int64_t t = 0; t < c->k; t++) sum_weights(c, weights, part, t);
+  if (c->share) share_weights(c, weights);
 }
 
 static rdt_status create_depthwise(rdt_fused_check *c, const rdt_problem *p) {
@@ -96,10 +125,66 @@ static rdt_status create_depthwise(rdt_fused_check *c, const rdt_problem *p) {
   return RDT_OK;
 }
 
-rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check **out, rdt_reason *why) {
+/* ---- memory ---- */
+
+typedef struct layout { /* base = NULL: only counts */
+  double *base;
+  size_t used;
+} layout;
+
+static double *take(layout *l, int64_t n) {
+  double *p = l->base ? l->base + l->used : NULL;
+  l->used += (size_t)n;
+  return p;
+}
+
+static rdt_pair take_pair(layout *l, int64_t n) {
+  rdt_pair x = {.dot = take(l, n)};
+  x.sq = take(l, n);
+  return x;
+}
+
+static void lay_out(rdt_fused_check *c, layout *l) {
+  const unsigned forms = c->forms, measured = RDT_FORM_UNITS & ~RDT_FORM_TWICE;
+  if (forms & (RDT_FORM_ROWS | RDT_FORM_BLOCKS | measured)) c->beta = take_pair(l, across(c) * c->k);
+  if (forms & (RDT_FORM_ROWS | measured)) c->expected = take_pair(l, c->m);
+  if (forms & RDT_FORM_ROWS) c->observed = take_pair(l, c->m);
+  for (int i = 0; i < 2; i++) {
+    if (forms & RDT_FORM_COLUMNS) c->columns[i] = take_pair(l, c->n);
+    if (forms & RDT_FORM_BLOCKS) c->blocks[i] = take_pair(l, pieces(c->m, c->block[0]) * across(c));
+    if (forms & RDT_FORM_UNITS) c->units[i] = take_pair(l, pieces(c->m, c->unit[0]) * pieces(c->n, c->unit[1]));
+  }
+  c->w = take(l, c->n);
+  if (forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) c->u = take(l, c->m);
+  if (forms & measured) c->share = take(l, c->n);
+}
+
+/* What the forms have in common is in bound; each has chains of its own. */
+static void set_bounds(rdt_fused_check *c) {
+  const int64_t lanes = c->forms & RDT_FORM_ONE_SIDED ? 1 : 2;
+  c->down_bound = c->block_bound = c->unit_bound = c->bound;
+  c->down_bound.depth_sum = RDT_FUSED_DOWN;
+  c->down_bound.depth_dot = RDT_FUSED_MEET;
+  c->down_bound.u_form = c->bound.u_check;
+  c->down_bound.depth_beta = RDT_FUSED_DOT;
+  c->block_bound.depth_sum = RDT_FUSED_BLOCK;
+  c->block_bound.u_form = c->bound.u_check;
+  c->block_bound.depth_beta = RDT_FUSED_DOT;
+  c->unit_bound.depth_sum = c->unit[0] + lanes;
+  c->unit_bound.depth_dot = 0;
+  if (c->forms & RDT_FORM_SUMMED) c->unit_bound.k *= 2; /* that many products in a chain */
+  c->unit_bound.u_form = c->bound.u_check;
+  c->unit_bound.depth_beta = c->unit[0] + lanes;
+  c->unit_bound.u_beta = 0.0;
+}
+
+rdt_status rdt_fused_create(const rdt_problem *p, const rdt_kernel *kernel, unsigned forms, double lambda,
+                            rdt_fused_check **out, rdt_reason *why) {
   rdt_fused_check *c = rdt_calloc(1, sizeof *c);
   *out = NULL;
   if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for checks");
+  c->scalar = forms & RDT_FORM_PRODUCT;
+  c->forms = c->scalar ? RDT_FORM_BLOCKS : forms;
   c->conv = p->op == RDT_KOP_CONV;
   c->fixed = p->in[1].data != NULL;
   rdt_problem_mnk(p, &c->m, &c->n, &c->k);
@@ -130,17 +215,22 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
     *out = c;
     return RDT_OK;
   }
-  const size_t count = (size_t)(2 * c->k + 4 * c->m + c->n); /* the plan has checked that these fit */
-  c->memory = rdt_calloc(count, sizeof(double));
+  const int64_t size[2] = {c->m, c->n};
+  for (int i = 0; i < 2; i++)
+    c->block[i] = (forms & RDT_FORM_BLOCKS) && size[i] > RDT_TILE_SIDE ? RDT_TILE_SIDE : size[i];
+  if (c->forms & RDT_FORM_UNITS) kernel->unit(c->unit);
+  set_bounds(c);
+  layout l = {NULL, 0};
+  lay_out(c, &l); /* the plan has checked that these fit */
+  c->memory = rdt_calloc(l.used, sizeof(double));
   if (!c->memory) {
     rdt_free(c);
     return rdt_fail(why, RDT_ERR_NOMEM, "no memory for checks");
   }
-  c->beta = (rdt_pair){c->memory, c->memory + c->k};
-  c->expected = (rdt_pair){c->beta.sq + c->k, c->beta.sq + c->k + c->m};
-  c->observed = (rdt_pair){c->expected.sq + c->m, c->expected.sq + 2 * c->m};
-  c->w = c->observed.sq + c->m;
-  rdt_checks_signs(c->w, c->n, c->n, 2);
+  l = (layout){c->memory, 0};
+  lay_out(c, &l);
+  rdt_checks_signs(c->w, c->n, c->block[1], 2);
+  if (c->u) rdt_checks_signs(c->u, c->m, c->block[0], 1);
   if (c->fixed) rdt_fused_recreate(c, &p->in[1]);
   *out = c;
   return RDT_OK;
@@ -148,6 +238,8 @@ rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check
 
 rdt_status rdt_fused_fixed(rdt_fused_check *c, rdt_vault *frame, rdt_vault *tables) {
   RDT_TRY(rdt_vault_add(frame, c, offsetof(rdt_fused_check, most)));
+  if (c->u) RDT_TRY(rdt_vault_add(tables, c->u, (size_t)c->m * sizeof *c->u));
+  if (c->share) RDT_TRY(rdt_vault_add(tables, c->share, (size_t)c->n * sizeof *c->share));
   return c->w ? rdt_vault_add(tables, c->w, (size_t)c->n * sizeof *c->w) : RDT_OK;
 }
 
@@ -165,31 +257,41 @@ void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dty
     *dtype = RDT_F32;
     return;
   }
-  *data = c->fixed ? c->beta.dot : NULL;
-  *bytes = c->fixed ? (size_t)(2 * c->k) * sizeof(double) : 0;
+  const bool kept = c->fixed && c->beta.dot;
+  *data = kept ? c->beta.dot : NULL;
+  *bytes = kept ? (size_t)(2 * across(c) * c->k) * sizeof(double) : 0;
   *dtype = RDT_F64;
 }
 
 rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
-  return (rdt_fused){.w = c->w,
+  return (rdt_fused){.forms = c->forms,
+                     .w = c->w,
+                     .u = c->u,
                      .beta = c->beta,
                      .expected = c->expected,
                      .observed = c->observed,
+                     .columns_expected = c->columns[0],
+                     .columns_observed = c->columns[1],
+                     .block = {c->block[0], c->block[1]},
+                     .blocks_expected = c->blocks[0],
+                     .blocks_observed = c->blocks[1],
+                     .units_expected = c->units[0],
+                     .units_observed = c->units[1],
                      .weights = c->weights,
                      .squares = c->squares};
 }
 
-/* Squares below the normal range of single precision vanish: their bound does not. */
-static void add_vanished(const rdt_fused_check *c, double most) {
-  const double lost = rdt_dtype_info(c->real)->min_normal;
-  const double terms = (double)c->k * (c->depthwise ? (double)c->n : 1.0);
-  for (int64_t i = 0; i < c->m; i++) {
-    c->expected.sq[i] += lost * terms * (1.0 + most);
-    c->observed.sq[i] += lost * (double)c->n;
+/* Squares below the normal range of single precision vanish: their bound does not. outputs: of each check */
+static void add_vanished(rdt_dtype real, const rdt_pair sums[2], int64_t count, int64_t outputs, double terms) {
+  const double lost = rdt_dtype_info(real)->min_normal;
+  for (int64_t i = 0; i < count; i++) {
+    sums[0].sq[i] += lost * terms;
+    sums[1].sq[i] += lost * (double)outputs;
   }
 }
 
-void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
+static void judge_rows(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
+  const double most = c->fixed ? c->most : sums->most, k = (double)c->k;
   const rdt_checks checks = {.t = &c->bound,
                              .exact = c->exact,
                              .square_beta = true,
@@ -200,16 +302,113 @@ void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findin
                              .period = c->depthwise ? c->ic : 0,
                              .expected = c->expected,
                              .observed = c->observed};
-  if (!c->exact) add_vanished(c, c->fixed ? c->most : sums->most);
+  if (!c->exact)
+    add_vanished(c->real, (rdt_pair[2]){c->expected, c->observed}, c->m, c->n,
+                 (c->depthwise ? k * (double)c->n : k) * (1.0 + most));
   rdt_checks_run(&checks, f, c->m);
 }
 
-/* Fitted to layers of MobileNet and BERT (bench model): an element of A costs about six flops, one of C about ten. */
-double rdt_fused_cost(const rdt_problem *p) {
+static void judge_columns(const rdt_fused_check *c, rdt_findings *f) {
+  const rdt_checks checks = {.t = &c->down_bound,
+                             .square_beta = true,
+                             .kind = RDT_CHECK_COL,
+                             .outputs = c->m,
+                             .place = {-1, 0},
+                             .along = 1,
+                             .expected = c->columns[0],
+                             .observed = c->columns[1]};
+  add_vanished(c->real, c->columns, c->n, c->m, (double)c->k * (double)c->m);
+  rdt_checks_run(&checks, f, c->n);
+}
+
+static void judge_blocks(const rdt_fused_check *c, rdt_findings *f) {
+  const int64_t parts = across(c), count = pieces(c->m, c->block[0]) * parts;
+  add_vanished(c->real, c->blocks, count, c->block[0] * c->block[1],
+               (double)c->k * (double)c->block[0] * (1.0 + c->most));
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t row = i / parts * c->block[0], col = i % parts * c->block[1];
+    const int64_t rows = c->m - row < c->block[0] ? c->m - row : c->block[0];
+    const int64_t cols = c->n - col < c->block[1] ? c->n - col : c->block[1];
+    rdt_checks one = {.t = &c->block_bound,
+                      .square_beta = true,
+                      .kind = c->scalar ? RDT_CHECK_SCALAR : RDT_CHECK_TILE,
+                      .outputs = rows * cols,
+                      .place = {c->scalar ? -1 : row, c->scalar ? -1 : col},
+                      .along = -1,
+                      .expected = {c->blocks[0].dot + i, c->blocks[0].sq + i},
+                      .observed = {c->blocks[1].dot + i, c->blocks[1].sq + i}};
+    rdt_checks_run(&one, f, 1);
+  }
+}
+
+/* A unit's squares: those of its rows with all columns, as far as one lane's columns can have a share in them. Behind
+ * the last row lies that one again. */
+static void square_units(const rdt_fused_check *c) {
+  const int64_t wide = pieces(c->n, c->unit[1]), high = pieces(c->m, c->unit[0]);
+  const double lanes = c->forms & RDT_FORM_ONE_SIDED ? 1.0 : 2.0;
+  const double lost = rdt_dtype_info(RDT_F32)->min_normal * (double)c->k * (1.0 + c->most);
+  for (int64_t j = 0; j < wide; j++) {
+    double most = 0.0;
+    for (int64_t i = j * c->unit[1]; i < (j + 1) * c->unit[1] && i < c->n; i++) most = most_of(most, c->share[i]);
+    c->units[0].sq[j] = most * lanes;
+  }
+  for (int64_t i = high - 1; i >= 0; i--) {
+    double rows = 0.0, *const sq = c->units[0].sq + i * wide;
+    for (int64_t r = i * c->unit[0]; r < (i + 1) * c->unit[0]; r++)
+      rows += c->expected.sq[r < c->m ? r : c->m - 1] + lost;
+    for (int64_t j = 0; j < wide; j++) sq[j] = rows * c->units[0].sq[j];
+  }
+}
+
+static void judge_units(const rdt_fused_check *c, rdt_findings *f) {
+  const int64_t wide = pieces(c->n, c->unit[1]), count = pieces(c->m, c->unit[0]) * wide;
+  const bool summed = c->forms & RDT_FORM_SUMMED;
+  const rdt_checks checks = {.t = &c->unit_bound,
+                             .exact = c->forms & RDT_FORM_TWICE,
+                             .kind = RDT_CHECK_UNIT,
+                             .outputs = (summed ? 1 : c->unit[0]) * (c->forms & RDT_FORM_ONE_SIDED ? 1 : 2),
+                             .place = {0, 0},
+                             .along = -1,
+                             .wide = wide,
+                             .unit = {c->unit[0], c->unit[1]},
+                             .expected = c->units[0],
+                             .observed = c->units[1]};
+  f->unit[0] = c->unit[0];
+  f->unit[1] = c->unit[1];
+  if (!checks.exact) {
+    square_units(c);
+    add_vanished(c->real, c->units, count, checks.outputs, (double)c->k * (double)checks.outputs);
+  }
+  rdt_checks_run(&checks, f, count);
+}
+
+void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
+  if (c->depthwise || (c->forms & RDT_FORM_ROWS)) judge_rows(c, sums, f);
+  if (!c->depthwise && (c->forms & RDT_FORM_COLUMNS)) judge_columns(c, f);
+  if (c->forms & RDT_FORM_BLOCKS) judge_blocks(c, f);
+  if (c->forms & RDT_FORM_UNITS) judge_units(c, f);
+}
+
+/* Fitted to layers of MobileNet and BERT (bench model) and to bench gemm, in the speed of the product: for rows an
+ * element of A costs about six flops, one of C about ten; down the columns twelve and six, and one of B six; a unit's
+ * extra multiply-adds a share of the product itself, on processors whose tile they halve. */
+double rdt_fused_cost(const rdt_problem *p, unsigned forms) {
+  static const struct {
+    unsigned form;
+    double product, a, b, c;
+  } costs[] = {{RDT_FORM_ROWS, 0.0, 6.0, 0.0, 10.0},     {RDT_FORM_COLUMNS, 0.0, 12.0, 6.0, 6.0},
+               {RDT_FORM_BLOCKS, 0.0, 12.0, 0.0, 6.0},   {RDT_FORM_PRODUCT, 0.0, 12.0, 0.0, 6.0},
+               {RDT_FORM_ONE_SIDED, 0.6, 6.0, 0.0, 4.0}, {RDT_FORM_TWO_SIDED, 0.5, 6.0, 0.0, 4.0},
+               {RDT_FORM_TWICE, 0.95, 0.0, 0.0, 4.0},    {RDT_FORM_SUMMED, 1.3, 6.0, 0.0, 4.0}};
   int64_t m, n, k;
+  double cost = 0.0;
   if (rdt_problem_is_depthwise(p)) /* fitted likewise */
     return 4.0 * (double)rdt_tensor_count(&p->in[0]) + 10.0 * (double)rdt_tensor_count(&p->out);
   rdt_problem_mnk(p, &m, &n, &k);
   if (p->acc == RDT_S32) return (double)m * (3.0 * (double)k + 10.0 * (double)n); /* no squares */
-  return (double)m * (6.0 * (double)k + 10.0 * (double)n);
+  const double a = (double)m * (double)k, b = (double)k * (double)n, c = (double)m * (double)n;
+  for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
+    if (forms & costs[i].form)
+      cost += costs[i].product * 2.0 * a * (double)n + costs[i].a * a + costs[i].b * b + costs[i].c * c;
+  return cost;
 }

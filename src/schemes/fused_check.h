@@ -13,7 +13,8 @@ typedef struct rdt_fused_check rdt_fused_check;
 
 /* Weights that are not fixed are summed by the kernel. Everything online is single precision in short chains: the
  * bounds know. */
-rdt_status rdt_fused_create(const rdt_problem *p, double lambda, rdt_fused_check **out, rdt_reason *why);
+rdt_status rdt_fused_create(const rdt_problem *p, const rdt_kernel *kernel, unsigned forms, double lambda,
+                            rdt_fused_check **out, rdt_reason *why);
 rdt_status rdt_fused_fixed(rdt_fused_check *c, rdt_vault *frame, rdt_vault *tables); /* as a scheme's */
 void rdt_fused_destroy(rdt_fused_check *c);
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights);
@@ -21,6 +22,6 @@ void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dty
 rdt_fused rdt_fused_ask(const rdt_fused_check *c); /* for one run */
 void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f);
 /* Estimated work in flop-equivalents of the op, as the schemes' costs. */
-double rdt_fused_cost(const rdt_problem *p);
+double rdt_fused_cost(const rdt_problem *p, unsigned forms);
 
 #endif

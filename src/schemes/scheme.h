@@ -46,6 +46,7 @@ typedef struct rdt_scheme_info {
   const char *granularity;
   bool covers_weights, covers_packed;
   int sets;               /* of independent checks, at most: NAME:f for f faults in a line */
+  unsigned forms;         /* that a kernel must make as it goes; 0: it cannot be made so */
   const rdt_scheme *impl; /* NULL: the executor itself (none, dup) */
   const char *text;
 } rdt_scheme_info;

@@ -466,7 +466,7 @@ const rdt_kernel rdt_kernel_conv_depthwise_f32_native = {.name = "conv_depthwise
                                                          .create = create,
                                                          .run = run,
                                                          .run_inject = run_inject,
-                                                         .fuses = RDT_FUSES_COLUMNS,
+                                                         .fuses = RDT_FORM_COLUMNS,
                                                          .accept_fused = accept_fused,
                                                          .run_fused = run_fused,
                                                          .pack = pack,

@@ -2,6 +2,16 @@
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
+#if RDT_REAL == 64
+#define ROW rdt_kernel_gemm_f64_native
+#define NAME "gemm_f64_native"
+enum { FORMS = RDT_FORM_ROWS };
+#else
+#define ROW rdt_kernel_gemm_f32_native
+#define NAME "gemm_f32_native"
+enum { FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT | RDT_FORM_UNITS };
+#endif
+
 static void point(const rdt_native *s, const rdt_real *x, int64_t first, int64_t count, const rdt_real *zeros,
                   const rdt_real **rows) {
   (void)zeros;
@@ -66,6 +76,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->step = last(a, 0, a->stride);
   s->row_dim = c->rank - 2;
   set_batches(s, p);
+  s->sides = (FORMS & ~RDT_FORM_ROWS) && p->in[1].data != NULL;
   const rdt_status status = rdt_native_init(s, p->in[1].data, why);
   if (status != RDT_OK) {
     rdt_native_destroy(s);
@@ -76,13 +87,6 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   return RDT_OK;
 }
 
-#if RDT_REAL == 64
-#define ROW rdt_kernel_gemm_f64_native
-#define NAME "gemm_f64_native"
-#else
-#define ROW rdt_kernel_gemm_f32_native
-#define NAME "gemm_f32_native"
-#endif
 const rdt_kernel ROW = {.name = NAME,
                         .op = RDT_KOP_GEMM,
                         .isa = RDT_ISA_GENERIC,
@@ -91,7 +95,8 @@ const rdt_kernel ROW = {.name = NAME,
                         .create = create,
                         .run = rdt_native_run,
                         .run_inject = rdt_native_run_inject,
-                        .fuses = RDT_FUSES_ROWS,
+                        .fuses = FORMS,
+                        .unit = rdt_native_unit,
                         .accept_fused = accept_fused,
                         .run_fused = rdt_native_run_fused,
                         .pack = pack,

@@ -28,6 +28,7 @@ typedef double rdt_real;
 #define rdt_native_scratch rdt_native_f64_scratch
 #define rdt_native_destroy rdt_native_f64_destroy
 #define rdt_native_fixed rdt_native_f64_fixed
+#define rdt_native_unit rdt_native_f64_unit
 #else
 typedef float rdt_real;
 #define RDT_REAL_DTYPE RDT_F32
@@ -50,6 +51,21 @@ typedef struct rdt_native_rows {
   int64_t count, segments, length, step;
 } rdt_native_rows;
 
+/* What a check sums beside its rows (RDT_FORM_...): a thread's part of it, or all threads' where they write apart. */
+typedef struct rdt_native_sides {
+  const rdt_real *u;           /* m: signs of the rows */
+  int64_t rows;                /* m */
+  rdt_pair alpha;              /* k: sums of u A, of A^2, of the rows met so far (columns) */
+  rdt_real *a, *q;             /* k: they, complete, as panels take them; q: roots */
+  rdt_real *lanes;             /* scratch: of a panel, or of the blocks in it */
+  rdt_pair met, seen;          /* columns: n, padded, expected and observed; added to */
+  int64_t block[2];            /* blocks: rows and columns, whole panels or all */
+  rdt_pair blocks;             /* observed: down x across; added to */
+  int64_t across;              /* blocks, or units, side by side */
+  rdt_real *parked;            /* scratch of units, as the strip's */
+  rdt_pair expected, observed; /* units: down x across; overwritten, but for the squares expected. Blocks: expected */
+} rdt_native_sides;
+
 /* Some rows of the product times some panels. */
 typedef struct rdt_native_strip {
   rdt_native_rows rows;
@@ -65,7 +81,11 @@ typedef struct rdt_native_strip {
   rdt_real *out;           /* of the first row and column 0 */
   int64_t ld, step;
   rdt_native_finish finish;
-  /* the check: w = NULL: none */
+  /* the check */
+  unsigned forms; /* 0: none */
+  int64_t first;  /* row of the product that is the strip's first */
+  bool last;      /* of the thread's strips: the sums down A's rows are complete with it */
+  const rdt_native_sides *sides;
   const rdt_real *w;          /* n, padded with zeros */
   const rdt_real *beta, *rho; /* k; NULL: the expected side is another strip's */
   rdt_real *lanes;            /* scratch: rows x 2 x lanes */
@@ -80,12 +100,17 @@ typedef struct rdt_native_strip {
 
 typedef struct rdt_native_table {
   int rows, cols, lanes; /* of a tile, of a vector */
+  int unit;              /* rows of the register tile of a check of units */
   void (*strip)(rdt_native_strip *s);
   /* Of count rows of n elements: dot = sum a beta, sq = sum a^2 rho. */
   void (*dots)(const rdt_real *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
                const rdt_pair *to);
   /* Down the columns of count rows ld apart: dot[t] = sum_i w[i] x[i][t], sq[t] = sum_i x[i][t]^2. */
   void (*down)(const rdt_real *x, int64_t ld, int64_t count, int64_t length, const rdt_real *w, const rdt_pair *to);
+  /* The same of rows first .. end - 1, elements [from, to), added to what is there. */
+  void (*fall)(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to, const rdt_real *u,
+               const rdt_pair *sums);
+  double (*inner)(const double *a, const double *b, int64_t n); /* sum of their products */
 } rdt_native_table;
 extern const rdt_native_table rdt_native_generic, rdt_native_avx2, rdt_native_avx512;
 extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject, rdt_native_avx512_inject;
@@ -101,6 +126,7 @@ struct rdt_native {
   int64_t m, n, k, segments, length;
   int64_t block; /* of the reduction */
   int threads;
+  bool sides;       /* one product with fixed weights, in rows: checks other than of rows may be asked for */
   rdt_real *packed; /* panels; NULL: B is another one at each run */
   size_t packed_bytes;
   void *own, *lent; /* scratch of a run */
@@ -131,6 +157,7 @@ rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f
 void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
 size_t rdt_native_scratch(void *state, void *memory);
 void rdt_native_destroy(void *state);
+void rdt_native_unit(int64_t size[2]);
 rdt_status rdt_native_fixed(void *state, rdt_vault *frame);
 
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "check/bitsum.h"
+#include "check/findings.h"
 #include "core/cpu_info.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
@@ -142,12 +143,13 @@ typedef struct worker { /* what one thread needs */
   rdt_pair sums;
   bool differ;
   double most; /* of rho */
+  rdt_native_sides sides;
   uint64_t bitsum;
   rdt_kernel_hit *hit, own; /* what is planted here */
 } worker;
 
 typedef struct shared { /* what all threads read */
-  rdt_real *bias, *beta, *rho, *w, *ones, *zeros, *panels;
+  rdt_real *bias, *beta, *rho, *w, *u, *ones, *zeros, *panels;
 } shared;
 
 /* One product whose weights are fixed, or packed by all threads when it runs: they share it. */
@@ -161,9 +163,38 @@ static shared take_shared(const rdt_native *s, rdt_layout *l) {
   x.beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.w = rdt_layout_take(l, padded, sizeof(rdt_real));
+  x.u = s->sides ? rdt_layout_take(l, rdt_up(s->m, s->table->rows), sizeof(rdt_real)) : NULL;
   x.ones = s->packed ? NULL : rdt_layout_take(l, s->n, sizeof(rdt_real));
   x.zeros = rdt_layout_take(l, s->length, sizeof(rdt_real));
   x.panels = !s->packed && is_one(s) ? rdt_layout_take(l, (int64_t)s->packed_bytes, 1) : NULL;
+  return x;
+}
+
+static rdt_pair take_pair(rdt_layout *l, int64_t n) {
+  rdt_pair x = {.dot = rdt_layout_take(l, n, sizeof(double))};
+  x.sq = rdt_layout_take(l, n, sizeof(double));
+  return x;
+}
+
+static int64_t blocks_down(const rdt_native *s) {
+  return (s->m + RDT_TILE_SIDE - 1) / RDT_TILE_SIDE;
+}
+
+static int64_t blocks_across(const rdt_native *s) {
+  return (s->n + RDT_TILE_SIDE - 1) / RDT_TILE_SIDE;
+}
+
+static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
+  const int64_t padded = rdt_up(s->n, s->table->cols), rows = strip_rows(s);
+  rdt_native_sides x = {.alpha = take_pair(l, s->k)};
+  x.a = rdt_layout_take(l, s->k, sizeof(rdt_real));
+  x.q = rdt_layout_take(l, s->k, sizeof(rdt_real));
+  x.lanes = rdt_layout_take(l, 2 * (rows + s->table->cols), sizeof(rdt_real) * (size_t)s->table->lanes);
+  x.met = take_pair(l, padded);
+  x.seen = take_pair(l, padded);
+  x.blocks = take_pair(l, blocks_down(s) * blocks_across(s));
+  x.expected = take_pair(l, blocks_down(s) * blocks_across(s));
+  if (s->block < s->k) x.parked = rdt_layout_take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
   return x;
 }
 
@@ -185,9 +216,9 @@ static worker take_worker(const rdt_native *s, rdt_layout *l) {
     x.beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
     x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
   } else if (s->threads > 1) {
-    x.observed.dot = rdt_layout_take(l, s->m, sizeof(double));
-    x.observed.sq = rdt_layout_take(l, s->m, sizeof(double));
+    x.observed = take_pair(l, s->m);
   }
+  if (s->sides) x.sides = take_sides(s, l);
   return x;
 }
 
@@ -304,8 +335,64 @@ static void end_strip(const call *c, worker *w, int64_t first, int64_t count, in
           rdt_bitsum_part(c->memory, (size_t)(at + i * apart + (rows ? 0 : r * ld)) * size, (size_t)length * size);
 }
 
+/* Are there sums along A's rows? Units take the squares for their bounds. */
+static bool along_rows(const call *c) {
+  return c->f->forms & (RDT_FORM_ROWS | RDT_FORM_ONE_SIDED | RDT_FORM_TWO_SIDED | RDT_FORM_SUMMED);
+}
+
+/* Sums down A's rows of each block that a strip meets, times B's along each block of columns. */
+static void expect_blocks(const call *c, rdt_native_sides *x, const rdt_native_rows *rows, int64_t first) {
+  const rdt_native *s = c->s;
+  for (int64_t i = 0, end; i < rows->count; i = end) {
+    const int64_t block = (first + i) / x->block[0];
+    end = rdt_least((block + 1) * x->block[0] - first, rows->count);
+    memset(x->alpha.dot, 0, (size_t)s->k * sizeof(double));
+    memset(x->alpha.sq, 0, (size_t)s->k * sizeof(double));
+    s->table->fall(rows, i, end, 0, s->k, x->u + first, &x->alpha);
+    for (int64_t t = 0; t < s->k; t++) {
+      const double sq = x->alpha.dot[t] * x->alpha.dot[t];
+      if (!(sq <= x->alpha.sq[t])) x->alpha.sq[t] = sq;
+    }
+    for (int64_t j = 0; j < x->across; j++) {
+      x->expected.dot[block * x->across + j] += s->table->inner(x->alpha.dot, c->f->beta.dot + j * s->k, s->k);
+      x->expected.sq[block * x->across + j] += s->table->inner(x->alpha.sq, c->f->beta.sq + j * s->k, s->k);
+    }
+  }
+}
+
+static void clear_pair(const rdt_pair *x, int64_t n) {
+  memset(x->dot, 0, (size_t)n * sizeof(double));
+  memset(x->sq, 0, (size_t)n * sizeof(double));
+}
+
+/* What a thread adds to. */
+static void begin_sides(const call *c, rdt_native_sides *x) {
+  const rdt_native *s = c->s;
+  const int64_t padded = rdt_up(s->n, s->table->cols), rows = strip_rows(s);
+  const unsigned forms = c->f->forms;
+  x->u = c->shared.u;
+  x->rows = s->m;
+  memset(x->lanes, 0, (size_t)(2 * (rows + s->table->cols) * s->table->lanes) * sizeof(rdt_real));
+  if (forms & RDT_FORM_COLUMNS) {
+    clear_pair(&x->alpha, s->k);
+    clear_pair(&x->met, padded);
+    clear_pair(&x->seen, padded);
+  }
+  if (forms & RDT_FORM_BLOCKS) {
+    for (int i = 0; i < 2; i++) x->block[i] = c->f->block[i];
+    x->across = (s->n + x->block[1] - 1) / x->block[1];
+    clear_pair(&x->blocks, (s->m + x->block[0] - 1) / x->block[0] * x->across);
+    clear_pair(&x->expected, (s->m + x->block[0] - 1) / x->block[0] * x->across);
+  }
+  if (forms & RDT_FORM_UNITS) {
+    x->across = panels(s);
+    x->expected = c->f->units_expected;
+    x->observed = c->f->units_observed;
+  }
+}
+
 static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, int64_t follow,
-                      bool expect) {
+                      bool expect, bool last) {
   const rdt_native *s = c->s;
   const int64_t col = from * s->table->cols;
   const int64_t cols = rdt_least(to * s->table->cols, s->n) - col;
@@ -332,10 +419,15 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   if (c->f) {
     const rdt_pair all = c->by_columns ? w->observed : c->f->observed;
     const int64_t at = c->row + first;
+    t.forms = c->f->forms;
     t.w = c->shared.w;
-    t.observed = (rdt_pair){all.dot + at, all.sq + at};
-    t.expected = (rdt_pair){c->f->expected.dot + at, c->f->expected.sq + at};
-    if (expect) t.beta = c->beta, t.rho = c->rho;
+    if (c->f->forms & RDT_FORM_ROWS) t.observed = (rdt_pair){all.dot + at, all.sq + at};
+    if (along_rows(c)) t.expected = (rdt_pair){c->f->expected.dot + at, c->f->expected.sq + at};
+    if (expect && along_rows(c)) t.beta = c->beta, t.rho = c->rho;
+    t.first = first;
+    t.last = last;
+    t.sides = &w->sides;
+    if (expect && (t.forms & RDT_FORM_BLOCKS)) expect_blocks(c, &w->sides, &t.rows, first);
   }
   if (w->hit) {
     const int64_t e = w->hit->element, j = e / s->plane % s->n;
@@ -370,14 +462,15 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const span all = span_of(c, part, parts);
   const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
   const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
-  if (c->f) {
+  if (c->f && (c->f->forms & RDT_FORM_ROWS)) {
     memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
     memset(sums->sq + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
   }
+  if (c->f && s->sides) begin_sides(c, &w->sides);
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
     run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
-              !c->by_columns || number % parts == part);
+              !c->by_columns || number % parts == part, i + most >= end);
 }
 
 /* Panels [from, to) of B. */
@@ -476,6 +569,13 @@ static void run_worker(const call *c, worker *w, int part) {
   rdt_share_end(c->shares, part, w->differ);
 }
 
+static void add_pair(const rdt_pair *to, const rdt_pair *from, int64_t n, bool first) {
+  for (int64_t i = 0; i < n; i++) {
+    to->dot[i] = (first ? 0.0 : to->dot[i]) + from->dot[i];
+    to->sq[i] = (first ? 0.0 : to->sq[i]) + from->sq[i];
+  }
+}
+
 /* The threads' findings, in the order of the threads. */
 static void join(const call *c, const worker *w) {
   rdt_fused *f = c->f;
@@ -487,9 +587,16 @@ static void join(const call *c, const worker *w) {
     f->differ = f->differ || w[t].differ;
     f->bitsum += w[t].bitsum;
     if (!(w[t].most <= f->most)) f->most = w[t].most;
-    for (int64_t i = 0; c->by_columns && i < m; i++) {
-      f->observed.dot[i] = (t ? f->observed.dot[i] : 0.0) + w[t].observed.dot[i];
-      f->observed.sq[i] = (t ? f->observed.sq[i] : 0.0) + w[t].observed.sq[i];
+    if (c->by_columns && (f->forms & RDT_FORM_ROWS)) add_pair(&f->observed, &w[t].observed, m, t == 0);
+    const rdt_native_sides *x = &w[t].sides;
+    if (f->forms & RDT_FORM_COLUMNS) {
+      add_pair(&f->columns_expected, &x->met, c->s->n, t == 0);
+      add_pair(&f->columns_observed, &x->seen, c->s->n, t == 0);
+    }
+    if (f->forms & RDT_FORM_BLOCKS) {
+      const int64_t n = (m + x->block[0] - 1) / x->block[0] * x->across;
+      add_pair(&f->blocks_expected, &x->expected, n, t == 0);
+      add_pair(&f->blocks_observed, &x->blocks, n, t == 0);
     }
   }
 }
@@ -532,10 +639,12 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
   c.rho = c.shared.rho;
   for (int64_t j = 0; !s->packed && j < s->n; j++) c.shared.ones[j] = 1.0f;
   if (f) {
-    if (s->packed) to_reals(c.shared.beta, f->beta.dot, s->k);
-    if (s->packed) to_reals(c.shared.rho, f->beta.sq, s->k);
+    const bool along = along_rows(&c);
+    if (s->packed && along) to_reals(c.shared.beta, f->beta.dot, s->k);
+    if (s->packed && along) to_reals(c.shared.rho, f->beta.sq, s->k);
     memset(c.shared.w, 0, (size_t)rdt_up(s->n, s->table->cols) * sizeof(rdt_real));
     to_reals(c.shared.w, f->w, s->n);
+    if (c.shared.u) to_reals(c.shared.u, f->u, f->u ? s->m : 0);
   }
   c.panels = s->packed ? s->packed : c.shared.panels;
   for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
@@ -559,6 +668,11 @@ rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_
 
 rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why) {
   return run(state, o, f, f->hit, why);
+}
+
+void rdt_native_unit(int64_t size[2]) {
+  size[0] = table(false)->unit;
+  size[1] = table(false)->cols;
 }
 
 rdt_status rdt_native_fixed(void *state, rdt_vault *frame) {

@@ -1,0 +1,147 @@
+/* Observed sums of a finished tile from its accumulators, and what goes with them down the columns. */
+
+/* Lanes of the columns: dot and squares of a panel. Of blocks: the same of each block that a strip meets. */
+enum { SIDE_LANES = 2 * NR };
+
+INLINE void observe(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col,
+                    const bool by_rows, const bool by_columns) {
+  const rdt_native_sides *x = s->sides;
+  const rdt_real *u = by_columns ? x->u + s->first + row : NULL;
+  rdt_real *lanes = s->lanes + 2 * row * VL;
+  V sign[NV], dots[NV] = {{0}}, sqs[NV] = {{0}};
+  for (int v = 0; v < NV; ++v) sign[v] = by_rows ? load(s->w + col + v * VL) : (V){0};
+#pragma GCC unroll 1
+  for (int64_t r = 0; r < rows; ++r) {
+    V dot = {0}, sq = {0};
+    for (int v = 0; v < NV; ++v) {
+      const V c = tile[r][v];
+      if (by_columns) {
+        dots[v] = MADD(c, spread(u[r]), dots[v]);
+        sqs[v] = MADD(c, c, sqs[v]);
+      }
+      dot = MADD(c, sign[v], dot);
+      sq = MADD(c, c, sq);
+    }
+    if (!by_rows) continue;
+    store(lanes + 2 * r * VL, load(lanes + 2 * r * VL) + dot);
+    store(lanes + (2 * r + 1) * VL, load(lanes + (2 * r + 1) * VL) + sq);
+  }
+  for (int v = 0; by_columns && v < NV; ++v) {
+    store(x->lanes + v * VL, load(x->lanes + v * VL) + dots[v]);
+    store(x->lanes + NR + v * VL, load(x->lanes + NR + v * VL) + sqs[v]);
+  }
+}
+
+/* Of rows of a tile that lie in one block of rows. */
+INLINE void observe_block(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col,
+                          rdt_real *lanes) {
+  const rdt_real *u = s->sides->u + s->first + row;
+  V sign[NV], dot = {0}, sq = {0};
+  for (int v = 0; v < NV; ++v) sign[v] = load(s->w + col + v * VL);
+#pragma GCC unroll 1
+  for (int64_t r = 0; r < rows; ++r) {
+    V c = tile[r][0] * sign[0];
+    sq = MADD(tile[r][0], tile[r][0], sq);
+    for (int v = 1; v < NV; ++v) {
+      c = MADD(tile[r][v], sign[v], c);
+      sq = MADD(tile[r][v], tile[r][v], sq);
+    }
+    dot = MADD(c, spread(u[r]), dot);
+  }
+  store(lanes, load(lanes) + dot);
+  store(lanes + VL, load(lanes + VL) + sq);
+}
+
+/* Blocks of rows that a strip has to do with, from its first one on. */
+INLINE int64_t block_of(const rdt_native_strip *s, int64_t row) {
+  return (s->first + row) / s->sides->block[0];
+}
+
+static void observe_blocks(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col) {
+  for (int64_t r = 0, part; r < rows; r += part) {
+    const int64_t block = block_of(s, row + r), left = (block + 1) * s->sides->block[0] - s->first - row - r;
+    part = left < rows - r ? left : rows - r;
+    observe_block(s, tile + r, row + r, part, col, s->sides->lanes + (block - block_of(s, 0)) * 2 * VL);
+  }
+}
+
+static void observe_tile(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col, int nv) {
+  const bool by_rows = s->forms & RDT_FORM_ROWS, by_columns = s->forms & RDT_FORM_COLUMNS;
+  for (int64_t r = 0; r < rows; ++r) /* what was not computed */
+    for (int v = nv; v < NV; ++v) tile[r][v] = (V){0};
+  if (by_rows && by_columns)
+    observe(s, tile, row, rows, col, true, true);
+  else if (by_rows)
+    observe(s, tile, row, rows, col, true, false);
+  else if (by_columns)
+    observe(s, tile, row, rows, col, false, true);
+  if (s->forms & RDT_FORM_BLOCKS) observe_blocks(s, tile, row, rows, col);
+}
+
+/* ---- a panel's end ---- */
+
+static void add_lanes(double *to, const rdt_real *lanes, int64_t n) {
+  for (int64_t l = 0; l < n; ++l) to[l] += (double)lanes[l];
+}
+
+/* The lanes of all tiles below one another, to double. */
+static void flush_sides(const rdt_native_strip *s, int64_t col) {
+  const rdt_native_sides *x = s->sides;
+  if (s->forms & RDT_FORM_COLUMNS) {
+    add_lanes(x->seen.dot + col, x->lanes, NR);
+    add_lanes(x->seen.sq + col, x->lanes + NR, NR);
+    memset(x->lanes, 0, SIDE_LANES * sizeof(rdt_real));
+  }
+  if (!(s->forms & RDT_FORM_BLOCKS)) return;
+  const int64_t first = block_of(s, 0), count = block_of(s, s->rows.count - 1) - first + 1;
+  for (int64_t i = 0; i < count; i += 2) { /* there is room for an even number */
+    double sums[4] = {0};
+    add_totals(sums, (const V *)(x->lanes + 2 * i * VL));
+    for (int64_t r = i; r < i + 2 && r < count; ++r) {
+      const int64_t at = (first + r) * x->across + col / x->block[1];
+      x->blocks.dot[at] += sums[2 * (r - i)];
+      x->blocks.sq[at] += sums[2 * (r - i) + 1];
+    }
+  }
+  memset(x->lanes, 0, (size_t)(count * 2 * VL) * sizeof(rdt_real));
+}
+
+/* ---- the expected side of columns ---- */
+
+/* Sums down A's rows times a panel's part: chains of 16 terms, at most 16 of them before they go to double. */
+static void meet(const rdt_real *b, const rdt_real *a, const rdt_real *q, int64_t n, double *dot, double *sq) {
+  enum { CHAIN = 16, MOST = 16 * CHAIN };
+  for (int64_t i = 0; i < n; i += MOST) {
+    const int64_t end = i + MOST < n ? i + MOST : n;
+    V dots[NV] = {{0}}, sqs[NV] = {{0}};
+    for (int64_t t = i; t < end; t += CHAIN) {
+      const int64_t stop = t + CHAIN < end ? t + CHAIN : end;
+      V d[NV] = {{0}}, c[NV] = {{0}};
+      for (int64_t l = t; l < stop; ++l)
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) {
+          const V y = *(const V *)(b + l * NR + v * VL);
+          d[v] = MADD(y, spread(a[l]), d[v]);
+          const V z = y * spread(q[l]);
+          c[v] = MADD(z, z, c[v]);
+        }
+      for (int v = 0; v < NV; ++v) dots[v] = dots[v] + d[v], sqs[v] = sqs[v] + c[v];
+    }
+    for (int v = 0; v < NV; ++v)
+      for (int l = 0; l < VL; ++l) {
+        dot[v * VL + l] += (double)dots[v][l];
+        sq[v * VL + l] += (double)sqs[v][l];
+      }
+  }
+}
+
+/* As weights of a panel's rows: the squares cover the rounding of the product and that of the check, and what has
+ * vanished of them below the normal range. Their roots, so that those of large A times tiny B do not vanish. */
+static void round_alpha(const rdt_native_sides *x, int64_t from, int64_t to) {
+  const double lost = (double)x->rows * (RDT_REAL_DTYPE == RDT_F64 ? DBL_MIN : (double)FLT_MIN);
+  for (int64_t t = from; t < to; ++t) {
+    const double d = x->alpha.dot[t] * x->alpha.dot[t], sq = x->alpha.sq[t];
+    x->a[t] = (rdt_real)x->alpha.dot[t];
+    x->q[t] = (rdt_real)sqrt((d <= sq ? sq : d) + lost);
+  }
+}
