@@ -4,33 +4,42 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "plan/workloads.h"
 
 typedef struct job {
   const rdt_bench_ask *ask;
   const rdt_bench_images *images;
 } job;
 
-rdt_status rdt_bench_take_images(const rdt_bench_layers *l, int64_t n, rdt_bench_images *images, rdt_reason *why) {
-  for (int i = 0; i < l->count; i++) {
-    const rdt_bench_layer *x = &l->at[i];
+rdt_status rdt_bench_take_images(const char *workload, int64_t n, rdt_bench_images *images, rdt_reason *why) {
+  const rdt_workload *w;
+  int64_t batch;
+  bool some = false;
+  RDT_TRY(rdt_workload_find(workload, &w, &batch, why));
+  for (int i = 0; i < w->count; i++) {
+    const rdt_layer *x = &w->layers[i];
+    if (x->op != RDT_KOP_CONV) continue;
+    some = true;
     if (images->count == RDT_BENCH_CASES)
       return rdt_fail(why, RDT_ERR_ARG, "more than %d convolutions: take fewer numbers of images", RDT_BENCH_CASES);
     rdt_bench_image *to = &images->at[images->count++];
-    *to = (rdt_bench_image){.n = n,
+    *to = (rdt_bench_image){.n = n ? n : batch,
                             .ic = x->ic,
                             .oc = x->oc,
-                            .ih = x->side,
-                            .iw = x->side,
+                            .ih = x->ih,
+                            .iw = x->iw,
                             .kh = x->kernel,
                             .kw = x->kernel,
                             .stride = x->stride,
                             .pad = x->pad,
                             .dilation = 1,
-                            .groups = 1,
+                            .groups = x->groups,
                             .times = x->times};
     snprintf(to->layer, sizeof to->layer, "%s", x->name);
   }
-  return RDT_OK;
+  return some ? RDT_OK
+              : rdt_fail(why, RDT_ERR_ARG, "workload %s has no convolutions: see `redoubt bench gemm --set %s`",
+                         w->name, w->name);
 }
 
 static int64_t length(const rdt_bench_image *c, int64_t in, int64_t kernel) {

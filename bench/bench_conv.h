@@ -3,7 +3,6 @@
 #define RDT_BENCH_CONV_H
 
 #include "ops.h"
-#include "shapes.h"
 
 typedef struct rdt_bench_image {
   char layer[32]; /* of a set; "" otherwise */
@@ -15,8 +14,8 @@ typedef struct rdt_bench_images {
   int count;
 } rdt_bench_images;
 
-/* Each layer, with n images at a time. */
-rdt_status rdt_bench_take_images(const rdt_bench_layers *l, int64_t n, rdt_bench_images *images, rdt_reason *why);
+/* The convolutions of a workload, with n images at a time; 0: as many as it is measured with. */
+rdt_status rdt_bench_take_images(const char *workload, int64_t n, rdt_bench_images *images, rdt_reason *why);
 
 /* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_TIMING_STOPPED. */
 int rdt_bench_conv(const rdt_bench_ask *ask, const rdt_bench_images *images);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/workloads.h"
+
 static rdt_status add_length(const char *option, int64_t length, rdt_bench_lengths *l, rdt_reason *why) {
   if (l->count == RDT_BENCH_LENGTHS)
     return rdt_fail(why, RDT_ERR_ARG, "--%s gives more than %d lengths: take a larger step", option, RDT_BENCH_LENGTHS);
@@ -88,77 +90,23 @@ rdt_status rdt_bench_take_mnk(const char *text, rdt_bench_shapes *s, rdt_reason 
   return RDT_OK;
 }
 
-/* ---- networks ---- */
+/* ---- sets ---- */
 
-int64_t rdt_bench_layer_out(const rdt_bench_layer *l) {
-  return (l->side + 2 * l->pad - l->kernel) / l->stride + 1;
-}
-
-/* One that is there already counts once more, under the name of the first. Returns the side of its output. */
-static int64_t add_layer(rdt_bench_layers *l, const rdt_bench_layer *x) {
-  for (int i = 0; i < l->count; i++) {
-    rdt_bench_layer *y = &l->at[i];
-    if (y->ic == x->ic && y->oc == x->oc && y->side == x->side && y->kernel == x->kernel && y->stride == x->stride) {
-      y->times++;
-      return rdt_bench_layer_out(y);
-    }
-  }
-  l->at[l->count++] = *x;
-  return rdt_bench_layer_out(x);
-}
-
-/* ResNet-50: a stem, then four stages of bottlenecks: 1 x 1 to the width, 3 x 3 (with the stage's stride in its first
- * block), 1 x 1 to four times the width; the first block's shortcut is a 1 x 1 with the same stride. */
-static void resnet50(rdt_bench_layers *l) {
-  static const int blocks[] = {3, 4, 6, 3};
-  const rdt_bench_layer stem = {
-      .name = "stem", .ic = 3, .oc = 64, .side = 224, .kernel = 7, .stride = 2, .pad = 3, .times = 1};
-  const rdt_bench_layer pool = {.side = add_layer(l, &stem), .kernel = 3, .stride = 2, .pad = 1};
-  int64_t side = rdt_bench_layer_out(&pool), channels = stem.oc;
-  for (int stage = 0; stage < 4; stage++)
-    for (int block = 0; block < blocks[stage]; block++) {
-      const int64_t width = 64 << stage, stride = stage > 0 && block == 0 ? 2 : 1;
-      rdt_bench_layer in = {.ic = channels, .oc = width, .side = side, .kernel = 1, .stride = 1, .times = 1};
-      rdt_bench_layer mid = {
-          .ic = width, .oc = width, .side = side, .kernel = 3, .stride = stride, .pad = 1, .times = 1};
-      rdt_bench_layer out = {.ic = width, .oc = 4 * width, .kernel = 1, .stride = 1, .times = 1};
-      rdt_bench_layer shortcut = {
-          .ic = channels, .oc = 4 * width, .side = side, .kernel = 1, .stride = stride, .times = 1};
-      snprintf(in.name, sizeof in.name, "%d.%d in", stage + 1, block + 1);
-      snprintf(mid.name, sizeof mid.name, "%d.%d mid", stage + 1, block + 1);
-      snprintf(out.name, sizeof out.name, "%d.%d out", stage + 1, block + 1);
-      snprintf(shortcut.name, sizeof shortcut.name, "%d.%d shortcut", stage + 1, block + 1);
-      add_layer(l, &in);
-      out.side = add_layer(l, &mid);
-      add_layer(l, &out);
-      if (block == 0) add_layer(l, &shortcut);
-      side = out.side;
-      channels = out.oc;
-    }
-}
-
-rdt_status rdt_bench_take_layers(const char *name, rdt_bench_layers *l, rdt_reason *why) {
-  if (strcmp(name, "resnet50") != 0)
-    return rdt_fail(why, RDT_ERR_ARG, "--set takes %s, not '%s'", RDT_BENCH_CONV_SETS, name);
-  resnet50(l);
-  return RDT_OK;
-}
-
-/* Each convolution as the product of its image's pixels, unfolded, and its filters. */
-static rdt_status take_network(const char *name, rdt_bench_shapes *s, rdt_reason *why) {
-  rdt_bench_layers l = {.count = 0};
-  RDT_TRY(rdt_bench_take_layers(name, &l, why));
-  for (int i = 0; i < l.count; i++) {
-    const rdt_bench_layer *x = &l.at[i];
-    const int64_t out = rdt_bench_layer_out(x);
-    RDT_TRY(add_shape(s, x->name, (int64_t[]){out * out, x->oc, x->ic * x->kernel * x->kernel}, x->times, why));
+/* Of a workload's layer, a convolution as the product of its unfolded image and its filters, once for each group. */
+static rdt_status take_workload(const char *name, rdt_bench_shapes *s, rdt_reason *why) {
+  const rdt_workload *w;
+  int64_t batch, mnk[3];
+  RDT_TRY(rdt_workload_find(name, &w, &batch, why));
+  for (int i = 0; i < w->count; i++) {
+    const rdt_layer *l = &w->layers[i];
+    rdt_layer_mnk(l, batch, &mnk[0], &mnk[1], &mnk[2]);
+    RDT_TRY(add_shape(s, l->name, mnk, l->times * l->groups, why));
   }
   return RDT_OK;
 }
 
 rdt_status rdt_bench_take_set(const char *name, rdt_bench_shapes *s, rdt_reason *why) {
   static const int64_t squares[] = {1024, 2048, 4096}, weights[] = {1024, 4096}, rows[] = {1, 8, 32, 64};
-  if (strcmp(name, "resnet50") == 0) return take_network(name, s, why);
   if (strcmp(name, "squares") == 0) {
     for (int i = 0; i < 3; i++) RDT_TRY(add_shape(s, "", (int64_t[]){squares[i], squares[i], squares[i]}, 1, why));
     return RDT_OK;
@@ -168,5 +116,5 @@ rdt_status rdt_bench_take_set(const char *name, rdt_bench_shapes *s, rdt_reason 
       RDT_TRY(add_shape(s, "", (int64_t[]){rows[i % 4], weights[i / 4], weights[i / 4]}, 1, why));
     return RDT_OK;
   }
-  return rdt_fail(why, RDT_ERR_ARG, "--set takes one of %s, not '%s'", RDT_BENCH_GEMM_SETS, name);
+  return take_workload(name, s, why);
 }

@@ -23,16 +23,6 @@ typedef struct rdt_bench_shapes {
   int count;
 } rdt_bench_shapes;
 
-typedef struct rdt_bench_layer { /* a convolution of a square image with a square filter */
-  char name[32];
-  int64_t ic, oc, side, kernel, stride, pad, times;
-} rdt_bench_layer;
-
-typedef struct rdt_bench_layers {
-  rdt_bench_layer at[RDT_BENCH_SHAPES];
-  int count;
-} rdt_bench_layers;
-
 /* "1024", "1,8,32", "1024:4096:1024", or several of these with commas between; option: its name, for messages. */
 rdt_status rdt_bench_take_lengths(const char *option, const char *text, rdt_bench_lengths *l, rdt_reason *why);
 /* Every m with every n and k. Those that are not given are as m where m alone is, else 1024. */
@@ -41,11 +31,7 @@ rdt_status rdt_bench_cross(const rdt_bench_lengths *m, const rdt_bench_lengths *
 /* "1024:1024:1024", or several with commas between */
 rdt_status rdt_bench_take_mnk(const char *text, rdt_bench_shapes *s, rdt_reason *why);
 
-#define RDT_BENCH_GEMM_SETS "resnet50|squares|skinny"
-#define RDT_BENCH_CONV_SETS "resnet50"
+/* "squares", "skinny", or a workload's name: its layers as products */
 rdt_status rdt_bench_take_set(const char *name, rdt_bench_shapes *s, rdt_reason *why);
-rdt_status rdt_bench_take_layers(const char *name, rdt_bench_layers *l, rdt_reason *why);
-
-int64_t rdt_bench_layer_out(const rdt_bench_layer *l); /* side of its output */
 
 #endif

@@ -194,17 +194,16 @@ static rdt_status take_images(const rdt_settings *s, rdt_bench_images *images, r
                                .dilation = or (s->dilation, 1),
                                .groups = or (s->groups, 1),
                                .times = 1};
-  rdt_bench_layers layers = {.count = 0};
   long long n[RDT_BENCH_LIST];
   int count;
   images->count = 0;
   if (s->set && lengths)
     return rdt_fail(why, RDT_ERR_ARG, "--set %s brings the lengths of its layers: leave the others out", s->set);
-  if (s->set) RDT_TRY(rdt_bench_take_layers(s->set, &layers, why));
+  if (s->set && !s->batches) return rdt_bench_take_images(s->set, 0, images, why);
   RDT_TRY(take_list("n", s->batches ? s->batches : "1,8", n, &count, why));
   for (int i = 0; i < count; i++) {
     if (s->set) {
-      RDT_TRY(rdt_bench_take_images(&layers, n[i], images, why));
+      RDT_TRY(rdt_bench_take_images(s->set, n[i], images, why));
       continue;
     }
     images->at[images->count] = one;

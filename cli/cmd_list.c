@@ -1,4 +1,5 @@
 /* redoubt list: the tables that everything else is made from. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "cpu/kernel.h"
 #include "inject/fault.h"
 #include "net/graph.h"
+#include "plan/workloads.h"
 #include "report/table.h"
 #include "schemes/scheme.h"
 
@@ -28,7 +30,7 @@ static void number(const sink *k, const char *name, double value) {
   if (k->row)
     cJSON_AddNumberToObject(k->row, name, value);
   else
-    rdt_table_cell(k->table, "%.4g", value);
+    rdt_table_cell(k->table, value == floor(value) && value < 1e9 ? "%.0f" : "%.4g", value);
 }
 
 static void flag(const sink *k, const char *name, bool value) {
@@ -133,6 +135,51 @@ static bool put_site(const sink *k, int i) {
   return true;
 }
 
+/* ---- workloads ---- */
+
+static double gflop(rdt_work w) {
+  return 1e-9 * w.flops;
+}
+
+/* Each with each of its batches */
+static bool put_workload(const sink *k, int i) {
+  int n;
+  const rdt_workload *w = rdt_workload_table(&n), *end = w + n;
+  for (; w < end && i >= w->batches; w++) i -= w->batches;
+  if (w == end) return false;
+  char name[64];
+  rdt_workload_name(w, w->batch[i], name, sizeof name);
+  text(k, "name", name);
+  text(k, "group", w->group);
+  number(k, "layers", w->count);
+  number(k, "gflop", gflop(rdt_workload_work(w, w->batch[i], RDT_F32, 1)));
+  number(k, "intensity_f32", rdt_work_intensity(rdt_workload_work(w, w->batch[i], RDT_F32, 1)));
+  number(k, "intensity_f16_padded", rdt_work_intensity(rdt_workload_work(w, w->batch[i], RDT_F16, RDT_INTENSITY_PAD)));
+  text(k, "what", w->text);
+  return true;
+}
+
+static bool put_layer(const sink *k, const rdt_workload *w, int64_t batch, int i) {
+  char shape[96];
+  int64_t mnk[3];
+  if (i >= w->count) return false;
+  const rdt_layer *l = &w->layers[i];
+  rdt_layer_mnk(l, batch, &mnk[0], &mnk[1], &mnk[2]);
+  rdt_layer_text(l, batch, shape, sizeof shape);
+  text(k, "name", l->name);
+  text(k, "op", rdt_kop_name(l->op));
+  text(k, "shape", shape);
+  number(k, "times", (double)l->times);
+  number(k, "m", (double)mnk[0]);
+  number(k, "n", (double)mnk[1]);
+  number(k, "k", (double)mnk[2]);
+  number(k, "groups", (double)l->groups);
+  number(k, "gflop", gflop(rdt_layer_work(l, batch, RDT_F32, 1)));
+  number(k, "intensity_f32", rdt_work_intensity(rdt_layer_work(l, batch, RDT_F32, 1)));
+  number(k, "intensity_f16_padded", rdt_work_intensity(rdt_layer_work(l, batch, RDT_F16, RDT_INTENSITY_PAD)));
+  return true;
+}
+
 /* title and text stand above the table in Markdown, which makes it a page. */
 static const struct {
   const char *name, *columns;
@@ -157,18 +204,52 @@ static const struct {
      "otherwise Div of integers goes towards zero.\n\n"
      "Printed by `redoubt list ops --format md` from src/net/ops.def; [howto-op.md](howto-op.md) says how to add one."},
     {"sites", "site|what is hit", put_site, "Sites", "Where faults can be planted."},
+    {"workloads", "workload|group|>layers|>GFLOP|>intensity f32|>f16, padded|what", put_workload, "Workloads",
+     "Networks as lists of their products and convolutions, with the batch behind a colon where it is not the usual "
+     "one.\n"
+     "Arithmetic intensity: operations for each byte of operands and results, of all layers; padded: M, N, K to "
+     "multiples "
+     "of 8."},
 };
 enum { LISTINGS = sizeof listings / sizeof *listings };
 
+/* One of the listings, or the layers of a workload */
+typedef struct subject {
+  const char *columns, *title, *text;
+  bool (*put)(const sink *k, int i); /* NULL: a workload */
+  const rdt_workload *workload;
+  int64_t batch;
+} subject;
+
+static rdt_status find(const char *name, subject *of, rdt_reason *why) {
+  for (int i = 0; i < LISTINGS; i++)
+    if (strcmp(listings[i].name, name) == 0) {
+      *of = (subject){
+          .columns = listings[i].columns, .title = listings[i].title, .text = listings[i].text, .put = listings[i].put};
+      return RDT_OK;
+    }
+  *of =
+      (subject){.columns = "layer|op|shape|>times|>M|>N|>K|>groups|>GFLOP|>intensity f32|>f16, padded", .title = name};
+  const rdt_status status = rdt_workload_find(name, &of->workload, &of->batch, why);
+  if (status == RDT_ERR_NAME)
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "nothing is listed under '%.60s'; there are: schemes kernels dtypes ops sites workloads, and each of "
+        "the workloads",
+        name);
+  if (status == RDT_OK) of->text = of->workload->text;
+  return status;
+}
+
+static bool put(const subject *of, const sink *k, int i) {
+  return of->put ? of->put(k, i) : put_layer(k, of->workload, of->batch, i);
+}
+
 static int run(const rdt_command *c, const rdt_settings *s) {
-  int which = 0;
-  while (which < LISTINGS && strcmp(listings[which].name, s->operand) != 0) which++;
-  if (which == LISTINGS) {
-    rdt_reason why;
-    rdt_fail(&why, RDT_ERR_ARG, "nothing is listed under '%s'; there are: schemes kernels dtypes ops sites",
-             s->operand);
-    return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
-  }
+  subject of;
+  rdt_reason why;
+  const rdt_status status = find(s->operand, &of, &why);
+  if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
   sink k = {NULL, NULL};
   if (s->format == RDT_FORMAT_JSON) {
     cJSON *doc = rdt_document("list"), *rows;
@@ -176,32 +257,36 @@ static int run(const rdt_command *c, const rdt_settings *s) {
     rows = cJSON_AddArrayToObject(doc, "rows");
     for (int i = 0;; i++) {
       k.row = cJSON_CreateObject();
-      if (!k.row || !listings[which].put(&k, i)) break;
+      if (!k.row || !put(&of, &k, i)) break;
       cJSON_AddItemToArray(rows, k.row);
     }
     cJSON_Delete(k.row);
     return rdt_document_print(c, doc);
   }
-  k.table = rdt_table_create(listings[which].columns);
-  for (int i = 0; listings[which].put(&k, i);) i++;
+  k.table = rdt_table_create(of.columns);
+  for (int i = 0; put(&of, &k, i);) i++;
   const bool markdown = s->format == RDT_FORMAT_MD;
-  if (markdown) printf("# %s\n\n%s\n\n", listings[which].title, listings[which].text);
+  if (markdown) printf("# %s\n\n%s\n\n", of.title, of.text);
   const bool printed = rdt_table_print(k.table, stdout, markdown);
   rdt_table_destroy(k.table);
   return printed ? RDT_EXIT_OK : rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
 }
 
 static const rdt_option_id options[] = {RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
-static const rdt_words examples[] = {{"redoubt list schemes", "names for `--scheme`"},
-                                     {"redoubt list sites", "where `--fault` can strike"},
-                                     {"redoubt list ops --json", "ONNX operators, for a program"},
-                                     {"redoubt list ops --format md", "the page docs/operators.md"},
-                                     {NULL, NULL}};
-const rdt_command rdt_cmd_list = {.name = "list",
-                                  .run = run,
-                                  .operand = "schemes|kernels|dtypes|ops|sites",
-                                  .operand_needed = true,
-                                  .options = options,
-                                  .summary = "the schemes, kernels, datatypes, operators, fault sites there are",
-                                  .text = "Prints one of the tables that the program is made from.",
-                                  .examples = examples};
+static const rdt_words examples[] = {
+    {"redoubt list schemes", "names for `--scheme`"},
+    {"redoubt list sites", "where `--fault` can strike"},
+    {"redoubt list ops --json", "ONNX operators, for a program"},
+    {"redoubt list ops --format md", "the page docs/operators.md"},
+    {"redoubt list workloads", "networks for benchmarks and plans, with their intensity"},
+    {"redoubt list dlrm-top:256", "the layers of one of them, 256 rows at a time"},
+    {NULL, NULL}};
+const rdt_command rdt_cmd_list = {
+    .name = "list",
+    .run = run,
+    .operand = "schemes|kernels|dtypes|ops|sites|workloads|WORKLOAD",
+    .operand_needed = true,
+    .options = options,
+    .summary = "the schemes, kernels, datatypes, operators, fault sites, workloads there are",
+    .text = "Prints one of the tables that the program is made from, or the layers of a workload.",
+    .examples = examples};

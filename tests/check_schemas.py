@@ -38,7 +38,7 @@ CALLS = [
     ("bench-conv", 0, ["bench", "conv", "--n", 1, "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--trials", 3, "--threads", 1]),
     ("bench-conv", 0, ["bench", "conv", "--n", "1,2,1", "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--runs", 2, "--dtype", "u8", "--scheme", "all"]),
     ("info", 0, ["info"]),
-] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites")]
+] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites", "workloads", "dlrm-top:8")]
 
 
 def tensor_proto(values):

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "baselines.h"
+#include "bench_conv.h"
 #include "bench_table.h"
 #include "cli.h"
 #include "plan/timing.h"
@@ -181,7 +182,7 @@ static void test_shapes(void **state) {
   const char *wrong[] = {"", "1:2", "1:2:3,", "1:2:0", "1:2:3:4", "1:2:1048576"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     assert_int_equal(rdt_bench_take_mnk(wrong[i], &s, &why), RDT_ERR_ARG);
-  assert_int_equal(rdt_bench_take_set("vgg", &s, &why), RDT_ERR_ARG);
+  assert_int_equal(rdt_bench_take_set("vgg", &s, &why), RDT_ERR_NAME);
 }
 
 static void test_limits(void **state) {
@@ -204,22 +205,28 @@ static void test_limits(void **state) {
 static void test_resnet50(void **state) {
   (void)state;
   static rdt_bench_shapes s;
-  static rdt_bench_layers l;
+  static rdt_bench_images l;
   rdt_reason why;
   int64_t products = 0, layers = 0, weights = 0, threes = 0;
   assert_int_equal(rdt_bench_take_set("resnet50", &s, &why), RDT_OK);
-  assert_int_equal(rdt_bench_take_layers("resnet50", &l, &why), RDT_OK);
-  assert_int_equal(s.count, l.count);
+  assert_int_equal(rdt_bench_take_images("resnet50", 2, &l, &why), RDT_OK);
+  assert_int_equal(s.count, l.count + 1); /* its last layer is a product */
   for (int i = 0; i < s.count; i++) {
     layers += s.at[i].times;
     products += s.at[i].times * s.at[i].m * s.at[i].n * s.at[i].k;
     weights += s.at[i].times * s.at[i].n * s.at[i].k;
     if (s.at[i].m == 3136 && s.at[i].n == 64 && s.at[i].k == 576) threes = s.at[i].times;
+    if (i < l.count) assert_true(l.at[i].n == 2 && l.at[i].times == s.at[i].times);
   }
-  assert_int_equal(layers, 53);
-  assert_int_equal(products, 4087136256); /* the network's 4.09 G less those of its last layer */
-  assert_int_equal(weights, 23454912);
+  assert_int_equal(layers, 54);
+  assert_int_equal(products, 4089184256); /* 4.09 G */
+  assert_int_equal(weights, 25502912);
   assert_int_equal(threes, 3);
+  l.count = 0;
+  assert_int_equal(rdt_bench_take_images("conv-vgg16:3", 0, &l, &why), RDT_OK);
+  assert_true(l.count > 0 && l.at[0].n == 3);
+  assert_int_equal(rdt_bench_take_images("dlrm-top", 0, &l, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "--set dlrm-top"));
 }
 
 static void test_usage(void **state) {

@@ -105,7 +105,7 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN "-i mine.npy --report ./mine.npy"), 2, "is read by this run");
   util_cli_expect(util_cli(RUN "-i image=mine.npy --report mine.npy"), 2, "is read by this run");
   util_cli_expect(util_cli(RUN "-i mine.npy"), 0, "CLEAN"); /* it is still what it was */
-  util_cli_expect(util_cli("bench conv --set vgg"), 2, "resnet50");
+  util_cli_expect(util_cli("bench conv --set vgg"), 2, "redoubt list workloads");
   util_cli_expect(util_cli("bench conv --set resnet50 --ic 3"), 2, "leave the others out");
   util_cli_expect(util_cli("bench gemm --mnk 8:8:8 --trials 3 --baseline none -o no/such/folder.json"), 2,
                   "folder.json");
@@ -117,7 +117,7 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN SOME "--on-fault hope"), 2, "recompute|report|abort");
   util_cli_expect(util_cli(RUN SOME "--quiet=yes"), 2, "takes no value");
   util_cli_expect(util_cli(RUN SOME "--scheme magic"), 2, "magic");
-  util_cli_expect(util_cli("list everything"), 2, "schemes kernels dtypes ops sites");
+  util_cli_expect(util_cli("list everything"), 2, "schemes kernels dtypes ops sites workloads");
 }
 
 static void test_lists(void **state) {
@@ -127,6 +127,10 @@ static void test_lists(void **state) {
   util_cli_expect(util_cli("list dtypes --format md"), 0, "| bf16");
   util_cli_expect(util_cli("list ops --json"), 0, "\"redoubt.list/1\"");
   util_cli_expect(util_cli("list sites"), 0, "accum");
+  util_cli_expect(util_cli("list workloads"), 0, "dlrm-top:2048");
+  util_cli_expect(util_cli("list resnet50-1080p"), 0, "1080 x 1920, 3 to 64, 7 x 7");
+  util_cli_expect(util_cli("list dlrm-bottom:8 --json"), 0, "\"dlrm-bottom:8\"");
+  util_cli_expect(util_cli("list dlrm-bottom:0"), 2, "a batch goes from 1");
   util_cli_expect(util_cli("list ops --format md"), 0, "# Operators");
   if (system("cmp out.txt " TEST_DATA "/docs/operators.md") != 0)
     fail_msg("docs/operators.md is not what src/net/ops.def says: redoubt list ops --format md >docs/operators.md");
