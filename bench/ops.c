@@ -8,7 +8,7 @@
 #include "cpu/threads.h"
 #include "dnnl_op.h"
 #include "output.h"
-#include "probe.h"
+#include "plan/probe.h"
 #include "results.h"
 #include "schemes/scheme.h"
 

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "core/cpu_info.h"
-#include "probe.h"
+#include "plan/probe.h"
 
 void rdt_bench_row_take(rdt_bench_row *row, const rdt_field *f, const rdt_timing *timing) {
   row->timing = *timing;

@@ -6,7 +6,51 @@
 #include "core/cpu_info.h"
 #include "cpu/kernel.h"
 #include "net/graph.h"
+#include "plan/device.h"
+#include "plan/probe.h"
+#include "report/table.h"
 #include "schemes/scheme.h"
+
+/* ---- what it can do at most ---- */
+
+static const rdt_dtype dtypes[] = {RDT_F64, RDT_F32, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
+enum { DTYPES = sizeof dtypes / sizeof *dtypes };
+
+static cJSON *limits_document(const rdt_device *d) {
+  cJSON *o = cJSON_CreateObject(), *peaks;
+  cJSON_AddStringToObject(o, "date", d->date);
+  cJSON_AddNumberToObject(o, "threads", d->threads);
+  cJSON_AddBoolToObject(o, "kept", d->kept);
+  cJSON_AddNumberToObject(o, "bandwidth_gbs", 1e-9 * d->bandwidth);
+  peaks = cJSON_AddArrayToObject(o, "peaks");
+  for (int i = 0; i < DTYPES; i++) {
+    const rdt_roof roof = rdt_device_roof(d, dtypes[i]);
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "dtype", rdt_dtype_name(dtypes[i]));
+    cJSON_AddStringToObject(row, "instruction", rdt_probe_name(dtypes[i]));
+    cJSON_AddNumberToObject(row, "gflops", 1e-9 * roof.flops);
+    cJSON_AddNumberToObject(row, "ratio", rdt_roof_ratio(roof));
+    cJSON_AddItemToArray(peaks, row);
+  }
+  return o;
+}
+
+static bool print_limits(const rdt_device *d) {
+  printf("limits   measured %s with %d threads%s (--measure: anew)\n", d->date, d->threads,
+         d->kept ? "" : ", not kept: the cache folder cannot be written");
+  printf("memory   %.1f GB/s read\n\n", 1e-9 * d->bandwidth);
+  rdt_table *t = rdt_table_create("dtype|>GFLOP/s|>FLOP/byte|by");
+  for (int i = 0; i < DTYPES; i++) {
+    const rdt_roof roof = rdt_device_roof(d, dtypes[i]);
+    rdt_table_cell(t, "%s", rdt_dtype_name(dtypes[i]));
+    rdt_table_cell(t, "%.1f", 1e-9 * roof.flops);
+    rdt_table_cell(t, "%.1f", rdt_roof_ratio(roof));
+    rdt_table_cell(t, "%s", rdt_probe_name(dtypes[i]));
+  }
+  const bool printed = rdt_table_print(t, stdout, false);
+  rdt_table_destroy(t);
+  return printed;
+}
 
 static int run(const rdt_command *c, const rdt_settings *s) {
   char cpu[128];
@@ -18,6 +62,10 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   rdt_op_table(&ops);
   for (int i = 0; i < kernels; i++) usable += table[i]->isa <= isa;
   rdt_cpu_name(cpu, sizeof cpu);
+  rdt_device device;
+  rdt_reason why = {""};
+  const int threads = s->threads ? (int)s->threads : rdt_cpu_count();
+  const bool known = rdt_device_find(threads, s->measure ? RDT_DEVICE_ANEW : RDT_DEVICE_KEPT, &device, &why) == RDT_OK;
   if (s->format == RDT_FORMAT_JSON) {
     char version[32];
     cJSON *doc = rdt_document("info");
@@ -34,6 +82,7 @@ static int run(const rdt_command *c, const rdt_settings *s) {
     cJSON_AddNumberToObject(doc, "kernels_usable", usable);
     cJSON_AddNumberToObject(doc, "schemes", schemes);
     cJSON_AddNumberToObject(doc, "ops", ops);
+    cJSON_AddItemToObject(doc, "limits", known ? limits_document(&device) : cJSON_CreateNull());
     return rdt_document_print(c, doc);
   }
   printf("redoubt  %s\n", rdt_version());
@@ -44,19 +93,26 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   printf("onednn   %d.%d.%d\n", dnnl->major, dnnl->minor, dnnl->patch);
   printf("kernels  %d, of which %d run here; %d schemes; %d ONNX operators (redoubt list)\n", kernels, usable, schemes,
          ops);
-  return RDT_EXIT_OK;
+  if (!known) printf("limits   not measured: %s\n", why.text);
+  return !known || print_limits(&device) ? RDT_EXIT_OK : rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
 }
 
-static const rdt_option_id options[] = {RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_THREADS, RDT_OPT_MEASURE, RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
 static const rdt_words examples[] = {{"redoubt info", "processor, instruction sets, kernels"},
                                      {"REDOUBT_ISA=generic redoubt info", "what is left with the plain C kernels"},
+                                     {"redoubt info --measure", "peaks and bandwidth measured anew"},
                                      {"redoubt info --json", "the same for a program"},
                                      {NULL, NULL}};
-const rdt_command rdt_cmd_info = {.name = "info",
-                                  .run = run,
-                                  .options = options,
-                                  .summary = "what this machine and this build can do",
-                                  .text =
-                                      "Prints the processor, the instruction set that is used, and how many kernels, "
-                                      "schemes and operators there are.",
-                                  .examples = examples};
+const rdt_command rdt_cmd_info = {
+    .name = "info",
+    .run = run,
+    .options = options,
+    .summary = "what this machine and this build can do",
+    .text =
+        "Prints the processor, the instruction set that is used, and how many kernels, "
+        "schemes and operators there are. Then what was measured here: multiply-adds from "
+        "registers for each datatype, reading from memory, and their ratio: a layer "
+        "that does fewer operations for each byte that it moves is bound by memory, "
+        "others by computing. It is measured by the first call, in under a second, and "
+        "kept in the cache folder ($XDG_CACHE_HOME/redoubt) with its date.",
+    .examples = examples};

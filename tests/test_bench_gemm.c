@@ -15,8 +15,8 @@
 #include "bench_conv.h"
 #include "bench_table.h"
 #include "cli.h"
+#include "plan/probe.h"
 #include "plan/timing.h"
-#include "probe.h"
 #include "shapes.h"
 
 static int runs;

@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include "core/cpu_info.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "plan/device.h"
 #include "plan/roofline.h"
 #include "plan/sealed_json.h"
 #include "schemes/scheme.h"
@@ -207,11 +209,41 @@ static void a_cache_needs_a_folder(void **state) {
   free(home);
 }
 
+/* ---- the device ---- */
+
+static void the_device_is_measured_once(void **state) {
+  (void)state;
+  rdt_device first, again, other;
+  rdt_reason why;
+  char name[64], path[512];
+  assert_int_equal(rdt_device_find(2, RDT_DEVICE_ONCE, &other, &why), RDT_OK);
+  assert_false(other.kept);
+  assert_int_equal(rdt_device_find(2, RDT_DEVICE_KEPT, &first, &why), RDT_OK);
+  assert_true(first.kept && first.threads == 2 && strlen(first.date) == 17);
+  for (int t = 0; t < RDT_DTYPE_COUNT; t++) {
+    const rdt_roof roof = rdt_device_roof(&first, (rdt_dtype)t);
+    if (rdt_dtype_is_float((rdt_dtype)t)) assert_true(roof.flops > 1e6 && roof.flops < 1e15);
+    if (rdt_dtype_is_float((rdt_dtype)t)) assert_true(rdt_roof_ratio(roof) > 0.01 && rdt_roof_ratio(roof) < 1e5);
+  }
+  assert_int_equal(rdt_device_find(2, RDT_DEVICE_KEPT, &again, &why),
+                   RDT_OK); /* the same numbers, as they were printed */
+  assert_true(again.kept && strcmp(again.date, first.date) == 0);
+  for (int t = 0; t < RDT_DTYPE_COUNT; t++) assert_true(fabs(again.peak[t] - first.peak[t]) <= 1e-12 * first.peak[t]);
+  snprintf(name, sizeof name, "device-%s-2.json", rdt_isa_name(rdt_isa_detect()));
+  assert_int_equal(rdt_cache_path(name, path, sizeof path, &why), RDT_OK);
+  change(path, "bandwidth", "bandwodth"); /* no longer what was sealed: measured anew, and whole again */
+  assert_int_equal(rdt_device_find(2, RDT_DEVICE_KEPT, &again, &why), RDT_OK);
+  assert_true(again.kept && again.bandwidth > 0.0);
+  assert_int_equal(rdt_device_find(2, RDT_DEVICE_KEPT, &other, &why), RDT_OK);
+  assert_true(fabs(other.bandwidth - again.bandwidth) <= 1e-12 * again.bandwidth);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(work_is_counted_once),        cmocka_unit_test(the_roof_bounds_by_one_or_the_other),
       cmocka_unit_test(every_scheme_has_its_work),   cmocka_unit_test(what_was_sealed_is_read_again),
       cmocka_unit_test(what_has_changed_is_refused), cmocka_unit_test(a_cache_needs_a_folder),
+      cmocka_unit_test(the_device_is_measured_once),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

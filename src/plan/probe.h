@@ -1,7 +1,7 @@
 /* What the machine can do at most, measured beside the contenders: multiply-adds from registers, reading from memory.
  */
-#ifndef RDT_BENCH_PROBE_H
-#define RDT_BENCH_PROBE_H
+#ifndef RDT_PLAN_PROBE_H
+#define RDT_PLAN_PROBE_H
 
 #include <stddef.h>
 

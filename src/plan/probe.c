@@ -1,4 +1,4 @@
-#include "probe.h"
+#include "plan/probe.h"
 
 #include <omp.h>
 #include <stdint.h>
