@@ -71,13 +71,17 @@ static rdt_status fill(void *user, int i, rdt_problem *p, uint64_t *seed, rdt_re
   return ok ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
 }
 
+void rdt_bench_gather_conv(rdt_baselines *b, rdt_field *f) {
+  rdt_bench_add_dnnl(f, b, "oneDNN blocked", false);
+  rdt_bench_add_dnnl(f, b, "oneDNN NHWC", true);
+}
+
 static void gather(void *user, rdt_field *f) {
   const job *j = user;
-  rdt_bench_add_dnnl(f, j->ask->baselines, "oneDNN blocked", false);
-  rdt_bench_add_dnnl(f, j->ask->baselines, "oneDNN NHWC", true);
-  for (int i = 0; i < j->ask->baselines->count; i++)
-    if (j->ask->baselines->list[i].row)
-      rdt_baseline_refuse(f->command, &j->ask->baselines->list[i], "it has no convolutions");
+  rdt_baselines *b = j->ask->baselines;
+  rdt_bench_gather_conv(b, f);
+  for (int i = 0; i < b->count; i++)
+    if (b->list[i].row) rdt_baseline_refuse(f->command, &b->list[i], "it has no convolutions");
 }
 
 static void shape_of(const rdt_bench_image *c, char *text, size_t size) {
@@ -107,8 +111,10 @@ static rdt_bench_case case_of(const rdt_bench_image *c, rdt_dtype t) {
   const double weights = (double)c->oc * (double)c->ic / (double)c->groups * (double)c->kh * (double)c->kw;
   const double size = (double)rdt_dtype_size(t);
   char shape[80];
-  rdt_bench_case x = {.times = c->times,
+  rdt_bench_case x = {.op = RDT_KOP_CONV,
+                      .times = c->times,
                       .group = c->n,
+                      .flops = 2.0 * out * weights / (double)c->oc,
                       .data = in * size + out * (double)rdt_dtype_size(rdt_dtype_accumulator(t)),
                       .weights = weights * size};
   shape_of(c, shape, sizeof shape);
@@ -121,7 +127,8 @@ int rdt_bench_conv(const rdt_bench_ask *ask, const rdt_bench_images *images) {
   rdt_bench_case *cases = rdt_calloc((size_t)images->count, sizeof *cases);
   for (int i = 0; cases && i < images->count; i++) cases[i] = case_of(&images->at[i], ask->dtype);
   const rdt_bench_ops o = {.ask = ask,
-                           .op = RDT_KOP_CONV,
+                           .name = "conv",
+                           .version = 2,
                            .cases = cases,
                            .count = cases ? images->count : 0,
                            .columns = columns,

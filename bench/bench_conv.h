@@ -17,6 +17,9 @@ typedef struct rdt_bench_images {
 /* The convolutions of a workload, with n images at a time; 0: as many as it is measured with. */
 rdt_status rdt_bench_take_images(const char *workload, int64_t n, rdt_bench_images *images, rdt_reason *why);
 
+/* Libraries for a convolution: an rdt_bench_ops' gather */
+void rdt_bench_gather_conv(rdt_baselines *b, rdt_field *f);
+
 /* The exit code: 0; 1 a fault was reported; 2 it could not run; or RDT_TIMING_STOPPED. */
 int rdt_bench_conv(const rdt_bench_ask *ask, const rdt_bench_images *images);
 

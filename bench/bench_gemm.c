@@ -32,10 +32,8 @@ static rdt_status fill(void *user, int i, rdt_problem *p, uint64_t *seed, rdt_re
   return ok ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
 }
 
-static void gather(void *user, rdt_field *f) {
+void rdt_bench_gather_gemm(rdt_baselines *b, rdt_field *f) {
   static const rdt_foreign cblas = {.run = rdt_baseline_run};
-  const job *j = user;
-  rdt_baselines *b = j->ask->baselines;
   rdt_baseline *dnnl = rdt_baselines_find(b, "onednn");
   rdt_bench_add_dnnl(f, b, "oneDNN", true);
   /* Up to AVX2 its convolution multiplies faster than its product. */
@@ -49,6 +47,11 @@ static void gather(void *user, rdt_field *f) {
     rdt_baseline_threads(x, f->threads);
     rdt_field_add_foreign(f, x, x->name, "cblas", &cblas, x);
   }
+}
+
+static void gather(void *user, rdt_field *f) {
+  const job *j = user;
+  rdt_bench_gather_gemm(j->ask->baselines, f);
 }
 
 static void cells(const void *user, int i, rdt_bench_out *t) {
@@ -75,12 +78,17 @@ int rdt_bench_gemm(const rdt_bench_ask *ask, const rdt_bench_shapes *shapes) {
   for (int i = 0; cases && i < shapes->count; i++) {
     const rdt_bench_shape *s = &shapes->at[i];
     const double m = (double)s->m, n = (double)s->n, k = (double)s->k;
-    cases[i] = (rdt_bench_case){.times = s->times, .data = m * k * size + m * n * out, .weights = k * n * size};
+    cases[i] = (rdt_bench_case){.op = RDT_KOP_GEMM,
+                                .times = s->times,
+                                .flops = 2.0 * m * n * k,
+                                .data = m * k * size + m * n * out,
+                                .weights = k * n * size};
     snprintf(cases[i].name, sizeof cases[i].name, "%lld x %lld x %lld", (long long)s->m, (long long)s->n,
              (long long)s->k);
   }
   const rdt_bench_ops o = {.ask = ask,
-                           .op = RDT_KOP_GEMM,
+                           .name = "gemm",
+                           .version = 2,
                            .cases = cases,
                            .count = cases ? shapes->count : 0,
                            .columns = columns,

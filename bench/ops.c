@@ -23,7 +23,10 @@ typedef struct session {
   char command[32];
   rdt_probe_room room;
   rdt_bench_results results;
-  bool told; /* that no library takes the problem */
+  bool told;    /* that no library takes the problem */
+  double begin; /* when */
+  double peak;  /* operations a second of one thread */
+  double due;   /* samples that each contender still needs, in seconds */
 } session;
 
 static int complain(const session *s, const char *text) {
@@ -61,7 +64,7 @@ static rdt_status data_make(const rdt_bench_ops *o, int which, rdt_problem *list
   uint64_t seed = 1;
   for (int i = 0; i < copies; i++) {
     list[i].epilogue = RDT_EPILOGUE_NONE;
-    RDT_TRY(rdt_problem_init(&list[i], o->op, 2));
+    RDT_TRY(rdt_problem_init(&list[i], o->cases[which].op, 2));
     if (i == 0)
       RDT_TRY(o->fill(o->user, which, &list[i], &seed, why));
     else
@@ -70,7 +73,7 @@ static rdt_status data_make(const rdt_bench_ops *o, int which, rdt_problem *list
   return RDT_OK;
 }
 
-static int contenders(const rdt_bench_ops *o) {
+static int contenders(const rdt_bench_ops *o, rdt_kop op) {
   int n, count = o->ask->baselines->count + 1;
   const rdt_scheme_info *table = rdt_scheme_table(&n);
   for (int i = 0; i < o->ask->n_schemes; i++) {
@@ -78,7 +81,7 @@ static int contenders(const rdt_bench_ops *o) {
       count++;
       continue;
     }
-    for (int j = 0; j < n; j++) count += rdt_scheme_serves(&table[j], o->op);
+    for (int j = 0; j < n; j++) count += rdt_scheme_serves(&table[j], op);
   }
   return count;
 }
@@ -97,13 +100,14 @@ static double available(void) {
 /* How many copies of its weights a case takes. Each contender packs them all. */
 static rdt_status copies_of(const rdt_bench_ops *o, int which, int *copies, rdt_reason *why) {
   const rdt_bench_case *c = &o->cases[which];
-  const double needed = o->ask->cold ? floor(COLD_BYTES / fmax(c->weights, 1.0)) + 2.0 : 1.0;
+  const double cold = floor(COLD_BYTES / fmax(c->weights, 1.0)) + 2.0;
+  const double needed = c->copies ? (double)c->copies : o->ask->cold ? cold : 1.0;
   if (needed > MOST_COPIES)
     return rdt_fail(why, RDT_ERR_ARG,
                     "%s: %.3g copies of its weights would make the %d MB that --cold rotates through: leave it out, or "
                     "take weights of %d KB and more",
                     c->name, needed, COLD_BYTES >> 20, COLD_BYTES / MOST_COPIES >> 10);
-  const int all = contenders(o);
+  const int all = contenders(o, c->op);
   const double bytes = c->data + needed * c->weights * (1 + all), free = available();
   if (bytes > free)
     return rdt_fail(why, RDT_ERR_NOMEM,
@@ -153,6 +157,23 @@ static rdt_status gather(session *s, rdt_field *f, rdt_reason *why) {
   return ready ? RDT_OK : rdt_fail(why, RDT_ERR_UNSUPPORTED, "it cannot be planned");
 }
 
+/* What is likely to be needed for a sample of a case, at half of what one thread may reach here. */
+static double sample_of(const session *s, const rdt_bench_case *c, int threads) {
+  const double work = 2.0 * c->flops / (s->peak * threads);
+  return fmax(work, 2e-3);
+}
+
+/* So many trials that what is left is shared by what is still to come. */
+static int trials_of(session *s, const rdt_bench_case *c, int threads, int contenders) {
+  const rdt_bench_ask *ask = s->o->ask;
+  const double sample = sample_of(s, c, threads);
+  const double left = ask->seconds - (rdt_timing_now() - s->begin), share = left * sample / s->due;
+  s->due -= sample;
+  if (!(ask->seconds > 0.0)) return ask->trials;
+  const double trials = share / (sample * contenders) - 3.0; /* it warms up as well */
+  return trials < 3.0 ? 3 : trials > ask->trials ? ask->trials : (int)trials;
+}
+
 static int bench_one(session *s, const rdt_problem *problems, int copies, int which, int turn) {
   const rdt_bench_ask *ask = s->o->ask;
   const rdt_bench_case *c = &s->o->cases[which];
@@ -170,6 +191,7 @@ static int bench_one(session *s, const rdt_problem *problems, int copies, int wh
   int code = gather(s, &field, &why) == RDT_OK ? 0 : complain(s, why.text);
   if (code == 0) {
     add_probes(s, threads, peak, bandwidth);
+    timing.trials = trials_of(s, c, threads, field.count);
     code = rdt_field_time(&field, &timing);
     add_probes(s, threads, peak + PROBES, bandwidth + PROBES);
   }
@@ -213,22 +235,25 @@ static void open_baselines(const session *s) {
 
 int rdt_bench_ops_run(const rdt_bench_ops *o) {
   const rdt_bench_ask *ask = o->ask;
-  session s = {.o = o, .results = {.ops = o}};
+  session s = {.o = o, .begin = rdt_timing_now(), .results = {.ops = o}};
   rdt_bench_file out;
   rdt_bench_out t;
   int most = 1, code = 0;
-  snprintf(s.command, sizeof s.command, "bench %s", rdt_kop_name(o->op));
+  snprintf(s.command, sizeof s.command, "bench %s", o->name);
   for (int i = 0; i < ask->n_threads; i++) most = ask->threads[i] > most ? (int)ask->threads[i] : most;
   if (!rdt_bench_file_open(&out, ask->output)) return complain(&s, "out of memory");
   s.results.rows = rdt_calloc((size_t)o->count * (size_t)ask->n_threads, sizeof *s.results.rows);
   if (!o->count || !s.results.rows || !rdt_probe_open(&s.room, most)) code = complain(&s, "out of memory");
   if (code == 0) open_baselines(&s);
+  s.peak = rdt_probe_peak(ask->dtype, 1);
+  for (int i = 0; i < o->count; i++)
+    for (int j = 0; j < ask->n_threads; j++) s.due += sample_of(&s, &o->cases[i], (int)ask->threads[j]);
   for (int i = 0; code < 2 && i < o->count; i++) {
     const int c = bench_case(&s, i);
     if (c > code) code = c;
   }
   if (code < 2) {
-    rdt_bench_begin(&t, out.f, ask->format, rdt_kop_name(o->op), 2, ask->head);
+    rdt_bench_begin(&t, out.f, ask->format, o->name, o->version, ask->head);
     rdt_bench_print(&s.results, &t);
     if (!rdt_bench_end(&t)) code = complain(&s, "writing the table failed");
   }

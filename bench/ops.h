@@ -1,4 +1,4 @@
-/* What `redoubt bench gemm` and `redoubt bench conv` share: a list of problems, each at some numbers of threads, all
+/* What `redoubt bench gemm`, `conv` and `workloads` share: a list of problems, each at some numbers of threads, all
  * contenders interleaved; the tables of what came out, with sums over the list. */
 #ifndef RDT_BENCH_OPS_H
 #define RDT_BENCH_OPS_H
@@ -17,6 +17,7 @@ typedef struct rdt_bench_ask {
   int n_schemes;
   const char *epilogue;     /* "none", "bias", "bias+relu" */
   bool cold;                /* rotate through more weights than any cache holds */
+  double seconds;           /* that it may take, some: trials become fewer, 3 at least; 0: as long as it takes */
   rdt_baselines *baselines; /* taken, not yet opened */
   const char *output;       /* NULL: stdout */
   rdt_bench_format format;
@@ -26,21 +27,27 @@ typedef struct rdt_bench_ask {
 
 enum { RDT_BENCH_CASES = 512 };
 typedef struct rdt_bench_case {
-  char name[96];  /* "3136 x 64 x 576" */
-  int64_t times;  /* how often it counts in a sum, */
-  int64_t group;  /* with the other cases of this number */
+  char name[96]; /* "3136 x 64 x 576" */
+  rdt_kop op;
+  int64_t times; /* how often it counts in a sum, */
+  int64_t group; /* with the other cases of this number */
+  double flops;
   double data;    /* bytes of the operands but for the weights */
   double weights; /* bytes of one copy of them */
+  int copies;     /* of the weights to rotate through; 0: as ask->cold says */
 } rdt_bench_case;
 
 typedef struct rdt_bench_ops {
   const rdt_bench_ask *ask;
-  rdt_kop op;
+  const char *name; /* of the benchmark: "gemm" */
+  int version;      /* of its document */
   const rdt_bench_case *cases;
   int count;
   const char *const *columns; /* own ones, then RDT_BENCH_COLUMNS */
   int n_columns;
   const char *group; /* what the number of a group is: "n"; NULL: there is one group */
+  const char *(*group_text)(const void *user,
+                            int64_t group); /* in place of its number; then groups of one are summed */
   void *user;
   /* The operands of case i, but for in[1] of the copies from 1 on. */
   rdt_status (*fill)(void *user, int i, rdt_problem *p, uint64_t *seed, rdt_reason *why);

@@ -1,5 +1,6 @@
 #include "results.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,6 +165,26 @@ static rdt_timing_ratio sum_ratio(const group *g, bool to_none) {
   return same ? no_ratio : rdt_timing_sum_ratio(pairs, g->count);
 }
 
+/* The sum of the picks over the sum of our own without protection, trial by trial: the least and the most. */
+static void span_of(const group *g, double span[2]) {
+  int trials = INT_MAX;
+  span[0] = span[1] = NAN;
+  for (int i = 0; i < g->count; i++) {
+    if (g->picks[i] < 0 || g->rows[i]->none < 0 || g->picks[i] == g->rows[i]->none) return;
+    if (g->rows[i]->timing.trials < trials) trials = g->rows[i]->timing.trials;
+  }
+  for (int k = 0; k < trials; k++) {
+    double above = 0.0, below = 0.0;
+    for (int i = 0; i < g->count; i++) {
+      const rdt_timing_case *cases = g->rows[i]->timing.cases;
+      above += (double)times_of(g, i) * cases[g->picks[i]].seconds[k];
+      below += (double)times_of(g, i) * cases[g->rows[i]->none].seconds[k];
+    }
+    span[0] = fmin(span[0], above / below);
+    span[1] = fmax(span[1], above / below);
+  }
+}
+
 static double geometric_mean(const group *g) {
   double sum = 0.0;
   for (int i = 0; i < g->count; i++) {
@@ -175,7 +196,7 @@ static double geometric_mean(const group *g) {
 }
 
 static void print_sum(const group *g, int64_t number, const char *what, const char *scheme, rdt_bench_out *t) {
-  double seconds = 0.0, flops = 0.0, least = 0.0;
+  double seconds = 0.0, flops = 0.0, least = 0.0, span[2];
   int there = 0;
   for (int i = 0; i < g->count; i++) {
     const rdt_bench_row *row = g->rows[i];
@@ -185,7 +206,11 @@ static void print_sum(const group *g, int64_t number, const char *what, const ch
     flops += (double)times_of(g, i) * row->flops;
     least += (double)times_of(g, i) * row->flops / row->peak;
   }
-  if (g->r->ops->group) rdt_bench_integer(t, number);
+  const rdt_bench_ops *o = g->r->ops;
+  if (o->group && o->group_text)
+    rdt_bench_text(t, o->group_text(o->user, number));
+  else if (o->group)
+    rdt_bench_integer(t, number);
   rdt_bench_integer(t, g->rows[0]->threads);
   rdt_bench_text(t, what);
   rdt_bench_text(t, scheme);
@@ -195,6 +220,9 @@ static void print_sum(const group *g, int64_t number, const char *what, const ch
   rdt_bench_fixed(t, least / seconds, 3);
   ratio_cells(t, sum_ratio(g, false));
   ratio_cells(t, sum_ratio(g, true));
+  span_of(g, span);
+  rdt_bench_fixed(t, span[0], 3);
+  rdt_bench_fixed(t, span[1], 3);
   rdt_bench_fixed(t, geometric_mean(g), 3);
 }
 
@@ -217,9 +245,23 @@ static void print_group(group *g, int64_t number, rdt_bench_out *t) {
 
 /* Each group at each number of threads, where there is more than one row to sum. */
 static void print_sums(const rdt_bench_results *r, rdt_bench_out *t) {
-  static const char *const columns[] = {"group", "threads", "what",     "scheme",    "cases",
-                                        "ms",    "GFLOP/s", "of peak",  "/ best",    "low",
-                                        "high",  "/ none",  "low none", "high none", "geometric mean / best"};
+  static const char *const columns[] = {"group",
+                                        "threads",
+                                        "what",
+                                        "scheme",
+                                        "cases",
+                                        "ms",
+                                        "GFLOP/s",
+                                        "of peak",
+                                        "/ best",
+                                        "low",
+                                        "high",
+                                        "/ none",
+                                        "low none",
+                                        "high none",
+                                        "least / none",
+                                        "most / none",
+                                        "geometric mean / best"};
   const char *own[sizeof columns / sizeof *columns];
   const bool grouped = r->ops->group != NULL;
   group g = {.r = r};
@@ -236,7 +278,7 @@ static void print_sums(const rdt_bench_results *r, rdt_bench_out *t) {
       first = first && j >= i;
       g.rows[g.count++] = row;
     }
-    if (!first || g.count < 2) continue;
+    if (!first || (g.count < 2 && !r->ops->group_text)) continue;
     if (!begun)
       rdt_bench_table(t, "sums", "Summed, each as often as it occurs; best: the fastest library of each",
                       own + !grouped, sizeof columns / sizeof *columns - !grouped);

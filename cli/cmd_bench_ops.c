@@ -1,14 +1,15 @@
-/* redoubt bench gemm, redoubt bench conv: one op, protected against unprotected. */
+/* redoubt bench gemm, conv, workloads: ops, protected against unprotected. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
 #include "bench_conv.h"
 #include "bench_gemm.h"
+#include "bench_workloads.h"
 #include "cli.h"
 #include "progress.h"
 
-/* ---- what both take ---- */
+/* ---- what they take ---- */
 
 static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8}; /* in the order of --dtype */
 static const char *const epilogues[] = {"none", "bias", "bias+relu"};
@@ -84,6 +85,7 @@ static void describe(const rdt_command *c, const rdt_settings *s, taken *t) {
   } texts[] = {{"m", s->m},           {"n", gemm ? s->lengths_n : s->batches},
                {"k", s->k},           {"set", s->set},
                {"scheme", s->scheme}, {"threads", s->thread_list}};
+  if (s->operand) say(t, "%s", s->operand);
   for (int i = 0; i < s->mnk.count; i++) say(t, "--mnk %s", s->mnk.at[i]);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     if (texts[i].text) say(t, "--%s %s", texts[i].name, texts[i].text);
@@ -98,6 +100,8 @@ static void describe(const rdt_command *c, const rdt_settings *s, taken *t) {
   }
   if (s->baseline) say(t, "--baseline %s", *names ? names : "none");
   if (s->cold) say(t, "--cold");
+  if (s->convolutions) say(t, "--convolutions");
+  if (s->max_seconds > 0.0) say(t, "--max-seconds %g", s->max_seconds);
   if (s->trials > 0) say(t, "--trials %" PRId64, s->trials);
 }
 
@@ -108,6 +112,7 @@ static rdt_status take(const rdt_command *c, const rdt_settings *s, rdt_kop op, 
                        .schemes = t->schemes,
                        .epilogue = epilogues[s->epilogue],
                        .cold = s->cold,
+                       .seconds = s->max_seconds,
                        .baselines = &t->baselines,
                        .output = s->out,
                        .format = (rdt_bench_format)s->format,
@@ -244,3 +249,42 @@ const rdt_command rdt_cmd_bench_conv = {.name = "bench conv",
                                         .bad = "a fault was found, although none was planted",
                                         .stopped = "stopped by signal N: no table is written",
                                         .examples = conv_examples};
+
+/* ---- workloads ---- */
+
+static int run_workloads(const rdt_command *c, const rdt_settings *s) {
+  taken t;
+  static rdt_bench_networks networks;
+  rdt_reason why = {""};
+  rdt_status status = take(c, s, RDT_KOP_GEMM, "onednn,openblas,blis", &t, &why);
+  if (status == RDT_OK) status = rdt_bench_take_networks(s->operand, &networks, &why);
+  if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
+  rdt_signals_watch(NULL);
+  rdt_progress_begin(s, "measuring");
+  return ended(c, rdt_bench_workloads(&t.ask, &networks, s->convolutions));
+}
+
+static const rdt_option_id workload_options[] = {
+    RDT_OPT_CONVOLUTIONS, RDT_OPT_MAX_SECONDS, RDT_OPT_DTYPE,       RDT_OPT_EPILOGUE, RDT_OPT_CONTENDERS,
+    RDT_OPT_BASELINE,     RDT_OPT_THREAD_LIST, RDT_OPT_TRIALS,      RDT_OPT_RUNS,     RDT_OPT_OUTPUT,
+    RDT_OPT_TABLE_FORMAT, RDT_OPT_JSON,        RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_words workload_examples[] = {
+    {"redoubt bench workloads resnet50 --threads 2 --scheme auto,global,thread1", "a network's layers"},
+    {"redoubt bench workloads dlrm,noscope --max-seconds 60 -o small.json --json", "groups of networks, a minute"},
+    {"redoubt bench workloads square --scheme all --threads 2", "squares with every scheme"},
+    {NULL, NULL}};
+const rdt_command rdt_cmd_bench_workloads = {
+    .name = "bench workloads",
+    .run = run_workloads,
+    .operand = "WORKLOAD|GROUP,..",
+    .operand_needed = true,
+    .options = workload_options,
+    .summary = "networks layer by layer: protected against the best unprotected layers",
+    .text =
+        "Runs the layers of the built-in workloads, of some or of groups of them (`redoubt list workloads`), with "
+        "protection, without it, and with the libraries that are there, interleaved in one process: by themselves as "
+        "products, images unfolded. Weights come from memory where the network has more of them than a cache holds. "
+        "" TABLES " \"least / none\" and \"most / none\" are the same for the sum's best and worst trial.",
+    .bad = "a fault was found, although none was planted",
+    .stopped = "stopped by signal N: no table is written",
+    .examples = workload_examples};

@@ -26,8 +26,8 @@ typedef struct rdt_settings {
   int64_t threads, repeat, warmup, top, n, seed, batch, trials;                   /* 0: not given (seed: -1) */
   int64_t ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad: -1 */
   int64_t tables, outputs;
-  double lambda, prom_every; /* 0: not given */
-  bool explain, quiet, no_progress, cold, syslog, measure, help;
+  double lambda, prom_every, max_seconds; /* 0: not given */
+  bool explain, quiet, no_progress, cold, syslog, measure, convolutions, help;
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;
 

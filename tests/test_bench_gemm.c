@@ -14,6 +14,7 @@
 #include "baselines.h"
 #include "bench_conv.h"
 #include "bench_table.h"
+#include "bench_workloads.h"
 #include "cli.h"
 #include "plan/probe.h"
 #include "plan/timing.h"
@@ -229,6 +230,21 @@ static void test_resnet50(void **state) {
   assert_non_null(strstr(why.text, "--set dlrm-top"));
 }
 
+static void test_networks(void **state) {
+  (void)state;
+  static rdt_bench_networks n;
+  rdt_reason why;
+  assert_int_equal(rdt_bench_take_networks("dlrm,square-64,resnet50:2", &n, &why), RDT_OK);
+  assert_int_equal(n.count, 8); /* two networks with three batches each */
+  assert_string_equal(n.at[0].name, "dlrm-bottom");
+  assert_string_equal(n.at[5].name, "dlrm-top:2048");
+  assert_string_equal(n.at[7].name, "resnet50:2");
+  assert_true(n.at[7].batch == 2);
+  assert_int_equal(rdt_bench_take_networks("dlrm,nothing", &n, &why), RDT_ERR_NAME);
+  assert_int_equal(rdt_bench_take_networks("", &n, &why), RDT_ERR_ARG);
+  assert_int_equal(rdt_bench_take_networks("cnn-224,cnn-1080p,conv", &n, &why), RDT_ERR_ARG);
+}
+
 static void test_usage(void **state) {
   (void)state;
   char *tiny[] = {"--mnk", "8:8:8", "--cold", NULL}, *huge[] = {"--mnk", "1000000:1000000:8", NULL};
@@ -272,11 +288,11 @@ static void test_titled_tables(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics),   cmocka_unit_test(test_failing_case_stops),
-                                     cmocka_unit_test(test_json),         cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_libraries),    cmocka_unit_test(test_lengths),
-                                     cmocka_unit_test(test_shapes),       cmocka_unit_test(test_limits),
-                                     cmocka_unit_test(test_resnet50),     cmocka_unit_test(test_usage),
-                                     cmocka_unit_test(test_titled_tables)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics), cmocka_unit_test(test_failing_case_stops),
+                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_libraries),  cmocka_unit_test(test_lengths),
+                                     cmocka_unit_test(test_shapes),     cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_resnet50),   cmocka_unit_test(test_networks),
+                                     cmocka_unit_test(test_usage),      cmocka_unit_test(test_titled_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
