@@ -160,7 +160,9 @@ static rdt_timing_ratio sum_ratio(const group *g, bool to_none) {
     const int base = to_none ? g->rows[i]->none : g->rows[i]->best;
     if (g->picks[i] < 0 || base < 0) return no_ratio;
     same = same && base == g->picks[i];
-    pairs[i] = (rdt_timing_pair){&g->rows[i]->timing, g->picks[i], base, (double)times_of(g, i)};
+    const rdt_timing *t = &g->rows[i]->timing;
+    pairs[i] = (rdt_timing_pair){rdt_timing_samples_of(t, g->picks[i]), rdt_timing_samples_of(t, base),
+                                 (double)times_of(g, i)};
   }
   return same ? no_ratio : rdt_timing_sum_ratio(pairs, g->count);
 }

@@ -45,7 +45,8 @@ static void test_statistics(void **state) {
   const rdt_timing_ratio r = rdt_timing_ratio_of(&t, 1, 0);
   assert_true(r.ratio == 2.0 && r.low == 2.0 && r.high == 2.0);
   for (int i = 0; i < 11; ++i) t.cases[1].seconds[i] = i % 2 ? 100.0 : 2.0; /* its median is 2 */
-  const rdt_timing_pair pairs[] = {{&t, 1, 0, 3.0}, {&t, 0, 0, 1.0}};
+  const rdt_timing_samples a = rdt_timing_samples_of(&t, 0), b = rdt_timing_samples_of(&t, 1);
+  const rdt_timing_pair pairs[] = {{b, a, 3.0}, {a, a, 1.0}};
   const rdt_timing_ratio sum = rdt_timing_sum_ratio(pairs, 2);
   assert_true(sum.ratio == (3.0 * 2.0 + 6.0) / (4.0 * 6.0));
   assert_true(sum.low <= sum.ratio && sum.ratio <= sum.high);

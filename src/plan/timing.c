@@ -8,7 +8,7 @@
 
 #include "core/memory.h"
 
-enum { RESAMPLES = 500, WARM_UP = 3 };
+enum { RESAMPLES = 500, FEW = 40 };
 
 double rdt_timing_now(void) {
   struct timespec t;
@@ -17,7 +17,7 @@ double rdt_timing_now(void) {
 }
 
 void rdt_timing_init(rdt_timing *t, int trials) {
-  *t = (rdt_timing){.trials = trials < 1 ? 1 : trials, .min_seconds = 2e-3};
+  *t = (rdt_timing){.trials = trials < 1 ? 1 : trials, .warm_up = 3, .min_seconds = 2e-3};
 }
 
 int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user) {
@@ -28,22 +28,28 @@ int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user
 
 static int sample(rdt_timing_case *c, double *seconds) {
   if (c->rest > 0.0) nanosleep(&(struct timespec){.tv_nsec = (long)(1e9 * c->rest)}, NULL);
-  const double begin = rdt_timing_now();
-  for (int i = 0; i < c->repeats; ++i) {
-    const int code = c->fn(c->user);
-    if (code) return code;
+  double all = 0.0;
+  for (int i = 0; i < c->repeats;) {
+    if (c->before) c->before(c->user);
+    const int until = c->before ? i + 1 : c->repeats;
+    const double begin = rdt_timing_now();
+    for (; i < until; ++i) {
+      const int code = c->fn(c->user);
+      if (code) return code;
+    }
+    all += rdt_timing_now() - begin;
   }
-  *seconds = (rdt_timing_now() - begin) / c->repeats;
+  *seconds = all / c->repeats;
   return 0;
 }
 
-static int warm_up(rdt_timing_case *c, double min_seconds) {
+static int warm_up(rdt_timing_case *c, const rdt_timing *t) {
   double once = 0;
-  for (int i = 0; i < WARM_UP; ++i) {
+  for (int i = 0; i < t->warm_up; ++i) {
     const int code = sample(c, &once);
     if (code) return code;
   }
-  c->repeats = once < min_seconds ? (int)ceil(min_seconds / fmax(once, 1e-8)) : 1;
+  c->repeats = t->warm_up > 0 && once < t->min_seconds ? (int)ceil(t->min_seconds / fmax(once, 1e-8)) : 1;
   return 0;
 }
 
@@ -52,25 +58,36 @@ static bool go_on(const rdt_timing *t, double here) {
   return !t->progress || t->progress(t->turns ? (t->turn + here) / t->turns : here, t->what);
 }
 
+static int run_trial(rdt_timing *t, int trial) {
+  for (int i = 0; i < t->count; ++i) {
+    rdt_timing_case *c = &t->cases[(i + trial) % t->count];
+    if (c->out) continue;
+    if (!go_on(t, (trial * (double)t->count + i) / ((double)t->trials * t->count))) return RDT_TIMING_STOPPED;
+    const int code = sample(c, &c->seconds[trial]);
+    if (code) return code;
+    c->trials = trial + 1;
+  }
+  return 0;
+}
+
 static int run_all(rdt_timing *t) {
   t->warming = true;
   for (int i = 0; i < t->count; ++i) {
     rdt_timing_case *c = &t->cases[i];
     if (!go_on(t, 0.0)) return RDT_TIMING_STOPPED;
     rdt_free(c->seconds);
+    c->trials = 0;
     c->seconds = rdt_calloc((size_t)t->trials, sizeof *c->seconds);
     if (!c->seconds) return -1;
-    const int code = warm_up(c, t->min_seconds);
+    const int code = warm_up(c, t);
     if (code) return code;
   }
   t->warming = false;
-  for (int trial = 0; trial < t->trials; ++trial)
-    for (int i = 0; i < t->count; ++i) {
-      rdt_timing_case *c = &t->cases[(i + trial) % t->count];
-      if (!go_on(t, (trial * (double)t->count + i) / ((double)t->trials * t->count))) return RDT_TIMING_STOPPED;
-      const int code = sample(c, &c->seconds[trial]);
-      if (code) return code;
-    }
+  for (int trial = 0; trial < t->trials; ++trial) {
+    const int code = run_trial(t, trial);
+    if (code) return code;
+    if (t->after && !t->after(t, t->after_user)) break;
+  }
   return go_on(t, 1.0) ? 0 : RDT_TIMING_STOPPED;
 }
 
@@ -91,8 +108,22 @@ static double quantile(const double *sorted, int n, double q) {
   return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
+/* Of a few, which is what bootstraps sort over and over, by insertion. */
+static void sort(double *values, int n) {
+  if (n > FEW) {
+    qsort(values, (size_t)n, sizeof *values, by_value);
+    return;
+  }
+  for (int i = 1; i < n; i++) {
+    const double x = values[i];
+    int k = i;
+    for (; k > 0 && values[k - 1] > x; k--) values[k] = values[k - 1];
+    values[k] = x;
+  }
+}
+
 static double median_of(double *values, int n) {
-  qsort(values, (size_t)n, sizeof *values, by_value);
+  sort(values, n);
   return quantile(values, n, 0.5);
 }
 
@@ -100,16 +131,28 @@ double rdt_timing_median(double *values, int n) {
   return n < 1 ? NAN : median_of(values, n);
 }
 
-rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
+rdt_timing_samples rdt_timing_samples_of(const rdt_timing *t, int i) {
+  return (rdt_timing_samples){t->cases[i].seconds, t->cases[i].trials};
+}
+
+rdt_timing_stat rdt_timing_samples_stat(rdt_timing_samples samples) {
   rdt_timing_stat s = {NAN, NAN, NAN};
-  double *sorted = rdt_alloc((size_t)t->trials, sizeof *sorted);
+  double *sorted = samples.n < 1 ? NULL : rdt_alloc((size_t)samples.n, sizeof *sorted);
   if (!sorted) return s;
-  memcpy(sorted, t->cases[i].seconds, (size_t)t->trials * sizeof *sorted);
-  qsort(sorted, (size_t)t->trials, sizeof *sorted, by_value);
-  s = (rdt_timing_stat){quantile(sorted, t->trials, 0.5), quantile(sorted, t->trials, 0.1),
-                        quantile(sorted, t->trials, 0.9)};
+  memcpy(sorted, samples.seconds, (size_t)samples.n * sizeof *sorted);
+  sort(sorted, samples.n);
+  s = (rdt_timing_stat){quantile(sorted, samples.n, 0.5), quantile(sorted, samples.n, 0.1),
+                        quantile(sorted, samples.n, 0.9)};
   rdt_free(sorted);
   return s;
+}
+
+rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
+  return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
+}
+
+static int common(const rdt_timing_pair *p) {
+  return p->of.n < p->base.n ? p->of.n : p->base.n;
 }
 
 /* Trials are drawn in pairs: a slow moment of the machine stays in both medians. */
@@ -117,14 +160,15 @@ static double resample(const rdt_timing_pair *pairs, int n, uint64_t *seed, doub
   double above = 0.0, below = 0.0;
   for (int i = 0; i < n; i++) {
     const rdt_timing_pair *p = &pairs[i];
-    for (int k = 0; k < p->timing->trials; ++k) {
+    const int trials = common(p);
+    for (int k = 0; k < trials; ++k) {
       *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-      const int pick = (int)((*seed >> 33) % (uint64_t)p->timing->trials);
-      x[k] = p->timing->cases[p->of].seconds[pick];
-      y[k] = p->timing->cases[p->base].seconds[pick];
+      const int pick = (int)((*seed >> 33) % (uint64_t)trials);
+      x[k] = p->of.seconds[pick];
+      y[k] = p->base.seconds[pick];
     }
-    above += p->times * median_of(x, p->timing->trials);
-    below += p->times * median_of(y, p->timing->trials);
+    above += p->times * median_of(x, trials);
+    below += p->times * median_of(y, trials);
   }
   return above / below;
 }
@@ -135,9 +179,10 @@ rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
   int trials = 0;
   for (int i = 0; i < n; i++) {
     const rdt_timing_pair *p = &pairs[i];
-    above += p->times * rdt_timing_stat_of(p->timing, p->of).median;
-    below += p->times * rdt_timing_stat_of(p->timing, p->base).median;
-    if (p->timing->trials > trials) trials = p->timing->trials;
+    if (common(p) < 1) return r;
+    above += p->times * rdt_timing_samples_stat(p->of).median;
+    below += p->times * rdt_timing_samples_stat(p->base).median;
+    if (common(p) > trials) trials = common(p);
   }
   r.ratio = above / below;
   double *memory = rdt_alloc(2 * (size_t)trials + RESAMPLES, sizeof *memory);
@@ -153,7 +198,7 @@ rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
 }
 
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base) {
-  return rdt_timing_sum_ratio(&(rdt_timing_pair){t, i, base, 1.0}, 1);
+  return rdt_timing_sum_ratio(&(rdt_timing_pair){rdt_timing_samples_of(t, i), rdt_timing_samples_of(t, base), 1.0}, 1);
 }
 
 void rdt_timing_free(rdt_timing *t) {
