@@ -12,8 +12,9 @@ static const char *fate(const rdt_choice *choice) {
 
 static void explain_row(const rdt_choice *choice, void *user) {
   rdt_table *t = user;
-  rdt_table_cell(t, "%s", choice->kind);
-  rdt_table_cell(t, "%s", choice->name);
+  rdt_table_cell(t, "%s", *choice->kernel ? choice->kernel : "any");
+  rdt_table_cell(t, "%s", *choice->scheme ? choice->scheme : "any");
+  rdt_table_cell(t, "%s", choice->fused ? "fused" : "");
   rdt_table_cell(t, "%s", fate(choice));
   if (isnan(choice->cost))
     rdt_table_cell(t, "-");
@@ -24,8 +25,9 @@ static void explain_row(const rdt_choice *choice, void *user) {
 
 static void explain_json(const rdt_choice *choice, void *user) {
   cJSON *o = cJSON_CreateObject();
-  cJSON_AddStringToObject(o, "kind", choice->kind);
-  cJSON_AddStringToObject(o, "name", choice->name);
+  cJSON_AddStringToObject(o, "kernel", choice->kernel);
+  cJSON_AddStringToObject(o, "scheme", choice->scheme);
+  cJSON_AddBoolToObject(o, "fused", choice->fused);
   cJSON_AddStringToObject(o, "fate", fate(choice));
   rdt_json_number(o, "cost", choice->cost);
   cJSON_AddStringToObject(o, "reason", choice->reason ? choice->reason : "");
@@ -50,7 +52,7 @@ static rdt_status put_text(rdt_session *s, bool explain, bool markdown) {
     RDT_TRY(rdt_model_node_info(s->model, i, &info));
     printf("\n%s (%s, %s)\n%s", info.name, info.op, rdt_shape_text(info.out.rank, info.out.shape, shape, sizeof shape),
            markdown ? "\n" : "");
-    t = rdt_table_create("kind|candidate|fate|>extra work %|why");
+    t = rdt_table_create("kernel|scheme||fate|>extra work %|why");
     const rdt_status status = rdt_model_explain(s->model, i, explain_row, t);
     printed = status == RDT_OK && rdt_table_print(t, stdout, markdown);
     rdt_table_destroy(t);

@@ -162,7 +162,7 @@ static rdt_problem raw_problem(const util_native *j) {
   rdt_problem raw = j->p;
   raw.epilogue = RDT_EPILOGUE_NONE;
   const rdt_plan plan = {.prob = j->p};
-  raw.out = rdt_plan_raw_view(&plan);
+  raw.out = rdt_raw_view(&plan.prob);
   return raw;
 }
 

@@ -16,7 +16,8 @@ class Tensor(ctypes.Structure):
 
 class Policy(ctypes.Structure):
     _fields_ = [("scheme", c_char_p), ("on_fault", c_int), ("lambda_", c_double), ("scrub_every", c_int),
-                ("avoid_cores", c_char_p), ("keep_weights", c_int), ("suspect_rate", c_double)]
+                ("avoid_cores", c_char_p), ("keep_weights", c_int), ("suspect_rate", c_double),
+                ("min_coverage", c_double)]
 
 
 class IoInfo(ctypes.Structure):

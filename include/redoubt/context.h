@@ -38,10 +38,12 @@ typedef struct rdt_policy {
                           recovery: above it, after 4 such runs at least, the layer is computed twice (dup) from then
                           on, and an event says so. Of more than some 1000 runs the older ones count half. 0: never;
                           default 0.05, far above what lambda 6 leaves to chance */
+  double min_coverage; /* the least share of single faults that an automatic choice must find, as `redoubt list schemes`
+                          declares it; default 0.99 */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \
-  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05 }
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05, 0.99 }
 
 typedef enum rdt_event_kind {
   RDT_EVENT_SUSPECT = 0,   /* a residual above the statistical bound that a recompute explained as rounding */

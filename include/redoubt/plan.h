@@ -10,10 +10,15 @@ extern "C" {
 
 /* One line of `plan --explain`: a candidate that was taken, lost or refused. */
 typedef struct rdt_choice {
-  const char *kind; /* "kernel" or "scheme" */
-  const char *name;
+  const char *kernel; /* "" where the scheme as such was refused */
+  const char *scheme; /* "" where the kernel as such was refused */
+  int fused;          /* the check rides along in the kernel */
   int taken, refused;
-  double cost; /* estimated extra work of a scheme as a share of the op; NaN where it has none */
+  double cost;        /* estimated extra work of the checks as a share of the op; NaN where there is none */
+  double seconds;     /* median of what was measured, for one run; NaN: it was not */
+  double spread[2];   /* of that 10 and 90 in 100 */
+  double overhead;    /* over the fastest unprotected candidate; NaN: not measured */
+  double interval[2]; /* 95 % bootstrap interval of that */
   const char *reason;
 } rdt_choice;
 /* Told of one candidate; its strings live until the call returns. */

@@ -36,6 +36,9 @@ struct rdt_context {
   void *on_event_user;
   rdt_scratch_set scratch;
   rdt_cores cores;
+  struct rdt_book *book; /* what has been measured (plan/book.h); NULL: nothing */
+  void (*drop_book)(struct rdt_book *book);
+  bool cold; /* the weights of the network that is planned do not fit the caches: each run finds them in memory */
 };
 
 /* At least bytes, 64-byte aligned; NULL when out of memory. Contents are lost when it grows. */

@@ -280,20 +280,17 @@ rdt_status rdt_model_memory_info(const rdt_model *m, rdt_model_memory *info) {
 rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user) {
   const rdt_step *s = rdt_model_step(m, i);
   if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
-  if (!s->plan) {
-    const rdt_choice choice = {.kind = "kernel",
-                               .name = rdt_step_kernel(s),
-                               .taken = 1,
-                               .cost = NAN,
-                               .reason = "nothing is left to compute; what reads it verifies the memory behind it"};
-    fn(&choice, user);
-    return RDT_OK;
-  }
-  for (int c = 0; c < s->plan->n_choices; c++) {
-    rdt_choice choice = s->plan->choices[c].choice;
-    choice.reason = s->plan->choices[c].text;
-    fn(&choice, user);
-  }
+  if (s->plan) return rdt_plan_explain(s->plan, fn, user);
+  const rdt_choice choice = {.kernel = rdt_step_kernel(s),
+                             .scheme = "",
+                             .taken = 1,
+                             .cost = NAN,
+                             .seconds = NAN,
+                             .spread = {NAN, NAN},
+                             .overhead = NAN,
+                             .interval = {NAN, NAN},
+                             .reason = "nothing is left to compute; what reads it verifies the memory behind it"};
+  fn(&choice, user);
   return RDT_OK;
 }
 

@@ -56,13 +56,8 @@ static void seal(rdt_plan *p) {
   p->sums_seal = data ? rdt_bitsum(data, bytes) : 0;
 }
 
-rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char *name, const char *label,
-                           const rdt_host *host, rdt_plan **out) {
-  return rdt_plan_create_as(ctx, ctx->scheme, prob, name, label, host, out);
-}
-
-rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_problem *prob, const char *name,
-                              const char *label, const rdt_host *host, rdt_plan **out) {
+static rdt_status create(rdt_context *ctx, const char *scheme, const rdt_way *way, const rdt_problem *prob,
+                         const char *name, const char *label, const rdt_host *host, rdt_plan **out) {
   rdt_status status = RDT_ERR_NOMEM;
   rdt_plan *p = rdt_calloc(1, sizeof *p);
   *out = NULL;
@@ -77,7 +72,7 @@ rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_pr
   if (p->fixed_weights && !p->host.secure && ctx->policy.keep_weights) RDT_TRY_GOTO(rdt_plan_keep_weights(p), fail);
   if (p->fixed_weights && !p->host.secure)
     p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
-  RDT_TRY_GOTO(rdt_plan_select(p, scheme, &ctx->error), fail);
+  RDT_TRY_GOTO(rdt_plan_select(p, scheme, way, &ctx->error), fail);
   if (p->kernel_fuses)
     RDT_TRY_GOTO(rdt_fused_create(&p->prob, p->kernel, p->scheme->forms, ctx->policy.lambda, &p->fused, &ctx->error),
                  fail);
@@ -91,6 +86,21 @@ fail:
   if (status == RDT_ERR_NOMEM) rdt_fail(&ctx->error, status, "node %s: out of memory", p->name);
   rdt_plan_destroy(p);
   return status;
+}
+
+rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char *name, const char *label,
+                           const rdt_host *host, rdt_plan **out) {
+  return rdt_plan_create_as(ctx, ctx->scheme, prob, name, label, host, out);
+}
+
+rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_problem *prob, const char *name,
+                              const char *label, const rdt_host *host, rdt_plan **out) {
+  return create(ctx, scheme, NULL, prob, name, label, host, out);
+}
+
+rdt_status rdt_plan_create_way(rdt_context *ctx, const rdt_way *way, const rdt_problem *prob, const char *name,
+                               const rdt_host *host, rdt_plan **out) {
+  return create(ctx, NULL, way, prob, name, name, host, out);
 }
 
 static rdt_status seal_states(rdt_plan *p) {
@@ -134,7 +144,6 @@ void rdt_plan_destroy(rdt_plan *p) {
   rdt_free(p->kept);
   rdt_vault_clear(&p->frame);
   rdt_vault_clear(&p->tables);
-  rdt_free(p->choices);
   rdt_free(p);
 }
 

@@ -10,6 +10,7 @@
 #include "core/context.h"
 #include "cpu/kernel.h"
 #include "inject/fault.h"
+#include "plan/book.h"
 #include "schemes/fused_check.h"
 #include "schemes/scheme.h"
 
@@ -41,11 +42,6 @@ typedef struct rdt_injection {
 typedef struct rdt_doubts {
   int64_t runs, rounding;
 } rdt_doubts;
-
-typedef struct rdt_choice_row {
-  rdt_choice choice; /* kind and name are static; reason is set to text when shown */
-  char text[200];
-} rdt_choice_row;
 
 struct rdt_plan {
   /* as planned, sealed in frame */
@@ -82,8 +78,6 @@ struct rdt_plan {
   const rdt_fault *broken; /* a core that computes wrongly for now */
   rdt_fault own_fault;     /* of rdt_plan_inject */
   rdt_injection *injection, own_injection;
-  rdt_choice_row *choices;
-  int n_choices;
 };
 
 /* Takes a copy of prob. in[1].data of a linear op set: fixed weights. host may be NULL. */
@@ -92,6 +86,9 @@ rdt_status rdt_plan_create(rdt_context *ctx, const rdt_problem *prob, const char
 /* The same with a scheme, or "auto", whatever the context's policy asks for. */
 rdt_status rdt_plan_create_as(rdt_context *ctx, const char *scheme, const rdt_problem *prob, const char *name,
                               const char *label, const rdt_host *host, rdt_plan **out);
+/* One way of rdt_offers_list: whatever would be chosen. */
+rdt_status rdt_plan_create_way(rdt_context *ctx, const rdt_way *way, const rdt_problem *prob, const char *name,
+                               const rdt_host *host, rdt_plan **out);
 /* Seals the plan, and with it what its owner has beside it that never changes either (n parts; may be NULL). */
 rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n);
 bool rdt_plan_is_due(const rdt_plan *p); /* all that is at rest is to be verified before the next run */
@@ -127,7 +124,6 @@ void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why); /* a fault in weight,
 /* Where the kernel writes: the result itself (no epilogue, packed, accumulator's dtype), or a packed buffer beside it.
  */
 bool rdt_plan_raw_is_out(const rdt_plan *p);
-rdt_tensor rdt_plan_raw_view(const rdt_plan *p); /* data = NULL */
 
 /* cores.c: around the calls of the library, threads keep away from the cores that the policy avoids. */
 rdt_status rdt_cores_enter(rdt_context *ctx);
@@ -137,8 +133,14 @@ void rdt_cores_leave(rdt_context *ctx);
 rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b, double beta,
                            rdt_tensor *c, rdt_result *result, const char *fault);
 
-/* select.c: kernel and scheme for a problem, by name or as "auto" chooses; books every candidate. */
-rdt_status rdt_plan_select(rdt_plan *p, const char *scheme, rdt_reason *why);
+/* select.c: kernel and scheme for a problem: that way, or else by name or as "auto" chooses. */
+rdt_status rdt_plan_select(rdt_plan *p, const char *scheme, const rdt_way *way, rdt_reason *why);
+/* The candidates of a problem, and the one that a plan takes; o->words says whether their texts are wanted. */
+void rdt_offers_choose(const rdt_context *ctx, const rdt_problem *p, const char *scheme, rdt_offers *o);
+/* explain.c: every candidate with times and reasons; of a plan as it is now */
+void rdt_offers_tell(const rdt_offers *o, rdt_choice_fn fn, void *user);
+int rdt_offers_baseline(const rdt_offers *o); /* the fastest that is not protected; -1: none was measured */
+rdt_status rdt_plan_explain(const rdt_plan *p, rdt_choice_fn fn, void *user);
 
 /* fallback.c: counts what a run has found; above the policy's suspect rate the plan becomes one that computes twice,
  * and an event says so. After a run, when nothing refers to the plan's parts any more. */

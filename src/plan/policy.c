@@ -36,6 +36,9 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   if (!(policy->suspect_rate >= 0.0 && policy->suspect_rate < 1.0))
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "suspect_rate %g is not within 0..1: a share of the runs, 0 is never",
                     policy->suspect_rate);
+  if (!(policy->min_coverage >= 0.0 && policy->min_coverage <= 1.0))
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "min_coverage %g is not within 0..1: a share of single faults",
+                    policy->min_coverage);
   RDT_TRY(avoid(ctx, policy->avoid_cores));
   ctx->policy = *policy;
   ctx->policy.avoid_cores = NULL; /* the caller's text */

@@ -9,17 +9,6 @@ bool rdt_plan_raw_is_out(const rdt_plan *p) {
   return same_dtype && rdt_epilogue_is_none(&p->prob.epilogue) && rdt_tensor_is_packed(&p->prob.out);
 }
 
-rdt_tensor rdt_plan_raw_view(const rdt_plan *p) {
-  rdt_tensor raw = p->prob.out;
-  const bool last = p->prob.op == RDT_KOP_CONV && raw.rank > 3 && raw.stride[1] == 1; /* as the kernel was chosen for */
-  if (!rdt_tensor_is_packed(&raw))
-    raw = last ? rdt_tensor_channels_last(NULL, raw.dtype, raw.rank, raw.shape)
-               : rdt_tensor_dense(NULL, raw.dtype, raw.rank, raw.shape);
-  if (rdt_kop_is_linear(p->prob.op)) raw.dtype = p->prob.acc;
-  raw.data = NULL;
-  return raw;
-}
-
 size_t rdt_tensor_bytes(const rdt_tensor *t) {
   return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
 }

@@ -133,7 +133,7 @@ rdt_status rdt_plan_run(rdt_plan *p, const rdt_operands *o, rdt_result *result) 
   if (atomic_load(&p->ctx->cancelled)) return rdt_fail(r.why, RDT_ERR_CANCELLED, "cancelled before %s", p->name);
   const bool protected = p->scheme->id != RDT_SCHEME_NONE;
   lend(p);
-  r.buf[RDT_BUF_RESULT] = rdt_plan_raw_view(p);
+  r.buf[RDT_BUF_RESULT] = rdt_raw_view(&p->prob);
   r.raw_is_out = raw_in_place(p, o, protected);
   if (r.raw_is_out)
     r.buf[RDT_BUF_RESULT] = o->out;

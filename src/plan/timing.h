@@ -39,8 +39,8 @@ typedef struct rdt_timing {
   rdt_timing_progress_fn progress; /* before each sample; NULL: nobody asks */
   rdt_timing_after_fn after;       /* NULL: all cases run all trials */
   void *after_user;
-  int turn, turns;                 /* this timing is one of so many of a benchmark; 0: the only one */
-  char what[64];                   /* which one, in words */
+  int turn, turns; /* this timing is one of so many of a benchmark; 0: the only one */
+  char what[64];   /* which one, in words */
 } rdt_timing;
 
 typedef struct rdt_timing_stat {

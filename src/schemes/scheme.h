@@ -44,6 +44,7 @@ typedef struct rdt_scheme_info {
   const char *name, *ops;
   bool detects, locates;
   const char *granularity;
+  double coverage; /* declared share of single faults that are found */
   bool covers_weights, covers_packed;
   int sets;               /* of independent checks, at most: NAME:f for f faults in a line */
   unsigned forms;         /* that a kernel must make as it goes; 0: it cannot be made so */

@@ -4,8 +4,8 @@
 #include "schemes/scheme.h"
 
 static const rdt_scheme_info table[] = {
-#define X(id, name, ops, detects, locates, granularity, weights, packed, sets, forms, impl, text) \
-  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, weights, packed, sets, forms, impl, text},
+#define X(id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, impl, text) \
+  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, impl, text},
 #include "schemes/schemes.def"
 #undef X
 };
