@@ -133,6 +133,26 @@ EMULATED __m512i emulated_cvtps_epi32(__m512 x) {
   return (emulated_si){.half = {_mm256_cvtps_epi32(y.half[0]), _mm256_cvtps_epi32(y.half[1])}}.all;
 }
 
+EMULATED __m512i emulated_cvtepu16_epi32(__m256i x) {
+  return (emulated_si){
+      .half = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(x)), _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1))}}
+      .all;
+}
+
+EMULATED __m512 emulated_cvtph_ps(__m256i x) {
+  return (emulated_ps){
+      .half = {_mm256_cvtph_ps(_mm256_castsi256_si128(x)), _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1))}}
+      .all;
+}
+
+/* To nearest, the only rounding that is asked for */
+EMULATED __m256i emulated_cvtps_ph(__m512 x, int rounding) {
+  const emulated_ps y = {x};
+  (void)rounding;
+  return _mm256_set_m128i(_mm256_cvtps_ph(y.half[1], _MM_FROUND_TO_NEAREST_INT),
+                          _mm256_cvtps_ph(y.half[0], _MM_FROUND_TO_NEAREST_INT));
+}
+
 EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
   const emulated_si x = {a}, y = {b};
   emulated_si z = {to};
@@ -147,6 +167,7 @@ EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
 
 #undef _mm512_extractf32x8_ps /* macros without optimisation */
 #undef _mm512_cmp_ps_mask
+#undef _mm512_cvtps_ph
 #define _mm512_fmadd_ps emulated_fmadd_ps
 #define _mm512_fmadd_pd emulated_fmadd_pd
 #define _mm512_max_ps emulated_max_ps
@@ -168,6 +189,9 @@ EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
 #define _mm512_cvtepu8_epi16 emulated_cvtepu8_epi16
 #define _mm512_loadu_si512 emulated_loadu_si512
 #define _mm512_cvtps_epi32 emulated_cvtps_epi32
+#define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
+#define _mm512_cvtph_ps emulated_cvtph_ps
+#define _mm512_cvtps_ph emulated_cvtps_ph
 #define _mm512_dpbusd_epi32 emulated_dpbusd_epi32
 
 #endif

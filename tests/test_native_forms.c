@@ -153,9 +153,9 @@ static void the_families_are_no_faults(void **unused) {
       rdt_family_fill_a((rdt_family)family, &rng, m, k, a);
       rdt_family_fill_b((rdt_family)family, &rng, k, n, b);
       for (int64_t i = 0; i < m * k; i++)
-        ((float *)j.data[0].data)[i / k * j.data[0].stride[0] + i % k * j.data[0].stride[1]] = (float)a[i];
+        rdt_store(j.data[0].data, util_native_real, i / k * j.data[0].stride[0] + i % k * j.data[0].stride[1], a[i]);
       for (int64_t i = 0; i < k * n; i++)
-        ((float *)j.data[1].data)[i / n * j.data[1].stride[0] + i % n * j.data[1].stride[1]] = (float)b[i];
+        rdt_store(j.data[1].data, util_native_real, i / n * j.data[1].stride[0] + i % n * j.data[1].stride[1], b[i]);
       void *s = util_native_state(&j, 1 + round);
       for (int way = 0; way < WAYS; way++) {
         rdt_findings found;
@@ -182,7 +182,7 @@ static void the_families_are_no_faults(void **unused) {
 }
 
 static void inputs_that_are_not_finite_leave_no_bound(void **unused) {
-  static const float values[] = {NAN, INFINITY, -INFINITY};
+  static const double values[] = {NAN, INFINITY, -INFINITY};
   (void)unused;
   for (int l = 0; l < LAYOUTS; l++)
     for (int v = 0; v < 3; v++) {
@@ -192,12 +192,12 @@ static void inputs_that_are_not_finite_leave_no_bound(void **unused) {
       for (int way = 0; way < WAYS; way++) {
         rdt_findings found;
         rdt_fused_check *c = check_of(&j, way);
-        float *x = j.data[0].data, kept = x[0];
-        x[0] = values[v];
+        const double kept = rdt_load(j.data[0].data, util_native_real, 0);
+        rdt_store(j.data[0].data, util_native_real, 0, values[v]);
         run_fused(&j, s, c, NULL, false, &found);
         if (found.suspects > 0) fail_msg("%s, layout %d: suspects", ways[way].scheme, l);
         if (ways[way].forms != RDT_FORM_TWICE) assert_true(found.cannot > 0); /* bits need no bound */
-        x[0] = kept;
+        rdt_store(j.data[0].data, util_native_real, 0, kept);
         rdt_fused_destroy(c);
       }
       util_native_kernel(&j)->destroy(s);
@@ -324,7 +324,7 @@ static void a_hit_result_differs(void **unused) {
       void *s = util_native_state(&j, 1 + way % 3);
       const int64_t n = rdt_tensor_count(&j.out), step = n / 7 + 1;
       for (int64_t e = 0; e < n; e += step) {
-        rdt_kernel_hit hit = {.element = e, .mask = 1u << (e % 32)};
+        rdt_kernel_hit hit = {.element = e, .mask = 1u << (e % (rdt_dtype_size(j.out.dtype) == 2 ? 16 : 32))};
         rdt_findings found;
         const rdt_fused f = run_fused(&j, s, c, &hit, true, &found);
         assert_true(hit.done && f.differ);
@@ -352,15 +352,17 @@ static void on_event(const rdt_event *e, void *user) {
 }
 
 static void a_plan_repairs_what_was_hit(void **unused) {
-  static const char *const faults[] = {"bit:30@accum,seed=%d", "bit:26@accum,seed=%d", "bit:30@packed,seed=%d",
-                                       "bit:62@checksum,seed=%d", "bit:30@weight,seed=%d"};
+  const char *const faults[] = {"bit:30@accum,seed=%d", "bit:26@accum,seed=%d", "bit:30@packed,seed=%d",
+                                "bit:62@checksum,seed=%d",
+                                util_native_real == RDT_F32 ? "bit:30@weight,seed=%d" : "bit:14@weight,seed=%d"};
   const int64_t m = 150, n = 130, k = 400;
-  float *a = malloc((size_t)(m * k) * 4), *b = malloc((size_t)(k * n) * 4), *c = malloc((size_t)(m * n) * 4),
-        *clean = NULL;
+  const rdt_dtype t = util_native_real;
+  const size_t size = rdt_dtype_size(t), bytes = (size_t)(m * n) * size;
+  void *a = malloc((size_t)(m * k) * size), *b = malloc((size_t)(k * n) * size), *c = malloc(bytes), *clean = NULL;
   rdt_rng rng = {.state = 9};
   (void)unused;
-  for (int64_t i = 0; i < m * k; i++) a[i] = (float)rdt_rng_normal(&rng);
-  for (int64_t i = 0; i < k * n; i++) b[i] = (float)rdt_rng_normal(&rng);
+  for (int64_t i = 0; i < m * k; i++) rdt_store(a, t, i, rdt_rng_normal(&rng));
+  for (int64_t i = 0; i < k * n; i++) rdt_store(b, t, i, rdt_rng_normal(&rng));
   for (int way = 0; way < WAYS; way++)
     for (int threads = 1; threads <= 2; threads++) {
       rdt_context *ctx;
@@ -369,8 +371,8 @@ static void a_plan_repairs_what_was_hit(void **unused) {
       rdt_result r;
       seen log = {0};
       int repaired = 0;
-      const rdt_tensor x = rdt_tensor_matrix(a, RDT_F32, m, k, k, 0), w = rdt_tensor_matrix(b, RDT_F32, k, n, n, 0);
-      rdt_tensor y = rdt_tensor_matrix(c, RDT_F32, m, n, n, 0);
+      const rdt_tensor x = rdt_tensor_matrix(a, t, m, k, k, 0), w = rdt_tensor_matrix(b, t, k, n, n, 0);
+      rdt_tensor y = rdt_tensor_matrix(c, t, m, n, n, 0);
       policy.scheme = ways[way].scheme;
       policy.keep_weights = true;
       assert_int_equal(rdt_context_create(&ctx, threads), RDT_OK);
@@ -381,8 +383,8 @@ static void a_plan_repairs_what_was_hit(void **unused) {
       assert_true(plan->kernel_fuses && plan->fused);
       assert_int_equal(rdt_plan_execute(plan, &x, &y, &r), RDT_OK);
       assert_int_equal(r.verdict, RDT_CLEAN);
-      if (!clean) clean = memcpy(malloc((size_t)(m * n) * 4), c, (size_t)(m * n) * 4);
-      assert_memory_equal(clean, c, (size_t)(m * n) * 4); /* one chain, whatever checks it */
+      if (!clean) clean = memcpy(malloc(bytes), c, bytes);
+      assert_memory_equal(clean, c, bytes); /* one chain, whatever checks it */
       for (size_t f = 0; f < sizeof faults / sizeof faults[0]; f++)
         for (int seed = 0; seed < 6; seed++) {
           char spec[64];
@@ -391,13 +393,13 @@ static void a_plan_repairs_what_was_hit(void **unused) {
             assert_true(f == 3); /* some keep no checksums */
             continue;
           }
-          memset(c, 0xff, (size_t)(m * n) * 4);
+          memset(c, 0xff, bytes);
           memset(&log, 0, sizeof log);
           if (rdt_plan_execute(plan, &x, &y, &r) != RDT_OK)
             fail_msg("%s, %s: %s", ways[way].scheme, spec, rdt_context_error(ctx));
           const rdt_injection *i = plan->injection;
           assert_true(i->done);
-          assert_memory_equal(clean, c, (size_t)(m * n) * 4);
+          assert_memory_equal(clean, c, bytes);
           if (f < 2 && i->changed > 0 && i->error > r.floor) {
             assert_int_equal(r.verdict, RDT_RECOMPUTED);
             assert_int_equal(r.diagnosis, RDT_DIAG_TRANSIENT);
@@ -426,5 +428,7 @@ int main(void) {
       cmocka_unit_test(a_hit_result_differs),
       cmocka_unit_test(a_plan_repairs_what_was_hit),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const int failed = cmocka_run_group_tests_name("f32", tests, NULL, NULL);
+  util_native_real = RDT_BF16;
+  return failed + cmocka_run_group_tests_name("bf16", tests, NULL, NULL);
 }

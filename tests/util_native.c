@@ -102,6 +102,19 @@ static void make_batch(util_native *j, const int64_t *s) {
                 : view(j, 4, LIST(b, h, m, n), LIST(h * m * n, m * n, n, 1));
 }
 
+static bool is_half(void) {
+  return util_native_real == RDT_BF16 || util_native_real == RDT_F16;
+}
+
+/* What is computed in more bits than its operands have may stay so: that of every other layout does. */
+static void widen_result(util_native *j, const util_native_layout *l) {
+  rdt_tensor *t = &j->out;
+  if (is_half() && (l->s[0] + l->s[1]) % 2) t->dtype = RDT_F32;
+  const size_t elements = util_native_reach(t->rank, t->shape, t->stride) / rdt_dtype_size(util_native_real);
+  j->out_bytes = elements * rdt_dtype_size(t->dtype);
+  t->data = j->buffers[2] = realloc(j->buffers[2], j->out_bytes);
+}
+
 void util_native_make(util_native *j, const util_native_layout *l) {
   util_native_layout as = *l;
   if (util_native_real == RDT_F64 && l->kind == UTIL_CONV) { /* there is none: a product of some such lengths */
@@ -111,7 +124,8 @@ void util_native_make(util_native *j, const util_native_layout *l) {
   *j = (util_native){.kind = as.kind, .random = {7}};
   (as.kind == UTIL_GEMM ? make_gemm : as.kind == UTIL_CONV ? make_conv : make_batch)(j, as.s);
   j->p.op = as.kind == UTIL_CONV ? RDT_KOP_CONV : RDT_KOP_GEMM;
-  j->p.acc = util_native_real;
+  widen_result(j, &as);
+  j->p.acc = rdt_dtype_accumulator(util_native_real);
   j->p.n_in = 2;
   j->p.in = j->in;
   j->p.epilogue = RDT_EPILOGUE_NONE;
@@ -120,7 +134,6 @@ void util_native_make(util_native *j, const util_native_layout *l) {
   if (as.kind == UTIL_BATCH) j->in[1].data = NULL;
   j->p.out = j->out;
   j->p.out.data = NULL;
-  j->out_bytes = util_native_reach(j->out.rank, j->out.shape, j->out.stride);
 }
 
 void util_native_drop(util_native *j) {
@@ -146,7 +159,8 @@ void util_native_epilogue(util_native *j, int which) {
 }
 
 const rdt_kernel *util_native_kernel(const util_native *j) {
-  const char *name = j->kind == UTIL_CONV          ? "conv_f32_native"
+  const char *name = j->kind == UTIL_CONV          ? is_half() ? "conv_half_native" : "conv_f32_native"
+                     : is_half()                   ? "gemm_half_native"
                      : util_native_real == RDT_F64 ? "gemm_f64_native"
                                                    : "gemm_f32_native";
   int n;

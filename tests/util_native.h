@@ -38,7 +38,8 @@ typedef struct util_native_data {
 
 enum { UTIL_BIAS = 1, UTIL_RESIDUAL = 2, UTIL_SCALED = 4, UTIL_ACTS = 8, UTIL_ENDINGS = 32 };
 
-extern rdt_dtype util_native_real; /* of all that is made: RDT_F32, or RDT_F64, where there are only products */
+/* Of all that is made: RDT_F32, RDT_F64, where there are only products, RDT_BF16 or RDT_F16 */
+extern rdt_dtype util_native_real;
 
 void util_native_make(util_native *j, const util_native_layout *l);
 void util_native_drop(util_native *j);

@@ -183,7 +183,7 @@ INLINE void run_tile(const rdt_depthwise_area *a, const rdt_depthwise_row *row, 
   const rdt_native_finish *f = &a->finish;
   const int64_t x = number * PX, pixel = row->pixel + x;
   const place to = {.out = a->out + pixel * a->ld + g->channel,
-                    .residual = f->residual ? f->residual + pixel * f->residual_ld + g->channel : NULL,
+                    .residual = f->residual ? (const float *)f->residual + pixel * f->residual_ld + g->channel : NULL,
                     .bias = f->bias ? f->bias + g->channel : NULL,
                     .pixels = (int)least(PX, a->d->ow - x)};
   V tile[PX][NV], raw[PX][NV];

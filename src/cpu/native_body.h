@@ -15,6 +15,8 @@ enum { MR = 4, NV = 2 };
 #endif
 enum { NR = NV * VL };
 
+#include "cpu/native_half_body.h"
+/* conversions first */
 #include "cpu/native_finish_body.h"
 #include "cpu/native_multiply_body.h"
 #include "cpu/native_sums_body.h"
@@ -40,11 +42,13 @@ static void flush(const rdt_native_strip *s) {
 
 static place place_of(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t col) {
   const rdt_native_finish *f = &s->finish;
-  return (place){.out = s->out + row * s->ld + col * s->step,
+  return (place){.out = (void *)at(s->out, row * s->ld + col * s->step, f->dtype),
                  .ld = s->ld,
                  .step = s->step,
                  .rows = (int)rows,
-                 .residual = f->residual ? f->residual + row * f->residual_ld + col * f->residual_step : NULL,
+                 .residual = f->residual
+                                 ? at(f->residual, row * f->residual_ld + col * f->residual_step, f->residual_dtype)
+                                 : NULL,
                  .residual_ld = f->residual_ld,
                  .residual_step = f->residual_step,
                  .bias = f->bias ? f->bias + col : NULL};
@@ -53,8 +57,10 @@ static place place_of(const rdt_native_strip *s, int64_t row, int64_t rows, int6
 /* The result and the residual are touched once, a line a row: they come while the tile is multiplied. */
 INLINE void fetch(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t col) {
   const place to = place_of(s, row, rows, col);
-  for (int r = 0; r < to.rows; ++r) __builtin_prefetch(to.out + r * to.ld, 1);
-  for (int r = 0; to.residual && r < to.rows; ++r) __builtin_prefetch(to.residual + r * to.residual_ld);
+  const rdt_native_finish *f = &s->finish;
+  for (int r = 0; r < to.rows; ++r) __builtin_prefetch(at(to.out, r * to.ld, f->dtype), 1);
+  for (int r = 0; to.residual && r < to.rows; ++r)
+    __builtin_prefetch(at(to.residual, r * to.residual_ld, f->residual_dtype));
 }
 
 typedef struct sweep { /* of a block over the panels of a chunk */
@@ -67,34 +73,45 @@ typedef struct sweep { /* of a block over the panels of a chunk */
 /* What the next panel brings: all rows of the strip meet each panel before the next, so it comes in shares of theirs.
  */
 INLINE void fetch_panel(const rdt_native_strip *s, const sweep *w, int64_t j, ahead *next) {
-  const rdt_real *at = NULL;
-  if (j + 1 < w->end)
-    at = s->panels + (j + 1) * s->k * NR + w->from * NR;
-  else if (!w->finish)
-    at = s->panels + w->first * s->k * NR + w->to * NR;
-  else if (w->end < s->to)
-    at = s->panels + w->end * s->k * NR;
+  const int64_t row = j + 1 < w->end   ? (j + 1) * s->k + w->from
+                      : !w->finish     ? w->first * s->k + w->to
+                      : w->end < s->to ? w->end * s->k
+                                       : -1;
   const int64_t tiles = (s->rows.count + MR - 1) / MR;
-  next->panel = (const char *)(at ? at : s->panels);
-  next->pace = at ? (int64_t)sizeof(rdt_real) * NR / tiles + 1 : 0;
+  next->panel = row < 0 ? s->panels : at(s->panels, row * NR, s->rows.dtype);
+  next->pace = row < 0 ? 0 : NR * element_size(s->rows.dtype) / tiles + 1;
+}
+
+INLINE void widen_rows(const void *panel, int64_t rows, rdt_real *to, const rdt_dtype dtype) {
+  for (int64_t t = 0; t < rows; ++t) load_row(at(panel, t * NR, dtype), (V *)(to + t * NR), NV, dtype);
+}
+
+/* A block of a panel, as checks other than of rows take it. */
+static const rdt_real *widen_panel(const rdt_native_strip *s, const sweep *w, int64_t j) {
+  const rdt_dtype dtype = s->rows.dtype;
+  const void *panel = at(s->panels, (j * s->k + w->from) * NR, dtype);
+  if (dtype == RDT_REAL_DTYPE) return panel;
+  BY_SOURCE(dtype, widen_rows, panel, w->to - w->from, s->widened);
+  return s->widened;
 }
 
 /* What the next block of rows brings, or the next strip, in shares of the panels. */
 INLINE void fetch_rows(const rdt_native_strip *s, const sweep *w, int64_t j, ahead *next) {
   const bool more = w->to < s->k;
   const int64_t from = more ? w->to : s->follow, left = more ? s->k - w->to : s->block;
-  const int64_t count = ((left < s->block ? left : s->block) + LINE - 1) / LINE, panels = w->end - w->first;
+  const int64_t size = element_size(s->rows.dtype), panels = w->end - w->first;
+  const int64_t count = ((left < s->block ? left : s->block) * size + LINE - 1) / LINE;
   next->offset = next->lines = 0;
   if (s->resident || s->rows.segments > 1 || s->rows.step != 1 || (!more && (!s->follow || w->end < s->to))) return;
   const int64_t begin = count * (j - w->first) / panels, end = count * (j + 1 - w->first) / panels;
-  next->offset = from + begin * LINE;
+  next->offset = from * size + begin * LINE;
   next->lines = (end - begin) * MR;
 }
 
 /* That, of a tile, before it and not on the way. */
-INLINE void fetch_lines(const ahead *next, const rdt_real *const *rows, int64_t count) {
+INLINE void fetch_lines(const ahead *next, const void *const *rows, int64_t count) {
   for (int64_t l = 0; l < next->lines / MR; ++l)
-    for (int64_t r = 0; r < count; ++r) __builtin_prefetch(rows[r] + next->offset + l * LINE, 0, 2);
+    for (int64_t r = 0; r < count; ++r) __builtin_prefetch((const char *)rows[r] + next->offset + l * LINE, 0, 2);
 }
 
 /* Ends a tile whose reduction is complete. */
@@ -105,12 +122,13 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], in
 #if RDT_INJECT
   const int64_t r = s->hit_row - row, c = s->hit_col - col;
   if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) {
-    to.hit = to.out + r * s->ld + c * s->step;
+    to.hit = (void *)at(to.out, r * s->ld + c * s->step, s->finish.dtype);
     to.hit_row = (int)r;
   }
 #endif
   if (s->forms & ~RDT_FORM_UNITS) observe_tile(s, tile, row, rows, col, nv);
-  const bool dense = s->step == 1 && (!to.residual || to.residual_step == 1);
+  const bool dense = s->finish.dtype == RDT_REAL_DTYPE && s->step == 1 &&
+                     (!to.residual || (s->finish.residual_dtype == RDT_REAL_DTYPE && to.residual_step == 1));
   return dense && cols == nv * VL ? fn(s, tile, &to, nv) : finish_edge(s, fn, tile, &to, cols, nv);
 }
 
@@ -123,7 +141,9 @@ static void flush_panel(const rdt_native_strip *s, int64_t j) {
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
   const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
   const int nv = s->n - col > VL ? NV : 1;
-  const rdt_real *b = s->panels + (j * s->k + w->from) * NR, *a = w->packed;
+  const rdt_dtype dtype = s->rows.dtype;
+  const void *b = at(s->panels, (j * s->k + w->from) * NR, dtype);
+  const rdt_real *a = w->packed;
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
   ahead next;
   fetch_panel(s, w, j, &next);
@@ -138,17 +158,18 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
 #if RDT_INJECT
     const int64_t r = s->hit_row - i, c = s->hit_col - col, until = s->hit_k - w->from;
     if (s->hit && !s->hit_stored && r >= 0 && r < rows && c >= 0 && c < NR && until >= 0 && until <= n) {
-      multiply_hit(a, b, n, in, out, s->hit, until, r, c);
+      multiply_hit(a, b, dtype, n, in, out, s->hit, until, r, c);
       s->hit = NULL; /* the end of a block is where the next one begins */
     } else
 #endif
-      multiply_of(rows, nv)(a, b, n, &next, in, out);
+      multiply_of(rows, nv, dtype)(a, b, n, &next, in, out);
     next.panel += next.pace * n;
     if (w->finish) good &= end_tile(s, w->finish, done, i, rows, col);
   }
   if (w->finish) flush_panel(s, j);
   if ((s->forms & RDT_FORM_COLUMNS) && s->last)
-    meet(b, s->sides->a + w->from, s->sides->q + w->from, n, s->sides->met.dot + col, s->sides->met.sq + col);
+    meet(widen_panel(s, w, j), s->sides->a + w->from, s->sides->q + w->from, n, s->sides->met.dot + col,
+         s->sides->met.sq + col);
   return good;
 }
 
@@ -157,7 +178,7 @@ static bool sweep_units(rdt_native_strip *s, sweep *w, int64_t j) {
   const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
   const int64_t vectors = extras(s->forms);
   unit_fn *const multiply_half_tile = unit_of(s->forms);
-  const rdt_real *b = s->panels + (j * s->k + w->from) * NR;
+  const rdt_real *b = widen_panel(s, w, j);
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
   V *waiting = (V *)s->sides->parked + (j - w->first) * 2 * s->tiles * vectors;
   ahead next;

@@ -1,12 +1,13 @@
 /* What follows the reduction of a tile: the epilogue, the store. */
 typedef struct place { /* of a tile: where its result goes, where its residual comes from */
-  rdt_real *out;
+  void *out;
   int64_t ld, step; /* from row to row, from column to column */
   int rows;         /* that are there */
-  const rdt_real *residual, *bias;
+  const void *residual;
+  const rdt_real *bias;
   int64_t residual_ld, residual_step;
 #if RDT_INJECT
-  rdt_real *hit; /* element whose stored value is hit */
+  void *hit; /* element whose stored value is hit */
   int hit_row;
 #endif
 } place;
@@ -18,10 +19,10 @@ static __attribute__((noinline)) bool alike(const rdt_native_strip *s, V (*tile)
   I differ = {0};
   for (int r = 0; r < to->rows; ++r)
     for (int v = 0; v < nv; ++v) {
-      const rdt_real *residual = to->residual ? to->residual + r * to->residual_ld + v * VL : NULL;
+      const rdt_real *residual = to->residual ? (const rdt_real *)to->residual + r * to->residual_ld + v * VL : NULL;
       const V bias = to->bias ? load(to->bias + v * VL) : (V){0};
       const V again = value(tile[r][v], f, bias, residual, scale, to->bias, residual, f->bound);
-      differ |= apart(again, load(to->out + r * to->ld + v * VL));
+      differ |= apart(again, load((const rdt_real *)to->out + r * to->ld + v * VL));
     }
   return is_zero(differ);
 }
@@ -37,8 +38,8 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
   I differ = {0};
 #pragma GCC unroll 1
   for (int r = 0; r < to->rows; ++r) {
-    rdt_real *out = to->out + r * to->ld;
-    const rdt_real *residual = has_residual ? to->residual + r * to->residual_ld : NULL;
+    rdt_real *out = (rdt_real *)to->out + r * to->ld;
+    const rdt_real *residual = has_residual ? (const rdt_real *)to->residual + r * to->residual_ld : NULL;
     V raw[NV];
     for (int v = 0; v < nv; ++v) raw[v] = tile[r][v];
     for (int v = 0; v < nv; ++v)
@@ -91,26 +92,76 @@ static finish_fn *finish_of(const rdt_native_strip *s) {
                  [(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
 }
 
-/* A tile that reaches beyond the last column, or whose columns do not lie side by side, is finished in a buffer; what
- * is there of it is copied, and compared. */
+/* ---- in a buffer ---- */
+
+static void put_line(void *to, int64_t step, const rdt_real *line, int64_t cols, rdt_dtype dtype) {
+  uint16_t half[NR];
+  if (step == 1) {
+    narrow(to, line, cols, dtype);
+    return;
+  }
+  for (int64_t c = 0; dtype == RDT_REAL_DTYPE && c < cols; ++c) ((rdt_real *)to)[c * step] = line[c];
+  if (dtype == RDT_REAL_DTYPE) return;
+  narrow(half, line, cols, dtype);
+  for (int64_t c = 0; c < cols; ++c) ((uint16_t *)to)[c * step] = half[c];
+}
+
+/* Rounded once more: does it lie there? */
+static bool lies_there(const void *is, int64_t step, const rdt_real *line, int64_t cols, rdt_dtype dtype) {
+  rdt_real should[NR];
+  bool same = true;
+  narrow(should, line, cols, dtype);
+  if (step == 1) return memcmp(is, should, (size_t)(cols * element_size(dtype))) == 0;
+  for (int64_t c = 0; c < cols; ++c) {
+    const void *a = at(is, c * step, dtype), *b = at(should, c, dtype);
+    same &= dtype == RDT_REAL_DTYPE ? memcmp(a, b, sizeof *should) == 0 : memcmp(a, b, sizeof(uint16_t)) == 0;
+  }
+  return same;
+}
+
+/* An activation that the vectors do not have, before anything is rounded. */
+static bool map_tile(const rdt_native_finish *f, rdt_real *tile, int64_t n, bool check) {
+  rdt_real mapped[2][MR * NR];
+  const void *from = tile;
+  for (int i = 0; i < 1 + check; ++i) f->map(mapped[i], &from, n, f->param);
+  memcpy(tile, mapped[0], (size_t)n * sizeof *tile);
+  return !check || memcmp(mapped[1], tile, (size_t)n * sizeof *tile) == 0;
+}
+
+static void fetch_residual(const rdt_native_finish *f, const place *to, int64_t cols, rdt_real *residual) {
+  const rdt_dtype dtype = f->residual_dtype;
+  memset(residual, 0, MR * NR * sizeof *residual);
+  for (int r = 0; r < to->rows; ++r) {
+    const void *from = at(to->residual, r * to->residual_ld, dtype);
+    if (to->residual_step == 1) widen(residual + r * NR, from, cols, dtype);
+    for (int64_t c = 0; to->residual_step != 1 && c < cols; ++c)
+      residual[r * NR + c] = element_as(from, c * to->residual_step, dtype);
+  }
+}
+
+/* A tile that reaches beyond the last column, or whose columns do not lie side by side, or are rounded, is finished in
+ * a buffer; what is there of it is copied, and compared. */
 static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols,
                         int nv) {
-  rdt_real out[MR * NR], residual[MR * NR] = {0};
+  const rdt_native_finish *f = &s->finish;
+  rdt_real out[MR * NR], residual[MR * NR];
   const int rows = to->rows;
   place edge = {.out = out, .ld = NR, .step = 1, .rows = rows, .residual_ld = NR, .bias = to->bias};
-  if (to->residual) edge.residual = residual;
-  for (int r = 0; to->residual && r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) residual[r * NR + c] = to->residual[r * to->residual_ld + c * to->residual_step];
+  if (to->residual) {
+    fetch_residual(f, to, cols, residual);
+    edge.residual = residual;
+  }
+  if (f->map && nv < NV) memset(out, 0, sizeof out);
   bool good = fn(s, tile, &edge, nv);
+  if (f->map) good &= map_tile(f, out, rows * NR, s->forms != 0);
   for (int r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c) to->out[r * to->ld + c * to->step] = out[r * NR + c];
+    put_line((void *)at(to->out, r * to->ld, f->dtype), to->step, out + r * NR, cols, f->dtype);
 #if RDT_INJECT
-  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, RDT_REAL_DTYPE);
+  if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, f->dtype);
 #endif
   if (!s->forms) return true;
   __asm__ volatile("" : : : "memory");
   for (int r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < cols; ++c)
-      good = good && memcmp(&to->out[r * to->ld + c * to->step], &out[r * NR + c], sizeof *out) == 0;
+    good &= lies_there(at(to->out, r * to->ld, f->dtype), to->step, out + r * NR, cols, f->dtype);
   return good;
 }

@@ -1,19 +1,33 @@
 /* The reduction of a tile: packed rows times a panel. Rows are packed by tiles, [group of VL steps][row][VL]. */
 
-enum { LINE = 64 / sizeof(rdt_real) };
+enum { LINE = 64 /* bytes */ };
 
 typedef struct ahead { /* what is fetched on the way */
   const char *panel;   /* of what the next panel brings, some bytes at each step */
   int64_t pace;
-  const rdt_real *const *rows; /* of what the next block of rows brings, a line at each group: rows[i] + offset ... */
-  int64_t offset, lines;
+  const void *const *rows; /* of what the next block of rows brings, a line at each group: rows[i] + offset ... */
+  int64_t offset, lines;   /* bytes */
 } ahead;
 
-/* One term: a is the first row's, the others' follow VL apart. */
-INLINE void step(const rdt_real *a, const rdt_real *b, const int nr, const int nv, V (*acc)[NV]) {
-  V y[NV];
+/* Some vectors of a panel's row. Those of bf16 lie element by element beside each other: a load and a mask is all. */
+INLINE void load_row(const void *b, V *y, const int nv, const rdt_dtype dtype) {
+#if RDT_REAL != 64
+  if (dtype == RDT_BF16) {
+    const U pair = *(const U *)b;
+    y[0] = (V)(pair << 16);
+    if (nv == NV) y[1] = (V)(pair & 0xffff0000);
+    return;
+  }
+#endif
 #pragma GCC unroll 2
-  for (int v = 0; v < nv; ++v) y[v] = *(const V *)(b + v * VL);
+  for (int v = 0; v < nv; ++v) y[v] = dtype == RDT_F16 ? load_as(b, v * VL, dtype) : *(const V *)at(b, v * VL, dtype);
+}
+_Static_assert(NV == 2, "pairs of bf16");
+
+/* One term: a is the first row's, the others' follow VL apart. */
+INLINE void step(const rdt_real *a, const void *b, const int nr, const int nv, V (*acc)[NV], const rdt_dtype dtype) {
+  V y[NV];
+  load_row(b, y, nv, dtype);
 #pragma GCC unroll 16
   for (int r = 0; r < nr; ++r) {
     const V x = spread(a[r * VL]);
@@ -29,9 +43,10 @@ INLINE void copy_tile(V (*to)[NV], V (*from)[NV], const int nr, const int nv) {
     for (int v = 0; v < nv; ++v) to[r][v] = from ? from[r][v] : (V){0};
 }
 
-/* out = in + n terms, of nr rows by nv vectors; in = NULL: those terms. */
-INLINE void multiply(const rdt_real *a, const rdt_real *b, int64_t n, const ahead *next, const int nr, const int nv,
-                     V (*in)[NV], V (*out)[NV]) {
+/* out = in + n terms, of nr rows by nv vectors; in = NULL: those terms. dtype: of the panel */
+INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *next, const int nr, const int nv,
+                     V (*in)[NV], V (*out)[NV], const rdt_dtype dtype) {
+  const int64_t line_bytes = NR * element_size(dtype);
   V acc[MR][NV];
   const char *panel = next->panel;
   const int64_t pace = next->pace;
@@ -40,30 +55,37 @@ INLINE void multiply(const rdt_real *a, const rdt_real *b, int64_t n, const ahea
 #pragma GCC unroll 1
   for (; n >= VL; n -= VL, a += MR * VL - VL) {
     if (lines > 0) {
-      __builtin_prefetch(next->rows[row] + line, 0, 2);
+      __builtin_prefetch((const char *)next->rows[row] + line, 0, 2);
       --lines;
       if (++row == nr) row = 0, line += LINE;
     }
 #pragma GCC unroll 1
-    for (const rdt_real *end = a + VL; a < end; ++a, b += NR) {
+    for (const rdt_real *end = a + VL; a < end; ++a, b = (const char *)b + line_bytes) {
       __builtin_prefetch(panel, 0, 2);
       panel += pace;
-      step(a, b, nr, nv, acc);
+      step(a, b, nr, nv, acc, dtype);
     }
   }
 #pragma GCC unroll 1
-  for (; n > 0; --n, ++a, b += NR) step(a, b, nr, nv, acc);
+  for (; n > 0; --n, ++a, b = (const char *)b + line_bytes) step(a, b, nr, nv, acc, dtype);
   copy_tile(out, acc, nr, nv);
 }
 
-typedef void multiply_fn(const rdt_real *a, const rdt_real *b, int64_t n, const ahead *next, V (*in)[NV], V (*out)[NV]);
+typedef void multiply_fn(const rdt_real *a, const void *b, int64_t n, const ahead *next, V (*in)[NV], V (*out)[NV]);
 
 /* Functions of their own: inside others the inner loop's values do not stay in registers. */
-#define MULTIPLY(name, nr, nv)                                                                                   \
-  static __attribute__((noinline)) void name(const rdt_real *a, const rdt_real *b, int64_t n, const ahead *next, \
-                                             V(*in)[NV], V(*out)[NV]) {                                          \
-    multiply(a, b, n, next, nr, nv, in, out);                                                                    \
+#define MULTIPLY(name, nr, nv, dtype)                                                                        \
+  static __attribute__((noinline)) void name(const rdt_real *a, const void *b, int64_t n, const ahead *next, \
+                                             V(*in)[NV], V(*out)[NV]) {                                      \
+    multiply(a, b, n, next, nr, nv, in, out, dtype);                                                         \
   }
+#define MULTIPLY_SHAPES(name, dtype)         \
+  MULTIPLY(name##_full, MR, NV, dtype)       \
+  MULTIPLY(name##_thirds, THIRDS, NV, dtype) \
+  MULTIPLY(name##_third, THIRD, NV, dtype)   \
+  MULTIPLY(name##_half, MR, 1, dtype)
+#define SHAPES(name) \
+  { name##_full, name##_thirds, name##_third, name##_half }
 
 /* Two thirds of a tile still keep the multipliers busy, one third does not: the last rows share what is left. */
 enum { THIRD = (MR + 2) / 3, THIRDS = (2 * MR + 2) / 3 };
@@ -72,23 +94,31 @@ INLINE int64_t tile_rows(int64_t left) {
   return left > MR + THIRD ? MR : left > MR ? THIRDS : left;
 }
 
-MULTIPLY(multiply_full, MR, NV)
-MULTIPLY(multiply_thirds, THIRDS, NV)
-MULTIPLY(multiply_third, THIRD, NV)
-MULTIPLY(multiply_half, MR, 1)
+MULTIPLY_SHAPES(multiply, RDT_REAL_DTYPE)
+#if RDT_REAL != 64
+MULTIPLY_SHAPES(multiply_bf16, RDT_BF16)
+MULTIPLY_SHAPES(multiply_f16, RDT_F16)
+#endif
 
-INLINE multiply_fn *multiply_of(int64_t rows, int nv) {
-  return nv < NV ? multiply_half : rows > THIRDS ? multiply_full : rows > THIRD ? multiply_thirds : multiply_third;
+INLINE multiply_fn *multiply_of(int64_t rows, int nv, rdt_dtype dtype) {
+#if RDT_REAL == 64
+  static multiply_fn *const shapes[1][4] = {SHAPES(multiply)};
+#else
+  static multiply_fn *const shapes[3][4] = {SHAPES(multiply), SHAPES(multiply_bf16), SHAPES(multiply_f16)};
+#endif
+  const int of = dtype == RDT_BF16 ? 1 : dtype == RDT_F16 ? 2 : 0;
+  return shapes[of][nv < NV ? 3 : rows > THIRDS ? 0 : rows > THIRD ? 1 : 2];
 }
 
 #if RDT_INJECT
 /* Step by step: the accumulator of row r and column c is hit after `until` terms. */
-static void multiply_hit(const rdt_real *a, const rdt_real *b, int64_t n, V (*in)[NV], V (*out)[NV],
+static void multiply_hit(const rdt_real *a, const void *b, rdt_dtype dtype, int64_t n, V (*in)[NV], V (*out)[NV],
                          rdt_kernel_hit *hit, int64_t until, int64_t r, int64_t c) {
   copy_tile(out, in, MR, NV);
   for (int64_t t = 0; t <= n; ++t) {
     if (t == until) rdt_kernel_hit_apply(hit, (char *)&out[r][0] + c * (int64_t)sizeof(rdt_real), RDT_REAL_DTYPE);
-    if (t < n) step(a + t / VL * MR * VL + t % VL, b + t * NR, MR, NV, out);
+    const rdt_real *row = a + t / VL * MR * VL + t % VL;
+    if (t < n) BY_SOURCE(dtype, step, row, at(b, t * NR, dtype), MR, NV, out);
   }
 }
 #endif

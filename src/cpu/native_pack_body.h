@@ -4,10 +4,10 @@ enum { CHAIN = 16 /* vectors before lanes go to double */ };
 
 /* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
  * loaded once more: packing that goes wrong is a fault like others. */
-INLINE void pack_vectors(const rdt_real *const *rows, int64_t n, rdt_real *to, const rdt_real *beta,
-                         const rdt_real *rho, double *sums) {
+INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const rdt_real *beta, const rdt_real *rho,
+                         double *sums, const rdt_dtype dtype) {
   V x[2 * MR];
-  const rdt_real *p[MR];
+  const void *p[MR];
 #pragma GCC unroll 16
   for (int r = 0; r < MR; ++r) {
     p[r] = rows[r];
@@ -18,11 +18,11 @@ INLINE void pack_vectors(const rdt_real *const *rows, int64_t n, rdt_real *to, c
     const V b = sums ? load(beta + i) : (V){0}, q = sums ? load(rho + i) : (V){0};
 #pragma GCC unroll 16
     for (int r = 0; r < MR; ++r) {
-      const rdt_real *at = p[r] + i;
-      *(V *)(to + r * VL) = load(at);
+      const void *from = at(p[r], i, dtype);
+      *(V *)(to + r * VL) = load_as(from, 0, dtype);
       if (!sums) continue;
-      __asm__ volatile("" : "+r"(at));
-      const V y = load(at);
+      __asm__ volatile("" : "+r"(from));
+      const V y = load_as(from, 0, dtype);
       x[r] = MADD(y, b, x[r]);
       x[MR + r] = MADD(y * y, q, x[MR + r]);
     }
@@ -31,48 +31,48 @@ INLINE void pack_vectors(const rdt_real *const *rows, int64_t n, rdt_real *to, c
   for (int r = 0; sums && r < 2 * MR; r += 4) add_totals(sums + r, x + r);
 }
 
-static __attribute__((noinline)) void pack_plain(const rdt_real *const *p, int64_t n, rdt_real *to) {
-  pack_vectors(p, n, to, NULL, NULL, NULL);
+static __attribute__((noinline)) void pack_plain(const void *const *p, int64_t n, rdt_real *to, rdt_dtype dtype) {
+  BY_SOURCE(dtype, pack_vectors, p, n, to, NULL, NULL, NULL);
 }
 
-static __attribute__((noinline)) void pack_summed(const rdt_real *const *p, int64_t n, rdt_real *to,
-                                                  const rdt_real *beta, const rdt_real *rho, double sums[2 * MR]) {
-  pack_vectors(p, n, to, beta, rho, sums);
+static __attribute__((noinline)) void pack_summed(const void *const *p, int64_t n, rdt_real *to, const rdt_real *beta,
+                                                  const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
+  BY_SOURCE(dtype, pack_vectors, p, n, to, beta, rho, sums);
 }
 
 /* One element of each row, as step u of the block. */
-static void pack_element(const rdt_real *const *p, int64_t u, rdt_real *packed, const rdt_real *beta,
-                         const rdt_real *rho, double sums[2 * MR]) {
+static void pack_element(const void *const *p, int64_t u, rdt_real *packed, const rdt_real *beta, const rdt_real *rho,
+                         double sums[2 * MR], rdt_dtype dtype) {
   rdt_real *to = packed + u / VL * MR * VL + u % VL;
   for (int r = 0; r < MR; ++r) {
-    const rdt_real *at = p[r];
-    to[r * VL] = *at;
+    const void *from = p[r];
+    to[r * VL] = element_as(from, 0, dtype);
     if (!beta) continue;
-    __asm__ volatile("" : "+r"(at));
-    const double y = (double)*at;
+    __asm__ volatile("" : "+r"(from));
+    const double y = (double)element_as(from, 0, dtype);
     sums[r] += y * (double)beta[u];
     sums[MR + r] += y * y * (double)rho[u];
   }
 }
 
 /* n elements of each row, `step` apart: steps u ... of the block. */
-static void pack_run(const rdt_real **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
-                     const rdt_real *rho, double sums[2 * MR]) {
+static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
+                     const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
   for (int64_t count; n > 0; n -= count, u += count) {
     rdt_real *to = packed + u * MR;
     int64_t vectors = n / VL;
     if (u % VL || !vectors || step != 1) {
       count = 1;
-      pack_element(p, u, packed, beta, rho, sums);
+      pack_element(p, u, packed, beta, rho, sums, dtype);
     } else if (beta) {
       vectors = vectors < CHAIN ? vectors : CHAIN;
       count = vectors * VL;
-      pack_summed(p, vectors, to, beta + u, rho + u, sums);
+      pack_summed(p, vectors, to, beta + u, rho + u, sums, dtype);
     } else {
       count = vectors * VL;
-      pack_plain(p, vectors, to);
+      pack_plain(p, vectors, to, dtype);
     }
-    for (int r = 0; r < MR; ++r) p[r] += count * step;
+    for (int r = 0; r < MR; ++r) p[r] = at(p[r], count * step, dtype);
   }
 }
 
@@ -84,10 +84,11 @@ static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int6
   double x[2 * MR] = {0};
   int64_t segment = a->segments > 1 ? from / a->length : 0, t = from - segment * a->length;
   for (int64_t u = 0, n; u < to - from; u += n, ++segment, t = 0) {
-    const rdt_real *p[MR];
+    const void *p[MR];
     n = to - from - u < a->length - t ? to - from - u : a->length - t;
-    for (int r = 0; r < MR; ++r) p[r] = a->at[segment * a->count + (r < rows ? row + r : row + rows - 1)] + t * a->step;
-    pack_run(p, a->step, n, u, packed, beta, rho, x);
+    for (int r = 0; r < MR; ++r)
+      p[r] = at(a->at[segment * a->count + (r < rows ? row + r : row + rows - 1)], t * a->step, a->dtype);
+    pack_run(p, a->step, n, u, packed, beta, rho, x, a->dtype);
   }
   if (!sums) return;
   for (int64_t r = 0; r < rows; ++r) {

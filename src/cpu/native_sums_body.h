@@ -48,8 +48,8 @@ INLINE void dot_flush(dot_sums *d) {
   for (int r = 0; r < ROWS; ++r) d->dot[r] = d->sq[r] = (V){0};
 }
 
-INLINE void dot_run(dot_sums *d, const rdt_real *const *a, int64_t from, const rdt_real *beta, const rdt_real *rho,
-                    int64_t n) {
+INLINE void dot_run(dot_sums *d, const void *const *a, int64_t from, const rdt_real *beta, const rdt_real *rho,
+                    int64_t n, const rdt_dtype dtype) {
   V dot[ROWS], sq[ROWS];
   int64_t t = 0;
 #pragma GCC unroll 4
@@ -59,7 +59,7 @@ INLINE void dot_run(dot_sums *d, const rdt_real *const *a, int64_t from, const r
     const V b = load(beta + t), q = load(rho + t);
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; ++r) {
-      const V x = load(a[r] + from + t);
+      const V x = load_as(a[r], from + t, dtype);
       dot[r] = MADD(x, b, dot[r]);
       sq[r] = MADD(x * x, q, sq[r]);
     }
@@ -68,20 +68,20 @@ INLINE void dot_run(dot_sums *d, const rdt_real *const *a, int64_t from, const r
   for (int r = 0; r < ROWS; ++r) d->dot[r] = dot[r], d->sq[r] = sq[r];
   for (; t < n; ++t)
     for (int r = 0; r < ROWS; ++r) {
-      const double x = (double)a[r][from + t];
+      const double x = (double)element_as(a[r], from + t, dtype);
       d->dots[r] += x * (double)beta[t];
       d->sqs[r] += x * x * (double)rho[t];
     }
 }
 
-static void dots(const rdt_real *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
-                 const rdt_pair *to) {
+INLINE void dots_as(const void *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
+                    const rdt_pair *to, const rdt_dtype dtype) {
   for (int64_t i = 0; i < count; i += ROWS) {
     dot_sums d = {0};
-    const rdt_real *a[ROWS]; /* behind the last row: that one again */
+    const void *a[ROWS]; /* behind the last row: that one again */
     for (int r = 0; r < ROWS; ++r) a[r] = rows[i + r < count ? i + r : count - 1];
     for (int64_t t = 0; t < n; t += CHUNK) {
-      dot_run(&d, a, t, beta + t, rho + t, n - t < CHUNK ? n - t : CHUNK);
+      dot_run(&d, a, t, beta + t, rho + t, n - t < CHUNK ? n - t : CHUNK, dtype);
       dot_flush(&d);
     }
     for (int r = 0; r < ROWS && i + r < count; ++r) {
@@ -91,7 +91,13 @@ static void dots(const rdt_real *const *rows, int64_t count, int64_t n, const rd
   }
 }
 
-static void down(const rdt_real *x, int64_t ld, int64_t count, int64_t length, const rdt_real *w, const rdt_pair *to) {
+static void dots(const void *const *rows, rdt_dtype dtype, int64_t count, int64_t n, const rdt_real *beta,
+                 const rdt_real *rho, const rdt_pair *to) {
+  BY_SOURCE(dtype, dots_as, rows, count, n, beta, rho, to);
+}
+
+INLINE void down_as(const void *x, int64_t ld, int64_t count, int64_t length, const rdt_real *w, const rdt_pair *to,
+                    const rdt_dtype dtype) {
   enum { CHAIN = 16 };
   memset(to->dot, 0, (size_t)length * sizeof(double));
   memset(to->sq, 0, (size_t)length * sizeof(double));
@@ -101,7 +107,7 @@ static void down(const rdt_real *x, int64_t ld, int64_t count, int64_t length, c
     for (; t + VL <= length; t += VL) {
       V dot = {0}, sq = {0};
       for (int64_t r = i; r < end; ++r) {
-        const V v = load(x + r * ld + t);
+        const V v = load_as(x, r * ld + t, dtype);
         dot = MADD(v, spread(w[r]), dot);
         sq = MADD(v, v, sq);
       }
@@ -112,21 +118,26 @@ static void down(const rdt_real *x, int64_t ld, int64_t count, int64_t length, c
     }
     for (; t < length; ++t)
       for (int64_t r = i; r < end; ++r) {
-        const double v = (double)x[r * ld + t];
+        const double v = (double)element_as(x, r * ld + t, dtype);
         to->dot[t] += (double)w[r] * v;
         to->sq[t] += v * v;
       }
   }
 }
 
+static void down(const void *x, rdt_dtype dtype, int64_t ld, int64_t count, int64_t length, const rdt_real *w,
+                 const rdt_pair *to) {
+  BY_SOURCE(dtype, down_as, x, ld, count, length, w, to);
+}
+
 /* Two vectors' width at a time: a line of each row is met once. */
-INLINE void fall_lines(const rdt_real *const *at, int64_t count, int64_t t, const int nv, const rdt_real *u,
-                       const rdt_pair *to) {
+INLINE void fall_lines(const void *const *rows, int64_t count, int64_t t, const int nv, const rdt_real *u,
+                       const rdt_pair *to, const rdt_dtype dtype) {
   V dot[2] = {{0}}, sq[2] = {{0}};
   for (int64_t r = 0; r < count; ++r) {
     const V w = spread(u[r]);
     for (int v = 0; v < nv; ++v) {
-      const V x = load(at[r] + t + v * VL);
+      const V x = load_as(rows[r], t + v * VL, dtype);
       dot[v] = MADD(x, w, dot[v]);
       sq[v] = MADD(x, x, sq[v]);
     }
@@ -138,23 +149,28 @@ INLINE void fall_lines(const rdt_real *const *at, int64_t count, int64_t t, cons
     }
 }
 
-static void fall(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to, const rdt_real *u,
-                 const rdt_pair *sums) {
+INLINE void fall_as(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to,
+                    const rdt_real *u, const rdt_pair *sums, const rdt_dtype dtype) {
   enum { CHAIN = 16 };
   for (int64_t i = first; i < end; i += CHAIN) {
     const int64_t count = end - i < CHAIN ? end - i : CHAIN;
-    const rdt_real *const *at = rows->at + i;
+    const void *const *lines = rows->at + i;
     const bool dense = rows->step == 1;
     int64_t t = from;
-    for (; dense && t + 2 * VL <= to; t += 2 * VL) fall_lines(at, count, t, 2, u + i, sums);
-    for (; dense && t + VL <= to; t += VL) fall_lines(at, count, t, 1, u + i, sums);
+    for (; dense && t + 2 * VL <= to; t += 2 * VL) fall_lines(lines, count, t, 2, u + i, sums, dtype);
+    for (; dense && t + VL <= to; t += VL) fall_lines(lines, count, t, 1, u + i, sums, dtype);
     for (; t < to; ++t)
       for (int64_t r = 0; r < count; ++r) {
-        const double v = (double)at[r][t * rows->step];
+        const double v = (double)element_as(lines[r], t * rows->step, dtype);
         sums->dot[t] += (double)u[i + r] * v;
         sums->sq[t] += v * v;
       }
   }
+}
+
+static void fall(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to, const rdt_real *u,
+                 const rdt_pair *sums) {
+  BY_SOURCE(rows->dtype, fall_as, rows, first, end, from, to, u, sums);
 }
 
 typedef double D __attribute__((vector_size(32), aligned(8), may_alias));

@@ -80,12 +80,11 @@ static void sum_weights(rdt_fused_check *c, const rdt_tensor *weights, int64_t p
 
 /* A unit's bound takes the squares of its columns alone: no more than so much of those along all of B's row. */
 static void share_weights(rdt_fused_check *c, const rdt_tensor *weights) {
-  const float *w = weights->data;
   memset(c->share, 0, (size_t)c->n * sizeof *c->share);
   for (int64_t t = 0; t < c->k; t++) {
     const double unit = 1.0 / c->beta.sq[t];
     for (int64_t j = 0; j < c->n; j++) {
-      const double x = (double)w[weight_offset(c, weights, t, j)];
+      const double x = rdt_load(weights->data, weights->dtype, weight_offset(c, weights, t, j));
       c->share[j] = most_of(c->share[j], x * x * unit);
     }
   }
@@ -191,7 +190,7 @@ rdt_status rdt_fused_create(const rdt_problem *p, const rdt_kernel *kernel, unsi
   c->ic = c->conv ? p->in[1].shape[1] : c->k;
   for (int i = 0; i < 2; i++) c->taps[i] = c->conv ? p->in[1].shape[2 + i] : 1;
   c->exact = p->acc == RDT_S32;
-  c->real = c->exact ? RDT_F32 : p->in[0].dtype;
+  c->real = c->exact ? RDT_F32 : p->acc;
   const double u = rdt_dtype_info(c->real)->u;
   const bool single = c->real == RDT_F32;
   c->bound = (rdt_tolerance){.acc = rdt_accumulator_of(c->real, c->real),

@@ -23,31 +23,32 @@ static bool inside(int64_t i, int64_t n) {
   return i >= 0 && i < n;
 }
 
-static void point(const rdt_native *s, const float *x, int64_t first, int64_t count, const float *zeros,
-                  const float **rows) {
+static void point(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros,
+                  const void **rows) {
   const rdt_window *w = &s->window;
+  const int64_t size = (int64_t)rdt_dtype_size(s->dtype);
   pixel p = pixel_of(s, first);
   for (int64_t i = 0; i < count; i++, step(s, &p)) {
-    const float *const image = x + p.n * s->stride[0];
+    const int64_t image = p.n * s->stride[0];
     const int64_t top = p.y * w->stride[0] - w->before[0], left = p.x * w->stride[1] - w->before[1];
-    const float **to = rows + i;
+    const void **to = rows + i;
     for (int64_t r = 0; r < w->kernel[0]; r++)
       for (int64_t c = 0; c < w->kernel[1]; c++, to += count) {
         const int64_t y = top + r * w->dilation[0], col = left + c * w->dilation[1];
-        *to = inside(y, s->ih) && inside(col, s->iw) ? image + y * s->stride[1] + col * s->stride[2] : zeros;
+        const int64_t at = image + y * s->stride[1] + col * s->stride[2];
+        *to = inside(y, s->ih) && inside(col, s->iw) ? x + at * size : zeros;
       }
   }
 }
 
-static float element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
+static int64_t offset(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
   const int64_t c = t % s->ic, tap = t / s->ic, kw = s->window.kernel[1];
-  return (
-      (const float *)w->data)[j * w->stride[0] + c * w->stride[1] + tap / kw * w->stride[2] + tap % kw * w->stride[3]];
+  return j * w->stride[0] + c * w->stride[1] + tap / kw * w->stride[2] + tap % kw * w->stride[3];
 }
 
 static rdt_status pack(void *state, const rdt_tensor *w, rdt_reason *why) {
   (void)why;
-  rdt_native_pack(state, w, element);
+  rdt_native_pack(state, w, offset);
   return RDT_OK;
 }
 
@@ -58,12 +59,11 @@ static bool has_pixels(const rdt_tensor *t) {
          (n[0] == 1 || s[0] == s[3] * n[3] * n[2]);
 }
 
-static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+static rdt_status accept_as(const rdt_problem *p, bool half, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out, *r = &p->epilogue.residual;
-  if (x->dtype != RDT_F32 || w->dtype != RDT_F32 || y->dtype != RDT_F32)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes f32");
+  RDT_TRY(rdt_native_accept(p, half, why));
   if (y->rank != 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes images");
-  if (x->shape[1] < RDT_NATIVE_CHANNELS)
+  if (!half && x->shape[1] < RDT_NATIVE_CHANNELS)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than %d channels are too short for the inner loop",
                     RDT_NATIVE_CHANNELS);
   if (!w->data) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes fixed weights");
@@ -72,7 +72,15 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no empty operand");
   if ((x->shape[1] > 1 && x->stride[1] != 1) || !has_pixels(y) || (r->rank >= 0 && !has_pixels(r)))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes channels side by side in memory");
-  return rdt_native_accept_epilogue(p, why);
+  return RDT_OK;
+}
+
+static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
+  return accept_as(p, false, why);
+}
+
+static rdt_status accept_half(const rdt_problem *p, rdt_reason *why) {
+  return accept_as(p, true, why);
 }
 
 static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
@@ -81,6 +89,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
   const int64_t taps = w->shape[2] * w->shape[3];
   s->window = p->window;
+  s->dtype = x->dtype;
   s->ic = x->shape[1];
   s->ih = x->shape[2];
   s->iw = x->shape[3];
@@ -106,24 +115,28 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
     rdt_native_destroy(s);
     return status;
   }
-  rdt_native_pack(s, w, element);
+  rdt_native_pack(s, w, offset);
   *state = s;
   return RDT_OK;
 }
 
-const rdt_kernel rdt_kernel_conv_f32_native = {.name = "conv_f32_native",
-                                               .op = RDT_KOP_CONV,
-                                               .isa = RDT_ISA_GENERIC,
-                                               .deterministic = true,
-                                               .accept = accept,
-                                               .create = create,
-                                               .run = rdt_native_run,
-                                               .run_inject = rdt_native_run_inject,
-                                               .fuses = RDT_FORM_ROWS,
-                                               .accept_fused = accept,
-                                               .run_fused = rdt_native_run_fused,
-                                               .pack = pack,
-                                               .packed = rdt_native_packed,
-                                               .scratch = rdt_native_scratch,
-                                               .fixed = rdt_native_fixed,
-                                               .destroy = rdt_native_destroy};
+#define ROW(NAME, ACCEPT)                                                    \
+  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                       \
+                                        .op = RDT_KOP_CONV,                  \
+                                        .isa = RDT_ISA_GENERIC,              \
+                                        .deterministic = true,               \
+                                        .accept = ACCEPT,                    \
+                                        .create = create,                    \
+                                        .run = rdt_native_run,               \
+                                        .run_inject = rdt_native_run_inject, \
+                                        .fuses = RDT_FORM_ROWS,              \
+                                        .accept_fused = ACCEPT,              \
+                                        .run_fused = rdt_native_run_fused,   \
+                                        .pack = pack,                        \
+                                        .packed = rdt_native_packed,         \
+                                        .scratch = rdt_native_scratch,       \
+                                        .fixed = rdt_native_fixed,           \
+                                        .destroy = rdt_native_destroy}
+
+ROW(conv_f32_native, accept);
+ROW(conv_half_native, accept_half);

@@ -1,31 +1,29 @@
-/* One product with fixed weights, or a batch of products of activations. */
+/* One product with fixed weights, or a batch of products of activations; where RDT_HALF_ROW is defined, one of numbers
+ * in 16 bits. */
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
 #if RDT_REAL == 64
-#define ROW rdt_kernel_gemm_f64_native
-#define NAME "gemm_f64_native"
 enum { FORMS = RDT_FORM_ROWS };
 #else
-#define ROW rdt_kernel_gemm_f32_native
-#define NAME "gemm_f32_native"
 enum { FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT | RDT_FORM_UNITS };
 #endif
 
-static void point(const rdt_native *s, const rdt_real *x, int64_t first, int64_t count, const rdt_real *zeros,
-                  const rdt_real **rows) {
+static void point(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros,
+                  const void **rows) {
   (void)zeros;
-  for (int64_t i = 0; i < count; i++) rows[i] = x + (first + i) * s->stride[0];
+  const int64_t row = s->stride[0] * (int64_t)rdt_dtype_size(s->dtype);
+  for (int64_t i = 0; i < count; i++) rows[i] = x + (first + i) * row;
 }
 
-static rdt_real element(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
+static int64_t offset(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
   (void)s;
-  return ((const rdt_real *)w->data)[t * w->stride[0] + j * w->stride[1]];
+  return t * w->stride[0] + j * w->stride[1];
 }
 
 static rdt_status pack(void *state, const rdt_tensor *w, rdt_reason *why) {
   (void)why;
-  rdt_native_pack(state, w, element);
+  rdt_native_pack(state, w, offset);
   return RDT_OK;
 }
 
@@ -33,22 +31,21 @@ static int64_t last(const rdt_tensor *t, int from_end, const int64_t *of) {
   return of[t->rank - 1 - from_end];
 }
 
-static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
+static rdt_status accept_as(const rdt_problem *p, bool half, rdt_reason *why) {
+  const rdt_tensor *b = &p->in[1], *c = &p->out;
   const rdt_fn fn = p->epilogue.act.fn;
-  if (a->dtype != RDT_REAL_DTYPE || b->dtype != RDT_REAL_DTYPE || c->dtype != RDT_REAL_DTYPE)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
+  RDT_TRY(rdt_native_accept(p, half, why));
   if (b->data && c->rank > 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no batch with fixed weights");
   if (fn != RDT_FN_NONE && fn != RDT_FN_RELU && fn != RDT_FN_CLIP && last(c, 0, c->stride) != 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "ends with %s only where rows of C lie side by side",
                     rdt_fn_info(fn)->name);
-  return rdt_native_accept_epilogue(p, why);
+  return RDT_OK;
 }
 
-static rdt_status accept_fused(const rdt_problem *p, rdt_reason *why) {
+static rdt_status accept_fused_as(const rdt_problem *p, bool half, rdt_reason *why) {
   if (rdt_tensor_count(&p->in[0]) < 1 || rdt_tensor_count(&p->in[1]) < 1 || rdt_tensor_count(&p->out) < 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has nothing to check where an operand is empty");
-  return accept(p, why);
+  return accept_as(p, half, why);
 }
 
 static void set_batches(rdt_native *s, const rdt_problem *p) {
@@ -66,6 +63,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   const rdt_tensor *a = &p->in[0], *c = &p->out;
   rdt_native *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
+  s->dtype = a->dtype;
   s->m = last(c, 1, c->shape);
   s->n = last(c, 0, c->shape);
   s->k = s->length = last(a, 0, a->shape);
@@ -82,25 +80,40 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
     rdt_native_destroy(s);
     return status;
   }
-  if (s->packed) rdt_native_pack(s, &p->in[1], element);
+  if (s->packed) rdt_native_pack(s, &p->in[1], offset);
   *state = s;
   return RDT_OK;
 }
 
-const rdt_kernel ROW = {.name = NAME,
-                        .op = RDT_KOP_GEMM,
-                        .isa = RDT_ISA_GENERIC,
-                        .deterministic = true,
-                        .accept = accept,
-                        .create = create,
-                        .run = rdt_native_run,
-                        .run_inject = rdt_native_run_inject,
-                        .fuses = FORMS,
-                        .unit = rdt_native_unit,
-                        .accept_fused = accept_fused,
-                        .run_fused = rdt_native_run_fused,
-                        .pack = pack,
-                        .packed = rdt_native_packed,
-                        .scratch = rdt_native_scratch,
-                        .fixed = rdt_native_fixed,
-                        .destroy = rdt_native_destroy};
+/* A row of the table; half: of the types with 16 bits */
+#define ROW(NAME, HALF, FORMS)                                                   \
+  static rdt_status accept_##NAME(const rdt_problem *p, rdt_reason *why) {       \
+    return accept_as(p, HALF, why);                                              \
+  }                                                                              \
+  static rdt_status accept_fused_##NAME(const rdt_problem *p, rdt_reason *why) { \
+    return accept_fused_as(p, HALF, why);                                        \
+  }                                                                              \
+  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                           \
+                                        .op = RDT_KOP_GEMM,                      \
+                                        .isa = RDT_ISA_GENERIC,                  \
+                                        .deterministic = true,                   \
+                                        .accept = accept_##NAME,                 \
+                                        .create = create,                        \
+                                        .run = rdt_native_run,                   \
+                                        .run_inject = rdt_native_run_inject,     \
+                                        .fuses = FORMS,                          \
+                                        .unit = rdt_native_unit,                 \
+                                        .accept_fused = accept_fused_##NAME,     \
+                                        .run_fused = rdt_native_run_fused,       \
+                                        .pack = pack,                            \
+                                        .packed = rdt_native_packed,             \
+                                        .scratch = rdt_native_scratch,           \
+                                        .fixed = rdt_native_fixed,               \
+                                        .destroy = rdt_native_destroy}
+
+#if RDT_REAL == 64
+ROW(gemm_f64_native, false, FORMS);
+#else
+ROW(gemm_f32_native, false, FORMS);
+ROW(gemm_half_native, true, FORMS);
+#endif

@@ -7,6 +7,7 @@
 #define RDT_CPU_NATIVE_H
 
 #include "cpu/fused.h"
+#include "cpu/maps.h"
 
 /* One source for both: a file with RDT_REAL 64 before this is about double precision. */
 #if RDT_REAL == 64
@@ -21,7 +22,7 @@ typedef double rdt_real;
 #define rdt_native_init rdt_native_f64_init
 #define rdt_native_pack rdt_native_f64_pack
 #define rdt_native_packed rdt_native_f64_packed
-#define rdt_native_accept_epilogue rdt_native_f64_accept_epilogue
+#define rdt_native_accept rdt_native_f64_accept
 #define rdt_native_run rdt_native_f64_run
 #define rdt_native_run_inject rdt_native_f64_run_inject
 #define rdt_native_run_fused rdt_native_f64_run_fused
@@ -40,15 +41,19 @@ typedef enum rdt_native_bound { RDT_BOUND_NONE, RDT_BOUND_RELU, RDT_BOUND_CLIP }
 typedef struct rdt_native_finish {
   rdt_real alpha, beta, low, high;
   const rdt_real *bias;               /* n, padded to whole panels; NULL: none */
-  const rdt_real *residual;           /* of the first row; NULL: none */
+  const void *residual;               /* of the first row; NULL: none */
+  rdt_dtype residual_dtype, dtype;    /* dtype: of the result */
   int64_t residual_ld, residual_step; /* from row to row, from column to column */
   rdt_native_bound bound;
+  rdt_map_run *map; /* before the result is rounded to fewer bits: another activation; NULL: none */
+  const double *param;
 } rdt_native_finish;
 
 /* Rows of A: at[segment * count + row]; k = segments x length; step: from one element of a row to the next. */
 typedef struct rdt_native_rows {
-  const rdt_real *const *at;
+  const void *const *at;
   int64_t count, segments, length, step;
+  rdt_dtype dtype;
 } rdt_native_rows;
 
 /* What a check sums beside its rows (RDT_FORM_...): a thread's part of it, or all threads' where they write apart. */
@@ -74,11 +79,12 @@ typedef struct rdt_native_strip {
   int64_t tiles;           /* of a strip, at most */
   rdt_real *packed;        /* scratch: a block of the rows */
   bool resident;           /* scratch for all blocks: packed at once, then each panel passes by whole */
-  const rdt_real *panels;  /* [panel][k][cols of a panel] */
+  const void *panels;      /* [panel][k][cols of a panel], elements as the rows'; of bf16 see load_row */
+  rdt_real *widened;       /* scratch: a block of a panel that has 16 bits */
   int64_t from, to, chunk; /* panels of this strip; how many of them at a time */
   int64_t n;               /* columns of the product */
   rdt_real *parked;        /* scratch: tiles for a chunk: the accumulators between blocks */
-  rdt_real *out;           /* of the first row and column 0 */
+  void *out;               /* of the first row and column 0 */
   int64_t ld, step;
   rdt_native_finish finish;
   /* the check */
@@ -103,10 +109,11 @@ typedef struct rdt_native_table {
   int unit;              /* rows of the register tile of a check of units */
   void (*strip)(rdt_native_strip *s);
   /* Of count rows of n elements: dot = sum a beta, sq = sum a^2 rho. */
-  void (*dots)(const rdt_real *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
-               const rdt_pair *to);
+  void (*dots)(const void *const *rows, rdt_dtype dtype, int64_t count, int64_t n, const rdt_real *beta,
+               const rdt_real *rho, const rdt_pair *to);
   /* Down the columns of count rows ld apart: dot[t] = sum_i w[i] x[i][t], sq[t] = sum_i x[i][t]^2. */
-  void (*down)(const rdt_real *x, int64_t ld, int64_t count, int64_t length, const rdt_real *w, const rdt_pair *to);
+  void (*down)(const void *x, rdt_dtype dtype, int64_t ld, int64_t count, int64_t length, const rdt_real *w,
+               const rdt_pair *to);
   /* The same of rows first .. end - 1, elements [from, to), added to what is there. */
   void (*fall)(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to, const rdt_real *u,
                const rdt_pair *sums);
@@ -123,16 +130,16 @@ enum { RDT_NATIVE_CHANNELS = 8 /* at least */ };
 typedef struct rdt_native rdt_native;
 struct rdt_native {
   const rdt_native_table *table, *inject;
+  rdt_dtype dtype; /* of A and B, and of B's panels */
   int64_t m, n, k, segments, length;
   int64_t block; /* of the reduction */
   int threads;
-  bool sides;       /* one product with fixed weights, in rows: checks other than of rows may be asked for */
-  rdt_real *packed; /* panels; NULL: B is another one at each run */
+  bool sides;   /* one product with fixed weights, in rows: checks other than of rows may be asked for */
+  void *packed; /* panels; NULL: B is another one at each run */
   size_t packed_bytes;
   void *own, *lent; /* scratch of a run */
   /* rows first .. first + count - 1 of in[0]: rows[segment * count + i] */
-  void (*point)(const rdt_native *s, const rdt_real *x, int64_t first, int64_t count, const rdt_real *zeros,
-                const rdt_real **rows);
+  void (*point)(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros, const void **rows);
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0], elements: gemm row; conv n h w */
@@ -145,12 +152,13 @@ struct rdt_native {
   int64_t plane; /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
 };
 
-/* Fills table, panels' size and memory; m n k, segments, length, threads are set. */
+/* Fills table, panels' size and memory; dtype, m n k, segments, length, threads are set. */
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why);
-/* element(w, t, j): weight of reduction index t and column j */
+/* offset(w, t, j): where the weight of reduction index t and column j lies, in elements */
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
-                     rdt_real (*element)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
-rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why);
+                     int64_t (*offset)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
+/* What rows with this list of datatypes take: both operands alike, the result as they or as their accumulators. */
+rdt_status rdt_native_accept(const rdt_problem *p, bool half, rdt_reason *why);
 rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
 rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);

@@ -47,6 +47,14 @@ static const rdt_map_table *maps(void) {
   return &rdt_maps_generic;
 }
 
+static int64_t size_of(rdt_dtype dtype) {
+  return (int64_t)rdt_dtype_size(dtype);
+}
+
+static const void *moved(const void *x, int64_t elements, rdt_dtype dtype) {
+  return x ? (const char *)x + elements * size_of(dtype) : NULL;
+}
+
 /* NaN stays. */
 static rdt_real greatest(rdt_real a, rdt_real b) {
   return a > b ? a : b;
@@ -84,7 +92,7 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
   size_t count;
   if (__builtin_mul_overflow((size_t)s->k, (size_t)rdt_up(s->n, s->table->cols), &count) ||
-      __builtin_mul_overflow(count, sizeof(rdt_real), &s->packed_bytes))
+      __builtin_mul_overflow(count, rdt_dtype_size(s->dtype), &s->packed_bytes))
     return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
                     (long long)s->n);
   const int64_t blocks = (s->k + BLOCK - 1) / BLOCK;
@@ -95,16 +103,29 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* Where column j stands in the rows of its panel. */
+static int64_t slot(const rdt_native *s, int64_t j) {
+  const int64_t lanes = s->table->lanes;
+  return s->dtype == RDT_BF16 ? j % lanes * 2 + j / lanes : j;
+}
+
+static void pack_weight(const rdt_native *s, void *to, int64_t i, const void *from, int64_t at) {
+  if (s->dtype == RDT_REAL_DTYPE)
+    ((rdt_real *)to)[i] = ((const rdt_real *)from)[at];
+  else
+    ((uint16_t *)to)[i] = ((const uint16_t *)from)[at];
+}
+
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
-                     rdt_real (*element)(const rdt_native *, const rdt_tensor *, int64_t, int64_t)) {
+                     int64_t (*offset)(const rdt_native *, const rdt_tensor *, int64_t, int64_t)) {
   const int64_t nr = s->table->cols;
   memset(s->packed, 0, s->packed_bytes);
 #pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
   for (int64_t p = 0; p < panels(s); p++) {
-    rdt_real *to = s->packed + p * s->k * nr;
+    char *to = (char *)s->packed + p * s->k * nr * size_of(s->dtype);
     const int64_t cols = rdt_least(nr, s->n - p * nr);
     for (int64_t j = 0; j < cols; j++)
-      for (int64_t t = 0; t < s->k; t++) to[t * nr + j] = element(s, w, t, p * nr + j);
+      for (int64_t t = 0; t < s->k; t++) pack_weight(s, to, t * nr + slot(s, j), w->data, offset(s, w, t, p * nr + j));
   }
 }
 
@@ -112,7 +133,7 @@ void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype
   const rdt_native *s = state;
   *data = s->packed;
   *bytes = s->packed ? s->packed_bytes : 0;
-  *dtype = RDT_REAL_DTYPE;
+  *dtype = s->dtype;
 }
 
 void rdt_native_destroy(void *state) {
@@ -123,11 +144,20 @@ void rdt_native_destroy(void *state) {
   rdt_free(s);
 }
 
-rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
+static bool is_half(rdt_dtype dtype) {
+  return dtype == RDT_BF16 || dtype == RDT_F16;
+}
+
+rdt_status rdt_native_accept(const rdt_problem *p, bool half, rdt_reason *why) {
+  const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype, c = p->out.dtype;
   const rdt_epilogue *e = &p->epilogue;
   const rdt_fn fn = e->act.fn;
-  if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a residual of %s", rdt_dtype_name(RDT_REAL_DTYPE));
+  if (half && !(is_half(a) && a == b && (c == a || c == RDT_F32)))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16 and f16");
+  if (!half && !(a == RDT_REAL_DTYPE && b == RDT_REAL_DTYPE && c == RDT_REAL_DTYPE))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
+  if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE && !(half && is_half(e->residual.dtype)))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no residual of %s", rdt_dtype_name(e->residual.dtype));
   if (fn != RDT_FN_NONE && !rdt_map_find(maps(), fn, RDT_REAL_DTYPE))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has no %s in %s", rdt_fn_info(fn)->name, rdt_dtype_name(RDT_REAL_DTYPE));
   return RDT_OK;
@@ -136,10 +166,11 @@ rdt_status rdt_native_accept_epilogue(const rdt_problem *p, rdt_reason *why) {
 /* ---- memory of a run ---- */
 
 typedef struct worker { /* what one thread needs */
-  const rdt_real **rows;
-  rdt_real *packed, *parked, *lanes, *line[2];
-  rdt_pair observed;             /* where the threads share the columns */
-  rdt_real *panels, *beta, *rho; /* of a B that is not fixed */
+  const void **rows;
+  rdt_real *packed, *widened, *parked, *lanes, *line[2];
+  rdt_pair observed; /* where the threads share the columns */
+  void *panels;      /* of a B that is not fixed */
+  rdt_real *beta, *rho;
   rdt_pair sums;
   bool differ;
   double most; /* of rho */
@@ -149,7 +180,8 @@ typedef struct worker { /* what one thread needs */
 } worker;
 
 typedef struct shared { /* what all threads read */
-  rdt_real *bias, *beta, *rho, *w, *u, *ones, *zeros, *panels;
+  rdt_real *bias, *beta, *rho, *w, *u, *ones, *zeros;
+  void *panels;
 } shared;
 
 /* One product whose weights are fixed, or packed by all threads when it runs: they share it. */
@@ -201,9 +233,11 @@ static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
 static worker take_worker(const rdt_native *s, rdt_layout *l) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
-  worker x = {.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(rdt_real *))};
+  worker x = {.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(void *))};
   const int64_t blocks = resident(s) ? (s->k + s->block - 1) / s->block : 1;
   x.packed = rdt_layout_take(l, rows * rdt_up(s->block, s->table->lanes) * blocks, sizeof(rdt_real));
+  if (s->sides && s->dtype != RDT_REAL_DTYPE)
+    x.widened = rdt_layout_take(l, s->block * s->table->cols, sizeof(rdt_real));
   if (s->block < s->k) x.parked = rdt_layout_take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
   for (int i = 0; i < 2; i++) x.line[i] = rdt_layout_take(l, s->n, sizeof(rdt_real));
@@ -241,17 +275,19 @@ typedef struct call {
   const rdt_native *s;
   const rdt_native_table *table;
   const rdt_epilogue *e;
-  const rdt_real *x, *b, *panels, *beta, *rho;
-  rdt_real *out, *memory; /* of this product; of all of them */
-  int64_t row;            /* of all of them, where this product begins */
-  int64_t ld, step;       /* of this run's result: the final one may lie otherwise than the raw one */
+  const char *x, *b; /* of this product */
+  const void *panels;
+  const rdt_real *beta, *rho;
+  char *out, *memory; /* of this product; of all of them */
+  int64_t row;        /* of all of them, where this product begins */
+  int64_t ld, step;   /* of this run's result: the final one may lie otherwise than the raw one */
   const int64_t *out_stride;
   rdt_fused *f; /* NULL: no check */
   rdt_kernel_hit *hit;
   rdt_shares *shares;
   shared shared;
   rdt_native_finish finish;
-  rdt_map_run *map; /* an activation that the tiles do not have */
+  rdt_map_run *map; /* an activation that the tiles do not have, of results that are not rounded any more */
   bool by_columns, sums;
   int parts;
 } call;
@@ -269,11 +305,11 @@ static int64_t column_stride(const rdt_native *s, const rdt_tensor *t) {
   return t->stride[s->window.groups ? 1 : t->rank - 1];
 }
 
-static void set_finish(call *c) {
+static void set_finish(call *c, rdt_dtype dtype) {
   const rdt_epilogue *e = c->e;
   rdt_native_finish *f = &c->finish;
   const rdt_native *s = c->s;
-  *f = (rdt_native_finish){.alpha = 1.0f};
+  *f = (rdt_native_finish){.alpha = 1.0f, .dtype = dtype};
   if (!e) return;
   f->alpha = (rdt_real)e->alpha;
   f->beta = (rdt_real)e->beta;
@@ -285,6 +321,7 @@ static void set_finish(call *c) {
   }
   if (e->residual.rank >= 0) {
     f->residual = e->residual.data;
+    f->residual_dtype = e->residual.dtype;
     f->residual_ld = row_stride(s, &e->residual);
     f->residual_step = column_stride(s, &e->residual);
   }
@@ -295,7 +332,12 @@ static void set_finish(call *c) {
     f->low = (rdt_real)e->act.param[0];
     f->high = (rdt_real)e->act.param[1];
   } else if (e->act.fn != RDT_FN_NONE) {
-    c->map = rdt_map_find(maps(), e->act.fn, RDT_REAL_DTYPE);
+    rdt_map_run *const map = rdt_map_find(maps(), e->act.fn, RDT_REAL_DTYPE);
+    if (dtype == RDT_REAL_DTYPE)
+      c->map = map;
+    else
+      f->map = map;
+    f->param = e->act.param;
   }
 }
 
@@ -322,11 +364,12 @@ static bool map_line(const call *c, const worker *w, rdt_real *line, int64_t n) 
 
 /* What is done with a strip's results while they lie in the cache. */
 static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
-  const int64_t ld = c->ld, step = c->step, at = c->out - c->memory + first * ld + col * step;
+  if (!c->map && !c->sums) return;
+  const size_t size = sizeof(rdt_real); /* of others there are neither */
+  const int64_t ld = c->ld, step = c->step, at = (c->out - c->memory) / (int64_t)size + first * ld + col * step;
   for (int64_t i = 0; c->map && i < count; i++)
-    if (!map_line(c, w, c->memory + at + i * ld, cols)) w->differ = true;
+    if (!map_line(c, w, (rdt_real *)c->memory + at + i * ld, cols)) w->differ = true;
   if (!c->sums) return;
-  const size_t size = sizeof(rdt_real);
   const bool rows = step == 1; /* what lies side by side */
   const int64_t lines = rows ? count : cols, length = rows ? cols : ld == 1 ? count : 1, apart = rows ? ld : step;
   for (int64_t i = 0; i < lines; i++)
@@ -397,7 +440,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   const int64_t col = from * s->table->cols;
   const int64_t cols = rdt_least(to * s->table->cols, s->n) - col;
   s->point(s, c->x, first, count, c->shared.zeros, w->rows);
-  rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length, s->step},
+  rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length, s->step, s->dtype},
                         .k = s->k,
                         .block = s->block,
                         .follow = follow,
@@ -405,17 +448,18 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .packed = w->packed,
                         .resident = resident(s),
                         .panels = c->panels,
+                        .widened = w->widened,
                         .from = from,
                         .to = to,
                         .chunk = chunk(s),
                         .n = s->n,
                         .parked = w->parked,
-                        .out = c->out + first * c->ld,
+                        .out = c->out + first * c->ld * size_of(c->finish.dtype),
                         .ld = c->ld,
                         .step = c->step,
                         .finish = c->finish,
                         .lanes = w->lanes};
-  if (t.finish.residual) t.finish.residual += first * t.finish.residual_ld;
+  t.finish.residual = moved(t.finish.residual, first * t.finish.residual_ld, t.finish.residual_dtype);
   if (c->f) {
     const rdt_pair all = c->by_columns ? w->observed : c->f->observed;
     const int64_t at = c->row + first;
@@ -474,17 +518,18 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
 }
 
 /* Panels [from, to) of B. */
-static void pack_panels(const rdt_native *s, const rdt_real *b, rdt_real *panels, int64_t from, int64_t to) {
-  const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1];
+static void pack_panels(const rdt_native *s, const void *b, char *panels, int64_t from, int64_t to) {
+  const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1], size = size_of(s->dtype);
   for (int64_t p = from; p < to; p++) {
     const int64_t j0 = p * nr, cols = rdt_least(nr, s->n - j0);
-    rdt_real *at = panels + j0 * s->k;
-    if (cols < nr) memset(at, 0, (size_t)(s->k * nr) * sizeof(rdt_real));
-    if (sj == 1) {
-      for (int64_t t = 0; t < s->k; t++) memcpy(at + t * nr, b + t * sk + j0, (size_t)cols * sizeof(rdt_real));
+    char *at = panels + j0 * s->k * size;
+    if (cols < nr) memset(at, 0, (size_t)(s->k * nr * size));
+    if (sj == 1 && s->dtype != RDT_BF16) {
+      for (int64_t t = 0; t < s->k; t++)
+        memcpy(at + t * nr * size, moved(b, t * sk + j0, s->dtype), (size_t)(cols * size));
     } else {
       for (int64_t j = 0; j < cols; j++)
-        for (int64_t t = 0; t < s->k; t++) at[t * nr + j] = b[t * sk + (j0 + j) * sj];
+        for (int64_t t = 0; t < s->k; t++) pack_weight(s, at, t * nr + slot(s, j), b, t * sk + (j0 + j) * sj);
     }
   }
 }
@@ -494,17 +539,18 @@ static void sum_weights(const call *c, worker *w, rdt_real *beta, rdt_real *rho,
   const rdt_native *s = c->s;
   const int64_t sk = s->b_stride[0], sj = s->b_stride[1];
   const rdt_pair sums = {w->sums.dot + from, w->sums.sq + from};
-  const rdt_real *b = c->b + from * sk, least_square = (rdt_real)rdt_dtype_info(RDT_REAL_DTYPE)->min_normal;
+  const rdt_real least_square = (rdt_real)rdt_dtype_info(RDT_REAL_DTYPE)->min_normal;
+  const void *b = moved(c->b, from * sk, s->dtype);
   if (sj == 1) {
-    for (int64_t t = 0; t < to - from; t++) w->rows[t] = b + t * sk;
-    s->table->dots(w->rows, to - from, s->n, c->shared.w, c->shared.ones, &sums);
+    for (int64_t t = 0; t < to - from; t++) w->rows[t] = moved(b, t * sk, s->dtype);
+    s->table->dots(w->rows, s->dtype, to - from, s->n, c->shared.w, c->shared.ones, &sums);
   } else if (sk == 1) {
-    s->table->down(b, sj, s->n, to - from, c->shared.w, &sums);
+    s->table->down(b, s->dtype, sj, s->n, to - from, c->shared.w, &sums);
   } else {
     for (int64_t t = 0; t < to - from; t++) {
       sums.dot[t] = sums.sq[t] = 0.0;
       for (int64_t j = 0; j < s->n; j++) {
-        const double x = (double)b[t * sk + j * sj];
+        const double x = rdt_load(b, s->dtype, t * sk + j * sj);
         sums.dot[t] += (double)c->shared.w[j] * x;
         sums.sq[t] += x * x;
       }
@@ -530,10 +576,11 @@ static int64_t batch_offset(const rdt_native *s, const int64_t *stride, int64_t 
 static void run_batch(const call *all, worker *w, int64_t batch) {
   const rdt_native *s = all->s;
   call c = *all;
-  c.x += batch_offset(s, s->batch_stride[0], batch);
-  c.b += batch_offset(s, s->batch_stride[1], batch);
-  c.out += batch_offset(s, c.out_stride, batch);
-  if (c.finish.residual) c.finish.residual += batch_offset(s, c.e->residual.stride, batch);
+  c.x += batch_offset(s, s->batch_stride[0], batch) * size_of(s->dtype);
+  c.b += batch_offset(s, s->batch_stride[1], batch) * size_of(s->dtype);
+  c.out += batch_offset(s, c.out_stride, batch) * size_of(c.finish.dtype);
+  if (c.finish.residual)
+    c.finish.residual = moved(c.finish.residual, batch_offset(s, c.e->residual.stride, batch), c.finish.residual_dtype);
   c.row = batch * s->m;
   c.panels = w->panels;
   c.beta = w->beta;
@@ -632,7 +679,7 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .shares = o->shares,
             .shared = take_shared(s, &l)};
   c.sums = f && rdt_epilogue_sums(&o->out);
-  set_finish(&c);
+  set_finish(&c, o->out.dtype);
   set_shares(&c);
   memset(c.shared.zeros, 0, (size_t)s->length * sizeof(rdt_real));
   c.beta = c.shared.beta;
