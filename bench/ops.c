@@ -170,7 +170,7 @@ static int trials_of(session *s, const rdt_bench_case *c, int threads, int conte
   const double left = ask->seconds - (rdt_timing_now() - s->begin), share = left * sample / s->due;
   s->due -= sample;
   if (!(ask->seconds > 0.0)) return ask->trials;
-  const double trials = share / (sample * contenders) - 3.0; /* it warms up as well */
+  const double trials = share / (sample * contenders) - 1.0; /* it warms up as well */
   return trials < 3.0 ? 3 : trials > ask->trials ? ask->trials : (int)trials;
 }
 
@@ -192,6 +192,7 @@ static int bench_one(session *s, const rdt_problem *problems, int copies, int wh
   if (code == 0) {
     add_probes(s, threads, peak, bandwidth);
     timing.trials = trials_of(s, c, threads, field.count);
+    if (ask->seconds > 0.0) timing.warm_up = 1;
     code = rdt_field_time(&field, &timing);
     add_probes(s, threads, peak + PROBES, bandwidth + PROBES);
   }

@@ -1,0 +1,53 @@
+/* redoubt figures: pictures of intensities and of what protection costs. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "cli.h"
+#include "core/file.h"
+#include "core/memory.h"
+#include "report/figures.h"
+
+static rdt_status draw(const char *path, const char *folder, rdt_reason *why) {
+  void *data;
+  size_t bytes;
+  RDT_TRY(rdt_file_read(path, &data, &bytes, why));
+  cJSON *doc = cJSON_ParseWithLength(data, bytes);
+  rdt_free(data);
+  const rdt_status status = doc ? rdt_figures_record(doc, path, folder, why)
+                                : rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no JSON document", path);
+  cJSON_Delete(doc);
+  return status;
+}
+
+static int run(const rdt_command *c, const rdt_settings *s) {
+  rdt_reason why = {""};
+  const char *folder = s->figures ? s->figures : ".";
+  rdt_status status = RDT_OK;
+  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    status = rdt_file_fail(&why, folder, "made", errno, "; check the folder above it");
+  if (status == RDT_OK) status = s->operand ? draw(s->operand, folder, &why) : rdt_figures_intensity(folder, &why);
+  return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
+}
+
+static const rdt_option_id options[] = {RDT_OPT_FIGURES, RDT_OPT_COUNT};
+static const rdt_words examples[] = {
+    {"redoubt figures -o pictures", "arithmetic intensities: nothing is measured for these"},
+    {"redoubt bench workloads noscope --scheme auto,global,thread1 --json -o noscope.json", "a record to draw"},
+    {"redoubt figures noscope.json -o pictures", "overheads, the roofline, where schemes cross"},
+    {NULL, NULL}};
+const rdt_command rdt_cmd_figures = {
+    .name = "figures",
+    .run = run,
+    .operand = "RECORD.json",
+    .options = options,
+    .summary = "pictures (SVG) of arithmetic intensities, and of what a benchmark of workloads found",
+    .text =
+        "Without a record: the arithmetic intensity of the built-in networks and of ResNet-50's layers "
+        "(intensity-networks.svg, intensity-layers.svg). With one that `redoubt bench workloads --json` wrote: the "
+        "overhead of each scheme, for each group of workloads (overhead-GROUP.svg) and for all networks "
+        "(overhead-networks.svg), with the range of all trials; every layer below the device's roof, before and "
+        "after protection (roofline.svg); and the intensity at which thread1 and global cross, beside the device's "
+        "ratio of computing to memory (crossing.svg). Pictures need nothing else, and follow the light or dark of "
+        "whoever shows them.",
+    .examples = examples};

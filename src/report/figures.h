@@ -1,0 +1,39 @@
+/* Pictures of what layers compute and of what protecting them costs. */
+#ifndef RDT_REPORT_FIGURES_H
+#define RDT_REPORT_FIGURES_H
+
+#include <cjson/cJSON.h>
+
+#include "plan/roofline.h"
+#include "report/svg.h"
+
+typedef struct rdt_figure_layer {
+  const char *name, *scheme; /* scheme: how it is protected */
+  int series;                /* of the picture's */
+  double times;              /* how often it occurs */
+  rdt_work work;
+  double before, after; /* seconds without and with protection; NaN: not known */
+} rdt_figure_layer;
+
+typedef struct rdt_figure_roofline {
+  const char *title, *text;
+  rdt_roof roof;
+  const rdt_figure_layer *layers;
+  int n;
+  const char *const *series; /* names; one: no legend */
+  int n_series;
+  bool bars; /* below: each layer's overhead, and its scheme */
+} rdt_figure_roofline;
+
+/* Every layer below the roof of the device, before and after protection. */
+rdt_status rdt_figure_roofline_write(const rdt_figure_roofline *f, const char *path, rdt_reason *why);
+
+/* Into folder, which is there. Arithmetic intensity of the built-in workloads: intensity-networks.svg,
+ * intensity-layers.svg. */
+rdt_status rdt_figures_intensity(const char *folder, rdt_reason *why);
+/* What a record of `redoubt bench workloads` gives (docs/schema/bench-workloads-1.json, or one that has it as its
+ * result): overhead-GROUP.svg for each group of workloads, overhead-networks.svg, roofline.svg, crossing.svg.
+ * RDT_ERR_FORMAT */
+rdt_status rdt_figures_record(const cJSON *record, const char *name, const char *folder, rdt_reason *why);
+
+#endif
