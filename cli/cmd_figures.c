@@ -1,12 +1,25 @@
 /* redoubt figures: pictures of intensities and of what protection costs. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "cli.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "plan/device.h"
 #include "report/figures.h"
+
+static rdt_status draw_plan(const cJSON *doc, const char *name, const char *folder, rdt_reason *why) {
+  rdt_device device;
+  char path[1024];
+  const double threads = rdt_json_real(cJSON_GetObjectItemCaseSensitive(doc, "machine"), "threads");
+  if (!(threads >= 1.0 && threads <= 1024.0)) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: names no threads", name);
+  RDT_TRY(rdt_device_find((int)threads, RDT_DEVICE_KEPT, &device, why));
+  if (snprintf(path, sizeof path, "%s/plan.svg", folder) >= (int)sizeof path)
+    return rdt_fail(why, RDT_ERR_ARG, "%.200s: the name of the folder is too long", folder);
+  return rdt_figure_plan_write(doc, name, rdt_device_roof(&device, RDT_F32), path, why);
+}
 
 static rdt_status draw(const char *path, const char *folder, rdt_reason *why) {
   void *data;
@@ -14,8 +27,10 @@ static rdt_status draw(const char *path, const char *folder, rdt_reason *why) {
   RDT_TRY(rdt_file_read(path, &data, &bytes, why));
   cJSON *doc = cJSON_ParseWithLength(data, bytes);
   rdt_free(data);
-  const rdt_status status = doc ? rdt_figures_record(doc, path, folder, why)
-                                : rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no JSON document", path);
+  const bool plan = strncmp(rdt_json_string(doc, "schema"), "redoubt.plan/", 13) == 0;
+  const rdt_status status = !doc   ? rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no JSON document", path)
+                            : plan ? draw_plan(doc, path, folder, why)
+                                   : rdt_figures_record(doc, path, folder, why);
   cJSON_Delete(doc);
   return status;
 }
@@ -39,15 +54,17 @@ static const rdt_words examples[] = {
 const rdt_command rdt_cmd_figures = {
     .name = "figures",
     .run = run,
-    .operand = "RECORD.json",
+    .operand = "RECORD.json|PLAN.json",
     .options = options,
-    .summary = "pictures (SVG) of arithmetic intensities, and of what a benchmark of workloads found",
+    .summary = "pictures (SVG) of arithmetic intensities, of a plan, and of what a benchmark of workloads found",
     .text =
         "Without a record: the arithmetic intensity of the built-in networks and of ResNet-50's layers "
         "(intensity-networks.svg, intensity-layers.svg). With one that `redoubt bench workloads --json` wrote: the "
         "overhead of each scheme, for each group of workloads (overhead-GROUP.svg) and for all networks "
         "(overhead-networks.svg), with the range of all trials; every layer below the device's roof, before and "
         "after protection (roofline.svg); and the intensity at which thread1 and global cross, beside the device's "
-        "ratio of computing to memory (crossing.svg). Pictures need nothing else, and follow the light or dark of "
+        "ratio of computing to memory (crossing.svg). With a plan that `redoubt plan -o` wrote: its layers below the "
+        "roof "
+        "and their overheads (plan.svg). Pictures need nothing else, and follow the light or dark of "
         "whoever shows them.",
     .examples = examples};

@@ -163,6 +163,34 @@ static void a_plan_is_one_picture(void **state) {
   rdt_free(text);
 }
 
+static void a_plan_document_gives_one(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"schema\": \"redoubt.plan/2\", \"model\": \"some/net.onnx\", \"machine\": {\"cpu\": \"c\", \"isa\": \"avx2\", "
+      "\"threads\": 2}, \"sizes\": [{\"layers\": [{\"name\": \"view\", \"kernel\": \"view\", \"scheme\": \"\"}, "
+      "{\"name\": "
+      "\"conv1\", \"scheme\": \"fc\", \"times\": 1, \"flops\": 2e8, \"bytes\": 1e7, \"seconds\": 2.2e-3, "
+      "\"unprotected\": 2e-3}, "
+      "{\"name\": \"fc\", \"scheme\": \"row\", \"times\": 1, \"flops\": 4e6, \"bytes\": 8e6, \"seconds\": 1e-3, "
+      "\"unprotected\": 1e-3}]}]}";
+  const rdt_roof roof = {.flops = 1.8e11, .bandwidth = 3.6e10};
+  char path[256];
+  rdt_reason why;
+  snprintf(path, sizeof path, "%s/plan.svg", folder);
+  cJSON *doc = cJSON_Parse(text), *none = cJSON_Parse("{\"schema\": \"redoubt.plan/2\", \"sizes\": []}");
+  assert_int_equal(rdt_figure_plan_write(doc, "p.json", roof, path, &why), RDT_OK);
+  char *picture = read_picture("plan");
+  expect_well_formed(picture);
+  assert_non_null(strstr(picture, "Plan of net.onnx"));
+  assert_non_null(strstr(picture, "2 layers: 3 ms unprotected (rings), 3.2 ms as planned (dots), +6.7 %"));
+  assert_int_equal(count(picture, "<circle"), 4);
+  rdt_free(picture);
+  assert_int_equal(rdt_figure_plan_write(none, "p.json", roof, path, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "p.json"));
+  cJSON_Delete(doc);
+  cJSON_Delete(none);
+}
+
 /* ---- records ---- */
 
 static void add_row(cJSON *rows, const char *workload, const char *what, const char *scheme, double ms, double ratio) {
@@ -276,6 +304,7 @@ int main(void) {
       cmocka_unit_test(bars_show_what_does_not_fit),
       cmocka_unit_test(axes_are_round),
       cmocka_unit_test(a_plan_is_one_picture),
+      cmocka_unit_test(a_plan_document_gives_one),
       cmocka_unit_test(a_record_gives_its_pictures),
       cmocka_unit_test(other_documents_are_refused),
   };

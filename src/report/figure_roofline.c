@@ -40,6 +40,14 @@ static void draw_layer(const rdt_svg_plot *p, const rdt_figure_layer *l) {
   if (isfinite(l->after)) rdt_svg_dot(p->svg, x, after, 3.5, true, look, tip);
 }
 
+enum { NAME = 28 };
+/* Of long names the end, which tells more. */
+static const char *short_name(const char *name, char text[NAME + 4]) {
+  const size_t length = strlen(name);
+  snprintf(text, NAME + 4, "%s%s", length > NAME ? "..." : "", length > NAME ? name + length - NAME : name);
+  return text;
+}
+
 /* Overheads as bars on a plot of their own: layer by layer, the scheme above. */
 static void draw_bars(const rdt_svg_plot *p, const rdt_figure_roofline *f) {
   const double pitch = p->width / f->n, zero = rdt_svg_y(p, 0.0);
@@ -47,9 +55,10 @@ static void draw_bars(const rdt_svg_plot *p, const rdt_figure_roofline *f) {
   for (int i = 0; i < f->n; i++) {
     const rdt_figure_layer *l = &f->layers[i];
     const double over = 100.0 * (l->after / l->before - 1.0), y = rdt_svg_y(p, over), x = p->x + (i + 0.5) * pitch;
-    char tip[256];
+    char tip[256], name[NAME + 4];
     snprintf(tip, sizeof tip, "%s, %s: %+.1f %%", l->name, l->scheme, over);
-    rdt_svg_turned(p->svg, x + 4.0, p->y + p->height + 14.0, -60.0, RDT_SVG_RIGHT, RDT_SVG_INK, l->name);
+    rdt_svg_turned(p->svg, x + 4.0, p->y + p->height + 14.0, -60.0, RDT_SVG_RIGHT, RDT_SVG_INK,
+                   short_name(l->name, name));
     if (!isfinite(over)) continue;
     rdt_svg_bar(p->svg, x - 0.35 * pitch, fmin(y, zero), 0.7 * pitch, fmax(fabs(zero - y), 0.5),
                 RDT_SVG_SERIES + l->series, tip);
@@ -83,7 +92,10 @@ rdt_status rdt_figure_roofline_write(const rdt_figure_roofline *f, const char *p
   p.up = rdt_svg_axis_round(up);
   rdt_svg_plot below = {.x = p.x, .y = p.y + p.height + 84.0, .width = width, .height = 200.0};
   below.up = rdt_svg_axis_round(over);
-  const double bottom = f->bars ? below.y + below.height + 110.0 : p.y + p.height + 56.0;
+  double longest = 0.0;
+  char name[NAME + 4];
+  for (int i = 0; i < f->n; i++) longest = fmax(longest, rdt_svg_width(short_name(f->layers[i].name, name)));
+  const double bottom = f->bars ? below.y + below.height + 0.87 * longest + 30.0 : p.y + p.height + 56.0;
   p.svg = below.svg = rdt_svg_open(p.x + p.width + 30.0, bottom, f->title, f->text);
   if (legend) rdt_svg_legend(p.svg, p.x, 78.0, f->series, f->n_series);
   rdt_svg_axes(&p);

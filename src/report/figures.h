@@ -28,6 +28,10 @@ typedef struct rdt_figure_roofline {
 /* Every layer below the roof of the device, before and after protection. */
 rdt_status rdt_figure_roofline_write(const rdt_figure_roofline *f, const char *path, rdt_reason *why);
 
+/* The layers of a plan (docs/schema/plan-2.json, or what `redoubt plan --json` prints), of its first size, with their
+ * overheads. RDT_ERR_FORMAT where nothing in it was measured. */
+rdt_status rdt_figure_plan_write(const cJSON *plan, const char *name, rdt_roof roof, const char *path, rdt_reason *why);
+
 /* Into folder, which is there. Arithmetic intensity of the built-in workloads: intensity-networks.svg,
  * intensity-layers.svg. */
 rdt_status rdt_figures_intensity(const char *folder, rdt_reason *why);

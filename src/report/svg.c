@@ -145,13 +145,13 @@ void rdt_svg_text(rdt_svg *s, double x, double y, rdt_svg_anchor anchor, int loo
   rdt_svg_turned(s, x, y, 0.0, anchor, look, text);
 }
 
-static double width_of(const char *text) {
+double rdt_svg_width(const char *text) {
   return 6.7 * (double)strlen(text);
 }
 
 double rdt_svg_legend_width(const char *const *names, int n) {
   double width = 0.0;
-  for (int i = 0; i < n; i++) width += 34.0 + width_of(names[i]);
+  for (int i = 0; i < n; i++) width += 34.0 + rdt_svg_width(names[i]);
   return width;
 }
 
@@ -159,7 +159,7 @@ void rdt_svg_legend(rdt_svg *s, double x, double y, const char *const *names, in
   for (int i = 0; i < n; i++) {
     rdt_svg_bar(s, x, y - 10.0, 11.0, 11.0, RDT_SVG_SERIES + i, NULL);
     rdt_svg_text(s, x + 16.0, y, RDT_SVG_LEFT, RDT_SVG_INK, names[i]);
-    x += 16.0 + width_of(names[i]) + 18.0;
+    x += 16.0 + rdt_svg_width(names[i]) + 18.0;
   }
 }
 
@@ -284,7 +284,7 @@ static void one_bar(const rdt_svg_bars *b, const rdt_svg_plot *p, int g, int k, 
 
 static double longest(const char *const *names, int n) {
   double most = 0.0;
-  for (int i = 0; i < n; i++) most = fmax(most, width_of(names[i]));
+  for (int i = 0; i < n; i++) most = fmax(most, rdt_svg_width(names[i]));
   return most;
 }
 
@@ -305,7 +305,7 @@ rdt_status rdt_svg_bars_write(const rdt_svg_bars *b, const char *path, rdt_reaso
   rdt_svg_plot p = {.x = 84.0, .y = 84.0 + legend, .width = fmax(one * b->groups, 360.0), .height = 300.0};
   p.up = rdt_svg_axis_round(up);
   const double legends = b->series > 1 ? p.x + rdt_svg_legend_width(b->series_names, b->series) : 0.0;
-  const double words = fmax(40.0 + width_of(b->text), legends);
+  const double words = fmax(40.0 + rdt_svg_width(b->text), legends);
   p.width = fmax(p.width, words - p.x - 24.0);
   p.svg = rdt_svg_open(p.x + p.width + 24.0, p.y + p.height + below + 16.0, b->title, b->text);
   if (b->series > 1) rdt_svg_legend(p.svg, p.x, 78.0, b->series_names, b->series);

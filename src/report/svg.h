@@ -36,6 +36,7 @@ void rdt_svg_turned(rdt_svg *svg, double x, double y, double degrees, rdt_svg_an
                     const char *text);
 /* A box with each name, in a row from x on. */
 void rdt_svg_legend(rdt_svg *svg, double x, double y, const char *const *names, int n);
+double rdt_svg_width(const char *text); /* about */
 double rdt_svg_legend_width(const char *const *names, int n);
 
 typedef struct rdt_svg_axis {
