@@ -40,27 +40,37 @@ static void flush(const rdt_native_strip *s) {
   memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
 }
 
-static place place_of(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t col) {
+/* Above the first tile of a panel. */
+static place place_of(const rdt_native_strip *s, int64_t col) {
   const rdt_native_finish *f = &s->finish;
-  return (place){.out = (void *)at(s->out, row * s->ld + col * s->step, f->dtype),
+  return (place){.col = col,
+                 .out = (void *)at(s->out, col * s->step, f->dtype),
                  .ld = s->ld,
                  .step = s->step,
-                 .rows = (int)rows,
-                 .residual = f->residual
-                                 ? at(f->residual, row * f->residual_ld + col * f->residual_step, f->residual_dtype)
-                                 : NULL,
+                 .below = s->ld * element_size(f->dtype),
+                 .residual = f->residual ? at(f->residual, col * f->residual_step, f->residual_dtype) : NULL,
+                 .residual_below = f->residual_ld * element_size(f->residual_dtype),
                  .residual_ld = f->residual_ld,
                  .residual_step = f->residual_step,
-                 .bias = f->bias ? f->bias + col : NULL};
+                 .bias = f->bias ? f->bias + col : NULL,
+                 .signs = s->w ? s->w + col : NULL,
+                 .lanes = s->lanes};
+}
+
+/* To the tile below. */
+INLINE void move_down(place *to, int64_t rows) {
+  to->row += to->rows;
+  to->out = (char *)to->out + to->rows * to->below;
+  if (to->residual) to->residual = (const char *)to->residual + to->rows * to->residual_below;
+  to->lanes += 2 * VL * to->rows;
+  to->rows = rows;
 }
 
 /* The result and the residual are touched once, a line a row: they come while the tile is multiplied. */
-INLINE void fetch(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t col) {
-  const place to = place_of(s, row, rows, col);
-  const rdt_native_finish *f = &s->finish;
-  for (int r = 0; r < to.rows; ++r) __builtin_prefetch(at(to.out, r * to.ld, f->dtype), 1);
-  for (int r = 0; to.residual && r < to.rows; ++r)
-    __builtin_prefetch(at(to.residual, r * to.residual_ld, f->residual_dtype));
+INLINE void fetch(const place *to) {
+  for (int64_t r = 0; r < to->rows; ++r) __builtin_prefetch((const char *)to->out + r * to->below, 1);
+  for (int64_t r = 0; to->residual && r < to->rows; ++r)
+    __builtin_prefetch((const char *)to->residual + r * to->residual_below);
 }
 
 typedef struct sweep { /* of a block over the panels of a chunk */
@@ -79,7 +89,7 @@ INLINE void fetch_panel(const rdt_native_strip *s, const sweep *w, int64_t j, ah
                                        : -1;
   const int64_t tiles = (s->rows.count + MR - 1) / MR;
   next->panel = row < 0 ? s->panels : at(s->panels, row * NR, s->rows.dtype);
-  next->pace = row < 0 ? 0 : NR * element_size(s->rows.dtype) / tiles + 1;
+  next->pace = row < 0 ? 0 : 2 * (NR * element_size(s->rows.dtype) / tiles + 1);
 }
 
 INLINE void widen_rows(const void *panel, int64_t rows, rdt_real *to, const rdt_dtype dtype) {
@@ -115,21 +125,20 @@ INLINE void fetch_lines(const ahead *next, const void *const *rows, int64_t coun
 }
 
 /* Ends a tile whose reduction is complete. */
-static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], int64_t row, int64_t rows, int64_t col) {
-  const int64_t cols = s->n - col < NR ? s->n - col : NR;
+static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], place *to) {
+  to->tile = tile;
+  const int64_t cols = s->n - to->col < NR ? s->n - to->col : NR;
   const int nv = (int)((cols + VL - 1) / VL);
-  place to = place_of(s, row, rows, col);
 #if RDT_INJECT
-  const int64_t r = s->hit_row - row, c = s->hit_col - col;
-  if (s->hit && s->hit_stored && r >= 0 && r < rows && c >= 0 && c < cols) {
-    to.hit = (void *)at(to.out, r * s->ld + c * s->step, s->finish.dtype);
-    to.hit_row = (int)r;
-  }
+  const int64_t r = s->hit_row - to->row, c = s->hit_col - to->col;
+  const bool here = s->hit && s->hit_stored && r >= 0 && r < to->rows && c >= 0 && c < cols;
+  to->hit = here ? (void *)at(to->out, r * s->ld + c * s->step, s->finish.dtype) : NULL;
+  to->hit_row = (int)r;
 #endif
-  if (s->forms & ~RDT_FORM_UNITS) observe_tile(s, tile, row, rows, col, nv);
+  if (s->forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) observe_tile(s, tile, to->row, to->rows, to->col, nv);
   const bool dense = s->finish.dtype == RDT_REAL_DTYPE && s->step == 1 &&
-                     (!to.residual || (s->finish.residual_dtype == RDT_REAL_DTYPE && to.residual_step == 1));
-  return dense && cols == nv * VL ? fn(s, tile, &to, nv) : finish_edge(s, fn, tile, &to, cols, nv);
+                     (!to->residual || (s->finish.residual_dtype == RDT_REAL_DTYPE && to->residual_step == 1));
+  return dense && cols == nv * VL ? fn(s, to, nv) : finish_edge(s, fn, to, cols, nv);
 }
 
 /* What the lanes of a panel's tiles hold, to double before their roundings add up. */
@@ -145,16 +154,18 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
   const void *b = at(s->panels, (j * s->k + w->from) * NR, dtype);
   const rdt_real *a = w->packed;
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
+  V done[MR][NV];
+  place to = place_of(s, col);
   ahead next;
   fetch_panel(s, w, j, &next);
   fetch_rows(s, w, j, &next);
   bool good = true;
   for (int64_t i = 0, rows; i < s->rows.count; i += rows, a += MR * group, parked += MR) {
-    V done[MR][NV];
     V(*in)[NV] = w->from ? parked : NULL, (*out)[NV] = w->finish ? done : parked;
     rows = tile_rows(s->rows.count - i);
+    move_down(&to, rows);
     next.rows = s->rows.at + i;
-    if (w->finish) fetch(s, i, rows, col);
+    if (w->finish) fetch(&to);
 #if RDT_INJECT
     const int64_t r = s->hit_row - i, c = s->hit_col - col, until = s->hit_k - w->from;
     if (s->hit && !s->hit_stored && r >= 0 && r < rows && c >= 0 && c < NR && until >= 0 && until <= n) {
@@ -163,8 +174,8 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
     } else
 #endif
       multiply_of(rows, nv, dtype)(a, b, n, &next, in, out);
-    next.panel += next.pace * n;
-    if (w->finish) good &= end_tile(s, w->finish, done, i, rows, col);
+    next.panel += next.pace * (n / 2);
+    if (w->finish) good &= end_tile(s, w->finish, done, &to);
   }
   if (w->finish) flush_panel(s, j);
   if ((s->forms & RDT_FORM_COLUMNS) && s->last)
@@ -181,6 +192,7 @@ static bool sweep_units(rdt_native_strip *s, sweep *w, int64_t j) {
   const rdt_real *b = widen_panel(s, w, j);
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
   V *waiting = (V *)s->sides->parked + (j - w->first) * 2 * s->tiles * vectors;
+  place to = place_of(s, col);
   ahead next;
   fetch_rows(s, w, j, &next);
   bool good = true;
@@ -188,24 +200,25 @@ static bool sweep_units(rdt_native_strip *s, sweep *w, int64_t j) {
     V done[UNIT][NV], sums[UNIT * NV];
     V(*in)[NV] = w->from ? parked : NULL, (*out)[NV] = w->finish ? done : parked;
     const V *const from = w->from ? waiting : NULL;
-    V *const to = w->finish ? sums : waiting;
+    V *const kept = w->finish ? sums : waiting;
     const rdt_real *a = w->packed + i / MR * MR * group + i % MR * VL;
     const int64_t rows = s->rows.count - i < UNIT ? s->rows.count - i : UNIT;
+    move_down(&to, rows);
+    if (w->finish) fetch(&to);
     fetch_lines(&next, s->rows.at + i, rows);
-    if (w->finish) fetch(s, i, rows, col);
 #if RDT_INJECT
     const int64_t r = s->hit_row - i, c = s->hit_col - col, until = s->hit_k - w->from;
     if (s->hit && !s->hit_stored && r >= 0 && r < rows && c >= 0 && c < NR && until >= 0 && until <= n) {
-      multiply_half_tile(a, 0, b, until, in, out, from, to);
+      multiply_half_tile(a, 0, b, until, in, out, from, kept);
       rdt_kernel_hit_apply(s->hit, (char *)&out[r][0] + c * (int64_t)sizeof(rdt_real), RDT_REAL_DTYPE);
-      multiply_half_tile(a, until, b, n, out, out, to, to);
+      multiply_half_tile(a, until, b, n, out, out, kept, kept);
       s->hit = NULL;
     } else
 #endif
-      multiply_half_tile(a, 0, b, n, in, out, from, to);
+      multiply_half_tile(a, 0, b, n, in, out, from, kept);
     if (!w->finish) continue;
     judge_unit(s, done, sums, i, col);
-    good &= end_tile(s, w->finish, done, i, rows, col);
+    good &= end_tile(s, w->finish, done, &to);
   }
   return good;
 }

@@ -1,11 +1,16 @@
-/* What follows the reduction of a tile: the epilogue, the store. */
+/* What follows the reduction of a tile: its share of the rows' sums, the epilogue, the store. */
 typedef struct place { /* of a tile: where its result goes, where its residual comes from */
+  V (*tile)[NV];
+  int64_t row, col; /* in the strip, in the product */
   void *out;
   int64_t ld, step; /* from row to row, from column to column */
-  int rows;         /* that are there */
+  int64_t rows;     /* that are there */
   const void *residual;
   const rdt_real *bias;
+  int64_t below, residual_below; /* bytes from row to row */
   int64_t residual_ld, residual_step;
+  const rdt_real *signs; /* of the columns */
+  rdt_real *lanes;       /* of the rows' sums: two vectors each */
 #if RDT_INJECT
   void *hit; /* element whose stored value is hit */
   int hit_row;
@@ -13,35 +18,53 @@ typedef struct place { /* of a tile: where its result goes, where its residual c
 } place;
 
 /* The second evaluation once more, where it has not the bits of what was stored: NaN may differ. */
-static __attribute__((noinline)) bool alike(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv) {
+static __attribute__((noinline)) bool alike(const rdt_native_strip *s, const place *to, int nv) {
   const rdt_native_finish *f = &s->finish;
   const bool scale = f->alpha != 1.0f || (to->residual && f->beta != 1.0f);
   I differ = {0};
-  for (int r = 0; r < to->rows; ++r)
+  for (int64_t r = 0; r < to->rows; ++r)
     for (int v = 0; v < nv; ++v) {
       const rdt_real *residual = to->residual ? (const rdt_real *)to->residual + r * to->residual_ld + v * VL : NULL;
       const V bias = to->bias ? load(to->bias + v * VL) : (V){0};
-      const V again = value(tile[r][v], f, bias, residual, scale, to->bias, residual, f->bound);
+      const V again = value(to->tile[r][v], f, bias, residual, scale, to->bias, residual, f->bound);
       differ |= apart(again, load((const rdt_real *)to->out + r * to->ld + v * VL));
     }
   return is_zero(differ);
 }
 
-/* Epilogue and store of a tile; with a check, evaluated twice. false: the second evaluation is not what was stored. */
-INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, const int nv, const bool check,
+/* Signs that are +1, -1 or 0, where what they meet is 0: as bits. */
+INLINE V turned(V x, V sign) {
+  return (V)((I)x ^ ((I)sign & (I)(-(V){0})));
+}
+
+/* Sums, epilogue and store of a tile; with a check evaluated twice. false: the second evaluation is not what was
+ * stored.
+ */
+INLINE bool finish(const rdt_native_strip *s, const place *to, const int nv, const bool sums, const bool check,
                    const bool scale, const bool has_bias, const bool has_residual, const int bound) {
   const rdt_native_finish *f = &s->finish;
-  V b[NV];
+  V b[NV], sign[NV];
   for (int v = 0; v < nv; ++v) {
     b[v] = has_bias ? load(to->bias + v * VL) : (V){0};
+    sign[v] = sums ? load(to->signs + v * VL) : (V){0};
   }
   I differ = {0};
+  rdt_real *out = to->out, *lanes = to->lanes;
+  const rdt_real *residual = to->residual;
 #pragma GCC unroll 1
-  for (int r = 0; r < to->rows; ++r) {
-    rdt_real *out = (rdt_real *)to->out + r * to->ld;
-    const rdt_real *residual = has_residual ? (const rdt_real *)to->residual + r * to->residual_ld : NULL;
+  for (int64_t r = 0; r < to->rows; ++r) {
     V raw[NV];
-    for (int v = 0; v < nv; ++v) raw[v] = tile[r][v];
+    for (int v = 0; v < nv; ++v) raw[v] = to->tile[r][v];
+    if (sums) {
+      V dot = turned(raw[0], sign[0]), sq = raw[0] * raw[0];
+      for (int v = 1; v < nv; ++v) {
+        dot = dot + turned(raw[v], sign[v]);
+        sq = MADD(raw[v], raw[v], sq);
+      }
+      store(lanes, load(lanes) + dot);
+      store(lanes + VL, load(lanes + VL) + sq);
+      lanes += 2 * VL;
+    }
     for (int v = 0; v < nv; ++v)
       store(out + v * VL, value(raw[v], f, b[v], residual + v * VL, scale, has_bias, has_residual, bound));
 #if RDT_INJECT
@@ -53,17 +76,19 @@ INLINE bool finish(const rdt_native_strip *s, V (*tile)[NV], const place *to, co
       const V again = value(raw[v], f, bias, residual + v * VL, scale, has_bias, has_residual, bound);
       differ |= (I)again ^ (I)load(out + v * VL);
     }
+    out += to->ld;
+    if (has_residual) residual += to->residual_ld;
   }
-  return !check || is_zero(differ) || alike(s, tile, to, nv);
+  return !check || is_zero(differ) || alike(s, to, nv);
 }
 
-typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to, int nv);
+typedef bool finish_fn(const rdt_native_strip *s, const place *to, int nv);
 
 /* One function for each way a tile can end; both widths of a panel in each. */
-#define FINISH(name, check, scale, bias, residual, bound)                              \
-  static bool name(const rdt_native_strip *s, V(*tile)[NV], const place *to, int nv) { \
-    if (nv == NV) return finish(s, tile, to, NV, check, scale, bias, residual, bound); \
-    return finish(s, tile, to, 1, check, scale, bias, residual, bound);                \
+#define FINISH(name, ...)                                                \
+  static bool name(const rdt_native_strip *s, const place *to, int nv) { \
+    if (nv == NV) return finish(s, to, NV, __VA_ARGS__);                 \
+    return finish(s, to, 1, __VA_ARGS__);                                \
   }
 #define FINISH_BOUNDS(name, ...)                   \
   FINISH(name##_none, __VA_ARGS__, RDT_BOUND_NONE) \
@@ -74,21 +99,24 @@ typedef bool finish_fn(const rdt_native_strip *s, V (*tile)[NV], const place *to
   FINISH_BOUNDS(name##_bias, __VA_ARGS__, true, false) \
   FINISH_BOUNDS(name##_add, __VA_ARGS__, false, true)  \
   FINISH_BOUNDS(name##_both, __VA_ARGS__, true, true)
-FINISH_OPERANDS(plain, false, false)
-FINISH_OPERANDS(plain_scaled, false, true)
-FINISH_OPERANDS(checked, true, false)
-FINISH_OPERANDS(checked_scaled, true, true)
+FINISH_OPERANDS(plain, false, false, false)
+FINISH_OPERANDS(plain_scaled, false, false, true)
+FINISH_OPERANDS(checked, false, true, false)
+FINISH_OPERANDS(checked_scaled, false, true, true)
+FINISH_OPERANDS(summed, true, true, false)
+FINISH_OPERANDS(summed_scaled, true, true, true)
 
 #define BOUNDS(name) \
   { name##_none, name##_relu, name##_clip }
 #define OPERANDS(name) \
   { BOUNDS(name), BOUNDS(name##_bias), BOUNDS(name##_add), BOUNDS(name##_both) }
-static finish_fn *const finishes[2][2][4][3] = {{OPERANDS(plain), OPERANDS(plain_scaled)},
-                                                {OPERANDS(checked), OPERANDS(checked_scaled)}};
+static finish_fn *const finishes[3][2][4][3] = {{OPERANDS(plain), OPERANDS(plain_scaled)},
+                                                {OPERANDS(checked), OPERANDS(checked_scaled)},
+                                                {OPERANDS(summed), OPERANDS(summed_scaled)}};
 
 static finish_fn *finish_of(const rdt_native_strip *s) {
   const rdt_native_finish *f = &s->finish;
-  return finishes[s->forms != 0][f->alpha != 1.0f || (f->residual && f->beta != 1.0f)]
+  return finishes[s->forms & RDT_FORM_ROWS ? 2 : s->forms != 0][f->alpha != 1.0f || (f->residual && f->beta != 1.0f)]
                  [(f->bias != NULL) + 2 * (f->residual != NULL)][f->bound];
 }
 
@@ -141,18 +169,22 @@ static void fetch_residual(const rdt_native_finish *f, const place *to, int64_t 
 
 /* A tile that reaches beyond the last column, or whose columns do not lie side by side, or are rounded, is finished in
  * a buffer; what is there of it is copied, and compared. */
-static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], const place *to, int64_t cols,
-                        int nv) {
+static bool finish_edge(const rdt_native_strip *s, finish_fn *fn, const place *to, int64_t cols, int nv) {
   const rdt_native_finish *f = &s->finish;
   rdt_real out[MR * NR], residual[MR * NR];
-  const int rows = to->rows;
-  place edge = {.out = out, .ld = NR, .step = 1, .rows = rows, .residual_ld = NR, .bias = to->bias};
+  const int64_t rows = to->rows;
+  place edge = *to;
+  edge.out = out;
+  edge.ld = edge.residual_ld = NR;
+#if RDT_INJECT
+  edge.hit = NULL;
+#endif
   if (to->residual) {
     fetch_residual(f, to, cols, residual);
     edge.residual = residual;
   }
   if (f->map && nv < NV) memset(out, 0, sizeof out);
-  bool good = fn(s, tile, &edge, nv);
+  bool good = fn(s, &edge, nv);
   if (f->map) good &= map_tile(f, out, rows * NR, s->forms != 0);
   for (int r = 0; r < rows; ++r)
     put_line((void *)at(to->out, r * to->ld, f->dtype), to->step, out + r * NR, cols, f->dtype);

@@ -3,7 +3,7 @@
 enum { LINE = 64 /* bytes */ };
 
 typedef struct ahead { /* what is fetched on the way */
-  const char *panel;   /* of what the next panel brings, some bytes at each step */
+  const char *panel;   /* of what the next panel brings, some bytes at every other step */
   int64_t pace;
   const void *const *rows; /* of what the next block of rows brings, a line at each group: rows[i] + offset ... */
   int64_t offset, lines;   /* bytes */
@@ -60,10 +60,11 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
       if (++row == nr) row = 0, line += LINE;
     }
 #pragma GCC unroll 1
-    for (const rdt_real *end = a + VL; a < end; ++a, b = (const char *)b + line_bytes) {
+    for (const rdt_real *end = a + VL; a < end; a += 2, b = (const char *)b + 2 * line_bytes) {
       __builtin_prefetch(panel, 0, 2);
       panel += pace;
       step(a, b, nr, nv, acc, dtype);
+      step(a + 1, (const char *)b + line_bytes, nr, nv, acc, dtype);
     }
   }
 #pragma GCC unroll 1

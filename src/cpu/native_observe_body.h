@@ -3,30 +3,17 @@
 /* Lanes of the columns: dot and squares of a panel. Of blocks: the same of each block that a strip meets. */
 enum { SIDE_LANES = 2 * NR };
 
-INLINE void observe(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col,
-                    const bool by_rows, const bool by_columns) {
+static void observe_columns(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows) {
   const rdt_native_sides *x = s->sides;
-  const rdt_real *u = by_columns ? x->u + s->first + row : NULL;
-  rdt_real *lanes = s->lanes + 2 * row * VL;
-  V sign[NV], dots[NV] = {{0}}, sqs[NV] = {{0}};
-  for (int v = 0; v < NV; ++v) sign[v] = by_rows ? load(s->w + col + v * VL) : (V){0};
+  const rdt_real *u = x->u + s->first + row;
+  V dots[NV] = {{0}}, sqs[NV] = {{0}};
 #pragma GCC unroll 1
-  for (int64_t r = 0; r < rows; ++r) {
-    V dot = {0}, sq = {0};
+  for (int64_t r = 0; r < rows; ++r)
     for (int v = 0; v < NV; ++v) {
-      const V c = tile[r][v];
-      if (by_columns) {
-        dots[v] = MADD(c, spread(u[r]), dots[v]);
-        sqs[v] = MADD(c, c, sqs[v]);
-      }
-      dot = MADD(c, sign[v], dot);
-      sq = MADD(c, c, sq);
+      dots[v] = MADD(tile[r][v], spread(u[r]), dots[v]);
+      sqs[v] = MADD(tile[r][v], tile[r][v], sqs[v]);
     }
-    if (!by_rows) continue;
-    store(lanes + 2 * r * VL, load(lanes + 2 * r * VL) + dot);
-    store(lanes + (2 * r + 1) * VL, load(lanes + (2 * r + 1) * VL) + sq);
-  }
-  for (int v = 0; by_columns && v < NV; ++v) {
+  for (int v = 0; v < NV; ++v) {
     store(x->lanes + v * VL, load(x->lanes + v * VL) + dots[v]);
     store(x->lanes + NR + v * VL, load(x->lanes + NR + v * VL) + sqs[v]);
   }
@@ -65,16 +52,11 @@ static void observe_blocks(const rdt_native_strip *s, V (*tile)[NV], int64_t row
   }
 }
 
+/* All but the sums of rows, which go with the epilogue. */
 static void observe_tile(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col, int nv) {
-  const bool by_rows = s->forms & RDT_FORM_ROWS, by_columns = s->forms & RDT_FORM_COLUMNS;
   for (int64_t r = 0; r < rows; ++r) /* what was not computed */
     for (int v = nv; v < NV; ++v) tile[r][v] = (V){0};
-  if (by_rows && by_columns)
-    observe(s, tile, row, rows, col, true, true);
-  else if (by_rows)
-    observe(s, tile, row, rows, col, true, false);
-  else if (by_columns)
-    observe(s, tile, row, rows, col, false, true);
+  if (s->forms & RDT_FORM_COLUMNS) observe_columns(s, tile, row, rows);
   if (s->forms & RDT_FORM_BLOCKS) observe_blocks(s, tile, row, rows, col);
 }
 

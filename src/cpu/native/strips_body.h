@@ -371,9 +371,13 @@ static void end_strip(const call *c, worker *w, int64_t first, int64_t count, in
     if (!map_line(c, w, (rdt_real *)c->memory + at + i * ld, cols)) w->differ = true;
   if (!c->sums) return;
   const bool rows = step == 1; /* what lies side by side */
-  const int64_t lines = rows ? count : cols, length = rows ? cols : ld == 1 ? count : 1, apart = rows ? ld : step;
+  int64_t lines = rows ? count : cols, length = rows ? cols : ld == 1 ? count : 1, apart = rows ? ld : step;
+  if (rows && ld == cols) { /* or one after the other */
+    length *= lines;
+    lines = 1;
+  }
   for (int64_t i = 0; i < lines; i++)
-    for (int64_t r = 0; r < (rows ? cols : count); r += length)
+    for (int64_t r = 0; r < (rows ? length : count); r += length)
       w->bitsum +=
           rdt_bitsum_part(c->memory, (size_t)(at + i * apart + (rows ? 0 : r * ld)) * size, (size_t)length * size);
 }
