@@ -42,6 +42,8 @@ typedef struct rdt_session {
   rdt_verdict worst; /* of all runs */
   int64_t runs;      /* that had a verdict */
   bool told;         /* rdt_session_tell was here, or has nothing to say */
+  int size;          /* which of several input sizes (--input-shape A;B) */
+  rdt_reason cache; /* why the cache was not read; "" */
   rdt_reason why;
 } rdt_session;
 
@@ -53,7 +55,14 @@ typedef enum rdt_inputs_kind {
 /* Makes the context by the settings, loads the model, reads the inputs. On failure the reason is in s->why; close in
  * any case. */
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
-/* Parts of it; the model may be loaded again. */
+/* Parts of it: the context by the settings; the plan file of --plan, or the cache; how many input sizes --input-shape
+ * has; the inputs of one of them (s->size); the model may be loaded again. */
+rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings);
+rdt_status rdt_session_plans(rdt_session *s, const rdt_settings *settings);
+rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *sizes);
+void rdt_session_forget(rdt_session *s); /* inputs */
+/* "99%", "0.99" */
+rdt_status rdt_share_of(const char *option, const char *text, double *share, rdt_reason *why);
 rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_inputs(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
 /* One run, with the session's inputs or some of their shapes, booked. RDT_OK or RDT_ERR_FAULT: it has results. */

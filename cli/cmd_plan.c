@@ -1,132 +1,208 @@
 /* redoubt plan: which kernel and which scheme each layer gets, and why. */
-#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "cli.h"
-#include "report/json.h"
-#include "report/table.h"
+#include "core/memory.h"
+#include "net/model.h"
+#include "plan/cache.h"
+#include "plan/sealed_json.h"
+#include "plan_report.h"
+#include "progress.h"
 
-static const char *fate(const rdt_choice *choice) {
-  return choice->taken ? "taken" : choice->refused ? "refused" : "lost";
-}
+enum { MEASURED, MODEL }; /* the words of --policy */
 
-static void explain_row(const rdt_choice *choice, void *user) {
-  rdt_table *t = user;
-  rdt_table_cell(t, "%s", *choice->kernel ? choice->kernel : "any");
-  rdt_table_cell(t, "%s", *choice->scheme ? choice->scheme : "any");
-  rdt_table_cell(t, "%s", choice->fused ? "fused" : "");
-  rdt_table_cell(t, "%s", fate(choice));
-  if (isnan(choice->cost))
-    rdt_table_cell(t, "-");
-  else
-    rdt_table_cell(t, "%.1f", 100.0 * choice->cost);
-  rdt_table_cell(t, "%s", choice->reason ? choice->reason : "");
-}
+static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8}; /* in the order of --dtype */
 
-static void explain_json(const rdt_choice *choice, void *user) {
-  cJSON *o = cJSON_CreateObject();
-  cJSON_AddStringToObject(o, "kernel", choice->kernel);
-  cJSON_AddStringToObject(o, "scheme", choice->scheme);
-  cJSON_AddBoolToObject(o, "fused", choice->fused);
-  cJSON_AddStringToObject(o, "fate", fate(choice));
-  rdt_json_number(o, "cost", choice->cost);
-  cJSON_AddStringToObject(o, "reason", choice->reason ? choice->reason : "");
-  cJSON_AddItemToArray(user, o);
-}
+typedef struct job {
+  rdt_session session;
+  const rdt_settings *settings;
+  rdt_plan_report report;
+  rdt_device device;
+  const rdt_workload *workload; /* NULL: a model */
+  int64_t batch;
+  cJSON *doc;
+  int measured; /* problems, not in the cache */
+  bool over;
+} job;
 
-static rdt_status put_text(rdt_session *s, bool explain, bool markdown) {
-  char shape[128];
-  rdt_node_info info;
-  rdt_table *t = rdt_table_create("layer|op|shape|dtype|kernel|scheme");
-  const size_t nodes = rdt_model_node_count(s->model);
-  for (size_t i = 0; i < nodes; i++) {
-    RDT_TRY(rdt_model_node_info(s->model, i, &info));
-    const char *const cells[] = {
-        info.name,  info.op,     rdt_shape_text(info.out.rank, info.out.shape, shape, sizeof shape),
-        info.dtype, info.kernel, info.scheme};
-    for (size_t c = 0; c < sizeof cells / sizeof *cells; c++) rdt_table_cell(t, "%s", cells[c]);
+static rdt_status open_job(job *j) {
+  const rdt_settings *s = j->settings;
+  rdt_session *session = &j->session;
+  double most = 0.05;
+  *session = (rdt_session){.told = true};
+  if (!s->operand == !s->workload)
+    return rdt_fail(&session->why, RDT_ERR_ARG, "name a MODEL.onnx or a --workload, one of them");
+  if (s->max_overhead) RDT_TRY(rdt_share_of("--max-overhead", s->max_overhead, &most, &session->why));
+  if (s->workload) {
+    RDT_TRY(rdt_session_begin(session, s));
+    RDT_TRY(rdt_workload_find(s->workload, &j->workload, &j->batch, &session->why));
+  } else {
+    RDT_TRY(rdt_session_begin(session, s));
+    RDT_TRY(rdt_session_load(session, s));
   }
-  bool printed = rdt_table_print(t, stdout, markdown);
-  rdt_table_destroy(t);
-  for (size_t i = 0; explain && printed && i < nodes; i++) {
-    RDT_TRY(rdt_model_node_info(s->model, i, &info));
-    printf("\n%s (%s, %s)\n%s", info.name, info.op, rdt_shape_text(info.out.rank, info.out.shape, shape, sizeof shape),
-           markdown ? "\n" : "");
-    t = rdt_table_create("kernel|scheme||fate|>extra work %|why");
-    const rdt_status status = rdt_model_explain(s->model, i, explain_row, t);
-    printed = status == RDT_OK && rdt_table_print(t, stdout, markdown);
-    rdt_table_destroy(t);
-    if (status != RDT_OK) return rdt_session_fail(s, status);
-  }
-  return printed ? RDT_OK : rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory while writing the table");
-}
-
-static rdt_status put_json(rdt_session *s, const rdt_settings *settings, cJSON *doc) {
-  rdt_node_info info;
-  cJSON_AddStringToObject(doc, "model", settings->operand);
-  cJSON_AddStringToObject(doc, "isa", rdt_context_isa(s->ctx));
-  cJSON_AddNumberToObject(doc, "threads", rdt_context_threads(s->ctx));
-  cJSON *layers = cJSON_AddArrayToObject(doc, "layers");
-  for (size_t i = 0; i < rdt_model_node_count(s->model); i++) {
-    RDT_TRY(rdt_model_node_info(s->model, i, &info));
-    cJSON *o = cJSON_CreateObject();
-    cJSON_AddStringToObject(o, "name", info.name);
-    cJSON_AddStringToObject(o, "op", info.op);
-    cJSON_AddItemToObject(o, "shape", rdt_json_shape(info.out.rank, info.out.shape));
-    cJSON_AddStringToObject(o, "dtype", info.dtype);
-    cJSON_AddStringToObject(o, "kernel", info.kernel);
-    cJSON_AddStringToObject(o, "scheme", info.scheme);
-    cJSON_AddItemToArray(layers, o);
-    if (!settings->explain) continue;
-    const rdt_status status = rdt_model_explain(s->model, i, explain_json, cJSON_AddArrayToObject(o, "candidates"));
-    if (status != RDT_OK) return rdt_session_fail(s, status);
-  }
+  RDT_TRY(rdt_session_spare(session, s, s->out));
+  RDT_TRY(rdt_session_plans(session, s));
+  j->report = (rdt_plan_report){
+      .ctx = session->ctx, .measured = s->policy == MEASURED, .explain = s->explain, .most_overhead = most};
+  const int threads = rdt_context_threads(session->ctx);
+  const rdt_device_how how = s->no_cache ? RDT_DEVICE_ONCE : RDT_DEVICE_KEPT;
+  if (rdt_device_find(threads, how, &j->device, NULL) == RDT_OK) j->report.device = &j->device;
   return RDT_OK;
 }
 
-static rdt_status plan(rdt_session *s, const rdt_settings *settings) {
-  RDT_TRY(rdt_session_open(s, settings, RDT_INPUTS_SHAPES));
-  const rdt_status status = rdt_model_plan(s->model, s->inputs, s->n_inputs);
+static cJSON *inputs_of(const rdt_session *s) {
+  cJSON *list = cJSON_CreateArray();
+  for (size_t i = 0; i < s->n_inputs; i++) {
+    rdt_io_info info;
+    if (rdt_model_input_info(s->model, i, &info) != RDT_OK) continue;
+    cJSON *o = cJSON_CreateObject();
+    rdt_json_text(o, "name", info.name);
+    cJSON_AddItemToObject(o, "shape", rdt_json_shape(s->inputs[i].rank, s->inputs[i].shape));
+    cJSON_AddItemToArray(list, o);
+  }
+  return list;
+}
+
+static rdt_status survey_of(job *j, rdt_survey *survey) {
+  rdt_session *s = &j->session;
+  *survey = (rdt_survey){0};
+  if (j->workload) return rdt_survey_workload(survey, j->workload, j->batch, dtypes[j->settings->dtype], &s->why);
+  rdt_session_forget(s);
+  RDT_TRY(rdt_session_inputs(s, j->settings, RDT_INPUTS_SHAPES));
+  const rdt_status status = rdt_model_survey(s->model, s->inputs, s->n_inputs, survey);
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 
-static int run(const rdt_command *c, const rdt_settings *settings) {
-  rdt_session s;
-  int code = RDT_EXIT_OK;
-  rdt_status status = plan(&s, settings);
-  if (status == RDT_OK && settings->format == RDT_FORMAT_JSON) {
-    cJSON *doc = rdt_document("plan");
-    status = put_json(&s, settings, doc);
-    if (status == RDT_OK)
-      code = rdt_document_print(c, doc);
-    else
-      cJSON_Delete(doc);
-  } else if (status == RDT_OK) {
-    status = put_text(&s, settings->explain, settings->format == RDT_FORMAT_MD);
+/* What was measured until it is stopped stays in the cache. */
+static rdt_status measure(job *j, const rdt_survey *survey) {
+  rdt_session *s = &j->session;
+  const rdt_survey_watch watch = {.progress = rdt_bench_show};
+  int measured;
+  rdt_progress_begin(j->settings, "measuring");
+  RDT_TRY(rdt_cores_enter(s->ctx));
+  rdt_status status = rdt_survey_measure(s->ctx, survey, &watch, &measured);
+  rdt_cores_leave(s->ctx);
+  rdt_progress_end();
+  if (status != RDT_OK) rdt_session_fail(s, status);
+  j->measured += measured;
+  if (measured > 0 && !j->settings->no_cache && rdt_context_write_plans(s->ctx, NULL) != RDT_OK)
+    fprintf(stderr, "redoubt plan: the cache was not written: %s\n", rdt_context_error(s->ctx));
+  return status;
+}
+
+static rdt_status plan_size(job *j) {
+  rdt_survey survey;
+  rdt_status status = survey_of(j, &survey);
+  if (status == RDT_OK && j->report.measured) status = measure(j, &survey);
+  if (status == RDT_OK && rdt_signals_caught()) status = RDT_ERR_CANCELLED;
+  cJSON *inputs = j->workload ? cJSON_CreateArray() : inputs_of(&j->session);
+  if (status == RDT_OK)
+    status = rdt_plan_report_size(&j->report, &survey, inputs, &j->session.why);
+  else
+    cJSON_Delete(inputs);
+  rdt_survey_free(&survey);
+  return status;
+}
+
+/* Only now does the book have all choices: the document of plan files comes first, what people want to know behind. */
+static void complete(job *j) {
+  rdt_session *s = &j->session;
+  char name[80] = "";
+  if (j->workload) rdt_workload_name(j->workload, j->batch, name, sizeof name);
+  j->doc = rdt_book_document(s->ctx->book, rdt_context_threads(s->ctx), true);
+  rdt_json_text(j->doc, "model", j->workload ? name : j->settings->operand);
+  cJSON_AddStringToObject(j->doc, "policy", j->report.measured ? "measured" : "model");
+  cJSON_AddStringToObject(j->doc, "scheme", s->ctx->scheme);
+  cJSON_AddNumberToObject(j->doc, "min_coverage", s->ctx->policy.min_coverage);
+  cJSON_AddNumberToObject(j->doc, "max_overhead", j->report.most_overhead);
+  cJSON_AddItemToObject(j->doc, "sizes", j->report.sizes);
+  j->report.sizes = NULL;
+}
+
+static rdt_status plan(job *j) {
+  rdt_session *s = &j->session;
+  int sizes;
+  RDT_TRY(open_job(j));
+  RDT_TRY(rdt_session_sizes(s, j->settings, &sizes));
+  j->report.sizes = cJSON_CreateArray();
+  for (s->size = 0; s->size < sizes; s->size++) RDT_TRY(plan_size(j));
+  complete(j);
+  return j->settings->out ? rdt_sealed_write(j->doc, j->settings->out, &s->why) : RDT_OK;
+}
+
+static rdt_status say(job *j) {
+  char over[512];
+  rdt_session *s = &j->session;
+  const rdt_settings *settings = j->settings;
+  if (settings->format == RDT_FORMAT_JSON) {
+    RDT_TRY(rdt_json_print(j->doc, &s->why));
+  } else if (!settings->quiet && !rdt_plan_report_print(j->doc, settings->format)) {
+    return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory while writing the table");
   }
-  if (status != RDT_OK) code = rdt_cli_fail(c, status, s.why.text);
-  rdt_session_close(&s);
+  if (*s->cache.text && !settings->quiet) fprintf(stderr, "redoubt plan: the cache was not used: %s\n", s->cache.text);
+  rdt_plan_report_over(j->doc, over, sizeof over);
+  j->over = *over != '\0';
+  if (j->over && !settings->quiet)
+    fprintf(stderr, "redoubt plan: protection takes more than %.3g %% of the unprotected time in: %s\n",
+            100.0 * j->report.most_overhead, over);
+  return RDT_OK;
+}
+
+static int run(const rdt_command *c, const rdt_settings *settings) {
+  job j = {.settings = settings};
+  rdt_status status = plan(&j);
+  if (status == RDT_OK) status = say(&j);
+  int code = RDT_EXIT_OK;
+  if (status != RDT_OK)
+    code = rdt_cli_fail(c, status, j.session.why.text);
+  else if (j.over && settings->max_overhead)
+    code = RDT_EXIT_FAULT;
+  cJSON_Delete(j.doc);
+  cJSON_Delete(j.report.sizes);
+  rdt_session_close(&j.session);
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_EXPLAIN, RDT_OPT_INPUT,   RDT_OPT_INPUT_SHAPE,
-                                        RDT_OPT_SCHEME,  RDT_OPT_THREADS, RDT_OPT_LAMBDA,
-                                        RDT_OPT_FORMAT,  RDT_OPT_JSON,    RDT_OPT_COUNT};
+static const rdt_option_id options[] = {
+    RDT_OPT_WORKLOAD, RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES, RDT_OPT_POLICY,
+    RDT_OPT_SCHEME,   RDT_OPT_MIN_COVERAGE,   RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT, RDT_OPT_NO_CACHE,
+    RDT_OPT_THREADS,  RDT_OPT_LAMBDA,         RDT_OPT_AVOID_CORE,   RDT_OPT_EXPLAIN,     RDT_OPT_PLAN_FORMAT,
+    RDT_OPT_JSON,     RDT_OPT_QUIET,          RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+static const rdt_words files[] = {
+    {"FILE.json",
+     "of `-o`: the plan, with all measurements (docs/schema/plan-2.json); sealed, and good for this "
+     "processor, ISA, number of threads and version only"},
+    {"$XDG_CACHE_HOME/redoubt/plan-*.json", "what was measured before; several processes may add to it"},
+    {NULL, NULL}};
 static const rdt_words examples[] = {
-    {"redoubt plan model.onnx", "open dimensions are taken as 1"},
+    {"redoubt plan model.onnx -o plan.json", "measure, choose, and keep the plan for `redoubt run --plan plan.json`"},
+    {"redoubt plan model.onnx --explain", "every candidate: its time, taken, lost, refused, and why"},
+    {"redoubt plan model.onnx --policy model", "by estimates alone; open dimensions are taken as 1"},
     {"redoubt plan model.onnx --input batch.npy", "the shapes of real inputs"},
-    {"redoubt plan model.onnx --input-shape 8x3x224x224", "or given ones"},
-    {"redoubt plan model.onnx --explain", "every candidate: taken, lost, refused, and why"},
+    {"redoubt plan model.onnx --input-shape '1x3x224x224;8x3x224x224'", "two sizes in one plan"},
+    {"redoubt plan --workload resnet50-224 --format csv", "a network that is built in"},
     {"REDOUBT_ISA=generic redoubt plan model.onnx", "what the plain C kernels would do"},
     {NULL, NULL}};
-const rdt_command rdt_cmd_plan = {.name = "plan",
-                                  .run = run,
-                                  .operand = "MODEL.onnx",
-                                  .operand_needed = true,
-                                  .options = options,
-                                  .summary = "which kernel and scheme each layer gets, and why",
-                                  .text =
-                                      "Plans a network without running it, and prints a line for each layer. "
-                                      "`--explain` shows every candidate: taken, "
-                                      "lost (to a cheaper one), refused (and why).",
-                                  .examples = examples};
+const rdt_command rdt_cmd_plan = {
+    .name = "plan",
+    .run = run,
+    .operand = "MODEL.onnx",
+    .options = options,
+    .summary = "which kernel and scheme each layer gets, measured, and why",
+    .text =
+        "Chooses for each product and convolution of a network the kernel and the scheme that take the least time, "
+        "checks included, among those that find the asked-for share of single faults and locate them; within noise "
+        "the one that covers more, then the one that comes first in the tables. Every pair is timed, interleaved with "
+        "the others, on random data, through the same code that a network runs; weights are fetched from memory where "
+        "those of the whole network would not stay in the caches. Clearly slower ones are dropped after a few trials. "
+        "What was measured is kept in the cache.\n"
+        "\n"
+        "FLOP, bytes and FLOP/B (arithmetic intensity) are those of the layer as it lies in memory, CMR is the "
+        "intensity at which this processor computes as fast as it reads (`redoubt info`): below it memory bounds. "
+        "Overhead is the time over that of the fastest unprotected candidate, with its 95 % bootstrap interval. Below "
+        "the table: the "
+        "sums, each scheme everywhere, and what the estimates alone would have chosen.",
+    .good = "a plan was made",
+    .bad = "layers are above the given `--max-overhead`",
+    .files = files,
+    .examples = examples};

@@ -53,8 +53,36 @@ static rdt_status input_of(rdt_session *s, const bool *taken, const char *text, 
   return rdt_fail(&s->why, RDT_ERR_NAME, "%s is one input too many: the model has %zu", text, s->n_inputs);
 }
 
+/* Part number i of "A;B;C"; the last one where there are fewer. */
+static void part_of(const char *text, int i, char *part, size_t size) {
+  while (i-- > 0 && strchr(text, ';')) text = strchr(text, ';') + 1;
+  snprintf(part, size, "%.*s", (int)strcspn(text, ";"), text);
+}
+
+rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *sizes) {
+  *sizes = 1;
+  for (int i = 0; i < settings->input_shapes.count; i++) {
+    int n = 1;
+    for (const char *c = settings->input_shapes.at[i]; *c; c++) n += *c == ';';
+    if (n > 1 && *sizes > 1 && n != *sizes)
+      return rdt_fail(&s->why, RDT_ERR_ARG, "--input-shape %s gives %d sizes, another one %d: as many, or one",
+                      settings->input_shapes.at[i], n, *sizes);
+    if (n > *sizes) *sizes = n;
+  }
+  return RDT_OK;
+}
+
+void rdt_session_forget(rdt_session *s) {
+  for (size_t i = 0; s->inputs && i < s->n_inputs; i++) rdt_free(s->inputs[i].data);
+  rdt_free(s->inputs);
+  s->inputs = NULL;
+  s->n_inputs = 0;
+}
+
 /* "1x3x224x224", "scalar" */
-static rdt_status parse_shape(const char *text, int *rank, int64_t *shape, rdt_reason *why) {
+static rdt_status parse_shape(const char *given, int size, int *rank, int64_t *shape, rdt_reason *why) {
+  char text[128];
+  part_of(given, size, text, sizeof text);
   const char *p = text;
   *rank = 0;
   if (strcmp(text, "scalar") == 0) return RDT_OK;
@@ -96,7 +124,7 @@ static rdt_status take_shapes(rdt_session *s, const rdt_texts *texts, bool *take
     int rank = 0;
     int64_t shape[RDT_MAX_RANK];
     RDT_TRY(input_of(s, taken, texts->at[i], &index, &text));
-    RDT_TRY(parse_shape(text, &rank, shape, &s->why));
+    RDT_TRY(parse_shape(text, s->size, &rank, shape, &s->why));
     RDT_TRY(take_shape(s, index, rank, shape));
     taken[index] = true;
   }

@@ -9,7 +9,7 @@
 #include "core/error.h"
 
 enum { RDT_FAIL_ON_DETECTED = 1 << 1, RDT_FAIL_ON_UNCHECKED = 1 << 2 };
-typedef enum rdt_format { RDT_FORMAT_TEXT, RDT_FORMAT_MD, RDT_FORMAT_JSON } rdt_format;
+typedef enum rdt_format { RDT_FORMAT_TEXT, RDT_FORMAT_MD, RDT_FORMAT_JSON, RDT_FORMAT_CSV } rdt_format;
 
 enum { RDT_MAX_TEXTS = 64 };
 typedef struct rdt_texts {
@@ -22,12 +22,13 @@ typedef struct rdt_settings {
   rdt_texts inputs, input_shapes, avoid_cores, mnk;
   const char *out, *scheme, *scrub, *fault, *report, *html, *labels, *filter, *junit, *profile, *thread_list, *events,
       *prom, *suspect_rate, *batches, *cases, *dtypes, *family, *lengths, *m, *lengths_n, *k, *set, *baseline, *figures;
+  const char *workload, *plan, *min_coverage, *max_overhead;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch, trials;                   /* 0: not given (seed: -1) */
   int64_t ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad: -1 */
-  int64_t tables, outputs;
+  int64_t tables, outputs, policy;
   double lambda, prom_every, max_seconds; /* 0: not given */
-  bool explain, quiet, no_progress, cold, syslog, measure, convolutions, help;
+  bool explain, quiet, no_progress, cold, syslog, measure, no_cache, convolutions, help;
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;
 

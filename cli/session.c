@@ -174,7 +174,18 @@ static rdt_status avoided(const rdt_settings *settings, char *list, size_t size,
   return RDT_OK;
 }
 
-rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
+/* "99%", "0.99" */
+rdt_status rdt_share_of(const char *option, const char *text, double *share, rdt_reason *why) {
+  char *end;
+  *share = strtod(text, &end);
+  const bool percent = *end == '%';
+  if (percent) *share /= 100.0;
+  if (end == text || end[percent] || !(*share >= 0.0 && *share <= 1.0))
+    return rdt_fail(why, RDT_ERR_ARG, "%s takes a share as in 99%% or 0.99, not '%s'", option, text);
+  return RDT_OK;
+}
+
+rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   char cores[512];
   *s = (rdt_session){.run = 1, .told = true};
@@ -186,9 +197,25 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
   if (settings->scrub) RDT_TRY(scrub_of(settings->scrub, &policy.scrub_every, &s->why));
   if (settings->suspect_rate) RDT_TRY(suspect_rate_of(settings->suspect_rate, &policy.suspect_rate, &s->why));
+  if (settings->min_coverage)
+    RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, &policy.min_coverage, &s->why));
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
-  if ((status = rdt_context_set_policy(s->ctx, &policy)) != RDT_OK) return rdt_session_fail(s, status);
+  status = rdt_context_set_policy(s->ctx, &policy);
+  return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
+}
+
+/* A cache that is damaged, foreign or stale is as good as none: it is only there to save time. */
+rdt_status rdt_session_plans(rdt_session *s, const rdt_settings *settings) {
+  if (!settings->plan && settings->no_cache) return RDT_OK;
+  const rdt_status status = rdt_context_read_plans(s->ctx, settings->plan);
+  if (status != RDT_OK) rdt_session_fail(s, status);
+  if (!settings->plan && status != RDT_OK) s->cache = s->why;
+  return settings->plan ? status : RDT_OK;
+}
+
+rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
+  RDT_TRY(rdt_session_begin(s, settings));
   RDT_TRY(watch(s, settings));
   rdt_prom_watch(&s->prom, s->ctx);
   rdt_context_on_event(s->ctx, take_event, s);
@@ -223,8 +250,7 @@ void rdt_session_close(rdt_session *s) {
   if (!s->told) (void)!rdt_session_tell(s);
   rdt_journal_close(&s->journal);
   rdt_prom_close(&s->prom);
-  for (size_t i = 0; s->inputs && i < s->n_inputs; i++) rdt_free(s->inputs[i].data);
-  rdt_free(s->inputs);
+  rdt_session_forget(s);
   for (size_t i = 0; i < s->n_named; i++) rdt_free(s->named[i]);
   rdt_free(s->named);
   rdt_report_destroy(s->report);

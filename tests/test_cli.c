@@ -136,9 +136,29 @@ static void test_lists(void **state) {
     fail_msg("docs/operators.md is not what src/net/ops.def says: redoubt list ops --format md >docs/operators.md");
   util_cli_expect(util_cli("info"), 0, "isa");
   util_cli_expect(util_cli("info --json"), 0, "\"redoubt.info/1\"");
-  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx"), 0, "1x16x8x8");
-  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -i " DIGITS "/some.npy --explain"), 0, "refused");
-  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --json --explain"), 0, "\"candidates\"");
+}
+
+static void test_plans(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx"), 0, "planned / best single scheme");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model"), 0, "1x16x8x8");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model -i " DIGITS "/some.npy --explain"), 0,
+                  "refused");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --json --explain"), 0, "\"candidates\"");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --format csv"), 0, "\"conv_f32_native\"");
+  util_cli_expect(util_cli("plan"), 2, "name a MODEL.onnx or a --workload");
+  util_cli_expect(util_cli("plan --workload dlrm-top:3 --policy model"), 0, "512");
+  util_cli_expect(util_cli("plan --workload dlrm-tip"), 2, "dlrm-tip");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --min-coverage 99.9"), 2, "--min-coverage");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --min-coverage 100%%"), 2, "conv1");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --max-overhead 0"), 1, "conv2");
+  /* two sizes in one plan; whoever runs takes what fits */
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --input-shape '1x1x8x8;8x1x8x8' -o plan.json"), 0, "8x32x4x4");
+  util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --plan plan.json"), 0, "CLEAN");
+  util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --threads 7 --plan plan.json"), 2,
+                  "another machine: threads");
+  util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --plan " DIGITS "/digits.onnx"), 2,
+                  "no JSON document");
 }
 
 /* Every word that REDOUBT_ISA may be, on this CPU */
@@ -398,11 +418,11 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),        cmocka_unit_test(test_options), cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_run),         cmocka_unit_test(test_faults),  cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs),  cmocka_unit_test(test_nan),     cmocka_unit_test(test_unwritable),
-      cmocka_unit_test(test_empty_names), cmocka_unit_test(test_links),   cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),     cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),       cmocka_unit_test(test_options),     cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),      cmocka_unit_test(test_run),         cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),  cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names), cmocka_unit_test(test_links),
+      cmocka_unit_test(test_pipe),       cmocka_unit_test(test_signals),     cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -56,6 +56,11 @@ RDT_API rdt_status rdt_model_output_info(const rdt_model *m, size_t i, rdt_io_in
 /* Chooses kernel and scheme for every node, for inputs of these shapes (n = rdt_model_input_count; data may be NULL);
  * inputs = NULL: open dimensions are taken as 1. rdt_model_run plans by itself when shapes change. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n);
+/* Measures every way to compute and check each product and convolution for inputs of these shapes, unless the context
+ * knows it already, and chooses: the least time among those that find the policy's share of faults and locate them.
+ * Seconds to minutes. Plans made afterwards go by it: plan the network once more. May be called for several shapes.
+ * Errors: as rdt_model_plan, RDT_ERR_CANCELLED. */
+RDT_API RDT_MUST_USE rdt_status rdt_model_measure(rdt_model *m, const rdt_tensor *inputs, size_t n);
 /* Inputs in the model's order. Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_FAULT, RDT_ERR_CANCELLED, ...
  * With RDT_ERR_FAULT the results can be asked, the outputs only under RDT_ON_FAULT_REPORT. */
 RDT_API RDT_MUST_USE rdt_status rdt_model_run(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_run_result *result);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -100,6 +101,25 @@ const char *rdt_cpu_name(char *buf, int size) {
 
 const char *rdt_cpu_microcode(char *buf, int size) {
   return field("microcode", "", buf, size);
+}
+
+/* The system's files say it of this core; sysconf adds up what a package has, where it knows at all. */
+double rdt_cpu_cache(void) {
+  double most = 0.0;
+  for (int index = 0; index < 8; index++) {
+    char path[80];
+    long size = 0;
+    char unit = ' ';
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", index);
+    FILE *f = fopen(path, "r");
+    if (!f) break;
+    const int n = fscanf(f, "%ld%c", &size, &unit);
+    fclose(f);
+    const double bytes = (double)size * (n == 2 && unit == 'K' ? 1024.0 : n == 2 && unit == 'M' ? 1048576.0 : 1.0);
+    if (n >= 1 && bytes > most) most = bytes;
+  }
+  const long package = most > 0.0 ? 0 : sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return most > 0.0 ? most : package > 0 ? (double)package : 32.0 * 1048576.0;
 }
 
 int rdt_cpu_current(void) {

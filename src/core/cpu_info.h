@@ -16,6 +16,7 @@ int rdt_cpu_has_vnni(void);                         /* avx512_vnni */
 int rdt_cpu_has_avx_vnni(void);                     /* avx_vnni: the same for 256 bits */
 const char *rdt_cpu_name(char *buf, int size);      /* model name for people */
 const char *rdt_cpu_microcode(char *buf, int size); /* its revision, "0x..."; "" where the system does not say */
+double rdt_cpu_cache(void);                         /* bytes of the last-level cache that one core sees */
 int rdt_cpu_current(void);                          /* the core that runs this; -1 not known */
 int rdt_cpu_count(void);                            /* CPUs this process may use */
 

@@ -285,7 +285,7 @@ static rdt_status seal_steps(rdt_model *m) {
 }
 
 /* Dense inputs of the declared shapes, open dimensions taken as 1. */
-static rdt_status default_inputs(rdt_model *m, rdt_tensor *inputs) {
+rdt_status rdt_model_default_inputs(const rdt_model *m, rdt_tensor *inputs) {
   for (int i = 0; i < m->graph->n_inputs; i++) {
     const rdt_value *v = &m->graph->values[m->graph->inputs[i]];
     int64_t shape[RDT_MAX_RANK];
@@ -316,11 +316,13 @@ static rdt_status plan_anew(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   if (inputs)
     memcpy(m->planned, inputs, n * sizeof *inputs);
   else
-    RDT_TRY_GOTO(default_inputs(m, m->planned), fail);
+    RDT_TRY_GOTO(rdt_model_default_inputs(m, m->planned), fail);
   RDT_TRY_GOTO(rdt_model_secure_constants(m, &m->ctx->error), fail);
   RDT_TRY_GOTO(rdt_layout_init(&m->layout, g, &m->ctx->error), fail);
   RDT_TRY_GOTO(rdt_graph_infer(g, m->planned, g->n_inputs, &m->layout, &m->ctx->error), fail);
+  RDT_TRY_GOTO(rdt_layout_is_cold(g, &m->layout, &m->ctx->cold, &m->ctx->error), fail);
   RDT_TRY_GOTO(give_memory(m), fail);
+  RDT_TRY_GOTO(rdt_layout_is_cold(g, &m->layout, &m->ctx->cold, &m->ctx->error), fail);
   RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
   lend_gaps(m);
   RDT_TRY_GOTO(seal_steps(m), fail);
@@ -335,6 +337,7 @@ fail:
 rdt_status rdt_model_plan(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   RDT_TRY(rdt_cores_enter(m->ctx));
   const rdt_status status = plan_anew(m, inputs, n);
+  m->ctx->cold = false; /* for plans that are no network's */
   rdt_cores_leave(m->ctx);
   return status;
 }

@@ -8,6 +8,7 @@
 #include "net/arena.h"
 #include "net/graph.h"
 #include "plan/plan.h"
+#include "plan/survey.h"
 
 /* Steps: one import for each input (the caller's tensor into the network's layout), one for each node, one publication
  * for each output (dense row-major). All are plans, all are checked. */
@@ -62,6 +63,12 @@ struct rdt_model {
   void *on_progress_user;
 };
 
+/* Dense inputs of the declared shapes, open dimensions taken as 1. */
+rdt_status rdt_model_default_inputs(const rdt_model *m, rdt_tensor *inputs);
+/* survey.c: do the weights of the products and convolutions have to come from memory at each run? */
+rdt_status rdt_layout_is_cold(const rdt_graph *g, const rdt_layout *l, bool *cold, rdt_reason *why);
+/* The nodes as problems, without a plan: inputs as in rdt_model_plan. rdt_survey_free */
+rdt_status rdt_model_survey(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_survey *s);
 /* What the last armed fault did, in numbers. */
 const rdt_injection *rdt_model_injection(const rdt_model *m);
 /* The step of node i. */

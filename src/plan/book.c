@@ -39,7 +39,7 @@ static int place_of(const rdt_book *b, const char *key, bool *there) {
   return from;
 }
 
-const rdt_entry *rdt_book_find(const rdt_book *b, const char *key) {
+rdt_entry *rdt_book_find(const rdt_book *b, const char *key) {
   bool there = false;
   const int at = b ? place_of(b, key, &there) : 0;
   return there ? &b->list[at] : NULL;
@@ -77,22 +77,39 @@ rdt_timed *rdt_entry_add(rdt_entry *e, const rdt_way *w, int trials) {
   return t;
 }
 
-int rdt_entry_consult(const rdt_entry *e, rdt_offers *o) {
+static const rdt_timed *find(const rdt_entry *e, const rdt_way *w) {
+  char scheme[RDT_SCHEME_TEXT];
+  rdt_scheme_name(w->scheme, w->sets, scheme);
+  for (int k = 0; k < e->n; k++) {
+    const rdt_timed *t = &e->list[k];
+    if (t->fused == w->fused && strcmp(t->kernel, w->kernel->name) == 0 && strcmp(t->scheme, scheme) == 0) return t;
+  }
+  return NULL;
+}
+
+int rdt_entry_consult(const rdt_entry *e, rdt_offers *o, bool *complete) {
   int choice = -1;
+  *complete = true;
   for (int i = 0; i < o->n; i++) {
     rdt_offer *x = &o->list[i];
-    char scheme[RDT_SCHEME_TEXT];
-    if (x->refused) continue;
-    rdt_scheme_name(x->way.scheme, x->way.sets, scheme);
-    for (int k = 0; k < e->n; k++) {
-      const rdt_timed *t = &e->list[k];
-      if (t->fused != x->way.fused || strcmp(t->kernel, x->way.kernel->name) != 0 || strcmp(t->scheme, scheme) != 0)
-        continue;
-      x->times = (rdt_timing_samples){t->seconds, t->n};
-      if (k == e->choice) choice = i;
+    const rdt_timed *t = x->refused ? NULL : find(e, &x->way);
+    if (!t) {
+      *complete = *complete && x->refused;
+      continue;
     }
+    x->times = (rdt_timing_samples){t->seconds, t->n};
+    if (e->choice >= 0 && t == &e->list[e->choice]) choice = i;
   }
+  for (int i = 0; !*complete && i < o->n; i++) o->list[i].times.n = 0;
   return choice;
+}
+
+rdt_status rdt_entry_choose(rdt_entry *e, const rdt_way *w) {
+  const rdt_timed *t = find(e, w);
+  if (!t) t = rdt_entry_add(e, w, 0);
+  if (!t) return RDT_ERR_NOMEM;
+  e->choice = (int)(t - e->list);
+  return RDT_OK;
 }
 
 /* ---- keys ---- */
@@ -152,7 +169,7 @@ static void put_epilogue(writer *w, const rdt_epilogue *e) {
   }
 }
 
-bool rdt_problem_key(const rdt_problem *p, bool cold, char key[RDT_KEY_TEXT]) {
+bool rdt_problem_key(const rdt_problem *p, bool cold, const rdt_demand *d, char key[RDT_KEY_TEXT]) {
   writer w = {key, key + RDT_KEY_TEXT};
   put(&w, "%s", rdt_kop_name(p->op));
   put_tensor(&w, "in", &p->in[0]);
@@ -161,5 +178,7 @@ bool rdt_problem_key(const rdt_problem *p, bool cold, char key[RDT_KEY_TEXT]) {
   if (p->zero[0] || p->zero[1]) put(&w, " zero=%d,%d", p->zero[0] != 0, p->zero[1] != 0);
   if (p->op == RDT_KOP_CONV) put_window(&w, p);
   put_epilogue(&w, &p->epilogue);
+  if (d->keep) put(&w, " kept");
+  if (d->wanted && d->sets > 1) put(&w, " %s:%d", d->wanted->name, d->sets);
   return w.at < w.end - 1;
 }

@@ -23,19 +23,24 @@ typedef struct rdt_book {
   rdt_entry *list;
 } rdt_book;
 
-/* What of a problem its times depend on, and no more: op, datatypes, shapes, strides, window, epilogue, whether weights
- * are fixed, and whether they are cold. false: the text does not fit. */
+/* What of a problem its candidates and their times depend on, and no more: op, datatypes, shapes, strides, window,
+ * epilogue, whether weights are fixed, and whether they are cold; of the demand what adds candidates. false: the text
+ * does not fit. */
 enum { RDT_KEY_TEXT = 1024 };
-bool rdt_problem_key(const rdt_problem *p, bool cold, char key[RDT_KEY_TEXT]);
+bool rdt_problem_key(const rdt_problem *p, bool cold, const rdt_demand *d, char key[RDT_KEY_TEXT]);
 
 void rdt_book_free(rdt_book *b); /* NULL is fine */
 void rdt_entry_clear(rdt_entry *e);
-const rdt_entry *rdt_book_find(const rdt_book *b, const char *key); /* b may be NULL */
+rdt_entry *rdt_book_find(const rdt_book *b, const char *key); /* b may be NULL */
 /* Takes the entry, which is empty afterwards; one of the same key is replaced. RDT_ERR_NOMEM */
 rdt_status rdt_book_put(rdt_book *b, rdt_entry *e);
 /* Room for one more candidate of the entry; NULL: no memory. Its times are the caller's to fill. */
 rdt_timed *rdt_entry_add(rdt_entry *e, const rdt_way *w, int trials);
-/* Gives the offers the entry's times; the number of the one that was chosen, -1: none, or not among them. */
-int rdt_entry_consult(const rdt_entry *e, rdt_offers *o);
+/* Gives the offers the entry's times: all of them, or none where the entry knows not all of them (complete). The number
+ * of the one that was chosen, -1: none, or not among them. */
+int rdt_entry_consult(const rdt_entry *e, rdt_offers *o, bool *complete);
+
+/* Writes the choice down. RDT_ERR_NOMEM */
+rdt_status rdt_entry_choose(rdt_entry *e, const rdt_way *w);
 
 #endif

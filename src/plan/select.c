@@ -8,14 +8,15 @@ void rdt_offers_choose(const rdt_context *ctx, const rdt_problem *p, const char 
   const rdt_demand d = rdt_demand_of(ctx, scheme);
   char key[RDT_KEY_TEXT];
   rdt_offers_list(p, ctx->isa, &d, o);
-  const rdt_entry *e = ctx->book && rdt_kop_is_linear(p->op) && rdt_problem_key(p, ctx->cold, key)
+  const rdt_entry *e = ctx->book && rdt_kop_is_linear(p->op) && rdt_problem_key(p, ctx->cold, &d, key)
                            ? rdt_book_find(ctx->book, key)
                            : NULL;
-  const int planned = e ? rdt_entry_consult(e, o) : -1;
+  bool complete;
+  const int planned = e ? rdt_entry_consult(e, o, &complete) : -1;
   rdt_offers_decide(p, &d, o);
   if (planned < 0 || planned == o->taken || !o->list[planned].eligible) return;
-  if (o->words && o->taken >= 0) strcpy(o->list[o->taken].text, "the plan file chose another one");
-  if (o->words) strcpy(o->list[planned].text, "as the plan file has it");
+  if (o->words && o->taken >= 0) strcpy(o->list[o->taken].text, "another one was planned");
+  if (o->words) strcpy(o->list[planned].text, "as it was planned");
   o->taken = planned;
   o->measured = true;
 }

@@ -151,24 +151,25 @@ rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
   return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
 }
 
-static int common(const rdt_timing_pair *p) {
-  return p->of.n < p->base.n ? p->of.n : p->base.n;
+static int pick(uint64_t *seed, int n) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (int)((*seed >> 33) % (uint64_t)n);
 }
 
-/* Trials are drawn in pairs: a slow moment of the machine stays in both medians. */
+/* Trials are drawn in pairs, so that a slow moment of the machine stays in both medians: where one has as many as the
+ * other, and all were taken in turn. */
 static double resample(const rdt_timing_pair *pairs, int n, uint64_t *seed, double *x, double *y) {
   double above = 0.0, below = 0.0;
   for (int i = 0; i < n; i++) {
-    const rdt_timing_pair *p = &pairs[i];
-    const int trials = common(p);
-    for (int k = 0; k < trials; ++k) {
-      *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-      const int pick = (int)((*seed >> 33) % (uint64_t)trials);
-      x[k] = p->of.seconds[pick];
-      y[k] = p->base.seconds[pick];
+    const rdt_timing_samples of = pairs[i].of, base = pairs[i].base;
+    for (int k = 0; k < of.n; ++k) {
+      const int at = pick(seed, of.n);
+      x[k] = of.seconds[at];
+      if (of.n == base.n) y[k] = base.seconds[at];
     }
-    above += p->times * median_of(x, trials);
-    below += p->times * median_of(y, trials);
+    for (int k = 0; k < base.n && of.n != base.n; ++k) y[k] = base.seconds[pick(seed, base.n)];
+    above += pairs[i].times * median_of(x, of.n);
+    below += pairs[i].times * median_of(y, base.n);
   }
   return above / below;
 }
@@ -179,10 +180,11 @@ rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
   int trials = 0;
   for (int i = 0; i < n; i++) {
     const rdt_timing_pair *p = &pairs[i];
-    if (common(p) < 1) return r;
+    if (p->of.n < 1 || p->base.n < 1) return r;
     above += p->times * rdt_timing_samples_stat(p->of).median;
     below += p->times * rdt_timing_samples_stat(p->base).median;
-    if (common(p) > trials) trials = common(p);
+    if (p->of.n > trials) trials = p->of.n;
+    if (p->base.n > trials) trials = p->base.n;
   }
   r.ratio = above / below;
   double *memory = rdt_alloc(2 * (size_t)trials + RESAMPLES, sizeof *memory);

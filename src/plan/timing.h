@@ -61,7 +61,7 @@ int rdt_timing_run(rdt_timing *t);
 double rdt_timing_median(double *values, int n); /* sorts them; NaN where there are none */
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
-/* Sums of times x medians, one over the other, of samples that were taken in turn: of as many as both have. */
+/* Sums of times x medians, one over the other, of samples that were taken in turn. */
 typedef struct rdt_timing_samples {
   const double *seconds;
   int n;
