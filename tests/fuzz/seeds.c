@@ -181,12 +181,24 @@ static void write_tensors(void) {
   write_bytes(file("npy", "fortran", 0), fortran, sizeof fortran - 1);
 }
 
+/* As it is written, and with what a reader must not take. */
+static void write_plans(void) {
+  static const char good[] =
+      "{\"schema\": \"redoubt.plan/2\", \"redoubt\": \"0.1.0\", \"machine\": {\"cpu\": \"c\", \"microcode\": \"\", "
+      "\"isa\": \"avx2\", \"threads\": 1}, \"problems\": [{\"problem\": \"gemm in=f32 1x2\", \"choice\": 1, "
+      "\"candidates\": [{\"kernel\": \"gemm_f32_native\", \"scheme\": \"row\", \"fused\": true, \"ns\": [10, 11]}, "
+      "{\"kernel\": \"gemm_f32_native\", \"scheme\": \"none\", \"fused\": false, \"ns\": []}]}]}";
+  static const char bad[] = "{\"problems\": [{\"problem\": \"x\", \"choice\": 1e9, \"candidates\": [{\"ns\": [-1]}]}]}";
+  write_bytes(file("plan", "good", 0), good, sizeof good - 1);
+  write_bytes(file("plan", "bad", 0), bad, sizeof bad - 1);
+}
+
 int main(int argc, char **argv) {
   char path[4096];
   if (argc != 2) return 2;
   snprintf(folder, sizeof folder, "%s", argv[1]);
-  static const char *const parts[] = {"", "/onnx", "/npy"};
-  for (int i = 0; i < 3; i++) {
+  static const char *const parts[] = {"", "/onnx", "/npy", "/plan"};
+  for (int i = 0; i < 4; i++) {
     snprintf(path, sizeof path, "%s%s", folder, parts[i]);
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
       perror(path);
@@ -197,6 +209,7 @@ int main(int argc, char **argv) {
   write_undeclared();
   write_external();
   write_tensors();
+  write_plans();
   copy_suite();
   return 0;
 }
