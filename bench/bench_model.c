@@ -68,6 +68,7 @@ static rdt_status load_side(rdt_bench_side *s, const char *scheme) {
   job->watch(s->ctx);
   const double begin = rdt_timing_now();
   RDT_TRY(rdt_context_set_policy(s->ctx, &policy));
+  if (job->plan) RDT_TRY(rdt_context_read_plans(s->ctx, job->plan));
   RDT_TRY(rdt_model_load_replaced(s->ctx, job->path, job->named, job->n_named, &s->model));
   RDT_TRY(rdt_model_plan(s->model, job->inputs, job->n_inputs));
   s->load_seconds = rdt_timing_now() - begin;

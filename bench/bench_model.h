@@ -10,6 +10,7 @@
 typedef struct rdt_bench_job {
   const char *path;
   rdt_policy policy; /* of the protected contender */
+  const char *plan;  /* file that both go by; NULL: none */
   const rdt_tensor *inputs;
   size_t n_inputs;
   const char *const *named; /* initializers that inputs replace */

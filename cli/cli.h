@@ -55,10 +55,10 @@ typedef enum rdt_inputs_kind {
 /* Makes the context by the settings, loads the model, reads the inputs. On failure the reason is in s->why; close in
  * any case. */
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
-/* Parts of it: the context by the settings; the plan file of --plan, or the cache; how many input sizes --input-shape
+/* Parts of it: the context by the settings; what the cache has, unless there is a --plan; how many input sizes --input-shape
  * has; the inputs of one of them (s->size); the model may be loaded again. */
 rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings);
-rdt_status rdt_session_plans(rdt_session *s, const rdt_settings *settings);
+void rdt_session_cache(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *sizes);
 void rdt_session_forget(rdt_session *s); /* inputs */
 /* "99%", "0.99" */

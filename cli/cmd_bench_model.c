@@ -351,6 +351,7 @@ static rdt_status prepare(bench *b) {
   RDT_TRY(fill_inputs(b));
   b->job = (rdt_bench_job){.path = s->operand,
                            .policy = RDT_POLICY_DEFAULT,
+                           .plan = s->plan,
                            .named = (const char *const *)session->named,
                            .n_named = session->n_named,
                            .inputs = session->inputs,
@@ -385,10 +386,10 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_INPUT,  RDT_OPT_INPUT_SHAPE, RDT_OPT_SCHEME,     RDT_OPT_THREAD_LIST,
-                                        RDT_OPT_TRIALS, RDT_OPT_LAMBDA,      RDT_OPT_TOP_LAYERS, RDT_OPT_PROFILE,
-                                        RDT_OPT_REPORT, RDT_OPT_FORMAT,      RDT_OPT_JSON,       RDT_OPT_NO_PROGRESS,
-                                        RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_INPUT,       RDT_OPT_INPUT_SHAPE, RDT_OPT_SCHEME, RDT_OPT_PLAN,
+                                        RDT_OPT_THREAD_LIST, RDT_OPT_TRIALS,      RDT_OPT_LAMBDA, RDT_OPT_TOP_LAYERS,
+                                        RDT_OPT_PROFILE,     RDT_OPT_REPORT,      RDT_OPT_FORMAT, RDT_OPT_JSON,
+                                        RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt bench model model.onnx --input-shape 1x3x224x224 --threads 1,2", NULL},
     {"redoubt bench model model.onnx -i image.npy --top 50 --json", NULL},

@@ -499,12 +499,12 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_INPUT,        RDT_OPT_FAULT,    RDT_OPT_N,       RDT_OPT_SEED,
-                                        RDT_OPT_BATCH,        RDT_OPT_SCHEME,   RDT_OPT_THREADS, RDT_OPT_LAMBDA,
-                                        RDT_OPT_SUSPECT_RATE, RDT_OPT_ON_FAULT, RDT_OPT_SCRUB,   RDT_OPT_AVOID_CORE,
-                                        RDT_OPT_REPORT,       RDT_OPT_EVENTS,   RDT_OPT_PROM,    RDT_OPT_PROM_EVERY,
-                                        RDT_OPT_SYSLOG,       RDT_OPT_FORMAT,   RDT_OPT_JSON,    RDT_OPT_QUIET,
-                                        RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_PLAN,       RDT_OPT_INPUT,        RDT_OPT_FAULT,    RDT_OPT_N,
+                                        RDT_OPT_SEED,       RDT_OPT_BATCH,        RDT_OPT_SCHEME,   RDT_OPT_THREADS,
+                                        RDT_OPT_LAMBDA,     RDT_OPT_SUSPECT_RATE, RDT_OPT_ON_FAULT, RDT_OPT_SCRUB,
+                                        RDT_OPT_AVOID_CORE, RDT_OPT_REPORT,       RDT_OPT_EVENTS,   RDT_OPT_PROM,
+                                        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,       RDT_OPT_FORMAT,   RDT_OPT_JSON,
+                                        RDT_OPT_QUIET,      RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt inject model.onnx -i images.npy --n 2000", "random faults over all sites and layers"},
     {"redoubt inject model.onnx -i images.npy --fault none --n 10000", "clean inferences: how many false reports?"},

@@ -41,7 +41,7 @@ static rdt_status open_job(job *j) {
     RDT_TRY(rdt_session_load(session, s));
   }
   RDT_TRY(rdt_session_spare(session, s, s->out));
-  RDT_TRY(rdt_session_plans(session, s));
+  rdt_session_cache(session, s);
   j->report = (rdt_plan_report){
       .ctx = session->ctx, .measured = s->policy == MEASURED, .explain = s->explain, .most_overhead = most};
   const int threads = rdt_context_threads(session->ctx);

@@ -207,7 +207,7 @@ static rdt_status say(const rdt_run_report *r) {
 static rdt_status go(rdt_run_report *r, const rdt_settings *settings) {
   rdt_session *s = r->session;
   RDT_TRY(rdt_session_open(s, settings, RDT_INPUTS_FILES));
-  RDT_TRY(rdt_session_plans(s, settings));
+  rdt_session_cache(s, settings);
   const rdt_status status = rdt_report_create(s->model, &s->report);
   if (status != RDT_OK) return rdt_session_fail(s, status);
   RDT_TRY(prepare(r));

@@ -202,25 +202,26 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
   status = rdt_context_set_policy(s->ctx, &policy);
-  return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
+  if (status != RDT_OK) return rdt_session_fail(s, status);
+  RDT_TRY(keep_names(s, &settings->inputs));
+  return keep_names(s, &settings->input_shapes);
 }
 
-/* A cache that is damaged, foreign or stale is as good as none: it is only there to save time. */
-rdt_status rdt_session_plans(rdt_session *s, const rdt_settings *settings) {
-  if (!settings->plan && settings->no_cache) return RDT_OK;
-  const rdt_status status = rdt_context_read_plans(s->ctx, settings->plan);
-  if (status != RDT_OK) rdt_session_fail(s, status);
-  if (!settings->plan && status != RDT_OK) s->cache = s->why;
-  return settings->plan ? status : RDT_OK;
+/* One that is damaged, foreign or stale is as good as none: it is only there to save time. */
+void rdt_session_cache(rdt_session *s, const rdt_settings *settings) {
+  if (settings->plan || settings->no_cache || rdt_context_read_plans(s->ctx, NULL) == RDT_OK) return;
+  rdt_fail(&s->cache, RDT_OK, "%s", rdt_context_error(s->ctx));
 }
 
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
   RDT_TRY(rdt_session_begin(s, settings));
+  if (settings->plan) {
+    const rdt_status status = rdt_context_read_plans(s->ctx, settings->plan);
+    if (status != RDT_OK) return rdt_session_fail(s, status);
+  }
   RDT_TRY(watch(s, settings));
   rdt_prom_watch(&s->prom, s->ctx);
   rdt_context_on_event(s->ctx, take_event, s);
-  RDT_TRY(keep_names(s, &settings->inputs));
-  RDT_TRY(keep_names(s, &settings->input_shapes));
   RDT_TRY(rdt_session_load(s, settings));
   RDT_TRY(rdt_session_inputs(s, settings, kind));
   s->told = false; /* from here on there is something to count, even if it is nothing */
