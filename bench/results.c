@@ -167,7 +167,13 @@ static rdt_timing_ratio sum_ratio(const group *g, bool to_none) {
   return same ? no_ratio : rdt_timing_sum_ratio(pairs, g->count);
 }
 
-/* The sum of the picks over the sum of our own without protection, trial by trial: the least and the most. */
+/* The median of a few samples from one on. */
+static double block(const rdt_timing *t, int which, int from, int n) {
+  return rdt_timing_samples_stat((rdt_timing_samples){t->cases[which].seconds + from, n}).median;
+}
+
+/* The sum of the picks over the sum of our own without protection, in up to ten blocks of trials: the least and the
+ * most. A block is three trials, where there are enough of them, so that it is not one interruption that shows. */
 static void span_of(const group *g, double span[2]) {
   int trials = INT_MAX;
   span[0] = span[1] = NAN;
@@ -175,12 +181,13 @@ static void span_of(const group *g, double span[2]) {
     if (g->picks[i] < 0 || g->rows[i]->none < 0 || g->picks[i] == g->rows[i]->none) return;
     if (g->rows[i]->timing.trials < trials) trials = g->rows[i]->timing.trials;
   }
-  for (int k = 0; k < trials; k++) {
+  const int n = trials < 9 ? 1 : trials < 30 ? 3 : trials / 10;
+  for (int k = 0; k + n <= trials; k += n) {
     double above = 0.0, below = 0.0;
     for (int i = 0; i < g->count; i++) {
-      const rdt_timing_case *cases = g->rows[i]->timing.cases;
-      above += (double)times_of(g, i) * cases[g->picks[i]].seconds[k];
-      below += (double)times_of(g, i) * cases[g->rows[i]->none].seconds[k];
+      const rdt_timing *t = &g->rows[i]->timing;
+      above += (double)times_of(g, i) * block(t, g->picks[i], k, n);
+      below += (double)times_of(g, i) * block(t, g->rows[i]->none, k, n);
     }
     span[0] = fmin(span[0], above / below);
     span[1] = fmax(span[1], above / below);

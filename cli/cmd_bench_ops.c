@@ -284,7 +284,9 @@ const rdt_command rdt_cmd_bench_workloads = {
         "Runs the layers of the built-in workloads, of some or of groups of them (`redoubt list workloads`), with "
         "protection, without it, and with the libraries that are there, interleaved in one process: by themselves as "
         "products, images unfolded. Weights come from memory where the network has more of them than a cache holds. "
-        "" TABLES " \"least / none\" and \"most / none\" are the same for the sum's best and worst trial.",
+        "" TABLES
+        " \"least / none\" and \"most / none\" are the same for the best and the worst of the sum's blocks of trials "
+        "(three each, where there are enough).",
     .bad = "a fault was found, although none was planted",
     .stopped = "stopped by signal N: no table is written",
     .examples = workload_examples};

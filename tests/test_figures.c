@@ -238,7 +238,7 @@ static cJSON *make_record(void) {
       const double global = side <= 64 ? 1.3 : 1.05, thread = side <= 64 ? 1.1 : 1.2;
       snprintf(name, sizeof name, "square-%d", side);
       add_row(rows, name, "redoubt none", "none", 1.0, NAN);
-      add_row(rows, name, "redoubt auto", t ? "auto" : "row", fmin(global, thread), fmin(global, thread));
+      add_row(rows, name, "redoubt plan", t ? "plan" : "row", fmin(global, thread), fmin(global, thread));
       add_row(rows, name, "redoubt", "global", global, global);
       add_row(rows, name, "redoubt", "thread1", thread, thread);
       add_row(rows, name, "oneDNN", "none", 0.9, 0.9);

@@ -127,9 +127,12 @@ static const cJSON *table_of(const cJSON *doc, const char *name) {
   return NULL;
 }
 
-static bool protected(const cJSON *row) { /* one of ours, by one scheme */
-  const char *what = rdt_json_string(row, "what");
-  return strcmp(what, "redoubt") == 0 || strcmp(what, "redoubt auto") == 0;
+/* How much a row is one of ours that is protected: 0 not at all, 1 by a scheme, 2 as estimates choose, 3 as planned */
+static int protected(const cJSON *row) {
+  static const char *const words[] = {"redoubt", "redoubt auto", "redoubt plan"};
+  for (int i = 0; i < 3; i++)
+    if (strcmp(rdt_json_string(row, "what"), words[i]) == 0) return i + 1;
+  return 0;
 }
 
 static int scheme_at(const record *r, const char *name) {
@@ -226,7 +229,7 @@ static double cut_of(const double *values, int n) {
 }
 
 static const char *title_of(const char *scheme) {
-  return strcmp(scheme, "auto") == 0 ? "planned" : scheme;
+  return strcmp(scheme, "plan") == 0 ? "planned" : strcmp(scheme, "auto") == 0 ? "by estimates" : scheme;
 }
 
 static rdt_status draw_chart(const chart *c, const char *title, const char *folder, const char *file, rdt_reason *why) {
@@ -259,7 +262,7 @@ static rdt_status draw_chart(const chart *c, const char *title, const char *fold
         memory[2 * n + i] = percent(row, "most / none");
       }
   }
-  snprintf(text, sizeof text, "over the own unprotected path; whiskers: all trials; in brackets FLOP/byte; %s",
+  snprintf(text, sizeof text, "over the own unprotected path; whiskers: blocks of trials; in brackets FLOP/byte; %s",
            r->machine);
   snprintf(divide, sizeof divide, "above %.1f FLOP/byte", ratio);
   const double cut = cut_of(memory, n);
@@ -301,7 +304,7 @@ static rdt_status draw_overheads(const record *r, const char *folder, rdt_reason
     snprintf(file, sizeof file, "overhead-%s", group);
     RDT_TRY(draw_chart(&c, title, folder, file, why));
   }
-  static const char *const wanted[] = {"global", "auto"};
+  const char *const wanted[] = {"global", scheme_at(r, "plan") >= 0 ? "plan" : "auto"};
   for (int i = 0; i < 2; i++)
     if (scheme_at(r, wanted[i]) >= 0) all.schemes[all.n_schemes++] = scheme_at(r, wanted[i]);
   if (all.n_networks == 0 || all.n_schemes == 0) return RDT_OK;
@@ -314,6 +317,7 @@ typedef struct timed {
   rdt_figure_layer layer;
   char name[2 * NAME], scheme[NAME];
   double one, whole; /* seconds with thread1 and with global */
+  int chosen;        /* how it is protected: see protected() */
 } timed;
 
 static rdt_work work_of(const record *r, const cJSON *row) {
@@ -342,7 +346,8 @@ static int take_layers(const record *r, timed *list) {
     }
     timed *x = &list[n - 1];
     if (strcmp(what, "redoubt none") == 0) x->layer.before = seconds;
-    if (protected(row) && (strcmp(what, "redoubt auto") == 0 || !isfinite(x->layer.after))) {
+    if (protected(row) > x->chosen) {
+      x->chosen = protected(row);
       x->layer.after = seconds;
       snprintf(x->scheme, sizeof x->scheme, "%s", scheme);
     }
@@ -358,7 +363,7 @@ static rdt_status draw_roofline(const record *r, const timed *list, int n, const
   int groups = 0;
   char text[256], path[PATH];
   for (int i = 0; i < r->n_networks; i++) series[i] = r->networks[i].name;
-  const bool many = r->n_networks > RDT_SVG_COLOURS || rdt_svg_legend_width(series, r->n_networks) > 720.0; /* groups */
+  const bool many = r->n_networks > 8 || rdt_svg_legend_width(series, r->n_networks) > 720.0; /* groups */
   if (!layers) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   for (int i = 0; i < n; i++) {
     const network *w = &r->networks[list[i].layer.series];

@@ -15,32 +15,36 @@ struct rdt_svg {
   size_t bytes;
 };
 
-/* clang-format off: a rule a line */
 static const char style[] =
-    "text{font:12px system-ui,'Segoe UI',Roboto,Helvetica,Arial,'DejaVu "
-    "Sans',sans-serif;font-variant-numeric:tabular-nums}\n"
+    "text{font:12px system-ui,'Segoe UI',Roboto,Helvetica,Arial,'DejaVu Sans',sans-serif}\n"
+    "text{font-variant-numeric:tabular-nums}\n"
     ".t{font-size:16px;font-weight:600}\n"
     ".bg{fill:#fff}\n"
     "text.ink{fill:#1c2733}text.soft{fill:#576472}\n"
     "line{stroke-width:1}\n"
-    "line.ink{stroke:#1c2733}line.soft{stroke:#394653}line.grid{stroke:#e3e6e5}line.dash{stroke:#1c2733;stroke-"
-    "dasharray:5 4}\n"
-    ".c0{fill:#2f6fa8;stroke:#2f6fa8}.c1{fill:#d98324;stroke:#d98324}.c2{fill:#3a8f6b;stroke:#3a8f6b}.c3{fill:#8261b3;"
-    "stroke:#8261b3}\n"
-    ".c4{fill:#c2503f;stroke:#c2503f}.c5{fill:#4aa0a8;stroke:#4aa0a8}.c6{fill:#8a6d46;stroke:#8a6d46}.c7{fill:#8b96a1;"
-    "stroke:#8b96a1}\n"
+    "line.ink{stroke:#1c2733}line.soft{stroke:#394653}line.grid{stroke:#e3e6e5}\n"
+    "line.dash{stroke:#1c2733;stroke-dasharray:5 4}\n"
+    ".c0{fill:#2f6fa8;stroke:#2f6fa8}.c1{fill:#d98324;stroke:#d98324}\n"
+    ".c2{fill:#3a8f6b;stroke:#3a8f6b}.c3{fill:#8261b3;stroke:#8261b3}\n"
+    ".c4{fill:#c2503f;stroke:#c2503f}.c5{fill:#4aa0a8;stroke:#4aa0a8}\n"
+    ".c6{fill:#8a6d46;stroke:#8a6d46}.c7{fill:#8b96a1;stroke:#8b96a1}\n"
+    ".c8{fill:#b5527d;stroke:#b5527d}.c9{fill:#5563b8;stroke:#5563b8}\n"
+    ".c10{fill:#97a63a;stroke:#97a63a}.c11{fill:#40566a;stroke:#40566a}\n"
+    ".c12{fill:#d9a08f;stroke:#d9a08f}.c13{fill:#9ccbe0;stroke:#9ccbe0}\n"
     "rect{stroke-width:0}circle{stroke-width:1.5}circle.o{fill:none}circle.f{fill-opacity:.85}\n"
     "@media (prefers-color-scheme:dark){\n"
     ".bg{fill:#1a2128}\n"
     "text.ink{fill:#e4e8eb}text.soft{fill:#9aa7b2}\n"
     "line.ink{stroke:#e4e8eb}line.soft{stroke:#c2ccd4}line.grid{stroke:#2d373f}line.dash{stroke:#e4e8eb}\n"
-    ".c0{fill:#6aa5dc;stroke:#6aa5dc}.c1{fill:#e5a357;stroke:#e5a357}.c2{fill:#64bf97;stroke:#64bf97}.c3{fill:#ab8fdc;"
-    "stroke:#ab8fdc}\n"
-    ".c4{fill:#e58373;stroke:#e58373}.c5{fill:#76c4cb;stroke:#76c4cb}.c6{fill:#bfa27a;stroke:#bfa27a}.c7{fill:#7d8a96;"
-    "stroke:#7d8a96}\n"
+    ".c0{fill:#6aa5dc;stroke:#6aa5dc}.c1{fill:#e5a357;stroke:#e5a357}\n"
+    ".c2{fill:#64bf97;stroke:#64bf97}.c3{fill:#ab8fdc;stroke:#ab8fdc}\n"
+    ".c4{fill:#e58373;stroke:#e58373}.c5{fill:#76c4cb;stroke:#76c4cb}\n"
+    ".c6{fill:#bfa27a;stroke:#bfa27a}.c7{fill:#7d8a96;stroke:#7d8a96}\n"
+    ".c8{fill:#d9809f;stroke:#d9809f}.c9{fill:#8b97e3;stroke:#8b97e3}\n"
+    ".c10{fill:#c0cd6b;stroke:#c0cd6b}.c11{fill:#56718a;stroke:#56718a}\n"
+    ".c12{fill:#a8766a;stroke:#a8766a}.c13{fill:#4d7c92;stroke:#4d7c92}\n"
     "circle.o{fill:none}\n"
     "}\n";
-/* clang-format on */
 
 static void escaped(rdt_svg *s, const char *text) {
   for (; *text; text++) {

@@ -18,7 +18,7 @@ typedef enum rdt_svg_look {
   RDT_SVG_DASHED, /* a limit */
   RDT_SVG_SERIES
 } rdt_svg_look;
-enum { RDT_SVG_COLOURS = 8 };
+enum { RDT_SVG_COLOURS = 14 };
 
 typedef enum rdt_svg_anchor { RDT_SVG_LEFT, RDT_SVG_MIDDLE, RDT_SVG_RIGHT } rdt_svg_anchor;
 
