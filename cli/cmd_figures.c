@@ -21,16 +21,27 @@ static rdt_status draw_plan(const cJSON *doc, const char *name, const char *fold
   return rdt_figure_plan_write(doc, name, rdt_device_roof(&device, RDT_F32), path, why);
 }
 
-static rdt_status draw(const char *path, const char *folder, rdt_reason *why) {
+static rdt_status read_document(const char *path, cJSON **doc, rdt_reason *why) {
   void *data;
   size_t bytes;
   RDT_TRY(rdt_file_read(path, &data, &bytes, why));
-  cJSON *doc = cJSON_ParseWithLength(data, bytes);
+  *doc = cJSON_ParseWithLength(data, bytes);
   rdt_free(data);
+  return *doc ? RDT_OK : rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no JSON document", path);
+}
+
+static rdt_status draw(const rdt_settings *s, const char *folder, rdt_reason *why) {
+  cJSON *doc = NULL;
+  rdt_status status = read_document(s->operand, &doc, why);
+  for (int i = 0; status == RDT_OK && i < s->inputs.count; i++) {
+    cJSON *other = NULL;
+    status = read_document(s->inputs.at[i], &other, why);
+    if (status == RDT_OK) status = rdt_figures_join(doc, other, s->inputs.at[i], why);
+    cJSON_Delete(other);
+  }
   const bool plan = strncmp(rdt_json_string(doc, "schema"), "redoubt.plan/", 13) == 0;
-  const rdt_status status = !doc   ? rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no JSON document", path)
-                            : plan ? draw_plan(doc, path, folder, why)
-                                   : rdt_figures_record(doc, path, folder, why);
+  if (status == RDT_OK)
+    status = plan ? draw_plan(doc, s->operand, folder, why) : rdt_figures_record(doc, s->operand, folder, why);
   cJSON_Delete(doc);
   return status;
 }
@@ -41,11 +52,11 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   rdt_status status = RDT_OK;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     status = rdt_file_fail(&why, folder, "made", errno, "; check the folder above it");
-  if (status == RDT_OK) status = s->operand ? draw(s->operand, folder, &why) : rdt_figures_intensity(folder, &why);
+  if (status == RDT_OK) status = s->operand ? draw(s, folder, &why) : rdt_figures_intensity(folder, &why);
   return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
 }
 
-static const rdt_option_id options[] = {RDT_OPT_FIGURES, RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_RECORDS, RDT_OPT_FIGURES, RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt figures -o pictures", "arithmetic intensities: nothing is measured for these"},
     {"redoubt bench workloads noscope --scheme auto,global,thread1 --json -o noscope.json", "a record to draw"},

@@ -266,6 +266,19 @@ static void a_record_gives_its_pictures(void **state) {
   rdt_free(squares);
   rdt_free(roof);
   rdt_free(crossing);
+  cJSON *more = make_record(), *rows; /* with other networks: they are drawn together */
+  for (int t = 1; t <= 2; t++) {
+    rows = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(more, "tables"), t), "rows");
+    for (int i = 0; i < cJSON_GetArraySize(rows); i++)
+      cJSON_ReplaceItemInObject(cJSON_GetArrayItem(rows, i), "workload", cJSON_CreateString("dlrm-top"));
+  }
+  assert_int_equal(rdt_figures_join(doc, more, "more.json", &why), RDT_OK);
+  assert_int_equal(rdt_figures_join(doc, cJSON_GetObjectItem(more, "tables"), "more.json", &why), RDT_ERR_FORMAT);
+  cJSON_Delete(more);
+  assert_int_equal(rdt_figures_record(doc, "record.json", folder, &why), RDT_OK);
+  char *networks = read_picture("overhead-networks");
+  assert_non_null(strstr(networks, "dlrm-top"));
+  rdt_free(networks);
   cJSON *wrapped = cJSON_CreateObject(); /* as tools/record.py keeps it */
   cJSON_AddItemToObject(wrapped, "result", doc);
   assert_int_equal(rdt_figures_record(wrapped, "record.json", folder, &why), RDT_OK);

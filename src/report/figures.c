@@ -120,6 +120,17 @@ typedef struct record {
   int n_schemes;
 } record;
 
+/* The benchmark's document: a record may have it as its result. */
+static const cJSON *found_in(const cJSON *doc) {
+  const cJSON *wrapped = cJSON_GetObjectItemCaseSensitive(doc, "result");
+  return wrapped ? wrapped : doc;
+}
+
+static rdt_status expect_record(const cJSON *doc, const char *name, rdt_reason *why) {
+  if (strcmp(rdt_json_string(found_in(doc), "schema"), "redoubt.bench-workloads/1") == 0) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no record of `redoubt bench workloads --json`", name);
+}
+
 static const cJSON *table_of(const cJSON *doc, const char *name) {
   const cJSON *t;
   cJSON_ArrayForEach(t, rdt_json_list(doc, "tables")) if (strcmp(rdt_json_string(t, "name"), name) ==
@@ -176,16 +187,17 @@ static rdt_status take_networks(record *r, rdt_reason *why) {
 }
 
 static rdt_status take(const cJSON *doc, const char *name, record *r, rdt_reason *why) {
-  const cJSON *wrapped = cJSON_GetObjectItemCaseSensitive(doc, "result"), *row;
-  if (wrapped) doc = wrapped;
-  if (strcmp(rdt_json_string(doc, "schema"), "redoubt.bench-workloads/1") != 0)
-    return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no record of `redoubt bench workloads --json`", name);
+  const cJSON *row;
+  RDT_TRY(expect_record(doc, name, why));
+  doc = found_in(doc);
   *r = (record){.results = table_of(doc, "results"), .sums = table_of(doc, "sums"), .dtype = RDT_F32};
   cJSON_ArrayForEach(row, table_of(doc, "limits")) {
     const int threads = (int)rdt_json_real(row, "threads");
     if (threads < r->threads) continue;
+    if (threads > r->threads) r->roof = (rdt_roof){0};
     r->threads = threads;
-    r->roof = (rdt_roof){.flops = 1e9 * rdt_json_real(row, "GFLOP/s"), .bandwidth = 1e9 * rdt_json_real(row, "GB/s")};
+    r->roof.flops = fmax(r->roof.flops, 1e9 * rdt_json_real(row, "GFLOP/s"));
+    r->roof.bandwidth = fmax(r->roof.bandwidth, 1e9 * rdt_json_real(row, "GB/s"));
   }
   const cJSON *first = cJSON_GetArrayItem(r->results, 0), *machine = cJSON_GetArrayItem(table_of(doc, "machine"), 0);
   for (int t = 0; t < RDT_DTYPE_COUNT; t++)
@@ -468,6 +480,18 @@ static rdt_status draw_crossing(const record *r, timed *list, int n, const char 
                  crossing > 0.0 ? "thread1 is cheaper everywhere" : "global is cheaper everywhere");
   rdt_free(overheads);
   return rdt_svg_close(p.svg, path, why);
+}
+
+rdt_status rdt_figures_join(cJSON *first, cJSON *other, const char *name, rdt_reason *why) {
+  const cJSON *from;
+  RDT_TRY(expect_record(first, "the first record", why));
+  RDT_TRY(expect_record(other, name, why));
+  cJSON_ArrayForEach(from, rdt_json_list(found_in(other), "tables")) {
+    cJSON *rows = (cJSON *)rdt_json_list(from, "rows"), *row;
+    cJSON *to = (cJSON *)table_of(found_in(first), rdt_json_string(from, "name"));
+    while (to && (row = cJSON_DetachItemFromArray(rows, 0)) != NULL) cJSON_AddItemToArray(to, row);
+  }
+  return RDT_OK;
 }
 
 rdt_status rdt_figures_record(const cJSON *doc, const char *name, const char *folder, rdt_reason *why) {

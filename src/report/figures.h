@@ -39,5 +39,7 @@ rdt_status rdt_figures_intensity(const char *folder, rdt_reason *why);
  * result): overhead-GROUP.svg for each group of workloads, overhead-networks.svg, roofline.svg, crossing.svg.
  * RDT_ERR_FORMAT */
 rdt_status rdt_figures_record(const cJSON *record, const char *name, const char *folder, rdt_reason *why);
+/* The rows of another record's tables, which is emptied of them, go behind those of the first. RDT_ERR_FORMAT */
+rdt_status rdt_figures_join(cJSON *first, cJSON *other, const char *name, rdt_reason *why);
 
 #endif
