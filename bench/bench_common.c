@@ -22,7 +22,8 @@ bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int 
 bool rdt_bench_parse_scheme(const char *text, rdt_kop op) {
   int sets;
   const rdt_scheme_info *s = rdt_scheme_parse(text, &sets);
-  return strcmp(text, "auto") == 0 || strcmp(text, "all") == 0 || (s && rdt_scheme_serves(s, op));
+  return strcmp(text, "auto") == 0 || strcmp(text, "plan") == 0 || strcmp(text, "all") == 0 ||
+         (s && rdt_scheme_serves(s, op));
 }
 
 double rdt_bench_draw(uint64_t *seed) {

@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "cpu/threads.h"
+#include "plan/survey.h"
 #include "schemes/scheme.h"
 
 void rdt_field_begin(rdt_field *f, const char *command, const rdt_problem *problems, int copies, int threads) {
@@ -68,13 +69,30 @@ void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name
   keep(f, x, true);
 }
 
+/* Every candidate, before the trials: what the plans of the contender's context are chosen by. */
+static rdt_status measure(rdt_contender *x, rdt_reason *why) {
+  const rdt_field *f = x->field;
+  const rdt_demand demand = rdt_demand_of(x->ctx, "auto");
+  const rdt_profile how = {.cold = f->copies > 1, .seconds = f->measure};
+  rdt_book *book;
+  rdt_entry entry = {0};
+  x->ctx->cold = how.cold;
+  RDT_TRY(rdt_context_book(x->ctx, &book));
+  rdt_status status = rdt_problem_profile(x->ctx, f->problems, &demand, &how, &entry, why);
+  if (status == RDT_OK) status = rdt_book_put(book, &entry);
+  rdt_entry_clear(&entry);
+  return status;
+}
+
 static bool make_plans(rdt_contender *x) {
   const rdt_field *f = x->field;
   const char *op = rdt_kop_name(f->problems->op);
   rdt_policy policy = RDT_POLICY_DEFAULT;
-  policy.scheme = x->asked;
+  const bool planned = strcmp(x->asked, "plan") == 0;
+  policy.scheme = planned ? "auto" : x->asked;
   if (rdt_context_create(&x->ctx, f->threads) != RDT_OK) return false;
   rdt_status status = rdt_context_set_policy(x->ctx, &policy);
+  if (status == RDT_OK && planned) status = measure(x, &x->ctx->error);
   x->plans = rdt_calloc((size_t)f->copies, sizeof *x->plans);
   for (int i = 0; x->plans && status == RDT_OK && i < f->copies; i++)
     status = rdt_plan_create(x->ctx, &f->problems[i], op, op, NULL, &x->plans[i]);
@@ -99,6 +117,7 @@ static bool add_scheme(rdt_field *f, const char *scheme) {
   const rdt_scheme_info *table = rdt_scheme_table(&n);
   if (strcmp(scheme, "none") == 0) return true;
   if (strcmp(scheme, "auto") == 0) return add_plans(f, "redoubt auto", scheme, false);
+  if (strcmp(scheme, "plan") == 0) return add_plans(f, "redoubt plan", scheme, false);
   if (strcmp(scheme, "all") != 0) return add_plans(f, "redoubt", scheme, false);
   for (int i = 0; i < n; i++)
     if (table[i].id != RDT_SCHEME_NONE && rdt_scheme_serves(&table[i], f->problems->op))

@@ -34,6 +34,7 @@ typedef struct rdt_field {
   int copies, threads;
   rdt_contender list[RDT_TIMING_CASES];
   int count, none; /* none: ours without protection; -1: not there */
+  double measure;  /* seconds that "plan" may measure before it plans; 0: as long as it likes */
   bool timed;      /* all trials were run: there are rows to print */
 } rdt_field;
 
@@ -45,7 +46,7 @@ void rdt_field_add_vendor(rdt_field *f, rdt_baseline *library, const char *name)
 void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name, const char *kernel_name,
                            const rdt_foreign *calls, void *user);
 bool rdt_field_add_none(rdt_field *f); /* false: it cannot be planned */
-/* Names, "auto", "all". false: one of them cannot be planned. */
+/* Names, "auto" by estimates, "plan" by what is measured first, "all". false: one of them cannot be planned. */
 bool rdt_field_add_schemes(rdt_field *f, const char *const *schemes, int n);
 
 /* Runs the libraries once and checks what they computed. Those that are wrong are left out from then on: told on stderr

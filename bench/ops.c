@@ -153,6 +153,7 @@ static rdt_status gather(session *s, rdt_field *f, rdt_reason *why) {
             s->command, rdt_dtype_name(ask->dtype), ask->epilogue);
     s->told = true;
   }
+  f->measure = ask->seconds > 0.0 ? 0.3 * ask->seconds / s->o->count : 0.0;
   const bool ready = rdt_field_add_none(f) && rdt_field_add_schemes(f, ask->schemes, ask->n_schemes);
   return ready ? RDT_OK : rdt_fail(why, RDT_ERR_UNSUPPORTED, "it cannot be planned");
 }

@@ -54,7 +54,8 @@ static rdt_status take_schemes(const char *text, rdt_kop op, taken *t, rdt_reaso
   for (char *word; (word = strsep(&rest, ",")) != NULL;) {
     if (!rdt_bench_parse_scheme(word, op))
       return rdt_fail(why, RDT_ERR_ARG,
-                      "--scheme takes auto, all or one of `redoubt list schemes` that serves this op, not '%s'", word);
+                      "--scheme takes auto, plan, all or one of `redoubt list schemes` that serves this op, not '%s'",
+                      word);
     if (t->ask.n_schemes == SCHEMES) return rdt_fail(why, RDT_ERR_ARG, "--scheme names more than %d", SCHEMES);
     t->schemes[t->ask.n_schemes++] = word;
   }
@@ -269,7 +270,7 @@ static const rdt_option_id workload_options[] = {
     RDT_OPT_BASELINE,     RDT_OPT_THREAD_LIST, RDT_OPT_TRIALS,      RDT_OPT_RUNS,     RDT_OPT_OUTPUT,
     RDT_OPT_TABLE_FORMAT, RDT_OPT_JSON,        RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words workload_examples[] = {
-    {"redoubt bench workloads resnet50 --threads 2 --scheme auto,global,thread1", "a network's layers"},
+    {"redoubt bench workloads resnet50 --threads 2 --scheme plan,global,thread1", "a network's layers"},
     {"redoubt bench workloads dlrm,noscope --max-seconds 60 -o small.json --json", "groups of networks, a minute"},
     {"redoubt bench workloads square --scheme all --threads 2", "squares with every scheme"},
     {NULL, NULL}};

@@ -59,7 +59,7 @@ static int run(const rdt_command *c, const rdt_settings *s) {
 static const rdt_option_id options[] = {RDT_OPT_RECORDS, RDT_OPT_FIGURES, RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt figures -o pictures", "arithmetic intensities: nothing is measured for these"},
-    {"redoubt bench workloads noscope --scheme auto,global,thread1 --json -o noscope.json", "a record to draw"},
+    {"redoubt bench workloads noscope --scheme plan,global,thread1 --json -o noscope.json", "a record to draw"},
     {"redoubt figures noscope.json -o pictures", "overheads, the roofline, where schemes cross"},
     {NULL, NULL}};
 const rdt_command rdt_cmd_figures = {

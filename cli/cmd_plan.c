@@ -8,6 +8,7 @@
 #include "plan/sealed_json.h"
 #include "plan_report.h"
 #include "progress.h"
+#include "report/figures.h"
 
 enum { MEASURED, MODEL }; /* the words of --policy */
 
@@ -41,6 +42,7 @@ static rdt_status open_job(job *j) {
     RDT_TRY(rdt_session_load(session, s));
   }
   RDT_TRY(rdt_session_spare(session, s, s->out));
+  RDT_TRY(rdt_session_spare(session, s, s->svg));
   rdt_session_cache(session, s);
   j->report = (rdt_plan_report){
       .ctx = session->ctx, .measured = s->policy == MEASURED, .explain = s->explain, .most_overhead = most};
@@ -119,6 +121,15 @@ static void complete(job *j) {
   j->report.sizes = NULL;
 }
 
+static rdt_status draw(job *j) {
+  const rdt_settings *s = j->settings;
+  rdt_reason *why = &j->session.why;
+  if (!s->svg) return RDT_OK;
+  if (!j->report.device) return rdt_fail(why, RDT_ERR_NOMEM, "--svg: out of memory while the device was measured");
+  const rdt_roof roof = rdt_device_roof(&j->device, j->workload ? dtypes[s->dtype] : RDT_F32);
+  return rdt_figure_plan_write(j->doc, s->svg, roof, s->svg, why);
+}
+
 static rdt_status plan(job *j) {
   rdt_session *s = &j->session;
   int sizes;
@@ -127,6 +138,7 @@ static rdt_status plan(job *j) {
   j->report.sizes = cJSON_CreateArray();
   for (s->size = 0; s->size < sizes; s->size++) RDT_TRY(plan_size(j));
   complete(j);
+  RDT_TRY(draw(j));
   return j->settings->out ? rdt_sealed_write(j->doc, j->settings->out, &s->why) : RDT_OK;
 }
 
@@ -164,10 +176,10 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_WORKLOAD, RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES, RDT_OPT_POLICY,
-    RDT_OPT_SCHEME,   RDT_OPT_MIN_COVERAGE,   RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT, RDT_OPT_NO_CACHE,
-    RDT_OPT_THREADS,  RDT_OPT_LAMBDA,         RDT_OPT_AVOID_CORE,   RDT_OPT_EXPLAIN,     RDT_OPT_PLAN_FORMAT,
-    RDT_OPT_JSON,     RDT_OPT_QUIET,          RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+    RDT_OPT_WORKLOAD,    RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES, RDT_OPT_POLICY,
+    RDT_OPT_SCHEME,      RDT_OPT_MIN_COVERAGE,   RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT, RDT_OPT_SVG,
+    RDT_OPT_NO_CACHE,    RDT_OPT_THREADS,        RDT_OPT_LAMBDA,       RDT_OPT_AVOID_CORE,  RDT_OPT_EXPLAIN,
+    RDT_OPT_PLAN_FORMAT, RDT_OPT_JSON,           RDT_OPT_QUIET,        RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"FILE.json",
      "of `-o`: the plan, with all measurements (docs/schema/plan-2.json); sealed, and good for this "

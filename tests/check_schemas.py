@@ -39,7 +39,7 @@ CALLS = [
     ("bench-conv", 0, ["bench", "conv", "--n", 1, "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--trials", 3, "--threads", 1]),
     ("bench-conv", 0, ["bench", "conv", "--n", "1,2,1", "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--runs", 2, "--dtype", "u8", "--scheme", "all"]),
     ("bench-workloads", 0, ["bench", "workloads", "dlrm-top,square-32,noscope-coral:1", "--trials", 3, "--threads", "1,2", "--convolutions",
-                            "--scheme", "auto,global", "--max-seconds", 2]),
+                            "--scheme", "auto,plan,global", "--max-seconds", 2]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites", "workloads", "dlrm-top:8")]
 
