@@ -176,10 +176,12 @@ static bool qualify(profiler *f, runner *r) {
   if (rdt_plan_create_way(f->ctx, w, &f->x.prob, "profile", NULL, &r->plan) != RDT_OK) return false;
   add_case(f, &t, r);
   const int code = rdt_timing_run(&t);
-  r->best = INFINITY;
-  for (int i = 0; i < QUALIFY && code == 0; i++) {
-    r->samples[i] = t.cases[0].seconds[i];
-    if (r->samples[i] < r->best) r->best = r->samples[i];
+  double best = INFINITY;
+  for (int i = 0; i < QUALIFY && code == 0; i++)
+    if (t.cases[0].seconds[i] < best) best = t.cases[0].seconds[i];
+  if (best < r->best) {
+    memcpy(r->samples, t.cases[0].seconds, sizeof r->samples);
+    r->best = best;
   }
   rdt_timing_free(&t);
   if (r->best < f->least[r->group]) f->least[r->group] = r->best;
@@ -263,22 +265,32 @@ static bool go_on(const profiler *f, double part) {
   return !how->progress || how->progress((how->turn + 0.5 * part) / turns, how->what ? how->what : "");
 }
 
+/* Somebody else may have had the processor for longer than a few runs take: who is out is asked once more, later. */
+static void second_chance(profiler *f) {
+  for (int i = 0; i < f->n; i++) {
+    runner *r = &f->list[i];
+    if (r->plan || r->group == MAY_NOT || !isfinite(r->best)) continue;
+    if (!qualify(f, r) || is_hopeless(f, r)) drop(r);
+  }
+}
+
 static rdt_status qualify_all(profiler *f, rdt_entry *e, rdt_reason *why) {
   for (int i = 0; i < f->offers.n; i++) {
     const rdt_offer *x = &f->offers.list[i];
     if (x->refused) continue;
     runner *r = &f->list[f->n++];
-    *r = (runner){.all = f, .offer = i, .group = group_of(x)};
+    *r = (runner){.all = f, .offer = i, .group = group_of(x), .best = INFINITY};
     if (!go_on(f, (double)i / f->offers.n)) return RDT_ERR_CANCELLED;
     if (atomic_load(&f->caller->cancelled)) return RDT_ERR_CANCELLED;
     if (!qualify(f, r)) drop(r);
     for (int k = 0; k < f->n; k++) /* a new best may leave others behind */
       if (f->list[k].plan && is_hopeless(f, &f->list[k])) drop(&f->list[k]);
   }
+  second_chance(f);
   for (int i = 0; i < f->n; i++) {
     const runner *r = &f->list[i];
     if (r->plan) continue;
-    const int n = isfinite(r->best) && r->best > 0.0 ? QUALIFY : 0; /* 0: it fails, and is known to */
+    const int n = isfinite(r->best) ? QUALIFY : 0; /* 0: it fails, and is known to */
     if (keep(e, &f->offers.list[r->offer].way, r->samples, n) != RDT_OK)
       return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   }
