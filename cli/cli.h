@@ -41,9 +41,10 @@ typedef struct rdt_session {
   rdt_prom prom;
   rdt_verdict worst; /* of all runs */
   int64_t runs;      /* that had a verdict */
+  bool aloud;        /* events are printed as they come */
   bool told;         /* rdt_session_tell was here, or has nothing to say */
   int size;          /* which of several input sizes (--input-shape A;B) */
-  rdt_reason cache; /* why the cache was not read; "" */
+  rdt_reason cache;  /* why the cache was not read; "" */
   rdt_reason why;
 } rdt_session;
 
@@ -55,9 +56,11 @@ typedef enum rdt_inputs_kind {
 /* Makes the context by the settings, loads the model, reads the inputs. On failure the reason is in s->why; close in
  * any case. */
 rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
-/* Parts of it: the context by the settings; what the cache has, unless there is a --plan; how many input sizes --input-shape
- * has; the inputs of one of them (s->size); the model may be loaded again. */
+/* Parts of it: the context by the settings; what the cache has, unless there is a --plan; how many input sizes
+ * --input-shape has; the inputs of one of them (s->size); the model may be loaded again. */
 rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings);
+/* Who is told of events, and the plan file. */
+rdt_status rdt_session_watch(rdt_session *s, const rdt_settings *settings);
 void rdt_session_cache(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *sizes);
 void rdt_session_forget(rdt_session *s); /* inputs */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "campaign/mix.h"
 #include "cli.h"
 #include "core/cpu_info.h"
 #include "cpu/kernel.h"
@@ -135,6 +136,22 @@ static bool put_site(const sink *k, int i) {
   return true;
 }
 
+static bool put_fault(const sink *k, int i) {
+  if (i >= RDT_FAULT_KIND_COUNT) return false;
+  text(k, "name", rdt_fault_kind_form((rdt_fault_kind)i));
+  text(k, "what", rdt_fault_kind_text((rdt_fault_kind)i));
+  return true;
+}
+
+static bool put_mix(const sink *k, int i) {
+  rdt_mix m;
+  rdt_mix_default(&m);
+  if (i >= m.n_faults) return false;
+  text(k, "name", m.faults[i].text);
+  number(k, "share", m.faults[i].share);
+  return true;
+}
+
 /* ---- workloads ---- */
 
 static double gflop(rdt_work w) {
@@ -204,6 +221,10 @@ static const struct {
      "otherwise Div of integers goes towards zero.\n\n"
      "Printed by `redoubt list ops --format md` from src/net/ops.def; [howto-op.md](howto-op.md) says how to add one."},
     {"sites", "site|what is hit", put_site, "Sites", "Where faults can be planted."},
+    {"faults", "fault|what becomes of the bits", put_fault, "Faults", "Fault models, KIND of `--fault KIND@SITE`."},
+    {"mix", "fault|>share in %", put_mix, "The default mix",
+     "Which faults a campaign plants, and how often; all sites alike. `redoubt list mix --json` is a file for "
+     "`--mix`."},
     {"workloads", "workload|group|>layers|>GFLOP|>intensity f32|>f16, padded|what", put_workload, "Workloads",
      "Networks as lists of their products and convolutions, with the batch behind a colon where it is not the usual "
      "one.\n"
@@ -232,11 +253,11 @@ static rdt_status find(const char *name, subject *of, rdt_reason *why) {
       (subject){.columns = "layer|op|shape|>times|>M|>N|>K|>groups|>GFLOP|>intensity f32|>f16, padded", .title = name};
   const rdt_status status = rdt_workload_find(name, &of->workload, &of->batch, why);
   if (status == RDT_ERR_NAME)
-    return rdt_fail(
-        why, RDT_ERR_ARG,
-        "nothing is listed under '%.60s'; there are: schemes kernels dtypes ops sites workloads, and each of "
-        "the workloads",
-        name);
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "nothing is listed under '%.60s'; there are: schemes kernels dtypes ops sites faults mix "
+                    "workloads, and each of "
+                    "the workloads",
+                    name);
   if (status == RDT_OK) of->text = of->workload->text;
   return status;
 }
@@ -251,6 +272,11 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   const rdt_status status = find(s->operand, &of, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
   sink k = {NULL, NULL};
+  if (s->format == RDT_FORMAT_JSON && of.put == put_mix) { /* as --mix takes it */
+    rdt_mix m;
+    rdt_mix_default(&m);
+    return rdt_document_print(c, rdt_mix_json(&m));
+  }
   if (s->format == RDT_FORMAT_JSON) {
     cJSON *doc = rdt_document("list"), *rows;
     cJSON_AddStringToObject(doc, "of", s->operand);
@@ -276,6 +302,7 @@ static const rdt_option_id options[] = {RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_CO
 static const rdt_words examples[] = {
     {"redoubt list schemes", "names for `--scheme`"},
     {"redoubt list sites", "where `--fault` can strike"},
+    {"redoubt list mix --json", "the faults of a campaign, to be changed"},
     {"redoubt list ops --json", "ONNX operators, for a program"},
     {"redoubt list ops --format md", "the page docs/operators.md"},
     {"redoubt list workloads", "networks for benchmarks and plans, with their intensity"},
@@ -284,9 +311,9 @@ static const rdt_words examples[] = {
 const rdt_command rdt_cmd_list = {
     .name = "list",
     .run = run,
-    .operand = "schemes|kernels|dtypes|ops|sites|workloads|WORKLOAD",
+    .operand = "schemes|kernels|dtypes|ops|sites|faults|mix|workloads|WORKLOAD",
     .operand_needed = true,
     .options = options,
-    .summary = "the schemes, kernels, datatypes, operators, fault sites, workloads there are",
+    .summary = "the schemes, kernels, datatypes, operators, faults and their sites, workloads there are",
     .text = "Prints one of the tables that the program is made from, or the layers of a workload.",
     .examples = examples};

@@ -1,9 +1,14 @@
 /* redoubt report: a report that --report wrote, as text again or as a page. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "campaign/study.h"
+#include "campaign_text.h"
 #include "core/file.h"
+#include "core/memory.h"
 #include "report/html.h"
 #include "run_report.h"
 
@@ -19,12 +24,110 @@ static rdt_status put_page(const cJSON *doc, const char *path, rdt_reason *why) 
   return status;
 }
 
+/* ---- folders of campaigns ---- */
+
+/* To a file, whole or not at all, or to standard output. */
+static rdt_status put_text(const char *path, const char *text, rdt_reason *why) {
+  if (strcmp(path, "-") != 0) return rdt_file_write(path, text, strlen(text), "", 0, why);
+  fputs(text, stdout);
+  return RDT_OK;
+}
+
+static rdt_status put_by(const rdt_study *study, bool (*write)(const rdt_study *s, FILE *to), const char *path,
+                         rdt_reason *why) {
+  char *text = NULL;
+  size_t bytes;
+  FILE *to = open_memstream(&text, &bytes);
+  bool whole = to && write(study, to);
+  if (to) whole = fclose(to) == 0 && whole;
+  const rdt_status status = whole ? put_text(path, text, why) : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  free(text);
+  return status;
+}
+
+static rdt_status put_pictures(const rdt_study *study, const char *dir, rdt_reason *why) {
+  char path[4096];
+  if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+    return rdt_fail(why, RDT_ERR_IO, "%.300s: cannot be made: %s", dir, strerror(errno));
+  for (int i = 0; i < RDT_STUDY_PLOTS; i++) {
+    char *svg;
+    RDT_TRY(rdt_study_plot(study, i, &svg, why));
+    const int n = snprintf(path, sizeof path, "%s/%s.svg", dir, rdt_study_plot_name(i));
+    const rdt_status status = svg && n < (int)sizeof path ? put_text(path, svg, why) : RDT_OK;
+    free(svg);
+    RDT_TRY(status);
+  }
+  return RDT_OK;
+}
+
+static rdt_status put_document(const rdt_study *study, double fit, rdt_reason *why) {
+  cJSON *doc = cJSON_CreateObject();
+  cJSON_AddStringToObject(doc, "schema", "redoubt.campaigns/2");
+  cJSON *rows = cJSON_AddArrayToObject(doc, "rows");
+  for (int i = 0; i < study->n; i++) {
+    const rdt_found *f = &study->list[i];
+    cJSON_AddItemToArray(rows, rdt_summary_json(f->head, &f->tally, fit, f->repairs));
+  }
+  const rdt_status status = rdt_json_print(doc, why);
+  cJSON_Delete(doc);
+  return status;
+}
+
+static rdt_status show(const rdt_study *study, const rdt_settings *s, rdt_reason *why) {
+  if (s->html) {
+    char *text;
+    RDT_TRY(rdt_study_page(study, &text, why));
+    const rdt_status status = put_text(s->html, text, why);
+    free(text);
+    RDT_TRY(status);
+  }
+  if (s->svg) RDT_TRY(put_pictures(study, s->svg, why));
+  if (s->csv) RDT_TRY(put_by(study, rdt_study_csv, s->csv, why));
+  if (s->md) RDT_TRY(put_by(study, rdt_study_markdown, s->md, why));
+  if (s->html || s->svg || s->csv || s->md) return RDT_OK;
+  if (s->format == RDT_FORMAT_JSON) return put_document(study, s->fit, why);
+  for (int i = 0; i < study->n; i++) {
+    const rdt_found *f = &study->list[i];
+    printf("%s%s: %s, seed %.0f, shard %s of %.0f\n\n", i ? "\n" : "", rdt_json_string(f->head, "target"), f->label,
+           rdt_json_real(f->head, "seed"), f->shards, rdt_json_real(f->head, "shards"));
+    if (!rdt_campaign_put(&f->tally, f->repairs, s->format == RDT_FORMAT_MD, true, s->fit))
+      return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  }
+  return RDT_OK;
+}
+
+static int report_campaigns(const rdt_command *c, const rdt_settings *s) {
+  rdt_reason why = {""};
+  rdt_study *study = rdt_calloc(1, sizeof *study);
+  if (!study) return rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
+  rdt_status status = rdt_study_add(study, s->operand, &why);
+  for (int i = 0; i < s->more.count && status == RDT_OK; i++) status = rdt_study_add(study, s->more.at[i], &why);
+  if (status == RDT_OK) {
+    rdt_study_name(study);
+    status = show(study, s, &why);
+  }
+  rdt_study_clear(study);
+  rdt_free(study);
+  return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
+}
+
+static bool is_folder(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int run(const rdt_command *c, const rdt_settings *settings) {
+  if (is_folder(settings->operand)) return report_campaigns(c, settings);
   const bool pipe = strcmp(settings->operand, "-") == 0;
   rdt_reason why = {""};
   cJSON *doc = NULL;
   rdt_status status = RDT_OK;
-  if (rdt_same_file(settings->operand, settings->html))
+  if (settings->more.count || settings->svg || settings->csv || settings->md)
+    status = rdt_fail(&why, RDT_ERR_ARG,
+                      "%s is a report of a run: several, --svg, --csv and --md are for the folders "
+                      "of `redoubt inject -o DIR`",
+                      settings->operand);
+  else if (rdt_same_file(settings->operand, settings->html))
     status = rdt_fail(&why, RDT_ERR_ARG, "%s would be written over: give the page a file of its own", settings->html);
   if (status == RDT_OK) status = rdt_report_read(pipe ? "/dev/stdin" : settings->operand, &doc, &why);
   if (status == RDT_OK && settings->html)
@@ -35,29 +138,39 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
 }
 
-static const rdt_option_id options[] = {RDT_OPT_HTML, RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_HTML, RDT_OPT_PICTURES, RDT_OPT_CSV,  RDT_OPT_MD,
+                                        RDT_OPT_FIT,  RDT_OPT_FORMAT,   RDT_OPT_JSON, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"REPORT.json",
      "what `redoubt run --report` or `rdt_report_write` wrote (docs/schema/run-1.json); `-`: standard input"},
+    {"DIR", "what `redoubt inject -o DIR` keeps; several side by side, shards of one campaign as one"},
     {"FILE.html", "of `--html`: whole or not at all. It needs no other file, no network and no script"},
     {NULL, NULL}};
 static const rdt_words examples[] = {
     {"redoubt report found.json", "the table and the sentences of that run again"},
     {"redoubt report found.json --html found.html", "a page for a browser, a phone or a printer"},
+    {"redoubt report none row rowcol --html coverage.html --svg pictures --csv counts.csv --md -",
+     "campaigns side by side"},
     {"redoubt report - --html -", "from standard input to standard output"},
     {NULL, NULL}};
 const rdt_command rdt_cmd_report = {
     .name = "report",
     .run = run,
-    .operand = "REPORT.json",
+    .operand = "REPORT.json|DIR",
+    .operands = true,
     .operand_needed = true,
     .options = options,
-    .summary = "a report of a run: as text again, or as a page",
+    .summary = "a report of a run, or campaigns side by side: as text, or as a page",
     .text =
         "Reads a report that `redoubt run --report` wrote, and prints what the run printed; or writes a page: the "
         "verdict, the "
         "story of every event, time, residuals and detection floors of every layer, what the plan covers and what "
         "not.\n"
+        "\n"
+        "Of folders that `redoubt inject -o` wrote it counts the trials: coverage against overhead, by layer, bit and "
+        "size, "
+        "residuals against bounds, suspects over lambda, the floor, and the worst fault that nobody noticed with the "
+        "number that shows it again.\n"
         "\n"
         "The exit code tells of this command, not of the run: its own is in the report.",
     .good = "it was read and shown",

@@ -153,6 +153,10 @@ static const char hint[] = "it is empty: a variable of the shell that is not set
 
 static rdt_status take_operand(const rdt_command *c, const char *word, rdt_settings *s, rdt_reason *why) {
   if (!c->operand) return rdt_fail(why, RDT_ERR_ARG, "unexpected argument '%s'; `redoubt help %s`", word, c->name);
+  if (s->operand && c->operands && *word && s->more.count < RDT_MAX_TEXTS) {
+    s->more.at[s->more.count++] = word;
+    return RDT_OK;
+  }
   if (s->operand)
     return rdt_fail(why, RDT_ERR_ARG, "'%s' is one argument too many: '%s' is taken as %s; `redoubt help %s`", word,
                     s->operand, c->operand, c->name);
@@ -163,7 +167,7 @@ static rdt_status take_operand(const rdt_command *c, const char *word, rdt_setti
 
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why) {
   bool options = true;
-  *s = (rdt_settings){.seed = -1, .pad = -1};
+  *s = (rdt_settings){.seed = -1, .pad = -1, .replay = -1};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
     if (!options || word[0] != '-' || !word[1]) {

@@ -30,6 +30,12 @@ typedef struct rdt_settings {
   int64_t tables, outputs, policy;
   double lambda, prom_every, max_seconds; /* 0: not given */
   bool explain, quiet, no_progress, cold, syslog, measure, no_cache, convolutions, help;
+  /* of campaigns and their reports */
+  const char *mix, *until_ci, *shard, *csv, *md;
+  int64_t jobs, replay; /* 0, -1: not given */
+  double fit;           /* 0: not given */
+  bool resume;
+  rdt_texts more;      /* operands after the first */
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;
 
@@ -52,9 +58,9 @@ typedef struct rdt_command {
   int (*run)(const struct rdt_command *c, const rdt_settings *s);
   const struct rdt_command *const *commands; /* in place of run: one of these, NULL after the last */
   const char *operand;                       /* "MODEL.onnx"; NULL: takes none */
-  bool operand_needed;
-  const rdt_option_id *options; /* ends with RDT_OPT_COUNT; --help is taken everywhere */
-  const char *summary;          /* one line */
+  bool operand_needed, operands;             /* operands: more of them may follow */
+  const rdt_option_id *options;              /* ends with RDT_OPT_COUNT; --help is taken everywhere */
+  const char *summary;                       /* one line */
   const char *text; /* paragraphs, with an empty line between; lines that begin with a space stay as they are */
   bool verdicts;    /* are the words for verdicts explained? */
   const char *good, *bad, *stopped; /* what exit codes 0, 1 and 128+N mean; bad NULL: there is no 1 */

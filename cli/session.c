@@ -62,6 +62,14 @@ int rdt_cli_fail(const rdt_command *c, rdt_status status, const char *text) {
 
 /* ---- events ---- */
 
+static void tell_event(const rdt_event *e) {
+  printf("  event: %s\n", e->text);
+  if (e->residual > 0.0 || e->bound > 0.0)
+    printf("    residual %.9g, bound %.9g (rigorous %.9g), floor %.9g\n", e->residual, e->bound, e->bound_rigorous,
+           e->floor);
+  for (int i = 0; i < e->n_rungs; i++) printf("    %s: %s\n", e->rungs[i].name, e->rungs[i].outcome);
+}
+
 static void take_event(const rdt_event *event, void *user) {
   rdt_session *s = user;
   if (event->kind == RDT_EVENT_FAULT) s->faults++;
@@ -69,6 +77,7 @@ static void take_event(const rdt_event *event, void *user) {
   s->journal.run = s->run;
   rdt_journal_add(&s->journal, event);
   rdt_prom_event(&s->prom, event);
+  if (s->aloud) tell_event(event);
   if (!s->report) return;
   s->report->run = s->run;
   rdt_report_event(event, s->report);
@@ -213,8 +222,7 @@ void rdt_session_cache(rdt_session *s, const rdt_settings *settings) {
   rdt_fail(&s->cache, RDT_OK, "%s", rdt_context_error(s->ctx));
 }
 
-rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
-  RDT_TRY(rdt_session_begin(s, settings));
+rdt_status rdt_session_watch(rdt_session *s, const rdt_settings *settings) {
   if (settings->plan) {
     const rdt_status status = rdt_context_read_plans(s->ctx, settings->plan);
     if (status != RDT_OK) return rdt_session_fail(s, status);
@@ -222,6 +230,12 @@ rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_in
   RDT_TRY(watch(s, settings));
   rdt_prom_watch(&s->prom, s->ctx);
   rdt_context_on_event(s->ctx, take_event, s);
+  return RDT_OK;
+}
+
+rdt_status rdt_session_open(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind) {
+  RDT_TRY(rdt_session_begin(s, settings));
+  RDT_TRY(rdt_session_watch(s, settings));
   RDT_TRY(rdt_session_load(s, settings));
   RDT_TRY(rdt_session_inputs(s, settings, kind));
   s->told = false; /* from here on there is something to count, even if it is nothing */

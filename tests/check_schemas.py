@@ -25,10 +25,12 @@ CALLS = [
     ("run", 1, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,seed=1", "--on-fault", "report"]),
     ("run", 1, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,seed=1", "--on-fault", "abort"]),
     ("run", 0, ["run", MODEL, "-i", SOME, "--fault", "bit:30@accum,layer=conv4,count=4,seed=2", "--on-fault", "correct"]),
-    ("inject", 0, ["inject", MODEL, "-i", SOME, "--n", 100]),
-    ("inject", 0, ["inject", MODEL, "-i", SOME, "--n", 40, "--fault", "bit@accum,count=1:16", "--on-fault", "correct"]),
-    ("inject", 0, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "none"]),
-    ("inject", 1, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "bit:30@accum", "--scheme", "none"]),
+    ("coverage", 0, ["inject", MODEL, "-i", SOME, "--n", 100, "--fit", 5]),
+    ("coverage", 0, ["inject", MODEL, "-i", SOME, "--n", 40, "--fault", "bit@accum,count=1:16", "--on-fault", "correct"]),
+    ("coverage", 0, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "none"]),
+    ("coverage", 0, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "bit:30@accum", "--scheme", "none"]),
+    ("coverage", 0, ["inject", "conv:1x8x9x9:4x3x3:p1:s8", "--n", 40, "--jobs", 2]),
+    ("mix", 0, ["list", "mix"]),
     ("plan", 0, ["plan", MODEL, "--explain", "--no-cache"]),
     ("plan", 0, ["plan", MODEL, "--input-shape", "1x1x8x8;3x1x8x8", "--policy", "model"]),
     ("plan", 0, ["plan", "--workload", "dlrm-top:8", "--no-cache", "--threads", 1]),
@@ -65,9 +67,25 @@ def write_cases(folder):
             ("conformance", 1, ["conformance", folder, "--junit", folder / "found.xml"])]
 
 
+def check_campaign(folder):
+    """The files that a campaign keeps."""
+    failed = 0
+    for i, options in enumerate((["--n", 60, "--scheme", "row"], ["--n", 5, "--fault", "none"])):
+        kept = pathlib.Path(folder) / f"campaign{i}"
+        subprocess.run([sys.argv[1], "inject", "gemm:20x30x40", "-q", "-o", kept, *map(str, options)], check=True)
+        for kind, text in [("campaign", (kept / "campaign.json").read_text())] + \
+                          [("trial", line) for line in (kept / "trials.jsonl").read_text().splitlines()]:
+            schema = json.loads((ROOT / "docs" / "schema" / f"{kind}-1.json").read_text())
+            for error in jsonschema.Draft202012Validator(schema).iter_errors(json.loads(text)):
+                print(f"FAIL  {kind} of {' '.join(map(str, options))}: {error.message}")
+                failed = 1
+    print("ok    the folder of a campaign" if not failed else "FAIL  the folder of a campaign")
+    return failed
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        failed = check(CALLS + write_cases(pathlib.Path(folder))) | check_records() | check_events()
+        failed = check(CALLS + write_cases(pathlib.Path(folder))) | check_records() | check_events() | check_campaign(folder)
         cases = xml.etree.ElementTree.parse(pathlib.Path(folder) / "found.xml").findall("testsuite/testcase")
         if [case.find("failure") is None for case in cases] != [True, False]:
             print("FAIL  the JUnit file does not say that the second of two cases failed")

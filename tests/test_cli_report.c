@@ -58,7 +58,7 @@ static void test_refused(void **state) {
   util_cli_expect(util_cli(RUN "--report r.json -q"), 0, NULL);
   util_cli_expect(util_cli("report"), 2, "REPORT.json");
   util_cli_expect(util_cli("report nowhere.json"), 2, "nowhere.json: cannot be opened");
-  util_cli_expect(util_cli("report ."), 2, "cannot be read");
+  util_cli_expect(util_cli("report ."), 2, "has no campaign.json");
   util_cli_expect(util_cli("report r.json --html r.json"), 2, "r.json would be written over");
   util_cli_expect(util_cli("report r.json --html ./r.json"), 2, "would be written over");
   util_cli_expect(util_cli("report r.json --html nowhere/r.html"), 2, "nowhere/r.html");
@@ -75,8 +75,34 @@ static void test_refused(void **state) {
   util_cli_expect(util_cli("report half.json"), 2, "half.json: this is no JSON: it breaks off or goes wrong in line");
 }
 
+/* Campaigns side by side, in every form. */
+static void test_campaigns(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("inject gemm:40x30x20 --scheme none --n 100 -q -o none"), 0, NULL);
+  util_cli_expect(util_cli("inject gemm:40x30x20 --scheme row --n 100 -q -o row1 --shard 1/2"), 0, NULL);
+  util_cli_expect(util_cli("inject gemm:40x30x20 --scheme row --n 100 -q -o row2 --shard 2/2"), 0, NULL);
+  util_cli_expect(util_cli("inject gemm:40x30x20 --scheme row --n 50 -q -o clean --fault none"), 0, NULL);
+#define ALL "report none row1 row2 clean "
+  util_cli_expect(util_cli(ALL), 0, "shard 1 2 of 2");
+  util_cli_expect(util_cli(ALL "--json"), 0, "\"redoubt.campaigns/2\"");
+  util_cli_expect(util_cli(ALL "--html page.html --svg pictures --csv counts.csv --md -"), 0, "| target");
+  util_cli_expect(util_cli("report row1 row1"), 2, "count twice");
+  util_cli_expect(util_cli("report row1 nowhere"), 2, "nowhere");
+  util_cli_slurp("page.html");
+  assert_non_null(strstr(util_cli_text, "</html>"));
+  util_cli_slurp("counts.csv");
+  assert_non_null(strstr(util_cli_text, "\"gemm:40x30x20\","));
+  static const char *const pictures[] = {"coverage-overhead", "bits", "sizes", "ratios", "lambda"};
+  for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "pictures/%s.svg", pictures[i]);
+    util_cli_slurp(path);
+    if (!strstr(util_cli_text, "</svg>")) fail_msg("%s is no picture", path);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_again), cmocka_unit_test(test_page),
-                                     cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_campaigns), cmocka_unit_test(test_again),
+                                     cmocka_unit_test(test_page), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

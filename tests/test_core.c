@@ -226,7 +226,7 @@ static void masks_do_what_their_kind_says(void **state) {
     const uint64_t bits = (uint64_t)seed * 0x9e3779b97f4a7c15u & 0xffffffffu;
 #define MASK(text)                                                                            \
   (snprintf(spec, sizeof spec, text "@accum,seed=%d", seed), rdt_fault_parse(spec, &f, NULL), \
-   rdt_fault_mask(&f, bits, 32))
+   rdt_fault_mask(&f, bits, RDT_F32))
     assert_int_equal(MASK("bit:31"), 0x80000000u);
     assert_int_equal(__builtin_popcountll(MASK("bit")), 1);
     assert_int_equal(__builtin_popcountll(MASK("bits:3")), 3);

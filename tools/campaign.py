@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Campaigns of planted faults on networks of examples/graphs: redoubt inject, with seeded weights and inputs.
 
-usage: tools/campaign.py BUILD NAME[:sizes]... [--n N] [--threads N] [--fault SPEC] [--on-fault WHAT] [--json FILE]
+usage: tools/campaign.py BUILD NAME[:sizes]... [--n N] [--threads N] [--jobs N] [--scheme NAME] [--fault SPEC] [--on-fault WHAT]
+                         [--out DIR] [--json FILE]
   tools/campaign.py build digits resnet18:side=64 minilm:batch=1,sequence=16 --n 5000 --json bench/results/inject-sites.json
 
-`digits` is examples/digits with its images; side=N makes images N x N. Exit code 1 if a fault above the floor was missed,
-one that was found was not repaired, or a result was made worse.
+`digits` is examples/digits with its images; side=N makes images N x N; gemm:MxNxK and conv:... are single ops. Exit code 1 if a
+campaign's was: a miss inside a claim, a fault that was found and not repaired, a result that was made worse, a crash. --out keeps
+the trials of each, for `redoubt report`.
 """
 import argparse
 import json
@@ -25,6 +27,8 @@ DIGITS = os.path.join(record.ROOT, "examples", "digits")
 
 def prepared(name, sizes, folder, kept):
     """The model's path and its -i options."""
+    if name in ("gemm", "conv"):
+        return None, []
     if name == "digits":
         return os.path.join(DIGITS, "digits.onnx"), ["-i", os.path.join(DIGITS, "images.npy")]
     side = sizes.get("side")
@@ -47,7 +51,10 @@ def main():
     parser.add_argument("names", nargs="+", metavar="NAME[:dim=N,...]")
     parser.add_argument("--n", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=0)
-    parser.add_argument("--fault", help="as of redoubt inject; default: random bits at random sites")
+    parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--scheme", help="as of redoubt inject")
+    parser.add_argument("--fault", help="as of redoubt inject; default: the default mix")
+    parser.add_argument("--out", metavar="DIR", help="keep the trials, a folder each")
     parser.add_argument("--on-fault", help="as of redoubt inject")
     parser.add_argument("--scrub", help="as of redoubt inject")
     parser.add_argument("--dir", help="where graphs with weights are kept from call to call")
@@ -55,27 +62,28 @@ def main():
     args = parser.parse_intermixed_args()
     redoubt, rows, failed = os.path.join(args.build, "cli", "redoubt"), [], 0
     options = ["--n", str(args.n)]
-    for name in ("threads", "fault", "on_fault", "scrub"):
+    for name in ("threads", "jobs", "scheme", "fault", "on_fault", "scrub"):
         if getattr(args, name):
             options += ["--" + name.replace("_", "-"), str(getattr(args, name))]
     for text in args.names:
-        name, sizes = graph_inputs.sizes_of(text)
+        op = text.split(":")[0] in ("gemm", "conv")
+        name, sizes = (text.split(":")[0], {}) if op else graph_inputs.sizes_of(text)
+        kept = ["-o", os.path.join(args.out, text.replace(":", "-"))] if args.out else []
         with tempfile.TemporaryDirectory() as folder:
             model, inputs = prepared(name, sizes, folder, args.dir)
             report, start = os.path.join(folder, "campaign.json"), time.time()
-            done = subprocess.run([redoubt, "inject", model, *inputs, *options, "--no-progress", "--report", report],
+            done = subprocess.run([redoubt, "inject", model or text, *inputs, *options, *kept, "--no-progress", "--report", report],
                                   capture_output=True, text=True)
             if not os.path.exists(report):
                 sys.exit(f"{text}: exit code {done.returncode}: {done.stderr}")
             with open(report) as f:
                 found = json.load(f)
         failed |= done.returncode != 0
-        found["model"] = text
+        found["target"] = text
         rows.append(found)
-        print(f"{text} ({time.time() - start:.0f} s)\n{done.stdout[done.stdout.find('site'):].split('layer ')[0].rstrip()}")
-        print(done.stdout.rstrip().rsplit("\n", 1)[-1], flush=True)
+        print(f"{text} ({time.time() - start:.0f} s)\n{done.stdout[done.stdout.find('site'):].rstrip()}", flush=True)
     if args.json:
-        result = {"schema": "redoubt.campaigns/1", "rows": rows}
+        result = {"schema": "redoubt.campaigns/2", "rows": rows}
         record.keep(args.json, record.document(redoubt, record.typed("tools/campaign.py"), int(failed), result))
     return int(failed)
 

@@ -332,6 +332,10 @@ double rdt_tolerance_constant(rdt_dtype t) {
   return 2.0 * rdt_dtype_info(t)->u;
 }
 
+double rdt_tolerance_reference(rdt_dtype t) {
+  return rdt_dtype_is_float(t) ? fmin(1e3 * rdt_tolerance_network(t), 0.25) : 0.02; /* integers: requantised */
+}
+
 double rdt_tolerance_network(rdt_dtype t) {
   switch (t) {
     case RDT_F64:

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +23,37 @@ static const struct {
 
 /* number: does the kind take ":N", and within which range; a kind without a range takes none. */
 static const struct {
-  const char *name;
+  const char *name, *form;
   bool optional;
   int least, most;
+  const char *text;
 } kinds[RDT_FAULT_KIND_COUNT] = {
-    [RDT_FAULT_BIT] = {"bit", true, 0, 63},           [RDT_FAULT_BITS] = {"bits", false, 1, 64},
-    [RDT_FAULT_ADJACENT] = {"adjacent", true, 0, -1}, [RDT_FAULT_BURST] = {"burst", false, 1, 64},
-    [RDT_FAULT_RANDOM] = {"random", true, 0, -1},     [RDT_FAULT_ZERO] = {"zero", true, 0, -1},
-    [RDT_FAULT_STUCK0] = {"stuck0", false, 0, 63},    [RDT_FAULT_STUCK1] = {"stuck1", false, 0, 63},
+    [RDT_FAULT_BIT] = {"bit", "bit[:N]", true, 0, 63, "bit N (0 is the lowest), or one that the seed chooses"},
+    [RDT_FAULT_BITS] = {"bits", "bits:N", false, 1, 64, "N different bits"},
+    [RDT_FAULT_ADJACENT] = {"adjacent", "adjacent", true, 0, -1, "two neighbours"},
+    [RDT_FAULT_BURST] = {"burst", "burst:N", false, 1, 64,
+                         "a run of N bits: the ends flipped, those between with probability 1/2"},
+    [RDT_FAULT_RANDOM] = {"random", "random", true, 0, -1, "another value"},
+    [RDT_FAULT_ZERO] = {"zero", "zero", true, 0, -1, "0"},
+    [RDT_FAULT_STUCK0] = {"stuck0", "stuck0[:N]", true, 0, 63, "bit N, or one of the seed, reads 0"},
+    [RDT_FAULT_STUCK1] = {"stuck1", "stuck1[:N]", true, 0, 63, "bit N, or one of the seed, reads 1"},
+    [RDT_FAULT_NAN] = {"nan", "nan", true, 0, -1, "not a number; integers have none"},
+    [RDT_FAULT_INF] = {"inf", "inf", true, 0, -1, "infinity; integers have none"},
+    [RDT_FAULT_BER] = {"ber", "ber:R", true, 0, -1,
+                       "every bit of all that is computed flips with probability R: the site accum"},
 };
+
+const char *rdt_fault_kind_name(rdt_fault_kind k) {
+  return (unsigned)k < RDT_FAULT_KIND_COUNT ? kinds[k].name : "unknown";
+}
+
+const char *rdt_fault_kind_text(rdt_fault_kind k) {
+  return (unsigned)k < RDT_FAULT_KIND_COUNT ? kinds[k].text : "unknown";
+}
+
+const char *rdt_fault_kind_form(rdt_fault_kind k) {
+  return (unsigned)k < RDT_FAULT_KIND_COUNT ? kinds[k].form : "unknown";
+}
 
 const char *rdt_site_name(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT ? sites[s].name : "unknown";
@@ -44,7 +67,8 @@ bool rdt_site_checks(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT && sites[s].hits == CHECKS;
 }
 
-static const char grammar[] = "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N][,seed=S]";
+static const char grammar[] =
+    "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N[,rate=R]][,seed=S]";
 
 /* All names of a table in one line, for the error that says what would have been right. */
 static const char *all_sites(char *buf, size_t size) {
@@ -57,8 +81,7 @@ static const char *all_sites(char *buf, size_t size) {
 static const char *all_kinds(char *buf, size_t size) {
   size_t used = 0;
   for (int i = 0; i < RDT_FAULT_KIND_COUNT && used < size; i++)
-    used += (size_t)snprintf(buf + used, size - used, "%s%s%s", i ? " " : "", kinds[i].name,
-                             kinds[i].most >= 0 ? (kinds[i].optional ? "[:N]" : ":N") : "");
+    used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? " " : "", kinds[i].form);
   return buf;
 }
 
@@ -69,6 +92,12 @@ static bool parse_number(const char *text, long long least, long long most, long
   return end != text && *end == '\0' && errno == 0 && *out >= least && *out <= most;
 }
 
+static bool parse_share(const char *text, double *out) {
+  char *end;
+  *out = strtod(text, &end);
+  return end != text && *end == '\0' && *out > 0.0 && *out < 1.0;
+}
+
 static rdt_status parse_kind(char *text, rdt_fault *f, rdt_reason *why) {
   char list[256];
   char *number = strchr(text, ':');
@@ -76,6 +105,11 @@ static rdt_status parse_kind(char *text, rdt_fault *f, rdt_reason *why) {
   for (int i = 0; i < RDT_FAULT_KIND_COUNT; i++) {
     if (strcmp(text, kinds[i].name) != 0) continue;
     long long n = -1;
+    if (i == RDT_FAULT_BER) {
+      if (!number || !parse_share(number, &f->rate))
+        return rdt_fail(why, RDT_ERR_ARG, "fault kind ber takes a probability above 0 and below 1: ber:1e-7");
+      number = NULL;
+    }
     if (number ? !parse_number(number, kinds[i].least, kinds[i].most, &n) : !kinds[i].optional)
       return kinds[i].most >= 0 ? rdt_fail(why, RDT_ERR_ARG, "fault kind %s takes a number from %d to %d: %s:N", text,
                                            kinds[i].least, kinds[i].most, text)
@@ -111,6 +145,10 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
     f->core = (int)n;
     return RDT_OK;
   }
+  if (value && strcmp(text, "rate") == 0)
+    return parse_share(value, &f->rate)
+               ? RDT_OK
+               : rdt_fail(why, RDT_ERR_ARG, "rate= takes a share above 0 and below 1, not '%s'", value);
   if (value && strcmp(text, "at") == 0) {
     char *second = strchr(value, '/');
     if (second) *second++ = '\0';
@@ -141,7 +179,7 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   char text[512], list[256];
-  *f = (rdt_fault){.bits = -1, .layer = "*", .at = {-1, -1}, .core = -1};
+  *f = (rdt_fault){.bits = -1, .rate = 1.0, .layer = "*", .at = {-1, -1}, .core = -1};
   if (strlen(spec) >= sizeof text)
     return rdt_fail(why, RDT_ERR_ARG, "the fault is longer than %zu characters", sizeof text - 1);
   strcpy(text, spec);
@@ -168,6 +206,12 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_ARG,
                     "core= is a core that computes wrongly, where it happens to: with the site accum, without at=, "
                     "count= and along=");
+  const bool everywhere = f->kind == RDT_FAULT_BER;
+  if (everywhere && (f->site != RDT_SITE_ACCUM || f->core >= 0 || f->count[1] > 0 || f->at[0] >= 0))
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "ber: hits whatever is computed: with the site accum, without at=, count= and core=");
+  if (f->rate < 1.0 && !everywhere && f->core < 0)
+    return rdt_fail(why, RDT_ERR_ARG, "rate= says how often a core is wrong: with core=N");
   return RDT_OK;
 }
 
@@ -221,7 +265,25 @@ static uint64_t ones(int count, int width) {
   return count >= width ? all : (1ull << count) - 1;
 }
 
-uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width) {
+/* The bits of the exponent. */
+static uint64_t exponent(rdt_dtype t) {
+  switch (t) {
+    case RDT_F64:
+      return 0x7ffull << 52;
+    case RDT_F32:
+      return 0xffull << 23;
+    case RDT_BF16:
+      return 0xffull << 7;
+    case RDT_F16:
+      return 0x1full << 10;
+    default:
+      return 0;
+  }
+}
+
+uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, rdt_dtype t) {
+  const int width = (int)rdt_dtype_size(t) * 8;
+  const uint64_t e = exponent(t), quiet = (e & ~(e << 1)) >> 1; /* the mantissa's highest bit */
   const uint64_t r = rdt_fault_random(f, 2);
   const uint64_t bit = 1ull << (f->bits >= 0 ? f->bits % width : (int)(r % (uint64_t)width));
   uint64_t mask = 0;
@@ -248,6 +310,11 @@ uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width) {
       return bits & bit;
     case RDT_FAULT_STUCK1:
       return ~bits & bit;
+    case RDT_FAULT_NAN:
+      return (~bits & (e | quiet)) & ones(width, width);
+    case RDT_FAULT_INF: /* the sign stays */
+      return e ? (bits ^ e) & ones(width - 1, width) : 0;
+    case RDT_FAULT_BER:
     case RDT_FAULT_KIND_COUNT:
       break;
   }
@@ -260,7 +327,35 @@ void rdt_fault_apply(const rdt_fault *f, void *data, rdt_dtype t, int64_t e, dou
   uint64_t bits = 0;
   *before = rdt_load(data, t, e);
   memcpy(&bits, p, bytes); /* little-endian */
-  bits ^= rdt_fault_mask(f, bits, (int)bytes * 8);
+  bits ^= rdt_fault_mask(f, bits, t);
   memcpy(p, &bits, bytes);
   *after = rdt_load(data, t, e);
+}
+
+int rdt_fault_highest(rdt_dtype t, double before, double after) {
+  uint64_t bits[2] = {0, 0};
+  rdt_store(&bits[0], t, 0, before);
+  rdt_store(&bits[1], t, 0, after);
+  return bits[0] == bits[1] ? -1 : 63 - __builtin_clzll(bits[0] ^ bits[1]);
+}
+
+/* From one flipped bit to the next the distance is geometric. */
+int64_t rdt_fault_scatter(const rdt_fault *f, void *data, rdt_dtype t, int64_t n, int64_t *first, double *before,
+                          double *after) {
+  const int64_t width = (int64_t)rdt_dtype_size(t) * 8;
+  int64_t flipped = 0;
+  double at = -1.0;
+  *first = -1;
+  for (uint64_t s = 16;; s++) {
+    const double u = (double)((rdt_fault_random(f, s) >> 11) + 1) * 0x1p-53;
+    at += 1.0 + floor(log(u) / log1p(-f->rate));
+    if (!(at < (double)n * (double)width)) return flipped;
+    const int64_t bit = (int64_t)at, e = bit / width;
+    if (flipped++ == 0) {
+      *first = e;
+      *before = rdt_load(data, t, e);
+    }
+    ((unsigned char *)data)[bit / 8] ^= (unsigned char)(1u << bit % 8);
+    if (e == *first) *after = rdt_load(data, t, e);
+  }
 }

@@ -1,5 +1,5 @@
-/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N]
- * [,seed=S]. */
+/* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col]
+ * [,core=N[,rate=R]][,seed=S]. */
 #ifndef RDT_INJECT_FAULT_H
 #define RDT_INJECT_FAULT_H
 
@@ -24,8 +24,15 @@ typedef enum rdt_fault_kind {
   RDT_FAULT_ZERO,
   RDT_FAULT_STUCK0,
   RDT_FAULT_STUCK1,
+  RDT_FAULT_NAN,
+  RDT_FAULT_INF,
+  RDT_FAULT_BER,
   RDT_FAULT_KIND_COUNT
 } rdt_fault_kind;
+const char *rdt_fault_kind_name(rdt_fault_kind k);
+const char *rdt_fault_kind_text(rdt_fault_kind k);
+/* "bit[:N]" */
+const char *rdt_fault_kind_form(rdt_fault_kind k);
 
 /* Where several faults lie: anywhere in one row or column of the result, or in one of both that the seed chooses. */
 typedef enum rdt_along { RDT_ALONG_ANY, RDT_ALONG_ROW, RDT_ALONG_COL } rdt_along;
@@ -33,7 +40,8 @@ enum { RDT_MAX_FAULTS = 16 };
 
 typedef struct rdt_fault {
   rdt_fault_kind kind;
-  int bits; /* bit:N the bit (-1 random); bits:N, burst:N how many; stuck: which bit */
+  int bits;    /* bit:N, stuck: the bit (-1 random); bits:N, burst:N how many */
+  double rate; /* ber:R: of a bit of what is computed; of a broken core: how often it is wrong, 1 otherwise */
   rdt_site site;
   char layer[128]; /* glob over node names; "*" where the spec names none: the seed chooses among those that have the
                       site */
@@ -41,7 +49,7 @@ typedef struct rdt_fault {
   int count[2];    /* how many, at least and at most: the seed chooses; 0 0: one */
   rdt_along along;
   uint64_t seed;
-  int core; /* >= 0: whatever is computed there is hit, every time; -1: the fault strikes once */
+  int core; /* >= 0: whatever is computed there is hit, every time or at a rate; -1: the fault strikes once */
 } rdt_fault;
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why);
@@ -56,8 +64,13 @@ rdt_along rdt_fault_along(const rdt_fault *f); /* row or column */
 rdt_fault rdt_fault_at(const rdt_fault *f, int i);
 /* Positions of the others along a line of `length`: the i-th, different from all before it, i < length. */
 int64_t rdt_fault_position(const rdt_fault *f, int64_t first, int64_t length, int i);
-/* The XOR mask for a value with these bits (width 8..64): the fault's effect, possibly 0 (masked: stuck, zero). */
-uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, int width);
+/* The XOR mask for a value with these bits: the fault's effect, possibly 0 (stuck, zero; NaN of an integer). */
+uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, rdt_dtype t);
+/* The highest bit in which two values of a datatype differ; -1: none. */
+int rdt_fault_highest(rdt_dtype t, double before, double after);
+/* ber: flips every bit of n elements with its probability; how many it flipped, and of which element the first. */
+int64_t rdt_fault_scatter(const rdt_fault *f, void *data, rdt_dtype t, int64_t n, int64_t *first, double *before,
+                          double *after);
 /* Applies to element e of a packed buffer; before and after as values. */
 void rdt_fault_apply(const rdt_fault *f, void *data, rdt_dtype t, int64_t e, double *before, double *after);
 

@@ -29,6 +29,8 @@ typedef struct rdt_injection {
   char node[128];
   int64_t element;
   double before, after;
+  int bit;         /* the highest that was flipped; -1 none */
+  int64_t turns;   /* how often a core that is wrong now and then was asked */
   int64_t changed; /* elements of the op's raw result that differ from the same run without the fault; -1 not known */
   double error;    /* the largest difference among them; |after - before| where not known */
   double weighted; /* the largest weighted sum of the differences in a check: what the checks can see; NaN not known */
@@ -78,6 +80,7 @@ struct rdt_plan {
   const rdt_fault *broken; /* a core that computes wrongly for now */
   rdt_fault own_fault;     /* of rdt_plan_inject */
   rdt_injection *injection, own_injection;
+  const void *known; /* a campaign's: the raw result without a fault for the input at hand; NULL: not known */
 };
 
 /* Takes a copy of prob. in[1].data of a linear op set: fixed weights. host may be NULL. */

@@ -11,10 +11,17 @@ bool rdt_plan_armed(const rdt_plan *p, rdt_site site) {
   return p->fault && !p->injection->done && p->fault->site == site;
 }
 
-static void tell(rdt_plan *p, const rdt_fault *f, int64_t element, double before, double after, const char *where) {
+static void tell(rdt_plan *p, const rdt_fault *f, rdt_dtype t, int64_t element, double before, double after,
+                 const char *where) {
   rdt_injection *j = p->injection;
   const double error = fabs(after - before);
-  *j = (rdt_injection){.done = true, .site = f->site, .element = element, .before = before, .after = after};
+  *j = (rdt_injection){.done = true,
+                       .site = f->site,
+                       .element = element,
+                       .before = before,
+                       .after = after,
+                       .turns = j->turns,
+                       .bit = rdt_fault_highest(t, before, after)};
   j->changed = -1;
   j->left = -1.0;
   j->error = isnan(error) ? INFINITY : error;
@@ -56,9 +63,24 @@ static void plant_more(rdt_plan *p, const rdt_tensor *t, int64_t at) {
            along == RDT_ALONG_ROW ? "row" : "column");
 }
 
+/* Into every bit of a raw result, with a probability. */
+static void scatter(rdt_plan *p, const rdt_tensor *t) {
+  double before = 0.0, after = 0.0;
+  int64_t first;
+  if (!rdt_tensor_is_packed(t)) return;
+  const int64_t n = rdt_fault_scatter(p->fault, t->data, t->dtype, rdt_tensor_count(t), &first, &before, &after);
+  char more[48];
+  snprintf(more, sizeof more, " (%lld bits flipped)", (long long)n);
+  tell(p, p->fault, t->dtype, first, before, after, more);
+}
+
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
   double before, after;
   if (!rdt_plan_armed(p, site)) return;
+  if (p->fault->kind == RDT_FAULT_BER) {
+    scatter(p, t);
+    return;
+  }
   const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
   int64_t at = e;
   if (e < 0) return;
@@ -67,13 +89,13 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
     for (int64_t d = t->rank - 1, left = e; d >= 0; left /= t->shape[d--]) at += left % t->shape[d] * t->stride[d];
   }
   rdt_fault_apply(p->fault, t->data, t->dtype, at, &before, &after);
-  const bool several = rdt_plan_plants_several(p);
-  tell(p, p->fault, e, before, after, "");
+  const bool several = p->fault->count[1] > 1;
+  tell(p, p->fault, t->dtype, e, before, after, "");
   if (several) plant_more(p, t, at);
 }
 
 bool rdt_plan_plants_several(const rdt_plan *p) {
-  return rdt_plan_armed(p, RDT_SITE_ACCUM) && p->fault->count[1] > 1;
+  return rdt_plan_armed(p, RDT_SITE_ACCUM) && (p->fault->count[1] > 1 || p->fault->kind == RDT_FAULT_BER);
 }
 
 bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) {
@@ -86,8 +108,16 @@ bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) 
   return true;
 }
 
-bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit) {
+/* A core that is wrong only now and then: does it happen this time? */
+static bool is_wrong(const rdt_plan *p) {
   if (!p->broken) return false;
+  if (p->broken->rate >= 1.0) return true;
+  const uint64_t r = rdt_fault_random(p->broken, 1000 + (uint64_t)p->injection->turns++);
+  return (double)(r >> 11) * 0x1p-53 < p->broken->rate;
+}
+
+bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit) {
+  if (!is_wrong(p)) return false;
   *hit = (rdt_kernel_hit){.position = 0.5, .fault = p->broken, .everywhere = true, .core = p->broken->core};
   return true;
 }
@@ -114,7 +144,7 @@ static bool strike(rdt_plan *p, const rdt_tensor *raw, const int64_t from[2], co
     if (from[i] >= end) return false;
     at[i] = from[i] + (int64_t)(rdt_fault_random(p->broken, 1 + 2 * (uint64_t)i) % (uint64_t)(end - from[i]));
   }
-  rdt_plan_core_hit(p, &hit);
+  hit = (rdt_kernel_hit){.fault = p->broken, .everywhere = true, .core = p->broken->core};
   hit.element = at[0] * columns + at[1];
   rdt_fault_apply(p->broken, raw->data, raw->dtype, offset_at(raw, channel, at[0], at[1]), &hit.before, &hit.after);
   hit.done = true;
@@ -125,6 +155,7 @@ static bool strike(rdt_plan *p, const rdt_tensor *raw, const int64_t from[2], co
 void rdt_plan_core_strike(rdt_plan *p, const rdt_tensor *raw, const rdt_shares *s, const int *cores, int n) {
   static const int64_t from[2] = {0, 0}, to[2] = {INT64_MAX, INT64_MAX};
   bool wrong = false;
+  if (!is_wrong(p)) return;
   for (int i = 0; i < s->n; i++)
     if (s->list[i].core == p->broken->core && strike(p, raw, s->list[i].from, s->list[i].to)) return;
   for (int i = 0; i < n; i++) wrong = wrong || cores[i] == p->broken->core;
@@ -138,7 +169,8 @@ void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
     snprintf(where, sizeof where, " (on core %d)", hit->core);
   else if (hit->fault->site == RDT_SITE_ACCUM)
     snprintf(where, sizeof where, " (after %.0f %% of the reduction)", 100.0 * hit->position);
-  tell(p, hit->fault, hit->element, hit->before, hit->after, where);
+  tell(p, hit->fault, hit->fault->site == RDT_SITE_EPILOGUE ? p->prob.out.dtype : p->prob.acc, hit->element,
+       hit->before, hit->after, where);
 }
 
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype) {
@@ -182,7 +214,7 @@ void rdt_plan_plant_plan(rdt_plan *p) {
   double before, after;
   if (!word) return;
   rdt_fault_apply(p->fault, word, RDT_S32, 0, &before, &after);
-  tell(p, p->fault, e, before, after, "");
+  tell(p, p->fault, RDT_S32, e, before, after, "");
 }
 
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
@@ -193,8 +225,23 @@ void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
 }
 
 void rdt_plan_struck(rdt_plan *p, rdt_findings *f) {
-  if (f->strike && f->strike->done) tell(p, p->fault, f->strike->at, f->strike->before, f->strike->after, "");
+  const rdt_dtype t = p->fault && p->fault->site == RDT_SITE_COMPARISON ? RDT_S32 : RDT_F64;
+  if (f->strike && f->strike->done) tell(p, p->fault, t, f->strike->at, f->strike->before, f->strike->after, "");
   f->strike = NULL;
+}
+
+/* The first element from i on whose bits differ; n: none. */
+static int64_t next_other(const rdt_tensor *a, const rdt_tensor *b, int64_t i, int64_t n) {
+  enum { RUN = 512 };
+  const int64_t size = (int64_t)rdt_dtype_size(a->dtype);
+  const char *x = a->data, *y = b->data;
+  while (i < n) {
+    const int64_t left = RUN - i % RUN, run = left < n - i ? left : n - i;
+    if (memcmp(x + i * size, y + i * size, (size_t)(run * size)) != 0) break;
+    i += run;
+  }
+  while (i < n && memcmp(x + i * size, y + i * size, (size_t)size) == 0) i++;
+  return i;
 }
 
 /* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
@@ -220,7 +267,8 @@ static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean,
     rdt_operands probe = {.in = in, .n_in = o->n_in, .out = *clean};
     in[0].data = zeros - first * (int64_t)rdt_dtype_size(in[0].dtype);
     probe.out.data = errors;
-    for (int64_t i = 0; i < n; i++) {
+    memset(errors, 0, (size_t)n * rdt_dtype_size(clean->dtype));
+    for (int64_t i = 0; (i = next_other(clean, faulty, i, n)) < n; i++) {
       const double d = rdt_load(faulty->data, clean->dtype, i) - rdt_load(clean->data, clean->dtype, i);
       rdt_store(errors, clean->dtype, i, d);
     }
@@ -240,7 +288,7 @@ void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *
   int64_t first;
   j->changed = rdt_tensors_differ(clean, faulty, 1, &first, NULL);
   j->error = j->weighted = 0.0;
-  for (int64_t i = 0; i < n; i++) {
+  for (int64_t i = 0; (i = next_other(clean, faulty, i, n)) < n; i++) {
     const double x = rdt_load(clean->data, clean->dtype, i), y = rdt_load(faulty->data, faulty->dtype, i);
     const double d = fabs(x - y);
     if (isnan(d) ? !(isnan(x) && isnan(y)) : d > j->error) j->error = isnan(d) ? INFINITY : d;

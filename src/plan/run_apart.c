@@ -51,7 +51,9 @@ static rdt_status epilogue(rdt_run *r, bool applied) {
 static rdt_status book_left(rdt_run *r, const rdt_recovered *v) {
   rdt_plan *p = r->p;
   const bool rebuilt = v->verdict == RDT_CORRECTED, several = v->verdict == RDT_RECOMPUTED && p->fault;
-  if (!r->know_clean || !p->injection->done || !(rebuilt || (several && p->fault->count[1] > 1))) return RDT_OK;
+  if (!r->know_clean || !p->injection->done ||
+      !(rebuilt || (several && (p->fault->count[1] > 1 || p->fault->kind == RDT_FAULT_BER))))
+    return RDT_OK;
   RDT_TRY(rdt_run_compute(r, RDT_BUF_SPARE, false, r->why));
   rdt_plan_book_left(p, &r->buf[RDT_BUF_SPARE], &r->buf[RDT_BUF_RESULT]);
   p->injection->rebuilt = rebuilt;

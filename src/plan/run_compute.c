@@ -56,7 +56,12 @@ bool rdt_run_armed(const rdt_run *r) {
 rdt_status rdt_run_plant_at_rest(rdt_run *r) {
   if (!rdt_run_armed(r)) return RDT_OK;
   r->know_clean = r->p->scheme->impl != NULL;
-  if (r->know_clean) RDT_TRY(rdt_run_compute(r, RDT_BUF_SPARE, false, r->why));
+  r->clean = r->buf[RDT_BUF_RESULT];
+  r->clean.data = (void *)r->p->known;
+  if (r->know_clean && !r->p->known) {
+    RDT_TRY(rdt_run_compute(r, RDT_BUF_SPARE, false, r->why));
+    r->clean.data = r->buf[RDT_BUF_SPARE].data;
+  }
   rdt_plan_plant_at_rest(r->p, r->why);
   return RDT_OK;
 }
@@ -74,7 +79,7 @@ rdt_status rdt_run_first(rdt_run *r) {
     RDT_TRY(compute_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
   }
-  if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, r->o, &r->buf[RDT_BUF_SPARE], raw);
+  if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, r->o, &r->clean, raw);
   return RDT_OK;
 }
 

@@ -10,13 +10,17 @@ static rdt_status book_fused(rdt_run *r, const rdt_kernel_hit *hit) {
   rdt_plan *p = r->p;
   rdt_kernel_hit again = *hit;
   if (!r->know_clean || !p->injection->done || p->fault->site == RDT_SITE_EPILOGUE) return RDT_OK;
+  if (r->raw_is_out) { /* it does leave it behind */
+    rdt_plan_book_effect(p, r->o, &r->clean, &r->o->out);
+    return RDT_OK;
+  }
   RDT_TRY(rdt_run_buffer(r, RDT_BUF_THIRD));
   const rdt_operands o = rdt_run_raw(r, RDT_BUF_THIRD);
   if (p->fault->site == RDT_SITE_ACCUM)
     RDT_TRY(p->kernel->run_inject(p->state, &o, &again, r->why));
   else
     RDT_TRY(p->kernel->run(p->state, &o, r->why));
-  rdt_plan_book_effect(p, r->o, &r->buf[RDT_BUF_SPARE], &r->buf[RDT_BUF_THIRD]);
+  rdt_plan_book_effect(p, r->o, &r->clean, &r->buf[RDT_BUF_THIRD]);
   return RDT_OK;
 }
 

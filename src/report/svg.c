@@ -78,14 +78,24 @@ rdt_svg *rdt_svg_open(double width, double height, const char *title, const char
   return s;
 }
 
-rdt_status rdt_svg_close(rdt_svg *s, const char *path, rdt_reason *why) {
-  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: out of memory while it was drawn", path);
+rdt_status rdt_svg_take(rdt_svg *s, char **text, rdt_reason *why) {
+  *text = NULL;
+  if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while a picture was drawn");
   fputs("</svg>\n", s->to);
   const bool whole = fclose(s->to) == 0;
-  const rdt_status status = whole ? rdt_file_write(path, s->text, s->bytes, "", 0, why)
-                                  : rdt_fail(why, RDT_ERR_NOMEM, "%.200s: out of memory while it was drawn", path);
-  free(s->text);
+  if (whole)
+    *text = s->text;
+  else
+    free(s->text);
   rdt_free(s);
+  return whole ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory while a picture was drawn");
+}
+
+rdt_status rdt_svg_close(rdt_svg *s, const char *path, rdt_reason *why) {
+  char *text;
+  RDT_TRY(rdt_svg_take(s, &text, why));
+  const rdt_status status = rdt_file_write(path, text, strlen(text), "", 0, why);
+  free(text);
   return status;
 }
 

@@ -26,6 +26,8 @@ typedef enum rdt_svg_anchor { RDT_SVG_LEFT, RDT_SVG_MIDDLE, RDT_SVG_RIGHT } rdt_
 rdt_svg *rdt_svg_open(double width, double height, const char *title, const char *text);
 /* The file is whole or untouched. RDT_ERR_IO, RDT_ERR_NOMEM (also where svg is NULL). Frees it in any case. */
 rdt_status rdt_svg_close(rdt_svg *svg, const char *path, rdt_reason *why);
+/* The same as a text, to be freed with free(). */
+rdt_status rdt_svg_take(rdt_svg *svg, char **text, rdt_reason *why);
 
 void rdt_svg_line(rdt_svg *svg, double x1, double y1, double x2, double y2, int look);
 /* tip: what a pointer over it shows; NULL: nothing */

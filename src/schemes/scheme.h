@@ -7,6 +7,7 @@
 #include "check/vault.h"
 #include "core/problem.h"
 #include "cpu/kernel.h"
+#include "inject/fault.h"
 
 typedef struct rdt_scheme {
   /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason */
@@ -48,6 +49,7 @@ typedef struct rdt_scheme_info {
   bool covers_weights, covers_packed;
   int sets;               /* of independent checks, at most: NAME:f for f faults in a line */
   unsigned forms;         /* that a kernel must make as it goes; 0: it cannot be made so */
+  const char *claims;     /* sites that it covers: no fault above the floor goes unnoticed there */
   const rdt_scheme *impl; /* NULL: the executor itself (none, dup) */
   const char *text;
 } rdt_scheme_info;
@@ -58,6 +60,7 @@ const rdt_scheme_info *rdt_scheme_find(const char *name); /* NULL if unknown */
 const rdt_scheme_info *rdt_scheme_parse(const char *text, int *sets);
 enum { RDT_SCHEME_TEXT = 24 };
 void rdt_scheme_name(const rdt_scheme_info *s, int sets, char text[RDT_SCHEME_TEXT]); /* "row", "row:2" */
+bool rdt_scheme_claims(const rdt_scheme_info *s, rdt_site site); /* does it say that it covers this site? */
 bool rdt_scheme_serves(const rdt_scheme_info *s, rdt_kop op);
 
 extern const rdt_scheme rdt_scheme_row, rdt_scheme_col, rdt_scheme_rowcol, rdt_scheme_global, rdt_scheme_tile,

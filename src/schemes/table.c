@@ -3,9 +3,13 @@
 
 #include "schemes/scheme.h"
 
+/* What stands between the kernel's raw result and the next node is guarded whatever the scheme; so is what checks. */
+#define AROUND "input epilogue output comparison counter verdict plan "
+#define TWICE AROUND "weight packed accum nonlinear"
+#define SUMS AROUND "weight packed accum checksum sum bound"
 static const rdt_scheme_info table[] = {
-#define X(id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, impl, text) \
-  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, impl, text},
+#define X(id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, claims, impl, text) \
+  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, claims, impl, text},
 #include "schemes/schemes.def"
 #undef X
 };
@@ -35,6 +39,14 @@ const rdt_scheme_info *rdt_scheme_parse(const char *text, int *sets) {
 
 void rdt_scheme_name(const rdt_scheme_info *s, int sets, char text[RDT_SCHEME_TEXT]) {
   snprintf(text, RDT_SCHEME_TEXT, sets > 1 ? "%s:%d" : "%s", s->name, sets);
+}
+
+bool rdt_scheme_claims(const rdt_scheme_info *s, rdt_site site) {
+  const char *name = rdt_site_name(site);
+  const size_t n = strlen(name);
+  for (const char *at = strstr(s->claims, name); at; at = strstr(at + 1, name))
+    if ((at == s->claims || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0')) return true;
+  return false;
 }
 
 bool rdt_scheme_serves(const rdt_scheme_info *s, rdt_kop op) {

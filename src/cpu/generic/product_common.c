@@ -9,7 +9,7 @@ void rdt_kernel_hit_apply(rdt_kernel_hit *hit, void *accumulator, rdt_dtype comp
   uint64_t bits = 0;
   hit->before = rdt_load(accumulator, compute, 0);
   memcpy(&bits, accumulator, bytes); /* little-endian */
-  bits ^= hit->fault ? rdt_fault_mask(hit->fault, bits, (int)bytes * 8) : hit->mask;
+  bits ^= hit->fault ? rdt_fault_mask(hit->fault, bits, compute) : hit->mask;
   memcpy(accumulator, &bits, bytes);
   hit->after = rdt_load(accumulator, compute, 0);
   hit->done = true;

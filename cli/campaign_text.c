@@ -1,0 +1,175 @@
+#include "campaign_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "campaign/summary.h"
+#include "report/table.h"
+
+/* "99.98 %": as many digits as tell it from all. */
+static const char *percent(double share, char *buf, size_t size) {
+  const double x = 100.0 * share;
+  if (isnan(x)) return "-";
+  int digits = 2;
+  while (digits < 6 && x < 100.0 && x > 0.0 && fmin(x, 100.0 - x) < pow(10.0, -digits)) digits++;
+  snprintf(buf, size, "%.*f %%", digits, x);
+  return buf;
+}
+
+static void put_row(rdt_table *t, const char *name, const rdt_count *c) {
+  char text[32];
+  const rdt_counted coverage = rdt_count_coverage(c);
+  rdt_table_cell(t, "%s", name);
+  rdt_table_cell(t, "%" PRId64, rdt_count_planted(c));
+  for (int f = 0; f < RDT_FATE_ABSENT; f++) rdt_table_cell(t, "%" PRId64, c->fate[f]);
+  rdt_table_cell(t, "%" PRId64, c->missed);
+  rdt_table_cell(t, "%" PRId64, c->uncovered);
+  rdt_table_cell(t, "%s", percent(coverage.at, text, sizeof text));
+}
+
+static rdt_table *new_table(const char *first) {
+  char columns[256];
+  size_t used = (size_t)snprintf(columns, sizeof columns, "%s|>planted", first);
+  for (int f = 0; f < RDT_FATE_ABSENT; f++)
+    used += (size_t)snprintf(columns + used, sizeof columns - used, "|>%s", rdt_fate_name((rdt_fate)f));
+  snprintf(columns + used, sizeof columns - used, "|>missed|>uncovered|>coverage");
+  return rdt_table_create(columns);
+}
+
+/* The rows with something in them. */
+static bool put_table(const char *first, const rdt_count *rows, size_t step, int n,
+                      void (*name)(const void *user, int i, char *buf, size_t size), const void *user,
+                      const rdt_count *all, bool markdown) {
+  char text[160];
+  rdt_table *t = new_table(first);
+  for (int i = 0; i < n; i++) {
+    const rdt_count *c = (const rdt_count *)((const char *)rows + (size_t)i * step);
+    if (!rdt_count_planted(c)) continue;
+    name(user, i, text, sizeof text);
+    put_row(t, text, c);
+  }
+  if (all) {
+    rdt_table_rule(t);
+    put_row(t, "all", all);
+  }
+  const bool good = rdt_table_print(t, stdout, markdown);
+  rdt_table_destroy(t);
+  puts("");
+  return good;
+}
+
+static void site_name(const void *user, int i, char *buf, size_t size) {
+  (void)user;
+  snprintf(buf, size, "%s", rdt_site_name((rdt_site)i));
+}
+static void kind_name(const void *user, int i, char *buf, size_t size) {
+  (void)user;
+  snprintf(buf, size, "%s", rdt_fault_kind_name((rdt_fault_kind)i));
+}
+static void bit_name(const void *user, int i, char *buf, size_t size) {
+  (void)user;
+  snprintf(buf, size, i < RDT_BITS - 1 ? "%d" : "-", i);
+}
+static void size_name(const void *user, int i, char *buf, size_t size) {
+  (void)user;
+  rdt_size_text(i, buf, size);
+}
+static void layer_name(const void *user, int i, char *buf, size_t size) {
+  const rdt_tally *t = user;
+  snprintf(buf, size, "%s", t->layers[i].name);
+}
+
+static void put_failures(const rdt_tally *t, bool repairs) {
+  for (int i = 0; i < RDT_TALLY_FAILURES && i < t->failed; i++) {
+    const rdt_trial *f = &t->failures[i];
+    printf("- trial %" PRId64 ", %s: %s: %s (error %.3g, weighted %.3g, floor %.3g)\n", f->id,
+           rdt_trial_reproach(f, repairs), f->spec, f->did, f->error, f->weighted, f->floor);
+  }
+  if (t->failed > RDT_TALLY_FAILURES) printf("- and %" PRId64 " more\n", t->failed - RDT_TALLY_FAILURES);
+  if (t->failed > 0) puts("");
+}
+
+static void put_clean(const rdt_tally *t) {
+  char a[32], b[32];
+  printf("%s: %" PRId64 " reports, %" PRId64 " outputs that differ, %" PRId64 " suspects explained, %" PRId64
+         " checks not possible, in %" PRId64 " checks of %" PRId64 " runs\n",
+         t->reports > 0 || t->differing > 0 ? "FAIL" : "PASS", t->reports, t->differing, t->suspects, t->unchecked,
+         t->checks, t->clean);
+  printf("false reports, with 95 %% confidence: of at most %s of the runs, and of %s of the checks\n",
+         percent(rdt_stats_upper(t->reports, t->clean, RDT_CONFIDENCE), a, sizeof a),
+         percent(rdt_stats_upper(t->reports, t->checks, RDT_CONFIDENCE), b, sizeof b));
+}
+
+static void put_coverage(const rdt_tally *t, double fit) {
+  const rdt_counted coverage = rdt_count_coverage(&t->all), sdc = rdt_count_sdc(&t->all);
+  char a[32], b[32], c[32];
+  printf("coverage: %s of %" PRId64 " faults that were not masked (95 %%: %s to %s)\n",
+         percent(coverage.at, a, sizeof a), rdt_count_dangerous(&t->all), percent(coverage.in.low, b, sizeof b),
+         percent(coverage.in.high, c, sizeof c));
+  printf("silent corruptions: %" PRId64 " of %" PRId64 ", %s (95 %%: %s to %s)\n", rdt_count_silent(&t->all),
+         rdt_count_planted(&t->all), percent(sdc.at, a, sizeof a), percent(sdc.in.low, b, sizeof b),
+         percent(sdc.in.high, c, sizeof c));
+  printf("above the floor: %" PRId64 ", of which not noticed inside claims %" PRId64 ", outside (uncovered) %" PRId64
+         "\n",
+         rdt_count_above(&t->all), t->all.missed, t->all.uncovered);
+  for (int i = 0; i < RDT_STANDARDS; i++)
+    printf("%s%.0f %% (%s): %s", i ? ", " : "", 100.0 * rdt_standards[i].share, rdt_standards[i].name,
+           coverage.in.low >= rdt_standards[i].share ? "reached" : "not shown");
+  puts("");
+  if (fit > 0.0)
+    printf("of %.4g raw faults in 10^9 hours (FIT): %.4g silent, at most %.4g\n", fit, fit * sdc.at, fit * sdc.in.high);
+  printf("%s\n", rdt_campaign_caveat);
+}
+
+bool rdt_campaign_put(const rdt_tally *t, bool repairs, bool markdown, bool all, double fit) {
+  if (t->clean == t->trials) {
+    put_failures(t, repairs);
+    put_clean(t);
+    return true;
+  }
+  bool good = put_table("site", t->site, sizeof *t->site, RDT_SITE_COUNT, site_name, NULL, &t->all, markdown);
+  if (t->n_layers > 1 || all)
+    good = good && put_table("layer", &t->layers->count, sizeof *t->layers, t->n_layers, layer_name, t, NULL, markdown);
+  if (all) {
+    good = good && put_table("kind", t->kind, sizeof *t->kind, RDT_FAULT_KIND_COUNT, kind_name, NULL, NULL, markdown);
+    good = good && put_table("highest bit", t->bit, sizeof *t->bit, RDT_BITS, bit_name, NULL, NULL, markdown);
+    good = good && put_table("size", t->size, sizeof *t->size, RDT_SIZES, size_name, NULL, NULL, markdown);
+  }
+  if (!good) return false;
+  put_failures(t, repairs);
+  const int64_t absent = t->all.fate[RDT_FATE_ABSENT];
+  if (absent) printf("%" PRId64 " fault%s found nothing to hit\n", absent, absent == 1 ? "" : "s");
+  printf("%s: %s; %" PRId64 " suspects in %" PRId64 " checks\n", t->failed ? "FAIL" : "PASS",
+         t->failed ? "see the trials above"
+         : repairs ? "no miss inside a claim, every found fault repaired, none made worse"
+                   : "no miss inside a claim, none made worse",
+         t->suspects, t->checks);
+  put_coverage(t, fit);
+  if (t->rebuilt_bound > 0.0)
+    printf("rebuilt: %" PRId64 " results, the worst off by %.3g of its stated bound, the largest bound %.3g\n",
+           t->all.fate[RDT_FATE_CORRECTED], t->rebuilt_worst, t->rebuilt_bound);
+  if (t->has_miss)
+    printf("worst that nobody noticed: trial %" PRId64 " (--replay %" PRId64 "): %s\n", t->miss.id, t->miss.id,
+           t->miss.did);
+  return true;
+}
+
+void rdt_trial_tell(const rdt_trial *t, bool repairs) {
+  const char *reproach = rdt_trial_reproach(t, repairs);
+  printf("trial %" PRId64 ": %s\n", t->id, t->spec);
+  if (*t->did) printf("  it hit %s\n", t->did);
+  if (*t->layer)
+    printf("  layer %s, protected by %s, which %s this site\n", t->layer, *t->scheme ? t->scheme : "-",
+           t->claimed ? "claims" : "does not claim");
+  printf("  effect: %s; largest error %.9g, weighted in a check %.9g, floor %.9g", rdt_effect_name(t->effect), t->error,
+         t->weighted, t->floor);
+  if (t->changed >= 0) printf(", %" PRId64 " elements of the raw result", t->changed);
+  printf("\n  worst check there: residual %.9g, bound %.9g, ratio %.6g\n", t->residual, t->bound, t->ratio);
+  printf("  %" PRId64 " checks, %" PRId64 " suspects, %" PRId64 " faults; verdict %s, diagnosis %s\n", t->checks,
+         t->suspects, t->faults, rdt_verdict_name(t->verdict), rdt_diagnosis_name(t->diagnosis));
+  if (t->stated >= 0.0) printf("  rebuilt within %.9g; it is off by %.9g\n", t->stated, t->left);
+  printf("  elements of the result beyond rounding: %" PRId64 "\n", t->wrong);
+  printf("  outcome: %s (%s)%s%s\n", rdt_fate_name(t->fate), rdt_fate_text(t->fate), *reproach ? ": " : "", reproach);
+}

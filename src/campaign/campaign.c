@@ -1,0 +1,275 @@
+#include "campaign/campaign.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/context.h"
+#include "report/json.h"
+
+int64_t rdt_campaign_count(const rdt_campaign *c) {
+  const int64_t rest = c->trials - (c->shard - 1);
+  return rest > 0 ? (rest + c->shards - 1) / c->shards : 0;
+}
+
+int64_t rdt_campaign_id(const rdt_campaign *c, int64_t index) {
+  return c->only >= 0 ? c->only : index * c->shards + c->shard - 1;
+}
+
+/* ---- in a child ---- */
+
+rdt_status rdt_campaign_shoot(const rdt_campaign *c, rdt_target *t, int64_t id, char spec[256], rdt_trial *trial,
+                              rdt_reason *why) {
+  rdt_shot shot;
+  rdt_fault f;
+  *trial = (rdt_trial){.id = id, .bit = -1};
+  if (c->clean)
+    snprintf(trial->spec, sizeof trial->spec, "none");
+  else
+    RDT_TRY(rdt_mix_draw(&c->mix, (uint64_t)c->seed, id, t->spots, t->n_spots, t->names, trial->spec,
+                         sizeof trial->spec, why));
+  memcpy(spec, trial->spec, sizeof trial->spec);
+  if (!c->clean) {
+    RDT_TRY(rdt_fault_parse(trial->spec, &f, why));
+    trial->kind = f.kind;
+    trial->site = f.site;
+  }
+  RDT_TRY(t->run(t, id, c->clean ? NULL : trial->spec, &shot, why));
+  rdt_trial_judge(t, &shot, trial);
+  return RDT_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Median of a few clean runs. */
+static rdt_status clock_runs(rdt_target *t, double *seconds, rdt_reason *why) {
+  enum { FEW = 5 };
+  double list[FEW];
+  rdt_shot shot;
+  for (int i = 0; i < FEW; i++) {
+    const double from = rdt_clock();
+    RDT_TRY(t->run(t, 0, NULL, &shot, why));
+    list[i] = rdt_clock() - from;
+  }
+  qsort(list, FEW, sizeof *list, ascending);
+  *seconds = list[FEW / 2];
+  return RDT_OK;
+}
+
+cJSON *rdt_campaign_describe(const rdt_campaign *c, rdt_target *t, bool timed, rdt_reason *why) {
+  double seconds = 0.0, both[2] = {NAN, NAN};
+  (void)c;
+  if (clock_runs(t, &seconds, why) != RDT_OK) return NULL;
+  if (timed && t->time(t, both, why) != RDT_OK) return NULL;
+  cJSON *o = cJSON_CreateObject();
+  cJSON_AddNumberToObject(o, "inputs", (double)t->inputs);
+  cJSON_AddNumberToObject(o, "trial_seconds", seconds);
+  rdt_json_number(o, "seconds", both[0]);
+  rdt_json_number(o, "seconds_unprotected", both[1]);
+  rdt_json_number(o, "deviation", t->deviation);
+  cJSON *list = cJSON_AddArrayToObject(o, "layers");
+  for (int i = 0; i < t->n_layers; i++) {
+    const rdt_target_layer *l = &t->layers[i];
+    cJSON *row = cJSON_CreateObject();
+    rdt_json_text(row, "name", l->name);
+    rdt_json_text(row, "op", l->op);
+    cJSON_AddStringToObject(row, "scheme", l->scheme);
+    cJSON_AddStringToObject(row, "kernel", l->kernel);
+    cJSON_AddItemToArray(list, row);
+  }
+  return o;
+}
+
+/* ---- in the parent ---- */
+
+typedef struct engine {
+  rdt_campaign *c;
+  rdt_folder store;
+  int64_t done;   /* trials of this shard that are in the tally */
+  cJSON *was;     /* the folder's head; NULL: a new one */
+  char *was_line; /* with only: that trial's line in the folder */
+  bool described, enough;
+} engine;
+
+static bool same_member(const cJSON *a, const cJSON *b, const char *name) {
+  const cJSON *x = cJSON_GetObjectItemCaseSensitive(a, name), *y = cJSON_GetObjectItemCaseSensitive(b, name);
+  return (!x && !y) || cJSON_Compare(x, y, true);
+}
+
+/* Whether two heads are of one campaign: the same trials come of them. whole: b has been described. */
+static const char *differs(const cJSON *a, const cJSON *b, bool shards, bool whole) {
+  static const char *const members[] = {"redoubt", "target", "fault",  "mix",     "seed",   "scheme", "on_fault",
+                                        "lambda",  "isa",    "inputs", "threads", "layers", "batch"};
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    if ((whole || cJSON_GetObjectItemCaseSensitive(b, members[i])) && !same_member(a, b, members[i])) return members[i];
+  if (shards && !same_member(a, b, "shard")) return "shard";
+  return shards && !same_member(a, b, "shards") ? "shards" : NULL;
+}
+
+const char *rdt_campaign_differs(const cJSON *a, const cJSON *b) {
+  return differs(a, b, false, true);
+}
+
+/* Enough is known of the share of silent corruptions. */
+static bool is_enough(const rdt_campaign *c) {
+  enum { LEAST = 100 };
+  const rdt_count *all = &c->tally.all;
+  const int64_t n = rdt_count_planted(all);
+  if (!(c->until > 0.0) || n < LEAST) return false;
+  return rdt_stats_half_width(rdt_stats_wilson(rdt_count_silent(all), n, 0.95)) <= c->until;
+}
+
+static rdt_status count(engine *e, const rdt_trial *t, rdt_reason *why) {
+  if (t->id != rdt_campaign_id(e->c, e->done))
+    return rdt_fail(why, RDT_ERR_FORMAT, "trial %lld is where number %lld belongs: another shard, or not whole",
+                    (long long)t->id, (long long)rdt_campaign_id(e->c, e->done));
+  RDT_TRY(rdt_tally_add(&e->c->tally, t, e->c->repairs, why));
+  e->c->last = *t;
+  e->done++;
+  e->enough = e->enough || is_enough(e->c);
+  return RDT_OK;
+}
+
+static rdt_status resumed(void *user, const rdt_trial *t, const char *line, rdt_reason *why) {
+  (void)line;
+  return count(user, t, why);
+}
+
+static rdt_status described(void *self, const char *json, size_t bytes, double *seconds, rdt_reason *why) {
+  engine *e = self;
+  cJSON *head = e->c->head, *o = cJSON_ParseWithLength(json, bytes);
+  if (!o) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  *seconds = rdt_json_real(o, "trial_seconds");
+  if (e->described) {
+    const bool same = same_member(head, o, "layers");
+    cJSON_Delete(o);
+    return same ? RDT_OK
+                : rdt_fail(why, RDT_ERR_ARG,
+                           "two processes planned this target differently: their trials cannot be "
+                           "counted together; fix the plan with --scheme");
+  }
+  e->described = true;
+  for (cJSON *item; (item = cJSON_DetachItemFromArray(o, 0));) cJSON_AddItemToObject(head, item->string, item);
+  cJSON_Delete(o);
+  RDT_TRY(rdt_tally_expect(&e->c->tally, head, why));
+  const char *other = e->was ? differs(e->was, head, true, true) : NULL;
+  if (other)
+    return rdt_fail(why, RDT_ERR_ARG, "%.300s is of another campaign: its \"%s\" is another one", e->c->dir, other);
+  if (e->was && e->c->only < 0) /* times are those of the first run */
+    for (size_t i = 0; i < 2; i++) {
+      const char *name = i ? "seconds_unprotected" : "seconds";
+      cJSON_ReplaceItemInObjectCaseSensitive(head, name,
+                                             cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(e->was, name), true));
+    }
+  return e->c->dir && e->c->only < 0 ? rdt_folder_write_head(e->c->dir, head, why) : RDT_OK;
+}
+
+static rdt_status done(void *self, int64_t index, const char *line, size_t bytes, bool *enough, rdt_reason *why) {
+  engine *e = self;
+  rdt_trial t;
+  (void)index;
+  RDT_TRY(rdt_trial_parse(line, bytes, &t, why));
+  if (e->c->only >= 0) {
+    e->c->last = t;
+    e->c->same = !e->was_line || strcmp(e->was_line, line) == 0;
+    return rdt_tally_add(&e->c->tally, &t, e->c->repairs, why);
+  }
+  if (e->store.fd >= 0) {
+    RDT_TRY(rdt_folder_append(&e->store, line, bytes, why));
+    RDT_TRY(rdt_folder_append(&e->store, "\n", 1, why));
+  }
+  RDT_TRY(count(e, &t, why));
+  *enough = e->enough;
+  return RDT_OK;
+}
+
+/* Adds a process's counters to those of the others, core by core. */
+static void ended(void *self, const char *json, size_t bytes) {
+  engine *e = self;
+  cJSON *list = cJSON_ParseWithLength(json, bytes), *row, *sum;
+  if (!e->c->cores) e->c->cores = cJSON_CreateArray();
+  for (cJSON *one; (one = cJSON_DetachItemFromArray(list, 0));) {
+    row = NULL;
+    cJSON_ArrayForEach(sum, e->c->cores) if (same_member(sum, one, "core")) row = sum;
+    if (!row) {
+      cJSON_AddItemToArray(e->c->cores, one);
+      continue;
+    }
+    cJSON *item;
+    cJSON_ArrayForEach(item, one) {
+      cJSON *to = cJSON_GetObjectItemCaseSensitive(row, item->string);
+      if (to && strcmp(item->string, "core") != 0) cJSON_SetNumberValue(to, to->valuedouble + item->valuedouble);
+    }
+    cJSON_Delete(one);
+  }
+  cJSON_Delete(list);
+}
+
+static char *died(void *self, int64_t index, const char *spec, const char *how) {
+  const engine *e = self;
+  rdt_fault f = {.bits = -1};
+  rdt_trial t = {.id = rdt_campaign_id(e->c, index), .fate = RDT_FATE_DUE, .claimed = true, .bit = -1};
+  t.effect = RDT_EFFECT_ABOVE;
+  t.verdict = RDT_UNCHECKED;
+  t.changed = -1;
+  t.left = t.stated = -1.0;
+  snprintf(t.spec, sizeof t.spec, "%s", spec);
+  snprintf(t.did, sizeof t.did, "%s", how);
+  if (rdt_fault_parse(spec, &f, NULL) == RDT_OK) {
+    t.site = f.site;
+    t.kind = f.kind;
+    snprintf(t.layer, sizeof t.layer, "%s", f.layer);
+  }
+  return rdt_trial_print(&t);
+}
+
+static rdt_status find_line(void *user, const rdt_trial *t, const char *line, rdt_reason *why) {
+  engine *e = user;
+  if (t->id != e->c->only) return RDT_OK;
+  free(e->was_line);
+  e->was_line = strdup(line);
+  return e->was_line ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+}
+
+static rdt_status open_folder(engine *e, rdt_reason *why) {
+  rdt_campaign *c = e->c;
+  int64_t whole;
+  if (!c->dir) return RDT_OK;
+  if (c->only >= 0 || c->resume) RDT_TRY(rdt_folder_read_head(c->dir, &e->was, why));
+  const char *other = e->was ? differs(e->was, c->head, true, false) : NULL;
+  if (other)
+    return rdt_fail(why, RDT_ERR_ARG, "%.300s is of another campaign: its \"%s\" is another one", c->dir, other);
+  RDT_TRY(rdt_tally_expect(&c->tally, e->was, why));
+  if (c->only >= 0) return rdt_folder_read(c->dir, find_line, e, &whole, why);
+  return rdt_folder_open(&e->store, c->dir, c->resume, resumed, e, why);
+}
+
+rdt_status rdt_campaign_run(rdt_campaign *c, rdt_reason *why) {
+  static const rdt_workers_calls calls = {described, done, ended, died};
+  engine e = {.c = c, .store = {.fd = -1}};
+  c->same = true;
+  rdt_status status = open_folder(&e, why);
+  const int64_t end = c->only >= 0 ? 1 : rdt_campaign_count(c);
+  if (status == RDT_OK && (c->only >= 0 || (e.done < end && !e.enough)))
+    status = rdt_workers_run(c, e.done, end, &calls, &e, why);
+  else if (status == RDT_OK && e.was) { /* nothing was left to do */
+    cJSON_Delete(c->head);
+    c->head = e.was;
+    e.was = NULL;
+  }
+  const rdt_status closed = rdt_folder_close(&e.store, status == RDT_OK ? why : NULL);
+  cJSON_Delete(e.was);
+  free(e.was_line);
+  return status == RDT_OK ? closed : status;
+}
+
+void rdt_campaign_clear(rdt_campaign *c) {
+  rdt_tally_clear(&c->tally);
+  cJSON_Delete(c->head);
+  cJSON_Delete(c->cores);
+  c->head = c->cores = NULL;
+}

@@ -1,0 +1,117 @@
+#include "campaign/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "net/file.h"
+#include "report/json.h"
+
+static const char head_name[] = "campaign.json", trials_name[] = "trials.jsonl";
+enum { LONGEST = 1 << 16, LONGEST_HEAD = 1 << 26 };
+
+static rdt_status path_in(const char *dir, const char *name, char *path, size_t size, rdt_reason *why) {
+  const int n = snprintf(path, size, "%s/%s", dir, name);
+  return n > 0 && (size_t)n < size ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "the path %.200s... is too long", dir);
+}
+
+static rdt_status fail_io(rdt_reason *why, const char *path, const char *what) {
+  return rdt_fail(why, RDT_ERR_IO, "%.300s: %s: %s", path, what, strerror(errno));
+}
+
+static rdt_status take_line(const char *path, int64_t number, const char *line, size_t n, rdt_folder_fn fn, void *user,
+                            rdt_reason *why) {
+  rdt_trial t;
+  rdt_reason inner = {""};
+  if (n > LONGEST || rdt_trial_parse(line, n, &t, &inner) != RDT_OK)
+    return rdt_fail(why, RDT_ERR_FORMAT, "%.300s, line %lld: %.100s", path, (long long)number,
+                    n > LONGEST ? "too long" : inner.text);
+  return fn(user, &t, line, why);
+}
+
+rdt_status rdt_folder_read(const char *dir, rdt_folder_fn fn, void *user, int64_t *whole, rdt_reason *why) {
+  char path[4096], *line = NULL;
+  size_t room = 0;
+  rdt_status status = RDT_OK;
+  *whole = 0;
+  RDT_TRY(path_in(dir, trials_name, path, sizeof path, why));
+  FILE *f = fopen(path, "rb");
+  if (!f) return errno == ENOENT ? RDT_OK : fail_io(why, path, "cannot be read");
+  ssize_t n;
+  for (int64_t number = 1; status == RDT_OK && (n = getline(&line, &room, f)) > 0; number++) {
+    if (line[n - 1] != '\n') break; /* whoever wrote it was stopped in the middle */
+    line[n - 1] = '\0';
+    status = take_line(path, number, line, (size_t)n - 1, fn, user, why);
+    *whole += n;
+  }
+  if (status == RDT_OK && ferror(f)) status = fail_io(why, path, "cannot be read");
+  free(line);
+  fclose(f);
+  return status;
+}
+
+rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user, rdt_reason *why) {
+  int64_t whole = 0;
+  struct stat st;
+  s->fd = -1;
+  RDT_TRY(path_in(dir, trials_name, s->path, sizeof s->path, why));
+  if (mkdir(dir, 0777) != 0 && errno != EEXIST) return fail_io(why, dir, "cannot be made");
+  if (resume)
+    RDT_TRY(rdt_folder_read(dir, fn, user, &whole, why));
+  else if (stat(s->path, &st) == 0 && st.st_size > 0)
+    return rdt_fail(why, RDT_ERR_ARG, "%.300s has trials already: --resume continues them, or give another folder",
+                    s->path);
+  s->fd = open(s->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (s->fd < 0) return fail_io(why, s->path, "cannot be written");
+  return ftruncate(s->fd, whole) == 0 ? RDT_OK : fail_io(why, s->path, "cannot be cut");
+}
+
+/* One call a line: whoever kills the program leaves whole lines, but for the last one. */
+rdt_status rdt_folder_append(rdt_folder *s, const char *line, size_t bytes, rdt_reason *why) {
+  while (bytes > 0) {
+    const ssize_t n = write(s->fd, line, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return fail_io(why, s->path, "cannot be written");
+    line += n;
+    bytes -= (size_t)n;
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_folder_close(rdt_folder *s, rdt_reason *why) {
+  if (s->fd < 0) return RDT_OK;
+  const bool kept = fsync(s->fd) == 0 || errno == EINVAL;
+  const bool closed = close(s->fd) == 0;
+  s->fd = -1;
+  return kept && closed ? RDT_OK : fail_io(why, s->path, "cannot be written");
+}
+
+rdt_status rdt_folder_read_head(const char *dir, cJSON **head, rdt_reason *why) {
+  char path[4096];
+  *head = NULL;
+  RDT_TRY(path_in(dir, head_name, path, sizeof path, why));
+  FILE *f = fopen(path, "rb");
+  if (!f) return errno == ENOENT ? RDT_OK : fail_io(why, path, "cannot be read");
+  struct stat st;
+  char *text = fstat(fileno(f), &st) == 0 && st.st_size >= 0 && st.st_size < LONGEST_HEAD
+                   ? malloc((size_t)st.st_size + 1)
+                   : NULL;
+  const size_t n = text ? fread(text, 1, (size_t)st.st_size, f) : 0;
+  fclose(f);
+  if (text) *head = cJSON_ParseWithLength(text, n);
+  free(text);
+  if (strcmp(rdt_json_string(*head, "schema"), "redoubt.campaign/1") == 0) return RDT_OK;
+  cJSON_Delete(*head);
+  *head = NULL;
+  return rdt_fail(why, RDT_ERR_FORMAT, "%.300s is not what `redoubt inject -o` writes", path);
+}
+
+rdt_status rdt_folder_write_head(const char *dir, const cJSON *head, rdt_reason *why) {
+  char path[4096];
+  RDT_TRY(path_in(dir, head_name, path, sizeof path, why));
+  return rdt_json_write(head, path, why);
+}

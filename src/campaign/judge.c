@@ -1,0 +1,76 @@
+/* From what a run came to, how its trial ended. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "campaign/target.h"
+
+static rdt_effect effect_of(const rdt_injection *hit, double floor, bool same) {
+  const bool unknown = hit->changed < 0; /* nobody has compared the raw results */
+  if (hit->changed == 0 && !rdt_site_checks(hit->site)) return RDT_EFFECT_NONE;
+  if (unknown && same && (hit->site == RDT_SITE_ACCUM || hit->error == 0.0)) return RDT_EFFECT_NONE;
+  if (!(hit->weighted <= floor)) return RDT_EFFECT_ABOVE;
+  return hit->error <= floor ? RDT_EFFECT_BELOW : RDT_EFFECT_CANCELLED;
+}
+
+static rdt_fate fate_of(const rdt_shot *s, bool noticed) {
+  const rdt_injection *hit = &s->hit;
+  const bool stated = !(hit->left >= 0.0) || hit->left <= hit->stated;
+  if (s->status == RDT_ERR_FAULT) return RDT_FATE_DETECTED;
+  if (noticed && hit->rebuilt) return stated ? RDT_FATE_CORRECTED : RDT_FATE_MISCORRECTED;
+  if (noticed && (s->same || (hit->left >= 0.0 && stated))) return RDT_FATE_RECOMPUTED;
+  if (noticed || (rdt_site_checks(hit->site) && !s->same)) return RDT_FATE_MISCORRECTED;
+  if (s->wrong > 0) return s->critical ? RDT_FATE_CRITICAL : RDT_FATE_SDC;
+  return RDT_FATE_MASKED;
+}
+
+static void judge_clean(const rdt_shot *s, rdt_trial *t) {
+  t->noticed = s->faults > 0 || s->status == RDT_ERR_FAULT;
+  t->fate = s->status == RDT_ERR_FAULT ? RDT_FATE_DETECTED
+            : s->wrong > 0 || !s->same ? RDT_FATE_SDC
+            : t->noticed               ? RDT_FATE_RECOMPUTED
+                                       : RDT_FATE_MASKED;
+}
+
+void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) {
+  const rdt_target_layer *layer = s->layer >= 0 ? &target->layers[s->layer] : NULL;
+  const rdt_injection *hit = &s->hit;
+  t->verdict = s->verdict;
+  t->diagnosis = s->diagnosis;
+  t->checks = s->checks;
+  t->suspects = s->suspects;
+  t->faults = s->faults;
+  t->unchecked = s->unchecked;
+  t->ratio = s->ratio;
+  t->residual = s->residual;
+  t->bound = s->bound;
+  t->floor = s->floor;
+  t->wrong = s->wrong;
+  t->changed = -1;
+  t->left = t->stated = -1.0;
+  t->bit = -1;
+  if (strcmp(t->spec, "none") == 0) {
+    judge_clean(s, t);
+    return;
+  }
+  t->fate = RDT_FATE_ABSENT;
+  if (!hit->done) return;
+  /* Bits that are compared, and data that have sums, have no floor. */
+  const bool sums = hit->site == RDT_SITE_ACCUM || hit->site == RDT_SITE_WEIGHT || hit->site == RDT_SITE_PACKED;
+  if (!sums) t->floor = 0.0;
+  t->noticed = s->faults > 0 || s->status == RDT_ERR_FAULT;
+  t->site = hit->site;
+  t->bit = hit->bit;
+  t->error = hit->error;
+  t->weighted = isnan(hit->weighted) ? INFINITY : hit->weighted;
+  t->changed = hit->changed;
+  t->left = hit->left >= 0.0 ? hit->left : -1.0;
+  t->stated = hit->rebuilt ? hit->stated : -1.0;
+  t->fate = fate_of(s, t->noticed);
+  t->effect = effect_of(hit, t->floor, s->same);
+  if (rdt_site_checks(hit->site) && t->fate == RDT_FATE_MASKED) t->effect = RDT_EFFECT_NONE; /* no datum was touched */
+  t->claimed = layer && rdt_scheme_claims(layer->info, hit->site);
+  snprintf(t->layer, sizeof t->layer, "%s", layer ? layer->name : hit->node);
+  snprintf(t->scheme, sizeof t->scheme, "%s", layer ? layer->scheme : "");
+  snprintf(t->did, sizeof t->did, "%s", hit->text);
+}

@@ -1,0 +1,47 @@
+/* Several campaigns side by side: what `redoubt report DIR...` shows. Shards of one campaign are one. */
+#ifndef RDT_CAMPAIGN_STUDY_H
+#define RDT_CAMPAIGN_STUDY_H
+
+#include <stdio.h>
+
+#include "campaign/campaign.h"
+#include "campaign/summary.h"
+
+typedef struct rdt_found {
+  cJSON *head;
+  rdt_tally tally;
+  bool repairs, clean;
+  char label[160]; /* what tells it from the others: scheme, and target where they differ */
+  char shards[64]; /* of which some are there: "1 3" */
+  char dir[256];   /* the first folder */
+} rdt_found;
+
+enum { RDT_MOST_FOUND = 64 };
+typedef struct rdt_study {
+  rdt_found list[RDT_MOST_FOUND];
+  int n;
+} rdt_study;
+
+/* Adds a folder. RDT_ERR_ARG where its trials are in there already. */
+rdt_status rdt_study_add(rdt_study *s, const char *dir, rdt_reason *why);
+void rdt_study_name(rdt_study *s); /* labels, when all are there */
+void rdt_study_clear(rdt_study *s);
+
+double rdt_found_overhead(const rdt_found *f); /* seconds over those without protection, less 1; NaN: not measured */
+/* The campaign without protection on the same target, or NULL; the runs without a fault of the same target and scheme.
+ */
+const rdt_found *rdt_study_unprotected(const rdt_study *s, const rdt_found *f);
+const rdt_found *rdt_study_clean(const rdt_study *s, const rdt_found *f);
+
+/* plots.c: picture i as an SVG text (free), with a name for its file; *text NULL: there is nothing to show. */
+enum { RDT_STUDY_PLOTS = 6 };
+const char *rdt_study_plot_name(int i);
+const char *rdt_study_plot_caption(int i);
+rdt_status rdt_study_plot(const rdt_study *s, int i, char **text, rdt_reason *why);
+
+/* study_text.c, study_page.c */
+bool rdt_study_markdown(const rdt_study *s, FILE *to);
+bool rdt_study_csv(const rdt_study *s, FILE *to);
+rdt_status rdt_study_page(const rdt_study *s, char **text, rdt_reason *why); /* free */
+
+#endif

@@ -1,0 +1,208 @@
+/* A study as one page that needs nothing else: no network, no script. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "campaign/study.h"
+#include "report/json.h"
+#include "report/text.h"
+
+/* clang-format off: a rule a line */
+static const char style[] =
+    ":root{color-scheme:light "
+    "dark;--bg:#f5f5f2;--card:#fff;--ink:#1c2733;--soft:#576472;--line:#dcdfde;--ok:#26734f;--bad:#ad3327}\n"
+    "@media screen and "
+    "(prefers-color-scheme:dark){:root{--bg:#12171c;--card:#1a2128;--ink:#e4e8eb;--soft:#9aa7b2;--line:#2d373f}\n"
+    ":root{--ok:#5fc294;--bad:#f08573}}\n"
+    "*{box-sizing:border-box}\n"
+    "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,'Segoe "
+    "UI',Roboto,Helvetica,Arial,sans-serif}\n"
+    "body{font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
+    "main{max-width:1080px;margin:0 auto;padding:20px 16px 48px}\n"
+    "h1{font-size:28px;line-height:1.2;margin:0 0 8px}h2{font-size:19px;margin:32px 0 6px}\n"
+    ".ok{color:var(--ok)}.bad{color:var(--bad)}.soft{color:var(--soft);font-size:13px}\n"
+    ".card,figure{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px;margin:0 0 "
+    "14px}\n"
+    ".wide{overflow-x:auto;padding:0}\n"
+    "figure svg{display:block;width:100%;height:auto;max-width:760px;margin:0 auto}\n"
+    "figcaption{color:var(--soft);font-size:13px;margin-top:6px}\n"
+    "table{border-collapse:collapse;width:100%;font-size:13px;overflow-wrap:normal}\n"
+    "th,td{text-align:right;padding:6px 9px;border-top:1px solid var(--line);vertical-align:top}\n"
+    "thead th{border-top:0;color:var(--soft);font-weight:400;vertical-align:bottom}\n"
+    "th:first-child,td:first-child,.l{text-align:left}\n"
+    "td small{display:block;color:var(--soft);white-space:nowrap}\n"
+    "code{font:12.5px/1.4 ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
+    "@media screen and (max-width:620px){main{padding:12px 10px}h1{font-size:23px}figure{padding:6px}}\n"
+    "@page{size:A4 landscape;margin:12mm}\n"
+    "@media print{*{-webkit-print-color-adjust:exact;print-color-adjust:exact}body{background:#fff;font-size:9.5pt}\n"
+    "figure,.card,tr{break-inside:avoid}table{font-size:8pt}main{max-width:none;padding:0}.wide{overflow:visible}}\n";
+/* clang-format on */
+
+static void put_share(FILE *to, rdt_counted c) {
+  if (isnan(c.at))
+    fputs("<td>-</td>", to);
+  else
+    fprintf(to, "<td>%.4g\u00A0%%<small>%.4g to %.4g</small></td>", 100.0 * c.at, 100.0 * c.in.low, 100.0 * c.in.high);
+}
+
+static void put_head(FILE *to, const rdt_study *s) {
+  int64_t trials = 0, failed = 0, missed = 0, checks = 0, reports = 0, clean = 0;
+  for (int i = 0; i < s->n; i++) {
+    const rdt_tally *t = &s->list[i].tally;
+    trials += t->trials - t->clean;
+    failed += t->failed;
+    missed += t->all.missed;
+    checks += t->checks;
+    reports += t->reports;
+    clean += t->clean;
+  }
+  fprintf(to, "<header class=card><h1 class=%s>%s</h1><p>%d campaign%s, %" PRId64 " faults planted",
+          failed ? "bad" : "ok", failed ? "A campaign failed" : "No miss inside a claim", s->n, s->n == 1 ? "" : "s",
+          trials);
+  if (clean) fprintf(to, ", %" PRId64 " runs without a fault", clean);
+  fprintf(to, "; %" PRId64 " checks. Missed inside claims: %" PRId64 ".", checks, missed);
+  if (clean)
+    fprintf(to, " False reports: %" PRId64 " (with 95\u00A0%% confidence of at most %.2g\u00A0%% of the runs).",
+            reports, 100.0 * rdt_stats_upper(reports, clean, RDT_CONFIDENCE));
+  fprintf(to, "</p><p class=soft>%s</p></header>\n", rdt_campaign_caveat);
+}
+
+static void put_campaign(FILE *to, const rdt_study *s, const rdt_found *f) {
+  const rdt_tally *t = &f->tally;
+  const double overhead = rdt_found_overhead(f);
+  const rdt_found *bare = rdt_study_unprotected(s, f);
+  fputs("<tr><td class=l>", to);
+  rdt_text_xml(to, f->label);
+  fputs("<small>", to);
+  rdt_text_xml(to, rdt_json_string(f->head, "target"));
+  fprintf(to, "</small></td><td>%" PRId64 "</td>", t->trials);
+  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_coverage(&t->all));
+  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_sdc(&t->all));
+  put_share(to, bare && !f->clean ? rdt_count_sdc(&bare->tally.all) : (rdt_counted){.at = NAN});
+  fprintf(to, "<td>%" PRId64 "</td><td>%" PRId64 "</td><td>%" PRId64 "</td>", rdt_count_above(&t->all), t->all.missed,
+          t->all.uncovered);
+  fprintf(to, isnan(overhead) ? "<td>-</td>" : "<td>%.1f\u00A0%%</td>", 100.0 * overhead);
+  fprintf(to, t->floor_most > 0.0 ? "<td>%.3g</td>" : "<td>-</td>", t->floor_most);
+  fprintf(to, "<td>%" PRId64 "</td><td class=l>", t->reports);
+  const char *reached = "-";
+  for (int i = 0; i < RDT_STANDARDS && !f->clean; i++)
+    if (rdt_count_coverage(&t->all).in.low >= rdt_standards[i].share) reached = rdt_standards[i].name;
+  fprintf(to, "%s</td><td class=\"l %s\">%s</td></tr>\n", reached, t->failed ? "bad" : "ok",
+          t->failed ? "FAIL" : "PASS");
+}
+
+static void put_campaigns(FILE *to, const rdt_study *s) {
+  fputs(
+      "<section><h2>Campaigns</h2><div class=\"card "
+      "wide\"><table><thead><tr><th>campaign<th>trials<th>coverage<th>silent<th>"
+      "silent, unprotected<th>above the floor<th>missed in a claim<th>uncovered<th>overhead<th>floor<th>false reports"
+      "<th class=l>reached<th class=l></tr></thead><tbody>\n",
+      to);
+  for (int i = 0; i < s->n; i++) put_campaign(to, s, &s->list[i]);
+  fputs(
+      "</tbody></table></div><p class=soft>Coverage: noticed, of the faults that were not masked. Silent: further off "
+      "than "
+      "rounding can be, and nobody noticed. Small: 95\u00A0% Wilson intervals.</p></section>\n",
+      to);
+}
+
+static void put_miss(FILE *to, const rdt_found *f) {
+  const rdt_trial *m = &f->tally.miss;
+  fputs("<div class=card><b>", to);
+  rdt_text_xml(to, f->label);
+  fprintf(to, "</b>: trial %" PRId64 ", %s%s<br>", m->id, rdt_fate_name(m->fate),
+          m->claimed ? ", inside a claim" : ", outside of claims");
+  rdt_text_xml(to, m->did);
+  fprintf(to, "<br><span class=soft>weighted error %.4g, floor %.4g. Again: <code>redoubt inject ", m->weighted,
+          m->floor);
+  rdt_text_xml(to, rdt_json_string(f->head, "target"));
+  fprintf(to, " ... --seed %.0f --replay %" PRId64 " -o ", rdt_json_real(f->head, "seed"), m->id);
+  rdt_text_xml(to, f->dir);
+  fputs("</code></span></div>\n", to);
+}
+
+static void put_misses(FILE *to, const rdt_study *s) {
+  bool any = false;
+  for (int i = 0; i < s->n; i++) {
+    if (!s->list[i].tally.has_miss) continue;
+    if (!any) fputs("<section><h2>The worst that nobody noticed</h2>\n", to);
+    any = true;
+    put_miss(to, &s->list[i]);
+  }
+  if (any) fputs("</section>\n", to);
+}
+
+/* What a layer is vulnerable to, and what each campaign leaves of it. */
+static void put_layers(FILE *to, const rdt_study *s) {
+  const rdt_tally *first = NULL;
+  for (int i = 0; i < s->n && !first; i++)
+    if (!s->list[i].clean && s->list[i].tally.n_layers > 1) first = &s->list[i].tally;
+  if (!first) return;
+  fputs("<section><h2>Layers: what stays silent</h2><div class=\"card wide\"><table><thead><tr><th>layer", to);
+  for (int i = 0; i < s->n; i++) {
+    if (s->list[i].clean) continue;
+    fputs("<th>", to);
+    rdt_text_xml(to, s->list[i].label);
+  }
+  fputs("</tr></thead><tbody>\n", to);
+  for (int k = 0; k < first->n_layers; k++) {
+    fputs("<tr><td class=l>", to);
+    rdt_text_xml(to, first->layers[k].name);
+    fputs("</td>", to);
+    for (int i = 0; i < s->n; i++) {
+      const rdt_tally *t = &s->list[i].tally;
+      if (s->list[i].clean) continue;
+      rdt_counted c = {.at = NAN};
+      for (int j = 0; j < t->n_layers; j++)
+        if (strcmp(t->layers[j].name, first->layers[k].name) == 0) c = rdt_count_sdc(&t->layers[j].count);
+      put_share(to, c);
+    }
+    fputs("</tr>\n", to);
+  }
+  fputs("</tbody></table></div></section>\n", to);
+}
+
+static rdt_status put_plots(FILE *to, const rdt_study *s, rdt_reason *why) {
+  fputs("<section><h2>Pictures</h2>\n", to);
+  for (int i = 0; i < RDT_STUDY_PLOTS; i++) {
+    char *svg;
+    RDT_TRY(rdt_study_plot(s, i, &svg, why));
+    if (svg) fprintf(to, "<figure>%s<figcaption>%s</figcaption></figure>\n", svg, rdt_study_plot_caption(i));
+    free(svg);
+  }
+  fputs("</section>\n", to);
+  return RDT_OK;
+}
+
+/* The policy of the page forbids whatever is not in it: no script runs and nothing is fetched. */
+static rdt_status put_page(FILE *to, const rdt_study *s, rdt_reason *why) {
+  fprintf(to,
+          "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8>\n"
+          "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+          "<meta name=viewport content=\"width=device-width, initial-scale=1\">\n"
+          "<title>Campaigns \u00B7 Redoubt</title>\n<style>%s</style></head>\n<body><main>\n",
+          style);
+  put_head(to, s);
+  put_campaigns(to, s);
+  put_misses(to, s);
+  RDT_TRY(put_plots(to, s, why));
+  put_layers(to, s);
+  fprintf(to, "<footer class=soft>Written by Redoubt %s.</footer>\n</main></body></html>\n", rdt_version());
+  return RDT_OK;
+}
+
+rdt_status rdt_study_page(const rdt_study *s, char **text, rdt_reason *why) {
+  size_t bytes;
+  *text = NULL;
+  FILE *to = open_memstream(text, &bytes);
+  rdt_status status = to ? put_page(to, s, why) : RDT_OK;
+  bool whole = to && !ferror(to);
+  if (to) whole = fclose(to) == 0 && whole;
+  if (status == RDT_OK && !whole) status = rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing a page");
+  if (status != RDT_OK) {
+    free(*text);
+    *text = NULL;
+  }
+  return status;
+}

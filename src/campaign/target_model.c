@@ -1,0 +1,334 @@
+/* A network as a target. Golden: the same network on the plain-C kernels, without protection. */
+#include <math.h>
+#include <string.h>
+
+#include "campaign/target.h"
+#include "check/tolerance.h"
+#include "core/memory.h"
+#include "net/model.h"
+
+typedef struct answer { /* the outputs for one input, one after the other */
+  unsigned char *clean; /* their bits; NULL: not computed yet */
+  double *golden;
+} answer;
+
+typedef struct net_target {
+  rdt_target base;
+  rdt_context *ctx, *plain;
+  rdt_target_net net;
+  rdt_model *reference;
+  rdt_tensor *slice; /* the inputs of one trial */
+  answer *answers;   /* one for each slice */
+  double *room;      /* of each output: how far off rounding can be, for the input at hand */
+  size_t bytes;
+  int64_t elements;
+} net_target;
+
+/* ---- inputs ---- */
+
+static rdt_status choose_slices(net_target *t, rdt_reason *why) {
+  const rdt_target_net *n = &t->net;
+  int64_t images = -1;
+  t->slice = rdt_calloc(n->n_inputs, sizeof *t->slice);
+  if (!t->slice) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  for (size_t i = 0; i < n->n_inputs; i++) {
+    rdt_io_info info;
+    const rdt_tensor *x = &n->inputs[i];
+    const bool open = rdt_model_input_info(*n->model, i, &info) == RDT_OK && info.rank > 0 && info.shape[0] < 0;
+    if (!open || x->rank < 1 || (images >= 0 && x->shape[0] != images)) images = -2;
+    if (images == -2) break;
+    images = x->shape[0];
+  }
+  t->base.inputs = images > n->batch ? images / n->batch : 1;
+  for (size_t i = 0; i < n->n_inputs; i++) {
+    t->slice[i] = n->inputs[i];
+    if (t->base.inputs > 1) t->slice[i].shape[0] = n->batch;
+  }
+  t->answers = rdt_calloc((size_t)t->base.inputs, sizeof *t->answers);
+  return t->answers ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+}
+
+static void take_slice(net_target *t, int64_t which) {
+  for (size_t i = 0; i < t->net.n_inputs; i++) {
+    rdt_tensor *x = &t->slice[i];
+    const size_t bytes = (size_t)rdt_tensor_count(x) * rdt_dtype_size(x->dtype);
+    x->data = (unsigned char *)t->net.inputs[i].data + (size_t)which * bytes;
+  }
+}
+
+/* ---- outputs ---- */
+
+static rdt_status each_output(rdt_model *m, rdt_context *ctx, rdt_reason *why,
+                              void (*fn)(void *user, size_t i, const rdt_tensor *out), void *user) {
+  for (size_t i = 0; i < rdt_model_output_count(m); i++) {
+    rdt_tensor out;
+    const rdt_status status = rdt_model_output(m, i, &out);
+    if (status != RDT_OK) return rdt_fail(why, status, "%s", rdt_context_error(ctx));
+    fn(user, i, &out);
+  }
+  return RDT_OK;
+}
+
+typedef struct walk {
+  net_target *t;
+  answer *a;
+  size_t bytes;
+  int64_t elements;
+  double worst; /* deviation in units of what rounding can be */
+  rdt_shot *s;
+} walk;
+
+static void measure(void *user, size_t i, const rdt_tensor *out) {
+  net_target *t = user;
+  (void)i;
+  t->elements += rdt_tensor_count(out);
+  t->bytes += (size_t)rdt_tensor_count(out) * rdt_dtype_size(out->dtype);
+}
+
+static void keep_golden(void *user, size_t i, const rdt_tensor *out) {
+  walk *w = user;
+  const int64_t n = rdt_tensor_count(out);
+  (void)i;
+  for (int64_t e = 0; e < n; e++) w->a->golden[w->elements + e] = rdt_load(out->data, out->dtype, e);
+  w->elements += n;
+}
+
+/* What rounding can be: the tolerance of whole networks, of the output's largest magnitude, and what the two code paths
+ * are apart without a fault. */
+static double room_of(const double *golden, const rdt_tensor *out) {
+  const int64_t n = rdt_tensor_count(out);
+  double scale = 0.0, apart = 0.0;
+  for (int64_t e = 0; e < n; e++) {
+    const double g = golden[e], off = fabs(rdt_load(out->data, out->dtype, e) - g);
+    if (isfinite(g) && fabs(g) > scale) scale = fabs(g);
+    if (isfinite(off) && off > apart) apart = off;
+  }
+  return 2.0 * apart + rdt_tolerance_network(out->dtype) * scale;
+}
+
+static void keep_clean(void *user, size_t i, const rdt_tensor *out) {
+  walk *w = user;
+  const int64_t n = rdt_tensor_count(out);
+  const size_t bytes = (size_t)n * rdt_dtype_size(out->dtype);
+  double scale = 0.0;
+  memcpy(w->a->clean + w->bytes, out->data, bytes);
+  for (int64_t e = 0; e < n; e++) scale = fmax(scale, fabs(w->a->golden[w->elements + e]));
+  for (int64_t e = 0; e < n; e++) {
+    const double g = w->a->golden[w->elements + e], x = rdt_load(out->data, out->dtype, e);
+    const bool alike = x == g || (isnan(x) && isnan(g));
+    const double off = alike ? 0.0 : fabs(x - g) / (rdt_tolerance_reference(out->dtype) * scale);
+    if (!(off <= w->worst)) w->worst = isnan(off) ? INFINITY : off;
+  }
+  (void)i;
+  w->bytes += bytes;
+  w->elements += n;
+}
+
+static rdt_status run_reference(net_target *t, answer *a, rdt_reason *why) {
+  walk w = {.t = t, .a = a};
+  rdt_run_result result;
+  const rdt_status status = rdt_model_run(t->reference, t->slice, t->net.n_inputs, &result);
+  if (status != RDT_OK) return rdt_fail(why, status, "the reference: %s", rdt_context_error(t->plain));
+  if (t->bytes == 0) RDT_TRY(each_output(t->reference, t->plain, why, measure, t));
+  a->golden = rdt_alloc((size_t)t->elements, sizeof *a->golden);
+  a->clean = rdt_alloc(t->bytes, 1);
+  if (!a->golden || !a->clean) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the golden outputs");
+  return each_output(t->reference, t->plain, why, keep_golden, &w);
+}
+
+/* Input `which`: its golden outputs, and those of a clean run, which must agree. */
+static rdt_status prepare(net_target *t, int64_t which, rdt_reason *why) {
+  answer *a = &t->answers[which];
+  walk w = {.t = t, .a = a};
+  rdt_run_result result = {0};
+  take_slice(t, which);
+  if (a->clean) return RDT_OK;
+  RDT_TRY(run_reference(t, a, why));
+  const rdt_status status = rdt_model_run(*t->net.model, t->slice, t->net.n_inputs, &result);
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return rdt_fail(why, status, "%s", rdt_context_error(t->ctx));
+  if (status == RDT_ERR_FAULT || result.faults > 0)
+    return rdt_fail(why, RDT_ERR_FAULT, "a run without a planted fault reports one: %s", rdt_context_error(t->ctx));
+  RDT_TRY(each_output(*t->net.model, t->ctx, why, keep_clean, &w));
+  if (w.worst > t->base.deviation) t->base.deviation = w.worst;
+  return w.worst <= 1.0 ? RDT_OK
+                        : rdt_fail(why, RDT_ERR_FAULT,
+                                   "without a fault, the outputs are not those of the plain-C kernels: %.3g times as "
+                                   "far off as rounding explains",
+                                   w.worst);
+}
+
+static int64_t largest(const rdt_tensor *out, const void *data, int64_t first, int64_t n) {
+  int64_t at = 0;
+  double most = -INFINITY;
+  for (int64_t i = 0; i < n; i++) {
+    const double x = rdt_load(data, out->dtype, first + i);
+    if (!(x <= most)) {
+      most = x;
+      at = i;
+      if (isnan(x)) break;
+    }
+  }
+  return at;
+}
+
+static void compare(void *user, size_t i, const rdt_tensor *out) {
+  walk *w = user;
+  const int64_t n = rdt_tensor_count(out), row = out->rank > 0 ? out->shape[out->rank - 1] : 1;
+  const size_t bytes = (size_t)n * rdt_dtype_size(out->dtype);
+  const unsigned char *clean = w->a->clean + w->bytes;
+  const double *golden = w->a->golden + w->elements;
+  (void)i;
+  w->bytes += bytes;
+  w->elements += n;
+  if (memcmp(clean, out->data, bytes) == 0) return;
+  w->s->same = false;
+  const rdt_tensor was = rdt_tensor_dense((void *)clean, out->dtype, out->rank, out->shape);
+  const double room = room_of(golden, &was);
+  for (int64_t e = 0; e < n; e++) {
+    const double x = rdt_load(out->data, out->dtype, e), g = golden[e];
+    if (x == g || (isnan(x) && isnan(g)) || fabs(x - g) <= room) continue;
+    w->s->wrong++;
+    const int64_t first = e - e % row;
+    w->s->critical = w->s->critical || largest(out, out->data, first, row) != largest(out, clean, first, row);
+  }
+}
+
+/* ---- runs ---- */
+
+static int layer_of(const net_target *t, const char *name) {
+  for (int i = 0; i < t->base.n_layers; i++)
+    if (strcmp(t->base.names[i], name) == 0) return i;
+  return -1;
+}
+
+static void take_layer(net_target *t, rdt_shot *s) {
+  rdt_result r;
+  double worst = -1.0;
+  s->layer = s->hit.done ? layer_of(t, s->hit.node) : -1;
+  for (int i = 0; i < t->base.n_layers; i++) {
+    if ((s->layer >= 0 && i != s->layer) || rdt_model_node_result(*t->net.model, (size_t)i, &r) != RDT_OK) continue;
+    if (!(r.ratio > worst)) continue;
+    worst = s->ratio = r.ratio;
+    s->residual = r.residual;
+    s->bound = r.bound;
+    s->floor = r.floor;
+    s->diagnosis = r.diagnosis;
+  }
+}
+
+static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
+  net_target *t = (net_target *)base;
+  const int64_t which = id % t->base.inputs;
+  rdt_run_result result = {0};
+  *s = (rdt_shot){.layer = -1, .same = true};
+  RDT_TRY(prepare(t, which, why));
+  const rdt_status armed = rdt_model_inject(*t->net.model, spec);
+  if (armed != RDT_OK) return rdt_fail(why, armed, "%s", rdt_context_error(t->ctx));
+  s->status = t->net.run(t->net.user, id, spec, t->slice, &result, why);
+  if (s->status != RDT_OK && s->status != RDT_ERR_FAULT) return s->status;
+  if (spec) s->hit = *rdt_model_injection(*t->net.model);
+  s->verdict = result.verdict;
+  s->checks = result.checks;
+  s->suspects = result.suspects;
+  s->faults = result.faults;
+  s->unchecked = result.unchecked;
+  take_layer(t, s);
+  walk w = {.t = t, .a = &t->answers[which], .s = s};
+  if (s->status == RDT_OK) RDT_TRY(each_output(*t->net.model, t->ctx, why, compare, &w));
+  const bool noticed = s->faults > 0 || s->status == RDT_ERR_FAULT;
+  if (!s->hit.done || noticed || !rdt_site_rests(s->hit.site)) return RDT_OK;
+  RDT_TRY(t->net.reload(t->net.user, why));
+  const rdt_status planned = rdt_model_plan(*t->net.model, t->slice, t->net.n_inputs);
+  return planned == RDT_OK ? RDT_OK : rdt_fail(why, planned, "%s", rdt_context_error(t->ctx));
+}
+
+typedef struct pair {
+  net_target *t;
+  rdt_context *ctx;
+  rdt_model *bare;
+} pair;
+
+static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
+  pair *p = user;
+  const net_target *t = p->t;
+  rdt_run_result r;
+  const rdt_status s = rdt_model_run(protected ? *t->net.model : p->bare, t->slice, t->net.n_inputs, &r);
+  return s == RDT_OK ? RDT_OK : rdt_fail(why, s, "%s", rdt_context_error(protected ? t->ctx : p->ctx));
+}
+
+static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why) {
+  net_target *t = (net_target *)base;
+  pair p = {.t = t};
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.scheme = "none";
+  take_slice(t, 0);
+  rdt_status status = rdt_context_create(&p.ctx, t->ctx->threads);
+  if (status == RDT_OK) status = rdt_context_set_policy(p.ctx, &policy);
+  if (status == RDT_OK) status = rdt_model_load_replaced(p.ctx, t->net.path, t->net.named, t->net.n_named, &p.bare);
+  if (status != RDT_OK)
+    rdt_fail(why, status, "%s", p.ctx ? rdt_context_error(p.ctx) : rdt_status_text(status));
+  else
+    status = rdt_target_clock(run_either, &p, seconds, why);
+  rdt_model_free(p.bare);
+  rdt_context_destroy(p.ctx);
+  return status;
+}
+
+static void destroy(rdt_target *base) {
+  net_target *t = (net_target *)base;
+  for (int64_t i = 0; t->answers && i < t->base.inputs; i++) {
+    rdt_free(t->answers[i].clean);
+    rdt_free(t->answers[i].golden);
+  }
+  rdt_free(t->answers);
+  rdt_free(t->slice);
+  rdt_model_free(t->reference);
+  rdt_context_destroy(t->plain);
+  rdt_free(t);
+}
+
+static rdt_status make_reference(net_target *t, rdt_reason *why) {
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.scheme = "none";
+  rdt_status status = rdt_context_create(&t->plain, t->ctx->threads);
+  if (status != RDT_OK) return rdt_fail(why, status, "no context for the reference: %s", rdt_status_text(status));
+  t->plain->isa = RDT_ISA_GENERIC;
+  status = rdt_context_set_policy(t->plain, &policy);
+  if (status == RDT_OK)
+    status = rdt_model_load_replaced(t->plain, t->net.path, t->net.named, t->net.n_named, &t->reference);
+  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "the reference: %s", rdt_context_error(t->plain));
+}
+
+static rdt_status make(net_target *t, rdt_reason *why) {
+  const rdt_model *m = *t->net.model;
+  RDT_TRY(make_reference(t, why));
+  RDT_TRY(choose_slices(t, why));
+  RDT_TRY(prepare(t, 0, why));
+  const int n = (int)rdt_model_node_count(m);
+  RDT_TRY(rdt_target_layers(&t->base, n, why));
+  for (int i = 0; i < n; i++) {
+    rdt_node_info info;
+    const rdt_plan *plan = rdt_model_step(m, (size_t)i)->plan;
+    if (rdt_model_node_info(m, (size_t)i, &info) != RDT_OK)
+      return rdt_fail(why, RDT_ERR_ARG, "%s", rdt_context_error(t->ctx));
+    RDT_TRY(rdt_target_layer_set(&t->base, i, info.name, info.op, info.kernel, info.scheme, plan, why));
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_target_model(rdt_context *ctx, const rdt_target_net *net, rdt_target **out, rdt_reason *why) {
+  net_target *t = rdt_calloc(1, sizeof *t);
+  *out = NULL;
+  if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  t->ctx = ctx;
+  t->net = *net;
+  t->base.run = shoot;
+  t->base.time = take_time;
+  t->base.destroy = destroy;
+  const rdt_status status = make(t, why);
+  if (status == RDT_OK)
+    *out = &t->base;
+  else
+    rdt_target_destroy(&t->base);
+  return status;
+}
