@@ -146,7 +146,13 @@ static rdt_status described(void *self, const char *json, size_t bytes, double *
   *seconds = rdt_json_real(o, "trial_seconds");
   if (e->described) {
     const bool same = same_member(head, o, "layers");
+    const bool timed = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(o, "seconds")) && !e->was;
+    for (int i = 0; i < 2 && timed; i++) { /* one of them has measured, and was not the first to say what it is */
+      const char *name = i ? "seconds_unprotected" : "seconds";
+      cJSON_ReplaceItemInObjectCaseSensitive(head, name, cJSON_DetachItemFromObjectCaseSensitive(o, name));
+    }
     cJSON_Delete(o);
+    if (timed && e->c->dir && e->c->only < 0) RDT_TRY(rdt_folder_write_head(e->c->dir, head, why));
     return same ? RDT_OK
                 : rdt_fail(why, RDT_ERR_ARG,
                            "two processes planned this target differently: their trials cannot be "
