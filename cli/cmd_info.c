@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "core/cpu_info.h"
 #include "cpu/kernel.h"
+#include "cuda/device.h"
 #include "net/graph.h"
 #include "plan/device.h"
 #include "plan/probe.h"
@@ -52,6 +53,45 @@ static bool print_limits(const rdt_device *d) {
   return printed;
 }
 
+/* ---- GPUs ---- */
+
+static cJSON *devices_document(void) {
+  rdt_reason why;
+  cJSON *list = cJSON_CreateArray();
+  const int count = rdt_cuda_count(&why);
+  for (int i = 0; i < count; i++) {
+    rdt_cuda_device d;
+    cJSON *o = cJSON_CreateObject();
+    const bool usable = rdt_cuda_open(i, &d, &why) == RDT_OK;
+    cJSON_AddNumberToObject(o, "index", i);
+    cJSON_AddBoolToObject(o, "usable", usable);
+    if (usable) {
+      cJSON_AddStringToObject(o, "name", d.name);
+      cJSON_AddNumberToObject(o, "compute_capability", d.major + 0.1 * d.minor);
+      cJSON_AddNumberToObject(o, "sms", d.sms);
+      cJSON_AddNumberToObject(o, "memory_bytes", (double)d.memory);
+    } else {
+      cJSON_AddStringToObject(o, "why", why.text);
+    }
+    cJSON_AddItemToArray(list, o);
+  }
+  return list;
+}
+
+static void print_devices(void) {
+  rdt_reason why;
+  const int count = rdt_cuda_count(&why);
+  if (count == 0) printf("cuda     %s\n", why.text);
+  for (int i = 0; i < count; i++) {
+    rdt_cuda_device d;
+    if (rdt_cuda_open(i, &d, &why) == RDT_OK)
+      printf("cuda:%d   %s, compute capability %d.%d, %d multiprocessors, %.0f GB, driver %d.%d\n", i, d.name, d.major,
+             d.minor, d.sms, 1e-9 * (double)d.memory, d.driver / 1000, d.driver % 1000 / 10);
+    else
+      printf("cuda:%d   not usable: %s\n", i, why.text);
+  }
+}
+
 static int run(const rdt_command *c, const rdt_settings *s) {
   char cpu[128];
   int kernels, schemes, ops, usable = 0;
@@ -75,7 +115,8 @@ static int run(const rdt_command *c, const rdt_settings *s) {
     cJSON_AddStringToObject(doc, "isa_of_cpu", rdt_isa_name(rdt_isa_hardware()));
     cJSON_AddBoolToObject(doc, "bf16", rdt_cpu_has_bf16());
     cJSON_AddBoolToObject(doc, "vnni", rdt_cpu_has_vnni());
-    cJSON_AddBoolToObject(doc, "cuda", false);
+    cJSON_AddBoolToObject(doc, "cuda", rdt_cuda_built());
+    cJSON_AddItemToObject(doc, "devices", devices_document());
     snprintf(version, sizeof version, "%d.%d.%d", dnnl->major, dnnl->minor, dnnl->patch);
     cJSON_AddStringToObject(doc, "onednn", version);
     cJSON_AddNumberToObject(doc, "kernels", kernels);
@@ -89,7 +130,7 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   printf("cpu      %s, %d threads\n", cpu, rdt_cpu_count());
   printf("isa      %s (REDOUBT_ISA=generic|avx2|avx512 lowers it); the CPU has %s%s%s\n", rdt_isa_name(isa),
          rdt_isa_name(rdt_isa_hardware()), rdt_cpu_has_vnni() ? ", vnni" : "", rdt_cpu_has_bf16() ? ", bf16" : "");
-  puts("cuda     not built in");
+  print_devices();
   printf("onednn   %d.%d.%d\n", dnnl->major, dnnl->minor, dnnl->patch);
   printf("kernels  %d, of which %d run here; %d schemes; %d ONNX operators (redoubt list)\n", kernels, usable, schemes,
          ops);

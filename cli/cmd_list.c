@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "core/cpu_info.h"
 #include "cpu/kernel.h"
+#include "cuda/kernel.h"
 #include "inject/fault.h"
 #include "net/graph.h"
 #include "plan/workloads.h"
@@ -61,10 +62,27 @@ static bool put_scheme(const sink *k, int i) {
   return true;
 }
 
+static bool put_cuda_kernel(const sink *k, int i) {
+  int n;
+  const rdt_cuda_kernel *row = rdt_cuda_kernels(&n) + i;
+  rdt_cuda_device d;
+  char least[16];
+  if (i >= n) return false;
+  snprintf(least, sizeof least, "sm_%d0", row->least);
+  text(k, "name", row->name);
+  text(k, "op", rdt_kop_name(RDT_KOP_GEMM));
+  text(k, "isa", least);
+  flag(k, "here", rdt_cuda_count(NULL) > 0 && rdt_cuda_open(0, &d, NULL) == RDT_OK);
+  flag(k, "black_box", false);
+  flag(k, "deterministic", true);
+  flag(k, "injecting", rdt_cuda_kernel_inject(row) != NULL);
+  return true;
+}
+
 static bool put_kernel(const sink *k, int i) {
   int n;
   const rdt_kernel *const *table = rdt_cpu_kernels(&n);
-  if (i >= n) return false;
+  if (i >= n) return put_cuda_kernel(k, i - n);
   text(k, "name", table[i]->name);
   text(k, "op", rdt_kop_name(table[i]->op));
   text(k, "isa", rdt_isa_name(table[i]->isa));

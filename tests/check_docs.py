@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """What the pages in docs/ and at the root name is there: files between backticks and behind links, functions, macros and words
-of the tables. src/cuda/ is foreseen. Names of examples (a file that the reader writes) are x.c, found.json, or in capitals."""
+of the tables. Names of examples (a file that the reader writes) are x.c, found.json, or in capitals."""
 import glob
 import os
 import re
@@ -50,7 +50,7 @@ def missing(text, page, code):
                 and not re.search(rf"\b{words}\b", code):
             found.append(words)
         if re.fullmatch(r"(?:src|cli|tests|tools|scripts|include|bench|examples|docs)/[\w/-]+/?", words):
-            if words != "src/cuda/" and not glob.glob(os.path.join(ROOT, words.rstrip("/") + "*")):
+            if not glob.glob(os.path.join(ROOT, words.rstrip("/") + "*")):
                 found.append(f"the file or folder {words}")
     for symbol in SYMBOL.findall(re.sub(r"(?m)^    .*$", "", text)):  # not in code that is only an outline
         if not re.search(r"_x\b|_X\b|_$|NAME", symbol) and not re.search(rf"\b{symbol}\b", code):

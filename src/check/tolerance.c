@@ -267,6 +267,58 @@ double rdt_squared_at(const rdt_squared *b, const rdt_terms *m) {
          b->q_beta * q_beta + b->rest;
 }
 
+rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in) {
+  (void)minor;
+  const bool hopper = major == 9, ampere = major == 8;
+  return (rdt_accumulator){.rounding = RDT_ROUND_TRUNCATE,
+                           .u = U_F32,
+                           .kb = hopper   ? 16
+                                 : ampere ? 8
+                                          : 4,
+                           .f = hopper   ? 25
+                                : ampere ? 24
+                                         : 23,
+                           .fo = 23,
+                           .flush = rdt_dtype_info(in)->min_normal};
+}
+
+/* theta compares sums of |C| with ag; the ag that a kernel can have is an over-estimate by up to some factor of two for
+ * random data, more where magnitudes are mixed. */
+#define THETA_SAFE 4.0
+/* Sums of columns with signs: Q_beta is q for columns without anything in common, and this much for most others. */
+#define COLUMNS_ALIKE 2.0
+
+rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n) {
+  const rdt_accumulator *a = &t->acc;
+  const double N = (double)n, k = (double)t->k, chained = or_count(a->depth, t->k);
+  const double T = steps(a, (int64_t)chained), u_o = ldexp(1.0, -a->fo - 1), o2 = square(u_o);
+  const double spread = ldexp(1.0, a->fo - a->f), c1 = 0.72 * (1.0 + a->kb * square(spread));
+  const double alpha = 0.36 * a->kb * spread, gamma = gamma_total(t, (int64_t)chained), u2 = square(U_F32);
+  const double sums = NEAREST_MS * or_count(t->depth_sum, n), split = NEAREST_MS * t->splits;
+  const double grow = square((1.0 + gamma) * (1.0 + SLACK));
+  /* Both sides are accumulated; one of them has a single output with the squares of all columns. */
+  const double walked = c1 * T / 6.0 + 0.043 * T * T;
+  const double q = o2 * walked * (1.0 + COLUMNS_ALIKE) + u2 * split * 2.0 + square(t->u_beta) * COLUMNS_ALIKE * THIRD;
+  const double straight = o2 * (c1 * T * THIRD + 0.02 * T * T) + u2 * split;
+  const double both = 2.0 * gamma + chain(U_F32, or_count(t->depth_sum, n)) * (1.0 + gamma) + t->u_beta;
+  const double rigorous0 = (1.0 + SLACK) * both * sqrt(N * k), statistical = t->lambda * sqrt(q);
+  return (rdt_device_bound){.cap = (float)(grow * k),
+                            .surely = (float)((1.0 - SLACK) * square(least(rigorous0, statistical))),
+                            .s_cap = (float)N,
+                            .e_cap = (float)(N * k),
+                            .theta = (float)(THETA_SAFE / k),
+                            .drift = (float)(o2 * square(alpha * T)),
+                            .c2 = (float)(straight + u2 * sums * (1.0 + THIRD)),
+                            .q = (float)q,
+                            .e2 = (float)straight,
+                            .a2 = (float)(square(t->eta_out) * THIRD),
+                            .line = (float)(0.36 * u_o * T),
+                            .lambda = (float)t->lambda,
+                            .q0 = (float)rigorous0,
+                            .a0 = (float)((1.0 + SLACK) * t->eta_out * sqrt(k)),
+                            .a2_floor = (float)(k * square(a->flush))};
+}
+
 /* Inside a segment the partial sum is at most its start plus the segment's products, and each of them is rounded at
  * most kc + 1 times before the next checkpoint. */
 double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s) {

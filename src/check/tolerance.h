@@ -18,7 +18,7 @@ typedef enum rdt_rounding { RDT_ROUND_NEAREST, RDT_ROUND_TRUNCATE } rdt_rounding
 typedef struct rdt_accumulator {
   rdt_rounding rounding;
   double u;      /* nearest: unit roundoff of the accumulator (2^-53, 2^-24); 0: exact integers */
-  int64_t depth; /* nearest: longest chain of roundings where known (blocked, pairwise); 0: k */
+  int64_t depth; /* longest chain of roundings where known (blocked, pairwise); 0: k. Truncate: device bounds only */
   int kb, f, fo; /* truncate (tensor cores): products a step, fraction bits of alignment, of the result */
   double flush;  /* subnormal operands are aligned as if they were this: measure ag on rdt_tilde of them; 0: none */
 } rdt_accumulator;
@@ -79,6 +79,27 @@ typedef struct rdt_squared {
 rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n);
 /* NaN where the inputs leave no bound. */
 double rdt_squared_at(const rdt_squared *b, const rdt_terms *m);
+/* A check that a GPU makes of its tensor cores' accumulators, in f32: n outputs of reductions of length t.k are summed
+ * with signs, and compared with the product of the inputs and the signed sums of B, which comes from the same tensor
+ * cores. Factors for the kernel, which measures s, the sum, e, what was expected, c2 and, of the inputs, a2 = |a|^2
+ * (subnormals raised) and rho2 = max_t rho_t^2:
+ *   q = a2 rho2, c2 <= cap q, |s| <= sqrt(n c2), |e| <= sqrt(n k q), theta^2(x) = min(1, theta x / q)
+ *   v = c2 c2 + theta^2(c2) drift c2 + q q + e2 e^2 + theta^2(e^2) drift e^2 + a2 a2
+ *   tau0 = q0 sqrt(q) + a0 sqrt(a2)      tau2 = min(tau0, line (|s| + |e|) + lambda sqrt(v))
+ * t: acc, k, depth_sum, splits, lambda, u_beta (what is lost when a sum of B is split into numbers of the inputs' type)
+ * and eta_out (the same below that type's normal range). */
+typedef struct rdt_device_bound {
+  float cap, s_cap, e_cap; /* s_cap: n, e_cap: n k */
+  float theta, drift;
+  float c2, q, e2, a2;
+  float line, lambda;
+  float q0, a0;
+  float a2_floor; /* added to a2: operands below the normal range */
+  float surely;   /* (s - e)^2 <= surely q: no more than tau2, whatever else was measured */
+} rdt_device_bound;
+rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n);
+/* Tensor cores of a compute capability, 16-bit floating-point inputs; what is not known gets the widest. */
+rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in);
 /* R2: rigorous with checkpoints every kc; sum_abs_s = sum over checkpoints and outputs of |s_ij^(c)|. */
 double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s);
 /* T3 checkpoint mean from the accumulators' squares and neighbour products: count+1 checkpoints, the first is 0. */

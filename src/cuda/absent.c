@@ -1,0 +1,28 @@
+/* In place of all else in src/cuda where nvcc was not found: no device, no kernels. */
+#include "cuda/device.h"
+#include "cuda/kernel.h"
+
+bool rdt_cuda_built(void) {
+  return false;
+}
+
+int rdt_cuda_count(rdt_reason *why) {
+  rdt_fail(why, RDT_ERR_UNSUPPORTED, "built without CUDA: nvcc was not found");
+  return 0;
+}
+
+rdt_status rdt_cuda_open(int index, rdt_cuda_device *d, rdt_reason *why) {
+  (void)index, (void)d;
+  rdt_cuda_count(why); /* the reason */
+  return RDT_ERR_NAME;
+}
+
+const rdt_cuda_kernel *rdt_cuda_kernels(int *n) {
+  *n = 0;
+  return NULL;
+}
+
+const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
+  (void)k;
+  return NULL;
+}

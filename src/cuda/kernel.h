@@ -1,0 +1,57 @@
+/* CUDA kernels: one table (kernels.def). Operands are the CPU's (rdt_problem, rdt_operands) with addresses of the
+ * device; a stream is a cudaStream_t. What a kernel found stays on the device until somebody asks. */
+#ifndef RDT_CUDA_KERNEL_H
+#define RDT_CUDA_KERNEL_H
+
+#include "core/problem.h"
+#include "cpu/kernel.h"
+#include "cuda/device.h"
+#include "cuda/verdict.h"
+
+typedef struct rdt_cuda_tile { /* tiles.def */
+  const char *name;
+  int rows, columns, k; /* of C, and of a stage */
+  int warp_rows, warp_columns, warps_k;
+  int threads, shared; /* of a block; shared memory in bytes */
+} rdt_cuda_tile;
+
+typedef struct rdt_cuda_kernel {
+  const char *name;   /* gemm_f16_mma_16x64_thread1 */
+  const char *scheme; /* "thread1" */
+  rdt_dtype dtype;    /* of A and B */
+  const rdt_cuda_tile *tile;
+  int least;               /* compute capability: its major number */
+  int check;               /* rdt_mma_check */
+  const void *const *code; /* the function's handle */
+} rdt_cuda_kernel;
+
+const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
+const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name); /* NULL: there is none */
+const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k);  /* handle of its injecting one; NULL: there is none */
+
+/* A product that was made ready for a device. One run at a time. */
+typedef struct rdt_cuda_gemm rdt_cuda_gemm;
+/* RDT_OK or RDT_ERR_UNSUPPORTED with the reason; of datatypes, shapes, strides, epilogue. */
+rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, rdt_reason *why);
+/* in[1].data given: these weights are fixed, what checks need of them is formed now; NULL: in each run. splits: blocks
+ * that share a tile's k, 0: as many as fill the device. */
+rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
+                                int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
+/* Asynchronous. out = alpha A B + bias + beta residual by the planned epilogue. */
+rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
+/* One fault, by the injecting instantiation; waits. bound: of the check that looks at it, NaN where none does. */
+typedef struct rdt_cuda_strike {
+  rdt_kernel_hit hit; /* element, position, mask; before, after, done */
+  bool checksum;      /* of the thread that has the element, in place of its accumulator */
+  bool reduced;       /* the sum over all k, after it was checked */
+  int sm;             /* everything that this SM computes is hit, at position; -1: no */
+  double bound;
+} rdt_cuda_strike;
+rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *s, void *stream,
+                                rdt_reason *why);
+/* Waits, copies what was found since the last call, and forgets it on the device. */
+rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);
+int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);
+void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g);
+
+#endif

@@ -1,0 +1,72 @@
+/* What host and device share of the products on mma.sync: C = act(alpha A B + bias + beta R), A of m x k, B of k x n,
+ * rows of all with unit stride. */
+#ifndef RDT_CUDA_GEMM_MMA_H
+#define RDT_CUDA_GEMM_MMA_H
+
+#include <stdint.h>
+
+#include "cuda/verdict.h"
+
+enum { RDT_MMA_PARTS = 8 }; /* columns of the matrix that holds the parts of B's signed row sums */
+
+/* What is checked, and how: the code of a kernel is made for one of them. */
+enum rdt_mma_check {
+  RDT_MMA_NONE,
+  RDT_MMA_THREAD1,   /* sum of B's fragments, times A's: each thread's columns of a row */
+  RDT_MMA_THREAD2,   /* sums of both: all that a thread has */
+  RDT_MMA_REPLICATE, /* everything twice, bits compared */
+  RDT_MMA_SUMS       /* sums of C's rows against A times B's row sums, made offline; row by row, or as one scalar */
+};
+
+typedef struct rdt_mma_args {
+  const void *a, *b, *bias, *residual;
+  void *c;
+  int64_t lda, ldb, ldc, ldr;
+  int m, n, k;
+  int k_split; /* of a block; a multiple of the stage's k */
+  int splits, column_blocks;
+  float alpha, beta, zero; /* zero: 0, which the compiler does not know */
+  int c_type, bias_type;   /* rdt_mma_type */
+  int a_aligned, b_aligned, c_aligned;
+  float *partial;    /* splits > 1: [split][m][n] raw sums */
+  unsigned *tickets; /* of tiles, then of row blocks, then one: 0 before and after each run */
+  /* checks */
+  const float *rho2; /* thread: of each group of columns that a thread sums; SUMS: one number */
+  const void *parts; /* SUMS: k x 8 */
+  float *sums;       /* SUMS: [column block][m] of sum and sum of squares, then [split][m] of what is expected, |a|^2 */
+  float *scalars;    /* SUMS, one scalar: [row block] of sum, expected, squares, |a|^2 */
+  int scalar;
+  rdt_device_bound bound;
+  rdt_cuda_verdict *verdict;
+} rdt_mma_args;
+
+enum rdt_mma_type { RDT_MMA_F32, RDT_MMA_F16, RDT_MMA_BF16 };
+
+/* Where a fault goes: only injecting instantiations take one. */
+enum rdt_mma_site { RDT_MMA_ACCUM, RDT_MMA_CHECKSUM, RDT_MMA_REDUCED };
+typedef struct rdt_mma_hit {
+  int site;
+  int block[3], thread, step; /* step: of the thread's k steps */
+  int fragment;               /* (row fragment * column fragments + column fragment) * 4 + register */
+  int element[2];             /* REDUCED: row and column of C */
+  unsigned mask;
+  int sm; /* ACCUM: in place of block and thread, the first thread of each warp of each block on this SM; -1: no */
+  unsigned done;
+  float before, after, bound; /* bound: of the check that looks at it */
+} rdt_mma_hit;
+
+/* Signs that sums over whole rows and columns weigh with: a hash, so that no regular pattern cancels. */
+#ifdef __CUDACC__
+static __device__ __forceinline__
+#else
+static inline
+#endif
+    unsigned
+    rdt_mma_sign(unsigned i) { /* 0 or the sign bit */
+  i = (i + 1u) * 0x9e3779b9u;
+  i ^= i >> 15;
+  i *= 0x85ebca6bu;
+  return (i ^ (i >> 13)) & 0x80000000u;
+}
+
+#endif

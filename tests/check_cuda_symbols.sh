@@ -1,0 +1,17 @@
+#!/bin/sh
+# CUDA kernels that ship know nothing of injection: neither their names nor their parameters speak of it. The injecting
+# ones, of the same source, do.
+#     tests/check_cuda_symbols.sh FOLDER    (the objects: build/cuda)
+set -eu
+for object in "$1"/*.o; do
+  words=$(strings -a "$object" | grep -ciE 'inject|rdt_(mma_)?hit' || true)
+  kernels=$(strings -a "$object" | grep -c '_Z8gemm_mma' || true)
+  case $object in
+    *_inject.o) [ "$words" -gt 0 ] && [ "$kernels" -eq 0 ] ;;
+    *gemm_mma*) [ "$words" -eq 0 ] && [ "$kernels" -gt 0 ] ;;
+    *) [ "$words" -eq 0 ] ;;
+  esac || {
+    echo "$object: $words names speak of injection, $kernels are of kernels that ship"
+    exit 1
+  }
+done

@@ -1,0 +1,177 @@
+#include "gpu.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { A, B, C, BIAS, RESIDUAL };
+const char *const gpu_data_name[GPU_DATA_COUNT] = {"normal", "positive", "relu", "heavy", "cancelling", "small"};
+
+void gpu_die(const char *what, const char *text) {
+  fprintf(stderr, "%s: %s\n", what, text);
+  exit(1);
+}
+
+void gpu_must(rdt_status s, const char *what, const rdt_reason *why) {
+  if (s != RDT_OK) gpu_die(what, why->text);
+}
+
+uint64_t gpu_random(uint64_t *state) { /* splitmix64 */
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+double gpu_normal(uint64_t *state) {
+  const double u = ((double)(gpu_random(state) >> 11) + 0.5) * 0x1p-53, v = (double)(gpu_random(state) >> 11) * 0x1p-53;
+  return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v);
+}
+
+static double draw(gpu_data kind, int operand, int64_t row, uint64_t *seed) {
+  const double x = gpu_normal(seed);
+  switch (kind) {
+    case GPU_POSITIVE:
+      return fabs(x);
+    case GPU_RELU:
+      return operand == A ? fmax(x, 0.0) : 0.05 * x;
+    case GPU_HEAVY:
+      return x * exp2(2.0 * gpu_normal(seed));
+    case GPU_CANCELLING: /* what the first half of k adds the second takes away, nearly */
+      return operand == A ? 1.0 + 0.01 * x : row % 2 ? 1.0 + 0.01 * x : -1.0 - 0.01 * x;
+    case GPU_SMALL: /* partly below fp16's normal range */
+      return x * 0x1p-13;
+    default:
+      return x;
+  }
+}
+
+static void *allocate(size_t bytes) {
+  void *p = malloc(bytes + 1);
+  if (!p) gpu_die("malloc", "out of memory");
+  return p;
+}
+
+/* Rows of one operand, on both sides; the view lies on the device. */
+static rdt_tensor operand(gpu_case *c, int which, const gpu_shape *s, rdt_dtype type, int64_t rows, int64_t columns) {
+  const size_t size = rdt_dtype_info(type)->bytes;
+  const int64_t pitch = (columns + 7) / 8 * 8 + s->gap;
+  rdt_reason why;
+  c->skip[which] = (size_t)s->offset * size;
+  c->bytes[which] = c->skip[which] + (size_t)(rows * pitch) * size;
+  c->host[which] = allocate(c->bytes[which]);
+  gpu_must(rdt_cuda_alloc(c->bytes[which], &c->device[which], &why), "operand", &why);
+  rdt_tensor t = {.data = (char *)c->device[which] + c->skip[which], .dtype = type, .rank = 2};
+  t.shape[0] = rows, t.shape[1] = columns, t.stride[0] = pitch, t.stride[1] = 1;
+  return t;
+}
+
+static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, uint64_t *seed) {
+  rdt_reason why;
+  char *host = (char *)c->host[which] + c->skip[which];
+  memset(c->host[which], 0xff, c->bytes[which]); /* NaN between the rows: nobody may read it */
+  for (int64_t i = 0; i < t->shape[0]; i++)
+    for (int64_t j = 0; j < t->shape[1]; j++)
+      rdt_store(host, t->dtype, i * t->stride[0] + j, draw(kind, which, i, seed));
+  gpu_must(rdt_cuda_put(c->device[which], c->host[which], c->bytes[which], NULL, &why), "operand", &why);
+  gpu_must(rdt_cuda_wait(NULL, &why), "operand", &why);
+}
+
+static float *wide(const gpu_case *c, int which, const rdt_tensor *t) {
+  float *x = allocate((size_t)(t->shape[0] * t->shape[1]) * sizeof *x);
+  for (int64_t i = 0; i < t->shape[0]; i++)
+    for (int64_t j = 0; j < t->shape[1]; j++)
+      x[i * t->shape[1] + j] = (float)rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j);
+  return x;
+}
+
+static void compute(gpu_case *c, const gpu_shape *s) {
+  const int64_t m = s->m, n = s->n, k = s->k;
+  float *a = wide(c, A, &c->in[0]), *b = wide(c, B, &c->in[1]);
+  c->exact = allocate((size_t)(m * n) * sizeof(double));
+  c->magnitude = allocate((size_t)(m * n) * sizeof(double));
+#pragma omp parallel for
+  for (int64_t i = 0; i < m; i++) {
+    double *x = c->exact + i * n, *y = c->magnitude + i * n;
+    for (int64_t j = 0; j < n; j++) x[j] = y[j] = 0.0;
+    for (int64_t t = 0; t < k; t++) {
+      const double v = (double)a[i * k + t];
+      for (int64_t j = 0; j < n; j++) {
+        x[j] += v * (double)b[t * n + j];
+        y[j] += fabs(v) * fabs((double)b[t * n + j]);
+      }
+    }
+    for (int64_t j = 0; j < n; j++) {
+      const rdt_tensor *r = &c->epilogue.residual, *bias = &c->epilogue.bias;
+      x[j] *= s->alpha, y[j] *= fabs(s->alpha);
+      double more[2] = {0.0, 0.0};
+      if (s->bias) more[0] = rdt_load((char *)c->host[BIAS] + c->skip[BIAS], bias->dtype, j);
+      if (s->residual)
+        more[1] = s->beta * rdt_load((char *)c->host[RESIDUAL] + c->skip[RESIDUAL], r->dtype, i * r->stride[0] + j);
+      x[j] += more[0] + more[1], y[j] += fabs(more[0]) + fabs(more[1]);
+    }
+  }
+  free(a), free(b);
+}
+
+void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) {
+  rdt_reason why;
+  *c = (gpu_case){.epilogue = RDT_EPILOGUE_NONE};
+  gpu_must(rdt_problem_init(&c->p, RDT_KOP_GEMM, 2), "problem", &why);
+  c->in[0] = operand(c, A, s, s->in, s->m, s->k);
+  c->in[1] = operand(c, B, s, s->in, s->k, s->n);
+  fill(c, A, &c->in[0], s->data, seed);
+  fill(c, B, &c->in[1], s->data, seed);
+  c->p.out = operand(c, C, s, s->out, s->m, s->n);
+  c->epilogue.alpha = s->alpha, c->epilogue.beta = s->beta;
+  if (s->bias) {
+    rdt_tensor t = operand(c, BIAS, s, s->out, 1, s->n);
+    fill(c, BIAS, &t, GPU_NORMAL, seed);
+    t.rank = 1, t.shape[0] = s->n, t.stride[0] = 1;
+    c->epilogue.bias = t;
+  }
+  if (s->residual) {
+    c->epilogue.residual = operand(c, RESIDUAL, s, s->out, s->m, s->n);
+    fill(c, RESIDUAL, &c->epilogue.residual, GPU_NORMAL, seed);
+  }
+  c->p.in[0] = c->in[0], c->p.in[1] = c->in[1];
+  c->p.acc = RDT_F32;
+  c->p.epilogue = c->epilogue;
+  c->o = (rdt_operands){.in = c->in, .n_in = 2, .out = c->p.out, .epilogue = &c->epilogue};
+  if (exact) compute(c, s);
+}
+
+void gpu_case_poison(gpu_case *c) {
+  rdt_reason why;
+  memset(c->host[C], 0xff, c->bytes[C]);
+  gpu_must(rdt_cuda_put(c->device[C], c->host[C], c->bytes[C], NULL, &why), "poison", &why);
+  gpu_must(rdt_cuda_wait(NULL, &why), "poison", &why);
+}
+
+void gpu_case_fetch(gpu_case *c) {
+  rdt_reason why;
+  gpu_must(rdt_cuda_get(c->host[C], c->device[C], c->bytes[C], NULL, &why), "the kernel", &why);
+}
+
+bool gpu_case_gaps_kept(const gpu_case *c) {
+  const rdt_tensor *t = &c->p.out;
+  const size_t size = rdt_dtype_info(t->dtype)->bytes;
+  const unsigned char *bytes = c->host[C];
+  for (size_t i = 0; i < c->skip[C]; i++)
+    if (bytes[i] != 0xff) return false;
+  for (int64_t i = 0; i < t->shape[0]; i++)
+    for (size_t j = (size_t)t->shape[1] * size; j < (size_t)t->stride[0] * size; j++)
+      if (bytes[c->skip[C] + (size_t)(i * t->stride[0]) * size + j] != 0xff) return false;
+  return true;
+}
+
+double gpu_case_value(const gpu_case *c, int64_t i, int64_t j) {
+  return rdt_load((char *)c->host[C] + c->skip[C], c->p.out.dtype, i * c->p.out.stride[0] + j);
+}
+
+void gpu_case_free(gpu_case *c) {
+  for (int i = 0; i < 5; i++) free(c->host[i]), rdt_cuda_free(c->device[i]);
+  free(c->exact), free(c->magnitude);
+  rdt_problem_clear(&c->p);
+}

@@ -1,0 +1,49 @@
+/* What the programs that need a GPU share: numbers, operands on the device, the exact result. */
+#ifndef RDT_TESTS_GPU_H
+#define RDT_TESTS_GPU_H
+
+#include "cuda/kernel.h"
+
+typedef enum gpu_data {
+  GPU_NORMAL,
+  GPU_POSITIVE,
+  GPU_RELU,
+  GPU_HEAVY,
+  GPU_CANCELLING,
+  GPU_SMALL,
+  GPU_DATA_COUNT
+} gpu_data;
+extern const char *const gpu_data_name[GPU_DATA_COUNT];
+
+typedef struct gpu_case { /* a product with its operands; host copies have the device's layout */
+  rdt_problem p;
+  rdt_operands o;
+  rdt_tensor in[2];
+  rdt_epilogue epilogue;
+  void *host[5], *device[5]; /* A, B, C, bias, residual; C: the host's is what came back */
+  size_t bytes[5], skip[5];  /* skip: bytes before the first element */
+  double *exact, *magnitude; /* m x n: result, and sum of |a||b| */
+} gpu_case;
+
+typedef struct gpu_shape {
+  int m, n, k;
+  int gap;    /* elements between rows beyond what alignment asks for */
+  int offset; /* elements that operands are shifted by: no longer aligned */
+  rdt_dtype in, out;
+  bool bias, residual;
+  double alpha, beta;
+  gpu_data data;
+} gpu_shape;
+
+void gpu_die(const char *what, const char *text) __attribute__((noreturn));
+void gpu_must(rdt_status s, const char *what, const rdt_reason *why);
+uint64_t gpu_random(uint64_t *state);
+double gpu_normal(uint64_t *state);
+void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact);
+void gpu_case_poison(gpu_case *c);          /* every byte of C, gaps too */
+void gpu_case_fetch(gpu_case *c);           /* C */
+bool gpu_case_gaps_kept(const gpu_case *c); /* what lies between rows of the fetched C is as it was poisoned */
+double gpu_case_value(const gpu_case *c, int64_t i, int64_t j);
+void gpu_case_free(gpu_case *c);
+
+#endif
