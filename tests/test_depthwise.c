@@ -150,6 +150,7 @@ static rdt_findings run_fused(const setup *s, int threads, rdt_kernel_hit *hit, 
     ((float *)data)[0] += 1.0f;
   }
   rdt_fused f = rdt_fused_ask(check);
+  f.seal = true;
   f.hit = hit;
   f.hit_stored = stored;
   memset(s->out, 0xff, (size_t)rdt_tensor_count(&s->p.out) * sizeof(float));

@@ -26,6 +26,7 @@ static size_t bytes_of(const rdt_tensor *packed) {
 static rdt_fused run_fused(const util_native *j, void *state, rdt_fused_check *c, rdt_kernel_hit *hit, bool stored,
                            rdt_findings *found) {
   rdt_fused f = rdt_fused_ask(c);
+  f.seal = true;
   rdt_reason why = {""};
   const rdt_operands o = {.in = j->data, .n_in = 2, .out = j->out, .epilogue = &j->p.epilogue};
   f.hit = hit;

@@ -49,6 +49,7 @@ static rdt_fused_check *check_of(const util_native *j, int way) {
 static rdt_fused run_fused(const util_native *j, void *state, rdt_fused_check *c, rdt_kernel_hit *hit, bool stored,
                            rdt_findings *found) {
   rdt_fused f = rdt_fused_ask(c);
+  f.seal = true;
   rdt_reason why = {""};
   const rdt_operands o = {.in = j->data, .n_in = 2, .out = j->out, .epilogue = &j->p.epilogue};
   f.hit = hit;
@@ -65,11 +66,11 @@ static void the_bits_are_those_of_product_and_epilogue(void **unused) {
   for (int l = 0; l < LAYOUTS; l++) {
     util_native j;
     util_native_make(&j, &layouts[l]);
-    float *first = NULL;
+    void *first = NULL;
     for (int threads = 1; threads <= 3; threads++) {
       void *s = util_native_state(&j, threads);
       rdt_tensor raw = util_native_raw(&j, s, NULL);
-      const size_t bytes = (size_t)rdt_tensor_count(&raw) * sizeof(float);
+      const size_t bytes = (size_t)rdt_tensor_count(&raw) * rdt_dtype_size(raw.dtype);
       if (!first) first = memcpy(malloc(bytes), raw.data, bytes);
       assert_memory_equal(first, raw.data, bytes);
       for (int way = 0; way < WAYS; way++)
@@ -272,7 +273,8 @@ static void both_sides_are_what_they_should_be(void **unused) {
 
 static void a_hit_accumulator_is_suspect_in_its_place(void **unused) {
   static const double positions[] = {0, 0.3, 0.7, 1};
-  static const int bits[] = {31, 30, 28, 25, 22, 18, 12};
+  static const int single[] = {31, 30, 28, 25, 22, 18, 12}, twice[] = {63, 62, 60, 54, 50, 45, 34};
+  const int *bits = util_native_real == RDT_F64 ? twice : single;
   (void)unused;
   for (int way = 0; way < WAYS; way++) {
     int seen = 0, below = 0;
@@ -285,14 +287,15 @@ static void a_hit_accumulator_is_suspect_in_its_place(void **unused) {
       rdt_tensor clean = util_native_raw(&j, s, NULL);
       const int64_t n = rdt_tensor_count(&clean), cols = clean.shape[1], step = n / 29 + 1;
       for (int64_t e = 0, i = 0; e < n; e += step, i++) {
-        rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = 1u << bits[i % 7]}, again = hit;
+        rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = UINT64_C(1) << bits[i % 7]},
+                       again = hit;
         rdt_findings found;
         const rdt_fused f = run_fused(&j, s, c, &hit, false, &found);
         rdt_tensor raw = util_native_raw(&j, s, &again);
         assert_true(hit.done && again.done && hit.before == again.before);
         assert_false(f.differ);
         util_native_expect(&j, &raw, "with a hit accumulator");
-        const double error = fabs((double)((float *)raw.data)[e] - (double)((float *)clean.data)[e]);
+        const double error = fabs(rdt_load(raw.data, raw.dtype, e) - rdt_load(clean.data, clean.dtype, e));
         if (!(error <= found.floor) && found.suspects < 1)
           fail_msg("%s, layout %d, element %d, bit %d: error %g, floor %g, no suspect", ways[way].scheme, l, (int)e,
                    bits[i % 7], error, found.floor);
@@ -352,17 +355,22 @@ static void on_event(const rdt_event *e, void *user) {
 }
 
 static void a_plan_repairs_what_was_hit(void **unused) {
-  const char *const faults[] = {"bit:30@accum,seed=%d", "bit:26@accum,seed=%d", "bit:30@packed,seed=%d",
-                                "bit:62@checksum,seed=%d",
-                                util_native_real == RDT_F32 ? "bit:30@weight,seed=%d" : "bit:14@weight,seed=%d"};
+  static const char *const single[] = {"bit:30@accum,seed=%d", "bit:26@accum,seed=%d", "bit:30@packed,seed=%d",
+                                       "bit:62@checksum,seed=%d", "bit:30@weight,seed=%d"},
+                           *const twice[] = {"bit:62@accum,seed=%d", "bit:55@accum,seed=%d", "bit:62@packed,seed=%d",
+                                             "bit:62@checksum,seed=%d", "bit:62@weight,seed=%d"},
+                           *const half[] = {"bit:30@accum,seed=%d", "bit:26@accum,seed=%d", "bit:30@packed,seed=%d",
+                                            "bit:62@checksum,seed=%d", "bit:14@weight,seed=%d"};
+  const rdt_dtype real = util_native_real;
+  const char *const *faults = real == RDT_F64 ? twice : real == RDT_F32 ? single : half;
+  enum { FAULTS = sizeof single / sizeof single[0] };
   const int64_t m = 150, n = 130, k = 400;
-  const rdt_dtype t = util_native_real;
-  const size_t size = rdt_dtype_size(t), bytes = (size_t)(m * n) * size;
+  const size_t size = rdt_dtype_size(real), bytes = (size_t)(m * n) * size;
   void *a = malloc((size_t)(m * k) * size), *b = malloc((size_t)(k * n) * size), *c = malloc(bytes), *clean = NULL;
   rdt_rng rng = {.state = 9};
   (void)unused;
-  for (int64_t i = 0; i < m * k; i++) rdt_store(a, t, i, rdt_rng_normal(&rng));
-  for (int64_t i = 0; i < k * n; i++) rdt_store(b, t, i, rdt_rng_normal(&rng));
+  for (int64_t i = 0; i < m * k; i++) rdt_store(a, real, i, rdt_rng_normal(&rng));
+  for (int64_t i = 0; i < k * n; i++) rdt_store(b, real, i, rdt_rng_normal(&rng));
   for (int way = 0; way < WAYS; way++)
     for (int threads = 1; threads <= 2; threads++) {
       rdt_context *ctx;
@@ -371,8 +379,8 @@ static void a_plan_repairs_what_was_hit(void **unused) {
       rdt_result r;
       seen log = {0};
       int repaired = 0;
-      const rdt_tensor x = rdt_tensor_matrix(a, t, m, k, k, 0), w = rdt_tensor_matrix(b, t, k, n, n, 0);
-      rdt_tensor y = rdt_tensor_matrix(c, t, m, n, n, 0);
+      const rdt_tensor x = rdt_tensor_matrix(a, real, m, k, k, 0), w = rdt_tensor_matrix(b, real, k, n, n, 0);
+      rdt_tensor y = rdt_tensor_matrix(c, real, m, n, n, 0);
       policy.scheme = ways[way].scheme;
       policy.keep_weights = true;
       assert_int_equal(rdt_context_create(&ctx, threads), RDT_OK);
@@ -385,7 +393,7 @@ static void a_plan_repairs_what_was_hit(void **unused) {
       assert_int_equal(r.verdict, RDT_CLEAN);
       if (!clean) clean = memcpy(malloc(bytes), c, bytes);
       assert_memory_equal(clean, c, bytes); /* one chain, whatever checks it */
-      for (size_t f = 0; f < sizeof faults / sizeof faults[0]; f++)
+      for (size_t f = 0; f < FAULTS; f++)
         for (int seed = 0; seed < 6; seed++) {
           char spec[64];
           snprintf(spec, sizeof spec, faults[f], seed);
@@ -428,7 +436,11 @@ int main(void) {
       cmocka_unit_test(a_hit_result_differs),
       cmocka_unit_test(a_plan_repairs_what_was_hit),
   };
-  const int failed = cmocka_run_group_tests_name("f32", tests, NULL, NULL);
-  util_native_real = RDT_BF16;
-  return failed + cmocka_run_group_tests_name("bf16", tests, NULL, NULL);
+  static const rdt_dtype reals[] = {RDT_F32, RDT_F64, RDT_BF16};
+  int failed = 0;
+  for (int i = 0; i < 3; i++) {
+    util_native_real = reals[i];
+    failed += cmocka_run_group_tests_name(rdt_dtype_name(reals[i]), tests, NULL, NULL);
+  }
+  return failed;
 }

@@ -150,6 +150,7 @@ static void try_check(job *j, unsigned forms, int number, int threads, const cha
                           .mask = j->out.dtype == RDT_F64 ? 1ull << 62 : 1ull << 30};
     char *kept = memcpy(malloc(c->bytes), c->memory, c->bytes);
     rdt_fused f = rdt_fused_ask(check);
+    f.seal = true;
     f.hit = hits ? &hit : NULL;
     assert_int_equal(k->run_fused(state, &o, &f, &why), RDT_OK);
     rdt_findings_init(&found);

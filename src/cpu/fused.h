@@ -4,6 +4,8 @@
 #ifndef RDT_CPU_FUSED_H
 #define RDT_CPU_FUSED_H
 
+#include <math.h>
+
 #include "cpu/kernel.h"
 #include "cpu/sums.h"
 
@@ -30,7 +32,8 @@ struct rdt_fused {
   rdt_pair expected, observed; /* m each, overwritten: sums, and sums of squares */
   /* Of column j:  sum_i u_i raw_ij  against  sum_t (sum_i u_i a_it) b_tj */
   const double *u;                             /* m, each +1 or -1 */
-  rdt_pair columns_expected, columns_observed; /* n each, overwritten */
+  rdt_pair columns_expected, columns_observed; /* n each, overwritten; not the expected squares: */
+  double columns_norm;                         /* of the squares of A along its rows, of each t (rdt_fused_norm4) */
   /* Of a block: sum u_i w_j raw_ij against sum_t (sum_i u_i a_it) beta_t; beta holds k of each block of columns */
   int64_t block[2];                          /* rows and columns; the columns a multiple of 32, or all */
   rdt_pair blocks_expected, blocks_observed; /* down x across, overwritten */
@@ -38,10 +41,21 @@ struct rdt_fused {
   rdt_pair units_expected, units_observed; /* down x across, overwritten; not the expected squares */
   const float *weights, *squares;          /* depthwise, in place of w and beta */
   bool differ;                             /* the epilogue did not come out or was not stored twice alike */
+  bool seal;                               /* the bit-sum is asked for: */
   uint64_t bitsum;                         /* of the result's memory, where rdt_epilogue_sums(out) */
   rdt_kernel_hit *hit;                     /* planted; NULL: nothing */
   bool hit_stored;                         /* in the stored result, not in its accumulator */
 };
+
+/* The root of the sum of squares of what is itself a square. NaN and Inf stay one of both. */
+static inline double rdt_fused_norm4(const double *sq, int64_t n) {
+  double most = 0.0, sum = 0.0;
+  for (int64_t i = 0; i < n; i++)
+    if (!(sq[i] <= most)) most = sq[i];
+  if (most == 0.0) return 0.0;
+  for (int64_t i = 0; i < n; i++) sum += sq[i] / most * (sq[i] / most);
+  return most * sqrt(sum);
+}
 
 /* A depthwise convolution sums over pixels instead: each channel over blocks of rows of the result, with signs that
  * alternate along and across them. What w and beta are to a product, the weights themselves are there, [tap][channel]

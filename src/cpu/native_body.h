@@ -87,9 +87,9 @@ INLINE void fetch_panel(const rdt_native_strip *s, const sweep *w, int64_t j, ah
                       : !w->finish     ? w->first * s->k + w->to
                       : w->end < s->to ? w->end * s->k
                                        : -1;
-  const int64_t tiles = (s->rows.count + MR - 1) / MR;
+  const int64_t shares = (s->rows.count + MR - 1) / MR + ((s->forms & RDT_FORM_COLUMNS) && s->last);
   next->panel = row < 0 ? s->panels : at(s->panels, row * NR, s->rows.dtype);
-  next->pace = row < 0 ? 0 : 2 * (NR * element_size(s->rows.dtype) / tiles + 1);
+  next->pace = row < 0 ? 0 : 2 * (NR * element_size(s->rows.dtype) / shares + 1);
 }
 
 INLINE void widen_rows(const void *panel, int64_t rows, rdt_real *to, const rdt_dtype dtype) {
@@ -179,8 +179,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
   }
   if (w->finish) flush_panel(s, j);
   if ((s->forms & RDT_FORM_COLUMNS) && s->last)
-    meet(widen_panel(s, w, j), s->sides->a + w->from, s->sides->q + w->from, n, s->sides->met.dot + col,
-         s->sides->met.sq + col);
+    meet(widen_panel(s, w, j), s->sides->a + w->from, n, &next, s->sides->met + col);
   return good;
 }
 
@@ -237,7 +236,7 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
   }
   if (!(s->forms & RDT_FORM_COLUMNS) || w->first > s->from) return;
   fall(&s->rows, 0, s->rows.count, w->from, w->to, s->sides->u + s->first, &s->sides->alpha);
-  if (s->last) round_alpha(s->sides, w->from, w->to);
+  for (int64_t t = w->from; s->last && t < w->to; ++t) s->sides->a[t] = (rdt_real)s->sides->alpha.dot[t];
 }
 
 static void strip(rdt_native_strip *s) {

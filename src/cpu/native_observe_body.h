@@ -63,7 +63,7 @@ static void observe_tile(const rdt_native_strip *s, V (*tile)[NV], int64_t row, 
 /* ---- a panel's end ---- */
 
 static void add_lanes(double *to, const rdt_real *lanes, int64_t n) {
-  for (int64_t l = 0; l < n; ++l) to[l] += (double)lanes[l];
+  for (int64_t l = 0; l < n; l += VL) add_wide(to + l, load(lanes + l));
 }
 
 /* The lanes of all tiles below one another, to double. */
@@ -90,40 +90,40 @@ static void flush_sides(const rdt_native_strip *s, int64_t col) {
 
 /* ---- the expected side of columns ---- */
 
-/* Sums down A's rows times a panel's part: chains of 16 terms, at most 16 of them before they go to double. */
-static void meet(const rdt_real *b, const rdt_real *a, const rdt_real *q, int64_t n, double *dot, double *sq) {
-  enum { CHAIN = 16, MOST = 16 * CHAIN };
+/* Sums down A's rows times a panel's part: chains of 16 terms, four of them at a time, four times before they go to
+ * double. Fetches its share of what the next panel brings. */
+static void meet(const rdt_real *b, const rdt_real *a, int64_t n, const ahead *next, double *dot) {
+  enum { CHAIN = 16, CHAINS = 4, MOST = 4 * CHAINS * CHAIN };
+  const char *panel = next->panel;
   for (int64_t i = 0; i < n; i += MOST) {
     const int64_t end = i + MOST < n ? i + MOST : n;
-    V dots[NV] = {{0}}, sqs[NV] = {{0}};
-    for (int64_t t = i; t < end; t += CHAIN) {
-      const int64_t stop = t + CHAIN < end ? t + CHAIN : end;
-      V d[NV] = {{0}}, c[NV] = {{0}};
-      for (int64_t l = t; l < stop; ++l)
+    V sum[NV] = {{0}};
+    int64_t t = i;
+    for (; t + CHAINS * CHAIN <= end; t += CHAINS * CHAIN) {
+      V d[CHAINS][NV] = {{{0}}};
+#pragma GCC unroll 1
+      for (int64_t l = t; l < t + CHAIN; ++l) {
+#pragma GCC unroll 4
+        for (int c = 0; c < CHAINS; ++c) {
+          const rdt_real *at = b + (l + c * CHAIN) * NR;
+          const V x = spread(a[l + c * CHAIN]);
+          if (c % 2 == 0) {
+            __builtin_prefetch(panel, 0, 2);
+            panel += next->pace;
+          }
 #pragma GCC unroll 2
-        for (int v = 0; v < NV; ++v) {
-          const V y = *(const V *)(b + l * NR + v * VL);
-          d[v] = MADD(y, spread(a[l]), d[v]);
-          const V z = y * spread(q[l]);
-          c[v] = MADD(z, z, c[v]);
+          for (int v = 0; v < NV; ++v) d[c][v] = MADD(*(const V *)(at + v * VL), x, d[c][v]);
         }
-      for (int v = 0; v < NV; ++v) dots[v] = dots[v] + d[v], sqs[v] = sqs[v] + c[v];
-    }
-    for (int v = 0; v < NV; ++v)
-      for (int l = 0; l < VL; ++l) {
-        dot[v * VL + l] += (double)dots[v][l];
-        sq[v * VL + l] += (double)sqs[v][l];
       }
-  }
-}
-
-/* As weights of a panel's rows: the squares cover the rounding of the product and that of the check, and what has
- * vanished of them below the normal range. Their roots, so that those of large A times tiny B do not vanish. */
-static void round_alpha(const rdt_native_sides *x, int64_t from, int64_t to) {
-  const double lost = (double)x->rows * (RDT_REAL_DTYPE == RDT_F64 ? DBL_MIN : (double)FLT_MIN);
-  for (int64_t t = from; t < to; ++t) {
-    const double d = x->alpha.dot[t] * x->alpha.dot[t], sq = x->alpha.sq[t];
-    x->a[t] = (rdt_real)x->alpha.dot[t];
-    x->q[t] = (rdt_real)sqrt((d <= sq ? sq : d) + lost);
+      for (int v = 0; v < NV; ++v) sum[v] = sum[v] + ((d[0][v] + d[1][v]) + (d[2][v] + d[3][v]));
+    }
+    while (t < end) {
+      const int64_t stop = t + CHAIN < end ? t + CHAIN : end;
+      V d[NV] = {{0}};
+      for (; t < stop; ++t)
+        for (int v = 0; v < NV; ++v) d[v] = MADD(*(const V *)(b + t * NR + v * VL), spread(a[t]), d[v]);
+      for (int v = 0; v < NV; ++v) sum[v] = sum[v] + d[v];
+    }
+    for (int v = 0; v < NV; ++v) add_wide(dot + v * VL, sum[v]);
   }
 }

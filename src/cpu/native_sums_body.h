@@ -35,6 +35,23 @@ INLINE void add_totals(double *to, const V *x) {
 #endif
 }
 
+/* Lanes, added to so many doubles. */
+INLINE void add_wide(double *to, V x) {
+#if RDT_REAL == 64
+  for (int l = 0; l < VL; ++l) to[l] += x[l];
+#else
+  typedef float half __attribute__((vector_size(BYTES / 2)));
+  typedef double wide __attribute__((vector_size(BYTES)));
+  typedef double loose __attribute__((vector_size(BYTES), aligned(8), may_alias));
+  half part[2];
+  memcpy(part, &x, sizeof x);
+  for (int i = 0; i < 2; ++i) {
+    loose *at = (loose *)(to + i * VL / 2);
+    *at = *at + (loose) __builtin_convertvector(part[i], wide);
+  }
+#endif
+}
+
 enum { ROWS = 4, CHUNK = 16 * VL }; /* rows at a time; elements of each before its lanes go to double */
 
 typedef struct dot_sums {
@@ -111,10 +128,8 @@ INLINE void down_as(const void *x, int64_t ld, int64_t count, int64_t length, co
         dot = MADD(v, spread(w[r]), dot);
         sq = MADD(v, v, sq);
       }
-      for (int l = 0; l < VL; ++l) {
-        to->dot[t + l] += (double)dot[l];
-        to->sq[t + l] += (double)sq[l];
-      }
+      add_wide(to->dot + t, dot);
+      add_wide(to->sq + t, sq);
     }
     for (; t < length; ++t)
       for (int64_t r = i; r < end; ++r) {
@@ -142,11 +157,10 @@ INLINE void fall_lines(const void *const *rows, int64_t count, int64_t t, const 
       sq[v] = MADD(x, x, sq[v]);
     }
   }
-  for (int v = 0; v < nv; ++v)
-    for (int l = 0; l < VL; ++l) {
-      to->dot[t + v * VL + l] += (double)dot[v][l];
-      to->sq[t + v * VL + l] += (double)sq[v][l];
-    }
+  for (int v = 0; v < nv; ++v) {
+    add_wide(to->dot + t + v * VL, dot[v]);
+    add_wide(to->sq + t + v * VL, sq[v]);
+  }
 }
 
 INLINE void fall_as(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to,

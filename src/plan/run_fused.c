@@ -24,12 +24,19 @@ static rdt_status book_fused(rdt_run *r, const rdt_kernel_hit *hit) {
   return RDT_OK;
 }
 
+/* A result's sum is for its owner, who verifies it when somebody reads it. */
+static rdt_fused ask(const rdt_run *r) {
+  rdt_fused f = rdt_fused_ask(r->p->fused);
+  f.seal = r->p->host.secure != NULL;
+  return f;
+}
+
 /* The kernel makes its own checks on the way. */
 static rdt_status compute_fused(rdt_run *r, rdt_fused *f) {
   rdt_plan *p = r->p;
   rdt_kernel_hit hit = {.done = false};
   const rdt_kernel_hit *asked = &hit;
-  *f = rdt_fused_ask(p->fused);
+  *f = ask(r);
   if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
     f->hit = &hit;
   } else if (rdt_plan_kernel_hit(p, RDT_SITE_EPILOGUE, &hit)) {
@@ -131,7 +138,7 @@ static bool part_of(const rdt_run *r, const complaint *q, rdt_tile *tile) {
  * so. */
 static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *good) {
   rdt_plan *p = r->p;
-  rdt_fused f = rdt_fused_ask(p->fused);
+  rdt_fused f = ask(r);
   rdt_tile tile;
   *good = false;
   if (q->first.suspects == 0 && !q->differ) return RDT_OK;
@@ -152,7 +159,7 @@ static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *goo
   *good = !f.differ && !rdt_findings_complain(&r->found);
   q->persists = f.differ || r->found.suspects > 0 || !rdt_findings_agree(&r->found);
   p->out_seal = f.bitsum;
-  p->out_sealed = *good && rdt_epilogue_sums(&r->o->out);
+  p->out_sealed = *good && f.seal && rdt_epilogue_sums(&r->o->out);
   rdt_recovered_rung(&q->v, "recompute", *good ? "passed" : q->persists ? "failed" : "unchecked", since);
   return RDT_OK;
 }
@@ -225,7 +232,7 @@ rdt_status rdt_run_fused(rdt_run *r) {
   rdt_plan_strike(p, &r->found, &r->strike);
   rdt_fused_judge(p->fused, &f, &r->found);
   p->out_seal = f.bitsum;
-  p->out_sealed = rdt_epilogue_sums(&r->o->out);
+  p->out_sealed = f.seal && rdt_epilogue_sums(&r->o->out);
   const bool differ = !rdt_run_agree(r) || f.differ;
   if (differ || rdt_findings_complain(&r->found)) RDT_TRY(rdt_run_settle(r, differ));
   r->check += rdt_clock() - t;

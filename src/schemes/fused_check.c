@@ -18,6 +18,7 @@ struct rdt_fused_check {
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed, columns[2], blocks[2], units[2]; /* of two: expected, observed */
   double *w, *u;
+  double *fourth;           /* of columns: of the squares in each column of B (rdt_fused_norm4) */
   double *share;            /* of units: of the squares of a row of B, the most that is one column's */
   float *weights, *squares; /* depthwise: side by side */
   double most;              /* of the squares in beta: made with them */
@@ -90,6 +91,21 @@ static void share_weights(rdt_fused_check *c, const rdt_tensor *weights) {
   }
 }
 
+/* A column's bound takes sum_t q_t b_tj^2 with the squares q of A along its rows. By Cauchy and Schwarz that is no more
+ * than the norms of both: that of the weights is made with them, so that nothing but the sum is formed on the way. */
+static void square_weights(rdt_fused_check *c, const rdt_tensor *weights) {
+  for (int64_t j = 0; j < c->n; j++) {
+    double most = 0.0, sum = 0.0;
+    for (int64_t t = 0; t < c->k; t++)
+      most = most_of(most, fabs(rdt_load(weights->data, weights->dtype, weight_offset(c, weights, t, j))));
+    for (int64_t t = 0; most > 0.0 && t < c->k; t++) {
+      const double x = rdt_load(weights->data, weights->dtype, weight_offset(c, weights, t, j)) / most;
+      sum += x * x * (x * x);
+    }
+    c->fourth[j] = most > 0.0 ? most * most * sqrt(sum) : most;
+  }
+}
+
 /* sq: the larger of the weights' squares (rounding of the product) and the checksum's (rounding of the check). Not
  * below what single precision keeps with all of its digits: squares of large inputs are weighed with it. */
 void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
@@ -101,6 +117,7 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
   for (int64_t part = 0; c->beta.dot && part < across(c); part++)
     for (int64_t t = 0; t < c->k; t++) sum_weights(c, weights, part, t);
   if (c->share) share_weights(c, weights);
+  if (c->fourth) square_weights(c, weights);
 }
 
 static rdt_status create_depthwise(rdt_fused_check *c, const rdt_problem *p) {
@@ -155,20 +172,22 @@ static void lay_out(rdt_fused_check *c, layout *l) {
   }
   c->w = take(l, c->n);
   if (forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) c->u = take(l, c->m);
+  if (forms & RDT_FORM_COLUMNS) c->fourth = take(l, c->n);
   if (forms & measured) c->share = take(l, c->n);
 }
 
 /* What the forms have in common is in bound; each has chains of its own. */
 static void set_bounds(rdt_fused_check *c) {
   const int64_t lanes = c->forms & RDT_FORM_ONE_SIDED ? 1 : 2;
+  const bool single = c->real == RDT_F32;
   c->down_bound = c->block_bound = c->unit_bound = c->bound;
-  c->down_bound.depth_sum = RDT_FUSED_DOWN;
-  c->down_bound.depth_dot = RDT_FUSED_MEET;
+  c->down_bound.depth_sum = single ? RDT_FUSED_DOWN : rdt_fused_depth_of(RDT_FUSED_DOWN, c->m);
+  c->down_bound.depth_dot = single ? RDT_FUSED_MEET : rdt_fused_depth_of(RDT_FUSED_MEET, c->k);
   c->down_bound.u_form = c->bound.u_check;
-  c->down_bound.depth_beta = RDT_FUSED_DOT;
-  c->block_bound.depth_sum = RDT_FUSED_BLOCK;
+  c->down_bound.depth_beta = single ? RDT_FUSED_DOT : rdt_fused_depth_of(RDT_FUSED_DOT, c->m);
+  c->block_bound.depth_sum = single ? RDT_FUSED_BLOCK : rdt_fused_depth_of(RDT_FUSED_BLOCK, c->block[0] * c->block[1]);
   c->block_bound.u_form = c->bound.u_check;
-  c->block_bound.depth_beta = RDT_FUSED_DOT;
+  c->block_bound.depth_beta = single ? RDT_FUSED_DOT : rdt_fused_depth_of(RDT_FUSED_DOT, c->block[0]);
   c->unit_bound.depth_sum = c->unit[0] + lanes;
   c->unit_bound.depth_dot = 0;
   if (c->forms & RDT_FORM_SUMMED) c->unit_bound.k *= 2; /* that many products in a chain */
@@ -238,6 +257,7 @@ rdt_status rdt_fused_create(const rdt_problem *p, const rdt_kernel *kernel, unsi
 rdt_status rdt_fused_fixed(rdt_fused_check *c, rdt_vault *frame, rdt_vault *tables) {
   RDT_TRY(rdt_vault_add(frame, c, offsetof(rdt_fused_check, most)));
   if (c->u) RDT_TRY(rdt_vault_add(tables, c->u, (size_t)c->m * sizeof *c->u));
+  if (c->fourth) RDT_TRY(rdt_vault_add(tables, c->fourth, (size_t)c->n * sizeof *c->fourth));
   if (c->share) RDT_TRY(rdt_vault_add(tables, c->share, (size_t)c->n * sizeof *c->share));
   return c->w ? rdt_vault_add(tables, c->w, (size_t)c->n * sizeof *c->w) : RDT_OK;
 }
@@ -307,7 +327,7 @@ static void judge_rows(const rdt_fused_check *c, const rdt_fused *sums, rdt_find
   rdt_checks_run(&checks, f, c->m);
 }
 
-static void judge_columns(const rdt_fused_check *c, rdt_findings *f) {
+static void judge_columns(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const rdt_checks checks = {.t = &c->down_bound,
                              .square_beta = true,
                              .kind = RDT_CHECK_COL,
@@ -316,6 +336,7 @@ static void judge_columns(const rdt_fused_check *c, rdt_findings *f) {
                              .along = 1,
                              .expected = c->columns[0],
                              .observed = c->columns[1]};
+  for (int64_t j = 0; j < c->n; j++) c->columns[0].sq[j] = sums->columns_norm * c->fourth[j];
   add_vanished(c->real, c->columns, c->n, c->m, (double)c->k * (double)c->m);
   rdt_checks_run(&checks, f, c->n);
 }
@@ -345,7 +366,7 @@ static void judge_blocks(const rdt_fused_check *c, rdt_findings *f) {
 static void square_units(const rdt_fused_check *c) {
   const int64_t wide = pieces(c->n, c->unit[1]), high = pieces(c->m, c->unit[0]);
   const double lanes = c->forms & RDT_FORM_ONE_SIDED ? 1.0 : 2.0;
-  const double lost = rdt_dtype_info(RDT_F32)->min_normal * (double)c->k * (1.0 + c->most);
+  const double lost = rdt_dtype_info(c->real)->min_normal * (double)c->k * (1.0 + c->most);
   for (int64_t j = 0; j < wide; j++) {
     double most = 0.0;
     for (int64_t i = j * c->unit[1]; i < (j + 1) * c->unit[1] && i < c->n; i++) most = most_of(most, c->share[i]);
@@ -383,7 +404,7 @@ static void judge_units(const rdt_fused_check *c, rdt_findings *f) {
 
 void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   if (c->depthwise || (c->forms & RDT_FORM_ROWS)) judge_rows(c, sums, f);
-  if (!c->depthwise && (c->forms & RDT_FORM_COLUMNS)) judge_columns(c, f);
+  if (!c->depthwise && (c->forms & RDT_FORM_COLUMNS)) judge_columns(c, sums, f);
   if (c->forms & RDT_FORM_BLOCKS) judge_blocks(c, f);
   if (c->forms & RDT_FORM_UNITS) judge_units(c, f);
 }

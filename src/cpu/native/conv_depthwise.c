@@ -421,7 +421,7 @@ static rdt_status run_all(state *s, const rdt_operands *o, rdt_fused *f, rdt_ker
             .f = f,
             .hit = hit,
             .shares = o->shares,
-            .sums = f && rdt_epilogue_sums(&o->out),
+            .sums = f && f->seal && rdt_epilogue_sums(&o->out),
             .parts = (int)rdt_least(s->threads, s->n * s->blocks)};
   set_finish(s, o->epilogue, rdt_layout_take(&l, s->d.padded, sizeof(float)), &c.finish);
   for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);

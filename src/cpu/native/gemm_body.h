@@ -3,11 +3,7 @@
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
-#if RDT_REAL == 64
-enum { FORMS = RDT_FORM_ROWS };
-#else
 enum { FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT | RDT_FORM_UNITS };
-#endif
 
 static void point(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros,
                   const void **rows) {

@@ -532,7 +532,7 @@ static void join(const call *c, const worker *w) {
     f->differ = f->differ || w[t].differ;
     f->bitsum += w[t].bitsum;
   }
-  if (rdt_epilogue_sums(&c->o->out) && !c->sums)
+  if (f->seal && rdt_epilogue_sums(&c->o->out) && !c->sums)
     f->bitsum = rdt_bitsum(c->o->out.data, (size_t)rdt_tensor_count(&c->o->out) * c->size);
   memset(f->expected.sq, 0, (size_t)rows * sizeof(double)); /* nothing is rounded */
   memset(f->observed.sq, 0, (size_t)rows * sizeof(double));
@@ -561,7 +561,7 @@ static rdt_status run(rdt_int8 *s, const rdt_operands *o, rdt_fused *f, rdt_kern
     c.b.columns = (int32_t *)(void *)(s->packed + panel_bytes(s));
   }
   c.step = s->n > 1 ? o->out.stride[s->column_dim] : 1;
-  c.sums = f && rdt_epilogue_sums(&o->out) && c.step == 1;
+  c.sums = f && f->seal && rdt_epilogue_sums(&o->out) && c.step == 1;
   set_finish(&c);
   set_shares(&c);
   if (f) set_check(&c);

@@ -61,9 +61,10 @@ typedef struct rdt_native_sides {
   const rdt_real *u;           /* m: signs of the rows */
   int64_t rows;                /* m */
   rdt_pair alpha;              /* k: sums of u A, of A^2, of the rows met so far (columns) */
-  rdt_real *a, *q;             /* k: they, complete, as panels take them; q: roots */
+  rdt_real *a;                 /* k: the former, complete, as panels take them */
   rdt_real *lanes;             /* scratch: of a panel, or of the blocks in it */
-  rdt_pair met, seen;          /* columns: n, padded, expected and observed; added to */
+  double *met;                 /* columns: n, padded, expected; added to */
+  rdt_pair seen;               /* and observed */
   int64_t block[2];            /* blocks: rows and columns, whole panels or all */
   rdt_pair blocks;             /* observed: down x across; added to */
   int64_t across;              /* blocks, or units, side by side */

@@ -220,9 +220,8 @@ static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
   const int64_t padded = rdt_up(s->n, s->table->cols), rows = strip_rows(s);
   rdt_native_sides x = {.alpha = take_pair(l, s->k)};
   x.a = rdt_layout_take(l, s->k, sizeof(rdt_real));
-  x.q = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * (rows + s->table->cols), sizeof(rdt_real) * (size_t)s->table->lanes);
-  x.met = take_pair(l, padded);
+  x.met = rdt_layout_take(l, padded, sizeof(double));
   x.seen = take_pair(l, padded);
   x.blocks = take_pair(l, blocks_down(s) * blocks_across(s));
   x.expected = take_pair(l, blocks_down(s) * blocks_across(s));
@@ -422,7 +421,7 @@ static void begin_sides(const call *c, rdt_native_sides *x) {
   memset(x->lanes, 0, (size_t)(2 * (rows + s->table->cols) * s->table->lanes) * sizeof(rdt_real));
   if (forms & RDT_FORM_COLUMNS) {
     clear_pair(&x->alpha, s->k);
-    clear_pair(&x->met, padded);
+    memset(x->met, 0, (size_t)padded * sizeof(double));
     clear_pair(&x->seen, padded);
   }
   if (forms & RDT_FORM_BLOCKS) {
@@ -627,6 +626,16 @@ static void add_pair(const rdt_pair *to, const rdt_pair *from, int64_t n, bool f
   }
 }
 
+/* Of rows of A that a thread has met: the squares cover the rounding of the product and that of the check, and what has
+ * vanished of them below the normal range. */
+static void add_squares(const call *c, const rdt_pair *to, const rdt_pair *from, bool first) {
+  const double lost = (double)c->s->m * rdt_dtype_info(RDT_REAL_DTYPE)->min_normal;
+  for (int64_t t = 0; t < c->s->k; t++) {
+    const double d = from->dot[t] * from->dot[t], sq = from->sq[t];
+    to->sq[t] = (first ? 0.0 : to->sq[t]) + (d <= sq ? sq : d) + lost;
+  }
+}
+
 /* The threads' findings, in the order of the threads. */
 static void join(const call *c, const worker *w) {
   rdt_fused *f = c->f;
@@ -641,7 +650,9 @@ static void join(const call *c, const worker *w) {
     if (c->by_columns && (f->forms & RDT_FORM_ROWS)) add_pair(&f->observed, &w[t].observed, m, t == 0);
     const rdt_native_sides *x = &w[t].sides;
     if (f->forms & RDT_FORM_COLUMNS) {
-      add_pair(&f->columns_expected, &x->met, c->s->n, t == 0);
+      for (int64_t j = 0; j < c->s->n; j++)
+        f->columns_expected.dot[j] = (t ? f->columns_expected.dot[j] : 0.0) + x->met[j];
+      if (t == 0 || !c->by_columns) add_squares(c, &w[0].sides.alpha, &x->alpha, t == 0);
       add_pair(&f->columns_observed, &x->seen, c->s->n, t == 0);
     }
     if (f->forms & RDT_FORM_BLOCKS) {
@@ -650,6 +661,7 @@ static void join(const call *c, const worker *w) {
       add_pair(&f->blocks_observed, &x->blocks, n, t == 0);
     }
   }
+  if (f->forms & RDT_FORM_COLUMNS) f->columns_norm = rdt_fused_norm4(w[0].sides.alpha.sq, c->s->k);
 }
 
 /* The B of one product, by all threads. */
@@ -682,7 +694,7 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .hit = hit,
             .shares = o->shares,
             .shared = take_shared(s, &l)};
-  c.sums = f && rdt_epilogue_sums(&o->out);
+  c.sums = f && f->seal && rdt_epilogue_sums(&o->out);
   set_finish(&c, o->out.dtype);
   set_shares(&c);
   memset(c.shared.zeros, 0, (size_t)s->length * sizeof(rdt_real));
