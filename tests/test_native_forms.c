@@ -38,6 +38,8 @@ static const struct {
     {"thread2", RDT_FORM_TWO_SIDED}, {"replicate", RDT_FORM_TWICE}, {"replicate1", RDT_FORM_SUMMED}};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
+static unsigned beside; /* RDT_FORM_CHECKPOINTS, or 0: asked for with every form that takes it */
+
 static rdt_fused_check *check_of(const util_native *j, int way) {
   rdt_fused_check *c;
   rdt_reason why;
@@ -50,6 +52,7 @@ static rdt_fused run_fused(const util_native *j, void *state, rdt_fused_check *c
                            rdt_findings *found) {
   rdt_fused f = rdt_fused_ask(c);
   f.seal = true;
+  if (!(f.forms & RDT_FORM_UNITS)) f.forms |= beside;
   rdt_reason why = {""};
   const rdt_operands o = {.in = j->data, .n_in = 2, .out = j->out, .epilogue = &j->p.epilogue};
   f.hit = hit;
@@ -163,7 +166,8 @@ static void the_families_are_no_faults(void **unused) {
         rdt_fused_check *c = check_of(&j, way);
         run_fused(&j, s, c, NULL, false, &found);
         assert_int_equal(found.certain, 0);
-        if (rdt_family_claimed((rdt_family)family))
+        const bool checkpoints = beside && !(ways[way].forms & RDT_FORM_UNITS);
+        if (rdt_family_claimed((rdt_family)family) || (family == RDT_FAMILY_BLOCKS && checkpoints))
           expect_silence(&found, ways[way].scheme, -1, rdt_family_name((rdt_family)family));
         checks += found.checks;
         suspects[family][way] += found.suspects;
@@ -174,6 +178,7 @@ static void the_families_are_no_faults(void **unused) {
       util_native_kernel(&j)->destroy(s);
       util_native_drop(&j);
     }
+  for (int way = 0; !beside && way < 3; way++) assert_true(suspects[RDT_FAMILY_BLOCKS][way] > 100);
   print_message("%d checks; suspects by scheme:\n", (int)checks);
   for (int family = 0; family < RDT_FAMILY_COUNT; family++)
     for (int way = 0; way < WAYS; way++)
@@ -215,8 +220,9 @@ static double *oracle(const util_native *j, const rdt_fused *f, int64_t *count) 
   p.in = (rdt_tensor *)j->data;
   p.epilogue = RDT_EPILOGUE_NONE;
   rdt_problem_mnk(&p, &m, &n, &k);
-  if (f->forms != RDT_FORM_COLUMNS && f->forms != RDT_FORM_BLOCKS) return NULL;
-  const bool blocks = f->forms == RDT_FORM_BLOCKS;
+  const unsigned forms = f->forms & ~beside;
+  if (forms != RDT_FORM_COLUMNS && forms != RDT_FORM_BLOCKS) return NULL;
+  const bool blocks = forms == RDT_FORM_BLOCKS;
   const int64_t wide = blocks ? (n + f->block[1] - 1) / f->block[1] : n;
   *count = blocks ? (m + f->block[0] - 1) / f->block[0] * wide : n;
   double *exact = malloc((size_t)(m * n) * sizeof *exact), *scale = malloc((size_t)(m * n) * sizeof *scale);
@@ -244,7 +250,7 @@ static void both_sides_are_what_they_should_be(void **unused) {
         void *s = util_native_state(&j, threads);
         const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
         double *exact = oracle(&j, &f, &count);
-        const bool blocks = f.forms == RDT_FORM_BLOCKS;
+        const bool blocks = (f.forms & ~beside) == RDT_FORM_BLOCKS;
         const rdt_pair sides[2] = {blocks ? f.blocks_expected : f.columns_expected,
                                    blocks ? f.blocks_observed : f.columns_observed};
         for (int side = 0; exact && side < 2; side++) {
@@ -425,6 +431,52 @@ static void a_plan_repairs_what_was_hit(void **unused) {
   free(a), free(b), free(c), free(clean);
 }
 
+/* Data that adds up and is taken away again: suspect once, then the plan takes checkpoints. */
+static void a_plan_learns_that_it_needs_checkpoints(void **unused) {
+  enum { M = 140, N = 150, K = 1100 };
+  const rdt_dtype real = util_native_real;
+  const size_t size = rdt_dtype_size(real);
+  void *a = malloc(M * K * size), *b = malloc(K * N * size), *c = malloc(M * N * size);
+  double *drawn = malloc(K * N * sizeof *drawn);
+  rdt_rng rng = {.state = 40};
+  (void)unused;
+  rdt_family_fill_a(RDT_FAMILY_BLOCKS, &rng, M, K, drawn);
+  for (int64_t i = 0; i < M * K; i++) rdt_store(a, real, i, drawn[i]);
+  rdt_family_fill_b(RDT_FAMILY_BLOCKS, &rng, K, N, drawn);
+  for (int64_t i = 0; i < K * N; i++) rdt_store(b, real, i, drawn[i]);
+  for (int way = 0; way < 3; way++) {
+    rdt_context *ctx;
+    rdt_policy policy = RDT_POLICY_DEFAULT;
+    rdt_plan *plan;
+    rdt_result r;
+    seen log = {0};
+    const rdt_tensor x = rdt_tensor_matrix(a, real, M, K, K, 0), w = rdt_tensor_matrix(b, real, K, N, N, 0);
+    rdt_tensor y = rdt_tensor_matrix(c, real, M, N, N, 0);
+    policy.scheme = ways[way].scheme;
+    assert_int_equal(rdt_context_create(&ctx, 1 + way % 2), RDT_OK);
+    assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+    rdt_context_on_event(ctx, on_event, &log);
+    assert_int_equal(rdt_plan_gemm(ctx, &x, &w, &y, &plan), RDT_OK);
+    assert_int_equal(rdt_plan_execute(plan, &x, &y, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    assert_true(r.suspects > 0 && r.faults == 0 && plan->checkpoints);
+    assert_int_equal(log.events, 1);
+    for (int i = 0; i < 3; i++) {
+      assert_int_equal(rdt_plan_execute(plan, &x, &y, &r), RDT_OK);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      assert_int_equal(r.suspects, 0);
+    }
+    assert_int_equal(rdt_plan_inject(plan, real == RDT_F64 ? "bit:62@accum,seed=2" : "bit:30@accum,seed=2"), RDT_OK);
+    assert_int_equal(rdt_plan_execute(plan, &x, &y, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(r.diagnosis, RDT_DIAG_TRANSIENT);
+    assert_int_equal(log.events, 2);
+    rdt_plan_destroy(plan);
+    rdt_context_destroy(ctx);
+  }
+  free(a), free(b), free(c), free(drawn);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_bits_are_those_of_product_and_epilogue),
@@ -435,12 +487,22 @@ int main(void) {
       cmocka_unit_test(a_hit_accumulator_is_suspect_in_its_place),
       cmocka_unit_test(a_hit_result_differs),
       cmocka_unit_test(a_plan_repairs_what_was_hit),
+      cmocka_unit_test(a_plan_learns_that_it_needs_checkpoints),
   };
-  static const rdt_dtype reals[] = {RDT_F32, RDT_F64, RDT_BF16};
+  static const struct {
+    rdt_dtype real;
+    unsigned beside;
+    const char *name;
+  } groups[] = {{RDT_F32, 0, "f32"},
+                {RDT_F64, 0, "f64"},
+                {RDT_BF16, 0, "bf16"},
+                {RDT_F32, RDT_FORM_CHECKPOINTS, "f32, checkpoints"},
+                {RDT_F64, RDT_FORM_CHECKPOINTS, "f64, checkpoints"}};
   int failed = 0;
-  for (int i = 0; i < 3; i++) {
-    util_native_real = reals[i];
-    failed += cmocka_run_group_tests_name(rdt_dtype_name(reals[i]), tests, NULL, NULL);
+  for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+    util_native_real = groups[i].real;
+    beside = groups[i].beside;
+    failed += cmocka_run_group_tests_name(groups[i].name, tests, NULL, NULL);
   }
   return failed;
 }

@@ -132,7 +132,7 @@ static capped cap(const rdt_tolerance *t, const rdt_terms *m) {
   c.dot = isnan(m->dot) ? c.a_beta : least(fabs(m->dot), c.a_beta);
   c.q_beta = least(m->q_beta, least(square(c.a_beta), (1.0 + SLACK) * n * c.q));
   c.m2 = c.sbar = NAN;
-  if (m->m2 > 0.0) {
+  if (m->m2 > 0.0 || (t->segments > 0 && m->m2 == 0.0)) {
     c.m2 = least(m->m2, square(grow) * k * c.q);
     c.sbar = least(fabs(m->sbar), sqrt(n * c.m2));
   }
@@ -176,10 +176,15 @@ static double walk(double count, int64_t depth, double t2, double squares, doubl
   return NEAREST_MS * least(sequence, (double)depth * (t2 * THIRD + squares));
 }
 
+/* Mean square, in units of the squares, of what lies between checkpoints. */
+static double tied(const rdt_tolerance *t, double outputs) {
+  return t->segments > 0 ? (0.25 + 0.75 / outputs) / (double)t->segments : 1.0 / 48.0;
+}
+
 static double nearest_variance(const rdt_tolerance *t, const capped *c) {
   const double k = (double)t->k, u2 = square(t->acc.u);
   if (isnan(c->m2)) return u2 * walk(k, t->acc.depth, c->c2, c->q, c->n);
-  return u2 * NEAREST_MS * (k * (c->m2 + c->q / 48.0) + c->c2 / 2.0 + c->q);
+  return u2 * NEAREST_MS * (k * (c->m2 + c->q * tied(t, c->n)) + c->c2 / 2.0 + c->q);
 }
 
 /* Tensor cores truncate: the errors of one output all point towards zero, so they grow like the number of steps. */
@@ -237,11 +242,17 @@ rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n) {
   rdt_squared b = {0};
   if (is_exact(&t->acc) || n <= 0 || t->k <= 0) return b;
   if (t->acc.rounding != RDT_ROUND_NEAREST) return (rdt_squared){.rest = INF}; /* tensor cores: no such form */
+  const double grow = (1.0 + SLACK) * square(t->lambda);
   const double N = (double)n, k = (double)t->k, u2 = square(t->acc.u), check2 = square(t->u_check);
   const double split = u2 * NEAREST_MS * t->splits;
   const double form = square(u_form(t)) * NEAREST_MS * or_count(t->depth_beta, n);
   double total, squares;
   walk_factors(k, t->acc.depth, N, &total, &squares);
+  if (t->segments > 0) {
+    total = NEAREST_MS * 0.5;
+    squares = NEAREST_MS * (k * tied(t, N) + 1.0);
+    b.m2 = grow * u2 * NEAREST_MS * k;
+  }
   b.c2 = u2 * total + split + square(t->u_out) * THIRD;
   b.q = u2 * squares + split + form;
   walk_factors(k, t->depth_dot, 1.0, &total, &squares);
@@ -250,7 +261,6 @@ rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n) {
   walk_factors(N, t->depth_sum, 1.0, &total, &squares);
   b.s2 = check2 * total;
   b.c2 += check2 * squares;
-  const double grow = (1.0 + SLACK) * square(t->lambda);
   b.q *= grow, b.c2 *= grow, b.s2 *= grow, b.dot2 *= grow, b.q_beta *= grow;
   b.most = square((1.0 + SLACK) * (1.0 + gamma_total(t, t->k)) * (1.0 + t->u_out)) * k;
   const capped one = {.n = N};
@@ -263,7 +273,8 @@ double rdt_squared_at(const rdt_squared *b, const rdt_terms *m) {
   const double q = isfinite(m->q) ? m->q : least(m->q, square(m->ag));
   if (!isfinite(q)) return q;
   const double q_beta = isfinite(m->q_beta) ? m->q_beta : (1.0 + SLACK) * (double)m->n * q;
-  return b->q * q + b->c2 * least(m->c2, b->most * q) + b->s2 * square(m->s) + b->dot2 * square(m->dot) +
+  const double m2 = b->m2 > 0.0 ? b->m2 * least(m->m2, b->most * q) : 0.0;
+  return m2 + b->q * q + b->c2 * least(m->c2, b->most * q) + b->s2 * square(m->s) + b->dot2 * square(m->dot) +
          b->q_beta * q_beta + b->rest;
 }
 

@@ -40,6 +40,7 @@ typedef struct rdt_tolerance {
   int64_t depth_beta; /* the same (of u_form) in forming them; 0: outputs summed */
   double u_beta;      /* relative rounding of the stored checksum vector: 2^-53 where it is kept in double */
   int splits;         /* extra additions of partial results (split-K) */
+  int64_t segments;   /* T3: between checkpoints; 0: eight */
   double lambda;      /* 6 by default */
 } rdt_tolerance;
 
@@ -70,11 +71,11 @@ rdt_bound rdt_bound_of(const rdt_tolerance *t, const rdt_terms *m);
 
 /* tau2 once more, evaluated in another way: its square is linear in the measured squares, with factors that are made
  * once for all checks of n outputs. Never below the square of tau2, and up to the caps of rdt_bound_of as large. Of
- * checks without checkpoints whose c2, s and dot were measured. */
+ * checks whose c2, s and dot were measured; m2 where there are segments. */
 typedef struct rdt_squared {
-  double q, c2, s2, dot2, q_beta; /* factors; q_beta: of q where that was not measured */
-  double rest;                    /* whatever was measured */
-  double most;                    /* no c2 is more than so many q */
+  double q, c2, s2, dot2, q_beta, m2; /* factors; q_beta: of q where that was not measured */
+  double rest;                        /* whatever was measured */
+  double most;                        /* no c2 is more than so many q */
 } rdt_squared;
 rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n);
 /* NaN where the inputs leave no bound. */

@@ -39,12 +39,15 @@ struct rdt_fused {
   rdt_pair blocks_expected, blocks_observed; /* down x across, overwritten */
   /* Of each register tile the lane whose two sides are furthest apart, and the largest squares of a lane */
   rdt_pair units_expected, units_observed; /* down x across, overwritten; not the expected squares */
-  const float *weights, *squares;          /* depthwise, in place of w and beta */
-  bool differ;                             /* the epilogue did not come out or was not stored twice alike */
-  bool seal;                               /* the bit-sum is asked for: */
-  uint64_t bitsum;                         /* of the result's memory, where rdt_epilogue_sums(out) */
-  rdt_kernel_hit *hit;                     /* planted; NULL: nothing */
-  bool hit_stored;                         /* in the stored result, not in its accumulator */
+  /* Squares of the accumulators of each check at the checkpoints between so many segments of the reduction */
+  double *rows_between, *columns_between, *blocks_between; /* overwritten */
+  int64_t segments;                                        /* the kernel says; 1: there are none */
+  const float *weights, *squares;                          /* depthwise, in place of w and beta */
+  bool differ;         /* the epilogue did not come out or was not stored twice alike */
+  bool seal;           /* the bit-sum is asked for: */
+  uint64_t bitsum;     /* of the result's memory, where rdt_epilogue_sums(out) */
+  rdt_kernel_hit *hit; /* planted; NULL: nothing */
+  bool hit_stored;     /* in the stored result, not in its accumulator */
 };
 
 /* The root of the sum of squares of what is itself a square. NaN and Inf stay one of both. */

@@ -41,6 +41,7 @@ enum {
   RDT_FORM_TWICE = 32,     /* each multiplied twice, into accumulators of its own */
   RDT_FORM_SUMMED = 64,    /* each multiplied twice, all of the second time into one set of accumulators */
   RDT_FORM_PRODUCT = 128,  /* the whole product as one block */
+  RDT_FORM_CHECKPOINTS = 256,       /* beside rows, columns, blocks: the accumulators' squares on the way (T3) */
   RDT_FORM_UNITS = 8 | 16 | 32 | 64 /* those whose unit is the register tile */
 };
 

@@ -175,6 +175,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
 #endif
       multiply_of(rows, nv, dtype)(a, b, n, &next, in, out);
     next.panel += next.pace * (n / 2);
+    if (!w->finish && (s->forms & RDT_FORM_CHECKPOINTS)) observe_between(s, out, i, rows, col, nv);
     if (w->finish) good &= end_tile(s, w->finish, done, &to);
   }
   if (w->finish) flush_panel(s, j);

@@ -60,6 +60,24 @@ static void observe_tile(const rdt_native_strip *s, V (*tile)[NV], int64_t row, 
   if (s->forms & RDT_FORM_BLOCKS) observe_blocks(s, tile, row, rows, col);
 }
 
+/* Squares of accumulators that rest between blocks of the reduction. Asked for where data needs it: not in a hurry. */
+static void observe_between(const rdt_native_strip *s, V (*tile)[NV], int64_t row, int64_t rows, int64_t col, int nv) {
+  const rdt_native_sides *x = s->sides;
+  V down[NV] = {{0}};
+  for (int64_t r = 0; r < rows; ++r) {
+    V sq = {0};
+    double total = 0.0;
+    for (int v = 0; v < nv; ++v) {
+      down[v] = MADD(tile[r][v], tile[r][v], down[v]);
+      sq = MADD(tile[r][v], tile[r][v], sq);
+    }
+    for (int l = 0; l < VL; ++l) total += (double)sq[l];
+    if (s->forms & RDT_FORM_ROWS) s->between[row + r] += total;
+    if (s->forms & RDT_FORM_BLOCKS) x->blocks_between[block_of(s, row + r) * x->across + col / x->block[1]] += total;
+  }
+  for (int v = 0; (s->forms & RDT_FORM_COLUMNS) && v < nv; ++v) widen(x->columns_between + col + v * VL, down[v]);
+}
+
 /* ---- a panel's end ---- */
 
 static void add_lanes(double *to, const rdt_real *lanes, int64_t n) {

@@ -75,6 +75,7 @@ struct rdt_plan {
   uint64_t out_seal; /* bit-sum of the last run's result, */
   bool out_sealed;   /* if it was formed beside a check of that result */
   int64_t runs;
+  bool checkpoints; /* its data needs them: T2 was suspect where T3 was not */
   rdt_doubts doubts;
   const rdt_fault *fault;  /* armed for the next execution */
   const rdt_fault *broken; /* a core that computes wrongly for now */
@@ -178,9 +179,12 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
 struct rdt_where; /* plan/cores.h */
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
                                  rdt_reason *why);
-/* The same by the plan's kernel with its checks on the way, into the result itself. differ: an epilogue did */
+/* The same by the plan's kernel with its checks on the way, into the result itself. differ: an epilogue did;
+ * rounding: see rdt_fused_judge_again */
 rdt_status rdt_plan_fuse_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
-                              rdt_findings *f, bool *differ, rdt_reason *why);
+                              rdt_findings *f, bool *differ, bool *rounding, rdt_reason *why);
+/* The form of checkpoints, where the kernel has them and the scheme's checks take them; else 0. */
+unsigned rdt_plan_checkpoints(const rdt_plan *p);
 
 /* correct.c: raw results o->out rebuilt from row and column checksums, and checked again by both */
 rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuilt *b, rdt_reason *why);

@@ -28,6 +28,7 @@ static rdt_status book_fused(rdt_run *r, const rdt_kernel_hit *hit) {
 static rdt_fused ask(const rdt_run *r) {
   rdt_fused f = rdt_fused_ask(r->p->fused);
   f.seal = r->p->host.secure != NULL;
+  if (r->p->checkpoints) f.forms |= rdt_plan_checkpoints(r->p);
   return f;
 }
 
@@ -84,11 +85,12 @@ typedef struct complaint {
   bool differ; /* the epilogue did not come out twice alike */
   rdt_rest rest;
   bool persists; /* the same code path failed again */
+  bool rounding; /* so it did, but for checkpoints */
   rdt_recovered v;
 } complaint;
 
 /* A later computation was clean: what was it? */
-static void tell_fused(complaint *q) {
+static void tell_fused(rdt_run *r, complaint *q) {
   const rdt_rest *rest = &q->rest;
   rdt_recovered *v = &q->v;
   const bool memory = rdt_rest_memory(rest);
@@ -100,6 +102,12 @@ static void tell_fused(complaint *q) {
                  : q->persists    ? RDT_DIAG_PERSISTENT
                                   : RDT_DIAG_TRANSIENT;
   if (v->changed > 0 || memory || rest->checksum) return;
+  if (q->rounding && q->first.certain == 0 && !q->differ) { /* the same bits, and checkpoints explain the residual */
+    r->p->checkpoints = true;
+    v->fault = false;
+    v->verdict = RDT_CLEAN;
+    return;
+  }
   if (!q->persists || q->first.certain > 0 || q->differ) { /* the same bits again: what checks was hit */
     v->what = "checksum";
     v->diagnosis = RDT_DIAG_CHECKER;
@@ -141,12 +149,13 @@ static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *goo
   rdt_fused f = ask(r);
   rdt_tile tile;
   *good = false;
+  f.forms |= rdt_plan_checkpoints(p);
   if (q->first.suspects == 0 && !q->differ) return RDT_OK;
   if (part_of(r, q, &tile)) {
     bool differ;
     rdt_places places;
     rdt_where_pin(&r->where, NULL, 0, &places); /* on the core in doubt, whoever of the threads computes it */
-    const rdt_status status = rdt_plan_fuse_tile(p, &r->where, r->o, &tile, &r->found, &differ, r->why);
+    const rdt_status status = rdt_plan_fuse_tile(p, &r->where, r->o, &tile, &r->found, &differ, &q->rounding, r->why);
     rdt_threads_restore(&places);
     RDT_TRY(status);
     *good = !differ && !rdt_findings_complain(&r->found);
@@ -155,7 +164,7 @@ static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *goo
     return RDT_OK;
   }
   RDT_TRY(rdt_where_run_fused(&r->where, &r->where.again, p->state, r->o, &f, r->why));
-  rdt_fused_judge(p->fused, &f, &r->found);
+  q->rounding = rdt_fused_judge_again(p->fused, &f, &r->found);
   *good = !f.differ && !rdt_findings_complain(&r->found);
   q->persists = f.differ || r->found.suspects > 0 || !rdt_findings_agree(&r->found);
   p->out_seal = f.bitsum;
@@ -210,7 +219,7 @@ rdt_status rdt_run_settle(rdt_run *r, bool differ) {
   else
     RDT_TRY_GOTO(redo_apart(r, &q, &kept, &since, &told), end);
   if (told) goto end;
-  tell_fused(&q);
+  tell_fused(r, &q);
   if (q.v.fault && !rdt_run_repairs(p)) { /* the result stays as it is */
     rdt_tensor_copy(&kept, &r->o->out);
     p->out_sealed = false;

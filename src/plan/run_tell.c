@@ -16,9 +16,10 @@ static void sentence(const rdt_run *r, const rdt_event *e, char *text, size_t si
     snprintf(text, size, "%s: a fault in the result%s%s, found and rebuilt from checksums, right within %.3g",
              r->p->name, place, e->changed > 1 ? " and elsewhere in its row or column" : "", e->corrected_bound);
   else if (e->kind == RDT_EVENT_SUSPECT)
-    snprintf(text, size,
-             "%s: a residual of %.3g above the statistical bound %.3g%s was rounding: another code path agrees",
-             r->p->name, e->residual, e->bound, place);
+    snprintf(
+        text, size,
+        "%s: a residual of %.3g above the statistical bound %.3g%s was rounding: checked in another way, it passes",
+        r->p->name, e->residual, e->bound, place);
   else if (e->kind == RDT_EVENT_UNCHECKED)
     snprintf(text, size, "%s: NaN or Inf in the inputs leave no bound; a second run gave the same bits", r->p->name);
   else if (e->diagnosis == RDT_DIAG_MEMORY && e->rot.first >= 0 && e->rot.tensor)

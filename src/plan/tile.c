@@ -59,8 +59,12 @@ static rdt_status cut(const rdt_plan *p, const rdt_operands *o, const rdt_tile *
   return RDT_OK;
 }
 
+unsigned rdt_plan_checkpoints(const rdt_plan *p) {
+  return p->scheme->forms & RDT_FORM_UNITS ? 0 : p->kernel->fuses & RDT_FORM_CHECKPOINTS;
+}
+
 rdt_status rdt_plan_fuse_tile(const rdt_plan *p, rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
-                              rdt_findings *f, bool *differ, rdt_reason *why) {
+                              rdt_findings *f, bool *differ, bool *rounding, rdt_reason *why) {
   rdt_problem part;
   rdt_fused_check *check = NULL;
   void *state = NULL;
@@ -75,9 +79,10 @@ rdt_status rdt_plan_fuse_tile(const rdt_plan *p, rdt_where *w, const rdt_operand
   if (status == RDT_OK) status = p->kernel->create(&part, p->threads, &state, why);
   if (status == RDT_OK) {
     rdt_fused sums = rdt_fused_ask(check);
+    sums.forms |= rdt_plan_checkpoints(p);
     status = rdt_where_run_fused(w, &w->again, state, &operands, &sums, why);
     *differ = sums.differ;
-    if (status == RDT_OK) rdt_fused_judge(check, &sums, f);
+    if (status == RDT_OK) *rounding = rdt_fused_judge_again(check, &sums, f);
   }
   if (state) p->kernel->destroy(state);
   rdt_fused_destroy(check);

@@ -44,6 +44,12 @@ uint32_t rdt_checks_modulo(double x) {
   return (uint32_t)(int64_t)x;
 }
 
+/* No less than the mean over the segments that T3 takes: the product of neighbours is no more than the mean of their
+ * squares, and what that adds is within what the bridges between them have. */
+static double m2_of(const rdt_checks *c, int64_t i) {
+  return c->between ? (c->between[i] + 0.5 * c->observed.sq[i]) / (double)c->t->segments : NAN;
+}
+
 static rdt_terms terms_of(const rdt_checks *c, int64_t i) {
   return (rdt_terms){.n = c->outputs,
                      .abs_c = NAN,
@@ -54,7 +60,7 @@ static rdt_terms terms_of(const rdt_checks *c, int64_t i) {
                      .dot = c->expected.dot[i],
                      .a_beta = NAN,
                      .q_beta = c->square_beta ? c->expected.sq[i] : NAN,
-                     .m2 = NAN,
+                     .m2 = m2_of(c, i),
                      .sbar = NAN};
 }
 
@@ -127,6 +133,13 @@ static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
   x.low.s = x.low.dot = 0.0;
   x.high.s = s, x.high.dot = d;
   if (c->square_beta) x.low.q_beta = x.low.q, x.high.q_beta = q_high;
+  double m_low = INFINITY, m_high = 0.0;
+  for (int64_t i = begin; c->between && i < end; ++i) {
+    const double m2 = m2_of(c, i);
+    m_low = lesser(m2 / sq[i], m_low), m_high = greater(m2, m_high);
+    odd += 0.0 * m2;
+  }
+  if (c->between) x.low.m2 = m_low, x.high.m2 = m_high;
   x.largest = residual;
   x.least_q = q_low;
   x.finite = odd == 0.0;

@@ -17,6 +17,7 @@ struct rdt_fused_check {
   rdt_tolerance bound, down_bound, block_bound, unit_bound;
   double *memory; /* one allocation; beta first: its dot and sq lie together */
   rdt_pair beta, expected, observed, columns[2], blocks[2], units[2]; /* of two: expected, observed */
+  double *between[3];                                                 /* T3: of rows, columns, blocks */
   double *w, *u;
   double *fourth;           /* of columns: of the squares in each column of B (rdt_fused_norm4) */
   double *share;            /* of units: of the squares of a row of B, the most that is one column's */
@@ -170,6 +171,9 @@ static void lay_out(rdt_fused_check *c, layout *l) {
     if (forms & RDT_FORM_BLOCKS) c->blocks[i] = take_pair(l, pieces(c->m, c->block[0]) * across(c));
     if (forms & RDT_FORM_UNITS) c->units[i] = take_pair(l, pieces(c->m, c->unit[0]) * pieces(c->n, c->unit[1]));
   }
+  if (forms & RDT_FORM_ROWS) c->between[0] = take(l, c->m);
+  if (forms & RDT_FORM_COLUMNS) c->between[1] = take(l, c->n);
+  if (forms & RDT_FORM_BLOCKS) c->between[2] = take(l, pieces(c->m, c->block[0]) * across(c));
   c->w = take(l, c->n);
   if (forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) c->u = take(l, c->m);
   if (forms & RDT_FORM_COLUMNS) c->fourth = take(l, c->n);
@@ -296,6 +300,9 @@ rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
                      .blocks_observed = c->blocks[1],
                      .units_expected = c->units[0],
                      .units_observed = c->units[1],
+                     .rows_between = c->between[0],
+                     .columns_between = c->between[1],
+                     .blocks_between = c->between[2],
                      .weights = c->weights,
                      .squares = c->squares};
 }
@@ -309,9 +316,18 @@ static void add_vanished(rdt_dtype real, const rdt_pair sums[2], int64_t count, 
   }
 }
 
+/* T3, where there were checkpoints. */
+static rdt_tolerance bound_of(const rdt_tolerance *t, const rdt_fused *sums) {
+  rdt_tolerance with = *t;
+  if ((sums->forms & RDT_FORM_CHECKPOINTS) && sums->segments > 1) with.segments = sums->segments;
+  return with;
+}
+
 static void judge_rows(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const double most = c->fixed ? c->most : sums->most, k = (double)c->k;
-  const rdt_checks checks = {.t = &c->bound,
+  const rdt_tolerance bound = bound_of(&c->bound, sums);
+  const rdt_checks checks = {.t = &bound,
+                             .between = bound.segments ? c->between[0] : NULL,
                              .exact = c->exact,
                              .square_beta = true,
                              .kind = c->depthwise ? RDT_CHECK_COL : RDT_CHECK_ROW,
@@ -328,7 +344,9 @@ static void judge_rows(const rdt_fused_check *c, const rdt_fused *sums, rdt_find
 }
 
 static void judge_columns(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
-  const rdt_checks checks = {.t = &c->down_bound,
+  const rdt_tolerance bound = bound_of(&c->down_bound, sums);
+  const rdt_checks checks = {.t = &bound,
+                             .between = bound.segments ? c->between[1] : NULL,
                              .square_beta = true,
                              .kind = RDT_CHECK_COL,
                              .outputs = c->m,
@@ -341,7 +359,8 @@ static void judge_columns(const rdt_fused_check *c, const rdt_fused *sums, rdt_f
   rdt_checks_run(&checks, f, c->n);
 }
 
-static void judge_blocks(const rdt_fused_check *c, rdt_findings *f) {
+static void judge_blocks(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
+  const rdt_tolerance bound = bound_of(&c->block_bound, sums);
   const int64_t parts = across(c), count = pieces(c->m, c->block[0]) * parts;
   add_vanished(c->real, c->blocks, count, c->block[0] * c->block[1],
                (double)c->k * (double)c->block[0] * (1.0 + c->most));
@@ -349,7 +368,8 @@ static void judge_blocks(const rdt_fused_check *c, rdt_findings *f) {
     const int64_t row = i / parts * c->block[0], col = i % parts * c->block[1];
     const int64_t rows = c->m - row < c->block[0] ? c->m - row : c->block[0];
     const int64_t cols = c->n - col < c->block[1] ? c->n - col : c->block[1];
-    rdt_checks one = {.t = &c->block_bound,
+    rdt_checks one = {.t = &bound,
+                      .between = bound.segments ? c->between[2] + i : NULL,
                       .square_beta = true,
                       .kind = c->scalar ? RDT_CHECK_SCALAR : RDT_CHECK_TILE,
                       .outputs = rows * cols,
@@ -405,8 +425,18 @@ static void judge_units(const rdt_fused_check *c, rdt_findings *f) {
 void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   if (c->depthwise || (c->forms & RDT_FORM_ROWS)) judge_rows(c, sums, f);
   if (!c->depthwise && (c->forms & RDT_FORM_COLUMNS)) judge_columns(c, sums, f);
-  if (c->forms & RDT_FORM_BLOCKS) judge_blocks(c, f);
+  if (c->forms & RDT_FORM_BLOCKS) judge_blocks(c, sums, f);
   if (c->forms & RDT_FORM_UNITS) judge_units(c, f);
+}
+
+bool rdt_fused_judge_again(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
+  rdt_fused plain = *sums;
+  rdt_findings found;
+  rdt_findings_init(&found);
+  plain.forms &= ~(unsigned)RDT_FORM_CHECKPOINTS;
+  rdt_fused_judge(c, &plain, &found);
+  rdt_fused_judge(c, sums, f);
+  return found.suspects > 0 && !rdt_findings_complain(f);
 }
 
 /* Fitted to layers of MobileNet and BERT (bench model) and to bench gemm, in the speed of the product: for rows an

@@ -120,22 +120,22 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   return RDT_OK;
 }
 
-#define ROW(NAME, ACCEPT)                                                    \
-  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                       \
-                                        .op = RDT_KOP_CONV,                  \
-                                        .isa = RDT_ISA_GENERIC,              \
-                                        .deterministic = true,               \
-                                        .accept = ACCEPT,                    \
-                                        .create = create,                    \
-                                        .run = rdt_native_run,               \
-                                        .run_inject = rdt_native_run_inject, \
-                                        .fuses = RDT_FORM_ROWS,              \
-                                        .accept_fused = ACCEPT,              \
-                                        .run_fused = rdt_native_run_fused,   \
-                                        .pack = pack,                        \
-                                        .packed = rdt_native_packed,         \
-                                        .scratch = rdt_native_scratch,       \
-                                        .fixed = rdt_native_fixed,           \
+#define ROW(NAME, ACCEPT)                                                              \
+  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                                 \
+                                        .op = RDT_KOP_CONV,                            \
+                                        .isa = RDT_ISA_GENERIC,                        \
+                                        .deterministic = true,                         \
+                                        .accept = ACCEPT,                              \
+                                        .create = create,                              \
+                                        .run = rdt_native_run,                         \
+                                        .run_inject = rdt_native_run_inject,           \
+                                        .fuses = RDT_FORM_ROWS | RDT_FORM_CHECKPOINTS, \
+                                        .accept_fused = ACCEPT,                        \
+                                        .run_fused = rdt_native_run_fused,             \
+                                        .pack = pack,                                  \
+                                        .packed = rdt_native_packed,                   \
+                                        .scratch = rdt_native_scratch,                 \
+                                        .fixed = rdt_native_fixed,                     \
                                         .destroy = rdt_native_destroy}
 
 ROW(conv_f32_native, accept);

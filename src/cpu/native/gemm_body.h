@@ -3,7 +3,9 @@
 #include "core/memory.h"
 #include "cpu/native/native.h"
 
-enum { FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT | RDT_FORM_UNITS };
+enum {
+  FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT | RDT_FORM_UNITS | RDT_FORM_CHECKPOINTS
+};
 
 static void point(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros,
                   const void **rows) {
@@ -70,7 +72,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->step = last(a, 0, a->stride);
   s->row_dim = c->rank - 2;
   set_batches(s, p);
-  s->sides = (FORMS & ~RDT_FORM_ROWS) && p->in[1].data != NULL;
+  s->sides = p->in[1].data != NULL;
   const rdt_status status = rdt_native_init(s, p->in[1].data, why);
   if (status != RDT_OK) {
     rdt_native_destroy(s);

@@ -58,17 +58,18 @@ typedef struct rdt_native_rows {
 
 /* What a check sums beside its rows (RDT_FORM_...): a thread's part of it, or all threads' where they write apart. */
 typedef struct rdt_native_sides {
-  const rdt_real *u;           /* m: signs of the rows */
-  int64_t rows;                /* m */
-  rdt_pair alpha;              /* k: sums of u A, of A^2, of the rows met so far (columns) */
-  rdt_real *a;                 /* k: the former, complete, as panels take them */
-  rdt_real *lanes;             /* scratch: of a panel, or of the blocks in it */
-  double *met;                 /* columns: n, padded, expected; added to */
-  rdt_pair seen;               /* and observed */
-  int64_t block[2];            /* blocks: rows and columns, whole panels or all */
-  rdt_pair blocks;             /* observed: down x across; added to */
-  int64_t across;              /* blocks, or units, side by side */
-  rdt_real *parked;            /* scratch of units, as the strip's */
+  const rdt_real *u;                        /* m: signs of the rows */
+  int64_t rows;                             /* m */
+  rdt_pair alpha;                           /* k: sums of u A, of A^2, of the rows met so far (columns) */
+  rdt_real *a;                              /* k: the former, complete, as panels take them */
+  rdt_real *lanes;                          /* scratch: of a panel, or of the blocks in it */
+  double *columns_between, *blocks_between; /* checkpoints: n, padded; down x across; added to */
+  double *met;                              /* columns: n, padded, expected; added to */
+  rdt_pair seen;                            /* and observed */
+  int64_t block[2];                         /* blocks: rows and columns, whole panels or all */
+  rdt_pair blocks;                          /* observed: down x across; added to */
+  int64_t across;                           /* blocks, or units, side by side */
+  rdt_real *parked;                         /* scratch of units, as the strip's */
   rdt_pair expected, observed; /* units: down x across; overwritten, but for the squares expected. Blocks: expected */
 } rdt_native_sides;
 
@@ -98,6 +99,7 @@ typedef struct rdt_native_strip {
   rdt_real *lanes;            /* scratch: rows x 2 x lanes */
   rdt_pair expected;          /* count each; overwritten */
   rdt_pair observed;          /* count each; added to */
+  double *between;            /* count; added to, at checkpoints */
   bool differ;                /* set, never cleared */
   /* injecting instantiation: where in this strip */
   rdt_kernel_hit *hit;

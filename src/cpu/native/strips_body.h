@@ -16,6 +16,7 @@ enum {
   STRIP_TILES = 11,       /* rows of a strip: a block of them stays in the second-level cache while panels pass by */
   PARK_BYTES = 512 << 10, /* and so do the accumulators that wait */
   FEW_BYTES = 512 << 10,  /* or all of the rows */
+  SEGMENTS = 8,           /* between checkpoints */
   MOST_THREADS = 256
 };
 
@@ -75,11 +76,16 @@ static bool resident(const rdt_native *s) {
   return s->block < s->k && s->m <= rows && s->k <= FEW_BYTES / (int64_t)sizeof(rdt_real) / rows;
 }
 
-/* Panels that a strip takes at a time. */
-static int64_t chunk(const rdt_native *s) {
-  if (resident(s)) return 1;
+/* Of the reduction, where checkpoints are asked for: eight blocks. */
+static int64_t segment(const rdt_native *s) {
+  return rdt_least(s->block, rdt_up((s->k + SEGMENTS - 1) / SEGMENTS, 8));
+}
+
+/* Panels that a strip takes at a time, in such blocks. */
+static int64_t chunk(const rdt_native *s, int64_t block) {
+  if (block == s->block && resident(s)) return 1;
   const int64_t all = panels(s), room = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(rdt_real));
-  if (s->block >= s->k || room >= all) return all;
+  if (block >= s->k || room >= all) return all;
   const int64_t pieces = (all + room - 1) / room;
   return (all + pieces - 1) / pieces;
 }
@@ -169,6 +175,7 @@ typedef struct worker { /* what one thread needs */
   const void **rows;
   rdt_real *packed, *widened, *parked, *lanes, *line[2];
   rdt_pair observed; /* where the threads share the columns */
+  double *between;   /* and there */
   void *panels;      /* of a B that is not fixed */
   rdt_real *beta, *rho;
   rdt_pair sums;
@@ -222,10 +229,12 @@ static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
   x.a = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * (rows + s->table->cols), sizeof(rdt_real) * (size_t)s->table->lanes);
   x.met = rdt_layout_take(l, padded, sizeof(double));
+  x.columns_between = rdt_layout_take(l, padded, sizeof(double));
+  x.blocks_between = rdt_layout_take(l, blocks_down(s) * blocks_across(s), sizeof(double));
   x.seen = take_pair(l, padded);
   x.blocks = take_pair(l, blocks_down(s) * blocks_across(s));
   x.expected = take_pair(l, blocks_down(s) * blocks_across(s));
-  if (s->block < s->k) x.parked = rdt_layout_take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
+  if (s->block < s->k) x.parked = rdt_layout_take(l, rows * chunk(s, s->block) * s->table->cols, sizeof(rdt_real));
   return x;
 }
 
@@ -237,7 +246,9 @@ static worker take_worker(const rdt_native *s, rdt_layout *l) {
   x.packed = rdt_layout_take(l, rows * rdt_up(s->block, s->table->lanes) * blocks, sizeof(rdt_real));
   if (s->sides && s->dtype != RDT_REAL_DTYPE)
     x.widened = rdt_layout_take(l, s->block * s->table->cols, sizeof(rdt_real));
-  if (s->block < s->k) x.parked = rdt_layout_take(l, rows * chunk(s) * s->table->cols, sizeof(rdt_real));
+  const int64_t waiting = chunk(s, segment(s)), other = chunk(s, s->block);
+  if (segment(s) < s->k)
+    x.parked = rdt_layout_take(l, rows * (waiting > other ? waiting : other) * s->table->cols, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
   for (int i = 0; i < 2; i++) x.line[i] = rdt_layout_take(l, s->n, sizeof(rdt_real));
   if (!s->packed) {
@@ -250,6 +261,7 @@ static worker take_worker(const rdt_native *s, rdt_layout *l) {
     x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
   } else if (s->threads > 1) {
     x.observed = take_pair(l, s->m);
+    x.between = rdt_layout_take(l, s->m, sizeof(double));
   }
   if (s->sides) x.sides = take_sides(s, l);
   return x;
@@ -278,6 +290,7 @@ typedef struct call {
   const void *panels;
   const rdt_real *beta, *rho;
   char *out, *memory; /* of this product; of all of them */
+  int64_t block;      /* of the reduction */
   int64_t row;        /* of all of them, where this product begins */
   int64_t ld, step;   /* of this run's result: the final one may lie otherwise than the raw one */
   const int64_t *out_stride;
@@ -423,12 +436,14 @@ static void begin_sides(const call *c, rdt_native_sides *x) {
     clear_pair(&x->alpha, s->k);
     memset(x->met, 0, (size_t)padded * sizeof(double));
     clear_pair(&x->seen, padded);
+    memset(x->columns_between, 0, (size_t)padded * sizeof(double));
   }
   if (forms & RDT_FORM_BLOCKS) {
     for (int i = 0; i < 2; i++) x->block[i] = c->f->block[i];
     x->across = (s->n + x->block[1] - 1) / x->block[1];
     clear_pair(&x->blocks, (s->m + x->block[0] - 1) / x->block[0] * x->across);
     clear_pair(&x->expected, (s->m + x->block[0] - 1) / x->block[0] * x->across);
+    memset(x->blocks_between, 0, (size_t)((s->m + x->block[0] - 1) / x->block[0] * x->across) * sizeof(double));
   }
   if (forms & RDT_FORM_UNITS) {
     x->across = panels(s);
@@ -445,16 +460,16 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   s->point(s, c->x, first, count, c->shared.zeros, w->rows);
   rdt_native_strip t = {.rows = {w->rows, count, s->segments, s->length, s->step, s->dtype},
                         .k = s->k,
-                        .block = s->block,
+                        .block = c->block,
                         .follow = follow,
                         .tiles = strip_rows(s) / s->table->rows,
                         .packed = w->packed,
-                        .resident = resident(s),
+                        .resident = c->block == s->block && resident(s),
                         .panels = c->panels,
                         .widened = w->widened,
                         .from = from,
                         .to = to,
-                        .chunk = chunk(s),
+                        .chunk = chunk(s, c->block),
                         .n = s->n,
                         .parked = w->parked,
                         .out = c->out + first * c->ld * size_of(c->finish.dtype),
@@ -469,6 +484,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
     t.forms = c->f->forms;
     t.w = c->shared.w;
     if (c->f->forms & RDT_FORM_ROWS) t.observed = (rdt_pair){all.dot + at, all.sq + at};
+    t.between = c->by_columns ? w->between + at : c->f->rows_between ? c->f->rows_between + at : NULL;
     if (along_rows(c)) t.expected = (rdt_pair){c->f->expected.dot + at, c->f->expected.sq + at};
     if (expect && along_rows(c)) t.beta = c->beta, t.rho = c->rho;
     t.first = first;
@@ -512,6 +528,8 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   if (c->f && (c->f->forms & RDT_FORM_ROWS)) {
     memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
     memset(sums->sq + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
+    double *between = c->by_columns ? w->between : c->f->rows_between;
+    if (c->f->forms & RDT_FORM_CHECKPOINTS) memset(between + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
   }
   if (c->f && s->sides) begin_sides(c, &w->sides);
   int64_t number = 0;
@@ -619,11 +637,13 @@ static void run_worker(const call *c, worker *w, int part) {
   rdt_share_end(c->shares, part, w->differ);
 }
 
+static void add(double *to, const double *from, int64_t n, bool first) {
+  for (int64_t i = 0; i < n; i++) to[i] = (first ? 0.0 : to[i]) + from[i];
+}
+
 static void add_pair(const rdt_pair *to, const rdt_pair *from, int64_t n, bool first) {
-  for (int64_t i = 0; i < n; i++) {
-    to->dot[i] = (first ? 0.0 : to->dot[i]) + from->dot[i];
-    to->sq[i] = (first ? 0.0 : to->sq[i]) + from->sq[i];
-  }
+  add(to->dot, from->dot, n, first);
+  add(to->sq, from->sq, n, first);
 }
 
 /* Of rows of A that a thread has met: the squares cover the rounding of the product and that of the check, and what has
@@ -647,11 +667,13 @@ static void join(const call *c, const worker *w) {
     f->differ = f->differ || w[t].differ;
     f->bitsum += w[t].bitsum;
     if (!(w[t].most <= f->most)) f->most = w[t].most;
+    const bool between = f->forms & RDT_FORM_CHECKPOINTS;
+    if (c->by_columns && between && (f->forms & RDT_FORM_ROWS)) add(f->rows_between, w[t].between, m, t == 0);
+    if (between && (f->forms & RDT_FORM_COLUMNS)) add(f->columns_between, w[t].sides.columns_between, c->s->n, t == 0);
     if (c->by_columns && (f->forms & RDT_FORM_ROWS)) add_pair(&f->observed, &w[t].observed, m, t == 0);
     const rdt_native_sides *x = &w[t].sides;
     if (f->forms & RDT_FORM_COLUMNS) {
-      for (int64_t j = 0; j < c->s->n; j++)
-        f->columns_expected.dot[j] = (t ? f->columns_expected.dot[j] : 0.0) + x->met[j];
+      add(f->columns_expected.dot, x->met, c->s->n, t == 0);
       if (t == 0 || !c->by_columns) add_squares(c, &w[0].sides.alpha, &x->alpha, t == 0);
       add_pair(&f->columns_observed, &x->seen, c->s->n, t == 0);
     }
@@ -659,6 +681,7 @@ static void join(const call *c, const worker *w) {
       const int64_t n = (m + x->block[0] - 1) / x->block[0] * x->across;
       add_pair(&f->blocks_expected, &x->expected, n, t == 0);
       add_pair(&f->blocks_observed, &x->blocks, n, t == 0);
+      if (between) add(f->blocks_between, x->blocks_between, n, t == 0);
     }
   }
   if (f->forms & RDT_FORM_COLUMNS) f->columns_norm = rdt_fused_norm4(w[0].sides.alpha.sq, c->s->k);
@@ -694,6 +717,8 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .hit = hit,
             .shares = o->shares,
             .shared = take_shared(s, &l)};
+  c.block = f && (f->forms & RDT_FORM_CHECKPOINTS) ? segment(s) : s->block;
+  if (f) f->segments = (s->k + c.block - 1) / c.block;
   c.sums = f && f->seal && rdt_epilogue_sums(&o->out);
   set_finish(&c, o->out.dtype);
   set_shares(&c);
