@@ -75,7 +75,7 @@ static void observe_between(const rdt_native_strip *s, V (*tile)[NV], int64_t ro
     if (s->forms & RDT_FORM_ROWS) s->between[row + r] += total;
     if (s->forms & RDT_FORM_BLOCKS) x->blocks_between[block_of(s, row + r) * x->across + col / x->block[1]] += total;
   }
-  for (int v = 0; (s->forms & RDT_FORM_COLUMNS) && v < nv; ++v) widen(x->columns_between + col + v * VL, down[v]);
+  for (int v = 0; (s->forms & RDT_FORM_COLUMNS) && v < nv; ++v) add_wide(x->columns_between + col + v * VL, down[v]);
 }
 
 /* ---- a panel's end ---- */

@@ -99,7 +99,10 @@ static void list_scheme(const rdt_problem *p, const rdt_scheme_info *s, const rd
     offer(p, o, (rdt_way){.kernel = rows[i], .scheme = s, .sets = sets, .fused = true});
   }
   if (s->forms & RDT_FORM_UNITS) { /* there are no passes that could check it */
-    if (o->n == before) refuse(o, NULL, s, "checked in registers only, and no own kernel takes this");
+    if (o->n == before)
+      refuse(o, NULL, s,
+             p->acc == RDT_S32 ? "integers: row is exact already, and costs less than a check of each register tile"
+                               : "checked in registers only, and no own kernel takes this");
     return;
   }
   for (int pass = 0; pass < 2; pass++) /* an epilogue that follows apart comes last */
