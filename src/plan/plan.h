@@ -179,8 +179,12 @@ bool rdt_plan_tile(const rdt_plan *p, const rdt_findings *f, rdt_tile *tile);
 struct rdt_where; /* plan/cores.h */
 rdt_status rdt_plan_compute_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
                                  rdt_reason *why);
-/* The same by the plan's kernel with its checks on the way, into the result itself. differ: an epilogue did;
- * rounding: see rdt_fused_judge_again */
+/* A kernel with its checks once more, and where the same suspects are there again, with checkpoints. rounding: then
+ * there are none. */
+rdt_status rdt_plan_fuse_again(const rdt_plan *p, struct rdt_where *w, const rdt_fused_check *check, void *state,
+                               const rdt_operands *o, rdt_fused *sums, rdt_findings *f, bool *rounding,
+                               rdt_reason *why);
+/* The same for a tile, into the result itself. differ: an epilogue did */
 rdt_status rdt_plan_fuse_tile(const rdt_plan *p, struct rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
                               rdt_findings *f, bool *differ, bool *rounding, rdt_reason *why);
 /* The form of checkpoints, where the kernel has them and the scheme's checks take them; else 0. */

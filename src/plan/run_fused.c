@@ -149,7 +149,6 @@ static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *goo
   rdt_fused f = ask(r);
   rdt_tile tile;
   *good = false;
-  f.forms |= rdt_plan_checkpoints(p);
   if (q->first.suspects == 0 && !q->differ) return RDT_OK;
   if (part_of(r, q, &tile)) {
     bool differ;
@@ -163,8 +162,7 @@ static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *goo
     rdt_recovered_rung(&q->v, "recompute", *good ? "passed" : q->persists ? "failed" : "unchecked", since);
     return RDT_OK;
   }
-  RDT_TRY(rdt_where_run_fused(&r->where, &r->where.again, p->state, r->o, &f, r->why));
-  q->rounding = rdt_fused_judge_again(p->fused, &f, &r->found);
+  RDT_TRY(rdt_plan_fuse_again(p, &r->where, p->fused, p->state, r->o, &f, &r->found, &q->rounding, r->why));
   *good = !f.differ && !rdt_findings_complain(&r->found);
   q->persists = f.differ || r->found.suspects > 0 || !rdt_findings_agree(&r->found);
   p->out_seal = f.bitsum;

@@ -63,6 +63,24 @@ unsigned rdt_plan_checkpoints(const rdt_plan *p) {
   return p->scheme->forms & RDT_FORM_UNITS ? 0 : p->kernel->fuses & RDT_FORM_CHECKPOINTS;
 }
 
+rdt_status rdt_plan_fuse_again(const rdt_plan *p, rdt_where *w, const rdt_fused_check *check, void *state,
+                               const rdt_operands *o, rdt_fused *sums, rdt_findings *f, bool *rounding,
+                               rdt_reason *why) {
+  const rdt_fused asked = *sums;
+  *rounding = false;
+  const unsigned more = rdt_plan_checkpoints(p) & ~sums->forms;
+  RDT_TRY(rdt_where_run_fused(w, &w->again, state, o, sums, why));
+  rdt_fused_judge(check, sums, f);
+  if (sums->differ || f->suspects == 0 || f->certain > 0 || !more) return RDT_OK;
+  *sums = asked;
+  sums->forms |= more;
+  rdt_findings_init(f);
+  RDT_TRY(rdt_where_run_fused(w, &w->again, state, o, sums, why));
+  rdt_fused_judge(check, sums, f);
+  *rounding = !rdt_findings_complain(f);
+  return RDT_OK;
+}
+
 rdt_status rdt_plan_fuse_tile(const rdt_plan *p, rdt_where *w, const rdt_operands *o, const rdt_tile *tile,
                               rdt_findings *f, bool *differ, bool *rounding, rdt_reason *why) {
   rdt_problem part;
@@ -79,10 +97,8 @@ rdt_status rdt_plan_fuse_tile(const rdt_plan *p, rdt_where *w, const rdt_operand
   if (status == RDT_OK) status = p->kernel->create(&part, p->threads, &state, why);
   if (status == RDT_OK) {
     rdt_fused sums = rdt_fused_ask(check);
-    sums.forms |= rdt_plan_checkpoints(p);
-    status = rdt_where_run_fused(w, &w->again, state, &operands, &sums, why);
+    status = rdt_plan_fuse_again(p, w, check, state, &operands, &sums, f, rounding, why);
     *differ = sums.differ;
-    if (status == RDT_OK) *rounding = rdt_fused_judge_again(check, &sums, f);
   }
   if (state) p->kernel->destroy(state);
   rdt_fused_destroy(check);

@@ -429,16 +429,6 @@ void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findin
   if (c->forms & RDT_FORM_UNITS) judge_units(c, f);
 }
 
-bool rdt_fused_judge_again(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
-  rdt_fused plain = *sums;
-  rdt_findings found;
-  rdt_findings_init(&found);
-  plain.forms &= ~(unsigned)RDT_FORM_CHECKPOINTS;
-  rdt_fused_judge(c, &plain, &found);
-  rdt_fused_judge(c, sums, f);
-  return found.suspects > 0 && !rdt_findings_complain(f);
-}
-
 /* Fitted to layers of MobileNet and BERT (bench model) and to bench gemm, in the speed of the product: for rows an
  * element of A costs about six flops, one of C about ten; down the columns and in blocks more, and one of B as many as
  * it takes to read it once more; a unit's extra multiply-adds a share of the product itself, on processors whose tile

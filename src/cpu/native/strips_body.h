@@ -84,8 +84,11 @@ static int64_t segment(const rdt_native *s) {
 /* Panels that a strip takes at a time, in such blocks. */
 static int64_t chunk(const rdt_native *s, int64_t block) {
   if (block == s->block && resident(s)) return 1;
-  const int64_t all = panels(s), room = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(rdt_real));
-  if (block >= s->k || room >= all) return all;
+  const int64_t all = panels(s);
+  if (block >= s->k || s->m < 1) return all;
+  const int64_t fit = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(rdt_real)),
+                room = fit < 1 ? 1 : fit;
+  if (room >= all) return all;
   const int64_t pieces = (all + room - 1) / room;
   return (all + pieces - 1) / pieces;
 }
