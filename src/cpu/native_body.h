@@ -89,7 +89,7 @@ INLINE void fetch_panel(const rdt_native_strip *s, const sweep *w, int64_t j, ah
                                        : -1;
   const int64_t shares = (s->rows.count + MR - 1) / MR + ((s->forms & RDT_FORM_COLUMNS) && s->last);
   next->panel = row < 0 ? s->panels : at(s->panels, row * NR, s->rows.dtype);
-  next->pace = row < 0 ? 0 : 2 * (NR * element_size(s->rows.dtype) / shares + 1);
+  next->pace = row < 0 ? 0 : NR * element_size(s->rows.dtype) / shares + 1;
 }
 
 INLINE void widen_rows(const void *panel, int64_t rows, rdt_real *to, const rdt_dtype dtype) {
@@ -174,7 +174,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
     } else
 #endif
       multiply_of(rows, nv, dtype)(a, b, n, &next, in, out);
-    next.panel += next.pace * (n / 2);
+    next.panel += next.pace * n;
     if (!w->finish && (s->forms & RDT_FORM_CHECKPOINTS)) observe_between(s, out, i, rows, col, nv);
     if (w->finish) good &= end_tile(s, w->finish, done, &to);
   }

@@ -3,7 +3,7 @@
 enum { LINE = 64 /* bytes */ };
 
 typedef struct ahead { /* what is fetched on the way */
-  const char *panel;   /* of what the next panel brings, some bytes at every other step */
+  const char *panel;   /* of what the next panel brings, some bytes at each step */
   int64_t pace;
   const void *const *rows; /* of what the next block of rows brings, a line at each group: rows[i] + offset ... */
   int64_t offset, lines;   /* bytes */
@@ -51,6 +51,7 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
   const char *panel = next->panel;
   const int64_t pace = next->pace;
   int64_t lines = next->lines, line = next->offset, row = 0;
+  const int turn = nr == MR ? 2 : 1; /* smaller tiles wait for their chains: steps in turn are slower there */
   copy_tile(acc, in, nr, nv);
 #pragma GCC unroll 1
   for (; n >= VL; n -= VL, a += MR * VL - VL) {
@@ -60,12 +61,13 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
       if (++row == nr) row = 0, line += LINE;
     }
 #pragma GCC unroll 1
-    for (const rdt_real *end = a + VL; a < end; a += 2, b = (const char *)b + 2 * line_bytes) {
-      __builtin_prefetch(panel, 0, 2);
-      panel += pace;
-      step(a, b, nr, nv, acc, dtype);
-      step(a + 1, (const char *)b + line_bytes, nr, nv, acc, dtype);
-    }
+    for (const rdt_real *end = a + VL; a < end; a += turn)
+#pragma GCC unroll 2
+      for (int i = 0; i < turn; ++i, b = (const char *)b + line_bytes) {
+        __builtin_prefetch(panel, 0, 2);
+        panel += pace;
+        step(a + i, b, nr, nv, acc, dtype);
+      }
   }
 #pragma GCC unroll 1
   for (; n > 0; --n, ++a, b = (const char *)b + line_bytes) step(a, b, nr, nv, acc, dtype);

@@ -127,7 +127,7 @@ static void meet(const rdt_real *b, const rdt_real *a, int64_t n, const ahead *n
           const V x = spread(a[l + c * CHAIN]);
           if (c % 2 == 0) {
             __builtin_prefetch(panel, 0, 2);
-            panel += next->pace;
+            panel += 2 * next->pace;
           }
 #pragma GCC unroll 2
           for (int v = 0; v < NV; ++v) d[c][v] = MADD(*(const V *)(at + v * VL), x, d[c][v]);
