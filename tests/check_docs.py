@@ -28,7 +28,8 @@ def sources():
 
 def is_example(path):
     stem = os.path.basename(path).rsplit(".", 1)[0]
-    return stem in ("x", "f", "name", "e", "r", "found", "run", "model") or stem.isupper()
+    folder = path.split("/")[0]
+    return stem in ("x", "f", "name", "e", "r", "found", "run", "model") or stem.isupper() or folder.isupper()
 
 
 def exists(path):

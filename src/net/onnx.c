@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "net/constant.h"
 #include "net/expand.h"
-#include "core/file.h"
 #include "net/load.h"
 #include "net/names.h"
 #include "net/ops/ops.h"
