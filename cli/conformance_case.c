@@ -11,9 +11,9 @@
 
 #include "check/tolerance.h"
 #include "conformance.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "core/tensor.h"
-#include "core/file.h"
 #include "net/scan.h"
 #include "net/tensor_file.h"
 

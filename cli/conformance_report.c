@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "conformance.h"
-#include "core/memory.h"
 #include "core/file.h"
+#include "core/memory.h"
 #include "report/json.h"
 #include "report/table.h"
 #include "report/text.h"

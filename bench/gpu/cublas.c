@@ -9,12 +9,13 @@
 
 #define EX_TABLE(X) \
   X(cublasCreate_v2) X(cublasSetStream_v2) X(cublasSetWorkspace_v2) X(cublasGemmEx) X(cublasGetVersion_v2)
-#define LT_TABLE(X)                                                                                  \
-  X(cublasLtCreate)                                                                                  \
-  X(cublasLtMatmul)                                                                                  \
-  X(cublasLtMatmulDescCreate) X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulDescDestroy)         \
-      X(cublasLtMatrixLayoutCreate) X(cublasLtMatrixLayoutDestroy) X(cublasLtMatmulPreferenceCreate) \
-          X(cublasLtMatmulPreferenceSetAttribute) X(cublasLtMatmulAlgoGetHeuristic)
+#define LT_TABLE(X)                                                                                            \
+  X(cublasLtCreate)                                                                                            \
+  X(cublasLtMatmul)                                                                                            \
+  X(cublasLtMatmulDescCreate)                                                                                  \
+  X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulDescDestroy) X(cublasLtMatrixLayoutCreate)                 \
+      X(cublasLtMatrixLayoutDestroy) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceSetAttribute) \
+          X(cublasLtMatmulAlgoGetHeuristic)
 
 enum { WORKSPACE = 32 << 20 };
 

@@ -134,8 +134,8 @@ double rdt_bound_element(const rdt_tolerance *t, double abs_dot);
 double rdt_tolerance_operator(rdt_dtype t); /* relative, for one operator against its definition in more digits */
 double rdt_tolerance_constant(rdt_dtype t); /* relative, for a number of a formula that a file holds: rounded twice */
 double rdt_tolerance_network(rdt_dtype t); /* relative, for whole small networks against another engine: 1e-5 for f32 */
-double rdt_tolerance_reference(rdt_dtype t); /* relative, for whole large networks on two code paths of ours, each right:
-                                                campaigns refuse to start beyond */
+double rdt_tolerance_reference(rdt_dtype t); /* relative, for whole large networks on two code paths of ours, each
+                                                right: campaigns refuse to start beyond */
 /* Whether a floating-point output of a case of the ONNX backend suite is the expected one: within the suite's own
  * tolerances; NaN is expected as NaN, Inf as the same Inf. */
 bool rdt_conforms(double observed, double expected);

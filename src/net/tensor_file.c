@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/memory.h"
 #include "core/file.h"
+#include "core/memory.h"
 #include "net/scan.h"
 #include "net/tensor_proto.h"
 

@@ -14,8 +14,8 @@ typedef struct rdt_run {
   bool inputs_restored; /* by the ladder: the whole result may be wrong */
   bool know_clean;      /* a fault is armed, and clean is the result without it: spare, until somebody needs that */
   rdt_tensor clean;
-  bool raw_is_out;      /* buf[RESULT] is the caller's memory: no epilogue, or one in place */
-  bool settled;         /* what the checks found has been dealt with */
+  bool raw_is_out; /* buf[RESULT] is the caller's memory: no epilogue, or one in place */
+  bool settled;    /* what the checks found has been dealt with */
   rdt_findings found;
   rdt_strike strike; /* planted in the checks */
   rdt_ruling ruling; /* decides what res->verdict is in the end */

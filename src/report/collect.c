@@ -6,10 +6,10 @@
 #include <unistd.h>
 
 #include "core/cpu_info.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "core/text.h"
-#include "core/file.h"
 #include "net/model.h"
 #include "report/html.h"
 #include "report/journal.h"

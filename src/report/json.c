@@ -6,9 +6,9 @@
 
 #include <redoubt/context.h>
 
+#include "core/file.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "core/file.h"
 
 cJSON *rdt_document(const char *kind) {
   char schema[64];

@@ -10,9 +10,9 @@
 #include <time.h>
 
 #include "core/context.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "core/text.h"
-#include "core/file.h"
 
 static const struct {
   const char *name, *type, *help;

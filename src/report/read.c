@@ -4,8 +4,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/memory.h"
 #include "core/file.h"
+#include "core/memory.h"
 #include "report/json.h"
 #include "report/report.h"
 #include "report/words.h"

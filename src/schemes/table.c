@@ -9,7 +9,8 @@
 #define SUMS AROUND "weight packed accum checksum sum bound"
 static const rdt_scheme_info table[] = {
 #define X(id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, claims, impl, text) \
-  {RDT_SCHEME_##id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, claims, impl, text},
+  {RDT_SCHEME_##id, name,   ops,  detects, locates, granularity, coverage,                                          \
+   weights,         packed, sets, forms,   claims,  impl,        text},
 #include "schemes/schemes.def"
 #undef X
 };
