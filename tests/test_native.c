@@ -13,36 +13,10 @@
 
 #include "check/bitsum.h"
 #include "cpu/epilogue.h"
-#include "schemes/fused_check.h"
 #include "util_native.h"
-
-enum { LAMBDA = 6 };
 
 static size_t bytes_of(const rdt_tensor *packed) {
   return (size_t)rdt_tensor_count(packed) * rdt_dtype_size(packed->dtype);
-}
-
-/* Into a poisoned result; the judgement in *found. */
-static rdt_fused run_fused(const util_native *j, void *state, rdt_fused_check *c, rdt_kernel_hit *hit, bool stored,
-                           rdt_findings *found) {
-  rdt_fused f = rdt_fused_ask(c);
-  f.seal = true;
-  rdt_reason why = {""};
-  const rdt_operands o = {.in = j->data, .n_in = 2, .out = j->out, .epilogue = &j->p.epilogue};
-  f.hit = hit;
-  f.hit_stored = stored;
-  memset(j->out.data, 0xff, j->out_bytes);
-  assert_int_equal(util_native_kernel(j)->run_fused(state, &o, &f, &why), RDT_OK);
-  rdt_findings_init(found);
-  rdt_fused_judge(c, &f, found);
-  return f;
-}
-
-static rdt_fused_check *check_of(const util_native *j) {
-  rdt_fused_check *c;
-  rdt_reason why;
-  assert_int_equal(rdt_fused_create(&j->p, util_native_kernel(j), RDT_FORM_ROWS, LAMBDA, &c, &why), RDT_OK);
-  return c;
 }
 
 /* ---- bits ---- */
@@ -63,8 +37,8 @@ static void the_bits_are_those_of_product_and_epilogue(void **state) {
         rdt_findings found;
         snprintf(what, sizeof what, "layout %d, epilogue %d, %d threads", l, e, threads);
         util_native_epilogue(&j, e);
-        rdt_fused_check *c = check_of(&j);
-        const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+        rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
+        const rdt_fused f = util_native_fuse(&j, s, c, 0, NULL, false, &found);
         util_native_expect(&j, &raw, what);
         assert_false(f.differ);
         if (rdt_epilogue_sums(&j.out)) assert_true(f.bitsum == rdt_bitsum(j.out.data, j.out_bytes));
@@ -94,9 +68,9 @@ static void nan_behind_the_product_is_no_fault(void **state) {
       else if (bias)
         rdt_store(bias, util_native_real, 0, NAN);
       void *s = util_native_state(&j, 1);
-      rdt_fused_check *c = check_of(&j);
+      rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
       rdt_tensor raw = util_native_raw(&j, s, NULL);
-      const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+      const rdt_fused f = util_native_fuse(&j, s, c, 0, NULL, false, &found);
       assert_false(f.differ);
       util_native_expect(&j, &raw, "NaN in bias or residual");
       free(raw.data);
@@ -121,8 +95,8 @@ static void two_nan_are_alike(void **state) {
         rdt_store(bias, util_native_real, 0, NAN);
       }
       void *s = util_native_state(&j, 1);
-      rdt_fused_check *c = check_of(&j);
-      const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+      rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
+      const rdt_fused f = util_native_fuse(&j, s, c, 0, NULL, false, &found);
       assert_false(f.differ);
       util_native_kernel(&j)->destroy(s);
       rdt_fused_destroy(c);
@@ -178,9 +152,9 @@ static void clean_data_of_any_kind_is_silent(void **state) {
         util_native_make(&j, &util_native_layouts[l]);
         util_native_fill(&j, &kinds[d]);
         rdt_problem_mnk(&j.p, &m, &n, &k);
-        rdt_fused_check *c = check_of(&j);
+        rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
         void *s = util_native_state(&j, threads);
-        const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+        const rdt_fused f = util_native_fuse(&j, s, c, 0, NULL, false, &found);
         assert_int_equal(found.checks, m);
         expect_silence(&found, &kinds[d], l, "as it is");
         double *exact = threads == 1 ? oracle(&j, &f, m, n) : NULL;
@@ -213,10 +187,10 @@ static void inputs_that_are_not_finite_leave_no_bound(void **state) {
         util_native_drop(&j);
         continue;
       }
-      rdt_fused_check *c = check_of(&j);
+      rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
       void *s = util_native_state(&j, 2);
       rdt_store(j.data[v / 3].data, util_native_real, 0, values[v % 3]);
-      run_fused(&j, s, c, NULL, false, &found);
+      util_native_fuse(&j, s, c, 0, NULL, false, &found);
       assert_int_equal(found.suspects, 0);
       assert_true(found.cannot > 0);
       util_native_kernel(&j)->destroy(s);
@@ -244,14 +218,14 @@ static void a_hit_accumulator_is_suspect_in_its_row(void **state) {
       util_native j;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, UTIL_BIAS | UTIL_RESIDUAL | UTIL_SCALED | (l % 4 * UTIL_ACTS));
-      rdt_fused_check *c = check_of(&j);
+      rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
       void *s = util_native_state(&j, threads);
       rdt_tensor clean = util_native_raw(&j, s, NULL);
       const int64_t n = rdt_tensor_count(&clean), step = n / 37 + 1;
       for (int64_t e = 0, i = 0; e < n; e += step, i++) {
         rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = 1ull << bits[i % 7]}, again = hit;
         rdt_findings found;
-        const rdt_fused f = run_fused(&j, s, c, &hit, false, &found);
+        const rdt_fused f = util_native_fuse(&j, s, c, 0, &hit, false, &found);
         rdt_tensor raw = util_native_raw(&j, s, &again);
         assert_true(hit.done && again.done && hit.before == again.before);
         assert_false(f.differ);
@@ -280,13 +254,13 @@ static void a_hit_result_differs(void **state) {
       util_native j;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, act % 2 * UTIL_BIAS | UTIL_RESIDUAL | act * UTIL_ACTS);
-      rdt_fused_check *c = check_of(&j);
+      rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
       void *s = util_native_state(&j, 1 + act % 2);
       const int64_t n = rdt_tensor_count(&j.out), step = n / 23 + 1;
       for (int64_t e = 0; e < n; e += step) {
         rdt_kernel_hit hit = {.element = e, .mask = 1u << (e % (rdt_dtype_size(j.out.dtype) == 2 ? 16 : 32))};
         rdt_findings found;
-        const rdt_fused f = run_fused(&j, s, c, &hit, true, &found);
+        const rdt_fused f = util_native_fuse(&j, s, c, 0, &hit, true, &found);
         assert_true(hit.done && f.differ);
         assert_int_equal(found.suspects, 0);
       }
@@ -320,7 +294,7 @@ static void a_changed_weight_is_suspect(void **state) {
       util_native_drop(&j);
       continue;
     }
-    rdt_fused_check *c = check_of(&j);
+    rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
     void *s = util_native_state(&j, 2), *at;
     size_t bytes;
     rdt_dtype dtype;
@@ -331,7 +305,7 @@ static void a_changed_weight_is_suspect(void **state) {
       rdt_findings found;
       const double kept = rdt_load(at, dtype, (int64_t)e);
       rdt_store(at, dtype, (int64_t)e, kept + 1.0);
-      const rdt_fused f = run_fused(&j, s, c, NULL, false, &found);
+      const rdt_fused f = util_native_fuse(&j, s, c, 0, NULL, false, &found);
       rdt_tensor now = util_native_raw(&j, s, NULL);
       const int64_t moved = rows_moved(&j, &clean, &now, &f, found.floor);
       assert_true(found.suspects >= moved);
@@ -354,7 +328,7 @@ static void a_changed_checksum_is_suspect(void **state) {
     util_native j;
     util_native_make(&j, &util_native_layouts[l]);
     void *s = util_native_state(&j, 1), *at;
-    rdt_fused_check *c = check_of(&j);
+    rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
     size_t bytes;
     rdt_dtype dtype;
     rdt_fused_checksums(c, &at, &bytes, &dtype);
@@ -365,7 +339,7 @@ static void a_changed_checksum_is_suspect(void **state) {
     for (size_t t = 0; t < k; t += k / 11 + 1) {
       rdt_findings found;
       beta[t] += 1.0;
-      run_fused(&j, s, c, NULL, false, &found);
+      util_native_fuse(&j, s, c, 0, NULL, false, &found);
       const double a = whole ? rdt_load(j.data[0].data, util_native_real, (int64_t)t) : 0.0;
       if (fabs(a) > found.floor) assert_true(found.suspects > 0 && found.list[0].place[0] == 0);
       noticed += found.suspects;

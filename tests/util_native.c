@@ -12,6 +12,8 @@
 #include "cpu/epilogue.h"
 #include "plan/plan.h"
 
+enum { LAMBDA = 6 };
+
 rdt_dtype util_native_real = RDT_F32;
 
 const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
@@ -232,4 +234,27 @@ int64_t util_native_row(const util_native *j, int64_t element) {
   if (j->kind != UTIL_CONV) return element / y->shape[y->rank - 1];
   const int64_t plane = rdt_tensor_pixels(y);
   return element / (y->shape[1] * plane) * plane + element % plane;
+}
+
+rdt_fused_check *util_native_check(const util_native *j, unsigned forms) {
+  rdt_fused_check *c;
+  rdt_reason why;
+  assert_int_equal(rdt_fused_create(&j->p, util_native_kernel(j), forms, LAMBDA, &c, &why), RDT_OK);
+  return c;
+}
+
+rdt_fused util_native_fuse(const util_native *j, void *state, rdt_fused_check *c, unsigned beside, rdt_kernel_hit *hit,
+                           bool stored, rdt_findings *found) {
+  rdt_fused f = rdt_fused_ask(c);
+  rdt_reason why = {""};
+  const rdt_operands o = {.in = j->data, .n_in = 2, .out = j->out, .epilogue = &j->p.epilogue};
+  f.seal = true;
+  f.forms |= beside;
+  f.hit = hit;
+  f.hit_stored = stored;
+  memset(j->out.data, 0xff, j->out_bytes);
+  assert_int_equal(util_native_kernel(j)->run_fused(state, &o, &f, &why), RDT_OK);
+  rdt_findings_init(found);
+  rdt_fused_judge(c, &f, found);
+  return f;
 }

@@ -4,6 +4,7 @@
 #define TEST_UTIL_NATIVE_H
 
 #include "cpu/kernel.h"
+#include "schemes/fused_check.h"
 #include "util_problem.h"
 
 typedef enum util_native_kind { UTIL_GEMM, UTIL_CONV, UTIL_BATCH } util_native_kind;
@@ -53,6 +54,11 @@ void *util_native_state(const util_native *j, int threads);                     
 rdt_tensor util_native_raw(const util_native *j, void *state, rdt_kernel_hit *hit); /* free its data */
 /* The result is, bit by bit, gaps included, the epilogue of raw in a poisoned memory. */
 void util_native_expect(const util_native *j, const rdt_tensor *raw, const char *what);
+/* Its checks of these forms. */
+rdt_fused_check *util_native_check(const util_native *j, unsigned forms);
+/* By the kernel with its checks, of these forms beside theirs, into a poisoned result; the judgement in *found. */
+rdt_fused util_native_fuse(const util_native *j, void *state, rdt_fused_check *c, unsigned beside, rdt_kernel_hit *hit,
+                           bool stored, rdt_findings *found);
 int64_t util_native_row(const util_native *j, int64_t element); /* of the product, of an element in logical order */
 
 #endif
