@@ -7,7 +7,7 @@
 #include "core/cpu_info.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
-#include "cpu/native/layout.h"
+#include "cpu/native/shares.h"
 #include "cpu/threads.h"
 
 /* A strip's rows stay in the second-level cache while all panels pass by, and its results until they are summed. */
@@ -394,22 +394,14 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   if (c->sums) sum_strip(c, w, count, col, cols);
 }
 
-typedef struct span { /* of one product */
-  int64_t begin, end; /* rows */
-  int64_t from, to;   /* panels */
-} span;
-
-static span span_of(const call *c, int64_t part, int64_t parts) {
-  const rdt_int8 *s = c->s;
-  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, p = panels(s);
-  if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
-  return (span){rdt_least(tiles * part / parts * mr, s->m), rdt_least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+static rdt_span span_of(const call *c, int64_t part, int64_t parts) {
+  return rdt_span_of(c->s->m, c->s->table->rows, panels(c->s), c->by_columns, part, parts);
 }
 
 /* One product, or a thread's share of it. */
 static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_int8 *s = c->s;
-  const span all = span_of(c, part, parts);
+  const rdt_span all = span_of(c, part, parts);
   const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
   int64_t number = 0;
   if (c->f) memset(w->observed + begin, 0, (size_t)(end - begin) * sizeof *w->observed);
@@ -420,12 +412,7 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
 }
 
 static int64_t batch_offset(const rdt_int8 *s, const int64_t *stride, int64_t batch) {
-  int64_t offset = 0;
-  for (int d = s->batch_rank - 1; d >= 0; d--) {
-    offset += batch % s->batch_shape[d] * stride[d];
-    batch /= s->batch_shape[d];
-  }
-  return offset;
+  return rdt_batch_offset(s->batch_rank, s->batch_shape, stride, batch);
 }
 
 /* Product number `batch` of the call. */
@@ -442,26 +429,13 @@ static const uint8_t *matrix_of(const call *c, int64_t batch) {
   return (const uint8_t *)c->o->in[1].data + batch_offset(c->s, c->s->batch_stride[1], batch);
 }
 
-/* A fault of the core strikes in each share that begins there. */
-static void plant(const call *c, worker *w, const int64_t from[2], const int64_t to[2]) {
-  const int64_t plane = c->s->plane;
-  w->hit = c->hit;
-  if (!c->hit || !c->hit->everywhere) return;
-  w->planted = *c->hit;
-  w->hit = w->planted.core == rdt_cpu_current() && to[0] > from[0] && to[1] > from[1] ? &w->planted : NULL;
-  if (!w->hit) return;
-  const int64_t row = from[0] + (int64_t)(rdt_fault_random(w->planted.fault, 1) % (uint64_t)(to[0] - from[0]));
-  const int64_t column = from[1] + (int64_t)(rdt_fault_random(w->planted.fault, 3) % (uint64_t)(to[1] - from[1]));
-  w->planted.element = row / plane * plane * c->s->n + column * plane + row % plane;
-}
-
 /* Whole products, one after the other. */
 static void run_products(const call *c, worker *w, int part) {
   const rdt_int8 *s = c->s;
   const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
   const int64_t from[2] = {first * s->m, 0}, to[2] = {end * s->m, s->n};
   rdt_share_begin(c->o->shares, part, from, to);
-  plant(c, w, from, to);
+  w->hit = rdt_share_plant(c->hit, &w->planted, from, to, c->s->n, c->s->plane);
   for (int64_t b = first; b < end; b++) {
     call one = product_of(c, b);
     if (!s->packed) {
@@ -477,12 +451,12 @@ static void run_products(const call *c, worker *w, int part) {
 /* A thread's share of one product. */
 static void run_share(const call *c, worker *w, int part) {
   const rdt_int8 *s = c->s;
-  const span all = span_of(c, part, c->parts);
+  const rdt_span all = span_of(c, part, c->parts);
   const int64_t from[2] = {c->row + all.begin, all.from * s->table->cols};
   const int64_t to[2] = {c->row + all.end, rdt_least(all.to * s->table->cols, s->n)};
   rdt_shares *const known = s->batches == 1 ? c->o->shares : NULL;
   rdt_share_begin(known, part, from, to);
-  plant(c, w, from, to);
+  w->hit = rdt_share_plant(c->hit, &w->planted, from, to, c->s->n, c->s->plane);
   run_part(c, w, part, c->parts);
   rdt_share_end(known, part, w->differ);
 }

@@ -7,8 +7,8 @@
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "cpu/maps.h"
-#include "cpu/native/layout.h"
 #include "cpu/native/native.h"
+#include "cpu/native/shares.h"
 
 enum {
   BLOCK =
@@ -510,22 +510,14 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
   end_strip(c, w, first, count, col, cols);
 }
 
-typedef struct span { /* of one product */
-  int64_t begin, end; /* rows */
-  int64_t from, to;   /* panels */
-} span;
-
-static span span_of(const call *c, int64_t part, int64_t parts) {
-  const rdt_native *s = c->s;
-  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, p = panels(s);
-  if (c->by_columns) return (span){0, s->m, p * part / parts, p * (part + 1) / parts};
-  return (span){rdt_least(tiles * part / parts * mr, s->m), rdt_least(tiles * (part + 1) / parts * mr, s->m), 0, p};
+static rdt_span span_of(const call *c, int64_t part, int64_t parts) {
+  return rdt_span_of(c->s->m, c->s->table->rows, panels(c->s), c->by_columns, part, parts);
 }
 
 /* One product, or a thread's share of it. */
 static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_native *s = c->s;
-  const span all = span_of(c, part, parts);
+  const rdt_span all = span_of(c, part, parts);
   const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
   const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
   if (c->f && (c->f->forms & RDT_FORM_ROWS)) {
@@ -589,12 +581,7 @@ static void sum_weights(const call *c, worker *w, rdt_real *beta, rdt_real *rho,
 }
 
 static int64_t batch_offset(const rdt_native *s, const int64_t *stride, int64_t batch) {
-  int64_t offset = 0;
-  for (int d = s->batch_rank - 1; d >= 0; d--) {
-    offset += batch % s->batch_shape[d] * stride[d];
-    batch /= s->batch_shape[d];
-  }
-  return offset;
+  return rdt_batch_offset(s->batch_rank, s->batch_shape, stride, batch);
 }
 
 static void run_batch(const call *all, worker *w, int64_t batch) {
@@ -614,27 +601,14 @@ static void run_batch(const call *all, worker *w, int64_t batch) {
   run_part(&c, w, 0, 1);
 }
 
-/* A fault of the core strikes in each share that begins there. */
-static void plant(const call *c, worker *w, const int64_t from[2], const int64_t to[2]) {
-  const int64_t plane = c->s->plane;
-  w->hit = c->hit;
-  if (!c->hit || !c->hit->everywhere) return;
-  w->own = *c->hit;
-  w->hit = w->own.core == rdt_cpu_current() && to[0] > from[0] && to[1] > from[1] ? &w->own : NULL;
-  if (!w->hit) return;
-  const int64_t row = from[0] + (int64_t)(rdt_fault_random(w->own.fault, 1) % (uint64_t)(to[0] - from[0]));
-  const int64_t column = from[1] + (int64_t)(rdt_fault_random(w->own.fault, 3) % (uint64_t)(to[1] - from[1]));
-  w->own.element = row / plane * plane * c->s->n + column * plane + row % plane;
-}
-
 static void run_worker(const call *c, worker *w, int part) {
   const rdt_native *s = c->s;
   const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
-  const span all = span_of(c, part, c->parts);
+  const rdt_span all = span_of(c, part, c->parts);
   const int64_t from[2] = {is_one(s) ? all.begin : first * s->m, is_one(s) ? all.from * s->table->cols : 0};
   const int64_t to[2] = {is_one(s) ? all.end : end * s->m, is_one(s) ? rdt_least(all.to * s->table->cols, s->n) : s->n};
   rdt_share_begin(c->shares, part, from, to);
-  plant(c, w, from, to);
+  w->hit = rdt_share_plant(c->hit, &w->own, from, to, c->s->n, c->s->plane);
   if (is_one(s)) run_part(c, w, part, c->parts);
   for (int64_t b = first; !is_one(s) && b < end; b++) run_batch(c, w, b);
   rdt_share_end(c->shares, part, w->differ);
