@@ -133,8 +133,8 @@ def check_corrected(folder):
         check_element(spec, event)
     report = json.loads(redoubt("inject", MODEL, "-i", SOME, "--n", 40, "--fault", "bit@accum,count=1:16", "--on-fault",
                                 "correct", "--json").stdout)
-    tally, rebuilt = report["total"][0], report["rebuilt"]
-    expect(rebuilt["results"] == tally["corrected"] > 20 and tally["worse"] == 0, f"campaign: {tally}")
+    tally, rebuilt = report["total"], report["rebuilt"]
+    expect(tally["corrected"] > 20 and tally["miscorrected"] == 0, f"campaign: {tally}")
     expect(0 < rebuilt["worst_of_bound"] <= 1 and rebuilt["largest_bound"] > 0, f"campaign: {rebuilt}")
 
 
@@ -160,9 +160,10 @@ def check_campaign(folder):
     events, prom, report = folder / "campaign.jsonl", folder / "campaign.prom", folder / "campaign.json"
     redoubt("inject", MODEL, "-i", SOME, "--n", 60, "--events", events, "--prom", prom, "--report", report, "--quiet")
     found = [event for event in read_events(events) if event["kind"] == "fault"]
-    tally = json.loads(report.read_text())["total"][0]
+    tally = json.loads(report.read_text())["total"]
     trials = {event["run"] for event in found}
-    expect(len(trials) == tally["repaired"], f"events of {len(trials)} trials, {tally['repaired']} were repaired")
+    repaired = tally["recomputed"] + tally["corrected"]
+    expect(len(trials) >= repaired > 20, f"events of {len(trials)} trials, {repaired} were repaired")
     expect(all(f"seed={event['seed']}" in event["fault"] for event in found), "an event does not name its fault's seed")
     values = read_counters(prom)
     expect(total(values, "faults") == len(found), f"{len(found)} events, {total(values, 'faults')} counted")

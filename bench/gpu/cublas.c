@@ -7,15 +7,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* clang-format off */
 #define EX_TABLE(X) \
-  X(cublasCreate_v2) X(cublasSetStream_v2) X(cublasSetWorkspace_v2) X(cublasGemmEx) X(cublasGetVersion_v2)
-#define LT_TABLE(X)                                                                                            \
-  X(cublasLtCreate)                                                                                            \
-  X(cublasLtMatmul)                                                                                            \
-  X(cublasLtMatmulDescCreate)                                                                                  \
-  X(cublasLtMatmulDescSetAttribute) X(cublasLtMatmulDescDestroy) X(cublasLtMatrixLayoutCreate)                 \
-      X(cublasLtMatrixLayoutDestroy) X(cublasLtMatmulPreferenceCreate) X(cublasLtMatmulPreferenceSetAttribute) \
-          X(cublasLtMatmulAlgoGetHeuristic)
+  X(cublasCreate_v2) \
+  X(cublasSetStream_v2) \
+  X(cublasSetWorkspace_v2) \
+  X(cublasGemmEx) \
+  X(cublasGetVersion_v2)
+#define LT_TABLE(X) \
+  X(cublasLtCreate) \
+  X(cublasLtMatmul) \
+  X(cublasLtMatmulDescCreate) \
+  X(cublasLtMatmulDescSetAttribute) \
+  X(cublasLtMatmulDescDestroy) \
+  X(cublasLtMatrixLayoutCreate) \
+  X(cublasLtMatrixLayoutDestroy) \
+  X(cublasLtMatmulPreferenceCreate) \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)
+/* clang-format on */
 
 enum { WORKSPACE = 32 << 20 };
 
