@@ -243,6 +243,17 @@ static void what_was_cut_off_is_continued(void **state) {
   assert_non_null(strstr(why.text, "seed"));
   rdt_campaign_clear(&c);
   free(whole);
+  snprintf(path, sizeof path, "%s/campaign.json", dir); /* nobody knows whose trials these are */
+  assert_int_equal(unlink(path), 0);
+  for (int only = 0; only < 2; only++) {
+    c = campaign(&s, 50, 1);
+    c.dir = dir;
+    c.resume = !only;
+    c.only = only ? 3 : -1;
+    assert_int_equal(rdt_campaign_run(&c, &why), RDT_ERR_FORMAT);
+    assert_non_null(strstr(why.text, "campaign.json"));
+    rdt_campaign_clear(&c);
+  }
 }
 
 static void shards_are_one_campaign(void **state) {
@@ -379,6 +390,12 @@ static void bad_mixes_are_refused(void **state) {
       {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit\", \"share\": -1}]}", "share"},
       {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bat\", \"share\": 1}]}", "unknown fault kind"},
       {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit,seed=1\", \"share\": 1}]}", "names no site"},
+      {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"ber:1e-7\", \"share\": 1}]}", "site accum"},
+      {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit:0000000000000000000000000000000001\", "
+       "\"share\": 1}]}",
+       "no kind"},
+      {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit@accum,seed=\f1\", \"share\": 1}]}", "UTF-8"},
+      {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit\", \"share\": 1}]} and more", "schema"},
       {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit\", \"share\": 1}], \"sites\": [{\"site\": "
        "\"nowhere\", \"share\": 1}]}",
        "nowhere"},

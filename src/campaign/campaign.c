@@ -134,8 +134,18 @@ static rdt_status count(engine *e, const rdt_trial *t, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* Trials without a head may be those of any campaign. */
+static rdt_status expect_head(const engine *e, rdt_reason *why) {
+  return e->was ? RDT_OK
+                : rdt_fail(why, RDT_ERR_FORMAT,
+                           "%.300s has trials but no campaign.json, which says of what they are: put it back, or give "
+                           "another folder",
+                           e->c->dir);
+}
+
 static rdt_status resumed(void *user, const rdt_trial *t, const char *line, rdt_reason *why) {
   (void)line;
+  RDT_TRY(expect_head(user, why));
   return count(user, t, why);
 }
 
@@ -235,6 +245,7 @@ static char *died(void *self, int64_t index, const char *spec, const char *how) 
 
 static rdt_status find_line(void *user, const rdt_trial *t, const char *line, rdt_reason *why) {
   engine *e = user;
+  RDT_TRY(expect_head(e, why));
   if (t->id != e->c->only) return RDT_OK;
   free(e->was_line);
   e->was_line = strdup(line);

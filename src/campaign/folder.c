@@ -102,7 +102,7 @@ rdt_status rdt_folder_read_head(const char *dir, cJSON **head, rdt_reason *why) 
                    : NULL;
   const size_t n = text ? fread(text, 1, (size_t)st.st_size, f) : 0;
   fclose(f);
-  if (text) *head = cJSON_ParseWithLength(text, n);
+  if (text) *head = rdt_json_parse(text, n);
   free(text);
   if (strcmp(rdt_json_string(*head, "schema"), "redoubt.campaign/1") == 0) return RDT_OK;
   cJSON_Delete(*head);

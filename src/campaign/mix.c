@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "report/json.h"
 
 /* X(fault, share). Single bits (flipped, or stuck) 38 %, NaN and Inf 1 %. */
@@ -38,14 +39,22 @@ void rdt_mix_default(rdt_mix *m) {
   for (int i = 0; i < RDT_SITE_COUNT; i++) m->sites[i] = 1.0;
 }
 
-/* Is it a fault, with the site that it names or with accum, which every kind takes? */
+enum { LONGEST_KIND = 32 };
+
+/* Is it a fault, with the site that it names, or with one where only a kind that goes anywhere goes? */
 static rdt_status check_row(rdt_mix_row *row, rdt_reason *why) {
   char spec[RDT_MIX_TEXT + 16];
   rdt_fault f;
+  for (const char *s = row->text; *s; s += rdt_text_character(s))
+    if (!rdt_text_character(s))
+      return rdt_fail(why, RDT_ERR_ARG, "a fault is UTF-8 without control characters; ? in layer= stands for any");
   row->sited = strchr(row->text, '@') != NULL;
+  if (!row->sited && strlen(row->text) > LONGEST_KIND) /* site, layer and seed have to fit behind it */
+    return rdt_fail(why, RDT_ERR_ARG, "'%.*s...' is no kind of fault; `redoubt list faults` has them", LONGEST_KIND,
+                    row->text);
   if (!row->sited && strchr(row->text, ','))
     return rdt_fail(why, RDT_ERR_ARG, "'%s' names no site: KIND alone, or KIND@SITE[,...]", row->text);
-  snprintf(spec, sizeof spec, "%s%s", row->text, row->sited ? "" : "@accum");
+  snprintf(spec, sizeof spec, "%s%s", row->text, row->sited ? "" : "@weight");
   return rdt_fault_parse(spec, &f, why);
 }
 
@@ -101,7 +110,7 @@ static rdt_status take_sites(const cJSON *list, const char *path, rdt_mix *m, rd
 }
 
 rdt_status rdt_mix_parse(const char *text, size_t bytes, const char *path, rdt_mix *m, rdt_reason *why) {
-  cJSON *doc = cJSON_ParseWithLength(text, bytes);
+  cJSON *doc = rdt_json_parse(text, bytes);
   rdt_status status = RDT_OK;
   *m = (rdt_mix){.n_faults = 0};
   if (strcmp(rdt_json_string(doc, "schema"), "redoubt.mix/1") != 0)
@@ -176,11 +185,13 @@ static double site_share(const void *user, int i) {
   return s->spots[i] ? s->m->sites[i] : 0.0;
 }
 
-/* A glob that names the layer; characters with a meaning in specs become '?'. */
+/* A glob that names the layer; characters with a meaning in specs become '?', the end of a name that is too long '*'.
+ */
 static void layer_glob(const char *name, char *glob, size_t size) {
-  snprintf(glob, size, "%s", name);
-  for (; *glob; glob++)
-    if (strchr(",*?[]\\", *glob)) *glob = '?';
+  const bool cut = snprintf(glob, size, "%s", name) >= (int)size;
+  for (char *c = glob; *c; c++)
+    if (strchr(",*?[]\\", *c)) *c = '?';
+  if (cut) glob[size - 2] = '*';
 }
 
 rdt_status rdt_mix_draw(const rdt_mix *m, uint64_t seed, int64_t id, const rdt_spot *spots, int n,

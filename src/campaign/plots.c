@@ -78,7 +78,7 @@ static rdt_svg *plot_overhead(const rdt_study *s) {
   for (int i = 0; i < c.n; i++) {
     const double o = PERCENT * rdt_found_overhead(c.list[i]);
     any += isfinite(o);
-    if (o > most) most = o;
+    if (isfinite(o) && o > most) most = o;
   }
   if (!any) return NULL;
   const rdt_svg_axis across = {

@@ -68,8 +68,10 @@ rdt_status rdt_study_add(rdt_study *s, const char *dir, rdt_reason *why) {
   rdt_status status = shard >= 1.0 && shards >= shard && shards <= 0x1p20
                           ? place(s, head, dir, &f, why)
                           : rdt_fail(why, RDT_ERR_FORMAT, "%.300s: campaign.json does not say which shard", dir);
-  reading r = {.f = f, .shard = (int64_t)shard, .shards = (int64_t)shards};
-  if (status == RDT_OK) status = rdt_folder_read(dir, take, &r, &whole, why);
+  if (status == RDT_OK) {
+    reading r = {.f = f, .shard = (int64_t)shard, .shards = (int64_t)shards};
+    status = rdt_folder_read(dir, take, &r, &whole, why);
+  }
   cJSON_Delete(head);
   return status;
 }

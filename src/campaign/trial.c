@@ -174,7 +174,7 @@ static const char *take(const cJSON *o, rdt_trial *t) {
 }
 
 rdt_status rdt_trial_parse(const char *line, size_t bytes, rdt_trial *t, rdt_reason *why) {
-  cJSON *o = cJSON_ParseWithLength(line, bytes);
+  cJSON *o = rdt_json_parse(line, bytes);
   *t = (rdt_trial){.bit = -1};
   if (!cJSON_IsObject(o)) {
     cJSON_Delete(o);

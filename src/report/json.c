@@ -59,6 +59,17 @@ cJSON *rdt_json_shape(int rank, const int64_t *shape) {
   return list;
 }
 
+cJSON *rdt_json_parse(const char *text, size_t bytes) {
+  const char *end = NULL;
+  if (bytes == 0 || memchr(text, '\0', bytes)) return NULL; /* cJSON takes a NUL for white space */
+  cJSON *doc = cJSON_ParseWithLengthOpts(text, bytes, &end, false);
+  size_t left = doc ? (size_t)(text + bytes - end) : 0;
+  for (; left > 0 && strchr(" \t\r\n", *end); left--) end++;
+  if (left == 0) return doc;
+  cJSON_Delete(doc);
+  return NULL;
+}
+
 double rdt_json_real(const cJSON *object, const char *name) {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, name);
   return cJSON_IsNumber(item) ? item->valuedouble : NAN;

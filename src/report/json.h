@@ -23,6 +23,8 @@ void rdt_json_time(cJSON *object, const struct timespec *time);
 /* A list of dimensions, null for an open one; null for no shape (rank < 0). */
 cJSON *rdt_json_shape(int rank, const int64_t *shape);
 
+/* All of a text as one document: nothing but white space may follow. NULL: it is none (or no memory). */
+cJSON *rdt_json_parse(const char *text, size_t bytes);
 /* Reading: of members that are not there, or of another kind, NaN, "" and false. */
 double rdt_json_real(const cJSON *object, const char *name);
 const char *rdt_json_string(const cJSON *object, const char *name);

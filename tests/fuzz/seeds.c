@@ -1,5 +1,6 @@
 /* Writes the seeds: FOLDER/onnx has a small model for each operator, some whose weights are in another file, and the
- * models of the ONNX backend suite where they are installed; FOLDER/npy tensor files of every kind. */
+ * models of the ONNX backend suite where they are installed; FOLDER/npy tensor files of every kind; FOLDER/plan,
+ * FOLDER/campaign and FOLDER/mix what is written there, and what is not. */
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -193,12 +194,56 @@ static void write_plans(void) {
   write_bytes(file("plan", "bad", 0), bad, sizeof bad - 1);
 }
 
+#define HEAD(seed, shard, more)                                                                                        \
+  "{\"schema\": \"redoubt.campaign/1\", \"target\": \"gemm:8x8x8\", \"fault\": \"default mix\", \"scheme\": \"row\", " \
+  "\"on_fault\": \"recompute\", \"lambda\": 6, \"isa\": \"avx2\", \"seed\": " seed ", \"shard\": " shard               \
+  ", \"shards\": 2" more "}\n\n"
+#define TRIAL(id, fault, fate, weighted, tail)                                                                       \
+  "{\"id\":" id ",\"fault\":\"" fault "\",\"fate\":\"" fate                                                          \
+  "\",\"effect\":\"above\",\"noticed\":true,\"claimed\":true,"                                                       \
+  "\"site\":\"accum\",\"kind\":\"bit\",\"bit\":27,\"layer\":\"gemm\",\"scheme\":\"row\",\"verdict\":\"RECOMPUTED\"," \
+  "\"diagnosis\":\"transient\",\"error\":4,\"weighted\":" weighted                                                   \
+  ",\"floor\":0.25,\"ratio\":8,\"residual\":4,"                                                                      \
+  "\"bound\":0.125,\"left\":-1,\"stated\":-1,\"changed\":1,\"wrong\":0,\"checks\":8,\"suspects\":0,\"faults\":1,"    \
+  "\"unchecked\":0,\"did\":\"accum of node gemm\"}" tail
+
+/* A folder; two shards; clean runs beside others; a last line that was cut off; what is no campaign. */
+static void write_campaigns(void) {
+  static const char times[] = HEAD("1", "1",
+                                   ", \"seconds\": 1.2e-5, \"seconds_unprotected\": 1e-5, \"layers\": [{\"name\": "
+                                   "\"gemm\", \"op\": \"gemm\", \"scheme\": \"row\"}]")
+      TRIAL("0", "bit@accum", "recomputed", "4", "\n") TRIAL("2", "bit@accum", "SDC", "null", "\n");
+  static const char shards[] = HEAD("1", "1", "") TRIAL("0", "bit@accum", "masked", "1e-9", "\n\n") HEAD("1", "2", "")
+      TRIAL("1", "bit@accum", "DUE", "1e30", "\n");
+  static const char clean[] = HEAD("1", "1", "") TRIAL("0", "none", "masked", "0", "\n\n") HEAD("7", "2", "")
+      TRIAL("1", "bit@accum", "corrected", "4", "\n");
+  static const char cut[] = HEAD("1", "1", "") TRIAL("0", "bit@accum", "masked", "0", "\n") "{\"id\":2,\"fau";
+  static const char bad[] = "{\"schema\": \"redoubt.plan/2\"}\n\n{}\n";
+  write_bytes(file("campaign", "times", 0), times, sizeof times - 1);
+  write_bytes(file("campaign", "shards", 0), shards, sizeof shards - 1);
+  write_bytes(file("campaign", "clean", 0), clean, sizeof clean - 1);
+  write_bytes(file("campaign", "cut", 0), cut, sizeof cut - 1);
+  write_bytes(file("campaign", "bad", 0), bad, sizeof bad - 1);
+}
+
+static void write_mixes(void) {
+  static const char good[] =
+      "{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit\", \"share\": 30}, {\"fault\": \"burst:4\", "
+      "\"share\": 10}, {\"fault\": \"bit:30@accum,core=1,rate=0.5,seed=3\", \"share\": 1}, {\"fault\": "
+      "\"ber:1e-7@accum,layer=conv*,count=1:16,along=row,at=1/2\", \"share\": 0.5}], \"sites\": [{\"site\": "
+      "\"weight\", "
+      "\"share\": 1}, {\"site\": \"accum\", \"share\": 2}]}";
+  static const char bad[] = "{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit,seed=1\", \"share\": -1}]}";
+  write_bytes(file("mix", "good", 0), good, sizeof good - 1);
+  write_bytes(file("mix", "bad", 0), bad, sizeof bad - 1);
+}
+
 int main(int argc, char **argv) {
   char path[4096];
   if (argc != 2) return 2;
   snprintf(folder, sizeof folder, "%s", argv[1]);
-  static const char *const parts[] = {"", "/onnx", "/npy", "/plan"};
-  for (int i = 0; i < 4; i++) {
+  static const char *const parts[] = {"", "/onnx", "/npy", "/plan", "/campaign", "/mix"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
     snprintf(path, sizeof path, "%s%s", folder, parts[i]);
     if (mkdir(path, 0777) != 0 && errno != EEXIST) {
       perror(path);
@@ -210,6 +255,8 @@ int main(int argc, char **argv) {
   write_external();
   write_tensors();
   write_plans();
+  write_campaigns();
+  write_mixes();
   copy_suite();
   return 0;
 }
