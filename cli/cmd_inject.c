@@ -38,16 +38,6 @@ static rdt_status run_model(void *user, int64_t id, const char *spec, const rdt_
   return status;
 }
 
-/* The model as it lies in its file: after a fault in memory that nobody found. */
-static rdt_status reload(void *user, rdt_reason *why) {
-  shooting *s = user;
-  rdt_model_free(s->session.model);
-  s->session.model = NULL;
-  const rdt_status status = rdt_session_load(&s->session, &s->settings);
-  if (status != RDT_OK) *why = s->session.why;
-  return status;
-}
-
 static rdt_status make_target(shooting *s, rdt_target **out, rdt_reason *why) {
   rdt_session *session = &s->session;
   if (s->op) return rdt_target_op(session->ctx, s->target, (uint64_t)s->campaign.seed, out, why);
@@ -59,8 +49,7 @@ static rdt_status make_target(shooting *s, rdt_target **out, rdt_reason *why) {
                               .path = s->target,
                               .named = (const char *const *)session->named,
                               .n_named = session->n_named,
-                              .run = run_model,
-                              .reload = reload};
+                              .run = run_model};
   return rdt_target_model(session->ctx, &net, out, why);
 }
 
@@ -254,12 +243,12 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_PLAN,        RDT_OPT_INPUT,      RDT_OPT_FAULT,      RDT_OPT_MIX,     RDT_OPT_N,      RDT_OPT_UNTIL_CI,
-    RDT_OPT_SEED,        RDT_OPT_FOLDER,     RDT_OPT_RESUME,     RDT_OPT_JOBS,    RDT_OPT_SHARD,  RDT_OPT_REPLAY,
-    RDT_OPT_DTYPE,       RDT_OPT_BATCH,      RDT_OPT_SCHEME,     RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_SUSPECT_RATE,
-    RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,      RDT_OPT_AVOID_CORE, RDT_OPT_FIT,     RDT_OPT_REPORT, RDT_OPT_EVENTS,
-    RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,     RDT_OPT_FORMAT,  RDT_OPT_JSON,   RDT_OPT_QUIET,
-    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_PLAN,       RDT_OPT_INPUT,      RDT_OPT_FAULT,  RDT_OPT_MIX,     RDT_OPT_N,      RDT_OPT_UNTIL_CI,
+    RDT_OPT_SEED,       RDT_OPT_FOLDER,     RDT_OPT_RESUME, RDT_OPT_JOBS,    RDT_OPT_SHARD,  RDT_OPT_REPLAY,
+    RDT_OPT_DTYPE,      RDT_OPT_BATCH,      RDT_OPT_SCHEME, RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_ON_FAULT,
+    RDT_OPT_SCRUB,      RDT_OPT_AVOID_CORE, RDT_OPT_FIT,    RDT_OPT_REPORT,  RDT_OPT_EVENTS, RDT_OPT_PROM,
+    RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,     RDT_OPT_FORMAT, RDT_OPT_JSON,    RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS,
+    RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"DIR/campaign.json", "what the campaign is: docs/schema/campaign-1.json"},
     {"DIR/trials.jsonl", "a line for each trial, in order, whatever `--jobs` was: docs/schema/trial-1.json"},

@@ -59,10 +59,6 @@ rdt_status rdt_target_clock(rdt_status (*run)(void *user, bool protected, rdt_re
   return RDT_OK;
 }
 
-bool rdt_site_rests(rdt_site site) {
-  return site == RDT_SITE_WEIGHT || site == RDT_SITE_PACKED || site == RDT_SITE_CHECKSUM;
-}
-
 void rdt_target_destroy(rdt_target *t) {
   if (!t) return;
   rdt_free(t->layers);

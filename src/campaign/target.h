@@ -48,7 +48,7 @@ struct rdt_target {
 bool rdt_target_is_op(const char *text);
 /* Of normal numbers (integers: over their whole range) of this seed. The context stays the caller's. */
 rdt_status rdt_target_op(rdt_context *ctx, const char *text, uint64_t seed, rdt_target **out, rdt_reason *why);
-/* How a network is run: the caller's session counts, and loads it again after a fault in memory that nobody found. */
+/* How a network is run: the caller's session counts. */
 typedef struct rdt_target_net {
   void *user;
   rdt_model **model;
@@ -60,7 +60,6 @@ typedef struct rdt_target_net {
   size_t n_named;
   rdt_status (*run)(void *user, int64_t id, const char *spec, const rdt_tensor *inputs, rdt_run_result *result,
                     rdt_reason *why);
-  rdt_status (*reload)(void *user, rdt_reason *why);
 } rdt_target_net;
 rdt_status rdt_target_model(rdt_context *ctx, const rdt_target_net *net, rdt_target **out, rdt_reason *why);
 
@@ -70,8 +69,6 @@ void rdt_target_destroy(rdt_target *t); /* NULL is fine */
 rdt_status rdt_target_layers(rdt_target *t, int n, rdt_reason *why);
 rdt_status rdt_target_layer_set(rdt_target *t, int i, const char *name, const char *op, const char *kernel,
                                 const char *scheme, const rdt_plan *plan, rdt_reason *why);
-/* Data of a fault that outlive the run where nobody notices it? */
-bool rdt_site_rests(rdt_site site);
 
 /* Calls both kinds of runs in turns for a while: the medians of their seconds. */
 rdt_status rdt_target_clock(rdt_status (*run)(void *user, bool protected, rdt_reason *why), void *user,

@@ -86,3 +86,18 @@ void rdt_reserve_empty(void *p, size_t bytes) {
 void rdt_reserve_free(void *p, size_t bytes) {
   munmap(p, bytes);
 }
+
+size_t rdt_memory_alike(const void *a, const void *b, size_t bytes) {
+  enum { WORDS = 8 };
+  const unsigned char *x = a, *y = b;
+  size_t i = 0;
+  for (uint64_t p[WORDS], q[WORDS]; bytes - i >= sizeof p; i += sizeof p) {
+    uint64_t other = 0;
+    memcpy(p, x + i, sizeof p);
+    memcpy(q, y + i, sizeof q);
+    for (int w = 0; w < WORDS; w++) other |= p[w] ^ q[w];
+    if (other) break;
+  }
+  while (i < bytes && x[i] == y[i]) i++;
+  return i;
+}

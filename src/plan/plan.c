@@ -217,6 +217,12 @@ static void secure_plan(rdt_plan *p, rdt_rest *rest) {
   rest->lost = rest->lost || frame == RDT_VAULT_LOST || tables == RDT_VAULT_LOST;
 }
 
+void rdt_plan_rewind(rdt_plan *p, int64_t runs, bool checkpoints) {
+  p->runs = runs;
+  p->checkpoints = checkpoints;
+  p->doubts = (rdt_doubts){0, 0};
+}
+
 bool rdt_plan_is_due(const rdt_plan *p) {
   const int every = p->ctx_again->policy.scrub_every;
   return every > 0 && (p->runs + 1) % every == 0;

@@ -96,6 +96,9 @@ rdt_status rdt_plan_create_way(rdt_context *ctx, const rdt_way *way, const rdt_p
 /* Seals the plan, and with it what its owner has beside it that never changes either (n parts; may be NULL). */
 rdt_status rdt_plan_seal(rdt_plan *p, const rdt_part *owned, int n);
 bool rdt_plan_is_due(const rdt_plan *p); /* all that is at rest is to be verified before the next run */
+/* An experiment that is to come out alike whenever it is made: as if the plan had run so often, and had found out
+ * nothing about its data on the way but this. */
+void rdt_plan_rewind(rdt_plan *p, int64_t runs, bool checkpoints);
 /* The plan and its copy changed: nothing of it can be trusted, not even to say so with an event. RDT_ERR_FAULT */
 rdt_status rdt_plan_lost(rdt_plan *p, rdt_result *result);
 /* Operands in prob's shapes. */

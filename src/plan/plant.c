@@ -211,10 +211,18 @@ void rdt_plan_plant_plan(rdt_plan *p) {
   const int64_t e = rdt_fault_element(p->fault, (int64_t)all, 1);
   const size_t i = e < 0 ? all : (size_t)e;
   void *word = rdt_vault_word(i < frame ? &p->frame : &p->tables, i < frame ? i : i - frame);
+  uint32_t was, is;
   double before, after;
   if (!word) return;
+  memcpy(&was, word, sizeof was);
   rdt_fault_apply(p->fault, word, RDT_S32, 0, &before, &after);
+  memcpy(&is, word, sizeof is);
   tell(p, p->fault, RDT_S32, e, before, after, "");
+  /* Where memory lies is another place each time: what is told is what is the same whenever it is told. */
+  p->injection->error = p->injection->weighted = was != is;
+  p->injection->bit = -1;
+  snprintf(p->injection->text, sizeof p->injection->text, "plan of node %s, word %lld: %s", p->name, (long long)e,
+           was == is ? "no bit is another one" : "bits have changed");
 }
 
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s) {
@@ -232,16 +240,9 @@ void rdt_plan_struck(rdt_plan *p, rdt_findings *f) {
 
 /* The first element from i on whose bits differ; n: none. */
 static int64_t next_other(const rdt_tensor *a, const rdt_tensor *b, int64_t i, int64_t n) {
-  enum { RUN = 512 };
   const int64_t size = (int64_t)rdt_dtype_size(a->dtype);
   const char *x = a->data, *y = b->data;
-  while (i < n) {
-    const int64_t left = RUN - i % RUN, run = left < n - i ? left : n - i;
-    if (memcmp(x + i * size, y + i * size, (size_t)(run * size)) != 0) break;
-    i += run;
-  }
-  while (i < n && memcmp(x + i * size, y + i * size, (size_t)size) == 0) i++;
-  return i;
+  return i + (int64_t)rdt_memory_alike(x + i * size, y + i * size, (size_t)((n - i) * size)) / size;
 }
 
 /* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
@@ -293,5 +294,6 @@ void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *
     const double d = fabs(x - y);
     if (isnan(d) ? !(isnan(x) && isnan(y)) : d > j->error) j->error = isnan(d) ? INFINITY : d;
   }
-  if (j->changed > 0) j->weighted = weigh(p, o, clean, faulty);
+  /* An error beyond all numbers makes every sum that it goes into one. */
+  if (j->changed > 0) j->weighted = isfinite(j->error) ? weigh(p, o, clean, faulty) : INFINITY;
 }

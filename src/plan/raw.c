@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "check/bitsum.h"
+#include "core/memory.h"
 #include "plan/plan.h"
 
 bool rdt_plan_raw_is_out(const rdt_plan *p) {
@@ -33,9 +34,8 @@ static int64_t differ_within(const unsigned char *a, const unsigned char *b, siz
                              int64_t *first) {
   int64_t n = 0;
   *first = -1;
-  if (memcmp(a, b, bytes) == 0) return 0;
-  for (size_t i = 0; i < bytes; i += size)
-    if (memcmp(a + i, b + i, size) != 0 && n++ == 0) *first = (int64_t)(i / size);
+  for (size_t i = 0; (i += rdt_memory_alike(a + i, b + i, bytes - i)) < bytes; i = (i / size + 1) * size)
+    if (n++ == 0) *first = (int64_t)(i / size);
   return n;
 }
 
