@@ -133,6 +133,31 @@ EMULATED __m512i emulated_cvtps_epi32(__m512 x) {
   return (emulated_si){.half = {_mm256_cvtps_epi32(y.half[0]), _mm256_cvtps_epi32(y.half[1])}}.all;
 }
 
+EMULATED float emulated_flushed(float x) {
+  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;
+}
+
+EMULATED float emulated_bf16(uint32_t pair, int half) {
+  const uint32_t bits = half ? pair & 0xffff0000u : pair << 16;
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* Two fused steps; numbers below the normal range count as 0. */
+EMULATED __m512 emulated_dpbf16_ps(__m512 to, __m512bh a, __m512bh b) {
+  emulated_ps z = {to};
+  uint32_t x[16], y[16];
+  memcpy(x, &a, sizeof x);
+  memcpy(y, &b, sizeof y);
+  for (int i = 0; i < 16; ++i)
+    for (int half = 1; half >= 0; --half)
+      z.lane[i] =
+          emulated_flushed(__builtin_fmaf(emulated_flushed(emulated_bf16(x[i], half)),
+                                          emulated_flushed(emulated_bf16(y[i], half)), emulated_flushed(z.lane[i])));
+  return z.all;
+}
+
 EMULATED __m512i emulated_cvtepu16_epi32(__m256i x) {
   return (emulated_si){
       .half = {_mm256_cvtepu16_epi32(_mm256_castsi256_si128(x)), _mm256_cvtepu16_epi32(_mm256_extracti128_si256(x, 1))}}
@@ -190,6 +215,7 @@ EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
 #define _mm512_loadu_si512 emulated_loadu_si512
 #define _mm512_cvtps_epi32 emulated_cvtps_epi32
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32
+#define _mm512_dpbf16_ps emulated_dpbf16_ps
 #define _mm512_cvtph_ps emulated_cvtph_ps
 #define _mm512_cvtps_ph emulated_cvtps_ph
 #define _mm512_dpbusd_epi32 emulated_dpbusd_epi32

@@ -370,5 +370,8 @@ int main(void) {
     util_native_real = types[i];
     failed += cmocka_run_group_tests_name(rdt_dtype_name(types[i]), tests, NULL, NULL);
   }
+  util_native_real = RDT_BF16;
+  util_native_dot = true;
+  if (util_native_has_dot()) failed += cmocka_run_group_tests_name("bf16 by dot products", tests, NULL, NULL);
   return failed;
 }

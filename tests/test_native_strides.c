@@ -26,7 +26,7 @@ typedef struct job {
   rdt_tensor in[2], data[2], out, residual;
   field fields[5];
   int n_fields;
-  bool fixed;
+  bool fixed, dot;
   util_random random;
 } job;
 
@@ -72,6 +72,7 @@ static void make(job *j, int number, rdt_dtype real) {
   j->data[1] = matrix(j, real, k, n);
   j->out = matrix(j, real == RDT_F64 || draw(j, 2) ? real : RDT_F32, m, n); /* of 16 bits or of the accumulators */
   j->fixed = draw(j, 2);
+  j->dot = draw(j, 2) && real == RDT_BF16 && rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_bf16();
   memcpy(j->in, j->data, sizeof j->in);
   j->in[0].data = NULL;
   if (!j->fixed) j->in[1].data = NULL;
@@ -94,8 +95,12 @@ static void drop(job *j) {
   for (int i = 0; i < j->n_fields; i++) free(j->fields[i].memory);
 }
 
-static const rdt_kernel *kernel_of(rdt_dtype real) {
-  const char *name = real == RDT_F64 ? "gemm_f64_native" : real == RDT_F32 ? "gemm_f32_native" : "gemm_half_native";
+static const rdt_kernel *kernel_of(const job *j) {
+  const rdt_dtype real = j->in[0].dtype;
+  const char *name = real == RDT_F64   ? "gemm_f64_native"
+                     : real == RDT_F32 ? "gemm_f32_native"
+                     : j->dot          ? "gemm_bf16_native"
+                                       : "gemm_half_native";
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   for (int i = 0; i < n; i++)
@@ -132,7 +137,7 @@ static void expect_same(const job *j, const char *is, const char *want, int numb
 }
 
 static void try_check(job *j, unsigned forms, int number, int threads, const char *want) {
-  const rdt_kernel *k = kernel_of(j->in[0].dtype);
+  const rdt_kernel *k = kernel_of(j);
   const field *c = &j->fields[2];
   rdt_problem raw = j->p;
   rdt_reason why = {""};
@@ -179,7 +184,7 @@ static void try_checks(job *j, int number, int threads, const char *want) {
                                    RDT_FORM_TWICE,     RDT_FORM_SUMMED};
   const unsigned other = forms[number / 2 % 8];
   try_check(j, RDT_FORM_ROWS, number, threads, want);
-  if (j->fixed && (other & ~kernel_of(j->in[0].dtype)->fuses) == 0) try_check(j, other, number, threads, want);
+  if (j->fixed && (other & ~kernel_of(j)->fuses) == 0) try_check(j, other, number, threads, want);
 }
 
 static void any_product_is_the_reference(void **state) {
@@ -190,7 +195,7 @@ static void any_product_is_the_reference(void **state) {
     make(&j, number, types[number % 4]);
     char *want = result(&j, rdt_cpu_reference(&j.p), &j.p, 1);
     const int threads = 1 + number % 3;
-    char *is = result(&j, kernel_of(j.in[0].dtype), &j.p, threads);
+    char *is = result(&j, kernel_of(&j), &j.p, threads);
     expect_same(&j, is, want, number);
     try_checks(&j, number, threads, want);
     free(is);

@@ -15,6 +15,11 @@
 enum { LAMBDA = 6 };
 
 rdt_dtype util_native_real = RDT_F32;
+bool util_native_dot;
+
+bool util_native_has_dot(void) {
+  return rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_bf16();
+}
 
 const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
     {UTIL_GEMM, {4, 1, 1}},
@@ -161,10 +166,9 @@ void util_native_epilogue(util_native *j, int which) {
 }
 
 const rdt_kernel *util_native_kernel(const util_native *j) {
-  const char *name = j->kind == UTIL_CONV          ? is_half() ? "conv_half_native" : "conv_f32_native"
-                     : is_half()                   ? "gemm_half_native"
-                     : util_native_real == RDT_F64 ? "gemm_f64_native"
-                                                   : "gemm_f32_native";
+  const char *of = util_native_dot ? "bf16" : is_half() ? "half" : util_native_real == RDT_F64 ? "f64" : "f32";
+  char name[32];
+  snprintf(name, sizeof name, "%s_%s_native", j->kind == UTIL_CONV ? "conv" : "gemm", of);
   int n;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   for (int i = 0; i < n; i++)

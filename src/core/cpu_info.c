@@ -59,7 +59,9 @@ const char *rdt_isa_name(rdt_isa isa) {
 }
 
 int rdt_cpu_has_bf16(void) {
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(RDT_EMULATED_AVX512)
+  return 1;
+#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
   return HAS("avx512bf16") != 0;
 #else
   return 0;

@@ -15,6 +15,26 @@ enum { MR = 4, NV = 2 };
 #endif
 enum { NR = NV * VL };
 
+/* bf16 by dot products of pairs, where the CPU has them: a step of the reduction takes two terms. */
+#if NATIVE_DOT
+enum { TERMS = 2 };
+typedef uint32_t word __attribute__((may_alias));
+#define STEP(a, b, c) ((V)_mm512_dpbf16_ps((__m512)(c), (__m512bh)(a), (__m512bh)(b)))
+#else
+enum { TERMS = 1 };
+#define STEP MADD
+#endif
+
+/* Terms of a panel */
+INLINE int64_t depth(const rdt_native_strip *s) {
+  return (s->k + TERMS - 1) / TERMS * TERMS;
+}
+
+/* Packed steps of a block */
+INLINE int64_t group_of(const rdt_native_strip *s) {
+  return ((s->block + TERMS - 1) / TERMS + VL - 1) / VL * VL;
+}
+
 #include "cpu/native_half_body.h"
 /* conversions first */
 #include "cpu/native_finish_body.h"
@@ -83,13 +103,13 @@ typedef struct sweep { /* of a block over the panels of a chunk */
 /* What the next panel brings: all rows of the strip meet each panel before the next, so it comes in shares of theirs.
  */
 INLINE void fetch_panel(const rdt_native_strip *s, const sweep *w, int64_t j, ahead *next) {
-  const int64_t row = j + 1 < w->end   ? (j + 1) * s->k + w->from
-                      : !w->finish     ? w->first * s->k + w->to
-                      : w->end < s->to ? w->end * s->k
+  const int64_t row = j + 1 < w->end   ? (j + 1) * depth(s) + w->from
+                      : !w->finish     ? w->first * depth(s) + w->to
+                      : w->end < s->to ? w->end * depth(s)
                                        : -1;
   const int64_t shares = (s->rows.count + MR - 1) / MR + ((s->forms & RDT_FORM_COLUMNS) && s->last);
   next->panel = row < 0 ? s->panels : at(s->panels, row * NR, s->rows.dtype);
-  next->pace = row < 0 ? 0 : NR * element_size(s->rows.dtype) / shares + 1;
+  next->pace = row < 0 ? 0 : NR * TERMS * element_size(s->rows.dtype) / shares + 1;
 }
 
 INLINE void widen_rows(const void *panel, int64_t rows, rdt_real *to, const rdt_dtype dtype) {
@@ -99,7 +119,7 @@ INLINE void widen_rows(const void *panel, int64_t rows, rdt_real *to, const rdt_
 /* A block of a panel, as checks other than of rows take it. */
 static const rdt_real *widen_panel(const rdt_native_strip *s, const sweep *w, int64_t j) {
   const rdt_dtype dtype = s->rows.dtype;
-  const void *panel = at(s->panels, (j * s->k + w->from) * NR, dtype);
+  const void *panel = at(s->panels, (j * depth(s) + w->from) * NR, dtype);
   if (dtype == RDT_REAL_DTYPE) return panel;
   BY_SOURCE(dtype, widen_rows, panel, w->to - w->from, s->widened);
   return s->widened;
@@ -148,10 +168,10 @@ static void flush_panel(const rdt_native_strip *s, int64_t j) {
 }
 
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
-  const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
+  const int64_t col = j * NR, n = w->to - w->from, group = group_of(s);
   const int nv = s->n - col > VL ? NV : 1;
   const rdt_dtype dtype = s->rows.dtype;
-  const void *b = at(s->panels, (j * s->k + w->from) * NR, dtype);
+  const void *b = at(s->panels, (j * depth(s) + w->from) * NR, dtype);
   const rdt_real *a = w->packed;
   V(*parked)[NV] = (V(*)[NV])s->parked + (j - w->first) * s->tiles * MR;
   V done[MR][NV];
@@ -174,7 +194,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
     } else
 #endif
       multiply_of(rows, nv, dtype)(a, b, n, &next, in, out);
-    next.panel += next.pace * n;
+    next.panel += next.pace * (n / TERMS);
     if (!w->finish && (s->forms & RDT_FORM_CHECKPOINTS)) observe_between(s, out, i, rows, col, nv);
     if (w->finish) good &= end_tile(s, w->finish, done, &to);
   }
@@ -186,7 +206,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
 
 /* The same with a check of units: the halves of each tile. */
 static bool sweep_units(rdt_native_strip *s, sweep *w, int64_t j) {
-  const int64_t col = j * NR, n = w->to - w->from, group = (s->block + VL - 1) / VL * VL;
+  const int64_t col = j * NR, n = w->to - w->from, group = group_of(s);
   const int64_t vectors = extras(s->forms);
   unit_fn *const multiply_half_tile = unit_of(s->forms);
   const rdt_real *b = widen_panel(s, w, j);
@@ -231,7 +251,7 @@ INLINE int64_t whole_rows(int64_t left) {
 static void pack_block(const rdt_native_strip *s, const sweep *w) {
   const bool sums = s->beta && w->first == s->from;
   rdt_real *to = w->packed;
-  for (int64_t i = 0, rows; i < s->rows.count; i += rows, to += (s->block + VL - 1) / VL * VL * MR) {
+  for (int64_t i = 0, rows; i < s->rows.count; i += rows, to += group_of(s) * MR) {
     rows = s->forms & RDT_FORM_UNITS ? whole_rows(s->rows.count - i) : tile_rows(s->rows.count - i);
     pack_tile(s, i, rows, w->from, w->to, to, sums);
   }
@@ -241,7 +261,7 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
 }
 
 static void strip(rdt_native_strip *s) {
-  const int64_t whole = s->resident ? s->tiles * MR * ((s->block + VL - 1) / VL * VL) : 0;
+  const int64_t whole = s->resident ? s->tiles * MR * group_of(s) : 0;
   bool good = true;
   if (s->forms & RDT_FORM_ROWS) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
   for (sweep w = {.first = s->from}; w.first < s->to; w.first = w.end) {
@@ -264,6 +284,7 @@ static void strip(rdt_native_strip *s) {
 const rdt_native_table NATIVE_TABLE = {.rows = MR,
                                        .cols = NR,
                                        .lanes = VL,
+                                       .terms = TERMS,
                                        .unit = UNIT,
                                        .strip = strip,
                                        .dots = dots,

@@ -11,7 +11,7 @@ typedef struct ahead { /* what is fetched on the way */
 
 /* Some vectors of a panel's row. Those of bf16 lie element by element beside each other: a load and a mask is all. */
 INLINE void load_row(const void *b, V *y, const int nv, const rdt_dtype dtype) {
-#if RDT_REAL != 64
+#if RDT_REAL != 64 && !NATIVE_DOT
   if (dtype == RDT_BF16) {
     const U pair = *(const U *)b;
     y[0] = (V)(pair << 16);
@@ -20,11 +20,12 @@ INLINE void load_row(const void *b, V *y, const int nv, const rdt_dtype dtype) {
   }
 #endif
 #pragma GCC unroll 2
-  for (int v = 0; v < nv; ++v) y[v] = dtype == RDT_F16 ? load_as(b, v * VL, dtype) : *(const V *)at(b, v * VL, dtype);
+  for (int v = 0; v < nv; ++v)
+    y[v] = dtype == RDT_F16 ? load_as(b, v * VL, dtype) : *(const V *)((const char *)b + v * BYTES);
 }
 _Static_assert(NV == 2, "pairs of bf16");
 
-/* One term: a is the first row's, the others' follow VL apart. */
+/* One step: a is the first row's, the others' follow VL apart. */
 INLINE void step(const rdt_real *a, const void *b, const int nr, const int nv, V (*acc)[NV], const rdt_dtype dtype) {
   V y[NV];
   load_row(b, y, nv, dtype);
@@ -32,7 +33,7 @@ INLINE void step(const rdt_real *a, const void *b, const int nr, const int nv, V
   for (int r = 0; r < nr; ++r) {
     const V x = spread(a[r * VL]);
 #pragma GCC unroll 2
-    for (int v = 0; v < nv; ++v) acc[r][v] = MADD(x, y[v], acc[r][v]);
+    for (int v = 0; v < nv; ++v) acc[r][v] = STEP(x, y[v], acc[r][v]);
   }
 }
 
@@ -46,12 +47,13 @@ INLINE void copy_tile(V (*to)[NV], V (*from)[NV], const int nr, const int nv) {
 /* out = in + n terms, of nr rows by nv vectors; in = NULL: those terms. dtype: of the panel */
 INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *next, const int nr, const int nv,
                      V (*in)[NV], V (*out)[NV], const rdt_dtype dtype) {
-  const int64_t line_bytes = NR * element_size(dtype);
+  const int64_t line_bytes = NR * TERMS * element_size(dtype);
   V acc[MR][NV];
   const char *panel = next->panel;
   const int64_t pace = next->pace;
   int64_t lines = next->lines, line = next->offset, row = 0;
   const int turn = nr == MR ? 2 : 1; /* smaller tiles wait for their chains: steps in turn are slower there */
+  n = (n + TERMS - 1) / TERMS;
   copy_tile(acc, in, nr, nv);
 #pragma GCC unroll 1
   for (; n >= VL; n -= VL, a += MR * VL - VL) {
@@ -97,15 +99,21 @@ INLINE int64_t tile_rows(int64_t left) {
   return left > MR + THIRD ? MR : left > MR ? THIRDS : left;
 }
 
+#if !NATIVE_DOT
 MULTIPLY_SHAPES(multiply, RDT_REAL_DTYPE)
+#endif
 #if RDT_REAL != 64
 MULTIPLY_SHAPES(multiply_bf16, RDT_BF16)
+#endif
+#if RDT_REAL != 64 && !NATIVE_DOT
 MULTIPLY_SHAPES(multiply_f16, RDT_F16)
 #endif
 
 INLINE multiply_fn *multiply_of(int64_t rows, int nv, rdt_dtype dtype) {
 #if RDT_REAL == 64
   static multiply_fn *const shapes[1][4] = {SHAPES(multiply)};
+#elif NATIVE_DOT
+  static multiply_fn *const shapes[2][4] = {{NULL}, SHAPES(multiply_bf16)};
 #else
   static multiply_fn *const shapes[3][4] = {SHAPES(multiply), SHAPES(multiply_bf16), SHAPES(multiply_f16)};
 #endif
@@ -114,14 +122,16 @@ INLINE multiply_fn *multiply_of(int64_t rows, int nv, rdt_dtype dtype) {
 }
 
 #if RDT_INJECT
-/* Step by step: the accumulator of row r and column c is hit after `until` terms. */
+/* Step by step: the accumulator of row r and column c is hit after `until` terms, or the one that is on its way. */
 static void multiply_hit(const rdt_real *a, const void *b, rdt_dtype dtype, int64_t n, V (*in)[NV], V (*out)[NV],
                          rdt_kernel_hit *hit, int64_t until, int64_t r, int64_t c) {
+  const int64_t steps = (n + TERMS - 1) / TERMS;
   copy_tile(out, in, MR, NV);
-  for (int64_t t = 0; t <= n; ++t) {
-    if (t == until) rdt_kernel_hit_apply(hit, (char *)&out[r][0] + c * (int64_t)sizeof(rdt_real), RDT_REAL_DTYPE);
+  for (int64_t t = 0; t <= steps; ++t) {
+    if (t == (until + TERMS - 1) / TERMS)
+      rdt_kernel_hit_apply(hit, (char *)&out[r][0] + c * (int64_t)sizeof(rdt_real), RDT_REAL_DTYPE);
     const rdt_real *row = a + t / VL * MR * VL + t % VL;
-    if (t < n) BY_SOURCE(dtype, step, row, at(b, t * NR, dtype), MR, NV, out);
+    if (t < steps) BY_SOURCE(dtype, step, row, at(b, t * TERMS * NR, dtype), MR, NV, out);
   }
 }
 #endif

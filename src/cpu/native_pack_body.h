@@ -1,6 +1,7 @@
-/* Rows of A, wherever they lie, into the order in which tiles read them; what checks expect is summed on the way. */
+/* Rows of A, wherever they lie, into the order in which tiles read them; what checks expect is summed on the way. Where
+ * a step of the product takes two terms (TERMS), pairs of elements are packed as they are. */
 
-enum { CHAIN = 16 /* vectors before lanes go to double */ };
+enum { CHAIN = 16 / TERMS /* vectors before lanes go to double */, GROUP = VL * TERMS /* their elements */ };
 
 /* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
  * loaded once more: packing that goes wrong is a fault like others. */
@@ -14,17 +15,23 @@ INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const
     x[r] = x[MR + r] = (V){0};
   }
 #pragma GCC unroll 1
-  for (int64_t i = 0; i < n * VL; i += VL, to += MR * VL) {
-    const V b = sums ? load(beta + i) : (V){0}, q = sums ? load(rho + i) : (V){0};
+  for (int64_t i = 0; i < n * GROUP; i += GROUP, to += MR * VL) {
+    V b[TERMS], q[TERMS];
+    for (int t = 0; t < TERMS; ++t) {
+      b[t] = sums ? load(beta + i + t * VL) : (V){0};
+      q[t] = sums ? load(rho + i + t * VL) : (V){0};
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < MR; ++r) {
       const void *from = at(p[r], i, dtype);
-      *(V *)(to + r * VL) = load_as(from, 0, dtype);
+      *(V *)(to + r * VL) = TERMS > 1 ? load(from) : load_as(from, 0, dtype);
       if (!sums) continue;
       __asm__ volatile("" : "+r"(from));
-      const V y = load_as(from, 0, dtype);
-      x[r] = MADD(y, b, x[r]);
-      x[MR + r] = MADD(y * y, q, x[MR + r]);
+      for (int t = 0; t < TERMS; ++t) {
+        const V y = load_as(from, t * VL, dtype);
+        x[r] = MADD(y, b[t], x[r]);
+        x[MR + r] = MADD(y * y, q[t], x[MR + r]);
+      }
     }
   }
 #pragma GCC unroll 16
@@ -43,10 +50,16 @@ static __attribute__((noinline)) void pack_summed(const void *const *p, int64_t 
 /* One element of each row, as step u of the block. */
 static void pack_element(const void *const *p, int64_t u, rdt_real *packed, const rdt_real *beta, const rdt_real *rho,
                          double sums[2 * MR], rdt_dtype dtype) {
-  rdt_real *to = packed + u / VL * MR * VL + u % VL;
+  const int64_t step = u / TERMS;
+  rdt_real *to = packed + step / VL * MR * VL + step % VL;
   for (int r = 0; r < MR; ++r) {
     const void *from = p[r];
+#if NATIVE_DOT
+    const uint32_t half = *(const uint16_t *)from, first = u % 2 ? ((const word *)to)[r * VL] : 0;
+    ((word *)to)[r * VL] = u % 2 ? first | half << 16 : half;
+#else
     to[r * VL] = element_as(from, 0, dtype);
+#endif
     if (!beta) continue;
     __asm__ volatile("" : "+r"(from));
     const double y = (double)element_as(from, 0, dtype);
@@ -59,17 +72,17 @@ static void pack_element(const void *const *p, int64_t u, rdt_real *packed, cons
 static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
                      const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
   for (int64_t count; n > 0; n -= count, u += count) {
-    rdt_real *to = packed + u * MR;
-    int64_t vectors = n / VL;
-    if (u % VL || !vectors || step != 1) {
+    rdt_real *to = packed + u / TERMS * MR;
+    int64_t vectors = n / GROUP;
+    if (u % GROUP || !vectors || step != 1) {
       count = 1;
       pack_element(p, u, packed, beta, rho, sums, dtype);
     } else if (beta) {
       vectors = vectors < CHAIN ? vectors : CHAIN;
-      count = vectors * VL;
+      count = vectors * GROUP;
       pack_summed(p, vectors, to, beta + u, rho + u, sums, dtype);
     } else {
-      count = vectors * VL;
+      count = vectors * GROUP;
       pack_plain(p, vectors, to, dtype);
     }
     for (int r = 0; r < MR; ++r) p[r] = at(p[r], count * step, dtype);

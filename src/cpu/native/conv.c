@@ -59,11 +59,11 @@ static bool has_pixels(const rdt_tensor *t) {
          (n[0] == 1 || s[0] == s[3] * n[3] * n[2]);
 }
 
-static rdt_status accept_as(const rdt_problem *p, bool half, rdt_reason *why) {
+static rdt_status accept_as(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out, *r = &p->epilogue.residual;
-  RDT_TRY(rdt_native_accept(p, half, why));
+  RDT_TRY(rdt_native_accept(p, operands, why));
   if (y->rank != 4) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes images");
-  if (!half && x->shape[1] < RDT_NATIVE_CHANNELS)
+  if (operands == RDT_NATIVE_REAL && x->shape[1] < RDT_NATIVE_CHANNELS)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "fewer than %d channels are too short for the inner loop",
                     RDT_NATIVE_CHANNELS);
   if (!w->data) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes fixed weights");
@@ -75,21 +75,14 @@ static rdt_status accept_as(const rdt_problem *p, bool half, rdt_reason *why) {
   return RDT_OK;
 }
 
-static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
-  return accept_as(p, false, why);
-}
-
-static rdt_status accept_half(const rdt_problem *p, rdt_reason *why) {
-  return accept_as(p, true, why);
-}
-
-static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+static rdt_status create_as(const rdt_problem *p, int threads, bool dot, void **state, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out;
   rdt_native *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
   const int64_t taps = w->shape[2] * w->shape[3];
   s->window = p->window;
   s->dtype = x->dtype;
+  s->dot = dot;
   s->ic = x->shape[1];
   s->ih = x->shape[2];
   s->iw = x->shape[3];
@@ -120,23 +113,31 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   return RDT_OK;
 }
 
-#define ROW(NAME, ACCEPT)                                                              \
-  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                                 \
-                                        .op = RDT_KOP_CONV,                            \
-                                        .isa = RDT_ISA_GENERIC,                        \
-                                        .deterministic = true,                         \
-                                        .accept = ACCEPT,                              \
-                                        .create = create,                              \
-                                        .run = rdt_native_run,                         \
-                                        .run_inject = rdt_native_run_inject,           \
-                                        .fuses = RDT_FORM_ROWS | RDT_FORM_CHECKPOINTS, \
-                                        .accept_fused = ACCEPT,                        \
-                                        .run_fused = rdt_native_run_fused,             \
-                                        .pack = pack,                                  \
-                                        .packed = rdt_native_packed,                   \
-                                        .scratch = rdt_native_scratch,                 \
-                                        .fixed = rdt_native_fixed,                     \
+#define ROW(NAME, OPERANDS)                                                                           \
+  static rdt_status accept_##NAME(const rdt_problem *p, rdt_reason *why) {                            \
+    return accept_as(p, OPERANDS, why);                                                               \
+  }                                                                                                   \
+  static rdt_status create_##NAME(const rdt_problem *p, int threads, void **state, rdt_reason *why) { \
+    return create_as(p, threads, (OPERANDS) == RDT_NATIVE_DOT, state, why);                           \
+  }                                                                                                   \
+                                                                                                      \
+  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                                                \
+                                        .op = RDT_KOP_CONV,                                           \
+                                        .isa = RDT_ISA_GENERIC,                                       \
+                                        .deterministic = true,                                        \
+                                        .accept = accept_##NAME,                                      \
+                                        .create = create_##NAME,                                      \
+                                        .run = rdt_native_run,                                        \
+                                        .run_inject = rdt_native_run_inject,                          \
+                                        .fuses = RDT_FORM_ROWS | RDT_FORM_CHECKPOINTS,                \
+                                        .accept_fused = accept_##NAME,                                \
+                                        .run_fused = rdt_native_run_fused,                            \
+                                        .pack = pack,                                                 \
+                                        .packed = rdt_native_packed,                                  \
+                                        .scratch = rdt_native_scratch,                                \
+                                        .fixed = rdt_native_fixed,                                    \
                                         .destroy = rdt_native_destroy}
 
-ROW(conv_f32_native, accept);
-ROW(conv_half_native, accept_half);
+ROW(conv_f32_native, RDT_NATIVE_REAL);
+ROW(conv_half_native, RDT_NATIVE_HALF);
+ROW(conv_bf16_native, RDT_NATIVE_DOT);

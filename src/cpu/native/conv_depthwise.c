@@ -203,7 +203,7 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes channels side by side in memory");
   if (fn != RDT_FN_NONE && fn != RDT_FN_RELU && fn != RDT_FN_CLIP)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has no %s", rdt_fn_info(fn)->name);
-  return rdt_native_accept(p, false, why);
+  return rdt_native_accept(p, RDT_NATIVE_REAL, why);
 }
 
 /* Where checks complain, the raw result is made in a buffer, which takes the layout of a packed result only. */

@@ -29,10 +29,10 @@ static int64_t last(const rdt_tensor *t, int from_end, const int64_t *of) {
   return of[t->rank - 1 - from_end];
 }
 
-static rdt_status accept_as(const rdt_problem *p, bool half, rdt_reason *why) {
+static rdt_status accept_as(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why) {
   const rdt_tensor *b = &p->in[1], *c = &p->out;
   const rdt_fn fn = p->epilogue.act.fn;
-  RDT_TRY(rdt_native_accept(p, half, why));
+  RDT_TRY(rdt_native_accept(p, operands, why));
   if (b->data && c->rank > 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no batch with fixed weights");
   if (fn != RDT_FN_NONE && fn != RDT_FN_RELU && fn != RDT_FN_CLIP && last(c, 0, c->stride) != 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "ends with %s only where rows of C lie side by side",
@@ -40,10 +40,10 @@ static rdt_status accept_as(const rdt_problem *p, bool half, rdt_reason *why) {
   return RDT_OK;
 }
 
-static rdt_status accept_fused_as(const rdt_problem *p, bool half, rdt_reason *why) {
+static rdt_status accept_fused_as(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why) {
   if (rdt_tensor_count(&p->in[0]) < 1 || rdt_tensor_count(&p->in[1]) < 1 || rdt_tensor_count(&p->out) < 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has nothing to check where an operand is empty");
-  return accept_as(p, half, why);
+  return accept_as(p, operands, why);
 }
 
 static void set_batches(rdt_native *s, const rdt_problem *p) {
@@ -57,11 +57,12 @@ static void set_batches(rdt_native *s, const rdt_problem *p) {
   for (int i = 0; i < 2; i++) s->b_stride[i] = p->in[1].stride[s->batch_rank + i];
 }
 
-static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_reason *why) {
+static rdt_status create_as(const rdt_problem *p, int threads, bool dot, void **state, rdt_reason *why) {
   const rdt_tensor *a = &p->in[0], *c = &p->out;
   rdt_native *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
   s->dtype = a->dtype;
+  s->dot = dot;
   s->m = last(c, 1, c->shape);
   s->n = last(c, 0, c->shape);
   s->k = s->length = last(a, 0, a->shape);
@@ -83,35 +84,39 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   return RDT_OK;
 }
 
-/* A row of the table; half: of the types with 16 bits */
-#define ROW(NAME, HALF, FORMS)                                                   \
-  static rdt_status accept_##NAME(const rdt_problem *p, rdt_reason *why) {       \
-    return accept_as(p, HALF, why);                                              \
-  }                                                                              \
-  static rdt_status accept_fused_##NAME(const rdt_problem *p, rdt_reason *why) { \
-    return accept_fused_as(p, HALF, why);                                        \
-  }                                                                              \
-  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                           \
-                                        .op = RDT_KOP_GEMM,                      \
-                                        .isa = RDT_ISA_GENERIC,                  \
-                                        .deterministic = true,                   \
-                                        .accept = accept_##NAME,                 \
-                                        .create = create,                        \
-                                        .run = rdt_native_run,                   \
-                                        .run_inject = rdt_native_run_inject,     \
-                                        .fuses = FORMS,                          \
-                                        .unit = rdt_native_unit,                 \
-                                        .accept_fused = accept_fused_##NAME,     \
-                                        .run_fused = rdt_native_run_fused,       \
-                                        .pack = pack,                            \
-                                        .packed = rdt_native_packed,             \
-                                        .scratch = rdt_native_scratch,           \
-                                        .fixed = rdt_native_fixed,               \
+/* A row of the table */
+#define ROW(NAME, OPERANDS, FORMS)                                                                    \
+  static rdt_status accept_##NAME(const rdt_problem *p, rdt_reason *why) {                            \
+    return accept_as(p, OPERANDS, why);                                                               \
+  }                                                                                                   \
+  static rdt_status accept_fused_##NAME(const rdt_problem *p, rdt_reason *why) {                      \
+    return accept_fused_as(p, OPERANDS, why);                                                         \
+  }                                                                                                   \
+  static rdt_status create_##NAME(const rdt_problem *p, int threads, void **state, rdt_reason *why) { \
+    return create_as(p, threads, (OPERANDS) == RDT_NATIVE_DOT, state, why);                           \
+  }                                                                                                   \
+  const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                                                \
+                                        .op = RDT_KOP_GEMM,                                           \
+                                        .isa = RDT_ISA_GENERIC,                                       \
+                                        .deterministic = true,                                        \
+                                        .accept = accept_##NAME,                                      \
+                                        .create = create_##NAME,                                      \
+                                        .run = rdt_native_run,                                        \
+                                        .run_inject = rdt_native_run_inject,                          \
+                                        .fuses = FORMS,                                               \
+                                        .unit = rdt_native_unit,                                      \
+                                        .accept_fused = accept_fused_##NAME,                          \
+                                        .run_fused = rdt_native_run_fused,                            \
+                                        .pack = pack,                                                 \
+                                        .packed = rdt_native_packed,                                  \
+                                        .scratch = rdt_native_scratch,                                \
+                                        .fixed = rdt_native_fixed,                                    \
                                         .destroy = rdt_native_destroy}
 
 #if RDT_REAL == 64
-ROW(gemm_f64_native, false, FORMS);
+ROW(gemm_f64_native, RDT_NATIVE_REAL, FORMS);
 #else
-ROW(gemm_f32_native, false, FORMS);
-ROW(gemm_half_native, true, FORMS);
+ROW(gemm_f32_native, RDT_NATIVE_REAL, FORMS);
+ROW(gemm_half_native, RDT_NATIVE_HALF, FORMS);
+ROW(gemm_bf16_native, RDT_NATIVE_DOT, RDT_FORM_ROWS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT);
 #endif

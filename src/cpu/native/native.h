@@ -109,6 +109,7 @@ typedef struct rdt_native_strip {
 
 typedef struct rdt_native_table {
   int rows, cols, lanes; /* of a tile, of a vector */
+  int terms;             /* of a step of the reduction: 2 where pairs of elements lie side by side in the panels */
   int unit;              /* rows of the register tile of a check of units */
   void (*strip)(rdt_native_strip *s);
   /* Of count rows of n elements: dot = sum a beta, sq = sum a^2 rho. */
@@ -123,6 +124,7 @@ typedef struct rdt_native_table {
   double (*inner)(const double *a, const double *b, int64_t n); /* sum of their products */
 } rdt_native_table;
 extern const rdt_native_table rdt_native_generic, rdt_native_avx2, rdt_native_avx512;
+extern const rdt_native_table rdt_native_avx512_dot, rdt_native_avx512_dot_inject;
 extern const rdt_native_table rdt_native_generic_inject, rdt_native_avx2_inject, rdt_native_avx512_inject;
 
 /* ---- strips.c: a whole product in strips ---- */
@@ -137,6 +139,7 @@ struct rdt_native {
   int64_t m, n, k, segments, length;
   int64_t block; /* of the reduction */
   int threads;
+  bool dot;     /* bf16 by dot products of pairs */
   bool sides;   /* one product with fixed weights, in rows: checks other than of rows may be asked for */
   void *packed; /* panels; NULL: B is another one at each run */
   size_t packed_bytes;
@@ -155,13 +158,18 @@ struct rdt_native {
   int64_t plane; /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
 };
 
-/* Fills table, panels' size and memory; dtype, m n k, segments, length, threads are set. */
+/* Fills table, panels' size and memory; dtype, dot, m n k, segments, length, threads are set. */
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why);
 /* offset(w, t, j): where the weight of reduction index t and column j lies, in elements */
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
                      int64_t (*offset)(const rdt_native *, const rdt_tensor *, int64_t t, int64_t j));
-/* What rows with this list of datatypes take: both operands alike, the result as they or as their accumulators. */
-rdt_status rdt_native_accept(const rdt_problem *p, bool half, rdt_reason *why);
+/* What a row takes: both operands alike, the result as they or as their accumulators. */
+typedef enum rdt_native_operands {
+  RDT_NATIVE_REAL,
+  RDT_NATIVE_HALF, /* 16 bits */
+  RDT_NATIVE_DOT   /* bf16 where the CPU has dot products of them */
+} rdt_native_operands;
+rdt_status rdt_native_accept(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why);
 rdt_status rdt_native_run(void *state, const rdt_operands *o, rdt_reason *why);
 rdt_status rdt_native_run_inject(void *state, const rdt_operands *o, rdt_kernel_hit *hit, rdt_reason *why);
 rdt_status rdt_native_run_fused(void *state, const rdt_operands *o, rdt_fused *f, rdt_reason *why);

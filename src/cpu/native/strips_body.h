@@ -56,6 +56,11 @@ static const void *moved(const void *x, int64_t elements, rdt_dtype dtype) {
   return x ? (const char *)x + elements * size_of(dtype) : NULL;
 }
 
+/* Terms of a panel, in whole steps. */
+static int64_t depth(const rdt_native *s) {
+  return rdt_up(s->k, s->table->terms);
+}
+
 /* NaN stays. */
 static rdt_real greatest(rdt_real a, rdt_real b) {
   return a > b ? a : b;
@@ -98,13 +103,16 @@ static int64_t chunk(const rdt_native *s, int64_t block) {
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   s->table = table(false);
   s->inject = table(true);
+#if RDT_REAL != 64 && defined(__x86_64__)
+  if (s->dot) s->table = &rdt_native_avx512_dot, s->inject = &rdt_native_avx512_dot_inject;
+#endif
   if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
   size_t count;
-  if (__builtin_mul_overflow((size_t)s->k, (size_t)rdt_up(s->n, s->table->cols), &count) ||
+  if (__builtin_mul_overflow((size_t)depth(s), (size_t)rdt_up(s->n, s->table->cols), &count) ||
       __builtin_mul_overflow(count, rdt_dtype_size(s->dtype), &s->packed_bytes))
     return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
                     (long long)s->n);
-  const int64_t blocks = (s->k + BLOCK - 1) / BLOCK;
+  const int64_t most = BLOCK * s->table->terms, blocks = (s->k + most - 1) / most;
   s->block = blocks > 1 ? rdt_up((s->k + blocks - 1) / blocks, 8) : s->k;
   if (!fixed) return RDT_OK;
   s->packed = rdt_alloc(s->packed_bytes, 1);
@@ -112,13 +120,12 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   return RDT_OK;
 }
 
-/* Where column j stands in the rows of its panel. */
-static int64_t slot(const rdt_native *s, int64_t j) {
-  const int64_t lanes = s->table->lanes;
-  return s->dtype == RDT_BF16 ? j % lanes * 2 + j / lanes : j;
-}
-
-static void pack_weight(const rdt_native *s, void *to, int64_t i, const void *from, int64_t at) {
+/* Term t of column j of a panel: those of bf16 lie in pairs, of two terms or else of the columns of two vectors. */
+static void pack_weight(const rdt_native *s, void *to, int64_t t, int64_t j, const void *from, int64_t at) {
+  const int64_t nr = s->table->cols, lanes = s->table->lanes;
+  const int64_t i = s->dot                 ? (t / 2 * nr + j) * 2 + t % 2
+                    : s->dtype == RDT_BF16 ? t * nr + j % lanes * 2 + j / lanes
+                                           : t * nr + j;
   if (s->dtype == RDT_REAL_DTYPE)
     ((rdt_real *)to)[i] = ((const rdt_real *)from)[at];
   else
@@ -131,10 +138,10 @@ void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
   memset(s->packed, 0, s->packed_bytes);
 #pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
   for (int64_t p = 0; p < panels(s); p++) {
-    char *to = (char *)s->packed + p * s->k * nr * size_of(s->dtype);
+    char *to = (char *)s->packed + p * depth(s) * nr * size_of(s->dtype);
     const int64_t cols = rdt_least(nr, s->n - p * nr);
     for (int64_t j = 0; j < cols; j++)
-      for (int64_t t = 0; t < s->k; t++) pack_weight(s, to, t * nr + slot(s, j), w->data, offset(s, w, t, p * nr + j));
+      for (int64_t t = 0; t < s->k; t++) pack_weight(s, to, t, j, w->data, offset(s, w, t, p * nr + j));
   }
 }
 
@@ -157,12 +164,16 @@ static bool is_half(rdt_dtype dtype) {
   return dtype == RDT_BF16 || dtype == RDT_F16;
 }
 
-rdt_status rdt_native_accept(const rdt_problem *p, bool half, rdt_reason *why) {
+rdt_status rdt_native_accept(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why) {
+  const bool half = operands != RDT_NATIVE_REAL;
   const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype, c = p->out.dtype;
   const rdt_epilogue *e = &p->epilogue;
   const rdt_fn fn = e->act.fn;
   if (half && !(is_half(a) && a == b && (c == a || c == RDT_F32)))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16 and f16");
+  if (operands == RDT_NATIVE_DOT && a != RDT_BF16) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16");
+  if (operands == RDT_NATIVE_DOT && (rdt_isa_detect() < RDT_ISA_AVX512 || !rdt_cpu_has_bf16()))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "needs AVX-512 and its dot products of bf16");
   if (!half && !(a == RDT_REAL_DTYPE && b == RDT_REAL_DTYPE && c == RDT_REAL_DTYPE))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
   if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE && !(half && is_half(e->residual.dtype)))
@@ -538,14 +549,14 @@ static void pack_panels(const rdt_native *s, const void *b, char *panels, int64_
   const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1], size = size_of(s->dtype);
   for (int64_t p = from; p < to; p++) {
     const int64_t j0 = p * nr, cols = rdt_least(nr, s->n - j0);
-    char *at = panels + j0 * s->k * size;
-    if (cols < nr) memset(at, 0, (size_t)(s->k * nr * size));
+    char *at = panels + j0 * depth(s) * size;
+    if (cols < nr || depth(s) > s->k) memset(at, 0, (size_t)(depth(s) * nr * size));
     if (sj == 1 && s->dtype != RDT_BF16) {
       for (int64_t t = 0; t < s->k; t++)
         memcpy(at + t * nr * size, moved(b, t * sk + j0, s->dtype), (size_t)(cols * size));
     } else {
       for (int64_t j = 0; j < cols; j++)
-        for (int64_t t = 0; t < s->k; t++) pack_weight(s, at, t * nr + slot(s, j), b, t * sk + (j0 + j) * sj);
+        for (int64_t t = 0; t < s->k; t++) pack_weight(s, at, t, j, b, t * sk + (j0 + j) * sj);
     }
   }
 }
