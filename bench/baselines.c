@@ -211,6 +211,8 @@ static void open_one(const char *command, rdt_baseline *x) {
   const family *f = x->row->family;
   x->sgemm = dlsym(x->handle, "cblas_sgemm");
   x->dgemm = dlsym(x->handle, "cblas_dgemm");
+  x->bgemm = dlsym(x->handle, "cblas_sbgemm");
+  if (!x->bgemm) x->bgemm = dlsym(x->handle, "cblas_gemm_bf16bf16f32"); /* oneMKL's */
   if (!x->sgemm && !x->dgemm) return rdt_baseline_refuse(command, x, "it has neither cblas_sgemm nor cblas_dgemm");
   if (f->after) f->after(x->handle);
   if (f->ask) f->ask(x->handle, x);
@@ -231,11 +233,15 @@ rdt_baseline *rdt_baselines_find(rdt_baselines *b, const char *word) {
 
 /* ---- products ---- */
 
+static void *product_of(const rdt_baseline *x, const rdt_problem *p) {
+  const rdt_dtype t = p->in[0].dtype, c = p->out.dtype;
+  if (p->in[1].dtype != t) return NULL;
+  return t == RDT_F64 && c == t ? x->dgemm : c != RDT_F32 ? NULL : t == c ? x->sgemm : t == RDT_BF16 ? x->bgemm : NULL;
+}
+
 const char *rdt_baseline_refuses(const rdt_baseline *x, const rdt_problem *p) {
   if (*x->status) return x->status;
-  const rdt_dtype t = p->out.dtype;
-  const bool alike = p->in[0].dtype == t && p->in[1].dtype == t;
-  if (!alike || !(t == RDT_F32 ? x->sgemm : t == RDT_F64 ? x->dgemm : NULL)) return "it has no such product";
+  if (!product_of(x, p)) return "it has no such product";
   return rdt_epilogue_is_none(&p->epilogue) ? NULL : "its products have no epilogue";
 }
 
@@ -263,7 +269,8 @@ int rdt_baseline_run(void *baseline, const rdt_problem *p) {
     dgemm(ROW_MAJOR, NO_TRANS, NO_TRANS, m, n, k, 1.0, a, k, b, n, 0.0, p->out.data, n);
   } else {
     void (*sgemm)(int, int, int, int, int, int, float, const void *, int, const void *, int, float, void *, int);
-    memcpy(&sgemm, &x->sgemm, sizeof sgemm);
+    void *const product = product_of(x, p); /* that of bf16 has the same arguments */
+    memcpy(&sgemm, &product, sizeof sgemm);
     sgemm(ROW_MAJOR, NO_TRANS, NO_TRANS, m, n, k, 1.0f, a, k, b, n, 0.0f, p->out.data, n);
   }
   return 0;

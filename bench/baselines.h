@@ -14,7 +14,7 @@ typedef struct rdt_baseline {
   char status[160];              /* "" : usable; else why not */
   const struct rdt_library *row; /* NULL: not a library that is opened (oneDNN) */
   bool openmp;                   /* its threads are those of everybody here */
-  void *handle, *sgemm, *dgemm;
+  void *handle, *sgemm, *dgemm, *bgemm; /* bgemm: bf16 to f32 */
 } rdt_baseline;
 
 typedef struct rdt_baselines {

@@ -146,6 +146,12 @@ static void test_libraries(void **state) {
   text = run(f64, &code);
   assert_int_equal(code, 0);
   assert_non_null(strstr(text, "\"status\": \"it has no such product\""));
+  char *bf16[] = {"--mnk",    "20:30:40", "--threads", "1",          "--trials",
+                  "1",        "--dtype",  "bf16",      "--baseline", TEST_BUILD "/tests/libfake_blas.so",
+                  "--format", "json",     NULL};
+  text = run(bf16, &code);
+  assert_int_equal(code, 0);
+  assert_non_null(strstr(text, "\"best\": \"libfake_blas.so (Fake)\""));
 }
 
 static void test_lengths(void **state) {
