@@ -1,6 +1,7 @@
 /* Rows of A, wherever they lie, into the order in which tiles read them; what checks expect is summed on the way. Where
  * a step of the product takes two terms (TERMS), pairs of elements are packed as they are. */
 
+typedef rdt_real V_pairs __attribute__((vector_size(BYTES), aligned(2), may_alias));
 enum { CHAIN = 16 / TERMS /* vectors before lanes go to double */, GROUP = VL * TERMS /* their elements */ };
 
 /* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
@@ -24,7 +25,7 @@ INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const
 #pragma GCC unroll 16
     for (int r = 0; r < MR; ++r) {
       const void *from = at(p[r], i, dtype);
-      *(V *)(to + r * VL) = TERMS > 1 ? load(from) : load_as(from, 0, dtype);
+      *(V *)(to + r * VL) = TERMS > 1 ? (V)(*(const V_pairs *)from) : load_as(from, 0, dtype);
       if (!sums) continue;
       __asm__ volatile("" : "+r"(from));
       for (int t = 0; t < TERMS; ++t) {
