@@ -133,28 +133,27 @@ EMULATED __m512i emulated_cvtps_epi32(__m512 x) {
   return (emulated_si){.half = {_mm256_cvtps_epi32(y.half[0]), _mm256_cvtps_epi32(y.half[1])}}.all;
 }
 
-EMULATED float emulated_flushed(float x) {
-  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : x;
+/* Numbers below the normal range count as 0. */
+EMULATED __m256 emulated_flushed(__m256 x) {
+  const __m256 sign = _mm256_set1_ps(-0.0f), size = _mm256_andnot_ps(sign, x);
+  const __m256 tiny = _mm256_cmp_ps(size, _mm256_set1_ps(0x1p-126f), _CMP_LT_OQ);
+  return _mm256_andnot_ps(_mm256_andnot_ps(sign, tiny), x);
 }
 
-EMULATED float emulated_bf16(uint32_t pair, int half) {
-  const uint32_t bits = half ? pair & 0xffff0000u : pair << 16;
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
+/* The upper or the lower ones of eight pairs. */
+EMULATED __m256 emulated_bf16(__m256i pairs, int upper) {
+  return emulated_flushed(
+      _mm256_castsi256_ps(upper ? _mm256_and_si256(pairs, _mm256_set1_epi32(-0x10000)) : _mm256_slli_epi32(pairs, 16)));
 }
 
-/* Two fused steps; numbers below the normal range count as 0. */
+/* Two fused steps, one after the other. */
 EMULATED __m512 emulated_dpbf16_ps(__m512 to, __m512bh a, __m512bh b) {
+  const emulated_si x = {(__m512i)a}, y = {(__m512i)b};
   emulated_ps z = {to};
-  uint32_t x[16], y[16];
-  memcpy(x, &a, sizeof x);
-  memcpy(y, &b, sizeof y);
-  for (int i = 0; i < 16; ++i)
-    for (int half = 1; half >= 0; --half)
-      z.lane[i] =
-          emulated_flushed(__builtin_fmaf(emulated_flushed(emulated_bf16(x[i], half)),
-                                          emulated_flushed(emulated_bf16(y[i], half)), emulated_flushed(z.lane[i])));
+  for (int i = 0; i < 2; ++i)
+    for (int upper = 1; upper >= 0; --upper)
+      z.half[i] = emulated_flushed(_mm256_fmadd_ps(emulated_bf16(x.half[i], upper), emulated_bf16(y.half[i], upper),
+                                                   emulated_flushed(z.half[i])));
   return z.all;
 }
 

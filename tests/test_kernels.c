@@ -11,6 +11,7 @@
 
 #include "check/tolerance.h"
 #include "cpu/kernel.h"
+#include "util_native.h"
 #include "util_problem.h"
 
 /* Datatypes to try with an op: what rdt_problem_check lets through; rows refuse the rest of it. */
@@ -169,7 +170,7 @@ static void test_rows(void **state) {
       if (rdt_kop_is_linear(op.op) && rows[i] == rdt_cpu_reference(&op)) assert_int_equal(count, cases); /* takes all */
     }
     printf("%-22s %d problems%s%s\n", rows[i]->name, taken, taken ? "" : ": ", taken ? "" : last_refusal.text);
-    if (!rows[i]->black_box) assert_true(taken > 0);
+    if (!rows[i]->black_box && util_native_can(rows[i])) assert_true(taken > 0);
     if (rows[i]->black_box) vendor[rows[i]->op] += taken;
   }
 }

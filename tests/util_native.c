@@ -21,6 +21,10 @@ bool util_native_has_dot(void) {
   return rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_bf16();
 }
 
+bool util_native_can(const rdt_kernel *k) {
+  return k->isa <= rdt_isa_detect() && (!strstr(k->name, "_bf16_native") || util_native_has_dot());
+}
+
 const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
     {UTIL_GEMM, {4, 1, 1}},
     {UTIL_GEMM, {4, 3, 5, 1, 2}},

@@ -41,8 +41,9 @@ enum { UTIL_BIAS = 1, UTIL_RESIDUAL = 2, UTIL_SCALED = 4, UTIL_ACTS = 8, UTIL_EN
 
 /* Of all that is made: RDT_F32, RDT_F64, where there are only products, RDT_BF16 or RDT_F16 */
 extern rdt_dtype util_native_real;
-extern bool util_native_dot;    /* RDT_BF16 by dot products of pairs */
-bool util_native_has_dot(void); /* does the CPU have them, and is it asked to use them? */
+extern bool util_native_dot;               /* RDT_BF16 by dot products of pairs */
+bool util_native_has_dot(void);            /* does the CPU have them, and is it asked to use them? */
+bool util_native_can(const rdt_kernel *k); /* is what it needs there? */
 
 void util_native_make(util_native *j, const util_native_layout *l);
 void util_native_drop(util_native *j);
