@@ -1,4 +1,4 @@
-"""The page of `redoubt report --html` in a browser: phone, desk, paper, light and dark.
+"""The pages of `redoubt report --html`, of a run and of campaigns, in a browser: phone, desk, paper, light and dark.
 
     check_page.py REDOUBT        (the path of the built program; needs chromium; exit code 77 where there is none)
 
@@ -42,18 +42,40 @@ function contrast(view, e) {
 }
 function cut(view, e) { /* inside of something that cuts it on purpose */
   for (let at = e.parentElement; at; at = at.parentElement)
-    if (view.getComputedStyle(at).overflowX == 'hidden' && at.getBoundingClientRect().right <= view.innerWidth + 0.5) return true;
+    if (['hidden', 'auto'].includes(view.getComputedStyle(at).overflowX) && at.getBoundingClientRect().right <= view.innerWidth + 0.5) return true;
   return false;
+}
+function words(svg) { /* the texts of a picture where they stand, in the direction in which they are written */
+  return [...svg.querySelectorAll('text')].filter(e => e.textContent).map(e => {
+    const turn = /rotate\\((-?[0-9.]+)/.exec(e.getAttribute('transform') || ''), angle = turn ? +turn[1] * Math.PI / 180 : 0;
+    const x = +e.getAttribute('x'), y = +e.getAttribute('y'), box = e.getBBox();
+    const dx = x * Math.cos(angle) + y * Math.sin(angle) - x, dy = y * Math.cos(angle) - x * Math.sin(angle) - y;
+    return {e, angle, left: box.x + dx, right: box.x + box.width + dx, top: box.y + dy + 2, bottom: box.y + box.height + dy - 2};
+  });
+}
+function pictures(view, page, found) {
+  for (const svg of page.querySelectorAll('figure svg')) {
+    const all = words(svg), frame = svg.getBoundingClientRect();
+    for (const w of all) {
+      const box = w.e.getBoundingClientRect(), size = parseFloat(view.getComputedStyle(w.e).fontSize) * svg.getScreenCTM().a;
+      if (size < 9) found.pale.push('small: ' + w.e.textContent + ' ' + size);
+      if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 1) found.sticks.push('out of its picture: ' + w.e.textContent);
+      for (const v of all)
+        if (v !== w && v.angle == w.angle && v.left < w.right && w.left < v.right && v.top < w.bottom && w.top < v.bottom)
+          found.overlaps.push(w.e.textContent + ' and ' + v.e.textContent);
+    }
+  }
 }
 function measure(frame) {
   const view = frame.contentWindow, page = view.document, found = {sticks: [], pale: [], overlaps: []};
+  pictures(view, page, found);
   for (const d of page.querySelectorAll('details')) d.open = true;
   const root = page.documentElement;
   found.width = view.innerWidth;
   found.scroll = Math.max(root.scrollWidth, page.body.scrollWidth);
   found.height = root.scrollHeight;
   found.title = page.title;
-  found.rows = page.querySelectorAll('tr[class]').length;
+  found.rows = page.querySelectorAll('tbody tr').length;
   for (const e of page.body.querySelectorAll('*')) {
     const box = e.getBoundingClientRect();
     if (box.width == 0 || box.height == 0) continue;
@@ -113,14 +135,14 @@ def measure(folder, name, page, dark):
         expect(found["rows"] > 0, f"{where}: no layers")
 
 
-def check_paper(folder, name, page):
+def check_paper(folder, name, page, size):
     pdf = folder / f"{name}.pdf"
     _, log = browse(folder, page, f"--print-to-pdf={pdf}", "--no-pdf-header-footer")
     expect("CONSOLE" not in log, f"{name}: {[line for line in log.splitlines() if 'CONSOLE' in line][:3]}")
     data = pdf.read_bytes() if pdf.exists() else b""
     boxes = {tuple(round(float(x)) for x in box.split()) for box in re.findall(rb"/MediaBox \[([^]]*)\]", data)}
     expect(data.startswith(b"%PDF-"), f"{name}: no PDF was printed")
-    expect(boxes == {(0, 0, 595, 842)}, f"{name}: pages of {boxes}, not A4")
+    expect(boxes == {(0, 0, *size)}, f"{name}: pages of {boxes}, not of {size}")
     pages = len(re.findall(rb"/Type /Page\b", data))
     expect(pages > 1, f"{name}: {pages} pages")
 
@@ -140,16 +162,34 @@ class Resources(html.parser.HTMLParser):
 
 
 def check(folder, name, report, schemes=(False, True)):
-    before = expect.failed
-    source, page = folder / f"{name}.json", folder / f"{name}.html"
+    source = folder / f"{name}.json"
     source.write_text(json.dumps(report))
-    redoubt("report", source, "--html", page)
+    check_sources(folder, name, [source], schemes, (595, 842))
+
+
+def check_campaigns(folder):
+    """Of an op, with long labels, and of a network, with and without protection."""
+    kept = []
+    for name, options in {"row": ["--scheme", "row"], "rowcol": ["--scheme", "rowcol"], "none": ["--scheme", "none"],
+                          "clean": ["--scheme", "row", "--fault", "none"]}.items():
+        kept.append(folder / name)
+        redoubt("inject", "gemm:64x64x64", "--n", 400, "--threads", 1, "-q", "-o", kept[-1], *options)
+    check_sources(folder, "op", kept, (False, True), (842, 595))
+    kept = [folder / "digits-auto", folder / "digits-none"]
+    for to in kept:
+        redoubt("inject", DIGITS / "digits.onnx", "-i", DIGITS / "images.npy", "--n", 300, "-q", "-o", to, "--scheme", to.name[7:])
+    check_sources(folder, "network", kept, (False, True), (842, 595))
+
+
+def check_sources(folder, name, sources, schemes, size):
+    before, page = expect.failed, folder / f"{name}.html"
+    redoubt("report", *sources, "--html", page)
     text = page.read_text()
     needs = Resources(text).found
     expect(not needs, f"{name}: the page needs {needs[:5]}")
     for dark in schemes:
         measure(folder, name, text, dark)
-    check_paper(folder, name, page)
+    check_paper(folder, name, page, size)
     print(f"{'ok   ' if expect.failed == before else 'FAIL '} {name}: {len(text)} bytes")
 
 
@@ -183,6 +223,7 @@ def main():
         check(folder, "fault", fault)
         check(folder, "unprotected", json.loads(redoubt(*run, "--scheme", "none")), [True])
         check(folder, "many", many(fault))
+        check_campaigns(folder)
     return 1 if expect.failed else 0
 
 

@@ -28,47 +28,12 @@ static chosen with_faults(const rdt_study *s) {
   return c;
 }
 
-/* A frame with a legend of the campaigns below its words: as many columns as fit, as many lines as it takes. */
-static rdt_svg_plot frame(const char *title, const char *text, const chosen *c, rdt_svg_axis across, rdt_svg_axis up) {
-  enum { WIDE = 760, LINE = 20 };
-  int lines = 1;
-  double x = 0.0;
-  for (int i = 0; i < c->n; i++) {
-    const double one = 34.0 + rdt_svg_width(c->names[i]);
-    if (x > 0.0 && x + one > WIDE - 100) {
-      lines++;
-      x = 0.0;
-    }
-    x += one;
-  }
-  rdt_svg_plot p = {.x = 84.0, .y = 76.0 + LINE * lines, .width = WIDE - 110.0, .height = 300.0};
-  p.across = across;
-  p.up = up;
-  p.svg = rdt_svg_open(WIDE, p.y + p.height + 56.0, title, text);
-  double y = 76.0;
-  x = 0.0;
-  for (int i = 0; i < c->n; i++) {
-    const double one = 34.0 + rdt_svg_width(c->names[i]);
-    if (x > 0.0 && x + one > WIDE - 100) {
-      y += LINE;
-      x = 0.0;
-    }
-    rdt_svg_bar(p.svg, p.x + x, y - 10.0, 11.0, 11.0, RDT_SVG_SERIES + i, NULL);
-    rdt_svg_text(p.svg, p.x + x + 16.0, y, RDT_SVG_LEFT, RDT_SVG_INK, c->names[i]);
-    x += one;
-  }
-  rdt_svg_axes(&p);
-  return p;
-}
-
 /* A value with its interval. */
 static void whisker(const rdt_svg_plot *p, double x, rdt_counted v, int look, const char *name) {
-  char tip[256];
-  if (isnan(v.at)) return;
+  char tip[512];
   snprintf(tip, sizeof tip, "%s: %.4g %% (95 %%: %.4g to %.4g %%)", name, PERCENT * v.at, PERCENT * v.in.low,
            PERCENT * v.in.high);
-  rdt_svg_line(p->svg, x, rdt_svg_y(p, PERCENT * v.in.low), x, rdt_svg_y(p, PERCENT * v.in.high), RDT_SVG_SOFT);
-  rdt_svg_dot(p->svg, x, rdt_svg_y(p, PERCENT * v.at), 4.5, true, look, tip);
+  rdt_svg_whisker(p, x, PERCENT * v.at, PERCENT * v.in.low, PERCENT * v.in.high, look, tip);
 }
 
 static rdt_svg *plot_overhead(const rdt_study *s) {
@@ -85,8 +50,8 @@ static rdt_svg *plot_overhead(const rdt_study *s) {
       .low = 0.0, .high = most, .title = "overhead: time of a run over the unprotected one, less 1", .unit = "%"};
   const rdt_svg_axis up = {.low = 0.0, .high = 100.0, .title = "coverage", .unit = "%"};
   const rdt_svg_plot p =
-      frame("Coverage against overhead", "noticed, of the faults that were not masked; 95 % intervals", &c,
-            rdt_svg_axis_round(across), up);
+      rdt_svg_frame("Coverage against overhead", "noticed, of the faults that were not masked; 95 % intervals", c.names,
+                    c.n, rdt_svg_axis_round(across), up, RDT_SVG_SCALE);
   for (int i = 0; i < RDT_STANDARDS; i++) {
     const double y = rdt_svg_y(&p, PERCENT * rdt_standards[i].share);
     rdt_svg_line(p.svg, p.x, y, p.x + p.width, y, RDT_SVG_DASHED);
@@ -107,6 +72,15 @@ typedef struct rows {
   void (*name)(const chosen *c, int i, char *buf, size_t size);
 } rows;
 
+/* The end of a long name: where names of layers differ. Not in the middle of a character. */
+static const char *shortened(const char *text) {
+  enum { MOST = 24 };
+  const size_t n = strlen(text);
+  const char *from = n > MOST ? text + n - MOST : text;
+  while ((*from & 0xC0) == 0x80) from++;
+  return from;
+}
+
 static rdt_svg *plot_rows(const chosen *c, const rows *r, rdt_counted (*value)(const rdt_count *), double top) {
   int used[512], n = 0;
   char text[160];
@@ -120,16 +94,22 @@ static rdt_svg *plot_rows(const chosen *c, const rows *r, rdt_counted (*value)(c
   }
   if (n == 0) return NULL;
   const rdt_svg_axis up = {.low = 0.0, .high = top, .title = r->axis, .unit = "%"};
-  const rdt_svg_plot p = frame(r->title, r->text, c, (rdt_svg_axis){.low = 0.0, .high = n}, rdt_svg_axis_round(up));
   const int step = 1 + n / 40;
+  double widest = 0.0;
+  for (int j = 0; j < n; j += step) {
+    r->name(c, used[j], text, sizeof text);
+    widest = fmax(widest, rdt_svg_width(shortened(text)));
+  }
+  const bool turned = widest > (RDT_SVG_FRAME - 10.0) * step / n; /* side by side they would run into each other */
+  const rdt_svg_plot p = rdt_svg_frame(r->title, r->text, c->names, c->n, (rdt_svg_axis){.low = 0.0, .high = n},
+                                       rdt_svg_axis_round(up), turned ? 0.87 * widest + 26.0 : 34.0);
   for (int j = 0; j < n; j++) {
     const double pitch = p.width / n, middle = p.x + (j + 0.5) * pitch;
     r->name(c, used[j], text, sizeof text);
-    if (j % step == 0 && n > 12)
-      rdt_svg_turned(p.svg, middle + 4.0, p.y + p.height + 12.0, -60.0, RDT_SVG_RIGHT, RDT_SVG_INK,
-                     strlen(text) > 9 ? text + strlen(text) - 9 : text);
+    if (j % step == 0 && turned)
+      rdt_svg_turned(p.svg, middle + 4.0, p.y + p.height + 12.0, -60.0, RDT_SVG_RIGHT, RDT_SVG_INK, shortened(text));
     else if (j % step == 0)
-      rdt_svg_text(p.svg, middle, p.y + p.height + 18.0, RDT_SVG_MIDDLE, RDT_SVG_INK, text);
+      rdt_svg_text(p.svg, middle, p.y + p.height + 18.0, RDT_SVG_MIDDLE, RDT_SVG_INK, shortened(text));
     for (int k = 0; k < c->n; k++) {
       const rdt_count *count = r->count(c->list[k], c, used[j]);
       char tip[400];
@@ -239,14 +219,13 @@ static rdt_svg *plot_ratios(const rdt_study *s) {
     for (int b = 0; b < RDT_RATIO_BINS; b++)
       if (all[k] > 0.0 && bins[k][b] / all[k] > most) most = bins[k][b] / all[k];
   if (!(most > 0.0)) return NULL;
-  const chosen c = {.names = {names[0], names[1]}, .n = 2};
   const rdt_svg_axis across = {.low = edge(0),
                                .high = edge(RDT_RATIO_BINS),
                                .log = true,
                                .title = "largest residual / bound of a run; 1 is the limit"};
   const rdt_svg_axis up = {.low = 0.0, .high = PERCENT * most, .title = "share of the runs", .unit = "%"};
-  const rdt_svg_plot p =
-      frame("Residuals against bounds", "a tenth of a decade each", &c, across, rdt_svg_axis_round(up));
+  const rdt_svg_plot p = rdt_svg_frame("Residuals against bounds", "a tenth of a decade each", names, 2, across,
+                                       rdt_svg_axis_round(up), RDT_SVG_SCALE);
   for (int k = 0; k < 2; k++)
     for (int b = 0; b < RDT_RATIO_BINS; b++) {
       if (!(bins[k][b] > 0.0)) continue;
@@ -265,12 +244,12 @@ static rdt_svg *plot_roc(const rdt_study *s) {
   sum_ratios(s, bins[0], bins[1], all);
   const double lambda = s->n ? rdt_json_real(s->list[0].head, "lambda") : NAN;
   if (!(all[1] > 0.0) || !(lambda > 0.0)) return NULL;
-  const chosen c = {.names = {names[0], names[1]}, .n = 2};
   const rdt_svg_axis across = {
       .low = 0.5, .high = 50.0, .log = true, .title = "lambda, width of the statistical bound"};
   const rdt_svg_axis up = {.low = 0.0, .high = 100.0, .title = "share", .unit = "%"};
-  const rdt_svg_plot p = frame("False suspects and noticed faults over lambda",
-                               "a suspect costs a computation, and is no report", &c, across, up);
+  const rdt_svg_plot p =
+      rdt_svg_frame("False suspects and noticed faults over lambda", "a suspect costs a computation, and is no report",
+                    names, 2, across, up, RDT_SVG_SCALE);
   for (int k = 0; k < 2; k++) {
     double above = 0.0;
     for (int b = RDT_RATIO_BINS - 1; b >= 0; b--) {

@@ -98,7 +98,9 @@ void rdt_study_name(rdt_study *s) {
     size_t used = (size_t)snprintf(f->label, sizeof f->label, "%s", scheme_of(f));
     for (size_t k = 0; k < sizeof more / sizeof *more; k++)
       if (!alike(s, more[k]) && used < sizeof f->label)
-        used += (size_t)snprintf(f->label + used, sizeof f->label - used, ", %s", rdt_json_string(f->head, more[k]));
+        used += (size_t)snprintf(
+            f->label + used, sizeof f->label - used, ", %s",
+            f->clean && strcmp(more[k], "fault") == 0 ? "without a fault" : rdt_json_string(f->head, more[k]));
   }
 }
 
@@ -111,6 +113,7 @@ void rdt_study_clear(rdt_study *s) {
 }
 
 double rdt_found_overhead(const rdt_found *f) {
+  if (strcmp(rdt_json_string(f->head, "scheme"), "none") == 0) return 0.0; /* it is what others are compared with */
   const double with = rdt_json_real(f->head, "seconds"), without = rdt_json_real(f->head, "seconds_unprotected");
   return without > 0.0 ? with / without - 1.0 : NAN;
 }

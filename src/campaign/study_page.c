@@ -24,7 +24,7 @@ static const char style[] =
     ".ok{color:var(--ok)}.bad{color:var(--bad)}.soft{color:var(--soft);font-size:13px}\n"
     ".card,figure{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px;margin:0 0 "
     "14px}\n"
-    ".wide{overflow-x:auto;padding:0}\n"
+    ".wide{overflow-x:auto;padding:0}.pic{overflow-x:auto}\n"
     "figure svg{display:block;width:100%;height:auto;max-width:760px;margin:0 auto}\n"
     "figcaption{color:var(--soft);font-size:13px;margin-top:6px}\n"
     "table{border-collapse:collapse;width:100%;font-size:13px;overflow-wrap:normal}\n"
@@ -32,11 +32,14 @@ static const char style[] =
     "thead th{border-top:0;color:var(--soft);font-weight:400;vertical-align:bottom}\n"
     "th:first-child,td:first-child,.l{text-align:left}\n"
     "td small{display:block;color:var(--soft);white-space:nowrap}\n"
+    "td small.w{white-space:normal;overflow-wrap:anywhere;min-width:12em}\n"
     "code{font:12.5px/1.4 ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
-    "@media screen and (max-width:620px){main{padding:12px 10px}h1{font-size:23px}figure{padding:6px}}\n"
+    "@media screen and (max-width:700px){main{padding:12px 10px}h1{font-size:23px}figure{padding:6px}\n"
+    "figure svg{min-width:660px}}\n" /* smaller, its words could not be read */
     "@page{size:A4 landscape;margin:12mm}\n"
     "@media print{*{-webkit-print-color-adjust:exact;print-color-adjust:exact}body{background:#fff;font-size:9.5pt}\n"
-    "figure,.card,tr{break-inside:avoid}table{font-size:8pt}main{max-width:none;padding:0}.wide{overflow:visible}}\n";
+    "figure,.card,tr{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}table{font-size:8pt}main{"
+    "max-width:none;padding:0}.wide{overflow:visible}}\n";
 /* clang-format on */
 
 static void put_share(FILE *to, rdt_counted c) {
@@ -74,9 +77,10 @@ static void put_campaign(FILE *to, const rdt_study *s, const rdt_found *f) {
   const rdt_found *bare = rdt_study_unprotected(s, f);
   fputs("<tr><td class=l>", to);
   rdt_text_xml(to, f->label);
-  fputs("<small>", to);
+  fputs("<small class=w>", to);
   rdt_text_xml(to, rdt_json_string(f->head, "target"));
-  fprintf(to, "</small></td><td>%" PRId64 "</td>", t->trials);
+  fprintf(to, "</small></td><td class=\"l %s\">%s</td><td>%" PRId64 "</td>", t->failed ? "bad" : "ok",
+          t->failed ? "FAIL" : "PASS", t->trials);
   put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_coverage(&t->all));
   put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_sdc(&t->all));
   put_share(to, bare && !f->clean ? rdt_count_sdc(&bare->tally.all) : (rdt_counted){.at = NAN});
@@ -88,16 +92,15 @@ static void put_campaign(FILE *to, const rdt_study *s, const rdt_found *f) {
   const char *reached = "-";
   for (int i = 0; i < RDT_STANDARDS && !f->clean; i++)
     if (rdt_count_coverage(&t->all).in.low >= rdt_standards[i].share) reached = rdt_standards[i].name;
-  fprintf(to, "%s</td><td class=\"l %s\">%s</td></tr>\n", reached, t->failed ? "bad" : "ok",
-          t->failed ? "FAIL" : "PASS");
+  fprintf(to, "%s</td></tr>\n", reached);
 }
 
 static void put_campaigns(FILE *to, const rdt_study *s) {
   fputs(
       "<section><h2>Campaigns</h2><div class=\"card "
-      "wide\"><table><thead><tr><th>campaign<th>trials<th>coverage<th>silent<th>"
+      "wide\"><table><thead><tr><th>campaign<th class=l><th>trials<th>coverage<th>silent<th>"
       "silent, unprotected<th>above the floor<th>missed in a claim<th>uncovered<th>overhead<th>floor<th>false reports"
-      "<th class=l>reached<th class=l></tr></thead><tbody>\n",
+      "<th class=l>reached</tr></thead><tbody>\n",
       to);
   for (int i = 0; i < s->n; i++) put_campaign(to, s, &s->list[i]);
   fputs(
@@ -168,7 +171,9 @@ static rdt_status put_plots(FILE *to, const rdt_study *s, rdt_reason *why) {
   for (int i = 0; i < RDT_STUDY_PLOTS; i++) {
     char *svg;
     RDT_TRY(rdt_study_plot(s, i, &svg, why));
-    if (svg) fprintf(to, "<figure>%s<figcaption>%s</figcaption></figure>\n", svg, rdt_study_plot_caption(i));
+    if (svg)
+      fprintf(to, "<figure><div class=pic>%s</div><figcaption>%s</figcaption></figure>\n", svg,
+              rdt_study_plot_caption(i));
     free(svg);
   }
   fputs("</section>\n", to);

@@ -258,6 +258,41 @@ void rdt_svg_axes(const rdt_svg_plot *p) {
   rdt_svg_text(p->svg, p->x + 0.5 * p->width, p->y + p->height + 40.0, RDT_SVG_MIDDLE, RDT_SVG_SOFT, p->across.title);
 }
 
+rdt_svg_plot rdt_svg_frame(const char *title, const char *text, const char *const *names, int n, rdt_svg_axis across,
+                           rdt_svg_axis up, double below) {
+  enum { LEFT = 84, LINE = 20, FIRST = 76, RIGHT = 26, HIGH = 300 };
+  int lines = 1, line = 0;
+  double x = 0.0;
+  for (int i = 0; i < n; i++) {
+    const double one = rdt_svg_legend_width(&names[i], 1);
+    lines += x > 0.0 && x + one > RDT_SVG_FRAME;
+    x = x > 0.0 && x + one > RDT_SVG_FRAME ? one : x + one;
+  }
+  rdt_svg_plot p = {.x = LEFT, .y = FIRST + LINE * lines, .width = RDT_SVG_FRAME, .height = HIGH};
+  p.across = across;
+  p.up = up;
+  p.svg = rdt_svg_open(p.x + p.width + RIGHT, p.y + p.height + below, title, text);
+  x = 0.0;
+  for (int i = 0; i < n; i++) {
+    const double one = rdt_svg_legend_width(&names[i], 1);
+    if (x > 0.0 && x + one > RDT_SVG_FRAME) {
+      line++;
+      x = 0.0;
+    }
+    rdt_svg_bar(p.svg, p.x + x, FIRST + LINE * line - 10.0, 11.0, 11.0, RDT_SVG_SERIES + i, NULL);
+    rdt_svg_text(p.svg, p.x + x + 16.0, FIRST + LINE * line, RDT_SVG_LEFT, RDT_SVG_INK, names[i]);
+    x += one;
+  }
+  rdt_svg_axes(&p);
+  return p;
+}
+
+void rdt_svg_whisker(const rdt_svg_plot *p, double x, double at, double low, double high, int look, const char *tip) {
+  if (isnan(at)) return;
+  rdt_svg_line(p->svg, x, rdt_svg_y(p, low), x, rdt_svg_y(p, high), RDT_SVG_SOFT);
+  rdt_svg_dot(p->svg, x, rdt_svg_y(p, at), 4.5, true, look, tip);
+}
+
 /* ---- bars ---- */
 
 static void extend(const rdt_svg_bars *b, const double *values, rdt_svg_axis *a) {

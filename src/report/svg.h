@@ -55,6 +55,14 @@ typedef struct rdt_svg_plot {
 
 rdt_svg_axis rdt_svg_axis_round(rdt_svg_axis a);
 void rdt_svg_axes(const rdt_svg_plot *p);
+/* A plot of the usual size with axes and, below its words, a legend: as many names a line as fit. below: room for what
+ * stands under the axis; RDT_SVG_SCALE where that is a scale with its title. */
+#define RDT_SVG_FRAME 650.0 /* its width */
+#define RDT_SVG_SCALE 56.0
+rdt_svg_plot rdt_svg_frame(const char *title, const char *text, const char *const *names, int n, rdt_svg_axis across,
+                           rdt_svg_axis up, double below);
+/* A dot at x pixels with its interval; nothing where the value is NaN. */
+void rdt_svg_whisker(const rdt_svg_plot *p, double x, double at, double low, double high, int look, const char *tip);
 double rdt_svg_x(const rdt_svg_plot *p, double value); /* what lies beyond the axis stays at its end */
 double rdt_svg_y(const rdt_svg_plot *p, double value);
 
