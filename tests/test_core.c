@@ -138,7 +138,11 @@ static void bitsum_cries_at_every_single_bit(void **state) {
     oracle += (uint64_t)word * ((uint32_t)(i / 4) * 0x9e3779b2u + 1u);
   }
   assert_true(oracle == clean);
-  assert_true(rdt_bitsum_part(data, 0, 128) + rdt_bitsum_part(data, 128, 75) == clean);
+  for (size_t first = 0; first <= sizeof data; first++) /* three parts, wherever they begin */
+    for (size_t second = first; second <= sizeof data; second++)
+      assert_true(rdt_bitsum_part(data, 0, first) + rdt_bitsum_part(data, first, second - first) +
+                      rdt_bitsum_part(data, second, sizeof data - second) ==
+                  clean);
   for (size_t bit = 0; bit < 8 * sizeof data; bit += 13) /* pairs, the same bit of two words among them */
     for (size_t other = bit + 1; other < 8 * sizeof data; other += other < bit + 70 ? 1 : 32) {
       data[bit / 8] ^= (unsigned char)(1u << bit % 8), data[other / 8] ^= (unsigned char)(1u << other % 8);

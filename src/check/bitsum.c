@@ -102,8 +102,16 @@ enum { CHUNK = 4 };
 
 uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes) {
   const unsigned char *p = part;
+  uint64_t total = 0;
+  if (offset % 4) { /* what ends a word that begins in another part */
+    const size_t n = bytes < 4 - offset % 4 ? bytes : 4 - offset % 4;
+    unsigned char word[4] = {0};
+    memcpy(word + offset % 4, p, n);
+    total = plain(word, sizeof word, offset / 4);
+    p += n, offset += n, bytes -= n;
+  }
   const size_t whole = bytes / CHUNK * CHUNK;
-  return chunks(p, whole, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
+  return total + chunks(p, whole, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
 }
 
 uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {

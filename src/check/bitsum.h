@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 uint64_t rdt_bitsum(const void *data, size_t bytes);
-/* Of a part that starts at a multiple of 64 bytes: parts add up to the whole, in any order. */
+/* Of a part: parts add up to the whole, wherever they begin, in any order. */
 uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes);
 /* The same of a part that lies at part, elsewhere than its whole. */
 uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes);

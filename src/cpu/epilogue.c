@@ -318,7 +318,7 @@ void rdt_epilogue_apply(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_
 }
 
 bool rdt_epilogue_sums(const rdt_tensor *out) {
-  return rdt_tensor_is_packed(out) && rdt_dtype_size(out->dtype) % 4 == 0;
+  return rdt_tensor_is_packed(out);
 }
 
 int64_t rdt_epilogue_verify(const rdt_epilogue *e, const rdt_tensor *raw, const rdt_tensor *out, int channel,

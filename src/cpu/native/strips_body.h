@@ -391,7 +391,7 @@ static bool map_line(const call *c, const worker *w, rdt_real *line, int64_t n) 
 /* What is done with a strip's results while they lie in the cache. */
 static void end_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t col, int64_t cols) {
   if (!c->map && !c->sums) return;
-  const size_t size = sizeof(rdt_real); /* of others there are neither */
+  const size_t size = (size_t)size_of(c->finish.dtype); /* with a map, of rdt_real */
   const int64_t ld = c->ld, step = c->step, at = (c->out - c->memory) / (int64_t)size + first * ld + col * step;
   for (int64_t i = 0; c->map && i < count; i++)
     if (!map_line(c, w, (rdt_real *)c->memory + at + i * ld, cols)) w->differ = true;
