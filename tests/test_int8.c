@@ -29,14 +29,22 @@ rdt_int8_tables __wrap_rdt_int8_tables_of(void) {
   if (!quads) return __real_rdt_int8_tables_of();
 #if defined(__x86_64__)
   if (rdt_isa_detect() == RDT_ISA_AVX512 && !__builtin_cpu_supports("avx512f")) /* emulated */
-    return (rdt_int8_tables){&rdt_int8_avx512_vnni, &rdt_int8_avx512_vnni_inject};
+    return (rdt_int8_tables){.plain = &rdt_int8_avx512_vnni, .inject = &rdt_int8_avx512_vnni_inject};
 #endif
-  return (rdt_int8_tables){&util_int8_quads, &util_int8_quads_inject};
+  return (rdt_int8_tables){.plain = &util_int8_quads, .inject = &util_int8_quads_inject};
 }
 
 enum { MOST_RANK = 4 };
 
-typedef enum data_kind { RANDOM, LOWEST, HIGHEST, ENDS, ZEROS, KINDS } data_kind;
+typedef enum data_kind {
+  RANDOM,
+  LOWEST,
+  HIGHEST,
+  ENDS,
+  ZEROS,
+  SMALL,
+  KINDS
+} data_kind; /* SMALL: 64 beside the middle */
 
 typedef struct job {
   rdt_problem p;
@@ -86,7 +94,9 @@ static void fill(job *j, int which, data_kind kind) {
                       : kind == LOWEST  ? low
                       : kind == HIGHEST ? high
                       : kind == ENDS    ? (draw(&j->r, 0, 1) ? low : high)
-                                        : 0;
+                      : kind == SMALL
+                          ? low + 128 + (draw(&j->r, 0, 1) ? draw(&j->r, -64, 64) : draw(&j->r, 0, 1) * 128 - 64)
+                          : 0;
     rdt_store(t->data, t->dtype, it.offset, (double)v);
   }
 }
@@ -114,7 +124,8 @@ static void make(job *j, const plan_of *x, uint64_t seed) {
     for (int d = 0; d < 2; d++) t->shape[rank - 2 + d] = dims[i][d];
     place(j, i, t, i == 2);
     if (i == 1 && rank == 4 && draw(&j->r, 0, 2) == 0) t->stride[0] = 0; /* broadcast */
-    if (i < 2) fill(j, i, x->zeros ? RANDOM : (data_kind)draw(&j->r, 0, KINDS - 1));
+    const bool small = i == 1 && draw(&j->r, 0, 2) == 0;
+    if (i < 2) fill(j, i, small ? SMALL : x->zeros ? RANDOM : (data_kind)draw(&j->r, 0, KINDS - 1));
     if (i < 2) j->in[i] = *t;
   }
   j->p.out = j->out;
@@ -242,6 +253,36 @@ static void every_product_is_exact(void **state) {
       check_gaps(&j, seed);
       k->destroy(s);
     }
+    drop(&j);
+  }
+}
+
+/* Two weights side by side along k, met by 255 twice: only what cannot saturate in 16 bits goes the faster way. */
+static void only_small_weights_are_added_in_16_bits(void **state) {
+  static const struct {
+    int8_t w[2];
+    bool small;
+  } cases[] = {{{64, 64}, true},  {{-64, -64}, true},  {{127, 1}, true},   {{-128, 0}, true}, {{0, -128}, true},
+               {{65, 64}, false}, {{-65, -64}, false}, {{127, -2}, false}, {{-128, 1}, false}};
+  const rdt_int8_tables t = __real_rdt_int8_tables_of();
+  const plan_of x = {.m = 7, .n = 18, .k = 6, .fixed = true, .a = RDT_U8, .w = RDT_S8};
+  (void)state;
+  if (!t.small) skip();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    job j;
+    rdt_reason why = {""};
+    void *s = NULL;
+    quads = false;
+    make(&j, &x, i + 1);
+    fill(&j, 0, HIGHEST);
+    fill(&j, 1, ZEROS);
+    for (int u = 0; u < 2; u++) rdt_store(j.data[1].data, RDT_S8, at(&j.data[1], NULL, 4 + u, 17), cases[i].w[u]);
+    assert_int_equal(rdt_kernel_gemm_int8_native.create(&j.p, 1, &s, &why), RDT_OK);
+    assert_true((((rdt_int8 *)s)->table == t.small) == cases[i].small);
+    const rdt_operands o = operands(&j);
+    assert_int_equal(rdt_kernel_gemm_int8_native.run(s, &o, &why), RDT_OK);
+    compare(&j, i + 1, "small or not");
+    rdt_kernel_gemm_int8_native.destroy(s);
     drop(&j);
   }
 }
@@ -494,9 +535,10 @@ static void convolutions_are_covered(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_product_is_exact),  cmocka_unit_test(every_accumulator_is_covered),
-      cmocka_unit_test(data_at_rest_is_covered), cmocka_unit_test(a_packed_weight_cries),
-      cmocka_unit_test(convolutions_are_exact),  cmocka_unit_test(convolutions_are_covered),
+      cmocka_unit_test(every_product_is_exact),       cmocka_unit_test(only_small_weights_are_added_in_16_bits),
+      cmocka_unit_test(every_accumulator_is_covered), cmocka_unit_test(data_at_rest_is_covered),
+      cmocka_unit_test(a_packed_weight_cries),        cmocka_unit_test(convolutions_are_exact),
+      cmocka_unit_test(convolutions_are_covered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Body of the own integer products, included by each ISA directory with INT8_TABLE defined, and INT8_QUADS where the
- * ISA multiplies bytes: once plain, once with RDT_INJECT, which can plant one fault in one accumulator. */
+/* Body of the own integer products, included by each ISA directory with INT8_TABLE defined, and INT8_QUADS where
+ * bytes are multiplied: once plain, once with RDT_INJECT, which can plant one fault in one accumulator. */
 #include <string.h>
 #if defined(__SSE2__)
 #include <immintrin.h>
@@ -10,6 +10,8 @@
 
 #if defined(__AVX512BW__)
 enum { VL = 16, MR = 12, NV = 2 };
+#elif defined(__AVX2__) && defined(INT8_QUADS) && !defined(__AVXVNNI__)
+enum { VL = 8, MR = 4, NV = 2 }; /* a product takes two registers more */
 #elif defined(__AVX2__)
 enum { VL = 8, MR = 6, NV = 2 };
 #else
@@ -51,6 +53,9 @@ INLINE V dot(V acc, V a, V b) {
   return (V)_mm512_dpbusd_epi32((__m512i)acc, (__m512i)a, (__m512i)b);
 #elif defined(INT8_QUADS) && defined(__AVXVNNI__)
   return (V)_mm256_dpbusd_avx_epi32((__m256i)acc, (__m256i)a, (__m256i)b);
+#elif defined(INT8_QUADS) && defined(__AVX2__) /* of small weights: no two products add up beyond 16 bits */
+  const __m256i pairs = _mm256_maddubs_epi16((__m256i)a, (__m256i)b);
+  return plus(acc, (V)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 #elif defined(INT8_QUADS)
   for (int i = 0; i < VL; ++i)
     for (int u = 0; u < 4; ++u) {

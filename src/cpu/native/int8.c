@@ -86,28 +86,53 @@ rdt_status rdt_int8_pack(void *state, const rdt_tensor *w, rdt_reason *why) {
 
 /* ---- state ---- */
 
-static rdt_status init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
-  const rdt_int8_tables t = rdt_int8_tables_of();
+/* Panels as these tables take them. weights: fixed ones, which are packed; NULL: others at each run */
+static rdt_status lay_out(rdt_int8 *s, const rdt_int8_table *plain, const rdt_int8_table *inject,
+                          const rdt_tensor *weights, rdt_reason *why) {
   size_t count;
-  for (int i = 0; i < 2; i++) {
-    s->is_signed[i] = p->in[i].dtype == RDT_S8;
-    s->zero[i] = p->zero[i];
-  }
-  s->table = t.plain;
-  s->inject = t.inject;
-  s->words = rdt_up(s->k, t.plain->unit) / t.plain->unit;
-  if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
-  if (s->threads < 1) s->threads = 1;
+  s->table = plain;
+  s->inject = inject;
+  s->words = rdt_up(s->k, plain->unit) / plain->unit;
   if (__builtin_mul_overflow((size_t)(s->words + 1), column_count(s), &count) ||
       __builtin_mul_overflow(count, (size_t)4, &s->packed_bytes))
     return rdt_fail(why, RDT_ERR_NOMEM, "packed weights of %lld x %lld do not fit the address space", (long long)s->k,
                     (long long)s->n);
-  bool one = true; /* matrix for all of the batch */
-  for (int d = 0; d < s->batch_rank; d++) one = one && (s->batch_shape[d] == 1 || s->batch_stride[1][d] == 0);
-  if (!p->in[1].data || !one) return RDT_OK;
+  if (!weights) return RDT_OK;
+  rdt_free(s->packed);
   s->packed = rdt_calloc(s->packed_bytes + 1, 1);
   if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
-  return rdt_int8_pack(s, &p->in[1], why);
+  return rdt_int8_pack(s, weights, why);
+}
+
+/* Of neighbours in quads: 255 times both, added, is a number of 16 bits. */
+static bool is_small(const rdt_int8 *s) {
+  enum { MOST = INT16_MAX / UINT8_MAX };
+  const int8_t *const x = (const int8_t *)s->packed;
+  const int64_t bytes = (int64_t)panel_bytes(s);
+  int32_t most = 0;
+  for (int64_t i = 0; i < bytes; i += 2) {
+    const int32_t both = (x[i] < 0 ? -x[i] : x[i]) + (x[i + 1] < 0 ? -x[i + 1] : x[i + 1]);
+    most = both > most ? both : most;
+  }
+  return most <= MOST;
+}
+
+static rdt_status init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
+  const rdt_int8_tables t = rdt_int8_tables_of();
+  for (int i = 0; i < 2; i++) {
+    s->is_signed[i] = p->in[i].dtype == RDT_S8;
+    s->zero[i] = p->zero[i];
+  }
+  if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
+  if (s->threads < 1) s->threads = 1;
+  bool one = true; /* matrix for all of the batch */
+  for (int d = 0; d < s->batch_rank; d++) one = one && (s->batch_shape[d] == 1 || s->batch_stride[1][d] == 0);
+  const rdt_tensor *const weights = p->in[1].data && one ? &p->in[1] : NULL;
+  if (weights && t.small) {
+    RDT_TRY(lay_out(s, t.small, t.small_inject, weights, why));
+    if (is_small(s)) return RDT_OK;
+  }
+  return lay_out(s, t.plain, t.inject, weights, why);
 }
 
 void rdt_int8_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {

@@ -5,6 +5,7 @@
  *   quads   bytes, u8 by s8 for the VNNI instruction: s8 of A and u8 of B are shifted by 128. Shifts and zero points
  *           come off at the end: with a' = a + p, b' = b + q and P = p + zero of A, Q = q + zero of B,
  *           sum (a' - P)(b' - Q) = sum a'b' - P sum b' - Q sum a' + k P Q
+ *           Without VNNI two products are added in 16 bits: quads are for weights too small to saturate there.
  *
  * Either way an element in the padding of a convolution, and one behind the last of a row, counts as 0. The row check
  * w . C_i = sum_t (a_it - zero) beta_t holds modulo 2^32 exactly: its left side comes from the registers, its right
@@ -67,12 +68,14 @@ typedef struct rdt_int8_table {
   /* beta_t += sum_j (b_tj - zero), with the signs of w */
   void (*weigh)(uint32_t *beta, const rdt_int8_bytes *b, int64_t apart, int64_t cols, const int32_t *w);
 } rdt_int8_table;
+extern const rdt_int8_table rdt_int8_avx2_small, rdt_int8_avx2_small_inject;
 extern const rdt_int8_table rdt_int8_generic, rdt_int8_avx2, rdt_int8_avx2_vnni, rdt_int8_avx512, rdt_int8_avx512_vnni;
 extern const rdt_int8_table rdt_int8_generic_inject, rdt_int8_avx2_inject, rdt_int8_avx2_vnni_inject,
     rdt_int8_avx512_inject, rdt_int8_avx512_vnni_inject;
 
 typedef struct rdt_int8_tables {
   const rdt_int8_table *plain, *inject;
+  const rdt_int8_table *small, *small_inject; /* of small weights (rdt_int8_init); NULL: none that would be faster */
 } rdt_int8_tables;
 rdt_int8_tables rdt_int8_tables_of(void); /* of this CPU */
 
