@@ -4,8 +4,8 @@
 #ifndef RDT_BENCH_TOLERANCE_SIM_H
 #define RDT_BENCH_TOLERANCE_SIM_H
 
+#include "campaign/families.h"
 #include "check/tolerance.h"
-#include "families.h"
 
 typedef enum rdt_sim_order {
   RDT_SIM_SEQUENTIAL,

@@ -91,6 +91,32 @@ static void put_failures(const rdt_tally *t, bool repairs) {
   if (t->failed > 0) puts("");
 }
 
+/* Where layers run alone: how often each is suspect, next to what lambda states. */
+static bool put_suspects(const rdt_tally *t, bool markdown) {
+  rdt_table *table = rdt_table_create("layer|scheme|>runs|>checks|>suspects|>share|>stated|>of stated|>reports");
+  const double stated = rdt_stats_beyond(t->lambda);
+  int rows = 0;
+  for (int i = 0; i < t->n_layers; i++) {
+    const rdt_layer_count *l = &t->layers[i];
+    const double share = l->checks > 0 ? (double)l->suspects / (double)l->checks : 0.0;
+    if (l->runs == 0) continue;
+    rows++;
+    rdt_table_cell(table, "%s", l->name);
+    rdt_table_cell(table, "%s", l->scheme);
+    rdt_table_cell(table, "%" PRId64, l->runs);
+    rdt_table_cell(table, "%" PRId64, l->checks);
+    rdt_table_cell(table, "%" PRId64, l->suspects);
+    rdt_table_cell(table, "%.3g", share);
+    rdt_table_cell(table, "%.3g", stated);
+    rdt_table_cell(table, "%.3g", share / stated);
+    rdt_table_cell(table, "%" PRId64, l->reports);
+  }
+  const bool good = rows == 0 || rdt_table_print(table, stdout, markdown);
+  rdt_table_destroy(table);
+  if (rows > 0) puts("");
+  return good;
+}
+
 static void put_clean(const rdt_tally *t) {
   char a[32], b[32];
   printf("%s: %" PRId64 " reports, %" PRId64 " outputs that differ, %" PRId64 " suspects explained, %" PRId64
@@ -125,9 +151,10 @@ static void put_coverage(const rdt_tally *t, double fit) {
 
 bool rdt_campaign_put(const rdt_tally *t, bool repairs, bool markdown, bool all, double fit) {
   if (t->clean == t->trials) {
+    const bool listed = put_suspects(t, markdown);
     put_failures(t, repairs);
     put_clean(t);
-    return true;
+    return listed;
   }
   bool good = put_table("site", t->site, sizeof *t->site, RDT_SITE_COUNT, site_name, NULL, &t->all, markdown);
   if (t->n_layers > 1 || all)

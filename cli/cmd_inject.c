@@ -40,7 +40,9 @@ static rdt_status run_model(void *user, int64_t id, const char *spec, const rdt_
 
 static rdt_status make_target(shooting *s, rdt_target **out, rdt_reason *why) {
   rdt_session *session = &s->session;
-  if (s->op) return rdt_target_op(session->ctx, s->target, (uint64_t)s->campaign.seed, out, why);
+  const rdt_target_data data = {
+      .seed = (uint64_t)s->campaign.seed, .family = s->given->family, .fresh = s->campaign.clean};
+  if (s->op) return rdt_target_op(session->ctx, s->target, &data, out, why);
   const rdt_target_net net = {.user = s,
                               .model = &session->model,
                               .inputs = session->inputs,
@@ -131,6 +133,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   const rdt_status status = rdt_context_create(&ctx, (int)s->settings.threads);
   if (status != RDT_OK) return rdt_fail(why, status, "no context: %s", rdt_status_text(status));
   rdt_json_text(head, "target", s->target);
+  if (g->family) rdt_json_text(head, "family", g->family);
   cJSON_AddStringToObject(head, "fault", g->fault ? g->fault : g->mix ? "mix" : "default mix");
   cJSON_AddItemToObject(head, "mix", c->clean ? cJSON_CreateNull() : rdt_mix_json(&c->mix));
   cJSON_AddStringToObject(head, "scheme", g->scheme ? g->scheme : "auto");
@@ -155,7 +158,9 @@ static rdt_status take(shooting *s, rdt_reason *why) {
   static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "s8", "u8"};
   s->op = rdt_target_is_op(g->operand);
   if (s->op && g->inputs.count) return rdt_fail(why, RDT_ERR_ARG, "%s has its own data: no --input", g->operand);
-  if (!s->op && g->dtype) return rdt_fail(why, RDT_ERR_ARG, "--dtype is for gemm: and conv: targets");
+  if (!s->op && (g->dtype || g->family))
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "--dtype and --family are for targets with data of their own: gemm:, conv:, workloads");
   const int n = snprintf(s->target, sizeof s->target, "%s%s%s", g->operand, g->dtype ? ":" : "",
                          g->dtype ? dtypes[g->dtype] : "");
   if (n >= (int)sizeof s->target) return rdt_fail(why, RDT_ERR_ARG, "the name of the target is too long");
@@ -199,9 +204,12 @@ static bool put_text(const shooting *s) {
     if (c->dir) printf("  the line in %s is %s\n", c->dir, c->same ? "the same, bit for bit" : "ANOTHER ONE");
     return true;
   }
-  printf("%s: %" PRId64 " %s, %.0f different inputs, seed %" PRId64 "; %s, %.0f threads%s\n\n", c->target,
-         c->tally.trials, c->clean ? "clean runs" : "runs with a fault each", rdt_json_real(c->head, "inputs"), c->seed,
-         rdt_json_string(c->head, "isa"), rdt_json_real(c->head, "threads"), c->jobs > 1 ? " in each process" : "");
+  const double inputs = rdt_json_real(c->head, "inputs");
+  char data[48] = "other data each";
+  if (inputs > 0.0) snprintf(data, sizeof data, "%.0f different inputs", inputs);
+  printf("%s: %" PRId64 " %s, %s, seed %" PRId64 "; %s, %.0f threads%s\n\n", c->target, c->tally.trials,
+         c->clean ? "clean runs" : "runs with a fault each", data, c->seed, rdt_json_string(c->head, "isa"),
+         rdt_json_real(c->head, "threads"), c->jobs > 1 ? " in each process" : "");
   return rdt_campaign_put(&c->tally, c->repairs, markdown, false, s->given->fit);
 }
 
@@ -243,12 +251,12 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_PLAN,       RDT_OPT_INPUT,      RDT_OPT_FAULT,  RDT_OPT_MIX,     RDT_OPT_N,      RDT_OPT_UNTIL_CI,
-    RDT_OPT_SEED,       RDT_OPT_FOLDER,     RDT_OPT_RESUME, RDT_OPT_JOBS,    RDT_OPT_SHARD,  RDT_OPT_REPLAY,
-    RDT_OPT_DTYPE,      RDT_OPT_BATCH,      RDT_OPT_SCHEME, RDT_OPT_THREADS, RDT_OPT_LAMBDA, RDT_OPT_ON_FAULT,
-    RDT_OPT_SCRUB,      RDT_OPT_AVOID_CORE, RDT_OPT_FIT,    RDT_OPT_REPORT,  RDT_OPT_EVENTS, RDT_OPT_PROM,
-    RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,     RDT_OPT_FORMAT, RDT_OPT_JSON,    RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS,
-    RDT_OPT_COUNT};
+    RDT_OPT_PLAN,        RDT_OPT_INPUT,       RDT_OPT_FAULT,      RDT_OPT_MIX,    RDT_OPT_N,       RDT_OPT_UNTIL_CI,
+    RDT_OPT_SEED,        RDT_OPT_FOLDER,      RDT_OPT_RESUME,     RDT_OPT_JOBS,   RDT_OPT_SHARD,   RDT_OPT_REPLAY,
+    RDT_OPT_DTYPE,       RDT_OPT_DATA_FAMILY, RDT_OPT_BATCH,      RDT_OPT_SCHEME, RDT_OPT_THREADS, RDT_OPT_LAMBDA,
+    RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,       RDT_OPT_AVOID_CORE, RDT_OPT_FIT,    RDT_OPT_REPORT,  RDT_OPT_EVENTS,
+    RDT_OPT_PROM,        RDT_OPT_PROM_EVERY,  RDT_OPT_SYSLOG,     RDT_OPT_FORMAT, RDT_OPT_JSON,    RDT_OPT_QUIET,
+    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"DIR/campaign.json", "what the campaign is: docs/schema/campaign-1.json"},
     {"DIR/trials.jsonl", "a line for each trial, in order, whatever `--jobs` was: docs/schema/trial-1.json"},
@@ -274,8 +282,9 @@ const rdt_command rdt_cmd_inject = {
     .options = options,
     .summary = "a campaign of planted faults, or of none, against a golden result",
     .text =
-        "TARGET is a network, MODEL.onnx with its inputs; or one op on normal numbers: gemm:MxNxK[:DTYPE], "
-        "conv:NxCxHxW:OxRxS[:sSTRIDE][:pPAD][:dDILATION][:gGROUPS][:DTYPE].\n"
+        "TARGET is a network, MODEL.onnx with its inputs; one op on data of its own: gemm:MxNxK[:DTYPE], "
+        "conv:NxCxHxW:OxRxS[:sSTRIDE][:pPAD][:dDILATION][:gGROUPS][:DTYPE]; or a workload, NAME[:BATCH][:DTYPE] of "
+        "`redoubt list workloads`: its products and convolutions, each a layer that runs alone.\n"
         "\n"
         "Plants one fault a run, drawn from a mix by the seed and the trial's number, and compares the result with a "
         "clean one and with a golden one from the plain-C kernels. Trials run in child processes: a crash or a hang is "

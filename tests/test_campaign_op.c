@@ -1,5 +1,6 @@
 /* Campaigns' targets that are one op: what a trial comes to depends on its number and the seed, and on nothing that was
  * run before it. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "campaign/campaign.h"
+#include "campaign/families.h"
 #include "core/context.h"
 
 typedef struct range {
@@ -17,7 +19,7 @@ typedef struct range {
   rdt_campaign c;
 } range;
 
-static void open_range(range *r, const char *scheme, const char *target) {
+static void open_range(range *r, const char *scheme, const char *target, rdt_target_data data) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   rdt_reason why = {""};
   policy.scheme = scheme;
@@ -26,7 +28,8 @@ static void open_range(range *r, const char *scheme, const char *target) {
   rdt_mix_default(&r->c.mix);
   assert_int_equal(rdt_context_create(&r->ctx, 1), RDT_OK);
   assert_int_equal(rdt_context_set_policy(r->ctx, &policy), RDT_OK);
-  if (rdt_target_op(r->ctx, target, 5, &r->target, &why) != RDT_OK) fail_msg("%s", why.text);
+  data.seed = 5;
+  if (rdt_target_op(r->ctx, target, &data, &r->target, &why) != RDT_OK) fail_msg("%s", why.text);
 }
 
 static void close_range(range *r) {
@@ -48,10 +51,10 @@ static void a_trial_knows_nothing_of_those_before(void **state) {
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++) {
     static rdt_trial first[TRIALS];
     range r;
-    open_range(&r, schemes[s], "gemm:24x40x56");
+    open_range(&r, schemes[s], "gemm:24x40x56", (rdt_target_data){.fresh = false});
     for (int i = 0; i < TRIALS; i++) shoot(&r, i, &first[i]);
     close_range(&r);
-    open_range(&r, schemes[s], "gemm:24x40x56");
+    open_range(&r, schemes[s], "gemm:24x40x56", (rdt_target_data){.fresh = false});
     for (int i = TRIALS - 1; i >= 0; i--) {
       rdt_trial t;
       shoot(&r, i, &t);
@@ -66,9 +69,125 @@ static void a_trial_knows_nothing_of_those_before(void **state) {
   }
 }
 
+/* Each family is a layer; without a fault data are others each time, and checks are content with them. */
+static void families_are_layers(void **state) {
+  enum { ROUNDS = 3 };
+  range r;
+  rdt_trial t, again;
+  (void)state;
+  open_range(&r, "row", "gemm:40x24x56", (rdt_target_data){.family = "all", .fresh = true});
+  assert_int_equal(r.target->n_layers, RDT_FAMILY_COUNT);
+  r.c.clean = true;
+  double residual[RDT_FAMILY_COUNT] = {0.0};
+  for (int i = 0; i < ROUNDS * RDT_FAMILY_COUNT; i++) {
+    char name[128];
+    const int f = i % RDT_FAMILY_COUNT;
+    shoot(&r, i, &t);
+    snprintf(name, sizeof name, "gemm %s", rdt_family_name((rdt_family)f));
+    assert_string_equal(t.layer, name);
+    assert_int_equal(t.fate, RDT_FATE_MASKED);
+    assert_int_equal(t.faults, 0);
+    assert_int_equal(t.checks, 40);
+    assert_true(t.residual != residual[f] || f != RDT_FAMILY_NORMAL);
+    residual[f] = t.residual;
+  }
+  shoot(&r, ROUNDS * RDT_FAMILY_COUNT - 1, &again);
+  assert_memory_equal(&again.residual, &t.residual, sizeof t.residual);
+  close_range(&r);
+  open_range(&r, "fc", "conv:2x6x9x7:8x3x3:p1", (rdt_target_data){.family = "cancelling"});
+  for (int i = 0; i < 60; i++) shoot(&r, i, &t);
+  assert_string_equal(r.target->names[0], "conv cancelling");
+  close_range(&r);
+}
+
+static void what_is_no_family_is_refused(void **state) {
+  static const struct {
+    const char *target, *family, *says;
+  } bad[] = {{"gemm:8x8x8", "wild", "normal relu"},
+             {"gemm:8x8x8:s8", "all", "of real numbers"},
+             {"dlrm-bottom:0", NULL, "a batch goes from"},
+             {"gemm:8x8", NULL, "gemm:MxNxK"}};
+  rdt_context *ctx;
+  (void)state;
+  assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    const rdt_target_data data = {.family = bad[i].family};
+    rdt_target *t;
+    rdt_reason why = {""};
+    assert_int_not_equal(rdt_target_op(ctx, bad[i].target, &data, &t, &why), RDT_OK);
+    assert_null(t);
+    if (!strstr(why.text, bad[i].says)) fail_msg("%s: %s", bad[i].target, why.text);
+  }
+  rdt_context_destroy(ctx);
+}
+
+/* The layers of a network that is built in, each hit by itself; a glob names one of them. */
+static void a_workload_is_its_layers(void **state) {
+  range r;
+  rdt_trial t;
+  int hits[3] = {0};
+  (void)state;
+  assert_true(rdt_target_is_op("dlrm-bottom"));
+  assert_true(rdt_target_is_op("dlrm-bottom:4:bf16"));
+  assert_false(rdt_target_is_op("dlrm-bottom.onnx"));
+  open_range(&r, "row", "dlrm-bottom:4", (rdt_target_data){.fresh = false});
+  assert_int_equal(r.target->n_layers, 3);
+  for (int i = 0; i < 120; i++) {
+    shoot(&r, i, &t);
+    if (t.fate == RDT_FATE_ABSENT) continue;
+    assert_false(rdt_trial_fails(&t, true));
+    for (int l = 0; l < 3; l++) hits[l] += strcmp(t.layer, r.target->names[l]) == 0;
+  }
+  for (int l = 0; l < 3; l++) assert_true(hits[l] > 10);
+  rdt_reason why = {""};
+  assert_int_equal(rdt_mix_one("bit:30@accum,layer=*2", &r.c.mix, &why), RDT_OK);
+  for (int i = 0; i < 10; i++) {
+    shoot(&r, i, &t);
+    assert_string_equal(t.layer, r.target->names[1]);
+    assert_int_equal(t.fate, RDT_FATE_RECOMPUTED);
+  }
+  close_range(&r);
+}
+
+/* A lane of a core's vectors is wrong in all that goes through it; the code path without vectors is not. */
+static void a_lane_is_wrong_for_the_whole_run(void **state) {
+  range r;
+  rdt_trial t;
+  rdt_reason why = {""};
+  char spec[64];
+  int cores[CPU_SETSIZE];
+  (void)state;
+  const int n = rdt_cores_allowed(cores, CPU_SETSIZE);
+  assert_true(n > 0);
+  snprintf(spec, sizeof spec, "bit:30@accum,core=%d,lane=3", cores[0]);
+  for (int s = 0; s < 2; s++) {
+    open_range(&r, s ? "none" : "row", "gemm:24x40x56", (rdt_target_data){.fresh = false});
+    assert_int_equal(rdt_mix_one(spec, &r.c.mix, &why), RDT_OK);
+    shoot(&r, 1, &t);
+    if (r.ctx->isa == RDT_ISA_GENERIC) {
+      assert_int_equal(t.fate, RDT_FATE_ABSENT);
+    } else if (s) {
+      const int lanes = r.ctx->isa == RDT_ISA_AVX512 ? 16 : 8;
+      assert_int_equal(t.fate == RDT_FATE_CRITICAL || t.fate == RDT_FATE_SDC, 1);
+      assert_int_equal(t.wrong, 24 * ((40 - 3 + lanes - 1) / lanes));
+    } else {
+      assert_int_equal(t.fate, RDT_FATE_RECOMPUTED);
+      assert_int_equal(t.diagnosis, RDT_DIAG_PERSISTENT);
+      assert_int_equal(t.effect, RDT_EFFECT_ABOVE);
+      assert_true(t.suspects == 24);
+    }
+    close_range(&r);
+  }
+  rdt_fault f;
+  assert_int_equal(rdt_fault_parse("bit@accum,lane=3", &f, &why), RDT_ERR_ARG);
+  assert_int_equal(rdt_fault_parse("bit@accum,core=0,lane=64", &f, &why), RDT_ERR_ARG);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_trial_knows_nothing_of_those_before),
+      cmocka_unit_test(a_trial_knows_nothing_of_those_before), cmocka_unit_test(families_are_layers),
+      cmocka_unit_test(what_is_no_family_is_refused),          cmocka_unit_test(a_workload_is_its_layers),
+      cmocka_unit_test(a_lane_is_wrong_for_the_whole_run),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

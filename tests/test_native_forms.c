@@ -11,10 +11,10 @@
 /* after the headers that it needs */
 #include <cmocka.h>
 
+#include "campaign/families.h"
 #include "check/bitsum.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
-#include "families.h"
 #include "plan/plan.h"
 #include "util_native.h"
 

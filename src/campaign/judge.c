@@ -24,6 +24,11 @@ static rdt_fate fate_of(const rdt_shot *s, bool noticed) {
   return RDT_FATE_MASKED;
 }
 
+static void name_layer(const rdt_target_layer *l, rdt_trial *t) {
+  snprintf(t->layer, sizeof t->layer, "%s", l ? l->name : "");
+  snprintf(t->scheme, sizeof t->scheme, "%s", l ? l->scheme : "");
+}
+
 static void judge_clean(const rdt_shot *s, rdt_trial *t) {
   t->noticed = s->faults > 0 || s->status == RDT_ERR_FAULT;
   t->fate = s->status == RDT_ERR_FAULT ? RDT_FATE_DETECTED
@@ -50,6 +55,7 @@ void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) 
   t->left = t->stated = -1.0;
   t->bit = -1;
   if (strcmp(t->spec, "none") == 0) {
+    name_layer(layer, t);
     judge_clean(s, t);
     return;
   }
@@ -69,8 +75,9 @@ void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) 
   t->fate = fate_of(s, t->noticed);
   t->effect = effect_of(hit, t->floor, s->same);
   if (rdt_site_checks(hit->site) && t->fate == RDT_FATE_MASKED) t->effect = RDT_EFFECT_NONE; /* no datum was touched */
-  t->claimed = layer && rdt_scheme_claims(layer->info, hit->site);
-  snprintf(t->layer, sizeof t->layer, "%s", layer ? layer->name : hit->node);
-  snprintf(t->scheme, sizeof t->scheme, "%s", layer ? layer->scheme : "");
+  const bool twice_wrong = layer && layer->one_core && strstr(t->spec, ",core=");
+  t->claimed = layer && rdt_scheme_claims(layer->info, hit->site) && !twice_wrong;
+  name_layer(layer, t);
+  if (!layer) snprintf(t->layer, sizeof t->layer, "%s", hit->node);
   snprintf(t->did, sizeof t->did, "%s", hit->text);
 }

@@ -10,6 +10,8 @@ typedef struct rdt_interval {
 
 /* The z of a two-sided interval: 0.95 -> 1.95996. */
 double rdt_stats_z(double confidence);
+/* The share of a normal variable beyond lambda standard deviations, on both sides. */
+double rdt_stats_beyond(double lambda);
 /* Wilson's score interval of a share (hits of n); of nothing it is 0..1. */
 rdt_interval rdt_stats_wilson(int64_t hits, int64_t n, double confidence);
 double rdt_stats_half_width(rdt_interval i);

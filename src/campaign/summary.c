@@ -131,6 +131,24 @@ static void add_standards(cJSON *doc, const rdt_tally *t, double fit) {
   cJSON_AddNumberToObject(o, "silent_high", fit * sdc.in.high);
 }
 
+/* How often each layer was suspect without a fault, next to what lambda states. */
+static void add_suspects(cJSON *clean, const rdt_tally *t) {
+  cJSON *list = cJSON_AddArrayToObject(clean, "layers");
+  rdt_json_number(clean, "stated_share", rdt_stats_beyond(t->lambda));
+  for (int i = 0; i < t->n_layers; i++) {
+    const rdt_layer_count *l = &t->layers[i];
+    if (l->runs == 0) continue;
+    cJSON *o = cJSON_CreateObject();
+    rdt_json_text(o, "layer", l->name);
+    cJSON_AddStringToObject(o, "scheme", l->scheme);
+    cJSON_AddNumberToObject(o, "runs", (double)l->runs);
+    cJSON_AddNumberToObject(o, "checks", (double)l->checks);
+    cJSON_AddNumberToObject(o, "suspects", (double)l->suspects);
+    cJSON_AddNumberToObject(o, "reports", (double)l->reports);
+    cJSON_AddItemToArray(list, o);
+  }
+}
+
 cJSON *rdt_summary_json(const cJSON *head, const rdt_tally *t, double fit, bool repairs) {
   const cJSON *item;
   cJSON *doc = rdt_document("coverage");
@@ -153,6 +171,7 @@ cJSON *rdt_summary_json(const cJSON *head, const rdt_tally *t, double fit, bool 
     cJSON_AddNumberToObject(o, "differing", (double)t->differing);
     cJSON_AddNumberToObject(o, "report_share_high", rdt_stats_upper(t->reports, t->clean, RDT_CONFIDENCE));
     cJSON_AddNumberToObject(o, "check_share_high", rdt_stats_upper(t->reports, t->checks, RDT_CONFIDENCE));
+    add_suspects(o, t);
   }
   if (t->clean < t->trials) {
     cJSON_AddItemToObject(doc, "total", row_of("of", "all", &t->all));

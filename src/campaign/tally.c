@@ -79,6 +79,7 @@ static rdt_layer_count *layer(rdt_tally *t, const char *name, const char *scheme
 
 rdt_status rdt_tally_expect(rdt_tally *t, const cJSON *head, rdt_reason *why) {
   const cJSON *one;
+  t->lambda = head ? rdt_json_real(head, "lambda") : 0.0;
   cJSON_ArrayForEach(
       one, rdt_json_list(head, "layers")) if (!layer(t, rdt_json_string(one, "name"),
                                                      rdt_json_string(one, "scheme"))) return rdt_fail(why,
@@ -111,6 +112,23 @@ static void note(rdt_tally *t, const rdt_trial *trial) {
   }
 }
 
+static rdt_status add_clean(rdt_tally *t, const rdt_trial *trial, rdt_reason *why) {
+  const int64_t reports = trial->faults > 0 ? trial->faults : trial->noticed;
+  const int bin = rdt_ratio_bin(trial->ratio);
+  t->clean++;
+  t->reports += reports;
+  t->differing += trial->fate == RDT_FATE_SDC;
+  if (bin >= 0) t->ratio_clean[bin]++;
+  if (!*trial->layer) return RDT_OK;
+  rdt_layer_count *l = layer(t, trial->layer, trial->scheme);
+  if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while counting");
+  l->runs++;
+  l->checks += trial->checks;
+  l->suspects += trial->suspects;
+  l->reports += reports;
+  return RDT_OK;
+}
+
 rdt_status rdt_tally_add(rdt_tally *t, const rdt_trial *trial, bool repairs, rdt_reason *why) {
   const bool clean = strcmp(trial->spec, "none") == 0;
   const int bin = rdt_ratio_bin(trial->ratio);
@@ -119,13 +137,7 @@ rdt_status rdt_tally_add(rdt_tally *t, const rdt_trial *trial, bool repairs, rdt
   t->suspects += trial->suspects;
   t->unchecked += trial->unchecked;
   if (rdt_trial_fails(trial, repairs) && t->failed++ < RDT_TALLY_FAILURES) t->failures[t->failed - 1] = *trial;
-  if (clean) {
-    t->clean++;
-    t->reports += trial->faults > 0 ? trial->faults : trial->noticed;
-    t->differing += trial->fate == RDT_FATE_SDC;
-    if (bin >= 0) t->ratio_clean[bin]++;
-    return RDT_OK;
-  }
+  if (clean) return add_clean(t, trial, why);
   add(&t->all, trial);
   if (trial->fate == RDT_FATE_ABSENT) return RDT_OK;
   rdt_layer_count *l = layer(t, trial->layer, trial->scheme);

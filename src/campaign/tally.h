@@ -28,12 +28,14 @@ int rdt_ratio_bin(double ratio); /* -1: 0, or none */
 typedef struct rdt_layer_count {
   char name[128], scheme[24];
   rdt_count count;
+  int64_t runs, checks, suspects, reports; /* without a fault, where layers run alone */
 } rdt_layer_count;
 
 enum { RDT_BITS = 65 }; /* the last: several values, or not known */
 enum { RDT_TALLY_FAILURES = 20 };
 typedef struct rdt_tally {
   int64_t trials;
+  double lambda; /* of its checks; 0: not known */
   rdt_count all, site[RDT_SITE_COUNT], kind[RDT_FAULT_KIND_COUNT], bit[RDT_BITS], size[RDT_SIZES];
   rdt_layer_count *layers;
   int n_layers;
@@ -48,7 +50,8 @@ typedef struct rdt_tally {
   rdt_trial miss; /* the worst that nobody noticed: claimed before not, SDC before masked, then by size in floors */
 } rdt_tally;
 
-/* The layers of a network in their order, from the head of a campaign: so they are counted, and not as they are hit. */
+/* The layers of a network in their order, from the head of a campaign: so they are counted, and not as they are hit;
+ * and its lambda. */
 rdt_status rdt_tally_expect(rdt_tally *t, const cJSON *head, rdt_reason *why);
 rdt_status rdt_tally_add(rdt_tally *t, const rdt_trial *trial, bool repairs, rdt_reason *why);
 void rdt_tally_clear(rdt_tally *t);

@@ -16,7 +16,7 @@ typedef struct rdt_shot {
   rdt_diagnosis diagnosis;
   int64_t checks, suspects, faults, unchecked;
   double ratio, residual, bound, floor; /* of the layer that was hit, else of the run */
-  int layer;                            /* that was hit; -1 none */
+  int layer;                            /* that was hit, or ran alone; -1 none */
   rdt_injection hit;
   bool same;     /* every bit of the result is that of a clean run */
   int64_t wrong; /* elements of the result that are further from the golden one than rounding can be */
@@ -26,6 +26,7 @@ typedef struct rdt_shot {
 typedef struct rdt_target_layer {
   char name[128], op[96], kernel[64], scheme[RDT_SCHEME_TEXT];
   const rdt_scheme_info *info;
+  bool one_core; /* both of two copies are computed on one core: it is wrong twice, and nothing is claimed about it */
 } rdt_target_layer;
 
 typedef struct rdt_target rdt_target;
@@ -44,10 +45,18 @@ struct rdt_target {
   void (*destroy)(rdt_target *t);
 };
 
-/* "gemm:MxNxK[:DTYPE]", "conv:NxCxHxW:OxRxS[:sSTRIDE][:pPAD][:dDILATION][:gGROUPS][:DTYPE]" */
+/* "gemm:MxNxK[:DTYPE]", "conv:NxCxHxW:OxRxS[:sSTRIDE][:pPAD][:dDILATION][:gGROUPS][:DTYPE]",
+ * or a workload "NAME[:BATCH][:DTYPE]", its layers */
 bool rdt_target_is_op(const char *text);
-/* Of normal numbers (integers: over their whole range) of this seed. The context stays the caller's. */
-rdt_status rdt_target_op(rdt_context *ctx, const char *text, uint64_t seed, rdt_target **out, rdt_reason *why);
+/* Integers are over their whole range. */
+typedef struct rdt_target_data {
+  uint64_t seed;
+  const char *family; /* NULL: normal numbers; one of families.h, or "all": each of them a layer */
+  bool fresh;         /* runs without a fault draw their data anew */
+} rdt_target_data;
+/* The context stays the caller's; its policy keeps weights, and no suspects change the scheme. */
+rdt_status rdt_target_op(rdt_context *ctx, const char *text, const rdt_target_data *data, rdt_target **out,
+                         rdt_reason *why);
 /* How a network is run: the caller's session counts. */
 typedef struct rdt_target_net {
   void *user;

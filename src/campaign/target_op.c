@@ -1,31 +1,34 @@
-/* One product or one convolution as a target: planned once, its golden result computed once in double precision. */
+/* Products and convolutions as a target: one, or the layers of a network that is built in; each on data of one family,
+ * or of each. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "campaign/target.h"
-#include "check/tolerance.h"
+#include "campaign/op.h"
 #include "core/memory.h"
+#include "plan/workloads.h"
+
+enum { MOST_OPS = RDT_WORKLOAD_LAYERS * RDT_FAMILY_COUNT, EXPECT_EVERY = 64 };
 
 typedef struct op_target {
   rdt_target base;
-  rdt_context *ctx;
-  rdt_problem prob; /* with data */
-  rdt_plan *plan;
-  rdt_tensor out;
-  unsigned char *clean;  /* its bits without a fault */
-  bool checkpoints;      /* what the plan has found out from its clean run */
-  double *golden, *room; /* of each element: its value, and how far off rounding can be */
+  rdt_op *ops; /* a layer each */
+  int n;
+  rdt_target_data data;
 } op_target;
-
-bool rdt_target_is_op(const char *text) {
-  return strncmp(text, "gemm:", 5) == 0 || strncmp(text, "conv:", 5) == 0;
-}
 
 /* ---- the text ---- */
 
 static const char forms[] = "gemm:MxNxK[:DTYPE], or conv:NxCxHxW:OxRxS[:sSTRIDE][:pPAD][:dDILATION][:gGROUPS][:DTYPE]";
+
+bool rdt_target_is_op(const char *text) {
+  const rdt_workload *w;
+  int64_t batch;
+  return strncmp(text, "gemm:", 5) == 0 || strncmp(text, "conv:", 5) == 0 ||
+         rdt_workload_find(text, &w, &batch, NULL) != RDT_ERR_NAME;
+}
 
 /* "1x64x56x56": n lengths, up to ':' or the end; NULL: it is something else. */
 static const char *take_lengths(const char *text, int n, int64_t *lengths) {
@@ -112,262 +115,183 @@ static rdt_status read_conv(const char *text, rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-/* ---- data ---- */
+/* ---- layers ---- */
 
-/* Sums of twelve uniform numbers are normal enough, and the same everywhere. Integers over their whole range, but
- * weights to 7 bits: without VNNI sums of two products saturate beyond. */
-static rdt_status fill(rdt_tensor *t, uint64_t seed, uint64_t which, rdt_reason *why) {
-  const rdt_fault f = {.seed = seed * 2 + which};
-  const int64_t n = rdt_tensor_count(t);
-  t->data = rdt_alloc((size_t)n, rdt_dtype_size(t->dtype));
-  if (!t->data) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the data of the target");
-  const bool real = rdt_dtype_is_float(t->dtype);
-  for (int64_t i = 0; i < n; i++) {
-    double sum = -6.0;
-    const uint64_t r = rdt_fault_random(&f, 3 * (uint64_t)i);
-    if (!real) {
-      const int64_t x = (int64_t)(r % (t->dtype == RDT_U8 ? 256 : which ? 127 : 255));
-      rdt_store_int(t->data, t->dtype, i, t->dtype == RDT_U8 ? x : which ? x - 63 : x - 127);
-      continue;
-    }
-    for (uint64_t k = 0; k < 3; k++) {
-      const uint64_t bits = k ? rdt_fault_random(&f, 3 * (uint64_t)i + k) : r;
-      for (int q = 0; q < 4; q++) sum += (double)(bits >> 16 * q & 0xffff) * 0x1p-16;
-    }
-    rdt_store(t->data, t->dtype, i, sum);
+/* Seeds of their own for each layer, and for each drawing of data. */
+static uint64_t seed_of(const op_target *t, int i, int64_t drawing) {
+  const rdt_fault f = {.seed = t->data.seed};
+  return rdt_fault_random(&f, (uint64_t)drawing * MOST_OPS + (uint64_t)i);
+}
+
+static rdt_status add_as(op_target *t, rdt_context *ctx, const char *name, rdt_family family, const rdt_problem *p,
+                         rdt_reason *why) {
+  char text[128];
+  rdt_problem copy;
+  rdt_op *grown = rdt_grow(t->ops, (size_t)t->n, (size_t)t->n + 1, sizeof *grown);
+  if (!grown) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  t->ops = grown;
+  RDT_TRY(rdt_problem_copy(&copy, p));
+  snprintf(text, sizeof text, "%s%s%s", name, t->data.family ? " " : "", t->data.family ? rdt_family_name(family) : "");
+  t->n++;
+  return rdt_op_init(&grown[t->n - 1], ctx, text, family, &copy, why);
+}
+
+/* On each family that is asked for. The problem stays the caller's. */
+static rdt_status add(op_target *t, rdt_context *ctx, const char *name, const rdt_problem *p, rdt_reason *why) {
+#define X(id, name, claimed, text) " " name
+  static const char names[] = RDT_FAMILY_TABLE(X);
+#undef X
+  const char *asked = t->data.family;
+  const bool all = asked && strcmp(asked, "all") == 0;
+  if (asked && !rdt_dtype_is_float(p->in[0].dtype))
+    return rdt_fail(why, RDT_ERR_ARG, "families of data are of real numbers: %s is not",
+                    rdt_dtype_name(p->in[0].dtype));
+  const rdt_family one = asked ? rdt_family_find(asked) : RDT_FAMILY_NORMAL;
+  if (!all && one == RDT_FAMILY_COUNT)
+    return rdt_fail(why, RDT_ERR_NAME, "no family of data is called '%s'; there are:%s, and all of them: all", asked,
+                    names);
+  for (int f = 0; f < RDT_FAMILY_COUNT; f++)
+    if (all || f == (int)one) RDT_TRY(add_as(t, ctx, name, (rdt_family)f, p, why));
+  return RDT_OK;
+}
+
+static rdt_status add_workload(op_target *t, rdt_context *ctx, const char *text, rdt_reason *why) {
+  const rdt_workload *w;
+  rdt_dtype dtype = RDT_F32;
+  int64_t batch;
+  char name[128];
+  snprintf(name, sizeof name, "%s", text);
+  char *last = strrchr(name, ':');
+  if (last && take_dtype(last + 1, &dtype)) *last = '\0';
+  RDT_TRY(rdt_workload_find(name, &w, &batch, why));
+  for (int i = 0; i < w->count; i++) {
+    rdt_problem p;
+    RDT_TRY(rdt_layer_problem(&w->layers[i], batch, dtype, &p, why));
+    const rdt_status status = add(t, ctx, w->layers[i].name, &p, why);
+    rdt_problem_clear(&p);
+    RDT_TRY(status);
   }
   return RDT_OK;
 }
 
-/* The op by the plain-C reference on operands of another datatype: of doubles, or as they are. absolute: of their
- * magnitudes. */
-static rdt_status refer(const op_target *t, rdt_dtype as, bool absolute, void *result, rdt_reason *why) {
-  rdt_problem p;
-  void *state = NULL, *data[2] = {NULL, NULL};
-  RDT_TRY(rdt_problem_copy(&p, &t->prob));
-  rdt_status status = RDT_OK;
-  for (int i = 0; i < 2; i++) {
-    const rdt_tensor *in = &t->prob.in[i];
-    const rdt_dtype type = as == RDT_F64 ? RDT_F64 : in->dtype;
-    const int64_t n = rdt_tensor_count(in);
-    data[i] = rdt_alloc((size_t)n, rdt_dtype_size(type));
-    if (!data[i]) status = rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the golden result");
-    for (int64_t e = 0; data[i] && e < n; e++) {
-      const double x = rdt_load(in->data, in->dtype, e);
-      rdt_store(data[i], type, e, absolute ? fabs(x) : x);
-    }
-    p.in[i] = rdt_tensor_dense(data[i], type, in->rank, in->shape);
-  }
-  p.acc = as;
-  p.out = rdt_tensor_dense(result, as, t->out.rank, t->out.shape);
-  const rdt_kernel *k = rdt_cpu_reference(&p);
-  if (status == RDT_OK) status = k->create(&p, t->ctx->threads, &state, why);
-  if (status == RDT_OK) {
-    const rdt_operands o = {.in = p.in, .n_in = 2, .out = p.out};
-    status = k->run(state, &o, why);
-  }
-  if (state) k->destroy(state);
-  rdt_free(data[0]);
-  rdt_free(data[1]);
+static rdt_status add_one(op_target *t, rdt_context *ctx, const char *text, rdt_reason *why) {
+  rdt_problem p = {0};
+  const bool gemm = strncmp(text, "gemm:", 5) == 0;
+  rdt_status status = gemm ? read_gemm(text + 5, &p, why) : read_conv(text + 5, &p, why);
+  if (status == RDT_OK) status = add(t, ctx, gemm ? "gemm" : "conv", &p, why);
   rdt_problem_clear(&p);
   return status;
 }
 
-/* Golden values, and the rigorous bound of two correct evaluations. Integers are exact. */
-static rdt_status make_golden(op_target *t, rdt_reason *why) {
-  const rdt_problem *p = &t->prob;
-  const int64_t n = rdt_tensor_count(&t->out);
-  int64_t m, columns;
-  t->golden = rdt_alloc((size_t)n, sizeof *t->golden);
-  t->room = rdt_calloc((size_t)n, sizeof *t->room);
-  if (!t->golden || !t->room) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the golden result");
-  if (p->acc == RDT_S32) {
-    RDT_TRY(refer(t, RDT_S32, false, t->golden, why)); /* half of the memory: unfolded from the end */
-    for (int64_t i = n - 1; i >= 0; i--) t->golden[i] = rdt_load(t->golden, RDT_S32, i);
-    return RDT_OK;
-  }
-  RDT_TRY(refer(t, RDT_F64, false, t->golden, why));
-  RDT_TRY(refer(t, RDT_F64, true, t->room, why));
-  rdt_tolerance tolerance = {.acc = rdt_accumulator_of(p->in[0].dtype, p->acc), .u_check = rdt_dtype_info(RDT_F64)->u};
-  rdt_problem_mnk(p, &m, &columns, &tolerance.k);
-  for (int64_t i = 0; i < n; i++) t->room[i] = rdt_bound_element(&tolerance, t->room[i]);
-  return RDT_OK;
-}
-
 /* ---- runs ---- */
 
-static rdt_status execute(op_target *t, rdt_shot *s, rdt_reason *why) {
-  rdt_result r = {0};
-  s->status = rdt_plan_execute(t->plan, &t->prob.in[0], &t->out, &r);
-  if (s->status != RDT_OK && s->status != RDT_ERR_FAULT)
-    return rdt_fail(why, s->status, "%s", rdt_context_error(t->ctx));
-  s->verdict = r.verdict;
-  s->diagnosis = r.diagnosis;
-  s->checks = r.checks;
-  s->suspects = r.suspects;
-  s->faults = r.faults;
-  s->unchecked = r.unchecked;
-  s->ratio = r.ratio;
-  s->residual = r.residual;
-  s->bound = r.bound;
-  s->floor = r.floor;
+/* What is expected of a layer is computed when it is first asked. */
+static rdt_status expect(op_target *t, int i, rdt_reason *why) {
+  return t->ops[i].clean ? RDT_OK : rdt_op_expect(&t->ops[i], &t->base.deviation, why);
+}
+
+/* A run without a fault: other data each time, the layers in turns. They are compared with a golden result now and
+ * then: that takes a hundred times as long as what it is compared with. */
+static rdt_status shoot_fresh(op_target *t, int64_t id, rdt_shot *s, rdt_reason *why) {
+  const int i = (int)(id % t->n);
+  const int64_t drawing = id / t->n;
+  RDT_TRY(rdt_op_draw(&t->ops[i], seed_of(t, i, drawing), why));
+  if (drawing % EXPECT_EVERY == 0) RDT_TRY(expect(t, i, why));
+  t->ops[i].checkpoints = false;
+  RDT_TRY(rdt_op_shoot(&t->ops[i], id, NULL, s, why));
+  s->layer = i;
   return RDT_OK;
 }
 
-/* Where the channels of an element lie: its row in the sense of an answer. */
-static int64_t largest(const op_target *t, const void *data, int64_t first, int64_t n, int64_t step) {
-  int64_t at = 0;
-  double most = -INFINITY;
-  for (int64_t i = 0; i < n; i++) {
-    const double x = rdt_load(data, t->out.dtype, first + i * step);
-    if (!(x <= most)) { /* NaN is an answer too */
-      most = x;
-      at = i;
-      if (isnan(x)) break;
+/* The layer that a fault is for: of those that it names and that have its site, the one that its seed chooses. */
+static rdt_status choose(const op_target *t, const char *spec, int *at, rdt_reason *why) {
+  const rdt_target *b = &t->base;
+  rdt_fault f;
+  uint64_t n = 0;
+  RDT_TRY(rdt_fault_parse(spec, &f, why));
+  for (int pass = 0; pass < 2; pass++) {
+    uint64_t left = pass ? rdt_fault_random(&f, 19) % n : 0;
+    for (int i = 0; i < b->n_spots; i++) {
+      const int layer = b->spots[i].layer;
+      if (b->spots[i].site != f.site || !rdt_fault_matches(&f, b->names[layer])) continue;
+      *at = layer;
+      if (pass && left-- == 0) return RDT_OK;
+      n += pass == 0;
     }
+    if (n == 0)
+      return rdt_fail(why, RDT_ERR_ARG, "no layer '%s' has a site %s to plant a fault in", f.layer,
+                      rdt_site_name(f.site));
   }
-  return at;
-}
-
-static void compare_element(const op_target *t, int64_t e, rdt_shot *s) {
-  const double x = rdt_load(t->out.data, t->out.dtype, e);
-  if (fabs(x - t->golden[e]) <= t->room[e]) return;
-  s->wrong++;
-  if (s->critical) return;
-  const int channel = rdt_problem_channel(&t->prob);
-  const int64_t n = t->out.shape[channel], step = t->out.stride[channel], first = e - e / step % n * step;
-  s->critical = largest(t, t->out.data, first, n, step) != largest(t, t->clean, first, n, step);
-}
-
-/* Only what differs from a clean result has to be looked at. */
-static void compare(const op_target *t, rdt_shot *s) {
-  const size_t size = rdt_dtype_size(t->out.dtype), bytes = (size_t)rdt_tensor_count(&t->out) * size;
-  const unsigned char *now = t->out.data;
-  s->same = true;
-  for (size_t i = 0; (i += rdt_memory_alike(now + i, t->clean + i, bytes - i)) < bytes; i = (i / size + 1) * size) {
-    s->same = false;
-    compare_element(t, (int64_t)(i / size), s);
-  }
-}
-
-static rdt_status make_plan(op_target *t, rdt_reason *why) {
-  const rdt_window *w = &t->prob.window;
-  const rdt_conv_params params = {{w->stride[0], w->stride[1]},
-                                  {w->before[0], w->before[1], w->after[0], w->after[1]},
-                                  {w->dilation[0], w->dilation[1]},
-                                  w->groups};
-  rdt_plan_destroy(t->plan);
-  const rdt_status status = t->prob.op == RDT_KOP_GEMM
-                                ? rdt_plan_gemm(t->ctx, &t->prob.in[0], &t->prob.in[1], &t->out, &t->plan)
-                                : rdt_plan_conv(t->ctx, &t->prob.in[0], &t->prob.in[1], &t->out, &params, &t->plan);
-  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "%s", rdt_context_error(t->ctx));
+  return RDT_OK;
 }
 
 static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
   op_target *t = (op_target *)base;
-  *s = (rdt_shot){.layer = -1};
-  rdt_plan_rewind(t->plan, id, t->checkpoints);
-  t->plan->known = t->clean; /* of a dense result in the accumulator's datatype, the raw one has the same bits */
-  const rdt_status armed = spec ? rdt_plan_inject(t->plan, spec) : RDT_OK;
-  if (armed != RDT_OK) return rdt_fail(why, armed, "%s", rdt_context_error(t->ctx));
-  t->plan->own_injection = (rdt_injection){.done = false};
-  RDT_TRY(execute(t, s, why));
-  s->hit = t->plan->own_injection;
-  t->plan->fault = NULL; /* what hit nothing does not wait for the next run */
-  if (s->hit.done) s->layer = 0;
-  compare(t, s);
-  return RDT_OK; /* what was hit in memory the plan has put in order when the run ended, noticed or not */
+  int i = 0;
+  if (!spec && t->data.fresh) return shoot_fresh(t, id, s, why);
+  if (spec) RDT_TRY(choose(t, spec, &i, why));
+  RDT_TRY(expect(t, i, why));
+  RDT_TRY(rdt_op_shoot(&t->ops[i], id, spec, s, why));
+  if (s->hit.done) s->layer = i;
+  return RDT_OK;
 }
 
-typedef struct pair {
+typedef struct both {
   op_target *t;
-  rdt_plan *bare;
-} pair;
+  rdt_plan **bare;
+} both;
 
 static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
-  pair *p = user;
-  op_target *t = p->t;
-  const rdt_status s = rdt_plan_execute(protected ? t->plan : p->bare, &t->prob.in[0], &t->out, NULL);
-  return s == RDT_OK ? RDT_OK : rdt_fail(why, s, "%s", rdt_context_error(t->ctx));
+  both *p = user;
+  for (int i = 0; i < p->t->n; i++) RDT_TRY(rdt_op_run(&p->t->ops[i], protected ? NULL : p->bare[i], why));
+  return RDT_OK;
 }
 
 static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why) {
   op_target *t = (op_target *)base;
-  rdt_problem prob;
-  pair p = {.t = t};
-  RDT_TRY(rdt_problem_copy(&prob, &t->prob));
-  prob.in[0].data = NULL;
-  rdt_status status = rdt_plan_create_as(t->ctx, "none", &prob, "bare", "bare", NULL, &p.bare);
-  rdt_problem_clear(&prob);
-  if (status != RDT_OK) return rdt_fail(why, status, "%s", rdt_context_error(t->ctx));
-  status = rdt_target_clock(run_either, &p, seconds, why);
-  rdt_plan_destroy(p.bare);
+  both p = {t, rdt_calloc((size_t)t->n, sizeof *p.bare)};
+  if (!p.bare) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  rdt_status status = RDT_OK;
+  for (int i = 0; i < t->n && status == RDT_OK; i++) status = rdt_op_bare(&t->ops[i], &p.bare[i], why);
+  if (status == RDT_OK) status = rdt_target_clock(run_either, &p, seconds, why);
+  for (int i = 0; i < t->n; i++) rdt_plan_destroy(p.bare[i]);
+  rdt_free(p.bare);
   return status;
-}
-
-/* A clean run must be right, and is what the others are compared with. */
-static rdt_status run_clean(op_target *t, rdt_reason *why) {
-  const int64_t n = rdt_tensor_count(&t->out);
-  const size_t bytes = (size_t)n * rdt_dtype_size(t->out.dtype);
-  rdt_shot s = {0};
-  RDT_TRY(execute(t, &s, why));
-  if (s.status != RDT_OK || s.faults > 0)
-    return rdt_fail(why, RDT_ERR_FAULT, "a run without a planted fault reports one: %s", rdt_context_error(t->ctx));
-  t->clean = rdt_alloc(bytes, 1);
-  if (!t->clean) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for a clean result");
-  memcpy(t->clean, t->out.data, bytes);
-  t->checkpoints = t->plan->checkpoints;
-  for (int64_t i = 0; i < n; i++) {
-    const double off = fabs(rdt_load(t->out.data, t->out.dtype, i) - t->golden[i]);
-    if (!(off <= t->room[i]))
-      return rdt_fail(why, RDT_ERR_FAULT,
-                      "without a fault, element %lld is %.9g off the reference, and rounding explains %.9g: this "
-                      "machine, or this kernel, cannot be used for a campaign",
-                      (long long)i, off, t->room[i]);
-    if (t->room[i] > 0.0 && off / t->room[i] > t->base.deviation) t->base.deviation = off / t->room[i];
-  }
-  return RDT_OK;
 }
 
 static void destroy(rdt_target *base) {
   op_target *t = (op_target *)base;
-  rdt_plan_destroy(t->plan);
-  for (int i = 0; t->prob.in && i < t->prob.n_in; i++) rdt_free(t->prob.in[i].data);
-  rdt_problem_clear(&t->prob);
-  rdt_free(t->out.data);
-  rdt_free(t->clean);
-  rdt_free(t->golden);
-  rdt_free(t->room);
+  for (int i = 0; i < t->n; i++) rdt_op_clear(&t->ops[i]);
+  rdt_free(t->ops);
   rdt_free(t);
 }
 
-static rdt_status make(op_target *t, const char *text, uint64_t seed, rdt_reason *why) {
-  const bool gemm = strncmp(text, "gemm:", 5) == 0;
-  RDT_TRY(gemm ? read_gemm(text + 5, &t->prob, why) : read_conv(text + 5, &t->prob, why));
-  for (int i = 0; i < 2; i++) RDT_TRY(fill(&t->prob.in[i], seed, (uint64_t)i, why));
-  t->out = t->prob.out;
-  t->out.data = rdt_calloc((size_t)rdt_tensor_count(&t->out), rdt_dtype_size(t->out.dtype));
-  if (!t->out.data) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the result of the target");
-  t->ctx->policy.keep_weights = 1;   /* a weight that was hit is restored */
-  t->ctx->policy.suspect_rate = 0.0; /* the scheme under test stays the same */
-  RDT_TRY(make_golden(t, why));
-  RDT_TRY(make_plan(t, why));
-  RDT_TRY(run_clean(t, why));
-  RDT_TRY(rdt_target_layers(&t->base, 1, why));
-  return rdt_target_layer_set(&t->base, 0, t->plan->name, t->plan->label, rdt_plan_kernel(t->plan),
-                              rdt_plan_scheme(t->plan), t->plan, why);
+static rdt_status make(op_target *t, rdt_context *ctx, const char *text, rdt_reason *why) {
+  const bool one = strncmp(text, "gemm:", 5) == 0 || strncmp(text, "conv:", 5) == 0;
+  ctx->policy.keep_weights = 1;   /* a weight that was hit is restored */
+  ctx->policy.suspect_rate = 0.0; /* the scheme under test stays the same */
+  RDT_TRY(one ? add_one(t, ctx, text, why) : add_workload(t, ctx, text, why));
+  RDT_TRY(rdt_target_layers(&t->base, t->n, why));
+  for (int i = 0; i < t->n; i++) {
+    rdt_op *op = &t->ops[i];
+    RDT_TRY(rdt_op_draw(op, seed_of(t, i, 0), why));
+    RDT_TRY(rdt_target_layer_set(&t->base, i, op->name, op->plan->label, rdt_plan_kernel(op->plan),
+                                 rdt_plan_scheme(op->plan), op->plan, why));
+  }
+  return expect(t, 0, why);
 }
 
-rdt_status rdt_target_op(rdt_context *ctx, const char *text, uint64_t seed, rdt_target **out, rdt_reason *why) {
+rdt_status rdt_target_op(rdt_context *ctx, const char *text, const rdt_target_data *data, rdt_target **out,
+                         rdt_reason *why) {
   op_target *t = rdt_calloc(1, sizeof *t);
   *out = NULL;
   if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-  t->ctx = ctx;
-  t->base.inputs = 1;
+  t->data = *data;
+  t->base.inputs = !data->fresh;
   t->base.run = shoot;
   t->base.time = take_time;
   t->base.destroy = destroy;
-  const rdt_status status = make(t, text, seed, why);
+  const rdt_status status = make(t, ctx, text, why);
   if (status == RDT_OK)
     *out = &t->base;
   else

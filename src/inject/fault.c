@@ -68,7 +68,7 @@ bool rdt_site_checks(rdt_site s) {
 }
 
 static const char grammar[] =
-    "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N[,rate=R]][,seed=S]";
+    "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N[,lane=N][,rate=R]][,seed=S]";
 
 /* All names of a table in one line, for the error that says what would have been right. */
 static const char *all_sites(char *buf, size_t size) {
@@ -145,6 +145,12 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
     f->core = (int)n;
     return RDT_OK;
   }
+  if (value && strcmp(text, "lane") == 0) {
+    if (!parse_number(value, 0, RDT_MOST_LANES - 1, &n))
+      return rdt_fail(why, RDT_ERR_ARG, "lane= takes a number from 0 to %d, not '%s'", RDT_MOST_LANES - 1, value);
+    f->lane = (int)n;
+    return RDT_OK;
+  }
   if (value && strcmp(text, "rate") == 0)
     return parse_share(value, &f->rate)
                ? RDT_OK
@@ -179,7 +185,7 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   char text[512], list[256];
-  *f = (rdt_fault){.bits = -1, .rate = 1.0, .layer = "*", .at = {-1, -1}, .core = -1};
+  *f = (rdt_fault){.bits = -1, .rate = 1.0, .layer = "*", .at = {-1, -1}, .core = -1, .lane = -1};
   if (strlen(spec) >= sizeof text)
     return rdt_fail(why, RDT_ERR_ARG, "the fault is longer than %zu characters", sizeof text - 1);
   strcpy(text, spec);
@@ -206,6 +212,8 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_ARG,
                     "core= is a core that computes wrongly, where it happens to: with the site accum, without at=, "
                     "count= and along=");
+  if (f->lane >= 0 && f->core < 0)
+    return rdt_fail(why, RDT_ERR_ARG, "lane= is a lane of a core's vectors: with core=N");
   const bool everywhere = f->kind == RDT_FAULT_BER;
   if (everywhere && (f->site != RDT_SITE_ACCUM || f->core >= 0 || f->count[1] > 0 || f->at[0] >= 0))
     return rdt_fail(why, RDT_ERR_ARG,

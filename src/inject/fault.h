@@ -1,5 +1,5 @@
 /* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col]
- * [,core=N[,rate=R]][,seed=S]. */
+ * [,core=N[,lane=N][,rate=R]][,seed=S]. */
 #ifndef RDT_INJECT_FAULT_H
 #define RDT_INJECT_FAULT_H
 
@@ -36,7 +36,7 @@ const char *rdt_fault_kind_form(rdt_fault_kind k);
 
 /* Where several faults lie: anywhere in one row or column of the result, or in one of both that the seed chooses. */
 typedef enum rdt_along { RDT_ALONG_ANY, RDT_ALONG_ROW, RDT_ALONG_COL } rdt_along;
-enum { RDT_MAX_FAULTS = 16 };
+enum { RDT_MAX_FAULTS = 16, RDT_MOST_LANES = 64 };
 
 typedef struct rdt_fault {
   rdt_fault_kind kind;
@@ -50,6 +50,7 @@ typedef struct rdt_fault {
   rdt_along along;
   uint64_t seed;
   int core; /* >= 0: whatever is computed there is hit, every time or at a rate; -1: the fault strikes once */
+  int lane; /* >= 0: of what is computed there all that goes through this lane of its vectors; -1: one element */
 } rdt_fault;
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why);

@@ -37,9 +37,9 @@ static int *look(rdt_cores *c, int threads) {
   return c->seen;
 }
 
-static void strike(rdt_where *w, const rdt_shares *s, int threads, const rdt_tensor *raw) {
+static void strike(rdt_where *w, const rdt_kernel *k, const rdt_shares *s, int threads, const rdt_tensor *raw) {
   const int *cores = s->n == 0 ? look(&w->p->ctx->cores, threads) : NULL;
-  rdt_plan_core_strike(w->p, raw, s, cores, cores ? threads : 0);
+  rdt_plan_core_strike(w->p, k, raw, s, cores, cores ? threads : 0);
 }
 
 rdt_status rdt_where_run(rdt_where *w, rdt_shares *s, const rdt_kernel *k, void *state, int threads,
@@ -55,7 +55,7 @@ rdt_status rdt_where_run(rdt_where *w, rdt_shares *s, const rdt_kernel *k, void 
     s->n = 1;
     s->list[0] = whole.list[0];
   }
-  if (w->p->broken) strike(w, s, threads, &o->out);
+  if (w->p->broken) strike(w, k, s, threads, &o->out);
   return RDT_OK;
 }
 
@@ -86,7 +86,7 @@ void rdt_where_copy_ends(rdt_where *w, int i) {
 
 void rdt_where_strike(rdt_where *w, int i, const rdt_tensor *raw) {
   const rdt_shares one = {.list = &w->copy[i], .n = 1, .room = 1};
-  if (w->p->broken) rdt_plan_core_strike(w->p, raw, &one, NULL, 0);
+  if (w->p->broken) rdt_plan_core_strike(w->p, w->p->kernel, raw, &one, NULL, 0);
 }
 
 static void count(rdt_cores *c, int core) {

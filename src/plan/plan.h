@@ -157,7 +157,8 @@ void rdt_plan_watch(rdt_plan *p, const rdt_result *result);
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site);
 /* Into an element of a view: by its place in memory where it is packed, else by its logical number. */
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
-/* Several faults at once: into a raw result, which must be there, as into that of a black box. */
+/* Several faults at once, or a lane that is wrong: into a raw result, which must be there, as into that of a black box.
+ */
 bool rdt_plan_plants_several(const rdt_plan *p);
 /* false: nothing armed for that site, or the kernel has no injecting instantiation */
 bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit);
@@ -168,9 +169,10 @@ void rdt_plan_plant_plan(rdt_plan *p); /* in what frame and tables seal */
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype);
 /* For a kernel that sums as it goes: a broken core strikes inside of it. false: no core is broken */
 bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit);
-/* What a broken core has computed is wrong: one element of its first share, or where nobody knows the shares, one of
- * all if one of the cores is broken. */
-void rdt_plan_core_strike(rdt_plan *p, const rdt_tensor *raw, const rdt_shares *s, const int *cores, int n);
+/* What a broken core has computed with kernel k is wrong: one element of its first share, or where nobody knows the
+ * shares, one of all if one of the cores is broken. Of a lane: all that went through it, as far as k has vectors. */
+void rdt_plan_core_strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const rdt_shares *s,
+                          const int *cores, int n);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 

@@ -95,6 +95,7 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
 }
 
 bool rdt_plan_plants_several(const rdt_plan *p) {
+  if (p->broken && p->broken->lane >= 0) return true;
   return rdt_plan_armed(p, RDT_SITE_ACCUM) && (p->fault->count[1] > 1 || p->fault->kind == RDT_FAULT_BER);
 }
 
@@ -133,39 +134,73 @@ static int64_t offset_at(const rdt_tensor *t, int channel, int64_t row, int64_t 
   return offset;
 }
 
-static bool strike(rdt_plan *p, const rdt_tensor *raw, const int64_t from[2], const int64_t to[2]) {
+/* Vectors go along the columns of a result: so many of its elements do they hold. The reference has none. */
+static int64_t lanes_of(const rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw) {
+  enum { LEAST = 32 };
+  if (k == p->other || p->ctx->isa == RDT_ISA_GENERIC) return 0;
+  return (p->ctx->isa == RDT_ISA_AVX512 ? 2 * LEAST : LEAST) / (int64_t)rdt_dtype_size(raw->dtype);
+}
+
+/* All that went through the lane. */
+static void strike_lane(const rdt_plan *p, int64_t lanes, const rdt_tensor *raw, const int64_t at[2],
+                        const int64_t end[2], rdt_kernel_hit *hit) {
+  const int channel = rdt_problem_channel(&p->prob);
+  const int64_t columns = raw->shape[channel];
+  double before, after, most = -1.0;
+  for (int64_t row = at[0]; lanes > 0 && row < end[0]; row++)
+    for (int64_t j = at[1] + (p->broken->lane % lanes + lanes - at[1] % lanes) % lanes; j < end[1]; j += lanes) {
+      rdt_fault_apply(p->broken, raw->data, raw->dtype, offset_at(raw, channel, row, j), &before, &after);
+      const double off = isfinite(after) ? fabs(after - before) : INFINITY;
+      if (!(off > most)) continue;
+      most = off;
+      hit->done = true;
+      hit->element = row * columns + j;
+      hit->before = before;
+      hit->after = after;
+    }
+}
+
+static bool strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const int64_t from[2],
+                   const int64_t to[2]) {
   const int channel = rdt_problem_channel(&p->prob);
   const int64_t all = rdt_tensor_count(raw), columns = channel >= 0 ? raw->shape[channel] : 1;
   const int64_t most[2] = {columns ? all / columns : 0, columns};
-  int64_t at[2];
-  rdt_kernel_hit hit;
+  int64_t at[2], end[2];
+  rdt_kernel_hit hit = {.fault = p->broken, .everywhere = true, .core = p->broken->core};
   for (int i = 0; i < 2; i++) {
-    const int64_t end = to[i] < most[i] ? to[i] : most[i];
-    if (from[i] >= end) return false;
-    at[i] = from[i] + (int64_t)(rdt_fault_random(p->broken, 1 + 2 * (uint64_t)i) % (uint64_t)(end - from[i]));
+    end[i] = to[i] < most[i] ? to[i] : most[i];
+    if (from[i] >= end[i]) return false;
+    at[i] = from[i] + (int64_t)(rdt_fault_random(p->broken, 1 + 2 * (uint64_t)i) % (uint64_t)(end[i] - from[i]));
   }
-  hit = (rdt_kernel_hit){.fault = p->broken, .everywhere = true, .core = p->broken->core};
-  hit.element = at[0] * columns + at[1];
-  rdt_fault_apply(p->broken, raw->data, raw->dtype, offset_at(raw, channel, at[0], at[1]), &hit.before, &hit.after);
-  hit.done = true;
+  if (p->broken->lane >= 0) {
+    if (channel >= 0) strike_lane(p, lanes_of(p, k, raw), raw, from, end, &hit);
+  } else {
+    hit.element = at[0] * columns + at[1];
+    rdt_fault_apply(p->broken, raw->data, raw->dtype, offset_at(raw, channel, at[0], at[1]), &hit.before, &hit.after);
+    hit.done = true;
+  }
   rdt_plan_book_hit(p, &hit);
-  return true;
+  return hit.done;
 }
 
-void rdt_plan_core_strike(rdt_plan *p, const rdt_tensor *raw, const rdt_shares *s, const int *cores, int n) {
+void rdt_plan_core_strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const rdt_shares *s,
+                          const int *cores, int n) {
   static const int64_t from[2] = {0, 0}, to[2] = {INT64_MAX, INT64_MAX};
   bool wrong = false;
   if (!is_wrong(p)) return;
   for (int i = 0; i < s->n; i++)
-    if (s->list[i].core == p->broken->core && strike(p, raw, s->list[i].from, s->list[i].to)) return;
+    if (s->list[i].core == p->broken->core && strike(p, k, raw, s->list[i].from, s->list[i].to) && p->broken->lane < 0)
+      return;
   for (int i = 0; i < n; i++) wrong = wrong || cores[i] == p->broken->core;
-  if (s->n == 0 && wrong) strike(p, raw, from, to);
+  if (s->n == 0 && wrong) strike(p, k, raw, from, to);
 }
 
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
   char where[64] = "";
   if (!hit->done || (hit->everywhere && p->injection->done)) return;
-  if (hit->everywhere)
+  if (hit->everywhere && hit->fault->lane >= 0)
+    snprintf(where, sizeof where, " (on core %d, the worst of lane %d)", hit->core, hit->fault->lane);
+  else if (hit->everywhere)
     snprintf(where, sizeof where, " (on core %d)", hit->core);
   else if (hit->fault->site == RDT_SITE_ACCUM)
     snprintf(where, sizeof where, " (after %.0f %% of the reduction)", 100.0 * hit->position);
@@ -245,6 +280,22 @@ static int64_t next_other(const rdt_tensor *a, const rdt_tensor *b, int64_t i, i
   return i + (int64_t)rdt_memory_alike(x + i * size, y + i * size, (size_t)((n - i) * size)) / size;
 }
 
+/* Asks the plan's checks about a result. A weight that has rotted is on both sides of a check of columns, where the
+ * kernel forms it: of rows and columns only those along rows see it. */
+static rdt_status ask(rdt_plan *p, const rdt_operands *o, rdt_findings *f) {
+  const bool weight = p->injection->site == RDT_SITE_WEIGHT || p->injection->site == RDT_SITE_PACKED;
+  rdt_reason why;
+  void *rows = NULL;
+  if (p->scheme->id != RDT_SCHEME_ROWCOL || !weight) {
+    RDT_TRY(rdt_plan_sums(p, &why));
+    return p->scheme->impl->verify(p->sums, o, NULL, f, &why);
+  }
+  RDT_TRY(rdt_scheme_row.create(&p->prob, p->fixed_weights, p->ctx->policy.lambda, p->sets, p->threads, &rows, &why));
+  const rdt_status status = rdt_scheme_row.verify(rows, o, NULL, f, &why);
+  rdt_scheme_row.destroy(rows);
+  return status;
+}
+
 /* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
  * an input of zeros. NaN where it cannot be asked. */
 static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
@@ -252,7 +303,6 @@ static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean,
   const int64_t n = rdt_tensor_count(clean);
   rdt_tensor in[MAX_IN];
   rdt_findings f;
-  rdt_reason why;
   int64_t first = 0, last = 0;
   double weighted = NAN;
   if (o->n_in > MAX_IN) return weighted;
@@ -274,9 +324,7 @@ static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean,
       rdt_store(errors, clean->dtype, i, d);
     }
     rdt_findings_init(&f);
-    if (rdt_plan_sums(p, &why) == RDT_OK && p->scheme->impl->verify(p->sums, &probe, NULL, &f, NULL) == RDT_OK &&
-        f.checks > f.cannot)
-      weighted = f.worst.residual;
+    if (ask(p, &probe, &f) == RDT_OK && f.checks > f.cannot) weighted = f.worst.residual;
   }
   rdt_free(zeros);
   rdt_free(errors);

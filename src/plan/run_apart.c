@@ -50,12 +50,15 @@ static rdt_status epilogue(rdt_run *r, bool applied) {
 /* What is left of a planted fault: after rebuilding, or where some of several were too small to be seen. */
 static rdt_status book_left(rdt_run *r, const rdt_recovered *v) {
   rdt_plan *p = r->p;
-  const bool rebuilt = v->verdict == RDT_CORRECTED, several = v->verdict == RDT_RECOMPUTED && p->fault;
-  if (!r->know_clean || !p->injection->done ||
-      !(rebuilt || (several && (p->fault->count[1] > 1 || p->fault->kind == RDT_FAULT_BER))))
-    return RDT_OK;
-  RDT_TRY(rdt_run_compute(r, RDT_BUF_SPARE, false, r->why));
-  rdt_plan_book_left(p, &r->buf[RDT_BUF_SPARE], &r->buf[RDT_BUF_RESULT]);
+  const rdt_fault *f = p->broken ? p->broken : p->fault;
+  const bool rebuilt = v->verdict == RDT_CORRECTED, again = v->verdict == RDT_RECOMPUTED && f;
+  const bool several = again && (f->count[1] > 1 || f->kind == RDT_FAULT_BER || f->lane >= 0);
+  if (!r->know_clean || !p->injection->done || !(rebuilt || several)) return RDT_OK;
+  if (!p->known) {
+    RDT_TRY(rdt_run_compute(r, RDT_BUF_SPARE, false, r->why));
+    r->clean.data = r->buf[RDT_BUF_SPARE].data;
+  }
+  rdt_plan_book_left(p, &r->clean, &r->buf[RDT_BUF_RESULT]);
   p->injection->rebuilt = rebuilt;
   p->injection->stated = rebuilt ? v->corrected_bound : r->found.floor;
   return RDT_OK;

@@ -54,7 +54,8 @@ bool rdt_run_armed(const rdt_run *r) {
 /* Before anything else, where a fault is rdt_run_armed: what the result would have been, then the faults in data at
  * rest. */
 rdt_status rdt_run_plant_at_rest(rdt_run *r) {
-  if (!rdt_run_armed(r)) return RDT_OK;
+  const bool lane = r->p->broken && r->p->broken->lane >= 0 && r->p->known;
+  if (!rdt_run_armed(r) && !lane) return RDT_OK;
   r->know_clean = r->p->scheme->impl != NULL;
   r->clean = r->buf[RDT_BUF_RESULT];
   r->clean.data = (void *)r->p->known;

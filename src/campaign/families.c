@@ -1,4 +1,4 @@
-#include "families.h"
+#include "campaign/families.h"
 
 #include <math.h>
 #include <string.h>

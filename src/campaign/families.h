@@ -1,6 +1,6 @@
 /* Families of data on which bounds are tried: what networks hold, and what breaks assumptions. */
-#ifndef RDT_BENCH_FAMILIES_H
-#define RDT_BENCH_FAMILIES_H
+#ifndef RDT_CAMPAIGN_FAMILIES_H
+#define RDT_CAMPAIGN_FAMILIES_H
 
 #include <stdint.h>
 
