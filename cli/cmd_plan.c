@@ -48,7 +48,7 @@ static rdt_status open_job(job *j) {
       .ctx = session->ctx, .measured = s->policy == MEASURED, .explain = s->explain, .most_overhead = most};
   const int threads = rdt_context_threads(session->ctx);
   const rdt_device_how how = s->no_cache ? RDT_DEVICE_ONCE : RDT_DEVICE_KEPT;
-  if (rdt_device_find(threads, how, &j->device, NULL) == RDT_OK) j->report.device = &j->device;
+  if (rdt_device_find(threads, how, &j->device, NULL) == RDT_OK) j->report.device = session->ctx->device = &j->device;
   return RDT_OK;
 }
 

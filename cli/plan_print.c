@@ -131,14 +131,21 @@ static bool print_totals(const cJSON *size, bool markdown) {
   printf("planned %.4g ms, unprotected %.4g ms: overhead %.2f %% (%.2f to %.2f)\n", 1e3 * rdt_json_real(t, "seconds"),
          1e3 * rdt_json_real(t, "unprotected"), 100.0 * (rdt_json_real(o, "ratio") - 1.0),
          100.0 * (rdt_json_real(o, "low") - 1.0), 100.0 * (rdt_json_real(o, "high") - 1.0));
+  printf("geometric mean of the layers %.2f %%, worst %.2f %% (%s)\n", 100.0 * (rdt_json_real(t, "mean") - 1.0),
+         100.0 * (rdt_json_real(member(t, "worst"), "ratio") - 1.0), rdt_json_string(member(t, "worst"), "layer"));
   if (!print_singles(t, markdown)) return false;
   const cJSON *b = member(t, "to_best_single"), *p = member(m, "to_planned");
   if (*rdt_json_string(t, "best_single"))
     printf("\nplanned / best single scheme (%s): %.3f (%.3f to %.3f)\n", rdt_json_string(t, "best_single"),
            rdt_json_real(b, "ratio"), rdt_json_real(b, "low"), rdt_json_real(b, "high"));
-  printf("the model alone chooses the same scheme for %.0f of %.0f layers; its plan / this one: %.3f (%.3f to %.3f)\n",
-         rdt_json_real(m, "agree"), rdt_json_real(t, "layers"), rdt_json_real(p, "ratio"), rdt_json_real(p, "low"),
-         rdt_json_real(p, "high"));
+  const cJSON *c = member(t, "classic");
+  printf("one scalar in passes of its own (global-classic, fic): overhead %.2f %%, %.1f times the planned one\n",
+         100.0 * rdt_json_real(c, "overhead"), rdt_json_real(c, "to_planned"));
+  printf(
+      "the model alone chooses the same scheme for %.0f of %.0f layers; its plan / this one: %.3f (%.3f to %.3f), "
+      "geometric mean of the layers %.3f\n",
+      rdt_json_real(m, "agree"), rdt_json_real(t, "layers"), rdt_json_real(p, "ratio"), rdt_json_real(p, "low"),
+      rdt_json_real(p, "high"), rdt_json_real(m, "mean"));
   return true;
 }
 

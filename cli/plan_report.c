@@ -199,6 +199,11 @@ static rdt_timing_samples pick_guess(const line *l, int scheme) {
   (void)scheme;
   return l->guess;
 }
+static rdt_timing_samples pick_classic(const line *l, int scheme) {
+  const rdt_timing_samples s = l->single[RDT_SCHEME_GLOBAL_CLASSIC];
+  (void)scheme;
+  return s.n > 0 ? s : l->single[RDT_SCHEME_FIC];
+}
 /* Everywhere where there is such a scheme; elsewhere as planned. */
 static rdt_timing_samples pick_single(const line *l, int scheme) {
   return l->single[scheme].n > 0 ? l->single[scheme] : l->planned;
@@ -252,6 +257,41 @@ static void add_singles(const sums *s, cJSON *totals) {
             best >= 0 ? ratio_of(s, pick_planned, pick_single, best) : (rdt_timing_ratio){NAN, NAN, NAN});
 }
 
+/* Over the layers, each as often as it occurs; NaN where one was not measured. */
+static double mean_of(const sums *s, pick_fn of, pick_fn base) {
+  double sum = 0.0, layers = 0.0;
+  for (int i = 0; i < s->n; i++) {
+    sum += s->list[i].times * log(median(of(&s->list[i], 0)) / median(base(&s->list[i], 0)));
+    layers += s->list[i].times;
+  }
+  return exp(sum / layers);
+}
+
+static void add_worst(const sums *s, cJSON *totals) {
+  const line *worst = NULL;
+  double most = 0.0;
+  for (int i = 0; i < s->n; i++) {
+    const double ratio = median(s->list[i].planned) / median(s->list[i].none);
+    if (!(ratio > most)) continue;
+    most = ratio;
+    worst = &s->list[i];
+  }
+  cJSON *x = cJSON_AddObjectToObject(totals, "worst");
+  rdt_json_text(x, "layer", worst ? rdt_json_string(worst->said, "name") : "");
+  rdt_json_number(x, "ratio", worst ? most : NAN);
+}
+
+/* What one scalar for each product costs that is compared in passes of its own (a convolution's: for each image), and
+ * how many times that is what planning costs. An overhead that is hardly to be measured counts as this one. */
+static void add_classic(const sums *s, cJSON *totals) {
+  const double least = 0.002;
+  const double classic = ratio_of(s, pick_classic, pick_none, 0).ratio - 1.0;
+  const double planned = ratio_of(s, pick_planned, pick_none, 0).ratio - 1.0;
+  cJSON *x = cJSON_AddObjectToObject(totals, "classic");
+  rdt_json_number(x, "overhead", classic);
+  rdt_json_number(x, "to_planned", isnan(classic) ? NAN : fmax(classic, least) / fmax(planned, least));
+}
+
 static void add_totals(const sums *s, cJSON *size) {
   cJSON *t = cJSON_AddObjectToObject(size, "totals");
   double layers = 0.0, agree = 0.0;
@@ -268,10 +308,14 @@ static void add_totals(const sums *s, cJSON *size) {
   rdt_json_number(t, "seconds", seconds_of(s, pick_planned, 0));
   rdt_json_number(t, "unprotected", seconds_of(s, pick_none, 0));
   add_ratio(t, "overhead", ratio_of(s, pick_planned, pick_none, 0));
+  rdt_json_number(t, "mean", mean_of(s, pick_planned, pick_none));
+  add_worst(s, t);
   add_singles(s, t);
+  add_classic(s, t);
   cJSON *model = cJSON_AddObjectToObject(t, "model");
   cJSON_AddNumberToObject(model, "agree", agree);
   add_ratio(model, "to_planned", ratio_of(s, pick_guess, pick_planned, 0));
+  rdt_json_number(model, "mean", mean_of(s, pick_guess, pick_planned));
 }
 
 rdt_status rdt_plan_report_size(rdt_plan_report *r, const rdt_survey *survey, cJSON *inputs, rdt_reason *why) {

@@ -561,27 +561,6 @@ static void test_isas_agree(void **unused) {
     }
 }
 
-static void test_costs(void **unused) {
-  (void)unused;
-  rdt_problem p;
-  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
-  double share[2][SCHEMES];
-  for (int skinny = 0; skinny < 2; ++skinny) {
-    const int64_t m = skinny ? 4 : 1024;
-    p.in[0] = rdt_tensor_matrix(NULL, RDT_F32, m, 1024, 1024, 0);
-    p.in[1] = rdt_tensor_matrix(&p, RDT_F32, 1024, 1024, 1024, 0);
-    p.out = rdt_tensor_matrix(NULL, RDT_F32, m, 1024, 1024, 0);
-    for (int s = 0; s < SCHEMES; ++s) share[skinny][s] = scheme_of(s)->cost(&p) / rdt_problem_flops(&p);
-    assert_true(share[skinny][0] > 0 && share[skinny][0] < share[skinny][1] && share[skinny][1] < share[skinny][2]);
-  }
-  assert_true(share[0][2] < 0.06);            /* both sides of a large product */
-  assert_true(share[1][1] > 4 * share[0][1]); /* a column check reads all weights */
-  assert_true(share[1][0] < 0.1);             /* a row check does not */
-  p.in[1].data = NULL;                        /* an activation: its checksums are made at run time */
-  assert_true(scheme_of(0)->cost(&p) > share[1][0] * rdt_problem_flops(&p));
-  rdt_problem_clear(&p);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_clean),
                                      cmocka_unit_test(test_clean_generic_isa),
@@ -598,7 +577,6 @@ int main(void) {
                                      cmocka_unit_test(test_nothing),
                                      cmocka_unit_test(test_scales),
                                      cmocka_unit_test(test_epilogue_in_the_pass),
-                                     cmocka_unit_test(test_isas_agree),
-                                     cmocka_unit_test(test_costs)};
+                                     cmocka_unit_test(test_isas_agree)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

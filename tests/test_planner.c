@@ -1,4 +1,5 @@
 /* What is chosen from what was measured; where measurements are kept. */
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -73,7 +74,7 @@ static const char *choose(const made_up *list, int n, const rdt_demand *d, rdt_o
   for (int i = 0; i < n; i++) {
     o->list[i] = (rdt_offer){.way = {&kernel, rdt_scheme_find(list[i].scheme), 1, list[i].fused, false}};
     o->list[i].times = (rdt_timing_samples){samples[i], list[i].seconds > 0.0 ? TRIALS : 0};
-    o->list[i].cost = list[i].seconds;
+    o->list[i].estimate = fabs(list[i].seconds);
     for (int k = 0; k < TRIALS; k++) samples[i][k] = list[i].seconds + list[i].spread * ((7 * k + 3 * i) % TRIALS) / 10;
   }
   rdt_offers_decide(&p, d, o);
@@ -125,10 +126,12 @@ static void demands(void **state) {
   d.wanted = rdt_scheme_find("fc"); /* not for this op: as by auto */
   d.min_coverage = 0.99;
   assert_string_equal(choose(list, 4, &d, &o), "tile");
-  /* nothing was measured: by cost, and the finest where that is nearly free */
-  const made_up costs[] = {{"row", 1, -.3, 0}, {"rowcol", 1, -.2, 0}, {"col", 1, -.5, 0}};
-  assert_string_equal(choose(costs, 3, &(rdt_demand){.sets = 1}, &o), "rowcol");
+  /* nothing was measured: by estimates, and what covers more where that is nearly free */
+  made_up estimates[] = {{"row", 1, -.3, 0}, {"rowcol", 1, -.2, 0}, {"col", 1, -.1999, 0}};
+  assert_string_equal(choose(estimates, 3, &(rdt_demand){.sets = 1}, &o), "rowcol");
   assert_false(o.measured);
+  estimates[1].seconds = -.21;
+  assert_string_equal(choose(estimates, 3, &(rdt_demand){.sets = 1}, &o), "col");
 }
 
 /* Of every op and datatype: nobody is lost for want of room. */

@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "core/memory.h"
 #include "plan/device.h"
+#include "plan/estimate.h"
 #include "plan/roofline.h"
 #include "plan/sealed_json.h"
 #include "schemes/scheme.h"
@@ -74,39 +75,58 @@ static void the_roof_bounds_by_one_or_the_other(void **state) {
   assert_true(rdt_roof_computes(roof, thick));
   assert_true(rdt_roof_seconds(roof, thin) == 1.0 && rdt_roof_seconds(roof, thick) == 2.0);
   assert_true(rdt_roof_flops(roof, 5.0) == 50.0 && rdt_roof_flops(roof, 20.0) == 100.0);
-  /* computing is free below the roof, reading above it */
-  assert_true(rdt_roof_overhead(roof, thin, (rdt_work){.flops = 50.0}) == 0.0);
-  assert_true(rdt_roof_overhead(roof, thin, (rdt_work){.bytes = 5.0}) == 0.5);
-  assert_true(rdt_roof_overhead(roof, thick, (rdt_work){.bytes = 5.0}) == 0.0);
-  assert_true(fabs(rdt_roof_overhead(roof, thick, (rdt_work){.flops = 50.0}) - 0.25) < 1e-12);
 }
 
-static void every_scheme_has_its_work(void **state) {
-  (void)state;
+static const rdt_device a_device = {
+    .threads = 2, .peak = {[RDT_F32] = 180e9}, .bandwidth = 35e9, .meeting = 1e-6, .step = 0.35e-9};
+
+static double estimate(const rdt_problem *p, const char *kernel, const char *scheme, bool fused, bool cold) {
   int n;
-  const rdt_scheme_info *table = rdt_scheme_table(&n);
-  const int64_t tile[] = {6, 16};
-  rdt_problem p = product(512, 512, 512);
-  const rdt_work op = rdt_work_of(&p);
-  for (int i = 0; i < n; i++) {
-    rdt_work apart, fused;
-    assert_true(rdt_work_of_check(&p, table[i].name, 1, false, tile, &apart));
-    assert_true(rdt_work_of_check(&p, table[i].name, 1, true, tile, &fused));
-    assert_true(fused.bytes == 0.0 && fused.flops == apart.flops);
-    assert_true(strcmp(table[i].name, "none") == 0 ? apart.flops == 0.0 : apart.flops > 0.0);
-    assert_true(apart.flops <= 2.01 * op.flops);
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  while (n > 0 && strcmp(rows[n - 1]->name, kernel) != 0) n--;
+  assert_true(n > 0);
+  const rdt_way w = {.kernel = rows[n - 1], .scheme = rdt_scheme_find(scheme), .sets = 1, .fused = fused};
+  return rdt_way_estimate(p, &w, &a_device, cold);
+}
+
+/* Whatever may be chosen has an estimate, and protection has one that is above none's. */
+static void every_way_has_an_estimate(void **state) {
+  (void)state;
+  static const int64_t lengths[][3] = {{512, 512, 512}, {1, 1000, 512}, {256, 1, 64}};
+  static rdt_offers o;
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    rdt_problem p = product(lengths[i][0], lengths[i][1], lengths[i][2]);
+    const rdt_demand d = {.sets = 1, .device = &a_device};
+    rdt_offers_list(&p, rdt_isa_detect(), &d, &o);
+    for (int k = 0; k < o.n; k++) {
+      const rdt_offer *x = &o.list[k];
+      if (x->refused) continue;
+      assert_true(x->estimate > 0.0 && isfinite(x->estimate));
+      if (x->way.scheme->id == RDT_SCHEME_NONE) continue;
+      assert_true(x->estimate > estimate(&p, x->way.kernel->name, "none", false, false));
+      assert_true(x->cost > 0.0);
+    }
+    rdt_problem_clear(&p);
   }
-  rdt_work one, two, thread, global;
-  assert_true(rdt_work_of_check(&p, "row", 1, true, tile, &one) && rdt_work_of_check(&p, "row", 2, true, tile, &two));
-  assert_true(two.flops == 2 * one.flops);
-  assert_false(rdt_work_of_check(&p, "nothing", 1, true, tile, &one));
-  /* what section 7.2 is about: which of the two is cheaper depends on what bounds the layer */
-  assert_true(rdt_work_of_check(&p, "thread1", 1, true, tile, &thread));
-  assert_true(rdt_work_of_check(&p, "global-classic", 1, false, tile, &global));
-  const rdt_roof computes = {.flops = 1.0, .bandwidth = 1.0}, moves = {.flops = 1e6, .bandwidth = 1.0};
-  assert_true(rdt_roof_overhead(computes, op, thread) > rdt_roof_overhead(computes, op, global));
-  assert_true(rdt_roof_overhead(moves, op, thread) < rdt_roof_overhead(moves, op, global));
-  rdt_problem_clear(&p);
+  rdt_problem pool;
+  assert_int_equal(rdt_problem_init(&pool, RDT_KOP_MAXPOOL, 1), RDT_OK);
+  assert_true(isnan(rdt_way_estimate(&pool, &(rdt_way){.scheme = rdt_scheme_find("dup")}, NULL, false)));
+  rdt_problem_clear(&pool);
+}
+
+/* What section 7.2 of the literature is about: which of the two is cheaper depends on what bounds the layer. */
+static void the_model_knows_what_bounds_a_layer(void **state) {
+  (void)state;
+  rdt_problem thick = product(1024, 1024, 1024), thin = product(1, 4096, 4096);
+  const double peak = 2.0 * 1024 * 1024 * 1024 / a_device.peak[RDT_F32];
+  const char *own = "gemm_f32_native";
+  assert_true(estimate(&thick, own, "none", false, false) > peak);
+  assert_true(estimate(&thick, own, "none", false, false) < 1.2 * peak);
+  assert_true(estimate(&thick, own, "thread1", true, false) > estimate(&thick, own, "global-classic", false, false));
+  assert_true(estimate(&thin, own, "thread1", true, true) < estimate(&thin, own, "global-classic", false, true));
+  assert_true(estimate(&thin, own, "none", false, true) > estimate(&thin, own, "none", false, false));
+  rdt_problem_clear(&thick);
+  rdt_problem_clear(&thin);
 }
 
 /* ---- documents under a seal ---- */
@@ -240,10 +260,10 @@ static void the_device_is_measured_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(work_is_counted_once),        cmocka_unit_test(the_roof_bounds_by_one_or_the_other),
-      cmocka_unit_test(every_scheme_has_its_work),   cmocka_unit_test(what_was_sealed_is_read_again),
-      cmocka_unit_test(what_has_changed_is_refused), cmocka_unit_test(a_cache_needs_a_folder),
-      cmocka_unit_test(the_device_is_measured_once),
+      cmocka_unit_test(work_is_counted_once),          cmocka_unit_test(the_roof_bounds_by_one_or_the_other),
+      cmocka_unit_test(every_way_has_an_estimate),     cmocka_unit_test(the_model_knows_what_bounds_a_layer),
+      cmocka_unit_test(what_was_sealed_is_read_again), cmocka_unit_test(what_has_changed_is_refused),
+      cmocka_unit_test(a_cache_needs_a_folder),        cmocka_unit_test(the_device_is_measured_once),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

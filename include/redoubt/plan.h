@@ -14,7 +14,7 @@ typedef struct rdt_choice {
   const char *scheme; /* "" where the kernel as such was refused */
   int fused;          /* the check rides along in the kernel */
   int taken, refused;
-  double cost;        /* estimated extra work of the checks as a share of the op; NaN where there is none */
+  double cost;        /* estimated overhead over the fastest unprotected candidate; NaN: nothing is known */
   double seconds;     /* median of what was measured, for one run; NaN: it was not */
   double spread[2];   /* of that 10 and 90 in 100 */
   double overhead;    /* over the fastest unprotected candidate; NaN: not measured */

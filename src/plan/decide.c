@@ -6,17 +6,11 @@
 
 #include "plan/offers.h"
 
-/* Up to this share of the op's own work the finest location is taken, beyond it the cheapest scheme. */
-static const double affordable = 0.01; /* row and column cover of a 2048^3 product (bench gemm) */
-/* A tie must not cost more than this, whatever the noise: over many layers it would add up. */
-static const double most_tie = 1.01;
+/* A tie must not cost more than this, whatever the noise: over many layers it would add up. Estimates have none. */
+static const double most_tie = 1.01, near = 1.002;
 
 static bool is_depthwise(const rdt_problem *p) {
   return p->op == RDT_KOP_CONV && p->window.groups > 1 && p->in[1].shape[1] == 1;
-}
-
-static bool locates_elements(const rdt_scheme_info *s) {
-  return strcmp(s->granularity, "element") == 0;
 }
 
 __attribute__((format(printf, 3, 4))) static void say(const rdt_offers *o, rdt_offer *x, const char *format, ...) {
@@ -120,7 +114,12 @@ static void by_time(rdt_offers *o, int fastest) {
         x->way.scheme->coverage > o->list[fastest].way.scheme->coverage ? "covers more" : "first in the tables");
 }
 
-/* ---- by cost ---- */
+/* ---- by estimate ---- */
+
+/* Of what is no product or convolution nothing is known: the first row that takes it. */
+static double estimate(const rdt_offer *x) {
+  return isnan(x->estimate) ? INFINITY : x->estimate;
+}
 
 /* Of a scheme the first kernel that makes its check as it goes, or else the first one: as they are listed. */
 static bool is_first(const rdt_offers *o, int i) {
@@ -129,39 +128,31 @@ static bool is_first(const rdt_offers *o, int i) {
   return true;
 }
 
-/* The cheapest that may be chosen, or the finest where that is nearly free. Twice for what is not linear, and for
- * depthwise convolutions where that is cheaper: their few weights are verified on every run then. */
-static int cheapest(const rdt_offers *o, bool linear) {
-  int best = -1;
-  for (int i = 0; i < o->n; i++) {
-    const rdt_offer *x = &o->list[i];
-    if (!x->eligible || !is_first(o, i)) continue;
-    if (linear && x->cost <= affordable && locates_elements(x->way.scheme)) return i;
-    if (best < 0 || x->cost < o->list[best].cost) best = i;
-  }
-  return best;
-}
-
-static const char *why_cheapest(const rdt_problem *p, const rdt_offer *x) {
-  if (!rdt_kop_is_linear(p->op)) return "the only scheme for an op without an algebra of checksums";
-  if (x->way.scheme->id == RDT_SCHEME_DUP) return "each filter reads one channel: a second copy costs least";
-  return locates_elements(x->way.scheme) ? "locates to the element, and is nearly free here"
-                                         : "the cheapest that locates";
-}
-
-static void by_cost(const rdt_problem *p, rdt_offers *o) {
-  const int taken = o->taken = cheapest(o, rdt_kop_is_linear(p->op));
+/* Which kernel of a scheme is the fastest, a device decides: of one that is not known the tables' order counts. */
+static void by_estimate(const rdt_demand *d, rdt_offers *o) {
+  int least = -1, taken;
+  for (int i = 0; i < o->n; i++)
+    if (o->list[i].eligible && (d->device || is_first(o, i)) &&
+        (least < 0 || estimate(&o->list[i]) < estimate(&o->list[least])))
+      least = i;
+  o->taken = taken = least;
+  if (least < 0) return;
+  const double most = near * estimate(&o->list[least]);
+  for (int i = 0; i < o->n; i++)
+    if (o->list[i].eligible && (d->device || is_first(o, i)) && o->list[i].estimate <= most &&
+        o->list[i].way.scheme->coverage > o->list[taken].way.scheme->coverage)
+      o->taken = taken = i;
   for (int i = 0; o->words && i < o->n; i++) {
     rdt_offer *x = &o->list[i];
     if (!x->eligible) continue;
-    if (i == taken)
-      say(o, x, "%s", why_cheapest(p, x));
-    else if (!is_first(o, i))
+    if (isnan(x->estimate))
+      say(o, x, i == taken ? "the first row that takes it" : "a row before it takes this problem");
+    else if (i == taken)
+      say(o, x, i == least ? "the least estimate" : "nearly the least estimate, and covers more");
+    else if (!d->device && !is_first(o, i))
       say(o, x, "not measured: a row before it takes this problem");
-    else if (x->cost < o->list[taken].cost)
-      say(o, x, "cheaper, but coarser, and the finer one is nearly free here");
     else
-      say(o, x, "dearer");
+      say(o, x, "its estimate is %.3f times the least", x->estimate / o->list[least].estimate);
   }
 }
 
@@ -173,7 +164,7 @@ void rdt_offers_decide(const rdt_problem *p, const rdt_demand *d, rdt_offers *o)
   if (fastest >= 0)
     by_time(o, fastest);
   else
-    by_cost(p, o);
+    by_estimate(d, o);
   if (o->taken < 0 || automatic || !o->words) return;
   rdt_offer *x = &o->list[o->taken];
   char was[RDT_OFFER_TEXT];

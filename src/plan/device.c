@@ -9,7 +9,7 @@
 #include "plan/probe.h"
 #include "plan/sealed_json.h"
 
-#define SCHEMA "redoubt.device/1"
+#define SCHEMA "redoubt.device/2"
 static const rdt_dtype measured[] = {RDT_F64, RDT_F32, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
 enum { MEASURED = sizeof measured / sizeof *measured };
 
@@ -24,9 +24,13 @@ static rdt_status measure(int threads, rdt_device *d, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: what is read to measure its bandwidth takes 256 MiB");
   for (int i = 0; i < PASSES; i++) d->bandwidth = fmax(d->bandwidth, rdt_probe_bandwidth(&room, threads));
   rdt_probe_close(&room);
-  for (int look = 0; look < LOOKS; look++)
+  d->meeting = d->step = INFINITY;
+  for (int look = 0; look < LOOKS; look++) {
+    d->meeting = fmin(d->meeting, rdt_probe_meeting(threads));
+    d->step = fmin(d->step, rdt_probe_step());
     for (int i = 0; i < MEASURED; i++)
       d->peak[measured[i]] = fmax(d->peak[measured[i]], rdt_probe_peak(measured[i], threads));
+  }
   strftime(d->date, sizeof d->date, "%Y-%m-%dT%H:%MZ", gmtime_r(&now, &utc));
   return RDT_OK;
 }
@@ -36,6 +40,8 @@ static rdt_status keep(const rdt_device *d, const char *path) {
   cJSON *peaks = cJSON_AddObjectToObject(doc, "peaks");
   cJSON_AddStringToObject(doc, "date", d->date);
   cJSON_AddNumberToObject(doc, "bandwidth", d->bandwidth);
+  cJSON_AddNumberToObject(doc, "meeting", d->meeting);
+  cJSON_AddNumberToObject(doc, "step", d->step);
   for (int i = 0; i < MEASURED; i++) cJSON_AddNumberToObject(peaks, rdt_dtype_name(measured[i]), d->peak[measured[i]]);
   const rdt_status status = rdt_sealed_write(doc, path, NULL);
   cJSON_Delete(doc);
@@ -54,7 +60,10 @@ static bool recall(const char *path, int threads, rdt_device *d) {
   const cJSON *peaks = cJSON_GetObjectItemCaseSensitive(doc, "peaks");
   const char *date = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(doc, "date"));
   *d = (rdt_device){.threads = threads, .bandwidth = rate(doc, "bandwidth"), .kept = true};
-  bool good = rdt_sealed_serves(doc, path, threads, NULL) == RDT_OK && date && isfinite(d->bandwidth);
+  d->meeting = rate(doc, "meeting");
+  d->step = rate(doc, "step");
+  bool good =
+      rdt_sealed_serves(doc, path, threads, NULL) == RDT_OK && date && isfinite(d->bandwidth + d->meeting + d->step);
   for (int i = 0; i < MEASURED; i++) {
     d->peak[measured[i]] = rate(peaks, rdt_dtype_name(measured[i]));
     good = good && isfinite(d->peak[measured[i]]);

@@ -9,6 +9,8 @@ typedef struct rdt_device {
   int threads;
   double peak[RDT_DTYPE_COUNT]; /* operations a second, of products of that datatype; 0: it has none */
   double bandwidth;             /* bytes a second, read from memory by all threads */
+  double meeting;               /* seconds until all threads have begun and ended something; of one: 0 */
+  double step;                  /* seconds of an addition that waits for the one before */
   char date[24];                /* "2026-01-31T12:00Z" */
   bool kept;                    /* in the cache folder; else it is measured anew next time */
 } rdt_device;

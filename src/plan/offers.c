@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/context.h"
-#include "schemes/fused_check.h"
+#include "plan/estimate.h"
 
 /* Which forms of the problem a kernel takes. */
 typedef struct takes {
@@ -17,7 +17,7 @@ bool rdt_way_same(const rdt_way *a, const rdt_way *b) {
 }
 
 rdt_demand rdt_demand_of(const rdt_context *ctx, const char *scheme) {
-  rdt_demand d = {.sets = 1, .min_coverage = ctx->policy.min_coverage};
+  rdt_demand d = {.sets = 1, .min_coverage = ctx->policy.min_coverage, .cold = ctx->cold, .device = ctx->device};
   d.wanted = rdt_scheme_parse(scheme, &d.sets);
   d.keep = ctx->policy.on_fault == RDT_ON_FAULT_CORRECT;
   return d;
@@ -28,7 +28,7 @@ static rdt_offer *add(rdt_offers *o, const rdt_kernel *k, const rdt_scheme_info 
   rdt_offer *x = &o->list[o->n++];
   x->way = (rdt_way){.kernel = k, .scheme = s, .sets = 1};
   x->refused = x->eligible = false;
-  x->cost = NAN;
+  x->estimate = x->cost = NAN;
   x->times = (rdt_timing_samples){NULL, 0};
   x->text[0] = '\0';
   return x;
@@ -40,28 +40,18 @@ static void refuse(rdt_offers *o, const rdt_kernel *k, const rdt_scheme_info *s,
   if (o->words) snprintf(x->text, sizeof x->text, "%s", text);
 }
 
-/* Where a filter reads one channel, sums over the results cost more than the results. */
-static double cost_of_copy(const rdt_problem *p) {
-  const double flops = rdt_problem_flops(p);
-  if (!rdt_kop_is_linear(p->op) || !(flops > 0.0)) return 1.0;
-  /* Of a second copy with its comparison, in flops of the convolution's own kernel, as the schemes' costs: fitted to
-   * depthwise layers of MobileNet, which wait for memory. */
-  return (flops + 18.0 * (double)(rdt_tensor_count(&p->in[0]) + rdt_tensor_count(&p->out))) / flops;
-}
-
-static double cost_of(const rdt_problem *p, const rdt_way *w) {
-  const double flops = rdt_problem_flops(p);
-  if (w->scheme->id == RDT_SCHEME_NONE) return 0.0;
-  if (w->scheme->id == RDT_SCHEME_DUP) return cost_of_copy(p);
-  const double work = w->fused ? rdt_fused_cost(p, w->scheme->forms) : w->sets * w->scheme->impl->cost(p);
-  return flops > 0.0 ? work / flops : 0.0;
-}
-
-static rdt_offer *offer(const rdt_problem *p, rdt_offers *o, rdt_way w) {
+static void offer(const rdt_problem *p, const rdt_demand *d, rdt_offers *o, rdt_way w) {
   rdt_offer *x = add(o, w.kernel, w.scheme);
   x->way = w;
-  x->cost = cost_of(p, &w);
-  return x;
+  x->estimate = rdt_way_estimate(p, &w, d->device, d->cold);
+}
+
+/* Beside the overheads that are measured: over the least that nothing protects. */
+static void compare_estimates(rdt_offers *o) {
+  double least = INFINITY;
+  for (int i = 0; i < o->n; i++)
+    if (!o->list[i].refused && o->list[i].way.scheme->id == RDT_SCHEME_NONE) least = fmin(least, o->list[i].estimate);
+  for (int i = 0; i < o->n; i++) o->list[i].cost = o->list[i].estimate / least - 1.0;
 }
 
 /* Why no kernel can make this scheme's check of the problem; false: some may. */
@@ -96,7 +86,7 @@ static void list_scheme(const rdt_problem *p, const rdt_scheme_info *s, const rd
   for (int i = 0; i < n; i++) {
     if (!t[i].fused || !fuses(p, rows[i], s, sets, d)) continue;
     rides[i] = true;
-    offer(p, o, (rdt_way){.kernel = rows[i], .scheme = s, .sets = sets, .fused = true});
+    offer(p, d, o, (rdt_way){.kernel = rows[i], .scheme = s, .sets = sets, .fused = true});
   }
   if (s->forms & RDT_FORM_UNITS) { /* there are no passes that could check it */
     if (o->n == before)
@@ -109,9 +99,9 @@ static void list_scheme(const rdt_problem *p, const rdt_scheme_info *s, const rd
     for (int i = 0; i < n; i++) {
       const bool finish = none && linear && !t[i].whole && t[i].raw;
       if (rides[i] || finish != (pass == 1) || !(linear && !none ? t[i].raw : t[i].whole || finish)) continue;
-      offer(p, o, (rdt_way){.kernel = rows[i], .scheme = s, .sets = sets, .finish = finish});
+      offer(p, d, o, (rdt_way){.kernel = rows[i], .scheme = s, .sets = sets, .finish = finish});
     }
-  if (o->n == before && reference) offer(p, o, (rdt_way){.kernel = reference, .scheme = s, .sets = sets});
+  if (o->n == before && reference) offer(p, d, o, (rdt_way){.kernel = reference, .scheme = s, .sets = sets});
 }
 
 rdt_tensor rdt_raw_view(const rdt_problem *p) {
@@ -165,4 +155,5 @@ void rdt_offers_list(const rdt_problem *p, rdt_isa isa, const rdt_demand *d, rdt
     else
       refuse(o, NULL, &table[i], "not for this op");
   }
+  compare_estimates(o);
 }

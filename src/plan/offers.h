@@ -21,7 +21,8 @@ typedef struct rdt_offer {
   rdt_way way;              /* kernel or scheme NULL: whatever it is */
   bool refused;             /* it cannot be made */
   bool eligible;            /* it may be chosen */
-  double cost;              /* estimated extra work of the checks as a share of the op; NaN: not known */
+  double estimate;          /* seconds, by what is known of kernels and checks (plan/estimate.h); NaN: nothing is */
+  double cost;              /* of that what is above the least unprotected one, as a share of it; NaN: not known */
   rdt_timing_samples times; /* measured; n = 0: it was not */
   char text[RDT_OFFER_TEXT];
 } rdt_offer;
@@ -38,7 +39,9 @@ typedef struct rdt_demand {
   const rdt_scheme_info *wanted; /* NULL: auto */
   int sets;
   double min_coverage;
-  bool keep; /* raw results are kept: no check rides along (RDT_ON_FAULT_CORRECT) */
+  bool keep;                       /* raw results are kept: no check rides along (RDT_ON_FAULT_CORRECT) */
+  bool cold;                       /* weights come from memory */
+  const struct rdt_device *device; /* estimates are for; NULL: a usual one */
 } rdt_demand;
 
 struct rdt_context;
@@ -48,8 +51,8 @@ rdt_demand rdt_demand_of(const struct rdt_context *ctx, const char *scheme);
  * refuse as such. p: data of in[1] of a linear op set: fixed weights. */
 void rdt_offers_list(const rdt_problem *p, rdt_isa isa, const rdt_demand *d, rdt_offers *o);
 
-/* decide.c: marks who may be chosen, and chooses: by times where there are any, else by cost. Looks at nothing but its
- * arguments. taken stays -1 where nobody may be. */
+/* decide.c: marks who may be chosen, and chooses: by times where there are any, else by estimates. Looks at nothing but
+ * its arguments. taken stays -1 where nobody may be. */
 void rdt_offers_decide(const rdt_problem *p, const rdt_demand *d, rdt_offers *o);
 /* The raw result of a linear op, as kernels leave it for a check: without data. */
 rdt_tensor rdt_raw_view(const rdt_problem *p);

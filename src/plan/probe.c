@@ -120,6 +120,27 @@ double rdt_probe_peak(rdt_dtype t, int threads) {
   return p.operations * CHAINS * ROUNDS * threads / (rdt_timing_now() - begin);
 }
 
+double rdt_probe_meeting(int threads) {
+  enum { TURNS = 64 };
+  const double begin = rdt_timing_now();
+  for (int i = 0; i < TURNS; i++) {
+#pragma omp parallel num_threads(threads)
+    __asm__ volatile("");
+  }
+  return (rdt_timing_now() - begin) / TURNS;
+}
+
+double rdt_probe_step(void) {
+  enum { STEPS = 1 << 16 };
+  uint64_t sum = 0;
+  const double begin = rdt_timing_now();
+  for (int i = 0; i < STEPS; i++) {
+    sum++;
+    __asm__ volatile("" : "+r"(sum));
+  }
+  return (rdt_timing_now() - begin) / STEPS;
+}
+
 /* ---- memory ---- */
 
 /* What reads memory fastest, where that was tried: huge pages, and two streams, each a little ahead of itself. */

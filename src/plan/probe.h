@@ -20,6 +20,9 @@ void rdt_probe_close(rdt_probe_room *r);
 const char *rdt_probe_name(rdt_dtype t);
 /* Once, by all threads together. Operations (two a multiply-add) a second; bytes a second. */
 double rdt_probe_peak(rdt_dtype t, int threads);
+/* Seconds: of a parallel region in which nothing happens; of an addition in a chain of them. */
+double rdt_probe_meeting(int threads);
+double rdt_probe_step(void);
 double rdt_probe_bandwidth(const rdt_probe_room *r, int threads);
 
 #endif

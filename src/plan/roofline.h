@@ -1,5 +1,4 @@
-/* The roofline: how long a layer takes at least, by how much it computes and how much it moves, and how much longer
- * with a check. Intensity guides; policy "model" knows nothing else. */
+/* The roofline: how long a layer takes at least, by how much it computes and how much it moves. Intensity guides. */
 #ifndef RDT_PLAN_ROOFLINE_H
 #define RDT_PLAN_ROOFLINE_H
 
@@ -31,14 +30,5 @@ bool rdt_roof_computes(rdt_roof r, rdt_work w); /* bound by computing; else by m
 double rdt_roof_seconds(rdt_roof r, rdt_work w);
 /* Of the operations a second that the roof allows work of this intensity. */
 double rdt_roof_flops(rdt_roof r, double intensity);
-
-/* What the checks of a scheme (sets of them) add to a linear op. fused: they ride along in the kernel, which reads
- * nothing once more for them. tile: the rows and columns of what the kernel keeps in registers, by which some schemes
- * check. false: no scheme of that name is known here. */
-bool rdt_work_of_check(const rdt_problem *p, const char *scheme, int sets, bool fused, const int64_t tile[2],
-                       rdt_work *extra);
-/* The share of the op's own time that they cost, by the roofline alone: where memory bounds, computing is free as far
- * as it fits below the roof. */
-double rdt_roof_overhead(rdt_roof r, rdt_work op, rdt_work extra);
 
 #endif

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "plan/estimate.h"
 #include "plan/plan.h"
 
 void rdt_offers_choose(const rdt_context *ctx, const rdt_problem *p, const char *scheme, rdt_offers *o) {
@@ -48,12 +49,8 @@ static rdt_status make_states(rdt_plan *p, rdt_reason *why) {
   return status;
 }
 
-/* A product this small is done before a second thread has woken up: 2 MFLOP take some 20 us on one core. */
-static const double worth_a_thread = 2e6;
-
 rdt_status rdt_plan_select(rdt_plan *p, const char *scheme, const rdt_way *way, rdt_reason *why) {
-  const bool small = rdt_kop_is_linear(p->prob.op) && rdt_problem_flops(&p->prob) < worth_a_thread;
-  p->threads = small ? 1 : p->ctx->threads;
+  p->threads = rdt_threads_worth(&p->prob, p->ctx->threads);
   rdt_way w;
   if (way) {
     w = *way;

@@ -285,14 +285,4 @@ static rdt_status fixed(void *state, rdt_vault *frame, rdt_vault *tables) {
   return rdt_conv_check_fixed(&s->c, tables);
 }
 
-/* In flops of the convolution's own kernel, fitted as that of ic: products with the checksum filter, elements of input
- * and output, comparisons. */
-static double cost(const rdt_problem *p) {
-  int64_t m, n, k;
-  rdt_problem_mnk(p, &m, &n, &k);
-  const double in = (double)rdt_tensor_count(&p->in[0]), out = (double)rdt_tensor_count(&p->out);
-  const double dots = (double)m * (double)k * (double)p->window.groups;
-  return 11.0 * dots + in * 13.0 + out * 15.0 + (double)m * 1200.0;
-}
-
-const rdt_scheme rdt_scheme_fc = {rdt_conv_accept, cost, create, verify, checksums, from_weights, destroy, fixed};
+const rdt_scheme rdt_scheme_fc = {rdt_conv_accept, create, verify, checksums, from_weights, destroy, fixed};

@@ -511,30 +511,5 @@ static rdt_status fixed(void *state, rdt_vault *frame, rdt_vault *tables) {
   return rdt_conv_check_fixed(&s->c, tables);
 }
 
-/* In flops of the convolution's own kernel, fitted to times of one thread of a Zen 4 at 90 GFLOP/s, channels-last f32
- * from 64 to 1024 channels: elements of input and output, then of the filters with their two tables, then their blocks,
- * which are many where groups are. */
-static double cost_of(const rdt_problem *p, bool scalar) {
-  int64_t m, n, k;
-  rdt_problem_mnk(p, &m, &n, &k);
-  const double in = (double)rdt_tensor_count(&p->in[0]), out = (double)rdt_tensor_count(&p->out);
-  const double images = (double)p->out.shape[0], filters = scalar ? 1.0 : (double)n;
-  const double taps = (double)p->window.kernel[p->out.rank - 3], icg = (double)p->in[1].shape[1];
-  const int64_t groups = p->window.groups, per_group = (n / groups + FILTER_BLOCK - 1) / FILTER_BLOCK;
-  const double blocks = scalar ? 0.0 : images * (double)(groups * per_group);
-  return in * (5.0 * taps + 10.0) + out * 16.0 + images * filters * (25.0 * (double)k + 60.0 * icg + 600.0) +
-         blocks * 12e3;
-}
-
-static double cost_ic(const rdt_problem *p) {
-  return cost_of(p, false);
-}
-
-static double cost_fic(const rdt_problem *p) {
-  return cost_of(p, true);
-}
-
-const rdt_scheme rdt_scheme_ic = {rdt_conv_accept, cost_ic,      create_ic,     verify,
-                                  checksums,       from_weights, state_destroy, fixed};
-const rdt_scheme rdt_scheme_fic = {rdt_conv_accept, cost_fic,     create_fic,    verify,
-                                   checksums,       from_weights, state_destroy, fixed};
+const rdt_scheme rdt_scheme_ic = {rdt_conv_accept, create_ic, verify, checksums, from_weights, state_destroy, fixed};
+const rdt_scheme rdt_scheme_fic = {rdt_conv_accept, create_fic, verify, checksums, from_weights, state_destroy, fixed};

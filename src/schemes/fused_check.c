@@ -428,28 +428,3 @@ void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findin
   if (c->forms & RDT_FORM_BLOCKS) judge_blocks(c, sums, f);
   if (c->forms & RDT_FORM_UNITS) judge_units(c, f);
 }
-
-/* Fitted to layers of MobileNet and BERT (bench model) and to bench gemm, in the speed of the product: for rows an
- * element of A costs about six flops, one of C about ten; down the columns and in blocks more, and one of B as many as
- * it takes to read it once more; a unit's extra multiply-adds a share of the product itself, on processors whose tile
- * they halve. */
-double rdt_fused_cost(const rdt_problem *p, unsigned forms) {
-  static const struct {
-    unsigned form;
-    double product, a, b, c;
-  } costs[] = {{RDT_FORM_ROWS, 0.0, 6.0, 0.0, 10.0},     {RDT_FORM_COLUMNS, 0.0, 14.0, 15.0, 10.0},
-               {RDT_FORM_BLOCKS, 0.0, 14.0, 27.0, 18.0}, {RDT_FORM_PRODUCT, 0.0, 14.0, 27.0, 18.0},
-               {RDT_FORM_ONE_SIDED, 0.6, 6.0, 0.0, 4.0}, {RDT_FORM_TWO_SIDED, 0.5, 6.0, 0.0, 4.0},
-               {RDT_FORM_TWICE, 0.95, 0.0, 0.0, 4.0},    {RDT_FORM_SUMMED, 1.3, 6.0, 0.0, 4.0}};
-  int64_t m, n, k;
-  double cost = 0.0;
-  if (rdt_problem_is_depthwise(p)) /* fitted likewise */
-    return 4.0 * (double)rdt_tensor_count(&p->in[0]) + 10.0 * (double)rdt_tensor_count(&p->out);
-  rdt_problem_mnk(p, &m, &n, &k);
-  if (p->acc == RDT_S32) return (double)m * (3.0 * (double)k + 10.0 * (double)n); /* no squares */
-  const double a = (double)m * (double)k, b = (double)k * (double)n, c = (double)m * (double)n;
-  for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
-    if (forms & costs[i].form)
-      cost += costs[i].product * 2.0 * a * (double)n + costs[i].a * a + costs[i].b * b + costs[i].c * c;
-  return cost;
-}

@@ -21,7 +21,5 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights);
 void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dtype *dtype);
 rdt_fused rdt_fused_ask(const rdt_fused_check *c); /* for one run */
 void rdt_fused_judge(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f);
-/* Estimated work in flop-equivalents of the op, as the schemes' costs. */
-double rdt_fused_cost(const rdt_problem *p, unsigned forms);
 
 #endif

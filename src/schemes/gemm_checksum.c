@@ -504,30 +504,12 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-/* A pass that sums one side does this many flops of the product's own speed for each element (measured with f32,
- * 1024^3: bench gemm). Weights are read only where their checksums are not kept (data = NULL: an activation). */
-static double cost(const variant *v, const rdt_problem *p) {
-  const double flops_per_sum = p->acc == RDT_S32 ? 40.0 : 12.0; /* products of bytes are faster, sums of them slower */
-  int64_t m, n, k;
-  rdt_problem_mnk(p, &m, &n, &k);
-  const double a = (double)m * (double)k, b = (double)rdt_tensor_count(&p->in[1]), c = (double)m * (double)n;
-  const double sides = (double)v->rows + (double)(v->cols || v->tiles);
-  double sums = sides * (a + c);
-  if (v->cols) sums += b;
-  if ((v->rows || v->tiles) && !p->in[1].data) sums += b;
-  return flops_per_sum * sums;
-}
-
 #define SCHEME(name)                                                                                              \
-  static double name##_cost(const rdt_problem *p) {                                                               \
-    return cost(&variant_##name, p);                                                                              \
-  }                                                                                                               \
   static rdt_status name##_create(const rdt_problem *p, bool fixed_weights, double lambda, int sets, int threads, \
                                   void **state_, rdt_reason *why) {                                               \
     return create(&variant_##name, p, fixed_weights, lambda, sets, threads, state_, why);                         \
   }                                                                                                               \
-  const rdt_scheme rdt_scheme_##name = {accept,    name##_cost, name##_create, verify,                            \
-                                        checksums, recreate,    destroy,       fixed};
+  const rdt_scheme rdt_scheme_##name = {accept, name##_create, verify, checksums, recreate, destroy, fixed};
 
 SCHEME(row)
 SCHEME(col)

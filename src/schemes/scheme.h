@@ -12,8 +12,6 @@
 typedef struct rdt_scheme {
   /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason */
   rdt_status (*accept)(const rdt_problem *p, rdt_reason *why);
-  /* Estimated work of the checks in flop-equivalents of the op (same unit as rdt_problem_flops). */
-  double (*cost)(const rdt_problem *p);
   /* Precomputes what depends on the weights (in[1].data where fixed_weights; otherwise left to verify). sets: of
    * independent checks, at most the table's. */
   rdt_status (*create)(const rdt_problem *p, bool fixed_weights, double lambda, int sets, int threads, void **state,
