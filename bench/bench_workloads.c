@@ -6,7 +6,9 @@
 
 #include "bench_conv.h"
 #include "bench_gemm.h"
+#include "core/cpu_info.h"
 #include "core/memory.h"
+#include "plan/profile.h"
 
 static rdt_status add(rdt_bench_networks *n, const rdt_workload *w, int64_t batch, rdt_reason *why) {
   if (n->count == RDT_BENCH_NETWORKS)
@@ -116,7 +118,7 @@ static const char *const columns[] = {"workload",       "layer", "op",    "m",  
 
 /* ---- weights as a network has them ---- */
 
-enum { CACHE = 32 << 20, MOST_COPIES = 512 }; /* what a cache may hold; plans of each contender */
+enum { MOST_COPIES = 512 }; /* plans of each contender */
 
 static rdt_bench_case case_of(const job *j, int i) {
   const rdt_layer *l = &j->layers[i];
@@ -134,14 +136,14 @@ static rdt_bench_case case_of(const job *j, int i) {
 }
 
 /* Between two runs of a layer a network reads all of its other weights. Where those together are more than a cache
- * holds, so many copies of the layer's own take turns that each comes from memory, as there. */
+ * holds, by the planner's rule, so many copies of the layer's own take turns that each comes from memory, as there. */
 static void set_copies(job *j, rdt_bench_case *cases, int count) {
   for (int i = 0; i < count; i++) {
     double all = 0.0;
     for (int k = 0; k < count; k++)
       if (cases[k].group == cases[i].group) all += cases[k].weights * (double)cases[k].times;
-    j->cold[i] = all > CACHE && cases[i].times * cases[i].weights < all;
-    const double turns = ceil(2.0 * CACHE / fmax(cases[i].weights + cases[i].data, 1.0)) + 1.0;
+    j->cold[i] = rdt_weights_are_cold(all);
+    const double turns = ceil(2.0 * rdt_cpu_cache() / fmax(cases[i].weights + cases[i].data, 1.0)) + 1.0;
     cases[i].copies = j->cold[i] ? (int)fmin(turns, MOST_COPIES) : 1;
   }
 }

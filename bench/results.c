@@ -8,6 +8,7 @@
 
 #include "core/cpu_info.h"
 #include "plan/probe.h"
+#include "schemes/scheme.h"
 
 void rdt_bench_row_take(rdt_bench_row *row, const rdt_field *f, const rdt_timing *timing) {
   row->timing = *timing;
@@ -235,6 +236,19 @@ static void print_sum(const group *g, int64_t number, const char *what, const ch
   rdt_bench_fixed(t, geometric_mean(g), 3);
 }
 
+/* Rows of the same network and number of threads as row i; false: they were seen before. */
+static bool take_group(const rdt_bench_results *r, int i, group *g) {
+  const int64_t number = r->ops->cases[r->rows[i].which].group;
+  g->count = 0;
+  for (int j = 0; j < r->count; j++) {
+    const rdt_bench_row *row = &r->rows[j];
+    if (row->threads != r->rows[i].threads || r->ops->cases[row->which].group != number) continue;
+    if (j < i) return false;
+    g->rows[g->count++] = row;
+  }
+  return true;
+}
+
 static void print_group(group *g, int64_t number, rdt_bench_out *t) {
   bool libraries = true, ours = true;
   for (int i = 0; i < g->count; i++) /* every contender, where it comes first */
@@ -279,15 +293,7 @@ static void print_sums(const rdt_bench_results *r, rdt_bench_out *t) {
   own[0] = r->ops->group;
   for (int i = 0; i < r->count; i++) {
     const int64_t number = r->ops->cases[r->rows[i].which].group;
-    bool first = true;
-    g.count = 0;
-    for (int j = 0; j < r->count; j++) {
-      const rdt_bench_row *row = &r->rows[j];
-      if (row->threads != r->rows[i].threads || r->ops->cases[row->which].group != number) continue;
-      first = first && j >= i;
-      g.rows[g.count++] = row;
-    }
-    if (!first || (g.count < 2 && !r->ops->group_text)) continue;
+    if (!take_group(r, i, &g) || (g.count < 2 && !r->ops->group_text)) continue;
     if (!begun)
       rdt_bench_table(t, "sums", "Summed, each as often as it occurs; best: the fastest library of each",
                       own + !grouped, sizeof columns / sizeof *columns - !grouped);
@@ -296,10 +302,134 @@ static void print_sums(const rdt_bench_results *r, rdt_bench_out *t) {
   }
 }
 
+/* ---- what was planned ---- */
+
+/* Sums of one contender over sums of another. */
+static rdt_timing_ratio ratio_of_picks(const group *g, const int *of, const int *base) {
+  rdt_timing_pair pairs[RDT_BENCH_CASES];
+  for (int i = 0; i < g->count; i++) {
+    if (of[i] < 0 || base[i] < 0) return no_ratio;
+    const rdt_timing *t = &g->rows[i]->timing;
+    pairs[i] =
+        (rdt_timing_pair){rdt_timing_samples_of(t, of[i]), rdt_timing_samples_of(t, base[i]), (double)times_of(g, i)};
+  }
+  return rdt_timing_sum_ratio(pairs, g->count);
+}
+
+static bool pick(const group *g, const char *what, const char *asked, int *list) {
+  bool all = true;
+  for (int i = 0; i < g->count; i++) all = (list[i] = find_entry(g->rows[i], what, asked)) >= 0 && all;
+  return all;
+}
+
+/* The scheme that was asked for by name, says where a fault is, and takes the least time everywhere; NULL: none was. */
+static const char *best_single(const group *g, const int *none, int *best) {
+  const rdt_bench_ask *ask = g->r->ops->ask;
+  const char *name = NULL;
+  double least = INFINITY;
+  int picks[RDT_BENCH_CASES], sets;
+  for (int i = 0; i < ask->n_schemes; i++) {
+    const rdt_scheme_info *s = rdt_scheme_parse(ask->schemes[i], &sets);
+    if (!s || !s->locates || s->id == RDT_SCHEME_DUP || !pick(g, "redoubt", ask->schemes[i], picks)) continue;
+    const double ratio = ratio_of_picks(g, picks, none).ratio;
+    if (!(ratio < least)) continue;
+    least = ratio;
+    name = ask->schemes[i];
+    memcpy(best, picks, sizeof picks);
+  }
+  return name;
+}
+
+static double worst_layer(const group *g, const int *of, const int *base) {
+  double worst = NAN;
+  for (int i = 0; i < g->count; i++)
+    worst = fmax(worst, rdt_timing_stat_of(&g->rows[i]->timing, of[i]).median /
+                            rdt_timing_stat_of(&g->rows[i]->timing, base[i]).median);
+  return worst;
+}
+
+/* Of a network; sums: logarithms of the ratios to none, to the libraries, of the overheads; count and worst. */
+typedef struct planned_sums {
+  double log_none, log_best, log_classic, worst;
+  int networks, libraries, classics;
+} planned_sums;
+
+static void print_planned(const group *g, int64_t number, planned_sums *s, rdt_bench_out *t) {
+  const double least = 0.002; /* an overhead that is hardly to be measured counts as this one */
+  int planned[RDT_BENCH_CASES], none[RDT_BENCH_CASES], best[RDT_BENCH_CASES], single[RDT_BENCH_CASES];
+  int classic[RDT_BENCH_CASES];
+  if (!pick(g, "redoubt plan", "plan", planned)) return;
+  for (int i = 0; i < g->count; i++) {
+    none[i] = g->rows[i]->none;
+    best[i] = g->rows[i]->best;
+  }
+  const char *name = best_single(g, none, single);
+  const rdt_timing_ratio to_single = name ? ratio_of_picks(g, planned, single) : no_ratio;
+  const rdt_timing_ratio to_none = ratio_of_picks(g, planned, none), to_best = ratio_of_picks(g, planned, best);
+  double times = NAN;
+  if (pick(g, "redoubt", "global-classic", classic))
+    times = fmax(ratio_of_picks(g, classic, none).ratio - 1.0, least) / fmax(to_none.ratio - 1.0, least);
+  const rdt_bench_ops *o = g->r->ops;
+  rdt_bench_text(t, o->group_text(o->user, number));
+  rdt_bench_integer(t, g->rows[0]->threads);
+  rdt_bench_text(t, name ? name : "");
+  ratio_cells(t, to_single);
+  ratio_cells(t, to_none);
+  rdt_bench_fixed(t, worst_layer(g, planned, none), 3);
+  ratio_cells(t, to_best);
+  rdt_bench_fixed(t, times, 2);
+  s->networks++;
+  s->log_none += log(to_none.ratio);
+  s->worst = fmax(s->worst, to_none.ratio);
+  if (!isnan(to_best.ratio)) s->log_best += log(to_best.ratio), s->libraries++;
+  if (!isnan(times)) s->log_classic += log(times), s->classics++;
+}
+
+static void print_planned_all(const planned_sums *s, rdt_bench_out *t) {
+  rdt_bench_text(t, "geometric mean; worst");
+  rdt_bench_text(t, "");
+  rdt_bench_text(t, "");
+  ratio_cells(t, no_ratio);
+  ratio_cells(t, (rdt_timing_ratio){exp(s->log_none / s->networks), NAN, NAN});
+  rdt_bench_fixed(t, s->worst, 3);
+  ratio_cells(t, (rdt_timing_ratio){s->libraries ? exp(s->log_best / s->libraries) : NAN, NAN, NAN});
+  rdt_bench_fixed(t, s->classics ? exp(s->log_classic / s->classics) : NAN, 2);
+}
+
+static void print_plans(const rdt_bench_results *r, rdt_bench_out *t) {
+  static const char *const columns[] = {"workload",
+                                        "threads",
+                                        "best single",
+                                        "plan / single",
+                                        "low single",
+                                        "high single",
+                                        "plan / none",
+                                        "low none",
+                                        "high none",
+                                        "worst layer",
+                                        "plan / best library",
+                                        "low library",
+                                        "high library",
+                                        "classic overhead / plan overhead"};
+  group g = {.r = r};
+  planned_sums s = {.worst = 0.0};
+  bool asked = false;
+  for (int i = 0; i < r->ops->ask->n_schemes; i++) asked = asked || strcmp(r->ops->ask->schemes[i], "plan") == 0;
+  if (!asked || !r->ops->group_text) return;
+  rdt_bench_table(t, "planned",
+                  "What was planned: against the best scheme alone, no protection, and each layer's fastest library; "
+                  "global-classic's overhead over the plan's (0.2 % at least, both)",
+                  columns, sizeof columns / sizeof *columns);
+  for (int i = 0; i < r->count; i++)
+    if (take_group(r, i, &g)) print_planned(&g, r->ops->cases[r->rows[i].which].group, &s, t);
+  if (s.networks > 1) print_planned_all(&s, t);
+}
+
 void rdt_bench_print(const rdt_bench_results *r, rdt_bench_out *t) {
   print_machine(t);
   print_libraries(r->ops->ask->baselines, t);
   print_limits(r, t);
   print_rows(r, t);
   print_sums(r, t);
+  print_plans(r, t);
 }

@@ -152,7 +152,13 @@ static rdt_status say(job *j) {
     return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory while writing the table");
   }
   if (*s->cache.text && !settings->quiet) fprintf(stderr, "redoubt plan: the cache was not used: %s\n", s->cache.text);
-  rdt_plan_report_over(j->doc, over, sizeof over);
+  rdt_plan_report_names(j->doc, "noisy", over, sizeof over);
+  if (*over && !settings->quiet)
+    fprintf(stderr,
+            "redoubt plan: times vary by more than on a quiet machine, more trials notwithstanding; --measure takes "
+            "them anew: %s\n",
+            over);
+  rdt_plan_report_names(j->doc, "over", over, sizeof over);
   j->over = *over != '\0';
   if (j->over && !settings->quiet)
     fprintf(stderr, "redoubt plan: protection takes more than %.3g %% of the unprotected time in: %s\n",

@@ -169,6 +169,8 @@ static rdt_status add_layer(rdt_plan_report *r, const rdt_survey *survey, int i,
   if (rdt_kop_is_linear(l->prob.op)) {
     add_work(r, &l->prob, x);
     const int base = rdt_offers_baseline(o);
+    cJSON_AddBoolToObject(x, "noisy",
+                          rdt_timing_is_noisy(t->times) || (base >= 0 && rdt_timing_is_noisy(o->list[base].times)));
     rdt_json_number(x, "seconds", median(t->times));
     rdt_json_number(x, "unprotected", base >= 0 ? median(o->list[base].times) : NAN);
     const rdt_timing_pair pair = {t->times, base >= 0 ? o->list[base].times : t->times, 1.0};
@@ -327,11 +329,13 @@ rdt_status rdt_plan_report_size(rdt_plan_report *r, const rdt_survey *survey, cJ
   cJSON_AddItemToObject(size, "inputs", inputs);
   cJSON_AddBoolToObject(size, "cold", survey->cold);
   cJSON *layers = cJSON_AddArrayToObject(size, "layers"), *over = cJSON_AddArrayToObject(size, "over");
+  cJSON *noisy = cJSON_AddArrayToObject(size, "noisy");
   for (int i = 0; i < survey->n && status == RDT_OK; i++) status = add_layer(r, survey, i, o, layers, &s, why);
   const cJSON *x;
   cJSON_ArrayForEach(x, layers) {
     const double ratio = rdt_json_real(cJSON_GetObjectItemCaseSensitive(x, "overhead"), "ratio");
     if (ratio > 1.0 + r->most_overhead) cJSON_AddItemToArray(over, cJSON_CreateString(rdt_json_string(x, "name")));
+    if (rdt_json_true(x, "noisy")) cJSON_AddItemToArray(noisy, cJSON_CreateString(rdt_json_string(x, "name")));
   }
   if (status == RDT_OK) add_totals(&s, size);
   rdt_free(s.list);
@@ -339,12 +343,12 @@ rdt_status rdt_plan_report_size(rdt_plan_report *r, const rdt_survey *survey, cJ
   return status;
 }
 
-void rdt_plan_report_over(const cJSON *doc, char *text, size_t size) {
+void rdt_plan_report_names(const cJSON *doc, const char *list, char *text, size_t size) {
   const cJSON *s, *x;
   size_t used = 0;
   *text = '\0';
   cJSON_ArrayForEach(s, rdt_json_list(doc, "sizes")) {
-    cJSON_ArrayForEach(x, rdt_json_list(s, "over")) {
+    cJSON_ArrayForEach(x, rdt_json_list(s, list)) {
       const int n = snprintf(text + used, size - used, "%s%s", used ? ", " : "", x->valuestring);
       used += n > 0 ? (size_t)n : 0;
       if (used >= size - 4) {

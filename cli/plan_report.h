@@ -16,8 +16,8 @@ typedef struct rdt_plan_report {
 
 /* Chooses for every layer, notes the choices in the context's book, and adds a size to the document. */
 rdt_status rdt_plan_report_size(rdt_plan_report *r, const rdt_survey *s, cJSON *inputs, rdt_reason *why);
-/* Names of layers above the most overhead, with commas; "" where there are none. */
-void rdt_plan_report_over(const cJSON *doc, char *text, size_t size);
+/* Names of layers with commas, "" where there are none: list is "over", above the most overhead, or "noisy". */
+void rdt_plan_report_names(const cJSON *doc, const char *list, char *text, size_t size);
 bool rdt_plan_report_print(const cJSON *doc, int64_t format); /* RDT_FORMAT_TEXT, _MD, _CSV. false: no memory */
 
 #endif

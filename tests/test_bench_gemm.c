@@ -40,6 +40,14 @@ static void test_statistics(void **state) {
     t.cases[0].seconds[i] = 1.0 + i;
     t.cases[1].seconds[i] = 2.0 * (1.0 + i);
   }
+  double calm[20], busy[20];
+  for (int i = 0; i < 20; i++) {
+    calm[i] = 1.0 + 0.002 * i;
+    busy[i] = i < 15 ? 1.0 : 1.5;
+  }
+  assert_false(rdt_timing_is_noisy((rdt_timing_samples){calm, 20}));
+  assert_true(rdt_timing_is_noisy((rdt_timing_samples){busy, 20}));
+  assert_false(rdt_timing_is_noisy((rdt_timing_samples){busy, 0}));
   const rdt_timing_stat s = rdt_timing_stat_of(&t, 0);
   assert_true(s.median == 6.0 && s.p10 == 2.0 && s.p90 == 10.0);
   const rdt_timing_ratio r = rdt_timing_ratio_of(&t, 1, 0);

@@ -230,6 +230,8 @@ static void refusals(void **state) {
   refuse(in_folder("other.json"), RDT_ERR_UNSUPPORTED, "isa \"avx1024\"");
   write_other(b, NULL, "redoubt", "0.0.1");
   refuse(in_folder("other.json"), RDT_ERR_UNSUPPORTED, "version 0.0.1");
+  write_other(b, NULL, "build", "0123456789abcdef"); /* the same version, other kernels */
+  refuse(in_folder("other.json"), RDT_ERR_UNSUPPORTED, "another build (0123456789abcdef");
   write_other(b, NULL, "schema", "redoubt.plan/1");
   refuse(in_folder("other.json"), RDT_ERR_FORMAT, "redoubt.plan/1");
   write_book(b, 7, in_folder("other.json"), true);

@@ -15,6 +15,7 @@
 #include "core/cpu_info.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "plan/identity.h"
 #include "plan/sealed_json.h"
 
 enum { MOST_TRIALS = 1000, PATIENCE = 200 }; /* times 10 ms, for who writes just now */
@@ -47,7 +48,9 @@ static cJSON *problem_of(const rdt_entry *e, bool choices) {
 }
 
 cJSON *rdt_book_document(const rdt_book *b, int threads, bool choices) {
-  cJSON *doc = rdt_sealed_document(RDT_PLAN_SCHEMA, threads), *list = cJSON_AddArrayToObject(doc, "problems");
+  cJSON *doc = rdt_sealed_document(RDT_PLAN_SCHEMA, threads);
+  cJSON_AddStringToObject(doc, "build", rdt_build_identity());
+  cJSON *list = cJSON_AddArrayToObject(doc, "problems");
   for (int i = 0; b && i < b->n; i++)
     if (!choices || b->list[i].choice >= 0) cJSON_AddItemToArray(list, problem_of(&b->list[i], choices));
   return doc;
@@ -118,11 +121,22 @@ rdt_status rdt_book_parse(const cJSON *doc, const char *path, rdt_book **out, rd
   return RDT_OK;
 }
 
+/* Of the same version, but with other kernels or checks in it. */
+static rdt_status same_build(const cJSON *doc, const char *path, rdt_reason *why) {
+  const char *build = text_of(doc, "build", 17);
+  if (build && strcmp(build, rdt_build_identity()) == 0) return RDT_OK;
+  return rdt_fail(
+      why, RDT_ERR_UNSUPPORTED,
+      "%.200s: was made by another build (%s, this is %s), whose kernels or checks are others; make it anew", path,
+      build ? build : "not said", rdt_build_identity());
+}
+
 rdt_status rdt_book_read(const char *path, int threads, rdt_book **b, rdt_reason *why) {
   cJSON *doc;
   *b = NULL;
   RDT_TRY(rdt_sealed_read(path, RDT_PLAN_SCHEMA, &doc, why));
   rdt_status status = rdt_sealed_serves(doc, path, threads, why);
+  if (status == RDT_OK) status = same_build(doc, path, why);
   if (status == RDT_OK) status = rdt_book_parse(doc, path, b, why);
   cJSON_Delete(doc);
   return status;

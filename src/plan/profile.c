@@ -12,7 +12,7 @@
 
 char rdt_weights_to_come[1];
 
-enum { QUALIFY = 3, MOST_TRIALS = 31, ENOUGH = 21, LEAST = 5 };
+enum { QUALIFY = 3, MOST_TRIALS = 61, USUAL = 31, ENOUGH = 21, LEAST = 5 };
 /* Who takes so many times as long as the best of his group by himself is not compared any further: on a busy machine a
  * sample may be off by half. */
 static const double hopeless = 1.5;
@@ -206,6 +206,13 @@ static bool clearly_slower(const rdt_timing *t, int i, int leader) {
   return n >= 3 && slower >= n - n / LEAST;
 }
 
+/* Whoever leads was measured well enough, or there is somebody else on the machine, and it takes more. */
+static bool is_calm(const rdt_timing *t, const int *leader) {
+  for (int g = 0; g < GROUPS; g++)
+    if (g != MAY_NOT && leader[g] >= 0 && rdt_timing_is_noisy(rdt_timing_samples_of(t, leader[g]))) return false;
+  return true;
+}
+
 static bool eliminate(rdt_timing *t, void *user) {
   const profiler *f = user;
   int leader[GROUPS] = {-1, -1, -1}, left[GROUPS] = {0};
@@ -224,7 +231,7 @@ static bool eliminate(rdt_timing *t, void *user) {
     left[r->group] += !c->out;
   }
   const int n = leader[MAY] >= 0 ? t->cases[leader[MAY]].trials : t->trials;
-  if (n >= ENOUGH && left[MAY] <= 1) return false;
+  if (n >= (left[MAY] <= 1 ? ENOUGH : USUAL) && is_calm(t, leader)) return false;
   const double limit = f->how->seconds > 0.0 ? f->how->seconds : 3.0;
   return n < LEAST || rdt_timing_now() - f->begun < limit;
 }

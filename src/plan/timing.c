@@ -147,6 +147,14 @@ rdt_timing_stat rdt_timing_samples_stat(rdt_timing_samples samples) {
   return s;
 }
 
+/* Half of the workloads' layers lie, 10 to 90 in 100, within 4 % on one core and 8 % on two where nothing else runs. */
+static const double quiet = 0.25;
+
+bool rdt_timing_is_noisy(rdt_timing_samples s) {
+  const rdt_timing_stat stat = rdt_timing_samples_stat(s);
+  return s.n > 0 && !(stat.p90 - stat.p10 <= quiet * stat.median);
+}
+
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
   return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
 }

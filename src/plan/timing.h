@@ -72,6 +72,8 @@ typedef struct rdt_timing_pair {
 } rdt_timing_pair;
 rdt_timing_samples rdt_timing_samples_of(const rdt_timing *t, int i);
 rdt_timing_stat rdt_timing_samples_stat(rdt_timing_samples s);
+/* Do they vary by more than runs of one thing on a quiet machine do? */
+bool rdt_timing_is_noisy(rdt_timing_samples s);
 rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n);
 void rdt_timing_free(rdt_timing *t);
 
