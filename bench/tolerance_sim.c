@@ -195,26 +195,33 @@ static double truncated(double x, int fraction) {
   return x;
 }
 
+/* The accumulator of column j after `count` more products from `from` on. emin: of the inputs. */
+static float tensor_step(const rdt_sim *s, const double *a, int64_t from, int count, int64_t j, int emin, float acc) {
+  double p[32];
+  int top = exponent((double)acc, -126);
+  for (int i = 0; i < count; i++) {
+    const double x = a[from + i], y = s->b[(from + i) * s->n + j];
+    const int e = exponent(x, emin) + exponent(y, emin);
+    p[i] = x * y;
+    top = e > top ? e : top;
+  }
+  if (top < -400) return acc;
+  const double scale = power(s->c->f - top);
+  int64_t sum = (int64_t)((double)acc * scale);
+  for (int i = 0; i < count; i++) sum += (int64_t)(p[i] * scale);
+  return (float)truncated((double)sum / scale, s->c->fo);
+}
+
+static int input_exponent(const rdt_sim *s) {
+  return ilogb(rdt_dtype_info(s->c->in)->min_normal);
+}
+
 static void add_tensor(const row_task *t, float *acc) {
   const rdt_sim *s = t->s;
-  const int emin = ilogb(rdt_dtype_info(s->c->in)->min_normal), kb = s->c->kb;
+  const int emin = input_exponent(s), kb = s->c->kb;
   for (int64_t from = 0; from < s->k; from += kb) {
     const int count = (int)(s->k - from < kb ? s->k - from : kb);
-    for (int64_t j = 0; j < s->n; j++) {
-      double p[32];
-      int top = exponent((double)acc[j], -126);
-      for (int i = 0; i < count; i++) {
-        const double x = t->a[from + i], y = s->b[(from + i) * s->n + j];
-        const int e = exponent(x, emin) + exponent(y, emin);
-        p[i] = x * y;
-        top = e > top ? e : top;
-      }
-      if (top < -400) continue;
-      const double scale = power(s->c->f - top);
-      int64_t sum = (int64_t)((double)acc[j] * scale);
-      for (int i = 0; i < count; i++) sum += (int64_t)(p[i] * scale);
-      acc[j] = (float)truncated((double)sum / scale, s->c->fo);
-    }
+    for (int64_t j = 0; j < s->n; j++) acc[j] = tensor_step(s, t->a, from, count, j, emin, acc[j]);
     keep(t, from, from + count, acc);
   }
 }
@@ -275,6 +282,35 @@ bool rdt_sim_multiply(rdt_sim *s) {
   rdt_free(acc);
   rdt_free(wide);
   return ready;
+}
+
+int64_t rdt_sim_steps(const rdt_sim *s) {
+  return s->c->order == RDT_SIM_TENSOR ? (s->k + s->c->kb - 1) / s->c->kb : s->k;
+}
+
+/* One step of one element; an accumulator that is no number any more stays so. */
+static double step_of(const rdt_sim *s, const double *a, int64_t step, int64_t column, int emin, double acc) {
+  const double x = a[step], y = s->b[step * s->n + column];
+  if (s->c->in == RDT_F64) return acc + x * y;
+  if (s->c->order == RDT_SIM_FMA) return (double)fmaf((float)x, (float)y, (float)acc);
+  if (s->c->order != RDT_SIM_TENSOR) return (double)((float)acc + (float)x * (float)y);
+  const int64_t from = step * s->c->kb, left = s->k - from;
+  if (!isfinite(acc)) return acc;
+  return (double)tensor_step(s, a, from, (int)(left < s->c->kb ? left : s->c->kb), column, emin, (float)acc);
+}
+
+double rdt_sim_again(const rdt_sim *s, int64_t row, int64_t column, const rdt_sim_hit *hits, int n) {
+  const double *a = s->a + row * s->k;
+  const rdt_dtype type = s->c->in == RDT_F64 ? RDT_F64 : RDT_F32;
+  const int64_t steps = rdt_sim_steps(s);
+  const int emin = input_exponent(s);
+  double acc = 0.0;
+  for (int64_t step = 0; step < steps; step++) {
+    acc = step_of(s, a, step, column, emin, acc);
+    for (int i = 0; i < n; i++)
+      if (hits[i].step == step) acc = rdt_sim_flip(type, acc, hits[i].bit);
+  }
+  return rdt_sim_round(s->c->out, acc);
 }
 
 /* --- checks --- */

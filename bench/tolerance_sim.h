@@ -49,6 +49,15 @@ void rdt_sim_fill_a(rdt_sim *s, rdt_family f, rdt_rng *r); /* and v */
 void rdt_sim_fill_b(rdt_sim *s, rdt_family f, rdt_rng *r); /* and w */
 bool rdt_sim_multiply(rdt_sim *s);
 
+/* A bit of an accumulator that flips when a step is done: a product, or kb of them on a tensor core. */
+typedef struct rdt_sim_hit {
+  int64_t step;
+  int bit;
+} rdt_sim_hit;
+int64_t rdt_sim_steps(const rdt_sim *s);
+/* One element of the product once more, with such hits: not for blocks and pairs. */
+double rdt_sim_again(const rdt_sim *s, int64_t row, int64_t column, const rdt_sim_hit *hits, int n);
+
 /* One operand of a check, reduced over some of its rows (A) or columns (B): per t the signed sum, the sum of magnitudes
  * and of squares. One row or column goes with sign 1. */
 typedef struct rdt_sim_side {

@@ -1,45 +1,27 @@
 /* redoubt bench tolerance: the tables of docs/tolerance.md. */
 #include <inttypes.h>
-#include <stdarg.h>
-#include <string.h>
 
 #include "bench_tolerance.h"
 #include "cli.h"
+#include "head.h"
 #include "progress.h"
 
-__attribute__((format(printf, 3, 4))) static void add(char *head, size_t size, const char *format, ...) {
-  const size_t used = strlen(head);
-  va_list args;
-  va_start(args, format);
-  vsnprintf(head + used, size - used, format, args);
-  va_end(args);
-}
-
-/* The settings as somebody would type them: they stand above the tables. */
-static void describe(const rdt_settings *s, char *head, size_t size) {
-  const char *word = RDT_BENCH_TOLERANCE_TABLES;
+static void describe(const rdt_settings *s, rdt_head *h) {
   const struct {
     const char *name, *value;
   } texts[] = {{"case", s->cases}, {"dtype", s->dtypes}, {"family", s->family}, {"k", s->lengths}};
-  *head = '\0';
-  for (int i = 0; *word; i++) {
-    const size_t n = strcspn(word, "|");
-    if (s->tables >> i & 1) add(head, size, " --table %.*s", (int)n, word);
-    word += n + (word[n] == '|');
-  }
+  rdt_head_tables(h, s->tables, RDT_BENCH_TOLERANCE_TABLES);
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-    if (texts[i].value) add(head, size, " --%s %s", texts[i].name, texts[i].value);
-  if (s->outputs) add(head, size, " --outputs %" PRId64, s->outputs);
-  if (s->lambda > 0.0) add(head, size, " --lambda %g", s->lambda);
-  if (s->trials) add(head, size, " --trials %" PRId64, s->trials);
-  if (s->seed >= 0) add(head, size, " --seed %" PRId64, s->seed);
+    if (texts[i].value) rdt_head_add(h, "--%s %s", texts[i].name, texts[i].value);
+  if (s->outputs) rdt_head_add(h, "--outputs %" PRId64, s->outputs);
+  rdt_head_numbers(h, s);
 }
 
 static int run(const rdt_command *c, const rdt_settings *s) {
-  char head[1024];
+  rdt_head head = {""};
   int64_t reports = 0;
   rdt_reason why = {""};
-  describe(s, head, sizeof head);
+  describe(s, &head);
   const rdt_bench_tolerance_job job = {.tables = s->tables,
                                        .cases = s->cases,
                                        .dtypes = s->dtypes,
@@ -50,7 +32,7 @@ static int run(const rdt_command *c, const rdt_settings *s) {
                                        .lambda = s->lambda > 0.0 ? s->lambda : 6.0,
                                        .seed = s->seed >= 0 ? (uint64_t)s->seed : 1,
                                        .format = (rdt_bench_format)s->format,
-                                       .head = *head ? head + 1 : "",
+                                       .head = head.text,
                                        .progress = rdt_bench_show};
   rdt_signals_watch(NULL);
   rdt_progress_begin(s, "simulating");

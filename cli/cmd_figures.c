@@ -67,14 +67,16 @@ const rdt_command rdt_cmd_figures = {
     .run = run,
     .operand = "RECORD.json|PLAN.json",
     .options = options,
-    .summary = "pictures (SVG) of arithmetic intensities, of a plan, and of what a benchmark of workloads found",
+    .summary = "pictures (SVG) of arithmetic intensities, of a plan, and of what benchmarks and campaigns found",
     .text =
         "Without a record: the arithmetic intensity of the built-in networks and of ResNet-50's layers "
         "(intensity-networks.svg, intensity-layers.svg). With one that `redoubt bench workloads --json` wrote: the "
         "overhead of each scheme, for each group of workloads (overhead-GROUP.svg) and for all networks "
         "(overhead-networks.svg), with the range of all trials; every layer below the device's roof, before and "
         "after protection (roofline.svg); and the intensity at which thread1 and global cross, beside the device's "
-        "ratio of computing to memory (crossing.svg). With a plan that `redoubt plan -o` wrote: its layers below the "
+        "ratio of computing to memory (crossing.svg). With one of `redoubt bench published --json`: its curves "
+        "(published-TABLE.svg). With one of tools/campaign.py with and without protection: silent corruptions of both "
+        "(silent.svg). With a plan that `redoubt plan -o` wrote: its layers below the "
         "roof "
         "and their overheads (plan.svg). Pictures need nothing else, and follow the light or dark of "
         "whoever shows them.",

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_published.h"
 #include "bench_tolerance.h"
 
 typedef enum option_kind { FLAG, TEXT, TEXTS, COUNT, REAL, CHOICE, CHOICES, SET } option_kind;

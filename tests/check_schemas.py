@@ -42,6 +42,8 @@ CALLS = [
     ("bench-conv", 0, ["bench", "conv", "--n", "1,2,1", "--ic", 4, "--oc", 4, "--ih", 6, "--iw", 6, "--runs", 2, "--dtype", "u8", "--scheme", "all"]),
     ("bench-workloads", 0, ["bench", "workloads", "dlrm-top,square-32,noscope-coral:1", "--trials", 3, "--threads", "1,2", "--convolutions",
                             "--scheme", "auto,plan,global", "--max-seconds", 2]),
+    ("bench-published", 0, ["bench", "published", "--trials", 8]),
+    ("bench-published", 0, ["bench", "published", "--trials", 20, "--table", "strided"]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites", "workloads", "dlrm-top:8")]
 

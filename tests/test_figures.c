@@ -311,6 +311,36 @@ static void other_documents_are_refused(void **state) {
   cJSON_Delete(doc);
 }
 
+/* Campaigns with and without protection, of two targets; a target that has only one of them has one bar. */
+#define ROW(target, scheme, share)                                                         \
+  "{\"schema\": \"redoubt.coverage/1\", \"target\": \"" target "\", \"scheme\": \"" scheme \
+  "\", \"total\": {\"planted\": "                                                          \
+  "1000, \"sdc\": 3, \"sdc_critical\": 4, \"sdc_share\": " share ", \"sdc_share_low\": 0.0, \"sdc_share_high\": 0.5}}"
+
+static void silent_corruptions_stand_side_by_side(void **state) {
+  (void)state;
+  static const char some[] =
+      "{\"schema\": \"redoubt.record/1\", \"result\": {\"schema\": \"redoubt.campaigns/2\", \"rows\": [" ROW(
+          "a/digits.onnx", "none", "0.25") "," ROW("a/digits.onnx", "auto", "0.0") "," ROW("gemm:8x8x8", "none",
+                                                                                           "0.5") "]}}";
+  static const char one[] = "{\"schema\": \"redoubt.campaigns/2\", \"rows\": [" ROW("x", "row", "0.0") "]}";
+  rdt_reason why = {""};
+  cJSON *doc = cJSON_Parse(some);
+  assert_int_equal(rdt_figures_record(doc, "some", folder, &why), RDT_OK);
+  cJSON_Delete(doc);
+  char *text = read_picture("silent");
+  expect_well_formed(text);
+  assert_int_equal(count(text, "<rect class=\"c"), 3 + 2);
+  assert_non_null(strstr(text, ">digits<"));
+  assert_non_null(strstr(text, ">gemm:8x8x8<"));
+  assert_non_null(strstr(text, "of 2000 faults without protection and 1000 with it"));
+  assert_non_null(strstr(text, "with it: 7;"));
+  rdt_free(text);
+  doc = cJSON_Parse(one);
+  assert_int_equal(rdt_figures_record(doc, "one", folder, &why), RDT_ERR_FORMAT);
+  cJSON_Delete(doc);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(intensities_need_no_record),
@@ -319,6 +349,7 @@ int main(void) {
       cmocka_unit_test(a_plan_is_one_picture),
       cmocka_unit_test(a_plan_document_gives_one),
       cmocka_unit_test(a_record_gives_its_pictures),
+      cmocka_unit_test(silent_corruptions_stand_side_by_side),
       cmocka_unit_test(other_documents_are_refused),
   };
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Campaigns of planted faults on networks of examples/graphs: redoubt inject, with seeded weights and inputs.
 
-usage: tools/campaign.py BUILD NAME[:sizes]... [--n N] [--threads N] [--jobs N] [--scheme NAME] [--fault SPEC] [--on-fault WHAT]
-                         [--out DIR] [--json FILE]
+usage: tools/campaign.py BUILD NAME[:sizes]... [--n N] [--threads N] [--jobs N] [--scheme NAME,..] [--fault SPEC | --sites NAME,..]
+                         [--on-fault WHAT] [--out DIR] [--json FILE]
   tools/campaign.py build digits resnet18:side=64 minilm:batch=1,sequence=16 --n 5000 --json bench/results/inject-sites.json
 
 `digits` is examples/digits with its images; side=N makes images N x N; gemm:MxNxK and conv:... are single ops. Exit code 1 if a
-campaign's was: a miss inside a claim, a fault that was found and not repaired, a result that was made worse, a crash. --out keeps
-the trials of each, for `redoubt report`.
+campaign's was: a miss inside a claim, a fault that was found and not repaired, a result that was made worse, a crash. Several schemes
+are a campaign each; none is without protection, and `redoubt figures` draws it beside the other. --sites plants the default mix at
+these sites only. --out keeps the trials of each, for `redoubt report`.
 """
 import argparse
 import json
@@ -45,6 +46,19 @@ def prepared(name, sizes, folder, kept):
     return model, inputs
 
 
+def mix_of(redoubt, sites, folder):
+    """The default mix at some sites only, as a file."""
+    mix = json.loads(subprocess.run([redoubt, "list", "mix", "--json"], capture_output=True, check=True).stdout)
+    unknown = set(sites) - {row["site"] for row in mix["sites"]}
+    if unknown:
+        sys.exit(f"--sites: there is no site {', '.join(sorted(unknown))}; redoubt list sites")
+    mix["sites"] = [row for row in mix["sites"] if row["site"] in sites]
+    path = os.path.join(folder, "mix.json")
+    with open(path, "w") as f:
+        json.dump(mix, f)
+    return path
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", metavar="BUILD", help="folder with cli/redoubt")
@@ -52,7 +66,8 @@ def main():
     parser.add_argument("--n", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=0)
-    parser.add_argument("--scheme", help="as of redoubt inject")
+    parser.add_argument("--scheme", default="", help="as of redoubt inject; several with commas: a campaign each")
+    parser.add_argument("--sites", help="names with commas; default: all")
     parser.add_argument("--fault", help="as of redoubt inject; default: the default mix")
     parser.add_argument("--out", metavar="DIR", help="keep the trials, a folder each")
     parser.add_argument("--on-fault", help="as of redoubt inject")
@@ -62,26 +77,32 @@ def main():
     args = parser.parse_intermixed_args()
     redoubt, rows, failed = os.path.join(args.build, "cli", "redoubt"), [], 0
     options = ["--n", str(args.n)]
-    for name in ("threads", "jobs", "scheme", "fault", "on_fault", "scrub"):
+    for name in ("threads", "jobs", "fault", "on_fault", "scrub"):
         if getattr(args, name):
             options += ["--" + name.replace("_", "-"), str(getattr(args, name))]
     for text in args.names:
         op = text.split(":")[0] in ("gemm", "conv")
         name, sizes = (text.split(":")[0], {}) if op else graph_inputs.sizes_of(text)
-        kept = ["-o", os.path.join(args.out, text.replace(":", "-"))] if args.out else []
         with tempfile.TemporaryDirectory() as folder:
             model, inputs = prepared(name, sizes, folder, args.dir)
-            report, start = os.path.join(folder, "campaign.json"), time.time()
-            done = subprocess.run([redoubt, "inject", model or text, *inputs, *options, *kept, "--no-progress", "--report", report],
-                                  capture_output=True, text=True)
-            if not os.path.exists(report):
-                sys.exit(f"{text}: exit code {done.returncode}: {done.stderr}")
-            with open(report) as f:
-                found = json.load(f)
-        failed |= done.returncode != 0
-        found["target"] = text
-        rows.append(found)
-        print(f"{text} ({time.time() - start:.0f} s)\n{done.stdout[done.stdout.find('site'):].rstrip()}", flush=True)
+            report, mix = os.path.join(folder, "campaign.json"), []
+            if args.sites:
+                mix = ["--mix", mix_of(redoubt, args.sites.split(","), folder)]
+            for scheme in args.scheme.split(","):
+                start, label = time.time(), text.replace(":", "-") + (f"-{scheme}" if "," in args.scheme else "")
+                kept = ["-o", os.path.join(args.out, label)] if args.out else []
+                chosen = ["--scheme", scheme] if scheme else []
+                done = subprocess.run([redoubt, "inject", model or text, *inputs, *options, *mix, *chosen, *kept, "--no-progress",
+                                       "--report", report], capture_output=True, text=True)
+                if not os.path.exists(report):
+                    sys.exit(f"{text}: exit code {done.returncode}: {done.stderr}")
+                with open(report) as f:
+                    found = json.load(f)
+                os.remove(report)
+                failed |= done.returncode != 0
+                found["target"] = text
+                rows.append(found)
+                print(f"{label} ({time.time() - start:.0f} s)\n{done.stdout[done.stdout.find('site'):].rstrip()}", flush=True)
     if args.json:
         result = {"schema": "redoubt.campaigns/2", "rows": rows}
         record.keep(args.json, record.document(redoubt, record.typed("tools/campaign.py"), int(failed), result))

@@ -9,16 +9,18 @@
 #include "plan/workloads.h"
 #include "report/json.h"
 
-enum { PATH = 1024, NAME = 96, NETWORKS = 64, SCHEMES = 20, LAYERS = 2048 };
+enum { NAME = 96, NETWORKS = 64, SCHEMES = 20, LAYERS = 2048 };
 
-static rdt_status path_of(const char *folder, const char *name, char path[PATH], rdt_reason *why) {
-  const int n = snprintf(path, PATH, "%s/%s.svg", folder, name);
-  return n > 0 && n < PATH ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "%.200s: the name of the folder is too long", folder);
+rdt_status rdt_figure_path(const char *folder, const char *name, char path[RDT_FIGURE_PATH], rdt_reason *why) {
+  const int n = snprintf(path, RDT_FIGURE_PATH, "%s/%s.svg", folder, name);
+  return n > 0 && n < RDT_FIGURE_PATH
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_ARG, "%.200s: the name of the folder is too long", folder);
 }
 
 static rdt_status write_bars(const rdt_svg_bars *b, const char *folder, const char *name, rdt_reason *why) {
-  char path[PATH];
-  RDT_TRY(path_of(folder, name, path, why));
+  char path[RDT_FIGURE_PATH];
+  RDT_TRY(rdt_figure_path(folder, name, path, why));
   return rdt_svg_bars_write(b, path, why);
 }
 
@@ -128,10 +130,14 @@ static const cJSON *found_in(const cJSON *doc) {
 
 static rdt_status expect_record(const cJSON *doc, const char *name, rdt_reason *why) {
   if (strcmp(rdt_json_string(found_in(doc), "schema"), "redoubt.bench-workloads/1") == 0) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is no record of `redoubt bench workloads --json`", name);
+  return rdt_fail(
+      why, RDT_ERR_FORMAT,
+      "%.200s: is no record that there are pictures of: `redoubt bench workloads` and `bench published` with --json, "
+      "tools/campaign.py",
+      name);
 }
 
-static const cJSON *table_of(const cJSON *doc, const char *name) {
+const cJSON *rdt_figure_table(const cJSON *doc, const char *name) {
   const cJSON *t;
   cJSON_ArrayForEach(t, rdt_json_list(doc, "tables")) if (strcmp(rdt_json_string(t, "name"), name) ==
                                                           0) return rdt_json_list(t, "rows");
@@ -190,8 +196,8 @@ static rdt_status take(const cJSON *doc, const char *name, record *r, rdt_reason
   const cJSON *row;
   RDT_TRY(expect_record(doc, name, why));
   doc = found_in(doc);
-  *r = (record){.results = table_of(doc, "results"), .sums = table_of(doc, "sums"), .dtype = RDT_F32};
-  cJSON_ArrayForEach(row, table_of(doc, "limits")) {
+  *r = (record){.results = rdt_figure_table(doc, "results"), .sums = rdt_figure_table(doc, "sums"), .dtype = RDT_F32};
+  cJSON_ArrayForEach(row, rdt_figure_table(doc, "limits")) {
     const int threads = (int)rdt_json_real(row, "threads");
     if (threads < r->threads) continue;
     if (threads > r->threads) r->roof = (rdt_roof){0};
@@ -199,7 +205,8 @@ static rdt_status take(const cJSON *doc, const char *name, record *r, rdt_reason
     r->roof.flops = fmax(r->roof.flops, 1e9 * rdt_json_real(row, "GFLOP/s"));
     r->roof.bandwidth = fmax(r->roof.bandwidth, 1e9 * rdt_json_real(row, "GB/s"));
   }
-  const cJSON *first = cJSON_GetArrayItem(r->results, 0), *machine = cJSON_GetArrayItem(table_of(doc, "machine"), 0);
+  const cJSON *first = cJSON_GetArrayItem(r->results, 0),
+              *machine = cJSON_GetArrayItem(rdt_figure_table(doc, "machine"), 0);
   for (int t = 0; t < RDT_DTYPE_COUNT; t++)
     if (strcmp(rdt_dtype_name((rdt_dtype)t), rdt_json_string(first, "dtype")) == 0) r->dtype = (rdt_dtype)t;
   snprintf(r->machine, sizeof r->machine, "%.40s, %s, %d threads, %s", rdt_json_string(machine, "cpu"),
@@ -373,7 +380,7 @@ static rdt_status draw_roofline(const record *r, const timed *list, int n, const
   rdt_figure_layer *layers = rdt_alloc((size_t)n, sizeof *layers);
   const char *series[NETWORKS];
   int groups = 0;
-  char text[256], path[PATH];
+  char text[256], path[RDT_FIGURE_PATH];
   for (int i = 0; i < r->n_networks; i++) series[i] = r->networks[i].name;
   const bool many = r->n_networks > 8 || rdt_svg_legend_width(series, r->n_networks) > 720.0; /* groups */
   if (!layers) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
@@ -396,7 +403,7 @@ static rdt_status draw_roofline(const record *r, const timed *list, int n, const
                                  .n = n,
                                  .series = series,
                                  .n_series = groups};
-  rdt_status status = path_of(folder, "roofline", path, why);
+  rdt_status status = rdt_figure_path(folder, "roofline", path, why);
   if (status == RDT_OK) status = rdt_figure_roofline_write(&f, path, why);
   rdt_free(layers);
   return status;
@@ -429,11 +436,11 @@ static double crossing_of(const timed *list, int n) {
 static rdt_status draw_crossing(const record *r, timed *list, int n, const char *folder, rdt_reason *why) {
   static const char *const names[] = {"thread1", "global"};
   int count = 0;
-  char path[PATH], text[256], mark[64];
+  char path[RDT_FIGURE_PATH], text[256], mark[64];
   for (int i = 0; i < n; i++)
     if (isfinite(list[i].one) && isfinite(list[i].whole) && isfinite(list[i].layer.before)) list[count++] = list[i];
   if (count < 2) return RDT_OK; /* these schemes were not asked for */
-  RDT_TRY(path_of(folder, "crossing", path, why));
+  RDT_TRY(rdt_figure_path(folder, "crossing", path, why));
   qsort(list, (size_t)count, sizeof *list, by_layer_intensity);
   const double crossing = crossing_of(list, count), ratio = rdt_roof_ratio(r->roof);
   double *overheads = rdt_alloc(2 * (size_t)count, sizeof *overheads);
@@ -488,13 +495,13 @@ rdt_status rdt_figures_join(cJSON *first, cJSON *other, const char *name, rdt_re
   RDT_TRY(expect_record(other, name, why));
   cJSON_ArrayForEach(from, rdt_json_list(found_in(other), "tables")) {
     cJSON *rows = (cJSON *)rdt_json_list(from, "rows"), *row;
-    cJSON *to = (cJSON *)table_of(found_in(first), rdt_json_string(from, "name"));
+    cJSON *to = (cJSON *)rdt_figure_table(found_in(first), rdt_json_string(from, "name"));
     while (to && (row = cJSON_DetachItemFromArray(rows, 0)) != NULL) cJSON_AddItemToArray(to, row);
   }
   return RDT_OK;
 }
 
-rdt_status rdt_figures_record(const cJSON *doc, const char *name, const char *folder, rdt_reason *why) {
+static rdt_status draw_workloads(const cJSON *doc, const char *name, const char *folder, rdt_reason *why) {
   record *r = rdt_alloc(1, sizeof *r);
   timed *list = rdt_alloc(LAYERS, sizeof *list);
   rdt_status status = r && list ? take(doc, name, r, why) : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
@@ -505,4 +512,16 @@ rdt_status rdt_figures_record(const cJSON *doc, const char *name, const char *fo
   rdt_free(list);
   rdt_free(r);
   return status;
+}
+
+rdt_status rdt_figures_record(const cJSON *doc, const char *name, const char *folder, rdt_reason *why) {
+  const cJSON *found = found_in(doc);
+  const char *schema = rdt_json_string(found, "schema");
+  if (strcmp(schema, "redoubt.bench-published/1") == 0) return rdt_figure_published_write(found, folder, why);
+  if (strcmp(schema, "redoubt.campaigns/2") == 0) {
+    char path[RDT_FIGURE_PATH];
+    RDT_TRY(rdt_figure_path(folder, "silent", path, why));
+    return rdt_figure_silent_write(found, path, why);
+  }
+  return draw_workloads(doc, name, folder, why);
 }

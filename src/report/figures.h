@@ -32,12 +32,25 @@ rdt_status rdt_figure_roofline_write(const rdt_figure_roofline *f, const char *p
  * overheads. RDT_ERR_FORMAT where nothing in it was measured. */
 rdt_status rdt_figure_plan_write(const cJSON *plan, const char *name, rdt_roof roof, const char *path, rdt_reason *why);
 
+/* What `redoubt bench published` found: published-strided.svg, -convolution.svg, -constants.svg, of the tables that
+ * there are. RDT_ERR_FORMAT */
+rdt_status rdt_figure_published_write(const cJSON *found, const char *folder, rdt_reason *why);
+/* Campaigns (docs/schema/campaigns-2.json) of the same targets without protection and with it: silent corruptions.
+ * RDT_ERR_FORMAT where no target has both. */
+rdt_status rdt_figure_silent_write(const cJSON *found, const char *path, rdt_reason *why);
+
+enum { RDT_FIGURE_PATH = 1024 };
+/* FOLDER/NAME.svg */
+rdt_status rdt_figure_path(const char *folder, const char *name, char path[RDT_FIGURE_PATH], rdt_reason *why);
+/* The rows of a table by its name; NULL: it is not there. */
+const cJSON *rdt_figure_table(const cJSON *found, const char *name);
+
 /* Into folder, which is there. Arithmetic intensity of the built-in workloads: intensity-networks.svg,
  * intensity-layers.svg. */
 rdt_status rdt_figures_intensity(const char *folder, rdt_reason *why);
-/* What a record of `redoubt bench workloads` gives (docs/schema/bench-workloads-1.json, or one that has it as its
- * result): overhead-GROUP.svg for each group of workloads, overhead-networks.svg, roofline.svg, crossing.svg.
- * RDT_ERR_FORMAT */
+/* What a record gives, or what it has as its result. Of `redoubt bench workloads` (docs/schema/bench-workloads-1.json):
+ * overhead-GROUP.svg for each group of workloads, overhead-networks.svg, roofline.svg, crossing.svg. Of `redoubt bench
+ * published` and of campaigns: as above, the latter as silent.svg. RDT_ERR_FORMAT */
 rdt_status rdt_figures_record(const cJSON *record, const char *name, const char *folder, rdt_reason *why);
 /* The rows of another record's tables, which is emptied of them, go behind those of the first. RDT_ERR_FORMAT */
 rdt_status rdt_figures_join(cJSON *first, cJSON *other, const char *name, rdt_reason *why);
