@@ -43,6 +43,8 @@ static rdt_status draw_strided(const cJSON *rows, const char *path, rdt_reason *
   }
   if (!(across.low > 0.0) || !(across.high > across.low))
     return rdt_fail(why, RDT_ERR_FORMAT, "the table \"strided\" has no bit error rates");
+  across.low *= 0.6; /* away from the scale of the other axis */
+  across.high *= 1.7;
   const rdt_svg_plot p = rdt_svg_frame("One checksum of a row, eight strided ones, a row check",
                                        "of the rows with an error above 0.48; rings: as the paper states it, for a "
                                        "product whose size it does not state",
