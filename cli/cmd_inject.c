@@ -201,7 +201,10 @@ static bool put_text(const shooting *s) {
   const bool markdown = s->given->format == RDT_FORMAT_MD;
   if (c->only >= 0) {
     rdt_trial_tell(&c->last, c->repairs);
-    if (c->dir) printf("  the line in %s is %s\n", c->dir, c->same ? "the same, bit for bit" : "ANOTHER ONE");
+    if (c->dir && c->kept)
+      printf("  the line in %s is %s\n", c->dir, c->same ? "the same, bit for bit" : "ANOTHER ONE");
+    else if (c->dir)
+      printf("  %s has no line of it\n", c->dir);
     return true;
   }
   const double inputs = rdt_json_real(c->head, "inputs");

@@ -235,6 +235,7 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --resume"), 0, "400 runs");
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --resume --seed 2"), 2, "another campaign");
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --replay 399"), 0, "the same, bit for bit");
+  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --replay 400"), 0, "kept has no line of it");
   util_cli_expect(util_cli(GEMM "--replay 3 --fault bit:30@accum"), 0, "event: ");
   util_cli_expect(util_cli(GEMM "--n 200 --fault none"), 0, "PASS: 0 reports");
   util_cli_expect(util_cli(GEMM "--n 200 --until-ci 4%%"), 0, "PASS");

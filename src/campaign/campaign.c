@@ -191,6 +191,7 @@ static rdt_status done(void *self, int64_t index, const char *line, size_t bytes
   RDT_TRY(rdt_trial_parse(line, bytes, &t, why));
   if (e->c->only >= 0) {
     e->c->last = t;
+    e->c->kept = e->was_line != NULL;
     e->c->same = !e->was_line || strcmp(e->was_line, line) == 0;
     return rdt_tally_add(&e->c->tally, &t, e->c->repairs, why);
   }

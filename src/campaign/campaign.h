@@ -35,7 +35,8 @@ typedef struct rdt_campaign {
   rdt_tally tally;
   rdt_trial last; /* the last one that was run */
   cJSON *cores;   /* counters of the cores, over all processes; NULL: none has told */
-  bool same;      /* with only: the line in the folder, if there is one, is the same */
+  bool same;      /* with only: the line in the folder, if there is one (kept), is the same */
+  bool kept;
 } rdt_campaign;
 
 /* Errors: RDT_ERR_CANCELLED progress said so; RDT_ERR_IO; RDT_ERR_FORMAT a folder of something else; whatever open and
