@@ -80,6 +80,8 @@ def main():
     for name in ("threads", "jobs", "fault", "on_fault", "scrub"):
         if getattr(args, name):
             options += ["--" + name.replace("_", "-"), str(getattr(args, name))]
+    if args.out:
+        os.makedirs(args.out, exist_ok=True)
     for text in args.names:
         op = text.split(":")[0] in ("gemm", "conv")
         name, sizes = (text.split(":")[0], {}) if op else graph_inputs.sizes_of(text)
