@@ -5,7 +5,7 @@ enum { LINE = 64 /* bytes */ };
 typedef struct ahead { /* what is fetched on the way */
   const char *panel;   /* of what the next panel brings, some bytes at each step */
   int64_t pace;
-  const void *const *rows; /* of what the next block of rows brings, a line at each group: rows[i] + offset ... */
+  const void *const *rows; /* of what the next block of rows brings, some lines at each group: rows[i] + offset ... */
   int64_t offset, lines;   /* bytes */
 } ahead;
 
@@ -53,13 +53,15 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
   const int64_t pace = next->pace;
   int64_t lines = next->lines, line = next->offset, row = 0;
   const int turn = nr == MR ? 2 : 1; /* smaller tiles wait for their chains: steps in turn are slower there */
+  const bool wide = nr < MR && line_bytes > LINE; /* a single tile passes by: its panel comes as fast as it goes */
   n = (n + TERMS - 1) / TERMS;
+  const int64_t burst = lines > 0 && n >= VL ? (lines * VL + n - 1) / n : 0;
   copy_tile(acc, in, nr, nv);
 #pragma GCC unroll 1
   for (; n >= VL; n -= VL, a += MR * VL - VL) {
-    if (lines > 0) {
+#pragma GCC unroll 1
+    for (int64_t l = burst < lines ? burst : lines; l > 0; --l, --lines) {
       __builtin_prefetch((const char *)next->rows[row] + line, 0, 2);
-      --lines;
       if (++row == nr) row = 0, line += LINE;
     }
 #pragma GCC unroll 1
@@ -67,6 +69,7 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
 #pragma GCC unroll 2
       for (int i = 0; i < turn; ++i, b = (const char *)b + line_bytes) {
         __builtin_prefetch(panel, 0, 2);
+        if (wide) __builtin_prefetch(panel + LINE, 0, 2);
         panel += pace;
         step(a + i, b, nr, nv, acc, dtype);
       }
