@@ -133,7 +133,9 @@ static const row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static const row plain = {"", "BLAS", "", "", "", &(const family){.wide = false}}; /* by its path, and of no row */
-static const char linked[] = "onednn";
+/* What is not opened: it is part of the program. */
+static const struct { const char *word, *name; } linked[] = {{"onednn", "oneDNN"}, {"own", "own kernel"}};
+enum { LINKED = sizeof linked / sizeof *linked };
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
@@ -142,13 +144,16 @@ static const char *base_name(const char *path) {
 
 static rdt_status take_word(const char *word, size_t n, rdt_baselines *b, rdt_reason *why) {
   const row *found = NULL;
+  const char *name = NULL;
   const bool path = memchr(word, '/', n) != NULL;
   for (int i = 0; i < ROWS; i++)
     if (strlen(rows[i].word) == n && strncmp(rows[i].word, word, n) == 0) found = &rows[i];
+  for (int i = 0; i < LINKED; i++)
+    if (strlen(linked[i].word) == n && strncmp(linked[i].word, word, n) == 0) name = linked[i].name;
   if (path) found = &plain;
-  if (!found && (n != strlen(linked) || strncmp(word, linked, n) != 0))
+  if (!found && !name)
     return rdt_fail(why, RDT_ERR_ARG,
-                    "--baseline takes onednn, openblas, blis, aocl, mkl, paths of libraries, or none, not '%.*s'",
+                    "--baseline takes onednn, own, openblas, blis, aocl, mkl, paths of libraries, or none, not '%.*s'",
                     (int)n, word);
   if (b->count == RDT_BASELINES)
     return rdt_fail(why, RDT_ERR_ARG, "--baseline names more than %d libraries", RDT_BASELINES);
@@ -156,7 +161,7 @@ static rdt_status take_word(const char *word, size_t n, rdt_baselines *b, rdt_re
   *x = (rdt_baseline){.row = found};
   if (snprintf(x->file, sizeof x->file, "%.*s", (int)n, word) >= (int)sizeof x->file)
     return rdt_fail(why, RDT_ERR_ARG, "--baseline: the path is too long: %.*s", (int)n, word);
-  keep(x->name, sizeof x->name, !found ? "oneDNN" : path ? base_name(x->file) : found->name);
+  keep(x->name, sizeof x->name, !found ? name : path ? base_name(x->file) : found->name);
   return RDT_OK;
 }
 

@@ -12,7 +12,7 @@ typedef struct rdt_baseline {
   char name[64];                        /* "OpenBLAS (Zen)" */
   char core[64], version[128];          /* "": it does not say */
   char status[160];                     /* "" : usable; else why not */
-  const struct rdt_library *row;        /* NULL: not a library that is opened (oneDNN) */
+  const struct rdt_library *row;        /* NULL: not a library that is opened (oneDNN, own) */
   bool openmp;                          /* its threads are those of everybody here */
   void *handle, *sgemm, *dgemm, *bgemm; /* bgemm: bf16 to f32 */
 } rdt_baseline;

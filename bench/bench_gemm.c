@@ -37,7 +37,7 @@ void rdt_bench_gather_gemm(rdt_baselines *b, rdt_field *f) {
   rdt_baseline *dnnl = rdt_baselines_find(b, "onednn");
   rdt_bench_add_dnnl(f, b, "oneDNN", true);
   /* Up to AVX2 its convolution multiplies faster than its product. */
-  if (dnnl && rdt_isa_detect() < RDT_ISA_AVX512) rdt_field_add_vendor(f, dnnl, "oneDNN packed");
+  if (rdt_isa_detect() < RDT_ISA_AVX512) rdt_field_add_kernel(f, dnnl, "oneDNN packed", true);
   for (int i = 0; i < b->count; i++) {
     rdt_baseline *x = &b->list[i];
     if (!x->row) continue;

@@ -37,12 +37,12 @@ static bool keep(rdt_field *f, rdt_contender *x, bool ok) {
   return ok;
 }
 
-static bool make_vendor(rdt_contender *x) {
+static bool make_kernel(rdt_contender *x, bool black_box) {
   int n;
   const rdt_field *f = x->field;
   const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
   for (int i = 0; i < n && !x->kernel; i++)
-    if (rows[i]->op == f->problems->op && rows[i]->black_box && rdt_isa_detect() >= rows[i]->isa &&
+    if (rows[i]->op == f->problems->op && rows[i]->black_box == black_box && rdt_isa_detect() >= rows[i]->isa &&
         rows[i]->accept(f->problems, NULL) == RDT_OK)
       x->kernel = rows[i];
   if (!x->kernel) return false;
@@ -53,9 +53,9 @@ static bool make_vendor(rdt_contender *x) {
   return x->states != NULL;
 }
 
-void rdt_field_add_vendor(rdt_field *f, rdt_baseline *library, const char *name) {
-  rdt_contender *x = add(f, library, name);
-  keep(f, x, x && make_vendor(x));
+void rdt_field_add_kernel(rdt_field *f, rdt_baseline *library, const char *name, bool black_box) {
+  rdt_contender *x = library ? add(f, library, name) : NULL;
+  keep(f, x, x && make_kernel(x, black_box));
 }
 
 void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name, const char *kernel_name,

@@ -39,9 +39,9 @@ typedef struct rdt_field {
 } rdt_field;
 
 void rdt_field_begin(rdt_field *f, const char *command, const rdt_problem *problems, int copies, int threads);
-/* Contenders that are not there, or refuse the problem, are left out. The best vendor row for the problem, bare:
- * weights packed, epilogue as post-ops. */
-void rdt_field_add_vendor(rdt_field *f, rdt_baseline *library, const char *name);
+/* Contenders that are not there (library: NULL), or refuse the problem, are left out. The best row of a vendor for the
+ * problem, or of our own, bare: weights packed, epilogue as post-ops. */
+void rdt_field_add_kernel(rdt_field *f, rdt_baseline *library, const char *name, bool black_box);
 /* kernel_name stands in its column. user NULL: it is not there. */
 void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name, const char *kernel_name,
                            const rdt_foreign *calls, void *user);

@@ -146,7 +146,9 @@ void rdt_bench_add_dnnl(rdt_field *f, rdt_baselines *b, const char *name, bool p
 
 static rdt_status gather(session *s, rdt_field *f, rdt_reason *why) {
   const rdt_bench_ask *ask = s->o->ask;
+  rdt_baseline *const own = rdt_baselines_find(ask->baselines, "own");
   s->o->gather(s->o->user, f);
+  rdt_field_add_kernel(f, own, own ? own->name : "", false);
   RDT_TRY(rdt_field_verify(f, why));
   if (f->count == 0 && ask->baselines->count > 0 && !s->told) {
     fprintf(stderr, "redoubt %s: no library that is there takes %s with epilogue %s: only Redoubt's own are compared\n",

@@ -123,6 +123,20 @@ static void test_sums(void **state) {
   assert_non_null(strstr(sums, "\n1,\"fastest library of each\",\"none\",6,"));
 }
 
+/* Our own kernel without checks is a baseline like others. */
+static void test_own(void **state) {
+  (void)state;
+  char *args[] = {"--m", "24",       "--threads", "1",        "--trials", "3", "--baseline",
+                  "own", "--scheme", "row",       "--format", "csv",      NULL};
+  int code;
+  const char *text = run(args, &code);
+  assert_int_equal(code, 0);
+  assert_non_null(strstr(text, "1,\"own kernel\",\"gemm_f32_native\",\"none\","));
+  const char *row = strstr(text, "\"redoubt\",\"gemm_f32_native\",\"row\",");
+  assert_non_null(row);
+  assert_non_null(strstr(row, ",\"own kernel\","));
+}
+
 /* A library by its path: its row of the table is found by its symbols, it is told how many threads, and what it
  * computes is checked. */
 static void test_libraries(void **state) {
@@ -303,11 +317,12 @@ static void test_titled_tables(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics), cmocka_unit_test(test_failing_case_stops),
-                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_libraries),  cmocka_unit_test(test_lengths),
-                                     cmocka_unit_test(test_shapes),     cmocka_unit_test(test_limits),
-                                     cmocka_unit_test(test_resnet50),   cmocka_unit_test(test_networks),
-                                     cmocka_unit_test(test_usage),      cmocka_unit_test(test_titled_tables)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics),   cmocka_unit_test(test_failing_case_stops),
+                                     cmocka_unit_test(test_json),         cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_own),          cmocka_unit_test(test_libraries),
+                                     cmocka_unit_test(test_lengths),      cmocka_unit_test(test_shapes),
+                                     cmocka_unit_test(test_limits),       cmocka_unit_test(test_resnet50),
+                                     cmocka_unit_test(test_networks),     cmocka_unit_test(test_usage),
+                                     cmocka_unit_test(test_titled_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
