@@ -72,7 +72,7 @@ static void make(job *j, int number, rdt_dtype real) {
   j->data[1] = matrix(j, real, k, n);
   j->out = matrix(j, real == RDT_F64 || draw(j, 2) ? real : RDT_F32, m, n); /* of 16 bits or of the accumulators */
   j->fixed = draw(j, 2);
-  j->dot = draw(j, 2) && real == RDT_BF16 && rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_bf16();
+  j->dot = draw(j, 2) && real == RDT_BF16 && rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_fast_bf16();
   memcpy(j->in, j->data, sizeof j->in);
   j->in[0].data = NULL;
   if (!j->fixed) j->in[1].data = NULL;

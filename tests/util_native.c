@@ -18,7 +18,7 @@ rdt_dtype util_native_real = RDT_F32;
 bool util_native_dot;
 
 bool util_native_has_dot(void) {
-  return rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_bf16();
+  return rdt_isa_detect() == RDT_ISA_AVX512 && rdt_cpu_has_fast_bf16();
 }
 
 bool util_native_can(const rdt_kernel *k) {

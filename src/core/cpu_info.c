@@ -68,6 +68,16 @@ int rdt_cpu_has_bf16(void) {
 #endif
 }
 
+int rdt_cpu_has_fast_bf16(void) {
+#if defined(RDT_EMULATED_AVX512)
+  return 1;
+#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+  return rdt_cpu_has_bf16() && __builtin_cpu_is("intel") == 0;
+#else
+  return 0;
+#endif
+}
+
 int rdt_cpu_has_vnni(void) {
   return HAS("avx512vnni") != 0;
 }

@@ -12,6 +12,7 @@ rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow; a word
 rdt_status rdt_isa_wanted(rdt_reason *why);
 const char *rdt_isa_name(rdt_isa isa);
 int rdt_cpu_has_bf16(void);                         /* avx512_bf16 */
+int rdt_cpu_has_fast_bf16(void);                    /* twice the terms of f32 a cycle; Intel's take half as many */
 int rdt_cpu_has_vnni(void);                         /* avx512_vnni */
 int rdt_cpu_has_avx_vnni(void);                     /* avx_vnni: the same for 256 bits */
 const char *rdt_cpu_name(char *buf, int size);      /* model name for people */

@@ -174,6 +174,8 @@ rdt_status rdt_native_accept(const rdt_problem *p, rdt_native_operands operands,
   if (operands == RDT_NATIVE_DOT && a != RDT_BF16) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16");
   if (operands == RDT_NATIVE_DOT && (rdt_isa_detect() < RDT_ISA_AVX512 || !rdt_cpu_has_bf16()))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "needs AVX-512 and its dot products of bf16");
+  if (operands == RDT_NATIVE_DOT && !rdt_cpu_has_fast_bf16())
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "dot products of bf16 are slower here than multiply-adds of f32");
   if (!half && !(a == RDT_REAL_DTYPE && b == RDT_REAL_DTYPE && c == RDT_REAL_DTYPE))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
   if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE && !(half && is_half(e->residual.dtype)))
