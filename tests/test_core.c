@@ -135,7 +135,7 @@ static void bitsum_cries_at_every_single_bit(void **state) {
   for (size_t i = 0; i < sizeof data; i += 4) {
     uint32_t word = 0;
     memcpy(&word, data + i, sizeof data - i < 4 ? sizeof data - i : 4);
-    oracle += (uint64_t)word * ((uint32_t)(i / 4) * 0x9e3779b2u + 1u);
+    oracle += word * (i / 4 * 0x3c6ef37200000002u + 1u);
   }
   assert_true(oracle == clean);
   for (size_t first = 0; first <= sizeof data; first++) /* three parts, wherever they begin */
@@ -154,6 +154,12 @@ static void bitsum_cries_at_every_single_bit(void **state) {
   assert_true(rdt_bitsum_shared(large, 300007, 2) == rdt_bitsum(large, 300007));
   large[200001] ^= 4;
   assert_true(rdt_bitsum_shared(large, 300007, 2) == rdt_bitsum(large, 300007));
+  for (size_t bytes = 4; bytes <= 1024; bytes += bytes < 256 ? 4 : 64) /* rows, from any word on */
+    for (size_t at = 4, apart = bytes + 4; apart < bytes + 20; at += 11, apart += 4) {
+      uint64_t rows = 0;
+      for (size_t i = 0; i < 70; i++) rows += rdt_bitsum_part(large, at + i * apart, bytes);
+      assert_true(rdt_bitsum_rows(large, at, bytes, apart, 70) == rows);
+    }
   rdt_free(large);
   uint64_t swapped[2] = {5, 6};
   const uint64_t before = rdt_bitsum(swapped, sizeof swapped);

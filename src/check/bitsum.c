@@ -1,103 +1,109 @@
 #include "check/bitsum.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #include <stdatomic.h>
 
 #include "core/cpu_info.h"
 #endif
 
-/* Sum of w_i m_i modulo 2^64 over the 32-bit words, with odd multipliers that differ for every i below 2^31. A change
- * of one word is d m_i with 0 < |d| < 2^32: never 0. Two single-bit changes cancel only if 2^a m_i = 2^b m_j: for odd
- * multipliers only with i = j. A plain sum would miss two sign bits. */
-static const uint32_t step = 0x9e3779b2u; /* twice an odd number: i * step is even and distinct for i below 2^31 */
+/* Sum of w_i m_i modulo 2^64 over the 32-bit words, with m_i = 1 + i * step, odd and different for every i below 2^31.
+ * A change of one word is d m_i with 0 < |d| < 2^32: never 0. Two single-bit changes cancel only if 2^a m_i = 2^b m_j
+ * or 2^a m_i = -2^b m_j with a, b < 32: for odd multipliers only with a = b, and then 2^a step (i - j) would have to be
+ * 0, of which 2^62 is the highest power of two, or m_i + m_j be a multiple of 2^33: step is 2 modulo 2^33, so it is 2
+ * (i + j + 1) there, too small. A plain sum would miss two sign bits. */
+static const uint64_t step = 0x3c6ef37200000002u;
 
 static uint64_t plain(const unsigned char *p, size_t bytes, uint64_t first) {
   uint64_t total = 0;
   for (size_t i = 0; i < bytes; i += 4) { /* the tail, padded with zeros */
     uint32_t w = 0;
     memcpy(&w, p + i, bytes - i < 4 ? bytes - i : 4);
-    total += (uint64_t)w * ((uint32_t)(first + i / 4) * step + 1u);
+    total += w * ((first + i / 4) * step + 1u);
   }
   return total;
+}
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+enum { PIECE = 64 };
+
+typedef struct moments { /* of numbers x_q: their sum, and that of q x_q */
+  uint64_t sum, place;
+} moments;
+
+/* Two words at a time, no multiplication: x_q of the pairs as they lie, and of their second words alone, say all. */
+static uint64_t from_pairs(moments pairs, moments second, uint64_t first) {
+  const uint64_t carried = 0xffffffffu; /* a second word counts 2^32 in its pair, and should count 1 */
+  pairs.sum -= carried * second.sum;
+  pairs.place -= carried * second.place;
+  return (first * step + 1u) * pairs.sum + 2 * step * pairs.place + step * second.sum;
 }
 
 #if defined(__x86_64__)
-enum { UNROLL = 4, CHUNK = 32 * UNROLL };
+#define ONE_LOAD(w) __asm__("" : "+x"(w))
+#else
+#define ONE_LOAD(w)
+#endif
 
-/* Multipliers of the even words from word i on, one in each 64-bit lane; those of the odd words with i + 1. */
-#define MULTIPLIER(i) (int64_t)(uint32_t)((i)*step + 1u)
-
-/* SSE2, part of every x86-64: two 64-bit lanes a register, even words times their multipliers, odd words times theirs.
- */
-static uint64_t chunks_sse2(const unsigned char *p, size_t bytes, uint32_t first) {
-  const __m128i next = _mm_set1_epi64x((int64_t)(uint32_t)(4u * UNROLL * step));
-  __m128i even[UNROLL], odd[UNROLL], sum[UNROLL];
-  for (uint32_t u = 0; u < UNROLL; u++) {
-    const uint32_t i = first + 4 * u;
-    even[u] = _mm_set_epi64x(MULTIPLIER(i + 2), MULTIPLIER(i));
-    odd[u] = _mm_set_epi64x(MULTIPLIER(i + 3), MULTIPLIER(i + 1));
-    sum[u] = _mm_setzero_si128();
+/* n pieces of PIECE bytes, so many bytes apart; first: the number of the first word. */
+#define PIECES(name, LANES, ...)                                                                                \
+  __VA_ARGS__ static uint64_t pieces_##name(const unsigned char *p, uint64_t n, size_t apart, uint64_t first) { \
+    enum { CHAINS = PIECE / (8 * LANES) };                                                                      \
+    typedef uint64_t lanes __attribute__((vector_size(8 * LANES)));                                             \
+    lanes pair[CHAINS] = {{0}}, pairs[CHAINS] = {{0}}, second[CHAINS] = {{0}}, seconds[CHAINS] = {{0}};         \
+    for (uint64_t i = 0; i < n; i++, p += apart)                                                                \
+      for (int c = 0; c < CHAINS; c++) {                                                                        \
+        lanes w;                                                                                                \
+        memcpy(&w, p + (size_t)c * sizeof w, sizeof w);                                                         \
+        ONE_LOAD(w);                                                                                            \
+        pair[c] += w;                                                                                           \
+        pairs[c] += pair[c];                                                                                    \
+        second[c] += w >> 32;                                                                                   \
+        seconds[c] += second[c];                                                                                \
+      }                                                                                                         \
+    moments x = {0, 0}, y = {0, 0};                                                                             \
+    uint64_t twice[2] = {0, 0};                                                                                 \
+    for (uint64_t c = 0; c < CHAINS; c++)                                                                       \
+      for (uint64_t l = 0; l < LANES; l++) {                                                                    \
+        x.sum += pair[c][l];                                                                                    \
+        y.sum += second[c][l];                                                                                  \
+        x.place += (c * LANES + l) * pair[c][l];                                                                \
+        y.place += (c * LANES + l) * second[c][l];                                                              \
+        twice[0] += pairs[c][l];                                                                                \
+        twice[1] += seconds[c][l];                                                                              \
+      }                                                                                                         \
+    x.place += apart / 8 * (n * x.sum - twice[0]); /* what came with piece i has been added n - i times */      \
+    y.place += apart / 8 * (n * y.sum - twice[1]);                                                              \
+    return from_pairs(x, y, first);                                                                             \
   }
-  for (size_t at = 0; at < bytes; at += 16 * UNROLL)
-    for (int u = 0; u < UNROLL; u++) {
-      const __m128i w = _mm_loadu_si128((const __m128i *)(p + at + 16 * (size_t)u));
-      const __m128i products = _mm_add_epi64(_mm_mul_epu32(w, even[u]), _mm_mul_epu32(_mm_srli_epi64(w, 32), odd[u]));
-      sum[u] = _mm_add_epi64(sum[u], products);
-      even[u] = _mm_add_epi32(even[u], next); /* the product takes the low halves: they step modulo 2^32 */
-      odd[u] = _mm_add_epi32(odd[u], next);
-    }
-  uint64_t lanes[2], total = 0;
-  for (int u = 0; u < UNROLL; u++) {
-    _mm_storeu_si128((__m128i *)lanes, sum[u]);
-    total += lanes[0] + lanes[1];
-  }
-  return total;
-}
 
-/* The same sum with four lanes a register. */
-__attribute__((target("avx2"))) static uint64_t chunks_avx2(const unsigned char *p, size_t bytes, uint32_t first) {
-  const __m256i next = _mm256_set1_epi64x((int64_t)(uint32_t)(8u * UNROLL * step));
-  __m256i even[UNROLL], odd[UNROLL], sum[UNROLL];
-  for (uint32_t u = 0; u < UNROLL; u++) {
-    const uint32_t i = first + 8 * u;
-    even[u] = _mm256_set_epi64x(MULTIPLIER(i + 6), MULTIPLIER(i + 4), MULTIPLIER(i + 2), MULTIPLIER(i));
-    odd[u] = _mm256_set_epi64x(MULTIPLIER(i + 7), MULTIPLIER(i + 5), MULTIPLIER(i + 3), MULTIPLIER(i + 1));
-    sum[u] = _mm256_setzero_si256();
-  }
-  for (size_t at = 0; at < bytes; at += 32 * UNROLL)
-    for (int u = 0; u < UNROLL; u++) {
-      const __m256i w = _mm256_loadu_si256((const __m256i *)(p + at + 32 * (size_t)u));
-      const __m256i products =
-          _mm256_add_epi64(_mm256_mul_epu32(w, even[u]), _mm256_mul_epu32(_mm256_srli_epi64(w, 32), odd[u]));
-      sum[u] = _mm256_add_epi64(sum[u], products);
-      even[u] = _mm256_add_epi32(even[u], next);
-      odd[u] = _mm256_add_epi32(odd[u], next);
-    }
-  uint64_t lanes[4], total = 0;
-  for (int u = 0; u < UNROLL; u++) {
-    _mm256_storeu_si256((__m256i *)lanes, sum[u]);
-    total += lanes[0] + lanes[1] + lanes[2] + lanes[3];
-  }
-  return total;
-}
+PIECES(two, 2, )
+#if defined(__x86_64__)
+PIECES(avx2, 4, __attribute__((target("avx2"))))
 
-typedef uint64_t chunks_fn(const unsigned char *p, size_t bytes, uint32_t first);
+typedef uint64_t pieces_fn(const unsigned char *p, uint64_t n, size_t apart, uint64_t first);
 
-static uint64_t chunks(const unsigned char *p, size_t bytes, uint64_t first) {
-  static _Atomic(chunks_fn *) best; /* any thread finds the same */
-  chunks_fn *fn = atomic_load_explicit(&best, memory_order_relaxed);
+static uint64_t pieces(const unsigned char *p, uint64_t n, size_t apart, uint64_t first) {
+  static _Atomic(pieces_fn *) best; /* any thread finds the same */
+  pieces_fn *fn = atomic_load_explicit(&best, memory_order_relaxed);
   if (!fn) {
-    fn = rdt_isa_detect() >= RDT_ISA_AVX2 ? chunks_avx2 : chunks_sse2;
+    fn = rdt_isa_detect() >= RDT_ISA_AVX2 ? pieces_avx2 : pieces_two;
     atomic_store_explicit(&best, fn, memory_order_relaxed);
   }
-  return fn(p, bytes, (uint32_t)first);
+  return fn(p, n, apart, first);
 }
 #else
-enum { CHUNK = 4 };
-#define chunks plain
+#define pieces pieces_two
+#endif
+#else
+enum { PIECE = 4 };
+static uint64_t pieces(const unsigned char *p, uint64_t n, size_t apart, uint64_t first) {
+  uint64_t total = 0;
+  for (uint64_t i = 0; i < n; i++) total += plain(p + i * apart, PIECE, first + i * apart / 4);
+  return total;
+}
 #endif
 
 uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes) {
@@ -110,8 +116,19 @@ uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes) {
     total = plain(word, sizeof word, offset / 4);
     p += n, offset += n, bytes -= n;
   }
-  const size_t whole = bytes / CHUNK * CHUNK;
-  return total + chunks(p, whole, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
+  const size_t whole = bytes / PIECE * PIECE;
+  return total + pieces(p, whole / PIECE, PIECE, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
+}
+
+enum { SHORT = 512 /* bytes: a run of its own costs more than its sum */ };
+
+uint64_t rdt_bitsum_rows(const void *data, size_t offset, size_t bytes, size_t apart, size_t rows) {
+  const bool down = bytes % PIECE == 0 && bytes <= SHORT && offset % 4 == 0 && apart % 8 == 0;
+  uint64_t sum = 0;
+  for (size_t at = 0; down && at < bytes; at += PIECE)
+    sum += pieces((const unsigned char *)data + offset + at, rows, apart, (offset + at) / 4);
+  for (size_t i = 0; !down && i < rows; i++) sum += rdt_bitsum_part(data, offset + i * apart, bytes);
+  return sum;
 }
 
 uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes) {
@@ -127,7 +144,8 @@ enum { PART = 1 << 16 }; /* bytes; 2.5 us on one core, about what waking a threa
 uint64_t rdt_bitsum_shared(const void *data, size_t bytes, int threads) {
   const int64_t parts = (int64_t)((bytes + PART - 1) / PART);
   uint64_t sum = 0;
-#pragma omp parallel for num_threads(threads) reduction(+ : sum) if (parts > 2 && threads > 1)
+  if (parts <= 2 || threads <= 1) return rdt_bitsum(data, bytes); /* a team of one costs a call of the system, too */
+#pragma omp parallel for num_threads(threads) reduction(+ : sum)
   for (int64_t i = 0; i < parts; i++) {
     const size_t from = (size_t)i * PART;
     sum += rdt_bitsum_part(data, from, bytes - from < PART ? bytes - from : PART);

@@ -9,6 +9,8 @@
 uint64_t rdt_bitsum(const void *data, size_t bytes);
 /* Of a part: parts add up to the whole, wherever they begin, in any order. */
 uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes);
+/* Of parts of one length that lie so many bytes apart. */
+uint64_t rdt_bitsum_rows(const void *data, size_t offset, size_t bytes, size_t apart, size_t rows);
 /* The same of a part that lies at part, elsewhere than its whole. */
 uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes);
 
