@@ -90,6 +90,43 @@ static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_rea
   }
 }
 
+enum { SQUARE = 8 };
+
+/* Row i of the square at b, whose rows lie ld apart, becomes column i of a panel. */
+INLINE void turn_square(const rdt_real *b, int64_t ld, rdt_real *panel) {
+#if defined(__FMA__) && RDT_REAL != 64
+  __m256 x[SQUARE], y[SQUARE];
+  for (int i = 0; i < SQUARE; ++i) x[i] = _mm256_loadu_ps(b + i * ld);
+  for (int i = 0; i < SQUARE; i += 2) {
+    y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+    y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+  }
+  for (int i = 0; i < SQUARE; i += 4)
+    for (int h = 0; h < 2; ++h) {
+      x[i + 2 * h] = _mm256_shuffle_ps(y[i + h], y[i + 2 + h], 0x44);
+      x[i + 2 * h + 1] = _mm256_shuffle_ps(y[i + h], y[i + 2 + h], 0xee);
+    }
+  for (int i = 0; i < SQUARE / 2; ++i) {
+    _mm256_storeu_ps(panel + i * NR, _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
+    _mm256_storeu_ps(panel + (i + 4) * NR, _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
+  }
+#else
+  for (int t = 0; t < SQUARE; ++t)
+    for (int j = 0; j < SQUARE; ++j) panel[t * NR + j] = b[j * ld + t];
+#endif
+}
+
+/* Columns of B that lie along the reduction, ld apart, as a panel. */
+static void turn(const rdt_real *b, int64_t ld, int64_t cols, int64_t k, rdt_real *panel) {
+  const int64_t whole = k / SQUARE * SQUARE;
+  for (int64_t j = 0; j < cols; j += SQUARE) {
+    const bool square = cols - j >= SQUARE;
+    for (int64_t t = 0; square && t < whole; t += SQUARE) turn_square(b + j * ld + t, ld, panel + t * NR + j);
+    for (int64_t t = square ? whole : 0; t < k; ++t)
+      for (int64_t i = j; i < j + SQUARE && i < cols; ++i) panel[t * NR + i] = b[i * ld + t];
+  }
+}
+
 /* Elements [from, to) of the reduction, of the rows of a tile. */
 static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t from, int64_t to, rdt_real *packed,
                       bool sums) {

@@ -27,14 +27,17 @@ typedef enum rdt_fold {
   double (*spread_##name)(const T *x, int64_t n, T centre); \
   void (*scale_##name)(T * y, const T *x, int64_t n, T centre, T factor, const T *gain, const T *shift);
 
+enum { RDT_SOFTMAX_ROWS = 8 };
+
 typedef struct rdt_rows_table {
   RDT_ROWS_TYPE(f64, double, double)
   RDT_ROWS_TYPE(f32, float, double)
   RDT_ROWS_TYPE(s64, int64_t, int64_t)
   RDT_ROWS_FLOAT(f64, double)
   RDT_ROWS_FLOAT(f32, float)
-  /* exp(x - max) / sum, or its logarithm; y may be x. NaN anywhere makes all of it NaN. */
-  void (*softmax_f32)(float *y, const float *x, int64_t n, int logarithm);
+  /* exp(x - max) / sum, or its logarithm, of each of at most RDT_SOFTMAX_ROWS rows; y may be x. NaN anywhere in a row
+   * makes all of it NaN. */
+  void (*softmax_f32)(float *const *y, const float *const *x, int rows, int64_t n, int logarithm);
   /* The highest of rows x cols runs of n, row and col elements apart; NaN stays, nothing at all gives -inf. y may be x.
    */
   void (*window_f32)(float *y, const float *x, int64_t rows, int64_t cols, int64_t row, int64_t col, int64_t n);

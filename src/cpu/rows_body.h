@@ -163,25 +163,24 @@ INLINE vf __attribute__((unused)) choose(vi mask, vf yes, vf no) {
 enum { ABREAST = 4 }; /* vectors whose chains are interleaved: one by one they fill the scheduler and wait */
 #define EACH _Pragma("GCC unroll 4") for (int k = 0; k < ABREAST; k++)
 
-/* e^x of x <= 0 within 2 units in the last place, 0 where it would be subnormal; NaN stays: 2^k times a polynomial on
- * [-ln 2 / 2, ln 2 / 2], where k comes as the low bits of a float. */
+/* e^x of x <= 0 within 2 units in the last place, 0 from -87.7 down, about where normal numbers end; NaN stays: 2^k
+ * times a polynomial on [-ln 2 / 2, ln 2 / 2], where k comes as the low bits of a float. */
 INLINE void exp_below(vf *x) {
   vf power[ABREAST], p[ABREAST];
   EACH {
-    const vi under = x[k] < -87.0f;
-    x[k] = HIGHER(all(-87.0f), x[k]);
+    x[k] = HIGHER(all(-88.0f), x[k]); /* k = -127, of which the power comes as 0 */
     const vf t = MADD(x[k], all(1.44269504f), all(12582912.0f));
-    power[k] = (vf)((((vi)t + 127) << 23) & ~under);
+    power[k] = (vf)(((vi)t + 127) << 23);
     p[k] = t - 12582912.0f;
   }
   EACH x[k] = MADD(p[k], all(-0.693359375f), x[k]);
   EACH x[k] = MADD(p[k], all(2.12194440e-4f), x[k]);
-  EACH p[k] = MADD(all(1.9875691500e-4f), x[k], all(1.3981999507e-3f));
-  EACH p[k] = MADD(p[k], x[k], all(8.3334519073e-3f));
-  EACH p[k] = MADD(p[k], x[k], all(4.1665795894e-2f));
-  EACH p[k] = MADD(p[k], x[k], all(1.6666665459e-1f));
-  EACH p[k] = MADD(p[k], x[k], all(5.0000001201e-1f));
-  EACH x[k] = (MADD(p[k] * x[k], x[k], x[k]) + 1.0f) * power[k];
+  vf square[ABREAST]; /* by pairs of terms: shorter chains */
+  EACH square[k] = x[k] * x[k];
+  EACH p[k] = MADD(MADD(all(1.9875691500e-4f), x[k], all(1.3981999507e-3f)), square[k],
+                   MADD(all(8.3334519073e-3f), x[k], all(4.1665795894e-2f)));
+  EACH p[k] = MADD(p[k], square[k], MADD(all(1.6666665459e-1f), x[k], all(5.0000001201e-1f)));
+  EACH x[k] = (MADD(p[k], square[k], x[k]) + 1.0f) * power[k];
 }
 #undef EACH
 
@@ -274,14 +273,28 @@ INLINE double exponentials(float *y, const float *x, int64_t n, float max) {
   return sum;
 }
 
-static void softmax_f32(float *y, const float *x, int64_t n, int logarithm) {
-  const float max = highest(x, n);
-  if (logarithm) {
-    const float back = (float)log(exponentials(NULL, x, n, max));
-    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] = (x[i] - max) - back;
-  } else {
-    const float factor = (float)(1 / exponentials(y, x, n, max));
-    _Pragma("omp simd") for (int64_t i = 0; i < n; i++) y[i] *= factor;
+/* Short rows step by step together: one alone waits for its maximum, its sum and its quotient. */
+static void softmax_f32(float *const *y, const float *const *x, int rows, int64_t n, int logarithm) {
+  enum { SHORT = 512 };
+  float max[RDT_SOFTMAX_ROWS], factor[RDT_SOFTMAX_ROWS];
+  for (int first = 0, end; first < rows; first = end) {
+    end = n <= SHORT ? rows : first + 1;
+    for (int r = first; r < end; r++) max[r] = highest(x[r], n);
+    if (logarithm) {
+      for (int r = first; r < end; r++) {
+        const float back = (float)log(exponentials(NULL, x[r], n, max[r])), top = max[r];
+        const float *const from = x[r];
+        float *const to = y[r];
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++) to[i] = (from[i] - top) - back;
+      }
+      continue;
+    }
+    for (int r = first; r < end; r++) factor[r] = (float)(1 / exponentials(y[r], x[r], n, max[r]));
+    for (int r = first; r < end; r++) {
+      const float by = factor[r];
+      float *const to = y[r];
+      _Pragma("omp simd") for (int64_t i = 0; i < n; i++) to[i] *= by;
+    }
   }
 }
 

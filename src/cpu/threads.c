@@ -19,6 +19,19 @@ int rdt_threads_nested(void) {
   return omp_in_parallel();
 }
 
+void rdt_threads_share(int team, int64_t n, void (*fn)(const void *job, int64_t from, int64_t to, int thread),
+                       const void *job) {
+  if (team <= 1) {
+    fn(job, 0, n, 0);
+    return;
+  }
+#pragma omp parallel num_threads(team)
+  {
+    const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+    fn(job, n * me / all, n * (me + 1) / all, (int)me);
+  }
+}
+
 void rdt_threads_look(int threads, int *core) {
   for (int i = 0; i < threads; i++) core[i] = -1;
 #pragma omp parallel num_threads(threads) if (threads > 1)

@@ -9,6 +9,10 @@ int rdt_threads_enter(int threads); /* returns what rdt_threads_leave wants back
 void rdt_threads_leave(int previous);
 int rdt_threads_nested(void); /* called from inside a parallel region: only one thread is to be had */
 
+/* fn(job, from, to, thread) for shares of 0 .. n - 1; a team of one is a call and nothing else. */
+void rdt_threads_share(int team, int64_t n, void (*fn)(const void *job, int64_t from, int64_t to, int thread),
+                       const void *job);
+
 /* Where the threads of a team of that size are, by their numbers; -1 for those that there are not. */
 void rdt_threads_look(int threads, int *core);
 

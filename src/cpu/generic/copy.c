@@ -5,6 +5,7 @@
 #include "cpu/generic/move.h"
 #include "cpu/generic/state.h"
 #include "cpu/generic/walk.h"
+#include "cpu/threads.h"
 
 enum { SQUARE = 32, SHEET = 64 }; /* elements; runs */
 
@@ -46,14 +47,21 @@ static int across(const rdt_walk *w) {
   return best;
 }
 
-static void copy_squares(const rdt_walk *w, int d, const rdt_tensor *to, const rdt_tensor *from, int threads) {
-  move_fn *const move = mover(rdt_dtype_size(to->dtype));
+typedef struct job {
+  const rdt_walk *w;
+  const rdt_tensor *to, *from;
+  size_t bytes; /* of an element */
+  int across;   /* squares: the other dimension */
+} job;
+
+static void copy_squares(const void *job_of_all, int64_t begin, int64_t end, int thread) {
+  const job *j = job_of_all;
+  const rdt_walk *w = j->w;
+  const int d = j->across;
+  move_fn *const move = mover(j->bytes);
   const int64_t rows = (w->shape[d] + SQUARE - 1) / SQUARE, cols = (w->length + SQUARE - 1) / SQUARE;
-  int64_t planes = 1;
-  for (int i = 0; i < w->rank; i++) planes *= i == d ? 1 : w->shape[i];
-  const int64_t total = planes * rows * cols;
-#pragma omp parallel for num_threads(total < 16 ? 1 : threads) schedule(static)
-  for (int64_t t = 0; t < total; t++) {
+  (void)thread;
+  for (int64_t t = begin; t < end; t++) {
     const int64_t a = t / cols % rows * SQUARE, b = t % cols * SQUARE;
     int64_t plane = t / (rows * cols), y = a * w->stride[0][d] + b * w->step[0],
             x = a * w->stride[1][d] + b * w->step[1];
@@ -63,9 +71,15 @@ static void copy_squares(const rdt_walk *w, int d, const rdt_tensor *to, const r
       x += plane % w->shape[i] * w->stride[1][i];
       plane /= w->shape[i];
     }
-    move(rdt_at(to, y), w->stride[0][d], w->step[0], rdt_at(from, x), w->stride[1][d], w->step[1],
+    move(rdt_at(j->to, y), w->stride[0][d], w->step[0], rdt_at(j->from, x), w->stride[1][d], w->step[1],
          w->shape[d] - a < SQUARE ? w->shape[d] - a : SQUARE, w->length - b < SQUARE ? w->length - b : SQUARE);
   }
+}
+
+static int64_t squares(const rdt_walk *w, int d) {
+  int64_t n = ((w->shape[d] + SQUARE - 1) / SQUARE) * ((w->length + SQUARE - 1) / SQUARE);
+  for (int i = 0; i < w->rank; i++) n *= i == d ? 1 : w->shape[i];
+  return n;
 }
 
 /* Short runs: many of the innermost dimension around them at a time, found by adding strides. */
@@ -79,12 +93,13 @@ static void move_sheet(const rdt_walk *w, char *to, const char *from, int64_t ru
   for (int64_t r = 0; r < runs; r++) memcpy(to + r * y * size, from + r * x * size, (size_t)(w->length * size));
 }
 
-static void copy_sheets(const rdt_walk *w, const rdt_tensor *to, const rdt_tensor *from, int threads) {
+static void copy_sheets(const void *job_of_all, int64_t begin, int64_t end, int thread) {
+  const job *j = job_of_all;
+  const rdt_walk *w = j->w;
   const int last = w->rank - 1;
-  const int64_t runs = w->shape[last], cuts = (runs + SHEET - 1) / SHEET, total = w->pieces / runs * cuts;
-  const size_t bytes = rdt_dtype_size(to->dtype);
-#pragma omp parallel for num_threads(w->pieces < 16 ? 1 : threads) schedule(static)
-  for (int64_t t = 0; t < total; t++) {
+  const int64_t runs = w->shape[last], cuts = (runs + SHEET - 1) / SHEET;
+  (void)thread;
+  for (int64_t t = begin; t < end; t++) {
     const int64_t r = t % cuts * SHEET;
     int64_t sheet = t / cuts, y = r * w->stride[0][last], x = r * w->stride[1][last];
     for (int d = last - 1; d >= 0; d--) {
@@ -92,29 +107,34 @@ static void copy_sheets(const rdt_walk *w, const rdt_tensor *to, const rdt_tenso
       x += sheet % w->shape[d] * w->stride[1][d];
       sheet /= w->shape[d];
     }
-    move_sheet(w, rdt_at(to, y), rdt_at(from, x), runs - r < SHEET ? runs - r : SHEET, bytes);
+    move_sheet(w, rdt_at(j->to, y), rdt_at(j->from, x), runs - r < SHEET ? runs - r : SHEET, j->bytes);
+  }
+}
+
+static void copy_pieces(const void *job_of_all, int64_t begin, int64_t end, int thread) {
+  const job *j = job_of_all;
+  (void)thread;
+  for (int64_t piece = begin; piece < end; piece++) {
+    int64_t at[RDT_WALK_VIEWS];
+    const int64_t n = rdt_walk_piece(j->w, piece, at);
+    rdt_move_run(rdt_at(j->to, at[0]), j->w->step[0], rdt_at(j->from, at[1]), j->w->step[1], n, j->bytes);
   }
 }
 
 void rdt_move_view(const rdt_tensor *to, const rdt_tensor *from, int threads) {
   const rdt_tensor *const views[] = {to, from};
   const rdt_walk w = rdt_walk_of(views, 2);
-  const size_t bytes = rdt_dtype_size(to->dtype);
+  const job j = {&w, to, from, rdt_dtype_size(to->dtype), w.step[1] > 1 ? across(&w) : -1};
+  const int team = w.pieces < 16 ? 1 : threads;
   if (w.pieces == 0) return;
-  const int d = w.step[1] > 1 ? across(&w) : -1;
-  if (d >= 0) {
-    copy_squares(&w, d, to, from, threads);
-    return;
-  }
-  if (w.rank > 0 && w.length <= RDT_WALK_PIECE) {
-    copy_sheets(&w, to, from, threads);
-    return;
-  }
-#pragma omp parallel for num_threads(w.pieces < 16 ? 1 : threads) schedule(static)
-  for (int64_t piece = 0; piece < w.pieces; piece++) {
-    int64_t at[RDT_WALK_VIEWS];
-    const int64_t n = rdt_walk_piece(&w, piece, at);
-    rdt_move_run(rdt_at(to, at[0]), w.step[0], rdt_at(from, at[1]), w.step[1], n, bytes);
+  if (j.across >= 0) {
+    const int64_t n = squares(&w, j.across);
+    rdt_threads_share(n < 16 ? 1 : threads, n, copy_squares, &j);
+  } else if (w.rank > 0 && w.length <= RDT_WALK_PIECE) {
+    const int64_t runs = w.shape[w.rank - 1];
+    rdt_threads_share(team, w.pieces / runs * ((runs + SHEET - 1) / SHEET), copy_sheets, &j);
+  } else {
+    rdt_threads_share(team, w.pieces, copy_pieces, &j);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "cpu/generic/state.h"
 #include "cpu/generic/walk.h"
 #include "cpu/maps.h"
+#include "cpu/threads.h"
 
 enum { OPERANDS = 3 };
 
@@ -53,6 +54,11 @@ static void do_piece(const job *j, int64_t piece) {
     memmove(y, x[0], (size_t)n * j->size);
 }
 
+static void do_pieces(const void *job_of_all, int64_t from, int64_t to, int thread) {
+  (void)thread;
+  for (int64_t piece = from; piece < to; piece++) do_piece(job_of_all, piece);
+}
+
 static rdt_status run_table(void *state, const rdt_operands *o, const rdt_map_table *table) {
   const rdt_generic *s = state;
   const rdt_dtype compute = compute_type(&s->p);
@@ -68,9 +74,7 @@ static rdt_status run_table(void *state, const rdt_operands *o, const rdt_map_ta
   }
   if (o->out.dtype != compute || (j.walk.step[0] != 1 && j.walk.length != 1))
     j.store = rdt_storer_from(o->out.dtype, compute);
-  const int team = j.walk.pieces < 16 ? 1 : s->threads;
-#pragma omp parallel for num_threads(team) schedule(static)
-  for (int64_t piece = 0; piece < j.walk.pieces; piece++) do_piece(&j, piece);
+  rdt_threads_share(j.walk.pieces < 16 ? 1 : s->threads, j.walk.pieces, do_pieces, &j);
   return RDT_OK;
 }
 

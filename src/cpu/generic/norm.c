@@ -1,12 +1,12 @@
 /* Normalisation of rows: the dimensions from an axis on together, with gain and shift of any strides. */
 #include <math.h>
-#include <omp.h>
 
 #include "core/memory.h"
 #include "cpu/generic/convert.h"
 #include "cpu/generic/state.h"
 #include "cpu/generic/walk.h"
 #include "cpu/rows.h"
+#include "cpu/threads.h"
 
 enum { OUT, X, GAIN, SHIFT, VIEWS };
 
@@ -17,6 +17,8 @@ typedef struct job {
   bool wide;           /* computes in double */
   rdt_walk row;        /* the views of one row */
   int64_t length;      /* of a row */
+  char *work;          /* rows of the threads; NULL: they are read where they lie */
+  size_t row_bytes;
 } job;
 
 static job job_of(const rdt_problem *p, const rdt_operands *o, const rdt_rows_table *rows) {
@@ -80,11 +82,16 @@ static const void *spread_over(const job *j, int v, int64_t offset, int64_t n, v
   return buf;
 }
 
+/* Is a row read where it lies? */
+static bool is_direct(const job *j) {
+  return (j->t[OUT].dtype == RDT_F32 || j->wide) && j->row.rank == 0 && j->row.step[X] == 1;
+}
+
 static void normalise(const job *j, const int64_t *base, void *whole) {
   double gain[RDT_WALK_PIECE], shift[RDT_WALK_PIECE], result[RDT_WALK_PIECE];
   const size_t size = j->wide ? sizeof(double) : sizeof(float);
   const bool plain = j->t[OUT].dtype == RDT_F32 || j->wide;
-  const bool direct = plain && j->row.rank == 0 && j->row.step[X] == 1;
+  const bool direct = is_direct(j);
   int64_t at[VIEWS], done = 0;
   double centre, factor;
   for (int64_t piece = 0; !direct && piece < j->row.pieces; piece++) {
@@ -111,25 +118,32 @@ static void normalise(const job *j, const int64_t *base, void *whole) {
   }
 }
 
+static void run_share(const void *job_of_all, int64_t begin, int64_t end, int thread) {
+  const job *j = job_of_all;
+  const int64_t *shape = j->t[OUT].shape;
+  for (int64_t r = begin; r < end; r++) {
+    int64_t base[VIEWS] = {0}, left = r;
+    for (int d = j->p->axis - 1; d >= 0; d--) {
+      if (shape[d] == 1) continue;
+      for (int v = 0; v < VIEWS; v++) base[v] += left % shape[d] * j->t[v].stride[d];
+      left /= shape[d];
+    }
+    normalise(j, base, j->work ? j->work + (size_t)thread * j->row_bytes : NULL);
+  }
+}
+
 static rdt_status run_rows(const rdt_generic *s, const rdt_operands *o, const rdt_rows_table *table, rdt_reason *why) {
-  const job j = job_of(&s->p, o, table);
-  const size_t row_bytes = ((size_t)j.length * sizeof(double) + 63) / 64 * 64;
+  job j = job_of(&s->p, o, table);
   int64_t rows = 1;
   for (int d = 0; d < s->p.axis; d++) rows *= o->out.shape[d];
   if (rows == 0 || j.length == 0) return RDT_OK;
   const int team = rows < 2 || rows * j.length < 4096 ? 1 : s->threads;
-  char *const work = rdt_alloc((size_t)team, row_bytes);
-  if (!work) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %d rows of %lld", team, (long long)j.length);
-#pragma omp parallel for num_threads(team) schedule(static)
-  for (int64_t r = 0; r < rows; r++) {
-    int64_t base[VIEWS] = {0}, left = r;
-    for (int d = s->p.axis - 1; d >= 0; d--) {
-      for (int v = 0; v < VIEWS; v++) base[v] += left % o->out.shape[d] * j.t[v].stride[d];
-      left /= o->out.shape[d];
-    }
-    normalise(&j, base, work + (size_t)omp_get_thread_num() * row_bytes);
-  }
-  rdt_free(work);
+  j.row_bytes = ((size_t)j.length * sizeof(double) + 63) / 64 * 64;
+  j.work = is_direct(&j) ? NULL : rdt_alloc((size_t)team, j.row_bytes);
+  if (!j.work && !is_direct(&j))
+    return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %d rows of %lld", team, (long long)j.length);
+  rdt_threads_share(team, rows, run_share, &j);
+  rdt_free(j.work);
   return RDT_OK;
 }
 

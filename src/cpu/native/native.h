@@ -112,6 +112,8 @@ typedef struct rdt_native_table {
   int terms;             /* of a step of the reduction: 2 where pairs of elements lie side by side in the panels */
   int unit;              /* rows of the register tile of a check of units */
   void (*strip)(rdt_native_strip *s);
+  /* A panel, of columns that lie ld apart. */
+  void (*turn)(const rdt_real *b, int64_t ld, int64_t cols, int64_t k, rdt_real *panel);
   /* Of count rows of n elements: dot = sum a beta, sq = sum a^2 rho. */
   void (*dots)(const void *const *rows, rdt_dtype dtype, int64_t count, int64_t n, const rdt_real *beta,
                const rdt_real *rho, const rdt_pair *to);

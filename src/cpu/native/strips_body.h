@@ -189,7 +189,7 @@ rdt_status rdt_native_accept(const rdt_problem *p, rdt_native_operands operands,
 
 typedef struct worker { /* what one thread needs */
   const void **rows;
-  rdt_real *packed, *widened, *parked, *lanes, *line[2];
+  rdt_real *packed, *widened, *parked, *lanes, *line;
   rdt_pair observed; /* where the threads share the columns */
   double *between;   /* and there */
   void *panels;      /* of a B that is not fixed */
@@ -266,7 +266,7 @@ static worker take_worker(const rdt_native *s, rdt_layout *l) {
   if (segment(s) < s->k)
     x.parked = rdt_layout_take(l, rows * (waiting > other ? waiting : other) * s->table->cols, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
-  for (int i = 0; i < 2; i++) x.line[i] = rdt_layout_take(l, s->n, sizeof(rdt_real));
+  x.line = rdt_layout_take(l, s->n, sizeof(rdt_real));
   if (!s->packed) {
     x.sums.dot = rdt_layout_take(l, s->k, sizeof(double));
     x.sums.sq = rdt_layout_take(l, s->k, sizeof(double));
@@ -378,16 +378,16 @@ static void set_shares(call *c) {
   c->parts = (int)rdt_least(t, !is_one(s) ? s->batches : c->by_columns ? p : tiles);
 }
 
-/* The activation of a line of results where they lie; with a check twice, compared before it is written. */
+/* The activation of a line of results where they lie; with a check twice, once beside and once in place. */
 static bool map_line(const call *c, const worker *w, rdt_real *line, int64_t n) {
   const void *from = line;
   if (!c->f) {
     c->map(line, &from, n, c->e->act.param);
     return true;
   }
-  for (int i = 0; i < 2; i++) c->map(w->line[i], &from, n, c->e->act.param);
-  memcpy(line, w->line[0], (size_t)n * sizeof(rdt_real));
-  return memcmp(w->line[1], line, (size_t)n * sizeof(rdt_real)) == 0;
+  c->map(w->line, &from, n, c->e->act.param);
+  c->map(line, &from, n, c->e->act.param);
+  return memcmp(w->line, line, (size_t)n * sizeof(rdt_real)) == 0;
 }
 
 /* What is done with a strip's results while they lie in the cache. */
@@ -398,16 +398,15 @@ static void end_strip(const call *c, worker *w, int64_t first, int64_t count, in
   for (int64_t i = 0; c->map && i < count; i++)
     if (!map_line(c, w, (rdt_real *)c->memory + at + i * ld, cols)) w->differ = true;
   if (!c->sums) return;
-  const bool rows = step == 1; /* what lies side by side */
-  int64_t lines = rows ? count : cols, length = rows ? cols : ld == 1 ? count : 1, apart = rows ? ld : step;
-  if (rows && ld == cols) { /* or one after the other */
-    length *= lines;
-    lines = 1;
+  const bool rows = step == 1, one = rows ? ld == cols : ld == 1; /* what lies side by side, one after the other */
+  const int64_t lines = rows ? count : cols, length = rows ? cols : one ? count : 1, apart = rows ? ld : step;
+  if (rows && one) {
+    w->bitsum += rdt_bitsum_part(c->memory, (size_t)at * size, (size_t)(lines * length) * size);
+    return;
   }
-  for (int64_t i = 0; i < lines; i++)
-    for (int64_t r = 0; r < (rows ? length : count); r += length)
-      w->bitsum +=
-          rdt_bitsum_part(c->memory, (size_t)(at + i * apart + (rows ? 0 : r * ld)) * size, (size_t)length * size);
+  for (int64_t r = 0; r < (rows ? length : count); r += length)
+    w->bitsum += rdt_bitsum_rows(c->memory, (size_t)(at + (rows ? 0 : r * ld)) * size, (size_t)length * size,
+                                 (size_t)apart * size, (size_t)lines);
 }
 
 /* Are there sums along A's rows? Units take the squares for their bounds. */
@@ -546,6 +545,16 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
               !c->by_columns || number % parts == part, i + most >= end);
 }
 
+/* Most are a panel's whole row: lengths that are known copy in a few moves. */
+static void copy_row(char *to, const char *from, int64_t bytes) {
+  if (bytes == 64)
+    memcpy(to, from, 64);
+  else if (bytes == 128)
+    memcpy(to, from, 128);
+  else
+    memcpy(to, from, (size_t)bytes);
+}
+
 /* Panels [from, to) of B. */
 static void pack_panels(const rdt_native *s, const void *b, char *panels, int64_t from, int64_t to) {
   const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1], size = size_of(s->dtype);
@@ -553,9 +562,11 @@ static void pack_panels(const rdt_native *s, const void *b, char *panels, int64_
     const int64_t j0 = p * nr, cols = rdt_least(nr, s->n - j0);
     char *at = panels + j0 * depth(s) * size;
     if (cols < nr || depth(s) > s->k) memset(at, 0, (size_t)(depth(s) * nr * size));
+    const char *const begin = moved(b, j0 * sj, s->dtype);
     if (sj == 1 && s->dtype != RDT_BF16) {
-      for (int64_t t = 0; t < s->k; t++)
-        memcpy(at + t * nr * size, moved(b, t * sk + j0, s->dtype), (size_t)(cols * size));
+      for (int64_t t = 0; t < s->k; t++) copy_row(at + t * nr * size, begin + t * sk * size, cols * size);
+    } else if (sk == 1 && s->dtype == RDT_REAL_DTYPE) {
+      s->table->turn((const rdt_real *)begin, sj, cols, s->k, (rdt_real *)at);
     } else {
       for (int64_t j = 0; j < cols; j++)
         for (int64_t t = 0; t < s->k; t++) pack_weight(s, at, t, j, b, t * sk + (j0 + j) * sj);
