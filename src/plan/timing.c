@@ -159,6 +159,29 @@ rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
   return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
 }
 
+/* The median without sorting all of them, for bootstraps ask over and over: Hoare's selection. Reorders them. */
+static double middle_of(double *values, int n) {
+  const int k = n / 2;
+  for (int low = 0, high = n - 1; low < high;) {
+    const double x = values[k];
+    int i = low, j = high;
+    while (i <= j) {
+      while (values[i] < x) i++;
+      while (x < values[j]) j--;
+      if (i > j) break;
+      const double y = values[i];
+      values[i++] = values[j];
+      values[j--] = y;
+    }
+    if (j < k) low = i;
+    if (k < i) high = j;
+  }
+  if (n % 2) return values[k];
+  double below = values[0];
+  for (int i = 1; i < k; i++) below = values[i] > below ? values[i] : below;
+  return below + 0.5 * (values[k] - below);
+}
+
 static int pick(uint64_t *seed, int n) {
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
   return (int)((*seed >> 33) % (uint64_t)n);
@@ -176,8 +199,8 @@ static double resample(const rdt_timing_pair *pairs, int n, uint64_t *seed, doub
       if (of.n == base.n) y[k] = base.seconds[at];
     }
     for (int k = 0; k < base.n && of.n != base.n; ++k) y[k] = base.seconds[pick(seed, base.n)];
-    above += pairs[i].times * median_of(x, of.n);
-    below += pairs[i].times * median_of(y, base.n);
+    above += pairs[i].times * middle_of(x, of.n);
+    below += pairs[i].times * middle_of(y, base.n);
   }
   return above / below;
 }
