@@ -182,11 +182,11 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_WORKLOAD,     RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES, RDT_OPT_POLICY,
-    RDT_OPT_SCHEME,       RDT_OPT_MIN_COVERAGE,   RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT, RDT_OPT_SVG,
-    RDT_OPT_MEASURE_ANEW, RDT_OPT_NO_CACHE,       RDT_OPT_THREADS,      RDT_OPT_LAMBDA,      RDT_OPT_AVOID_CORE,
-    RDT_OPT_EXPLAIN,      RDT_OPT_PLAN_FORMAT,    RDT_OPT_JSON,         RDT_OPT_QUIET,       RDT_OPT_NO_PROGRESS,
-    RDT_OPT_COUNT};
+    RDT_OPT_WORKLOAD,    RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_INPUT,       RDT_OPT_INPUT_SIZES,  RDT_OPT_POLICY,
+    RDT_OPT_SCHEME,      RDT_OPT_MIN_COVERAGE,   RDT_OPT_COVERAGE,    RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT,
+    RDT_OPT_SVG,         RDT_OPT_MEASURE_ANEW,   RDT_OPT_NO_CACHE,    RDT_OPT_THREADS,      RDT_OPT_LAMBDA,
+    RDT_OPT_AVOID_CORE,  RDT_OPT_EXPLAIN,        RDT_OPT_PLAN_FORMAT, RDT_OPT_JSON,         RDT_OPT_QUIET,
+    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"FILE.json",
      "of `-o`: the plan, with all measurements (docs/schema/plan-2.json); sealed, and good for this "

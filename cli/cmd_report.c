@@ -84,7 +84,8 @@ static rdt_status show(const rdt_study *study, const rdt_settings *s, rdt_reason
   if (s->svg) RDT_TRY(put_pictures(study, s->svg, why));
   if (s->csv) RDT_TRY(put_by(study, rdt_study_csv, s->csv, why));
   if (s->md) RDT_TRY(put_by(study, rdt_study_markdown, s->md, why));
-  if (s->html || s->svg || s->csv || s->md) return RDT_OK;
+  if (s->coverage) RDT_TRY(rdt_study_coverage(study, s->coverage, why));
+  if (s->html || s->svg || s->csv || s->md || s->coverage) return RDT_OK;
   if (s->format == RDT_FORMAT_JSON) return put_document(study, s->fit, why);
   for (int i = 0; i < study->n; i++) {
     const rdt_found *f = &study->list[i];
@@ -122,9 +123,9 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   rdt_reason why = {""};
   cJSON *doc = NULL;
   rdt_status status = RDT_OK;
-  if (settings->more.count || settings->svg || settings->csv || settings->md)
+  if (settings->more.count || settings->svg || settings->csv || settings->md || settings->coverage)
     status = rdt_fail(&why, RDT_ERR_ARG,
-                      "%s is a report of a run: several, --svg, --csv and --md are for the folders "
+                      "%s is a report of a run: several, --svg, --csv, --md and --coverage-out are for the folders "
                       "of `redoubt inject -o DIR`",
                       settings->operand);
   else if (rdt_same_file(settings->operand, settings->html))
@@ -138,8 +139,9 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
 }
 
-static const rdt_option_id options[] = {RDT_OPT_HTML, RDT_OPT_PICTURES, RDT_OPT_CSV,  RDT_OPT_MD,
-                                        RDT_OPT_FIT,  RDT_OPT_FORMAT,   RDT_OPT_JSON, RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_HTML,   RDT_OPT_PICTURES,     RDT_OPT_CSV,
+                                        RDT_OPT_MD,     RDT_OPT_COVERAGE_OUT, RDT_OPT_FIT,
+                                        RDT_OPT_FORMAT, RDT_OPT_JSON,         RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"REPORT.json",
      "what `redoubt run --report` or `rdt_report_write` wrote (docs/schema/run-1.json); `-`: standard input"},

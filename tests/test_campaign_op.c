@@ -1,5 +1,5 @@
-/* Campaigns' targets that are one op: what a trial comes to depends on its number and the seed, and on nothing that was
- * run before it. */
+/* Campaigns' targets that are ops: what a trial comes to depends on its number and the seed, and on nothing that was
+ * run before it; families, workloads, lanes; what planning makes of what was measured. */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,10 @@
 #include "campaign/campaign.h"
 #include "campaign/families.h"
 #include "core/context.h"
+#include "core/file.h"
+#include "core/memory.h"
+#include "plan/coverage.h"
+#include "plan/sealed_json.h"
 
 typedef struct range {
   rdt_context *ctx;
@@ -183,11 +187,58 @@ static void a_lane_is_wrong_for_the_whole_run(void **state) {
   assert_int_equal(rdt_fault_parse("bit@accum,core=0,lane=64", &f, &why), RDT_ERR_ARG);
 }
 
+/* An automatic choice goes by a file of measured coverage; one with a flipped bit is refused. */
+static void what_was_measured_counts(void **state) {
+  static const char path[] = "/tmp/redoubt-coverage.json";
+  rdt_context *ctx;
+  rdt_reason why = {""};
+  void *data;
+  size_t bytes;
+  (void)state;
+  cJSON *doc = rdt_sealed_document(RDT_COVERAGE_SCHEMA, 1), *rows = cJSON_AddArrayToObject(doc, "rows");
+  static const char *const weak[] = {"row", "col", "rowcol", "tile", "thread1", "thread2", "replicate1"};
+  for (size_t i = 0; i < sizeof weak / sizeof *weak; i++) {
+    cJSON *row = cJSON_CreateObject();
+    cJSON_AddStringToObject(row, "scheme", weak[i]);
+    cJSON_AddStringToObject(row, "dtype", "f32");
+    cJSON_AddNumberToObject(row, "coverage_low", 0.5);
+    cJSON_AddItemToArray(rows, row);
+  }
+  assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
+  cJSON_Delete(doc);
+  assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
+  for (int given = 0; given < 2; given++) {
+    const rdt_target_data none = {.fresh = false};
+    rdt_target *t;
+    if (given) assert_int_equal(rdt_coverage_read(ctx, path, &why), RDT_OK);
+    assert_true(rdt_coverage_of(ctx->coverage, rdt_scheme_find("row"), RDT_F32) == (given ? 0.5 : .999));
+    assert_true(rdt_coverage_of(ctx->coverage, rdt_scheme_find("row"), RDT_F64) == .999);
+    if (rdt_target_op(ctx, "gemm:24x40x56", &none, &t, &why) != RDT_OK) fail_msg("%s", why.text);
+    bool is_weak = false;
+    for (size_t i = 0; i < sizeof weak / sizeof *weak; i++)
+      is_weak = is_weak || strcmp(t->layers[0].scheme, weak[i]) == 0;
+    assert_int_equal(is_weak, !given);
+    rdt_target_destroy(t);
+  }
+  assert_int_equal(rdt_file_read(path, &data, &bytes, &why), RDT_OK);
+  for (size_t i = 0; i < bytes; i++) {
+    char *text = data;
+    if (strchr(" \n\t", text[i])) continue;
+    text[i] ^= (char)(1 << i % 7);
+    assert_int_equal(rdt_file_write(path, text, bytes, NULL, 0, &why), RDT_OK);
+    if (rdt_coverage_read(ctx, path, &why) == RDT_OK) fail_msg("taken with byte %zu flipped", i);
+    text[i] ^= (char)(1 << i % 7);
+  }
+  rdt_free(data);
+  remove(path);
+  rdt_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_trial_knows_nothing_of_those_before), cmocka_unit_test(families_are_layers),
       cmocka_unit_test(what_is_no_family_is_refused),          cmocka_unit_test(a_workload_is_its_layers),
-      cmocka_unit_test(a_lane_is_wrong_for_the_whole_run),
+      cmocka_unit_test(a_lane_is_wrong_for_the_whole_run),     cmocka_unit_test(what_was_measured_counts),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

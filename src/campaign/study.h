@@ -39,6 +39,9 @@ const char *rdt_study_plot_name(int i);
 const char *rdt_study_plot_caption(int i);
 rdt_status rdt_study_plot(const rdt_study *s, int i, char **text, rdt_reason *why);
 
+/* study_coverage.c: what the campaigns say of schemes, as a file that plans go by. RDT_ERR_ARG: nothing. */
+rdt_status rdt_study_coverage(const rdt_study *s, const char *path, rdt_reason *why);
+
 /* study_text.c, study_page.c */
 bool rdt_study_markdown(const rdt_study *s, FILE *to);
 bool rdt_study_csv(const rdt_study *s, FILE *to);

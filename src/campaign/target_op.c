@@ -219,8 +219,8 @@ static rdt_status choose(const op_target *t, const char *spec, int *at, rdt_reas
       n += pass == 0;
     }
     if (n == 0)
-      return rdt_fail(why, RDT_ERR_ARG, "no layer '%s' has a site %s to plant a fault in", f.layer,
-                      rdt_site_name(f.site));
+      return rdt_fail(why, RDT_ERR_ARG, "the target has no %s to plant a fault in, in a layer '%s'",
+                      rdt_site_name(f.site), f.layer);
   }
   return RDT_OK;
 }

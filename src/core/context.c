@@ -27,6 +27,7 @@ void rdt_context_destroy(rdt_context *ctx) {
   for (int i = 0; i < RDT_SCRATCH_COUNT; i++) rdt_free(ctx->scratch.data[i]);
   rdt_cores_clear(&ctx->cores);
   if (ctx->book) ctx->drop_book(ctx->book);
+  rdt_free(ctx->coverage);
   rdt_free(ctx);
 }
 

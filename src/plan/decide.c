@@ -33,8 +33,9 @@ static bool may(const rdt_problem *p, const rdt_demand *d, bool automatic, const
   }
   if (s->id == RDT_SCHEME_NONE)
     say(o, x, "no protection");
-  else if (s->coverage < d->min_coverage)
-    say(o, x, "finds %.4g %% of single faults, %.4g %% are asked for", 100.0 * s->coverage, 100.0 * d->min_coverage);
+  else if (rdt_coverage_of(d->coverage, s, p->in[0].dtype) < d->min_coverage)
+    say(o, x, "finds %.4g %% of single faults, %.4g %% are asked for",
+        100.0 * rdt_coverage_of(d->coverage, s, p->in[0].dtype), 100.0 * d->min_coverage);
   else if (!s->locates)
     say(o, x, "finds a fault, but does not locate it");
   else if (linear && s->id == RDT_SCHEME_DUP && !is_depthwise(p))

@@ -17,7 +17,11 @@ bool rdt_way_same(const rdt_way *a, const rdt_way *b) {
 }
 
 rdt_demand rdt_demand_of(const rdt_context *ctx, const char *scheme) {
-  rdt_demand d = {.sets = 1, .min_coverage = ctx->policy.min_coverage, .cold = ctx->cold, .device = ctx->device};
+  rdt_demand d = {.sets = 1,
+                  .min_coverage = ctx->policy.min_coverage,
+                  .coverage = ctx->coverage,
+                  .cold = ctx->cold,
+                  .device = ctx->device};
   d.wanted = rdt_scheme_parse(scheme, &d.sets);
   d.keep = ctx->policy.on_fault == RDT_ON_FAULT_CORRECT;
   return d;

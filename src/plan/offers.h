@@ -3,6 +3,7 @@
 #define RDT_PLAN_OFFERS_H
 
 #include "cpu/kernel.h"
+#include "plan/coverage.h"
 #include "plan/timing.h"
 #include "schemes/scheme.h"
 
@@ -39,6 +40,7 @@ typedef struct rdt_demand {
   const rdt_scheme_info *wanted; /* NULL: auto */
   int sets;
   double min_coverage;
+  const rdt_coverage *coverage;    /* measured; NULL: declared */
   bool keep;                       /* raw results are kept: no check rides along (RDT_ON_FAULT_CORRECT) */
   bool cold;                       /* weights come from memory */
   const struct rdt_device *device; /* estimates are for; NULL: a usual one */

@@ -1,0 +1,50 @@
+#include "plan/coverage.h"
+
+#include <string.h>
+
+#include "core/context.h"
+#include "core/memory.h"
+#include "plan/sealed_json.h"
+
+static int dtype_of(const char *name) {
+  int t = 0;
+  while (t < RDT_DTYPE_COUNT && strcmp(rdt_dtype_name((rdt_dtype)t), name) != 0) t++;
+  return t;
+}
+
+static rdt_status take_row(const cJSON *row, const char *path, rdt_coverage *c, rdt_reason *why) {
+  const char *scheme = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "scheme"));
+  const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "dtype"));
+  const cJSON *low = cJSON_GetObjectItemCaseSensitive(row, "coverage_low");
+  const rdt_scheme_info *s = scheme ? rdt_scheme_find(scheme) : NULL;
+  const int t = dtype ? dtype_of(dtype) : RDT_DTYPE_COUNT;
+  if (!s || t == RDT_DTYPE_COUNT || !cJSON_IsNumber(low) || !(low->valuedouble >= 0.0 && low->valuedouble <= 1.0))
+    return rdt_fail(why, RDT_ERR_FORMAT,
+                    "%.200s: every row has a \"scheme\", a \"dtype\", a \"coverage_low\" from 0 to 1", path);
+  c->low[s->id][t] = low->valuedouble;
+  return RDT_OK;
+}
+
+rdt_status rdt_coverage_read(rdt_context *ctx, const char *path, rdt_reason *why) {
+  const cJSON *row;
+  cJSON *doc;
+  RDT_TRY(rdt_sealed_read(path, RDT_COVERAGE_SCHEMA, &doc, why));
+  rdt_coverage *c = rdt_calloc(1, sizeof *c);
+  rdt_status status = c ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(doc, "rows")) {
+    if (status == RDT_OK) status = take_row(row, path, c, why);
+  }
+  cJSON_Delete(doc);
+  if (status == RDT_OK) {
+    rdt_free(ctx->coverage);
+    ctx->coverage = c;
+  } else {
+    rdt_free(c);
+  }
+  return status;
+}
+
+double rdt_coverage_of(const rdt_coverage *c, const rdt_scheme_info *s, rdt_dtype inputs) {
+  const double measured = c ? c->low[s->id][inputs] : 0.0;
+  return measured > 0.0 ? measured : s->coverage;
+}

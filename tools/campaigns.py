@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""The campaigns of planted faults that a release is judged by: every scheme with every datatype on products, networks,
+unprotected runs beside them, runs without a fault on all families of data. A row each; what is done already is not run again.
+
+usage: tools/campaigns.py REDOUBT DIR [--part products|networks|clean]... [--n N] [--jobs N] [--json FILE] [--md FILE]
+  tools/campaigns.py build/cli/redoubt /tmp/campaigns --jobs 2 --json bench/results/campaign-table.json
+
+DIR keeps a summary of each campaign (redoubt inject --report), --json and --md what is made of all that are there.
+--n scales: faults of a product; a network has a fifth of them, runs without a fault are as many as it takes for their checks.
+Exit code 1: a campaign failed.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import record
+
+GEMM = ["row", "col", "rowcol", "global", "global-classic", "tile", "thread1", "thread2", "replicate", "replicate1", "dup", "none"]
+DTYPES = ["f32", "f64", "bf16", "f16", "s8", "u8"]
+PRODUCT = "gemm:96x80x72"
+NETWORKS = {"digits": {}, "resnet18": {"side": 64}, "minilm": {"batch": 1, "sequence": 16}}
+CLEAN = "gemm:1024x64x64"  # 1024 checks a run with row
+CLEAN_CHECKS = {3: 1.2e7, 4: 3.2e7, 6: 6.0e7}  # by lambda; bf16 besides has a quarter of it
+KEPT = ["target", "family", "fault", "scheme", "on_fault", "lambda", "isa", "seed", "done", "checks", "suspects", "failed", "clean", "total",
+        "sites", "floor_least", "floor_most", "failures", "worst_miss"]
+
+
+def campaigns(part, folder, n):
+    """Name and arguments of each."""
+    if part == "products":
+        for dtype in DTYPES:
+            for scheme in GEMM:
+                yield f"{PRODUCT}-{dtype}-{scheme}".replace(":", "-"), [f"{PRODUCT}:{dtype}", "--scheme", scheme, "--n", str(n)]
+    if part == "networks":
+        import campaign
+        for name, sizes in NETWORKS.items():
+            work = os.path.join(folder, "models-" + name)
+            os.makedirs(work, exist_ok=True)
+            model, inputs = campaign.prepared(name, sizes, work, None)
+            for scheme in ["auto", "none"]:
+                yield f"{name}-{scheme}", [model, *inputs, "--scheme", scheme, "--n", str(n // 5)]
+    if part == "clean":
+        for dtype, share in [("f32", 0.75), ("bf16", 0.25)]:
+            for lam, checks in CLEAN_CHECKS.items():
+                yield f"clean-{dtype}-{lam}", [f"{CLEAN}:{dtype}", "--scheme", "row", "--fault", "none", "--family", "all", "--lambda",
+                                               str(lam), "--n", str(int(checks * share * n / 1e5 / 1024))]
+
+
+def run(redoubt, args, jobs, report):
+    command = [redoubt, "inject", *args, "--jobs", str(jobs), "--threads", "1", "--quiet", "--report", report + ".tmp"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode > 1 or not os.path.exists(report + ".tmp"):
+        with open(report + ".refused", "w") as f:
+            f.write(done.stderr.strip() + "\n")
+        return
+    os.replace(report + ".tmp", report)
+
+
+def row_of(name, doc):
+    row = {"name": name, **{k: doc[k] for k in KEPT if k in doc}}
+    row["target"] = os.path.basename(row["target"])
+    row["failures"] = row["failures"][:5]
+    for site in row.get("sites", []):
+        for key in [k for k in site if k.endswith(("_low", "_high")) or not site[k]]:
+            del site[key]
+    return row
+
+
+def upper(hits, n):
+    """Wilson, 95 %."""
+    if n == 0:
+        return 1.0
+    z, p = 1.959963984540054, hits / n
+    mid, half = p + z * z / (2 * n), z * ((p * (1 - p) + z * z / (4 * n)) / n) ** 0.5
+    return (mid + half) / (1 + z * z / n)
+
+
+def markdown(rows):
+    out = ["| target | scheme | faults | above the floor | missed inside claims | at most (95 %) | uncovered | made worse | crashed | silent corruptions |",
+           "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for r in rows:
+        t = r.get("total")
+        if not t:
+            continue
+        share = "-" if r["scheme"] == "none" else f"{100 * upper(t['missed'], t['above_floor']):.4f} %"
+        silent = t["sdc"] + t["sdc_critical"]
+        out.append(f"| {r['target']} | {r['scheme']} | {t['planted']} | {t['above_floor']} | {t['missed']} | {share} | {t['uncovered']} "
+                   f"| {t['miscorrected']} | {t['due']} | {silent} ({100 * silent / max(1, t['planted']):.2f} %) |")
+    clean = [(r, layer) for r in rows if "clean" in r for layer in r["clean"].get("layers", [])]
+    if clean:
+        out += ["", "| data | lambda | checks | suspects | of the stated share | false reports |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for r, c in clean:
+        out.append(f"| {r['target']} {c['layer'].split()[-1]} | {r['lambda']:g} | {c['checks']} | {c['suspects']} "
+                   f"| {c['suspects'] / c['checks'] / r['clean']['stated_share']:.3g} | {c['reports']} |")
+    total = [r for r in rows if "clean" in r]
+    if total:
+        out += ["", f"{sum(r['checks'] for r in total)} checks without a fault, {sum(r['clean']['reports'] for r in total)} false reports."]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("redoubt")
+    parser.add_argument("folder", metavar="DIR")
+    parser.add_argument("--part", action="append", choices=["products", "networks", "clean"])
+    parser.add_argument("--n", type=int, default=100000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", metavar="FILE")
+    parser.add_argument("--md", metavar="FILE")
+    args = parser.parse_args()
+    os.makedirs(args.folder, exist_ok=True)
+    rows, refused = [], []
+    for part in args.part or ["products", "networks", "clean"]:
+        for name, words in campaigns(part, args.folder, args.n):
+            report = os.path.join(args.folder, f"{name}-{args.n}.json")
+            if not os.path.exists(report) and not os.path.exists(report + ".refused"):
+                run(args.redoubt, words, args.jobs, report)
+            if os.path.exists(report + ".refused"):
+                refused.append(name)
+                continue
+            with open(report) as f:
+                rows.append(row_of(name, json.load(f)))
+            print(f"{name}: {'FAIL' if rows[-1]['failed'] else 'ok'}", file=sys.stderr, flush=True)
+    failed = sum(r["failed"] > 0 for r in rows)
+    result = {"schema": "redoubt.campaign-table/1", "faults": args.n, "rows": rows, "refused": refused}
+    if args.json:
+        record.keep(args.json, record.document(args.redoubt, "tools/campaigns.py REDOUBT DIR", int(failed > 0), result))
+    if args.md:
+        with open(args.md, "w") as f:
+            f.write(markdown(rows))
+    else:
+        print(markdown(rows), end="")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
