@@ -2,7 +2,7 @@
 """The campaigns of planted faults that a release is judged by: every scheme with every datatype on products, networks,
 unprotected runs beside them, runs without a fault on all families of data. A row each; what is done already is not run again.
 
-usage: tools/campaigns.py REDOUBT DIR [--part products|networks|clean]... [--n N] [--jobs N] [--json FILE] [--md FILE]
+usage: tools/campaigns.py REDOUBT DIR [--part products|networks|clean]... [--n N] [--jobs N] [--gather] [--of TEXT] [--json FILE] [--md FILE]
   tools/campaigns.py build/cli/redoubt /tmp/campaigns --jobs 2 --json bench/results/campaign-table.json
 
 DIR keeps a summary of each campaign (redoubt inject --report), --json and --md what is made of all that are there.
@@ -107,6 +107,8 @@ def main():
     parser.add_argument("--part", action="append", choices=["products", "networks", "clean"])
     parser.add_argument("--n", type=int, default=100000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--gather", action="store_true", help="of those that are done; nothing is run")
+    parser.add_argument("--of", metavar="TEXT", help="what REDOUBT was built of, where it is not the checkout")
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--md", metavar="FILE")
     args = parser.parse_args()
@@ -115,6 +117,8 @@ def main():
     for part in args.part or ["products", "networks", "clean"]:
         for name, words in campaigns(part, args.folder, args.n):
             report = os.path.join(args.folder, f"{name}-{args.n}.json")
+            if args.gather and not os.path.exists(report):
+                continue
             if not os.path.exists(report) and not os.path.exists(report + ".refused"):
                 run(args.redoubt, words, args.jobs, report)
             if os.path.exists(report + ".refused"):
@@ -125,6 +129,8 @@ def main():
             print(f"{name}: {'FAIL' if rows[-1]['failed'] else 'ok'}", file=sys.stderr, flush=True)
     failed = sum(r["failed"] > 0 for r in rows)
     result = {"schema": "redoubt.campaign-table/1", "faults": args.n, "rows": rows, "refused": refused}
+    if args.of:
+        result["built_of"] = args.of
     if args.json:
         record.keep(args.json, record.document(args.redoubt, "tools/campaigns.py REDOUBT DIR", int(failed > 0), result))
     if args.md:
