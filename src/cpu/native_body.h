@@ -135,12 +135,12 @@ INLINE void fetch_rows(const rdt_native_strip *s, const sweep *w, int64_t j, ahe
   if (s->resident || s->rows.segments > 1 || s->rows.step != 1 || (!more && (!s->follow || w->end < s->to))) return;
   const int64_t begin = count * (j - w->first) / panels, end = count * (j + 1 - w->first) / panels;
   next->offset = from * size + begin * LINE;
-  next->lines = (end - begin) * MR;
+  next->lines = end - begin;
 }
 
 /* That, of a tile, before it and not on the way. */
 INLINE void fetch_lines(const ahead *next, const void *const *rows, int64_t count) {
-  for (int64_t l = 0; l < next->lines / MR; ++l)
+  for (int64_t l = 0; l < next->lines; ++l)
     for (int64_t r = 0; r < count; ++r) __builtin_prefetch((const char *)rows[r] + next->offset + l * LINE, 0, 2);
 }
 
@@ -185,6 +185,7 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
     rows = tile_rows(s->rows.count - i);
     move_down(&to, rows);
     next.rows = s->rows.at + i;
+    next.count = rows;
     if (w->finish) fetch(&to);
 #if RDT_INJECT
     const int64_t r = s->hit_row - i, c = s->hit_col - col, until = s->hit_k - w->from;

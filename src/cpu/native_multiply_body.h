@@ -6,7 +6,8 @@ typedef struct ahead { /* what is fetched on the way */
   const char *panel;   /* of what the next panel brings, some bytes at each step */
   int64_t pace;
   const void *const *rows; /* of what the next block of rows brings, some lines at each group: rows[i] + offset ... */
-  int64_t offset, lines;   /* bytes */
+  int64_t count;           /* rows of the tile */
+  int64_t offset, lines;   /* bytes; of each row */
 } ahead;
 
 /* Some vectors of a panel's row. Those of bf16 lie element by element beside each other: a load and a mask is all. */
@@ -51,7 +52,7 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
   V acc[MR][NV];
   const char *panel = next->panel;
   const int64_t pace = next->pace;
-  int64_t lines = next->lines, line = next->offset, row = 0;
+  int64_t lines = next->lines * next->count, line = next->offset, row = 0;
   const int turn = nr == MR ? 2 : 1; /* smaller tiles wait for their chains: steps in turn are slower there */
   const bool wide = nr < MR && line_bytes > LINE; /* a single tile passes by: its panel comes as fast as it goes */
   n = (n + TERMS - 1) / TERMS;
@@ -62,7 +63,7 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
 #pragma GCC unroll 1
     for (int64_t l = burst < lines ? burst : lines; l > 0; --l, --lines) {
       __builtin_prefetch((const char *)next->rows[row] + line, 0, 2);
-      if (++row == nr) row = 0, line += LINE;
+      if (++row == next->count) row = 0, line += LINE;
     }
 #pragma GCC unroll 1
     for (const rdt_real *end = a + VL; a < end; a += turn)
