@@ -5,11 +5,5 @@ execute_process(COMMAND git -C ${SOURCE} status --porcelain --untracked-files=no
 if(changes)
   string(APPEND commit "+")
 endif()
-set(text "#include \"ops.h\"\n\nconst char *rdt_bench_commit(void) {\n  return \"${commit}\";\n}\n")
-set(old "")
-if(EXISTS ${OUTPUT})
-  file(READ ${OUTPUT} old)
-endif()
-if(NOT old STREQUAL text)
-  file(WRITE ${OUTPUT} "${text}")
-endif()
+file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT
+     "#include \"ops.h\"\n\nconst char *rdt_bench_commit(void) {\n  return \"${commit}\";\n}\n")

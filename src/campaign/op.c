@@ -10,13 +10,6 @@
 
 /* ---- data ---- */
 
-/* Element e of a tensor in row-major order of its indices. */
-static int64_t place_of(const rdt_tensor *t, int64_t e) {
-  int64_t offset = 0;
-  for (int d = t->rank - 1; d >= 0; e /= t->shape[d--]) offset += e % t->shape[d] * t->stride[d];
-  return offset;
-}
-
 /* Integers over their whole range, but weights to 7 bits: without VNNI sums of two products saturate beyond. */
 static void fill_integers(rdt_tensor *t, rdt_rng *r, bool weights) {
   const int64_t n = rdt_tensor_count(t);
@@ -35,7 +28,7 @@ static void fill_reals(rdt_tensor *t, rdt_rng *r, const rdt_op *op, bool weights
   else
     rdt_family_fill_a(op->family, r, lines, k, values);
   for (int64_t e = 0; e < n; e++)
-    rdt_store(t->data, t->dtype, place_of(t, e), values[weights && conv ? e % k * lines + e / k : e]);
+    rdt_store(t->data, t->dtype, rdt_tensor_offset(t, e), values[weights && conv ? e % k * lines + e / k : e]);
 }
 
 static rdt_status fill(rdt_op *op, int which, rdt_rng *r, rdt_reason *why) {

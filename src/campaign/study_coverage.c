@@ -13,9 +13,8 @@ typedef struct found {
 /* "gemm:96x80x72:bf16": the last word, if it is one. */
 static rdt_dtype dtype_of(const char *target) {
   const char *last = strrchr(target, ':');
-  for (int t = 0; last && t < RDT_DTYPE_COUNT; t++)
-    if (strcmp(last + 1, rdt_dtype_name((rdt_dtype)t)) == 0) return (rdt_dtype)t;
-  return RDT_F32;
+  const rdt_dtype t = last ? rdt_dtype_find(last + 1) : RDT_DTYPE_COUNT;
+  return t == RDT_DTYPE_COUNT ? RDT_F32 : t;
 }
 
 /* The scheme of all layers; NULL: they have several, or it is a network with datatypes of its own. */

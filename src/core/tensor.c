@@ -25,6 +25,22 @@ bool rdt_dtype_is_float(rdt_dtype t) {
   return (unsigned)t < RDT_DTYPE_COUNT && rows[t].u > 0.0;
 }
 
+bool rdt_dtype_is_half(rdt_dtype t) {
+  return t == RDT_BF16 || t == RDT_F16;
+}
+
+rdt_dtype rdt_dtype_find(const char *name) {
+  int t = 0;
+  while (t < RDT_DTYPE_COUNT && strcmp(rows[t].name, name) != 0) t++;
+  return (rdt_dtype)t;
+}
+
+int64_t rdt_tensor_offset(const rdt_tensor *t, int64_t e) {
+  int64_t offset = 0;
+  for (int d = t->rank - 1; d >= 0; e /= t->shape[d--]) offset += e % t->shape[d] * t->stride[d];
+  return offset;
+}
+
 rdt_tensor rdt_tensor_dense(void *data, rdt_dtype dtype, int rank, const int64_t *shape) {
   rdt_tensor t = {.data = data, .dtype = dtype, .rank = rank};
   int64_t stride = 1;

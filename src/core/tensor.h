@@ -18,10 +18,13 @@ typedef struct rdt_dtype_row {
 
 const rdt_dtype_row *rdt_dtype_info(rdt_dtype t); /* NULL for an unknown one */
 bool rdt_dtype_is_float(rdt_dtype t);
+bool rdt_dtype_is_half(rdt_dtype t);        /* bf16, f16 */
+rdt_dtype rdt_dtype_find(const char *name); /* RDT_DTYPE_COUNT: no datatype */
 
 bool rdt_tensor_is_dense(const rdt_tensor *t);         /* row-major, no gaps */
 bool rdt_tensor_is_channels_last(const rdt_tensor *t); /* rank 4 or 5, memory order n [d] h w c, no gaps */
 bool rdt_tensor_is_packed(const rdt_tensor *t); /* some permutation of a dense tensor: count elements without gaps */
+int64_t rdt_tensor_offset(const rdt_tensor *t, int64_t e); /* where element e in row-major order of its indices lies */
 bool rdt_tensor_same_shape(const rdt_tensor *a, const rdt_tensor *b);
 bool rdt_tensor_same_strides(const rdt_tensor *a, const rdt_tensor *b); /* dimensions of length 1 do not count */
 rdt_tensor rdt_tensor_channels_last(void *data, rdt_dtype dtype, int rank, const int64_t *shape); /* n c [d] h w */

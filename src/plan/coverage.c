@@ -1,23 +1,15 @@
 #include "plan/coverage.h"
 
-#include <string.h>
-
 #include "core/context.h"
 #include "core/memory.h"
 #include "plan/sealed_json.h"
-
-static int dtype_of(const char *name) {
-  int t = 0;
-  while (t < RDT_DTYPE_COUNT && strcmp(rdt_dtype_name((rdt_dtype)t), name) != 0) t++;
-  return t;
-}
 
 static rdt_status take_row(const cJSON *row, const char *path, rdt_coverage *c, rdt_reason *why) {
   const char *scheme = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "scheme"));
   const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "dtype"));
   const cJSON *low = cJSON_GetObjectItemCaseSensitive(row, "coverage_low");
   const rdt_scheme_info *s = scheme ? rdt_scheme_find(scheme) : NULL;
-  const int t = dtype ? dtype_of(dtype) : RDT_DTYPE_COUNT;
+  const rdt_dtype t = dtype ? rdt_dtype_find(dtype) : RDT_DTYPE_COUNT;
   if (!s || t == RDT_DTYPE_COUNT || !cJSON_IsNumber(low) || !(low->valuedouble >= 0.0 && low->valuedouble <= 1.0))
     return rdt_fail(why, RDT_ERR_FORMAT,
                     "%.200s: every row has a \"scheme\", a \"dtype\", a \"coverage_low\" from 0 to 1", path);

@@ -82,12 +82,8 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
     return;
   }
   const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
-  int64_t at = e;
   if (e < 0) return;
-  if (!rdt_tensor_is_packed(t)) {
-    at = 0;
-    for (int64_t d = t->rank - 1, left = e; d >= 0; left /= t->shape[d--]) at += left % t->shape[d] * t->stride[d];
-  }
+  const int64_t at = rdt_tensor_is_packed(t) ? e : rdt_tensor_offset(t, e);
   rdt_fault_apply(p->fault, t->data, t->dtype, at, &before, &after);
   const bool several = p->fault->count[1] > 1;
   tell(p, p->fault, t->dtype, e, before, after, "");

@@ -87,9 +87,7 @@ static rdt_status rebuild(void *self, rdt_buffer into, rdt_rebuilt *b, rdt_reaso
 
 /* The element of a tensor by its logical number. */
 double rdt_run_value(const rdt_tensor *t, int64_t logical) {
-  int64_t offset = 0;
-  for (int d = t->rank - 1; d >= 0; logical /= t->shape[d--]) offset += logical % t->shape[d] * t->stride[d];
-  return rdt_load(t->data, t->dtype, offset);
+  return rdt_load(t->data, t->dtype, rdt_tensor_offset(t, logical));
 }
 
 static double value(void *self, rdt_buffer which, int64_t element) {

@@ -8,7 +8,7 @@
 
 #include "core/memory.h"
 
-enum { RESAMPLES = 500, FEW = 40 };
+enum { RESAMPLES = 500 };
 
 double rdt_timing_now(void) {
   struct timespec t;
@@ -108,59 +108,8 @@ static double quantile(const double *sorted, int n, double q) {
   return i + 1 < n ? sorted[i] + (at - i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
 }
 
-/* Of a few, which is what bootstraps sort over and over, by insertion. */
-static void sort(double *values, int n) {
-  if (n > FEW) {
-    qsort(values, (size_t)n, sizeof *values, by_value);
-    return;
-  }
-  for (int i = 1; i < n; i++) {
-    const double x = values[i];
-    int k = i;
-    for (; k > 0 && values[k - 1] > x; k--) values[k] = values[k - 1];
-    values[k] = x;
-  }
-}
-
-static double median_of(double *values, int n) {
-  sort(values, n);
-  return quantile(values, n, 0.5);
-}
-
-double rdt_timing_median(double *values, int n) {
-  return n < 1 ? NAN : median_of(values, n);
-}
-
-rdt_timing_samples rdt_timing_samples_of(const rdt_timing *t, int i) {
-  return (rdt_timing_samples){t->cases[i].seconds, t->cases[i].trials};
-}
-
-rdt_timing_stat rdt_timing_samples_stat(rdt_timing_samples samples) {
-  rdt_timing_stat s = {NAN, NAN, NAN};
-  double *sorted = samples.n < 1 ? NULL : rdt_alloc((size_t)samples.n, sizeof *sorted);
-  if (!sorted) return s;
-  memcpy(sorted, samples.seconds, (size_t)samples.n * sizeof *sorted);
-  sort(sorted, samples.n);
-  s = (rdt_timing_stat){quantile(sorted, samples.n, 0.5), quantile(sorted, samples.n, 0.1),
-                        quantile(sorted, samples.n, 0.9)};
-  rdt_free(sorted);
-  return s;
-}
-
-/* Half of the workloads' layers lie, 10 to 90 in 100, within 4 % on one core and 8 % on two where nothing else runs. */
-static const double quiet = 0.25;
-
-bool rdt_timing_is_noisy(rdt_timing_samples s) {
-  const rdt_timing_stat stat = rdt_timing_samples_stat(s);
-  return s.n > 0 && !(stat.p90 - stat.p10 <= quiet * stat.median);
-}
-
-rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
-  return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
-}
-
 /* The median without sorting all of them, for bootstraps ask over and over: Hoare's selection. Reorders them. */
-static double middle_of(double *values, int n) {
+static double median_of(double *values, int n) {
   const int k = n / 2;
   for (int low = 0, high = n - 1; low < high;) {
     const double x = values[k];
@@ -182,6 +131,38 @@ static double middle_of(double *values, int n) {
   return below + 0.5 * (values[k] - below);
 }
 
+double rdt_timing_median(double *values, int n) {
+  return n < 1 ? NAN : median_of(values, n);
+}
+
+rdt_timing_samples rdt_timing_samples_of(const rdt_timing *t, int i) {
+  return (rdt_timing_samples){t->cases[i].seconds, t->cases[i].trials};
+}
+
+rdt_timing_stat rdt_timing_samples_stat(rdt_timing_samples samples) {
+  rdt_timing_stat s = {NAN, NAN, NAN};
+  double *sorted = samples.n < 1 ? NULL : rdt_alloc((size_t)samples.n, sizeof *sorted);
+  if (!sorted) return s;
+  memcpy(sorted, samples.seconds, (size_t)samples.n * sizeof *sorted);
+  qsort(sorted, (size_t)samples.n, sizeof *sorted, by_value);
+  s = (rdt_timing_stat){quantile(sorted, samples.n, 0.5), quantile(sorted, samples.n, 0.1),
+                        quantile(sorted, samples.n, 0.9)};
+  rdt_free(sorted);
+  return s;
+}
+
+/* Half of the workloads' layers lie, 10 to 90 in 100, within 4 % on one core and 8 % on two where nothing else runs. */
+static const double quiet = 0.25;
+
+bool rdt_timing_is_noisy(rdt_timing_samples s) {
+  const rdt_timing_stat stat = rdt_timing_samples_stat(s);
+  return s.n > 0 && !(stat.p90 - stat.p10 <= quiet * stat.median);
+}
+
+rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
+  return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
+}
+
 static int pick(uint64_t *seed, int n) {
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
   return (int)((*seed >> 33) % (uint64_t)n);
@@ -199,8 +180,8 @@ static double resample(const rdt_timing_pair *pairs, int n, uint64_t *seed, doub
       if (of.n == base.n) y[k] = base.seconds[at];
     }
     for (int k = 0; k < base.n && of.n != base.n; ++k) y[k] = base.seconds[pick(seed, base.n)];
-    above += pairs[i].times * middle_of(x, of.n);
-    below += pairs[i].times * middle_of(y, base.n);
+    above += pairs[i].times * median_of(x, of.n);
+    below += pairs[i].times * median_of(y, base.n);
   }
   return above / below;
 }

@@ -207,8 +207,8 @@ static rdt_status take(const cJSON *doc, const char *name, record *r, rdt_reason
   }
   const cJSON *first = cJSON_GetArrayItem(r->results, 0),
               *machine = cJSON_GetArrayItem(rdt_figure_table(doc, "machine"), 0);
-  for (int t = 0; t < RDT_DTYPE_COUNT; t++)
-    if (strcmp(rdt_dtype_name((rdt_dtype)t), rdt_json_string(first, "dtype")) == 0) r->dtype = (rdt_dtype)t;
+  const rdt_dtype dtype = rdt_dtype_find(rdt_json_string(first, "dtype"));
+  if (dtype != RDT_DTYPE_COUNT) r->dtype = dtype;
   snprintf(r->machine, sizeof r->machine, "%.40s, %s, %d threads, %s", rdt_json_string(machine, "cpu"),
            rdt_json_string(machine, "isa"), r->threads, rdt_dtype_name(r->dtype));
   if (!(r->roof.flops > 0.0) || !(r->roof.bandwidth > 0.0) || !first || !cJSON_GetArrayItem(r->sums, 0))

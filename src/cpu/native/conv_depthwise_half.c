@@ -21,10 +21,6 @@ typedef struct state {
   void *own, *lent;        /* scratch of a run */
 } state;
 
-static bool is_half(rdt_dtype t) {
-  return t == RDT_BF16 || t == RDT_F16;
-}
-
 static rdt_tensor widened(const rdt_tensor *t, void *data) {
   rdt_tensor x = *t;
   x.dtype = RDT_F32;
@@ -45,7 +41,7 @@ static rdt_problem in_single(const rdt_problem *p, rdt_tensor in[2], void *weigh
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
   const rdt_dtype x = p->in[0].dtype, y = p->out.dtype;
   rdt_tensor in[2];
-  if (!is_half(x) || p->in[1].dtype != x || (y != x && y != RDT_F32))
+  if (!rdt_dtype_is_half(x) || p->in[1].dtype != x || (y != x && y != RDT_F32))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16 and f16");
   if (!rdt_tensor_is_packed(&p->in[0]) || !rdt_tensor_is_packed(&p->in[1]) ||
       (y != RDT_F32 && !rdt_tensor_is_packed(&p->out)))

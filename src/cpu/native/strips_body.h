@@ -160,16 +160,12 @@ void rdt_native_destroy(void *state) {
   rdt_free(s);
 }
 
-static bool is_half(rdt_dtype dtype) {
-  return dtype == RDT_BF16 || dtype == RDT_F16;
-}
-
 rdt_status rdt_native_accept(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why) {
   const bool half = operands != RDT_NATIVE_REAL;
   const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype, c = p->out.dtype;
   const rdt_epilogue *e = &p->epilogue;
   const rdt_fn fn = e->act.fn;
-  if (half && !(is_half(a) && a == b && (c == a || c == RDT_F32)))
+  if (half && !(rdt_dtype_is_half(a) && a == b && (c == a || c == RDT_F32)))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16 and f16");
   if (operands == RDT_NATIVE_DOT && a != RDT_BF16) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes bf16");
   if (operands == RDT_NATIVE_DOT && (rdt_isa_detect() < RDT_ISA_AVX512 || !rdt_cpu_has_bf16()))
@@ -178,7 +174,7 @@ rdt_status rdt_native_accept(const rdt_problem *p, rdt_native_operands operands,
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "dot products of bf16 are slower here than multiply-adds of f32");
   if (!half && !(a == RDT_REAL_DTYPE && b == RDT_REAL_DTYPE && c == RDT_REAL_DTYPE))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes %s", rdt_dtype_name(RDT_REAL_DTYPE));
-  if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE && !(half && is_half(e->residual.dtype)))
+  if (e->residual.rank >= 0 && e->residual.dtype != RDT_REAL_DTYPE && !(half && rdt_dtype_is_half(e->residual.dtype)))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no residual of %s", rdt_dtype_name(e->residual.dtype));
   if (fn != RDT_FN_NONE && !rdt_map_find(maps(), fn, RDT_REAL_DTYPE))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has no %s in %s", rdt_fn_info(fn)->name, rdt_dtype_name(RDT_REAL_DTYPE));
