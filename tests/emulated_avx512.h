@@ -122,6 +122,14 @@ EMULATED __m512i emulated_cvtepu8_epi16(__m256i x) {
       .all;
 }
 
+EMULATED __m512i emulated_cvtepi8_epi32(__m128i x) {
+  return (emulated_si){.half = {_mm256_cvtepi8_epi32(x), _mm256_cvtepi8_epi32(_mm_srli_si128(x, 8))}}.all;
+}
+
+EMULATED __m512i emulated_cvtepu8_epi32(__m128i x) {
+  return (emulated_si){.half = {_mm256_cvtepu8_epi32(x), _mm256_cvtepu8_epi32(_mm_srli_si128(x, 8))}}.all;
+}
+
 EMULATED __m512i emulated_loadu_si512(const void *from) {
   emulated_si x;
   memcpy(&x, from, sizeof x);
@@ -211,6 +219,8 @@ EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
 #define _mm512_set1_epi16 emulated_set1_epi16
 #define _mm512_cvtepi8_epi16 emulated_cvtepi8_epi16
 #define _mm512_cvtepu8_epi16 emulated_cvtepu8_epi16
+#define _mm512_cvtepi8_epi32 emulated_cvtepi8_epi32
+#define _mm512_cvtepu8_epi32 emulated_cvtepu8_epi32
 #define _mm512_loadu_si512 emulated_loadu_si512
 #define _mm512_cvtps_epi32 emulated_cvtps_epi32
 #define _mm512_cvtepu16_epi32 emulated_cvtepu16_epi32

@@ -561,6 +561,49 @@ static void test_isas_agree(void **unused) {
     }
 }
 
+/* Sums of integers are those modulo 2^32, whatever the weights: along the rows and down the columns. */
+static void compare_words(const rdt_tensor *x, int sides, int64_t block, int threads) {
+  enum { N = 1100 };
+  static double w[2][N], sums[4][N * 16];
+  const int64_t rows = x->shape[0], cols = x->shape[1];
+  rdt_sums s = {.x = *x, .modulo = true};
+  for (int i = 0; i < N; ++i)
+    for (int k = 0; k < 2; ++k) w[k][i] = floor(uniform() * 0x1p50);
+  if (sides & 1) s.right = (rdt_side){{w[0], NULL}, {sums[0], sums[1]}, block};
+  if (sides & 2) s.left = (rdt_side){{w[1], NULL}, {sums[2], sums[3]}, block};
+  assert_int_equal(rdt_sums_run(&s, 1, threads), RDT_OK);
+  for (int side = 0; side < 2; ++side) {
+    const int64_t lines = side ? cols : rows, length = side ? rows : cols;
+    for (int64_t at = 0; (sides >> side & 1) && at < length; at += block)
+      for (int64_t i = 0; i < lines; ++i) {
+        uint32_t sum = 0;
+        for (int64_t t = at; t < at + block && t < length; ++t)
+          sum += (uint32_t)rdt_load_int(x->data, x->dtype, side ? offset_of(x, 0, t, i) : offset_of(x, 0, i, t)) *
+                 (uint32_t)(int64_t)w[side][t];
+        if (rdt_checks_modulo(sums[2 * side][at / block * lines + i]) != sum)
+          fail_msg("side %d: sum %ld of block %ld", side, (long)i, (long)(at / block));
+      }
+  }
+}
+
+static void test_words(void **unused) {
+  static const rdt_dtype integers[] = {RDT_S8, RDT_U8, RDT_S32};
+  static const int64_t shapes[][2] = {{13, 1100}, {301, 7}, {64, 129}};
+  (void)unused;
+  for (int d = 0; d < 3; ++d)
+    for (int v = 0; v < VIEWS; ++v)
+      for (int i = 0; i < 3; ++i) {
+        rdt_tensor x = operand(integers[d], 0, shapes[i][0], shapes[i][1], (view)v, true);
+        rdt_iter it = rdt_iter_begin(&x);
+        while (d == 2 && rdt_iter_next(&it)) ((int32_t *)x.data)[it.offset] = (int32_t)(uniform() * 0x1p31);
+        for (int sides = 1; sides <= 3; ++sides) {
+          compare_words(&x, sides, 2000, 1);
+          compare_words(&x, sides, 77, 2);
+        }
+        rdt_free(x.data);
+      }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_clean),
                                      cmocka_unit_test(test_clean_generic_isa),
@@ -577,6 +620,7 @@ int main(void) {
                                      cmocka_unit_test(test_nothing),
                                      cmocka_unit_test(test_scales),
                                      cmocka_unit_test(test_epilogue_in_the_pass),
-                                     cmocka_unit_test(test_isas_agree)};
+                                     cmocka_unit_test(test_isas_agree),
+                                     cmocka_unit_test(test_words)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

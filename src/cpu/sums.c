@@ -7,7 +7,11 @@
 #include "core/memory.h"
 
 /* One part is PART_ROWS x PART_COLS: 32 KB of f32, read by both sides and by the visitor before it leaves the cache. */
-enum { PART_ROWS = 8, PART_COLS = 1024, PART_MIN = 65536 /* elements that are worth a thread: about 10 us */ };
+enum {
+  PART_ROWS = RDT_SUMS_ROWS,
+  PART_COLS = RDT_SUMS_COLS,
+  PART_MIN = 65536 /* elements that are worth a thread: about 10 us */
+};
 
 typedef struct pass {
   const rdt_sums *s;
@@ -59,6 +63,23 @@ static int64_t block_count(int64_t n, int64_t block) {
   return (n + block - 1) / block;
 }
 
+/* The same of integers, as they are or as s32. */
+static const void *integers(const pass *p, int64_t row, int64_t rows, int64_t col, int64_t cols, int32_t *buf,
+                            int64_t *ld, rdt_dtype *dtype) {
+  const rdt_tensor *x = &p->s->x;
+  const char *data = x->data;
+  const int64_t origin = row * p->ld + col * p->inner;
+  *dtype = x->dtype;
+  *ld = p->ld;
+  if (p->inner == 1) return data + origin * (int64_t)rdt_dtype_size(x->dtype);
+  *dtype = RDT_S32;
+  *ld = cols;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < cols; ++c)
+      buf[r * cols + c] = (int32_t)rdt_load_int(data, x->dtype, origin + r * p->ld + c * p->inner);
+  return buf;
+}
+
 /* One part of x as dense-enough rows of f32 (or f64): in place where it lies so, else converted into buf. */
 static const void *part(const pass *p, int64_t row, int64_t rows, int64_t col, int64_t cols, double *buf, int64_t *ld,
                         bool *wide) {
@@ -82,15 +103,21 @@ static const void *part(const pass *p, int64_t row, int64_t rows, int64_t col, i
 
 static void sum_part(const pass *p, int64_t row, int64_t rows, int64_t col, int64_t cols, const rdt_pair *left,
                      double *buf) {
-  bool wide;
   int64_t ld;
-  const void *x = part(p, row, rows, col, cols, buf, &ld, &wide);
   const rdt_line r = line(&p->right, &p->right.sum, col, col / p->right_block * p->rows + row);
   const rdt_line l = line(&p->left, left, row, row / p->left_block * p->cols + col);
-  if (wide)
-    p->table->f64(x, ld, (int)rows, cols, &r, &l);
-  else
-    p->table->f32(x, ld, (int)rows, cols, &r, &l);
+  if (p->s->modulo) {
+    rdt_dtype dtype;
+    const void *x = integers(p, row, rows, col, cols, (int32_t *)(void *)buf, &ld, &dtype);
+    p->table->words(x, dtype, ld, (int)rows, cols, &r, &l);
+  } else {
+    bool wide;
+    const void *x = part(p, row, rows, col, cols, buf, &ld, &wide);
+    if (wide)
+      p->table->f64(x, ld, (int)rows, cols, &r, &l);
+    else
+      p->table->f32(x, ld, (int)rows, cols, &r, &l);
+  }
   if (!p->s->visit) return;
   if (p->swapped)
     p->s->visit(p->s->user, col, cols, row, rows);

@@ -1,5 +1,6 @@
 /* One pass over a matrix that takes every weighted sum a check needs, in double: along the rows, along the columns, or
- * both, so that each element is read once. All checks of products are made of such passes over A, B and C. */
+ * both, so that each element is read once. All checks of products are made of such passes over A, B and C. Of integers
+ * the same modulo 2^32, and no squares: a double then holds one of the numbers that a sum may be. */
 #ifndef RDT_CPU_SUMS_H
 #define RDT_CPU_SUMS_H
 
@@ -18,6 +19,7 @@ typedef struct rdt_side {
 
 typedef struct rdt_sums {
   rdt_tensor x;   /* rank 2, any strides, any dtype */
+  bool modulo;    /* x is of s8, u8 or s32, weights are integers below 2^51: sums modulo 2^32 */
   rdt_side right; /* along each row, in blocks of columns: sum[J * rows + i] */
   rdt_side left;  /* along each column, in blocks of rows: sum[I * cols + j] */
   /* Called for each part of x right after it was read, while it lies in the cache; may write it. NULL: none. */
@@ -37,10 +39,14 @@ typedef struct rdt_line {
   double *dot, *sq;
 } rdt_line;
 
+enum { RDT_SUMS_ROWS = 8, RDT_SUMS_COLS = 1024 }; /* at most, where sums are modulo 2^32 */
+
 typedef struct rdt_sums_table {
   void (*f32)(const float *x, int64_t ld, int rows, int64_t n, const rdt_line *right, const rdt_line *left);
   void (*f64)(const double *x, int64_t ld, int rows, int64_t n, const rdt_line *right, const rdt_line *left);
   void (*to_f32)(const void *x, rdt_dtype t, int64_t n, float *dst); /* bf16, f16, s8, u8: exact */
+  void (*words)(const void *x, rdt_dtype t, int64_t ld, int rows, int64_t n, const rdt_line *right,
+                const rdt_line *left); /* of s8, u8, s32, modulo 2^32 */
 } rdt_sums_table;
 extern const rdt_sums_table rdt_sums_generic, rdt_sums_avx2, rdt_sums_avx512;
 

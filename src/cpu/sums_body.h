@@ -124,6 +124,114 @@ INLINE vd add_square(vd sum, vd square, vd weight, int mode) {
 ROWS(float, f32)
 ROWS(double, f64)
 
+/* ---- integers modulo 2^32 ---- */
+
+enum { VW = 2 * VD };
+typedef uint32_t vw __attribute__((vector_size(VW * 4), aligned(4), may_alias));
+typedef int32_t vw_s32 __attribute__((vector_size(VW * 4), aligned(4), may_alias));
+
+INLINE vw load_s32(const int32_t *x) {
+  return (vw) * (const vw_s32 *)x;
+}
+#if defined(__AVX512F__)
+INLINE vw load_s8(const int8_t *x) {
+  return (vw)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)x));
+}
+INLINE vw load_u8(const uint8_t *x) {
+  return (vw)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)x));
+}
+#elif defined(__AVX2__)
+INLINE vw load_s8(const int8_t *x) {
+  return (vw)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)x));
+}
+INLINE vw load_u8(const uint8_t *x) {
+  return (vw)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)x));
+}
+#else
+INLINE vw load_s8(const int8_t *x) {
+  return (vw)(vw_s32){x[0], x[1], x[2], x[3]};
+}
+INLINE vw load_u8(const uint8_t *x) {
+  return (vw){x[0], x[1], x[2], x[3]};
+}
+#endif
+
+/* The low word of an integer below 2^51. */
+INLINE uint32_t low_word(double x) {
+  const union {
+    double value;
+    uint64_t bits;
+  } y = {.value = x + 0x1.8p52};
+  return (uint32_t)y.bits;
+}
+
+typedef struct word_sums { /* of some rows */
+  uint32_t r_weight[RDT_SUMS_COLS], l_weight[RDT_SUMS_ROWS];
+  uint32_t right[RDT_SUMS_ROWS], left[RDT_SUMS_COLS];
+} word_sums;
+
+/* As above: four rows at a time, x is read once for both sides. */
+#define WORDS(T, t)                                                                                               \
+  INLINE void words_rows_##t(word_sums *s, const T *x, int64_t ld, int first, const int rows, int64_t n,          \
+                             const bool right, const bool left) {                                                 \
+    vw sum[4] = {{0}};                                                                                            \
+    const int64_t whole = n / VW * VW;                                                                            \
+    for (int64_t j = 0; j < whole; j += VW) {                                                                     \
+      const vw w = right ? *(const vw *)(s->r_weight + j) : (vw){0};                                              \
+      vw down = left ? *(const vw *)(s->left + j) : (vw){0};                                                      \
+      for (int r = 0; r < rows; ++r) {                                                                            \
+        const vw v = load_##t(x + (first + r) * ld + j);                                                          \
+        if (right) sum[r] += v * w;                                                                               \
+        if (left) down += v * s->l_weight[first + r];                                                             \
+      }                                                                                                           \
+      if (left) *(vw *)(s->left + j) = down;                                                                      \
+    }                                                                                                             \
+    for (int r = 0; r < rows; ++r) {                                                                              \
+      uint32_t all = 0;                                                                                           \
+      for (int i = 0; right && i < VW; ++i) all += sum[r][i];                                                     \
+      for (int64_t j = whole; j < n; ++j) {                                                                       \
+        const uint32_t v = (uint32_t)(int32_t)x[(first + r) * ld + j];                                            \
+        if (right) all += v * s->r_weight[j];                                                                     \
+        if (left) s->left[j] += v * s->l_weight[first + r];                                                       \
+      }                                                                                                           \
+      s->right[first + r] = all;                                                                                  \
+    }                                                                                                             \
+  }                                                                                                               \
+  INLINE void words_sides_##t(word_sums *s, const T *x, int64_t ld, int rows, int64_t n, bool right, bool left) { \
+    int r = 0;                                                                                                    \
+    for (; r + 4 <= rows; r += 4) words_rows_##t(s, x, ld, r, 4, n, right, left);                                 \
+    for (; r < rows; ++r) words_rows_##t(s, x, ld, r, 1, n, right, left);                                         \
+  }                                                                                                               \
+  static void words_##t(word_sums *s, const T *x, int64_t ld, int rows, int64_t n, bool right, bool left) {       \
+    if (right && left)                                                                                            \
+      words_sides_##t(s, x, ld, rows, n, true, true);                                                             \
+    else if (right)                                                                                               \
+      words_sides_##t(s, x, ld, rows, n, true, false);                                                            \
+    else                                                                                                          \
+      words_sides_##t(s, x, ld, rows, n, false, true);                                                            \
+  }
+
+WORDS(int8_t, s8)
+WORDS(uint8_t, u8)
+WORDS(int32_t, s32)
+
+/* Sums of a part stay words; only then they go to those of all parts. */
+static void words(const void *x, rdt_dtype t, int64_t ld, int rows, int64_t n, const rdt_line *right,
+                  const rdt_line *left) {
+  word_sums s;
+  for (int64_t j = 0; right->dot && j < n; ++j) s.r_weight[j] = low_word(right->w_dot[j]);
+  for (int r = 0; left->dot && r < rows; ++r) s.l_weight[r] = low_word(left->w_dot[r]);
+  for (int64_t j = 0; left->dot && j < n; ++j) s.left[j] = 0;
+  if (t == RDT_S8)
+    words_s8(&s, x, ld, rows, n, right->dot, left->dot);
+  else if (t == RDT_U8)
+    words_u8(&s, x, ld, rows, n, right->dot, left->dot);
+  else
+    words_s32(&s, x, ld, rows, n, right->dot, left->dot);
+  for (int r = 0; right->dot && r < rows; ++r) right->dot[r] += (double)(int32_t)s.right[r];
+  for (int64_t j = 0; left->dot && j < n; ++j) left->dot[j] += (double)(int32_t)s.left[j];
+}
+
 static void f16_to_f32(const uint16_t *x, int64_t n, float *dst) {
   int64_t i = 0;
 #if defined(__F16C__)
@@ -153,4 +261,4 @@ static void to_f32(const void *x, rdt_dtype t, int64_t n, float *dst) {
   }
 }
 
-const rdt_sums_table SUMS_TABLE = {sums_f32, sums_f64, to_f32};
+const rdt_sums_table SUMS_TABLE = {sums_f32, sums_f64, to_f32, words};

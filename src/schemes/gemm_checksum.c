@@ -198,6 +198,7 @@ static rdt_status make_beta(const state *s, const rdt_tensor *weights, int64_t b
   for (int i = 0; i < s->sets; ++i) {
     const rdt_pair beta = beta_of(s, &s->set[i], batch);
     const rdt_sums pass = {.x = matrix_of(weights, s, batch),
+                           .modulo = s->exact,
                            .right = {.weight = {s->set[i].w, NULL}, .sum = beta, .block = s->nb}};
     RDT_TRY(rdt_sums_run(&pass, 1, s->team > 1 ? 1 : s->threads));
     centre(beta.dot, s->k, s->zero[1], s->set[i].w, s->n, s->nb);
@@ -306,14 +307,14 @@ static void finish_part(void *user, int64_t row, int64_t rows, int64_t col, int6
 }
 
 static rdt_sums pass_a(const state *s, const signs *g, const work *x, const rdt_tensor *a, const rdt_pair *beta) {
-  rdt_sums pass = {.x = *a};
+  rdt_sums pass = {.x = *a, .modulo = s->exact};
   if (s->v->rows) pass.right = (rdt_side){.weight = *beta, .sum = x->rows_expected, .block = at_least_1(s->k)};
   if (s->v->cols || s->v->tiles) pass.left = (rdt_side){.weight = {g->u, NULL}, .sum = x->a_sums, .block = s->mb};
   return pass;
 }
 
 static rdt_sums pass_c(const state *s, const signs *g, const work *x, const rdt_tensor *raw, finish *f) {
-  rdt_sums pass = {.x = *raw, .visit = f ? finish_part : NULL, .user = f};
+  rdt_sums pass = {.x = *raw, .modulo = s->exact, .visit = f ? finish_part : NULL, .user = f};
   if (s->v->rows) pass.right = (rdt_side){.weight = {g->w, NULL}, .sum = x->rows_observed, .block = at_least_1(s->n)};
   if (s->v->cols || s->v->tiles)
     pass.left = (rdt_side){.weight = {g->u, NULL}, .sum = x->cols_observed, .block = s->mb};
@@ -322,7 +323,8 @@ static rdt_sums pass_c(const state *s, const signs *g, const work *x, const rdt_
 
 static rdt_status sum_b(const state *s, const work *x, const rdt_tensor *b, int threads) {
   square_larger(s, &x->a_sums, s->k);
-  const rdt_sums pass = {.x = *b, .left = {.weight = x->a_sums, .sum = x->cols_expected, .block = at_least_1(s->k)}};
+  const rdt_sums pass = {
+      .x = *b, .modulo = s->exact, .left = {.weight = x->a_sums, .sum = x->cols_expected, .block = at_least_1(s->k)}};
   RDT_TRY(rdt_sums_run(&pass, 1, threads));
   centre(x->cols_expected.dot, s->n, s->zero[1], x->a_sums.dot, s->k, at_least_1(s->k));
   return RDT_OK;
