@@ -347,18 +347,37 @@ static bool has_work(const plan_of *x) {
   return x->m > 0 && x->n > 0 && x->k > 0;
 }
 
+static const char *const schemes[] = {"row", "col", "rowcol", "global", "tile"};
+enum { SCHEMES = sizeof schemes / sizeof *schemes };
+
+/* Where a check that rides along says that element e is: where it is, or where it hides in the epilogue all that the
+ * check knows. */
+static void expect_place(const house *h, int64_t e, uint64_t seed) {
+  const rdt_tensor *c = &h->j.out;
+  const int64_t n = c->shape[c->rank - 1], row = e / n, col = e % n;
+  const char *scheme = h->plan->scheme->name;
+  int64_t place[2] = {row, col};
+  if (strcmp(scheme, "row") == 0 || strcmp(scheme, "global") == 0) place[1] = -1;
+  if (strcmp(scheme, "col") == 0 || strcmp(scheme, "global") == 0) place[0] = -1;
+  for (int i = 0; i < 2 && strcmp(scheme, "tile") == 0; i++) place[i] = place[i] / RDT_TILE_SIDE * RDT_TILE_SIDE;
+  for (int i = 0; i < 2; i++)
+    if (h->r.place[i] != place[i] && h->r.place[i] != (i ? col : row))
+      fail_msg("seed %llu, %s: element %lld at %lld,%lld", (unsigned long long)seed, scheme, (long long)e,
+               (long long)h->r.place[0], (long long)h->r.place[1]);
+}
+
 /* Clean data are clean with every scheme; any bit of any accumulator is found, exactly, and repaired. */
 static void every_accumulator_is_covered(void **state) {
   (void)state;
-  static const char *const schemes[] = {"row", "col", "rowcol", "global", "tile"};
   for (uint64_t seed = 1; seed <= 120; seed++) {
     util_random r = {seed};
     plan_of x = random_plan(&r);
     char spec[96];
     house h;
     if (!has_work(&x)) continue;
-    open_house(&h, &x, seed, schemes[seed % 5], 1 + (int)(seed % 3));
-    if (seed % 5 == 0) assert_true(h.plan->fused || (x.fixed && x.b[0] > 0));
+    open_house(&h, &x, seed, schemes[seed % SCHEMES], 1 + (int)(seed % 3));
+    assert_true((h.plan->fused != NULL) ==
+                (x.b[0] > 0 ? !x.fixed && seed % SCHEMES == 0 : x.fixed || seed % SCHEMES == 0));
     const int64_t n = rdt_tensor_count(&h.j.out);
     for (int i = 0; i < 4; i++) {
       const int64_t e = draw(&r, 0, n - 1);
@@ -366,7 +385,7 @@ static void every_accumulator_is_covered(void **state) {
       strike(&h, spec, seed);
       if (h.r.verdict != RDT_RECOMPUTED)
         fail_msg("seed %llu: %s: verdict %d", (unsigned long long)seed, spec, (int)h.r.verdict);
-      if (h.plan->fused) assert_int_equal(h.r.place[0], e / h.j.out.shape[h.j.out.rank - 1]);
+      if (h.plan->fused) expect_place(&h, e, seed);
     }
     if (x.quantized) {
       snprintf(spec, sizeof spec, "bit:%d@epilogue,at=%lld", (int)draw(&r, 0, 7), (long long)draw(&r, 0, n - 1));
@@ -377,6 +396,48 @@ static void every_accumulator_is_covered(void **state) {
     assert_int_equal(h.r.verdict, RDT_CLEAN);
     close_house(&h);
   }
+}
+
+/* More than one block, strip, panel and block of the reduction, whoever of the threads shares what; faults at each site
+ * where it says that it has a check. */
+static void every_form_covers_its_sites(void **state) {
+  static const int64_t shapes[][3] = {{131, 150, 70}, {260, 24, 300}, {5, 300, 1100}, {200, 270, 33}, {131, 40, 2100}};
+  (void)state;
+  for (uint64_t seed = 0; seed < 4 * sizeof shapes / sizeof *shapes; seed++)
+    for (int i = 0; i < SCHEMES; i++) {
+      const int64_t *const mnk = shapes[seed / 4];
+      const plan_of x = {.m = mnk[0],
+                         .n = mnk[1],
+                         .k = mnk[2],
+                         .fixed = true,
+                         .zeros = true,
+                         .a = RDT_U8,
+                         .w = RDT_S8,
+                         .quantized = seed % 2 ? RDT_U8 : 0};
+      static const char *const sites[] = {"accum", "epilogue", "packed", "checksum", "sum", "bound", "comparison"};
+      util_random r = {seed};
+      house h;
+      open_house(&h, &x, seed, schemes[i], 1 + (int)(seed / 2 % 2) + (i == 1));
+      assert_non_null(h.plan->fused);
+      for (size_t site = 0; site < sizeof sites / sizeof *sites; site++) {
+        char spec[96];
+        const int64_t e = draw(&r, 0, x.m * x.n - 1);
+        const bool placed = site < 2;
+        if (placed)
+          snprintf(spec, sizeof spec, "bit:%d@%s,at=%lld", (int)draw(&r, 0, site ? 7 : 31), sites[site], (long long)e);
+        else
+          snprintf(spec, sizeof spec, "bit@%s,seed=%d", sites[site], (int)seed);
+        if (rdt_plan_inject(h.plan, spec) != RDT_OK) { /* what a form does not have */
+          assert_true(site > 1 || (site == 1 && !x.quantized));
+          continue;
+        }
+        strike(&h, spec, seed);
+        if (placed && h.r.verdict != RDT_RECOMPUTED)
+          fail_msg("seed %llu, %s, %s: verdict %d", (unsigned long long)seed, schemes[i], spec, (int)h.r.verdict);
+        if (site == 0) expect_place(&h, e, seed);
+      }
+      close_house(&h);
+    }
 }
 
 /* Weights that have rotted, as the caller keeps them or packed, and checksums, are noticed where they change a sum. */
@@ -491,7 +552,7 @@ static void convolutions_are_exact(void **state) {
 /* Each scheme, with its check in the kernel and in passes apart. */
 static void convolutions_are_covered(void **state) {
   (void)state;
-  static const char *const schemes[] = {"fc", "ic", "fic"};
+  static const char *const checks[] = {"fc", "ic", "fic"};
   static float factor[4096];
   static int32_t bias[4096];
   int fused = 0;
@@ -501,7 +562,7 @@ static void convolutions_are_covered(void **state) {
     util_case c;
     rdt_policy policy = NORMAL;
     memset(&h, 0, sizeof h);
-    policy.scheme = schemes[seed % 3];
+    policy.scheme = checks[seed % 3];
     quads = seed % 2;
     util_case_make(&c, &r, RDT_KOP_CONV, RDT_U8, RDT_S8, RDT_S32, true);
     shape_conv(&c, &r, draw(&r, 0, 1) ? RDT_U8 : RDT_S32, factor, bias);
@@ -536,9 +597,9 @@ static void convolutions_are_covered(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_product_is_exact),       cmocka_unit_test(only_small_weights_are_added_in_16_bits),
-      cmocka_unit_test(every_accumulator_is_covered), cmocka_unit_test(data_at_rest_is_covered),
-      cmocka_unit_test(a_packed_weight_cries),        cmocka_unit_test(convolutions_are_exact),
-      cmocka_unit_test(convolutions_are_covered),
+      cmocka_unit_test(every_accumulator_is_covered), cmocka_unit_test(every_form_covers_its_sites),
+      cmocka_unit_test(data_at_rest_is_covered),      cmocka_unit_test(a_packed_weight_cries),
+      cmocka_unit_test(convolutions_are_exact),       cmocka_unit_test(convolutions_are_covered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -163,16 +163,21 @@ typedef struct place { /* of a tile: where its result goes */
 #endif
 } place;
 
+/* What a tile's results are summed along: their rows (of blocks as well), their columns. */
+enum { ALONG = 1, DOWN = 2 };
+
 /* Sums, epilogue and store of a tile; false: the second evaluation is not what was stored. */
-INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[NV], const place *to, const bool check,
+INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[NV], const place *to, const int sums,
                    const bool quantize, const bool has_bias) {
   const rdt_int8_finish *f = &s->finish;
+  const bool check = sums != 0;
   F factor[NV], bias[NV];
-  V sign[NV];
+  V sign[NV], down[NV];
   for (int v = 0; v < NV; ++v) {
     factor[v] = quantize ? load_f(f->factor + col + v * VL) : (F){0};
     bias[v] = has_bias ? load_f(f->bias + col + v * VL) : (F){0};
-    sign[v] = check ? load(s->w + col + v * VL) : (V){0};
+    sign[v] = sums & ALONG ? load(s->w + col + v * VL) : (V){0};
+    down[v] = sums & DOWN ? load((const int32_t *)s->seen + col + v * VL) : (V){0};
   }
   V differ = {0};
   B apart = {0};
@@ -181,11 +186,12 @@ INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[
     char *out = to->out[r] + to->at;
     V raw[NV];
     for (int v = 0; v < NV; ++v) raw[v] = tile[r][v];
-    if (check) {
+    if (sums & ALONG) {
       V sum = load(s->lanes + (row + r) * VL);
       for (int v = 0; v < NV; ++v) sum = plus(sum, raw[v] ^ sign[v]);
       store(s->lanes + (row + r) * VL, sum);
     }
+    for (int v = 0; (sums & DOWN) && v < NV; ++v) down[v] = plus(down[v], raw[v] ^ spread(s->u[row + r]));
     if (quantize) {
       V y[NV];
       for (int v = 0; v < NV; ++v) y[v] = quantized(raw[v], f, factor[v], bias[v], has_bias);
@@ -210,6 +216,7 @@ INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[
     for (int v = 0; check && !quantize && v < NV; ++v)
       differ |= raw[v] ^ load((const int32_t *)(const void *)out + v * VL);
   }
+  for (int v = 0; (sums & DOWN) && v < NV; ++v) store((int32_t *)s->seen + col + v * VL, down[v]);
   int32_t any = 0;
   for (int i = 0; check && i < VL; ++i) any |= differ[i];
   for (int i = 0; check && i < NR; ++i) any |= apart[i];
@@ -217,22 +224,28 @@ INLINE bool finish(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[
 }
 
 typedef bool finish_fn(const rdt_int8_strip *s, int64_t row, int64_t col, V (*tile)[NV], const place *to);
-#define FINISH(name, check, quantize, bias)                                                            \
+#define FINISH(name, sums, quantize, bias)                                                             \
   static bool name(const rdt_int8_strip *s, int64_t row, int64_t col, V(*tile)[NV], const place *to) { \
-    return finish(s, row, col, tile, to, check, quantize, bias);                                       \
+    return finish(s, row, col, tile, to, sums, quantize, bias);                                        \
   }
-FINISH(plain, false, false, false)
-FINISH(plain_quantized, false, true, false)
-FINISH(plain_biased, false, true, true)
-FINISH(checked, true, false, false)
-FINISH(checked_quantized, true, true, false)
-FINISH(checked_biased, true, true, true)
+#define FINISHES(name, sums)                  \
+  FINISH(name, sums, false, false)            \
+  FINISH(name##_quantized, sums, true, false) \
+  FINISH(name##_biased, sums, true, true)
+FINISHES(plain, 0)
+FINISHES(along, ALONG)
+FINISHES(down, DOWN)
+FINISHES(across, ALONG | DOWN)
 
 static finish_fn *finish_of(const rdt_int8_strip *s) {
-  static finish_fn *const list[2][3] = {{plain, plain_quantized, plain_biased},
-                                        {checked, checked_quantized, checked_biased}};
+  static finish_fn *const list[4][3] = {{plain, plain_quantized, plain_biased},
+                                        {along, along_quantized, along_biased},
+                                        {down, down_quantized, down_biased},
+                                        {across, across_quantized, across_biased}};
   const rdt_int8_finish *f = &s->finish;
-  return list[s->w != NULL][(f->factor != NULL) + (f->factor && f->bias)];
+  const int sums =
+      (s->forms & (RDT_FORM_ROWS | RDT_FORM_BLOCKS) ? ALONG : 0) | (s->forms & RDT_FORM_COLUMNS ? DOWN : 0);
+  return list[sums][(f->factor != NULL) + (f->factor && f->bias)];
 }
 
 /* A tile that reaches beyond the last column, or whose columns lie apart, is finished in a buffer; what is there of it
@@ -253,7 +266,7 @@ static bool finish_edge(const rdt_int8_strip *s, finish_fn *fn, int64_t row, int
 #if RDT_INJECT
   if (to->hit) rdt_kernel_hit_apply(s->hit, to->hit, size == 1 ? RDT_U8 : RDT_S32);
 #endif
-  if (!s->w) return true;
+  if (!s->forms) return true;
   __asm__ volatile("" : : : "memory");
   for (int r = 0; r < to->rows; ++r)
     for (int64_t c = 0; c < cols; ++c)
@@ -329,21 +342,45 @@ static bool end_tile(const rdt_int8_strip *s, finish_fn *fn, int64_t row, int64_
   return cols == NR && s->step == 1 ? fn(s, row, col, tile, &to) : finish_edge(s, fn, row, col, tile, &to, cols);
 }
 
-static void add_lanes(const rdt_int8_strip *s) {
+/* The sums along the rows of panels [from, to): of each row, or of the block that it lies in. */
+static void add_lanes(const rdt_int8_strip *s, int64_t from, int64_t to) {
   uint32_t minus = 0; /* -x is ~x + 1 */
-  const int64_t end = s->to * NR < s->n ? s->to * NR : s->n;
-  for (int64_t j = s->from * NR; j < end; ++j) minus -= (uint32_t)s->w[j];
+  const rdt_int8_blocks *b = &s->blocks;
+  const int64_t end = to * NR < s->n ? to * NR : s->n;
+  for (int64_t j = from * NR; j < end; ++j) minus -= (uint32_t)s->w[j];
   for (int64_t i = 0; i < s->count; ++i) {
     uint32_t sum = minus;
     for (int l = 0; l < VL; ++l) sum += (uint32_t)s->lanes[i * VL + l];
-    s->observed[i] += sum;
+    if (s->forms & RDT_FORM_BLOCKS)
+      b->sums[(s->first + i) / b->size[0] * b->across + from * NR / b->size[1]] += s->u[i] ? 0 - sum : sum;
+    else
+      s->observed[i] += sum;
+  }
+  memset(s->lanes, 0, (size_t)(s->count * VL) * sizeof(int32_t));
+}
+
+/* Does a block end with panel j? */
+INLINE bool ends_block(const rdt_int8_strip *s, int64_t j) {
+  return (s->forms & RDT_FORM_BLOCKS) && (j + 1) * NR % s->blocks.size[1] == 0;
+}
+
+/* Sums down A's rows times words [from, to) of a panel, each digit as a row of its own. */
+static void meet(const rdt_int8_strip *s, int64_t col, const V *b, int64_t from, int64_t to, V (*tile)[NV]) {
+  enum { DIGITS = UNIT, BITS = 32 / UNIT };
+  multiply_rows(s, s->alpha, b, from, to, DIGITS, from == 0, tile);
+  if (to < s->words) return;
+  for (int v = 0; v < NV; ++v) {
+    U sum = (U)load((const int32_t *)s->met + col + v * VL);
+    for (int d = 0; d < DIGITS; ++d) sum += (U)tile[d][v] << d * BITS;
+    store((int32_t *)s->met + col + v * VL, (V)sum);
   }
 }
 
 static void strip(rdt_int8_strip *s) {
   finish_fn *const fn = finish_of(s);
   bool good = true;
-  if (s->w) memset(s->lanes, 0, (size_t)(s->count * VL) * sizeof(int32_t));
+  int64_t from = s->from; /* panels whose lanes are not added yet */
+  if (s->forms) memset(s->lanes, 0, (size_t)(s->count * VL) * sizeof(int32_t));
   for (int64_t j = s->from; j < s->to; ++j) {
     const V *b = (const V *)(const void *)(s->panels + j * s->words * NR * 4);
     for (int64_t k = 0, end; k < s->words || k == 0; k = end) {
@@ -351,17 +388,22 @@ static void strip(rdt_int8_strip *s) {
       const bool alone = k == 0 && end == s->words, last = end == s->words, more = !last || j + 1 < s->to;
       const char *const next = (const char *)(b + end * NV); /* panels lie one behind the other */
       const int64_t bytes = !more ? 0 : (last || s->words - end > BLOCK ? BLOCK : s->words - end) * NR * 4;
+      V here[MR][NV];
       for (int64_t i = 0, rows; i < s->count; i += rows) {
-        V here[MR][NV], (*tile)[NV] = alone ? here : (V(*)[NV])(void *)(s->tiles + i * NR);
+        V(*tile)[NV] = alone ? here : (V(*)[NV])(void *)(s->tiles + i * NR);
         rows = tile_rows(s->count - i);
         fetch(s, next, bytes, i, rows, last ? j * NR * s->step * (s->finish.factor ? 1 : 4) : -1);
         multiply_tile(s, i, j * NR, b, k, end, (int)rows, tile);
         if (last) good &= end_tile(s, fn, i, j * NR, (int)rows, tile);
       }
+      if (s->alpha) meet(s, j * NR, b, k, end, alone ? here : (V(*)[NV])(void *)(s->tiles + s->alpha * NR));
       if (last) break;
     }
+    if (!ends_block(s, j)) continue;
+    add_lanes(s, from, j + 1);
+    from = j + 1;
   }
-  if (s->w) add_lanes(s);
+  if ((s->forms & (RDT_FORM_ROWS | RDT_FORM_BLOCKS)) && from < s->to) add_lanes(s, from, s->to);
   if (!good) s->differ = true;
 }
 
@@ -369,6 +411,35 @@ static void strip(rdt_int8_strip *s) {
 
 INLINE int32_t value(const rdt_int8_bytes *b, uint8_t x) {
   return b->is_signed ? (int8_t)x : x;
+}
+
+/* 16 x 16 bytes, a line at x + i step becomes a column */
+INLINE void turn_square(const uint8_t *x, int64_t step, uint8_t *to, int64_t ld) {
+#if defined(__SSE2__)
+  __m128i a[16], b[16];
+  for (int i = 0; i < 16; ++i) a[i] = _mm_loadu_si128((const __m128i *)(const void *)(x + i * step));
+#pragma GCC unroll 4
+  for (int turns = 0; turns < 4; ++turns) { /* each brings a line beside the one 8 behind it */
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) {
+      b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
+      b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) a[i] = b[i];
+  }
+  for (int i = 0; i < 16; ++i) _mm_storeu_si128((__m128i *)(void *)(to + i * ld), a[i]);
+#else
+  for (int i = 0; i < 16; ++i)
+    for (int t = 0; t < 16; ++t) to[i * ld + t] = x[t * step + i];
+#endif
+}
+
+static void turn(const uint8_t *x, int64_t step, int64_t rows, int64_t n, uint8_t *to, int64_t ld) {
+  int64_t t = 0;
+  for (; rows == 16 && t + 16 <= n; t += 16) turn_square(x + t * step, step, to + t, ld);
+  for (; t < n; ++t)
+    for (int64_t i = 0; i < rows; ++i) to[i * ld + t] = x[t * step + i];
 }
 
 static uint32_t pack(void *row, const rdt_int8_bytes *a) {
@@ -436,6 +507,53 @@ static uint32_t row_dot(const rdt_int8_bytes *a, const int16_t *low, const int16
   return sum + (upper << 16);
 }
 
+/* nr rows: their sum fits 16 bits */
+INLINE void fall_rows(uint32_t *alpha, const uint8_t *const *rows, const int nr, const int32_t *u,
+                      const rdt_int8_bytes *a) {
+  const uint8_t *x[4];
+  int16_t sign[4];
+  uint32_t zeros = 0;
+  int64_t t = 0;
+  for (int r = 0; r < nr; ++r) {
+    x[r] = rows[r];
+    sign[r] = (int16_t)u[r];
+    zeros += u[r] ? 0 - (uint32_t)a->zero : (uint32_t)a->zero;
+  }
+#ifdef PRODUCTS
+  typedef int16_t W __attribute__((vector_size(VL * 4), may_alias));
+  typedef int16_t half __attribute__((vector_size(VL * 2), may_alias));
+  for (; t + 2 * VL <= a->n; t += 2 * VL) {
+    W sum = {0};
+    half part[2];
+    for (int r = 0; r < nr; ++r) sum += ((W)widen(x[r] + t, a->is_signed) ^ sign[r]) - sign[r];
+    memcpy(part, &sum, sizeof sum);
+    for (int h = 0; h < 2; ++h) {
+      int32_t *const to = (int32_t *)alpha + t + h * VL;
+      store(to, plus(load(to), plus(__builtin_convertvector(part[h], V), spread((int32_t)(0 - zeros)))));
+    }
+  }
+#endif
+  for (; t < a->n; ++t) {
+    int32_t sum = 0;
+    for (int r = 0; r < nr; ++r) sum += (value(a, x[r][t]) ^ sign[r]) - sign[r];
+    alpha[t] += (uint32_t)sum - zeros;
+  }
+}
+
+static void fall(uint32_t *alpha, const uint8_t *const *rows, int64_t count, const int32_t *u,
+                 const rdt_int8_bytes *a) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) fall_rows(alpha, rows + i, 4, u + i, a);
+  for (; i < count; ++i) fall_rows(alpha, rows + i, 1, u + i, a);
+}
+
+static uint32_t inner(const uint32_t *a, const uint32_t *b, int64_t n) {
+  uint32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t t = 0; t < n; ++t) sum += a[t] * b[t];
+  return sum;
+}
+
 static void panel(void *panel, int64_t to, const rdt_int8_bytes *b, int64_t apart, int64_t cols, uint32_t *sums) {
 #ifdef INT8_QUADS
   int8_t *const y = panel;
@@ -479,7 +597,10 @@ const rdt_int8_table INT8_TABLE = {.rows = MR,
                                    .lanes = VL,
                                    .unit = UNIT,
                                    .strip = strip,
+                                   .turn = turn,
                                    .pack = pack,
                                    .dot = row_dot,
+                                   .fall = fall,
+                                   .inner = inner,
                                    .panel = panel,
                                    .weigh = weigh};

@@ -176,7 +176,7 @@ static void lay_out(rdt_fused_check *c, layout *l) {
   if (forms & RDT_FORM_BLOCKS) c->between[2] = take(l, pieces(c->m, c->block[0]) * across(c));
   c->w = take(l, c->n);
   if (forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) c->u = take(l, c->m);
-  if (forms & RDT_FORM_COLUMNS) c->fourth = take(l, c->n);
+  if ((forms & RDT_FORM_COLUMNS) && !c->exact) c->fourth = take(l, c->n);
   if (forms & measured) c->share = take(l, c->n);
 }
 
@@ -347,6 +347,7 @@ static void judge_columns(const rdt_fused_check *c, const rdt_fused *sums, rdt_f
   const rdt_tolerance bound = bound_of(&c->down_bound, sums);
   const rdt_checks checks = {.t = &bound,
                              .between = bound.segments ? c->between[1] : NULL,
+                             .exact = c->exact,
                              .square_beta = true,
                              .kind = RDT_CHECK_COL,
                              .outputs = c->m,
@@ -354,22 +355,24 @@ static void judge_columns(const rdt_fused_check *c, const rdt_fused *sums, rdt_f
                              .along = 1,
                              .expected = c->columns[0],
                              .observed = c->columns[1]};
-  for (int64_t j = 0; j < c->n; j++) c->columns[0].sq[j] = sums->columns_norm * c->fourth[j];
-  add_vanished(c->real, c->columns, c->n, c->m, (double)c->k * (double)c->m);
+  for (int64_t j = 0; c->fourth && j < c->n; j++) c->columns[0].sq[j] = sums->columns_norm * c->fourth[j];
+  if (!c->exact) add_vanished(c->real, c->columns, c->n, c->m, (double)c->k * (double)c->m);
   rdt_checks_run(&checks, f, c->n);
 }
 
 static void judge_blocks(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const rdt_tolerance bound = bound_of(&c->block_bound, sums);
   const int64_t parts = across(c), count = pieces(c->m, c->block[0]) * parts;
-  add_vanished(c->real, c->blocks, count, c->block[0] * c->block[1],
-               (double)c->k * (double)c->block[0] * (1.0 + c->most));
+  if (!c->exact)
+    add_vanished(c->real, c->blocks, count, c->block[0] * c->block[1],
+                 (double)c->k * (double)c->block[0] * (1.0 + c->most));
   for (int64_t i = 0; i < count; i++) {
     const int64_t row = i / parts * c->block[0], col = i % parts * c->block[1];
     const int64_t rows = c->m - row < c->block[0] ? c->m - row : c->block[0];
     const int64_t cols = c->n - col < c->block[1] ? c->n - col : c->block[1];
     rdt_checks one = {.t = &bound,
                       .between = bound.segments ? c->between[2] + i : NULL,
+                      .exact = c->exact,
                       .square_beta = true,
                       .kind = c->scalar ? RDT_CHECK_SCALAR : RDT_CHECK_TILE,
                       .outputs = rows * cols,

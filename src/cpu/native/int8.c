@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check/bitsum.h"
+#include "check/findings.h"
 #include "core/cpu_info.h"
 #include "core/memory.h"
 #include "cpu/epilogue.h"
@@ -11,7 +12,13 @@
 #include "cpu/threads.h"
 
 /* A strip's rows stay in the second-level cache while all panels pass by, and its results until they are summed. */
-enum { STRIP_BYTES = 640 << 10, STRIP_TILES = 32, MOST_THREADS = 256, LINE = 64 };
+enum {
+  STRIP_BYTES = 640 << 10,
+  STRIP_TILES = 32,
+  MOST_THREADS = 256,
+  LINE = 64,
+  GROUP = 16 /* rows fetched at a time */
+};
 
 static int64_t panels(const rdt_int8 *s) {
   return rdt_up(s->n, s->table->cols) / s->table->cols;
@@ -175,6 +182,12 @@ typedef struct weights { /* B as panels, and the checksums of one that is not fi
   int16_t *low, *high;
 } weights;
 
+typedef struct sides {        /* what a thread sums beside its rows */
+  uint32_t *alpha;            /* k: down A's rows, of all it has met or of those in a block */
+  uint32_t *seen, *met;       /* columns: n, padded; observed and expected */
+  uint32_t *blocks, *expects; /* blocks: down x across; the same */
+} sides;
+
 typedef struct worker { /* what one thread needs */
   char *rows, **out;
   int64_t *offset;
@@ -182,14 +195,16 @@ typedef struct worker { /* what one thread needs */
   const uint8_t **runs;
   uint8_t *line;
   uint32_t *observed; /* m: where the threads share the columns */
-  weights own;        /* where each thread has products of its own */
+  sides sides;
+  weights own; /* where each thread has products of its own */
   bool differ;
   uint64_t bitsum;
   rdt_kernel_hit *hit, planted;
 } worker;
 
 typedef struct shared { /* what all threads read */
-  int32_t *w;
+  int32_t *w, *u;
+  uint32_t *beta; /* of blocks: k of each block of columns */
   float *factor, *bias;
   weights b;
 } shared;
@@ -197,6 +212,11 @@ typedef struct shared { /* what all threads read */
 /* Each thread whole products, or all threads each product? */
 static bool by_batch(const rdt_int8 *s) {
   return s->batches > 1 && s->batches >= s->threads;
+}
+
+/* At most, in either direction. */
+static int64_t blocks_of(int64_t n) {
+  return (n + RDT_TILE_SIDE - 1) / RDT_TILE_SIDE;
 }
 
 static weights take_weights(const rdt_int8 *s, rdt_layout *l) {
@@ -214,23 +234,43 @@ static weights take_weights(const rdt_int8 *s, rdt_layout *l) {
 static shared take_shared(const rdt_int8 *s, rdt_layout *l) {
   const int64_t padded = (int64_t)column_count(s);
   shared x = {.w = rdt_layout_take(l, padded, sizeof(int32_t))};
+  if (s->sides) {
+    x.u = rdt_layout_take(l, s->m, sizeof(int32_t));
+    x.beta = rdt_layout_take(l, blocks_of(s->n) * s->k, sizeof(uint32_t));
+  }
   x.factor = rdt_layout_take(l, padded, sizeof(float));
   x.bias = rdt_layout_take(l, padded, sizeof(float));
   if (s->packed || !by_batch(s)) x.b = take_weights(s, l);
   return x;
 }
 
+static sides take_sides(const rdt_int8 *s, rdt_layout *l) {
+  const int64_t padded = (int64_t)column_count(s), blocks = blocks_of(s->m) * blocks_of(s->n);
+  sides x = {.alpha = rdt_layout_take(l, s->k, sizeof(uint32_t))};
+  x.seen = rdt_layout_take(l, padded, sizeof(uint32_t));
+  x.met = rdt_layout_take(l, padded, sizeof(uint32_t));
+  x.blocks = rdt_layout_take(l, blocks, sizeof(uint32_t));
+  x.expects = rdt_layout_take(l, blocks, sizeof(uint32_t));
+  return x;
+}
+
+/* Bytes from line to line of those that are copied: not whole pages. */
+static int64_t line_bytes(const rdt_int8 *s) {
+  return rdt_up(s->k, LINE) + LINE;
+}
+
 static worker take_worker(const rdt_int8 *s, rdt_layout *l) {
-  const int64_t rows = strip_rows(s);
+  const int64_t strip = strip_rows(s), rows = strip + (s->sides ? s->table->rows : 0); /* and a tile of A's sums */
   worker x = {.rows = rdt_layout_take(l, rows * row_bytes(s), 1)};
-  x.out = rdt_layout_take(l, rows, sizeof(char *));
-  x.offset = rdt_layout_take(l, rows, sizeof(int64_t));
+  x.out = rdt_layout_take(l, strip, sizeof(char *));
+  x.offset = rdt_layout_take(l, strip, sizeof(int64_t));
   x.tiles = rdt_layout_take(l, rows * s->table->cols, sizeof(int32_t));
-  x.lanes = rdt_layout_take(l, rows * s->table->lanes, sizeof(int32_t));
-  x.shifts = rdt_layout_take(l, rows, sizeof(int32_t));
+  x.lanes = rdt_layout_take(l, strip * s->table->lanes, sizeof(int32_t));
+  x.shifts = rdt_layout_take(l, strip, sizeof(int32_t));
   x.runs = rdt_layout_take(l, s->segments, sizeof(uint8_t *));
-  x.line = rdt_layout_take(l, s->k, 1);
+  x.line = rdt_layout_take(l, (s->segments > 1 ? 1 : GROUP) * line_bytes(s), 1);
   x.observed = rdt_layout_take(l, s->m, sizeof(uint32_t));
+  if (s->sides) x.sides = take_sides(s, l);
   if (!s->packed && by_batch(s)) x.own = take_weights(s, l);
   return x;
 }
@@ -339,6 +379,29 @@ static const uint8_t *line_of(const rdt_int8 *s, const uint8_t **runs, uint8_t *
   return line;
 }
 
+/* Some of count rows of A from `row` on, as bytes side by side; how many. Rows of a transposed one are copied together.
+ */
+static int64_t lines_of(const call *c, const worker *w, int64_t row, int64_t count, const uint8_t **lines) {
+  const rdt_int8 *s = c->s;
+  const int64_t most = s->segments > 1 ? 1 : rdt_least(count, GROUP), ld = line_bytes(s);
+  bool there = true, beside = true;
+  for (int64_t i = 0; i < most; i++) {
+    const uint8_t **const runs = s->segments > 1 ? w->runs : lines + i;
+    s->point(s, c->x, row + i, runs);
+    there = there && *runs;
+    beside = beside && *runs == lines[0] + i;
+  }
+  if (s->segments == 1 && there && s->inner[0] == 1) return most;
+  if (s->segments == 1 && there && beside && most > 1) {
+    s->table->turn(lines[0], s->inner[0], most, s->k, w->line, ld);
+    for (int64_t i = 0; i < most; i++) lines[i] = w->line + i * ld;
+    return most;
+  }
+  if (s->segments == 1) w->runs[0] = lines[0];
+  lines[0] = line_of(s, w->runs, w->line);
+  return 1;
+}
+
 static rdt_int8_bytes bytes_of(const rdt_int8 *s, const uint8_t *line) {
   return (rdt_int8_bytes){.x = line, .step = 1, .n = s->k, .is_signed = s->is_signed[0], .zero = s->zero[0]};
 }
@@ -351,25 +414,70 @@ static uint32_t pack_row(const rdt_int8 *s, const uint8_t *line, char *row) {
   return s->table->pack(row, &a);
 }
 
-/* The expected side, from the row where the caller keeps it. */
-static uint32_t row_sum(const call *c, const uint8_t *line) {
-  const rdt_int8_bytes a = bytes_of(c->s, line);
-  return c->s->table->dot(&a, c->b.low, c->wide ? c->b.high : NULL);
+/* Sums down the rows of A, of a strip or of a group in it, times B's along each block of columns. */
+static void expect_blocks(const call *c, worker *w, int64_t block) {
+  const rdt_int8 *s = c->s;
+  sides *x = &w->sides;
+  const int64_t across = (s->n + c->f->block[1] - 1) / c->f->block[1];
+  for (int64_t j = 0; j < across; j++)
+    x->expects[block * across + j] += s->table->inner(x->alpha, c->shared.beta + j * s->k, s->k);
+  memset(x->alpha, 0, (size_t)s->k * sizeof *x->alpha);
 }
 
+/* Of rows where the caller keeps them: what they are summed down to; last: of the strip. */
+static void fall(const call *c, worker *w, const uint8_t *const *lines, int64_t row, int64_t count, bool last) {
+  const rdt_int8 *s = c->s;
+  const rdt_int8_bytes a = bytes_of(s, NULL);
+  const int64_t high = c->f->forms & RDT_FORM_BLOCKS ? c->f->block[0] : s->m;
+  for (int64_t i = 0, end; i < count; i = end) {
+    const int64_t block = (row + i) / high, left = (block + 1) * high - row;
+    end = rdt_least(count, left);
+    s->table->fall(w->sides.alpha, lines + i, end - i, c->shared.u + row + i, &a);
+    if ((c->f->forms & RDT_FORM_BLOCKS) && (end == left || (last && end == count))) expect_blocks(c, w, block);
+  }
+}
+
+/* expect: what the check expects of these rows is this thread's to sum */
 static void pack_rows(const call *c, worker *w, int64_t first, int64_t count, bool expect) {
   const rdt_int8 *s = c->s;
   const uint32_t q = (uint32_t)excess_b(s);
-  for (int64_t i = 0; i < count; i++) {
-    char *const row = w->rows + i * row_bytes(s);
-    s->point(s, c->x, first + i, w->runs);
-    w->shifts[i] = (int32_t)(0 - q * pack_row(s, line_of(s, w->runs, w->line), row));
-    if (!expect) continue;
-    __asm__ volatile("" : : : "memory"); /* it is read once more */
-    c->f->expected.dot[c->row + first + i] = (double)row_sum(c, line_of(s, w->runs, w->line));
+  const uint8_t *lines[GROUP];
+  const unsigned forms = c->f ? c->f->forms : 0;
+  const bool along = expect && (forms & RDT_FORM_ROWS);
+  const bool down = (forms & RDT_FORM_COLUMNS) || (expect && (forms & RDT_FORM_BLOCKS));
+  for (int64_t i = 0, n; i < count; i += n) {
+    n = lines_of(c, w, first + i, count - i, lines);
+    for (int64_t r = i; r < i + n; r++)
+      w->shifts[r] = (int32_t)(0 - q * pack_row(s, lines[r - i], w->rows + r * row_bytes(s)));
+    if (!along && !down) continue;
+    __asm__ volatile("" : : : "memory"); /* they are read once more */
+    lines_of(c, w, first + i, n, lines);
+    for (int64_t r = 0; along && r < n; r++) {
+      const rdt_int8_bytes a = bytes_of(s, lines[r]);
+      c->f->expected.dot[c->row + first + i + r] = (double)s->table->dot(&a, c->b.low, c->wide ? c->b.high : NULL);
+    }
+    if (down) fall(c, w, lines, first + i, n, i + n == count);
   }
   const int64_t padded = rdt_up(count, s->table->rows);
   memset(w->rows + count * row_bytes(s), 0, (size_t)((padded - count) * row_bytes(s)));
+}
+
+/* The sums down A's rows behind the strip's, in digits that are multiplied as elements are. */
+static int64_t pack_sums(const rdt_int8 *s, worker *w, int64_t count) {
+  const int64_t at = rdt_up(count, s->table->rows), ld = row_bytes(s);
+  char *const rows = w->rows + at * ld;
+  memset(rows, 0, (size_t)(s->table->rows * ld));
+  for (int64_t t = 0; t < s->k; t++) {
+    const uint32_t x = w->sides.alpha[t];
+    if (s->table->unit == 2) {
+      const int16_t low = (int16_t)(uint16_t)x;
+      ((int16_t *)(void *)rows)[t] = low;
+      ((int16_t *)(void *)(rows + ld))[t] = (int16_t)(uint16_t)((x - (uint32_t)(int32_t)low) >> 16);
+    } else {
+      for (int d = 0; d < 4; d++) ((uint8_t *)rows)[d * ld + t] = (uint8_t)(x >> 8 * d);
+    }
+  }
+  return at;
 }
 
 /* What is done with a strip's results while they lie in the cache. */
@@ -379,7 +487,8 @@ static void sum_strip(const call *c, worker *w, int64_t count, int64_t col, int6
     w->bitsum += rdt_bitsum_part(all, (size_t)(w->out[i] - all) + (size_t)col * c->size, (size_t)cols * c->size);
 }
 
-static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect) {
+static void run_strip(const call *c, worker *w, int64_t first, int64_t count, int64_t from, int64_t to, bool expect,
+                      bool last) {
   const rdt_int8 *s = c->s;
   const int64_t col = from * s->table->cols, cols = rdt_least(to * s->table->cols, s->n) - col;
   pack_rows(c, w, first, count, expect);
@@ -401,8 +510,16 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                       .finish = c->finish,
                       .lanes = w->lanes};
   if (c->f) {
+    t.forms = c->f->forms;
     t.w = c->shared.w;
+    t.u = s->sides ? c->shared.u + first : NULL;
+    t.first = first;
     t.observed = w->observed + first;
+    t.seen = w->sides.seen;
+    t.met = w->sides.met;
+    t.blocks = (rdt_int8_blocks){.sums = w->sides.blocks, .size = {c->f->block[0], c->f->block[1]}};
+    if (t.forms & RDT_FORM_BLOCKS) t.blocks.across = (s->n + t.blocks.size[1] - 1) / t.blocks.size[1];
+    if (last && (t.forms & RDT_FORM_COLUMNS)) t.alpha = pack_sums(s, w, count);
   }
   if (w->hit) {
     const int64_t e = w->hit->element, j = e / s->plane % s->n;
@@ -423,17 +540,44 @@ static rdt_span span_of(const call *c, int64_t part, int64_t parts) {
   return rdt_span_of(c->s->m, c->s->table->rows, panels(c->s), c->by_columns, part, parts);
 }
 
+static void begin_sides(const call *c, sides *x) {
+  const rdt_int8 *s = c->s;
+  const size_t padded = column_count(s), blocks = (size_t)(blocks_of(s->m) * blocks_of(s->n));
+  memset(x->alpha, 0, (size_t)s->k * sizeof *x->alpha);
+  memset(x->seen, 0, padded * sizeof *x->seen);
+  memset(x->met, 0, padded * sizeof *x->met);
+  memset(x->blocks, 0, blocks * sizeof *x->blocks);
+  memset(x->expects, 0, blocks * sizeof *x->expects);
+}
+
+/* What is wrong with the sums of columns by what is the same in each: Q times A's sums, and -x that counted as ~x. */
+static void end_columns(const call *c, sides *x, const rdt_span *all) {
+  const rdt_int8 *s = c->s;
+  uint32_t sum = 0, minus = 0;
+  for (int64_t t = 0; t < s->k; t++) sum += x->alpha[t];
+  for (int64_t i = all->begin; i < all->end; i++) minus -= (uint32_t)c->shared.u[i];
+  const int64_t end = rdt_least(all->to * s->table->cols, s->n);
+  for (int64_t j = all->from * s->table->cols; j < end; j++) {
+    x->met[j] -= (uint32_t)excess_b(s) * sum;
+    x->seen[j] += minus;
+  }
+}
+
 /* One product, or a thread's share of it. */
 static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_int8 *s = c->s;
   const rdt_span all = span_of(c, part, parts);
   const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
+  const unsigned forms = c->f ? c->f->forms : 0;
   int64_t number = 0;
-  if (c->f) memset(w->observed + begin, 0, (size_t)(end - begin) * sizeof *w->observed);
+  if (forms & RDT_FORM_ROWS) memset(w->observed + begin, 0, (size_t)(end - begin) * sizeof *w->observed);
+  if (forms & ~RDT_FORM_ROWS) begin_sides(c, &w->sides);
   for (int64_t i = begin; i < end; i += most, number++)
-    run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, c->f && (!c->by_columns || number % parts == part));
-  for (int64_t i = begin; c->f && !c->by_columns && i < end; i++)
+    run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, c->f && (!c->by_columns || number % parts == part),
+              i + most >= end);
+  for (int64_t i = begin; (forms & RDT_FORM_ROWS) && !c->by_columns && i < end; i++)
     c->f->observed.dot[c->row + i] = (double)w->observed[i];
+  if (forms & RDT_FORM_COLUMNS) end_columns(c, &w->sides, &all);
 }
 
 static int64_t batch_offset(const rdt_int8 *s, const int64_t *stride, int64_t batch) {
@@ -488,7 +632,7 @@ static void run_share(const call *c, worker *w, int part) {
 
 /* Where the threads share the columns, each has seen a part of every row. */
 static void join_rows(const call *c, const worker *w) {
-  for (int64_t i = 0; c->f && c->by_columns && i < c->s->m; i++) {
+  for (int64_t i = 0; c->f && (c->f->forms & RDT_FORM_ROWS) && c->by_columns && i < c->s->m; i++) {
     uint32_t sum = 0;
     for (int t = 0; t < c->parts; t++) sum += w[t].observed[i];
     c->f->observed.dot[c->row + i] = (double)sum;
@@ -515,26 +659,42 @@ static void run_together(const call *c, worker *workers) {
 
 static void set_check(call *c) {
   const rdt_int8 *s = c->s;
+  const rdt_fused *f = c->f;
   const int64_t padded = (int64_t)column_count(s);
-  for (int64_t j = 0; j < padded; j++) c->shared.w[j] = j < s->n && c->f->w[j] < 0.0 ? -1 : 0;
-  if (s->packed) c->wide = halve(s, &c->b, c->f->beta.dot);
+  for (int64_t j = 0; j < padded; j++) c->shared.w[j] = j < s->n && f->w[j] < 0.0 ? -1 : 0;
+  for (int64_t i = 0; f->u && i < s->m; i++) c->shared.u[i] = f->u[i] < 0.0 ? -1 : 0;
+  if (s->packed && (f->forms & RDT_FORM_ROWS)) c->wide = halve(s, &c->b, f->beta.dot);
+  const int64_t across = f->forms & RDT_FORM_BLOCKS ? (s->n + f->block[1] - 1) / f->block[1] : 0;
+  for (int64_t t = 0; t < across * s->k; t++) c->shared.beta[t] = (uint32_t)(int64_t)f->beta.dot[t];
+}
+
+static void join_sums(double *to, const uint32_t *from, int64_t n, bool first) {
+  for (int64_t i = 0; i < n; i++) to[i] = (first ? 0.0 : to[i]) + (double)from[i];
 }
 
 /* The threads' findings. */
 static void join(const call *c, const worker *w) {
   rdt_fused *f = c->f;
-  const int64_t rows = c->s->batches * c->s->m;
+  const rdt_int8 *s = c->s;
   f->differ = false;
   f->bitsum = 0;
   f->most = 0.0;
   for (int t = 0; t < c->parts; t++) {
+    const sides *x = &w[t].sides;
     f->differ = f->differ || w[t].differ;
     f->bitsum += w[t].bitsum;
+    if (f->forms & RDT_FORM_COLUMNS) {
+      join_sums(f->columns_expected.dot, x->met, s->n, t == 0);
+      join_sums(f->columns_observed.dot, x->seen, s->n, t == 0);
+    }
+    if (f->forms & RDT_FORM_BLOCKS) {
+      const int64_t down = (s->m + f->block[0] - 1) / f->block[0], across = (s->n + f->block[1] - 1) / f->block[1];
+      join_sums(f->blocks_expected.dot, x->expects, down * across, t == 0);
+      join_sums(f->blocks_observed.dot, x->blocks, down * across, t == 0);
+    }
   }
   if (f->seal && rdt_epilogue_sums(&c->o->out) && !c->sums)
     f->bitsum = rdt_bitsum(c->o->out.data, (size_t)rdt_tensor_count(&c->o->out) * c->size);
-  memset(f->expected.sq, 0, (size_t)rows * sizeof(double)); /* nothing is rounded */
-  memset(f->observed.sq, 0, (size_t)rows * sizeof(double));
 }
 
 static rdt_status run(rdt_int8 *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {

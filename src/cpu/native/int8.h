@@ -30,6 +30,13 @@ typedef struct rdt_int8_finish {
   int32_t zero;
 } rdt_int8_finish;
 
+/* Where blocks of a check add up what is observed of them. */
+typedef struct rdt_int8_blocks {
+  uint32_t *sums;  /* down x across; added to */
+  int64_t size[2]; /* rows and columns; the columns whole panels, or all */
+  int64_t across;
+} rdt_int8_blocks;
+
 /* Some rows of the product times some panels. */
 typedef struct rdt_int8_strip {
   const char *rows; /* packed, ld bytes apart, to whole tiles */
@@ -43,11 +50,17 @@ typedef struct rdt_int8_strip {
   char *const *out;       /* where each row begins */
   int64_t step;           /* between its columns, in elements */
   rdt_int8_finish finish;
-  /* the check: w = NULL: none */
-  const int32_t *w;   /* n, padded with zeros: 0 for +1, -1 for -1 */
-  int32_t *lanes;     /* scratch: count x lanes */
-  uint32_t *observed; /* count; added to */
-  bool differ;        /* set, never cleared */
+  /* the check */
+  unsigned forms;       /* 0: none */
+  const int32_t *w;     /* n, padded with zeros: 0 for +1, -1 for -1 */
+  const int32_t *u;     /* count: the same of the rows */
+  int64_t first;        /* row of the product that is the strip's first */
+  int32_t *lanes;       /* scratch: count x lanes */
+  uint32_t *observed;   /* rows: count; added to */
+  uint32_t *seen, *met; /* columns: n, padded: observed and expected; added to; -x counts as ~x in seen */
+  int64_t alpha;        /* the packed row where sums down A's rows begin, in digits; 0: none */
+  rdt_int8_blocks blocks;
+  bool differ; /* set, never cleared */
   /* injecting instantiation: where in this strip */
   rdt_kernel_hit *hit;
   bool hit_stored;
@@ -58,10 +71,15 @@ typedef struct rdt_int8_table {
   int rows, cols, lanes; /* of a tile, of a vector */
   int unit;              /* elements of k in a word of 4 bytes: 2 or 4 */
   void (*strip)(rdt_int8_strip *s);
+  /* Rows of A that lie beside one another, step from element to element, one behind the other: ld from row to row */
+  void (*turn)(const uint8_t *x, int64_t step, int64_t rows, int64_t n, uint8_t *to, int64_t ld);
   /* A row of A, side by side, as it is packed. The sum of it where quads are packed. */
   uint32_t (*pack)(void *row, const rdt_int8_bytes *a);
   /* Of such a row, sum_t (a_t - zero) beta_t; beta in two halves: low + 2^16 high; high NULL: none */
   uint32_t (*dot)(const rdt_int8_bytes *a, const int16_t *low, const int16_t *high);
+  /* Of count rows, alpha_t += sum_i u_i (a_it - zero); a says what they are */
+  void (*fall)(uint32_t *alpha, const uint8_t *const *rows, int64_t count, const int32_t *u, const rdt_int8_bytes *a);
+  uint32_t (*inner)(const uint32_t *a, const uint32_t *b, int64_t n); /* sum of their products */
   /* Elements `to` .. of the first columns of a panel, which lie apart; sums: added to, those of each column as packed.
    */
   void (*panel)(void *panel, int64_t to, const rdt_int8_bytes *b, int64_t apart, int64_t cols, uint32_t *sums);
@@ -96,6 +114,7 @@ struct rdt_int8 {
   int64_t m, n, k, words;
   int64_t segments, length; /* k = segments x length */
   int threads;
+  bool sides;   /* one product with fixed weights: checks other than of rows may be asked for */
   char *packed; /* panels, then columns; NULL: B is another one at each run */
   size_t packed_bytes;
   void *own, *lent; /* scratch of a run */

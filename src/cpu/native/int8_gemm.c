@@ -2,6 +2,8 @@
 #include "core/memory.h"
 #include "cpu/native/int8.h"
 
+enum { FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT };
+
 static void point(const rdt_int8 *s, const uint8_t *x, int64_t row, const uint8_t **runs) {
   runs[0] = x + row * s->stride[0];
 }
@@ -39,6 +41,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->column_dim = r - 1;
   s->batch_rank = r - 2;
   s->batches = 1;
+  s->sides = b->data && r == 2;
   for (int d = 0; d < s->batch_rank; d++) {
     s->batches *= s->batch_shape[d] = c->shape[d];
     s->batch_stride[0][d] = a->stride[d];
@@ -55,7 +58,7 @@ const rdt_kernel rdt_kernel_gemm_int8_native = {.name = "gemm_int8_native",
                                                 .create = create,
                                                 .run = rdt_int8_run,
                                                 .run_inject = rdt_int8_run_inject,
-                                                .fuses = RDT_FORM_ROWS,
+                                                .fuses = FORMS,
                                                 .accept_fused = accept_fused,
                                                 .run_fused = rdt_int8_run_fused,
                                                 .pack = rdt_int8_pack,
