@@ -86,11 +86,13 @@ INLINE void move_down(place *to, int64_t rows) {
   to->rows = rows;
 }
 
-/* The result and the residual are touched once, a line a row: they come while the tile is multiplied. */
+/* The result and the residual are touched once, a line or two a row: they come while the tile is multiplied. */
 INLINE void fetch(const place *to) {
-  for (int64_t r = 0; r < to->rows; ++r) __builtin_prefetch((const char *)to->out + r * to->below, 1);
-  for (int64_t r = 0; to->residual && r < to->rows; ++r)
-    __builtin_prefetch((const char *)to->residual + r * to->residual_below);
+  for (int64_t l = 0; l < NV * BYTES; l += LINE) {
+    for (int64_t r = 0; r < to->rows; ++r) __builtin_prefetch((const char *)to->out + r * to->below + l, 1);
+    for (int64_t r = 0; to->residual && r < to->rows; ++r)
+      __builtin_prefetch((const char *)to->residual + r * to->residual_below + l);
+  }
 }
 
 typedef struct sweep { /* of a block over the panels of a chunk */
@@ -167,6 +169,26 @@ static void flush_panel(const rdt_native_strip *s, int64_t j) {
   if (s->forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) flush_sides(s, j * NR);
 }
 
+/* A whole tile whose rows lie as far apart as those of others: it needs no packing. */
+static bool lies_in_place(const rdt_native_strip *s, int64_t i, int64_t rows) {
+  if (TERMS > 1 || !s->in_place || rows < MR) return false;
+#if RDT_INJECT
+  if (s->hit && s->hit_row >= i && s->hit_row < i + MR) return false;
+#endif
+  const int64_t apart = s->in_place * (int64_t)sizeof(rdt_real);
+  for (int r = 1; r < MR; ++r)
+    if ((const char *)s->rows.at[i + r] - (const char *)s->rows.at[i] != r * apart) return false;
+  return true;
+}
+
+/* A tile whose rows lie in place; with the first panel they come to the first-level cache, and are summed there. */
+static void multiply_there(const rdt_native_strip *s, const sweep *w, int64_t i, int64_t j, const ahead *next,
+                           V (*in)[NV], V (*out)[NV]) {
+  const rdt_real *b = at(s->panels, (j * depth(s) + w->from) * NR, RDT_REAL_DTYPE);
+  multiply_in_place((const rdt_real *)s->rows.at[i] + w->from, s->in_place, b, w->to - w->from, next, in, out);
+  if (s->beta && j == s->from) pack_tile(s, i, MR, w->from, w->to, NULL, true);
+}
+
 static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
   const int64_t col = j * NR, n = w->to - w->from, group = group_of(s);
   const int nv = s->n - col > VL ? NV : 1;
@@ -194,6 +216,9 @@ static bool sweep_panel(rdt_native_strip *s, sweep *w, int64_t j) {
       s->hit = NULL; /* the end of a block is where the next one begins */
     } else
 #endif
+        if (lies_in_place(s, i, rows))
+      multiply_there(s, w, i, j, &next, in, out);
+    else
       multiply_of(rows, nv, dtype)(a, b, n, &next, in, out);
     next.panel += next.pace * (n / TERMS);
     if (!w->finish && (s->forms & RDT_FORM_CHECKPOINTS)) observe_between(s, out, i, rows, col, nv);
@@ -254,7 +279,7 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
   rdt_real *to = w->packed;
   for (int64_t i = 0, rows; i < s->rows.count; i += rows, to += group_of(s) * MR) {
     rows = s->forms & RDT_FORM_UNITS ? whole_rows(s->rows.count - i) : tile_rows(s->rows.count - i);
-    pack_tile(s, i, rows, w->from, w->to, to, sums);
+    if (!lies_in_place(s, i, rows)) pack_tile(s, i, rows, w->from, w->to, to, sums);
   }
   if (!(s->forms & RDT_FORM_COLUMNS) || w->first > s->from) return;
   fall(&s->rows, 0, s->rows.count, w->from, w->to, s->sides->u + s->first, &s->sides->alpha);

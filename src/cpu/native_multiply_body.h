@@ -38,11 +38,33 @@ INLINE void step(const rdt_real *a, const void *b, const int nr, const int nv, V
   }
 }
 
+/* The same of rows that lie ld apart, by pointers to every third of them: those between are an index away. */
+enum { EACH = 3, POINTERS = (MR + EACH - 1) / EACH };
+INLINE void step_in_place(const rdt_real *const *a, int64_t ld, int64_t t, const rdt_real *b, V (*acc)[NV]) {
+  V y[NV];
+  load_row(b, y, NV, RDT_REAL_DTYPE);
+#pragma GCC unroll 16
+  for (int r = 0; r < MR; ++r) {
+    const V x = spread(a[r / EACH][r % EACH * ld + t]);
+#pragma GCC unroll 2
+    for (int v = 0; v < NV; ++v) acc[r][v] = STEP(x, y[v], acc[r][v]);
+  }
+}
+
 INLINE void copy_tile(V (*to)[NV], V (*from)[NV], const int nr, const int nv) {
 #pragma GCC unroll 16
   for (int r = 0; r < nr; ++r)
 #pragma GCC unroll 2
     for (int v = 0; v < nv; ++v) to[r][v] = from ? from[r][v] : (V){0};
+}
+
+/* Some lines of the rows to come. */
+INLINE void fetch_burst(const ahead *next, int64_t count, int64_t *row, int64_t *line) {
+#pragma GCC unroll 1
+  for (; count > 0; --count) {
+    __builtin_prefetch((const char *)next->rows[*row] + *line, 0, 2);
+    if (++*row == next->count) *row = 0, *line += LINE;
+  }
 }
 
 /* out = in + n terms, of nr rows by nv vectors; in = NULL: those terms. dtype: of the panel */
@@ -59,12 +81,8 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
   const int64_t burst = lines > 0 && n >= VL ? (lines * VL + n - 1) / n : 0;
   copy_tile(acc, in, nr, nv);
 #pragma GCC unroll 1
-  for (; n >= VL; n -= VL, a += MR * VL - VL) {
-#pragma GCC unroll 1
-    for (int64_t l = burst < lines ? burst : lines; l > 0; --l, --lines) {
-      __builtin_prefetch((const char *)next->rows[row] + line, 0, 2);
-      if (++row == next->count) row = 0, line += LINE;
-    }
+  for (; n >= VL; n -= VL, lines -= burst, a += MR * VL - VL) {
+    fetch_burst(next, burst < lines ? burst : lines, &row, &line);
 #pragma GCC unroll 1
     for (const rdt_real *end = a + VL; a < end; a += turn)
 #pragma GCC unroll 2
@@ -78,6 +96,39 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
 #pragma GCC unroll 1
   for (; n > 0; --n, ++a, b = (const char *)b + line_bytes) step(a, b, nr, nv, acc, dtype);
   copy_tile(out, acc, nr, nv);
+}
+
+/* Of a whole tile whose rows lie ld apart where the caller keeps them. */
+static __attribute__((noinline)) void multiply_in_place(const rdt_real *a, int64_t ld, const rdt_real *b, int64_t n,
+                                                        const ahead *next, V (*in)[NV], V (*out)[NV]) {
+  enum { TURN = 4 };
+  V acc[MR][NV];
+  const rdt_real *rows[POINTERS];
+  const char *panel = next->panel;
+  const int64_t pace = next->pace, groups = n / VL;
+  int64_t lines = next->lines * next->count, line = next->offset, row = 0;
+  const int64_t burst = groups > 0 ? (lines + groups - 1) / groups : 0;
+  for (int i = 0; i < POINTERS; ++i) {
+    rows[i] = a + i * EACH * ld;
+    __asm__ volatile("" : "+r"(rows[i])); /* a register each */
+  }
+  copy_tile(acc, in, MR, NV);
+#pragma GCC unroll 1
+  for (; n >= VL; n -= VL, lines -= burst) {
+    fetch_burst(next, burst < lines ? burst : lines, &row, &line);
+#pragma GCC unroll 1
+    for (int u = 0; u < VL; u += TURN, b += TURN * NR) {
+#pragma GCC unroll 4
+      for (int i = 0; i < TURN; ++i, panel += pace) {
+        __builtin_prefetch(panel, 0, 2);
+        step_in_place(rows, ld, i, b + i * NR, acc);
+      }
+      for (int i = 0; i < POINTERS; ++i) rows[i] += TURN;
+    }
+  }
+#pragma GCC unroll 1
+  for (int64_t t = 0; t < n; ++t) step_in_place(rows, ld, t, b + t * NR, acc);
+  copy_tile(out, acc, MR, NV);
 }
 
 typedef void multiply_fn(const rdt_real *a, const void *b, int64_t n, const ahead *next, V (*in)[NV], V (*out)[NV]);

@@ -5,9 +5,9 @@ typedef rdt_real V_pairs __attribute__((vector_size(BYTES), aligned(2), may_alia
 enum { CHAIN = 16 / TERMS /* vectors before lanes go to double */, GROUP = VL * TERMS /* their elements */ };
 
 /* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
- * loaded once more: packing that goes wrong is a fault like others. */
+ * loaded once more: packing that goes wrong is a fault like others. Or they are summed and not stored. */
 INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const rdt_real *beta, const rdt_real *rho,
-                         double *sums, const rdt_dtype dtype) {
+                         double *sums, const bool store, const rdt_dtype dtype) {
   V x[2 * MR];
   const void *p[MR];
 #pragma GCC unroll 16
@@ -25,7 +25,7 @@ INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const
 #pragma GCC unroll 16
     for (int r = 0; r < MR; ++r) {
       const void *from = at(p[r], i, dtype);
-      *(V *)(to + r * VL) = TERMS > 1 ? (V)(*(const V_pairs *)from) : load_as(from, 0, dtype);
+      if (store) *(V *)(to + r * VL) = TERMS > 1 ? (V)(*(const V_pairs *)from) : load_as(from, 0, dtype);
       if (!sums) continue;
       __asm__ volatile("" : "+r"(from));
       for (int t = 0; t < TERMS; ++t) {
@@ -40,26 +40,31 @@ INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const
 }
 
 static __attribute__((noinline)) void pack_plain(const void *const *p, int64_t n, rdt_real *to, rdt_dtype dtype) {
-  BY_SOURCE(dtype, pack_vectors, p, n, to, NULL, NULL, NULL);
+  BY_SOURCE(dtype, pack_vectors, p, n, to, NULL, NULL, NULL, true);
 }
 
 static __attribute__((noinline)) void pack_summed(const void *const *p, int64_t n, rdt_real *to, const rdt_real *beta,
                                                   const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
-  BY_SOURCE(dtype, pack_vectors, p, n, to, beta, rho, sums);
+  BY_SOURCE(dtype, pack_vectors, p, n, to, beta, rho, sums, true);
+}
+
+static __attribute__((noinline)) void sum_vectors(const void *const *p, int64_t n, const rdt_real *beta,
+                                                  const rdt_real *rho, double sums[2 * MR]) {
+  pack_vectors(p, n, NULL, beta, rho, sums, false, RDT_REAL_DTYPE);
 }
 
 /* One element of each row, as step u of the block. */
 static void pack_element(const void *const *p, int64_t u, rdt_real *packed, const rdt_real *beta, const rdt_real *rho,
                          double sums[2 * MR], rdt_dtype dtype) {
   const int64_t step = u / TERMS;
-  rdt_real *to = packed + step / VL * MR * VL + step % VL;
+  rdt_real *to = packed ? packed + step / VL * MR * VL + step % VL : NULL;
   for (int r = 0; r < MR; ++r) {
     const void *from = p[r];
-#if NATIVE_DOT
+#if NATIVE_DOT /* always packed */
     const uint32_t half = *(const uint16_t *)from, first = u % 2 ? ((const word *)to)[r * VL] : 0;
     ((word *)to)[r * VL] = u % 2 ? first | half << 16 : half;
 #else
-    to[r * VL] = element_as(from, 0, dtype);
+    if (to) to[r * VL] = element_as(from, 0, dtype);
 #endif
     if (!beta) continue;
     __asm__ volatile("" : "+r"(from));
@@ -73,11 +78,15 @@ static void pack_element(const void *const *p, int64_t u, rdt_real *packed, cons
 static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
                      const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
   for (int64_t count; n > 0; n -= count, u += count) {
-    rdt_real *to = packed + u / TERMS * MR;
+    rdt_real *to = packed ? packed + u / TERMS * MR : NULL;
     int64_t vectors = n / GROUP;
     if (u % GROUP || !vectors || step != 1) {
       count = 1;
       pack_element(p, u, packed, beta, rho, sums, dtype);
+    } else if (!to) {
+      vectors = vectors < CHAIN ? vectors : CHAIN;
+      count = vectors * GROUP;
+      sum_vectors(p, vectors, beta + u, rho + u, sums);
     } else if (beta) {
       vectors = vectors < CHAIN ? vectors : CHAIN;
       count = vectors * GROUP;
@@ -127,7 +136,7 @@ static void turn(const rdt_real *b, int64_t ld, int64_t cols, int64_t k, rdt_rea
   }
 }
 
-/* Elements [from, to) of the reduction, of the rows of a tile. */
+/* Elements [from, to) of the reduction, of the rows of a tile. packed = NULL: they are only summed. */
 static void pack_tile(const rdt_native_strip *s, int64_t row, int64_t rows, int64_t from, int64_t to, rdt_real *packed,
                       bool sums) {
   const rdt_native_rows *a = &s->rows;

@@ -79,6 +79,7 @@ typedef struct rdt_native_strip {
   int64_t k, block;        /* the reduction; its blocks, the last one may be shorter */
   int64_t follow;          /* elements from each row to the one of the strip that comes next; 0: none, or not known */
   int64_t tiles;           /* of a strip, at most */
+  int64_t in_place;        /* elements from row to row, where whole tiles of them are not packed; 0: all are */
   rdt_real *packed;        /* scratch: a block of the rows */
   bool resident;           /* scratch for all blocks: packed at once, then each panel passes by whole */
   const void *panels;      /* [panel][k][cols of a panel], elements as the rows'; of bf16 see load_row */

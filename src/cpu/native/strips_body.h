@@ -16,6 +16,9 @@ enum {
   STRIP_TILES = 11,       /* rows of a strip: a block of them stays in the second-level cache while panels pass by */
   PARK_BYTES = 512 << 10, /* and so do the accumulators that wait */
   FEW_BYTES = 512 << 10,  /* or all of the rows */
+  FEW_COLUMNS = 128,      /* of the result: packing rows does not pay for them */
+  WHOLE = 1152,           /* terms that then go as one block: no accumulator rests */
+  PAGE = 4096,            /* bytes: addresses so far apart meet in one set of the first-level cache */
   SEGMENTS = 8,           /* between checkpoints */
   MOST_THREADS = 256
 };
@@ -100,6 +103,14 @@ static int64_t chunk(const rdt_native *s, int64_t block) {
 
 /* ---- state ---- */
 
+/* Elements from row to row, where tiles are multiplied with few panels and read the rows where they lie; 0: packed. */
+static int64_t in_place(const rdt_native *s) {
+  const int64_t last = s->n % s->table->cols, bytes = s->apart * size_of(RDT_REAL_DTYPE);
+  const bool rows = s->dtype == RDT_REAL_DTYPE && s->segments == 1 && s->step == 1 && s->apart > 0;
+  const bool panels = s->n <= FEW_COLUMNS && (last == 0 || last > s->table->lanes);
+  return rows && panels && bytes % (PAGE / 2) != 0 ? s->apart : 0;
+}
+
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   s->table = table(false);
   s->inject = table(true);
@@ -114,6 +125,7 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
                     (long long)s->n);
   const int64_t most = BLOCK * s->table->terms, blocks = (s->k + most - 1) / most;
   s->block = blocks > 1 ? rdt_up((s->k + blocks - 1) / blocks, 8) : s->k;
+  if (in_place(s) && s->k <= WHOLE) s->block = s->k;
   if (!fixed) return RDT_OK;
   s->packed = rdt_alloc(s->packed_bytes, 1);
   if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
@@ -474,6 +486,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .block = c->block,
                         .follow = follow,
                         .tiles = strip_rows(s) / s->table->rows,
+                        .in_place = c->f && (c->f->forms & RDT_FORM_UNITS) ? 0 : in_place(s),
                         .packed = w->packed,
                         .resident = c->block == s->block && resident(s),
                         .panels = c->panels,
