@@ -39,6 +39,8 @@ INLINE int64_t group_of(const rdt_native_strip *s) {
 /* conversions first */
 #include "cpu/native_finish_body.h"
 #include "cpu/native_multiply_body.h"
+#include "cpu/native_turn_body.h"
+/* those turn rows that lie beside one another */
 #include "cpu/native_sums_body.h"
 /* after the sums of lanes */
 #include "cpu/native_observe_body.h"

@@ -74,13 +74,73 @@ static void pack_element(const void *const *p, int64_t u, rdt_real *packed, cons
   }
 }
 
+/* n elements of each of a tile's rows, which lie beside one another, in whole spans. What is summed is loaded once
+ * more. */
+INLINE void pack_lines(const void *x, int64_t step, int64_t rows, int64_t n, rdt_real *to, const rdt_real *beta,
+                       const rdt_real *rho, double *sums, const rdt_dtype dtype) {
+  enum { VECTORS = BESIDE / VL };
+  double all[2 * BESIDE] = {0};
+  V dot[VECTORS] = {{0}}, sq[VECTORS] = {{0}}, line[VECTORS];
+  for (int64_t i = 0; i < n; i += SPAN, to += SPAN * MR) {
+    rdt_real lines[SPAN * BESIDE], square[SQUARE * SQUARE];
+    for (int t = 0; t < SPAN; ++t) {
+      load_beside(at(x, (i + t) * step, dtype), rows, line, dtype);
+      for (int v = 0; v < VECTORS; ++v) store(lines + t * BESIDE + v * VL, line[v]);
+    }
+    for (int t = 0; t < SPAN; t += SQUARE)
+      for (int r = 0; r < MR; r += SQUARE) {
+        const int high = MR - r < SQUARE ? MR - r : SQUARE;
+        const rdt_real *const from = lines + t * BESIDE + r;
+        if (VL >= (int)SQUARE) {
+          turn_square(from, BESIDE, to + (t / VL * MR + r) * VL + t % VL, VL, high);
+          continue;
+        }
+        turn_square(from, BESIDE, square, SQUARE, high); /* of two groups */
+        for (int j = 0; j < high; ++j)
+          for (int g = 0; g < SQUARE; g += VL) store(to + (g / VL * MR + r + j) * VL, load(square + j * SQUARE + g));
+      }
+    if (!beta) continue;
+    __asm__ volatile("" : : : "memory");
+    for (int t = 0; t < SPAN; ++t) {
+      load_beside(at(x, (i + t) * step, dtype), rows, line, dtype);
+      for (int v = 0; v < VECTORS; ++v) {
+        dot[v] = MADD(line[v], spread(beta[i + t]), dot[v]);
+        sq[v] = MADD(line[v] * line[v], spread(rho[i + t]), sq[v]);
+      }
+    }
+    if (i / SPAN % CHAIN_SPANS != CHAIN_SPANS - 1 && i + SPAN < n) continue;
+    for (int v = 0; v < VECTORS; ++v) {
+      add_wide(all + v * VL, dot[v]);
+      add_wide(all + BESIDE + v * VL, sq[v]);
+      dot[v] = sq[v] = (V){0};
+    }
+  }
+  for (int r = 0; beta && r < MR; ++r) {
+    sums[r] += all[r];
+    sums[MR + r] += all[BESIDE + r];
+  }
+}
+
+static __attribute__((noinline)) void pack_beside(const void *x, int64_t step, int64_t rows, int64_t n, rdt_real *to,
+                                                  const rdt_real *beta, const rdt_real *rho, double sums[2 * MR],
+                                                  rdt_dtype dtype) {
+  if (rows == MR)
+    BY_SOURCE(dtype, pack_lines, x, step, MR, n, to, beta, rho, sums);
+  else
+    BY_SOURCE(dtype, pack_lines, x, step, rows, n, to, beta, rho, sums);
+}
+
 /* n elements of each row, `step` apart: steps u ... of the block. */
 static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
                      const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
+  const int64_t beside = TERMS == 1 && step != 1 ? count_beside(p, MR, dtype) : 0;
   for (int64_t count; n > 0; n -= count, u += count) {
     rdt_real *to = packed ? packed + u / TERMS * MR : NULL;
     int64_t vectors = n / GROUP;
-    if (u % GROUP || !vectors || step != 1) {
+    if (beside > 1 && u % VL == 0 && n >= SPAN) {
+      count = n / SPAN * SPAN;
+      pack_beside(p[0], step, beside, count, to, beta ? beta + u : NULL, beta ? rho + u : NULL, sums, dtype);
+    } else if (u % GROUP || !vectors || step != 1) {
       count = 1;
       pack_element(p, u, packed, beta, rho, sums, dtype);
     } else if (!to) {
@@ -99,38 +159,13 @@ static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_rea
   }
 }
 
-enum { SQUARE = 8 };
-
-/* Row i of the square at b, whose rows lie ld apart, becomes column i of a panel. */
-INLINE void turn_square(const rdt_real *b, int64_t ld, rdt_real *panel) {
-#if defined(__FMA__) && RDT_REAL != 64
-  __m256 x[SQUARE], y[SQUARE];
-  for (int i = 0; i < SQUARE; ++i) x[i] = _mm256_loadu_ps(b + i * ld);
-  for (int i = 0; i < SQUARE; i += 2) {
-    y[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
-    y[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
-  }
-  for (int i = 0; i < SQUARE; i += 4)
-    for (int h = 0; h < 2; ++h) {
-      x[i + 2 * h] = _mm256_shuffle_ps(y[i + h], y[i + 2 + h], 0x44);
-      x[i + 2 * h + 1] = _mm256_shuffle_ps(y[i + h], y[i + 2 + h], 0xee);
-    }
-  for (int i = 0; i < SQUARE / 2; ++i) {
-    _mm256_storeu_ps(panel + i * NR, _mm256_permute2f128_ps(x[i], x[i + 4], 0x20));
-    _mm256_storeu_ps(panel + (i + 4) * NR, _mm256_permute2f128_ps(x[i], x[i + 4], 0x31));
-  }
-#else
-  for (int t = 0; t < SQUARE; ++t)
-    for (int j = 0; j < SQUARE; ++j) panel[t * NR + j] = b[j * ld + t];
-#endif
-}
-
 /* Columns of B that lie along the reduction, ld apart, as a panel. */
 static void turn(const rdt_real *b, int64_t ld, int64_t cols, int64_t k, rdt_real *panel) {
   const int64_t whole = k / SQUARE * SQUARE;
   for (int64_t j = 0; j < cols; j += SQUARE) {
     const bool square = cols - j >= SQUARE;
-    for (int64_t t = 0; square && t < whole; t += SQUARE) turn_square(b + j * ld + t, ld, panel + t * NR + j);
+    for (int64_t t = 0; square && t < whole; t += SQUARE)
+      turn_square(b + j * ld + t, ld, panel + t * NR + j, NR, SQUARE);
     for (int64_t t = square ? whole : 0; t < k; ++t)
       for (int64_t i = j; i < j + SQUARE && i < cols; ++i) panel[t * NR + i] = b[i * ld + t];
   }

@@ -163,6 +163,31 @@ INLINE void fall_lines(const void *const *rows, int64_t count, int64_t t, const 
   }
 }
 
+/* Rows that lie beside one another: a span of each, turned. */
+INLINE int64_t fall_beside(const rdt_native_rows *rows, const void *const *lines, int64_t count, int64_t from,
+                           int64_t to, const rdt_real *u, const rdt_pair *sums, const rdt_dtype dtype) {
+  enum { MOST = 16 };
+  rdt_real flat[SPAN * MOST] = {0}, turned[MOST * SPAN];
+  const void *row[MOST];
+  for (int r = 0; r < MOST; ++r) row[r] = turned + r * SPAN;
+  int64_t t = from;
+  for (; t + SPAN <= to; t += SPAN) {
+    const rdt_pair here = {sums->dot + t, sums->sq + t};
+    for (int i = 0; i < SPAN; ++i) {
+      const void *const x = at(lines[0], (t + i) * rows->step, dtype);
+      if (count == MOST)
+        widen_as(flat + i * MOST, x, MOST, dtype);
+      else
+        for (int64_t r = 0; r < count; ++r) flat[i * MOST + r] = element_as(x, r, dtype);
+    }
+    for (int i = 0; i < SPAN; i += SQUARE)
+      for (int r = 0; r < MOST; r += SQUARE)
+        turn_square(flat + i * MOST + r, MOST, turned + r * SPAN + i, SPAN, SQUARE);
+    for (int v = 0; v < SPAN; v += VL) fall_lines(row, count, v, 1, u, &here, RDT_REAL_DTYPE);
+  }
+  return t;
+}
+
 INLINE void fall_as(const rdt_native_rows *rows, int64_t first, int64_t end, int64_t from, int64_t to,
                     const rdt_real *u, const rdt_pair *sums, const rdt_dtype dtype) {
   enum { CHAIN = 16 };
@@ -173,6 +198,8 @@ INLINE void fall_as(const rdt_native_rows *rows, int64_t first, int64_t end, int
     int64_t t = from;
     for (; dense && t + 2 * VL <= to; t += 2 * VL) fall_lines(lines, count, t, 2, u + i, sums, dtype);
     for (; dense && t + VL <= to; t += VL) fall_lines(lines, count, t, 1, u + i, sums, dtype);
+    if (!dense && count_beside(lines, count, dtype) == count)
+      t = fall_beside(rows, lines, count, t, to, u + i, sums, dtype);
     for (; t < to; ++t)
       for (int64_t r = 0; r < count; ++r) {
         const double v = (double)element_as(lines[r], t * rows->step, dtype);
