@@ -41,12 +41,16 @@ if(nvcc)
     get_filename_component(name ${source} NAME_WE)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
     set(spills OFF)
+    set(contraction)
+    if(source MATCHES "/cuda/ops/") # the CPU's functions, and their bits
+      set(contraction -fmad=false)
+    endif()
     if(name MATCHES "_inject$")
       set(spills ON)
     endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake DEPFILE ${object}.d
       COMMAND ${CMAKE_COMMAND} "-DLAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}" -DNVCC=${nvcc} -DSPILLS=${spills}
-              "-DARGS=${flags};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
+              "-DARGS=${flags};${contraction};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
               -P ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake
       COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND REDOUBT_CUDA_OBJECTS ${object})

@@ -3,6 +3,7 @@
 #ifndef RDT_CORE_PROBLEM_H
 #define RDT_CORE_PROBLEM_H
 
+#include "core/fn.h"
 #include "core/tensor.h"
 
 /* clang-format off */
@@ -70,14 +71,6 @@ typedef enum rdt_kop {
 } rdt_kop;
 const char *rdt_kop_name(rdt_kop op);
 
-/* Functions of elementwise ops, reductions and epilogues (functions.def). */
-typedef enum rdt_fn {
-#define X(id, name, operands, class) RDT_FN_##id,
-#include "core/functions.def"
-#undef X
-  RDT_FN_COUNT
-} rdt_fn;
-
 typedef enum rdt_fn_class {
   RDT_CLASS_FLOAT,
   RDT_CLASS_NUMBER,
@@ -135,8 +128,6 @@ typedef struct rdt_window { /* of conv and pool, along each spatial dimension */
   int64_t groups;                                          /* conv */
   bool count_pad;                                          /* avgpool: padded cells count in the divisor */
 } rdt_window;
-
-typedef enum rdt_pad_mode { RDT_PAD_CONSTANT, RDT_PAD_REFLECT, RDT_PAD_EDGE, RDT_PAD_WRAP } rdt_pad_mode;
 
 typedef enum rdt_resize_mode { RDT_RESIZE_NEAREST, RDT_RESIZE_LINEAR, RDT_RESIZE_CUBIC } rdt_resize_mode;
 typedef enum rdt_resize_coordinates {

@@ -9,7 +9,9 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifndef MATH /* the GPU's kernels have one of their own */
 #define MATH static inline __attribute__((always_inline, unused))
+#endif
 
 /* Seldom used in f32: the double's function, rounded once more. */
 #define LIBM_F64(name)               \

@@ -1,0 +1,93 @@
+/* What the kernels of ops that are no products get: one structure for all, in plain C. An op is evaluated element by
+ * element of its result, or row by row; each is a function of kinds.def, which the GPU's kernels and tests on the CPU
+ * share (body.h).
+ *
+ * Each is launched in two forms of one code. The first stores what it computes. The second computes all of it once
+ * more, on other threads and other multiprocessors, compares with what is stored, and forms the bit-sum
+ * (check/bitsum.h) of it. */
+#ifndef RDT_CUDA_OPS_ARGS_H
+#define RDT_CUDA_OPS_ARGS_H
+
+#include <redoubt/tensor.h>
+
+#include "cuda/verdict.h"
+
+enum { RDT_OP_VIEWS = 6, RDT_OP_SPATIAL = 3, RDT_OP_THREADS = 256 };
+
+typedef enum rdt_op_kind {
+#define X(id, name, rows) RDT_OP_##id,
+#include "cuda/ops/kinds.def"
+#undef X
+  RDT_OP_KINDS,
+  RDT_OP_SUMS = RDT_OP_KINDS, /* rdt_sums_args */
+  RDT_OP_CLOSE,               /* rdt_close_args */
+  RDT_OP_CODES
+} rdt_op_kind;
+
+typedef struct rdt_op_view {
+  void *data;
+  int32_t dtype, bytes;         /* of an element */
+  int64_t stride[RDT_MAX_RANK]; /* in elements, along the walk's dimensions */
+} rdt_op_view;
+
+typedef struct rdt_op_window { /* along each spatial dimension of the image; step, tap: between its pixels and taps */
+  int32_t length, kernel, stride, dilation, before, after;
+  int64_t step, tap;
+} rdt_op_window;
+
+typedef struct rdt_gpu_op {
+  int32_t kind, fn, views;
+  int32_t rank, outer; /* dimensions of the walk, outermost first; of them so many choose the row, the rest run in it */
+  int32_t axis[RDT_MAX_RANK]; /* which dimension of the result each is */
+  uint32_t length[RDT_MAX_RANK];
+  rdt_op_view view[RDT_OP_VIEWS]; /* the result first */
+  int64_t count, inner;           /* elements of the result, or rows; elements of a row */
+  int32_t each;                   /* elements that a thread takes, or 1: a block takes a row */
+  double param[4], epsilon;
+  rdt_op_window window[RDT_OP_SPATIAL];
+  int32_t count_pad;
+  int64_t bound[RDT_MAX_RANK],
+      step[RDT_MAX_RANK]; /* gather: of the indexed dimensions; pad: lengths and begins of the input */
+  int32_t mode;
+  int64_t diagonal;
+  uint64_t fill;
+  /* what is found */
+  int32_t check;             /* the second form */
+  const void *base;          /* where the result's memory begins, for its sum */
+  uint64_t *sum, *visits;    /* visits: one is added by each block, so that what never ran is noticed */
+  rdt_cuda_verdict *verdict; /* elements that differ; cannot: an index is out of range */
+} rdt_gpu_op;
+
+/* Bit-sums of memory at rest: a block a part. */
+typedef struct rdt_sum_part {
+  const void *data;      /* 16-byte aligned */
+  uint64_t bytes, first; /* first: the number of its first 32-bit word in the whole */
+  uint64_t *sum;
+} rdt_sum_part;
+enum { RDT_SUM_BYTES = 1 << 16 }; /* of a part, at most */
+
+typedef struct rdt_sums_args {
+  const rdt_sum_part *parts;
+  uint64_t *visits;
+} rdt_sums_args;
+
+/* The end of a run: all sums against those that they should be, all verdicts, counted twice over. One block. */
+typedef struct rdt_slot {
+  const uint64_t *expected, *found;
+} rdt_slot;
+
+typedef struct rdt_summary { /* read by the host, after every run */
+  uint64_t visits;
+  uint32_t agree, disagree; /* sums */
+  uint32_t clean, complain; /* ops */
+} rdt_summary;
+
+typedef struct rdt_close_args {
+  const rdt_slot *slots;
+  const rdt_cuda_verdict *const *verdicts;
+  int32_t n_slots, n_verdicts;
+  const uint64_t *visits;
+  rdt_summary *summary;
+} rdt_close_args;
+
+#endif

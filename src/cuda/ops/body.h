@@ -1,0 +1,551 @@
+/* Ops that are no products, element by element or row by row: the GPU's kernels (ops.cu), and in plain C what tests
+ * compute with in place of a GPU. In C a row has one thread, and what threads do together is what it did itself. */
+#ifndef RDT_CUDA_OPS_BODY_H
+#define RDT_CUDA_OPS_BODY_H
+
+#include <float.h>
+
+#include "core/fn.h"
+#include "cuda/ops/args.h"
+
+#ifdef __CUDACC__
+#include "cuda/ptx/mma.h"
+#define BODY static __device__ __forceinline__
+#define MATH static __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
+#else
+#include "core/tensor.h"
+#define BODY static inline __attribute__((unused))
+#define UNROLL
+#endif
+#include "cpu/maps_list.h"
+#include "cpu/math_body.h"
+
+/* ---- elements ---- */
+
+BODY uint64_t rdt_op_bits(const void *p, int64_t at, int bytes) {
+  switch (bytes) {
+    case 1:
+      return ((const uint8_t *)p)[at];
+    case 2:
+      return ((const uint16_t *)p)[at];
+    case 4:
+      return ((const uint32_t *)p)[at];
+    default:
+      return ((const uint64_t *)p)[at];
+  }
+}
+
+BODY void rdt_op_put(void *p, int64_t at, int bytes, uint64_t bits) {
+  switch (bytes) {
+    case 1:
+      ((uint8_t *)p)[at] = (uint8_t)bits;
+      break;
+    case 2:
+      ((uint16_t *)p)[at] = (uint16_t)bits;
+      break;
+    case 4:
+      ((uint32_t *)p)[at] = (uint32_t)bits;
+      break;
+    default:
+      ((uint64_t *)p)[at] = bits;
+  }
+}
+
+BODY float rdt_op_wide(uint32_t bits, int half) { /* half: of f16, else of bf16 */
+#ifdef __CUDACC__
+  return half ? rdt_f16::wide(bits).x : rdt_bf16::wide(bits).x;
+#else
+  return half ? rdt_f16_to_f32((uint16_t)bits) : rdt_bf16_to_f32((uint16_t)bits);
+#endif
+}
+
+BODY uint32_t rdt_op_narrow(float x, int half) {
+#ifdef __CUDACC__
+  return (half ? rdt_f16::narrow(x, 0.0f) : rdt_bf16::narrow(x, 0.0f)) & 0xffffu;
+#else
+  return half ? rdt_f32_to_f16(x) : rdt_f32_to_bf16(x);
+#endif
+}
+
+BODY int64_t rdt_op_integer(const rdt_op_view *v, int64_t at) {
+  switch (v->dtype) {
+    case RDT_S8:
+      return ((const int8_t *)v->data)[at];
+    case RDT_S32:
+      return ((const int32_t *)v->data)[at];
+    case RDT_S64:
+      return ((const int64_t *)v->data)[at];
+    default: /* u8, bool */
+      return ((const uint8_t *)v->data)[at];
+  }
+}
+
+BODY float rdt_op_real(const rdt_op_view *v, int64_t at) {
+  switch (v->dtype) {
+    case RDT_F32:
+      return ((const float *)v->data)[at];
+    case RDT_F16:
+    case RDT_BF16:
+      return rdt_op_wide(((const uint16_t *)v->data)[at], v->dtype == RDT_F16);
+    default:
+      return (float)rdt_op_integer(v, at);
+  }
+}
+
+/* Towards zero; what does not fit, and NaN, as x86 does. */
+BODY uint64_t rdt_op_of_real(float x, int dtype) {
+  switch (dtype) {
+    case RDT_F32:
+      return bits_f32(x);
+    case RDT_F16:
+    case RDT_BF16:
+      return rdt_op_narrow(x, dtype == RDT_F16);
+    case RDT_BOOL:
+      return x != 0.0f;
+    case RDT_S64:
+      return x >= -0x1p63f && x < 0x1p63f ? (uint64_t)(int64_t)x : (uint64_t)1 << 63;
+    default:
+      return x >= -0x1p31f && x < 0x1p31f ? (uint32_t)(int32_t)x : (uint32_t)1 << 31;
+  }
+}
+
+BODY uint64_t rdt_op_of_integer(int64_t x, int dtype) {
+  switch (dtype) {
+    case RDT_F32:
+      return bits_f32((float)x);
+    case RDT_F16:
+    case RDT_BF16:
+      return rdt_op_narrow((float)x, dtype == RDT_F16);
+    case RDT_BOOL:
+      return x != 0;
+    default:
+      return (uint64_t)x;
+  }
+}
+
+/* ---- what is found ---- */
+
+typedef struct rdt_op_found {
+  uint64_t sum;
+  uint32_t differ, wrong; /* elements; indices out of range */
+  uint32_t first;         /* that differs, or that is wrong */
+} rdt_op_found;
+
+/* A word's share of the bit-sum: as check/bitsum.c has it. */
+BODY uint64_t rdt_op_share(uint64_t word, uint64_t number) {
+  return word * (number * 0x3c6ef37200000002u + 1u);
+}
+
+/* Element e of the result, which lies at `at`. */
+BODY void rdt_op_take(const rdt_gpu_op *a, rdt_op_found *f, uint32_t e, int64_t at, uint64_t bits) {
+  const rdt_op_view *y = &a->view[0];
+  const int bytes = y->bytes;
+  if (!a->check) {
+    rdt_op_put(y->data, at, bytes, bits);
+    return;
+  }
+  const uint64_t stored = rdt_op_bits(y->data, at, bytes),
+                 mask = bytes == 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * bytes) - 1;
+  const uint64_t place = (uint64_t)((const char *)y->data - (const char *)a->base) + (uint64_t)at * (uint64_t)bytes;
+  if ((bits & mask) != stored) {
+    if (f->differ == 0) f->first = e;
+    f->differ++;
+  }
+  if (bytes == 8)
+    f->sum += rdt_op_share(stored & 0xffffffffu, place / 4) + rdt_op_share(stored >> 32, place / 4 + 1);
+  else
+    f->sum += rdt_op_share(stored << place % 4 * 8, place / 4);
+}
+
+/* ---- walking ---- */
+
+/* Adds to at[v] where the e-th of the places lies that the dimensions from first to before end make. */
+BODY void rdt_op_walk(const rdt_gpu_op *a, int first, int end, uint32_t e, int64_t *at, int views) {
+  UNROLL for (int k = RDT_MAX_RANK - 1; k >= 0; k--) {
+    if (k < first || k >= end) continue;
+    const uint32_t i = e % a->length[k];
+    e /= a->length[k];
+    UNROLL for (int v = 0; v < views; v++) at[v] += (int64_t)i * a->view[v].stride[k];
+  }
+}
+
+/* ---- element by element: the bits of element e, and where it lies ---- */
+
+BODY uint64_t rdt_op_map_f32(const rdt_gpu_op *args, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t at[4] = {0, 0, 0, 0};
+  (void)f;
+  rdt_op_walk(args, 0, args->rank, e, at, 4);
+  *to = at[0];
+  const float p = (float)args->param[0], q = (float)args->param[1];
+  const float a = rdt_op_real(&args->view[1], at[1]);
+  const float b = args->views > 2 ? rdt_op_real(&args->view[2], at[2]) : 0.0f;
+  const float c = args->views > 3 ? rdt_op_real(&args->view[3], at[3]) : 0.0f;
+  float y = a;
+#define T float
+#define SUFFIX f32
+#define CASE(ID, ...)     \
+  case RDT_FN_##ID:       \
+    y = (T)(__VA_ARGS__); \
+    break;
+  switch (args->fn) {
+    FLOATS_1(CASE)
+    FLOATS_2(CASE)
+    ALL_3(CASE)
+    default:
+      break;
+  }
+#undef SUFFIX
+#undef T
+  return rdt_op_of_real(y, args->view[0].dtype);
+}
+
+BODY uint64_t rdt_op_map_s64(const rdt_gpu_op *args, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t at[4] = {0, 0, 0, 0};
+  (void)f;
+  rdt_op_walk(args, 0, args->rank, e, at, 4);
+  *to = at[0];
+  const double *const param = args->param;
+  const int64_t p = (int64_t)param[0];
+  const int64_t a = rdt_op_integer(&args->view[1], at[1]);
+  const int64_t b = args->views > 2 ? rdt_op_integer(&args->view[2], at[2]) : 0;
+  const int64_t c = args->views > 3 ? rdt_op_integer(&args->view[3], at[3]) : 0;
+  int64_t y = a;
+#define T int64_t
+#define SUFFIX s64
+  switch (args->fn) {
+    INTEGERS_1(CASE)
+    INTEGERS_2(CASE)
+    ALL_3(CASE)
+    default:
+      break;
+  }
+#undef SUFFIX
+#undef T
+#undef CASE
+  return rdt_op_of_integer(y, args->view[0].dtype);
+}
+
+BODY uint64_t rdt_op_copy(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t at[2] = {0, 0};
+  (void)f;
+  rdt_op_walk(a, 0, a->rank, e, at, 2);
+  *to = at[0];
+  return rdt_op_bits(a->view[1].data, at[1], a->view[1].bytes);
+}
+
+/* View 1: the table, along the dimensions that are not indexed; the views behind it: indices. */
+BODY uint64_t rdt_op_gather(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t at[RDT_OP_VIEWS] = {0, 0, 0, 0, 0, 0};
+  rdt_op_walk(a, 0, a->rank, e, at, RDT_OP_VIEWS);
+  *to = at[0];
+  UNROLL for (int k = 0; k < RDT_OP_VIEWS - 2; k++) {
+    if (k + 2 >= a->views) break;
+    const int64_t given = rdt_op_integer(&a->view[k + 2], at[k + 2]), i = given < 0 ? given + a->bound[k] : given;
+    if (i < 0 || i >= a->bound[k]) {
+      if (f->wrong == 0) f->first = e;
+      f->wrong++;
+      return 0;
+    }
+    at[1] += i * a->step[k];
+  }
+  return rdt_op_bits(a->view[1].data, at[1], a->view[1].bytes);
+}
+
+/* Where position i of a dimension of length n comes from; -1: from nowhere. */
+BODY int32_t rdt_op_source(int32_t i, int32_t n, int mode) {
+  if (i >= 0 && i < n) return i;
+  if (n <= 0) return -1;
+  if (mode == RDT_PAD_EDGE) return i < 0 ? 0 : n - 1;
+  if (mode == RDT_PAD_WRAP) return (i % n + n) % n;
+  if (mode != RDT_PAD_REFLECT) return -1;
+  const int32_t period = n > 1 ? 2 * (n - 1) : 1, r = (i % period + period) % period;
+  return r < n ? r : period - r;
+}
+
+/* bound: lengths of the input; step: where it begins in the result. View 2, where there is one: what fills. */
+BODY uint64_t rdt_op_pad(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t from = 0, out = 0;
+  int outside = 0;
+  (void)f;
+  UNROLL for (int k = RDT_MAX_RANK - 1; k >= 0; k--) {
+    if (k >= a->rank) continue;
+    const int64_t i = e % a->length[k],
+                  source = rdt_op_source((int32_t)(i - a->step[k]), (int32_t)a->bound[k], a->mode);
+    e /= a->length[k];
+    outside |= source < 0;
+    out += i * a->view[0].stride[k];
+    from += source * a->view[1].stride[k];
+  }
+  *to = out;
+  if (!outside) return rdt_op_bits(a->view[1].data, from, a->view[1].bytes);
+  return a->views > 2 ? rdt_op_bits(a->view[2].data, 0, a->view[2].bytes) : a->fill;
+}
+
+/* axis: -2 rows, -1 columns */
+BODY uint64_t rdt_op_triangle(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t from = 0, out = 0, above = 0; /* columns less rows */
+  (void)f;
+  UNROLL for (int k = RDT_MAX_RANK - 1; k >= 0; k--) {
+    if (k >= a->rank) continue;
+    const int64_t i = e % a->length[k];
+    e /= a->length[k];
+    above += a->axis[k] == -1 ? i : a->axis[k] == -2 ? -i : 0;
+    out += i * a->view[0].stride[k];
+    from += i * a->view[1].stride[k];
+  }
+  *to = out;
+  const int kept = a->mode ? above >= a->diagonal : above <= a->diagonal;
+  return kept ? rdt_op_bits(a->view[1].data, from, a->view[1].bytes) : 0;
+}
+
+/* Windows: view 1 runs along image and channel; along pixels the window says where it is. */
+typedef struct rdt_op_field {
+  int64_t out, from;            /* from: of the window's first tap inside */
+  int32_t taps[RDT_OP_SPATIAL]; /* inside the image */
+  int32_t padded;               /* taps inside the padded image */
+} rdt_op_field;
+
+BODY rdt_op_field rdt_op_window_at(const rdt_gpu_op *a, uint32_t e) {
+  rdt_op_field w = {0, 0, {1, 1, 1}, 1};
+  UNROLL for (int k = RDT_MAX_RANK - 1; k >= 0; k--) {
+    if (k >= a->rank) continue;
+    const int32_t i = (int32_t)(e % a->length[k]);
+    e /= a->length[k];
+    w.out += i * a->view[0].stride[k];
+    w.from += i * a->view[1].stride[k];
+    UNROLL for (int s = 0; s < RDT_OP_SPATIAL; s++) {
+      if (a->axis[k] != 2 + s) continue;
+      const rdt_op_window *d = &a->window[s];
+      const int32_t start = i * d->stride - d->before, pad = d->dilation - 1;
+      const int32_t first = start < 0 ? (pad - start) / d->dilation : 0;
+      const int32_t inside = d->length > start ? (d->length - start + pad) / d->dilation : 0;
+      const int32_t last = inside < d->kernel ? inside : d->kernel;
+      const int32_t padded = (d->length + d->after - start + pad) / d->dilation;
+      w.taps[s] = last > first ? last - first : 0;
+      w.padded *= padded < d->kernel ? padded : d->kernel;
+      w.from += (start + first * d->dilation) * d->step;
+    }
+  }
+  return w;
+}
+
+/* Walks the taps inside the image in row-major order; at: where they lie. */
+#define RDT_OP_TAPS(a, w, at)                                                                               \
+  for (int32_t z = 0; z < (w).taps[0]; z++)                                                                 \
+    for (int32_t y = 0; y < (w).taps[1]; y++)                                                               \
+      for (int64_t x = 0, at = (w).from + z * (a)->window[0].tap + y * (a)->window[1].tap; x < (w).taps[2]; \
+           x++, at += (a)->window[2].tap)
+
+BODY uint64_t rdt_op_maxpool(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  const rdt_op_field w = rdt_op_window_at(a, e);
+  float most = -INFINITY;
+  (void)f;
+  *to = w.out;
+  RDT_OP_TAPS(a, w, at) {
+    const float v = rdt_op_real(&a->view[1], at);
+    most = v > most || v != v ? v : most;
+  }
+  return rdt_op_of_real(most, a->view[0].dtype);
+}
+
+BODY uint64_t rdt_op_avgpool(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  const rdt_op_field w = rdt_op_window_at(a, e);
+  const float cells = (float)(a->count_pad ? w.padded : w.taps[0] * w.taps[1] * w.taps[2]);
+  float sum = 0.0f;
+  (void)f;
+  *to = w.out;
+  RDT_OP_TAPS(a, w, at) sum += rdt_op_real(&a->view[1], at);
+  return rdt_op_of_real(cells > 0.0f ? sum / cells : 0.0f, a->view[0].dtype);
+}
+
+/* Views: x, scale, bias, mean, variance. */
+BODY uint64_t rdt_op_batchnorm(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t at[RDT_OP_VIEWS] = {0, 0, 0, 0, 0, 0};
+  float v[RDT_OP_VIEWS];
+  (void)f;
+  rdt_op_walk(a, 0, a->rank, e, at, RDT_OP_VIEWS);
+  *to = at[0];
+  UNROLL for (int i = 1; i < RDT_OP_VIEWS; i++) v[i] = rdt_op_real(&a->view[i], at[i]);
+  return rdt_op_of_real((v[1] - v[4]) * (v[2] / sqrt_f32(v[5] + (float)a->epsilon)) + v[3], a->view[0].dtype);
+}
+
+/* ---- row by row: thread `me` of `all`; together(x, how) is the sum or the most of all threads' x ---- */
+
+#ifdef __CUDACC__
+/* In a fixed order; whoever is asked for the most gives NaN where there is one. */
+BODY double rdt_op_together(double x, int most) {
+  __shared__ double part[RDT_OP_THREADS / 32];
+  UNROLL for (int d = 16; d > 0; d /= 2) {
+    const double other = __shfl_xor_sync(0xffffffffu, x, d);
+    x = most ? (x > other || x != x ? x : other) : x + other;
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
+  __syncthreads();
+  x = part[0];
+  UNROLL for (int w = 1; w < RDT_OP_THREADS / 32; w++) x = most ? (x > part[w] || x != x ? x : part[w]) : x + part[w];
+  return x;
+}
+#else
+BODY double rdt_op_together(double x, int most) {
+  (void)most;
+  return x;
+}
+#endif
+
+#define RDT_OP_VIEWS_OF_ROWS 4
+BODY void rdt_op_row_at(const rdt_gpu_op *a, const int64_t *row, uint32_t i, int64_t *at) {
+  UNROLL for (int v = 0; v < RDT_OP_VIEWS_OF_ROWS; v++) at[v] = row[v];
+  rdt_op_walk(a, a->outer, a->rank, i, at, RDT_OP_VIEWS_OF_ROWS);
+}
+#define RDT_OP_EACH(a, i) for (uint32_t i = me; i < (a)->inner; i += all)
+
+BODY void rdt_op_softmax(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
+  int64_t row[4] = {0, 0, 0, 0}, at[4];
+  float most = -INFINITY;
+  double sum = 0.0; /* its rounding does not grow with the length, here and below */
+  rdt_op_walk(a, 0, a->outer, r, row, 4);
+  RDT_OP_EACH(a, i) {
+    rdt_op_row_at(a, row, i, at);
+    const float x = rdt_op_real(&a->view[1], at[1]);
+    most = x > most || x != x ? x : most;
+  }
+  most = (float)rdt_op_together(most, 1);
+  RDT_OP_EACH(a, i) {
+    rdt_op_row_at(a, row, i, at);
+    sum += exp_f32(rdt_op_real(&a->view[1], at[1]) - most);
+  }
+  sum = rdt_op_together(sum, 0);
+  const int logarithm = a->fn == RDT_FN_LOGSOFTMAX;
+  const float back = logarithm ? log_f32((float)sum) : 0.0f, whole = (float)sum;
+  RDT_OP_EACH(a, i) {
+    rdt_op_row_at(a, row, i, at);
+    const float d = rdt_op_real(&a->view[1], at[1]) - most;
+    rdt_op_take(a, f, r * a->inner + i, at[0],
+                rdt_op_of_real(logarithm ? d - back : exp_f32(d) / whole, a->view[0].dtype));
+  }
+}
+
+/* Views: x[, gain[, shift]]. */
+BODY void rdt_op_norm(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
+  int64_t row[4] = {0, 0, 0, 0}, at[4];
+  double sum = 0.0;
+  float centre = 0.0f, factor;
+  const double n = a->inner, epsilon = a->epsilon;
+  rdt_op_walk(a, 0, a->outer, r, row, 4);
+  if (a->fn == RDT_FN_NORM_LAYER || a->fn == RDT_FN_NORM_MVN) {
+    RDT_OP_EACH(a, i) {
+      rdt_op_row_at(a, row, i, at);
+      sum += rdt_op_real(&a->view[1], at[1]);
+    }
+    centre = (float)(rdt_op_together(sum, 0) / n);
+  }
+  sum = 0.0;
+  RDT_OP_EACH(a, i) {
+    rdt_op_row_at(a, row, i, at);
+    const float x = rdt_op_real(&a->view[1], at[1]) - centre;
+    sum += a->fn == RDT_FN_NORM_L1 ? fabs_f32(x) : (double)x * x;
+  }
+  sum = rdt_op_together(sum, 0);
+  switch (a->fn) {
+    case RDT_FN_NORM_LAYER:
+    case RDT_FN_NORM_RMS:
+      factor = (float)(1.0 / sqrt_f64(sum / n + epsilon));
+      break;
+    case RDT_FN_NORM_MVN:
+      factor = (float)(1.0 / (sqrt_f64(sum / n) + epsilon));
+      break;
+    default:
+      if (a->fn == RDT_FN_NORM_L2) sum = sqrt_f64(sum);
+      factor = sum == 0.0 ? 0.0f : (float)(1.0 / sum);
+  }
+  RDT_OP_EACH(a, i) {
+    rdt_op_row_at(a, row, i, at);
+    float y = (rdt_op_real(&a->view[1], at[1]) - centre) * factor;
+    if (a->views > 2) y *= rdt_op_real(&a->view[2], at[2]);
+    if (a->views > 3) y += rdt_op_real(&a->view[3], at[3]);
+    rdt_op_take(a, f, r * a->inner + i, at[0], rdt_op_of_real(y, a->view[0].dtype));
+  }
+}
+
+BODY void rdt_op_reduce(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
+  int64_t row[4] = {0, 0, 0, 0}, at[4];
+  const int most = a->fn == RDT_FN_REDUCE_MAX || a->fn == RDT_FN_REDUCE_MIN;
+  const float sign = a->fn == RDT_FN_REDUCE_MIN ? -1.0f : 1.0f;
+  double acc = most ? -INFINITY : 0.0, centre = 0.0;
+  const double n = a->inner;
+  rdt_op_walk(a, 0, a->outer, r, row, 4);
+  if (a->fn == RDT_FN_REDUCE_INVSTD) {
+    RDT_OP_EACH(a, i) {
+      rdt_op_row_at(a, row, i, at);
+      centre += rdt_op_real(&a->view[1], at[1]);
+    }
+    centre = rdt_op_together(centre, 0) / n;
+  }
+  const int squares = a->fn == RDT_FN_REDUCE_L2 || a->fn == RDT_FN_REDUCE_SQUARES || a->fn == RDT_FN_REDUCE_INVSTD;
+  RDT_OP_EACH(a, i) {
+    rdt_op_row_at(a, row, i, at);
+    const double x = sign * (rdt_op_real(&a->view[1], at[1]) - centre);
+    if (most)
+      acc = x > acc || x != x ? x : acc;
+    else
+      acc += squares ? x * x : a->fn == RDT_FN_REDUCE_L1 ? fabs_f64(x) : x;
+  }
+  acc = rdt_op_together(acc, most);
+  if (a->fn == RDT_FN_REDUCE_MEAN) acc /= n;
+  if (a->fn == RDT_FN_REDUCE_L2) acc = sqrt_f64(acc);
+  if (a->fn == RDT_FN_REDUCE_INVSTD) acc = 1.0 / sqrt_f64(acc / n + a->param[0]);
+  if (me == 0) rdt_op_take(a, f, r, row[0], rdt_op_of_real((float)(sign * acc), a->view[0].dtype));
+}
+
+/* ---- memory at rest, and the end ---- */
+
+/* Thread `me` of `all`: its share of a part's sum. */
+BODY uint64_t rdt_op_part(const rdt_sum_part *p, int me, int all) {
+  const uint64_t words = p->bytes / 4, quads = words / 4;
+  const uint32_t *w = (const uint32_t *)p->data;
+  uint64_t plain = 0, placed = 0; /* sums of the words, and of words times their numbers in the part */
+  for (uint64_t q = (uint64_t)me; q < quads; q += (uint64_t)all) {
+#ifdef __CUDACC__
+    const uint4 v = ((const uint4 *)w)[q];
+    const uint32_t x[4] = {v.x, v.y, v.z, v.w};
+#else
+    const uint32_t *x = w + 4 * q;
+#endif
+    UNROLL for (uint32_t k = 0; k < 4; k++) {
+      plain += x[k];
+      placed += (uint64_t)x[k] * ((uint32_t)(4 * q) + k);
+    }
+  }
+  for (uint64_t i = 4 * quads + (uint64_t)me; i < words; i += (uint64_t)all) {
+    plain += w[i];
+    placed += (uint64_t)w[i] * i;
+  }
+  uint64_t sum = plain * (p->first * 0x3c6ef37200000002u + 1u) + placed * 0x3c6ef37200000002u;
+  if (me == 0 && p->bytes % 4) { /* the tail, padded with zeros */
+    uint64_t tail = 0;
+    for (uint64_t b = 0; b < p->bytes % 4; b++) tail |= (uint64_t)((const uint8_t *)(w + words))[b] << 8 * b;
+    sum += rdt_op_share(tail, p->first + words);
+  }
+  return sum;
+}
+
+BODY rdt_summary rdt_op_count(const rdt_close_args *a, int me, int all) {
+  rdt_summary s = {0, 0, 0, 0, 0};
+  for (int i = me; i < a->n_slots; i += all)
+    if (*a->slots[i].expected == *a->slots[i].found)
+      s.agree++;
+    else
+      s.disagree++;
+  for (int i = me; i < a->n_verdicts; i += all) {
+    const rdt_cuda_verdict *v = a->verdicts[i];
+    if (v->suspect == 0 && v->certain == 0 && v->cannot == 0)
+      s.clean++;
+    else
+      s.complain++;
+  }
+  return s;
+}
+
+#endif

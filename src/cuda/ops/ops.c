@@ -1,0 +1,328 @@
+#include "cuda/ops/ops.h"
+
+#include <string.h>
+
+#include "core/memory.h"
+
+/* What a device kernel makes of each op; where there is nothing, its CPU kernel is what there is. */
+typedef struct row {
+  rdt_kop op;
+  rdt_status (*fill)(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why);
+} row;
+
+static const char *const names[RDT_OP_CODES] = {
+#define X(id, name, rows) "cuda_" #name,
+#include "cuda/ops/kinds.def"
+#undef X
+    "cuda_sums", "cuda_close"};
+
+static const bool by_rows[RDT_OP_KINDS] = {
+#define X(id, name, rows) rows,
+#include "cuda/ops/kinds.def"
+#undef X
+};
+
+const char *rdt_ops_name(int kind) {
+  return names[kind];
+}
+
+int64_t rdt_ops_blocks(const rdt_gpu_op *a) {
+  const int64_t each = (int64_t)a->each * RDT_OP_THREADS;
+  return by_rows[a->kind] ? (int64_t)a->count : ((int64_t)a->count + each - 1) / each;
+}
+
+/* ---- walks ---- */
+
+static rdt_status refuse(const rdt_problem *p, rdt_reason *why, const char *text) {
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: %s", rdt_problem_name(p), text);
+}
+
+static void add_view(rdt_gpu_op *a, const rdt_tensor *t) {
+  rdt_op_view *v = &a->view[a->views++];
+  *v = (rdt_op_view){.data = t->data, .dtype = (int32_t)t->dtype, .bytes = (int32_t)rdt_dtype_size(t->dtype)};
+  memcpy(v->stride, t->stride, sizeof v->stride);
+}
+
+static void swap_dimensions(rdt_gpu_op *a, int i, int k) {
+  const uint32_t length = a->length[i];
+  const int32_t axis = a->axis[i];
+  a->length[i] = a->length[k], a->length[k] = length;
+  a->axis[i] = a->axis[k], a->axis[k] = axis;
+  for (int v = 0; v < RDT_OP_VIEWS; v++) {
+    const int64_t stride = a->view[v].stride[i];
+    a->view[v].stride[i] = a->view[v].stride[k], a->view[v].stride[k] = stride;
+  }
+}
+
+static void drop_dimension(rdt_gpu_op *a, int i) {
+  a->rank--;
+  if (i < a->outer) a->outer--;
+  for (int k = i; k < a->rank; k++) swap_dimensions(a, k, k + 1);
+}
+
+/* Along memory as view `by` lies there, the outermost dimension first; of length 1: none. */
+static void sort(rdt_gpu_op *a, int first, int end, int by) {
+  for (int i = first + 1; i < end; i++)
+    for (int k = i; k > first && a->view[by].stride[k - 1] < a->view[by].stride[k]; k--) swap_dimensions(a, k, k - 1);
+}
+
+/* Dimensions that all views run through as if they were one become one. */
+static void merge(rdt_gpu_op *a, int first, int end) {
+  for (int k = end - 1; k > first; k--) {
+    bool one = true;
+    for (int v = 0; v < a->views; v++) one = one && a->view[v].stride[k - 1] == a->view[v].stride[k] * a->length[k];
+    if (!one) continue;
+    a->length[k] *= a->length[k - 1];
+    drop_dimension(a, k - 1);
+  }
+}
+
+static void drop_ones(rdt_gpu_op *a) {
+  for (int i = a->rank - 1; i >= 0; i--)
+    if (a->length[i] == 1) drop_dimension(a, i);
+}
+
+/* All dimensions of t, each as it is. */
+static void walk_over(rdt_gpu_op *a, const rdt_tensor *t) {
+  a->rank = a->outer = t->rank;
+  for (int d = 0; d < t->rank; d++) {
+    a->length[d] = (uint32_t)t->shape[d];
+    a->axis[d] = d;
+  }
+}
+
+static void settle(rdt_gpu_op *a, bool merged) {
+  drop_ones(a);
+  sort(a, 0, a->rank, 0);
+  if (merged) merge(a, 0, a->rank);
+  a->outer = a->rank;
+}
+
+/* Those dimensions for which inner says so run within a row. */
+static void split(rdt_gpu_op *a, const bool *inner, int by) {
+  int outer = 0;
+  for (int i = 0; i < a->rank; i++)
+    if (!inner[a->axis[i]]) {
+      for (int k = i; k > outer; k--) swap_dimensions(a, k, k - 1);
+      outer++;
+    }
+  a->outer = outer;
+  a->inner = a->count = 1;
+  for (int i = 0; i < a->rank; i++) *(i < outer ? &a->count : &a->inner) *= a->length[i];
+  drop_ones(a);
+  sort(a, 0, a->outer, 0);
+  sort(a, a->outer, a->rank, by);
+  merge(a, a->outer, a->rank);
+  merge(a, 0, a->outer);
+}
+
+/* ---- ops ---- */
+
+static bool narrow_float(rdt_dtype t) {
+  return t == RDT_F32 || rdt_dtype_is_half(t);
+}
+
+static rdt_status fill_map(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_fn_class class = rdt_fn_info(p->fn)->class;
+  const rdt_dtype first = class == RDT_CLASS_SELECT ? p->out.dtype : p->in[0].dtype;
+  const bool real = rdt_dtype_is_float(first);
+  if (p->out.dtype == RDT_F64) return refuse(p, why, "the GPU's kernels compute in f32");
+  if (class == RDT_CLASS_POWER && !real && rdt_dtype_is_float(p->in[1].dtype))
+    return refuse(p, why, "integers to a power that is none");
+  for (int i = 0; i < p->n_in; i++)
+    if (p->in[i].dtype == RDT_F64) return refuse(p, why, "the GPU's kernels compute in f32");
+  a->kind = real ? RDT_OP_MAP_F32 : RDT_OP_MAP_S64;
+  settle(a, true);
+  return RDT_OK;
+}
+
+static rdt_status fill_copy(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  (void)p, (void)why;
+  a->kind = RDT_OP_COPY;
+  settle(a, true);
+  return RDT_OK;
+}
+
+static rdt_status fill_gather(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0];
+  int n = 0;
+  if (p->n_in + 1 > RDT_OP_VIEWS) return refuse(p, why, "indices along more than four dimensions");
+  for (; n < p->n_in - 1 && p->ints[n] >= 0; n++) {
+    a->bound[n] = x->shape[p->ints[n]];
+    a->step[n] = x->stride[p->ints[n]];
+  }
+  for (int d = 0; d < p->out.rank; d++) {
+    const int64_t from = p->ints[RDT_MAX_RANK + d];
+    a->view[1].stride[d] = from < 0 ? 0 : x->stride[from];
+  }
+  a->kind = RDT_OP_GATHER;
+  settle(a, true);
+  return RDT_OK;
+}
+
+static rdt_status fill_pad(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  (void)why;
+  rdt_store(&a->fill, p->out.dtype, 0, p->param[0]);
+  a->mode = p->mode;
+  a->kind = RDT_OP_PAD;
+  sort(a, 0, a->rank, 0); /* lengths of 1 may be cut from longer ones */
+  for (int i = 0; i < a->rank; i++) {
+    a->bound[i] = p->in[0].shape[a->axis[i]];
+    a->step[i] = p->ints[a->axis[i]];
+  }
+  return RDT_OK;
+}
+
+static rdt_status fill_triangle(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  (void)why;
+  a->kind = RDT_OP_TRIANGLE;
+  a->mode = p->mode;
+  a->diagonal = p->ints[0];
+  settle(a, false);
+  for (int i = 0; i < a->rank; i++) a->axis[i] -= p->out.rank;
+  return RDT_OK;
+}
+
+enum { LONG = 1 << 15 }; /* of windows: places in the padded image stay within 32 bits */
+
+static rdt_status fill_pool(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  if (!narrow_float(p->out.dtype) || p->in[0].dtype != p->out.dtype)
+    return refuse(p, why, "the GPU's kernel takes f32, bf16, f16, and gives the same");
+  const rdt_tensor *x = &p->in[0];
+  const rdt_window *w = &p->window;
+  a->kind = p->op == RDT_KOP_MAXPOOL ? RDT_OP_MAXPOOL : RDT_OP_AVGPOOL;
+  a->count_pad = w->count_pad;
+  for (int s = 0; s < RDT_OP_SPATIAL; s++) a->window[s] = (rdt_op_window){1, 1, 1, 1, 0, 0, 0, 0};
+  for (int s = 0; s < x->rank - 2; s++) {
+    const int64_t parts[] = {x->shape[2 + s], w->kernel[s], w->stride[s],       w->dilation[s],
+                             w->before[s],    w->after[s],  p->out.shape[2 + s]};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+      if (parts[i] >= LONG) return refuse(p, why, "lengths of windows and images go up to 32767");
+    a->window[s] = (rdt_op_window){
+        (int32_t)x->shape[2 + s], (int32_t)w->kernel[s], (int32_t)w->stride[s], (int32_t)w->dilation[s],
+        (int32_t)w->before[s],    (int32_t)w->after[s],  x->stride[2 + s],      x->stride[2 + s] * w->dilation[s]};
+    a->view[1].stride[2 + s] = 0; /* the window says where it is */
+  }
+  sort(a, 0, a->rank, 0); /* a dimension of length 1 has a window all the same */
+  return RDT_OK;
+}
+
+static rdt_status fill_batchnorm(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  for (int i = 0; i < p->n_in; i++) {
+    if (!narrow_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes f32, bf16, f16");
+    for (int d = 0; d < p->out.rank && i > 0; d++) a->view[i + 1].stride[d] = d == 1 ? p->in[i].stride[0] : 0;
+  }
+  a->kind = RDT_OP_BATCHNORM;
+  a->epsilon = p->epsilon;
+  settle(a, true);
+  return RDT_OK;
+}
+
+static rdt_status fill_rows(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  bool inner[RDT_MAX_RANK];
+  for (int i = 0; i < p->n_in; i++)
+    if (!narrow_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes f32, bf16, f16");
+  if (p->fn == RDT_FN_HARDMAX) return refuse(p, why, "there is no kernel for the GPU");
+  for (int d = 0; d < p->out.rank; d++)
+    inner[d] = p->op == RDT_KOP_SOFTMAX ? d == p->axis
+               : p->op == RDT_KOP_NORM  ? d >= p->axis
+                                        : p->in[0].shape[d] != p->out.shape[d];
+  a->kind = p->op == RDT_KOP_SOFTMAX ? RDT_OP_SOFTMAX : p->op == RDT_KOP_NORM ? RDT_OP_NORM : RDT_OP_REDUCE;
+  a->epsilon = p->epsilon;
+  split(a, inner, p->op == RDT_KOP_REDUCE);
+  return a->inner > 0 ? RDT_OK : refuse(p, why, "there is nothing in a row");
+}
+
+static rdt_status fill_reduce(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  switch (p->fn) {
+    case RDT_FN_REDUCE_SUM:
+    case RDT_FN_REDUCE_MEAN:
+    case RDT_FN_REDUCE_MAX:
+    case RDT_FN_REDUCE_MIN:
+    case RDT_FN_REDUCE_L1:
+    case RDT_FN_REDUCE_L2:
+    case RDT_FN_REDUCE_SQUARES:
+    case RDT_FN_REDUCE_INVSTD:
+      walk_over(a, &p->in[0]);
+      return fill_rows(p, a, why);
+    default:
+      return refuse(p, why, "there is no kernel for the GPU");
+  }
+}
+
+static const row rows[] = {
+    {RDT_KOP_MAP, fill_map},       {RDT_KOP_COPY, fill_copy},    {RDT_KOP_CONCAT, fill_copy},
+    {RDT_KOP_GATHER, fill_gather}, {RDT_KOP_PAD, fill_pad},      {RDT_KOP_TRIANGLE, fill_triangle},
+    {RDT_KOP_MAXPOOL, fill_pool},  {RDT_KOP_AVGPOOL, fill_pool}, {RDT_KOP_BATCHNORM, fill_batchnorm},
+    {RDT_KOP_SOFTMAX, fill_rows},  {RDT_KOP_NORM, fill_rows},    {RDT_KOP_REDUCE, fill_reduce},
+};
+
+static const row *row_of(rdt_kop op) {
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].op == op) return &rows[i];
+  return NULL;
+}
+
+/* Of a concatenation: part i, and where it goes. */
+static rdt_problem part_of(const rdt_problem *p, int i, int64_t at) {
+  rdt_problem one = *p;
+  one.in = &p->in[i];
+  one.n_in = 1;
+  memcpy(one.out.shape, p->in[i].shape, sizeof one.out.shape);
+  if (one.out.data)
+    one.out.data = (char *)one.out.data + at * p->out.stride[p->axis] * (int64_t)rdt_dtype_size(p->out.dtype);
+  return one;
+}
+
+enum { BLOCKS = 1 << 13, MOST_EACH = 64 };
+
+static rdt_status prepare_one(const row *r, const rdt_problem *p, const void *base, rdt_gpu_op *a, rdt_reason *why) {
+  *a = (rdt_gpu_op){.fn = (int32_t)p->fn, .base = base};
+  memcpy(a->param, p->param, sizeof a->param);
+  add_view(a, &p->out);
+  if (p->n_in >= RDT_OP_VIEWS) return refuse(p, why, "too many operands");
+  for (int i = 0; i < p->n_in; i++) {
+    add_view(a, &p->in[i]);
+    for (int d = 0; d < p->in[i].rank; d++)
+      if (p->in[i].stride[d] < 0 && p->op == RDT_KOP_REDUCE) return refuse(p, why, "strides run backwards");
+  }
+  for (int i = -1; i < p->n_in; i++) {
+    const rdt_tensor *t = i < 0 ? &p->out : &p->in[i];
+    for (int d = 0; d < t->rank; d++)
+      if (t->shape[d] > INT32_MAX) return refuse(p, why, "the GPU's kernels take less than 2^31 elements");
+    if (i < 1 && rdt_tensor_count(t) > INT32_MAX && (i < 0 || p->op == RDT_KOP_REDUCE))
+      return refuse(p, why, "the GPU's kernels take less than 2^31 elements");
+  }
+  walk_over(a, &p->out);
+  a->count = (uint32_t)rdt_tensor_count(&p->out);
+  RDT_TRY(r->fill(p, a, why));
+  const uint32_t each = a->count / (BLOCKS * RDT_OP_THREADS) + 1;
+  a->each = by_rows[a->kind] ? 1 : each > MOST_EACH ? MOST_EACH : (int32_t)each;
+  return RDT_OK;
+}
+
+rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why) {
+  const row *r = row_of(p->op);
+  const bool parts = p->op == RDT_KOP_CONCAT;
+  int64_t at = 0;
+  *list = NULL;
+  *n = 0;
+  if (!r || (p->op == RDT_KOP_MAXPOOL && p->fn == RDT_FN_ARGMAX))
+    return refuse(p, why, "there is no kernel for the GPU");
+  if (!rdt_tensor_is_packed(&p->out)) return refuse(p, why, "the GPU's kernels write results without gaps");
+  *list = rdt_calloc(parts ? (size_t)p->n_in : 1, sizeof **list);
+  if (!*list) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", rdt_problem_name(p));
+  for (int i = 0; i < (parts ? p->n_in : 1); i++) {
+    const rdt_problem one = parts ? part_of(p, i, at) : *p;
+    at += parts ? p->in[i].shape[p->axis] : 0;
+    if (rdt_tensor_count(&one.out) == 0) continue;
+    const rdt_status status = prepare_one(r, &one, p->out.data, &(*list)[*n], why);
+    if (status != RDT_OK) {
+      rdt_free(*list);
+      *list = NULL;
+      return status;
+    }
+    ++*n;
+  }
+  return RDT_OK;
+}

@@ -1,0 +1,26 @@
+/* Ops that are no products, on a GPU: a problem whose views have addresses of the device, as arguments of kernels. */
+#ifndef RDT_CUDA_OPS_H
+#define RDT_CUDA_OPS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const void *const rdt_ops_code[]; /* the kernels' handles, by rdt_op_kind; where CUDA was built in */
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifndef __CUDACC__
+#include "core/problem.h"
+#include "cuda/ops/args.h"
+
+/* How many launches: one, or of a concatenation one for each part that is not empty. RDT_ERR_UNSUPPORTED with the
+ * reason. Fills *list (rdt_free) in all but what is found, which is its owner's; base is the result. */
+rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why);
+int64_t rdt_ops_blocks(const rdt_gpu_op *a);
+const char *rdt_ops_name(int kind); /* "cuda_map_f32" */
+#endif
+
+#endif

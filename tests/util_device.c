@@ -1,0 +1,53 @@
+#include "util_device.h"
+
+#include <stdlib.h>
+
+#include "cuda/ops/body.h"
+#include "cuda/ops/ops.h"
+
+static void add_found(const rdt_gpu_op *a, const rdt_op_found *f) {
+  if (f->differ || f->wrong) {
+    *(f->wrong ? &a->verdict->cannot : &a->verdict->certain) += f->differ + f->wrong;
+    a->verdict->listed = 1;
+    a->verdict->list[0] = (rdt_cuda_finding){.row = (int32_t)f->first, .column = -1, .rows = 1, .columns = 1};
+  }
+  if (!a->check) return;
+  *a->sum += f->sum;
+  *a->visits += (uint64_t)rdt_ops_blocks(a);
+}
+
+void util_device_op(const rdt_gpu_op *a) {
+  rdt_op_found f = {0, 0, 0, 0};
+  for (uint32_t e = 0; e < a->count; e++) {
+    int64_t at = 0;
+    uint64_t bits = 0;
+    bool row = false;
+    switch (a->kind) {
+#define ROWS_0(name)                   \
+  bits = rdt_op_##name(a, e, &at, &f); \
+  break;
+#define ROWS_1(name)             \
+  rdt_op_##name(a, e, 0, 1, &f); \
+  row = true;                    \
+  break;
+#define X(id, name, rows) \
+  case RDT_OP_##id:       \
+    ROWS_##rows(name)
+#include "cuda/ops/kinds.def"
+#undef X
+      default:
+        abort();
+    }
+    if (!row) rdt_op_take(a, &f, e, at, bits);
+  }
+  add_found(a, &f);
+}
+
+uint64_t util_device_part(const rdt_sum_part *p) {
+  return rdt_op_part(p, 0, 1);
+}
+
+void util_device_close(const rdt_close_args *a) {
+  *a->summary = rdt_op_count(a, 0, 1);
+  a->summary->visits = *a->visits;
+}
