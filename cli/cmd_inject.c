@@ -291,9 +291,10 @@ const rdt_command rdt_cmd_inject = {
         "\n"
         "Plants one fault a run, drawn from a mix by the seed and the trial's number, and compares the result with a "
         "clean one and with a golden one from the plain-C kernels. Trials run in child processes: a crash or a hang is "
-        "an outcome. A miss inside what the layer's scheme claims, a found fault that was not repaired, a result that "
-        "was made worse, or a crash ends in exit code 1 and is listed; misses outside of claims are counted as "
-        "uncovered.\n"
+        "an outcome, and so is a run that ends in an error. A miss inside what the layer's scheme claims, a found "
+        "fault "
+        "that was not repaired, a result that was made worse, or a crash ends in exit code 1 and is listed; misses "
+        "outside of claims are counted as uncovered.\n"
         "\n"
         "Where a model leaves the first dimension open, each trial takes the next images of the inputs.",
     .good = "no miss inside a claim, no harm done; with `--fault none`: nothing was reported",

@@ -89,8 +89,10 @@ static rdt_status show(const rdt_study *study, const rdt_settings *s, rdt_reason
   if (s->format == RDT_FORMAT_JSON) return put_document(study, s->fit, why);
   for (int i = 0; i < study->n; i++) {
     const rdt_found *f = &study->list[i];
-    printf("%s%s: %s, seed %.0f, shard %s of %.0f\n\n", i ? "\n" : "", rdt_json_string(f->head, "target"), f->label,
-           rdt_json_real(f->head, "seed"), f->shards, rdt_json_real(f->head, "shards"));
+    char shards[64];
+    rdt_found_shards(f, shards, sizeof shards);
+    printf("%s%s: %s, seed %.0f, shard %s\n\n", i ? "\n" : "", rdt_json_string(f->head, "target"), f->label,
+           rdt_json_real(f->head, "seed"), shards);
     if (!rdt_campaign_put(&f->tally, f->repairs, s->format == RDT_FORMAT_MD, true, s->fit))
       return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   }
@@ -101,6 +103,7 @@ static int report_campaigns(const rdt_command *c, const rdt_settings *s) {
   rdt_reason why = {""};
   rdt_study *study = rdt_calloc(1, sizeof *study);
   if (!study) return rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
+  study->fit = s->fit;
   rdt_status status = rdt_study_add(study, s->operand, &why);
   for (int i = 0; i < s->more.count && status == RDT_OK; i++) status = rdt_study_add(study, s->more.at[i], &why);
   if (status == RDT_OK) {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "campaign/campaign.h"
-#include "campaign/summary.h"
+#include "campaign/study.h"
 #include "core/memory.h"
 #include "report/json.h"
 
@@ -23,6 +23,7 @@ static char folder[] = "/tmp/redoubt-campaign-XXXXXX";
 typedef struct script {
   int64_t crash, hang, stop; /* numbers of trials; -1: none */
   bool deaf;                 /* misses what its scheme claims */
+  int64_t error, lost;       /* ends in an error; in one of the machinery */
 } script;
 
 static rdt_status act(rdt_target *t, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why);
@@ -74,7 +75,6 @@ static rdt_status act(rdt_target *t, int64_t id, const char *spec, rdt_shot *s, 
   const script *o = ((puppet *)t)->script;
   const rdt_fault dice = {.seed = (uint64_t)id};
   const uint64_t r = rdt_fault_random(&dice, 1);
-  (void)why;
   *s = (rdt_shot){.layer = spec ? 0 : -1, .same = true, .checks = 10, .ratio = 0.25, .floor = 2.0, .bound = 1.0};
   if (!spec) return RDT_OK;
   if (id == o->crash) raise(SIGSEGV);
@@ -82,6 +82,10 @@ static rdt_status act(rdt_target *t, int64_t id, const char *spec, rdt_shot *s, 
   while (id == o->hang) pause();
   s->hit = (rdt_injection){.done = true, .site = RDT_SITE_ACCUM, .changed = 1, .bit = 30, .left = -1.0};
   s->hit.error = s->hit.weighted = r % 4 ? 8.0 : 1.0;
+  if (id == o->error || id == o->lost) {
+    const rdt_status status = rdt_fail(why, id == o->lost ? RDT_ERR_IO : RDT_ERR_ARG, "no index %d", 99);
+    return rdt_target_ended(s, status, why) ? RDT_OK : status;
+  }
   if (r % 4 == 0) { /* below the floor, and off all the same */
     s->wrong = r % 3;
     s->same = false;
@@ -149,7 +153,7 @@ static const char *sub(const char *name) {
 /* ---- */
 
 static void the_file_is_the_same_whatever_the_jobs(void **state) {
-  script s = {-1, -1, -1, false};
+  script s = {-1, -1, -1, false, -1, -1};
   char one[128], three[128];
   (void)state;
   snprintf(one, sizeof one, "%s", sub("one"));
@@ -173,7 +177,7 @@ static void the_file_is_the_same_whatever_the_jobs(void **state) {
 }
 
 static void a_checker_that_misses_what_it_claims_fails(void **state) {
-  script s = {-1, -1, -1, true};
+  script s = {-1, -1, -1, true, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 200, 1);
   run(&c);
@@ -187,7 +191,7 @@ static void a_checker_that_misses_what_it_claims_fails(void **state) {
 }
 
 static void crashes_and_hangs_are_outcomes(void **state) {
-  script s = {7, 11, 13, false};
+  script s = {7, 11, 13, false, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 60, 2);
   run(&c);
@@ -204,9 +208,33 @@ static void crashes_and_hangs_are_outcomes(void **state) {
   rdt_campaign_clear(&c);
 }
 
+/* No result is one, too; where the machinery fails there is nothing to count. */
+static void errors_are_outcomes(void **state) {
+  script s = {-1, -1, -1, false, 9, -1};
+  (void)state;
+  rdt_campaign c = campaign(&s, 20, 1);
+  run(&c);
+  assert_int_equal(c.tally.trials, 20);
+  assert_int_equal(c.tally.all.fate[RDT_FATE_DUE], 1);
+  assert_int_equal(c.tally.failed, 1);
+  assert_int_equal(c.tally.failures[0].id, 9);
+  assert_int_equal(c.tally.failures[0].effect, RDT_EFFECT_ABOVE);
+  assert_non_null(strstr(c.tally.failures[0].did, "no index 99"));
+  rdt_trial unclaimed = c.tally.failures[0];
+  unclaimed.claimed = false; /* without protection it is no failure */
+  assert_false(rdt_trial_fails(&unclaimed, true));
+  assert_true(rdt_trial_missed(&unclaimed));
+  rdt_campaign_clear(&c);
+  s = (script){-1, -1, -1, false, -1, 9};
+  c = campaign(&s, 20, 1);
+  rdt_reason why = {""};
+  assert_int_equal(rdt_campaign_run(&c, &why), RDT_ERR_IO);
+  rdt_campaign_clear(&c);
+}
+
 /* Cut anywhere, the file is continued to what it would have been. */
 static void what_was_cut_off_is_continued(void **state) {
-  script s = {-1, -1, -1, false};
+  script s = {-1, -1, -1, false, -1, -1};
   char dir[128], path[256];
   (void)state;
   snprintf(dir, sizeof dir, "%s", sub("cut"));
@@ -257,7 +285,7 @@ static void what_was_cut_off_is_continued(void **state) {
 }
 
 static void shards_are_one_campaign(void **state) {
-  script s = {-1, -1, -1, false};
+  script s = {-1, -1, -1, false, -1, -1};
   (void)state;
   rdt_campaign all = campaign(&s, 101, 1);
   run(&all);
@@ -278,7 +306,7 @@ static void shards_are_one_campaign(void **state) {
 }
 
 static void it_stops_when_enough_is_known(void **state) {
-  script s = {-1, -1, -1, false};
+  script s = {-1, -1, -1, false, -1, -1};
   int64_t n[2];
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -295,7 +323,7 @@ static void it_stops_when_enough_is_known(void **state) {
 }
 
 static void one_trial_is_run_again(void **state) {
-  script s = {-1, -1, -1, false};
+  script s = {-1, -1, -1, false, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 400, 1);
   c.only = 123;
@@ -351,6 +379,109 @@ static void trials_survive_their_line(void **state) {
   cJSON_Delete(doc);
   cJSON_free(line);
   cJSON_free(again);
+}
+
+/* ---- folders of somebody else ---- */
+
+static void put_file(const char *dir, const char *name, const char *text) {
+  char path[256];
+  mkdir(dir, 0777);
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  fputs(text, f);
+  assert_int_equal(fclose(f), 0);
+}
+
+static void put_head(const char *dir, int shard, int shards) {
+  char text[160];
+  snprintf(text, sizeof text,
+           "{\"schema\": \"redoubt.campaign/1\", \"target\": \"gemm:8x8x8\", \"shard\": %d, "
+           "\"shards\": %d}",
+           shard, shards);
+  put_file(dir, "campaign.json", text);
+}
+
+/* A number is one that a double keeps, and none of a count is negative; their sums are not taken on trust. */
+static void counts_are_bounded(void **state) {
+  enum { LINES = 1030 };
+  static const char *const counts[] = {"checks", "suspects", "faults", "unchecked", "wrong"};
+  rdt_trial t = {.bit = -1}, u;
+  rdt_reason why = {""};
+  char dir[128];
+  (void)state;
+  snprintf(dir, sizeof dir, "%s", sub("sums"));
+  snprintf(t.spec, sizeof t.spec, "bit@accum");
+  char *line = rdt_trial_print(&t);
+  cJSON *doc = cJSON_Parse(line);
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    cJSON_SetNumberValue(cJSON_GetObjectItem(doc, counts[i]), -1.0);
+    char *bad = cJSON_PrintUnformatted(doc);
+    assert_int_equal(rdt_trial_parse(bad, strlen(bad), &u, &why), RDT_ERR_FORMAT);
+    assert_non_null(strstr(why.text, counts[i]));
+    cJSON_free(bad);
+    cJSON_SetNumberValue(cJSON_GetObjectItem(doc, counts[i]), 0x1p53);
+  }
+  cJSON_free(line);
+  put_head(dir, 1, 1);
+  char *all = calloc(LINES, 1024);
+  assert_non_null(all);
+  size_t used = 0;
+  for (int i = 0; i < LINES; i++) {
+    cJSON_SetNumberValue(cJSON_GetObjectItem(doc, "id"), i);
+    char *one = cJSON_PrintUnformatted(doc);
+    used += (size_t)sprintf(all + used, "%s\n", one);
+    cJSON_free(one);
+  }
+  cJSON_Delete(doc);
+  put_file(dir, "trials.jsonl", all);
+  free(all);
+  static rdt_study s;
+  assert_int_equal(rdt_study_add(&s, dir, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "more checks than can be counted"));
+  rdt_study_clear(&s);
+}
+
+static void an_endless_line_is_not_read(void **state) {
+  enum { MUCH = 1 << 20 };
+  char dir[128], *text = malloc(MUCH + 1);
+  rdt_reason why = {""};
+  static rdt_study s;
+  (void)state;
+  assert_non_null(text);
+  memset(text, ' ', MUCH);
+  text[MUCH] = '\0';
+  snprintf(dir, sizeof dir, "%s", sub("endless"));
+  put_head(dir, 1, 1);
+  put_file(dir, "trials.jsonl", text);
+  free(text);
+  assert_int_equal(rdt_study_add(&s, dir, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "line 1: too long"));
+  rdt_study_clear(&s);
+}
+
+/* Whatever their number, a part that is there already is refused; so is one of another cut. */
+static void no_shard_counts_twice(void **state) {
+  enum { SHARDS = 40 };
+  char dir[128], text[64];
+  rdt_reason why = {""};
+  static rdt_study s;
+  (void)state;
+  snprintf(dir, sizeof dir, "%s", sub("twice"));
+  put_file(dir, "trials.jsonl", "");
+  for (int i = 1; i <= SHARDS; i++) {
+    put_head(dir, i, SHARDS);
+    if (i != 7) assert_int_equal(rdt_study_add(&s, dir, &why), RDT_OK);
+  }
+  assert_int_equal(s.n, 1);
+  rdt_found_shards(&s.list[0], text, sizeof text);
+  assert_string_equal(text, "1-6 8-40 of 40");
+  assert_int_equal(rdt_study_add(&s, dir, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "count twice"));
+  put_head(dir, 7, SHARDS + 1);
+  assert_int_equal(rdt_study_add(&s, dir, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "40 parts"));
+  rdt_study_clear(&s);
 }
 
 static void a_mix_is_drawn_as_it_says(void **state) {
@@ -435,11 +566,15 @@ int main(void) {
       cmocka_unit_test(the_file_is_the_same_whatever_the_jobs),
       cmocka_unit_test(a_checker_that_misses_what_it_claims_fails),
       cmocka_unit_test(crashes_and_hangs_are_outcomes),
+      cmocka_unit_test(errors_are_outcomes),
       cmocka_unit_test(what_was_cut_off_is_continued),
       cmocka_unit_test(shards_are_one_campaign),
       cmocka_unit_test(it_stops_when_enough_is_known),
       cmocka_unit_test(one_trial_is_run_again),
       cmocka_unit_test(trials_survive_their_line),
+      cmocka_unit_test(counts_are_bounded),
+      cmocka_unit_test(an_endless_line_is_not_read),
+      cmocka_unit_test(no_shard_counts_twice),
       cmocka_unit_test(a_mix_is_drawn_as_it_says),
       cmocka_unit_test(bad_mixes_are_refused),
   };

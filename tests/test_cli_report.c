@@ -83,16 +83,17 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli("inject gemm:40x30x20 --scheme row --n 100 -q -o row2 --shard 2/2"), 0, NULL);
   util_cli_expect(util_cli("inject gemm:40x30x20 --scheme row --n 50 -q -o clean --fault none"), 0, NULL);
 #define ALL "report none row1 row2 clean "
-  util_cli_expect(util_cli(ALL), 0, "shard 1 2 of 2");
+  util_cli_expect(util_cli(ALL), 0, "shard 1-2 of 2");
   util_cli_expect(util_cli(ALL "--json"), 0, "\"redoubt.campaigns/2\"");
   util_cli_expect(util_cli(ALL "--html page.html --svg pictures --csv counts.csv --md -"), 0, "| target");
+  util_cli_expect(util_cli(ALL "--fit 1000 --md -"), 0, "- Of 1000 raw faults in 10^9 hours (FIT), in none");
   util_cli_expect(util_cli("report row1 row1"), 2, "count twice");
   util_cli_expect(util_cli("report row1 nowhere"), 2, "nowhere");
   util_cli_slurp("page.html");
   assert_non_null(strstr(util_cli_text, "</html>"));
   util_cli_slurp("counts.csv");
   assert_non_null(strstr(util_cli_text, "\"gemm:40x30x20\","));
-  static const char *const pictures[] = {"coverage-overhead", "bits", "sizes", "ratios", "lambda"};
+  static const char *const pictures[] = {"coverage-overhead", "bits", "coverage-bits", "sizes", "ratios", "lambda"};
   for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
     char path[64];
     snprintf(path, sizeof path, "pictures/%s.svg", pictures[i]);

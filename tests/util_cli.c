@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static char folder[] = "/tmp/redoubt-test-cli-XXXXXX";
-char util_cli_text[1 << 16];
+char util_cli_text[1 << 18];
 
 static void slurp(const char *path, size_t *used) {
   FILE *f = fopen(path, "rb");

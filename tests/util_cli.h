@@ -4,7 +4,7 @@
 
 #define UTIL_PROGRAM TEST_BUILD "/cli/redoubt"
 
-extern char util_cli_text[1 << 16]; /* stdout and stderr of the last call, one after the other */
+extern char util_cli_text[1 << 18]; /* stdout and stderr of the last call, one after the other */
 
 /* Runs `redoubt arguments` by the shell; the exit code. */
 int util_cli(const char *format, ...) __attribute__((format(printf, 1, 2)));

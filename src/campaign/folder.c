@@ -33,20 +33,29 @@ static rdt_status take_line(const char *path, int64_t number, const char *line, 
   return fn(user, &t, line, why);
 }
 
+/* A line without its break, LONGEST characters or more where it is too long: the rest of it is not read. -1: the file
+ * ends before its break. */
+static int64_t read_line(FILE *f, char line[LONGEST + 2]) {
+  int64_t n = 0;
+  for (int c; n <= LONGEST && (c = getc_unlocked(f)) != '\n'; line[n++] = (char)c)
+    if (c == EOF) return -1;
+  line[n] = '\0';
+  return n;
+}
+
 rdt_status rdt_folder_read(const char *dir, rdt_folder_fn fn, void *user, int64_t *whole, rdt_reason *why) {
-  char path[4096], *line = NULL;
-  size_t room = 0;
+  char path[4096];
   rdt_status status = RDT_OK;
   *whole = 0;
   RDT_TRY(path_in(dir, trials_name, path, sizeof path, why));
   FILE *f = fopen(path, "rb");
   if (!f) return errno == ENOENT ? RDT_OK : fail_io(why, path, "cannot be read");
-  ssize_t n;
-  for (int64_t number = 1; status == RDT_OK && (n = getline(&line, &room, f)) > 0; number++) {
-    if (line[n - 1] != '\n') break; /* whoever wrote it was stopped in the middle */
-    line[n - 1] = '\0';
-    status = take_line(path, number, line, (size_t)n - 1, fn, user, why);
-    *whole += n;
+  char *line = malloc(LONGEST + 2);
+  if (!line) status = rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  int64_t n; /* -1 also where whoever wrote it was stopped in the middle */
+  for (int64_t number = 1; status == RDT_OK && (n = read_line(f, line)) >= 0; number++) {
+    status = take_line(path, number, line, (size_t)n, fn, user, why);
+    *whole += n + 1;
   }
   if (status == RDT_OK && ferror(f)) status = fail_io(why, path, "cannot be read");
   free(line);

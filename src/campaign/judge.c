@@ -17,6 +17,7 @@ static rdt_fate fate_of(const rdt_shot *s, bool noticed) {
   const rdt_injection *hit = &s->hit;
   const bool stated = !(hit->left >= 0.0) || hit->left <= hit->stated;
   if (s->status == RDT_ERR_FAULT) return RDT_FATE_DETECTED;
+  if (s->status != RDT_OK) return RDT_FATE_DUE;
   if (noticed && hit->rebuilt) return stated ? RDT_FATE_CORRECTED : RDT_FATE_MISCORRECTED;
   if (noticed && (s->same || (hit->left >= 0.0 && stated))) return RDT_FATE_RECOMPUTED;
   if (noticed || (rdt_site_checks(hit->site) && !s->same)) return RDT_FATE_MISCORRECTED;
@@ -73,11 +74,12 @@ void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) 
   t->left = hit->left >= 0.0 ? hit->left : -1.0;
   t->stated = hit->rebuilt ? hit->stated : -1.0;
   t->fate = fate_of(s, t->noticed);
-  t->effect = effect_of(hit, t->floor, s->same);
+  t->effect = t->fate == RDT_FATE_DUE ? RDT_EFFECT_ABOVE : effect_of(hit, t->floor, s->same);
   if (rdt_site_checks(hit->site) && t->fate == RDT_FATE_MASKED) t->effect = RDT_EFFECT_NONE; /* no datum was touched */
   const bool twice_wrong = layer && layer->one_core && strstr(t->spec, ",core=");
   t->claimed = layer && rdt_scheme_claims(layer->info, hit->site) && !twice_wrong;
   name_layer(layer, t);
   if (!layer) snprintf(t->layer, sizeof t->layer, "%s", hit->node);
-  snprintf(t->did, sizeof t->did, "%s", hit->text);
+  snprintf(t->did, sizeof t->did, "%.*s%s%s", (int)(sizeof t->did - sizeof s->ended - 2), hit->text,
+           *s->ended ? "; " : "", s->ended);
 }

@@ -255,9 +255,10 @@ rdt_status rdt_op_shoot(rdt_op *op, int64_t runs, const char *spec, rdt_shot *s,
   const rdt_status armed = spec ? rdt_plan_inject(op->plan, spec) : RDT_OK;
   if (armed != RDT_OK) return rdt_fail(why, armed, "%s", rdt_context_error(op->ctx));
   op->plan->own_injection = (rdt_injection){.done = false};
-  RDT_TRY(execute(op, s, why));
+  const rdt_status status = execute(op, s, why);
   s->hit = op->plan->own_injection;
   op->plan->fault = NULL; /* what hit nothing does not wait for the next run */
-  if (op->clean) compare(op, s);
+  if (status != RDT_OK && !rdt_target_ended(s, status, why)) return status;
+  if (status == RDT_OK && op->clean) compare(op, s);
   return RDT_OK; /* what was hit in memory the plan has put in order when the run ended, noticed or not */
 }

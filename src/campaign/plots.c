@@ -131,16 +131,23 @@ static void layer_name(const chosen *c, int i, char *buf, size_t size) {
   snprintf(buf, size, "%s", c->list[0]->tally.layers[i].name);
 }
 
-static rdt_svg *plot_layers(const rdt_study *s) {
+static rdt_svg *by_layer(const rdt_study *s, const char *title, const char *text, const char *axis,
+                         rdt_counted (*value)(const rdt_count *)) {
   const chosen c = with_faults(s);
   if (c.n == 0) return NULL;
-  const rows r = {"Silent corruptions by layer",
+  const rows r = {title, text, axis, c.list[0]->tally.n_layers, layer_count, layer_name};
+  return plot_rows(&c, &r, value, 100.0);
+}
+
+static rdt_svg *plot_layers(const rdt_study *s) {
+  return by_layer(s, "Silent corruptions by layer",
                   "of the faults planted in a layer (without protection: its vulnerability); 95 % intervals",
-                  "silent corruptions",
-                  c.list[0]->tally.n_layers,
-                  layer_count,
-                  layer_name};
-  return plot_rows(&c, &r, rdt_count_sdc, 100.0);
+                  "silent corruptions", rdt_count_sdc);
+}
+
+static rdt_svg *plot_layers_covered(const rdt_study *s) {
+  return by_layer(s, "Coverage by layer", "noticed, of the faults in a layer that were not masked; 95 % intervals",
+                  "coverage", rdt_count_coverage);
 }
 
 static const rdt_count *bit_count(const rdt_found *f, const chosen *c, int i) {
@@ -162,6 +169,17 @@ static rdt_svg *plot_bits(const rdt_study *s) {
                   bit_count,
                   bit_name};
   return c.n ? plot_rows(&c, &r, rdt_count_sdc, 100.0) : NULL;
+}
+
+static rdt_svg *plot_bits_covered(const rdt_study *s) {
+  const chosen c = with_faults(s);
+  const rows r = {"Coverage by bit",
+                  "noticed, of the faults that were not masked, by the highest bit that was flipped; 95 % intervals",
+                  "coverage",
+                  RDT_BITS,
+                  bit_count,
+                  bit_name};
+  return c.n ? plot_rows(&c, &r, rdt_count_coverage, 100.0) : NULL;
 }
 
 static const rdt_count *size_count(const rdt_found *f, const chosen *c, int i) {
@@ -271,7 +289,9 @@ static const struct {
     {"coverage-overhead", "Dashed: 90, 97 and 99 %, what ISO 26262 asks of ASIL B, C and D.", plot_overhead},
     {"layers", "Each dot is a layer of a campaign; without protection it is the layer's vulnerability (PVF).",
      plot_layers},
+    {"coverage-layers", "A silent corruption below the floor counts here, too.", plot_layers_covered},
     {"bits", "Low bits change less than rounding does; high bits of the exponent are what hurts.", plot_bits},
+    {"coverage-bits", "Faults in low bits are mostly masked: few are left to be noticed.", plot_bits_covered},
     {"sizes", "Below the floor a check may let go; above it, inside a claim, never.", plot_sizes},
     {"ratios", "What rounding does keeps left of the dashed line, faults above the floor right of it.", plot_ratios},
     {"lambda", "Dashed: the lambda of these campaigns.", plot_roc},

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "report/json.h"
 
 typedef struct reading {
@@ -23,20 +24,33 @@ static rdt_status take(void *user, const rdt_trial *t, const char *line, rdt_rea
 }
 
 static bool has_shard(const rdt_found *f, int64_t shard) {
-  char word[32], all[80];
-  snprintf(word, sizeof word, " %lld ", (long long)shard);
-  snprintf(all, sizeof all, " %s ", f->shards);
-  return strstr(all, word) != NULL;
+  return f->shards[(shard - 1) / 8] >> (shard - 1) % 8 & 1;
+}
+
+void rdt_found_shards(const rdt_found *f, char *buf, size_t size) {
+  size_t used = 0;
+  *buf = '\0';
+  for (int64_t i = 1; i <= f->n_shards && used < size; i++) {
+    if (!has_shard(f, i)) continue;
+    const int64_t from = i;
+    while (i < f->n_shards && has_shard(f, i + 1)) i++;
+    used += (size_t)snprintf(buf + used, size - used, "%lld", (long long)from);
+    if (used < size && i > from) used += (size_t)snprintf(buf + used, size - used, "-%lld", (long long)i);
+    if (used < size) used += (size_t)snprintf(buf + used, size - used, " ");
+  }
+  if (used < size) snprintf(buf + used, size - used, "of %lld", (long long)f->n_shards);
 }
 
 /* Where the trials of this head belong. */
 static rdt_status place(rdt_study *s, const cJSON *head, const char *dir, rdt_found **out, rdt_reason *why) {
-  const int64_t shard = (int64_t)rdt_json_real(head, "shard");
+  const int64_t shard = (int64_t)rdt_json_real(head, "shard"), shards = (int64_t)rdt_json_real(head, "shards");
   rdt_found *f = NULL;
   for (int i = 0; i < s->n && !f; i++)
-    if (!rdt_campaign_differs(s->list[i].head, head) &&
-        rdt_json_real(s->list[i].head, "shards") == rdt_json_real(head, "shards"))
-      f = &s->list[i];
+    if (!rdt_campaign_differs(s->list[i].head, head)) f = &s->list[i];
+  if (f && f->n_shards != shards)
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "%.160s has the campaign of %.160s in %lld parts, and not in %lld parts: trials would count twice",
+                    dir, f->dir, (long long)shards, (long long)f->n_shards);
   if (f && has_shard(f, shard))
     return rdt_fail(why, RDT_ERR_ARG, "%.200s has the trials that %.200s has: they would count twice", dir, f->dir);
   if (!f) {
@@ -48,11 +62,12 @@ static rdt_status place(rdt_study *s, const cJSON *head, const char *dir, rdt_fo
     f->repairs = strcmp(policy, "recompute") == 0 || strcmp(policy, "correct") == 0;
     f->clean = strcmp(rdt_json_string(head, "fault"), "none") == 0;
     snprintf(f->dir, sizeof f->dir, "%s", dir);
-    if (!f->head) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+    f->n_shards = shards;
+    f->shards = rdt_calloc((size_t)(shards + 7) / 8, 1);
+    if (!f->head || !f->shards) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
     RDT_TRY(rdt_tally_expect(&f->tally, head, why));
   }
-  const size_t used = strlen(f->shards);
-  snprintf(f->shards + used, sizeof f->shards - used, "%s%lld", used ? " " : "", (long long)shard);
+  f->shards[(shard - 1) / 8] |= (unsigned char)(1 << (shard - 1) % 8);
   *out = f;
   return RDT_OK;
 }
@@ -65,7 +80,8 @@ rdt_status rdt_study_add(rdt_study *s, const char *dir, rdt_reason *why) {
   if (!head)
     return rdt_fail(why, RDT_ERR_IO, "%.300s has no campaign.json: `redoubt inject ... -o DIR` writes it", dir);
   const double shard = rdt_json_real(head, "shard"), shards = rdt_json_real(head, "shards");
-  rdt_status status = shard >= 1.0 && shards >= shard && shards <= 0x1p20
+  const bool whole_numbers = shard == floor(shard) && shards == floor(shards);
+  rdt_status status = whole_numbers && shard >= 1.0 && shards >= shard && shards <= 0x1p20
                           ? place(s, head, dir, &f, why)
                           : rdt_fail(why, RDT_ERR_FORMAT, "%.300s: campaign.json does not say which shard", dir);
   if (status == RDT_OK) {
@@ -107,6 +123,7 @@ void rdt_study_name(rdt_study *s) {
 void rdt_study_clear(rdt_study *s) {
   for (int i = 0; i < s->n; i++) {
     rdt_tally_clear(&s->list[i].tally);
+    rdt_free(s->list[i].shards);
     cJSON_Delete(s->list[i].head);
   }
   *s = (rdt_study){.n = 0};

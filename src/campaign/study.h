@@ -12,19 +12,22 @@ typedef struct rdt_found {
   rdt_tally tally;
   bool repairs, clean;
   char label[160]; /* what tells it from the others: scheme, and target where they differ */
-  char shards[64]; /* of which some are there: "1 3" */
-  char dir[256];   /* the first folder */
+  int64_t n_shards;
+  unsigned char *shards; /* a bit for each that is there */
+  char dir[256];         /* the first folder */
 } rdt_found;
 
 enum { RDT_MOST_FOUND = 64 };
 typedef struct rdt_study {
   rdt_found list[RDT_MOST_FOUND];
   int n;
+  double fit; /* raw faults of the hardware in 10^9 hours, from elsewhere; 0: not given */
 } rdt_study;
 
 /* Adds a folder. RDT_ERR_ARG where its trials are in there already. */
 rdt_status rdt_study_add(rdt_study *s, const char *dir, rdt_reason *why);
-void rdt_study_name(rdt_study *s); /* labels, when all are there */
+void rdt_found_shards(const rdt_found *f, char *buf, size_t size); /* "1-3 7 of 8" */
+void rdt_study_name(rdt_study *s);                                 /* labels, when all are there */
 void rdt_study_clear(rdt_study *s);
 
 double rdt_found_overhead(const rdt_found *f); /* seconds over those without protection, less 1; NaN: not measured */
@@ -34,7 +37,7 @@ const rdt_found *rdt_study_unprotected(const rdt_study *s, const rdt_found *f);
 const rdt_found *rdt_study_clean(const rdt_study *s, const rdt_found *f);
 
 /* plots.c: picture i as an SVG text (free), with a name for its file; *text NULL: there is nothing to show. */
-enum { RDT_STUDY_PLOTS = 6 };
+enum { RDT_STUDY_PLOTS = 8 };
 const char *rdt_study_plot_name(int i);
 const char *rdt_study_plot_caption(int i);
 rdt_status rdt_study_plot(const rdt_study *s, int i, char **text, rdt_reason *why);

@@ -110,6 +110,24 @@ static void put_campaigns(FILE *to, const rdt_study *s) {
       to);
 }
 
+/* Rates, where the hardware's own is known from elsewhere. */
+static void put_rates(FILE *to, const rdt_study *s) {
+  if (!(s->fit > 0.0)) return;
+  fprintf(
+      to,
+      "<section><h2>Rates</h2><div class=\"card wide\"><table><thead><tr><th>campaign<th>silent, of %.4g raw faults "
+      "in 10<sup>9</sup> hours (FIT)<th>at most</tr></thead><tbody>\n",
+      s->fit);
+  for (int i = 0; i < s->n; i++) {
+    const rdt_counted sdc = rdt_count_sdc(&s->list[i].tally.all);
+    if (isnan(sdc.at)) continue;
+    fputs("<tr><td class=l>", to);
+    rdt_text_xml(to, s->list[i].label);
+    fprintf(to, "</td><td>%.4g</td><td>%.4g</td></tr>\n", s->fit * sdc.at, s->fit * sdc.in.high);
+  }
+  fputs("</tbody></table></div></section>\n", to);
+}
+
 static void put_miss(FILE *to, const rdt_found *f) {
   const rdt_trial *m = &f->tally.miss;
   fputs("<div class=card><b>", to);
@@ -190,6 +208,7 @@ static rdt_status put_page(FILE *to, const rdt_study *s, rdt_reason *why) {
           style);
   put_head(to, s);
   put_campaigns(to, s);
+  put_rates(to, s);
   put_misses(to, s);
   RDT_TRY(put_plots(to, s, why));
   put_layers(to, s);

@@ -64,27 +64,33 @@ static void add(rdt_count *c, const rdt_trial *t) {
   if (rdt_trial_missed(t)) (*(t->claimed ? &c->missed : &c->uncovered))++;
 }
 
-static rdt_layer_count *layer(rdt_tally *t, const char *name, const char *scheme) {
+/* They are looked for one by one: files must not make that endless. */
+enum { MOST_LAYERS = 1 << 14 };
+
+static rdt_status layer(rdt_tally *t, const char *name, const char *scheme, rdt_layer_count **out, rdt_reason *why) {
   for (int i = 0; i < t->n_layers; i++)
-    if (strcmp(t->layers[i].name, name) == 0) return &t->layers[i];
+    if (strcmp(t->layers[i].name, name) == 0) {
+      *out = &t->layers[i];
+      return RDT_OK;
+    }
+  if (t->n_layers == MOST_LAYERS) return rdt_fail(why, RDT_ERR_FORMAT, "more than %d layers", MOST_LAYERS);
   rdt_layer_count *grown = rdt_grow(t->layers, (size_t)t->n_layers, (size_t)t->n_layers + 1, sizeof *grown);
-  if (!grown) return NULL;
+  if (!grown) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while counting");
   t->layers = grown;
-  rdt_layer_count *l = &grown[t->n_layers++];
+  rdt_layer_count *l = *out = &grown[t->n_layers++];
   memset(l, 0, sizeof *l);
   snprintf(l->name, sizeof l->name, "%s", name);
   snprintf(l->scheme, sizeof l->scheme, "%s", scheme);
-  return l;
+  return RDT_OK;
 }
 
 rdt_status rdt_tally_expect(rdt_tally *t, const cJSON *head, rdt_reason *why) {
   const cJSON *one;
+  rdt_layer_count *l;
   t->lambda = head ? rdt_json_real(head, "lambda") : 0.0;
-  cJSON_ArrayForEach(
-      one, rdt_json_list(head, "layers")) if (!layer(t, rdt_json_string(one, "name"),
-                                                     rdt_json_string(one, "scheme"))) return rdt_fail(why,
-                                                                                                      RDT_ERR_NOMEM,
-                                                                                                      "out of memory");
+  cJSON_ArrayForEach(one, rdt_json_list(head, "layers")) {
+    RDT_TRY(layer(t, rdt_json_string(one, "name"), rdt_json_string(one, "scheme"), &l, why));
+  }
   return RDT_OK;
 }
 
@@ -112,18 +118,25 @@ static void note(rdt_tally *t, const rdt_trial *trial) {
   }
 }
 
+/* Each number of a line is one that a double keeps; of enough lines their sum is not. */
+static rdt_status add_to(int64_t *sum, int64_t n, rdt_reason *why) {
+  return __builtin_add_overflow(*sum, n, sum)
+             ? rdt_fail(why, RDT_ERR_FORMAT, "its trials have more checks than can be counted")
+             : RDT_OK;
+}
+
 static rdt_status add_clean(rdt_tally *t, const rdt_trial *trial, rdt_reason *why) {
   const int64_t reports = trial->faults > 0 ? trial->faults : trial->noticed;
   const int bin = rdt_ratio_bin(trial->ratio);
   t->clean++;
-  t->reports += reports;
+  RDT_TRY(add_to(&t->reports, reports, why));
   t->differing += trial->fate == RDT_FATE_SDC;
   if (bin >= 0) t->ratio_clean[bin]++;
   if (!*trial->layer) return RDT_OK;
-  rdt_layer_count *l = layer(t, trial->layer, trial->scheme);
-  if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while counting");
+  rdt_layer_count *l;
+  RDT_TRY(layer(t, trial->layer, trial->scheme, &l, why));
   l->runs++;
-  l->checks += trial->checks;
+  l->checks += trial->checks; /* no more than of all layers */
   l->suspects += trial->suspects;
   l->reports += reports;
   return RDT_OK;
@@ -133,15 +146,15 @@ rdt_status rdt_tally_add(rdt_tally *t, const rdt_trial *trial, bool repairs, rdt
   const bool clean = strcmp(trial->spec, "none") == 0;
   const int bin = rdt_ratio_bin(trial->ratio);
   t->trials++;
-  t->checks += trial->checks;
-  t->suspects += trial->suspects;
-  t->unchecked += trial->unchecked;
+  RDT_TRY(add_to(&t->checks, trial->checks, why));
+  RDT_TRY(add_to(&t->suspects, trial->suspects, why));
+  RDT_TRY(add_to(&t->unchecked, trial->unchecked, why));
   if (rdt_trial_fails(trial, repairs) && t->failed++ < RDT_TALLY_FAILURES) t->failures[t->failed - 1] = *trial;
   if (clean) return add_clean(t, trial, why);
   add(&t->all, trial);
   if (trial->fate == RDT_FATE_ABSENT) return RDT_OK;
-  rdt_layer_count *l = layer(t, trial->layer, trial->scheme);
-  if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while counting");
+  rdt_layer_count *l;
+  RDT_TRY(layer(t, trial->layer, trial->scheme, &l, why));
   add(&l->count, trial);
   add(&t->site[trial->site], trial);
   add(&t->kind[trial->kind], trial);

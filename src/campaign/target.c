@@ -32,6 +32,15 @@ rdt_status rdt_target_layer_set(rdt_target *t, int i, const char *name, const ch
   return RDT_OK;
 }
 
+bool rdt_target_ended(rdt_shot *shot, rdt_status status, const rdt_reason *why) {
+  const bool own = status == RDT_ERR_IO || status == RDT_ERR_DEVICE || status == RDT_ERR_CANCELLED;
+  if (own || !shot->hit.done) return false;
+  shot->status = status;
+  snprintf(shot->ended, sizeof shot->ended, "%.*s", (int)sizeof shot->ended - 1,
+           *why->text ? why->text : rdt_status_text(status));
+  return true;
+}
+
 static int ascending(const void *a, const void *b) {
   const double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);

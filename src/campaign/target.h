@@ -11,7 +11,8 @@
 
 /* What one run came to. */
 typedef struct rdt_shot {
-  rdt_status status; /* RDT_OK, RDT_ERR_FAULT */
+  rdt_status status; /* RDT_OK, RDT_ERR_FAULT; another one, where a fault had struck: ended */
+  char ended[160];   /* says what it was */
   rdt_verdict verdict;
   rdt_diagnosis diagnosis;
   int64_t checks, suspects, faults, unchecked;
@@ -38,7 +39,8 @@ struct rdt_target {
   int n_spots;
   int64_t inputs;   /* different ones: trials walk through them */
   double deviation; /* of a clean result from the golden one, in units of what rounding can be */
-  /* spec NULL: nothing is planted. RDT_OK also where the run found a fault that it could not repair: shot->status. */
+  /* spec NULL: nothing is planted. RDT_OK also where the run found a fault that it could not repair, or ended in an
+   * error that a fault may have led to: shot->status. */
   rdt_status (*run)(rdt_target *t, int64_t id, const char *spec, rdt_shot *shot, rdt_reason *why);
   /* What a clean run takes, as it is and without protection: medians of some of each, in turns. */
   rdt_status (*time)(rdt_target *t, double seconds[2], rdt_reason *why);
@@ -73,6 +75,10 @@ typedef struct rdt_target_net {
 rdt_status rdt_target_model(rdt_context *ctx, const rdt_target_net *net, rdt_target **out, rdt_reason *why);
 
 void rdt_target_destroy(rdt_target *t); /* NULL is fine */
+
+/* For those who make one: whether an error is what a fault came to that has struck (shot->hit), which is noted, or
+ * stops the campaign: files, devices and signals know nothing of faults. */
+bool rdt_target_ended(rdt_shot *shot, rdt_status status, const rdt_reason *why);
 
 /* For those who make one: n empty layers; what one of them is, and every site that its plan has (NULL: none). */
 rdt_status rdt_target_layers(rdt_target *t, int n, rdt_reason *why);

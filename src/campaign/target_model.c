@@ -229,8 +229,8 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   const rdt_status armed = rdt_model_inject(*t->net.model, spec);
   if (armed != RDT_OK) return rdt_fail(why, armed, "%s", rdt_context_error(t->ctx));
   s->status = t->net.run(t->net.user, id, spec, t->slice, &result, why);
-  if (s->status != RDT_OK && s->status != RDT_ERR_FAULT) return s->status;
   if (spec) s->hit = *rdt_model_injection(*t->net.model);
+  if (s->status != RDT_OK && s->status != RDT_ERR_FAULT && !rdt_target_ended(s, s->status, why)) return s->status;
   s->verdict = result.verdict;
   s->checks = result.checks;
   s->suspects = result.suspects;

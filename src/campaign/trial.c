@@ -38,7 +38,7 @@ bool rdt_trial_missed(const rdt_trial *t) {
 }
 
 const char *rdt_trial_reproach(const rdt_trial *t, bool repairs) {
-  if (t->fate == RDT_FATE_DUE) return "crash or hang";
+  if (t->fate == RDT_FATE_DUE) return t->claimed ? "crash, hang or error" : ""; /* crashes are claimed always */
   if (t->fate == RDT_FATE_MISCORRECTED) return "made worse";
   if (t->fate == RDT_FATE_DETECTED && repairs) return "not repaired";
   if (strcmp(t->spec, "none") == 0)
@@ -55,7 +55,7 @@ bool rdt_trial_fails(const rdt_trial *t, bool repairs) {
 /* ---- as a line ---- */
 
 /* The members that are numbers, once for both ways. */
-#define INTEGERS(X) X(changed) X(wrong) X(checks) X(suspects) X(faults) X(unchecked)
+#define INTEGERS(X) X(changed, -1) X(wrong, 0) X(checks, 0) X(suspects, 0) X(faults, 0) X(unchecked, 0) /* least */
 #define REALS(X) X(error) X(weighted) X(floor) X(ratio) X(residual) X(bound) X(left) X(stated)
 
 char *rdt_trial_print(const rdt_trial *t) {
@@ -76,7 +76,7 @@ char *rdt_trial_print(const rdt_trial *t) {
 #define X(name) rdt_json_number(o, #name, t->name);
   REALS(X)
 #undef X
-#define X(name) cJSON_AddNumberToObject(o, #name, (double)t->name);
+#define X(name, least) cJSON_AddNumberToObject(o, #name, (double)t->name);
   INTEGERS(X)
 #undef X
   rdt_json_text(o, "did", t->did);
@@ -164,7 +164,7 @@ static const char *take(const cJSON *o, rdt_trial *t) {
 #define X(name) TAKE(#name, take_real(o, #name, &t->name));
   REALS(X)
 #undef X
-#define X(name) TAKE(#name, take_integer(o, #name, -1, &t->name));
+#define X(name, least) TAKE(#name, take_integer(o, #name, least, &t->name));
   INTEGERS(X)
 #undef X
   TAKE("did", take_text(o, "did", t->did, sizeof t->did));
