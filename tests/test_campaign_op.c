@@ -154,6 +154,34 @@ static void a_workload_is_its_layers(void **state) {
   close_range(&r);
 }
 
+/* What was computed again is not believed either: hit as well, it is computed once more, or in another way. */
+static void recovery_is_checked_too(void **state) {
+  static const struct {
+    const char *target, *scheme;
+  } cases[] = {{"gemm:24x40x56", "row"},         {"gemm:24x40x56", "global-classic"}, {"gemm:24x40x56", "thread2"},
+               {"gemm:24x40x56:bf16", "rowcol"}, {"gemm:24x40x56:s8", "row"},         {"gemm:24x40x56", "dup"},
+               {"conv:2x6x9x7:8x3x3:p1", "fc"},  {"gemm:24x40x56", "replicate"}};
+  enum { TRIALS = 40 };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    range r;
+    rdt_trial t;
+    rdt_reason why = {""};
+    int above = 0;
+    open_range(&r, cases[i].scheme, cases[i].target, (rdt_target_data){.fresh = false});
+    assert_int_equal(rdt_mix_one("random@recovery", &r.c.mix, &why), RDT_OK);
+    for (int id = 0; id < TRIALS; id++) {
+      shoot(&r, id, &t);
+      assert_true(t.claimed && t.noticed);
+      assert_int_equal(t.site, RDT_SITE_RECOVERY);
+      if (t.fate != RDT_FATE_RECOMPUTED) fail_msg("%s %s: %s", cases[i].target, cases[i].scheme, t.did);
+      above += t.effect == RDT_EFFECT_ABOVE;
+    }
+    assert_true(above > TRIALS / 2);
+    close_range(&r);
+  }
+}
+
 typedef struct net {
   rdt_context *ctx;
   rdt_model *model;
@@ -305,6 +333,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_family_is_refused),
       cmocka_unit_test(a_workload_is_its_layers),
       cmocka_unit_test(an_error_is_an_outcome),
+      cmocka_unit_test(recovery_is_checked_too),
       cmocka_unit_test(a_lane_is_wrong_for_the_whole_run),
       cmocka_unit_test(what_was_measured_counts),
   };

@@ -169,8 +169,9 @@ static void no_caller_sees_a_wrong_value(void **state) {
         for (int seed = 0; seed < 8; seed++) {
           char spec[128];
           if (!rdt_plan_has_site(rdt_model_step(n.model, node)->plan, (rdt_site)site)) continue;
-          snprintf(spec, sizeof spec, "%s@%s,layer=%s,seed=%d", kinds[seed % 4], rdt_site_name((rdt_site)site),
-                   n.model->graph->nodes[node].name, seed);
+          const bool again = site == RDT_SITE_RECOVERY; /* what is below the floor stays */
+          snprintf(spec, sizeof spec, "%s@%s,layer=%s,seed=%d", kinds[again ? 0 : seed % 4],
+                   rdt_site_name((rdt_site)site), n.model->graph->nodes[node].name, seed);
           assert_int_equal(rdt_model_inject(n.model, spec), RDT_OK);
           if (run(&n) != RDT_OK) fail_msg("%s: %s", spec, rdt_context_error(n.ctx));
           assert_int_equal(n.log.calls, OUTPUTS);

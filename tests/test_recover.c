@@ -219,6 +219,9 @@ static void third_copy_votes(void **state) {
   expect(climb(&always, true, true), RDT_DETECTED, RDT_DIAG_PERSISTENT, "result", 0);
   fake none = {.buf = {1, 2}, .first_path = {3}};
   expect(climb(&none, true, true), RDT_DETECTED, RDT_DIAG_UNKNOWN, "result", 0);
+  fake twice = {.buf = {1, GOOD}, .first_path = {3, GOOD}}; /* the third was hit as well */
+  expect(climb(&twice, true, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
+  assert_int_equal(twice.buf[RDT_BUF_RESULT], GOOD);
   fake rotten = {.buf = {1, 2}, .first_path = {GOOD, GOOD}, .rest = {.activation = true}};
   expect(climb(&rotten, true, true), RDT_RECOMPUTED, RDT_DIAG_MEMORY, "activation", 1);
 }
@@ -256,7 +259,13 @@ static void rungs_are_told(void **state) {
   assert_true(out.valued && out.expected == GOOD && out.actual == 1.0);
   fake always = {.buf = {1}, .first_path = {1}, .other_path = GOOD, .apart = true};
   out = climb(&always, true, false);
-  expect_rungs(&out, 3, (const char *const[]){"secure: intact", "recompute: failed", "other path: passed"});
+  expect_rungs(&out, 4,
+               (const char *const[]){"secure: intact", "recompute: failed", "other path: passed", "recompute: failed"});
+  fake both = {.buf = {1}, .first_path = {2, GOOD}, .other_path = GOOD, .apart = true}; /* the recompute was hit, too */
+  out = climb(&both, true, false);
+  expect(out, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result", 1);
+  expect_rungs(&out, 4,
+               (const char *const[]){"secure: intact", "recompute: failed", "other path: passed", "recompute: passed"});
   fake wrong = {.buf = {1}, .first_path = {1}, .other_path = 2, .apart = true};
   out = climb(&wrong, true, false);
   expect_rungs(&out, 3, (const char *const[]){"secure: intact", "recompute: failed", "other path: failed"});

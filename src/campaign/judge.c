@@ -19,7 +19,8 @@ static rdt_fate fate_of(const rdt_shot *s, bool noticed) {
   if (s->status == RDT_ERR_FAULT) return RDT_FATE_DETECTED;
   if (s->status != RDT_OK) return RDT_FATE_DUE;
   if (noticed && hit->rebuilt) return stated ? RDT_FATE_CORRECTED : RDT_FATE_MISCORRECTED;
-  if (noticed && (s->same || (hit->left >= 0.0 && stated))) return RDT_FATE_RECOMPUTED;
+  const bool small = hit->site == RDT_SITE_RECOVERY && hit->error <= s->floor_clean; /* let go */
+  if (noticed && (s->same || small || (hit->left >= 0.0 && stated))) return RDT_FATE_RECOMPUTED;
   if (noticed || (rdt_site_checks(hit->site) && !s->same)) return RDT_FATE_MISCORRECTED;
   if (s->wrong > 0) return s->critical ? RDT_FATE_CRITICAL : RDT_FATE_SDC;
   return RDT_FATE_MASKED;
@@ -65,6 +66,7 @@ void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) 
   /* Bits that are compared, and data that have sums, have no floor. */
   const bool sums = hit->site == RDT_SITE_ACCUM || hit->site == RDT_SITE_WEIGHT || hit->site == RDT_SITE_PACKED;
   if (!sums) t->floor = 0.0;
+  if (hit->site == RDT_SITE_RECOVERY) t->floor = s->floor_clean; /* not of the result that gave it a reason */
   t->noticed = s->faults > 0 || s->status == RDT_ERR_FAULT;
   t->site = hit->site;
   t->bit = hit->bit;

@@ -190,6 +190,7 @@ static rdt_status run_clean(rdt_op *t, double *deviation, rdt_reason *why) {
   if (!t->clean) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for a clean result");
   memcpy(t->clean, t->out.data, bytes);
   t->checkpoints = t->plan->checkpoints;
+  t->floor = s.floor;
   for (int64_t i = 0; i < n; i++) {
     const double off = fabs(rdt_load(t->out.data, t->out.dtype, i) - t->golden[i]);
     if (!(off <= t->room[i]))
@@ -257,6 +258,7 @@ rdt_status rdt_op_shoot(rdt_op *op, int64_t runs, const char *spec, rdt_shot *s,
   op->plan->own_injection = (rdt_injection){.done = false};
   const rdt_status status = execute(op, s, why);
   s->hit = op->plan->own_injection;
+  s->floor_clean = op->clean ? op->floor : 0.0;
   op->plan->fault = NULL; /* what hit nothing does not wait for the next run */
   if (status != RDT_OK && !rdt_target_ended(s, status, why)) return status;
   if (status == RDT_OK && op->clean) compare(op, s);

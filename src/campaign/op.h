@@ -13,6 +13,7 @@ typedef struct rdt_op {
   rdt_plan *plan;   /* NULL: no data yet */
   rdt_tensor out;
   unsigned char *clean;  /* its bits without a fault; NULL: not expected yet */
+  double floor;          /* of a run without a fault */
   bool checkpoints;      /* what the plan has found out from its clean run */
   double *golden, *room; /* of each element: its value, and how far off rounding can be */
 } rdt_op;

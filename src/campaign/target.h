@@ -17,6 +17,7 @@ typedef struct rdt_shot {
   rdt_diagnosis diagnosis;
   int64_t checks, suspects, faults, unchecked;
   double ratio, residual, bound, floor; /* of the layer that was hit, else of the run */
+  double floor_clean;                   /* of that layer without a fault; 0: not known */
   int layer;                            /* that was hit, or ran alone; -1 none */
   rdt_injection hit;
   bool same;     /* every bit of the result is that of a clean run */

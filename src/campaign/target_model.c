@@ -10,6 +10,7 @@
 typedef struct answer { /* the outputs for one input, one after the other */
   unsigned char *clean; /* their bits; NULL: not computed yet */
   double *golden;
+  double *floors; /* of each layer */
 } answer;
 
 typedef struct net_target {
@@ -136,6 +137,16 @@ static rdt_status run_reference(net_target *t, answer *a, rdt_reason *why) {
   return each_output(t->reference, t->plain, why, keep_golden, &w);
 }
 
+static rdt_status keep_floors(net_target *t, answer *a, rdt_reason *why) {
+  const size_t n = rdt_model_node_count(*t->net.model);
+  rdt_result r;
+  a->floors = rdt_calloc(n, sizeof *a->floors);
+  if (!a->floors) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  for (size_t i = 0; i < n; i++)
+    if (rdt_model_node_result(*t->net.model, i, &r) == RDT_OK) a->floors[i] = r.floor;
+  return RDT_OK;
+}
+
 /* Input `which`: its golden outputs, and those of a clean run, which must agree. */
 static rdt_status prepare(net_target *t, int64_t which, rdt_reason *why) {
   answer *a = &t->answers[which];
@@ -149,6 +160,7 @@ static rdt_status prepare(net_target *t, int64_t which, rdt_reason *why) {
   if (status == RDT_ERR_FAULT || result.faults > 0)
     return rdt_fail(why, RDT_ERR_FAULT, "a run without a planted fault reports one: %s", rdt_context_error(t->ctx));
   RDT_TRY(each_output(*t->net.model, t->ctx, why, keep_clean, &w));
+  RDT_TRY(keep_floors(t, a, why));
   if (w.worst > t->base.deviation) t->base.deviation = w.worst;
   return w.worst <= 1.0 ? RDT_OK
                         : rdt_fail(why, RDT_ERR_FAULT,
@@ -237,6 +249,7 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   s->faults = result.faults;
   s->unchecked = result.unchecked;
   take_layer(t, s);
+  if (s->layer >= 0) s->floor_clean = t->answers[which].floors[s->layer];
   walk w = {.t = t, .a = &t->answers[which], .s = s};
   if (s->status == RDT_OK) RDT_TRY(each_output(*t->net.model, t->ctx, why, compare, &w));
   return RDT_OK; /* what was hit in memory its plan has put in order when the run ended, noticed or not */
@@ -279,6 +292,7 @@ static void destroy(rdt_target *base) {
   for (int64_t i = 0; t->answers && i < t->base.inputs; i++) {
     rdt_free(t->answers[i].clean);
     rdt_free(t->answers[i].golden);
+    rdt_free(t->answers[i].floors);
   }
   rdt_free(t->answers);
   rdt_free(t->slice);

@@ -120,6 +120,18 @@ static rdt_status other_core(climb *c, bool *settled, rdt_reason *why) {
   return settle_with(c, e.good, e.core >= 0 ? RDT_DIAG_PERSISTENT : RDT_DIAG_UNKNOWN);
 }
 
+/* The other path has passed, in the third buffer. Has the first one lost for good, or was the recompute hit as well? */
+static rdt_status settle_apart(climb *c, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  rdt_findings once;
+  rdt_findings_init(&once);
+  RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why));
+  RDT_TRY(r->check(r->self, RDT_BUF_SPARE, &once, why));
+  rung(c, "recompute", once.suspects > 0 ? "failed" : "passed");
+  return once.suspects > 0 ? settle_with(c, RDT_BUF_THIRD, RDT_DIAG_PERSISTENT)
+                           : settle_with(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT);
+}
+
 /* Nothing has passed until here. */
 static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *why) {
   const rdt_recovery *r = c->r;
@@ -138,7 +150,7 @@ static rdt_status other_path(climb *c, const rdt_findings *again, rdt_reason *wh
     c->out->verdict = RDT_CLEAN;
     return RDT_OK;
   }
-  if (other.suspects == 0) return settle_with(c, RDT_BUF_THIRD, RDT_DIAG_PERSISTENT);
+  if (other.suspects == 0) return settle_apart(c, why);
   return settle(c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
 }
 
@@ -189,14 +201,18 @@ rdt_status rdt_recover_checked(const rdt_recovery *r, bool repair, rdt_recovered
 
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why) {
   climb c = {.r = r, .repair = repair, .out = out};
+  bool as_first = false, as_second = false;
   int64_t first;
   *out = (rdt_recovered){.verdict = RDT_CLEAN, .core = -1};
   RDT_TRY(secure(&c, why));
   if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, rdt_rest_what(&c.rest));
-  RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
-  const bool as_first = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0;
-  const bool as_second = !as_first && r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
-  rung(&c, "recompute", as_first || as_second ? "agreed" : "failed");
+  const int most = rdt_rest_memory(&c.rest) ? 1 : 2; /* where all three differ, the third may have been hit as well */
+  for (int i = 0; i < most && !as_first && !as_second; i++) {
+    RDT_TRY(r->compute(r->self, RDT_BUF_THIRD, false, why));
+    as_first = r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_RESULT, &first) == 0;
+    as_second = !as_first && r->differ(r->self, RDT_BUF_THIRD, RDT_BUF_SPARE, &first) == 0;
+    rung(&c, "recompute", as_first || as_second ? "agreed" : "failed");
+  }
   if (as_first) {
     r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &out->first);
     RDT_TRY(r->compute(r->self, RDT_BUF_SPARE, false, why)); /* where one loses every time, it may be the first */

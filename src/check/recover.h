@@ -2,8 +2,9 @@
  *
  * Rungs, in order: put data at rest in order (inputs, weights, packed weights, checksums against their sums) -> compute
  * again on the same code path and core, compare bits, check again -> make the checksums again -> compute on other cores
- * -> compute on another code path -> give up: DETECTED. Which rung settles it is the diagnosis. Where it is asked for
- * (--on-fault correct) and data at rest was in order, rebuilding from checksums comes before computing again. */
+ * -> compute on another code path, and where that passes on the first one once more -> give up: DETECTED. Which rung
+ * settles it is the diagnosis. Where it is asked for (--on-fault correct) and data at rest was in order, rebuilding
+ * from checksums comes before computing again. */
 #ifndef RDT_CHECK_RECOVER_H
 #define RDT_CHECK_RECOVER_H
 

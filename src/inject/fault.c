@@ -268,6 +268,19 @@ int64_t rdt_fault_position(const rdt_fault *f, int64_t first, int64_t length, in
   return first;
 }
 
+/* The highest bit of an exponent; of integers, the highest of their magnitude. */
+rdt_fault rdt_fault_reason(const rdt_fault *f, rdt_dtype t) {
+  return (rdt_fault){.kind = RDT_FAULT_BIT,
+                     .bits = (int)rdt_dtype_size(t) * 8 - 2,
+                     .rate = 1.0,
+                     .site = RDT_SITE_ACCUM,
+                     .layer = "*",
+                     .at = {-1, -1},
+                     .seed = rdt_fault_random(f, 20),
+                     .core = -1,
+                     .lane = -1};
+}
+
 static uint64_t ones(int count, int width) {
   const uint64_t all = width == 64 ? ~0ull : (1ull << width) - 1;
   return count >= width ? all : (1ull << count) - 1;

@@ -65,6 +65,8 @@ rdt_along rdt_fault_along(const rdt_fault *f); /* row or column */
 rdt_fault rdt_fault_at(const rdt_fault *f, int i);
 /* Positions of the others along a line of `length`: the i-th, different from all before it, i < length. */
 int64_t rdt_fault_position(const rdt_fault *f, int64_t first, int64_t length, int i);
+/* A fault in a result of that datatype that every check sees: recovery needs a reason. */
+rdt_fault rdt_fault_reason(const rdt_fault *f, rdt_dtype t);
 /* The XOR mask for a value with these bits: the fault's effect, possibly 0 (stuck, zero; NaN of an integer). */
 uint64_t rdt_fault_mask(const rdt_fault *f, uint64_t bits, rdt_dtype t);
 /* The highest bit in which two values of a datatype differ; -1: none. */

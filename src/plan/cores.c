@@ -56,6 +56,7 @@ rdt_status rdt_where_run(rdt_where *w, rdt_shares *s, const rdt_kernel *k, void 
     s->list[0] = whole.list[0];
   }
   if (w->p->broken) strike(w, k, s, threads, &o->out);
+  if (s == &w->again) rdt_plan_plant(w->p, RDT_SITE_RECOVERY, &o->out);
   return RDT_OK;
 }
 
@@ -63,12 +64,12 @@ rdt_status rdt_where_run_fused(rdt_where *w, rdt_shares *s, void *state, const r
                                rdt_reason *why) {
   rdt_operands asked = *o;
   rdt_kernel_hit hit;
-  const bool broken = rdt_plan_core_hit(w->p, &hit);
+  const bool struck = rdt_plan_core_hit(w->p, &hit) || (s == &w->again && rdt_plan_recovery_hit(w->p, &o->out, &hit));
   asked.shares = s;
   s->n = 0;
-  if (broken) f->hit = &hit;
+  if (struck) f->hit = &hit;
   const rdt_status status = w->p->kernel->run_fused(state, &asked, f, why);
-  if (!broken) return status;
+  if (!struck) return status;
   f->hit = NULL;
   rdt_plan_book_hit(w->p, &hit);
   return status;

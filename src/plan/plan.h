@@ -30,6 +30,7 @@ typedef struct rdt_injection {
   int64_t element;
   double before, after;
   int bit;         /* the highest that was flipped; -1 none */
+  bool reason;     /* recovery has one: the first result was hit */
   int64_t turns;   /* how often a core that is wrong now and then was asked */
   int64_t changed; /* elements of the op's raw result that differ from the same run without the fault; -1 not known */
   double error;    /* the largest difference among them; |after - before| where not known */
@@ -80,6 +81,7 @@ struct rdt_plan {
   const rdt_fault *fault;  /* armed for the next execution */
   const rdt_fault *broken; /* a core that computes wrongly for now */
   rdt_fault own_fault;     /* of rdt_plan_inject */
+  rdt_fault reason;        /* for recovery, where it is what the armed fault hits */
   rdt_injection *injection, own_injection;
   const void *known; /* a campaign's: the raw result without a fault for the input at hand; NULL: not known */
 };
@@ -162,6 +164,9 @@ void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
 bool rdt_plan_plants_several(const rdt_plan *p);
 /* false: nothing armed for that site, or the kernel has no injecting instantiation */
 bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit);
+/* The same inside of what recovery computes with a kernel that sums as it goes, into out. */
+bool rdt_plan_recovery_hit(const rdt_plan *p, const rdt_tensor *out, rdt_kernel_hit *hit);
+void rdt_plan_reason(rdt_plan *p); /* before a run that an armed fault is for: makes ready what recovery needs */
 /* A fault in what checks: findings carry it through a check, and afterwards it is booked. */
 void rdt_plan_strike(const rdt_plan *p, rdt_findings *f, rdt_strike *s);
 void rdt_plan_struck(rdt_plan *p, rdt_findings *f);

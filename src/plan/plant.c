@@ -7,14 +7,32 @@
 #include "core/memory.h"
 #include "plan/plan.h"
 
+/* What is due at a site: the armed fault, or the one that gives recovery a reason and comes before. */
+static const rdt_fault *due(const rdt_plan *p, rdt_site site) {
+  if (!p->fault || p->injection->done) return NULL;
+  const bool recovery = p->fault->site == RDT_SITE_RECOVERY, first = recovery && !p->injection->reason;
+  if (first) return site == RDT_SITE_ACCUM || site == RDT_SITE_NONLINEAR ? &p->reason : NULL;
+  return p->fault->site == site ? p->fault : NULL;
+}
+
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site) {
-  return p->fault && !p->injection->done && p->fault->site == site;
+  return due(p, site) != NULL;
+}
+
+void rdt_plan_reason(rdt_plan *p) {
+  if (!p->fault || p->fault->site != RDT_SITE_RECOVERY) return;
+  p->injection->reason = false;
+  p->reason = rdt_fault_reason(p->fault, rdt_kop_is_linear(p->prob.op) ? p->prob.acc : p->prob.out.dtype);
 }
 
 static void tell(rdt_plan *p, const rdt_fault *f, rdt_dtype t, int64_t element, double before, double after,
                  const char *where) {
   rdt_injection *j = p->injection;
   const double error = fabs(after - before);
+  if (f == &p->reason) {
+    j->reason = true;
+    return;
+  }
   *j = (rdt_injection){.done = true,
                        .site = f->site,
                        .element = element,
@@ -76,17 +94,18 @@ static void scatter(rdt_plan *p, const rdt_tensor *t) {
 
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t) {
   double before, after;
-  if (!rdt_plan_armed(p, site)) return;
-  if (p->fault->kind == RDT_FAULT_BER) {
+  const rdt_fault *f = due(p, site);
+  if (!f) return;
+  if (f->kind == RDT_FAULT_BER) {
     scatter(p, t);
     return;
   }
-  const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
+  const int64_t e = rdt_fault_element(f, rdt_tensor_count(t), t->rank ? t->shape[t->rank - 1] : 1);
   if (e < 0) return;
   const int64_t at = rdt_tensor_is_packed(t) ? e : rdt_tensor_offset(t, e);
-  rdt_fault_apply(p->fault, t->data, t->dtype, at, &before, &after);
-  const bool several = p->fault->count[1] > 1;
-  tell(p, p->fault, t->dtype, e, before, after, "");
+  rdt_fault_apply(f, t->data, t->dtype, at, &before, &after);
+  const bool several = f->count[1] > 1;
+  tell(p, f, t->dtype, e, before, after, "");
   if (several) plant_more(p, t, at);
 }
 
@@ -95,14 +114,21 @@ bool rdt_plan_plants_several(const rdt_plan *p) {
   return rdt_plan_armed(p, RDT_SITE_ACCUM) && (p->fault->count[1] > 1 || p->fault->kind == RDT_FAULT_BER);
 }
 
-bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) {
-  if (!rdt_plan_armed(p, site) || !p->kernel->run_inject || rdt_plan_plants_several(p)) return false;
-  const rdt_tensor *out = &p->prob.out;
-  const int64_t e = rdt_fault_element(p->fault, rdt_tensor_count(out), out->rank ? out->shape[out->rank - 1] : 1);
+static bool hit_in(const rdt_plan *p, rdt_site site, const rdt_tensor *out, rdt_kernel_hit *hit) {
+  const rdt_fault *f = due(p, site);
+  if (!f || !p->kernel->run_inject || rdt_plan_plants_several(p)) return false;
+  const int64_t e = rdt_fault_element(f, rdt_tensor_count(out), out->rank ? out->shape[out->rank - 1] : 1);
   if (e < 0) return false;
-  *hit = (rdt_kernel_hit){
-      .element = e, .position = (double)(rdt_fault_random(p->fault, 7) >> 11) * 0x1p-53, .fault = p->fault};
+  *hit = (rdt_kernel_hit){.element = e, .position = (double)(rdt_fault_random(f, 7) >> 11) * 0x1p-53, .fault = f};
   return true;
+}
+
+bool rdt_plan_kernel_hit(const rdt_plan *p, rdt_site site, rdt_kernel_hit *hit) {
+  return hit_in(p, site, &p->prob.out, hit);
+}
+
+bool rdt_plan_recovery_hit(const rdt_plan *p, const rdt_tensor *out, rdt_kernel_hit *hit) {
+  return hit_in(p, RDT_SITE_RECOVERY, out, hit);
 }
 
 /* A core that is wrong only now and then: does it happen this time? */

@@ -55,6 +55,7 @@ bool rdt_run_armed(const rdt_run *r) {
  * rest. */
 rdt_status rdt_run_plant_at_rest(rdt_run *r) {
   const bool lane = r->p->broken && r->p->broken->lane >= 0 && r->p->known;
+  rdt_plan_reason(r->p);
   if (!rdt_run_armed(r) && !lane) return RDT_OK;
   r->know_clean = r->p->scheme->impl != NULL;
   r->clean = r->buf[RDT_BUF_RESULT];
@@ -72,6 +73,8 @@ rdt_status rdt_run_first(rdt_run *r) {
   rdt_plan *p = r->p;
   rdt_kernel_hit hit;
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
+  const bool before =
+      p->injection && p->injection->done; /* in an earlier computation of this run, which has been replaced */
   if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
     const rdt_operands o = rdt_run_raw(r, RDT_BUF_RESULT);
     RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, threads_of(p), &o, &hit, r->why));
@@ -80,7 +83,7 @@ rdt_status rdt_run_first(rdt_run *r) {
     RDT_TRY(compute_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
   }
-  if (r->know_clean && p->injection->done) rdt_plan_book_effect(p, r->o, &r->clean, raw);
+  if (r->know_clean && p->injection->done && !before) rdt_plan_book_effect(p, r->o, &r->clean, raw);
   return RDT_OK;
 }
 

@@ -4,7 +4,7 @@
 #include "schemes/scheme.h"
 
 /* What stands between the kernel's raw result and the next node is guarded whatever the scheme; so is what checks. */
-#define AROUND "input epilogue output comparison counter verdict plan "
+#define AROUND "input epilogue output comparison counter verdict plan recovery "
 #define TWICE AROUND "weight packed accum nonlinear"
 #define SUMS AROUND "weight packed accum checksum sum bound"
 static const rdt_scheme_info table[] = {
