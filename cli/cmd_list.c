@@ -10,6 +10,7 @@
 #include "cuda/kernel.h"
 #include "inject/fault.h"
 #include "net/graph.h"
+#include "plan/coverage.h"
 #include "plan/workloads.h"
 #include "report/table.h"
 #include "schemes/scheme.h"
@@ -42,6 +43,21 @@ static void flag(const sink *k, const char *name, bool value) {
     rdt_table_cell(k->table, "%s", value ? "yes" : "-");
 }
 
+/* The share of single faults that a scheme finds: declared, and the least that campaigns have measured, over datatypes.
+ */
+static void put_coverage(const sink *k, const rdt_scheme_info *s) {
+  double least = 2.0;
+  for (int t = 0; t < RDT_DTYPE_COUNT; t++) {
+    const double low = rdt_coverage_kept.low[s->id][t];
+    if (low > 0.0 && low < least) least = low;
+  }
+  number(k, "declared", s->coverage);
+  if (least <= 1.0)
+    number(k, "measured", least);
+  else if (!k->row)
+    rdt_table_cell(k->table, "-");
+}
+
 static bool put_scheme(const sink *k, int i) {
   int n;
   const rdt_scheme_info *s = &rdt_scheme_table(&n)[i];
@@ -58,6 +74,7 @@ static bool put_scheme(const sink *k, int i) {
   flag(k, "locates", s->locates);
   text(k, "granularity", s->granularity);
   flag(k, "weights", s->covers_weights);
+  put_coverage(k, s);
   text(k, "what", s->text);
   return true;
 }
@@ -221,7 +238,7 @@ static const struct {
   bool (*put)(const sink *k, int i);
   const char *title, *text;
 } listings[] = {
-    {"schemes", "scheme|ops|detects|locates|place|weights|what", put_scheme, "Schemes",
+    {"schemes", "scheme|ops|detects|locates|place|weights|>declared|>measured|what", put_scheme, "Schemes",
      "How a layer can be protected."},
     {"kernels", "kernel|op|isa|here|black box|deterministic|injecting", put_kernel, "Kernels",
      "What computes. The first of an op's rows that takes a problem is chosen."},

@@ -246,6 +246,7 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli("inject gemm:16x16"), 2, "gemm:MxNxK");
   util_cli_expect(util_cli("inject conv:1x8x9x9:4x30x3"), 2, "has a result");
   util_cli_expect(util_cli(GEMM "--shard 3/2"), 2, "I/N");
+  util_cli_expect(util_cli("list schemes --json"), 0, "\"measured\"");
   util_cli_expect(util_cli(GEMM "--until-ci 4"), 2, "percent");
   util_cli_expect(util_cli(GEMM "--fault bit@input"), 2, "has no input");
   util_cli_expect(util_cli("list mix --json >mix.json; %s inject gemm:16x16x16 --n 50 --mix mix.json", UTIL_PROGRAM), 0,

@@ -13,15 +13,20 @@ import sys
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
+def commit():
+    """Of the checkout; with a + where files have changed since."""
+    git = lambda *args: subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True, check=True).stdout.strip()
+    return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+
+
 def document(redoubt, command, code, result):
     """What is kept of a measurement: the command as typed, its exit code, what it found, and where and when."""
-    git = lambda *args: subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True, check=True).stdout.strip()
     info = json.loads(subprocess.run([redoubt, "info", "--json"], capture_output=True, check=True).stdout)
     return {
         "schema": "redoubt.record/1",
         "command": command,
         "exit": code,
-        "commit": git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else ""),
+        "commit": commit(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "device": info,
         "load": os.getloadavg()[0],

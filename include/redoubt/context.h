@@ -39,7 +39,7 @@ typedef struct rdt_policy {
                           on, and an event says so. Of more than some 1000 runs the older ones count half. 0: never;
                           default 0.05, far above what lambda 6 leaves to chance */
   double min_coverage; /* the least share of single faults that an automatic choice must find, as `redoubt list schemes`
-                          declares it; default 0.99 */
+                          has it: measured, else declared; default 0.99 */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \

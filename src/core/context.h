@@ -39,7 +39,7 @@ struct rdt_context {
   struct rdt_book *book; /* what has been measured (plan/book.h); NULL: nothing */
   void (*drop_book)(struct rdt_book *book);
   const struct rdt_device *device; /* what estimates rest on (plan/device.h), the caller's; NULL: a usual one */
-  struct rdt_coverage *coverage;   /* what campaigns have measured of schemes (plan/coverage.h); NULL: nothing */
+  struct rdt_coverage *coverage;   /* what campaigns have measured of schemes (plan/coverage.h); NULL: what is kept */
   bool cold; /* the weights of the network that is planned do not fit the caches: each run finds them in memory */
 };
 

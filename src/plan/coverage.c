@@ -4,6 +4,12 @@
 #include "core/memory.h"
 #include "plan/sealed_json.h"
 
+const rdt_coverage rdt_coverage_kept = {.low = {
+#define X(scheme, dtype, noticed, faults, share) [RDT_SCHEME_##scheme][RDT_##dtype] = share,
+#include "plan/coverage.def"
+#undef X
+                                        }};
+
 static rdt_status take_row(const cJSON *row, const char *path, rdt_coverage *c, rdt_reason *why) {
   const char *scheme = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "scheme"));
   const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "dtype"));
@@ -23,6 +29,7 @@ rdt_status rdt_coverage_read(rdt_context *ctx, const char *path, rdt_reason *why
   RDT_TRY(rdt_sealed_read(path, RDT_COVERAGE_SCHEMA, &doc, why));
   rdt_coverage *c = rdt_calloc(1, sizeof *c);
   rdt_status status = c ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  if (c) *c = rdt_coverage_kept;
   cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(doc, "rows")) {
     if (status == RDT_OK) status = take_row(row, path, c, why);
   }

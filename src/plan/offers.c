@@ -19,7 +19,7 @@ bool rdt_way_same(const rdt_way *a, const rdt_way *b) {
 rdt_demand rdt_demand_of(const rdt_context *ctx, const char *scheme) {
   rdt_demand d = {.sets = 1,
                   .min_coverage = ctx->policy.min_coverage,
-                  .coverage = ctx->coverage,
+                  .coverage = ctx->coverage ? ctx->coverage : &rdt_coverage_kept,
                   .cold = ctx->cold,
                   .device = ctx->device};
   d.wanted = rdt_scheme_parse(scheme, &d.sets);
