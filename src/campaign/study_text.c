@@ -54,8 +54,8 @@ bool rdt_study_markdown(const rdt_study *s, FILE *to) {
   for (int i = 0; i < s->n && s->fit > 0.0; i++) {
     const rdt_counted sdc = rdt_count_sdc(&s->list[i].tally.all);
     if (!isnan(sdc.at))
-      fprintf(to, "%s- Of %.4g raw faults in 10^9 hours (FIT), in %s: %.4g silent, at most %.4g\n", i ? "" : "\n", s->fit,
-              s->list[i].label, s->fit * sdc.at, s->fit * sdc.in.high);
+      fprintf(to, "%s- Of %.4g raw faults in 10^9 hours (FIT), in %s: %.4g silent, at most %.4g\n", i ? "" : "\n",
+              s->fit, s->list[i].label, s->fit * sdc.at, s->fit * sdc.in.high);
   }
   fprintf(to, "\n%s\n", rdt_campaign_caveat);
   return good && !ferror(to);
