@@ -69,11 +69,11 @@ void rdt_field_add_foreign(rdt_field *f, rdt_baseline *library, const char *name
   keep(f, x, true);
 }
 
-/* Every candidate, before the trials: what the plans of the contender's context are chosen by. */
+/* Every candidate that may be chosen, before the trials: what the plans of the contender's context are chosen by. */
 static rdt_status measure(rdt_contender *x, rdt_reason *why) {
   const rdt_field *f = x->field;
   const rdt_demand demand = rdt_demand_of(x->ctx, "auto");
-  const rdt_profile how = {.cold = f->copies > 1, .seconds = f->measure};
+  const rdt_profile how = {.cold = f->copies > 1, .seconds = f->measure, .choice = true};
   rdt_book *book;
   rdt_entry entry = {0};
   x->ctx->cold = how.cold;

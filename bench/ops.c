@@ -26,7 +26,8 @@ typedef struct session {
   bool told;    /* that no library takes the problem */
   double begin; /* when */
   double peak;  /* operations a second of one thread */
-  double due;   /* samples that each contender still needs, in seconds */
+  double due;   /* samples that each contender still needs, in seconds; of all that there were */
+  double all;
 } session;
 
 static int complain(const session *s, const char *text) {
@@ -144,7 +145,13 @@ void rdt_bench_add_dnnl(rdt_field *f, rdt_baselines *b, const char *name, bool p
   rdt_field_add_foreign(f, library, name, plain ? "plain" : "blocked", &calls, op);
 }
 
-static rdt_status gather(session *s, rdt_field *f, rdt_reason *why) {
+/* What is likely to be needed for a sample of a case, at half of what one thread may reach here. */
+static double sample_of(const session *s, const rdt_bench_case *c, int threads) {
+  const double work = 2.0 * c->flops / (s->peak * threads);
+  return fmax(work, 2e-3);
+}
+
+static rdt_status gather(session *s, rdt_field *f, const rdt_bench_case *c, rdt_reason *why) {
   const rdt_bench_ask *ask = s->o->ask;
   rdt_baseline *const own = rdt_baselines_find(ask->baselines, "own");
   s->o->gather(s->o->user, f);
@@ -155,25 +162,21 @@ static rdt_status gather(session *s, rdt_field *f, rdt_reason *why) {
             s->command, rdt_dtype_name(ask->dtype), ask->epilogue);
     s->told = true;
   }
-  f->measure = ask->seconds > 0.0 ? 0.3 * ask->seconds / s->o->count : 0.0;
+  f->measure = 0.3 * ask->seconds * sample_of(s, c, f->threads) / s->all; /* 0: as long as it takes */
   const bool ready = rdt_field_add_none(f) && rdt_field_add_schemes(f, ask->schemes, ask->n_schemes);
   return ready ? RDT_OK : rdt_fail(why, RDT_ERR_UNSUPPORTED, "it cannot be planned");
 }
 
-/* What is likely to be needed for a sample of a case, at half of what one thread may reach here. */
-static double sample_of(const session *s, const rdt_bench_case *c, int threads) {
-  const double work = 2.0 * c->flops / (s->peak * threads);
-  return fmax(work, 2e-3);
-}
-
-/* So many trials that what is left is shared by what is still to come. */
-static int trials_of(session *s, const rdt_bench_case *c, int threads, int contenders) {
+/* So many trials that what is left is shared by what is still to come. Where that is too little for three of them,
+ * none warms up: each run is long then. */
+static int trials_of(session *s, const rdt_bench_case *c, int threads, int contenders, int *warm_up) {
   const rdt_bench_ask *ask = s->o->ask;
   const double sample = sample_of(s, c, threads);
   const double left = ask->seconds - (rdt_timing_now() - s->begin), share = left * sample / s->due;
   s->due -= sample;
   if (!(ask->seconds > 0.0)) return ask->trials;
   const double trials = share / (sample * contenders) - 1.0; /* it warms up as well */
+  *warm_up = trials >= 3.0 || sample < 0.1;
   return trials < 3.0 ? 3 : trials > ask->trials ? ask->trials : (int)trials;
 }
 
@@ -191,11 +194,10 @@ static int bench_one(session *s, const rdt_problem *problems, int copies, int wh
   timing.turns = s->o->count * ask->n_threads;
   snprintf(timing.what, sizeof timing.what, "%.40s, threads %d", c->name, threads);
   rdt_field_begin(&field, s->command, problems, copies, threads);
-  int code = gather(s, &field, &why) == RDT_OK ? 0 : complain(s, why.text);
+  int code = gather(s, &field, c, &why) == RDT_OK ? 0 : complain(s, why.text);
   if (code == 0) {
     add_probes(s, threads, peak, bandwidth);
-    timing.trials = trials_of(s, c, threads, field.count);
-    if (ask->seconds > 0.0) timing.warm_up = 1;
+    timing.trials = trials_of(s, c, threads, field.count, &timing.warm_up);
     code = rdt_field_time(&field, &timing);
     add_probes(s, threads, peak + PROBES, bandwidth + PROBES);
   }
@@ -252,6 +254,7 @@ int rdt_bench_ops_run(const rdt_bench_ops *o) {
   s.peak = rdt_probe_peak(ask->dtype, 1);
   for (int i = 0; i < o->count; i++)
     for (int j = 0; j < ask->n_threads; j++) s.due += sample_of(&s, &o->cases[i], (int)ask->threads[j]);
+  s.all = s.due;
   for (int i = 0; code < 2 && i < o->count; i++) {
     const int c = bench_case(&s, i);
     if (c > code) code = c;

@@ -23,6 +23,8 @@ static cJSON *limits_document(const rdt_device *d) {
   cJSON_AddNumberToObject(o, "threads", d->threads);
   cJSON_AddBoolToObject(o, "kept", d->kept);
   cJSON_AddNumberToObject(o, "bandwidth_gbs", 1e-9 * d->bandwidth);
+  cJSON_AddNumberToObject(o, "meeting_us", 1e6 * d->meeting);
+  cJSON_AddNumberToObject(o, "step_ns", 1e9 * d->step);
   peaks = cJSON_AddArrayToObject(o, "peaks");
   for (int i = 0; i < DTYPES; i++) {
     const rdt_roof roof = rdt_device_roof(d, dtypes[i]);
@@ -39,7 +41,9 @@ static cJSON *limits_document(const rdt_device *d) {
 static bool print_limits(const rdt_device *d) {
   printf("limits   measured %s with %d threads%s (--measure: anew)\n", d->date, d->threads,
          d->kept ? "" : ", not kept: the cache folder cannot be written");
-  printf("memory   %.1f GB/s read\n\n", 1e-9 * d->bandwidth);
+  printf("memory   %.1f GB/s read\n", 1e-9 * d->bandwidth);
+  if (d->threads > 1) printf("meeting  %.2f us until all threads have begun and ended something\n", 1e6 * d->meeting);
+  printf("step     %.2f ns of a chain of additions\n\n", 1e9 * d->step);
   rdt_table *t = rdt_table_create("dtype|>GFLOP/s|>FLOP/byte|by");
   for (int i = 0; i < DTYPES; i++) {
     const rdt_roof roof = rdt_device_roof(d, dtypes[i]);
@@ -154,6 +158,9 @@ const rdt_command rdt_cmd_info = {
         "schemes and operators there are. Then what was measured here: multiply-adds from "
         "registers for each datatype, reading from memory, and their ratio: a layer "
         "that does fewer operations for each byte that it moves is bound by memory, "
-        "others by computing. It is measured by the first call, in under a second, and "
+        "others by computing. What small layers wait for is measured too: a meeting of the threads, and a step of a "
+        "chain of "
+        "additions. By these `redoubt plan --policy model` estimates. It is measured by the first call, in under a "
+        "second, and "
         "kept in the cache folder ($XDG_CACHE_HOME/redoubt) with its date.",
     .examples = examples};

@@ -118,8 +118,17 @@ static bool print_singles(const cJSON *totals, bool markdown) {
   return printed;
 }
 
+static void print_model(const cJSON *totals) {
+  const cJSON *m = member(totals, "model"), *r = member(m, "to_measured");
+  printf(
+      "the model alone chooses the same scheme as measurement for %.0f of %.0f layers; its plan / the measured one: "
+      "%.3f (%.3f to %.3f), geometric mean of the layers %.3f\n",
+      rdt_json_real(m, "agree"), rdt_json_real(totals, "layers"), rdt_json_real(r, "ratio"), rdt_json_real(r, "low"),
+      rdt_json_real(r, "high"), rdt_json_real(m, "mean"));
+}
+
 static bool print_totals(const cJSON *size, bool markdown) {
-  const cJSON *t = member(size, "totals"), *o = member(t, "overhead"), *m = member(t, "model");
+  const cJSON *t = member(size, "totals"), *o = member(t, "overhead");
   if (!(rdt_json_real(t, "layers") > 0.0)) return true;
   printf(
       "\n%.0f products and convolutions: %.4g GFLOP, %.4g MB, %.1f FLOP a byte (unfolded and padded to 8: %.1f); "
@@ -127,25 +136,24 @@ static bool print_totals(const cJSON *size, bool markdown) {
       rdt_json_real(t, "layers"), 1e-9 * rdt_json_real(t, "flops"), 1e-6 * rdt_json_real(t, "bytes"),
       rdt_json_real(t, "intensity"), rdt_json_real(t, "intensity_unfolded"),
       rdt_json_true(size, "cold") ? "come from memory at each run" : "stay in the caches");
-  if (isnan(rdt_json_real(t, "seconds"))) return true;
+  if (isnan(rdt_json_real(t, "seconds"))) {
+    printf("nothing here has been measured: without --policy model it is, and the estimates are compared with that\n");
+    return true;
+  }
   printf("planned %.4g ms, unprotected %.4g ms: overhead %.2f %% (%.2f to %.2f)\n", 1e3 * rdt_json_real(t, "seconds"),
          1e3 * rdt_json_real(t, "unprotected"), 100.0 * (rdt_json_real(o, "ratio") - 1.0),
          100.0 * (rdt_json_real(o, "low") - 1.0), 100.0 * (rdt_json_real(o, "high") - 1.0));
   printf("geometric mean of the layers %.2f %%, worst %.2f %% (%s)\n", 100.0 * (rdt_json_real(t, "mean") - 1.0),
          100.0 * (rdt_json_real(member(t, "worst"), "ratio") - 1.0), rdt_json_string(member(t, "worst"), "layer"));
   if (!print_singles(t, markdown)) return false;
-  const cJSON *b = member(t, "to_best_single"), *p = member(m, "to_planned");
+  const cJSON *b = member(t, "to_best_single");
   if (*rdt_json_string(t, "best_single"))
     printf("\nplanned / best single scheme (%s): %.3f (%.3f to %.3f)\n", rdt_json_string(t, "best_single"),
            rdt_json_real(b, "ratio"), rdt_json_real(b, "low"), rdt_json_real(b, "high"));
   const cJSON *c = member(t, "classic");
   printf("one scalar in passes of its own (global-classic, fic): overhead %.2f %%, %.1f times the planned one\n",
          100.0 * rdt_json_real(c, "overhead"), rdt_json_real(c, "to_planned"));
-  printf(
-      "the model alone chooses the same scheme for %.0f of %.0f layers; its plan / this one: %.3f (%.3f to %.3f), "
-      "geometric mean of the layers %.3f\n",
-      rdt_json_real(m, "agree"), rdt_json_real(t, "layers"), rdt_json_real(p, "ratio"), rdt_json_real(p, "low"),
-      rdt_json_real(p, "high"), rdt_json_real(m, "mean"));
+  print_model(t);
   return true;
 }
 
@@ -175,20 +183,30 @@ static void put_value(double value) {
   if (!isnan(value)) printf("%.9g", value);
 }
 
+/* The columns in which rows of layers and of sums are alike. */
+static void put_times(double seconds, double unprotected, rdt_timing_ratio overhead) {
+  put_value(seconds);
+  put_value(unprotected);
+  put_value(overhead.ratio - 1.0);
+  put_value(overhead.low - 1.0);
+  put_value(overhead.high - 1.0);
+}
+
+static rdt_timing_ratio ratio_of(const cJSON *x) {
+  return (rdt_timing_ratio){rdt_json_real(x, "ratio"), rdt_json_real(x, "low"), rdt_json_real(x, "high")};
+}
+
 static void put_csv(const cJSON *x, int size) {
-  static const char *const numbers[] = {"times", "m",         "n",   "k",       "groups",     "flops",
-                                        "bytes", "intensity", "cmr", "seconds", "unprotected"};
+  static const char *const numbers[] = {"times", "m", "n", "k", "groups", "flops", "bytes", "intensity", "cmr"};
   static const char *const texts[] = {"bound", "kernel", "scheme", "model", "why"};
-  const cJSON *overhead = member(x, "overhead");
   char shape[128];
-  printf("%d,", size);
+  printf("layer,%d,", size);
   put_field(rdt_json_string(x, "name"));
   putchar(',');
   put_field(rdt_json_string(x, "op"));
   printf(",%s,%s", rdt_json_shape_text(member(x, "shape"), "x", shape, sizeof shape), rdt_json_string(x, "dtype"));
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) put_value(rdt_json_real(x, numbers[i]));
-  static const char *const parts[] = {"ratio", "low", "high"};
-  for (int i = 0; i < 3; i++) put_value(rdt_json_real(overhead, parts[i]) - 1.0);
+  put_times(rdt_json_real(x, "seconds"), rdt_json_real(x, "unprotected"), ratio_of(member(x, "overhead")));
   printf(",%d", rdt_json_true(x, "fused"));
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     putchar(',');
@@ -197,14 +215,50 @@ static void put_csv(const cJSON *x, int size) {
   putchar('\n');
 }
 
+/* Over all layers of a size, each as often as it occurs. */
+static void put_sum(const cJSON *totals, int size, const char *row, const char *scheme, double seconds,
+                    rdt_timing_ratio overhead, const char *why) {
+  static const char *const numbers[] = {"flops", "bytes", "intensity"};
+  printf("%s,%d,,,,", row, size);
+  put_value(rdt_json_real(totals, "layers"));
+  printf(",,,,");
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) put_value(rdt_json_real(totals, numbers[i]));
+  putchar(',');
+  put_times(seconds, rdt_json_real(totals, "unprotected"), overhead);
+  printf(",,,,");
+  put_field(scheme);
+  printf(",,");
+  put_field(why);
+  putchar('\n');
+}
+
+static void put_sums(const cJSON *doc, const cJSON *totals, int size) {
+  const cJSON *x, *model = member(totals, "model"), *classic = member(totals, "classic");
+  const double unprotected = rdt_json_real(totals, "unprotected"), scalar = 1.0 + rdt_json_real(classic, "overhead");
+  const double guessed = rdt_json_real(model, "seconds") / unprotected;
+  char agree[96] = "";
+  put_sum(totals, size, "planned", rdt_json_string(doc, "scheme"), rdt_json_real(totals, "seconds"),
+          ratio_of(member(totals, "overhead")), "");
+  cJSON_ArrayForEach(x, rdt_json_list(totals, "singles"))
+      put_sum(totals, size, "everywhere", rdt_json_string(x, "scheme"), rdt_json_real(x, "seconds"),
+              ratio_of(member(x, "overhead")), "");
+  put_sum(totals, size, "classic", "global-classic", scalar * unprotected, (rdt_timing_ratio){scalar, NAN, NAN},
+          "of convolutions fic");
+  if (!isnan(rdt_json_real(model, "agree")))
+    snprintf(agree, sizeof agree, "chooses as measurement does for %.0f of %.0f layers", rdt_json_real(model, "agree"),
+             rdt_json_real(totals, "layers"));
+  put_sum(totals, size, "model", "", rdt_json_real(model, "seconds"), (rdt_timing_ratio){guessed, NAN, NAN}, agree);
+}
+
 static void print_csv(const cJSON *doc) {
   const cJSON *s, *x;
   int size = 0;
   puts(
-      "size,layer,op,shape,dtype,times,m,n,k,groups,flops,bytes,intensity,cmr,seconds,unprotected,overhead,low,high,"
-      "fused,bound,kernel,scheme,model,why");
+      "row,size,layer,op,shape,dtype,times,m,n,k,groups,flops,bytes,intensity,cmr,seconds,unprotected,overhead,low,"
+      "high,fused,bound,kernel,scheme,model,why");
   cJSON_ArrayForEach(s, rdt_json_list(doc, "sizes")) {
     cJSON_ArrayForEach(x, rdt_json_list(s, "layers")) put_csv(x, size);
+    put_sums(doc, member(s, "totals"), size);
     size++;
   }
 }

@@ -8,9 +8,9 @@
 /* What the sums need of one layer. */
 typedef struct line {
   double times;
-  rdt_timing_samples planned, none, guess, single[RDT_SCHEME_COUNT];
-  bool agrees;       /* the guess has the scheme that was planned */
-  const cJSON *said; /* the layer in the document */
+  rdt_timing_samples planned, none, guess, best, single[RDT_SCHEME_COUNT]; /* guess: by estimates; best: as measured */
+  bool agrees;                                                             /* these two have the same scheme */
+  const cJSON *said;                                                       /* the layer in the document */
   int layer;
 } line;
 
@@ -92,15 +92,18 @@ static const rdt_scheme_info *scheme_at(int i) {
   return &rdt_scheme_table(&n)[i];
 }
 
-static void book(sums *s, const rdt_offers *o, const rdt_offers *guess, line begun) {
+/* o: as planned; other: by the other policy */
+static void book(sums *s, const rdt_offers *o, const rdt_offers *other, bool measured, line begun) {
   line *l = &s->list[s->n++];
   const int base = rdt_offers_baseline(o);
   *l = begun;
   l->planned = o->list[o->taken].times;
   if (base >= 0) l->none = o->list[base].times;
-  if (guess->taken >= 0) {
-    l->guess = guess->list[guess->taken].times;
-    l->agrees = guess->list[guess->taken].way.scheme == o->list[o->taken].way.scheme;
+  if (other->taken >= 0) {
+    const rdt_timing_samples times = other->list[other->taken].times;
+    l->guess = measured ? times : l->planned;
+    l->best = measured ? l->planned : times;
+    l->agrees = other->list[other->taken].way.scheme == o->list[o->taken].way.scheme;
   }
   for (int i = 0; i < o->n; i++) {
     const rdt_offer *x = &o->list[i];
@@ -176,9 +179,10 @@ static rdt_status add_layer(rdt_plan_report *r, const rdt_survey *survey, int i,
     const rdt_timing_pair pair = {t->times, base >= 0 ? o->list[base].times : t->times, 1.0};
     add_ratio(x, "overhead",
               t->times.n > 0 && base >= 0 ? rdt_timing_sum_ratio(&pair, 1) : (rdt_timing_ratio){NAN, NAN, NAN});
-    rdt_survey_choose(r->ctx, survey, i, false, &o[1]);
-    cJSON_AddStringToObject(x, "model", o[1].taken >= 0 ? o[1].list[o[1].taken].way.scheme->name : "");
-    book(s, o, &o[1], (line){.times = (double)l->times, .said = x, .layer = i});
+    rdt_survey_choose(r->ctx, survey, i, !r->measured, &o[1]);
+    const rdt_offers *guess = r->measured ? &o[1] : &o[0];
+    cJSON_AddStringToObject(x, "model", guess->taken >= 0 ? guess->list[guess->taken].way.scheme->name : "");
+    book(s, o, &o[1], r->measured, (line){.times = (double)l->times, .said = x, .layer = i});
     RDT_TRY(rdt_survey_note(r->ctx, survey, i, o));
   }
   if (r->explain) rdt_offers_tell(o, add_candidate, cJSON_AddArrayToObject(x, "candidates"));
@@ -200,6 +204,10 @@ static rdt_timing_samples pick_none(const line *l, int scheme) {
 static rdt_timing_samples pick_guess(const line *l, int scheme) {
   (void)scheme;
   return l->guess;
+}
+static rdt_timing_samples pick_best(const line *l, int scheme) {
+  (void)scheme;
+  return l->best;
 }
 static rdt_timing_samples pick_classic(const line *l, int scheme) {
   const rdt_timing_samples s = l->single[RDT_SCHEME_GLOBAL_CLASSIC];
@@ -294,13 +302,21 @@ static void add_classic(const sums *s, cJSON *totals) {
   rdt_json_number(x, "to_planned", isnan(classic) ? NAN : fmax(classic, least) / fmax(planned, least));
 }
 
+/* How often the estimates choose as measurement does, and what it costs where they do not: as far as that is known. */
+static void add_model(const sums *s, cJSON *totals) {
+  double agree = 0.0;
+  for (int i = 0; i < s->n; i++) agree += s->list[i].best.n > 0 ? s->list[i].times * s->list[i].agrees : NAN;
+  cJSON *x = cJSON_AddObjectToObject(totals, "model");
+  rdt_json_number(x, "agree", agree);
+  rdt_json_number(x, "seconds", seconds_of(s, pick_guess, 0));
+  add_ratio(x, "to_measured", ratio_of(s, pick_guess, pick_best, 0));
+  rdt_json_number(x, "mean", mean_of(s, pick_guess, pick_best));
+}
+
 static void add_totals(const sums *s, cJSON *size) {
   cJSON *t = cJSON_AddObjectToObject(size, "totals");
-  double layers = 0.0, agree = 0.0;
-  for (int i = 0; i < s->n; i++) {
-    layers += s->list[i].times;
-    agree += s->list[i].agrees ? s->list[i].times : 0.0;
-  }
+  double layers = 0.0;
+  for (int i = 0; i < s->n; i++) layers += s->list[i].times;
   cJSON_AddNumberToObject(t, "layers", layers);
   cJSON_AddNumberToObject(t, "distinct", s->n);
   cJSON_AddNumberToObject(t, "flops", s->work.flops);
@@ -314,10 +330,7 @@ static void add_totals(const sums *s, cJSON *size) {
   add_worst(s, t);
   add_singles(s, t);
   add_classic(s, t);
-  cJSON *model = cJSON_AddObjectToObject(t, "model");
-  cJSON_AddNumberToObject(model, "agree", agree);
-  add_ratio(model, "to_planned", ratio_of(s, pick_guess, pick_planned, 0));
-  rdt_json_number(model, "mean", mean_of(s, pick_guess, pick_planned));
+  add_model(s, t);
 }
 
 rdt_status rdt_plan_report_size(rdt_plan_report *r, const rdt_survey *survey, cJSON *inputs, rdt_reason *why) {

@@ -58,6 +58,14 @@ static void test_statistics(void **state) {
   const rdt_timing_ratio sum = rdt_timing_sum_ratio(pairs, 2);
   assert_true(sum.ratio == (3.0 * 2.0 + 6.0) / (4.0 * 6.0));
   assert_true(sum.low <= sum.ratio && sum.ratio <= sum.high);
+  /* drawn by rank: an even number has two in the middle, ties are one, numbers of trials may differ */
+  const double four[] = {4.0, 1.0, 3.0, 2.0}, ties[] = {2.0, 2.0, 2.0, 2.0}, one[] = {5.0};
+  const rdt_timing_samples even = {four, 4}, tied = {ties, 4}, single = {one, 1};
+  const rdt_timing_ratio of_even = rdt_timing_sum_ratio(&(rdt_timing_pair){even, tied, 1.0}, 1);
+  assert_true(of_even.ratio == 1.25 && of_even.low >= 0.5 && of_even.low < 1.25 && of_even.high <= 2.0 &&
+              of_even.high > 1.25);
+  const rdt_timing_ratio of_single = rdt_timing_sum_ratio(&(rdt_timing_pair){single, tied, 1.0}, 1);
+  assert_true(of_single.ratio == 2.5 && of_single.low == 2.5 && of_single.high == 2.5);
   rdt_timing_free(&t);
 }
 

@@ -135,6 +135,8 @@ static void test_lists(void **state) {
   if (system("cmp out.txt " TEST_DATA "/docs/operators.md") != 0)
     fail_msg("docs/operators.md is not what src/net/ops.def says: redoubt list ops --format md >docs/operators.md");
   util_cli_expect(util_cli("info"), 0, "isa");
+  util_cli_expect(util_cli("info"), 0, "ns of a chain of additions");
+  util_cli_expect(util_cli("info --threads 2"), 0, "us until all threads have begun and ended something");
   util_cli_expect(util_cli("info --json"), 0, "\"redoubt.info/1\"");
 }
 
@@ -146,6 +148,12 @@ static void test_plans(void **state) {
                   "refused");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --json --explain"), 0, "\"candidates\"");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --format csv"), 0, "\"conv_f32_native\"");
+  static const char *const rows[] = {"\nlayer,0,", "\nplanned,0,", "\neverywhere,0,", "\nclassic,0,", "\nmodel,0,"};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --format csv"), 0, rows[i]);
+  /* how far estimates agree with measurement is said whatever the policy, as far as something was measured */
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model"), 0, "the same scheme as measurement for");
+  util_cli_expect(util_cli("plan --workload dlrm-top:5 --policy model"), 0, "nothing here has been measured");
   util_cli_expect(util_cli("plan"), 2, "name a MODEL.onnx or a --workload");
   util_cli_expect(util_cli("plan --workload dlrm-top:3 --policy model"), 0, "512");
   util_cli_expect(util_cli("plan --workload dlrm-tip"), 2, "dlrm-tip");

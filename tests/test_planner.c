@@ -490,6 +490,17 @@ static void profile(void **state) {
     assert_true(rdt_offers_baseline(&o) >= 0);
     rdt_entry_clear(&e);
   }
+  /* no time: the best guess of what may be chosen, once; the others are known not to be measured */
+  const rdt_profile hurried = {.seconds = 1e-9, .choice = true};
+  assert_int_equal(rdt_problem_profile(ctx, &p, &d, &hurried, &e, &why), RDT_OK);
+  rdt_offers_list(&p, ctx->isa, &d, &o);
+  assert_int_equal(rdt_entry_consult(&e, &o, &complete), -1);
+  assert_true(complete);
+  rdt_offers_decide(&p, &d, &o);
+  int timed = 0;
+  for (int i = 0; i < o.n; i++) timed += o.list[i].times.n > 0;
+  assert_true(timed == 1 && o.measured && o.list[o.taken].times.n > 0);
+  rdt_entry_clear(&e);
   const rdt_profile stopped = {.progress = stop};
   assert_int_equal(rdt_problem_profile(ctx, &p, &d, &stopped, &e, &why), RDT_ERR_CANCELLED);
   rdt_entry_clear(&e);

@@ -16,6 +16,8 @@ enum { QUALIFY = 3, MOST_TRIALS = 61, USUAL = 31, ENOUGH = 21, LEAST = 5 };
 /* Who takes so many times as long as the best of his group by himself is not compared any further: on a busy machine a
  * sample may be off by half. */
 static const double hopeless = 1.5;
+/* Seconds of a run that is not repeated before the others are known. */
+static const double lengthy = 0.05;
 
 /* ---- caches ---- */
 
@@ -110,6 +112,7 @@ typedef struct runner {
   rdt_plan *plan;
   int group;
   double samples[QUALIFY];
+  int n_samples;
   double best;
 } runner;
 
@@ -168,28 +171,40 @@ static void prepare(const profiler *f, rdt_timing *t, int trials) {
   t->turns = f->how->turns > 0 ? 2 * f->how->turns : 2;
 }
 
-/* A few runs by itself. false: it is out, because it fails or is hopeless. */
+static bool is_hopeless(const profiler *f, const runner *r) {
+  return !(r->best <= hopeless * f->least[r->group]);
+}
+
+static void take(profiler *f, runner *r, const double *samples, int n) {
+  double best = INFINITY;
+  for (int i = 0; i < n; i++) best = fmin(best, samples[i]);
+  if (!(best < r->best)) return;
+  memcpy(r->samples, samples, (size_t)n * sizeof *samples);
+  r->n_samples = n;
+  r->best = best;
+  f->least[r->group] = fmin(f->least[r->group], best);
+}
+
+/* A run by itself, and a few more where that is soon done or may lead. false: it is out, because it fails or is
+ * hopeless. */
 static bool qualify(profiler *f, runner *r) {
   rdt_timing t;
   const rdt_way *w = &f->offers.list[r->offer].way;
-  prepare(f, &t, QUALIFY);
   if (rdt_plan_create_way(f->ctx, w, &f->x.prob, "profile", NULL, &r->plan) != RDT_OK) return false;
+  if (f->how->cold && f->x.prob.in[1].data) flush(r);
+  const double begun = rdt_timing_now();
+  if (run(r) != 0) return false;
+  const double once = rdt_timing_now() - begun;
+  if (once >= lengthy || (once >= 1e-3 && once > 2.0 * hopeless * f->least[r->group])) {
+    take(f, r, &once, 1);
+    return true;
+  }
+  prepare(f, &t, QUALIFY);
   add_case(f, &t, r);
   const int code = rdt_timing_run(&t);
-  double best = INFINITY;
-  for (int i = 0; i < QUALIFY && code == 0; i++)
-    if (t.cases[0].seconds[i] < best) best = t.cases[0].seconds[i];
-  if (best < r->best) {
-    memcpy(r->samples, t.cases[0].seconds, sizeof r->samples);
-    r->best = best;
-  }
+  if (code == 0) take(f, r, t.cases[0].seconds, QUALIFY);
   rdt_timing_free(&t);
-  if (r->best < f->least[r->group]) f->least[r->group] = r->best;
   return code == 0;
-}
-
-static bool is_hopeless(const profiler *f, const runner *r) {
-  return !(r->best <= hopeless * f->least[r->group]);
 }
 
 static void drop(runner *r) {
@@ -232,14 +247,14 @@ static bool eliminate(rdt_timing *t, void *user) {
   }
   const int n = leader[MAY] >= 0 ? t->cases[leader[MAY]].trials : t->trials;
   if (n >= (left[MAY] <= 1 ? ENOUGH : USUAL) && is_calm(t, leader)) return false;
-  const double limit = f->how->seconds > 0.0 ? f->how->seconds : 3.0;
-  return n < LEAST || rdt_timing_now() - f->begun < limit;
+  const bool hurried = f->how->seconds > 0.0;
+  return n < (!hurried ? LEAST : f->least[MAY] < lengthy ? QUALIFY : 1) || rdt_timing_now() - f->begun < (hurried ? f->how->seconds : 3.0);
 }
 
 static rdt_status keep(rdt_entry *e, const rdt_way *w, const double *seconds, int n) {
   rdt_timed *t = rdt_entry_add(e, w, n);
   if (!t) return RDT_ERR_NOMEM;
-  memcpy(t->seconds, seconds, (size_t)n * sizeof *seconds);
+  if (n > 0) memcpy(t->seconds, seconds, (size_t)n * sizeof *seconds);
   return RDT_OK;
 }
 
@@ -248,11 +263,16 @@ static rdt_status compare(profiler *f, rdt_entry *e, rdt_reason *why) {
   rdt_timing t;
   rdt_status status = RDT_OK;
   prepare(f, &t, MOST_TRIALS);
+  if (f->least[MAY] >= lengthy) t.warm_up = 0; /* each has just run */
   t.progress = f->how->progress;
   t.after = eliminate;
   t.after_user = f;
   for (int i = 0; i < f->n; i++)
     if (f->list[i].plan && t.count < RDT_TIMING_CASES) add_case(f, &t, &f->list[i]);
+  if (f->how->choice && t.count == 1) { /* there is none left */
+    const runner *r = t.cases[0].user;
+    return keep(e, &f->offers.list[r->offer].way, r->samples, r->n_samples);
+  }
   const int code = rdt_timing_run(&t);
   if (code == RDT_TIMING_STOPPED)
     status = RDT_ERR_CANCELLED;
@@ -272,12 +292,27 @@ static bool go_on(const profiler *f, double part) {
   return !how->progress || how->progress((how->turn + 0.5 * part) / turns, how->what ? how->what : "");
 }
 
+static bool is_over(const profiler *f) {
+  return f->how->seconds > 0.0 && rdt_timing_now() - f->begun >= f->how->seconds;
+}
+
 /* Somebody else may have had the processor for longer than a few runs take: who is out is asked once more, later. */
 static void second_chance(profiler *f) {
   for (int i = 0; i < f->n; i++) {
     runner *r = &f->list[i];
-    if (r->plan || r->group == MAY_NOT || !isfinite(r->best)) continue;
+    if (r->plan || r->group == MAY_NOT || !isfinite(r->best) || r->best >= lengthy || is_over(f)) continue;
     if (!qualify(f, r) || is_hopeless(f, r)) drop(r);
+  }
+}
+
+/* What is expected to be quick comes first: then others are soon known to be hopeless, or need not be asked. */
+static void sort_runners(profiler *f) {
+  for (int i = 1; i < f->n; i++) {
+    const runner x = f->list[i];
+    const double estimate = f->offers.list[x.offer].estimate;
+    int k = i;
+    for (; k > 0 && !(f->offers.list[f->list[k - 1].offer].estimate <= estimate); k--) f->list[k] = f->list[k - 1];
+    f->list[k] = x;
   }
 }
 
@@ -285,10 +320,18 @@ static rdt_status qualify_all(profiler *f, rdt_entry *e, rdt_reason *why) {
   for (int i = 0; i < f->offers.n; i++) {
     const rdt_offer *x = &f->offers.list[i];
     if (x->refused) continue;
-    runner *r = &f->list[f->n++];
-    *r = (runner){.all = f, .offer = i, .group = group_of(x), .best = INFINITY};
-    if (!go_on(f, (double)i / f->offers.n)) return RDT_ERR_CANCELLED;
+    if (f->how->choice && group_of(x) != MAY) {
+      if (keep(e, &x->way, NULL, 0) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+      continue;
+    }
+    f->list[f->n++] = (runner){.all = f, .offer = i, .group = group_of(x), .best = INFINITY};
+  }
+  sort_runners(f);
+  for (int i = 0; i < f->n; i++) {
+    runner *r = &f->list[i];
+    if (!go_on(f, (double)i / f->n)) return RDT_ERR_CANCELLED;
     if (atomic_load(&f->caller->cancelled)) return RDT_ERR_CANCELLED;
+    if (is_over(f) && isfinite(f->least[r->group])) continue;
     if (!qualify(f, r)) drop(r);
     for (int k = 0; k < f->n; k++) /* a new best may leave others behind */
       if (f->list[k].plan && is_hopeless(f, &f->list[k])) drop(&f->list[k]);
@@ -296,9 +339,8 @@ static rdt_status qualify_all(profiler *f, rdt_entry *e, rdt_reason *why) {
   second_chance(f);
   for (int i = 0; i < f->n; i++) {
     const runner *r = &f->list[i];
-    if (r->plan) continue;
-    const int n = isfinite(r->best) ? QUALIFY : 0; /* 0: it fails, and is known to */
-    if (keep(e, &f->offers.list[r->offer].way, r->samples, n) != RDT_OK)
+    if (r->plan) continue; /* 0 samples: it fails, or there was no time for it */
+    if (keep(e, &f->offers.list[r->offer].way, r->samples, r->n_samples) != RDT_OK)
       return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   }
   return RDT_OK;

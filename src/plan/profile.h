@@ -11,7 +11,8 @@ extern char rdt_weights_to_come[];
 
 typedef struct rdt_profile {
   bool cold;                       /* weights are not in the caches when a run begins */
-  double seconds;                  /* about how long a problem may take; 0: 3 s */
+  double seconds;                  /* about how long a problem may take; 0: as long as all candidates need, then 3 s */
+  bool choice;                     /* only what may be chosen is of interest */
   rdt_timing_progress_fn progress; /* asked before each sample; NULL: nobody */
   int turn, turns;                 /* this problem is one of so many */
   const char *what;                /* which one, for whom progress is told */
@@ -19,7 +20,8 @@ typedef struct rdt_profile {
 
 /* Times every candidate of the linear problem p that a context's plans would have, and no data of p is read. e is empty
  * before, has the key and all times afterwards (rdt_entry_clear in any case). Those that are clearly slower are left
- * early: their times are of few trials. RDT_ERR_CANCELLED: progress said so. */
+ * early: their times are of few trials; where how->seconds are over, those that are expected to be slow are not
+ * measured. RDT_ERR_CANCELLED: progress said so. */
 rdt_status rdt_problem_profile(const rdt_context *ctx, const rdt_problem *p, const rdt_demand *d,
                                const rdt_profile *how, rdt_entry *e, rdt_reason *why);
 /* Drops memory from the caches of all cores. */

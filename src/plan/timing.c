@@ -163,51 +163,105 @@ rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i) {
   return rdt_timing_samples_stat(rdt_timing_samples_of(t, i));
 }
 
+/* A sample that bootstraps draw from over and over: in order, and where each trial stands in that order. Then the
+ * median of a drawing is found by counting, without sorting any. */
+typedef struct ranked {
+  double *sorted;
+  uint32_t *rank, *drawn; /* drawn: how often each was */
+  int n;
+} ranked;
+
+static void rank(ranked *r, rdt_timing_samples s) {
+  memcpy(r->sorted, s.seconds, (size_t)s.n * sizeof *r->sorted);
+  qsort(r->sorted, (size_t)s.n, sizeof *r->sorted, by_value);
+  for (int i = 0; i < s.n; i++) {
+    int from = 0, to = s.n - 1;
+    while (from < to) {
+      const int middle = (from + to) / 2;
+      if (r->sorted[middle] < s.seconds[i])
+        from = middle + 1;
+      else
+        to = middle;
+    }
+    r->rank[i] = (uint32_t)from;
+  }
+}
+
+/* And makes ready for the next drawing. */
+static double median_drawn(const ranked *r) {
+  const uint32_t middle = (uint32_t)r->n / 2;
+  uint32_t seen = 0; /* before i */
+  int i = 0;
+  for (; seen + r->drawn[i] <= middle; i++) seen += r->drawn[i];
+  int before = i; /* where the one before the middle is */
+  if (r->n % 2 == 0 && seen == middle) do
+      before--;
+    while (r->drawn[before] == 0);
+  const double high = r->sorted[i], low = r->n % 2 ? high : r->sorted[before];
+  memset(r->drawn, 0, (size_t)r->n * sizeof *r->drawn);
+  return low + 0.5 * (high - low);
+}
+
 static int pick(uint64_t *seed, int n) {
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-  return (int)((*seed >> 33) % (uint64_t)n);
+  return (int)((*seed >> 33) * (uint64_t)n >> 31);
 }
 
 /* Trials are drawn in pairs, so that a slow moment of the machine stays in both medians: where one has as many as the
  * other, and all were taken in turn. */
-static double resample(const rdt_timing_pair *pairs, int n, uint64_t *seed, double *x, double *y) {
+static double resample(const ranked *list, const rdt_timing_pair *pairs, int n, uint64_t *seed) {
   double above = 0.0, below = 0.0;
   for (int i = 0; i < n; i++) {
-    const rdt_timing_samples of = pairs[i].of, base = pairs[i].base;
-    for (int k = 0; k < of.n; ++k) {
-      const int at = pick(seed, of.n);
-      x[k] = of.seconds[at];
-      if (of.n == base.n) y[k] = base.seconds[at];
+    const ranked *of = &list[2 * i], *base = &list[2 * i + 1];
+    const bool paired = of->n == base->n;
+    for (int k = 0; k < of->n; ++k) {
+      const int at = pick(seed, of->n);
+      of->drawn[of->rank[at]]++;
+      if (paired) base->drawn[base->rank[at]]++;
     }
-    for (int k = 0; k < base.n && of.n != base.n; ++k) y[k] = base.seconds[pick(seed, base.n)];
-    above += pairs[i].times * median_of(x, of.n);
-    below += pairs[i].times * median_of(y, base.n);
+    for (int k = 0; k < base->n && !paired; ++k) base->drawn[base->rank[pick(seed, base->n)]]++;
+    above += pairs[i].times * median_drawn(of);
+    below += pairs[i].times * median_drawn(base);
   }
   return above / below;
 }
 
+/* All pairs, the first of each before its base, in one piece of memory; NULL without. */
+static ranked *rank_all(const rdt_timing_pair *pairs, int n) {
+  size_t all = 0;
+  for (int i = 0; i < n; i++) all += (size_t)pairs[i].of.n + (size_t)pairs[i].base.n;
+  ranked *list = rdt_calloc(1, 2 * (size_t)n * sizeof *list + all * (sizeof(double) + 2 * sizeof(uint32_t)));
+  if (!list) return NULL;
+  double *sorted = (double *)(list + 2 * n);
+  uint32_t *counts = (uint32_t *)(sorted + all);
+  for (int i = 0; i < 2 * n; i++) {
+    const rdt_timing_samples s = i % 2 ? pairs[i / 2].base : pairs[i / 2].of;
+    list[i] = (ranked){.sorted = sorted, .rank = counts, .drawn = counts + s.n, .n = s.n};
+    sorted += s.n;
+    counts += 2 * s.n;
+    rank(&list[i], s);
+  }
+  return list;
+}
+
 rdt_timing_ratio rdt_timing_sum_ratio(const rdt_timing_pair *pairs, int n) {
   rdt_timing_ratio r = {NAN, NAN, NAN};
-  double above = 0.0, below = 0.0;
-  int trials = 0;
+  double above = 0.0, below = 0.0, ratios[RESAMPLES];
+  for (int i = 0; i < n; i++)
+    if (pairs[i].of.n < 1 || pairs[i].base.n < 1) return r;
+  ranked *list = rank_all(pairs, n);
+  if (!list) return r;
   for (int i = 0; i < n; i++) {
-    const rdt_timing_pair *p = &pairs[i];
-    if (p->of.n < 1 || p->base.n < 1) return r;
-    above += p->times * rdt_timing_samples_stat(p->of).median;
-    below += p->times * rdt_timing_samples_stat(p->base).median;
-    if (p->of.n > trials) trials = p->of.n;
-    if (p->base.n > trials) trials = p->base.n;
+    above += pairs[i].times * quantile(list[2 * i].sorted, list[2 * i].n, 0.5);
+    below += pairs[i].times * quantile(list[2 * i + 1].sorted, list[2 * i + 1].n, 0.5);
   }
   r.ratio = above / below;
-  double *memory = rdt_alloc(2 * (size_t)trials + RESAMPLES, sizeof *memory);
-  if (!memory) return r;
-  double *ratios = memory + 2 * trials;
   uint64_t seed = 1;
-  for (int k = 0; k < RESAMPLES; ++k) ratios[k] = resample(pairs, n, &seed, memory, memory + trials);
+  for (int k = 0; k < RESAMPLES; ++k) ratios[k] = resample(list, pairs, n, &seed);
   qsort(ratios, RESAMPLES, sizeof *ratios, by_value);
   r.low = quantile(ratios, RESAMPLES, 0.025);
   r.high = quantile(ratios, RESAMPLES, 0.975);
-  rdt_free(memory);
+  rdt_free(list);
   return r;
 }
 
