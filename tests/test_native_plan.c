@@ -303,6 +303,10 @@ static void what_has_no_bound_hides_no_fault(void **state) {
         close_house(&h);
         continue;
       }
+      if (h.j.kind == UTIL_GEMM && h.j.out.shape[0] == 1) { /* all of a single row is not a number then */
+        close_house(&h);
+        continue;
+      }
       *(float *)h.j.data[0].data = NAN;
       assert_int_equal(execute(&h), RDT_OK);
       memcpy(h.clean, h.j.out.data, h.j.out_bytes);

@@ -52,6 +52,10 @@ const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS] = {
     {UTIL_GEMM, {139, 33, 650, 0, 3}},
     {UTIL_CONV, {1, 45, 9, 8, 20, 3, 3, 1, 1, 1, 0}},
     {UTIL_BATCH, {2, 1, 9, 21, 400, 1, 0}},
+    /* a single row: four panels at a time, two, one, a part of one */
+    {UTIL_GEMM, {1, 5, 9}},
+    {UTIL_GEMM, {1, 131, 13}},
+    {UTIL_GEMM, {1, 240, 701, 0, 3, 1}},
 };
 
 size_t util_native_reach(int rank, const int64_t *shape, const int64_t *stride) {

@@ -17,7 +17,7 @@ typedef struct util_native_layout {
 /* GEMM: m n k, gaps of A and C, weights transposed
  * CONV: n ic ih iw oc kh kw, stride, dilation, padding, gap between the pixels of all images
  * BATCH: two batch dimensions, m n k, B transposed, matrices of C side by side in its rows */
-enum { UTIL_NATIVE_LAYOUTS = 25 };
+enum { UTIL_NATIVE_LAYOUTS = 28 };
 extern const util_native_layout util_native_layouts[UTIL_NATIVE_LAYOUTS];
 
 typedef struct util_native {

@@ -17,13 +17,15 @@
 static const uint64_t step = 0x3c6ef37200000002u;
 
 static uint64_t plain(const unsigned char *p, size_t bytes, uint64_t first) {
-  uint64_t total = 0;
-  for (size_t i = 0; i < bytes; i += 4) { /* the tail, padded with zeros */
-    uint32_t w = 0;
-    memcpy(&w, p + i, bytes - i < 4 ? bytes - i : 4);
-    total += w * ((first + i / 4) * step + 1u);
+  uint64_t total = 0, m = first * step + 1u;
+  uint32_t w;
+  for (; bytes >= sizeof w; bytes -= sizeof w, p += sizeof w, m += step) {
+    memcpy(&w, p, sizeof w);
+    total += w * m;
   }
-  return total;
+  w = 0; /* the tail, padded with zeros */
+  memcpy(&w, p, bytes);
+  return total + w * m;
 }
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -106,6 +108,8 @@ static uint64_t pieces(const unsigned char *p, uint64_t n, size_t apart, uint64_
 }
 #endif
 
+enum { FEW = 256 /* bytes: adding up what the pieces hold costs more */ };
+
 uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes) {
   const unsigned char *p = part;
   uint64_t total = 0;
@@ -116,8 +120,9 @@ uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes) {
     total = plain(word, sizeof word, offset / 4);
     p += n, offset += n, bytes -= n;
   }
-  const size_t whole = bytes / PIECE * PIECE;
-  return total + pieces(p, whole / PIECE, PIECE, offset / 4) + plain(p + whole, bytes - whole, (offset + whole) / 4);
+  const size_t whole = bytes <= FEW ? 0 : bytes / PIECE * PIECE;
+  if (whole > 0) total += pieces(p, whole / PIECE, PIECE, offset / 4);
+  return total + plain(p + whole, bytes - whole, (offset + whole) / 4);
 }
 
 enum { SHORT = 512 /* bytes: a run of its own costs more than its sum */ };

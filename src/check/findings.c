@@ -9,7 +9,8 @@ const char *rdt_check_kind_name(rdt_check_kind k) {
 }
 
 void rdt_findings_init(rdt_findings *f) {
-  memset(f, 0, sizeof *f);
+  memset(f, 0, offsetof(rdt_findings, list)); /* of the list nothing is there */
+  memset(&f->listed, 0, sizeof *f - offsetof(rdt_findings, listed));
   f->seconded = ~INT64_C(0);
   f->worst.place[0] = f->worst.place[1] = -1;
 }

@@ -1,6 +1,7 @@
 #include "core/cpu_info.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +117,7 @@ const char *rdt_cpu_microcode(char *buf, int size) {
 }
 
 /* The system's files say it of this core; sysconf adds up what a package has, where it knows at all. */
-double rdt_cpu_cache(void) {
+static double read_cache(void) {
   double most = 0.0;
   for (int index = 0; index < 8; index++) {
     char path[80];
@@ -132,6 +133,16 @@ double rdt_cpu_cache(void) {
   }
   const long package = most > 0.0 ? 0 : sysconf(_SC_LEVEL3_CACHE_SIZE);
   return most > 0.0 ? most : package > 0 ? (double)package : 32.0 * 1048576.0;
+}
+
+double rdt_cpu_cache(void) {
+  static _Atomic(double) bytes; /* any thread finds the same */
+  double known = atomic_load_explicit(&bytes, memory_order_relaxed);
+  if (!(known > 0.0)) {
+    known = read_cache();
+    atomic_store_explicit(&bytes, known, memory_order_relaxed);
+  }
+  return known;
 }
 
 int rdt_cpu_current(void) {

@@ -288,10 +288,16 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
   for (int64_t t = w->from; s->last && t < w->to; ++t) s->sides->a[t] = (rdt_real)s->sides->alpha.dot[t];
 }
 
+#include "cpu/native_line_body.h"
+
 static void strip(rdt_native_strip *s) {
   const int64_t whole = s->resident ? s->tiles * MR * group_of(s) : 0;
   bool good = true;
   if (s->forms & RDT_FORM_ROWS) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
+  if (is_line(s)) {
+    if (!sweep_line(s)) s->differ = true;
+    return;
+  }
   for (sweep w = {.first = s->from}; w.first < s->to; w.first = w.end) {
     w.end = s->to - w.first < s->chunk ? s->to : w.first + s->chunk;
     w.from = 0;

@@ -230,7 +230,11 @@ static rdt_status share(pass *p, int threads) {
 }
 
 static void run_together(const pass *p, int count, int threads) {
-#pragma omp parallel num_threads(threads) if (threads > 1)
+  if (threads == 1) { /* a team of one costs as much as a small pass */
+    for (int i = 0; i < count; ++i) run_thread(&p[i], 0, 1);
+    return;
+  }
+#pragma omp parallel num_threads(threads)
   {
     const int64_t parts = omp_get_num_threads(), thread = omp_get_thread_num();
     bool partials = false;

@@ -68,6 +68,8 @@ static rdt_status create(rdt_context *ctx, const char *scheme, const rdt_way *wa
   if (host) p->host = *host;
   RDT_TRY_GOTO(rdt_problem_copy(&p->prob, prob), fail);
   RDT_TRY_GOTO(rdt_problem_check(&p->prob, &ctx->error), fail);
+  p->raw = rdt_raw_view(&p->prob);
+  p->raw_is_out = rdt_plan_raw_is_out(p);
   p->fixed_weights = is_linear(p) && p->prob.in[1].data;
   if (p->fixed_weights && !p->host.secure && ctx->policy.keep_weights) RDT_TRY_GOTO(rdt_plan_keep_weights(p), fail);
   if (p->fixed_weights && !p->host.secure)

@@ -60,6 +60,8 @@ struct rdt_plan {
   bool fixed_weights;
   bool kernel_fuses; /* the scheme's check rides along in the kernel */
   bool finish;       /* unprotected, but the kernel takes no such epilogue: it follows apart */
+  bool raw_is_out;   /* rdt_plan_raw_is_out, and */
+  rdt_tensor raw;    /* rdt_raw_view of prob: each run asks */
   uint64_t weight_seal;
   void *kept; /* weights: prob.in[1] is a copy of source, the caller's; NULL: it is the caller's */
   rdt_tensor source;

@@ -21,7 +21,7 @@ typedef struct rdt_run {
   rdt_ruling ruling; /* decides what res->verdict is in the end */
   rdt_where where;
   rdt_result *res;
-  double started, check;
+  double started, check, checking; /* checking: since when what is left of the run is its check; 0: it is not */
   rdt_reason *why;
 } rdt_run;
 

@@ -145,8 +145,12 @@ struct rdt_native {
   bool dot;     /* bf16 by dot products of pairs */
   bool sides;   /* one product with fixed weights, in rows: checks other than of rows may be asked for */
   void *packed; /* panels; NULL: B is another one at each run */
-  size_t packed_bytes;
-  void *own, *lent; /* scratch of a run */
+  int64_t panels, strip, segment; /* rows of a strip, in whole tiles; of the reduction between checkpoints */
+  int64_t chunk[2];               /* panels at a time: in blocks, in segments */
+  bool resident;                  /* all of a strip's rows are packed at once */
+  int64_t in_place;               /* elements from row to row, where tiles read them where they lie; 0: packed */
+  size_t packed_bytes, scratch;   /* scratch: bytes of a run's, which is: */
+  void *own, *lent;
   /* rows first .. first + count - 1 of in[0]: rows[segment * count + i] */
   void (*point)(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros, const void **rows);
   rdt_window window; /* conv */
@@ -161,7 +165,7 @@ struct rdt_native {
   int64_t plane; /* rows that have the elements of one column side by side in the order of the result: oh ow, or 1 */
 };
 
-/* Fills table, panels' size and memory; dtype, dot, m n k, segments, length, threads are set. */
+/* Fills table, panels' size and memory, and what a run needs; all else is set. */
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why);
 /* offset(w, t, j): where the weight of reduction index t and column j lies, in elements */
 void rdt_native_pack(rdt_native *s, const rdt_tensor *w,

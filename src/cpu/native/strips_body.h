@@ -70,27 +70,27 @@ static rdt_real greatest(rdt_real a, rdt_real b) {
 }
 
 static int64_t panels(const rdt_native *s) {
-  return rdt_up(s->n, s->table->cols) / s->table->cols;
+  return s->panels;
 }
 
-/* Rows of a strip, in whole tiles. */
 static int64_t strip_rows(const rdt_native *s) {
-  return rdt_least(STRIP_TILES * s->table->rows, rdt_up(s->m, s->table->rows));
+  return s->strip;
 }
 
-/* Few rows wait for weights that come from memory: each panel is then read from its begin to its end. */
 static bool resident(const rdt_native *s) {
-  const int64_t rows = strip_rows(s);
-  return s->block < s->k && s->m <= rows && s->k <= FEW_BYTES / (int64_t)sizeof(rdt_real) / rows;
+  return s->resident;
 }
 
-/* Of the reduction, where checkpoints are asked for: eight blocks. */
 static int64_t segment(const rdt_native *s) {
-  return rdt_least(s->block, rdt_up((s->k + SEGMENTS - 1) / SEGMENTS, 8));
+  return s->segment;
 }
 
-/* Panels that a strip takes at a time, in such blocks. */
+/* Panels that a strip takes at a time, in such blocks: all of them or segments. */
 static int64_t chunk(const rdt_native *s, int64_t block) {
+  return s->chunk[block != s->block];
+}
+
+static int64_t count_chunk(const rdt_native *s, int64_t block) {
   if (block == s->block && resident(s)) return 1;
   const int64_t all = panels(s);
   if (block >= s->k || s->m < 1) return all;
@@ -101,15 +101,30 @@ static int64_t chunk(const rdt_native *s, int64_t block) {
   return (all + pieces - 1) / pieces;
 }
 
+/* What every run would divide for anew. */
+static void count_pieces(rdt_native *s) {
+  s->panels = rdt_up(s->n, s->table->cols) / s->table->cols;
+  s->strip = rdt_least(STRIP_TILES * s->table->rows, rdt_up(s->m, s->table->rows)); /* rows, in whole tiles */
+  /* Few rows wait for weights that come from memory: each panel is then read from its begin to its end. */
+  s->resident =
+      s->block < s->k && s->m >= 1 && s->m <= s->strip && s->k <= FEW_BYTES / (int64_t)sizeof(rdt_real) / s->strip;
+  /* Of the reduction, where checkpoints are asked for: eight blocks. */
+  s->segment = rdt_least(s->block, rdt_up((s->k + SEGMENTS - 1) / SEGMENTS, 8));
+  s->chunk[0] = count_chunk(s, s->block);
+  s->chunk[1] = count_chunk(s, s->segment);
+}
+
 /* ---- state ---- */
 
-/* Elements from row to row, where tiles are multiplied with few panels and read the rows where they lie; 0: packed. */
-static int64_t in_place(const rdt_native *s) {
+/* Few panels do not pay for packing. */
+static int64_t count_in_place(const rdt_native *s) {
   const int64_t last = s->n % s->table->cols, bytes = s->apart * size_of(RDT_REAL_DTYPE);
   const bool rows = s->dtype == RDT_REAL_DTYPE && s->segments == 1 && s->step == 1 && s->apart > 0;
   const bool panels = s->n <= FEW_COLUMNS && (last == 0 || last > s->table->lanes);
   return rows && panels && bytes % (PAGE / 2) != 0 ? s->apart : 0;
 }
+
+static size_t scratch_bytes(const rdt_native *s);
 
 rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   s->table = table(false);
@@ -125,10 +140,13 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
                     (long long)s->n);
   const int64_t most = BLOCK * s->table->terms, blocks = (s->k + most - 1) / most;
   s->block = blocks > 1 ? rdt_up((s->k + blocks - 1) / blocks, 8) : s->k;
-  if (in_place(s) && s->k <= WHOLE) s->block = s->k;
-  if (!fixed) return RDT_OK;
-  s->packed = rdt_alloc(s->packed_bytes, 1);
-  if (!s->packed) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
+  s->in_place = count_in_place(s);
+  if (s->in_place && s->k <= WHOLE) s->block = s->k;
+  count_pieces(s);
+  s->packed = fixed ? rdt_alloc(s->packed_bytes, 1) : NULL;
+  if (fixed && !s->packed)
+    return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
+  s->scratch = scratch_bytes(s);
   return RDT_OK;
 }
 
@@ -262,7 +280,7 @@ static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
   return x;
 }
 
-static worker take_worker(const rdt_native *s, rdt_layout *l) {
+static worker take_worker(const rdt_native *s, rdt_layout *l, bool sides) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
   worker x = {.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(void *))};
@@ -287,21 +305,27 @@ static worker take_worker(const rdt_native *s, rdt_layout *l) {
     x.observed = take_pair(l, s->m);
     x.between = rdt_layout_take(l, s->m, sizeof(double));
   }
-  if (s->sides) x.sides = take_sides(s, l);
+  if (s->sides && sides) x.sides = take_sides(s, l);
   return x;
+}
+
+/* Counted once, when all else is known. */
+static size_t scratch_bytes(const rdt_native *s) {
+  rdt_layout l = {NULL, 0};
+  if (s->m < 1 || s->n < 1 || s->batches < 1) return 0;
+  take_shared(s, &l);
+  for (int i = 0; i < s->threads; i++) take_worker(s, &l, true);
+  return l.used;
 }
 
 size_t rdt_native_scratch(void *state, void *memory) {
   rdt_native *s = state;
-  rdt_layout l = {NULL, 0};
-  take_shared(s, &l);
-  for (int i = 0; i < s->threads; i++) take_worker(s, &l);
   if (memory) rdt_layout_lend(&s->own, &s->lent, memory);
-  return l.used;
+  return s->scratch;
 }
 
 static char *scratch(rdt_native *s) {
-  return rdt_layout_memory(&s->own, s->lent, rdt_native_scratch(s, NULL));
+  return rdt_layout_memory(&s->own, s->lent, s->scratch);
 }
 
 /* ---- a run ---- */
@@ -486,7 +510,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .block = c->block,
                         .follow = follow,
                         .tiles = strip_rows(s) / s->table->rows,
-                        .in_place = c->f && (c->f->forms & RDT_FORM_UNITS) ? 0 : in_place(s),
+                        .in_place = c->f && (c->f->forms & RDT_FORM_UNITS) ? 0 : s->in_place,
                         .packed = w->packed,
                         .resident = c->block == s->block && resident(s),
                         .panels = c->panels,
@@ -547,7 +571,7 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
     double *between = c->by_columns ? w->between : c->f->rows_between;
     if (c->f->forms & RDT_FORM_CHECKPOINTS) memset(between + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
   }
-  if (c->f && s->sides) begin_sides(c, &w->sides);
+  if (c->f && s->sides && (c->f->forms & ~(unsigned)RDT_FORM_ROWS)) begin_sides(c, &w->sides);
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
     run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
@@ -698,14 +722,30 @@ static void join(const call *c, const worker *w) {
 }
 
 /* The B of one product, by all threads. */
-static void pack_together(const call *c, worker *w) {
+static void pack_part(const call *c, worker *w, int64_t i) {
   const rdt_native *s = c->s;
   const int64_t p = panels(s), n = c->parts;
-#pragma omp parallel for num_threads(c->parts) schedule(static, 1) if (n > 1)
-  for (int64_t i = 0; i < n; i++) {
-    pack_panels(s, c->b, c->shared.panels, p * i / n, p * (i + 1) / n);
-    if (c->f) sum_weights(c, &w[i], c->shared.beta, c->shared.rho, s->k * i / n, s->k * (i + 1) / n);
+  pack_panels(s, c->b, c->shared.panels, p * i / n, p * (i + 1) / n);
+  if (c->f) sum_weights(c, &w[i], c->shared.beta, c->shared.rho, s->k * i / n, s->k * (i + 1) / n);
+}
+
+static void pack_together(const call *c, worker *w) {
+  if (c->parts == 1) {
+    pack_part(c, w, 0);
+    return;
   }
+#pragma omp parallel for num_threads(c->parts) schedule(static, 1)
+  for (int i = 0; i < c->parts; i++) pack_part(c, w, i);
+}
+
+/* A team of one takes as long as a small product. */
+static void run_workers(const call *c, worker *w) {
+  if (c->parts == 1) {
+    run_worker(c, w, 0);
+    return;
+  }
+#pragma omp parallel for num_threads(c->parts) schedule(static, 1)
+  for (int i = 0; i < c->parts; i++) run_worker(c, &w[i], i);
 }
 
 static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
@@ -745,11 +785,11 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
     if (c.shared.u) to_reals(c.shared.u, f->u, f->u ? s->m : 0);
   }
   c.panels = s->packed ? s->packed : c.shared.panels;
-  for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l);
+  const bool sides = c.parts > 1 || (f && (f->forms & ~(unsigned)RDT_FORM_ROWS)); /* behind a single worker is nobody */
+  for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l, sides);
   if (!s->packed && is_one(s)) pack_together(&c, workers);
   rdt_shares_expect(c.shares, c.parts);
-#pragma omp parallel for num_threads(c.parts) schedule(static, 1) if (c.parts > 1)
-  for (int i = 0; i < c.parts; i++) run_worker(&c, &workers[i], i);
+  run_workers(&c, workers);
   for (int i = 0; hit && hit->everywhere && i < c.parts; i++)
     if (workers[i].own.done) *hit = workers[i].own;
   if (f) join(&c, workers);
