@@ -248,7 +248,10 @@ static bool eliminate(rdt_timing *t, void *user) {
   const int n = leader[MAY] >= 0 ? t->cases[leader[MAY]].trials : t->trials;
   if (n >= (left[MAY] <= 1 ? ENOUGH : USUAL) && is_calm(t, leader)) return false;
   const bool hurried = f->how->seconds > 0.0;
-  return n < (!hurried ? LEAST : f->least[MAY] < lengthy ? QUALIFY : 1) || rdt_timing_now() - f->begun < (hurried ? f->how->seconds : 3.0);
+  return n < (!hurried                  ? LEAST
+              : f->least[MAY] < lengthy ? QUALIFY
+                                        : 1) ||
+         rdt_timing_now() - f->begun < (hurried ? f->how->seconds : 3.0);
 }
 
 static rdt_status keep(rdt_entry *e, const rdt_way *w, const double *seconds, int n) {
