@@ -41,7 +41,8 @@ static rdt_tensor matrix(rdt_dtype real, int64_t rows, int64_t cols, bool transp
   const int64_t count = rows * (cols + GAP) + cols * (rows + GAP);
   rdt_tensor t = rdt_tensor_matrix(rdt_alloc((size_t)count, rdt_dtype_size(real)), real, rows, cols, cols + GAP, 0);
   if (transposed) t.stride[0] = 1, t.stride[1] = rows + GAP;
-  for (int64_t i = 0; i < count; i++) rdt_store(t.data, real, i, util_uniform(&random));
+  for (int64_t i = 0; i < count; i++)
+    rdt_store(t.data, real, i, util_uniform(&random) * (rdt_dtype_is_float(real) ? 1.0 : 127.0));
   return t;
 }
 
@@ -53,18 +54,21 @@ static void make(product *x, rdt_dtype real, const char *scheme, bool dynamic, i
   policy.scheme = scheme;
   x->in[0] = matrix(real, M, K, layout & 1, 1);
   x->in[1] = matrix(real, K, N, layout & 2, 2);
-  x->out = matrix(real, M, N, layout & 4, 3);
-  x->residual = matrix(real, M, N, layout & 1, 4);
-  x->bytes = (size_t)(M * (N + GAP) + N * (M + GAP)) * rdt_dtype_size(real);
+  const rdt_dtype sums = rdt_dtype_accumulator(real);
+  x->out = matrix(sums, M, N, layout & 4, 3);
+  x->residual = matrix(sums, M, N, layout & 1, 4);
+  x->bytes = (size_t)(M * (N + GAP) + N * (M + GAP)) * rdt_dtype_size(sums);
   x->e = RDT_EPILOGUE_NONE;
-  x->e.alpha = -0.5;
-  x->e.beta = 0.25;
-  x->e.residual = x->residual;
+  if (rdt_dtype_is_float(real)) {
+    x->e.alpha = -0.5;
+    x->e.beta = 0.25;
+    x->e.residual = x->residual;
+  }
   x->o = (rdt_operands){.in = x->in, .n_in = 2, .out = x->out, .epilogue = &x->e};
   assert_int_equal(rdt_context_create(&x->ctx, threads), RDT_OK);
   assert_int_equal(rdt_context_set_policy(x->ctx, &policy), RDT_OK);
   assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
-  p.acc = real;
+  p.acc = sums;
   for (int i = 0; i < 2; i++) p.in[i] = x->in[i];
   p.in[0].data = NULL;
   if (dynamic) p.in[1].data = NULL;
@@ -111,7 +115,7 @@ static void expect_tile(const product *x, int way, const rdt_findings *found, co
                         int64_t col) {
   const int64_t at[2] = {row, col}, all[2] = {M, N};
   int64_t unit[2];
-  x->plan->kernel->unit(unit);
+  if (x->plan->kernel->unit) x->plan->kernel->unit(unit);
   for (int axis = 0; axis < 2; axis++) {
     const int64_t named = ways[way].size[axis], size = named == 0 ? all[axis] : named < 0 ? unit[axis] : named;
     const int64_t first = at[axis] / size * size, left = all[axis] - first;
@@ -165,12 +169,15 @@ static void nothing_else_is_touched(product *x) {
   free(want);
 }
 
+static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_S8};
+
 static void fixed_weights(void **unused) {
   (void)unused;
   for (int way = 0; way < WAYS; way++)
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
       product x;
-      make(&x, i % 2 ? RDT_F64 : RDT_F32, ways[way].scheme, false, (3 * way + 5 * i) % 8, 1 + i / 2);
+      if (dtypes[i % 3] == RDT_S8 && ways[way].size[0] < 0) continue; /* refused */
+      make(&x, dtypes[i % 3], ways[way].scheme, false, (3 * way + 5 * i) % 8, 1 + i / 3);
       what_a_check_names_is_computed_again(&x, way);
       nothing_else_is_touched(&x);
       drop(&x);
@@ -180,12 +187,12 @@ static void fixed_weights(void **unused) {
 static void weights_of_each_run(void **unused) {
   (void)unused;
   for (int way = 0; way < WAYS; way++)
-    for (int i = 0; ways[way].dynamic && i < 16; i++) {
+    for (int i = 0; ways[way].dynamic && i < 24; i++) {
       product x;
-      make(&x, i % 2 ? RDT_F64 : RDT_F32, ways[way].scheme, true, i / 2, 1 + i % 3);
+      make(&x, dtypes[i % 3], ways[way].scheme, true, i / 3, 1 + i / 3 % 3);
       what_a_check_names_is_computed_again(&x, way);
       nothing_else_is_touched(&x);
-      for (int64_t t = 0; t < K; t++) rdt_store(x.in[1].data, x.out.dtype, t * x.in[1].stride[0], 0.5);
+      for (int64_t t = 0; t < K; t++) rdt_store(x.in[1].data, x.in[1].dtype, t * x.in[1].stride[0], 0.5);
       rdt_result r; /* another B: the same plan */
       assert_int_equal(rdt_plan_run(x.plan, &x.o, &r), RDT_OK);
       assert_int_equal(r.verdict, RDT_CLEAN);

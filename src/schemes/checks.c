@@ -40,10 +40,6 @@ void rdt_checks_weights(double *w, int64_t n, int64_t block, uint64_t seed, int 
   }
 }
 
-uint32_t rdt_checks_modulo(double x) {
-  return (uint32_t)(int64_t)x;
-}
-
 /* No less than the mean over the segments that T3 takes: the product of neighbours is no more than the mean of their
  * squares, and what that adds is within what the bridges between them have. */
 static double m2_of(const rdt_checks *c, int64_t i) {

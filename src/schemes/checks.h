@@ -20,7 +20,9 @@ typedef struct rdt_checks { /* of one kind on one matrix: what the passes have s
 } rdt_checks;
 
 void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count);
-uint32_t rdt_checks_modulo(double x); /* x is an exact integer */
+static inline uint32_t rdt_checks_modulo(double x) { /* an exact integer */
+  return (uint32_t)(int64_t)x;
+}
 /* As many +1 as -1 in each block, shuffled; the same on every run. */
 void rdt_checks_signs(double *w, int64_t n, int64_t block, uint64_t seed);
 /* Set number set of several: the signs, times a polynomial of that degree at points of which no two are the same. So

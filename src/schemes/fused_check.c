@@ -51,7 +51,7 @@ static void copy_weights(rdt_fused_check *c, const rdt_tensor *w) {
 
 /* Of reduction index t at column j. */
 static int64_t weight_offset(const rdt_fused_check *c, const rdt_tensor *w, int64_t t, int64_t j) {
-  if (!c->conv) return t * w->stride[0] + j * w->stride[1];
+  if (!c->conv) return t * w->stride[w->rank - 2] + j * w->stride[w->rank - 1];
   const int64_t tap = t / c->ic;
   return j * w->stride[0] + t % c->ic * w->stride[1] + tap / c->taps[1] * w->stride[2] +
          tap % c->taps[1] * w->stride[3];

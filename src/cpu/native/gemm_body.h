@@ -1,7 +1,8 @@
-/* One product with fixed weights, or a batch of products of activations; where RDT_HALF_ROW is defined, one of numbers
- * in 16 bits. */
+/* One product with fixed weights, in which a batch that shares them is one with more rows, or a batch of products of
+ * activations; where RDT_HALF_ROW is defined, one of numbers in 16 bits. */
 #include "core/memory.h"
 #include "cpu/native/native.h"
+#include "cpu/native/shares.h"
 
 enum {
   FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT | RDT_FORM_UNITS | RDT_FORM_CHECKPOINTS
@@ -10,13 +11,17 @@ enum {
 static void point(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros,
                   const void **rows) {
   (void)zeros;
-  const int64_t row = s->stride[0] * (int64_t)rdt_dtype_size(s->dtype);
-  for (int64_t i = 0; i < count; i++) rows[i] = x + (first + i) * row;
+  const int64_t size = (int64_t)rdt_dtype_size(s->dtype);
+  for (int64_t i = first; i < first + count; i++) {
+    const int64_t batch = i < s->height ? 0 : i / s->height;
+    const int64_t from = batch ? rdt_batch_offset(s->batch_rank, s->batch_shape, s->batch_stride[0], batch) : 0;
+    *rows++ = x + (from + (i - batch * s->height) * s->stride[0]) * size;
+  }
 }
 
 static int64_t offset(const rdt_native *s, const rdt_tensor *w, int64_t t, int64_t j) {
   (void)s;
-  return t * w->stride[0] + j * w->stride[1];
+  return t * w->stride[w->rank - 2] + j * w->stride[w->rank - 1];
 }
 
 static rdt_status pack(void *state, const rdt_tensor *w, rdt_reason *why) {
@@ -30,10 +35,14 @@ static int64_t last(const rdt_tensor *t, int from_end, const int64_t *of) {
 }
 
 static rdt_status accept_as(const rdt_problem *p, rdt_native_operands operands, rdt_reason *why) {
-  const rdt_tensor *b = &p->in[1], *c = &p->out;
+  const rdt_tensor *b = &p->in[1], *c = &p->out, *e = &p->epilogue.residual;
   const rdt_fn fn = p->epilogue.act.fn;
   RDT_TRY(rdt_native_accept(p, operands, why));
-  if (b->data && c->rank > 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes no batch with fixed weights");
+  int64_t step;
+  if (b->data && c->rank > 2 &&
+      !(rdt_batch_is_one(b) && rdt_batch_is_even(c, &step) && (e->rank < 0 || rdt_batch_is_even(e, &step))))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "takes a batch with fixed weights where all share them and rows of C follow one another evenly");
   if (fn != RDT_FN_NONE && fn != RDT_FN_RELU && fn != RDT_FN_CLIP && last(c, 0, c->stride) != 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "ends with %s only where rows of C lie side by side",
                     rdt_fn_info(fn)->name);
@@ -55,6 +64,12 @@ static void set_batches(rdt_native *s, const rdt_problem *p) {
     s->batch_stride[1][d] = p->in[1].stride[d];
   }
   for (int i = 0; i < 2; i++) s->b_stride[i] = p->in[1].stride[s->batch_rank + i];
+  if (!p->in[1].data) return;
+  s->m *= s->batches; /* all rows are those of one product */
+  s->batches = 1;
+  if (!rdt_batch_is_even(&p->in[0], &s->apart)) s->apart = 0;
+  for (int d = s->batch_rank; d >= 0; d--) /* along the rows */
+    if (p->out.shape[s->row_dim] == 1) s->row_dim = d;
 }
 
 static rdt_status create_as(const rdt_problem *p, int threads, bool dot, void **state, rdt_reason *why) {
@@ -63,7 +78,7 @@ static rdt_status create_as(const rdt_problem *p, int threads, bool dot, void **
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
   s->dtype = a->dtype;
   s->dot = dot;
-  s->m = last(c, 1, c->shape);
+  s->m = s->height = last(c, 1, c->shape);
   s->n = last(c, 0, c->shape);
   s->k = s->length = last(a, 0, a->shape);
   s->segments = s->plane = 1;

@@ -132,8 +132,7 @@ static rdt_status init(rdt_int8 *s, const rdt_problem *p, rdt_reason *why) {
   }
   if (s->threads > MOST_THREADS) s->threads = MOST_THREADS;
   if (s->threads < 1) s->threads = 1;
-  bool one = true; /* matrix for all of the batch */
-  for (int d = 0; d < s->batch_rank; d++) one = one && (s->batch_shape[d] == 1 || s->batch_stride[1][d] == 0);
+  const bool one = p->op == RDT_KOP_CONV || rdt_batch_is_one(&p->in[1]); /* matrix for all of the batch */
   const rdt_tensor *const weights = p->in[1].data && one ? &p->in[1] : NULL;
   if (weights && t.small) {
     RDT_TRY(lay_out(s, t.small, t.small_inject, weights, why));

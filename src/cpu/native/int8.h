@@ -125,6 +125,7 @@ struct rdt_int8 {
   rdt_window window; /* conv */
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0]: gemm row; conv n h w */
+  int64_t height;    /* gemm: rows before the next one of a batch */
   bool is_signed[2]; /* A, B */
   int32_t zero[2];
   int64_t inner[2]; /* from element to element of a segment */

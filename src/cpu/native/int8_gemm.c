@@ -1,15 +1,22 @@
-/* Products of 8-bit integers: any strides, batched or not, fixed weights or not. */
+/* Products of 8-bit integers: any strides, batched or not, fixed weights or not. A batch that shares fixed ones is one
+ * product with more rows. */
 #include "core/memory.h"
 #include "cpu/native/int8.h"
+#include "cpu/native/shares.h"
 
 enum { FORMS = RDT_FORM_ROWS | RDT_FORM_COLUMNS | RDT_FORM_BLOCKS | RDT_FORM_PRODUCT };
 
+static int64_t row_of(const rdt_int8 *s, const int64_t *batch_stride, int64_t step, int64_t row) {
+  if (row < s->height) return row * step;
+  return rdt_batch_offset(s->batch_rank, s->batch_shape, batch_stride, row / s->height) + row % s->height * step;
+}
+
 static void point(const rdt_int8 *s, const uint8_t *x, int64_t row, const uint8_t **runs) {
-  runs[0] = x + row * s->stride[0];
+  runs[0] = x + row_of(s, s->batch_stride[0], s->stride[0], row);
 }
 
 static void place(const rdt_int8 *s, const rdt_tensor *t, int64_t first, int64_t count, int64_t *offset) {
-  for (int64_t i = 0; i < count; i++) offset[i] = (first + i) * t->stride[s->column_dim - 1];
+  for (int64_t i = 0; i < count; i++) offset[i] = row_of(s, t->stride, t->stride[s->column_dim - 1], first + i);
 }
 
 static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
@@ -17,8 +24,8 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
 }
 
 static rdt_status accept_fused(const rdt_problem *p, rdt_reason *why) {
-  if (p->in[1].data && p->out.rank > 2)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes one product with fixed weights, or a batch without");
+  if (p->in[1].data && !rdt_batch_is_one(&p->in[1]))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a batch with fixed weights where all share them");
   return rdt_int8_accept(p, why);
 }
 
@@ -27,7 +34,7 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   const int r = c->rank;
   rdt_int8 *s = rdt_calloc(1, sizeof *s);
   if (!s) return rdt_fail(why, RDT_ERR_NOMEM, "no memory for a kernel's state");
-  s->m = c->shape[r - 2];
+  s->m = s->height = c->shape[r - 2];
   s->n = c->shape[r - 1];
   s->k = s->length = a->shape[r - 1];
   s->segments = s->plane = 1;
@@ -41,11 +48,15 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
   s->column_dim = r - 1;
   s->batch_rank = r - 2;
   s->batches = 1;
-  s->sides = b->data && r == 2;
+  s->sides = b->data && rdt_batch_is_one(b);
   for (int d = 0; d < s->batch_rank; d++) {
     s->batches *= s->batch_shape[d] = c->shape[d];
     s->batch_stride[0][d] = a->stride[d];
     s->batch_stride[1][d] = b->stride[d];
+  }
+  if (s->sides) {
+    s->m *= s->batches;
+    s->batches = 1;
   }
   return rdt_int8_init(s, p, state, why);
 }

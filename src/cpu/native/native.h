@@ -157,7 +157,8 @@ struct rdt_native {
   int64_t ic, ih, iw, oh, ow;
   int64_t stride[4]; /* of in[0], elements: gemm row; conv n h w */
   int64_t step;      /* of in[0], along the reduction */
-  int64_t apart;     /* of the rows that follow one another, elements */
+  int64_t apart;     /* of the rows that follow one another, elements; 0: they do not */
+  int64_t height;    /* gemm: rows before the next one of a batch */
   int64_t batches, batch_shape[RDT_MAX_RANK], batch_stride[2][RDT_MAX_RANK]; /* of A, B */
   int batch_rank;
   int64_t b_stride[2]; /* of a product's B, where it is not packed */

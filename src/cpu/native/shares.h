@@ -29,6 +29,26 @@ static inline int64_t rdt_batch_offset(int rank, const int64_t *shape, const int
   return offset;
 }
 
+/* One matrix for all of a batch? */
+static inline bool rdt_batch_is_one(const rdt_tensor *t) {
+  for (int d = 0; d < t->rank - 2; d++)
+    if (t->shape[d] > 1 && t->stride[d] != 0) return false;
+  return true;
+}
+
+/* Do the rows of a whole batch follow one another evenly? *step: from row to row, in elements. */
+static inline bool rdt_batch_is_even(const rdt_tensor *t, int64_t *step) {
+  int64_t count = 1;
+  *step = t->stride[t->rank - 2];
+  for (int d = t->rank - 2; d >= 0; d--) {
+    if (t->shape[d] == 1) continue;
+    if (count == 1) *step = t->stride[d];
+    if (t->stride[d] != *step * count) return false;
+    count *= t->shape[d];
+  }
+  return true;
+}
+
 /* A fault of the core strikes in each share that begins there: in rows and columns from .. to - 1 of n columns. own: of
  * this share. What is planted in it; NULL: nothing */
 static inline rdt_kernel_hit *rdt_share_plant(rdt_kernel_hit *hit, rdt_kernel_hit *own, const int64_t from[2],
