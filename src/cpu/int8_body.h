@@ -342,26 +342,48 @@ static bool end_tile(const rdt_int8_strip *s, finish_fn *fn, int64_t row, int64_
   return cols == NR && s->step == 1 ? fn(s, row, col, tile, &to) : finish_edge(s, fn, row, col, tile, &to, cols);
 }
 
-/* The sums along the rows of panels [from, to): of each row, or of the block that it lies in. */
-static void add_lanes(const rdt_int8_strip *s, int64_t from, int64_t to) {
-  uint32_t minus = 0; /* -x is ~x + 1 */
-  const rdt_int8_blocks *b = &s->blocks;
+/* Of panels [from, to), whose lanes hold -x as ~x: what each row lacks. */
+INLINE uint32_t minus_of(const rdt_int8_strip *s, int64_t from, int64_t to) {
+  uint32_t minus = 0;
   const int64_t end = to * NR < s->n ? to * NR : s->n;
   for (int64_t j = from * NR; j < end; ++j) minus -= (uint32_t)s->w[j];
-  for (int64_t i = 0; i < s->count; ++i) {
-    uint32_t sum = minus;
-    for (int l = 0; l < VL; ++l) sum += (uint32_t)s->lanes[i * VL + l];
-    if (s->forms & RDT_FORM_BLOCKS)
-      b->sums[(s->first + i) / b->size[0] * b->across + from * NR / b->size[1]] += s->u[i] ? 0 - sum : sum;
-    else
-      s->observed[i] += sum;
+  return minus;
+}
+
+INLINE uint32_t total(V x) {
+  uint32_t sum = 0;
+  for (int l = 0; l < VL; ++l) sum += (uint32_t)x[l];
+  return sum;
+}
+
+/* The sums along the rows, row by row. */
+static void add_rows(const rdt_int8_strip *s) {
+  const uint32_t minus = minus_of(s, s->from, s->to);
+  for (int64_t i = 0; i < s->count; ++i) s->observed[i] += total(load(s->lanes + i * VL)) + minus;
+}
+
+/* The same of panels [from, to), of each block of rows that the strip has to do with, with the rows' signs. */
+static void add_blocks(const rdt_int8_strip *s, int64_t from, int64_t to) {
+  const rdt_int8_blocks *b = &s->blocks;
+  const uint32_t minus = minus_of(s, from, to);
+  for (int64_t i = 0, end; i < s->count; i = end) {
+    const int64_t block = (s->first + i) / b->size[0], left = (block + 1) * b->size[0] - s->first;
+    V sum = {0};
+    uint32_t rows = 0;
+    end = left < s->count ? left : s->count;
+    for (int64_t r = i; r < end; ++r) {
+      const V sign = spread(s->u[r]);
+      sum = plus(sum, (V)((U)(load(s->lanes + r * VL) ^ sign) - (U)sign));
+      rows += s->u[r] ? UINT32_MAX : 1;
+    }
+    b->sums[block * b->across + from * NR / b->size[1]] += total(sum) + rows * minus;
   }
   memset(s->lanes, 0, (size_t)(s->count * VL) * sizeof(int32_t));
 }
 
 /* Does a block end with panel j? */
 INLINE bool ends_block(const rdt_int8_strip *s, int64_t j) {
-  return (s->forms & RDT_FORM_BLOCKS) && (j + 1) * NR % s->blocks.size[1] == 0;
+  return (s->forms & RDT_FORM_BLOCKS) && ((j + 1) * NR % s->blocks.size[1] == 0 || j + 1 == s->to);
 }
 
 /* Sums down A's rows times words [from, to) of a panel, each digit as a row of its own. */
@@ -379,7 +401,7 @@ static void meet(const rdt_int8_strip *s, int64_t col, const V *b, int64_t from,
 static void strip(rdt_int8_strip *s) {
   finish_fn *const fn = finish_of(s);
   bool good = true;
-  int64_t from = s->from; /* panels whose lanes are not added yet */
+  int64_t from = s->from; /* first panel of a block of columns */
   if (s->forms) memset(s->lanes, 0, (size_t)(s->count * VL) * sizeof(int32_t));
   for (int64_t j = s->from; j < s->to; ++j) {
     const V *b = (const V *)(const void *)(s->panels + j * s->words * NR * 4);
@@ -400,10 +422,10 @@ static void strip(rdt_int8_strip *s) {
       if (last) break;
     }
     if (!ends_block(s, j)) continue;
-    add_lanes(s, from, j + 1);
+    add_blocks(s, from, j + 1);
     from = j + 1;
   }
-  if ((s->forms & (RDT_FORM_ROWS | RDT_FORM_BLOCKS)) && from < s->to) add_lanes(s, from, s->to);
+  if (s->forms & RDT_FORM_ROWS) add_rows(s);
   if (!good) s->differ = true;
 }
 
