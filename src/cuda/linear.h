@@ -1,0 +1,36 @@
+/* Linear ops on the GPU: a product or a convolution made ready for a device, whoever computes it. Either a library as a
+ * black box (cuBLASLt, cuDNN), with a pass over what went in and what came out that checks, applies the epilogue and
+ * evaluates it a second time; or an own kernel that checks as it goes. Which one is measured when it is made.
+ * Operands are the CPU's (rdt_problem, rdt_operands) with addresses of the device; a stream is a cudaStream_t. */
+#ifndef RDT_CUDA_LINEAR_H
+#define RDT_CUDA_LINEAR_H
+
+#include "core/problem.h"
+#include "cpu/kernel.h"
+#include "cuda/device.h"
+#include "cuda/verdict.h"
+
+typedef struct rdt_cuda_linear rdt_cuda_linear;
+
+/* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason; of datatypes, shapes, strides, epilogue. Whether the libraries are
+ * there is known only when one is made.
+ * scheme: "none": unprotected, with the library's own fused epilogue where it has one; of products "row", or a scheme of
+ * own kernels (kernels.def); of convolutions "fic"; NULL: whatever protects and is the fastest. */
+rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why);
+/* Waits. in[1].data given: these weights are fixed, and what the check needs of them is formed now; in[1].data NULL: in
+ * each run. Of in[0], out, bias and residual only shape, strides and datatype count. All memory is taken here. */
+rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
+                                  void *stream, rdt_cuda_linear **l, rdt_reason *why);
+/* Asynchronous: the whole op, epilogue included. Allocates nothing and asks nothing, so that a stream may capture it.
+ * One at a time; operands lie as in the problem that it was made for, at addresses that are multiples of 16 where those
+ * of the problem did not say otherwise. */
+rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, void *stream, rdt_reason *why);
+/* What was found, in the device's memory: the first 16 bytes are zero as long as nothing complained, and nobody but its
+ * reader makes them so again. row: of a convolution the first pixel (n oh ow in row-major order), column: the channel,
+ * -1: all. */
+rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l);
+const char *rdt_cuda_linear_kernel(const rdt_cuda_linear *l); /* for reports: "cublaslt_f16", "gemm_f16_mma_..." */
+const char *rdt_cuda_linear_scheme(const rdt_cuda_linear *l); /* what checks it: "row", "fic", ... */
+void rdt_cuda_linear_destroy(rdt_cuda_linear *l);
+
+#endif
