@@ -330,6 +330,55 @@ rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n) {
                             .a2_floor = (float)(k * square(a->flush))};
 }
 
+/* The same reasoning as rdt_bound_of, with ag <= sqrt(N k q), abs_c <= (1 + gamma) ag, q_beta <= q: the factors of s
+ * and e are those of the check's own roundings, in double. */
+rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n) {
+  const rdt_accumulator *a = &t->acc;
+  const bool nearest = a->rounding == RDT_ROUND_NEAREST;
+  const double N = (double)n, k = (double)t->k, gamma = gamma_total(t, t->k), u2 = square(unit(a));
+  const double grow = (1.0 + gamma) * (1.0 + t->u_out) * (1.0 + SLACK), check2 = square(t->u_check);
+  const double split = u2 * NEAREST_MS * t->splits;
+  const double form = square(u_form(t)) * NEAREST_MS * or_count(t->depth_beta, n);
+  const double dot = chain(t->u_check, or_count(t->depth_dot, t->k)),
+               sum = chain(t->u_check, or_count(t->depth_sum, n));
+  const capped one = {.n = N};
+  const double tiny = underflow(t, &one);
+  double total, squares;
+  rdt_box_bound b = {.cap = square(grow) * k, .lambda = t->lambda};
+  if (is_exact(a)) return (rdt_box_bound){0};
+  if (nearest) {
+    walk_factors(k, a->depth, N, &total, &squares);
+    b.c2 = u2 * total;
+    b.q = u2 * squares;
+  } else {
+    const double T = steps(a, t->k), o2 = square(ldexp(1.0, -a->fo - 1)), spread = ldexp(1.0, a->fo - a->f);
+    const double c1 = 0.72 * (1.0 + a->kb * square(spread)), alpha = 0.36 * a->kb * spread;
+    b.c2 = o2 * (c1 * T * THIRD + 0.02 * T * T);
+    b.q = o2 * (c1 * T / 6.0 + 0.043 * T * T);
+    b.theta = THETA_SAFE / k;
+    b.drift = o2 * square(alpha * T);
+    b.line = 0.36 * ldexp(1.0, -a->fo - 1) * T;
+  }
+  b.c2 += split + square(t->u_out) * THIRD;
+  b.q += split + 2.0 * form + square(t->u_beta) * THIRD;
+  walk_factors(k, t->depth_dot, 1.0, &total, &squares);
+  b.e2 = check2 * total;
+  b.q += check2 * squares;
+  walk_factors(N, t->depth_sum, 1.0, &total, &squares);
+  b.s2 = check2 * total;
+  b.c2 += check2 * squares;
+  b.rest = N * square(t->eta_out) / 12.0;
+  const double form0 = chain(u_form(t), or_count(t->depth_beta, n)), worst = sum > dot ? sum : dot;
+  const double blur = (1.0 + SLACK) * (1.0 + 2.0 * worst);
+  b.q0 = blur * (gamma + (t->u_out + sum) * grow + (dot + t->u_beta + form0) * (1.0 + SLACK)) * sqrt(N * k);
+  const double statistical = t->lambda * sqrt(b.q);
+  b.surely = (1.0 - SLACK) * square(least(b.q0, statistical));
+  b.least = blur * N * t->eta_out + FLUSH_RANGE * tiny;
+  const double most = is_double(a) ? DBL_MAX : (double)FLT_MAX;
+  b.limit = square(t->u_out > 0.0 ? least(most, largest(t->u_out, t->eta_out / (2.0 * t->u_out))) : most);
+  return b;
+}
+
 /* Inside a segment the partial sum is at most its start plus the segment's products, and each of them is rounded at
  * most kc + 1 times before the next checkpoint. */
 double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s) {

@@ -218,6 +218,10 @@ void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g) {
   rdt_free(g);
 }
 
+rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g) {
+  return g->args.verdict;
+}
+
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g) {
   return g->args.splits;
 }

@@ -51,6 +51,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, rdt_cud
                                 rdt_reason *why);
 /* Waits, copies what was found since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);
+rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g); /* the same, where it lies on the device */
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g);
 

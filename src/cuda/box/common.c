@@ -1,0 +1,108 @@
+#include <cuda_runtime_api.h>
+
+#include "cuda/box/boxes.h"
+
+static bool curve(rdt_fn fn) { /* those of finish.h */
+  switch (fn) {
+    case RDT_FN_LEAKYRELU:
+    case RDT_FN_HARDSIGMOID:
+    case RDT_FN_HARDSWISH:
+    case RDT_FN_ELU:
+    case RDT_FN_SIGMOID:
+    case RDT_FN_SILU:
+    case RDT_FN_TANH:
+    case RDT_FN_ERF:
+    case RDT_FN_GELU:
+    case RDT_FN_GELU_TANH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static bool loads(rdt_dtype t, rdt_dtype acc) { /* finish.h reads it, without loss */
+  if (acc == RDT_S32) return t == RDT_S32;
+  return t == RDT_F32 || t == RDT_F16 || t == RDT_BF16 || (t == RDT_F64 && acc == RDT_F64);
+}
+
+rdt_status rdt_box_finish_accept(const rdt_problem *p, rdt_reason *why) {
+  const rdt_status no = RDT_ERR_UNSUPPORTED;
+  const rdt_epilogue *e = &p->epilogue;
+  const rdt_fn fn = e->act.fn;
+  if (e->factor.rank >= 0) return rdt_fail(why, no, "the GPU does not requantise");
+  if (fn != RDT_FN_NONE && fn != RDT_FN_RELU && fn != RDT_FN_CLIP && !(curve(fn) && p->acc == RDT_F32))
+    return rdt_fail(why, no, "no %s behind products of %s on the GPU", rdt_fn_info(fn)->name,
+                    rdt_dtype_name(p->in[0].dtype));
+  if (e->bias.rank >= 0 && !loads(e->bias.dtype, p->acc))
+    return rdt_fail(why, no, "no bias of %s on the GPU", rdt_dtype_name(e->bias.dtype));
+  if (e->bias.rank >= 0 && e->bias.shape[0] > 1 && e->bias.stride[0] != 1)
+    return rdt_fail(why, no, "a bias whose elements do not lie side by side");
+  if (e->residual.rank >= 0 && !loads(e->residual.dtype, p->acc))
+    return rdt_fail(why, no, "no residual of %s on the GPU", rdt_dtype_name(e->residual.dtype));
+  return RDT_OK;
+}
+
+rdt_box_finish rdt_box_finish_of(const rdt_problem *p) {
+  const rdt_epilogue *e = &p->epilogue;
+  return (rdt_box_finish){.on = !rdt_epilogue_is_none(e),
+                          .out = p->out.dtype,
+                          .bias_type = e->bias.rank >= 0 ? e->bias.dtype : p->out.dtype,
+                          .residual_type = e->residual.rank >= 0 ? e->residual.dtype : p->out.dtype,
+                          .act = (int)e->act.fn,
+                          .alpha = e->alpha,
+                          .beta = e->beta,
+                          .p = e->act.param[0],
+                          .q = e->act.param[1]};
+}
+
+int rdt_box_ends(const rdt_box_finish *f) {
+  return !f->on ? 0 : curve((rdt_fn)f->act) ? 2 : 1;
+}
+
+const void *rdt_box_bias(const rdt_operands *o) {
+  return o->epilogue && o->epilogue->bias.rank >= 0 ? o->epilogue->bias.data : NULL;
+}
+
+const void *rdt_box_residual(const rdt_operands *o) {
+  return o->epilogue && o->epilogue->residual.rank >= 0 && o->epilogue->beta != 0.0 ? o->epilogue->residual.data : NULL;
+}
+
+bool rdt_box_aligned(const void *p) {
+  return (uintptr_t)p % 16 == 0;
+}
+
+size_t rdt_box_bytes_of(const rdt_tensor *t, rdt_dtype type) {
+  int64_t last = 0;
+  for (int d = 0; d < t->rank; d++) last += (t->shape[d] - 1) * t->stride[d];
+  return (size_t)(last + 1) * rdt_dtype_size(type);
+}
+
+/* Ones, or nearly: what is measured neither overflows nor is all zero. */
+static rdt_status ones(const rdt_tensor *t, void **memory, rdt_tensor *to, rdt_reason *why) {
+  const size_t bytes = rdt_box_bytes_of(t, t->dtype);
+  *to = *t;
+  RDT_TRY(rdt_cuda_alloc(bytes, memory, why));
+  to->data = *memory;
+  return rdt_cuda_status(cudaMemset(*memory, 0x3c, bytes), "cudaMemset", why);
+}
+
+rdt_status rdt_box_trial_make(const rdt_problem *p, rdt_box_trial *t, rdt_reason *why) {
+  rdt_status status;
+  *t = (rdt_box_trial){.epilogue = p->epilogue};
+  t->o = (rdt_operands){.in = t->in, .n_in = 2, .epilogue = &t->epilogue};
+  t->in[1] = p->in[1];
+  RDT_TRY_GOTO(ones(&p->in[0], &t->memory[0], &t->in[0], why), fail);
+  if (!p->in[1].data) RDT_TRY_GOTO(ones(&p->in[1], &t->memory[1], &t->in[1], why), fail);
+  RDT_TRY_GOTO(ones(&p->out, &t->memory[2], &t->o.out, why), fail);
+  if (p->epilogue.bias.rank >= 0) RDT_TRY_GOTO(ones(&p->epilogue.bias, &t->memory[3], &t->epilogue.bias, why), fail);
+  if (p->epilogue.residual.rank >= 0)
+    RDT_TRY_GOTO(ones(&p->epilogue.residual, &t->memory[4], &t->epilogue.residual, why), fail);
+  return RDT_OK;
+fail:
+  rdt_box_trial_free(t);
+  return status;
+}
+
+void rdt_box_trial_free(rdt_box_trial *t) {
+  for (int i = 0; i < 5; i++) rdt_cuda_free(t->memory[i]), t->memory[i] = NULL;
+}

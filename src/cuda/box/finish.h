@@ -1,0 +1,371 @@
+/* Types, vectors, epilogue and comparison of the passes around a library's results. */
+#ifndef RDT_CUDA_BOX_FINISH_H
+#define RDT_CUDA_BOX_FINISH_H
+
+#include "cuda/box/box.h"
+#include "cuda/ptx/memory.h"
+#include "cuda/ptx/mma.h"
+#include "cuda/sm80/gemm_mma.h"
+
+enum rdt_box_fn { /* the numbers of core/problem.h */
+#define X(id, name, operands, kind) rdt_box_##id,
+#include "core/functions.def"
+#undef X
+};
+
+struct rdt_box_f16 {
+  uint16_t bits;
+};
+struct rdt_box_bf16 {
+  uint16_t bits;
+};
+
+/* A type of operands or raw results: as what it is computed with, and what sums are kept in where operands have it.
+ * Products of 16-bit numbers err by more than sums in single precision do; integers are summed modulo 2^32. */
+template <class T>
+struct rdt_box_type;
+#define RDT_BOX_TYPE(T, WIDE, SUM) \
+  template <>                      \
+  struct rdt_box_type<T> {         \
+    typedef WIDE wide;             \
+    typedef SUM sum;               \
+  };
+RDT_BOX_TYPE(double, double, double)
+RDT_BOX_TYPE(float, float, double)
+RDT_BOX_TYPE(rdt_box_f16, float, float)
+RDT_BOX_TYPE(rdt_box_bf16, float, float)
+RDT_BOX_TYPE(int8_t, int32_t, uint32_t)
+RDT_BOX_TYPE(int32_t, int32_t, uint32_t)
+#undef RDT_BOX_TYPE
+
+RDT_DEVICE double rdt_widen(double x) {
+  return x;
+}
+RDT_DEVICE float rdt_widen(float x) {
+  return x;
+}
+RDT_DEVICE float rdt_widen(rdt_box_f16 x) {
+  return rdt_f16::wide(x.bits).x;
+}
+RDT_DEVICE float rdt_widen(rdt_box_bf16 x) {
+  return __uint_as_float((uint32_t)x.bits << 16);
+}
+RDT_DEVICE int32_t rdt_widen(int8_t x) {
+  return x;
+}
+RDT_DEVICE int32_t rdt_widen(int32_t x) {
+  return x;
+}
+
+RDT_DEVICE constexpr rdt_dtype rdt_box_dtype(const double *) {
+  return RDT_F64;
+}
+RDT_DEVICE constexpr rdt_dtype rdt_box_dtype(const float *) {
+  return RDT_F32;
+}
+RDT_DEVICE constexpr rdt_dtype rdt_box_dtype(const rdt_box_f16 *) {
+  return RDT_F16;
+}
+RDT_DEVICE constexpr rdt_dtype rdt_box_dtype(const rdt_box_bf16 *) {
+  return RDT_BF16;
+}
+RDT_DEVICE constexpr rdt_dtype rdt_box_dtype(const int32_t *) {
+  return RDT_S32;
+}
+
+template <class T, int V>
+struct __align__(sizeof(T) * V > 16 ? 16 : sizeof(T) * V) rdt_pack {
+  T x[V];
+};
+
+template <class T, int V>
+RDT_DEVICE void rdt_load_pack(const T *from, T (&x)[V]) {
+  const rdt_pack<T, V> p = *(const rdt_pack<T, V> *)from;
+#pragma unroll
+  for (int i = 0; i < V; i++) x[i] = p.x[i];
+}
+
+template <class W, class T, int V>
+RDT_DEVICE void rdt_load_as(const T *from, int64_t step, int count, bool pack, W (&x)[V]) {
+  T t[V];
+#pragma unroll
+  for (int v = 0; v < V; v++) t[v] = T{};
+  if (pack && count >= V) {
+    rdt_load_pack<T, V>(from, t);
+  } else {
+#pragma unroll
+    for (int v = 0; v < V; v++)
+      if (v < count) t[v] = from[v * step];
+  }
+#pragma unroll
+  for (int v = 0; v < V; v++) x[v] = (W)rdt_widen(t[v]);
+}
+
+/* V numbers of any type that lie step apart, of which so many are there; pack: side by side, at a common address. */
+template <class W, int V>
+RDT_DEVICE void rdt_box_load(const void *from, int64_t at, int64_t step, int count, bool pack, rdt_dtype type,
+                             W (&x)[V]) {
+  switch (type) {
+    case RDT_F64:
+      return rdt_load_as<W>((const double *)from + at, step, count, pack, x);
+    case RDT_F32:
+      return rdt_load_as<W>((const float *)from + at, step, count, pack, x);
+    case RDT_F16:
+      return rdt_load_as<W>((const rdt_box_f16 *)from + at, step, count, pack, x);
+    case RDT_BF16:
+      return rdt_load_as<W>((const rdt_box_bf16 *)from + at, step, count, pack, x);
+    default:
+      return rdt_load_as<W>((const int32_t *)from + at, step, count, pack, x);
+  }
+}
+
+/* ---- the epilogue ---- */
+
+RDT_DEVICE double rdt_mul(double x, double y) {
+  return __dmul_rn(x, y);
+}
+RDT_DEVICE double rdt_add(double x, double y) {
+  return __dadd_rn(x, y);
+}
+RDT_DEVICE float rdt_mul(float x, float y) {
+  return __fmul_rn(x, y);
+}
+RDT_DEVICE float rdt_add(float x, float y) {
+  return __fadd_rn(x, y);
+}
+RDT_DEVICE int32_t rdt_mul(int32_t x, int32_t y) {
+  return (int32_t)((uint32_t)x * (uint32_t)y);
+}
+RDT_DEVICE int32_t rdt_add(int32_t x, int32_t y) {
+  return (int32_t)((uint32_t)x + (uint32_t)y);
+}
+
+template <class W>
+RDT_DEVICE W rdt_clamp(W x, W low, W high) {
+  const W y = x < low ? low : x;
+  return y > high ? high : y;
+}
+
+/* Those that networks put behind products; linear.c says which. */
+template <int fn>
+RDT_DEVICE float rdt_curve(float x, float p, float q) {
+  switch (fn) {
+    case rdt_box_LEAKYRELU:
+      return x < 0.0f ? p * x : x;
+    case rdt_box_HARDSIGMOID:
+      return rdt_clamp(p * x + q, 0.0f, 1.0f);
+    case rdt_box_HARDSWISH:
+      return x * rdt_clamp(p * x + q, 0.0f, 1.0f);
+    case rdt_box_ELU:
+      return x < 0.0f ? p * expm1f(x) : x;
+    case rdt_box_SIGMOID:
+      return 1.0f / (1.0f + expf(-x));
+    case rdt_box_SILU:
+      return x / (1.0f + expf(-x));
+    case rdt_box_TANH:
+      return tanhf(x);
+    case rdt_box_ERF:
+      return erff(x);
+    case rdt_box_GELU:
+      return 0.5f * x * erfcf(-x * 0.70710678f);
+    case rdt_box_GELU_TANH:
+      return x / (1.0f + expf(-x * (1.5957691f + 0.071354816f * (x * x))));
+    default:
+      return x;
+  }
+}
+
+template <int fn, int N>
+RDT_DEVICE void rdt_curves(const rdt_box_finish &f, float (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) x[i] = rdt_curve<fn>(x[i], (float)f.p, (float)f.q);
+}
+
+template <int N, class W>
+RDT_DEVICE void rdt_box_curve(const rdt_box_finish &, W (&)[N]) { /* there is none for doubles and integers */
+}
+template <int N>
+RDT_DEVICE void rdt_box_curve(const rdt_box_finish &f, float (&x)[N]) {
+#define CASE(fn)             \
+  case fn:                   \
+    rdt_curves<fn, N>(f, x); \
+    break;
+  switch (f.act) {
+    CASE(rdt_box_LEAKYRELU)
+    CASE(rdt_box_HARDSIGMOID)
+    CASE(rdt_box_HARDSWISH)
+    CASE(rdt_box_ELU)
+    CASE(rdt_box_SIGMOID)
+    CASE(rdt_box_SILU)
+    CASE(rdt_box_TANH)
+    CASE(rdt_box_ERF)
+    CASE(rdt_box_GELU)
+    CASE(rdt_box_GELU_TANH)
+  }
+#undef CASE
+}
+
+/* curves: also those that are more than a bound */
+template <bool curves, int N, class W>
+RDT_DEVICE void rdt_box_act(const rdt_box_finish &f, W (&x)[N]) {
+  if (f.act == rdt_box_NONE) return;
+  if (f.act == rdt_box_RELU) {
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = x[i] < 0 ? 0 : x[i];
+  } else if (f.act == rdt_box_CLIP) {
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = rdt_clamp<W>(x[i], (W)f.p, (W)f.q);
+  } else if (curves) {
+    rdt_box_curve<N>(f, x);
+  }
+}
+
+/* One element, up to its activation; bias: of its channel, residual: its own. */
+template <class W>
+RDT_DEVICE W rdt_box_sum(const rdt_box_finish &f, W raw, W bias, W residual, bool has_residual) {
+  W v = rdt_mul((W)f.alpha, raw);
+  if (f.bias) v = rdt_add(v, bias);
+  if (has_residual) v = rdt_add(v, rdt_mul((W)f.beta, residual));
+  return v;
+}
+
+/* Neighbours as they are stored, 16 bytes of accumulators: four of f32 or s32, two of f64; eight bytes of 16-bit ones.
+ */
+struct rdt_box_words {
+  uint32_t w[4];
+};
+
+RDT_DEVICE bool rdt_box_is_half(rdt_dtype type) {
+  return type == RDT_F16 || type == RDT_BF16;
+}
+
+RDT_DEVICE rdt_box_words rdt_box_narrow(const double *x, rdt_dtype) {
+  const uint64_t a = (uint64_t)__double_as_longlong(x[0]), b = (uint64_t)__double_as_longlong(x[1]);
+  return {{(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)}};
+}
+RDT_DEVICE rdt_box_words rdt_box_narrow(const int32_t *x, rdt_dtype) {
+  return {{(uint32_t)x[0], (uint32_t)x[1], (uint32_t)x[2], (uint32_t)x[3]}};
+}
+RDT_DEVICE rdt_box_words rdt_box_narrow(const float *x, rdt_dtype type) {
+  if (type == RDT_F16) return {{rdt_f16::narrow(x[0], x[1]), rdt_f16::narrow(x[2], x[3]), 0, 0}};
+  if (type == RDT_BF16) return {{rdt_bf16::narrow(x[0], x[1]), rdt_bf16::narrow(x[2], x[3]), 0, 0}};
+  return {{__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]), __float_as_uint(x[3])}};
+}
+
+RDT_DEVICE void rdt_box_store_pack(void *to, int64_t at, rdt_dtype type, const rdt_box_words &x) {
+  if (rdt_box_is_half(type))
+    *(uint2 *)((uint16_t *)to + at) = make_uint2(x.w[0], x.w[1]);
+  else if (type == RDT_F64)
+    *(uint4 *)((uint64_t *)to + at) = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
+  else
+    *(uint4 *)((uint32_t *)to + at) = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
+}
+
+RDT_DEVICE bool rdt_box_same_pack(const void *from, int64_t at, rdt_dtype type, const rdt_box_words &x) {
+  if (rdt_box_is_half(type)) {
+    const uint2 is = *(const uint2 *)((const uint16_t *)from + at);
+    return ((is.x ^ x.w[0]) | (is.y ^ x.w[1])) == 0;
+  }
+  const uint4 is =
+      type == RDT_F64 ? *(const uint4 *)((const uint64_t *)from + at) : *(const uint4 *)((const uint32_t *)from + at);
+  return ((is.x ^ x.w[0]) | (is.y ^ x.w[1]) | (is.z ^ x.w[2]) | (is.w ^ x.w[3])) == 0;
+}
+
+/* The v-th of them, by itself; v is known when compiled. */
+RDT_DEVICE void rdt_box_store_one(void *to, int64_t at, rdt_dtype type, const rdt_box_words &x, int v) {
+  if (rdt_box_is_half(type))
+    ((uint16_t *)to)[at] = (uint16_t)(x.w[v / 2] >> (16 * (v & 1)));
+  else if (type == RDT_F64)
+    ((uint2 *)to)[at] = make_uint2(x.w[2 * (v & 1)], x.w[2 * (v & 1) + 1]);
+  else
+    ((uint32_t *)to)[at] = x.w[v];
+}
+
+RDT_DEVICE bool rdt_box_same_one(const void *from, int64_t at, rdt_dtype type, const rdt_box_words &x, int v) {
+  if (rdt_box_is_half(type)) return ((const uint16_t *)from)[at] == (uint16_t)(x.w[v / 2] >> (16 * (v & 1)));
+  if (type != RDT_F64) return ((const uint32_t *)from)[at] == x.w[v];
+  const uint2 is = ((const uint2 *)from)[at];
+  return is.x == x.w[2 * (v & 1)] && is.y == x.w[2 * (v & 1) + 1];
+}
+
+/* ---- sums and comparison ---- */
+
+/* A square, and the square of the least number that tensor cores align as it is: an over-estimate of what subnormal
+ * numbers count. */
+template <class S>
+RDT_DEVICE S rdt_box_square(S x, S least2) {
+  return x * x + least2;
+}
+RDT_DEVICE float rdt_box_square(float x, float least2) {
+  return fmaf(x, x, least2);
+}
+
+/* What squares may have lost below the normal range, of so many. */
+RDT_DEVICE double rdt_box_lost(float, int count) {
+  return count * 0x1p-126;
+}
+RDT_DEVICE double rdt_box_lost(double, int) {
+  return 0.0;
+}
+RDT_DEVICE uint32_t rdt_box_lost(uint32_t, int) {
+  return 0;
+}
+
+RDT_DEVICE unsigned rdt_box_signs(unsigned i) { /* 32 of them, by a hash that mixes all bits */
+  i = (i + 1u) * 0x9e3779b9u;
+  i = (i ^ (i >> 16)) * 0x85ebca6bu;
+  i = (i ^ (i >> 13)) * 0xc2b2ae35u;
+  return i ^ (i >> 16);
+}
+
+struct rdt_box_place {
+  int row, column, rows, columns;
+};
+
+static __device__ __noinline__ void rdt_box_complain(rdt_cuda_verdict *v, int complaint, rdt_box_place at, int k,
+                                                     double observed, double expected, double tau2, double tau0) {
+  atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
+  const uint32_t slot = atomicAdd(&v->listed, 1u);
+  if (slot >= RDT_CUDA_LISTED) return;
+  rdt_cuda_finding *f = &v->list[slot];
+  f->complaint = complaint, f->sm = (int)rdt_sm();
+  f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
+  f->k_first = 0, f->k_last = k;
+  f->observed = (float)observed, f->expected = (float)expected, f->tau2 = (float)tau2, f->tau0 = (float)tau0;
+}
+
+/* Within the part of the bound that comes from the inputs alone, as nearly all are: no need to ask for more. */
+RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &b, double s, double e, double q) {
+  const double d = s - e, most = b.surely * q;
+  return d * d <= most && most < __longlong_as_double(0x7ff0000000000000);
+}
+RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &b, float s, float e, double q) {
+  return rdt_box_passes(b, (double)s, (double)e, q);
+}
+RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &, uint32_t s, uint32_t e, uint32_t) {
+  return s == e;
+}
+
+/* See rdt_box_bound. */
+static __device__ __noinline__ void rdt_box_compare(const rdt_box_bound &b, rdt_cuda_verdict *verdict, rdt_box_place at,
+                                                    int k, double s, double c2, double e, double q) {
+  const double infinity = __longlong_as_double(0x7ff0000000000000), size = b.cap * q, most = fmin(c2, size);
+  const double over = q > 0.0 ? fmin(1.0, b.theta * most / q) : 0.0;
+  const double v = b.c2 * most + over * b.drift * most + b.q * q + b.s2 * s * s + b.e2 * e * e + b.rest;
+  const double tau0 = b.q0 * sqrt(q) + b.least;
+  const double tau2 = fmin(tau0, b.line * fabs(s) + b.lambda * sqrt(v) + b.least), residual = fabs(s - e);
+  if (!(tau0 < infinity) || (!(fabs(s) < infinity) && !(size < b.limit)))
+    rdt_box_complain(verdict, RDT_CUDA_CANNOT, at, k, s, e, tau2, tau0);
+  else if (!(residual <= tau0))
+    rdt_box_complain(verdict, RDT_CUDA_CERTAIN, at, k, s, e, tau2, tau0);
+  else if (!(residual <= tau2))
+    rdt_box_complain(verdict, RDT_CUDA_SUSPECT, at, k, s, e, tau2, tau0);
+}
+
+static __device__ __forceinline__ void rdt_box_compare(const rdt_box_bound &, rdt_cuda_verdict *verdict,
+                                                       rdt_box_place at, int k, uint32_t s, uint32_t, uint32_t e,
+                                                       uint32_t) {
+  if (s != e) rdt_box_complain(verdict, RDT_CUDA_CERTAIN, at, k, (double)s, (double)e, 0.0, 0.0);
+}
+
+#endif

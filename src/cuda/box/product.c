@@ -1,0 +1,392 @@
+#include <cuda_runtime_api.h>
+#include <limits.h>
+
+#include "core/memory.h"
+#include "cuda/blas.h"
+#include "cuda/box/boxes.h"
+
+enum { A, B, C, RESIDUAL, MATRICES };
+
+/* A batch of matrices, as few dimensions as it can be told in. */
+typedef struct lay {
+  int64_t m, n, k;
+  int64_t row[MATRICES], column[MATRICES];
+  int dims; /* of the batch: two at most */
+  int64_t shape[RDT_MAX_RANK], stride[RDT_MAX_RANK][MATRICES];
+} lay;
+
+struct rdt_box_product {
+  lay l;
+  rdt_blas *blas;
+  bool protect, fused, fixed; /* fused: the library writes the result */
+  rdt_dtype in, acc, out;
+  int64_t outer;    /* launches of the library */
+  int64_t raw_next; /* from one of them to the next, in the raw result */
+  rdt_rows_args check, sums;
+  int rows; /* of a group */
+  bool fast;
+  const void *check_code, *sums_code;
+  void *raw;
+  rdt_cuda_verdict *verdict;
+};
+
+/* ---- what a problem is ---- */
+
+static const rdt_tensor *matrix_of(const rdt_problem *p, int which) {
+  return which == A ? &p->in[0] : which == B ? &p->in[1] : which == C ? &p->out : &p->epilogue.residual;
+}
+
+static bool follows(const lay *l, int d, int which) { /* the rows of the next of dimension d come after this one's */
+  return l->stride[d][which] == l->m * l->row[which];
+}
+
+static bool drop(lay *l, int d) {
+  for (l->dims--; d < l->dims; d++) {
+    l->shape[d] = l->shape[d + 1];
+    for (int i = 0; i < MATRICES; i++) l->stride[d][i] = l->stride[d + 1][i];
+  }
+  return true;
+}
+
+/* One simplification; false: there is none. Rows of batches that share B are rows of one matrix. */
+static bool simpler(lay *l, bool residual) {
+  for (int d = 0; d < l->dims; d++)
+    if (l->shape[d] == 1) return drop(l, d);
+  const int last = l->dims - 1;
+  if (last >= 0 && l->stride[last][B] == 0 && follows(l, last, A) && follows(l, last, C) &&
+      (!residual || follows(l, last, RESIDUAL))) {
+    l->m *= l->shape[last];
+    return drop(l, last);
+  }
+  for (int d = 0; d < last; d++) {
+    bool merge = true;
+    for (int i = 0; i < MATRICES; i++)
+      merge = merge && (l->stride[d][i] == l->shape[d + 1] * l->stride[d + 1][i] || (i == RESIDUAL && !residual));
+    if (!merge) continue;
+    l->shape[d + 1] *= l->shape[d];
+    return drop(l, d);
+  }
+  return false;
+}
+
+static lay lay_of(const rdt_problem *p) {
+  const int r = p->out.rank;
+  lay l = {.m = p->out.shape[r - 2], .n = p->out.shape[r - 1], .k = p->in[0].shape[r - 1], .dims = r - 2};
+  const bool residual = p->epilogue.residual.rank >= 0;
+  for (int i = 0; i < MATRICES; i++) {
+    const rdt_tensor *t = matrix_of(p, i);
+    if (i == RESIDUAL && !residual) continue;
+    l.row[i] = t->stride[r - 2], l.column[i] = t->stride[r - 1];
+    for (int d = 0; d < r - 2; d++) l.stride[d][i] = t->stride[d];
+  }
+  for (int d = 0; d < r - 2; d++) l.shape[d] = p->out.shape[d];
+  while (simpler(&l, residual)) {
+  }
+  return l;
+}
+
+static rdt_dtype raw_type(rdt_dtype in) {
+  return in == RDT_F64 ? RDT_F64 : in == RDT_S8 ? RDT_S32 : RDT_F32;
+}
+
+/* The library takes matrices with elements side by side along one dimension, and no row twice. */
+static bool packed(const lay *l, int which) {
+  const int64_t rows = which == B ? l->k : l->m, columns = which == A ? l->k : l->n;
+  const int64_t row = l->row[which], column = l->column[which];
+  return ((column == 1 || columns == 1) && (row >= columns || rows == 1)) ||
+         ((row == 1 || rows == 1) && (column >= rows || columns == 1));
+}
+
+rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why) {
+  const rdt_status no = RDT_ERR_UNSUPPORTED;
+  if (p->op != RDT_KOP_GEMM) return rdt_fail(why, no, "cuBLASLt multiplies matrices; this is %s", rdt_problem_name(p));
+  const rdt_dtype in = p->in[0].dtype, out = p->out.dtype;
+  const int r = p->out.rank;
+  if (in != p->in[1].dtype || !rdt_rows_weights(in))
+    return rdt_fail(why, no, "products of cuBLASLt are of f64, f32, f16, bf16 or s8 by the same, not %s by %s",
+                    rdt_dtype_name(in), rdt_dtype_name(p->in[1].dtype));
+  if (out != raw_type(in) && !(rdt_dtype_is_half(in) && out == in))
+    return rdt_fail(why, no, "products of %s on the GPU are %s%s%s, not %s", rdt_dtype_name(in),
+                    rdt_dtype_name(raw_type(in)), rdt_dtype_is_half(in) ? " or " : "",
+                    rdt_dtype_is_half(in) ? rdt_dtype_name(in) : "", rdt_dtype_name(out));
+  if (p->zero[0] || p->zero[1]) return rdt_fail(why, no, "products of cuBLASLt have no zero points");
+  if (r < 2 || p->in[0].rank != r || p->in[1].rank != r)
+    return rdt_fail(why, no, "products of cuBLASLt have operands of one rank");
+  for (int d = 0; d < r; d++)
+    if (p->out.shape[d] < 1 || p->in[0].shape[d] < 1)
+      return rdt_fail(why, no, "products of cuBLASLt take no zero-size dimension");
+  const lay l = lay_of(p);
+  if (l.dims > 2) return rdt_fail(why, no, "batches of products on the GPU lie in two dimensions at most");
+  if (!packed(&l, A) || !packed(&l, B))
+    return rdt_fail(why, no, "products of cuBLASLt take matrices whose rows or columns lie side by side");
+  for (int i = 0; i < MATRICES; i++)
+    if (l.row[i] < 0 || l.column[i] < 0) return rdt_fail(why, no, "products of cuBLASLt take no negative strides");
+  int64_t rows = l.m;
+  for (int d = 0; d < l.dims; d++) rows = rows > INT_MAX / l.shape[d] ? INT_MAX : rows * l.shape[d];
+  if (rows > INT_MAX / 2 || l.n > INT_MAX / 2 || l.k > INT_MAX / 2)
+    return rdt_fail(why, no, "products on the GPU have lengths up to %d, all batches together", INT_MAX / 2);
+  return rdt_box_finish_accept(p, why);
+}
+
+/* ---- making ready ---- */
+
+static int64_t shape_of(const lay *l, int from_last) {
+  return from_last < l->dims ? l->shape[l->dims - 1 - from_last] : 1;
+}
+static int64_t stride_of(const lay *l, int from_last, int which) {
+  return from_last < l->dims ? l->stride[l->dims - 1 - from_last][which] : 0;
+}
+
+static int along(const rdt_rows_matrix *x, int64_t columns, int64_t rows, size_t size, int step_rows) {
+  const int64_t step = size == 8 ? 2 : 4, others = x->outer | x->inner;
+  if ((x->column == 1 || columns == 1) && (x->row % step == 0 || rows == 1) && others % step == 0) return 1;
+  if ((x->row == 1 || rows == 1) && (x->column % step_rows == 0 || columns == 1) && others % step_rows == 0) return 2;
+  return 0;
+}
+
+static rdt_rows_matrix rows_matrix(const lay *l, int which, rdt_dtype type, int rows) {
+  rdt_rows_matrix x = {.row = l->row[which],
+                       .column = l->column[which],
+                       .outer = stride_of(l, 1, which),
+                       .inner = stride_of(l, 0, which)};
+  x.along = along(&x, which == A ? l->k : l->n, which == B ? l->k : l->m, rdt_dtype_size(type), rows);
+  return x;
+}
+
+static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, double lambda) {
+  const bool half = rdt_dtype_is_half(b->in);
+  const double u = rdt_dtype_info(half ? RDT_F32 : RDT_F64)->u;
+  const int64_t step = b->in == RDT_F64 ? 2 : 4, share = b->check.threads * step, tree = 5 + RDT_BOX_THREADS / 32 + 1;
+  rdt_tolerance t = {.acc = rdt_accumulator_of(b->in, b->acc),
+                     .k = b->l.k,
+                     .u_check = u,
+                     .u_beta = u,
+                     .depth_dot = (b->l.k + share - 1) / share * step + tree,
+                     .depth_sum = (b->l.n + share - 1) / share * step + tree,
+                     .lambda = lambda};
+  if (half) {
+    t.acc = rdt_accumulator_mma(d->major, d->minor, b->in);
+    t.splits = 32; /* of a black box, at most */
+  }
+  return t;
+}
+
+/* Threads of a group, so that so many groups fill the device; no more than have something to do. */
+static int threads_of(const rdt_cuda_device *d, int64_t groups, int64_t length) {
+  const int64_t least = (int64_t)d->sms * 1024;
+  int threads = 32;
+  while (threads < RDT_BOX_THREADS && threads * groups < least && 4 * threads < length) threads *= 2;
+  return threads;
+}
+
+static unsigned blocks_of(const rdt_rows_args *a, int rows) {
+  const int64_t groups = (int64_t)a->batches * ((a->m + rows - 1) / rows);
+  return (unsigned)((groups * a->threads + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
+}
+
+/* As nearly all are, for which there is shorter code: rows side by side, bias and residual of the result's type, which
+ * is A's. */
+static bool is_fast(const rdt_box_product *b, const rdt_problem *p) {
+  const lay *l = &b->l;
+  const rdt_epilogue *e = &p->epilogue;
+  bool fast = l->n % 4 == 0 && l->k % 4 == 0 && rows_matrix(l, A, b->in, RDT_ROWS_FEW).along == 1 &&
+              rows_matrix(l, C, b->out, RDT_ROWS_FEW).along == 1;
+  if (b->raw) fast = fast && b->out == b->in;
+  if (e->bias.rank >= 0) fast = fast && e->bias.dtype == b->out;
+  if (e->residual.rank >= 0)
+    fast = fast && e->residual.dtype == b->out && rows_matrix(l, RESIDUAL, b->out, RDT_ROWS_FEW).along == 1;
+  return fast;
+}
+
+static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda) {
+  const lay *l = &b->l;
+  const int64_t inner = shape_of(l, 0), batches = inner * shape_of(l, 1);
+  const int64_t inner_sets = stride_of(l, 0, B) ? inner : 1, outer_sets = stride_of(l, 1, B) ? shape_of(l, 1) : 1;
+  rdt_rows_args *c = &b->check, *s = &b->sums;
+  b->fast = is_fast(b, p);
+  b->rows = b->fast && batches * l->m >= 4 * RDT_ROWS_MANY * (int64_t)d->sms ? RDT_ROWS_MANY : RDT_ROWS_FEW;
+  c->threads = threads_of(d, batches * ((l->m + b->rows - 1) / b->rows), l->n > l->k ? l->n : l->k);
+  c->m = (int)l->m, c->n = (int)l->n, c->k = (int)l->k, c->batches = (int)batches, c->inner = (int)inner;
+  c->check = b->protect;
+  c->a = rows_matrix(l, A, b->in, b->rows), c->out = rows_matrix(l, C, b->out, b->rows);
+  c->residual = rows_matrix(l, RESIDUAL, b->out, b->rows);
+  if (b->raw) {
+    c->raw = (rdt_rows_matrix){.row = l->n, .column = 1, .outer = inner * l->m * l->n, .inner = l->m * l->n};
+    c->raw.along = along(&c->raw, l->n, l->m, rdt_dtype_size(b->acc), b->rows);
+  } else {
+    c->raw = c->out;
+  }
+  c->sets_inner = inner_sets > 1, c->sets_outer = outer_sets > 1 ? inner_sets : 0;
+  c->finish = rdt_box_finish_of(p);
+  c->finish.on = b->raw != NULL;
+  c->verdict = b->verdict;
+  if (!b->protect) return;
+  const rdt_tolerance t = tolerance_of(d, b, lambda);
+  c->least2 = t.acc.flush * t.acc.flush;
+  c->bound = rdt_box_bound_of(&t, l->n);
+  s->m = (int)l->k, s->n = (int)l->n, s->batches = (int)(inner_sets * outer_sets), s->inner = (int)inner_sets;
+  s->threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n);
+  s->raw = rows_matrix(l, B, b->in, RDT_ROWS_FEW);
+  s->least2 = c->least2;
+  s->weights = c->weights;
+}
+
+/* The library's part: A, B to raw, or to the result with all that follows. */
+static rdt_blas_product product_of(const rdt_box_product *b, const rdt_problem *p) {
+  const lay *l = &b->l;
+  const bool fused = b->fused;
+  const rdt_epilogue *e = &p->epilogue;
+  return (rdt_blas_product){.in = b->in,
+                            .out = fused ? b->out : b->acc,
+                            .m = l->m,
+                            .n = l->n,
+                            .k = l->k,
+                            .batches = shape_of(l, 0),
+                            .a = {l->row[A], l->column[A]},
+                            .b = {l->row[B], l->column[B]},
+                            .c = b->raw ? l->n : l->row[C],
+                            .a_next = stride_of(l, 0, A),
+                            .b_next = stride_of(l, 0, B),
+                            .c_next = b->raw ? l->m * l->n : stride_of(l, 0, C),
+                            .alpha = fused ? e->alpha : 1.0,
+                            .beta = fused && e->residual.rank >= 0 ? e->beta : 0.0,
+                            .bias = fused && e->bias.rank >= 0,
+                            .act = !fused                          ? RDT_BLAS_NO_ACT
+                                   : e->act.fn == RDT_FN_RELU      ? RDT_BLAS_RELU
+                                   : e->act.fn == RDT_FN_GELU_TANH ? RDT_BLAS_GELU_TANH
+                                                                   : RDT_BLAS_NO_ACT};
+}
+
+static bool can_fuse(const rdt_box_product *b, const rdt_problem *p) {
+  const rdt_epilogue *e = &p->epilogue;
+  const lay *l = &b->l;
+  if (b->protect || (l->column[C] != 1 && l->n > 1) || (l->m > 1 && l->row[C] < l->n)) return false;
+  if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU && e->act.fn != RDT_FN_GELU_TANH) return false;
+  if (e->bias.rank >= 0 && e->bias.dtype != b->out) return false;
+  if (e->residual.rank < 0) return true;
+  bool same = e->residual.dtype == b->out && l->row[C] == l->row[RESIDUAL] && l->column[C] == l->column[RESIDUAL];
+  for (int d = 0; d < l->dims; d++) same = same && l->stride[d][C] == l->stride[d][RESIDUAL];
+  return same;
+}
+
+static rdt_status launch_library(rdt_box_product *b, const rdt_operands *o, void *stream, rdt_reason *why) {
+  const lay *l = &b->l;
+  const size_t in = rdt_dtype_size(b->in), out = rdt_dtype_size(b->raw ? b->acc : b->out);
+  char *to = b->raw ? b->raw : o->out.data;
+  const char *residual = rdt_box_residual(o);
+  for (int64_t i = 0; i < b->outer; i++) {
+    const int64_t c = i * (b->raw ? b->raw_next : stride_of(l, 1, C)) * (int64_t)out;
+    const rdt_blas_operands x = {.a = (const char *)o->in[0].data + i * stride_of(l, 1, A) * (int64_t)in,
+                                 .b = (const char *)o->in[1].data + i * stride_of(l, 1, B) * (int64_t)in,
+                                 .bias = rdt_box_bias(o),
+                                 .residual = residual ? residual + i * stride_of(l, 1, RESIDUAL) * (int64_t)out : NULL,
+                                 .c = to + c};
+    RDT_TRY(rdt_blas_launch(b->blas, &x, stream, why));
+  }
+  return RDT_OK;
+}
+
+static rdt_status run(const void *code, unsigned blocks, const rdt_rows_args *args, const char *what, void *stream,
+                      rdt_reason *why) {
+  void *arguments[] = {(void *)args};
+  const dim3 grid = {blocks, 1, 1}, block = {RDT_BOX_THREADS, 1, 1};
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), what, why);
+}
+
+static rdt_status weigh(const rdt_box_product *b, const void *weights, void *stream, rdt_reason *why) {
+  rdt_rows_args s = b->sums;
+  s.raw.data = weights;
+  return run(b->sums_code, blocks_of(&s, RDT_ROWS_FEW), &s, "sums of weights", stream, why);
+}
+
+static rdt_status connect(rdt_box_product *b, const rdt_problem *p, void *stream, rdt_reason *why) {
+  rdt_box_trial t;
+  RDT_TRY(rdt_box_trial_make(p, &t, why));
+  const rdt_blas_product product = product_of(b, p);
+  const rdt_blas_operands x = {.a = t.o.in[0].data,
+                               .b = t.o.in[1].data,
+                               .bias = t.epilogue.bias.rank >= 0 ? t.epilogue.bias.data : NULL,
+                               .residual = t.epilogue.residual.rank >= 0 ? t.epilogue.residual.data : NULL,
+                               .c = b->raw ? b->raw : t.o.out.data};
+  const rdt_status s = rdt_blas_create(&product, &x, stream, &b->blas, why);
+  rdt_box_trial_free(&t);
+  return s;
+}
+
+static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
+                          void *stream, rdt_reason *why) {
+  const lay *l = &b->l;
+  const int64_t batches = shape_of(l, 0) * shape_of(l, 1);
+  const rdt_epilogue *e = &p->epilogue;
+  const bool plain = rdt_epilogue_is_none(e) && b->out == b->acc && (l->column[C] == 1 || l->n == 1) &&
+                     (l->row[C] >= l->n || l->m == 1);
+  void *memory;
+  b->outer = shape_of(l, 1);
+  b->raw_next = shape_of(l, 0) * l->m * l->n;
+  RDT_TRY(rdt_cuda_alloc(sizeof *b->verdict, &memory, why));
+  b->verdict = memory;
+  if (b->protect) {
+    const int64_t sets = (stride_of(l, 0, B) ? shape_of(l, 0) : 1) * (stride_of(l, 1, B) ? shape_of(l, 1) : 1);
+    RDT_TRY(rdt_cuda_alloc((size_t)(sets * l->k) * 2 * (rdt_dtype_is_half(b->in) ? sizeof(float) : sizeof(double)),
+                           &memory, why));
+    b->check.weights = memory;
+  }
+  if (can_fuse(b, p)) {
+    b->fused = true;
+    if (connect(b, p, stream, why) == RDT_OK) return RDT_OK;
+    b->fused = false; /* not this epilogue: a pass of ours */
+  }
+  if (!plain) RDT_TRY(rdt_cuda_alloc((size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), &b->raw, why));
+  RDT_TRY(connect(b, p, stream, why));
+  set_check(b, d, p, lambda);
+  b->check_code = rdt_rows_check(b->in, b->rows, b->fast, rdt_box_ends(&b->check.finish));
+  b->sums_code = rdt_rows_weights(b->in);
+  if (b->protect && b->fixed) RDT_TRY(weigh(b, p->in[1].data, stream, why));
+  return rdt_cuda_wait(stream, why);
+}
+
+rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
+                                  void *stream, rdt_box_product **out, rdt_reason *why) {
+  *out = NULL;
+  RDT_TRY(rdt_box_product_accept(p, why));
+  rdt_box_product *b = rdt_calloc(1, sizeof *b);
+  if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
+  b->l = lay_of(p);
+  b->protect = protect, b->fixed = p->in[1].data != NULL;
+  b->in = p->in[0].dtype, b->acc = raw_type(b->in), b->out = p->out.dtype;
+  const rdt_status s = prepare(b, d, p, lambda, stream, why);
+  if (s != RDT_OK) {
+    rdt_box_product_destroy(b);
+    return s;
+  }
+  *out = b;
+  return RDT_OK;
+}
+
+/* ---- running ---- */
+
+rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, void *stream, rdt_reason *why) {
+  const void *const data[] = {o->in[0].data, o->in[1].data, o->out.data, rdt_box_residual(o), rdt_box_bias(o)};
+  for (int i = 0; i < 5; i++)
+    if (!rdt_box_aligned(data[i]))
+      return rdt_fail(why, RDT_ERR_ARG, "a product on the GPU: operands lie at multiples of 16 bytes");
+  if (b->protect && !b->fixed) RDT_TRY(weigh(b, o->in[1].data, stream, why));
+  RDT_TRY(launch_library(b, o, stream, why));
+  if (b->fused || (!b->protect && !b->raw)) return RDT_OK;
+  rdt_rows_args c = b->check;
+  c.a.data = o->in[0].data, c.raw.data = b->raw ? b->raw : o->out.data, c.out.data = o->out.data;
+  c.residual.data = rdt_box_residual(o);
+  c.finish.bias = rdt_box_bias(o);
+  return run(b->check_code, blocks_of(&c, b->rows), &c, "the check of a product", stream, why);
+}
+
+rdt_cuda_verdict *rdt_box_product_verdict(const rdt_box_product *b) {
+  return b->verdict;
+}
+
+void rdt_box_product_destroy(rdt_box_product *b) {
+  if (!b) return;
+  rdt_blas_destroy(b->blas);
+  rdt_cuda_free(b->raw), rdt_cuda_free(b->check.weights), rdt_cuda_free(b->verdict);
+  rdt_free(b);
+}

@@ -1,0 +1,271 @@
+#include "cuda/linear.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "cuda/box/boxes.h"
+#include "cuda/kernel.h"
+#include "cuda/trial.h"
+
+typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN } way;
+
+struct rdt_cuda_linear {
+  way way;
+  bool pointwise; /* a convolution that is a product */
+  rdt_box_product *product;
+  rdt_box_conv *conv;
+  rdt_cuda_gemm *own;
+  char kernel[64];
+  const char *scheme;
+};
+
+/* ---- what a problem is ---- */
+
+/* A convolution of single pixels with channels side by side is a product of pixels and filters. */
+static bool pixels_of(const rdt_tensor *t, void *data, rdt_tensor *rows) {
+  int64_t count = 1, step = 0;
+  if (t->rank < 3 || (t->stride[1] != 1 && t->shape[1] > 1)) return false;
+  for (int d = t->rank - 1; d >= 0; d = d == 2 ? 0 : d - 1) {
+    if (t->shape[d] > 1) {
+      if (!step) step = t->stride[d];
+      if (t->stride[d] != step * count) return false;
+    }
+    count *= t->shape[d];
+  }
+  *rows = (rdt_tensor){.data = data, .dtype = t->dtype, .rank = 2};
+  rows->shape[0] = count, rows->shape[1] = t->shape[1];
+  rows->stride[0] = step ? step : t->shape[1], rows->stride[1] = 1;
+  return rows->stride[0] >= rows->shape[1];
+}
+
+static rdt_tensor filters_of(const rdt_tensor *w) { /* channels x filters */
+  rdt_tensor b = {.data = w->data, .dtype = w->dtype, .rank = 2};
+  b.shape[0] = w->shape[1], b.shape[1] = w->shape[0];
+  b.stride[0] = w->stride[1], b.stride[1] = w->stride[0];
+  return b;
+}
+
+static bool pointwise(const rdt_problem *p, rdt_problem *product, rdt_tensor in[2]) {
+  if (p->op != RDT_KOP_CONV || p->window.groups != 1) return false;
+  for (int d = 0; d + 2 < p->out.rank; d++)
+    if (p->in[1].shape[2 + d] != 1 || p->window.stride[d] != 1 || p->window.before[d] || p->window.after[d])
+      return false;
+  *product = *p;
+  product->op = RDT_KOP_GEMM;
+  product->in = in;
+  in[1] = filters_of(&p->in[1]);
+  const rdt_tensor *r = &p->epilogue.residual;
+  return pixels_of(&p->in[0], p->in[0].data, &in[0]) && pixels_of(&p->out, p->out.data, &product->out) &&
+         (r->rank < 0 || pixels_of(r, r->data, &product->epilogue.residual));
+}
+
+static bool is(const char *scheme, const char *name) {
+  return strcmp(scheme, name) == 0;
+}
+
+static bool own_has(const char *scheme) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++)
+    if (is(scheme, table[i].scheme)) return true;
+  return false;
+}
+
+/* Where own kernels may be the faster ones: few rows, or all small. */
+static bool small(const rdt_problem *p) {
+  int64_t m, n, k;
+  rdt_problem_mnk(p, &m, &n, &k);
+  return m <= 64 || (m <= 512 && n <= 512);
+}
+
+static bool own_accepts(const rdt_cuda_kernel *k, const rdt_problem *p, const char *scheme) {
+  return (scheme ? is(scheme, k->scheme) : is(k->scheme, "row") || is(k->scheme, "thread1")) &&
+         rdt_cuda_gemm_accept(k, p, NULL) == RDT_OK && k->tile->rows < 4 * p->out.shape[0] + 64;
+}
+
+rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
+  (void)d;
+  const rdt_status no = RDT_ERR_UNSUPPORTED;
+  const bool any = !scheme || is(scheme, "none");
+  if (p->op == RDT_KOP_CONV) {
+    rdt_problem product;
+    rdt_tensor in[2];
+    if (any || is(scheme, "row"))
+      if (pointwise(p, &product, in) && rdt_box_product_accept(&product, NULL) == RDT_OK) return RDT_OK;
+    if (!any && !is(scheme, "fic"))
+      return rdt_fail(why, no, "convolutions on the GPU have the checks fic and, of single pixels, row; not %s here",
+                      scheme);
+    return rdt_box_conv_accept(p, why);
+  }
+  if (p->op != RDT_KOP_GEMM) return rdt_fail(why, no, "%s is no linear op", rdt_problem_name(p));
+  if (any || is(scheme, "row")) return rdt_box_product_accept(p, why);
+  if (!own_has(scheme)) return rdt_fail(why, no, "products on the GPU have no check %s", scheme);
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n), *last = NULL;
+  for (int i = 0; i < n; i++) {
+    if (!is(scheme, table[i].scheme)) continue;
+    if (rdt_cuda_gemm_accept(&table[i], p, NULL) == RDT_OK) return RDT_OK;
+    if (!last || table[i].dtype == p->in[0].dtype) last = &table[i];
+  }
+  return rdt_cuda_gemm_accept(last, p, why);
+}
+
+/* ---- making ready ---- */
+
+typedef struct contest { /* the fastest so far */
+  const rdt_cuda_device *d;
+  const rdt_problem *p;
+  double lambda;
+  void *stream;
+  rdt_box_trial *trial;
+  rdt_cuda_linear *best;
+  double least;
+  bool timed;
+  rdt_status status; /* of who failed first */
+  rdt_reason *why;
+} contest;
+
+static rdt_status launch(void *user, void *stream, rdt_reason *why) {
+  const contest *c = ((void **)user)[0];
+  return rdt_cuda_linear_launch(((void **)user)[1], &c->trial->o, stream, why);
+}
+
+static void enter(contest *c, rdt_cuda_linear *l, rdt_status s, rdt_reason *why) {
+  double seconds = 0.0;
+  void *user[2] = {c, l};
+  if (s == RDT_OK && c->timed) s = rdt_cuda_trial(launch, user, c->stream, &seconds, why);
+  if (s != RDT_OK && c->status == RDT_OK) {
+    c->status = s;
+    if (c->why) *c->why = *why;
+  }
+  if (s != RDT_OK || (c->best && seconds >= c->least)) {
+    rdt_cuda_linear_destroy(l);
+    return;
+  }
+  rdt_cuda_linear_destroy(c->best);
+  c->best = l, c->least = seconds;
+}
+
+static rdt_cuda_linear *entrant(contest *c, way w, const char *name, const char *scheme) {
+  rdt_cuda_linear *l = rdt_calloc(1, sizeof *l);
+  if (!l) {
+    c->status = rdt_fail(c->why, RDT_ERR_NOMEM, "%s: out of memory", name);
+    return NULL;
+  }
+  l->way = w;
+  l->scheme = scheme;
+  snprintf(l->kernel, sizeof l->kernel, "%s", name);
+  return l;
+}
+
+static void enter_product(contest *c, const rdt_problem *p, bool is_conv, bool protect) {
+  char name[64];
+  rdt_reason why = {""};
+  snprintf(name, sizeof name, "%s_%s_cublaslt", is_conv ? "conv" : "gemm", rdt_dtype_name(p->in[0].dtype));
+  rdt_cuda_linear *l = entrant(c, WAY_PRODUCT, name, protect ? "row" : "none");
+  if (!l) return;
+  l->pointwise = is_conv;
+  enter(c, l, rdt_box_product_create(c->d, p, protect, c->lambda, c->stream, &l->product, &why), &why);
+}
+
+static void enter_conv(contest *c, bool protect) {
+  char name[64];
+  rdt_reason why = {""};
+  snprintf(name, sizeof name, "conv_%s_cudnn", rdt_dtype_name(c->p->in[0].dtype));
+  rdt_cuda_linear *l = entrant(c, WAY_CONV, name, protect ? "fic" : "none");
+  if (!l) return;
+  enter(c, l, rdt_box_conv_create(c->d, c->p, protect, c->lambda, c->stream, &l->conv, &why), &why);
+}
+
+static void enter_own(contest *c, const rdt_problem *p, bool is_conv, const char *scheme) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++) {
+    rdt_reason why = {""};
+    if (!own_accepts(&table[i], p, scheme)) continue;
+    rdt_cuda_linear *l = entrant(c, WAY_OWN, table[i].name, table[i].scheme);
+    if (!l) return;
+    l->pointwise = is_conv;
+    enter(c, l, rdt_cuda_gemm_create(&table[i], c->d, p, c->lambda, 0, c->stream, &l->own, &why), &why);
+  }
+}
+
+rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
+                                  void *stream, rdt_cuda_linear **out, rdt_reason *why) {
+  rdt_box_trial trial;
+  rdt_problem product;
+  rdt_tensor in[2];
+  const bool is_conv = p->op == RDT_KOP_CONV, single = is_conv && pointwise(p, &product, in);
+  const bool any = !scheme || is(scheme, "none"), protect = !scheme || !is(scheme, "none");
+  const rdt_problem *as = single ? &product : p; /* as a product, if it is one */
+  const bool multiplies = !is_conv || (single && (any || is(scheme, "row")));
+  *out = NULL;
+  RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
+  RDT_TRY(rdt_box_trial_make(p, &trial, why));
+  contest c = {.d = d, .p = p, .lambda = lambda, .stream = stream, .trial = &trial, .timed = true, .why = why};
+  const bool library = multiplies && (any || is(scheme, "row")) && rdt_box_product_accept(as, NULL) == RDT_OK;
+  const bool convolves = is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
+  const bool own = multiplies && (small(as) || !library);
+  c.timed = library + convolves + own > 1 || own;
+  if (library) enter_product(&c, as, is_conv, protect);
+  if (convolves) enter_conv(&c, protect);
+  if (own) enter_own(&c, as, is_conv, scheme);
+  rdt_box_trial_free(&trial);
+  if (!c.best)
+    return c.status != RDT_OK
+               ? c.status
+               : rdt_fail(why, RDT_ERR_UNSUPPORTED, "nothing on the GPU computes this %s", rdt_problem_name(p));
+  rdt_cuda_verdict *v = rdt_cuda_linear_verdict(c.best); /* what was measured is forgotten */
+  rdt_status s = rdt_cuda_clear(v, sizeof *v, stream, why);
+  if (s == RDT_OK) s = rdt_cuda_wait(stream, why);
+  if (s == RDT_OK)
+    *out = c.best;
+  else
+    rdt_cuda_linear_destroy(c.best);
+  return s;
+}
+
+/* ---- running ---- */
+
+rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, void *stream, rdt_reason *why) {
+  rdt_tensor in[2];
+  rdt_epilogue e;
+  rdt_operands as = *o;
+  if (l->way == WAY_CONV) return rdt_box_conv_launch(l->conv, o, stream, why);
+  if (l->pointwise) {
+    pixels_of(&o->in[0], o->in[0].data, &in[0]), pixels_of(&o->out, o->out.data, &as.out);
+    in[1] = filters_of(&o->in[1]);
+    as.in = in;
+    if (o->epilogue) {
+      e = *o->epilogue;
+      if (e.residual.rank >= 0) pixels_of(&o->epilogue->residual, o->epilogue->residual.data, &e.residual);
+      as.epilogue = &e;
+    }
+  }
+  return l->way == WAY_OWN ? rdt_cuda_gemm_run(l->own, &as, stream, why)
+                           : rdt_box_product_launch(l->product, &as, stream, why);
+}
+
+rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l) {
+  return l->way == WAY_OWN    ? rdt_cuda_gemm_found(l->own)
+         : l->way == WAY_CONV ? rdt_box_conv_verdict(l->conv)
+                              : rdt_box_product_verdict(l->product);
+}
+
+const char *rdt_cuda_linear_kernel(const rdt_cuda_linear *l) {
+  return l->kernel;
+}
+
+const char *rdt_cuda_linear_scheme(const rdt_cuda_linear *l) {
+  return l->scheme;
+}
+
+void rdt_cuda_linear_destroy(rdt_cuda_linear *l) {
+  if (!l) return;
+  rdt_box_product_destroy(l->product);
+  rdt_box_conv_destroy(l->conv);
+  rdt_cuda_gemm_destroy(l->own);
+  rdt_free(l);
+}

@@ -1,0 +1,525 @@
+/* make gpu-check: linear ops of libraries with their checks (cuda/linear.h) against results in double, on clean data
+ * and with faults. gpu_linear [--quick]      --quick: few small shapes, for compute-sanitizer The last line says how
+ * much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/tolerance.h"
+#include "cuda/blas.h"
+#include "cuda/dnn.h"
+#include "cuda/linear.h"
+#include "gpu.h"
+
+static rdt_cuda_device device;
+static cudaStream_t stream;
+static bool quick;
+static int64_t ops, elements, faults, refused, wrong;
+static char label[256];
+
+static void complain(const char *what) {
+  if (++wrong <= 60) printf("WRONG %s: %s\n", label, what);
+}
+
+/* ---- a case ---- */
+
+enum { IN, WEIGHTS, OUT, BIAS, RESIDUAL, OPERANDS };
+typedef struct linear_case {
+  rdt_problem p;
+  rdt_operands o;
+  rdt_tensor t[OPERANDS]; /* on the device; rank -1: there is none */
+  void *host[OPERANDS];   /* as the device has it */
+  size_t bytes[OPERANDS];
+  double *exact, *magnitude; /* of out, in row-major order */
+} linear_case;
+
+static size_t bytes_of(const rdt_tensor *t) {
+  int64_t last = 0;
+  for (int d = 0; d < t->rank; d++) last += (t->shape[d] - 1) * t->stride[d];
+  return (size_t)(last + 1) * rdt_dtype_size(t->dtype);
+}
+
+static void put(linear_case *c, int which) {
+  rdt_reason why;
+  gpu_must(rdt_cuda_put(c->t[which].data, c->host[which], c->bytes[which], stream, &why), "operand", &why);
+  gpu_must(rdt_cuda_wait(stream, &why), "operand", &why);
+}
+
+static void add(linear_case *c, int which, rdt_tensor t, double scale, uint64_t *seed) {
+  rdt_reason why;
+  c->bytes[which] = bytes_of(&t);
+  c->host[which] = malloc(c->bytes[which]);
+  if (!c->host[which]) gpu_die("malloc", "out of memory");
+  gpu_must(rdt_cuda_alloc(c->bytes[which], &t.data, &why), "operand", &why);
+  memset(c->host[which], 0xff, c->bytes[which]); /* NaN between rows: nobody may read it */
+  if (which != OUT) {
+    rdt_iter it = rdt_iter_begin(&t);
+    while (rdt_iter_next(&it)) rdt_store(c->host[which], t.dtype, it.offset, scale * gpu_normal(seed));
+  }
+  c->t[which] = t;
+  put(c, which);
+}
+
+static double at(const linear_case *c, int which, int64_t offset) {
+  return rdt_load(c->host[which], c->t[which].dtype, offset);
+}
+
+static double act(const rdt_act *a, double x) {
+  const double p = a->param[0], q = a->param[1];
+  switch (a->fn) {
+    case RDT_FN_RELU:
+      return x < 0 ? 0 : x;
+    case RDT_FN_CLIP:
+      return fmin(fmax(x, p), q);
+    case RDT_FN_GELU:
+      return 0.5 * x * erfc(-x / sqrt(2.0));
+    case RDT_FN_GELU_TANH:
+      return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
+    case RDT_FN_SIGMOID:
+      return 1 / (1 + exp(-x));
+    case RDT_FN_SILU:
+      return x / (1 + exp(-x));
+    case RDT_FN_HARDSWISH:
+      return x * fmin(fmax(p * x + q, 0), 1);
+    case RDT_FN_TANH:
+      return tanh(x);
+    case RDT_FN_LEAKYRELU:
+      return x < 0 ? p * x : x;
+    default:
+      return x;
+  }
+}
+
+/* Raw result and sum of magnitudes of the element with these indices. */
+static void raw_gemm(const linear_case *c, const int64_t *i, double *x, double *y) {
+  const int r = c->p.out.rank;
+  int64_t a = i[r - 2] * c->t[IN].stride[r - 2], b = i[r - 1] * c->t[WEIGHTS].stride[r - 1];
+  for (int d = 0; d < r - 2; d++) a += i[d] * c->t[IN].stride[d], b += i[d] * c->t[WEIGHTS].stride[d];
+  for (int64_t t = 0; t < c->t[IN].shape[r - 1]; t++) {
+    const double v = at(c, IN, a + t * c->t[IN].stride[r - 1]) * at(c, WEIGHTS, b + t * c->t[WEIGHTS].stride[r - 2]);
+    *x += v, *y += fabs(v);
+  }
+}
+
+static void raw_conv(const linear_case *c, const int64_t *i, double *x, double *y) {
+  const rdt_tensor *in = &c->t[IN], *w = &c->t[WEIGHTS];
+  const rdt_window *win = &c->p.window;
+  const int dims = in->rank - 2;
+  const int64_t share = w->shape[1], group = i[1] / (w->shape[0] / win->groups);
+  int64_t taps = 1;
+  for (int d = 0; d < dims; d++) taps *= w->shape[2 + d];
+  for (int64_t tap = 0; tap < taps; tap++) {
+    int64_t rest = tap, from = i[0] * in->stride[0], weight = i[1] * w->stride[0];
+    bool inside = true;
+    for (int d = dims - 1; d >= 0; d--) {
+      const int64_t k = rest % w->shape[2 + d], h = i[2 + d] * win->stride[d] + k * win->dilation[d] - win->before[d];
+      rest /= w->shape[2 + d];
+      inside = inside && h >= 0 && h < in->shape[2 + d];
+      from += h * in->stride[2 + d], weight += k * w->stride[2 + d];
+    }
+    for (int64_t ch = 0; inside && ch < share; ch++) {
+      const double v =
+          at(c, IN, from + (group * share + ch) * in->stride[1]) * at(c, WEIGHTS, weight + ch * w->stride[1]);
+      *x += v, *y += fabs(v);
+    }
+  }
+}
+
+static void compute(linear_case *c) {
+  const rdt_tensor *out = &c->t[OUT];
+  const int64_t count = rdt_tensor_count(out);
+  const int channel = rdt_problem_channel(&c->p);
+  const rdt_epilogue *e = &c->p.epilogue;
+  c->exact = malloc((size_t)count * sizeof(double)), c->magnitude = malloc((size_t)count * sizeof(double));
+  if (!c->exact || !c->magnitude) gpu_die("malloc", "out of memory");
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t n = 0; n < count; n++) {
+    int64_t index[RDT_MAX_RANK], rest = n, residual = 0;
+    double x = 0.0, y = 0.0;
+    for (int d = out->rank - 1; d >= 0; d--) index[d] = rest % out->shape[d], rest /= out->shape[d];
+    if (c->p.op == RDT_KOP_CONV)
+      raw_conv(c, index, &x, &y);
+    else
+      raw_gemm(c, index, &x, &y);
+    x *= e->alpha, y *= fabs(e->alpha);
+    double more[2] = {0.0, 0.0};
+    if (e->bias.rank >= 0) more[0] = at(c, BIAS, index[channel]);
+    for (int d = 0; d < out->rank && e->residual.rank >= 0; d++) residual += index[d] * e->residual.stride[d];
+    if (e->residual.rank >= 0) more[1] = e->beta * at(c, RESIDUAL, residual);
+    c->exact[n] = act(&e->act, x + more[0] + more[1]);
+    c->magnitude[n] = y + fabs(more[0]) + fabs(more[1]);
+  }
+}
+
+static void ready(linear_case *c, rdt_kop op, double alpha, double beta, rdt_act a) {
+  rdt_reason why;
+  const rdt_window window = c->p.window;
+  gpu_must(rdt_problem_init(&c->p, op, 2), "problem", &why);
+  c->p.window = window;
+  c->p.in[0] = c->t[IN], c->p.in[1] = c->t[WEIGHTS], c->p.out = c->t[OUT];
+  c->p.acc = rdt_dtype_accumulator(c->t[IN].dtype);
+  c->p.epilogue = (rdt_epilogue){.alpha = alpha,
+                                 .beta = c->t[RESIDUAL].rank >= 0 ? beta : 0.0,
+                                 .act = a,
+                                 .bias = c->t[BIAS],
+                                 .residual = c->t[RESIDUAL],
+                                 .factor = {.rank = -1}};
+  c->o = (rdt_operands){.in = c->t, .n_in = 2, .out = c->t[OUT], .epilogue = &c->p.epilogue};
+  gpu_must(rdt_problem_check(&c->p, &why), label, &why);
+}
+
+static void case_free(linear_case *c) {
+  for (int i = 0; i < OPERANDS; i++)
+    if (c->host[i]) free(c->host[i]), rdt_cuda_free(c->t[i].data);
+  free(c->exact), free(c->magnitude);
+  rdt_problem_clear(&c->p);
+}
+
+/* ---- running ---- */
+
+static void launch(rdt_cuda_linear *l, linear_case *c, bool captured) {
+  rdt_reason why = {""};
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t exec = NULL;
+  memset(c->host[OUT], 0xff, c->bytes[OUT]);
+  put(c, OUT);
+  if (!captured) {
+    gpu_must(rdt_cuda_linear_launch(l, &c->o, stream, &why), label, &why);
+  } else {
+    gpu_must(rdt_cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture", &why), label,
+             &why);
+    gpu_must(rdt_cuda_linear_launch(l, &c->o, stream, &why), label, &why);
+    gpu_must(rdt_cuda_status(cudaStreamEndCapture(stream, &graph), "capture", &why), label, &why);
+    gpu_must(rdt_cuda_status(cudaGraphInstantiate(&exec, graph, 0), "graph", &why), label, &why);
+    gpu_must(rdt_cuda_status(cudaGraphLaunch(exec, stream), "graph", &why), label, &why);
+  }
+  gpu_must(rdt_cuda_get(c->host[OUT], c->t[OUT].data, c->bytes[OUT], stream, &why), label, &why);
+  if (exec) cudaGraphExecDestroy(exec);
+  if (graph) cudaGraphDestroy(graph);
+}
+
+static rdt_cuda_verdict verdict(rdt_cuda_linear *l) {
+  rdt_reason why;
+  rdt_cuda_verdict v;
+  gpu_must(rdt_cuda_get(&v, rdt_cuda_linear_verdict(l), sizeof v, stream, &why), "verdict", &why);
+  gpu_must(rdt_cuda_clear(rdt_cuda_linear_verdict(l), sizeof v, stream, &why), "verdict", &why);
+  gpu_must(rdt_cuda_wait(stream, &why), "verdict", &why);
+  return v;
+}
+
+static void print_finding(const rdt_cuda_verdict *v) {
+  const rdt_cuda_finding *f = &v->list[0];
+  if (v->listed && wrong < 60)
+    printf(
+        "  %u suspect, %u certain, %u cannot; row %d column %d of %d x %d: observed %g expected %g tau2 %g tau0 %g\n",
+        v->suspect, v->certain, v->cannot, f->row, f->column, f->rows, f->columns, (double)f->observed,
+        (double)f->expected, (double)f->tau2, (double)f->tau0);
+}
+
+static void check_values(const linear_case *c) {
+  const rdt_dtype type = c->p.in[0].dtype;
+  const rdt_dtype_row *out = rdt_dtype_info(c->p.out.dtype);
+  const bool half = rdt_dtype_is_half(type), rounded = rdt_dtype_is_half(c->p.out.dtype);
+  int64_t m, n, k, e = 0;
+  rdt_problem_mnk(&c->p, &m, &n, &k);
+  rdt_tolerance t = {
+      .acc = half ? rdt_accumulator_mma(device.major, device.minor, type) : rdt_accumulator_of(type, c->p.acc),
+      .k = k + 4,
+      .splits = half ? 32 : 0,
+      .u_out = rounded ? 2.5 * out->u : 0.0, /* twice where the library rounds, then the epilogue */
+      .eta_out = rounded ? 4.0 * out->min_normal * out->u : 0.0};
+  t.acc.flush = 0.0;
+  const double curve = c->p.acc == RDT_S32 ? 0.0 : rdt_tolerance_operator(rounded ? c->p.out.dtype : c->p.acc);
+  rdt_iter it = rdt_iter_begin(&c->t[OUT]);
+  while (rdt_iter_next(&it)) {
+    const double bound = 1.2 * rdt_bound_element(&t, c->magnitude[e]) +
+                         (c->p.epilogue.act.fn != RDT_FN_NONE ? curve * fmax(c->magnitude[e], 1.0) : 0.0);
+    const double now = at(c, OUT, it.offset);
+    elements++;
+    if (!(fabs(now - c->exact[e]) <= bound)) {
+      char text[160];
+      snprintf(text, sizeof text, "element %lld: %.9g, not %.9g (bound %.3g)", (long long)e, now, c->exact[e], bound);
+      complain(text);
+      return;
+    }
+    e++;
+  }
+}
+
+/* Clean: right values, the same bits each time, no complaint. */
+static void check_clean(linear_case *c, const char *scheme, bool fixed) {
+  rdt_reason why = {""};
+  rdt_cuda_linear *l;
+  char *first = malloc(c->bytes[OUT]), more[300];
+  if (!first) gpu_die("malloc", "out of memory");
+  c->p.in[1].data = fixed ? c->t[WEIGHTS].data : NULL;
+  const rdt_status s = rdt_cuda_linear_create(&device, &c->p, scheme, 6.0, stream, &l, &why);
+  if (s != RDT_OK) {
+    if (s == RDT_ERR_UNSUPPORTED && *why.text) {
+      if (refused++ < 12) printf("refused: %s: %s\n", label, why.text);
+    } else {
+      snprintf(more, sizeof more, "status %d %.200s", (int)s, why.text);
+      complain(more);
+    }
+    free(first);
+    return;
+  }
+  for (int turn = 0; turn < 3; turn++) {
+    launch(l, c, turn == 2);
+    const rdt_cuda_verdict v = verdict(l);
+    if (v.suspect | v.certain | v.cannot) {
+      snprintf(more, sizeof more, "%s (%s) complains without a fault", rdt_cuda_linear_kernel(l),
+               rdt_cuda_linear_scheme(l));
+      complain(more), print_finding(&v);
+    }
+    if (turn == 0) check_values(c), memcpy(first, c->host[OUT], c->bytes[OUT]);
+    if (turn && memcmp(first, c->host[OUT], c->bytes[OUT]) != 0)
+      complain(turn == 2 ? "other bits in a graph" : "other bits in the second run");
+  }
+  ops++;
+  rdt_cuda_linear_destroy(l);
+  free(first);
+}
+
+/* One weight is changed after its sums were formed, and met by one input element alone: only where that goes may be a
+ * complaint, and there must be one. */
+static void check_fault(linear_case *c, const char *scheme, uint64_t *seed) {
+  rdt_reason why = {""};
+  rdt_cuda_linear *l;
+  rdt_tensor *x = &c->t[IN], *w = &c->t[WEIGHTS];
+  const bool conv = c->p.op == RDT_KOP_CONV;
+  const int along = conv ? 1 : x->rank - 1; /* dimension of x that the reduction goes by */
+  int64_t m, n, k, index[RDT_MAX_RANK] = {0}, offset = 0;
+  rdt_problem_mnk(&c->p, &m, &n, &k);
+  for (int d = 0; d < x->rank; d++) index[d] = (int64_t)(gpu_random(seed) % (uint64_t)x->shape[d]);
+  void *saved = malloc(c->bytes[IN]);
+  if (!saved) gpu_die("malloc", "out of memory");
+  memcpy(saved, c->host[IN], c->bytes[IN]);
+  rdt_iter it = rdt_iter_begin(x); /* this channel is zero but for one element */
+  while (rdt_iter_next(&it))
+    if (it.index[along] == index[along]) rdt_store(c->host[IN], x->dtype, it.offset, 0.0);
+  for (int d = 0; d < x->rank; d++) offset += index[d] * x->stride[d];
+  rdt_store(c->host[IN], x->dtype, offset, 1.0);
+  put(c, IN);
+  c->p.in[1].data = w->data;
+  if (rdt_cuda_linear_create(&device, &c->p, scheme, 6.0, stream, &l, &why) == RDT_OK) {
+    const int64_t groups = conv ? c->p.window.groups : 1, share = conv ? w->shape[1] : 1;
+    int64_t at_weight = conv
+                            ? index[1] / share * (w->shape[0] / groups) * w->stride[0] + index[1] % share * w->stride[1]
+                            : index[along] * w->stride[w->rank - 2];
+    for (int d = 2; conv && d < w->rank; d++) { /* a tap that this element meets */
+      const int64_t i = d - 2;
+      for (int64_t tap = 0; tap < w->shape[d]; tap++) {
+        const int64_t o = index[d] + c->p.window.before[i] - tap * c->p.window.dilation[i];
+        if (o >= 0 && o % c->p.window.stride[i] == 0 && o / c->p.window.stride[i] < c->p.out.shape[d]) {
+          at_weight += tap * w->stride[d], index[d] = o / c->p.window.stride[i];
+          break;
+        }
+        if (tap + 1 == w->shape[d]) goto done; /* none */
+      }
+    }
+    const double old = rdt_load(c->host[WEIGHTS], w->dtype, at_weight);
+    const double change = rdt_dtype_is_half(c->p.out.dtype) && conv ? 4000.0 : 16.0 * sqrt((double)k) + 4.0;
+    rdt_store(c->host[WEIGHTS], w->dtype, at_weight, w->dtype == RDT_S8 ? (old > 0 ? old - 3 : old + 3) : old + change);
+    put(c, WEIGHTS);
+    launch(l, c, false);
+    const rdt_cuda_verdict v = verdict(l);
+    faults++;
+    int64_t row = 0; /* of the element's result */
+    for (int d = 0; d < c->p.out.rank; d++)
+      if (d != rdt_problem_channel(&c->p)) row = row * c->p.out.shape[d] + index[d];
+    if (!(v.suspect + v.certain))
+      complain("a fault was not found");
+    else if (v.listed != 1 || row < v.list[0].row || row >= v.list[0].row + v.list[0].rows)
+      complain("a fault was found elsewhere"), print_finding(&v), printf("  row %lld\n", (long long)row);
+    rdt_store(c->host[WEIGHTS], w->dtype, at_weight, w->dtype == RDT_S8 ? 127 : NAN);
+    if (w->dtype != RDT_S8) {
+      put(c, WEIGHTS);
+      launch(l, c, false);
+      const rdt_cuda_verdict nan = verdict(l);
+      if (!(nan.certain + nan.cannot)) complain("NaN was not found"), print_finding(&nan);
+    }
+    rdt_store(c->host[WEIGHTS], w->dtype, at_weight, old);
+    put(c, WEIGHTS);
+    launch(l, c, false);
+    const rdt_cuda_verdict clean = verdict(l);
+    if (clean.listed) complain("a fault is still reported in the next run"), print_finding(&clean);
+    if (w->dtype != RDT_S8) {
+      rdt_store(c->host[IN], x->dtype, offset, INFINITY);
+      put(c, IN);
+      launch(l, c, false);
+      const rdt_cuda_verdict open = verdict(l);
+      if (!open.cannot || open.certain + open.suspect) complain("an infinite input is not told"), print_finding(&open);
+    }
+  done:
+    rdt_cuda_linear_destroy(l);
+  }
+  memcpy(c->host[IN], saved, c->bytes[IN]);
+  put(c, IN);
+  free(saved);
+}
+
+/* ---- cases ---- */
+
+static rdt_act some_act(uint64_t r, bool curves) {
+  static const rdt_fn fns[] = {RDT_FN_NONE,      RDT_FN_RELU,      RDT_FN_CLIP,   RDT_FN_NONE,
+                               RDT_FN_GELU,      RDT_FN_GELU_TANH, RDT_FN_SILU,   RDT_FN_HARDSWISH,
+                               RDT_FN_LEAKYRELU, RDT_FN_TANH,      RDT_FN_SIGMOID};
+  const rdt_fn fn = fns[r % (curves ? sizeof fns / sizeof *fns : 4)];
+  return (rdt_act){fn, {fn == RDT_FN_CLIP ? -1.0 : 1.0 / 6.0, fn == RDT_FN_CLIP ? 6.0 : 0.5}};
+}
+
+static const rdt_dtype types[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64, RDT_S8};
+
+static rdt_tensor matrix(rdt_dtype type, int64_t rows, int64_t columns, bool transposed, int64_t gap) {
+  rdt_tensor t = rdt_tensor_dense(NULL, type, 2, (int64_t[]){rows, columns});
+  const int64_t to = type == RDT_S8 ? 16 : 16 / (int64_t)rdt_dtype_size(type);
+  const int64_t pitch = ((transposed ? rows : columns) + gap + to - 1) / to * to;
+  t.stride[0] = transposed ? 1 : pitch, t.stride[1] = transposed ? pitch : 1;
+  return t;
+}
+
+static void one_product(uint64_t *seed, int turn) {
+  static const int lengths[] = {1, 7, 8, 9, 17, 31, 64, 127, 128, 129, 251},
+                   depths[] = {1, 7, 8, 9, 16, 127, 128, 129, 251, 509, 1031};
+  const uint64_t r = gpu_random(seed);
+  const rdt_dtype type = types[turn % 5], out = rdt_dtype_is_half(type) && r % 2 ? type : rdt_dtype_accumulator(type);
+  int64_t m = lengths[(r >> 4) % 11], n = lengths[(r >> 8) % 11], k = depths[(r >> 12) % 11];
+  const bool s8 = type == RDT_S8, ta = !s8 && (r >> 16) % 3 == 0, tb = s8 || (r >> 18) % 2;
+  if (turn == 0) m = n = k = 1;
+  if (s8) m = (m + 3) / 4 * 4, n = (n + 3) / 4 * 4, k = (k + 15) / 16 * 16;
+  linear_case c = {0};
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  snprintf(label, sizeof label, "product %lldx%lldx%lld %s to %s%s%s", (long long)m, (long long)n, (long long)k,
+           rdt_dtype_name(type), rdt_dtype_name(out), ta ? " A^T" : "", tb ? " B^T" : "");
+  add(&c, IN, matrix(type, m, k, ta, (r >> 20) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
+  add(&c, WEIGHTS, matrix(type, k, n, tb, (r >> 22) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
+  add(&c, OUT, matrix(out, m, n, (r >> 24) % 5 == 0, (r >> 27) % 3 ? 0 : 16), 1, seed);
+  if (!s8 && (r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, out, 1, &n), 2, seed);
+  if (!s8 && (r >> 31) % 2) add(&c, RESIDUAL, (r >> 32) % 2 ? c.t[OUT] : matrix(out, m, n, false, 0), 2, seed);
+  ready(&c, RDT_KOP_GEMM, s8 || (r >> 33) % 2 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5,
+        s8 ? (rdt_act){RDT_FN_NONE, {0}} : some_act(r >> 36, type != RDT_F64));
+  compute(&c);
+  check_clean(&c, "row", true);
+  check_clean(&c, "row", false);
+  check_clean(&c, "none", true);
+  if (turn % 4 == 0) check_clean(&c, NULL, true);
+  check_fault(&c, "row", seed);
+  case_free(&c);
+}
+
+/* Batches: weights for all, and as attention has them: heads within rows. */
+static void one_batch(uint64_t *seed, int turn) {
+  const uint64_t r = gpu_random(seed);
+  const rdt_dtype type = types[turn % 4];
+  const int64_t b = 1 + (int64_t)(r % 3), h = 1 + (int64_t)((r >> 4) % 4), s = 8 * (1 + (int64_t)((r >> 8) % 12)),
+                d = 32 + 16 * (int64_t)((r >> 12) % 3);
+  const int64_t shape_a[] = {b, h, s, d}, shape_c[] = {b, h, s, s};
+  linear_case c = {0};
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  rdt_tensor q = rdt_tensor_dense(NULL, type, 4, shape_a), kt = q, v = q;
+  q.stride[0] = s * h * d, q.stride[1] = d, q.stride[2] = h * d, q.stride[3] = 1;
+  v = q, kt = q;
+  kt.shape[2] = d, kt.shape[3] = s, kt.stride[2] = 1, kt.stride[3] = h * d;
+  const int form = turn / 4 % 3;
+  snprintf(label, sizeof label, "batch %lldx%lldx%lldx%lld %s form %d", (long long)b, (long long)h, (long long)s,
+           (long long)d, rdt_dtype_name(type), form);
+  if (form == 0) { /* Q K^T */
+    add(&c, IN, q, 1, seed), add(&c, WEIGHTS, kt, 1, seed),
+        add(&c, OUT, rdt_tensor_dense(NULL, type, 4, shape_c), 1, seed);
+  } else if (form == 1) { /* P V, heads back in rows */
+    add(&c, IN, rdt_tensor_dense(NULL, type, 4, shape_c), 1, seed), add(&c, WEIGHTS, v, 1, seed),
+        add(&c, OUT, q, 1, seed);
+  } else { /* one matrix of weights */
+    const int64_t shape_w[] = {1, 1, d, 48}, shape_o[] = {b, h, s, 48};
+    rdt_tensor w = rdt_tensor_dense(NULL, type, 4, shape_w);
+    w.shape[0] = b, w.shape[1] = h, w.stride[0] = w.stride[1] = 0;
+    add(&c, IN, rdt_tensor_dense(NULL, type, 4, shape_a), 1, seed), add(&c, WEIGHTS, w, 1, seed);
+    add(&c, OUT, rdt_tensor_dense(NULL, type, 4, shape_o), 1, seed);
+  }
+  ready(&c, RDT_KOP_GEMM, form ? 1.0 : 0.125, 0.0, some_act(form == 2, false));
+  compute(&c);
+  check_clean(&c, "row", form == 2);
+  check_clean(&c, "none", form == 2);
+  if (form == 2) check_fault(&c, "row", seed);
+  case_free(&c);
+}
+
+static rdt_tensor image(rdt_dtype type, int rank, const int64_t *shape, bool last) {
+  rdt_tensor t = rdt_tensor_dense(NULL, type, rank, shape);
+  if (!last) return t;
+  int64_t step = 1;
+  t.stride[1] = step, step *= shape[1];
+  for (int d = rank - 1; d >= 2; d--) t.stride[d] = step, step *= shape[d];
+  t.stride[0] = step;
+  return t;
+}
+
+static void one_conv(uint64_t *seed, int turn) {
+  const uint64_t r = gpu_random(seed);
+  const rdt_dtype type = types[turn % 3];
+  const int form = turn / 3 % 8, dims = form == 6 ? 3 : form == 7 ? 1 : 2, rank = dims + 2;
+  const bool last = r % 2, depthwise = form == 4;
+  const int64_t groups = form == 3 ? 2 : depthwise ? 24 : 1;
+  int64_t shape[5] = {1 + (int64_t)((r >> 4) % 3), form == 5 ? 3 : depthwise ? 24 : 16 + 8 * (int64_t)((r >> 6) % 3)};
+  int64_t filter[5] = {depthwise ? 24 : 16 + 8 * (int64_t)((r >> 8) % 4), shape[1] / groups}, result[5];
+  linear_case c = {0};
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  c.p.window.groups = groups;
+  for (int d = 0; d < dims; d++) {
+    const int64_t taps = form == 0   ? 1
+                         : form == 5 ? 7
+                                     : 3,
+                  stride = form == 0 ? 1 : 1 + (int64_t)((r >> 12) % 2), dilation = form == 2 ? 2 : 1,
+                  pad = form == 0 ? 0 : (taps - 1) * dilation / 2;
+    shape[2 + d] = (form == 6 ? 6 : 13) + (int64_t)((r >> (16 + 4 * d)) % 8), filter[2 + d] = taps;
+    c.p.window.kernel[d] = taps, c.p.window.stride[d] = stride, c.p.window.dilation[d] = dilation;
+    c.p.window.before[d] = c.p.window.after[d] = pad;
+    result[2 + d] = (shape[2 + d] + 2 * pad - (taps - 1) * dilation - 1) / stride + 1;
+  }
+  result[0] = shape[0], result[1] = filter[0];
+  snprintf(label, sizeof label, "conv %s %s form %d: %lldx%lldx%lld.. by %lldx%lld.. stride %lld", rdt_dtype_name(type),
+           last ? "nhwc" : "nchw", form, (long long)shape[0], (long long)shape[1], (long long)shape[2],
+           (long long)filter[0], (long long)filter[2], (long long)c.p.window.stride[0]);
+  add(&c, IN, image(type, rank, shape, last), 1, seed);
+  add(&c, WEIGHTS, image(type, rank, filter, last), 1, seed);
+  add(&c, OUT, image(type, rank, result, last), 1, seed);
+  if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
+  ready(&c, RDT_KOP_CONV, 1.0, 1.0, some_act(r >> 36, (r >> 33) % 2));
+  compute(&c);
+  check_clean(&c, "fic", true);
+  check_clean(&c, "none", true);
+  if (form == 0) check_clean(&c, NULL, true);
+  check_fault(&c, "fic", seed);
+  if (form == 0 && last) check_fault(&c, "row", seed);
+  case_free(&c);
+}
+
+int main(int argc, char **argv) {
+  rdt_reason why;
+  int version;
+  uint64_t seed = 23;
+  quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+  if (rdt_cuda_count(&why) == 0) {
+    printf("skip: %s\n", why.text);
+    return 77;
+  }
+  gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
+  cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  const bool blas = rdt_blas_version(&version, &why) == RDT_OK;
+  printf("cuBLASLt: %s", blas ? "" : why.text);
+  if (blas) printf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+  const bool dnn = rdt_dnn_version(&version, &why) == RDT_OK;
+  printf("; cuDNN: %s", dnn ? "" : why.text);
+  if (dnn) printf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
+  printf("\n");
+  for (int turn = 0; blas && turn < (quick ? 5 : 60); turn++) one_product(&seed, turn);
+  for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
+  for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
+  printf("gpu-linear: %lld ops, %lld elements, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
+         (long long)elements, (long long)faults, (long long)refused, (long long)wrong);
+  return wrong ? 1 : 0;
+}
