@@ -239,11 +239,12 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_INPUT,    RDT_OPT_OUT,          RDT_OPT_SCHEME, RDT_OPT_ON_FAULT,    RDT_OPT_FAIL_ON,  RDT_OPT_FAULT,
-    RDT_OPT_REPORT,   RDT_OPT_EVENTS,       RDT_OPT_PROM,   RDT_OPT_PROM_EVERY,  RDT_OPT_SYSLOG,   RDT_OPT_THREADS,
-    RDT_OPT_LAMBDA,   RDT_OPT_SUSPECT_RATE, RDT_OPT_SCRUB,  RDT_OPT_PLAN,        RDT_OPT_NO_CACHE, RDT_OPT_MIN_COVERAGE,
-    RDT_OPT_COVERAGE, RDT_OPT_AVOID_CORE,   RDT_OPT_REPEAT, RDT_OPT_WARMUP,      RDT_OPT_TOP,      RDT_OPT_LABELS,
-    RDT_OPT_FORMAT,   RDT_OPT_JSON,         RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_INPUT,      RDT_OPT_OUT,    RDT_OPT_SCHEME,   RDT_OPT_ON_FAULT,     RDT_OPT_FAIL_ON,
+    RDT_OPT_FAULT,      RDT_OPT_REPORT, RDT_OPT_EVENTS,   RDT_OPT_PROM,         RDT_OPT_PROM_EVERY,
+    RDT_OPT_SYSLOG,     RDT_OPT_DEVICE, RDT_OPT_THREADS,  RDT_OPT_LAMBDA,       RDT_OPT_SUSPECT_RATE,
+    RDT_OPT_SCRUB,      RDT_OPT_PLAN,   RDT_OPT_NO_CACHE, RDT_OPT_MIN_COVERAGE, RDT_OPT_COVERAGE,
+    RDT_OPT_AVOID_CORE, RDT_OPT_REPEAT, RDT_OPT_WARMUP,   RDT_OPT_TOP,          RDT_OPT_LABELS,
+    RDT_OPT_FORMAT,     RDT_OPT_JSON,   RDT_OPT_QUIET,    RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"MODEL.onnx",
      "the network. It is mapped, with the files beside it that hold its weights, and must not be cut short "
@@ -264,6 +265,7 @@ static const rdt_words examples[] = {
     {"redoubt run model.onnx -i image.npy --fault bit:30@accum,layer=conv2,seed=1",
      "break one bit and watch it being repaired"},
     {"redoubt run model.onnx -i image.npy --plan plan.json", "kernels and schemes as `redoubt plan -o` chose them"},
+    {"redoubt run model.onnx -i image.npy --device cuda:0", "on a GPU; what it has no kernel for, on the CPU"},
     {"redoubt run model.onnx -i image.npy --fail-on detected", "exit 1 even where the repair worked"},
     {"redoubt run model.onnx -i image.npy --repeat 100000 --events e.jsonl --prom r.prom --syslog",
      "watch a machine for a while (docs/fleet.md)"},
@@ -286,7 +288,13 @@ const rdt_command rdt_cmd_run = {
         "\n"
         "Kernels and schemes are those of `--plan`, or else by what `redoubt plan` has measured and kept in the cache, "
         "or else by estimates. Other ones may differ in the last bits of results: `--plan` or `--no-cache` make them "
-        "independent of what was measured meanwhile.",
+        "independent of what was measured meanwhile.\n"
+        "\n"
+        "With `--device cuda:N` the network runs on a GPU: all that it computed is kept until its last check, the "
+        "second "
+        "run is recorded and later ones are played as a whole; so times are those of the network, not of layers. "
+        "Faults "
+        "are planted there at the sites `input`, `weight`, `nonlinear` and `output`.",
     .verdicts = true,
     .good = "no fault is left in the outputs; what is UNCHECKED is named",
     .bad = "a fault was found and not repaired, or what `--fail-on` says",

@@ -22,7 +22,7 @@ typedef struct rdt_settings {
   rdt_texts inputs, input_shapes, avoid_cores, mnk;
   const char *out, *scheme, *scrub, *fault, *report, *html, *labels, *filter, *junit, *profile, *thread_list, *events,
       *prom, *suspect_rate, *batches, *cases, *dtypes, *family, *lengths, *m, *lengths_n, *k, *set, *baseline, *figures;
-  const char *workload, *plan, *min_coverage, *coverage, *max_overhead;
+  const char *device, *workload, *plan, *min_coverage, *coverage, *max_overhead;
   const char *svg;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch, trials;                   /* 0: not given (seed: -1) */

@@ -10,7 +10,7 @@
 #include "report/table.h"
 #include "report/words.h"
 
-enum { SHOWN_IMAGES = 16, SHOWN_EVENTS = 12 };
+enum { SHOWN_IMAGES = 16, SHOWN_EVENTS = 12, SHOWN_HOSTS = 4 };
 
 /* ---- the document: what the library's report cannot know ---- */
 
@@ -130,6 +130,7 @@ static void put_heading(const cJSON *doc) {
     printf(" %s", shape_of(input, shape, sizeof shape));
     before = ",";
   }
+  if (*rdt_json_string(doc, "device")) put_text("; %s", rdt_json_string(doc, "device"));
   put_text("; %s", rdt_json_string(doc, "isa"));
   printf(", %.0f thread%s", threads, threads == 1 ? "" : "s");
   if (runs > 1) printf("; %.0f runs, times are means", runs);
@@ -140,10 +141,12 @@ static void put_heading(const cJSON *doc) {
 }
 
 /* Largest residual against its bound; checks by equal bits have none. */
-static void put_residual(rdt_table *t, const cJSON *layer) {
+static void put_residual(rdt_table *t, const cJSON *layer, bool device) {
   const double residual = rdt_json_real(layer, "residual"), bound = rdt_json_real(layer, "bound");
   if (count(layer, "checks") == 0)
     rdt_table_cell(t, "-");
+  else if (bound == 0.0 && residual == 0.0 && device && strcmp(rdt_json_string(layer, "scheme"), "dup") != 0)
+    rdt_table_cell(t, "below"); /* a device keeps no residuals of checks that passed */
   else if (bound == 0.0 && residual == 0.0)
     rdt_table_cell(t, "equal bits");
   else if (isfinite(residual))
@@ -163,7 +166,7 @@ static bool put_layers(const cJSON *doc, bool markdown) {
     rdt_table_cell(t, "%s", shape_of(layer, shape, sizeof shape));
     rdt_table_cell(t, "%s", rdt_json_string(layer, "scheme"));
     rdt_table_cell(t, "%.0f", count(layer, "checks"));
-    put_residual(t, layer);
+    put_residual(t, layer, *rdt_json_string(doc, "device"));
     rdt_table_cell(t, "%s", rdt_json_string(layer, "verdict"));
     rdt_table_cell(t, "%.3f", 1e3 * count(layer, "seconds") / runs);
     rdt_table_cell(t, "%.0f", share(layer));
@@ -193,6 +196,18 @@ static void put_events(const cJSON *doc) {
     }
     put_text("- %s\n", rdt_json_string(event, "text"));
   }
+}
+
+/* What a device has no kernel for. */
+static void put_on_host(const cJSON *doc) {
+  const cJSON *layer;
+  int hosts = 0;
+  cJSON_ArrayForEach(layer, rdt_json_list(doc, "layers")) {
+    if (!*rdt_json_string(layer, "on_host") || ++hosts > SHOWN_HOSTS) continue;
+    put_text("%s is computed on the CPU: ", rdt_json_string(layer, "name"));
+    put_text("%s\n", rdt_json_string(layer, "on_host"));
+  }
+  if (hosts > SHOWN_HOSTS) printf("... and so are %d more layers\n", hosts - SHOWN_HOSTS);
 }
 
 /* Cores that are wrong again and again. */
@@ -247,6 +262,7 @@ static void put_verdict(const cJSON *doc) {
   const char *verdict = rdt_json_string(doc, "verdict");
   const double suspects = count(doc, "suspects"), faults = count(doc, "faults"), unchecked = count(doc, "unchecked");
   puts("");
+  put_on_host(doc);
   put_cores(doc);
   cJSON_ArrayForEach(output, rdt_json_list(doc, "outputs")) {
     if (*rdt_json_string(output, "file")) put_text("wrote %s\n", rdt_json_string(output, "file"));

@@ -213,6 +213,8 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   policy.avoid_cores = cores;
   status = rdt_context_set_policy(s->ctx, &policy);
   if (status != RDT_OK) return rdt_session_fail(s, status);
+  if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
+    return rdt_session_fail(s, status);
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

@@ -27,8 +27,13 @@ void rdt_context_destroy(rdt_context *ctx) {
   for (int i = 0; i < RDT_SCRATCH_COUNT; i++) rdt_free(ctx->scratch.data[i]);
   rdt_cores_clear(&ctx->cores);
   if (ctx->book) ctx->drop_book(ctx->book);
+  if (ctx->machine) ctx->drop_machine(ctx->machine);
   rdt_free(ctx->coverage);
   rdt_free(ctx);
+}
+
+const char *rdt_context_device(const rdt_context *ctx) {
+  return *ctx->device_name ? ctx->device_name : "cpu";
 }
 
 void rdt_context_on_event(rdt_context *ctx, rdt_event_fn fn, void *user) {

@@ -40,6 +40,9 @@ struct rdt_context {
   void (*drop_book)(struct rdt_book *book);
   const struct rdt_device *device; /* what estimates rest on (plan/device.h), the caller's; NULL: a usual one */
   struct rdt_coverage *coverage;   /* what campaigns have measured of schemes (plan/coverage.h); NULL: what is kept */
+  struct rdt_machine *machine;     /* what networks run on (cuda/machine.h); NULL: the CPU */
+  void (*drop_machine)(struct rdt_machine *machine);
+  char device_name[24]; /* "": cpu */
   bool cold; /* the weights of the network that is planned do not fit the caches: each run finds them in memory */
 };
 

@@ -1,6 +1,7 @@
 /* In place of all else in src/cuda where nvcc was not found: no device, no kernels. */
 #include "cuda/device.h"
 #include "cuda/kernel.h"
+#include "cuda/machine.h"
 
 bool rdt_cuda_built(void) {
   return false;
@@ -25,4 +26,10 @@ const rdt_cuda_kernel *rdt_cuda_kernels(int *n) {
 const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   (void)k;
   return NULL;
+}
+
+rdt_status rdt_machine_open(int index, rdt_machine **m, rdt_reason *why) {
+  rdt_cuda_device none;
+  *m = NULL;
+  return rdt_cuda_open(index, &none, why);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "net/remote.h"
 
 rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
   return rdt_model_load_replaced(ctx, path, NULL, 0, out);
@@ -31,6 +32,8 @@ rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const cha
 }
 
 static void unplan(rdt_model *m) {
+  rdt_remote_free(m->remote);
+  m->remote = NULL;
   for (int i = 0; i < m->n_steps; i++) {
     rdt_step_release(&m->steps[i]);
     rdt_plan_destroy(m->steps[i].plan);
@@ -128,6 +131,8 @@ static rdt_status find_lifetimes(rdt_model *m, rdt_lifetime *l) {
     needed_at(m, l, n->residual, nodes + i);
   }
   for (int i = 0; i < g->n_outputs; i++) needed_at(m, l, g->outputs[i], publish + i);
+  for (int v = 0; v < g->n_values && m->ctx->machine; v++) /* a device keeps all that it computes: net/remote.h */
+    if (l[v].first >= 0) l[v].first = 0, l[v].last = publish + g->n_outputs - 1;
   return RDT_OK;
 }
 
@@ -206,10 +211,11 @@ static rdt_status plan_import(rdt_step *s, const rdt_tensor *input) {
   s->writes = m->graph->inputs[s->subject];
   RDT_TRY(copy_problem(&s->prob, input, &m->layout.views[s->writes]));
   s->prob.in[0].data = NULL;
+  if (m->ctx->machine) return RDT_OK;
   return plan_step(s, m->graph->values[s->writes].name, "input");
 }
 
-static rdt_status plan_node(rdt_step *s) {
+static rdt_status lower_node(rdt_step *s) {
   rdt_model *m = s->model;
   const rdt_node *n = &m->graph->nodes[s->subject];
   for (int i = 0; i < n->n_in; i++)
@@ -218,6 +224,12 @@ static rdt_status plan_node(rdt_step *s) {
   s->writes = n->out[0];
   if (m->layout.folded[s->writes] || m->layout.alias[s->writes] != s->writes) return RDT_OK; /* nothing to run */
   RDT_TRY(rdt_node_lower(m->graph, n, m->layout.views, &s->prob, &m->ctx->error));
+  return m->ctx->machine ? RDT_OK : rdt_step_plan(s);
+}
+
+rdt_status rdt_step_plan(rdt_step *s) {
+  rdt_model *m = s->model;
+  const rdt_node *n = &m->graph->nodes[s->subject];
   /* a linear op whose weights are computed at run time has none to prepare for */
   if (rdt_kop_is_linear(s->prob.op) && !m->graph->values[n->in[1]].data) {
     void *data = s->prob.in[1].data;
@@ -246,6 +258,7 @@ static rdt_status plan_publish(rdt_step *s) {
   out->data = rdt_alloc((size_t)rdt_tensor_count(out), rdt_dtype_size(out->dtype));
   if (!out->data) return RDT_ERR_NOMEM;
   RDT_TRY(copy_problem(&s->prob, view, out));
+  if (m->ctx->machine) return RDT_OK;
   return plan_step(s, m->graph->values[v].name, "output");
 }
 
@@ -261,7 +274,7 @@ static rdt_status plan_steps(rdt_model *m, const rdt_tensor *inputs) {
       *s = (rdt_step){.model = m, .kind = parts[part].kind, .subject = i, .writes = -1};
       s->result = (rdt_result){.verdict = RDT_UNCHECKED, .place = {-1, -1}};
       RDT_TRY(s->kind == RDT_STEP_IMPORT ? plan_import(s, &inputs[i])
-              : s->kind == RDT_STEP_NODE ? plan_node(s)
+              : s->kind == RDT_STEP_NODE ? lower_node(s)
                                          : plan_publish(s));
     }
   return RDT_OK;
@@ -324,6 +337,7 @@ static rdt_status plan_anew(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   RDT_TRY_GOTO(give_memory(m), fail);
   RDT_TRY_GOTO(rdt_layout_is_cold(g, &m->layout, &m->ctx->cold, &m->ctx->error), fail);
   RDT_TRY_GOTO(plan_steps(m, m->planned), fail);
+  if (m->ctx->machine) RDT_TRY_GOTO(rdt_remote_plan(m, &m->ctx->error), fail);
   lend_gaps(m);
   RDT_TRY_GOTO(seal_steps(m), fail);
   m->ready = true;

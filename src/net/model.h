@@ -61,6 +61,7 @@ struct rdt_model {
   uint64_t *output_sums; /* of the published copies */
   rdt_progress_fn on_progress;
   void *on_progress_user;
+  struct rdt_remote *remote; /* it runs on a device (net/remote.h); NULL: here */
 };
 
 /* Dense inputs of the declared shapes, open dimensions taken as 1. */
@@ -106,5 +107,9 @@ double rdt_tensor_typical(const rdt_tensor *t);
 uint64_t rdt_activation_sum(const rdt_model *m, int v);
 /* What a step reports that has no plan: a view, or a value folded while planning. */
 const char *rdt_step_kernel(const rdt_step *s);
+const char *rdt_step_scheme(const rdt_step *s);
+const char *rdt_step_refusal(const rdt_step *s); /* why it is on the host, of a network on a device; NULL: it is not */
+/* The plan of a node's step: of those that run here each has one, of those on a device the ones that need it. */
+rdt_status rdt_step_plan(rdt_step *s);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "net/model.h"
+#include "net/remote.h"
 
 /* ---- an armed fault ---- */
 
@@ -208,8 +208,8 @@ static rdt_status run_model(rdt_model *m, const rdt_tensor *inputs, size_t n, rd
       return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "input %s has no data", name);
   }
   if (shapes_changed(m, inputs)) RDT_TRY(rdt_model_plan(m, inputs, n));
-  rdt_status status = arm_step(m);
-  if (status == RDT_OK) status = run_steps(m, inputs);
+  rdt_status status = m->remote ? rdt_remote_arm(m->remote, &m->ctx->error) : arm_step(m);
+  if (status == RDT_OK) status = m->remote ? rdt_remote_run(m->remote, inputs, &m->ctx->error) : run_steps(m, inputs);
   disarm(m);
   m->published = status == RDT_OK || (status == RDT_ERR_FAULT && m->ctx->policy.on_fault == RDT_ON_FAULT_REPORT);
   sum_up(m, m->published);
@@ -252,7 +252,7 @@ rdt_status rdt_model_node_info(const rdt_model *m, size_t i, rdt_node_info *info
   const rdt_tensor *out = &m->layout.views[n->out[0]];
   *info = (rdt_node_info){.name = n->name,
                           .op = n->label,
-                          .scheme = s->plan ? s->plan->scheme_name : "sum",
+                          .scheme = rdt_step_scheme(s),
                           .kernel = rdt_step_kernel(s),
                           .dtype = rdt_dtype_name(out->dtype),
                           .out = *out};
@@ -280,16 +280,20 @@ rdt_status rdt_model_memory_info(const rdt_model *m, rdt_model_memory *info) {
 rdt_status rdt_model_explain(const rdt_model *m, size_t i, rdt_choice_fn fn, void *user) {
   const rdt_step *s = rdt_model_step(m, i);
   if (!s) return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "no node %zu, or the network is not planned yet", i);
-  if (s->plan) return rdt_plan_explain(s->plan, fn, user);
+  if (s->plan && !m->remote) return rdt_plan_explain(s->plan, fn, user);
+  const bool remote = m->remote && (s->plan || m->remote->steps[s - m->steps].here);
   const rdt_choice choice = {.kernel = rdt_step_kernel(s),
-                             .scheme = "",
+                             .scheme = remote ? rdt_step_scheme(s) : "",
                              .taken = 1,
                              .cost = NAN,
                              .seconds = NAN,
                              .spread = {NAN, NAN},
                              .overhead = NAN,
                              .interval = {NAN, NAN},
-                             .reason = "nothing is left to compute; what reads it verifies the memory behind it"};
+                             .reason = rdt_step_refusal(s) ? rdt_step_refusal(s)
+                                       : remote
+                                           ? "what there is for it on the device"
+                                           : "nothing is left to compute; what reads it verifies the memory behind it"};
   fn(&choice, user);
   return RDT_OK;
 }

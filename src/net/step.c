@@ -3,6 +3,7 @@
 
 #include "check/bitsum.h"
 #include "net/model.h"
+#include "net/remote.h"
 
 uint64_t rdt_activation_sum(const rdt_model *m, int v) {
   const rdt_tensor *t = &m->layout.views[m->layout.alias[v]];
@@ -17,7 +18,21 @@ static uint64_t sum_of_result(const rdt_step *s) {
 }
 
 const char *rdt_step_kernel(const rdt_step *s) {
-  return s->plan ? s->plan->kernel->name : s->model->layout.folded[s->writes] ? "folded" : "view";
+  const rdt_remote *r = s->model->remote;
+  const char *there = r ? rdt_remote_kernel(r, (int)(s - s->model->steps)) : NULL;
+  return there ? there : s->plan ? s->plan->kernel->name : s->model->layout.folded[s->writes] ? "folded" : "view";
+}
+
+const char *rdt_step_scheme(const rdt_step *s) {
+  const rdt_remote *r = s->model->remote;
+  const int i = (int)(s - s->model->steps);
+  return r && rdt_remote_kernel(r, i) ? rdt_remote_scheme(r, i) : s->plan ? s->plan->scheme_name : "sum";
+}
+
+const char *rdt_step_refusal(const rdt_step *s) {
+  const rdt_remote *r = s->model->remote;
+  const int i = (int)(s - s->model->steps);
+  return r && r->steps[i].host ? r->steps[i].refusal : NULL;
 }
 
 rdt_status rdt_step_run(rdt_step *s) {

@@ -142,6 +142,7 @@ static cJSON *layer(const rdt_report *r, size_t i) {
   cJSON_AddStringToObject(o, "dtype", info.dtype);
   cJSON_AddItemToObject(o, "shape", rdt_json_shape(info.out.rank, info.out.shape));
   cJSON_AddBoolToObject(o, "weights", s->plan && s->plan->fixed_weights);
+  if (rdt_step_refusal(s)) rdt_json_text(o, "on_host", rdt_step_refusal(s));
   cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(n->verdict));
   cJSON_AddStringToObject(o, "diagnosis", rdt_diagnosis_name(n->diagnosis));
   rdt_json_number(o, "ratio", n->ratio);
@@ -254,6 +255,7 @@ cJSON *rdt_report_document(const rdt_report *r) {
   rdt_json_text(doc, "model", r->model->graph->path);
   cJSON_AddStringToObject(doc, "isa", rdt_context_isa(ctx));
   cJSON_AddNumberToObject(doc, "threads", rdt_context_threads(ctx));
+  if (ctx->machine) cJSON_AddStringToObject(doc, "device", rdt_context_device(ctx));
   cJSON_AddStringToObject(doc, "scheme", ctx->policy.scheme);
   cJSON_AddStringToObject(doc, "on_fault", rdt_on_fault_name(ctx->policy.on_fault));
   cJSON_AddNumberToObject(doc, "scrub_every", ctx->policy.scrub_every);

@@ -144,6 +144,7 @@ static void put_facts(const rdt_html *h) {
   fputs("</dd><dt>Runs</dt><dd>", h->to);
   rdt_html_count(h, positive(doc, "runs"));
   fputs("</dd>", h->to);
+  fact(h, "Device", "device");
   fact(h, "Protection", "scheme");
   fact(h, "On a fault", "on_fault");
   fact(h, "Status", "status");

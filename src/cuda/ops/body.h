@@ -164,8 +164,8 @@ BODY void rdt_op_take(const rdt_gpu_op *a, rdt_op_found *f, uint32_t e, int64_t 
 BODY void rdt_op_walk(const rdt_gpu_op *a, int first, int end, uint32_t e, int64_t *at, int views) {
   UNROLL for (int k = RDT_MAX_RANK - 1; k >= 0; k--) {
     if (k < first || k >= end) continue;
-    const uint32_t i = e % a->length[k];
-    e /= a->length[k];
+    const uint32_t i = k == first ? e : e % a->length[k]; /* nothing is beyond the outermost */
+    if (k != first) e /= a->length[k];
     UNROLL for (int v = 0; v < views; v++) at[v] += (int64_t)i * a->view[v].stride[k];
   }
 }
@@ -396,57 +396,78 @@ BODY double rdt_op_together(double x, int most) {
 
 #define RDT_OP_VIEWS_OF_ROWS 4
 BODY void rdt_op_row_at(const rdt_gpu_op *a, const int64_t *row, uint32_t i, int64_t *at) {
+  if (a->rank == a->outer + 1) { /* as rows mostly are */
+    UNROLL for (int v = 0; v < RDT_OP_VIEWS_OF_ROWS; v++) at[v] = row[v] + (int64_t)i * a->view[v].stride[a->outer];
+    return;
+  }
   UNROLL for (int v = 0; v < RDT_OP_VIEWS_OF_ROWS; v++) at[v] = row[v];
   rdt_op_walk(a, a->outer, a->rank, i, at, RDT_OP_VIEWS_OF_ROWS);
 }
+/* The thread's elements i of the row, x among them: those that it keeps, then those that it reads again. */
+enum { RDT_OP_KEPT = 4 };
 #define RDT_OP_EACH(a, i) for (uint32_t i = me; i < (a)->inner; i += all)
+BODY float rdt_op_in_row(const rdt_gpu_op *a, const int64_t *row, uint32_t i) {
+  int64_t at[RDT_OP_VIEWS_OF_ROWS];
+  if (a->rank == a->outer + 1) return rdt_op_real(&a->view[1], row[1] + (int64_t)i * a->view[1].stride[a->outer]);
+  rdt_op_row_at(a, row, i, at);
+  return rdt_op_real(&a->view[1], at[1]);
+}
+BODY void rdt_op_keep(const rdt_gpu_op *a, const int64_t *row, uint32_t me, uint32_t all, float *kept) {
+  UNROLL for (uint32_t k = 0; k < RDT_OP_KEPT; k++) kept[k] =
+      me + k * all < a->inner ? rdt_op_in_row(a, row, me + k * all) : 0.0f;
+}
+#define RDT_OP_ROW(a, i, x, ...)                                          \
+  {                                                                       \
+    UNROLL for (uint32_t k = 0; k < RDT_OP_KEPT; k++) {                   \
+      const uint32_t i = me + k * all;                                    \
+      const float x = kept[k];                                            \
+      if (i < (a)->inner) {                                               \
+        __VA_ARGS__                                                       \
+      }                                                                   \
+    }                                                                     \
+    for (uint32_t i = me + RDT_OP_KEPT * all; i < (a)->inner; i += all) { \
+      const float x = rdt_op_in_row(a, row, i);                           \
+      __VA_ARGS__                                                         \
+    }                                                                     \
+  }
 
 BODY void rdt_op_softmax(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
   int64_t row[4] = {0, 0, 0, 0}, at[4];
-  float most = -INFINITY;
+  float most = -INFINITY, kept[RDT_OP_KEPT];
   double sum = 0.0; /* its rounding does not grow with the length, here and below */
   rdt_op_walk(a, 0, a->outer, r, row, 4);
-  RDT_OP_EACH(a, i) {
-    rdt_op_row_at(a, row, i, at);
-    const float x = rdt_op_real(&a->view[1], at[1]);
-    most = x > most || x != x ? x : most;
-  }
+  rdt_op_keep(a, row, me, all, kept);
+  RDT_OP_ROW(a, i, x, most = x > most || x != x ? x : most;)
   most = (float)rdt_op_together(most, 1);
-  RDT_OP_EACH(a, i) {
-    rdt_op_row_at(a, row, i, at);
-    sum += exp_f32(rdt_op_real(&a->view[1], at[1]) - most);
-  }
+  RDT_OP_ROW(a, i, x, sum += exp_f32(x - most);)
   sum = rdt_op_together(sum, 0);
   const int logarithm = a->fn == RDT_FN_LOGSOFTMAX;
   const float back = logarithm ? log_f32((float)sum) : 0.0f, whole = (float)sum;
-  RDT_OP_EACH(a, i) {
+  RDT_OP_ROW(a, i, x, {
     rdt_op_row_at(a, row, i, at);
-    const float d = rdt_op_real(&a->view[1], at[1]) - most;
+    const float d = x - most;
     rdt_op_take(a, f, r * a->inner + i, at[0],
                 rdt_op_of_real(logarithm ? d - back : exp_f32(d) / whole, a->view[0].dtype));
-  }
+  })
 }
 
 /* Views: x[, gain[, shift]]. */
 BODY void rdt_op_norm(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
   int64_t row[4] = {0, 0, 0, 0}, at[4];
   double sum = 0.0;
-  float centre = 0.0f, factor;
+  float centre = 0.0f, factor, kept[RDT_OP_KEPT];
   const double n = a->inner, epsilon = a->epsilon;
   rdt_op_walk(a, 0, a->outer, r, row, 4);
+  rdt_op_keep(a, row, me, all, kept);
   if (a->fn == RDT_FN_NORM_LAYER || a->fn == RDT_FN_NORM_MVN) {
-    RDT_OP_EACH(a, i) {
-      rdt_op_row_at(a, row, i, at);
-      sum += rdt_op_real(&a->view[1], at[1]);
-    }
+    RDT_OP_ROW(a, i, x, sum += x;)
     centre = (float)(rdt_op_together(sum, 0) / n);
   }
   sum = 0.0;
-  RDT_OP_EACH(a, i) {
-    rdt_op_row_at(a, row, i, at);
-    const float x = rdt_op_real(&a->view[1], at[1]) - centre;
-    sum += a->fn == RDT_FN_NORM_L1 ? fabs_f32(x) : (double)x * x;
-  }
+  RDT_OP_ROW(a, i, x, {
+    const float d = x - centre;
+    sum += a->fn == RDT_FN_NORM_L1 ? fabs_f32(d) : (double)d * d;
+  })
   sum = rdt_op_together(sum, 0);
   switch (a->fn) {
     case RDT_FN_NORM_LAYER:
@@ -460,13 +481,13 @@ BODY void rdt_op_norm(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all
       if (a->fn == RDT_FN_NORM_L2) sum = sqrt_f64(sum);
       factor = sum == 0.0 ? 0.0f : (float)(1.0 / sum);
   }
-  RDT_OP_EACH(a, i) {
+  RDT_OP_ROW(a, i, x, {
     rdt_op_row_at(a, row, i, at);
-    float y = (rdt_op_real(&a->view[1], at[1]) - centre) * factor;
+    float y = (x - centre) * factor;
     if (a->views > 2) y *= rdt_op_real(&a->view[2], at[2]);
     if (a->views > 3) y += rdt_op_real(&a->view[3], at[3]);
     rdt_op_take(a, f, r * a->inner + i, at[0], rdt_op_of_real(y, a->view[0].dtype));
-  }
+  })
 }
 
 BODY void rdt_op_reduce(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {

@@ -1,0 +1,168 @@
+/* A GPU as a machine: two streams, events between them, CUDA graphs as tapes. */
+#include "cuda/machine.h"
+
+#include <cuda_runtime_api.h>
+
+#include "core/memory.h"
+#include "cuda/ops/ops.h"
+
+typedef struct gpu {
+  rdt_machine machine; /* first: it is what others see */
+  cudaStream_t stream[RDT_LANES];
+  cudaEvent_t event;
+} gpu;
+
+static cudaStream_t stream_of(rdt_machine *m, rdt_lane l) {
+  return ((gpu *)m)->stream[l];
+}
+
+/* A thread has a device of its own. */
+static rdt_status enter(const rdt_machine *m, rdt_reason *why) {
+  return rdt_cuda_status(cudaSetDevice(m->device.index), "cudaSetDevice", why);
+}
+
+static rdt_status take(rdt_machine *m, size_t bytes, void **p, rdt_reason *why) {
+  *p = NULL;
+  RDT_TRY(enter(m, why));
+  RDT_TRY(rdt_cuda_alloc(bytes, p, why));
+  return rdt_cuda_wait(NULL, why); /* the streams wait for no other one */
+}
+
+static void give(rdt_machine *m, void *p) {
+  rdt_reason why;
+  if (p && enter(m, &why) == RDT_OK) rdt_cuda_free(p);
+}
+
+static rdt_status pin(rdt_machine *m, size_t bytes, void **p, rdt_reason *why) {
+  *p = NULL;
+  RDT_TRY(enter(m, why));
+  return rdt_cuda_status(cudaMallocHost(p, bytes ? bytes : 1), "cudaMallocHost", why);
+}
+
+static void unpin(rdt_machine *m, void *p) {
+  (void)m;
+  if (p) (void)cudaFreeHost(p);
+}
+
+static rdt_status put(rdt_machine *m, rdt_lane l, void *to, const void *from, size_t bytes, rdt_reason *why) {
+  return bytes ? rdt_cuda_put(to, from, bytes, stream_of(m, l), why) : RDT_OK;
+}
+
+static rdt_status get(rdt_machine *m, rdt_lane l, void *to, const void *from, size_t bytes, rdt_reason *why) {
+  if (!bytes) return RDT_OK;
+  return rdt_cuda_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_of(m, l)),
+                         "copy from the device", why);
+}
+
+static rdt_status clear(rdt_machine *m, rdt_lane l, void *p, size_t bytes, rdt_reason *why) {
+  RDT_TRY(enter(m, why)); /* what every run begins with */
+  return rdt_cuda_clear(p, bytes, stream_of(m, l), why);
+}
+
+static rdt_status wait(rdt_machine *m, rdt_reason *why) {
+  RDT_TRY(rdt_cuda_wait(stream_of(m, RDT_LANE_MAIN), why));
+  return rdt_cuda_wait(stream_of(m, RDT_LANE_SIDE), why);
+}
+
+static rdt_status follow(rdt_machine *m, rdt_lane l, rdt_reason *why) {
+  gpu *g = (gpu *)m;
+  RDT_TRY(rdt_cuda_status(cudaEventRecord(g->event, g->stream[!l]), "cudaEventRecord", why));
+  return rdt_cuda_status(cudaStreamWaitEvent(g->stream[l], g->event, 0), "cudaStreamWaitEvent", why);
+}
+
+static rdt_status launch(rdt_machine *m, rdt_lane l, int code, const void *args, int64_t blocks, rdt_reason *why) {
+  void *arguments[] = {(void *)(uintptr_t)args};
+  const dim3 grid = {(unsigned)blocks, 1, 1}, block = {RDT_OP_THREADS, 1, 1};
+  return rdt_cuda_status(cudaLaunchKernel(rdt_ops_code[code], grid, block, arguments, 0, stream_of(m, l)),
+                         rdt_ops_name(code), why);
+}
+
+static rdt_status linear_create(rdt_machine *m, const rdt_problem *p, const char *scheme, double lambda,
+                                rdt_cuda_linear **l, rdt_reason *why) {
+  *l = NULL;
+  RDT_TRY(enter(m, why));
+  return rdt_cuda_linear_create(&m->device, p, scheme, lambda, stream_of(m, RDT_LANE_MAIN), l, why);
+}
+
+static rdt_status linear_launch(rdt_machine *m, rdt_cuda_linear *l, const rdt_operands *o, rdt_reason *why) {
+  return rdt_cuda_linear_launch(l, o, stream_of(m, RDT_LANE_MAIN), why);
+}
+
+static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
+  return rdt_cuda_linear_verdict(l);
+}
+
+static rdt_status record(rdt_machine *m, rdt_reason *why) {
+  return rdt_cuda_status(cudaStreamBeginCapture(stream_of(m, RDT_LANE_MAIN), cudaStreamCaptureModeThreadLocal),
+                         "capture of a network", why);
+}
+
+static rdt_status recorded(rdt_machine *m, void **tape, rdt_reason *why) {
+  cudaGraph_t graph = NULL;
+  cudaGraphExec_t exec = NULL;
+  *tape = NULL;
+  RDT_TRY(rdt_cuda_status(cudaStreamEndCapture(stream_of(m, RDT_LANE_MAIN), &graph), "capture of a network", why));
+  const rdt_status status = rdt_cuda_status(cudaGraphInstantiate(&exec, graph, 0), "a graph of the network", why);
+  (void)cudaGraphDestroy(graph);
+  *tape = exec;
+  return status;
+}
+
+static rdt_status replay(rdt_machine *m, void *tape, rdt_reason *why) {
+  RDT_TRY(enter(m, why));
+  return rdt_cuda_status(cudaGraphLaunch(tape, stream_of(m, RDT_LANE_MAIN)), "the network's graph", why);
+}
+
+static void erase(rdt_machine *m, void *tape) {
+  (void)m;
+  if (tape) (void)cudaGraphExecDestroy(tape);
+}
+
+static void shut(rdt_machine *m) {
+  gpu *g = (gpu *)m;
+  if (g->event) (void)cudaEventDestroy(g->event);
+  for (int l = 0; l < RDT_LANES; l++)
+    if (g->stream[l]) (void)cudaStreamDestroy(g->stream[l]);
+  rdt_free(g);
+}
+
+rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
+  rdt_cuda_device device;
+  *out = NULL;
+  RDT_TRY(rdt_cuda_open(index, &device, why));
+  gpu *g = rdt_calloc(1, sizeof *g);
+  if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "cuda:%d: out of memory", index);
+  g->machine = (rdt_machine){.device = device,
+                             .alloc = take,
+                             .release = give,
+                             .pin = pin,
+                             .unpin = unpin,
+                             .put = put,
+                             .get = get,
+                             .clear = clear,
+                             .wait = wait,
+                             .follow = follow,
+                             .launch = launch,
+                             .linear_create = linear_create,
+                             .linear_launch = linear_launch,
+                             .linear_verdict = linear_verdict,
+                             .linear_kernel = rdt_cuda_linear_kernel,
+                             .linear_scheme = rdt_cuda_linear_scheme,
+                             .linear_destroy = rdt_cuda_linear_destroy,
+                             .record = record,
+                             .recorded = recorded,
+                             .replay = replay,
+                             .erase = erase,
+                             .close = shut};
+  rdt_status status = RDT_OK;
+  for (int l = 0; l < RDT_LANES && status == RDT_OK; l++)
+    status = rdt_cuda_status(cudaStreamCreateWithFlags(&g->stream[l], cudaStreamNonBlocking), "cudaStreamCreate", why);
+  if (status == RDT_OK)
+    status = rdt_cuda_status(cudaEventCreateWithFlags(&g->event, cudaEventDisableTiming), "cudaEventCreate", why);
+  if (status != RDT_OK) {
+    shut(&g->machine);
+    return status;
+  }
+  *out = &g->machine;
+  return RDT_OK;
+}

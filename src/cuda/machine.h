@@ -1,0 +1,48 @@
+/* What running a network asks of a device, as functions: a GPU's (rdt_machine_open), or a test's, which computes with
+ * the same bodies on the CPU. Work is given to two lanes, each in its own order: the network to one, checks to the
+ * other. */
+#ifndef RDT_CUDA_MACHINE_H
+#define RDT_CUDA_MACHINE_H
+
+#include "cuda/linear.h"
+#include "cuda/ops/args.h"
+
+typedef enum rdt_lane { RDT_LANE_MAIN, RDT_LANE_SIDE, RDT_LANES } rdt_lane;
+
+typedef struct rdt_machine rdt_machine;
+struct rdt_machine {
+  rdt_cuda_device device;
+  /* Memory of the device, zeroed; of the host, where copies may go beside work. */
+  rdt_status (*alloc)(rdt_machine *m, size_t bytes, void **p, rdt_reason *why);
+  void (*release)(rdt_machine *m, void *p);
+  rdt_status (*pin)(rdt_machine *m, size_t bytes, void **p, rdt_reason *why);
+  void (*unpin)(rdt_machine *m, void *p);
+  /* In the lane's order; what the host gives must stay until wait, which waits for both lanes. */
+  rdt_status (*put)(rdt_machine *m, rdt_lane l, void *to, const void *from, size_t bytes, rdt_reason *why);
+  rdt_status (*get)(rdt_machine *m, rdt_lane l, void *to, const void *from, size_t bytes, rdt_reason *why);
+  rdt_status (*clear)(rdt_machine *m, rdt_lane l, void *p, size_t bytes, rdt_reason *why);
+  rdt_status (*wait)(rdt_machine *m, rdt_reason *why);
+  /* What lane l is given from now on waits for what the other one has been given until now. */
+  rdt_status (*follow)(rdt_machine *m, rdt_lane l, rdt_reason *why);
+  /* args by code: rdt_gpu_op, rdt_sums_args, rdt_close_args. */
+  rdt_status (*launch)(rdt_machine *m, rdt_lane l, int code, const void *args, int64_t blocks, rdt_reason *why);
+  /* Linear ops (cuda/linear.h), in the main lane. */
+  rdt_status (*linear_create)(rdt_machine *m, const rdt_problem *p, const char *scheme, double lambda,
+                              rdt_cuda_linear **l, rdt_reason *why);
+  rdt_status (*linear_launch)(rdt_machine *m, rdt_cuda_linear *l, const rdt_operands *o, rdt_reason *why);
+  const rdt_cuda_verdict *(*linear_verdict)(const rdt_cuda_linear *l);
+  const char *(*linear_kernel)(const rdt_cuda_linear *l);
+  const char *(*linear_scheme)(const rdt_cuda_linear *l);
+  void (*linear_destroy)(rdt_cuda_linear *l);
+  /* Between record and recorded, nothing is done but written down: *tape does all of it at once, again and again. */
+  rdt_status (*record)(rdt_machine *m, rdt_reason *why);
+  rdt_status (*recorded)(rdt_machine *m, void **tape, rdt_reason *why);
+  rdt_status (*replay)(rdt_machine *m, void *tape, rdt_reason *why);
+  void (*erase)(rdt_machine *m, void *tape);
+  void (*close)(rdt_machine *m);
+};
+
+/* Errors: as rdt_cuda_open. */
+rdt_status rdt_machine_open(int index, rdt_machine **m, rdt_reason *why);
+
+#endif

@@ -1,0 +1,469 @@
+/* Planning a network for a device: which steps it computes, where things lie, which sums guard them. */
+#include "net/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/memory.h"
+#include "cuda/ops/ops.h"
+#include "net/constant.h"
+
+enum { ALIGN = 256 };
+
+static size_t aligned(size_t bytes) {
+  return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static rdt_status no_memory(rdt_reason *why) {
+  return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to plan for a device");
+}
+
+/* ---- the context's device ---- */
+
+static void drop_machine(struct rdt_machine *m) {
+  m->close(m);
+}
+
+rdt_status rdt_context_set_device(rdt_context *ctx, const char *name) {
+  rdt_machine *machine = NULL;
+  int index = 0, used = 0;
+  if (name && strcmp(name, "cpu") != 0) {
+    const bool number = sscanf(name, "cuda:%d%n", &index, &used) == 1 && used == (int)strlen(name);
+    if (!number && strcmp(name, "cuda") != 0)
+      return rdt_fail(&ctx->error, RDT_ERR_NAME, "there is no device '%s': cpu, or cuda:N with N from 0 on", name);
+    if (rdt_cuda_count(&ctx->error) == 0) {
+      const rdt_reason inner = ctx->error;
+      return rdt_fail(&ctx->error, RDT_ERR_DEVICE, "%s; `redoubt info` says what there is, --device cpu needs none",
+                      inner.text);
+    }
+    RDT_TRY(rdt_machine_open(index, &machine, &ctx->error));
+  }
+  rdt_context_take_machine(ctx, machine);
+  return RDT_OK;
+}
+
+void rdt_context_take_machine(rdt_context *ctx, rdt_machine *m) {
+  if (ctx->machine) ctx->drop_machine(ctx->machine);
+  ctx->machine = m;
+  ctx->drop_machine = drop_machine;
+  if (m)
+    snprintf(ctx->device_name, sizeof ctx->device_name, "cuda:%d", m->device.index);
+  else
+    ctx->device_name[0] = '\0';
+}
+
+/* ---- addresses ---- */
+
+uint64_t *rdt_remote_expected(const rdt_remote *r, int slot) {
+  return (uint64_t *)(void *)(r->board + sizeof(rdt_answer)) + slot;
+}
+
+uint64_t *rdt_remote_found(const rdt_remote *r, int slot) {
+  return rdt_remote_expected(r, r->n_slots + slot);
+}
+
+static const rdt_mirror *mirror_of(const rdt_remote *r, const void *host) {
+  const char *p = host;
+  for (int i = 0; i < r->n_mirrors; i++)
+    if (p >= r->mirrors[i].host && p < r->mirrors[i].host + r->mirrors[i].bytes) return &r->mirrors[i];
+  return NULL;
+}
+
+void *rdt_remote_there(const rdt_remote *r, const void *host) {
+  const rdt_mirror *m = host ? mirror_of(r, host) : NULL;
+  return m ? m->there + ((const char *)host - m->host) : NULL;
+}
+
+static bool translate(const rdt_remote *r, rdt_tensor *t) {
+  if (t->rank < 0 || !t->data || rdt_tensor_count(t) == 0) return true;
+  t->data = rdt_remote_there(r, t->data);
+  return t->data != NULL;
+}
+
+/* ---- constants ---- */
+
+/* What a value's memory is on the host, of those that do not change: constants, and what was computed while planning.
+ */
+static void *fixed_memory(const rdt_model *m, int v, size_t *bytes) {
+  const rdt_value *value = &m->graph->values[v];
+  *bytes = value->data ? value->bytes : m->layout.folded[v] ? rdt_tensor_bytes(&m->layout.views[v]) : 0;
+  return value->data ? value->data : m->layout.folded[v];
+}
+
+static rdt_status find_constants(rdt_remote *r, rdt_reason *why) {
+  rdt_model *m = r->model;
+  size_t total = 0, bytes;
+  r->mirrors = rdt_calloc((size_t)m->graph->n_values + 1, sizeof *r->mirrors);
+  bool *read = rdt_calloc((size_t)m->graph->n_values + 1, sizeof *read);
+  if (!r->mirrors || !read) {
+    rdt_free(read);
+    return no_memory(why);
+  }
+  for (int i = 0; i < m->n_steps; i++)
+    for (int k = 0; k < m->steps[i].n_reads; k++) read[m->steps[i].reads[k]] = true;
+  r->mirrors[r->n_mirrors++] = (rdt_mirror){.host = m->arena.data, .bytes = m->arena.bytes, .value = -1, .slot = -1};
+  for (int v = 0; v < m->graph->n_values; v++) {
+    void *host = read[v] ? fixed_memory(m, v, &bytes) : NULL;
+    if (!host || bytes == 0) continue;
+    r->mirrors[r->n_mirrors++] = (rdt_mirror){.host = host, .bytes = bytes, .value = v, .slot = -1};
+    total += aligned(bytes);
+  }
+  rdt_free(read);
+  void *block;
+  RDT_TRY(r->machine->alloc(r->machine, m->arena.bytes, &block, why));
+  r->mirrors[0].there = block;
+  RDT_TRY(r->machine->alloc(r->machine, total, &block, why));
+  r->constants = block;
+  total = 0;
+  for (int i = 1; i < r->n_mirrors; i++) {
+    r->mirrors[i].there = r->constants + total;
+    total += aligned(r->mirrors[i].bytes);
+  }
+  return RDT_OK;
+}
+
+static rdt_status upload(rdt_remote *r, const rdt_mirror *c, rdt_reason *why) {
+  rdt_model *m = r->model;
+  const bool constant = m->graph->values[c->value].data != NULL;
+  if (constant) RDT_TRY(rdt_constant_hold(m->graph, c->value, why));
+  rdt_status status = r->machine->put(r->machine, RDT_LANE_MAIN, c->there, c->host, c->bytes, why);
+  if (status == RDT_OK) status = r->machine->wait(r->machine, why);
+  if (constant) rdt_constant_release(m->graph, c->value);
+  return status;
+}
+
+static uint64_t sum_known(const rdt_remote *r, const rdt_mirror *c) {
+  const rdt_value *value = &r->model->graph->values[c->value];
+  return value->data ? value->bitsum : r->model->sums[c->value];
+}
+
+/* From the host's copy, which is put in order first. */
+rdt_status rdt_remote_restore(rdt_remote *r, int mirror, rdt_reason *why) {
+  const rdt_mirror *c = &r->mirrors[mirror];
+  rdt_graph *g = r->model->graph;
+  rdt_rot rot = {.tiles = 0};
+  if (g->values[c->value].data) {
+    RDT_TRY(rdt_constant_hold(g, c->value, why));
+    const rdt_status status = rdt_constant_is_good(g, c->value) ? RDT_OK : rdt_constant_restore(g, c->value, &rot, why);
+    rdt_constant_release(g, c->value);
+    RDT_TRY(status);
+  } else if (rdt_bitsum(c->host, c->bytes) != sum_known(r, c)) {
+    return rdt_fail(why, RDT_ERR_FAULT, "%s has changed in memory", g->values[c->value].name);
+  }
+  return upload(r, c, why);
+}
+
+/* ---- steps ---- */
+
+static rdt_status translate_problem(rdt_remote *r, int i, rdt_reason *why) {
+  const rdt_step *s = &r->model->steps[i];
+  rdt_problem *p = &r->steps[i].prob;
+  if (rdt_problem_copy(p, &s->prob) != RDT_OK) return no_memory(why);
+  rdt_epilogue *e = &p->epilogue;
+  bool found = s->kind == RDT_STEP_PUBLISH || translate(r, &p->out);
+  for (int k = 0; k < p->n_in; k++) found = found && translate(r, &p->in[k]);
+  found = found && translate(r, &e->bias) && translate(r, &e->residual) && translate(r, &e->factor);
+  if (!found) return rdt_fail(why, RDT_ERR_INTERNAL, "step %d works on memory that the device does not know", i);
+  if (s->kind == RDT_STEP_IMPORT) {
+    const rdt_tensor *in = &s->prob.in[0];
+    p->in[0] = rdt_tensor_dense(r->in.there + r->in.at[s->subject], in->dtype, in->rank, in->shape);
+  } else if (s->kind == RDT_STEP_PUBLISH) {
+    p->out.data = r->out.there + r->out.at[s->subject];
+  }
+  return RDT_OK;
+}
+
+static bool is_fixed(const rdt_model *m, const rdt_step *s) {
+  return s->kind == RDT_STEP_NODE && m->graph->values[m->graph->nodes[s->subject].in[1]].data;
+}
+
+/* RDT_ERR_UNSUPPORTED: the host computes it. */
+static rdt_status make_linear(rdt_remote *r, int i, rdt_reason *why) {
+  const rdt_model *m = r->model;
+  rdt_remote_step *s = &r->steps[i];
+  const char *asked = m->ctx->scheme;
+  void *const weights = s->prob.in[1].data;
+  if (!is_fixed(m, &m->steps[i])) s->prob.in[1].data = NULL;
+  rdt_status status = r->machine->linear_create(r->machine, &s->prob, strcmp(asked, "auto") == 0 ? NULL : asked,
+                                                m->ctx->policy.lambda, &s->linear, why);
+  if (status == RDT_ERR_UNSUPPORTED && r->protected && strcmp(asked, "auto") != 0) /* layers that cannot have it */
+    status = r->machine->linear_create(r->machine, &s->prob, NULL, m->ctx->policy.lambda, &s->linear, why);
+  s->prob.in[1].data = weights;
+  if (status == RDT_OK && r->protected) s->verdict = r->machine->linear_verdict(s->linear);
+  return status;
+}
+
+static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
+  rdt_model *m = r->model;
+  rdt_step *step = &m->steps[i];
+  rdt_remote_step *s = &r->steps[i];
+  const int v = step->writes;
+  s->slot = -1;
+  if (step->kind == RDT_STEP_NODE && (m->layout.folded[v] || m->layout.alias[v] != v)) return RDT_OK;
+  RDT_TRY(translate_problem(r, i, why));
+  const bool linear = rdt_kop_is_linear(s->prob.op);
+  const rdt_status status = linear ? make_linear(r, i, why) : rdt_ops_prepare(&s->prob, &s->ops, &s->n_ops, why);
+  s->here = status == RDT_OK;
+  s->host = status == RDT_ERR_UNSUPPORTED;
+  if (s->here && !linear && r->protected) s->verdict = &r->verdicts[i];
+  if (!s->host) return status;
+  snprintf(s->refusal, sizeof s->refusal, "%.199s", why->text);
+  if (step->kind != RDT_STEP_NODE) return status;
+  r->hybrid = true;
+  return rdt_step_plan(step);
+}
+
+const char *rdt_remote_kernel(const rdt_remote *r, int step) {
+  const rdt_remote_step *s = &r->steps[step];
+  if (!s->here) return NULL;
+  return s->linear ? r->machine->linear_kernel(s->linear) : s->n_ops ? rdt_ops_name(s->ops[0].kind) : "empty";
+}
+
+const char *rdt_remote_scheme(const rdt_remote *r, int step) {
+  const rdt_remote_step *s = &r->steps[step];
+  return !r->protected ? "none" : s->linear ? r->machine->linear_scheme(s->linear) : "dup";
+}
+
+/* ---- what comes and goes ---- */
+
+static rdt_status make_carrier(rdt_remote *r, rdt_carrier *c, const rdt_tensor *list, int n, rdt_reason *why) {
+  void *memory;
+  c->at = rdt_calloc((size_t)n + 1, sizeof *c->at);
+  if (!c->at) return no_memory(why);
+  for (int i = 0; i < n; i++) {
+    c->at[i] = c->bytes;
+    c->bytes += aligned((size_t)rdt_tensor_count(&list[i]) * rdt_dtype_size(list[i].dtype));
+  }
+  RDT_TRY(r->machine->alloc(r->machine, c->bytes, &memory, why));
+  c->there = memory;
+  RDT_TRY(r->machine->pin(r->machine, c->bytes, &memory, why));
+  c->host = memory;
+  memset(c->host, 0, c->bytes);
+  return RDT_OK;
+}
+
+/* ---- slots and parts ---- */
+
+typedef struct parts { /* while they are listed, on the host */
+  rdt_sum_part *list;
+  int n, room;
+} parts;
+
+static bool cut(parts *p, const char *data, size_t bytes, uint64_t *sum) {
+  for (size_t at = 0; at < bytes; at += RDT_SUM_BYTES) {
+    if (p->n == p->room) {
+      const int room = p->room ? 2 * p->room : 256;
+      rdt_sum_part *grown = rdt_grow(p->list, (size_t)p->n, (size_t)room, sizeof *grown);
+      if (!grown) return false;
+      p->list = grown;
+      p->room = room;
+    }
+    const size_t left = bytes - at;
+    p->list[p->n++] = (rdt_sum_part){data + at, left < RDT_SUM_BYTES ? left : RDT_SUM_BYTES, at / 4, sum};
+  }
+  return true;
+}
+
+static size_t bytes_of(const rdt_tensor *t) {
+  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+}
+
+/* Weights whose readers all notice if they change, and read them as weights only. */
+static void find_covered(rdt_remote *r) {
+  const rdt_model *m = r->model;
+  for (int c = 1; c < r->n_mirrors; c++) {
+    bool covered = true;
+    for (int i = 0; i < m->n_steps && covered; i++) {
+      const rdt_remote_step *s = &r->steps[i];
+      if (m->steps[i].kind != RDT_STEP_NODE || !(s->here || s->host)) continue;
+      const rdt_node *n = &m->graph->nodes[m->steps[i].subject];
+      const rdt_scheme_info *scheme = s->linear ? rdt_scheme_find(rdt_remote_scheme(r, i)) : NULL;
+      for (int k = 0; k <= n->n_in; k++) {
+        const int v = k < n->n_in ? n->in[k] : n->residual;
+        if (v < 0 || m->layout.alias[v] != r->mirrors[c].value) continue;
+        covered = covered && k == 1 && scheme && scheme->covers_weights;
+      }
+    }
+    r->mirrors[c].covered = covered;
+  }
+}
+
+/* In the order of the slots: outputs, inputs, what steps write, constants that are always verified, others. */
+static void number_slots(rdt_remote *r) {
+  const rdt_model *m = r->model;
+  const int inputs = m->graph->n_inputs, outputs = m->graph->n_outputs;
+  int slot = outputs + inputs;
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_remote_step *s = &r->steps[i];
+    if (!s->here && !s->host) continue;
+    s->slot = m->steps[i].kind == RDT_STEP_PUBLISH ? m->steps[i].subject : slot++;
+  }
+  r->n_written = slot;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int c = 1; c < r->n_mirrors; c++)
+      if (r->mirrors[c].covered == (pass == 1)) r->mirrors[c].slot = slot++;
+    if (pass == 0) r->n_always = slot;
+  }
+  r->n_slots = slot;
+}
+
+static bool list_parts(rdt_remote *r, parts *p) {
+  const rdt_model *m = r->model;
+  const int outputs = m->graph->n_outputs;
+  bool good = true;
+  for (int i = 0; i < outputs; i++)
+    good = good && cut(p, r->out.there + r->out.at[i], bytes_of(&m->outputs[i]), rdt_remote_found(r, i));
+  for (int i = 0; i < m->graph->n_inputs; i++)
+    good = good && cut(p, r->in.there + r->in.at[i], bytes_of(&m->planned[i]), rdt_remote_found(r, outputs + i));
+  for (int i = 0; i < m->n_steps; i++) {
+    const rdt_remote_step *s = &r->steps[i];
+    if (s->slot >= outputs)
+      good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_found(r, s->slot));
+  }
+  r->parts_known = p->n;
+  for (int pass = 0; pass < 2; pass++) {
+    for (int c = 1; c < r->n_mirrors; c++) {
+      const rdt_mirror *x = &r->mirrors[c];
+      if (x->covered == (pass == 1)) good = good && cut(p, x->there, x->bytes, rdt_remote_found(r, x->slot));
+    }
+    if (pass == 0) r->parts_always = p->n;
+  }
+  r->parts_slots = p->n;
+  for (int i = 0; i < m->n_steps; i++) { /* what no second form sums */
+    rdt_remote_step *s = &r->steps[i];
+    s->part = p->n;
+    if (s->linear) good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_expected(r, s->slot));
+    s->n_parts = p->n - s->part;
+  }
+  return good;
+}
+
+/* A table on the device. */
+static rdt_status send(rdt_remote *r, const void *table, size_t bytes, void **there, rdt_reason *why) {
+  RDT_TRY(r->machine->alloc(r->machine, bytes, there, why));
+  RDT_TRY(r->machine->put(r->machine, RDT_LANE_MAIN, *there, table, bytes, why));
+  return r->machine->wait(r->machine, why);
+}
+
+static rdt_status send_slots(rdt_remote *r, rdt_reason *why) {
+  const size_t n = (size_t)r->n_slots;
+  rdt_slot *slots = rdt_calloc(n + 1, sizeof *slots);
+  uint64_t *known = rdt_calloc(n + 1, sizeof *known);
+  const rdt_cuda_verdict **asked = rdt_calloc((size_t)r->model->n_steps + 1, sizeof *asked);
+  rdt_status status = slots && known && asked ? RDT_OK : no_memory(why);
+  for (int c = 1; c < r->n_mirrors && status == RDT_OK; c++) known[r->mirrors[c].slot] = sum_known(r, &r->mirrors[c]);
+  if (status == RDT_OK) status = send(r, known, (n + 1) * sizeof *known, (void **)&r->known, why);
+  for (int s = 0; s < r->n_slots && status == RDT_OK; s++)
+    slots[s] = (rdt_slot){s < r->n_written ? rdt_remote_expected(r, s) : r->known + s, rdt_remote_found(r, s)};
+  if (status == RDT_OK) status = send(r, slots, (n + 1) * sizeof *slots, (void **)&r->slots, why);
+  for (int i = 0; i < r->model->n_steps && status == RDT_OK; i++)
+    if (r->steps[i].verdict) asked[r->n_asked++] = r->steps[i].verdict;
+  if (status == RDT_OK)
+    status = send(r, asked, ((size_t)r->n_asked + 1) * sizeof *asked, (void **)(uintptr_t)&r->asked, why);
+  rdt_free(slots);
+  rdt_free(known);
+  rdt_free(asked);
+  return status;
+}
+
+static rdt_status make_checks(rdt_remote *r, rdt_reason *why) {
+  void *memory;
+  parts p = {0};
+  const int outputs = r->model->graph->n_outputs, inputs = r->model->graph->n_inputs;
+  find_covered(r);
+  number_slots(r);
+  r->board_bytes = sizeof(rdt_answer) + 2 * (size_t)r->n_slots * sizeof(uint64_t);
+  RDT_TRY(r->machine->alloc(r->machine, r->board_bytes, &memory, why));
+  r->board = memory;
+  RDT_TRY(r->machine->pin(r->machine, sizeof(rdt_answer) + (size_t)outputs * sizeof(uint64_t), &memory, why));
+  r->answer = memory;
+  RDT_TRY(r->machine->pin(r->machine, ((size_t)inputs + 1) * sizeof(uint64_t), &memory, why));
+  r->input_sums = memory;
+  RDT_TRY(send_slots(r, why));
+  rdt_status status = list_parts(r, &p) ? RDT_OK : no_memory(why);
+  if (status == RDT_OK) status = send(r, p.list, (size_t)p.n * sizeof *p.list, (void **)&r->parts, why);
+  rdt_free(p.list);
+  RDT_TRY(status);
+  r->visits = (uint64_t)r->parts_always;
+  for (int i = 0; i < r->model->n_steps; i++) {
+    rdt_remote_step *s = &r->steps[i];
+    r->visits += (uint64_t)s->n_parts;
+    for (int k = 0; k < s->n_ops; k++) {
+      s->ops[k].sum = rdt_remote_expected(r, s->slot);
+      s->ops[k].visits = &((rdt_answer *)(void *)r->board)->visits;
+      s->ops[k].verdict = &r->verdicts[i];
+      r->visits += (uint64_t)rdt_ops_blocks(&s->ops[k]);
+    }
+  }
+  return RDT_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Is what was sent what is there? Constants that are not are sent once more. */
+static rdt_status verify_constants(rdt_remote *r, rdt_reason *why) {
+  bool *changed = rdt_calloc((size_t)r->n_mirrors, sizeof *changed);
+  if (!changed) return no_memory(why);
+  bool any = true;
+  rdt_status status = RDT_OK;
+  for (int tries = 0; tries < 2 && any && status == RDT_OK; tries++) {
+    any = false;
+    status = rdt_remote_scrub(r, changed, why);
+    for (int c = 1; c < r->n_mirrors && status == RDT_OK; c++) {
+      if (!changed[c]) continue;
+      any = true;
+      status = rdt_remote_restore(r, c, why);
+    }
+  }
+  rdt_free(changed);
+  if (status == RDT_OK && any) return rdt_fail(why, RDT_ERR_FAULT, "constants keep changing in the device's memory");
+  return status;
+}
+
+rdt_status rdt_remote_plan(rdt_model *m, rdt_reason *why) {
+  rdt_remote *r = m->remote = rdt_calloc(1, sizeof *r);
+  if (!r) return no_memory(why);
+  r->model = m;
+  r->machine = m->ctx->machine;
+  r->target = -1;
+  r->protected = strcmp(m->ctx->scheme, "none") != 0;
+  r->steps = rdt_calloc((size_t)m->n_steps, sizeof *r->steps);
+  if (!r->steps) return no_memory(why);
+  RDT_TRY(make_carrier(r, &r->in, m->planned, m->graph->n_inputs, why));
+  RDT_TRY(make_carrier(r, &r->out, m->outputs, m->graph->n_outputs, why));
+  RDT_TRY(find_constants(r, why));
+  for (int c = 1; c < r->n_mirrors; c++) RDT_TRY(upload(r, &r->mirrors[c], why));
+  void *memory;
+  RDT_TRY(r->machine->alloc(r->machine, (size_t)m->n_steps * sizeof *r->verdicts, &memory, why));
+  r->verdicts = memory;
+  for (int i = 0; i < m->n_steps; i++) RDT_TRY(make_step(r, i, why));
+  RDT_TRY(make_checks(r, why));
+  /* Checksums are made of the device's copy of weights: of what was in order after that, they are those of the file. */
+  return verify_constants(r, why);
+}
+
+void rdt_remote_free(rdt_remote *r) {
+  if (!r) return;
+  rdt_machine *m = r->machine;
+  if (r->tape) m->erase(m, r->tape);
+  for (int i = 0; r->steps && i < r->model->n_steps; i++) {
+    rdt_remote_step *s = &r->steps[i];
+    if (s->linear) m->linear_destroy(s->linear);
+    rdt_free(s->ops);
+    rdt_problem_clear(&s->prob);
+  }
+  if (r->mirrors) m->release(m, r->mirrors[0].there);
+  void *const there[] = {r->constants, r->in.there, r->out.there, r->board,
+                         r->known,     r->verdicts, r->slots,     (void *)(uintptr_t)r->asked,
+                         r->parts};
+  for (size_t i = 0; i < sizeof there / sizeof *there; i++) m->release(m, there[i]);
+  void *const pinned[] = {r->in.host, r->out.host, r->answer, r->input_sums};
+  for (size_t i = 0; i < sizeof pinned / sizeof *pinned; i++) m->unpin(m, pinned[i]);
+  rdt_free(r->in.at);
+  rdt_free(r->out.at);
+  rdt_free(r->mirrors);
+  rdt_free(r->steps);
+  rdt_free(r);
+}

@@ -1,0 +1,121 @@
+/* A network on a device: what remote.c plans, remote_run.c runs and remote_mend.c repairs.
+ *
+ * The device's block of activations mirrors the host's byte by byte: a problem is lowered once and its addresses are
+ * translated. No two values share memory, so all that a run computed is there until the next one. Each piece of memory
+ * at rest has a slot: the sum that it should have, formed when it was written, and the sum that it has when the run
+ * ends. What the device cannot do, the step's plan does on the host, with copies to and fro. */
+#ifndef RDT_NET_REMOTE_H
+#define RDT_NET_REMOTE_H
+
+#include "cuda/machine.h"
+#include "net/model.h"
+
+typedef struct rdt_remote_step {
+  rdt_problem prob;        /* with the device's addresses */
+  rdt_cuda_linear *linear; /* or */
+  rdt_gpu_op *ops;         /* of an op that is no product; n_ops may be 0: there is nothing to compute */
+  int n_ops;
+  bool here, host;                 /* on the device; by its plan; neither: nothing is left to run */
+  const rdt_cuda_verdict *verdict; /* on the device; NULL: none */
+  int slot;                        /* of what it writes; -1: none */
+  int part, n_parts;               /* that form the sum when it is written; none: the second form of the op does */
+  bool doubt;                      /* the host's copy of what it has read is not what the device has summed */
+  char refusal[200];               /* why the device does not compute it */
+} rdt_remote_step;
+
+/* Memory that is on both sides. */
+typedef struct rdt_mirror {
+  char *host, *there;
+  size_t bytes;
+  int value; /* constant, or folded; -1: the activations */
+  int slot;
+  bool covered; /* the checks of all its readers notice a change */
+} rdt_mirror;
+
+/* Dense inputs or outputs of a run, in memory that both sides may copy to and from at any time. */
+typedef struct rdt_carrier {
+  char *host, *there;
+  size_t bytes, *at; /* where each begins */
+} rdt_carrier;
+
+typedef struct rdt_answer { /* what comes back from a run: the first of the board */
+  rdt_summary summary;
+  uint64_t visits;
+  uint64_t room[4];
+} rdt_answer;
+
+struct rdt_remote {
+  rdt_model *model;
+  rdt_machine *machine;
+  rdt_remote_step *steps; /* as the model's */
+  rdt_mirror *mirrors;    /* the activations first */
+  int n_mirrors;
+  char *constants; /* on the device, one block */
+  rdt_carrier in, out;
+  /* Slots: outputs, inputs, activations; constants, of which those that no check covers are verified by every run. */
+  int n_slots, n_written, n_always;
+  char *board; /* on the device: rdt_answer, then the sums expected and those found, by slot */
+  size_t board_bytes;
+  uint64_t *known;                /* on the device: the sums of constants, by slot */
+  rdt_cuda_verdict *verdicts;     /* on the device, by step: of those that are no products */
+  rdt_slot *slots;                /* on the device */
+  const rdt_cuda_verdict **asked; /* on the device */
+  int n_asked;
+  rdt_sum_part *parts;                        /* on the device: by slot, then what each step writes */
+  int parts_known, parts_always, parts_slots; /* first of constants; ends of always, of slots */
+  rdt_answer *answer;                         /* pinned, with the sums of the outputs behind it */
+  uint64_t *input_sums;                       /* pinned */
+  uint64_t visits;                            /* blocks that check in a run */
+  int64_t runs;
+  bool protected, hybrid; /* hybrid: some steps are the host's */
+  void *tape;             /* of a whole run; NULL: not recorded yet */
+  int pending, issued;    /* steps from pending on, before issued, are not checked yet */
+  int target;             /* step that an armed fault strikes; -1: none */
+};
+typedef struct rdt_remote rdt_remote;
+
+uint64_t *rdt_remote_expected(const rdt_remote *r, int slot); /* on the device */
+uint64_t *rdt_remote_found(const rdt_remote *r, int slot);
+
+/* What networks of the context run on from now on; it takes m. NULL: the CPU. */
+void rdt_context_take_machine(rdt_context *ctx, rdt_machine *m);
+
+/* remote.c: for a model whose steps have their problems. */
+rdt_status rdt_remote_plan(rdt_model *m, rdt_reason *why);
+void rdt_remote_free(rdt_remote *r);
+/* Where host memory lies on the device; NULL: it is nobody's. */
+void *rdt_remote_there(const rdt_remote *r, const void *host);
+const char *rdt_remote_kernel(const rdt_remote *r, int step); /* NULL: not on the device */
+const char *rdt_remote_scheme(const rdt_remote *r, int step);
+
+/* remote_run.c */
+rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);
+/* The caller's inputs to the device, with their sums. */
+rdt_status rdt_remote_carry(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);
+/* One step and what checks it, on the device, or by its plan on the host. */
+rdt_status rdt_remote_issue(rdt_remote *r, int step, rdt_reason *why);
+/* Checks all that was issued; the main lane waits for it. */
+rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why);
+rdt_status rdt_remote_on_host(rdt_remote *r, int step, rdt_reason *why);
+/* Sums of all that every run verifies, and their comparison; what comes back. */
+rdt_status rdt_remote_close(rdt_remote *r, rdt_reason *why);
+/* After wait: is all that came back in order? visits 0: nobody counts. */
+bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits);
+/* The outputs to where the caller finds them; false: they are not what the device has summed. */
+bool rdt_remote_publish(rdt_remote *r);
+/* Constants: which are not as they should be, by mirror. Waits. */
+rdt_status rdt_remote_scrub(rdt_remote *r, bool *changed, rdt_reason *why);
+
+/* The slot of a value that a step writes; -1: none does. */
+int rdt_remote_slot(const rdt_remote *r, int value);
+
+/* remote_plant.c: chooses the step for an armed fault; strikes when its moment has come. */
+typedef enum rdt_moment { RDT_BEFORE, RDT_WRITTEN, RDT_CHECKED } rdt_moment;
+rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why);
+rdt_status rdt_remote_plant(rdt_remote *r, int step, rdt_moment when, rdt_reason *why);
+
+/* remote_mend.c: after a complaint; and a constant that has changed on the device, from the host's copy. */
+rdt_status rdt_remote_mend(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);
+rdt_status rdt_remote_restore(rdt_remote *r, int mirror, rdt_reason *why);
+
+#endif

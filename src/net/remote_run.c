@@ -1,0 +1,320 @@
+/* Running a network on a device: the steps in one lane, what checks them in the other; then all sums, all verdicts, and
+ * one small answer. The second run is recorded, and every later one is that record, played. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/memory.h"
+#include "cuda/ops/ops.h"
+#include "net/remote.h"
+
+/* ---- inputs ---- */
+
+/* Element by element: what lies dense in memory is as the caller has it. */
+static bool same_elements(const rdt_tensor *a, const rdt_tensor *b) {
+  const size_t size = rdt_dtype_size(a->dtype);
+  rdt_iter x = rdt_iter_begin(a), y = rdt_iter_begin(b);
+  while (rdt_iter_next(&x) && rdt_iter_next(&y))
+    if (memcmp((const char *)a->data + x.offset * (int64_t)size, (const char *)b->data + y.offset * (int64_t)size,
+               size) != 0)
+      return false;
+  return true;
+}
+
+rdt_status rdt_remote_carry(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why) {
+  const rdt_graph *g = r->model->graph;
+  const int threads = r->model->ctx->threads;
+  for (int i = 0; i < g->n_inputs; i++) {
+    const rdt_tensor *in = &inputs[i];
+    const rdt_tensor dense = rdt_tensor_dense(r->in.host + r->in.at[i], in->dtype, in->rank, in->shape);
+    const size_t bytes = (size_t)rdt_tensor_count(in) * rdt_dtype_size(in->dtype);
+    const bool as_it_is = rdt_tensor_is_dense(in);
+    if (as_it_is)
+      memcpy(dense.data, in->data, bytes);
+    else
+      rdt_tensor_copy(in, &dense);
+    if (!r->protected) continue;
+    r->input_sums[i] = rdt_bitsum_shared(as_it_is ? in->data : dense.data, bytes, threads);
+    if (!as_it_is && !same_elements(in, &dense))
+      return rdt_fail(why, RDT_ERR_FAULT, "input %s was copied wrongly", g->values[g->inputs[i]].name);
+  }
+  return RDT_OK;
+}
+
+static rdt_status send_inputs(rdt_remote *r, rdt_reason *why) {
+  const rdt_graph *g = r->model->graph;
+  rdt_machine *m = r->machine;
+  RDT_TRY(m->put(m, RDT_LANE_MAIN, r->in.there, r->in.host, r->in.bytes, why));
+  return m->put(m, RDT_LANE_MAIN, rdt_remote_expected(r, g->n_outputs), r->input_sums,
+                (size_t)g->n_inputs * sizeof(uint64_t), why);
+}
+
+/* ---- a step ---- */
+
+/* The sum of what lies at host, and the same on the device. */
+static rdt_status expect(rdt_remote *r, int slot, uint64_t sum, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  RDT_TRY(m->put(m, RDT_LANE_MAIN, rdt_remote_expected(r, slot), &sum, sizeof sum, why));
+  return m->wait(m, why);
+}
+
+/* By the step's plan, in the host's memory, which has the device's layout. */
+rdt_status rdt_remote_on_host(rdt_remote *r, int i, rdt_reason *why) {
+  rdt_model *model = r->model;
+  rdt_machine *m = r->machine;
+  rdt_step *s = &model->steps[i];
+  uint64_t sum = 0;
+  if (s->kind == RDT_STEP_NODE && !s->plan) RDT_TRY(rdt_step_plan(s));
+  if (!s->plan) return rdt_fail(why, RDT_ERR_FAULT, "the device copies wrongly, time and again");
+  RDT_TRY(m->follow(m, RDT_LANE_MAIN, why)); /* the sums of what it reads */
+  r->steps[i].doubt = false;
+  for (int k = 0; k < s->n_reads; k++) {
+    const int v = s->reads[k], slot = rdt_remote_slot(r, v);
+    if (slot < 0) continue;
+    const rdt_tensor *t = &model->layout.views[v];
+    bool good = !r->protected;
+    for (int tries = 0; tries < 2 && (tries == 0 || !good); tries++) { /* the copy may be hit too */
+      RDT_TRY(m->get(m, RDT_LANE_MAIN, t->data, rdt_remote_there(r, t->data), rdt_tensor_bytes(t), why));
+      RDT_TRY(m->get(m, RDT_LANE_MAIN, &sum, rdt_remote_expected(r, slot), sizeof sum, why));
+      RDT_TRY(m->wait(m, why));
+      model->sums[v] = r->protected ? rdt_activation_sum(model, v) : 0;
+      good = good || model->sums[v] == sum;
+    }
+    r->steps[i].doubt = r->steps[i].doubt || !good;
+  }
+  if (r->steps[i].doubt)
+    return RDT_OK; /* is it the device's memory? The end of the run will tell, and comes back here */
+  const rdt_status status = rdt_step_run(s);
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+  const rdt_tensor *out = &model->layout.views[s->writes];
+  RDT_TRY(m->put(m, RDT_LANE_MAIN, r->steps[i].prob.out.data, out->data, rdt_tensor_bytes(out), why));
+  RDT_TRY(expect(r, r->steps[i].slot, model->sums[s->writes], why));
+  return status;
+}
+
+int rdt_remote_slot(const rdt_remote *r, int value) {
+  const rdt_model *m = r->model;
+  for (int i = 0; i < m->n_steps; i++)
+    if (m->steps[i].writes == value && r->steps[i].slot >= 0) return r->steps[i].slot;
+  return -1;
+}
+
+/* What checks the steps that wait for it: beside those that follow. */
+static rdt_status check_pending(rdt_remote *r, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  int first = -1, n = 0;
+  if (r->pending == r->issued) return RDT_OK;
+  RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
+  for (; r->pending < r->issued; r->pending++) {
+    const rdt_remote_step *s = &r->steps[r->pending];
+    if (!s->here) continue;
+    for (int k = 0; k < s->n_ops; k++) {
+      rdt_gpu_op a = s->ops[k];
+      a.check = 1;
+      RDT_TRY(m->launch(m, RDT_LANE_SIDE, a.kind, &a, rdt_ops_blocks(&a), why));
+    }
+    if (first < 0) first = s->part; /* parts lie in the order of the steps */
+    n = s->part + s->n_parts - first;
+  }
+  if (n <= 0) return RDT_OK;
+  const rdt_sums_args sums = {r->parts + first, &((rdt_answer *)(void *)r->board)->visits};
+  return m->launch(m, RDT_LANE_SIDE, RDT_OP_SUMS, &sums, n, why);
+}
+
+/* Each launch and each meeting of the lanes takes its microsecond: checks go by so many steps, one by one where a fault
+ * is planted between. */
+enum { TOGETHER = 4 };
+
+static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
+  r->issued = i + 1;
+  if (!r->protected) r->pending = r->issued;
+  return r->model->armed || r->issued - r->pending >= TOGETHER ? check_pending(r, why) : RDT_OK;
+}
+
+rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why) {
+  RDT_TRY(check_pending(r, why));
+  return r->machine->follow(r->machine, RDT_LANE_MAIN, why);
+}
+
+rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  const rdt_remote_step *s = &r->steps[i];
+  if (r->issued != i) r->pending = r->issued = i; /* alone, or the first */
+  if (s->host) {                                  /* it asks for the sums of what it reads */
+    RDT_TRY(check_pending(r, why));
+    r->pending = r->issued = i + 1;
+    return rdt_remote_on_host(r, i, why);
+  }
+  if (!s->here) return check_later(r, i, why);
+  const rdt_operands o = {.in = s->prob.in, .n_in = s->prob.n_in, .out = s->prob.out, .epilogue = &s->prob.epilogue};
+  RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
+  if (s->linear) RDT_TRY(m->linear_launch(m, s->linear, &o, why));
+  for (int k = 0; k < s->n_ops; k++)
+    RDT_TRY(m->launch(m, RDT_LANE_MAIN, s->ops[k].kind, &s->ops[k], rdt_ops_blocks(&s->ops[k]), why));
+  RDT_TRY(rdt_remote_plant(r, i, RDT_WRITTEN, why));
+  RDT_TRY(check_later(r, i, why));
+  return rdt_remote_plant(r, i, RDT_CHECKED, why);
+}
+
+/* ---- the whole ---- */
+
+rdt_status rdt_remote_close(rdt_remote *r, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  rdt_answer *there = (rdt_answer *)(void *)r->board;
+  const size_t sums = (size_t)r->model->graph->n_outputs * sizeof(uint64_t);
+  RDT_TRY(rdt_remote_catch_up(r, why));
+  if (r->protected) {
+    const rdt_sums_args all = {r->parts, &there->visits};
+    const rdt_close_args end = {.slots = r->slots,
+                                .verdicts = r->asked,
+                                .n_slots = r->n_always,
+                                .n_verdicts = r->n_asked,
+                                .visits = &there->visits,
+                                .summary = &there->summary};
+    if (r->parts_always) RDT_TRY(m->launch(m, RDT_LANE_MAIN, RDT_OP_SUMS, &all, r->parts_always, why));
+    RDT_TRY(m->launch(m, RDT_LANE_MAIN, RDT_OP_CLOSE, &end, 1, why));
+    RDT_TRY(m->get(m, RDT_LANE_MAIN, r->answer, r->board, sizeof *r->answer + sums, why));
+  }
+  return m->get(m, RDT_LANE_MAIN, r->out.host, r->out.there, r->out.bytes, why);
+}
+
+static rdt_status issue_all(rdt_remote *r, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  RDT_TRY(m->clear(m, RDT_LANE_MAIN, r->board, r->board_bytes, why));
+  RDT_TRY(send_inputs(r, why));
+  RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
+  bool lost = false;
+  for (int i = 0; i < r->model->n_steps; i++) {
+    const rdt_status status = rdt_remote_issue(r, i, why);
+    if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+    lost = lost || status != RDT_OK; /* a plan of the host's that could not repair */
+  }
+  RDT_TRY(rdt_remote_close(r, why));
+  return lost ? RDT_ERR_FAULT : RDT_OK;
+}
+
+bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits) {
+  const rdt_summary *s = &r->answer->summary;
+  const bool counted = !visits || s->visits == visits;
+  return counted && s->agree == (uint32_t)r->n_always && s->disagree == 0 && s->clean == (uint32_t)r->n_asked &&
+         s->complain == 0;
+}
+
+bool rdt_remote_publish(rdt_remote *r) {
+  rdt_model *m = r->model;
+  const uint64_t *sums = (const uint64_t *)(const void *)(r->answer + 1);
+  bool good = true;
+  for (int i = 0; i < m->graph->n_outputs; i++) {
+    const size_t bytes = rdt_tensor_bytes(&m->outputs[i]);
+    memcpy(m->outputs[i].data, r->out.host + r->out.at[i], bytes);
+    if (!r->protected) continue;
+    m->output_sums[i] = sums[i];
+    good = good && rdt_bitsum_shared(m->outputs[i].data, bytes, m->ctx->threads) == sums[i];
+  }
+  return good;
+}
+
+rdt_status rdt_remote_scrub(rdt_remote *r, bool *changed, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  const int first = r->n_written, n = r->n_slots - first;
+  const rdt_sums_args known = {r->parts + r->parts_known, &((rdt_answer *)(void *)r->board)->visits};
+  if (n == 0) return RDT_OK;
+  uint64_t *sums = rdt_alloc((size_t)n, 2 * sizeof *sums);
+  if (!sums) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to verify constants");
+  rdt_status status = RDT_OK;
+  RDT_TRY_GOTO(m->clear(m, RDT_LANE_MAIN, rdt_remote_found(r, first), (size_t)n * sizeof *sums, why), end);
+  if (r->parts_slots > r->parts_known)
+    RDT_TRY_GOTO(m->launch(m, RDT_LANE_MAIN, RDT_OP_SUMS, &known, r->parts_slots - r->parts_known, why), end);
+  RDT_TRY_GOTO(m->get(m, RDT_LANE_MAIN, sums, rdt_remote_found(r, first), (size_t)n * sizeof *sums, why), end);
+  RDT_TRY_GOTO(m->wait(m, why), end);
+  for (int c = 1; c < r->n_mirrors; c++) {
+    const rdt_mirror *x = &r->mirrors[c];
+    const rdt_value *value = &r->model->graph->values[x->value];
+    changed[c] = sums[x->slot - first] != (value->data ? value->bitsum : r->model->sums[x->value]);
+  }
+end:
+  rdt_free(sums);
+  return status;
+}
+
+/* On schedule, and where a fault waits to be found: weights that checks cover too. */
+static rdt_status scrub_on_schedule(rdt_remote *r, bool *found, rdt_reason *why) {
+  const int every = r->model->ctx->policy.scrub_every;
+  *found = false;
+  if (!r->protected || every <= 0 || (r->runs + 1) % every != 0) return RDT_OK;
+  bool *changed = rdt_calloc((size_t)r->n_mirrors, sizeof *changed);
+  if (!changed) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to verify constants");
+  const rdt_status status = rdt_remote_scrub(r, changed, why);
+  for (int c = 1; c < r->n_mirrors; c++) *found = *found || changed[c];
+  rdt_free(changed);
+  return status;
+}
+
+/* The second run of a network writes down what is to be done; the tape is what runs then. */
+static rdt_status run_once(rdt_remote *r, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  const bool plain = r->hybrid || r->model->armed || r->runs == 0;
+  if (!plain && !r->tape) {
+    RDT_TRY(m->record(m, why));
+    const rdt_status issued = issue_all(r, why);
+    rdt_reason inner;
+    const rdt_status ended = m->recorded(m, &r->tape, issued == RDT_OK ? why : &inner);
+    if (issued != RDT_OK || ended != RDT_OK) {
+      if (r->tape) m->erase(m, r->tape);
+      r->tape = NULL;
+      return issued != RDT_OK ? issued : ended;
+    }
+  }
+  const rdt_status status = plain ? issue_all(r, why) : m->replay(m, r->tape, why);
+  if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+  RDT_TRY(m->wait(m, why));
+  return status;
+}
+
+static void book_clean(rdt_remote *r) {
+  rdt_model *m = r->model;
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_result *res = &m->steps[i].result;
+    const bool view = !r->steps[i].here && !r->steps[i].host;
+    *res = (rdt_result){.verdict = r->protected ? RDT_CLEAN : RDT_UNCHECKED, .place = {-1, -1}};
+    if (r->protected && !view) res->checks = 1 + (r->steps[i].verdict != NULL);
+  }
+}
+
+/* A planted fault that nobody noticed does not outlive its run. */
+static rdt_status end_experiment(rdt_remote *r, rdt_reason *why) {
+  bool *changed = rdt_calloc((size_t)r->n_mirrors, sizeof *changed);
+  if (!changed) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to verify constants");
+  rdt_status status = rdt_remote_scrub(r, changed, why);
+  for (int c = 1; c < r->n_mirrors && status == RDT_OK; c++)
+    if (changed[c]) status = rdt_remote_restore(r, c, why);
+  rdt_free(changed);
+  return status;
+}
+
+rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why) {
+  rdt_model *m = r->model;
+  bool rotten;
+  if (atomic_load(&m->ctx->cancelled)) return rdt_fail(why, RDT_ERR_CANCELLED, "cancelled before %s", m->graph->path);
+  m->ruling = rdt_ruling_clean();
+  bool doubt = false;
+  for (int i = 0; i < m->n_steps; i++) {
+    m->steps[i].handed_out = false;
+    if (m->steps[i].kind == RDT_STEP_IMPORT) m->steps[i].prob.in[0].data = inputs[m->steps[i].subject].data;
+  }
+  m->at = m->graph->n_inputs + m->graph->n_nodes;
+  book_clean(r);
+  RDT_TRY(rdt_remote_carry(r, inputs, why));
+  RDT_TRY(scrub_on_schedule(r, &rotten, why));
+  const rdt_status done = run_once(r, why);
+  if (done != RDT_OK && done != RDT_ERR_FAULT) return done;
+  for (int i = 0; i < m->n_steps; i++) doubt = doubt || r->steps[i].doubt;
+  const bool clean = !rotten && !doubt && (!r->protected || rdt_remote_is_clean(r, r->visits));
+  const bool good = rdt_remote_publish(r);
+  rdt_status status = clean && good ? RDT_OK : rdt_remote_mend(r, inputs, why);
+  if (status == RDT_OK) status = done;
+  if (m->injection.done && status == RDT_OK) status = end_experiment(r, why);
+  for (int i = 0; i < m->n_steps; i++) rdt_ruling_raise(&m->ruling, m->steps[i].result.verdict);
+  r->runs++;
+  return status;
+}

@@ -1,0 +1,362 @@
+/* Networks on a device, without one: the executor over a machine that computes on the CPU (util_machine.h). Results,
+ * tapes, what is on the host, and faults in every kind of memory and op: noticed, told, repaired. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <redoubt/redoubt.h>
+
+#include "core/memory.h"
+#include "net/remote.h"
+#include "net/tensor_file.h"
+#include "util_machine.h"
+#include "util_onnx.h"
+
+#define MODEL TEST_DATA "/examples/digits/digits.onnx"
+#define IMAGES TEST_DATA "/examples/digits/some.npy"
+
+typedef struct seen {
+  int events;
+  rdt_event first; /* strings are gone */
+  char what[32], node[64], text[400];
+} seen;
+
+static void on_event(const rdt_event *e, void *user) {
+  seen *s = user;
+  if (s->events++ > 0) return;
+  s->first = *e;
+  snprintf(s->what, sizeof s->what, "%s", e->what);
+  snprintf(s->node, sizeof s->node, "%s", e->node);
+  snprintf(s->text, sizeof s->text, "%s", e->text);
+}
+
+typedef struct walk {
+  rdt_context *ctx;
+  rdt_model *model;
+  rdt_tensor in[2];
+  int n_in;
+  void *clean;
+  util_machine_faults *faults;
+} walk;
+
+static seen found; /* of the last run */
+
+static void must(rdt_status status, const walk *w) {
+  if (status != RDT_OK) fail_msg("%s: %s", rdt_status_name(status), rdt_context_error(w->ctx));
+}
+
+static rdt_status run(walk *w, rdt_run_result *r) {
+  found = (seen){0};
+  return rdt_model_run(w->model, w->in, (size_t)w->n_in, r);
+}
+
+static size_t bytes_of(const rdt_tensor *t) {
+  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+}
+
+static bool as_clean(walk *w) {
+  rdt_tensor out;
+  must(rdt_model_output(w->model, 0, &out), w);
+  return memcmp(out.data, w->clean, bytes_of(&out)) == 0;
+}
+
+static walk start_with(const char *path, const char *scheme, bool linear, bool device, rdt_on_fault on_fault,
+                       int scrub) {
+  walk w = {0};
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.scheme = scheme;
+  policy.on_fault = on_fault;
+  policy.scrub_every = scrub;
+  assert_int_equal(rdt_context_create(&w.ctx, 1), RDT_OK);
+  must(rdt_context_set_policy(w.ctx, &policy), &w);
+  if (device) rdt_context_take_machine(w.ctx, util_machine_open(linear, &w.faults));
+  must(rdt_model_load(w.ctx, path, &w.model), &w);
+  return w;
+}
+
+static void first_run(walk *w) {
+  rdt_run_result r;
+  rdt_tensor out;
+  rdt_context_on_event(w->ctx, on_event, &found);
+  must(run(w, &r), w);
+  assert_int_equal(found.events, 0);
+  must(rdt_model_output(w->model, 0, &out), w);
+  w->clean = malloc(bytes_of(&out));
+  memcpy(w->clean, out.data, bytes_of(&out));
+}
+
+static walk digits(const char *scheme, bool linear, bool device, rdt_on_fault on_fault, int scrub) {
+  rdt_reason why;
+  walk w = start_with(MODEL, scheme, linear, device, on_fault, scrub);
+  if (rdt_tensor_file_read(IMAGES, &w.in[0], &why) != RDT_OK) fail_msg("%s", why.text);
+  w.in[0].shape[0] = 3;
+  w.n_in = 1;
+  first_run(&w);
+  return w;
+}
+
+static void end(walk *w) {
+  rdt_model_free(w->model);
+  rdt_context_destroy(w->ctx);
+  for (int i = 0; i < w->n_in; i++) rdt_free(w->in[i].data);
+  free(w->clean);
+}
+
+/* A little of a transformer: table, indices, mean and deviation, softmax, a product of two activations. */
+static walk words(bool linear) {
+  static const char *const path = TEST_BUILD "/remote-words.onnx";
+  static const int64_t table[] = {11, 8}, indices[] = {2, 5}, vector[] = {8}, out[] = {2, 5, 8}, axes[] = {0, 2, 1};
+  float data[88];
+  util_onnx m;
+  util_onnx_init(&m, 17);
+  util_fill(data, 88, 1);
+  util_onnx_initializer(&m, "table", RDT_F32, 2, table, data);
+  util_fill(data, 8, 2);
+  util_onnx_initializer(&m, "gain", RDT_F32, 1, vector, data);
+  util_onnx_initializer(&m, "shift", RDT_F32, 1, vector, data);
+  util_onnx_input(&m, "ids", RDT_S64, 2, indices);
+  util_onnx_node(&m, "Gather", "lookup", "table ids", "x", NULL);
+  util_onnx_node(&m, "LayerNormalization", "norm", "x gain shift", "y", NULL);
+  util_onnx_node(&m, "Transpose", "turn", "y", "yt", UTIL_ATTRS(UTIL_INTS("perm", 3, axes[0], axes[1], axes[2])));
+  util_onnx_node(&m, "MatMul", "scores", "y yt", "s", NULL);
+  util_onnx_node(&m, "Softmax", "weights", "s", "w", NULL);
+  util_onnx_node(&m, "MatMul", "mix", "w y", "z", NULL);
+  util_onnx_node(&m, "Tanh", "end", "z", "out", NULL);
+  util_onnx_output(&m, "out", RDT_F32, 3, out);
+  util_onnx_save(&m, path);
+  util_onnx_clear(&m);
+  walk w = start_with(path, "auto", linear, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  w.in[0] = rdt_tensor_dense(rdt_alloc(10, sizeof(int64_t)), RDT_S64, 2, indices);
+  for (int64_t i = 0; i < 10; i++) ((int64_t *)w.in[0].data)[i] = (i * 7) % 11 - (i == 3 ? 11 : 0);
+  w.n_in = 1;
+  first_run(&w);
+  return w;
+}
+
+/* ---- results ---- */
+
+static void same_as_the_cpu(void **state) {
+  (void)state;
+  walk cpu = digits("auto", false, false, RDT_ON_FAULT_RECOMPUTE, 16);
+  for (int linear = 0; linear < 2; linear++) {
+    walk w = digits("auto", linear, true, RDT_ON_FAULT_RECOMPUTE, 16);
+    rdt_tensor out;
+    rdt_run_result r;
+    for (int i = 0; i < 20; i++) { /* a scrub among them */
+      must(run(&w, &r), &w);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      assert_int_equal(found.events, 0);
+      assert_true(as_clean(&w));
+    }
+    assert_int_equal(w.faults->replays, linear ? 20 : 0);
+    must(rdt_model_output(w.model, 0, &out), &w);
+    for (int64_t i = 0; i < rdt_tensor_count(&out); i++)
+      assert_true(fabs(rdt_load(out.data, RDT_F32, i) - rdt_load(cpu.clean, RDT_F32, i)) <=
+                  rdt_tolerance_network(RDT_F32));
+    for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
+      rdt_node_info info;
+      rdt_result result;
+      must(rdt_model_node_info(w.model, i, &info), &w);
+      must(rdt_model_node_result(w.model, i, &result), &w);
+      assert_int_equal(result.verdict, RDT_CLEAN);
+      if (strcmp(info.op, "MaxPool") == 0) assert_string_equal(info.kernel, "cuda_maxpool");
+    }
+    end(&w);
+  }
+  end(&cpu);
+}
+
+static void new_inputs_reach_the_tape(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  rdt_tensor out;
+  must(run(&w, &r), &w);
+  float *x = w.in[0].data;
+  for (int64_t i = 0; i < rdt_tensor_count(&w.in[0]); i++) x[i] = -x[i];
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  assert_false(as_clean(&w));
+  must(rdt_model_output(w.model, 0, &out), &w);
+  void *kept = malloc(bytes_of(&out));
+  memcpy(kept, out.data, bytes_of(&out));
+  walk other = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  memcpy(other.in[0].data, x, bytes_of(&w.in[0]));
+  must(run(&other, &r), &other);
+  must(rdt_model_output(other.model, 0, &out), &other);
+  assert_memory_equal(kept, out.data, bytes_of(&out));
+  free(kept);
+  end(&w), end(&other);
+}
+
+static void unprotected_says_so(void **state) {
+  (void)state;
+  walk w = digits("none", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_UNCHECKED);
+  end(&w);
+}
+
+/* ---- faults ---- */
+
+static void expect_repair(walk *w, const char *fault, const char *what, rdt_diagnosis diagnosis) {
+  rdt_run_result r;
+  for (int seed = 1; seed <= 6; seed++) {
+    char spec[128];
+    snprintf(spec, sizeof spec, "%s,seed=%d", fault, seed);
+    must(rdt_model_inject(w->model, spec), w);
+    must(run(w, &r), w);
+    if (!*rdt_model_injected(w->model)) fail_msg("%s hit nothing", spec);
+    if (r.verdict == RDT_CLEAN && strstr(fault, "weight") && as_clean(w)) continue; /* nothing was multiplied with it */
+    if (r.verdict != RDT_RECOMPUTED)
+      fail_msg("%s (%s): %s", spec, rdt_model_injected(w->model), rdt_verdict_name(r.verdict));
+    assert_true(found.events >= 1);
+    if (strcmp(found.what, what) != 0) fail_msg("%s (%s): %s", spec, rdt_model_injected(w->model), found.text);
+    assert_int_equal(found.first.diagnosis, diagnosis);
+    assert_true(as_clean(w));
+    must(run(w, &r), w);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    assert_int_equal(found.events, 0);
+    assert_true(as_clean(w));
+  }
+}
+
+static void every_memory_is_guarded(void **state) {
+  (void)state;
+  for (int linear = 0; linear < 2; linear++) {
+    walk w = digits("auto", linear, true, RDT_ON_FAULT_RECOMPUTE, 1), t = words(linear);
+    walk *both[] = {&w, &t};
+    for (int i = 0; i < 2; i++) {
+      expect_repair(both[i], "bit:30@output", "activation", RDT_DIAG_MEMORY);
+      expect_repair(both[i], "bit:3@input", "activation", RDT_DIAG_MEMORY);
+      expect_repair(both[i], "bit:22@nonlinear", "result", RDT_DIAG_TRANSIENT);
+    }
+    if (linear) expect_repair(&w, "bit:27@weight", "weight", RDT_DIAG_MEMORY);
+    end(&w), end(&t);
+  }
+}
+
+static void named_nodes_are_hit(void **state) {
+  (void)state;
+  static const char *const nodes[] = {"lookup", "norm", "weights"};
+  walk w = words(true);
+  rdt_run_result r;
+  for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+    char spec[64];
+    snprintf(spec, sizeof spec, "bit:20@nonlinear,layer=%s", nodes[i]);
+    must(rdt_model_inject(w.model, spec), &w);
+    must(run(&w, &r), &w);
+    assert_string_equal(found.node, nodes[i]);
+    assert_non_null(strstr(found.text, "transient"));
+    assert_true(as_clean(&w));
+  }
+  must(rdt_model_inject(w.model, "bit:20@accum"), &w);
+  assert_int_equal(run(&w, &r), RDT_ERR_NAME);
+  assert_non_null(strstr(rdt_context_error(w.ctx), "on the device"));
+  end(&w);
+}
+
+static void products_are_repaired(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  w.faults->linear = 2;
+  must(run(&w, &r), &w); /* from the tape */
+  assert_int_equal(w.faults->replays, 1);
+  assert_int_equal(r.verdict, RDT_RECOMPUTED);
+  assert_int_equal(found.first.diagnosis, RDT_DIAG_TRANSIENT);
+  assert_non_null(strstr(found.text, "multiprocessor 7"));
+  assert_true(as_clean(&w));
+  w.faults->linear = 1;
+  w.faults->silent = true; /* the check was hit */
+  must(run(&w, &r), &w);
+  assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
+  assert_true(as_clean(&w));
+  w.faults->silent = false;
+  w.faults->linear = 1;
+  w.faults->linear_again = 1; /* wrong twice: the host computes it, within rounding of the device */
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_RECOMPUTED);
+  assert_int_equal(found.first.diagnosis, RDT_DIAG_PERSISTENT);
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  assert_true(as_clean(&w));
+  end(&w);
+}
+
+static void policies_hold(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_REPORT, 16), a = digits("auto", true, true, RDT_ON_FAULT_ABORT, 16);
+  rdt_run_result r;
+  rdt_tensor out;
+  must(rdt_model_inject(w.model, "bit:30@nonlinear,seed=3"), &w);
+  assert_int_equal(run(&w, &r), RDT_ERR_FAULT);
+  assert_int_equal(r.verdict, RDT_DETECTED);
+  must(rdt_model_output(w.model, 0, &out), &w);
+  must(rdt_model_inject(a.model, "bit:30@nonlinear,seed=3"), &a);
+  assert_int_equal(run(&a, &r), RDT_ERR_FAULT);
+  assert_int_equal(rdt_model_output(a.model, 0, &out), RDT_ERR_ARG);
+  must(run(&a, &r), &a);
+  assert_true(as_clean(&a));
+  end(&w), end(&a);
+}
+
+/* ---- what cannot be ---- */
+
+static void wrong_indices_are_the_callers(void **state) {
+  (void)state;
+  walk w = words(true);
+  rdt_run_result r;
+  int64_t *ids = w.in[0].data, kept = ids[4];
+  ids[4] = 11;
+  assert_int_equal(run(&w, &r), RDT_ERR_ARG);
+  assert_non_null(strstr(rdt_context_error(w.ctx), "11"));
+  ids[4] = kept;
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  assert_true(as_clean(&w));
+  end(&w);
+}
+
+static void a_lost_device_is_said(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  w.faults->lose = 9;
+  assert_int_equal(run(&w, &r), RDT_ERR_DEVICE);
+  assert_non_null(strstr(rdt_context_error(w.ctx), "lost"));
+  end(&w);
+}
+
+static void names_of_devices(void **state) {
+  rdt_context *ctx;
+  rdt_reason why;
+  (void)state;
+  assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
+  assert_int_equal(rdt_context_set_device(ctx, "cpu"), RDT_OK);
+  assert_int_equal(rdt_context_set_device(ctx, "gpu"), RDT_ERR_NAME);
+  assert_int_equal(rdt_context_set_device(ctx, "cuda:x"), RDT_ERR_NAME);
+  if (rdt_cuda_count(&why) == 0) {
+    assert_int_equal(rdt_context_set_device(ctx, "cuda:0"), RDT_ERR_DEVICE);
+    assert_non_null(strstr(rdt_context_error(ctx), "--device cpu"));
+  }
+  rdt_context_destroy(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(same_as_the_cpu),       cmocka_unit_test(new_inputs_reach_the_tape),
+      cmocka_unit_test(unprotected_says_so),   cmocka_unit_test(every_memory_is_guarded),
+      cmocka_unit_test(named_nodes_are_hit),   cmocka_unit_test(products_are_repaired),
+      cmocka_unit_test(policies_hold),         cmocka_unit_test(wrong_indices_are_the_callers),
+      cmocka_unit_test(a_lost_device_is_said), cmocka_unit_test(names_of_devices)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,20 @@
+/* A device that is none: memory of the host, ops by the GPU's bodies in plain C, products by plans. What it is told to
+ * do wrong it does wrong. */
+#ifndef TEST_UTIL_MACHINE_H
+#define TEST_UTIL_MACHINE_H
+
+#include "cuda/machine.h"
+
+typedef struct util_machine_faults { /* counted down; 0: never */
+  int linear;                        /* launches until a product is wrong, and complains */
+  int linear_again;                  /* so many launches from then on */
+  bool silent;                       /* it complains, and nothing is wrong */
+  int replays;                       /* counted up: how many tapes were played */
+  int launches;                      /* counted up */
+  int lose;                          /* launches until the device is lost */
+} util_machine_faults;
+
+/* For rdt_context_take_machine. Its faults stay as long as it does. linear: does it have products? */
+rdt_machine *util_machine_open(bool linear, util_machine_faults **faults);
+
+#endif
