@@ -116,8 +116,8 @@ RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and m
 RDT_API RDT_MUST_USE rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy);
 /* What networks that are planned from now on run on: "cpu" (at first), or "cuda:N". No model of the context may be
  * planned. Products of rdt_gemm and rdt_plan_* stay on the CPU, and so does what of a network the device has no kernel
- * for. Errors: RDT_ERR_NAME there is no such device, RDT_ERR_DEVICE there is no GPU, or it failed, RDT_ERR_UNSUPPORTED it
- * is too old. */
+ * for. Errors: RDT_ERR_NAME there is no such device, RDT_ERR_DEVICE there is no GPU, or it failed, RDT_ERR_UNSUPPORTED
+ * it is too old. */
 RDT_API RDT_MUST_USE rdt_status rdt_context_set_device(rdt_context *ctx, const char *device);
 RDT_API const char *rdt_context_device(const rdt_context *ctx); /* "cpu", "cuda:0" */
 /* Who is told of events from now on; NULL: nobody. */
