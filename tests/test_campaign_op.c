@@ -183,6 +183,27 @@ static void recovery_is_checked_too(void **state) {
   }
 }
 
+/* A weight that no pixel is multiplied with may change as it likes: what counts is what becomes of the result. */
+static void what_nothing_reads_does_no_harm(void **state) {
+  static const char *const schemes[] = {"fc", "ic", "fic", "dup"};
+  (void)state;
+  for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+    range r;
+    rdt_trial t;
+    rdt_reason why = {""};
+    open_range(&r, schemes[i], "conv:1x4x1x1:6x3x3:p1", (rdt_target_data){.fresh = false});
+    for (int site = 0; site < 2; site++) {
+      assert_int_equal(rdt_mix_one(site ? "random@packed" : "random@weight", &r.c.mix, &why), RDT_OK);
+      for (int id = 0; id < 40; id++) {
+        shoot(&r, id, &t);
+        assert_false(rdt_trial_fails(&t, true));
+        if (t.changed == 0) assert_int_equal(t.effect, RDT_EFFECT_NONE);
+      }
+    }
+    close_range(&r);
+  }
+}
+
 typedef struct net {
   rdt_context *ctx;
   rdt_model *model;
@@ -337,6 +358,7 @@ int main(void) {
       cmocka_unit_test(a_workload_is_its_layers),
       cmocka_unit_test(an_error_is_an_outcome),
       cmocka_unit_test(recovery_is_checked_too),
+      cmocka_unit_test(what_nothing_reads_does_no_harm),
       cmocka_unit_test(a_lane_is_wrong_for_the_whole_run),
       cmocka_unit_test(what_was_measured_counts),
   };

@@ -13,6 +13,7 @@ typedef struct rdt_run {
   rdt_tensor buf[3];    /* by rdt_buffer; spare and third get memory when first used */
   bool inputs_restored; /* by the ladder: the whole result may be wrong */
   bool know_clean;      /* a fault is armed, and clean is the result without it: spare, until somebody needs that */
+  bool booked;          /* what the fault did to the first result */
   rdt_tensor clean;
   bool raw_is_out; /* buf[RESULT] is the caller's memory: no epilogue, or one in place */
   bool settled;    /* what the checks found has been dealt with */

@@ -73,8 +73,6 @@ rdt_status rdt_run_first(rdt_run *r) {
   rdt_plan *p = r->p;
   rdt_kernel_hit hit;
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
-  const bool before =
-      p->injection && p->injection->done; /* in an earlier computation of this run, which has been replaced */
   if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
     const rdt_operands o = rdt_run_raw(r, RDT_BUF_RESULT);
     RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, threads_of(p), &o, &hit, r->why));
@@ -83,7 +81,10 @@ rdt_status rdt_run_first(rdt_run *r) {
     RDT_TRY(compute_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
   }
-  if (r->know_clean && p->injection->done && !before) rdt_plan_book_effect(p, r->o, &r->clean, raw);
+  if (r->know_clean && p->injection->done && !r->booked && p->injection->site != RDT_SITE_RECOVERY) {
+    r->booked = true; /* what is computed from the start again says nothing of it */
+    rdt_plan_book_effect(p, r->o, &r->clean, raw);
+  }
   return RDT_OK;
 }
 

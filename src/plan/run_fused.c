@@ -10,6 +10,7 @@ static rdt_status book_fused(rdt_run *r, const rdt_kernel_hit *hit) {
   rdt_plan *p = r->p;
   rdt_kernel_hit again = *hit;
   if (!r->know_clean || !p->injection->done || p->fault->site == RDT_SITE_EPILOGUE) return RDT_OK;
+  r->booked = true;
   if (r->raw_is_out) { /* it does leave it behind */
     rdt_plan_book_effect(p, r->o, &r->clean, &r->o->out);
     return RDT_OK;
