@@ -96,13 +96,12 @@ RDT_DEVICE void rdt_band_expect(const rdt_bands_args &p, const rdt_band_walk<fla
 }
 
 template <class T, int V, bool flat, int ends>
-RDT_DEVICE rdt_box_words rdt_band_end(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, int e, int64_t at,
+RDT_DEVICE rdt_box_words rdt_band_end(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, int channel, int64_t at,
                                       const float (&raw)[V]) {
   float y[V], bias[V], more[V], four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll
   for (int v = 0; v < V; v++) bias[v] = more[v] = 0.0f;
   if (p.finish.bias) {
-    const int channel = walk.channel_of(e);
     if constexpr (flat)
       rdt_load_as<float, T, V>((const T *)p.finish.bias + channel, 1, V, true, bias);
     else
@@ -122,12 +121,15 @@ RDT_DEVICE rdt_box_words rdt_band_end(const rdt_bands_args &p, const rdt_band_wa
 template <class T, int V, bool flat, int ends, class S>
 RDT_DEVICE int rdt_band_observe(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, S &sum, S &squares) {
   const int count = walk.count(), threads = (int)blockDim.x, other = ((int)threadIdx.x + threads / 2 + 1) % threads;
+  const int step = flat ? V * threads % walk.channels : 0; /* of channels: divisions are long code */
   int wrong = -1;
 #pragma unroll 1
   for (int turn = 0; turn <= (ends > 0 && p.check && (flat || p.finish.on)); turn++) {
     if (turn) __syncthreads();
+    const int begin = V * (turn ? other : (int)threadIdx.x);
+    int channel = flat ? begin % walk.channels : 0;
 #pragma unroll 1
-    for (int e = V * (turn ? other : (int)threadIdx.x); e < count; e += V * threads) {
+    for (int e = begin; e < count; e += V * threads) {
       T t[V];
       float raw[V];
       const int64_t at = walk.at(e);
@@ -144,7 +146,10 @@ RDT_DEVICE int rdt_band_observe(const rdt_bands_args &p, const rdt_band_walk<fla
         }
       }
       if (ends == 0 || (!flat && !p.finish.on)) continue;
-      const rdt_box_words words = rdt_band_end<T, V, flat, ends>(p, walk, e, at, raw);
+      if (!flat && p.finish.bias) channel = walk.channel_of(e);
+      const rdt_box_words words = rdt_band_end<T, V, flat, ends>(p, walk, channel, at, raw);
+      channel += step;
+      if (channel >= walk.channels) channel -= walk.channels;
       if (!turn) {
         if (V == 4)
           rdt_box_store_pack(p.out, at, rdt_box_dtype((T *)NULL), words);

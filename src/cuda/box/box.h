@@ -33,7 +33,7 @@ typedef struct rdt_rows_matrix { /* strides in elements; of a batch: outer and i
 typedef struct rdt_rows_args {
   int m, n, k, batches, inner; /* inner: batches of the inner index */
   int check;
-  int threads; /* of a group, which takes some rows: a power of two from 32 to RDT_BOX_THREADS */
+  int log_threads; /* of a group, which takes some rows: 32 to RDT_BOX_THREADS are 5 to 8 */
   rdt_rows_matrix a, raw, residual, out;
   void *weights; /* [set][k] of two numbers: f32 for 16-bit types, else f64; s32 for integers */
   int64_t sets_outer, sets_inner;

@@ -156,7 +156,8 @@ static rdt_rows_matrix rows_matrix(const lay *l, int which, rdt_dtype type, int 
 static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, double lambda) {
   const bool half = rdt_dtype_is_half(b->in);
   const double u = rdt_dtype_info(half ? RDT_F32 : RDT_F64)->u;
-  const int64_t step = b->in == RDT_F64 ? 2 : 4, share = b->check.threads * step, tree = 5 + RDT_BOX_THREADS / 32 + 1;
+  const int64_t step = b->in == RDT_F64 ? 2 : 4, share = step << b->check.log_threads,
+                tree = 5 + RDT_BOX_THREADS / 32 + 1;
   rdt_tolerance t = {.acc = rdt_accumulator_of(b->in, b->acc),
                      .k = b->l.k,
                      .u_check = u,
@@ -171,17 +172,16 @@ static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_produc
   return t;
 }
 
-/* Threads of a group, so that so many groups fill the device; no more than have something to do. */
+/* Threads of a group, as a power of two: two warps for each scheduler, and no more than have something to do. */
 static int threads_of(const rdt_cuda_device *d, int64_t groups, int64_t length) {
-  const int64_t least = (int64_t)d->sms * 1024;
-  int threads = 32;
-  while (threads < RDT_BOX_THREADS && threads * groups < least && 4 * threads < length) threads *= 2;
-  return threads;
+  int log = 5;
+  while (1 << log < RDT_BOX_THREADS && groups << log < 256 * (int64_t)d->sms && (int64_t)4 << log < length) log++;
+  return log;
 }
 
 static unsigned blocks_of(const rdt_rows_args *a, int rows) {
   const int64_t groups = (int64_t)a->batches * ((a->m + rows - 1) / rows);
-  return (unsigned)((groups * a->threads + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
+  return (unsigned)(((groups << a->log_threads) + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
 }
 
 /* As nearly all are, for which there is shorter code: rows side by side, bias and residual of the result's type, which
@@ -204,8 +204,8 @@ static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_pr
   const int64_t inner_sets = stride_of(l, 0, B) ? inner : 1, outer_sets = stride_of(l, 1, B) ? shape_of(l, 1) : 1;
   rdt_rows_args *c = &b->check, *s = &b->sums;
   b->fast = is_fast(b, p);
-  b->rows = b->fast && batches * l->m >= 4 * RDT_ROWS_MANY * (int64_t)d->sms ? RDT_ROWS_MANY : RDT_ROWS_FEW;
-  c->threads = threads_of(d, batches * ((l->m + b->rows - 1) / b->rows), l->n > l->k ? l->n : l->k);
+  b->rows = b->fast && batches * l->m >= RDT_ROWS_MANY * (int64_t)d->sms * 3 / 4 ? RDT_ROWS_MANY : RDT_ROWS_FEW;
+  c->log_threads = threads_of(d, batches * ((l->m + b->rows - 1) / b->rows), l->n > l->k ? l->n : l->k);
   c->m = (int)l->m, c->n = (int)l->n, c->k = (int)l->k, c->batches = (int)batches, c->inner = (int)inner;
   c->check = b->protect;
   c->a = rows_matrix(l, A, b->in, b->rows), c->out = rows_matrix(l, C, b->out, b->rows);
@@ -225,7 +225,7 @@ static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_pr
   c->least2 = t.acc.flush * t.acc.flush;
   c->bound = rdt_box_bound_of(&t, l->n);
   s->m = (int)l->k, s->n = (int)l->n, s->batches = (int)(inner_sets * outer_sets), s->inner = (int)inner_sets;
-  s->threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n);
+  s->log_threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n);
   s->raw = rows_matrix(l, B, b->in, RDT_ROWS_FEW);
   s->least2 = c->least2;
   s->weights = c->weights;

@@ -17,6 +17,7 @@ struct rdt_weight { /* of a row of B: its signed sum, and the larger of its squa
 };
 
 RDT_DEVICE int64_t rdt_batch_at(const rdt_rows_matrix &x, const rdt_rows_args &p, int batch) {
+  if (p.batches == 1) return 0; /* divisions are long code */
   return batch / p.inner * x.outer + batch % p.inner * x.inner;
 }
 
@@ -35,10 +36,11 @@ struct rdt_rows_place {
   int batch, row, rows, x, threads;
   template <int R>
   __device__ __forceinline__ void set(const rdt_rows_args &p) {
-    threads = p.threads;
-    const int blocks = (p.m + R - 1) / R, group = (int)(blockIdx.x * RDT_BOX_THREADS + threadIdx.x) / threads;
-    x = (int)threadIdx.x % threads;
-    batch = group / blocks, row = group % blocks * R;
+    threads = 1 << p.log_threads;
+    const int blocks = (p.m + R - 1) / R, group = (int)(blockIdx.x * RDT_BOX_THREADS + threadIdx.x) >> p.log_threads;
+    x = (int)threadIdx.x & (threads - 1);
+    batch = p.batches == 1 ? group >= blocks : group / blocks; /* divisions are long code */
+    row = (group - batch * blocks) * R;
     rows = min(p.m - row, R);
     if (batch >= p.batches) batch = 0, row = 0, rows = 0; /* nothing is left */
   }
@@ -120,8 +122,8 @@ template <class F, class T, int R, class S>
 RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at, S (&dot)[R], S (&square)[R]) {
   constexpr int V = rdt_step<T>::V;
   const int64_t base = rdt_batch_at(p.a, p, at.batch);
-  const rdt_weight<S> *weights = (const rdt_weight<S> *)p.weights +
-                                 (at.batch / p.inner * p.sets_outer + at.batch % p.inner * p.sets_inner) * (int64_t)p.k;
+  const rdt_weight<S> *weights = (const rdt_weight<S> *)p.weights;
+  if (p.batches > 1) weights += (at.batch / p.inner * p.sets_outer + at.batch % p.inner * p.sets_inner) * (int64_t)p.k;
   const S least2 = (S)p.least2;
 #pragma unroll 2
   for (int column = V * at.x; column < p.k; column += V * at.threads) {
@@ -257,7 +259,7 @@ RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &a
   const int64_t to = rdt_batch_at(p.out, p, at.batch), residual = rdt_batch_at(p.residual, p, at.batch);
 #pragma unroll 1
   for (int turn = 0; turn <= p.check; turn++) {
-    const int mine = turn ? (at.x + at.threads / 2 + 1) % at.threads : at.x;
+    const int mine = turn ? (at.x + at.threads / 2 + 1) & (at.threads - 1) : at.x;
     if (turn) {
       if (at.threads == 32)
         __syncwarp();
