@@ -101,7 +101,7 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
 /* Of a whole tile whose rows lie ld apart where the caller keeps them. */
 static __attribute__((noinline)) void multiply_in_place(const rdt_real *a, int64_t ld, const rdt_real *b, int64_t n,
                                                         const ahead *next, V (*in)[NV], V (*out)[NV]) {
-  enum { TURN = 4 };
+  enum { TURN = VL < 4 ? VL : 4 };
   V acc[MR][NV];
   const rdt_real *rows[POINTERS];
   const char *panel = next->panel;

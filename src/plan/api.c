@@ -18,6 +18,10 @@ static rdt_status create(rdt_context *ctx, const rdt_problem *prob, const char *
   return status;
 }
 
+static bool is_missing(const rdt_tensor *t) {
+  return !t->data && rdt_tensor_count(t) > 0;
+}
+
 static rdt_status gemm_problem(const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c, rdt_problem *prob,
                                rdt_reason *why) {
   RDT_TRY(rdt_tensor_check(a, "A", why));
@@ -196,6 +200,10 @@ rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, 
   RDT_TRY(begin(ctx));
   rdt_status status = gemm_problem(a, b, c, &prob, &ctx->error);
   if (status != RDT_OK) goto end;
+  if (is_missing(a) || is_missing(b) || is_missing(c)) {
+    status = rdt_fail(&ctx->error, RDT_ERR_ARG, "A, B or C has no data");
+    goto end;
+  }
   prob.in[1].data = NULL; /* used once: nothing is precomputed from B, which is read when it is needed */
   prob.epilogue.alpha = alpha;
   if (beta != 0.0) { /* C is read before it is written, and recovery may need it again: it becomes the residual */
@@ -216,11 +224,7 @@ rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, 
   if (fault) RDT_TRY_GOTO(rdt_plan_inject(plan, fault), end);
   const rdt_tensor ins[2] = {*a, *b};
   const rdt_operands o = {.in = ins, .n_in = 2, .out = *c, .epilogue = &plan->prob.epilogue};
-  if ((!a->data && rdt_tensor_count(a) > 0) || (!b->data && rdt_tensor_count(b) > 0) ||
-      (!c->data && rdt_tensor_count(c) > 0))
-    status = rdt_fail(&ctx->error, RDT_ERR_ARG, "A, B or C has no data");
-  else
-    status = run_gemm(plan, &o, &x, result);
+  status = run_gemm(plan, &o, &x, result);
 end:
   if (entered) rdt_cores_leave(ctx);
   rdt_plan_destroy(plan);

@@ -26,6 +26,8 @@ static rdt_status accept(const rdt_problem *p, rdt_reason *why) {
 static rdt_status accept_fused(const rdt_problem *p, rdt_reason *why) {
   if (p->in[1].data && !rdt_batch_is_one(&p->in[1]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes a batch with fixed weights where all share them");
+  if (rdt_tensor_count(&p->out) < 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "has nothing to check where the result is empty");
   return rdt_int8_accept(p, why);
 }
 

@@ -118,7 +118,7 @@ static void count_pieces(rdt_native *s) {
 
 /* Few panels do not pay for packing. */
 static int64_t count_in_place(const rdt_native *s) {
-  const int64_t last = s->n % s->table->cols, bytes = s->apart * size_of(RDT_REAL_DTYPE);
+  const int64_t last = s->n % s->table->cols, bytes = s->apart % PAGE * size_of(RDT_REAL_DTYPE);
   const bool rows = s->dtype == RDT_REAL_DTYPE && s->segments == 1 && s->step == 1 && s->apart > 0;
   const bool panels = s->n <= FEW_COLUMNS && (last == 0 || last > s->table->lanes);
   return rows && panels && bytes % (PAGE / 2) != 0 ? s->apart : 0;
