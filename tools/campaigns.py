@@ -99,10 +99,17 @@ HEAD = """# Campaigns
 What campaigns of planted faults ([howto-inject.md](howto-inject.md#campaigns)) found: every scheme with every datatype on a product, convolutions,
 networks, and unprotected runs (`none`) beside them. {planted} faults in all, of which {missed} above the detection floor were missed inside a claim.
 Written by `tools/campaigns.py REDOUBT DIR --jobs 2 --json bench/results/campaign-table.json --md docs/campaigns.md`; the summaries are in
-[campaign-table.json](../bench/results/campaign-table.json). Not noticed inside a claim: at most that share of the faults above the floor (95 %,
-Wilson). Silent corruptions of a protected target are below the floor: no larger than what rounding may do. This is coverage of injected faults, no
-measurement in a beam or in the field.
+[campaign-table.json](../bench/results/campaign-table.json). Seven of ten faults of a protected target strike the checks themselves, and none of those
+can be missed: they change the data or do not. "In data" are the others, above the floor, and "at most" is the share of them that may go unnoticed inside
+a claim (95 %, Wilson). Silent corruptions of a protected target are below the check's floor, yet larger than the rounding of the element that was hit;
+their share is of all faults, those in the checks among them. On clean data of the family `blocks`, whose partial sums cancel, more checks of f32 are
+suspects than stated (settled by computing again: no report). This is coverage of injected faults, no measurement in a beam or in the field.
 """
+CHECKS = {"checksum", "sum", "bound", "comparison", "counter", "verdict", "plan", "recovery"}
+
+
+def in_data(row, key):
+    return sum(site.get(key, 0) for site in row["sites"] if site["site"] not in CHECKS)
 
 
 def commit_of(row):
@@ -111,15 +118,15 @@ def commit_of(row):
 
 def markdown(rows):
     planted = sum(r["total"]["planted"] for r in rows if "total" in r)
-    out = [HEAD.format(planted=planted, missed=sum(r["total"]["missed"] for r in rows if "total" in r)), "| target | scheme | faults | above the floor | missed inside claims | at most (95 %) | uncovered | made worse | no result | silent corruptions | commit |",
-           "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
+    out = [HEAD.format(planted=planted, missed=sum(r["total"]["missed"] for r in rows if "total" in r)), "| target | scheme | faults | above the floor | of these in data | missed inside claims | at most (95 %) | uncovered | made worse | no result | silent corruptions | commit |",
+           "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
     for r in rows:
         t = r.get("total")
         if not t:
             continue
-        share = "-" if r["scheme"] == "none" else f"{100 * upper(t['missed'], t['above_floor']):.4f} %"
+        share = "-" if r["scheme"] == "none" else f"{100 * upper(in_data(r, 'missed'), in_data(r, 'above_floor')):.4f} %"
         silent = t["sdc"] + t["sdc_critical"]
-        out.append(f"| {r['target']} | {r['scheme']} | {t['planted']} | {t['above_floor']} | {t['missed']} | {share} | {t['uncovered']} "
+        out.append(f"| {r['target']} | {r['scheme']} | {t['planted']} | {t['above_floor']} | {in_data(r, 'above_floor')} | {t['missed']} | {share} | {t['uncovered']} "
                    f"| {t['miscorrected']} | {t['due']} | {silent} ({100 * silent / max(1, t['planted']):.2f} %) | {commit_of(r)} |")
     clean = [(r, layer) for r in rows if "clean" in r for layer in r["clean"].get("layers", [])]
     if clean:

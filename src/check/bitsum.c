@@ -24,7 +24,7 @@ static uint64_t plain(const unsigned char *p, size_t bytes, uint64_t first) {
     total += w * m;
   }
   w = 0; /* the tail, padded with zeros */
-  memcpy(&w, p, bytes);
+  if (bytes > 0) memcpy(&w, p, bytes); /* of nothing, p is NULL */
   return total + w * m;
 }
 
