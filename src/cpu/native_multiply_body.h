@@ -81,8 +81,12 @@ INLINE void multiply(const rdt_real *a, const void *b, int64_t n, const ahead *n
   const int64_t burst = lines > 0 && n >= VL ? (lines * VL + n - 1) / n : 0;
   copy_tile(acc, in, nr, nv);
 #pragma GCC unroll 1
-  for (; n >= VL; n -= VL, lines -= burst, a += MR * VL - VL) {
-    fetch_burst(next, burst < lines ? burst : lines, &row, &line);
+  for (; n >= VL; n -= VL, a += MR * VL - VL) {
+#pragma GCC unroll 1
+    for (int64_t l = burst < lines ? burst : lines; l > 0; --l, --lines) {
+      __builtin_prefetch((const char *)next->rows[row] + line, 0, 2);
+      if (++row == next->count) row = 0, line += LINE;
+    }
 #pragma GCC unroll 1
     for (const rdt_real *end = a + VL; a < end; a += turn)
 #pragma GCC unroll 2
