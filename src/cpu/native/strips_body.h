@@ -116,8 +116,8 @@ static void count_pieces(rdt_native *s) {
 
 /* ---- state ---- */
 
-/* Few panels do not pay for packing where a panel's row is two cache lines; with shorter vectors packing hides the sums
- * of the check (AVX2, 64 columns, with the check: 1.08 of oneDNN packed, 1.12 in place). */
+/* Few panels do not pay for packing where a panel's row is two cache lines; with shorter vectors nothing is gained once
+ * there is a check (AVX2, 64 columns: 1.12 of oneDNN either way). */
 static int64_t count_in_place(const rdt_native *s) {
   const int64_t last = s->n % s->table->cols, bytes = s->apart % PAGE * size_of(RDT_REAL_DTYPE);
   const bool rows = s->dtype == RDT_REAL_DTYPE && s->segments == 1 && s->step == 1 && s->apart > 0;
