@@ -23,7 +23,7 @@ static uint64_t plain(const unsigned char *p, size_t bytes, uint64_t first) {
     memcpy(&w, p, sizeof w);
     total += w * m;
   }
-  w = 0; /* the tail, padded with zeros */
+  w = 0;                               /* the tail, padded with zeros */
   if (bytes > 0) memcpy(&w, p, bytes); /* of nothing, p is NULL */
   return total + w * m;
 }
