@@ -26,13 +26,17 @@ void util_told_note(const rdt_event *e, void *told) {
   }
 }
 
+static void fill(const rdt_tensor *t, uint64_t seed) {
+  for (int64_t i = 0; i < t->shape[0] * t->shape[1]; i++) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    ((float *)t->data)[i] = (float)((double)(seed >> 40) * 0x1p-24 - 0.5);
+  }
+}
+
 static rdt_tensor matrix(int64_t rows, int64_t cols, uint64_t seed) {
   rdt_tensor t = rdt_tensor_matrix(rdt_alloc((size_t)(rows * cols), sizeof(float)), RDT_F32, rows, cols, cols, 0);
   assert_non_null(t.data);
-  for (int64_t i = 0; i < rows * cols; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    ((float *)t.data)[i] = (float)((double)(seed >> 40) * 0x1p-24 - 0.5);
-  }
+  fill(&t, seed);
   return t;
 }
 
@@ -45,6 +49,10 @@ void util_bench_open(util_bench *w, const rdt_policy *policy, int threads) {
   w->b = matrix(UTIL_BENCH_K, UTIL_BENCH_N, 2);
   w->c = matrix(UTIL_BENCH_M, UTIL_BENCH_N, 3);
   if (rdt_plan_gemm(w->ctx, &w->a, &w->b, &w->c, &w->plan) != RDT_OK) fail_msg("%s", rdt_context_error(w->ctx));
+}
+
+void util_bench_renew(util_bench *w, uint64_t seed) {
+  fill(&w->a, seed);
 }
 
 void util_bench_execute(util_bench *w) {

@@ -24,6 +24,7 @@ typedef struct util_bench {
 
 /* All fail the test with the context's error. */
 void util_bench_open(util_bench *w, const rdt_policy *policy, int threads);
+void util_bench_renew(util_bench *w, uint64_t seed); /* another A */
 void util_bench_execute(util_bench *w);
 void util_bench_close(util_bench *w);
 
