@@ -135,7 +135,9 @@ def hide(name, argv, seconds):
             not re.search(BAR, on.text), f"{on.code} {on.text[-200:]!r}")
     piped.send_signal(signal.SIGINT)
     text = piped.communicate(timeout=LIMIT)[1]
-    say(f"{name}: none in a pipe", piped.returncode == 130 and b"\r" not in text and text.count(b"\n") == 1,
+    told = text.splitlines()  # what is missing, then that it was stopped
+    say(f"{name}: none in a pipe", piped.returncode == 130 and b"\r" not in text and not re.search(BAR, text) and
+        told and all(line.startswith(b"redoubt ") for line in told) and b"stopped" in told[-1],
         f"{piped.returncode} {text[-200:]!r}")
 
 
