@@ -2,6 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "check/bitsum.h"
 #include "core/memory.h"
@@ -262,20 +264,49 @@ void rdt_plan_plant_at_rest(rdt_plan *p, rdt_reason *why) {
   }
 }
 
+/* Is that word of a vault half of a pointer to what is there? */
+static bool is_address(const rdt_vault *v, const unsigned char *word) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  for (int64_t i = 0; i < v->lid.n; i++) {
+    const unsigned char *from = v->lid.parts[i].data, *end = from + v->lid.parts[i].bytes;
+    uintptr_t value;
+    if (word < from || word >= end) continue;
+    const unsigned char *at = word - (uintptr_t)word % sizeof value; /* pointers are aligned */
+    if (at < from || at + sizeof value > end) return false;
+    memcpy(&value, at, sizeof value);
+    return value >= page && msync((void *)(value - value % page), 1, MS_ASYNC) == 0; /* fails where nothing is mapped */
+  }
+  return false;
+}
+
+/* An address is another one each time: what a bit of it was before the seed says, so that the fault does the same
+ * wherever memory lies. */
+static void apply_to_address(const rdt_fault *f, void *word) {
+  enum { STREAM = 20 };
+  uint32_t bits;
+  memcpy(&bits, word, sizeof bits);
+  bits ^= (uint32_t)rdt_fault_mask(f, (uint32_t)rdt_fault_random(f, STREAM), RDT_S32);
+  memcpy(word, &bits, sizeof bits);
+}
+
 void rdt_plan_plant_plan(rdt_plan *p) {
   if (!rdt_plan_armed(p, RDT_SITE_PLAN)) return;
   const size_t frame = rdt_vault_bytes(&p->frame) / 4, all = frame + rdt_vault_bytes(&p->tables) / 4;
   const int64_t e = rdt_fault_element(p->fault, (int64_t)all, 1);
   const size_t i = e < 0 ? all : (size_t)e;
-  void *word = rdt_vault_word(i < frame ? &p->frame : &p->tables, i < frame ? i : i - frame);
+  const rdt_vault *vault = i < frame ? &p->frame : &p->tables;
+  void *word = rdt_vault_word(vault, i < frame ? i : i - frame);
   uint32_t was, is;
-  double before, after;
+  double before = 0.0, after = 0.0;
   if (!word) return;
   memcpy(&was, word, sizeof was);
-  rdt_fault_apply(p->fault, word, RDT_S32, 0, &before, &after);
+  if (is_address(vault, word))
+    apply_to_address(p->fault, word);
+  else
+    rdt_fault_apply(p->fault, word, RDT_S32, 0, &before, &after);
   memcpy(&is, word, sizeof is);
   tell(p, p->fault, RDT_S32, e, before, after, "");
-  /* Where memory lies is another place each time: what is told is what is the same whenever it is told. */
+  /* what is told is the same whenever it is told */
   p->injection->error = p->injection->weighted = was != is;
   p->injection->bit = -1;
   snprintf(p->injection->text, sizeof p->injection->text, "plan of node %s, word %lld: %s", p->name, (long long)e,
