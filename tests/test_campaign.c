@@ -530,6 +530,27 @@ static void bad_mixes_are_refused(void **state) {
       {"{\"schema\": \"redoubt.mix/1\", \"faults\": [{\"fault\": \"bit\", \"share\": 1}], \"sites\": [{\"site\": "
        "\"nowhere\", \"share\": 1}]}",
        "nowhere"},
+#define MIX(rest) "{\"schema\": \"redoubt.mix/1\", " rest "}"
+#define BIT "\"faults\": [{\"fault\": \"bit\", \"share\": 1}]"
+      {MIX("\"faults\": [{\"fault\": \"bit\", \"share\": 1e308}, {\"fault\": \"zero\", \"share\": 1e308}]"),
+       "all faults add up to no number"},
+      {MIX(BIT ", \"sites\": [{\"site\": \"accum\", \"share\": 1e308}, {\"site\": \"sum\", \"share\": 1e308}]"),
+       "all sites add up to no number"},
+      {MIX(BIT ", \"sites\": {\"accum\": 1}"), "\"sites\" is no list"},
+      {MIX(BIT ", \"sites\": null"), "\"sites\" is no list"},
+      {MIX("\"faults\": {\"bit\": 1}"), "\"faults\" is no list"},
+      {MIX(BIT ", \"sites\": [\"accum\"]"), "is no object"},
+      {MIX("\"faults\": [\"bit\"]"), "is no object"},
+      {MIX(BIT ", \"site\": []"), "has no \"site\""},
+      {MIX(BIT ", " BIT), "has \"faults\" twice"},
+      {MIX("\"faults\": [{\"fault\": \"bit\", \"share\": 1, \"shares\": 2}]"), "has no \"shares\""},
+      {MIX("\"faults\": [{\"fault\": \"bit\", \"share\": 1, \"share\": 2}]"), "has \"share\" twice"},
+      {MIX("\"faults\": [{\"fault\": \"bit\", \"share\": 1}, {\"fault\": \"bit\", \"share\": 2}]"),
+       "'bit' has two rows"},
+      {MIX(BIT ", \"sites\": [{\"site\": \"sum\", \"share\": 1}, {\"site\": \"sum\", \"share\": 2}]"),
+       "'sum' has two rows"},
+      {MIX(BIT ", \"sites\": []"), "no site has a share above 0"},
+      {MIX(BIT ", \"sites\": [{\"site\": \"accum\", \"share\": 0}]"), "no site has a share above 0"},
   };
   rdt_mix m;
   (void)state;

@@ -70,6 +70,34 @@ rdt_status rdt_mix_one(const char *spec, rdt_mix *m, rdt_reason *why) {
 
 /* ---- as JSON ---- */
 
+/* Every member of an object once, and none that nobody reads: a word that is misspelt would be one left out. */
+static rdt_status check_members(const cJSON *o, const char *path, const char *what, const char *const *names, int n,
+                                rdt_reason *why) {
+  const cJSON *item;
+  int seen[4] = {0};
+  if (!cJSON_IsObject(o)) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: %s is no object", path, what);
+  cJSON_ArrayForEach(item, o) {
+    int i = 0;
+    while (i < n && strcmp(item->string, names[i]) != 0) i++;
+    if (i == n)
+      return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: %s has no \"%.60s\"; docs/schema/mix-1.json has what there is",
+                      path, what, item->string);
+    if (seen[i]++) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: %s has \"%s\" twice", path, what, names[i]);
+  }
+  return RDT_OK;
+}
+
+static rdt_status check_list(const cJSON *doc, const char *path, const char *name, rdt_reason *why) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(doc, name);
+  return !item || cJSON_IsArray(item) ? RDT_OK : rdt_fail(why, RDT_ERR_FORMAT, "%.200s: \"%s\" is no list", path, name);
+}
+
+static rdt_status check_sum(double sum, const char *path, const char *what, rdt_reason *why) {
+  if (!isfinite(sum))
+    return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: the shares of all %ss add up to no number", path, what);
+  return sum > 0.0 ? RDT_OK : rdt_fail(why, RDT_ERR_FORMAT, "%.200s: no %s has a share above 0", path, what);
+}
+
 static rdt_status take_share(const cJSON *row, const char *path, double *share, rdt_reason *why) {
   *share = rdt_json_real(row, "share");
   if (*share >= 0.0 && isfinite(*share)) return RDT_OK;
@@ -77,10 +105,12 @@ static rdt_status take_share(const cJSON *row, const char *path, double *share, 
 }
 
 static rdt_status take_faults(const cJSON *list, const char *path, rdt_mix *m, rdt_reason *why) {
+  static const char *const members[] = {"fault", "share"};
   const cJSON *one;
   double sum = 0.0;
   cJSON_ArrayForEach(one, list) {
     rdt_reason inner = {""};
+    RDT_TRY(check_members(one, path, "a row of \"faults\"", members, 2, why));
     if (m->n_faults == RDT_MIX_ROWS)
       return rdt_fail(why, RDT_ERR_FORMAT, "%s: more than %d faults", path, RDT_MIX_ROWS);
     rdt_mix_row *row = &m->faults[m->n_faults++];
@@ -89,32 +119,52 @@ static rdt_status take_faults(const cJSON *list, const char *path, rdt_mix *m, r
       return rdt_fail(why, RDT_ERR_FORMAT, "%s: every row of \"faults\" has a \"fault\" of up to %d characters", path,
                       RDT_MIX_TEXT - 1);
     if (check_row(row, &inner) != RDT_OK) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: %.250s", path, inner.text);
+    for (int i = 0; i < m->n_faults - 1; i++)
+      if (strcmp(m->faults[i].text, row->text) == 0)
+        return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: the fault '%s' has two rows", path, row->text);
     RDT_TRY(take_share(one, path, &row->share, why));
     sum += row->share;
   }
-  return sum > 0.0 && isfinite(sum) ? RDT_OK : rdt_fail(why, RDT_ERR_FORMAT, "%s: no fault has a share above 0", path);
+  return check_sum(sum, path, "fault", why);
+}
+
+/* Does a fault ask where it shall go? */
+static bool asks_site(const rdt_mix *m) {
+  for (int i = 0; i < m->n_faults; i++)
+    if (!m->faults[i].sited && m->faults[i].share > 0.0) return true;
+  return false;
 }
 
 static rdt_status take_sites(const cJSON *list, const char *path, rdt_mix *m, rdt_reason *why) {
+  static const char *const members[] = {"site", "share"};
   const cJSON *one;
+  bool seen[RDT_SITE_COUNT] = {false};
+  double sum = 0.0;
   for (int s = 0; s < RDT_SITE_COUNT; s++) m->sites[s] = list ? 0.0 : 1.0;
   cJSON_ArrayForEach(one, list) {
+    RDT_TRY(check_members(one, path, "a row of \"sites\"", members, 2, why));
     const char *name = rdt_json_string(one, "site");
     int s = 0;
     while (s < RDT_SITE_COUNT && strcmp(name, rdt_site_name((rdt_site)s)) != 0) s++;
     if (s == RDT_SITE_COUNT)
       return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: no site '%.60s'; `redoubt list sites` has them", path, name);
+    if (seen[s]) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: the site '%s' has two rows", path, name);
+    seen[s] = true;
     RDT_TRY(take_share(one, path, &m->sites[s], why));
+    sum += m->sites[s];
   }
-  return RDT_OK;
+  return list && (asks_site(m) || !isfinite(sum)) ? check_sum(sum, path, "site", why) : RDT_OK;
 }
 
 rdt_status rdt_mix_parse(const char *text, size_t bytes, const char *path, rdt_mix *m, rdt_reason *why) {
+  static const char *const members[] = {"schema", "faults", "sites"};
   cJSON *doc = rdt_json_parse(text, bytes);
   rdt_status status = RDT_OK;
   *m = (rdt_mix){.n_faults = 0};
   if (strcmp(rdt_json_string(doc, "schema"), "redoubt.mix/1") != 0)
     status = rdt_fail(why, RDT_ERR_FORMAT, "%s is no JSON document with \"schema\": \"redoubt.mix/1\"", path);
+  if (status == RDT_OK) status = check_members(doc, path, "a mix", members, 3, why);
+  for (int i = 1; i < 3 && status == RDT_OK; i++) status = check_list(doc, path, members[i], why);
   if (status == RDT_OK) status = take_faults(rdt_json_list(doc, "faults"), path, m, why);
   if (status == RDT_OK) status = take_sites(rdt_json_list(doc, "sites"), path, m, why);
   cJSON_Delete(doc);
