@@ -66,6 +66,8 @@ rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *
 void rdt_session_forget(rdt_session *s); /* inputs */
 /* "99%", "0.99" */
 rdt_status rdt_share_of(const char *option, const char *text, double *share, rdt_reason *why);
+/* each-run, every:N or off as a number of runs; 0: off. */
+rdt_status rdt_scrub_of(const char *text, int *every, rdt_reason *why);
 rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_inputs(rdt_session *s, const rdt_settings *settings, rdt_inputs_kind kind);
 /* One run, with the session's inputs or some of their shapes, booked. RDT_OK or RDT_ERR_FAULT: it has results. */

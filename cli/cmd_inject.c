@@ -9,6 +9,7 @@
 #include "campaign/campaign.h"
 #include "campaign/summary.h"
 #include "campaign_text.h"
+#include "check/bitsum.h"
 #include "cli.h"
 #include "core/cpu_info.h"
 #include "core/memory.h"
@@ -111,8 +112,6 @@ static rdt_status take_mix(const rdt_settings *s, rdt_campaign *c, rdt_reason *w
   void *text;
   size_t bytes;
   c->clean = s->fault && strcmp(s->fault, "none") == 0;
-  if (s->fault && s->mix)
-    return rdt_fail(why, RDT_ERR_ARG, "--fault says which fault, --mix which faults: one of them");
   rdt_mix_default(&c->mix);
   if (c->clean) return RDT_OK;
   if (s->fault) return rdt_mix_one(s->fault, &c->mix, why);
@@ -121,6 +120,26 @@ static rdt_status take_mix(const rdt_settings *s, rdt_campaign *c, rdt_reason *w
   const rdt_status status = rdt_mix_parse(text, bytes, s->mix, &c->mix, why);
   rdt_free(text);
   return status;
+}
+
+/* How layers are protected beyond a scheme's name. A plan file counts by what is in it. */
+static rdt_status add_protection(const rdt_settings *g, cJSON *head, rdt_reason *why) {
+  const rdt_policy usual = RDT_POLICY_DEFAULT;
+  int scrub = usual.scrub_every;
+  void *plan;
+  size_t bytes;
+  char sum[20] = "";
+  if (g->scrub) RDT_TRY(rdt_scrub_of(g->scrub, &scrub, why));
+  if (g->plan) {
+    RDT_TRY(rdt_file_read(g->plan, &plan, &bytes, why));
+    snprintf(sum, sizeof sum, "%016" PRIx64, rdt_bitsum(plan, bytes));
+    rdt_free(plan);
+  }
+  cJSON_AddNumberToObject(head, "scrub_every", scrub);
+  cJSON_AddItemToObject(head, "plan", g->plan ? cJSON_CreateString(sum) : cJSON_CreateNull());
+  cJSON *cores = cJSON_AddArrayToObject(head, "avoid_cores");
+  for (int i = 0; i < g->avoid_cores.count; i++) cJSON_AddItemToArray(cores, cJSON_CreateString(g->avoid_cores.at[i]));
+  return RDT_OK;
 }
 
 /* What the folder keeps of the command line: the same trials come of the same. */
@@ -148,22 +167,57 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   cJSON_AddNumberToObject(head, "shard", c->shard);
   cJSON_AddNumberToObject(head, "shards", c->shards);
   rdt_context_destroy(ctx);
+  return add_protection(g, head, why);
+}
+
+/* Options that say two things about one. */
+static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why) {
+  const bool clean = g->fault && strcmp(g->fault, "none") == 0, replay = g->replay >= 0;
+  const struct {
+    bool given;
+    const char *text;
+  } rows[] = {
+      {op && g->inputs.count, "a target with data of its own takes no --input"},
+      {op && g->batch,
+       "--batch counts images of a network's inputs: this target has data of its own; a workload is NAME:BATCH"},
+      {!op && (g->dtype || g->family),
+       "--dtype and --family are for targets with data of their own: gemm:, conv:, workloads"},
+      {g->fault && g->mix, "--fault says which fault, --mix which faults: one of them"},
+      {g->resume && !g->out, "--resume continues a folder: give it with -o DIR"},
+      {replay && g->resume, "--replay runs one trial again and writes none: no --resume"},
+      {replay && g->shard, "--replay names its trial among those of all shards: no --shard"},
+      {replay && g->until_ci, "--replay runs one trial, --until-ci as many as it takes: one of them"},
+      {replay && g->fit, "--fit makes rates of many trials: not with --replay"},
+      {clean && g->until_ci,
+       "--until-ci waits for the rate of silent corruptions, and --fault none plants nothing: give --n"},
+      {clean && g->fit, "--fit makes rates of planted faults, and --fault none plants nothing"},
+      {g->jobs > 1 && g->prom, "--prom counts one process: leave --jobs at 1"},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].given) return rdt_fail(why, RDT_ERR_ARG, "%s", rows[i].text);
   return RDT_OK;
+}
+
+/* The target with --dtype, unless it names one itself. */
+static rdt_status take_target(shooting *s, rdt_reason *why) {
+  static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "s8", "u8"};
+  const rdt_settings *g = s->given;
+  for (const char *word = strchr(g->operand, ':'); s->op && g->dtype && word; word = strchr(word + 1, ':'))
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+      if (strncmp(word + 1, dtypes[i], strlen(dtypes[i])) == 0 && strchr(":", word[1 + strlen(dtypes[i])]))
+        return rdt_fail(why, RDT_ERR_ARG, "%s says its datatype: no --dtype", g->operand);
+  const int n = snprintf(s->target, sizeof s->target, "%s%s%s", g->operand, g->dtype ? ":" : "",
+                         g->dtype ? dtypes[g->dtype] : "");
+  return n < (int)sizeof s->target ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "the name of the target is too long");
 }
 
 static rdt_status take(shooting *s, rdt_reason *why) {
   const rdt_settings *g = s->given;
   rdt_campaign *c = &s->campaign;
   enum { SHORT = 2000, LONG = 1000000 };
-  static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "s8", "u8"};
   s->op = rdt_target_is_op(g->operand);
-  if (s->op && g->inputs.count) return rdt_fail(why, RDT_ERR_ARG, "%s has its own data: no --input", g->operand);
-  if (!s->op && (g->dtype || g->family))
-    return rdt_fail(why, RDT_ERR_ARG,
-                    "--dtype and --family are for targets with data of their own: gemm:, conv:, workloads");
-  const int n = snprintf(s->target, sizeof s->target, "%s%s%s", g->operand, g->dtype ? ":" : "",
-                         g->dtype ? dtypes[g->dtype] : "");
-  if (n >= (int)sizeof s->target) return rdt_fail(why, RDT_ERR_ARG, "the name of the target is too long");
+  RDT_TRY(check_together(g, s->op, why));
+  RDT_TRY(take_target(s, why));
   c->target = s->target;
   c->trials = g->n ? g->n : g->until_ci ? LONG : SHORT;
   c->seed = g->seed >= 0 ? g->seed : 1;
@@ -173,8 +227,6 @@ static rdt_status take(shooting *s, rdt_reason *why) {
   c->resume = g->resume;
   c->timed = g->out != NULL && g->replay < 0;
   c->repairs = g->on_fault == RDT_ON_FAULT_RECOMPUTE || g->on_fault == RDT_ON_FAULT_CORRECT;
-  if (c->resume && !c->dir) return rdt_fail(why, RDT_ERR_ARG, "--resume continues a folder: give it with -o DIR");
-  if (c->jobs > 1 && g->prom) return rdt_fail(why, RDT_ERR_ARG, "--prom counts one process: leave --jobs at 1");
   if (c->only >= c->trials) c->trials = c->only + 1;
   s->settings = *g;
   if (c->jobs > 1 && !g->threads) {
@@ -225,6 +277,10 @@ static rdt_status go(shooting *s, rdt_reason *why) {
   RDT_TRY(rdt_campaign_run(c, why));
   rdt_progress_end();
   rdt_signals_default();
+  if (c->replaced)
+    fprintf(stderr,
+            "redoubt inject: %d processes ended between two trials, and others took their place: no trial was lost\n",
+            c->replaced);
   if (s->given->report) {
     cJSON *doc = document(s);
     const rdt_status status = rdt_json_write(doc, s->given->report, why);

@@ -147,8 +147,7 @@ static rdt_status watch(rdt_session *s, const rdt_settings *settings) {
   return rdt_prom_open(&s->prom, settings->prom, every, settings->operand, s->journal.host, &s->why);
 }
 
-/* each-run, every:N or off as a number of runs; 0: off. */
-static rdt_status scrub_of(const char *text, int *every, rdt_reason *why) {
+rdt_status rdt_scrub_of(const char *text, int *every, rdt_reason *why) {
   const char *const word = "every:";
   char *end;
   *every = strcmp(text, "each-run") == 0 ? 1 : 0;
@@ -205,7 +204,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->scheme) policy.scheme = settings->scheme;
   policy.on_fault = (rdt_on_fault)settings->on_fault;
   if (settings->lambda > 0.0) policy.lambda = settings->lambda;
-  if (settings->scrub) RDT_TRY(scrub_of(settings->scrub, &policy.scrub_every, &s->why));
+  if (settings->scrub) RDT_TRY(rdt_scrub_of(settings->scrub, &policy.scrub_every, &s->why));
   if (settings->suspect_rate) RDT_TRY(suspect_rate_of(settings->suspect_rate, &policy.suspect_rate, &s->why));
   if (settings->min_coverage)
     RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, &policy.min_coverage, &s->why));

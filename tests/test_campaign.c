@@ -24,7 +24,15 @@ typedef struct script {
   int64_t crash, hang, stop; /* numbers of trials; -1: none */
   bool deaf;                 /* misses what its scheme claims */
   int64_t error, lost;       /* ends in an error; in one of the machinery */
+  int64_t late;              /* ends when its line is told, and not forgotten yet */
 } script;
+
+/* What a child frees between the two is the line alone: the library's own, but for one that is to end there. */
+static bool ends_late;
+void cJSON_free(void *p) {
+  if (ends_late) raise(SIGKILL);
+  free(p);
+}
 
 static rdt_status act(rdt_target *t, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why);
 static rdt_status no_time(rdt_target *t, double seconds[2], rdt_reason *why) {
@@ -80,6 +88,7 @@ static rdt_status act(rdt_target *t, int64_t id, const char *spec, rdt_shot *s, 
   if (id == o->crash) raise(SIGSEGV);
   if (id == o->stop) _exit(3);
   while (id == o->hang) pause();
+  ends_late = id == o->late;
   s->hit = (rdt_injection){.done = true, .site = RDT_SITE_ACCUM, .changed = 1, .bit = 30, .left = -1.0};
   s->hit.error = s->hit.weighted = r % 4 ? 8.0 : 1.0;
   if (id == o->error || id == o->lost) {
@@ -153,7 +162,7 @@ static const char *sub(const char *name) {
 /* ---- */
 
 static void the_file_is_the_same_whatever_the_jobs(void **state) {
-  script s = {-1, -1, -1, false, -1, -1};
+  script s = {-1, -1, -1, false, -1, -1, -1};
   char one[128], three[128];
   (void)state;
   snprintf(one, sizeof one, "%s", sub("one"));
@@ -177,7 +186,7 @@ static void the_file_is_the_same_whatever_the_jobs(void **state) {
 }
 
 static void a_checker_that_misses_what_it_claims_fails(void **state) {
-  script s = {-1, -1, -1, true, -1, -1};
+  script s = {-1, -1, -1, true, -1, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 200, 1);
   run(&c);
@@ -191,7 +200,7 @@ static void a_checker_that_misses_what_it_claims_fails(void **state) {
 }
 
 static void crashes_and_hangs_are_outcomes(void **state) {
-  script s = {7, 11, 13, false, -1, -1};
+  script s = {7, 11, 13, false, -1, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 60, 2);
   run(&c);
@@ -208,9 +217,23 @@ static void crashes_and_hangs_are_outcomes(void **state) {
   rdt_campaign_clear(&c);
 }
 
+/* Nothing is lost with a child that ends behind its line: another one goes on. */
+static void told_is_told(void **state) {
+  (void)state;
+  for (int jobs = 1; jobs < 4; jobs++) {
+    script s = {-1, -1, -1, false, -1, -1, 20};
+    rdt_campaign c = campaign(&s, 60, jobs);
+    run(&c);
+    assert_int_equal(c.tally.trials, 60);
+    assert_int_equal(c.tally.failed, 0);
+    assert_int_equal(c.replaced, 1);
+    rdt_campaign_clear(&c);
+  }
+}
+
 /* No result is one, too; where the machinery fails there is nothing to count. */
 static void errors_are_outcomes(void **state) {
-  script s = {-1, -1, -1, false, 9, -1};
+  script s = {-1, -1, -1, false, 9, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 20, 1);
   run(&c);
@@ -225,7 +248,7 @@ static void errors_are_outcomes(void **state) {
   assert_false(rdt_trial_fails(&unclaimed, true));
   assert_true(rdt_trial_missed(&unclaimed));
   rdt_campaign_clear(&c);
-  s = (script){-1, -1, -1, false, -1, 9};
+  s = (script){-1, -1, -1, false, -1, 9, -1};
   c = campaign(&s, 20, 1);
   rdt_reason why = {""};
   assert_int_equal(rdt_campaign_run(&c, &why), RDT_ERR_IO);
@@ -234,7 +257,7 @@ static void errors_are_outcomes(void **state) {
 
 /* Cut anywhere, the file is continued to what it would have been. */
 static void what_was_cut_off_is_continued(void **state) {
-  script s = {-1, -1, -1, false, -1, -1};
+  script s = {-1, -1, -1, false, -1, -1, -1};
   char dir[128], path[256];
   (void)state;
   snprintf(dir, sizeof dir, "%s", sub("cut"));
@@ -284,8 +307,70 @@ static void what_was_cut_off_is_continued(void **state) {
   }
 }
 
+/* What another one writes to is left alone, and is there for the next when it is done. */
+static void a_folder_is_one_campaigns(void **state) {
+  script s = {-1, -1, -1, false, -1, -1, -1};
+  static rdt_folder other;
+  rdt_reason why = {""};
+  char dir[128];
+  (void)state;
+  snprintf(dir, sizeof dir, "%s", sub("locked"));
+  assert_int_equal(rdt_folder_open(&other, dir, false, NULL, NULL, &why), RDT_OK);
+  for (int resume = 0; resume < 2; resume++) {
+    rdt_campaign c = campaign(&s, 20, 1);
+    c.dir = dir;
+    c.resume = resume;
+    assert_int_equal(rdt_campaign_run(&c, &why), RDT_ERR_ARG);
+    assert_non_null(strstr(why.text, "being written by another process"));
+    rdt_campaign_clear(&c);
+  }
+  assert_int_equal(rdt_folder_close(&other, &why), RDT_OK);
+  rdt_campaign c = campaign(&s, 20, 1);
+  c.dir = dir;
+  run(&c);
+  assert_int_equal(c.tally.trials, 20);
+  rdt_campaign_clear(&c);
+}
+
+/* What a campaign was made with is in its head: the first of it that is another one is named, with both. */
+static void what_differs_is_named(void **state) {
+  static const struct {
+    const char *name, *now, *says;
+  } cases[] = {{"scrub_every", "4", "its \"scrub_every\" is 16, and here 4"},
+               {"plan", "\"00\"", "its \"plan\" is null, and here \"00\""},
+               {"avoid_cores", "[\"1\"]", "its \"avoid_cores\" is [], and here [\"1\"]"},
+               {"model", "\"11\"", "its \"model\" is \"10\", and here \"11\""},
+               {"input", "\"12\"", "its \"input\" is \"10\", and here \"12\""},
+               {"mix", "[]", "its \"mix\" is nothing, and here []"}};
+  script s = {-1, -1, -1, false, -1, -1, -1};
+  char dir[128];
+  (void)state;
+  snprintf(dir, sizeof dir, "%s", sub("made"));
+  for (int i = -1; i < (int)(sizeof cases / sizeof *cases); i++) {
+    rdt_reason why = {""};
+    rdt_campaign c = campaign(&s, 20, 1);
+    cJSON_AddNumberToObject(c.head, "scrub_every", 16);
+    cJSON_AddItemToObject(c.head, "plan", cJSON_CreateNull());
+    cJSON_AddItemToObject(c.head, "avoid_cores", cJSON_CreateArray());
+    cJSON_AddStringToObject(c.head, "model", "10");
+    cJSON_AddStringToObject(c.head, "input", "10");
+    c.dir = dir;
+    c.resume = i >= 0;
+    if (i < 0) {
+      run(&c);
+    } else {
+      cJSON_DeleteItemFromObjectCaseSensitive(c.head, cases[i].name);
+      cJSON_AddItemToObject(c.head, cases[i].name, cJSON_Parse(cases[i].now));
+      c.trials = 30;
+      assert_int_equal(rdt_campaign_run(&c, &why), RDT_ERR_ARG);
+      if (!strstr(why.text, cases[i].says)) fail_msg("%s", why.text);
+    }
+    rdt_campaign_clear(&c);
+  }
+}
+
 static void shards_are_one_campaign(void **state) {
-  script s = {-1, -1, -1, false, -1, -1};
+  script s = {-1, -1, -1, false, -1, -1, -1};
   (void)state;
   rdt_campaign all = campaign(&s, 101, 1);
   run(&all);
@@ -306,7 +391,7 @@ static void shards_are_one_campaign(void **state) {
 }
 
 static void it_stops_when_enough_is_known(void **state) {
-  script s = {-1, -1, -1, false, -1, -1};
+  script s = {-1, -1, -1, false, -1, -1, -1};
   int64_t n[2];
   (void)state;
   for (int i = 0; i < 2; i++) {
@@ -323,7 +408,7 @@ static void it_stops_when_enough_is_known(void **state) {
 }
 
 static void one_trial_is_run_again(void **state) {
-  script s = {-1, -1, -1, false, -1, -1};
+  script s = {-1, -1, -1, false, -1, -1, -1};
   (void)state;
   rdt_campaign c = campaign(&s, 400, 1);
   c.only = 123;
@@ -331,6 +416,13 @@ static void one_trial_is_run_again(void **state) {
   run(&c);
   assert_int_equal(c.last.id, 123);
   assert_true(c.same);
+  rdt_campaign_clear(&c);
+  c = campaign(&s, 400, 1); /* by its number, whichever part its folder is */
+  cJSON_AddNumberToObject(c.head, "shards", 1);
+  c.only = 123;
+  c.dir = sub("one");
+  run(&c);
+  assert_true(c.same && c.kept);
   rdt_campaign_clear(&c);
   c = campaign(&s, 400, 1);
   c.only = 123;
@@ -587,8 +679,11 @@ int main(void) {
       cmocka_unit_test(the_file_is_the_same_whatever_the_jobs),
       cmocka_unit_test(a_checker_that_misses_what_it_claims_fails),
       cmocka_unit_test(crashes_and_hangs_are_outcomes),
+      cmocka_unit_test(told_is_told),
       cmocka_unit_test(errors_are_outcomes),
       cmocka_unit_test(what_was_cut_off_is_continued),
+      cmocka_unit_test(a_folder_is_one_campaigns),
+      cmocka_unit_test(what_differs_is_named),
       cmocka_unit_test(shards_are_one_campaign),
       cmocka_unit_test(it_stops_when_enough_is_known),
       cmocka_unit_test(one_trial_is_run_again),

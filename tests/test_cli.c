@@ -262,6 +262,86 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli(GEMM "--mix nowhere.json"), 2, "nowhere.json");
 }
 
+static void test_contradictions(void **state) {
+  static const struct {
+    const char *arguments, *says;
+  } cases[] = {
+      {GEMM "--fault bit@accum --mix mix.json", "one of them"},
+      {GEMM "--replay 3 --shard 1/2", "no --shard"},
+      {GEMM "--replay 3 --resume -o kept", "no --resume"},
+      {GEMM "--replay 3 --until-ci 1%", "one of them"},
+      {GEMM "--replay 3 --fit 10", "not with --replay"},
+      {GEMM "--fault none --until-ci 1%", "give --n"},
+      {GEMM "--fault none --fit 10", "plants nothing"},
+      {GEMM "--batch 2", "NAME:BATCH"},
+      {GEMM "-i x.npy", "no --input"},
+      {GEMM "--resume", "-o DIR"},
+      {GEMM "--jobs 2 --prom x.prom", "--jobs at 1"},
+      {"inject gemm:8x8x8:s8 --dtype f64", "says its datatype"},
+      {"inject dlrm-top:8:bf16 --dtype f64", "says its datatype"},
+      {"inject " DIGITS "/digits.onnx " SOME "--dtype f64", "data of their own"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    util_cli_expect(util_cli("%s", cases[i].arguments), 2, cases[i].says);
+}
+
+/* What was read counts by what is in it, not by its name. */
+static void test_other_contents(void **state) {
+#define COPY "inject copy.onnx -i copy.npy --jobs 1 --threads 1 -o copied "
+  (void)state;
+  assert_int_equal(system("cp " DIGITS "/digits.onnx copy.onnx && cp " DIGITS "/some.npy copy.npy"), 0);
+  util_cli_expect(util_cli("plan copy.onnx --threads 1 --policy model --no-cache -o one.plan -q; %s plan copy.onnx "
+                           "--threads 1 --policy model "
+                           "--no-cache --min-coverage 0 -o two.plan",
+                           UTIL_PROGRAM),
+                  0, NULL);
+  util_cli_expect(util_cli(COPY "--n 10 --plan one.plan"), 0, "PASS");
+  util_cli_expect(util_cli(COPY "--n 20 --plan one.plan --resume"), 0, "20 runs");
+  util_cli_expect(util_cli(COPY "--n 30 --plan two.plan --resume"), 2, "its \"plan\" is \"");
+  util_cli_expect(util_cli(COPY "--n 30 --resume"), 2, "and here null");
+  util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --resume --scrub each-run"), 2,
+                  "\"scrub_every\" is 16, and here 1");
+  util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --resume --avoid-core 900"), 2, "\"avoid_cores\" is []");
+  const int64_t shape[] = {8, 1, 8, 8};
+  make_npy("copy.npy", RDT_F32, 4, shape, 0.5);
+  util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --resume"), 2, "its \"input\" is \"");
+  util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --replay 3"), 2, "its \"input\" is \"");
+  assert_int_equal(system("cp " DIGITS "/some.npy copy.npy && printf '\\032\\000' >>copy.onnx"), 0); /* an empty name */
+  util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --resume"), 2, "its \"model\" is \"");
+}
+
+static long size_of(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 ? (long)st.st_size : -1;
+}
+
+/* Killed wherever it is, as often as it is: in the end every trial is there once, and the same as without. */
+static void test_killed(void **state) {
+  enum { ROUNDS = 3, STEP = 120000, MOST = 3000 };
+  static const char *const argv[] = {
+      "redoubt", "inject", "gemm:48x40x56", "--scheme",  "row", "--n",      "4000", "--jobs", "2",
+      "-q",      "-o",     "killed",        "--threads", "1",   "--resume", NULL};
+  (void)state;
+  for (int i = 0; i < ROUNDS; i++) {
+    const long from = size_of("killed/trials.jsonl");
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+      execv(UTIL_PROGRAM, (char *const *)argv);
+      _exit(98);
+    }
+    for (int waited = 0; waited < MOST && size_of("killed/trials.jsonl") < from + STEP; waited++) usleep(10000);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(size_of("killed/trials.jsonl") > from);
+  }
+  util_cli_expect(util_cli(GEMM "--n 4000 --jobs 2 --threads 1 -o killed --resume"), 0, "4000 runs");
+  util_cli_expect(util_cli(GEMM "--n 4000 --jobs 2 --threads 1 -o spared -q"), 0, NULL);
+  assert_int_equal(system("cmp killed/trials.jsonl spared/trials.jsonl"), 0);
+  assert_int_equal(system("test $(wc -l <killed/trials.jsonl) = 4000"), 0);
+}
+
 static void test_bad_models(void **state) {
   (void)state;
   static const long lengths[] = {0, 1, 7, 100, 5000, 80000, 159000};
@@ -453,11 +533,24 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),      cmocka_unit_test(test_options),    cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_plans),     cmocka_unit_test(test_run),        cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_campaigns), cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),
-      cmocka_unit_test(test_nan),       cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names),
-      cmocka_unit_test(test_links),     cmocka_unit_test(test_pipe),       cmocka_unit_test(test_signals),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_campaigns),
+      cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),
+      cmocka_unit_test(test_bad_models),
+      cmocka_unit_test(test_bad_inputs),
+      cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_unwritable),
+      cmocka_unit_test(test_empty_names),
+      cmocka_unit_test(test_links),
+      cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_signals),
       cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);

@@ -71,6 +71,8 @@ cJSON *rdt_campaign_describe(const rdt_campaign *c, rdt_target *t, bool timed, r
   rdt_json_number(o, "seconds", both[0]);
   rdt_json_number(o, "seconds_unprotected", both[1]);
   rdt_json_number(o, "deviation", t->deviation);
+  if (*t->model) cJSON_AddStringToObject(o, "model", t->model);
+  if (*t->input) cJSON_AddStringToObject(o, "input", t->input);
   cJSON *list = cJSON_AddArrayToObject(o, "layers");
   for (int i = 0; i < t->n_layers; i++) {
     const rdt_target_layer *l = &t->layers[i];
@@ -102,8 +104,9 @@ static bool same_member(const cJSON *a, const cJSON *b, const char *name) {
 
 /* Whether two heads are of one campaign: the same trials come of them. whole: b has been described. */
 static const char *differs(const cJSON *a, const cJSON *b, bool shards, bool whole) {
-  static const char *const members[] = {"redoubt",  "target", "family", "fault",  "mix",     "seed",   "scheme",
-                                        "on_fault", "lambda", "isa",    "inputs", "threads", "layers", "batch"};
+  static const char *const members[] = {"redoubt", "target", "model",       "input",    "family", "fault",       "mix",
+                                        "seed",    "scheme", "plan",        "on_fault", "lambda", "scrub_every", "isa",
+                                        "threads", "inputs", "avoid_cores", "layers",   "batch"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if ((whole || cJSON_GetObjectItemCaseSensitive(b, members[i])) && !same_member(a, b, members[i])) return members[i];
   if (shards && !same_member(a, b, "shard")) return "shard";
@@ -112,6 +115,24 @@ static const char *differs(const cJSON *a, const cJSON *b, bool shards, bool who
 
 const char *rdt_campaign_differs(const cJSON *a, const cJSON *b) {
   return differs(a, b, false, true);
+}
+
+/* "3"; of what is long, that it is another one. */
+static void member_text(const cJSON *head, const char *name, char *text, size_t size) {
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(head, name);
+  char *whole = item ? cJSON_PrintUnformatted(item) : NULL;
+  snprintf(text, size, "%s", !item ? "nothing" : whole && strlen(whole) < size ? whole : "another one");
+  cJSON_free(whole);
+}
+
+static rdt_status fail_other(const rdt_campaign *c, const cJSON *was, const char *name, rdt_reason *why) {
+  char then[64], now[64];
+  member_text(was, name, then, sizeof then);
+  member_text(c->head, name, now, sizeof now);
+  return rdt_fail(why, RDT_ERR_ARG,
+                  "%.300s is of another campaign: its \"%s\" is %s, and here %s; give another folder, or what it was "
+                  "made with",
+                  c->dir, name, then, now);
 }
 
 /* Enough is known of the share of silent corruptions. */
@@ -156,6 +177,7 @@ static rdt_status described(void *self, const char *json, size_t bytes, double *
   *seconds = rdt_json_real(o, "trial_seconds");
   if (e->described) {
     const bool same = same_member(head, o, "layers");
+    const bool read = same_member(head, o, "model") && same_member(head, o, "input");
     const bool timed = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(o, "seconds")) && !e->was;
     for (int i = 0; i < 2 && timed; i++) { /* one of them has measured, and was not the first to say what it is */
       const char *name = i ? "seconds_unprotected" : "seconds";
@@ -163,6 +185,7 @@ static rdt_status described(void *self, const char *json, size_t bytes, double *
     }
     cJSON_Delete(o);
     if (timed && e->c->dir && e->c->only < 0) RDT_TRY(rdt_folder_write_head(e->c->dir, head, why));
+    if (!read) return rdt_fail(why, RDT_ERR_ARG, "a file of %.300s has changed since the campaign began", e->c->target);
     return same ? RDT_OK
                 : rdt_fail(why, RDT_ERR_ARG,
                            "two processes planned this target differently: their trials cannot be "
@@ -172,9 +195,8 @@ static rdt_status described(void *self, const char *json, size_t bytes, double *
   for (cJSON *item; (item = cJSON_DetachItemFromArray(o, 0));) cJSON_AddItemToObject(head, item->string, item);
   cJSON_Delete(o);
   RDT_TRY(rdt_tally_expect(&e->c->tally, head, why));
-  const char *other = e->was ? differs(e->was, head, true, true) : NULL;
-  if (other)
-    return rdt_fail(why, RDT_ERR_ARG, "%.300s is of another campaign: its \"%s\" is another one", e->c->dir, other);
+  const char *other = e->was ? differs(e->was, head, e->c->only < 0, true) : NULL;
+  if (other) return fail_other(e->c, e->was, other, why);
   if (e->was && e->c->only < 0) /* times are those of the first run */
     for (size_t i = 0; i < 2; i++) {
       const char *name = i ? "seconds_unprotected" : "seconds";
@@ -244,6 +266,11 @@ static char *died(void *self, int64_t index, const char *spec, const char *how) 
   return rdt_trial_print(&t);
 }
 
+static void replaced(void *self) {
+  const engine *e = self;
+  e->c->replaced++;
+}
+
 static rdt_status find_line(void *user, const rdt_trial *t, const char *line, rdt_reason *why) {
   engine *e = user;
   RDT_TRY(expect_head(e, why));
@@ -258,16 +285,15 @@ static rdt_status open_folder(engine *e, rdt_reason *why) {
   int64_t whole;
   if (!c->dir) return RDT_OK;
   if (c->only >= 0 || c->resume) RDT_TRY(rdt_folder_read_head(c->dir, &e->was, why));
-  const char *other = e->was ? differs(e->was, c->head, true, false) : NULL;
-  if (other)
-    return rdt_fail(why, RDT_ERR_ARG, "%.300s is of another campaign: its \"%s\" is another one", c->dir, other);
+  const char *other = e->was ? differs(e->was, c->head, c->only < 0, false) : NULL; /* each shard's trials by number */
+  if (other) return fail_other(c, e->was, other, why);
   RDT_TRY(rdt_tally_expect(&c->tally, e->was, why));
   if (c->only >= 0) return rdt_folder_read(c->dir, find_line, e, &whole, why);
   return rdt_folder_open(&e->store, c->dir, c->resume, resumed, e, why);
 }
 
 rdt_status rdt_campaign_run(rdt_campaign *c, rdt_reason *why) {
-  static const rdt_workers_calls calls = {described, done, ended, died};
+  static const rdt_workers_calls calls = {described, done, ended, died, replaced};
   engine e = {.c = c, .store = {.fd = -1}};
   c->same = true;
   rdt_status status = open_folder(&e, why);

@@ -35,6 +35,7 @@ typedef struct rdt_campaign {
   rdt_tally tally;
   rdt_trial last; /* the last one that was run */
   cJSON *cores;   /* counters of the cores, over all processes; NULL: none has told */
+  int replaced;   /* processes that ended between two trials: no result was lost, and no trial can be blamed */
   bool same;      /* with only: the line in the folder, if there is one (kept), is the same */
   bool kept;
 } rdt_campaign;
@@ -64,6 +65,7 @@ typedef struct rdt_workers_calls {
    * no memory. */
   void (*ended)(void *self, const char *json, size_t bytes); /* a list of counters of the cores, or "" */
   char *(*died)(void *self, int64_t index, const char *spec, const char *how);
+  void (*replaced)(void *self); /* the process ended between two trials, and another one goes on */
 } rdt_workers_calls;
 /* Trials from index first to end - 1 of c. */
 rdt_status rdt_workers_run(const rdt_campaign *c, int64_t first, int64_t end, const rdt_workers_calls *calls,

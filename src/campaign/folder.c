@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,20 +64,44 @@ rdt_status rdt_folder_read(const char *dir, rdt_folder_fn fn, void *user, int64_
   return status;
 }
 
-rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user, rdt_reason *why) {
+/* One process at a time. Who was killed leaves children that end at once: a while is waited for them. */
+static rdt_status lock(const rdt_folder *s, const char *dir, rdt_reason *why) {
+  enum { STEP = 10000, STEPS = 100 }; /* us */
+  for (int i = 0; flock(s->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
+    if (i == STEPS)
+      return rdt_fail(
+          why, RDT_ERR_ARG,
+          "%.300s is being written by another process: wait for its end and --resume, or give another folder", dir);
+    usleep(STEP);
+  }
+  return RDT_OK; /* where files cannot be locked it is the caller who sees to it */
+}
+
+static rdt_status take_over(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user,
+                            rdt_reason *why) {
   int64_t whole = 0;
   struct stat st;
+  RDT_TRY(lock(s, dir, why));
+  if (resume)
+    RDT_TRY(rdt_folder_read(dir, fn, user, &whole, why));
+  else if (fstat(s->fd, &st) == 0 && st.st_size > 0)
+    return rdt_fail(why, RDT_ERR_ARG, "%.300s has trials already: --resume continues them, or give another folder",
+                    s->path);
+  return ftruncate(s->fd, whole) == 0 ? RDT_OK : fail_io(why, s->path, "cannot be cut");
+}
+
+rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user, rdt_reason *why) {
   s->fd = -1;
   RDT_TRY(path_in(dir, trials_name, s->path, sizeof s->path, why));
   if (mkdir(dir, 0777) != 0 && errno != EEXIST) return fail_io(why, dir, "cannot be made");
-  if (resume)
-    RDT_TRY(rdt_folder_read(dir, fn, user, &whole, why));
-  else if (stat(s->path, &st) == 0 && st.st_size > 0)
-    return rdt_fail(why, RDT_ERR_ARG, "%.300s has trials already: --resume continues them, or give another folder",
-                    s->path);
   s->fd = open(s->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (s->fd < 0) return fail_io(why, s->path, "cannot be written");
-  return ftruncate(s->fd, whole) == 0 ? RDT_OK : fail_io(why, s->path, "cannot be cut");
+  const rdt_status status = take_over(s, dir, resume, fn, user, why);
+  if (status != RDT_OK) {
+    close(s->fd);
+    s->fd = -1;
+  }
+  return status;
 }
 
 /* One call a line: whoever kills the program leaves whole lines, but for the last one. */

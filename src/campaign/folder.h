@@ -12,7 +12,8 @@ typedef struct rdt_folder {
 typedef rdt_status (*rdt_folder_fn)(void *user, const rdt_trial *t, const char *line, rdt_reason *why);
 
 /* For writing: makes the folder where it is missing. resume: the trials that are there are told to fn, a line that was
- * cut off at the end is dropped, the rest is appended to; otherwise it must be empty of trials. */
+ * cut off at the end is dropped, the rest is appended to; otherwise it must be empty of trials. RDT_ERR_ARG also while
+ * somebody else has it open. */
 rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user, rdt_reason *why);
 rdt_status rdt_folder_append(rdt_folder *s, const char *line, size_t bytes, rdt_reason *why); /* with its line break */
 rdt_status rdt_folder_close(rdt_folder *s, rdt_reason *why);

@@ -38,8 +38,9 @@ struct rdt_target {
   int n_layers;
   rdt_spot *spots;
   int n_spots;
-  int64_t inputs;   /* different ones: trials walk through them */
-  double deviation; /* of a clean result from the golden one, in units of what rounding can be */
+  int64_t inputs;            /* different ones: trials walk through them */
+  double deviation;          /* of a clean result from the golden one, in units of what rounding can be */
+  char model[20], input[20]; /* sums over what its files hold, the external data among them; "": it has none */
   /* spec NULL: nothing is planted. RDT_OK also where the run found a fault that it could not repair, or ended in an
    * error that a fault may have led to: shot->status. */
   rdt_status (*run)(rdt_target *t, int64_t id, const char *spec, rdt_shot *shot, rdt_reason *why);

@@ -1,10 +1,14 @@
 /* A network as a target. Golden: the same network on the plain-C kernels, without protection. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "campaign/target.h"
+#include "check/bitsum.h"
 #include "check/tolerance.h"
 #include "core/memory.h"
+#include "net/graph.h"
 #include "net/model.h"
 
 typedef struct answer { /* the outputs for one input, one after the other */
@@ -313,8 +317,29 @@ static rdt_status make_reference(net_target *t, rdt_reason *why) {
   return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "the reference: %s", rdt_context_error(t->plain));
 }
 
+static void put_sum(uint64_t sum, char text[20]) {
+  snprintf(text, 20, "%016" PRIx64, sum);
+}
+
+/* Files change, and their names stay. */
+static void sum_files(net_target *t) {
+  const rdt_maps *files = &(*t->net.model)->graph->maps;
+  uint64_t model = 0, input = 0;
+  for (int i = 0; i < files->n; i++) model = 31 * model + rdt_bitsum(files->list[i].data, files->list[i].bytes);
+  for (size_t i = 0; i < t->net.n_inputs; i++) {
+    const rdt_tensor *x = &t->net.inputs[i];
+    const int64_t kind[2] = {x->dtype, x->rank};
+    input = 31 * input + rdt_bitsum(kind, sizeof kind);
+    input = 31 * input + rdt_bitsum(x->shape, (size_t)x->rank * sizeof *x->shape);
+    input = 31 * input + rdt_tensor_seal(x, 1);
+  }
+  put_sum(model, t->base.model);
+  put_sum(input, t->base.input);
+}
+
 static rdt_status make(net_target *t, rdt_reason *why) {
   const rdt_model *m = *t->net.model;
+  sum_files(t);
   RDT_TRY(make_reference(t, why));
   RDT_TRY(choose_slices(t, why));
   RDT_TRY(prepare(t, 0, why));

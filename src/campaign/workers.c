@@ -39,6 +39,7 @@ typedef struct worker {
   size_t used, room;
   int64_t index; /* the trial that it was last seen in, and for how many ticks */
   int ticks;
+  int64_t told; /* trials, since it was started */
   bool described, finished;
 } worker;
 
@@ -164,6 +165,7 @@ static rdt_status start(workers *w, int i) {
   k->used = 0;
   k->index = -1;
   k->ticks = 0;
+  k->told = 0;
   return RDT_OK;
 }
 
@@ -203,6 +205,7 @@ static rdt_status take_line(workers *w, worker *k, char *line, size_t n) {
       if (TIMES * seconds > w->patience) w->patience = TIMES * seconds;
       return RDT_OK;
     case 'T':
+      k->told++;
       return w->stopping ? RDT_OK : hand_on(w, number, rest + 1, left);
     case 'C':
       w->calls->ended(w->self, rest + 1, left);
@@ -245,7 +248,13 @@ static rdt_status take_text(workers *w, worker *k) {
   return RDT_OK;
 }
 
-/* A child whose pipe has ended: all of its lines have been read. */
+/* Its line has come, in its turn or before. */
+static bool is_told(const workers *w, int64_t index) {
+  return index < w->written || w->waiting[index % AHEAD];
+}
+
+/* A child whose pipe has ended: all of its lines have been read. One that ends between two trials, or with its trial
+ * told and not forgotten yet, takes no result along: another one goes on, unless it would do the same at once. */
 static rdt_status bury(workers *w, int i) {
   worker *k = &w->list[i];
   slot *s = &w->board->slots[i];
@@ -257,7 +266,12 @@ static rdt_status bury(workers *w, int i) {
   k->process = 0;
   const int64_t index = atomic_load(&s->index);
   if (k->finished || w->stopping) return RDT_OK;
-  if (!k->described || index < 0)
+  const bool between = index < 0 || is_told(w, index);
+  if (between && k->described && k->told > 0) {
+    w->calls->replaced(w->self);
+    return start(w, i);
+  }
+  if (!k->described || between)
     return rdt_fail(w->why, RDT_ERR_IO, "a child process ended outside of any trial (%s %d)",
                     WIFSIGNALED(status) ? "signal" : "exit code",
                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
