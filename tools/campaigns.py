@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """The campaigns of planted faults that a release is judged by: every scheme with every datatype on products, networks,
-unprotected runs beside them, runs without a fault on all families of data. A row each; what is done already is not run again.
+unprotected runs beside them, the same with faults in data alone, runs without a fault on all families of data. A row each; what is done
+already is not run again.
 
-usage: tools/campaigns.py REDOUBT DIR [--part products|convolutions|networks|clean]... [--n N] [--jobs N] [--list | --gather] [--of COMMIT] [--json FILE]
-                          [--md FILE]
+usage: tools/campaigns.py REDOUBT DIR [--part products|convolutions|networks|data|data-networks|clean]... [--n N] [--jobs N] [--at-once N]
+                          [--isa avx2|avx512]... [--list | --gather] [--of COMMIT] [--json FILE] [--md FILE]
   tools/campaigns.py build/cli/redoubt /tmp/campaigns --jobs 2 --json bench/results/campaign-table.json
 
 DIR keeps a summary of each campaign (redoubt inject --report), --json and --md what is made of all that are there. Each names the commit that
 it ran on: --of, else that of the checkout. --list prints what would be run, for another machine: a name and the arguments of redoubt inject; its
-summaries are put into DIR and counted by --gather.
---n scales: faults of a product; a convolution has a quarter of them, a network a fifth, runs without a fault are as many as it takes for their checks.
+summaries are put into DIR and counted by --gather. --at-once campaigns run side by side, each with --jobs processes; with --isa on
+these instructions, each a row of its own.
+--n scales: faults of a product; in data alone 6/5 of them; a convolution has a quarter, a network a fifth, runs without a fault are as many as it
+takes for their checks. Faults in data alone are those of the default mix, at the sites that DATA_SITES names.
 Exit code 1: a campaign failed.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import subprocess
@@ -20,11 +24,15 @@ import sys
 
 import record
 
-PARTS = ["products", "convolutions", "networks", "clean"]
+PARTS = ["products", "convolutions", "networks", "data", "data-networks", "clean"]
+ISAS = ["avx512", "avx2"]
 GEMM = ["row", "col", "rowcol", "global", "global-classic", "tile", "thread1", "thread2", "replicate", "replicate1", "dup", "none"]
 DTYPES = ["f32", "f64", "bf16", "f16", "s8", "u8"]
 PRODUCT = "gemm:96x80x72"
 NETWORKS = {"digits": {}, "resnet18": {"side": 64}, "minilm": {"batch": 1, "sequence": 16}}
+# Shares of the sites. What a check of products is for is the accumulator; weights are struck in memory, where most schemes have a bit-sum that sees
+# them before they are multiplied, and a product has none of the other sites.
+DATA_SITES = {"accum": 3, "weight": 1, "packed": 1, "input": 1, "epilogue": 1, "nonlinear": 1, "output": 1}
 CONV = "conv:1x16x14x14:24x3x3:p1"  # a quarter of a product's faults each
 CONV_SCHEMES = ["fc", "ic", "fic", "none"]
 CLEAN = "gemm:1024x64x64"  # 1024 checks a run with row
@@ -35,24 +43,37 @@ KEPT = ["built_of", "target", "family", "fault", "scheme", "on_fault", "lambda",
         "sites", "floor_least", "floor_most", "failures", "worst_miss"]
 
 
-def campaigns(part, folder, n):
+def data_mix(redoubt, folder):
+    """The default mix at the sites of data, as a file."""
+    mix = json.loads(subprocess.run([redoubt, "list", "mix", "--json"], capture_output=True, check=True).stdout)
+    mix["sites"] = [{"site": site, "share": share} for site, share in DATA_SITES.items()]
+    path = os.path.join(folder, "data-mix.json")
+    with open(path, "w") as f:
+        json.dump(mix, f)
+    return path
+
+
+def campaigns(part, folder, n, mix):
     """Name and arguments of each."""
-    if part == "products":
+    data = part.startswith("data")
+    faults, prefix = (["--mix", mix], "data-") if data else ([], "")
+    if part in ("products", "data"):
         for dtype in DTYPES:
             for scheme in GEMM:
-                yield f"{PRODUCT}-{dtype}-{scheme}".replace(":", "-"), [f"{PRODUCT}:{dtype}", "--scheme", scheme, "--n", str(n)]
+                yield (f"{prefix}{PRODUCT}-{dtype}-{scheme}".replace(":", "-"),
+                       [f"{PRODUCT}:{dtype}", "--scheme", scheme, *faults, "--n", str(n * 6 // 5 if data else n)])
     if part == "convolutions":
         for dtype in DTYPES:
             for scheme in CONV_SCHEMES:
                 yield f"{CONV}-{dtype}-{scheme}".replace(":", "-"), [f"{CONV}:{dtype}", "--scheme", scheme, "--n", str(n // 4)]
-    if part == "networks":
+    if part in ("networks", "data-networks"):
         import campaign
         for name, sizes in NETWORKS.items():
             work = os.path.join(folder, "models-" + name)
             os.makedirs(work, exist_ok=True)
             model, inputs = campaign.prepared(name, sizes, work, None)
             for scheme in ["auto", "none"]:
-                yield f"{name}-{scheme}", [model, *inputs, "--scheme", scheme, "--n", str(n // 5)]
+                yield f"{prefix}{name}-{scheme}", [model, *inputs, "--scheme", scheme, *faults, "--n", str(n // 5)]
     if part == "clean":
         runs = lambda checks: ["--scheme", "row", "--fault", "none", "--n", str(int(checks * n / 1e5 / 1024))]
         for dtype, share in CLEAN_SHARES.items():
@@ -62,9 +83,9 @@ def campaigns(part, folder, n):
             yield f"clean-{dtype}", [f"{CLEAN}:{dtype}", *runs(1e7)]
 
 
-def run(redoubt, args, jobs, report, built_of):
+def run(redoubt, args, jobs, isa, report, built_of):
     command = [redoubt, "inject", *args, "--jobs", str(jobs), "--threads", "1", "--quiet", "--report", report + ".tmp"]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **({"REDOUBT_ISA": isa} if isa else {})})
     if done.returncode > 1 or not os.path.exists(report + ".tmp"):
         with open(report + ".refused", "w") as f:
             f.write(done.stderr.strip() + "\n")
@@ -75,8 +96,10 @@ def run(redoubt, args, jobs, report, built_of):
     record.keep(report, doc)
 
 
-def row_of(name, doc, built_of):
+def row_of(name, part, doc, built_of):
     row = {"name": name, "built_of": built_of, **{k: doc[k] for k in KEPT if k in doc}}
+    if part.startswith("data"):
+        row["mix"] = DATA_SITES
     row["target"] = os.path.basename(row["target"])
     row["failures"] = row["failures"][:5]
     for site in row.get("sites", []):
@@ -99,11 +122,28 @@ HEAD = """# Campaigns
 What campaigns of planted faults ([howto-inject.md](howto-inject.md#campaigns)) found: every scheme with every datatype on a product, convolutions,
 networks, and unprotected runs (`none`) beside them. {planted} faults in all, of which {missed} above the detection floor were missed inside a claim.
 Written by `tools/campaigns.py REDOUBT DIR --jobs 2 --json bench/results/campaign-table.json --md docs/campaigns.md`; the summaries are in
-[campaign-table.json](../bench/results/campaign-table.json). Seven of ten faults of a protected target strike the checks themselves, and none of those
-can be missed: they change the data or do not. "In data" are the others, above the floor, and "at most" is the share of them that may go unnoticed inside
-a claim (95 %, Wilson). Silent corruptions of a protected target are below the check's floor, yet larger than the rounding of the element that was hit;
-their share is of all faults, those in the checks among them. On clean data of the family `blocks`, whose partial sums cancel, more checks of f32 are
-suspects than stated (settled by computing again: no report). This is coverage of injected faults, no measurement in a beam or in the field.
+[campaign-table.json](../bench/results/campaign-table.json), each with the commit and the instruction set that it ran on. "At most" is the share of faults
+in data above the floor that may go unnoticed inside a claim (95 %, Wilson). Silent corruptions of a protected target are below the check's floor, yet
+larger than the rounding of the element that was hit. This is coverage of injected faults, no measurement in a beam or in the field.
+"""
+DATA = """
+## Faults in data
+
+The default mix of faults at the sites of data alone, none in the checks: of a product three in the accumulator for one in a weight and one in its packed
+copy, of a network one each in inputs, epilogues, other ops and outputs as well. A weight that its bit-sum finds before it is multiplied has changed no
+result: it does not count as above the floor.
+"""
+ALL = """
+## Faults everywhere
+
+The default mix, all sites alike. Seven of ten faults of a protected target strike the checks themselves, and none of those can be missed: they change
+the data or do not. "In data" are the others, above the floor.
+"""
+CLEAN_HEAD = """
+## No faults
+
+Checks that had nothing to find, on each family of data. Of the family `blocks`, whose partial sums cancel, more checks of f32 are suspects than stated
+(settled by computing again: no report).
 """
 CHECKS = {"checksum", "sum", "bound", "comparison", "counter", "verdict", "plan", "recovery"}
 
@@ -116,26 +156,41 @@ def commit_of(row):
     return row["built_of"].split()[0][:7]
 
 
+def table(heads, rows):
+    """Text to the left, numbers to the right."""
+    line = lambda cells: "| " + " | ".join(map(str, cells)) + " |"
+    return [line(heads), line("---:" if isinstance(cell, (int, float)) or "%" in str(cell) else "---" for cell in rows[0])] + [line(row) for row in rows]
+
+
+def faults_of(row):
+    """From the faults above the floor in data to the commit."""
+    total, data, missed = row["total"], in_data(row, "above_floor"), in_data(row, "missed")
+    silent = total["sdc"] + total["sdc_critical"]
+    share = "-" if row["scheme"] == "none" else f"{100 * upper(missed, data):.4f} %"
+    return [data, total["missed"], share, total["uncovered"], total["miscorrected"], total["due"], f"{silent} ({100 * silent / max(1, total['planted']):.2f} %)",
+            row["isa"], commit_of(row)]
+
+
+FAULTS = ["missed inside claims", "at most (95 %)", "uncovered", "made worse", "no result", "silent corruptions", "instructions", "commit"]
+
+
 def markdown(rows):
-    planted = sum(r["total"]["planted"] for r in rows if "total" in r)
-    out = [HEAD.format(planted=planted, missed=sum(r["total"]["missed"] for r in rows if "total" in r)), "| target | scheme | faults | above the floor | of these in data | missed inside claims | at most (95 %) | uncovered | made worse | no result | silent corruptions | commit |",
-           "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
-    for r in rows:
-        t = r.get("total")
-        if not t:
-            continue
-        share = "-" if r["scheme"] == "none" else f"{100 * upper(in_data(r, 'missed'), in_data(r, 'above_floor')):.4f} %"
-        silent = t["sdc"] + t["sdc_critical"]
-        out.append(f"| {r['target']} | {r['scheme']} | {t['planted']} | {t['above_floor']} | {in_data(r, 'above_floor')} | {t['missed']} | {share} | {t['uncovered']} "
-                   f"| {t['miscorrected']} | {t['due']} | {silent} ({100 * silent / max(1, t['planted']):.2f} %) | {commit_of(r)} |")
+    planted = [r for r in rows if "total" in r]
+    data, everywhere = [r for r in planted if "mix" in r], [r for r in planted if "mix" not in r]
     clean = [(r, layer) for r in rows if "clean" in r for layer in r["clean"].get("layers", [])]
+    out = [HEAD.format(planted=sum(r["total"]["planted"] for r in planted), missed=sum(r["total"]["missed"] for r in planted)).rstrip()]
+    if data:
+        out += [DATA, *table(["target", "scheme", "faults", "above the floor", *FAULTS],
+                             [[r["target"], r["scheme"], r["total"]["planted"], *faults_of(r)] for r in data])]
+    if everywhere:
+        out += [ALL, *table(["target", "scheme", "faults", "above the floor", "of these in data", *FAULTS],
+                            [[r["target"], r["scheme"], r["total"]["planted"], r["total"]["above_floor"], *faults_of(r)] for r in everywhere])]
     if clean:
-        out += ["", "| data | lambda | checks | suspects | of the stated share | false reports | commit |", "| --- | ---: | ---: | ---: | ---: | ---: | --- |"]
-    for r, c in clean:
-        out.append(f"| {r['target']} {c['layer'].split()[-1]} | {r['lambda']:g} | {c['checks']} | {c['suspects']} "
-                   f"| {c['suspects'] / c['checks'] / r['clean']['stated_share']:.3g} | {c['reports']} | {commit_of(r)} |")
-    total = [r for r in rows if "clean" in r]
-    if total:
+        out += [CLEAN_HEAD, *table(["data", "lambda", "checks", "suspects", "of the stated share", "false reports", "instructions", "commit"],
+                                   [[f"{r['target']} {c['layer'].split()[-1]}", r["lambda"], c["checks"], c["suspects"],
+                                     float(f"{c['suspects'] / c['checks'] / r['clean']['stated_share']:.3g}"), c["reports"], r["isa"], commit_of(r)]
+                                    for r, c in clean])]
+        total = [r for r in rows if "clean" in r]
         out += ["", f"{sum(r['checks'] for r in total)} checks without a fault, {sum(r['clean']['reports'] for r in total)} false reports."]
     return "\n".join(out) + "\n"
 
@@ -147,6 +202,8 @@ def main():
     parser.add_argument("--part", action="append", choices=PARTS)
     parser.add_argument("--n", type=int, default=100000)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--isa", action="append", choices=ISAS, help="with these instructions in place of the best there are")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N")
     parser.add_argument("--gather", action="store_true", help="of those that are done; nothing is run")
     parser.add_argument("--list", action="store_true", help="print them; nothing is run")
     parser.add_argument("--of", metavar="COMMIT", help="what REDOUBT was built of, where it is not the checkout")
@@ -154,25 +211,33 @@ def main():
     parser.add_argument("--md", metavar="FILE")
     args = parser.parse_args()
     os.makedirs(args.folder, exist_ok=True)
-    rows, refused, built_of = [], [], args.of or record.commit()
-    for part in args.part or PARTS:
-        for name, words in campaigns(part, args.folder, args.n):
-            report = os.path.join(args.folder, f"{name}-{args.n}.json")
-            if args.list:
-                print(os.path.basename(report), *words)
-                continue
-            if args.gather and not os.path.exists(report):
-                continue
-            if not os.path.exists(report) and not os.path.exists(report + ".refused"):
-                run(args.redoubt, words, args.jobs, report, built_of)
-            if os.path.exists(report + ".refused"):
-                refused.append(name)
-                continue
-            with open(report) as f:
-                rows.append(row_of(name, json.load(f), built_of))
-            print(f"{name}: {'FAIL' if rows[-1]['failed'] else 'ok'}", file=sys.stderr, flush=True)
+    rows, refused, built_of, mix = [], [], args.of or record.commit(), data_mix(args.redoubt, args.folder)
+    isas = ["", *ISAS] if args.gather else args.isa or [""]
+    asked = [(f"{isa}{'-' if isa else ''}{name}", part, words, isa) for isa in isas for part in args.part or PARTS
+             for name, words in campaigns(part, args.folder, args.n, mix)]
+    report_of = lambda name: os.path.join(args.folder, f"{name}-{args.n}.json")
     if args.list:
+        for name, _, words, isa in asked:
+            print(os.path.basename(report_of(name)), *words)
         return 0
+
+    def ensure(one):
+        name, _, words, isa = one
+        report = report_of(name)
+        if not args.gather and not os.path.exists(report) and not os.path.exists(report + ".refused"):
+            run(args.redoubt, words, args.jobs, isa, report, built_of)
+            print(f"{name}: done", file=sys.stderr, flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
+        for _ in pool.map(ensure, asked):
+            pass
+    for name, part, _, _ in asked:
+        report = report_of(name)
+        if os.path.exists(report):
+            with open(report) as f:
+                rows.append(row_of(name, part, json.load(f), built_of))
+        elif os.path.exists(report + ".refused"):
+            refused.append(name)
     failed = sum(r["failed"] > 0 for r in rows)
     result = {"schema": "redoubt.campaign-table/1", "faults": args.n, "rows": rows, "refused": refused}
     if args.json:
