@@ -191,6 +191,48 @@ static void test_packed_weights(void **unused) {
   }
 }
 
+/* Packing again writes every byte, gaps of the layout too: whatever has struck there, memory is as it was. */
+static void test_packing_leaves_nothing(void **unused) {
+  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
+  static const int64_t x[4] = {1, 20, 9, 9}, w[4] = {24, 20, 3, 3}, y[4] = {1, 24, 9, 9};
+  enum { M = 96, N = 80, K = 72, MOST = N * K };
+  static _Alignas(64) unsigned char weights[MOST * sizeof(double)];
+  int n, packed = 0;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  (void)unused;
+  for (size_t e = 0; e < sizeof weights; e++) weights[e] = (unsigned char)(1 + e % 50);
+  for (int i = 0; i < 12 * n; i++) {
+    const rdt_kernel *k = rows[i / 12];
+    const rdt_dtype t = dtypes[i % 6];
+    const bool conv = i % 12 / 6;
+    rdt_tensor in[2];
+    rdt_problem p = {.op = conv ? RDT_KOP_CONV : RDT_KOP_GEMM, .n_in = 2, .in = in, .epilogue = RDT_EPILOGUE_NONE};
+    p.acc = rdt_dtype_accumulator(t);
+    p.window = (rdt_window){
+        .kernel = {3, 3}, .stride = {1, 1}, .dilation = {1, 1}, .before = {1, 1}, .after = {1, 1}, .groups = 1};
+    in[0] = conv ? rdt_tensor_channels_last(NULL, t, 4, x) : rdt_tensor_matrix(NULL, t, M, K, K, 0);
+    const rdt_dtype of = t == RDT_U8 ? RDT_S8 : t;
+    in[1] = conv ? rdt_tensor_dense(weights, of, 4, w) : rdt_tensor_matrix(weights, of, K, N, N, 0);
+    p.out = conv ? rdt_tensor_channels_last(NULL, p.acc, 4, y) : rdt_tensor_matrix(NULL, p.acc, M, N, N, 0);
+    if (k->op != p.op || k->isa > rdt_isa_detect() || !k->pack || !k->packed || k->accept(&p, NULL) != RDT_OK) continue;
+    void *state, *data = NULL;
+    size_t bytes = 0;
+    rdt_dtype dtype;
+    assert_int_equal(k->create(&p, 1, &state, NULL), RDT_OK);
+    k->packed(state, &data, &bytes, &dtype);
+    unsigned char *before = malloc(bytes + 1);
+    if (data && ++packed) {
+      memcpy(before, data, bytes);
+      memset(data, 0x5a, bytes);
+      assert_int_equal(k->pack(state, &in[1], NULL), RDT_OK);
+      if (memcmp(before, data, bytes) != 0) fail_msg("%s, %s: other bytes", k->name, rdt_dtype_name(t));
+    }
+    free(before);
+    k->destroy(state);
+  }
+  assert_true(packed > 6);
+}
+
 /* Weights unknown at create: read (and where need be packed) anew by every run. */
 static void test_open_weights(void **unused) {
   (void)unused;
@@ -469,6 +511,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_dispatch),
                                      cmocka_unit_test(test_same_bits_everywhere),
                                      cmocka_unit_test(test_packed_weights),
+                                     cmocka_unit_test(test_packing_leaves_nothing),
                                      cmocka_unit_test(test_open_weights),
                                      cmocka_unit_test(test_image_by_image),
                                      cmocka_unit_test(test_skipped_pixels),

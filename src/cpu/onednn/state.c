@@ -322,6 +322,7 @@ rdt_status rdt_onednn_pack(void *p, const rdt_tensor *w, rdt_reason *why) {
   if (!s->fixed) return RDT_OK;
   RDT_TRY(check_team(s, why));
   const int previous = rdt_threads_enter(s->threads / s->team);
+  memset(s->packed, 0, dnnl_memory_desc_get_size(&s->plan.packed_w)); /* gaps of the layout oneDNN does not write */
   const rdt_status status = reorder_weights(s, s->own, s->packed_memory, w->data, why);
   rdt_threads_leave(previous);
   return status;
