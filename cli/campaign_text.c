@@ -38,10 +38,9 @@ static rdt_table *new_table(const char *first) {
   return rdt_table_create(columns);
 }
 
-/* The rows with something in them. */
+/* Of faults in data: the rows with something in them. */
 static bool put_table(const char *first, const rdt_count *rows, size_t step, int n,
-                      void (*name)(const void *user, int i, char *buf, size_t size), const void *user,
-                      const rdt_count *all, bool markdown) {
+                      void (*name)(const void *user, int i, char *buf, size_t size), const void *user, bool markdown) {
   char text[160];
   rdt_table *t = new_table(first);
   for (int i = 0; i < n; i++) {
@@ -50,20 +49,12 @@ static bool put_table(const char *first, const rdt_count *rows, size_t step, int
     name(user, i, text, sizeof text);
     put_row(t, text, c);
   }
-  if (all) {
-    rdt_table_rule(t);
-    put_row(t, "all", all);
-  }
   const bool good = rdt_table_print(t, stdout, markdown);
   rdt_table_destroy(t);
   puts("");
   return good;
 }
 
-static void site_name(const void *user, int i, char *buf, size_t size) {
-  (void)user;
-  snprintf(buf, size, "%s", rdt_site_name((rdt_site)i));
-}
 static void kind_name(const void *user, int i, char *buf, size_t size) {
   (void)user;
   snprintf(buf, size, "%s", rdt_fault_kind_name((rdt_fault_kind)i));
@@ -95,7 +86,7 @@ static void put_failures(const rdt_tally *t, bool repairs) {
 static bool put_suspects(const rdt_tally *t, bool markdown) {
   rdt_table *table = rdt_table_create("layer|scheme|>runs|>checks|>suspects|>share|>stated|>of stated|>reports");
   const double stated = rdt_stats_beyond(t->lambda);
-  int rows = 0;
+  int rows = 0, no_rate = 0;
   for (int i = 0; i < t->n_layers; i++) {
     const rdt_layer_count *l = &t->layers[i];
     const double share = l->checks > 0 ? (double)l->suspects / (double)l->checks : 0.0;
@@ -107,13 +98,18 @@ static bool put_suspects(const rdt_tally *t, bool markdown) {
     rdt_table_cell(table, "%" PRId64, l->checks);
     rdt_table_cell(table, "%" PRId64, l->suspects);
     rdt_table_cell(table, "%.3g", share);
-    rdt_table_cell(table, "%.3g", stated);
-    rdt_table_cell(table, "%.3g", share / stated);
+    rdt_table_cell(table, l->no_rate ? "none" : "%.3g", stated);
+    rdt_table_cell(table, l->no_rate ? "(%.3g)" : "%.3g", share / stated);
+    no_rate += l->no_rate;
     rdt_table_cell(table, "%" PRId64, l->reports);
   }
   const bool good = rows == 0 || rdt_table_print(table, stdout, markdown);
   rdt_table_destroy(table);
   if (rows > 0) puts("");
+  if (no_rate > 0)
+    puts(
+        "In parentheses: of data whose partial sums cancel or whose columns repeat lambda states no share of suspects; "
+        "they cost a computation each, and are no reports.\n");
   return good;
 }
 
@@ -121,62 +117,107 @@ static void put_clean(const rdt_tally *t) {
   char a[32], b[32];
   printf("%s: %" PRId64 " reports, %" PRId64 " outputs that differ, %" PRId64 " suspects explained, %" PRId64
          " checks not possible, in %" PRId64 " checks of %" PRId64 " runs\n",
-         t->reports > 0 || t->differing > 0 ? "FAIL" : "PASS", t->reports, t->differing, t->suspects, t->unchecked,
-         t->checks, t->clean);
+         rdt_judgement_name(rdt_summary_judge(t)), t->reports, t->differing, t->suspects, t->unchecked, t->checks,
+         t->clean);
   printf("false reports, with 95 %% confidence: of at most %s of the runs, and of %s of the checks\n",
          percent(rdt_stats_upper(t->reports, t->clean, RDT_CONFIDENCE), a, sizeof a),
          percent(rdt_stats_upper(t->reports, t->checks, RDT_CONFIDENCE), b, sizeof b));
 }
 
+/* Nothing can be missed of them: they are told apart from what shares are made of. */
+static void put_checker(const rdt_count *c) {
+  if (!rdt_count_planted(c)) return;
+  printf("detecting the detector: %" PRId64 " faults in what checks: %" PRId64 " without effect, %" PRId64
+         " noticed, %" PRId64 " made a result wrong, %" PRId64 " left none\n",
+         rdt_count_planted(c), c->fate[RDT_FATE_MASKED], rdt_count_noticed(c),
+         rdt_count_silent(c) + c->fate[RDT_FATE_MISCORRECTED], c->fate[RDT_FATE_DUE]);
+}
+
 static void put_coverage(const rdt_tally *t, double fit) {
-  const rdt_counted coverage = rdt_count_coverage(&t->all), sdc = rdt_count_sdc(&t->all);
+  const rdt_count *data = &t->data;
+  const rdt_counted coverage = rdt_count_coverage(data), sdc = rdt_count_sdc(data);
   char a[32], b[32], c[32];
-  printf("coverage: %s of %" PRId64 " faults that were not masked (95 %%: %s to %s)\n",
-         percent(coverage.at, a, sizeof a), rdt_count_dangerous(&t->all), percent(coverage.in.low, b, sizeof b),
+  put_checker(&t->checker);
+  if (!rdt_count_planted(data)) {
+    puts("no fault struck data: coverage is of those");
+    return;
+  }
+  printf("coverage: %s of %" PRId64 " faults in data that were not masked (95 %%: %s to %s)\n",
+         percent(coverage.at, a, sizeof a), rdt_count_dangerous(data), percent(coverage.in.low, b, sizeof b),
          percent(coverage.in.high, c, sizeof c));
-  printf("silent corruptions: %" PRId64 " of %" PRId64 ", %s (95 %%: %s to %s)\n", rdt_count_silent(&t->all),
-         rdt_count_planted(&t->all), percent(sdc.at, a, sizeof a), percent(sdc.in.low, b, sizeof b),
-         percent(sdc.in.high, c, sizeof c));
-  printf("above the floor: %" PRId64 ", of which not noticed inside claims %" PRId64 ", outside (uncovered) %" PRId64
-         "\n",
-         rdt_count_above(&t->all), t->all.missed, t->all.uncovered);
+  printf("silent corruptions: %" PRId64 " of %" PRId64 " faults in data, %s (95 %%: %s to %s)\n",
+         rdt_count_silent(data), rdt_count_planted(data), percent(sdc.at, a, sizeof a),
+         percent(sdc.in.low, b, sizeof b), percent(sdc.in.high, c, sizeof c));
+  printf("above the floor: %" PRId64 " in data, of which not noticed inside claims %" PRId64
+         ", outside (uncovered) "
+         "%" PRId64 "\n",
+         rdt_count_above(data), data->missed, data->uncovered);
+  if (data->cancelled > 0)
+    printf("cancelled inside claims: %" PRId64
+           ": single errors above the floor whose sums in every check are below it\n",
+           data->cancelled);
   for (int i = 0; i < RDT_STANDARDS; i++)
     printf("%s%.0f %% (%s): %s", i ? ", " : "", 100.0 * rdt_standards[i].share, rdt_standards[i].name,
            coverage.in.low >= rdt_standards[i].share ? "reached" : "not shown");
   puts("");
   if (fit > 0.0)
-    printf("of %.4g raw faults in 10^9 hours (FIT): %.4g silent, at most %.4g\n", fit, fit * sdc.at, fit * sdc.in.high);
+    printf("of %.4g raw faults in data in 10^9 hours (FIT): %.4g silent, at most %.4g\n", fit, fit * sdc.at,
+           fit * sdc.in.high);
   printf("%s\n", rdt_campaign_caveat);
 }
 
+/* Sites of data, then those of what checks; below the line the sums of either. */
+static bool put_sites(const rdt_tally *t, bool markdown) {
+  rdt_table *table = new_table("site");
+  for (int checks = 0; checks < 2; checks++)
+    for (int i = 0; i < RDT_SITE_COUNT; i++)
+      if (rdt_site_checks((rdt_site)i) == (bool)checks && rdt_count_planted(&t->site[i]))
+        put_row(table, rdt_site_name((rdt_site)i), &t->site[i]);
+  rdt_table_rule(table);
+  put_row(table, "in data", &t->data);
+  if (rdt_count_planted(&t->checker)) put_row(table, "in checks", &t->checker);
+  const bool good = rdt_table_print(table, stdout, markdown);
+  rdt_table_destroy(table);
+  puts("");
+  return good;
+}
+
+static void put_verdict(const rdt_tally *t, bool repairs) {
+  const rdt_judgement j = rdt_summary_judge(t);
+  const char *text = j == RDT_JUDGED_FAIL        ? "see the trials above"
+                     : j == RDT_JUDGED_MUTE      ? "nothing was hit"
+                     : j == RDT_JUDGED_UNCLAIMED ? "no scheme claims what was hit; none made worse"
+                     : repairs                   ? "no miss inside a claim, every found fault repaired, none made worse"
+                                                 : "no miss inside a claim, none made worse";
+  printf("%s: %s; %" PRId64 " suspects in %" PRId64 " checks\n", rdt_judgement_name(j), text, t->suspects, t->checks);
+}
+
 bool rdt_campaign_put(const rdt_tally *t, bool repairs, bool markdown, bool all, double fit) {
-  if (t->clean == t->trials) {
+  const rdt_count sum = rdt_tally_all(t);
+  if (t->clean > 0) {
     const bool listed = put_suspects(t, markdown);
     put_failures(t, repairs);
     put_clean(t);
     return listed;
   }
-  bool good = put_table("site", t->site, sizeof *t->site, RDT_SITE_COUNT, site_name, NULL, &t->all, markdown);
-  if (t->n_layers > 1 || all)
-    good = good && put_table("layer", &t->layers->count, sizeof *t->layers, t->n_layers, layer_name, t, NULL, markdown);
-  if (all) {
-    good = good && put_table("kind", t->kind, sizeof *t->kind, RDT_FAULT_KIND_COUNT, kind_name, NULL, NULL, markdown);
-    good = good && put_table("highest bit", t->bit, sizeof *t->bit, RDT_BITS, bit_name, NULL, NULL, markdown);
-    good = good && put_table("size", t->size, sizeof *t->size, RDT_SIZES, size_name, NULL, NULL, markdown);
+  bool good = !rdt_count_planted(&sum) || put_sites(t, markdown);
+  if (rdt_count_planted(&t->data) && (t->n_layers > 1 || all))
+    good = good && put_table("layer", &t->layers->count, sizeof *t->layers, t->n_layers, layer_name, t, markdown);
+  if (rdt_count_planted(&t->data) && all) {
+    good = good && put_table("kind", t->kind, sizeof *t->kind, RDT_FAULT_KIND_COUNT, kind_name, NULL, markdown);
+    good = good && put_table("highest bit", t->bit, sizeof *t->bit, RDT_BITS, bit_name, NULL, markdown);
+    good = good && put_table("size", t->size, sizeof *t->size, RDT_SIZES, size_name, NULL, markdown);
   }
   if (!good) return false;
   put_failures(t, repairs);
-  const int64_t absent = t->all.fate[RDT_FATE_ABSENT];
+  const int64_t absent = sum.fate[RDT_FATE_ABSENT];
   if (absent) printf("%" PRId64 " fault%s found nothing to hit\n", absent, absent == 1 ? "" : "s");
-  printf("%s: %s; %" PRId64 " suspects in %" PRId64 " checks\n", t->failed ? "FAIL" : "PASS",
-         t->failed ? "see the trials above"
-         : repairs ? "no miss inside a claim, every found fault repaired, none made worse"
-                   : "no miss inside a claim, none made worse",
-         t->suspects, t->checks);
+  put_verdict(t, repairs);
+  if (!rdt_count_planted(&sum)) return true;
   put_coverage(t, fit);
   if (t->rebuilt_bound > 0.0)
     printf("rebuilt: %" PRId64 " results, the worst off by %.3g of its stated bound, the largest bound %.3g\n",
-           t->all.fate[RDT_FATE_CORRECTED], t->rebuilt_worst, t->rebuilt_bound);
+           sum.fate[RDT_FATE_CORRECTED], t->rebuilt_worst, t->rebuilt_bound);
   if (t->has_miss)
     printf("worst that nobody noticed: trial %" PRId64 " (--replay %" PRId64 "): %s\n", t->miss.id, t->miss.id,
            t->miss.did);

@@ -11,7 +11,13 @@
 #include "report/report.h"
 #include "report/words.h"
 
-typedef enum rdt_exit { RDT_EXIT_OK = 0, RDT_EXIT_FAULT = 1, RDT_EXIT_USAGE = 2, RDT_EXIT_DEVICE = 3 } rdt_exit;
+typedef enum rdt_exit {
+  RDT_EXIT_OK = 0,
+  RDT_EXIT_FAULT = 1,
+  RDT_EXIT_USAGE = 2,
+  RDT_EXIT_DEVICE = 3,
+  RDT_EXIT_NOTHING = 4 /* a campaign hit nothing, or is a part: no verdict */
+} rdt_exit;
 
 extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_report, rdt_cmd_plan, rdt_cmd_inject,
     rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_bench_gemm, rdt_cmd_bench_conv, rdt_cmd_bench_workloads,

@@ -104,8 +104,14 @@ static rdt_status take_until(const char *text, rdt_campaign *c, rdt_reason *why)
   char *end;
   if (!text) return RDT_OK;
   c->until = strtod(text, &end) / 100.0;
-  if (end != text && strcmp(end, "%") == 0 && c->until > 0.0 && c->until < 0.5) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_ARG, "--until-ci takes percent above 0 and below 50, as in 0.5%%, not '%s'", text);
+  if (end == text || strcmp(end, "%") != 0 || !(c->until > 0.0 && c->until < 0.5))
+    return rdt_fail(why, RDT_ERR_ARG, "--until-ci takes percent above 0 and below 50, as in 0.5%%, not '%s'", text);
+  if (c->shards > 1)
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "--until-ci stops by what it has seen, and a shard sees only its own trials: no sum of such shards is "
+        "one run; give --n with --shard");
+  return RDT_OK;
 }
 
 static rdt_status take_mix(const rdt_settings *s, rdt_campaign *c, rdt_reason *why) {
@@ -265,6 +271,10 @@ static bool put_text(const shooting *s) {
   printf("%s: %" PRId64 " %s, %s, seed %" PRId64 "; %s, %.0f threads%s\n\n", c->target, c->tally.trials,
          c->clean ? "clean runs" : "runs with a fault each", data, c->seed, rdt_json_string(c->head, "isa"),
          rdt_json_real(c->head, "threads"), c->jobs > 1 ? " in each process" : "");
+  if (c->shards > 1)
+    printf("A PART, not the whole campaign: shard %d of %d, %" PRId64 " of %" PRId64
+           " trials; `redoubt report` adds them up\n\n",
+           c->shard, c->shards, c->tally.trials, c->trials);
   return rdt_campaign_put(&c->tally, c->repairs, markdown, false, s->given->fit);
 }
 
@@ -298,7 +308,10 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   s->given = settings;
   s->campaign = (rdt_campaign){.only = -1, .user = s, .open = open_target, .close = close_target, .progress = progress};
   const rdt_status status = go(s, &why);
-  int code = s->campaign.tally.failed > 0 || !s->campaign.same ? RDT_EXIT_FAULT : RDT_EXIT_OK;
+  const rdt_judgement judged = rdt_summary_judge(&s->campaign.tally);
+  int code = judged == RDT_JUDGED_FAIL || !s->campaign.same ? RDT_EXIT_FAULT
+             : judged == RDT_JUDGED_MUTE                    ? RDT_EXIT_NOTHING
+                                                            : RDT_EXIT_OK;
   if (status != RDT_OK)
     code = rdt_cli_fail(command, status, *why.text ? why.text : s->session.why.text);
   else if (settings->format == RDT_FORMAT_JSON && !settings->quiet &&
@@ -357,6 +370,7 @@ const rdt_command rdt_cmd_inject = {
     .bad =
         "a fault above the floor was missed inside a claim, or not repaired, or a result was made worse, or the "
         "process crashed; with `--fault none`: a report, or an output that differs",
+    .nothing = "no verdict: no fault hit anything, as in an empty shard; with `--fault none`: no check was made",
     .stopped =
         "stopped by signal N: no report is written; `-o DIR` has every trial until then, `--events` and `--prom` what "
         "happened",

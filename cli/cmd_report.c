@@ -62,15 +62,42 @@ static rdt_status put_pictures(const rdt_study *study, const char *dir, rdt_reas
 
 static rdt_status put_document(const rdt_study *study, double fit, rdt_reason *why) {
   cJSON *doc = cJSON_CreateObject();
-  cJSON_AddStringToObject(doc, "schema", "redoubt.campaigns/2");
+  cJSON_AddStringToObject(doc, "schema", "redoubt.campaigns/3");
   cJSON *rows = cJSON_AddArrayToObject(doc, "rows");
   for (int i = 0; i < study->n; i++) {
     const rdt_found *f = &study->list[i];
-    cJSON_AddItemToArray(rows, rdt_summary_json(f->head, &f->tally, fit, f->repairs));
+    cJSON *row = rdt_summary_json(f->head, &f->tally, fit, f->repairs);
+    char shards[64];
+    rdt_found_shards(f, shards, sizeof shards);
+    cJSON_AddStringToObject(row, "shards_present", shards);
+    cJSON_AddItemToArray(rows, row);
   }
   const rdt_status status = rdt_json_print(doc, why);
   cJSON_Delete(doc);
   return status;
+}
+
+/* The rate beside it, where nothing was protected. */
+static void put_bare(const rdt_study *study, const rdt_found *f) {
+  const char *differs;
+  const rdt_found *bare = rdt_study_unprotected(study, f, &differs);
+  if (differs) printf("unprotected beside: none: the campaign of none on this target has another \"%s\"\n", differs);
+  if (!bare || bare == f) return;
+  const rdt_counted sdc = rdt_count_sdc(&bare->tally.data);
+  printf("unprotected beside: %.4g %% of the faults in data are silent corruptions (95 %%: %.4g to %.4g %%)%s\n",
+         100.0 * sdc.at, 100.0 * sdc.in.low, 100.0 * sdc.in.high, bare->whole ? "" : ", of a part of its trials");
+}
+
+static bool put_campaign(const rdt_study *study, int i, const rdt_settings *s) {
+  const rdt_found *f = &study->list[i];
+  char shards[64], part[160];
+  rdt_found_shards(f, shards, sizeof shards);
+  printf("%s%s: %s, seed %.0f, shard %s\n\n", i ? "\n" : "", rdt_json_string(f->head, "target"), f->label,
+         rdt_json_real(f->head, "seed"), shards);
+  if (*rdt_found_part(f, part, sizeof part)) printf("A PART, not the whole campaign: %s\n\n", part);
+  if (!rdt_campaign_put(&f->tally, f->repairs, s->format == RDT_FORMAT_MD, true, s->fit)) return false;
+  put_bare(study, f);
+  return true;
 }
 
 static rdt_status show(const rdt_study *study, const rdt_settings *s, rdt_reason *why) {
@@ -87,16 +114,20 @@ static rdt_status show(const rdt_study *study, const rdt_settings *s, rdt_reason
   if (s->coverage) RDT_TRY(rdt_study_coverage(study, s->coverage, why));
   if (s->html || s->svg || s->csv || s->md || s->coverage) return RDT_OK;
   if (s->format == RDT_FORMAT_JSON) return put_document(study, s->fit, why);
-  for (int i = 0; i < study->n; i++) {
-    const rdt_found *f = &study->list[i];
-    char shards[64];
-    rdt_found_shards(f, shards, sizeof shards);
-    printf("%s%s: %s, seed %.0f, shard %s\n\n", i ? "\n" : "", rdt_json_string(f->head, "target"), f->label,
-           rdt_json_real(f->head, "seed"), shards);
-    if (!rdt_campaign_put(&f->tally, f->repairs, s->format == RDT_FORMAT_MD, true, s->fit))
-      return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-  }
+  for (int i = 0; i < study->n; i++)
+    if (!put_campaign(study, i, s)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   return RDT_OK;
+}
+
+/* The worst that a campaign says; a part says nothing good of the whole. */
+static int exit_of(const rdt_study *study) {
+  int code = RDT_EXIT_OK;
+  for (int i = 0; i < study->n; i++) {
+    const rdt_judgement j = rdt_summary_judge(&study->list[i].tally);
+    if (j == RDT_JUDGED_FAIL) return RDT_EXIT_FAULT;
+    if (j == RDT_JUDGED_MUTE || !study->list[i].whole) code = RDT_EXIT_NOTHING;
+  }
+  return code;
 }
 
 static int report_campaigns(const rdt_command *c, const rdt_settings *s) {
@@ -104,15 +135,17 @@ static int report_campaigns(const rdt_command *c, const rdt_settings *s) {
   rdt_study *study = rdt_calloc(1, sizeof *study);
   if (!study) return rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
   study->fit = s->fit;
+  int code = RDT_EXIT_OK;
   rdt_status status = rdt_study_add(study, s->operand, &why);
   for (int i = 0; i < s->more.count && status == RDT_OK; i++) status = rdt_study_add(study, s->more.at[i], &why);
   if (status == RDT_OK) {
     rdt_study_name(study);
     status = show(study, s, &why);
+    code = exit_of(study);
   }
   rdt_study_clear(study);
   rdt_free(study);
-  return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);
+  return status == RDT_OK ? code : rdt_cli_fail(c, status, why.text);
 }
 
 static bool is_folder(const char *path) {
@@ -177,7 +210,11 @@ const rdt_command rdt_cmd_report = {
         "residuals against bounds, suspects over lambda, the floor, and the worst fault that nobody noticed with the "
         "number that shows it again.\n"
         "\n"
-        "The exit code tells of this command, not of the run: its own is in the report.",
-    .good = "it was read and shown",
+        "Of a run's report the exit code tells of this command: the run's own is in the report. Of campaigns it is "
+        "what "
+        "they came to; trials that are missing, as shards that are not given, are named in every form.",
+    .good = "it was read and shown; of campaigns: none failed",
+    .bad = "of campaigns: one failed",
+    .nothing = "of campaigns: no verdict: trials are missing, or one hit nothing",
     .files = files,
     .examples = examples};

@@ -63,7 +63,8 @@ typedef struct rdt_command {
   const char *summary;                       /* one line */
   const char *text; /* paragraphs, with an empty line between; lines that begin with a space stay as they are */
   bool verdicts;    /* are the words for verdicts explained? */
-  const char *good, *bad, *stopped; /* what exit codes 0, 1 and 128+N mean; bad NULL: there is no 1 */
+  /* what exit codes 0, 1, 4 and 128+N mean; bad, nothing NULL: there is no such code */
+  const char *good, *bad, *nothing, *stopped;
   const rdt_words *files;
   const rdt_words *examples; /* whole lines, and what they are for (or NULL) */
 } rdt_command;

@@ -30,6 +30,8 @@ CALLS = [
     ("coverage", 0, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "none"]),
     ("coverage", 0, ["inject", MODEL, "-i", SOME, "--n", 20, "--fault", "bit:30@accum", "--scheme", "none"]),
     ("coverage", 0, ["inject", "conv:1x8x9x9:4x3x3:p1:s8", "--n", 40, "--jobs", 2]),
+    ("coverage", 0, ["inject", "gemm:40x24x56", "--fault", "none", "--family", "all", "--lambda", 3, "--n", 16]),
+    ("coverage", 4, ["inject", "gemm:8x8x8", "--n", 2, "--shard", "3/3"]),
     ("mix", 0, ["list", "mix"]),
     ("plan", 0, ["plan", MODEL, "--explain", "--no-cache"]),
     ("plan", 0, ["plan", MODEL, "--input-shape", "1x1x8x8;3x1x8x8", "--policy", "model"]),
@@ -80,6 +82,15 @@ def check_campaign(folder):
             schema = json.loads((ROOT / "docs" / "schema" / f"{kind}-1.json").read_text())
             for error in jsonschema.Draft202012Validator(schema).iter_errors(json.loads(text)):
                 print(f"FAIL  {kind} of {' '.join(map(str, options))}: {error.message}")
+                failed = 1
+    measured = pathlib.Path(folder) / "measured.json"
+    folders = [pathlib.Path(folder) / f"campaign{i}" for i in range(2)]
+    told = subprocess.run([sys.argv[1], "report", *folders, "--json"], check=True, capture_output=True, text=True).stdout
+    subprocess.run([sys.argv[1], "report", *folders, "--coverage-out", measured], check=True)
+    for text in (told, measured.read_text()):
+        for part in [json.loads(text), *json.loads(told)["rows"]]:
+            for error in jsonschema.Draft202012Validator(schema_of(part)).iter_errors(part):
+                print(f"FAIL  {part['schema']} of redoubt report: {error.message}")
                 failed = 1
     print("ok    the folder of a campaign" if not failed else "FAIL  the folder of a campaign")
     return failed

@@ -191,11 +191,11 @@ static void a_checker_that_misses_what_it_claims_fails(void **state) {
   rdt_campaign c = campaign(&s, 200, 1);
   run(&c);
   assert_true(c.tally.failed > 100);
-  assert_int_equal(c.tally.failed, c.tally.all.missed);
-  assert_true(c.tally.all.fate[RDT_FATE_SDC] > 0 && c.tally.all.fate[RDT_FATE_CRITICAL] > 0);
+  assert_int_equal(c.tally.failed, c.tally.data.missed);
+  assert_true(c.tally.data.fate[RDT_FATE_SDC] > 0 && c.tally.data.fate[RDT_FATE_CRITICAL] > 0);
   assert_string_equal(rdt_trial_reproach(&c.tally.failures[0], true), "missed inside a claim");
   assert_true(c.tally.has_miss);
-  assert_true(rdt_count_coverage(&c.tally.all).at == 0.0);
+  assert_true(rdt_count_coverage(&c.tally.data).at == 0.0);
   rdt_campaign_clear(&c);
 }
 
@@ -205,7 +205,7 @@ static void crashes_and_hangs_are_outcomes(void **state) {
   rdt_campaign c = campaign(&s, 60, 2);
   run(&c);
   assert_int_equal(c.tally.trials, 60);
-  assert_int_equal(c.tally.all.fate[RDT_FATE_DUE], 3);
+  assert_int_equal(rdt_tally_all(&c.tally).fate[RDT_FATE_DUE], 3);
   assert_int_equal(c.tally.failed, 3);
   static const char *const how[] = {"crashed: signal 11", "hung: ended", "exit code 3"};
   for (int i = 0; i < 3; i++) {
@@ -213,6 +213,8 @@ static void crashes_and_hangs_are_outcomes(void **state) {
     assert_int_equal(t->id, 7 + i * 4 - (i == 2) * 2);
     assert_non_null(strstr(t->did, how[i]));
     assert_non_null(strchr(t->spec, '@'));
+    assert_string_equal(t->layer, "layer,one"); /* nobody was left to say it */
+    assert_string_equal(t->scheme, "row");
   }
   rdt_campaign_clear(&c);
 }
@@ -238,7 +240,7 @@ static void errors_are_outcomes(void **state) {
   rdt_campaign c = campaign(&s, 20, 1);
   run(&c);
   assert_int_equal(c.tally.trials, 20);
-  assert_int_equal(c.tally.all.fate[RDT_FATE_DUE], 1);
+  assert_int_equal(rdt_tally_all(&c.tally).fate[RDT_FATE_DUE], 1);
   assert_int_equal(c.tally.failed, 1);
   assert_int_equal(c.tally.failures[0].id, 9);
   assert_int_equal(c.tally.failures[0].effect, RDT_EFFECT_ABOVE);
@@ -374,19 +376,22 @@ static void shards_are_one_campaign(void **state) {
   (void)state;
   rdt_campaign all = campaign(&s, 101, 1);
   run(&all);
-  rdt_tally sum = {.trials = 0};
+  const rdt_count whole = rdt_tally_all(&all.tally);
+  rdt_count counts = {.missed = 0};
+  int64_t trials = 0;
   for (int i = 1; i <= 3; i++) {
     rdt_campaign c = campaign(&s, 101, 1);
     c.shard = i;
     c.shards = 3;
     run(&c);
     assert_int_equal(c.tally.trials, i < 3 ? 34 : 33);
-    sum.trials += c.tally.trials;
-    for (int f = 0; f < RDT_FATE_COUNT; f++) sum.all.fate[f] += c.tally.all.fate[f];
+    const rdt_count part = rdt_tally_all(&c.tally);
+    trials += c.tally.trials;
+    for (int f = 0; f < RDT_FATE_COUNT; f++) counts.fate[f] += part.fate[f];
     rdt_campaign_clear(&c);
   }
-  assert_int_equal(sum.trials, 101);
-  assert_memory_equal(sum.all.fate, all.tally.all.fate, sizeof sum.all.fate);
+  assert_int_equal(trials, 101);
+  assert_memory_equal(counts.fate, whole.fate, sizeof counts.fate);
   rdt_campaign_clear(&all);
 }
 
@@ -399,7 +404,7 @@ static void it_stops_when_enough_is_known(void **state) {
     c.until = 0.03;
     run(&c);
     n[i] = c.tally.trials;
-    const rdt_counted sdc = rdt_count_sdc(&c.tally.all);
+    const rdt_counted sdc = rdt_count_sdc(&c.tally.data);
     assert_true(rdt_stats_half_width(sdc.in) <= 0.03);
     rdt_campaign_clear(&c);
   }
@@ -485,13 +490,24 @@ static void put_file(const char *dir, const char *name, const char *text) {
   assert_int_equal(fclose(f), 0);
 }
 
-static void put_head(const char *dir, int shard, int shards) {
-  char text[160];
-  snprintf(text, sizeof text,
-           "{\"schema\": \"redoubt.campaign/1\", \"target\": \"gemm:8x8x8\", \"shard\": %d, "
-           "\"shards\": %d}",
-           shard, shards);
+/* A head of a campaign: what is said of it besides, with a comma before it; the same member again takes its place. */
+static void put_head_with(const char *dir, int shard, int shards, const char *target, const char *more) {
+  char text[1024];
+  snprintf(
+      text, sizeof text,
+      "{\"schema\": \"redoubt.campaign/1\", \"redoubt\": \"0\", \"target\": \"%s\", \"shard\": %d, \"shards\": "
+      "%d, \"fault\": \"default mix\", \"on_fault\": \"recompute\", \"lambda\": 6, \"isa\": \"avx2\", \"seed\": 1, "
+      "\"inputs\": 1, \"layers\": [{\"name\": \"l\", \"op\": \"gemm\", \"scheme\": \"row\", \"kernel\": \"k\"}]%s}",
+      target, shard, shards, more);
   put_file(dir, "campaign.json", text);
+}
+
+#define SETTINGS(scheme, mix, trials, until) \
+  ", \"scheme\": \"" scheme "\", \"mix\": " mix ", \"trials\": " trials ", \"until_ci\": " until ", \"batch\": 1"
+#define MIX "{\"faults\": [{\"fault\": \"bit\", \"share\": 1}]}"
+
+static void put_head(const char *dir, int shard, int shards) {
+  put_head_with(dir, shard, shards, "gemm:8x8x8", SETTINGS("row", MIX, "2000", "0"));
 }
 
 /* A number is one that a double keeps, and none of a count is negative; their sums are not taken on trust. */
@@ -574,6 +590,169 @@ static void no_shard_counts_twice(void **state) {
   assert_int_equal(rdt_study_add(&s, dir, &why), RDT_ERR_ARG);
   assert_non_null(strstr(why.text, "40 parts"));
   rdt_study_clear(&s);
+}
+
+/* Shards of unequal length, or that stopped each by what it had seen, are none of one run. */
+static void unequal_shards_are_refused(void **state) {
+  char a[128], b[128];
+  rdt_reason why = {""};
+  static rdt_study s;
+  (void)state;
+  snprintf(a, sizeof a, "%s", sub("short"));
+  snprintf(b, sizeof b, "%s", sub("long"));
+  put_head_with(a, 1, 2, "gemm:8x8x8", SETTINGS("row", MIX, "100", "0"));
+  put_head_with(b, 2, 2, "gemm:8x8x8", SETTINGS("row", MIX, "200", "0"));
+  assert_int_equal(rdt_study_add(&s, a, &why), RDT_OK);
+  assert_int_equal(rdt_study_add(&s, b, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "200 trials"));
+  assert_non_null(strstr(why.text, "of 100"));
+  rdt_study_clear(&s);
+  put_head_with(a, 1, 2, "gemm:8x8x8", SETTINGS("row", MIX, "100", "0.005"));
+  assert_int_equal(rdt_study_add(&s, a, &why), RDT_ERR_FORMAT);
+  assert_non_null(strstr(why.text, "--until-ci"));
+  rdt_study_clear(&s);
+}
+
+/* Whatever counting needs must be there, and be what it is. */
+static void a_head_says_what_it_is_of(void **state) {
+  static const char *const members[] = {"redoubt", "target",   "fault", "scheme", "on_fault", "isa",
+                                        "lambda",  "until_ci", "seed",  "inputs", "batch",    "trials",
+                                        "shard",   "shards",   "mix",   "layers"};
+  char dir[128], path[192];
+  rdt_reason why = {""};
+  static rdt_study s;
+  (void)state;
+  snprintf(dir, sizeof dir, "%s", sub("lacking"));
+  snprintf(path, sizeof path, "%s/campaign.json", dir);
+  put_head(dir, 1, 1);
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+    for (int gone = 0; gone < 2; gone++) {
+      cJSON *head = NULL;
+      put_head(dir, 1, 1);
+      assert_int_equal(rdt_folder_read_head(dir, &head, &why), RDT_OK);
+      assert_non_null(cJSON_GetObjectItemCaseSensitive(head, members[i]));
+      if (gone)
+        cJSON_DeleteItemFromObjectCaseSensitive(head, members[i]);
+      else
+        cJSON_ReplaceItemInObjectCaseSensitive(head, members[i], cJSON_CreateTrue());
+      assert_int_equal(rdt_folder_write_head(dir, head, &why), RDT_OK);
+      cJSON_Delete(head);
+      assert_int_equal(rdt_study_add(&s, dir, &why), RDT_ERR_FORMAT);
+      if (!strstr(why.text, members[i])) fail_msg("%s: %s", members[i], why.text);
+      assert_int_equal(s.n, 0);
+    }
+  rdt_study_clear(&s);
+}
+
+/* The rate without protection is of the same faults in the same target, or there is none; and it is said why. */
+static void the_unprotected_one_had_the_same_faults(void **state) {
+  static const struct {
+    const char *name, *target, *more, *differs; /* differs NULL: it stands beside; "": of another target */
+  } cases[] = {{"same", "gemm:8x8x8", SETTINGS("none", MIX, "2000", "0") ", \"threads\": 3", NULL},
+               {"mix", "gemm:8x8x8", SETTINGS("none", "{\"faults\": []}", "2000", "0"), "mix"},
+               {"family", "gemm:8x8x8", SETTINGS("none", MIX, "2000", "0") ", \"family\": \"relu\"", "family"},
+               {"model", "gemm:8x8x8", SETTINGS("none", MIX, "2000", "0") ", \"model\": \"5\"", "model"},
+               {"dtype", "gemm:8x8x8:f64", SETTINGS("none", MIX, "2000", "0"), ""}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char protected[128], bare[128];
+    const char *differs;
+    rdt_reason why = {""};
+    static rdt_study s;
+    snprintf(protected, sizeof protected, "%s", sub("protected"));
+    snprintf(bare, sizeof bare, "%s", sub("bare"));
+    put_head(protected, 1, 1);
+    put_head_with(bare, 1, 1, cases[i].target, cases[i].more);
+    assert_int_equal(rdt_study_add(&s, protected, &why), RDT_OK);
+    if (rdt_study_add(&s, bare, &why) != RDT_OK) fail_msg("%s", why.text);
+    rdt_study_name(&s);
+    const rdt_found *beside = rdt_study_unprotected(&s, &s.list[0], &differs);
+    assert_true(beside == (cases[i].differs ? NULL : &s.list[1]));
+    if (cases[i].differs && *cases[i].differs)
+      assert_string_equal(differs, cases[i].differs);
+    else
+      assert_null(differs);
+    rdt_study_clear(&s);
+  }
+}
+
+/* ---- what faults come to ---- */
+
+static rdt_trial judged(const rdt_target *t, rdt_shot s) {
+  rdt_trial trial = {.bit = -1};
+  snprintf(trial.spec, sizeof trial.spec, "ber:1e-3@accum");
+  s.hit.done = true;
+  s.layer = 0;
+  rdt_trial_judge(t, &s, &trial);
+  return trial;
+}
+
+/* Errors that cancel in every sum are no miss, alone or beside others that were noticed; those that do not are one. */
+static void what_cancels_is_told_apart(void **state) {
+  script o = {-1, -1, -1, false, -1, -1};
+  rdt_target *t;
+  rdt_reason why = {""};
+  rdt_tally tally = {.trials = 0};
+  (void)state;
+  assert_int_equal(open_puppet(&o, &t, &why), RDT_OK);
+  const rdt_injection alone = {.site = RDT_SITE_ACCUM, .changed = 2, .error = 9.0, .weighted = 0.5, .left = -1.0};
+  const rdt_injection beside = {.site = RDT_SITE_ACCUM,
+                                .changed = 3,
+                                .error = 9.0,
+                                .weighted = 9.0,
+                                .left = 8.0,
+                                .stated = 1.0,
+                                .left_weighted = 0.5};
+  rdt_injection seen = beside;
+  seen.left_weighted = 8.0;
+  const rdt_shot silent = {.floor = 1.0, .wrong = 2, .hit = alone},
+                 noticed = {.floor = 1.0, .wrong = 2, .faults = 1, .hit = beside};
+  const rdt_shot worse = {.floor = 1.0, .wrong = 2, .faults = 1, .hit = seen};
+  rdt_trial trials[3] = {judged(t, silent), judged(t, noticed), judged(t, worse)};
+  for (int i = 0; i < 3; i++) {
+    assert_true(trials[i].claimed);
+    assert_int_equal(rdt_tally_add(&tally, &trials[i], true, &why), RDT_OK);
+    assert_int_equal(trials[i].fate, i < 2 ? RDT_FATE_SDC : RDT_FATE_MISCORRECTED);
+    assert_int_equal(rdt_trial_fails(&trials[i], true), i == 2);
+  }
+  assert_int_equal(tally.data.cancelled, 2);
+  assert_int_equal(tally.data.missed, 0);
+  assert_int_equal(rdt_count_silent(&tally.data), 2);
+  rdt_tally_clear(&tally);
+  rdt_target_destroy(t);
+}
+
+/* A fault in what checks is no part of any share: nothing of it can be missed. */
+static void shares_are_of_faults_in_data(void **state) {
+  rdt_tally t = {.trials = 0};
+  rdt_reason why = {""};
+  (void)state;
+  for (int i = 0; i < 100; i++) {
+    rdt_trial one = {.id = i, .bit = -1, .effect = RDT_EFFECT_ABOVE, .claimed = true};
+    snprintf(one.spec, sizeof one.spec, "bit@x");
+    snprintf(one.layer, sizeof one.layer, "l");
+    one.site = i < 10 ? RDT_SITE_ACCUM : RDT_SITE_BOUND;
+    one.noticed = i != 0;
+    one.fate = i ? RDT_FATE_RECOMPUTED : RDT_FATE_SDC;
+    assert_int_equal(rdt_tally_add(&t, &one, true, &why), RDT_OK);
+  }
+  assert_true(rdt_count_coverage(&t.data).at == 0.9);
+  assert_true(rdt_count_sdc(&t.data).at == 0.1);
+  assert_int_equal(rdt_count_planted(&t.checker), 90);
+  assert_int_equal(rdt_count_planted(&t.kind[0]), 10);
+  assert_int_equal(rdt_count_planted(&t.layers[0].count), 10);
+  const rdt_count all = rdt_tally_all(&t);
+  assert_int_equal(rdt_count_planted(&all), 100);
+  cJSON *head = cJSON_Parse("{\"trials\": 100, \"until_ci\": 0}"), *doc = rdt_summary_json(head, &t, 1000.0, true);
+  assert_true(rdt_json_real(cJSON_GetObjectItem(doc, "data"), "coverage") == 0.9);
+  assert_true(rdt_json_real(cJSON_GetObjectItem(doc, "fit"), "silent") == 100.0);
+  assert_int_equal(rdt_json_real(cJSON_GetObjectItem(doc, "checker"), "recomputed"), 90);
+  assert_int_equal(rdt_json_real(cJSON_GetObjectItem(doc, "total"), "planted"), 100);
+  const cJSON *met = cJSON_GetObjectItem(cJSON_GetArrayItem(cJSON_GetObjectItem(doc, "standards"), 0), "met");
+  assert_true(cJSON_IsFalse(met)); /* 90 of 100 would have met it */
+  cJSON_Delete(doc);
+  cJSON_Delete(head);
+  rdt_tally_clear(&t);
 }
 
 static void a_mix_is_drawn_as_it_says(void **state) {
@@ -691,6 +870,11 @@ int main(void) {
       cmocka_unit_test(counts_are_bounded),
       cmocka_unit_test(an_endless_line_is_not_read),
       cmocka_unit_test(no_shard_counts_twice),
+      cmocka_unit_test(unequal_shards_are_refused),
+      cmocka_unit_test(a_head_says_what_it_is_of),
+      cmocka_unit_test(the_unprotected_one_had_the_same_faults),
+      cmocka_unit_test(what_cancels_is_told_apart),
+      cmocka_unit_test(shares_are_of_faults_in_data),
       cmocka_unit_test(a_mix_is_drawn_as_it_says),
       cmocka_unit_test(bad_mixes_are_refused),
   };

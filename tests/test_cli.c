@@ -229,7 +229,7 @@ static void test_faults(void **state) {
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 40"), 0, "PASS");
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 100 --scheme dup"), 0, "PASS");
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 20 --fault none --json"), 0,
-                  "\"redoubt.coverage/1\"");
+                  "\"redoubt.coverage/2\"");
   /* Nothing is found where nothing is checked, and nothing was claimed; that a campaign can fail: test_campaign. */
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 20 --scheme none --fault bit:30@accum"), 0,
                   "outside (uncovered) 20");
@@ -340,6 +340,38 @@ static void test_killed(void **state) {
   util_cli_expect(util_cli(GEMM "--n 4000 --jobs 2 --threads 1 -o spared -q"), 0, NULL);
   assert_int_equal(system("cmp killed/trials.jsonl spared/trials.jsonl"), 0);
   assert_int_equal(system("test $(wc -l <killed/trials.jsonl) = 4000"), 0);
+}
+
+/* What is asked for cannot be told: that is neither good nor bad. */
+static void test_no_verdict(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("inject gemm:16x16x16 --n 3 --shard 5/5"), 4, "NO VERDICT: nothing was hit");
+  util_cli_expect(util_cli("inject gemm:16x16x16 --n 3 --shard 5/5 --json"), 4, "\"NO VERDICT\"");
+  util_cli_expect(util_cli("inject gemm:16x16x16 --scheme none --fault none --n 5"), 4, "NO VERDICT: 0 reports");
+  util_cli_expect(util_cli("inject gemm:16x16x16 --scheme none --n 20"), 0, "NO CLAIM: no scheme claims what was hit");
+  util_cli_expect(util_cli("inject gemm:16x16x16 --scheme row --n 40 --shard 1/2"), 0,
+                  "A PART, not the whole campaign");
+  util_cli_expect(util_cli("inject gemm:16x16x16 --shard 1/2 --until-ci 1%%"), 2, "give --n with --shard");
+}
+
+/* A folder whose lines hold a miss inside a claim: whoever counts them fails, and says which. No scheme here misses
+ * what it claims, so one line is changed by hand. */
+static void test_a_miss_fails(void **state) {
+  (void)state;
+#define MISSED "inject gemm:48x40x56 --scheme row --n 30 --fault bit:30@accum "
+  util_cli_expect(util_cli(MISSED "-q -o missed"), 0, NULL);
+  if (system("sed -i '8s/\"fate\":\"recomputed\"/\"fate\":\"SDC\"/; 8s/\"noticed\":true/\"noticed\":false/' "
+             "missed/trials.jsonl"))
+    fail_msg("no sed");
+  util_cli_expect(util_cli(MISSED "-o missed --resume"), 1, "FAIL: see the trials above");
+  if (!strstr(util_cli_text, "- trial 7, missed inside a claim: bit:30@accum")) fail_msg("%s", util_cli_text);
+  util_cli_expect(util_cli(MISSED "-o missed --resume --json"), 1, "\"missed\":\t1");
+  util_cli_expect(util_cli("report missed"), 1, "missed inside a claim");
+  util_cli_expect(util_cli("report missed --html missed.html"), 1, NULL);
+  util_cli_slurp("missed.html");
+  if (!strstr(util_cli_text, "A campaign failed") || !strstr(util_cli_text, "--replay 7 -o missed"))
+    fail_msg("the page does not tell of the miss");
+  util_cli_expect(util_cli(MISSED "-o missed --replay 7"), 1, "ANOTHER ONE"); /* and here is the truth */
 }
 
 static void test_bad_models(void **state) {
@@ -543,6 +575,8 @@ int main(void) {
       cmocka_unit_test(test_contradictions),
       cmocka_unit_test(test_other_contents),
       cmocka_unit_test(test_killed),
+      cmocka_unit_test(test_no_verdict),
+      cmocka_unit_test(test_a_miss_fails),
       cmocka_unit_test(test_bad_models),
       cmocka_unit_test(test_bad_inputs),
       cmocka_unit_test(test_nan),

@@ -84,9 +84,9 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli("inject gemm:40x30x20 --scheme row --n 50 -q -o clean --fault none"), 0, NULL);
 #define ALL "report none row1 row2 clean "
   util_cli_expect(util_cli(ALL), 0, "shard 1-2 of 2");
-  util_cli_expect(util_cli(ALL "--json"), 0, "\"redoubt.campaigns/2\"");
+  util_cli_expect(util_cli(ALL "--json"), 0, "\"redoubt.campaigns/3\"");
   util_cli_expect(util_cli(ALL "--html page.html --svg pictures --csv counts.csv --md -"), 0, "| target");
-  util_cli_expect(util_cli(ALL "--fit 1000 --md -"), 0, "- Of 1000 raw faults in 10^9 hours (FIT), in none");
+  util_cli_expect(util_cli(ALL "--fit 1000 --md -"), 0, "- Of 1000 raw faults in data in 10^9 hours (FIT), in none");
   util_cli_expect(util_cli("report row1 row1"), 2, "count twice");
   util_cli_expect(util_cli("report row1 nowhere"), 2, "nowhere");
   util_cli_slurp("page.html");
@@ -102,8 +102,59 @@ static void test_campaigns(void **state) {
   }
 }
 
+/* A part is called one in every form, and is no verdict on the whole. */
+static void test_parts(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("inject gemm:24x24x24 --scheme row --n 90 -q -o p1 --shard 1/3"), 0, NULL);
+  util_cli_expect(util_cli("inject gemm:24x24x24 --scheme row --n 90 -q -o p3 --shard 3/3"), 0, NULL);
+#define PARTS "report p1 p3 "
+  util_cli_expect(util_cli(PARTS), 4, "A PART, not the whole campaign: shards 1 3 of 3, 60 of 90 trials");
+  util_cli_expect(util_cli(PARTS "--md -"), 4,
+                  "**A part, not the whole campaign**: row (a part): shards 1 3 of 3, 60 of 90");
+  util_cli_expect(util_cli(PARTS "--csv -"), 4, "\"row (a part)\",\"shards 1 3 of 3, 60 of 90 trials\",all");
+  util_cli_expect(util_cli(PARTS "--json"), 4, "\"whole\":\tfalse");
+  assert_non_null(strstr(util_cli_text, "\"shards_present\":\t\"1 3 of 3\""));
+  util_cli_expect(util_cli(PARTS "--html -"), 4, "in a part of its trials</h1>");
+  util_cli_expect(util_cli(PARTS "--coverage-out c.json"), 2, "is a part of its campaign");
+  util_cli_expect(util_cli("inject gemm:24x24x24 --scheme row --n 90 -q -o p2 --shard 2/3"), 0, NULL);
+  util_cli_expect(util_cli(PARTS "p2 --md -"), 0, "| row ");
+  assert_null(strstr(util_cli_text, "part"));
+}
+
+/* Coverage is kept by scheme, datatype and op, of one mix of faults; what is not alike is not added up. */
+static void test_coverage_of_campaigns(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("inject gemm:24x24x24 --scheme dup --n 60 -q -o c1"), 0, NULL);
+  util_cli_expect(util_cli("inject conv:1x4x6x6:4x3x3:p1 --scheme dup --n 60 -q -o c2"), 0, NULL);
+  util_cli_expect(util_cli("inject gemm:24x24x24 --scheme dup --n 60 -q -o c3 --fault bit:30@accum"), 0, NULL);
+  util_cli_expect(util_cli("report c1 c2 --coverage-out c.json"), 0, NULL);
+  util_cli_slurp("c.json");
+  assert_non_null(strstr(util_cli_text, "\"op\":\t\"gemm\""));
+  assert_non_null(strstr(util_cli_text, "\"op\":\t\"conv\""));
+  assert_non_null(strstr(util_cli_text, "\"kind\":\t\"burst\""));
+  util_cli_expect(util_cli("report c1 c3 --coverage-out d.json"), 2,
+                  "c3 planted other faults (bit:30@accum) than c1 (default mix)");
+  util_cli_expect(util_cli("plan --workload dlrm-top:8 --coverage c.json --policy model"), 0, NULL);
+}
+
+/* Names from folders are no Markdown. */
+static void test_names_in_markdown(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("inject gemm:24x24x24 --scheme none --n 30 -q -o '_a*b<c'"), 0, NULL);
+  if (system("sed -i '2s/\"target\":.*/\"target\": \"a|b`c\",/; 3s/\"target\":.*/\"target\": \"a|b`c\",/; "
+             "4s/\"target\":.*/\"target\": \"a|b`c\",/' '_a*b<c/campaign.json'"))
+    fail_msg("no sed");
+  util_cli_expect(util_cli("report '_a*b<c' --md -"), 0, "| a\\|b\\`c ");
+  assert_non_null(strstr(util_cli_text, " -o \\_a\\*b\\<c): "));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_campaigns), cmocka_unit_test(test_again),
-                                     cmocka_unit_test(test_page), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_campaigns),
+                                     cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_coverage_of_campaigns),
+                                     cmocka_unit_test(test_names_in_markdown),
+                                     cmocka_unit_test(test_again),
+                                     cmocka_unit_test(test_page),
+                                     cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -312,18 +312,20 @@ static void other_documents_are_refused(void **state) {
 }
 
 /* Campaigns with and without protection, of two targets; a target that has only one of them has one bar. */
-#define ROW(target, scheme, share)                                                         \
-  "{\"schema\": \"redoubt.coverage/1\", \"target\": \"" target "\", \"scheme\": \"" scheme \
-  "\", \"total\": {\"planted\": "                                                          \
-  "1000, \"sdc\": 3, \"sdc_critical\": 4, \"sdc_share\": " share ", \"sdc_share_low\": 0.0, \"sdc_share_high\": 0.5}}"
+/* Of 1500 faults 1000 in data; shares of faults in checks do not show. */
+#define ROW(target, scheme, fault)                                                                                   \
+  "{\"schema\": \"redoubt.coverage/2\", \"target\": \"" target "\", \"scheme\": \"" scheme "\", \"fault\": \"" fault \
+  "\", \"sites\": [{\"site\": \"accum\", \"planted\": 1000, \"sdc\": 3, \"sdc_critical\": 4},"                       \
+  "{\"site\": \"bound\", \"planted\": 500, \"sdc\": 0, \"sdc_critical\": 0}]}"
 
 static void silent_corruptions_stand_side_by_side(void **state) {
   (void)state;
   static const char some[] =
       "{\"schema\": \"redoubt.record/1\", \"result\": {\"schema\": \"redoubt.campaigns/2\", \"rows\": [" ROW(
-          "a/digits.onnx", "none", "0.25") "," ROW("a/digits.onnx", "auto", "0.0") "," ROW("gemm:8x8x8", "none",
-                                                                                           "0.5") "]}}";
-  static const char one[] = "{\"schema\": \"redoubt.campaigns/2\", \"rows\": [" ROW("x", "row", "0.0") "]}";
+          "a/digits.onnx", "none", "mix") "," ROW("a/digits.onnx", "auto", "mix") "," ROW("gemm:8x8x8", "none",
+                                                                                          "mix") "]}}";
+  static const char one[] = "{\"schema\": \"redoubt.campaigns/2\", \"rows\": [" ROW("x", "row", "mix") "," ROW(
+      "x", "none", "bit@accum") "]}"; /* of other faults */
   rdt_reason why = {""};
   cJSON *doc = cJSON_Parse(some);
   assert_int_equal(rdt_figures_record(doc, "some", folder, &why), RDT_OK);
@@ -333,7 +335,7 @@ static void silent_corruptions_stand_side_by_side(void **state) {
   assert_int_equal(count(text, "<rect class=\"c"), 3 + 2);
   assert_non_null(strstr(text, ">digits<"));
   assert_non_null(strstr(text, ">gemm:8x8x8<"));
-  assert_non_null(strstr(text, "of 2000 faults without protection and 1000 with it"));
+  assert_non_null(strstr(text, "of 2000 faults in data without protection and 1000 with it"));
   assert_non_null(strstr(text, "with it: 7;"));
   rdt_free(text);
   doc = cJSON_Parse(one);

@@ -106,7 +106,7 @@ def main():
                 rows.append(found)
                 print(f"{label} ({time.time() - start:.0f} s)\n{done.stdout[done.stdout.find('site'):].rstrip()}", flush=True)
     if args.json:
-        result = {"schema": "redoubt.campaigns/2", "rows": rows}
+        result = {"schema": "redoubt.campaigns/3", "rows": rows}
         record.keep(args.json, record.document(redoubt, record.typed("tools/campaign.py"), int(failed), result))
     return int(failed)
 

@@ -12,6 +12,8 @@ import os
 import re
 import sys
 
+import sites
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = os.path.join(ROOT, "src", "plan", "coverage.def")
 RECORD = os.path.join(ROOT, "bench", "results", "campaign-table.json")
@@ -30,7 +32,7 @@ def lower(hits, n):
 
 
 def text():
-    data = {name for name, hits in rows_of("src/inject/sites.def", r'^X\(\w+, "(\w+)", (\w+),') if hits == "DATA"}
+    data = sites.hitting("DATA")
     schemes = {name: (key, float(declared)) for key, name, declared in
                rows_of("src/schemes/schemes.def", r'^X\((\w+), "([\w-]+)", "[^"]*", \d, \d, "[^"]*", ([\d.]+),')}
     with open(RECORD) as f:
@@ -40,10 +42,10 @@ def text():
         target = re.fullmatch(r"(?:gemm|conv):.*:(\w+)", row["target"])
         if not target or "total" not in row or "mix" in row or row["scheme"] not in schemes or row["scheme"] == "none":
             continue
-        sites = [s for s in row["sites"] if s["site"] in data]
+        hit = [s for s in row["sites"] if s["site"] in data]
         counts = found.setdefault((row["scheme"], target[1]), [0, 0])
-        counts[0] += sum(s.get(fate, 0) for s in sites for fate in ("corrected", "recomputed", "detected"))
-        counts[1] += sum(s["planted"] - s.get("masked", 0) for s in sites)
+        counts[0] += sum(s.get(fate, 0) for s in hit for fate in ("corrected", "recomputed", "detected"))
+        counts[1] += sum(s["planted"] - s.get("masked", 0) for s in hit)
     lines = ["/* Written by tools/make_coverage.py from bench/results/campaign-table.json: do not edit.",
              " * X(scheme, datatype of the inputs, faults in data noticed, of so many that were not masked, at least that share) */",
              "/* clang-format off */"]

@@ -84,6 +84,7 @@ static void put_exits(rdt_page *p, const rdt_command *c) {
                            {"1", c->bad},
                            {"2", "usage, or it could not run: the message says why, and what to do"},
                            {"3", "the device was lost"},
+                           {"4", c->nothing},
                            {"128+N", c->stopped ? c->stopped : "stopped by signal N"}};
   p->style->section(p, "Exit status");
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "campaign/summary.h"
 #include "core/context.h"
 #include "report/json.h"
 
@@ -135,15 +136,6 @@ static rdt_status fail_other(const rdt_campaign *c, const cJSON *was, const char
                   c->dir, name, then, now);
 }
 
-/* Enough is known of the share of silent corruptions. */
-static bool is_enough(const rdt_campaign *c) {
-  enum { LEAST = 100 };
-  const rdt_count *all = &c->tally.all;
-  const int64_t n = rdt_count_planted(all);
-  if (!(c->until > 0.0) || n < LEAST) return false;
-  return rdt_stats_half_width(rdt_stats_wilson(rdt_count_silent(all), n, 0.95)) <= c->until;
-}
-
 static rdt_status count(engine *e, const rdt_trial *t, rdt_reason *why) {
   if (t->id != rdt_campaign_id(e->c, e->done))
     return rdt_fail(why, RDT_ERR_FORMAT, "trial %lld is where number %lld belongs: another shard, or not whole",
@@ -151,7 +143,7 @@ static rdt_status count(engine *e, const rdt_trial *t, rdt_reason *why) {
   RDT_TRY(rdt_tally_add(&e->c->tally, t, e->c->repairs, why));
   e->c->last = *t;
   e->done++;
-  e->enough = e->enough || is_enough(e->c);
+  e->enough = e->enough || rdt_summary_enough(&e->c->tally, e->c->until);
   return RDT_OK;
 }
 
@@ -248,6 +240,20 @@ static void ended(void *self, const char *json, size_t bytes) {
   cJSON_Delete(list);
 }
 
+/* The layer that the fault was meant for, where it can be one only: who died could not say. */
+static void name_layer(const cJSON *head, const rdt_fault *f, rdt_trial *t) {
+  const cJSON *layer, *only = NULL;
+  int n = 0;
+  cJSON_ArrayForEach(layer, rdt_json_list(head, "layers")) {
+    if (!rdt_fault_matches(f, rdt_json_string(layer, "name"))) continue;
+    only = layer;
+    n++;
+  }
+  if (n != 1) return;
+  snprintf(t->layer, sizeof t->layer, "%s", rdt_json_string(only, "name"));
+  snprintf(t->scheme, sizeof t->scheme, "%s", rdt_json_string(only, "scheme"));
+}
+
 static char *died(void *self, int64_t index, const char *spec, const char *how) {
   const engine *e = self;
   rdt_fault f = {.bits = -1};
@@ -261,7 +267,7 @@ static char *died(void *self, int64_t index, const char *spec, const char *how) 
   if (rdt_fault_parse(spec, &f, NULL) == RDT_OK) {
     t.site = f.site;
     t.kind = f.kind;
-    snprintf(t.layer, sizeof t.layer, "%s", f.layer);
+    name_layer(e->c->head, &f, &t);
   }
   return rdt_trial_print(&t);
 }

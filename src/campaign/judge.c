@@ -13,17 +13,30 @@ static rdt_effect effect_of(const rdt_injection *hit, double floor, bool same) {
   return hit->error <= floor ? RDT_EFFECT_BELOW : RDT_EFFECT_CANCELLED;
 }
 
+/* Of several faults in one run: some were noticed, and what is still there cancels in every sum that a check compares.
+ * No check could have seen those, whether or not another one had something to notice: they count as if they had been
+ * alone. */
+static bool left_cancelled(const rdt_shot *s) {
+  const rdt_injection *hit = &s->hit;
+  return hit->left > hit->stated && hit->left_weighted <= s->floor;
+}
+
+/* harmless: what it is called where nothing of the result is further off than rounding can be */
+static rdt_fate silent_fate(const rdt_shot *s, rdt_fate harmless) {
+  return s->wrong == 0 ? harmless : s->critical ? RDT_FATE_CRITICAL : RDT_FATE_SDC;
+}
+
 static rdt_fate fate_of(const rdt_shot *s, bool noticed) {
   const rdt_injection *hit = &s->hit;
   const bool stated = !(hit->left >= 0.0) || hit->left <= hit->stated;
   if (s->status == RDT_ERR_FAULT) return RDT_FATE_DETECTED;
   if (s->status != RDT_OK) return RDT_FATE_DUE;
+  if (noticed && left_cancelled(s)) return silent_fate(s, hit->rebuilt ? RDT_FATE_CORRECTED : RDT_FATE_RECOMPUTED);
   if (noticed && hit->rebuilt) return stated ? RDT_FATE_CORRECTED : RDT_FATE_MISCORRECTED;
   const bool small = hit->site == RDT_SITE_RECOVERY && hit->error <= s->floor_clean; /* let go */
   if (noticed && (s->same || small || (hit->left >= 0.0 && stated))) return RDT_FATE_RECOMPUTED;
   if (noticed || (rdt_site_checks(hit->site) && !s->same)) return RDT_FATE_MISCORRECTED;
-  if (s->wrong > 0) return s->critical ? RDT_FATE_CRITICAL : RDT_FATE_SDC;
-  return RDT_FATE_MASKED;
+  return silent_fate(s, RDT_FATE_MASKED);
 }
 
 static void name_layer(const rdt_target_layer *l, rdt_trial *t) {
@@ -76,7 +89,9 @@ void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) 
   t->left = hit->left >= 0.0 ? hit->left : -1.0;
   t->stated = hit->rebuilt ? hit->stated : -1.0;
   t->fate = fate_of(s, t->noticed);
-  t->effect = t->fate == RDT_FATE_DUE ? RDT_EFFECT_ABOVE : effect_of(hit, t->floor, s->same);
+  t->effect = t->fate == RDT_FATE_DUE           ? RDT_EFFECT_ABOVE
+              : t->noticed && left_cancelled(s) ? RDT_EFFECT_CANCELLED
+                                                : effect_of(hit, t->floor, s->same);
   if (rdt_site_checks(hit->site) && t->fate == RDT_FATE_MASKED) t->effect = RDT_EFFECT_NONE; /* no datum was touched */
   const bool twice_wrong = layer && layer->one_core && strstr(t->spec, ",core=");
   t->claimed = layer && rdt_scheme_claims(layer->info, hit->site) && !twice_wrong;

@@ -21,7 +21,7 @@ typedef struct chosen {
 static chosen with_faults(const rdt_study *s) {
   chosen c = {.n = 0};
   for (int i = 0; i < s->n; i++) {
-    if (s->list[i].clean || !rdt_count_planted(&s->list[i].tally.all)) continue;
+    if (s->list[i].clean || !rdt_count_planted(&s->list[i].tally.data)) continue;
     c.names[c.n] = s->list[i].label;
     c.list[c.n++] = &s->list[i];
   }
@@ -50,8 +50,8 @@ static rdt_svg *plot_overhead(const rdt_study *s) {
       .low = 0.0, .high = most, .title = "overhead: time of a run over the unprotected one, less 1", .unit = "%"};
   const rdt_svg_axis up = {.low = 0.0, .high = 100.0, .title = "coverage", .unit = "%"};
   const rdt_svg_plot p =
-      rdt_svg_frame("Coverage against overhead", "noticed, of the faults that were not masked; 95 % intervals", c.names,
-                    c.n, rdt_svg_axis_round(across), up, RDT_SVG_SCALE);
+      rdt_svg_frame("Coverage against overhead", "noticed, of the faults in data that were not masked; 95 % intervals",
+                    c.names, c.n, rdt_svg_axis_round(across), up, RDT_SVG_SCALE);
   for (int i = 0; i < RDT_STANDARDS; i++) {
     const double y = rdt_svg_y(&p, PERCENT * rdt_standards[i].share);
     rdt_svg_line(p.svg, p.x, y, p.x + p.width, y, RDT_SVG_DASHED);
@@ -59,7 +59,7 @@ static rdt_svg *plot_overhead(const rdt_study *s) {
   for (int i = 0; i < c.n; i++) {
     const double o = PERCENT * rdt_found_overhead(c.list[i]);
     if (isfinite(o))
-      whisker(&p, rdt_svg_x(&p, o), rdt_count_coverage(&c.list[i]->tally.all), RDT_SVG_SERIES + i, c.names[i]);
+      whisker(&p, rdt_svg_x(&p, o), rdt_count_coverage(&c.list[i]->tally.data), RDT_SVG_SERIES + i, c.names[i]);
   }
   return p.svg;
 }
@@ -141,13 +141,14 @@ static rdt_svg *by_layer(const rdt_study *s, const char *title, const char *text
 
 static rdt_svg *plot_layers(const rdt_study *s) {
   return by_layer(s, "Silent corruptions by layer",
-                  "of the faults planted in a layer (without protection: its vulnerability); 95 % intervals",
+                  "of the faults in a layer's data (without protection: its vulnerability); 95 % intervals",
                   "silent corruptions", rdt_count_sdc);
 }
 
 static rdt_svg *plot_layers_covered(const rdt_study *s) {
-  return by_layer(s, "Coverage by layer", "noticed, of the faults in a layer that were not masked; 95 % intervals",
-                  "coverage", rdt_count_coverage);
+  return by_layer(s, "Coverage by layer",
+                  "noticed, of the faults in a layer's data that were not masked; 95 % intervals", "coverage",
+                  rdt_count_coverage);
 }
 
 static const rdt_count *bit_count(const rdt_found *f, const chosen *c, int i) {

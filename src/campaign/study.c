@@ -1,5 +1,6 @@
 #include "campaign/study.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,9 +42,25 @@ void rdt_found_shards(const rdt_found *f, char *buf, size_t size) {
   if (used < size) snprintf(buf + used, size - used, "of %lld", (long long)f->n_shards);
 }
 
+static rdt_status begin(rdt_study *s, const cJSON *head, const char *dir, rdt_found **out, rdt_reason *why) {
+  if (s->n == RDT_MOST_FOUND)
+    return rdt_fail(why, RDT_ERR_ARG, "more than %d campaigns are not shown side by side", RDT_MOST_FOUND);
+  const char *policy = rdt_json_string(head, "on_fault");
+  rdt_found *f = *out = &s->list[s->n++];
+  f->head = cJSON_Duplicate(head, true);
+  f->repairs = strcmp(policy, "recompute") == 0 || strcmp(policy, "correct") == 0;
+  f->clean = strcmp(rdt_json_string(head, "fault"), "none") == 0;
+  snprintf(f->dir, sizeof f->dir, "%s", dir);
+  f->n_shards = (int64_t)rdt_json_real(head, "shards");
+  f->shards = rdt_calloc((size_t)(f->n_shards + 7) / 8, 1);
+  if (!f->head || !f->shards) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  return rdt_tally_expect(&f->tally, head, why);
+}
+
 /* Where the trials of this head belong. */
 static rdt_status place(rdt_study *s, const cJSON *head, const char *dir, rdt_found **out, rdt_reason *why) {
   const int64_t shard = (int64_t)rdt_json_real(head, "shard"), shards = (int64_t)rdt_json_real(head, "shards");
+  const double trials = rdt_json_real(head, "trials");
   rdt_found *f = NULL;
   for (int i = 0; i < s->n && !f; i++)
     if (!rdt_campaign_differs(s->list[i].head, head)) f = &s->list[i];
@@ -53,20 +70,13 @@ static rdt_status place(rdt_study *s, const cJSON *head, const char *dir, rdt_fo
                     dir, f->dir, (long long)shards, (long long)f->n_shards);
   if (f && has_shard(f, shard))
     return rdt_fail(why, RDT_ERR_ARG, "%.200s has the trials that %.200s has: they would count twice", dir, f->dir);
-  if (!f) {
-    if (s->n == RDT_MOST_FOUND)
-      return rdt_fail(why, RDT_ERR_ARG, "more than %d campaigns are not shown side by side", RDT_MOST_FOUND);
-    const char *policy = rdt_json_string(head, "on_fault");
-    f = &s->list[s->n++];
-    f->head = cJSON_Duplicate(head, true);
-    f->repairs = strcmp(policy, "recompute") == 0 || strcmp(policy, "correct") == 0;
-    f->clean = strcmp(rdt_json_string(head, "fault"), "none") == 0;
-    snprintf(f->dir, sizeof f->dir, "%s", dir);
-    f->n_shards = shards;
-    f->shards = rdt_calloc((size_t)(shards + 7) / 8, 1);
-    if (!f->head || !f->shards) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-    RDT_TRY(rdt_tally_expect(&f->tally, head, why));
-  }
+  if (f && rdt_json_real(f->head, "trials") != trials)
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "%.160s is a shard of %.0f trials and %.160s of %.0f: they make no campaign; continue the one of fewer "
+        "with --resume and the other's --n",
+        dir, trials, f->dir, rdt_json_real(f->head, "trials"));
+  if (!f) RDT_TRY(begin(s, head, dir, &f, why));
   f->shards[(shard - 1) / 8] |= (unsigned char)(1 << (shard - 1) % 8);
   *out = f;
   return RDT_OK;
@@ -79,17 +89,26 @@ rdt_status rdt_study_add(rdt_study *s, const char *dir, rdt_reason *why) {
   RDT_TRY(rdt_folder_read_head(dir, &head, why));
   if (!head)
     return rdt_fail(why, RDT_ERR_IO, "%.300s has no campaign.json: `redoubt inject ... -o DIR` writes it", dir);
-  const double shard = rdt_json_real(head, "shard"), shards = rdt_json_real(head, "shards");
-  const bool whole_numbers = shard == floor(shard) && shards == floor(shards);
-  rdt_status status = whole_numbers && shard >= 1.0 && shards >= shard && shards <= 0x1p20
-                          ? place(s, head, dir, &f, why)
-                          : rdt_fail(why, RDT_ERR_FORMAT, "%.300s: campaign.json does not say which shard", dir);
+  rdt_status status = rdt_study_head(head, dir, why);
+  if (status == RDT_OK) status = place(s, head, dir, &f, why);
   if (status == RDT_OK) {
-    reading r = {.f = f, .shard = (int64_t)shard, .shards = (int64_t)shards};
+    reading r = {
+        .f = f, .shard = (int64_t)rdt_json_real(head, "shard"), .shards = (int64_t)rdt_json_real(head, "shards")};
     status = rdt_folder_read(dir, take, &r, &whole, why);
   }
   cJSON_Delete(head);
   return status;
+}
+
+const char *rdt_found_part(const rdt_found *f, char *buf, size_t size) {
+  char shards[64];
+  *buf = '\0';
+  if (f->whole) return buf;
+  rdt_found_shards(f, shards, sizeof shards);
+  snprintf(buf, size, "%s%s%s%" PRId64 " of %.0f trials", f->n_shards > 1 ? "shards " : "",
+           f->n_shards > 1 ? shards : "", f->n_shards > 1 ? ", " : "", f->tally.trials,
+           rdt_json_real(f->head, "trials"));
+  return buf;
 }
 
 static bool alike(const rdt_study *s, const char *member) {
@@ -111,12 +130,18 @@ void rdt_study_name(rdt_study *s) {
   static const char *const more[] = {"target", "fault", "on_fault", "isa"};
   for (int i = 0; i < s->n; i++) {
     rdt_found *f = &s->list[i];
+    f->whole = rdt_summary_whole(f->head, &f->tally);
     size_t used = (size_t)snprintf(f->label, sizeof f->label, "%s", scheme_of(f));
     for (size_t k = 0; k < sizeof more / sizeof *more; k++)
       if (!alike(s, more[k]) && used < sizeof f->label)
         used += (size_t)snprintf(
             f->label + used, sizeof f->label - used, ", %s",
             f->clean && strcmp(more[k], "fault") == 0 ? "without a fault" : rdt_json_string(f->head, more[k]));
+    if (!f->whole) { /* whoever shows it shows this, too */
+      static const char part[] = " (a part)";
+      const size_t room = sizeof f->label - sizeof part;
+      snprintf(f->label + (used < room ? used : room), sizeof part, "%s", part);
+    }
   }
 }
 
@@ -135,21 +160,33 @@ double rdt_found_overhead(const rdt_found *f) {
   return without > 0.0 ? with / without - 1.0 : NAN;
 }
 
-static const rdt_found *look(const rdt_study *s, const rdt_found *f, bool clean, const char *scheme) {
-  const char *target = rdt_json_string(f->head, "target");
-  for (int i = 0; i < s->n; i++) {
-    const rdt_found *o = &s->list[i];
-    if (o->clean == clean && strcmp(rdt_json_string(o->head, "target"), target) == 0 &&
-        strcmp(rdt_json_string(o->head, "scheme"), scheme) == 0)
-      return o;
+/* The first thing besides scheme and seed that makes other trials of a campaign; NULL: they can be put side by side. */
+static const char *apart(const cJSON *a, const cJSON *b) {
+  static const char *const members[] = {"model", "input",    "family", "inputs",     "batch",
+                                        "mix",   "on_fault", "isa",    "avoid_cores"};
+  for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+    const cJSON *x = cJSON_GetObjectItemCaseSensitive(a, members[i]);
+    const cJSON *y = cJSON_GetObjectItemCaseSensitive(b, members[i]);
+    if ((x || y) && !cJSON_Compare(x, y, true)) return members[i];
   }
   return NULL;
 }
 
-const rdt_found *rdt_study_unprotected(const rdt_study *s, const rdt_found *f) {
-  return look(s, f, false, "none");
-}
-
-const rdt_found *rdt_study_clean(const rdt_study *s, const rdt_found *f) {
-  return look(s, f, true, rdt_json_string(f->head, "scheme"));
+const rdt_found *rdt_study_unprotected(const rdt_study *s, const rdt_found *f, const char **differs) {
+  const char *target = rdt_json_string(f->head, "target"); /* its datatype is in its name */
+  const char *first = NULL;
+  const rdt_found *part = NULL;
+  *differs = NULL;
+  for (int i = 0; i < s->n; i++) {
+    const rdt_found *o = &s->list[i];
+    if (o->clean || f->clean || strcmp(rdt_json_string(o->head, "target"), target) != 0 ||
+        strcmp(rdt_json_string(o->head, "scheme"), "none") != 0)
+      continue;
+    const char *other = apart(o->head, f->head);
+    if (!other && o->whole) return o;
+    if (!other) part = o;
+    if (!first) first = other;
+  }
+  if (!part) *differs = first;
+  return part;
 }

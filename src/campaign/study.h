@@ -14,6 +14,7 @@ typedef struct rdt_found {
   char label[160]; /* what tells it from the others: scheme, and target where they differ */
   int64_t n_shards;
   unsigned char *shards; /* a bit for each that is there */
+  bool whole;            /* all trials that were asked for are there; label says where not */
   char dir[256];         /* the first folder */
 } rdt_found;
 
@@ -27,14 +28,18 @@ typedef struct rdt_study {
 /* Adds a folder. RDT_ERR_ARG where its trials are in there already. */
 rdt_status rdt_study_add(rdt_study *s, const char *dir, rdt_reason *why);
 void rdt_found_shards(const rdt_found *f, char *buf, size_t size); /* "1-3 7 of 8" */
-void rdt_study_name(rdt_study *s);                                 /* labels, when all are there */
+/* "shards 1-3 7 of 8, 400 of 1000 trials": of what its numbers are, where they are not of the whole; "" */
+const char *rdt_found_part(const rdt_found *f, char *buf, size_t size);
+void rdt_study_name(rdt_study *s); /* labels, when all are there */
 void rdt_study_clear(rdt_study *s);
 
 double rdt_found_overhead(const rdt_found *f); /* seconds over those without protection, less 1; NaN: not measured */
-/* The campaign without protection on the same target, or NULL; the runs without a fault of the same target and scheme.
- */
-const rdt_found *rdt_study_unprotected(const rdt_study *s, const rdt_found *f);
-const rdt_found *rdt_study_clean(const rdt_study *s, const rdt_found *f);
+/* The campaign without protection beside it: the same faults in the same target, whatever the seed. NULL: there is
+ * none; *differs: what is another thing in the one of that target, NULL where none is of it. */
+const rdt_found *rdt_study_unprotected(const rdt_study *s, const rdt_found *f, const char **differs);
+
+/* study_head.c: RDT_ERR_FORMAT where a head lacks what counting its trials takes; dir for messages */
+rdt_status rdt_study_head(const cJSON *head, const char *dir, rdt_reason *why);
 
 /* plots.c: picture i as an SVG text (free), with a name for its file; *text NULL: there is nothing to show. */
 enum { RDT_STUDY_PLOTS = 8 };

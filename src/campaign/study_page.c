@@ -49,20 +49,35 @@ static void put_share(FILE *to, rdt_counted c) {
     fprintf(to, "<td>%.4g\u00A0%%<small>%.4g to %.4g</small></td>", 100.0 * c.at, 100.0 * c.in.low, 100.0 * c.in.high);
 }
 
+/* The worst that a campaign of the study says, for all of them. */
+static rdt_judgement judge(const rdt_study *s) {
+  static const rdt_judgement order[] = {RDT_JUDGED_FAIL, RDT_JUDGED_MUTE, RDT_JUDGED_PASS, RDT_JUDGED_UNCLAIMED};
+  for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+    for (int i = 0; i < s->n; i++)
+      if (rdt_summary_judge(&s->list[i].tally) == order[k]) return order[k];
+  return RDT_JUDGED_MUTE;
+}
+
 static void put_head(FILE *to, const rdt_study *s) {
-  int64_t trials = 0, failed = 0, missed = 0, checks = 0, reports = 0, clean = 0;
+  static const char *const titles[] = {"No miss inside a claim", "A campaign failed", "Nothing was claimed",
+                                       "A campaign has no verdict: it hit nothing"};
+  int64_t data = 0, checker = 0, missed = 0, checks = 0, reports = 0, clean = 0;
+  int parts = 0;
   for (int i = 0; i < s->n; i++) {
     const rdt_tally *t = &s->list[i].tally;
-    trials += t->trials - t->clean;
-    failed += t->failed;
-    missed += t->all.missed;
+    data += rdt_count_planted(&t->data);
+    checker += rdt_count_planted(&t->checker);
+    missed += t->data.missed + t->checker.missed;
     checks += t->checks;
     reports += t->reports;
     clean += t->clean;
+    parts += !s->list[i].whole;
   }
-  fprintf(to, "<header class=card><h1 class=%s>%s</h1><p>%d campaign%s, %" PRId64 " faults planted",
-          failed ? "bad" : "ok", failed ? "A campaign failed" : "No miss inside a claim", s->n, s->n == 1 ? "" : "s",
-          trials);
+  const rdt_judgement j = judge(s);
+  fprintf(to, "<header class=card><h1 class=%s>%s%s</h1><p>%d campaign%s, %" PRId64 " faults in data",
+          j == RDT_JUDGED_PASS && !parts ? "ok" : "bad", titles[j], parts ? ", in a part of its trials" : "", s->n,
+          s->n == 1 ? "" : "s", data);
+  if (checker) fprintf(to, ", %" PRId64 " in what checks", checker);
   if (clean) fprintf(to, ", %" PRId64 " runs without a fault", clean);
   fprintf(to, "; %" PRId64 " checks. Missed inside claims: %" PRId64 ".", checks, missed);
   if (clean)
@@ -71,42 +86,65 @@ static void put_head(FILE *to, const rdt_study *s) {
   fprintf(to, "</p><p class=soft>%s</p></header>\n", rdt_campaign_caveat);
 }
 
+/* Its share, or why there is none. */
+static void put_bare(FILE *to, const rdt_study *s, const rdt_found *f) {
+  const char *differs;
+  const rdt_found *bare = rdt_study_unprotected(s, f, &differs);
+  if (bare)
+    put_share(to, rdt_count_sdc(&bare->tally.data));
+  else if (differs)
+    fprintf(to, "<td>-<small class=w>that of none has another %s</small></td>", differs);
+  else
+    fputs("<td>-</td>", to);
+}
+
 static void put_campaign(FILE *to, const rdt_study *s, const rdt_found *f) {
+  static const char *const looks[] = {"ok", "bad", "soft", "bad"};
+  char part[160];
   const rdt_tally *t = &f->tally;
+  const rdt_judgement j = rdt_summary_judge(t);
   const double overhead = rdt_found_overhead(f);
-  const rdt_found *bare = rdt_study_unprotected(s, f);
   fputs("<tr><td class=l>", to);
   rdt_text_xml(to, f->label);
   fputs("<small class=w>", to);
   rdt_text_xml(to, rdt_json_string(f->head, "target"));
-  fprintf(to, "</small></td><td class=\"l %s\">%s</td><td>%" PRId64 "</td>", t->failed ? "bad" : "ok",
-          t->failed ? "FAIL" : "PASS", t->trials);
-  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_coverage(&t->all));
-  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_sdc(&t->all));
-  put_share(to, bare && !f->clean ? rdt_count_sdc(&bare->tally.all) : (rdt_counted){.at = NAN});
-  fprintf(to, "<td>%" PRId64 "</td><td>%" PRId64 "</td><td>%" PRId64 "</td>", rdt_count_above(&t->all), t->all.missed,
-          t->all.uncovered);
+  fputs("</small>", to);
+  if (*rdt_found_part(f, part, sizeof part)) fprintf(to, "<small class=\"w bad\">%s</small>", part);
+  fprintf(to, "</td><td class=\"l %s\">%s</td><td>%" PRId64 "</td>", looks[j], rdt_judgement_name(j),
+          f->clean ? t->clean : rdt_count_planted(&t->data));
+  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_coverage(&t->data));
+  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_sdc(&t->data));
+  put_bare(to, s, f);
+  fprintf(to, "<td>%" PRId64 "</td><td>%" PRId64 "</td><td>%" PRId64 "</td><td>%" PRId64 "</td>",
+          rdt_count_above(&t->data), t->data.missed, t->data.cancelled, t->data.uncovered);
+  if (rdt_count_planted(&t->checker))
+    fprintf(to, "<td>%" PRId64 "<small>%" PRId64 " noticed of %" PRId64 " with effect</small></td>",
+            rdt_count_planted(&t->checker), rdt_count_noticed(&t->checker), rdt_count_dangerous(&t->checker));
+  else
+    fputs("<td>-</td>", to);
   fprintf(to, isnan(overhead) ? "<td>-</td>" : "<td>%.1f\u00A0%%</td>", 100.0 * overhead);
   fprintf(to, t->floor_most > 0.0 ? "<td>%.3g</td>" : "<td>-</td>", t->floor_most);
   fprintf(to, "<td>%" PRId64 "</td><td class=l>", t->reports);
   const char *reached = "-";
   for (int i = 0; i < RDT_STANDARDS && !f->clean; i++)
-    if (rdt_count_coverage(&t->all).in.low >= rdt_standards[i].share) reached = rdt_standards[i].name;
+    if (rdt_count_coverage(&t->data).in.low >= rdt_standards[i].share) reached = rdt_standards[i].name;
   fprintf(to, "%s</td></tr>\n", reached);
 }
 
 static void put_campaigns(FILE *to, const rdt_study *s) {
   fputs(
       "<section><h2>Campaigns</h2><div class=\"card "
-      "wide\"><table><thead><tr><th>campaign<th class=l><th>trials<th>coverage<th>silent<th>"
-      "silent, unprotected<th>above the floor<th>missed in a claim<th>uncovered<th>overhead<th>floor<th>false reports"
-      "<th class=l>reached</tr></thead><tbody>\n",
+      "wide\"><table><thead><tr><th>campaign<th class=l><th>faults in data<th>coverage<th>silent<th>"
+      "silent, unprotected<th>above the floor<th>missed in a claim<th>cancelled in a claim<th>uncovered<th>faults in "
+      "checks<th>overhead<th>floor<th>false reports<th class=l>reached</tr></thead><tbody>\n",
       to);
   for (int i = 0; i < s->n; i++) put_campaign(to, s, &s->list[i]);
   fputs(
-      "</tbody></table></div><p class=soft>Coverage: noticed, of the faults that were not masked. Silent: further off "
-      "than "
-      "rounding can be, and nobody noticed. Small: 95\u00A0% Wilson intervals.</p></section>\n",
+      "</tbody></table></div><p class=soft>Shares are of faults in data: those in what checks cannot be missed. "
+      "Coverage: noticed, of the faults that were not masked. Silent: further off than rounding can be, and nobody "
+      "noticed. Cancelled: single errors are above the floor, but no sum that a check compares. Small: 95\u00A0% "
+      "Wilson "
+      "intervals.</p></section>\n",
       to);
 }
 
@@ -115,11 +153,11 @@ static void put_rates(FILE *to, const rdt_study *s) {
   if (!(s->fit > 0.0)) return;
   fprintf(
       to,
-      "<section><h2>Rates</h2><div class=\"card wide\"><table><thead><tr><th>campaign<th>silent, of %.4g raw faults "
-      "in 10<sup>9</sup> hours (FIT)<th>at most</tr></thead><tbody>\n",
+      "<section><h2>Rates</h2><div class=\"card wide\"><table><thead><tr><th>campaign<th>silent, of %.4g raw faults in "
+      "data in 10<sup>9</sup> hours (FIT)<th>at most</tr></thead><tbody>\n",
       s->fit);
   for (int i = 0; i < s->n; i++) {
-    const rdt_counted sdc = rdt_count_sdc(&s->list[i].tally.all);
+    const rdt_counted sdc = rdt_count_sdc(&s->list[i].tally.data);
     if (isnan(sdc.at)) continue;
     fputs("<tr><td class=l>", to);
     rdt_text_xml(to, s->list[i].label);

@@ -26,6 +26,29 @@ rdt_counted rdt_count_sdc(const rdt_count *c) {
   return counted(rdt_count_silent(c), rdt_count_planted(c));
 }
 
+bool rdt_summary_enough(const rdt_tally *t, double until) {
+  enum { LEAST = 100 };
+  const int64_t n = rdt_count_planted(&t->data);
+  return until > 0.0 && n >= LEAST &&
+         rdt_stats_half_width(rdt_stats_wilson(rdt_count_silent(&t->data), n, RDT_CONFIDENCE)) <= until;
+}
+
+bool rdt_summary_whole(const cJSON *head, const rdt_tally *t) {
+  return (double)t->trials >= rdt_json_real(head, "trials") || rdt_summary_enough(t, rdt_json_real(head, "until_ci"));
+}
+
+static const char *const judgements[] = {"PASS", "FAIL", "NO CLAIM", "NO VERDICT"};
+
+const char *rdt_judgement_name(rdt_judgement j) {
+  return judgements[j];
+}
+
+rdt_judgement rdt_summary_judge(const rdt_tally *t) {
+  if (t->failed > 0) return RDT_JUDGED_FAIL;
+  if (rdt_tally_mute(t)) return RDT_JUDGED_MUTE;
+  return t->clean == 0 && t->data.claimed + t->checker.claimed == 0 ? RDT_JUDGED_UNCLAIMED : RDT_JUDGED_PASS;
+}
+
 /* "SDC-critical" as a member: "sdc_critical" */
 static void key_of(rdt_fate f, char *key, size_t size) {
   snprintf(key, size, "%s", rdt_fate_name(f));
@@ -41,7 +64,8 @@ static void add_counted(cJSON *o, const char *name, rdt_counted c) {
   cJSON_AddNumberToObject(o, key, c.in.high);
 }
 
-static cJSON *row_of(const char *key, const char *name, const rdt_count *c) {
+/* Shares are of faults in data: in what checks them nothing can be missed. */
+static cJSON *counts_of(const char *key, const char *name, const rdt_count *c) {
   char fate[32];
   cJSON *o = cJSON_CreateObject();
   rdt_json_text(o, key, name);
@@ -53,8 +77,15 @@ static cJSON *row_of(const char *key, const char *name, const rdt_count *c) {
   cJSON_AddNumberToObject(o, "above_floor", (double)rdt_count_above(c));
   cJSON_AddNumberToObject(o, "below_floor", (double)c->effect[RDT_EFFECT_BELOW]);
   cJSON_AddNumberToObject(o, "cancelled", (double)c->effect[RDT_EFFECT_CANCELLED]);
+  cJSON_AddNumberToObject(o, "cancelled_claimed", (double)c->cancelled);
+  cJSON_AddNumberToObject(o, "claimed", (double)c->claimed);
   cJSON_AddNumberToObject(o, "missed", (double)c->missed);
   cJSON_AddNumberToObject(o, "uncovered", (double)c->uncovered);
+  return o;
+}
+
+static cJSON *row_of(const char *key, const char *name, const rdt_count *c) {
+  cJSON *o = counts_of(key, name, c);
   add_counted(o, "coverage", rdt_count_coverage(c));
   add_counted(o, "sdc_share", rdt_count_sdc(c));
   return o;
@@ -63,9 +94,13 @@ static cJSON *row_of(const char *key, const char *name, const rdt_count *c) {
 static void add_rows(cJSON *doc, const rdt_tally *t) {
   char text[48];
   cJSON *list = cJSON_AddArrayToObject(doc, "sites");
-  for (int i = 0; i < RDT_SITE_COUNT; i++)
-    if (rdt_count_planted(&t->site[i]))
-      cJSON_AddItemToArray(list, row_of("site", rdt_site_name((rdt_site)i), &t->site[i]));
+  for (int i = 0; i < RDT_SITE_COUNT; i++) {
+    const bool checks = rdt_site_checks((rdt_site)i);
+    if (!rdt_count_planted(&t->site[i])) continue;
+    cJSON *row = (checks ? counts_of : row_of)("site", rdt_site_name((rdt_site)i), &t->site[i]);
+    cJSON_AddStringToObject(row, "hits", checks ? "checks" : "data");
+    cJSON_AddItemToArray(list, row);
+  }
   list = cJSON_AddArrayToObject(doc, "layers");
   for (int i = 0; i < t->n_layers; i++) {
     if (!rdt_count_planted(&t->layers[i].count)) continue;
@@ -115,7 +150,7 @@ static cJSON *failure_of(const rdt_trial *f, bool repairs) {
 }
 
 static void add_standards(cJSON *doc, const rdt_tally *t, double fit) {
-  const rdt_counted coverage = rdt_count_coverage(&t->all), sdc = rdt_count_sdc(&t->all);
+  const rdt_counted coverage = rdt_count_coverage(&t->data), sdc = rdt_count_sdc(&t->data);
   cJSON *list = cJSON_AddArrayToObject(doc, "standards");
   for (int i = 0; i < RDT_STANDARDS; i++) {
     cJSON *o = cJSON_CreateObject();
@@ -145,13 +180,14 @@ static void add_suspects(cJSON *clean, const rdt_tally *t) {
     cJSON_AddNumberToObject(o, "checks", (double)l->checks);
     cJSON_AddNumberToObject(o, "suspects", (double)l->suspects);
     cJSON_AddNumberToObject(o, "reports", (double)l->reports);
+    cJSON_AddBoolToObject(o, "rate_stated", !l->no_rate);
     cJSON_AddItemToArray(list, o);
   }
 }
 
 cJSON *rdt_summary_json(const cJSON *head, const rdt_tally *t, double fit, bool repairs) {
   const cJSON *item;
-  cJSON *doc = rdt_document("coverage");
+  cJSON *doc = rdt_document("coverage/2");
   cJSON_ArrayForEach(item, head) {
     if (strcmp(item->string, "schema") == 0 || strcmp(item->string, "redoubt") == 0 ||
         strcmp(item->string, "layers") == 0 || strcmp(item->string, "mix") == 0)
@@ -163,7 +199,9 @@ cJSON *rdt_summary_json(const cJSON *head, const rdt_tally *t, double fit, bool 
   cJSON_AddNumberToObject(doc, "suspects", (double)t->suspects);
   cJSON_AddNumberToObject(doc, "unchecked", (double)t->unchecked);
   cJSON_AddNumberToObject(doc, "failed", (double)t->failed);
-  cJSON_AddNumberToObject(doc, "exit", t->failed > 0);
+  cJSON_AddBoolToObject(doc, "whole", rdt_summary_whole(head, t));
+  cJSON_AddStringToObject(doc, "verdict", rdt_judgement_name(rdt_summary_judge(t)));
+  cJSON_AddNumberToObject(doc, "exit", rdt_summary_judge(t) == RDT_JUDGED_MUTE ? 4 : t->failed > 0);
   if (t->clean > 0) {
     cJSON *o = cJSON_AddObjectToObject(doc, "clean");
     cJSON_AddNumberToObject(o, "runs", (double)t->clean);
@@ -174,7 +212,10 @@ cJSON *rdt_summary_json(const cJSON *head, const rdt_tally *t, double fit, bool 
     add_suspects(o, t);
   }
   if (t->clean < t->trials) {
-    cJSON_AddItemToObject(doc, "total", row_of("of", "all", &t->all));
+    const rdt_count all = rdt_tally_all(t);
+    cJSON_AddItemToObject(doc, "total", counts_of("of", "all", &all));
+    cJSON_AddItemToObject(doc, "data", row_of("of", "data", &t->data));
+    cJSON_AddItemToObject(doc, "checker", counts_of("of", "checks", &t->checker));
     add_rows(doc, t);
     add_standards(doc, t, fit);
   }

@@ -1,4 +1,4 @@
-/* A tally as a document: docs/schema/coverage-1.json. */
+/* A tally as a document: docs/schema/coverage-2.json. */
 #ifndef RDT_CAMPAIGN_SUMMARY_H
 #define RDT_CAMPAIGN_SUMMARY_H
 
@@ -21,6 +21,16 @@ typedef struct rdt_counted {
 } rdt_counted;
 rdt_counted rdt_count_coverage(const rdt_count *c); /* noticed, of those that were not masked */
 rdt_counted rdt_count_sdc(const rdt_count *c);      /* silent corruptions, of all that were planted */
+
+/* The rate of silent corruptions is known to this half width of its interval; until 0: never. */
+bool rdt_summary_enough(const rdt_tally *t, double until);
+/* All trials that its head asks for are counted, or as many as --until-ci takes. */
+bool rdt_summary_whole(const cJSON *head, const rdt_tally *t);
+
+/* What a campaign says. Not PASS: nothing that was hit is claimed (an unprotected run); nothing was hit or checked. */
+typedef enum rdt_judgement { RDT_JUDGED_PASS, RDT_JUDGED_FAIL, RDT_JUDGED_UNCLAIMED, RDT_JUDGED_MUTE } rdt_judgement;
+rdt_judgement rdt_summary_judge(const rdt_tally *t);
+const char *rdt_judgement_name(rdt_judgement j); /* "PASS", "FAIL", "NO CLAIM", "NO VERDICT" */
 
 /* What injected coverage is not. */
 extern const char rdt_campaign_caveat[];

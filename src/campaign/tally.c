@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "campaign/families.h"
 #include "core/memory.h"
 #include "report/json.h"
 
@@ -61,7 +62,25 @@ static void add(rdt_count *c, const rdt_trial *t) {
   c->fate[t->fate]++;
   if (t->fate == RDT_FATE_ABSENT) return;
   c->effect[t->effect]++;
+  c->claimed += t->claimed;
+  c->cancelled += t->claimed && t->effect == RDT_EFFECT_CANCELLED && !rdt_fate_noticed(t->fate);
   if (rdt_trial_missed(t)) (*(t->claimed ? &c->missed : &c->uncovered))++;
+}
+
+rdt_count rdt_tally_all(const rdt_tally *t) {
+  rdt_count sum = t->data;
+  for (int f = 0; f < RDT_FATE_COUNT; f++) sum.fate[f] += t->checker.fate[f];
+  for (int e = 0; e < RDT_EFFECT_COUNT; e++) sum.effect[e] += t->checker.effect[e];
+  sum.missed += t->checker.missed;
+  sum.uncovered += t->checker.uncovered;
+  sum.cancelled += t->checker.cancelled;
+  sum.claimed += t->checker.claimed;
+  return sum;
+}
+
+bool rdt_tally_mute(const rdt_tally *t) {
+  const rdt_count all = rdt_tally_all(t);
+  return t->clean > 0 ? t->checks == 0 : rdt_count_planted(&all) == 0;
 }
 
 /* They are looked for one by one: files must not make that endless. */
@@ -84,12 +103,20 @@ static rdt_status layer(rdt_tally *t, const char *name, const char *scheme, rdt_
   return RDT_OK;
 }
 
+/* A family's layer is called by it: "gemm blocks". */
+static bool has_no_rate(const cJSON *head, const char *name) {
+  const char *last = strrchr(name, ' ');
+  const rdt_family f = last && *rdt_json_string(head, "family") ? rdt_family_find(last + 1) : RDT_FAMILY_COUNT;
+  return f < RDT_FAMILY_COUNT && !rdt_family_claimed(f);
+}
+
 rdt_status rdt_tally_expect(rdt_tally *t, const cJSON *head, rdt_reason *why) {
   const cJSON *one;
   rdt_layer_count *l;
   t->lambda = head ? rdt_json_real(head, "lambda") : 0.0;
   cJSON_ArrayForEach(one, rdt_json_list(head, "layers")) {
     RDT_TRY(layer(t, rdt_json_string(one, "name"), rdt_json_string(one, "scheme"), &l, why));
+    l->no_rate = has_no_rate(head, rdt_json_string(one, "name"));
   }
   return RDT_OK;
 }
@@ -112,7 +139,7 @@ static void note(rdt_tally *t, const rdt_trial *trial) {
     if (!(ratio <= t->rebuilt_worst)) t->rebuilt_worst = ratio;
     if (!(trial->stated <= t->rebuilt_bound)) t->rebuilt_bound = trial->stated;
   }
-  if (trial->floor > 0.0 && trial->fate != RDT_FATE_ABSENT) {
+  if (trial->floor > 0.0 && !rdt_site_checks(trial->site)) {
     if (t->floor_most == 0.0 || trial->floor < t->floor_least) t->floor_least = trial->floor;
     if (trial->floor > t->floor_most) t->floor_most = trial->floor;
   }
@@ -151,17 +178,19 @@ rdt_status rdt_tally_add(rdt_tally *t, const rdt_trial *trial, bool repairs, rdt
   RDT_TRY(add_to(&t->unchecked, trial->unchecked, why));
   if (rdt_trial_fails(trial, repairs) && t->failed++ < RDT_TALLY_FAILURES) t->failures[t->failed - 1] = *trial;
   if (clean) return add_clean(t, trial, why);
-  add(&t->all, trial);
+  const bool checker = rdt_site_checks(trial->site);
+  add(checker ? &t->checker : &t->data, trial);
   if (trial->fate == RDT_FATE_ABSENT) return RDT_OK;
   rdt_layer_count *l;
   RDT_TRY(layer(t, trial->layer, trial->scheme, &l, why));
-  add(&l->count, trial);
   add(&t->site[trial->site], trial);
+  note(t, trial);
+  if (checker) return RDT_OK;
+  add(&l->count, trial);
   add(&t->kind[trial->kind], trial);
   add(&t->bit[trial->bit >= 0 ? trial->bit : RDT_BITS - 1], trial);
   add(&t->size[rdt_size_of(trial)], trial);
   if (bin >= 0 && trial->effect == RDT_EFFECT_ABOVE && trial->floor > 0.0) t->ratio_faulty[bin]++;
-  note(t, trial);
   return RDT_OK;
 }
 

@@ -8,6 +8,8 @@
 typedef struct rdt_count {
   int64_t fate[RDT_FATE_COUNT], effect[RDT_EFFECT_COUNT];
   int64_t missed, uncovered; /* above the floor and not noticed: inside a claim, outside */
+  int64_t cancelled;         /* inside a claim and still there: no check's sum is beyond the floor, single errors are */
+  int64_t claimed;           /* planted inside a claim */
 } rdt_count;
 int64_t rdt_count_planted(const rdt_count *c);
 int64_t rdt_count_noticed(const rdt_count *c); /* corrected, computed again, detected */
@@ -29,6 +31,7 @@ typedef struct rdt_layer_count {
   char name[128], scheme[24];
   rdt_count count;
   int64_t runs, checks, suspects, reports; /* without a fault, where layers run alone */
+  bool no_rate; /* of its family of data lambda states no share of suspects: partial sums cancel, columns repeat */
 } rdt_layer_count;
 
 enum { RDT_BITS = 65 }; /* the last: several values, or not known */
@@ -36,7 +39,9 @@ enum { RDT_TALLY_FAILURES = 20 };
 typedef struct rdt_tally {
   int64_t trials;
   double lambda; /* of its checks; 0: not known */
-  rdt_count all, site[RDT_SITE_COUNT], kind[RDT_FAULT_KIND_COUNT], bit[RDT_BITS], size[RDT_SIZES];
+  /* Faults in data, and those in what checks them: in the latter nothing can be missed, so shares are of the former. */
+  rdt_count data, checker, site[RDT_SITE_COUNT];
+  rdt_count kind[RDT_FAULT_KIND_COUNT], bit[RDT_BITS], size[RDT_SIZES]; /* of data; so are those of layers */
   rdt_layer_count *layers;
   int n_layers;
   int64_t checks, suspects, reports, unchecked, differing;           /* reports, differing: of runs without a fault */
@@ -54,6 +59,9 @@ typedef struct rdt_tally {
  * and its lambda. */
 rdt_status rdt_tally_expect(rdt_tally *t, const cJSON *head, rdt_reason *why);
 rdt_status rdt_tally_add(rdt_tally *t, const rdt_trial *trial, bool repairs, rdt_reason *why);
+rdt_count rdt_tally_all(const rdt_tally *t); /* faults wherever they struck */
+/* Nothing was hit, or no check was made where no fault was to be: there is nothing that it could say. */
+bool rdt_tally_mute(const rdt_tally *t);
 void rdt_tally_clear(rdt_tally *t);
 
 #endif

@@ -23,7 +23,7 @@ bool rdt_fate_noticed(rdt_fate f);
 typedef enum rdt_effect {
   RDT_EFFECT_NONE,      /* no bit of the raw result is another one */
   RDT_EFFECT_BELOW,     /* no error is larger than the floor */
-  RDT_EFFECT_CANCELLED, /* some are, one by one, but their weighted sums are not */
+  RDT_EFFECT_CANCELLED, /* some are, one by one, but their weighted sums are not; of several faults: of what is left */
   RDT_EFFECT_ABOVE,
   RDT_EFFECT_COUNT
 } rdt_effect;

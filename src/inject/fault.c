@@ -63,6 +63,12 @@ const char *rdt_site_text(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT ? sites[s].text : "unknown";
 }
 
+rdt_site rdt_site_find(const char *name) {
+  int s = 0;
+  while (s < RDT_SITE_COUNT && strcmp(name, sites[s].name) != 0) s++;
+  return (rdt_site)s;
+}
+
 bool rdt_site_checks(rdt_site s) {
   return (unsigned)s < RDT_SITE_COUNT && sites[s].hits == CHECKS;
 }
@@ -195,11 +201,9 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   if (!site) return rdt_fail(why, RDT_ERR_ARG, "'%s' names no site; a fault is %s", text, grammar);
   *site++ = '\0';
   RDT_TRY(parse_kind(text, f, why));
-  int s = 0;
-  while (s < RDT_SITE_COUNT && strcmp(site, sites[s].name) != 0) s++;
-  if (s == RDT_SITE_COUNT)
+  f->site = rdt_site_find(site);
+  if (f->site == RDT_SITE_COUNT)
     return rdt_fail(why, RDT_ERR_ARG, "unknown site '%s'; there are: %s", site, all_sites(list, sizeof list));
-  f->site = (rdt_site)s;
   while (option) {
     char *next = strchr(option, ',');
     if (next) *next++ = '\0';

@@ -13,7 +13,8 @@ typedef enum rdt_site {
 } rdt_site;
 const char *rdt_site_name(rdt_site s);
 const char *rdt_site_text(rdt_site s);
-bool rdt_site_checks(rdt_site s); /* hits what checks, not the data */
+rdt_site rdt_site_find(const char *name); /* RDT_SITE_COUNT: there is none of that name */
+bool rdt_site_checks(rdt_site s);         /* hits what checks, not the data */
 
 typedef enum rdt_fault_kind {
   RDT_FAULT_BIT,

@@ -68,7 +68,7 @@ rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuil
   return status;
 }
 
-void rdt_plan_book_left(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *now) {
+void rdt_plan_book_left(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *now) {
   const int64_t n = rdt_tensor_count(clean);
   double left = 0.0;
   for (int64_t i = 0; i < n; i++) {
@@ -76,4 +76,5 @@ void rdt_plan_book_left(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *
     if (!(d <= left)) left = isnan(d) ? INFINITY : d;
   }
   p->injection->left = left;
+  p->injection->left_weighted = left > 0.0 && isfinite(left) ? rdt_plan_weigh(p, o, clean, now) : left;
 }

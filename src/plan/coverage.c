@@ -10,7 +10,9 @@ const rdt_coverage rdt_coverage_kept = {.low = {
 #undef X
                                         }};
 
-static rdt_status take_row(const cJSON *row, const char *path, rdt_coverage *c, rdt_reason *why) {
+/* Of several ops with one scheme and datatype: the least counts. */
+static rdt_status take_row(const cJSON *row, const char *path, bool seen[RDT_SCHEME_COUNT][RDT_DTYPE_COUNT],
+                           rdt_coverage *c, rdt_reason *why) {
   const char *scheme = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "scheme"));
   const char *dtype = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "dtype"));
   const cJSON *low = cJSON_GetObjectItemCaseSensitive(row, "coverage_low");
@@ -19,11 +21,14 @@ static rdt_status take_row(const cJSON *row, const char *path, rdt_coverage *c, 
   if (!s || t == RDT_DTYPE_COUNT || !cJSON_IsNumber(low) || !(low->valuedouble >= 0.0 && low->valuedouble <= 1.0))
     return rdt_fail(why, RDT_ERR_FORMAT,
                     "%.200s: every row has a \"scheme\", a \"dtype\", a \"coverage_low\" from 0 to 1", path);
-  c->low[s->id][t] = low->valuedouble;
+  double *kept = &c->low[s->id][t];
+  *kept = seen[s->id][t] && *kept < low->valuedouble ? *kept : low->valuedouble;
+  seen[s->id][t] = true;
   return RDT_OK;
 }
 
 rdt_status rdt_coverage_read(rdt_context *ctx, const char *path, rdt_reason *why) {
+  bool seen[RDT_SCHEME_COUNT][RDT_DTYPE_COUNT] = {{false}};
   const cJSON *row;
   cJSON *doc;
   RDT_TRY(rdt_sealed_read(path, RDT_COVERAGE_SCHEMA, &doc, why));
@@ -31,7 +36,7 @@ rdt_status rdt_coverage_read(rdt_context *ctx, const char *path, rdt_reason *why
   rdt_status status = c ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   if (c) *c = rdt_coverage_kept;
   cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(doc, "rows")) {
-    if (status == RDT_OK) status = take_row(row, path, c, why);
+    if (status == RDT_OK) status = take_row(row, path, seen, c, why);
   }
   cJSON_Delete(doc);
   if (status == RDT_OK) {

@@ -1,4 +1,4 @@
-/* What campaigns have measured of schemes, in place of what schemes.def declares: docs/schema/measured-coverage-1.json.
+/* What campaigns have measured of schemes, in place of what schemes.def declares: docs/schema/measured-coverage-2.json.
  */
 #ifndef RDT_PLAN_COVERAGE_H
 #define RDT_PLAN_COVERAGE_H
@@ -13,7 +13,7 @@ typedef struct rdt_coverage {
 /* Of the campaigns that the project keeps (coverage.def): what a context goes by that has read nothing else. */
 extern const rdt_coverage rdt_coverage_kept;
 
-#define RDT_COVERAGE_SCHEMA "redoubt.measured-coverage/1"
+#define RDT_COVERAGE_SCHEMA "redoubt.measured-coverage/2"
 
 struct rdt_context;
 /* The automatic choices of this context go by it from now on; what it does not say is as it was kept. RDT_ERR_IO,

@@ -36,8 +36,9 @@ typedef struct rdt_injection {
   double error;    /* the largest difference among them; |after - before| where not known */
   double weighted; /* the largest weighted sum of the differences in a check: what the checks can see; NaN not known */
   double left;     /* the largest difference after the repair; -1 not known: the outputs' bits tell */
-  bool rebuilt;    /* verdict CORRECTED */
-  double stated;   /* the bound that was stated; else the floor: a repair does not see what lies below */
+  double left_weighted; /* the largest weighted sum of those in a check; NaN not known */
+  bool rebuilt;         /* verdict CORRECTED */
+  double stated;        /* the bound that was stated; else the floor: a repair does not see what lies below */
   char text[320];
 } rdt_injection;
 
@@ -182,6 +183,8 @@ void rdt_plan_core_strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *ra
                           const int *cores, int n);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);
 void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
+/* The largest weighted sum of the errors in a check of the plan; NaN where it cannot be asked. */
+double rdt_plan_weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty);
 
 /* tile.c: the part of the raw result that suspects name; false: all of it, or a black box */
 typedef struct rdt_tile {
@@ -205,7 +208,7 @@ unsigned rdt_plan_checkpoints(const rdt_plan *p);
 /* correct.c: raw results o->out rebuilt from row and column checksums, and checked again by both */
 rdt_status rdt_plan_rebuild(const rdt_plan *p, const rdt_operands *o, rdt_rebuilt *b, rdt_reason *why);
 /* What is left of a planted fault: packed raw results with the same strides. */
-void rdt_plan_book_left(rdt_plan *p, const rdt_tensor *clean, const rdt_tensor *now);
+void rdt_plan_book_left(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *now);
 
 /* place.c: row and column, as checks name them, of an element by its index, or by its logical number */
 void rdt_place_of(const rdt_problem *prob, const rdt_tensor *t, const int64_t *index, int64_t place[2]);

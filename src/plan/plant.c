@@ -350,8 +350,8 @@ static rdt_status ask(rdt_plan *p, const rdt_operands *o, rdt_findings *f) {
 }
 
 /* What the checks can see of the errors: sums are linear, so the scheme itself is asked, with the errors as result of
- * an input of zeros. NaN where it cannot be asked. */
-static double weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
+ * an input of zeros. */
+double rdt_plan_weigh(rdt_plan *p, const rdt_operands *o, const rdt_tensor *clean, const rdt_tensor *faulty) {
   enum { MAX_IN = 8 };
   const int64_t n = rdt_tensor_count(clean);
   rdt_tensor in[MAX_IN];
@@ -396,5 +396,5 @@ void rdt_plan_book_effect(rdt_plan *p, const rdt_operands *o, const rdt_tensor *
     if (isnan(d) ? !(isnan(x) && isnan(y)) : d > j->error) j->error = isnan(d) ? INFINITY : d;
   }
   /* An error beyond all numbers makes every sum that it goes into one. */
-  if (j->changed > 0) j->weighted = isfinite(j->error) ? weigh(p, o, clean, faulty) : INFINITY;
+  if (j->changed > 0) j->weighted = isfinite(j->error) ? rdt_plan_weigh(p, o, clean, faulty) : INFINITY;
 }

@@ -58,7 +58,7 @@ static rdt_status book_left(rdt_run *r, const rdt_recovered *v) {
     RDT_TRY(rdt_run_compute(r, RDT_BUF_SPARE, false, r->why));
     r->clean.data = r->buf[RDT_BUF_SPARE].data;
   }
-  rdt_plan_book_left(p, &r->clean, &r->buf[RDT_BUF_RESULT]);
+  rdt_plan_book_left(p, r->o, &r->clean, &r->buf[RDT_BUF_RESULT]);
   p->injection->rebuilt = rebuilt;
   p->injection->stated = rebuilt ? v->corrected_bound : r->found.floor;
   return RDT_OK;

@@ -518,7 +518,7 @@ rdt_status rdt_figures_record(const cJSON *doc, const char *name, const char *fo
   const cJSON *found = found_in(doc);
   const char *schema = rdt_json_string(found, "schema");
   if (strcmp(schema, "redoubt.bench-published/1") == 0) return rdt_figure_published_write(found, folder, why);
-  if (strcmp(schema, "redoubt.campaigns/2") == 0) {
+  if (strcmp(schema, "redoubt.campaigns/2") == 0 || strcmp(schema, "redoubt.campaigns/3") == 0) {
     char path[RDT_FIGURE_PATH];
     RDT_TRY(rdt_figure_path(folder, "silent", path, why));
     return rdt_figure_silent_write(found, path, why);

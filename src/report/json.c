@@ -13,7 +13,7 @@
 cJSON *rdt_document(const char *kind) {
   char schema[64];
   cJSON *doc = cJSON_CreateObject();
-  snprintf(schema, sizeof schema, "redoubt.%s/1", kind);
+  snprintf(schema, sizeof schema, strchr(kind, '/') ? "redoubt.%s" : "redoubt.%s/1", kind);
   cJSON_AddStringToObject(doc, "schema", schema);
   cJSON_AddStringToObject(doc, "redoubt", rdt_version());
   return doc;

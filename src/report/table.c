@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "core/text.h"
+#include "report/text.h"
 
 enum { MAX_COLUMNS = 24, CELL = 1024 };
 
@@ -72,14 +73,22 @@ void rdt_table_rule(rdt_table *t) {
   if (t) t->rule = t->cells / (size_t)t->columns;
 }
 
+/* What a cell looks like where it is printed. */
+static const char *shown(const char *cell, bool markdown, char room[2 * CELL]) {
+  if (!markdown) return cell;
+  rdt_text_markdown(cell, room, 2 * CELL);
+  return room;
+}
+
 static void put(FILE *to, const char *s, int pad, bool right) {
   fprintf(to, "%*s%s%*s", right ? pad : 0, "", s, right ? 0 : pad, "");
 }
 
 static void put_row(const rdt_table *t, FILE *to, const char *const *cells, const int *wide, bool markdown) {
+  char room[2 * CELL];
   if (markdown) fputs("| ", to);
   for (int c = 0; c < t->columns; c++) {
-    const char *s = cells[c];
+    const char *s = shown(cells[c], markdown, room);
     if (c) fputs(markdown ? " | " : "  ", to);
     const bool last = c == t->columns - 1 && !t->right[c] && !markdown; /* no trailing blanks */
     put(to, s, last ? 0 : wide[c] - width(s), t->right[c]);
@@ -100,12 +109,13 @@ static void put_line(const rdt_table *t, FILE *to, const int *wide, bool markdow
 
 bool rdt_table_print(const rdt_table *t, FILE *to, bool markdown) {
   int wide[MAX_COLUMNS];
+  char room[2 * CELL];
   if (!t || t->failed) return false;
   const size_t columns = (size_t)t->columns, rows = t->cells / columns;
   for (size_t c = 0; c < columns; c++) {
     wide[c] = width(t->heading[c]) > 3 ? width(t->heading[c]) : 3;
     for (size_t r = 0; r < rows; r++) {
-      const int w = width(t->cell[r * columns + c]);
+      const int w = width(shown(t->cell[r * columns + c], markdown, room));
       if (w > wide[c]) wide[c] = w;
     }
   }
