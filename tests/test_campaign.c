@@ -504,10 +504,10 @@ static void put_head_with(const char *dir, int shard, int shards, const char *ta
 
 #define SETTINGS(scheme, mix, trials, until) \
   ", \"scheme\": \"" scheme "\", \"mix\": " mix ", \"trials\": " trials ", \"until_ci\": " until ", \"batch\": 1"
-#define MIX "{\"faults\": [{\"fault\": \"bit\", \"share\": 1}]}"
+#define BITS "{\"faults\": [{\"fault\": \"bit\", \"share\": 1}]}"
 
 static void put_head(const char *dir, int shard, int shards) {
-  put_head_with(dir, shard, shards, "gemm:8x8x8", SETTINGS("row", MIX, "2000", "0"));
+  put_head_with(dir, shard, shards, "gemm:8x8x8", SETTINGS("row", BITS, "2000", "0"));
 }
 
 /* A number is one that a double keeps, and none of a count is negative; their sums are not taken on trust. */
@@ -600,14 +600,14 @@ static void unequal_shards_are_refused(void **state) {
   (void)state;
   snprintf(a, sizeof a, "%s", sub("short"));
   snprintf(b, sizeof b, "%s", sub("long"));
-  put_head_with(a, 1, 2, "gemm:8x8x8", SETTINGS("row", MIX, "100", "0"));
-  put_head_with(b, 2, 2, "gemm:8x8x8", SETTINGS("row", MIX, "200", "0"));
+  put_head_with(a, 1, 2, "gemm:8x8x8", SETTINGS("row", BITS, "100", "0"));
+  put_head_with(b, 2, 2, "gemm:8x8x8", SETTINGS("row", BITS, "200", "0"));
   assert_int_equal(rdt_study_add(&s, a, &why), RDT_OK);
   assert_int_equal(rdt_study_add(&s, b, &why), RDT_ERR_ARG);
   assert_non_null(strstr(why.text, "200 trials"));
   assert_non_null(strstr(why.text, "of 100"));
   rdt_study_clear(&s);
-  put_head_with(a, 1, 2, "gemm:8x8x8", SETTINGS("row", MIX, "100", "0.005"));
+  put_head_with(a, 1, 2, "gemm:8x8x8", SETTINGS("row", BITS, "100", "0.005"));
   assert_int_equal(rdt_study_add(&s, a, &why), RDT_ERR_FORMAT);
   assert_non_null(strstr(why.text, "--until-ci"));
   rdt_study_clear(&s);
@@ -648,11 +648,11 @@ static void a_head_says_what_it_is_of(void **state) {
 static void the_unprotected_one_had_the_same_faults(void **state) {
   static const struct {
     const char *name, *target, *more, *differs; /* differs NULL: it stands beside; "": of another target */
-  } cases[] = {{"same", "gemm:8x8x8", SETTINGS("none", MIX, "2000", "0") ", \"threads\": 3", NULL},
+  } cases[] = {{"same", "gemm:8x8x8", SETTINGS("none", BITS, "2000", "0") ", \"threads\": 3", NULL},
                {"mix", "gemm:8x8x8", SETTINGS("none", "{\"faults\": []}", "2000", "0"), "mix"},
-               {"family", "gemm:8x8x8", SETTINGS("none", MIX, "2000", "0") ", \"family\": \"relu\"", "family"},
-               {"model", "gemm:8x8x8", SETTINGS("none", MIX, "2000", "0") ", \"model\": \"5\"", "model"},
-               {"dtype", "gemm:8x8x8:f64", SETTINGS("none", MIX, "2000", "0"), ""}};
+               {"family", "gemm:8x8x8", SETTINGS("none", BITS, "2000", "0") ", \"family\": \"relu\"", "family"},
+               {"model", "gemm:8x8x8", SETTINGS("none", BITS, "2000", "0") ", \"model\": \"5\"", "model"},
+               {"dtype", "gemm:8x8x8:f64", SETTINGS("none", BITS, "2000", "0"), ""}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char protected[128], bare[128];
@@ -689,7 +689,7 @@ static rdt_trial judged(const rdt_target *t, rdt_shot s) {
 
 /* Errors that cancel in every sum are no miss, alone or beside others that were noticed; those that do not are one. */
 static void what_cancels_is_told_apart(void **state) {
-  script o = {-1, -1, -1, false, -1, -1};
+  script o = {-1, -1, -1, false, -1, -1, -1};
   rdt_target *t;
   rdt_reason why = {""};
   rdt_tally tally = {.trials = 0};
