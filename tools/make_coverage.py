@@ -12,17 +12,12 @@ import os
 import re
 import sys
 
-import sites
+import tables
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TABLE = os.path.join(ROOT, "src", "plan", "coverage.def")
 RECORD = os.path.join(ROOT, "bench", "results", "campaign-table.json")
 Z = 1.959963984540054
-
-
-def rows_of(path, pattern):
-    with open(os.path.join(ROOT, path)) as f:
-        return re.findall(pattern, f.read(), re.M)
 
 
 def lower(hits, n):
@@ -32,9 +27,9 @@ def lower(hits, n):
 
 
 def text():
-    data = sites.hitting("DATA")
+    data = tables.sites("DATA")
     schemes = {name: (key, float(declared)) for key, name, declared in
-               rows_of("src/schemes/schemes.def", r'^X\((\w+), "([\w-]+)", "[^"]*", \d, \d, "[^"]*", ([\d.]+),')}
+               tables.rows_of("src/schemes/schemes.def", r'^X\((\w+), "([\w-]+)", "[^"]*", \d, \d, "[^"]*", ([\d.]+),')}
     with open(RECORD) as f:
         rows = json.load(f)["result"]["rows"]
     found = {}
