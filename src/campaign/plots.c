@@ -28,27 +28,40 @@ static chosen with_faults(const rdt_study *s) {
   return c;
 }
 
-/* A value with its interval. */
-static void whisker(const rdt_svg_plot *p, double x, rdt_counted v, int look, const char *name) {
+/* A value with its interval; bare: the interval is in its tip alone. */
+static void whisker(const rdt_svg_plot *p, double x, rdt_counted v, bool bare, int look, const char *name) {
   char tip[512];
   snprintf(tip, sizeof tip, "%s: %.4g %% (95 %%: %.4g to %.4g %%)", name, PERCENT * v.at, PERCENT * v.in.low,
            PERCENT * v.in.high);
-  rdt_svg_whisker(p, x, PERCENT * v.at, PERCENT * v.in.low, PERCENT * v.in.high, look, tip);
+  const double low = bare ? v.at : v.in.low, high = bare ? v.at : v.in.high;
+  rdt_svg_whisker(p, x, PERCENT * v.at, PERCENT * low, PERCENT * high, look, tip);
+}
+
+/* Those with protection whose time was measured: without it there is neither coverage nor overhead. */
+static chosen protected_ones(const rdt_study *s) {
+  const chosen all = with_faults(s);
+  chosen c = {.n = 0};
+  for (int i = 0; i < all.n; i++) {
+    if (strcmp(rdt_json_string(all.list[i]->head, "scheme"), "none") == 0) continue;
+    if (!isfinite(rdt_found_overhead(all.list[i]))) continue;
+    c.names[c.n] = all.names[i];
+    c.list[c.n++] = all.list[i];
+  }
+  return c;
 }
 
 static rdt_svg *plot_overhead(const rdt_study *s) {
-  const chosen c = with_faults(s);
-  double most = 1.0;
-  int any = 0;
+  static const double LINES = 85.0; /* all that a standard asks for is above it */
+  const chosen c = protected_ones(s);
+  double most = 1.0, least = LINES;
   for (int i = 0; i < c.n; i++) {
-    const double o = PERCENT * rdt_found_overhead(c.list[i]);
-    any += isfinite(o);
-    if (isfinite(o) && o > most) most = o;
+    most = fmax(most, PERCENT * rdt_found_overhead(c.list[i]));
+    least = fmin(least, PERCENT * rdt_count_coverage(&c.list[i]->tally.data).in.low);
   }
-  if (!any) return NULL;
+  if (c.n == 0) return NULL;
   const rdt_svg_axis across = {
       .low = 0.0, .high = most, .title = "overhead: time of a run over the unprotected one, less 1", .unit = "%"};
-  const rdt_svg_axis up = {.low = 0.0, .high = 100.0, .title = "coverage", .unit = "%"};
+  const rdt_svg_axis up = {.low = 5.0 * floor(least / 5.0), .high = 100.0, .title = "coverage", .unit = "%"};
   const rdt_svg_plot p =
       rdt_svg_frame("Coverage against overhead", "noticed, of the faults in data that were not masked; 95 % intervals",
                     c.names, c.n, rdt_svg_axis_round(across), up, RDT_SVG_SCALE);
@@ -58,8 +71,7 @@ static rdt_svg *plot_overhead(const rdt_study *s) {
   }
   for (int i = 0; i < c.n; i++) {
     const double o = PERCENT * rdt_found_overhead(c.list[i]);
-    if (isfinite(o))
-      whisker(&p, rdt_svg_x(&p, o), rdt_count_coverage(&c.list[i]->tally.data), RDT_SVG_SERIES + i, c.names[i]);
+    whisker(&p, rdt_svg_x(&p, o), rdt_count_coverage(&c.list[i]->tally.data), false, RDT_SVG_SERIES + i, c.names[i]);
   }
   return p.svg;
 }
@@ -94,6 +106,10 @@ static rdt_svg *plot_rows(const chosen *c, const rows *r, rdt_counted (*value)(c
   }
   if (n == 0) return NULL;
   const rdt_svg_axis up = {.low = 0.0, .high = top, .title = r->axis, .unit = "%"};
+  enum { CROWD = 120 }; /* more intervals than that hide each other */
+  const bool crowded = n * c->n > CROWD;
+  char told[200];
+  snprintf(told, sizeof told, "%s%s", r->text, crowded ? "" : "; 95 % intervals");
   const int step = 1 + n / 40;
   double widest = 0.0;
   for (int j = 0; j < n; j += step) {
@@ -101,7 +117,7 @@ static rdt_svg *plot_rows(const chosen *c, const rows *r, rdt_counted (*value)(c
     widest = fmax(widest, rdt_svg_width(shortened(text)));
   }
   const bool turned = widest > (RDT_SVG_FRAME - 10.0) * step / n; /* side by side they would run into each other */
-  const rdt_svg_plot p = rdt_svg_frame(r->title, r->text, c->names, c->n, (rdt_svg_axis){.low = 0.0, .high = n},
+  const rdt_svg_plot p = rdt_svg_frame(r->title, told, c->names, c->n, (rdt_svg_axis){.low = 0.0, .high = n},
                                        rdt_svg_axis_round(up), turned ? 0.87 * widest + 26.0 : 34.0);
   for (int j = 0; j < n; j++) {
     const double pitch = p.width / n, middle = p.x + (j + 0.5) * pitch;
@@ -114,7 +130,8 @@ static rdt_svg *plot_rows(const chosen *c, const rows *r, rdt_counted (*value)(c
       const rdt_count *count = r->count(c->list[k], c, used[j]);
       char tip[400];
       snprintf(tip, sizeof tip, "%s, %s", text, c->names[k]);
-      if (count) whisker(&p, middle + pitch * 0.8 * ((k + 0.5) / c->n - 0.5), value(count), RDT_SVG_SERIES + k, tip);
+      if (count)
+        whisker(&p, middle + pitch * 0.8 * ((k + 0.5) / c->n - 0.5), value(count), crowded, RDT_SVG_SERIES + k, tip);
     }
   }
   return p.svg;
@@ -141,13 +158,12 @@ static rdt_svg *by_layer(const rdt_study *s, const char *title, const char *text
 
 static rdt_svg *plot_layers(const rdt_study *s) {
   return by_layer(s, "Silent corruptions by layer",
-                  "of the faults in a layer's data (without protection: its vulnerability); 95 % intervals",
-                  "silent corruptions", rdt_count_sdc);
+                  "of the faults in a layer's data (without protection: its vulnerability)", "silent corruptions",
+                  rdt_count_sdc);
 }
 
 static rdt_svg *plot_layers_covered(const rdt_study *s) {
-  return by_layer(s, "Coverage by layer",
-                  "noticed, of the faults in a layer's data that were not masked; 95 % intervals", "coverage",
+  return by_layer(s, "Coverage by layer", "noticed, of the faults in a layer's data that were not masked", "coverage",
                   rdt_count_coverage);
 }
 
@@ -164,7 +180,7 @@ static void bit_name(const chosen *c, int i, char *buf, size_t size) {
 static rdt_svg *plot_bits(const rdt_study *s) {
   const chosen c = with_faults(s);
   const rows r = {"Silent corruptions by bit",
-                  "by the highest bit that was flipped; 95 % intervals",
+                  "by the highest bit that was flipped",
                   "silent corruptions",
                   RDT_BITS,
                   bit_count,
@@ -174,12 +190,9 @@ static rdt_svg *plot_bits(const rdt_study *s) {
 
 static rdt_svg *plot_bits_covered(const rdt_study *s) {
   const chosen c = with_faults(s);
-  const rows r = {"Coverage by bit",
-                  "noticed, of the faults that were not masked, by the highest bit that was flipped; 95 % intervals",
-                  "coverage",
-                  RDT_BITS,
-                  bit_count,
-                  bit_name};
+  const rows r = {"Coverage by bit", "noticed, of the faults that were not masked, by the highest bit that was flipped",
+                  "coverage",        RDT_BITS,
+                  bit_count,         bit_name};
   return c.n ? plot_rows(&c, &r, rdt_count_coverage, 100.0) : NULL;
 }
 
@@ -205,7 +218,7 @@ static rdt_counted noticed(const rdt_count *c) {
 static rdt_svg *plot_sizes(const rdt_study *s) {
   const chosen c = with_faults(s);
   const rows r = {"Noticed, by size of the effect",
-                  "weighted error in units of the detection floor: above 1 all must be; 95 % intervals",
+                  "weighted error in units of the detection floor: above 1 all must be",
                   "noticed",
                   RDT_SIZE_NO_FLOOR,
                   size_count,
@@ -213,11 +226,13 @@ static rdt_svg *plot_sizes(const rdt_study *s) {
   return c.n ? plot_rows(&c, &r, noticed, 100.0) : NULL;
 }
 
-/* Ratios of all campaigns, clean and faulty. */
-static void sum_ratios(const rdt_study *s, double clean[RDT_RATIO_BINS], double faulty[RDT_RATIO_BINS], double all[2]) {
+/* Ratios of all campaigns of a lambda (0: of any), clean and faulty. */
+static void sum_ratios(const rdt_study *s, double lambda, double clean[RDT_RATIO_BINS], double faulty[RDT_RATIO_BINS],
+                       double all[2]) {
   for (int b = 0; b < RDT_RATIO_BINS; b++) {
     clean[b] = faulty[b] = 0.0;
     for (int i = 0; i < s->n; i++) {
+      if (lambda > 0.0 && s->list[i].tally.lambda != lambda) continue;
       clean[b] += (double)s->list[i].tally.ratio_clean[b];
       faulty[b] += (double)s->list[i].tally.ratio_faulty[b];
     }
@@ -233,7 +248,7 @@ static double edge(int bin) {
 static rdt_svg *plot_ratios(const rdt_study *s) {
   static const char *const names[] = {"runs without a fault", "faults above the floor"};
   double bins[2][RDT_RATIO_BINS], all[2] = {0.0, 0.0}, most = 0.0;
-  sum_ratios(s, bins[0], bins[1], all);
+  sum_ratios(s, 0.0, bins[0], bins[1], all);
   for (int k = 0; k < 2; k++)
     for (int b = 0; b < RDT_RATIO_BINS; b++)
       if (all[k] > 0.0 && bins[k][b] / all[k] > most) most = bins[k][b] / all[k];
@@ -260,8 +275,8 @@ static rdt_svg *plot_ratios(const rdt_study *s) {
 static rdt_svg *plot_roc(const rdt_study *s) {
   static const char *const names[] = {"suspects among runs without a fault", "noticed of the faults above the floor"};
   double bins[2][RDT_RATIO_BINS], all[2] = {0.0, 0.0};
-  sum_ratios(s, bins[0], bins[1], all);
-  const double lambda = s->n ? rdt_json_real(s->list[0].head, "lambda") : NAN;
+  const double lambda = s->n ? s->list[0].tally.lambda : NAN;
+  if (lambda > 0.0) sum_ratios(s, lambda, bins[0], bins[1], all);
   if (!(all[1] > 0.0) || !(lambda > 0.0)) return NULL;
   const rdt_svg_axis across = {
       .low = 0.5, .high = 50.0, .log = true, .title = "lambda, width of the statistical bound"};

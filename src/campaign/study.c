@@ -111,11 +111,15 @@ const char *rdt_found_part(const rdt_found *f, char *buf, size_t size) {
   return buf;
 }
 
+/* Of all of them; which fault, of those that plant one. */
 static bool alike(const rdt_study *s, const char *member) {
-  for (int i = 1; i < s->n; i++)
-    if (!cJSON_Compare(cJSON_GetObjectItemCaseSensitive(s->list[0].head, member),
-                       cJSON_GetObjectItemCaseSensitive(s->list[i].head, member), true))
-      return false;
+  const cJSON *first = NULL;
+  for (int i = 0; i < s->n; i++) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(s->list[i].head, member);
+    if (s->list[i].clean && strcmp(member, "fault") == 0) continue;
+    if (first && !cJSON_Compare(first, item, true)) return false;
+    first = item;
+  }
   return true;
 }
 
@@ -133,16 +137,59 @@ void rdt_study_name(rdt_study *s) {
     f->whole = rdt_summary_whole(f->head, &f->tally);
     size_t used = (size_t)snprintf(f->label, sizeof f->label, "%s", scheme_of(f));
     for (size_t k = 0; k < sizeof more / sizeof *more; k++)
-      if (!alike(s, more[k]) && used < sizeof f->label)
-        used += (size_t)snprintf(
-            f->label + used, sizeof f->label - used, ", %s",
-            f->clean && strcmp(more[k], "fault") == 0 ? "without a fault" : rdt_json_string(f->head, more[k]));
+      if (!alike(s, more[k]) && !(f->clean && strcmp(more[k], "fault") == 0) && used < sizeof f->label)
+        used += (size_t)snprintf(f->label + used, sizeof f->label - used, ", %s", rdt_json_string(f->head, more[k]));
+    if (f->clean && used < sizeof f->label)
+      used += (size_t)snprintf(f->label + used, sizeof f->label - used, ", without a fault");
     if (!f->whole) { /* whoever shows it shows this, too */
       static const char part[] = " (a part)";
       const size_t room = sizeof f->label - sizeof part;
       snprintf(f->label + (used < room ? used : room), sizeof part, "%s", part);
     }
   }
+}
+
+/* A word of a command line, quoted where a shell would take it apart. */
+static void put_word(FILE *to, const char *option, const char *word) {
+  static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@%+=:,./_-";
+  const bool quote = word[strspn(word, plain)] != '\0';
+  fprintf(to, " %s%s", option, quote ? "'" : "");
+  for (; *word; word++) fputs(*word == '\'' ? "'\\''" : (const char[]){*word, '\0'}, to);
+  if (quote) fputc('\'', to);
+}
+
+static void put_again(FILE *to, const rdt_found *f, int64_t id) {
+  static const struct {
+    const char *member, *option, *usual;
+  } words[] = {{"scheme", "--scheme ", "auto"}, {"family", "--family ", ""}, {"on_fault", "--on-fault ", "recompute"}};
+  const rdt_policy usual = RDT_POLICY_DEFAULT;
+  const char *fault = rdt_json_string(f->head, "fault"), *target = rdt_json_string(f->head, "target");
+  const double lambda = rdt_json_real(f->head, "lambda"), batch = rdt_json_real(f->head, "batch");
+  fputs("redoubt inject", to);
+  put_word(to, "", target);
+  if (!rdt_target_is_op(target)) fputs(" -i INPUT", to);
+  if (!rdt_target_is_op(target) && batch != 1.0) fprintf(to, " --batch %.0f", batch);
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    const char *word = rdt_json_string(f->head, words[i].member);
+    if (strcmp(word, words[i].usual) != 0) put_word(to, words[i].option, word);
+  }
+  if (strcmp(fault, "mix") == 0)
+    fputs(" --mix MIX.json", to);
+  else if (strcmp(fault, "default mix") != 0)
+    put_word(to, "--fault ", fault);
+  if (lambda != usual.lambda) fprintf(to, " --lambda %.9g", lambda);
+  fprintf(to, " --threads %.0f --seed %.0f --replay %" PRId64, rdt_json_real(f->head, "threads"),
+          rdt_json_real(f->head, "seed"), id);
+  put_word(to, "-o ", f->dir);
+}
+
+void rdt_found_again(const rdt_found *f, int64_t id, char *buf, size_t size) {
+  FILE *to = fmemopen(buf, size, "w");
+  *buf = '\0';
+  if (!to) return;
+  put_again(to, f, id);
+  fclose(to);
+  buf[size - 1] = '\0';
 }
 
 void rdt_study_clear(rdt_study *s) {

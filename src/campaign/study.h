@@ -33,6 +33,8 @@ const char *rdt_found_part(const rdt_found *f, char *buf, size_t size);
 void rdt_study_name(rdt_study *s); /* labels, when all are there */
 void rdt_study_clear(rdt_study *s);
 
+/* The command that shows a trial again. */
+void rdt_found_again(const rdt_found *f, int64_t id, char *buf, size_t size);
 double rdt_found_overhead(const rdt_found *f); /* seconds over those without protection, less 1; NaN: not measured */
 /* The campaign without protection beside it: the same faults in the same target, whatever the seed. NULL: there is
  * none; *differs: what is another thing in the one of that target, NULL where none is of it. */

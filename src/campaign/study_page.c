@@ -19,7 +19,7 @@ static const char style[] =
     "body{margin:0;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,'Segoe "
     "UI',Roboto,Helvetica,Arial,sans-serif}\n"
     "body{font-variant-numeric:tabular-nums;overflow-wrap:anywhere}\n"
-    "main{max-width:1080px;margin:0 auto;padding:20px 16px 48px}\n"
+    "main{max-width:1160px;margin:0 auto;padding:20px 16px 48px}\n"
     "h1{font-size:28px;line-height:1.2;margin:0 0 8px}h2{font-size:19px;margin:32px 0 6px}\n"
     ".ok{color:var(--ok)}.bad{color:var(--bad)}.soft{color:var(--soft);font-size:13px}\n"
     ".card,figure{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px;margin:0 0 "
@@ -28,10 +28,10 @@ static const char style[] =
     "figure svg{display:block;width:100%;height:auto;max-width:760px;margin:0 auto}\n"
     "figcaption{color:var(--soft);font-size:13px;margin-top:6px}\n"
     "table{border-collapse:collapse;width:100%;font-size:13px;overflow-wrap:normal}\n"
-    "th,td{text-align:right;padding:6px 9px;border-top:1px solid var(--line);vertical-align:top}\n"
+    "th,td{text-align:right;padding:6px 7px;border-top:1px solid var(--line);vertical-align:top}\n"
     "thead th{border-top:0;color:var(--soft);font-weight:400;vertical-align:bottom}\n"
     "th:first-child,td:first-child,.l{text-align:left}\n"
-    "td small{display:block;color:var(--soft);white-space:nowrap}\n"
+    "td small{display:block;color:var(--soft);white-space:nowrap}td.v{white-space:nowrap;font-size:inherit}\n"
     "td small.w{white-space:normal;overflow-wrap:anywhere;min-width:12em}\n"
     "code{font:12.5px/1.4 ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}\n"
     "@media screen and (max-width:700px){main{padding:12px 10px}h1{font-size:23px}figure{padding:6px}\n"
@@ -39,7 +39,9 @@ static const char style[] =
     "@page{size:A4 landscape;margin:12mm}\n"
     "@media print{*{-webkit-print-color-adjust:exact;print-color-adjust:exact}body{background:#fff;font-size:9.5pt}\n"
     "figure,.card,tr{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}table{font-size:8pt}main{"
-    "max-width:none;padding:0}.wide{overflow:visible}}\n";
+    "max-width:none;padding:0}.wide{overflow:visible;break-inside:auto}\n"
+    ".pics{display:grid;grid-template-columns:1fr 1fr;gap:8px;break-before:page}.pics "
+    "h2{grid-column:1/-1}figure{margin:0;padding:6px}}\n";
 /* clang-format on */
 
 static void put_share(FILE *to, rdt_counted c) {
@@ -98,6 +100,19 @@ static void put_bare(FILE *to, const rdt_study *s, const rdt_found *f) {
     fputs("<td>-</td>", to);
 }
 
+/* With the line of a standard that it reaches. */
+static void put_coverage(FILE *to, rdt_counted c) {
+  const char *reached = NULL;
+  if (isnan(c.at)) {
+    put_share(to, c);
+    return;
+  }
+  for (int i = 0; i < RDT_STANDARDS; i++)
+    if (c.in.low >= rdt_standards[i].share) reached = rdt_standards[i].name;
+  fprintf(to, "<td>%.4g\u00A0%%<small>%.4g to %.4g</small>", 100.0 * c.at, 100.0 * c.in.low, 100.0 * c.in.high);
+  fprintf(to, "%s%s%s</td>", reached ? "<small>" : "", reached ? reached : "", reached ? "</small>" : "");
+}
+
 static void put_campaign(FILE *to, const rdt_study *s, const rdt_found *f) {
   static const char *const looks[] = {"ok", "bad", "soft", "bad"};
   char part[160];
@@ -110,41 +125,38 @@ static void put_campaign(FILE *to, const rdt_study *s, const rdt_found *f) {
   rdt_text_xml(to, rdt_json_string(f->head, "target"));
   fputs("</small>", to);
   if (*rdt_found_part(f, part, sizeof part)) fprintf(to, "<small class=\"w bad\">%s</small>", part);
-  fprintf(to, "</td><td class=\"l %s\">%s</td><td>%" PRId64 "</td>", looks[j], rdt_judgement_name(j),
+  fprintf(to, "</td><td class=\"l v %s\">%s</td><td>%" PRId64 "</td>", looks[j], rdt_judgement_name(j),
           f->clean ? t->clean : rdt_count_planted(&t->data));
-  put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_coverage(&t->data));
+  put_coverage(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_coverage(&t->data));
   put_share(to, f->clean ? (rdt_counted){.at = NAN} : rdt_count_sdc(&t->data));
   put_bare(to, s, f);
   fprintf(to, "<td>%" PRId64 "</td><td>%" PRId64 "</td><td>%" PRId64 "</td><td>%" PRId64 "</td>",
           rdt_count_above(&t->data), t->data.missed, t->data.cancelled, t->data.uncovered);
   if (rdt_count_planted(&t->checker))
-    fprintf(to, "<td>%" PRId64 "<small>%" PRId64 " noticed of %" PRId64 " with effect</small></td>",
-            rdt_count_planted(&t->checker), rdt_count_noticed(&t->checker), rdt_count_dangerous(&t->checker));
+    fprintf(to, "<td>%" PRId64 "<small>%" PRId64 " of %" PRId64 "</small></td>", rdt_count_planted(&t->checker),
+            rdt_count_noticed(&t->checker), rdt_count_dangerous(&t->checker));
   else
     fputs("<td>-</td>", to);
   fprintf(to, isnan(overhead) ? "<td>-</td>" : "<td>%.1f\u00A0%%</td>", 100.0 * overhead);
   fprintf(to, t->floor_most > 0.0 ? "<td>%.3g</td>" : "<td>-</td>", t->floor_most);
-  fprintf(to, "<td>%" PRId64 "</td><td class=l>", t->reports);
-  const char *reached = "-";
-  for (int i = 0; i < RDT_STANDARDS && !f->clean; i++)
-    if (rdt_count_coverage(&t->data).in.low >= rdt_standards[i].share) reached = rdt_standards[i].name;
-  fprintf(to, "%s</td></tr>\n", reached);
+  fprintf(to, "<td>%" PRId64 "</td></tr>\n", t->reports);
 }
 
 static void put_campaigns(FILE *to, const rdt_study *s) {
   fputs(
       "<section><h2>Campaigns</h2><div class=\"card "
-      "wide\"><table><thead><tr><th>campaign<th class=l><th>faults in data<th>coverage<th>silent<th>"
-      "silent, unprotected<th>above the floor<th>missed in a claim<th>cancelled in a claim<th>uncovered<th>faults in "
-      "checks<th>overhead<th>floor<th>false reports<th class=l>reached</tr></thead><tbody>\n",
+      "wide\"><table><thead><tr><th>campaign<th class=l><th>faults in data<th>coverage<th>silent<th>silent, "
+      "unprotected<th>above floor<th>missed in claims<th>cancelled there<th>uncov\u00ADered<th>in "
+      "checks<th>over\u00ADhead<th>"
+      "floor<th>false reports</tr></thead><tbody>\n",
       to);
   for (int i = 0; i < s->n; i++) put_campaign(to, s, &s->list[i]);
   fputs(
       "</tbody></table></div><p class=soft>Shares are of faults in data: those in what checks cannot be missed. "
       "Coverage: noticed, of the faults that were not masked. Silent: further off than rounding can be, and nobody "
-      "noticed. Cancelled: single errors are above the floor, but no sum that a check compares. Small: 95\u00A0% "
-      "Wilson "
-      "intervals.</p></section>\n",
+      "noticed. Cancelled: single errors are above the floor, but no sum that a check compares. In checks: faults in "
+      "what "
+      "checks, and of those with an effect the noticed ones. Small: 95\u00A0% Wilson intervals.</p></section>\n",
       to);
 }
 
@@ -168,17 +180,19 @@ static void put_rates(FILE *to, const rdt_study *s) {
 
 static void put_miss(FILE *to, const rdt_found *f) {
   const rdt_trial *m = &f->tally.miss;
+  char again[1024];
   fputs("<div class=card><b>", to);
   rdt_text_xml(to, f->label);
-  fprintf(to, "</b>: trial %" PRId64 ", %s%s<br>", m->id, rdt_fate_name(m->fate),
-          m->claimed ? ", inside a claim" : ", outside of claims");
+  fprintf(to, "</b>: trial %" PRId64 ", %s, %s the floor, %s<br>", m->id, rdt_fate_name(m->fate),
+          m->effect == RDT_EFFECT_ABOVE       ? "above"
+          : m->effect == RDT_EFFECT_CANCELLED ? "cancelled: single errors above"
+                                              : "below",
+          m->claimed ? "inside a claim" : "outside of claims");
   rdt_text_xml(to, m->did);
-  fprintf(to, "<br><span class=soft>weighted error %.4g, floor %.4g. Again: <code>redoubt inject ", m->weighted,
-          m->floor);
-  rdt_text_xml(to, rdt_json_string(f->head, "target"));
-  fprintf(to, " ... --seed %.0f --replay %" PRId64 " -o ", rdt_json_real(f->head, "seed"), m->id);
-  rdt_text_xml(to, f->dir);
-  fputs("</code></span></div>\n", to);
+  fprintf(to, "<br><span class=soft>weighted error %.4g, floor %.4g. Again:</span><br><code>", m->weighted, m->floor);
+  rdt_found_again(f, m->id, again, sizeof again);
+  rdt_text_xml(to, again);
+  fputs("</code></div>\n", to);
 }
 
 static void put_misses(FILE *to, const rdt_study *s) {
@@ -190,6 +204,20 @@ static void put_misses(FILE *to, const rdt_study *s) {
     put_miss(to, &s->list[i]);
   }
   if (any) fputs("</section>\n", to);
+}
+
+static const rdt_count *layer_of(const rdt_found *f, const char *name) {
+  for (int k = 0; k < f->tally.n_layers; k++)
+    if (strcmp(f->tally.layers[k].name, name) == 0) return &f->tally.layers[k].count;
+  return NULL;
+}
+
+static bool is_hit(const rdt_study *s, const char *layer) {
+  for (int i = 0; i < s->n; i++) {
+    const rdt_count *c = layer_of(&s->list[i], layer);
+    if (c && rdt_count_planted(c)) return true;
+  }
+  return false;
 }
 
 /* What a layer is vulnerable to, and what each campaign leaves of it. */
@@ -206,16 +234,14 @@ static void put_layers(FILE *to, const rdt_study *s) {
   }
   fputs("</tr></thead><tbody>\n", to);
   for (int k = 0; k < first->n_layers; k++) {
+    if (!is_hit(s, first->layers[k].name)) continue;
     fputs("<tr><td class=l>", to);
     rdt_text_xml(to, first->layers[k].name);
     fputs("</td>", to);
     for (int i = 0; i < s->n; i++) {
-      const rdt_tally *t = &s->list[i].tally;
       if (s->list[i].clean) continue;
-      rdt_counted c = {.at = NAN};
-      for (int j = 0; j < t->n_layers; j++)
-        if (strcmp(t->layers[j].name, first->layers[k].name) == 0) c = rdt_count_sdc(&t->layers[j].count);
-      put_share(to, c);
+      const rdt_count *c = layer_of(&s->list[i], first->layers[k].name);
+      put_share(to, c ? rdt_count_sdc(c) : (rdt_counted){.at = NAN});
     }
     fputs("</tr>\n", to);
   }
@@ -223,7 +249,7 @@ static void put_layers(FILE *to, const rdt_study *s) {
 }
 
 static rdt_status put_plots(FILE *to, const rdt_study *s, rdt_reason *why) {
-  fputs("<section><h2>Pictures</h2>\n", to);
+  fputs("<section class=pics><h2>Pictures</h2>\n", to);
   for (int i = 0; i < RDT_STUDY_PLOTS; i++) {
     char *svg;
     RDT_TRY(rdt_study_plot(s, i, &svg, why));

@@ -73,17 +73,18 @@ static void put_notes(FILE *to, const rdt_study *s) {
 }
 
 static void put_misses(FILE *to, const rdt_study *s) {
+  char again[1024];
   for (int i = 0; i < s->n; i++) {
     const rdt_found *f = &s->list[i];
     const rdt_trial *m = &f->tally.miss;
     if (!f->tally.has_miss) continue;
     fputs("\nWorst that nobody noticed in ", to);
     put_text(to, f->label);
-    fprintf(to, ": trial %" PRId64 " (--replay %" PRId64 " -o ", m->id, m->id);
-    put_text(to, f->dir);
-    fputs("): ", to);
+    fprintf(to, ": trial %" PRId64 ", %s the floor, %s a claim: ", m->id,
+            m->effect == RDT_EFFECT_ABOVE ? "above" : "not above", m->claimed ? "inside" : "outside of");
     put_text(to, m->did);
-    fputc('\n', to);
+    rdt_found_again(f, m->id, again, sizeof again);
+    fprintf(to, "\n\n    %s\n", again);
   }
 }
 
