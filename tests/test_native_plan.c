@@ -303,10 +303,6 @@ static void what_has_no_bound_hides_no_fault(void **state) {
         close_house(&h);
         continue;
       }
-      if (h.j.kind == UTIL_GEMM && h.j.out.shape[0] == 1) { /* all of a single row is not a number then */
-        close_house(&h);
-        continue;
-      }
       *(float *)h.j.data[0].data = NAN;
       assert_int_equal(execute(&h), RDT_OK);
       memcpy(h.clean, h.j.out.data, h.j.out_bytes);
@@ -320,9 +316,12 @@ static void what_has_no_bound_hides_no_fault(void **state) {
       assert_int_equal(h.r.faults, 1);
       assert_int_equal(h.r.diagnosis, faults[i / 2].diagnosis);
       assert_true(h.r.unchecked > 0);
-      assert_int_equal(h.r.verdict, i % 2 ? RDT_DETECTED : RDT_UNCHECKED);
-      assert_int_equal(status, i % 2 ? RDT_ERR_FAULT : RDT_OK);
-      assert_int_equal(as_clean(&h), i % 2 == 0);
+      /* A single row is not a number at all: a changed weight is found and restored, but does not show. */
+      const bool shows = i / 2 == 0 || h.j.kind != UTIL_GEMM || h.j.out.shape[0] > 1;
+      const bool stays = i % 2 && shows;
+      assert_int_equal(h.r.verdict, stays ? RDT_DETECTED : RDT_UNCHECKED);
+      assert_int_equal(status, stays ? RDT_ERR_FAULT : RDT_OK);
+      assert_int_equal(as_clean(&h), !stays);
       close_house(&h);
     }
 }
