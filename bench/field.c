@@ -12,12 +12,17 @@ void rdt_field_begin(rdt_field *f, const char *command, const rdt_problem *probl
   *f = (rdt_field){.command = command, .problems = problems, .copies = copies, .threads = threads, .none = -1};
 }
 
-static void clear(rdt_contender *x) {
+static void drop_plans(rdt_contender *x) {
   for (int i = 0; x->plans && i < x->field->copies; i++) rdt_plan_destroy(x->plans[i]);
+  rdt_free(x->plans);
+  x->plans = NULL;
+}
+
+static void clear(rdt_contender *x) {
+  if (x->same < 0) drop_plans(x);
   for (int i = 0; x->states && i < x->field->copies; i++)
     if (x->states[i]) x->kernel->destroy(x->states[i]);
   if (x->foreign && x->foreign->destroy) x->foreign->destroy(x->user);
-  rdt_free(x->plans);
   rdt_free(x->states);
   rdt_context_destroy(x->ctx);
 }
@@ -27,7 +32,7 @@ static rdt_contender *add(rdt_field *f, rdt_baseline *library, const char *name)
     fprintf(stderr, "redoubt %s: more than %d contenders: %s is left out\n", f->command, RDT_TIMING_CASES, name);
     return NULL;
   }
-  f->list[f->count] = (rdt_contender){.name = name, .library = library, .asked = "none", .field = f};
+  f->list[f->count] = (rdt_contender){.name = name, .library = library, .asked = "none", .field = f, .same = -1};
   return &f->list[f->count];
 }
 
@@ -100,11 +105,31 @@ static bool make_plans(rdt_contender *x) {
   return x->plans && status == RDT_OK;
 }
 
+static bool is_same_way(const rdt_plan *a, const rdt_plan *b) {
+  return a->kernel == b->kernel && a->scheme == b->scheme && a->sets == b->sets && a->kernel_fuses == b->kernel_fuses &&
+         a->finish == b->finish && a->threads == b->threads;
+}
+
+/* What an earlier contender is already: run twice it would differ by where in memory its copies of the weights lie. */
+static void share_plans(const rdt_field *f, rdt_contender *x) {
+  for (int i = 0; i < f->count && x->same < 0; i++) {
+    const rdt_contender *other = &f->list[i];
+    bool same = other->plans != NULL && other->same < 0;
+    for (int k = 0; same && k < f->copies; k++) same = is_same_way(other->plans[k], x->plans[k]);
+    if (!same) continue;
+    drop_plans(x);
+    x->plans = other->plans;
+    x->same = i;
+  }
+}
+
 /* only: not where the scheme leaves the problem to another one. */
 static bool add_plans(rdt_field *f, const char *name, const char *scheme, bool only) {
   rdt_contender *x = add(f, NULL, name);
   if (x) x->asked = scheme;
-  return keep(f, x, x && make_plans(x) && (!only || strcmp(rdt_plan_scheme(x->plans[0]), scheme) == 0));
+  const bool good = x && make_plans(x) && (!only || strcmp(rdt_plan_scheme(x->plans[0]), scheme) == 0);
+  if (good) share_plans(f, x);
+  return keep(f, x, good);
 }
 
 bool rdt_field_add_none(rdt_field *f) {
@@ -220,10 +245,28 @@ static int run(void *user) {
   return run_once(x, copy);
 }
 
+int rdt_field_runs(const rdt_field *f) {
+  int runs = 0;
+  for (int i = 0; i < f->count; i++) runs += f->list[i].same < 0;
+  return runs;
+}
+
+/* What was run once counts for all who stand for it. */
+static void share_times(rdt_field *f, rdt_timing *timing) {
+  for (int i = 0; i < f->count; i++) {
+    if (f->list[i].same < 0) continue;
+    const rdt_timing_case *of = &timing->cases[f->list[i].same];
+    timing->cases[i].trials = of->trials;
+    memcpy(timing->cases[i].seconds, of->seconds, (size_t)of->trials * sizeof *of->seconds);
+    f->list[i].worst = f->list[f->list[i].same].worst;
+  }
+}
+
 int rdt_field_time(rdt_field *f, rdt_timing *timing) {
   for (int i = 0; i < f->count; i++) {
     const rdt_contender *x = &f->list[i];
     const int at = rdt_timing_add(timing, x->name, run, &f->list[i]);
+    timing->cases[at].out = x->same >= 0;
     /* OpenMP's threads spin for some milliseconds, on the cores that this library's own ones want. */
     if (f->threads > 1 && x->library && x->library->row && !x->library->openmp) timing->cases[at].rest = 0.02;
   }
@@ -231,6 +274,7 @@ int rdt_field_time(rdt_field *f, rdt_timing *timing) {
   const char *text = "";
   if (stopped == RDT_TIMING_STOPPED) return stopped;
   f->timed = stopped == 0;
+  if (f->timed) share_times(f, timing);
   bool fault = stopped == RDT_ERR_FAULT;
   for (int i = 0; i < f->count; i++) {
     fault = fault || f->list[i].worst.faults > 0;

@@ -21,6 +21,7 @@ typedef struct rdt_contender {
   int next;                 /* which copy of the problem */
   rdt_context *ctx;         /* of the plans */
   rdt_plan **plans;         /* one of: ours, one for each copy; */
+  int same;                 /* whose plans these are, the same kernel with the same scheme: run once, not twice; -1 */
   const rdt_kernel *kernel; /* a bare kernel, with one state for each copy; */
   void **states;
   const rdt_foreign *foreign; /* something foreign */
@@ -52,6 +53,7 @@ bool rdt_field_add_schemes(rdt_field *f, const char *const *schemes, int n);
 /* Runs the libraries once and checks what they computed. Those that are wrong are left out from then on: told on stderr
  * and in their status. */
 rdt_status rdt_field_verify(rdt_field *f, rdt_reason *why);
+int rdt_field_runs(const rdt_field *f); /* contenders that are run: those of one kernel and scheme count once */
 /* Runs the trials; what went wrong is told on stderr. 0; 1 a fault was reported; 2 it could not run; or
  * RDT_TIMING_STOPPED. */
 int rdt_field_time(rdt_field *f, rdt_timing *timing);

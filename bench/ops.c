@@ -197,7 +197,7 @@ static int bench_one(session *s, const rdt_problem *problems, int copies, int wh
   int code = gather(s, &field, c, &why) == RDT_OK ? 0 : complain(s, why.text);
   if (code == 0) {
     add_probes(s, threads, peak, bandwidth);
-    timing.trials = trials_of(s, c, threads, field.count, &timing.warm_up);
+    timing.trials = trials_of(s, c, threads, rdt_field_runs(&field), &timing.warm_up);
     code = rdt_field_time(&field, &timing);
     add_probes(s, threads, peak + PROBES, bandwidth + PROBES);
   }

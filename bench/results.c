@@ -117,7 +117,10 @@ static void print_entry(const rdt_bench_row *row, int i, rdt_bench_out *t) {
 
 static void print_rows(const rdt_bench_results *r, rdt_bench_out *t) {
   const rdt_bench_ops *o = r->ops;
-  rdt_bench_table(t, "results", "Medians; ratios of medians with 95 % bootstrap intervals", o->columns, o->n_columns);
+  rdt_bench_table(t, "results",
+                  "Medians; ratios of medians with 95 % bootstrap intervals; what is the same kernel with the same "
+                  "scheme was run once",
+                  o->columns, o->n_columns);
   for (int i = 0; i < r->count; i++)
     for (int j = 0; j < r->rows[i].count; j++) {
       o->cells(o->user, r->rows[i].which, t);

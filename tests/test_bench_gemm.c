@@ -16,6 +16,8 @@
 #include "bench_table.h"
 #include "bench_workloads.h"
 #include "cli.h"
+#include "core/memory.h"
+#include "field.h"
 #include "plan/probe.h"
 #include "plan/timing.h"
 #include "shapes.h"
@@ -129,6 +131,41 @@ static void test_sums(void **state) {
   assert_non_null(sums);
   assert_non_null(strstr(sums, "\n1,\"redoubt auto\",\"auto\",6,"));
   assert_non_null(strstr(sums, "\n1,\"fastest library of each\",\"none\",6,"));
+}
+
+/* The same kernel with the same scheme under two names is run once: it does not differ from itself. */
+static void test_same_way(void **state) {
+  (void)state;
+  static const char *const schemes[] = {"row", "col", "row"};
+  static rdt_field f;
+  uint64_t seed = 1;
+  rdt_problem p;
+  rdt_timing t;
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  p.in[0] = rdt_tensor_dense(NULL, RDT_F32, 2, (int64_t[]){64, 32});
+  p.in[1] = rdt_tensor_dense(NULL, RDT_F32, 2, (int64_t[]){32, 48});
+  p.out = rdt_tensor_dense(NULL, RDT_F32, 2, (int64_t[]){64, 48});
+  p.acc = RDT_F32;
+  assert_true(rdt_bench_random(&p.in[0], &seed) && rdt_bench_random(&p.in[1], &seed) &&
+              rdt_bench_random(&p.out, &seed));
+  rdt_field_begin(&f, "test", &p, 1, 1);
+  assert_true(rdt_field_add_none(&f) && rdt_field_add_schemes(&f, schemes, 3));
+  assert_int_equal(f.count, 4);
+  assert_int_equal(rdt_field_runs(&f), 3);
+  assert_true(f.list[0].same == -1 && f.list[1].same == -1 && f.list[2].same == -1 && f.list[3].same == 1);
+  rdt_timing_init(&t, 5);
+  t.min_seconds = 0;
+  assert_int_equal(rdt_field_time(&f, &t), 0);
+  assert_true(t.cases[1].trials == 5 && t.cases[3].trials == 5);
+  assert_memory_equal(t.cases[1].seconds, t.cases[3].seconds, 5 * sizeof(double));
+  assert_true(f.list[3].worst.verdict == RDT_CLEAN && f.list[3].worst.ratio == f.list[1].worst.ratio);
+  const rdt_timing_ratio r = rdt_timing_ratio_of(&t, 3, 1);
+  assert_true(r.low == 1.0 && r.ratio == 1.0 && r.high == 1.0);
+  rdt_timing_free(&t);
+  rdt_field_end(&f);
+  rdt_tensor *const all[] = {&p.in[0], &p.in[1], &p.out};
+  for (int i = 0; i < 3; i++) rdt_free(all[i]->data);
+  rdt_problem_clear(&p);
 }
 
 /* Our own kernel without checks is a baseline like others. */
@@ -325,12 +362,12 @@ static void test_titled_tables(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics),   cmocka_unit_test(test_failing_case_stops),
-                                     cmocka_unit_test(test_json),         cmocka_unit_test(test_sums),
-                                     cmocka_unit_test(test_own),          cmocka_unit_test(test_libraries),
-                                     cmocka_unit_test(test_lengths),      cmocka_unit_test(test_shapes),
-                                     cmocka_unit_test(test_limits),       cmocka_unit_test(test_resnet50),
-                                     cmocka_unit_test(test_networks),     cmocka_unit_test(test_usage),
-                                     cmocka_unit_test(test_titled_tables)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_statistics), cmocka_unit_test(test_failing_case_stops),
+                                     cmocka_unit_test(test_json),       cmocka_unit_test(test_sums),
+                                     cmocka_unit_test(test_same_way),   cmocka_unit_test(test_own),
+                                     cmocka_unit_test(test_libraries),  cmocka_unit_test(test_lengths),
+                                     cmocka_unit_test(test_shapes),     cmocka_unit_test(test_limits),
+                                     cmocka_unit_test(test_resnet50),   cmocka_unit_test(test_networks),
+                                     cmocka_unit_test(test_usage),      cmocka_unit_test(test_titled_tables)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static int run_all(rdt_timing *t) {
     c->trials = 0;
     c->seconds = rdt_calloc((size_t)t->trials, sizeof *c->seconds);
     if (!c->seconds) return -1;
-    const int code = warm_up(c, t);
+    const int code = c->out ? 0 : warm_up(c, t);
     if (code) return code;
   }
   t->warming = false;
