@@ -87,17 +87,6 @@ static int contenders(const rdt_bench_ops *o, rdt_kop op) {
   return count;
 }
 
-/* Bytes that may be had without swapping; INFINITY: the system does not say. */
-static double available(void) {
-  char line[128];
-  double kib = INFINITY;
-  FILE *f = fopen("/proc/meminfo", "r");
-  while (f && fgets(line, sizeof line, f))
-    if (sscanf(line, "MemAvailable: %lf", &kib) == 1) break;
-  if (f) fclose(f);
-  return kib * 1024.0;
-}
-
 /* How many copies of its weights a case takes. Each contender packs them all. */
 static rdt_status copies_of(const rdt_bench_ops *o, int which, int *copies, rdt_reason *why) {
   const rdt_bench_case *c = &o->cases[which];
@@ -109,7 +98,7 @@ static rdt_status copies_of(const rdt_bench_ops *o, int which, int *copies, rdt_
                     "take weights of %d KB and more",
                     c->name, needed, COLD_BYTES >> 20, COLD_BYTES / MOST_COPIES >> 10);
   const int all = contenders(o, c->op);
-  const double bytes = c->data + needed * c->weights * (1 + all), free = available();
+  const double bytes = c->data + needed * c->weights * (1 + all), free = rdt_memory_available();
   if (bytes > free)
     return rdt_fail(why, RDT_ERR_NOMEM,
                     "%s needs some %.3g GB for %d contenders, and %.3g GB are free: take fewer schemes, a smaller "

@@ -71,7 +71,7 @@ void rdt_session_cache(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *sizes);
 void rdt_session_forget(rdt_session *s); /* inputs */
 /* "99%", "0.99" */
-rdt_status rdt_share_of(const char *option, const char *text, double *share, rdt_reason *why);
+rdt_status rdt_share_of(const char *option, const char *text, double most, double *share, rdt_reason *why);
 /* each-run, every:N or off as a number of runs; 0: off. */
 rdt_status rdt_scrub_of(const char *text, int *every, rdt_reason *why);
 rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings);
@@ -82,6 +82,8 @@ rdt_status rdt_session_run(rdt_session *s, const rdt_tensor *inputs, rdt_run_res
  * nobody has. */
 rdt_status rdt_session_tell(rdt_session *s);
 /* RDT_ERR_ARG where path (NULL: nothing) is a file that the command reads or another one that it writes to. */
+/* Is --plan one of this model at these inputs? Refused where it knows no layer; told on stderr where it lacks some. */
+rdt_status rdt_session_fits(rdt_session *s, const rdt_settings *settings);
 rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path);
 void rdt_session_close(rdt_session *s);
 /* Do both paths (NULL: none) name one file? */

@@ -48,8 +48,8 @@ static void flag(const sink *k, const char *name, bool value) {
 static void put_coverage(const sink *k, const rdt_scheme_info *s) {
   double least = 2.0;
   for (int t = 0; t < RDT_DTYPE_COUNT; t++) {
-    const double low = rdt_coverage_kept.low[s->id][t];
-    if (low > 0.0 && low < least) least = low;
+    const rdt_coverage_range *range = &rdt_coverage_kept.range[s->id][t];
+    if (range->measured && range->low < least) least = range->low;
   }
   number(k, "declared", s->coverage);
   if (least <= 1.0)

@@ -1,7 +1,9 @@
 /* redoubt plan: which kernel and which scheme each layer gets, and why. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/memory.h"
 #include "net/model.h"
 #include "plan/cache.h"
@@ -23,17 +25,35 @@ typedef struct job {
   int64_t batch;
   cJSON *doc;
   int measured; /* problems, not in the cache */
+  int sizes;    /* of inputs */
+  double begun; /* when */
   bool over;
 } job;
+
+/* What would be passed over in silence otherwise. */
+static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
+  if (!s->operand == !s->workload) return rdt_fail(why, RDT_ERR_ARG, "name a MODEL.onnx or a --workload, one of them");
+  if (s->workload && (s->input_shapes.count || s->inputs.count))
+    return rdt_fail(why, RDT_ERR_ARG, "a --workload has no inputs: its batch is in its name, as in %.60s:8",
+                    s->workload);
+  if (s->operand && s->dtype)
+    return rdt_fail(why, RDT_ERR_ARG, "--dtype is a workload's: %.200s has datatypes of its own", s->operand);
+  if (s->device && strcmp(s->device, "cpu") != 0)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "--device %.40s: plans are of CPU kernels; on a GPU `redoubt run --device` chooses by itself",
+                    s->device);
+  if (rdt_same_file(s->out, s->svg))
+    return rdt_fail(why, RDT_ERR_ARG, "%.200s would be written for two purposes: give each a file of its own", s->svg);
+  return RDT_OK;
+}
 
 static rdt_status open_job(job *j) {
   const rdt_settings *s = j->settings;
   rdt_session *session = &j->session;
   double most = 0.05;
   *session = (rdt_session){.told = true};
-  if (!s->operand == !s->workload)
-    return rdt_fail(&session->why, RDT_ERR_ARG, "name a MODEL.onnx or a --workload, one of them");
-  if (s->max_overhead) RDT_TRY(rdt_share_of("--max-overhead", s->max_overhead, &most, &session->why));
+  RDT_TRY(check_words(s, &session->why));
+  if (s->max_overhead) RDT_TRY(rdt_share_of("--max-overhead", s->max_overhead, INFINITY, &most, &session->why));
   if (s->workload) {
     RDT_TRY(rdt_session_begin(session, s));
     RDT_TRY(rdt_workload_find(s->workload, &j->workload, &j->batch, &session->why));
@@ -41,8 +61,11 @@ static rdt_status open_job(job *j) {
     RDT_TRY(rdt_session_begin(session, s));
     RDT_TRY(rdt_session_load(session, s));
   }
-  RDT_TRY(rdt_session_spare(session, s, s->out));
-  RDT_TRY(rdt_session_spare(session, s, s->svg));
+  const char *const written[] = {s->out, s->svg};
+  for (int i = 0; i < 2; i++) { /* a path that cannot be written to shows before anything is measured */
+    RDT_TRY(rdt_session_spare(session, s, written[i]));
+    if (written[i]) RDT_TRY(rdt_file_try(written[i], &session->why));
+  }
   if (!s->measure) rdt_session_cache(session, s);
   j->report = (rdt_plan_report){
       .ctx = session->ctx, .measured = s->policy == MEASURED, .explain = s->explain, .most_overhead = most};
@@ -78,8 +101,12 @@ static rdt_status survey_of(job *j, rdt_survey *survey) {
 /* What was measured until it is stopped stays in the cache. */
 static rdt_status measure(job *j, const rdt_survey *survey) {
   rdt_session *s = &j->session;
-  const rdt_survey_watch watch = {.progress = rdt_bench_show};
+  rdt_survey_watch watch = {.progress = rdt_bench_show};
   int measured;
+  const double given =
+      j->settings->max_seconds - (rdt_timing_now() - j->begun); /* what is left, to this size and others */
+  watch.seconds = j->settings->max_seconds > 0.0 ? fmax(given / (j->sizes - (int)s->size), 1e-9)
+                                                 : rdt_survey_patience(s->ctx, survey);
   rdt_progress_begin(j->settings, "measuring");
   RDT_TRY(rdt_cores_enter(s->ctx));
   rdt_status status = rdt_survey_measure(s->ctx, survey, &watch, &measured);
@@ -132,11 +159,11 @@ static rdt_status draw(job *j) {
 
 static rdt_status plan(job *j) {
   rdt_session *s = &j->session;
-  int sizes;
+  j->begun = rdt_timing_now();
   RDT_TRY(open_job(j));
-  RDT_TRY(rdt_session_sizes(s, j->settings, &sizes));
+  RDT_TRY(rdt_session_sizes(s, j->settings, &j->sizes));
   j->report.sizes = cJSON_CreateArray();
-  for (s->size = 0; s->size < sizes; s->size++) RDT_TRY(plan_size(j));
+  for (s->size = 0; s->size < j->sizes; s->size++) RDT_TRY(plan_size(j));
   complete(j);
   RDT_TRY(draw(j));
   return j->settings->out ? rdt_sealed_write(j->doc, j->settings->out, &s->why) : RDT_OK;
@@ -157,6 +184,12 @@ static rdt_status say(job *j) {
     fprintf(stderr,
             "redoubt plan: times vary by more than on a quiet machine, more trials notwithstanding; --measure takes "
             "them anew: %s\n",
+            over);
+  rdt_plan_report_names(j->doc, "hurried", over, sizeof over);
+  if (*over && !settings->quiet)
+    fprintf(stderr,
+            "redoubt plan: there was no time to measure every candidate (--max-seconds; --measure takes the times "
+            "anew): %s\n",
             over);
   rdt_plan_report_names(j->doc, "over", over, sizeof over);
   j->over = *over != '\0';
@@ -182,11 +215,12 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_WORKLOAD,    RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_INPUT,       RDT_OPT_INPUT_SIZES,  RDT_OPT_POLICY,
-    RDT_OPT_SCHEME,      RDT_OPT_MIN_COVERAGE,   RDT_OPT_COVERAGE,    RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT,
-    RDT_OPT_SVG,         RDT_OPT_MEASURE_ANEW,   RDT_OPT_NO_CACHE,    RDT_OPT_THREADS,      RDT_OPT_LAMBDA,
-    RDT_OPT_AVOID_CORE,  RDT_OPT_EXPLAIN,        RDT_OPT_PLAN_FORMAT, RDT_OPT_JSON,         RDT_OPT_QUIET,
-    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_WORKLOAD,     RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_PLAN_DEVICE, RDT_OPT_INPUT,
+    RDT_OPT_INPUT_SIZES,  RDT_OPT_POLICY,         RDT_OPT_SCHEME,      RDT_OPT_MIN_COVERAGE,
+    RDT_OPT_COVERAGE,     RDT_OPT_MAX_OVERHEAD,   RDT_OPT_PLAN_OUTPUT, RDT_OPT_SVG,
+    RDT_OPT_PLAN_SECONDS, RDT_OPT_MEASURE_ANEW,   RDT_OPT_NO_CACHE,    RDT_OPT_THREADS,
+    RDT_OPT_LAMBDA,       RDT_OPT_AVOID_CORE,     RDT_OPT_EXPLAIN,     RDT_OPT_PLAN_FORMAT,
+    RDT_OPT_JSON,         RDT_OPT_QUIET,          RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"FILE.json",
      "of `-o`: the plan, with all measurements (docs/schema/plan-2.json); sealed, and good for this "
@@ -211,7 +245,8 @@ const rdt_command rdt_cmd_plan = {
     .text =
         "Chooses for each product and convolution of a network the kernel and the scheme that take the least time, "
         "checks included, among those that find the asked-for share of single faults and locate them; within noise "
-        "the one that covers more, then the one that comes first in the tables. Every pair is timed, interleaved with "
+        "the one that covers more, as campaigns have measured it, then the one that comes first in the tables. Every "
+        "pair is timed, interleaved with "
         "the others, on random data, through the same code that a network runs; weights are fetched from memory where "
         "those of the whole network would not stay in the caches. Clearly slower ones are dropped after a few trials. "
         "What was measured is kept in the cache.\n"

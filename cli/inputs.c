@@ -53,10 +53,12 @@ static rdt_status input_of(rdt_session *s, const bool *taken, const char *text, 
   return rdt_fail(&s->why, RDT_ERR_NAME, "%s is one input too many: the model has %zu", text, s->n_inputs);
 }
 
-/* Part number i of "A;B;C"; the last one where there are fewer. */
-static void part_of(const char *text, int i, char *part, size_t size) {
+/* Part number i of "A;B;C"; the last one where there are fewer. false: it is longer than any shape */
+static bool part_of(const char *text, int i, char *part, size_t size) {
   while (i-- > 0 && strchr(text, ';')) text = strchr(text, ';') + 1;
-  snprintf(part, size, "%.*s", (int)strcspn(text, ";"), text);
+  const size_t length = strcspn(text, ";");
+  snprintf(part, size, "%.*s", (int)length, text);
+  return length < size;
 }
 
 rdt_status rdt_session_sizes(rdt_session *s, const rdt_settings *settings, int *sizes) {
@@ -82,8 +84,8 @@ void rdt_session_forget(rdt_session *s) {
 /* "1x3x224x224", "scalar" */
 static rdt_status parse_shape(const char *given, int size, int *rank, int64_t *shape, rdt_reason *why) {
   char text[128];
-  part_of(given, size, text, sizeof text);
-  const char *p = text;
+  const bool whole = part_of(given, size, text, sizeof text);
+  const char *p = whole ? text : "?";
   *rank = 0;
   if (strcmp(text, "scalar") == 0) return RDT_OK;
   for (;; p++) {

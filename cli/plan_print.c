@@ -215,6 +215,26 @@ static void put_csv(const cJSON *x, int size) {
   putchar('\n');
 }
 
+/* With --explain: each beside its layer. */
+static void put_csv_candidates(const cJSON *x, int size) {
+  const cJSON *c;
+  cJSON_ArrayForEach(c, rdt_json_list(x, "candidates")) {
+    printf("%s,%d,", rdt_json_string(c, "fate"), size);
+    put_field(rdt_json_string(x, "name"));
+    printf(",,,,,,,,,,,,");
+    const rdt_timing_ratio overhead = {1.0 + rdt_json_real(c, "overhead"), 1.0 + rdt_json_real(c, "low"),
+                                       1.0 + rdt_json_real(c, "high")};
+    put_times(rdt_json_real(c, "seconds"), rdt_json_real(x, "unprotected"), overhead);
+    printf(",%d,,", rdt_json_true(c, "fused"));
+    put_field(rdt_json_string(c, "kernel"));
+    putchar(',');
+    put_field(rdt_json_string(c, "scheme"));
+    printf(",,");
+    put_field(rdt_json_string(c, "reason"));
+    putchar('\n');
+  }
+}
+
 /* Over all layers of a size, each as often as it occurs. */
 static void put_sum(const cJSON *totals, int size, const char *row, const char *scheme, double seconds,
                     rdt_timing_ratio overhead, const char *why) {
@@ -257,7 +277,10 @@ static void print_csv(const cJSON *doc) {
       "row,size,layer,op,shape,dtype,times,m,n,k,groups,flops,bytes,intensity,cmr,seconds,unprotected,overhead,low,"
       "high,fused,bound,kernel,scheme,model,why");
   cJSON_ArrayForEach(s, rdt_json_list(doc, "sizes")) {
-    cJSON_ArrayForEach(x, rdt_json_list(s, "layers")) put_csv(x, size);
+    cJSON_ArrayForEach(x, rdt_json_list(s, "layers")) {
+      put_csv(x, size);
+      put_csv_candidates(x, size);
+    }
     put_sums(doc, member(s, "totals"), size);
     size++;
   }

@@ -144,6 +144,13 @@ static bool repeat(const rdt_surveyed *l, cJSON *x, sums *s) {
   return false;
 }
 
+/* Was the choice made without all who might have been chosen? */
+static bool is_hurried(const rdt_offers *o) {
+  bool left_out = false;
+  for (int i = 0; i < o->n; i++) left_out = left_out || (o->list[i].eligible && o->list[i].times.n == 0);
+  return o->measured && left_out;
+}
+
 static rdt_status add_layer(rdt_plan_report *r, const rdt_survey *survey, int i, rdt_offers *o, cJSON *layers, sums *s,
                             rdt_reason *why) {
   const rdt_surveyed *l = &survey->list[i];
@@ -174,6 +181,7 @@ static rdt_status add_layer(rdt_plan_report *r, const rdt_survey *survey, int i,
     const int base = rdt_offers_baseline(o);
     cJSON_AddBoolToObject(x, "noisy",
                           rdt_timing_is_noisy(t->times) || (base >= 0 && rdt_timing_is_noisy(o->list[base].times)));
+    cJSON_AddBoolToObject(x, "hurried", is_hurried(o));
     rdt_json_number(x, "seconds", median(t->times));
     rdt_json_number(x, "unprotected", base >= 0 ? median(o->list[base].times) : NAN);
     const rdt_timing_pair pair = {t->times, base >= 0 ? o->list[base].times : t->times, 1.0};
@@ -342,13 +350,14 @@ rdt_status rdt_plan_report_size(rdt_plan_report *r, const rdt_survey *survey, cJ
   cJSON_AddItemToObject(size, "inputs", inputs);
   cJSON_AddBoolToObject(size, "cold", survey->cold);
   cJSON *layers = cJSON_AddArrayToObject(size, "layers"), *over = cJSON_AddArrayToObject(size, "over");
-  cJSON *noisy = cJSON_AddArrayToObject(size, "noisy");
+  cJSON *noisy = cJSON_AddArrayToObject(size, "noisy"), *hurried = cJSON_AddArrayToObject(size, "hurried");
   for (int i = 0; i < survey->n && status == RDT_OK; i++) status = add_layer(r, survey, i, o, layers, &s, why);
   const cJSON *x;
   cJSON_ArrayForEach(x, layers) {
     const double ratio = rdt_json_real(cJSON_GetObjectItemCaseSensitive(x, "overhead"), "ratio");
     if (ratio > 1.0 + r->most_overhead) cJSON_AddItemToArray(over, cJSON_CreateString(rdt_json_string(x, "name")));
     if (rdt_json_true(x, "noisy")) cJSON_AddItemToArray(noisy, cJSON_CreateString(rdt_json_string(x, "name")));
+    if (rdt_json_true(x, "hurried")) cJSON_AddItemToArray(hurried, cJSON_CreateString(rdt_json_string(x, "name")));
   }
   if (status == RDT_OK) add_totals(&s, size);
   rdt_free(s.list);

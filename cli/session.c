@@ -1,6 +1,7 @@
 /* What the commands share. */
 #include <ctype.h>
 #include <limits.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,9 @@
 #include "cli.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "net/model.h"
 #include "plan/coverage.h"
+#include "plan/survey.h"
 #include "progress.h"
 #include "report/json.h"
 
@@ -124,7 +127,8 @@ bool rdt_same_file(const char *a, const char *b) {
 /* What is read is not written over: weights may have to be read from the model again. */
 rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path) {
   const char *const written[] = {settings->events, settings->prom, settings->report};
-  bool read = rdt_same_file(path, settings->operand) || rdt_same_file(path, settings->labels);
+  bool read = rdt_same_file(path, settings->operand) || rdt_same_file(path, settings->labels) ||
+              rdt_same_file(path, settings->plan) || rdt_same_file(path, settings->coverage);
   for (int i = 0; i < settings->inputs.count && !read; i++) {
     const char *file = strchr(settings->inputs.at[i], '=');
     read = rdt_same_file(path, settings->inputs.at[i]) || (file && rdt_same_file(path, file + 1));
@@ -184,12 +188,12 @@ static rdt_status avoided(const rdt_settings *settings, char *list, size_t size,
 }
 
 /* "99%", "0.99" */
-rdt_status rdt_share_of(const char *option, const char *text, double *share, rdt_reason *why) {
+rdt_status rdt_share_of(const char *option, const char *text, double most, double *share, rdt_reason *why) {
   char *end;
   *share = strtod(text, &end);
   const bool percent = *end == '%';
   if (percent) *share /= 100.0;
-  if (end == text || end[percent] || !(*share >= 0.0 && *share <= 1.0))
+  if (end == text || end[percent] || !isfinite(*share) || !(*share >= 0.0 && *share <= most))
     return rdt_fail(why, RDT_ERR_ARG, "%s takes a share as in 99%% or 0.99, not '%s'", option, text);
   return RDT_OK;
 }
@@ -207,7 +211,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->scrub) RDT_TRY(rdt_scrub_of(settings->scrub, &policy.scrub_every, &s->why));
   if (settings->suspect_rate) RDT_TRY(suspect_rate_of(settings->suspect_rate, &policy.suspect_rate, &s->why));
   if (settings->min_coverage)
-    RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, &policy.min_coverage, &s->why));
+    RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, 1.0, &policy.min_coverage, &s->why));
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
   status = rdt_context_set_policy(s->ctx, &policy);
@@ -233,6 +237,25 @@ rdt_status rdt_session_watch(rdt_session *s, const rdt_settings *settings) {
   RDT_TRY(watch(s, settings));
   rdt_prom_watch(&s->prom, s->ctx);
   rdt_context_on_event(s->ctx, take_event, s);
+  return RDT_OK;
+}
+
+rdt_status rdt_session_fits(rdt_session *s, const rdt_settings *settings) {
+  rdt_survey survey;
+  int64_t known = 0, all = 0;
+  if (!settings->plan) return RDT_OK;
+  const rdt_status status = rdt_model_survey(s->model, s->inputs, s->n_inputs, &survey);
+  if (status == RDT_OK) rdt_survey_known(s->ctx, &survey, &known, &all);
+  rdt_survey_free(&survey);
+  if (status != RDT_OK) return rdt_session_fail(s, status);
+  if (all > 0 && known == 0)
+    return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
+                    "%.200s: is a plan of another network, of other input shapes or datatypes: it knows none of the "
+                    "%lld products and convolutions here; make it anew with `redoubt plan`",
+                    settings->plan, (long long)all);
+  if (known < all && !settings->quiet)
+    fprintf(stderr, "redoubt: %s knows %lld of %lld products and convolutions; estimates choose for the others\n",
+            settings->plan, (long long)known, (long long)all);
   return RDT_OK;
 }
 

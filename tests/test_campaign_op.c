@@ -343,6 +343,7 @@ static void what_was_measured_counts(void **state) {
     cJSON_AddStringToObject(row, "scheme", weak[i]);
     cJSON_AddStringToObject(row, "dtype", "f32");
     cJSON_AddNumberToObject(row, "coverage_low", 0.5);
+    cJSON_AddNumberToObject(row, "coverage_high", 0.6);
     cJSON_AddItemToArray(rows, row);
   }
   assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
@@ -353,9 +354,9 @@ static void what_was_measured_counts(void **state) {
     rdt_target *t;
     if (given) assert_int_equal(rdt_coverage_read(ctx, path, &why), RDT_OK);
     assert_ptr_equal(rdt_demand_of(ctx, "auto").coverage, given ? ctx->coverage : &rdt_coverage_kept);
-    assert_true(rdt_coverage_of(ctx->coverage, rdt_scheme_find("row"), RDT_F32) == (given ? 0.5 : .999));
-    const double other = rdt_coverage_kept.low[RDT_SCHEME_ROW][RDT_F64];
-    assert_true(rdt_coverage_of(ctx->coverage, rdt_scheme_find("row"), RDT_F64) == (given ? other : .999));
+    assert_true(rdt_coverage_of(ctx->coverage, rdt_scheme_find("row"), RDT_F32).low == (given ? 0.5 : .999));
+    const double other = rdt_coverage_kept.range[RDT_SCHEME_ROW][RDT_F64].low;
+    assert_true(rdt_coverage_of(ctx->coverage, rdt_scheme_find("row"), RDT_F64).low == (given ? other : .999));
     if (rdt_target_op(ctx, "gemm:24x40x56", &none, &t, &why) != RDT_OK) fail_msg("%s", why.text);
     bool is_weak = false;
     for (size_t i = 0; i < sizeof weak / sizeof *weak; i++)

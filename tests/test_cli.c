@@ -167,6 +167,40 @@ static void test_plans(void **state) {
                   "another machine: threads");
   util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --plan " DIGITS "/digits.onnx"), 2,
                   "no JSON document");
+  /* of other shapes, of another network: refused, not passed over; of some of its shapes: told */
+  util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/images.npy --plan plan.json"), 2,
+                  "knows none of the 7 products and convolutions");
+  util_cli_expect(util_cli("plan --workload dlrm-top -q -o top.json"), 0, "");
+  util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --plan top.json"), 2,
+                  "is a plan of another network");
+}
+
+/* What would have been passed over, or found out after measuring. */
+static void test_plan_words(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --device cpu --policy model"), 0, "conv1");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --device cuda:0"), 2, "plans are of CPU kernels");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --dtype f16"), 2, "datatypes of its own");
+  util_cli_expect(util_cli("plan --workload square-32 --input-shape 1x2"), 2, "square-32:8");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -o same.x --svg same.x"), 2, "for two purposes");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -o no/such/plan.json"), 2, "cannot be written");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --svg ."), 2, "no regular file");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --max-overhead 100000%% -q"), 0, "");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --max-overhead inf"), 2, "--max-overhead");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --max-overhead -1"), 2, "--max-overhead");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --input-shape "
+                           "000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000"
+                           "00000000000000000000000000000000000001x1x8x8"),
+                  2, "--input-shape takes");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --input-shape 0x1x8x8 -q"), 0, "");
+  /* every candidate, in every format */
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --policy model --format csv --explain"), 0, "\nrefused,0,");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --format csv --explain"), 0, "\nlost,0,");
+  /* however little time there is, there is a plan, and it says so; more threads than cores do not make it endless */
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --threads 3 --max-seconds 0.000001"), 0,
+                  "no time to measure every candidate");
+  /* memory that is not there is not asked for */
+  util_cli_expect(util_cli("plan --workload vgg16-1080p:500"), 2, "GB are free");
 }
 
 /* Every word that REDOUBT_ISA may be, on this CPU */
@@ -572,6 +606,7 @@ int main(void) {
       cmocka_unit_test(test_options),
       cmocka_unit_test(test_lists),
       cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_plan_words),
       cmocka_unit_test(test_run),
       cmocka_unit_test(test_faults),
       cmocka_unit_test(test_campaigns),

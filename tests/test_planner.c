@@ -112,6 +112,36 @@ static void decisions(void **state) {
   assert_string_equal(choose(certain, 2, &plain, &o), "col");
 }
 
+/* What campaigns have measured counts in place of what is declared; where their intervals meet, nothing is known. */
+static void ties(void **state) {
+  rdt_coverage c = {0};
+  const rdt_demand d = {.sets = 1, .coverage = &c};
+  static rdt_offers o;
+  (void)state;
+  const made_up close[] = {{"row", 1, 1.001, .2}, {"col", 1, 1.0, .2}, {"thread1", 1, 1.002, .2}};
+  assert_string_equal(choose(close, 3, &d, &o), "thread1"); /* declared .9995 against .999 */
+  assert_non_null(strstr(o.list[2].text, "99.95 % declared against 99.9 % declared"));
+  assert_non_null(strstr(o.list[0].text, "covers less: 99.9 % declared, what was taken 99.95 % declared"));
+  c.range[RDT_SCHEME_ROW][RDT_F32] = (rdt_coverage_range){.9998, 1.0, true};
+  c.range[RDT_SCHEME_THREAD1][RDT_F32] = (rdt_coverage_range){.9999, 1.0, true}; /* a longer campaign, no more */
+  assert_string_equal(choose(close, 3, &d, &o), "row");
+  assert_non_null(strstr(o.list[0].text, "99.98 to 100 % measured against 99.9 % declared"));
+  assert_non_null(strstr(o.list[2].text, "comes later in the tables"));
+  c.range[RDT_SCHEME_ROW][RDT_F32] = (rdt_coverage_range){.97, .98, true};
+  assert_string_equal(choose(close, 3, &d, &o), "thread1");
+  assert_non_null(strstr(o.list[2].text, "99.99 to 100 % measured"));
+  assert_non_null(strstr(o.list[0].text, "covers less: 97 to 98 % measured"));
+  c.range[RDT_SCHEME_THREAD1][RDT_F32] = (rdt_coverage_range){.96, .97, true};
+  c.range[RDT_SCHEME_COL][RDT_F32] = (rdt_coverage_range){.96, .97, true};
+  assert_string_equal(choose(close, 3, &d, &o), "row"); /* .97 is in both: the first in the tables */
+  assert_non_null(strstr(o.list[0].text, "first in the tables"));
+  /* estimates: the same, and without more cover the least one */
+  const made_up guesses[] = {{"row", 1, -.2001, 0}, {"col", 1, -.2, 0}, {"thread1", 1, -.2002, 0}};
+  assert_string_equal(choose(guesses, 3, &d, &o), "col");
+  c.range[RDT_SCHEME_THREAD1][RDT_F32] = (rdt_coverage_range){.9999, 1.0, true};
+  assert_string_equal(choose(guesses, 3, &d, &o), "thread1");
+}
+
 static void demands(void **state) {
   rdt_demand d = {.sets = 1, .min_coverage = 0.9992};
   static rdt_offers o;
@@ -232,6 +262,8 @@ static void refusals(void **state) {
   refuse(in_folder("other.json"), RDT_ERR_UNSUPPORTED, "version 0.0.1");
   write_other(b, NULL, "build", "0123456789abcdef"); /* the same version, other kernels */
   refuse(in_folder("other.json"), RDT_ERR_UNSUPPORTED, "another build (0123456789abcdef");
+  write_other(b, NULL, "onednn", "0.9"); /* its kernels are among the candidates */
+  refuse(in_folder("other.json"), RDT_ERR_UNSUPPORTED, "made with oneDNN 0.9");
   write_other(b, NULL, "schema", "redoubt.plan/1");
   refuse(in_folder("other.json"), RDT_ERR_FORMAT, "redoubt.plan/1");
   write_book(b, 7, in_folder("other.json"), true);
@@ -553,10 +585,13 @@ static void network(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(decisions),    cmocka_unit_test(demands),      cmocka_unit_test(room),
-      cmocka_unit_test(round_trip),   cmocka_unit_test(refusals),     cmocka_unit_test(nonsense),
-      cmocka_unit_test(many_writers), cmocka_unit_test(dead_writers), cmocka_unit_test(keys_tell_apart),
-      cmocka_unit_test(plan_decides), cmocka_unit_test(profile),      cmocka_unit_test(network),
+      cmocka_unit_test(decisions),    cmocka_unit_test(ties),
+      cmocka_unit_test(demands),      cmocka_unit_test(room),
+      cmocka_unit_test(round_trip),   cmocka_unit_test(refusals),
+      cmocka_unit_test(nonsense),     cmocka_unit_test(many_writers),
+      cmocka_unit_test(dead_writers), cmocka_unit_test(keys_tell_apart),
+      cmocka_unit_test(plan_decides), cmocka_unit_test(profile),
+      cmocka_unit_test(network),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes src/plan/coverage.def: what campaigns have measured of schemes, from bench/results/campaign-table.json (tools/campaigns.py).
 
-Of products with one scheme, struck at all sites alike: the faults in data that were not masked, those of them that were noticed, the lower end of the 95 % interval
+Of products with one scheme, struck at all sites alike: the faults in data that were not masked, those of them that were noticed, the ends of the 95 % interval
 (Wilson). Where nothing is left but the sample's size, that is of schemes that compare bits and have missed none, what is declared stays.
 
     tools/make_coverage.py [FILE]           writes the table (default: the project's)
@@ -20,10 +20,10 @@ RECORD = os.path.join(ROOT, "bench", "results", "campaign-table.json")
 Z = 1.959963984540054
 
 
-def lower(hits, n):
+def interval(hits, n):
     p = hits / n
     middle, half = p + Z * Z / (2 * n), Z * ((p * (1 - p) + Z * Z / (4 * n)) / n) ** 0.5
-    return (middle - half) / (1 + Z * Z / n)
+    return (middle - half) / (1 + Z * Z / n), min(1.0, (middle + half) / (1 + Z * Z / n))
 
 
 def text():
@@ -42,12 +42,13 @@ def text():
         counts[0] += sum(s.get(fate, 0) for s in hit for fate in ("corrected", "recomputed", "detected"))
         counts[1] += sum(s["planted"] - s.get("masked", 0) for s in hit)
     lines = ["/* Written by tools/make_coverage.py from bench/results/campaign-table.json: do not edit.",
-             " * X(scheme, datatype of the inputs, faults in data noticed, of so many that were not masked, at least that share) */",
+             " * X(scheme, datatype of the inputs, faults in data noticed, of so many that were not masked, ends of the share's 95 % interval) */",
              "/* clang-format off */"]
     for (scheme, dtype), (noticed, faults) in found.items():
         key, declared = schemes[scheme]
         if faults and not (declared == 1.0 and noticed == faults):
-            lines.append(f"X({key}, {dtype.upper()}, {noticed}, {faults}, {lower(noticed, faults):.6f})")
+            low, high = interval(noticed, faults)
+            lines.append(f"X({key}, {dtype.upper()}, {noticed}, {faults}, {low:.6f}, {high:.6f})")
     return "\n".join(lines) + "\n"
 
 

@@ -111,28 +111,46 @@ static int open_beside(const char *path, char *name, size_t size) {
   return fd;
 }
 
-rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
-                          rdt_reason *why) {
+/* What path leads to, and a file beside it (rdt_free both). */
+static rdt_status begin(const char *path, char **real, char **temporary, int *fd, rdt_reason *why) {
   struct stat st;
+  *real = *temporary = NULL;
   if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a device or folder must not be replaced */
     return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", path);
   errno = ENOMEM;
-  char *real = follow(path);
-  const size_t size = real ? strlen(real) + 32 : 0;
-  char *temporary = real ? rdt_alloc(size, 1) : NULL;
-  const int fd = temporary ? open_beside(real, temporary, size) : -1;
-  int code = errno;
-  bool ok = fd >= 0;
-  if (ok) {
-    ok = write_all(fd, head, head_bytes) && write_all(fd, body, body_bytes) && fsync(fd) == 0;
-    code = errno;
-    if (close(fd) != 0 && ok) ok = false, code = errno;
-    if (ok && rename(temporary, real) != 0) ok = false, code = errno;
-    if (!ok) unlink(temporary);
-  }
+  *real = follow(path);
+  const size_t size = *real ? strlen(*real) + 32 : 0;
+  *temporary = *real ? rdt_alloc(size, 1) : NULL;
+  *fd = *temporary ? open_beside(*real, *temporary, size) : -1;
+  if (*fd >= 0) return RDT_OK;
+  const int code = errno;
+  rdt_free(*temporary);
+  rdt_free(*real);
+  return rdt_file_fail(why, path, "written", code, "; check the folder and its permissions");
+}
+
+rdt_status rdt_file_try(const char *path, rdt_reason *why) {
+  char *real, *temporary;
+  int fd;
+  RDT_TRY(begin(path, &real, &temporary, &fd, why));
+  close(fd);
+  unlink(temporary);
   rdt_free(temporary);
   rdt_free(real);
-  if (ok) return RDT_OK;
-  return rdt_file_fail(why, path, "written", code,
-                       fd < 0 ? "; check the folder and its permissions" : "; nothing was left behind");
+  return RDT_OK;
+}
+
+rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
+                          rdt_reason *why) {
+  char *real, *temporary;
+  int fd, code;
+  RDT_TRY(begin(path, &real, &temporary, &fd, why));
+  bool ok = write_all(fd, head, head_bytes) && write_all(fd, body, body_bytes) && fsync(fd) == 0;
+  code = errno;
+  if (close(fd) != 0 && ok) ok = false, code = errno;
+  if (ok && rename(temporary, real) != 0) ok = false, code = errno;
+  if (!ok) unlink(temporary);
+  rdt_free(temporary);
+  rdt_free(real);
+  return ok ? RDT_OK : rdt_file_fail(why, path, "written", code, "; nothing was left behind");
 }

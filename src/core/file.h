@@ -14,6 +14,9 @@ rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reaso
 rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,
                           rdt_reason *why);
 
+/* Could it be written? Before what takes long: rdt_file_write makes the same file beside path. RDT_ERR_IO */
+rdt_status rdt_file_try(const char *path, rdt_reason *why);
+
 /* RDT_ERR_IO: "PATH: cannot be opened: no such file; remedy", what: "opened", code: errno */
 rdt_status rdt_file_fail(rdt_reason *why, const char *path, const char *what, int code, const char *remedy);
 

@@ -1,9 +1,11 @@
 #include "core/memory.h"
 
 #include <malloc.h>
+#include <math.h>
 #include <redoubt/context.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,6 +36,16 @@ void rdt_memory_book(size_t bytes, bool held) {
   while (sum > most &&
          !atomic_compare_exchange_weak_explicit(&peak, &most, sum, memory_order_relaxed, memory_order_relaxed)) {
   }
+}
+
+double rdt_memory_available(void) {
+  char line[128];
+  double kib = INFINITY;
+  FILE *f = fopen("/proc/meminfo", "re");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "MemAvailable: %lf", &kib) == 1) break;
+  if (f) fclose(f);
+  return kib * 1024.0;
 }
 
 void *rdt_alloc(size_t count, size_t size) {

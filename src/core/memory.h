@@ -17,6 +17,8 @@ void rdt_reserve_empty(void *p, size_t bytes);
 void rdt_reserve_free(void *p, size_t bytes);
 /* Books bytes that are held or given back by other means (rdt_memory_now, rdt_memory_peak). */
 void rdt_memory_book(size_t bytes, bool held);
+/* Bytes that may be had without swapping; INFINITY: the system does not say. */
+double rdt_memory_available(void);
 /* How many bytes are alike before the first that is not. */
 size_t rdt_memory_alike(const void *a, const void *b, size_t bytes);
 

@@ -15,6 +15,7 @@
 #include "core/cpu_info.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "cpu/onednn/onednn.h"
 #include "plan/identity.h"
 #include "plan/sealed_json.h"
 
@@ -49,7 +50,9 @@ static cJSON *problem_of(const rdt_entry *e, bool choices) {
 
 cJSON *rdt_book_document(const rdt_book *b, int threads, bool choices) {
   cJSON *doc = rdt_sealed_document(RDT_PLAN_SCHEMA, threads);
+  char onednn[32];
   cJSON_AddStringToObject(doc, "build", rdt_build_identity());
+  cJSON_AddStringToObject(doc, "onednn", rdt_onednn_version(onednn, sizeof onednn));
   cJSON *list = cJSON_AddArrayToObject(doc, "problems");
   for (int i = 0; b && i < b->n; i++)
     if (!choices || b->list[i].choice >= 0) cJSON_AddItemToArray(list, problem_of(&b->list[i], choices));
@@ -121,10 +124,16 @@ rdt_status rdt_book_parse(const cJSON *doc, const char *path, rdt_book **out, rd
   return RDT_OK;
 }
 
-/* Of the same version, but with other kernels or checks in it. */
+/* Of the same version, but with other kernels or checks in it, or beside another oneDNN. */
 static rdt_status same_build(const cJSON *doc, const char *path, rdt_reason *why) {
-  const char *build = text_of(doc, "build", 17);
-  if (build && strcmp(build, rdt_build_identity()) == 0) return RDT_OK;
+  char version[32];
+  const char *build = text_of(doc, "build", 17), *onednn = text_of(doc, "onednn", sizeof version);
+  const bool same = build && strcmp(build, rdt_build_identity()) == 0;
+  rdt_onednn_version(version, sizeof version);
+  if (same && onednn && strcmp(onednn, version) == 0) return RDT_OK;
+  if (same)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%.200s: was made with oneDNN %s, this runs with %s; make it anew", path,
+                    onednn ? onednn : "(not said)", version);
   return rdt_fail(
       why, RDT_ERR_UNSUPPORTED,
       "%.200s: was made by another build (%s, this is %s), whose kernels or checks are others; make it anew", path,

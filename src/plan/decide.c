@@ -1,4 +1,5 @@
-/* Which of the offers: the least time, and where noise hides it the better cover, then the simpler one. */
+/* Which of the offers: the least time, and where noise hides it the better cover, as campaigns have measured it where
+ * they have, then the simpler one. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,39 @@ __attribute__((format(printf, 3, 4))) static void say(const rdt_offers *o, rdt_o
   va_end(args);
 }
 
+/* ---- coverage ---- */
+
+static rdt_coverage_range coverage_of(const rdt_problem *p, const rdt_demand *d, const rdt_offer *x) {
+  return rdt_coverage_of(d->coverage, x->way.scheme, p->in[0].dtype);
+}
+
+typedef struct cover_text {
+  char text[40];
+} cover_text;
+
+static cover_text words_of(rdt_coverage_range r) {
+  cover_text t;
+  if (r.measured)
+    snprintf(t.text, sizeof t.text, "%.4g to %.4g %% measured", 100.0 * r.low, 100.0 * r.high);
+  else
+    snprintf(t.text, sizeof t.text, "%.4g %% declared", 100.0 * r.low);
+  return t;
+}
+
+static bool exceeds(const rdt_problem *p, const rdt_demand *d, const rdt_offers *o, int a, int b) {
+  return rdt_coverage_exceeds(coverage_of(p, d, &o->list[a]), coverage_of(p, d, &o->list[b]));
+}
+
+/* Of those that are as good as equally fast the first in the tables that no other of them covers more than. */
+static int best_covered(const rdt_problem *p, const rdt_demand *d, const rdt_offers *o, const bool *tied) {
+  for (int i = 0; i < o->n; i++) {
+    bool best = tied[i];
+    for (int k = 0; k < o->n && best; k++) best = !tied[k] || !exceeds(p, d, o, k, i);
+    if (best) return i;
+  }
+  return -1;
+}
+
 /* ---- who may be chosen ---- */
 
 static bool may(const rdt_problem *p, const rdt_demand *d, bool automatic, const rdt_offers *o, rdt_offer *x) {
@@ -33,9 +67,9 @@ static bool may(const rdt_problem *p, const rdt_demand *d, bool automatic, const
   }
   if (s->id == RDT_SCHEME_NONE)
     say(o, x, "no protection");
-  else if (rdt_coverage_of(d->coverage, s, p->in[0].dtype) < d->min_coverage)
-    say(o, x, "finds %.4g %% of single faults, %.4g %% are asked for",
-        100.0 * rdt_coverage_of(d->coverage, s, p->in[0].dtype), 100.0 * d->min_coverage);
+  else if (coverage_of(p, d, x).low < d->min_coverage)
+    say(o, x, "finds %.4g %% of single faults, %.4g %% are asked for", 100.0 * coverage_of(p, d, x).low,
+        100.0 * d->min_coverage);
   else if (!s->locates)
     say(o, x, "finds a fault, but does not locate it");
   else if (linear && s->id == RDT_SCHEME_DUP && !is_depthwise(p))
@@ -80,39 +114,55 @@ static bool within_noise(rdt_timing_ratio r) {
   return r.low <= 1.0 && r.ratio <= most_tie;
 }
 
+/* Of one that is within noise: why another was taken. */
+static void say_tied(const rdt_problem *p, const rdt_demand *d, const rdt_offers *o, rdt_offer *x, rdt_timing_ratio r) {
+  const rdt_coverage_range its = coverage_of(p, d, x), best = coverage_of(p, d, &o->list[o->taken]);
+  if (rdt_coverage_exceeds(best, its))
+    say(o, x, "within noise of the fastest (%.3f, %.3f to %.3f), but covers less: %s, what was taken %s", r.ratio,
+        r.low, r.high, words_of(its).text, words_of(best).text);
+  else
+    say(o, x, "within noise of the fastest (%.3f, %.3f to %.3f), but comes later in the tables", r.ratio, r.low,
+        r.high);
+}
+
+static void say_taken(const rdt_problem *p, const rdt_demand *d, rdt_offers *o, int fastest, rdt_timing_ratio r) {
+  rdt_offer *x = &o->list[o->taken];
+  const rdt_way *first = &o->list[fastest].way;
+  const rdt_coverage_range its = coverage_of(p, d, x), other = coverage_of(p, d, &o->list[fastest]);
+  char reason[128] = "first in the tables, which cover as much";
+  if (rdt_coverage_exceeds(its, other))
+    snprintf(reason, sizeof reason, "covers more, %s against %s", words_of(its).text, words_of(other).text);
+  say(o, x, "within noise of the fastest, %s with %s (%.3f, %.3f to %.3f): %s", first->kernel->name,
+      first->scheme->name, r.ratio, r.low, r.high, reason);
+}
+
 /* On the way says of everyone else how it compares with the fastest. */
-static void by_time(rdt_offers *o, int fastest) {
+static void by_time(const rdt_problem *p, const rdt_demand *d, rdt_offers *o, int fastest) {
   rdt_timing_ratio ratio[RDT_MOST_OFFERS];
-  int taken = fastest;
+  bool tied[RDT_MOST_OFFERS] = {false};
   for (int i = 0; i < o->n; i++) {
-    if (!o->list[i].eligible || o->list[i].times.n == 0 || i == fastest) continue;
+    if (!o->list[i].eligible || o->list[i].times.n == 0) continue;
     ratio[i] = ratio_of(o, i, fastest);
-    if (!within_noise(ratio[i])) continue;
-    const double more = o->list[i].way.scheme->coverage - o->list[taken].way.scheme->coverage;
-    if (more > 0.0 || (more == 0.0 && i < taken)) taken = i;
+    tied[i] = i == fastest || within_noise(ratio[i]);
   }
-  o->taken = taken;
+  o->taken = best_covered(p, d, o, tied);
   o->measured = true;
   for (int i = 0; o->words && i < o->n; i++) {
     rdt_offer *x = &o->list[i];
-    if (!x->eligible || i == taken) continue;
+    if (!x->eligible || i == o->taken) continue;
     if (x->times.n == 0)
       say(o, x, "not measured");
     else if (i == fastest)
       say(o, x, "fastest, but within noise of what was taken");
-    else if (within_noise(ratio[i]))
-      say(o, x, "within noise of the fastest (%.3f, %.3f to %.3f), but covers less or comes later in the tables",
-          ratio[i].ratio, ratio[i].low, ratio[i].high);
+    else if (tied[i])
+      say_tied(p, d, o, x, ratio[i]);
     else
       say(o, x, "takes %.3f times as long as the fastest (%.3f to %.3f)", ratio[i].ratio, ratio[i].low, ratio[i].high);
   }
-  rdt_offer *x = &o->list[taken];
-  if (taken == fastest)
-    say(o, x, "fastest");
+  if (o->taken == fastest)
+    say(o, &o->list[fastest], "fastest");
   else
-    say(o, x, "within noise of the fastest, %s with %s (%.3f, %.3f to %.3f): %s", o->list[fastest].way.kernel->name,
-        o->list[fastest].way.scheme->name, ratio[taken].ratio, ratio[taken].low, ratio[taken].high,
-        x->way.scheme->coverage > o->list[fastest].way.scheme->coverage ? "covers more" : "first in the tables");
+    say_taken(p, d, o, fastest, ratio[o->taken]);
 }
 
 /* ---- by estimate ---- */
@@ -130,19 +180,20 @@ static bool is_first(const rdt_offers *o, int i) {
 }
 
 /* Which kernel of a scheme is the fastest, a device decides: of one that is not known the tables' order counts. */
-static void by_estimate(const rdt_demand *d, rdt_offers *o) {
-  int least = -1, taken;
-  for (int i = 0; i < o->n; i++)
-    if (o->list[i].eligible && (d->device || is_first(o, i)) &&
-        (least < 0 || estimate(&o->list[i]) < estimate(&o->list[least])))
-      least = i;
-  o->taken = taken = least;
+static void by_estimate(const rdt_problem *p, const rdt_demand *d, rdt_offers *o) {
+  int least = -1;
+  bool able[RDT_MOST_OFFERS], tied[RDT_MOST_OFFERS] = {false};
+  for (int i = 0; i < o->n; i++) {
+    able[i] = o->list[i].eligible && (d->device || is_first(o, i));
+    if (able[i] && (least < 0 || estimate(&o->list[i]) < estimate(&o->list[least]))) least = i;
+  }
+  o->taken = least;
   if (least < 0) return;
-  const double most = near * estimate(&o->list[least]);
+  tied[least] = true;
   for (int i = 0; i < o->n; i++)
-    if (o->list[i].eligible && (d->device || is_first(o, i)) && o->list[i].estimate <= most &&
-        o->list[i].way.scheme->coverage > o->list[taken].way.scheme->coverage)
-      o->taken = taken = i;
+    tied[i] = tied[i] || (able[i] && o->list[i].estimate <= near * estimate(&o->list[least]));
+  const int covered = best_covered(p, d, o, tied), taken = exceeds(p, d, o, covered, least) ? covered : least;
+  o->taken = taken;
   for (int i = 0; o->words && i < o->n; i++) {
     rdt_offer *x = &o->list[i];
     if (!x->eligible) continue;
@@ -163,9 +214,9 @@ void rdt_offers_decide(const rdt_problem *p, const rdt_demand *d, rdt_offers *o)
   o->taken = -1;
   o->measured = false;
   if (fastest >= 0)
-    by_time(o, fastest);
+    by_time(p, d, o, fastest);
   else
-    by_estimate(d, o);
+    by_estimate(p, d, o);
   if (o->taken < 0 || automatic || !o->words) return;
   rdt_offer *x = &o->list[o->taken];
   char was[RDT_OFFER_TEXT];

@@ -8,24 +8,30 @@
 #include "core/cpu_info.h"
 #include "plan/probe.h"
 #include "plan/sealed_json.h"
+#include "plan/timing.h"
 
 #define SCHEMA "redoubt.device/2"
 static const rdt_dtype measured[] = {RDT_F64, RDT_F32, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
 enum { MEASURED = sizeof measured / sizeof *measured };
 
-/* The highest of many short looks: whatever else ran meanwhile only took away. */
+static const double patience = 2.0; /* seconds, for each half */
+
+/* The highest of many short looks: whatever else ran meanwhile only took away. Fewer where threads outnumber cores. */
 static rdt_status measure(int threads, rdt_device *d, rdt_reason *why) {
-  enum { LOOKS = 60, PASSES = 40 };
+  enum { LOOKS = 60, PASSES = 40, LEAST = 2 };
   rdt_probe_room room;
   const time_t now = time(NULL);
   struct tm utc;
   *d = (rdt_device){.threads = threads};
   if (!rdt_probe_open(&room, threads))
     return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: what is read to measure its bandwidth takes 256 MiB");
-  for (int i = 0; i < PASSES; i++) d->bandwidth = fmax(d->bandwidth, rdt_probe_bandwidth(&room, threads));
+  double begun = rdt_timing_now();
+  for (int i = 0; i < PASSES && (i < LEAST || rdt_timing_now() - begun < patience); i++)
+    d->bandwidth = fmax(d->bandwidth, rdt_probe_bandwidth(&room, threads));
   rdt_probe_close(&room);
   d->meeting = d->step = INFINITY;
-  for (int look = 0; look < LOOKS; look++) {
+  begun = rdt_timing_now();
+  for (int look = 0; look < LOOKS && (look < LEAST || rdt_timing_now() - begun < patience); look++) {
     d->meeting = fmin(d->meeting, rdt_probe_meeting(threads));
     d->step = fmin(d->step, rdt_probe_step());
     for (int i = 0; i < MEASURED; i++)

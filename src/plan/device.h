@@ -21,7 +21,7 @@ typedef enum rdt_device_how {
   RDT_DEVICE_ONCE  /* measured now; the cache folder is left alone */
 } rdt_device_how;
 
-/* Measuring takes less than a second. RDT_ERR_NOMEM */
+/* Measuring takes a second, or four where there are many more threads than cores. RDT_ERR_NOMEM */
 rdt_status rdt_device_find(int threads, rdt_device_how how, rdt_device *d, rdt_reason *why);
 rdt_roof rdt_device_roof(const rdt_device *d, rdt_dtype t);
 

@@ -16,6 +16,8 @@ enum { QUALIFY = 3, MOST_TRIALS = 61, USUAL = 31, ENOUGH = 21, LEAST = 5 };
 /* Who takes so many times as long as the best of his group by himself is not compared any further: on a busy machine a
  * sample may be off by half. */
 static const double hopeless = 1.5;
+/* Bytes of weights whose copies add up: below, the system is not asked for each candidate what is left. */
+static const double scarce = 64e6;
 /* Seconds of a run that is not repeated before the others are known. */
 static const double lengthy = 0.05;
 
@@ -86,9 +88,28 @@ static rdt_status give(operands *x, rdt_tensor *t, uint64_t *seed, rdt_reason *w
   return RDT_OK;
 }
 
+static double bytes_of(const rdt_tensor *t) {
+  return t->rank < 0 ? 0.0 : (double)rdt_tensor_count(t) * (double)rdt_dtype_size(t->dtype);
+}
+
+/* Memory that is promised and not there ends the process, or another one: a raw result and one packed copy of the
+ * weights come to the operands. */
+static rdt_status expect_room(const rdt_problem *p, rdt_reason *why) {
+  const double needs = bytes_of(&p->in[0]) + 2.0 * bytes_of(&p->in[1]) + 2.0 * bytes_of(&p->out) +
+                       bytes_of(&p->epilogue.residual),
+               free = rdt_memory_available();
+  if (needs <= free) return RDT_OK;
+  return rdt_fail(
+      why, RDT_ERR_NOMEM,
+      "to measure it takes some %.3g GB, and %.3g GB are free: a smaller input or batch, or --policy model, "
+      "which goes by estimates",
+      1e-9 * needs, 1e-9 * free);
+}
+
 static rdt_status make_operands(operands *x, const rdt_problem *p, rdt_reason *why) {
   uint64_t seed = 1;
   *x = (operands){0};
+  RDT_TRY(expect_room(p, why));
   RDT_TRY(rdt_problem_copy(&x->prob, p));
   rdt_epilogue *e = &x->prob.epilogue;
   const bool fixed = p->in[1].data != NULL;
@@ -190,6 +211,8 @@ static void take(profiler *f, runner *r, const double *samples, int n) {
 static bool qualify(profiler *f, runner *r) {
   rdt_timing t;
   const rdt_way *w = &f->offers.list[r->offer].way;
+  const double copy = bytes_of(&f->x.prob.in[1]);
+  if (copy > scarce && 2.0 * copy > rdt_memory_available()) return false; /* each has packed its own */
   if (rdt_plan_create_way(f->ctx, w, &f->x.prob, "profile", NULL, &r->plan) != RDT_OK) return false;
   if (f->how->cold && f->x.prob.in[1].data) flush(r);
   const double begun = rdt_timing_now();

@@ -1,9 +1,11 @@
 #include "plan/survey.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/memory.h"
+#include "plan/device.h"
 
 /* Of the layers before this one; its own number where there is none. */
 static int first_same(const rdt_survey *s, const rdt_surveyed *l) {
@@ -69,6 +71,17 @@ static bool key_of(const rdt_context *ctx, const rdt_survey *s, int i, char key[
   return !l->idle && rdt_kop_is_linear(l->prob.op) && rdt_problem_key(&l->prob, s->cold, &d, key);
 }
 
+void rdt_survey_known(const rdt_context *ctx, const rdt_survey *s, int64_t *known, int64_t *all) {
+  *known = *all = 0;
+  for (int i = 0; i < s->n; i++) {
+    char key[RDT_KEY_TEXT];
+    if (!key_of(ctx, s, i, key)) continue;
+    const rdt_entry *e = rdt_book_find(ctx->book, key);
+    *all += s->list[i].times;
+    if (e && e->choice >= 0) *known += s->list[i].times;
+  }
+}
+
 /* An entry counts where it knows all candidates that there are today. */
 static bool is_known(const rdt_context *ctx, const rdt_survey *s, int i, const char *key, rdt_offers *o) {
   const rdt_demand d = rdt_demand_of(ctx, ctx->scheme);
@@ -91,6 +104,27 @@ static int list_unknown(const rdt_context *ctx, const rdt_survey *s, int *list, 
   return n;
 }
 
+/* At least, by the device's limits or, where nobody has measured them, by usual ones. */
+static double seconds_of(const rdt_context *ctx, const rdt_problem *p) {
+  const rdt_device *d = ctx->device;
+  const rdt_roof usual = {.flops = 50e9, .bandwidth = 10e9};
+  return rdt_roof_seconds(d ? rdt_device_roof(d, p->in[0].dtype) : usual, rdt_work_of(p));
+}
+
+/* Trials of small layers last a millisecond each, however short a run is. */
+static double need_of(const rdt_context *ctx, const rdt_problem *p) {
+  return 0.3 + 60.0 * seconds_of(ctx, p);
+}
+
+double rdt_survey_patience(const rdt_context *ctx, const rdt_survey *s) {
+  const double least = 50.0;
+  double all = 0.0;
+  for (int i = 0; i < s->n; i++)
+    if (s->list[i].same == i && !s->list[i].idle && rdt_kop_is_linear(s->list[i].prob.op))
+      all += need_of(ctx, &s->list[i].prob);
+  return fmax(least, all);
+}
+
 static rdt_status measure(rdt_context *ctx, const rdt_survey *s, int i, const rdt_profile *how) {
   const rdt_demand d = rdt_demand_of(ctx, ctx->scheme);
   rdt_book *b;
@@ -111,9 +145,16 @@ rdt_status rdt_survey_measure(rdt_context *ctx, const rdt_survey *s, const rdt_s
   *measured = 0;
   rdt_status status = list && o ? RDT_OK : rdt_fail(&ctx->error, RDT_ERR_NOMEM, "out of memory");
   const int n = status == RDT_OK ? list_unknown(ctx, s, list, o) : 0;
+  const double begun = rdt_timing_now();
+  double due = 0.0;
+  for (int i = 0; i < n; i++) due += need_of(ctx, &s->list[list[i]].prob);
   for (int i = 0; i < n && status == RDT_OK; i++) {
     const rdt_surveyed *l = &s->list[list[i]];
-    const rdt_profile how = {.cold = s->cold, .progress = w->progress, .turn = i, .turns = n, .what = l->name};
+    const double need = need_of(ctx, &l->prob), left = w->seconds - (rdt_timing_now() - begun);
+    rdt_profile how = {.cold = s->cold, .progress = w->progress, .turn = i, .turns = n, .what = l->name};
+    /* what one does not need the next ones have; nothing is left: each candidate in question once */
+    if (w->seconds > 0.0) how.seconds = fmax(left * need / due, 1e-9);
+    due -= need;
     if (w->each) w->each((size_t)i, (size_t)n, l->name, w->user);
     status = measure(ctx, s, list[i], &how);
     if (status == RDT_OK) ++*measured;

@@ -30,10 +30,15 @@ typedef struct rdt_survey_watch {
   rdt_timing_progress_fn progress; /* asked before each sample; NULL: nobody */
   rdt_progress_fn each;            /* told before each problem that is measured; NULL: nobody */
   void *user;
+  double seconds; /* that all of it may take, some; 0: as long as it takes */
 } rdt_survey_watch;
+/* What measuring what the book does not know is given where nobody says: enough on a quiet machine. */
+double rdt_survey_patience(const rdt_context *ctx, const rdt_survey *s);
 /* Measures each distinct product and convolution that the context's book does not know, and puts it there; *measured is
  * how many those were. RDT_ERR_CANCELLED: what was measured until then is kept. */
 rdt_status rdt_survey_measure(rdt_context *ctx, const rdt_survey *s, const rdt_survey_watch *w, int *measured);
+/* How many of the products and convolutions, each as often as it occurs, the context's book has a choice for. */
+void rdt_survey_known(const rdt_context *ctx, const rdt_survey *s, int64_t *known, int64_t *all);
 /* Chooses for layer i as a plan in a network would, or by estimates whatever was measured (the offers have times all
  * the same). */
 void rdt_survey_choose(rdt_context *ctx, const rdt_survey *s, int i, bool measured, rdt_offers *o);

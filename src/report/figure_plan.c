@@ -68,7 +68,7 @@ rdt_status rdt_figure_plan_write(const cJSON *doc, const char *name, rdt_roof ro
   if (status == RDT_OK) take(layers, &p);
   if (status == RDT_OK && p.n == 0)
     status =
-        rdt_fail(why, RDT_ERR_FORMAT, "%.200s: no layer with its times to draw: is it a plan that was measured?", name);
+        rdt_fail(why, RDT_ERR_FORMAT, "%.200s: no layer with its times to draw: is it a plan that was measured, of products or convolutions?", name);
   if (status == RDT_OK) status = draw(doc, &p, roof, path, why);
   rdt_free(p.layers);
   rdt_free(p.schemes);

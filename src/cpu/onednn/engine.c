@@ -1,4 +1,5 @@
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,12 @@ rdt_status rdt_onednn_engine(dnnl_engine_t *engine, rdt_reason *why) {
   pthread_once(&once, make_engine);
   *engine = the_engine;
   return rdt_onednn_try(engine_status, "making the CPU engine", why);
+}
+
+const char *rdt_onednn_version(char *text, size_t size) {
+  const dnnl_version_t *v = dnnl_version();
+  snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
+  return text;
 }
 
 rdt_status rdt_onednn_try(dnnl_status_t s, const char *what, rdt_reason *why) {

@@ -31,6 +31,8 @@ typedef rdt_status rdt_onednn_build_fn(const rdt_problem *p, const dnnl_primitiv
 
 /* Engine, made at the first call; its threads are the caller's OpenMP setting. */
 rdt_status rdt_onednn_engine(dnnl_engine_t *engine, rdt_reason *why);
+/* "3.1.1" of the library that is loaded. */
+const char *rdt_onednn_version(char *text, size_t size);
 /* OK, or the status and text of a failure: UNSUPPORTED, NOMEM or DEVICE. */
 rdt_status rdt_onednn_try(dnnl_status_t s, const char *what, rdt_reason *why);
 dnnl_data_type_t rdt_onednn_type(rdt_dtype t); /* undef: it has none */
