@@ -323,6 +323,35 @@ static void test_contradictions(void **state) {
     util_cli_expect(util_cli("%s", cases[i].arguments), 2, cases[i].says);
 }
 
+/* The story of one trial, of each kind of target: what it hit, what the check measured, how it was repaired, the end.
+ */
+static void test_replays(void **state) {
+  static const struct {
+    const char *arguments, *says[6];
+  } cases[] = {
+      {"gemm:48x40x56 --scheme row", {"recompute: passed", "of the reduction", "verdict RECOMPUTED"}},
+      {"gemm:48x40x56:s8 --scheme rowcol", {"recompute: passed", "verdict RECOMPUTED"}},
+      {"gemm:48x40x56 --scheme rowcol --on-fault correct", {"correct: passed", "rebuilt within", "verdict CORRECTED"}},
+      {"gemm:48x40x56 --scheme row --on-fault report", {"and not repaired", "verdict DETECTED"}},
+      {"conv:1x8x9x9:4x3x3:p1 --scheme fc", {"recompute: passed", "verdict RECOMPUTED"}},
+      {"dlrm-bottom:4 --scheme row", {"recompute: passed", "verdict RECOMPUTED"}},
+      {DIGITS "/digits.onnx " SOME, {"passed", "verdict RECOMPUTED"}},
+      {"gemm:48x40x56 --scheme none", {"which does not claim this site", "verdict UNCHECKED", "outcome: SDC"}},
+  };
+  static const char *const always[] = {
+      "bit:30@accum", "it hit accum of node",  "worst check there: residual", "bound", "floor", "verdict",
+      "outcome: ",    "elements of the result"};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    util_cli_expect(util_cli("inject %s --fault bit:30@accum --threads 1 --n 4 -q -o told%zu", cases[i].arguments, i),
+                    0, NULL);
+    util_cli_expect(util_cli("inject %s --fault bit:30@accum --threads 1 --replay 2 -o told%zu", cases[i].arguments, i),
+                    0, "the same, bit for bit");
+    for (size_t k = 0; k < sizeof always / sizeof *always; k++) util_cli_expect(0, 0, always[k]);
+    for (size_t k = 0; cases[i].says[k]; k++) util_cli_expect(0, 0, cases[i].says[k]);
+  }
+}
+
 /* What was read counts by what is in it, not by its name. */
 static void test_other_contents(void **state) {
 #define COPY "inject copy.onnx -i copy.npy --jobs 1 --threads 1 -o copied "
@@ -611,6 +640,7 @@ int main(void) {
       cmocka_unit_test(test_faults),
       cmocka_unit_test(test_campaigns),
       cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_replays),
       cmocka_unit_test(test_other_contents),
       cmocka_unit_test(test_killed),
       cmocka_unit_test(test_no_verdict),
