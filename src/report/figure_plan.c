@@ -67,8 +67,9 @@ rdt_status rdt_figure_plan_write(const cJSON *doc, const char *name, rdt_roof ro
   rdt_status status = p.layers && p.schemes ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   if (status == RDT_OK) take(layers, &p);
   if (status == RDT_OK && p.n == 0)
-    status =
-        rdt_fail(why, RDT_ERR_FORMAT, "%.200s: no layer with its times to draw: is it a plan that was measured, of products or convolutions?", name);
+    status = rdt_fail(
+        why, RDT_ERR_FORMAT,
+        "%.200s: no layer with its times to draw: is it a plan that was measured, of products or convolutions?", name);
   if (status == RDT_OK) status = draw(doc, &p, roof, path, why);
   rdt_free(p.layers);
   rdt_free(p.schemes);
