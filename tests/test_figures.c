@@ -278,6 +278,7 @@ static void a_record_gives_its_pictures(void **state) {
   assert_int_equal(rdt_figures_record(doc, "record.json", folder, &why), RDT_OK);
   char *networks = read_picture("overhead-networks");
   assert_non_null(strstr(networks, "dlrm-top"));
+  assert_true(strstr(networks, ">global<") && strstr(networks, ">thread1<") && strstr(networks, ">planned<"));
   rdt_free(networks);
   cJSON *wrapped = cJSON_CreateObject(); /* as tools/record.py keeps it */
   cJSON_AddItemToObject(wrapped, "result", doc);

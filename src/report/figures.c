@@ -305,7 +305,12 @@ static rdt_status draw_chart(const chart *c, const char *title, const char *fold
   return status;
 }
 
-/* One chart for each group of workloads, and one of all networks with the classic scheme and the planned ones. */
+/* Networks of their own: neither squares nor convolutions that networks have. */
+static bool is_network(const char *group) {
+  return strcmp(group, "square") != 0 && strncmp(group, "conv", 4) != 0;
+}
+
+/* One chart for each group of workloads, and one of all networks with the schemes of the literature and the plan. */
 static rdt_status draw_overheads(const record *r, const char *folder, rdt_reason *why) {
   chart all = {.r = r};
   for (int i = 0; i < r->n_networks; i++) {
@@ -314,7 +319,7 @@ static rdt_status draw_overheads(const record *r, const char *folder, rdt_reason
     chart c = {.r = r};
     bool first = true;
     for (int k = 0; k < i; k++) first = first && strcmp(r->networks[k].workload->group, group) != 0;
-    if (strcmp(group, "square") != 0) all.networks[all.n_networks++] = &r->networks[i];
+    if (is_network(group)) all.networks[all.n_networks++] = &r->networks[i];
     if (!first) continue;
     for (int k = 0; k < r->n_schemes; k++) c.schemes[c.n_schemes++] = k;
     for (int k = i; k < r->n_networks; k++)
@@ -323,8 +328,8 @@ static rdt_status draw_overheads(const record *r, const char *folder, rdt_reason
     snprintf(file, sizeof file, "overhead-%s", group);
     RDT_TRY(draw_chart(&c, title, folder, file, why));
   }
-  const char *const wanted[] = {"global", scheme_at(r, "plan") >= 0 ? "plan" : "auto"};
-  for (int i = 0; i < 2; i++)
+  const char *const wanted[] = {"global", "thread1", scheme_at(r, "plan") >= 0 ? "plan" : "auto"};
+  for (int i = 0; i < 3; i++)
     if (scheme_at(r, wanted[i]) >= 0) all.schemes[all.n_schemes++] = scheme_at(r, wanted[i]);
   if (all.n_networks == 0 || all.n_schemes == 0) return RDT_OK;
   return draw_chart(&all, "What protection costs: all networks", folder, "overhead-networks", why);
