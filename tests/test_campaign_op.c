@@ -25,10 +25,11 @@ typedef struct range {
   rdt_campaign c;
 } range;
 
-static void open_range(range *r, const char *scheme, const char *target, rdt_target_data data) {
+static void open_range_at(range *r, const char *scheme, double lambda, const char *target, rdt_target_data data) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   rdt_reason why = {""};
   policy.scheme = scheme;
+  policy.lambda = lambda;
   memset(r, 0, sizeof *r);
   r->c = (rdt_campaign){.seed = 5};
   rdt_mix_default(&r->c.mix);
@@ -36,6 +37,11 @@ static void open_range(range *r, const char *scheme, const char *target, rdt_tar
   assert_int_equal(rdt_context_set_policy(r->ctx, &policy), RDT_OK);
   data.seed = 5;
   if (rdt_target_op(r->ctx, target, &data, &r->target, &why) != RDT_OK) fail_msg("%s", why.text);
+}
+
+static void open_range(range *r, const char *scheme, const char *target, rdt_target_data data) {
+  const rdt_policy usual = RDT_POLICY_DEFAULT;
+  open_range_at(r, scheme, usual.lambda, target, data);
 }
 
 static void close_range(range *r) {
@@ -131,6 +137,43 @@ static void families_are_layers(void **state) {
   for (int i = 0; i < 60; i++) shoot(&r, i, &t);
   assert_string_equal(r.target->names[0], "conv cancelling");
   close_range(&r);
+}
+
+/* No more suspects than lambda states, twice over, where it states something; blocks, of which it does not, shows that
+ * this is no empty claim. */
+static void lambda_states_a_share_of_suspects(void **state) {
+  enum { ROUNDS = 40, ROWS = 256 };
+  static const double lambdas[] = {3.0, 4.0};
+  (void)state;
+  for (size_t l = 0; l < sizeof lambdas / sizeof *lambdas; l++) {
+    range r;
+    rdt_trial t;
+    rdt_tally tally = {.trials = 0};
+    rdt_reason why = {""};
+    open_range_at(&r, "row", lambdas[l], "gemm:256x64x64", (rdt_target_data){.family = "all", .fresh = true});
+    r.c.clean = true;
+    cJSON *head = rdt_campaign_describe(&r.c, r.target, false, &why);
+    cJSON_AddStringToObject(head, "family", "all");
+    assert_int_equal(rdt_tally_expect(&tally, head, &why), RDT_OK);
+    for (int i = 0; i < ROUNDS * RDT_FAMILY_COUNT; i++) {
+      shoot(&r, i, &t);
+      assert_int_equal(t.faults, 0);
+      assert_int_equal(rdt_tally_add(&tally, &t, true, &why), RDT_OK);
+    }
+    assert_int_equal(tally.n_layers, RDT_FAMILY_COUNT);
+    for (int f = 0; f < RDT_FAMILY_COUNT; f++) {
+      const rdt_layer_count *c = &tally.layers[f];
+      const double stated = rdt_stats_beyond(lambdas[l]) * (double)c->checks;
+      assert_int_equal(c->checks, ROUNDS * ROWS);
+      assert_int_equal(c->no_rate, !rdt_family_claimed((rdt_family)f));
+      if (!c->no_rate && (double)c->suspects > 2.0 * stated + 1.0)
+        fail_msg("%s: %lld suspects, %g stated", c->name, (long long)c->suspects, stated);
+      if (f == RDT_FAMILY_BLOCKS) assert_true((double)c->suspects > 2.0 * stated);
+    }
+    rdt_tally_clear(&tally);
+    cJSON_Delete(head);
+    close_range(&r);
+  }
 }
 
 static void what_is_no_family_is_refused(void **state) {
@@ -383,6 +426,7 @@ int main(void) {
       cmocka_unit_test(a_trial_knows_nothing_of_those_before),
       cmocka_unit_test(addresses_do_not_tell),
       cmocka_unit_test(families_are_layers),
+      cmocka_unit_test(lambda_states_a_share_of_suspects),
       cmocka_unit_test(what_is_no_family_is_refused),
       cmocka_unit_test(a_workload_is_its_layers),
       cmocka_unit_test(an_error_is_an_outcome),

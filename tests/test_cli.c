@@ -280,6 +280,8 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --replay 400"), 0, "kept has no line of it");
   util_cli_expect(util_cli(GEMM "--replay 3 --fault bit:30@accum"), 0, "event: ");
   util_cli_expect(util_cli(GEMM "--n 200 --fault none"), 0, "PASS: 0 reports");
+  util_cli_expect(util_cli("inject gemm:128x64x64 --scheme row --fault none --family all --lambda 3 --n 16"), 0,
+                  "In parentheses: of data whose partial sums cancel");
   util_cli_expect(util_cli(GEMM "--n 200 --until-ci 4%%"), 0, "PASS");
   util_cli_expect(util_cli(GEMM "--n 20 --fault ber:1e-4@accum"), 0, "PASS");
   /* two equal errors of trial 128 cancel in a row's sum while others are noticed: silent, and no failure */
