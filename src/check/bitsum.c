@@ -65,17 +65,24 @@ static uint64_t from_pairs(moments pairs, moments second, uint64_t first) {
         second[c] += w >> 32;                                                                                   \
         seconds[c] += second[c];                                                                                \
       }                                                                                                         \
+    lanes all[4] = {{0}}, chained[2] = {{0}}; /* over the chains; and as often as their numbers say */          \
+    for (int c = 0; c < CHAINS; c++) {                                                                          \
+      all[0] += pair[c];                                                                                        \
+      all[1] += second[c];                                                                                      \
+      all[2] += pairs[c];                                                                                       \
+      all[3] += seconds[c];                                                                                     \
+      for (int i = 0; i < c; i++) chained[0] += pair[c], chained[1] += second[c];                               \
+    }                                                                                                           \
     moments x = {0, 0}, y = {0, 0};                                                                             \
     uint64_t twice[2] = {0, 0};                                                                                 \
-    for (uint64_t c = 0; c < CHAINS; c++)                                                                       \
-      for (uint64_t l = 0; l < LANES; l++) {                                                                    \
-        x.sum += pair[c][l];                                                                                    \
-        y.sum += second[c][l];                                                                                  \
-        x.place += (c * LANES + l) * pair[c][l];                                                                \
-        y.place += (c * LANES + l) * second[c][l];                                                              \
-        twice[0] += pairs[c][l];                                                                                \
-        twice[1] += seconds[c][l];                                                                              \
-      }                                                                                                         \
+    for (uint64_t l = 0; l < LANES; l++) {                                                                      \
+      x.sum += all[0][l];                                                                                       \
+      y.sum += all[1][l];                                                                                       \
+      x.place += l * all[0][l] + LANES * chained[0][l];                                                         \
+      y.place += l * all[1][l] + LANES * chained[1][l];                                                         \
+      twice[0] += all[2][l];                                                                                    \
+      twice[1] += all[3][l];                                                                                    \
+    }                                                                                                           \
     x.place += apart / 8 * (n * x.sum - twice[0]); /* what came with piece i has been added n - i times */      \
     y.place += apart / 8 * (n * y.sum - twice[1]);                                                              \
     return from_pairs(x, y, first);                                                                             \
