@@ -333,17 +333,18 @@ static void a_changed_checksum_is_suspect(void **state) {
     rdt_dtype dtype;
     rdt_fused_checksums(c, &at, &bytes, &dtype);
     assert_true((j.kind == UTIL_BATCH) == (at == NULL));
-    double *beta = at;
-    const size_t k = bytes / sizeof(double) / 2;
+    int64_t m, n, k;
+    rdt_problem_mnk(&j.p, &m, &n, &k);
     const bool whole = j.kind == UTIL_GEMM; /* every input meets every row */
-    for (size_t t = 0; t < k; t += k / 11 + 1) {
+    for (int64_t t = 0; at && t < k; t += k / 11 + 1) {
       rdt_findings found;
-      beta[t] += 1.0;
+      const double beta = rdt_load(at, dtype, t);
+      rdt_store(at, dtype, t, beta + 1.0);
       util_native_fuse(&j, s, c, 0, NULL, false, &found);
-      const double a = whole ? rdt_load(j.data[0].data, util_native_real, (int64_t)t) : 0.0;
+      const double a = whole ? rdt_load(j.data[0].data, util_native_real, t) : 0.0;
       if (fabs(a) > found.floor) assert_true(found.suspects > 0 && found.list[0].place[0] == 0);
       noticed += found.suspects;
-      beta[t] -= 1.0;
+      rdt_store(at, dtype, t, beta);
     }
     util_native_kernel(&j)->destroy(s);
     rdt_fused_destroy(c);

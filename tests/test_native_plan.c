@@ -234,8 +234,8 @@ static void a_hit_checksum_changes_no_data(void **state) {
     rdt_dtype dtype;
     open_house(&h, &util_native_layouts[l], UTIL_BIAS | UTIL_RESIDUAL, NORMAL);
     rdt_fused_checksums(h.plan->fused, &at, &bytes, &dtype);
-    const size_t k = bytes / sizeof(double) / 2;
-    for (size_t t = 0; t < k; t++) ((double *)at)[t] += 1e9;
+    const int64_t k = (int64_t)(bytes / rdt_dtype_size(dtype) / 2);
+    for (int64_t t = 0; t < k; t++) rdt_store(at, dtype, t, rdt_load(at, dtype, t) + 1e9);
     h.plan->sums_seal = rdt_bitsum(at, bytes);
     assert_int_equal(execute(&h), RDT_OK);
     assert_int_equal(h.r.verdict, RDT_RECOMPUTED);

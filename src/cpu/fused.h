@@ -9,6 +9,7 @@
 #include "cpu/kernel.h"
 #include "cpu/sums.h"
 
+enum { RDT_FUSED_PADDING = 32 /* of w_real: columns of any panel */ };
 enum {
   RDT_FUSED_SUM = 22,   /* along a row of the result */
   RDT_FUSED_DOT = 24,   /* along a row of A */
@@ -26,9 +27,12 @@ static inline int64_t rdt_fused_depth_of(int64_t chain, int64_t terms) {
  * channel; the channel runs fastest):  sum_j w_j raw_ij  against  sum_t a_it beta_t. */
 struct rdt_fused {
   const double *w; /* n, each +1 or -1 */
-  rdt_pair beta;   /* k, where the weights are fixed: the weights' sums, and the squares that their bound takes */
-  double most;     /* the largest of the squares of weights that are not fixed, which the kernel sums */
-  unsigned forms;  /* of checks that are asked for (RDT_FORM_...) */
+  /* In the precision of the sums, where that is not of integers: w, with zeros for a panel's columns behind it, and
+   * where the weights are fixed, beta of rows; NULL: see beta */
+  const void *w_real, *beta_real, *rho_real;
+  rdt_pair beta;  /* k, where the weights are fixed: the weights' sums, and the squares that their bound takes */
+  double most;    /* the largest of the squares of weights that are not fixed, which the kernel sums */
+  unsigned forms; /* of checks that are asked for (RDT_FORM_...) */
   rdt_pair expected, observed; /* m each, overwritten: sums, and sums of squares */
   /* Of column j:  sum_i u_i raw_ij  against  sum_t (sum_i u_i a_it) b_tj */
   const double *u;                             /* m, each +1 or -1 */

@@ -49,8 +49,9 @@ INLINE int64_t group_of(const rdt_native_strip *s) {
 
 /* ---- strips ---- */
 
-/* The lanes' sums, to double before their roundings add up. Two rows at a time: there is room for an even number. */
-static void flush(const rdt_native_strip *s) {
+/* The lanes' sums, to double before their roundings add up. Two rows at a time: there is room for an even number. more:
+ * panels follow. */
+static void flush(const rdt_native_strip *s, bool more) {
   for (int64_t i = 0; i < s->rows.count; i += 2) {
     double sums[4] = {0};
     add_totals(sums, (const V *)(s->lanes + 2 * i * VL));
@@ -59,7 +60,7 @@ static void flush(const rdt_native_strip *s) {
       s->observed.sq[r] += sums[2 * (r - i) + 1];
     }
   }
-  memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
+  if (more) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
 }
 
 /* Above the first tile of a panel. */
@@ -167,7 +168,7 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], pl
 
 /* What the lanes of a panel's tiles hold, to double before their roundings add up. */
 static void flush_panel(const rdt_native_strip *s, int64_t j) {
-  if ((s->forms & RDT_FORM_ROWS) && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s);
+  if ((s->forms & RDT_FORM_ROWS) && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s, j + 1 < s->to);
   if (s->forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) flush_sides(s, j * NR);
 }
 

@@ -233,6 +233,7 @@ void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
 }
 
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype) {
+  if (!rdt_plan_armed(p, site)) return;
   const rdt_tensor view = rdt_tensor_dense(words, dtype, 1, (const int64_t[]){n});
   rdt_plan_plant(p, site, &view);
 }

@@ -15,14 +15,15 @@ struct rdt_fused_check {
   rdt_dtype real;            /* in which sums are formed */
   int64_t block[2], unit[2]; /* of blocks, of units: rows and columns */
   rdt_tolerance bound, down_bound, block_bound, unit_bound;
-  double *memory; /* one allocation; beta first: its dot and sq lie together */
+  double *memory; /* one allocation; beta first: its two parts lie together */
   rdt_pair beta, expected, observed, columns[2], blocks[2], units[2]; /* of two: expected, observed */
   double *between[3];                                                 /* T3: of rows, columns, blocks */
   double *w, *u;
-  double *fourth;           /* of columns: of the squares in each column of B (rdt_fused_norm4) */
-  double *share;            /* of units: of the squares of a row of B, the most that is one column's */
-  float *weights, *squares; /* depthwise: side by side */
-  double most;              /* of the squares in beta: made with them */
+  void *w_real, *beta_real, *rho_real; /* in place of beta where nobody wants that in double */
+  double *fourth;                      /* of columns: of the squares in each column of B (rdt_fused_norm4) */
+  double *share;                       /* of units: of the squares of a row of B, the most that is one column's */
+  float *weights, *squares;            /* depthwise: side by side */
+  double most;                         /* of the squares in beta: made with them */
 };
 
 /* NaN stays. */
@@ -65,6 +66,13 @@ static int64_t across(const rdt_fused_check *c) { /* vectors of beta */
   return c->forms & RDT_FORM_BLOCKS ? pieces(c->n, c->block[1]) : 1;
 }
 
+static void put_real(const rdt_fused_check *c, void *to, int64_t i, double x) {
+  if (c->real == RDT_F32)
+    ((float *)to)[i] = (float)x;
+  else
+    ((double *)to)[i] = x;
+}
+
 static void sum_weights(rdt_fused_check *c, const rdt_tensor *weights, int64_t part, int64_t t) {
   const double least = rdt_dtype_info(c->real)->min_normal;
   const int64_t from = part * c->block[1], end = from + c->block[1] < c->n ? from + c->block[1] : c->n;
@@ -75,9 +83,15 @@ static void sum_weights(rdt_fused_check *c, const rdt_tensor *weights, int64_t p
     dot += c->w[j] * x;
     sq += x * x;
   }
+  if (!(dot * dot <= sq)) sq = dot * dot;
+  c->most = most_of(c->most, sq);
+  if (c->beta_real) {
+    put_real(c, c->beta_real, t, dot);
+    put_real(c, c->rho_real, t, sq);
+    return;
+  }
   c->beta.dot[part * c->k + t] = dot;
-  c->beta.sq[part * c->k + t] = !(dot * dot <= sq) ? dot * dot : sq;
-  c->most = most_of(c->most, c->beta.sq[part * c->k + t]);
+  c->beta.sq[part * c->k + t] = sq;
 }
 
 /* A unit's bound takes the squares of its columns alone: no more than so much of those along all of B's row. */
@@ -115,7 +129,7 @@ void rdt_fused_recreate(rdt_fused_check *c, const rdt_tensor *weights) {
     return;
   }
   c->most = 0.0;
-  for (int64_t part = 0; c->beta.dot && part < across(c); part++)
+  for (int64_t part = 0; (c->beta.dot || c->beta_real) && part < across(c); part++)
     for (int64_t t = 0; t < c->k; t++) sum_weights(c, weights, part, t);
   if (c->share) share_weights(c, weights);
   if (c->fourth) square_weights(c, weights);
@@ -161,9 +175,22 @@ static rdt_pair take_pair(layout *l, int64_t n) {
   return x;
 }
 
+/* In the precision of the sums, in cache lines of their own. */
+static void *take_reals(const rdt_fused_check *c, layout *l, int64_t n) {
+  const size_t line = 64 / sizeof(double);
+  l->used = (l->used + line - 1) / line * line;
+  return take(l, (n * (int64_t)rdt_dtype_size(c->real) + 63) / 64 * (int64_t)line);
+}
+
 static void lay_out(rdt_fused_check *c, layout *l) {
   const unsigned forms = c->forms, measured = RDT_FORM_UNITS & ~RDT_FORM_TWICE;
-  if (forms & (RDT_FORM_ROWS | RDT_FORM_BLOCKS | measured)) c->beta = take_pair(l, across(c) * c->k);
+  const bool rows = c->fixed && !c->exact && !(forms & (RDT_FORM_BLOCKS | measured));
+  if ((forms & RDT_FORM_ROWS) && rows) {
+    c->beta_real = take_reals(c, l, 2 * c->k); /* no gap: all of it is sealed, and made again */
+    c->rho_real = c->beta_real ? (char *)c->beta_real + (size_t)c->k * rdt_dtype_size(c->real) : NULL;
+  } else if (forms & (RDT_FORM_ROWS | RDT_FORM_BLOCKS | measured)) {
+    c->beta = take_pair(l, across(c) * c->k);
+  }
   if (forms & (RDT_FORM_ROWS | measured)) c->expected = take_pair(l, c->m);
   if (forms & RDT_FORM_ROWS) c->observed = take_pair(l, c->m);
   for (int i = 0; i < 2; i++) {
@@ -175,6 +202,7 @@ static void lay_out(rdt_fused_check *c, layout *l) {
   if (forms & RDT_FORM_COLUMNS) c->between[1] = take(l, c->n);
   if (forms & RDT_FORM_BLOCKS) c->between[2] = take(l, pieces(c->m, c->block[0]) * across(c));
   c->w = take(l, c->n);
+  if (!c->exact) c->w_real = take_reals(c, l, c->n + RDT_FUSED_PADDING);
   if (forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) c->u = take(l, c->m);
   if ((forms & RDT_FORM_COLUMNS) && !c->exact) c->fourth = take(l, c->n);
   if (forms & measured) c->share = take(l, c->n);
@@ -252,6 +280,7 @@ rdt_status rdt_fused_create(const rdt_problem *p, const rdt_kernel *kernel, unsi
   l = (layout){c->memory, 0};
   lay_out(c, &l);
   rdt_checks_signs(c->w, c->n, c->block[1], 2);
+  for (int64_t j = 0; c->w_real && j < c->n; j++) put_real(c, c->w_real, j, c->w[j]);
   if (c->u) rdt_checks_signs(c->u, c->m, c->block[0], 1);
   if (c->fixed) rdt_fused_recreate(c, &p->in[1]);
   *out = c;
@@ -263,6 +292,7 @@ rdt_status rdt_fused_fixed(rdt_fused_check *c, rdt_vault *frame, rdt_vault *tabl
   if (c->u) RDT_TRY(rdt_vault_add(tables, c->u, (size_t)c->m * sizeof *c->u));
   if (c->fourth) RDT_TRY(rdt_vault_add(tables, c->fourth, (size_t)c->n * sizeof *c->fourth));
   if (c->share) RDT_TRY(rdt_vault_add(tables, c->share, (size_t)c->n * sizeof *c->share));
+  if (c->w_real) RDT_TRY(rdt_vault_add(tables, c->w_real, (size_t)c->n * rdt_dtype_size(c->real)));
   return c->w ? rdt_vault_add(tables, c->w, (size_t)c->n * sizeof *c->w) : RDT_OK;
 }
 
@@ -280,6 +310,12 @@ void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dty
     *dtype = RDT_F32;
     return;
   }
+  if (c->beta_real) {
+    *data = c->beta_real;
+    *bytes = 2 * (size_t)c->k * rdt_dtype_size(c->real);
+    *dtype = c->real;
+    return;
+  }
   const bool kept = c->fixed && c->beta.dot;
   *data = kept ? c->beta.dot : NULL;
   *bytes = kept ? (size_t)(2 * across(c) * c->k) * sizeof(double) : 0;
@@ -289,6 +325,9 @@ void rdt_fused_checksums(rdt_fused_check *c, void **data, size_t *bytes, rdt_dty
 rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
   return (rdt_fused){.forms = c->forms,
                      .w = c->w,
+                     .w_real = c->w_real,
+                     .beta_real = c->beta_real,
+                     .rho_real = c->rho_real,
                      .u = c->u,
                      .beta = c->beta,
                      .expected = c->expected,

@@ -142,14 +142,18 @@ struct rdt_native {
   int64_t m, n, k, segments, length;
   int64_t block; /* of the reduction */
   int threads;
-  bool dot;     /* bf16 by dot products of pairs */
-  bool sides;   /* one product with fixed weights, in rows: checks other than of rows may be asked for */
-  void *packed; /* panels; NULL: B is another one at each run */
-  int64_t panels, strip, segment; /* rows of a strip, in whole tiles; of the reduction between checkpoints */
-  int64_t chunk[2];               /* panels at a time: in blocks, in segments */
-  bool resident;                  /* all of a strip's rows are packed at once */
-  int64_t in_place;               /* elements from row to row, where tiles read them where they lie; 0: packed */
-  size_t packed_bytes, scratch;   /* scratch: bytes of a run's, which is: */
+  bool dot;                    /* bf16 by dot products of pairs */
+  bool sides;                  /* one product with fixed weights, in rows: checks other than of rows may be asked for */
+  void *packed;                /* panels; NULL: B is another one at each run */
+  int64_t padded, panels;      /* columns of whole panels; how many those are */
+  int64_t strip, segment;      /* rows of a strip, in whole tiles; of the reduction between checkpoints */
+  bool by_columns;             /* threads share the panels, not the rows */
+  int parts;                   /* threads that have something to do */
+  int64_t chunk[2], blocks[2]; /* panels at a time; how many there are of the reduction: in blocks, in segments */
+  int64_t gathered;            /* terms of a row that are packed at a time */
+  bool resident;               /* all of a strip's rows are packed at once */
+  int64_t in_place;            /* elements from row to row, where tiles read them where they lie; 0: packed */
+  size_t packed_bytes, scratch; /* scratch: bytes of a run's, which is: */
   void *own, *lent;
   /* rows first .. first + count - 1 of in[0]: rows[segment * count + i] */
   void (*point)(const rdt_native *s, const char *x, int64_t first, int64_t count, const void *zeros, const void **rows);

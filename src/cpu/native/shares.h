@@ -14,6 +14,7 @@ typedef struct rdt_span { /* of one product */
 /* Of m rows in tiles of mr, or of the panels. */
 static inline rdt_span rdt_span_of(int64_t m, int64_t mr, int64_t panels, bool by_columns, int64_t part,
                                    int64_t parts) {
+  if (parts == 1) return (rdt_span){0, m, 0, panels};
   const int64_t tiles = rdt_up(m, mr) / mr;
   if (by_columns) return (rdt_span){0, m, panels * part / parts, panels * (part + 1) / parts};
   return (rdt_span){rdt_least(tiles * part / parts * mr, m), rdt_least(tiles * (part + 1) / parts * mr, m), 0, panels};

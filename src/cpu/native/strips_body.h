@@ -101,15 +101,33 @@ static int64_t count_chunk(const rdt_native *s, int64_t block) {
   return (all + pieces - 1) / pieces;
 }
 
+/* One product whose weights are fixed, or packed by all threads when it runs: they share it. */
+static bool is_one(const rdt_native *s) {
+  return s->packed || s->batches == 1;
+}
+
+/* Threads share the rows, or the panels where the rows divide worse: each thread then reads all of A. */
+static void set_shares(rdt_native *s, bool one) {
+  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, t = s->threads, p = s->panels;
+  const int64_t rows = rdt_up(tiles, t) / t * p, cols = rdt_up(p, t) / t * tiles;
+  s->by_columns = one && 16 * cols < 15 * rows;
+  s->parts = (int)rdt_least(t, !one ? s->batches : s->by_columns ? p : tiles);
+}
+
 /* What every run would divide for anew. */
-static void count_pieces(rdt_native *s) {
-  s->panels = rdt_up(s->n, s->table->cols) / s->table->cols;
+static void count_pieces(rdt_native *s, bool fixed) {
+  s->padded = rdt_up(s->n, s->table->cols);
+  s->panels = s->padded / s->table->cols;
+  set_shares(s, fixed || s->batches == 1);
   s->strip = rdt_least(STRIP_TILES * s->table->rows, rdt_up(s->m, s->table->rows)); /* rows, in whole tiles */
   /* Few rows wait for weights that come from memory: each panel is then read from its begin to its end. */
   s->resident =
       s->block < s->k && s->m >= 1 && s->m <= s->strip && s->k <= FEW_BYTES / (int64_t)sizeof(rdt_real) / s->strip;
   /* Of the reduction, where checkpoints are asked for: eight blocks. */
   s->segment = rdt_least(s->block, rdt_up((s->k + SEGMENTS - 1) / SEGMENTS, 8));
+  s->blocks[0] = s->k > 0 ? (s->k + s->block - 1) / s->block : 0;
+  s->blocks[1] = s->k > 0 ? (s->k + s->segment - 1) / s->segment : 0;
+  s->gathered = rdt_up(s->block, s->table->lanes) * (s->resident ? s->blocks[0] : 1);
   s->chunk[0] = count_chunk(s, s->block);
   s->chunk[1] = count_chunk(s, s->segment);
 }
@@ -144,7 +162,7 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
   s->block = blocks > 1 ? rdt_up((s->k + blocks - 1) / blocks, 8) : s->k;
   s->in_place = count_in_place(s);
   if (s->in_place && s->k <= WHOLE) s->block = s->k;
-  count_pieces(s);
+  count_pieces(s, fixed);
   s->packed = fixed ? rdt_alloc(s->packed_bytes, 1) : NULL;
   if (fixed && !s->packed)
     return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
@@ -231,21 +249,14 @@ typedef struct worker { /* what one thread needs */
 } worker;
 
 typedef struct shared { /* what all threads read */
-  rdt_real *bias, *beta, *rho, *w, *u, *ones, *zeros;
+  rdt_real *bias, *beta, *rho, *u, *ones, *zeros;
   void *panels;
 } shared;
 
-/* One product whose weights are fixed, or packed by all threads when it runs: they share it. */
-static bool is_one(const rdt_native *s) {
-  return s->packed || s->batches == 1;
-}
-
 static shared take_shared(const rdt_native *s, rdt_layout *l) {
-  const int64_t padded = rdt_up(s->n, s->table->cols);
-  shared x = {.bias = rdt_layout_take(l, padded, sizeof(rdt_real))};
+  shared x = {.bias = rdt_layout_take(l, s->padded, sizeof(rdt_real))};
   x.beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
-  x.w = rdt_layout_take(l, padded, sizeof(rdt_real));
   x.u = s->sides ? rdt_layout_take(l, rdt_up(s->m, s->table->rows), sizeof(rdt_real)) : NULL;
   x.ones = s->packed ? NULL : rdt_layout_take(l, s->n, sizeof(rdt_real));
   x.zeros = rdt_layout_take(l, s->length, sizeof(rdt_real));
@@ -268,7 +279,7 @@ static int64_t blocks_across(const rdt_native *s) {
 }
 
 static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
-  const int64_t padded = rdt_up(s->n, s->table->cols), rows = strip_rows(s);
+  const int64_t padded = s->padded, rows = strip_rows(s);
   rdt_native_sides x = {.alpha = take_pair(l, s->k)};
   x.a = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * (rows + s->table->cols), sizeof(rdt_real) * (size_t)s->table->lanes);
@@ -282,33 +293,31 @@ static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
   return x;
 }
 
-static worker take_worker(const rdt_native *s, rdt_layout *l, bool sides) {
+static void take_worker(const rdt_native *s, rdt_layout *l, bool sides, worker *x) {
   const int64_t rows = strip_rows(s);
   const int64_t pointers = s->segments * rows;
-  worker x = {.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(void *))};
-  const int64_t blocks = resident(s) ? (s->k + s->block - 1) / s->block : 1;
-  x.packed = rdt_layout_take(l, rows * rdt_up(s->block, s->table->lanes) * blocks, sizeof(rdt_real));
+  *x = (worker){.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(void *))};
+  x->packed = rdt_layout_take(l, rows * s->gathered, sizeof(rdt_real));
   if (s->sides && s->dtype != RDT_REAL_DTYPE)
-    x.widened = rdt_layout_take(l, s->block * s->table->cols, sizeof(rdt_real));
+    x->widened = rdt_layout_take(l, s->block * s->table->cols, sizeof(rdt_real));
   const int64_t waiting = chunk(s, segment(s)), other = chunk(s, s->block);
   if (segment(s) < s->k)
-    x.parked = rdt_layout_take(l, rows * (waiting > other ? waiting : other) * s->table->cols, sizeof(rdt_real));
-  x.lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
-  x.line = rdt_layout_take(l, s->n, sizeof(rdt_real));
+    x->parked = rdt_layout_take(l, rows * (waiting > other ? waiting : other) * s->table->cols, sizeof(rdt_real));
+  x->lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
+  x->line = rdt_layout_take(l, s->n, sizeof(rdt_real));
   if (!s->packed) {
-    x.sums.dot = rdt_layout_take(l, s->k, sizeof(double));
-    x.sums.sq = rdt_layout_take(l, s->k, sizeof(double));
+    x->sums.dot = rdt_layout_take(l, s->k, sizeof(double));
+    x->sums.sq = rdt_layout_take(l, s->k, sizeof(double));
   }
   if (!is_one(s)) {
-    x.panels = rdt_layout_take(l, (int64_t)s->packed_bytes, 1);
-    x.beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
-    x.rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
+    x->panels = rdt_layout_take(l, (int64_t)s->packed_bytes, 1);
+    x->beta = rdt_layout_take(l, s->k, sizeof(rdt_real));
+    x->rho = rdt_layout_take(l, s->k, sizeof(rdt_real));
   } else if (s->threads > 1) {
-    x.observed = take_pair(l, s->m);
-    x.between = rdt_layout_take(l, s->m, sizeof(double));
+    x->observed = take_pair(l, s->m);
+    x->between = rdt_layout_take(l, s->m, sizeof(double));
   }
-  if (s->sides && sides) x.sides = take_sides(s, l);
-  return x;
+  if (s->sides && sides) x->sides = take_sides(s, l);
 }
 
 /* Counted once, when all else is known. */
@@ -316,7 +325,8 @@ static size_t scratch_bytes(const rdt_native *s) {
   rdt_layout l = {NULL, 0};
   if (s->m < 1 || s->n < 1 || s->batches < 1) return 0;
   take_shared(s, &l);
-  for (int i = 0; i < s->threads; i++) take_worker(s, &l, true);
+  worker x;
+  for (int i = 0; i < s->threads; i++) take_worker(s, &l, true, &x);
   return l.used;
 }
 
@@ -350,8 +360,7 @@ typedef struct call {
   shared shared;
   rdt_native_finish finish;
   rdt_map_run *map; /* an activation that the tiles do not have, of results that are not rounded any more */
-  bool by_columns, sums;
-  int parts;
+  bool sums;
 } call;
 
 static void to_reals(rdt_real *to, const double *from, int64_t n) {
@@ -376,7 +385,7 @@ static void set_finish(call *c, rdt_dtype dtype) {
   f->alpha = (rdt_real)e->alpha;
   f->beta = (rdt_real)e->beta;
   if (e->bias.rank >= 0) {
-    memset(c->shared.bias, 0, (size_t)rdt_up(s->n, s->table->cols) * sizeof(rdt_real));
+    memset(c->shared.bias, 0, (size_t)s->padded * sizeof(rdt_real));
     for (int64_t j = 0; j < s->n; j++)
       c->shared.bias[j] = (rdt_real)rdt_load(e->bias.data, e->bias.dtype, j * e->bias.stride[0]);
     f->bias = c->shared.bias;
@@ -401,15 +410,6 @@ static void set_finish(call *c, rdt_dtype dtype) {
       f->map = map;
     f->param = e->act.param;
   }
-}
-
-/* Threads share the rows, or the panels where the rows divide worse: each thread then reads all of A. */
-static void set_shares(call *c) {
-  const rdt_native *s = c->s;
-  const int64_t mr = s->table->rows, tiles = rdt_up(s->m, mr) / mr, t = s->threads, p = panels(s);
-  const int64_t rows = rdt_up(tiles, t) / t * p, cols = rdt_up(p, t) / t * tiles;
-  c->by_columns = is_one(s) && 16 * cols < 15 * rows;
-  c->parts = (int)rdt_least(t, !is_one(s) ? s->batches : c->by_columns ? p : tiles);
 }
 
 /* The activation of a line of results where they lie; with a check twice, once beside and once in place. */
@@ -476,7 +476,7 @@ static void clear_pair(const rdt_pair *x, int64_t n) {
 /* What a thread adds to. */
 static void begin_sides(const call *c, rdt_native_sides *x) {
   const rdt_native *s = c->s;
-  const int64_t padded = rdt_up(s->n, s->table->cols), rows = strip_rows(s);
+  const int64_t padded = s->padded, rows = strip_rows(s);
   const unsigned forms = c->f->forms;
   x->u = c->shared.u;
   x->rows = s->m;
@@ -529,12 +529,12 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .lanes = w->lanes};
   t.finish.residual = moved(t.finish.residual, first * t.finish.residual_ld, t.finish.residual_dtype);
   if (c->f) {
-    const rdt_pair all = c->by_columns ? w->observed : c->f->observed;
+    const rdt_pair all = c->s->by_columns ? w->observed : c->f->observed;
     const int64_t at = c->row + first;
     t.forms = c->f->forms;
-    t.w = c->shared.w;
+    t.w = c->f->w_real;
     if (c->f->forms & RDT_FORM_ROWS) t.observed = (rdt_pair){all.dot + at, all.sq + at};
-    t.between = c->by_columns ? w->between + at : c->f->rows_between ? c->f->rows_between + at : NULL;
+    t.between = c->s->by_columns ? w->between + at : c->f->rows_between ? c->f->rows_between + at : NULL;
     if (along_rows(c)) t.expected = (rdt_pair){c->f->expected.dot + at, c->f->expected.sq + at};
     if (expect && along_rows(c)) t.beta = c->beta, t.rho = c->rho;
     t.first = first;
@@ -558,7 +558,7 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
 }
 
 static rdt_span span_of(const call *c, int64_t part, int64_t parts) {
-  return rdt_span_of(c->s->m, c->s->table->rows, panels(c->s), c->by_columns, part, parts);
+  return rdt_span_of(c->s->m, c->s->table->rows, panels(c->s), c->s->by_columns, part, parts);
 }
 
 /* One product, or a thread's share of it. */
@@ -566,18 +566,18 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_native *s = c->s;
   const rdt_span all = span_of(c, part, parts);
   const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
-  const rdt_pair *sums = c->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
+  const rdt_pair *sums = c->s->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
   if (c->f && (c->f->forms & RDT_FORM_ROWS)) {
     memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
     memset(sums->sq + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
-    double *between = c->by_columns ? w->between : c->f->rows_between;
+    double *between = c->s->by_columns ? w->between : c->f->rows_between;
     if (c->f->forms & RDT_FORM_CHECKPOINTS) memset(between + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
   }
   if (c->f && s->sides && (c->f->forms & ~(unsigned)RDT_FORM_ROWS)) begin_sides(c, &w->sides);
   int64_t number = 0;
   for (int64_t i = begin; i < end; i += most, number++)
     run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
-              !c->by_columns || number % parts == part, i + most >= end);
+              !c->s->by_columns || number % parts == part, i + most >= end);
 }
 
 /* Most are a panel's whole row: lengths that are known copy in a few moves. */
@@ -618,15 +618,15 @@ static void sum_weights(const call *c, worker *w, rdt_real *beta, rdt_real *rho,
   const void *b = moved(c->b, from * sk, s->dtype);
   if (sj == 1) {
     for (int64_t t = 0; t < to - from; t++) w->rows[t] = moved(b, t * sk, s->dtype);
-    s->table->dots(w->rows, s->dtype, to - from, s->n, c->shared.w, c->shared.ones, &sums);
+    s->table->dots(w->rows, s->dtype, to - from, s->n, c->f->w_real, c->shared.ones, &sums);
   } else if (sk == 1) {
-    s->table->down(b, s->dtype, sj, s->n, to - from, c->shared.w, &sums);
+    s->table->down(b, s->dtype, sj, s->n, to - from, c->f->w_real, &sums);
   } else {
     for (int64_t t = 0; t < to - from; t++) {
       sums.dot[t] = sums.sq[t] = 0.0;
       for (int64_t j = 0; j < s->n; j++) {
         const double x = rdt_load(b, s->dtype, t * sk + j * sj);
-        sums.dot[t] += (double)c->shared.w[j] * x;
+        sums.dot[t] += c->f->w[j] * x;
         sums.sq[t] += x * x;
       }
     }
@@ -662,13 +662,13 @@ static void run_batch(const call *all, worker *w, int64_t batch) {
 
 static void run_worker(const call *c, worker *w, int part) {
   const rdt_native *s = c->s;
-  const int64_t first = s->batches * part / c->parts, end = s->batches * (part + 1) / c->parts;
-  const rdt_span all = span_of(c, part, c->parts);
+  const int64_t first = s->batches * part / c->s->parts, end = s->batches * (part + 1) / c->s->parts;
+  const rdt_span all = span_of(c, part, c->s->parts);
   const int64_t from[2] = {is_one(s) ? all.begin : first * s->m, is_one(s) ? all.from * s->table->cols : 0};
   const int64_t to[2] = {is_one(s) ? all.end : end * s->m, is_one(s) ? rdt_least(all.to * s->table->cols, s->n) : s->n};
   rdt_share_begin(c->shares, part, from, to);
   w->hit = rdt_share_plant(c->hit, &w->own, from, to, c->s->n, c->s->plane);
-  if (is_one(s)) run_part(c, w, part, c->parts);
+  if (is_one(s)) run_part(c, w, part, c->s->parts);
   for (int64_t b = first; !is_one(s) && b < end; b++) run_batch(c, w, b);
   rdt_share_end(c->shares, part, w->differ);
 }
@@ -699,18 +699,18 @@ static void join(const call *c, const worker *w) {
   f->differ = false;
   f->bitsum = 0;
   f->most = 0.0;
-  for (int t = 0; t < c->parts; t++) {
+  for (int t = 0; t < c->s->parts; t++) {
     f->differ = f->differ || w[t].differ;
     f->bitsum += w[t].bitsum;
     if (!(w[t].most <= f->most)) f->most = w[t].most;
     const bool between = f->forms & RDT_FORM_CHECKPOINTS;
-    if (c->by_columns && between && (f->forms & RDT_FORM_ROWS)) add(f->rows_between, w[t].between, m, t == 0);
+    if (c->s->by_columns && between && (f->forms & RDT_FORM_ROWS)) add(f->rows_between, w[t].between, m, t == 0);
     if (between && (f->forms & RDT_FORM_COLUMNS)) add(f->columns_between, w[t].sides.columns_between, c->s->n, t == 0);
-    if (c->by_columns && (f->forms & RDT_FORM_ROWS)) add_pair(&f->observed, &w[t].observed, m, t == 0);
+    if (c->s->by_columns && (f->forms & RDT_FORM_ROWS)) add_pair(&f->observed, &w[t].observed, m, t == 0);
     const rdt_native_sides *x = &w[t].sides;
     if (f->forms & RDT_FORM_COLUMNS) {
       add(f->columns_expected.dot, x->met, c->s->n, t == 0);
-      if (t == 0 || !c->by_columns) add_squares(c, &w[0].sides.alpha, &x->alpha, t == 0);
+      if (t == 0 || !c->s->by_columns) add_squares(c, &w[0].sides.alpha, &x->alpha, t == 0);
       add_pair(&f->columns_observed, &x->seen, c->s->n, t == 0);
     }
     if (f->forms & RDT_FORM_BLOCKS) {
@@ -726,28 +726,28 @@ static void join(const call *c, const worker *w) {
 /* The B of one product, by all threads. */
 static void pack_part(const call *c, worker *w, int64_t i) {
   const rdt_native *s = c->s;
-  const int64_t p = panels(s), n = c->parts;
+  const int64_t p = panels(s), n = c->s->parts;
   pack_panels(s, c->b, c->shared.panels, p * i / n, p * (i + 1) / n);
   if (c->f) sum_weights(c, &w[i], c->shared.beta, c->shared.rho, s->k * i / n, s->k * (i + 1) / n);
 }
 
 static void pack_together(const call *c, worker *w) {
-  if (c->parts == 1) {
+  if (c->s->parts == 1) {
     pack_part(c, w, 0);
     return;
   }
-#pragma omp parallel for num_threads(c->parts) schedule(static, 1)
-  for (int i = 0; i < c->parts; i++) pack_part(c, w, i);
+#pragma omp parallel for num_threads(c->s->parts) schedule(static, 1)
+  for (int i = 0; i < c->s->parts; i++) pack_part(c, w, i);
 }
 
 /* A team of one takes as long as a small product. */
 static void run_workers(const call *c, worker *w) {
-  if (c->parts == 1) {
+  if (c->s->parts == 1) {
     run_worker(c, w, 0);
     return;
   }
-#pragma omp parallel for num_threads(c->parts) schedule(static, 1)
-  for (int i = 0; i < c->parts; i++) run_worker(c, &w[i], i);
+#pragma omp parallel for num_threads(c->s->parts) schedule(static, 1)
+  for (int i = 0; i < c->s->parts; i++) run_worker(c, &w[i], i);
 }
 
 static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_kernel_hit *hit, rdt_reason *why) {
@@ -770,29 +770,31 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .shares = o->shares,
             .shared = take_shared(s, &l)};
   c.block = f && (f->forms & RDT_FORM_CHECKPOINTS) ? segment(s) : s->block;
-  if (f) f->segments = (s->k + c.block - 1) / c.block;
+  if (f) f->segments = s->blocks[c.block != s->block];
   c.sums = f && f->seal && rdt_epilogue_sums(&o->out);
   set_finish(&c, o->out.dtype);
-  set_shares(&c);
-  memset(c.shared.zeros, 0, (size_t)s->length * sizeof(rdt_real));
+  if (s->window.groups) memset(c.shared.zeros, 0, (size_t)s->length * sizeof(rdt_real)); /* of padding */
   c.beta = c.shared.beta;
   c.rho = c.shared.rho;
   for (int64_t j = 0; !s->packed && j < s->n; j++) c.shared.ones[j] = 1.0f;
   if (f) {
-    const bool along = along_rows(&c);
-    if (s->packed && along) to_reals(c.shared.beta, f->beta.dot, s->k);
-    if (s->packed && along) to_reals(c.shared.rho, f->beta.sq, s->k);
-    memset(c.shared.w, 0, (size_t)rdt_up(s->n, s->table->cols) * sizeof(rdt_real));
-    to_reals(c.shared.w, f->w, s->n);
+    if (f->beta_real) {
+      c.beta = f->beta_real;
+      c.rho = f->rho_real;
+    } else if (s->packed && along_rows(&c)) {
+      to_reals(c.shared.beta, f->beta.dot, s->k);
+      to_reals(c.shared.rho, f->beta.sq, s->k);
+    }
     if (c.shared.u) to_reals(c.shared.u, f->u, f->u ? s->m : 0);
   }
   c.panels = s->packed ? s->packed : c.shared.panels;
-  const bool sides = c.parts > 1 || (f && (f->forms & ~(unsigned)RDT_FORM_ROWS)); /* behind a single worker is nobody */
-  for (int i = 0; i < c.parts; i++) workers[i] = take_worker(s, &l, sides);
+  const bool sides =
+      s->parts > 1 || (f && (f->forms & ~(unsigned)RDT_FORM_ROWS)); /* behind a single worker is nobody */
+  for (int i = 0; i < s->parts; i++) take_worker(s, &l, sides, &workers[i]);
   if (!s->packed && is_one(s)) pack_together(&c, workers);
-  rdt_shares_expect(c.shares, c.parts);
+  rdt_shares_expect(c.shares, s->parts);
   run_workers(&c, workers);
-  for (int i = 0; hit && hit->everywhere && i < c.parts; i++)
+  for (int i = 0; hit && hit->everywhere && i < s->parts; i++)
     if (workers[i].own.done) *hit = workers[i].own;
   if (f) join(&c, workers);
   return RDT_OK;
