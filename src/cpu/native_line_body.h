@@ -1,7 +1,11 @@
 /* A single row of A: each of its elements meets a row of several panels, so that as many chains run side by side as
  * the multipliers take, and the weights come as fast as memory gives them. Nothing is packed. */
 
-enum { LINE_PANELS = 4, LINE_AHEAD = 8 /* rows of a panel */ };
+enum {
+  LINE_PANELS = 4,
+  LINE_AHEAD = 8,         /* rows of a panel */
+  LINE_NEAR = 1536 * 1024 /* bytes of weights that mostly are in the second-level cache */
+};
 
 /* Some panels, one after the other; next: what is fetched when they end. Every element is one chain of n multiply-adds,
  * as in any tile. */
@@ -37,11 +41,12 @@ MULTIPLY_PANELS(multiply_four, LINE_PANELS)
 MULTIPLY_PANELS(multiply_two, 2)
 MULTIPLY_PANELS(multiply_one, 1)
 
-/* Not where a panel's row is two cache lines: four panels came slower there than one (AVX-512, 4096 columns from
- * memory: 1.42 of oneDNN, as a tile 1.11). */
+/* Where a panel's row is two cache lines, only of weights that are near: from memory four panels came slower there than
+ * one (AVX-512, 4096 columns: 1.42 of oneDNN, as a tile 1.11). */
 static bool is_line(const rdt_native_strip *s) {
-  return NV * BYTES <= LINE && TERMS == 1 && s->rows.count == 1 && s->rows.segments == 1 && s->rows.step == 1 &&
-         s->rows.dtype == RDT_REAL_DTYPE && !(s->forms & ~(unsigned)RDT_FORM_ROWS) && !s->hit;
+  const bool near = (s->to - s->from) * NR * s->k <= LINE_NEAR / (int64_t)sizeof(rdt_real);
+  return (NV * BYTES <= LINE || near) && TERMS == 1 && s->rows.count == 1 && s->rows.segments == 1 &&
+         s->rows.step == 1 && s->rows.dtype == RDT_REAL_DTYPE && !(s->forms & ~(unsigned)RDT_FORM_ROWS) && !s->hit;
 }
 
 /* The whole strip. */
