@@ -78,6 +78,13 @@ EMULATED __m512 emulated_maskz_loadu_ps(__mmask16 mask, const void *from) {
   return x.all;
 }
 
+EMULATED __m512d emulated_maskz_loadu_pd(__mmask8 mask, const void *from) {
+  double lane[8] = {0};
+  for (int i = 0; i < 8; ++i)
+    if (mask >> i & 1) memcpy(&lane[i], (const char *)from + 8 * i, 8);
+  return (emulated_pd){.half = {_mm256_loadu_pd(lane), _mm256_loadu_pd(lane + 4)}}.all;
+}
+
 EMULATED void emulated_mask_storeu_ps(void *to, __mmask16 mask, __m512 x) {
   const emulated_ps y = {x};
   for (int i = 0; i < 16; ++i)
@@ -212,6 +219,7 @@ EMULATED __m512i emulated_dpbusd_epi32(__m512i to, __m512i a, __m512i b) {
 #define _mm512_castps512_ps256(x) emulated_half_ps(x, 0)
 #define _mm512_extractf32x8_ps emulated_half_ps
 #define _mm512_maskz_loadu_ps emulated_maskz_loadu_ps
+#define _mm512_maskz_loadu_pd emulated_maskz_loadu_pd
 #define _mm512_mask_storeu_ps emulated_mask_storeu_ps
 #define _mm512_cmp_ps_mask emulated_cmp_ps_mask
 #define _mm512_madd_epi16 emulated_madd_epi16

@@ -7,26 +7,6 @@
 enum { NV = 2, NR = NV * VL, PX = RDT_DEPTHWISE_PIXELS };
 typedef double D __attribute__((vector_size(VL * 4))); /* half a vector in double */
 
-#if defined(__FMA__) && !defined(__AVX512F__)
-INLINE __m256i lanes_of(int count) {
-  static const int32_t ones[2 * VL] = {-1, -1, -1, -1, -1, -1, -1, -1};
-  return _mm256_loadu_si256((const __m256i *)(ones + VL - count));
-}
-#endif
-
-/* The first count lanes, zeros behind. */
-INLINE V load_some(const float *p, int count) {
-#if defined(__AVX512F__)
-  return (V)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1u), p);
-#elif defined(__FMA__)
-  return (V)_mm256_maskload_ps(p, lanes_of(count));
-#else
-  V x = {0};
-  memcpy(&x, p, (size_t)count * sizeof(float));
-  return x;
-#endif
-}
-
 INLINE void store_some(float *p, V x, int count) {
 #if defined(__AVX512F__)
   _mm512_mask_storeu_ps(p, (__mmask16)((1u << count) - 1u), (__m512)x);
@@ -39,7 +19,7 @@ INLINE void store_some(float *p, V x, int count) {
 
 /* some: only count lanes of the one vector are there. */
 INLINE V fetch(const float *p, const bool some, int count) {
-  return some ? load_some(p, count) : load(p);
+  return some ? load_first(p, count) : load(p);
 }
 
 INLINE void put(float *p, V x, const bool some, int count) {

@@ -4,10 +4,11 @@
 typedef rdt_real V_pairs __attribute__((vector_size(BYTES), aligned(2), may_alias));
 enum { CHAIN = 16 / TERMS /* vectors before lanes go to double */, GROUP = VL * TERMS /* their elements */ };
 
-/* n vectors of each row; sums: CHAIN at most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are
- * loaded once more: packing that goes wrong is a fault like others. Or they are summed and not stored. */
-INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const rdt_real *beta, const rdt_real *rho,
-                         double *sums, const bool store, const rdt_dtype dtype) {
+/* n vectors of each row, and `rest` elements behind them, with zeros to the end of their vector; sums: CHAIN vectors at
+ * most, and sums[r] += dot, sums[MR + r] += squares. Those that are summed are loaded once more: packing that goes
+ * wrong is a fault like others. Or they are summed and not stored. */
+INLINE void pack_vectors(const void *const *rows, int64_t n, int64_t rest, rdt_real *to, const rdt_real *beta,
+                         const rdt_real *rho, double *sums, const bool store, const rdt_dtype dtype) {
   V x[2 * MR];
   const void *p[MR];
 #pragma GCC unroll 16
@@ -35,22 +36,37 @@ INLINE void pack_vectors(const void *const *rows, int64_t n, rdt_real *to, const
       }
     }
   }
+  if (dtype == RDT_REAL_DTYPE && TERMS == 1 && rest > 0) {
+    const V b = sums ? load_first(beta + n * GROUP, rest) : (V){0}, q = sums ? load_first(rho + n * GROUP, rest) : b;
+#pragma GCC unroll 16
+    for (int r = 0; r < MR; ++r) {
+      const rdt_real *from = (const rdt_real *)p[r] + n * GROUP;
+      if (store) *(V *)(to + r * VL) = load_first(from, rest);
+      if (!sums) continue;
+      __asm__ volatile("" : "+r"(from));
+      const V y = load_first(from, rest);
+      x[r] = MADD(y, b, x[r]);
+      x[MR + r] = MADD(y * y, q, x[MR + r]);
+    }
+  }
 #pragma GCC unroll 16
   for (int r = 0; sums && r < 2 * MR; r += 4) add_totals(sums + r, x + r);
 }
 
-static __attribute__((noinline)) void pack_plain(const void *const *p, int64_t n, rdt_real *to, rdt_dtype dtype) {
-  BY_SOURCE(dtype, pack_vectors, p, n, to, NULL, NULL, NULL, true);
+static __attribute__((noinline)) void pack_plain(const void *const *p, int64_t n, int64_t rest, rdt_real *to,
+                                                 rdt_dtype dtype) {
+  BY_SOURCE(dtype, pack_vectors, p, n, rest, to, NULL, NULL, NULL, true);
 }
 
-static __attribute__((noinline)) void pack_summed(const void *const *p, int64_t n, rdt_real *to, const rdt_real *beta,
-                                                  const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
-  BY_SOURCE(dtype, pack_vectors, p, n, to, beta, rho, sums, true);
+static __attribute__((noinline)) void pack_summed(const void *const *p, int64_t n, int64_t rest, rdt_real *to,
+                                                  const rdt_real *beta, const rdt_real *rho, double sums[2 * MR],
+                                                  rdt_dtype dtype) {
+  BY_SOURCE(dtype, pack_vectors, p, n, rest, to, beta, rho, sums, true);
 }
 
-static __attribute__((noinline)) void sum_vectors(const void *const *p, int64_t n, const rdt_real *beta,
+static __attribute__((noinline)) void sum_vectors(const void *const *p, int64_t n, int64_t rest, const rdt_real *beta,
                                                   const rdt_real *rho, double sums[2 * MR]) {
-  pack_vectors(p, n, NULL, beta, rho, sums, false, RDT_REAL_DTYPE);
+  pack_vectors(p, n, rest, NULL, beta, rho, sums, false, RDT_REAL_DTYPE);
 }
 
 /* One element of each row, as step u of the block. */
@@ -134,26 +150,26 @@ static __attribute__((noinline)) void pack_beside(const void *x, int64_t step, i
 static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
                      const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
   const int64_t beside = TERMS == 1 && step != 1 ? count_beside(p, MR, dtype) : 0;
+  const bool some = TERMS == 1 && dtype == RDT_REAL_DTYPE; /* of a vector, at the end */
   for (int64_t count; n > 0; n -= count, u += count) {
     rdt_real *to = packed ? packed + u / TERMS * MR : NULL;
     int64_t vectors = n / GROUP;
     if (beside > 1 && u % VL == 0 && n >= SPAN) {
       count = n / SPAN * SPAN;
       pack_beside(p[0], step, beside, count, to, beta ? beta + u : NULL, beta ? rho + u : NULL, sums, dtype);
-    } else if (u % GROUP || !vectors || step != 1) {
+    } else if (u % GROUP || step != 1 || (!vectors && !some)) {
       count = 1;
       pack_element(p, u, packed, beta, rho, sums, dtype);
-    } else if (!to) {
-      vectors = vectors < CHAIN ? vectors : CHAIN;
-      count = vectors * GROUP;
-      sum_vectors(p, vectors, beta + u, rho + u, sums);
-    } else if (beta) {
-      vectors = vectors < CHAIN ? vectors : CHAIN;
-      count = vectors * GROUP;
-      pack_summed(p, vectors, to, beta + u, rho + u, sums, dtype);
     } else {
-      count = vectors * GROUP;
-      pack_plain(p, vectors, to, dtype);
+      if (beta && vectors > CHAIN) vectors = CHAIN;
+      const int64_t left = n - vectors * GROUP, rest = some && left < GROUP ? left : 0;
+      count = vectors * GROUP + rest;
+      if (!beta)
+        pack_plain(p, vectors, rest, to, dtype);
+      else if (to)
+        pack_summed(p, vectors, rest, to, beta + u, rho + u, sums, dtype);
+      else
+        sum_vectors(p, vectors, rest, beta + u, rho + u, sums);
     }
     for (int r = 0; r < MR; ++r) p[r] = at(p[r], count * step, dtype);
   }

@@ -74,6 +74,27 @@ INLINE V load(const rdt_real *p) {
 INLINE void store(rdt_real *p, V x) {
   *(V_loose *)p = x;
 }
+#if defined(__FMA__) && !defined(__AVX512F__)
+INLINE __m256i lanes_of(int64_t count) {
+  static const int32_t ones[2 * 8] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  return _mm256_loadu_si256((const __m256i *)(ones + 8 - count * (int64_t)sizeof(rdt_real) / 4));
+}
+#endif
+
+/* The first count lanes, zeros behind; no more is read. */
+INLINE V load_first(const rdt_real *p, int64_t count) {
+#if defined(__AVX512F__) && RDT_REAL == 64
+  return (V)_mm512_maskz_loadu_pd((__mmask8)((1u << count) - 1u), p);
+#elif defined(__AVX512F__)
+  return (V)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1u), p);
+#elif defined(__FMA__)
+  return (V)NAMED(maskload)(p, lanes_of(count));
+#else
+  V x = {0};
+  memcpy(&x, p, (size_t)count * sizeof *p);
+  return x;
+#endif
+}
 INLINE V spread(rdt_real x) {
   return SPREAD(x);
 }
