@@ -1,8 +1,11 @@
 #include "schemes/checks.h"
 
 #include <math.h>
+#include <omp.h>
 
-enum { TOGETHER = 1024 }; /* checks that may pass at once */
+#include "cpu/threads.h"
+
+enum { TOGETHER = 1024 /* checks that may pass at once */, SHARED = 8 * TOGETHER /* that threads share */, TEAM = 16 };
 
 static uint64_t splitmix64(uint64_t *x) {
   uint64_t z = *x += 0x9e3779b97f4a7c15u;
@@ -163,10 +166,11 @@ static bool pass_together(const rdt_checks *c, rdt_findings *f, int64_t begin, i
   bool passed = sqrt(x.largest) <= bound;
   if (f->strike) passed = strike_block(f, end - begin, sqrt(x.largest), bound);
   if (!passed) return false;
+  const double least = x.largest * (1.0 - 0x1p-48); /* but for its own roundings */
   int64_t worst = begin;
   for (int64_t i = begin; i < end; ++i) {
     const double r = c->observed.dot[i] - c->expected.dot[i];
-    if (r * r * (1.0 / c->expected.sq[i]) < x.largest) continue;
+    if (r * r < least * c->expected.sq[i]) continue;
     worst = i;
     break;
   }
@@ -205,24 +209,6 @@ static int64_t second_by_all(const rdt_checks *c, const rdt_squared *b, int64_t 
   return passed;
 }
 
-static int64_t second(const rdt_checks *c, const rdt_findings *f, int64_t from, int64_t count) {
-  rdt_strike *s = f->strike;
-  rdt_squared b = rdt_squared_of(c->t, c->outputs);
-  int64_t passed = 0;
-  if (rdt_strike_due(s, RDT_SITE_BOUND, RDT_STRIKE_SECOND, from, count)) rdt_strike_double(s, &b.q);
-  const double factor = b.q + (c->square_beta ? b.q_beta : 0.0);
-  for (int64_t i = 0; i < count; i += TOGETHER) {
-    const int64_t end = i + TOGETHER < count ? i + TOGETHER : count, quick = second_by_q(c, factor, i, end);
-    passed += quick == end - i ? quick : second_by_all(c, &b, i, end);
-  }
-  if (rdt_strike_due(s, RDT_SITE_COMPARISON, RDT_STRIKE_SECOND, from, count)) {
-    uint32_t word = 1;
-    rdt_strike_word(s, &word);
-    passed -= word == 0;
-  }
-  return passed;
-}
-
 /* A planted fault in a sum. */
 static void strike_sum(const rdt_checks *c, rdt_findings *f, int64_t count) {
   rdt_strike *s = f->strike;
@@ -238,11 +224,57 @@ static void strike_sum(const rdt_checks *c, rdt_findings *f, int64_t count) {
   *x = word;
 }
 
+static void add_vanished(const rdt_checks *c, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    c->expected.sq[i] += c->vanished[0];
+    c->observed.sq[i] += c->vanished[1];
+  }
+}
+
+/* Checks begin .. end - 1, in both ways while they lie in the cache. */
+static void run_part(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end) {
+  rdt_strike *s = f->strike;
+  const int64_t from = f->checks, count = end - begin;
+  rdt_squared b = rdt_squared_of(c->t, c->outputs);
+  int64_t passed = 0;
+  if (rdt_strike_due(s, RDT_SITE_BOUND, RDT_STRIKE_SECOND, from, count)) rdt_strike_double(s, &b.q);
+  const double factor = b.q + (c->square_beta ? b.q_beta : 0.0);
+  for (int64_t i = begin; i < end; i += TOGETHER) {
+    const int64_t stop = i + TOGETHER < end ? i + TOGETHER : end;
+    if (!(c->vanished[0] == 0.0)) add_vanished(c, i, stop);
+    run(c, f, i, stop);
+    const int64_t quick = second_by_q(c, factor, i, stop);
+    passed += quick == stop - i ? quick : second_by_all(c, &b, i, stop);
+  }
+  if (rdt_strike_due(s, RDT_SITE_COMPARISON, RDT_STRIKE_SECOND, from, count)) {
+    uint32_t word = 1;
+    rdt_strike_word(s, &word);
+    passed -= word == 0;
+  }
+  rdt_findings_second(f, passed);
+}
+
+typedef struct shared { /* of the threads, in their order */
+  const rdt_checks *c;
+  rdt_findings *found;
+} shared;
+
+static void run_share(const void *job, int64_t from, int64_t to, int thread) {
+  const shared *s = job;
+  run_part(s->c, &s->found[thread], from, to);
+}
+
 void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count) {
-  const int64_t from = f->checks;
   if (f->strike) strike_sum(c, f, count);
   for (int64_t i = 0; c->exact && i < count; ++i) check_one(c, f, i);
   if (c->exact) return;
-  for (int64_t i = 0; i < count; i += TOGETHER) run(c, f, i, i + TOGETHER < count ? i + TOGETHER : count);
-  rdt_findings_second(f, second(c, f, from, count));
+  const int most = omp_get_max_threads(), team = f->strike || count < SHARED ? 1 : most < TEAM ? most : TEAM;
+  if (team == 1) {
+    run_part(c, f, 0, count);
+    return;
+  }
+  rdt_findings found[TEAM];
+  for (int i = 0; i < team; ++i) rdt_findings_init(&found[i]);
+  rdt_threads_share(team, count, run_share, &(shared){c, found});
+  for (int i = 0; i < team; ++i) rdt_findings_merge(f, &found[i]);
 }

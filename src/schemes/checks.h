@@ -16,6 +16,7 @@ typedef struct rdt_checks { /* of one kind on one matrix: what the passes have s
   int64_t period;        /* after so many it starts again; 0: never */
   int64_t wide, unit[2]; /* units: how many side by side, rows and columns of each; 0: no units */
   rdt_pair expected, observed;
+  double vanished[2];    /* added to the squares, expected and observed: what of them is below the normal range */
   const double *between; /* T3: squares at the checkpoints between t->segments segments; NULL: T2 */
 } rdt_checks;
 

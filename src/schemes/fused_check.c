@@ -347,12 +347,11 @@ rdt_fused rdt_fused_ask(const rdt_fused_check *c) {
 }
 
 /* Squares below the normal range of single precision vanish: their bound does not. outputs: of each check */
-static void add_vanished(rdt_dtype real, const rdt_pair sums[2], int64_t count, int64_t outputs, double terms) {
-  const double lost = rdt_dtype_info(real)->min_normal;
-  for (int64_t i = 0; i < count; i++) {
-    sums[0].sq[i] += lost * terms;
-    sums[1].sq[i] += lost * (double)outputs;
-  }
+static void set_vanished(const rdt_fused_check *c, rdt_checks *checks, double outputs, double terms) {
+  const double lost = rdt_dtype_info(c->real)->min_normal;
+  if (c->exact) return;
+  checks->vanished[0] = lost * terms;
+  checks->vanished[1] = lost * outputs;
 }
 
 /* T3, where there were checkpoints. */
@@ -365,46 +364,41 @@ static rdt_tolerance bound_of(const rdt_tolerance *t, const rdt_fused *sums) {
 static void judge_rows(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const double most = c->fixed ? c->most : sums->most, k = (double)c->k;
   const rdt_tolerance bound = bound_of(&c->bound, sums);
-  const rdt_checks checks = {.t = &bound,
-                             .between = bound.segments ? c->between[0] : NULL,
-                             .exact = c->exact,
-                             .square_beta = true,
-                             .kind = c->depthwise ? RDT_CHECK_COL : RDT_CHECK_ROW,
-                             .outputs = c->n,
-                             .place = {c->depthwise ? -1 : 0, c->depthwise ? 0 : -1},
-                             .along = c->depthwise,
-                             .period = c->depthwise ? c->ic : 0,
-                             .expected = c->expected,
-                             .observed = c->observed};
-  if (!c->exact)
-    add_vanished(c->real, (rdt_pair[2]){c->expected, c->observed}, c->m, c->n,
-                 (c->depthwise ? k * (double)c->n : k) * (1.0 + most));
+  rdt_checks checks = {.t = &bound,
+                       .between = bound.segments ? c->between[0] : NULL,
+                       .exact = c->exact,
+                       .square_beta = true,
+                       .kind = c->depthwise ? RDT_CHECK_COL : RDT_CHECK_ROW,
+                       .outputs = c->n,
+                       .place = {c->depthwise ? -1 : 0, c->depthwise ? 0 : -1},
+                       .along = c->depthwise,
+                       .period = c->depthwise ? c->ic : 0,
+                       .expected = c->expected,
+                       .observed = c->observed};
+  set_vanished(c, &checks, (double)c->n, (c->depthwise ? k * (double)c->n : k) * (1.0 + most));
   rdt_checks_run(&checks, f, c->m);
 }
 
 static void judge_columns(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const rdt_tolerance bound = bound_of(&c->down_bound, sums);
-  const rdt_checks checks = {.t = &bound,
-                             .between = bound.segments ? c->between[1] : NULL,
-                             .exact = c->exact,
-                             .square_beta = true,
-                             .kind = RDT_CHECK_COL,
-                             .outputs = c->m,
-                             .place = {-1, 0},
-                             .along = 1,
-                             .expected = c->columns[0],
-                             .observed = c->columns[1]};
+  rdt_checks checks = {.t = &bound,
+                       .between = bound.segments ? c->between[1] : NULL,
+                       .exact = c->exact,
+                       .square_beta = true,
+                       .kind = RDT_CHECK_COL,
+                       .outputs = c->m,
+                       .place = {-1, 0},
+                       .along = 1,
+                       .expected = c->columns[0],
+                       .observed = c->columns[1]};
   for (int64_t j = 0; c->fourth && j < c->n; j++) c->columns[0].sq[j] = sums->columns_norm * c->fourth[j];
-  if (!c->exact) add_vanished(c->real, c->columns, c->n, c->m, (double)c->k * (double)c->m);
+  set_vanished(c, &checks, (double)c->m, (double)c->k * (double)c->m);
   rdt_checks_run(&checks, f, c->n);
 }
 
 static void judge_blocks(const rdt_fused_check *c, const rdt_fused *sums, rdt_findings *f) {
   const rdt_tolerance bound = bound_of(&c->block_bound, sums);
   const int64_t parts = across(c), count = pieces(c->m, c->block[0]) * parts;
-  if (!c->exact)
-    add_vanished(c->real, c->blocks, count, c->block[0] * c->block[1],
-                 (double)c->k * (double)c->block[0] * (1.0 + c->most));
   for (int64_t i = 0; i < count; i++) {
     const int64_t row = i / parts * c->block[0], col = i % parts * c->block[1];
     const int64_t rows = c->m - row < c->block[0] ? c->m - row : c->block[0];
@@ -419,6 +413,7 @@ static void judge_blocks(const rdt_fused_check *c, const rdt_fused *sums, rdt_fi
                       .along = -1,
                       .expected = {c->blocks[0].dot + i, c->blocks[0].sq + i},
                       .observed = {c->blocks[1].dot + i, c->blocks[1].sq + i}};
+    set_vanished(c, &one, (double)(c->block[0] * c->block[1]), (double)c->k * (double)c->block[0] * (1.0 + c->most));
     rdt_checks_run(&one, f, 1);
   }
 }
@@ -445,21 +440,21 @@ static void square_units(const rdt_fused_check *c) {
 static void judge_units(const rdt_fused_check *c, rdt_findings *f) {
   const int64_t wide = pieces(c->n, c->unit[1]), count = pieces(c->m, c->unit[0]) * wide;
   const bool summed = c->forms & RDT_FORM_SUMMED;
-  const rdt_checks checks = {.t = &c->unit_bound,
-                             .exact = c->forms & RDT_FORM_TWICE,
-                             .kind = RDT_CHECK_UNIT,
-                             .outputs = (summed ? 1 : c->unit[0]) * (c->forms & RDT_FORM_ONE_SIDED ? 1 : 2),
-                             .place = {0, 0},
-                             .along = -1,
-                             .wide = wide,
-                             .unit = {c->unit[0], c->unit[1]},
-                             .expected = c->units[0],
-                             .observed = c->units[1]};
+  rdt_checks checks = {.t = &c->unit_bound,
+                       .exact = c->forms & RDT_FORM_TWICE,
+                       .kind = RDT_CHECK_UNIT,
+                       .outputs = (summed ? 1 : c->unit[0]) * (c->forms & RDT_FORM_ONE_SIDED ? 1 : 2),
+                       .place = {0, 0},
+                       .along = -1,
+                       .wide = wide,
+                       .unit = {c->unit[0], c->unit[1]},
+                       .expected = c->units[0],
+                       .observed = c->units[1]};
   f->unit[0] = c->unit[0];
   f->unit[1] = c->unit[1];
   if (!checks.exact) {
     square_units(c);
-    add_vanished(c->real, c->units, count, checks.outputs, (double)c->k * (double)checks.outputs);
+    set_vanished(c, &checks, (double)checks.outputs, (double)c->k * (double)checks.outputs);
   }
   rdt_checks_run(&checks, f, count);
 }
