@@ -144,7 +144,7 @@ CLEAN_HEAD = """
 ## No faults
 
 Checks that had nothing to find, on each family of data. In parentheses: of data whose partial sums cancel (`cancelling`, `blocks`) or whose columns repeat
-(`duplicated`) lambda states no share of suspects ([tolerance.md](tolerance.md)). Of f32 `blocks` more checks are suspects than of others; each is
+(`duplicated`) lambda states no share of suspects ([tolerance.md](tolerance.md)). Of `blocks` in f32 and f16 more checks are suspects than of others; each is
 settled by computing again, the first one of a plan turns checkpoints on, after which there are none, and none is a report.
 """
 CHECKS = tables.sites("CHECKS")
