@@ -128,7 +128,7 @@ static void put_clean(const rdt_tally *t) {
 static void put_checker(const rdt_count *c) {
   if (!rdt_count_planted(c)) return;
   printf("detecting the detector: %" PRId64 " faults in what checks: %" PRId64 " without effect, %" PRId64
-         " noticed, %" PRId64 " made a result wrong, %" PRId64 " left none\n",
+         " noticed, %" PRId64 " made a result wrong, %" PRId64 " ended without one\n",
          rdt_count_planted(c), c->fate[RDT_FATE_MASKED], rdt_count_noticed(c),
          rdt_count_silent(c) + c->fate[RDT_FATE_MISCORRECTED], c->fate[RDT_FATE_DUE]);
 }

@@ -60,6 +60,23 @@ static rdt_status put_pictures(const rdt_study *study, const char *dir, rdt_reas
   return RDT_OK;
 }
 
+/* The rate without protection beside a campaign with it, or in what the campaign of none differs. */
+static void add_bare(cJSON *row, const rdt_study *study, const rdt_found *f) {
+  const char *differs;
+  const rdt_found *bare = rdt_study_unprotected(study, f, &differs);
+  if (bare == f || (!bare && !differs)) return;
+  cJSON *o = cJSON_AddObjectToObject(row, "unprotected");
+  if (!bare) {
+    cJSON_AddStringToObject(o, "differs", differs);
+    return;
+  }
+  const rdt_counted sdc = rdt_count_sdc(&bare->tally.data);
+  rdt_json_number(o, "sdc_share", sdc.at);
+  cJSON_AddNumberToObject(o, "sdc_share_low", sdc.in.low);
+  cJSON_AddNumberToObject(o, "sdc_share_high", sdc.in.high);
+  cJSON_AddBoolToObject(o, "whole", bare->whole);
+}
+
 static rdt_status put_document(const rdt_study *study, double fit, rdt_reason *why) {
   cJSON *doc = cJSON_CreateObject();
   cJSON_AddStringToObject(doc, "schema", "redoubt.campaigns/3");
@@ -70,6 +87,7 @@ static rdt_status put_document(const rdt_study *study, double fit, rdt_reason *w
     char shards[64];
     rdt_found_shards(f, shards, sizeof shards);
     cJSON_AddStringToObject(row, "shards_present", shards);
+    add_bare(row, study, f);
     cJSON_AddItemToArray(rows, row);
   }
   const rdt_status status = rdt_json_print(doc, why);

@@ -84,9 +84,15 @@ def check_campaign(folder):
                 print(f"FAIL  {kind} of {' '.join(map(str, options))}: {error.message}")
                 failed = 1
     measured = pathlib.Path(folder) / "measured.json"
-    folders = [pathlib.Path(folder) / f"campaign{i}" for i in range(2)]
+    folders = [pathlib.Path(folder) / f"campaign{i}" for i in range(4)]
+    for i, options in ((2, ["--n", 60, "--scheme", "none"]), (3, ["--n", 60, "--fault", "bit@accum", "--scheme", "row"])):
+        subprocess.run([sys.argv[1], "inject", "gemm:20x30x40", "-q", "-o", folders[i], *map(str, options)], check=True)
     told = subprocess.run([sys.argv[1], "report", *folders, "--json"], check=True, capture_output=True, text=True).stdout
-    subprocess.run([sys.argv[1], "report", *folders, "--coverage-out", measured], check=True)
+    subprocess.run([sys.argv[1], "report", *folders[:3], "--coverage-out", measured], check=True)
+    beside = [row.get("unprotected", {}) for row in json.loads(told)["rows"]]
+    if "sdc_share" not in beside[0] or "differs" in beside[0] or beside[3] != {"differs": "mix"}:
+        print(f"FAIL  what stands beside campaigns: {beside}")
+        failed = 1
     for text in (told, measured.read_text()):
         for part in [json.loads(text), *json.loads(told)["rows"]]:
             for error in jsonschema.Draft202012Validator(schema_of(part)).iter_errors(part):

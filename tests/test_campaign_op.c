@@ -389,6 +389,9 @@ static void what_was_measured_counts(void **state) {
     cJSON_AddNumberToObject(row, "coverage_high", 0.6);
     cJSON_AddItemToArray(rows, row);
   }
+  cJSON *conv = cJSON_Duplicate(cJSON_GetArrayItem(rows, 0), true); /* of another op: the least counts */
+  cJSON_SetNumberValue(cJSON_GetObjectItem(conv, "coverage_low"), 0.9);
+  cJSON_AddItemToArray(rows, conv);
   assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
   cJSON_Delete(doc);
   assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
