@@ -117,11 +117,26 @@ rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings) {
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 
+static bool stat_folder(const char *path, struct stat *st) {
+  char folder[4096];
+  const char *slash = strrchr(path, '/');
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+  return stat(folder, st) == 0;
+}
+
+static bool is_same(const struct stat *x, const struct stat *y) {
+  return x->st_dev == y->st_dev && x->st_ino == y->st_ino;
+}
+
+/* One that is there, or one name in one folder. */
 bool rdt_same_file(const char *a, const char *b) {
   struct stat x, y;
   if (!a || !b || a == b) return false;
-  return strcmp(a, b) == 0 ||
-         (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino && S_ISREG(x.st_mode));
+  if (strcmp(a, b) == 0) return true;
+  if (stat(a, &x) == 0 && stat(b, &y) == 0) return is_same(&x, &y) && S_ISREG(x.st_mode);
+  const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+  return strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) == 0 && stat_folder(a, &x) &&
+         stat_folder(b, &y) && is_same(&x, &y);
 }
 
 /* What is read is not written over: weights may have to be read from the model again. */

@@ -183,6 +183,7 @@ static void test_plan_words(void **state) {
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --dtype f16"), 2, "datatypes of its own");
   util_cli_expect(util_cli("plan --workload square-32 --input-shape 1x2"), 2, "square-32:8");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -o same.x --svg same.x"), 2, "for two purposes");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -o same.x --svg ./same.x"), 2, "for two purposes");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx -o no/such/plan.json"), 2, "cannot be written");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --svg ."), 2, "no regular file");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --max-overhead 100000%% -q"), 0, "");

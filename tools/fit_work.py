@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """Fits src/plan/work.def: what kernels and checks do for each part of a problem, from times that `redoubt plan` measured.
 
-usage: tools/fit_work.py REDOUBT [--threads 1,2] [--check] [WORKLOAD...]
-  tools/fit_work.py build/cli/redoubt alexnet resnet50 squeezenet shufflenet dlrm-bottom dlrm-top dlrm-top:256 square-256 square-512
+usage: tools/fit_work.py REDOUBT [--threads 1,2] [--isa avx512,avx2] [--check | --write] [WORKLOAD[@DTYPE]...]
+  tools/fit_work.py build/cli/redoubt --check resnet50 dlrm-top resnet50@s8
+  tools/fit_work.py build/cli/redoubt --isa avx512,avx2 --write
 
-Plans each workload (from the cache where it was measured before; needs numpy), reads the device's constants from `redoubt info`, and prints a
-line of the table for each kernel and check that was measured, with how many times it rests on, and how far 50 and 90 in 100 of them are off.
-Then what the choice by the fitted table would lose against the measured one, and what the table in use loses: --check prints only that.
+Plans each workload (those below where none is named; from the cache where it was measured before; needs numpy) with each of the instruction
+sets, reads the device's constants from `redoubt info`, and prints a line of the table for each kernel and check that was measured, with how
+many times it rests on, and how far 50 and 90 in 100 of them are off. Then what the choice by the fitted table would lose against the measured
+one, and what the table in use loses: --check prints only that, --write puts the lines in place of those of src/plan/work.def that they are of.
 Work is never negative; times count by their relative error, those near the fastest twice, and outliers less.
 """
 import argparse
 import json
 import math
+import os
+import re
 import subprocess
 import sys
 
@@ -22,8 +26,15 @@ COLUMNS = ["run", "meet", "product", "a", "image", "c", "b", "met", "row", "col"
 MAY = {"kernel": {"run", "meet", "product", "a", "c", "b", "row", "weights", "data"},
        "check": {"run", "meet", "a", "image", "c", "b", "met", "row", "col", "weights", "data"}}
 MULTIPLIES = {"thread1", "thread2", "replicate", "replicate1"}  # of the checks, those that compute along with the product
+ENOUGH = 20  # times that a written line rests on
 WORTH_A_THREAD = 2e6  # as in src/plan/estimate.c
-PANEL = 16
+VECTORS = 2  # of columns that own kernels compute together
+SIZES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1}
+LANES = {"generic": 32, "avx2": 32, "avx512": 64}  # bytes, as src/plan/estimate.c has them
+TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "plan", "work.def")
+WORKLOADS = ["alexnet", "resnet50", "squeezenet", "shufflenet", "dlrm-bottom", "dlrm-bottom:256", "dlrm-top", "dlrm-top:256", "noscope-coral",
+             "square-64", "square-128", "square-256", "square-512", "resnet50@s8", "dlrm-bottom@s8", "dlrm-top@s8", "dlrm-top:256@s8",
+             "dlrm-top:256@u8", "square-128@s8", "square-256@s8", "square-512@s8", "square-512@u8"]
 
 
 def ask(*call):
@@ -31,39 +42,50 @@ def ask(*call):
     return json.loads(done.stdout)
 
 
-def scale(layer, limits, cold, cache):
+def scale(layer, limits, cold, cache, dtype, lanes):
     """Seconds of one unit of each column, for this layer on this device: scale_of of src/plan/estimate.c."""
     peak = {row["dtype"]: 1e9 * row["gflops"] for row in limits["peaks"]}
     conv, m, n, k, groups = layer["op"].startswith("conv"), layer["m"], layer["n"], layer["k"], layer["groups"]
     threads = 1 if layer["flops"] < WORTH_A_THREAD else limits["threads"]
     share = threads / limits["threads"]
-    product, operation = 1 / (share * peak[layer["dtype"]]), 1 / (share * peak["f32"])
+    product, operation = 1 / (share * peak[dtype]), 1 / (share * peak["f32"])
+    size, of_result = SIZES[dtype], max(SIZES[dtype], 4)  # the raw result's
     b, c = n * k * groups, m * n * groups
-    image = layer["bytes"] / 4 - b - c
+    image = (layer["bytes"] - c * of_result) / size - b
     images = layer["shape"][0] if conv else 1
-    bandwidth, moved = 1e9 * limits["bandwidth_gbs"], 4 * (image + c)
+    bandwidth, moved = 1e9 * limits["bandwidth_gbs"], size * image + of_result * c
     units = [1e-9 * limits["step_ns"], 1e-6 * limits["meeting_us"] if threads > 1 else 0, layer["flops"] * product,
              m * k * groups * operation, image * operation, c * operation, b * operation, images * b * operation, m * operation,
-             images * n * groups * operation, 4 * b / bandwidth if cold else 0, moved / bandwidth if moved > cache / 2 else 0]
-    filled = math.ceil(n * groups / PANEL) * PANEL / (n * groups)
+             images * n * groups * operation, size * b / bandwidth if cold else 0, moved / bandwidth if moved > cache / 2 else 0]
+    panel = VECTORS * lanes / of_result
+    filled = math.ceil(n * groups / panel) * panel / (n * groups)
     return numpy.array(units), filled
 
 
 def collect(options):
     """Layers, each with its candidates and the units of its columns."""
     found = []
-    for threads in options.threads.split(","):
-        info = ask(options.redoubt, "info", "--threads", threads, "--json")
-        cache = last_level_cache()
-        for name in options.workloads:
-            plan = ask(options.redoubt, "plan", "--workload", name, "--threads", threads, "--explain", "--json", "-q")
-            for size in plan["sizes"]:
-                for layer in size["layers"]:
-                    units, filled = scale(layer, info["limits"], size["cold"], cache)
-                    timed = [each for each in layer["candidates"] if each["seconds"]]
-                    found.append({"layer": layer, "units": units, "filled": filled, "timed": timed,
-                                  "name": f"{name} {layer['name']}, {threads} threads"})
+    for isa in options.isa.split(",") if options.isa else [None]:
+        if isa:
+            os.environ["REDOUBT_ISA"] = isa
+        for threads in options.threads.split(","):
+            info = ask(options.redoubt, "info", "--threads", threads, "--json")
+            for name in options.workloads:
+                found += layers_of(options.redoubt, name, threads, info)
     return found
+
+
+def layers_of(redoubt, name, threads, info):
+    workload, dtype = [*name.split("@"), "f32"][:2]
+    plan = ask(redoubt, "plan", "--workload", workload, "--dtype", dtype, "--threads", threads, "--explain", "--json", "-q")
+    for size in plan["sizes"]:
+        for layer in size["layers"]:
+            units, filled = scale(layer, info["limits"], size["cold"], last_level_cache(), dtype, LANES[info["isa"]])
+            timed = [each for each in layer["candidates"] if each["seconds"]]
+            for each in timed:
+                each["exact"] = dtype in ("s8", "u8")
+            yield {"layer": layer, "units": units, "filled": filled, "timed": timed,
+                   "name": f"{name} {layer['name']}, {info['isa']}, {threads} threads"}
 
 
 def last_level_cache():
@@ -73,7 +95,8 @@ def last_level_cache():
 
 def kernel_of(op, name):
     """The first row of the table whose end fits, as src/plan/estimate.c looks it up."""
-    ends = {"gemm": ["packed_onednn", "onednn", "native"], "conv": ["depthwise_f32_native", "onednn", "native"]}[op]
+    ends = {"gemm": ["int8_onednn", "int8_native", "packed_onednn", "onednn", "native"],
+            "conv": ["depthwise_f32_native", "int8_native", "onednn", "native"]}[op]
     return next((end for end in ends if name.endswith(end)), "")
 
 
@@ -81,7 +104,11 @@ def rows_of(each, op):
     """Which rows of the table a candidate's time is the sum of."""
     if each["scheme"] == "none":
         return [("kernel", op, kernel_of(op, each["kernel"]))]
-    return [("kernel", op, kernel_of(op, each["kernel"])), ("check", op, each["scheme"], each["fused"])]
+    return [("kernel", op, kernel_of(op, each["kernel"])), ("check", op, each["scheme"], each["fused"], each["exact"])]
+
+
+def vectors_of(row):
+    return VECTORS if row[0] == "kernel" and row[2] in ("native", "int8_native") else 0
 
 
 def solve(x, y, weights, rounds=400):
@@ -114,7 +141,7 @@ def fit(layers):
             mine = rows_of(each, one["layer"]["op"].split("+")[0])
             for row in mine:
                 units = one["units"].copy()
-                if row[0] == "kernel" and row[2].endswith("native"):
+                if vectors_of(row):
                     units[COLUMNS.index("product")] *= one["filled"]
                 units *= [may(row, column) for column in COLUMNS]
                 line[at[row]:at[row] + len(COLUMNS)] = units / each["seconds"]
@@ -134,20 +161,45 @@ def number(column, value):
     return f"{value:.0f}" if column in ("run", "row", "col") else f"{value:.2f}" if column in ("product", "weights", "data") else f"{value:.1f}"
 
 
+def head_of(row):
+    if row[0] == "kernel":
+        return f"RDT_KERNEL_WORK({row[1].upper()}, \"{row[2]}\", {vectors_of(row)}, "
+    return f"RDT_CHECK_WORK({row[1].upper()}, \"{row[2]}\", {str(row[3]).lower()}, {str(row[4]).lower()}, "
+
+
+def line_of(row, work):
+    return f"{head_of(row):<54}" + ", ".join(f"{number(*each):>4}" for each in zip(COLUMNS, work[row])) + ")"
+
+
 def print_table(rows, work, belongs, off):
     for row in rows:
         errors = [error for error, mine in zip(off, belongs) if row in mine]
-        head = f"RDT_KERNEL_WORK({row[1].upper()}, \"{row[2]}\", {PANEL if row[2] == 'native' else 1}, " if row[0] == "kernel" else \
-            f"RDT_CHECK_WORK({row[1].upper()}, \"{row[2]}\", {str(row[3]).lower()}, "
-        print(head + ", ".join(number(*each) for each in zip(COLUMNS, work[row])) +
-              f")  /* {len(errors)} times, off by {numpy.quantile(errors, 0.5):.3f}, {numpy.quantile(errors, 0.9):.3f} */")
+        print(line_of(row, work) + f"  /* {len(errors)} times, off by {numpy.quantile(errors, 0.5):.3f}, {numpy.quantile(errors, 0.9):.3f} */")
+
+
+def write_table(rows, work, belongs):
+    """Lines that rest on enough times in place of the old ones; of integers, which may have none yet, before those of floating point."""
+    with open(TABLE, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for row in rows:
+        if sum(row in mine for mine in belongs) < ENOUGH:
+            print(f"too few times, left as it is: {head_of(row)}...")
+            continue
+        like = re.compile(r"\s*".join(map(re.escape, re.findall(r'\w+|"[^"]*"|[(,]', head_of(row)))))
+        at = next((i for i, line in enumerate(lines) if like.match(line)), None)
+        if at is None:
+            at = next(i for i, line in enumerate(lines) if line.startswith(f"RDT_{row[0].upper()}_WORK({row[1].upper()},"))
+            lines.insert(at, "")
+        lines[at] = line_of(row, work)
+    with open(TABLE, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
 
 
 def estimate(one, each, work):
     total = 0.0
     for row in rows_of(each, one["layer"]["op"].split("+")[0]):
         units = one["units"].copy()
-        if row[0] == "kernel" and row[2].endswith("native"):
+        if vectors_of(row):
             units[COLUMNS.index("product")] *= one["filled"]
         total += units @ work[row]
     return total
@@ -168,14 +220,19 @@ def print_loss(what, layers, choose):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("redoubt")
-    parser.add_argument("workloads", nargs="+", metavar="WORKLOAD")
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
     parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--isa", metavar="ISA,..", help="default: the best of this machine")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    options.workloads = options.workloads or WORKLOADS
     layers = collect(options)
     if not options.check:
         rows, work, belongs, off = fit(layers)
         print_table(rows, work, belongs, off)
+        if options.write:
+            write_table(rows, work, belongs)
         print_loss("by the fitted table", layers, lambda one, able: min(able, key=lambda each: estimate(one, each, work)))
     print_loss("by the table in use", layers, lambda one, able: min(able, key=lambda each: each["cost"]))
     return 0

@@ -12,26 +12,26 @@ typedef struct work {
 typedef struct kernel_work {
   rdt_kop op;
   const char *ends;
-  int panel; /* columns that it computes together */
+  int vectors; /* of columns that it computes together; 0: it does not matter how many columns there are */
   work per;
 } kernel_work;
 
 typedef struct check_work {
   rdt_kop op;
   const char *scheme;
-  bool fused;
+  bool fused, exact; /* exact: of integers */
   work per;
 } check_work;
 
-#define RDT_KERNEL_WORK(op, ends, panel, ...) {RDT_KOP_##op, ends, panel, {__VA_ARGS__}},
-#define RDT_CHECK_WORK(op, scheme, fused, ...)
+#define RDT_KERNEL_WORK(op, ends, vectors, ...) {RDT_KOP_##op, ends, vectors, {__VA_ARGS__}},
+#define RDT_CHECK_WORK(op, scheme, fused, exact, ...)
 static const kernel_work kernels[] = {
 #include "plan/work.def"
 };
 #undef RDT_KERNEL_WORK
 #undef RDT_CHECK_WORK
-#define RDT_KERNEL_WORK(op, ends, panel, ...)
-#define RDT_CHECK_WORK(op, scheme, fused, ...) {RDT_KOP_##op, scheme, fused, {__VA_ARGS__}},
+#define RDT_KERNEL_WORK(op, ends, vectors, ...)
+#define RDT_CHECK_WORK(op, scheme, fused, exact, ...) {RDT_KOP_##op, scheme, fused, exact, {__VA_ARGS__}},
 static const check_work checks[] = {
 #include "plan/work.def"
 };
@@ -65,11 +65,16 @@ static const kernel_work *work_of_kernel(const rdt_kernel *k) {
   return NULL;
 }
 
-static const work *work_of_check(rdt_kop op, const rdt_way *w) {
-  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-    if (checks[i].op == op && checks[i].fused == w->fused && strcmp(checks[i].scheme, w->scheme->name) == 0)
-      return &checks[i].per;
-  return NULL;
+/* A check of integers that has no row of its own takes the work of the other one. */
+static const work *work_of_check(const rdt_problem *p, const rdt_way *w) {
+  const work *found = NULL;
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+    const check_work *x = &checks[i];
+    if (x->op != p->op || x->fused != w->fused || strcmp(x->scheme, w->scheme->name) != 0) continue;
+    if (x->exact == (p->acc == RDT_S32)) return &x->per;
+    if (!x->exact) found = &x->per;
+  }
+  return found;
 }
 
 static double count_of(const rdt_tensor *t) {
@@ -111,8 +116,10 @@ static scale scale_of(const rdt_problem *p, const rdt_device *d, bool cold) {
 }
 
 /* Its last columns may fill a part of a panel only. */
-static double filled(const kernel_work *k, double columns) {
-  return columns > 0.0 ? ceil(columns / k->panel) * k->panel / columns : 1.0;
+static double filled(const kernel_work *k, const rdt_problem *p, double columns) {
+  const double lanes = (rdt_isa_detect() == RDT_ISA_AVX512 ? 64.0 : 32.0) / (double)rdt_dtype_size(p->acc);
+  const double panel = k->vectors * lanes;
+  return k->vectors > 0 && columns > 0.0 ? ceil(columns / panel) * panel / columns : 1.0;
 }
 
 static double seconds_of(const work *w, const scale *s) {
@@ -132,13 +139,13 @@ static const work summed = {.b = 12.0};
 double rdt_way_estimate(const rdt_problem *p, const rdt_way *w, const rdt_device *device, bool cold) {
   if (!rdt_kop_is_linear(p->op)) return NAN;
   const kernel_work *kernel = work_of_kernel(w->kernel);
-  const work *check = work_of_check(p->op, w);
+  const work *check = work_of_check(p, w);
   const rdt_device *d = device ? device : &usual;
   const bool none = w->scheme->id == RDT_SCHEME_NONE, copied = w->scheme->id == RDT_SCHEME_DUP;
   if (!kernel || !(check || none || copied)) return NAN;
   const scale s = scale_of(p, d, cold);
   scale own = s;
-  own.product *= filled(kernel, s.columns / s.images);
+  own.product *= filled(kernel, p, s.columns / s.images);
   double seconds = (copied ? 2.0 : 1.0) * seconds_of(&kernel->per, &own);
   if (check) seconds += w->sets * seconds_of(check, &s);
   if (check && !p->in[1].data) seconds += w->sets * seconds_of(&summed, &s);
