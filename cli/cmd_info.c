@@ -6,6 +6,7 @@
 #include "core/cpu_info.h"
 #include "cpu/kernel.h"
 #include "cuda/device.h"
+#include "cuda/probe.h"
 #include "net/graph.h"
 #include "plan/device.h"
 #include "plan/probe.h"
@@ -59,6 +60,34 @@ static bool print_limits(const rdt_device *d) {
 
 /* ---- GPUs ---- */
 
+static const rdt_dtype probed_types[] = {RDT_F16, RDT_BF16};
+
+static void add_probed(cJSON *device, const rdt_cuda_device *d) {
+  cJSON *list = cJSON_AddObjectToObject(device, "accumulation");
+  for (int i = 0; i < 2; i++) {
+    rdt_probed p;
+    if (rdt_probe(d, probed_types[i], &p, NULL, NULL) != RDT_OK) continue;
+    cJSON *o = cJSON_AddObjectToObject(list, rdt_dtype_name(probed_types[i]));
+    cJSON_AddNumberToObject(o, "products_a_step", p.kb);
+    cJSON_AddNumberToObject(o, "fraction_bits", p.f);
+    cJSON_AddBoolToObject(o, "truncates", p.truncates);
+    cJSON_AddBoolToObject(o, "as_known", p.as_known);
+  }
+}
+
+static void print_probed(const rdt_cuda_device *d) {
+  for (int i = 0; i < 2; i++) {
+    rdt_probed p;
+    rdt_reason why = {""};
+    if (rdt_probe(d, probed_types[i], &p, NULL, &why) != RDT_OK)
+      printf("         %s: not measured: %s\n", rdt_dtype_name(probed_types[i]), why.text);
+    else
+      printf("         %s: tensor cores add %d products at once, keep %d fraction bits, %s; %s\n",
+             rdt_dtype_name(probed_types[i]), p.kb, p.f, p.truncates ? "cut off the rest" : "round",
+             p.as_known ? "measured, as known of it" : "measured, not as known of it: bounds take the widest model");
+  }
+}
+
 static cJSON *devices_document(void) {
   rdt_reason why;
   cJSON *list = cJSON_CreateArray();
@@ -74,6 +103,7 @@ static cJSON *devices_document(void) {
       cJSON_AddNumberToObject(o, "compute_capability", d.major + 0.1 * d.minor);
       cJSON_AddNumberToObject(o, "sms", d.sms);
       cJSON_AddNumberToObject(o, "memory_bytes", (double)d.memory);
+      add_probed(o, &d);
     } else {
       cJSON_AddStringToObject(o, "why", why.text);
     }
@@ -88,11 +118,13 @@ static void print_devices(void) {
   if (count == 0) printf("cuda     %s\n", why.text);
   for (int i = 0; i < count; i++) {
     rdt_cuda_device d;
-    if (rdt_cuda_open(i, &d, &why) == RDT_OK)
+    if (rdt_cuda_open(i, &d, &why) == RDT_OK) {
       printf("cuda:%d   %s, compute capability %d.%d, %d multiprocessors, %.0f GB, driver %d.%d\n", i, d.name, d.major,
              d.minor, d.sms, 1e-9 * (double)d.memory, d.driver / 1000, d.driver % 1000 / 10);
-    else
+      print_probed(&d);
+    } else {
       printf("cuda:%d   not usable: %s\n", i, why.text);
+    }
   }
 }
 

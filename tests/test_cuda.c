@@ -12,6 +12,7 @@
 #include "check/tolerance.h"
 #include "cuda/kernel.h"
 #include "cuda/linear.h"
+#include "cuda/probe.h"
 
 static void test_absence(void **state) {
   (void)state;
@@ -40,17 +41,28 @@ static double device_tau2(const rdt_device_bound *b, double s, double e, double 
 static void test_bounds(void **state) {
   (void)state;
   static const int64_t depths[] = {16, 128, 500, 4096}, counts[] = {4, 8, 32, 4096};
-  for (int major = 7; major < 12; major++)
+  for (int major = 7; major < 14; major++) /* beyond 11: f32 and f64 */
     for (int type = 0; type < 2; type++)
       for (size_t i = 0; i < 4; i++)
         for (size_t j = 0; j < 4; j++) {
           const double k = (double)depths[i], n = (double)counts[j];
-          const rdt_tolerance t = {.acc = rdt_accumulator_mma(major, 0, type ? RDT_BF16 : RDT_F16),
+          const rdt_dtype plain = type ? RDT_F64 : RDT_F32;
+          const bool nearest = major > 11, chained = major == 13; /* replicate1: one chain for all outputs */
+          const rdt_tolerance t = {.acc = nearest ? rdt_accumulator_of(plain, plain)
+                                                  : rdt_accumulator_mma(major, 0, type ? RDT_BF16 : RDT_F16),
                                    .k = depths[i],
                                    .u_check = 0x1p-53,
-                                   .u_beta = 0x1p-22,
+                                   .u_beta = nearest ? n * 0x1p-53 : 0x1p-22, /* as the host forms its sums */
+                                   .depth_dot = chained ? depths[i] * counts[j] : 0,
                                    .lambda = 6.0};
           const rdt_device_bound b = rdt_device_bound_of(&t, counts[j]);
+          if (chained) { /* wider than one chain an output, never narrower */
+            rdt_tolerance single = t;
+            single.depth_dot = 0;
+            assert_true(b.q >= rdt_device_bound_of(&single, counts[j]).q);
+            assert_true(b.q0 >= rdt_device_bound_of(&single, counts[j]).q0);
+            continue;
+          }
           for (int mean = 0; mean < 2; mean++) { /* data of random signs, and of one sign */
             const double a2 = k, q = k * n, c = mean ? 0.64 * k : sqrt(k), s = sqrt(n) * c, c2 = n * c * c;
             const double ag = 0.64 * k * n, tau2 = device_tau2(&b, s, s, c2, q, a2);
@@ -71,6 +83,8 @@ static void test_bounds(void **state) {
             assert_true(b.q0 * sqrt(q) >= host.tau0);
           }
         }
+  const rdt_tolerance whole = {.acc = rdt_accumulator_of(RDT_S8, RDT_S32), .k = 100, .lambda = 6.0};
+  assert_true(rdt_device_bound_of(&whole, 8).q0 == 0.0); /* integers: equal or not */
   const rdt_accumulator unknown = rdt_accumulator_mma(7, 0, RDT_F16), hopper = rdt_accumulator_mma(9, 0, RDT_F16);
   assert_true(rdt_gamma(&unknown, 4096) > rdt_gamma(&hopper, 4096));
   assert_true(rdt_gamma(&unknown, 4096) ==
@@ -161,8 +175,9 @@ static void test_linear_products(void **state) {
   assert_int_equal(ask_linear(&p, "row", text, sizeof text), RDT_OK);
   assert_int_equal(ask_linear(&p, "none", text, sizeof text), RDT_OK);
   assert_int_equal(ask_linear(&p, NULL, text, sizeof text), RDT_OK);
+  assert_int_equal(ask_linear(&p, "thread1", text, sizeof text), RDT_OK);
+  assert_int_equal(ask_linear(&p, "col", text, sizeof text), RDT_OK);
   REFUSED("fic", "no check fic");
-  REFUSED("thread1", "f16 by f16");
   p.in[1].dtype = RDT_F16;
   REFUSED("row", "f32 by f16");
   p.out.dtype = RDT_F16;
@@ -238,6 +253,7 @@ static void test_linear_convolutions(void **state) {
 static void test_table(void **state) {
   (void)state;
   int n, injecting = 0;
+  bool types[RDT_DTYPE_COUNT] = {false};
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   for (int i = 0; i < n; i++) {
     const rdt_cuda_kernel *k = &table[i];
@@ -246,19 +262,114 @@ static void test_table(void **state) {
     assert_ptr_equal(rdt_cuda_kernel_find(k->name), k); /* names are unique */
     assert_non_null(strstr(k->name, t->name));
     assert_non_null(strstr(k->name, k->scheme));
-    assert_true(t->threads >= 32 && t->threads <= 1024 && t->shared <= 227 * 1024);
-    assert_int_equal(t->k % (16 * t->warps_k), 0);
-    injecting += rdt_cuda_kernel_inject(k) != NULL;
+    assert_true(t->threads >= 32 && t->threads <= 1024 && k->shared <= 227 * 1024);
+    assert_int_equal(k->k % (k->step * t->warps_k), 0);
+    assert_int_equal(k->k * (int)rdt_dtype_info(k->dtype)->bytes % 16, 0); /* whole copies */
+    assert_int_equal(k->sum, k->dtype == RDT_F64 ? 8 : 4);
+    types[k->dtype] = true;
+    if (strcmp(k->scheme, "none") == 0) continue;
+    const rdt_cuda_kernel *plain = &table[i]; /* an unprotected one of the same tile comes before */
+    while (plain >= table && (plain->tile != t || plain->dtype != k->dtype || strcmp(plain->scheme, "none") != 0))
+      plain--;
+    assert_true(plain >= table);
   }
-  assert_int_equal(injecting, 4); /* of one tile, each check */
+  for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
+  assert_int_equal(injecting, 14); /* of one tile of fp16, each check; of other types, one in registers and rows */
+  assert_true(types[RDT_F16] && types[RDT_BF16] && types[RDT_S8] && types[RDT_F64] && types[RDT_F32]);
+  assert_non_null(rdt_cuda_kernel_find("gemm_s8_mma_128x128_replicate1"));
+  assert_non_null(rdt_cuda_kernel_find("gemm_f32_fma_32x32_thread1"));
   assert_null(rdt_cuda_kernel_find("gemm_f16_mma_16x32_"));
 }
 
-static rdt_status ask(rdt_problem *p, char *text, size_t size) {
+/* Tensor cores in software: steps of kb products and the accumulator, aligned to the largest and cut off at f bits. */
+static float emulate(const rdt_probe_case *x, int kb, int f, bool rounds) {
+  double sum = (double)x->c;
+  for (int k = 0; k < RDT_PROBE_K; k += kb) {
+    double terms[RDT_PROBE_K + 1] = {sum}, largest = fabs(sum), total = 0.0;
+    for (int i = 0; i < kb; i++) {
+      terms[i + 1] = (double)x->a[k + i] * (double)x->b[k + i];
+      largest = fmax(largest, fabs(terms[i + 1]));
+    }
+    if (largest == 0.0) continue;
+    const double unit = ldexp(1.0, ilogb(largest) - f);
+    for (int i = 0; i <= kb; i++) total += trunc(terms[i] / unit) * unit;
+    const double last = total == 0.0 ? 1.0 : ldexp(1.0, ilogb(total) - 23);
+    sum = (rounds ? nearbyint(total / last) : trunc(total / last)) * last;
+  }
+  return (float)sum;
+}
+
+/* What a device is found to do is what it does; and only what is known of it is believed. */
+static void test_probe(void **state) {
+  (void)state;
+  static const struct {
+    int kb, f, major;
+    bool rounds, known;
+  } cores[] = {{16, 25, 9, false, true}, {8, 24, 8, false, true},  {16, 25, 8, false, false},
+               {8, 24, 9, false, false}, {4, 24, 9, false, false}, {16, 27, 10, false, false},
+               {16, 25, 9, true, false}, {16, 26, 9, false, false}};
+  rdt_probe_case cases[RDT_PROBE_CASES];
+  float results[RDT_PROBE_CASES];
+  rdt_probe_make(cases);
+  for (size_t i = 0; i < sizeof cores / sizeof *cores; i++) {
+    for (int j = 0; j < RDT_PROBE_CASES; j++) results[j] = emulate(&cases[j], cores[i].kb, cores[i].f, cores[i].rounds);
+    const rdt_probed p = rdt_probe_read(results, cores[i].major, 0, RDT_F16);
+    assert_int_equal(p.truncates, !cores[i].rounds);
+    assert_int_equal(p.kb, cores[i].kb);
+    assert_int_equal(p.f, cores[i].f);
+    assert_int_equal(p.as_known, cores[i].known);
+  }
+}
+
+static rdt_status ask_kernel(const char *name, rdt_problem *p, char *text, size_t size) {
   rdt_reason why = {""};
-  const rdt_status s = rdt_cuda_gemm_accept(rdt_cuda_kernel_find("gemm_f16_mma_16x32_thread1"), p, &why);
+  const rdt_status s = rdt_cuda_gemm_accept(rdt_cuda_kernel_find(name), p, &why);
   snprintf(text, size, "%s", why.text);
   return s;
+}
+
+static rdt_status ask(rdt_problem *p, char *text, size_t size) {
+  return ask_kernel("gemm_f16_mma_16x32_thread1", p, text, size);
+}
+
+/* Types whose results are those of their accumulators. */
+static void test_refusals_of_types(void **state) {
+  (void)state;
+  static const struct {
+    const char *kernel;
+    rdt_dtype in, out, other;
+    const char *refusal;
+  } cases[] = {{"gemm_s8_mma_32x32_thread1", RDT_S8, RDT_S32, RDT_S8, "writes s32, not s8"},
+               {"gemm_f64_mma_64x64_row", RDT_F64, RDT_F64, RDT_F32, "writes f64, not f32"},
+               {"gemm_f32_fma_32x32_global", RDT_F32, RDT_F32, RDT_F16, "writes f32, not f16"}};
+  char text[512];
+  rdt_problem p;
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    p.in[0] = rdt_tensor_dense(NULL, cases[i].in, 2, (int64_t[]){3, 5});
+    p.in[1] = rdt_tensor_dense(NULL, cases[i].in, 2, (int64_t[]){5, 7});
+    p.out = rdt_tensor_dense(NULL, cases[i].out, 2, (int64_t[]){3, 7});
+    p.epilogue = RDT_EPILOGUE_NONE;
+    assert_int_equal(ask_kernel(cases[i].kernel, &p, text, sizeof text), RDT_OK);
+    p.out.dtype = cases[i].other;
+    assert_int_equal(ask_kernel(cases[i].kernel, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(text, cases[i].refusal));
+    p.out.dtype = cases[i].out;
+    p.epilogue.bias = rdt_tensor_dense(NULL, RDT_BF16, 1, (int64_t[]){7});
+    assert_int_equal(ask_kernel(cases[i].kernel, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(text, rdt_dtype_info(cases[i].out)->name));
+    p.epilogue = RDT_EPILOGUE_NONE;
+    p.epilogue.alpha = 0.5;
+    const bool exact = cases[i].in == RDT_S8;
+    assert_int_equal(ask_kernel(cases[i].kernel, &p, text, sizeof text), exact ? RDT_ERR_UNSUPPORTED : RDT_OK);
+    if (exact) assert_non_null(strstr(text, "alpha and beta are 1"));
+  }
+  p.epilogue = RDT_EPILOGUE_NONE;
+  p.in[0].dtype = p.in[1].dtype = RDT_S8, p.out.dtype = RDT_S32, p.zero[1] = 3;
+  assert_int_equal(ask_kernel("gemm_s8_mma_128x128_row", &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(text, "zero points"));
+  p.zero[1] = 0;
+  rdt_problem_clear(&p);
 }
 
 static void test_refusals(void **state) {
@@ -333,7 +444,15 @@ static void test_refusals(void **state) {
   (void)state;
   no_cuda();
 }
+static void test_refusals_of_types(void **state) {
+  (void)state;
+  no_cuda();
+}
 static void test_statuses(void **state) {
+  (void)state;
+  no_cuda();
+}
+static void test_probe(void **state) {
   (void)state;
   no_cuda();
 }
@@ -348,6 +467,8 @@ int main(void) {
                                      cmocka_unit_test(test_linear_convolutions),
                                      cmocka_unit_test(test_table),
                                      cmocka_unit_test(test_refusals),
+                                     cmocka_unit_test(test_refusals_of_types),
+                                     cmocka_unit_test(test_probe),
                                      cmocka_unit_test(test_statuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

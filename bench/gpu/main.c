@@ -13,7 +13,7 @@
 #include "cuda/kernel.h"
 #include "ops.h"
 
-enum { TRIALS = 15, CONTENDERS = 300, WARM = 2 };
+enum { TRIALS = 11, CONTENDERS = 300, WARM = 2 };
 static const size_t COLD = (size_t)256 << 20;
 
 typedef struct contender {
@@ -188,8 +188,9 @@ static int complaints(bench *b) {
   return n;
 }
 
-static const char *const schemes[] = {"none", "thread1", "thread2", "replicate", "row", "global"};
-enum { SCHEMES = sizeof schemes / sizeof *schemes, THREAD_FIRST = 1, THREAD_LAST = 3 };
+static const char *const schemes[] = {"none",      "thread1",    "thread1a", "col",   "thread2",
+                                      "replicate", "replicate1", "row",      "global"};
+enum { SCHEMES = sizeof schemes / sizeof *schemes, THREAD_FIRST = 1, THREAD_LAST = 6 };
 
 static void record(FILE *f, const bench *b, bool first) {
   fprintf(f, "%s\n  {\"m\": %d, \"n\": %d, \"k\": %d, \"contenders\": [", first ? "" : ",", b->m, b->n, b->k);
@@ -213,6 +214,7 @@ static void print_row(const bench *b, double ratios[3]) {
       printf(" | %8s %-9s", "-", "");
     if (c && i >= THREAD_FIRST && i <= THREAD_LAST && (!t || c->median < t->median)) t = c;
   }
+  fflush(stdout);
   printf(" | %8.2f %s\n", lib ? 1e6 * lib->median : NAN, lib ? lib->name : "no library");
   ratios[0] = t && none ? t->median / none->median : NAN;
   ratios[1] = t && lib ? t->median / lib->median : NAN;
@@ -229,7 +231,7 @@ static int bench_one(int m, int n, int k, const int *splits, FILE *f, bool first
   const size_t bytes = (size_t)n * (size_t)k * 2;
   b.copies = (int)((COLD + bytes - 1) / bytes);
   if (b.copies > 1024) b.copies = 1024;
-  b.launches = b.copies < 24 ? 24 / b.copies * b.copies : b.copies > 128 ? 128 : b.copies;
+  b.launches = b.copies < 24 ? 24 / b.copies * b.copies : b.copies > 64 ? 64 : b.copies;
   void *weights;
   if (rdt_cuda_alloc(bytes * (size_t)b.copies, &weights, &why) != RDT_OK ||
       rdt_cuda_alloc((size_t)m * (size_t)k * 2, &b.a, &why) != RDT_OK ||

@@ -299,35 +299,54 @@ rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in) {
 /* Sums of columns with signs: Q_beta is q for columns without anything in common, and this much for most others. */
 #define COLUMNS_ALIKE 2.0
 
+/* gamma of a chain of so many products, whatever the depth of the others is. */
+static double gamma_chained(const rdt_tolerance *t, double count) {
+  rdt_tolerance chained = *t;
+  chained.acc.depth = (int64_t)count;
+  return gamma_total(&chained, (int64_t)count);
+}
+
 rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n) {
   const rdt_accumulator *a = &t->acc;
-  const double N = (double)n, k = (double)t->k, chained = or_count(a->depth, t->k);
-  const double T = steps(a, (int64_t)chained), u_o = ldexp(1.0, -a->fo - 1), o2 = square(u_o);
-  const double spread = ldexp(1.0, a->fo - a->f), c1 = 0.72 * (1.0 + a->kb * square(spread));
-  const double alpha = 0.36 * a->kb * spread, gamma = gamma_total(t, (int64_t)chained), u2 = square(U_F32);
+  const bool nearest = a->rounding == RDT_ROUND_NEAREST;
+  const double N = (double)n, k = (double)t->k, chained = or_count(a->depth, t->k), u = unit(a), u2 = square(u);
+  const double expected = t->depth_dot > 0 ? (double)t->depth_dot : chained; /* products in the chain of one output */
+  const double gamma = gamma_chained(t, chained), gamma_e = gamma_chained(t, expected);
   const double sums = NEAREST_MS * or_count(t->depth_sum, n), split = NEAREST_MS * t->splits;
   const double grow = square((1.0 + gamma) * (1.0 + SLACK));
+  if (is_exact(a)) return (rdt_device_bound){0};
+  rdt_device_bound b = {.cap = (float)(grow * k),
+                        .s_cap = (float)N,
+                        .e_cap = (float)(N * k),
+                        .a2 = (float)(square(t->eta_out) * THIRD),
+                        .lambda = (float)t->lambda,
+                        .a0 = (float)((1.0 + SLACK) * t->eta_out * sqrt(k)),
+                        .a2_floor = (float)(k * square(a->flush))};
   /* Both sides are accumulated; one of them has a single output with the squares of all columns. */
-  const double walked = c1 * T / 6.0 + 0.043 * T * T;
-  const double q = o2 * walked * (1.0 + COLUMNS_ALIKE) + u2 * split * 2.0 + square(t->u_beta) * COLUMNS_ALIKE * THIRD;
-  const double straight = o2 * (c1 * T * THIRD + 0.02 * T * T) + u2 * split;
-  const double both = 2.0 * gamma + chain(U_F32, or_count(t->depth_sum, n)) * (1.0 + gamma) + t->u_beta;
-  const double rigorous0 = (1.0 + SLACK) * both * sqrt(N * k), statistical = t->lambda * sqrt(q);
-  return (rdt_device_bound){.cap = (float)(grow * k),
-                            .surely = (float)((1.0 - SLACK) * square(least(rigorous0, statistical))),
-                            .s_cap = (float)N,
-                            .e_cap = (float)(N * k),
-                            .theta = (float)(THETA_SAFE / k),
-                            .drift = (float)(o2 * square(alpha * T)),
-                            .c2 = (float)(straight + u2 * sums * (1.0 + THIRD)),
-                            .q = (float)q,
-                            .e2 = (float)straight,
-                            .a2 = (float)(square(t->eta_out) * THIRD),
-                            .line = (float)(0.36 * u_o * T),
-                            .lambda = (float)t->lambda,
-                            .q0 = (float)rigorous0,
-                            .a0 = (float)((1.0 + SLACK) * t->eta_out * sqrt(k)),
-                            .a2_floor = (float)(k * square(a->flush))};
+  double q = u2 * split * 2.0 + square(t->u_beta) * COLUMNS_ALIKE * THIRD, c2 = u2 * split, e2 = u2 * split;
+  if (nearest) {
+    double total, squares;
+    walk_factors(k, (int64_t)chained, N, &total, &squares);
+    c2 += u2 * total, q += u2 * squares;
+    walk_factors(expected > k ? expected : k, (int64_t)expected, 1.0, &total, &squares);
+    e2 += u2 * total, q += u2 * squares * COLUMNS_ALIKE;
+  } else {
+    const double T = steps(a, (int64_t)chained), E = steps(a, (int64_t)expected), u_o = ldexp(1.0, -a->fo - 1);
+    const double spread = ldexp(1.0, a->fo - a->f), c1 = 0.72 * (1.0 + a->kb * square(spread)), o2 = square(u_o);
+    const double alpha = 0.36 * a->kb * spread;
+    q += o2 * (c1 * T / 6.0 + 0.043 * T * T) + o2 * (c1 * E / 6.0 + 0.043 * E * E) * COLUMNS_ALIKE;
+    c2 += o2 * (c1 * T * THIRD + 0.02 * T * T);
+    e2 += o2 * (c1 * E * THIRD + 0.02 * E * E);
+    b.theta = (float)(THETA_SAFE / k);
+    b.drift = (float)(o2 * square(alpha * E));
+    b.line = (float)(0.36 * u_o * E);
+  }
+  c2 += u2 * sums * (1.0 + THIRD);
+  const double both = gamma + gamma_e + chain(u, or_count(t->depth_sum, n)) * (1.0 + gamma) + t->u_beta;
+  const double rigorous0 = (1.0 + SLACK) * both * sqrt(N * k);
+  b.c2 = (float)c2, b.q = (float)q, b.e2 = (float)e2, b.q0 = (float)rigorous0;
+  b.surely = (float)((1.0 - SLACK) * square(least(rigorous0, t->lambda * sqrt(q))));
+  return b;
 }
 
 /* The same reasoning as rdt_bound_of, with ag <= sqrt(N k q), abs_c <= (1 + gamma) ag, q_beta <= q: the factors of s

@@ -80,15 +80,15 @@ typedef struct rdt_squared {
 rdt_squared rdt_squared_of(const rdt_tolerance *t, int64_t n);
 /* NaN where the inputs leave no bound. */
 double rdt_squared_at(const rdt_squared *b, const rdt_terms *m);
-/* A check that a GPU makes of its tensor cores' accumulators, in f32: n outputs of reductions of length t.k are summed
- * with signs, and compared with the product of the inputs and the signed sums of B, which comes from the same tensor
- * cores. Factors for the kernel, which measures s, the sum, e, what was expected, c2 and, of the inputs, a2 = |a|^2
- * (subnormals raised) and rho2 = max_t rho_t^2:
- *   q = a2 rho2, c2 <= cap q, |s| <= sqrt(n c2), |e| <= sqrt(n k q), theta^2(x) = min(1, theta x / q)
- *   v = c2 c2 + theta^2(c2) drift c2 + q q + e2 e^2 + theta^2(e^2) drift e^2 + a2 a2
+/* A check that a GPU makes of a kernel's accumulators, in their precision: n outputs of reductions of length t.k are
+ * summed with signs, and compared with the product of the inputs and the signed sums of B, which comes from the same
+ * instructions. Factors for the kernel, which measures s, the sum, e, what was expected, c2 and, of the inputs, a2 =
+ * |a|^2 (subnormals raised) and rho2 = max_t rho_t^2: q = a2 rho2, c2 <= cap q, |s| <= sqrt(n c2), |e| <= sqrt(n k q),
+ * theta^2(x) = min(1, theta x / q) v = c2 c2 + theta^2(c2) drift c2 + q q + e2 e^2 + theta^2(e^2) drift e^2 + a2 a2
  *   tau0 = q0 sqrt(q) + a0 sqrt(a2)      tau2 = min(tau0, line (|s| + |e|) + lambda sqrt(v))
- * t: acc, k, depth_sum, splits, lambda, u_beta (what is lost when a sum of B is split into numbers of the inputs' type)
- * and eta_out (the same below that type's normal range). */
+ * t: acc, k, depth_sum, depth_dot (products in the chain of the expected side; 0: as many as in that of an output),
+ * splits, lambda, u_beta (what is lost when a sum of B is formed and split into numbers of the inputs' type) and
+ * eta_out (the same below that type's normal range). */
 typedef struct rdt_device_bound {
   float cap, s_cap, e_cap; /* s_cap: n, e_cap: n k */
   float theta, drift;

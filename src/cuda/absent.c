@@ -2,6 +2,7 @@
 #include "cuda/device.h"
 #include "cuda/kernel.h"
 #include "cuda/machine.h"
+#include "cuda/probe.h"
 
 bool rdt_cuda_built(void) {
   return false;
@@ -26,6 +27,12 @@ const rdt_cuda_kernel *rdt_cuda_kernels(int *n) {
 const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   (void)k;
   return NULL;
+}
+
+rdt_status rdt_probe(const rdt_cuda_device *d, rdt_dtype in, rdt_probed *found, rdt_accumulator *acc, rdt_reason *why) {
+  (void)d, (void)in, (void)found, (void)acc;
+  rdt_cuda_count(why); /* the reason */
+  return RDT_ERR_UNSUPPORTED;
 }
 
 rdt_status rdt_machine_open(int index, rdt_machine **m, rdt_reason *why) {

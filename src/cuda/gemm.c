@@ -7,6 +7,7 @@
 
 #include "core/memory.h"
 #include "cuda/kernel.h"
+#include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "cuda/weights.h"
 
@@ -15,26 +16,37 @@ enum { GRID_YZ = 65535 };
 struct rdt_cuda_gemm {
   const rdt_cuda_kernel *kernel;
   rdt_mma_args args;
-  rdt_weights_args weights; /* rho2 NULL: no check needs them */
+  rdt_weights_args weights; /* parts NULL: no check needs them */
   bool fixed;
   int row_blocks;
-  rdt_mma_hit *hit;
 };
 
 static bool sums(const rdt_cuda_kernel *k) {
   return k->check == RDT_MMA_SUMS;
 }
 
-static bool threads(const rdt_cuda_kernel *k) {
-  return k->check == RDT_MMA_THREAD1 || k->check == RDT_MMA_THREAD2;
+static bool by_column(const rdt_cuda_kernel *k) {
+  return k->check == RDT_MMA_THREAD1A || k->check == RDT_MMA_COL;
 }
 
-static int type_of(rdt_dtype t) {
+static bool threads(const rdt_cuda_kernel *k) {
+  return k->check == RDT_MMA_THREAD1 || k->check == RDT_MMA_THREAD2 || k->check == RDT_MMA_REPLICATE1 || by_column(k);
+}
+
+static bool is_half(rdt_dtype t) {
+  return t == RDT_F16 || t == RDT_BF16;
+}
+
+static int type_of(rdt_dtype t) { /* matters to 16-bit products alone */
   return t == RDT_F16 ? RDT_MMA_F16 : t == RDT_BF16 ? RDT_MMA_BF16 : RDT_MMA_F32;
 }
 
-static bool has_type(rdt_dtype t) {
-  return t == RDT_F16 || t == RDT_BF16 || t == RDT_F32;
+static rdt_dtype accumulated(const rdt_cuda_kernel *k) {
+  return k->dtype == RDT_S8 ? RDT_S32 : k->dtype == RDT_F64 ? RDT_F64 : RDT_F32;
+}
+
+static bool takes_bias(const rdt_cuda_kernel *k, rdt_dtype t) {
+  return t == accumulated(k) || (is_half(k->dtype) && is_half(t));
 }
 
 static bool rows_dense(const rdt_tensor *t) {
@@ -54,9 +66,11 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
   if (a->dtype != k->dtype || b->dtype != k->dtype)
     return rdt_fail(why, no, "%s takes %s by %s, not %s by %s", k->name, rdt_dtype_info(k->dtype)->name,
                     rdt_dtype_info(k->dtype)->name, rdt_dtype_info(a->dtype)->name, rdt_dtype_info(b->dtype)->name);
-  if (c->dtype != k->dtype && c->dtype != RDT_F32)
-    return rdt_fail(why, no, "%s writes %s or f32, not %s", k->name, rdt_dtype_info(k->dtype)->name,
+  if (c->dtype != accumulated(k) && (c->dtype != k->dtype || !is_half(k->dtype)))
+    return rdt_fail(why, no, "%s writes %s%s, not %s", k->name, is_half(k->dtype) ? rdt_dtype_info(k->dtype)->name : "",
+                    is_half(k->dtype) ? " or f32" : rdt_dtype_info(accumulated(k))->name,
                     rdt_dtype_info(c->dtype)->name);
+  if (p->zero[0] || p->zero[1]) return rdt_fail(why, no, "%s takes no zero points", k->name);
   if (a->rank != 2 || b->rank != 2 || c->rank != 2)
     return rdt_fail(why, no,
                     "%s takes no batches: A has rank %d, B %d; rows of A that lie one after the other are one matrix",
@@ -72,8 +86,11 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
   if (e->act.fn != RDT_FN_NONE) return rdt_fail(why, no, "%s applies no activation", k->name);
   if (e->factor.rank >= 0) return rdt_fail(why, no, "%s does not requantise", k->name);
-  if (e->bias.rank >= 0 && !has_type(e->bias.dtype))
-    return rdt_fail(why, no, "%s takes a bias of f16, bf16 or f32", k->name);
+  if (e->bias.rank >= 0 && !takes_bias(k, e->bias.dtype))
+    return rdt_fail(why, no, "%s takes a bias of %s", k->name,
+                    is_half(k->dtype) ? "f16, bf16 or f32" : rdt_dtype_info(accumulated(k))->name);
+  if (k->dtype == RDT_S8 && (e->alpha != 1.0 || (e->residual.rank >= 0 && e->beta != 1.0)))
+    return rdt_fail(why, no, "%s adds bias and residual as they are: alpha and beta are 1", k->name);
   if (e->residual.rank >= 0 && (e->residual.rank != 2 || e->residual.dtype != c->dtype || !rows_dense(&e->residual)))
     return rdt_fail(why, no, "%s takes a residual of the result's type with rows side by side", k->name);
   return RDT_OK;
@@ -87,7 +104,7 @@ static int64_t up(int64_t x, int64_t by) {
 
 /* Blocks that share a tile's k: as many as bring a block to every multiprocessor, and no stage less than two each. */
 static int splits_for(const rdt_cuda_kernel *k, int sms, int64_t m, int64_t n, int64_t depth) {
-  const int64_t blocks = up(m, k->tile->rows) * up(n, k->tile->columns), stages = up(depth, k->tile->k);
+  const int64_t blocks = up(m, k->tile->rows) * up(n, k->tile->columns), stages = up(depth, k->k);
   int64_t splits = sms / blocks;
   if (splits > (stages + 1) / 2) splits = (stages + 1) / 2;
   return splits < 1 ? 1 : splits > 32 ? 32 : (int)splits;
@@ -103,16 +120,57 @@ static size_t place(places *p, size_t bytes) {
   return at;
 }
 
-static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_cuda_device *d, double lambda) {
+/* How many outputs a check sums, and how many products go into the chain that they are compared with, by one of k. */
+static void extent(const rdt_cuda_gemm *g, int64_t *outputs, int64_t *chains) {
+  const rdt_cuda_tile *t = g->kernel->tile;
+  const int64_t rows = t->warp_rows / 16, columns = t->warp_columns / 8;
+  *chains = g->kernel->check == RDT_MMA_REPLICATE1 ? rows * columns : 1;
+  switch (g->kernel->check) {
+    case RDT_MMA_SUMS:
+      *outputs = g->args.scalar ? (int64_t)g->args.m * g->args.n : g->args.n;
+      break;
+    case RDT_MMA_THREAD1:
+      *outputs = columns;
+      break;
+    case RDT_MMA_THREAD1A:
+      *outputs = rows;
+      break;
+    case RDT_MMA_COL:
+      *outputs = t->warp_rows;
+      break;
+    default:
+      *outputs = rows * columns;
+  }
+}
+
+/* What is lost when a sum of fragments is formed and stored as its operand's type: in parts of 22 and 24 bits, or as it
+ * is, where each addition rounds. */
+static double u_of_sums(const rdt_cuda_gemm *g) {
+  switch (g->kernel->dtype) {
+    case RDT_F16:
+      return 0x1p-22;
+    case RDT_BF16:
+      return 0x1p-24;
+    default: {
+      const double u = rdt_dtype_info(g->kernel->dtype)->u;
+      const int64_t most = g->kernel->tile->warp_columns / 8 + g->kernel->tile->warp_rows / 16;
+      return sums(g->kernel) ? u * u * 4.0 : g->kernel->check == RDT_MMA_REPLICATE1 ? 0.0 : u * (double)most;
+    }
+  }
+}
+
+static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator *acc, double lambda) {
   const rdt_cuda_tile *t = g->kernel->tile;
   const rdt_mma_args *a = &g->args;
   const bool half = g->kernel->dtype == RDT_F16;
-  rdt_tolerance r = {.acc = rdt_accumulator_mma(d->major, d->minor, g->kernel->dtype), .k = a->k, .lambda = lambda};
-  r.u_beta = half ? 0x1p-22 : 0x1p-24;
+  int64_t outputs, chains;
+  rdt_tolerance r = {.acc = *acc, .k = a->k, .lambda = lambda, .u_beta = u_of_sums(g)};
   r.eta_out = half ? 0x1p-25 : 0.0;
   r.splits = t->warps_k + a->splits;
   r.acc.depth = a->k_split / t->warps_k; /* what an accumulator sums */
-  if (threads(g->kernel)) {              /* each checks what it has summed itself */
+  extent(g, &outputs, &chains);
+  r.depth_dot = r.acc.depth * chains;
+  if (threads(g->kernel)) { /* each checks what it has summed itself */
     r.k = r.acc.depth;
     r.splits = 0;
   } else {
@@ -123,15 +181,25 @@ static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_cuda_device 
   return r;
 }
 
+static int weights_type(rdt_dtype t) {
+  return t == RDT_F16    ? RDT_WEIGHTS_F16
+         : t == RDT_BF16 ? RDT_WEIGHTS_BF16
+         : t == RDT_S8   ? RDT_WEIGHTS_S8
+         : t == RDT_F64  ? RDT_WEIGHTS_F64
+                         : RDT_WEIGHTS_F32;
+}
+
 /* What the checks need of B: offline where it is fixed. */
 static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   void *arguments[] = {(void *)&g->weights};
   const dim3 block = {256, 1, 1};
   dim3 grid = {(unsigned)g->weights.k, 1, 1};
-  if (!g->weights.rho2) return RDT_OK;
-  if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, sizeof(float), stream, why));
-  if (threads(g->kernel)) grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / g->weights.columns));
-  const void *code = sums(g->kernel) ? rdt_weights_rows : rdt_weights_groups;
+  if (!g->weights.parts) return RDT_OK;
+  if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, sizeof(double), stream, why));
+  if (threads(g->kernel))
+    grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / (8 * g->weights.fragments)));
+  const int type = weights_type(g->kernel->dtype);
+  const void *code = sums(g->kernel) ? rdt_weights_rows[type] : rdt_weights_groups[type];
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of weights", why);
 }
 
@@ -139,10 +207,10 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why) {
   *state = NULL;
   RDT_TRY(rdt_cuda_gemm_accept(k, p, why));
-  if (d->major < k->least || (size_t)k->tile->shared > d->shared)
+  if (d->major < k->least || (size_t)k->shared > d->shared)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s needs compute capability %d.0 and %d bytes of shared memory; %s has %d.%d and %zu", k->name,
-                    k->least, k->tile->shared, d->name, d->major, d->minor, d->shared);
+                    k->least, k->shared, d->name, d->major, d->minor, d->shared);
   rdt_cuda_gemm *g = rdt_calloc(1, sizeof *g);
   if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
   const rdt_cuda_tile *t = k->tile;
@@ -152,11 +220,12 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   a->m = (int)p->out.shape[0], a->n = (int)p->out.shape[1], a->k = (int)p->in[0].shape[1];
   a->lda = pitch(&p->in[0]), a->ldb = pitch(&p->in[1]), a->ldc = pitch(&p->out);
   if (p->epilogue.residual.rank >= 0) a->ldr = pitch(&p->epilogue.residual);
-  a->alpha = (float)p->epilogue.alpha, a->beta = (float)p->epilogue.beta;
+  a->alpha64 = p->epilogue.alpha, a->beta64 = p->epilogue.beta;
+  a->alpha = (float)a->alpha64, a->beta = (float)a->beta64;
   a->c_type = type_of(p->out.dtype);
   if (p->epilogue.bias.rank >= 0) a->bias_type = type_of(p->epilogue.bias.dtype);
   if (splits < 1) splits = splits_for(k, d->sms, a->m, a->n, a->k);
-  a->k_split = (int)(up(up(a->k, t->k), splits) * t->k);
+  a->k_split = (int)(up(up(a->k, k->k), splits) * k->k);
   a->splits = (int)up(a->k, a->k_split); /* none is empty */
   a->column_blocks = (int)up(a->n, t->columns);
   g->row_blocks = (int)up(a->m, t->rows);
@@ -164,41 +233,42 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
   places at = {0};
-  const size_t verdict = place(&at, sizeof(rdt_cuda_verdict)), hit = place(&at, sizeof(rdt_mma_hit));
+  const size_t verdict = place(&at, sizeof(rdt_cuda_verdict));
   const size_t tickets = place(&at, (tiles + (size_t)g->row_blocks + 1) * sizeof(unsigned));
-  const size_t groups = threads(k) ? (size_t)(up(a->n, t->columns) * t->columns / t->warp_columns) * 8 : 1;
-  const size_t rho2 = place(&at, groups * sizeof(float));
-  const size_t parts = place(&at, sums(k) ? (size_t)a->k * RDT_MMA_PARTS * 2 : 0);
-  const size_t rows = place(&at, sums(k) ? (size_t)(a->column_blocks + a->splits) * (size_t)a->m * 8 : 0);
-  const size_t scalars = place(&at, sums(k) ? (size_t)g->row_blocks * 16 : 0);
-  const size_t partial = place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * 4 : 0);
+  const size_t size = (size_t)k->sum, element = rdt_dtype_info(k->dtype)->bytes;
+  const size_t wide = 16 / element > RDT_MMA_PARTS ? 16 : RDT_MMA_PARTS * element; /* bytes of a row of parts */
+  const size_t columns = (size_t)(up(a->n, t->columns) * t->columns);
+  const int fragments = by_column(k) ? 1 : t->warp_columns / 8; /* that a group of columns lies in */
+  const size_t rho2 = place(&at, threads(k) ? columns / (size_t)fragments * size : sizeof(double));
+  const size_t parts = place(&at, sums(k) ? (size_t)a->k * wide : 0);
+  const size_t rows = place(&at, sums(k) ? (size_t)(a->column_blocks + a->splits) * (size_t)a->m * 2 * size : 0);
+  const size_t scalars = place(&at, sums(k) ? (size_t)g->row_blocks * 4 * size : 0);
+  const size_t partial =
+      place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
   void *base;
   rdt_status status = rdt_cuda_alloc(at.bytes, &base, why);
   if (status != RDT_OK) goto fail;
   char *memory = base;
-  a->verdict = (rdt_cuda_verdict *)(memory + verdict), g->hit = (rdt_mma_hit *)(memory + hit);
-  a->tickets = (unsigned *)(memory + tickets), a->rho2 = (float *)(memory + rho2), a->parts = memory + parts;
-  a->sums = (float *)(memory + rows), a->scalars = (float *)(memory + scalars),
-  a->partial = (float *)(memory + partial);
-  const rdt_tolerance tolerance = tolerance_of(g, d, lambda);
-  const int64_t summed = sums(k) ? (a->scalar ? (int64_t)a->m * a->n : a->n)
-                                 : (int64_t)t->warp_columns / 8 * (k->check == RDT_MMA_THREAD2 ? t->warp_rows / 16 : 1);
+  a->verdict = (rdt_cuda_verdict *)(memory + verdict);
+  a->tickets = (unsigned *)(memory + tickets), a->rho2 = memory + rho2, a->parts = memory + parts;
+  a->sums = memory + rows, a->scalars = memory + scalars, a->partial = memory + partial;
+  rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
+  if (is_half(k->dtype)) RDT_TRY_GOTO(rdt_probe(d, k->dtype, NULL, &acc, why), fail);
+  const rdt_tolerance tolerance = tolerance_of(g, &acc, lambda);
+  int64_t summed, chains;
+  extent(g, &summed, &chains);
   a->bound = rdt_device_bound_of(&tolerance, summed);
   if (a->scalar) a->bound.a2_floor *= (float)a->m; /* of every row */
-  if (sums(k) || threads(k))
-    g->weights = (rdt_weights_args){.ldb = a->ldb,
-                                    .k = a->k,
-                                    .n = a->n,
-                                    .half = k->dtype == RDT_F16,
-                                    .columns = t->warp_columns,
-                                    .rho2 = (float *)(memory + rho2),
-                                    .parts = memory + parts};
+  if (!is_half(k->dtype)) a->bound.a2_floor = RDT_MMA_LEAST;
+  if (sums(k) || (threads(k) && k->dtype != RDT_S8))
+    g->weights = (rdt_weights_args){
+        .ldb = a->ldb, .k = a->k, .n = a->n, .fragments = fragments, .rho2 = memory + rho2, .parts = memory + parts};
   const void *inject = rdt_cuda_kernel_inject(k);
-  RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(*k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, t->shared),
+  RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(*k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
                                k->name, why),
                fail);
   if (inject)
-    RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(inject, cudaFuncAttributeMaxDynamicSharedMemorySize, t->shared),
+    RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(inject, cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
                                  k->name, why),
                  fail);
   if (g->fixed) {
@@ -236,12 +306,13 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
                          void *stream, rdt_reason *why) {
   rdt_mma_args a = g->args;
   const rdt_epilogue *e = o->epilogue;
-  const size_t out = a.c_type == RDT_MMA_F32 ? 4 : 2;
+  const size_t out = a.c_type == RDT_MMA_F32 ? (size_t)g->kernel->sum : 2;
+  const int64_t each = 16 / (int64_t)rdt_dtype_info(g->kernel->dtype)->bytes;
   a.a = o->in[0].data, a.b = o->in[1].data, a.c = o->out.data;
   a.bias = e && e->bias.rank >= 0 ? e->bias.data : NULL;
   a.residual = e && e->residual.rank >= 0 && e->beta != 0.0 ? e->residual.data : NULL;
-  a.a_aligned = aligned(a.a, a.lda, 8, 16), a.b_aligned = aligned(a.b, a.ldb, 8, 16);
-  a.c_aligned = aligned(a.c, a.ldc, 4, 4 * out);
+  a.a_aligned = aligned(a.a, a.lda, each, 16), a.b_aligned = aligned(a.b, a.ldb, each, 16);
+  a.c_aligned = aligned(a.c, a.ldc, 4, out == 2 ? 8 : 16);
   if (!g->fixed) {
     rdt_cuda_gemm now = *g;
     now.weights.b = a.b;
@@ -250,7 +321,7 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   void *arguments[] = {&a, &hit};
   const dim3 grid = {(unsigned)(a.column_blocks + sums(g->kernel)), (unsigned)g->row_blocks, (unsigned)a.splits};
   const dim3 block = {(unsigned)g->kernel->tile->threads, 1, 1};
-  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, (size_t)g->kernel->tile->shared, stream),
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, (size_t)g->kernel->shared, stream),
                          g->kernel->name, why);
 }
 
@@ -260,41 +331,64 @@ rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stre
 
 /* Which thread has an element, and when it is at a share of the reduction. */
 static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
-  const rdt_cuda_tile *t = g->kernel->tile;
+  const rdt_cuda_kernel *kernel = g->kernel;
+  const rdt_cuda_tile *t = kernel->tile;
   const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
-  const int split = (int)(k / g->args.k_split), within = (int)(k % g->args.k_split), share = t->k / t->warps_k;
+  const int split = (int)(k / g->args.k_split), within = (int)(k % g->args.k_split), share = kernel->k / t->warps_k;
   const int r = (int)(row % t->rows), c = (int)(column % t->columns);
-  const int fragment_row = r % t->warp_rows, fragment_column = c % t->warp_columns;
-  const int lane = fragment_row % 8 * 4 + fragment_column % 8 / 2, part = within % t->k / share;
+  const int fragment_row = r % t->warp_rows, in_warp = c % t->warp_columns, in_pair = in_warp % 16;
+  /* Which fragment, thread of four and place have a column: see column() in sm80/types.h */
+  const bool bytes = kernel->dtype == RDT_S8, together = bytes || kernel->dtype == RDT_F32;
+  const int fragment = !together ? in_warp / 8 : in_warp / 16 * 2 + (bytes ? in_pair % 2 : in_pair % 4 / 2);
+  const int thread = together ? in_pair / 4 : in_warp % 8 / 2, odd = bytes ? in_pair % 4 / 2 : in_warp % 2;
+  const int lane = fragment_row % 8 * 4 + thread, part = within % kernel->k / share;
   const int warp_rows = t->rows / t->warp_rows, warp_columns = t->columns / t->warp_columns;
   const int warp = (part * warp_columns + c / t->warp_columns) * warp_rows + r / t->warp_rows;
-  return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
-                               : s->checksum ? RDT_MMA_CHECKSUM
-                                             : RDT_MMA_ACCUM,
-                       .block = {(int)(column / t->columns), (int)(row / t->rows), split},
-                       .thread = 32 * warp + lane,
-                       .step = within / t->k * (share / 16) + within % share / 16,
-                       .fragment = (fragment_row / 16 * (t->warp_columns / 8) + fragment_column / 8) * 4 +
-                                   fragment_row % 16 / 8 * 2 + fragment_column % 2,
-                       .element = {(int)row, (int)column},
-                       .mask = (unsigned)s->hit.mask,
-                       .sm = s->sm,
-                       .bound = NAN};
+  return (rdt_mma_hit){
+      .site = s->reduced    ? RDT_MMA_REDUCED
+              : s->checksum ? RDT_MMA_CHECKSUM
+              : s->fragment ? RDT_MMA_FRAGMENT
+                            : RDT_MMA_ACCUM,
+      .block = {(int)(column / t->columns), (int)(row / t->rows), split},
+      .thread = 32 * warp + lane,
+      .step = within / kernel->k * (share / kernel->step) + within % share / kernel->step,
+      .fragment = (fragment_row / 16 * (t->warp_columns / 8) + fragment) * 4 + fragment_row % 16 / 8 * 2 + odd,
+      .columns = t->warp_columns / 8,
+      .element = {(int)row, (int)column},
+      .mask = s->hit.mask,
+      .sm = s->sm,
+      .bound = NAN};
 }
 
-rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *s, void *stream,
-                                rdt_reason *why) {
+rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
+                                rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
   const void *code = rdt_cuda_kernel_inject(g->kernel);
+  const size_t bytes = (size_t)count * sizeof(rdt_mma_hit), all = bytes + (size_t)count * sizeof *found;
   if (!code) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
-  rdt_mma_hit hit = aim(g, s);
-  RDT_TRY(rdt_cuda_put(g->hit, &hit, sizeof hit, stream, why));
-  RDT_TRY(launch(g, o, code, g->hit, stream, why));
-  RDT_TRY(rdt_cuda_get(&hit, g->hit, sizeof hit, stream, why));
-  s->hit.before = (double)hit.before, s->hit.after = (double)hit.after, s->hit.done = hit.done > 0;
-  s->bound = (double)hit.bound;
-  return RDT_OK;
+  void *memory = NULL;
+  rdt_mma_hit *hits = rdt_calloc((size_t)count, sizeof *hits);
+  rdt_status status = hits ? rdt_cuda_alloc(all, &memory, why) : rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
+  rdt_cuda_gemm now = *g;
+  rdt_operands each = *o;
+  for (int i = 0; status == RDT_OK && i < count; i++) hits[i] = aim(g, &s[i]);
+  if (status == RDT_OK) status = rdt_cuda_put(memory, hits, bytes, stream, why);
+  for (int i = 0; status == RDT_OK && i < count; i++) {
+    now.args.verdict = (rdt_cuda_verdict *)((char *)memory + bytes) + i;
+    each.out.data = (char *)o->out.data + (size_t)i * apart;
+    status = launch(&now, &each, code, (rdt_mma_hit *)memory + i, stream, why);
+  }
+  if (status == RDT_OK) status = rdt_cuda_get(hits, memory, bytes, stream, why);
+  if (status == RDT_OK) status = rdt_cuda_get(found, (char *)memory + bytes, all - bytes, stream, why);
+  for (int i = 0; status == RDT_OK && i < count; i++) {
+    s[i].hit.before = hits[i].before, s[i].hit.after = hits[i].after, s[i].hit.done = hits[i].done > 0;
+    s[i].bound = hits[i].bound;
+    if (found[i].listed > RDT_CUDA_LISTED) found[i].listed = RDT_CUDA_LISTED;
+  }
+  rdt_cuda_free(memory);
+  rdt_free(hits);
+  return status;
 }
 
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why) {

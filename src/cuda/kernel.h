@@ -10,9 +10,9 @@
 
 typedef struct rdt_cuda_tile { /* tiles.def */
   const char *name;
-  int rows, columns, k; /* of C, and of a stage */
+  int rows, columns; /* of C */
   int warp_rows, warp_columns, warps_k;
-  int threads, shared; /* of a block; shared memory in bytes */
+  int threads; /* of a block */
 } rdt_cuda_tile;
 
 typedef struct rdt_cuda_kernel {
@@ -20,6 +20,9 @@ typedef struct rdt_cuda_kernel {
   const char *scheme; /* "thread1" */
   rdt_dtype dtype;    /* of A and B */
   const rdt_cuda_tile *tile;
+  int k, step;             /* of the reduction: of a stage, and of an instruction */
+  int sum;                 /* bytes of an accumulator */
+  int shared;              /* bytes of shared memory of a block */
   int least;               /* compute capability: its major number */
   int check;               /* rdt_mma_check */
   const void *const *code; /* the function's handle */
@@ -39,16 +42,19 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
 /* Asynchronous. out = alpha A B + bias + beta residual by the planned epilogue. */
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
-/* One fault, by the injecting instantiation; waits. bound: of the check that looks at it, NaN where none does. */
+/* A fault, by the injecting instantiation. bound: of the check that looks at it, NaN where none does. */
 typedef struct rdt_cuda_strike {
   rdt_kernel_hit hit; /* element, position, mask; before, after, done */
   bool checksum;      /* of the thread that has the element, in place of its accumulator */
   bool reduced;       /* the sum over all k, after it was checked */
+  bool fragment;      /* of A, for the element's row: what multiplies and what checks in registers have it alike */
   int sm;             /* everything that this SM computes is hit, at position; -1: no */
   double bound;
 } rdt_cuda_strike;
-rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *s, void *stream,
-                                rdt_reason *why);
+/* A product for each of count faults; waits. Results lie so many bytes apart from out on; what was found in each goes
+ * to found, and only there. */
+rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
+                                rdt_cuda_verdict *found, void *stream, rdt_reason *why);
 /* Waits, copies what was found since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);
 rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g); /* the same, where it lies on the device */

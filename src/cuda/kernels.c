@@ -6,8 +6,7 @@
 #include "cuda/sm80/gemm_mma.h"
 
 #define X(type, tile, scheme) extern const void *const rdt_mma_##type##_##tile##_##scheme;
-RDT_CUDA_ROWS(X, f16)
-RDT_CUDA_ROWS(X, bf16)
+RDT_CUDA_TABLE(X)
 #undef X
 #define X(type, tile, scheme) extern const void *const rdt_mma_inject_##type##_##tile##_##scheme;
 RDT_CUDA_INJECTING(X)
@@ -16,24 +15,37 @@ RDT_CUDA_INJECTING(X)
 enum { /* what rows name, so that they can be pasted together */
        check_none = RDT_MMA_NONE,
        check_thread1 = RDT_MMA_THREAD1,
+       check_thread1a = RDT_MMA_THREAD1A,
+       check_col = RDT_MMA_COL,
        check_thread2 = RDT_MMA_THREAD2,
        check_replicate = RDT_MMA_REPLICATE,
+       check_replicate1 = RDT_MMA_REPLICATE1,
        check_row = RDT_MMA_SUMS,
-       check_global = RDT_MMA_SUMS,
-       dtype_f16 = RDT_F16,
-       dtype_bf16 = RDT_BF16
+       check_global = RDT_MMA_SUMS
 };
+#define NAME(type, unit, tile, scheme) "gemm_" #type "_" unit "_" #tile "_" #scheme
+/* dtype, bytes of an element, k of an instruction's step, bytes of an accumulator */
+enum { dtype_f16 = RDT_F16, bytes_f16 = 2, step_f16 = 16, sum_f16 = 4 };
+enum { dtype_bf16 = RDT_BF16, bytes_bf16 = 2, step_bf16 = 16, sum_bf16 = 4 };
+enum { dtype_s8 = RDT_S8, bytes_s8 = 1, step_s8 = 32, sum_s8 = 4 };
+enum { dtype_f64 = RDT_F64, bytes_f64 = 8, step_f64 = 8, sum_f64 = 8 };
+enum { dtype_f32 = RDT_F32, bytes_f32 = 4, step_f32 = 4, sum_f32 = 4 };
+#define unit_f16 "mma"
+#define unit_bf16 "mma"
+#define unit_s8 "mma"
+#define unit_f64 "mma"
+#define unit_f32 "fma"
 
-enum { /* bytes of shared memory: the stages, or the warps' sums with the rows' squares, whichever is more */
-#define X(name, bm, bn, bk, wm, wn, wk, stages, blocks)                                            \
-  loop_##name = (stages) * ((bm) + (bn)) * (bk)*2, sums_##name = (wk) * (bm) * ((bn) + 4 + 1) * 4, \
-  shared_##name = (int)loop_##name > (int)sums_##name ? (int)loop_##name : (int)sums_##name,
+enum { /* shared memory: bytes of the stages; numbers of the warps' sums and the rows' squares; whichever is more */
+#define X(name, bm, bn, depth, wm, wn, wk, stages, blocks)                                        \
+  loop_##name = (stages) * ((bm) + (bn)) * (depth)*2, sums_##name = (wk) * (bm) * ((bn) + 4 + 1), \
+  depth_##name = (depth),
 #include "cuda/tiles.def"
 #undef X
 };
 static const rdt_cuda_tile tiles[] = {
-#define X(name, bm, bn, bk, wm, wn, wk, stages, blocks) \
-  {#name, bm, bn, bk, wm, wn, wk, 32 * ((bm) / (wm)) * ((bn) / (wn)) * (wk), shared_##name},
+#define X(name, bm, bn, depth, wm, wn, wk, stages, blocks) \
+  {#name, bm, bn, wm, wn, wk, 32 * ((bm) / (wm)) * ((bn) / (wn)) * (wk)},
 #include "cuda/tiles.def"
 #undef X
 };
@@ -44,10 +56,19 @@ enum {
 };
 
 static const rdt_cuda_kernel table[] = {
-#define X(type, tile, scheme)                                                                                         \
-  {"gemm_" #type "_mma_" #tile "_" #scheme, #scheme, (rdt_dtype)dtype_##type, &tiles[tile_##tile], 8, check_##scheme, \
-   &rdt_mma_##type##_##tile##_##scheme},
-    RDT_CUDA_ROWS(X, f16) RDT_CUDA_ROWS(X, bf16)
+#define X(type, shape, how)                                                                                           \
+  {.name = NAME(type, unit_##type, shape, how),                                                                       \
+   .scheme = #how,                                                                                                    \
+   .dtype = (rdt_dtype)dtype_##type,                                                                                  \
+   .tile = &tiles[tile_##shape],                                                                                      \
+   .k = 2 * depth_##shape / bytes_##type,                                                                             \
+   .step = step_##type,                                                                                               \
+   .sum = sum_##type,                                                                                                 \
+   .shared = (int)loop_##shape > sums_##shape * (int)sum_##type ? (int)loop_##shape : sums_##shape * (int)sum_##type, \
+   .least = 8,                                                                                                        \
+   .check = check_##how,                                                                                              \
+   .code = &rdt_mma_##type##_##shape##_##how},
+    RDT_CUDA_TABLE(X)
 #undef X
 };
 
@@ -55,7 +76,7 @@ static const struct {
   const char *name;
   const void *const *code;
 } injecting[] = {
-#define X(type, tile, scheme) {"gemm_" #type "_mma_" #tile "_" #scheme, &rdt_mma_inject_##type##_##tile##_##scheme},
+#define X(type, tile, scheme) {NAME(type, unit_##type, tile, scheme), &rdt_mma_inject_##type##_##tile##_##scheme},
     RDT_CUDA_INJECTING(X)
 #undef X
 };

@@ -1,75 +1,167 @@
-/* What the checks need to know of B: the largest squares, for bounds, and the signed sums of rows. Subnormal numbers
- * count as the smallest normal one: tensor cores align them so. A sum that its type might not hold leaves no bound. */
+/* What the checks need to know of B: the largest squares, for bounds, and the signed sums of rows. Subnormal numbers of
+ * 16 bits count as the smallest normal one: tensor cores align them so; squares of wider types that would vanish as
+ * RDT_MMA_LEAST. A sum that its type might not hold leaves no bound. */
 #include "cuda/weights.h"
 
-#include "cuda/ptx/mma.h"
-#include "cuda/sm80/gemm_mma.h"
+#include "cuda/sm80/types.h"
 
-RDT_DEVICE float load(const rdt_weights_args &p, int row, int column) {
-  const uint32_t x = ((const uint16_t *)p.b)[row * p.ldb + column];
-  return p.half ? rdt_f16::wide(x).x : rdt_bf16::wide(x).x;
-}
+/* An element, and what counts as its size at least. */
+template <class T>
+struct rdt_read {
+  typedef typename T::sum R;
+  static __device__ __forceinline__ R at(const rdt_weights_args &p, int row, int column) {
+    return ((const typename T::element *)p.b)[row * p.ldb + column];
+  }
+  static __device__ __forceinline__ R size(R x) {
+    return x;
+  }
+};
+template <>
+struct rdt_read<rdt_type_f16> {
+  static __device__ __forceinline__ float at(const rdt_weights_args &p, int row, int column) {
+    return rdt_f16::wide(((const uint16_t *)p.b)[row * p.ldb + column]).x;
+  }
+  static __device__ __forceinline__ float size(float x) {
+    return x != 0.0f ? fmaxf(fabsf(x), 0x1p-14f) : 0.0f;
+  }
+};
+template <>
+struct rdt_read<rdt_type_bf16> {
+  static __device__ __forceinline__ float at(const rdt_weights_args &p, int row, int column) {
+    return rdt_bf16::wide(((const uint16_t *)p.b)[row * p.ldb + column]).x;
+  }
+  static __device__ __forceinline__ float size(float x) {
+    return x != 0.0f ? fmaxf(fabsf(x), 0x1p-126f) : 0.0f;
+  }
+};
 
-RDT_DEVICE float square(const rdt_weights_args &p, float x) {
-  const float least = p.half ? 0x1p-14f : 0x1p-126f, m = x != 0.0f ? fmaxf(fabsf(x), least) : 0.0f;
+template <class T>
+RDT_DEVICE typename T::sum square(const rdt_weights_args &p, int row, int column) {
+  const typename T::sum x = rdt_read<T>::at(p, row, column), m = rdt_read<T>::size(x);
   return x != x ? x : m * m;
 }
 
-RDT_DEVICE float most(float x, float y) { /* NaN wins */
+template <class R>
+RDT_DEVICE R most(R x, R y) { /* NaN wins */
   return x != x || x > y ? x : y;
 }
 
-RDT_DEVICE float bounded(const rdt_weights_args &p, float rho2, float count) {
-  return p.half && !(rho2 * count < 65504.0f * 65504.0f) ? __int_as_float(0x7f800000) : rho2;
+template <class T>
+RDT_DEVICE typename T::sum bounded(typename T::sum rho2, float count) {
+  if constexpr (T::bytes == 2) return rho2 * count < T::most * T::most ? rho2 : __int_as_float(0x7f800000);
+  return most(rho2, (typename T::sum)RDT_MMA_LEAST);
 }
 
+template <class T>
 static __global__ void __launch_bounds__(256) groups(const __grid_constant__ rdt_weights_args p) {
-  __shared__ float largest[256];
-  const int first = (int)blockIdx.x * p.columns + (int)threadIdx.x % 8;
-  float x = 0.0f;
+  typedef typename T::sum R;
+  __shared__ R largest[256];
+  const int id = (int)threadIdx.x % 8, first = (int)blockIdx.x * p.fragments * 8;
+  R x = 0;
   for (int k = (int)threadIdx.x / 8; k < p.k; k += 32) {
-    float sum = 0.0f;
-    for (int j = first; j < min(p.n, first + p.columns); j += 8) sum += square(p, load(p, k, j));
+    R sum = 0;
+    for (int j = 0; j < p.fragments; j++) {
+      const int column = first + (p.fragments == 1 ? id : T::column(j, id / 2, id % 2));
+      if (column < p.n) sum += square<T>(p, k, column);
+    }
     x = most(sum, x);
   }
   largest[threadIdx.x] = x;
   __syncthreads();
   if (threadIdx.x >= 8) return;
   for (int i = (int)threadIdx.x; i < 256; i += 8) x = most(largest[i], x);
-  p.rho2[blockIdx.x * 8 + threadIdx.x] = bounded(p, x * 1.0001f, (float)p.columns / 8.0f); /* its own roundings */
+  ((R *)p.rho2)[blockIdx.x * 8 + threadIdx.x] = bounded<T>(x * (R)1.0001, (float)p.fragments); /* its own roundings */
 }
 
+/* x + y = *sum + what is returned, exactly. */
+RDT_DEVICE double two_sum(double x, double y, double *sum) {
+  *sum = __dadd_rn(x, y);
+  const double z = __dsub_rn(*sum, x);
+  return __dadd_rn(__dsub_rn(x, __dsub_rn(*sum, z)), __dsub_rn(y, z));
+}
+
+struct sums { /* of a row: high + low, with twice the digits of double; squares */
+  double high, low, squares;
+  __device__ __forceinline__ void add(double x, double y, double more) {
+    low += two_sum(high, x, &high) + y;
+    squares += more;
+  }
+};
+
+RDT_DEVICE void store(const rdt_type_f16 *, uint16_t *part, const sums &s, double *squares) {
+  double rest = s.high + s.low;
+  for (int i = 0; i < 2; i++) {
+    const uint32_t bits = rdt_f16::narrow((float)(i ? rest * 0x1p11 : rest), 0.0f);
+    part[i] = (uint16_t)bits;
+    rest -= (double)rdt_f16::wide(bits).x * (i ? 0x1p-11 : 1.0);
+  }
+  if (!(fabs(rest) < 1.0)) *squares = __longlong_as_double(0x7ff0000000000000); /* the first part overflowed */
+}
+
+RDT_DEVICE void store(const rdt_type_bf16 *, uint16_t *part, const sums &s, double *) {
+  double rest = s.high + s.low;
+  for (int i = 0; i < 3; i++) {
+    const uint32_t bits = rdt_bf16::narrow((float)rest, 0.0f);
+    part[i] = (uint16_t)bits;
+    rest -= (double)rdt_bf16::wide(bits).x;
+  }
+}
+
+RDT_DEVICE void store(const rdt_type_s8 *, uint8_t *part, const sums &s, double *) { /* modulo 2^32: whole numbers fit */
+  int rest = (int)(unsigned)(long long)s.high;
+  for (int i = 0; i < 4; i++) {
+    const int digit = (int)(int8_t)(uint8_t)(unsigned)rest;
+    part[i] = (uint8_t)digit;
+    rest = (int)((unsigned)rest - (unsigned)digit) >> 8;
+  }
+}
+
+RDT_DEVICE void store(const rdt_type_f64 *, double *part, const sums &s, double *) {
+  part[1] = two_sum(s.high, s.low, &part[0]);
+}
+
+RDT_DEVICE void store(const rdt_type_f32 *, float *part, const sums &s, double *) {
+  const double sum = s.high + s.low;
+  part[0] = (float)sum;
+  part[1] = (float)(sum - (double)part[0]);
+}
+
+RDT_DEVICE void atomic_most(float *to, float x) { /* of numbers without sign, NaN above all */
+  atomicMax((unsigned *)to, __float_as_uint(fabsf(x)));
+}
+RDT_DEVICE void atomic_most(double *to, double x) {
+  atomicMax((unsigned long long *)to, (unsigned long long)__double_as_longlong(fabs(x)));
+}
+
+template <class T>
 static __global__ void __launch_bounds__(256) rows(const __grid_constant__ rdt_weights_args p) {
-  __shared__ double sums[8];
-  __shared__ float squares[8];
+  __shared__ sums warps[8];
+  constexpr int count = 16 / T::bytes > RDT_MMA_PARTS ? 16 / T::bytes : RDT_MMA_PARTS;
   const int row = (int)blockIdx.x;
-  double sum = 0.0;
-  float rho2 = 0.0f;
+  sums s = {0.0, 0.0, 0.0};
   for (int j = (int)threadIdx.x; j < p.n; j += 256) {
-    const float x = load(p, row, j);
-    sum += rdt_mma_sign((unsigned)j) ? -(double)x : (double)x;
-    rho2 += square(p, x);
+    const double x = T::exact ? (double)(int8_t)rdt_read<T>::at(p, row, j) : (double)rdt_read<T>::at(p, row, j);
+    s.add(rdt_mma_sign((unsigned)j) ? -x : x, 0.0, T::exact ? 0.0 : (double)square<T>(p, row, j));
   }
   for (int d = 16; d > 0; d /= 2) {
-    sum += __shfl_down_sync(0xffffffffu, sum, d);
-    rho2 += __shfl_down_sync(0xffffffffu, rho2, d);
+    const double high = __shfl_down_sync(0xffffffffu, s.high, d), low = __shfl_down_sync(0xffffffffu, s.low, d);
+    s.add(high, low, __shfl_down_sync(0xffffffffu, s.squares, d));
   }
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum, squares[threadIdx.x / 32] = rho2;
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = s;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (int w = 1; w < 8; w++) sum += sums[w], rho2 += squares[w];
-  uint16_t *part = (uint16_t *)p.parts + (int64_t)row * RDT_MMA_PARTS;
-  for (int i = 0; i < RDT_MMA_PARTS; i++) {
-    const int count = p.half ? rdt_f16::parts : rdt_bf16::parts;
-    const float x = i < count ? (float)(p.half && i == 1 ? sum * 0x1p11 : sum) : 0.0f;
-    const uint32_t bits = p.half ? rdt_f16::narrow(x, 0.0f) : rdt_bf16::narrow(x, 0.0f);
-    part[i] = (uint16_t)bits;
-    const float stored = p.half ? rdt_f16::wide(bits).x : rdt_bf16::wide(bits).x;
-    sum -= p.half && i == 1 ? stored * 0x1p-11 : (double)stored;
+  for (int w = 1; w < 8; w++) s.add(warps[w].high, warps[w].low, warps[w].squares);
+  typename T::element *part = (typename T::element *)p.parts + (int64_t)row * count;
+  for (int i = 0; i < count; i++) part[i] = 0;
+  store((const T *)nullptr, part, s, &s.squares);
+  if constexpr (!T::exact) {
+    const typename T::sum rho2 = (typename T::sum)(s.squares * 1.001);
+    atomic_most((typename T::sum *)p.rho2, T::bytes == 2 ? rho2 : most(rho2, (typename T::sum)RDT_MMA_LEAST));
   }
-  if (p.half && !(fabs(sum) < 1.0)) rho2 = __int_as_float(0x7f800000);  /* the first part overflowed */
-  atomicMax((unsigned *)p.rho2, __float_as_uint(fabsf(rho2 * 1.001f))); /* NaN is above all numbers */
 }
 
-extern "C" const void *const rdt_weights_groups = (const void *)groups;
-extern "C" const void *const rdt_weights_rows = (const void *)rows;
+extern "C" const void *const rdt_weights_groups[] = {(const void *)groups<rdt_type_f16>, (const void *)groups<rdt_type_bf16>, NULL,
+                                                     (const void *)groups<rdt_type_f64>, (const void *)groups<rdt_type_f32>};
+extern "C" const void *const rdt_weights_rows[] = {(const void *)rows<rdt_type_f16>, (const void *)rows<rdt_type_bf16>,
+                                                   (const void *)rows<rdt_type_s8>, (const void *)rows<rdt_type_f64>,
+                                                   (const void *)rows<rdt_type_f32>};

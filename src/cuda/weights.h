@@ -9,16 +9,18 @@ extern "C" {
 #endif
 
 typedef struct rdt_weights_args {
-  const void *b; /* k x n, fp16 or bf16, rows of unit stride */
+  const void *b; /* k x n, rows of unit stride */
   int64_t ldb;
-  int k, n, half; /* half: fp16 */
-  int columns;    /* of a warp: whose eighth columns each thread sums */
-  float *rho2;    /* largest sum of squares of a group in a row: [n / columns * 8], or of whole rows: [1], 0 before */
-  void *parts;    /* k x RDT_MMA_PARTS: signed sums of the rows, split */
+  int k, n;
+  int fragments; /* of eight columns: of each group, whose columns a thread sums; 1: single columns */
+  void *rho2;    /* largest sum of squares of a group in a row: [n / fragments], or of whole rows: [1], 0 before */
+  void *parts;   /* k x RDT_MMA_PARTS, 16 bytes at least: signed sums of the rows, split */
 } rdt_weights_args;
 
-extern const void *const rdt_weights_groups; /* kernel (args): a block of 256 threads for each `columns` columns */
-extern const void *const rdt_weights_rows;   /* kernel (args): a block of 256 threads for each row */
+enum rdt_weights_type { RDT_WEIGHTS_F16, RDT_WEIGHTS_BF16, RDT_WEIGHTS_S8, RDT_WEIGHTS_F64, RDT_WEIGHTS_F32 };
+/* Kernels (args), of each type; exact ones need no squares. */
+extern const void *const rdt_weights_groups[]; /* a block of 256 threads for each `fragments` times eight columns */
+extern const void *const rdt_weights_rows[];   /* a block of 256 threads for each row */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* make gpu-check: every CUDA kernel against the exact result, its checks on clean data, and planted faults.
+/* make gpu-check: every CUDA kernel against the exact result, and its checks on clean data. Faults: faults.c.
  *     gpu_check [--quick]      --quick: few small shapes, for compute-sanitizer
  * The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
 #include <math.h>
@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "check/tolerance.h"
+#include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "gpu.h"
 
 static rdt_cuda_device device;
 static bool quick;
-static int64_t products, elements, faults, wrong;
+static int64_t products, elements, wrong;
 
 static void complain(const char *kernel, const gpu_case *c, const char *what) {
   if (++wrong > 40) return;
@@ -48,16 +49,19 @@ static void print_finding(const rdt_cuda_verdict *v) {
 
 static void check_values(const rdt_cuda_kernel *k, const gpu_case *c, int splits) {
   const rdt_dtype_row *out = rdt_dtype_info(c->p.out.dtype);
-  rdt_tolerance t = {.acc = rdt_accumulator_mma(device.major, device.minor, k->dtype),
+  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16, rounded = half && c->p.out.dtype != RDT_F32;
+  rdt_tolerance t = {.acc = half ? rdt_accumulator_mma(device.major, device.minor, k->dtype)
+                                 : rdt_accumulator_of(k->dtype, c->p.out.dtype),
                      .k = c->in[0].shape[1] + 4, /* and alpha, bias, residual */
                      .splits = splits + k->tile->warps_k,
-                     .u_out = c->p.out.dtype == RDT_F32 ? 0.0 : out->u,
-                     .eta_out = c->p.out.dtype == RDT_F32 ? 0.0 : out->min_normal * out->u * 2.0};
+                     .u_out = rounded ? out->u : 0.0,
+                     .eta_out = rounded ? out->min_normal * out->u * 2.0 : 0.0};
   t.acc.flush = 0.0;
   for (int64_t i = 0; i < c->p.out.shape[0]; i++)
     for (int64_t j = 0; j < c->p.out.shape[1]; j++) {
       const int64_t at = i * c->p.out.shape[1] + j;
-      const double bound = rdt_bound_element(&t, c->magnitude[at]), now = gpu_case_value(c, i, j);
+      const double bound = (k->dtype == RDT_F64 ? 2.0 : 1.0) * rdt_bound_element(&t, c->magnitude[at]),
+                   now = gpu_case_value(c, i, j);
       elements++;
       if (!(fabs(now - c->exact[at]) <= bound)) {
         char text[160];
@@ -107,10 +111,11 @@ static void check_shape(const gpu_shape *s, int splits, bool fixed, uint64_t *se
 }
 
 static void check_results(void) {
+  static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_S8, RDT_F64, RDT_F32};
   static const int lengths[] = {1, 7, 8, 9, 17, 31, 64, 127, 128, 129, 251};
   static const int depths[] = {1, 7, 8, 9, 16, 127, 128, 129, 251, 509, 1031};
   uint64_t seed = 7;
-  for (int turn = 0; turn < (quick ? 4 : 48); turn++) {
+  for (int turn = 0; turn < (quick ? 8 : 120); turn++) {
     const uint64_t r = gpu_random(&seed);
     gpu_shape s = {.m = lengths[r % 11],
                    .n = lengths[(r >> 8) % 11],
@@ -119,14 +124,16 @@ static void check_results(void) {
                           : (r >> 24) % 4 == 1 ? 8
                                                : 0,
                    .offset = (r >> 26) % 3 == 0 ? 1 : 0,
-                   .in = turn % 2 ? RDT_BF16 : RDT_F16,
+                   .in = types[turn % 5],
                    .bias = (r >> 30) % 2,
                    .residual = (r >> 31) % 2,
                    .alpha = (r >> 32) % 2 ? 1.0 : 0.75,
                    .beta = (r >> 33) % 2 ? 1.0 : -0.5,
                    .data = (gpu_data)((r >> 36) % GPU_SMALL)};
-    s.out = (r >> 28) % 2 ? RDT_F32 : s.in;
-    if (turn == 1) s.m = 1, s.n = 1, s.k = 1;
+    const bool half = s.in == RDT_F16 || s.in == RDT_BF16;
+    s.out = half ? (r >> 28) % 2 ? RDT_F32 : s.in : s.in == RDT_S8 ? RDT_S32 : s.in;
+    if (s.in == RDT_S8) s.alpha = s.beta = 1.0;
+    if (turn % 24 == 6) s.m = 1, s.n = 1, s.k = 1;
     if (quick) s.m %= 70, s.n %= 70, s.k %= 300, s.m += !s.m, s.n += !s.n, s.k += !s.k;
     check_shape(&s, (int)((r >> 40) % 4), (r >> 44) % 4 != 0, &seed);
   }
@@ -135,18 +142,19 @@ static void check_results(void) {
 /* ---- clean data, larger ---- */
 
 static void check_clean(void) {
+  static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   static const int shapes[][3] = {{16, 4096, 4096}, {32, 1024, 4096}, {200, 1000, 3000}, {384, 768, 768}};
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   uint64_t seed = 11;
   for (int i = 0; i < (quick ? 0 : 4); i++)
     for (int kind = 0; kind < GPU_DATA_COUNT; kind++)
-      for (int type = 0; type < 2; type++) {
+      for (int type = 0; type < (i < 2 ? 2 : 4); type++) { /* exact ones have no suspects */
         const gpu_shape s = {.m = shapes[i][0],
                              .n = shapes[i][1],
                              .k = shapes[i][2],
-                             .in = type ? RDT_BF16 : RDT_F16,
-                             .out = RDT_F32,
+                             .in = types[type],
+                             .out = types[type] == RDT_F64 ? RDT_F64 : RDT_F32,
                              .alpha = 1.0,
                              .data = (gpu_data)kind};
         gpu_case c;
@@ -161,7 +169,7 @@ static void check_clean(void) {
             printf("  %.2f: %u%s", lambdas[l], v.suspect, v.certain | v.cannot ? " (!)" : "");
             if (l == 0 && (v.suspect | v.certain | v.cannot))
               complain(table[j].name, &c, gpu_data_name[kind]), print_finding(&v);
-            if (l == 0 && c.p.out.dtype == RDT_F32) products++;
+            if (l == 0) products++;
             rdt_cuda_gemm_destroy(g);
           }
           printf("\n");
@@ -170,113 +178,25 @@ static void check_clean(void) {
       }
 }
 
-/* ---- faults ---- */
-
-static bool found(const rdt_cuda_verdict *v) {
-  return v->suspect + v->certain > 0;
-}
-
-static void strike(const rdt_cuda_kernel *k, rdt_cuda_gemm *g, gpu_case *c, const void *clean, uint64_t *seed,
-                   int64_t count[4]) {
-  rdt_reason why;
-  rdt_cuda_verdict v;
-  const uint64_t r = gpu_random(seed);
-  rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->p.out.shape[0] * c->p.out.shape[1])),
-                               .position = (double)((r >> 32) % 1000) / 999.0,
-                               .mask = 1u << (gpu_random(seed) % 32)},
-                       .sm = -1};
-  const int site = (int)(gpu_random(seed) % 4);
-  s.checksum = site == 1 && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_SUMS;
-  s.reduced = site == 2;
-  if (s.checksum) s.hit.mask = 1u << (10 + gpu_random(seed) % 5); /* exponent bits of fp16 */
-  gpu_case_poison(c);
-  gpu_must(rdt_cuda_gemm_strike(g, &c->o, &s, NULL, &why), k->name, &why);
-  gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
-  faults++;
-  if (!s.hit.done) complain(k->name, c, "a fault was not planted");
-  const double change = fabs(s.hit.after - s.hit.before);
-  /* Bits are compared: whatever is in the result must be found. Early on, the last bits of an accumulator may get lost.
-   */
-  const bool exact = k->check == RDT_MMA_REPLICATE || (s.reduced && k->check != RDT_MMA_SUMS);
-  gpu_case_fetch(c);
-  const bool other = memcmp(c->host[2], clean, c->bytes[2]) != 0;
-  const bool must = s.checksum ? false : exact ? other : !(change <= 2.0 * s.bound);
-  count[0]++, count[1] += found(&v), count[2] += must, count[3] += must && found(&v);
-  if (must && !found(&v)) {
-    char text[200];
-    snprintf(text, sizeof text, "missed: %s of %lld at %.3f, mask %08x: %g to %g, bound %g",
-             s.reduced ? "reduced" : "accumulator", (long long)s.hit.element, s.hit.position, (unsigned)s.hit.mask,
-             s.hit.before, s.hit.after, s.bound);
-    complain(k->name, c, text);
-  }
-  if (found(&v) && !s.checksum && v.listed == 1 && v.list[0].row >= 0) { /* where it says that it was */
-    const rdt_cuda_finding *f = &v.list[0];
-    const int64_t row = s.hit.element / c->p.out.shape[1], column = s.hit.element % c->p.out.shape[1];
-    const bool there = row >= f->row && row < f->row + f->rows &&
-                       (f->column < 0 || (column >= f->column && column < f->column + f->columns));
-    if (!there) complain(k->name, c, "located elsewhere");
-  }
-}
-
-static void check_faults(void) {
-  int n;
-  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
-  uint64_t seed = 13;
-  const gpu_shape s = {.m = quick ? 70 : 150,
-                       .n = quick ? 70 : 300,
-                       .k = quick ? 200 : 2000,
-                       .in = RDT_F16,
-                       .out = RDT_F32,
-                       .alpha = 1.0};
-  gpu_case c;
-  gpu_case_make(&c, &s, &seed, false);
-  void *expected = malloc(c.bytes[2]);
-  if (!expected) gpu_die("malloc", "out of memory");
-  for (int i = 0; i < n; i++) {
-    if (!rdt_cuda_kernel_inject(&table[i])) continue;
-    rdt_cuda_gemm *g = ready(&table[i], &c, 6.0, 2, true);
-    rdt_reason why;
-    rdt_cuda_verdict v;
-    int64_t count[4] = {0};
-    gpu_case_poison(&c);
-    run(g, &c, table[i].name);
-    gpu_case_fetch(&c);
-    memcpy(expected, c.host[2], c.bytes[2]);
-    for (int f = 0; f < (quick ? 4 : 2000); f++) strike(&table[i], g, &c, expected, &seed, count);
-    printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them found\n", table[i].name,
-           (long long)count[0], (long long)count[1], (long long)count[2], (long long)count[3]);
-    rdt_cuda_strike sm = {.hit = {.element = 0, .position = 0.5, .mask = 1u << 30}, .sm = 5};
-    gpu_must(rdt_cuda_gemm_strike(g, &c.o, &sm, NULL, &why), "SM", &why);
-    gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), "SM", &why);
-    if (sm.hit.done && !found(&v)) complain(table[i].name, &c, "a broken SM was not noticed");
-    if (sm.hit.done && v.listed && table[i].check != RDT_MMA_SUMS && v.list[0].sm != 5)
-      complain(table[i].name, &c, "another SM was named");
-    const rdt_cuda_verdict clean = run(g, &c, table[i].name);
-    if (found(&clean)) complain(table[i].name, &c, "a fault is still reported in the next run");
-    rdt_cuda_gemm_destroy(g);
-  }
-  free(expected);
-  gpu_case_free(&c);
-}
-
 /* Inputs without a bound are told as such, and are no faults. */
-static void check_unbounded(void) {
+static void check_unbounded(rdt_dtype type) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
-  uint64_t seed = 17;
-  const gpu_shape s = {.m = 20, .n = 40, .k = 100, .in = RDT_F16, .out = RDT_F32, .alpha = 1.0};
+  uint64_t seed = 17, infinite = 0;
+  const gpu_shape s = {
+      .m = 20, .n = 40, .k = 100, .in = type, .out = type == RDT_F64 ? RDT_F64 : RDT_F32, .alpha = 1.0};
   gpu_case c;
   gpu_case_make(&c, &s, &seed, false);
   rdt_reason why;
-  const uint16_t infinite = 0x7c00;
-  gpu_must(rdt_cuda_put(c.device[0], &infinite, 2, NULL, &why), "put", &why);
+  rdt_store(&infinite, type, 0, INFINITY);
+  gpu_must(rdt_cuda_put(c.device[0], &infinite, rdt_dtype_info(type)->bytes, NULL, &why), "put", &why);
   gpu_must(rdt_cuda_wait(NULL, &why), "put", &why);
   for (int i = 0; i < n; i++) {
-    if (table[i].dtype != RDT_F16 || table[i].check == RDT_MMA_NONE || table[i].check == RDT_MMA_REPLICATE) continue;
+    if (table[i].dtype != type || table[i].check == RDT_MMA_NONE || table[i].check == RDT_MMA_REPLICATE) continue;
     rdt_cuda_gemm *g = ready(&table[i], &c, 6.0, 0, true);
     const rdt_cuda_verdict v = run(g, &c, table[i].name);
     if (!v.cannot) complain(table[i].name, &c, "an infinite input is not told");
-    if (v.certain + v.suspect) complain(table[i].name, &c, "an infinite input is called a fault"), print_finding(&v);
+    if (v.certain | v.suspect) complain(table[i].name, &c, "an infinite input is called a fault"), print_finding(&v);
     rdt_cuda_gemm_destroy(g);
   }
   gpu_case_free(&c);
@@ -292,11 +212,17 @@ int main(int argc, char **argv) {
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
   printf("%s, compute capability %d.%d, %d SMs, driver %d\n", device.name, device.major, device.minor, device.sms,
          device.driver);
+  for (int i = 0; i < 2; i++) {
+    rdt_probed p;
+    gpu_must(rdt_probe(&device, i ? RDT_BF16 : RDT_F16, &p, NULL, &why), "probe", &why);
+    printf("%s: %d products at once, %d fraction bits, %s, %s\n", i ? "bf16" : "f16", p.kb, p.f,
+           p.truncates ? "cut off" : "rounded", p.as_known ? "as known" : "not as known: bounds take the widest");
+  }
   check_results();
-  check_unbounded();
-  check_faults();
+  static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
+  for (int i = 0; i < 4; i++) check_unbounded(types[i]);
   check_clean();
-  printf("gpu-check: %lld products, %lld elements, %lld faults: %lld wrong\n", (long long)products, (long long)elements,
-         (long long)faults, (long long)wrong);
+  printf("gpu-check: %lld products, %lld elements: %lld wrong\n", (long long)products, (long long)elements,
+         (long long)wrong);
   return wrong ? 1 : 0;
 }

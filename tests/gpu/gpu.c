@@ -56,8 +56,8 @@ static void *allocate(size_t bytes) {
 /* Rows of one operand, on both sides; the view lies on the device. */
 static rdt_tensor operand(gpu_case *c, int which, const gpu_shape *s, rdt_dtype type, int64_t rows, int64_t columns) {
   const size_t size = rdt_dtype_info(type)->bytes;
-  const int64_t pitch = (columns + 7) / 8 * 8 + s->gap;
-  rdt_reason why;
+  const int64_t pitch = (columns + 15) / 16 * 16 + s->gap;
+  rdt_reason why = {""};
   c->skip[which] = (size_t)s->offset * size;
   c->bytes[which] = c->skip[which] + (size_t)(rows * pitch) * size;
   c->host[which] = allocate(c->bytes[which]);
@@ -67,28 +67,38 @@ static rdt_tensor operand(gpu_case *c, int which, const gpu_shape *s, rdt_dtype 
   return t;
 }
 
+/* What a type holds: 8-bit integers are drawn so that all of them occur. */
+static double fitted(double x, rdt_dtype type) {
+  return type == RDT_S8 ? fmax(-128.0, fmin(127.0, rint(40.0 * x))) : type == RDT_S32 ? rint(1000.0 * x) : x;
+}
+
 static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, uint64_t *seed) {
-  rdt_reason why;
+  rdt_reason why = {""};
   char *host = (char *)c->host[which] + c->skip[which];
+  const uint64_t base = gpu_random(seed);
   memset(c->host[which], 0xff, c->bytes[which]); /* NaN between the rows: nobody may read it */
-  for (int64_t i = 0; i < t->shape[0]; i++)
+#pragma omp parallel for
+  for (int64_t i = 0; i < t->shape[0]; i++) {
+    uint64_t mine = base + (uint64_t)i * 0x9e3779b97f4a7c15u;
+    mine = gpu_random(&mine);
     for (int64_t j = 0; j < t->shape[1]; j++)
-      rdt_store(host, t->dtype, i * t->stride[0] + j, draw(kind, which, i, seed));
+      rdt_store(host, t->dtype, i * t->stride[0] + j, fitted(draw(kind, which, i, &mine), t->dtype));
+  }
   gpu_must(rdt_cuda_put(c->device[which], c->host[which], c->bytes[which], NULL, &why), "operand", &why);
   gpu_must(rdt_cuda_wait(NULL, &why), "operand", &why);
 }
 
-static float *wide(const gpu_case *c, int which, const rdt_tensor *t) {
-  float *x = allocate((size_t)(t->shape[0] * t->shape[1]) * sizeof *x);
+static double *wide(const gpu_case *c, int which, const rdt_tensor *t) {
+  double *x = allocate((size_t)(t->shape[0] * t->shape[1]) * sizeof *x);
   for (int64_t i = 0; i < t->shape[0]; i++)
     for (int64_t j = 0; j < t->shape[1]; j++)
-      x[i * t->shape[1] + j] = (float)rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j);
+      x[i * t->shape[1] + j] = rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j);
   return x;
 }
 
 static void compute(gpu_case *c, const gpu_shape *s) {
   const int64_t m = s->m, n = s->n, k = s->k;
-  float *a = wide(c, A, &c->in[0]), *b = wide(c, B, &c->in[1]);
+  double *a = wide(c, A, &c->in[0]), *b = wide(c, B, &c->in[1]);
   c->exact = allocate((size_t)(m * n) * sizeof(double));
   c->magnitude = allocate((size_t)(m * n) * sizeof(double));
 #pragma omp parallel for
@@ -96,10 +106,10 @@ static void compute(gpu_case *c, const gpu_shape *s) {
     double *x = c->exact + i * n, *y = c->magnitude + i * n;
     for (int64_t j = 0; j < n; j++) x[j] = y[j] = 0.0;
     for (int64_t t = 0; t < k; t++) {
-      const double v = (double)a[i * k + t];
+      const double v = a[i * k + t];
       for (int64_t j = 0; j < n; j++) {
-        x[j] += v * (double)b[t * n + j];
-        y[j] += fabs(v) * fabs((double)b[t * n + j]);
+        x[j] += v * b[t * n + j];
+        y[j] += fabs(v) * fabs(b[t * n + j]);
       }
     }
     for (int64_t j = 0; j < n; j++) {
@@ -116,7 +126,7 @@ static void compute(gpu_case *c, const gpu_shape *s) {
 }
 
 void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) {
-  rdt_reason why;
+  rdt_reason why = {""};
   *c = (gpu_case){.epilogue = RDT_EPILOGUE_NONE};
   gpu_must(rdt_problem_init(&c->p, RDT_KOP_GEMM, 2), "problem", &why);
   c->in[0] = operand(c, A, s, s->in, s->m, s->k);
@@ -136,21 +146,21 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
     fill(c, RESIDUAL, &c->epilogue.residual, GPU_NORMAL, seed);
   }
   c->p.in[0] = c->in[0], c->p.in[1] = c->in[1];
-  c->p.acc = RDT_F32;
+  c->p.acc = s->in == RDT_S8 ? RDT_S32 : s->in == RDT_F64 ? RDT_F64 : RDT_F32;
   c->p.epilogue = c->epilogue;
   c->o = (rdt_operands){.in = c->in, .n_in = 2, .out = c->p.out, .epilogue = &c->epilogue};
   if (exact) compute(c, s);
 }
 
 void gpu_case_poison(gpu_case *c) {
-  rdt_reason why;
+  rdt_reason why = {""};
   memset(c->host[C], 0xff, c->bytes[C]);
   gpu_must(rdt_cuda_put(c->device[C], c->host[C], c->bytes[C], NULL, &why), "poison", &why);
   gpu_must(rdt_cuda_wait(NULL, &why), "poison", &why);
 }
 
 void gpu_case_fetch(gpu_case *c) {
-  rdt_reason why;
+  rdt_reason why = {""};
   gpu_must(rdt_cuda_get(c->host[C], c->device[C], c->bytes[C], NULL, &why), "the kernel", &why);
 }
 

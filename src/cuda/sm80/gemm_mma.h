@@ -7,15 +7,21 @@
 
 #include "cuda/verdict.h"
 
-enum { RDT_MMA_PARTS = 8 }; /* columns of the matrix that holds the parts of B's signed row sums */
+enum { RDT_MMA_PARTS = 8 }; /* columns of the matrix that holds the parts of B's signed row sums; 16 bytes at least */
+
+/* Squares of f32 and f64 vanish where the numbers do not: what is smaller counts as this. */
+#define RDT_MMA_LEAST 0x1p-40f
 
 /* What is checked, and how: the code of a kernel is made for one of them. */
 enum rdt_mma_check {
   RDT_MMA_NONE,
-  RDT_MMA_THREAD1,   /* sum of B's fragments, times A's: each thread's columns of a row */
-  RDT_MMA_THREAD2,   /* sums of both: all that a thread has */
-  RDT_MMA_REPLICATE, /* everything twice, bits compared */
-  RDT_MMA_SUMS       /* sums of C's rows against A times B's row sums, made offline; row by row, or as one scalar */
+  RDT_MMA_THREAD1,    /* sum of B's fragments, times A's: each thread's columns of a row */
+  RDT_MMA_THREAD1A,   /* its converse, sum of A's fragments, times B's: each thread's rows of a column */
+  RDT_MMA_COL,        /* the same, of all rows of the warp: each column */
+  RDT_MMA_THREAD2,    /* sums of both: all that a thread has */
+  RDT_MMA_REPLICATE,  /* everything twice, bits compared */
+  RDT_MMA_REPLICATE1, /* everything twice, the second time into one fragment: all that a thread has */
+  RDT_MMA_SUMS        /* sums of C's rows against A times B's row sums, made offline; row by row, or as one scalar */
 };
 
 typedef struct rdt_mma_args {
@@ -26,15 +32,16 @@ typedef struct rdt_mma_args {
   int k_split; /* of a block; a multiple of the stage's k */
   int splits, column_blocks;
   float alpha, beta, zero; /* zero: 0, which the compiler does not know */
-  int c_type, bias_type;   /* rdt_mma_type */
+  double alpha64, beta64;  /* the same for f64 */
+  int c_type, bias_type;   /* rdt_mma_type; of 16-bit products, others have that of their accumulators */
   int a_aligned, b_aligned, c_aligned;
-  float *partial;    /* splits > 1: [split][m][n] raw sums */
+  void *partial;     /* splits > 1: [split][m][n] raw sums, of the accumulators' type as all below */
   unsigned *tickets; /* of tiles, then of row blocks, then one: 0 before and after each run */
   /* checks */
-  const float *rho2; /* thread: of each group of columns that a thread sums; SUMS: one number */
-  const void *parts; /* SUMS: k x 8 */
-  float *sums;       /* SUMS: [column block][m] of sum and sum of squares, then [split][m] of what is expected, |a|^2 */
-  float *scalars;    /* SUMS, one scalar: [row block] of sum, expected, squares, |a|^2 */
+  const void *rho2;  /* thread: of each group of columns that a thread sums, or of each column; SUMS: one number */
+  const void *parts; /* SUMS: k x RDT_MMA_PARTS, or more */
+  void *sums;        /* SUMS: [column block][m] of sum and sum of squares, then [split][m] of what is expected, |a|^2 */
+  void *scalars;     /* SUMS, one scalar: [row block] of sum, expected, squares, |a|^2 */
   int scalar;
   rdt_device_bound bound;
   rdt_cuda_verdict *verdict;
@@ -43,16 +50,17 @@ typedef struct rdt_mma_args {
 enum rdt_mma_type { RDT_MMA_F32, RDT_MMA_F16, RDT_MMA_BF16 };
 
 /* Where a fault goes: only injecting instantiations take one. */
-enum rdt_mma_site { RDT_MMA_ACCUM, RDT_MMA_CHECKSUM, RDT_MMA_REDUCED };
+enum rdt_mma_site { RDT_MMA_ACCUM, RDT_MMA_CHECKSUM, RDT_MMA_REDUCED, RDT_MMA_FRAGMENT };
 typedef struct rdt_mma_hit {
   int site;
   int block[3], thread, step; /* step: of the thread's k steps */
   int fragment;               /* (row fragment * column fragments + column fragment) * 4 + register */
+  int columns;                /* fragments of a warp */
   int element[2];             /* REDUCED: row and column of C */
-  unsigned mask;
+  uint64_t mask;
   int sm; /* ACCUM: in place of block and thread, the first thread of each warp of each block on this SM; -1: no */
   unsigned done;
-  float before, after, bound; /* bound: of the check that looks at it */
+  double before, after, bound; /* bound: of the check that looks at it */
 } rdt_mma_hit;
 
 /* Signs that sums over whole rows and columns weigh with: a hash, so that no regular pattern cancels. */

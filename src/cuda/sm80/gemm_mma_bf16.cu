@@ -1,4 +1,4 @@
 /* Products of bf16 on mma.sync. */
 #include "cuda/sm80/gemm_mma_shipped.h"
 
-RDT_CUDA_ROWS(ROW, bf16)
+RDT_CUDA_ROWS_bf16(ROW)

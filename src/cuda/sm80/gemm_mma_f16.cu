@@ -1,4 +1,4 @@
-/* Products of fp16 on mma.sync. */
+/* Products of f16 on mma.sync. */
 #include "cuda/sm80/gemm_mma_shipped.h"
 
-RDT_CUDA_ROWS(ROW, f16)
+RDT_CUDA_ROWS_f16(ROW)

@@ -8,22 +8,46 @@ struct rdt_hit {
   int step;
 
   __device__ void begin() {
-    const int block[3] = {(int)blockIdx.x, (int)blockIdx.y, (int)blockIdx.z};
     mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0
-                      : block[0] == h->block[0] && block[1] == h->block[1] && block[2] == h->block[2] &&
-                            (int)threadIdx.x == h->thread;
+                      : block() && (int)threadIdx.x == h->thread;
     step = 0;
   }
 
-  __device__ float strike(float x) {
-    const float y = __uint_as_float(__float_as_uint(x) ^ h->mask);
-    h->before = x, h->after = y;
+  __device__ float flip(float x) {
+    return __uint_as_float(__float_as_uint(x) ^ (uint32_t)h->mask);
+  }
+  __device__ int flip(int x) {
+    return x ^ (int)h->mask;
+  }
+  __device__ uint32_t flip(uint32_t x) {
+    return x ^ (uint32_t)h->mask;
+  }
+  __device__ double flip(double x) {
+    return __longlong_as_double(__double_as_longlong(x) ^ (long long)h->mask);
+  }
+
+  template <class R>
+  __device__ R strike(R x) {
+    const R y = flip(x);
+    h->before = (double)x, h->after = (double)y;
     atomicAdd(&h->done, 1u);
     return y;
   }
 
-  template <int MT, int NT>
-  __device__ void accumulators(float (&c)[MT][NT][4]) {
+  template <class R, int MT, int regs>
+  __device__ void fragments(R (&a)[MT][regs]) { /* the upper or the lower half of the rows: half of the registers */
+    if (!mine || h->site != RDT_MMA_FRAGMENT || step != h->step) return;
+    const int row = h->fragment / (4 * h->columns), half = h->fragment % 4 / 2;
+#pragma unroll
+    for (int i = 0; i < MT; i++)
+      if (i == row) {
+        R &x = half ? a[i][regs == 8 ? 4 : 1] : a[i][0];
+        x = strike(x);
+      }
+  }
+
+  template <class R, int MT, int NT>
+  __device__ void accumulators(R (&c)[MT][NT][4]) {
     if (mine && h->site == RDT_MMA_ACCUM && step == h->step) {
 #pragma unroll
       for (int i = 0; i < MT * NT * 4; i++)
@@ -32,33 +56,40 @@ struct rdt_hit {
     step++;
   }
 
-  __device__ void checksum(uint32_t &part) {
+  template <class R>
+  __device__ void checksum(R &part) {
     if (!mine || h->site != RDT_MMA_CHECKSUM || step - 1 != h->step) return;
-    part ^= h->mask;
+    part = flip(part);
     atomicAdd(&h->done, 1u);
   }
 
-  __device__ void reduced(int row, int column, float4 &v) {
+  template <class R>
+  __device__ void reduced(int row, int column, R (&v)[4]) {
     if (h->site != RDT_MMA_REDUCED || row != h->element[0]) return;
-    const int at = h->element[1] - column;
-    if (at == 0) v.x = strike(v.x);
-    if (at == 1) v.y = strike(v.y);
-    if (at == 2) v.z = strike(v.z);
-    if (at == 3) v.w = strike(v.w);
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (h->element[1] - column == i) v[i] = strike(v[i]);
   }
 
-  template <bool two>
-  __device__ void bound(int i, int half, int odd, float tau) {
-    const int r = h->fragment % 4, rows = h->fragment / (4 * columns());
-    if (mine && r == 2 * half + odd && (two || i == rows)) h->bound = tau;
+  /* Of the check that has the fragment: by its place, its row fragment, its column fragment, or all of a column. */
+  template <int check>
+  __device__ void bound(int slot, int r, double tau) {
+    const int place = h->fragment % 4, column = h->fragment / 4 % h->columns, row = h->fragment / (4 * h->columns);
+    bool that = mine && r == place;
+    if (check == RDT_MMA_THREAD1) that = that && slot == row;
+    if (check == RDT_MMA_THREAD1A) that = that && slot == column;
+    if (check == RDT_MMA_COL)
+      that = block() && (int)threadIdx.x / 32 == h->thread / 32 && threadIdx.x % 4 == (unsigned)h->thread % 4 &&
+             slot == column && r == place % 2;
+    if (that) h->bound = tau;
   }
 
-  __device__ void bound_of_row(int row, float tau) {
+  __device__ bool block() const {
+    return h->sm < 0 && (int)blockIdx.x == h->block[0] && (int)blockIdx.y == h->block[1] && (int)blockIdx.z == h->block[2];
+  }
+
+  __device__ void bound_of_row(int row, double tau) {
     if (row == -1 || row == h->element[0]) h->bound = tau;
-  }
-
-  static __device__ constexpr int columns() { /* column fragments of the tile that these are made for */
-    return rdt_tile_64x64::NT;
   }
 };
 
@@ -70,6 +101,6 @@ __global__ void __launch_bounds__(Tile::threads, 1)
 
 #define ROW(type, tile, scheme)                                            \
   extern "C" const void *const rdt_mma_inject_##type##_##tile##_##scheme = \
-      (const void *)gemm_mma_inject<rdt_type_##type, rdt_tile_##tile, rdt_check_##scheme>;
+      (const void *)gemm_mma_inject<rdt_type_##type, rdt_tile_##tile<rdt_type_##type>, rdt_check_##scheme>;
 
 RDT_CUDA_INJECTING(ROW)

@@ -1,0 +1,4 @@
+/* Products of f64 on mma.sync. */
+#include "cuda/sm80/gemm_mma_shipped.h"
+
+RDT_CUDA_ROWS_f64(ROW)

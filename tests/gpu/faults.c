@@ -1,0 +1,201 @@
+/* make gpu-check, second part: faults planted in the CUDA kernels, by the thousand, and tiles without any.
+ *     gpu_faults [--quick | FAULTS TILES]      of each kernel that has an injecting instantiation (default 2000 200000)
+ * Above the floor: the fault changes what a check sums by more than twice its bound, so it must be found; where bits
+ * are compared, or integers, it must be found if the result is another one. 1 where one was not, 77 without a GPU. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/sm80/gemm_mma.h"
+#include "gpu.h"
+
+enum { BATCH = 500 };
+
+static rdt_cuda_device device;
+static int64_t wrong;
+
+static void complain(const char *kernel, const char *what) {
+  if (++wrong <= 40) printf("WRONG %s: %s\n", kernel, what);
+}
+
+typedef struct tally {
+  int64_t planted, found, above, found_above, silent; /* silent: above nothing, and the result as it was */
+} tally;
+
+static bool found(const rdt_cuda_verdict *v) {
+  return v->suspect + v->certain > 0;
+}
+
+static bool compares_bits(const rdt_cuda_kernel *k, const rdt_cuda_strike *s) {
+  return k->check == RDT_MMA_REPLICATE || k->dtype == RDT_S8 || (s->reduced && k->check != RDT_MMA_SUMS);
+}
+
+/* What the signed sums of rows differ by. */
+static double row_change(const gpu_case *c, const char *now, const char *clean, int64_t row) {
+  const rdt_tensor *t = &c->p.out;
+  double sum = 0.0;
+  for (int64_t j = 0; j < t->shape[1]; j++) {
+    const int64_t at = row * t->stride[0] + j;
+    const double d = rdt_load(now, t->dtype, at) - rdt_load(clean, t->dtype, at);
+    sum += rdt_mma_sign((unsigned)j) ? -d : d;
+  }
+  return fabs(sum);
+}
+
+static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_t *seed) {
+  const uint64_t r = gpu_random(seed);
+  const int bits = 8 * k->sum, site = (int)(gpu_random(seed) % 4);
+  rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->p.out.shape[0] * c->p.out.shape[1])),
+                               .position = (double)((r >> 32) % 1000) / 999.0,
+                               .mask = (uint64_t)1 << (gpu_random(seed) % (uint64_t)bits)},
+                       .sm = -1};
+  s.checksum = site == 1 && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_REPLICATE1 && k->check != RDT_MMA_SUMS;
+  s.fragment = site == 1 && k->check == RDT_MMA_SUMS; /* registers that checks in registers share */
+  s.reduced = site == 2;
+  if (s.checksum && k->dtype == RDT_F16) s.hit.mask = 1u << (10 + gpu_random(seed) % 5); /* its exponent */
+  return s;
+}
+
+static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s, const rdt_cuda_verdict *v,
+                  const char *now, const char *clean, tally *count) {
+  const bool other = memcmp(now, clean, c->bytes[2]) != 0;
+  const int64_t row = s->hit.element / c->p.out.shape[1], column = s->hit.element % c->p.out.shape[1];
+  const double change = s->fragment ? row_change(c, now, clean, row) : fabs(s->hit.after - s->hit.before);
+  const bool must = s->checksum             ? k->dtype == RDT_S8 && s->hit.done
+                    : compares_bits(k, s)   ? other
+                    : s->fragment && !other ? false
+                                            : !(change <= 2.0 * s->bound);
+  if (!s->hit.done) complain(k->name, "a fault was not planted");
+  count->planted++, count->found += found(v), count->above += must, count->found_above += must && found(v);
+  count->silent += !must && !found(v) && !other;
+  if (must && !found(v)) {
+    char text[200];
+    snprintf(text, sizeof text, "missed: %s of %lld at %.3f, mask %llx: %g to %g, bound %g",
+             s->reduced    ? "reduced"
+             : s->checksum ? "checksum"
+             : s->fragment ? "fragment"
+                           : "accumulator",
+             (long long)s->hit.element, s->hit.position, (unsigned long long)s->hit.mask, s->hit.before, s->hit.after,
+             s->bound);
+    complain(k->name, text);
+  }
+  if (found(v) && !s->checksum && v->listed == 1 && v->list[0].row >= 0) { /* where it says that it was */
+    const rdt_cuda_finding *f = &v->list[0];
+    const bool there = row >= f->row && row < f->row + f->rows &&
+                       (f->column < 0 || (column >= f->column && column < f->column + f->columns));
+    if (!there) complain(k->name, "located elsewhere");
+  }
+}
+
+static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
+  static rdt_cuda_strike strikes[BATCH];
+  static rdt_cuda_verdict verdicts[BATCH];
+  uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype;
+  const gpu_shape s = {.m = quick ? 70 : 100,
+                       .n = quick ? 70 : 140,
+                       .k = quick ? 200 : 1000,
+                       .in = k->dtype,
+                       .out = k->dtype == RDT_S8    ? RDT_S32
+                              : k->dtype == RDT_F64 ? RDT_F64
+                                                    : RDT_F32,
+                       .alpha = 1.0};
+  gpu_case c;
+  rdt_reason why;
+  rdt_cuda_gemm *g;
+  rdt_cuda_verdict v;
+  tally count = {0};
+  void *results;
+  gpu_case_make(&c, &s, &seed, false);
+  const size_t apart = (c.bytes[2] + 255) / 256 * 256;
+  char *host = malloc(BATCH * apart), *clean = malloc(c.bytes[2]);
+  if (!host || !clean) gpu_die("malloc", "out of memory");
+  gpu_must(rdt_cuda_alloc(BATCH * apart, &results, &why), "results", &why);
+  gpu_must(rdt_cuda_gemm_create(k, &device, &c.p, 6.0, 2, NULL, &g, &why), k->name, &why);
+  gpu_case_poison(&c);
+  gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
+  gpu_case_fetch(&c);
+  memcpy(clean, c.host[2], c.bytes[2]);
+  rdt_operands o = c.o;
+  o.out.data = results;
+  for (int64_t done = 0; done < faults; done += BATCH) {
+    const int n = (int)(faults - done < BATCH ? faults - done : BATCH);
+    memset(host, 0xff, (size_t)n * apart);
+    gpu_must(rdt_cuda_put(results, host, (size_t)n * apart, NULL, &why), "poison", &why);
+    for (int i = 0; i < n; i++) strikes[i] = draw(k, &c, &seed);
+    gpu_must(rdt_cuda_gemm_strike(g, &o, apart, strikes, n, verdicts, NULL, &why), k->name, &why);
+    gpu_must(rdt_cuda_get(host, results, (size_t)n * apart, NULL, &why), "results", &why);
+    for (int i = 0; i < n; i++) judge(k, &c, &strikes[i], &verdicts[i], host + (size_t)i * apart, clean, &count);
+  }
+  printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",
+         k->name, (long long)count.planted, (long long)count.found, (long long)count.above,
+         (long long)(count.above - count.found_above), (long long)count.silent);
+  fflush(stdout);
+  rdt_cuda_strike sm = {.hit = {.element = 0, .position = 0.5, .mask = (uint64_t)1 << (8 * k->sum - 2)}, .sm = 5};
+  gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, &sm, 1, &v, NULL, &why), "SM", &why);
+  if (sm.hit.done && !found(&v)) complain(k->name, "a broken SM was not noticed");
+  if (sm.hit.done && v.listed && k->check != RDT_MMA_SUMS && v.list[0].sm != 5)
+    complain(k->name, "another SM was named");
+  gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
+  gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
+  if (found(&v)) complain(k->name, "a fault is still reported in the next run");
+  rdt_cuda_gemm_destroy(g);
+  rdt_cuda_free(results);
+  free(host), free(clean);
+  gpu_case_free(&c);
+}
+
+/* As many tiles as asked, each product from other rows of A. */
+static int64_t run_clean(const rdt_cuda_kernel *k, int64_t tiles) {
+  enum { SIDE = 2048, DEPTH = 256, MORE = 64 };
+  uint64_t seed = 23;
+  const gpu_shape s = {.m = SIDE + MORE * 16,
+                       .n = SIDE,
+                       .k = DEPTH,
+                       .in = k->dtype,
+                       .out = k->dtype == RDT_S8    ? RDT_S32
+                              : k->dtype == RDT_F64 ? RDT_F64
+                                                    : RDT_F32,
+                       .alpha = 1.0,
+                       .data = k->check % 2 ? GPU_RELU : GPU_HEAVY};
+  const int64_t each = (SIDE / k->tile->rows) * (SIDE / k->tile->columns);
+  gpu_case c;
+  rdt_reason why;
+  rdt_cuda_gemm *g;
+  rdt_cuda_verdict v;
+  int64_t done = 0;
+  gpu_case_make(&c, &s, &seed, false);
+  c.in[0].shape[0] = c.p.in[0].shape[0] = c.p.out.shape[0] = c.o.out.shape[0] = SIDE;
+  char *const first = c.in[0].data;
+  gpu_must(rdt_cuda_gemm_create(k, &device, &c.p, 6.0, 1, NULL, &g, &why), k->name, &why);
+  for (int64_t i = 0; done < tiles; i++, done += each) {
+    c.in[0].data = first + (size_t)(i % MORE * 16 * c.in[0].stride[0]) * rdt_dtype_info(k->dtype)->bytes;
+    gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
+  }
+  gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
+  if (v.suspect | v.certain | v.cannot) complain(k->name, "complains without a fault");
+  rdt_cuda_gemm_destroy(g);
+  gpu_case_free(&c);
+  return done;
+}
+
+int main(int argc, char **argv) {
+  rdt_reason why;
+  const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+  const int64_t faults = quick ? 6 : argc > 2 ? atoll(argv[1]) : 2000, tiles = argc > 2 ? atoll(argv[2]) : 200000;
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  if (rdt_cuda_count(&why) == 0) {
+    printf("skip: %s\n", why.text);
+    return 77;
+  }
+  gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
+  int64_t clean = 0, kernels = 0;
+  for (int i = 0; i < n; i++)
+    if (rdt_cuda_kernel_inject(&table[i])) plant(&table[i], faults, quick), kernels++;
+  for (int i = 0; i < n && !quick; i++)
+    if (table[i].check != RDT_MMA_NONE && table[i].tile->rows >= 64) clean += run_clean(&table[i], tiles);
+  printf("gpu-faults: %lld faults in %lld kernels, %lld tiles without any: %lld wrong\n", (long long)(faults * kernels),
+         (long long)kernels, (long long)clean, (long long)wrong);
+  return wrong ? 1 : 0;
+}
