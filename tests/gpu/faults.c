@@ -28,7 +28,7 @@ static bool found(const rdt_cuda_verdict *v) {
 }
 
 static bool compares_bits(const rdt_cuda_kernel *k, const rdt_cuda_strike *s) {
-  return k->check == RDT_MMA_REPLICATE || k->dtype == RDT_S8 || (s->reduced && k->check != RDT_MMA_SUMS);
+  return k->check == RDT_MMA_REPLICATE || k->dtype == RDT_S8 || (s->reduced && k->check < RDT_MMA_SUMS);
 }
 
 /* What the signed sums of rows differ by. */
@@ -50,7 +50,7 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
                                .position = (double)((r >> 32) % 1000) / 999.0,
                                .mask = (uint64_t)1 << (gpu_random(seed) % (uint64_t)bits)},
                        .sm = -1};
-  s.checksum = site == 1 && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_REPLICATE1 && k->check != RDT_MMA_SUMS;
+  s.checksum = site == 1 && k->check != RDT_MMA_REPLICATE && k->check < RDT_MMA_REPLICATE1;
   s.fragment = site == 1 && k->check == RDT_MMA_SUMS; /* registers that checks in registers share */
   s.reduced = site == 2;
   if (s.checksum && k->dtype == RDT_F16) s.hit.mask = 1u << (10 + gpu_random(seed) % 5); /* its exponent */
@@ -62,10 +62,11 @@ static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_st
   const bool other = memcmp(now, clean, c->bytes[2]) != 0;
   const int64_t row = s->hit.element / c->p.out.shape[1], column = s->hit.element % c->p.out.shape[1];
   const double change = s->fragment ? row_change(c, now, clean, row) : fabs(s->hit.after - s->hit.before);
-  const bool must = s->checksum             ? k->dtype == RDT_S8 && s->hit.done
-                    : compares_bits(k, s)   ? other
-                    : s->fragment && !other ? false
-                                            : !(change <= 2.0 * s->bound);
+  const bool beyond = k->dtype == RDT_S8 ? change != 0.0 : !(change <= 2.0 * s->bound);
+  const bool must = s->checksum           ? false /* it may have met zeros */
+                    : s->fragment         ? other && beyond
+                    : compares_bits(k, s) ? other
+                                          : beyond;
   if (!s->hit.done) complain(k->name, "a fault was not planted");
   count->planted++, count->found += found(v), count->above += must, count->found_above += must && found(v);
   count->silent += !must && !found(v) && !other;
@@ -134,7 +135,7 @@ static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
   rdt_cuda_strike sm = {.hit = {.element = 0, .position = 0.5, .mask = (uint64_t)1 << (8 * k->sum - 2)}, .sm = 5};
   gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, &sm, 1, &v, NULL, &why), "SM", &why);
   if (sm.hit.done && !found(&v)) complain(k->name, "a broken SM was not noticed");
-  if (sm.hit.done && v.listed && k->check != RDT_MMA_SUMS && v.list[0].sm != 5)
+  if (sm.hit.done && v.listed && k->check < RDT_MMA_SUMS && v.list[0].sm != 5)
     complain(k->name, "another SM was named");
   gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
   gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
