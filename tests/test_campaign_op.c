@@ -157,7 +157,7 @@ static void lambda_states_a_share_of_suspects(void **state) {
     assert_int_equal(rdt_tally_expect(&tally, head, &why), RDT_OK);
     for (int i = 0; i < ROUNDS * RDT_FAMILY_COUNT; i++) {
       shoot(&r, i, &t);
-      assert_int_equal(t.faults, 0);
+if(t.faults) fail_msg("%s i=%d residual %g bound? checks %lld fate %d", t.layer, i, t.residual,(long long)t.checks,(int)t.fate);
       assert_int_equal(rdt_tally_add(&tally, &t, true, &why), RDT_OK);
     }
     assert_int_equal(tally.n_layers, RDT_FAMILY_COUNT);
@@ -391,6 +391,7 @@ static void what_was_measured_counts(void **state) {
   }
   cJSON *conv = cJSON_Duplicate(cJSON_GetArrayItem(rows, 0), true); /* of another op: the least counts */
   cJSON_SetNumberValue(cJSON_GetObjectItem(conv, "coverage_low"), 0.9);
+  cJSON_SetNumberValue(cJSON_GetObjectItem(conv, "coverage_high"), 0.95);
   cJSON_AddItemToArray(rows, conv);
   assert_int_equal(rdt_sealed_write(doc, path, &why), RDT_OK);
   cJSON_Delete(doc);
