@@ -117,7 +117,7 @@ static void families_are_layers(void **state) {
   open_range(&r, "row", "gemm:40x24x56", (rdt_target_data){.family = "all", .fresh = true});
   assert_int_equal(r.target->n_layers, RDT_FAMILY_COUNT);
   r.c.clean = true;
-  double residual[RDT_FAMILY_COUNT] = {0.0};
+  double ratio[RDT_FAMILY_COUNT] = {0.0};
   for (int i = 0; i < ROUNDS * RDT_FAMILY_COUNT; i++) {
     char name[128];
     const int f = i % RDT_FAMILY_COUNT;
@@ -127,8 +127,8 @@ static void families_are_layers(void **state) {
     assert_int_equal(t.fate, RDT_FATE_MASKED);
     assert_int_equal(t.faults, 0);
     assert_int_equal(t.checks, 40);
-    assert_true(t.residual != residual[f] || f != RDT_FAMILY_NORMAL);
-    residual[f] = t.residual;
+    assert_true(t.ratio != ratio[f] || f != RDT_FAMILY_NORMAL);
+    ratio[f] = t.ratio;
   }
   shoot(&r, ROUNDS * RDT_FAMILY_COUNT - 1, &again);
   assert_memory_equal(&again.residual, &t.residual, sizeof t.residual);
@@ -157,7 +157,9 @@ static void lambda_states_a_share_of_suspects(void **state) {
     assert_int_equal(rdt_tally_expect(&tally, head, &why), RDT_OK);
     for (int i = 0; i < ROUNDS * RDT_FAMILY_COUNT; i++) {
       shoot(&r, i, &t);
-if(t.faults) fail_msg("%s i=%d residual %g bound? checks %lld fate %d", t.layer, i, t.residual,(long long)t.checks,(int)t.fate);
+      if (t.faults)
+        fail_msg("%s i=%d residual %g bound? checks %lld fate %d", t.layer, i, t.residual, (long long)t.checks,
+                 (int)t.fate);
       assert_int_equal(rdt_tally_add(&tally, &t, true, &why), RDT_OK);
     }
     assert_int_equal(tally.n_layers, RDT_FAMILY_COUNT);

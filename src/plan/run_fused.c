@@ -143,19 +143,19 @@ static bool part_of(const rdt_run *r, const complaint *q, rdt_tile *tile) {
   return 4.0 * (double)tile->length[1] * (rows + beside) < (double)out->shape[1] * all;
 }
 
-/* The same kernel with the same checks once more, of the part that is suspect, or of all. A bound that is missing stays
- * so. */
-static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *good) {
+/* The same kernel with the same checks once more, of the part that is suspect where that is known (tile), or of all. A
+ * bound that is missing stays so. */
+static rdt_status again_fused(rdt_run *r, complaint *q, const rdt_tile *tile, double *since, bool *good) {
   rdt_plan *p = r->p;
   rdt_fused f = ask(r);
-  rdt_tile tile;
   *good = false;
+  rdt_findings_init(&r->found);
   if (q->first.suspects == 0 && !q->differ) return RDT_OK;
-  if (part_of(r, q, &tile)) {
+  if (tile) {
     bool differ;
     rdt_places places;
     rdt_where_pin(&r->where, NULL, 0, &places); /* on the core in doubt, whoever of the threads computes it */
-    const rdt_status status = rdt_plan_fuse_tile(p, &r->where, r->o, &tile, &r->found, &differ, &q->rounding, r->why);
+    const rdt_status status = rdt_plan_fuse_tile(p, &r->where, r->o, tile, &r->found, &differ, &q->rounding, r->why);
     rdt_threads_restore(&places);
     RDT_TRY(status);
     *good = !differ && !rdt_findings_complain(&r->found);
@@ -170,6 +170,13 @@ static rdt_status again_fused(rdt_run *r, complaint *q, double *since, bool *goo
   p->out_sealed = *good && f.seal && rdt_epilogue_sums(&r->o->out);
   rdt_recovered_rung(&q->v, "recompute", *good ? "passed" : q->persists ? "failed" : "unchecked", since);
   return RDT_OK;
+}
+
+/* Of a part sums may be formed, and rounded, in another order: what has passed there with the same bits was rounding
+ * where the sums of all are suspect again, and a check that was hit where they are not. */
+static bool could_be_rounding(const complaint *q) {
+  return q->v.changed == 0 && q->first.certain == 0 && !q->differ && !q->rounding && !rdt_rest_memory(&q->rest) &&
+         !q->rest.checksum;
 }
 
 /* From the start with passes apart, where every rung of the ladder is. *told: the ladder has told what it was. */
@@ -192,6 +199,7 @@ rdt_status rdt_run_settle(rdt_run *r, bool differ) {
   rdt_tensor kept;
   complaint q = {.first = r->found, .differ = differ, .v = {.first = -1, .core = RDT_CORE_OF_PLACE}};
   rdt_places places = {.n = 0};
+  rdt_tile tile;
   bool good = false, told = false;
   double since = rdt_clock();
   rdt_status status = RDT_OK;
@@ -212,11 +220,11 @@ rdt_status rdt_run_settle(rdt_run *r, bool differ) {
   }
   rdt_where_doubt(&r->where, &r->where.fused, &q.first);
   rdt_where_pin(&r->where, r->where.again_on, p->threads, &places); /* on the same cores */
-  RDT_TRY_GOTO(again_fused(r, &q, &since, &good), end);
-  if (good)
-    compare_fused(r, &q, &kept);
-  else
-    RDT_TRY_GOTO(redo_apart(r, &q, &kept, &since, &told), end);
+  const bool part = part_of(r, &q, &tile);
+  RDT_TRY_GOTO(again_fused(r, &q, part ? &tile : NULL, &since, &good), end);
+  if (good) compare_fused(r, &q, &kept);
+  if (good && part && could_be_rounding(&q)) RDT_TRY_GOTO(again_fused(r, &q, NULL, &since, &good), end);
+  if (!good) RDT_TRY_GOTO(redo_apart(r, &q, &kept, &since, &told), end);
   if (told) goto end;
   tell_fused(r, &q);
   if (q.v.fault && !rdt_run_repairs(p)) { /* the result stays as it is */
