@@ -242,6 +242,11 @@ static rdt_status take(shooting *s, rdt_reason *why) {
   RDT_TRY(take_shard(g->shard, c, why));
   RDT_TRY(take_until(g->until_ci, c, why));
   RDT_TRY(take_mix(g, c, why));
+  if (c->until > 0.0 && !c->clean && !rdt_mix_hits_data(&c->mix))
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "--until-ci waits for the rate of silent corruptions by faults in data, and these strike what checks "
+        "alone: give --n");
   return make_head(s, why);
 }
 

@@ -421,6 +421,7 @@ static void test_no_verdict(void **state) {
   util_cli_expect(util_cli("inject gemm:16x16x16 --scheme row --n 40 --shard 1/2"), 0,
                   "A PART, not the whole campaign");
   util_cli_expect(util_cli("inject gemm:16x16x16 --shard 1/2 --until-ci 1%%"), 2, "give --n with --shard");
+  util_cli_expect(util_cli("inject gemm:16x16x16 --fault bit@bound --until-ci 1%%"), 2, "strike what checks alone");
 }
 
 /* A folder whose lines hold a miss inside a claim: whoever counts them fails, and says which. No scheme here misses

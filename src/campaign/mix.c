@@ -144,8 +144,7 @@ static rdt_status take_sites(const cJSON *list, const char *path, rdt_mix *m, rd
   cJSON_ArrayForEach(one, list) {
     RDT_TRY(check_members(one, path, "a row of \"sites\"", members, 2, why));
     const char *name = rdt_json_string(one, "site");
-    int s = 0;
-    while (s < RDT_SITE_COUNT && strcmp(name, rdt_site_name((rdt_site)s)) != 0) s++;
+    const int s = (int)rdt_site_find(name);
     if (s == RDT_SITE_COUNT)
       return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: no site '%.60s'; `redoubt list sites` has them", path, name);
     if (seen[s]) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: the site '%s' has two rows", path, name);
@@ -189,6 +188,19 @@ cJSON *rdt_mix_json(const rdt_mix *m) {
     cJSON_AddItemToArray(list, row);
   }
   return doc;
+}
+
+bool rdt_mix_hits_data(const rdt_mix *m) {
+  bool sites = false;
+  for (int s = 0; s < RDT_SITE_COUNT; s++) sites = sites || (m->sites[s] > 0.0 && !rdt_site_checks((rdt_site)s));
+  for (int i = 0; i < m->n_faults; i++) {
+    rdt_fault f;
+    if (!(m->faults[i].share > 0.0)) continue;
+    if (!m->faults[i].sited && sites) return true;
+    if (m->faults[i].sited && rdt_fault_parse(m->faults[i].text, &f, NULL) == RDT_OK && !rdt_site_checks(f.site))
+      return true;
+  }
+  return false;
 }
 
 /* ---- drawing ---- */

@@ -33,7 +33,8 @@ void rdt_mix_default(rdt_mix *m);
 rdt_status rdt_mix_one(const char *spec, rdt_mix *m, rdt_reason *why);
 /* Such a table as JSON; path for messages. */
 rdt_status rdt_mix_parse(const char *text, size_t bytes, const char *path, rdt_mix *m, rdt_reason *why);
-cJSON *rdt_mix_json(const rdt_mix *m); /* NULL: no memory */
+cJSON *rdt_mix_json(const rdt_mix *m);    /* NULL: no memory */
+bool rdt_mix_hits_data(const rdt_mix *m); /* any of its faults, at any of its sites; else what checks alone */
 /* The fault of trial id of a campaign with this seed, for one of the spots; names: of the layers. RDT_ERR_ARG where
  * no spot is of a site with a share. */
 rdt_status rdt_mix_draw(const rdt_mix *m, uint64_t seed, int64_t id, const rdt_spot *spots, int n,

@@ -101,10 +101,12 @@ bool rdt_study_markdown(const rdt_study *s, FILE *to) {
   rdt_table_destroy(t);
   put_notes(to, s);
   put_misses(to, s);
+  const char *before = "\n"; /* a list begins behind an empty line */
   for (int i = 0; i < s->n && s->fit > 0.0; i++) {
     const rdt_counted sdc = rdt_count_sdc(&s->list[i].tally.data);
     if (isnan(sdc.at)) continue;
-    fprintf(to, "%s- Of %.4g raw faults in data in 10^9 hours (FIT), in ", i ? "" : "\n", s->fit);
+    fprintf(to, "%s- Of %.4g raw faults in data in 10^9 hours (FIT), in ", before, s->fit);
+    before = "";
     put_text(to, s->list[i].label);
     fprintf(to, ": %.4g silent, at most %.4g\n", s->fit * sdc.at, s->fit * sdc.in.high);
   }
