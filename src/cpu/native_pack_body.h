@@ -149,8 +149,16 @@ static __attribute__((noinline)) void pack_beside(const void *x, int64_t step, i
 /* n elements of each row, `step` apart: steps u ... of the block. */
 static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_real *packed, const rdt_real *beta,
                      const rdt_real *rho, double sums[2 * MR], rdt_dtype dtype) {
+  const bool some = TERMS == 1 && dtype == RDT_REAL_DTYPE;                        /* of a vector, at the end */
+  if (some && step == 1 && u % GROUP == 0 && packed && n < (CHAIN + 1) * GROUP) { /* mostly */
+    rdt_real *const to = packed + u * MR;
+    if (beta)
+      pack_summed(p, n / GROUP, n % GROUP, to, beta + u, rho + u, sums, dtype);
+    else
+      pack_plain(p, n / GROUP, n % GROUP, to, dtype);
+    return;
+  }
   const int64_t beside = TERMS == 1 && step != 1 ? count_beside(p, MR, dtype) : 0;
-  const bool some = TERMS == 1 && dtype == RDT_REAL_DTYPE; /* of a vector, at the end */
   for (int64_t count; n > 0; n -= count, u += count) {
     rdt_real *to = packed ? packed + u / TERMS * MR : NULL;
     int64_t vectors = n / GROUP;
@@ -171,7 +179,7 @@ static void pack_run(const void **p, int64_t step, int64_t n, int64_t u, rdt_rea
       else
         sum_vectors(p, vectors, rest, beta + u, rho + u, sums);
     }
-    for (int r = 0; r < MR; ++r) p[r] = at(p[r], count * step, dtype);
+    for (int r = 0; count < n && r < MR; ++r) p[r] = at(p[r], count * step, dtype);
   }
 }
 

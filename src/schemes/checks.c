@@ -2,7 +2,9 @@
 
 #include <math.h>
 #include <omp.h>
+#include <stdatomic.h>
 
+#include "core/cpu_info.h"
 #include "cpu/threads.h"
 
 enum { TOGETHER = 1024 /* checks that may pass at once */, SHARED = 8 * TOGETHER /* that threads share */, TEAM = 16 };
@@ -112,36 +114,89 @@ typedef struct extremes {
   bool finite;             /* NaN and Inf are judged one by one */
 } extremes;
 
-static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
+typedef struct measured { /* part: c2 in units of q */
+  double share, part_low, c_high, q_low, q_high, s, d;
+  double odd; /* NaN as soon as anything is not finite */
+} measured;
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE measured measure(const rdt_checks *c, int64_t begin, int64_t end) {
   const double *const dot = c->expected.dot, *const sum = c->observed.dot, *const sq = c->expected.sq,
                       *const raw = c->observed.sq;
-  extremes x = {.low = terms_of(c, begin), .high = terms_of(c, begin)};
-  double residual = 0.0, c_low = INFINITY, c_high = 0.0, q_low = INFINITY, q_high = 0.0, s = 0.0, d = 0.0;
-  double odd = 0.0; /* NaN as soon as anything is not finite */
-#pragma omp simd reduction(max : residual, c_high, q_high, s, d) reduction(min : c_low, q_low) reduction(+ : odd)
+  double most = 0.0, c_low = INFINITY, c_high = 0.0, q_low = INFINITY, q_high = 0.0, s = 0.0, d = 0.0, odd = 0.0;
+#pragma omp simd reduction(max : most, c_high, q_high, s, d) reduction(min : c_low, q_low) reduction(+ : odd)
   for (int64_t i = begin; i < end; ++i) {
     const double r = sum[i] - dot[i], unit = 1.0 / sq[i], share = r * r * unit, part = raw[i] * unit;
-    residual = greater(share, residual);
+    most = greater(share, most);
     c_low = lesser(part, c_low), c_high = greater(raw[i], c_high);
     q_low = lesser(sq[i], q_low), q_high = greater(sq[i], q_high);
     s = greater(fabs(sum[i]), s), d = greater(fabs(dot[i]), d);
     odd += 0.0 * (share + part);
   }
-  x.low.c2 = c_low, x.high.c2 = c_high;
-  x.low.q = 1.0, x.high.q = q_high;
+  return (measured){most, c_low, c_high, q_low, q_high, s, d, odd};
+}
+
+/* Residuals mostly are within what q alone allows: that takes two products. */
+INLINE int64_t second_by_q(const rdt_checks *c, double factor, int64_t begin, int64_t end) {
+  const double *const dot = c->expected.dot, *const sum = c->observed.dot, *const sq = c->expected.sq;
+  int64_t passed = 0;
+  for (int64_t i = begin; i < end; ++i)
+    passed += rdt_compare_squared(sum[i], dot[i], factor * sq[i]) & (sq[i] < INFINITY);
+  return passed;
+}
+
+/* What passes over all checks, for the ISA: the same bits. */
+typedef struct passes {
+  measured (*measure)(const rdt_checks *c, int64_t begin, int64_t end);
+  int64_t (*second)(const rdt_checks *c, double factor, int64_t begin, int64_t end);
+} passes;
+
+#define PASSES(name, ...)                                                                                    \
+  __VA_ARGS__ static measured measure_##name(const rdt_checks *c, int64_t begin, int64_t end) {              \
+    return measure(c, begin, end);                                                                           \
+  }                                                                                                          \
+  __VA_ARGS__ static int64_t second_##name(const rdt_checks *c, double factor, int64_t begin, int64_t end) { \
+    return second_by_q(c, factor, begin, end);                                                               \
+  }                                                                                                          \
+  static const passes passes_##name = {measure_##name, second_##name};
+PASSES(plain, )
+#if defined(__x86_64__)
+PASSES(avx2, __attribute__((target("avx2"))))
+
+static const passes *passes_of(void) {
+  static _Atomic(const passes *) best; /* any thread finds the same */
+  const passes *p = atomic_load_explicit(&best, memory_order_relaxed);
+  if (!p) {
+    p = rdt_isa_detect() >= RDT_ISA_AVX2 ? &passes_avx2 : &passes_plain;
+    atomic_store_explicit(&best, p, memory_order_relaxed);
+  }
+  return p;
+}
+#else
+static const passes *passes_of(void) {
+  return &passes_plain;
+}
+#endif
+
+static extremes extremes_of(const rdt_checks *c, int64_t begin, int64_t end) {
+  extremes x = {.low = terms_of(c, begin), .high = terms_of(c, begin)};
+  measured m = passes_of()->measure(c, begin, end);
+  x.low.c2 = m.part_low, x.high.c2 = m.c_high;
+  x.low.q = 1.0, x.high.q = m.q_high;
   x.low.s = x.low.dot = 0.0;
-  x.high.s = s, x.high.dot = d;
-  if (c->square_beta) x.low.q_beta = x.low.q, x.high.q_beta = q_high;
+  x.high.s = m.s, x.high.dot = m.d;
+  if (c->square_beta) x.low.q_beta = x.low.q, x.high.q_beta = m.q_high;
   double m_low = INFINITY, m_high = 0.0;
   for (int64_t i = begin; c->between && i < end; ++i) {
     const double m2 = m2_of(c, i);
-    m_low = lesser(m2 / sq[i], m_low), m_high = greater(m2, m_high);
-    odd += 0.0 * m2;
+    m_low = lesser(m2 / c->expected.sq[i], m_low), m_high = greater(m2, m_high);
+    m.odd += 0.0 * m2;
   }
   if (c->between) x.low.m2 = m_low, x.high.m2 = m_high;
-  x.largest = residual;
-  x.least_q = q_low;
-  x.finite = odd == 0.0;
+  x.largest = m.share;
+  x.least_q = m.q_low;
+  x.finite = m.odd == 0.0;
   return x;
 }
 
@@ -191,15 +246,6 @@ static void run(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_t end
 
 /* ---- the second comparison: its own bound, its own way through the checks ---- */
 
-/* Residuals mostly are within what q alone allows: that takes two products. */
-static int64_t second_by_q(const rdt_checks *c, double factor, int64_t begin, int64_t end) {
-  const double *const dot = c->expected.dot, *const sum = c->observed.dot, *const sq = c->expected.sq;
-  int64_t passed = 0;
-  for (int64_t i = begin; i < end; ++i)
-    passed += rdt_compare_squared(sum[i], dot[i], factor * sq[i]) & (sq[i] < INFINITY);
-  return passed;
-}
-
 static int64_t second_by_all(const rdt_checks *c, const rdt_squared *b, int64_t begin, int64_t end) {
   int64_t passed = 0;
   for (int64_t i = begin; i < end; ++i) {
@@ -243,7 +289,7 @@ static void run_part(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_
     const int64_t stop = i + TOGETHER < end ? i + TOGETHER : end;
     if (!(c->vanished[0] == 0.0)) add_vanished(c, i, stop);
     run(c, f, i, stop);
-    const int64_t quick = second_by_q(c, factor, i, stop);
+    const int64_t quick = passes_of()->second(c, factor, i, stop);
     passed += quick == stop - i ? quick : second_by_all(c, &b, i, stop);
   }
   if (rdt_strike_due(s, RDT_SITE_COMPARISON, RDT_STRIKE_SECOND, from, count)) {
