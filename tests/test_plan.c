@@ -327,6 +327,33 @@ static void place_is_named(void **state) {
   rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
 }
 
+/* So many checks that threads share them: all are counted, and a fault in the last of them is found and placed. */
+static void many_checks_are_shared(void **state) {
+  const int64_t m = 9001;
+  rdt_tensor a = matrix(RDT_F32, m, 32, 0, 0), b = matrix(RDT_F32, 32, 64, 0, 0), c = matrix(RDT_F32, m, 64, 0, 0);
+  (void)state;
+  for (int threads = 1; threads <= 3; threads++) {
+    static rdt_result clean;
+    rdt_context *ctx = context(threads, "row", RDT_ON_FAULT_RECOMPUTE);
+    rdt_plan *plan;
+    rdt_result r;
+    assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
+    assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    assert_int_equal(r.checks, m);
+    if (threads == 1) clean = r;
+    assert_true(r.ratio == clean.ratio && r.floor == clean.floor);
+    assert_int_equal(rdt_plan_inject(plan, "bit:30@accum,at=9000/63"), RDT_OK);
+    assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), RDT_OK);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(r.place[0], 9000);
+    assert_int_equal(r.place[1], 63);
+    rdt_plan_destroy(plan);
+    rdt_context_destroy(ctx);
+  }
+  rdt_free(a.data), rdt_free(b.data), rdt_free(c.data);
+}
+
 static void report_never_leaves_as_ok(void **state) {
   rdt_context *ctx = context(1, "auto", RDT_ON_FAULT_REPORT);
   rdt_tensor a = matrix(RDT_F32, 20, 30, 0, 0), b = matrix(RDT_F32, 30, 25, 0, 0), c = matrix(RDT_F32, 20, 25, 0, 0);
@@ -629,6 +656,7 @@ int main(void) {
       cmocka_unit_test(convolution_faults_are_found_and_repaired),
       cmocka_unit_test(references_repair_the_tile),
       cmocka_unit_test(scrubbing_keeps_its_schedule),
+      cmocka_unit_test(many_checks_are_shared),
       cmocka_unit_test(kept_weights_come_back),
       cmocka_unit_test(place_is_named),
       cmocka_unit_test(report_never_leaves_as_ok),

@@ -300,14 +300,16 @@ static void run_part(const rdt_checks *c, rdt_findings *f, int64_t begin, int64_
   rdt_findings_second(f, passed);
 }
 
-typedef struct shared { /* of the threads, in their order */
+typedef struct shared {
   const rdt_checks *c;
-  rdt_findings *found;
+  int64_t count;
+  rdt_findings *found; /* of the threads, in their order */
 } shared;
 
+/* Whole runs of checks: what passes together does not depend on the number of threads. */
 static void run_share(const void *job, int64_t from, int64_t to, int thread) {
   const shared *s = job;
-  run_part(s->c, &s->found[thread], from, to);
+  run_part(s->c, &s->found[thread], from * TOGETHER, to * TOGETHER < s->count ? to * TOGETHER : s->count);
 }
 
 void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count) {
@@ -321,6 +323,6 @@ void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count) {
   }
   rdt_findings found[TEAM];
   for (int i = 0; i < team; ++i) rdt_findings_init(&found[i]);
-  rdt_threads_share(team, count, run_share, &(shared){c, found});
+  rdt_threads_share(team, (count + TOGETHER - 1) / TOGETHER, run_share, &(shared){c, count, found});
   for (int i = 0; i < team; ++i) rdt_findings_merge(f, &found[i]);
 }
