@@ -275,28 +275,25 @@ static void every_double_of_the_checksums_is_restored(void **state) {
   }
 }
 
-/* A weight in the caller's memory rots after it was packed: the check covers it, so only scrubbing looks; where there
- * are few rows, more rarely, but for each run. */
+/* A weight in the caller's memory rots after it was packed: the check covers it, so only scrubbing looks. */
 static void scrubbing_keeps_its_schedule(void **state) {
-  static const int every[] = {0, 1, 5}, high[] = {16, 40, 9, 8, 3, 1}, counted[] = {1, 1, 1, 2, 5, 16};
+  static const int every[] = {0, 1, 5};
   (void)state;
-  for (int i = 0; i < 18; i++) {
-    const int64_t m = high[i / 3];
-    const int asked = every[i % 3], runs = asked > 1 ? asked * counted[i / 3] : asked;
+  for (int i = 0; i < 3; i++) {
     rdt_context *ctx = context(1, "row", RDT_ON_FAULT_RECOMPUTE);
     rdt_policy policy = RDT_POLICY_DEFAULT;
-    rdt_tensor a = matrix(RDT_F32, m, 6, 0, 0), b = matrix(RDT_F32, 6, 7, 0, 0), c = matrix(RDT_F32, m, 7, 0, 0);
+    rdt_tensor a = matrix(RDT_F32, 8, 6, 0, 0), b = matrix(RDT_F32, 6, 7, 0, 0), c = matrix(RDT_F32, 8, 7, 0, 0);
     rdt_plan *plan;
     rdt_result r;
     policy.scheme = "row";
     policy.scrub_every = -1;
     assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG);
-    policy.scrub_every = asked;
+    policy.scrub_every = every[i];
     assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
     assert_int_equal(rdt_plan_gemm(ctx, &a, &b, &c, &plan), RDT_OK);
     ((float *)b.data)[3] += 1.0f;
-    for (int run = 1; run <= 170; run++) {
-      const bool due = runs > 0 && run % runs == 0;
+    for (int run = 1; run <= 12; run++) {
+      const bool due = every[i] > 0 && run % every[i] == 0;
       assert_int_equal(rdt_plan_execute(plan, &a, &c, &r), due ? RDT_ERR_FAULT : RDT_OK);
       assert_int_equal(r.verdict, due ? RDT_DETECTED : RDT_CLEAN);
     }

@@ -28,9 +28,7 @@ typedef struct rdt_policy {
   rdt_on_fault on_fault; /* default RDT_ON_FAULT_RECOMPUTE */
   double lambda;         /* width of the statistical bound in standard deviations; default 6; docs/tolerance.md */
   int scrub_every; /* weights that a check covers are verified at rest every so many runs too; 0: never; default 16.
-                      Above 1, products with fewer than 16 rows count 16 / rows runs as one: they take no longer than
-                      their weights take to be read. Those that no check covers are verified at every run, whatever
-                      this says */
+                      Those that no check covers are verified at every run, whatever this says */
   const char *avoid_cores; /* cores that no thread of the context may run on, as in "3" or "0,8-11"; NULL: none. Calls
                               keep the threads of OpenMP away from them, the calling one too, and let them go again */
   int keep_weights;    /* plans of products and convolutions keep a copy of their weights, which is restored from the

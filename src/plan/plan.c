@@ -56,16 +56,6 @@ static void seal(rdt_plan *p) {
   p->sums_seal = data ? rdt_bitsum(data, bytes) : 0;
 }
 
-/* A product of few rows takes no longer than its weights take to be read: looking at them, and at their packed copy, as
- * often as where there are more would cost an eighth of it (one row, every 16 runs). */
-static int rarely(const rdt_problem *p) {
-  enum { ROWS = 16 };
-  int64_t m, n, k;
-  if (!rdt_kop_is_linear(p->op) || !p->in[1].data) return 1;
-  rdt_problem_mnk(p, &m, &n, &k);
-  return m > 0 && m < ROWS ? (int)(ROWS / m) : 1;
-}
-
 static rdt_status create(rdt_context *ctx, const char *scheme, const rdt_way *way, const rdt_problem *prob,
                          const char *name, const char *label, const rdt_host *host, rdt_plan **out) {
   rdt_status status = RDT_ERR_NOMEM;
@@ -81,7 +71,6 @@ static rdt_status create(rdt_context *ctx, const char *scheme, const rdt_way *wa
   p->raw = rdt_raw_view(&p->prob);
   p->raw_is_out = rdt_plan_raw_is_out(p);
   p->fixed_weights = is_linear(p) && p->prob.in[1].data;
-  p->rarely = rarely(&p->prob);
   if (p->fixed_weights && !p->host.secure && ctx->policy.keep_weights) RDT_TRY_GOTO(rdt_plan_keep_weights(p), fail);
   if (p->fixed_weights && !p->host.secure)
     p->weight_seal = rdt_tensor_seal(&p->prob.in[1], 1); /* else the host has one */
@@ -237,9 +226,8 @@ void rdt_plan_rewind(rdt_plan *p, int64_t runs, bool checkpoints) {
 }
 
 bool rdt_plan_is_due(const rdt_plan *p) {
-  const int64_t every = p->ctx_again->policy.scrub_every;
-  const int64_t runs = every > 1 ? every * p->rarely : every;
-  return runs > 0 && (p->runs + 1) % runs == 0;
+  const int every = p->ctx_again->policy.scrub_every;
+  return every > 0 && (p->runs + 1) % every == 0;
 }
 
 rdt_status rdt_plan_lost(rdt_plan *p, rdt_result *result) {

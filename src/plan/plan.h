@@ -61,7 +61,6 @@ struct rdt_plan {
   bool fixed_weights;
   bool kernel_fuses; /* the scheme's check rides along in the kernel */
   bool finish;       /* unprotected, but the kernel takes no such epilogue: it follows apart */
-  int rarely;        /* the schedule of what is at rest counts so many runs as one */
   bool raw_is_out;   /* rdt_plan_raw_is_out, and */
   rdt_tensor raw;    /* rdt_raw_view of prob: each run asks */
   uint64_t weight_seal;
