@@ -9,9 +9,17 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static dnnl_engine_t the_engine;
 static dnnl_status_t engine_status;
 
+/* The override holds for the vendor's kernels too. */
+static bool is_limited(void) {
+  return getenv("REDOUBT_ISA") && rdt_isa_detect() < RDT_ISA_AVX512;
+}
+
+bool rdt_onednn_has_vnni(void) {
+  return rdt_cpu_has_vnni() && !is_limited();
+}
+
 static void make_engine(void) {
-  /* The override holds for the vendor's kernels too. */
-  if (getenv("REDOUBT_ISA") && rdt_isa_detect() < RDT_ISA_AVX512) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+  if (is_limited()) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
   engine_status = dnnl_engine_create(&the_engine, dnnl_cpu, 0);
 }
 

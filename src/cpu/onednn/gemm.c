@@ -51,7 +51,7 @@ static rdt_status accept_int8(const rdt_problem *p, rdt_reason *why) {
   if ((p->in[0].dtype != RDT_S8 && p->in[0].dtype != RDT_U8) || p->in[1].dtype != RDT_S8) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "takes s8 or u8 by s8 weights");
   }
-  if (!rdt_cpu_has_vnni()) {
+  if (!rdt_onednn_has_vnni()) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "without VNNI oneDNN's int8 products saturate at 16 bits: not exact");
   }
   return rdt_onednn_accept(p, build, why);

@@ -31,6 +31,7 @@ typedef rdt_status rdt_onednn_build_fn(const rdt_problem *p, const dnnl_primitiv
 
 /* Engine, made at the first call; its threads are the caller's OpenMP setting. */
 rdt_status rdt_onednn_engine(dnnl_engine_t *engine, rdt_reason *why);
+bool rdt_onednn_has_vnni(void); /* may it take what the CPU has? */
 /* "3.1.1" of the library that is loaded. */
 const char *rdt_onednn_version(char *text, size_t size);
 /* OK, or the status and text of a failure: UNSUPPORTED, NOMEM or DEVICE. */
