@@ -117,7 +117,7 @@ static void families_are_layers(void **state) {
   open_range(&r, "row", "gemm:40x24x56", (rdt_target_data){.family = "all", .fresh = true});
   assert_int_equal(r.target->n_layers, RDT_FAMILY_COUNT);
   r.c.clean = true;
-  double ratio[RDT_FAMILY_COUNT] = {0.0};
+  double bound[RDT_FAMILY_COUNT] = {0.0};
   for (int i = 0; i < ROUNDS * RDT_FAMILY_COUNT; i++) {
     char name[128];
     const int f = i % RDT_FAMILY_COUNT;
@@ -127,8 +127,8 @@ static void families_are_layers(void **state) {
     assert_int_equal(t.fate, RDT_FATE_MASKED);
     assert_int_equal(t.faults, 0);
     assert_int_equal(t.checks, 40);
-    assert_true(t.ratio != ratio[f] || f != RDT_FAMILY_NORMAL);
-    ratio[f] = t.ratio;
+    assert_true(t.bound != bound[f]); /* of other data; the largest of 40 residuals may be the same number again */
+    bound[f] = t.bound;
   }
   shoot(&r, ROUNDS * RDT_FAMILY_COUNT - 1, &again);
   assert_memory_equal(&again.residual, &t.residual, sizeof t.residual);
