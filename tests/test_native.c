@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "check/bitsum.h"
+#include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "util_native.h"
 
@@ -353,8 +354,66 @@ static void a_changed_checksum_is_suspect(void **state) {
   assert_true(noticed > 100);
 }
 
+typedef struct row_sums { /* of a product with its rows' check, by one thread */
+  rdt_fused_check *check;
+  rdt_fused f;
+} row_sums;
+
+static row_sums sum_rows(const float *a, int64_t m, const rdt_tensor *b, float *c) {
+  const int64_t k = b->shape[0], n = b->shape[1];
+  const rdt_tensor in[2] = {rdt_tensor_dense((void *)a, RDT_F32, 2, (const int64_t[]){m, k}), *b};
+  const rdt_tensor out = rdt_tensor_dense(c, RDT_F32, 2, (const int64_t[]){m, n});
+  const rdt_epilogue none = RDT_EPILOGUE_NONE;
+  const rdt_operands o = {.in = in, .n_in = 2, .out = out, .epilogue = &none};
+  const rdt_kernel *const *kernels, *kernel = NULL;
+  int count;
+  rdt_problem p;
+  rdt_reason why;
+  row_sums s;
+  void *state;
+  kernels = rdt_cpu_kernels(&count);
+  for (int i = 0; i < count; i++)
+    if (strcmp(kernels[i]->name, "gemm_f32_native") == 0) kernel = kernels[i];
+  assert_non_null(kernel);
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  p.in[0] = in[0], p.in[1] = in[1], p.out = out;
+  assert_int_equal(rdt_fused_create(&p, kernel, RDT_FORM_ROWS, 6.0, &s.check, &why), RDT_OK);
+  assert_int_equal(kernel->create(&p, 1, &state, &why), RDT_OK);
+  s.f = rdt_fused_ask(s.check);
+  assert_int_equal(kernel->run_fused(state, &o, &s.f, &why), RDT_OK);
+  kernel->destroy(state);
+  rdt_problem_clear(&p);
+  return s;
+}
+
+/* What is computed again is mostly a single row: a suspect that was rounding is to be one again. */
+static void a_row_alone_has_the_same_sums(void **state) {
+  static const int64_t terms[] = {1, 13, 64, 147, 300, 650, 1300}, columns[] = {5, 40, 70, 300}, rows[] = {2, 9, 150};
+  (void)state;
+  for (int i = 0; i < 7 * 4 * 3; i++) {
+    const int64_t m = rows[i % 3], n = columns[i / 3 % 4], k = terms[i / 12];
+    float *a = rdt_alloc((size_t)(m * k), sizeof *a), *c = rdt_alloc((size_t)(m * n), sizeof *c), *one = c;
+    rdt_tensor b = rdt_tensor_dense(rdt_alloc((size_t)(k * n), sizeof(float)), RDT_F32, 2, (const int64_t[]){k, n});
+    util_random random = {(uint64_t)i + 1};
+    for (int64_t t = 0; t < m * k; t++) a[t] = (float)util_uniform(&random);
+    for (int64_t t = 0; t < k * n; t++) ((float *)b.data)[t] = (float)util_uniform(&random);
+    const row_sums all = sum_rows(a, m, &b, c);
+    for (int64_t r = 0; r < m; r += m / 2) {
+      const row_sums alone = sum_rows(a + r * k, 1, &b, one);
+      assert_true(alone.f.expected.dot[0] == all.f.expected.dot[r]);
+      assert_true(alone.f.expected.sq[0] == all.f.expected.sq[r]);
+      assert_true(alone.f.observed.dot[0] == all.f.observed.dot[r]);
+      assert_true(alone.f.observed.sq[0] == all.f.observed.sq[r]);
+      rdt_fused_destroy(alone.check);
+    }
+    rdt_fused_destroy(all.check);
+    rdt_free(a), rdt_free(c), rdt_free(b.data);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_row_alone_has_the_same_sums),
       cmocka_unit_test(the_bits_are_those_of_product_and_epilogue),
       cmocka_unit_test(nan_behind_the_product_is_no_fault),
       cmocka_unit_test(two_nan_are_alike),

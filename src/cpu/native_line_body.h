@@ -49,13 +49,45 @@ static bool is_line(const rdt_native_strip *s) {
          s->rows.step == 1 && s->rows.dtype == RDT_REAL_DTYPE && !(s->forms & ~(unsigned)RDT_FORM_ROWS) && !s->hit;
 }
 
+/* What the row is expected to be, in the order in which a tile is summed as it is packed (pack_tile): a row that is
+ * suspect among others and then is computed alone has the same sums to the bit. */
+static void sum_line(const rdt_native_strip *s) {
+  const rdt_real *a = s->rows.at[0];
+  double dot = 0.0, sq = 0.0;
+  for (int64_t from = 0, to; from < s->k; from = to) {
+    double sums[4] = {0};
+    to = s->k - from <= s->block ? s->k : from + s->block;
+    for (int64_t t = from; t < to;) {
+      const int64_t whole = (to - t) / VL, vectors = whole < CHAIN ? whole : CHAIN, left = to - t - vectors * VL;
+      const int64_t rest = left < VL ? left : 0;
+      V x[4] = {{0}};
+      for (int64_t i = 0; i < vectors; ++i, t += VL) {
+        const V y = load(a + t);
+        x[0] = MADD(y, load(s->beta + t), x[0]);
+        x[1] = MADD(y * y, load(s->rho + t), x[1]);
+      }
+      if (rest > 0) {
+        const V y = load_first(a + t, rest);
+        x[0] = MADD(y, load_first(s->beta + t, rest), x[0]);
+        x[1] = MADD(y * y, load_first(s->rho + t, rest), x[1]);
+      }
+      t += rest;
+      add_totals(sums, x);
+    }
+    dot = sums[0] + dot;
+    sq = sums[1] + sq;
+  }
+  s->expected.dot[0] = dot;
+  s->expected.sq[0] = sq;
+}
+
 /* The whole strip. */
 static bool sweep_line(const rdt_native_strip *s) {
   const rdt_real *a = s->rows.at[0];
   const int64_t panel = s->k * NR;
   finish_fn *fn = finish_of(s);
   bool good = true;
-  if (s->beta) dots(s->rows.at, s->rows.dtype, 1, s->k, s->beta, s->rho, &s->expected);
+  if (s->beta) sum_line(s);
   for (int64_t j = s->from, count; j < s->to; j += count) {
     V done[LINE_PANELS][NV];
     const rdt_real *b = (const rdt_real *)s->panels + j * panel;

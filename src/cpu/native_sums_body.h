@@ -91,36 +91,9 @@ INLINE void dot_run(dot_sums *d, const void *const *a, int64_t from, const rdt_r
     }
 }
 
-/* A single row: its chains are those of four. */
-INLINE void dots_one(const void *row, int64_t n, const rdt_real *beta, const rdt_real *rho, double *to_dot,
-                     double *to_sq, const rdt_dtype dtype) {
-  dot_sums d = {0};
-  int64_t t = 0;
-  while (t + ROWS * VL <= n) {
-    const int64_t end = n - t < ROWS * CHUNK ? n : t + ROWS * CHUNK;
-#pragma GCC unroll 1
-    for (; t + ROWS * VL <= end; t += ROWS * VL)
-#pragma GCC unroll 4
-      for (int r = 0; r < ROWS; ++r) {
-        const V x = load_as(row, t + r * VL, dtype);
-        d.dot[r] = MADD(x, load(beta + t + r * VL), d.dot[r]);
-        d.sq[r] = MADD(x * x, load(rho + t + r * VL), d.sq[r]);
-      }
-    dot_flush(&d);
-  }
-  for (; t < n; ++t) {
-    const double x = (double)element_as(row, t, dtype);
-    d.dots[0] += x * (double)beta[t];
-    d.sqs[0] += x * x * (double)rho[t];
-  }
-  *to_dot = (d.dots[0] + d.dots[1]) + (d.dots[2] + d.dots[3]);
-  *to_sq = (d.sqs[0] + d.sqs[1]) + (d.sqs[2] + d.sqs[3]);
-}
-
 INLINE void dots_as(const void *const *rows, int64_t count, int64_t n, const rdt_real *beta, const rdt_real *rho,
                     const rdt_pair *to, const rdt_dtype dtype) {
-  if (count == 1) dots_one(rows[0], n, beta, rho, to->dot, to->sq, dtype);
-  for (int64_t i = 0; count > 1 && i < count; i += ROWS) {
+  for (int64_t i = 0; i < count; i += ROWS) {
     dot_sums d = {0};
     const void *a[ROWS]; /* behind the last row: that one again */
     for (int r = 0; r < ROWS; ++r) a[r] = rows[i + r < count ? i + r : count - 1];
