@@ -49,9 +49,10 @@ INLINE int64_t group_of(const rdt_native_strip *s) {
 
 /* ---- strips ---- */
 
-/* The lanes' sums, to double before their roundings add up. Two rows at a time: there is room for an even number. more:
- * panels follow. */
-static void flush(const rdt_native_strip *s, bool more) {
+enum { FLUSHED = 16 /* panels, before their lanes' sums go to double */ };
+
+/* The lanes' sums, to double before their roundings add up. Two rows at a time: there is room for an even number. */
+static void flush(const rdt_native_strip *s) {
   for (int64_t i = 0; i < s->rows.count; i += 2) {
     double sums[4] = {0};
     add_totals(sums, (const V *)(s->lanes + 2 * i * VL));
@@ -60,7 +61,6 @@ static void flush(const rdt_native_strip *s, bool more) {
       s->observed.sq[r] += sums[2 * (r - i) + 1];
     }
   }
-  if (more) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
 }
 
 /* Above the first tile of a panel. */
@@ -77,7 +77,8 @@ static place place_of(const rdt_native_strip *s, int64_t col) {
                  .residual_step = f->residual_step,
                  .bias = f->bias ? f->bias + col : NULL,
                  .signs = s->w ? s->w + col : NULL,
-                 .lanes = s->lanes};
+                 .lanes = s->lanes,
+                 .fresh = (col / NR - s->from) % FLUSHED == 0};
 }
 
 /* To the tile below. */
@@ -168,7 +169,7 @@ static bool end_tile(const rdt_native_strip *s, finish_fn *fn, V (*tile)[NV], pl
 
 /* What the lanes of a panel's tiles hold, to double before their roundings add up. */
 static void flush_panel(const rdt_native_strip *s, int64_t j) {
-  if ((s->forms & RDT_FORM_ROWS) && ((j - s->from) % 16 == 15 || j + 1 == s->to)) flush(s, j + 1 < s->to);
+  if ((s->forms & RDT_FORM_ROWS) && ((j - s->from) % FLUSHED == FLUSHED - 1 || j + 1 == s->to)) flush(s);
   if (s->forms & (RDT_FORM_COLUMNS | RDT_FORM_BLOCKS)) flush_sides(s, j * NR);
 }
 
@@ -294,7 +295,6 @@ static void pack_block(const rdt_native_strip *s, const sweep *w) {
 static void strip(rdt_native_strip *s) {
   const int64_t whole = s->resident ? s->tiles * MR * group_of(s) : 0;
   bool good = true;
-  if (s->forms & RDT_FORM_ROWS) memset(s->lanes, 0, (size_t)(2 * s->rows.count * VL) * sizeof(rdt_real));
   if (is_line(s)) {
     if (!sweep_line(s)) s->differ = true;
     return;

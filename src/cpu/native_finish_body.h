@@ -11,6 +11,7 @@ typedef struct place { /* of a tile: where its result goes, where its residual c
   int64_t residual_ld, residual_step;
   const rdt_real *signs; /* of the columns */
   rdt_real *lanes;       /* of the rows' sums: two vectors each */
+  bool fresh;            /* nothing is in them yet */
 #if RDT_INJECT
   void *hit; /* element whose stored value is hit */
   int hit_row;
@@ -50,19 +51,26 @@ INLINE bool finish(const rdt_native_strip *s, const place *to, const int nv, con
   }
   I differ = {0};
   rdt_real *out = to->out, *lanes = to->lanes;
-  const rdt_real *residual = to->residual;
+  const rdt_real *residual = to->residual, *const bias_again = to->bias;
+  V(*tile)[NV] = to->tile; /* in registers: memory may change behind AGAIN */
+  const bool fresh = to->fresh;
+  const int64_t rows = to->rows, ld = to->ld, residual_ld = to->residual_ld;
 #pragma GCC unroll 1
-  for (int64_t r = 0; r < to->rows; ++r) {
+  for (int64_t r = 0; r < rows; ++r, ++tile) {
     V raw[NV];
-    for (int v = 0; v < nv; ++v) raw[v] = to->tile[r][v];
+    for (int v = 0; v < nv; ++v) raw[v] = (*tile)[v];
     if (sums) {
       V dot = turned(raw[0], sign[0]), sq = raw[0] * raw[0];
       for (int v = 1; v < nv; ++v) {
         dot = dot + turned(raw[v], sign[v]);
         sq = MADD(raw[v], raw[v], sq);
       }
-      store(lanes, load(lanes) + dot);
-      store(lanes + VL, load(lanes + VL) + sq);
+      if (!fresh) {
+        dot = load(lanes) + dot;
+        sq = load(lanes + VL) + sq;
+      }
+      store(lanes, dot);
+      store(lanes + VL, sq);
       lanes += 2 * VL;
     }
     for (int v = 0; v < nv; ++v)
@@ -72,12 +80,12 @@ INLINE bool finish(const rdt_native_strip *s, const place *to, const int nv, con
 #endif
     for (int v = 0; check && v < nv; ++v) {
       AGAIN(raw[v]);
-      const V bias = has_bias ? load(to->bias + v * VL) : b[v];
+      const V bias = has_bias ? load(bias_again + v * VL) : b[v];
       const V again = value(raw[v], f, bias, residual + v * VL, scale, has_bias, has_residual, bound);
       differ |= (I)again ^ (I)load(out + v * VL);
     }
-    out += to->ld;
-    if (has_residual) residual += to->residual_ld;
+    out += ld;
+    if (has_residual) residual += residual_ld;
   }
   return !check || is_zero(differ) || alike(s, to, nv);
 }
