@@ -274,10 +274,11 @@ static void test_table(void **state) {
     assert_true(plain >= table);
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
-  assert_int_equal(injecting, 14); /* of one tile of fp16, each check; of other types, one in registers and rows */
+  assert_int_equal(injecting, 15); /* of one tile of fp16, each check; of other types, one in registers and rows */
   assert_true(types[RDT_F16] && types[RDT_BF16] && types[RDT_S8] && types[RDT_F64] && types[RDT_F32]);
   assert_non_null(rdt_cuda_kernel_find("gemm_s8_mma_128x128_replicate1"));
   assert_non_null(rdt_cuda_kernel_find("gemm_f32_fma_32x32_thread1"));
+  assert_string_equal(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_global-classic")->scheme, "global-classic");
   assert_null(rdt_cuda_kernel_find("gemm_f16_mma_16x32_"));
 }
 
@@ -400,7 +401,9 @@ static void test_refusals(void **state) {
   p.in[0].shape[1] = 0;
   REFUSED("zero-size");
   p.epilogue.act.fn = RDT_FN_RELU;
-  REFUSED("no activation");
+  assert_int_equal(ask(&p, text, sizeof text), RDT_OK);
+  p.epilogue.act.fn = RDT_FN_COSH;
+  REFUSED("no activation but relu");
   p.epilogue.bias = rdt_tensor_dense(NULL, RDT_F64, 1, (int64_t[]){7});
   REFUSED("bias");
   p.epilogue.residual = rdt_tensor_dense(NULL, RDT_F16, 2, (int64_t[]){3, 7});

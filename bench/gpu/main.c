@@ -21,6 +21,7 @@ typedef struct contender {
   const char *scheme; /* NULL: a library */
   cudaGraphExec_t graph;
   rdt_cuda_gemm *gemm;
+  void *from; /* chained: A, what global-classic has stored */
   int splits;
   double seconds[TRIALS], median; /* of one launch */
 } contender;
@@ -29,6 +30,8 @@ typedef struct bench {
   int m, n, k, copies, launches;
   char *weights;
   void *a, *c;
+  rdt_dtype type, out;
+  size_t size; /* bytes of an element */
   contender list[CONTENDERS];
   int count;
 } bench;
@@ -43,15 +46,19 @@ static void must(cudaError_t e, const char *what) {
   exit(3);
 }
 
-static void fill(void *to, size_t elements, uint64_t seed) { /* fp16, uniform with variance 1 */
-  uint16_t *x = malloc(elements * 2);
+static void fill(void *to, rdt_dtype type, size_t elements,
+                 uint64_t seed) { /* uniform with variance 1; s8: all of them */
+  const size_t size = rdt_dtype_info(type)->bytes;
+  char *x = malloc(elements * size);
   rdt_reason why;
   if (!x) exit(2);
   for (size_t i = 0; i < elements; i++) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    x[i] = rdt_f32_to_f16(((float)(seed >> 40) * 0x1p-24f - 0.5f) * 3.4641f);
+    const double y = ((double)(seed >> 40) * 0x1p-24 - 0.5) * (type == RDT_S8 ? 255.0 : 3.4641);
+    rdt_store(x, type, (int64_t)i, y);
   }
-  if (rdt_cuda_put(to, x, elements * 2, stream, &why) != RDT_OK) fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
+  if (rdt_cuda_put(to, x, elements * size, stream, &why) != RDT_OK)
+    fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
   must(cudaStreamSynchronize(stream), "fill");
   free(x);
 }
@@ -66,22 +73,22 @@ static bool add(bench *b, const char *name, const char *scheme, launch_fn fn, vo
   if (!good || cudaStreamSynchronize(stream) != cudaSuccess) return (void)cudaGetLastError(), false;
   must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
   for (int i = 0; i < b->launches; i++)
-    good = fn(b, user, b->weights + (size_t)(i % b->copies) * (size_t)b->k * (size_t)b->n * 2) && good;
+    good = fn(b, user, b->weights + (size_t)(i % b->copies) * (size_t)b->k * (size_t)b->n * b->size) && good;
   must(cudaStreamEndCapture(stream, &graph), "capture");
   if (good) must(cudaGraphInstantiate(&c->graph, graph, 0), "graph");
   must(cudaGraphDestroy(graph), "graph");
   if (!good) return false;
   snprintf(c->name, sizeof c->name, "%s", name);
   c->scheme = scheme;
-  c->gemm = NULL;
+  c->gemm = NULL, c->from = NULL;
   b->count++;
   return true;
 }
 
 static rdt_operands operands(const bench *b, rdt_tensor in[2], const void *weights) {
-  in[0] = rdt_tensor_dense(b->a, RDT_F16, 2, (int64_t[]){b->m, b->k});
-  in[1] = rdt_tensor_dense((void *)weights, RDT_F16, 2, (int64_t[]){b->k, b->n});
-  return (rdt_operands){.in = in, .n_in = 2, .out = rdt_tensor_dense(b->c, RDT_F16, 2, (int64_t[]){b->m, b->n})};
+  in[0] = rdt_tensor_dense(b->a, b->type, 2, (int64_t[]){b->m, b->k});
+  in[1] = rdt_tensor_dense((void *)weights, b->type, 2, (int64_t[]){b->k, b->n});
+  return (rdt_operands){.in = in, .n_in = 2, .out = rdt_tensor_dense(b->c, b->out, 2, (int64_t[]){b->m, b->n})};
 }
 
 static bool launch_own(bench *b, void *user, const void *weights) {
@@ -101,6 +108,37 @@ static bool launch_lt(bench *b, void *user, const void *weights) {
   return cublas_lt(library, ((lt_call *)user)->algorithm, b->a, weights, b->c, stream);
 }
 
+/* global-classic as in a network: A is what a product before has stored, whose sums of it are there. */
+static bool launch_chained(bench *b, void *user, const void *weights) {
+  const contender *c = user;
+  rdt_tensor in[2];
+  const rdt_operands o = operands(b, in, weights);
+  in[0].data = c->from;
+  return rdt_cuda_gemm_run(c->gemm, &o, stream, NULL) == RDT_OK;
+}
+
+static void add_chained(bench *b, const rdt_cuda_kernel *k, const rdt_problem *p, rdt_cuda_gemm *before, int splits) {
+  rdt_reason why;
+  rdt_cuda_gemm *g;
+  char name[80];
+  rdt_tensor in[2];
+  rdt_operands first = operands(b, in, b->weights);
+  void *between;
+  if (rdt_cuda_alloc((size_t)b->m * (size_t)b->n * b->size, &between, &why) != RDT_OK ||
+      rdt_cuda_gemm_create(k, &device, p, 6.0, splits, stream, &g, &why) != RDT_OK)
+    fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
+  first.out.data = between;
+  contender chained = {.gemm = g, .from = between};
+  snprintf(name, sizeof name, "%s/%d", k->tile->name, rdt_cuda_gemm_splits(g));
+  if (rdt_cuda_gemm_follow(g, before, &why) == RDT_OK && rdt_cuda_gemm_run(before, &first, stream, &why) == RDT_OK &&
+      add(b, name, "chained", launch_chained, &chained)) {
+    b->list[b->count - 1].gemm = g, b->list[b->count - 1].from = between,
+                       b->list[b->count - 1].splits = rdt_cuda_gemm_splits(g);
+    return;
+  }
+  rdt_cuda_gemm_destroy(g), rdt_cuda_free(between);
+}
+
 static void add_own(bench *b, const rdt_cuda_kernel *k, int splits) {
   rdt_problem p;
   rdt_reason why;
@@ -109,13 +147,17 @@ static void add_own(bench *b, const rdt_cuda_kernel *k, int splits) {
   rdt_tensor in[2];
   if (rdt_problem_init(&p, RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
   const rdt_operands o = operands(b, in, b->weights);
-  p.in[0] = in[0], p.in[1] = in[1], p.out = o.out, p.acc = RDT_F32;
+  p.in[0] = in[0], p.in[1] = in[1], p.out = o.out,
+  p.acc = b->type == RDT_S8    ? RDT_S32
+          : b->type == RDT_F64 ? RDT_F64
+                               : RDT_F32;
   if (rdt_cuda_gemm_create(k, &device, &p, 6.0, splits, stream, &g, &why) == RDT_OK) {
     snprintf(name, sizeof name, "%s/%d", k->tile->name, rdt_cuda_gemm_splits(g));
     for (int i = 0; i < b->count; i++) /* splits that come out the same */
       if (b->list[i].scheme == k->scheme && strcmp(b->list[i].name, name) == 0) goto done;
     if (add(b, name, k->scheme, launch_own, g)) {
       b->list[b->count - 1].gemm = g, b->list[b->count - 1].splits = rdt_cuda_gemm_splits(g);
+      if (strcmp(k->scheme, "global-classic") == 0 && b->n == b->k) add_chained(b, k, &p, g, splits);
       rdt_problem_clear(&p);
       return;
     }
@@ -126,7 +168,7 @@ static void add_own(bench *b, const rdt_cuda_kernel *k, int splits) {
 }
 
 static void add_libraries(bench *b) {
-  for (int transposed = 0; library && transposed < 2; transposed++) {
+  for (int transposed = 0; library && b->type == RDT_F16 && transposed < 2; transposed++) {
     char name[80];
     lt_call call = {.gemm = {b->m, b->n, b->k, transposed != 0}};
     snprintf(name, sizeof name, "cublasGemmEx %s", transposed ? "B^T" : "B");
@@ -188,12 +230,14 @@ static int complaints(bench *b) {
   return n;
 }
 
-static const char *const schemes[] = {"none",      "thread1",    "thread1a", "col",   "thread2",
-                                      "replicate", "replicate1", "row",      "global"};
+static const char *const schemes[] = {"none",    "thread1",        "thread1a",   "col",
+                                      "thread2", "replicate",      "replicate1", "row",
+                                      "global",  "global-classic", "chained"};
 enum { SCHEMES = sizeof schemes / sizeof *schemes, THREAD_FIRST = 1, THREAD_LAST = 6 };
 
 static void record(FILE *f, const bench *b, bool first) {
-  fprintf(f, "%s\n  {\"m\": %d, \"n\": %d, \"k\": %d, \"contenders\": [", first ? "" : ",", b->m, b->n, b->k);
+  fprintf(f, "%s\n  {\"type\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"contenders\": [", first ? "" : ",",
+          rdt_dtype_name(b->type), b->m, b->n, b->k);
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
     fprintf(f, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
@@ -203,7 +247,9 @@ static void record(FILE *f, const bench *b, bool first) {
   fprintf(f, "]}");
 }
 
-static void print_row(const bench *b, double ratios[3]) {
+static double overheads[16][sizeof schemes / sizeof *schemes]; /* of the squares, over own unprotected */
+
+static void print_row(const bench *b, double ratios[3], double *overhead) {
   const contender *none = best(b, "none"), *lib = best(b, NULL), *t = NULL;
   printf("%5d %5d %5d", b->m, b->n, b->k);
   for (int i = 0; i < SCHEMES; i++) {
@@ -212,6 +258,7 @@ static void print_row(const bench *b, double ratios[3]) {
       printf(" | %8.2f %-9s", 1e6 * c->median, c->name);
     else
       printf(" | %8s %-9s", "-", "");
+    if (overhead) overhead[i] = c && none ? c->median / none->median : NAN;
     if (c && i >= THREAD_FIRST && i <= THREAD_LAST && (!t || c->median < t->median)) t = c;
   }
   fflush(stdout);
@@ -222,38 +269,52 @@ static void print_row(const bench *b, double ratios[3]) {
 }
 
 /* One product, all contenders. */
-static int bench_one(int m, int n, int k, const int *splits, FILE *f, bool first, double ratios[3]) {
+/* Figure 12 of the paper on thread-level checks: overhead of each scheme, by the intensity of the product. */
+static void print_overheads(const int *sizes, int count) {
+  printf("\nSquares, fp16: overhead over own unprotected, %%\n size FLOP/B");
+  for (int i = 1; i < SCHEMES; i++) printf(" | %14s", schemes[i]);
+  for (int s = 0; s < count; s++) {
+    printf("\n%5d %6.0f", sizes[s], sizes[s] / 3.0);
+    for (int i = 1; i < SCHEMES; i++) printf(" | %14.1f", 100.0 * (overheads[s][i] - 1.0));
+  }
+  printf("\n");
+}
+
+static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FILE *f, bool first, double ratios[3],
+                     double *overhead) {
   static bench b;
   int kernels;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&kernels);
   rdt_reason why;
-  b = (bench){.m = m, .n = n, .k = k};
-  const size_t bytes = (size_t)n * (size_t)k * 2;
+  b = (bench){.m = m, .n = n, .k = k, .type = type, .out = type == RDT_S8 ? RDT_S32 : type};
+  b.size = rdt_dtype_info(type)->bytes;
+  const size_t bytes = (size_t)n * (size_t)k * b.size;
   b.copies = (int)((COLD + bytes - 1) / bytes);
   if (b.copies > 1024) b.copies = 1024;
   b.launches = b.copies < 24 ? 24 / b.copies * b.copies : b.copies > 64 ? 64 : b.copies;
   void *weights;
   if (rdt_cuda_alloc(bytes * (size_t)b.copies, &weights, &why) != RDT_OK ||
-      rdt_cuda_alloc((size_t)m * (size_t)k * 2, &b.a, &why) != RDT_OK ||
-      rdt_cuda_alloc((size_t)m * (size_t)n * 2, &b.c, &why) != RDT_OK)
+      rdt_cuda_alloc((size_t)m * (size_t)k * b.size, &b.a, &why) != RDT_OK ||
+      rdt_cuda_alloc((size_t)m * (size_t)n * 8, &b.c, &why) != RDT_OK)
     return fprintf(stderr, "gpu-bench: %s\n", why.text), 2;
   b.weights = weights;
-  fill(b.weights, bytes / 2, 1), fill(b.a, (size_t)m * (size_t)k, 2);
+  fill(b.weights, type, bytes / b.size, 1), fill(b.a, type, (size_t)m * (size_t)k, 2);
   for (int i = 1; i < b.copies; i++)
     must(cudaMemcpyAsync(b.weights + (size_t)i * bytes, b.weights, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
   for (int i = 0; i < kernels; i++) {
     const rdt_cuda_tile *t = table[i].tile;
-    if (table[i].dtype != RDT_F16 || t->rows >= 4 * m + 64 || m > 32 * t->rows) continue; /* out of proportion */
+    if (table[i].dtype != type || t->rows >= 4 * m + 64 || m > 32 * t->rows) continue; /* out of proportion */
     for (const int *s = splits; *s >= 0; s++) add_own(&b, &table[i], *s);
   }
   add_libraries(&b);
   measure(&b);
-  print_row(&b, ratios);
+  print_row(&b, ratios, overhead);
   const int bad = complaints(&b);
   if (bad) printf("      %d contenders complained although nothing was wrong\n", bad);
   if (f) record(f, &b, first);
   for (int i = 0; i < b.count; i++)
-    must(cudaGraphExecDestroy(b.list[i].graph), "graph"), rdt_cuda_gemm_destroy(b.list[i].gemm);
+    must(cudaGraphExecDestroy(b.list[i].graph), "graph"), rdt_cuda_gemm_destroy(b.list[i].gemm),
+        rdt_cuda_free(b.list[i].from);
   rdt_cuda_free(weights), rdt_cuda_free(b.a), rdt_cuda_free(b.c);
   return bad ? 1 : 0;
 }
@@ -291,7 +352,7 @@ int main(int argc, char **argv) {
   heading("Few rows, cold weights, fp16");
   for (int s = 0; s < 2; s++)
     for (int r = 0; r < 4; r++) {
-      code |= bench_one(rows[r], sizes[s], sizes[s], split, f, s + r == 0, ratios);
+      code |= bench_one(RDT_F16, rows[r], sizes[s], sizes[s], split, f, s + r == 0, ratios, NULL);
       for (int i = 0; i < 3; i++) logs[i] += log(ratios[i]) / 8.0;
     }
   printf(
@@ -299,7 +360,17 @@ int main(int argc, char **argv) {
       "library %.3f\n",
       exp(logs[0]), exp(logs[1]), exp(logs[2]));
   heading("Squares, fp16");
-  for (int i = 0; i < 7; i++) code |= bench_one(squares[i], squares[i], squares[i], automatic, f, false, ratios);
+  for (int i = 0; i < 7; i++)
+    code |= bench_one(RDT_F16, squares[i], squares[i], squares[i], automatic, f, false, ratios, overheads[i]);
+  print_overheads(squares, 7);
+  static const rdt_dtype types[] = {RDT_S8, RDT_F64, RDT_F32};
+  for (int t = 0; t < 3; t++) {
+    char title[64];
+    snprintf(title, sizeof title, "Own products of %s", rdt_dtype_name(types[t]));
+    heading(title);
+    code |= bench_one(types[t], 16, 4096, 4096, automatic, f, false, ratios, NULL);
+    code |= bench_one(types[t], 2048, 2048, 2048, automatic, f, false, ratios, NULL);
+  }
   if (f) fprintf(f, "]}\n"), fclose(f);
   return code;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "cuda/classic.h"
 #include "cuda/kernel.h"
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
@@ -17,7 +18,8 @@ struct rdt_cuda_gemm {
   const rdt_cuda_kernel *kernel;
   rdt_mma_args args;
   rdt_weights_args weights; /* parts NULL: no check needs them */
-  bool fixed;
+  rdt_classic_args classic; /* weights NULL: another scheme */
+  bool fixed, follows;      /* follows: the product before has left the sums of A */
   int row_blocks;
 };
 
@@ -84,7 +86,8 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
       return rdt_fail(why, no, "%s takes lengths up to %d", k->name, INT_MAX / 2);
   if (c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
-  if (e->act.fn != RDT_FN_NONE) return rdt_fail(why, no, "%s applies no activation", k->name);
+  if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU)
+    return rdt_fail(why, no, "%s applies no activation but relu", k->name);
   if (e->factor.rank >= 0) return rdt_fail(why, no, "%s does not requantise", k->name);
   if (e->bias.rank >= 0 && !takes_bias(k, e->bias.dtype))
     return rdt_fail(why, no, "%s takes a bias of %s", k->name,
@@ -181,6 +184,27 @@ static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator 
   return r;
 }
 
+/* Sums of C and of what was stored are formed in f32 within a tile, or a strip of A, and in double beyond. They have no
+ * signs: what tensor cores cut off adds up in them as the outputs do, and twice as much is granted as they lose on
+ * average (on an H200 half of that average was seen, of positive data). */
+static rdt_box_bound classic_bound(const rdt_cuda_gemm *g, const rdt_accumulator *acc, double lambda) {
+  const rdt_cuda_tile *t = g->kernel->tile;
+  const int64_t each = t->rows * t->columns / t->threads, rows = each / 4 + 4 * t->threads / t->columns;
+  const rdt_tolerance r = {.acc = *acc,
+                           .k = g->args.k,
+                           .splits = t->warps_k + g->args.splits,
+                           .u_check = 0x1p-24,
+                           .depth_sum = each + 16,
+                           .depth_dot = 1,
+                           .u_form = 0x1p-24,
+                           .depth_beta = rows > RDT_CLASSIC_ROWS ? rows : RDT_CLASSIC_ROWS,
+                           .u_beta = 0x1p-50,
+                           .lambda = lambda};
+  rdt_box_bound b = rdt_box_bound_of(&r, (int64_t)g->args.m * g->args.n);
+  b.line = 2.0 * (b.line + sqrt(b.drift));
+  return b;
+}
+
 static int weights_type(rdt_dtype t) {
   return t == RDT_F16    ? RDT_WEIGHTS_F16
          : t == RDT_BF16 ? RDT_WEIGHTS_BF16
@@ -193,7 +217,14 @@ static int weights_type(rdt_dtype t) {
 static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   void *arguments[] = {(void *)&g->weights};
   const dim3 block = {256, 1, 1};
-  dim3 grid = {(unsigned)g->weights.k, 1, 1};
+  dim3 grid = {(unsigned)g->args.k, 1, 1};
+  if (g->classic.weights) {
+    rdt_classic_args of_b = g->classic;
+    of_b.matrix = g->weights.b, of_b.pitch = g->args.ldb, of_b.columns = g->args.n;
+    arguments[0] = &of_b;
+    return rdt_cuda_status(cudaLaunchKernel(rdt_classic_weights, grid, block, arguments, 0, stream), "sums of weights",
+                           why);
+  }
   if (!g->weights.parts) return RDT_OK;
   if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, sizeof(double), stream, why));
   if (threads(g->kernel))
@@ -223,6 +254,7 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   a->alpha64 = p->epilogue.alpha, a->beta64 = p->epilogue.beta;
   a->alpha = (float)a->alpha64, a->beta = (float)a->beta64;
   a->c_type = type_of(p->out.dtype);
+  a->relu = p->epilogue.act.fn == RDT_FN_RELU;
   if (p->epilogue.bias.rank >= 0) a->bias_type = type_of(p->epilogue.bias.dtype);
   if (splits < 1) splits = splits_for(k, d->sms, a->m, a->n, a->k);
   a->k_split = (int)(up(up(a->k, k->k), splits) * k->k);
@@ -243,6 +275,12 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   const size_t parts = place(&at, sums(k) ? (size_t)a->k * wide : 0);
   const size_t rows = place(&at, sums(k) ? (size_t)(a->column_blocks + a->splits) * (size_t)a->m * 2 * size : 0);
   const size_t scalars = place(&at, sums(k) ? (size_t)g->row_blocks * 4 * size : 0);
+  const bool classic = k->check == RDT_MMA_CLASSIC;
+  const int64_t strips = up(a->m, RDT_CLASSIC_ROWS);
+  const size_t next = place(&at, classic ? (size_t)g->row_blocks * (size_t)a->n * 8 : 0);
+  const size_t totals = place(&at, classic ? tiles * 8 : 0);
+  const size_t of_weights = place(&at, classic ? (size_t)a->k * 16 : 0);
+  const size_t of_a = place(&at, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
   const size_t partial =
       place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
   void *base;
@@ -263,6 +301,21 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   if (sums(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){
         .ldb = a->ldb, .k = a->k, .n = a->n, .fragments = fragments, .rho2 = memory + rho2, .parts = memory + parts};
+  if (classic) {
+    a->next = (float *)(memory + next), a->sums = memory + totals;
+    g->classic = (rdt_classic_args){.rows = a->m,
+                                    .columns = a->k,
+                                    .half = k->dtype == RDT_F16,
+                                    .weights = (double *)(memory + of_weights),
+                                    .strips = (float *)(memory + of_a),
+                                    .count = (int)strips,
+                                    .sums = a->sums,
+                                    .tiles = (int)tiles,
+                                    .m = a->m,
+                                    .n = a->n,
+                                    .k = a->k,
+                                    .bound = classic_bound(g, &acc, lambda)};
+  }
   const void *inject = rdt_cuda_kernel_inject(k);
   RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(*k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
                                k->name, why),
@@ -302,6 +355,13 @@ static bool aligned(const void *p, int64_t pitch, int64_t elements, size_t bytes
   return (uintptr_t)p % bytes == 0 && pitch % elements == 0;
 }
 
+static rdt_status launch_classic(const void *code, const rdt_classic_args *args, int64_t x, int64_t y, void *stream,
+                                 rdt_reason *why) {
+  void *arguments[] = {(void *)args};
+  const dim3 grid = {(unsigned)x, (unsigned)y, 1}, block = {RDT_CLASSIC_THREADS, 1, 1};
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "global-classic", why);
+}
+
 static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const void *code, rdt_mma_hit *hit,
                          void *stream, rdt_reason *why) {
   rdt_mma_args a = g->args;
@@ -318,11 +378,31 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
     now.weights.b = a.b;
     RDT_TRY(weigh(&now, stream, why));
   }
+  rdt_classic_args of_a = g->classic;
+  if (of_a.weights) {
+    of_a.matrix = a.a, of_a.pitch = a.lda, of_a.verdict = a.verdict;
+    of_a.told = hit ? &hit->bound : NULL; /* an address on the device */
+    if (!g->follows)
+      RDT_TRY(launch_classic(rdt_classic_columns, &of_a, up(a.k, RDT_CLASSIC_THREADS), of_a.count, stream, why));
+  }
   void *arguments[] = {&a, &hit};
   const dim3 grid = {(unsigned)(a.column_blocks + sums(g->kernel)), (unsigned)g->row_blocks, (unsigned)a.splits};
   const dim3 block = {(unsigned)g->kernel->tile->threads, 1, 1};
-  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, (size_t)g->kernel->shared, stream),
-                         g->kernel->name, why);
+  RDT_TRY(rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, (size_t)g->kernel->shared, stream),
+                          g->kernel->name, why));
+  return of_a.weights ? launch_classic(rdt_classic_compare, &of_a, 1, 1, stream, why) : RDT_OK;
+}
+
+rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why) {
+  const rdt_mma_args *a = &g->args, *b = &before->args;
+  if (!g->classic.weights || !before->classic.weights || b->m != a->m || b->n != a->k ||
+      b->c_type != type_of(g->kernel->dtype))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s does not follow %s: both are global-classic, and A is what was stored", g->kernel->name,
+                    before->kernel->name);
+  g->follows = true;
+  g->classic.strips = b->next, g->classic.count = before->row_blocks;
+  return RDT_OK;
 }
 
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {

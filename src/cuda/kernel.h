@@ -42,6 +42,9 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
 /* Asynchronous. out = alpha A B + bias + beta residual by the planned epilogue. */
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
+/* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
+ * order. RDT_ERR_UNSUPPORTED where they do not fit. */
+rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why);
 /* A fault, by the injecting instantiation. bound: of the check that looks at it, NaN where none does. */
 typedef struct rdt_cuda_strike {
   rdt_kernel_hit hit; /* element, position, mask; before, after, done */

@@ -21,9 +21,21 @@ enum { /* what rows name, so that they can be pasted together */
        check_replicate = RDT_MMA_REPLICATE,
        check_replicate1 = RDT_MMA_REPLICATE1,
        check_row = RDT_MMA_SUMS,
-       check_global = RDT_MMA_SUMS
+       check_global = RDT_MMA_SUMS,
+       check_global_classic = RDT_MMA_CLASSIC
 };
-#define NAME(type, unit, tile, scheme) "gemm_" #type "_" unit "_" #tile "_" #scheme
+/* Names: one is no identifier */
+#define SCHEME_none "none"
+#define SCHEME_thread1 "thread1"
+#define SCHEME_thread1a "thread1a"
+#define SCHEME_col "col"
+#define SCHEME_thread2 "thread2"
+#define SCHEME_replicate "replicate"
+#define SCHEME_replicate1 "replicate1"
+#define SCHEME_row "row"
+#define SCHEME_global "global"
+#define SCHEME_global_classic "global-classic"
+#define NAME(type, unit, tile, scheme) "gemm_" #type "_" unit "_" #tile "_" SCHEME_##scheme
 /* dtype, bytes of an element, k of an instruction's step, bytes of an accumulator */
 enum { dtype_f16 = RDT_F16, bytes_f16 = 2, step_f16 = 16, sum_f16 = 4 };
 enum { dtype_bf16 = RDT_BF16, bytes_bf16 = 2, step_bf16 = 16, sum_bf16 = 4 };
@@ -58,7 +70,7 @@ enum {
 static const rdt_cuda_kernel table[] = {
 #define X(type, shape, how)                                                                                           \
   {.name = NAME(type, unit_##type, shape, how),                                                                       \
-   .scheme = #how,                                                                                                    \
+   .scheme = SCHEME_##how,                                                                                            \
    .dtype = (rdt_dtype)dtype_##type,                                                                                  \
    .tile = &tiles[tile_##shape],                                                                                      \
    .k = 2 * depth_##shape / bytes_##type,                                                                             \

@@ -127,6 +127,7 @@ static void check_results(void) {
                    .in = types[turn % 5],
                    .bias = (r >> 30) % 2,
                    .residual = (r >> 31) % 2,
+                   .relu = (r >> 34) % 4 == 0,
                    .alpha = (r >> 32) % 2 ? 1.0 : 0.75,
                    .beta = (r >> 33) % 2 ? 1.0 : -0.5,
                    .data = (gpu_data)((r >> 36) % GPU_SMALL)};
@@ -202,6 +203,39 @@ static void check_unbounded(rdt_dtype type) {
   gpu_case_free(&c);
 }
 
+/* Two global-classic products, the second of what the first stored after its relu: no pass over A between them, and
+ * what changes there between them is seen. */
+static void check_chain(rdt_dtype type) {
+  char name[64];
+  uint64_t seed = 19;
+  rdt_reason why = {""};
+  snprintf(name, sizeof name, "gemm_%s_mma_64x64_global-classic", rdt_dtype_name(type));
+  const rdt_cuda_kernel *k = rdt_cuda_kernel_find(name);
+  const gpu_shape s1 = {.m = 200, .n = 150, .k = 90, .in = type, .out = type, .alpha = 1.0, .relu = true},
+                  s2 = {.m = 200, .n = 70, .k = 150, .in = type, .out = RDT_F32, .alpha = 1.0};
+  gpu_case one, two;
+  gpu_case_make(&one, &s1, &seed, false), gpu_case_make(&two, &s2, &seed, false);
+  two.in[0] = two.p.in[0] = one.p.out;
+  rdt_cuda_gemm *first = ready(k, &one, 6.0, 1, true), *second = ready(k, &two, 6.0, 2, true);
+  if (rdt_cuda_gemm_follow(first, second, &why) == RDT_OK) complain(name, &one, "follows what it does not");
+  gpu_must(rdt_cuda_gemm_follow(second, first, &why), name, &why);
+  for (int turn = 0; turn < 2; turn++) {
+    rdt_cuda_verdict v = run(first, &one, name);
+    if (v.suspect | v.certain | v.cannot) complain(name, &one, "complains without a fault"), print_finding(&v);
+    if (turn) { /* an activation, between the two */
+      uint16_t large;
+      rdt_store(&large, type, 0, 9.0);
+      gpu_must(rdt_cuda_put((char *)one.device[2] + one.skip[2], &large, 2, NULL, &why), "put", &why);
+      gpu_must(rdt_cuda_wait(NULL, &why), "put", &why);
+    }
+    v = run(second, &two, name);
+    if ((v.suspect + v.certain > 0) != turn)
+      complain(name, &two, turn ? "an activation changed unseen" : "complains in a chain"), print_finding(&v);
+  }
+  rdt_cuda_gemm_destroy(first), rdt_cuda_gemm_destroy(second);
+  gpu_case_free(&one), gpu_case_free(&two);
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
   quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
@@ -221,6 +255,7 @@ int main(int argc, char **argv) {
   check_results();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i]);
+  check_chain(RDT_F16), check_chain(RDT_BF16);
   check_clean();
   printf("gpu-check: %lld products, %lld elements: %lld wrong\n", (long long)products, (long long)elements,
          (long long)wrong);

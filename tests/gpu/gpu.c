@@ -119,7 +119,9 @@ static void compute(gpu_case *c, const gpu_shape *s) {
       if (s->bias) more[0] = rdt_load((char *)c->host[BIAS] + c->skip[BIAS], bias->dtype, j);
       if (s->residual)
         more[1] = s->beta * rdt_load((char *)c->host[RESIDUAL] + c->skip[RESIDUAL], r->dtype, i * r->stride[0] + j);
-      x[j] += more[0] + more[1], y[j] += fabs(more[0]) + fabs(more[1]);
+      x[j] += more[0] + more[1];
+      if (s->relu) x[j] = fmax(x[j], 0.0);
+      y[j] += fabs(more[0]) + fabs(more[1]);
     }
   }
   free(a), free(b);
@@ -134,6 +136,7 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
   fill(c, A, &c->in[0], s->data, seed);
   fill(c, B, &c->in[1], s->data, seed);
   c->p.out = operand(c, C, s, s->out, s->m, s->n);
+  if (s->relu) c->epilogue.act.fn = RDT_FN_RELU;
   c->epilogue.alpha = s->alpha, c->epilogue.beta = s->beta;
   if (s->bias) {
     rdt_tensor t = operand(c, BIAS, s, s->out, 1, s->n);

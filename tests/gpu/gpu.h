@@ -30,7 +30,7 @@ typedef struct gpu_shape {
   int gap;    /* elements between rows beyond what alignment asks for */
   int offset; /* elements that operands are shifted by: no longer aligned */
   rdt_dtype in, out;
-  bool bias, residual;
+  bool bias, residual, relu;
   double alpha, beta;
   gpu_data data;
 } gpu_shape;

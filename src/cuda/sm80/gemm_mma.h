@@ -21,7 +21,8 @@ enum rdt_mma_check {
   RDT_MMA_THREAD2,    /* sums of both: all that a thread has */
   RDT_MMA_REPLICATE,  /* everything twice, bits compared */
   RDT_MMA_REPLICATE1, /* everything twice, the second time into one fragment: all that a thread has */
-  RDT_MMA_SUMS        /* sums of C's rows against A times B's row sums, made offline; row by row, or as one scalar */
+  RDT_MMA_SUMS,       /* sums of C's rows against A times B's row sums, made offline; row by row, or as one scalar */
+  RDT_MMA_CLASSIC     /* the sum of C, and the column sums of what is stored; compared by a kernel of its own */
 };
 
 typedef struct rdt_mma_args {
@@ -43,6 +44,8 @@ typedef struct rdt_mma_args {
   void *sums;        /* SUMS: [column block][m] of sum and sum of squares, then [split][m] of what is expected, |a|^2 */
   void *scalars;     /* SUMS, one scalar: [row block] of sum, expected, squares, |a|^2 */
   int scalar;
+  float *next; /* CLASSIC: [row block][n] of sum and sum of squares; sums: [row block][column block] of these of C */
+  int relu;
   rdt_device_bound bound;
   rdt_cuda_verdict *verdict;
 } rdt_mma_args;

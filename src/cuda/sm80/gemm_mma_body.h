@@ -161,6 +161,7 @@ static __device__ __noinline__ rdt_four<typename T::sum> rdt_add_bias(const rdt_
       if (p.residual)
         x.v[i] = rdt_add_rn(x.v[i],
                             rdt_scaled<T>(p, true, rdt_load_more<T>(p.residual, row * p.ldr + column + i, p.c_type)));
+      if (p.relu && x.v[i] < (typename T::sum)0) x.v[i] = 0; /* NaN stays */
     }
   return x;
 }
@@ -184,10 +185,16 @@ static __device__ __noinline__ void rdt_store_slowly(const rdt_mma_args &p, int6
 }
 
 template <class T>
-RDT_DEVICE void rdt_finish4(const rdt_mma_args &p, int row, int column, rdt_four<typename T::sum> x) {
+RDT_DEVICE rdt_four<typename T::sum> rdt_epilogue4(const rdt_mma_args &p, int row, int column,
+                                                   rdt_four<typename T::sum> x) {
 #pragma unroll
   for (int i = 0; i < 4; i++) x.v[i] = rdt_scaled<T>(p, false, x.v[i]);
-  if (__builtin_expect(p.bias || p.residual, 0)) x = rdt_add_bias<T>(p, row, column, x);
+  if (__builtin_expect(p.bias || p.residual || p.relu, 0)) x = rdt_add_bias<T>(p, row, column, x);
+  return x;
+}
+
+template <class T>
+RDT_DEVICE void rdt_store4(const rdt_mma_args &p, int row, int column, const rdt_four<typename T::sum> &x) {
   const int64_t at = row * p.ldc + column;
   if (__builtin_expect(p.n - column < 4 || !p.c_aligned, 0)) {
     rdt_store_slowly<T>(p, at, min(p.n - column, 4), x);
@@ -251,6 +258,68 @@ static __device__ __noinline__ bool rdt_share_tile(const rdt_mma_args &p, uint32
   return rdt_last(p.tickets + blockIdx.y * p.column_blocks + blockIdx.x, (unsigned)p.splits);
 }
 
+template <class R>
+RDT_DEVICE R rdt_sum_block(R x) { /* in a fixed order; the first thread has it */
+  __shared__ R warps[32];
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x = rdt_plus(x, __shfl_down_sync(0xffffffffu, x, d));
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
+  __syncthreads();
+  R total = 0;
+  if (threadIdx.x == 0)
+    for (unsigned w = 0; w < blockDim.x / 32; w++) total = rdt_plus(total, warps[w]);
+  __syncthreads();
+  return total;
+}
+
+struct rdt_no_totals {};
+
+/* Of a tile: its sum, and the sums of its columns as they are stored, after the activation; with squares. A thread has
+ * four columns in all of its rows. */
+template <class T, class Tile>
+struct rdt_totals {
+  float sum, squares, column[4], column2[4];
+  static_assert(4 * Tile::threads % Tile::BN == 0, "the same columns in each turn");
+
+  __device__ __forceinline__ void add(const rdt_mma_args &p, int column0, const rdt_four<float> &raw,
+                                      const rdt_four<float> &x) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      sum += raw.v[i], squares = fmaf(raw.v[i], raw.v[i], squares); /* beyond n they are zero */
+      const float y = p.c_type == RDT_MMA_F16    ? rdt_f16::wide(rdt_f16::narrow(x.v[i], 0.0f)).x
+                      : p.c_type == RDT_MMA_BF16 ? rdt_bf16::wide(rdt_bf16::narrow(x.v[i], 0.0f)).x
+                                                 : x.v[i];
+      if (column0 + i < p.n) column[i] += y, column2[i] = fmaf(y, y, column2[i]);
+    }
+  }
+  __device__ __forceinline__ void put(const rdt_mma_args &p, uint32_t) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    float *all = (float *)memory; /* the sums of the warps are done with */
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      all[4 * threadIdx.x + i] = column[i], all[4 * (Tile::threads + threadIdx.x) + i] = column2[i];
+    __syncthreads();
+    const int at = (int)blockIdx.x * Tile::BN + (int)threadIdx.x;
+    if (threadIdx.x < Tile::BN && at < p.n) {
+      float s = 0.0f, s2 = 0.0f;
+      for (int i = threadIdx.x; i < 4 * Tile::threads; i += Tile::BN) s += all[i], s2 += all[4 * Tile::threads + i];
+      rdt_store_pair(p.next + 2 * ((int64_t)blockIdx.y * p.n + at), s, s2);
+    }
+    const float s = rdt_sum_block(sum), s2 = rdt_sum_block(squares);
+    if (threadIdx.x == 0) rdt_store_pair((float *)p.sums + 2 * (blockIdx.y * p.column_blocks + blockIdx.x), s, s2);
+  }
+};
+
+template <class T, class Tile, int check>
+struct rdt_totals_of {
+  typedef rdt_no_totals type;
+};
+template <class T, class Tile>
+struct rdt_totals_of<T, Tile, RDT_MMA_CLASSIC> {
+  typedef rdt_totals<T, Tile> type;
+};
+
 /* Whether this block wrote the tile: of those that share it, the last one. */
 template <class T, class Tile, int check, class Hit>
 RDT_DEVICE bool rdt_store_tile(const rdt_mma_args &p, uint32_t sums, Hit &hit) {
@@ -258,6 +327,7 @@ RDT_DEVICE bool rdt_store_tile(const rdt_mma_args &p, uint32_t sums, Hit &hit) {
   static_assert(groups % 32 == 0, "whole warps");
   constexpr bool again = rdt_of_thread(check) || check == RDT_MMA_REPLICATE;
   if (p.splits > 1 && !rdt_share_tile<T, Tile, again>(p, sums)) return false;
+  typename rdt_totals_of<T, Tile, check>::type totals = {};
 #pragma unroll 1 /* short code, see rdt_passes */
   for (int at = threadIdx.x; at < groups; at += Tile::threads) {
     const int r = 4 * at / Tile::BN, c = 4 * at % Tile::BN;
@@ -274,8 +344,12 @@ RDT_DEVICE bool rdt_store_tile(const rdt_mma_args &p, uint32_t sums, Hit &hit) {
       }
     }
     if constexpr (check == RDT_MMA_SUMS) rdt_sum_row<T, Tile>(p, row, column, v);
-    if (row < p.m && column < p.n) rdt_finish4<T>(p, row, column, v);
+    if (row >= p.m || column >= p.n) continue;
+    const rdt_four<typename T::sum> x = rdt_epilogue4<T>(p, row, column, v);
+    rdt_store4<T>(p, row, column, x);
+    if constexpr (check == RDT_MMA_CLASSIC) totals.add(p, column, v, x);
   }
+  if constexpr (check == RDT_MMA_CLASSIC) totals.put(p, sums);
   return true;
 }
 
@@ -294,20 +368,6 @@ RDT_DEVICE void rdt_store_expected(const rdt_mma_args &p, uint32_t sums, const t
     rdt_store_pair((R *)p.sums + 2 * (((int64_t)p.column_blocks + blockIdx.z) * p.m + row),
                    T::expected(rdt_warps_sum<T, Tile>(sums, r, 0).v), a2);
   }
-}
-
-template <class R>
-RDT_DEVICE R rdt_sum_block(R x) { /* in a fixed order; the first thread has it */
-  __shared__ R warps[32];
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) x = rdt_plus(x, __shfl_down_sync(0xffffffffu, x, d));
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
-  __syncthreads();
-  R total = 0;
-  if (threadIdx.x == 0)
-    for (unsigned w = 0; w < blockDim.x / 32; w++) total = rdt_plus(total, warps[w]);
-  __syncthreads();
-  return total;
 }
 
 /* By the last block of these rows; of one scalar, by the last of all. */

@@ -20,7 +20,8 @@ enum {
   rdt_check_replicate = RDT_MMA_REPLICATE,
   rdt_check_replicate1 = RDT_MMA_REPLICATE1,
   rdt_check_row = RDT_MMA_SUMS,
-  rdt_check_global = RDT_MMA_SUMS
+  rdt_check_global = RDT_MMA_SUMS,
+  rdt_check_global_classic = RDT_MMA_CLASSIC
 };
 
 /* Two sets of accumulators take the registers of two blocks, and so do wide ones and sums for every column. */
