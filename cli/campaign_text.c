@@ -226,15 +226,20 @@ bool rdt_campaign_put(const rdt_tally *t, bool repairs, bool markdown, bool all,
 
 void rdt_trial_tell(const rdt_trial *t, bool repairs) {
   const char *reproach = rdt_trial_reproach(t, repairs);
+  const bool clean = strcmp(t->spec, "none") == 0;
   printf("trial %" PRId64 ": %s\n", t->id, t->spec);
   if (*t->did) printf("  it hit %s\n", t->did);
   if (*t->layer)
-    printf("  layer %s, protected by %s, which %s this site\n", t->layer, *t->scheme ? t->scheme : "-",
-           t->claimed ? "claims" : "does not claim");
-  printf("  effect: %s; largest error %.9g, weighted in a check %.9g, floor %.9g", rdt_effect_name(t->effect), t->error,
-         t->weighted, t->floor);
+    printf("  layer %s, protected by %s%s\n", t->layer, *t->scheme ? t->scheme : "-",
+           clean        ? ""
+           : t->claimed ? ", which claims this site"
+                        : ", which does not claim this site");
+  if (!clean)
+    printf("  effect: %s; largest error %.9g, weighted in a check %.9g, floor %.9g", rdt_effect_name(t->effect),
+           t->error, t->weighted, t->floor);
   if (t->changed >= 0) printf(", %" PRId64 " elements of the raw result", t->changed);
-  printf("\n  worst check there: residual %.9g, bound %.9g, ratio %.6g\n", t->residual, t->bound, t->ratio);
+  printf("%s  worst check there: residual %.9g, bound %.9g, ratio %.6g\n", clean ? "" : "\n", t->residual, t->bound,
+         t->ratio);
   printf("  %" PRId64 " checks, %" PRId64 " suspects, %" PRId64 " faults; verdict %s, diagnosis %s\n", t->checks,
          t->suspects, t->faults, rdt_verdict_name(t->verdict), rdt_diagnosis_name(t->diagnosis));
   if (t->stated >= 0.0) printf("  rebuilt within %.9g; it is off by %.9g\n", t->stated, t->left);

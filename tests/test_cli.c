@@ -358,6 +358,14 @@ static void test_replays(void **state) {
   }
 }
 
+/* Where nothing is planted there is no site, and no effect. */
+static void test_clean_replay(void **state) {
+  (void)state;
+  util_cli_expect(util_cli(GEMM "--fault none --replay 3"), 0,
+                  "layer gemm, protected by row\n  worst check there: residual");
+  assert_null(strstr(util_cli_text, "effect"));
+}
+
 /* What was read counts by what is in it, not by its name. */
 static void test_other_contents(void **state) {
 #define COPY "inject copy.onnx -i copy.npy --jobs 1 --threads 1 -o copied "
@@ -638,29 +646,14 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),
-      cmocka_unit_test(test_options),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_plans),
-      cmocka_unit_test(test_plan_words),
-      cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_campaigns),
-      cmocka_unit_test(test_contradictions),
-      cmocka_unit_test(test_replays),
-      cmocka_unit_test(test_other_contents),
-      cmocka_unit_test(test_killed),
-      cmocka_unit_test(test_no_verdict),
-      cmocka_unit_test(test_a_miss_fails),
-      cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs),
-      cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_unwritable),
-      cmocka_unit_test(test_empty_names),
-      cmocka_unit_test(test_links),
-      cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),
-      cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),       cmocka_unit_test(test_options),      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),      cmocka_unit_test(test_plan_words),   cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),     cmocka_unit_test(test_campaigns),    cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_replays),    cmocka_unit_test(test_clean_replay), cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),     cmocka_unit_test(test_no_verdict),   cmocka_unit_test(test_a_miss_fails),
+      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),   cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names),  cmocka_unit_test(test_links),
+      cmocka_unit_test(test_pipe),       cmocka_unit_test(test_signals),      cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }
