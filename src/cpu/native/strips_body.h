@@ -8,6 +8,7 @@
 #include "cpu/epilogue.h"
 #include "cpu/maps.h"
 #include "cpu/native/native.h"
+#include "cpu/native/panels_body.h"
 #include "cpu/native/shares.h"
 
 enum {
@@ -51,38 +52,9 @@ static const rdt_map_table *maps(void) {
   return &rdt_maps_generic;
 }
 
-static int64_t size_of(rdt_dtype dtype) {
-  return (int64_t)rdt_dtype_size(dtype);
-}
-
-static const void *moved(const void *x, int64_t elements, rdt_dtype dtype) {
-  return x ? (const char *)x + elements * size_of(dtype) : NULL;
-}
-
-/* Terms of a panel, in whole steps. */
-static int64_t depth(const rdt_native *s) {
-  return rdt_up(s->k, s->table->terms);
-}
-
 /* NaN stays. */
 static rdt_real greatest(rdt_real a, rdt_real b) {
   return a > b ? a : b;
-}
-
-static int64_t panels(const rdt_native *s) {
-  return s->panels;
-}
-
-static int64_t strip_rows(const rdt_native *s) {
-  return s->strip;
-}
-
-static bool resident(const rdt_native *s) {
-  return s->resident;
-}
-
-static int64_t segment(const rdt_native *s) {
-  return s->segment;
 }
 
 /* Panels that a strip takes at a time, in such blocks: all of them or segments. */
@@ -91,11 +63,10 @@ static int64_t chunk(const rdt_native *s, int64_t block) {
 }
 
 static int64_t count_chunk(const rdt_native *s, int64_t block) {
-  if (block == s->block && resident(s)) return 1;
-  const int64_t all = panels(s);
+  if (block == s->block && s->resident) return 1;
+  const int64_t all = s->panels;
   if (block >= s->k || s->m < 1) return all;
-  const int64_t fit = PARK_BYTES / (strip_rows(s) * s->table->cols * (int64_t)sizeof(rdt_real)),
-                room = fit < 1 ? 1 : fit;
+  const int64_t fit = PARK_BYTES / (s->strip * s->table->cols * (int64_t)sizeof(rdt_real)), room = fit < 1 ? 1 : fit;
   if (room >= all) return all;
   const int64_t pieces = (all + room - 1) / room;
   return (all + pieces - 1) / pieces;
@@ -168,31 +139,6 @@ rdt_status rdt_native_init(rdt_native *s, bool fixed, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_NOMEM, "no memory for %zu bytes of packed weights", s->packed_bytes);
   s->scratch = scratch_bytes(s);
   return RDT_OK;
-}
-
-/* Term t of column j of a panel: those of bf16 lie in pairs, of two terms or else of the columns of two vectors. */
-static void pack_weight(const rdt_native *s, void *to, int64_t t, int64_t j, const void *from, int64_t at) {
-  const int64_t nr = s->table->cols, lanes = s->table->lanes;
-  const int64_t i = s->dot                 ? (t / 2 * nr + j) * 2 + t % 2
-                    : s->dtype == RDT_BF16 ? t * nr + j % lanes * 2 + j / lanes
-                                           : t * nr + j;
-  if (s->dtype == RDT_REAL_DTYPE)
-    ((rdt_real *)to)[i] = ((const rdt_real *)from)[at];
-  else
-    ((uint16_t *)to)[i] = ((const uint16_t *)from)[at];
-}
-
-void rdt_native_pack(rdt_native *s, const rdt_tensor *w,
-                     int64_t (*offset)(const rdt_native *, const rdt_tensor *, int64_t, int64_t)) {
-  const int64_t nr = s->table->cols;
-  memset(s->packed, 0, s->packed_bytes);
-#pragma omp parallel for num_threads(s->threads) if (s->threads > 1)
-  for (int64_t p = 0; p < panels(s); p++) {
-    char *to = (char *)s->packed + p * depth(s) * nr * size_of(s->dtype);
-    const int64_t cols = rdt_least(nr, s->n - p * nr);
-    for (int64_t j = 0; j < cols; j++)
-      for (int64_t t = 0; t < s->k; t++) pack_weight(s, to, t, j, w->data, offset(s, w, t, p * nr + j));
-  }
 }
 
 void rdt_native_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype) {
@@ -279,7 +225,7 @@ static int64_t blocks_across(const rdt_native *s) {
 }
 
 static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
-  const int64_t padded = s->padded, rows = strip_rows(s);
+  const int64_t padded = s->padded, rows = s->strip;
   rdt_native_sides x = {.alpha = take_pair(l, s->k)};
   x.a = rdt_layout_take(l, s->k, sizeof(rdt_real));
   x.lanes = rdt_layout_take(l, 2 * (rows + s->table->cols), sizeof(rdt_real) * (size_t)s->table->lanes);
@@ -294,14 +240,14 @@ static rdt_native_sides take_sides(const rdt_native *s, rdt_layout *l) {
 }
 
 static void take_worker(const rdt_native *s, rdt_layout *l, bool sides, worker *x) {
-  const int64_t rows = strip_rows(s);
+  const int64_t rows = s->strip;
   const int64_t pointers = s->segments * rows;
   *x = (worker){.rows = rdt_layout_take(l, s->packed || s->k < pointers ? pointers : s->k, sizeof(void *))};
   x->packed = rdt_layout_take(l, rows * s->gathered, sizeof(rdt_real));
   if (s->sides && s->dtype != RDT_REAL_DTYPE)
     x->widened = rdt_layout_take(l, s->block * s->table->cols, sizeof(rdt_real));
-  const int64_t waiting = chunk(s, segment(s)), other = chunk(s, s->block);
-  if (segment(s) < s->k)
+  const int64_t waiting = chunk(s, s->segment), other = chunk(s, s->block);
+  if (s->segment < s->k)
     x->parked = rdt_layout_take(l, rows * (waiting > other ? waiting : other) * s->table->cols, sizeof(rdt_real));
   x->lanes = rdt_layout_take(l, 2 * rows * s->table->lanes, sizeof(rdt_real));
   x->line = rdt_layout_take(l, s->n, sizeof(rdt_real));
@@ -476,7 +422,7 @@ static void clear_pair(const rdt_pair *x, int64_t n) {
 /* What a thread adds to. */
 static void begin_sides(const call *c, rdt_native_sides *x) {
   const rdt_native *s = c->s;
-  const int64_t padded = s->padded, rows = strip_rows(s);
+  const int64_t padded = s->padded, rows = s->strip;
   const unsigned forms = c->f->forms;
   x->u = c->shared.u;
   x->rows = s->m;
@@ -495,7 +441,7 @@ static void begin_sides(const call *c, rdt_native_sides *x) {
     memset(x->blocks_between, 0, (size_t)((s->m + x->block[0] - 1) / x->block[0] * x->across) * sizeof(double));
   }
   if (forms & RDT_FORM_UNITS) {
-    x->across = panels(s);
+    x->across = s->panels;
     x->expected = c->f->units_expected;
     x->observed = c->f->units_observed;
   }
@@ -511,10 +457,10 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
                         .k = s->k,
                         .block = c->block,
                         .follow = follow,
-                        .tiles = strip_rows(s) / s->table->rows,
+                        .tiles = s->strip / s->table->rows,
                         .in_place = c->f && (c->f->forms & RDT_FORM_UNITS) ? 0 : s->in_place,
                         .packed = w->packed,
-                        .resident = c->block == s->block && resident(s),
+                        .resident = c->block == s->block && s->resident,
                         .panels = c->panels,
                         .widened = w->widened,
                         .from = from,
@@ -558,14 +504,14 @@ static void run_strip(const call *c, worker *w, int64_t first, int64_t count, in
 }
 
 static rdt_span span_of(const call *c, int64_t part, int64_t parts) {
-  return rdt_span_of(c->s->m, c->s->table->rows, panels(c->s), c->s->by_columns, part, parts);
+  return rdt_span_of(c->s->m, c->s->table->rows, c->s->panels, c->s->by_columns, part, parts);
 }
 
 /* One product, or a thread's share of it. */
 static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   const rdt_native *s = c->s;
   const rdt_span all = span_of(c, part, parts);
-  const int64_t most = strip_rows(s), begin = all.begin, end = all.end;
+  const int64_t most = s->strip, begin = all.begin, end = all.end;
   const rdt_pair *sums = c->s->by_columns ? &w->observed : c->f ? &c->f->observed : NULL;
   if (c->f && (c->f->forms & RDT_FORM_ROWS)) {
     memset(sums->dot + c->row + begin, 0, (size_t)(end - begin) * sizeof(double));
@@ -578,35 +524,6 @@ static void run_part(const call *c, worker *w, int64_t part, int64_t parts) {
   for (int64_t i = begin; i < end; i += most, number++)
     run_strip(c, w, i, rdt_least(most, end - i), all.from, all.to, i + most < end ? most * s->apart : 0,
               !c->s->by_columns || number % parts == part, i + most >= end);
-}
-
-/* Most are a panel's whole row: lengths that are known copy in a few moves. */
-static void copy_row(char *to, const char *from, int64_t bytes) {
-  if (bytes == 64)
-    memcpy(to, from, 64);
-  else if (bytes == 128)
-    memcpy(to, from, 128);
-  else
-    memcpy(to, from, (size_t)bytes);
-}
-
-/* Panels [from, to) of B. */
-static void pack_panels(const rdt_native *s, const void *b, char *panels, int64_t from, int64_t to) {
-  const int64_t nr = s->table->cols, sk = s->b_stride[0], sj = s->b_stride[1], size = size_of(s->dtype);
-  for (int64_t p = from; p < to; p++) {
-    const int64_t j0 = p * nr, cols = rdt_least(nr, s->n - j0);
-    char *at = panels + j0 * depth(s) * size;
-    if (cols < nr || depth(s) > s->k) memset(at, 0, (size_t)(depth(s) * nr * size));
-    const char *const begin = moved(b, j0 * sj, s->dtype);
-    if (sj == 1 && s->dtype != RDT_BF16) {
-      for (int64_t t = 0; t < s->k; t++) copy_row(at + t * nr * size, begin + t * sk * size, cols * size);
-    } else if (sk == 1 && s->dtype == RDT_REAL_DTYPE) {
-      s->table->turn((const rdt_real *)begin, sj, cols, s->k, (rdt_real *)at);
-    } else {
-      for (int64_t j = 0; j < cols; j++)
-        for (int64_t t = 0; t < s->k; t++) pack_weight(s, at, t, j, b, t * sk + (j0 + j) * sj);
-    }
-  }
 }
 
 /* The checksums of rows [from, to) of a B that is not fixed, from where it lies. */
@@ -655,7 +572,7 @@ static void run_batch(const call *all, worker *w, int64_t batch) {
   c.panels = w->panels;
   c.beta = w->beta;
   c.rho = w->rho;
-  pack_panels(s, c.b, w->panels, 0, panels(s));
+  pack_panels(s, c.b, w->panels, 0, s->panels);
   if (c.f) sum_weights(&c, w, w->beta, w->rho, 0, s->k);
   run_part(&c, w, 0, 1);
 }
@@ -726,7 +643,7 @@ static void join(const call *c, const worker *w) {
 /* The B of one product, by all threads. */
 static void pack_part(const call *c, worker *w, int64_t i) {
   const rdt_native *s = c->s;
-  const int64_t p = panels(s), n = c->s->parts;
+  const int64_t p = s->panels, n = c->s->parts;
   pack_panels(s, c->b, c->shared.panels, p * i / n, p * (i + 1) / n);
   if (c->f) sum_weights(c, &w[i], c->shared.beta, c->shared.rho, s->k * i / n, s->k * (i + 1) / n);
 }
@@ -769,7 +686,7 @@ static rdt_status run(rdt_native *s, const rdt_operands *o, rdt_fused *f, rdt_ke
             .hit = hit,
             .shares = o->shares,
             .shared = take_shared(s, &l)};
-  c.block = f && (f->forms & RDT_FORM_CHECKPOINTS) ? segment(s) : s->block;
+  c.block = f && (f->forms & RDT_FORM_CHECKPOINTS) ? s->segment : s->block;
   if (f) f->segments = s->blocks[c.block != s->block];
   c.sums = f && f->seal && rdt_epilogue_sums(&o->out);
   set_finish(&c, o->out.dtype);
