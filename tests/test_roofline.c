@@ -122,8 +122,12 @@ static void the_model_knows_what_bounds_a_layer(void **state) {
   const char *own = "gemm_f32_native";
   assert_true(estimate(&thick, own, "none", false, false) > peak);
   assert_true(estimate(&thick, own, "none", false, false) < 1.2 * peak);
-  assert_true(estimate(&thick, own, "thread1", true, false) > estimate(&thick, own, "global-classic", false, false));
-  assert_true(estimate(&thin, own, "thread1", true, true) < estimate(&thin, own, "global-classic", false, true));
+  const double computing =
+      estimate(&thick, own, "thread1", true, false) / estimate(&thick, own, "global-classic", false, false);
+  const double reading =
+      estimate(&thin, own, "thread1", true, true) / estimate(&thin, own, "global-classic", false, true);
+  assert_true(computing > 1.0 && reading < computing);
+  if (rdt_isa_detect() != RDT_ISA_AVX512) assert_true(reading < 1.0); /* there a single row takes a tile of twelve */
   assert_true(estimate(&thin, own, "none", false, true) > estimate(&thin, own, "none", false, false));
   rdt_problem_clear(&thick);
   rdt_problem_clear(&thin);

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Fits src/plan/work.def: what kernels and checks do for each part of a problem, from times that `redoubt plan` measured.
 
-usage: tools/fit_work.py REDOUBT [--threads 1,2] [--isa avx512,avx2] [--check | --write] [WORKLOAD[@DTYPE]...]
+usage: tools/fit_work.py REDOUBT [--threads 1,2] [--isa avx2] [--check | --write] [WORKLOAD[@DTYPE]...]
   tools/fit_work.py build/cli/redoubt --check resnet50 dlrm-top resnet50@s8
-  tools/fit_work.py build/cli/redoubt --isa avx512,avx2 --write
+  tools/fit_work.py build/cli/redoubt --write
 
-Plans each workload (those below where none is named; from the cache where it was measured before; needs numpy) with each of the instruction
-sets, reads the device's constants from `redoubt info`, and prints a line of the table for each kernel and check that was measured, with how
+Plans each workload (those below where none is named; from the cache where it was measured before; needs numpy) with the best instruction set
+of this machine or --isa, reads the device's constants from `redoubt info`, and prints a line of the table for each kernel and check that was measured, with how
 many times it rests on, and how far 50 and 90 in 100 of them are off. Then what the choice by the fitted table would lose against the measured
-one, and what the table in use loses: --check prints only that, --write puts the lines in place of those of src/plan/work.def that they are of.
-Work is never negative; times count by their relative error, those near the fastest twice, and outliers less.
+one, and what the table in use loses: --check prints only that, --write puts the lines in place of those of src/plan/work.def that they are of,
+or with AVX-512 of src/plan/work_avx512.def. Integers, which go by work.def everywhere, are no part of
+the fit: with lines of their own they lost more. Work is never negative; times count by their relative error, those near the fastest twice, and outliers less.
 """
 import argparse
 import json
@@ -31,7 +32,7 @@ WORTH_A_THREAD = 2e6  # as in src/plan/estimate.c
 VECTORS = 2  # of columns that own kernels compute together
 SIZES = {"f64": 8, "f32": 4, "bf16": 2, "f16": 2, "s8": 1, "u8": 1}
 LANES = {"generic": 32, "avx2": 32, "avx512": 64}  # bytes, as src/plan/estimate.c has them
-TABLE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "plan", "work.def")
+PLAN = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src", "plan")
 WORKLOADS = ["alexnet", "resnet50", "squeezenet", "shufflenet", "dlrm-bottom", "dlrm-bottom:256", "dlrm-top", "dlrm-top:256", "noscope-coral",
              "square-64", "square-128", "square-256", "square-512", "resnet50@s8", "dlrm-bottom@s8", "dlrm-top@s8", "dlrm-top:256@s8",
              "dlrm-top:256@u8", "square-128@s8", "square-256@s8", "square-512@s8", "square-512@u8"]
@@ -65,13 +66,13 @@ def scale(layer, limits, cold, cache, dtype, lanes):
 def collect(options):
     """Layers, each with its candidates and the units of its columns."""
     found = []
-    for isa in options.isa.split(",") if options.isa else [None]:
-        if isa:
-            os.environ["REDOUBT_ISA"] = isa
-        for threads in options.threads.split(","):
-            info = ask(options.redoubt, "info", "--threads", threads, "--json")
-            for name in options.workloads:
-                found += layers_of(options.redoubt, name, threads, info)
+    if options.isa:
+        os.environ["REDOUBT_ISA"] = options.isa
+    for threads in options.threads.split(","):
+        info = ask(options.redoubt, "info", "--threads", threads, "--json")
+        options.table = os.path.join(PLAN, "work_avx512.def" if info["isa"] == "avx512" else "work.def")
+        for name in options.workloads:
+            found += layers_of(options.redoubt, name, threads, info)
     return found
 
 
@@ -82,9 +83,7 @@ def layers_of(redoubt, name, threads, info):
         for layer in size["layers"]:
             units, filled = scale(layer, info["limits"], size["cold"], last_level_cache(), dtype, LANES[info["isa"]])
             timed = [each for each in layer["candidates"] if each["seconds"]]
-            for each in timed:
-                each["exact"] = dtype in ("s8", "u8")
-            yield {"layer": layer, "units": units, "filled": filled, "timed": timed,
+            yield {"layer": layer, "units": units, "filled": filled, "timed": timed, "exact": dtype in ("s8", "u8"),
                    "name": f"{name} {layer['name']}, {info['isa']}, {threads} threads"}
 
 
@@ -95,8 +94,8 @@ def last_level_cache():
 
 def kernel_of(op, name):
     """The first row of the table whose end fits, as src/plan/estimate.c looks it up."""
-    ends = {"gemm": ["int8_onednn", "int8_native", "packed_onednn", "onednn", "native"],
-            "conv": ["depthwise_f32_native", "int8_native", "onednn", "native"]}[op]
+    ends = {"gemm": ["packed_onednn", "onednn", "native"],
+            "conv": ["depthwise_f32_native", "onednn", "native"]}[op]
     return next((end for end in ends if name.endswith(end)), "")
 
 
@@ -104,11 +103,11 @@ def rows_of(each, op):
     """Which rows of the table a candidate's time is the sum of."""
     if each["scheme"] == "none":
         return [("kernel", op, kernel_of(op, each["kernel"]))]
-    return [("kernel", op, kernel_of(op, each["kernel"])), ("check", op, each["scheme"], each["fused"], each["exact"])]
+    return [("kernel", op, kernel_of(op, each["kernel"])), ("check", op, each["scheme"], each["fused"])]
 
 
 def vectors_of(row):
-    return VECTORS if row[0] == "kernel" and row[2] in ("native", "int8_native") else 0
+    return VECTORS if row[0] == "kernel" and row[2] == "native" else 0
 
 
 def solve(x, y, weights, rounds=400):
@@ -146,7 +145,7 @@ def fit(layers):
                 units *= [may(row, column) for column in COLUMNS]
                 line[at[row]:at[row] + len(COLUMNS)] = units / each["seconds"]
             lines.append(line)
-            importance.append(2.0 if each["seconds"] < 1.15 * min(protecting) else 1.0)
+            importance.append(2.0 if each["seconds"] < 1.15 * min(protecting, default=each["seconds"]) else 1.0)
             belongs.append(mine)
     x, importance = numpy.array(lines), numpy.array(importance)
     weights = importance
@@ -164,7 +163,7 @@ def number(column, value):
 def head_of(row):
     if row[0] == "kernel":
         return f"RDT_KERNEL_WORK({row[1].upper()}, \"{row[2]}\", {vectors_of(row)}, "
-    return f"RDT_CHECK_WORK({row[1].upper()}, \"{row[2]}\", {str(row[3]).lower()}, {str(row[4]).lower()}, "
+    return f"RDT_CHECK_WORK({row[1].upper()}, \"{row[2]}\", {str(row[3]).lower()}, "
 
 
 def line_of(row, work):
@@ -177,21 +176,18 @@ def print_table(rows, work, belongs, off):
         print(line_of(row, work) + f"  /* {len(errors)} times, off by {numpy.quantile(errors, 0.5):.3f}, {numpy.quantile(errors, 0.9):.3f} */")
 
 
-def write_table(rows, work, belongs):
-    """Lines that rest on enough times in place of the old ones; of integers, which may have none yet, before those of floating point."""
-    with open(TABLE, encoding="utf-8") as file:
+def write_table(path, rows, work, belongs):
+    """Lines that rest on enough times in place of the old ones."""
+    with open(path, encoding="utf-8") as file:
         lines = file.read().splitlines()
     for row in rows:
-        if sum(row in mine for mine in belongs) < ENOUGH:
-            print(f"too few times, left as it is: {head_of(row)}...")
-            continue
         like = re.compile(r"\s*".join(map(re.escape, re.findall(r'\w+|"[^"]*"|[(,]', head_of(row)))))
         at = next((i for i, line in enumerate(lines) if like.match(line)), None)
-        if at is None:
-            at = next(i for i, line in enumerate(lines) if line.startswith(f"RDT_{row[0].upper()}_WORK({row[1].upper()},"))
-            lines.insert(at, "")
+        if at is None or sum(row in mine for mine in belongs) < ENOUGH:
+            print(f"no such line, or too few times, left as it is: {head_of(row)}...")
+            continue
         lines[at] = line_of(row, work)
-    with open(TABLE, "w", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
 
 
@@ -222,17 +218,17 @@ def main():
     parser.add_argument("redoubt")
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD")
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--isa", metavar="ISA,..", help="default: the best of this machine")
+    parser.add_argument("--isa", help="default: the best of this machine")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     options.workloads = options.workloads or WORKLOADS
     layers = collect(options)
     if not options.check:
-        rows, work, belongs, off = fit(layers)
+        rows, work, belongs, off = fit([one for one in layers if not one["exact"]])
         print_table(rows, work, belongs, off)
         if options.write:
-            write_table(rows, work, belongs)
+            write_table(options.table, rows, work, belongs)
         print_loss("by the fitted table", layers, lambda one, able: min(able, key=lambda each: estimate(one, each, work)))
     print_loss("by the table in use", layers, lambda one, able: min(able, key=lambda each: each["cost"]))
     return 0

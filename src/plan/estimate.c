@@ -19,24 +19,44 @@ typedef struct kernel_work {
 typedef struct check_work {
   rdt_kop op;
   const char *scheme;
-  bool fused, exact; /* exact: of integers */
+  bool fused;
   work per;
 } check_work;
 
 #define RDT_KERNEL_WORK(op, ends, vectors, ...) {RDT_KOP_##op, ends, vectors, {__VA_ARGS__}},
-#define RDT_CHECK_WORK(op, scheme, fused, exact, ...)
+#define RDT_CHECK_WORK(op, scheme, fused, ...)
 static const kernel_work kernels[] = {
 #include "plan/work.def"
+};
+static const kernel_work wide_kernels[] = {
+#include "plan/work_avx512.def"
 };
 #undef RDT_KERNEL_WORK
 #undef RDT_CHECK_WORK
 #define RDT_KERNEL_WORK(op, ends, vectors, ...)
-#define RDT_CHECK_WORK(op, scheme, fused, exact, ...) {RDT_KOP_##op, scheme, fused, exact, {__VA_ARGS__}},
+#define RDT_CHECK_WORK(op, scheme, fused, ...) {RDT_KOP_##op, scheme, fused, {__VA_ARGS__}},
 static const check_work checks[] = {
 #include "plan/work.def"
 };
+static const check_work wide_checks[] = {
+#include "plan/work_avx512.def"
+};
 #undef RDT_KERNEL_WORK
 #undef RDT_CHECK_WORK
+
+typedef struct table {
+  const kernel_work *kernels;
+  const check_work *checks;
+  size_t n_kernels, n_checks;
+} table;
+
+/* Integers lose least by the one table everywhere. */
+static table table_of(const rdt_problem *p) {
+  static const table narrow = {kernels, checks, sizeof kernels / sizeof *kernels, sizeof checks / sizeof *checks};
+  static const table wide = {wide_kernels, wide_checks, sizeof wide_kernels / sizeof *wide_kernels,
+                             sizeof wide_checks / sizeof *wide_checks};
+  return rdt_isa_detect() == RDT_ISA_AVX512 && p->acc != RDT_S32 ? wide : narrow;
+}
 
 /* Where nobody has measured the device: one core, so that what is chosen, and with it the bits of a result, does not
  * depend on the number of threads. */
@@ -55,26 +75,24 @@ int rdt_threads_worth(const rdt_problem *p, int threads) {
   return rdt_kop_is_linear(p->op) && rdt_problem_flops(p) < worth_a_thread ? 1 : threads;
 }
 
-static const kernel_work *work_of_kernel(const rdt_kernel *k) {
+static const kernel_work *work_of_kernel(const rdt_problem *p, const rdt_kernel *k) {
   const size_t length = strlen(k->name);
-  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-    const size_t end = strlen(kernels[i].ends);
-    if (kernels[i].op == k->op && end <= length && strcmp(k->name + length - end, kernels[i].ends) == 0)
-      return &kernels[i];
+  const table t = table_of(p);
+  for (size_t i = 0; i < t.n_kernels; i++) {
+    const kernel_work *x = &t.kernels[i];
+    const size_t end = strlen(x->ends);
+    if (x->op == k->op && end <= length && strcmp(k->name + length - end, x->ends) == 0) return x;
   }
   return NULL;
 }
 
-/* A check of integers that has no row of its own takes the work of the other one. */
 static const work *work_of_check(const rdt_problem *p, const rdt_way *w) {
-  const work *found = NULL;
-  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-    const check_work *x = &checks[i];
-    if (x->op != p->op || x->fused != w->fused || strcmp(x->scheme, w->scheme->name) != 0) continue;
-    if (x->exact == (p->acc == RDT_S32)) return &x->per;
-    if (!x->exact) found = &x->per;
+  const table t = table_of(p);
+  for (size_t i = 0; i < t.n_checks; i++) {
+    const check_work *x = &t.checks[i];
+    if (x->op == p->op && x->fused == w->fused && strcmp(x->scheme, w->scheme->name) == 0) return &x->per;
   }
-  return found;
+  return NULL;
 }
 
 static double count_of(const rdt_tensor *t) {
@@ -138,7 +156,7 @@ static const work summed = {.b = 12.0};
 
 double rdt_way_estimate(const rdt_problem *p, const rdt_way *w, const rdt_device *device, bool cold) {
   if (!rdt_kop_is_linear(p->op)) return NAN;
-  const kernel_work *kernel = work_of_kernel(w->kernel);
+  const kernel_work *kernel = work_of_kernel(p, w->kernel);
   const work *check = work_of_check(p, w);
   const rdt_device *d = device ? device : &usual;
   const bool none = w->scheme->id == RDT_SCHEME_NONE, copied = w->scheme->id == RDT_SCHEME_DUP;
