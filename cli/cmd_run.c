@@ -295,7 +295,7 @@ const rdt_command rdt_cmd_run = {
         "second "
         "run is recorded and later ones are played as a whole; so times are those of the network, not of layers. "
         "Faults "
-        "are planted there at the sites `input`, `weight`, `nonlinear` and `output`.",
+        "are planted there at the sites `input`, `weight`, `accum`, `nonlinear` and `output`.",
     .verdicts = true,
     .good = "no fault is left in the outputs; what is UNCHECKED is named",
     .bad = "a fault was found and not repaired, or what `--fail-on` says",

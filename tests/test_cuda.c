@@ -93,9 +93,10 @@ static void test_bounds(void **state) {
 
 /* The bound of the passes around a library's results, over its parts, once more. */
 static double box_tau2(const rdt_box_bound *b, double s, double e, double c2, double q) {
-  const double size = b->cap * q, most = fmin(c2, size), over = fmin(1.0, b->theta * most / q);
+  const double size = b->cap * q, most = b->added > 0.0 ? c2 : fmin(c2, size), over = fmin(1.0, b->theta * most / q);
   const double v = b->c2 * most + over * b->drift * most + b->q * q + b->s2 * s * s + b->e2 * e * e + b->rest;
-  return fmin(b->q0 * sqrt(q) + b->least, b->line * fabs(s) + b->lambda * sqrt(v) + b->least);
+  const double tau0 = b->q0 * sqrt(q) + b->added * sqrt(c2) + b->least;
+  return fmin(tau0, b->line * fabs(s) + b->lambda * sqrt(v) + b->least);
 }
 
 /* Never below the bound of the terms themselves but for what theta leaves open, and no wild guess. */
@@ -122,7 +123,8 @@ static void test_box_bounds(void **state) {
                                .depth_sum = 20,
                                .u_beta = 0x1p-24,
                                .lambda = 6.0};
-      const rdt_box_bound b = rdt_box_bound_of(&t, counts[j % 4]);
+      const rdt_box_bound b = rdt_box_bound_of(&t, counts[j % 4], false),
+                          more = rdt_box_bound_of(&t, counts[j % 4], true);
       for (int mean = 0; mean < 2; mean++) { /* data of random signs, and of one sign */
         const double q = k * n, c = mean ? 0.64 * k : sqrt(k), s = sqrt(n) * c, c2 = n * c * c;
         const rdt_terms m = {.n = counts[j % 4],
@@ -140,11 +142,20 @@ static void test_box_bounds(void **state) {
         const double tau2 = box_tau2(&b, s, s, c2, q);
         assert_true(tau2 >= 0.7 * host.tau2 && tau2 <= 20.0 * host.tau2);
         assert_true(b.surely * q <= tau2 * tau2 * 1.0001);
+        assert_true(b.clearly * fmin(c2, b.cap * q) <= tau2 * tau2 * 1.0001);
+        /* Ten times the magnitude was added: the bound is that of what was rounded. */
+        const double most = 121.0 * c2, added = box_tau2(&more, s, s, most, q);
+        assert_true(added >= tau2 && more.clearly * most <= added * added * 1.0001);
+        if (cases[i].u_out == 0.0) assert_true(more.added == 0.0);
+        if (cases[i].u_out > 0.0) {
+          assert_true(more.added * sqrt(most) >= cases[i].u_out * n * 11.0 * c); /* n roundings, as bad as can be */
+          assert_true(added >= fmin(more.added * sqrt(most), 6.0 * cases[i].u_out * sqrt(most / 3.0)));
+        }
         assert_true(b.q0 * sqrt(q) + b.least >= host.tau0);
       }
     }
   const rdt_tolerance exact = {.acc = rdt_accumulator_of(RDT_S8, RDT_S32), .k = 8, .lambda = 6.0};
-  assert_true(rdt_box_bound_of(&exact, 8).q0 == 0.0);
+  assert_true(rdt_box_bound_of(&exact, 8, false).q0 == 0.0);
 }
 
 #ifdef RDT_TEST_CUDA

@@ -31,16 +31,16 @@ static bool exact(rdt_kop op) {
   return op == RDT_KOP_MAP || op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL || rdt_kop_moves(op);
 }
 
-static void run_device(rdt_gpu_op *list, int n, bool check, uint64_t *sum, rdt_cuda_verdict *v) {
+static void run_device(rdt_gpu_op *list, int n, rdt_op_form form, uint64_t *sum, rdt_cuda_verdict *v) {
   uint64_t visits = 0, expected = 0;
   *sum = 0;
   *v = (rdt_cuda_verdict){0};
   for (int i = 0; i < n; i++) {
-    list[i].check = check;
+    list[i].check = form;
     list[i].sum = sum;
     list[i].visits = &visits;
     list[i].verdict = v;
-    expected += check ? (uint64_t)rdt_ops_blocks(&list[i]) : 0;
+    expected += form != RDT_OP_STORES ? (uint64_t)rdt_ops_blocks(&list[i]) : 0;
     util_device_op(&list[i]);
   }
   assert_int_equal(visits, expected);
@@ -79,14 +79,18 @@ static bool try_case(const rdt_problem *p, uint64_t seed) {
   reference(p);
   memcpy(expected, p->out.data, bytes);
   memset(p->out.data, 0xff, bytes);
-  run_device(list, n, false, &sum, &v);
+  run_device(list, n, RDT_OP_STORES, &sum, &v);
   compare(p, expected, bytes, seed);
-  run_device(list, n, true, &sum, &v);
+  memset(p->out.data, 0xff, bytes);
+  run_device(list, n, RDT_OP_BOTH, &sum, &v);
+  compare(p, expected, bytes, seed);
+  assert_true(sum == rdt_bitsum(p->out.data, bytes));
+  run_device(list, n, RDT_OP_COMPARES, &sum, &v);
   assert_int_equal(v.certain + v.cannot + v.suspect, 0);
   assert_true(sum == rdt_bitsum(p->out.data, bytes));
   if (bytes > 0) { /* what is wrong is noticed */
     ((unsigned char *)p->out.data)[seed % bytes] ^= 0x10;
-    run_device(list, n, true, &sum, &v);
+    run_device(list, n, RDT_OP_COMPARES, &sum, &v);
     assert_int_equal(v.certain, 1);
     assert_true(sum == rdt_bitsum(p->out.data, bytes));
   }

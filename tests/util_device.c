@@ -11,13 +11,13 @@ static void add_found(const rdt_gpu_op *a, const rdt_op_found *f) {
     a->verdict->listed = 1;
     a->verdict->list[0] = (rdt_cuda_finding){.row = (int32_t)f->first, .column = -1, .rows = 1, .columns = 1};
   }
-  if (!a->check) return;
+  if (a->check == RDT_OP_STORES) return;
   *a->sum += f->sum;
   *a->visits += (uint64_t)rdt_ops_blocks(a);
 }
 
-void util_device_op(const rdt_gpu_op *a) {
-  rdt_op_found f = {0, 0, 0, 0};
+static void one_form(const rdt_gpu_op *a, rdt_op_found *found) {
+  rdt_op_found f = *found;
   for (uint32_t e = 0; e < a->count; e++) {
     int64_t at = 0;
     uint64_t bits = 0;
@@ -30,6 +30,8 @@ void util_device_op(const rdt_gpu_op *a) {
   rdt_op_##name(a, e, 0, 1, &f); \
   row = true;                    \
   break;
+#define ROWS_2(name) ROWS_1(name)
+#define ROWS_3(name) ROWS_0(name)
 #define X(id, name, rows) \
   case RDT_OP_##id:       \
     ROWS_##rows(name)
@@ -40,6 +42,14 @@ void util_device_op(const rdt_gpu_op *a) {
     }
     if (!row) rdt_op_take(a, &f, e, at, bits);
   }
+  *found = f;
+}
+
+void util_device_op(const rdt_gpu_op *a) {
+  rdt_op_found f = {.form = a->check == RDT_OP_BOTH ? RDT_OP_STORES : (rdt_op_form)a->check};
+  one_form(a, &f);
+  f.form = RDT_OP_AGAIN;
+  if (a->check == RDT_OP_BOTH) one_form(a, &f);
   add_found(a, &f);
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/bitsum.h"
 #include "plan/plan.h"
 #include "util_device.h"
 
@@ -10,9 +11,11 @@ struct rdt_cuda_linear {
   rdt_plan *plan;
   rdt_cuda_verdict *verdict;
   struct fake *machine;
+  void *made; /* as launch has left it: the check compares */
+  bool apart; /* every second one has a check apart */
 };
 
-typedef enum call_kind { PUT, GET, CLEAR, LAUNCH, LINEAR } call_kind;
+typedef enum call_kind { PUT, GET, CLEAR, LAUNCH, LINEAR, CHECK } call_kind;
 typedef struct call {
   call_kind kind;
   void *to;
@@ -27,6 +30,7 @@ typedef struct call {
   } args;
   rdt_cuda_linear *linear;
   rdt_operands operands;
+  rdt_box_sum_to sum;
 } call;
 
 typedef struct tape {
@@ -40,6 +44,7 @@ typedef struct fake {
   rdt_context *ctx;
   tape *recording;
   const rdt_cuda_linear *wrong; /* the one that is wrong once more */
+  int made;                     /* products */
 } fake;
 
 static void sums(const rdt_sums_args *a, int64_t blocks) {
@@ -50,6 +55,10 @@ static void sums(const rdt_sums_args *a, int64_t blocks) {
 }
 
 /* ---- calls ---- */
+
+static size_t made_bytes(const rdt_cuda_linear *l) {
+  return (size_t)rdt_tensor_count(&l->plan->prob.out) * rdt_dtype_size(l->plan->prob.out.dtype);
+}
 
 static rdt_status run_linear(fake *f, rdt_cuda_linear *l, const rdt_operands *o, rdt_reason *why) {
   rdt_result result;
@@ -69,7 +78,15 @@ static rdt_status run_linear(fake *f, rdt_cuda_linear *l, const rdt_operands *o,
     l->verdict->listed = 1;
     l->verdict->list[0] = (rdt_cuda_finding){.sm = 7, .row = 0, .column = -1, .rows = 1};
   }
+  memcpy(l->made, o->out.data, made_bytes(l));
   return RDT_OK;
+}
+
+static void check_linear(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_to to) {
+  if (!l->apart) return;
+  if (memcmp(l->made, o->out.data, made_bytes(l)) != 0) l->verdict->certain++;
+  *to.sum += rdt_bitsum(o->out.data, made_bytes(l));
+  ++*to.visits;
 }
 
 static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
@@ -84,6 +101,9 @@ static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
       return RDT_OK;
     case LINEAR:
       return run_linear(f, c->linear, &c->operands, why);
+    case CHECK:
+      check_linear(c->linear, &c->operands, c->sum);
+      return RDT_OK;
     case LAUNCH:
       break;
   }
@@ -93,7 +113,10 @@ static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
   } else if (c->code == RDT_OP_CLOSE) {
     util_device_close(&c->args.close);
   } else {
-    util_device_op(&c->args.op);
+    const rdt_gpu_op *a = &c->args.op;
+    util_device_op(a);
+    if (f->faults.op > 0 && --f->faults.op == 0) *(unsigned char *)a->view[0].data ^= 0x40;
+    if (f->faults.sum > 0 && --f->faults.sum == 0) *a->sum ^= 1;
   }
   return RDT_OK;
 }
@@ -158,6 +181,12 @@ static rdt_status launch(rdt_machine *m, rdt_lane l, int code, const void *args,
 
 /* ---- products ---- */
 
+static void linear_free(rdt_cuda_linear *l) {
+  free(l->verdict);
+  free(l->made);
+  free(l);
+}
+
 static rdt_status linear_create(rdt_machine *m, const rdt_problem *p, const char *scheme, double lambda,
                                 rdt_cuda_linear **out, rdt_reason *why) {
   fake *f = (fake *)m;
@@ -168,10 +197,11 @@ static rdt_status linear_create(rdt_machine *m, const rdt_problem *p, const char
   l->verdict = calloc(1, sizeof *l->verdict);
   const rdt_status status = rdt_plan_create_as(f->ctx, scheme ? scheme : "row", p, "linear", "linear", NULL, &l->plan);
   if (status != RDT_OK) {
-    free(l->verdict);
-    free(l);
+    linear_free(l);
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s", rdt_context_error(f->ctx));
   }
+  l->made = calloc(1, made_bytes(l) + 1);
+  l->apart = f->made++ % 2 == 0;
   *out = l;
   return RDT_OK;
 }
@@ -183,9 +213,26 @@ static rdt_status no_linear(rdt_machine *m, const rdt_problem *p, const char *sc
   return rdt_fail(why, RDT_ERR_UNSUPPORTED, "this device has no products");
 }
 
-static rdt_status linear_launch(rdt_machine *m, rdt_cuda_linear *l, const rdt_operands *o, rdt_reason *why) {
-  const call c = {.kind = LINEAR, .linear = l, .operands = *o};
+static rdt_status linear_launch(rdt_machine *m, const rdt_cuda_linear_task *t, rdt_reason *why) {
+  const call c = {.kind = LINEAR, .linear = t->l, .operands = t->o};
   return take(m, &c, why);
+}
+
+static rdt_status linear_check(rdt_machine *m, const rdt_cuda_linear_task *list, int n, rdt_reason *why) {
+  for (int i = 0; i < n; i++) {
+    const call c = {.kind = CHECK, .linear = list[i].l, .operands = list[i].o, .sum = list[i].to};
+    RDT_TRY(take(m, &c, why));
+  }
+  return RDT_OK;
+}
+
+static rdt_status linear_renew(rdt_machine *m, rdt_cuda_linear *l, const void *weights, rdt_reason *why) {
+  (void)m, (void)l, (void)weights, (void)why; /* it keeps nothing */
+  return RDT_OK;
+}
+
+static int64_t linear_blocks(const rdt_cuda_linear *l) {
+  return l->apart;
 }
 
 static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
@@ -202,8 +249,7 @@ static const char *linear_scheme(const rdt_cuda_linear *l) {
 
 static void linear_destroy(rdt_cuda_linear *l) {
   rdt_plan_destroy(l->plan);
-  free(l->verdict);
-  free(l);
+  linear_free(l);
 }
 
 /* ---- tapes ---- */
@@ -258,6 +304,9 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .launch = launch,
                              .linear_create = linear ? linear_create : no_linear,
                              .linear_launch = linear_launch,
+                             .linear_check = linear_check,
+                             .linear_renew = linear_renew,
+                             .linear_blocks = linear_blocks,
                              .linear_verdict = linear_verdict,
                              .linear_kernel = linear_kernel,
                              .linear_scheme = linear_scheme,

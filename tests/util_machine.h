@@ -9,6 +9,8 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   int linear;                        /* launches until a product is wrong, and complains */
   int linear_again;                  /* so many launches from then on */
   bool silent;                       /* it complains, and nothing is wrong */
+  int op;                            /* launches of ops until what one has stored is wrong */
+  int sum;                           /* the same, until the sum that one has formed is */
   int replays;                       /* counted up: how many tapes were played */
   int launches;                      /* counted up */
   int lose;                          /* launches until the device is lost */

@@ -165,7 +165,11 @@ static bool enter(contender *c, const rdt_problem *p, const rdt_operands *o, con
   c->launches = flops > 1e11 ? 1 : flops > 1e10 ? 8 : 32;
   must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
   rdt_status s = RDT_OK;
-  for (int i = 0; i < c->launches && s == RDT_OK; i++) s = rdt_cuda_linear_launch(c->l, o, stream, &why);
+  for (int i = 0; i < c->launches && s == RDT_OK; i++) {
+    const rdt_cuda_linear_task task = {c->l, *o, {NULL, NULL}};
+    s = rdt_cuda_linear_launch(c->l, o, task.to, stream, &why);
+    if (s == RDT_OK) s = rdt_cuda_linear_check(&task, 1, stream, &why);
+  }
   must(cudaStreamEndCapture(stream, &graph), "capture");
   if (s != RDT_OK) fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
   must(cudaGraphInstantiate(&c->graph, graph, 0), "graph");

@@ -20,8 +20,8 @@ typedef struct contender {
   const char *scheme;
   rdt_context *ctx;
   rdt_model *model;
-  void *tape, *bare; /* bare: linear ops with their checks, nothing else is checked */
-  double graph[TRIALS], call[TRIALS], linear[TRIALS];
+  void *tape, *bare; /* bare: what is computed alone, without what is beside it */
+  double graph[TRIALS], call[TRIALS], alone[TRIALS];
 } contender;
 
 static void die(const char *what, const char *text) {
@@ -77,7 +77,7 @@ static void record(contender *c, void **tape) {
   must(m->clear(m, RDT_LANE_MAIN, r->board, r->board_bytes, why), c, "record");
   must(m->follow(m, RDT_LANE_SIDE, why), c, "record");
   for (int i = 0; i < c->model->n_steps; i++) must(rdt_remote_issue(r, i, why), c, "record");
-  must(rdt_remote_close(r, why), c, "record");
+  must(rdt_remote_close(r, false, why), c, "record");
   must(m->recorded(m, tape, why), c, "record");
 }
 
@@ -140,7 +140,7 @@ static void measure(FILE *f, const char *asked, bool first) {
   for (int t = 0; t < TRIALS; t++)
     for (int i = 0; i < 2; i++) {
       list[i].graph[t] = time_graph(&list[i], list[i].tape);
-      list[i].linear[t] = time_graph(&list[i], list[i].bare);
+      list[i].alone[t] = time_graph(&list[i], list[i].bare);
       list[i].call[t] = time_call(&list[i], inputs, n);
     }
   const char *slash = strrchr(path, '/');
@@ -150,13 +150,13 @@ static void measure(FILE *f, const char *asked, bool first) {
   put(f, "graph", list[0].graph, ", ");
   put(f, "call", list[0].call, "},\n   \"protected_us\": {");
   put(f, "graph", list[1].graph, ", ");
-  put(f, "linear_alone", list[1].linear, ", ");
+  put(f, "main_lane", list[1].alone, ", ");
   put(f, "call", list[1].call, "}}");
   const int mid = TRIALS / 2;
   printf(
-      "%-24s batch %ld seq %ld: graph %.1f us (linear ops alone checked: %.1f), unprotected %.1f: %.3f; call %.1f us, "
+      "%-24s batch %ld seq %ld: graph %.1f us (without its checks: %.1f), unprotected %.1f: %.3f; call %.1f us, "
       "unprotected %.1f: %.3f\n",
-      slash ? slash + 1 : path, batch, sequence, 1e6 * list[1].graph[mid], 1e6 * list[1].linear[mid],
+      slash ? slash + 1 : path, batch, sequence, 1e6 * list[1].graph[mid], 1e6 * list[1].alone[mid],
       1e6 * list[0].graph[mid], list[1].graph[mid] / list[0].graph[mid], 1e6 * list[1].call[mid],
       1e6 * list[0].call[mid], list[1].call[mid] / list[0].call[mid]);
   for (int i = 0; i < 2; i++) {

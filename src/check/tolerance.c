@@ -351,7 +351,7 @@ rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n) {
 
 /* The same reasoning as rdt_bound_of, with ag <= sqrt(N k q), abs_c <= (1 + gamma) ag, q_beta <= q: the factors of s
  * and e are those of the check's own roundings, in double. */
-rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n) {
+rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n, bool added) {
   const rdt_accumulator *a = &t->acc;
   const bool nearest = a->rounding == RDT_ROUND_NEAREST;
   const double N = (double)n, k = (double)t->k, gamma = gamma_total(t, t->k), u2 = square(unit(a));
@@ -392,6 +392,8 @@ rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n) {
   b.q0 = blur * (gamma + (t->u_out + sum) * grow + (dot + t->u_beta + form0) * (1.0 + SLACK)) * sqrt(N * k);
   const double statistical = t->lambda * sqrt(b.q);
   b.surely = (1.0 - SLACK) * square(least(b.q0, statistical));
+  if (added) b.added = blur * t->u_out * sqrt(N);
+  b.clearly = (1.0 - SLACK) * least(square(t->lambda) * b.c2, added ? square(b.added) : square(b.q0) / b.cap);
   b.least = blur * N * t->eta_out + FLUSH_RANGE * tiny;
   const double most = is_double(a) ? DBL_MAX : (double)FLT_MAX;
   b.limit = square(t->u_out > 0.0 ? least(most, largest(t->u_out, t->eta_out / (2.0 * t->u_out))) : most);

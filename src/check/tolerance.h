@@ -104,16 +104,20 @@ rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n);
  *   most = min(c2, cap q)
  *   v = c2 most + min(1, theta most / q) drift most + q q + s2 s^2 + e2 e^2 + rest
  *   tau0 = q0 sqrt(q) + least      tau2 = min(tau0, line |s| + lambda sqrt(v) + least)
- * Where s is not finite, that is a fault only where cap q < limit: else correct outputs may overflow. */
+ * Where s is not finite, that is a fault only where cap q < limit: else correct outputs may overflow.
+ * added: outputs had more added to them (bias, residual) before they were rounded, and the check takes that away; c2 is
+ * then of the sums of both magnitudes, which nothing caps: most = c2, tau0 + added sqrt(c2), and what is not finite
+ * leaves no verdict. */
 typedef struct rdt_box_bound {
-  double cap, limit;
+  double cap, limit, added;
   double theta, drift;
   double c2, q, s2, e2, rest;
   double line, lambda;
   double q0, least;
-  double surely; /* (s - e)^2 <= surely q: no more than tau2, whatever else was measured */
+  double surely;  /* (s - e)^2 <= surely q: no more than tau2, whatever else was measured */
+  double clearly; /* the same of clearly most */
 } rdt_box_bound;
-rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n);
+rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n, bool added);
 /* Tensor cores of a compute capability, 16-bit floating-point inputs; what is not known gets the widest. */
 rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in);
 /* R2: rigorous with checkpoints every kc; sum_abs_s = sum over checkpoints and outputs of |s_ij^(c)|. */

@@ -200,7 +200,7 @@ static rdt_box_bound classic_bound(const rdt_cuda_gemm *g, const rdt_accumulator
                            .depth_beta = rows > RDT_CLASSIC_ROWS ? rows : RDT_CLASSIC_ROWS,
                            .u_beta = 0x1p-50,
                            .lambda = lambda};
-  rdt_box_bound b = rdt_box_bound_of(&r, (int64_t)g->args.m * g->args.n);
+  rdt_box_bound b = rdt_box_bound_of(&r, (int64_t)g->args.m * g->args.n, false);
   b.line = 2.0 * (b.line + sqrt(b.drift));
   return b;
 }

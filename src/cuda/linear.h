@@ -1,12 +1,13 @@
 /* Linear ops on the GPU: a product or a convolution made ready for a device, whoever computes it. Either a library as a
- * black box (cuBLASLt, cuDNN), with a pass over what went in and what came out that checks, applies the epilogue and
- * evaluates it a second time; or an own kernel that checks as it goes. Which one is measured when it is made.
+ * black box (cuBLASLt, cuDNN), with the activation behind it, and a check apart, which nothing has to wait for: a pass
+ * over what went in and what came out; or an own kernel that checks as it goes. Which one is measured when it is made.
  * Operands are the CPU's (rdt_problem, rdt_operands) with addresses of the device; a stream is a cudaStream_t. */
 #ifndef RDT_CUDA_LINEAR_H
 #define RDT_CUDA_LINEAR_H
 
 #include "core/problem.h"
 #include "cpu/kernel.h"
+#include "cuda/box/box.h"
 #include "cuda/device.h"
 #include "cuda/verdict.h"
 
@@ -24,7 +25,21 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
 /* Asynchronous: the whole op, epilogue included. Allocates nothing and asks nothing, so that a stream may capture it.
  * One at a time; operands lie as in the problem that it was made for, at addresses that are multiples of 16 where those
  * of the problem did not say otherwise. */
-rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_to to, void *stream,
+                                  rdt_reason *why);
+/* Asynchronous: checks of what was launched with these operands, all at once, in a stream that waits for it. Of own
+ * kernels: nothing. to, the same as that of launch: where the bit-sum of the result is added, by one of the two, and a
+ * count of so many blocks; where blocks is 0 neither forms one. */
+typedef struct rdt_cuda_linear_task {
+  rdt_cuda_linear *l;
+  rdt_operands o;
+  rdt_box_sum_to to;
+} rdt_cuda_linear_task;
+rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *stream, rdt_reason *why);
+/* Asynchronous: what was made of fixed weights, once more: what a check and a library need may have been hit as well.
+ */
+rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *stream, rdt_reason *why);
+int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l);
 /* What was found, in the device's memory: the first 16 bytes are zero as long as nothing complained, and nobody but its
  * reader makes them so again. row: of a convolution the first pixel (n oh ow in row-major order), column: the channel,
  * -1: all. */

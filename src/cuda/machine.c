@@ -84,8 +84,16 @@ static rdt_status linear_create(rdt_machine *m, const rdt_problem *p, const char
   return rdt_cuda_linear_create(&m->device, p, scheme, lambda, stream_of(m, RDT_LANE_MAIN), l, why);
 }
 
-static rdt_status linear_launch(rdt_machine *m, rdt_cuda_linear *l, const rdt_operands *o, rdt_reason *why) {
-  return rdt_cuda_linear_launch(l, o, stream_of(m, RDT_LANE_MAIN), why);
+static rdt_status linear_launch(rdt_machine *m, const rdt_cuda_linear_task *t, rdt_reason *why) {
+  return rdt_cuda_linear_launch(t->l, &t->o, t->to, stream_of(m, RDT_LANE_MAIN), why);
+}
+
+static rdt_status linear_check(rdt_machine *m, const rdt_cuda_linear_task *list, int n, rdt_reason *why) {
+  return rdt_cuda_linear_check(list, n, stream_of(m, RDT_LANE_SIDE), why);
+}
+
+static rdt_status linear_renew(rdt_machine *m, rdt_cuda_linear *l, const void *weights, rdt_reason *why) {
+  return rdt_cuda_linear_renew(l, weights, stream_of(m, RDT_LANE_MAIN), why);
 }
 
 static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
@@ -102,7 +110,8 @@ static rdt_status recorded(rdt_machine *m, void **tape, rdt_reason *why) {
   cudaGraphExec_t exec = NULL;
   *tape = NULL;
   RDT_TRY(rdt_cuda_status(cudaStreamEndCapture(stream_of(m, RDT_LANE_MAIN), &graph), "capture of a network", why));
-  const rdt_status status = rdt_cuda_status(cudaGraphInstantiate(&exec, graph, 0), "a graph of the network", why);
+  const rdt_status status = rdt_cuda_status(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagUseNodePriority),
+                                            "a graph of the network", why);
   (void)cudaGraphDestroy(graph);
   *tape = exec;
   return status;
@@ -145,6 +154,9 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .launch = launch,
                              .linear_create = linear_create,
                              .linear_launch = linear_launch,
+                             .linear_check = linear_check,
+                             .linear_renew = linear_renew,
+                             .linear_blocks = rdt_cuda_linear_blocks,
                              .linear_verdict = linear_verdict,
                              .linear_kernel = rdt_cuda_linear_kernel,
                              .linear_scheme = rdt_cuda_linear_scheme,
@@ -154,9 +166,12 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .replay = replay,
                              .erase = erase,
                              .close = shut};
-  rdt_status status = RDT_OK;
+  int low = 0, high = 0; /* what the network waits for goes first */
+  rdt_status status = rdt_cuda_status(cudaDeviceGetStreamPriorityRange(&low, &high), "priorities of streams", why);
   for (int l = 0; l < RDT_LANES && status == RDT_OK; l++)
-    status = rdt_cuda_status(cudaStreamCreateWithFlags(&g->stream[l], cudaStreamNonBlocking), "cudaStreamCreate", why);
+    status = rdt_cuda_status(
+        cudaStreamCreateWithPriority(&g->stream[l], cudaStreamNonBlocking, l == RDT_LANE_MAIN ? high : low),
+        "cudaStreamCreate", why);
   if (status == RDT_OK)
     status = rdt_cuda_status(cudaEventCreateWithFlags(&g->event, cudaEventDisableTiming), "cudaEventCreate", why);
   if (status != RDT_OK) {

@@ -26,10 +26,13 @@ struct rdt_machine {
   rdt_status (*follow)(rdt_machine *m, rdt_lane l, rdt_reason *why);
   /* args by code: rdt_gpu_op, rdt_sums_args, rdt_close_args. */
   rdt_status (*launch)(rdt_machine *m, rdt_lane l, int code, const void *args, int64_t blocks, rdt_reason *why);
-  /* Linear ops (cuda/linear.h), in the main lane. */
+  /* Linear ops (cuda/linear.h): launched in the main lane, checked in the other one. */
   rdt_status (*linear_create)(rdt_machine *m, const rdt_problem *p, const char *scheme, double lambda,
                               rdt_cuda_linear **l, rdt_reason *why);
-  rdt_status (*linear_launch)(rdt_machine *m, rdt_cuda_linear *l, const rdt_operands *o, rdt_reason *why);
+  rdt_status (*linear_launch)(rdt_machine *m, const rdt_cuda_linear_task *t, rdt_reason *why);
+  rdt_status (*linear_check)(rdt_machine *m, const rdt_cuda_linear_task *list, int n, rdt_reason *why);
+  rdt_status (*linear_renew)(rdt_machine *m, rdt_cuda_linear *l, const void *weights, rdt_reason *why);
+  int64_t (*linear_blocks)(const rdt_cuda_linear *l);
   const rdt_cuda_verdict *(*linear_verdict)(const rdt_cuda_linear *l);
   const char *(*linear_kernel)(const rdt_cuda_linear *l);
   const char *(*linear_scheme)(const rdt_cuda_linear *l);

@@ -191,7 +191,10 @@ static rdt_status make_linear(rdt_remote *r, int i, rdt_reason *why) {
   if (status == RDT_ERR_UNSUPPORTED && r->protected && strcmp(asked, "auto") != 0) /* layers that cannot have it */
     status = r->machine->linear_create(r->machine, &s->prob, NULL, m->ctx->policy.lambda, &s->linear, why);
   s->prob.in[1].data = weights;
-  if (status == RDT_OK && r->protected) s->verdict = r->machine->linear_verdict(s->linear);
+  if (status == RDT_OK && r->protected) {
+    s->verdict = r->machine->linear_verdict(s->linear);
+    s->blocks = r->machine->linear_blocks(s->linear);
+  }
   return status;
 }
 
@@ -309,32 +312,61 @@ static void number_slots(rdt_remote *r) {
   r->n_slots = slot;
 }
 
-static bool list_parts(rdt_remote *r, parts *p) {
+/* The last step that reads each value; -1: none. */
+static int *last_readers(const rdt_model *m) {
+  int *last = rdt_calloc((size_t)m->graph->n_values + 1, sizeof *last);
+  for (int v = 0; last && v < m->graph->n_values; v++) last[v] = -1;
+  for (int i = 0; last && i < m->n_steps; i++)
+    for (int k = 0; k < m->steps[i].n_reads; k++) last[m->steps[i].reads[k]] = i;
+  return last;
+}
+
+/* What every run verifies, and step i is the last to read. */
+static bool list_rest(rdt_remote *r, parts *p, const int *last, int i) {
   const rdt_model *m = r->model;
   const int outputs = m->graph->n_outputs;
   bool good = true;
-  for (int i = 0; i < outputs; i++)
-    good = good && cut(p, r->out.there + r->out.at[i], bytes_of(&m->outputs[i]), rdt_remote_found(r, i));
-  for (int i = 0; i < m->graph->n_inputs; i++)
-    good = good && cut(p, r->in.there + r->in.at[i], bytes_of(&m->planned[i]), rdt_remote_found(r, outputs + i));
-  for (int i = 0; i < m->n_steps; i++) {
-    const rdt_remote_step *s = &r->steps[i];
-    if (s->slot >= outputs)
-      good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_found(r, s->slot));
+  if (m->steps[i].kind == RDT_STEP_IMPORT) {
+    const int k = m->steps[i].subject;
+    good = cut(p, r->in.there + r->in.at[k], bytes_of(&m->planned[k]), rdt_remote_found(r, outputs + k));
   }
-  r->parts_known = p->n;
-  for (int pass = 0; pass < 2; pass++) {
-    for (int c = 1; c < r->n_mirrors; c++) {
-      const rdt_mirror *x = &r->mirrors[c];
-      if (x->covered == (pass == 1)) good = good && cut(p, x->there, x->bytes, rdt_remote_found(r, x->slot));
-    }
-    if (pass == 0) r->parts_always = p->n;
+  for (int k = 0; k <= i; k++) {
+    const rdt_remote_step *s = &r->steps[k];
+    const int v = m->steps[k].writes;
+    if (s->slot < outputs || (v >= 0 && last[v] > k ? last[v] : k) != i) continue;
+    good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_found(r, s->slot));
+  }
+  for (int c = 1; c < r->n_mirrors; c++) {
+    const rdt_mirror *x = &r->mirrors[c];
+    if (!x->covered && last[x->value] == i) good = good && cut(p, x->there, x->bytes, rdt_remote_found(r, x->slot));
+  }
+  return good;
+}
+
+static bool list_parts(rdt_remote *r, parts *p) {
+  const rdt_model *m = r->model;
+  int *last = last_readers(m);
+  bool good = last != NULL;
+  for (int i = 0; i < m->graph->n_outputs; i++)
+    good = good && cut(p, r->out.there + r->out.at[i], bytes_of(&m->outputs[i]), rdt_remote_found(r, i));
+  r->parts_out = p->n;
+  for (int i = 0; i < m->n_steps && good; i++) {
+    r->steps[i].rest = p->n;
+    good = list_rest(r, p, last, i);
+    r->steps[i].n_rest = p->n - r->steps[i].rest;
+  }
+  rdt_free(last);
+  r->parts_always = p->n;
+  for (int c = 1; c < r->n_mirrors; c++) {
+    const rdt_mirror *x = &r->mirrors[c];
+    good = good && cut(p, x->there, x->bytes, rdt_remote_found(r, x->slot));
   }
   r->parts_slots = p->n;
-  for (int i = 0; i < m->n_steps; i++) { /* what no second form sums */
+  for (int i = 0; i < m->n_steps; i++) { /* what is summed in no other way */
     rdt_remote_step *s = &r->steps[i];
     s->part = p->n;
-    if (s->linear) good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_expected(r, s->slot));
+    if (s->linear && !s->blocks)
+      good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_expected(r, s->slot));
     s->n_parts = p->n - s->part;
   }
   return good;
@@ -389,7 +421,7 @@ static rdt_status make_checks(rdt_remote *r, rdt_reason *why) {
   r->visits = (uint64_t)r->parts_always;
   for (int i = 0; i < r->model->n_steps; i++) {
     rdt_remote_step *s = &r->steps[i];
-    r->visits += (uint64_t)s->n_parts;
+    r->visits += (uint64_t)s->n_parts + (uint64_t)s->blocks;
     for (int k = 0; k < s->n_ops; k++) {
       s->ops[k].sum = rdt_remote_expected(r, s->slot);
       s->ops[k].visits = &((rdt_answer *)(void *)r->board)->visits;

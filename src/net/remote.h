@@ -18,7 +18,9 @@ typedef struct rdt_remote_step {
   bool here, host;                 /* on the device; by its plan; neither: nothing is left to run */
   const rdt_cuda_verdict *verdict; /* on the device; NULL: none */
   int slot;                        /* of what it writes; -1: none */
-  int part, n_parts;               /* that form the sum when it is written; none: the second form of the op does */
+  int64_t blocks;                  /* of a linear op's check, which forms the sum of what it writes; 0: it does not */
+  int part, n_parts;               /* that form the sum when it is written; none: what checks the op does */
+  int rest, n_rest;                /* of memory that nobody reads after this step: what is there then */
   bool doubt;                      /* the host's copy of what it has read is not what the device has summed */
   char refusal[200];               /* why the device does not compute it */
 } rdt_remote_step;
@@ -61,16 +63,19 @@ struct rdt_remote {
   rdt_slot *slots;                /* on the device */
   const rdt_cuda_verdict **asked; /* on the device */
   int n_asked;
-  rdt_sum_part *parts;                        /* on the device: by slot, then what each step writes */
-  int parts_known, parts_always, parts_slots; /* first of constants; ends of always, of slots */
-  rdt_answer *answer;                         /* pinned, with the sums of the outputs behind it */
-  uint64_t *input_sums;                       /* pinned */
-  uint64_t visits;                            /* blocks that check in a run */
+  /* On the device: of outputs; of all else that every run verifies, by the step that reads it last; of all constants;
+   * then what steps write. Ends of each. */
+  rdt_sum_part *parts;
+  int parts_out, parts_always, parts_slots;
+  rdt_answer *answer;   /* pinned, with the sums of the outputs behind it */
+  uint64_t *input_sums; /* pinned */
+  uint64_t visits;      /* blocks that check in a run */
   int64_t runs;
   bool protected, hybrid; /* hybrid: some steps are the host's */
-  void *tape;             /* of a whole run; NULL: not recorded yet */
-  int pending, issued;    /* steps from pending on, before issued, are not checked yet */
-  int target;             /* step that an armed fault strikes; -1: none */
+  bool mending;
+  void *tape;          /* of a whole run; NULL: not recorded yet */
+  int pending, issued; /* steps from pending on, before issued, are not checked yet */
+  int target;          /* step that an armed fault strikes; -1: none */
 };
 typedef struct rdt_remote rdt_remote;
 
@@ -97,8 +102,8 @@ rdt_status rdt_remote_issue(rdt_remote *r, int step, rdt_reason *why);
 /* Checks all that was issued; the main lane waits for it. */
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why);
 rdt_status rdt_remote_on_host(rdt_remote *r, int step, rdt_reason *why);
-/* Sums of all that every run verifies, and their comparison; what comes back. */
-rdt_status rdt_remote_close(rdt_remote *r, rdt_reason *why);
+/* Sums of the outputs, or of all that every run verifies, and the comparison of all; what comes back. */
+rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why);
 /* After wait: is all that came back in order? visits 0: nobody counts. */
 bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits);
 /* The outputs to where the caller finds them; false: they are not what the device has summed. */

@@ -128,7 +128,9 @@ static rdt_status again(mend *e, int i, uint64_t *sum) {
   rdt_remote *r = e->r;
   rdt_machine *m = r->machine;
   const int slot = r->steps[i].slot;
+  const rdt_remote_step *s = &r->steps[i];
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, rdt_remote_expected(r, slot), sizeof *sum, e->why));
+  if (s->linear) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, e->why));
   RDT_TRY(rdt_remote_issue(r, i, e->why));
   RDT_TRY(rdt_remote_catch_up(r, e->why));
@@ -171,8 +173,8 @@ static rdt_status redo(mend *e, int i, bool own) {
     f.verdict = RDT_DETECTED;
     f.diagnosis = RDT_DIAG_UNKNOWN;
   } else if (f.diagnosis == RDT_DIAG_PERSISTENT) {
-  } else if (moved) {
-    f.diagnosis = RDT_DIAG_MEMORY;
+  } else if (moved && (f.changed || r->steps[i].doubt)) {
+    f.diagnosis = RDT_DIAG_MEMORY; /* or the first of two evaluations by one launch was wrong */
     f.what = "activation";
   } else if (rounding && first.cannot) {
     f.kind = RDT_EVENT_UNCHECKED;
@@ -277,7 +279,7 @@ static rdt_status confirm(mend *e) {
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, rdt_remote_found(r, 0), bytes, e->why));
   RDT_TRY(m->put(m, RDT_LANE_MAIN, rdt_remote_expected(r, r->model->graph->n_outputs), r->input_sums,
                  (size_t)r->model->graph->n_inputs * sizeof(uint64_t), e->why));
-  RDT_TRY(rdt_remote_close(r, e->why));
+  RDT_TRY(rdt_remote_close(r, true, e->why));
   RDT_TRY(m->wait(m, e->why));
   const bool clean = rdt_remote_is_clean(r, 0);
   return rdt_remote_publish(r) && clean
@@ -321,7 +323,9 @@ rdt_status rdt_remote_mend(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *
             .rotten = rdt_calloc((size_t)r->n_mirrors, sizeof *e.rotten)};
   rdt_status status = RDT_ERR_NOMEM;
   if (e.expected && e.found && e.verdicts && e.stale && e.rotten) {
+    r->mending = true;
     status = mend_all(&e, inputs);
+    r->mending = false;
     if (status == RDT_OK) tell_answer(&e);
   } else {
     rdt_fail(why, status, "out of memory to repair what a device computed");

@@ -34,6 +34,8 @@ static bool has_site(const rdt_remote *r, int i, rdt_site site) {
       return weights_of(r, i) != NULL;
     case RDT_SITE_NONLINEAR:
       return s->n_ops > 0;
+    case RDT_SITE_ACCUM: /* between a library's result and its check */
+      return s->linear && s->blocks > 0;
     case RDT_SITE_OUTPUT:
       return true;
     default:
@@ -59,7 +61,7 @@ rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why) {
     if (n == 0)
       return rdt_fail(why, RDT_ERR_NAME,
                       "no node on the device matches layer=%s and has the site '%s': a device has input, weight, "
-                      "nonlinear and output",
+                      "accum, nonlinear and output",
                       m->fault.layer, rdt_site_name(m->fault.site));
   }
   return RDT_OK;
@@ -104,7 +106,8 @@ rdt_status rdt_remote_plant(rdt_remote *r, int i, rdt_moment when, rdt_reason *w
     const int64_t n = (int64_t)(w->bytes / rdt_dtype_size(dtype));
     return strike(r, rdt_tensor_dense(NULL, dtype, 1, &n), w->there, why);
   }
-  if ((when == RDT_WRITTEN && site == RDT_SITE_NONLINEAR) || (when == RDT_CHECKED && site == RDT_SITE_OUTPUT))
+  if ((when == RDT_WRITTEN && (site == RDT_SITE_NONLINEAR || site == RDT_SITE_ACCUM)) ||
+      (when == RDT_CHECKED && site == RDT_SITE_OUTPUT))
     return strike(r, r->steps[i].prob.out, r->steps[i].prob.out.data, why);
   return RDT_OK;
 }

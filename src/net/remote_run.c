@@ -99,31 +99,69 @@ int rdt_remote_slot(const rdt_remote *r, int value) {
   return -1;
 }
 
-/* What checks the steps that wait for it: beside those that follow. */
-static rdt_status check_pending(rdt_remote *r, rdt_reason *why) {
-  rdt_machine *m = r->machine;
-  int first = -1, n = 0;
-  if (r->pending == r->issued) return RDT_OK;
-  RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
-  for (; r->pending < r->issued; r->pending++) {
-    const rdt_remote_step *s = &r->steps[r->pending];
-    if (!s->here) continue;
-    for (int k = 0; k < s->n_ops; k++) {
-      rdt_gpu_op a = s->ops[k];
-      a.check = 1;
-      RDT_TRY(m->launch(m, RDT_LANE_SIDE, a.kind, &a, rdt_ops_blocks(&a), why));
-    }
-    if (first < 0) first = s->part; /* parts lie in the order of the steps */
-    n = s->part + s->n_parts - first;
-  }
-  if (n <= 0) return RDT_OK;
-  const rdt_sums_args sums = {r->parts + first, &((rdt_answer *)(void *)r->board)->visits};
-  return m->launch(m, RDT_LANE_SIDE, RDT_OP_SUMS, &sums, n, why);
+static uint64_t *visits_of(const rdt_remote *r) {
+  return &((rdt_answer *)(void *)r->board)->visits;
 }
 
-/* Each launch and each meeting of the lanes takes its microsecond: checks go by so many steps, one by one where a fault
- * is planted between. */
-enum { TOGETHER = 4 };
+/* Ops that are no products are evaluated twice by one launch. Where a fault is planted, and where one is mended, a
+ * second launch compares element by element, and says which. */
+static bool joint(const rdt_remote *r) {
+  return r->protected && !r->model->armed && !r->mending;
+}
+
+static rdt_cuda_linear_task task_of(const rdt_remote *r, const rdt_remote_step *s) {
+  const rdt_problem *p = &s->prob;
+  rdt_cuda_linear_task t = {
+      s->linear, {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue}, {NULL, NULL}};
+  if (r->protected && s->blocks) t.to = (rdt_box_sum_to){rdt_remote_expected(r, s->slot), visits_of(r)};
+  return t;
+}
+
+static rdt_status sum_parts(rdt_remote *r, rdt_lane lane, int first, int n, rdt_reason *why) {
+  const rdt_sums_args sums = {r->parts + first, visits_of(r)};
+  return n > 0 ? r->machine->launch(r->machine, lane, RDT_OP_SUMS, &sums, n, why) : RDT_OK;
+}
+
+/* Each launch and each meeting of the lanes takes its microsecond, and small checks fill a device only together: they
+ * go by so many steps, one by one where a fault is planted between. */
+enum { TOGETHER = 8 };
+
+static rdt_status check_linear(rdt_remote *r, const rdt_remote_step *first, const rdt_remote_step *end,
+                               rdt_reason *why) {
+  rdt_cuda_linear_task list[TOGETHER];
+  int n = 0;
+  for (const rdt_remote_step *s = first; s < end; s++) {
+    if (!s->here || !s->linear) continue;
+    list[n++] = task_of(r, s);
+  }
+  return n > 0 ? r->machine->linear_check(r->machine, list, n, why) : RDT_OK;
+}
+
+static rdt_status check_ops(rdt_remote *r, const rdt_remote_step *s, rdt_reason *why) {
+  if (joint(r)) return RDT_OK;
+  for (int k = 0; s->here && k < s->n_ops; k++) {
+    rdt_gpu_op a = s->ops[k];
+    a.check = RDT_OP_COMPARES;
+    RDT_TRY(r->machine->launch(r->machine, RDT_LANE_SIDE, a.kind, &a, rdt_ops_blocks(&a), why));
+  }
+  return RDT_OK;
+}
+
+/* What checks the steps that wait for it, beside those that follow; and what nobody reads any more is summed. */
+static rdt_status check_pending(rdt_remote *r, rdt_reason *why) {
+  if (r->pending == r->issued) return RDT_OK;
+  const rdt_remote_step *first = &r->steps[r->pending], *end = &r->steps[r->issued];
+  int parts = 0, rest = 0;
+  RDT_TRY(r->machine->follow(r->machine, RDT_LANE_SIDE, why));
+  RDT_TRY(check_linear(r, first, end, why));
+  for (const rdt_remote_step *s = first; s < end; s++) {
+    RDT_TRY(check_ops(r, s, why));
+    parts += s->n_parts, rest += s->n_rest; /* they lie in the order of the steps */
+  }
+  r->pending = r->issued;
+  RDT_TRY(sum_parts(r, RDT_LANE_SIDE, first->part, parts, why));
+  return sum_parts(r, RDT_LANE_SIDE, first->rest, rest, why);
+}
 
 static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
   r->issued = i + 1;
@@ -142,15 +180,20 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   if (r->issued != i) r->pending = r->issued = i; /* alone, or the first */
   if (s->host) {                                  /* it asks for the sums of what it reads */
     RDT_TRY(check_pending(r, why));
-    r->pending = r->issued = i + 1;
+    r->issued = i + 1;
     return rdt_remote_on_host(r, i, why);
   }
   if (!s->here) return check_later(r, i, why);
-  const rdt_operands o = {.in = s->prob.in, .n_in = s->prob.n_in, .out = s->prob.out, .epilogue = &s->prob.epilogue};
   RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
-  if (s->linear) RDT_TRY(m->linear_launch(m, s->linear, &o, why));
-  for (int k = 0; k < s->n_ops; k++)
-    RDT_TRY(m->launch(m, RDT_LANE_MAIN, s->ops[k].kind, &s->ops[k], rdt_ops_blocks(&s->ops[k]), why));
+  if (s->linear) {
+    const rdt_cuda_linear_task t = task_of(r, s);
+    RDT_TRY(m->linear_launch(m, &t, why));
+  }
+  for (int k = 0; k < s->n_ops; k++) {
+    rdt_gpu_op a = s->ops[k];
+    a.check = joint(r) ? RDT_OP_BOTH : RDT_OP_STORES;
+    RDT_TRY(m->launch(m, RDT_LANE_MAIN, a.kind, &a, rdt_ops_blocks(&a) * (joint(r) ? 2 : 1), why));
+  }
   RDT_TRY(rdt_remote_plant(r, i, RDT_WRITTEN, why));
   RDT_TRY(check_later(r, i, why));
   return rdt_remote_plant(r, i, RDT_CHECKED, why);
@@ -158,20 +201,19 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
 
 /* ---- the whole ---- */
 
-rdt_status rdt_remote_close(rdt_remote *r, rdt_reason *why) {
+rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why) {
   rdt_machine *m = r->machine;
   rdt_answer *there = (rdt_answer *)(void *)r->board;
   const size_t sums = (size_t)r->model->graph->n_outputs * sizeof(uint64_t);
   RDT_TRY(rdt_remote_catch_up(r, why));
   if (r->protected) {
-    const rdt_sums_args all = {r->parts, &there->visits};
     const rdt_close_args end = {.slots = r->slots,
                                 .verdicts = r->asked,
                                 .n_slots = r->n_always,
                                 .n_verdicts = r->n_asked,
                                 .visits = &there->visits,
                                 .summary = &there->summary};
-    if (r->parts_always) RDT_TRY(m->launch(m, RDT_LANE_MAIN, RDT_OP_SUMS, &all, r->parts_always, why));
+    RDT_TRY(sum_parts(r, RDT_LANE_MAIN, 0, all ? r->parts_always : r->parts_out, why));
     RDT_TRY(m->launch(m, RDT_LANE_MAIN, RDT_OP_CLOSE, &end, 1, why));
     RDT_TRY(m->get(m, RDT_LANE_MAIN, r->answer, r->board, sizeof *r->answer + sums, why));
   }
@@ -189,7 +231,7 @@ static rdt_status issue_all(rdt_remote *r, rdt_reason *why) {
     if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
     lost = lost || status != RDT_OK; /* a plan of the host's that could not repair */
   }
-  RDT_TRY(rdt_remote_close(r, why));
+  RDT_TRY(rdt_remote_close(r, false, why));
   return lost ? RDT_ERR_FAULT : RDT_OK;
 }
 
@@ -217,14 +259,12 @@ bool rdt_remote_publish(rdt_remote *r) {
 rdt_status rdt_remote_scrub(rdt_remote *r, bool *changed, rdt_reason *why) {
   rdt_machine *m = r->machine;
   const int first = r->n_written, n = r->n_slots - first;
-  const rdt_sums_args known = {r->parts + r->parts_known, &((rdt_answer *)(void *)r->board)->visits};
   if (n == 0) return RDT_OK;
   uint64_t *sums = rdt_alloc((size_t)n, 2 * sizeof *sums);
   if (!sums) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to verify constants");
   rdt_status status = RDT_OK;
   RDT_TRY_GOTO(m->clear(m, RDT_LANE_MAIN, rdt_remote_found(r, first), (size_t)n * sizeof *sums, why), end);
-  if (r->parts_slots > r->parts_known)
-    RDT_TRY_GOTO(m->launch(m, RDT_LANE_MAIN, RDT_OP_SUMS, &known, r->parts_slots - r->parts_known, why), end);
+  RDT_TRY_GOTO(sum_parts(r, RDT_LANE_MAIN, r->parts_always, r->parts_slots - r->parts_always, why), end);
   RDT_TRY_GOTO(m->get(m, RDT_LANE_MAIN, sums, rdt_remote_found(r, first), (size_t)n * sizeof *sums, why), end);
   RDT_TRY_GOTO(m->wait(m, why), end);
   for (int c = 1; c < r->n_mirrors; c++) {

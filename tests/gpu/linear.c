@@ -185,12 +185,15 @@ static void launch(rdt_cuda_linear *l, linear_case *c, bool captured) {
   cudaGraphExec_t exec = NULL;
   memset(c->host[OUT], 0xff, c->bytes[OUT]);
   put(c, OUT);
+  const rdt_cuda_linear_task task = {l, c->o, {NULL, NULL}};
   if (!captured) {
-    gpu_must(rdt_cuda_linear_launch(l, &c->o, stream, &why), label, &why);
+    gpu_must(rdt_cuda_linear_launch(l, &c->o, task.to, stream, &why), label, &why);
+    gpu_must(rdt_cuda_linear_check(&task, 1, stream, &why), label, &why);
   } else {
     gpu_must(rdt_cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "capture", &why), label,
              &why);
-    gpu_must(rdt_cuda_linear_launch(l, &c->o, stream, &why), label, &why);
+    gpu_must(rdt_cuda_linear_launch(l, &c->o, task.to, stream, &why), label, &why);
+    gpu_must(rdt_cuda_linear_check(&task, 1, stream, &why), label, &why);
     gpu_must(rdt_cuda_status(cudaStreamEndCapture(stream, &graph), "capture", &why), label, &why);
     gpu_must(rdt_cuda_status(cudaGraphInstantiate(&exec, graph, 0), "graph", &why), label, &why);
     gpu_must(rdt_cuda_status(cudaGraphLaunch(exec, stream), "graph", &why), label, &why);

@@ -1,7 +1,7 @@
 /* Convolutions that a library computed. The signed sum of a band of an image's outputs is linear in the inputs that the
  * band sees: what each of them weighs is known when the weights are (coefficients). So a check is two sums, of the
  * inputs with their coefficients and of the outputs with their signs, whatever the groups, strides and dilations are;
- * a block has all of both and compares them by itself. */
+ * a block has all of both and compares them by itself. What follows the convolution is evaluated once more. */
 #include "cuda/box/finish.h"
 
 /* A band of a side: elements in the order that they are walked, and where they lie. flat: one after the other, channels
@@ -95,100 +95,106 @@ RDT_DEVICE void rdt_band_expect(const rdt_bands_args &p, const rdt_band_walk<fla
   }
 }
 
-template <class T, int V, bool flat, int ends>
-RDT_DEVICE rdt_box_words rdt_band_end(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, int channel, int64_t at,
-                                      const float (&raw)[V]) {
-  float y[V], bias[V], more[V], four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+/* What the outputs sum to; what follows, a second time. An element that differs there, -1: none. Where it is flat, the
+ * sum is formed of what should be stored: what is there is summed later. */
+template <class T, int V, bool flat, class S>
+RDT_DEVICE int rdt_band_observe(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, S &sum, S &squares,
+                                uint64_t &bits) {
+  constexpr rdt_dtype type = rdt_box_dtype((T *)NULL);
+  const int count = walk.count(), step = V * (int)blockDim.x;
+  const int channels = flat ? step % walk.channels : 0; /* of a step: divisions are long code */
+  const float beta = (float)p.finish.beta;
+  const bool adds = p.finish.bias || p.residual, acts = flat && p.finish.on && p.to.sum;
+  int wrong = -1, channel = flat ? V * (int)threadIdx.x % walk.channels : 0;
+#pragma unroll 2
+  for (int e = V * (int)threadIdx.x; e < count; e += step) {
+    const int64_t at = walk.at(e);
+    const unsigned signs = rdt_box_signs((unsigned)e >> 5);
+    const rdt_pack<T, V> t = *(const rdt_pack<T, V> *)((const T *)p.raw + at);
+    float bias[V], more[V], y[V];
 #pragma unroll
-  for (int v = 0; v < V; v++) bias[v] = more[v] = 0.0f;
-  if (p.finish.bias) {
-    if constexpr (flat)
-      rdt_load_as<float, T, V>((const T *)p.finish.bias + channel, 1, V, true, bias);
-    else
-      rdt_box_load<float, V>(p.finish.bias, channel, walk.last ? 1 : 0, V, walk.last, p.finish.bias_type, bias);
-  }
-  if (p.residual) rdt_load_as<float, T, V>((const T *)p.residual + at, 1, V, true, more);
-#pragma unroll
-  for (int v = 0; v < V; v++) y[v] = rdt_box_sum<float>(p.finish, raw[v], bias[v], more[v], p.residual != NULL);
-  rdt_box_act<ends == 2, V, float>(p.finish, y);
-#pragma unroll
-  for (int v = 0; v < V; v++) four[v] = y[v];
-  return rdt_box_narrow(four, rdt_box_dtype((T *)NULL));
-}
-
-/* What the outputs sum to; and their epilogue, a second time by other threads. An element that differs there, -1: none
- */
-template <class T, int V, bool flat, int ends, class S>
-RDT_DEVICE int rdt_band_observe(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, S &sum, S &squares) {
-  const int count = walk.count(), threads = (int)blockDim.x, other = ((int)threadIdx.x + threads / 2 + 1) % threads;
-  const int step = flat ? V * threads % walk.channels : 0; /* of channels: divisions are long code */
-  int wrong = -1;
-#pragma unroll 1
-  for (int turn = 0; turn <= (ends > 0 && p.check && (flat || p.finish.on)); turn++) {
-    if (turn) __syncthreads();
-    const int begin = V * (turn ? other : (int)threadIdx.x);
-    int channel = flat ? begin % walk.channels : 0;
-#pragma unroll 1
-    for (int e = begin; e < count; e += V * threads) {
-      T t[V];
-      float raw[V];
-      const int64_t at = walk.at(e);
-      rdt_load_pack<T, V>((const T *)p.raw + at, t);
-#pragma unroll
-      for (int v = 0; v < V; v++) raw[v] = rdt_widen(t[v]);
-      if (!turn) {
-        const unsigned signs = rdt_box_signs((unsigned)e >> 5);
-#pragma unroll
-        for (int v = 0; v < V; v++) {
-          const S y = (S)raw[v], sign = rdt_minus(signs, e + v) ? (S)-1 : (S)1;
-          sum += sign * y;
-          squares += y * y;
-        }
-      }
-      if (ends == 0 || (!flat && !p.finish.on)) continue;
-      if (!flat && p.finish.bias) channel = walk.channel_of(e);
-      const rdt_box_words words = rdt_band_end<T, V, flat, ends>(p, walk, channel, at, raw);
-      channel += step;
-      if (channel >= walk.channels) channel -= walk.channels;
-      if (!turn) {
-        if (V == 4)
-          rdt_box_store_pack(p.out, at, rdt_box_dtype((T *)NULL), words);
+    for (int v = 0; v < V; v++) bias[v] = more[v] = 0.0f;
+    if (adds) {
+      if (!flat) channel = walk.channel_of(e);
+      if (p.finish.bias) {
+        if constexpr (flat)
+          rdt_load_as<float, T, V>((const T *)p.finish.bias + channel, 1, V, true, bias);
         else
-          rdt_box_store_one(p.out, at, rdt_box_dtype((T *)NULL), words, 0);
-      } else if (!(V == 4 ? rdt_box_same_pack(p.out, at, rdt_box_dtype((T *)NULL), words)
-                          : rdt_box_same_one(p.out, at, rdt_box_dtype((T *)NULL), words, 0))) {
-        wrong = e;
+          rdt_box_load<float, V>(p.finish.bias, channel, walk.last ? 1 : 0, V, walk.last, p.finish.bias_type, bias);
       }
+      if (p.residual) rdt_load_as<float, T, V>((const T *)p.residual + at, 1, V, true, more);
     }
+#pragma unroll
+    for (int v = 0; v < V; v++) {
+      const float raw = rdt_widen(t.x[v]), other = rdt_mul(beta, more[v]);
+      S x = (S)raw, size = (S)fabsf(raw);
+      y[v] = raw;
+      if (flat || p.finish.inside) {
+        x -= (S)bias[v] + (S)other;
+        size += (S)fabsf(bias[v]) + (S)fabsf(other);
+      } else if (!flat) {
+        y[v] = rdt_box_sum<float>(p.finish, raw, bias[v], more[v], p.residual != NULL);
+      }
+      sum += rdt_minus(signs, e + v) ? -x : x;
+      squares += size * size;
+    }
+    if constexpr (flat) {
+      if (acts) rdt_box_act<false, V, float>(p.finish, y);
+      const rdt_box_words low = rdt_box_narrow(y, type), high = rdt_box_narrow(y + V - 4, type);
+      const uint4 w = acts ? V == 8 ? make_uint4(low.w[0], low.w[1], high.w[0], high.w[1])
+                                    : make_uint4(low.w[0], low.w[1], low.w[2], low.w[3])
+                           : *(const uint4 *)(const void *)&t;
+      const uint32_t words[4] = {w.x, w.y, w.z, w.w};
+      bits += rdt_box_share<4>(words, (uint64_t)at * sizeof(T) / 4);
+    } else {
+      float four[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll
+      for (int v = 0; v < V; v++) four[v] = y[v];
+      rdt_box_act<true, 4, float>(p.finish, four);
+      const rdt_box_words words = rdt_box_narrow(four, type);
+      if (!(V == 4 ? rdt_box_same(rdt_box_load_pack(p.out, at, type), words)
+                   : rdt_box_same_one(p.out, at, type, words, 0)))
+        wrong = e;
+    }
+    channel += channels;
+    if (channel >= walk.channels) channel -= walk.channels;
   }
   return wrong;
 }
 
-template <class T, bool flat, int ends>
-static __global__ void __launch_bounds__(RDT_BANDS_THREADS, 1) bands_check(const __grid_constant__ rdt_bands_args p) {
+template <class T, bool flat>
+static __global__ void __launch_bounds__(RDT_BANDS_THREADS, 1)
+    bands_check(const __grid_constant__ rdt_bands_tasks all) {
   typedef typename rdt_box_type<T>::sum S;
-  const int image = (int)blockIdx.x / p.bands, band = (int)blockIdx.x % p.bands;
+  constexpr int V = flat ? 16 / sizeof(T) : 4;
+  unsigned block;
+  const rdt_bands_args &p = all.task[rdt_box_task(all, block)];
+  const int image = (int)block / p.bands, band = (int)block % p.bands;
   const rdt_band b(p, band);
   const rdt_band_walk<flat> in(p.in, image, b.in_first, b.in_lines), result(p.result, image, b.first, b.lines);
+  const float *coefficients = p.coefficients + band * p.pitch;
   S x[4] = {0, 0, 0, 0}; /* expected, squares of inputs; observed, its squares */
-  if (p.check) {
-    const float *coefficients = p.coefficients + band * p.pitch;
-    if (flat || p.in.vectors)
-      rdt_band_expect<T, 4, flat, S>(p, in, coefficients, x[0], x[1]);
-    else
-      rdt_band_expect<T, 1, flat, S>(p, in, coefficients, x[0], x[1]);
-  }
-  const int wrong = flat || p.result.vectors ? rdt_band_observe<T, 4, flat, ends, S>(p, result, x[2], x[3])
-                                             : rdt_band_observe<T, 1, flat, ends, S>(p, result, x[2], x[3]);
-  if (!p.check) return;
+  uint64_t bits = 0;
+  int wrong;
+  if (flat || p.in.vectors)
+    rdt_band_expect<T, V, flat, S>(p, in, coefficients, x[0], x[1]);
+  else
+    rdt_band_expect<T, 1, flat, S>(p, in, coefficients, x[0], x[1]);
+  if constexpr (flat)
+    wrong = rdt_band_observe<T, V, flat, S>(p, result, x[2], x[3], bits);
+  else
+    wrong = p.result.vectors ? rdt_band_observe<T, 4, flat, S>(p, result, x[2], x[3], bits)
+                             : rdt_band_observe<T, 1, flat, S>(p, result, x[2], x[3], bits);
   double sum[4];
   rdt_sum_block<4, S>(x, sum);
+  if (flat) rdt_box_add<RDT_BANDS_THREADS>(p.to, bits);
   const int first = (image * p.axis[0].out + b.first) * p.result.unit;
   if (threadIdx.x == 0) {
     const rdt_box_place at = {first, -1, b.lines * p.result.unit, p.result.channels};
     const double q = (sum[1] + rdt_box_lost(x[1], in.count())) * (double)*p.most;
-    if (__builtin_expect(!rdt_box_passes(p.bound, sum[2], sum[0], q), 0))
-      rdt_box_compare(p.bound, p.verdict, at, 0, sum[2], sum[3] + rdt_box_lost(x[3], result.count()), sum[0], q);
+    const double seen = sum[3] + rdt_box_lost(x[3], result.count());
+    if (__builtin_expect(!rdt_box_passes(p.bound, sum[2], seen, sum[0], q), 0))
+      rdt_box_compare(p.bound, p.verdict, at, 0, sum[2], seen, sum[0], q);
   }
   if (__builtin_expect(wrong < 0, 1)) return;
   const int pixel = result.last ? wrong / result.channels : wrong % result.pixels;
@@ -267,22 +273,14 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) bands_most(const __gri
     default:                                     \
       return NULL;                               \
   }
-template <class T>
-static const void *bands_kernel(bool flat, int ends) {
-  if (!flat) return (const void *)bands_check<T, false, 2>;
-  return ends == 0   ? (const void *)bands_check<T, true, 0>
-         : ends == 1 ? (const void *)bands_check<T, true, 1>
-                     : (const void *)bands_check<T, true, 2>;
-}
-
-extern "C" const void *rdt_bands_check(rdt_dtype type, int flat, int ends) {
+extern "C" const void *rdt_bands_check(rdt_dtype type, int flat) {
   switch (type) {
     case RDT_F32:
-      return bands_kernel<float>(flat, ends);
+      return flat ? (const void *)bands_check<float, true> : (const void *)bands_check<float, false>;
     case RDT_F16:
-      return bands_kernel<rdt_box_f16>(flat, ends);
+      return flat ? (const void *)bands_check<rdt_box_f16, true> : (const void *)bands_check<rdt_box_f16, false>;
     case RDT_BF16:
-      return bands_kernel<rdt_box_bf16>(flat, ends);
+      return flat ? (const void *)bands_check<rdt_box_bf16, true> : (const void *)bands_check<rdt_box_bf16, false>;
     default:
       return NULL;
   }

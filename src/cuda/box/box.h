@@ -1,5 +1,6 @@
-/* What host and device share of the passes around a library's product or convolution: one launch reads what went in and
- * what came out, compares their sums, applies the epilogue and evaluates it a second time on other threads. */
+/* What host and device share of the passes around a library's product or convolution. What follows the library's
+ * result, and is not in it already, is one pass behind it (ends). The check is another one, which nothing waits for: it
+ * reads what went in and what came out, compares their sums, and evaluates what follows a second time. */
 #ifndef RDT_CUDA_BOX_H
 #define RDT_CUDA_BOX_H
 
@@ -13,14 +14,22 @@ extern "C" {
 
 enum { RDT_BOX_THREADS = 256, RDT_BANDS_THREADS = 512 };
 
-/* act(alpha raw + bias[channel] + beta residual), each step rounded by itself, in the accumulator's type. */
+/* act(alpha raw + bias[channel] + beta residual), each step rounded by itself, in the accumulator's type.
+ * inside: the library has done all of that but act; raw is of the result's type, and of alpha, bias and residual the
+ * check takes account. */
 typedef struct rdt_box_finish {
   int on; /* 0: raw is the result */
+  int inside;
   rdt_dtype out, bias_type, residual_type;
   int act; /* rdt_fn */
   const void *bias;
   double alpha, beta, p, q;
 } rdt_box_finish;
+
+/* Where the bit-sum of the result goes, and how many blocks have been there; NULL: nowhere. */
+typedef struct rdt_box_sum_to {
+  uint64_t *sum, *visits;
+} rdt_box_sum_to;
 
 /* ---- products: a row of C against A times the signed sums of B's rows ---- */
 
@@ -32,8 +41,7 @@ typedef struct rdt_rows_matrix { /* strides in elements; of a batch: outer and i
 
 typedef struct rdt_rows_args {
   int m, n, k, batches, inner; /* inner: batches of the inner index */
-  int check;
-  int log_threads; /* of a group, which takes some rows: 32 to RDT_BOX_THREADS are 5 to 8 */
+  int log_threads;             /* of a group, which takes some rows: 32 to RDT_BOX_THREADS are 5 to 8 */
   rdt_rows_matrix a, raw, residual, out;
   void *weights; /* [set][k] of two numbers: f32 for 16-bit types, else f64; s32 for integers */
   int64_t sets_outer, sets_inner;
@@ -41,15 +49,25 @@ typedef struct rdt_rows_args {
   rdt_box_finish finish;
   rdt_box_bound bound;
   rdt_cuda_verdict *verdict;
+  rdt_box_sum_to to; /* only where it is fast */
 } rdt_rows_args;
 
 enum { RDT_ROWS_FEW = 2, RDT_ROWS_MANY = 4 }; /* rows of a block */
 
-/* kernel (args): groups of args.threads for each so many rows of each batch, in blocks of RDT_BOX_THREADS; by the type
- * of A. fast: all matrices are along 1, columns are multiples of 4, and what follows is of A's type. ends: 0 no
- * epilogue, 1 with Relu or Clip at most, 2 with any activation. RDT_ROWS_MANY only where it is fast. */
-const void *rdt_rows_check(rdt_dtype a, int rows, int fast, int ends);
-/* kernel (args): weights of B, which is raw here, m its rows, RDT_ROWS_FEW of them a group */
+/* Several of one kernel in one launch: task i has the blocks from first[i] on. */
+enum { RDT_ROWS_TASKS = 8, RDT_BANDS_TASKS = 6 };
+typedef struct rdt_rows_tasks {
+  int n;
+  unsigned first[RDT_ROWS_TASKS];
+  rdt_rows_args task[RDT_ROWS_TASKS];
+} rdt_rows_tasks;
+
+/* kernel (tasks): groups of args.threads for each so many rows of each batch, in blocks of RDT_BOX_THREADS; by the
+ * types of A and of raw. fast: all matrices are along 1, columns are multiples of 16 bytes, bias and residual of raw's
+ * type, which is A's or that of integers; the sum is formed of a bound's results where the sum of those is asked for.
+ * RDT_ROWS_MANY only where it is fast. */
+const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast);
+/* kernel (tasks): weights of B, which is raw here, m its rows, RDT_ROWS_FEW of them a group */
 const void *rdt_rows_weights(rdt_dtype b);
 
 /* ---- convolutions: signed sums of bands of an image's outputs against the bands of inputs that they see ---- */
@@ -68,7 +86,7 @@ typedef struct rdt_band_side { /* an image: lines (along the first axis) of `uni
 typedef struct rdt_bands_args {
   int images, bands, lines; /* lines of output in a band */
   rdt_band_axis axis[3];
-  int groups, check;
+  int groups;
   rdt_band_side in, result; /* of raw, residual and result alike */
   const void *x, *raw, *residual;
   void *out;
@@ -79,18 +97,49 @@ typedef struct rdt_bands_args {
   rdt_box_finish finish;
   rdt_box_bound bound;
   rdt_cuda_verdict *verdict;
+  rdt_box_sum_to to; /* only where it is flat */
   /* only to make the coefficients */
   const void *w;
   int64_t w_filter, w_channel, w_tap[3];
 } rdt_bands_args;
 
-/* kernel (args): a block of up to RDT_BANDS_THREADS for each band of each image; f32, f16, bf16. flat: both sides have
- * vectors, pixels without gaps and channels side by side, and bias is of their type. ends: as above. */
-const void *rdt_bands_check(rdt_dtype type, int flat, int ends);
+typedef struct rdt_bands_tasks {
+  int n;
+  unsigned first[RDT_BANDS_TASKS];
+  rdt_bands_args task[RDT_BANDS_TASKS];
+} rdt_bands_tasks;
+
+/* kernel (tasks): a block of up to RDT_BANDS_THREADS for each band of each image; f32, f16, bf16. flat: on both sides
+ * pixels and lines have no gaps, and channels lie side by side in multiples of 16 bytes; bias is of their type.
+ * The sum as above. */
+const void *rdt_bands_check(rdt_dtype type, int flat);
 /* kernel (args): coefficients; blocks of RDT_BOX_THREADS: x enough for a band's inputs, y bands */
 const void *rdt_bands_coefficients(rdt_dtype type);
 /* kernel (args): most, which is 0 before; a block for each input channel */
 const void *rdt_bands_most(rdt_dtype type);
+
+/* ---- what follows a result: all elements of out, from raw ---- */
+
+typedef struct rdt_ends_args { /* matrices as above; a convolution's rows are pixels, its columns channels */
+  int m, n, batches, inner;
+  int by_rows; /* rows lie side by side */
+  rdt_rows_matrix raw, residual, out;
+  rdt_box_finish finish;
+} rdt_ends_args;
+/* kernel (args): a thread an element; of raw's type */
+const void *rdt_ends_any(rdt_dtype raw);
+
+typedef struct rdt_act_args { /* `count` elements that lie side by side, at multiples of 16 bytes */
+  const void *raw;
+  void *out;
+  int64_t count;
+  rdt_box_finish finish;
+  rdt_box_sum_to to;
+} rdt_act_args;
+/* kernel (args): the activation alone, a thread 16 bytes, and those of each grid after that; f32, f16, bf16, of raw and
+ * result alike. ends: 1 Relu or Clip, 2 any activation. to: then twice as many blocks; the
+ * second half evaluates all once more, and forms the sum: what memory holds is compared by its own, later. */
+const void *rdt_ends_act(rdt_dtype type, int ends);
 
 #ifdef __cplusplus
 }

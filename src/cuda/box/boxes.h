@@ -8,12 +8,32 @@
 #include "cuda/box/box.h"
 #include "cuda/device.h"
 
-/* protect: with the check; else with the library's own epilogue where it has that one. */
+/* Checks of several ops at once. first: before all that are not. */
+typedef struct rdt_box_batch {
+  struct rdt_box_call *list;
+  int n, room;
+} rdt_box_batch;
+rdt_status rdt_box_batch_rows(rdt_box_batch *b, const void *code, bool first, unsigned blocks, const rdt_rows_args *a,
+                              rdt_reason *why);
+rdt_status rdt_box_batch_bands(rdt_box_batch *b, const void *code, unsigned threads, unsigned blocks,
+                               const rdt_bands_args *a, rdt_reason *why);
+rdt_status rdt_box_batch_launch(const rdt_box_batch *b, void *stream, rdt_reason *why);
+void rdt_box_batch_free(rdt_box_batch *b);
+
+/* protect: with the check; else with the library's own activation where it has that one. launch: the whole op. check:
+ * of what launch has computed, added to a batch. to, the same for both: where the result's bit-sum goes, by one of
+ * them, of so many blocks (0: neither forms none). renew: what was made of fixed weights is made of them again, where
+ * memory may have been hit. */
 typedef struct rdt_box_product rdt_box_product;
 rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
                                   void *stream, rdt_box_product **b, rdt_reason *why);
-rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,
+                                  rdt_reason *why);
+rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to,
+                                 rdt_box_batch *batch, rdt_reason *why);
+rdt_status rdt_box_product_renew(rdt_box_product *b, const void *weights, void *stream, rdt_reason *why);
+int64_t rdt_box_product_blocks(const rdt_box_product *b);
 rdt_cuda_verdict *rdt_box_product_verdict(const rdt_box_product *b);
 void rdt_box_product_destroy(rdt_box_product *b);
 
@@ -21,11 +41,32 @@ typedef struct rdt_box_conv rdt_box_conv;
 rdt_status rdt_box_conv_accept(const rdt_problem *p, rdt_reason *why);
 rdt_status rdt_box_conv_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
                                void *stream, rdt_box_conv **b, rdt_reason *why);
-rdt_status rdt_box_conv_launch(rdt_box_conv *b, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_box_conv_launch(rdt_box_conv *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,
+                               rdt_reason *why);
+rdt_status rdt_box_conv_check(const rdt_box_conv *b, const rdt_operands *o, rdt_box_sum_to to, rdt_box_batch *batch,
+                              rdt_reason *why);
+rdt_status rdt_box_conv_renew(rdt_box_conv *b, const void *weights, void *stream, rdt_reason *why);
+int64_t rdt_box_conv_blocks(const rdt_box_conv *b);
 rdt_cuda_verdict *rdt_box_conv_verdict(const rdt_box_conv *b);
 void rdt_box_conv_destroy(rdt_box_conv *b);
 
+/* The pass behind a result, where the library does not do all. */
+typedef struct rdt_box_tail {
+  const void *code;
+  bool flat;
+  unsigned blocks;
+  rdt_ends_args any;
+  rdt_act_args act; /* flat */
+} rdt_box_tail;
+/* type: of raw; flat: nothing but an activation is left, of the type of the result, which has no gaps, nor has raw. */
+void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat);
+/* to: nowhere, unless it is flat */
+rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt_operands *o, rdt_box_sum_to to,
+                               void *stream, rdt_reason *why);
+
 /* What both share. */
+/* Results that are checked after they were rounded to this type; adds: bias or residual among them. */
+void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds);
 rdt_status rdt_box_finish_accept(const rdt_problem *p, rdt_reason *why);
 rdt_box_finish rdt_box_finish_of(const rdt_problem *p); /* on: unless nothing follows and raw is of out's type */
 int rdt_box_ends(const rdt_box_finish *f); /* 0: nothing follows, 1: no more than a bound, 2: any activation */

@@ -59,6 +59,40 @@ int rdt_box_ends(const rdt_box_finish *f) {
   return !f->on ? 0 : curve((rdt_fn)f->act) ? 2 : 1;
 }
 
+void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds) {
+  const rdt_dtype_row *row = rdt_dtype_info(stored);
+  const bool half = rdt_dtype_is_half(stored);
+  if (!rdt_dtype_is_float(stored)) return;
+  t->u_out = (half ? row->u : 0.0) + (adds ? 4.0 * rdt_dtype_info(half ? RDT_F32 : stored)->u : 0.0);
+  t->eta_out = half ? 2.0 * row->u * row->min_normal : 0.0;
+}
+
+/* ---- what is left behind a result ---- */
+
+enum { MOST_BLOCKS = 1056 }; /* they meet where the sum is added up */
+
+void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat) {
+  const int64_t count = (int64_t)a->m * a->n * a->batches, step = 16 / (int64_t)rdt_dtype_size(type);
+  *t = (rdt_box_tail){.any = *a, .act = {.count = count, .finish = a->finish}};
+  t->any.by_rows = a->raw.column != 1 && a->raw.row == 1;
+  t->flat = flat && rdt_ends_act(type, 2) != NULL;
+  t->code = t->flat ? rdt_ends_act(type, rdt_box_ends(&a->finish)) : rdt_ends_any(type);
+  t->blocks = (unsigned)(((t->flat ? (count + step - 1) / step : count) + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
+  if (t->flat && t->blocks > MOST_BLOCKS) t->blocks = MOST_BLOCKS;
+}
+
+rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt_operands *o, rdt_box_sum_to to,
+                               void *stream, rdt_reason *why) {
+  rdt_ends_args any = t->any;
+  rdt_act_args act = t->act;
+  void *arguments[] = {t->flat ? (void *)&act : (void *)&any};
+  const dim3 grid = {to.sum ? 2 * t->blocks : t->blocks, 1, 1}, block = {RDT_BOX_THREADS, 1, 1};
+  act.to = to;
+  any.raw.data = act.raw = raw, any.out.data = act.out = o->out.data;
+  any.residual.data = rdt_box_residual(o), any.finish.bias = rdt_box_bias(o);
+  return rdt_cuda_status(cudaLaunchKernel(t->code, grid, block, arguments, 0, stream), "what follows a product", why);
+}
+
 const void *rdt_box_bias(const rdt_operands *o) {
   return o->epilogue && o->epilogue->bias.rank >= 0 ? o->epilogue->bias.data : NULL;
 }

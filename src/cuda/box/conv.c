@@ -7,11 +7,20 @@
 
 struct rdt_box_conv {
   rdt_dnn *dnn;
-  bool protect, fused;
+  bool protect;
+  bool inside, whole; /* as of products */
+  bool flat, packed;
+  rdt_dtype type;
   int threads; /* of a band */
   rdt_bands_args check;
   const void *code;
-  void *raw;
+  void *raw; /* NULL: it is the result */
+  rdt_box_tail tail;
+  /* Filters with channels side by side, where the images lie so: the library would turn them around in every run. NULL:
+   * they are as they are wanted. */
+  void *filters;
+  rdt_tensor filters_like;
+  rdt_box_tail turn;
   rdt_cuda_verdict *verdict;
 };
 
@@ -87,57 +96,74 @@ static int threads_of(const rdt_bands_args *a) {
   return threads;
 }
 
-static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_problem *p, const rdt_box_conv *b,
+static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_problem *p, const rdt_box_conv *b, bool adds,
                                   double lambda) {
   const rdt_bands_args *a = &b->check;
   const rdt_dtype type = p->in[0].dtype, stored = RDT_F32, check = rdt_dtype_is_half(type) ? RDT_F32 : RDT_F64;
-  const rdt_dtype_row *out = rdt_dtype_info(type);
-  const int64_t outputs = (int64_t)a->lines * a->result.unit * a->result.channels, step = 4 * b->threads, tree = 7;
+  const int64_t outputs = (int64_t)a->lines * a->result.unit * a->result.channels, tree = 7;
+  const int64_t vector = b->flat ? 16 / (int64_t)rdt_dtype_size(type) : 4, step = vector * b->threads;
   int64_t m, n, k;
   rdt_problem_mnk(p, &m, &n, &k);
   rdt_tolerance t = {.acc = rdt_accumulator_of(type, p->acc),
                      .k = k,
                      .u_check = rdt_dtype_info(check)->u,
                      .u_beta = rdt_dtype_info(stored)->u,
-                     .depth_dot = (a->pitch + step - 1) / step * 4 + tree,
-                     .depth_sum = (outputs + step - 1) / step * 4 + tree,
+                     .depth_dot = (a->pitch + step - 1) / step * vector + tree,
+                     .depth_sum = (outputs + step - 1) / step * vector + tree,
                      .lambda = lambda};
   if (check == RDT_F64) t.depth_dot += b->threads / 32, t.depth_sum += b->threads / 32;
   if (rdt_dtype_is_half(type)) {
     t.acc = rdt_accumulator_mma(d->major, d->minor, type);
     t.splits = 32; /* of a black box, at most */
-    t.u_out = out->u;
-    t.eta_out = 2.0 * out->u * out->min_normal;
   }
+  rdt_box_rounded(&t, type, adds);
   return t;
 }
 
 static rdt_status run(const void *code, dim3 grid, int threads, const rdt_bands_args *args, const char *what,
-                      void *stream, rdt_reason *why) {
+                      void *stream, rdt_reason *why) { /* of weights */
   void *arguments[] = {(void *)args};
   const dim3 block = {(unsigned)threads, 1, 1};
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), what, why);
 }
 
+/* A curve is evaluated twice where it is applied; a bound by the check. */
+static bool joint(const rdt_box_conv *b) {
+  return b->raw && b->tail.flat && rdt_box_ends(&b->check.finish) == 2;
+}
+
 static rdt_status set_check(rdt_box_conv *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
-                            void *stream, rdt_reason *why) {
+                            rdt_reason *why) {
   rdt_bands_args *a = &b->check;
   const rdt_tensor *w = &p->in[1];
   const rdt_dtype type = p->in[0].dtype;
   void *memory;
   for (int i = 0; i < 3; i++) a->axis[i] = axis_of(p, i);
-  a->images = (int)p->out.shape[0], a->groups = (int)p->window.groups, a->check = b->protect;
+  a->images = (int)p->out.shape[0], a->groups = (int)p->window.groups;
   side_of(&p->in[0], &a->in), side_of(&p->out, &a->result);
   if (a->result.last && a->result.channels % 4) a->result.vectors = 0; /* each has its own bias */
   a->lines = lines_of(d, a), a->bands = (a->axis[0].out + a->lines - 1) / a->lines;
   a->finish = rdt_box_finish_of(p);
+  a->finish.on = b->raw != NULL, a->finish.inside = b->inside;
   a->verdict = b->verdict;
-  const rdt_band_side *const sides[] = {&a->in, &a->result};
-  bool flat = p->epilogue.bias.rank < 0 || p->epilogue.bias.dtype == type;
+  const rdt_band_side *const sides[] = {&a->in, &a->result}, *y = &a->result;
+  const int step = 16 / (int)rdt_dtype_size(type);
+  b->flat = (p->epilogue.bias.rank < 0 || p->epilogue.bias.dtype == type) && (!b->raw || (b->inside && b->packed));
   for (int i = 0; i < 2; i++)
-    flat = flat && sides[i]->last && sides[i]->vectors && sides[i]->pixel == sides[i]->channels;
-  b->code = rdt_bands_check(type, flat, rdt_box_ends(&a->finish));
+    b->flat = b->flat && sides[i]->last && sides[i]->pixel == sides[i]->channels && sides[i]->channels % step == 0 &&
+              sides[i]->image % step == 0;
   b->threads = RDT_BOX_THREADS;
+  const rdt_rows_matrix like = {.row = y->pixel, .column = y->last ? 1 : y->channel, .outer = y->image};
+  const rdt_ends_args ends = {.m = a->axis[0].out * y->unit,
+                              .n = y->channels,
+                              .batches = a->images,
+                              .inner = 1,
+                              .raw = like,
+                              .residual = like,
+                              .out = like,
+                              .finish = a->finish};
+  rdt_box_tail_of(&b->tail, &ends, type, b->inside && b->packed);
+  b->code = rdt_bands_check(type, b->flat);
   if (!b->protect) return RDT_OK;
   if (!w->data)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "checks of convolutions on the GPU need weights that are fixed");
@@ -147,55 +173,122 @@ static rdt_status set_check(rdt_box_conv *b, const rdt_cuda_device *d, const rdt
   if (in_lines > x->in) in_lines = x->in;
   a->pitch = (in_lines * a->in.unit * a->in.channels + 3) / 4 * 4;
   b->threads = threads_of(a);
-  const rdt_tolerance t = tolerance_of(d, p, b, lambda);
+  const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
+  const rdt_tolerance t = tolerance_of(d, p, b, adds, lambda);
   a->least2 = t.acc.flush * t.acc.flush;
-  a->bound = rdt_box_bound_of(&t, (int64_t)a->lines * a->result.unit * a->result.channels);
+  a->bound = rdt_box_bound_of(&t, (int64_t)a->lines * a->result.unit * a->result.channels, adds);
   a->w = w->data, a->w_filter = w->stride[0], a->w_channel = w->stride[1];
   for (int i = 0; i < 3; i++) a->w_tap[i] = i + 2 < w->rank ? w->stride[2 + i] : 0;
   RDT_TRY(rdt_cuda_alloc((size_t)a->pitch * (size_t)a->bands * sizeof(float), &memory, why));
   a->coefficients = memory;
   RDT_TRY(rdt_cuda_alloc(sizeof(float), &memory, why));
   a->most = memory;
+  return RDT_OK;
+}
+
+static bool turns(const rdt_problem *p) {
+  const rdt_tensor *x = &p->in[0], *w = &p->in[1];
+  int64_t taps = 1;
+  for (int d = w->rank - 1; d >= 2; d--) {
+    if (w->shape[d] > 1 && w->stride[d] != taps) return false;
+    taps *= w->shape[d];
+  }
+  return w->data && taps > 1 && w->shape[1] > 1 && w->stride[1] == taps && w->stride[0] == taps * w->shape[1] &&
+         x->stride[1] == 1 && p->out.stride[1] == 1;
+}
+
+static rdt_status turn_filters(const rdt_box_conv *b, const void *weights, void *stream, rdt_reason *why) {
+  const rdt_operands o = {.out = {.data = b->filters}};
+  return b->filters ? rdt_box_tail_launch(&b->turn, weights, &o, (rdt_box_sum_to){NULL, NULL}, stream, why) : RDT_OK;
+}
+
+static rdt_status take_filters(rdt_box_conv *b, const rdt_problem *p, void *stream, rdt_reason *why) {
+  const rdt_tensor *w = &p->in[1];
+  int64_t taps = 1, step = w->shape[1];
+  if (!turns(p)) return RDT_OK;
+  b->filters_like = *w;
+  b->filters_like.stride[1] = 1;
+  for (int d = w->rank - 1; d >= 2; d--) {
+    b->filters_like.stride[d] = step;
+    step *= w->shape[d], taps *= w->shape[d];
+  }
+  const rdt_ends_args turn = {.m = (int)taps,
+                              .n = (int)w->shape[1],
+                              .batches = (int)w->shape[0],
+                              .inner = 1,
+                              .raw = {.row = 1, .column = taps, .outer = w->stride[0]},
+                              .out = {.row = w->shape[1], .column = 1, .outer = w->stride[0]},
+                              .finish = {.inside = 1, .out = w->dtype, .act = RDT_FN_NONE}};
+  rdt_box_tail_of(&b->turn, &turn, w->dtype, false);
+  RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(w, w->dtype), &b->filters, why));
+  return turn_filters(b, w->data, stream, why);
+}
+
+rdt_status rdt_box_conv_renew(rdt_box_conv *b, const void *weights, void *stream, rdt_reason *why) {
+  rdt_bands_args *a = &b->check;
+  RDT_TRY(turn_filters(b, weights, stream, why));
+  if (!b->protect) return RDT_OK;
+  a->w = weights;
   const dim3 grid = {(unsigned)((a->pitch + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS), (unsigned)a->bands, 1};
-  RDT_TRY(run(rdt_bands_coefficients(type), grid, RDT_BOX_THREADS, a, "coefficients of a convolution", stream, why));
-  return run(rdt_bands_most(type), (dim3){(unsigned)a->in.channels, 1, 1}, RDT_BOX_THREADS, a, "squares of filters",
+  RDT_TRY(rdt_cuda_clear(a->most, sizeof *a->most, stream, why));
+  RDT_TRY(run(rdt_bands_coefficients(b->type), grid, RDT_BOX_THREADS, a, "coefficients of a convolution", stream, why));
+  return run(rdt_bands_most(b->type), (dim3){(unsigned)a->in.channels, 1, 1}, RDT_BOX_THREADS, a, "squares of filters",
              stream, why);
 }
 
-static bool can_fuse(const rdt_box_conv *b, const rdt_problem *p) {
+/* All that follows but the activation. */
+static bool can_have_inside(const rdt_problem *p) {
   const rdt_epilogue *e = &p->epilogue;
-  return !b->protect && e->alpha == 1.0 && (e->act.fn == RDT_FN_NONE || e->act.fn == RDT_FN_RELU) &&
-         (e->bias.rank < 0 || e->bias.dtype == p->out.dtype);
+  return e->alpha == 1.0 && (e->bias.rank < 0 || e->bias.dtype == p->out.dtype);
 }
 
-static rdt_dnn_operands operands_of(const rdt_operands *o, void *y) {
-  return (rdt_dnn_operands){
-      .x = o->in[0].data, .w = o->in[1].data, .bias = rdt_box_bias(o), .residual = rdt_box_residual(o), .y = y};
+static rdt_dnn_operands operands_of(const rdt_box_conv *b, const rdt_operands *o, void *y) {
+  return (rdt_dnn_operands){.x = o->in[0].data,
+                            .w = b->filters ? b->filters : o->in[1].data,
+                            .bias = rdt_box_bias(o),
+                            .residual = rdt_box_residual(o),
+                            .y = y};
 }
 
 static rdt_status connect(rdt_box_conv *b, const rdt_problem *p, void *stream, rdt_reason *why) {
   rdt_box_trial t;
   RDT_TRY(rdt_box_trial_make(p, &t, why));
-  const rdt_dnn_operands x = operands_of(&t.o, b->raw ? b->raw : t.o.out.data);
-  const rdt_status s = rdt_dnn_create(p, b->fused, &x, stream, &b->dnn, why);
+  const rdt_dnn_operands x = operands_of(b, &t.o, b->raw ? b->raw : t.o.out.data);
+  rdt_problem part = *p;
+  rdt_tensor in[2] = {p->in[0], b->filters ? b->filters_like : p->in[1]};
+  part.in = in;
+  if (!b->whole) part.epilogue.act.fn = RDT_FN_NONE;
+  const bool fused = b->inside && !rdt_epilogue_is_none(&part.epilogue);
+  const rdt_status s = rdt_dnn_create(&part, fused, &x, stream, &b->dnn, why);
   rdt_box_trial_free(&t);
   return s;
+}
+
+/* With as much inside as the library has. */
+static rdt_status join(rdt_box_conv *b, const rdt_problem *p, void *stream, rdt_reason *why) {
+  const rdt_fn act = p->epilogue.act.fn;
+  b->inside = can_have_inside(p);
+  b->whole = b->inside && !b->protect && act == RDT_FN_RELU;
+  if (b->whole && connect(b, p, stream, why) == RDT_OK) return RDT_OK;
+  b->whole = false; /* a pass of ours */
+  if (!b->inside || act != RDT_FN_NONE) RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(&p->out, p->out.dtype), &b->raw, why));
+  if (b->inside && connect(b, p, stream, why) == RDT_OK) return RDT_OK;
+  b->inside = false;
+  if (!b->raw) RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(&p->out, p->out.dtype), &b->raw, why));
+  return connect(b, p, stream, why);
 }
 
 static rdt_status prepare(rdt_box_conv *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda, void *stream,
                           rdt_reason *why) {
   void *memory;
-  const bool plain = rdt_epilogue_is_none(&p->epilogue);
   RDT_TRY(rdt_cuda_alloc(sizeof *b->verdict, &memory, why));
   b->verdict = memory;
-  if (!plain && can_fuse(b, p)) {
-    b->fused = true;
-    if (connect(b, p, stream, why) == RDT_OK) return RDT_OK;
-    b->fused = false; /* not this epilogue: a pass of ours */
-  }
-  if (!plain) RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(&p->out, p->out.dtype), &b->raw, why));
-  RDT_TRY(connect(b, p, stream, why));
-  RDT_TRY(set_check(b, d, p, lambda, stream, why));
+  b->packed = rdt_tensor_is_packed(&p->out);
+  b->type = p->in[0].dtype;
+  RDT_TRY(take_filters(b, p, stream, why));
+  RDT_TRY(join(b, p, stream, why));
+  RDT_TRY(set_check(b, d, p, lambda, why));
+  if (p->in[1].data) RDT_TRY(rdt_box_conv_renew(b, p->in[1].data, stream, why));
   return rdt_cuda_wait(stream, why);
 }
 
@@ -217,18 +310,35 @@ rdt_status rdt_box_conv_create(const rdt_cuda_device *d, const rdt_problem *p, b
 
 /* ---- running ---- */
 
-rdt_status rdt_box_conv_launch(rdt_box_conv *b, const rdt_operands *o, void *stream, rdt_reason *why) {
-  const rdt_dnn_operands x = operands_of(o, b->raw ? b->raw : o->out.data);
+rdt_status rdt_box_conv_launch(rdt_box_conv *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,
+                               rdt_reason *why) {
+  const rdt_dnn_operands x = operands_of(b, o, b->raw ? b->raw : o->out.data);
   const void *const data[] = {x.x, x.w, x.bias, x.residual, o->out.data};
   for (int i = 0; i < 5; i++)
     if (!rdt_box_aligned(data[i]))
       return rdt_fail(why, RDT_ERR_ARG, "a convolution on the GPU: operands lie at multiples of 16 bytes");
+  const rdt_box_sum_to nowhere = {NULL, NULL};
   RDT_TRY(rdt_dnn_launch(b->dnn, &x, stream, why));
-  if (b->fused || (!b->protect && !b->raw)) return RDT_OK;
+  return b->raw ? rdt_box_tail_launch(&b->tail, b->raw, o, joint(b) ? to : nowhere, stream, why) : RDT_OK;
+}
+
+static int64_t blocks_of(const rdt_box_conv *b) {
+  return (int64_t)b->check.images * b->check.bands;
+}
+
+int64_t rdt_box_conv_blocks(const rdt_box_conv *b) {
+  if (!b->protect) return 0;
+  return joint(b) ? b->tail.blocks : b->flat && b->packed ? blocks_of(b) : 0;
+}
+
+rdt_status rdt_box_conv_check(const rdt_box_conv *b, const rdt_operands *o, rdt_box_sum_to to, rdt_box_batch *batch,
+                              rdt_reason *why) {
+  if (!b->protect) return RDT_OK;
   rdt_bands_args c = b->check;
-  c.x = x.x, c.raw = x.y, c.out = o->out.data, c.residual = x.residual, c.finish.bias = x.bias;
-  return run(b->code, (dim3){(unsigned)c.images * (unsigned)c.bands, 1, 1}, b->threads, &c,
-             "the check of a convolution", stream, why);
+  c.x = o->in[0].data, c.raw = b->raw ? b->raw : o->out.data, c.out = o->out.data;
+  c.residual = rdt_box_residual(o), c.finish.bias = rdt_box_bias(o);
+  if (!joint(b)) c.to = to;
+  return rdt_box_batch_bands(batch, b->code, (unsigned)b->threads, (unsigned)blocks_of(b), &c, why);
 }
 
 rdt_cuda_verdict *rdt_box_conv_verdict(const rdt_box_conv *b) {
@@ -238,6 +348,7 @@ rdt_cuda_verdict *rdt_box_conv_verdict(const rdt_box_conv *b) {
 void rdt_box_conv_destroy(rdt_box_conv *b) {
   if (!b) return;
   rdt_dnn_destroy(b->dnn);
-  rdt_cuda_free(b->raw), rdt_cuda_free(b->check.coefficients), rdt_cuda_free(b->check.most), rdt_cuda_free(b->verdict);
+  rdt_cuda_free(b->raw), rdt_cuda_free(b->filters), rdt_cuda_free(b->check.coefficients), rdt_cuda_free(b->check.most),
+      rdt_cuda_free(b->verdict);
   rdt_free(b);
 }

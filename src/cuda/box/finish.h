@@ -146,16 +146,17 @@ RDT_DEVICE W rdt_clamp(W x, W low, W high) {
   return y > high ? high : y;
 }
 
-/* Those that networks put behind products; linear.c says which. */
+/* Those that networks put behind products; common.c says which. What may be contracted is written so: passes that are
+ * compiled apart have to find the same bits. */
 template <int fn>
 RDT_DEVICE float rdt_curve(float x, float p, float q) {
   switch (fn) {
     case rdt_box_LEAKYRELU:
       return x < 0.0f ? p * x : x;
     case rdt_box_HARDSIGMOID:
-      return rdt_clamp(p * x + q, 0.0f, 1.0f);
+      return rdt_clamp(fmaf(p, x, q), 0.0f, 1.0f);
     case rdt_box_HARDSWISH:
-      return x * rdt_clamp(p * x + q, 0.0f, 1.0f);
+      return x * rdt_clamp(fmaf(p, x, q), 0.0f, 1.0f);
     case rdt_box_ELU:
       return x < 0.0f ? p * expm1f(x) : x;
     case rdt_box_SIGMOID:
@@ -169,7 +170,7 @@ RDT_DEVICE float rdt_curve(float x, float p, float q) {
     case rdt_box_GELU:
       return 0.5f * x * erfcf(-x * 0.70710678f);
     case rdt_box_GELU_TANH:
-      return x / (1.0f + expf(-x * (1.5957691f + 0.071354816f * (x * x))));
+      return x / (1.0f + expf(-x * fmaf(0.071354816f, x * x, 1.5957691f)));
     default:
       return x;
   }
@@ -261,16 +262,6 @@ RDT_DEVICE void rdt_box_store_pack(void *to, int64_t at, rdt_dtype type, const r
     *(uint4 *)((uint32_t *)to + at) = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
 }
 
-RDT_DEVICE bool rdt_box_same_pack(const void *from, int64_t at, rdt_dtype type, const rdt_box_words &x) {
-  if (rdt_box_is_half(type)) {
-    const uint2 is = *(const uint2 *)((const uint16_t *)from + at);
-    return ((is.x ^ x.w[0]) | (is.y ^ x.w[1])) == 0;
-  }
-  const uint4 is =
-      type == RDT_F64 ? *(const uint4 *)((const uint64_t *)from + at) : *(const uint4 *)((const uint32_t *)from + at);
-  return ((is.x ^ x.w[0]) | (is.y ^ x.w[1]) | (is.z ^ x.w[2]) | (is.w ^ x.w[3])) == 0;
-}
-
 /* The v-th of them, by itself; v is known when compiled. */
 RDT_DEVICE void rdt_box_store_one(void *to, int64_t at, rdt_dtype type, const rdt_box_words &x, int v) {
   if (rdt_box_is_half(type))
@@ -288,6 +279,56 @@ RDT_DEVICE bool rdt_box_same_one(const void *from, int64_t at, rdt_dtype type, c
   return is.x == x.w[2 * (v & 1)] && is.y == x.w[2 * (v & 1) + 1];
 }
 
+/* ---- bit-sums of what is stored (check/bitsum.h) ---- */
+
+/* Words that lie one after the other, the first of this number. */
+template <int N>
+RDT_DEVICE uint64_t rdt_box_share(const uint32_t *w, uint64_t number) {
+  uint64_t plain = 0, placed = 0;
+#pragma unroll
+  for (int i = 0; i < N; i++) plain += w[i], placed += (uint64_t)w[i] * (uint32_t)i;
+  return plain * (number * 0x3c6ef37200000002u + 1u) + placed * 0x3c6ef37200000002u;
+}
+
+/* A pack of results at element `at`, as it is stored. */
+RDT_DEVICE rdt_box_words rdt_box_load_pack(const void *from, int64_t at, rdt_dtype type) {
+  if (rdt_box_is_half(type)) {
+    const uint2 x = *(const uint2 *)((const uint16_t *)from + at);
+    return {{x.x, x.y, 0, 0}};
+  }
+  const uint4 x =
+      type == RDT_F64 ? *(const uint4 *)((const uint64_t *)from + at) : *(const uint4 *)((const uint32_t *)from + at);
+  return {{x.x, x.y, x.z, x.w}};
+}
+
+RDT_DEVICE bool rdt_box_same(const rdt_box_words &x, const rdt_box_words &y) {
+  return ((x.w[0] ^ y.w[0]) | (x.w[1] ^ y.w[1]) | (x.w[2] ^ y.w[2]) | (x.w[3] ^ y.w[3])) == 0;
+}
+
+/* Which of several tasks the block works for, and as which of its blocks. */
+template <class Tasks>
+RDT_DEVICE int rdt_box_task(const Tasks &all, unsigned &block) {
+  int i = 0;
+  while (i + 1 < all.n && blockIdx.x >= all.first[i + 1]) i++;
+  block = blockIdx.x - all.first[i];
+  return i;
+}
+
+/* What a block has summed, and that it was there. */
+template <int THREADS>
+RDT_DEVICE void rdt_box_add(const rdt_box_sum_to &to, uint64_t x) {
+  __shared__ uint64_t warps[THREADS / 32];
+  if (!to.sum) return;
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x += __shfl_down_sync(0xffffffffu, x, d);
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (unsigned w = 1; w < blockDim.x / 32; w++) x += warps[w];
+  atomicAdd((unsigned long long *)to.sum, (unsigned long long)x);
+  atomicAdd((unsigned long long *)to.visits, 1ull);
+}
+
 /* ---- sums and comparison ---- */
 
 /* A square, and the square of the least number that tensor cores align as it is: an over-estimate of what subnormal
@@ -298,6 +339,23 @@ RDT_DEVICE S rdt_box_square(S x, S least2) {
 }
 RDT_DEVICE float rdt_box_square(float x, float least2) {
   return fmaf(x, x, least2);
+}
+
+/* What sums are compared in. */
+template <class S>
+struct rdt_box_exact {
+  typedef double type;
+};
+template <>
+struct rdt_box_exact<uint32_t> {
+  typedef uint32_t type;
+};
+
+/* What the library multiplied the product with. */
+RDT_DEVICE void rdt_box_scale(double alpha, double &sum, double &squares) {
+  sum *= alpha, squares *= alpha * alpha;
+}
+RDT_DEVICE void rdt_box_scale(double, uint32_t &, uint32_t &) { /* integers: alpha is 1 */
 }
 
 /* What squares may have lost below the normal range, of so many. */
@@ -334,27 +392,27 @@ static __device__ __noinline__ void rdt_box_complain(rdt_cuda_verdict *v, int co
   f->observed = (float)observed, f->expected = (float)expected, f->tau2 = (float)tau2, f->tau0 = (float)tau0;
 }
 
-/* Within the part of the bound that comes from the inputs alone, as nearly all are: no need to ask for more. */
-RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &b, double s, double e, double q) {
-  const double d = s - e, most = b.surely * q;
-  return d * d <= most && most < __longlong_as_double(0x7ff0000000000000);
+/* Within the parts of the bound that come from one magnitude alone, as nearly all are: no need to ask for more. */
+RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &b, double s, double c2, double e, double q) {
+  const double infinity = __longlong_as_double(0x7ff0000000000000), d = s - e;
+  const double most = b.added > 0.0 ? c2 : fmin(c2, b.cap * q);
+  return d * d <= fmax(b.surely * q, b.clearly * most) && q < infinity && most < infinity;
 }
-RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &b, float s, float e, double q) {
-  return rdt_box_passes(b, (double)s, (double)e, q);
-}
-RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &, uint32_t s, uint32_t e, uint32_t) {
+RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &, uint32_t s, uint32_t, uint32_t e, uint32_t) {
   return s == e;
 }
 
 /* See rdt_box_bound. */
 static __device__ __noinline__ void rdt_box_compare(const rdt_box_bound &b, rdt_cuda_verdict *verdict, rdt_box_place at,
                                                     int k, double s, double c2, double e, double q) {
-  const double infinity = __longlong_as_double(0x7ff0000000000000), size = b.cap * q, most = fmin(c2, size);
+  const double infinity = __longlong_as_double(0x7ff0000000000000), size = b.cap * q;
+  const bool added = b.added > 0.0;
+  const double most = added ? c2 : fmin(c2, size);
   const double over = q > 0.0 ? fmin(1.0, b.theta * most / q) : 0.0;
   const double v = b.c2 * most + over * b.drift * most + b.q * q + b.s2 * s * s + b.e2 * e * e + b.rest;
-  const double tau0 = b.q0 * sqrt(q) + b.least;
+  const double tau0 = b.q0 * sqrt(q) + b.added * sqrt(c2) + b.least;
   const double tau2 = fmin(tau0, b.line * fabs(s) + b.lambda * sqrt(v) + b.least), residual = fabs(s - e);
-  if (!(tau0 < infinity) || (!(fabs(s) < infinity) && !(size < b.limit)))
+  if (!(tau0 < infinity) || (!(fabs(s) < infinity) && (added || !(size < b.limit))))
     rdt_box_complain(verdict, RDT_CUDA_CANNOT, at, k, s, e, tau2, tau0);
   else if (!(residual <= tau0))
     rdt_box_complain(verdict, RDT_CUDA_CERTAIN, at, k, s, e, tau2, tau0);

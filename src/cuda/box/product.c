@@ -18,15 +18,19 @@ typedef struct lay {
 struct rdt_box_product {
   lay l;
   rdt_blas *blas;
-  bool protect, fused, fixed; /* fused: the library writes the result */
+  bool protect, fixed;
+  bool vector; /* the residual is the same for all rows: a bias */
+  bool inside; /* all that follows but the activation is the library's; then raw is of the result's type */
+  bool whole;  /* the activation as well: there is nothing behind it */
   rdt_dtype in, acc, out;
   int64_t outer;    /* launches of the library */
   int64_t raw_next; /* from one of them to the next, in the raw result */
   rdt_rows_args check, sums;
-  int rows; /* of a group */
-  bool fast;
+  int rows;          /* of a group */
+  bool fast, packed; /* packed: the result has no gaps */
   const void *check_code, *sums_code;
-  void *raw;
+  void *raw; /* NULL: it is the result */
+  rdt_box_tail tail;
   rdt_cuda_verdict *verdict;
 };
 
@@ -137,27 +141,34 @@ static int64_t stride_of(const lay *l, int from_last, int which) {
   return from_last < l->dims ? l->stride[l->dims - 1 - from_last][which] : 0;
 }
 
-static int along(const rdt_rows_matrix *x, int64_t columns, int64_t rows, size_t size, int step_rows) {
-  const int64_t step = size == 8 ? 2 : 4, others = x->outer | x->inner;
+static int along(const rdt_rows_matrix *x, int64_t columns, int64_t rows, int64_t step, int step_rows) {
+  const int64_t others = x->outer | x->inner;
   if ((x->column == 1 || columns == 1) && (x->row % step == 0 || rows == 1) && others % step == 0) return 1;
   if ((x->row == 1 || rows == 1) && (x->column % step_rows == 0 || columns == 1) && others % step_rows == 0) return 2;
   return 0;
 }
 
-static rdt_rows_matrix rows_matrix(const lay *l, int which, rdt_dtype type, int rows) {
+/* Columns that one thread takes, where they do not all come by 16 bytes. */
+static int64_t some(rdt_dtype type) {
+  return rdt_dtype_size(type) == 8 ? 2 : 4;
+}
+
+static rdt_rows_matrix rows_matrix(const lay *l, int which, int64_t step, int rows) {
   rdt_rows_matrix x = {.row = l->row[which],
                        .column = l->column[which],
                        .outer = stride_of(l, 1, which),
                        .inner = stride_of(l, 0, which)};
-  x.along = along(&x, which == A ? l->k : l->n, which == B ? l->k : l->m, rdt_dtype_size(type), rows);
+  x.along = along(&x, which == A ? l->k : l->n, which == B ? l->k : l->m, step, rows);
   return x;
 }
 
-static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, double lambda) {
+static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, bool adds, double lambda) {
   const bool half = rdt_dtype_is_half(b->in);
   const double u = rdt_dtype_info(half ? RDT_F32 : RDT_F64)->u;
-  const int64_t step = b->in == RDT_F64 ? 2 : 4, share = step << b->check.log_threads,
-                tree = 5 + RDT_BOX_THREADS / 32 + 1;
+  const int64_t step = b->fast            ? 16 / (int64_t)rdt_dtype_size(b->out)
+                       : b->in == RDT_F64 ? 2
+                                          : 4,
+                share = step << b->check.log_threads, tree = 5 + RDT_BOX_THREADS / 32 + 1;
   rdt_tolerance t = {.acc = rdt_accumulator_of(b->in, b->acc),
                      .k = b->l.k,
                      .u_check = u,
@@ -169,13 +180,14 @@ static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_produc
     t.acc = rdt_accumulator_mma(d->major, d->minor, b->in);
     t.splits = 32; /* of a black box, at most */
   }
+  rdt_box_rounded(&t, b->inside ? b->out : b->acc, adds);
   return t;
 }
 
 /* Threads of a group, as a power of two: two warps for each scheduler, and no more than have something to do. */
-static int threads_of(const rdt_cuda_device *d, int64_t groups, int64_t length) {
+static int threads_of(const rdt_cuda_device *d, int64_t groups, int64_t length, int64_t step) {
   int log = 5;
-  while (1 << log < RDT_BOX_THREADS && groups << log < 256 * (int64_t)d->sms && (int64_t)4 << log < length) log++;
+  while (1 << log < RDT_BOX_THREADS && groups << log < 256 * (int64_t)d->sms && step << log < length) log++;
   return log;
 }
 
@@ -184,18 +196,23 @@ static unsigned blocks_of(const rdt_rows_args *a, int rows) {
   return (unsigned)(((groups << a->log_threads) + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
 }
 
-/* As nearly all are, for which there is shorter code: rows side by side, bias and residual of the result's type, which
- * is A's. */
+/* As nearly all are, for which there is shorter code: rows side by side, all of A's type. */
 static bool is_fast(const rdt_box_product *b, const rdt_problem *p) {
   const lay *l = &b->l;
   const rdt_epilogue *e = &p->epilogue;
-  bool fast = l->n % 4 == 0 && l->k % 4 == 0 && rows_matrix(l, A, b->in, RDT_ROWS_FEW).along == 1 &&
-              rows_matrix(l, C, b->out, RDT_ROWS_FEW).along == 1;
-  if (b->raw) fast = fast && b->out == b->in;
+  const int64_t in = b->in == RDT_S8 ? 4 : 16 / (int64_t)rdt_dtype_size(b->in),
+                out = 16 / (int64_t)rdt_dtype_size(b->out);
+  bool fast = b->inside && (b->out == b->in || b->in == RDT_S8) && l->n % out == 0 && l->k % in == 0 &&
+              rows_matrix(l, A, in, RDT_ROWS_FEW).along == 1 && rows_matrix(l, C, out, RDT_ROWS_FEW).along == 1;
   if (e->bias.rank >= 0) fast = fast && e->bias.dtype == b->out;
   if (e->residual.rank >= 0)
-    fast = fast && e->residual.dtype == b->out && rows_matrix(l, RESIDUAL, b->out, RDT_ROWS_FEW).along == 1;
-  return fast;
+    fast = fast && e->residual.dtype == b->out && rows_matrix(l, RESIDUAL, out, RDT_ROWS_FEW).along == 1;
+  return fast && (!b->raw || (b->packed && rdt_ends_act(b->out, 2)));
+}
+
+/* A curve is evaluated twice where it is applied; a bound by the check. */
+static bool joint(const rdt_box_product *b) {
+  return b->raw && b->tail.flat && rdt_box_ends(&b->check.finish) == 2;
 }
 
 static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda) {
@@ -205,63 +222,93 @@ static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_pr
   rdt_rows_args *c = &b->check, *s = &b->sums;
   b->fast = is_fast(b, p);
   b->rows = b->fast && batches * l->m >= RDT_ROWS_MANY * (int64_t)d->sms * 3 / 4 ? RDT_ROWS_MANY : RDT_ROWS_FEW;
-  c->log_threads = threads_of(d, batches * ((l->m + b->rows - 1) / b->rows), l->n > l->k ? l->n : l->k);
+  c->log_threads = threads_of(d, batches * ((l->m + b->rows - 1) / b->rows), l->n > l->k ? l->n : l->k,
+                              b->fast ? 16 / (int64_t)rdt_dtype_size(b->out) : 4);
   c->m = (int)l->m, c->n = (int)l->n, c->k = (int)l->k, c->batches = (int)batches, c->inner = (int)inner;
-  c->check = b->protect;
-  c->a = rows_matrix(l, A, b->in, b->rows), c->out = rows_matrix(l, C, b->out, b->rows);
-  c->residual = rows_matrix(l, RESIDUAL, b->out, b->rows);
-  if (b->raw) {
+  c->a = rows_matrix(l, A, some(b->in), b->rows), c->out = rows_matrix(l, C, some(b->out), b->rows);
+  c->residual = rows_matrix(l, RESIDUAL, some(b->out), b->rows);
+  if (b->raw && !b->inside) {
     c->raw = (rdt_rows_matrix){.row = l->n, .column = 1, .outer = inner * l->m * l->n, .inner = l->m * l->n};
-    c->raw.along = along(&c->raw, l->n, l->m, rdt_dtype_size(b->acc), b->rows);
+    c->raw.along = along(&c->raw, l->n, l->m, some(b->acc), b->rows);
   } else {
     c->raw = c->out;
   }
   c->sets_inner = inner_sets > 1, c->sets_outer = outer_sets > 1 ? inner_sets : 0;
   c->finish = rdt_box_finish_of(p);
-  c->finish.on = b->raw != NULL;
+  c->finish.on = b->raw != NULL, c->finish.inside = b->inside;
   c->verdict = b->verdict;
+  const rdt_ends_args ends = {.m = c->m,
+                              .n = c->n,
+                              .batches = c->batches,
+                              .inner = c->inner,
+                              .raw = c->raw,
+                              .residual = c->residual,
+                              .out = c->out,
+                              .finish = c->finish};
+  rdt_box_tail_of(&b->tail, &ends, b->inside ? b->out : b->acc, b->inside && b->packed);
   if (!b->protect) return;
-  const rdt_tolerance t = tolerance_of(d, b, lambda);
+  const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
+  const rdt_tolerance t = tolerance_of(d, b, adds, lambda);
   c->least2 = t.acc.flush * t.acc.flush;
-  c->bound = rdt_box_bound_of(&t, l->n);
+  c->bound = rdt_box_bound_of(&t, l->n, adds);
   s->m = (int)l->k, s->n = (int)l->n, s->batches = (int)(inner_sets * outer_sets), s->inner = (int)inner_sets;
-  s->log_threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n);
-  s->raw = rows_matrix(l, B, b->in, RDT_ROWS_FEW);
+  s->log_threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n, 4);
+  s->raw = rows_matrix(l, B, some(b->in), RDT_ROWS_FEW);
   s->least2 = c->least2;
   s->weights = c->weights;
 }
 
-/* The library's part: A, B to raw, or to the result with all that follows. */
+/* The library's part: A, B to raw, or to the result with what follows inside. */
 static rdt_blas_product product_of(const rdt_box_product *b, const rdt_problem *p) {
   const lay *l = &b->l;
-  const bool fused = b->fused;
+  const bool inside = b->inside, own = b->raw && !inside;
   const rdt_epilogue *e = &p->epilogue;
   return (rdt_blas_product){.in = b->in,
-                            .out = fused ? b->out : b->acc,
+                            .out = inside ? b->out : b->acc,
                             .m = l->m,
                             .n = l->n,
                             .k = l->k,
                             .batches = shape_of(l, 0),
                             .a = {l->row[A], l->column[A]},
                             .b = {l->row[B], l->column[B]},
-                            .c = b->raw ? l->n : l->row[C],
+                            .c = own ? l->n : l->row[C],
                             .a_next = stride_of(l, 0, A),
                             .b_next = stride_of(l, 0, B),
-                            .c_next = b->raw ? l->m * l->n : stride_of(l, 0, C),
-                            .alpha = fused ? e->alpha : 1.0,
-                            .beta = fused && e->residual.rank >= 0 ? e->beta : 0.0,
-                            .bias = fused && e->bias.rank >= 0,
-                            .act = !fused                          ? RDT_BLAS_NO_ACT
+                            .c_next = own ? l->m * l->n : stride_of(l, 0, C),
+                            .alpha = inside ? e->alpha : 1.0,
+                            .beta = inside && e->residual.rank >= 0 ? e->beta : 0.0,
+                            .bias = inside && e->bias.rank >= 0,
+                            .act = !b->whole                       ? RDT_BLAS_NO_ACT
                                    : e->act.fn == RDT_FN_RELU      ? RDT_BLAS_RELU
                                    : e->act.fn == RDT_FN_GELU_TANH ? RDT_BLAS_GELU_TANH
                                                                    : RDT_BLAS_NO_ACT};
 }
 
-static bool can_fuse(const rdt_box_product *b, const rdt_problem *p) {
+/* As the mask of attention is. */
+static bool is_vector(const rdt_box_product *b, const rdt_problem *p) {
   const rdt_epilogue *e = &p->epilogue;
   const lay *l = &b->l;
-  if (b->protect || (l->column[C] != 1 && l->n > 1) || (l->m > 1 && l->row[C] < l->n)) return false;
-  if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU && e->act.fn != RDT_FN_GELU_TANH) return false;
+  bool is = e->residual.rank >= 0 && e->bias.rank < 0 && e->beta == 1.0 && l->row[RESIDUAL] == 0 &&
+            (l->column[RESIDUAL] == 1 || l->n == 1);
+  for (int d = 0; d < l->dims; d++) is = is && l->stride[d][RESIDUAL] == 0;
+  return is;
+}
+
+/* The same product, with a vector where it has one. */
+static rdt_epilogue epilogue_of(const rdt_box_product *b, const rdt_epilogue *e) {
+  rdt_epilogue r = *e;
+  if (!b->vector) return r;
+  r.bias = r.residual, r.residual.rank = -1, r.beta = 0.0;
+  r.bias.rank = 1, r.bias.shape[0] = b->l.n, r.bias.stride[0] = 1;
+  return r;
+}
+
+/* All that follows but the activation. */
+static bool can_have_inside(const rdt_box_product *b, const rdt_problem *p) {
+  const rdt_epilogue *e = &p->epilogue;
+  const lay *l = &b->l;
+  if ((l->column[C] != 1 && l->n > 1) || (l->m > 1 && l->row[C] < l->n)) return false;
+  if (b->in == RDT_S8) return rdt_epilogue_is_none(e);
   if (e->bias.rank >= 0 && e->bias.dtype != b->out) return false;
   if (e->residual.rank < 0) return true;
   bool same = e->residual.dtype == b->out && l->row[C] == l->row[RESIDUAL] && l->column[C] == l->column[RESIDUAL];
@@ -271,11 +318,12 @@ static bool can_fuse(const rdt_box_product *b, const rdt_problem *p) {
 
 static rdt_status launch_library(rdt_box_product *b, const rdt_operands *o, void *stream, rdt_reason *why) {
   const lay *l = &b->l;
-  const size_t in = rdt_dtype_size(b->in), out = rdt_dtype_size(b->raw ? b->acc : b->out);
+  const bool own = b->raw && !b->inside;
+  const size_t in = rdt_dtype_size(b->in), out = rdt_dtype_size(own ? b->acc : b->out);
   char *to = b->raw ? b->raw : o->out.data;
   const char *residual = rdt_box_residual(o);
   for (int64_t i = 0; i < b->outer; i++) {
-    const int64_t c = i * (b->raw ? b->raw_next : stride_of(l, 1, C)) * (int64_t)out;
+    const int64_t c = i * (own ? b->raw_next : stride_of(l, 1, C)) * (int64_t)out;
     const rdt_blas_operands x = {.a = (const char *)o->in[0].data + i * stride_of(l, 1, A) * (int64_t)in,
                                  .b = (const char *)o->in[1].data + i * stride_of(l, 1, B) * (int64_t)in,
                                  .bias = rdt_box_bias(o),
@@ -286,17 +334,19 @@ static rdt_status launch_library(rdt_box_product *b, const rdt_operands *o, void
   return RDT_OK;
 }
 
-static rdt_status run(const void *code, unsigned blocks, const rdt_rows_args *args, const char *what, void *stream,
-                      rdt_reason *why) {
-  void *arguments[] = {(void *)args};
-  const dim3 grid = {blocks, 1, 1}, block = {RDT_BOX_THREADS, 1, 1};
-  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), what, why);
-}
-
-static rdt_status weigh(const rdt_box_product *b, const void *weights, void *stream, rdt_reason *why) {
+static rdt_status weigh(const rdt_box_product *b, const void *weights, rdt_box_batch *batch, rdt_reason *why) {
   rdt_rows_args s = b->sums;
   s.raw.data = weights;
-  return run(b->sums_code, blocks_of(&s, RDT_ROWS_FEW), &s, "sums of weights", stream, why);
+  return rdt_box_batch_rows(batch, b->sums_code, true, blocks_of(&s, RDT_ROWS_FEW), &s, why);
+}
+
+rdt_status rdt_box_product_renew(rdt_box_product *b, const void *weights, void *stream, rdt_reason *why) {
+  rdt_box_batch batch = {NULL, 0, 0};
+  if (!b->protect || !b->fixed) return RDT_OK;
+  rdt_status s = weigh(b, weights, &batch, why);
+  if (s == RDT_OK) s = rdt_box_batch_launch(&batch, stream, why);
+  rdt_box_batch_free(&batch);
+  return s;
 }
 
 static rdt_status connect(rdt_box_product *b, const rdt_problem *p, void *stream, rdt_reason *why) {
@@ -313,13 +363,25 @@ static rdt_status connect(rdt_box_product *b, const rdt_problem *p, void *stream
   return s;
 }
 
+/* With as much inside as the library has. */
+static rdt_status join(rdt_box_product *b, const rdt_problem *p, bool acts, size_t raw, void *stream, rdt_reason *why) {
+  b->inside = can_have_inside(b, p);
+  b->whole = b->inside && !b->protect && (p->epilogue.act.fn == RDT_FN_RELU || p->epilogue.act.fn == RDT_FN_GELU_TANH);
+  if (b->whole && connect(b, p, stream, why) == RDT_OK) return RDT_OK;
+  b->whole = false; /* not this activation: a pass of ours */
+  if (b->inside && acts) RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(&p->out, p->out.dtype), &b->raw, why));
+  if (b->inside && connect(b, p, stream, why) == RDT_OK) return RDT_OK;
+  b->inside = false;
+  rdt_cuda_free(b->raw), b->raw = NULL;
+  RDT_TRY(rdt_cuda_alloc(raw, &b->raw, why));
+  return connect(b, p, stream, why);
+}
+
 static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
                           void *stream, rdt_reason *why) {
   const lay *l = &b->l;
   const int64_t batches = shape_of(l, 0) * shape_of(l, 1);
-  const rdt_epilogue *e = &p->epilogue;
-  const bool plain = rdt_epilogue_is_none(e) && b->out == b->acc && (l->column[C] == 1 || l->n == 1) &&
-                     (l->row[C] >= l->n || l->m == 1);
+  const bool acts = p->epilogue.act.fn != RDT_FN_NONE;
   void *memory;
   b->outer = shape_of(l, 1);
   b->raw_next = shape_of(l, 0) * l->m * l->n;
@@ -331,17 +393,12 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
                            &memory, why));
     b->check.weights = memory;
   }
-  if (can_fuse(b, p)) {
-    b->fused = true;
-    if (connect(b, p, stream, why) == RDT_OK) return RDT_OK;
-    b->fused = false; /* not this epilogue: a pass of ours */
-  }
-  if (!plain) RDT_TRY(rdt_cuda_alloc((size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), &b->raw, why));
-  RDT_TRY(connect(b, p, stream, why));
+  b->packed = rdt_tensor_is_packed(&p->out);
+  RDT_TRY(join(b, p, acts, (size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), stream, why));
   set_check(b, d, p, lambda);
-  b->check_code = rdt_rows_check(b->in, b->rows, b->fast, rdt_box_ends(&b->check.finish));
+  b->check_code = rdt_rows_check(b->in, b->inside ? b->out : b->acc, b->rows, b->fast);
   b->sums_code = rdt_rows_weights(b->in);
-  if (b->protect && b->fixed) RDT_TRY(weigh(b, p->in[1].data, stream, why));
+  if (b->fixed) RDT_TRY(rdt_box_product_renew(b, p->in[1].data, stream, why));
   return rdt_cuda_wait(stream, why);
 }
 
@@ -354,7 +411,10 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
   b->l = lay_of(p);
   b->protect = protect, b->fixed = p->in[1].data != NULL;
   b->in = p->in[0].dtype, b->acc = raw_type(b->in), b->out = p->out.dtype;
-  const rdt_status s = prepare(b, d, p, lambda, stream, why);
+  rdt_problem as = *p;
+  b->vector = is_vector(b, p);
+  as.epilogue = epilogue_of(b, &p->epilogue);
+  const rdt_status s = prepare(b, d, &as, lambda, stream, why);
   if (s != RDT_OK) {
     rdt_box_product_destroy(b);
     return s;
@@ -365,19 +425,50 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
 
 /* ---- running ---- */
 
-rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, void *stream, rdt_reason *why) {
-  const void *const data[] = {o->in[0].data, o->in[1].data, o->out.data, rdt_box_residual(o), rdt_box_bias(o)};
-  for (int i = 0; i < 5; i++)
-    if (!rdt_box_aligned(data[i]))
-      return rdt_fail(why, RDT_ERR_ARG, "a product on the GPU: operands lie at multiples of 16 bytes");
-  if (b->protect && !b->fixed) RDT_TRY(weigh(b, o->in[1].data, stream, why));
-  RDT_TRY(launch_library(b, o, stream, why));
-  if (b->fused || (!b->protect && !b->raw)) return RDT_OK;
+/* o, with the vector where the product has it. */
+static rdt_operands operands_of(const rdt_box_product *b, const rdt_operands *o, rdt_epilogue *e) {
+  rdt_operands r = *o;
+  if (!b->vector || !o->epilogue) return r;
+  *e = epilogue_of(b, o->epilogue);
+  r.epilogue = e;
+  return r;
+}
+
+static rdt_rows_args args_of(const rdt_box_product *b, const rdt_operands *o) {
   rdt_rows_args c = b->check;
   c.a.data = o->in[0].data, c.raw.data = b->raw ? b->raw : o->out.data, c.out.data = o->out.data;
   c.residual.data = rdt_box_residual(o);
   c.finish.bias = rdt_box_bias(o);
-  return run(b->check_code, blocks_of(&c, b->rows), &c, "the check of a product", stream, why);
+  return c;
+}
+
+rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *given, rdt_box_sum_to to, void *stream,
+                                  rdt_reason *why) {
+  rdt_epilogue e;
+  const rdt_operands as = operands_of(b, given, &e), *o = &as;
+  const void *const data[] = {o->in[0].data, o->in[1].data, o->out.data, rdt_box_residual(o), rdt_box_bias(o)};
+  for (int i = 0; i < 5; i++)
+    if (!rdt_box_aligned(data[i]))
+      return rdt_fail(why, RDT_ERR_ARG, "a product on the GPU: operands lie at multiples of 16 bytes");
+  const rdt_box_sum_to nowhere = {NULL, NULL};
+  RDT_TRY(launch_library(b, o, stream, why));
+  return b->raw ? rdt_box_tail_launch(&b->tail, b->raw, o, joint(b) ? to : nowhere, stream, why) : RDT_OK;
+}
+
+int64_t rdt_box_product_blocks(const rdt_box_product *b) {
+  if (!b->protect) return 0;
+  return joint(b) ? b->tail.blocks : b->fast && b->packed ? blocks_of(&b->check, b->rows) : 0;
+}
+
+rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *given, rdt_box_sum_to to,
+                                 rdt_box_batch *batch, rdt_reason *why) {
+  rdt_epilogue e;
+  const rdt_operands as = operands_of(b, given, &e), *o = &as;
+  if (!b->protect) return RDT_OK;
+  if (!b->fixed) RDT_TRY(weigh(b, o->in[1].data, batch, why));
+  rdt_rows_args c = args_of(b, o);
+  if (!joint(b)) c.to = to;
+  return rdt_box_batch_rows(batch, b->check_code, false, blocks_of(&c, b->rows), &c, why);
 }
 
 rdt_cuda_verdict *rdt_box_product_verdict(const rdt_box_product *b) {
@@ -387,6 +478,7 @@ rdt_cuda_verdict *rdt_box_product_verdict(const rdt_box_product *b) {
 void rdt_box_product_destroy(rdt_box_product *b) {
   if (!b) return;
   rdt_blas_destroy(b->blas);
-  rdt_cuda_free(b->raw), rdt_cuda_free(b->check.weights), rdt_cuda_free(b->verdict);
+  rdt_cuda_free(b->raw);
+  rdt_cuda_free(b->check.weights), rdt_cuda_free(b->verdict);
   rdt_free(b);
 }

@@ -1,14 +1,15 @@
 /* Products that a library computed: rows of C against A times the signed sums of B's rows; integers modulo 2^32. A
  * group of threads takes a few rows of both, so that it has everything of their checks and compares them by itself.
  * Threads walk along the columns and take all rows of the group with each step: what belongs to a column is loaded
- * once. */
+ * once. What follows the product is evaluated once more, and the bit-sum of the result formed on the way. */
 #include "cuda/box/finish.h"
 
 enum { WARPS = RDT_BOX_THREADS / 32 };
 
-template <class T>
-struct rdt_step { /* columns of a thread */
-  static constexpr int V = sizeof(T) == 8 ? 2 : 4;
+/* Columns that a thread takes: 16 bytes where it is fast. */
+template <class T, bool fast>
+struct rdt_step {
+  static constexpr int V = fast ? 16 / (sizeof(T) == 1 ? 4 : sizeof(T)) : sizeof(T) == 8 ? 2 : 4;
 };
 
 template <class S>
@@ -21,23 +22,22 @@ RDT_DEVICE int64_t rdt_batch_at(const rdt_rows_matrix &x, const rdt_rows_args &p
   return batch / p.inner * x.outer + batch % p.inner * x.inner;
 }
 
-/* What a kernel is made for. fast: all rows lie side by side at multiples of V elements, are as long, and bias and
- * residual are of the result's type O; code that runs once costs as much as it is long. ends: 0 no epilogue, 1 with
- * bounds at most, 2 with any activation. */
-template <bool fast_, int ends_, class O_>
+/* What a kernel is made for. fast: all rows lie side by side at multiples of 16 bytes, bias and residual are of raw's
+ * type, and nothing is evaluated again; code that runs once costs as much as it is long. Else ends: 1 with bounds at
+ * most, 2 with any activation. */
+template <bool fast_, int ends_>
 struct rdt_form {
   static constexpr bool fast = fast_;
   static constexpr int ends = ends_;
-  typedef O_ O;
 };
 
 /* Where a thread is: its group's first row, and its place among the group's threads. */
 struct rdt_rows_place {
   int batch, row, rows, x, threads;
   template <int R>
-  __device__ __forceinline__ void set(const rdt_rows_args &p) {
+  __device__ __forceinline__ void set(const rdt_rows_args &p, unsigned block) {
     threads = 1 << p.log_threads;
-    const int blocks = (p.m + R - 1) / R, group = (int)(blockIdx.x * RDT_BOX_THREADS + threadIdx.x) >> p.log_threads;
+    const int blocks = (p.m + R - 1) / R, group = (int)(block * RDT_BOX_THREADS + threadIdx.x) >> p.log_threads;
     x = (int)threadIdx.x & (threads - 1);
     batch = p.batches == 1 ? group >= blocks : group / blocks; /* divisions are long code */
     row = (group - batch * blocks) * R;
@@ -120,7 +120,7 @@ RDT_DEVICE void rdt_gather(const rdt_rows_place &at, S (&x)[Q][R], S (&sum)[Q]) 
 /* What the rows should sum to. */
 template <class F, class T, int R, class S>
 RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at, S (&dot)[R], S (&square)[R]) {
-  constexpr int V = rdt_step<T>::V;
+  constexpr int V = rdt_step<T, F::fast>::V;
   const int64_t base = rdt_batch_at(p.a, p, at.batch);
   const rdt_weight<S> *weights = (const rdt_weight<S> *)p.weights;
   if (p.batches > 1) weights += (at.batch / p.inner * p.sets_outer + at.batch % p.inner * p.sets_inner) * (int64_t)p.k;
@@ -147,178 +147,187 @@ RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at
   }
 }
 
-template <class W, int R, int V, class S>
-RDT_DEVICE void rdt_tile_sum(int column, const W (&x)[R][V], S (&sum)[R], S (&square)[R]) {
-  const unsigned signs = rdt_box_signs((unsigned)column >> 5) >> (column & 31);
+/* A row of a tile, and the magnitudes of all that went into it. */
+template <class W, int V, class S>
+RDT_DEVICE void rdt_tile_sum(unsigned signs, const W (&x)[V], const W (&size)[V], S &sum, S &square) {
 #pragma unroll
   for (int v = 0; v < V; v++) {
-    const S sign = signs >> v & 1u ? (S)-1 : (S)1;
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-      const S y = (S)x[r][v];
-      sum[r] += sign * y;
-      square[r] += y * y;
-    }
+    const S y = (S)x[v], z = (S)size[v];
+    sum += (signs >> v & 1u ? (S)-1 : (S)1) * y;
+    square += z * z;
   }
 }
 
-/* The results of a tile, by whoever: as they are stored. */
-template <class F, class W, int R, int V>
-RDT_DEVICE void rdt_tile_end(const rdt_rows_args &p, const rdt_rows_place &at, int64_t residual, int column,
-                             const W (&t)[R][V], rdt_box_words (&words)[R]) {
-  typedef typename F::O O;
-  const bool more = p.residual.data != NULL;
-  const int count = p.n - column;
-  W x[R * V], bias[V];
+RDT_DEVICE unsigned rdt_tile_signs(int column) {
+  return rdt_box_signs((unsigned)column >> 5) >> (column & 31);
+}
+
+/* What is added to a row of a tile: bias and residual as they are; where there is none, zero. */
+template <class F, class C, class W, int V>
+RDT_DEVICE void rdt_tile_bias(const rdt_rows_args &p, int column, W (&bias)[V]) {
 #pragma unroll
   for (int v = 0; v < V; v++) bias[v] = 0;
-  if (p.finish.bias) {
-    if constexpr (F::fast)
-      rdt_load_as<W, O, V>((const O *)p.finish.bias + column, 1, V, true, bias);
-    else
-      rdt_box_load<W, V>(p.finish.bias, column, 1, count, true, p.finish.bias_type, bias);
-  }
-#pragma unroll
-  for (int r = 0; r < R; r++) {
-    W y[V];
-    const int64_t from = residual + (at.row + r) * p.residual.row + column * p.residual.column;
-#pragma unroll
-    for (int v = 0; v < V; v++) y[v] = 0;
-    if (more && r < at.rows) {
-      if constexpr (F::fast)
-        rdt_load_as<W, O, V>((const O *)p.residual.data + from, 1, V, true, y);
-      else
-        rdt_box_load<W, V>(p.residual.data, from, p.residual.column, count, p.residual.along == 1,
-                           p.finish.residual_type, y);
-    }
-#pragma unroll
-    for (int v = 0; v < V; v++) x[r * V + v] = rdt_box_sum<W>(p.finish, t[r][v], bias[v], y[v], more);
-  }
-  rdt_box_act<F::ends == 2, R * V, W>(p.finish, x);
-#pragma unroll
-  for (int r = 0; r < R; r++) words[r] = rdt_box_narrow(x + r * V, F::fast ? rdt_box_dtype((O *)NULL) : p.finish.out);
+  if (!p.finish.bias) return;
+  if constexpr (F::fast)
+    rdt_load_as<W, C, V>((const C *)p.finish.bias + column, 1, V, true, bias);
+  else
+    rdt_box_load<W, V>(p.finish.bias, column, 1, p.n - column, true, p.finish.bias_type, bias);
 }
 
-template <class F, int R, int V>
-RDT_DEVICE void rdt_tile_store(const rdt_rows_args &p, const rdt_rows_place &at, int64_t base, int column,
-                               const rdt_box_words (&words)[R]) {
-  const rdt_dtype type = F::fast ? rdt_box_dtype((typename F::O *)NULL) : p.finish.out;
-  void *to = (void *)p.out.data;
-  const int64_t first = base + at.row * p.out.row + column * p.out.column;
+template <class F, class C, class W, int V>
+RDT_DEVICE void rdt_tile_more(const rdt_rows_args &p, int64_t from, int column, W (&more)[V]) {
 #pragma unroll
-  for (int r = 0; r < R; r++) {
-    if (r >= at.rows) break;
-    if (F::fast || (p.out.along == 1 && p.n - column >= V)) {
-      rdt_box_store_pack(to, first + r * p.out.row, type, words[r]);
-    } else {
-#pragma unroll
-      for (int v = 0; v < V; v++)
-        if (column + v < p.n) rdt_box_store_one(to, first + r * p.out.row + v * p.out.column, type, words[r], v);
-    }
-  }
+  for (int v = 0; v < V; v++) more[v] = 0;
+  if (!p.residual.data) return;
+  if constexpr (F::fast)
+    rdt_load_as<W, C, V>((const C *)p.residual.data + from, 1, V, true, more);
+  else
+    rdt_box_load<W, V>(p.residual.data, from, p.residual.column, p.n - column, p.residual.along == 1,
+                       p.finish.residual_type, more);
 }
 
-template <class F, int R, int V>
-RDT_DEVICE void rdt_tile_verify(const rdt_rows_args &p, const rdt_rows_place &at, int64_t base, int column,
-                                const rdt_box_words (&words)[R], int2 &wrong) {
-  const rdt_dtype type = F::fast ? rdt_box_dtype((typename F::O *)NULL) : p.finish.out;
-  const int64_t first = base + at.row * p.out.row + column * p.out.column;
+/* A row of the results of a tile once more: is it what is stored? */
+template <class F, class W, int V>
+RDT_DEVICE bool rdt_tile_verify(const rdt_rows_args &p, int64_t place, int column, W (&x)[V]) {
+  const rdt_dtype type = p.finish.out;
+  rdt_box_act<F::ends == 2, V, W>(p.finish, x);
+  const rdt_box_words words = rdt_box_narrow(x, type);
+  if (p.out.along == 1 && p.n - column >= V) return rdt_box_same(rdt_box_load_pack(p.out.data, place, type), words);
+  bool same = true;
 #pragma unroll
-  for (int r = 0; r < R; r++) {
-    if (r >= at.rows) break;
-    bool same = true;
-    if (F::fast || (p.out.along == 1 && p.n - column >= V)) {
-      same = rdt_box_same_pack(p.out.data, first + r * p.out.row, type, words[r]);
-    } else {
-#pragma unroll
-      for (int v = 0; v < V; v++)
-        if (column + v < p.n)
-          same = same && rdt_box_same_one(p.out.data, first + r * p.out.row + v * p.out.column, type, words[r], v);
-    }
-    if (!same) wrong = make_int2(at.row + r, column);
+  for (int v = 0; v < V; v++)
+    if (column + v < p.n) same = same && rdt_box_same_one(p.out.data, place + v * p.out.column, type, words, v);
+  return same;
+}
+
+/* A bound, once more: what should be stored. */
+template <class C, class W, int V>
+RDT_DEVICE void rdt_tile_act(const rdt_box_finish &f, W (&y)[V], rdt_pack<C, V> &t) {
+  constexpr rdt_dtype type = rdt_box_dtype((C *)NULL);
+  rdt_box_act<false, V, W>(f, y);
+  if constexpr (V >= 4) {
+    const rdt_box_words low = rdt_box_narrow(y, type), high = rdt_box_narrow(y + V - 4, type);
+    *(uint4 *)(void *)&t = V == 8 ? make_uint4(low.w[0], low.w[1], high.w[0], high.w[1])
+                                  : make_uint4(low.w[0], low.w[1], low.w[2], low.w[3]);
   }
 }
 
-/* What the rows sum to; and their epilogue, a second time by other threads. Elements that differ there, the first of V.
- */
-template <class F, class T, int R, class S>
-RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &at, S (&sum)[R], S (&square)[R]) {
-  constexpr int V = rdt_step<T>::V;
-  typedef typename rdt_box_type<T>::wide W;
-  const int64_t base = rdt_batch_at(p.raw, p, at.batch);
+/* What the rows sum to; what follows, a second time. Elements that differ there, the first of V. Where it is fast, the
+ * sum is formed of what should be stored: what is there is summed later. */
+template <class F, class C, int R, class S>
+RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &at, S (&sum)[R], S (&square)[R],
+                                 uint64_t &bits) {
+  constexpr int V = rdt_step<C, F::fast>::V;
+  typedef typename rdt_box_type<C>::wide W;
+  const int64_t base = rdt_batch_at(p.raw, p, at.batch), to = rdt_batch_at(p.out, p, at.batch);
+  const int64_t residual = rdt_batch_at(p.residual, p, at.batch);
+  const W beta = (W)p.finish.beta;
+  const bool adds = p.finish.bias || p.residual.data, acts = F::fast && p.finish.on && p.to.sum;
   int2 wrong = make_int2(-1, -1);
-  if constexpr (F::ends == 0) {
-#pragma unroll 2
-    for (int column = V * at.x; column < p.n; column += V * at.threads) {
-      W t[R][V]; /* a raw result is as wide as it is computed with */
-      rdt_tile_load<F::fast, W, R, V>(p.raw, base, at, column, p.n, t);
-      rdt_tile_sum<W, R, V, S>(column, t, sum, square);
-    }
-    return wrong;
-  }
-  const int64_t to = rdt_batch_at(p.out, p, at.batch), residual = rdt_batch_at(p.residual, p, at.batch);
 #pragma unroll 1
-  for (int turn = 0; turn <= p.check; turn++) {
-    const int mine = turn ? (at.x + at.threads / 2 + 1) & (at.threads - 1) : at.x;
-    if (turn) {
-      if (at.threads == 32)
-        __syncwarp();
-      else
-        __syncthreads();
+  for (int column = V * at.x; column < p.n; column += V * at.threads) {
+    const unsigned signs = rdt_tile_signs(column);
+    rdt_pack<C, V> t[R];
+    W bias[V];
+    if constexpr (F::fast) {
+#pragma unroll
+      for (int r = 0; r < R; r++)
+        t[r] = *(const rdt_pack<C, V> *)((const C *)p.raw.data + base + (at.row + (r < at.rows ? r : 0)) * p.raw.row +
+                                         column);
+    } else {
+      C raw[R][V];
+      rdt_tile_load<false, C, R, V>(p.raw, base, at, column, p.n, raw);
+#pragma unroll
+      for (int i = 0; i < R * V; i++) t[i / V].x[i % V] = raw[i / V][i % V];
     }
-#pragma unroll 1
-    for (int column = V * mine; column < p.n; column += V * at.threads) {
-      W t[R][V];
-      rdt_box_words words[R];
-      rdt_tile_load<F::fast, W, R, V>(p.raw, base, at, column, p.n, t);
-      if (!turn) rdt_tile_sum<W, R, V, S>(column, t, sum, square);
-      rdt_tile_end<F, W, R, V>(p, at, residual, column, t, words);
-      if (turn)
-        rdt_tile_verify<F, R, V>(p, at, to, column, words, wrong);
-      else
-        rdt_tile_store<F, R, V>(p, at, to, column, words);
+    rdt_tile_bias<F, C, W, V>(p, column, bias);
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+      W x[V], size[V], y[V];
+      if (r >= at.rows) break;
+#pragma unroll
+      for (int v = 0; v < V; v++) y[v] = x[v] = size[v] = (W)rdt_widen(t[r].x[v]);
+      if (adds) {
+        W more[V];
+        rdt_tile_more<F, C, W, V>(p, residual + (at.row + r) * p.residual.row + column * p.residual.column, column,
+                                  more);
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+          const W raw = y[v], other = rdt_mul(beta, more[v]);
+          if (F::fast || p.finish.inside) {
+            x[v] = raw - bias[v] - other;
+            size[v] = (raw < 0 ? -raw : raw) + (bias[v] < 0 ? -bias[v] : bias[v]) + (other < 0 ? -other : other);
+          } else {
+            y[v] = rdt_box_sum<W>(p.finish, raw, bias[v], more[v], p.residual.data != NULL);
+          }
+        }
+      } else if (!F::fast && !p.finish.inside) {
+#pragma unroll
+        for (int v = 0; v < V; v++) y[v] = rdt_mul((W)p.finish.alpha, y[v]);
+      }
+      rdt_tile_sum<W, V, S>(signs, x, size, sum[r], square[r]);
+      if constexpr (F::fast) {
+        if (acts) rdt_tile_act<C, W, V>(p.finish, y, t[r]);
+        const uint4 w = *(const uint4 *)(const void *)&t[r];
+        const uint32_t words[4] = {w.x, w.y, w.z, w.w};
+        bits += rdt_box_share<4>(words, (uint64_t)(base + (at.row + r) * p.raw.row + column) * sizeof(C) / 4);
+      } else {
+        const int64_t place = to + (at.row + r) * p.out.row + column * p.out.column;
+        if (!rdt_tile_verify<F, W, V>(p, place, column, y)) wrong = make_int2(at.row + r, column);
+      }
     }
   }
   return wrong;
 }
 
 template <class A, class C, int R, class F>
-static __global__ void __launch_bounds__(RDT_BOX_THREADS, R == RDT_ROWS_FEW ? 3 : 2)
-    rows_check(const __grid_constant__ rdt_rows_args p) {
+static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_check(const __grid_constant__ rdt_rows_tasks all) {
   typedef typename rdt_box_type<A>::sum S;
+  unsigned block;
+  const rdt_rows_args &p = all.task[rdt_box_task(all, block)];
   rdt_rows_place at;
-  at.set<R>(p);
+  at.set<R>(p, block);
   S x[4][R] = {}, sum[4]; /* expected, its squares; observed, its squares */
-  if (p.check) rdt_rows_expect<F, A, R, S>(p, at, x[0], x[1]);
-  const int2 wrong = rdt_rows_observe<F, C, R, S>(p, at, x[2], x[3]);
-  if (!p.check) return;
+  uint64_t bits = 0;
+  rdt_rows_expect<F, A, R, S>(p, at, x[0], x[1]);
+  const int2 wrong = rdt_rows_observe<F, C, R, S>(p, at, x[2], x[3], bits);
   rdt_gather<R, 4, S>(at, x, sum);
+  if constexpr (F::fast) rdt_box_add<RDT_BOX_THREADS>(p.to, bits);
   rdt_box_place place = {at.batch * p.m + at.row + at.x, -1, 1, p.n};
-  const auto squares = sum[1] + rdt_box_lost(sum[1], p.k);
-  if (at.x < at.rows && __builtin_expect(!rdt_box_passes(p.bound, sum[2], sum[0], squares), 0))
-    rdt_box_compare(p.bound, p.verdict, place, p.k, sum[2], sum[3] + rdt_box_lost(sum[3], p.n), sum[0], squares);
+  typedef typename rdt_box_exact<S>::type D;
+  D squares = sum[1] + rdt_box_lost(sum[1], p.k);
+  const D seen = sum[3] + rdt_box_lost(sum[3], p.n);
+  D expected = sum[0];
+  if (p.finish.inside) rdt_box_scale(p.finish.alpha, expected, squares);
+  if (at.x < at.rows && __builtin_expect(!rdt_box_passes(p.bound, sum[2], seen, expected, squares), 0))
+    rdt_box_compare(p.bound, p.verdict, place, p.k, sum[2], seen, expected, squares);
   if (__builtin_expect(wrong.x < 0, 1)) return;
-  place = {at.batch * p.m + wrong.x, wrong.y, 1, rdt_step<C>::V};
+  place = {at.batch * p.m + wrong.x, wrong.y, 1, rdt_step<C, F::fast>::V};
   rdt_box_complain(p.verdict, RDT_CUDA_CERTAIN, place, p.k, 0.0, 0.0, 0.0, 0.0);
 }
 
 /* Sums in double, whatever they are kept in. */
 template <class T>
-static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __grid_constant__ rdt_rows_args p) {
-  constexpr int R = RDT_ROWS_FEW, V = rdt_step<T>::V;
+static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __grid_constant__ rdt_rows_tasks all) {
+  constexpr int R = RDT_ROWS_FEW, V = rdt_step<T, false>::V;
   typedef typename rdt_box_type<T>::sum S;
+  unsigned block;
+  const rdt_rows_args &p = all.task[rdt_box_task(all, block)];
   rdt_rows_place at;
-  at.set<R>(p);
+  at.set<R>(p, block);
   const int64_t base = rdt_batch_at(p.raw, p, at.batch);
   double x[2][R] = {}, sum[2];
 #pragma unroll 2
   for (int column = V * at.x; column < p.n; column += V * at.threads) {
     T t[R][V];
-    double y[R][V];
     rdt_tile_load<false, T, R, V>(p.raw, base, at, column, p.n, t);
 #pragma unroll
-    for (int i = 0; i < R * V; i++) y[i / V][i % V] = (double)rdt_widen(t[i / V][i % V]);
-    rdt_tile_sum<double, R, V, double>(column, y, x[0], x[1]);
+    for (int r = 0; r < R; r++) {
+      double y[V];
+#pragma unroll
+      for (int v = 0; v < V; v++) y[v] = (double)rdt_widen(t[r][v]);
+      rdt_tile_sum<double, V, double>(rdt_tile_signs(column), y, y, x[0][r], x[1][r]);
+    }
   }
   rdt_gather<R, 2, double>(at, x, sum);
   if (at.x >= at.rows) return;
@@ -332,27 +341,24 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __g
     *w = {(float)sum[0], most < 0x1p-126 ? 0x1p-126f : __double2float_ru(most)}; /* NaN stays */
 }
 
-#define KERNEL(A, C, R, fast, ends, O) (const void *)rows_check<A, C, R, rdt_form<fast, ends, O>>
-#define FAST(A, C, ends, O) \
-  many ? KERNEL(A, C, RDT_ROWS_MANY, true, ends, O) : KERNEL(A, C, RDT_ROWS_FEW, true, ends, O)
-#define ANY(A, C, ends) KERNEL(A, C, RDT_ROWS_FEW, false, ends, C)
-#define BY_ENDS(A, C, O) return !fast ? ANY(A, C, 2) : ends == 2 ? (FAST(A, C, 2, O)) : (FAST(A, C, 1, O))
-extern "C" const void *rdt_rows_check(rdt_dtype a, int rows, int fast, int ends) {
+#define KERNEL(A, C, R, fast, ends) (const void *)rows_check<A, C, R, rdt_form<fast, ends>>
+#define FAST(A, C) (many ? KERNEL(A, C, RDT_ROWS_MANY, true, 0) : KERNEL(A, C, RDT_ROWS_FEW, true, 0))
+#define ANY(A, C, ends) KERNEL(A, C, RDT_ROWS_FEW, false, ends)
+extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast) {
   const bool many = rows == RDT_ROWS_MANY;
   switch (a) {
     case RDT_F64:
-      if (ends) return ANY(double, double, 1);
-      return fast ? FAST(double, double, 0, double) : ANY(double, double, 0);
+      return fast ? FAST(double, double) : ANY(double, double, 1);
     case RDT_S8:
-      if (ends) return ANY(int8_t, int32_t, 1);
-      return fast ? FAST(int8_t, int32_t, 0, int32_t) : ANY(int8_t, int32_t, 0);
+      return fast ? FAST(int8_t, int32_t) : ANY(int8_t, int32_t, 1);
     case RDT_F32:
-      if (!ends) return fast ? FAST(float, float, 0, float) : ANY(float, float, 0);
-      BY_ENDS(float, float, float);
+      return fast ? FAST(float, float) : ANY(float, float, 2);
     case RDT_F16:
-      BY_ENDS(rdt_box_f16, float, rdt_box_f16);
+      if (fast) return FAST(rdt_box_f16, rdt_box_f16);
+      return raw == a ? ANY(rdt_box_f16, rdt_box_f16, 2) : ANY(rdt_box_f16, float, 2);
     case RDT_BF16:
-      BY_ENDS(rdt_box_bf16, float, rdt_box_bf16);
+      if (fast) return FAST(rdt_box_bf16, rdt_box_bf16);
+      return raw == a ? ANY(rdt_box_bf16, rdt_box_bf16, 2) : ANY(rdt_box_bf16, float, 2);
     default:
       return NULL;
   }

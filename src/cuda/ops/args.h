@@ -2,9 +2,10 @@
  * element of its result, or row by row; each is a function of kinds.def, which the GPU's kernels and tests on the CPU
  * share (body.h).
  *
- * Each is launched in two forms of one code. The first stores what it computes. The second computes all of it once
- * more, on other threads and other multiprocessors, compares with what is stored, and forms the bit-sum
- * (check/bitsum.h) of it. */
+ * Each is launched in one of three forms of one code. The first stores what it computes. The second computes all of it
+ * once more, on other threads and other multiprocessors, compares with what is stored, and forms the bit-sum
+ * (check/bitsum.h) of that. The third is the first, and beside it all once more by other blocks, of whose results
+ * the bit-sum is formed: what is stored has the same sum, or something was wrong. */
 #ifndef RDT_CUDA_OPS_ARGS_H
 #define RDT_CUDA_OPS_ARGS_H
 
@@ -12,7 +13,7 @@
 
 #include "cuda/verdict.h"
 
-enum { RDT_OP_VIEWS = 6, RDT_OP_SPATIAL = 3, RDT_OP_THREADS = 256 };
+enum { RDT_OP_VIEWS = 6, RDT_OP_SPATIAL = 3, RDT_OP_THREADS = 256, RDT_OP_WARP_ROW = 1024 }; /* the last: numbers */
 
 typedef enum rdt_op_kind {
 #define X(id, name, rows) RDT_OP_##id,
@@ -23,6 +24,8 @@ typedef enum rdt_op_kind {
   RDT_OP_CLOSE,               /* rdt_close_args */
   RDT_OP_CODES
 } rdt_op_kind;
+
+typedef enum rdt_op_form { RDT_OP_STORES, RDT_OP_COMPARES, RDT_OP_BOTH, RDT_OP_AGAIN } rdt_op_form;
 
 typedef struct rdt_op_view {
   void *data;
@@ -52,7 +55,7 @@ typedef struct rdt_gpu_op {
   int64_t diagonal;
   uint64_t fill;
   /* what is found */
-  int32_t check;             /* the second form */
+  int32_t check;             /* rdt_op_form */
   const void *base;          /* where the result's memory begins, for its sum */
   uint64_t *sum, *visits;    /* visits: one is added by each block, so that what never ran is noticed */
   rdt_cuda_verdict *verdict; /* elements that differ; cannot: an index is out of range */

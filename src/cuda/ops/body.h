@@ -13,10 +13,12 @@
 #define BODY static __device__ __forceinline__
 #define MATH static __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_FOUR _Pragma("unroll 4")
 #else
 #include "core/tensor.h"
 #define BODY static inline __attribute__((unused))
 #define UNROLL
+#define UNROLL_FOUR
 #endif
 #include "cpu/maps_list.h"
 #include "cpu/math_body.h"
@@ -130,6 +132,7 @@ typedef struct rdt_op_found {
   uint64_t sum;
   uint32_t differ, wrong; /* elements; indices out of range */
   uint32_t first;         /* that differs, or that is wrong */
+  rdt_op_form form;       /* the one that is computed: not both */
 } rdt_op_found;
 
 /* A word's share of the bit-sum: as check/bitsum.c has it. */
@@ -141,12 +144,12 @@ BODY uint64_t rdt_op_share(uint64_t word, uint64_t number) {
 BODY void rdt_op_take(const rdt_gpu_op *a, rdt_op_found *f, uint32_t e, int64_t at, uint64_t bits) {
   const rdt_op_view *y = &a->view[0];
   const int bytes = y->bytes;
-  if (!a->check) {
+  if (f->form == RDT_OP_STORES) {
     rdt_op_put(y->data, at, bytes, bits);
     return;
   }
-  const uint64_t stored = rdt_op_bits(y->data, at, bytes),
-                 mask = bytes == 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * bytes) - 1;
+  const uint64_t mask = bytes == 8 ? ~(uint64_t)0 : ((uint64_t)1 << 8 * bytes) - 1;
+  const uint64_t stored = f->form == RDT_OP_AGAIN ? bits & mask : rdt_op_bits(y->data, at, bytes);
   const uint64_t place = (uint64_t)((const char *)y->data - (const char *)a->base) + (uint64_t)at * (uint64_t)bytes;
   if ((bits & mask) != stored) {
     if (f->differ == 0) f->first = e;
@@ -451,12 +454,27 @@ BODY void rdt_op_softmax(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t 
   })
 }
 
+/* What a row is multiplied with; sum: of its magnitudes or squares. */
+BODY float rdt_op_norm_factor(const rdt_gpu_op *a, double sum) {
+  const double n = a->inner, epsilon = a->epsilon;
+  switch (a->fn) {
+    case RDT_FN_NORM_LAYER:
+    case RDT_FN_NORM_RMS:
+      return (float)(1.0 / sqrt_f64(sum / n + epsilon));
+    case RDT_FN_NORM_MVN:
+      return (float)(1.0 / (sqrt_f64(sum / n) + epsilon));
+    default:
+      if (a->fn == RDT_FN_NORM_L2) sum = sqrt_f64(sum);
+      return sum == 0.0 ? 0.0f : (float)(1.0 / sum);
+  }
+}
+
 /* Views: x[, gain[, shift]]. */
 BODY void rdt_op_norm(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
   int64_t row[4] = {0, 0, 0, 0}, at[4];
   double sum = 0.0;
   float centre = 0.0f, factor, kept[RDT_OP_KEPT];
-  const double n = a->inner, epsilon = a->epsilon;
+  const double n = a->inner;
   rdt_op_walk(a, 0, a->outer, r, row, 4);
   rdt_op_keep(a, row, me, all, kept);
   if (a->fn == RDT_FN_NORM_LAYER || a->fn == RDT_FN_NORM_MVN) {
@@ -468,19 +486,7 @@ BODY void rdt_op_norm(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all
     const float d = x - centre;
     sum += a->fn == RDT_FN_NORM_L1 ? fabs_f32(d) : (double)d * d;
   })
-  sum = rdt_op_together(sum, 0);
-  switch (a->fn) {
-    case RDT_FN_NORM_LAYER:
-    case RDT_FN_NORM_RMS:
-      factor = (float)(1.0 / sqrt_f64(sum / n + epsilon));
-      break;
-    case RDT_FN_NORM_MVN:
-      factor = (float)(1.0 / (sqrt_f64(sum / n) + epsilon));
-      break;
-    default:
-      if (a->fn == RDT_FN_NORM_L2) sum = sqrt_f64(sum);
-      factor = sum == 0.0 ? 0.0f : (float)(1.0 / sum);
-  }
+  factor = rdt_op_norm_factor(a, rdt_op_together(sum, 0));
   RDT_OP_ROW(a, i, x, {
     rdt_op_row_at(a, row, i, at);
     float y = (x - centre) * factor;
@@ -527,7 +533,7 @@ BODY uint64_t rdt_op_part(const rdt_sum_part *p, int me, int all) {
   const uint64_t words = p->bytes / 4, quads = words / 4;
   const uint32_t *w = (const uint32_t *)p->data;
   uint64_t plain = 0, placed = 0; /* sums of the words, and of words times their numbers in the part */
-  for (uint64_t q = (uint64_t)me; q < quads; q += (uint64_t)all) {
+  UNROLL_FOUR for (uint64_t q = (uint64_t)me; q < quads; q += (uint64_t)all) {
 #ifdef __CUDACC__
     const uint4 v = ((const uint4 *)w)[q];
     const uint32_t x[4] = {v.x, v.y, v.z, v.w};

@@ -16,7 +16,7 @@ static const char *const names[RDT_OP_CODES] = {
 #undef X
     "cuda_sums", "cuda_close"};
 
-static const bool by_rows[RDT_OP_KINDS] = {
+static const int by_rows[RDT_OP_KINDS] = {
 #define X(id, name, rows) rows,
 #include "cuda/ops/kinds.def"
 #undef X
@@ -28,7 +28,10 @@ const char *rdt_ops_name(int kind) {
 
 int64_t rdt_ops_blocks(const rdt_gpu_op *a) {
   const int64_t each = (int64_t)a->each * RDT_OP_THREADS;
-  return by_rows[a->kind] ? (int64_t)a->count : ((int64_t)a->count + each - 1) / each;
+  const int warps = RDT_OP_THREADS / 32;
+  return by_rows[a->kind] == 1   ? (int64_t)a->count
+         : by_rows[a->kind] == 2 ? ((int64_t)a->count + warps - 1) / warps
+                                 : ((int64_t)a->count + each - 1) / each;
 }
 
 /* ---- walks ---- */
@@ -116,11 +119,60 @@ static void split(rdt_gpu_op *a, const bool *inner, int by) {
   merge(a, 0, a->outer);
 }
 
-/* ---- ops ---- */
+/* Numbers in 16 bytes; 0: view v does not lie so along dimension `inner`, its innermost one. */
+static int64_t packs_of(const rdt_gpu_op *a, int v, int inner) {
+  const rdt_op_view *x = &a->view[v];
+  const int64_t n = 16 / x->bytes;
+  bool good = x->stride[inner] == 1 && (uintptr_t)x->data % 16 == 0 && x->dtype == a->view[0].dtype;
+  for (int k = 0; k < a->rank; k++) good = good && (k == inner || x->stride[k] % n == 0);
+  return good ? n : 0;
+}
 
 static bool narrow_float(rdt_dtype t) {
   return t == RDT_F32 || rdt_dtype_is_half(t);
 }
+
+/* Rows that a warp may have in its registers. */
+static void by_warps(rdt_gpu_op *a) {
+  bool good = a->rank == a->outer + 1 && a->views <= 4 && a->inner <= RDT_OP_WARP_ROW &&
+              narrow_float((rdt_dtype)a->view[0].dtype);
+  for (int v = 0; v < a->views && good; v++) {
+    const int64_t n = packs_of(a, v, a->outer);
+    good = n > 0 && a->inner % n == 0;
+  }
+  if (good) a->kind = a->kind == RDT_OP_SOFTMAX ? RDT_OP_SOFTMAX_WARP : RDT_OP_NORM_WARP;
+}
+
+/* Windows over channels that lie side by side. */
+static void by_packs(rdt_gpu_op *a) {
+  const int last = a->rank - 1;
+  int64_t n = last >= 0 && a->axis[last] == 1 ? packs_of(a, 0, last) : 0;
+  if (n == 0 || packs_of(a, 1, last) != n || a->length[last] % n != 0) return;
+  for (int s = 0; s < RDT_OP_SPATIAL; s++)
+    if (a->window[s].step % n != 0 && a->window[s].length > 1) return;
+  a->kind = a->kind == RDT_OP_MAXPOOL ? RDT_OP_MAXPOOL_PACK : RDT_OP_AVGPOOL_PACK;
+  a->each = (int32_t)n;
+}
+
+/* A copy of wider elements, where those that lie side by side always go together. */
+static void widen(rdt_gpu_op *a) {
+  const int last = a->rank - 1;
+  const int32_t n = a->rank > 0 ? 8 / a->view[0].bytes : 0;
+  if (n < 2 || a->length[last] % (uint32_t)n != 0 || a->view[0].bytes != a->view[1].bytes) return;
+  for (int v = 0; v < 2; v++) {
+    const rdt_op_view *x = &a->view[v];
+    if (x->stride[last] != 1 || (uintptr_t)x->data % 8 != 0) return;
+    for (int k = 0; k < last; k++)
+      if (x->stride[k] % n != 0) return;
+  }
+  a->length[last] /= (uint32_t)n, a->count /= (uint32_t)n;
+  for (int v = 0; v < 2; v++) {
+    a->view[v].bytes = 8;
+    for (int k = 0; k < last; k++) a->view[v].stride[k] /= n;
+  }
+}
+
+/* ---- ops ---- */
 
 static rdt_status fill_map(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   const rdt_fn_class class = rdt_fn_info(p->fn)->class;
@@ -140,6 +192,7 @@ static rdt_status fill_copy(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
   (void)p, (void)why;
   a->kind = RDT_OP_COPY;
   settle(a, true);
+  widen(a);
   return RDT_OK;
 }
 
@@ -204,6 +257,7 @@ static rdt_status fill_pool(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
     a->view[1].stride[2 + s] = 0; /* the window says where it is */
   }
   sort(a, 0, a->rank, 0); /* a dimension of length 1 has a window all the same */
+  by_packs(a);
   return RDT_OK;
 }
 
@@ -230,6 +284,7 @@ static rdt_status fill_rows(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
   a->kind = p->op == RDT_KOP_SOFTMAX ? RDT_OP_SOFTMAX : p->op == RDT_KOP_NORM ? RDT_OP_NORM : RDT_OP_REDUCE;
   a->epsilon = p->epsilon;
   split(a, inner, p->op == RDT_KOP_REDUCE);
+  if (a->kind != RDT_OP_REDUCE) by_warps(a);
   return a->inner > 0 ? RDT_OK : refuse(p, why, "there is nothing in a row");
 }
 
@@ -297,6 +352,7 @@ static rdt_status prepare_one(const row *r, const rdt_problem *p, const void *ba
   a->count = (uint32_t)rdt_tensor_count(&p->out);
   RDT_TRY(r->fill(p, a, why));
   const uint32_t each = a->count / (BLOCKS * RDT_OP_THREADS) + 1;
+  if (by_rows[a->kind] == 3) return RDT_OK; /* its packs */
   a->each = by_rows[a->kind] ? 1 : each > MOST_EACH ? MOST_EACH : (int32_t)each;
   return RDT_OK;
 }

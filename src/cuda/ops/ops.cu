@@ -2,6 +2,7 @@
  * contraction, like the CPU's functions: elementwise results have the CPU's bits. */
 #include "cuda/ops/body.h"
 #include "cuda/ops/ops.h"
+#include "cuda/ops/packs.h"
 #include "cuda/ptx/memory.h"
 
 template <typename T>
@@ -35,38 +36,63 @@ RDT_DEVICE void finish(const rdt_gpu_op &a, const rdt_op_found &f) {
       l->rows = l->columns = 1;
     }
   }
-  if (!a.check) return;
+  if (f.form == RDT_OP_STORES) return;
   const uint64_t sum = block_sum(f.sum);
   if (threadIdx.x != 0) return;
   add(a.sum, sum);
   add(a.visits, 1);
 }
 
-/* The second form: another block, and another lane of the warp, has each element. */
-RDT_DEVICE uint32_t turned(const rdt_gpu_op &a) {
-  return a.check ? (blockIdx.x + gridDim.x / 2) % gridDim.x : blockIdx.x;
+/* Of both forms, each half of the grid has one. */
+RDT_DEVICE rdt_op_form form_of(const rdt_gpu_op &a) {
+  if (a.check != RDT_OP_BOTH) return (rdt_op_form)a.check;
+  return blockIdx.x < gridDim.x / 2 ? RDT_OP_STORES : RDT_OP_AGAIN;
+}
+/* What is evaluated again another block has, and another warp and lane of it. */
+RDT_DEVICE uint32_t block_of(const rdt_gpu_op &a) {
+  const uint32_t half = gridDim.x / 2;
+  if (a.check == RDT_OP_BOTH) return blockIdx.x < half ? blockIdx.x : blockIdx.x - half;
+  return a.check == RDT_OP_STORES ? blockIdx.x : (blockIdx.x + half) % gridDim.x;
+}
+RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
+  return threadIdx.x ^ (f.form != RDT_OP_STORES ? RDT_OP_THREADS - 1 : 0);
 }
 
-#define ROWS_0(name)                                                                                              \
-  static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) kernel_##name(const __grid_constant__ rdt_gpu_op a) { \
-    rdt_op_found f = {0, 0, 0, 0};                                                                                \
-    const uint32_t me = threadIdx.x ^ (a.check ? 31 : 0);                                                         \
-    uint32_t e = turned(a) * a.each * RDT_OP_THREADS + me;                                                        \
-    for (int i = 0; i < a.each; i++, e += RDT_OP_THREADS) {                                                       \
-      if (e >= a.count) break;                                                                                    \
-      int64_t at;                                                                                                 \
-      const uint64_t bits = rdt_op_##name(&a, e, &at, &f);                                                        \
-      rdt_op_take(&a, &f, e, at, bits);                                                                           \
-    }                                                                                                             \
-    __syncwarp();                                                                                                 \
-    finish(a, f);                                                                                                 \
+#define KERNEL(prefix, name, blocks, ...)                          \
+  static __global__ void __launch_bounds__(RDT_OP_THREADS, blocks) \
+      prefix##_##name(const __grid_constant__ rdt_gpu_op a) {      \
+    rdt_op_found f = {0, 0, 0, 0, form_of(a)};                     \
+    __VA_ARGS__                                                    \
+    __syncwarp();                                                  \
+    finish(a, f);                                                  \
   }
-#define ROWS_1(name)                                                                                              \
-  static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) kernel_##name(const __grid_constant__ rdt_gpu_op a) { \
-    rdt_op_found f = {0, 0, 0, 0};                                                                                \
-    rdt_op_##name(&a, turned(a), threadIdx.x, RDT_OP_THREADS, &f);                                                \
-    finish(a, f);                                                                                                 \
-  }
+#define ROWS_0(name)                                                   \
+  KERNEL(kernel, name, 1, {                                            \
+    uint32_t e = block_of(a) * a.each * RDT_OP_THREADS + thread_of(f); \
+    for (int i = 0; i < a.each; i++, e += RDT_OP_THREADS) {            \
+      if (e >= a.count) break;                                         \
+      int64_t at;                                                      \
+      const uint64_t bits = rdt_op_##name(&a, e, &at, &f);             \
+      rdt_op_take(&a, &f, e, at, bits);                                \
+    }                                                                  \
+  })
+#define ROWS_1(name) KERNEL(kernel, name, 1, { rdt_op_##name(&a, block_of(a), threadIdx.x, RDT_OP_THREADS, &f); })
+#define ROWS_2(name)                                                                   \
+  KERNEL(warp, name, 2, {                                                              \
+    const uint32_t t = thread_of(f), r = block_of(a) * (RDT_OP_THREADS / 32) + t / 32; \
+    if (r < a.count && a.view[0].bytes == 2)                                           \
+      rdt_warp_row<8>(a, r, (int)(t % 32)).name(a, r, f);                              \
+    else if (r < a.count)                                                              \
+      rdt_warp_row<4>(a, r, (int)(t % 32)).name(a, r, f);                              \
+  })
+#define ROWS_3(name)                                                           \
+  KERNEL(pack, name, 2, {                                                      \
+    const uint32_t e = (block_of(a) * RDT_OP_THREADS + thread_of(f)) * a.each; \
+    if (e < a.count && a.view[0].bytes == 2)                                   \
+      rdt_pack_##name<8>(a, e, f);                                             \
+    else if (e < a.count)                                                      \
+      rdt_pack_##name<4>(a, e, f);                                             \
+  })
 #define X(id, name, rows) ROWS_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
@@ -89,7 +115,11 @@ static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) close(const __grid_c
 }
 
 extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
-#define X(id, name, rows) (const void *)kernel_##name,
+#define CODE_0(name) (const void *)kernel_##name,
+#define CODE_1(name) (const void *)kernel_##name,
+#define CODE_2(name) (const void *)warp_##name,
+#define CODE_3(name) (const void *)pack_##name,
+#define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
     (const void *)sums, (const void *)close};

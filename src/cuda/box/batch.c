@@ -1,0 +1,75 @@
+/* Checks of several ops, as few launches as there are kernels among them. */
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "cuda/box/boxes.h"
+
+typedef struct rdt_box_call {
+  const void *code;
+  bool first; /* before all that are not */
+  bool bands;
+  unsigned threads, blocks;
+  union {
+    rdt_rows_tasks rows;
+    rdt_bands_tasks bands;
+  } tasks;
+} call;
+
+/* One with room for a task more. */
+static call *call_for(rdt_box_batch *b, const void *code, bool first, bool bands, unsigned threads) {
+  for (int i = 0; i < b->n; i++) {
+    call *c = &b->list[i];
+    const bool room = bands ? c->tasks.bands.n < RDT_BANDS_TASKS : c->tasks.rows.n < RDT_ROWS_TASKS;
+    if (c->code == code && c->first == first && c->threads == threads && room) return c;
+  }
+  if (b->n == b->room) {
+    const int room = b->room ? 2 * b->room : 8;
+    call *grown = rdt_grow(b->list, (size_t)b->n, (size_t)room, sizeof *grown);
+    if (!grown) return NULL;
+    b->list = grown;
+    b->room = room;
+  }
+  call *c = &b->list[b->n++];
+  *c = (call){.code = code, .first = first, .bands = bands, .threads = threads};
+  return c;
+}
+
+rdt_status rdt_box_batch_rows(rdt_box_batch *b, const void *code, bool first, unsigned blocks, const rdt_rows_args *a,
+                              rdt_reason *why) {
+  call *c = call_for(b, code, first, false, RDT_BOX_THREADS);
+  if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for checks");
+  rdt_rows_tasks *t = &c->tasks.rows;
+  t->first[t->n] = c->blocks;
+  t->task[t->n++] = *a;
+  c->blocks += blocks;
+  return RDT_OK;
+}
+
+rdt_status rdt_box_batch_bands(rdt_box_batch *b, const void *code, unsigned threads, unsigned blocks,
+                               const rdt_bands_args *a, rdt_reason *why) {
+  call *c = call_for(b, code, false, true, threads);
+  if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for checks");
+  rdt_bands_tasks *t = &c->tasks.bands;
+  t->first[t->n] = c->blocks;
+  t->task[t->n++] = *a;
+  c->blocks += blocks;
+  return RDT_OK;
+}
+
+rdt_status rdt_box_batch_launch(const rdt_box_batch *b, void *stream, rdt_reason *why) {
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < b->n; i++) {
+      call *c = &b->list[i];
+      void *arguments[] = {&c->tasks};
+      const dim3 grid = {c->blocks, 1, 1}, block = {c->threads, 1, 1};
+      if (c->first != (pass == 0)) continue;
+      RDT_TRY(rdt_cuda_status(cudaLaunchKernel(c->code, grid, block, arguments, 0, stream), "checks", why));
+    }
+  return RDT_OK;
+}
+
+void rdt_box_batch_free(rdt_box_batch *b) {
+  rdt_free(b->list);
+  *b = (rdt_box_batch){NULL, 0, 0};
+}
