@@ -16,8 +16,7 @@
 #include "campaign/study.h"
 #include "core/memory.h"
 #include "report/json.h"
-
-static char folder[] = "/tmp/redoubt-campaign-XXXXXX";
+#include "util_folder.h"
 
 /* What the target does in a trial: silence outside of the claim, unless... */
 typedef struct script {
@@ -155,7 +154,7 @@ static char *slurp(const char *dir) {
 
 static const char *sub(const char *name) {
   static char path[128];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(path, sizeof path, "%s/%s", util_folder, name);
   return path;
 }
 
@@ -564,18 +563,6 @@ static void bad_mixes_are_refused(void **state) {
   cJSON_Delete(doc);
 }
 
-static int enter(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int leave(void **state) {
-  char command[128];
-  (void)state;
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_file_is_the_same_whatever_the_jobs),
@@ -593,5 +580,5 @@ int main(void) {
       cmocka_unit_test(a_mix_is_drawn_as_it_says),
       cmocka_unit_test(bad_mixes_are_refused),
   };
-  return cmocka_run_group_tests(tests, enter, leave);
+  return cmocka_run_group_tests(tests, util_folder_make, util_folder_remove);
 }

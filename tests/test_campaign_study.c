@@ -12,12 +12,11 @@
 
 #include "campaign/study.h"
 #include "report/json.h"
-
-static char folder[] = "/tmp/redoubt-study-XXXXXX";
+#include "util_folder.h"
 
 static const char *sub(const char *name) {
   static char path[128];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(path, sizeof path, "%s/%s", util_folder, name);
   return path;
 }
 
@@ -295,18 +294,6 @@ static void shares_are_of_faults_in_data(void **state) {
   cJSON_Delete(head);
   rdt_tally_clear(&t);
 }
-static int enter(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int leave(void **state) {
-  char command[128];
-  (void)state;
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_are_bounded),         cmocka_unit_test(an_endless_line_is_not_read),
@@ -314,5 +301,5 @@ int main(void) {
       cmocka_unit_test(a_head_says_what_it_is_of),  cmocka_unit_test(the_unprotected_one_had_the_same_faults),
       cmocka_unit_test(what_cancels_is_told_apart), cmocka_unit_test(shares_are_of_faults_in_data),
   };
-  return cmocka_run_group_tests(tests, enter, leave);
+  return cmocka_run_group_tests(tests, util_folder_make, util_folder_remove);
 }

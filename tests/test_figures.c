@@ -13,26 +13,13 @@
 #include "core/file.h"
 #include "core/memory.h"
 #include "report/figures.h"
-
-static char folder[] = "/tmp/redoubt-figures-XXXXXX";
-
-static int make_folder(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -r %s", folder);
-  return system(command);
-}
+#include "util_folder.h"
 
 static char *read_picture(const char *name) {
   char path[256];
   void *data;
   size_t bytes;
-  snprintf(path, sizeof path, "%s/%s.svg", folder, name);
+  snprintf(path, sizeof path, "%s/%s.svg", util_folder, name);
   assert_int_equal(rdt_file_read(path, &data, &bytes, NULL), RDT_OK);
   char *text = rdt_grow(data, bytes, bytes + 1, 1);
   assert_non_null(text);
@@ -68,7 +55,7 @@ static void expect_well_formed(const char *text) {
 static void intensities_need_no_record(void **state) {
   (void)state;
   rdt_reason why;
-  assert_int_equal(rdt_figures_intensity(folder, &why), RDT_OK);
+  assert_int_equal(rdt_figures_intensity(util_folder, &why), RDT_OK);
   char *networks = read_picture("intensity-networks"), *layers = read_picture("intensity-layers");
   expect_well_formed(networks);
   expect_well_formed(layers);
@@ -101,7 +88,7 @@ static void bars_show_what_does_not_fit(void **state) {
                           .divide_text = "here"};
   char path[256];
   rdt_reason why;
-  snprintf(path, sizeof path, "%s/bars.svg", folder);
+  snprintf(path, sizeof path, "%s/bars.svg", util_folder);
   assert_int_equal(rdt_svg_bars_write(&b, path, &why), RDT_OK);
   char *text = read_picture("bars");
   expect_well_formed(text);
@@ -152,7 +139,7 @@ static void a_plan_is_one_picture(void **state) {
                                  .bars = true};
   char path[256];
   rdt_reason why;
-  snprintf(path, sizeof path, "%s/plan.svg", folder);
+  snprintf(path, sizeof path, "%s/plan.svg", util_folder);
   assert_int_equal(rdt_figure_roofline_write(&f, path, &why), RDT_OK);
   char *text = read_picture("plan");
   expect_well_formed(text);
@@ -176,7 +163,7 @@ static void a_plan_document_gives_one(void **state) {
   const rdt_roof roof = {.flops = 1.8e11, .bandwidth = 3.6e10};
   char path[256];
   rdt_reason why;
-  snprintf(path, sizeof path, "%s/plan.svg", folder);
+  snprintf(path, sizeof path, "%s/plan.svg", util_folder);
   cJSON *doc = cJSON_Parse(text), *none = cJSON_Parse("{\"schema\": \"redoubt.plan/2\", \"sizes\": []}");
   assert_int_equal(rdt_figure_plan_write(doc, "p.json", roof, path, &why), RDT_OK);
   char *picture = read_picture("plan");
@@ -251,7 +238,7 @@ static void a_record_gives_its_pictures(void **state) {
   (void)state;
   rdt_reason why;
   cJSON *doc = make_record();
-  assert_int_equal(rdt_figures_record(doc, "record.json", folder, &why), RDT_OK);
+  assert_int_equal(rdt_figures_record(doc, "record.json", util_folder, &why), RDT_OK);
   char *squares = read_picture("overhead-square"), *roof = read_picture("roofline"),
        *crossing = read_picture("crossing");
   expect_well_formed(squares);
@@ -275,14 +262,14 @@ static void a_record_gives_its_pictures(void **state) {
   assert_int_equal(rdt_figures_join(doc, more, "more.json", &why), RDT_OK);
   assert_int_equal(rdt_figures_join(doc, cJSON_GetObjectItem(more, "tables"), "more.json", &why), RDT_ERR_FORMAT);
   cJSON_Delete(more);
-  assert_int_equal(rdt_figures_record(doc, "record.json", folder, &why), RDT_OK);
+  assert_int_equal(rdt_figures_record(doc, "record.json", util_folder, &why), RDT_OK);
   char *networks = read_picture("overhead-networks");
   assert_non_null(strstr(networks, "dlrm-top"));
   assert_true(strstr(networks, ">global<") && strstr(networks, ">thread1<") && strstr(networks, ">planned<"));
   rdt_free(networks);
   cJSON *wrapped = cJSON_CreateObject(); /* as tools/record.py keeps it */
   cJSON_AddItemToObject(wrapped, "result", doc);
-  assert_int_equal(rdt_figures_record(wrapped, "record.json", folder, &why), RDT_OK);
+  assert_int_equal(rdt_figures_record(wrapped, "record.json", util_folder, &why), RDT_OK);
   cJSON_Delete(wrapped);
 }
 
@@ -301,14 +288,14 @@ static void other_documents_are_refused(void **state) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     cJSON *doc = cJSON_Parse(texts[i]);
     assert_non_null(doc);
-    assert_int_equal(rdt_figures_record(doc, "this.json", folder, &why), RDT_ERR_FORMAT);
+    assert_int_equal(rdt_figures_record(doc, "this.json", util_folder, &why), RDT_ERR_FORMAT);
     assert_non_null(strstr(why.text, "this.json"));
     cJSON_Delete(doc);
   }
   cJSON *doc = make_record(), *tables = cJSON_GetObjectItem(doc, "tables");
   cJSON *rows = cJSON_GetObjectItem(cJSON_GetArrayItem(tables, 2), "rows");
   cJSON_ReplaceItemInObject(cJSON_GetArrayItem(rows, 0), "workload", cJSON_CreateString("unknown"));
-  assert_int_equal(rdt_figures_record(doc, "this.json", folder, &why), RDT_ERR_NAME);
+  assert_int_equal(rdt_figures_record(doc, "this.json", util_folder, &why), RDT_ERR_NAME);
   cJSON_Delete(doc);
 }
 
@@ -329,7 +316,7 @@ static void silent_corruptions_stand_side_by_side(void **state) {
       "x", "none", "bit@accum") "]}"; /* of other faults */
   rdt_reason why = {""};
   cJSON *doc = cJSON_Parse(some);
-  assert_int_equal(rdt_figures_record(doc, "some", folder, &why), RDT_OK);
+  assert_int_equal(rdt_figures_record(doc, "some", util_folder, &why), RDT_OK);
   cJSON_Delete(doc);
   char *text = read_picture("silent");
   expect_well_formed(text);
@@ -340,7 +327,7 @@ static void silent_corruptions_stand_side_by_side(void **state) {
   assert_non_null(strstr(text, "with it: 7;"));
   rdt_free(text);
   doc = cJSON_Parse(one);
-  assert_int_equal(rdt_figures_record(doc, "one", folder, &why), RDT_ERR_FORMAT);
+  assert_int_equal(rdt_figures_record(doc, "one", util_folder, &why), RDT_ERR_FORMAT);
   cJSON_Delete(doc);
 }
 
@@ -355,5 +342,5 @@ int main(void) {
       cmocka_unit_test(silent_corruptions_stand_side_by_side),
       cmocka_unit_test(other_documents_are_refused),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, util_folder_make, util_folder_remove);
 }

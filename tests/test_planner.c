@@ -22,26 +22,13 @@
 #include "plan/profile.h"
 #include "plan/sealed_json.h"
 #include "plan/survey.h"
+#include "util_folder.h"
 
 #define DIGITS TEST_DATA "/examples/digits/digits.onnx"
 
-static char folder[] = "/tmp/redoubt-planner-XXXXXX";
-
-static int set_up(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? setenv("XDG_CACHE_HOME", folder, 1) : -1;
-}
-
-static int tear_down(void **state) {
-  char command[128];
-  (void)state;
-  snprintf(command, sizeof command, "rm -rf %s", folder);
-  return system(command);
-}
-
 static const char *in_folder(const char *name) {
   static char path[128];
-  snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(path, sizeof path, "%s/%s", util_folder, name);
   return path;
 }
 
@@ -419,7 +406,7 @@ static void keys_tell_apart(void **state) {
   q.in[0].stride[0] = 32;
   q.in[1].data = NULL;
   SAME(0, false, d);
-  q.in[1].data = folder; /* where weights lie does not matter */
+  q.in[1].data = util_folder; /* where weights lie does not matter */
   SAME(1, false, d);
   q.out.dtype = RDT_F64;
   SAME(0, false, d);
@@ -593,5 +580,5 @@ int main(void) {
       cmocka_unit_test(plan_decides), cmocka_unit_test(profile),
       cmocka_unit_test(network),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, util_folder_make_cache, util_folder_remove);
 }

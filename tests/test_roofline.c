@@ -19,6 +19,7 @@
 #include "plan/roofline.h"
 #include "plan/sealed_json.h"
 #include "schemes/scheme.h"
+#include "util_folder.h"
 
 static rdt_tensor tensor(rdt_dtype dtype, int rank, const int64_t *shape) {
   return rdt_tensor_dense(NULL, dtype, rank, shape);
@@ -135,20 +136,6 @@ static void the_model_knows_what_bounds_a_layer(void **state) {
 
 /* ---- documents under a seal ---- */
 
-static char folder[] = "/tmp/redoubt-sealed-XXXXXX";
-
-static int make_folder(void **state) {
-  (void)state;
-  return mkdtemp(folder) ? setenv("XDG_CACHE_HOME", folder, 1) : -1;
-}
-
-static int remove_folder(void **state) {
-  (void)state;
-  char command[128];
-  snprintf(command, sizeof command, "rm -r %s", folder);
-  return system(command);
-}
-
 /* One word of the file for another of the same length. */
 static void change(const char *path, const char *from, const char *to) {
   void *data;
@@ -168,7 +155,7 @@ static void what_was_sealed_is_read_again(void **state) {
   struct stat st;
   cJSON *read;
   assert_int_equal(rdt_cache_path("one/two.json", path, sizeof path, &why), RDT_OK);
-  assert_true(strncmp(path, folder, strlen(folder)) == 0 && strstr(path, "/redoubt/one/two.json"));
+  assert_true(strncmp(path, util_folder, strlen(util_folder)) == 0 && strstr(path, "/redoubt/one/two.json"));
   assert_int_equal(rdt_sealed_read(path, "redoubt.test/1", &read, &why), RDT_ERR_IO);
   cJSON *doc = rdt_sealed_document("redoubt.test/1", 2);
   cJSON_AddNumberToObject(doc, "third", 1.0 / 3.0);
@@ -217,19 +204,19 @@ static void a_cache_needs_a_folder(void **state) {
   (void)state;
   char path[512], plain[64];
   rdt_reason why;
-  snprintf(plain, sizeof plain, "%s/file", folder);
+  snprintf(plain, sizeof plain, "%s/file", util_folder);
   assert_int_equal(rdt_file_write(plain, "", 0, "", 0, &why), RDT_OK);
   setenv("XDG_CACHE_HOME", plain, 1);
   assert_int_equal(rdt_cache_path("x.json", path, sizeof path, &why), RDT_ERR_IO);
   char *home = strdup(getenv("HOME") ? getenv("HOME") : "");
   setenv("XDG_CACHE_HOME", "relative", 1); /* ignored */
-  setenv("HOME", folder, 1);
+  setenv("HOME", util_folder, 1);
   assert_int_equal(rdt_cache_path("x.json", path, sizeof path, &why), RDT_OK);
   assert_non_null(strstr(path, "/.cache/redoubt/x.json"));
   unsetenv("HOME");
   assert_int_equal(rdt_cache_path("x.json", path, sizeof path, &why), RDT_ERR_IO);
   setenv("HOME", home, 1);
-  setenv("XDG_CACHE_HOME", folder, 1);
+  setenv("XDG_CACHE_HOME", util_folder, 1);
   free(home);
 }
 
@@ -269,5 +256,5 @@ int main(void) {
       cmocka_unit_test(what_was_sealed_is_read_again), cmocka_unit_test(what_has_changed_is_refused),
       cmocka_unit_test(a_cache_needs_a_folder),        cmocka_unit_test(the_device_is_measured_once),
   };
-  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+  return cmocka_run_group_tests(tests, util_folder_make_cache, util_folder_remove);
 }

@@ -23,19 +23,8 @@ RDT_DEVICE int rdt_swizzle(int row, int chunk) {
   return chunks >= 8 ? row * chunks + (chunk ^ (row & 7)) : row * chunks + (chunk ^ ((row >> 1) & (chunks - 1)));
 }
 
-enum { RDT_WHOLE = -1 }; /* no part of a sum, but an operand */
-
-/* ---- 16 bits ---- */
-
-template <class T, int parts_>
-struct rdt_half {
-  typedef uint16_t element;
-  typedef float sum;
-  typedef uint32_t reg;
-  static constexpr int bytes = 2, k = 16, a_regs = 4, b_regs = 2, together = 1, period_a = 8, period_b = 8, levels = 2,
-                       parts = parts_;
-  static constexpr bool exact = false;
-
+/* Both operands lie so. */
+struct rdt_swizzled {
   template <int chunks>
   static __device__ __forceinline__ int place_a(int row, int chunk) {
     return rdt_swizzle<chunks>(row, chunk);
@@ -44,6 +33,21 @@ struct rdt_half {
   static __device__ __forceinline__ int place_b(int row, int chunk) {
     return rdt_swizzle<chunks>(row, chunk);
   }
+};
+
+enum { RDT_WHOLE = -1 }; /* no part of a sum, but an operand */
+
+/* ---- 16 bits ---- */
+
+template <class T, int parts_>
+struct rdt_half : rdt_swizzled {
+  typedef uint16_t element;
+  typedef float sum;
+  typedef uint32_t reg;
+  static constexpr int bytes = 2, k = 16, a_regs = 4, b_regs = 2, together = 1, period_a = 8, period_b = 8, levels = 2,
+                       parts = parts_;
+  static constexpr bool exact = false;
+
   template <int chunks>
   static __device__ __forceinline__ void load_a(reg (&a)[4], uint32_t stage, int row, int at) {
     const int lane = threadIdx.x % 32;
@@ -324,16 +328,8 @@ struct rdt_type_f64 : rdt_plain<double> {
 };
 
 /* a[4 half + kk], b[2 kk + e]: what a thread multiplies lies in its own registers; it has all k of its rows. */
-struct rdt_type_f32 : rdt_plain<float> {
+struct rdt_type_f32 : rdt_plain<float>, rdt_swizzled {
   static constexpr int bytes = 4, k = 4, a_regs = 8, b_regs = 8, together = 2, period_a = 8, period_b = 8;
-  template <int chunks>
-  static __device__ __forceinline__ int place_a(int row, int chunk) {
-    return rdt_swizzle<chunks>(row, chunk);
-  }
-  template <int chunks>
-  static __device__ __forceinline__ int place_b(int row, int chunk) {
-    return rdt_swizzle<chunks>(row, chunk);
-  }
   template <int chunks>
   static __device__ __forceinline__ void load_a(float (&a)[8], uint32_t stage, int row, int at) {
     const int g = threadIdx.x % 32 / 4;
