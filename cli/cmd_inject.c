@@ -14,6 +14,7 @@
 #include "core/cpu_info.h"
 #include "core/memory.h"
 #include "net/file.h"
+#include "plan/identity.h"
 #include "progress.h"
 
 typedef struct shooting {
@@ -155,6 +156,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   const rdt_policy usual = RDT_POLICY_DEFAULT;
   rdt_context *ctx;
   cJSON *head = c->head = rdt_document("campaign");
+  cJSON_AddStringToObject(head, "build", rdt_build_identity());
   const rdt_status status = rdt_context_create(&ctx, (int)s->settings.threads);
   if (status != RDT_OK) return rdt_fail(why, status, "no context: %s", rdt_status_text(status));
   rdt_json_text(head, "target", s->target);
@@ -193,6 +195,7 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
       {replay && g->resume, "--replay runs one trial again and writes none: no --resume"},
       {replay && g->shard, "--replay names its trial among those of all shards: no --shard"},
       {replay && g->until_ci, "--replay runs one trial, --until-ci as many as it takes: one of them"},
+      {replay && g->n && g->replay >= g->n, "--replay names a trial from 0 to N - 1, --n says N"},
       {replay && g->fit, "--fit makes rates of many trials: not with --replay"},
       {clean && g->until_ci,
        "--until-ci waits for the rate of silent corruptions, and --fault none plants nothing: give --n"},

@@ -107,6 +107,7 @@ static rdt_status measure(job *j, const rdt_survey *survey) {
       j->settings->max_seconds - (rdt_timing_now() - j->begun); /* what is left, to this size and others */
   watch.seconds = j->settings->max_seconds > 0.0 ? fmax(given / (j->sizes - (int)s->size), 1e-9)
                                                  : rdt_survey_patience(s->ctx, survey);
+  watch.brief = j->settings->max_seconds > 0.0;
   rdt_progress_begin(j->settings, "measuring");
   RDT_TRY(rdt_cores_enter(s->ctx));
   rdt_status status = rdt_survey_measure(s->ctx, survey, &watch, &measured);
@@ -239,7 +240,7 @@ static const rdt_words examples[] = {
 const rdt_command rdt_cmd_plan = {
     .name = "plan",
     .run = run,
-    .operand = "MODEL.onnx",
+    .operand = "MODEL.onnx|--workload NAME",
     .options = options,
     .summary = "which kernel and scheme each layer gets, measured, and why",
     .text =

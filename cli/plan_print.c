@@ -137,7 +137,7 @@ static bool print_totals(const cJSON *size, bool markdown) {
       rdt_json_real(t, "intensity"), rdt_json_real(t, "intensity_unfolded"),
       rdt_json_true(size, "cold") ? "come from memory at each run" : "stay in the caches");
   if (isnan(rdt_json_real(t, "seconds"))) {
-    printf("nothing here has been measured: without --policy model it is, and the estimates are compared with that\n");
+    printf("nothing here has been measured in full (--policy model measures nothing): there are no sums\n");
     return true;
   }
   printf("planned %.4g ms, unprotected %.4g ms: overhead %.2f %% (%.2f to %.2f)\n", 1e3 * rdt_json_real(t, "seconds"),
@@ -151,8 +151,9 @@ static bool print_totals(const cJSON *size, bool markdown) {
     printf("\nplanned / best single scheme (%s): %.3f (%.3f to %.3f)\n", rdt_json_string(t, "best_single"),
            rdt_json_real(b, "ratio"), rdt_json_real(b, "low"), rdt_json_real(b, "high"));
   const cJSON *c = member(t, "classic");
-  printf("one scalar in passes of its own (global-classic, fic): overhead %.2f %%, %.1f times the planned one\n",
-         100.0 * rdt_json_real(c, "overhead"), rdt_json_real(c, "to_planned"));
+  if (!isnan(rdt_json_real(c, "overhead")))
+    printf("one scalar in passes of its own (global-classic, fic): overhead %.2f %%, %.1f times the planned one\n",
+           100.0 * rdt_json_real(c, "overhead"), rdt_json_real(c, "to_planned"));
   print_model(t);
   return true;
 }

@@ -281,7 +281,8 @@ static void test_campaigns(void **state) {
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --resume"), 0, "400 runs");
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --resume --seed 2"), 2, "another campaign");
   util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --replay 399"), 0, "the same, bit for bit");
-  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --replay 400"), 0, "kept has no line of it");
+  util_cli_expect(util_cli(GEMM "--jobs 2 -o kept --replay 400"), 2, "it has no trial 400");
+  util_cli_expect(util_cli(GEMM "--n 400 --replay 400"), 2, "from 0 to N - 1");
   util_cli_expect(util_cli(GEMM "--replay 3 --fault bit:30@accum"), 0, "event: ");
   util_cli_expect(util_cli(GEMM "--n 200 --fault none"), 0, "PASS: 0 reports");
   util_cli_expect(util_cli("inject gemm:128x64x64 --scheme row --fault none --family all --lambda 3 --n 16"), 0,
@@ -389,6 +390,33 @@ static void test_other_contents(void **state) {
   util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --replay 3"), 2, "its \"input\" is \"");
   assert_int_equal(system("cp " DIGITS "/some.npy copy.npy && printf '\\032\\000' >>copy.onnx"), 0); /* an empty name */
   util_cli_expect(util_cli(COPY "--n 30 --plan one.plan --resume"), 2, "its \"model\" is \"");
+  util_cli_expect(util_cli(COPY "--n 20 --plan one.plan --resume"), 2, "its \"model\" is \""); /* nothing is left */
+  assert_int_equal(system("echo junk >copy.onnx"), 0);
+  util_cli_expect(util_cli(COPY "--n 20 --plan one.plan --resume"), 2, "copy.onnx");
+#define AGAIN "inject copy.onnx -i copy.npy --threads 1 --n 40 --plan one.plan"
+  assert_int_equal(system("cp " DIGITS "/digits.onnx copy.onnx && echo >>one.plan"), 0);
+  util_cli_expect(util_cli(AGAIN), 0, "40 runs"); /* behind the document there is space */
+  assert_int_equal(system("echo '{}' >>one.plan"), 0);
+  util_cli_expect(util_cli(AGAIN), 2, "is no JSON document");
+}
+
+/* Data of which a campaign proves nothing */
+static void test_no_data(void **state) {
+  const int64_t shape[] = {1, 1, 8, 8}, empty[] = {0, 1, 8, 8};
+  (void)state;
+  make_npy("not.npy", RDT_F32, 4, shape, NAN);
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx -i not.npy --n 20"), 2, "element 0 is not finite");
+  make_npy("none.npy", RDT_F32, 4, empty, 0.0);
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx -i none.npy --n 20"), 2, "has no element");
+}
+
+/* Who was left out for want of time is measured by whoever has more. */
+static void test_brief_plans(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("plan --workload dlrm-bottom --threads 1 --measure --max-seconds 0.000001"), 0,
+                  "no time to measure every");
+  util_cli_expect(util_cli("plan --workload dlrm-bottom --threads 1 --min-coverage 100%% --max-overhead 5%%"), 1,
+                  "protection takes more than 5 %");
 }
 
 static long size_of(const char *path) {
@@ -646,14 +674,15 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),       cmocka_unit_test(test_options),      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_plans),      cmocka_unit_test(test_plan_words),   cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults),     cmocka_unit_test(test_campaigns),    cmocka_unit_test(test_contradictions),
-      cmocka_unit_test(test_replays),    cmocka_unit_test(test_clean_replay), cmocka_unit_test(test_other_contents),
-      cmocka_unit_test(test_killed),     cmocka_unit_test(test_no_verdict),   cmocka_unit_test(test_a_miss_fails),
-      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),   cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names),  cmocka_unit_test(test_links),
-      cmocka_unit_test(test_pipe),       cmocka_unit_test(test_signals),      cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),        cmocka_unit_test(test_options),      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),       cmocka_unit_test(test_plan_words),   cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),      cmocka_unit_test(test_campaigns),    cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_replays),     cmocka_unit_test(test_clean_replay), cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),      cmocka_unit_test(test_no_verdict),   cmocka_unit_test(test_a_miss_fails),
+      cmocka_unit_test(test_bad_models),  cmocka_unit_test(test_bad_inputs),   cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_no_data),     cmocka_unit_test(test_brief_plans),  cmocka_unit_test(test_unwritable),
+      cmocka_unit_test(test_empty_names), cmocka_unit_test(test_links),        cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_signals),     cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

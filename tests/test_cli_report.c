@@ -141,9 +141,7 @@ static void test_coverage_of_campaigns(void **state) {
 static void test_names_in_markdown(void **state) {
   (void)state;
   util_cli_expect(util_cli("inject gemm:24x24x24 --scheme none --n 30 -q -o '_a*b<c'"), 0, NULL);
-  if (system("sed -i '2s/\"target\":.*/\"target\": \"a|b`c\",/; 3s/\"target\":.*/\"target\": \"a|b`c\",/; "
-             "4s/\"target\":.*/\"target\": \"a|b`c\",/' '_a*b<c/campaign.json'"))
-    fail_msg("no sed");
+  if (system("sed -i '2,6s/\"target\":.*/\"target\": \"a|b`c\",/' '_a*b<c/campaign.json'")) fail_msg("no sed");
   util_cli_expect(util_cli("report '_a*b<c' --md -"), 0, "| a\\|b\\`c ");
   assert_non_null(strstr(util_cli_text, " -o '_a*b<c'\n"));
 }

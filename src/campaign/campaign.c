@@ -105,9 +105,9 @@ static bool same_member(const cJSON *a, const cJSON *b, const char *name) {
 
 /* Whether two heads are of one campaign: the same trials come of them. whole: b has been described. */
 static const char *differs(const cJSON *a, const cJSON *b, bool shards, bool whole) {
-  static const char *const members[] = {"redoubt", "target", "model",       "input",    "family", "fault",       "mix",
-                                        "seed",    "scheme", "plan",        "on_fault", "lambda", "scrub_every", "isa",
-                                        "threads", "inputs", "avoid_cores", "layers",   "batch"};
+  static const char *const members[] = {
+      "redoubt", "build",    "target", "model",       "input", "family",  "fault",  "mix",         "seed",   "scheme",
+      "plan",    "on_fault", "lambda", "scrub_every", "isa",   "threads", "inputs", "avoid_cores", "layers", "batch"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if ((whole || cJSON_GetObjectItemCaseSensitive(b, members[i])) && !same_member(a, b, members[i])) return members[i];
   if (shards && !same_member(a, b, "shard")) return "shard";
@@ -138,8 +138,8 @@ static rdt_status fail_other(const rdt_campaign *c, const cJSON *was, const char
 
 static rdt_status count(engine *e, const rdt_trial *t, rdt_reason *why) {
   if (t->id != rdt_campaign_id(e->c, e->done))
-    return rdt_fail(why, RDT_ERR_FORMAT, "trial %lld is where number %lld belongs: another shard, or not whole",
-                    (long long)t->id, (long long)rdt_campaign_id(e->c, e->done));
+    return rdt_fail(why, RDT_ERR_FORMAT, "%.300s: trial %lld is where number %lld belongs: another shard, or not whole",
+                    e->c->dir ? e->c->dir : e->c->target, (long long)t->id, (long long)rdt_campaign_id(e->c, e->done));
   RDT_TRY(rdt_tally_add(&e->c->tally, t, e->c->repairs, why));
   e->c->last = *t;
   e->done++;
@@ -293,6 +293,10 @@ static rdt_status open_folder(engine *e, rdt_reason *why) {
   if (c->only >= 0 || c->resume) RDT_TRY(rdt_folder_read_head(c->dir, &e->was, why));
   const char *other = e->was ? differs(e->was, c->head, c->only < 0, false) : NULL; /* each shard's trials by number */
   if (other) return fail_other(c, e->was, other, why);
+  const double trials = e->was ? rdt_json_real(e->was, "trials") : INFINITY;
+  if (c->only >= 0 && (double)c->only >= trials)
+    return rdt_fail(why, RDT_ERR_ARG, "%.300s is a campaign of %.0f trials, 0 to %.0f: it has no trial %lld", c->dir,
+                    trials, trials - 1.0, (long long)c->only);
   RDT_TRY(rdt_tally_expect(&c->tally, e->was, why));
   if (c->only >= 0) return rdt_folder_read(c->dir, find_line, e, &whole, why);
   return rdt_folder_open(&e->store, c->dir, c->resume, resumed, e, why);
@@ -303,14 +307,9 @@ rdt_status rdt_campaign_run(rdt_campaign *c, rdt_reason *why) {
   engine e = {.c = c, .store = {.fd = -1}};
   c->same = true;
   rdt_status status = open_folder(&e, why);
-  const int64_t end = c->only >= 0 ? 1 : rdt_campaign_count(c);
-  if (status == RDT_OK && (c->only >= 0 || (e.done < end && !e.enough)))
+  const int64_t end = c->only >= 0 ? 1 : e.enough ? e.done : rdt_campaign_count(c);
+  if (status == RDT_OK && (e.was || e.done < end)) /* with nothing left to do: is it what it was? */
     status = rdt_workers_run(c, e.done, end, &calls, &e, why);
-  else if (status == RDT_OK && e.was) { /* nothing was left to do */
-    cJSON_Delete(c->head);
-    c->head = e.was;
-    e.was = NULL;
-  }
   const rdt_status closed = rdt_folder_close(&e.store, status == RDT_OK ? why : NULL);
   cJSON_Delete(e.was);
   free(e.was_line);

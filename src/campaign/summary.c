@@ -190,7 +190,7 @@ cJSON *rdt_summary_json(const cJSON *head, const rdt_tally *t, double fit, bool 
   cJSON *doc = rdt_document("coverage/2");
   cJSON_ArrayForEach(item, head) {
     if (strcmp(item->string, "schema") == 0 || strcmp(item->string, "redoubt") == 0 ||
-        strcmp(item->string, "layers") == 0 || strcmp(item->string, "mix") == 0)
+        strcmp(item->string, "build") == 0 || strcmp(item->string, "layers") == 0 || strcmp(item->string, "mix") == 0)
       continue;
     cJSON_AddItemToObject(doc, item->string, cJSON_Duplicate(item, true));
   }

@@ -31,6 +31,20 @@ typedef struct net_target {
 
 /* ---- inputs ---- */
 
+/* No bound exists of what is not finite, and nothing can be struck where there is nothing: neither proves anything. */
+static rdt_status check_data(const char *name, const rdt_tensor *x, rdt_reason *why) {
+  const int64_t n = rdt_tensor_count(x);
+  if (n < 1) return rdt_fail(why, RDT_ERR_ARG, "input %.100s has no element: there is nothing to strike", name);
+  for (int64_t i = 0; rdt_dtype_is_float(x->dtype) && i < n; i++)
+    if (!isfinite(rdt_load(x->data, x->dtype, rdt_tensor_offset(x, i))))
+      return rdt_fail(
+          why, RDT_ERR_ARG,
+          "input %.100s: element %lld is not finite: no check has a bound for what comes of it, so a campaign "
+          "proves nothing; give data without NaN and infinities",
+          name, (long long)i);
+  return RDT_OK;
+}
+
 static rdt_status choose_slices(net_target *t, rdt_reason *why) {
   const rdt_target_net *n = &t->net;
   int64_t images = -1;
@@ -39,7 +53,9 @@ static rdt_status choose_slices(net_target *t, rdt_reason *why) {
   for (size_t i = 0; i < n->n_inputs; i++) {
     rdt_io_info info;
     const rdt_tensor *x = &n->inputs[i];
-    const bool open = rdt_model_input_info(*n->model, i, &info) == RDT_OK && info.rank > 0 && info.shape[0] < 0;
+    const bool known = rdt_model_input_info(*n->model, i, &info) == RDT_OK;
+    const bool open = known && info.rank > 0 && info.shape[0] < 0;
+    RDT_TRY(check_data(known ? info.name : "", x, why));
     if (!open || x->rank < 1 || (images >= 0 && x->shape[0] != images)) images = -2;
     if (images == -2) break;
     images = x->shape[0];

@@ -378,7 +378,7 @@ rdt_status rdt_workers_run(const rdt_campaign *c, int64_t first, int64_t end, co
   workers *w = rdt_calloc(1, sizeof *w);
   if (!w) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   *w = (workers){.c = c, .first = first, .end = end, .written = first, .calls = calls, .self = self, .why = why};
-  w->n = c->jobs < end - first ? c->jobs : (int)(end - first);
+  w->n = c->jobs < end - first ? c->jobs : end > first ? (int)(end - first) : 1; /* which says what it is of */
   w->patience = c->patience > 0.0 ? c->patience : PATIENCE;
   for (int i = 0; i < w->n; i++) w->list[i].pipe = -1;
   w->waiting = rdt_calloc(AHEAD, sizeof *w->waiting);

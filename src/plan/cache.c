@@ -43,7 +43,8 @@ static cJSON *problem_of(const rdt_entry *e, bool choices) {
   cJSON *o = cJSON_CreateObject(), *list = cJSON_CreateArray();
   cJSON_AddStringToObject(o, "problem", e->key);
   if (choices && e->choice >= 0) cJSON_AddNumberToObject(o, "choice", e->choice);
-  for (int i = 0; i < e->n; i++) cJSON_AddItemToArray(list, candidate_of(&e->list[i]));
+  for (int i = 0; i < e->n; i++)
+    if (choices || !e->list[i].late) cJSON_AddItemToArray(list, candidate_of(&e->list[i]));
   cJSON_AddItemToObject(o, "candidates", list);
   return o;
 }

@@ -135,6 +135,7 @@ typedef struct runner {
   double samples[QUALIFY];
   int n_samples;
   double best;
+  bool late; /* there was no time for it */
 } runner;
 
 /* Compared among themselves: what may be chosen, what protects but may not, and what does not protect. */
@@ -277,9 +278,10 @@ static bool eliminate(rdt_timing *t, void *user) {
          rdt_timing_now() - f->begun < (hurried ? f->how->seconds : 3.0);
 }
 
-static rdt_status keep(rdt_entry *e, const rdt_way *w, const double *seconds, int n) {
+static rdt_status keep(rdt_entry *e, const rdt_way *w, const double *seconds, int n, bool late) {
   rdt_timed *t = rdt_entry_add(e, w, n);
   if (!t) return RDT_ERR_NOMEM;
+  t->late = late;
   if (n > 0) memcpy(t->seconds, seconds, (size_t)n * sizeof *seconds);
   return RDT_OK;
 }
@@ -297,7 +299,7 @@ static rdt_status compare(profiler *f, rdt_entry *e, rdt_reason *why) {
     if (f->list[i].plan && t.count < RDT_TIMING_CASES) add_case(f, &t, &f->list[i]);
   if (f->how->choice && t.count == 1) { /* there is none left */
     const runner *r = t.cases[0].user;
-    return keep(e, &f->offers.list[r->offer].way, r->samples, r->n_samples);
+    return keep(e, &f->offers.list[r->offer].way, r->samples, r->n_samples, false);
   }
   const int code = rdt_timing_run(&t);
   if (code == RDT_TIMING_STOPPED)
@@ -306,7 +308,7 @@ static rdt_status compare(profiler *f, rdt_entry *e, rdt_reason *why) {
     status = rdt_fail(why, code < 0 ? RDT_ERR_NOMEM : (rdt_status)code, "%s", f->ctx->error.text);
   for (int i = 0; i < t.count && status == RDT_OK; i++) {
     const runner *r = t.cases[i].user;
-    status = keep(e, &f->offers.list[r->offer].way, t.cases[i].seconds, t.cases[i].trials);
+    status = keep(e, &f->offers.list[r->offer].way, t.cases[i].seconds, t.cases[i].trials, false);
   }
   rdt_timing_free(&t);
   return status;
@@ -347,7 +349,7 @@ static rdt_status qualify_all(profiler *f, rdt_entry *e, rdt_reason *why) {
     const rdt_offer *x = &f->offers.list[i];
     if (x->refused) continue;
     if (f->how->choice && group_of(x) != MAY) {
-      if (keep(e, &x->way, NULL, 0) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+      if (keep(e, &x->way, NULL, 0, false) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
       continue;
     }
     f->list[f->n++] = (runner){.all = f, .offer = i, .group = group_of(x), .best = INFINITY};
@@ -357,7 +359,8 @@ static rdt_status qualify_all(profiler *f, rdt_entry *e, rdt_reason *why) {
     runner *r = &f->list[i];
     if (!go_on(f, (double)i / f->n)) return RDT_ERR_CANCELLED;
     if (atomic_load(&f->caller->cancelled)) return RDT_ERR_CANCELLED;
-    if (is_over(f) && isfinite(f->least[r->group])) continue;
+    r->late = is_over(f) && isfinite(f->least[r->group]);
+    if (r->late) continue;
     if (!qualify(f, r)) drop(r);
     for (int k = 0; k < f->n; k++) /* a new best may leave others behind */
       if (f->list[k].plan && is_hopeless(f, &f->list[k])) drop(&f->list[k]);
@@ -366,7 +369,7 @@ static rdt_status qualify_all(profiler *f, rdt_entry *e, rdt_reason *why) {
   for (int i = 0; i < f->n; i++) {
     const runner *r = &f->list[i];
     if (r->plan) continue; /* 0 samples: it fails, or there was no time for it */
-    if (keep(e, &f->offers.list[r->offer].way, r->samples, r->n_samples) != RDT_OK)
+    if (keep(e, &f->offers.list[r->offer].way, r->samples, r->n_samples, r->late && f->how->brief) != RDT_OK)
       return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   }
   return RDT_OK;

@@ -12,6 +12,7 @@ extern char rdt_weights_to_come[];
 typedef struct rdt_profile {
   bool cold;                       /* weights are not in the caches when a run begins */
   double seconds;                  /* about how long a problem may take; 0: as long as all candidates need, then 3 s */
+  bool brief;                      /* that is less than usual: who was left out for it is marked (rdt_timed.late) */
   bool choice;                     /* only what may be chosen is of interest */
   rdt_timing_progress_fn progress; /* asked before each sample; NULL: nobody */
   int turn, turns;                 /* this problem is one of so many */

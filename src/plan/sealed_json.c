@@ -1,5 +1,6 @@
 #include "plan/sealed_json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -62,7 +63,13 @@ rdt_status rdt_sealed_read(const char *path, const char *schema, cJSON **doc, rd
   size_t bytes;
   char seal[SEAL];
   RDT_TRY(rdt_file_read(path, &data, &bytes, why));
-  cJSON *read = cJSON_ParseWithLength(data, bytes);
+  const char *rest = NULL, *const end = (const char *)data + bytes;
+  cJSON *read = cJSON_ParseWithLengthOpts(data, bytes, &rest, false);
+  while (read && rest < end && (isspace((unsigned char)*rest) || !*rest)) rest++;
+  if (read && rest < end) { /* the seal is of the document alone */
+    cJSON_Delete(read);
+    read = NULL;
+  }
   rdt_free(data);
   cJSON *kept = cJSON_DetachItemFromObjectCaseSensitive(read, "seal");
   rdt_status status = RDT_OK;

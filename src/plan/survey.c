@@ -151,7 +151,8 @@ rdt_status rdt_survey_measure(rdt_context *ctx, const rdt_survey *s, const rdt_s
   for (int i = 0; i < n && status == RDT_OK; i++) {
     const rdt_surveyed *l = &s->list[list[i]];
     const double need = need_of(ctx, &l->prob), left = w->seconds - (rdt_timing_now() - begun);
-    rdt_profile how = {.cold = s->cold, .progress = w->progress, .turn = i, .turns = n, .what = l->name};
+    rdt_profile how = {
+        .cold = s->cold, .brief = w->brief, .progress = w->progress, .turn = i, .turns = n, .what = l->name};
     /* what one does not need the next ones have; nothing is left: each candidate in question once */
     if (w->seconds > 0.0) how.seconds = fmax(left * need / due, 1e-9);
     due -= need;

@@ -31,6 +31,7 @@ typedef struct rdt_survey_watch {
   rdt_progress_fn each;            /* told before each problem that is measured; NULL: nobody */
   void *user;
   double seconds; /* that all of it may take, some; 0: as long as it takes */
+  bool brief;     /* as rdt_profile.brief */
 } rdt_survey_watch;
 /* What measuring what the book does not know is given where nobody says: enough on a quiet machine. */
 double rdt_survey_patience(const rdt_context *ctx, const rdt_survey *s);
