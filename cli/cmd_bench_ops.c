@@ -257,7 +257,7 @@ static int run_workloads(const rdt_command *c, const rdt_settings *s) {
   taken t;
   static rdt_bench_networks networks;
   rdt_reason why = {""};
-  rdt_status status = take(c, s, RDT_KOP_GEMM, "onednn,openblas,blis", &t, &why);
+  rdt_status status = take(c, s, s->convolutions ? RDT_KOP_CONV : RDT_KOP_GEMM, "onednn,openblas,blis", &t, &why);
   if (status == RDT_OK) status = rdt_bench_take_networks(s->operand, &networks, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
   rdt_signals_watch(NULL);
