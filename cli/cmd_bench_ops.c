@@ -47,12 +47,13 @@ typedef struct taken {
   char words[256], head[1024];
 } taken;
 
-static rdt_status take_schemes(const char *text, rdt_kop op, taken *t, rdt_reason *why) {
+/* both: of products and of convolutions, as networks have them */
+static rdt_status take_schemes(const char *text, rdt_kop op, bool both, taken *t, rdt_reason *why) {
   char *rest = t->words;
   if (snprintf(t->words, sizeof t->words, "%s", text) >= (int)sizeof t->words)
     return rdt_fail(why, RDT_ERR_ARG, "--scheme names too many");
   for (char *word; (word = strsep(&rest, ",")) != NULL;) {
-    if (!rdt_bench_parse_scheme(word, op))
+    if (!rdt_bench_parse_scheme(word, op) && !(both && rdt_bench_parse_scheme(word, RDT_KOP_CONV)))
       return rdt_fail(why, RDT_ERR_ARG,
                       "--scheme takes auto, plan, all or one of `redoubt list schemes` that serves this op, not '%s'",
                       word);
@@ -119,7 +120,7 @@ static rdt_status take(const rdt_command *c, const rdt_settings *s, rdt_kop op, 
                        .format = (rdt_bench_format)s->format,
                        .head = t->head,
                        .progress = rdt_bench_show}};
-  RDT_TRY(take_schemes(s->scheme ? s->scheme : "auto", op, t, why));
+  RDT_TRY(take_schemes(s->scheme ? s->scheme : "auto", op, s->convolutions, t, why));
   RDT_TRY(rdt_baselines_take(s->baseline ? s->baseline : baselines, &t->baselines, why));
   describe(c, s, t);
   return take_list("threads", s->thread_list ? s->thread_list : "1,2", t->ask.threads, &t->ask.n_threads, why);
@@ -257,7 +258,7 @@ static int run_workloads(const rdt_command *c, const rdt_settings *s) {
   taken t;
   static rdt_bench_networks networks;
   rdt_reason why = {""};
-  rdt_status status = take(c, s, s->convolutions ? RDT_KOP_CONV : RDT_KOP_GEMM, "onednn,openblas,blis", &t, &why);
+  rdt_status status = take(c, s, RDT_KOP_GEMM, "onednn,openblas,blis", &t, &why);
   if (status == RDT_OK) status = rdt_bench_take_networks(s->operand, &networks, &why);
   if (status != RDT_OK) return rdt_cli_fail(c, status, why.text);
   rdt_signals_watch(NULL);
