@@ -170,8 +170,15 @@ static rdt_status plan(job *j) {
   return j->settings->out ? rdt_sealed_write(j->doc, j->settings->out, &s->why) : RDT_OK;
 }
 
+/* The layers that the report calls so, on stderr. false: there are none. */
+static bool name_layers(const job *j, const char *what, const char *sentence) {
+  char names[512];
+  rdt_plan_report_names(j->doc, what, names, sizeof names);
+  if (*names && !j->settings->quiet) fprintf(stderr, "redoubt plan: %s: %s\n", sentence, names);
+  return *names != '\0';
+}
+
 static rdt_status say(job *j) {
-  char over[512];
   rdt_session *s = &j->session;
   const rdt_settings *settings = j->settings;
   if (settings->format == RDT_FORMAT_JSON) {
@@ -180,23 +187,14 @@ static rdt_status say(job *j) {
     return rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory while writing the table");
   }
   if (*s->cache.text && !settings->quiet) fprintf(stderr, "redoubt plan: the cache was not used: %s\n", s->cache.text);
-  rdt_plan_report_names(j->doc, "noisy", over, sizeof over);
-  if (*over && !settings->quiet)
-    fprintf(stderr,
-            "redoubt plan: times vary by more than on a quiet machine, more trials notwithstanding; --measure takes "
-            "them anew: %s\n",
-            over);
-  rdt_plan_report_names(j->doc, "hurried", over, sizeof over);
-  if (*over && !settings->quiet)
-    fprintf(stderr,
-            "redoubt plan: there was no time to measure every candidate (--max-seconds; --measure takes the times "
-            "anew): %s\n",
-            over);
-  rdt_plan_report_names(j->doc, "over", over, sizeof over);
-  j->over = *over != '\0';
-  if (j->over && !settings->quiet)
-    fprintf(stderr, "redoubt plan: protection takes more than %.3g %% of the unprotected time in: %s\n",
-            100.0 * j->report.most_overhead, over);
+  name_layers(j, "noisy",
+              "times vary by more than on a quiet machine, more trials notwithstanding; --measure takes them anew");
+  name_layers(j, "hurried",
+              "there was no time to measure every candidate (--max-seconds; --measure takes the times anew)");
+  char text[96];
+  snprintf(text, sizeof text, "protection takes more than %.3g %% of the unprotected time in",
+           100.0 * j->report.most_overhead);
+  j->over = name_layers(j, "over", text);
   return RDT_OK;
 }
 

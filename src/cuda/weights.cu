@@ -16,24 +16,19 @@ struct rdt_read {
     return x;
   }
 };
-template <>
-struct rdt_read<rdt_type_f16> {
+template <class T>
+struct rdt_read_half {
   static __device__ __forceinline__ float at(const rdt_weights_args &p, int row, int column) {
-    return rdt_f16::wide(((const uint16_t *)p.b)[row * p.ldb + column]).x;
+    return T::wide(((const uint16_t *)p.b)[row * p.ldb + column]).x;
   }
   static __device__ __forceinline__ float size(float x) {
-    return x != 0.0f ? fmaxf(fabsf(x), 0x1p-14f) : 0.0f;
+    return x != 0.0f ? fmaxf(fabsf(x), T::least) : 0.0f;
   }
 };
 template <>
-struct rdt_read<rdt_type_bf16> {
-  static __device__ __forceinline__ float at(const rdt_weights_args &p, int row, int column) {
-    return rdt_bf16::wide(((const uint16_t *)p.b)[row * p.ldb + column]).x;
-  }
-  static __device__ __forceinline__ float size(float x) {
-    return x != 0.0f ? fmaxf(fabsf(x), 0x1p-126f) : 0.0f;
-  }
-};
+struct rdt_read<rdt_type_f16> : rdt_read_half<rdt_type_f16> {};
+template <>
+struct rdt_read<rdt_type_bf16> : rdt_read_half<rdt_type_bf16> {};
 
 template <class T>
 RDT_DEVICE typename T::sum square(const rdt_weights_args &p, int row, int column) {

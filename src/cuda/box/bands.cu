@@ -190,16 +190,16 @@ static __global__ void __launch_bounds__(RDT_BANDS_THREADS, 1)
   if (flat) rdt_box_add<RDT_BANDS_THREADS>(p.to, bits);
   const int first = (image * p.axis[0].out + b.first) * p.result.unit;
   if (threadIdx.x == 0) {
-    const rdt_box_place at = {first, -1, b.lines * p.result.unit, p.result.channels};
+    const rdt_place_of at = {first, -1, b.lines * p.result.unit, p.result.channels, 0, 0};
     const double q = (sum[1] + rdt_box_lost(x[1], in.count())) * (double)*p.most;
     const double seen = sum[3] + rdt_box_lost(x[3], result.count());
     if (__builtin_expect(!rdt_box_passes(p.bound, sum[2], seen, sum[0], q), 0))
-      rdt_box_compare(p.bound, p.verdict, at, 0, sum[2], seen, sum[0], q);
+      rdt_box_compare(p.bound, p.verdict, at, sum[2], seen, sum[0], q);
   }
   if (__builtin_expect(wrong < 0, 1)) return;
   const int pixel = result.last ? wrong / result.channels : wrong % result.pixels;
-  const rdt_box_place at = {first + pixel, result.channel_of(wrong), 1, 1};
-  rdt_box_complain(p.verdict, RDT_CUDA_CERTAIN, at, 0, 0.0, 0.0, 0.0, 0.0);
+  const rdt_place_of at = {first + pixel, result.channel_of(wrong), 1, 1, 0, 0};
+  rdt_complain(p.verdict, RDT_CUDA_CERTAIN, at, 0.0f, 0.0f, 0.0f, 0.0f);
 }
 
 /* ---- what the weights say ---- */

@@ -3,6 +3,7 @@
 #define RDT_CUDA_BOX_FINISH_H
 
 #include "cuda/box/box.h"
+#include "cuda/device_common.h"
 #include "cuda/ptx/memory.h"
 #include "cuda/ptx/mma.h"
 #include "cuda/sm80/gemm_mma.h"
@@ -120,25 +121,6 @@ RDT_DEVICE void rdt_box_load(const void *from, int64_t at, int64_t step, int cou
 }
 
 /* ---- the epilogue ---- */
-
-RDT_DEVICE double rdt_mul(double x, double y) {
-  return __dmul_rn(x, y);
-}
-RDT_DEVICE double rdt_add(double x, double y) {
-  return __dadd_rn(x, y);
-}
-RDT_DEVICE float rdt_mul(float x, float y) {
-  return __fmul_rn(x, y);
-}
-RDT_DEVICE float rdt_add(float x, float y) {
-  return __fadd_rn(x, y);
-}
-RDT_DEVICE int32_t rdt_mul(int32_t x, int32_t y) {
-  return (int32_t)((uint32_t)x * (uint32_t)y);
-}
-RDT_DEVICE int32_t rdt_add(int32_t x, int32_t y) {
-  return (int32_t)((uint32_t)x + (uint32_t)y);
-}
 
 template <class W>
 RDT_DEVICE W rdt_clamp(W x, W low, W high) {
@@ -376,22 +358,6 @@ RDT_DEVICE unsigned rdt_box_signs(unsigned i) { /* 32 of them, by a hash that mi
   return i ^ (i >> 16);
 }
 
-struct rdt_box_place {
-  int row, column, rows, columns;
-};
-
-static __device__ __noinline__ void rdt_box_complain(rdt_cuda_verdict *v, int complaint, rdt_box_place at, int k,
-                                                     double observed, double expected, double tau2, double tau0) {
-  atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
-  const uint32_t slot = atomicAdd(&v->listed, 1u);
-  if (slot >= RDT_CUDA_LISTED) return;
-  rdt_cuda_finding *f = &v->list[slot];
-  f->complaint = complaint, f->sm = (int)rdt_sm();
-  f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
-  f->k_first = 0, f->k_last = k;
-  f->observed = (float)observed, f->expected = (float)expected, f->tau2 = (float)tau2, f->tau0 = (float)tau0;
-}
-
 /* Within the parts of the bound that come from one magnitude alone, as nearly all are: no need to ask for more. */
 RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &b, double s, double c2, double e, double q) {
   const double infinity = __longlong_as_double(0x7ff0000000000000), d = s - e;
@@ -403,8 +369,8 @@ RDT_DEVICE bool rdt_box_passes(const rdt_box_bound &, uint32_t s, uint32_t, uint
 }
 
 /* See rdt_box_bound. */
-static __device__ __noinline__ void rdt_box_compare(const rdt_box_bound &b, rdt_cuda_verdict *verdict, rdt_box_place at,
-                                                    int k, double s, double c2, double e, double q) {
+static __device__ __noinline__ void rdt_box_compare(const rdt_box_bound &b, rdt_cuda_verdict *verdict, rdt_place_of at,
+                                                    double s, double c2, double e, double q) {
   const double infinity = __longlong_as_double(0x7ff0000000000000), size = b.cap * q;
   const bool added = b.added > 0.0;
   const double most = added ? c2 : fmin(c2, size);
@@ -413,17 +379,16 @@ static __device__ __noinline__ void rdt_box_compare(const rdt_box_bound &b, rdt_
   const double tau0 = b.q0 * sqrt(q) + b.added * sqrt(c2) + b.least;
   const double tau2 = fmin(tau0, b.line * fabs(s) + b.lambda * sqrt(v) + b.least), residual = fabs(s - e);
   if (!(tau0 < infinity) || (!(fabs(s) < infinity) && (added || !(size < b.limit))))
-    rdt_box_complain(verdict, RDT_CUDA_CANNOT, at, k, s, e, tau2, tau0);
+    rdt_complain(verdict, RDT_CUDA_CANNOT, at, (float)s, (float)e, (float)tau2, (float)tau0);
   else if (!(residual <= tau0))
-    rdt_box_complain(verdict, RDT_CUDA_CERTAIN, at, k, s, e, tau2, tau0);
+    rdt_complain(verdict, RDT_CUDA_CERTAIN, at, (float)s, (float)e, (float)tau2, (float)tau0);
   else if (!(residual <= tau2))
-    rdt_box_complain(verdict, RDT_CUDA_SUSPECT, at, k, s, e, tau2, tau0);
+    rdt_complain(verdict, RDT_CUDA_SUSPECT, at, (float)s, (float)e, (float)tau2, (float)tau0);
 }
 
 static __device__ __forceinline__ void rdt_box_compare(const rdt_box_bound &, rdt_cuda_verdict *verdict,
-                                                       rdt_box_place at, int k, uint32_t s, uint32_t, uint32_t e,
-                                                       uint32_t) {
-  if (s != e) rdt_box_complain(verdict, RDT_CUDA_CERTAIN, at, k, (double)s, (double)e, 0.0, 0.0);
+                                                       rdt_place_of at, uint32_t s, uint32_t, uint32_t e, uint32_t) {
+  if (s != e) rdt_complain(verdict, RDT_CUDA_CERTAIN, at, (float)s, (float)e, 0.0f, 0.0f);
 }
 
 #endif

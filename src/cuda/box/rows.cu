@@ -293,17 +293,17 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_check(const __
   const int2 wrong = rdt_rows_observe<F, C, R, S>(p, at, x[2], x[3], bits);
   rdt_gather<R, 4, S>(at, x, sum);
   if constexpr (F::fast) rdt_box_add<RDT_BOX_THREADS>(p.to, bits);
-  rdt_box_place place = {at.batch * p.m + at.row + at.x, -1, 1, p.n};
+  rdt_place_of place = {at.batch * p.m + at.row + at.x, -1, 1, p.n, 0, p.k};
   typedef typename rdt_box_exact<S>::type D;
   D squares = sum[1] + rdt_box_lost(sum[1], p.k);
   const D seen = sum[3] + rdt_box_lost(sum[3], p.n);
   D expected = sum[0];
   if (p.finish.inside) rdt_box_scale(p.finish.alpha, expected, squares);
   if (at.x < at.rows && __builtin_expect(!rdt_box_passes(p.bound, sum[2], seen, expected, squares), 0))
-    rdt_box_compare(p.bound, p.verdict, place, p.k, sum[2], seen, expected, squares);
+    rdt_box_compare(p.bound, p.verdict, place, sum[2], seen, expected, squares);
   if (__builtin_expect(wrong.x < 0, 1)) return;
-  place = {at.batch * p.m + wrong.x, wrong.y, 1, rdt_step<C, F::fast>::V};
-  rdt_box_complain(p.verdict, RDT_CUDA_CERTAIN, place, p.k, 0.0, 0.0, 0.0, 0.0);
+  place = {at.batch * p.m + wrong.x, wrong.y, 1, rdt_step<C, F::fast>::V, 0, p.k};
+  rdt_complain(p.verdict, RDT_CUDA_CERTAIN, place, 0.0f, 0.0f, 0.0f, 0.0f);
 }
 
 /* Sums in double, whatever they are kept in. */

@@ -63,27 +63,11 @@ RDT_DEVICE bool rdt_last(unsigned *ticket, unsigned count) {
   return last;
 }
 
-RDT_DEVICE float rdt_add_rn(float x, float y) {
-  return __fadd_rn(x, y);
-}
-RDT_DEVICE double rdt_add_rn(double x, double y) {
-  return __dadd_rn(x, y);
-}
-RDT_DEVICE int rdt_add_rn(int x, int y) {
-  return rdt_plus(x, y);
-}
-RDT_DEVICE float rdt_mul_rn(float x, float y) {
-  return __fmul_rn(x, y);
-}
-RDT_DEVICE double rdt_mul_rn(double x, double y) {
-  return __dmul_rn(x, y);
-}
-
 template <class R>
 RDT_DEVICE rdt_four<R> rdt_add4(const rdt_four<R> &x, const rdt_four<R> &y) {
   rdt_four<R> z;
 #pragma unroll
-  for (int i = 0; i < 4; i++) z.v[i] = rdt_add_rn(x.v[i], y.v[i]);
+  for (int i = 0; i < 4; i++) z.v[i] = rdt_add(x.v[i], y.v[i]);
   return z;
 }
 
@@ -146,9 +130,9 @@ RDT_DEVICE typename T::sum rdt_scaled(const rdt_mma_args &p, bool residual, type
   if constexpr (T::exact)
     return x;
   else if constexpr (T::bytes == 8)
-    return rdt_mul_rn(residual ? p.beta64 : p.alpha64, x);
+    return rdt_mul(residual ? p.beta64 : p.alpha64, x);
   else
-    return rdt_mul_rn(residual ? p.beta : p.alpha, x);
+    return rdt_mul(residual ? p.beta : p.alpha, x);
 }
 
 template <class T>
@@ -157,10 +141,10 @@ static __device__ __noinline__ rdt_four<typename T::sum> rdt_add_bias(const rdt_
 #pragma unroll
   for (int i = 0; i < 4; i++)
     if (column + i < p.n) {
-      if (p.bias) x.v[i] = rdt_add_rn(x.v[i], rdt_load_more<T>(p.bias, column + i, p.bias_type));
+      if (p.bias) x.v[i] = rdt_add(x.v[i], rdt_load_more<T>(p.bias, column + i, p.bias_type));
       if (p.residual)
-        x.v[i] = rdt_add_rn(x.v[i],
-                            rdt_scaled<T>(p, true, rdt_load_more<T>(p.residual, row * p.ldr + column + i, p.c_type)));
+        x.v[i] =
+            rdt_add(x.v[i], rdt_scaled<T>(p, true, rdt_load_more<T>(p.residual, row * p.ldr + column + i, p.c_type)));
       if (p.relu && x.v[i] < (typename T::sum)0) x.v[i] = 0; /* NaN stays */
     }
   return x;

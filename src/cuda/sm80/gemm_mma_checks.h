@@ -2,6 +2,7 @@
 #ifndef RDT_CUDA_GEMM_MMA_CHECKS_H
 #define RDT_CUDA_GEMM_MMA_CHECKS_H
 
+#include "cuda/device_common.h"
 #include "cuda/sm80/gemm_mma_stage.h"
 
 struct rdt_no_hit {
@@ -42,22 +43,6 @@ RDT_DEVICE double rdt_infinite(double) {
 }
 
 /* ---- comparing ---- */
-
-struct rdt_place_of { /* a finding */
-  int row, column, rows, columns, k_first, k_last;
-};
-
-static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed,
-                                                 float expected, float tau2, float tau0) {
-  atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
-  const uint32_t slot = atomicAdd(&v->listed, 1u);
-  if (slot >= RDT_CUDA_LISTED) return;
-  rdt_cuda_finding *f = &v->list[slot];
-  f->complaint = complaint, f->sm = (int)rdt_sm();
-  f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
-  f->k_first = at.k_first, f->k_last = at.k_last;
-  f->observed = observed, f->expected = expected, f->tau2 = tau2, f->tau0 = tau0;
-}
 
 /* Within the part of the bound that comes from the inputs alone, as nearly all are: no need to ask for more. Code that
  * runs once costs as much as it is long, for it has to be fetched. */

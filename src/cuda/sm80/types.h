@@ -39,7 +39,7 @@ enum { RDT_WHOLE = -1 }; /* no part of a sum, but an operand */
 
 /* ---- 16 bits ---- */
 
-template <class T, int parts_>
+template <class T, class Format, int parts_>
 struct rdt_half : rdt_swizzled {
   typedef uint16_t element;
   typedef float sum;
@@ -48,6 +48,12 @@ struct rdt_half : rdt_swizzled {
                        parts = parts_;
   static constexpr bool exact = false;
 
+  static __device__ __forceinline__ float2 wide(uint32_t x) {
+    return Format::wide(x);
+  }
+  static __device__ __forceinline__ uint32_t narrow(float lo, float hi) {
+    return Format::narrow(lo, hi);
+  }
   template <int chunks>
   static __device__ __forceinline__ void load_a(reg (&a)[4], uint32_t stage, int row, int at) {
     const int lane = threadIdx.x % 32;
@@ -114,16 +120,10 @@ struct rdt_half : rdt_swizzled {
   };
 };
 
-struct rdt_type_f16 : rdt_half<rdt_type_f16, 2> { /* 22 bits */
-  static constexpr float most = 65504.0f;
+struct rdt_type_f16 : rdt_half<rdt_type_f16, rdt_f16, 2> {  /* 22 bits */
+  static constexpr float most = 65504.0f, least = 0x1p-14f; /* least: of the normal range */
   static __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     rdt_mma_f16(c, a, b);
-  }
-  static __device__ __forceinline__ float2 wide(uint32_t x) {
-    return rdt_f16::wide(x);
-  }
-  static __device__ __forceinline__ uint32_t narrow(float lo, float hi) {
-    return rdt_f16::narrow(lo, hi);
   }
   static __device__ __forceinline__ float expected(
       const float (&v)[4]) { /* the second part is stored 2^11 times as large */
@@ -131,16 +131,10 @@ struct rdt_type_f16 : rdt_half<rdt_type_f16, 2> { /* 22 bits */
   }
 };
 
-struct rdt_type_bf16 : rdt_half<rdt_type_bf16, 3> { /* 24 bits */
-  static constexpr float most = 3.0e38f;
+struct rdt_type_bf16 : rdt_half<rdt_type_bf16, rdt_bf16, 3> { /* 24 bits */
+  static constexpr float most = 3.0e38f, least = 0x1p-126f;
   static __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
     rdt_mma_bf16(c, a, b);
-  }
-  static __device__ __forceinline__ float2 wide(uint32_t x) {
-    return rdt_bf16::wide(x);
-  }
-  static __device__ __forceinline__ uint32_t narrow(float lo, float hi) {
-    return rdt_bf16::narrow(lo, hi);
   }
   static __device__ __forceinline__ float expected(const float (&v)[4]) {
     return v[0] + (v[1] + v[2]);

@@ -1,0 +1,43 @@
+/* What every kernel has: arithmetic that is rounded once, integers that wrap, and how a check complains. */
+#ifndef RDT_CUDA_DEVICE_COMMON_H
+#define RDT_CUDA_DEVICE_COMMON_H
+
+#include "cuda/ptx/memory.h"
+#include "cuda/verdict.h"
+
+RDT_DEVICE double rdt_mul(double x, double y) {
+  return __dmul_rn(x, y);
+}
+RDT_DEVICE double rdt_add(double x, double y) {
+  return __dadd_rn(x, y);
+}
+RDT_DEVICE float rdt_mul(float x, float y) {
+  return __fmul_rn(x, y);
+}
+RDT_DEVICE float rdt_add(float x, float y) {
+  return __fadd_rn(x, y);
+}
+RDT_DEVICE int32_t rdt_mul(int32_t x, int32_t y) {
+  return (int32_t)((uint32_t)x * (uint32_t)y);
+}
+RDT_DEVICE int32_t rdt_add(int32_t x, int32_t y) {
+  return (int32_t)((uint32_t)x + (uint32_t)y);
+}
+
+struct rdt_place_of { /* a finding */
+  int row, column, rows, columns, k_first, k_last;
+};
+
+static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed,
+                                                 float expected, float tau2, float tau0) {
+  atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
+  const uint32_t slot = atomicAdd(&v->listed, 1u);
+  if (slot >= RDT_CUDA_LISTED) return;
+  rdt_cuda_finding *f = &v->list[slot];
+  f->complaint = complaint, f->sm = (int)rdt_sm();
+  f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
+  f->k_first = at.k_first, f->k_last = at.k_last;
+  f->observed = observed, f->expected = expected, f->tau2 = tau2, f->tau0 = tau0;
+}
+
+#endif
