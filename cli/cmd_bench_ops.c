@@ -11,7 +11,6 @@
 
 /* ---- what they take ---- */
 
-static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8}; /* in the order of --dtype */
 static const char *const epilogues[] = {"none", "bias", "bias+relu"};
 
 bool rdt_bench_show(double part, const char *what) {
@@ -94,7 +93,7 @@ static void describe(const rdt_command *c, const rdt_settings *s, taken *t) {
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
     if (lengths[i].value > 0) say(t, "--%s %" PRId64, lengths[i].name, lengths[i].value);
   if (s->pad >= 0) say(t, "--pad %" PRId64, s->pad);
-  if (s->dtype > 0) say(t, "--dtype %s", rdt_dtype_name(dtypes[s->dtype]));
+  if (s->dtype >= 0) say(t, "--dtype %s", rdt_dtype_name(rdt_options_dtype(s)));
   if (s->epilogue > 0) say(t, "--epilogue %s", epilogues[s->epilogue]);
   for (int i = 0; i < t->baselines.count; i++) {
     const char *file = t->baselines.list[i].file, *slash = strrchr(file, '/');
@@ -109,7 +108,7 @@ static void describe(const rdt_command *c, const rdt_settings *s, taken *t) {
 
 static rdt_status take(const rdt_command *c, const rdt_settings *s, rdt_kop op, const char *baselines, taken *t,
                        rdt_reason *why) {
-  *t = (taken){.ask = {.dtype = dtypes[s->dtype],
+  *t = (taken){.ask = {.dtype = rdt_options_dtype(s),
                        .trials = (int) or (s->trials, 31),
                        .schemes = t->schemes,
                        .epilogue = epilogues[s->epilogue],

@@ -69,8 +69,14 @@ static rdt_status open_target(void *user, rdt_target **out, rdt_reason *why) {
   }
   status = make_target(s, out, why);
   s->session.run = 0;
-  s->session.aloud = s->campaign.only >= 0 && !s->settings.quiet && s->settings.format != RDT_FORMAT_JSON;
   return status;
+}
+
+/* The story of a trial is that of its own run. */
+static void watch_trial(void *user, bool runs) {
+  shooting *s = user;
+  const bool told = s->campaign.only >= 0 && !s->settings.quiet && s->settings.format != RDT_FORMAT_JSON;
+  s->session.aloud = told && runs;
 }
 
 static rdt_status close_target(void *user, cJSON **cores, rdt_reason *why) {
@@ -188,7 +194,7 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
       {op && g->inputs.count, "a target with data of its own takes no --input"},
       {op && g->batch,
        "--batch counts images of a network's inputs: this target has data of its own; a workload is NAME:BATCH"},
-      {!op && (g->dtype || g->family),
+      {!op && (g->dtype >= 0 || g->family),
        "--dtype and --family are for targets with data of their own: gemm:, conv:, workloads"},
       {g->fault && g->mix, "--fault says which fault, --mix which faults: one of them"},
       {g->resume && !g->out, "--resume continues a folder: give it with -o DIR"},
@@ -209,14 +215,12 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
 
 /* The target with --dtype, unless it names one itself. */
 static rdt_status take_target(shooting *s, rdt_reason *why) {
-  static const char *const dtypes[] = {"f32", "f64", "bf16", "f16", "s8", "u8"};
   const rdt_settings *g = s->given;
-  for (const char *word = strchr(g->operand, ':'); s->op && g->dtype && word; word = strchr(word + 1, ':'))
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-      if (strncmp(word + 1, dtypes[i], strlen(dtypes[i])) == 0 && strchr(":", word[1 + strlen(dtypes[i])]))
-        return rdt_fail(why, RDT_ERR_ARG, "%s says its datatype: no --dtype", g->operand);
-  const int n = snprintf(s->target, sizeof s->target, "%s%s%s", g->operand, g->dtype ? ":" : "",
-                         g->dtype ? dtypes[g->dtype] : "");
+  const bool given = s->op && g->dtype >= 0;
+  if (given && rdt_target_says_dtype(g->operand))
+    return rdt_fail(why, RDT_ERR_ARG, "%s says its datatype: no --dtype", g->operand);
+  const int n = snprintf(s->target, sizeof s->target, "%s%s%s", g->operand, given ? ":" : "",
+                         given ? rdt_dtype_name(rdt_options_dtype(g)) : "");
   return n < (int)sizeof s->target ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "the name of the target is too long");
 }
 
@@ -314,7 +318,8 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   rdt_reason why = {""};
   if (!s) return rdt_cli_fail(command, RDT_ERR_NOMEM, NULL);
   s->given = settings;
-  s->campaign = (rdt_campaign){.only = -1, .user = s, .open = open_target, .close = close_target, .progress = progress};
+  s->campaign = (rdt_campaign){
+      .only = -1, .user = s, .open = open_target, .close = close_target, .watch = watch_trial, .progress = progress};
   const rdt_status status = go(s, &why);
   const rdt_judgement judged = rdt_summary_judge(&s->campaign.tally);
   int code = judged == RDT_JUDGED_FAIL || !s->campaign.same ? RDT_EXIT_FAULT

@@ -14,8 +14,6 @@
 
 enum { MEASURED, MODEL }; /* the words of --policy */
 
-static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8}; /* in the order of --dtype */
-
 typedef struct job {
   rdt_session session;
   const rdt_settings *settings;
@@ -36,7 +34,7 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   if (s->workload && (s->input_shapes.count || s->inputs.count))
     return rdt_fail(why, RDT_ERR_ARG, "a --workload has no inputs: its batch is in its name, as in %.60s:8",
                     s->workload);
-  if (s->operand && s->dtype)
+  if (s->operand && s->dtype >= 0)
     return rdt_fail(why, RDT_ERR_ARG, "--dtype is a workload's: %.200s has datatypes of its own", s->operand);
   if (s->device && strcmp(s->device, "cpu") != 0)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
@@ -91,7 +89,7 @@ static cJSON *inputs_of(const rdt_session *s) {
 static rdt_status survey_of(job *j, rdt_survey *survey) {
   rdt_session *s = &j->session;
   *survey = (rdt_survey){0};
-  if (j->workload) return rdt_survey_workload(survey, j->workload, j->batch, dtypes[j->settings->dtype], &s->why);
+  if (j->workload) return rdt_survey_workload(survey, j->workload, j->batch, rdt_options_dtype(j->settings), &s->why);
   rdt_session_forget(s);
   RDT_TRY(rdt_session_inputs(s, j->settings, RDT_INPUTS_SHAPES));
   const rdt_status status = rdt_model_survey(s->model, s->inputs, s->n_inputs, survey);
@@ -154,7 +152,7 @@ static rdt_status draw(job *j) {
   rdt_reason *why = &j->session.why;
   if (!s->svg) return RDT_OK;
   if (!j->report.device) return rdt_fail(why, RDT_ERR_NOMEM, "--svg: out of memory while the device was measured");
-  const rdt_roof roof = rdt_device_roof(&j->device, j->workload ? dtypes[s->dtype] : RDT_F32);
+  const rdt_roof roof = rdt_device_roof(&j->device, j->workload ? rdt_options_dtype(s) : RDT_F32);
   return rdt_figure_plan_write(j->doc, s->svg, roof, s->svg, why);
 }
 

@@ -168,7 +168,7 @@ static rdt_status take_operand(const rdt_command *c, const char *word, rdt_setti
 
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why) {
   bool options = true;
-  *s = (rdt_settings){.seed = -1, .pad = -1, .replay = -1};
+  *s = (rdt_settings){.seed = -1, .pad = -1, .dtype = -1, .replay = -1};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
     if (!options || word[0] != '-' || !word[1]) {
@@ -205,6 +205,12 @@ rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_se
     return rdt_fail(why, RDT_ERR_ARG, "%s is missing: redoubt %s %s; `redoubt help %s` has examples", c->operand,
                     c->name, c->operand, c->name);
   return RDT_OK;
+}
+
+rdt_dtype rdt_options_dtype(const rdt_settings *s) {
+  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_BF16,
+                                    RDT_F16, RDT_S8,  RDT_U8}; /* in the order of options.def */
+  return known[s->dtype < 0 ? 0 : s->dtype];
 }
 
 void rdt_options_each(const rdt_command *c, void (*fn)(void *user, const rdt_option_words *o), void *user) {

@@ -26,7 +26,7 @@ typedef struct rdt_settings {
   const char *svg;
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch, trials;                   /* 0: not given (seed: -1) */
-  int64_t ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad: -1 */
+  int64_t ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad, dtype: -1 */
   int64_t tables, outputs, policy;
   double lambda, prom_every, max_seconds; /* 0: not given */
   bool explain, quiet, no_progress, cold, syslog, measure, no_cache, convolutions, help;
@@ -79,6 +79,8 @@ void rdt_options_each(const rdt_command *c, void (*fn)(void *user, const rdt_opt
 
 /* argv after the command's name. RDT_ERR_ARG with a hint in why. */
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why);
+/* What --dtype says; f32 where it was not given. */
+rdt_dtype rdt_options_dtype(const rdt_settings *s);
 /* The word of words[0..n) that looks most like text, NULL where none comes near. */
 const char *rdt_options_nearest(const char *text, const char *const *words, int n);
 

@@ -42,6 +42,18 @@ static rdt_status no_time(rdt_target *t, double seconds[2], rdt_reason *why) {
   return RDT_OK;
 }
 
+/* Between watch and watch a trial runs, and nothing else does. */
+static bool watched;
+static void watch(void *user, bool runs) {
+  (void)user;
+  watched = runs;
+}
+
+static rdt_status make_ready(rdt_target *t, int64_t id, const char *spec, rdt_reason *why) {
+  (void)t, (void)id, (void)spec;
+  return watched ? rdt_fail(why, RDT_ERR_INTERNAL, "preparing is no trial") : RDT_OK;
+}
+
 typedef struct puppet {
   rdt_target base;
   const script *script;
@@ -56,6 +68,7 @@ static rdt_status open_puppet(void *user, rdt_target **out, rdt_reason *why) {
   if (!p) return RDT_ERR_NOMEM;
   p->script = user;
   p->base.inputs = 1;
+  p->base.prepare = make_ready;
   p->base.run = act;
   p->base.time = no_time;
   p->base.destroy = drop;
@@ -82,6 +95,7 @@ static rdt_status act(rdt_target *t, int64_t id, const char *spec, rdt_shot *s, 
   const script *o = ((puppet *)t)->script;
   const rdt_fault dice = {.seed = (uint64_t)id};
   const uint64_t r = rdt_fault_random(&dice, 1);
+  if (watched != (spec != NULL)) return rdt_fail(why, RDT_ERR_INTERNAL, "who watches sees another run");
   *s = (rdt_shot){.layer = spec ? 0 : -1, .same = true, .checks = 10, .ratio = 0.25, .floor = 2.0, .bound = 1.0};
   if (!spec) return RDT_OK;
   if (id == o->crash) raise(SIGSEGV);
@@ -127,6 +141,7 @@ static rdt_campaign campaign(script *s, int64_t trials, int jobs) {
                     .repairs = true,
                     .open = open_puppet,
                     .close = close_puppet,
+                    .watch = watch,
                     .progress = go_on,
                     .user = s,
                     .head = rdt_document("campaign")};

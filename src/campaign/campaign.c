@@ -36,7 +36,12 @@ rdt_status rdt_campaign_shoot(const rdt_campaign *c, rdt_target *t, int64_t id, 
     trial->kind = f.kind;
     trial->site = f.site;
   }
-  RDT_TRY(t->run(t, id, c->clean ? NULL : trial->spec, &shot, why));
+  const char *planted = c->clean ? NULL : trial->spec;
+  RDT_TRY(t->prepare(t, id, planted, why));
+  if (c->watch) c->watch(c->user, true);
+  const rdt_status status = t->run(t, id, planted, &shot, why);
+  if (c->watch) c->watch(c->user, false);
+  RDT_TRY(status);
   rdt_trial_judge(t, &shot, trial);
   return RDT_OK;
 }
@@ -53,6 +58,7 @@ static rdt_status clock_runs(rdt_target *t, double *seconds, rdt_reason *why) {
   rdt_shot shot;
   for (int i = 0; i < FEW; i++) {
     const double from = rdt_clock();
+    RDT_TRY(t->prepare(t, 0, NULL, why));
     RDT_TRY(t->run(t, 0, NULL, &shot, why));
     list[i] = rdt_clock() - from;
   }

@@ -27,6 +27,8 @@ typedef struct rdt_campaign {
   /* In a child process: makes the target; when its trials are over. Threads may be started there, and only there. */
   rdt_status (*open)(void *user, rdt_target **out, rdt_reason *why);
   rdt_status (*close)(void *user, cJSON **cores, rdt_reason *why); /* cores: counters, as rdt_report_cores; or NULL */
+  /* In a child: a trial's own run begins, and has ended; around it are those that prepare it. NULL: nobody asks. */
+  void (*watch)(void *user, bool runs);
   /* In the parent, several times a second; false: stop. */
   bool (*progress)(void *user, int64_t done, int64_t all);
   void *user;

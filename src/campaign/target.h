@@ -41,8 +41,10 @@ struct rdt_target {
   int64_t inputs;            /* different ones: trials walk through them */
   double deviation;          /* of a clean result from the golden one, in units of what rounding can be */
   char model[20], input[20]; /* sums over what its files hold, the external data among them; "": it has none */
-  /* spec NULL: nothing is planted. RDT_OK also where the run found a fault that it could not repair, or ended in an
-   * error that a fault may have led to: shot->status. */
+  /* What it takes to judge a trial: data, a clean result, a golden one; where they are not there yet. */
+  rdt_status (*prepare)(rdt_target *t, int64_t id, const char *spec, rdt_reason *why);
+  /* The trial, prepared. spec NULL: nothing is planted. RDT_OK also where the run found a fault that it could not
+   * repair, or ended in an error that a fault may have led to: shot->status. */
   rdt_status (*run)(rdt_target *t, int64_t id, const char *spec, rdt_shot *shot, rdt_reason *why);
   /* What a clean run takes, as it is and without protection: medians of some of each, in turns. */
   rdt_status (*time)(rdt_target *t, double seconds[2], rdt_reason *why);
@@ -52,6 +54,7 @@ struct rdt_target {
 /* "gemm:MxNxK[:DTYPE]", "conv:NxCxHxW:OxRxS[:sSTRIDE][:pPAD][:dDILATION][:gGROUPS][:DTYPE]",
  * or a workload "NAME[:BATCH][:DTYPE]", its layers */
 bool rdt_target_is_op(const char *text);
+bool rdt_target_says_dtype(const char *text); /* it has its DTYPE */
 /* Integers are over their whole range. */
 typedef struct rdt_target_data {
   uint64_t seed;

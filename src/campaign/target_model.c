@@ -168,7 +168,7 @@ static rdt_status keep_floors(net_target *t, answer *a, rdt_reason *why) {
 }
 
 /* Input `which`: its golden outputs, and those of a clean run, which must agree. */
-static rdt_status prepare(net_target *t, int64_t which, rdt_reason *why) {
+static rdt_status expect(net_target *t, int64_t which, rdt_reason *why) {
   answer *a = &t->answers[which];
   walk w = {.t = t, .a = a};
   rdt_run_result result = {0};
@@ -248,12 +248,16 @@ static void take_layer(net_target *t, rdt_shot *s) {
   }
 }
 
+static rdt_status prepare(rdt_target *base, int64_t id, const char *spec, rdt_reason *why) {
+  (void)spec;
+  return expect((net_target *)base, id % base->inputs, why);
+}
+
 static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
   net_target *t = (net_target *)base;
   const int64_t which = id % t->base.inputs;
   rdt_run_result result = {0};
   *s = (rdt_shot){.layer = -1, .same = true};
-  RDT_TRY(prepare(t, which, why));
   for (int i = 0; i < t->base.n_layers; i++) {
     rdt_plan *plan = rdt_model_step(*t->net.model, (size_t)i)->plan;
     if (plan) rdt_plan_rewind(plan, id, false);
@@ -358,7 +362,7 @@ static rdt_status make(net_target *t, rdt_reason *why) {
   sum_files(t);
   RDT_TRY(make_reference(t, why));
   RDT_TRY(choose_slices(t, why));
-  RDT_TRY(prepare(t, 0, why));
+  RDT_TRY(expect(t, 0, why));
   const int n = (int)rdt_model_node_count(m);
   RDT_TRY(rdt_target_layers(&t->base, n, why));
   for (int i = 0; i < n; i++) {
@@ -378,6 +382,7 @@ rdt_status rdt_target_model(rdt_context *ctx, const rdt_target_net *net, rdt_tar
   t->ctx = ctx;
   t->ctx->policy.suspect_rate = 0.0; /* the schemes under test stay the same */
   t->net = *net;
+  t->base.prepare = prepare;
   t->base.run = shoot;
   t->base.time = take_time;
   t->base.destroy = destroy;

@@ -54,6 +54,17 @@ static bool take_dtype(const char *word, rdt_dtype *t) {
   return false;
 }
 
+bool rdt_target_says_dtype(const char *text) {
+  rdt_dtype t;
+  for (const char *word = strchr(text, ':'); word; word = strchr(word + 1, ':')) {
+    char name[8];
+    const size_t n = strcspn(word + 1, ":");
+    if (n < sizeof name && snprintf(name, sizeof name, "%.*s", (int)n, word + 1) > 0 && take_dtype(name, &t))
+      return true;
+  }
+  return false;
+}
+
 /* What follows the lengths: a datatype, and of a convolution one letter with a number each. */
 static bool take_rest(const char *text, rdt_window *w, rdt_dtype *t) {
   char words[64], *save = NULL;
@@ -190,16 +201,14 @@ static rdt_status expect(op_target *t, int i, rdt_reason *why) {
   return t->ops[i].clean ? RDT_OK : rdt_op_expect(&t->ops[i], &t->base.deviation, why);
 }
 
-/* A run without a fault: other data each time, the layers in turns. They are compared with a golden result now and
+/* Runs without a fault: other data each time, the layers in turns. They are compared with a golden result now and
  * then: that takes a hundred times as long as what it is compared with. */
-static rdt_status shoot_fresh(op_target *t, int64_t id, rdt_shot *s, rdt_reason *why) {
+static rdt_status draw_fresh(op_target *t, int64_t id, rdt_reason *why) {
   const int i = (int)(id % t->n);
   const int64_t drawing = id / t->n;
   RDT_TRY(rdt_op_draw(&t->ops[i], seed_of(t, i, drawing), why));
   if (drawing % EXPECT_EVERY == 0) RDT_TRY(expect(t, i, why));
   t->ops[i].checkpoints = false;
-  RDT_TRY(rdt_op_shoot(&t->ops[i], id, NULL, s, why));
-  s->layer = i;
   return RDT_OK;
 }
 
@@ -225,14 +234,21 @@ static rdt_status choose(const op_target *t, const char *spec, int *at, rdt_reas
   return RDT_OK;
 }
 
-static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
+static rdt_status prepare(rdt_target *base, int64_t id, const char *spec, rdt_reason *why) {
   op_target *t = (op_target *)base;
   int i = 0;
-  if (!spec && t->data.fresh) return shoot_fresh(t, id, s, why);
+  if (!spec && t->data.fresh) return draw_fresh(t, id, why);
   if (spec) RDT_TRY(choose(t, spec, &i, why));
-  RDT_TRY(expect(t, i, why));
+  return expect(t, i, why);
+}
+
+static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
+  op_target *t = (op_target *)base;
+  const bool fresh = !spec && t->data.fresh;
+  int i = fresh ? (int)(id % t->n) : 0;
+  if (spec) RDT_TRY(choose(t, spec, &i, why));
   RDT_TRY(rdt_op_shoot(&t->ops[i], id, spec, s, why));
-  if (s->hit.done) s->layer = i;
+  if (s->hit.done || fresh) s->layer = i;
   return RDT_OK;
 }
 
@@ -288,6 +304,7 @@ rdt_status rdt_target_op(rdt_context *ctx, const char *text, const rdt_target_da
   if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   t->data = *data;
   t->base.inputs = !data->fresh;
+  t->base.prepare = prepare;
   t->base.run = shoot;
   t->base.time = take_time;
   t->base.destroy = destroy;

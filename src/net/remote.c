@@ -237,7 +237,7 @@ static rdt_status make_carrier(rdt_remote *r, rdt_carrier *c, const rdt_tensor *
   if (!c->at) return no_memory(why);
   for (int i = 0; i < n; i++) {
     c->at[i] = c->bytes;
-    c->bytes += aligned((size_t)rdt_tensor_count(&list[i]) * rdt_dtype_size(list[i].dtype));
+    c->bytes += aligned(rdt_tensor_bytes(&list[i]));
   }
   RDT_TRY(r->machine->alloc(r->machine, c->bytes, &memory, why));
   c->there = memory;
@@ -267,10 +267,6 @@ static bool cut(parts *p, const char *data, size_t bytes, uint64_t *sum) {
     p->list[p->n++] = (rdt_sum_part){data + at, left < RDT_SUM_BYTES ? left : RDT_SUM_BYTES, at / 4, sum};
   }
   return true;
-}
-
-static size_t bytes_of(const rdt_tensor *t) {
-  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
 }
 
 /* Weights whose readers all notice if they change, and read them as weights only. */
@@ -328,13 +324,13 @@ static bool list_rest(rdt_remote *r, parts *p, const int *last, int i) {
   bool good = true;
   if (m->steps[i].kind == RDT_STEP_IMPORT) {
     const int k = m->steps[i].subject;
-    good = cut(p, r->in.there + r->in.at[k], bytes_of(&m->planned[k]), rdt_remote_found(r, outputs + k));
+    good = cut(p, r->in.there + r->in.at[k], rdt_tensor_bytes(&m->planned[k]), rdt_remote_found(r, outputs + k));
   }
   for (int k = 0; k <= i; k++) {
     const rdt_remote_step *s = &r->steps[k];
     const int v = m->steps[k].writes;
     if (s->slot < outputs || (v >= 0 && last[v] > k ? last[v] : k) != i) continue;
-    good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_found(r, s->slot));
+    good = good && cut(p, s->prob.out.data, rdt_tensor_bytes(&s->prob.out), rdt_remote_found(r, s->slot));
   }
   for (int c = 1; c < r->n_mirrors; c++) {
     const rdt_mirror *x = &r->mirrors[c];
@@ -348,7 +344,7 @@ static bool list_parts(rdt_remote *r, parts *p) {
   int *last = last_readers(m);
   bool good = last != NULL;
   for (int i = 0; i < m->graph->n_outputs; i++)
-    good = good && cut(p, r->out.there + r->out.at[i], bytes_of(&m->outputs[i]), rdt_remote_found(r, i));
+    good = good && cut(p, r->out.there + r->out.at[i], rdt_tensor_bytes(&m->outputs[i]), rdt_remote_found(r, i));
   r->parts_out = p->n;
   for (int i = 0; i < m->n_steps && good; i++) {
     r->steps[i].rest = p->n;
@@ -366,7 +362,7 @@ static bool list_parts(rdt_remote *r, parts *p) {
     rdt_remote_step *s = &r->steps[i];
     s->part = p->n;
     if (s->linear && !s->blocks)
-      good = good && cut(p, s->prob.out.data, bytes_of(&s->prob.out), rdt_remote_expected(r, s->slot));
+      good = good && cut(p, s->prob.out.data, rdt_tensor_bytes(&s->prob.out), rdt_remote_expected(r, s->slot));
     s->n_parts = p->n - s->part;
   }
   return good;

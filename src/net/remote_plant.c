@@ -71,7 +71,7 @@ rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why) {
 static rdt_status strike(rdt_remote *r, rdt_tensor t, void *there, rdt_reason *why) {
   rdt_model *m = r->model;
   const rdt_step *s = &m->steps[r->target];
-  const size_t bytes = (size_t)rdt_tensor_count(&t) * rdt_dtype_size(t.dtype);
+  const size_t bytes = rdt_tensor_bytes(&t);
   rdt_plan *p = rdt_calloc(1, sizeof *p); /* as much of one as planting asks for */
   t.data = rdt_alloc(bytes, 1);
   rdt_status status = p && t.data ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory to plant a fault");

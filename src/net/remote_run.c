@@ -27,7 +27,7 @@ rdt_status rdt_remote_carry(rdt_remote *r, const rdt_tensor *inputs, rdt_reason 
   for (int i = 0; i < g->n_inputs; i++) {
     const rdt_tensor *in = &inputs[i];
     const rdt_tensor dense = rdt_tensor_dense(r->in.host + r->in.at[i], in->dtype, in->rank, in->shape);
-    const size_t bytes = (size_t)rdt_tensor_count(in) * rdt_dtype_size(in->dtype);
+    const size_t bytes = rdt_tensor_bytes(in);
     const bool as_it_is = rdt_tensor_is_dense(in);
     if (as_it_is)
       memcpy(dense.data, in->data, bytes);
