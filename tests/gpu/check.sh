@@ -1,37 +1,78 @@
 #!/bin/sh
 # make gpu-check: every CUDA kernel and linear op against exact results, checks with and without faults, what the
-# checks add to the instructions, and small shapes under compute-sanitizer. Ends within ten minutes.
+# checks add to the instructions, and small shapes under compute-sanitizer. All of it runs side by side, and ends within
+# ten minutes; each part prints when it has ended, with its seconds.
 #     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR
+# RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 set -u
-code=0
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
+limit=${RDT_GPU_SECONDS:-540}
+export OMP_WAIT_POLICY=passive
+parts=
+start() { # NAME COMMAND...
+  name=$1
+  shift
+  (
+    from=$(date +%s)
+    timeout "$limit" "$@" >"$logs/$name" 2>&1
+    echo $? >"$logs/$name.status"
+    echo $(($(date +%s) - from)) >"$logs/$name.seconds"
+  ) &
+  parts="$parts $name"
+}
+
 for program in "$@"; do
-  "$program"
-  result=$?
-  [ $result -eq 77 ] && exit 0
-  [ $result -eq 0 ] || code=$result
+  name=$(basename "$program")
+  if [ "$name" = gpu_faults ]; then
+    # shellcheck disable=SC2086
+    start "$name" "$program" ${RDT_GPU_FAULTS:-}
+  else
+    start "$name" "$program"
+  fi
 done
 if command -v cuobjdump >/dev/null 2>&1; then
-  "$(dirname "$0")/../count_mma.py" --sass "$1" || code=1
+  start instructions "$(dirname "$0")/../count_mma.py" --sass "$1"
 else
   echo "skip counting instructions: there is no cuobjdump"
 fi
-command -v compute-sanitizer >/dev/null 2>&1 || {
-  echo "skip memcheck, racecheck: there is no compute-sanitizer"
-  exit $code
-}
-for program in "$@"; do
-  for tool in memcheck racecheck; do
-    log=$(mktemp)
-    if timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 "$program" --quick >"$log" 2>&1; then
-      echo "$(basename "$program") $tool: nothing found"
-    elif grep -q "not supported\|Device not" "$log"; then
-      echo "skip $tool: the sanitizer refuses this device"
-    else
-      echo "$(basename "$program") $tool: FAILED"
-      grep -v "^clean\|^faults" "$log" | head -n 40
-      code=1
-    fi
-    rm -f "$log"
+if command -v compute-sanitizer >/dev/null 2>&1; then
+  for program in "$@"; do
+    for tool in memcheck racecheck; do
+      start "$tool-$(basename "$program")" compute-sanitizer --tool $tool --error-exitcode 9 "$program" --quick
+    done
   done
+else
+  echo "skip memcheck, racecheck: there is no compute-sanitizer"
+fi
+wait
+
+code=0
+for name in $parts; do
+  status=$(cat "$logs/$name.status")
+  seconds=$(cat "$logs/$name.seconds")
+  if [ "$status" -eq 77 ]; then # there is no GPU
+    grep "^skip" "$logs/$name"
+    continue
+  fi
+  case $name in
+    memcheck-* | racecheck-*)
+      if [ "$status" -eq 0 ]; then
+        echo "$name, $seconds s: nothing found"
+        continue
+      elif grep -q "not supported\|Device not" "$logs/$name"; then
+        echo "skip $name: the sanitizer refuses this device"
+        continue
+      fi
+      grep -v "^clean\|^faults" "$logs/$name" | head -n 40
+      ;;
+    *) cat "$logs/$name" ;;
+  esac
+  case $status in
+    0) echo "$name, $seconds s: passed" ;;
+    124) echo "$name: FAILED, not ended after $limit s" ;;
+    *) echo "$name, $seconds s: FAILED, status $status" ;;
+  esac
+  [ "$status" -eq 0 ] || code=1
 done
 exit $code
