@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "check/tolerance.h"
+#include "cuda/box/boxes.h"
 #include "cuda/kernel.h"
+#include "cuda/library.h"
 #include "cuda/linear.h"
 #include "cuda/probe.h"
 
@@ -424,6 +426,60 @@ static void test_refusals(void **state) {
   rdt_problem_clear(&p);
 }
 
+/* Where a library does not say that it runs on tensor cores, the bound is above that of either way. */
+static void test_box_accumulator(void **state) {
+  (void)state;
+  rdt_reason why = {""};
+  rdt_accumulator unknown;
+  const rdt_accumulator either[] = {rdt_accumulator_of(RDT_F16, RDT_F32), rdt_accumulator_mma(8, 0, RDT_F16),
+                                    rdt_accumulator_mma(9, 0, RDT_F16)};
+  assert_int_equal(rdt_box_accumulator(NULL, RDT_F16, false, &unknown, &why), RDT_OK);
+  for (int i = 0; i < 3; i++)
+    for (int64_t k = 1; k < 100000; k += 1 + k / 7) {
+      assert_true(rdt_gamma(&unknown, k) >= rdt_gamma(&either[i], k));
+      const rdt_tolerance wide = {.acc = unknown, .k = k, .u_check = 0x1p-24, .splits = 32, .lambda = 6.0};
+      rdt_tolerance narrow = wide;
+      narrow.acc = either[i];
+      const rdt_box_bound w = rdt_box_bound_of(&wide, 64, false), n = rdt_box_bound_of(&narrow, 64, false);
+      const double c2 = 64.0 * (double)k, q = c2; /* random signs: the sum of C is as large as one column's */
+      assert_true(w.q0 >= n.q0);
+      assert_true(box_tau2(&w, sqrt(c2), sqrt(c2), c2, q) >= box_tau2(&n, sqrt(c2), sqrt(c2), c2, q));
+    }
+}
+
+/* A library that is not there, or lacks something, is told by its name and its file's, and asked for again each time.
+ */
+static void test_library(void **state) {
+  (void)state;
+  rdt_reason why = {""};
+  int version;
+  static const char *const nowhere[] = {"libno_such_library.so.7", NULL}, *const libm[] = {"libm.so.6", NULL};
+  static void *function;
+  static const rdt_library_symbol has[] = {{"cos", &function}}, lacks[] = {{"no_such_function", &function}};
+  static rdt_library l = {.called = "such",
+                          .names = nowhere,
+                          .create = "sin",
+                          .version = "tan",
+                          .symbols = has,
+                          .count = 1,
+                          .lock = PTHREAD_MUTEX_INITIALIZER};
+  for (int turn = 0; turn < 2; turn++) {
+    assert_int_equal(rdt_library_open(&l, &version, &why), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "such (libno_such_library.so.7) was not found"));
+  }
+  l.names = libm, l.symbols = lacks;
+  for (int turn = 0; turn < 2; turn++) {
+    assert_int_equal(rdt_library_open(&l, &version, &why), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "such (libm.so.6) has no no_such_function"));
+    assert_null(l.opened);
+  }
+  l.symbols = has, function = NULL;
+  assert_int_equal(rdt_library_open(&l, NULL, &why), RDT_OK);
+  assert_true(l.opened && function);
+  l.symbols = lacks; /* it is open: nothing is looked for */
+  assert_int_equal(rdt_library_open(&l, NULL, &why), RDT_OK);
+}
+
 static void test_statuses(void **state) {
   (void)state;
   rdt_reason why;
@@ -462,6 +518,14 @@ static void test_refusals_of_types(void **state) {
   (void)state;
   no_cuda();
 }
+static void test_box_accumulator(void **state) {
+  (void)state;
+  no_cuda();
+}
+static void test_library(void **state) {
+  (void)state;
+  no_cuda();
+}
 static void test_statuses(void **state) {
   (void)state;
   no_cuda();
@@ -483,6 +547,8 @@ int main(void) {
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
                                      cmocka_unit_test(test_probe),
+                                     cmocka_unit_test(test_box_accumulator),
+                                     cmocka_unit_test(test_library),
                                      cmocka_unit_test(test_statuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 #include "cuda/blas.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 
 #include "core/memory.h"
 #include "cuda/device.h"
@@ -31,12 +30,12 @@ enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS = 8 };
 enum { LAYOUT_BATCHES = 5, LAYOUT_NEXT = 6 };
 enum { PREFER_WORKSPACE = 1, PREFER_REDUCTION = 3, PREFER_ALIGNMENT = 5 };
 enum { REDUCE_COMPUTE_TYPE = 2 }; /* and none: parts are added in the accumulator's type, one after the other */
+enum { ALGORITHM_NUMERICS = 15 };
+enum { NUMERICS_TENSOR_CORES = 0xfe, NUMERICS_UNITS = 0xff };
 enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32 };
 
 /* clang-format off */
 #define FUNCTIONS(X)                                                                                                 \
-  X(cublasLtCreate, (lt_handle **))                                                                                  \
-  X(cublasLtGetVersion, (void))                                                                                      \
   X(cublasLtMatmulDescCreate, (lt_desc **, int compute, int scale))                                                  \
   X(cublasLtMatmulDescSetAttribute, (lt_desc *, int what, const void *, size_t))                                     \
   X(cublasLtMatmulDescDestroy, (lt_desc *))                                                                          \
@@ -48,6 +47,7 @@ enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU
   X(cublasLtMatmulPreferenceDestroy, (lt_preference *))                                                              \
   X(cublasLtMatmulAlgoGetHeuristic, (lt_handle *, lt_desc *, lt_layout *, lt_layout *, lt_layout *, lt_layout *,     \
                                      lt_preference *, int most, lt_found *, int *count))                             \
+  X(cublasLtMatmulAlgoCapGetAttribute, (const lt_algorithm *, int what, void *, size_t, size_t *written))            \
   X(cublasLtMatmul, (lt_handle *, lt_desc *, const void *alpha, const void *, lt_layout *, const void *, lt_layout *, \
                      const void *beta, const void *, lt_layout *, void *, lt_layout *, const lt_algorithm *,         \
                      void *workspace, size_t, cudaStream_t))
@@ -63,14 +63,8 @@ static struct {
 #undef X
 } lt;
 
-enum { DEVICES = 64, ALGORITHMS = 6, ALIGNED = 16 };
+enum { ALGORITHMS = 6, ALIGNED = 16 };
 static const size_t WORKSPACE = (size_t)32 << 20;
-
-static struct {
-  pthread_mutex_t lock;
-  void *library;
-  lt_handle *handle[DEVICES];
-} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct rdt_blas {
   rdt_blas_product p;
@@ -97,38 +91,23 @@ static rdt_status status_of(int code, const char *what, rdt_reason *why) {
   }
 }
 
-/* Locked. */
-static rdt_status open_library(rdt_reason *why) {
-  static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", NULL};
-  static const rdt_library_symbol symbols[] = {
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so", NULL};
+static const rdt_library_symbol symbols[] = {
 #define X(name, arguments) {#name, (void **)&lt.name},
-      FUNCTIONS(X)
+    FUNCTIONS(X)
 #undef X
-  };
-  if (shared.library) return RDT_OK;
-  return rdt_library_open(names, symbols, (int)(sizeof symbols / sizeof *symbols), &shared.library, why);
-}
-
-static rdt_status handle_of(lt_handle **handle, rdt_reason *why) {
-  int device = 0;
-  RDT_TRY(rdt_cuda_status(cudaGetDevice(&device), "cudaGetDevice", why));
-  if (device >= DEVICES)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "cuda:%d: cuBLASLt is used on %d devices", device, DEVICES);
-  pthread_mutex_lock(&shared.lock);
-  rdt_status s = open_library(why);
-  if (s == RDT_OK && !shared.handle[device])
-    s = status_of(lt.cublasLtCreate(&shared.handle[device]), "cublasLtCreate", why);
-  *handle = shared.handle[device];
-  pthread_mutex_unlock(&shared.lock);
-  return s;
-}
+};
+static rdt_library library = {.called = "cuBLASLt",
+                              .names = names,
+                              .create = "cublasLtCreate",
+                              .version = "cublasLtGetVersion",
+                              .symbols = symbols,
+                              .count = (int)(sizeof symbols / sizeof *symbols),
+                              .status = status_of,
+                              .lock = PTHREAD_MUTEX_INITIALIZER};
 
 rdt_status rdt_blas_version(int *version, rdt_reason *why) {
-  pthread_mutex_lock(&shared.lock);
-  const rdt_status s = open_library(why);
-  if (s == RDT_OK) *version = (int)((size_t(*)(void))(void (*)(void))lt.cublasLtGetVersion)();
-  pthread_mutex_unlock(&shared.lock);
-  return s;
+  return rdt_library_open(&library, version, why);
 }
 
 static int type_of(rdt_dtype t) {
@@ -241,9 +220,9 @@ static rdt_status choose(rdt_blas *b, const rdt_blas_operands *trial, void *stre
 
 rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *trial, void *stream, rdt_blas **out,
                            rdt_reason *why) {
-  lt_handle *handle = NULL;
+  void *handle = NULL;
   *out = NULL;
-  RDT_TRY(handle_of(&handle, why));
+  RDT_TRY(rdt_library_handle(&library, &handle, why));
   rdt_blas *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
   *b = (rdt_blas){.p = *p, .handle = handle, .accumulates_double = p->in == RDT_F64, .integer = p->in == RDT_S8};
@@ -259,6 +238,15 @@ rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *t
 
 rdt_status rdt_blas_launch(rdt_blas *b, const rdt_blas_operands *o, void *stream, rdt_reason *why) {
   return status_of(multiply(b, o, &b->algorithm, b->workspace, b->bytes, stream), "a product", why);
+}
+
+bool rdt_blas_on_tensor_cores(const rdt_blas *b) {
+  uint64_t numerics = 0;
+  size_t written = 0;
+  const int code =
+      lt.cublasLtMatmulAlgoCapGetAttribute(&b->algorithm, ALGORITHM_NUMERICS, &numerics, sizeof numerics, &written);
+  numerics &= NUMERICS_UNITS;
+  return code == 0 && written == sizeof numerics && numerics && !(numerics & ~(uint64_t)NUMERICS_TENSOR_CORES);
 }
 
 void rdt_blas_destroy(rdt_blas *b) {

@@ -31,6 +31,7 @@ typedef struct rdt_blas rdt_blas;
 rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *trial, void *stream, rdt_blas **b,
                            rdt_reason *why);
 rdt_status rdt_blas_launch(rdt_blas *b, const rdt_blas_operands *o, void *stream, rdt_reason *why); /* asynchronous */
+bool rdt_blas_on_tensor_cores(const rdt_blas *b); /* for certain: the library says so of the algorithm chosen */
 void rdt_blas_destroy(rdt_blas *b);
 rdt_status rdt_blas_version(int *version, rdt_reason *why); /* 130200: 13.2.0; opens the library */
 

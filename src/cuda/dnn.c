@@ -1,7 +1,6 @@
 #include "cuda/dnn.h"
 
 #include <cuda_runtime_api.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "core/memory.h"
@@ -26,8 +25,6 @@ enum { IMPLICIT_GEMM = 0, IMPLICIT_PRECOMP_GEMM = 1, EXPLICIT_GEMM = 2, DIRECT =
 
 /* clang-format off */
 #define FUNCTIONS(X)                                                                                                   \
-  X(cudnnCreate, (nn_handle **))                                                                                       \
-  X(cudnnGetVersion, (void))                                                                                           \
   X(cudnnSetStream, (nn_handle *, cudaStream_t))                                                                       \
   X(cudnnCreateTensorDescriptor, (nn_tensor **))                                                                       \
   X(cudnnSetTensorNdDescriptor, (nn_tensor *, int type, int rank, const int *shape, const int *stride))                \
@@ -64,14 +61,7 @@ static struct {
 #undef X
 } nn;
 
-enum { DEVICES = 64 };
 static const size_t WORKSPACE = (size_t)256 << 20;
-
-static struct {
-  pthread_mutex_t lock; /* a handle has one stream at a time */
-  void *library;
-  nn_handle *handle[DEVICES];
-} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 struct rdt_dnn {
   nn_handle *handle;
@@ -95,37 +85,24 @@ static rdt_status status_of(int code, const char *what, rdt_reason *why) {
   return rdt_fail(why, RDT_ERR_DEVICE, "%s: cuDNN says %d", what, code);
 }
 
-/* Locked. */
-static rdt_status open_library(rdt_reason *why) {
-  static const char *const names[] = {"libcudnn.so.9", "libcudnn.so", NULL};
-  static const rdt_library_symbol symbols[] = {
+static const char *const names[] = {"libcudnn.so.9", "libcudnn.so", NULL};
+static const rdt_library_symbol symbols[] = {
 #define X(name, arguments) {#name, (void **)&nn.name},
-      FUNCTIONS(X)
+    FUNCTIONS(X)
 #undef X
-  };
-  if (shared.library) return RDT_OK;
-  return rdt_library_open(names, symbols, (int)(sizeof symbols / sizeof *symbols), &shared.library, why);
-}
-
-static rdt_status handle_of(nn_handle **handle, rdt_reason *why) {
-  int device = 0;
-  RDT_TRY(rdt_cuda_status(cudaGetDevice(&device), "cudaGetDevice", why));
-  if (device >= DEVICES)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "cuda:%d: cuDNN is used on %d devices", device, DEVICES);
-  pthread_mutex_lock(&shared.lock);
-  rdt_status s = open_library(why);
-  if (s == RDT_OK && !shared.handle[device]) s = status_of(nn.cudnnCreate(&shared.handle[device]), "cudnnCreate", why);
-  *handle = shared.handle[device];
-  pthread_mutex_unlock(&shared.lock);
-  return s;
-}
+};
+/* Its lock is kept while a handle is used as well: a handle has one stream at a time. */
+static rdt_library library = {.called = "cuDNN",
+                              .names = names,
+                              .create = "cudnnCreate",
+                              .version = "cudnnGetVersion",
+                              .symbols = symbols,
+                              .count = (int)(sizeof symbols / sizeof *symbols),
+                              .status = status_of,
+                              .lock = PTHREAD_MUTEX_INITIALIZER};
 
 rdt_status rdt_dnn_version(int *version, rdt_reason *why) {
-  pthread_mutex_lock(&shared.lock);
-  const rdt_status s = open_library(why);
-  if (s == RDT_OK) *version = (int)((size_t(*)(void))(void (*)(void))nn.cudnnGetVersion)();
-  pthread_mutex_unlock(&shared.lock);
-  return s;
+  return rdt_library_open(&library, version, why);
 }
 
 /* ---- what a problem must be ---- */
@@ -262,9 +239,9 @@ typedef struct attempt {
 
 static rdt_status try_one(void *user, void *stream, rdt_reason *why) {
   const attempt *t = user;
-  pthread_mutex_lock(&shared.lock);
+  pthread_mutex_lock(&library.lock);
   const int code = convolve(t->n, t->o, t->algorithm, t->workspace, t->bytes, stream);
-  pthread_mutex_unlock(&shared.lock);
+  pthread_mutex_unlock(&library.lock);
   return status_of(code, "a convolution", why);
 }
 
@@ -296,10 +273,10 @@ static rdt_status choose(rdt_dnn *n, const rdt_dnn_operands *trial, void *stream
 
 rdt_status rdt_dnn_create(const rdt_problem *p, bool fused, const rdt_dnn_operands *trial, void *stream, rdt_dnn **out,
                           rdt_reason *why) {
-  nn_handle *handle = NULL;
+  void *handle = NULL;
   *out = NULL;
   RDT_TRY(rdt_dnn_accept(p, why));
-  RDT_TRY(handle_of(&handle, why));
+  RDT_TRY(rdt_library_handle(&library, &handle, why));
   rdt_dnn *n = rdt_calloc(1, sizeof *n);
   if (!n) return rdt_fail(why, RDT_ERR_NOMEM, "a convolution: out of memory");
   n->handle = handle, n->fused = fused, n->algorithm = -1;
@@ -317,9 +294,9 @@ rdt_status rdt_dnn_create(const rdt_problem *p, bool fused, const rdt_dnn_operan
 }
 
 rdt_status rdt_dnn_launch(rdt_dnn *n, const rdt_dnn_operands *o, void *stream, rdt_reason *why) {
-  pthread_mutex_lock(&shared.lock);
+  pthread_mutex_lock(&library.lock);
   const int code = convolve(n, o, n->algorithm, n->workspace, n->bytes, stream);
-  pthread_mutex_unlock(&shared.lock);
+  pthread_mutex_unlock(&library.lock);
   return status_of(code, "a convolution", why);
 }
 

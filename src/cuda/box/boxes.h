@@ -65,6 +65,10 @@ rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt
                                void *stream, rdt_reason *why);
 
 /* What both share. */
+/* How a library sums 16-bit products: as the device's tensor cores were seen to, where it is known to run on them; else
+ * the widest, which single multiply-adds are within. */
+rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tensor_cores, rdt_accumulator *acc,
+                               rdt_reason *why);
 /* Results that are checked after they were rounded to this type; adds: bias or residual among them. */
 void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds);
 rdt_status rdt_box_finish_accept(const rdt_problem *p, rdt_reason *why);

@@ -1,6 +1,7 @@
 #include <cuda_runtime_api.h>
 
 #include "cuda/box/boxes.h"
+#include "cuda/probe.h"
 
 static bool curve(rdt_fn fn) { /* those of finish.h */
   switch (fn) {
@@ -57,6 +58,13 @@ rdt_box_finish rdt_box_finish_of(const rdt_problem *p) {
 
 int rdt_box_ends(const rdt_box_finish *f) {
   return !f->on ? 0 : curve((rdt_fn)f->act) ? 2 : 1;
+}
+
+rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tensor_cores, rdt_accumulator *acc,
+                               rdt_reason *why) {
+  if (tensor_cores) return rdt_probe(d, in, NULL, acc, why);
+  *acc = rdt_accumulator_mma(0, 0, in);
+  return RDT_OK;
 }
 
 void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds) {

@@ -96,28 +96,28 @@ static int threads_of(const rdt_bands_args *a) {
   return threads;
 }
 
-static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_problem *p, const rdt_box_conv *b, bool adds,
-                                  double lambda) {
+static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_problem *p, const rdt_box_conv *b, bool adds,
+                               double lambda, rdt_tolerance *t, rdt_reason *why) {
   const rdt_bands_args *a = &b->check;
   const rdt_dtype type = p->in[0].dtype, stored = RDT_F32, check = rdt_dtype_is_half(type) ? RDT_F32 : RDT_F64;
   const int64_t outputs = (int64_t)a->lines * a->result.unit * a->result.channels, tree = 7;
   const int64_t vector = b->flat ? 16 / (int64_t)rdt_dtype_size(type) : 4, step = vector * b->threads;
   int64_t m, n, k;
   rdt_problem_mnk(p, &m, &n, &k);
-  rdt_tolerance t = {.acc = rdt_accumulator_of(type, p->acc),
-                     .k = k,
-                     .u_check = rdt_dtype_info(check)->u,
-                     .u_beta = rdt_dtype_info(stored)->u,
-                     .depth_dot = (a->pitch + step - 1) / step * vector + tree,
-                     .depth_sum = (outputs + step - 1) / step * vector + tree,
-                     .lambda = lambda};
-  if (check == RDT_F64) t.depth_dot += b->threads / 32, t.depth_sum += b->threads / 32;
+  *t = (rdt_tolerance){.acc = rdt_accumulator_of(type, p->acc),
+                       .k = k,
+                       .u_check = rdt_dtype_info(check)->u,
+                       .u_beta = rdt_dtype_info(stored)->u,
+                       .depth_dot = (a->pitch + step - 1) / step * vector + tree,
+                       .depth_sum = (outputs + step - 1) / step * vector + tree,
+                       .lambda = lambda};
+  if (check == RDT_F64) t->depth_dot += b->threads / 32, t->depth_sum += b->threads / 32;
   if (rdt_dtype_is_half(type)) {
-    t.acc = rdt_accumulator_mma(d->major, d->minor, type);
-    t.splits = 32; /* of a black box, at most */
+    RDT_TRY(rdt_box_accumulator(d, type, false, &t->acc, why)); /* cuDNN does not tell where it runs */
+    t->splits = 32;                                             /* of a black box, at most */
   }
-  rdt_box_rounded(&t, type, adds);
-  return t;
+  rdt_box_rounded(t, type, adds);
+  return RDT_OK;
 }
 
 static rdt_status run(const void *code, dim3 grid, int threads, const rdt_bands_args *args, const char *what,
@@ -174,7 +174,8 @@ static rdt_status set_check(rdt_box_conv *b, const rdt_cuda_device *d, const rdt
   a->pitch = (in_lines * a->in.unit * a->in.channels + 3) / 4 * 4;
   b->threads = threads_of(a);
   const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
-  const rdt_tolerance t = tolerance_of(d, p, b, adds, lambda);
+  rdt_tolerance t;
+  RDT_TRY(tolerance_of(d, p, b, adds, lambda, &t, why));
   a->least2 = t.acc.flush * t.acc.flush;
   a->bound = rdt_box_bound_of(&t, (int64_t)a->lines * a->result.unit * a->result.channels, adds);
   a->w = w->data, a->w_filter = w->stride[0], a->w_channel = w->stride[1];

@@ -162,26 +162,27 @@ static rdt_rows_matrix rows_matrix(const lay *l, int which, int64_t step, int ro
   return x;
 }
 
-static rdt_tolerance tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, bool adds, double lambda) {
+static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, bool adds, double lambda,
+                               rdt_tolerance *t, rdt_reason *why) {
   const bool half = rdt_dtype_is_half(b->in);
   const double u = rdt_dtype_info(half ? RDT_F32 : RDT_F64)->u;
   const int64_t step = b->fast            ? 16 / (int64_t)rdt_dtype_size(b->out)
                        : b->in == RDT_F64 ? 2
                                           : 4,
                 share = step << b->check.log_threads, tree = 5 + RDT_BOX_THREADS / 32 + 1;
-  rdt_tolerance t = {.acc = rdt_accumulator_of(b->in, b->acc),
-                     .k = b->l.k,
-                     .u_check = u,
-                     .u_beta = u,
-                     .depth_dot = (b->l.k + share - 1) / share * step + tree,
-                     .depth_sum = (b->l.n + share - 1) / share * step + tree,
-                     .lambda = lambda};
+  *t = (rdt_tolerance){.acc = rdt_accumulator_of(b->in, b->acc),
+                       .k = b->l.k,
+                       .u_check = u,
+                       .u_beta = u,
+                       .depth_dot = (b->l.k + share - 1) / share * step + tree,
+                       .depth_sum = (b->l.n + share - 1) / share * step + tree,
+                       .lambda = lambda};
   if (half) {
-    t.acc = rdt_accumulator_mma(d->major, d->minor, b->in);
-    t.splits = 32; /* of a black box, at most */
+    RDT_TRY(rdt_box_accumulator(d, b->in, rdt_blas_on_tensor_cores(b->blas), &t->acc, why));
+    t->splits = 32; /* of a black box, at most */
   }
-  rdt_box_rounded(&t, b->inside ? b->out : b->acc, adds);
-  return t;
+  rdt_box_rounded(t, b->inside ? b->out : b->acc, adds);
+  return RDT_OK;
 }
 
 /* Threads of a group, as a power of two: two warps for each scheduler, and no more than have something to do. */
@@ -215,7 +216,8 @@ static bool joint(const rdt_box_product *b) {
   return b->raw && b->tail.flat && rdt_box_ends(&b->check.finish) == 2;
 }
 
-static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda) {
+static rdt_status set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
+                            rdt_reason *why) {
   const lay *l = &b->l;
   const int64_t inner = shape_of(l, 0), batches = inner * shape_of(l, 1);
   const int64_t inner_sets = stride_of(l, 0, B) ? inner : 1, outer_sets = stride_of(l, 1, B) ? shape_of(l, 1) : 1;
@@ -246,9 +248,10 @@ static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_pr
                               .out = c->out,
                               .finish = c->finish};
   rdt_box_tail_of(&b->tail, &ends, b->inside ? b->out : b->acc, b->inside && b->packed);
-  if (!b->protect) return;
+  if (!b->protect) return RDT_OK;
   const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
-  const rdt_tolerance t = tolerance_of(d, b, adds, lambda);
+  rdt_tolerance t;
+  RDT_TRY(tolerance_of(d, b, adds, lambda, &t, why));
   c->least2 = t.acc.flush * t.acc.flush;
   c->bound = rdt_box_bound_of(&t, l->n, adds);
   s->m = (int)l->k, s->n = (int)l->n, s->batches = (int)(inner_sets * outer_sets), s->inner = (int)inner_sets;
@@ -256,6 +259,7 @@ static void set_check(rdt_box_product *b, const rdt_cuda_device *d, const rdt_pr
   s->raw = rows_matrix(l, B, some(b->in), RDT_ROWS_FEW);
   s->least2 = c->least2;
   s->weights = c->weights;
+  return RDT_OK;
 }
 
 /* The library's part: A, B to raw, or to the result with what follows inside. */
@@ -395,7 +399,7 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
   }
   b->packed = rdt_tensor_is_packed(&p->out);
   RDT_TRY(join(b, p, acts, (size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), stream, why));
-  set_check(b, d, p, lambda);
+  RDT_TRY(set_check(b, d, p, lambda, why));
   b->check_code = rdt_rows_check(b->in, b->inside ? b->out : b->acc, b->rows, b->fast);
   b->sums_code = rdt_rows_weights(b->in);
   if (b->fixed) RDT_TRY(rdt_box_product_renew(b, p->in[1].data, stream, why));
