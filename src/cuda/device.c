@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 enum { OLDEST = 8 }; /* compute capability that the kernels are made for */
+enum { WHOLE = 16 }; /* bytes that kernels copy at once, of which they use those that are there */
 
 bool rdt_cuda_built(void) {
   return true;
@@ -80,10 +81,13 @@ rdt_status rdt_cuda_open(int index, rdt_cuda_device *d, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* cudaMemset returns before it is done, and streams of ours do not wait for it: what they wrote could be cleared. */
 rdt_status rdt_cuda_alloc(size_t bytes, void **p, rdt_reason *why) {
+  const size_t whole = (bytes + WHOLE - 1) / WHOLE * WHOLE;
   *p = NULL;
-  RDT_TRY(rdt_cuda_status(cudaMalloc(p, bytes ? bytes : 1), "cudaMalloc", why));
-  return rdt_cuda_status(cudaMemset(*p, 0, bytes), "cudaMemset", why);
+  RDT_TRY(rdt_cuda_status(cudaMalloc(p, whole ? whole : WHOLE), "cudaMalloc", why));
+  RDT_TRY(rdt_cuda_status(cudaMemset(*p, 0, whole), "cudaMemset", why));
+  return rdt_cuda_wait(NULL, why);
 }
 
 void rdt_cuda_free(void *p) {

@@ -501,6 +501,25 @@ static void one_conv(uint64_t *seed, int turn) {
   case_free(&c);
 }
 
+/* Memory keeps what was written after it was given out, however much there is to clear before it. */
+static void check_memory(void) {
+  enum { BUSY = 1 << 30, TIMES = 8 };
+  rdt_reason why;
+  void *busy, *p;
+  int back[1024], host[1024];
+  for (int i = 0; i < 1024; i++) host[i] = i + 1;
+  gpu_must(rdt_cuda_alloc(BUSY, &busy, &why), "memory", &why);
+  for (int i = 0; i < TIMES; i++) cudaMemsetAsync(busy, i, BUSY, NULL);
+  gpu_must(rdt_cuda_alloc(sizeof host, &p, &why), "memory", &why);
+  gpu_must(rdt_cuda_put(p, host, sizeof host, stream, &why), "memory", &why);
+  gpu_must(rdt_cuda_wait(stream, &why), "memory", &why);
+  cudaDeviceSynchronize();
+  gpu_must(rdt_cuda_get(back, p, sizeof back, stream, &why), "memory", &why);
+  snprintf(label, sizeof label, "memory");
+  if (memcmp(back, host, sizeof host) != 0) complain("is cleared after it was written");
+  rdt_cuda_free(p), rdt_cuda_free(busy);
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
   int version;
@@ -519,6 +538,7 @@ int main(int argc, char **argv) {
   printf("; cuDNN: %s", dnn ? "" : why.text);
   if (dnn) printf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   printf("\n");
+  check_memory();
   for (int turn = 0; blas && turn < (quick ? 5 : 60); turn++) one_product(&seed, turn);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);

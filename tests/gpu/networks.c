@@ -24,6 +24,7 @@ typedef struct net {
   rdt_context *ctx;
   rdt_model *model;
   int events;
+  char last[160]; /* event */
   rdt_tensor out; /* a copy of output 0 */
 } net;
 
@@ -32,8 +33,9 @@ static void complain(const char *path, const char *what, const char *more) {
 }
 
 static void on_event(const rdt_event *e, void *user) {
-  ((net *)user)->events++;
-  if (wrong > 0 && wrong < 10) printf("  event: %s\n", e->text);
+  net *n = user;
+  n->events++;
+  snprintf(n->last, sizeof n->last, "%s", e->text);
 }
 
 static void fill(const rdt_tensor *t, const char *name, uint64_t *seed) {
@@ -135,7 +137,10 @@ static void check(const char *path) {
   rdt_context_on_event(gpu.ctx, on_event, &gpu);
   for (int i = 0; i < 4; i++) { /* step by step, recorded, played */
     const rdt_verdict v = run(&gpu, path, inputs, count, &same);
-    if (v != RDT_CLEAN || !same || gpu.events) complain(path, "a clean run is not:", rdt_verdict_name(v));
+    if (v != RDT_CLEAN || !same || gpu.events) {
+      complain(path, "a clean run is not:", rdt_verdict_name(v));
+      printf("  run %d, %s, %d events, the last: %s\n", i, same ? "same bits" : "other bits", gpu.events, gpu.last);
+    }
   }
   int host = 0;
   for (int i = 0; i < gpu.model->n_steps; i++) host += gpu.model->remote->steps[i].host;

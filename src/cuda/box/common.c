@@ -125,7 +125,8 @@ static rdt_status ones(const rdt_tensor *t, void **memory, rdt_tensor *to, rdt_r
   *to = *t;
   RDT_TRY(rdt_cuda_alloc(bytes, memory, why));
   to->data = *memory;
-  return rdt_cuda_status(cudaMemset(*memory, 0x3c, bytes), "cudaMemset", why);
+  RDT_TRY(rdt_cuda_status(cudaMemset(*memory, 0x3c, bytes), "cudaMemset", why));
+  return rdt_cuda_wait(NULL, why); /* no stream of ours waits for it */
 }
 
 rdt_status rdt_box_trial_make(const rdt_problem *p, rdt_box_trial *t, rdt_reason *why) {
