@@ -50,6 +50,49 @@ static void half_conversions_round_trip_and_round_to_even(void **state) {
   assert_int_equal(x, 0x3c01);
 }
 
+/* Of 8 bits there are few: each number between the smallest half and twice the largest goes to its nearest neighbour.
+ */
+static void eight_bit_floats_round_to_the_nearest(void **state) {
+  (void)state;
+  static const rdt_dtype types[] = {RDT_F8E4M3, RDT_F8E5M2};
+  static const double largest[] = {448.0, 57344.0}, smallest[] = {0x1p-9, 0x1p-16};
+  for (int t = 0; t < 2; t++) {
+    double value[128];
+    int n = 0;
+    for (int i = 0; i < 256; i++) {
+      const uint8_t bits = (uint8_t)i;
+      uint8_t back;
+      const double x = rdt_load(&bits, types[t], 0);
+      rdt_store(&back, types[t], 0, x);
+      if (isfinite(x)) assert_int_equal(back, bits);
+      if (isnan(x)) assert_true(isnan(rdt_load(&back, types[t], 0)));
+      if (isinf(x)) assert_true(rdt_load(&back, types[t], 0) == copysign(largest[t], x)); /* it saturates */
+      if (i < 128 && isfinite(x)) value[n++] = x;
+    }
+    assert_true(value[0] == 0.0 && value[1] == smallest[t] && value[n - 1] == largest[t]);
+    for (int i = 0; i + 1 < n; i++) {
+      const double gap = value[i + 1] - value[i], middle = value[i] + gap / 2.0;
+      const double at[] = {value[i] + 0.4999 * gap, middle, value[i] + 0.5001 * gap};
+      const double to[] = {value[i], i % 2 ? value[i + 1] : value[i], value[i + 1]}; /* a tie: to the even bits */
+      for (int j = 0; j < 6; j++) {
+        uint8_t bits;
+        const double sign = j < 3 ? 1.0 : -1.0;
+        rdt_store(&bits, types[t], 0, sign * at[j % 3]);
+        assert_true(rdt_load(&bits, types[t], 0) == sign * to[j % 3]);
+      }
+    }
+    static const double beyond[] = {1e6, 1e300, INFINITY};
+    for (int i = 0; i < 3; i++) {
+      uint8_t bits;
+      rdt_store(&bits, types[t], 0, -beyond[i]);
+      assert_true(rdt_load(&bits, types[t], 0) == -largest[t]);
+    }
+  }
+  uint8_t x;
+  rdt_store(&x, RDT_F8E4M3, 0, 1.0 + 0x1p-4 + 0x1p-40); /* just above a tie: rounding twice would go down */
+  assert_int_equal(x, 0x39);
+}
+
 static void integers_saturate(void **state) {
   int8_t s;
   uint8_t u;
@@ -277,6 +320,7 @@ int main(void) {
       cmocka_unit_test(memory_is_counted),
       cmocka_unit_test(dtypes_match_the_public_enum),
       cmocka_unit_test(half_conversions_round_trip_and_round_to_even),
+      cmocka_unit_test(eight_bit_floats_round_to_the_nearest),
       cmocka_unit_test(integers_saturate),
       cmocka_unit_test(absurd_shapes_are_refused),
       cmocka_unit_test(views_know_their_order),

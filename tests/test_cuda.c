@@ -112,7 +112,8 @@ static void test_box_bounds(void **state) {
                {rdt_accumulator_of(RDT_F32, RDT_F32), 0x1p-53, 0.0, 0.0},
                {rdt_accumulator_mma(9, 0, RDT_F16), 0x1p-24, 0.0, 0.0},
                {rdt_accumulator_mma(9, 0, RDT_F16), 0x1p-24, 0x1p-11, 0x1p-24},
-               {rdt_accumulator_mma(8, 0, RDT_BF16), 0x1p-24, 0x1p-8, 0x1p-133}};
+               {rdt_accumulator_mma(8, 0, RDT_BF16), 0x1p-24, 0x1p-8, 0x1p-133},
+               {rdt_accumulator_mma(9, 0, RDT_F8E4M3), 0x1p-24, 0x1p-8, 0x1p-133}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int j = 0; j < 16; j++) {
       const double k = (double)depths[j / 4], n = (double)counts[j % 4];
@@ -195,6 +196,12 @@ static void test_linear_products(void **state) {
   REFUSED("row", "f32 by f16");
   p.out.dtype = RDT_F16;
   REFUSED("row", "are f32, not f16");
+  p.in[0].dtype = RDT_F8E4M3, p.in[1].dtype = RDT_F8E5M2, p.out.dtype = RDT_BF16;
+  assert_int_equal(ask_linear(&p, "row", text, sizeof text), RDT_OK);
+  p.in[0].dtype = RDT_F8E5M2;
+  REFUSED("row", "f8e5m2 by f8e5m2: take f8e4m3");
+  p.in[0].dtype = p.in[1].dtype = RDT_F8E4M3, p.out.dtype = RDT_F8E4M3;
+  REFUSED("row", "f8e4m3 on the GPU are f32 or bf16 or f16, not f8e4m3");
   p.in[0].stride[0] = 10, p.in[0].stride[1] = 2;
   REFUSED("row", "side by side");
   p.in[0].shape[1] = p.in[1].shape[0] = 0;

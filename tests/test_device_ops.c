@@ -135,6 +135,9 @@ static void test_refusals(void **state) {
   p.in[0] = p.out = rdt_tensor_dense(data, RDT_F64, 2, shape);
   assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(why.text, "f32"));
+  p.in[0].dtype = p.out.dtype = RDT_F8E4M3;
+  assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(why.text, "8-bit floats"));
   p.op = RDT_KOP_TOPK;
   assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(why.text, "no kernel"));

@@ -142,9 +142,10 @@ static rdt_findings check(int scheme, const product *x) {
   return check_threads(scheme, x, 1);
 }
 
-static const rdt_dtype dtypes[][2] = {{RDT_F64, RDT_F64}, {RDT_F32, RDT_F32}, {RDT_BF16, RDT_BF16},
-                                      {RDT_F16, RDT_F16}, {RDT_S8, RDT_S8},   {RDT_U8, RDT_S8}};
-enum { DTYPES = 6 };
+static const rdt_dtype dtypes[][2] = {{RDT_F64, RDT_F64},       {RDT_F32, RDT_F32},      {RDT_BF16, RDT_BF16},
+                                      {RDT_F16, RDT_F16},       {RDT_S8, RDT_S8},        {RDT_U8, RDT_S8},
+                                      {RDT_F8E4M3, RDT_F8E4M3}, {RDT_F8E5M2, RDT_F8E4M3}};
+enum { DTYPES = 8 };
 
 /* ---- clean data ------------------------------------------------------------------------------------------------- */
 

@@ -19,11 +19,12 @@ typedef struct dtypes {
   rdt_dtype a, b, out;
 } dtypes;
 
-static const dtypes linear_dtypes[] = {{RDT_F64, RDT_F64, RDT_F64},   {RDT_F32, RDT_F32, RDT_F32},
-                                       {RDT_BF16, RDT_BF16, RDT_F32}, {RDT_BF16, RDT_BF16, RDT_BF16},
-                                       {RDT_F16, RDT_F16, RDT_F32},   {RDT_F16, RDT_F16, RDT_F16},
-                                       {RDT_S8, RDT_S8, RDT_S32},     {RDT_U8, RDT_S8, RDT_S32},
-                                       {RDT_S8, RDT_U8, RDT_S32},     {RDT_U8, RDT_U8, RDT_S32}};
+static const dtypes linear_dtypes[] = {
+    {RDT_F64, RDT_F64, RDT_F64},       {RDT_F32, RDT_F32, RDT_F32},        {RDT_BF16, RDT_BF16, RDT_F32},
+    {RDT_BF16, RDT_BF16, RDT_BF16},    {RDT_F16, RDT_F16, RDT_F32},        {RDT_F16, RDT_F16, RDT_F16},
+    {RDT_F8E4M3, RDT_F8E4M3, RDT_F32}, {RDT_F8E4M3, RDT_F8E5M2, RDT_BF16}, {RDT_F8E5M2, RDT_F8E4M3, RDT_F16},
+    {RDT_S8, RDT_S8, RDT_S32},         {RDT_U8, RDT_S8, RDT_S32},          {RDT_S8, RDT_U8, RDT_S32},
+    {RDT_U8, RDT_U8, RDT_S32}};
 
 static dtypes dtypes_of(rdt_kop op, int i) {
   return rdt_kop_is_linear(op) ? linear_dtypes[i] : (dtypes){(rdt_dtype)i, (rdt_dtype)i, (rdt_dtype)i};
@@ -163,6 +164,7 @@ static void test_rows(void **state) {
     for (int t = 0; t < dtype_count(rows[i]->op); t++) {
       const dtypes d = dtypes_of(rows[i]->op, t);
       if (rows[i]->op == RDT_KOP_MAP && d.a == RDT_BOOL) continue; /* its functions are about numbers */
+      if (rows[i]->op == RDT_KOP_MAXPOOL && rdt_dtype_is_f8(d.a)) continue; /* the largest of nothing is -Inf */
       const int cases = d.a == RDT_F32 ? 72 : 20;                  /* vendor rows take f32 more than all else */
       const int count = check_row(rows[i], &d, cases);
       taken += count;

@@ -1,5 +1,6 @@
 /* Every operator: the shapes it infers, and that the problem it lowers to computes what ONNX says, on the reference
  * kernels against loops over logical indices. Data are small integers, so that all results are exact. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -255,6 +256,28 @@ static void test_binary_opset6(void **state) {
   for (int k = 0; k < 2; k++) rdt_free(in[k].data);
 }
 
+/* To 8-bit floats: what is too large saturates, and only so. */
+static void test_cast_f8(void **state) {
+  (void)state;
+  static const float given[] = {1.0f, -1.0625f, 1.1f, 448.0f, 470.0f, -1e9f, 0x1p-9f, INFINITY};
+  static const float e4m3[] = {1.0f, -1.0f, 1.125f, 448.0f, 448.0f, -448.0f, 0x1p-9f, 448.0f};
+  static const float e5m2[] = {1.0f, -1.0f, 1.0f, 448.0f, 448.0f, -57344.0f, 0x1p-9f, 57344.0f};
+  rdt_tensor x = integers(1, SHAPE(8), 1);
+  memcpy(x.data, given, sizeof given);
+  for (int t = 0; t < 2; t++) {
+    rdt_tensor y = run_one(19, "Cast", &x, 1, UTIL_ATTRS(UTIL_INT("to", t ? 19 : 17)));
+    assert_int_equal(y.dtype, t ? RDT_F8E5M2 : RDT_F8E4M3);
+    for (int i = 0; i < 8; i++) assert_true(rdt_load(y.data, y.dtype, i) == (double)(t ? e5m2 : e4m3)[i]);
+    rdt_tensor back = run_one(19, "Cast", &y, 1, UTIL_ATTRS(UTIL_INT("to", 1)));
+    for (int i = 0; i < 8; i++) assert_true(((float *)back.data)[i] == (t ? e5m2 : e4m3)[i]);
+    refuse_one(19, "Cast", &x, 1, UTIL_ATTRS(UTIL_INT("to", t ? 19 : 17), UTIL_INT("saturate", 0)), RDT_ERR_UNSUPPORTED,
+               "saturate=0");
+    rdt_free(y.data), rdt_free(back.data);
+  }
+  refuse_one(19, "Cast", &x, 1, UTIL_ATTRS(UTIL_INT("to", 18)), RDT_ERR_UNSUPPORTED, "is not available");
+  rdt_free(x.data);
+}
+
 static void test_batchnorm(void **state) {
   (void)state;
   rdt_tensor in[5] = {integers(3, SHAPE(2, 3, 4), 1)};
@@ -472,6 +495,7 @@ int main(void) {
       cmocka_unit_test(test_product_errors),
       cmocka_unit_test(test_binary),
       cmocka_unit_test(test_binary_opset6),
+      cmocka_unit_test(test_cast_f8),
       cmocka_unit_test(test_batchnorm),
       cmocka_unit_test(test_softmax),
       cmocka_unit_test(test_concat),

@@ -21,6 +21,8 @@ typedef enum rdt_dtype {
   RDT_S32 = 6,
   RDT_S64 = 7,
   RDT_BOOL = 8,
+  RDT_F8E4M3 = 9,  /* as ONNX's FLOAT8E4M3FN: up to 448, no infinities */
+  RDT_F8E5M2 = 10, /* up to 57344 */
   RDT_DTYPE_COUNT
 } rdt_dtype;
 

@@ -281,6 +281,13 @@ double rdt_squared_at(const rdt_squared *b, const rdt_terms *m) {
 rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in) {
   (void)minor;
   const bool hopper = major == 9, ampere = major == 8;
+  if (rdt_dtype_is_f8(in)) /* 13 bits, as Ada and Hopper keep them; sums may be promoted, how often nobody says */
+    return (rdt_accumulator){.rounding = RDT_ROUND_TRUNCATE,
+                             .u = U_F32,
+                             .kb = 32,
+                             .f = 13,
+                             .fo = 13,
+                             .flush = rdt_dtype_info(in)->min_normal};
   return (rdt_accumulator){.rounding = RDT_ROUND_TRUNCATE,
                            .u = U_F32,
                            .kb = hopper   ? 16
@@ -479,6 +486,9 @@ double rdt_tolerance_network(rdt_dtype t) {
       return 1e-2;
     case RDT_BF16:
       return 5e-2;
+    case RDT_F8E4M3:
+    case RDT_F8E5M2:
+      return 0.25;
     default:
       return 0.0;
   }

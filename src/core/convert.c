@@ -48,6 +48,36 @@ uint16_t rdt_f32_to_f16(float x) {
   return (uint16_t)(sign | ((rounded >> 13) - (112u << 10)));
 }
 
+float rdt_f8e4m3_to_f32(uint8_t x) {
+  const int exponent = x >> 3 & 0xf, fraction = x & 7;
+  if ((x & 0x7f) == 0x7f) return float_of((uint32_t)(x & 0x80) << 24 | 0x7fc00000u);
+  const float magnitude = exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
+  return x & 0x80 ? -magnitude : magnitude;
+}
+
+float rdt_f8e5m2_to_f32(uint8_t x) {
+  return rdt_f16_to_f32((uint16_t)(x << 8));
+}
+
+/* To a format of 8 bits with so many of them fraction, by its smallest normal exponent and its largest number. */
+static uint8_t narrow_f8(float x, int bits, int least, float most, int top) {
+  const uint8_t sign = (uint8_t)(bits_of(x) >> 24 & 0x80);
+  const float magnitude = fabsf(x);
+  if (isnan(x)) return sign | 0x7f;
+  if (magnitude > most) return (uint8_t)(sign | top);
+  const int own = magnitude > 0.0f ? ilogbf(magnitude) : least, exponent = own < least ? least : own;
+  const int units = (int)nearbyintf(ldexpf(magnitude, bits - exponent)); /* a carry goes into the exponent by itself */
+  return (uint8_t)(sign | (((exponent - least) << bits) + units));
+}
+
+uint8_t rdt_f32_to_f8e4m3(float x) {
+  return narrow_f8(x, 3, -6, 448.0f, 0x7e);
+}
+
+uint8_t rdt_f32_to_f8e5m2(float x) {
+  return narrow_f8(x, 2, -14, 57344.0f, 0x7b);
+}
+
 double rdt_load(const void *data, rdt_dtype t, int64_t i) {
   switch (t) {
     case RDT_F64:
@@ -68,6 +98,10 @@ double rdt_load(const void *data, rdt_dtype t, int64_t i) {
       return (double)((const int64_t *)data)[i];
     case RDT_BOOL:
       return ((const uint8_t *)data)[i] ? 1.0 : 0.0;
+    case RDT_F8E4M3:
+      return (double)rdt_f8e4m3_to_f32(((const uint8_t *)data)[i]);
+    case RDT_F8E5M2:
+      return (double)rdt_f8e5m2_to_f32(((const uint8_t *)data)[i]);
     case RDT_DTYPE_COUNT:
       break;
   }
@@ -118,6 +152,12 @@ void rdt_store(void *data, rdt_dtype t, int64_t i, double v) {
       break;
     case RDT_BOOL:
       ((uint8_t *)data)[i] = v != 0.0;
+      break;
+    case RDT_F8E4M3:
+      ((uint8_t *)data)[i] = rdt_f32_to_f8e4m3(narrow_odd(v));
+      break;
+    case RDT_F8E5M2:
+      ((uint8_t *)data)[i] = rdt_f32_to_f8e5m2(narrow_odd(v));
       break;
     case RDT_DTYPE_COUNT:
       break;

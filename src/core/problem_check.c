@@ -41,12 +41,12 @@ static rdt_status check_linear_dtypes(const rdt_problem *p, rdt_reason *why) {
   const bool bytes = is_byte(a) && is_byte(b) && (quantized ? is_byte(c) : c == RDT_S32);
   const bool narrow = a == b && (a == RDT_BF16 || a == RDT_F16) && (c == a || c == RDT_F32);
   const bool plain = a == b && a == c && (a == RDT_F32 || a == RDT_F64);
-  if (!bytes && !narrow && !plain)
-    return rdt_fail(
-        why, RDT_ERR_DTYPE,
-        "%s of %s and %s to %s: take f64, f32, bf16 or f16 throughout (16-bit ones may have f32 results), or "
-        "s8/u8 to s32",
-        rdt_kop_name(p->op), rdt_dtype_name(a), rdt_dtype_name(b), rdt_dtype_name(c));
+  const bool eighth = rdt_dtype_is_f8(a) && rdt_dtype_is_f8(b) && (rdt_dtype_is_half(c) || c == RDT_F32);
+  if (!bytes && !narrow && !plain && !eighth)
+    return rdt_fail(why, RDT_ERR_DTYPE,
+                    "%s of %s and %s to %s: take f64, f32, bf16 or f16 throughout (16-bit ones may have f32 results), "
+                    "f8e4m3/f8e5m2 to f32, bf16 or f16, or s8/u8 to s32",
+                    rdt_kop_name(p->op), rdt_dtype_name(a), rdt_dtype_name(b), rdt_dtype_name(c));
   if (p->acc != rdt_dtype_accumulator(a))
     return rdt_fail(why, RDT_ERR_INTERNAL, "%s of %s accumulates in %s, not %s", rdt_kop_name(p->op), rdt_dtype_name(a),
                     rdt_dtype_name(rdt_dtype_accumulator(a)), rdt_dtype_name(p->acc));

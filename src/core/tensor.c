@@ -29,6 +29,10 @@ bool rdt_dtype_is_half(rdt_dtype t) {
   return t == RDT_BF16 || t == RDT_F16;
 }
 
+bool rdt_dtype_is_f8(rdt_dtype t) {
+  return t == RDT_F8E4M3 || t == RDT_F8E5M2;
+}
+
 rdt_dtype rdt_dtype_find(const char *name) {
   int t = 0;
   while (t < RDT_DTYPE_COUNT && strcmp(rows[t].name, name) != 0) t++;

@@ -19,6 +19,7 @@ typedef struct rdt_dtype_row {
 const rdt_dtype_row *rdt_dtype_info(rdt_dtype t); /* NULL for an unknown one */
 bool rdt_dtype_is_float(rdt_dtype t);
 bool rdt_dtype_is_half(rdt_dtype t);        /* bf16, f16 */
+bool rdt_dtype_is_f8(rdt_dtype t);          /* f8e4m3, f8e5m2 */
 rdt_dtype rdt_dtype_find(const char *name); /* RDT_DTYPE_COUNT: no datatype */
 
 bool rdt_tensor_is_dense(const rdt_tensor *t);         /* row-major, no gaps */
@@ -44,6 +45,10 @@ float rdt_bf16_to_f32(uint16_t x);
 uint16_t rdt_f32_to_bf16(float x); /* nearest even; NaN stays NaN */
 float rdt_f16_to_f32(uint16_t x);
 uint16_t rdt_f32_to_f16(float x);
+float rdt_f8e4m3_to_f32(uint8_t x);
+uint8_t rdt_f32_to_f8e4m3(float x); /* saturates, as ONNX's Cast does by default: infinities too; NaN stays NaN */
+float rdt_f8e5m2_to_f32(uint8_t x);
+uint8_t rdt_f32_to_f8e5m2(float x);
 
 /* Walks the elements of a view in logical row-major order. Use: rdt_iter it = rdt_iter_begin(&t); while
  * (rdt_iter_next(&it)) use(it.offset); */

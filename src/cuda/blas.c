@@ -24,7 +24,7 @@ typedef struct lt_found {
   int reserved[4];
 } lt_found;
 
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14, R_8F_E4M3 = 28, R_8F_E5M2 = 29 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32I = 72 };
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS = 8 };
 enum { LAYOUT_BATCHES = 5, LAYOUT_NEXT = 6 };
@@ -112,7 +112,8 @@ rdt_status rdt_blas_version(int *version, rdt_reason *why) {
 
 static int type_of(rdt_dtype t) {
   static const int types[RDT_DTYPE_COUNT] = {
-      [RDT_F64] = R_64F, [RDT_F32] = R_32F, [RDT_F16] = R_16F, [RDT_BF16] = R_16BF, [RDT_S8] = R_8I, [RDT_S32] = R_32I};
+      [RDT_F64] = R_64F, [RDT_F32] = R_32F, [RDT_F16] = R_16F,        [RDT_BF16] = R_16BF,
+      [RDT_S8] = R_8I,   [RDT_S32] = R_32I, [RDT_F8E4M3] = R_8F_E4M3, [RDT_F8E5M2] = R_8F_E5M2};
   return types[t];
 }
 
@@ -147,8 +148,8 @@ static int describe(rdt_blas *b) {
                                          b->integer              ? R_32I
                                          : b->accumulates_double ? R_64F
                                                                  : R_32F);
-  if (!code) code = layout(&b->a, p->in, p->m, p->k, p->a, p->a_next, p->batches, &at);
-  if (!code) code = layout(&b->b, p->in, p->k, p->n, p->b, p->b_next, p->batches, &bt);
+  if (!code) code = layout(&b->a, p->in[0], p->m, p->k, p->a, p->a_next, p->batches, &at);
+  if (!code) code = layout(&b->b, p->in[1], p->k, p->n, p->b, p->b_next, p->batches, &bt);
   if (!code) code = layout(&b->c, p->out, p->m, p->n, c, p->c_next, p->batches, &ct);
   if (code) return code;
   const int32_t first = bt, second = at; /* B^T is the first factor */
@@ -225,7 +226,7 @@ rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *t
   RDT_TRY(rdt_library_handle(&library, &handle, why));
   rdt_blas *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
-  *b = (rdt_blas){.p = *p, .handle = handle, .accumulates_double = p->in == RDT_F64, .integer = p->in == RDT_S8};
+  *b = (rdt_blas){.p = *p, .handle = handle, .accumulates_double = p->in[0] == RDT_F64, .integer = p->in[0] == RDT_S8};
   rdt_status status = status_of(describe(b), "a product", why);
   if (status == RDT_OK) status = choose(b, trial, stream, why);
   if (status != RDT_OK) {

@@ -11,7 +11,7 @@
 enum { RDT_BLAS_NO_ACT, RDT_BLAS_RELU, RDT_BLAS_GELU_TANH };
 
 typedef struct rdt_blas_product {
-  rdt_dtype in, out; /* of A and B; of C, bias and residual */
+  rdt_dtype in[2], out; /* of A and B, which differ where both are of f8; of C, bias and residual */
   int64_t m, n, k, batches;
   int64_t a[2], b[2], c; /* strides of rows and columns, one of them 1; C's rows: their elements lie side by side */
   int64_t a_next, b_next, c_next; /* from batch to batch */

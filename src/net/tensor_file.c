@@ -222,14 +222,14 @@ rdt_status rdt_tensor_file_read(const char *path, rdt_tensor *t, rdt_reason *why
   return status;
 }
 
-/* Row-major copy of a view, bf16 widened; NULL without memory. */
+/* Row-major copy of a view, widened to f32 where NumPy has no such type; NULL without memory. */
 static void *packed(const rdt_tensor *t, rdt_dtype dtype, size_t count) {
   const size_t size = rdt_dtype_size(dtype);
   char *out = rdt_alloc(count, size), *p = out;
   if (!out) return NULL;
   for (rdt_iter it = rdt_iter_begin(t); rdt_iter_next(&it); p += size) {
     if (dtype != t->dtype) {
-      const float wide = rdt_bf16_to_f32(((const uint16_t *)t->data)[it.offset]);
+      const float wide = (float)rdt_load(t->data, t->dtype, it.offset);
       memcpy(p, &wide, size);
     } else {
       memcpy(p, (const char *)t->data + it.offset * (int64_t)size, size);
@@ -240,7 +240,7 @@ static void *packed(const rdt_tensor *t, rdt_dtype dtype, size_t count) {
 
 rdt_status rdt_npy_write(const char *path, const rdt_tensor *t, rdt_reason *why) {
   RDT_TRY(rdt_tensor_check(t, path, why));
-  const rdt_dtype dtype = t->dtype == RDT_BF16 ? RDT_F32 : t->dtype;
+  const rdt_dtype dtype = *rdt_dtype_info(t->dtype)->npy ? t->dtype : RDT_F32;
   const size_t count = (size_t)rdt_tensor_count(t), bytes = count * rdt_dtype_size(dtype);
   char head[384], shape[RDT_MAX_RANK * 22 + 2] = "";
   for (int d = 0, n = 0; d < t->rank; d++)

@@ -43,8 +43,9 @@ static rdt_status shape_of(const Onnx__TensorProto *proto, const char *what, rdt
 static rdt_status from_int32(const Onnx__TensorProto *proto, const char *what, const rdt_tensor *t, rdt_reason *why) {
   static const struct {
     int32_t least, most;
-  } range[RDT_DTYPE_COUNT] = {[RDT_S8] = {-128, 127}, [RDT_U8] = {0, 255},     [RDT_BOOL] = {0, 1},
-                              [RDT_F16] = {0, 65535}, [RDT_BF16] = {0, 65535}, [RDT_S32] = {INT32_MIN, INT32_MAX}};
+  } range[RDT_DTYPE_COUNT] = {[RDT_S8] = {-128, 127},  [RDT_U8] = {0, 255},     [RDT_BOOL] = {0, 1},
+                              [RDT_F16] = {0, 65535},  [RDT_BF16] = {0, 65535}, [RDT_S32] = {INT32_MIN, INT32_MAX},
+                              [RDT_F8E4M3] = {0, 255}, [RDT_F8E5M2] = {0, 255}};
   const size_t bytes = rdt_dtype_size(t->dtype);
   for (size_t i = 0; i < proto->n_int32_data; i++) {
     const int32_t v = proto->int32_data[i];

@@ -1,6 +1,7 @@
 /* make gpu-check: linear ops of libraries with their checks (cuda/linear.h) against results in double, on clean data
- * and with faults. gpu_linear [--quick]      --quick: few small shapes, for compute-sanitizer The last line says how
- * much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
+ * and with faults.
+ *     gpu_linear [--quick [TYPE...]]      --quick: few small shapes, for compute-sanitizer; of these datatypes
+ * The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -224,7 +225,7 @@ static void print_finding(const rdt_cuda_verdict *v) {
 static void check_values(const linear_case *c) {
   const rdt_dtype type = c->p.in[0].dtype;
   const rdt_dtype_row *out = rdt_dtype_info(c->p.out.dtype);
-  const bool half = rdt_dtype_is_half(type), rounded = rdt_dtype_is_half(c->p.out.dtype);
+  const bool half = rdt_dtype_is_half(type) || rdt_dtype_is_f8(type), rounded = rdt_dtype_is_half(c->p.out.dtype);
   int64_t m, n, k, e = 0;
   rdt_problem_mnk(&c->p, &m, &n, &k);
   rdt_tolerance t = {
@@ -350,7 +351,7 @@ static void check_fault(linear_case *c, const char *scheme, uint64_t *seed) {
     const rdt_cuda_verdict clean = verdict(l);
     if (clean.listed) complain("a fault is still reported in the next run"), print_finding(&clean);
     if (w->dtype != RDT_S8) {
-      rdt_store(c->host[IN], x->dtype, offset, INFINITY);
+      rdt_store(c->host[IN], x->dtype, offset, rdt_dtype_is_f8(x->dtype) ? NAN : INFINITY); /* f8e4m3 has no other */
       put(c, IN);
       launch(l, c, false);
       const rdt_cuda_verdict open = verdict(l);
@@ -374,7 +375,9 @@ static rdt_act some_act(uint64_t r, bool curves) {
   return (rdt_act){fn, {fn == RDT_FN_CLIP ? -1.0 : 1.0 / 6.0, fn == RDT_FN_CLIP ? 6.0 : 0.5}};
 }
 
-static const rdt_dtype types[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64, RDT_S8};
+static const rdt_dtype types[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64, RDT_S8, RDT_F8E4M3, RDT_F8E5M2};
+enum { TYPES = 7 };
+static bool left_out[RDT_DTYPE_COUNT]; /* none, or all that are not named */
 
 static rdt_tensor matrix(rdt_dtype type, int64_t rows, int64_t columns, bool transposed, int64_t gap) {
   rdt_tensor t = rdt_tensor_dense(NULL, type, 2, (int64_t[]){rows, columns});
@@ -388,18 +391,26 @@ static void one_product(uint64_t *seed, int turn) {
   static const int lengths[] = {1, 7, 8, 9, 17, 31, 64, 127, 128, 129, 251},
                    depths[] = {1, 7, 8, 9, 16, 127, 128, 129, 251, 509, 1031};
   const uint64_t r = gpu_random(seed);
-  const rdt_dtype type = types[turn % 5], out = rdt_dtype_is_half(type) && r % 2 ? type : rdt_dtype_accumulator(type);
+  static const rdt_dtype of_f8[] = {RDT_BF16, RDT_F32, RDT_F16};
+  const rdt_dtype type = types[turn % TYPES];
+  const bool f8 = rdt_dtype_is_f8(type);
+  const rdt_dtype weights = type == RDT_F8E5M2 ? RDT_F8E4M3 : f8 && r % 7 == 0 ? RDT_F8E5M2 : type;
+  const rdt_dtype out = f8                                 ? of_f8[turn / TYPES % 3]
+                        : rdt_dtype_is_half(type) && r % 2 ? type
+                                                           : rdt_dtype_accumulator(type);
+  if (left_out[type]) return;
   int64_t m = lengths[(r >> 4) % 11], n = lengths[(r >> 8) % 11], k = depths[(r >> 12) % 11];
-  const bool s8 = type == RDT_S8, ta = !s8 && (r >> 16) % 3 == 0, tb = s8 || (r >> 18) % 2;
+  const bool s8 = type == RDT_S8, byte = s8 || f8, ta = !byte && (r >> 16) % 3 == 0, tb = byte || (r >> 18) % 2;
   if (turn == 0) m = n = k = 1;
   if (s8) m = (m + 3) / 4 * 4, n = (n + 3) / 4 * 4, k = (k + 15) / 16 * 16;
+  if (f8) m = (m + 15) / 16 * 16, n = (n + 15) / 16 * 16, k = (k + 15) / 16 * 16;
   linear_case c = {0};
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
-  snprintf(label, sizeof label, "product %lldx%lldx%lld %s to %s%s%s", (long long)m, (long long)n, (long long)k,
-           rdt_dtype_name(type), rdt_dtype_name(out), ta ? " A^T" : "", tb ? " B^T" : "");
+  snprintf(label, sizeof label, "product %lldx%lldx%lld %s by %s to %s%s%s", (long long)m, (long long)n, (long long)k,
+           rdt_dtype_name(type), rdt_dtype_name(weights), rdt_dtype_name(out), ta ? " A^T" : "", tb ? " B^T" : "");
   add(&c, IN, matrix(type, m, k, ta, (r >> 20) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
-  add(&c, WEIGHTS, matrix(type, k, n, tb, (r >> 22) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
-  add(&c, OUT, matrix(out, m, n, (r >> 24) % 5 == 0, (r >> 27) % 3 ? 0 : 16), 1, seed);
+  add(&c, WEIGHTS, matrix(weights, k, n, tb, (r >> 22) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
+  add(&c, OUT, matrix(out, m, n, !f8 && (r >> 24) % 5 == 0, (r >> 27) % 3 ? 0 : 16), 1, seed);
   if (!s8 && (r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, out, 1, &n), 2, seed);
   if (!s8 && (r >> 31) % 2) add(&c, RESIDUAL, (r >> 32) % 2 ? c.t[OUT] : matrix(out, m, n, false, 0), 2, seed);
   ready(&c, RDT_KOP_GEMM, s8 || (r >> 33) % 2 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5,
@@ -416,7 +427,8 @@ static void one_product(uint64_t *seed, int turn) {
 /* Batches: weights for all, and as attention has them: heads within rows. */
 static void one_batch(uint64_t *seed, int turn) {
   const uint64_t r = gpu_random(seed);
-  const rdt_dtype type = types[turn % 4];
+  const rdt_dtype type = types[turn % 4]; /* no bytes */
+  if (left_out[type]) return;
   const int64_t b = 1 + (int64_t)(r % 3), h = 1 + (int64_t)((r >> 4) % 4), s = 8 * (1 + (int64_t)((r >> 8) % 12)),
                 d = 32 + 16 * (int64_t)((r >> 12) % 3);
   const int64_t shape_a[] = {b, h, s, d}, shape_c[] = {b, h, s, s};
@@ -463,6 +475,7 @@ static rdt_tensor image(rdt_dtype type, int rank, const int64_t *shape, bool las
 static void one_conv(uint64_t *seed, int turn) {
   const uint64_t r = gpu_random(seed);
   const rdt_dtype type = types[turn % 3];
+  if (left_out[type]) return;
   const int form = turn / 3 % 8, dims = form == 6 ? 3 : form == 7 ? 1 : 2, rank = dims + 2;
   const bool last = r % 2, depthwise = form == 4;
   const int64_t groups = form == 3 ? 2 : depthwise ? 24 : 1;
@@ -525,6 +538,10 @@ int main(int argc, char **argv) {
   int version;
   uint64_t seed = 23;
   quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+  for (int t = 0; argc > 2 && t < RDT_DTYPE_COUNT; t++) {
+    left_out[t] = true;
+    for (int i = 2; i < argc; i++) left_out[t] = left_out[t] && strcmp(argv[i], rdt_dtype_name((rdt_dtype)t)) != 0;
+  }
   if (rdt_cuda_count(&why) == 0) {
     printf("skip: %s\n", why.text);
     return 77;
@@ -539,7 +556,7 @@ int main(int argc, char **argv) {
   if (dnn) printf("%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   printf("\n");
   check_memory();
-  for (int turn = 0; blas && turn < (quick ? 5 : 60); turn++) one_product(&seed, turn);
+  for (int turn = 0; blas && turn < (quick ? TYPES : 12 * TYPES); turn++) one_product(&seed, turn);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
   printf("gpu-linear: %lld ops, %lld elements, %lld faults, %lld refused: %lld wrong\n", (long long)ops,

@@ -20,6 +20,18 @@ static inline uint16_t double_to_f16(double x) {
   return bits;
 }
 
+static inline uint8_t double_to_f8e4m3(double x) {
+  uint8_t bits;
+  rdt_store(&bits, RDT_F8E4M3, 0, x);
+  return bits;
+}
+
+static inline uint8_t double_to_f8e5m2(double x) {
+  uint8_t bits;
+  rdt_store(&bits, RDT_F8E5M2, 0, x);
+  return bits;
+}
+
 #define IS_TRUE(x) ((x) != 0)
 #define SAME(x) (x)
 
@@ -27,6 +39,8 @@ static inline uint16_t double_to_f16(double x) {
 #define TO_F32(x) ((float)(x))
 #define TO_BF16(x) (_Generic((x), float : rdt_f32_to_bf16((float)(x)), default : double_to_bf16((double)(x))))
 #define TO_F16(x) (_Generic((x), float : rdt_f32_to_f16((float)(x)), default : double_to_f16((double)(x))))
+#define TO_F8E4M3(x) (_Generic((x), float : rdt_f32_to_f8e4m3((float)(x)), default : double_to_f8e4m3((double)(x))))
+#define TO_F8E5M2(x) (_Generic((x), float : rdt_f32_to_f8e5m2((float)(x)), default : double_to_f8e5m2((double)(x))))
 #define TO_S32(x) (_Generic((x), float : to_s32((double)(x)), double : to_s32((double)(x)), default : (int32_t)(x)))
 #define TO_S64(x) (_Generic((x), float : to_s64((double)(x)), double : to_s64((double)(x)), default : (int64_t)(x)))
 #define TO_S8(x) ((int8_t)TO_S32(x))
@@ -34,16 +48,18 @@ static inline uint16_t double_to_f16(double x) {
 #define TO_BOOL(x) ((uint8_t)((x) != 0))
 
 /* X(id, element type, decode) */
-#define DTYPES(X)                    \
-  X(F64, double, SAME)               \
-  X(F32, float, SAME)                \
-  X(BF16, uint16_t, rdt_bf16_to_f32) \
-  X(F16, uint16_t, rdt_f16_to_f32)   \
-  X(S8, int8_t, SAME)                \
-  X(U8, uint8_t, SAME)               \
-  X(S32, int32_t, SAME)              \
-  X(S64, int64_t, SAME)              \
-  X(BOOL, uint8_t, IS_TRUE)
+#define DTYPES(X)                       \
+  X(F64, double, SAME)                  \
+  X(F32, float, SAME)                   \
+  X(BF16, uint16_t, rdt_bf16_to_f32)    \
+  X(F16, uint16_t, rdt_f16_to_f32)      \
+  X(S8, int8_t, SAME)                   \
+  X(U8, uint8_t, SAME)                  \
+  X(S32, int32_t, SAME)                 \
+  X(S64, int64_t, SAME)                 \
+  X(BOOL, uint8_t, IS_TRUE)             \
+  X(F8E4M3, uint8_t, rdt_f8e4m3_to_f32) \
+  X(F8E5M2, uint8_t, rdt_f8e5m2_to_f32)
 
 #define MOVES(id, E, decode, cid, C)                                                      \
   static void load_##id##_##cid(void *to, const void *from, int64_t stride, int64_t n) {  \

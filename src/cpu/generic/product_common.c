@@ -49,7 +49,8 @@ rdt_status rdt_product_accept(const rdt_problem *p, rdt_reason *why) {
   const rdt_dtype a = p->in[0].dtype, b = p->in[1].dtype, c = p->out.dtype;
   const rdt_dtype acc = rdt_compute_type(a);
   const bool integers = acc == RDT_S32 && a != RDT_S32 && b != RDT_S32 && rdt_compute_type(b) == RDT_S32;
-  if (!(integers && (c == RDT_S32 || p->epilogue.factor.rank >= 0)) &&
+  const bool f8 = rdt_dtype_is_f8(a) && rdt_dtype_is_f8(b) && (c == acc || rdt_dtype_is_half(c));
+  if (!f8 && !(integers && (c == RDT_S32 || p->epilogue.factor.rank >= 0)) &&
       !(rdt_dtype_is_float(a) && a == b && (c == a || c == acc))) {
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s of %s by %s into %s is not computed", rdt_kop_name(p->op),
                     rdt_dtype_name(a), rdt_dtype_name(b), rdt_dtype_name(c));

@@ -43,7 +43,7 @@ typedef struct rdt_rows_args {
   int m, n, k, batches, inner; /* inner: batches of the inner index */
   int log_threads;             /* of a group, which takes some rows: 32 to RDT_BOX_THREADS are 5 to 8 */
   rdt_rows_matrix a, raw, residual, out;
-  void *weights; /* [set][k] of two numbers: f32 for 16-bit types, else f64; s32 for integers */
+  void *weights; /* [set][k] of two numbers: f32 for floats of 16 and 8 bits, else f64; s32 for integers */
   int64_t sets_outer, sets_inner;
   double least2; /* square of the number that subnormal ones count as: tensor cores align them so */
   rdt_box_finish finish;
@@ -64,8 +64,8 @@ typedef struct rdt_rows_tasks {
 
 /* kernel (tasks): groups of args.threads for each so many rows of each batch, in blocks of RDT_BOX_THREADS; by the
  * types of A and of raw. fast: all matrices are along 1, columns are multiples of 16 bytes, bias and residual of raw's
- * type, which is A's or that of integers; the sum is formed of a bound's results where the sum of those is asked for.
- * RDT_ROWS_MANY only where it is fast. */
+ * type, which is A's or that of integers, or of f8e4m3 one of 16 bits; the sum is formed of a bound's results where the
+ * sum of those is asked for. RDT_ROWS_MANY only where it is fast. */
 const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast);
 /* kernel (tasks): weights of B, which is raw here, m its rows, RDT_ROWS_FEW of them a group */
 const void *rdt_rows_weights(rdt_dtype b);

@@ -65,8 +65,8 @@ rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt
                                void *stream, rdt_reason *why);
 
 /* What both share. */
-/* How a library sums 16-bit products: as the device's tensor cores were seen to, where it is known to run on them; else
- * the widest, which single multiply-adds are within. */
+/* How a library sums products of 16 bits: as the device's tensor cores were seen to, where it is known to run on them;
+ * else the widest, which single multiply-adds are within. Of 8-bit floats there is one model, without promotion. */
 rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tensor_cores, rdt_accumulator *acc,
                                rdt_reason *why);
 /* Results that are checked after they were rounded to this type; adds: bias or residual among them. */

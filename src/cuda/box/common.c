@@ -62,7 +62,7 @@ int rdt_box_ends(const rdt_box_finish *f) {
 
 rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tensor_cores, rdt_accumulator *acc,
                                rdt_reason *why) {
-  if (tensor_cores) return rdt_probe(d, in, NULL, acc, why);
+  if (tensor_cores && rdt_dtype_is_half(in)) return rdt_probe(d, in, NULL, acc, why);
   *acc = rdt_accumulator_mma(0, 0, in);
   return RDT_OK;
 }

@@ -20,21 +20,30 @@ struct rdt_box_f16 {
 struct rdt_box_bf16 {
   uint16_t bits;
 };
+struct rdt_box_e4m3 {
+  uint8_t bits;
+};
+struct rdt_box_e5m2 {
+  uint8_t bits;
+};
 
 /* A type of operands or raw results: as what it is computed with, and what sums are kept in where operands have it.
- * Products of 16-bit numbers err by more than sums in single precision do; integers are summed modulo 2^32. */
+ * Products of 16-bit and 8-bit floats err by more than sums in single precision do; integers are summed modulo 2^32. */
 template <class T>
 struct rdt_box_type;
-#define RDT_BOX_TYPE(T, WIDE, SUM) \
-  template <>                      \
-  struct rdt_box_type<T> {         \
-    typedef WIDE wide;             \
-    typedef SUM sum;               \
+#define RDT_BOX_TYPE(T, WIDE, SUM)                          \
+  template <>                                               \
+  struct rdt_box_type<T> {                                  \
+    typedef WIDE wide;                                      \
+    typedef SUM sum;                                        \
+    static constexpr bool integer = (WIDE)0.5 == (WIDE)0.0; \
   };
 RDT_BOX_TYPE(double, double, double)
 RDT_BOX_TYPE(float, float, double)
 RDT_BOX_TYPE(rdt_box_f16, float, float)
 RDT_BOX_TYPE(rdt_box_bf16, float, float)
+RDT_BOX_TYPE(rdt_box_e4m3, float, float)
+RDT_BOX_TYPE(rdt_box_e5m2, float, float)
 RDT_BOX_TYPE(int8_t, int32_t, uint32_t)
 RDT_BOX_TYPE(int32_t, int32_t, uint32_t)
 #undef RDT_BOX_TYPE
@@ -50,6 +59,13 @@ RDT_DEVICE float rdt_widen(rdt_box_f16 x) {
 }
 RDT_DEVICE float rdt_widen(rdt_box_bf16 x) {
   return __uint_as_float((uint32_t)x.bits << 16);
+}
+RDT_DEVICE float rdt_widen(rdt_box_e4m3 x) { /* as fp16, whose exponents are 8 less */
+  const uint16_t bits = (uint16_t)((x.bits & 0x80) << 8 | (x.bits & 0x7f) << 7);
+  return (x.bits & 0x7f) == 0x7f ? __int_as_float(0x7fc00000) : rdt_f16::wide(bits).x * 256.0f;
+}
+RDT_DEVICE float rdt_widen(rdt_box_e5m2 x) {
+  return rdt_f16::wide((uint16_t)(x.bits << 8)).x;
 }
 RDT_DEVICE int32_t rdt_widen(int8_t x) {
   return x;

@@ -22,9 +22,9 @@ struct rdt_box_product {
   bool vector; /* the residual is the same for all rows: a bias */
   bool inside; /* all that follows but the activation is the library's; then raw is of the result's type */
   bool whole;  /* the activation as well: there is nothing behind it */
-  rdt_dtype in, acc, out;
-  int64_t outer;    /* launches of the library */
-  int64_t raw_next; /* from one of them to the next, in the raw result */
+  rdt_dtype in, weights, acc, out; /* in: of A */
+  int64_t outer;                   /* launches of the library */
+  int64_t raw_next;                /* from one of them to the next, in the raw result */
   rdt_rows_args check, sums;
   int rows;          /* of a group */
   bool fast, packed; /* packed: the result has no gaps */
@@ -106,13 +106,22 @@ rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why) {
   if (p->op != RDT_KOP_GEMM) return rdt_fail(why, no, "cuBLASLt multiplies matrices; this is %s", rdt_problem_name(p));
   const rdt_dtype in = p->in[0].dtype, out = p->out.dtype;
   const int r = p->out.rank;
-  if (in != p->in[1].dtype || !rdt_rows_weights(in))
-    return rdt_fail(why, no, "products of cuBLASLt are of f64, f32, f16, bf16 or s8 by the same, not %s by %s",
-                    rdt_dtype_name(in), rdt_dtype_name(p->in[1].dtype));
-  if (out != raw_type(in) && !(rdt_dtype_is_half(in) && out == in))
+  const bool f8 = rdt_dtype_is_f8(in) && rdt_dtype_is_f8(p->in[1].dtype);
+  if ((in != p->in[1].dtype && !f8) || !rdt_rows_weights(in))
+    return rdt_fail(
+        why, no,
+        "products of cuBLASLt are of f64, f32, f16, bf16 or s8 by the same, or of f8e4m3 and f8e5m2, not %s "
+        "by %s",
+        rdt_dtype_name(in), rdt_dtype_name(p->in[1].dtype));
+  if (f8 && in == RDT_F8E5M2 && p->in[1].dtype == in)
+    return rdt_fail(why, no, "cuBLASLt has no product of f8e5m2 by f8e5m2: take f8e4m3 for one of them");
+  if (out != raw_type(in) && !(rdt_dtype_is_half(in) && out == in) && !(f8 && rdt_dtype_is_half(out)))
     return rdt_fail(why, no, "products of %s on the GPU are %s%s%s, not %s", rdt_dtype_name(in),
-                    rdt_dtype_name(raw_type(in)), rdt_dtype_is_half(in) ? " or " : "",
-                    rdt_dtype_is_half(in) ? rdt_dtype_name(in) : "", rdt_dtype_name(out));
+                    rdt_dtype_name(raw_type(in)), f8 || rdt_dtype_is_half(in) ? " or " : "",
+                    f8                      ? "bf16 or f16"
+                    : rdt_dtype_is_half(in) ? rdt_dtype_name(in)
+                                            : "",
+                    rdt_dtype_name(out));
   if (p->zero[0] || p->zero[1]) return rdt_fail(why, no, "products of cuBLASLt have no zero points");
   if (r < 2 || p->in[0].rank != r || p->in[1].rank != r)
     return rdt_fail(why, no, "products of cuBLASLt have operands of one rank");
@@ -162,10 +171,13 @@ static rdt_rows_matrix rows_matrix(const lay *l, int which, int64_t step, int ro
   return x;
 }
 
+static bool narrow(rdt_dtype in) { /* sums of it are kept in f32 */
+  return rdt_dtype_is_half(in) || rdt_dtype_is_f8(in);
+}
+
 static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_box_product *b, bool adds, double lambda,
                                rdt_tolerance *t, rdt_reason *why) {
-  const bool half = rdt_dtype_is_half(b->in);
-  const double u = rdt_dtype_info(half ? RDT_F32 : RDT_F64)->u;
+  const double u = rdt_dtype_info(narrow(b->in) ? RDT_F32 : RDT_F64)->u;
   const int64_t step = b->fast            ? 16 / (int64_t)rdt_dtype_size(b->out)
                        : b->in == RDT_F64 ? 2
                                           : 4,
@@ -177,7 +189,7 @@ static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_box_product *
                        .depth_dot = (b->l.k + share - 1) / share * step + tree,
                        .depth_sum = (b->l.n + share - 1) / share * step + tree,
                        .lambda = lambda};
-  if (half) {
+  if (narrow(b->in)) {
     RDT_TRY(rdt_box_accumulator(d, b->in, rdt_blas_on_tensor_cores(b->blas), &t->acc, why));
     t->splits = 32; /* of a black box, at most */
   }
@@ -201,9 +213,10 @@ static unsigned blocks_of(const rdt_rows_args *a, int rows) {
 static bool is_fast(const rdt_box_product *b, const rdt_problem *p) {
   const lay *l = &b->l;
   const rdt_epilogue *e = &p->epilogue;
-  const int64_t in = b->in == RDT_S8 ? 4 : 16 / (int64_t)rdt_dtype_size(b->in),
+  const int64_t in = rdt_dtype_size(b->in) == 1 ? 4 : 16 / (int64_t)rdt_dtype_size(b->in),
                 out = 16 / (int64_t)rdt_dtype_size(b->out);
-  bool fast = b->inside && (b->out == b->in || b->in == RDT_S8) && l->n % out == 0 && l->k % in == 0 &&
+  const bool f8 = b->in == RDT_F8E4M3 && rdt_dtype_is_half(b->out);
+  bool fast = b->inside && (b->out == b->in || b->in == RDT_S8 || f8) && l->n % out == 0 && l->k % in == 0 &&
               rows_matrix(l, A, in, RDT_ROWS_FEW).along == 1 && rows_matrix(l, C, out, RDT_ROWS_FEW).along == 1;
   if (e->bias.rank >= 0) fast = fast && e->bias.dtype == b->out;
   if (e->residual.rank >= 0)
@@ -267,7 +280,7 @@ static rdt_blas_product product_of(const rdt_box_product *b, const rdt_problem *
   const lay *l = &b->l;
   const bool inside = b->inside, own = b->raw && !inside;
   const rdt_epilogue *e = &p->epilogue;
-  return (rdt_blas_product){.in = b->in,
+  return (rdt_blas_product){.in = {b->in, b->weights},
                             .out = inside ? b->out : b->acc,
                             .m = l->m,
                             .n = l->n,
@@ -313,6 +326,7 @@ static bool can_have_inside(const rdt_box_product *b, const rdt_problem *p) {
   const lay *l = &b->l;
   if ((l->column[C] != 1 && l->n > 1) || (l->m > 1 && l->row[C] < l->n)) return false;
   if (b->in == RDT_S8) return rdt_epilogue_is_none(e);
+  if (rdt_dtype_is_f8(b->in) && b->out == RDT_F32 && e->bias.rank >= 0) return false; /* the library's would be bf16 */
   if (e->bias.rank >= 0 && e->bias.dtype != b->out) return false;
   if (e->residual.rank < 0) return true;
   bool same = e->residual.dtype == b->out && l->row[C] == l->row[RESIDUAL] && l->column[C] == l->column[RESIDUAL];
@@ -393,15 +407,14 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
   b->verdict = memory;
   if (b->protect) {
     const int64_t sets = (stride_of(l, 0, B) ? shape_of(l, 0) : 1) * (stride_of(l, 1, B) ? shape_of(l, 1) : 1);
-    RDT_TRY(rdt_cuda_alloc((size_t)(sets * l->k) * 2 * (rdt_dtype_is_half(b->in) ? sizeof(float) : sizeof(double)),
-                           &memory, why));
+    RDT_TRY(rdt_cuda_alloc((size_t)(sets * l->k) * 2 * (narrow(b->in) ? sizeof(float) : sizeof(double)), &memory, why));
     b->check.weights = memory;
   }
   b->packed = rdt_tensor_is_packed(&p->out);
   RDT_TRY(join(b, p, acts, (size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), stream, why));
   RDT_TRY(set_check(b, d, p, lambda, why));
   b->check_code = rdt_rows_check(b->in, b->inside ? b->out : b->acc, b->rows, b->fast);
-  b->sums_code = rdt_rows_weights(b->in);
+  b->sums_code = rdt_rows_weights(b->weights);
   if (b->fixed) RDT_TRY(rdt_box_product_renew(b, p->in[1].data, stream, why));
   return rdt_cuda_wait(stream, why);
 }
@@ -414,7 +427,7 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
   b->l = lay_of(p);
   b->protect = protect, b->fixed = p->in[1].data != NULL;
-  b->in = p->in[0].dtype, b->acc = raw_type(b->in), b->out = p->out.dtype;
+  b->in = p->in[0].dtype, b->weights = p->in[1].dtype, b->acc = raw_type(b->in), b->out = p->out.dtype;
   rdt_problem as = *p;
   b->vector = is_vector(b, p);
   as.epilogue = epilogue_of(b, &p->epilogue);

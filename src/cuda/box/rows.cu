@@ -142,7 +142,7 @@ RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at
       for (int r = 0; r < R; r++) {
         const S x = (S)rdt_widen(t[r][v]);
         dot[r] += x * w[v].sum;
-        if (sizeof(T) > 1) square[r] += rdt_box_square(x, least2) * w[v].square;
+        if (!rdt_box_type<T>::integer) square[r] += rdt_box_square(x, least2) * w[v].square;
       }
   }
 }
@@ -335,7 +335,7 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __g
   rdt_weight<S> *w = (rdt_weight<S> *)p.weights + (int64_t)at.batch * p.m + at.row + at.x;
   if constexpr (sizeof(S) == 8)
     *w = {sum[0], most};
-  else if constexpr (sizeof(T) == 1)
+  else if constexpr (rdt_box_type<T>::integer)
     *w = {(uint32_t)(int64_t)sum[0], 0};
   else
     *w = {(float)sum[0], most < 0x1p-126 ? 0x1p-126f : __double2float_ru(most)}; /* NaN stays */
@@ -344,6 +344,8 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __g
 #define KERNEL(A, C, R, fast, ends) (const void *)rows_check<A, C, R, rdt_form<fast, ends>>
 #define FAST(A, C) (many ? KERNEL(A, C, RDT_ROWS_MANY, true, 0) : KERNEL(A, C, RDT_ROWS_FEW, true, 0))
 #define ANY(A, C, ends) KERNEL(A, C, RDT_ROWS_FEW, false, ends)
+#define OF_F8(A) \
+  (raw == RDT_F16 ? ANY(A, rdt_box_f16, 2) : raw == RDT_BF16 ? ANY(A, rdt_box_bf16, 2) : ANY(A, float, 2))
 extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast) {
   const bool many = rows == RDT_ROWS_MANY;
   switch (a) {
@@ -359,6 +361,11 @@ extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int 
     case RDT_BF16:
       if (fast) return FAST(rdt_box_bf16, rdt_box_bf16);
       return raw == a ? ANY(rdt_box_bf16, rdt_box_bf16, 2) : ANY(rdt_box_bf16, float, 2);
+    case RDT_F8E4M3:
+      if (fast) return raw == RDT_F16 ? FAST(rdt_box_e4m3, rdt_box_f16) : FAST(rdt_box_e4m3, rdt_box_bf16);
+      return OF_F8(rdt_box_e4m3);
+    case RDT_F8E5M2:
+      return OF_F8(rdt_box_e5m2);
     default:
       return NULL;
   }
@@ -376,6 +383,10 @@ extern "C" const void *rdt_rows_weights(rdt_dtype b) {
       return (const void *)rows_weights<rdt_box_bf16>;
     case RDT_S8:
       return (const void *)rows_weights<int8_t>;
+    case RDT_F8E4M3:
+      return (const void *)rows_weights<rdt_box_e4m3>;
+    case RDT_F8E5M2:
+      return (const void *)rows_weights<rdt_box_e5m2>;
     default:
       return NULL;
   }

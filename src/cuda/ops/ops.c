@@ -179,6 +179,9 @@ static rdt_status fill_map(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why)
   const rdt_dtype first = class == RDT_CLASS_SELECT ? p->out.dtype : p->in[0].dtype;
   const bool real = rdt_dtype_is_float(first);
   if (p->out.dtype == RDT_F64) return refuse(p, why, "the GPU's kernels compute in f32");
+  bool f8 = rdt_dtype_is_f8(p->out.dtype);
+  for (int i = 0; i < p->n_in; i++) f8 = f8 || rdt_dtype_is_f8(p->in[i].dtype);
+  if (f8) return refuse(p, why, "the GPU's kernels do not convert 8-bit floats");
   if (class == RDT_CLASS_POWER && !real && rdt_dtype_is_float(p->in[1].dtype))
     return refuse(p, why, "integers to a power that is none");
   for (int i = 0; i < p->n_in; i++)

@@ -170,6 +170,13 @@ bool rdt_op_act(const rdt_op_args *a, rdt_act *act) {
   return m.fn != RDT_FN_NONE && (class == RDT_CLASS_FLOAT || class == RDT_CLASS_NUMBER);
 }
 
+static rdt_status saturates(const rdt_op_args *a, rdt_dtype to, int64_t saturate, rdt_reason *why) {
+  if (saturate || !rdt_dtype_is_f8(to)) return RDT_OK;
+  return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED,
+                     "to %s with saturate=0 is not available: what is too large becomes the largest",
+                     rdt_dtype_name(to));
+}
+
 /* The datatype of the result; operands that must be alike are. */
 static rdt_status result_dtype(const rdt_op_args *a, const mapping *m, rdt_dtype *y, rdt_reason *why) {
   const rdt_fn_class class = rdt_fn_info(m->fn)->class;
@@ -180,16 +187,18 @@ static rdt_status result_dtype(const rdt_op_args *a, const mapping *m, rdt_dtype
       return rdt_op_fail(a, why, RDT_ERR_DTYPE, "takes operands of one datatype, got %s and %s",
                          rdt_dtype_name(m->in[first].dtype), rdt_dtype_name(m->in[i].dtype));
   if (m->fn != RDT_FN_CAST) return RDT_OK;
+  int64_t saturate;
+  RDT_TRY(rdt_op_int(a, "saturate", 1, &saturate, why));
   if (a->n->n_in > 1) { /* CastLike */
     *y = rdt_op_in(a, 1)->dtype;
-    return RDT_OK;
+    return saturates(a, *y, saturate, why);
   }
   const rdt_attr *to = rdt_node_attr(a->n, "to");
   if (!to || to->type != RDT_ATTR_INT) return rdt_op_fail(a, why, RDT_ERR_FORMAT, "attribute to must be an integer");
   *y = rdt_dtype_of_onnx(to->i);
   if (*y == RDT_DTYPE_COUNT)
     return rdt_op_fail(a, why, RDT_ERR_UNSUPPORTED, "to %s is not available", rdt_onnx_type_name(to->i));
-  return RDT_OK;
+  return saturates(a, *y, saturate, why);
 }
 
 static rdt_status result_shape(const rdt_op_args *a, const mapping *m, rdt_tensor *y, rdt_reason *why) {
