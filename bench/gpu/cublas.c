@@ -39,6 +39,7 @@ struct cublas {
   cublasLtMatmulPreference_t preference;
   cublasLtMatmulDesc_t what;
   cublasLtMatrixLayout_t a, b, out;
+  cublas_gemm gemm; /* that the algorithms are for */
   cublasLtMatmulHeuristicResult_t found[CUBLAS_ALGORITHMS];
   void *workspace;
   char version[32];
@@ -83,14 +84,38 @@ const char *cublas_version(const cublas *c) {
   return c->version;
 }
 
+static cudaDataType_t type_of(rdt_dtype t) {
+  return t == RDT_F16      ? CUDA_R_16F
+         : t == RDT_BF16   ? CUDA_R_16BF
+         : t == RDT_F8E4M3 ? CUDA_R_8F_E4M3
+         : t == RDT_F8E5M2 ? CUDA_R_8F_E5M2
+         : t == RDT_S8     ? CUDA_R_8I
+         : t == RDT_S32    ? CUDA_R_32I
+         : t == RDT_F64    ? CUDA_R_64F
+                           : CUDA_R_32F;
+}
+
+static cublasComputeType_t compute_of(const cublas_gemm *g) {
+  return g->in == RDT_S8    ? CUBLAS_COMPUTE_32I
+         : g->in == RDT_F64 ? CUBLAS_COMPUTE_64F
+         : g->tf32          ? CUBLAS_COMPUTE_32F_FAST_TF32
+                            : CUBLAS_COMPUTE_32F;
+}
+
+static const void *number(const cublas_gemm *g, int x) { /* as it is wanted for alpha and beta */
+  static const int32_t integers[] = {0, 1};
+  static const float floats[] = {0.0f, 1.0f};
+  static const double doubles[] = {0.0, 1.0};
+  return g->in == RDT_S8 ? (const void *)&integers[x] : g->in == RDT_F64 ? (const void *)&doubles[x] : &floats[x];
+}
+
 /* Row-major C is column-major C^T = B^T A^T. */
 bool cublas_ex(cublas *c, const cublas_gemm *g, const void *a, const void *b, void *out, void *stream) {
-  const float one = 1.0f, zero = 0.0f;
   return c->cublasSetStream_v2(c->ex, stream) == CUBLAS_STATUS_SUCCESS &&
          c->cublasSetWorkspace_v2(c->ex, c->workspace, WORKSPACE) == CUBLAS_STATUS_SUCCESS &&
-         c->cublasGemmEx(c->ex, g->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, g->n, g->m, g->k, &one, b,
-                         CUDA_R_16F, g->transposed ? g->k : g->n, a, CUDA_R_16F, g->k, &zero, out, CUDA_R_16F, g->n,
-                         CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+         c->cublasGemmEx(c->ex, g->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, g->n, g->m, g->k, number(g, 1),
+                         b, type_of(g->in), g->transposed ? g->k : g->n, a, type_of(g->in), g->k, number(g, 0), out,
+                         type_of(g->out), g->n, compute_of(g), CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
 }
 
 int cublas_lt_prepare(cublas *c, const cublas_gemm *g) {
@@ -100,22 +125,26 @@ int cublas_lt_prepare(cublas *c, const cublas_gemm *g) {
     c->cublasLtMatmulDescDestroy(c->what), c->cublasLtMatrixLayoutDestroy(c->a);
     c->cublasLtMatrixLayoutDestroy(c->b), c->cublasLtMatrixLayoutDestroy(c->out);
   }
-  c->cublasLtMatmulDescCreate(&c->what, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+  c->gemm = *g;
+  c->cublasLtMatmulDescCreate(&c->what, compute_of(g),
+                              g->in == RDT_S8    ? CUDA_R_32I
+                              : g->in == RDT_F64 ? CUDA_R_64F
+                                                 : CUDA_R_32F);
   c->cublasLtMatmulDescSetAttribute(c->what, CUBLASLT_MATMUL_DESC_TRANSA, &op, sizeof op);
   const uint64_t n = (uint64_t)g->n, m = (uint64_t)g->m, k = (uint64_t)g->k;
   if (g->transposed)
-    c->cublasLtMatrixLayoutCreate(&c->b, CUDA_R_16F, k, n, g->k);
+    c->cublasLtMatrixLayoutCreate(&c->b, type_of(g->in), k, n, g->k);
   else
-    c->cublasLtMatrixLayoutCreate(&c->b, CUDA_R_16F, n, k, g->n);
-  c->cublasLtMatrixLayoutCreate(&c->a, CUDA_R_16F, k, m, g->k);
-  c->cublasLtMatrixLayoutCreate(&c->out, CUDA_R_16F, n, m, g->n);
+    c->cublasLtMatrixLayoutCreate(&c->b, type_of(g->in), n, k, g->n);
+  c->cublasLtMatrixLayoutCreate(&c->a, type_of(g->in), k, m, g->k);
+  c->cublasLtMatrixLayoutCreate(&c->out, type_of(g->out), n, m, g->n);
   const cublasStatus_t s = c->cublasLtMatmulAlgoGetHeuristic(c->lt, c->what, c->b, c->a, c->out, c->out, c->preference,
                                                              CUBLAS_ALGORITHMS, c->found, &count);
   return s == CUBLAS_STATUS_SUCCESS ? count : 0;
 }
 
 bool cublas_lt(cublas *c, int algorithm, const void *a, const void *b, void *out, void *stream) {
-  const float one = 1.0f, zero = 0.0f;
-  return c->cublasLtMatmul(c->lt, c->what, &one, b, c->b, a, c->a, &zero, out, c->out, out, c->out,
+  const void *one = number(&c->gemm, 1), *zero = number(&c->gemm, 0);
+  return c->cublasLtMatmul(c->lt, c->what, one, b, c->b, a, c->a, zero, out, c->out, out, c->out,
                            &c->found[algorithm].algo, c->workspace, WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
 }

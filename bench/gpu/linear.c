@@ -2,17 +2,14 @@
  *     gpu_bench_linear [RECORD.json|- [GROUP]]
  * Each is a graph of launches; graphs of one op are replayed in turn, medians are told. Operands are random; those of
  * small ops stay in the L2, as they would between the layers of a network. */
-#include <cuda_runtime_api.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cuda/blas.h"
 #include "cuda/dnn.h"
 #include "cuda/linear.h"
-#include "ops.h"
+#include "turns.h"
 
 enum { TRIALS = 15, WARM = 2, WAYS = 2 };
 
@@ -83,9 +80,7 @@ static const layer layers[] = {
 
 typedef struct contender {
   rdt_cuda_linear *l;
-  cudaGraphExec_t graph;
-  int launches;
-  double seconds[TRIALS];
+  turns turns;
 } contender;
 
 static rdt_cuda_device device;
@@ -94,28 +89,13 @@ static FILE *record;
 static const char *only; /* group */
 static int code, rows;
 
-static void must(cudaError_t e, const char *what) {
-  if (e == cudaSuccess) return;
-  fprintf(stderr, "gpu-bench: %s: %s\n", what, cudaGetErrorString(e));
-  exit(3);
-}
-
-/* Some random numbers, repeated. */
 static void *operand(rdt_tensor *t) {
-  enum { SOME = 1 << 20 };
   static uint64_t seed = 1;
-  const size_t size = rdt_dtype_size(t->dtype), bytes = (size_t)rdt_tensor_count(t) * size, some = SOME * size;
+  const size_t count = (size_t)rdt_tensor_count(t);
   rdt_reason why;
-  if (rdt_cuda_alloc(bytes, &t->data, &why) != RDT_OK) fprintf(stderr, "gpu-bench: %s\n", why.text), exit(2);
-  char *x = malloc(some);
-  if (!x) exit(2);
-  for (int i = 0; i < SOME; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    rdt_store(x, t->dtype, i, ((double)(seed >> 40) * 0x1p-24 - 0.5) * (t->dtype == RDT_S8 ? 100.0 : 3.4641));
-  }
-  for (size_t at = 0; at < bytes; at += some)
-    must(cudaMemcpy((char *)t->data + at, x, bytes - at < some ? bytes - at : some, cudaMemcpyHostToDevice), "fill");
-  free(x);
+  if (rdt_cuda_alloc(count * rdt_dtype_size(t->dtype), &t->data, &why) != RDT_OK)
+    fprintf(stderr, "gpu-bench: %s\n", why.text), exit(2);
+  turns_fill(t->data, t->dtype, count, seed++, false, stream);
   return t->data;
 }
 
@@ -154,56 +134,37 @@ static void describe(const layer *l, int batch, rdt_problem *p, char *name, size
   if (l->residual) p->epilogue.residual = *y, p->epilogue.beta = 1.0;
 }
 
+typedef struct call {
+  rdt_cuda_linear *l;
+  const rdt_operands *o;
+} call;
+static bool launch(void *user, int i, cudaStream_t on) {
+  const call *c = user;
+  rdt_reason why;
+  const rdt_cuda_linear_task task = {c->l, *c->o, {NULL, NULL}};
+  (void)i;
+  if (rdt_cuda_linear_launch(c->l, c->o, task.to, on, &why) == RDT_OK &&
+      rdt_cuda_linear_check(&task, 1, on, &why) == RDT_OK)
+    return true;
+  fprintf(stderr, "gpu-bench: %s\n", why.text);
+  exit(3);
+}
+
 static bool enter(contender *c, const rdt_problem *p, const rdt_operands *o, const char *scheme, const char *name) {
   rdt_reason why = {""};
-  cudaGraph_t graph;
   const double flops = rdt_problem_flops(p);
   if (rdt_cuda_linear_create(&device, p, scheme, 6.0, stream, &c->l, &why) != RDT_OK) {
     printf("%-44s %s: %s\n", name, scheme ? scheme : "protected", why.text);
     return false;
   }
-  c->launches = flops > 1e11 ? 1 : flops > 1e10 ? 8 : 32;
-  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  rdt_status s = RDT_OK;
-  for (int i = 0; i < c->launches && s == RDT_OK; i++) {
-    const rdt_cuda_linear_task task = {c->l, *o, {NULL, NULL}};
-    s = rdt_cuda_linear_launch(c->l, o, task.to, stream, &why);
-    if (s == RDT_OK) s = rdt_cuda_linear_check(&task, 1, stream, &why);
-  }
-  must(cudaStreamEndCapture(stream, &graph), "capture");
-  if (s != RDT_OK) fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
-  must(cudaGraphInstantiate(&c->graph, graph, 0), "graph");
-  must(cudaGraphDestroy(graph), "graph");
-  return true;
-}
-
-static int order(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
-}
-
-static void measure(contender *list) {
-  cudaEvent_t start, stop;
-  must(cudaEventCreate(&start), "event"), must(cudaEventCreate(&stop), "event");
-  for (int t = -WARM; t < TRIALS; t++)
-    for (int i = 0; i < WAYS; i++) {
-      contender *c = &list[(i + t + WARM) % WAYS];
-      float ms;
-      must(cudaEventRecord(start, stream), "event");
-      must(cudaGraphLaunch(c->graph, stream), "graph");
-      must(cudaEventRecord(stop, stream), "event");
-      must(cudaEventSynchronize(stop), "graph");
-      must(cudaEventElapsedTime(&ms, start, stop), "event");
-      if (t >= 0) c->seconds[t] = 1e-3 * (double)ms / c->launches;
-    }
-  for (int i = 0; i < WAYS; i++) qsort(list[i].seconds, TRIALS, sizeof(double), order);
-  must(cudaEventDestroy(start), "event"), must(cudaEventDestroy(stop), "event");
+  call one = {c->l, o};
+  return turns_capture(&c->turns, flops > 1e11 ? 1 : flops > 1e10 ? 8 : 32, launch, &one, stream);
 }
 
 static void tell(const layer *l, const char *name, const contender *list) {
   rdt_cuda_verdict v;
   rdt_reason why;
-  const double none = list[0].seconds[TRIALS / 2], with = list[1].seconds[TRIALS / 2];
+  const double none = turns_at(&list[0].turns, 0.5), with = turns_at(&list[1].turns, 0.5);
   if (rdt_cuda_get(&v, rdt_cuda_linear_verdict(list[1].l), sizeof v, stream, &why) != RDT_OK)
     fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
   printf("%-44s %9.2f %-18s %9.2f %-18s %-8s %6.3f%s\n", name, 1e6 * none, rdt_cuda_linear_kernel(list[0].l),
@@ -214,11 +175,10 @@ static void tell(const layer *l, const char *name, const contender *list) {
   fprintf(record, "%s\n  {\"group\": \"%s\", \"op\": \"%s\", \"count\": %d", rows++ ? "," : "", l->group, name,
           l->count);
   for (int i = 0; i < WAYS; i++)
-    fprintf(record,
-            ", \"%s\": {\"kernel\": \"%s\", \"scheme\": \"%s\", \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
-            i ? "protected" : "unprotected", rdt_cuda_linear_kernel(list[i].l), rdt_cuda_linear_scheme(list[i].l),
-            1e6 * list[i].seconds[TRIALS / 2], 1e6 * list[i].seconds[TRIALS / 10],
-            1e6 * list[i].seconds[TRIALS - 1 - TRIALS / 10]);
+    fprintf(
+        record, ", \"%s\": {\"kernel\": \"%s\", \"scheme\": \"%s\", \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
+        i ? "protected" : "unprotected", rdt_cuda_linear_kernel(list[i].l), rdt_cuda_linear_scheme(list[i].l),
+        1e6 * turns_at(&list[i].turns, 0.5), 1e6 * turns_at(&list[i].turns, 0.1), 1e6 * turns_at(&list[i].turns, 0.9));
   fprintf(record, "}");
 }
 
@@ -236,12 +196,12 @@ static void bench_one(const layer *l, int batch, double sums[WAYS]) {
   if (l->residual) operand(&e.residual);
   if (l->b == 1) p.in[1].data = in[1].data;
   if (enter(&list[0], &p, &o, "none", name) && enter(&list[1], &p, &o, NULL, name)) {
-    measure(list);
+    turns_take((turns *const[]){&list[0].turns, &list[1].turns}, WAYS, WARM, TRIALS, stream);
     tell(l, name, list);
-    for (int i = 0; i < WAYS; i++) sums[i] += l->count * list[i].seconds[TRIALS / 2];
+    for (int i = 0; i < WAYS; i++) sums[i] += l->count * turns_at(&list[i].turns, 0.5);
   }
   for (int i = 0; i < WAYS; i++) {
-    if (list[i].graph) must(cudaGraphExecDestroy(list[i].graph), "graph");
+    turns_free(&list[i].turns);
     rdt_cuda_linear_destroy(list[i].l);
   }
   rdt_cuda_free(in[0].data), rdt_cuda_free(in[1].data), rdt_cuda_free(o.out.data);
@@ -262,23 +222,15 @@ static void bench_group(const char *group, int batch) {
 int main(int argc, char **argv) {
   rdt_reason why;
   int blas = 0, dnn = 0;
-  char date[16];
-  const time_t now = time(NULL);
-  struct tm utc;
   if (rdt_cuda_count(&why) == 0) return printf("gpu-bench: skipped: %s\n", why.text), 0;
   if (rdt_cuda_open(0, &device, &why) != RDT_OK) return fprintf(stderr, "gpu-bench: %s\n", why.text), 3;
-  must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  turns_must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   if (rdt_blas_version(&blas, &why) != RDT_OK) printf("%s\n", why.text);
   if (rdt_dnn_version(&dnn, &why) != RDT_OK) printf("%s\n", why.text);
-  record = argc > 1 && strcmp(argv[1], "-") != 0 ? fopen(argv[1], "w") : NULL;
   only = argc > 2 ? argv[2] : NULL;
-  strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
   printf("%s, cuBLASLt %d, cuDNN %d\n", device.name, blas, dnn);
-  if (record)
-    fprintf(record,
-            "{\"schema\": \"redoubt.bench-gpu-linear/1\", \"commit\": \"%s\", \"date\": \"%s\", \"device\": \"%s\", "
-            "\"cublaslt\": %d, \"cudnn\": %d, \"ops\": [",
-            rdt_bench_commit(), date, device.name, blas, dnn);
+  record = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu-linear", device.name);
+  if (record) fprintf(record, ", \"cublaslt\": %d, \"cudnn\": %d, \"ops\": [", blas, dnn);
   bench_group("squares", 1);
   bench_group("BERT-base s512", 1);
   bench_group("ResNet-50", 1);

@@ -1,17 +1,15 @@
 /* make gpu-bench: products on the GPU, unprotected and protected, against cuBLAS and cuBLASLt.
- *     gpu_bench [RECORD.json]
+ *     gpu_bench [RECORD.json|- [GROUP]]      GROUP: skinny, squares or types alone
  * Every contender is a graph of launches that walk through copies of the weights, 256 MB and more, so that none lies in
  * the L2; graphs of one product are replayed in turn, medians are told. */
-#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cublas.h"
 #include "cuda/kernel.h"
-#include "ops.h"
+#include "turns.h"
 
 enum { TRIALS = 11, CONTENDERS = 300, WARM = 2 };
 static const size_t COLD = (size_t)256 << 20;
@@ -19,11 +17,11 @@ static const size_t COLD = (size_t)256 << 20;
 typedef struct contender {
   char name[80];
   const char *scheme; /* NULL: a library */
-  cudaGraphExec_t graph;
+  turns turns;
   rdt_cuda_gemm *gemm;
   void *from; /* chained: A, what global-classic has stored */
   int splits;
-  double seconds[TRIALS], median; /* of one launch */
+  double median; /* of one launch */
 } contender;
 
 typedef struct bench {
@@ -40,44 +38,25 @@ static rdt_cuda_device device;
 static cudaStream_t stream;
 static cublas *library;
 
-static void must(cudaError_t e, const char *what) {
-  if (e == cudaSuccess) return;
-  fprintf(stderr, "gpu-bench: %s: %s\n", what, cudaGetErrorString(e));
-  exit(3);
-}
-
-static void fill(void *to, rdt_dtype type, size_t elements,
-                 uint64_t seed) { /* uniform with variance 1; s8: all of them */
-  const size_t size = rdt_dtype_info(type)->bytes;
-  char *x = malloc(elements * size);
-  rdt_reason why;
-  if (!x) exit(2);
-  for (size_t i = 0; i < elements; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    const double y = ((double)(seed >> 40) * 0x1p-24 - 0.5) * (type == RDT_S8 ? 255.0 : 3.4641);
-    rdt_store(x, type, (int64_t)i, y);
-  }
-  if (rdt_cuda_put(to, x, elements * size, stream, &why) != RDT_OK)
-    fprintf(stderr, "gpu-bench: %s\n", why.text), exit(3);
-  must(cudaStreamSynchronize(stream), "fill");
-  free(x);
-}
-
 typedef bool (*launch_fn)(bench *b, void *user, const void *weights);
 
-/* Captures the launches of one contender; false: it refuses, and is not in the list. */
+typedef struct call {
+  bench *b;
+  launch_fn fn;
+  void *user;
+} call;
+static bool launch_one(void *user, int i, cudaStream_t on) {
+  const call *c = user;
+  const bench *b = c->b;
+  (void)on; /* it is the one of all */
+  return c->fn(c->b, c->user, b->weights + (size_t)(i % b->copies) * (size_t)b->k * (size_t)b->n * b->size);
+}
+
+/* false: it refuses, and is not in the list. */
 static bool add(bench *b, const char *name, const char *scheme, launch_fn fn, void *user) {
   contender *c = &b->list[b->count];
-  cudaGraph_t graph;
-  bool good = b->count < CONTENDERS && fn(b, user, b->weights);
-  if (!good || cudaStreamSynchronize(stream) != cudaSuccess) return (void)cudaGetLastError(), false;
-  must(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  for (int i = 0; i < b->launches; i++)
-    good = fn(b, user, b->weights + (size_t)(i % b->copies) * (size_t)b->k * (size_t)b->n * b->size) && good;
-  must(cudaStreamEndCapture(stream, &graph), "capture");
-  if (good) must(cudaGraphInstantiate(&c->graph, graph, 0), "graph");
-  must(cudaGraphDestroy(graph), "graph");
-  if (!good) return false;
+  call one = {b, fn, user};
+  if (b->count >= CONTENDERS || !turns_capture(&c->turns, b->launches, launch_one, &one, stream)) return false;
   snprintf(c->name, sizeof c->name, "%s", name);
   c->scheme = scheme;
   c->gemm = NULL, c->from = NULL;
@@ -170,41 +149,22 @@ static void add_own(bench *b, const rdt_cuda_kernel *k, int splits) {
 static void add_libraries(bench *b) {
   for (int transposed = 0; library && b->type == RDT_F16 && transposed < 2; transposed++) {
     char name[80];
-    lt_call call = {.gemm = {b->m, b->n, b->k, transposed != 0}};
+    lt_call lt = {.gemm = {b->m, b->n, b->k, transposed != 0, b->type, b->out, false}};
     snprintf(name, sizeof name, "cublasGemmEx %s", transposed ? "B^T" : "B");
-    add(b, name, NULL, launch_ex, &call);
-    const int count = cublas_lt_prepare(library, &call.gemm);
-    for (; call.algorithm < count; call.algorithm++) {
-      snprintf(name, sizeof name, "cublasLt %s #%d", transposed ? "B^T" : "B", call.algorithm);
-      add(b, name, NULL, launch_lt, &call);
+    add(b, name, NULL, launch_ex, &lt);
+    const int count = cublas_lt_prepare(library, &lt.gemm);
+    for (; lt.algorithm < count; lt.algorithm++) {
+      snprintf(name, sizeof name, "cublasLt %s #%d", transposed ? "B^T" : "B", lt.algorithm);
+      add(b, name, NULL, launch_lt, &lt);
     }
   }
-}
-
-static int order(const void *x, const void *y) {
-  const double a = *(const double *)x, b = *(const double *)y;
-  return (a > b) - (a < b);
 }
 
 static void measure(bench *b) {
-  cudaEvent_t start, stop;
-  must(cudaEventCreate(&start), "event"), must(cudaEventCreate(&stop), "event");
-  for (int t = -WARM; t < TRIALS; t++)
-    for (int i = 0; i < b->count; i++) {
-      contender *c = &b->list[(i + t + WARM) % b->count];
-      float ms;
-      must(cudaEventRecord(start, stream), "event");
-      must(cudaGraphLaunch(c->graph, stream), "graph");
-      must(cudaEventRecord(stop, stream), "event");
-      must(cudaEventSynchronize(stop), c->name);
-      must(cudaEventElapsedTime(&ms, start, stop), "event");
-      if (t >= 0) c->seconds[t] = 1e-3 * (double)ms / b->launches;
-    }
-  for (int i = 0; i < b->count; i++) {
-    qsort(b->list[i].seconds, TRIALS, sizeof(double), order);
-    b->list[i].median = b->list[i].seconds[TRIALS / 2];
-  }
-  must(cudaEventDestroy(start), "event"), must(cudaEventDestroy(stop), "event");
+  static turns *list[CONTENDERS];
+  for (int i = 0; i < b->count; i++) list[i] = &b->list[i].turns;
+  turns_take(list, b->count, WARM, TRIALS, stream);
+  for (int i = 0; i < b->count; i++) b->list[i].median = turns_at(&b->list[i].turns, 0.5);
 }
 
 static const contender *best(const bench *b, const char *scheme) {
@@ -235,14 +195,15 @@ static const char *const schemes[] = {"none",    "thread1",        "thread1a",  
                                       "global",  "global-classic", "chained"};
 enum { SCHEMES = sizeof schemes / sizeof *schemes, THREAD_FIRST = 1, THREAD_LAST = 6 };
 
-static void record(FILE *f, const bench *b, bool first) {
-  fprintf(f, "%s\n  {\"type\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"contenders\": [", first ? "" : ",",
+static void record(FILE *f, const bench *b) {
+  static int before;
+  fprintf(f, "%s\n  {\"type\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"contenders\": [", before++ ? "," : "",
           rdt_dtype_name(b->type), b->m, b->n, b->k);
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
     fprintf(f, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
             i ? "," : "", c->name, c->scheme ? "\"" : "", c->scheme ? c->scheme : "null", c->scheme ? "\"" : "",
-            1e6 * c->median, 1e6 * c->seconds[TRIALS / 10], 1e6 * c->seconds[TRIALS - 1 - TRIALS / 10]);
+            1e6 * c->median, 1e6 * turns_at(&c->turns, 0.1), 1e6 * turns_at(&c->turns, 0.9));
   }
   fprintf(f, "]}");
 }
@@ -280,7 +241,7 @@ static void print_overheads(const int *sizes, int count) {
   printf("\n");
 }
 
-static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FILE *f, bool first, double ratios[3],
+static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FILE *f, double ratios[3],
                      double *overhead) {
   static bench b;
   int kernels;
@@ -298,9 +259,11 @@ static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FIL
       rdt_cuda_alloc((size_t)m * (size_t)n * 8, &b.c, &why) != RDT_OK)
     return fprintf(stderr, "gpu-bench: %s\n", why.text), 2;
   b.weights = weights;
-  fill(b.weights, type, bytes / b.size, 1), fill(b.a, type, (size_t)m * (size_t)k, 2);
+  turns_fill(b.weights, type, bytes / b.size, 1, false, stream);
+  turns_fill(b.a, type, (size_t)m * (size_t)k, 2, false, stream);
   for (int i = 1; i < b.copies; i++)
-    must(cudaMemcpyAsync(b.weights + (size_t)i * bytes, b.weights, bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+    turns_must(cudaMemcpyAsync(b.weights + (size_t)i * bytes, b.weights, bytes, cudaMemcpyDeviceToDevice, stream),
+               "copy");
   for (int i = 0; i < kernels; i++) {
     const rdt_cuda_tile *t = table[i].tile;
     if (table[i].dtype != type || t->rows >= 4 * m + 64 || m > 32 * t->rows) continue; /* out of proportion */
@@ -311,10 +274,9 @@ static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FIL
   print_row(&b, ratios, overhead);
   const int bad = complaints(&b);
   if (bad) printf("      %d contenders complained although nothing was wrong\n", bad);
-  if (f) record(f, &b, first);
+  if (f) record(f, &b);
   for (int i = 0; i < b.count; i++)
-    must(cudaGraphExecDestroy(b.list[i].graph), "graph"), rdt_cuda_gemm_destroy(b.list[i].gemm),
-        rdt_cuda_free(b.list[i].from);
+    turns_free(&b.list[i].turns), rdt_cuda_gemm_destroy(b.list[i].gemm), rdt_cuda_free(b.list[i].from);
   rdt_cuda_free(weights), rdt_cuda_free(b.a), rdt_cuda_free(b.c);
   return bad ? 1 : 0;
 }
@@ -325,52 +287,68 @@ static void heading(const char *what) {
   printf(" | best library\n");
 }
 
-int main(int argc, char **argv) {
-  static const int rows[] = {1, 8, 16, 32}, sizes[] = {4096, 1024}, split[] = {0, 1, 2, 3, 4, 6, 8, 16, -1},
-                   automatic[] = {0, 1, -1};
-  static const int squares[] = {32, 64, 128, 256, 512, 1024, 2048};
-  rdt_reason why;
-  char no_library[256];
-  if (rdt_cuda_count(&why) == 0) return printf("gpu-bench: skipped: %s\n", why.text), 0;
-  if (rdt_cuda_open(0, &device, &why) != RDT_OK) return fprintf(stderr, "gpu-bench: %s\n", why.text), 3;
-  must(cudaStreamCreate(&stream), "stream");
-  library = cublas_open(no_library, sizeof no_library);
-  printf("%s, compute capability %d.%d, driver %d; cuBLAS %s\n", device.name, device.major, device.minor, device.driver,
-         library ? cublas_version(library) : no_library);
-  FILE *f = argc > 1 ? fopen(argv[1], "w") : NULL;
-  char date[16];
-  const time_t now = time(NULL);
-  struct tm utc;
-  strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &utc));
-  if (f)
-    fprintf(f,
-            "{\"schema\": \"redoubt.bench-gpu/1\", \"commit\": \"%s\", \"date\": \"%s\", \"device\": \"%s\", "
-            "\"cublas\": \"%s\", \"products\": [",
-            rdt_bench_commit(), date, device.name, library ? cublas_version(library) : "none");
-  int code = 0;
+static int bench_skinny(FILE *f) {
+  static const int rows[] = {1, 8, 16, 32}, sizes[] = {4096, 1024}, split[] = {0, 1, 2, 3, 4, 6, 8, 16, -1};
   double ratios[3], logs[3] = {0.0, 0.0, 0.0};
+  int code = 0;
   heading("Few rows, cold weights, fp16");
   for (int s = 0; s < 2; s++)
     for (int r = 0; r < 4; r++) {
-      code |= bench_one(RDT_F16, rows[r], sizes[s], sizes[s], split, f, s + r == 0, ratios, NULL);
+      code |= bench_one(RDT_F16, rows[r], sizes[s], sizes[s], split, f, ratios, NULL);
       for (int i = 0; i < 3; i++) logs[i] += log(ratios[i]) / 8.0;
     }
   printf(
       "geometric means: thread-level / own unprotected %.3f; thread-level / best library %.3f; own unprotected / best "
       "library %.3f\n",
       exp(logs[0]), exp(logs[1]), exp(logs[2]));
+  return code;
+}
+
+static const int automatic[] = {0, 1, -1};
+
+static int bench_squares(FILE *f) {
+  static const int squares[] = {32, 64, 128, 256, 512, 1024, 2048};
+  double ratios[3];
+  int code = 0;
   heading("Squares, fp16");
   for (int i = 0; i < 7; i++)
-    code |= bench_one(RDT_F16, squares[i], squares[i], squares[i], automatic, f, false, ratios, overheads[i]);
+    code |= bench_one(RDT_F16, squares[i], squares[i], squares[i], automatic, f, ratios, overheads[i]);
   print_overheads(squares, 7);
+  return code;
+}
+
+static int bench_types(FILE *f) {
   static const rdt_dtype types[] = {RDT_S8, RDT_F64, RDT_F32};
+  double ratios[3];
+  int code = 0;
   for (int t = 0; t < 3; t++) {
     char title[64];
     snprintf(title, sizeof title, "Own products of %s", rdt_dtype_name(types[t]));
     heading(title);
-    code |= bench_one(types[t], 16, 4096, 4096, automatic, f, false, ratios, NULL);
-    code |= bench_one(types[t], 2048, 2048, 2048, automatic, f, false, ratios, NULL);
+    code |= bench_one(types[t], 16, 4096, 4096, automatic, f, ratios, NULL);
+    code |= bench_one(types[t], 2048, 2048, 2048, automatic, f, ratios, NULL);
   }
+  return code;
+}
+
+int main(int argc, char **argv) {
+  static const struct {
+    const char *name;
+    int (*bench)(FILE *);
+  } groups[] = {{"skinny", bench_skinny}, {"squares", bench_squares}, {"types", bench_types}};
+  rdt_reason why;
+  char no_library[256];
+  int code = 0;
+  if (rdt_cuda_count(&why) == 0) return printf("gpu-bench: skipped: %s\n", why.text), 0;
+  if (rdt_cuda_open(0, &device, &why) != RDT_OK) return fprintf(stderr, "gpu-bench: %s\n", why.text), 3;
+  turns_must(cudaStreamCreate(&stream), "stream");
+  library = cublas_open(no_library, sizeof no_library);
+  printf("%s, compute capability %d.%d, driver %d; cuBLAS %s\n", device.name, device.major, device.minor, device.driver,
+         library ? cublas_version(library) : no_library);
+  FILE *f = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu", device.name);
+  if (f) fprintf(f, ", \"cublas\": \"%s\", \"products\": [", library ? cublas_version(library) : "none");
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+    if (argc < 3 || strcmp(argv[2], groups[i].name) == 0) code |= groups[i].bench(f);
   if (f) fprintf(f, "]}\n"), fclose(f);
   return code;
 }

@@ -1,0 +1,479 @@
+/* make gpu-bench: large products on the GPU, own kernels of each scheme against cublasGemmEx and the best of cuBLASLt's
+ * heuristics.
+ *     gpu_bench_hopper [RECORD.json|- [TYPE]]      TYPE: rows of this datatype alone
+ * Data are N(0, 1), and 8-bit integers all over their range; buffers rotate through 256 MB and more; weights are fixed,
+ * as are those of a network. Of each scheme the fastest kernel is chosen by a few replays; the chosen ones and the
+ * libraries' then take 25 turns, and ratios are medians of ratios turn by turn. The comparison of the checks is part of
+ * the time. Whoever complains of clean data, or does not complain once a weight has changed after its sums were formed,
+ * fails. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cublas.h"
+#include "cuda/kernel.h"
+#include "turns.h"
+
+enum { TRIALS = 25, WARM = 2, CONTENDERS = 400, SCHEMES = 12, TRIES = 3 };
+static const size_t ROTATE = (size_t)256 << 20;
+static const double SECONDS = 400e-6; /* that a graph takes at least, about */
+
+typedef struct contender {
+  const rdt_cuda_kernel *kernel; /* NULL: a library */
+  rdt_cuda_gemm *gemm;
+  char name[64];
+  turns turns;
+} contender;
+
+typedef struct product {
+  const char *type; /* "bf16", "tf32" */
+  rdt_dtype in, out;
+  int m, n, k;
+  bool tf32, transposed; /* transposed: B lies as n x k */
+} product;
+
+typedef struct bench {
+  product p;
+  int64_t lda, ldb, ldc;
+  size_t a_bytes, b_bytes, c_bytes;
+  char *a, *b, *c;
+  int copies, launches;
+  contender list[CONTENDERS];
+  int count;
+} bench;
+
+static rdt_cuda_device device;
+static cudaStream_t stream;
+static cublas *library;
+static FILE *record;
+static int rows, code;
+static const char *only; /* type */
+
+static void must(rdt_status s, const rdt_reason *why) {
+  if (s == RDT_OK) return;
+  fprintf(stderr, "gpu-bench: %s\n", why->text);
+  exit(3);
+}
+
+/* ---- operands ---- */
+
+static int64_t up(int64_t x, int64_t to) {
+  return (x + to - 1) / to * to;
+}
+
+static rdt_tensor matrix(const void *data, rdt_dtype type, int64_t rows_, int64_t columns, int64_t pitch,
+                         bool transposed) {
+  rdt_tensor t = rdt_tensor_dense((void *)data, type, 2, (int64_t[]){rows_, columns});
+  t.stride[0] = transposed ? 1 : pitch, t.stride[1] = transposed ? pitch : 1;
+  return t;
+}
+
+static rdt_operands operands(const bench *b, int copy, rdt_tensor in[2]) {
+  const product *p = &b->p;
+  const size_t at = (size_t)(copy % b->copies);
+  in[0] = matrix(b->a + at * b->a_bytes, p->in, p->m, p->k, b->lda, false);
+  in[1] = matrix(b->b + at * b->b_bytes, p->in, p->k, p->n, b->ldb, p->transposed);
+  return (rdt_operands){.in = in, .n_in = 2, .out = matrix(b->c + at * b->c_bytes, p->out, p->m, p->n, b->ldc, false)};
+}
+
+static void *memory(size_t bytes) {
+  rdt_reason why;
+  void *p;
+  must(rdt_cuda_alloc(bytes, &p, &why), &why);
+  return p;
+}
+
+/* Pitches are multiples of 16 bytes. All copies of B have the same numbers: their sums are formed once. */
+static void ready(bench *b, const product *p) {
+  const int64_t in = (int64_t)rdt_dtype_size(p->in), out = (int64_t)rdt_dtype_size(p->out);
+  b->p = *p;
+  b->count = 0;
+  b->lda = up(p->k, 16 / in), b->ldb = up(p->transposed ? p->k : p->n, 16 / in), b->ldc = up(p->n, 16 / out);
+  b->a_bytes = (size_t)up(p->m * b->lda * in, 256);
+  b->b_bytes = (size_t)up((p->transposed ? p->n : p->k) * b->ldb * in, 256);
+  b->c_bytes = (size_t)up(p->m * b->ldc * out, 256);
+  b->copies = (int)(ROTATE / (b->a_bytes + b->b_bytes + b->c_bytes)) + 2;
+  const double seconds = 2.0 * p->m * p->n * p->k / 600e12;
+  b->launches = (int)(SECONDS / seconds) + 1;
+  if (b->launches < b->copies) b->launches = b->copies;
+  const size_t copies = (size_t)b->copies;
+  b->a = memory(copies * b->a_bytes), b->b = memory(copies * b->b_bytes), b->c = memory(copies * b->c_bytes);
+  turns_fill(b->a, p->in, copies * b->a_bytes / (size_t)in, 1, true, stream);
+  turns_fill(b->b, p->in, b->b_bytes / (size_t)in, 2, true, stream);
+  for (size_t i = 1; i < copies; i++)
+    turns_must(cudaMemcpyAsync(b->b + i * b->b_bytes, b->b, b->b_bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+  turns_must(cudaStreamSynchronize(stream), "copy");
+}
+
+static void drop(contender *c) {
+  turns_free(&c->turns);
+  rdt_cuda_gemm_destroy(c->gemm);
+  *c = (contender){NULL};
+}
+
+static void done(bench *b) {
+  for (int i = 0; i < b->count; i++) drop(&b->list[i]);
+  rdt_cuda_free(b->a), rdt_cuda_free(b->b), rdt_cuda_free(b->c);
+}
+
+/* ---- contenders ---- */
+
+typedef struct call {
+  const bench *b;
+  rdt_cuda_gemm *gemm;
+  cublas_gemm blas;
+  int algorithm; /* -1: cublasGemmEx */
+} call;
+
+static bool launch_own(void *user, int i, cudaStream_t on) {
+  const call *c = user;
+  rdt_tensor in[2];
+  const rdt_operands o = operands(c->b, i, in);
+  return rdt_cuda_gemm_run(c->gemm, &o, on, NULL) == RDT_OK;
+}
+
+static bool launch_library(void *user, int i, cudaStream_t on) {
+  const call *c = user;
+  rdt_tensor in[2];
+  const rdt_operands o = operands(c->b, i, in);
+  return c->algorithm < 0 ? cublas_ex(library, &c->blas, in[0].data, in[1].data, o.out.data, on)
+                          : cublas_lt(library, c->algorithm, in[0].data, in[1].data, o.out.data, on);
+}
+
+static bool fits(const product *p, const rdt_cuda_kernel *k) {
+  const bool tf32 = strstr(k->name, "tf32") != NULL;
+  return k->dtype == p->in && tf32 == p->tf32 && k->tile->rows < 4 * p->m + 64;
+}
+
+static void add_own(bench *b, const rdt_cuda_kernel *k) {
+  rdt_problem p;
+  rdt_reason why;
+  rdt_tensor in[2];
+  if (b->count == CONTENDERS || rdt_problem_init(&p, RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
+  contender *c = &b->list[b->count];
+  *c = (contender){.kernel = k};
+  p.out = operands(b, 0, in).out;
+  p.in[0] = in[0], p.in[1] = in[1];
+  p.acc = b->p.in == RDT_S8 ? RDT_S32 : b->p.in == RDT_F64 ? RDT_F64 : RDT_F32;
+  const rdt_status s = rdt_cuda_gemm_create(k, &device, &p, 6.0, 0, stream, &c->gemm, &why);
+  rdt_problem_clear(&p);
+  if (s == RDT_ERR_UNSUPPORTED) return;
+  must(s, &why);
+  call one = {.b = b, .gemm = c->gemm};
+  if (!turns_capture(&c->turns, b->launches, launch_own, &one, stream)) {
+    fprintf(stderr, "gpu-bench: %s takes %dx%dx%d, and then does not run\n", k->name, b->p.m, b->p.n, b->p.k);
+    exit(3);
+  }
+  snprintf(c->name, sizeof c->name, "%s", k->name);
+  b->count++;
+}
+
+static void add_library(bench *b, int algorithm) {
+  const product *p = &b->p;
+  call one = {.b = b, .blas = {p->m, p->n, p->k, p->transposed, p->in, p->out, p->tf32}, .algorithm = algorithm};
+  contender *c = &b->list[b->count];
+  *c = (contender){.kernel = NULL};
+  if (!turns_capture(&c->turns, b->launches, launch_library, &one, stream)) return;
+  snprintf(c->name, sizeof c->name, algorithm < 0 ? "cublasGemmEx" : "cublasLt #%d", algorithm);
+  b->count++;
+}
+
+static bool is(const contender *c, const char *scheme) {
+  return c->kernel && strcmp(c->kernel->scheme, scheme) == 0;
+}
+
+/* The fastest of those that `same` says belong together stays; a scheme's, and cuBLASLt's. */
+static void choose(bench *b, int first, bool (*same)(const contender *, const contender *)) {
+  static turns *list[CONTENDERS];
+  for (int i = first; i < b->count; i++) list[i - first] = &b->list[i].turns;
+  turns_take(list, b->count - first, 1, TRIES, stream);
+  for (int i = first; i < b->count; i++)
+    for (int j = first; j < b->count; j++)
+      if (i != j && b->list[i].turns.graph && b->list[j].turns.graph && same(&b->list[i], &b->list[j]) &&
+          turns_at(&b->list[i].turns, 0.0) <= turns_at(&b->list[j].turns, 0.0))
+        drop(&b->list[j]);
+  int kept = first;
+  for (int i = first; i < b->count; i++)
+    if (b->list[i].turns.graph) b->list[kept++] = b->list[i];
+  b->count = kept;
+}
+
+static bool same_scheme(const contender *x, const contender *y) {
+  return strcmp(x->kernel->scheme, y->kernel->scheme) == 0;
+}
+
+static bool both_lt(const contender *x, const contender *y) {
+  (void)x, (void)y;
+  return true;
+}
+
+static const contender *find(const bench *b, const char *scheme) {
+  for (int i = 0; i < b->count; i++)
+    if (is(&b->list[i], scheme)) return &b->list[i];
+  return NULL;
+}
+
+static const contender *named(const bench *b, const char *name) {
+  for (int i = 0; i < b->count; i++)
+    if (!b->list[i].kernel && strncmp(b->list[i].name, name, strlen(name)) == 0) return &b->list[i];
+  return NULL;
+}
+
+/* The unprotected kernel with the tile of this one. */
+static const contender *plain(const bench *b, const contender *c) {
+  for (int i = 0; c && i < b->count; i++)
+    if (is(&b->list[i], "none") && b->list[i].kernel->tile == c->kernel->tile) return &b->list[i];
+  return NULL;
+}
+
+static void enter(bench *b) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++)
+    if (fits(&b->p, &table[i])) add_own(b, &table[i]);
+  choose(b, 0, same_scheme);
+  const contender *tile = find(b, "tile");
+  for (int i = 0; tile && !plain(b, tile) && i < n; i++)
+    if (fits(&b->p, &table[i]) && strcmp(table[i].scheme, "none") == 0 && table[i].tile == tile->kernel->tile)
+      add_own(b, &table[i]), tile = find(b, "tile");
+  if (!library) return;
+  add_library(b, -1);
+  const int first = b->count;
+  const cublas_gemm g = {b->p.m, b->p.n, b->p.k, b->p.transposed, b->p.in, b->p.out, b->p.tf32};
+  const int count = cublas_lt_prepare(library, &g);
+  for (int i = 0; i < count; i++) add_library(b, i);
+  choose(b, first, both_lt);
+}
+
+static void measure(bench *b) {
+  static turns *list[CONTENDERS];
+  for (int i = 0; i < b->count; i++) list[i] = &b->list[i].turns;
+  turns_take(list, b->count, WARM, TRIALS, stream);
+}
+
+/* ---- are the checks alive? ---- */
+
+static bool sums_weights(const char *scheme) { /* made of B before it changed; others see what they multiply */
+  static const char *const all[] = {"row", "rowcol", "global", "tile"};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (strcmp(scheme, all[i]) == 0) return true;
+  return false;
+}
+
+static unsigned complaints(const contender *c) {
+  rdt_cuda_verdict v;
+  rdt_reason why;
+  must(rdt_cuda_gemm_verdict(c->gemm, stream, &v, &why), &why);
+  return v.suspect + v.certain + v.cannot;
+}
+
+static void verify(bench *b) {
+  char large[8], was[8];
+  rdt_reason why;
+  const size_t size = rdt_dtype_size(b->p.in);
+  for (int i = 0; i < b->count; i++) {
+    const contender *c = &b->list[i];
+    if (c->kernel && complaints(c)) printf("WRONG %s complains of clean data\n", c->name), code = 1;
+  }
+  must(rdt_cuda_get(was, b->b, size, stream, &why), &why);
+  rdt_store(large, b->p.in, 0, rdt_dtype_is_float(b->p.in) ? 50.0 : rdt_load(was, b->p.in, 0) > 0 ? -100.0 : 100.0);
+  must(rdt_cuda_put(b->b, large, size, stream, &why), &why);
+  for (int i = 0; i < b->count; i++) {
+    const contender *c = &b->list[i];
+    if (!c->kernel || !sums_weights(c->kernel->scheme)) continue;
+    call one = {.b = b, .gemm = c->gemm};
+    if (!launch_own(&one, 0, stream) || !complaints(c))
+      printf("WRONG %s does not see a changed weight\n", c->name), code = 1;
+  }
+  must(rdt_cuda_put(b->b, was, size, stream, &why), &why);
+  must(rdt_cuda_wait(stream, &why), &why);
+}
+
+/* ---- what is told ---- */
+
+static void put_record(const bench *b, const char *group) {
+  if (!record) return;
+  fprintf(record,
+          "%s\n  {\"group\": \"%s\", \"type\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"transposed\": %s, "
+          "\"contenders\": [",
+          rows++ ? "," : "", group, b->p.type, b->p.m, b->p.n, b->p.k, b->p.transposed ? "true" : "false");
+  for (int i = 0; i < b->count; i++) {
+    const contender *c = &b->list[i];
+    fprintf(record, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
+            i ? "," : "", c->name, c->kernel ? "\"" : "", c->kernel ? c->kernel->scheme : "null", c->kernel ? "\"" : "",
+            1e6 * turns_at(&c->turns, 0.5), 1e6 * turns_at(&c->turns, 0.1), 1e6 * turns_at(&c->turns, 0.9));
+  }
+  fprintf(record, "]}");
+}
+
+static double ratio(const contender *x, const contender *y) {
+  return x && y ? turns_ratio(&x->turns, &y->turns) : NAN;
+}
+
+/* Of ratios: geometric mean and the largest; of none NaN. */
+typedef struct summary {
+  double logs, most;
+  int n;
+} summary;
+static void take(summary *s, double x) {
+  if (isnan(x)) return;
+  s->logs += log(x), s->most = s->n && s->most > x ? s->most : x, s->n++;
+}
+static double mean(const summary *s) {
+  return s->n ? exp(s->logs / s->n) : NAN;
+}
+
+static void print_product(const bench *b) {
+  const contender *none = find(b, "none");
+  printf("%-5s %-4s %6dx%5dx%5d:", b->p.type, b->p.transposed ? "B^T" : "B", b->p.m, b->p.n, b->p.k);
+  const double flops = 2.0 * b->p.m * b->p.n * b->p.k;
+  for (int i = 0; i < b->count; i++) {
+    const contender *c = &b->list[i];
+    const double us = 1e6 * turns_at(&c->turns, 0.5);
+    if (c == none || !c->kernel)
+      printf("  %s %.1f us (%.0f T/s)", c->kernel ? c->kernel->tile->name : c->name, us, flops / us * 1e-6);
+    else
+      printf("  %s %s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, us, ratio(c, none));
+  }
+  printf("\n");
+  fflush(stdout);
+}
+
+/* ---- bf16 and fp16 ---- */
+
+static const int large[][3] = {{2048, 2048, 2048}, {4096, 4096, 4096},  {8192, 8192, 8192},
+                               {4096, 4096, 1024}, {16384, 1024, 1024}, {129600, 256, 576}};
+
+static void bench_half(bool transposed) {
+  static bench b;
+  summary none_ex = {0}, none_lt = {0}, row = {0}, rowcol = {0}, row_ex = {0}, row_lt = {0}, tile[3] = {{0}};
+  static const rdt_dtype types[] = {RDT_BF16, RDT_F16};
+  printf("\nbf16 and fp16, %s; own schemes: time and ratio to own unprotected\n",
+         transposed ? "B as n x k" : "B as k x n");
+  for (int t = 0; t < 2; t++)
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
+      const int *s = large[i];
+      const product p = {rdt_dtype_name(types[t]), types[t], types[t], s[0], s[1], s[2], false, transposed};
+      if (only && strcmp(only, p.type) != 0) continue;
+      ready(&b, &p);
+      enter(&b);
+      const contender *none = find(&b, "none"), *ex = named(&b, "cublasGemmEx"), *lt = named(&b, "cublasLt");
+      if (none) {
+        measure(&b);
+        verify(&b);
+        print_product(&b);
+        put_record(&b, "half");
+        const contender *r = find(&b, "row"), *c = find(&b, "tile");
+        take(&none_ex, ratio(none, ex)), take(&none_lt, ratio(none, lt));
+        take(&row, ratio(r, none)), take(&rowcol, ratio(find(&b, "rowcol"), none));
+        take(&row_ex, ratio(r, ex)), take(&row_lt, ratio(r, lt));
+        take(&tile[p.k >= 4096 ? 0 : p.k >= 1024 ? 1 : 2], ratio(c, plain(&b, c)));
+      }
+      done(&b);
+    }
+  if (!none_ex.n && !row.n) {
+    printf("no own kernel takes it\n");
+    return;
+  }
+  printf("own unprotected / cublasGemmEx %.3f, / best of cuBLASLt %.3f (geometric means of %d; asked: 0.97, 1.01)\n",
+         mean(&none_ex), mean(&none_lt), none_ex.n);
+  printf("row / own unprotected %.4f, worst %.4f (1.006, 1.025); rowcol %.4f (1.025)\n", mean(&row), row.most,
+         mean(&rowcol));
+  printf(
+      "tile / own unprotected of its tile, worst: K >= 4096 %.4f (1.05), K >= 1024 %.4f (1.07), K = 576 %.4f (1.10)\n",
+      tile[0].n ? tile[0].most : NAN, tile[1].n ? tile[1].most : NAN, tile[2].n ? tile[2].most : NAN);
+  printf("row / unprotected cublasGemmEx %.3f (0.98), / best of cuBLASLt %.3f (1.02)\n", mean(&row_ex), mean(&row_lt));
+}
+
+/* ---- others ---- */
+
+static void bench_others(void) {
+  static bench b;
+  static const product list[] = {{"f8e4m3", RDT_F8E4M3, RDT_BF16, 4096, 4096, 4096, false, true},
+                                 {"f8e4m3", RDT_F8E4M3, RDT_BF16, 8192, 8192, 8192, false, true},
+                                 {"s8", RDT_S8, RDT_S32, 4096, 4096, 4096, false, true},
+                                 {"s8", RDT_S8, RDT_S32, 8192, 8192, 8192, false, true},
+                                 {"tf32", RDT_F32, RDT_F32, 4096, 4096, 4096, true, true}};
+  printf("\n8-bit and tf32: the fastest protected / best of cuBLASLt (asked: 1.05)\n");
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    if (only && strcmp(only, list[i].type) != 0) continue;
+    ready(&b, &list[i]);
+    enter(&b);
+    measure(&b);
+    verify(&b);
+    const contender *lt = named(&b, "cublasLt"), *best = NULL;
+    for (int j = 0; j < b.count; j++)
+      if (b.list[j].kernel && !is(&b.list[j], "none") &&
+          (!best || turns_at(&b.list[j].turns, 0.5) < turns_at(&best->turns, 0.5)))
+        best = &b.list[j];
+    print_product(&b);
+    printf("  %s / %s: %.3f\n", best ? best->name : "no own kernel", lt ? lt->name : "cuBLASLt, which has none",
+           ratio(best, lt));
+    put_record(&b, "others");
+    done(&b);
+  }
+}
+
+/* ---- no cliff ---- */
+
+/* Own kernels of one scheme alone, the fastest of them. */
+static contender *fastest(bench *b, const product *p, const char *scheme) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  ready(b, p);
+  for (int i = 0; i < n; i++)
+    if (fits(p, &table[i]) && strcmp(table[i].scheme, scheme) == 0) add_own(b, &table[i]);
+  if (b->count) choose(b, 0, same_scheme);
+  return b->count ? &b->list[0] : NULL;
+}
+
+static void bench_grid(const char *scheme, bool transposed) {
+  static bench exact, round;
+  static const int ms[] = {1000, 1001, 1023, 1024, 1025}, ns[] = {4095, 4096, 4097}, ks[] = {4096, 4100};
+  summary all = {0};
+  char worst[112] = "";
+  if (only && strcmp(only, "bf16") != 0) return;
+  for (int i = 0; i < 5; i++)
+    for (int j = 0; j < 3; j++)
+      for (int l = 0; l < 2; l++) {
+        const product p = {"bf16", RDT_BF16, RDT_BF16, ms[i], ns[j], ks[l], false, transposed};
+        product up_to = p;
+        up_to.m = (int)up(p.m, 128), up_to.n = (int)up(p.n, 128), up_to.k = (int)up(p.k, 64);
+        contender *x = fastest(&exact, &p, scheme), *y = fastest(&round, &up_to, scheme);
+        if (x && y) {
+          turns_take((turns *const[]){&x->turns, &y->turns}, 2, WARM, TRIALS, stream);
+          const double r = ratio(x, y);
+          if (!all.n || r > all.most) snprintf(worst, sizeof worst, "%dx%dx%d by %s", p.m, p.n, p.k, x->name);
+          take(&all, r);
+          if (complaints(x) || complaints(y)) printf("WRONG %s complains of clean data\n", x->name), code = 1;
+          put_record(&exact, "grid"), put_record(&round, "grid");
+        }
+        done(&exact), done(&round);
+      }
+  if (all.n)
+    printf(
+        "no cliff, bf16, %s, %s: time / that of the shape rounded up: mean %.3f, worst %.3f (asked: 1.10), %s; %d "
+        "shapes\n",
+        scheme, transposed ? "B as n x k" : "B as k x n", mean(&all), all.most, worst, all.n);
+  fflush(stdout);
+}
+
+int main(int argc, char **argv) {
+  rdt_reason why;
+  char no_library[256];
+  if (rdt_cuda_count(&why) == 0) return printf("gpu-bench: skipped: %s\n", why.text), 0;
+  must(rdt_cuda_open(0, &device, &why), &why);
+  turns_must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
+  library = cublas_open(no_library, sizeof no_library);
+  only = argc > 2 ? argv[2] : NULL;
+  printf("%s; cuBLAS %s\n", device.name, library ? cublas_version(library) : no_library);
+  record = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu-hopper", device.name);
+  if (record) fprintf(record, ", \"cublas\": \"%s\", \"products\": [", library ? cublas_version(library) : "none");
+  for (int transposed = 1; transposed >= 0; transposed--) bench_half(transposed);
+  bench_others();
+  printf("\n");
+  for (int transposed = 1; transposed >= 0; transposed--)
+    for (int i = 0; i < 2; i++) bench_grid(i ? "row" : "none", transposed);
+  if (record) fprintf(record, "]}\n"), fclose(record);
+  return code;
+}
