@@ -163,9 +163,9 @@ static void test_rows(void **state) {
     if (rows[i]->isa > rdt_isa_detect() || rows[i]->op == RDT_KOP_QUANTIZE) continue; /* it: test_quant.c */
     for (int t = 0; t < dtype_count(rows[i]->op); t++) {
       const dtypes d = dtypes_of(rows[i]->op, t);
-      if (rows[i]->op == RDT_KOP_MAP && d.a == RDT_BOOL) continue; /* its functions are about numbers */
+      if (rows[i]->op == RDT_KOP_MAP && d.a == RDT_BOOL) continue;          /* its functions are about numbers */
       if (rows[i]->op == RDT_KOP_MAXPOOL && rdt_dtype_is_f8(d.a)) continue; /* the largest of nothing is -Inf */
-      const int cases = d.a == RDT_F32 ? 72 : 20;                  /* vendor rows take f32 more than all else */
+      const int cases = d.a == RDT_F32 ? 72 : 20; /* vendor rows take f32 more than all else */
       const int count = check_row(rows[i], &d, cases);
       taken += count;
       const rdt_problem op = {.op = rows[i]->op};

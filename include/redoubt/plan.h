@@ -39,10 +39,10 @@ typedef struct rdt_plan rdt_plan;
 
 /* C = alpha A B + beta C. A: m x k, B: k x n, C: m x n, rank-2 views (transposes and leading dimensions are strides).
  * Datatypes (A, B, C): f64 f64 f64 | f32 f32 f32 | bf16 bf16 f32 or bf16 | f16 f16 f32 or f16 | s8 or u8, s8 or u8, s32
- * (alpha = 1, beta = 0; exact) | f8e4m3 or f8e5m2, the same, f32, bf16 or f16 (by plain C: correct, and slow). C must not overlap A or B, nor itself. m, n or k may be 0.
- * Checks are made on the product A B before alpha, beta and rounding to C; result may be NULL.
- * Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_ARG, RDT_ERR_NOMEM, RDT_ERR_FAULT (C known to be wrong),
- * RDT_ERR_CANCELLED. */
+ * (alpha = 1, beta = 0; exact) | f8e4m3 or f8e5m2, the same, f32, bf16 or f16 (by plain C: correct, and slow). C must
+ * not overlap A or B, nor itself. m, n or k may be 0. Checks are made on the product A B before alpha, beta and
+ * rounding to C; result may be NULL. Errors: RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_ARG, RDT_ERR_NOMEM, RDT_ERR_FAULT (C
+ * known to be wrong), RDT_ERR_CANCELLED. */
 RDT_API RDT_MUST_USE rdt_status rdt_gemm(rdt_context *ctx, double alpha, const rdt_tensor *a, const rdt_tensor *b,
                                          double beta, rdt_tensor *c, rdt_result *result);
 

@@ -8,8 +8,8 @@
 typedef void rdt_load_fn(void *to, const void *from, int64_t stride, int64_t n);
 typedef void rdt_store_fn(void *to, int64_t stride, const void *from, int64_t n);
 
-/* What products and pools are computed in: f64 for f64; f32 for f32, bf16, f16 and 8-bit floats; s32 for s8, u8 and s32.
- * RDT_DTYPE_COUNT for those that none is computed in (s64, bool). */
+/* What products and pools are computed in: f64 for f64; f32 for f32, bf16, f16 and 8-bit floats; s32 for s8, u8 and
+ * s32. RDT_DTYPE_COUNT for those that none is computed in (s64, bool). */
 rdt_dtype rdt_compute_type(rdt_dtype t);
 rdt_load_fn *rdt_loader(rdt_dtype t); /* to and from that type; NULL where there is none */
 rdt_store_fn *rdt_storer(rdt_dtype t);
