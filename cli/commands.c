@@ -4,9 +4,17 @@
 #include "cli.h"
 #include "manual/manual.h"
 
-static const rdt_command *const commands[] = {
-    &rdt_cmd_run,   &rdt_cmd_report, &rdt_cmd_plan, &rdt_cmd_inject,  &rdt_cmd_conformance,
-    &rdt_cmd_bench, &rdt_cmd_info,   &rdt_cmd_list, &rdt_cmd_figures, NULL};
+static const rdt_command *const commands[] = {&rdt_cmd_run,
+                                              &rdt_cmd_report,
+                                              &rdt_cmd_plan,
+                                              &rdt_cmd_inject,
+                                              &rdt_cmd_conformance,
+                                              &rdt_cmd_bench,
+                                              &rdt_cmd_screen,
+                                              &rdt_cmd_info,
+                                              &rdt_cmd_list,
+                                              &rdt_cmd_figures,
+                                              NULL};
 
 static const rdt_words examples[] = {{"redoubt run model.onnx --input image.npy", "a network, checked"},
                                      {"redoubt run model.onnx --input image.npy --fault bit:30@accum,seed=1",

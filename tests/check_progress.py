@@ -210,6 +210,7 @@ def main():
                            rb"n 1, 56 x 56"),
             "bench tolerance": ([program, "bench", "tolerance", "--table", "rates", "--case", "f32", "--k", "256",
                                  "--trials", "1000000000"], rb"f32"),
+            "screen": ([program, "screen", "-r", "4"], rb"gemm_\w+ \w+"),
             "conformance": ([program, "conformance", cases(4000, 10), "--threads", "1"], rb"case \d+/4000 \S+"),
         }
         for name in sys.argv[2:] or calls:

@@ -3,6 +3,7 @@
     check_schemas.py REDOUBT        (the path of the built program; needs jsonschema)
 """
 import json
+import os
 import pathlib
 import shutil
 import struct
@@ -46,6 +47,8 @@ CALLS = [
                             "--scheme", "auto,plan,global", "--max-seconds", 2]),
     ("bench-published", 0, ["bench", "published", "--trials", 8]),
     ("bench-published", 0, ["bench", "published", "--trials", 20, "--table", "strided"]),
+    ("screen", 0, ["screen", "--time", 0.1]),
+    ("screen", 1, ["screen", "--time", 0.1, "-r", 2, "--fault", f"bit@accum,core={min(os.sched_getaffinity(0))}"]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites", "workloads", "dlrm-top:8")]
 

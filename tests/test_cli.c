@@ -62,7 +62,7 @@ static void copy_part(const char *from, const char *to, long bytes) {
 
 static void test_help(void **state) {
   (void)state;
-  static const char *const commands[] = {"run", "plan", "inject", "conformance", "info", "list"};
+  static const char *const commands[] = {"run", "plan", "inject", "conformance", "screen", "info", "list"};
   util_cli_expect(util_cli("--version"), 0, "redoubt 0.");
   util_cli_expect(util_cli("help"), 0, "Usage: redoubt COMMAND");
   util_cli_expect(util_cli("--help"), 0, "Usage: redoubt COMMAND");
@@ -671,6 +671,7 @@ static void test_signals(void **state) {
                                       "rates",   "--trials", "1000000000", NULL};
   static const char *const flips[] = {"redoubt", "bench",    "tolerance",  "--table",
                                       "flips",   "--trials", "1000000000", NULL};
+  static const char *const screen[] = {"redoubt", "screen", "-r", "4", "--prom", "stop.json", NULL};
   assert_int_equal(stop_with(SIGINT, run), 130);
   assert_int_equal(files_in("stop"), 0);
   assert_false(there("stop.json"));
@@ -681,6 +682,7 @@ static void test_signals(void **state) {
   assert_int_equal(stop_with(SIGHUP, conv), 129);
   assert_int_equal(stop_with(SIGTERM, rates), 143);
   assert_int_equal(stop_with(SIGTERM, flips), 143);
+  assert_int_equal(stop_with(SIGINT, screen), 130);
   assert_false(there("stop.json"));
 }
 

@@ -35,8 +35,16 @@ static rdt_isa named(const char *name) {
   return isa;
 }
 
+static _Thread_local rdt_isa confined = RDT_ISA_COUNT;
+
+rdt_isa rdt_isa_confine(rdt_isa most) {
+  const rdt_isa before = confined;
+  confined = most;
+  return before;
+}
+
 rdt_isa rdt_isa_detect(void) {
-  const rdt_isa best = rdt_isa_hardware();
+  const rdt_isa hardware = rdt_isa_hardware(), best = confined < hardware ? confined : hardware;
   const char *wanted = getenv("REDOUBT_ISA");
   const rdt_isa isa = wanted ? named(wanted) : best;
   return isa < best ? isa : best;

@@ -8,6 +8,8 @@ typedef enum rdt_isa { RDT_ISA_GENERIC = 0, RDT_ISA_AVX2 = 1, RDT_ISA_AVX512 = 2
 
 rdt_isa rdt_isa_hardware(void);
 rdt_isa rdt_isa_detect(void); /* the best that CPU and REDOUBT_ISA allow; a word that is no ISA allows all */
+/* From now on rdt_isa_detect says no more than that to the calling thread; what it was confined to before. */
+rdt_isa rdt_isa_confine(rdt_isa most);
 /* RDT_ERR_NAME: REDOUBT_ISA is no ISA; RDT_ERR_UNSUPPORTED: the CPU does not have it. */
 rdt_status rdt_isa_wanted(rdt_reason *why);
 const char *rdt_isa_name(rdt_isa isa);
