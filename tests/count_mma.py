@@ -9,9 +9,9 @@ A warp's tile of MT x NT instructions takes MT NT products a step. What is added
 split into (2 of fp16, 3 of bf16; the paper's sums in half precision are one):
 
     scheme      products        additions
-    thread1     P MT            4 NT + 4 (P - 1), of B's fragments
-    thread1a    P NT            8 MT + 8 (P - 1), of A's fragments
-    col         P NT            8 MT + 8 (P - 1)
+    thread1     P MT            4 (NT - 1) + 4 (P - 1), of B's fragments
+    thread1a    P NT            8 (MT - 1) + 8 (P - 1), of A's fragments
+    col         P NT            8 (MT - 1) + 8 (P - 1)
     thread2     P (P + 1) / 2   both
     replicate   MT NT           none
     replicate1  MT NT           none
@@ -44,7 +44,7 @@ def kernels(text, starts, product, addition):
 
 def expected(parts, mt, nt, check):
     """Products and sums of a step beyond those of none."""
-    norms, of_b, of_a = 2 * mt, 4 * nt + 4 * (parts - 1), 8 * mt + 8 * (parts - 1)
+    norms, of_b, of_a = 2 * mt, 4 * (nt - 1) + 4 * (parts - 1), 8 * (mt - 1) + 8 * (parts - 1)
     return {"thread1": (parts * mt + norms, of_b), "thread1a": (parts * nt + norms, of_a),
             "col": (parts * nt + norms, of_a), "thread2": (parts * (parts + 1) // 2 + norms, of_b + of_a),
             "replicate": (mt * nt, 0), "replicate1": (mt * nt + norms, 0)}[check]

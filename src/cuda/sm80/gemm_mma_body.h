@@ -15,38 +15,76 @@
 
 /* ---- the loop over k ---- */
 
+/* Where the fragments of a warp lie in a stage. */
+template <class T, class Tile, bool shuffled, bool kept = T::bytes == 2>
+struct rdt_places {
+  int row, column, part;
+  __device__ __forceinline__ rdt_places(int row_, int column_, int part_) : row(row_), column(column_), part(part_) {}
+  __device__ __forceinline__ void load(rdt_fragments<T, Tile> &f, uint32_t stage, int step) const {
+    const int k = (part * Tile::steps + step) * T::k;
+#pragma unroll
+    for (int i = 0; i < Tile::MT; i++) T::template load_a<Tile::a_chunks>(f.a[i], stage, row * Tile::WM + 16 * i, k);
+#pragma unroll
+    for (int j = 0; j < Tile::NT; j += 2)
+      T::template load_b<Tile::b_chunks>(f.b[j], f.b[j + 1], stage + Tile::a_bytes, k, column * Tile::WN + 8 * j);
+  }
+};
+
+/* The same of 16 bits, worked out once: 16 rows on, chunks are swizzled alike. What comes from a shuffle is not worked
+ * out anew in each round, where products wait for it; but it takes a while when a kernel begins. */
+template <class Tile, int check>
+RDT_DEVICE constexpr bool rdt_shuffles() {
+  return Tile::rows * Tile::columns > 1 || rdt_of_thread(check) || (check == RDT_MMA_REPLICATE && Tile::MT > 1);
+}
+
+template <class T, class Tile, bool shuffled>
+struct rdt_places<T, Tile, shuffled, true> {
+  uint32_t a[Tile::steps], b[Tile::NT / 2];
+  static __device__ __forceinline__ uint32_t kept(uint32_t x) {
+    return shuffled ? __shfl_sync(0xffffffffu, x, threadIdx.x % 32) : x;
+  }
+  __device__ __forceinline__ rdt_places(int row, int column, int part) {
+    const int lane = threadIdx.x % 32, k = part * Tile::steps * T::k;
+#pragma unroll
+    for (int s = 0; s < Tile::steps; s++) {
+      const int at = T::template place_a<Tile::a_chunks>(row * Tile::WM + lane % 16, k / 8 + 2 * s + lane / 16);
+      a[s] = kept(16u * (uint32_t)at);
+    }
+#pragma unroll
+    for (int j = 0; j < Tile::NT / 2; j++) {
+      const int at = T::template place_b<Tile::b_chunks>(k + lane % 16, column * Tile::NT + 2 * j + lane / 16);
+      b[j] = kept(Tile::a_bytes + 16u * (uint32_t)at);
+    }
+  }
+  __device__ __forceinline__ void load(rdt_fragments<T, Tile> &f, uint32_t stage, int step) const {
+#pragma unroll
+    for (int i = 0; i < Tile::MT; i++) T::load_a(f.a[i], stage + a[step] + (uint32_t)i * (16 * 16 * Tile::a_chunks));
+#pragma unroll
+    for (int j = 0; j < Tile::NT; j += 2)
+      T::load_b(f.b[j], f.b[j + 1], stage + b[j / 2] + (uint32_t)step * (T::k * 16 * Tile::b_chunks));
+  }
+};
+
 template <class T, class Tile, int check, class Hit>
-RDT_DEVICE void rdt_warp_step(typename T::sum (&c)[Tile::MT][Tile::NT][4], rdt_extra<T, Tile, check> &x, uint32_t stage,
-                              int k, int row, int column, bool expects, Hit &hit) {
-  typename T::reg a[Tile::MT][T::a_regs], b[Tile::NT][T::b_regs];
-#pragma unroll
-  for (int i = 0; i < Tile::MT; i++) T::template load_a<Tile::a_chunks>(a[i], stage, row * Tile::WM + 16 * i, k);
-#pragma unroll
-  for (int j = 0; j < Tile::NT; j += 2)
-    T::template load_b<Tile::b_chunks>(b[j], b[j + 1], stage + Tile::a_bytes, k, column * Tile::WN + 8 * j);
-  if constexpr (Hit::on) hit.fragments(a);
+RDT_DEVICE void rdt_warp_step(typename T::sum (&c)[Tile::MT][Tile::NT][4], rdt_extra<T, Tile, check> &x,
+                              rdt_fragments<T, Tile> &f, int column, bool expects, Hit &hit) {
+  if constexpr (Hit::on) hit.fragments(f.a);
   if (check == RDT_MMA_SUMS && expects) { /* the columns that hold parts are all there are */
     if (column == 0) {
 #pragma unroll
       for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
         for (int j = 0; j < T::together; j++)
-          if (j == 0 || T::exact) T::mma(c[i][j], a[i], b[j]);
+          if (j == 0 || T::exact) T::mma(c[i][j], f.a[i], f.b[j]);
     }
-    if constexpr (check == RDT_MMA_SUMS) rdt_norms<T, Tile, check>(x, a, column);
+    if constexpr (check == RDT_MMA_SUMS) rdt_norms<T, Tile, check>(x, f.a, column);
   } else {
 #pragma unroll
     for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
-      for (int j = 0; j < Tile::NT; j++) T::mma(c[i][j], a[i], b[j]);
-    if constexpr (check == RDT_MMA_REPLICATE) {
-#pragma unroll
-      for (int i = 0; i < Tile::MT; i++)
-#pragma unroll
-        for (int j = 0; j < Tile::NT; j++) T::mma(x.twin[i][j], a[i], b[j]);
-    }
+      for (int j = 0; j < Tile::NT; j++) T::mma(c[i][j], f.a[i], f.b[j]);
     if constexpr (Hit::on) hit.accumulators(c);
-    rdt_check_step<T, Tile, check, Hit>(x, a, b, column, hit);
+    rdt_check_step<T, Tile, check, Hit>(x, f.a, f.b, hit);
   }
 }
 
@@ -77,18 +115,51 @@ RDT_DEVICE bool rdt_differ4(const rdt_four<R> &x, const rdt_four<R> &y) {
           (rdt_bits(x.v[2]) ^ rdt_bits(y.v[2])) | (rdt_bits(x.v[3]) ^ rdt_bits(y.v[3]))) != 0;
 }
 
-/* Four neighbours of a row: what the warps have summed. */
-template <class T, class Tile>
-RDT_DEVICE rdt_four<typename T::sum> rdt_warps_sum(uint32_t sums, int row, int column) {
-  rdt_four<typename T::sum> v, w;
+/* Four neighbours of a row: what the warps have summed; `again`: added twice, which the compiler does not know to be
+ * the same. */
+template <class R>
+struct rdt_twice {
+  rdt_four<R> v, w;
+};
+
+RDT_DEVICE float rdt_unknown(float x, uint32_t zero) {
+  return __uint_as_float(__float_as_uint(x) ^ zero);
+}
+RDT_DEVICE double rdt_unknown(double x, uint32_t zero) {
+  return __hiloint2double(__double2hiint(x) ^ (int)zero, __double2loint(x));
+}
+RDT_DEVICE int rdt_unknown(int x, uint32_t zero) {
+  return x ^ (int)zero;
+}
+
+template <bool again, class R>
+RDT_DEVICE rdt_twice<R> rdt_begin(const rdt_mma_args &p, const rdt_four<R> &v) {
+  rdt_twice<R> x = {v, v};
+  if constexpr (again) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) x.w.v[i] = rdt_unknown(v.v[i], __float_as_uint(p.zero));
+  }
+  return x;
+}
+
+template <bool again, class R>
+RDT_DEVICE void rdt_more(rdt_twice<R> &x, const rdt_four<R> &v) {
+  x.v = rdt_add4(x.v, v);
+  if constexpr (again) x.w = rdt_add4(x.w, v);
+}
+
+template <class T, class Tile, bool again>
+RDT_DEVICE rdt_twice<typename T::sum> rdt_warps_sum(const rdt_mma_args &p, uint32_t sums, int row, int column) {
+  rdt_four<typename T::sum> v;
   constexpr uint32_t size = sizeof(typename T::sum);
   rdt_load_shared(v.v, sums + size * (uint32_t)(row * Tile::pitch + column));
+  rdt_twice<typename T::sum> x = rdt_begin<again>(p, v);
 #pragma unroll
   for (int i = 1; i < Tile::WK; i++) {
-    rdt_load_shared(w.v, sums + size * (uint32_t)((i * Tile::BM + row) * Tile::pitch + column));
-    v = rdt_add4(v, w);
+    rdt_load_shared(v.v, sums + size * (uint32_t)((i * Tile::BM + row) * Tile::pitch + column));
+    rdt_more<again>(x, v);
   }
-  return v;
+  return x;
 }
 
 template <class T, class Tile>
@@ -97,15 +168,24 @@ RDT_DEVICE const typename T::sum *rdt_partial(const rdt_mma_args &p, int split) 
   return (const typename T::sum *)p.partial + tile * (Tile::BM * Tile::BN);
 }
 
-template <class T, class Tile>
-static __device__ __noinline__ rdt_four<typename T::sum> rdt_splits_sum(const rdt_mma_args &p, int at) {
-  rdt_four<typename T::sum> v, w;
+template <class T, class Tile, bool again>
+static __device__ __noinline__ rdt_twice<typename T::sum> rdt_splits_sum(const rdt_mma_args &p, int at) {
+  rdt_four<typename T::sum> v;
   rdt_load_l2(v.v, rdt_partial<T, Tile>(p, 0) + at);
+  rdt_twice<typename T::sum> x = rdt_begin<again>(p, v);
   for (int s = 1; s < p.splits; s++) {
-    rdt_load_l2(w.v, rdt_partial<T, Tile>(p, s) + at);
-    v = rdt_add4(v, w);
+    rdt_load_l2(v.v, rdt_partial<T, Tile>(p, s) + at);
+    rdt_more<again>(x, v);
   }
-  return v;
+  return x;
+}
+
+/* Sums that differ where they are the same. */
+template <class R>
+RDT_DEVICE void rdt_compare_twice(const rdt_mma_args &p, const rdt_twice<R> &x, int row, int column) {
+  if (__builtin_expect(!rdt_differ4(x.v, x.w), 1)) return;
+  const rdt_place_of place = {row, column, 1, 4, 0, p.k};
+  rdt_complain(p.verdict, RDT_CUDA_CERTAIN, place, (float)x.v.v[0], (float)x.w.v[0], 0.0f, 0.0f);
 }
 
 /* ---- results ---- */
@@ -232,12 +312,9 @@ static __device__ __noinline__ bool rdt_share_tile(const rdt_mma_args &p, uint32
 #pragma unroll 1
   for (int at = threadIdx.x; at < Tile::BM * Tile::BN / 4; at += Tile::threads) {
     const int r = 4 * at / Tile::BN, c = 4 * at % Tile::BN;
-    const rdt_four<typename T::sum> v = rdt_warps_sum<T, Tile>(sums, r, c);
-    rdt_store_four(mine + 4 * at, v.v[0], v.v[1], v.v[2], v.v[3]);
-    if (again && rdt_differ4(v, rdt_warps_sum<T, Tile>(sums, r, c))) {
-      const rdt_place_of place = {(int)blockIdx.y * Tile::BM + r, (int)blockIdx.x * Tile::BN + c, 1, 4, 0, p.k};
-      rdt_complain(p.verdict, RDT_CUDA_CERTAIN, place, (float)v.v[0], 0.0f, 0.0f, 0.0f);
-    }
+    const rdt_twice<typename T::sum> x = rdt_warps_sum<T, Tile, again>(p, sums, r, c);
+    rdt_store_four(mine + 4 * at, x.v.v[0], x.v.v[1], x.v.v[2], x.v.v[3]);
+    if constexpr (again) rdt_compare_twice(p, x, (int)blockIdx.y * Tile::BM + r, (int)blockIdx.x * Tile::BN + c);
   }
   return rdt_last(p.tickets + blockIdx.y * p.column_blocks + blockIdx.x, (unsigned)p.splits);
 }
@@ -316,22 +393,16 @@ RDT_DEVICE bool rdt_store_tile(const rdt_mma_args &p, uint32_t sums, Hit &hit) {
   for (int at = threadIdx.x; at < groups; at += Tile::threads) {
     const int r = 4 * at / Tile::BN, c = 4 * at % Tile::BN;
     const int row = (int)blockIdx.y * Tile::BM + r, column = (int)blockIdx.x * Tile::BN + c;
-    rdt_four<typename T::sum> v =
-        p.splits > 1 ? rdt_splits_sum<T, Tile>(p, 4 * at) : rdt_warps_sum<T, Tile>(sums, r, c);
-    if constexpr (Hit::on) hit.reduced(row, column, v.v);
-    if (again) {
-      const rdt_four<typename T::sum> w =
-          p.splits > 1 ? rdt_splits_sum<T, Tile>(p, 4 * at) : rdt_warps_sum<T, Tile>(sums, r, c);
-      if (__builtin_expect(rdt_differ4(v, w), 0)) {
-        const rdt_place_of place = {row, column, 1, 4, 0, p.k};
-        rdt_complain(p.verdict, RDT_CUDA_CERTAIN, place, (float)v.v[0], (float)w.v[0], 0.0f, 0.0f);
-      }
-    }
+    rdt_twice<typename T::sum> both =
+        p.splits > 1 ? rdt_splits_sum<T, Tile, again>(p, 4 * at) : rdt_warps_sum<T, Tile, again>(p, sums, r, c);
+    if constexpr (Hit::on) hit.reduced(row, column, both.v.v);
+    const rdt_four<typename T::sum> v = both.v;
     if constexpr (check == RDT_MMA_SUMS) rdt_sum_row<T, Tile>(p, row, column, v);
     if (row >= p.m || column >= p.n) continue;
     const rdt_four<typename T::sum> x = rdt_epilogue4<T>(p, row, column, v);
     rdt_store4<T>(p, row, column, x);
     if constexpr (check == RDT_MMA_CLASSIC) totals.add(p, column, v, x);
+    if constexpr (again) rdt_compare_twice(p, both, row, column);
   }
   if constexpr (check == RDT_MMA_CLASSIC) totals.put(p, sums);
   return true;
@@ -350,7 +421,7 @@ RDT_DEVICE void rdt_store_expected(const rdt_mma_args &p, uint32_t sums, const t
     if constexpr (!T::exact)
       for (int w = 0; w < Tile::WK; w++) a2 += norm[w * Tile::BM + r];
     rdt_store_pair((R *)p.sums + 2 * (((int64_t)p.column_blocks + blockIdx.z) * p.m + row),
-                   T::expected(rdt_warps_sum<T, Tile>(sums, r, 0).v), a2);
+                   T::expected(rdt_warps_sum<T, Tile, false>(p, sums, r, 0).v.v), a2);
   }
 }
 
@@ -469,14 +540,22 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   }
 #pragma unroll 1
   for (int s = 0; s < Tile::stages - 1; s++) load(s);
+  const rdt_places<T, Tile, rdt_shuffles<Tile, check>()> places(row, column, part);
   for (int round = 0; round < rounds; round++) {
     rdt_copy_wait<Tile::stages - 2>();
     __syncthreads();
     load(round + Tile::stages - 1);
     const uint32_t stage = shared + (uint32_t)(round % Tile::stages) * Tile::stage_bytes;
+    rdt_fragments<T, Tile> f[Tile::steps];
 #pragma unroll
-    for (int s = 0; s < Tile::steps; s++)
-      rdt_warp_step<T, Tile, check, Hit>(c, x, stage, (part * Tile::steps + s) * T::k, row, column, expects, hit);
+    for (int s = 0; s < Tile::steps; s++) {
+      places.load(f[s], stage, s);
+      rdt_warp_step<T, Tile, check, Hit>(c, x, f[s], column, expects, hit);
+    }
+    if constexpr (rdt_of_thread(check)) { /* not between the steps: it would keep the next one's loads waiting */
+#pragma unroll
+      for (int s = 0; s < Tile::steps; s++) rdt_norms<T, Tile, check>(x, f[s].a, column);
+    }
   }
   rdt_copy_wait<0>();
   __syncthreads();
@@ -498,9 +577,6 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
     }
   }
   __syncthreads();
-  if constexpr (rdt_of_thread(check))
-    rdt_check_thread<T, Tile, check, Hit>(p, c, x, norm + part * Tile::BM, rho2, row, column, k0, k1, hit);
-  if constexpr (check == RDT_MMA_REPLICATE) rdt_check_twin<T, Tile, Hit>(p, c, x, row, column, k0, k1);
   if constexpr (check == RDT_MMA_SUMS) {
     bool done = expects;
     if (expects)
@@ -511,6 +587,10 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   } else {
     rdt_store_tile<T, Tile, check, Hit>(p, shared, hit);
   }
+  /* What threads check does not keep the result waiting: stores are under way meanwhile. */
+  if constexpr (rdt_of_thread(check))
+    rdt_check_thread<T, Tile, check, Hit>(p, c, x, norm + part * Tile::BM, rho2, row, column, k0, k1, hit);
+  if constexpr (check == RDT_MMA_REPLICATE) rdt_check_twin<T, Tile, Hit>(p, c, x, row, column, k0, k1);
 }
 
 #endif

@@ -113,6 +113,11 @@ struct rdt_extra {
   }
 };
 
+template <class T, class Tile>
+struct rdt_fragments { /* of a step of k */
+  typename T::reg a[Tile::MT][T::a_regs], b[Tile::NT][T::b_regs];
+};
+
 /* |a|^2 of each row. Warps that share rows share the work. */
 template <class T, class Tile, int check>
 RDT_DEVICE void rdt_norms(rdt_extra<T, Tile, check> &x, const typename T::reg (&a)[Tile::MT][T::a_regs], int column) {
@@ -126,7 +131,7 @@ RDT_DEVICE void rdt_norms(rdt_extra<T, Tile, check> &x, const typename T::reg (&
 
 template <class T, class Tile, int check, class Hit>
 RDT_DEVICE void rdt_check_step(rdt_extra<T, Tile, check> &x, const typename T::reg (&a)[Tile::MT][T::a_regs],
-                               const typename T::reg (&b)[Tile::NT][T::b_regs], int column, Hit &hit) {
+                               const typename T::reg (&b)[Tile::NT][T::b_regs], Hit &hit) {
   typename T::reg left[T::parts][T::a_regs], right[T::parts][T::b_regs];
   constexpr bool from_a = rdt_sums_a(check) && Tile::MT > 1, from_b = rdt_sums_b(check);
   if constexpr (from_b) {
@@ -158,8 +163,12 @@ RDT_DEVICE void rdt_check_step(rdt_extra<T, Tile, check> &x, const typename T::r
     for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
       for (int j = 0; j < Tile::NT; j++) T::mma(x.level[0][0], a[i], b[j]);
+  } else if constexpr (check == RDT_MMA_REPLICATE) {
+#pragma unroll
+    for (int i = 0; i < Tile::MT; i++)
+#pragma unroll
+      for (int j = 0; j < Tile::NT; j++) T::mma(x.twin[i][j], a[i], b[j]);
   }
-  if constexpr (rdt_extra<T, Tile, check>::sums) rdt_norms<T, Tile, check>(x, a, column);
 }
 
 /* ---- the checks of threads, at the end of their run of k ---- */
@@ -259,13 +268,13 @@ RDT_DEVICE void rdt_check_twin(const rdt_mma_args &p, const typename T::sum (&c)
                                const rdt_extra<T, Tile, RDT_MMA_REPLICATE> &x, int row, int column, int k_first,
                                int k_last) {
   const int g = (int)(threadIdx.x % 32) / 4, t = threadIdx.x % 4;
-  bool differ = false;
+  auto differ = rdt_bits((typename T::sum)0);
 #pragma unroll
   for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
     for (int j = 0; j < Tile::NT; j++)
 #pragma unroll
-      for (int r = 0; r < 4; r++) differ = rdt_bits(c[i][j][r]) != rdt_bits(x.twin[i][j][r]) || differ;
+      for (int r = 0; r < 4; r++) differ |= rdt_bits(c[i][j][r]) ^ rdt_bits(x.twin[i][j][r]);
   if (__builtin_expect(!differ, 1)) return;
   rdt_place_of at = {0, 0, 1, 1, k_first, k_last}; /* the last that differs */
   float seen = 0.0f, twin = 0.0f;

@@ -54,16 +54,12 @@ struct rdt_half : rdt_swizzled {
   static __device__ __forceinline__ uint32_t narrow(float lo, float hi) {
     return Format::narrow(lo, hi);
   }
-  template <int chunks>
-  static __device__ __forceinline__ void load_a(reg (&a)[4], uint32_t stage, int row, int at) {
-    const int lane = threadIdx.x % 32;
-    rdt_ldmatrix4(a, stage + 16u * (uint32_t)place_a<chunks>(row + lane % 16, at / 8 + lane / 16));
+  static __device__ __forceinline__ void load_a(reg (&a)[4], uint32_t at) {
+    rdt_ldmatrix4(a, at);
   }
-  template <int chunks>
-  static __device__ __forceinline__ void load_b(reg (&b)[2], reg (&next)[2], uint32_t stage, int at, int column) {
-    const int lane = threadIdx.x % 32;
+  static __device__ __forceinline__ void load_b(reg (&b)[2], reg (&next)[2], uint32_t at) {
     reg r[4];
-    rdt_ldmatrix4_transposed(r, stage + 16u * (uint32_t)place_b<chunks>(at + lane % 16, column / 8 + lane / 16));
+    rdt_ldmatrix4_transposed(r, at);
     b[0] = r[0], b[1] = r[1], next[0] = r[2], next[1] = r[3];
   }
   static __device__ __forceinline__ constexpr int column(int j, int t, int e) {
@@ -80,9 +76,10 @@ struct rdt_half : rdt_swizzled {
   static __device__ __forceinline__ void total(reg (&part)[parts][regs], const reg (&x)[count][regs]) {
 #pragma unroll
     for (int r = 0; r < regs; r++) {
-      float lo = 0.0f, hi = 0.0f;
+      const float2 first = T::wide(x[0][r]);
+      float lo = first.x, hi = first.y;
 #pragma unroll
-      for (int j = 0; j < count; j++) {
+      for (int j = 1; j < count; j++) {
         const float2 f = T::wide(x[j][r]);
         lo = rdt_minus(j) ? lo - f.x : lo + f.x;
         hi = rdt_minus(j) ? hi - f.y : hi + f.y;
