@@ -44,6 +44,7 @@ static rdt_status make_target(shooting *s, rdt_target **out, rdt_reason *why) {
   rdt_session *session = &s->session;
   const rdt_target_data data = {
       .seed = (uint64_t)s->campaign.seed, .family = s->given->family, .fresh = s->campaign.clean};
+  if (s->op && session->ctx->machine) return rdt_target_device(session->ctx, s->target, &data, out, why);
   if (s->op) return rdt_target_op(session->ctx, s->target, &data, out, why);
   const rdt_target_net net = {.user = s,
                               .model = &session->model,
@@ -135,6 +136,10 @@ static rdt_status take_mix(const rdt_settings *s, rdt_campaign *c, rdt_reason *w
   return status;
 }
 
+static bool on_device(const rdt_settings *g) {
+  return g->device && strcmp(g->device, "cpu") != 0;
+}
+
 /* How layers are protected beyond a scheme's name. A plan file counts by what is in it. */
 static rdt_status add_protection(const rdt_settings *g, cJSON *head, rdt_reason *why) {
   const rdt_policy usual = RDT_POLICY_DEFAULT;
@@ -167,6 +172,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   if (status != RDT_OK) return rdt_fail(why, status, "no context: %s", rdt_status_text(status));
   rdt_json_text(head, "target", s->target);
   if (g->family) rdt_json_text(head, "family", g->family);
+  if (on_device(g)) rdt_json_text(head, "device", g->device);
   cJSON_AddStringToObject(head, "fault", g->fault ? g->fault : g->mix ? "mix" : "default mix");
   cJSON_AddItemToObject(head, "mix", c->clean ? cJSON_CreateNull() : rdt_mix_json(&c->mix));
   cJSON_AddStringToObject(head, "scheme", g->scheme ? g->scheme : "auto");
@@ -186,7 +192,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
 
 /* Options that say two things about one. */
 static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why) {
-  const bool clean = g->fault && strcmp(g->fault, "none") == 0, replay = g->replay >= 0;
+  const bool clean = g->fault && strcmp(g->fault, "none") == 0, replay = g->replay >= 0, device = on_device(g);
   const struct {
     bool given;
     const char *text;
@@ -206,6 +212,15 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
       {clean && g->until_ci,
        "--until-ci waits for the rate of silent corruptions, and --fault none plants nothing: give --n"},
       {clean && g->fit, "--fit makes rates of planted faults, and --fault none plants nothing"},
+      {device && op && strncmp(g->operand, "gemm:", 5) != 0,
+       "on a GPU gemm: has kernels that plant faults, of one product; convolutions are planted in where a network runs "
+       "them: give a MODEL.onnx"},
+      {device && op && g->scrub, "--scrub verifies weights at rest: a product on a GPU has none between its runs"},
+      {device && g->family && strcmp(g->family, "all") == 0, "--family all makes layers, and a GPU's target has one"},
+      {device && op && g->on_fault == RDT_ON_FAULT_CORRECT,
+       "--on-fault correct rebuilds from checksums, and a GPU's results are computed again: recompute"},
+      {device && g->plan, "--plan chooses kernels of the CPU: a GPU chooses by itself"},
+      {device && g->avoid_cores.count, "--avoid-core names cores of the CPU, and the target computes on a GPU"},
       {g->jobs > 1 && g->prom, "--prom counts one process: leave --jobs at 1"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -280,9 +295,11 @@ static bool put_text(const shooting *s) {
   const double inputs = rdt_json_real(c->head, "inputs");
   char data[48] = "other data each";
   if (inputs > 0.0) snprintf(data, sizeof data, "%.0f different inputs", inputs);
-  printf("%s: %" PRId64 " %s, %s, seed %" PRId64 "; %s, %.0f threads%s\n\n", c->target, c->tally.trials,
-         c->clean ? "clean runs" : "runs with a fault each", data, c->seed, rdt_json_string(c->head, "isa"),
-         rdt_json_real(c->head, "threads"), c->jobs > 1 ? " in each process" : "");
+  const char *device = rdt_json_string(c->head, "device_name");
+  printf("%s: %" PRId64 " %s, %s, seed %" PRId64 "; %s%s%s, %.0f threads%s\n\n", c->target, c->tally.trials,
+         c->clean ? "clean runs" : "runs with a fault each", data, c->seed, device,
+         *device ? ", golden results by " : "", rdt_json_string(c->head, "isa"), rdt_json_real(c->head, "threads"),
+         c->jobs > 1 ? " in each process" : "");
   if (c->shards > 1)
     printf("A PART, not the whole campaign: shard %d of %d, %" PRId64 " of %" PRId64
            " trials; `redoubt report` adds them up\n\n",
@@ -336,12 +353,12 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_PLAN,        RDT_OPT_INPUT,       RDT_OPT_FAULT,      RDT_OPT_MIX,    RDT_OPT_N,       RDT_OPT_UNTIL_CI,
-    RDT_OPT_SEED,        RDT_OPT_FOLDER,      RDT_OPT_RESUME,     RDT_OPT_JOBS,   RDT_OPT_SHARD,   RDT_OPT_REPLAY,
-    RDT_OPT_DTYPE,       RDT_OPT_DATA_FAMILY, RDT_OPT_BATCH,      RDT_OPT_SCHEME, RDT_OPT_THREADS, RDT_OPT_LAMBDA,
-    RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,       RDT_OPT_AVOID_CORE, RDT_OPT_FIT,    RDT_OPT_REPORT,  RDT_OPT_EVENTS,
-    RDT_OPT_PROM,        RDT_OPT_PROM_EVERY,  RDT_OPT_SYSLOG,     RDT_OPT_FORMAT, RDT_OPT_JSON,    RDT_OPT_QUIET,
-    RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_PLAN,   RDT_OPT_INPUT,       RDT_OPT_FAULT,      RDT_OPT_MIX,        RDT_OPT_N,      RDT_OPT_UNTIL_CI,
+    RDT_OPT_SEED,   RDT_OPT_FOLDER,      RDT_OPT_RESUME,     RDT_OPT_JOBS,       RDT_OPT_SHARD,  RDT_OPT_REPLAY,
+    RDT_OPT_DTYPE,  RDT_OPT_DATA_FAMILY, RDT_OPT_DEVICE,     RDT_OPT_BATCH,      RDT_OPT_SCHEME, RDT_OPT_THREADS,
+    RDT_OPT_LAMBDA, RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,      RDT_OPT_AVOID_CORE, RDT_OPT_FIT,    RDT_OPT_REPORT,
+    RDT_OPT_EVENTS, RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,     RDT_OPT_FORMAT, RDT_OPT_JSON,
+    RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"DIR/campaign.json", "what the campaign is: docs/schema/campaign-1.json"},
     {"DIR/trials.jsonl", "a line for each trial, in order, whatever `--jobs` was: docs/schema/trial-1.json"},
@@ -357,6 +374,7 @@ static const rdt_words examples[] = {
      "one kind of fault; each trial its own seed"},
     {"redoubt inject model.onnx -i images.npy --fault bit@accum,count=1:16 --on-fault correct",
      "up to 16 in one row or column, rebuilt from checksums"},
+    {"redoubt inject gemm:256x256x256:f16 --device cuda:0 --scheme row", "on a GPU, by a kernel that strikes itself"},
     {"redoubt inject gemm:512x512x512 --fault ber:1e-7@accum", "every computed bit flips with a probability"},
     {NULL, NULL}};
 const rdt_command rdt_cmd_inject = {
@@ -377,6 +395,13 @@ const rdt_command rdt_cmd_inject = {
         "fault "
         "that was not repaired, a result that was made worse, or a crash ends in exit code 1 and is listed; misses "
         "outside of claims are counted as uncovered.\n"
+        "\n"
+        "With `--device cuda:N` the target computes on a GPU: a product by the own kernel of the scheme (`auto`: "
+        "thread1) "
+        "that is compiled once more to strike itself, at the sites accum, packed (fragments of A in registers), "
+        "epilogue "
+        "(after the check) and checksum; a network with faults in its weights, activations and results. What strikes "
+        "there is one element once, or with `@accum,core=N` a whole multiprocessor. Golden results are the CPU's.\n"
         "\n"
         "Where a model leaves the first dimension open, each trial takes the next images of the inputs.",
     .good = "no miss inside a claim, no harm done; with `--fault none`: nothing was reported",

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "cuda/device.h"
 #include "net/tensor_file.h"
 #include "util_cli.h"
 #include "util_onnx.h"
@@ -324,12 +325,30 @@ static void test_contradictions(void **state) {
       {"inject gemm:8x8x8:s8 --dtype f64", "says its datatype"},
       {"inject gemm:8x8x8:f64 --dtype f32", "says its datatype"},
       {"inject dlrm-top:8:bf16 --dtype f64", "says its datatype"},
+      {"inject conv:1x8x9x9:4x3x3 --device cuda:0", "give a MODEL.onnx"},
+      {"inject dlrm-top:8 --device cuda:0", "give a MODEL.onnx"},
+      {GEMM "--device cuda:0 --scrub each-run", "none between its runs"},
+      {GEMM "--device cuda:0 --family all", "has one"},
+      {GEMM "--device cuda:0 --on-fault correct", "computed again"},
+      {GEMM "--device cuda:0 --plan one.plan", "kernels of the CPU"},
+      {GEMM "--device cuda:0 --avoid-core 1", "cores of the CPU"},
+      {GEMM "--device gpu", "there is no device 'gpu'"},
       {"plan " DIGITS "/digits.onnx --dtype f32", "datatypes of its own"},
       {"inject " DIGITS "/digits.onnx " SOME "--dtype f64", "data of their own"},
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     util_cli_expect(util_cli("%s", cases[i].arguments), 2, cases[i].says);
+}
+
+/* Without a GPU: said, and told from a wrong command line. */
+static void test_no_gpu(void **state) {
+  (void)state;
+  if (rdt_cuda_count(NULL) > 0) skip();
+  util_cli_expect(util_cli(GEMM "--device cuda:0 --n 10 -o nogpu"), 3, "--device cpu needs none");
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--device cuda:0 --n 10"), 3,
+                  "--device cpu needs none");
+  util_cli_expect(util_cli(RUN SOME "--device cuda:0"), 3, "--device cpu needs none");
 }
 
 /* The story of one trial, of each kind of target: what it hit, what the check measured, how it was repaired, the end.
@@ -688,33 +707,20 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),
-      cmocka_unit_test(test_options),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_plans),
-      cmocka_unit_test(test_plan_words),
-      cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_campaigns),
-      cmocka_unit_test(test_contradictions),
-      cmocka_unit_test(test_replays),
-      cmocka_unit_test(test_clean_replay),
-      cmocka_unit_test(test_own_events),
-      cmocka_unit_test(test_other_contents),
-      cmocka_unit_test(test_killed),
-      cmocka_unit_test(test_no_verdict),
-      cmocka_unit_test(test_a_miss_fails),
-      cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs),
-      cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_no_data),
-      cmocka_unit_test(test_brief_plans),
-      cmocka_unit_test(test_unwritable),
-      cmocka_unit_test(test_empty_names),
-      cmocka_unit_test(test_links),
-      cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),
-      cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),           cmocka_unit_test(test_options),
+      cmocka_unit_test(test_lists),          cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_plan_words),     cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),         cmocka_unit_test(test_campaigns),
+      cmocka_unit_test(test_contradictions), cmocka_unit_test(test_replays),
+      cmocka_unit_test(test_clean_replay),   cmocka_unit_test(test_own_events),
+      cmocka_unit_test(test_no_gpu),         cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),         cmocka_unit_test(test_no_verdict),
+      cmocka_unit_test(test_a_miss_fails),   cmocka_unit_test(test_bad_models),
+      cmocka_unit_test(test_bad_inputs),     cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_no_data),        cmocka_unit_test(test_brief_plans),
+      cmocka_unit_test(test_unwritable),     cmocka_unit_test(test_empty_names),
+      cmocka_unit_test(test_links),          cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_signals),        cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

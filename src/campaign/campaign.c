@@ -78,6 +78,7 @@ cJSON *rdt_campaign_describe(const rdt_campaign *c, rdt_target *t, bool timed, r
   rdt_json_number(o, "seconds", both[0]);
   rdt_json_number(o, "seconds_unprotected", both[1]);
   rdt_json_number(o, "deviation", t->deviation);
+  if (*t->device) cJSON_AddStringToObject(o, "device_name", t->device);
   if (*t->model) cJSON_AddStringToObject(o, "model", t->model);
   if (*t->input) cJSON_AddStringToObject(o, "input", t->input);
   cJSON *list = cJSON_AddArrayToObject(o, "layers");
@@ -111,9 +112,10 @@ static bool same_member(const cJSON *a, const cJSON *b, const char *name) {
 
 /* Whether two heads are of one campaign: the same trials come of them. whole: b has been described. */
 static const char *differs(const cJSON *a, const cJSON *b, bool shards, bool whole) {
-  static const char *const members[] = {
-      "redoubt", "build",    "target", "model",       "input", "family",  "fault",  "mix",         "seed",   "scheme",
-      "plan",    "on_fault", "lambda", "scrub_every", "isa",   "threads", "inputs", "avoid_cores", "layers", "batch"};
+  static const char *const members[] = {"redoubt", "device",      "device_name", "build",       "target", "model",
+                                        "input",   "family",      "fault",       "mix",         "seed",   "scheme",
+                                        "plan",    "on_fault",    "lambda",      "scrub_every", "isa",    "threads",
+                                        "inputs",  "avoid_cores", "layers",      "batch"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if ((whole || cJSON_GetObjectItemCaseSensitive(b, members[i])) && !same_member(a, b, members[i])) return members[i];
   if (shards && !same_member(a, b, "shard")) return "shard";

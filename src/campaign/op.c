@@ -85,10 +85,15 @@ static void forget(rdt_op *op) {
   op->golden = op->room = NULL;
 }
 
-rdt_status rdt_op_draw(rdt_op *op, uint64_t seed, rdt_reason *why) {
+rdt_status rdt_op_fill(rdt_op *op, uint64_t seed, rdt_reason *why) {
   rdt_rng r = {.state = seed};
   forget(op);
   for (int i = 0; i < 2; i++) RDT_TRY(fill(op, i, &r, why));
+  return RDT_OK;
+}
+
+rdt_status rdt_op_draw(rdt_op *op, uint64_t seed, rdt_reason *why) {
+  RDT_TRY(rdt_op_fill(op, seed, why));
   return plan(op, false, &op->plan, why);
 }
 
@@ -137,8 +142,8 @@ static rdt_status refer(const rdt_op *t, rdt_dtype as, bool absolute, void *resu
   return status;
 }
 
-/* Golden values, and the rigorous bound of two correct evaluations. Integers are exact. */
-static rdt_status make_golden(rdt_op *t, rdt_reason *why) {
+/* Integers are exact. */
+rdt_status rdt_op_refer(rdt_op *t, const rdt_accumulator *acc, rdt_reason *why) {
   const rdt_problem *p = &t->prob;
   const int64_t n = rdt_tensor_count(&t->out);
   int64_t m, columns;
@@ -152,7 +157,7 @@ static rdt_status make_golden(rdt_op *t, rdt_reason *why) {
   }
   RDT_TRY(refer(t, RDT_F64, false, t->golden, why));
   RDT_TRY(refer(t, RDT_F64, true, t->room, why));
-  rdt_tolerance tolerance = {.acc = rdt_accumulator_of(p->in[0].dtype, p->acc), .u_check = rdt_dtype_info(RDT_F64)->u};
+  rdt_tolerance tolerance = {.acc = *acc, .u_check = rdt_dtype_info(RDT_F64)->u};
   rdt_problem_mnk(p, &m, &columns, &tolerance.k);
   for (int64_t i = 0; i < n; i++) t->room[i] = rdt_bound_element(&tolerance, t->room[i]);
   return RDT_OK;
@@ -178,19 +183,12 @@ static rdt_status execute(rdt_op *t, rdt_shot *s, rdt_reason *why) {
   return RDT_OK;
 }
 
-/* A clean run must be right, and is what the others are compared with. */
-static rdt_status run_clean(rdt_op *t, double *deviation, rdt_reason *why) {
+rdt_status rdt_op_keep(rdt_op *t, double *deviation, rdt_reason *why) {
   const int64_t n = rdt_tensor_count(&t->out);
   const size_t bytes = (size_t)n * rdt_dtype_size(t->out.dtype);
-  rdt_shot s = {0};
-  RDT_TRY(execute(t, &s, why));
-  if (s.status != RDT_OK || s.faults > 0)
-    return rdt_fail(why, RDT_ERR_FAULT, "a run without a planted fault reports one: %s", rdt_context_error(t->ctx));
   t->clean = rdt_alloc(bytes, 1);
   if (!t->clean) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for a clean result");
   memcpy(t->clean, t->out.data, bytes);
-  t->checkpoints = t->plan->checkpoints;
-  t->floor = s.floor;
   for (int64_t i = 0; i < n; i++) {
     const double off = fabs(rdt_load(t->out.data, t->out.dtype, i) - t->golden[i]);
     if (!(off <= t->room[i]))
@@ -228,8 +226,7 @@ static void compare_element(const rdt_op *t, int64_t e, rdt_shot *s) {
   s->critical = largest(t, t->out.data, first, n, step) != largest(t, t->clean, first, n, step);
 }
 
-/* Only what differs from a clean result has to be looked at. */
-static void compare(const rdt_op *t, rdt_shot *s) {
+void rdt_op_compare(const rdt_op *t, rdt_shot *s) {
   const size_t size = rdt_dtype_size(t->out.dtype), bytes = (size_t)rdt_tensor_count(&t->out) * size;
   const unsigned char *now = t->out.data;
   s->same = true;
@@ -240,8 +237,15 @@ static void compare(const rdt_op *t, rdt_shot *s) {
 }
 
 rdt_status rdt_op_expect(rdt_op *op, double *deviation, rdt_reason *why) {
-  RDT_TRY(make_golden(op, why));
-  return run_clean(op, deviation, why);
+  const rdt_accumulator acc = rdt_accumulator_of(op->prob.in[0].dtype, op->prob.acc);
+  rdt_shot s = {0};
+  RDT_TRY(rdt_op_refer(op, &acc, why));
+  RDT_TRY(execute(op, &s, why));
+  if (s.status != RDT_OK || s.faults > 0)
+    return rdt_fail(why, RDT_ERR_FAULT, "a run without a planted fault reports one: %s", rdt_context_error(op->ctx));
+  op->checkpoints = op->plan->checkpoints;
+  op->floor = s.floor;
+  return rdt_op_keep(op, deviation, why);
 }
 
 rdt_status rdt_op_run(rdt_op *op, rdt_plan *bare, rdt_reason *why) {
@@ -261,6 +265,6 @@ rdt_status rdt_op_shoot(rdt_op *op, int64_t runs, const char *spec, rdt_shot *s,
   s->floor_clean = op->clean ? op->floor : 0.0;
   op->plan->fault = NULL; /* what hit nothing does not wait for the next run */
   if (status != RDT_OK && !rdt_target_ended(s, status, why)) return status;
-  if (status == RDT_OK && op->clean) compare(op, s);
+  if (status == RDT_OK && op->clean) rdt_op_compare(op, s);
   return RDT_OK; /* what was hit in memory the plan has put in order when the run ended, noticed or not */
 }

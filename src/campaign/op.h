@@ -4,6 +4,7 @@
 
 #include "campaign/families.h"
 #include "campaign/target.h"
+#include "check/tolerance.h"
 
 typedef struct rdt_op {
   rdt_context *ctx;
@@ -21,7 +22,8 @@ typedef struct rdt_op {
 /* prob: without data; it is the op's from now on, whatever happens. */
 rdt_status rdt_op_init(rdt_op *op, rdt_context *ctx, const char *name, rdt_family family, rdt_problem *prob,
                        rdt_reason *why);
-/* Other data, drawn by the seed, and a plan with them. */
+/* Other data, drawn by the seed; and a plan with them. */
+rdt_status rdt_op_fill(rdt_op *op, uint64_t seed, rdt_reason *why);
 rdt_status rdt_op_draw(rdt_op *op, uint64_t seed, rdt_reason *why);
 /* The golden result for the data, and a clean one, which must be right. *deviation: in units of what rounding can be.
  */
@@ -33,5 +35,10 @@ rdt_status rdt_op_shoot(rdt_op *op, int64_t runs, const char *spec, rdt_shot *s,
 rdt_status rdt_op_run(rdt_op *op, rdt_plan *bare, rdt_reason *why);
 rdt_status rdt_op_bare(const rdt_op *op, rdt_plan **bare, rdt_reason *why);
 void rdt_op_clear(rdt_op *op);
+/* Its parts, for who computes elsewhere: golden values and how far off rounding can be for such an accumulator; what
+ * out has now, which must be right, as the clean result; out against it and the golden one, where they differ. */
+rdt_status rdt_op_refer(rdt_op *op, const rdt_accumulator *acc, rdt_reason *why);
+rdt_status rdt_op_keep(rdt_op *op, double *deviation, rdt_reason *why);
+void rdt_op_compare(const rdt_op *op, rdt_shot *s);
 
 #endif

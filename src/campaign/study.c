@@ -114,11 +114,13 @@ const char *rdt_found_part(const rdt_found *f, char *buf, size_t size) {
 /* Of all of them; which fault, of those that plant one. */
 static bool alike(const rdt_study *s, const char *member) {
   const cJSON *first = NULL;
+  bool any = false;
   for (int i = 0; i < s->n; i++) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(s->list[i].head, member);
     if (s->list[i].clean && strcmp(member, "fault") == 0) continue;
-    if (first && !cJSON_Compare(first, item, true)) return false;
+    if (any && (first || item) && !cJSON_Compare(first, item, true)) return false;
     first = item;
+    any = true;
   }
   return true;
 }
@@ -131,7 +133,7 @@ static const char *scheme_of(const rdt_found *f) {
 }
 
 void rdt_study_name(rdt_study *s) {
-  static const char *const more[] = {"target", "fault", "on_fault", "isa"};
+  static const char *const more[] = {"target", "fault", "on_fault", "device_name", "isa"};
   for (int i = 0; i < s->n; i++) {
     rdt_found *f = &s->list[i];
     f->whole = rdt_summary_whole(f->head, &f->tally);
@@ -209,8 +211,8 @@ double rdt_found_overhead(const rdt_found *f) {
 
 /* The first thing besides scheme and seed that makes other trials of a campaign; NULL: they can be put side by side. */
 static const char *apart(const cJSON *a, const cJSON *b) {
-  static const char *const members[] = {"model", "input",    "family", "inputs",     "batch",
-                                        "mix",   "on_fault", "isa",    "avoid_cores"};
+  static const char *const members[] = {"model", "input",    "family", "inputs",      "batch",
+                                        "mix",   "on_fault", "isa",    "avoid_cores", "device_name"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
     const cJSON *x = cJSON_GetObjectItemCaseSensitive(a, members[i]);
     const cJSON *y = cJSON_GetObjectItemCaseSensitive(b, members[i]);

@@ -32,6 +32,20 @@ rdt_status rdt_target_layer_set(rdt_target *t, int i, const char *name, const ch
   return RDT_OK;
 }
 
+rdt_status rdt_target_strikes_once(const rdt_fault *f, const char *spec, rdt_reason *why) {
+  const bool rare = f->core >= 0 && f->rate > 0.0 && f->rate < 1.0;
+  const char *no = f->kind == RDT_FAULT_BER ? "ber"
+                   : f->count[1] > 1        ? "count"
+                   : f->lane >= 0           ? "lane"
+                   : rare                   ? "rate"
+                                            : NULL;
+  if (!no) return RDT_OK;
+  return rdt_fail(
+      why, RDT_ERR_UNSUPPORTED,
+      "%s: no %s on a GPU: a fault strikes one element once, or with core=N all that a multiprocessor accumulates",
+      spec, no);
+}
+
 bool rdt_target_ended(rdt_shot *shot, rdt_status status, const rdt_reason *why) {
   const bool own = status == RDT_ERR_IO || status == RDT_ERR_DEVICE || status == RDT_ERR_CANCELLED;
   if (own || !shot->hit.done) return false;

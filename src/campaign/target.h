@@ -40,6 +40,7 @@ struct rdt_target {
   int n_spots;
   int64_t inputs;            /* different ones: trials walk through them */
   double deviation;          /* of a clean result from the golden one, in units of what rounding can be */
+  char device[96];           /* that computes; "": the CPU */
   char model[20], input[20]; /* sums over what its files hold, the external data among them; "": it has none */
   /* What it takes to judge a trial: data, a clean result, a golden one; where they are not there yet. */
   rdt_status (*prepare)(rdt_target *t, int64_t id, const char *spec, rdt_reason *why);
@@ -55,6 +56,8 @@ struct rdt_target {
  * or a workload "NAME[:BATCH][:DTYPE]", its layers */
 bool rdt_target_is_op(const char *text);
 bool rdt_target_says_dtype(const char *text); /* it has its DTYPE */
+/* "gemm:MxNxK[:DTYPE]" as a problem without data. */
+rdt_status rdt_target_gemm(const char *text, rdt_problem *p, rdt_reason *why);
 /* Integers are over their whole range. */
 typedef struct rdt_target_data {
   uint64_t seed;
@@ -64,6 +67,9 @@ typedef struct rdt_target_data {
 /* The context stays the caller's; its policy keeps weights, and no suspects change the scheme. */
 rdt_status rdt_target_op(rdt_context *ctx, const char *text, const rdt_target_data *data, rdt_target **out,
                          rdt_reason *why);
+/* A product on the context's device, by the own kernel with the policy's scheme that has an injecting instantiation. */
+rdt_status rdt_target_device(rdt_context *ctx, const char *text, const rdt_target_data *data, rdt_target **out,
+                             rdt_reason *why);
 /* How a network is run: the caller's session counts. */
 typedef struct rdt_target_net {
   void *user;
@@ -84,6 +90,10 @@ void rdt_target_destroy(rdt_target *t); /* NULL is fine */
 /* For those who make one: whether an error is what a fault came to that has struck (shot->hit), which is noted, or
  * stops the campaign: files, devices and signals know nothing of faults. */
 bool rdt_target_ended(rdt_shot *shot, rdt_status status, const rdt_reason *why);
+
+/* For those who make one on a device: refuses what does not strike one element, or all that a multiprocessor computes.
+ */
+rdt_status rdt_target_strikes_once(const rdt_fault *f, const char *spec, rdt_reason *why);
 
 /* For those who make one: n empty layers; what one of them is, and every site that its plan has (NULL: none). */
 rdt_status rdt_target_layers(rdt_target *t, int n, rdt_reason *why);

@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "net/graph.h"
 #include "net/model.h"
+#include "net/remote.h"
 
 typedef struct answer { /* the outputs for one input, one after the other */
   unsigned char *clean; /* their bits; NULL: not computed yet */
@@ -249,7 +250,14 @@ static void take_layer(net_target *t, rdt_shot *s) {
 }
 
 static rdt_status prepare(rdt_target *base, int64_t id, const char *spec, rdt_reason *why) {
-  (void)spec;
+  const net_target *t = (net_target *)base;
+  rdt_fault f;
+  if (spec && t->ctx->machine) {
+    RDT_TRY(rdt_fault_parse(spec, &f, why));
+    RDT_TRY(rdt_target_strikes_once(&f, spec, why));
+    if (f.core >= 0)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: no core in networks on a GPU: a gemm: target has it", spec);
+  }
   return expect((net_target *)base, id % base->inputs, why);
 }
 
@@ -258,6 +266,8 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   const int64_t which = id % t->base.inputs;
   rdt_run_result result = {0};
   *s = (rdt_shot){.layer = -1, .same = true};
+  rdt_remote *remote = (*t->net.model)->remote;
+  if (remote) remote->runs = id;
   for (int i = 0; i < t->base.n_layers; i++) {
     rdt_plan *plan = rdt_model_step(*t->net.model, (size_t)i)->plan;
     if (plan) rdt_plan_rewind(plan, id, false);
@@ -273,6 +283,9 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   s->faults = result.faults;
   s->unchecked = result.unchecked;
   take_layer(t, s);
+  if (remote && s->hit.done && s->faults == 0 && s->status == RDT_OK)
+    RDT_TRY(rdt_remote_effect(remote, &s->hit, &s->floor, why));
+  if (remote && s->hit.site == RDT_SITE_ACCUM && s->faults > 0) s->hit.changed = s->diagnosis != RDT_DIAG_CHECKER;
   if (s->layer >= 0) s->floor_clean = t->answers[which].floors[s->layer];
   walk w = {.t = t, .a = &t->answers[which], .s = s};
   if (s->status == RDT_OK) RDT_TRY(each_output(*t->net.model, t->ctx, why, compare, &w));
@@ -301,6 +314,7 @@ static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why
   take_slice(t, 0);
   rdt_status status = rdt_context_create(&p.ctx, t->ctx->threads);
   if (status == RDT_OK) status = rdt_context_set_policy(p.ctx, &policy);
+  if (status == RDT_OK && *t->ctx->device_name) status = rdt_context_set_device(p.ctx, t->ctx->device_name);
   if (status == RDT_OK) status = rdt_model_load_replaced(p.ctx, t->net.path, t->net.named, t->net.n_named, &p.bare);
   if (status != RDT_OK)
     rdt_fail(why, status, "%s", p.ctx ? rdt_context_error(p.ctx) : rdt_status_text(status));
@@ -357,8 +371,24 @@ static void sum_files(net_target *t) {
   put_sum(input, t->base.input);
 }
 
+/* Of a layer on a device. What the host computes in its place is not struck. */
+static rdt_status add_spots(net_target *t, int layer, rdt_reason *why) {
+  rdt_target *b = &t->base;
+  const rdt_model *m = *t->net.model;
+  const rdt_scheme_info *scheme = rdt_scheme_find(b->layers[layer].scheme);
+  rdt_spot *grown = rdt_grow(b->spots, (size_t)b->n_spots, (size_t)b->n_spots + RDT_SITE_COUNT, sizeof *grown);
+  if (!grown) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  b->spots = grown;
+  if (scheme) b->layers[layer].info = scheme;
+  const int step = (int)(rdt_model_step(m, (size_t)layer) - m->steps);
+  for (int s = 0; s < RDT_SITE_COUNT; s++)
+    if (rdt_remote_has_site(m->remote, step, (rdt_site)s)) b->spots[b->n_spots++] = (rdt_spot){layer, (rdt_site)s};
+  return RDT_OK;
+}
+
 static rdt_status make(net_target *t, rdt_reason *why) {
   const rdt_model *m = *t->net.model;
+  if (t->ctx->machine) snprintf(t->base.device, sizeof t->base.device, "%s", t->ctx->machine->device.name);
   sum_files(t);
   RDT_TRY(make_reference(t, why));
   RDT_TRY(choose_slices(t, why));
@@ -370,7 +400,9 @@ static rdt_status make(net_target *t, rdt_reason *why) {
     const rdt_plan *plan = rdt_model_step(m, (size_t)i)->plan;
     if (rdt_model_node_info(m, (size_t)i, &info) != RDT_OK)
       return rdt_fail(why, RDT_ERR_ARG, "%s", rdt_context_error(t->ctx));
-    RDT_TRY(rdt_target_layer_set(&t->base, i, info.name, info.op, info.kernel, info.scheme, plan, why));
+    RDT_TRY(
+        rdt_target_layer_set(&t->base, i, info.name, info.op, info.kernel, info.scheme, m->remote ? NULL : plan, why));
+    if (m->remote) RDT_TRY(add_spots(t, i, why));
   }
   return RDT_OK;
 }

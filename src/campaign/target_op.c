@@ -88,10 +88,10 @@ static rdt_tensor packed(rdt_dtype t, int rank, const int64_t *shape) {
   return rdt_tensor_dense(NULL, t, rank, shape);
 }
 
-static rdt_status read_gemm(const char *text, rdt_problem *p, rdt_reason *why) {
+rdt_status rdt_target_gemm(const char *text, rdt_problem *p, rdt_reason *why) {
   int64_t l[3];
   rdt_dtype t = RDT_F32;
-  text = take_lengths(text, 3, l);
+  text = strncmp(text, "gemm:", 5) == 0 ? take_lengths(text + 5, 3, l) : NULL;
   if (!text || !take_rest(text, NULL, &t)) return rdt_fail(why, RDT_ERR_ARG, "a target that is one op is %s", forms);
   RDT_TRY(rdt_problem_init(p, RDT_KOP_GEMM, 2));
   p->acc = rdt_dtype_accumulator(t);
@@ -188,7 +188,7 @@ static rdt_status add_workload(op_target *t, rdt_context *ctx, const char *text,
 static rdt_status add_one(op_target *t, rdt_context *ctx, const char *text, rdt_reason *why) {
   rdt_problem p = {0};
   const bool gemm = strncmp(text, "gemm:", 5) == 0;
-  rdt_status status = gemm ? read_gemm(text + 5, &p, why) : read_conv(text + 5, &p, why);
+  rdt_status status = gemm ? rdt_target_gemm(text, &p, why) : read_conv(text + 5, &p, why);
   if (status == RDT_OK) status = add(t, ctx, gemm ? "gemm" : "conv", &p, why);
   rdt_problem_clear(&p);
   return status;

@@ -100,6 +100,22 @@ static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
   return rdt_cuda_linear_verdict(l);
 }
 
+static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, double lambda,
+                              rdt_cuda_gemm **g, rdt_reason *why) {
+  *g = NULL;
+  RDT_TRY(enter(m, why));
+  return rdt_cuda_gemm_create(k, &m->device, p, lambda, 0, stream_of(m, RDT_LANE_MAIN), g, why);
+}
+
+static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
+                           rdt_cuda_verdict *found, rdt_reason *why) {
+  void *stream = stream_of(m, RDT_LANE_MAIN);
+  RDT_TRY(enter(m, why));
+  if (strike) return rdt_cuda_gemm_strike(g, o, 0, strike, 1, found, stream, why);
+  RDT_TRY(rdt_cuda_gemm_run(g, o, stream, why));
+  return rdt_cuda_gemm_verdict(g, stream, found, why);
+}
+
 static rdt_status record(rdt_machine *m, rdt_reason *why) {
   return rdt_cuda_status(cudaStreamBeginCapture(stream_of(m, RDT_LANE_MAIN), cudaStreamCaptureModeThreadLocal),
                          "capture of a network", why);
@@ -161,6 +177,9 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .linear_kernel = rdt_cuda_linear_kernel,
                              .linear_scheme = rdt_cuda_linear_scheme,
                              .linear_destroy = rdt_cuda_linear_destroy,
+                             .gemm_create = gemm_create,
+                             .gemm_run = gemm_run,
+                             .gemm_destroy = rdt_cuda_gemm_destroy,
                              .record = record,
                              .recorded = recorded,
                              .replay = replay,

@@ -4,6 +4,7 @@
 #ifndef RDT_CUDA_MACHINE_H
 #define RDT_CUDA_MACHINE_H
 
+#include "cuda/kernel.h"
 #include "cuda/linear.h"
 #include "cuda/ops/args.h"
 
@@ -37,6 +38,13 @@ struct rdt_machine {
   const char *(*linear_kernel)(const rdt_cuda_linear *l);
   const char *(*linear_scheme)(const rdt_cuda_linear *l);
   void (*linear_destroy)(rdt_cuda_linear *l);
+  /* Own products for campaigns (cuda/kernel.h), fixed weights. gemm_run: struck by its injecting instantiation, or as
+   * it is shipped (NULL); waits, and says what was found. */
+  rdt_status (*gemm_create)(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, double lambda,
+                            rdt_cuda_gemm **g, rdt_reason *why);
+  rdt_status (*gemm_run)(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
+                         rdt_cuda_verdict *found, rdt_reason *why);
+  void (*gemm_destroy)(rdt_cuda_gemm *g);
   /* Between record and recorded, nothing is done but written down: *tape does all of it at once, again and again. */
   rdt_status (*record)(rdt_machine *m, rdt_reason *why);
   rdt_status (*recorded)(rdt_machine *m, void **tape, rdt_reason *why);

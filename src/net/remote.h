@@ -99,6 +99,7 @@ rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *w
 rdt_status rdt_remote_carry(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);
 /* One step and what checks it, on the device, or by its plan on the host. */
 rdt_status rdt_remote_issue(rdt_remote *r, int step, rdt_reason *why);
+rdt_cuda_linear_task rdt_remote_task(const rdt_remote *r, const rdt_remote_step *s); /* of a linear step */
 /* Checks all that was issued; the main lane waits for it. */
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why);
 rdt_status rdt_remote_on_host(rdt_remote *r, int step, rdt_reason *why);
@@ -118,6 +119,15 @@ int rdt_remote_slot(const rdt_remote *r, int value);
 typedef enum rdt_moment { RDT_BEFORE, RDT_WRITTEN, RDT_CHECKED } rdt_moment;
 rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why);
 rdt_status rdt_remote_plant(rdt_remote *r, int step, rdt_moment when, rdt_reason *why);
+
+bool rdt_remote_has_site(const rdt_remote *r, int step, rdt_site site);
+/* The weights of a linear step, among the constants; NULL: it has none. */
+const rdt_mirror *rdt_remote_weights(const rdt_remote *r, int step);
+
+/* remote_effect.c: after a run in which nobody noticed the fault at the site weight or accum that had struck: how many
+ * elements of its step's result were others (0: none), the error as the step's check sees it, and twice the bound from
+ * which on that check complains (0: it never does). Results on the device are not those of a run afterwards. */
+rdt_status rdt_remote_effect(rdt_remote *r, rdt_injection *hit, double *floor, rdt_reason *why);
 
 /* remote_mend.c: after a complaint; and a constant that has changed on the device, from the host's copy. */
 rdt_status rdt_remote_mend(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);

@@ -81,6 +81,10 @@ static void tell(mend *e, int i, const finding *f) {
       event.bound = (double)l->tau2;
       event.bound_rigorous = (double)l->tau0;
       event.floor = 2.0 * event.bound;
+      s->result.residual = event.residual;
+      s->result.bound = event.bound;
+      s->result.floor = event.floor;
+      s->result.ratio = event.bound > 0.0 ? event.residual / event.bound : 0.0;
     }
   }
   rdt_context_emit(m->ctx, &event);

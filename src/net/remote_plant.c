@@ -6,8 +6,7 @@
 #include "core/memory.h"
 #include "net/remote.h"
 
-/* The weights of a linear step, among the constants; NULL: it has none. */
-static const rdt_mirror *weights_of(const rdt_remote *r, int i) {
+const rdt_mirror *rdt_remote_weights(const rdt_remote *r, int i) {
   const rdt_step *s = &r->model->steps[i];
   if (!r->steps[i].linear || s->kind != RDT_STEP_NODE) return NULL;
   const int v = r->model->graph->nodes[s->subject].in[1];
@@ -24,14 +23,14 @@ static int activation_of(const rdt_remote *r, int i) {
   return -1;
 }
 
-static bool has_site(const rdt_remote *r, int i, rdt_site site) {
+bool rdt_remote_has_site(const rdt_remote *r, int i, rdt_site site) {
   const rdt_remote_step *s = &r->steps[i];
   if (!s->here || r->model->steps[i].kind != RDT_STEP_NODE) return false;
   switch (site) {
     case RDT_SITE_INPUT:
       return activation_of(r, i) >= 0;
     case RDT_SITE_WEIGHT:
-      return weights_of(r, i) != NULL;
+      return rdt_remote_weights(r, i) != NULL;
     case RDT_SITE_NONLINEAR:
       return s->n_ops > 0;
     case RDT_SITE_ACCUM: /* between a library's result and its check */
@@ -53,7 +52,7 @@ rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why) {
     int seen = 0;
     for (int i = 0; i < m->n_steps; i++) {
       const rdt_step *s = &m->steps[i];
-      if (!has_site(r, i, m->fault.site) || m->fault.core >= 0) continue;
+      if (!rdt_remote_has_site(r, i, m->fault.site) || m->fault.core >= 0) continue;
       if (!rdt_fault_matches(&m->fault, m->graph->nodes[s->subject].name)) continue;
       if (seen++ == chosen) r->target = i;
     }
@@ -101,7 +100,7 @@ rdt_status rdt_remote_plant(rdt_remote *r, int i, rdt_moment when, rdt_reason *w
     return strike(r, *t, rdt_remote_there(r, t->data), why);
   }
   if (when == RDT_BEFORE && site == RDT_SITE_WEIGHT) {
-    const rdt_mirror *w = weights_of(r, i);
+    const rdt_mirror *w = rdt_remote_weights(r, i);
     const rdt_dtype dtype = m->graph->values[w->value].dtype;
     const int64_t n = (int64_t)(w->bytes / rdt_dtype_size(dtype));
     return strike(r, rdt_tensor_dense(NULL, dtype, 1, &n), w->there, why);

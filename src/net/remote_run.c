@@ -109,7 +109,7 @@ static bool joint(const rdt_remote *r) {
   return r->protected && !r->model->armed && !r->mending;
 }
 
-static rdt_cuda_linear_task task_of(const rdt_remote *r, const rdt_remote_step *s) {
+rdt_cuda_linear_task rdt_remote_task(const rdt_remote *r, const rdt_remote_step *s) {
   const rdt_problem *p = &s->prob;
   rdt_cuda_linear_task t = {
       s->linear, {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue}, {NULL, NULL}};
@@ -132,7 +132,7 @@ static rdt_status check_linear(rdt_remote *r, const rdt_remote_step *first, cons
   int n = 0;
   for (const rdt_remote_step *s = first; s < end; s++) {
     if (!s->here || !s->linear) continue;
-    list[n++] = task_of(r, s);
+    list[n++] = rdt_remote_task(r, s);
   }
   return n > 0 ? r->machine->linear_check(r->machine, list, n, why) : RDT_OK;
 }
@@ -186,7 +186,7 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   if (!s->here) return check_later(r, i, why);
   RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
   if (s->linear) {
-    const rdt_cuda_linear_task t = task_of(r, s);
+    const rdt_cuda_linear_task t = rdt_remote_task(r, s);
     RDT_TRY(m->linear_launch(m, &t, why));
   }
   for (int k = 0; k < s->n_ops; k++) {

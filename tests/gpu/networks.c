@@ -1,5 +1,5 @@
 /* make gpu-networks: networks on the GPU against the CPU, and faults in every kind of memory and op.
- *     gpu_networks [--quick] MODEL.onnx...     --quick: few faults, for compute-sanitizer
+ *     gpu_networks [--quick] [--faults N] MODEL.onnx...     --quick: few faults, for compute-sanitizer; N: of each site
  * Inputs of floats are normal, integers count through a vocabulary of 1000, masks are ones, batches 1 or as declared,
  * sentences 32 words. The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without a GPU.
  */
@@ -18,6 +18,7 @@
 enum { INPUTS = 8, SENTENCE = 32 };
 
 static bool quick;
+static int each = 40; /* faults of a site */
 static int64_t runs, faults, repaired, wrong;
 
 typedef struct net {
@@ -54,7 +55,7 @@ static int make_inputs(const net *n, rdt_tensor *inputs) {
     rdt_io_info info;
     if (rdt_model_input_info(n->model, (size_t)i, &info) != RDT_OK) gpu_die("input", rdt_context_error(n->ctx));
     for (int d = 0; d < info.rank; d++)
-      if (info.shape[d] < 0) info.shape[d] = d == 1 && info.rank == 2 ? SENTENCE : 1;
+      if (info.shape[d] < 0) info.shape[d] = d == 1 && info.rank < 4 ? SENTENCE : 1;
     inputs[i] = rdt_tensor_dense(NULL, info.dtype, info.rank, info.shape);
     inputs[i].data = rdt_alloc((size_t)rdt_tensor_count(&inputs[i]), rdt_dtype_size(info.dtype));
     fill(&inputs[i], info.name, &seed);
@@ -108,7 +109,7 @@ static void compare(const char *path, const rdt_tensor *a, const rdt_tensor *b) 
 static void strike(net *n, const char *path, const rdt_tensor *inputs, int count) {
   static const char *const sites[] = {"nonlinear", "output", "input", "weight", "accum"};
   for (size_t s = 0; s < sizeof sites / sizeof *sites; s++)
-    for (int seed = 1; seed <= (quick ? 2 : 40); seed++) {
+    for (int seed = 1; seed <= each; seed++) {
       char spec[64];
       bool same;
       snprintf(spec, sizeof spec, "bit@%s,seed=%d", sites[s], seed);
@@ -142,9 +143,9 @@ static void check(const char *path) {
       printf("  run %d, %s, %d events, the last: %s\n", i, same ? "same bits" : "other bits", gpu.events, gpu.last);
     }
   }
-  int host = 0;
-  for (int i = 0; i < gpu.model->n_steps; i++) host += gpu.model->remote->steps[i].host;
-  if (host) printf("%s: %d steps are computed by the CPU\n", path, host);
+  for (int i = 0; i < gpu.model->n_steps; i++)
+    if (gpu.model->remote->steps[i].host)
+      printf("%s: step %d is the CPU's: %s\n", path, i, gpu.model->remote->steps[i].refusal);
   strike(&gpu, path, inputs, count);
   if (!quick) {
     net cpu = open(path, "cpu");
@@ -162,12 +163,18 @@ static void check(const char *path) {
 
 int main(int argc, char **argv) {
   rdt_reason why;
-  quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
   if (rdt_cuda_count(&why) == 0) {
     printf("skip: %s\n", why.text);
     return 77;
   }
-  for (int i = quick ? 2 : 1; i < argc; i++) check(argv[i]);
+  for (int i = 1; i < argc; i++) {
+    if (strcmp(argv[i], "--quick") == 0)
+      quick = true, each = 2;
+    else if (strcmp(argv[i], "--faults") == 0 && i + 1 < argc)
+      each = atoi(argv[++i]);
+    else
+      check(argv[i]);
+  }
   printf("gpu-networks: %lld runs, %lld faults, %lld of them repaired, others without effect: %lld wrong\n",
          (long long)runs, (long long)faults, (long long)repaired, (long long)wrong);
   return wrong ? 1 : 0;

@@ -329,6 +329,7 @@ static bool can_have_inside(const rdt_box_product *b, const rdt_problem *p) {
   if (rdt_dtype_is_f8(b->in) && b->out == RDT_F32 && e->bias.rank >= 0) return false; /* the library's would be bf16 */
   if (e->bias.rank >= 0 && e->bias.dtype != b->out) return false;
   if (e->residual.rank < 0) return true;
+  if (b->protect && !b->fixed) return false; /* a mask of attention: in a sum it would swallow what it is added to */
   bool same = e->residual.dtype == b->out && l->row[C] == l->row[RESIDUAL] && l->column[C] == l->column[RESIDUAL];
   for (int d = 0; d < l->dims; d++) same = same && l->stride[d][C] == l->stride[d][RESIDUAL];
   return same;

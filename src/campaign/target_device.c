@@ -1,0 +1,394 @@
+/* One product on a GPU as a target, by an own kernel and its injecting instantiation (cuda/kernels.def). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "campaign/op.h"
+#include "core/memory.h"
+#include "cuda/machine.h"
+#include "cuda/probe.h"
+#include "cuda/sm80/gemm_mma.h"
+
+typedef struct device_target {
+  rdt_target base;
+  rdt_context *ctx;
+  rdt_machine *machine;
+  const rdt_cuda_kernel *kernel, *bare;
+  rdt_accumulator acc;
+  rdt_op op;     /* the data, on the host */
+  rdt_problem p; /* the same product with the device's addresses */
+  void *there[3];
+  rdt_cuda_gemm *gemm, *plain;
+  rdt_target_data data;
+} device_target;
+
+/* ---- kernels ---- */
+
+static const rdt_cuda_kernel *find(rdt_dtype dtype, const char *scheme) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++)
+    if (table[i].dtype == dtype && strcmp(table[i].scheme, scheme) == 0 && rdt_cuda_kernel_inject(&table[i]))
+      return &table[i];
+  return NULL;
+}
+
+static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
+  int n;
+  char known[160] = "";
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  const rdt_dtype dtype = t->op.prob.in[0].dtype;
+  const char *asked = strcmp(t->ctx->scheme, "auto") == 0 ? "thread1" : t->ctx->scheme;
+  t->kernel = find(dtype, asked);
+  for (int i = 0; i < n; i++) {
+    const bool there = table[i].dtype == dtype && find(dtype, table[i].scheme) == &table[i] && rdt_scheme_find(table[i].scheme);
+    if (there) snprintf(known + strlen(known), sizeof known - strlen(known), " %s", table[i].scheme);
+    if (t->kernel && table[i].dtype == dtype && table[i].tile == t->kernel->tile && table[i].check == RDT_MMA_NONE)
+      t->bare = &table[i];
+  }
+  if (!t->kernel)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "no kernel for a GPU plants faults in products of %s checked by %s; such kernels are there for:%s",
+                    rdt_dtype_name(dtype), asked, *known ? known : " nothing of this datatype");
+  return rdt_cuda_gemm_accept(t->kernel, &t->op.prob, why);
+}
+
+/* Where its checks are to notice a fault. Fragments of A are copies that a check in registers shares with the product:
+ * row sums, which are formed of other ones, see them. */
+static bool has_site(const rdt_cuda_kernel *k, rdt_site site) {
+  const bool threads = k->check < RDT_MMA_SUMS;
+  switch (site) {
+    case RDT_SITE_ACCUM:
+      return true;
+    case RDT_SITE_PACKED:
+      return k->check == RDT_MMA_SUMS;
+    case RDT_SITE_EPILOGUE: /* the sum over all k, after it was checked: bits are compared */
+      return threads;
+    case RDT_SITE_CHECKSUM:
+      return threads && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_REPLICATE1;
+    default:
+      return false;
+  }
+}
+
+static rdt_status describe(device_target *t, rdt_reason *why) {
+  rdt_target *b = &t->base;
+  snprintf(b->device, sizeof b->device, "%s", t->machine->device.name);
+  RDT_TRY(rdt_target_layers(b, 1, why));
+  RDT_TRY(rdt_target_layer_set(b, 0, t->op.name, "gemm", t->kernel->name, t->kernel->scheme, NULL, why));
+  b->layers[0].info = rdt_scheme_find(t->kernel->scheme);
+  b->spots = rdt_calloc(RDT_SITE_COUNT, sizeof *b->spots);
+  if (!b->layers[0].info || !b->spots) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  for (int s = 0; s < RDT_SITE_COUNT; s++)
+    if (has_site(t->kernel, (rdt_site)s)) b->spots[b->n_spots++] = (rdt_spot){0, (rdt_site)s};
+  return RDT_OK;
+}
+
+/* ---- data ---- */
+
+static size_t bytes_of(const device_target *t, int i) {
+  return rdt_tensor_bytes(i < 2 ? &t->op.prob.in[i] : &t->op.out);
+}
+
+static void drop_products(device_target *t) {
+  if (t->gemm) t->machine->gemm_destroy(t->gemm);
+  if (t->plain) t->machine->gemm_destroy(t->plain);
+  t->gemm = t->plain = NULL;
+}
+
+static rdt_status draw(device_target *t, uint64_t drawing, rdt_reason *why) {
+  rdt_machine *m = t->machine;
+  const rdt_fault dice = {.seed = t->data.seed};
+  drop_products(t);
+  RDT_TRY(rdt_op_fill(&t->op, rdt_fault_random(&dice, drawing), why));
+  for (int i = 0; i < 2; i++)
+    RDT_TRY(m->put(m, RDT_LANE_MAIN, t->there[i], t->op.prob.in[i].data, bytes_of(t, i), why));
+  RDT_TRY(m->wait(m, why));
+  return m->gemm_create(m, t->kernel, &t->p, t->ctx->policy.lambda, &t->gemm, why);
+}
+
+/* ---- runs ---- */
+
+/* The result, on the host too; strike NULL: by the kernel that is shipped. */
+static rdt_status compute(device_target *t, rdt_cuda_strike *strike, rdt_cuda_verdict *v, rdt_reason *why) {
+  rdt_machine *m = t->machine;
+  const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
+  RDT_TRY(m->gemm_run(m, t->gemm, &o, strike, v, why));
+  RDT_TRY(m->get(m, RDT_LANE_MAIN, t->op.out.data, t->there[2], bytes_of(t, 2), why));
+  return m->wait(m, why);
+}
+
+static bool found(const rdt_cuda_verdict *v) {
+  return v->suspect + v->certain > 0;
+}
+
+static rdt_status expect(device_target *t, rdt_reason *why) {
+  rdt_cuda_verdict v;
+  if (t->op.clean) return RDT_OK;
+  RDT_TRY(rdt_op_refer(&t->op, &t->acc, why));
+  RDT_TRY(compute(t, NULL, &v, why));
+  if (v.certain || v.cannot)
+    return rdt_fail(why, RDT_ERR_FAULT, "a run without a planted fault reports one: %s, row %d", t->kernel->name,
+                    v.list[0].row);
+  return rdt_op_keep(&t->op, &t->base.deviation, why);
+}
+
+static rdt_status take_fault(const device_target *t, const char *spec, rdt_fault *f, rdt_reason *why) {
+  RDT_TRY(rdt_fault_parse(spec, f, why));
+  RDT_TRY(rdt_target_strikes_once(f, spec, why));
+  if (f->core >= t->machine->device.sms)
+    return rdt_fail(why, RDT_ERR_ARG, "%s: %s has multiprocessors 0 to %d", spec, t->machine->device.name,
+                    t->machine->device.sms - 1);
+  if (!has_site(t->kernel, f->site) || !rdt_fault_matches(f, t->op.name))
+    return rdt_fail(why, RDT_ERR_ARG, "%s has no %s to plant a fault in, in a layer '%s'", t->kernel->name,
+                    rdt_site_name(f->site), f->layer);
+  return RDT_OK;
+}
+
+static rdt_status prepare(rdt_target *base, int64_t id, const char *spec, rdt_reason *why) {
+  enum { EXPECT_EVERY = 64 }; /* a golden result takes a hundred times as long as what it is compared with */
+  device_target *t = (device_target *)base;
+  rdt_fault f;
+  if (spec) RDT_TRY(take_fault(t, spec, &f, why));
+  if (!spec && t->data.fresh) {
+    RDT_TRY(draw(t, (uint64_t)id, why));
+    if (id % EXPECT_EVERY != 0) return RDT_OK;
+  }
+  return expect(t, why);
+}
+
+/* What bits are there is asked first: some kinds of faults depend on them. */
+static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *s, rdt_cuda_verdict *v,
+                         rdt_reason *why) {
+  const rdt_tensor *out = &t->op.out;
+  uint64_t bits = 0;
+  *s = (rdt_cuda_strike){.hit = {.element = rdt_fault_element(f, rdt_tensor_count(out), out->shape[1]),
+                                 .position = (double)(rdt_fault_random(f, 7) >> 11) * 0x1p-53},
+                         .checksum = f->site == RDT_SITE_CHECKSUM,
+                         .reduced = f->site == RDT_SITE_EPILOGUE,
+                         .fragment = f->site == RDT_SITE_PACKED,
+                         .sm = f->core};
+  if (s->hit.element < 0) return RDT_OK;
+  RDT_TRY(compute(t, s, v, why));
+  rdt_store(&bits, out->dtype, 0, s->hit.before);
+  s->hit.done = false;
+  s->hit.mask = rdt_fault_mask(f, bits, out->dtype);
+  return compute(t, s, v, why);
+}
+
+/* The elements of the result that differ: how many, the largest difference, the largest of signed sums over rows. */
+static void measure(const device_target *t, rdt_injection *hit, double *weighted) {
+  const rdt_tensor *out = &t->op.out;
+  const int64_t columns = out->shape[1];
+  const size_t size = rdt_dtype_size(out->dtype);
+  hit->changed = 0;
+  *weighted = 0.0;
+  for (int64_t row = 0; row < out->shape[0]; row++) {
+    const size_t at = (size_t)(row * columns) * size;
+    double sum = 0.0;
+    if (memcmp((char *)out->data + at, t->op.clean + at, (size_t)columns * size) == 0) continue;
+    for (int64_t j = 0; j < columns; j++) {
+      const int64_t e = row * columns + j;
+      const double d = rdt_load(out->data, out->dtype, e) - rdt_load(t->op.clean, out->dtype, e);
+      if (memcmp((char *)out->data + (size_t)e * size, t->op.clean + (size_t)e * size, size) == 0) continue;
+      hit->changed++;
+      hit->error = fmax(hit->error, isnan(d) ? INFINITY : fabs(d));
+      sum += rdt_mma_sign((unsigned)j) ? -d : d;
+    }
+    *weighted = fmax(*weighted, isnan(sum) ? INFINITY : fabs(sum));
+  }
+}
+
+static rdt_injection injected(const device_target *t, const rdt_fault *f, const rdt_cuda_strike *s) {
+  const rdt_dtype dtype = t->op.out.dtype;
+  const double change = fabs(s->hit.after - s->hit.before);
+  rdt_injection hit = {.done = s->hit.done,
+                       .site = f->site,
+                       .element = s->hit.element,
+                       .before = s->hit.before,
+                       .after = s->hit.after,
+                       .bit = rdt_fault_highest(dtype, s->hit.before, s->hit.after),
+                       .left = -1.0,
+                       .left_weighted = NAN};
+  double rows;
+  snprintf(hit.node, sizeof hit.node, "%s", t->op.name);
+  measure(t, &hit, &rows);
+  hit.weighted = rows;
+  if (f->site == RDT_SITE_ACCUM && f->core < 0) { /* what has left the accumulator */
+    hit.weighted = isnan(change) ? INFINITY : change;
+    hit.error = fmax(hit.error, hit.weighted);
+  }
+  if (f->core >= 0)
+    snprintf(hit.text, sizeof hit.text, "all that multiprocessor %d of node %s accumulates, after %.0f %% of k",
+             f->core, t->op.name, 100.0 * s->hit.position);
+  else
+    snprintf(hit.text, sizeof hit.text, "%s of node %s (after %.0f %% of the reduction), element %lld: %.9g -> %.9g",
+             rdt_site_name(f->site), t->op.name, 100.0 * s->hit.position, (long long)s->hit.element, s->hit.before,
+             s->hit.after);
+  return hit;
+}
+
+static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdict *v) {
+  const rdt_cuda_finding *l = &v->list[0];
+  const rdt_tensor *out = &t->op.out;
+  const bool rounding = s->faults == 0;
+  char text[320];
+  snprintf(text, sizeof text, "%s: %s at row %d%s, %s", t->op.name,
+           rounding ? "a residual above the statistical bound" : "a fault in the result", l->row,
+           l->sm >= 0 ? " (by the multiprocessor that its check names)" : "",
+           rounding                           ? "was rounding: the same bits again"
+           : s->verdict == RDT_DETECTED       ? "found and not repaired"
+           : s->diagnosis == RDT_DIAG_CHECKER ? "found; the result was right"
+                                              : "found and computed again");
+  rdt_event e = {.kind = rounding ? RDT_EVENT_SUSPECT : RDT_EVENT_FAULT,
+                 .node = t->op.name,
+                 .op = "gemm",
+                 .scheme = t->kernel->scheme,
+                 .kernel = t->kernel->name,
+                 .what = s->diagnosis == RDT_DIAG_CHECKER ? "checksum" : "result",
+                 .place = {l->row, l->column},
+                 .residual = s->residual,
+                 .bound = s->bound,
+                 .bound_rigorous = (double)l->tau0,
+                 .verdict = s->verdict,
+                 .diagnosis = s->diagnosis,
+                 .changed = -1,
+                 .text = text,
+                 .dtype = rdt_dtype_name(out->dtype),
+                 .rank = out->rank,
+                 .floor = 2.0 * s->bound,
+                 .element = -1,
+                 .core = -1};
+  memcpy(e.shape, out->shape, sizeof e.shape);
+  rdt_context_emit(t->ctx, &e);
+}
+
+/* After a complaint: once more, by the kernel that is shipped. */
+static rdt_status settle(device_target *t, const rdt_cuda_verdict *v, rdt_shot *s, rdt_reason *why) {
+  const size_t bytes = bytes_of(t, 2);
+  const rdt_on_fault policy = t->ctx->policy.on_fault;
+  const rdt_cuda_finding *l = &v->list[0];
+  rdt_cuda_verdict again;
+  if (v->listed) {
+    s->residual = fabs((double)l->observed - (double)l->expected);
+    s->bound = (double)l->tau2;
+    s->ratio = s->bound > 0.0 ? s->residual / s->bound : 0.0;
+  }
+  void *first = rdt_alloc(bytes, 1);
+  if (!first) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to compute a result again");
+  memcpy(first, t->op.out.data, bytes);
+  rdt_status status = compute(t, NULL, &again, why);
+  const bool same = status == RDT_OK && memcmp(first, t->op.out.data, bytes) == 0;
+  const bool report = policy == RDT_ON_FAULT_REPORT || policy == RDT_ON_FAULT_ABORT;
+  s->verdict = v->cannot && !found(v) ? RDT_UNCHECKED : RDT_CLEAN;
+  s->unchecked = v->cannot;
+  if (!same || v->certain || (found(&again) && !found(v))) {
+    const bool persists = again.certain > 0;
+    s->faults = 1;
+    s->verdict = persists || report ? RDT_DETECTED : RDT_RECOMPUTED;
+    s->diagnosis = persists ? RDT_DIAG_PERSISTENT : same ? RDT_DIAG_CHECKER : RDT_DIAG_TRANSIENT;
+    if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
+  }
+  if (report && status == RDT_OK) memcpy(t->op.out.data, first, bytes);
+  rdt_free(first);
+  if (status == RDT_OK) tell(t, s, v);
+  return status;
+}
+
+static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
+  device_target *t = (device_target *)base;
+  const rdt_cuda_tile *tile = t->kernel->tile;
+  const rdt_tensor *out = &t->op.out;
+  rdt_cuda_verdict v = {0};
+  rdt_cuda_strike hit = {.bound = NAN};
+  rdt_fault f;
+  (void)id;
+  *s = (rdt_shot){.layer = -1, .same = true, .verdict = RDT_CLEAN};
+  s->checks = ((out->shape[0] + tile->rows - 1) / tile->rows) * ((out->shape[1] + tile->columns - 1) / tile->columns);
+  if (spec) RDT_TRY(take_fault(t, spec, &f, why));
+  RDT_TRY(spec ? strike(t, &f, &hit, &v, why) : compute(t, NULL, &v, why));
+  if (spec) s->hit = injected(t, &f, &hit);
+  if (s->hit.done || (!spec && t->data.fresh)) s->layer = 0;
+  const bool bits = t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
+  s->floor = bits || !(hit.bound > 0.0) ? 0.0 : 2.0 * hit.bound;
+  s->suspects = v.suspect + v.certain > 0;
+  if (found(&v) || v.cannot) RDT_TRY(settle(t, &v, s, why));
+  if (t->op.clean && s->status == RDT_OK) rdt_op_compare(&t->op, s);
+  return RDT_OK;
+}
+
+static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
+  device_target *t = user;
+  const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
+  rdt_cuda_verdict v;
+  return t->machine->gemm_run(t->machine, protected ? t->gemm : t->plain, &o, NULL, &v, why);
+}
+
+static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why) {
+  device_target *t = (device_target *)base;
+  if (!t->plain) RDT_TRY(t->machine->gemm_create(t->machine, t->bare, &t->p, t->ctx->policy.lambda, &t->plain, why));
+  return rdt_target_clock(run_either, t, seconds, why);
+}
+
+/* ---- all of it ---- */
+
+static void destroy(rdt_target *base) {
+  device_target *t = (device_target *)base;
+  if (t->machine) drop_products(t);
+  for (int i = 0; i < 3; i++)
+    if (t->there[i]) t->machine->release(t->machine, t->there[i]);
+  rdt_problem_clear(&t->p);
+  rdt_op_clear(&t->op);
+  rdt_free(t);
+}
+
+static rdt_status make(device_target *t, const char *text, rdt_reason *why) {
+  rdt_problem p = {0};
+  const rdt_family family = t->data.family ? rdt_family_find(t->data.family) : RDT_FAMILY_NORMAL;
+  if (family == RDT_FAMILY_COUNT)
+    return rdt_fail(why, RDT_ERR_NAME, "on a GPU a product has one family of data, not '%s'", t->data.family);
+  rdt_status status = rdt_target_gemm(text, &p, why);
+  if (status != RDT_OK) {
+    rdt_problem_clear(&p);
+    return status;
+  }
+  if (t->data.family && !rdt_dtype_is_float(p.in[0].dtype))
+    status =
+        rdt_fail(why, RDT_ERR_ARG, "families of data are of real numbers: %s is not", rdt_dtype_name(p.in[0].dtype));
+  const rdt_status taken = rdt_op_init(&t->op, t->ctx, "gemm", family, &p, status == RDT_OK ? why : NULL);
+  RDT_TRY(status);
+  RDT_TRY(taken);
+  RDT_TRY(choose_kernel(t, why));
+  t->acc = rdt_accumulator_of(t->op.prob.in[0].dtype, t->op.prob.acc);
+  if (rdt_dtype_is_half(t->op.prob.in[0].dtype))
+    RDT_TRY(rdt_probe(&t->machine->device, t->op.prob.in[0].dtype, NULL, &t->acc, why));
+  RDT_TRY(rdt_problem_copy(&t->p, &t->op.prob));
+  for (int i = 0; i < 3; i++) {
+    RDT_TRY(t->machine->alloc(t->machine, bytes_of(t, i), &t->there[i], why));
+    (i < 2 ? &t->p.in[i] : &t->p.out)->data = t->there[i];
+  }
+  RDT_TRY(draw(t, 0, why));
+  RDT_TRY(describe(t, why));
+  return expect(t, why);
+}
+
+rdt_status rdt_target_device(rdt_context *ctx, const char *text, const rdt_target_data *data, rdt_target **out,
+                             rdt_reason *why) {
+  device_target *t = rdt_calloc(1, sizeof *t);
+  *out = NULL;
+  if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  t->ctx = ctx;
+  t->machine = ctx->machine;
+  t->data = *data;
+  t->base.inputs = !data->fresh;
+  t->base.prepare = prepare;
+  t->base.run = shoot;
+  t->base.time = take_time;
+  t->base.destroy = destroy;
+  const rdt_status status = make(t, text, why);
+  if (status == RDT_OK)
+    *out = &t->base;
+  else
+    rdt_target_destroy(&t->base);
+  return status;
+}

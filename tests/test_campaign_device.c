@@ -1,0 +1,238 @@
+/* Campaigns on a device, without one: over a machine that computes on the CPU (util_machine.h). Products by kernels
+ * that strike themselves, networks that are struck between launches; what is noticed, what lies below the floor, what a
+ * check that is deaf comes to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "campaign/campaign.h"
+#include "campaign/summary.h"
+#include "core/context.h"
+#include "core/memory.h"
+#include "cuda/kernel.h"
+#include "net/remote.h"
+#include "net/tensor_file.h"
+#include "util_machine.h"
+
+#define MODEL TEST_DATA "/examples/digits/digits.onnx"
+#define IMAGES TEST_DATA "/examples/digits/some.npy"
+
+typedef struct range {
+  rdt_context *ctx;
+  rdt_model *model;
+  rdt_tensor images;
+  util_machine_faults *faults;
+  rdt_target *target;
+  rdt_campaign c;
+  rdt_tally tally;
+} range;
+
+static rdt_status run_net(void *user, int64_t id, const char *spec, const rdt_tensor *inputs, rdt_run_result *result,
+                          rdt_reason *why) {
+  const range *r = user;
+  (void)id, (void)spec;
+  const rdt_status status = rdt_model_run(r->model, inputs, 1, result);
+  return status == RDT_OK || status == RDT_ERR_FAULT ? status : rdt_fail(why, status, "%s", rdt_context_error(r->ctx));
+}
+
+static void set_up(range *r, const char *scheme, rdt_on_fault on_fault) {
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.scheme = scheme;
+  policy.on_fault = on_fault;
+  memset(r, 0, sizeof *r);
+  r->c = (rdt_campaign){.seed = 5};
+  rdt_mix_default(&r->c.mix);
+  assert_int_equal(rdt_context_create(&r->ctx, 1), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(r->ctx, &policy), RDT_OK);
+  rdt_context_take_machine(r->ctx, util_machine_open(true, &r->faults));
+}
+
+static rdt_status open_product(range *r, const char *scheme, const char *target, bool fresh, rdt_reason *why) {
+  const rdt_target_data data = {.seed = 5, .fresh = fresh};
+  set_up(r, scheme, RDT_ON_FAULT_RECOMPUTE);
+  return rdt_target_device(r->ctx, target, &data, &r->target, why);
+}
+
+static void open_network(range *r, double bound) {
+  rdt_reason why = {""};
+  set_up(r, "auto", RDT_ON_FAULT_RECOMPUTE);
+  r->faults->bound = bound;
+  if (rdt_model_load(r->ctx, MODEL, &r->model) != RDT_OK) fail_msg("%s", rdt_context_error(r->ctx));
+  if (rdt_tensor_file_read(IMAGES, &r->images, &why) != RDT_OK) fail_msg("%s", why.text);
+  const rdt_target_net asked = {
+      .user = r, .model = &r->model, .inputs = &r->images, .n_inputs = 1, .batch = 2, .path = MODEL, .run = run_net};
+  if (rdt_target_model(r->ctx, &asked, &r->target, &why) != RDT_OK) fail_msg("%s", why.text);
+}
+
+static void close_range(range *r) {
+  rdt_target_destroy(r->target);
+  rdt_model_free(r->model);
+  rdt_free(r->images.data);
+  rdt_tally_clear(&r->tally);
+  rdt_context_destroy(r->ctx);
+}
+
+static void shoot(range *r, int64_t id, rdt_trial *t) {
+  char spec[256];
+  rdt_reason why = {""};
+  if (rdt_campaign_shoot(&r->c, r->target, id, spec, t, &why) != RDT_OK) fail_msg("%s", why.text);
+}
+
+static void expect_judgement(const range *r, rdt_judgement j) {
+  const rdt_tally *t = &r->tally;
+  if (rdt_summary_judge(t) == j) return;
+  for (int i = 0; i < t->failed && i < RDT_TALLY_FAILURES; i++)
+    print_message("%s: %s; %s, floor %g\n", t->failures[i].spec, t->failures[i].did,
+                  rdt_trial_reproach(&t->failures[i], true), t->failures[i].floor);
+  fail_msg("judged %d", (int)rdt_summary_judge(t));
+}
+
+static void shoot_all(range *r, int64_t n) {
+  rdt_reason why = {""};
+  for (int64_t id = 0; id < n; id++) {
+    rdt_trial t;
+    shoot(r, id, &t);
+    if (rdt_tally_add(&r->tally, &t, true, &why) != RDT_OK) fail_msg("%s", why.text);
+  }
+}
+
+static bool built_in(void) {
+  int n;
+  rdt_cuda_kernels(&n);
+  return n > 0;
+}
+
+static void products_are_struck(void **state) {
+  static const char *const targets[][2] = {{"gemm:24x40x56:f32", "thread1"},
+                                           {"gemm:24x40x56:f32", "row"},
+                                           {"gemm:24x40x56:s8", "row"},
+                                           {"gemm:9x17x5:f64", "auto"}};
+  (void)state;
+  if (!built_in()) skip();
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+    for (int deaf = 0; deaf < 2; deaf++) {
+      range r;
+      rdt_reason why = {""};
+      if (open_product(&r, targets[i][1], targets[i][0], false, &why) != RDT_OK) fail_msg("%s", why.text);
+      assert_string_equal(r.target->device, "a device that is none");
+      r.faults->deaf = deaf;
+      shoot_all(&r, 300);
+      assert_true(rdt_count_above(&r.tally.data) > 50);
+      expect_judgement(&r, deaf ? RDT_JUDGED_FAIL : RDT_JUDGED_PASS);
+      if (!deaf) assert_true(r.tally.data.fate[RDT_FATE_RECOMPUTED] > 50);
+      close_range(&r);
+    }
+}
+
+static void a_trial_knows_nothing_of_those_before(void **state) {
+  range r;
+  rdt_trial first, again;
+  rdt_reason why = {""};
+  (void)state;
+  for (int network = 0; network < 2; network++) {
+    if (!network && !built_in()) continue;
+    if (network)
+      open_network(&r, 1e-3);
+    else if (open_product(&r, "row", "gemm:24x40x56", false, &why) != RDT_OK)
+      fail_msg("%s", why.text);
+    for (int64_t id = 0; id < 40; id++) {
+      shoot(&r, id, &first);
+      shoot(&r, 77, &again);
+      shoot(&r, id, &again);
+      char *a = rdt_trial_print(&first), *b = rdt_trial_print(&again);
+      assert_string_equal(a, b);
+      cJSON_free(a);
+      cJSON_free(b);
+    }
+    close_range(&r);
+  }
+}
+
+static void clean_products_have_data_of_their_own(void **state) {
+  range r;
+  rdt_reason why = {""};
+  (void)state;
+  if (!built_in()) skip();
+  if (open_product(&r, "thread1", "gemm:24x40x56", true, &why) != RDT_OK) fail_msg("%s", why.text);
+  r.c.clean = true;
+  shoot_all(&r, 130);
+  assert_true(r.tally.clean == 130 && r.tally.checks >= 130 && r.tally.reports == 0);
+  expect_judgement(&r, RDT_JUDGED_PASS);
+  close_range(&r);
+}
+
+static void what_a_device_cannot_do_is_refused(void **state) {
+  static const struct {
+    const char *target, *scheme, *fault, *says;
+  } cases[] = {{"gemm:8x8x8", "row", "ber:1e-4@accum", "no ber on a GPU"},
+               {"gemm:8x8x8", "row", "bit@accum,count=3", "no count on a GPU"},
+               {"gemm:8x8x8", "row", "bit@accum,core=1,lane=2", "no lane on a GPU"},
+               {"gemm:8x8x8", "row", "bit@accum,core=500", "multiprocessors 0 to 131"},
+               {"gemm:8x8x8", "row", "bit@weight", "has no weight"},
+               {"gemm:8x8x8", "thread1", "bit@packed", "has no packed"},
+               {"gemm:8x8x8", "none", NULL, "checked by none; such kernels are there for: thread1 row"},
+               {"gemm:8x8x8:u8", "row", NULL, "nothing of this datatype"},
+               {"gemm:8x8", "row", NULL, "gemm:MxNxK"}};
+  (void)state;
+  if (!built_in()) skip();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    range r;
+    rdt_trial t;
+    char spec[256];
+    rdt_reason why = {""};
+    rdt_status status = open_product(&r, cases[i].scheme, cases[i].target, false, &why);
+    if (status == RDT_OK) {
+      if (rdt_mix_one(cases[i].fault, &r.c.mix, &why) != RDT_OK) fail_msg("%s: %s", cases[i].fault, why.text);
+      status = rdt_campaign_shoot(&r.c, r.target, 1, spec, &t, &why);
+    }
+    if (status == RDT_OK || !strstr(why.text, cases[i].says)) fail_msg("%s: %s", cases[i].says, why.text);
+    close_range(&r);
+  }
+}
+
+/* Every kind of memory and op; a check with a bound lets go what is below it, and that is no miss; one that is deaf
+ * misses. */
+static void networks_are_struck(void **state) {
+  static const char *const sites[] = {"accum", "weight"};
+  range r;
+  rdt_reason why = {""};
+  (void)state;
+  open_network(&r, 0.0);
+  shoot_all(&r, 300);
+  expect_judgement(&r, RDT_JUDGED_PASS);
+  for (int s = 0; s < RDT_SITE_COUNT; s++) {
+    const bool has = s == RDT_SITE_INPUT || s == RDT_SITE_WEIGHT || s == RDT_SITE_ACCUM || s == RDT_SITE_NONLINEAR ||
+                     s == RDT_SITE_OUTPUT;
+    assert_true(has == (rdt_count_planted(&r.tally.site[s]) > 0));
+  }
+  close_range(&r);
+  for (size_t i = 0; i < sizeof sites / sizeof *sites; i++) {
+    char text[64];
+    open_network(&r, 1e-3);
+    snprintf(text, sizeof text, "bit@%s", sites[i]);
+    assert_int_equal(rdt_mix_one(text, &r.c.mix, &why), RDT_OK);
+    shoot_all(&r, 200);
+    expect_judgement(&r, RDT_JUDGED_PASS);
+    if (i == 0) assert_true(r.tally.data.effect[RDT_EFFECT_BELOW] > 20 && rdt_count_above(&r.tally.data) > 20);
+    close_range(&r);
+  }
+  open_network(&r, 1e-3);
+  r.faults->deaf = true;
+  assert_int_equal(rdt_mix_one("bit:28@accum", &r.c.mix, &why), RDT_OK);
+  shoot_all(&r, 40);
+  assert_true(r.tally.data.missed > 0);
+  expect_judgement(&r, RDT_JUDGED_FAIL);
+  close_range(&r);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_are_struck), cmocka_unit_test(a_trial_knows_nothing_of_those_before),
+      cmocka_unit_test(clean_products_have_data_of_their_own), cmocka_unit_test(what_a_device_cannot_do_is_refused),
+      cmocka_unit_test(networks_are_struck)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
