@@ -28,7 +28,9 @@ static void reference(const rdt_problem *p) {
 }
 
 static bool exact(rdt_kop op) {
-  return op == RDT_KOP_MAP || op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL || rdt_kop_moves(op);
+  return op == RDT_KOP_MAP || op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL ||
+         rdt_kop_moves(op) || op == RDT_KOP_QUANTIZE || op == RDT_KOP_RESIZE || op == RDT_KOP_CUMSUM ||
+         op == RDT_KOP_TOPK;
 }
 
 static void run_device(rdt_gpu_op *list, int n, rdt_op_form form, uint64_t *sum, rdt_cuda_verdict *v) {
@@ -102,8 +104,9 @@ static bool try_case(const rdt_problem *p, uint64_t seed) {
 static void test_every_op(void **state) {
   static const rdt_kop ops[] = {RDT_KOP_MAP,     RDT_KOP_COPY,    RDT_KOP_CONCAT,    RDT_KOP_MAXPOOL,
                                 RDT_KOP_AVGPOOL, RDT_KOP_SOFTMAX, RDT_KOP_BATCHNORM, RDT_KOP_NORM,
-                                RDT_KOP_REDUCE,  RDT_KOP_GATHER,  RDT_KOP_PAD,       RDT_KOP_TRIANGLE};
-  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_S64, RDT_S32, RDT_BOOL};
+                                RDT_KOP_REDUCE,  RDT_KOP_GATHER,  RDT_KOP_PAD,       RDT_KOP_TRIANGLE,
+                                RDT_KOP_SCATTER, RDT_KOP_RESIZE,  RDT_KOP_CUMSUM,    RDT_KOP_TOPK};
+  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64, RDT_S64, RDT_S32, RDT_U8, RDT_BOOL};
   (void)state;
   for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
     int done = 0;
@@ -121,6 +124,73 @@ static void test_every_op(void **state) {
   }
 }
 
+/* To bytes and back, of each real type, with zero points and without, scales by channel. */
+static void test_quantizing(void **state) {
+  enum { ROWS = 7, COLUMNS = 9, N = ROWS * COLUMNS };
+  static const rdt_dtype reals[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64}, bytes[] = {RDT_S8, RDT_U8};
+  static const rdt_fn fns[] = {RDT_FN_QUANTIZE, RDT_FN_REQUANTIZE, RDT_FN_DEQUANTIZE};
+  static const int64_t shape[] = {ROWS, COLUMNS};
+  double x[N], scale[COLUMNS], y[N];
+  int8_t zero[COLUMNS];
+  (void)state;
+  for (size_t i = 0; i < 4 * 2 * 3 * 2; i++) {
+    const rdt_dtype real = reals[i % 4], byte = bytes[i / 4 % 2];
+    const rdt_fn fn = fns[i / 8 % 3];
+    const bool back = fn == RDT_FN_DEQUANTIZE, zeros = i / 24;
+    rdt_problem p;
+    for (int64_t e = 0; e < N; e++)
+      if (back)
+        rdt_store_int(x, byte, e, (e * 37) % 251 - (byte == RDT_S8 ? 125 : 0));
+      else
+        rdt_store(x, real, e, e == 5 ? NAN : e == 6 ? INFINITY : (double)(e - 30) * 0.75);
+    for (int64_t c = 0; c < COLUMNS; c++) {
+      rdt_store(scale, real, c, 0.25 + 0.125 * (double)c);
+      rdt_store_int(zero, byte, c, byte == RDT_S8 ? c - 4 : 100 + c);
+    }
+    assert_int_equal(rdt_problem_init(&p, RDT_KOP_QUANTIZE, zeros ? 3 : 2), RDT_OK);
+    p.fn = fn;
+    p.in[0] = rdt_tensor_dense(x, back ? byte : real, 2, shape);
+    p.in[1] = rdt_tensor_dense(scale, real, 2, shape);
+    if (zeros) p.in[2] = rdt_tensor_dense(zero, byte, 2, shape);
+    for (int k = 1; k < p.n_in; k++) p.in[k].stride[0] = 0;
+    p.out = rdt_tensor_dense(y, back ? real : byte, 2, shape);
+    rdt_reason why;
+    if (rdt_problem_check(&p, &why) != RDT_OK) fail_msg("%s", why.text);
+    assert_true(try_case(&p, i));
+    rdt_problem_clear(&p);
+  }
+}
+
+/* An index that is out of range is noticed, by scatter as by gather. */
+static void test_wrong_indices(void **state) {
+  static const int64_t shape[] = {6}, few[] = {2};
+  float x[6] = {0}, updates[2] = {1, 2}, y[6];
+  int64_t at[2] = {3, 6};
+  rdt_gpu_op *list;
+  rdt_cuda_verdict v;
+  rdt_problem p;
+  rdt_reason why;
+  uint64_t sum;
+  int n;
+  (void)state;
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_SCATTER, 3), RDT_OK);
+  p.in[0] = rdt_tensor_dense(x, RDT_F32, 1, shape);
+  p.in[1] = rdt_tensor_dense(updates, RDT_F32, 1, few);
+  p.in[2] = rdt_tensor_dense(at, RDT_S64, 1, few);
+  p.out = rdt_tensor_dense(y, RDT_F32, 1, shape);
+  for (int d = 0; d < RDT_MAX_RANK; d++) p.ints[d] = p.ints[RDT_MAX_RANK + d] = -1;
+  p.ints[0] = 0;
+  assert_int_equal(rdt_problem_check(&p, &why), RDT_OK);
+  assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_OK);
+  run_device(list, n, RDT_OP_STORES, &sum, &v);
+  assert_true(v.cannot > 0);
+  at[1] = -1;
+  run_device(list, n, RDT_OP_STORES, &sum, &v);
+  assert_true(v.cannot == 0 && y[3] == 1 && y[5] == 2);
+  rdt_free(list);
+  rdt_problem_clear(&p);
+}
+
 /* What the device has no kernel for is refused with a reason. */
 static void test_refusals(void **state) {
   static const int64_t shape[] = {2, 3};
@@ -130,15 +200,16 @@ static void test_refusals(void **state) {
   rdt_problem p;
   int n;
   (void)state;
-  assert_int_equal(rdt_problem_init(&p, RDT_KOP_MAP, 1), RDT_OK);
-  p.fn = RDT_FN_RELU;
-  p.in[0] = p.out = rdt_tensor_dense(data, RDT_F64, 2, shape);
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_AVGPOOL, 1), RDT_OK);
+  p.in[0] = p.out = rdt_tensor_dense(data, RDT_S64, 2, shape);
   assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(why.text, "f32"));
+  assert_non_null(strstr(why.text, "takes floats"));
   p.in[0].dtype = p.out.dtype = RDT_F8E4M3;
   assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(why.text, "8-bit floats"));
-  p.op = RDT_KOP_TOPK;
+  p.in[0].dtype = p.out.dtype = RDT_F32;
+  p.op = RDT_KOP_MAXPOOL;
+  p.fn = RDT_FN_ARGMAX;
   assert_int_equal(rdt_ops_prepare(&p, &list, &n, &why), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(why.text, "no kernel"));
   p.op = RDT_KOP_COPY;
@@ -161,7 +232,8 @@ static void test_sums(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_refusals),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_quantizing),
+                                     cmocka_unit_test(test_wrong_indices), cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_sums)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

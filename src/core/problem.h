@@ -129,22 +129,6 @@ typedef struct rdt_window { /* of conv and pool, along each spatial dimension */
   bool count_pad;                                          /* avgpool: padded cells count in the divisor */
 } rdt_window;
 
-typedef enum rdt_resize_mode { RDT_RESIZE_NEAREST, RDT_RESIZE_LINEAR, RDT_RESIZE_CUBIC } rdt_resize_mode;
-typedef enum rdt_resize_coordinates {
-  RDT_HALF_PIXEL,
-  RDT_HALF_PIXEL_SYMMETRIC,
-  RDT_PYTORCH_HALF_PIXEL,
-  RDT_ALIGN_CORNERS,
-  RDT_ASYMMETRIC,
-  RDT_TF_HALF_PIXEL_FOR_NN
-} rdt_resize_coordinates;
-typedef enum rdt_resize_rounding {
-  RDT_PREFER_FLOOR,
-  RDT_PREFER_CEIL,
-  RDT_ROUND_FLOOR,
-  RDT_ROUND_CEIL
-} rdt_resize_rounding;
-
 typedef struct rdt_problem {
   rdt_kop op;
   int n_in;

@@ -161,8 +161,33 @@ static void check(const char *path) {
   for (int i = 0; i < count; i++) rdt_free(inputs[i].data);
 }
 
+/* Where a kernel meets an address that is none, the process has lost the device: nothing of the run is given out, and
+ * every call from then on says so. Comes last. */
+static void lose(const char *path) {
+  rdt_tensor inputs[INPUTS], out;
+  rdt_run_result result;
+  bool same;
+  net gpu = open(path, "cuda:0");
+  const int count = make_inputs(&gpu, inputs);
+  run(&gpu, path, inputs, count, &same);
+  gpu.model->remote->parts = (rdt_sum_part *)(uintptr_t)256;
+  for (int i = 0; i < 2; i++) {
+    const rdt_status status = rdt_model_run(gpu.model, inputs, (size_t)count, &result);
+    if (status != RDT_ERR_DEVICE || !strstr(rdt_context_error(gpu.ctx), "lost"))
+      complain(path, "a lost device is not said:", rdt_context_error(gpu.ctx));
+    else if (i == 0)
+      printf("%s: %s\n", path, rdt_context_error(gpu.ctx));
+    if (rdt_model_output(gpu.model, 0, &out) == RDT_OK) complain(path, "a result was given out", "");
+  }
+  rdt_model_free(gpu.model);
+  rdt_context_destroy(gpu.ctx);
+  free(gpu.out.data);
+  for (int i = 0; i < count; i++) rdt_free(inputs[i].data);
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
+  int last = 0;
   if (rdt_cuda_count(&why) == 0) {
     printf("skip: %s\n", why.text);
     return 77;
@@ -173,8 +198,9 @@ int main(int argc, char **argv) {
     else if (strcmp(argv[i], "--faults") == 0 && i + 1 < argc)
       each = atoi(argv[++i]);
     else
-      check(argv[i]);
+      check(argv[last = i]);
   }
+  if (last > 0 && !quick) lose(argv[last]);
   printf("gpu-networks: %lld runs, %lld faults, %lld of them repaired, others without effect: %lld wrong\n",
          (long long)runs, (long long)faults, (long long)repaired, (long long)wrong);
   return wrong ? 1 : 0;

@@ -7,7 +7,8 @@ models=$2/examples/digits/digits.onnx
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 if python3 -c 'import numpy, onnx' 2>/dev/null; then
-  for name in resnet18 mobilenet_v2 squeezenet1_1 minilm; do
+  python3 "$2/tests/gpu/ops_network.py" "$made/ops.onnx" && models="$models $made/ops.onnx"
+  for name in resnet18 mobilenet_v2 squeezenet1_1 minilm t5_small_decoder; do
     python3 "$2/tools/make_weights.py" "$2/examples/graphs/$name.onnx" -o "$made" >/dev/null && models="$models $made/$name.onnx"
   done
 else

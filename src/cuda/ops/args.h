@@ -52,6 +52,11 @@ typedef struct rdt_gpu_op {
   int64_t bound[RDT_MAX_RANK],
       step[RDT_MAX_RANK]; /* gather: of the indexed dimensions; pad: lengths and begins of the input */
   int32_t mode;
+  /* Scatter: the dimensions of the updates, and which one of the result each goes along (-1: none). Resize: of the
+   * dimensions, which are resampled (taps 0: not), and their scales. */
+  int32_t listed, along[RDT_MAX_RANK], taps[RDT_MAX_RANK], places, rounding, exclude;
+  double scale[RDT_MAX_RANK];
+  int64_t updates[RDT_MAX_RANK];
   int64_t diagonal;
   uint64_t fill;
   /* what is found */

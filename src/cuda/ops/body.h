@@ -95,6 +95,39 @@ BODY float rdt_op_real(const rdt_op_view *v, int64_t at) {
   }
 }
 
+BODY double rdt_op_double(const rdt_op_view *v, int64_t at) {
+  switch (v->dtype) {
+    case RDT_F64:
+      return ((const double *)v->data)[at];
+    case RDT_F32:
+    case RDT_F16:
+    case RDT_BF16:
+      return rdt_op_real(v, at);
+    default:
+      return (double)rdt_op_integer(v, at);
+  }
+}
+
+BODY uint64_t rdt_op_bits_of(double x) {
+  uint64_t b;
+  memcpy(&b, &x, sizeof b);
+  return b;
+}
+
+/* To 16 bits as if rounded once: to f32 by way of round to odd. */
+BODY float rdt_op_odd(double x) {
+  const float f = (float)x;
+  const uint32_t b = bits_f32(f);
+  if (x != x || f - f != 0.0f || (double)f == x || b & 1) return f;
+  return float_f32(fabs_f64((double)f) < fabs_f64(x) ? b + 1 : b - 1);
+}
+
+BODY uint64_t rdt_op_of_double(double x, int dtype) {
+  if (dtype == RDT_F64) return rdt_op_bits_of(x);
+  if (dtype == RDT_F32) return bits_f32((float)x);
+  return rdt_op_narrow(rdt_op_odd(x), dtype == RDT_F16);
+}
+
 /* Towards zero; what does not fit, and NaN, as x86 does. */
 BODY uint64_t rdt_op_of_real(float x, int dtype) {
   switch (dtype) {
@@ -112,6 +145,17 @@ BODY uint64_t rdt_op_of_real(float x, int dtype) {
   }
 }
 
+BODY int rdt_dtype_real(int dtype) {
+  return dtype == RDT_F32 || dtype == RDT_F64 || dtype == RDT_F16 || dtype == RDT_BF16;
+}
+
+/* As rdt_op_of_real. */
+BODY uint64_t rdt_op_whole(double x, int dtype) {
+  if (dtype == RDT_BOOL) return x != 0.0;
+  if (dtype == RDT_S64) return x >= -0x1p63 && x < 0x1p63 ? (uint64_t)(int64_t)x : (uint64_t)1 << 63;
+  return x > -0x1p31 - 1.0 && x < 0x1p31 ? (uint32_t)(int32_t)x : (uint32_t)1 << 31;
+}
+
 BODY uint64_t rdt_op_of_integer(int64_t x, int dtype) {
   switch (dtype) {
     case RDT_F32:
@@ -119,6 +163,8 @@ BODY uint64_t rdt_op_of_integer(int64_t x, int dtype) {
     case RDT_F16:
     case RDT_BF16:
       return rdt_op_narrow((float)x, dtype == RDT_F16);
+    case RDT_F64:
+      return rdt_op_bits_of((double)x);
     case RDT_BOOL:
       return x != 0;
     default:
@@ -201,6 +247,31 @@ BODY uint64_t rdt_op_map_f32(const rdt_gpu_op *args, uint32_t e, int64_t *to, rd
 #undef SUFFIX
 #undef T
   return rdt_op_of_real(y, args->view[0].dtype);
+}
+
+BODY uint64_t rdt_op_map_f64(const rdt_gpu_op *args, uint32_t e, int64_t *to, rdt_op_found *f) {
+  int64_t at[4] = {0, 0, 0, 0};
+  (void)f;
+  rdt_op_walk(args, 0, args->rank, e, at, 4);
+  *to = at[0];
+  const double p = args->param[0], q = args->param[1];
+  const double a = rdt_op_double(&args->view[1], at[1]);
+  const double b = args->views > 2 ? rdt_op_double(&args->view[2], at[2]) : 0.0;
+  const double c = args->views > 3 ? rdt_op_double(&args->view[3], at[3]) : 0.0;
+  double y = a;
+#define T double
+#define SUFFIX f64
+  switch (args->fn) {
+    FLOATS_1(CASE)
+    FLOATS_2(CASE)
+    ALL_3(CASE)
+    default:
+      break;
+  }
+#undef SUFFIX
+#undef T
+  return rdt_dtype_real(args->view[0].dtype) ? rdt_op_of_double(y, args->view[0].dtype)
+                                             : rdt_op_whole(y, args->view[0].dtype);
 }
 
 BODY uint64_t rdt_op_map_s64(const rdt_gpu_op *args, uint32_t e, int64_t *to, rdt_op_found *f) {
@@ -345,6 +416,14 @@ BODY uint64_t rdt_op_maxpool(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_o
   float most = -INFINITY;
   (void)f;
   *to = w.out;
+  if (a->view[0].dtype == RDT_F64) {
+    double wide = -INFINITY;
+    RDT_OP_TAPS(a, w, at) {
+      const double v = rdt_op_double(&a->view[1], at);
+      wide = v > wide || v != v ? v : wide;
+    }
+    return rdt_op_bits_of(wide);
+  }
   RDT_OP_TAPS(a, w, at) {
     const float v = rdt_op_real(&a->view[1], at);
     most = v > most || v != v ? v : most;
@@ -358,6 +437,11 @@ BODY uint64_t rdt_op_avgpool(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_o
   float sum = 0.0f;
   (void)f;
   *to = w.out;
+  if (a->view[0].dtype == RDT_F64) {
+    double wide = 0.0;
+    RDT_OP_TAPS(a, w, at) wide += rdt_op_double(&a->view[1], at);
+    return rdt_op_bits_of(cells > 0.0f ? wide / cells : 0.0);
+  }
   RDT_OP_TAPS(a, w, at) sum += rdt_op_real(&a->view[1], at);
   return rdt_op_of_real(cells > 0.0f ? sum / cells : 0.0f, a->view[0].dtype);
 }
@@ -369,30 +453,38 @@ BODY uint64_t rdt_op_batchnorm(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt
   (void)f;
   rdt_op_walk(a, 0, a->rank, e, at, RDT_OP_VIEWS);
   *to = at[0];
+  if (a->view[0].dtype == RDT_F64) {
+    double w[RDT_OP_VIEWS];
+    UNROLL for (int i = 1; i < RDT_OP_VIEWS; i++) w[i] = rdt_op_double(&a->view[i], at[i]);
+    return rdt_op_bits_of((w[1] - w[4]) * (w[2] / sqrt_f64(w[5] + a->epsilon)) + w[3]);
+  }
   UNROLL for (int i = 1; i < RDT_OP_VIEWS; i++) v[i] = rdt_op_real(&a->view[i], at[i]);
   return rdt_op_of_real((v[1] - v[4]) * (v[2] / sqrt_f32(v[5] + (float)a->epsilon)) + v[3], a->view[0].dtype);
 }
 
-/* ---- row by row: thread `me` of `all`; together(x, how) is the sum or the most of all threads' x ---- */
+/* ---- row by row: thread `me` of `all`; together(x, how) is of all threads' x ---- */
+
+enum { RDT_OP_SUM, RDT_OP_MOST, RDT_OP_PRODUCT };
 
 #ifdef __CUDACC__
+BODY double rdt_op_both(double x, double other, int how) {
+  return how == RDT_OP_SUM ? x + other : how == RDT_OP_PRODUCT ? x * other : x > other || x != x ? x : other;
+}
+
 /* In a fixed order; whoever is asked for the most gives NaN where there is one. */
-BODY double rdt_op_together(double x, int most) {
+BODY double rdt_op_together(double x, int how) {
   __shared__ double part[RDT_OP_THREADS / 32];
-  UNROLL for (int d = 16; d > 0; d /= 2) {
-    const double other = __shfl_xor_sync(0xffffffffu, x, d);
-    x = most ? (x > other || x != x ? x : other) : x + other;
-  }
+  UNROLL for (int d = 16; d > 0; d /= 2) x = rdt_op_both(x, __shfl_xor_sync(0xffffffffu, x, d), how);
   __syncthreads();
   if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
   __syncthreads();
   x = part[0];
-  UNROLL for (int w = 1; w < RDT_OP_THREADS / 32; w++) x = most ? (x > part[w] || x != x ? x : part[w]) : x + part[w];
+  UNROLL for (int w = 1; w < RDT_OP_THREADS / 32; w++) x = rdt_op_both(x, part[w], how);
   return x;
 }
 #else
-BODY double rdt_op_together(double x, int most) {
-  (void)most;
+BODY double rdt_op_together(double x, int how) {
+  (void)how;
   return x;
 }
 #endif
@@ -409,122 +501,73 @@ BODY void rdt_op_row_at(const rdt_gpu_op *a, const int64_t *row, uint32_t i, int
 /* The thread's elements i of the row, x among them: those that it keeps, then those that it reads again. */
 enum { RDT_OP_KEPT = 4 };
 #define RDT_OP_EACH(a, i) for (uint32_t i = me; i < (a)->inner; i += all)
-BODY float rdt_op_in_row(const rdt_gpu_op *a, const int64_t *row, uint32_t i) {
-  int64_t at[RDT_OP_VIEWS_OF_ROWS];
-  if (a->rank == a->outer + 1) return rdt_op_real(&a->view[1], row[1] + (int64_t)i * a->view[1].stride[a->outer]);
-  rdt_op_row_at(a, row, i, at);
-  return rdt_op_real(&a->view[1], at[1]);
-}
-BODY void rdt_op_keep(const rdt_gpu_op *a, const int64_t *row, uint32_t me, uint32_t all, float *kept) {
-  UNROLL for (uint32_t k = 0; k < RDT_OP_KEPT; k++) kept[k] =
-      me + k * all < a->inner ? rdt_op_in_row(a, row, me + k * all) : 0.0f;
-}
 #define RDT_OP_ROW(a, i, x, ...)                                          \
   {                                                                       \
     UNROLL for (uint32_t k = 0; k < RDT_OP_KEPT; k++) {                   \
       const uint32_t i = me + k * all;                                    \
-      const float x = kept[k];                                            \
+      const T x = kept[k];                                                \
       if (i < (a)->inner) {                                               \
         __VA_ARGS__                                                       \
       }                                                                   \
     }                                                                     \
     for (uint32_t i = me + RDT_OP_KEPT * all; i < (a)->inner; i += all) { \
-      const float x = rdt_op_in_row(a, row, i);                           \
+      const T x = NAME(in_row)(a, row, i);                                \
       __VA_ARGS__                                                         \
     }                                                                     \
   }
 
-BODY void rdt_op_softmax(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
-  int64_t row[4] = {0, 0, 0, 0}, at[4];
-  float most = -INFINITY, kept[RDT_OP_KEPT];
-  double sum = 0.0; /* its rounding does not grow with the length, here and below */
-  rdt_op_walk(a, 0, a->outer, r, row, 4);
-  rdt_op_keep(a, row, me, all, kept);
-  RDT_OP_ROW(a, i, x, most = x > most || x != x ? x : most;)
-  most = (float)rdt_op_together(most, 1);
-  RDT_OP_ROW(a, i, x, sum += exp_f32(x - most);)
-  sum = rdt_op_together(sum, 0);
-  const int logarithm = a->fn == RDT_FN_LOGSOFTMAX;
-  const float back = logarithm ? log_f32((float)sum) : 0.0f, whole = (float)sum;
-  RDT_OP_ROW(a, i, x, {
-    rdt_op_row_at(a, row, i, at);
-    const float d = x - most;
-    rdt_op_take(a, f, r * a->inner + i, at[0],
-                rdt_op_of_real(logarithm ? d - back : exp_f32(d) / whole, a->view[0].dtype));
-  })
-}
-
-/* What a row is multiplied with; sum: of its magnitudes or squares. */
-BODY float rdt_op_norm_factor(const rdt_gpu_op *a, double sum) {
-  const double n = a->inner, epsilon = a->epsilon;
-  switch (a->fn) {
-    case RDT_FN_NORM_LAYER:
-    case RDT_FN_NORM_RMS:
-      return (float)(1.0 / sqrt_f64(sum / n + epsilon));
-    case RDT_FN_NORM_MVN:
-      return (float)(1.0 / (sqrt_f64(sum / n) + epsilon));
-    default:
-      if (a->fn == RDT_FN_NORM_L2) sum = sqrt_f64(sum);
-      return sum == 0.0 ? 0.0f : (float)(1.0 / sum);
-  }
-}
-
-/* Views: x[, gain[, shift]]. */
-BODY void rdt_op_norm(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
-  int64_t row[4] = {0, 0, 0, 0}, at[4];
-  double sum = 0.0;
-  float centre = 0.0f, factor, kept[RDT_OP_KEPT];
-  const double n = a->inner;
-  rdt_op_walk(a, 0, a->outer, r, row, 4);
-  rdt_op_keep(a, row, me, all, kept);
-  if (a->fn == RDT_FN_NORM_LAYER || a->fn == RDT_FN_NORM_MVN) {
-    RDT_OP_ROW(a, i, x, sum += x;)
-    centre = (float)(rdt_op_together(sum, 0) / n);
-  }
-  sum = 0.0;
-  RDT_OP_ROW(a, i, x, {
-    const float d = x - centre;
-    sum += a->fn == RDT_FN_NORM_L1 ? fabs_f32(d) : (double)d * d;
-  })
-  factor = rdt_op_norm_factor(a, rdt_op_together(sum, 0));
-  RDT_OP_ROW(a, i, x, {
-    rdt_op_row_at(a, row, i, at);
-    float y = (x - centre) * factor;
-    if (a->views > 2) y *= rdt_op_real(&a->view[2], at[2]);
-    if (a->views > 3) y += rdt_op_real(&a->view[3], at[3]);
-    rdt_op_take(a, f, r * a->inner + i, at[0], rdt_op_of_real(y, a->view[0].dtype));
-  })
-}
+#define T float
+#define REAL(view, at) rdt_op_real(view, at)
+#define OF(x, dtype) rdt_op_of_real(x, dtype)
+#define NAME(x) rdt_op_##x
+#define OWN(name) name##_f32
+#include "cuda/ops/rows_body.h"
+#define T double
+#define REAL(view, at) rdt_op_double(view, at)
+#define OF(x, dtype) rdt_op_of_double(x, dtype)
+#define NAME(x) rdt_op_##x##_f64
+#define OWN(name) name##_f64
+#include "cuda/ops/rows_body.h"
 
 BODY void rdt_op_reduce(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
   int64_t row[4] = {0, 0, 0, 0}, at[4];
+  const int exps = a->fn == RDT_FN_REDUCE_LOGSUMEXP, product = a->fn == RDT_FN_REDUCE_PROD;
   const int most = a->fn == RDT_FN_REDUCE_MAX || a->fn == RDT_FN_REDUCE_MIN;
-  const float sign = a->fn == RDT_FN_REDUCE_MIN ? -1.0f : 1.0f;
-  double acc = most ? -INFINITY : 0.0, centre = 0.0;
+  const double sign = a->fn == RDT_FN_REDUCE_MIN ? -1.0 : 1.0;
+  double acc = most ? -INFINITY : product ? 1.0 : 0.0, centre = exps ? -INFINITY : 0.0;
   const double n = a->inner;
   rdt_op_walk(a, 0, a->outer, r, row, 4);
-  if (a->fn == RDT_FN_REDUCE_INVSTD) {
+  if (a->fn == RDT_FN_REDUCE_INVSTD || exps) {
     RDT_OP_EACH(a, i) {
       rdt_op_row_at(a, row, i, at);
-      centre += rdt_op_real(&a->view[1], at[1]);
+      const double x = rdt_op_double(&a->view[1], at[1]);
+      centre = !exps ? centre + x : x > centre || x != x ? x : centre;
     }
-    centre = rdt_op_together(centre, 0) / n;
+    centre = rdt_op_together(centre, exps ? RDT_OP_MOST : RDT_OP_SUM);
+    if (!exps) centre /= n;
+    if (exps && !(centre - centre == 0.0)) centre = 0.0; /* as the CPU: it is not finite */
   }
   const int squares = a->fn == RDT_FN_REDUCE_L2 || a->fn == RDT_FN_REDUCE_SQUARES || a->fn == RDT_FN_REDUCE_INVSTD;
   RDT_OP_EACH(a, i) {
     rdt_op_row_at(a, row, i, at);
-    const double x = sign * (rdt_op_real(&a->view[1], at[1]) - centre);
+    const double x = sign * (rdt_op_double(&a->view[1], at[1]) - centre);
     if (most)
       acc = x > acc || x != x ? x : acc;
+    else if (product)
+      acc *= x;
     else
-      acc += squares ? x * x : a->fn == RDT_FN_REDUCE_L1 ? fabs_f64(x) : x;
+      acc += exps ? exp_f64(x) : squares ? x * x : a->fn == RDT_FN_REDUCE_L1 ? fabs_f64(x) : x;
   }
-  acc = rdt_op_together(acc, most);
+  acc = rdt_op_together(acc, most ? RDT_OP_MOST : product ? RDT_OP_PRODUCT : RDT_OP_SUM);
   if (a->fn == RDT_FN_REDUCE_MEAN) acc /= n;
   if (a->fn == RDT_FN_REDUCE_L2) acc = sqrt_f64(acc);
+  if (a->fn == RDT_FN_REDUCE_LOGSUM) acc = log_f64(acc);
+  if (exps) acc = log_f64(acc) + centre;
   if (a->fn == RDT_FN_REDUCE_INVSTD) acc = 1.0 / sqrt_f64(acc / n + a->param[0]);
-  if (me == 0) rdt_op_take(a, f, r, row[0], rdt_op_of_real((float)(sign * acc), a->view[0].dtype));
+  if (me == 0) rdt_op_take(a, f, r, row[0], rdt_op_of_double(sign * acc, a->view[0].dtype));
 }
+
+#include "cuda/ops/places.h"
 
 /* ---- memory at rest, and the end ---- */
 

@@ -146,7 +146,7 @@ static void by_warps(rdt_gpu_op *a) {
 /* Windows over channels that lie side by side. */
 static void by_packs(rdt_gpu_op *a) {
   const int last = a->rank - 1;
-  int64_t n = last >= 0 && a->axis[last] == 1 ? packs_of(a, 0, last) : 0;
+  int64_t n = last >= 0 && a->axis[last] == 1 && narrow_float((rdt_dtype)a->view[0].dtype) ? packs_of(a, 0, last) : 0;
   if (n == 0 || packs_of(a, 1, last) != n || a->length[last] % n != 0) return;
   for (int s = 0; s < RDT_OP_SPATIAL; s++)
     if (a->window[s].step % n != 0 && a->window[s].length > 1) return;
@@ -174,19 +174,19 @@ static void widen(rdt_gpu_op *a) {
 
 /* ---- ops ---- */
 
+enum { MOST_SUMMED = 4096, MOST_PLACES = 1024 };
+static const int64_t MOST_LOOKS = (int64_t)1 << 33; /* some milliseconds */
+
 static rdt_status fill_map(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   const rdt_fn_class class = rdt_fn_info(p->fn)->class;
   const rdt_dtype first = class == RDT_CLASS_SELECT ? p->out.dtype : p->in[0].dtype;
   const bool real = rdt_dtype_is_float(first);
-  if (p->out.dtype == RDT_F64) return refuse(p, why, "the GPU's kernels compute in f32");
-  bool f8 = rdt_dtype_is_f8(p->out.dtype);
-  for (int i = 0; i < p->n_in; i++) f8 = f8 || rdt_dtype_is_f8(p->in[i].dtype);
-  if (f8) return refuse(p, why, "the GPU's kernels do not convert 8-bit floats");
+  bool wide = real && p->out.dtype == RDT_F64;
   if (class == RDT_CLASS_POWER && !real && rdt_dtype_is_float(p->in[1].dtype))
     return refuse(p, why, "integers to a power that is none");
-  for (int i = 0; i < p->n_in; i++)
-    if (p->in[i].dtype == RDT_F64) return refuse(p, why, "the GPU's kernels compute in f32");
-  a->kind = real ? RDT_OP_MAP_F32 : RDT_OP_MAP_S64;
+  for (int i = 0; i < p->n_in; i++) wide = wide || p->in[i].dtype == RDT_F64;
+  if (wide && !real) return refuse(p, why, "integers and f64 together");
+  a->kind = wide ? RDT_OP_MAP_F64 : real ? RDT_OP_MAP_F32 : RDT_OP_MAP_S64;
   settle(a, true);
   return RDT_OK;
 }
@@ -216,6 +216,81 @@ static rdt_status fill_gather(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *w
   return RDT_OK;
 }
 
+static rdt_status fill_quantize(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  (void)p, (void)why;
+  a->kind = RDT_OP_QUANTIZE;
+  settle(a, true);
+  return RDT_OK;
+}
+
+/* Every element looks at each update that may be for it. */
+static rdt_status fill_scatter(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_tensor *updates = &p->in[1];
+  int64_t looks = rdt_tensor_count(&p->out);
+  int n = 0;
+  for (; n < RDT_MAX_RANK && p->ints[n] >= 0; n++) {
+    if (n + 3 >= RDT_OP_VIEWS) return refuse(p, why, "indices along more than three dimensions");
+    a->bound[n] = p->out.shape[p->ints[n]];
+    a->axis[n] = (int32_t)p->ints[n];
+  }
+  a->listed = updates->rank;
+  for (int d = 0; d < updates->rank; d++) {
+    a->along[d] = (int32_t)p->ints[RDT_MAX_RANK + d];
+    a->updates[d] = updates->shape[d];
+    if (a->along[d] >= 0) continue;
+    looks =
+        updates->shape[d] > 0 && looks > MOST_LOOKS / updates->shape[d] ? MOST_LOOKS + 1 : looks * updates->shape[d];
+  }
+  if (looks > MOST_LOOKS) return refuse(p, why, "too many updates for so many elements");
+  a->kind = RDT_OP_SCATTER;
+  return RDT_OK;
+}
+
+static rdt_status fill_resize(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const int each = p->mode == RDT_RESIZE_NEAREST ? 1 : p->mode == RDT_RESIZE_LINEAR ? 2 : 4;
+  int resampled = 0;
+  if (p->mode != RDT_RESIZE_NEAREST && !rdt_dtype_is_float(p->out.dtype))
+    return refuse(p, why, "integers are resampled to the nearest alone");
+  a->kind = RDT_OP_RESIZE;
+  a->mode = p->mode;
+  a->places = (int32_t)p->ints[0], a->rounding = (int32_t)p->ints[1], a->exclude = p->ints[2] != 0;
+  for (int d = 0; d < p->out.rank; d++) {
+    const bool other = p->out.shape[d] != p->in[0].shape[d] || p->scale[d] != 1.0;
+    a->taps[d] = other ? each : 0;
+    a->bound[d] = p->in[0].shape[d];
+    a->scale[d] = p->scale[d];
+    resampled += other;
+  }
+  return resampled <= 4 ? RDT_OK : refuse(p, why, "more than four dimensions are resampled");
+}
+
+static rdt_status fill_cumsum(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  if (p->out.shape[p->axis] > MOST_SUMMED)
+    return refuse(p, why, "lines of more than 4096 are summed one after the other");
+  a->kind = RDT_OP_CUMSUM;
+  a->mode = (p->ints[0] != 0) | (p->ints[1] != 0) << 1;
+  for (int d = 0; d < p->out.rank; d++) a->axis[d] = d != p->axis;
+  return RDT_OK;
+}
+
+/* Of rows of the input along `axis`. */
+static rdt_status fill_positions(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0];
+  const bool hard = p->op == RDT_KOP_SOFTMAX, several = p->op == RDT_KOP_TOPK;
+  if (x->shape[p->axis] == 0) return refuse(p, why, "there is nothing in a row");
+  walk_over(a, x);
+  for (int k = p->axis; k + 1 < a->rank; k++) swap_dimensions(a, k, k + 1);
+  a->outer = a->rank - 1;
+  a->inner = x->shape[p->axis];
+  a->bound[0] = several ? p->out.shape[p->axis] : 1;
+  a->count = rdt_tensor_count(x) / a->inner;
+  a->fn = hard ? RDT_FN_HARDMAX : several ? p->ints[0] ? RDT_FN_ARGMIN : RDT_FN_ARGMAX : (int32_t)p->fn;
+  a->mode = !hard && !several && p->param[0] != 0.0;
+  a->kind = RDT_OP_POSITIONS;
+  if (a->bound[0] > MOST_PLACES) return refuse(p, why, "more than 1024 places in order");
+  return RDT_OK;
+}
+
 static rdt_status fill_pad(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   (void)why;
   rdt_store(&a->fill, p->out.dtype, 0, p->param[0]);
@@ -242,8 +317,9 @@ static rdt_status fill_triangle(const rdt_problem *p, rdt_gpu_op *a, rdt_reason 
 enum { LONG = 1 << 15 }; /* of windows: places in the padded image stay within 32 bits */
 
 static rdt_status fill_pool(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
-  if (!narrow_float(p->out.dtype) || p->in[0].dtype != p->out.dtype)
-    return refuse(p, why, "the GPU's kernel takes f32, bf16, f16, and gives the same");
+  const bool byte = p->op == RDT_KOP_MAXPOOL && rdt_dtype_size(p->out.dtype) == 1;
+  if ((!rdt_dtype_is_float(p->out.dtype) && !byte) || p->in[0].dtype != p->out.dtype)
+    return refuse(p, why, "the GPU's kernel takes floats, the one of maxima bytes too, and gives the same");
   const rdt_tensor *x = &p->in[0];
   const rdt_window *w = &p->window;
   a->kind = p->op == RDT_KOP_MAXPOOL ? RDT_OP_MAXPOOL : RDT_OP_AVGPOOL;
@@ -266,7 +342,7 @@ static rdt_status fill_pool(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
 
 static rdt_status fill_batchnorm(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   for (int i = 0; i < p->n_in; i++) {
-    if (!narrow_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes f32, bf16, f16");
+    if (!rdt_dtype_is_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes floats");
     for (int d = 0; d < p->out.rank && i > 0; d++) a->view[i + 1].stride[d] = d == 1 ? p->in[i].stride[0] : 0;
   }
   a->kind = RDT_OP_BATCHNORM;
@@ -277,14 +353,17 @@ static rdt_status fill_batchnorm(const rdt_problem *p, rdt_gpu_op *a, rdt_reason
 
 static rdt_status fill_rows(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   bool inner[RDT_MAX_RANK];
+  if (p->fn == RDT_FN_HARDMAX) return fill_positions(p, a, why);
   for (int i = 0; i < p->n_in; i++)
-    if (!narrow_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes f32, bf16, f16");
-  if (p->fn == RDT_FN_HARDMAX) return refuse(p, why, "there is no kernel for the GPU");
+    if (!rdt_dtype_is_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes floats");
   for (int d = 0; d < p->out.rank; d++)
     inner[d] = p->op == RDT_KOP_SOFTMAX ? d == p->axis
                : p->op == RDT_KOP_NORM  ? d >= p->axis
                                         : p->in[0].shape[d] != p->out.shape[d];
-  a->kind = p->op == RDT_KOP_SOFTMAX ? RDT_OP_SOFTMAX : p->op == RDT_KOP_NORM ? RDT_OP_NORM : RDT_OP_REDUCE;
+  const bool wide = p->out.dtype == RDT_F64;
+  a->kind = p->op == RDT_KOP_SOFTMAX ? wide ? RDT_OP_SOFTMAX_F64 : RDT_OP_SOFTMAX
+            : p->op == RDT_KOP_NORM  ? wide ? RDT_OP_NORM_F64 : RDT_OP_NORM
+                                     : RDT_OP_REDUCE;
   a->epsilon = p->epsilon;
   split(a, inner, p->op == RDT_KOP_REDUCE);
   if (a->kind != RDT_OP_REDUCE) by_warps(a);
@@ -293,6 +372,9 @@ static rdt_status fill_rows(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
 
 static rdt_status fill_reduce(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   switch (p->fn) {
+    case RDT_FN_ARGMAX:
+    case RDT_FN_ARGMIN:
+      return fill_positions(p, a, why);
     case RDT_FN_REDUCE_SUM:
     case RDT_FN_REDUCE_MEAN:
     case RDT_FN_REDUCE_MAX:
@@ -301,6 +383,9 @@ static rdt_status fill_reduce(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *w
     case RDT_FN_REDUCE_L2:
     case RDT_FN_REDUCE_SQUARES:
     case RDT_FN_REDUCE_INVSTD:
+    case RDT_FN_REDUCE_PROD:
+    case RDT_FN_REDUCE_LOGSUM:
+    case RDT_FN_REDUCE_LOGSUMEXP:
       walk_over(a, &p->in[0]);
       return fill_rows(p, a, why);
     default:
@@ -309,10 +394,12 @@ static rdt_status fill_reduce(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *w
 }
 
 static const row rows[] = {
-    {RDT_KOP_MAP, fill_map},       {RDT_KOP_COPY, fill_copy},    {RDT_KOP_CONCAT, fill_copy},
-    {RDT_KOP_GATHER, fill_gather}, {RDT_KOP_PAD, fill_pad},      {RDT_KOP_TRIANGLE, fill_triangle},
-    {RDT_KOP_MAXPOOL, fill_pool},  {RDT_KOP_AVGPOOL, fill_pool}, {RDT_KOP_BATCHNORM, fill_batchnorm},
-    {RDT_KOP_SOFTMAX, fill_rows},  {RDT_KOP_NORM, fill_rows},    {RDT_KOP_REDUCE, fill_reduce},
+    {RDT_KOP_MAP, fill_map},           {RDT_KOP_COPY, fill_copy},       {RDT_KOP_CONCAT, fill_copy},
+    {RDT_KOP_GATHER, fill_gather},     {RDT_KOP_PAD, fill_pad},         {RDT_KOP_TRIANGLE, fill_triangle},
+    {RDT_KOP_MAXPOOL, fill_pool},      {RDT_KOP_AVGPOOL, fill_pool},    {RDT_KOP_BATCHNORM, fill_batchnorm},
+    {RDT_KOP_SOFTMAX, fill_rows},      {RDT_KOP_NORM, fill_rows},       {RDT_KOP_REDUCE, fill_reduce},
+    {RDT_KOP_QUANTIZE, fill_quantize}, {RDT_KOP_SCATTER, fill_scatter}, {RDT_KOP_RESIZE, fill_resize},
+    {RDT_KOP_CUMSUM, fill_cumsum},     {RDT_KOP_TOPK, fill_positions},
 };
 
 static const row *row_of(rdt_kop op) {
@@ -360,6 +447,14 @@ static rdt_status prepare_one(const row *r, const rdt_problem *p, const void *ba
   return RDT_OK;
 }
 
+/* Moved they are as any byte. */
+static bool computes_f8(const rdt_problem *p) {
+  bool f8 = rdt_dtype_is_f8(p->out.dtype);
+  for (int i = 0; i < p->n_in; i++) f8 = f8 || rdt_dtype_is_f8(p->in[i].dtype);
+  const bool moves = p->op == RDT_KOP_COPY || p->op == RDT_KOP_CONCAT || rdt_kop_moves(p->op);
+  return f8 && (!moves || (p->op == RDT_KOP_SCATTER && p->fn != RDT_FN_NONE));
+}
+
 rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why) {
   const row *r = row_of(p->op);
   const bool parts = p->op == RDT_KOP_CONCAT;
@@ -368,6 +463,7 @@ rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_
   *n = 0;
   if (!r || (p->op == RDT_KOP_MAXPOOL && p->fn == RDT_FN_ARGMAX))
     return refuse(p, why, "there is no kernel for the GPU");
+  if (computes_f8(p)) return refuse(p, why, "the GPU's kernels do not convert 8-bit floats");
   if (!rdt_tensor_is_packed(&p->out)) return refuse(p, why, "the GPU's kernels write results without gaps");
   *list = rdt_calloc(parts ? (size_t)p->n_in : 1, sizeof **list);
   if (!*list) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", rdt_problem_name(p));
