@@ -9,6 +9,7 @@
 
 #include "core/memory.h"
 #include "inject/fault.h"
+#include "net/model.h"
 #include "net/tensor_file.h"
 #include "progress.h"
 #include "run_report.h"
@@ -166,6 +167,12 @@ static rdt_status run_all(rdt_run_report *r) {
   const rdt_settings *settings = r->settings;
   const int64_t repeat = settings->repeat ? settings->repeat : 1;
   runs progress = {0, settings->warmup + repeat};
+  if (settings->layer_times) {
+    s->run = 0;
+    const rdt_status timed = rdt_model_time_layers(s->model, s->inputs, s->n_inputs);
+    if (timed != RDT_OK) return rdt_session_fail(s, timed);
+    s->report->layer_times = true;
+  }
   if (rdt_progress_begin(settings, "running")) rdt_model_on_progress(s->model, show_layer, &progress);
   s->run = 0;
   for (; progress.done < settings->warmup && s->report->status == RDT_OK; progress.done++) RDT_TRY(run_once(r, false));
@@ -240,12 +247,13 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_INPUT,      RDT_OPT_OUT,    RDT_OPT_SCHEME,   RDT_OPT_ON_FAULT,     RDT_OPT_FAIL_ON,
-    RDT_OPT_FAULT,      RDT_OPT_REPORT, RDT_OPT_EVENTS,   RDT_OPT_PROM,         RDT_OPT_PROM_EVERY,
-    RDT_OPT_SYSLOG,     RDT_OPT_DEVICE, RDT_OPT_THREADS,  RDT_OPT_LAMBDA,       RDT_OPT_SUSPECT_RATE,
-    RDT_OPT_SCRUB,      RDT_OPT_PLAN,   RDT_OPT_NO_CACHE, RDT_OPT_MIN_COVERAGE, RDT_OPT_COVERAGE,
-    RDT_OPT_AVOID_CORE, RDT_OPT_REPEAT, RDT_OPT_WARMUP,   RDT_OPT_TOP,          RDT_OPT_LABELS,
-    RDT_OPT_FORMAT,     RDT_OPT_JSON,   RDT_OPT_QUIET,    RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+    RDT_OPT_INPUT,        RDT_OPT_OUT,        RDT_OPT_SCHEME,      RDT_OPT_ON_FAULT, RDT_OPT_FAIL_ON,
+    RDT_OPT_FAULT,        RDT_OPT_REPORT,     RDT_OPT_EVENTS,      RDT_OPT_PROM,     RDT_OPT_PROM_EVERY,
+    RDT_OPT_SYSLOG,       RDT_OPT_DEVICE,     RDT_OPT_LAYER_TIMES, RDT_OPT_THREADS,  RDT_OPT_LAMBDA,
+    RDT_OPT_SUSPECT_RATE, RDT_OPT_SCRUB,      RDT_OPT_PLAN,        RDT_OPT_NO_CACHE, RDT_OPT_MIN_COVERAGE,
+    RDT_OPT_COVERAGE,     RDT_OPT_AVOID_CORE, RDT_OPT_REPEAT,      RDT_OPT_WARMUP,   RDT_OPT_TOP,
+    RDT_OPT_LABELS,       RDT_OPT_FORMAT,     RDT_OPT_JSON,        RDT_OPT_QUIET,    RDT_OPT_NO_PROGRESS,
+    RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"MODEL.onnx",
      "the network. It is mapped, with the files beside it that hold its weights, and must not be cut short "
@@ -267,6 +275,7 @@ static const rdt_words examples[] = {
      "break one bit and watch it being repaired"},
     {"redoubt run model.onnx -i image.npy --plan plan.json", "kernels and schemes as `redoubt plan -o` chose them"},
     {"redoubt run model.onnx -i image.npy --device cuda:0", "on a GPU; what it has no kernel for, on the CPU"},
+    {"redoubt run model.onnx -i image.npy --device cuda:0 --layer-times --repeat 100", "and what each layer takes"},
     {"redoubt run model.onnx -i image.npy --fail-on detected", "exit 1 even where the repair worked"},
     {"redoubt run model.onnx -i image.npy --repeat 100000 --events e.jsonl --prom r.prom --syslog",
      "watch a machine for a while (docs/fleet.md)"},
@@ -293,7 +302,9 @@ const rdt_command rdt_cmd_run = {
         "\n"
         "With `--device cuda:N` the network runs on a GPU: all that it computed is kept until its last check, the "
         "second "
-        "run is recorded and later ones are played as a whole; so times are those of the network, not of layers. "
+        "run is recorded and later ones are played as a whole; so times are those of the network; `--layer-times` "
+        "takes those of "
+        "layers in runs of their own. "
         "Faults "
         "are planted there at the sites `input`, `weight`, `accum`, `nonlinear` and `output`.",
     .verdicts = true,

@@ -29,7 +29,7 @@ typedef struct rdt_settings {
   int64_t ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad, dtype: -1 */
   int64_t tables, outputs, policy;
   double lambda, prom_every, max_seconds; /* 0: not given */
-  bool explain, quiet, no_progress, cold, syslog, measure, no_cache, convolutions, help;
+  bool explain, quiet, no_progress, cold, syslog, measure, no_cache, convolutions, layer_times, help;
   /* of campaigns and their reports */
   const char *mix, *until_ci, *shard, *csv, *md;
   int64_t jobs, replay; /* 0, -1: not given */

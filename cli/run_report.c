@@ -134,6 +134,7 @@ static void put_heading(const cJSON *doc) {
   put_text("; %s", rdt_json_string(doc, "isa"));
   printf(", %.0f thread%s", threads, threads == 1 ? "" : "s");
   if (runs > 1) printf("; %.0f runs, times are means", runs);
+  if (*rdt_json_string(doc, "layer_times")) put_text("; times of layers: %s", rdt_json_string(doc, "layer_times"));
   puts("");
   const cJSON *fault = cJSON_GetObjectItemCaseSensitive(doc, "fault");
   if (fault) put_text("planted: %s\n", rdt_json_string(fault, "did"));

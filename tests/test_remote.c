@@ -332,6 +332,34 @@ static void policies_hold(void **state) {
   end(&w), end(&a);
 }
 
+/* ---- times ---- */
+
+/* Each step by itself, with its check behind it; the runs that follow are played as ever. */
+static void layers_have_times(void **state) {
+  (void)state;
+  walk w = words(true), cpu = digits("auto", true, false, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  rdt_result one;
+  must(run(&w, &r), &w);
+  must(rdt_model_node_result(w.model, 0, &one), &w);
+  assert_true(one.seconds == 0.0);
+  const int played = w.faults->replays;
+  must(rdt_model_time_layers(w.model, w.in, 1), &w);
+  assert_int_equal(w.faults->replays, played + 1); /* what warms up */
+  must(run(&w, &r), &w);
+  assert_int_equal(w.faults->replays, played + 2);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  assert_true(as_clean(&w) && r.seconds_check == 0.0);
+  int timed = 0;
+  for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
+    must(rdt_model_node_result(w.model, i, &one), &w);
+    timed += one.seconds > one.seconds_check && one.seconds_check > 0.0;
+  }
+  assert_true(timed >= 3); /* table, norm, softmax: a launch, and one that compares */
+  assert_int_equal(rdt_model_time_layers(cpu.model, cpu.in, 1), RDT_ERR_UNSUPPORTED);
+  end(&w), end(&cpu);
+}
+
 /* ---- what cannot be ---- */
 
 static void wrong_indices_are_the_callers(void **state) {
@@ -375,16 +403,12 @@ static void names_of_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_the_cpu),
-                                     cmocka_unit_test(new_inputs_reach_the_tape),
-                                     cmocka_unit_test(unprotected_says_so),
-                                     cmocka_unit_test(every_memory_is_guarded),
-                                     cmocka_unit_test(named_nodes_are_hit),
-                                     cmocka_unit_test(products_are_repaired),
-                                     cmocka_unit_test(ops_are_repaired),
-                                     cmocka_unit_test(policies_hold),
-                                     cmocka_unit_test(wrong_indices_are_the_callers),
-                                     cmocka_unit_test(a_lost_device_is_said),
-                                     cmocka_unit_test(names_of_devices)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(same_as_the_cpu),       cmocka_unit_test(new_inputs_reach_the_tape),
+      cmocka_unit_test(unprotected_says_so),   cmocka_unit_test(every_memory_is_guarded),
+      cmocka_unit_test(named_nodes_are_hit),   cmocka_unit_test(products_are_repaired),
+      cmocka_unit_test(ops_are_repaired),      cmocka_unit_test(policies_hold),
+      cmocka_unit_test(layers_have_times),     cmocka_unit_test(wrong_indices_are_the_callers),
+      cmocka_unit_test(a_lost_device_is_said), cmocka_unit_test(names_of_devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

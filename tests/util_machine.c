@@ -1,5 +1,6 @@
 #include "util_machine.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,9 @@ struct rdt_cuda_linear {
   rdt_plan *plan;
   rdt_cuda_verdict *verdict;
   struct fake *machine;
-  void *made; /* as launch has left it: the check compares */
+  void *made;       /* as launch has left it: the check compares */
   uint64_t trusted; /* the sum of the weights that its checksums were made anew of; 0: never */
-  bool apart; /* every second one has a check apart */
+  bool apart;       /* every second one has a check apart */
 };
 
 typedef enum call_kind { PUT, GET, CLEAR, LAUNCH, LINEAR, CHECK } call_kind;
@@ -40,6 +41,7 @@ typedef struct tape {
   int n;
 } tape;
 
+enum { MARKS = 256 };
 typedef struct fake {
   rdt_machine machine;
   util_machine_faults faults;
@@ -47,6 +49,7 @@ typedef struct fake {
   tape *recording;
   const rdt_cuda_linear *wrong; /* the one that is wrong once more */
   int made;                     /* products */
+  int marks[MARKS];
 } fake;
 
 static void sums(const rdt_sums_args *a, int64_t blocks) {
@@ -337,6 +340,22 @@ static void gemm_destroy(rdt_cuda_gemm *g) {
   free(g);
 }
 
+/* Marks are the numbers of launches until then. */
+static rdt_status mark(rdt_machine *m, rdt_lane l, int number, rdt_reason *why) {
+  fake *f = (fake *)m;
+  (void)l, (void)why;
+  assert(number < MARKS && !f->recording);
+  f->marks[number] = f->faults.launches;
+  return RDT_OK;
+}
+
+static rdt_status between(rdt_machine *m, int from, int to, double *seconds, rdt_reason *why) {
+  const fake *f = (fake *)m;
+  (void)why;
+  *seconds = f->marks[to] - f->marks[from];
+  return RDT_OK;
+}
+
 static rdt_status record(rdt_machine *m, rdt_reason *why) {
   (void)why;
   ((fake *)m)->recording = calloc(1, sizeof(tape));
@@ -398,6 +417,8 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,
                              .gemm_destroy = gemm_destroy,
+                             .mark = mark,
+                             .between = between,
                              .record = record,
                              .recorded = recorded,
                              .replay = replay,

@@ -10,6 +10,8 @@ typedef struct gpu {
   rdt_machine machine; /* first: it is what others see */
   cudaStream_t stream[RDT_LANES];
   cudaEvent_t event;
+  cudaEvent_t *marks;
+  int n_marks;
 } gpu;
 
 static cudaStream_t stream_of(rdt_machine *m, rdt_lane l) {
@@ -116,6 +118,27 @@ static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands 
   return rdt_cuda_gemm_verdict(g, stream, found, why);
 }
 
+static rdt_status mark(rdt_machine *m, rdt_lane l, int number, rdt_reason *why) {
+  gpu *g = (gpu *)m;
+  if (number >= g->n_marks) {
+    const int n = 2 * number + 64;
+    cudaEvent_t *grown = rdt_grow(g->marks, (size_t)g->n_marks, (size_t)n, sizeof *grown);
+    if (!grown) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for marks");
+    g->marks = grown;
+    for (; g->n_marks < n; g->n_marks++)
+      RDT_TRY(rdt_cuda_status(cudaEventCreate(&g->marks[g->n_marks]), "cudaEventCreate", why));
+  }
+  return rdt_cuda_status(cudaEventRecord(g->marks[number], stream_of(m, l)), "a mark", why);
+}
+
+static rdt_status between(rdt_machine *m, int from, int to, double *seconds, rdt_reason *why) {
+  const gpu *g = (gpu *)m;
+  float ms = 0.0f;
+  RDT_TRY(rdt_cuda_status(cudaEventElapsedTime(&ms, g->marks[from], g->marks[to]), "time between marks", why));
+  *seconds = 1e-3 * (double)ms;
+  return RDT_OK;
+}
+
 static rdt_status record(rdt_machine *m, rdt_reason *why) {
   return rdt_cuda_status(cudaStreamBeginCapture(stream_of(m, RDT_LANE_MAIN), cudaStreamCaptureModeThreadLocal),
                          "capture of a network", why);
@@ -146,6 +169,8 @@ static void erase(rdt_machine *m, void *tape) {
 static void shut(rdt_machine *m) {
   gpu *g = (gpu *)m;
   if (g->event) (void)cudaEventDestroy(g->event);
+  for (int i = 0; i < g->n_marks; i++) (void)cudaEventDestroy(g->marks[i]);
+  rdt_free(g->marks);
   for (int l = 0; l < RDT_LANES; l++)
     if (g->stream[l]) (void)cudaStreamDestroy(g->stream[l]);
   rdt_free(g);
@@ -180,6 +205,8 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,
                              .gemm_destroy = rdt_cuda_gemm_destroy,
+                             .mark = mark,
+                             .between = between,
                              .record = record,
                              .recorded = recorded,
                              .replay = replay,

@@ -45,6 +45,9 @@ struct rdt_machine {
   rdt_status (*gemm_run)(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
                          rdt_cuda_verdict *found, rdt_reason *why);
   void (*gemm_destroy)(rdt_cuda_gemm *g);
+  /* A mark in the lane's order, by number; after wait: seconds between two of them. */
+  rdt_status (*mark)(rdt_machine *m, rdt_lane l, int number, rdt_reason *why);
+  rdt_status (*between)(rdt_machine *m, int from, int to, double *seconds, rdt_reason *why);
   /* Between record and recorded, nothing is done but written down: *tape does all of it at once, again and again. */
   rdt_status (*record)(rdt_machine *m, rdt_reason *why);
   rdt_status (*recorded)(rdt_machine *m, void **tape, rdt_reason *why);

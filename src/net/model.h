@@ -68,6 +68,9 @@ struct rdt_model {
 rdt_status rdt_model_default_inputs(const rdt_model *m, rdt_tensor *inputs);
 /* survey.c: do the weights of the products and convolutions have to come from memory at each run? */
 rdt_status rdt_layout_is_cold(const rdt_graph *g, const rdt_layout *l, bool *cold, rdt_reason *why);
+/* On a device: what each layer takes, the median of a few runs of their own; it is in the results of the runs that
+ * follow. RDT_ERR_UNSUPPORTED on the CPU; else as rdt_model_run. */
+rdt_status rdt_model_time_layers(rdt_model *m, const rdt_tensor *inputs, size_t n);
 /* The nodes as problems, without a plan: inputs as in rdt_model_plan. rdt_survey_free */
 rdt_status rdt_model_survey(rdt_model *m, const rdt_tensor *inputs, size_t n, rdt_survey *s);
 /* What the last armed fault did, in numbers. */

@@ -22,6 +22,7 @@ typedef struct rdt_remote_step {
   int part, n_parts;               /* that form the sum when it is written; none: what checks the op does */
   int rest, n_rest;                /* of memory that nobody reads after this step: what is there then */
   bool doubt;                      /* the host's copy of what it has read is not what the device has summed */
+  double seconds, seconds_check;   /* as rdt_model_time_layers took them; 0: nobody has asked */
   char refusal[200];               /* why the device does not compute it */
 } rdt_remote_step;
 
@@ -73,6 +74,7 @@ struct rdt_remote {
   int64_t runs;
   bool protected, hybrid; /* hybrid: some steps are the host's */
   bool mending;
+  bool timing;         /* step by step, each with its checks behind it */
   void *tape;          /* of a whole run; NULL: not recorded yet */
   int pending, issued; /* steps from pending on, before issued, are not checked yet */
   int target;          /* step that an armed fault strikes; -1: none */
@@ -128,6 +130,9 @@ const rdt_mirror *rdt_remote_weights(const rdt_remote *r, int step);
  * elements of its step's result were others (0: none), the error as the step's check sees it, and twice the bound from
  * which on that check complains (0: it never does). Results on the device are not those of a run afterwards. */
 rdt_status rdt_remote_effect(rdt_remote *r, rdt_injection *hit, double *floor, rdt_reason *why);
+
+/* remote_time.c: of a run that takes times, before a step (0), behind it (1), behind its checks (2). */
+rdt_status rdt_remote_mark(const rdt_remote *r, int step, int which, rdt_reason *why);
 
 /* remote_mend.c: after a complaint; and a constant that has changed on the device, from the host's copy. */
 rdt_status rdt_remote_mend(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);

@@ -156,7 +156,8 @@ static rdt_status redo(mend *e, int i, bool own) {
   bool host = r->steps[i].host;
   if (!host) RDT_TRY(again(e, i, &sum));
   const bool rounding = !host && !first.certain && !e->verdicts[i].certain && sum == before;
-  const bool indexed = s->prob.op == RDT_KOP_GATHER || s->prob.op == RDT_KOP_SCATTER; /* who says which index is wrong */
+  const bool indexed =
+      s->prob.op == RDT_KOP_GATHER || s->prob.op == RDT_KOP_SCATTER; /* who says which index is wrong */
   if (!host && complains(&e->verdicts[i]) && (!rounding || indexed)) {
     f.diagnosis = RDT_DIAG_PERSISTENT;
     host = true;

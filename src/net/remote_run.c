@@ -106,7 +106,7 @@ static uint64_t *visits_of(const rdt_remote *r) {
 /* Ops that are no products are evaluated twice by one launch. Where a fault is planted, and where one is mended, a
  * second launch compares element by element, and says which. */
 static bool joint(const rdt_remote *r) {
-  return r->protected && !r->model->armed && !r->mending;
+  return r->protected && !r->model->armed && !r->mending && !r->timing;
 }
 
 rdt_cuda_linear_task rdt_remote_task(const rdt_remote *r, const rdt_remote_step *s) {
@@ -164,9 +164,10 @@ static rdt_status check_pending(rdt_remote *r, rdt_reason *why) {
 }
 
 static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
+  RDT_TRY(rdt_remote_mark(r, i, 1, why));
   r->issued = i + 1;
   if (!r->protected) r->pending = r->issued;
-  return r->model->armed || r->issued - r->pending >= TOGETHER ? check_pending(r, why) : RDT_OK;
+  return r->model->armed || r->timing || r->issued - r->pending >= TOGETHER ? check_pending(r, why) : RDT_OK;
 }
 
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why) {
@@ -181,7 +182,9 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   if (s->host) {                                  /* it asks for the sums of what it reads */
     RDT_TRY(check_pending(r, why));
     r->issued = i + 1;
-    return rdt_remote_on_host(r, i, why);
+    const rdt_status status = rdt_remote_on_host(r, i, why);
+    RDT_TRY(rdt_remote_mark(r, i, 1, why));
+    return status;
   }
   if (!s->here) return check_later(r, i, why);
   RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
@@ -227,8 +230,11 @@ static rdt_status issue_all(rdt_remote *r, rdt_reason *why) {
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
   bool lost = false;
   for (int i = 0; i < r->model->n_steps; i++) {
+    RDT_TRY(rdt_remote_mark(r, i, 0, why));
     const rdt_status status = rdt_remote_issue(r, i, why);
     if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+    if (r->timing) RDT_TRY(rdt_remote_catch_up(r, why));
+    RDT_TRY(rdt_remote_mark(r, i, 2, why));
     lost = lost || status != RDT_OK; /* a plan of the host's that could not repair */
   }
   RDT_TRY(rdt_remote_close(r, false, why));
@@ -293,7 +299,7 @@ static rdt_status scrub_on_schedule(rdt_remote *r, bool *found, rdt_reason *why)
 /* The second run of a network writes down what is to be done; the tape is what runs then. */
 static rdt_status run_once(rdt_remote *r, rdt_reason *why) {
   rdt_machine *m = r->machine;
-  const bool plain = r->hybrid || r->model->armed || r->runs == 0;
+  const bool plain = r->hybrid || r->model->armed || r->timing || r->runs == 0;
   if (!plain && !r->tape) {
     RDT_TRY(m->record(m, why));
     const rdt_status issued = issue_all(r, why);
@@ -317,6 +323,8 @@ static void book_clean(rdt_remote *r) {
     rdt_result *res = &m->steps[i].result;
     const bool view = !r->steps[i].here && !r->steps[i].host;
     *res = (rdt_result){.verdict = r->protected ? RDT_CLEAN : RDT_UNCHECKED, .place = {-1, -1}};
+    res->seconds = r->steps[i].seconds;
+    res->seconds_check = r->steps[i].seconds_check;
     if (r->protected && !view) res->checks = 1 + (r->steps[i].verdict != NULL);
   }
 }

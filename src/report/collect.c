@@ -256,6 +256,9 @@ cJSON *rdt_report_document(const rdt_report *r) {
   cJSON_AddStringToObject(doc, "isa", rdt_context_isa(ctx));
   cJSON_AddNumberToObject(doc, "threads", rdt_context_threads(ctx));
   if (ctx->machine) cJSON_AddStringToObject(doc, "device", rdt_context_device(ctx));
+  if (r->layer_times)
+    cJSON_AddStringToObject(doc, "layer_times",
+                            "by CUDA events, medians of seven runs step by step, each layer with its checks behind it");
   cJSON_AddStringToObject(doc, "scheme", ctx->policy.scheme);
   cJSON_AddStringToObject(doc, "on_fault", rdt_on_fault_name(ctx->policy.on_fault));
   cJSON_AddNumberToObject(doc, "scrub_every", ctx->policy.scrub_every);

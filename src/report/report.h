@@ -24,6 +24,7 @@ struct rdt_report {
   rdt_result *nodes;    /* the same for each node */
   size_t n_nodes;
   bool booked;            /* any run */
+  bool layer_times;       /* rdt_model_time_layers took those of layers */
   int64_t runs;           /* made and timed */
   int64_t run;            /* that events are booked to */
   rdt_kept_event *events; /* the first RDT_MAX_EVENTS */
