@@ -191,7 +191,13 @@ static void test_linear_products(void **state) {
   assert_int_equal(ask_linear(&p, NULL, text, sizeof text), RDT_OK);
   assert_int_equal(ask_linear(&p, "thread1", text, sizeof text), RDT_OK);
   assert_int_equal(ask_linear(&p, "col", text, sizeof text), RDT_OK);
+  assert_int_equal(ask_linear(&p, "row:2", text, sizeof text), RDT_OK);
+  assert_int_equal(ask_linear(&p, "row:8", text, sizeof text), RDT_OK);
+  REFUSED("row:9", "no check row:9");
+  REFUSED("col:2", "no check col:2");
   REFUSED("fic", "no check fic");
+  p.in[0].dtype = p.in[1].dtype = RDT_S8, p.out.dtype = RDT_S32;
+  REFUSED("row:2", "s8 on the GPU have one check of a row, not row:2");
   p.in[1].dtype = RDT_F16;
   REFUSED("row", "f32 by f16");
   p.out.dtype = RDT_F16;

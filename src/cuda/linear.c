@@ -17,8 +17,7 @@ struct rdt_cuda_linear {
   rdt_box_product *product;
   rdt_box_conv *conv;
   rdt_cuda_gemm *own;
-  char kernel[64];
-  const char *scheme;
+  char kernel[64], scheme[16];
 };
 
 /* ---- what a problem is ---- */
@@ -65,6 +64,14 @@ static bool is(const char *scheme, const char *name) {
   return strcmp(scheme, name) == 0;
 }
 
+/* Checks of each row that "row" or "row:f" asks for; 0: it is another scheme. */
+static int row_sets(const char *scheme) {
+  if (is(scheme, "row")) return 1;
+  if (strncmp(scheme, "row:", 4) != 0 || strlen(scheme) != 5) return 0;
+  const int sets = scheme[4] - '0';
+  return sets >= 1 && sets <= RDT_BOX_SETS ? sets : 0;
+}
+
 static bool own_has(const char *scheme) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
@@ -92,7 +99,7 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
   if (p->op == RDT_KOP_CONV) {
     rdt_problem product;
     rdt_tensor in[2];
-    if (any || is(scheme, "row"))
+    if (any || row_sets(scheme))
       if (pointwise(p, &product, in) && rdt_box_product_accept(&product, NULL) == RDT_OK) return RDT_OK;
     if (!any && !is(scheme, "fic"))
       return rdt_fail(why, no, "convolutions on the GPU have the checks fic and, of single pixels, row; not %s here",
@@ -100,7 +107,10 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
     return rdt_box_conv_accept(p, why);
   }
   if (p->op != RDT_KOP_GEMM) return rdt_fail(why, no, "%s is no linear op", rdt_problem_name(p));
-  if (any || is(scheme, "row")) return rdt_box_product_accept(p, why);
+  if (!any && row_sets(scheme) > 1 && !rdt_rows_more(p->in[0].dtype, p->out.dtype))
+    return rdt_fail(why, no, "products of %s on the GPU have one check of a row, not %s",
+                    rdt_dtype_name(p->in[0].dtype), scheme);
+  if (any || row_sets(scheme)) return rdt_box_product_accept(p, why);
   if (!own_has(scheme)) return rdt_fail(why, no, "products on the GPU have no check %s", scheme);
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n), *last = NULL;
@@ -167,19 +177,20 @@ static rdt_cuda_linear *entrant(contest *c, way w, const char *name, const char 
     return NULL;
   }
   l->way = w;
-  l->scheme = scheme;
+  snprintf(l->scheme, sizeof l->scheme, "%s", scheme);
   snprintf(l->kernel, sizeof l->kernel, "%s", name);
   return l;
 }
 
-static void enter_product(contest *c, const rdt_problem *p, bool is_conv, bool protect) {
+static void enter_product(contest *c, const rdt_problem *p, bool is_conv, const char *scheme) {
   char name[64];
   rdt_reason why = {""};
   snprintf(name, sizeof name, "%s_%s_cublaslt", is_conv ? "conv" : "gemm", rdt_dtype_name(p->in[0].dtype));
-  rdt_cuda_linear *l = entrant(c, WAY_PRODUCT, name, protect ? "row" : "none");
+  rdt_cuda_linear *l = entrant(c, WAY_PRODUCT, name, scheme ? scheme : "row");
   if (!l) return;
   l->pointwise = is_conv;
-  enter(c, l, rdt_box_product_create(c->d, p, protect, c->lambda, c->stream, &l->product, &why), &why);
+  const int sets = row_sets(l->scheme); /* none: 0 */
+  enter(c, l, rdt_box_product_create(c->d, p, sets, c->lambda, c->stream, &l->product, &why), &why);
 }
 
 static void enter_conv(contest *c, bool protect) {
@@ -212,16 +223,16 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
   const bool is_conv = p->op == RDT_KOP_CONV, single = is_conv && pointwise(p, &product, in);
   const bool any = !scheme || is(scheme, "none"), protect = !scheme || !is(scheme, "none");
   const rdt_problem *as = single ? &product : p; /* as a product, if it is one */
-  const bool multiplies = !is_conv || (single && (any || is(scheme, "row")));
+  const bool multiplies = !is_conv || (single && (any || row_sets(scheme)));
   *out = NULL;
   RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
   RDT_TRY(rdt_box_trial_make(p, &trial, why));
   contest c = {.d = d, .p = p, .lambda = lambda, .stream = stream, .trial = &trial, .timed = true, .why = why};
-  const bool library = multiplies && (any || is(scheme, "row")) && rdt_box_product_accept(as, NULL) == RDT_OK;
+  const bool library = multiplies && (any || row_sets(scheme)) && rdt_box_product_accept(as, NULL) == RDT_OK;
   const bool convolves = is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
   const bool own = multiplies && (small(as) || !library);
   c.timed = library + convolves + own > 1 || own;
-  if (library) enter_product(&c, as, is_conv, protect);
+  if (library) enter_product(&c, as, is_conv, scheme);
   if (convolves) enter_conv(&c, protect);
   if (own) enter_own(&c, as, is_conv, scheme);
   rdt_box_trial_free(&trial);

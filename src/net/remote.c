@@ -278,7 +278,8 @@ static void find_covered(rdt_remote *r) {
       const rdt_remote_step *s = &r->steps[i];
       if (m->steps[i].kind != RDT_STEP_NODE || !(s->here || s->host)) continue;
       const rdt_node *n = &m->graph->nodes[m->steps[i].subject];
-      const rdt_scheme_info *scheme = s->linear ? rdt_scheme_find(rdt_remote_scheme(r, i)) : NULL;
+      int sets;
+      const rdt_scheme_info *scheme = s->linear ? rdt_scheme_parse(rdt_remote_scheme(r, i), &sets) : NULL;
       for (int k = 0; k <= n->n_in; k++) {
         const int v = k < n->n_in ? n->in[k] : n->residual;
         if (v < 0 || m->layout.alias[v] != r->mirrors[c].value) continue;

@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <stdatomic.h>
 
+#include "check/weights.h"
 #include "core/cpu_info.h"
 #include "cpu/threads.h"
 
@@ -29,20 +30,9 @@ void rdt_checks_signs(double *w, int64_t n, int64_t block, uint64_t seed) {
   }
 }
 
-/* Chebyshev's polynomials, within -1..1; multiples of the golden ratio keep neighbours far apart. */
 void rdt_checks_weights(double *w, int64_t n, int64_t block, uint64_t seed, int set) {
-  const double golden = 0.6180339887498949;
   rdt_checks_signs(w, n, block, seed);
-  for (int64_t j = 0; set > 0 && j < n; ++j) {
-    const double turns = ((double)j + 0.5) * golden, x = 2.0 * (turns - floor(turns)) - 1.0;
-    double before = 1.0, t = x;
-    for (int d = 1; d < set; ++d) {
-      const double next = 2.0 * x * t - before;
-      before = t;
-      t = next;
-    }
-    w[j] *= t;
-  }
+  for (int64_t j = 0; set > 0 && j < n; ++j) w[j] *= rdt_check_weight(j, set);
 }
 
 /* No less than the mean over the segments that T3 takes: the product of neighbours is no more than the mean of their

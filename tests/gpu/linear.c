@@ -289,7 +289,7 @@ static void check_clean(linear_case *c, const char *scheme, bool fixed) {
 
 /* One weight is changed after its sums were formed, and met by one input element alone: only where that goes may be a
  * complaint, and there must be one. */
-static void check_fault(linear_case *c, const char *scheme, uint64_t *seed) {
+static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *seed) {
   rdt_reason why = {""};
   rdt_cuda_linear *l;
   rdt_tensor *x = &c->t[IN], *w = &c->t[WEIGHTS];
@@ -334,10 +334,11 @@ static void check_fault(linear_case *c, const char *scheme, uint64_t *seed) {
     int64_t row = 0; /* of the element's result */
     for (int d = 0; d < c->p.out.rank; d++)
       if (d != rdt_problem_channel(&c->p)) row = row * c->p.out.shape[d] + index[d];
-    if (!(v.suspect + v.certain))
-      complain("a fault was not found");
-    else if (v.listed != 1 || row < v.list[0].row || row >= v.list[0].row + v.list[0].rows)
-      complain("a fault was found elsewhere"), print_finding(&v), printf("  row %lld\n", (long long)row);
+    if (!(v.suspect + v.certain)) complain("a fault was not found");
+    bool there = v.listed <= 1 || (sets > 1 && v.listed <= (unsigned)sets); /* each check of the row may find it */
+    for (unsigned i = 0; i < v.listed && i < RDT_CUDA_LISTED; i++)
+      there = there && row >= v.list[i].row && row < v.list[i].row + v.list[i].rows;
+    if (!there) complain("a fault was found elsewhere"), print_finding(&v), printf("  row %lld\n", (long long)row);
     rdt_store(c->host[WEIGHTS], w->dtype, at_weight, w->dtype == RDT_S8 ? 127 : NAN);
     if (w->dtype != RDT_S8) {
       put(c, WEIGHTS);
@@ -420,7 +421,54 @@ static void one_product(uint64_t *seed, int turn) {
   check_clean(&c, "row", false);
   check_clean(&c, "none", true);
   if (turn % 4 == 0) check_clean(&c, NULL, true);
-  check_fault(&c, "row", seed);
+  check_fault(&c, "row", 1, seed);
+  if (!byte) check_clean(&c, turn % 2 ? "row:2" : "row:3", true), check_clean(&c, "row:2", false);
+  if (!byte) check_fault(&c, "row:2", 2, seed);
+  case_free(&c);
+}
+
+/* Two errors in a row whose sum with signs is zero: one check does not see them, two do. */
+static void check_pair(rdt_dtype type, uint64_t *seed) {
+  enum { M = 600, N = 72, K = 96, ROW = 17, FIRST = 5, SECOND = 50 }; /* too many rows for own kernels */
+  static const char *const schemes[] = {"row", "row:2"};
+  const rdt_dtype out = rdt_dtype_accumulator(type);
+  linear_case c = {0};
+  if (left_out[type]) return;
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  snprintf(label, sizeof label, "pair of errors in %s", rdt_dtype_name(type));
+  add(&c, IN, matrix(type, M, K, false, 0), 1, seed), add(&c, WEIGHTS, matrix(type, K, N, false, 0), 1, seed);
+  add(&c, OUT, matrix(out, M, N, false, 0), 1, seed);
+  ready(&c, RDT_KOP_GEMM, 1.0, 0.0, (rdt_act){RDT_FN_NONE, {0}});
+  c.p.in[1].data = c.t[WEIGHTS].data;
+  int seen[2] = {0, 0};
+  for (int s = 0; s < 2; s++) {
+    rdt_reason why;
+    rdt_cuda_linear *l;
+    gpu_must(rdt_cuda_linear_create(&device, &c.p, schemes[s], 6.0, stream, &l, &why), label, &why);
+    for (int minus = 0; minus < 2; minus++) {
+      const rdt_cuda_linear_task task = {l, c.o, {NULL, NULL}};
+      const int64_t at[2] = {ROW * c.t[OUT].stride[0] + FIRST, ROW * c.t[OUT].stride[0] + SECOND};
+      const size_t size = rdt_dtype_size(out);
+      gpu_must(rdt_cuda_linear_launch(l, &c.o, task.to, stream, &why), label, &why);
+      for (int i = 0; i < 2; i++) {
+        char *place = (char *)c.t[OUT].data + (size_t)at[i] * size;
+        double value[1];
+        gpu_must(rdt_cuda_get(value, place, size, stream, &why), label, &why);
+        const double error = i && minus ? -1.0 : 1.0;
+        rdt_store(value, out, 0, rdt_load(value, out, 0) + error);
+        gpu_must(rdt_cuda_put(place, value, size, stream, &why), label, &why);
+        gpu_must(rdt_cuda_wait(stream, &why), label, &why);
+      }
+      gpu_must(rdt_cuda_linear_check(&task, 1, stream, &why), label, &why);
+      gpu_must(rdt_cuda_wait(stream, &why), label, &why);
+      const rdt_cuda_verdict v = verdict(l);
+      seen[s] += v.suspect + v.certain > 0;
+      faults++;
+    }
+    rdt_cuda_linear_destroy(l);
+  }
+  if (seen[0] != 1) complain("row sees both ways or none");
+  if (seen[1] != 2) complain("row:2 does not see both");
   case_free(&c);
 }
 
@@ -458,7 +506,7 @@ static void one_batch(uint64_t *seed, int turn) {
   compute(&c);
   check_clean(&c, "row", form == 2);
   check_clean(&c, "none", form == 2);
-  if (form == 2) check_fault(&c, "row", seed);
+  if (form == 2) check_fault(&c, "row", 1, seed);
   case_free(&c);
 }
 
@@ -509,8 +557,8 @@ static void one_conv(uint64_t *seed, int turn) {
   check_clean(&c, "fic", true);
   check_clean(&c, "none", true);
   if (form == 0) check_clean(&c, NULL, true);
-  check_fault(&c, "fic", seed);
-  if (form == 0 && last) check_fault(&c, "row", seed);
+  check_fault(&c, "fic", 1, seed);
+  if (form == 0 && last) check_fault(&c, "row", 1, seed);
   case_free(&c);
 }
 
@@ -557,6 +605,7 @@ int main(int argc, char **argv) {
   printf("\n");
   check_memory();
   for (int turn = 0; blas && turn < (quick ? TYPES : 12 * TYPES); turn++) one_product(&seed, turn);
+  for (int t = 0; blas && t < 4; t++) check_pair(types[t], &seed);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
   printf("gpu-linear: %lld ops, %lld elements, %lld faults, %lld refused: %lld wrong\n", (long long)ops,

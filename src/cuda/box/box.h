@@ -45,7 +45,8 @@ typedef struct rdt_rows_args {
   rdt_rows_matrix a, raw, residual, out;
   void *weights; /* [set][k] of two numbers: f32 for floats of 16 and 8 bits, else f64; s32 for integers */
   int64_t sets_outer, sets_inner;
-  double least2; /* square of the number that subnormal ones count as: tensor cores align them so */
+  const float *turns; /* n weights of columns beside their signs (check/weights.h); NULL: there are none */
+  double least2;      /* square of the number that subnormal ones count as: tensor cores align them so */
   rdt_box_finish finish;
   rdt_box_bound bound;
   rdt_cuda_verdict *verdict;
@@ -67,6 +68,9 @@ typedef struct rdt_rows_tasks {
  * type, which is A's or that of integers, or of f8e4m3 one of 16 bits; the sum is formed of a bound's results where the
  * sum of those is asked for. RDT_ROWS_MANY only where it is fast. */
 const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast);
+/* The same sums with turns, RDT_ROWS_FEW rows a group, of any layout; what follows is not evaluated, no sum formed.
+ * NULL: integers have none. */
+const void *rdt_rows_more(rdt_dtype a, rdt_dtype raw);
 /* kernel (tasks): weights of B, which is raw here, m its rows, RDT_ROWS_FEW of them a group */
 const void *rdt_rows_weights(rdt_dtype b);
 

@@ -26,8 +26,10 @@ void rdt_box_batch_free(rdt_box_batch *b);
  * memory may have been hit. */
 typedef struct rdt_box_product rdt_box_product;
 rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why);
-rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
-                                  void *stream, rdt_box_product **b, rdt_reason *why);
+/* sets: of checks of each row, 0 to RDT_BOX_SETS; 0: unprotected */
+enum { RDT_BOX_SETS = 8 };
+rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, double lambda, void *stream,
+                                  rdt_box_product **b, rdt_reason *why);
 rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,
                                   rdt_reason *why);
 rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to,

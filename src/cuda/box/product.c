@@ -1,6 +1,7 @@
 #include <cuda_runtime_api.h>
 #include <limits.h>
 
+#include "check/weights.h"
 #include "core/memory.h"
 #include "cuda/blas.h"
 #include "cuda/box/boxes.h"
@@ -19,16 +20,19 @@ struct rdt_box_product {
   lay l;
   rdt_blas *blas;
   bool protect, fixed;
-  bool vector; /* the residual is the same for all rows: a bias */
-  bool inside; /* all that follows but the activation is the library's; then raw is of the result's type */
-  bool whole;  /* the activation as well: there is nothing behind it */
+  int sets;             /* of checks; those after the first have turns */
+  size_t weights_bytes; /* of a set */
+  float *turns;         /* n of each set but the first */
+  bool vector;          /* the residual is the same for all rows: a bias */
+  bool inside;          /* all that follows but the activation is the library's; then raw is of the result's type */
+  bool whole;           /* the activation as well: there is nothing behind it */
   rdt_dtype in, weights, acc, out; /* in: of A */
   int64_t outer;                   /* launches of the library */
   int64_t raw_next;                /* from one of them to the next, in the raw result */
   rdt_rows_args check, sums;
   int rows;          /* of a group */
   bool fast, packed; /* packed: the result has no gaps */
-  const void *check_code, *sums_code;
+  const void *check_code, *more_code, *sums_code;
   void *raw; /* NULL: it is the result */
   rdt_box_tail tail;
   rdt_cuda_verdict *verdict;
@@ -187,7 +191,7 @@ static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_box_product *
                        .u_check = u,
                        .u_beta = u,
                        .depth_dot = (b->l.k + share - 1) / share * step + tree,
-                       .depth_sum = (b->l.n + share - 1) / share * step + tree,
+                       .depth_sum = (b->l.n + share - 1) / share * step + tree + (b->sets > 1), /* a turn */
                        .lambda = lambda};
   if (narrow(b->in)) {
     RDT_TRY(rdt_box_accumulator(d, b->in, rdt_blas_on_tensor_cores(b->blas), &t->acc, why));
@@ -353,10 +357,36 @@ static rdt_status launch_library(rdt_box_product *b, const rdt_operands *o, void
   return RDT_OK;
 }
 
+/* Arguments of the check with this number, or of its weights. */
+static rdt_rows_args of_set(const rdt_box_product *b, const rdt_rows_args *first, int set) {
+  rdt_rows_args s = *first;
+  s.weights = (char *)s.weights + (size_t)set * b->weights_bytes;
+  s.turns = set ? b->turns + (int64_t)(set - 1) * b->l.n : NULL;
+  return s;
+}
+
 static rdt_status weigh(const rdt_box_product *b, const void *weights, rdt_box_batch *batch, rdt_reason *why) {
-  rdt_rows_args s = b->sums;
-  s.raw.data = weights;
-  return rdt_box_batch_rows(batch, b->sums_code, true, blocks_of(&s, RDT_ROWS_FEW), &s, why);
+  for (int i = 0; i < b->sets; i++) {
+    rdt_rows_args s = of_set(b, &b->sums, i);
+    s.raw.data = weights;
+    RDT_TRY(rdt_box_batch_rows(batch, b->sums_code, true, blocks_of(&s, RDT_ROWS_FEW), &s, why));
+  }
+  return RDT_OK;
+}
+
+static rdt_status take_turns(rdt_box_product *b, void *stream, rdt_reason *why) {
+  void *memory;
+  if (b->sets < 2) return RDT_OK;
+  const size_t n = (size_t)b->l.n, count = n * (size_t)(b->sets - 1);
+  RDT_TRY(rdt_cuda_alloc(count * sizeof(float), &memory, why));
+  b->turns = memory;
+  float *turns = rdt_alloc(count, sizeof *turns);
+  if (!turns) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
+  for (size_t i = 0; i < count; i++) turns[i] = (float)rdt_check_weight((int64_t)(i % n), (int)(i / n) + 1);
+  rdt_status s = rdt_cuda_put(memory, turns, count * sizeof *turns, stream, why);
+  if (s == RDT_OK) s = rdt_cuda_wait(stream, why);
+  rdt_free(turns);
+  return s;
 }
 
 rdt_status rdt_box_product_renew(rdt_box_product *b, const void *weights, void *stream, rdt_reason *why) {
@@ -408,26 +438,33 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
   b->verdict = memory;
   if (b->protect) {
     const int64_t sets = (stride_of(l, 0, B) ? shape_of(l, 0) : 1) * (stride_of(l, 1, B) ? shape_of(l, 1) : 1);
-    RDT_TRY(rdt_cuda_alloc((size_t)(sets * l->k) * 2 * (narrow(b->in) ? sizeof(float) : sizeof(double)), &memory, why));
+    b->weights_bytes = (size_t)(sets * l->k) * 2 * (narrow(b->in) ? sizeof(float) : sizeof(double));
+    b->weights_bytes = (b->weights_bytes + 15) / 16 * 16;
+    RDT_TRY(rdt_cuda_alloc((size_t)b->sets * b->weights_bytes, &memory, why));
     b->check.weights = memory;
   }
+  RDT_TRY(take_turns(b, stream, why));
   b->packed = rdt_tensor_is_packed(&p->out);
   RDT_TRY(join(b, p, acts, (size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), stream, why));
   RDT_TRY(set_check(b, d, p, lambda, why));
   b->check_code = rdt_rows_check(b->in, b->inside ? b->out : b->acc, b->rows, b->fast);
+  b->more_code = rdt_rows_more(b->in, b->inside ? b->out : b->acc);
   b->sums_code = rdt_rows_weights(b->weights);
   if (b->fixed) RDT_TRY(rdt_box_product_renew(b, p->in[1].data, stream, why));
   return rdt_cuda_wait(stream, why);
 }
 
-rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
-                                  void *stream, rdt_box_product **out, rdt_reason *why) {
+rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, double lambda, void *stream,
+                                  rdt_box_product **out, rdt_reason *why) {
   *out = NULL;
   RDT_TRY(rdt_box_product_accept(p, why));
+  if (sets > 1 && !rdt_rows_more(p->in[0].dtype, p->out.dtype))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "products of %s on the GPU have one check of a row",
+                    rdt_dtype_name(p->in[0].dtype));
   rdt_box_product *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
   b->l = lay_of(p);
-  b->protect = protect, b->fixed = p->in[1].data != NULL;
+  b->protect = sets > 0, b->sets = sets, b->fixed = p->in[1].data != NULL;
   b->in = p->in[0].dtype, b->weights = p->in[1].dtype, b->acc = raw_type(b->in), b->out = p->out.dtype;
   rdt_problem as = *p;
   b->vector = is_vector(b, p);
@@ -486,7 +523,13 @@ rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *g
   if (!b->fixed) RDT_TRY(weigh(b, o->in[1].data, batch, why));
   rdt_rows_args c = args_of(b, o);
   if (!joint(b)) c.to = to;
-  return rdt_box_batch_rows(batch, b->check_code, false, blocks_of(&c, b->rows), &c, why);
+  RDT_TRY(rdt_box_batch_rows(batch, b->check_code, false, blocks_of(&c, b->rows), &c, why));
+  for (int i = 1; i < b->sets; i++) {
+    rdt_rows_args more = of_set(b, &c, i);
+    more.to = (rdt_box_sum_to){NULL, NULL};
+    RDT_TRY(rdt_box_batch_rows(batch, b->more_code, false, blocks_of(&more, RDT_ROWS_FEW), &more, why));
+  }
+  return RDT_OK;
 }
 
 rdt_cuda_verdict *rdt_box_product_verdict(const rdt_box_product *b) {
@@ -497,6 +540,6 @@ void rdt_box_product_destroy(rdt_box_product *b) {
   if (!b) return;
   rdt_blas_destroy(b->blas);
   rdt_cuda_free(b->raw);
-  rdt_cuda_free(b->check.weights), rdt_cuda_free(b->verdict);
+  rdt_cuda_free(b->check.weights), rdt_cuda_free(b->turns), rdt_cuda_free(b->verdict);
   rdt_free(b);
 }

@@ -27,8 +27,12 @@ RDT_DEVICE int64_t rdt_batch_at(const rdt_rows_matrix &x, const rdt_rows_args &p
  * most, 2 with any activation. */
 template <bool fast_, int ends_>
 struct rdt_form {
-  static constexpr bool fast = fast_;
+  static constexpr bool fast = fast_, turned = false;
   static constexpr int ends = ends_;
+};
+struct rdt_turned { /* one more check of rows that have one, with other weights */
+  static constexpr bool fast = false, turned = true;
+  static constexpr int ends = 0;
 };
 
 /* Where a thread is: its group's first row, and its place among the group's threads. */
@@ -162,6 +166,10 @@ RDT_DEVICE unsigned rdt_tile_signs(int column) {
   return rdt_box_signs((unsigned)column >> 5) >> (column & 31);
 }
 
+RDT_DEVICE float rdt_tile_turn(const rdt_rows_args &p, int column) {
+  return column < p.n ? p.turns[column] : 0.0f;
+}
+
 /* What is added to a row of a tile: bias and residual as they are; where there is none, zero. */
 template <class F, class C, class W, int V>
 RDT_DEVICE void rdt_tile_bias(const rdt_rows_args &p, int column, W (&bias)[V]) {
@@ -265,8 +273,17 @@ RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &a
 #pragma unroll
         for (int v = 0; v < V; v++) y[v] = rdt_mul((W)p.finish.alpha, y[v]);
       }
-      rdt_tile_sum<W, V, S>(signs, x, size, sum[r], square[r]);
-      if constexpr (F::fast) {
+      if constexpr (F::turned) {
+        S turned[V], sizes[V];
+#pragma unroll
+        for (int v = 0; v < V; v++)
+          turned[v] = rdt_mul((S)x[v], (S)rdt_tile_turn(p, column + v)), sizes[v] = (S)size[v];
+        rdt_tile_sum<S, V, S>(signs, turned, sizes, sum[r], square[r]);
+      } else {
+        rdt_tile_sum<W, V, S>(signs, x, size, sum[r], square[r]);
+      }
+      if constexpr (F::turned) {
+      } else if constexpr (F::fast) {
         if (acts) rdt_tile_act<C, W, V>(p.finish, y, t[r]);
         const uint4 w = *(const uint4 *)(const void *)&t[r];
         const uint32_t words[4] = {w.x, w.y, w.z, w.w};
@@ -323,10 +340,13 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __g
     rdt_tile_load<false, T, R, V>(p.raw, base, at, column, p.n, t);
 #pragma unroll
     for (int r = 0; r < R; r++) {
-      double y[V];
+      double y[V], turned[V];
 #pragma unroll
-      for (int v = 0; v < V; v++) y[v] = (double)rdt_widen(t[r][v]);
-      rdt_tile_sum<double, V, double>(rdt_tile_signs(column), y, y, x[0][r], x[1][r]);
+      for (int v = 0; v < V; v++) {
+        y[v] = (double)rdt_widen(t[r][v]);
+        turned[v] = p.turns ? y[v] * (double)rdt_tile_turn(p, column + v) : y[v];
+      }
+      rdt_tile_sum<double, V, double>(rdt_tile_signs(column), turned, y, x[0][r], x[1][r]);
     }
   }
   rdt_gather<R, 2, double>(at, x, sum);
@@ -366,6 +386,22 @@ extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int 
       return OF_F8(rdt_box_e4m3);
     case RDT_F8E5M2:
       return OF_F8(rdt_box_e5m2);
+    default:
+      return NULL;
+  }
+}
+
+#define TURNED(A, C) (const void *)rows_check<A, C, RDT_ROWS_FEW, rdt_turned>
+extern "C" const void *rdt_rows_more(rdt_dtype a, rdt_dtype raw) {
+  switch (a) {
+    case RDT_F64:
+      return TURNED(double, double);
+    case RDT_F32:
+      return TURNED(float, float);
+    case RDT_F16:
+      return raw == a ? TURNED(rdt_box_f16, rdt_box_f16) : TURNED(rdt_box_f16, float);
+    case RDT_BF16:
+      return raw == a ? TURNED(rdt_box_bf16, rdt_box_bf16) : TURNED(rdt_box_bf16, float);
     default:
       return NULL;
   }
