@@ -41,7 +41,8 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   const char *asked = strcmp(t->ctx->scheme, "auto") == 0 ? "thread1" : t->ctx->scheme;
   t->kernel = find(dtype, asked);
   for (int i = 0; i < n; i++) {
-    const bool there = table[i].dtype == dtype && find(dtype, table[i].scheme) == &table[i] && rdt_scheme_find(table[i].scheme);
+    const bool there =
+        table[i].dtype == dtype && find(dtype, table[i].scheme) == &table[i] && rdt_scheme_find(table[i].scheme);
     if (there) snprintf(known + strlen(known), sizeof known - strlen(known), " %s", table[i].scheme);
     if (t->kernel && table[i].dtype == dtype && table[i].tile == t->kernel->tile && table[i].check == RDT_MMA_NONE)
       t->bare = &table[i];
