@@ -97,6 +97,12 @@ static void test_npy_versions_and_orders(void **state) {
   t = parse(file, n);
   assert_int_equal(rdt_tensor_count(&t), 0);
   rdt_free(t.data);
+  const uint16_t halves[2] = {0x3f80, 0xc000}; /* as ml_dtypes saves bfloat16 */
+  n = npy(file, 1, "{'descr': '<V2', 'fortran_order': False, 'shape': (2,), }\n", halves, sizeof halves);
+  t = parse(file, n);
+  assert_int_equal(t.dtype, RDT_BF16);
+  assert_true(rdt_load(t.data, t.dtype, 0) == 1.0 && rdt_load(t.data, t.dtype, 1) == -2.0);
+  rdt_free(t.data);
 }
 
 static void test_npy_bad(void **state) {
