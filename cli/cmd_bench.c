@@ -7,6 +7,7 @@ static const rdt_command *const benchmarks[] = {&rdt_cmd_bench_gemm,
                                                 &rdt_cmd_bench_model,
                                                 &rdt_cmd_bench_tolerance,
                                                 &rdt_cmd_bench_published,
+                                                &rdt_cmd_bench_outofcore,
                                                 NULL};
 static const rdt_words examples[] = {{"redoubt bench gemm --mnk 1024:1024:1024 --threads 1,2", "a product"},
                                      {"redoubt bench model model.onnx --threads 1,2", "a network, layer by layer"},

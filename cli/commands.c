@@ -9,6 +9,8 @@ static const rdt_command *const commands[] = {&rdt_cmd_run,
                                               &rdt_cmd_plan,
                                               &rdt_cmd_inject,
                                               &rdt_cmd_conformance,
+                                              &rdt_cmd_matmul,
+                                              &rdt_cmd_verify,
                                               &rdt_cmd_bench,
                                               &rdt_cmd_screen,
                                               &rdt_cmd_info,
@@ -16,11 +18,13 @@ static const rdt_command *const commands[] = {&rdt_cmd_run,
                                               &rdt_cmd_figures,
                                               NULL};
 
-static const rdt_words examples[] = {{"redoubt run model.onnx --input image.npy", "a network, checked"},
-                                     {"redoubt run model.onnx --input image.npy --fault bit:30@accum,seed=1",
-                                      "break one bit and watch it being repaired"},
-                                     {"redoubt help run", "all that a command can do"},
-                                     {NULL, NULL}};
+static const rdt_words examples[] = {
+    {"redoubt run model.onnx --input image.npy", "a network, checked"},
+    {"redoubt run model.onnx --input image.npy --fault bit:30@accum,seed=1",
+     "break one bit and watch it being repaired"},
+    {"redoubt matmul A.npy B.npy -o C.npy --mem-limit 1G", "a product larger than memory"},
+    {"redoubt help run", "all that a command can do"},
+    {NULL, NULL}};
 const rdt_command rdt_cmd_redoubt = {
     .name = "",
     .commands = commands,

@@ -36,8 +36,12 @@ typedef struct rdt_settings {
   double fit;           /* 0: not given */
   bool resume;
   int64_t level, retest; /* of a screen; 0, -1: not given */
-  rdt_texts more;        /* operands after the first */
-  const char *operand;   /* MODEL.onnx or what the command takes; NULL: not given */
+  /* of products of files */
+  const char *mem_limit, *strategy;
+  int64_t errors, unprotected, bench_m, bench_n, bench_k;
+  bool collinear, scattered, verify;
+  rdt_texts more;      /* operands after the first */
+  const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */
 } rdt_settings;
 
 typedef enum rdt_option_id {

@@ -49,6 +49,7 @@ CALLS = [
     ("bench-published", 0, ["bench", "published", "--trials", 20, "--table", "strided"]),
     ("screen", 0, ["screen", "--time", 0.1]),
     ("screen", 1, ["screen", "--time", 0.1, "-r", 2, "--fault", f"bit@accum,core={min(os.sched_getaffinity(0))}"]),
+    ("bench-outofcore", 0, ["bench", "outofcore", "--m", 90, "--n", 80, "--k", 70, "--mem-limit", "600k", "--errors", 1, "--threads", 1]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites", "workloads", "dlrm-top:8")]
 
@@ -72,6 +73,24 @@ def write_cases(folder):
     (folder / "wrong/test_data_set_0/output_0.pb").write_bytes(tensor_proto(scores[::-1]))
     return [("conformance", 0, ["conformance", folder, "--filter", "right"]),
             ("conformance", 1, ["conformance", folder, "--junit", folder / "found.xml"])]
+
+
+def write_matrices(folder):
+    """Two matrices in .npy files, and what is made of them; an error of the last call is on the disk."""
+    for name, rows, columns in (("A", 60, 50), ("B", 50, 70)):
+        head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {columns}), }}\n".encode()
+        body = struct.pack(f"<{rows * columns}f", *(i * i % 17 - 8 for i in range(rows * columns)))
+        (folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + body)
+    call = ["matmul", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--threads", 1]
+    subprocess.run([sys.argv[1], *map(str, call), "--mem-limit", "400k", "-q"], check=True)
+    for line in (folder / "C.npy.sums").read_text().splitlines():
+        jsonschema.validate(json.loads(line), json.loads((ROOT / "docs/schema/sums-1.json").read_text()))
+    shutil.copy(folder / "C.npy.sums", folder / "D.npy.sums")
+    written = (folder / "C.npy").read_bytes()
+    (folder / "D.npy").write_bytes(written[:-1] + bytes([written[-1] ^ 1]))
+    return [("matmul", 0, call), ("matmul", 0, call + ["--errors", 3]), ("matmul", 0, call + ["--errors", 3, "--scattered"]),
+            ("matmul", 0, call + ["--scheme", "none"]), ("verify", 0, ["verify", folder / "C.npy"]),
+            ("verify", 1, ["verify", folder / "D.npy"])]
 
 
 def check_campaign(folder):
@@ -107,7 +126,7 @@ def check_campaign(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        failed = check(CALLS + write_cases(pathlib.Path(folder))) | check_records() | check_events() | check_campaign(folder)
+        failed = check(CALLS + write_cases(pathlib.Path(folder)) + write_matrices(pathlib.Path(folder))) | check_records() | check_events() | check_campaign(folder)
         cases = xml.etree.ElementTree.parse(pathlib.Path(folder) / "found.xml").findall("testsuite/testcase")
         if [case.find("failure") is None for case in cases] != [True, False]:
             print("FAIL  the JUnit file does not say that the second of two cases failed")

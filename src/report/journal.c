@@ -77,7 +77,8 @@ const char *rdt_event_action(const rdt_event *e) {
   if (e->verdict == RDT_DETECTED) return "reported";
   if (e->verdict == RDT_CORRECTED) return "corrected";
   if (e->diagnosis == RDT_DIAG_MEMORY) return "restored";
-  return e->changed > 0 ? "recomputed" : "renewed";
+  const bool unknown = e->changed < 0 && e->diagnosis != RDT_DIAG_CHECKER;
+  return e->changed > 0 || unknown ? "recomputed" : "renewed";
 }
 
 static void add_index(cJSON *o, const char *name, int64_t index) {

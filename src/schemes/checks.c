@@ -76,6 +76,12 @@ static rdt_suspect suspect_of(const rdt_checks *c, int64_t i) {
   return x;
 }
 
+rdt_suspect rdt_checks_look(const rdt_checks *c, int64_t i) {
+  rdt_suspect x = suspect_of(c, i);
+  x.outcome = rdt_compare(c->observed.dot[i], c->expected.dot[i], x.bound);
+  return x;
+}
+
 static void check_one(const rdt_checks *c, rdt_findings *f, int64_t i) {
   if (c->exact) {
     int64_t place[2];

@@ -21,6 +21,8 @@ typedef struct rdt_checks { /* of one kind on one matrix: what the passes have s
 } rdt_checks;
 
 void rdt_checks_run(const rdt_checks *c, rdt_findings *f, int64_t count);
+/* One of them by itself, booked nowhere: its place, residual, bound and outcome. Not of integers. */
+rdt_suspect rdt_checks_look(const rdt_checks *c, int64_t i);
 static inline uint32_t rdt_checks_modulo(double x) { /* an exact integer */
   return (uint32_t)(int64_t)x;
 }

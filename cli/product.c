@@ -1,0 +1,163 @@
+#include "product.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "progress.h"
+#include "report/journal.h"
+
+enum { MOST_EVENTS = 64 };
+
+size_t rdt_bytes_of(const char *text) {
+  static const char units[] = "kMGT";
+  char *end;
+  double x = strtod(text, &end);
+  const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+  if (end == text || !(x > 0.0)) return 0;
+  if (unit) {
+    for (int i = 0; i <= (int)(unit - units); i++) x *= 1000.0;
+    end++;
+  }
+  if (*end == 'B' && unit) end++;
+  return *end || !(x >= 1.0 && x < 0x1p62) ? 0 : (size_t)x;
+}
+
+const char *rdt_bytes_text(double bytes, char *buf, size_t size) {
+  static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+  int i = 0;
+  for (; bytes >= 1000.0 && i < 5; i++) bytes /= 1000.0;
+  snprintf(buf, size, i ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+  return buf;
+}
+
+static void take_event(const rdt_event *e, void *user) {
+  rdt_product_run *r = user;
+  if (r->aloud) {
+    rdt_progress_end();
+    printf("  event: %s\n", e->text);
+  }
+  if (!r->events || cJSON_GetArraySize(r->events) >= MOST_EVENTS) return;
+  struct timespec now;
+  cJSON *o = cJSON_CreateObject();
+  clock_gettime(CLOCK_REALTIME, &now);
+  cJSON_AddNumberToObject(o, "run", 1);
+  rdt_json_time(o, &now);
+  rdt_event_json(o, e);
+  cJSON_AddItemToArray(r->events, o);
+}
+
+static rdt_status set_plant(rdt_matmul_job *j, const rdt_settings *s, rdt_reason *why) {
+  if (s->errors == 0 && (s->collinear || s->scattered))
+    return rdt_fail(why, RDT_ERR_ARG, "--collinear and --scattered say where --errors N lie, and there is no --errors");
+  if (s->collinear && s->scattered)
+    return rdt_fail(why, RDT_ERR_ARG, "--collinear and --scattered exclude each other: take one");
+  j->plant = (rdt_matmul_plant){.count = s->errors,
+                                .scattered = s->scattered,
+                                .site = RDT_SITE_ACCUM,
+                                .seed = s->seed >= 0 ? (uint64_t)s->seed : 1};
+  return RDT_OK;
+}
+
+static rdt_status refuse_strategy(const char *text, rdt_reason *why) {
+  char names[128] = "auto";
+  for (int s = 0, n = 4; s < RDT_STRATEGY_COUNT; s++)
+    n += snprintf(names + n, sizeof names - (size_t)n, ", %s", rdt_strategy_info((rdt_strategy)s)->name);
+  return rdt_fail(why, RDT_ERR_ARG, "--strategy takes one of %s, not '%s'", names, text);
+}
+
+static rdt_status set_job(rdt_product_run *r, const rdt_settings *s) {
+  rdt_matmul_job *j = &r->job;
+  const char *strategy = s->strategy ? s->strategy : "auto";
+  const bool automatic = strcmp(strategy, "auto") == 0;
+  *j = (rdt_matmul_job){.device = s->device,
+                        .mem_limit = s->mem_limit ? rdt_bytes_of(s->mem_limit) : 0,
+                        .strategy = automatic ? RDT_STRATEGY_AUTO : rdt_strategy_find(strategy),
+                        .protected = s->unprotected == 0,
+                        .recompute = s->on_fault == 1,
+                        .resume = s->resume,
+                        .verify = s->verify};
+  if (s->mem_limit && j->mem_limit == 0)
+    return rdt_fail(&r->why, RDT_ERR_ARG, "--mem-limit takes bytes, as in 512M or 10G, not '%s'", s->mem_limit);
+  if (!automatic && j->strategy == RDT_STRATEGY_COUNT) return refuse_strategy(strategy, &r->why);
+  return set_plant(j, s, &r->why);
+}
+
+rdt_status rdt_product_open(rdt_product_run *r, const rdt_settings *s) {
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  r->settings = s;
+  RDT_TRY(set_job(r, s));
+  const rdt_status status = rdt_context_create(&r->ctx, (int)s->threads);
+  if (status != RDT_OK) return rdt_fail(&r->why, status, "no context: %s", rdt_status_text(status));
+  rdt_signals_watch(r->ctx);
+  if (s->lambda > 0.0) policy.lambda = s->lambda;
+  rdt_context_on_event(r->ctx, take_event, r);
+  if (rdt_context_set_policy(r->ctx, &policy) == RDT_OK) return RDT_OK;
+  return rdt_fail(&r->why, RDT_ERR_ARG, "%s", rdt_context_error(r->ctx));
+}
+
+void rdt_product_close(rdt_product_run *r) {
+  rdt_signals_default();
+  rdt_context_destroy(r->ctx);
+  r->ctx = NULL;
+}
+
+static void show(void *user, double part, double gflops) {
+  (void)user;
+  rdt_progress(part, "%.1f GFLOP/s", gflops);
+}
+
+rdt_status rdt_product_go(rdt_product_run *r) {
+  if (rdt_progress_begin(r->settings, "multiplying")) r->job.progress = show;
+  r->status = rdt_matmul(r->ctx, &r->job, &r->result, &r->why);
+  rdt_progress_end();
+  return r->status == RDT_ERR_FAULT ? RDT_OK : r->status;
+}
+
+static void add_list(cJSON *o, const char *name, int64_t a, int64_t b, int64_t c) {
+  const double list[3] = {(double)a, (double)b, (double)c};
+  cJSON_AddItemToObject(o, name, cJSON_CreateDoubleArray(list, 3));
+}
+
+void rdt_product_json(const rdt_product_run *r, cJSON *o) {
+  const rdt_matmul_result *x = &r->result;
+  const struct {
+    const char *name;
+    double value;
+  } numbers[] = {{"threads", x->task.threads},
+                 {"mem_limit", (double)x->limit},
+                 {"buffers", (double)x->buffers},
+                 {"beside", (double)x->beside},
+                 {"resumed", (double)x->resumed},
+                 {"predicted_seconds", x->forecast.seconds},
+                 {"predicted_best_seconds", x->forecast.best},
+                 {"seconds", x->seconds},
+                 {"load_seconds", x->load_seconds},
+                 {"store_seconds", x->store_seconds},
+                 {"compute_seconds", x->busy_seconds},
+                 {"load_bytes", x->load_bytes},
+                 {"store_bytes", x->store_bytes},
+                 {"flops", x->flops},
+                 {"gflops", x->seconds > 0.0 ? 1e-9 * x->flops / x->seconds : NAN},
+                 {"flops_per_byte", x->flops / (x->load_bytes + x->store_bytes)},
+                 {"checks", (double)x->checks},
+                 {"suspects", (double)x->suspects},
+                 {"faults", (double)x->faults},
+                 {"unchecked", (double)x->unchecked},
+                 {"planted", (double)x->planted},
+                 {"rebuilt_elements", (double)x->rebuilt},
+                 {"recomputed_blocks", (double)x->recomputed},
+                 {"ratio", x->ratio},
+                 {"floor", x->floor},
+                 {"corrected_bound", x->bound}};
+  cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(x->task.in));
+  cJSON_AddStringToObject(o, "dtype_out", rdt_dtype_name(x->task.out));
+  add_list(o, "mnk", x->task.m, x->task.n, x->task.k);
+  cJSON_AddStringToObject(o, "device", x->task.on->name);
+  cJSON_AddStringToObject(o, "scheme", x->task.protected ? "rowcol" : "none");
+  cJSON_AddStringToObject(o, "strategy", rdt_strategy_info(x->splits.strategy)->name);
+  add_list(o, "block", x->splits.m, x->splits.n, x->splits.k);
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) rdt_json_number(o, numbers[i].name, numbers[i].value);
+  cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(x->verdict));
+}

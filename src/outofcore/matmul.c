@@ -1,0 +1,300 @@
+#include "outofcore/matmul.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/memory.h"
+#include "core/problem.h"
+#include "outofcore/pipeline.h"
+#include "outofcore/probe.h"
+
+/* Names beside the result. */
+typedef struct names {
+  char *part, *part_sums, *sums;
+} names;
+
+typedef struct state {
+  rdt_context *ctx;
+  const rdt_matmul_job *job;
+  rdt_matmul_result *r;
+  names names;
+  rdt_matrix a, b, c;
+  int ledger;
+  rdt_ledger_head head;
+  rdt_arrangement where;
+  char *memory;
+  bool published; /* a crash came between the two last renames */
+} state;
+
+static char *beside(const char *path, const char *end) {
+  const size_t n = strlen(path), more = strlen(end) + 1;
+  char *s = rdt_alloc(n + more, 1);
+  if (!s) return NULL;
+  memcpy(s, path, n);
+  memcpy(s + n, end, more);
+  return s;
+}
+
+static rdt_status make_names(const char *c, names *n, rdt_reason *why) {
+  n->part = beside(c, ".part");
+  n->part_sums = beside(c, ".part.sums");
+  n->sums = beside(c, ".sums");
+  return n->part && n->part_sums && n->sums ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+}
+
+static void drop_names(names *n) {
+  rdt_free(n->part);
+  rdt_free(n->part_sums);
+  rdt_free(n->sums);
+}
+
+static bool exists(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0;
+}
+
+/* Killed before its first line was written. */
+static bool is_empty(const char *path) {
+  struct stat st;
+  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+/* ---- what is asked for ---- */
+
+static rdt_status not_input(const rdt_matrix *in, const char *path, rdt_reason *why) {
+  struct stat a, b;
+  if (stat(path, &b) != 0 || fstat(in->fd, &a) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG, "%.200s: the result would be written over the operand %.200s; take another name",
+                  path, in->path);
+}
+
+static rdt_status open_operands(state *s, rdt_reason *why) {
+  RDT_TRY(rdt_matrix_open(s->job->a, &s->a, why));
+  RDT_TRY(rdt_matrix_open(s->job->b, &s->b, why));
+  const rdt_matrix *const in[2] = {&s->a, &s->b};
+  for (int x = 0; x < 2; x++) {
+    RDT_TRY(not_input(in[x], s->job->c, why));
+    RDT_TRY(not_input(in[x], s->names.part, why));
+  }
+  if (s->a.cols != s->b.rows)
+    return rdt_fail(why, RDT_ERR_SHAPE,
+                    "A is %" PRId64 " x %" PRId64 ", B is %" PRId64 " x %" PRId64
+                    ": A must have as many columns as B has rows",
+                    s->a.rows, s->a.cols, s->b.rows, s->b.cols);
+  if (s->a.dtype != s->b.dtype)
+    return rdt_fail(why, RDT_ERR_DTYPE, "A is of %s, B of %s: convert one of them with astype",
+                    rdt_dtype_name(s->a.dtype), rdt_dtype_name(s->b.dtype));
+  if (s->a.rows < 1 || s->a.cols < 1 || s->b.cols < 1)
+    return rdt_fail(why, RDT_ERR_SHAPE,
+                    "A is %" PRId64 " x %" PRId64 ", B is %" PRId64 " x %" PRId64 ": there is nothing to multiply",
+                    s->a.rows, s->a.cols, s->b.rows, s->b.cols);
+  return RDT_OK;
+}
+
+static rdt_status set_task(state *s, rdt_reason *why) {
+  const char *device = s->job->device ? s->job->device : "cpu";
+  rdt_task *t = &s->r->task;
+  *t = (rdt_task){.ctx = s->ctx,
+                  .on = rdt_backend_find(device),
+                  .m = s->a.rows,
+                  .n = s->b.cols,
+                  .k = s->a.cols,
+                  .in = s->a.dtype,
+                  .out = rdt_dtype_accumulator(s->a.dtype),
+                  .fortran = {s->a.fortran, s->b.fortran},
+                  .protected = s->job->protected,
+                  .threads = s->ctx->threads};
+  if (!t->on) return rdt_fail(why, RDT_ERR_NAME, "--device %.60s: products of files run on cpu", device);
+  const double most = rdt_memory_available();
+  s->r->limit = s->job->mem_limit;
+  if (s->r->limit == 0) s->r->limit = isfinite(most) ? (size_t)(most / 2.0) : (size_t)1 << 30;
+  return RDT_OK;
+}
+
+/* ---- what is there already ---- */
+
+static void set_head(state *s) {
+  const rdt_task *t = &s->r->task;
+  s->head = (rdt_ledger_head){.dtype = t->out,
+                              .m = t->m,
+                              .n = t->n,
+                              .k = t->k,
+                              .splits = s->r->splits,
+                              .protected = t->protected,
+                              .from = {rdt_ledger_file_of(&s->a), rdt_ledger_file_of(&s->b)}};
+}
+
+static rdt_status same_product(const state *s, const rdt_ledger_head *was, rdt_reason *why) {
+  const rdt_ledger_head *now = &s->head;
+  const char *what = NULL;
+  for (int x = 0; x < 2; x++)
+    if (was->from[x].bytes != now->from[x].bytes || was->from[x].modified != now->from[x].modified)
+      what = x == 0 ? "A has changed since" : "B has changed since";
+  if (was->m != now->m || was->n != now->n || was->k != now->k || was->dtype != now->dtype)
+    what = "it was of other matrices";
+  if (was->protected != now->protected) what = "it had another --scheme";
+  if (s->job->strategy != RDT_STRATEGY_AUTO && was->splits.strategy != s->job->strategy)
+    what = "it had another --strategy";
+  if (!what) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG, "%.200s: --resume cannot go on: %s; delete it to begin anew", s->names.part, what);
+}
+
+/* A block counts as finished if what lies in the file has its sum: what a power failure has lost is computed again. */
+static rdt_status take_finished(void *user, const rdt_ledger_head *head, const rdt_ledger_block *b, rdt_reason *why) {
+  state *s = user;
+  if (!s->memory) return RDT_OK; /* only the head is asked for */
+  const int64_t block = b->i * rdt_blocks_of(head->n, head->splits.n) + b->j;
+  const rdt_part_of part = rdt_part_of_c(&s->r->task, &s->r->splits, b->i, b->j);
+  uint64_t sum;
+  RDT_TRY(rdt_matrix_sum(&s->c, &part, s->where.buffer, RDT_ARRANGED_BUFFER, &sum, why));
+  const unsigned char bit = (unsigned char)(1u << block % 8);
+  if (sum != b->sum || (s->where.done[block / 8] & bit)) return RDT_OK;
+  s->where.done[block / 8] |= bit;
+  s->r->resumed++;
+  if (b->verdict > s->r->verdict) s->r->verdict = b->verdict;
+  return RDT_OK;
+}
+
+/* For writing again. */
+static rdt_status reopen(state *s, const char *path, rdt_reason *why) {
+  RDT_TRY(rdt_matrix_open(path, &s->c, why));
+  const int fd = open(path, O_RDWR | O_CLOEXEC);
+  if (fd < 0) return rdt_file_fail(why, path, "written", errno, "");
+  close(s->c.fd);
+  s->c.fd = fd;
+  if (s->c.dtype != s->r->task.out || s->c.rows != s->r->task.m || s->c.cols != s->r->task.n || s->c.fortran)
+    return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is not what --resume left; delete it to begin anew", path);
+  return RDT_OK;
+}
+
+static rdt_status lock(const state *s, rdt_reason *why) {
+  if (flock(s->ledger, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_IO, "%.200s: another process is writing it", s->names.part);
+}
+
+static rdt_status allocate(state *s, rdt_reason *why) {
+  RDT_TRY(rdt_arrange(&s->r->task, &s->r->splits, NULL, &s->where, why));
+  s->r->buffers = s->where.bytes;
+  s->r->beside = s->where.beside;
+  if (s->where.bytes + s->where.beside > s->r->limit)
+    return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little to go on: the plan takes %zu bytes", s->r->limit,
+                    s->where.bytes + s->where.beside);
+  s->memory = s->r->task.on->alloc(s->where.bytes);
+  if (!s->memory) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", s->where.bytes);
+  RDT_TRY(rdt_arrange(&s->r->task, &s->r->splits, s->memory, &s->where, why));
+  const int64_t blocks = rdt_blocks_of(s->r->task.m, s->r->splits.m) * rdt_blocks_of(s->r->task.n, s->r->splits.n);
+  memset(s->where.done, 0, (size_t)(blocks + 7) / 8);
+  return RDT_OK;
+}
+
+static rdt_status go_on(state *s, rdt_reason *why) {
+  rdt_ledger_head was;
+  int64_t whole;
+  RDT_TRY(rdt_ledger_read(s->names.part_sums, &was, take_finished, s, &whole, why));
+  set_head(s);
+  RDT_TRY(same_product(s, &was, why));
+  s->r->splits = s->head.splits = was.splits;
+  RDT_TRY(rdt_rates_measure(&s->r->task, &s->a, NULL, s->r->limit / 2, &s->r->rates, why));
+  RDT_TRY(allocate(s, why));
+  s->published = !exists(s->names.part);
+  RDT_TRY(reopen(s, s->published ? s->job->c : s->names.part, why));
+  s->ledger = open(s->names.part_sums, O_WRONLY | O_CLOEXEC);
+  if (s->ledger < 0) return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
+  RDT_TRY(lock(s, why));
+  RDT_TRY(rdt_ledger_read(s->names.part_sums, &was, take_finished, s, &whole, why));
+  if (ftruncate(s->ledger, whole) != 0 || lseek(s->ledger, 0, SEEK_END) < 0)
+    return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
+  return RDT_OK;
+}
+
+static rdt_status begin(state *s, rdt_reason *why) {
+  struct stat st;
+  if (exists(s->names.part_sums))
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "%.200s: a run that did not end has left it; --resume goes on with it, or delete it",
+                    s->names.part_sums);
+  if (stat(s->job->c, &st) == 0 && !S_ISREG(st.st_mode))
+    return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", s->job->c);
+  RDT_TRY(rdt_matrix_create(s->names.part, s->r->task.out, s->r->task.m, s->r->task.n, &s->c, why));
+  rdt_status status = rdt_rates_measure(&s->r->task, &s->a, &s->c, s->r->limit / 2, &s->r->rates, why);
+  if (status == RDT_OK)
+    status = rdt_splits_choose(&s->r->task, s->job->strategy, s->r->limit, &s->r->rates, &s->r->splits, why);
+  if (status == RDT_OK) status = allocate(s, why);
+  if (status == RDT_OK) {
+    set_head(s);
+    status = rdt_ledger_create(s->names.part_sums, &s->head, &s->ledger, why);
+  }
+  if (status == RDT_OK) return lock(s, why);
+  unlink(s->names.part); /* nothing of it is worth to be kept */
+  return status;
+}
+
+/* ---- the end ---- */
+
+static rdt_status publish(state *s, rdt_reason *why) {
+  RDT_TRY(rdt_matrix_sync(&s->c, why));
+  if (fsync(s->ledger) != 0) return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
+  if (!s->published && rename(s->names.part, s->job->c) != 0)
+    return rdt_file_fail(why, s->job->c, "written", errno, "");
+  if (rename(s->names.part_sums, s->names.sums) != 0) return rdt_file_fail(why, s->names.sums, "written", errno, "");
+  return RDT_OK;
+}
+
+static rdt_status verify_result(state *s, rdt_reason *why) {
+  rdt_verify_result v;
+  if (!s->job->verify) return RDT_OK;
+  RDT_TRY(rdt_matmul_verify(s->job->c, NULL, NULL, &v, why));
+  if (v.bad == 0) return RDT_OK;
+  s->r->verdict = RDT_DETECTED;
+  return rdt_fail(why, RDT_ERR_FAULT,
+                  "%.200s: %" PRId64 " of %" PRId64
+                  " blocks are not on the disk as they were written; `redoubt verify` "
+                  "names them",
+                  s->job->c, v.bad, v.blocks);
+}
+
+static rdt_status run(state *s, rdt_reason *why) {
+  RDT_TRY(make_names(s->job->c, &s->names, why));
+  RDT_TRY(open_operands(s, why));
+  RDT_TRY(set_task(s, why));
+  if (is_empty(s->names.part_sums)) unlink(s->names.part_sums);
+  if (s->job->resume && exists(s->names.part_sums))
+    RDT_TRY(go_on(s, why));
+  else
+    RDT_TRY(begin(s, why));
+  rdt_forecast_of(&s->r->task, &s->r->splits, s->where.done, &s->r->rates, &s->r->forecast);
+  const rdt_pipeline_job job = {.ctx = s->ctx,
+                                .asked = s->job,
+                                .task = &s->r->task,
+                                .splits = &s->r->splits,
+                                .where = &s->where,
+                                .a = &s->a,
+                                .b = &s->b,
+                                .c = &s->c,
+                                .ledger = s->ledger,
+                                .ledger_path = s->names.part_sums};
+  RDT_TRY(rdt_pipeline_run(&job, s->r, why));
+  RDT_TRY(publish(s, why));
+  return verify_result(s, why);
+}
+
+rdt_status rdt_matmul(rdt_context *ctx, const rdt_matmul_job *job, rdt_matmul_result *result, rdt_reason *why) {
+  state s = {.ctx = ctx, .job = job, .r = result, .ledger = -1, .a.fd = -1, .b.fd = -1, .c.fd = -1};
+  *result = (rdt_matmul_result){.verdict = RDT_CLEAN};
+  const rdt_status status = run(&s, why);
+  if (s.memory) result->task.on->release(s.memory);
+  rdt_matrix_close(&s.a);
+  rdt_matrix_close(&s.b);
+  rdt_matrix_close(&s.c);
+  if (s.ledger >= 0) close(s.ledger);
+  drop_names(&s.names);
+  return status;
+}

@@ -1,0 +1,52 @@
+/* What the threads of a pipeline share. */
+#ifndef RDT_OUTOFCORE_PIPELINE_STATE_H
+#define RDT_OUTOFCORE_PIPELINE_STATE_H
+
+#include <pthread.h>
+
+#include "outofcore/pipeline.h"
+
+typedef struct rdt_pipeline {
+  const rdt_pipeline_job *job;
+  rdt_matmul_result *result;
+  pthread_mutex_t lock;
+  pthread_cond_t moved;
+  /* under the lock */
+  int64_t loaded, computed; /* steps */
+  int64_t finished, stored; /* blocks of C */
+  bool ended, stop;         /* no more blocks come; something failed */
+  rdt_status status;
+  rdt_reason why;
+  /* each slot is one thread's at a time, as the counters have it */
+  uint64_t seal[2][RDT_MOST_SLOTS]; /* of A and B as they were loaded */
+  rdt_block block[RDT_MOST_SLOTS];
+  rdt_ledger_block entry[RDT_MOST_SLOTS];
+  int threads; /* of a product */
+  struct {     /* of each lane */
+    rdt_step step;
+    rdt_findings found;
+    int changed; /* operand that has changed in memory: 0 A, 1 B; -1 none */
+    rdt_status status;
+    rdt_reason why;
+  } lane[RDT_MOST_SLOTS];
+  int64_t plant_i, plant_j, plant_part; /* where faults are planted; -1 none */
+} rdt_pipeline;
+
+/* The operand's block at a step: 0 A, 1 B. */
+rdt_part_of rdt_pipeline_part(const rdt_pipeline *p, const rdt_step *s, int x);
+rdt_pair rdt_pipeline_sums(const rdt_pipeline *p, int x, int slot);
+/* Loads it into its slot, sums it, seals it. */
+rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why);
+/* One product is added to its block; other: on another code path. Not checked yet. */
+rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other, rdt_reason *why);
+int rdt_pipeline_changed(const rdt_pipeline *p, const rdt_step *s); /* since they were loaded: 0 A, 1 B; -1 none */
+void rdt_pipeline_place(const rdt_pipeline *p, const rdt_step *s, int64_t place[2]);
+void rdt_pipeline_seal(rdt_pipeline *p, const rdt_step *s); /* of the block of C, for who stores it */
+
+/* settle.c: what a lane's check has found wrong is put in order. RDT_ERR_FAULT: it cannot be. */
+rdt_status rdt_pipeline_settle(rdt_pipeline *p, int lane, rdt_reason *why);
+/* plant.c: what --errors asks for. path: 0 the first computation, 1 the same code path again, 2 the other one. */
+void rdt_pipeline_choose_plant(rdt_pipeline *p);
+void rdt_pipeline_plant(rdt_pipeline *p, const rdt_step *s, rdt_site site, int path);
+
+#endif

@@ -1,0 +1,330 @@
+/* Products of files: every strategy, datatype and order against the definition; planted faults; memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "net/tensor_file.h"
+#include "util_folder.h"
+#include "util_product.h"
+
+enum { M = 150, N = 131, K = 170 };
+
+static rdt_context *ctx;
+static char a_path[64], b_path[64], c_path[64], d_path[64], sums_path[80];
+static struct {
+  int faults;
+  rdt_verdict verdict;
+  rdt_diagnosis diagnosis;
+  char text[256];
+} seen;
+
+static void note(const rdt_event *e, void *user) {
+  (void)user;
+  seen.faults += e->kind == RDT_EVENT_FAULT;
+  seen.verdict = e->verdict;
+  seen.diagnosis = e->diagnosis;
+  snprintf(seen.text, sizeof seen.text, "%s", e->text);
+}
+
+static int begin(void **state) {
+  if (util_folder_make(state) != 0 || rdt_context_create(&ctx, 2) != RDT_OK) return -1;
+  rdt_context_on_event(ctx, note, NULL);
+  snprintf(a_path, sizeof a_path, "%.40s/a.npy", util_folder);
+  snprintf(b_path, sizeof b_path, "%.40s/b.npy", util_folder);
+  snprintf(c_path, sizeof c_path, "%.40s/c.npy", util_folder);
+  snprintf(d_path, sizeof d_path, "%.40s/d.npy", util_folder);
+  snprintf(sums_path, sizeof sums_path, "%s.sums", c_path);
+  return 0;
+}
+
+static int end(void **state) {
+  rdt_context_destroy(ctx);
+  return util_folder_remove(state);
+}
+
+/* The least limit of a product: every other one gives larger blocks. */
+static size_t smallest(rdt_strategy strategy) {
+  rdt_matmul_result r;
+  rdt_reason why = {""};
+  const rdt_matmul_job job = {
+      .a = a_path, .b = b_path, .c = c_path, .mem_limit = 1, .strategy = strategy, .protected = true};
+  assert_int_equal(rdt_matmul(ctx, &job, &r, &why), RDT_ERR_NOMEM);
+  const char *takes = strstr(why.text, "takes ");
+  assert_non_null(takes);
+  return strtoull(takes + 6, NULL, 10);
+}
+
+static rdt_matmul_job job_of(rdt_strategy strategy, double times) {
+  seen.faults = 0;
+  return (rdt_matmul_job){.a = a_path,
+                          .b = b_path,
+                          .c = c_path,
+                          .mem_limit = (size_t)(times * (double)smallest(strategy)),
+                          .strategy = strategy,
+                          .protected = true};
+}
+
+static void multiply(const rdt_matmul_job *job, rdt_verdict verdict, rdt_matmul_result *r) {
+  rdt_reason why = {""};
+  if (rdt_matmul(ctx, job, r, &why) != RDT_OK) fail_msg("%s", why.text);
+  assert_int_equal(r->verdict, verdict);
+}
+
+/* ---- results ---- */
+
+static void test_strategies(void **state) {
+  (void)state;
+  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_F16, RDT_BF16};
+  for (int i = 0; i < 4; i++)
+    for (int order = 0; order < 4; order++) {
+      rdt_matmul_result r;
+      double *a = util_npy(a_path, dtypes[i], order & 1, M, K, 1), *b = util_npy(b_path, dtypes[i], order & 2, K, N, 2);
+      for (int s = 0; s <= RDT_STRATEGY_COUNT; s++) {
+        rdt_matmul_job job = job_of((rdt_strategy)s, s % 2 ? 1.0 : 1.1);
+        job.verify = true;
+        multiply(&job, RDT_CLEAN, &r);
+        assert_true(r.forecast.blocks > 4 && r.checks > 0 && r.faults == 0);
+        assert_true(fabs(r.flops - 2.0 * M * N * K) < 1.0);
+        util_npy_expect(c_path, dtypes[i], M, N, K, a, b, 0.0);
+        if (s < RDT_STRATEGY_COUNT) assert_int_equal(r.splits.strategy, s);
+      }
+      rdt_free(a);
+      rdt_free(b);
+    }
+}
+
+/* A product of one block, of one row, of one column, of one element. */
+static void test_shapes(void **state) {
+  (void)state;
+  static const int64_t shapes[][3] = {{1, 1, 1}, {1, 70, 90}, {70, 1, 90}, {70, 90, 1}, {64, 64, 64}, {33, 65, 31}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int s = 0; s < RDT_STRATEGY_COUNT; s++) {
+      const int64_t *x = shapes[i];
+      rdt_matmul_result r;
+      double *a = util_npy(a_path, RDT_F32, false, x[0], x[2], 3), *b = util_npy(b_path, RDT_F32, false, x[2], x[1], 4);
+      const rdt_matmul_job job = job_of((rdt_strategy)s, s % 2 ? 1.0 : 100.0);
+      multiply(&job, RDT_CLEAN, &r);
+      util_npy_expect(c_path, RDT_F32, x[0], x[1], x[2], a, b, 0.0);
+      rdt_free(a);
+      rdt_free(b);
+    }
+}
+
+static void test_unprotected(void **state) {
+  (void)state;
+  rdt_matmul_result r;
+  double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+  rdt_matmul_job job = job_of(RDT_STRATEGY_DEFERRED, 1.0);
+  job.protected = false;
+  multiply(&job, RDT_UNCHECKED, &r);
+  assert_int_equal(r.checks, 0);
+  util_npy_expect(c_path, RDT_F32, M, N, K, a, b, 0.0);
+  rdt_free(a);
+  rdt_free(b);
+}
+
+/* All that is held at once is within the limit, and what the plan says is what it takes. */
+static void test_memory(void **state) {
+  (void)state;
+  rdt_free(util_npy(a_path, RDT_F32, false, 900, 500, 1));
+  rdt_free(util_npy(b_path, RDT_F32, true, 500, 700, 2));
+  for (int s = 0; s <= RDT_STRATEGY_COUNT; s++)
+    for (double times = 1.0; times < 40.0; times *= 3.0) {
+      rdt_matmul_result r;
+      const rdt_matmul_job job = job_of((rdt_strategy)s, times);
+      const size_t before = rdt_memory_now();
+      rdt_memory_reset();
+      multiply(&job, RDT_CLEAN, &r);
+      assert_true(rdt_memory_peak() - before <= job.mem_limit);
+      assert_true(r.buffers + r.beside <= job.mem_limit);
+    }
+}
+
+/* Every product once, whatever is finished already; a block's products in the same order then. */
+static void test_walk(void **state) {
+  (void)state;
+  const rdt_task t = {.m = 70, .n = 110, .k = 50};
+  for (int s = 0; s < RDT_STRATEGY_COUNT; s++)
+    for (int skip = 0; skip < 3; skip++) {
+      const rdt_splits splits = {(rdt_strategy)s, 16, 16, 16};
+      int next[5][7] = {{0}}, first[5][7];
+      unsigned char done[5] = {0};
+      rdt_walk w;
+      rdt_step step;
+      for (int block = 0; block < 35; block++)
+        if (skip && block % (skip + 1) == 0) done[block / 8] |= (unsigned char)(1 << block % 8);
+      rdt_walk_begin(&w, &t, &splits, NULL);
+      while (rdt_walk_next(&w, &step))
+        if (step.first) first[step.i][step.j] = (int)step.t;
+      rdt_walk_begin(&w, &t, &splits, done);
+      while (rdt_walk_next(&w, &step)) {
+        int *n = &next[step.i][step.j];
+        assert_false(done[(step.i * 7 + step.j) / 8] >> (step.i * 7 + step.j) % 8 & 1);
+        assert_int_equal(step.part, *n);
+        assert_int_equal(step.first, *n == 0);
+        assert_int_equal(step.t, first[step.i][step.j] == 0 ? *n : 3 - *n);
+        assert_int_equal(step.last, ++*n == 4);
+        for (int x = 0; x < 2; x++) assert_true(step.after[x] < w.steps);
+      }
+      for (int block = 0; block < 35; block++)
+        assert_int_equal(next[block / 7][block % 7], done[block / 8] >> block % 8 & 1 ? 0 : 4);
+    }
+}
+
+/* ---- faults ---- */
+
+static void expect_fault(const rdt_matmul_job *job, rdt_verdict verdict, rdt_diagnosis diagnosis,
+                         rdt_matmul_result *r) {
+  seen.faults = 0;
+  multiply(job, verdict, r);
+  assert_true(r->planted > 0);
+  /* Two products at a time share A. */
+  const int lanes = diagnosis == RDT_DIAG_MEMORY ? rdt_strategy_info(job->strategy)->lanes : 1;
+  if (r->faults < 1 || r->faults > lanes) fail_msg("%s", seen.text);
+  assert_int_equal(seen.faults, r->faults);
+  assert_int_equal(seen.verdict, verdict);
+  if (seen.diagnosis != diagnosis) fail_msg("%s", seen.text);
+}
+
+/* Any number in one row or column is rebuilt, and nothing else is touched. */
+static void test_collinear(void **state) {
+  (void)state;
+  static const int counts[] = {1, 2, 7, 33};
+  for (int f64 = 0; f64 < 2; f64++) {
+    const rdt_dtype dtype = f64 ? RDT_F64 : RDT_F32;
+    rdt_matmul_result r;
+    double *a = util_npy(a_path, dtype, false, M, K, 1), *b = util_npy(b_path, dtype, true, K, N, 2);
+    int rebuilt = 0, runs = 0;
+    for (int s = 0; s < RDT_STRATEGY_COUNT; s++)
+      for (int along = RDT_ALONG_ROW; along <= RDT_ALONG_COL; along++)
+        for (int i = 0; i < 4; i++) {
+          rdt_matmul_job job = job_of((rdt_strategy)s, 1.3);
+          job.plant = (rdt_matmul_plant){
+              .count = counts[i], .along = (rdt_along)along, .site = RDT_SITE_ACCUM, .seed = (uint64_t)(10 * s + i)};
+          seen.faults = 0;
+          rdt_reason why = {""};
+          if (rdt_matmul(ctx, &job, &r, &why) != RDT_OK) fail_msg("%s", why.text);
+          assert_true(r.planted > 0);
+          util_npy_expect(c_path, dtype, M, N, K, a, b, r.bound + r.floor);
+          runs++;
+          if (r.verdict == RDT_CORRECTED) {
+            assert_true(r.rebuilt >= 1 && r.rebuilt <= r.planted && r.bound > 0.0 && r.recomputed == 0);
+            rebuilt++;
+          }
+        }
+    assert_true(4 * rebuilt >= 3 * runs); /* else a fault was too small, or an element became Inf or NaN */
+    rdt_free(a);
+    rdt_free(b);
+  }
+}
+
+/* Scattered ones, and whatever --on-fault recompute is asked for: the bits are those without a fault. */
+static void test_recomputed(void **state) {
+  (void)state;
+  double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+  for (int s = 0; s < RDT_STRATEGY_COUNT; s++) {
+    rdt_matmul_result r;
+    rdt_matmul_job job = job_of((rdt_strategy)s, 1.2);
+    multiply(&job, RDT_CLEAN, &r);
+    assert_int_equal(rename(c_path, d_path), 0);
+    for (int recompute = 0; recompute < 2; recompute++)
+      for (uint64_t seed = 1; seed < 6; seed++) {
+        job.recompute = recompute;
+        job.plant = (rdt_matmul_plant){
+            .count = recompute ? 3 : 12, .scattered = !recompute, .site = RDT_SITE_ACCUM, .seed = seed};
+        expect_fault(&job, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, &r);
+        assert_int_equal(r.recomputed, 1);
+        assert_true(util_same_bytes(c_path, d_path));
+      }
+  }
+  rdt_free(a);
+  rdt_free(b);
+}
+
+/* A checksum that is hit is told from data, which stay as they are; an operand that changes in memory is loaded again.
+ */
+static void test_sites(void **state) {
+  (void)state;
+  double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+  for (int s = 0; s < RDT_STRATEGY_COUNT; s++)
+    for (uint64_t seed = 1; seed < 5; seed++) {
+      rdt_matmul_result r;
+      rdt_matmul_job job = job_of((rdt_strategy)s, 1.2);
+      multiply(&job, RDT_CLEAN, &r);
+      assert_int_equal(rename(c_path, d_path), 0);
+      job.plant = (rdt_matmul_plant){.count = 2, .site = RDT_SITE_CHECKSUM, .seed = seed};
+      expect_fault(&job, RDT_RECOMPUTED, RDT_DIAG_CHECKER, &r);
+      assert_true(util_same_bytes(c_path, d_path));
+      job.plant = (rdt_matmul_plant){.count = 1, .site = RDT_SITE_INPUT, .seed = seed};
+      expect_fault(&job, RDT_RECOMPUTED, RDT_DIAG_MEMORY, &r);
+      assert_true(util_same_bytes(c_path, d_path));
+    }
+  rdt_free(a);
+  rdt_free(b);
+}
+
+/* A code path that is wrong every time gives way to the other one; if that is wrong too, nothing is delivered, and
+ * --resume can go on. */
+static void test_persistent(void **state) {
+  (void)state;
+  rdt_matmul_result r;
+  rdt_reason why = {""};
+  double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+  rdt_matmul_job job = job_of(RDT_STRATEGY_DEFERRED, 1.2);
+  job.plant = (rdt_matmul_plant){.count = 9, .scattered = true, .site = RDT_SITE_ACCUM, .paths = 1, .seed = 3};
+  expect_fault(&job, RDT_RECOMPUTED, RDT_DIAG_PERSISTENT, &r);
+  util_npy_expect(c_path, RDT_F32, M, N, K, a, b, r.floor);
+  unlink(c_path);
+  job.plant.paths = 2;
+  assert_int_equal(rdt_matmul(ctx, &job, &r, &why), RDT_ERR_FAULT);
+  assert_int_equal(r.verdict, RDT_DETECTED);
+  assert_non_null(strstr(why.text, "--resume"));
+  assert_int_equal(access(c_path, F_OK), -1);
+  job.plant.count = 0;
+  job.resume = true;
+  multiply(&job, RDT_CLEAN, &r);
+  util_npy_expect(c_path, RDT_F32, M, N, K, a, b, 0.0);
+  rdt_free(a);
+  rdt_free(b);
+}
+
+/* What is not a number cannot be checked, and is said; rows without it are. */
+static void test_not_finite(void **state) {
+  (void)state;
+  static const double values[] = {INFINITY, NAN, -INFINITY};
+  for (int i = 0; i < 3; i++) {
+    rdt_matmul_result r;
+    double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+    rdt_tensor c;
+    rdt_reason why = {""};
+    a[7 * K + 11] = values[i];
+    util_npy_of(a_path, RDT_F32, false, M, K, a);
+    rdt_matmul_job job = job_of(RDT_STRATEGY_PREFETCH, 1.2);
+    multiply(&job, RDT_UNCHECKED, &r);
+    assert_true(r.unchecked > 0 && r.faults == 0);
+    assert_int_equal(rdt_tensor_file_read(c_path, &c, &why), RDT_OK);
+    for (int64_t e = 0; e < M * N; e++) assert_int_equal(!isfinite(((float *)c.data)[e]), e / N == 7);
+    rdt_free(c.data);
+    rdt_free(a);
+    rdt_free(b);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_strategies),  cmocka_unit_test(test_shapes),
+                                     cmocka_unit_test(test_unprotected), cmocka_unit_test(test_memory),
+                                     cmocka_unit_test(test_walk),        cmocka_unit_test(test_collinear),
+                                     cmocka_unit_test(test_recomputed),  cmocka_unit_test(test_sites),
+                                     cmocka_unit_test(test_persistent),  cmocka_unit_test(test_not_finite)};
+  return cmocka_run_group_tests_name("outofcore", tests, begin, end);
+}

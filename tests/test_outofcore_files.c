@@ -1,0 +1,241 @@
+/* Products of files from outside: what is refused and how it is said, crashes and --resume, `redoubt verify`. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/memory.h"
+#include "util_cli.h"
+#include "util_product.h"
+
+enum { M = 300, N = 260, K = 210 };
+
+static double *a, *b;
+
+static int begin(void **state) {
+  if (util_cli_enter(state) != 0) return -1;
+  a = util_npy("a.npy", RDT_F32, false, M, K, 1);
+  b = util_npy("b.npy", RDT_F32, true, K, N, 2);
+  return 0;
+}
+
+static int end(void **state) {
+  rdt_free(a);
+  rdt_free(b);
+  return util_cli_leave(state);
+}
+
+static void none_left(void) {
+  assert_int_equal(access("c.npy.part", F_OK), -1);
+  assert_int_equal(access("c.npy.part.sums", F_OK), -1);
+}
+
+static void test_product(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 700k --verify --report r.json"), 0,
+                  "verdict: CLEAN");
+  util_npy_expect("c.npy", RDT_F32, M, N, K, a, b, 0.0);
+  none_left();
+  util_cli_slurp("r.json");
+  assert_non_null(strstr(util_cli_text, "redoubt.matmul/1"));
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 700k --errors 5 --collinear --seed 3"), 0,
+                  "rebuilt");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 700k --errors 5 --scattered"), 0, "RECOMPUTED");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 700k --errors 5 --on-fault recompute"), 0,
+                  "RECOMPUTED");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --errors 5 --scattered --fail-on detected"), 1, "RECOMPUTED");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --scheme none --fail-on unchecked"), 1, "UNCHECKED");
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  const double one[6] = {1, 2, 3, 4, 5, 6};
+  util_npy_of("f64.npy", RDT_F64, false, 3, 2, one);
+  util_npy_of("int.npy", RDT_S32, false, 3, 2, one);
+  util_npy_of("other.npy", RDT_F32, false, 3, 2, one);
+  util_npy_of("two.npy", RDT_F32, false, 2, 3, one);
+  assert_int_equal(
+      system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder"), 0);
+  static const struct {
+    const char *arguments, *words;
+  } bad[] = {{"a.npy", "two matrices are needed"},
+             {"a.npy b.npy", "-o C.npy"},
+             {"a.npy b.npy a.npy -o c.npy", "two matrices are needed"},
+             {"none.npy b.npy -o c.npy", "No such file"},
+             {"short.npy b.npy -o c.npy", "too short"},
+             {"long.npy b.npy -o c.npy", "too long"},
+             {"text.npy b.npy -o c.npy", "no .npy file"},
+             {"folder b.npy -o c.npy", "no regular file"},
+             {"f64.npy two.npy -o c.npy", "convert one of them"},
+             {"int.npy two.npy -o c.npy", "take f8 f4 f2"},
+             {"a.npy other.npy -o c.npy", "as many columns as B has rows"},
+             {"other.npy two.npy -o other.npy", "written over the operand"},
+             {"other.npy two.npy -o folder", "no regular file"},
+             {"other.npy two.npy -o none/c.npy", "No such file"},
+             {"other.npy two.npy -o c.npy --mem-limit 12X", "--mem-limit takes bytes"},
+             {"other.npy two.npy -o c.npy --mem-limit 1k", "the smallest plan (simple) takes"},
+             {"other.npy two.npy -o c.npy --strategy fast", "takes one of auto"},
+             {"other.npy two.npy -o c.npy --device cuda:0", "run on cpu"},
+             {"other.npy two.npy -o c.npy --collinear", "there is no --errors"},
+             {"other.npy two.npy -o c.npy --errors 2 --collinear --scattered", "exclude each other"},
+             {"other.npy two.npy -o c.npy --report two.npy", "write to another file"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    util_cli_expect(util_cli("matmul %s", bad[i].arguments), 2, bad[i].words);
+    none_left();
+  }
+}
+
+/* Space that there is not is told before anything is computed. */
+static void test_disk_full(void **state) {
+  (void)state;
+  char command[512];
+  unlink("c.npy");
+  snprintf(command, sizeof command, "ulimit -f 100; trap '' XFSZ; %s matmul a.npy b.npy -o c.npy >full.txt 2>&1",
+           UTIL_PROGRAM);
+  assert_int_equal(WEXITSTATUS(system(command)), 2);
+  util_cli_slurp("full.txt");
+  assert_non_null(strstr(util_cli_text, "File too large"));
+  none_left();
+  assert_int_equal(access("c.npy", F_OK), -1);
+}
+
+/* ---- crashes ---- */
+
+static pid_t start(void) {
+  const pid_t child = fork();
+  if (child != 0) return child;
+  if (!freopen("/dev/null", "w", stdout)) _exit(9);
+  execl(UTIL_PROGRAM, "redoubt", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--mem-limit", "500k", "--strategy",
+        "deferred", "--resume", (char *)NULL);
+  _exit(9);
+}
+
+/* Killed at any moment and gone on with, until it ends by itself: the bits are those of a run that was not. */
+static void test_killed(void **state) {
+  (void)state;
+  unsigned moment = 1;
+  int killed = 0;
+  util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit 500k --strategy deferred"), 0, "CLEAN");
+  for (int run = 0; run < 6; run++) {
+    bool ended = false;
+    unlink("c.npy");
+    for (int again = 0; !ended; again++) {
+      int code;
+      const pid_t child = start();
+      assert_true(child > 0);
+      moment = moment * 1103515245u + 12345u;
+      const struct timespec wait = {0, (long)(moment >> 8) % 40 * 1000000 + again * 3000000};
+      nanosleep(&wait, NULL);
+      kill(child, SIGKILL);
+      assert_int_equal(waitpid(child, &code, 0), child);
+      ended = WIFEXITED(code);
+      if (ended) assert_int_equal(WEXITSTATUS(code), 0);
+      killed += !ended;
+    }
+    assert_true(util_same_bytes("c.npy", "d.npy"));
+    util_cli_expect(util_cli("verify c.npy"), 0, "are as they were written");
+    none_left();
+  }
+  assert_true(killed > 5);
+}
+
+static int64_t lines_of(const char *path) {
+  int64_t n = 0;
+  util_cli_slurp(path);
+  for (const char *p = util_cli_text; (p = strchr(p, '\n')) != NULL; p++) n++;
+  return n;
+}
+
+/* As a run leaves it that stopped after some blocks: finished ones are kept, all that is in doubt is computed again. */
+static void leave_behind(const char *edit) {
+  unlink("c.npy.part");
+  unlink("c.npy.part.sums");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 500k --strategy prefetch"), 0, "CLEAN");
+  assert_int_equal(rename("c.npy", "c.npy.part"), 0);
+  char command[256];
+  snprintf(command, sizeof command, "%s <c.npy.sums >c.npy.part.sums; rm c.npy.sums", edit);
+  assert_int_equal(system(command), 0);
+}
+
+static void test_resume(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit 500k --strategy prefetch"), 0, "CLEAN");
+  leave_behind("head -n 6");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 500k"), 2, "--resume goes on");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 500k --resume"), 0, "resumed: 5 blocks");
+  assert_true(util_same_bytes("c.npy", "d.npy"));
+  const int64_t lines = lines_of("d.npy.sums");
+  assert_int_equal(lines_of("c.npy.sums"), lines);
+  leave_behind("head -c 1500"); /* a line is cut off */
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 0, "resumed: ");
+  assert_true(util_same_bytes("c.npy", "d.npy"));
+  assert_int_equal(lines_of("c.npy.sums"), lines);
+  leave_behind("head -n 6");
+  assert_int_equal(system("printf '\\101' | dd of=c.npy.part bs=1 seek=200 conv=notrunc 2>/dev/null"), 0);
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 0, "resumed: 4 blocks");
+  assert_true(util_same_bytes("c.npy", "d.npy"));
+  leave_behind("sed '3s/CLEAN/DUBIO/'");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 2, "line 3 was changed");
+  leave_behind("head -n 6");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --mem-limit 100k"), 2, "too little to go on");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --scheme none"), 2, "another --scheme");
+  assert_int_equal(system("touch -d '2001-01-01' a.npy"), 0);
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 2, "A has changed since");
+  leave_behind("cat"); /* between the last two names */
+  assert_int_equal(rename("c.npy.part", "c.npy"), 0);
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 0, "resumed: ");
+  util_cli_expect(util_cli("verify c.npy"), 0, NULL);
+  none_left();
+}
+
+/* ---- verify ---- */
+
+static void test_verify(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 500k --strategy simple"), 0, "CLEAN");
+  util_cli_expect(util_cli("verify c.npy"), 0, "verdict then: CLEAN");
+  /* the last element of all */
+  assert_int_equal(
+      system("printf '\\101' | dd of=c.npy bs=1 seek=$(($(stat -c %s c.npy) - 3)) conv=notrunc 2>/dev/null"), 0);
+  util_cli_expect(util_cli("verify c.npy"), 1, "to 299, columns");
+  assert_non_null(strstr(util_cli_text, "to 259\n"));
+  util_cli_expect(util_cli("verify c.npy --json"), 1, "\"changed\"");
+  util_cli_expect(util_cli("verify d.npy.none"), 2, "cannot be opened");
+  assert_int_equal(system("head -n 4 c.npy.sums >x; mv x c.npy.sums"), 0);
+  util_cli_expect(util_cli("verify c.npy"), 2, "has sums of 3 blocks only");
+  assert_int_equal(system("echo text >c.npy.sums"), 0);
+  util_cli_expect(util_cli("verify c.npy"), 2, "no list of sums");
+  assert_int_equal(system("cp b.npy e.npy; cp d.npy.sums e.npy.sums"), 0);
+  util_cli_expect(util_cli("verify e.npy"), 2, "of another matrix");
+}
+
+static void test_bench(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("bench outofcore --m 200 --n 100 --k 150 --mem-limit 600k --errors 1 -o ."), 0,
+                  "concurrent");
+  util_cli_expect(
+      util_cli("bench outofcore --m 100 --n 100 --k 100 --mem-limit 600k --strategy auto --dtype f16 --json"), 0,
+      "redoubt.bench-outofcore/1");
+  util_cli_expect(util_cli("bench outofcore --m 100 --n 100 --k 100 --dtype s8"), 2, "f32, f64 or f16");
+  util_cli_expect(util_cli("bench outofcore --m 100 --n 100 --k 100 --mem-limit 1k"), 2, "too little");
+  assert_int_equal(system("test -z \"$(ls -d redoubt-outofcore-* 2>/dev/null)\""), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product),   cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_disk_full), cmocka_unit_test(test_killed),
+                                     cmocka_unit_test(test_resume),    cmocka_unit_test(test_verify),
+                                     cmocka_unit_test(test_bench)};
+  return cmocka_run_group_tests_name("outofcore files", tests, begin, end);
+}
