@@ -430,6 +430,7 @@ static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
       .site = s->reduced    ? RDT_MMA_REDUCED
               : s->checksum ? RDT_MMA_CHECKSUM
               : s->fragment ? RDT_MMA_FRAGMENT
+              : s->limit    ? RDT_MMA_BOUND
                             : RDT_MMA_ACCUM,
       .block = {(int)(column / t->columns), (int)(row / t->rows), split},
       .thread = 32 * warp + lane,

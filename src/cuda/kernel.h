@@ -51,6 +51,7 @@ typedef struct rdt_cuda_strike {
   bool checksum;      /* of the thread that has the element, in place of its accumulator */
   bool reduced;       /* the sum over all k, after it was checked */
   bool fragment;      /* of A, for the element's row: what multiplies and what checks in registers have it alike */
+  bool limit;         /* the squares that the bound of the check is made of */
   int sm;             /* everything that this SM computes is hit, at position; -1: no */
   double bound;
 } rdt_cuda_strike;

@@ -53,7 +53,7 @@ typedef struct rdt_mma_args {
 enum rdt_mma_type { RDT_MMA_F32, RDT_MMA_F16, RDT_MMA_BF16 };
 
 /* Where a fault goes: only injecting instantiations take one. */
-enum rdt_mma_site { RDT_MMA_ACCUM, RDT_MMA_CHECKSUM, RDT_MMA_REDUCED, RDT_MMA_FRAGMENT };
+enum rdt_mma_site { RDT_MMA_ACCUM, RDT_MMA_CHECKSUM, RDT_MMA_REDUCED, RDT_MMA_FRAGMENT, RDT_MMA_BOUND };
 typedef struct rdt_mma_hit {
   int site;
   int block[3], thread, step; /* step: of the thread's k steps */

@@ -457,7 +457,9 @@ RDT_DEVICE void rdt_check_rows(const rdt_mma_args &p, Hit &hit) {
     const rdt_place_of at = {row, -1, 1, p.n, 0, p.k};
     if constexpr (!T::exact) a2 += (R)p.bound.a2_floor;
     if (!Hit::on && rdt_passes(p.bound, s, e, (R)(a2 * rho2))) continue;
-    const R tau = rdt_compare_sums(p, at, s, c2, e, a2, (R)(a2 * rho2));
+    R q = (R)(a2 * rho2);
+    if constexpr (Hit::on) q = hit.squares_of_row(row, q);
+    const R tau = rdt_compare_sums(p, at, s, c2, e, a2, q);
     if constexpr (Hit::on) hit.bound_of_row(row, (double)tau);
   }
   if (!p.scalar) return;
@@ -475,7 +477,9 @@ RDT_DEVICE void rdt_check_rows(const rdt_mma_args &p, Hit &hit) {
   }
   if constexpr (!T::exact) sum[3] += (R)p.bound.a2_floor;
   const rdt_place_of at = {-1, -1, p.m, p.n, 0, p.k};
-  const R tau = rdt_compare_sums(p, at, sum[0], sum[2], sum[1], sum[3], (R)(sum[3] * rho2));
+  R q = (R)(sum[3] * rho2);
+  if constexpr (Hit::on) q = hit.squares_of_row(-1, q);
+  const R tau = rdt_compare_sums(p, at, sum[0], sum[2], sum[1], sum[3], q);
   if constexpr (Hit::on) hit.bound_of_row(-1, (double)tau);
 }
 

@@ -258,7 +258,9 @@ RDT_DEVICE void rdt_check_thread(const rdt_mma_args &p, const typename T::sum (&
     R a2 = m.a2;
     if constexpr (rdt_sums_a(check) && !T::exact) /* sums of A that its type may not hold leave no bound */
       if (!(a2 * (R)Tile::MT < (R)T::most * (R)T::most)) a2 = rdt_infinite(a2);
-    const R tau = rdt_compare_sums(p, at, m.s, m.c2, m.e, a2, (R)(a2 * m.rho2));
+    R q = (R)(a2 * m.rho2);
+    if constexpr (Hit::on) q = hit.template squares<check>(slot, r, q);
+    const R tau = rdt_compare_sums(p, at, m.s, m.c2, m.e, a2, q);
     if constexpr (Hit::on) hit.template bound<check>(slot, r, (double)tau);
   });
 }

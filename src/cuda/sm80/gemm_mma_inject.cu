@@ -8,8 +8,7 @@ struct rdt_hit {
   int step;
 
   __device__ void begin() {
-    mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0
-                      : block() && (int)threadIdx.x == h->thread;
+    mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0 : block() && (int)threadIdx.x == h->thread;
     step = 0;
   }
 
@@ -73,7 +72,7 @@ struct rdt_hit {
 
   /* Of the check that has the fragment: by its place, its row fragment, its column fragment, or all of a column. */
   template <int check>
-  __device__ void bound(int slot, int r, double tau) {
+  __device__ bool looks(int slot, int r) const {
     const int place = h->fragment % 4, column = h->fragment / 4 % h->columns, row = h->fragment / (4 * h->columns);
     bool that = mine && r == place;
     if (check == RDT_MMA_THREAD1) that = that && slot == row;
@@ -81,11 +80,28 @@ struct rdt_hit {
     if (check == RDT_MMA_COL)
       that = block() && (int)threadIdx.x / 32 == h->thread / 32 && threadIdx.x % 4 == (unsigned)h->thread % 4 &&
              slot == column && r == place % 2;
-    if (that) h->bound = tau;
+    return that;
+  }
+
+  template <int check>
+  __device__ void bound(int slot, int r, double tau) {
+    if (looks<check>(slot, r)) h->bound = tau;
+  }
+
+  /* The squares that this check's bound is made of. */
+  template <int check, class R>
+  __device__ R squares(int slot, int r, R q) {
+    return h->site == RDT_MMA_BOUND && looks<check>(slot, r) ? strike(q) : q;
   }
 
   __device__ bool block() const {
-    return h->sm < 0 && (int)blockIdx.x == h->block[0] && (int)blockIdx.y == h->block[1] && (int)blockIdx.z == h->block[2];
+    return h->sm < 0 && (int)blockIdx.x == h->block[0] && (int)blockIdx.y == h->block[1] &&
+           (int)blockIdx.z == h->block[2];
+  }
+
+  template <class R>
+  __device__ R squares_of_row(int row, R q) {
+    return h->site == RDT_MMA_BOUND && (row == -1 || row == h->element[0]) ? strike(q) : q;
   }
 
   __device__ void bound_of_row(int row, double tau) {
