@@ -3,16 +3,17 @@
 unprotected runs beside them, the same with faults in data alone, runs without a fault on all families of data. A row each; what is done
 already is not run again.
 
-usage: tools/campaigns.py REDOUBT DIR [--part products|convolutions|networks|data|data-networks|clean]... [--n N] [--jobs N] [--at-once N]
+usage: tools/campaigns.py REDOUBT DIR [--part products|convolutions|networks|data|data-networks|clean|gpu]... [--n N] [--jobs N] [--at-once N]
                           [--isa avx2|avx512]... [--list | --gather] [--of COMMIT] [--json FILE] [--md FILE]
   tools/campaigns.py build/cli/redoubt /tmp/campaigns --jobs 2 --json bench/results/campaign-table.json
+  tools/campaigns.py build/cli/redoubt /tmp/gpu --part gpu --n 10000 --json bench/results/gpu-campaigns.json
 
 DIR keeps a summary of each campaign (redoubt inject --report), --json and --md what is made of all that are there. Each names the commit that
 it ran on: --of, else that of the checkout. --list prints what would be run, for another machine: a name and the arguments of redoubt inject; its
 summaries are put into DIR and counted by --gather. --at-once campaigns run side by side, each with --jobs processes; with --isa on
 these instructions, each a row of its own.
 --n scales: faults of a product; in data alone 6/5 of them; a convolution has a quarter, a network a fifth, runs without a fault are as many as it
-takes for their checks. Faults in data alone are those of the default mix, at the sites that DATA_SITES names.
+takes for their checks. The part gpu is none of those that are run where no --part is given: it needs a GPU, and has its own record. Faults in data alone are those of the default mix, at the sites that DATA_SITES names.
 Exit code 1: a campaign failed.
 """
 import argparse
@@ -26,6 +27,10 @@ import record
 import tables
 
 PARTS = ["products", "convolutions", "networks", "data", "data-networks", "clean"]
+GPU = "gpu"
+GPU_PRODUCT = "gemm:100x140x1000"  # no multiple of a tile, and many blocks share k
+GPU_SCHEMES = {"f16": ["thread1", "thread2", "replicate", "replicate1", "row", "col", "global", "global-classic"],
+               "s8": ["thread1", "row"], "f64": ["thread1", "row"], "f32": ["thread1", "row"]}
 ISAS = ["avx512", "avx2"]
 GEMM = ["row", "col", "rowcol", "global", "global-classic", "tile", "thread1", "thread2", "replicate", "replicate1", "dup", "none"]
 DTYPES = ["f32", "f64", "bf16", "f16", "s8", "u8"]
@@ -40,7 +45,7 @@ CLEAN = "gemm:1024x64x64"  # 1024 checks a run with row
 CLEAN_CHECKS = {3: 1.2e7, 4: 3.2e7, 6: 6.0e7}  # by lambda, in f32 and bf16 together
 CLEAN_SHARES = {"f32": 0.75, "bf16": 0.25, "f64": 0.25, "f16": 0.25}
 EXACT = ["s8", "u8"]  # no rounding: no lambda, no families
-KEPT = ["built_of", "target", "family", "fault", "scheme", "on_fault", "lambda", "isa", "seed", "done", "checks", "suspects", "failed", "clean", "total",
+KEPT = ["built_of", "target", "device_name", "family", "fault", "scheme", "on_fault", "lambda", "isa", "seed", "done", "checks", "suspects", "failed", "clean", "total",
         "data", "checker", "sites", "floor_least", "floor_most", "failures", "worst_miss"]
 
 
@@ -75,6 +80,17 @@ def campaigns(part, folder, n, mix):
             model, inputs = campaign.prepared(name, sizes, work, None)
             for scheme in ["auto", "none"]:
                 yield f"{prefix}{name}-{scheme}", [model, *inputs, "--scheme", scheme, *faults, "--n", str(n // 5)]
+    if part == GPU:
+        import campaign
+        device = ["--device", "cuda:0"]
+        for dtype, schemes in GPU_SCHEMES.items():
+            for scheme in schemes:
+                yield f"gpu-{dtype}-{scheme}", [f"{GPU_PRODUCT}:{dtype}", "--scheme", scheme, *device, "--n", str(n)]
+        for name, part_of in (("digits", 1), ("resnet18", 5)):
+            work = os.path.join(folder, "models-" + name)
+            os.makedirs(work, exist_ok=True)
+            model, inputs = campaign.prepared(name, {}, work, None)
+            yield f"gpu-{name}", [model, *inputs, *device, "--n", str(n // part_of)]
     if part == "clean":
         runs = lambda checks: ["--scheme", "row", "--fault", "none", "--n", str(int(checks * n / 1e5 / 1024))]
         for dtype, share in CLEAN_SHARES.items():
@@ -177,7 +193,7 @@ def faults_of(row):
     silent = total["sdc"] + total["sdc_critical"]
     share = "-" if row["scheme"] == "none" else f"{100 * upper(missed, data):.4f} %"
     return [data, total["missed"], share, total["uncovered"], total["miscorrected"], total["due"], f"{silent} ({100 * silent / max(1, in_data(row, 'planted')):.2f} %)",
-            row["isa"], commit_of(row)]
+            row.get("device_name", row["isa"]), commit_of(row)]
 
 
 FAULTS = ["missed inside claims", "at most (95 %)", "uncovered", "made worse", "no result", "silent corruptions", "instructions", "commit"]
@@ -208,7 +224,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("redoubt")
     parser.add_argument("folder", metavar="DIR")
-    parser.add_argument("--part", action="append", choices=PARTS)
+    parser.add_argument("--part", action="append", choices=[*PARTS, GPU])
     parser.add_argument("--n", type=int, default=100000)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--isa", action="append", choices=ISAS, help="with these instructions in place of the best there are")
