@@ -32,8 +32,7 @@ if(nvcc)
   mark_as_advanced(REDOUBT_CUDA_INCLUDE REDOUBT_CUDART)
   set(REDOUBT_CUDA_LIBRARIES ${REDOUBT_CUDART} pthread ${CMAKE_DL_LIBS} rt)
   # Machine code for sm_80 and sm_90a, and PTX for what comes after; no C++ runtime: the C compiler links it all.
-  set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include -D_GNU_SOURCE
-      -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90a,code=sm_90a -Xptxas -v
+  set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include -D_GNU_SOURCE -Xptxas -v
       -Xcompiler -fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti)
   file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/cuda/*.cu)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
@@ -42,6 +41,10 @@ if(nvcc)
     set(object ${CMAKE_CURRENT_BINARY_DIR}/cuda/${name}.o)
     set(spills OFF)
     set(contraction)
+    set(targets -gencode arch=compute_80,code=[sm_80,compute_80])
+    if(source MATCHES "/cuda/sm90/") # instructions that no other has, later ones neither
+      set(targets)
+    endif()
     if(source MATCHES "/cuda/ops/") # the CPU's functions, and their bits
       set(contraction -fmad=false)
     endif()
@@ -50,7 +53,7 @@ if(nvcc)
     endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake DEPFILE ${object}.d
       COMMAND ${CMAKE_COMMAND} "-DLAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}" -DNVCC=${nvcc} -DSPILLS=${spills}
-              "-DARGS=${flags};${contraction};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
+              "-DARGS=${flags};${targets};-gencode;arch=compute_90a,code=sm_90a;${contraction};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
               -P ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake
       COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND REDOUBT_CUDA_OBJECTS ${object})

@@ -300,11 +300,16 @@ static void test_table(void **state) {
     assert_true(plain >= table);
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
-  assert_int_equal(injecting, 15); /* of one tile of fp16, each check; of other types, one in registers and rows */
+  assert_int_equal(injecting, 17); /* of one tile of fp16, each check, and those on wgmma; of other types, two */
   assert_true(types[RDT_F16] && types[RDT_BF16] && types[RDT_S8] && types[RDT_F64] && types[RDT_F32]);
   assert_non_null(rdt_cuda_kernel_find("gemm_s8_mma_128x128_replicate1"));
   assert_non_null(rdt_cuda_kernel_find("gemm_f32_fma_32x32_thread1"));
   assert_string_equal(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_global-classic")->scheme, "global-classic");
+  const rdt_cuda_kernel *wide = rdt_cuda_kernel_find("gemm_bf16_wgmma_128x128pp_row");
+  assert_non_null(wide);
+  assert_int_equal(wide->family, RDT_CUDA_WGMMA);
+  assert_int_equal(wide->least, 9);
+  assert_non_null(wide->code[1]);
   assert_null(rdt_cuda_kernel_find("gemm_f16_mma_16x32_"));
 }
 
@@ -396,6 +401,37 @@ static void test_refusals_of_types(void **state) {
   assert_int_equal(ask_kernel("gemm_s8_mma_128x128_row", &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(text, "zero points"));
   p.zero[1] = 0;
+  rdt_problem_clear(&p);
+}
+
+/* What TMA copies: rows that begin at whole 16 bytes, of B columns too. */
+static void test_refusals_of_wide(void **state) {
+  (void)state;
+  static const char name[] = "gemm_f16_wgmma_128x128pp_none";
+  rdt_problem p;
+  char text[512];
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  p.in[0] = rdt_tensor_dense(NULL, RDT_F16, 2, (int64_t[]){3, 24});
+  p.in[1] = rdt_tensor_dense(NULL, RDT_F16, 2, (int64_t[]){24, 8});
+  p.out = rdt_tensor_dense(NULL, RDT_F32, 2, (int64_t[]){3, 8});
+  p.epilogue = RDT_EPILOGUE_NONE;
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
+  p.in[1].stride[0] = 1, p.in[1].stride[1] = 32;
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
+  p.in[1].stride[1] = 28;
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(text, "those of B are 56 bytes apart"));
+  p.in[1].stride[0] = 2, p.in[1].stride[1] = 64;
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(text, "side by side"));
+  p.in[1].stride[0] = 8, p.in[1].stride[1] = 1, p.out.stride[0] = 10;
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(text, "those of C are 40 bytes apart"));
+  p.out.stride[0] = 8, p.in[0].data = (void *)8;
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(text, "the first does not"));
+  p.in[0].data = NULL, p.in[0].shape[0] = p.out.shape[0] = 1, p.in[0].stride[0] = 25; /* of one row none is asked */
+  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
   rdt_problem_clear(&p);
 }
 
@@ -531,6 +567,10 @@ static void test_refusals_of_types(void **state) {
   (void)state;
   no_cuda();
 }
+static void test_refusals_of_wide(void **state) {
+  (void)state;
+  no_cuda();
+}
 static void test_box_accumulator(void **state) {
   (void)state;
   no_cuda();
@@ -559,6 +599,7 @@ int main(void) {
                                      cmocka_unit_test(test_table),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
+                                     cmocka_unit_test(test_refusals_of_wide),
                                      cmocka_unit_test(test_probe),
                                      cmocka_unit_test(test_box_accumulator),
                                      cmocka_unit_test(test_library),

@@ -24,7 +24,7 @@ const rdt_cuda_kernel *rdt_cuda_kernels(int *n) {
   return NULL;
 }
 
-const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
+const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   (void)k;
   return NULL;
 }

@@ -28,8 +28,8 @@ struct rdt_place_of { /* a finding */
   int row, column, rows, columns, k_first, k_last;
 };
 
-static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed,
-                                                 float expected, float tau2, float tau0) {
+RDT_DEVICE void rdt_complain_inline(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed, float expected,
+                                    float tau2, float tau0) {
   atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
   const uint32_t slot = atomicAdd(&v->listed, 1u);
   if (slot >= RDT_CUDA_LISTED) return;
@@ -38,6 +38,11 @@ static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int compla
   f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
   f->k_first = at.k_first, f->k_last = at.k_last;
   f->observed = observed, f->expected = expected, f->tau2 = tau2, f->tau0 = tau0;
+}
+
+static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed,
+                                                 float expected, float tau2, float tau0) {
+  rdt_complain_inline(v, complaint, at, observed, expected, tau2, tau0);
 }
 
 #endif

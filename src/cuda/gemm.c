@@ -1,4 +1,4 @@
-/* Products on mma.sync: what a problem must be, what a launch needs, what came out. */
+/* Products: what a problem must be, what a launch needs, what came out. */
 #include <cuda_runtime_api.h>
 #include <limits.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "cuda/weights.h"
+#include "cuda/wide.h"
 
 enum { GRID_YZ = 65535 };
 
@@ -19,9 +20,14 @@ struct rdt_cuda_gemm {
   rdt_mma_args args;
   rdt_weights_args weights; /* parts NULL: no check needs them */
   rdt_classic_args classic; /* weights NULL: another scheme */
+  rdt_wide wide;            /* of the products on wgmma */
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   int row_blocks;
 };
+
+static bool is_wide(const rdt_cuda_kernel *k) {
+  return k->family == RDT_CUDA_WGMMA;
+}
 
 static bool sums(const rdt_cuda_kernel *k) {
   return k->check == RDT_MMA_SUMS;
@@ -77,14 +83,15 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
     return rdt_fail(why, no,
                     "%s takes no batches: A has rank %d, B %d; rows of A that lie one after the other are one matrix",
                     k->name, a->rank, b->rank);
-  if (!rows_dense(a) || !rows_dense(b) || !rows_dense(c))
+  if (!rows_dense(a) || (!rows_dense(b) && !is_wide(k)) || !rows_dense(c))
     return rdt_fail(why, no, "%s takes rows whose elements lie side by side; transpose what lies otherwise", k->name);
   if (c->shape[0] < 1 || c->shape[1] < 1 || a->shape[1] < 1)
     return rdt_fail(why, no, "%s takes no zero-size dimension", k->name);
   for (int d = 0; d < 2; d++)
     if (a->shape[d] > INT_MAX / 2 || b->shape[d] > INT_MAX / 2)
       return rdt_fail(why, no, "%s takes lengths up to %d", k->name, INT_MAX / 2);
-  if (c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
+  if (is_wide(k)) RDT_TRY(rdt_wide_accept(k, a, b, c, why));
+  if (!is_wide(k) && c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
   if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU)
     return rdt_fail(why, no, "%s applies no activation but relu", k->name);
@@ -149,6 +156,7 @@ static void extent(const rdt_cuda_gemm *g, int64_t *outputs, int64_t *chains) {
 /* What is lost when a sum of fragments is formed and stored as its operand's type: in parts of 22 and 24 bits, or as it
  * is, where each addition rounds. */
 static double u_of_sums(const rdt_cuda_gemm *g) {
+  if (is_wide(g->kernel)) return 0x1p-24; /* floats */
   switch (g->kernel->dtype) {
     case RDT_F16:
       return 0x1p-22;
@@ -180,6 +188,11 @@ static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator 
     r.depth_sum = 4 + 5 + a->column_blocks; /* of a thread, among threads, over blocks */
     if (a->scalar) r.depth_sum += g->row_blocks + t->rows;
     r.eta_out = half ? 0x1p-36 : 0.0; /* the second part is stored 2^11 times as large */
+  }
+  if (is_wide(g->kernel)) { /* four threads have a row; what is expected is summed by 32, eight at once */
+    r.depth_sum += t->columns / 4;
+    r.eta_out = 0.0;
+    if (r.depth_dot < 64) r.depth_dot = 64;
   }
   return r;
 }
@@ -230,7 +243,9 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   if (threads(g->kernel))
     grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / (8 * g->weights.fragments)));
   const int type = weights_type(g->kernel->dtype);
-  const void *code = sums(g->kernel) ? rdt_weights_rows[type] : rdt_weights_groups[type];
+  const void *code = is_wide(g->kernel) ? rdt_weights_wgmma[type == RDT_WEIGHTS_BF16][g->wide.columns]
+                     : sums(g->kernel)  ? rdt_weights_rows[type]
+                                        : rdt_weights_groups[type];
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of weights", why);
 }
 
@@ -238,10 +253,10 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why) {
   *state = NULL;
   RDT_TRY(rdt_cuda_gemm_accept(k, p, why));
-  if (d->major < k->least || (size_t)k->shared > d->shared)
+  if (d->major < k->least || (is_wide(k) && d->major != k->least) || (size_t)k->shared > d->shared)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                    "%s needs compute capability %d.0 and %d bytes of shared memory; %s has %d.%d and %zu", k->name,
-                    k->least, k->shared, d->name, d->major, d->minor, d->shared);
+                    "%s needs compute capability %d.0%s and %d bytes of shared memory; %s has %d.%d and %zu", k->name,
+                    k->least, is_wide(k) ? ", no other," : "", k->shared, d->name, d->major, d->minor, d->shared);
   rdt_cuda_gemm *g = rdt_calloc(1, sizeof *g);
   if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
   const rdt_cuda_tile *t = k->tile;
@@ -250,6 +265,12 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   g->fixed = p->in[1].data != NULL;
   a->m = (int)p->out.shape[0], a->n = (int)p->out.shape[1], a->k = (int)p->in[0].shape[1];
   a->lda = pitch(&p->in[0]), a->ldb = pitch(&p->in[1]), a->ldc = pitch(&p->out);
+  if (is_wide(k)) {
+    g->wide.columns = rdt_wide_columns(&p->in[1]);
+    a->lda = rdt_wide_pitch(&p->in[0], false), a->ldc = rdt_wide_pitch(&p->out, false);
+    a->ldb = rdt_wide_pitch(&p->in[1], g->wide.columns);
+    splits = 1;
+  }
   if (p->epilogue.residual.rank >= 0) a->ldr = pitch(&p->epilogue.residual);
   a->alpha64 = p->epilogue.alpha, a->beta64 = p->epilogue.beta;
   a->alpha = (float)a->alpha64, a->beta = (float)a->beta64;
@@ -262,25 +283,31 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   a->column_blocks = (int)up(a->n, t->columns);
   g->row_blocks = (int)up(a->m, t->rows);
   a->scalar = strcmp(k->scheme, "global") == 0;
+  if (is_wide(k)) g->wide.blocks = rdt_wide_blocks(k, a->m, a->column_blocks, d->sms);
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
   places at = {0};
   const size_t verdict = place(&at, sizeof(rdt_cuda_verdict));
-  const size_t tickets = place(&at, (tiles + (size_t)g->row_blocks + 1) * sizeof(unsigned));
+  const size_t tickets =
+      place(&at, (tiles + (size_t)g->row_blocks + 1 + 2 * (size_t)g->wide.blocks) * sizeof(unsigned));
   const size_t size = (size_t)k->sum, element = rdt_dtype_info(k->dtype)->bytes;
   const size_t wide = 16 / element > RDT_MMA_PARTS ? 16 : RDT_MMA_PARTS * element; /* bytes of a row of parts */
   const size_t columns = (size_t)(up(a->n, t->columns) * t->columns);
   const int fragments = by_column(k) ? 1 : t->warp_columns / 8; /* that a group of columns lies in */
   const size_t rho2 = place(&at, threads(k) ? columns / (size_t)fragments * size : sizeof(double));
-  const size_t parts = place(&at, sums(k) ? (size_t)a->k * wide : 0);
-  const size_t rows = place(&at, sums(k) ? (size_t)(a->column_blocks + a->splits) * (size_t)a->m * 2 * size : 0);
-  const size_t scalars = place(&at, sums(k) ? (size_t)g->row_blocks * 4 * size : 0);
+  const size_t parts = place(&at, !sums(k)     ? 0
+                                  : is_wide(k) ? (size_t)(up(a->k, k->k) * k->k) * size
+                                               : (size_t)a->k * wide);
+  const size_t sets = is_wide(k) ? 2 : 1; /* of sums */
+  const size_t rows = place(&at, sums(k) ? sets * (size_t)(a->column_blocks + a->splits) * (size_t)a->m * 2 * size : 0);
+  const size_t scalars = place(&at, sums(k) ? (size_t)(g->row_blocks + g->wide.blocks) * 4 * size : 0);
   const bool classic = k->check == RDT_MMA_CLASSIC;
   const int64_t strips = up(a->m, RDT_CLASSIC_ROWS);
   const size_t next = place(&at, classic ? (size_t)g->row_blocks * (size_t)a->n * 8 : 0);
   const size_t totals = place(&at, classic ? tiles * 8 : 0);
   const size_t of_weights = place(&at, classic ? (size_t)a->k * 16 : 0);
   const size_t of_a = place(&at, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
+  const size_t signs = place(&at, is_wide(k) ? rdt_wide_signs_bytes(k, a->column_blocks) : 0);
   const size_t partial =
       place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
   void *base;
@@ -316,14 +343,17 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
                                     .k = a->k,
                                     .bound = classic_bound(g, &acc, lambda)};
   }
-  const void *inject = rdt_cuda_kernel_inject(k);
-  RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(*k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
-                               k->name, why),
-               fail);
-  if (inject)
-    RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(inject, cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
-                                 k->name, why),
-                 fail);
+  const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; codes[i] && j <= is_wide(k); j++)
+      RDT_TRY_GOTO(
+          rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
+                          k->name, why),
+          fail);
+  if (is_wide(k)) {
+    g->wide.signs = (uint32_t *)(memory + signs);
+    RDT_TRY_GOTO(rdt_wide_signs(k, a->column_blocks, (uint32_t *)(memory + signs), stream, why), fail);
+  }
   if (g->fixed) {
     g->weights.b = p->in[1].data;
     RDT_TRY_GOTO(weigh(g, stream, why), fail);
@@ -362,7 +392,17 @@ static rdt_status launch_classic(const void *code, const rdt_classic_args *args,
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "global-classic", why);
 }
 
-static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const void *code, rdt_mma_hit *hit,
+static rdt_status settle(const rdt_cuda_gemm *g, const rdt_mma_args *a, rdt_mma_hit *hit, void *stream,
+                         rdt_reason *why) {
+  if (!is_wide(g->kernel) || !sums(g->kernel)) return RDT_OK;
+  return rdt_wide_settle(g->kernel, &g->wide, a, hit ? rdt_wgmma_settle_inject : rdt_wgmma_settle, hit, stream, why);
+}
+
+rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
+  return settle(g, &g->args, NULL, stream, why);
+}
+
+static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const void *const *code, rdt_mma_hit *hit,
                          void *stream, rdt_reason *why) {
   rdt_mma_args a = g->args;
   const rdt_epilogue *e = o->epilogue;
@@ -378,6 +418,10 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
     now.weights.b = a.b;
     RDT_TRY(weigh(&now, stream, why));
   }
+  if (is_wide(g->kernel)) {
+    RDT_TRY(rdt_wide_launch(g->kernel, &g->wide, &a, code, hit, stream, why));
+    return hit || !g->fixed ? settle(g, &a, hit, stream, why) : RDT_OK; /* before there are other bounds */
+  }
   rdt_classic_args of_a = g->classic;
   if (of_a.weights) {
     of_a.matrix = a.a, of_a.pitch = a.lda, of_a.verdict = a.verdict;
@@ -388,9 +432,15 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   void *arguments[] = {&a, &hit};
   const dim3 grid = {(unsigned)(a.column_blocks + sums(g->kernel)), (unsigned)g->row_blocks, (unsigned)a.splits};
   const dim3 block = {(unsigned)g->kernel->tile->threads, 1, 1};
-  RDT_TRY(rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, (size_t)g->kernel->shared, stream),
+  RDT_TRY(rdt_cuda_status(cudaLaunchKernel(*code, grid, block, arguments, (size_t)g->kernel->shared, stream),
                           g->kernel->name, why));
   return of_a.weights ? launch_classic(rdt_classic_compare, &of_a, 1, 1, stream, why) : RDT_OK;
+}
+
+rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void *stream, rdt_reason *why) {
+  rdt_cuda_gemm now = *g;
+  now.weights.b = weights;
+  return g->fixed ? weigh(&now, stream, why) : RDT_OK;
 }
 
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why) {
@@ -406,12 +456,33 @@ rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, r
 }
 
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
-  return launch(g, o, *g->kernel->code, NULL, stream, why);
+  return launch(g, o, g->kernel->code, NULL, stream, why);
+}
+
+static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
+  const rdt_cuda_tile *t = g->kernel->tile;
+  const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
+  const int r = (int)(row % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
+  int64_t k = (int64_t)(s->hit.position * g->args.k);
+  if (k >= g->args.k) k = g->args.k - 1;
+  return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
+                               : s->fragment ? RDT_MMA_FRAGMENT
+                                             : RDT_MMA_ACCUM,
+                       .block = {(int)(column / t->columns), (int)(row / t->rows), 0},
+                       .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
+                       .step = (int)(k / g->kernel->k),
+                       .fragment = r / 64 * (t->columns / 2) + c / 8 * 4 + r % 16 / 8 * 2 + c % 2,
+                       .columns = (int)(k % g->kernel->k),
+                       .element = {(int)row, (int)column},
+                       .mask = s->hit.mask,
+                       .sm = s->sm,
+                       .bound = NAN};
 }
 
 /* Which thread has an element, and when it is at a share of the reduction. */
 static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   const rdt_cuda_kernel *kernel = g->kernel;
+  if (is_wide(kernel)) return aim_wide(g, s);
   const rdt_cuda_tile *t = kernel->tile;
   const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
   int64_t k = (int64_t)(s->hit.position * g->args.k);
@@ -445,7 +516,7 @@ static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
 
 rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
-  const void *code = rdt_cuda_kernel_inject(g->kernel);
+  const void *const *code = rdt_cuda_kernel_inject(g->kernel);
   const size_t bytes = (size_t)count * sizeof(rdt_mma_hit), all = bytes + (size_t)count * sizeof *found;
   if (!code) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
   void *memory = NULL;
@@ -453,6 +524,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   rdt_status status = hits ? rdt_cuda_alloc(all, &memory, why) : rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
   rdt_cuda_gemm now = *g;
   rdt_operands each = *o;
+  if (status == RDT_OK) status = rdt_cuda_gemm_settle(g, stream, why);
   for (int i = 0; status == RDT_OK && i < count; i++) hits[i] = aim(g, &s[i]);
   if (status == RDT_OK) status = rdt_cuda_put(memory, hits, bytes, stream, why);
   for (int i = 0; status == RDT_OK && i < count; i++) {
@@ -473,6 +545,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
 }
 
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why) {
+  RDT_TRY(rdt_cuda_gemm_settle(g, stream, why));
   RDT_TRY(rdt_cuda_get(v, g->args.verdict, sizeof *v, stream, why));
   if (v->listed > RDT_CUDA_LISTED) v->listed = RDT_CUDA_LISTED;
   return v->suspect | v->certain | v->cannot ? rdt_cuda_clear(g->args.verdict, sizeof *v, stream, why) : RDT_OK;

@@ -15,7 +15,10 @@ typedef struct rdt_cuda_tile { /* tiles.def */
   int threads; /* of a block */
 } rdt_cuda_tile;
 
+typedef enum rdt_cuda_family { RDT_CUDA_MMA, RDT_CUDA_WGMMA } rdt_cuda_family;
+
 typedef struct rdt_cuda_kernel {
+  rdt_cuda_family family;
   const char *name;   /* gemm_f16_mma_16x64_thread1 */
   const char *scheme; /* "thread1" */
   rdt_dtype dtype;    /* of A and B */
@@ -25,12 +28,12 @@ typedef struct rdt_cuda_kernel {
   int shared;              /* bytes of shared memory of a block */
   int least;               /* compute capability: its major number */
   int check;               /* rdt_mma_check */
-  const void *const *code; /* the function's handle */
+  const void *const *code; /* the function's handle; WGMMA: two, the second for B with columns side by side */
 } rdt_cuda_kernel;
 
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
-const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name); /* NULL: there is none */
-const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k);  /* handle of its injecting one; NULL: there is none */
+const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: there is none */
+const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k); /* of its injecting one; NULL: there is none */
 
 /* A product that was made ready for a device. One run at a time. */
 typedef struct rdt_cuda_gemm rdt_cuda_gemm;
@@ -42,6 +45,8 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
 /* Asynchronous. out = alpha A B + bias + beta residual by the planned epilogue. */
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
+/* Asynchronous: what checks need of fixed weights, formed once more. */
+rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void *stream, rdt_reason *why);
 /* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
  * order. RDT_ERR_UNSUPPORTED where they do not fit. */
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why);
@@ -59,9 +64,12 @@ typedef struct rdt_cuda_strike {
  * to found, and only there. */
 rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why);
+/* Asynchronous: products on wgmma compare the sums of a run in the next one; this compares those of the last one. */
+rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why);
 /* Waits, copies what was found since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);
-rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g); /* the same, where it lies on the device */
+/* The same, where it lies on the device; complete when the last run is settled. */
+rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g);
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g);
 

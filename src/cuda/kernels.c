@@ -4,12 +4,19 @@
 
 #include "cuda/kernel.h"
 #include "cuda/sm80/gemm_mma.h"
+#include "cuda/sm90/gemm_wgmma.h"
 
 #define X(type, tile, scheme) extern const void *const rdt_mma_##type##_##tile##_##scheme;
 RDT_CUDA_TABLE(X)
 #undef X
 #define X(type, tile, scheme) extern const void *const rdt_mma_inject_##type##_##tile##_##scheme;
 RDT_CUDA_INJECTING(X)
+#undef X
+#define X(type, tile, scheme) extern const void *const rdt_wgmma_##type##_##tile##_##scheme[2];
+RDT_CUDA_WIDE(X)
+#undef X
+#define X(type, tile, scheme) extern const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[2];
+RDT_CUDA_WIDE_INJECTING(X)
 #undef X
 
 enum { /* what rows name, so that they can be pasted together */
@@ -67,6 +74,27 @@ enum {
 #undef X
 };
 
+/* Products on wgmma: stages of 64 k with what checks them and two barriers, two results of 128 bytes a row, a barrier
+ * and a word: the size that the kernels were compiled with. */
+static const rdt_cuda_tile wide_tiles[] = {
+#define X(name, turns, rows, columns, stages) \
+  {#name, 64 * (rows) * ((turns) ? 1 : 2), columns, 16, columns, 1, RDT_WGMMA_THREADS},
+#include "cuda/wide.def"
+#undef X
+};
+enum {
+#define X(name, turns, rows, columns, stages) \
+  shared_##name =                             \
+      (stages) * ((64 * (rows) * ((turns) ? 1 : 2) + (columns)) * 128 + 256 + 16) + 2 * 64 * (rows)*128 + 16,
+#include "cuda/wide.def"
+#undef X
+};
+enum {
+#define X(name, ...) wide_##name,
+#include "cuda/wide.def"
+#undef X
+};
+
 static const rdt_cuda_kernel table[] = {
 #define X(type, shape, how)                                                                                           \
   {.name = NAME(type, unit_##type, shape, how),                                                                       \
@@ -82,6 +110,21 @@ static const rdt_cuda_kernel table[] = {
    .code = &rdt_mma_##type##_##shape##_##how},
     RDT_CUDA_TABLE(X)
 #undef X
+#define X(type, shape, how)                 \
+  {.family = RDT_CUDA_WGMMA,                \
+   .name = NAME(type, "wgmma", shape, how), \
+   .scheme = SCHEME_##how,                  \
+   .dtype = (rdt_dtype)dtype_##type,        \
+   .tile = &wide_tiles[wide_##shape],       \
+   .k = 64,                                 \
+   .step = step_##type,                     \
+   .sum = sum_##type,                       \
+   .shared = (int)shared_##shape,           \
+   .least = 9,                              \
+   .check = check_##how,                    \
+   .code = rdt_wgmma_##type##_##shape##_##how},
+        RDT_CUDA_WIDE(X)
+#undef X
 };
 
 static const struct {
@@ -90,6 +133,9 @@ static const struct {
 } injecting[] = {
 #define X(type, tile, scheme) {NAME(type, unit_##type, tile, scheme), &rdt_mma_inject_##type##_##tile##_##scheme},
     RDT_CUDA_INJECTING(X)
+#undef X
+#define X(type, tile, scheme) {NAME(type, "wgmma", tile, scheme), rdt_wgmma_inject_##type##_##tile##_##scheme},
+        RDT_CUDA_WIDE_INJECTING(X)
 #undef X
 };
 
@@ -104,8 +150,8 @@ const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name) {
   return NULL;
 }
 
-const void *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
+const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   for (size_t i = 0; i < sizeof injecting / sizeof *injecting; i++)
-    if (strcmp(injecting[i].name, k->name) == 0) return *injecting[i].code;
+    if (strcmp(injecting[i].name, k->name) == 0) return injecting[i].code;
   return NULL;
 }

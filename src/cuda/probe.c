@@ -34,7 +34,8 @@ rdt_probed rdt_probe_read(const float results[RDT_PROBE_CASES], int major, int m
   return p;
 }
 
-static rdt_status measure(const rdt_cuda_device *d, int type, rdt_probed *p, rdt_reason *why) {
+static rdt_status measure(const rdt_cuda_device *d, const void *code, int threads, int type, rdt_probed *p,
+                          rdt_reason *why) {
   rdt_probe_case cases[RDT_PROBE_CASES];
   float results[RDT_PROBE_CASES];
   void *memory = NULL, *stream = NULL;
@@ -46,9 +47,8 @@ static rdt_status measure(const rdt_cuda_device *d, int type, rdt_probed *p, rdt
   if (s == RDT_OK) s = rdt_cuda_put(memory, cases, sizeof cases, stream, why);
   rdt_probe_args args = {memory, (float *)((char *)memory + sizeof cases)};
   void *arguments[] = {&args};
-  const dim3 grid = {RDT_PROBE_CASES, 1, 1}, block = {32, 1, 1};
-  if (s == RDT_OK)
-    s = rdt_cuda_status(cudaLaunchKernel(rdt_probe_code[type], grid, block, arguments, 0, own), "probe", why);
+  const dim3 grid = {RDT_PROBE_CASES, 1, 1}, block = {(unsigned)threads, 1, 1};
+  if (s == RDT_OK) s = rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, own), "probe", why);
   if (s == RDT_OK) s = rdt_cuda_get(results, args.results, sizeof results, stream, why);
   if (s == RDT_OK) *p = rdt_probe_read(results, d->major, d->minor, type ? RDT_BF16 : RDT_F16);
   rdt_cuda_free(memory);
@@ -70,7 +70,12 @@ rdt_status rdt_probe(const rdt_cuda_device *d, rdt_dtype in, rdt_probed *found, 
   if (known)
     now = kept[d->index][type].probed;
   else
-    s = measure(d, type, &now, why);
+    s = measure(d, rdt_probe_code[type], 32, type, &now, why);
+  if (s == RDT_OK && !known && d->major == 9) { /* products of warpgroups have the same model */
+    rdt_probed wide;
+    s = measure(d, rdt_probe_wgmma[type], 128, type, &wide, why);
+    now.as_known = now.as_known && wide.as_known;
+  }
   if (s == RDT_OK && d->index < DEVICES) kept[d->index][type].done = true, kept[d->index][type].probed = now;
   pthread_mutex_unlock(&lock);
   if (found) *found = now;

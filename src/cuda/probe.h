@@ -16,7 +16,8 @@ typedef struct rdt_probe_args {
   const rdt_probe_case *cases;
   float *results;
 } rdt_probe_args;
-extern const void *const rdt_probe_code[2]; /* kernels (args) of fp16 and bf16: a block of 32 threads a case */
+extern const void *const rdt_probe_code[2];  /* kernels (args) of fp16 and bf16: a block of 32 threads a case */
+extern const void *const rdt_probe_wgmma[2]; /* the same of compute capability 9.0, a block of 128 */
 
 #ifdef __cplusplus
 }
@@ -27,7 +28,7 @@ extern const void *const rdt_probe_code[2]; /* kernels (args) of fp16 and bf16: 
 typedef struct rdt_probed {
   bool truncates; /* results are cut off, not rounded */
   int kb, f;      /* products that are added at once; fraction bits that are kept while they are: see tolerance.h */
-  bool as_known;  /* it is what rdt_accumulator_mma says of this compute capability */
+  bool as_known;  /* it is what rdt_accumulator_mma says of this compute capability, by whatever instruction */
 } rdt_probed;
 
 void rdt_probe_make(rdt_probe_case cases[RDT_PROBE_CASES]);

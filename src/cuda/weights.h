@@ -18,6 +18,9 @@ typedef struct rdt_weights_args {
 } rdt_weights_args;
 
 enum rdt_weights_type { RDT_WEIGHTS_F16, RDT_WEIGHTS_BF16, RDT_WEIGHTS_S8, RDT_WEIGHTS_F64, RDT_WEIGHTS_F32 };
+/* Products on wgmma: parts are float[k]; of fp16 and bf16, B with rows and with columns side by side: ldb is from one
+ * column to the next. A block of 256 threads for each row. */
+extern const void *const rdt_weights_wgmma[2][2];
 /* Kernels (args), of each type; exact ones need no squares. */
 extern const void *const rdt_weights_groups[]; /* a block of 256 threads for each `fragments` times eight columns */
 extern const void *const rdt_weights_rows[];   /* a block of 256 threads for each row */

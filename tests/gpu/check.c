@@ -93,7 +93,8 @@ static void check_product(const rdt_cuda_kernel *k, gpu_case *c, int splits, boo
   rdt_cuda_gemm_destroy(g);
 }
 
-static void check_shape(const gpu_shape *s, int splits, bool fixed, uint64_t *seed) {
+/* Of families from this one on, whoever accepts it. */
+static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, bool fixed, uint64_t *seed) {
   int n;
   gpu_case c;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
@@ -102,7 +103,8 @@ static void check_shape(const gpu_shape *s, int splits, bool fixed, uint64_t *se
   if (!first) gpu_die("malloc", "out of memory");
   bool has_first = false;
   for (int i = 0; i < n; i++) {
-    if (table[i].dtype != s->in) continue;
+    if (table[i].dtype != s->in || table[i].family < least || rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
+      continue;
     if (i == 0 || table[i].tile != table[i - 1].tile || table[i].dtype != table[i - 1].dtype) has_first = false;
     check_product(&table[i], &c, splits, fixed, first, &has_first);
   }
@@ -136,7 +138,33 @@ static void check_results(void) {
     if (s.in == RDT_S8) s.alpha = s.beta = 1.0;
     if (turn % 24 == 6) s.m = 1, s.n = 1, s.k = 1;
     if (quick) s.m %= 70, s.n %= 70, s.k %= 300, s.m += !s.m, s.n += !s.n, s.k += !s.k;
-    check_shape(&s, (int)((r >> 40) % 4), (r >> 44) % 4 != 0, &seed);
+    check_shape(&s, RDT_CUDA_MMA, (int)((r >> 40) % 4), (r >> 44) % 4 != 0, &seed);
+  }
+}
+
+/* More tiles than multiprocessors, lengths about those of tiles, both ways that B may lie. */
+static void check_wide(void) {
+  static const int rows[] = {1, 127, 129, 300, 1000, 2560}, columns[] = {1, 70, 128, 129, 520, 1100},
+                   depths[] = {1, 63, 64, 65, 200, 515, 1030};
+  uint64_t seed = 29;
+  for (int turn = 0; turn < (quick ? 4 : 40); turn++) {
+    const uint64_t r = gpu_random(&seed);
+    gpu_shape s = {.m = rows[r % 6],
+                   .n = columns[(r >> 8) % 6],
+                   .k = depths[(r >> 16) % 7],
+                   .gap = (r >> 24) % 3 == 0 ? 8 : 0,
+                   .offset = (r >> 26) % 3 == 0 ? 8 : 0,
+                   .in = turn % 2 ? RDT_BF16 : RDT_F16,
+                   .bias = (r >> 30) % 2,
+                   .residual = (r >> 31) % 2,
+                   .relu = (r >> 34) % 4 == 0,
+                   .columns = (r >> 36) % 2,
+                   .alpha = (r >> 32) % 2 ? 1.0 : 0.75,
+                   .beta = (r >> 33) % 2 ? 1.0 : -0.5,
+                   .data = (gpu_data)((r >> 38) % GPU_SMALL)};
+    s.out = (r >> 28) % 2 ? RDT_F32 : s.in;
+    if (quick) s.m = (s.m - 1) % 300 + 1, s.n = (s.n - 1) % 300 + 1, s.k = (s.k - 1) % 200 + 1;
+    check_shape(&s, RDT_CUDA_WGMMA, 0, (r >> 44) % 4 != 0, &seed);
   }
 }
 
@@ -144,7 +172,8 @@ static void check_results(void) {
 
 static void check_clean(void) {
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
-  static const int shapes[][3] = {{16, 4096, 4096}, {32, 1024, 4096}, {200, 1000, 3000}, {384, 768, 768}};
+  static const int shapes[][3] = {
+      {16, 4096, 4096}, {32, 1024, 4096}, {200, 1000, 3000}, {384, 768, 768}, {1500, 2000, 8192}};
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   uint64_t seed = 11;
@@ -253,6 +282,7 @@ int main(int argc, char **argv) {
            p.truncates ? "cut off" : "rounded", p.as_known ? "as known" : "not as known: bounds take the widest");
   }
   check_results();
+  if (device.major == 9) check_wide();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i]);
   check_chain(RDT_F16), check_chain(RDT_BF16);

@@ -97,8 +97,13 @@ static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
   static rdt_cuda_strike strikes[BATCH];
   static rdt_cuda_verdict verdicts[BATCH];
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype;
-  const gpu_shape s = {.m = quick ? 70 : 100,
-                       .n = quick ? 70 : 140,
+  const bool wide = k->family == RDT_CUDA_WGMMA;
+  const gpu_shape s = {.m = wide    ? 300
+                            : quick ? 70
+                                    : 100,
+                       .n = wide    ? 400
+                            : quick ? 70
+                                    : 140,
                        .k = quick ? 200 : 1000,
                        .in = k->dtype,
                        .out = k->dtype == RDT_S8    ? RDT_S32

@@ -92,7 +92,8 @@ static double *wide(const gpu_case *c, int which, const rdt_tensor *t) {
   double *x = allocate((size_t)(t->shape[0] * t->shape[1]) * sizeof *x);
   for (int64_t i = 0; i < t->shape[0]; i++)
     for (int64_t j = 0; j < t->shape[1]; j++)
-      x[i * t->shape[1] + j] = rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j);
+      x[i * t->shape[1] + j] =
+          rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j * t->stride[1]);
   return x;
 }
 
@@ -132,9 +133,13 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
   *c = (gpu_case){.epilogue = RDT_EPILOGUE_NONE};
   gpu_must(rdt_problem_init(&c->p, RDT_KOP_GEMM, 2), "problem", &why);
   c->in[0] = operand(c, A, s, s->in, s->m, s->k);
-  c->in[1] = operand(c, B, s, s->in, s->k, s->n);
+  c->in[1] = s->columns ? operand(c, B, s, s->in, s->n, s->k) : operand(c, B, s, s->in, s->k, s->n);
   fill(c, A, &c->in[0], s->data, seed);
   fill(c, B, &c->in[1], s->data, seed);
+  if (s->columns) {
+    c->in[1].shape[0] = s->k, c->in[1].shape[1] = s->n;
+    c->in[1].stride[1] = c->in[1].stride[0], c->in[1].stride[0] = 1;
+  }
   c->p.out = operand(c, C, s, s->out, s->m, s->n);
   if (s->relu) c->epilogue.act.fn = RDT_FN_RELU;
   c->epilogue.alpha = s->alpha, c->epilogue.beta = s->beta;

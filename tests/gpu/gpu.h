@@ -31,6 +31,7 @@ typedef struct gpu_shape {
   int offset; /* elements that operands are shifted by: no longer aligned */
   rdt_dtype in, out;
   bool bias, residual, relu;
+  bool columns; /* B's lie side by side in place of its rows */
   double alpha, beta;
   gpu_data data;
 } gpu_shape;

@@ -58,7 +58,7 @@ typedef struct rdt_mma_hit {
   int site;
   int block[3], thread, step; /* step: of the thread's k steps */
   int fragment;               /* (row fragment * column fragments + column fragment) * 4 + register */
-  int columns;                /* fragments of a warp */
+  int columns;                /* fragments of a warp; of products on wgmma: k within the step */
   int element[2];             /* REDUCED: row and column of C */
   uint64_t mask;
   int sm; /* ACCUM: in place of block and thread, the first thread of each warp of each block on this SM; -1: no */

@@ -55,23 +55,28 @@ RDT_DEVICE bool rdt_passes(const rdt_device_bound &, int s, int e, int) {
   return s == e;
 }
 
-/* See rdt_device_bound. The bound is returned. */
+/* See rdt_device_bound. What there is to complain of; 0: nothing. */
 template <class R>
-static __device__ __noinline__ R rdt_compare_sums(const rdt_mma_args &p, rdt_place_of at, R s, R c2, R e, R a2, R q) {
-  const rdt_device_bound &b = p.bound;
+RDT_DEVICE int rdt_judge_sums(const rdt_device_bound &b, R s, R c2, R e, R a2, R q, R *tau2, R *tau0) {
   const R infinity = rdt_infinite(q), one = (R)1.0;
   const R root = sqrt(q), most = fmin(c2, (R)b.cap * q);
   const R s_most = fmin(fabs(s), sqrt((R)b.s_cap * most)), e_most = fmin(fabs(e), sqrt((R)b.e_cap) * root);
   const R e2 = e_most * e_most, over = q > (R)0.0 ? (R)b.theta / q : (R)0.0;
   R variance = (R)b.q * q + (R)b.c2 * most + (R)b.e2 * e2 + (R)b.a2 * a2;
   variance += (R)b.drift * (fmin(one, over * most) * most + fmin(one, over * e2) * e2);
-  const R tau0 = (R)b.q0 * root + (R)b.a0 * sqrt(a2);
-  const R tau2 = fmin(tau0, (R)b.line * (s_most + e_most) + (R)b.lambda * sqrt(variance)), residual = fabs(s - e);
-  if (!(tau0 < infinity))
-    rdt_complain(p.verdict, RDT_CUDA_CANNOT, at, (float)s, (float)e, (float)tau2, (float)tau0);
-  else if (!(residual <= tau2))
-    rdt_complain(p.verdict, residual <= tau0 ? RDT_CUDA_SUSPECT : RDT_CUDA_CERTAIN, at, (float)s, (float)e, (float)tau2,
-                 (float)tau0);
+  *tau0 = (R)b.q0 * root + (R)b.a0 * sqrt(a2);
+  *tau2 = fmin(*tau0, (R)b.line * (s_most + e_most) + (R)b.lambda * sqrt(variance));
+  const R residual = fabs(s - e);
+  if (!(*tau0 < infinity)) return RDT_CUDA_CANNOT;
+  return residual <= *tau2 ? 0 : residual <= *tau0 ? RDT_CUDA_SUSPECT : RDT_CUDA_CERTAIN;
+}
+
+/* The bound is returned. */
+template <class R>
+static __device__ __noinline__ R rdt_compare_sums(const rdt_mma_args &p, rdt_place_of at, R s, R c2, R e, R a2, R q) {
+  R tau2, tau0;
+  const int complaint = rdt_judge_sums(p.bound, s, c2, e, a2, q, &tau2, &tau0);
+  if (complaint) rdt_complain(p.verdict, complaint, at, (float)s, (float)e, (float)tau2, (float)tau0);
   return tau2;
 }
 static __device__ __noinline__ int rdt_compare_sums(const rdt_mma_args &p, rdt_place_of at, int s, int, int e, int,

@@ -1,0 +1,60 @@
+/* Copies of boxes of a matrix between memory and shared memory (TMA), from sm_90 on. What lies outside of the matrix
+ * arrives as zero and is not written. */
+#ifndef RDT_CUDA_PTX_TMA_H
+#define RDT_CUDA_PTX_TMA_H
+
+#include "cuda/ptx/mma.h"
+
+RDT_DEVICE void rdt_tma_prefetch(const void *map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+/* x: of the elements that lie side by side. The barrier counts the bytes. */
+RDT_DEVICE void rdt_tma_load(uint32_t to, const void *map, int x, int y, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+          to),
+      "l"(map), "r"(x), "r"(y), "r"(barrier)
+      : "memory");
+}
+/* To the same place of all blocks of the cluster that the mask has, whose own barriers count. */
+RDT_DEVICE void rdt_tma_load_all(uint32_t to, const void *map, int x, int y, uint32_t barrier, int mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, "
+      "%3}], [%4], %5;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(barrier), "h"((uint16_t)mask)
+      : "memory");
+}
+/* Bytes that lie one after the other: whole 16, as are both addresses. */
+RDT_DEVICE void rdt_bulk_load(uint32_t to, const void *from, int bytes, uint32_t barrier) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+               "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+/* What this thread's group wrote to shared memory is seen by the copies that follow their barrier. */
+RDT_DEVICE void rdt_tma_fence() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+RDT_DEVICE void rdt_tma_store(const void *map, int x, int y, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y),
+               "r"(from)
+               : "memory");
+}
+RDT_DEVICE void rdt_tma_commit() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+RDT_DEVICE void rdt_tma_wait_read() { /* shared memory may be written again */
+  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+RDT_DEVICE void rdt_tma_wait() {
+  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+RDT_DEVICE void rdt_stmatrix4(uint32_t at, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
+}
+RDT_DEVICE void rdt_store8_shared(uint32_t at, float x, float y) {
+  asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(x), "f"(y) : "memory");
+}
+
+#endif

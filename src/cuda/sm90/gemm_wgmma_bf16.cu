@@ -1,0 +1,4 @@
+/* Products of bf16 on wgmma. */
+#include "cuda/sm90/gemm_wgmma_shipped.h"
+
+RDT_CUDA_WIDE_bf16(ROW)

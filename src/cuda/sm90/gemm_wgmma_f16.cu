@@ -1,0 +1,4 @@
+/* Products of f16 on wgmma. */
+#include "cuda/sm90/gemm_wgmma_shipped.h"
+
+RDT_CUDA_WIDE_f16(ROW)

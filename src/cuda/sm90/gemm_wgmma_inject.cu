@@ -1,0 +1,63 @@
+/* The same source once more, with faults. */
+#include "cuda/sm90/gemm_wgmma_rows.h"
+
+struct rdt_hit {
+  static constexpr bool on = true;
+  rdt_mma_hit *h;
+
+  __device__ float strike(float x) {
+    const float y = __uint_as_float(__float_as_uint(x) ^ (uint32_t)h->mask);
+    h->before = (double)x, h->after = (double)y;
+    atomicAdd(&h->done, 1u);
+    return y;
+  }
+  __device__ bool here(int m, int n) {
+    return h->sm < 0 && n == h->block[0] && m == h->block[1];
+  }
+
+  /* round -1: after the last. */
+  template <int MT, int count>
+  __device__ void accumulators(int m, int n, int round, float (&c)[MT][count], int group) {
+    const bool mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0
+                                 : here(m, n) && (int)threadIdx.x % 128 + 128 * group == h->thread;
+    if (!mine || (round < 0 ? h->site != RDT_MMA_REDUCED : h->site != RDT_MMA_ACCUM || round != h->step)) return;
+#pragma unroll
+    for (int i = 0; i < MT * count; i++)
+      if (i == h->fragment) c[i / count][i % count] = strike(c[i / count][i % count]);
+  }
+
+  /* Two neighbours of A, where the tensor cores find them. */
+  __device__ void operand(int m, int n, int round, uint32_t stage) {
+    if (h->site != RDT_MMA_FRAGMENT || !here(m, n) || round != h->step || threadIdx.x % 128 != 0) return;
+    const uint32_t row = (uint32_t)h->thread, k = (uint32_t)h->columns;
+    const uint32_t at = stage + 128 * row + 16 * (k / 8 ^ row % 8) + k % 8 / 2 * 4;
+    uint32_t x;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    h->before = (double)x, h->after = (double)(x ^ (uint32_t)h->mask);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x ^ (uint32_t)h->mask) : "memory");
+    atomicAdd(&h->done, 1u);
+  }
+
+  __device__ void bound_of_row(int row, double tau) {
+    if (row == -1 || row == h->element[0]) h->bound = tau;
+  }
+};
+
+template <class T, class Shape, int b_mn, int check>
+__global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_THREADS, 1)
+    gemm_wgmma_inject(const __grid_constant__ rdt_wgmma_args g, rdt_mma_hit *h) {
+  rdt_gemm_wgmma<T, Shape, b_mn, check>(g, rdt_hit{h});
+}
+
+static __global__ void __launch_bounds__(32) settle_inject(const __grid_constant__ rdt_mma_args p, rdt_mma_hit *h) {
+  rdt_hit hit = {h};
+  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, rdt_wide_sums(p, __ldcg(p.tickets + 1) + 1), blockIdx.x, gridDim.x, hit);
+}
+extern "C" const void *const rdt_wgmma_settle_inject = (const void *)settle_inject;
+
+#define ROW(type, tile, scheme)                                                 \
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[2] = \
+      {(const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, 1, rdt_check_##scheme>, \
+       (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, 0, rdt_check_##scheme>};
+
+RDT_CUDA_WIDE_INJECTING(ROW)

@@ -1,0 +1,151 @@
+#include "cuda/wide.h"
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <limits.h>
+
+#include "core/memory.h"
+
+enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */ };
+
+bool rdt_wide_columns(const rdt_tensor *b) {
+  return !((b->shape[1] <= 1 || b->stride[1] == 1) && (b->shape[0] <= 1 || b->stride[0] >= b->shape[1]));
+}
+
+int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns) {
+  const int along = columns ? 0 : 1, across = 1 - along;
+  const int64_t each = ALIGNED / (int64_t)rdt_dtype_info(t->dtype)->bytes;
+  return t->shape[across] > 1 ? t->stride[across] : (t->shape[along] + each - 1) / each * each;
+}
+
+rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
+                           rdt_reason *why) {
+  const rdt_tensor *all[] = {a, b, c};
+  static const char names[] = "ABC";
+  const bool columns = rdt_wide_columns(b);
+  if (columns && ((b->shape[0] > 1 && b->stride[0] != 1) || b->stride[1] < b->shape[0]))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s takes B with rows or columns whose elements lie side by side; transpose what lies otherwise",
+                    k->name);
+  for (int i = 0; i < 3; i++) {
+    const int64_t bytes = rdt_wide_pitch(all[i], i == 1 && columns) * (int64_t)rdt_dtype_info(all[i]->dtype)->bytes;
+    if (bytes % ALIGNED || (uintptr_t)all[i]->data % ALIGNED)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                      "%s takes rows that begin at multiples of %d bytes; those of %c are %lld bytes apart%s: pad them",
+                      k->name, ALIGNED, names[i], (long long)bytes,
+                      (uintptr_t)all[i]->data % ALIGNED ? ", and the first does not" : "");
+  }
+  const int64_t rows = (c->shape[0] + k->tile->rows - 1) / k->tile->rows,
+                blocks = (c->shape[1] + k->tile->columns - 1) / k->tile->columns;
+  return rows * blocks < INT_MAX / 16
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d tiles", k->name, INT_MAX / 16);
+}
+
+static int words_of(const rdt_cuda_kernel *k) {
+  return k->tile->columns / 128;
+}
+
+size_t rdt_wide_signs_bytes(const rdt_cuda_kernel *k, int column_blocks) {
+  return (size_t)column_blocks * 4 * (size_t)words_of(k) * sizeof(uint32_t);
+}
+
+rdt_status rdt_wide_signs(const rdt_cuda_kernel *k, int column_blocks, uint32_t *to, void *stream, rdt_reason *why) {
+  const size_t bytes = rdt_wide_signs_bytes(k, column_blocks);
+  const int words = words_of(k), columns = k->tile->columns;
+  uint32_t *signs = rdt_calloc(1, bytes);
+  if (!signs) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
+  for (int j = 0; j < column_blocks * columns; j++) {
+    const int within = j % columns, bit = within / 8 * 2 + within % 2;
+    if (rdt_mma_sign((unsigned)j))
+      signs[(j / columns * 4 + within % 8 / 2) * words + bit / 32] |= (uint32_t)1 << bit % 32;
+  }
+  rdt_status s = rdt_cuda_put(to, signs, bytes, stream, why);
+  if (s == RDT_OK) s = rdt_cuda_wait(stream, why); /* before they are freed */
+  rdt_free(signs);
+  return s;
+}
+
+typedef CUresult encode_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                           const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+                           CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+static rdt_status find_encode(encode_fn **encode, rdt_reason *why) {
+  void *found = NULL;
+  enum cudaDriverEntryPointQueryResult result;
+  RDT_TRY(rdt_cuda_status(
+      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result),
+      "cuTensorMapEncodeTiled", why));
+  if (result != cudaDriverEntryPointSuccess || !found)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "this driver has no cuTensorMapEncodeTiled: it is older than CUDA 12.0");
+  *encode = (encode_fn *)found;
+  return RDT_OK;
+}
+
+static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t along,
+                      int64_t across, int64_t pitch, rdt_reason *why) {
+  const size_t size = rdt_dtype_info(type)->bytes;
+  const cuuint64_t shape[] = {(cuuint64_t)along, (cuuint64_t)across}, strides[] = {(cuuint64_t)pitch * size};
+  const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), BOX}, step[] = {1, 1};
+  const CUtensorMapDataType as = type == RDT_F16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                 : type == RDT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                    : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
+  if ((uintptr_t)data % ALIGNED)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "operands of products on wgmma begin at multiples of %d bytes", ALIGNED);
+  const CUresult r =
+      encode((CUtensorMap *)m, as, 2, (void *)data, shape, strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  return r == CUDA_SUCCESS
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_INTERNAL, "cuTensorMapEncodeTiled fails with %d for %lld x %lld, %lld apart",
+                        (int)r, (long long)across, (long long)along, (long long)pitch);
+}
+
+static int pairs(const rdt_cuda_kernel *k, int m) { /* of tiles, one below the other */
+  const int rows = RDT_WGMMA_CLUSTER * k->tile->rows;
+  return (m + rows - 1) / rows;
+}
+
+int rdt_wide_blocks(const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
+  const int tiles = pairs(k, m) * column_blocks, most = sms / RDT_WGMMA_CLUSTER;
+  return RDT_WGMMA_CLUSTER * (tiles < most ? tiles : most);
+}
+
+rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *code,
+                           rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+  void *arguments[] = {(void *)p, &hit};
+  const dim3 grid = {(unsigned)w->blocks, 1, 1}, block = {32, 1, 1};
+  RDT_TRY(rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), k->name, why));
+  return rdt_cuda_clear(p->tickets + 1 + w->blocks, (size_t)w->blocks * sizeof *p->tickets, stream, why);
+}
+
+rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                           rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+  encode_fn *encode = NULL;
+  const rdt_cuda_tile *t = k->tile;
+  const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : k->dtype;
+  rdt_wgmma_args a = {.p = *p, .signs = w->signs, .extra = p->bias || p->residual || p->relu};
+  a.row_blocks = (p->m + t->rows - 1) / t->rows;
+  a.tiles = pairs(k, p->m) * p->column_blocks;
+  RDT_TRY(find_encode(&encode, why));
+  RDT_TRY(map(encode, &a.a, k->dtype, p->a, p->k, p->m, p->lda, why));
+  RDT_TRY(map(encode, &a.b, k->dtype, p->b, w->columns ? p->k : p->n, w->columns ? p->n : p->k, p->ldb, why));
+  const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;
+  a.stored = p->n / each * each;
+  RDT_TRY(map(encode, &a.c, out, p->c, a.stored ? a.stored : each, p->m, p->ldc, why));
+  void *arguments[] = {&a, &hit};
+  /* Behind another of its kind it begins while that one ends, and waits for it; in a captured graph it is as any other,
+   * since what lies ahead of it there may be no kernel. */
+  enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  if (stream) RDT_TRY(rdt_cuda_status(cudaStreamIsCapturing(stream, &capture), k->name, why));
+  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                               .val.programmaticStreamSerializationAllowed = 1};
+  const cudaLaunchConfig_t how = {.gridDim = {(unsigned)w->blocks, 1, 1},
+                                  .blockDim = {(unsigned)t->threads, 1, 1},
+                                  .dynamicSmemBytes = (size_t)k->shared,
+                                  .stream = stream,
+                                  .attrs = &early,
+                                  .numAttrs = capture == cudaStreamCaptureStatusNone};
+  return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns], arguments), k->name, why);
+}

@@ -1,0 +1,32 @@
+/* Launches of the products on wgmma: what TMA asks of operands. */
+#ifndef RDT_CUDA_WIDE_H
+#define RDT_CUDA_WIDE_H
+
+#include "cuda/kernel.h"
+#include "cuda/sm90/gemm_wgmma.h"
+
+typedef struct rdt_wide { /* made when a product is made ready */
+  bool columns;           /* B's columns lie side by side, not its rows */
+  const uint32_t *signs;  /* on the device */
+  int blocks;             /* of a launch */
+} rdt_wide;
+
+/* RDT_OK, or the reason why operands of these shapes, strides and addresses (NULL: not known yet) cannot be copied. */
+rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
+                           rdt_reason *why);
+/* Blocks that a product of m rows has on so many multiprocessors: those of its tiles, two at least. */
+int rdt_wide_blocks(const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
+bool rdt_wide_columns(const rdt_tensor *b);
+/* From one row, or column, to the next. */
+int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);
+size_t rdt_wide_signs_bytes(const rdt_cuda_kernel *k, int column_blocks);
+rdt_status rdt_wide_signs(const rdt_cuda_kernel *k, int column_blocks, uint32_t *to, void *stream, rdt_reason *why);
+/* code: that of kernel k, or its injecting one. */
+rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                           rdt_mma_hit *hit, void *stream, rdt_reason *why);
+
+/* Asynchronous: compares what the last run has left. code: rdt_wgmma_settle, or the injecting one. */
+rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *code,
+                           rdt_mma_hit *hit, void *stream, rdt_reason *why);
+
+#endif
