@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wrappers of wgmma, whose operand lists are too long to be written by hand: tools/wgmma.py >src/cuda/ptx/wgmma.h"""
+"""The wrappers of wgmma, whose operand lists are too long to be written by hand: tools/wgmma.py | clang-format >src/cuda/ptx/wgmma.h"""
 
 HEAD = '''/* Products of a warpgroup, from sm_90a on: 64 rows of A by n columns of B, both in shared memory, k16. Written by
  * tools/wgmma.py. Of thread 32 w + 4 g + t of the group: c[4 j + 2 h + e] is row 16 w + 8 h + g, column 8 j + 2 t + e.

@@ -6,8 +6,8 @@
 
 #include "cuda/ptx/mma.h"
 
-/* Where an operand lies: in rows of 128 bytes, 16-byte chunks of which are swapped as TMA does (a row's number modulo 8,
- * exclusive or). Along k: 8 rows after the other. Side by side: 64 elements a row, `next` bytes to the next 64. */
+/* Where an operand lies: in rows of 128 bytes, 16-byte chunks of which are swapped as TMA does (a row's number modulo
+ * 8, exclusive or). Along k: 8 rows after the other. Side by side: 64 elements a row, `next` bytes to the next 64. */
 RDT_DEVICE uint64_t rdt_wgmma_place(uint32_t at, uint32_t next) {
   return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(next >> 4 & 0x3fff) << 16 | (at >> 4 & 0x3fff);
 }
