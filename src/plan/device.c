@@ -90,5 +90,5 @@ rdt_status rdt_device_find(int threads, rdt_device_how how, rdt_device *d, rdt_r
 }
 
 rdt_roof rdt_device_roof(const rdt_device *d, rdt_dtype t) {
-  return (rdt_roof){.flops = d->peak[t], .bandwidth = d->bandwidth};
+  return (rdt_roof){.flops = d->peak[rdt_dtype_is_f8(t) ? RDT_F32 : t], .bandwidth = d->bandwidth}; /* f8: converted */
 }
