@@ -136,10 +136,10 @@ static void test_unprotected(void **state) {
 /* All that is held at once is within the limit, and what the plan says is what it takes. */
 static void test_memory(void **state) {
   (void)state;
-  rdt_free(util_npy(a_path, RDT_F32, false, 900, 500, 1));
-  rdt_free(util_npy(b_path, RDT_F32, true, 500, 700, 2));
   for (int s = 0; s <= RDT_STRATEGY_COUNT; s++)
     for (double times = 1.0; times < 40.0; times *= 3.0) {
+      rdt_free(util_npy(a_path, RDT_F32, s % 2, 900, 500, 1));
+      rdt_free(util_npy(b_path, RDT_F32, s / 2 % 2, 500, 700, 2));
       rdt_matmul_result r;
       const rdt_matmul_job job = job_of((rdt_strategy)s, times);
       const size_t before = rdt_memory_now();

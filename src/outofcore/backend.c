@@ -78,6 +78,7 @@ static void *cpu_alloc(size_t bytes) {
 }
 
 static const rdt_backend backends[] = {{.name = "cpu",
+                                        .copies = true,
                                         .alloc = cpu_alloc,
                                         .release = rdt_free,
                                         .load = rdt_matrix_read,
@@ -85,7 +86,8 @@ static const rdt_backend backends[] = {{.name = "cpu",
                                         .workspace = cpu_workspace,
                                         .multiply = cpu_multiply,
                                         .sums = rdt_sums_run,
-                                        .seal = rdt_bitsum_shared}};
+                                        .seal = rdt_bitsum_shared,
+                                        .seal_part = rdt_bitsum_apart}};
 
 const rdt_backend *rdt_backend_find(const char *device) {
   for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)

@@ -14,6 +14,7 @@ typedef struct rdt_block_product {
 
 typedef struct rdt_backend {
   const char *name;
+  bool copies;                  /* loads and stores take time of what multiplies */
   void *(*alloc)(size_t bytes); /* NULL: there is not so much */
   void (*release)(void *memory);
   /* Part of a file to the backend's memory and back. */
@@ -26,7 +27,8 @@ typedef struct rdt_backend {
   rdt_status (*multiply)(const rdt_context *ctx, const rdt_block_product *p, bool other, int threads, void *workspace,
                          rdt_reason *why);
   rdt_status (*sums)(const rdt_sums *s, int count, int threads);
-  uint64_t (*seal)(const void *data, size_t bytes, int threads); /* bit-sum */
+  uint64_t (*seal)(const void *data, size_t bytes, int threads);        /* bit-sum */
+  uint64_t (*seal_part)(const void *part, size_t offset, size_t bytes); /* parts add up to the whole */
 } rdt_backend;
 
 const rdt_backend *rdt_backend_find(const char *device); /* NULL: there is no such row */

@@ -49,16 +49,18 @@ static bool squares_beta(const rdt_dtype in) { /* where checks round like the pr
 
 rdt_status rdt_operand_sums(const rdt_backend *on, const rdt_tensor *x, int axis, const double *signs, rdt_pair sums,
                             int threads) {
-  const int64_t n = x->shape[axis], count = x->shape[1 - axis];
+  const int64_t n = x->shape[axis];
   const rdt_side side = {.weight = {(double *)signs, NULL}, .sum = sums, .block = n};
   rdt_sums pass = {.x = *x};
   *(axis == 0 ? &pass.left : &pass.right) = side;
-  RDT_TRY(on->sums(&pass, 1, threads));
-  for (int64_t t = 0; squares_beta(x->dtype) && t < count; t++) {
+  return on->sums(&pass, 1, threads);
+}
+
+void rdt_operand_sums_end(rdt_dtype in, rdt_pair sums, int64_t count) {
+  for (int64_t t = 0; squares_beta(in) && t < count; t++) {
     const double d = sums.dot[t] * sums.dot[t];
     if (!(d <= sums.sq[t])) sums.sq[t] = d;
   }
-  return RDT_OK;
 }
 
 static void add(rdt_block_side *s, int64_t n, bool first) {

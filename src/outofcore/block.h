@@ -39,6 +39,8 @@ rdt_status rdt_block_expect(rdt_block *b, const rdt_tensor *a, const rdt_pair *a
 /* Sums of A's columns (axis 0) with its rows' signs, or of B's rows (axis 1) with its columns' signs. */
 rdt_status rdt_operand_sums(const rdt_backend *on, const rdt_tensor *x, int axis, const double *signs, rdt_pair sums,
                             int threads);
+/* When all parts of an operand are summed. */
+void rdt_operand_sums_end(rdt_dtype in, rdt_pair sums, int64_t count);
 /* Observed sums of C, and their comparison with what they must be. place: of the block's first element. */
 rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f);
 

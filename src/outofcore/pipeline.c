@@ -73,17 +73,51 @@ static void make_signs(const rdt_pipeline *p) {
   }
 }
 
-rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why) {
-  const rdt_part_of part = rdt_pipeline_part(p, s, x);
-  const rdt_tensor t = operand(p, s, x);
+enum { PIECE = 1 << 18 /* bytes that are summed while a cache has them */ };
+
+/* Some lines of the file's: loaded, added to the seal, summed. Lines along the axis that is summed over give parts of
+ * the sums. */
+static rdt_status load_piece(rdt_pipeline *p, const rdt_step *s, int x, int64_t from, int64_t count, double *seconds,
+                             rdt_reason *why) {
+  const rdt_backend *on = p->job->task->on;
+  const rdt_matrix *m = matrix_of(p, x);
+  const int lines = m->fortran; /* the dimension that they count */
+  rdt_part_of part = rdt_pipeline_part(p, s, x);
+  const int64_t length = m->fortran ? part.rows : part.cols, summed = x == 0 ? part.rows : part.cols;
+  const size_t size = rdt_dtype_size(m->dtype), at = (size_t)(from * length) * size;
+  *(lines ? &part.col : &part.row) += from;
+  *(lines ? &part.cols : &part.rows) = count;
+  const rdt_tensor t = rdt_matrix_view(m, &part, p->job->where->slot[x][s->slot[x]] + at);
   const double began = rdt_clock();
-  RDT_TRY(p->job->task->on->load(matrix_of(p, x), &part, t.data, why));
+  RDT_TRY(on->load(m, &part, t.data, why));
   *seconds += rdt_clock() - began;
   if (!p->job->task->protected) return RDT_OK;
-  p->seal[x][s->slot[x]] = p->job->task->on->seal(t.data, bytes_of(&t), 1);
-  const double *signs = signs_of(p, x, t.shape[x]);
-  const rdt_status status = rdt_operand_sums(p->job->task->on, &t, x, signs, rdt_pipeline_sums(p, x, s->slot[x]), 1);
-  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "out of memory for the sums of a block");
+  p->seal[x][s->slot[x]] += on->seal_part(t.data, at, bytes_of(&t));
+  const rdt_pair all = rdt_pipeline_sums(p, x, s->slot[x]);
+  const double *signs = signs_of(p, x, summed) + (lines == x ? from : 0);
+  const int64_t k = t.shape[1 - x];
+  rdt_pair to = {all.dot + (lines == x ? 0 : from), all.sq + (lines == x ? 0 : from)};
+  if (lines == x && from > 0) to = (rdt_pair){all.sq + p->job->splits->k, all.sq + 2 * p->job->splits->k};
+  if (rdt_operand_sums(on, &t, x, signs, to, 1) != RDT_OK)
+    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the sums of a block");
+  for (int64_t i = 0; to.dot != all.dot && lines == x && i < k; i++) {
+    all.dot[i] += to.dot[i];
+    all.sq[i] += to.sq[i];
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why) {
+  const rdt_part_of part = rdt_pipeline_part(p, s, x);
+  const bool fortran = matrix_of(p, x)->fortran;
+  const int64_t lines = fortran ? part.cols : part.rows, length = fortran ? part.rows : part.cols;
+  const int64_t fit = PIECE / (length * (int64_t)rdt_dtype_size(p->job->task->in)), piece = fit > 1 ? fit : 1;
+  p->seal[x][s->slot[x]] = 0;
+  for (int64_t at = 0; at < lines; at += piece)
+    RDT_TRY(load_piece(p, s, x, at, lines - at < piece ? lines - at : piece, seconds, why));
+  if (p->job->task->protected)
+    rdt_operand_sums_end(p->job->task->in, rdt_pipeline_sums(p, x, s->slot[x]), x == 0 ? part.cols : part.rows);
+  return RDT_OK;
 }
 
 int rdt_pipeline_changed(const rdt_pipeline *p, const rdt_step *s) {

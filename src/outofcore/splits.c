@@ -79,7 +79,7 @@ rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *base, rdt_a
     for (int i = 0; i < row->slots[x]; i++) out->slot[x][i] = take(&base, &used, bytes[x]);
   for (int i = 0; i < row->lanes; i++) out->workspace[i] = take(&base, &used, workspace);
   for (int x = 0; t->protected && x < 2; x++)
-    for (int i = 0; i < row->slots[x]; i++) out->sums[x][i] = take(&base, &used, 2 * (size_t)s->k * sizeof(double));
+    for (int i = 0; i < row->slots[x]; i++) out->sums[x][i] = take(&base, &used, 4 * (size_t)s->k * sizeof(double));
   for (int i = 0; t->protected && i < row->slots[2]; i++)
     out->block[i] = take(&base, &used, (size_t)rdt_block_doubles(s->m, s->n) * sizeof(double));
   for (int last = 0; t->protected && last < 2; last++) {
@@ -173,6 +173,7 @@ static double elements(const rdt_part_of *p) {
 }
 
 typedef struct clocks { /* when each is free */
+  double taken;         /* from the products, by loads and stores */
   double loader, saver, product, slot[2][RDT_MOST_SLOTS], block[RDT_MOST_SLOTS];
 } clocks;
 
@@ -184,6 +185,7 @@ static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_step *
     if (!step->load[x]) continue;
     const double bytes = elements(&part[x]) * (double)rdt_dtype_size(t->in);
     c->loader = fmax(c->loader, c->slot[x][step->slot[x]]) + bytes / r->load;
+    if (t->on->copies && strategies[s->strategy].slots[x] > 1) c->taken += bytes / r->load / t->threads;
     f->loading += bytes / r->load;
     f->load_bytes += bytes;
     ready = c->loader;
@@ -208,6 +210,7 @@ static void store_block(const rdt_task *t, const rdt_splits *s, const rdt_step *
   const rdt_part_of part = rdt_part_of_c(t, s, step->i, step->j);
   const double bytes = elements(&part) * (double)rdt_dtype_size(t->out);
   c->saver = fmax(c->saver, c->product) + bytes / r->store;
+  if (t->on->copies && strategies[s->strategy].slots[2] > 1) c->taken += bytes / r->store / t->threads;
   c->block[step->slot[2]] = c->saver;
   f->storing += bytes / r->store;
   f->store_bytes += bytes;
@@ -232,7 +235,8 @@ static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned c
       longest = fmax(longest, own);
       f->steps++;
     }
-    c.product = ready + (apart ? longest : seconds);
+    c.product = ready + (apart ? longest : seconds) + c.taken;
+    c.taken = 0.0;
     for (int i = 0; i < n; i++) {
       for (int x = 0; x < 2; x++) c.slot[x][step[i].slot[x]] = c.product;
       if (step[i].last) store_block(t, s, &step[i], r, &c, f);
@@ -280,10 +284,13 @@ static double rough(const rdt_task *t, const rdt_splits *s, const rdt_rates *r) 
   const double lanes = fmin(row->lanes, j);
   const double load = (a * (parts > 1.0 ? j / lanes : 1.0) + b * (j > 1.0 || parts > 1.0 ? i : 1.0)) / r->load;
   const double passes = t->protected ? (a * j + b * i + c * parts) / r->check : 0.0;
-  const double work = 2.0 * (double)t->m * (double)t->n * (double)t->k / r->multiply + passes + STEP * i * j * parts;
-  const double store = c / r->store;
+  const double store = c / r->store, copies = t->on->copies ? (load + store) / t->threads : 0.0;
+  const double added = c * (parts - 1.0) / r->check; /* the block of C is read and written once more */
+  const double work =
+      2.0 * (double)t->m * (double)t->n * (double)t->k / r->multiply + passes + added + STEP * i * j * parts;
   if (row->slots[0] == 1) return load + work + store; /* as loads wait for products */
-  return row->slots[2] == 1 ? fmax(load, work) + store : fmax(fmax(load, work), store);
+  return row->slots[2] == 1 ? fmax(load, work + load * copies / (load + store)) + store
+                            : fmax(fmax(load, work + copies), store);
 }
 
 static int64_t more(int64_t parts) {

@@ -44,9 +44,9 @@ typedef struct rdt_splits {
 
 /* Where everything lies in one piece of memory; base NULL: only counted. */
 typedef struct rdt_arrangement {
-  char *slot[3][RDT_MOST_SLOTS]; /* blocks of A, B and C */
-  double *sums[2][RDT_MOST_SLOTS], *block[RDT_MOST_SLOTS];
-  double *signs[2][2]; /* of rows, of columns: of whole blocks, of the last one */
+  char *slot[3][RDT_MOST_SLOTS];                           /* blocks of A, B and C */
+  double *sums[2][RDT_MOST_SLOTS], *block[RDT_MOST_SLOTS]; /* sums: of a block, and of a part of it */
+  double *signs[2][2];                                     /* of rows, of columns: of whole blocks, of the last one */
   char *workspace[RDT_MOST_SLOTS];
   unsigned char *done; /* a bit for each block of C */
   char *buffer;        /* for reading back */
