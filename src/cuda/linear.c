@@ -87,11 +87,8 @@ static bool small(const rdt_problem *p) {
   return m <= 64 || (m <= 512 && n <= 512);
 }
 
-/* Products on wgmma take part in large ones as well. */
-static bool own_accepts(const rdt_cuda_device *d, const rdt_cuda_kernel *k, const rdt_problem *p, const char *scheme,
-                        bool all) {
-  const bool wide = k->family == RDT_CUDA_WGMMA;
-  return (wide ? d->major == k->least : all) &&
+static bool own_accepts(const rdt_cuda_kernel *k, const rdt_problem *p, const char *scheme) {
+  return k->family == RDT_CUDA_MMA &&
          (scheme ? is(scheme, k->scheme) : is(k->scheme, "row") || is(k->scheme, "thread1")) &&
          rdt_cuda_gemm_accept(k, p, NULL) == RDT_OK && k->tile->rows < 4 * p->out.shape[0] + 64;
 }
@@ -119,7 +116,7 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n), *last = NULL;
   for (int i = 0; i < n; i++) {
-    if (!is(scheme, table[i].scheme)) continue;
+    if (!is(scheme, table[i].scheme) || table[i].family != RDT_CUDA_MMA) continue;
     if (rdt_cuda_gemm_accept(&table[i], p, NULL) == RDT_OK) return RDT_OK;
     if (!last || table[i].dtype == p->in[0].dtype) last = &table[i];
   }
@@ -206,20 +203,12 @@ static void enter_conv(contest *c, bool protect) {
   enter(c, l, rdt_box_conv_create(c->d, c->p, protect, c->lambda, c->stream, &l->conv, &why), &why);
 }
 
-static bool own_enters(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, bool all) {
-  int n;
-  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
-  for (int i = 0; i < n; i++)
-    if (own_accepts(d, &table[i], p, scheme, all)) return true;
-  return false;
-}
-
-static void enter_own(contest *c, const rdt_problem *p, bool is_conv, const char *scheme, bool all) {
+static void enter_own(contest *c, const rdt_problem *p, bool is_conv, const char *scheme) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   for (int i = 0; i < n; i++) {
     rdt_reason why = {""};
-    if (!own_accepts(c->d, &table[i], p, scheme, all)) continue;
+    if (!own_accepts(&table[i], p, scheme)) continue;
     rdt_cuda_linear *l = entrant(c, WAY_OWN, table[i].name, table[i].scheme);
     if (!l) return;
     l->pointwise = is_conv;
@@ -242,19 +231,18 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
   contest c = {.d = d, .p = p, .lambda = lambda, .stream = stream, .trial = &trial, .timed = true, .why = why};
   const bool library = multiplies && (any || row_sets(scheme)) && rdt_box_product_accept(as, NULL) == RDT_OK;
   const bool convolves = is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
-  const bool all = small(as) || !library, own = multiplies && own_enters(d, as, scheme, all);
+  const bool own = multiplies && (small(as) || !library);
   c.timed = library + convolves + own > 1 || own;
   if (library) enter_product(&c, as, is_conv, scheme);
   if (convolves) enter_conv(&c, protect);
-  if (own) enter_own(&c, as, is_conv, scheme, all);
+  if (own) enter_own(&c, as, is_conv, scheme);
   rdt_box_trial_free(&trial);
   if (!c.best)
     return c.status != RDT_OK
                ? c.status
                : rdt_fail(why, RDT_ERR_UNSUPPORTED, "nothing on the GPU computes this %s", rdt_problem_name(p));
   rdt_cuda_verdict *v = rdt_cuda_linear_verdict(c.best); /* what was measured is forgotten */
-  rdt_status s = c.best->own ? rdt_cuda_gemm_settle(c.best->own, stream, why) : RDT_OK;
-  if (s == RDT_OK) s = rdt_cuda_clear(v, sizeof *v, stream, why);
+  rdt_status s = rdt_cuda_clear(v, sizeof *v, stream, why);
   if (s == RDT_OK) s = rdt_cuda_wait(stream, why);
   if (s == RDT_OK)
     *out = c.best;
@@ -305,8 +293,6 @@ rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *
       s = rdt_box_conv_check(t->l->conv, &t->o, t->to, &batch, why);
     else if (t->l->way == WAY_PRODUCT)
       s = rdt_box_product_check(t->l->product, view_of(t->l, &t->o, &v), t->to, &batch, why);
-    else
-      s = rdt_cuda_gemm_settle(t->l->own, stream, why);
   }
   if (s == RDT_OK) s = rdt_box_batch_launch(&batch, stream, why);
   rdt_box_batch_free(&batch);

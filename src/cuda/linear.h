@@ -29,8 +29,8 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
 rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_to to, void *stream,
                                   rdt_reason *why);
 /* Asynchronous: checks of what was launched with these operands, all at once, in a stream that waits for it. Of own
- * kernels: what they left to compare. to, the same as that of launch: where the bit-sum of the result is added, by one
- * of the two, and a count of so many blocks; where blocks is 0 neither forms one. */
+ * kernels: nothing. to, the same as that of launch: where the bit-sum of the result is added, by one of the two, and a
+ * count of so many blocks; where blocks is 0 neither forms one. */
 typedef struct rdt_cuda_linear_task {
   rdt_cuda_linear *l;
   rdt_operands o;
