@@ -205,6 +205,24 @@ static void test_plan_words(void **state) {
   util_cli_expect(util_cli("plan --workload vgg16-1080p:500"), 2, "GB are free");
 }
 
+/* Three copies where a core may be wrong every time; otherwise a check is cheaper, and the table says so. */
+static void test_require(void **state) {
+  (void)state;
+  const int wide = system("test $(nproc) -ge 2") == 0;
+  util_cli_expect(util_cli("plan --workload square-32 --policy model --explain"), 0, "computes three times");
+  util_cli_expect(util_cli("plan --workload square-32 --policy model --explain --require permanent"), 0,
+                  "may compute both sides of its check");
+  util_cli_expect(0, 0, "tmr-sm");
+  util_cli_expect(util_cli(RUN SOME "--require permanent --report three.json"), 0, "CLEAN");
+  util_cli_expect(0, 0, "tmr-sm");
+  util_cli_expect(util_cli(RUN SOME "--require permanent --fault bit:30@accum,layer=conv4,seed=2"), 0, "RECOMPUTED");
+  if (wide)
+    util_cli_expect(util_cli("inject gemm:160x96x160 --scheme tmr-sm --fault stuck1:22@accum,core=1 -n 20"), 0, "PASS");
+  util_cli_expect(util_cli(RUN SOME "--require permanent --scheme row"), 2, "leave --scheme out");
+  util_cli_expect(util_cli(RUN SOME "--require permanent --device cuda:0"), 2, "leave --device out");
+  util_cli_expect(util_cli(RUN SOME "--require cold"), 2, "permanent");
+}
+
 /* Every word that REDOUBT_ISA may be, on this CPU */
 static void test_isa(void **state) {
   static const char *const isas[] = {"generic", "avx2", "avx512"};
@@ -707,20 +725,35 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),           cmocka_unit_test(test_options),
-      cmocka_unit_test(test_lists),          cmocka_unit_test(test_plans),
-      cmocka_unit_test(test_plan_words),     cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults),         cmocka_unit_test(test_campaigns),
-      cmocka_unit_test(test_contradictions), cmocka_unit_test(test_replays),
-      cmocka_unit_test(test_clean_replay),   cmocka_unit_test(test_own_events),
-      cmocka_unit_test(test_no_gpu),         cmocka_unit_test(test_other_contents),
-      cmocka_unit_test(test_killed),         cmocka_unit_test(test_no_verdict),
-      cmocka_unit_test(test_a_miss_fails),   cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs),     cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_no_data),        cmocka_unit_test(test_brief_plans),
-      cmocka_unit_test(test_unwritable),     cmocka_unit_test(test_empty_names),
-      cmocka_unit_test(test_links),          cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),        cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_plan_words),
+      cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_campaigns),
+      cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_replays),
+      cmocka_unit_test(test_clean_replay),
+      cmocka_unit_test(test_own_events),
+      cmocka_unit_test(test_no_gpu),
+      cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),
+      cmocka_unit_test(test_no_verdict),
+      cmocka_unit_test(test_a_miss_fails),
+      cmocka_unit_test(test_bad_models),
+      cmocka_unit_test(test_bad_inputs),
+      cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_no_data),
+      cmocka_unit_test(test_brief_plans),
+      cmocka_unit_test(test_unwritable),
+      cmocka_unit_test(test_empty_names),
+      cmocka_unit_test(test_links),
+      cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_signals),
+      cmocka_unit_test(test_require),
+      cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

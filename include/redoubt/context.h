@@ -40,10 +40,12 @@ typedef struct rdt_policy {
                           default 0.05, far above what lambda 6 leaves to chance */
   double min_coverage; /* the least share of single faults that an automatic choice must find, as `redoubt list schemes`
                           has it: measured, else declared; default 0.99 */
+  int permanent;       /* automatic choices for products and convolutions survive a core that is wrong every time: three
+                          copies       on different cores (tmr-sm); default 0 */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \
-  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05, 0.99 }
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05, 0.99, 0 }
 
 typedef enum rdt_event_kind {
   RDT_EVENT_SUSPECT = 0,   /* a residual above the statistical bound that a recompute explained as rounding */
@@ -56,7 +58,8 @@ typedef enum rdt_event_kind {
 typedef struct rdt_rung {
   const char *name; /* "secure" data at rest against their sums, "correct" from checksums, "recompute" on the same code
                        path, "apart" likewise with the check in passes of its own, "checksum" made again from the
-                       weights, "other core" the same code path there, "other path" */
+                       weights, "other core" the same code path there, "other path"; of three copies "vote", "known
+                       answers": products whose results are known */
   const char *outcome; /* "secure", "checksum": "intact", "restored", "lost"; the others: "passed", "failed", "agreed"
                           (with the result that was doubted), "unchecked" (no bound), "declined" (not located) */
   double seconds;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu_info.h"
 #include "core/memory.h"
 
 rdt_status rdt_target_layers(rdt_target *t, int n, rdt_reason *why) {
@@ -21,7 +22,8 @@ rdt_status rdt_target_layer_set(rdt_target *t, int i, const char *name, const ch
   snprintf(l->kernel, sizeof l->kernel, "%s", kernel);
   snprintf(l->scheme, sizeof l->scheme, "%s", scheme);
   l->info = plan ? plan->scheme : rdt_scheme_find("none");
-  l->one_core = plan && plan->twin && plan->threads < 2;
+  const bool thrice = plan && plan->scheme->id == RDT_SCHEME_TMR_SM;
+  l->one_core = plan && ((plan->twin && plan->threads < 2) || (thrice && rdt_cpu_count() < 2));
   t->names[i] = l->name;
   if (!plan) return RDT_OK;
   rdt_spot *grown = rdt_grow(t->spots, (size_t)t->n_spots, (size_t)t->n_spots + RDT_SITE_COUNT, sizeof *grown);

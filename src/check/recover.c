@@ -230,3 +230,109 @@ rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *
   }
   return settle(&c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
 }
+
+/* ---- three copies ---- */
+
+/* A good result lies in `from`: it may be the one that is there, then another copy was hit. */
+static rdt_status settle_copies(climb *c, rdt_buffer from, rdt_diagnosis diagnosis) {
+  compare_with(c, from);
+  if (c->out->changed == 0 && !rdt_rest_memory(&c->rest)) return settle(c, RDT_RECOMPUTED, diagnosis, "another copy");
+  return settle_with(c, from, diagnosis);
+}
+
+/* All three once more, beside the first result, which stays: do they agree? */
+static rdt_status all_again(climb *c, const rdt_copies *k, bool *agreed, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  int64_t first;
+  *agreed = true;
+  RDT_TRY(k->copy(r->self, 0, RDT_BUF_SPARE, why));
+  for (int i = 1; i < RDT_COPIES && *agreed; i++) {
+    RDT_TRY(k->copy(r->self, i, RDT_BUF_THIRD, why));
+    *agreed = r->differ(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, &first) == 0;
+  }
+  rung(c, "recompute", *agreed ? "agreed" : "failed");
+  return RDT_OK;
+}
+
+/* The first time may have been hit as well. */
+static rdt_status settle_again(climb *c, const rdt_copies *k, rdt_reason *why) {
+  bool agreed = false;
+  for (int i = 0; i < 2 && !agreed; i++) RDT_TRY(all_again(c, k, &agreed, why));
+  return agreed ? settle_copies(c, RDT_BUF_SPARE, RDT_DIAG_TRANSIENT)
+                : settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
+}
+
+/* One of two cores has failed its test: the other one's result, if it gives it twice. */
+static rdt_status by_proof(climb *c, const rdt_copies *k, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  int good, bad, failed;
+  int64_t first;
+  RDT_TRY(k->test(r->self, &good, &bad, &failed, why));
+  rung(c, "known answers", failed == 0 ? "passed" : "failed");
+  if (failed == 0) return settle_again(c, k, why);
+  if (failed > 1) return settle(c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
+  c->out->core = bad;
+  RDT_TRY(k->compute_on(r->self, RDT_BUF_SPARE, good, why));
+  RDT_TRY(k->compute_on(r->self, RDT_BUF_THIRD, good, why));
+  const bool agreed = r->differ(r->self, RDT_BUF_SPARE, RDT_BUF_THIRD, &first) == 0;
+  rung(c, "other core", agreed ? "agreed" : "failed");
+  return agreed ? settle_copies(c, RDT_BUF_SPARE, RDT_DIAG_PERSISTENT)
+                : settle(c, RDT_DETECTED, RDT_DIAG_PERSISTENT, "result");
+}
+
+/* The copy that lost most. */
+static int loser_of(const rdt_ballot *b) {
+  int loser = 0;
+  for (int i = 1; i < RDT_COPIES; i++)
+    if (b->lost[i] > b->lost[loser]) loser = i;
+  return loser;
+}
+
+/* The result is the elected one. Who lost, and does the same copy lose again? */
+static rdt_status name_loser(climb *c, const rdt_copies *k, const rdt_ballot *b, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  const int loser = loser_of(b);
+  int64_t first;
+  c->out->core = k->core(r->self, loser, b->first[loser]);
+  RDT_TRY(k->copy(r->self, loser, RDT_BUF_SPARE, why));
+  const bool again = r->differ(r->self, RDT_BUF_RESULT, RDT_BUF_SPARE, &first) != 0;
+  rung(c, "recompute", again ? "failed" : "agreed");
+  return settle(c, RDT_RECOMPUTED, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT,
+                c->out->changed != 0 ? "result" : "another copy");
+}
+
+static rdt_status by_majority(climb *c, const rdt_copies *k, rdt_reason *why) {
+  const rdt_recovery *r = c->r;
+  rdt_ballot b;
+  k->vote(r->self, false, &b);
+  rung(c, "vote", b.undecided == 0 ? "passed" : "failed");
+  c->out->changed = b.lost[0];
+  c->out->first = b.first[0];
+  if (!c->repair && b.undecided > 0) return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
+  for (int i = 0; b.undecided > 0 && i < RDT_COPIES; i++) RDT_TRY(k->copy(r->self, i, (rdt_buffer)i, why));
+  if (b.undecided > 0) {
+    c->out->changed = c->out->first = -1; /* what was there is gone */
+    k->vote(r->self, false, &b);
+    rung(c, "recompute", b.undecided == 0 ? "passed" : "failed");
+  }
+  if (b.undecided > 0 || (!c->repair && c->out->changed != 0))
+    return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
+  if (c->r->value && c->out->first >= 0) {
+    c->out->valued = true;
+    c->out->actual = r->value(r->self, RDT_BUF_RESULT, c->out->first);
+  }
+  k->vote(r->self, true, &b);
+  if (c->out->valued) c->out->expected = r->value(r->self, RDT_BUF_RESULT, c->out->first);
+  return loser_of(&b) == 0 && b.lost[0] == 0 ? settle(c, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result")
+                                             : name_loser(c, k, &b, why);
+}
+
+rdt_status rdt_recover_thrice(const rdt_recovery *r, const rdt_copies *k, bool repair, rdt_recovered *out,
+                              rdt_reason *why) {
+  climb c = {.r = r, .repair = repair, .out = out};
+  *out = (rdt_recovered){.verdict = RDT_CLEAN, .core = -1};
+  RDT_TRY(secure(&c, why));
+  if (c.rest.lost) return settle(&c, RDT_DETECTED, RDT_DIAG_MEMORY, rdt_rest_what(&c.rest));
+  if (rdt_rest_memory(&c.rest) || k->cores < 2) return settle_again(&c, k, why);
+  return k->cores == 2 ? by_proof(&c, k, why) : by_majority(&c, k, why);
+}

@@ -83,4 +83,28 @@ rdt_status rdt_recover_elsewhere(const rdt_recovery *r, rdt_elsewhere *out, rdt_
  * into spare goes the way of the second copy: the result is good only where that way gives it too. */
 rdt_status rdt_recover_voted(const rdt_recovery *r, bool repair, rdt_recovered *out, rdt_reason *why);
 
+/* An op that is computed three times, copy i into buffer i, each element on another core each time as far as there are
+ * some. */
+enum { RDT_COPIES = 3 };
+typedef struct rdt_ballot {
+  int64_t lost[RDT_COPIES], first[RDT_COPIES]; /* elements in which the other two outvote a copy; the first of them */
+  int64_t undecided;                           /* all three differ */
+} rdt_ballot;
+typedef struct rdt_copies {
+  int cores; /* so many different ones compute an element; 1: or nobody knows */
+  /* Copy i again, by the cores that computed it before. */
+  rdt_status (*copy)(void *self, int i, rdt_buffer into, rdt_reason *why);
+  /* Counts votes, bit by bit; elect: writes into the result where it lost. */
+  void (*vote)(void *self, bool elect, rdt_ballot *b);
+  int (*core)(void *self, int i, int64_t element); /* that computed it in copy i; -1 not known */
+  /* Two cores: products whose results are known, on both. good and bad: -1 where both pass, or both fail (*failed 2) */
+  rdt_status (*test)(void *self, int *good, int *bad, int *failed, rdt_reason *why);
+  rdt_status (*compute_on)(void *self, rdt_buffer into, int core, rdt_reason *why);
+} rdt_copies;
+/* The copies (in all three buffers) do not agree: data at rest; then on three cores the majority of each element, on
+ * two the core that is proven right, never the majority: a bad core may hold two votes of three. What nothing decides
+ * is computed three times more, and counts only where all agree. */
+rdt_status rdt_recover_thrice(const rdt_recovery *r, const rdt_copies *c, bool repair, rdt_recovered *out,
+                              rdt_reason *why);
+
 #endif

@@ -8,7 +8,7 @@ enum { MOST_CORES = CPU_SETSIZE, LOOK_EVERY = 64 };
 
 void rdt_where_begin(rdt_where *w, rdt_plan *p) {
   const size_t team = (size_t)(p->threads > p->ctx->threads ? p->threads : p->ctx->threads),
-               shares = 3 * team * sizeof(rdt_share);
+               shares = (2 + RDT_COPIES) * team * sizeof(rdt_share);
   const size_t cores = (MOST_CORES + team) * sizeof(int);
   char *memory = rdt_context_scratch(p->ctx, RDT_SCRATCH_SHARES, shares + cores);
   const int room = memory ? (int)team : 0;
@@ -17,6 +17,8 @@ void rdt_where_begin(rdt_where *w, rdt_plan *p) {
   w->first = (rdt_shares){.list = list, .room = room};
   w->fused = (rdt_shares){.list = memory ? list + team : NULL, .room = room};
   w->again = (rdt_shares){.list = memory ? list + 2 * team : NULL, .room = room};
+  for (size_t i = 0; i < RDT_COPIES - 1; i++)
+    w->more[i] = (rdt_shares){.list = memory ? list + (3 + i) * team : NULL, .room = room};
   w->cores = memory ? (int *)(memory + shares) : NULL;
   w->again_on = memory ? w->cores + MOST_CORES : NULL;
 }
@@ -103,6 +105,8 @@ void rdt_where_count(rdt_where *w, const rdt_shares *s) {
     return;
   }
   for (int i = 0; i < s->n; i++) count(c, s->list[i].core);
+  for (int copy = 0; copy < RDT_COPIES - 1; copy++)
+    for (int i = 0; i < w->more[copy].n; i++) count(c, w->more[copy].list[i].core);
   if (s->n > 0) return;
   if (c->unseen++ % LOOK_EVERY == 0 || c->n_seen < threads) look(c, threads);
   for (int i = 0; i < threads && i < c->n_seen; i++) count(c, c->seen[i]);
@@ -172,6 +176,17 @@ void rdt_where_break(rdt_where *w, rdt_places *places) {
   for (int i = 0; i < threads; i++) w->again_on[i] = i == chosen ? f->core : -1;
   spread(w, threads);
   rdt_threads_pin(threads, w->again_on, threads, places);
+}
+
+void rdt_where_turn(rdt_where *w, int i, rdt_places *places) {
+  *places = (rdt_places){.n = 0};
+  if (!knows_cores(w)) return;
+  for (int t = 0; t < w->p->threads; t++) w->again_on[t] = w->cores[(t + i) % w->n_cores];
+  if (!rdt_threads_pin(w->p->threads, w->again_on, w->p->threads, places)) w->unpinned = true;
+}
+
+int rdt_where_spread(const rdt_where *w) {
+  return w->unpinned || w->n_cores < 1 ? 1 : w->n_cores < RDT_COPIES ? w->n_cores : RDT_COPIES;
 }
 
 void rdt_where_doubt(rdt_where *w, const rdt_shares *s, const rdt_findings *f) {

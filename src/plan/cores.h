@@ -7,13 +7,15 @@
 
 typedef struct rdt_where {
   rdt_plan *p;
-  rdt_shares first;  /* of the computation whose result counts */
-  rdt_shares fused;  /* of the same op before, by a kernel that sums as it goes */
-  rdt_shares again;  /* of what the recovery computes */
-  rdt_share copy[2]; /* of an op that is computed twice */
-  int suspect;       /* core that has computed what the checks doubt; -1 not known, or several */
-  int *cores;        /* that may be used; of each thread, where it computes again */
+  rdt_shares first;                /* of the computation whose result counts */
+  rdt_shares fused;                /* of the same op before, by a kernel that sums as it goes */
+  rdt_shares again;                /* of what the recovery computes */
+  rdt_share copy[2];               /* of an op that is computed twice */
+  rdt_shares more[RDT_COPIES - 1]; /* of the other copies of one that is computed three times */
+  int suspect;                     /* core that has computed what the checks doubt; -1 not known, or several */
+  int *cores;                      /* that may be used; of each thread, where it computes again */
   int n_cores, *again_on;
+  bool unpinned; /* the system has refused to keep threads on cores */
 } rdt_where;
 
 /* Memory is the context's; where it is short, nothing is known. */
@@ -34,6 +36,10 @@ void rdt_where_count(rdt_where *w, const rdt_shares *s);
 /* While a core is broken, one of the threads computes there and each of the others elsewhere. */
 void rdt_where_break(rdt_where *w, rdt_places *places);
 
+/* For copy i of an op that is computed three times: thread t on core t + i of those that may be used. */
+void rdt_where_turn(rdt_where *w, int i, rdt_places *places);
+/* On so many different cores an element is computed then; 1: nobody knows. */
+int rdt_where_spread(const rdt_where *w);
 /* A check has complained: who has computed what it doubts, and on which cores would the threads meet it again? */
 void rdt_where_doubt(rdt_where *w, const rdt_shares *s, const rdt_findings *f);
 /* The recovery's threads, on the cores of the doubted computation or (n > 0) on these. */

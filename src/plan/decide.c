@@ -67,6 +67,10 @@ static bool may(const rdt_problem *p, const rdt_demand *d, bool automatic, const
   }
   if (s->id == RDT_SCHEME_NONE)
     say(o, x, "no protection");
+  else if (linear && d->permanent != (s->id == RDT_SCHEME_TMR_SM))
+    say(o, x,
+        d->permanent ? "a core that is wrong every time may compute both sides of its check"
+                     : "computes three times: for a core that is wrong every time (--require permanent)");
   else if (coverage_of(p, d, x).low < d->min_coverage)
     say(o, x, "finds %.4g %% of single faults, %.4g %% are asked for", 100.0 * coverage_of(p, d, x).low,
         100.0 * d->min_coverage);

@@ -160,14 +160,15 @@ double rdt_way_estimate(const rdt_problem *p, const rdt_way *w, const rdt_device
   const work *check = work_of_check(p, w);
   const rdt_device *d = device ? device : &usual;
   const bool none = w->scheme->id == RDT_SCHEME_NONE, copied = w->scheme->id == RDT_SCHEME_DUP;
-  if (!kernel || !(check || none || copied)) return NAN;
+  const bool thrice = w->scheme->id == RDT_SCHEME_TMR_SM;
+  if (!kernel || !(check || none || copied || thrice)) return NAN;
   const scale s = scale_of(p, d, cold);
   scale own = s;
   own.product *= filled(kernel, p, s.columns / s.images);
-  double seconds = (copied ? 2.0 : 1.0) * seconds_of(&kernel->per, &own);
+  double seconds = (thrice ? 3.0 : copied ? 2.0 : 1.0) * seconds_of(&kernel->per, &own);
   if (check) seconds += w->sets * seconds_of(check, &s);
   if (check && !p->in[1].data) seconds += w->sets * seconds_of(&summed, &s);
-  if (copied) seconds += seconds_of(&compared, &s);
+  if (copied || thrice) seconds += (thrice ? 2.0 : 1.0) * seconds_of(&compared, &s);
   if (!rdt_epilogue_is_none(&p->epilogue))
     seconds += seconds_of(w->fused || (none && !w->finish) ? &ends_within : &ends_apart, &s);
   return seconds;

@@ -4,6 +4,7 @@
 
 #include "check/bitsum.h"
 #include "core/memory.h"
+#include "cpu/threads.h"
 #include "plan/plan.h"
 
 static const char *const names[] = {
@@ -193,9 +194,78 @@ int64_t rdt_trial_product_wrong(const rdt_trial_product *t, int64_t *first) {
   return rdt_tensors_differ(&t->out, &t->known->c, 1, first, NULL);
 }
 
+/* Vectors go along the columns of a result; plain C has none. */
+static int64_t lanes_of(rdt_isa isa, rdt_dtype t) {
+  enum { BYTES = 32 };
+  return isa == RDT_ISA_GENERIC ? 0 : (isa == RDT_ISA_AVX512 ? 2 : 1) * BYTES / (int64_t)rdt_dtype_size(t);
+}
+
+void rdt_trial_product_strike(rdt_trial_product *t, const rdt_fault *f, rdt_isa isa, int64_t number) {
+  const rdt_tensor *out = &t->out;
+  const uint64_t r = rdt_fault_random(f, 2 * (uint64_t)number), at = rdt_fault_random(f, 2 * (uint64_t)number + 1);
+  const int64_t n = rdt_tensor_count(out), lanes = lanes_of(isa, out->dtype), columns = out->shape[1];
+  double before, after;
+  if ((double)(r >> 11) * 0x1p-53 >= f->rate) return;
+  if (f->lane < 0) rdt_fault_apply(f, out->data, out->dtype, (int64_t)(at % (uint64_t)n), &before, &after);
+  for (int64_t e = 0; f->lane >= 0 && lanes > 0 && e < n; e++)
+    if (e % columns % lanes == f->lane % lanes) rdt_fault_apply(f, out->data, out->dtype, e, &before, &after);
+}
+
 void rdt_trial_product_clear(rdt_trial_product *t) {
   if (t->state) t->kernel->destroy(t->state);
   rdt_problem_clear(&t->problem);
   rdt_free(t->out.data);
   *t = (rdt_trial_product){.known = NULL};
+}
+
+/* ---- a core ---- */
+
+static rdt_status passes_with(const rdt_kernel *kernel, const rdt_known *k, const rdt_fault *broken, int64_t *turns,
+                              bool *passes, rdt_reason *why) {
+  enum { TIMES = 8 };
+  rdt_trial_product t;
+  int64_t first;
+  rdt_status status = rdt_trial_product_create(kernel, k, &t, why);
+  for (int i = 0; i < TIMES && status == RDT_OK && *passes; i++) {
+    status = rdt_trial_product_run(&t, why);
+    if (broken) rdt_trial_product_strike(&t, broken, rdt_isa_detect(), (*turns)++);
+    *passes = status == RDT_OK && rdt_trial_product_wrong(&t, &first) == 0;
+  }
+  rdt_trial_product_clear(&t);
+  return status == RDT_ERR_UNSUPPORTED ? RDT_OK : status;
+}
+
+static rdt_status test_here(rdt_dtype t, const rdt_fault *broken, int64_t *turns, bool *passes, rdt_reason *why) {
+  int n;
+  const rdt_kernel *const *rows = rdt_cpu_kernels(&n);
+  for (int p = 0; p < RDT_KNOWN_PATTERN_COUNT && *passes; p++) {
+    rdt_known k;
+    rdt_status status = rdt_known_create(t, (rdt_known_pattern)p, RDT_KNOWN_SMALL, &k, why);
+    *passes = status != RDT_ERR_FAULT;
+    for (int i = 0; i < n && status == RDT_OK && *passes; i++)
+      if (rows[i]->op == RDT_KOP_GEMM && rows[i]->isa <= rdt_isa_detect())
+        status = passes_with(rows[i], &k, broken, turns, passes, why);
+    if (status == RDT_ERR_FAULT) return RDT_OK;
+    rdt_known_clear(&k);
+    RDT_TRY(status);
+  }
+  return RDT_OK;
+}
+
+static bool is_known(rdt_dtype t) {
+  for (size_t i = 0; i < sizeof seals / sizeof *seals; i++)
+    if (seals[i].dtype == t) return true;
+  return false;
+}
+
+rdt_status rdt_known_test_core(int core, rdt_dtype t, const rdt_fault *broken, int64_t *turns, bool *passes,
+                               rdt_reason *why) {
+  rdt_places places;
+  *passes = true;
+  if (!rdt_threads_pin(1, &core, 1, &places))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "the system does not let a thread stay on core %d", core);
+  const rdt_status status =
+      test_here(is_known(t) ? t : RDT_F32, broken && broken->core == core ? broken : NULL, turns, passes, why);
+  rdt_threads_restore(&places);
+  return status;
 }

@@ -52,6 +52,14 @@ rdt_status rdt_trial_product_create(const rdt_kernel *kernel, const rdt_known *k
 rdt_status rdt_trial_product_run(rdt_trial_product *t, rdt_reason *why);
 /* Elements of the result whose bits are not as they must be; the first of them, -1 none. */
 int64_t rdt_trial_product_wrong(const rdt_trial_product *t, int64_t *first);
+/* What a simulated core does to the result: wrong in one element, another one with each number, or in a lane of vectors
+ * of that ISA. */
+void rdt_trial_product_strike(rdt_trial_product *t, const rdt_fault *f, rdt_isa isa, int64_t number);
 void rdt_trial_product_clear(rdt_trial_product *t);
+
+/* Does a core give what is known, in that datatype (others as f32), by every kernel of products? broken: a core that is
+ * wrong, simulated; NULL: none. turns counts what it was asked. */
+rdt_status rdt_known_test_core(int core, rdt_dtype t, const rdt_fault *broken, int64_t *turns, bool *passes,
+                               rdt_reason *why);
 
 #endif

@@ -20,6 +20,7 @@ rdt_demand rdt_demand_of(const rdt_context *ctx, const char *scheme) {
   rdt_demand d = {.sets = 1,
                   .min_coverage = ctx->policy.min_coverage,
                   .coverage = ctx->coverage ? ctx->coverage : &rdt_coverage_kept,
+                  .permanent = ctx->policy.permanent != 0,
                   .cold = ctx->cold,
                   .device = ctx->device};
   d.wanted = rdt_scheme_parse(scheme, &d.sets);

@@ -42,6 +42,7 @@ typedef struct rdt_demand {
   double min_coverage;
   const rdt_coverage *coverage;    /* measured; NULL: declared */
   bool keep;                       /* raw results are kept: no check rides along (RDT_ON_FAULT_CORRECT) */
+  bool permanent;                  /* a core that is wrong every time must not matter */
   bool cold;                       /* weights come from memory */
   const struct rdt_device *device; /* estimates are for; NULL: a usual one */
 } rdt_demand;

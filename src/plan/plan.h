@@ -177,8 +177,8 @@ void rdt_plan_plant_plan(rdt_plan *p); /* in what frame and tables seal */
 void rdt_plan_plant_words(rdt_plan *p, rdt_site site, void *words, int n, rdt_dtype dtype);
 /* For a kernel that sums as it goes: a broken core strikes inside of it. false: no core is broken */
 bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit);
-/* What a broken core has computed with kernel k is wrong: one element of its first share, or where nobody knows the
- * shares, one of all if one of the cores is broken. Of a lane: all that went through it, as far as k has vectors. */
+/* What a broken core has computed with kernel k is wrong: one element of its first share; where nobody knows the
+ * shares, threads are taken to share the rows evenly. Of a lane: all that went through it, as far as k has vectors. */
 void rdt_plan_core_strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const rdt_shares *s,
                           const int *cores, int n);
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit);

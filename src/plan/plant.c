@@ -207,16 +207,26 @@ static bool strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, cons
   return hit.done;
 }
 
+/* Nobody knows the shares: as if the team had shared the rows evenly, or the first of it had computed all. */
+static void strike_by_thread(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const int *cores, int n) {
+  const int channel = rdt_problem_channel(&p->prob);
+  const int64_t columns = channel >= 0 ? raw->shape[channel] : 1;
+  const int64_t rows = columns ? rdt_tensor_count(raw) / columns : 0;
+  for (int i = 0; i < n; i++) {
+    const bool shared = rows >= n;
+    const int64_t from[2] = {shared ? rows * i / n : 0, 0}, to[2] = {shared ? rows * (i + 1) / n : rows, INT64_MAX};
+    if (cores[i] != p->broken->core) continue;
+    if (strike(p, k, raw, from, to) && p->broken->lane < 0) return;
+  }
+}
+
 void rdt_plan_core_strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const rdt_shares *s,
                           const int *cores, int n) {
-  static const int64_t from[2] = {0, 0}, to[2] = {INT64_MAX, INT64_MAX};
-  bool wrong = false;
   if (!is_wrong(p)) return;
   for (int i = 0; i < s->n; i++)
     if (s->list[i].core == p->broken->core && strike(p, k, raw, s->list[i].from, s->list[i].to) && p->broken->lane < 0)
       return;
-  for (int i = 0; i < n; i++) wrong = wrong || cores[i] == p->broken->core;
-  if (s->n == 0 && wrong) strike(p, k, raw, from, to);
+  if (s->n == 0) strike_by_thread(p, k, raw, cores, n);
 }
 
 void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {

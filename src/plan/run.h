@@ -31,7 +31,8 @@ typedef struct rdt_run {
 rdt_status rdt_run_buffer(rdt_run *r, rdt_buffer which);
 /* Operands of the kernel for a raw result in that buffer. */
 rdt_operands rdt_run_raw(const rdt_run *r, rdt_buffer which);
-/* The raw result into a buffer, by the plan's kernel or on the other path. */
+/* The raw result into a buffer, shares noted; the same by the plan's kernel or on the other path. */
+rdt_status rdt_run_noting(rdt_run *r, rdt_buffer into, rdt_shares *s, rdt_reason *why);
 rdt_status rdt_run_compute(void *self, rdt_buffer into, bool other_path, rdt_reason *why);
 bool rdt_run_armed(const rdt_run *r); /* a fault waits to be planted */
 rdt_status rdt_run_plant_at_rest(rdt_run *r);
@@ -49,6 +50,11 @@ rdt_status rdt_run_second(rdt_run *r, rdt_reason *why);
 typedef enum rdt_slices_found { RDT_SLICES_CANNOT, RDT_SLICES_ALIKE, RDT_SLICES_DIFFER } rdt_slices_found;
 /* Both copies, compared slice by slice, and the sum of the result if it is the output; the second copy is not kept. */
 rdt_status rdt_run_slices(rdt_run *r, rdt_slices_found *found);
+
+/* run_thrice.c */
+/* All three copies, each element on other cores each time; they do not agree: who is right? */
+rdt_status rdt_run_thrice(rdt_run *r);
+rdt_status rdt_run_elect(rdt_run *r, rdt_recovered *v);
 
 /* run_ladder.c */
 /* Data at rest: what no check covers at every use, or all. */

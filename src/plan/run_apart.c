@@ -109,12 +109,17 @@ static rdt_status run_checked(rdt_run *r, rdt_tensor *fin, bool *touched) {
   return RDT_OK;
 }
 
-/* A second copy that was not kept is computed again. */
+/* A second copy that was not kept is computed again; all three are there. */
 rdt_status rdt_run_compare(rdt_run *r) {
   if (!r->buf[RDT_BUF_SPARE].data) RDT_TRY(rdt_run_second(r, r->why));
   int64_t found[2] = {0, -1}; /* how many, the first */
   found[0] =
       rdt_tensors_differ(&r->buf[RDT_BUF_RESULT], &r->buf[RDT_BUF_SPARE], r->p->threads, &found[1], &r->p->out_seal);
+  if (r->p->scheme->id == RDT_SCHEME_TMR_SM) {
+    int64_t first;
+    found[0] += rdt_tensors_differ(&r->buf[RDT_BUF_RESULT], &r->buf[RDT_BUF_THIRD], r->p->threads, &first, NULL);
+    if (first >= 0 && (found[1] < 0 || first < found[1])) found[1] = first;
+  }
   rdt_plan_plant_words(r->p, RDT_SITE_COMPARISON, found, 2, RDT_S64);
   rdt_findings_init(&r->found);
   rdt_findings_bits(&r->found, rdt_tensor_count(&r->o->out), found[0], found[1]);
@@ -152,9 +157,21 @@ static rdt_status compare_twice(rdt_run *r) {
   return RDT_OK;
 }
 
-static rdt_status run_twice(rdt_run *r) {
+static rdt_status compare_thrice(rdt_run *r) {
+  double t = rdt_clock();
+  RDT_TRY(rdt_run_thrice(r));
+  r->check += (rdt_clock() - t) * 2 / 3;
+  t = rdt_clock();
+  RDT_TRY(rdt_run_compare(r));
+  r->p->out_sealed = r->raw_is_out;
+  r->check += rdt_clock() - t;
+  return RDT_OK;
+}
+
+static rdt_status run_copies(rdt_run *r) {
   const rdt_recovery recovery = rdt_run_recovery(r);
-  RDT_TRY(compare_twice(r));
+  const bool thrice = r->p->scheme->id == RDT_SCHEME_TMR_SM;
+  RDT_TRY(thrice ? compare_thrice(r) : compare_twice(r));
   const double t = rdt_clock();
   if (!rdt_run_agree(r) || rdt_findings_complain(&r->found)) {
     RDT_TRY(rdt_run_compare(r));
@@ -164,8 +181,8 @@ static rdt_status run_twice(rdt_run *r) {
   if (rdt_findings_complain(&r->found)) {
     rdt_recovered v;
     r->settled = true;
-    RDT_TRY(rdt_recover_voted(&recovery, rdt_run_repairs(r->p), &v, r->why));
-    if (v.diagnosis != RDT_DIAG_PERSISTENT && v.diagnosis != RDT_DIAG_UNKNOWN) v.core = RDT_CORE_OF_PLACE;
+    RDT_TRY(thrice ? rdt_run_elect(r, &v) : rdt_recover_voted(&recovery, rdt_run_repairs(r->p), &v, r->why));
+    if (!thrice && v.diagnosis != RDT_DIAG_PERSISTENT && v.diagnosis != RDT_DIAG_UNKNOWN) v.core = RDT_CORE_OF_PLACE;
     rdt_run_tell(r, RDT_EVENT_FAULT, &v);
   }
   r->check += rdt_clock() - t;
@@ -177,7 +194,7 @@ rdt_status rdt_run_apart(rdt_run *r) {
   rdt_plan *p = r->p;
   bool redo = p->scheme->impl == NULL; /* the epilogue is still to be computed */
   rdt_tensor *fin = r->raw_is_out ? NULL : (rdt_tensor *)&r->o->out;
-  RDT_TRY(p->scheme->impl ? run_checked(r, fin, &redo) : run_twice(r));
+  RDT_TRY(p->scheme->impl ? run_checked(r, fin, &redo) : run_copies(r));
   if (!fin) return RDT_OK;
   if (!(r->checking > 0.0)) r->checking = rdt_clock();
   return epilogue(r, !redo);

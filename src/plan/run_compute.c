@@ -23,7 +23,7 @@ static int threads_of(const rdt_plan *p) {
   return p->twin ? 1 : p->threads;
 }
 
-static rdt_status compute_noting(rdt_run *r, rdt_buffer into, rdt_shares *s, rdt_reason *why) {
+rdt_status rdt_run_noting(rdt_run *r, rdt_buffer into, rdt_shares *s, rdt_reason *why) {
   RDT_TRY(rdt_run_buffer(r, into));
   const rdt_operands o = rdt_run_raw(r, into);
   return rdt_where_run(&r->where, s, r->p->kernel, r->p->state, threads_of(r->p), &o, NULL, why);
@@ -32,7 +32,7 @@ static rdt_status compute_noting(rdt_run *r, rdt_buffer into, rdt_shares *s, rdt
 rdt_status rdt_run_compute(void *self, rdt_buffer into, bool other_path, rdt_reason *why) {
   rdt_run *r = self;
   rdt_plan *p = r->p;
-  if (!other_path) return compute_noting(r, into, &r->where.again, why);
+  if (!other_path) return rdt_run_noting(r, into, &r->where.again, why);
   RDT_TRY(rdt_run_buffer(r, into));
   const rdt_operands o = rdt_run_raw(r, into);
   if (!p->other_state) {
@@ -78,7 +78,7 @@ rdt_status rdt_run_first(rdt_run *r) {
     RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, threads_of(p), &o, &hit, r->why));
     rdt_plan_book_hit(p, &hit);
   } else {
-    RDT_TRY(compute_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
+    RDT_TRY(rdt_run_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
     rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
   }
   if (r->know_clean && p->injection->done && !r->booked && p->injection->site != RDT_SITE_RECOVERY) {

@@ -133,31 +133,12 @@ static rdt_status list_units(rdt_screen *s, rdt_reason *why) {
 
 /* ---- one core ---- */
 
-/* Vectors go along the columns of a result. */
-static int64_t lanes_of(const rdt_screen_path *p, rdt_dtype t) {
-  enum { BYTES = 32 };
-  return p->isa == RDT_ISA_GENERIC ? 0 : (p->isa == RDT_ISA_AVX512 ? 2 : 1) * BYTES / (int64_t)rdt_dtype_size(t);
-}
-
-/* The simulated core is wrong: in one element, another one each time, or in a lane of its vectors. */
-static void strike(const rdt_fault *f, const rdt_screen_path *path, int64_t number, const rdt_tensor *out) {
-  const uint64_t r = rdt_fault_random(f, 2 * (uint64_t)number);
-  const int64_t n = rdt_tensor_count(out), lanes = lanes_of(path, out->dtype), columns = out->shape[1];
-  double before, after;
-  if ((double)(r >> 11) * 0x1p-53 >= f->rate) return;
-  if (f->lane < 0)
-    rdt_fault_apply(f, out->data, out->dtype, (int64_t)(rdt_fault_random(f, 2 * (uint64_t)number + 1) % (uint64_t)n),
-                    &before, &after);
-  for (int64_t e = 0; f->lane >= 0 && lanes > 0 && e < n; e++)
-    if (e % columns % lanes == f->lane % lanes) rdt_fault_apply(f, out->data, out->dtype, e, &before, &after);
-}
-
 /* One product; how many of its elements are wrong. */
 static rdt_status try_once(const turn *now, rdt_trial_product *t, int64_t *wrong, int64_t *first, rdt_reason *why) {
   rdt_screen_unit *u = now->u;
   const rdt_fault *f = now->g->job->fault;
   RDT_TRY(rdt_trial_product_run(t, why));
-  if (f && f->core == u->core) strike(f, now->path, u->products, &t->out);
+  if (f && f->core == u->core) rdt_trial_product_strike(t, f, now->path->isa, u->products);
   u->products++;
   *wrong = rdt_trial_product_wrong(t, first);
   u->failures += *wrong != 0;

@@ -1,0 +1,323 @@
+/* Three copies of an op (scheme tmr-sm): who is believed, with scripted copies; products on cores that compute
+ * wrongly, whose results are right or known not to be. */
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/memory.h"
+#include "plan/cores.h"
+#include "plan/known.h"
+#include "util_bench.h"
+
+/* ---- who is believed, scripted ---- */
+
+/* One value stands for a whole result; core i gives copy i, of two cores the first one copies 0 and 2. */
+enum { GOOD = 7, BAD = 1, WORSE = 2, MOST = 16 };
+
+typedef struct fake {
+  int buf[RDT_COPIES];
+  int again[MOST], calls;      /* what copies give that are computed once more, in turn */
+  int cores, good, failed;     /* failed: how many of two fail the test; good: the one that does not */
+  int on_core[MOST], on_calls; /* what it gives */
+  rdt_rest rest;
+} fake;
+
+static rdt_status secure(void *self, rdt_rest *rest, rdt_reason *why) {
+  (void)why;
+  *rest = ((fake *)self)->rest;
+  return RDT_OK;
+}
+
+static int64_t differ(void *self, rdt_buffer a, rdt_buffer b, int64_t *first) {
+  const fake *f = self;
+  *first = f->buf[a] != f->buf[b] ? 0 : -1;
+  return f->buf[a] != f->buf[b];
+}
+
+static void accept(void *self, rdt_buffer from) {
+  fake *f = self;
+  f->buf[RDT_BUF_RESULT] = f->buf[from];
+}
+
+static double value(void *self, rdt_buffer which, int64_t element) {
+  (void)element;
+  return ((fake *)self)->buf[which];
+}
+
+static rdt_status copy(void *self, int i, rdt_buffer into, rdt_reason *why) {
+  fake *f = self;
+  (void)why, (void)i;
+  assert_true(f->calls < MOST);
+  f->buf[into] = f->again[f->calls++];
+  return RDT_OK;
+}
+
+static void vote(void *self, bool elect, rdt_ballot *b) {
+  fake *f = self;
+  int *x = f->buf;
+  const int loser = x[0] == x[1] && x[0] == x[2] ? -1 : x[0] == x[1] ? 2 : x[0] == x[2] ? 1 : x[1] == x[2] ? 0 : -2;
+  *b = (rdt_ballot){.first = {-1, -1, -1}, .undecided = loser == -2};
+  if (loser >= 0) b->lost[loser] = 1, b->first[loser] = 0;
+  if (elect && loser == 0) x[0] = x[1];
+}
+
+static int core(void *self, int i, int64_t element) {
+  (void)self;
+  assert_int_equal(element, 0);
+  return 100 + i;
+}
+
+static rdt_status test(void *self, int *good, int *bad, int *failed, rdt_reason *why) {
+  const fake *f = self;
+  (void)why;
+  *failed = f->failed;
+  *good = f->good;
+  *bad = 201 - f->good;
+  return RDT_OK;
+}
+
+static rdt_status compute_on(void *self, rdt_buffer into, int it, rdt_reason *why) {
+  fake *f = self;
+  (void)why;
+  assert_int_equal(it, f->good);
+  f->buf[into] = f->on_core[f->on_calls++];
+  return RDT_OK;
+}
+
+static rdt_recovered elect(fake *f, bool repair) {
+  const rdt_recovery r = {.self = f, .secure = secure, .differ = differ, .accept = accept, .value = value};
+  const rdt_copies k = {
+      .cores = f->cores, .copy = copy, .vote = vote, .core = core, .test = test, .compute_on = compute_on};
+  rdt_recovered out;
+  assert_int_equal(rdt_recover_thrice(&r, &k, repair, &out, NULL), RDT_OK);
+  return out;
+}
+
+static void expect(rdt_recovered out, rdt_verdict v, rdt_diagnosis d, int core_named) {
+  assert_int_equal(out.verdict, v);
+  assert_int_equal(out.diagnosis, d);
+  assert_int_equal(out.core, core_named);
+  assert_true(out.fault);
+}
+
+static void the_majority_of_three_cores_wins(void **state) {
+  (void)state;
+  for (int loser = 0; loser < RDT_COPIES; loser++)
+    for (int again = 0; again < 2; again++) {
+      fake f = {.buf = {GOOD, GOOD, GOOD}, .cores = 3, .again = {again ? BAD : GOOD}};
+      f.buf[loser] = BAD;
+      const rdt_recovered out = elect(&f, true);
+      expect(out, RDT_RECOMPUTED, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT, 100 + loser);
+      assert_int_equal(f.buf[0], GOOD);
+      assert_int_equal(out.changed, loser == 0);
+      if (loser == 0) assert_true(out.valued && out.actual == BAD && out.expected == GOOD);
+    }
+}
+
+/* What docs/tmr.md says of it: nothing can tell. */
+static void two_that_are_wrong_alike_outvote_the_third(void **state) {
+  (void)state;
+  fake f = {.buf = {GOOD, BAD, BAD}, .cores = 3, .again = {GOOD}};
+  elect(&f, true);
+  assert_int_equal(f.buf[0], BAD);
+}
+
+static void three_that_all_differ_are_computed_again(void **state) {
+  (void)state;
+  fake f = {.buf = {GOOD, BAD, WORSE}, .cores = 3, .again = {GOOD, GOOD, WORSE, WORSE}};
+  expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_PERSISTENT, 102);
+  assert_int_equal(f.buf[0], GOOD);
+  f = (fake){.buf = {BAD, GOOD, WORSE}, .cores = 3, .again = {GOOD, GOOD, GOOD}};
+  expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, -1);
+  assert_int_equal(f.buf[0], GOOD);
+  f = (fake){.buf = {GOOD, BAD, WORSE}, .cores = 3, .again = {GOOD, WORSE, BAD}};
+  assert_int_equal(elect(&f, true).verdict, RDT_DETECTED);
+}
+
+static void of_two_cores_the_proven_one_is_believed(void **state) {
+  (void)state;
+  for (int holds_two = 0; holds_two < 2; holds_two++) { /* the bad core may have two votes */
+    fake f = {.buf = {GOOD, GOOD, GOOD}, .cores = 2, .good = 100, .failed = 1, .on_core = {GOOD, GOOD}};
+    f.buf[1] = BAD;
+    if (holds_two) f.buf[0] = f.buf[2] = BAD, f.buf[1] = GOOD, f.good = 101;
+    const rdt_recovered out = elect(&f, true);
+    expect(out, RDT_RECOMPUTED, RDT_DIAG_PERSISTENT, 201 - f.good);
+    assert_int_equal(f.buf[0], GOOD);
+    assert_string_equal(out.what, holds_two ? "result" : "another copy");
+  }
+  fake f = {.buf = {BAD, GOOD, BAD}, .cores = 2, .good = 101, .failed = 1, .on_core = {GOOD, WORSE}};
+  assert_int_equal(elect(&f, true).verdict, RDT_DETECTED); /* not even alike with itself */
+}
+
+static void two_cores_that_both_pass_must_agree(void **state) {
+  (void)state;
+  fake f = {.buf = {BAD, GOOD, BAD}, .cores = 2, .again = {GOOD, GOOD, GOOD}};
+  expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, -1);
+  assert_int_equal(f.buf[0], GOOD);
+  f = (fake){.buf = {BAD, GOOD, BAD}, .cores = 2, .again = {BAD, GOOD, GOOD, GOOD, GOOD}}; /* hit on the way */
+  expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, -1);
+  assert_int_equal(f.buf[0], GOOD);
+  f = (fake){.buf = {BAD, GOOD, BAD}, .cores = 2, .again = {BAD, GOOD, BAD, GOOD}}; /* two votes against one: no */
+  assert_int_equal(elect(&f, true).verdict, RDT_DETECTED);
+  f = (fake){.buf = {GOOD, BAD, GOOD}, .cores = 2, .failed = 2};
+  expect(elect(&f, true), RDT_DETECTED, RDT_DIAG_PERSISTENT, -1);
+}
+
+static void nobody_votes_on_one_core(void **state) {
+  (void)state;
+  fake f = {.buf = {BAD, GOOD, BAD}, .cores = 1, .again = {GOOD, GOOD, GOOD}};
+  expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, -1);
+  f = (fake){.buf = {BAD, GOOD, BAD}, .cores = 1, .again = {BAD, GOOD, BAD, GOOD}};
+  assert_int_equal(elect(&f, true).verdict, RDT_DETECTED);
+}
+
+static void what_reports_repairs_nothing(void **state) {
+  (void)state;
+  for (int cores = 1; cores <= 3; cores++) {
+    fake f = {.buf = {BAD, GOOD, GOOD},
+              .cores = cores,
+              .good = 100,
+              .failed = 1,
+              .on_core = {GOOD, GOOD},
+              .again = {GOOD, GOOD, GOOD}};
+    assert_int_equal(elect(&f, false).verdict, RDT_DETECTED);
+    assert_int_equal(f.buf[0], BAD);
+  }
+}
+
+static void rotten_data_are_no_matter_of_cores(void **state) {
+  (void)state;
+  fake f = {.buf = {BAD, BAD, WORSE}, .cores = 3, .rest = {.weight = true}, .again = {GOOD, GOOD, GOOD}};
+  expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_MEMORY, -1);
+  assert_int_equal(f.buf[0], GOOD);
+  f = (fake){.buf = {BAD, GOOD, BAD}, .cores = 2, .rest = {.weight = true, .lost = true}};
+  expect(elect(&f, true), RDT_DETECTED, RDT_DIAG_MEMORY, -1);
+}
+
+/* ---- cores ---- */
+
+static void a_core_is_tested(void **state) {
+  static const char *const faults[] = {"stuck1:22", "stuck0:20", "bit", "random"};
+  int cores[CPU_SETSIZE];
+  rdt_reason why = {""};
+  cpu_set_t before, after;
+  (void)state;
+  const int n = rdt_cores_allowed(cores, CPU_SETSIZE);
+  sched_getaffinity(0, sizeof before, &before);
+  for (int i = 0; i < n && i < 3; i++)
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+      char spec[64];
+      rdt_fault f;
+      bool passes;
+      int64_t turns = 0;
+      snprintf(spec, sizeof spec, "%s@accum,core=%d", faults[k], cores[0]);
+      assert_int_equal(rdt_fault_parse(spec, &f, &why), RDT_OK);
+      for (int t = 0; t < 3; t++) {
+        const rdt_dtype dtypes[] = {RDT_F32, RDT_S8, RDT_F64};
+        assert_int_equal(rdt_known_test_core(cores[i], dtypes[t], &f, &turns, &passes, &why), RDT_OK);
+        assert_int_equal(passes, i != 0);
+        assert_int_equal(rdt_known_test_core(cores[i], dtypes[t], NULL, &turns, &passes, &why), RDT_OK);
+        assert_true(passes);
+      }
+    }
+  sched_getaffinity(0, sizeof after, &after);
+  assert_true(CPU_EQUAL(&before, &after));
+}
+
+/* ---- products ---- */
+
+static void open_clean(util_bench *w, int threads) {
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.permanent = 1;
+  util_bench_open(w, &policy, threads);
+  assert_string_equal(w->plan->scheme->name, "tmr-sm");
+  util_bench_execute(w);
+  assert_int_equal(w->r.verdict, RDT_CLEAN);
+  const size_t bytes = (size_t)rdt_tensor_count(&w->c) * sizeof(float);
+  w->clean = rdt_alloc(1, bytes);
+  memcpy(w->clean, w->c.data, bytes);
+}
+
+static bool is_clean(const util_bench *w) {
+  return memcmp(w->clean, w->c.data, (size_t)rdt_tensor_count(&w->c) * sizeof(float)) == 0;
+}
+
+/* Each core in turn, wrong every time or now and then: right, or known not to be. Wrong every time it is named. */
+static void a_bad_core_never_makes_a_result_wrong(void **state) {
+  static const char *const kinds[] = {"bit:30", "stuck1:22", "stuck0:21", "random", "bit:18"};
+  int cores[CPU_SETSIZE], repaired = 0;
+  (void)state;
+  const int n = rdt_cores_allowed(cores, CPU_SETSIZE);
+  if (n < 2) skip();
+  for (int threads = 1; threads <= 3; threads++) {
+    util_bench w;
+    open_clean(&w, threads);
+    for (int i = 0; i < 30; i++) {
+      char spec[96];
+      const int bad = cores[i % (n < 4 ? n : 4)];
+      const bool always = i % 3 != 0;
+      snprintf(spec, sizeof spec, "%s@accum,core=%d%s%s,seed=%d", kinds[i % 5], bad, always ? "" : ",rate=0.4",
+               i % 4 == 1 && rdt_isa_detect() > RDT_ISA_GENERIC ? ",lane=1" : "", i);
+      assert_int_equal(rdt_plan_inject(w.plan, spec), RDT_OK);
+      w.told = (util_told){.faults = 0};
+      const rdt_status status = rdt_plan_execute(w.plan, &w.a, &w.c, &w.r);
+      if (status == RDT_OK && !is_clean(&w)) fail_msg("%d threads, %s: %s", threads, spec, w.told.text);
+      assert_int_equal(status, w.r.verdict == RDT_DETECTED ? RDT_ERR_FAULT : RDT_OK);
+      repaired += w.r.verdict == RDT_RECOMPUTED;
+      if (always && w.r.verdict == RDT_RECOMPUTED) {
+        assert_int_equal(w.r.diagnosis, RDT_DIAG_PERSISTENT);
+        assert_int_equal(w.told.last.core, bad);
+      }
+      w.told = (util_told){.faults = 0}; /* and the next run is well again */
+      util_bench_execute(&w);
+      assert_int_equal(w.r.verdict, RDT_CLEAN);
+      assert_true(is_clean(&w));
+    }
+    util_bench_close(&w);
+  }
+  assert_true(repaired > 40);
+}
+
+static void transients_are_repaired_to_the_bit(void **state) {
+  static const char *const faults[] = {"bit:30@accum", "bit:2@accum", "bit@recovery", "bit@comparison",
+                                       "bit@counter",  "bit@verdict", "bit:30@weight"};
+  (void)state;
+  util_bench w;
+  open_clean(&w, 2);
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+    for (int seed = 0; seed < 8; seed++) {
+      char spec[96];
+      snprintf(spec, sizeof spec, "%s,seed=%d", faults[i], seed);
+      assert_int_equal(rdt_plan_inject(w.plan, spec), RDT_OK);
+      const rdt_status status = rdt_plan_execute(w.plan, &w.a, &w.c, &w.r);
+      if (strstr(spec, "weight")) { /* the caller's: nowhere to restore it from */
+        assert_int_equal(status, RDT_ERR_FAULT);
+        break;
+      }
+      if (status != RDT_OK || !is_clean(&w)) fail_msg("%s: %s", spec, w.told.text);
+      if (i < 2) assert_int_equal(w.r.verdict, RDT_RECOMPUTED);
+      if (i < 2) assert_int_equal(w.r.diagnosis, RDT_DIAG_TRANSIENT);
+    }
+  util_bench_close(&w);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_majority_of_three_cores_wins),
+                                     cmocka_unit_test(two_that_are_wrong_alike_outvote_the_third),
+                                     cmocka_unit_test(three_that_all_differ_are_computed_again),
+                                     cmocka_unit_test(of_two_cores_the_proven_one_is_believed),
+                                     cmocka_unit_test(two_cores_that_both_pass_must_agree),
+                                     cmocka_unit_test(nobody_votes_on_one_core),
+                                     cmocka_unit_test(what_reports_repairs_nothing),
+                                     cmocka_unit_test(rotten_data_are_no_matter_of_cores),
+                                     cmocka_unit_test(a_core_is_tested),
+                                     cmocka_unit_test(a_bad_core_never_makes_a_result_wrong),
+                                     cmocka_unit_test(transients_are_repaired_to_the_bit)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
