@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "check/bitsum.h"
 #include "cuda/ops/body.h"
 #include "cuda/ops/ops.h"
 
@@ -32,6 +33,7 @@ static void one_form(const rdt_gpu_op *a, rdt_op_found *found) {
   break;
 #define ROWS_2(name) ROWS_1(name)
 #define ROWS_3(name) ROWS_0(name)
+#define ROWS_4(name) ROWS_0(name)
 #define X(id, name, rows) \
   case RDT_OP_##id:       \
     ROWS_##rows(name)
@@ -50,6 +52,8 @@ void util_device_op(const rdt_gpu_op *a) {
   one_form(a, &f);
   f.form = RDT_OP_AGAIN;
   if (a->check == RDT_OP_BOTH) one_form(a, &f);
+  if (a->read && a->check != RDT_OP_STORES)
+    *a->read += rdt_bitsum(a->view[1].data, (size_t)(a->count * a->inner) * (size_t)a->view[1].bytes);
   add_found(a, &f);
 }
 

@@ -34,6 +34,7 @@ typedef struct call {
   rdt_cuda_linear *linear;
   rdt_operands operands;
   rdt_box_sum_to sum;
+  uint64_t *read;
 } call;
 
 typedef struct tape {
@@ -107,8 +108,9 @@ static void complain_apart(rdt_cuda_linear *l, const rdt_tensor *out) {
   }
 }
 
-static void check_linear(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_to to) {
+static void check_linear(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_to to, uint64_t *read) {
   if (!l->apart) return;
+  if (read) *read += rdt_bitsum(o->in[0].data, rdt_tensor_bytes(&o->in[0]));
   complain_apart(l, &o->out);
   *to.sum += rdt_bitsum(o->out.data, made_bytes(l));
   ++*to.visits;
@@ -127,7 +129,7 @@ static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
     case LINEAR:
       return run_linear(f, c->linear, &c->operands, why);
     case CHECK:
-      check_linear(c->linear, &c->operands, c->sum);
+      check_linear(c->linear, &c->operands, c->sum, c->read);
       return RDT_OK;
     case LAUNCH:
       break;
@@ -245,7 +247,8 @@ static rdt_status linear_launch(rdt_machine *m, const rdt_cuda_linear_task *t, r
 
 static rdt_status linear_check(rdt_machine *m, const rdt_cuda_linear_task *list, int n, rdt_reason *why) {
   for (int i = 0; i < n; i++) {
-    const call c = {.kind = CHECK, .linear = list[i].l, .operands = list[i].o, .sum = list[i].to};
+    const call c = {
+        .kind = CHECK, .linear = list[i].l, .operands = list[i].o, .sum = list[i].to, .read = list[i].read[0]};
     RDT_TRY(take(m, &c, why));
   }
   return RDT_OK;
@@ -259,6 +262,10 @@ static rdt_status linear_renew(rdt_machine *m, rdt_cuda_linear *l, const void *w
 
 static int64_t linear_blocks(const rdt_cuda_linear *l) {
   return l->apart;
+}
+
+static unsigned linear_reads(const rdt_cuda_linear *l) {
+  return l->apart && rdt_tensor_is_packed(&l->plan->prob.in[0]);
 }
 
 static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
@@ -410,6 +417,7 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .linear_check = linear_check,
                              .linear_renew = linear_renew,
                              .linear_blocks = linear_blocks,
+                             .linear_reads = linear_reads,
                              .linear_verdict = linear_verdict,
                              .linear_kernel = linear_kernel,
                              .linear_scheme = linear_scheme,

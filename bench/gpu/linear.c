@@ -141,7 +141,7 @@ typedef struct call {
 static bool launch(void *user, int i, cudaStream_t on) {
   const call *c = user;
   rdt_reason why;
-  const rdt_cuda_linear_task task = {c->l, *c->o, {NULL, NULL}};
+  const rdt_cuda_linear_task task = {c->l, *c->o, {NULL, NULL}, {NULL, NULL}};
   (void)i;
   if (rdt_cuda_linear_launch(c->l, c->o, task.to, on, &why) == RDT_OK &&
       rdt_cuda_linear_check(&task, 1, on, &why) == RDT_OK)

@@ -1,7 +1,8 @@
 /* Linear ops on the GPU: a product or a convolution made ready for a device, whoever computes it. Either a library as a
  * black box (cuBLASLt, cuDNN), with the activation behind it, and a check apart, which nothing has to wait for: a pass
- * over what went in and what came out; or an own kernel that checks as it goes. Which one is measured when it is made.
- * Operands are the CPU's (rdt_problem, rdt_operands) with addresses of the device; a stream is a cudaStream_t. */
+ * over what went in and what came out; or an own kernel, that checks as it goes, or leaves sums for a check of what
+ * went in. Which one is measured when it is made. Operands are the CPU's (rdt_problem, rdt_operands) with addresses of
+ * the device; a stream is a cudaStream_t. */
 #ifndef RDT_CUDA_LINEAR_H
 #define RDT_CUDA_LINEAR_H
 
@@ -30,17 +31,23 @@ rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, rdt
                                   rdt_reason *why);
 /* Asynchronous: checks of what was launched with these operands, all at once, in a stream that waits for it. Of own
  * kernels: nothing. to, the same as that of launch: where the bit-sum of the result is added, by one of the two, and a
- * count of so many blocks; where blocks is 0 neither forms one. */
+ * count of so many blocks; where blocks is 0 neither forms one. read: where the
+ * bit-sums of in[0] and of the residual go, as they were read, of what reads says; NULL: nowhere. */
 typedef struct rdt_cuda_linear_task {
   rdt_cuda_linear *l;
   rdt_operands o;
   rdt_box_sum_to to;
+  uint64_t *read[2];
 } rdt_cuda_linear_task;
 rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *stream, rdt_reason *why);
 /* Asynchronous: what was made of fixed weights, once more: what a check and a library need may have been hit as well.
  */
 rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l);
+unsigned rdt_cuda_linear_reads(const rdt_cuda_linear *l); /* 1: of in[0], 2: of the residual it can form the sum */
+/* The copy of the weights that a kernel of ours multiplies with, [tap][channel][filter]; NULL: the operand itself, or a
+ * library's. */
+void *rdt_cuda_linear_copy(const rdt_cuda_linear *l);
 /* What was found, in the device's memory: the first 16 bytes are zero as long as nothing complained, and nobody but its
  * reader makes them so again. row: of a convolution the first pixel (n oh ow in row-major order), column: the channel,
  * -1: all. */

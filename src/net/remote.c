@@ -203,7 +203,7 @@ static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
   rdt_step *step = &m->steps[i];
   rdt_remote_step *s = &r->steps[i];
   const int v = step->writes;
-  s->slot = -1;
+  s->slot = s->reads[0] = s->reads[1] = -1;
   if (step->kind == RDT_STEP_NODE && (m->layout.folded[v] || m->layout.alias[v] != v)) return RDT_OK;
   RDT_TRY(translate_problem(r, i, why));
   const bool linear = rdt_kop_is_linear(s->prob.op);
@@ -318,6 +318,26 @@ static int *last_readers(const rdt_model *m) {
   return last;
 }
 
+/* in[0], or the residual. */
+static const rdt_tensor *operand_of(const rdt_remote_step *s, int which) {
+  return which ? &s->prob.epilogue.residual : &s->prob.in[0];
+}
+
+/* The check of step i sums the very memory that step k has written, as it is: as this operand; -1: as none. */
+static int sums_result_of(const rdt_remote *r, int i, int k) {
+  const rdt_remote_step *s = &r->steps[i];
+  const rdt_tensor *y = &r->steps[k].prob.out;
+  const unsigned reads = !r->protected || k >= i ? 0
+                         : s->linear             ? r->machine->linear_reads(s->linear)
+                                                 : (unsigned)rdt_ops_sums(s->ops, s->n_ops, &s->prob);
+  for (int which = 0; which < 2; which++) {
+    const rdt_tensor *x = operand_of(s, which);
+    if (reads >> which & 1 && s->reads[which] < 0 && x->data == y->data && rdt_tensor_bytes(x) == rdt_tensor_bytes(y))
+      return which;
+  }
+  return -1;
+}
+
 /* What every run verifies, and step i is the last to read. */
 static bool list_rest(rdt_remote *r, parts *p, const int *last, int i) {
   const rdt_model *m = r->model;
@@ -331,6 +351,11 @@ static bool list_rest(rdt_remote *r, parts *p, const int *last, int i) {
     const rdt_remote_step *s = &r->steps[k];
     const int v = m->steps[k].writes;
     if (s->slot < outputs || (v >= 0 && last[v] > k ? last[v] : k) != i) continue;
+    const int as = sums_result_of(r, i, k);
+    if (as >= 0) {
+      r->steps[i].reads[as] = s->slot;
+      continue;
+    }
     good = good && cut(p, s->prob.out.data, rdt_tensor_bytes(&s->prob.out), rdt_remote_found(r, s->slot));
   }
   for (int c = 1; c < r->n_mirrors; c++) {
@@ -353,6 +378,14 @@ static bool list_parts(rdt_remote *r, parts *p) {
     r->steps[i].n_rest = p->n - r->steps[i].rest;
   }
   rdt_free(last);
+  r->parts_run = p->n;
+  for (int i = 0; i < m->n_steps; i++) {
+    const rdt_remote_step *s = &r->steps[i];
+    for (int k = 0; k < 2; k++)
+      if (s->reads[k] >= 0)
+        good = good &&
+               cut(p, operand_of(s, k)->data, rdt_tensor_bytes(operand_of(s, k)), rdt_remote_found(r, s->reads[k]));
+  }
   r->parts_always = p->n;
   for (int c = 1; c < r->n_mirrors; c++) {
     const rdt_mirror *x = &r->mirrors[c];
@@ -415,7 +448,7 @@ static rdt_status make_checks(rdt_remote *r, rdt_reason *why) {
   if (status == RDT_OK) status = send(r, p.list, (size_t)p.n * sizeof *p.list, (void **)&r->parts, why);
   rdt_free(p.list);
   RDT_TRY(status);
-  r->visits = (uint64_t)r->parts_always;
+  r->visits = (uint64_t)r->parts_run;
   for (int i = 0; i < r->model->n_steps; i++) {
     rdt_remote_step *s = &r->steps[i];
     r->visits += (uint64_t)s->n_parts + (uint64_t)s->blocks;
@@ -423,6 +456,7 @@ static rdt_status make_checks(rdt_remote *r, rdt_reason *why) {
       s->ops[k].sum = rdt_remote_expected(r, s->slot);
       s->ops[k].visits = &((rdt_answer *)(void *)r->board)->visits;
       s->ops[k].verdict = &r->verdicts[i];
+      s->ops[k].read = s->reads[0] >= 0 ? rdt_remote_found(r, s->reads[0]) : NULL;
       r->visits += (uint64_t)rdt_ops_blocks(&s->ops[k]);
     }
   }

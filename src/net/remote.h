@@ -21,9 +21,10 @@ typedef struct rdt_remote_step {
   int64_t blocks;                  /* of a linear op's check, which forms the sum of what it writes; 0: it does not */
   int part, n_parts;               /* that form the sum when it is written; none: what checks the op does */
   int rest, n_rest;                /* of memory that nobody reads after this step: what is there then */
-  bool doubt;                      /* the host's copy of what it has read is not what the device has summed */
-  double seconds, seconds_check;   /* as rdt_model_time_layers took them; 0: nobody has asked */
-  char refusal[200];               /* why the device does not compute it */
+  int reads[2]; /* slots of in[0] and the residual, where the check forms the sums of what was read; -1: it does not */
+  bool doubt;   /* the host's copy of what it has read is not what the device has summed */
+  double seconds, seconds_check; /* as rdt_model_time_layers took them; 0: nobody has asked */
+  char refusal[200];             /* why the device does not compute it */
 } rdt_remote_step;
 
 /* Memory that is on both sides. */
@@ -64,10 +65,10 @@ struct rdt_remote {
   rdt_slot *slots;                /* on the device */
   const rdt_cuda_verdict **asked; /* on the device */
   int n_asked;
-  /* On the device: of outputs; of all else that every run verifies, by the step that reads it last; of all constants;
-   * then what steps write. Ends of each. */
+  /* On the device: of outputs; of all else that every run verifies, by the step that reads it last; of that what checks
+   * sum themselves; of all constants; then what steps write. Ends of each. */
   rdt_sum_part *parts;
-  int parts_out, parts_always, parts_slots;
+  int parts_out, parts_run, parts_always, parts_slots;
   rdt_answer *answer;   /* pinned, with the sums of the outputs behind it */
   uint64_t *input_sums; /* pinned */
   uint64_t visits;      /* blocks that check in a run */

@@ -112,8 +112,10 @@ static bool joint(const rdt_remote *r) {
 rdt_cuda_linear_task rdt_remote_task(const rdt_remote *r, const rdt_remote_step *s) {
   const rdt_problem *p = &s->prob;
   rdt_cuda_linear_task t = {
-      s->linear, {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue}, {NULL, NULL}};
+      s->linear, {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue}, {NULL, NULL}, {NULL, NULL}};
   if (r->protected && s->blocks) t.to = (rdt_box_sum_to){rdt_remote_expected(r, s->slot), visits_of(r)};
+  for (int k = 0; k < 2; k++)
+    if (s->reads[k] >= 0) t.read[k] = rdt_remote_found(r, s->reads[k]);
   return t;
 }
 
@@ -164,10 +166,12 @@ static rdt_status check_pending(rdt_remote *r, rdt_reason *why) {
 }
 
 static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
+  int waiting = 0; /* views are no work */
   RDT_TRY(rdt_remote_mark(r, i, 1, why));
   r->issued = i + 1;
   if (!r->protected) r->pending = r->issued;
-  return r->model->armed || r->timing || r->issued - r->pending >= TOGETHER ? check_pending(r, why) : RDT_OK;
+  for (int k = r->pending; k < r->issued; k++) waiting += r->steps[k].here;
+  return r->model->armed || r->timing || waiting >= TOGETHER ? check_pending(r, why) : RDT_OK;
 }
 
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/bitsum.h"
 #include "check/tolerance.h"
 #include "cuda/blas.h"
 #include "cuda/dnn.h"
@@ -17,7 +18,7 @@
 static rdt_cuda_device device;
 static cudaStream_t stream;
 static bool quick;
-static int64_t ops, elements, faults, refused, wrong;
+static int64_t ops, elements, sums_formed, faults, refused, wrong;
 static char label[256];
 
 static void complain(const char *what) {
@@ -180,13 +181,25 @@ static void case_free(linear_case *c) {
 
 /* ---- running ---- */
 
+/* Of the last run, where somebody forms them: the bit-sum of the result, blocks that were there, sums of what was read.
+ */
+enum { SUM, VISITS, READ_IN, READ_RESIDUAL, SUMS };
+static uint64_t *board, sums[SUMS];
+
 static void launch(rdt_cuda_linear *l, linear_case *c, bool captured) {
   rdt_reason why = {""};
   cudaGraph_t graph = NULL;
   cudaGraphExec_t exec = NULL;
   memset(c->host[OUT], 0xff, c->bytes[OUT]);
   put(c, OUT);
-  const rdt_cuda_linear_task task = {l, c->o, {NULL, NULL}};
+  void *memory;
+  if (!board) gpu_must(rdt_cuda_alloc(sizeof sums, &memory, &why), label, &why), board = memory;
+  gpu_must(rdt_cuda_clear(board, sizeof sums, stream, &why), label, &why);
+  const unsigned reads = rdt_cuda_linear_reads(l);
+  rdt_cuda_linear_task task = {l, c->o, {NULL, NULL}, {NULL, NULL}};
+  if (rdt_cuda_linear_blocks(l)) task.to = (rdt_box_sum_to){board + SUM, board + VISITS};
+  for (int i = 0; i < 2; i++)
+    if (reads >> i & 1) task.read[i] = board + READ_IN + i;
   if (!captured) {
     gpu_must(rdt_cuda_linear_launch(l, &c->o, task.to, stream, &why), label, &why);
     gpu_must(rdt_cuda_linear_check(&task, 1, stream, &why), label, &why);
@@ -200,6 +213,8 @@ static void launch(rdt_cuda_linear *l, linear_case *c, bool captured) {
     gpu_must(rdt_cuda_status(cudaGraphLaunch(exec, stream), "graph", &why), label, &why);
   }
   gpu_must(rdt_cuda_get(c->host[OUT], c->t[OUT].data, c->bytes[OUT], stream, &why), label, &why);
+  gpu_must(rdt_cuda_get(sums, board, sizeof sums, stream, &why), label, &why);
+  gpu_must(rdt_cuda_wait(stream, &why), label, &why);
   if (exec) cudaGraphExecDestroy(exec);
   if (graph) cudaGraphDestroy(graph);
 }
@@ -252,6 +267,20 @@ static void check_values(const linear_case *c) {
   }
 }
 
+/* What was formed in passing is what the host forms of the same memory. */
+static void check_sums(const linear_case *c, const rdt_cuda_linear *l) {
+  static const int operands[] = {OUT, OUT, IN, RESIDUAL};
+  const unsigned reads = rdt_cuda_linear_reads(l);
+  const int64_t blocks = rdt_cuda_linear_blocks(l);
+  for (int i = SUM; i < SUMS; i++) {
+    const bool formed = i < READ_IN ? blocks > 0 : (reads >> (i - READ_IN) & 1) != 0;
+    if (!formed) continue;
+    const uint64_t right = i == VISITS ? (uint64_t)blocks : rdt_bitsum(c->host[operands[i]], c->bytes[operands[i]]);
+    sums_formed++;
+    if (sums[i] != right) complain(i == VISITS ? "other blocks were there" : "another bit-sum was formed");
+  }
+}
+
 /* Clean: right values, the same bits each time, no complaint. */
 static void check_clean(linear_case *c, const char *scheme, bool fixed) {
   rdt_reason why = {""};
@@ -278,6 +307,7 @@ static void check_clean(linear_case *c, const char *scheme, bool fixed) {
                rdt_cuda_linear_scheme(l));
       complain(more), print_finding(&v);
     }
+    check_sums(c, l);
     if (turn == 0) check_values(c), memcpy(first, c->host[OUT], c->bytes[OUT]);
     if (turn && memcmp(first, c->host[OUT], c->bytes[OUT]) != 0)
       complain(turn == 2 ? "other bits in a graph" : "other bits in the second run");
@@ -285,6 +315,17 @@ static void check_clean(linear_case *c, const char *scheme, bool fixed) {
   ops++;
   rdt_cuda_linear_destroy(l);
   free(first);
+}
+
+/* A weight, and the copy of it that the kernel multiplies with, where it has one: taps x channels x filters. */
+static void put_weight(linear_case *c, rdt_cuda_linear *l, int64_t from, int64_t copied) {
+  rdt_reason why;
+  char *copy = rdt_cuda_linear_copy(l);
+  const size_t size = rdt_dtype_size(c->t[WEIGHTS].dtype);
+  if (!copy) return put(c, WEIGHTS);
+  gpu_must(rdt_cuda_put(copy + (size_t)copied * size, (const char *)c->host[WEIGHTS] + (size_t)from * size, size,
+                        stream, &why),
+           label, &why);
 }
 
 /* One weight is changed after its sums were formed, and met by one input element alone: only where that goes may be a
@@ -313,21 +354,24 @@ static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *
     int64_t at_weight = conv
                             ? index[1] / share * (w->shape[0] / groups) * w->stride[0] + index[1] % share * w->stride[1]
                             : index[along] * w->stride[w->rank - 2];
+    int64_t tap_number = 0, at_copy = 0;
     for (int d = 2; conv && d < w->rank; d++) { /* a tap that this element meets */
       const int64_t i = d - 2;
       for (int64_t tap = 0; tap < w->shape[d]; tap++) {
         const int64_t o = index[d] + c->p.window.before[i] - tap * c->p.window.dilation[i];
         if (o >= 0 && o % c->p.window.stride[i] == 0 && o / c->p.window.stride[i] < c->p.out.shape[d]) {
           at_weight += tap * w->stride[d], index[d] = o / c->p.window.stride[i];
+          tap_number = tap_number * w->shape[d] + tap;
           break;
         }
         if (tap + 1 == w->shape[d]) goto done; /* none */
       }
     }
+    at_copy = (tap_number * k / (conv ? rdt_tensor_count(w) / w->shape[0] / w->shape[1] : 1) + index[along]) * n;
     const double old = rdt_load(c->host[WEIGHTS], w->dtype, at_weight);
     const double change = rdt_dtype_is_half(c->p.out.dtype) && conv ? 4000.0 : 16.0 * sqrt((double)k) + 4.0;
     rdt_store(c->host[WEIGHTS], w->dtype, at_weight, w->dtype == RDT_S8 ? (old > 0 ? old - 3 : old + 3) : old + change);
-    put(c, WEIGHTS);
+    put_weight(c, l, at_weight, at_copy);
     launch(l, c, false);
     const rdt_cuda_verdict v = verdict(l);
     faults++;
@@ -341,13 +385,13 @@ static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *
     if (!there) complain("a fault was found elsewhere"), print_finding(&v), printf("  row %lld\n", (long long)row);
     rdt_store(c->host[WEIGHTS], w->dtype, at_weight, w->dtype == RDT_S8 ? 127 : NAN);
     if (w->dtype != RDT_S8) {
-      put(c, WEIGHTS);
+      put_weight(c, l, at_weight, at_copy);
       launch(l, c, false);
       const rdt_cuda_verdict nan = verdict(l);
       if (!(nan.certain + nan.cannot)) complain("NaN was not found"), print_finding(&nan);
     }
     rdt_store(c->host[WEIGHTS], w->dtype, at_weight, old);
-    put(c, WEIGHTS);
+    put_weight(c, l, at_weight, at_copy);
     launch(l, c, false);
     const rdt_cuda_verdict clean = verdict(l);
     if (clean.listed) complain("a fault is still reported in the next run"), print_finding(&clean);
@@ -446,7 +490,7 @@ static void check_pair(rdt_dtype type, uint64_t *seed) {
     rdt_cuda_linear *l;
     gpu_must(rdt_cuda_linear_create(&device, &c.p, schemes[s], 6.0, stream, &l, &why), label, &why);
     for (int minus = 0; minus < 2; minus++) {
-      const rdt_cuda_linear_task task = {l, c.o, {NULL, NULL}};
+      const rdt_cuda_linear_task task = {l, c.o, {NULL, NULL}, {NULL, NULL}};
       const int64_t at[2] = {ROW * c.t[OUT].stride[0] + FIRST, ROW * c.t[OUT].stride[0] + SECOND};
       const size_t size = rdt_dtype_size(out);
       gpu_must(rdt_cuda_linear_launch(l, &c.o, task.to, stream, &why), label, &why);
@@ -608,7 +652,7 @@ int main(int argc, char **argv) {
   for (int t = 0; blas && t < 4; t++) check_pair(types[t], &seed);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
-  printf("gpu-linear: %lld ops, %lld elements, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
-         (long long)elements, (long long)faults, (long long)refused, (long long)wrong);
+  printf("gpu-linear: %lld ops, %lld elements, %lld bit-sums, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
+         (long long)elements, (long long)sums_formed, (long long)faults, (long long)refused, (long long)wrong);
   return wrong ? 1 : 0;
 }

@@ -37,11 +37,15 @@ struct rdt_band_walk {
 
 struct rdt_band {
   int first, lines, in_first, in_lines; /* lines of the result and of the input */
+  int own;                              /* lines of the input that no other band has */
   __device__ __forceinline__ rdt_band(const rdt_bands_args &p, int band) {
     const rdt_band_axis &a = p.axis[0];
     first = band * p.lines, lines = min(p.lines, a.out - first);
     in_first = max(first * a.stride - a.pad, 0);
-    const int end = min((first + lines - 1) * a.stride - a.pad + (a.taps - 1) * a.dilation + 1, a.in);
+    int end = min((first + lines - 1) * a.stride - a.pad + (a.taps - 1) * a.dilation + 1, a.in);
+    const int next = band + 1 < p.bands ? min(max((first + lines) * a.stride - a.pad, 0), a.in) : a.in;
+    own = next - in_first;
+    if (p.given) end = max(end, next);
     in_lines = max(end - in_first, 0);
   }
 };
@@ -74,10 +78,10 @@ RDT_DEVICE void rdt_sum_block(const S (&x)[Q], double (&total)[Q]) {
   }
 }
 
-/* V neighbours, or one. */
-template <class T, int V, bool flat, class S>
+/* V neighbours, or one. bits: of the first so many elements, where the sums of the result are given. */
+template <class T, int V, bool flat, bool given, class S>
 RDT_DEVICE void rdt_band_expect(const rdt_bands_args &p, const rdt_band_walk<flat> &walk, const float *coefficients,
-                                S &sum, S &squares) {
+                                S &sum, S &squares, int own, uint64_t &bits) {
   const int count = walk.count(), step = V * (int)blockDim.x;
   const S least2 = (S)p.least2;
 #pragma unroll 2
@@ -85,6 +89,8 @@ RDT_DEVICE void rdt_band_expect(const rdt_bands_args &p, const rdt_band_walk<fla
     T x[V];
     float g[V];
     rdt_load_pack<T, V>((const T *)p.x + walk.at(e), x);
+    if constexpr (given)
+      if (e < own) bits += rdt_box_share_of(x, (uint64_t)walk.at(e));
     rdt_load_pack<float, V>(coefficients + e, g);
 #pragma unroll
     for (int v = 0; v < V; v++) {
@@ -177,9 +183,9 @@ static __global__ void __launch_bounds__(RDT_BANDS_THREADS, 1)
   uint64_t bits = 0;
   int wrong;
   if (flat || p.in.vectors)
-    rdt_band_expect<T, V, flat, S>(p, in, coefficients, x[0], x[1]);
+    rdt_band_expect<T, V, flat, false, S>(p, in, coefficients, x[0], x[1], 0, bits);
   else
-    rdt_band_expect<T, 1, flat, S>(p, in, coefficients, x[0], x[1]);
+    rdt_band_expect<T, 1, flat, false, S>(p, in, coefficients, x[0], x[1], 0, bits);
   if constexpr (flat)
     wrong = rdt_band_observe<T, V, flat, S>(p, result, x[2], x[3], bits);
   else
@@ -200,6 +206,42 @@ static __global__ void __launch_bounds__(RDT_BANDS_THREADS, 1)
   const int pixel = result.last ? wrong / result.channels : wrong % result.pixels;
   const rdt_place_of at = {first + pixel, result.channel_of(wrong), 1, 1, 0, 0};
   rdt_complain(p.verdict, RDT_CUDA_CERTAIN, at, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+/* Sums of pixels are given: their channels have the signs of their numbers, and the pixels of a band theirs. */
+RDT_DEVICE bool rdt_minus_pixel(int pixel) {
+  return rdt_minus(rdt_box_signs((unsigned)pixel >> 5 ^ 0x80000000u), pixel);
+}
+
+template <class T>
+static __global__ void __launch_bounds__(RDT_BANDS_THREADS, 2)
+    bands_given(const __grid_constant__ rdt_bands_tasks all) {
+  unsigned block;
+  const rdt_bands_args &p = all.task[rdt_box_task(all, block)];
+  const int image = (int)block / p.bands, band = (int)block % p.bands;
+  const rdt_band b(p, band);
+  const rdt_band_walk<true> in(p.in, image, b.in_first, b.in_lines);
+  float x[4] = {0, 0, 0, 0}; /* as above */
+  uint64_t bits = 0;
+  const int first = (image * p.axis[0].out + b.first) * p.result.unit, pixels = b.lines * p.result.unit;
+  const int64_t all_pixels = (int64_t)p.images * p.axis[0].out * p.result.unit;
+  for (int i = (int)threadIdx.x; i < pixels * p.given_blocks; i += (int)blockDim.x) {
+    const int c = i / pixels, pixel = i - c * pixels;
+    const float2 part = ((const float2 *)p.given)[c * all_pixels + first + pixel];
+    x[2] += rdt_minus_pixel(pixel) ? -part.x : part.x, x[3] += part.y;
+  }
+  rdt_band_expect<T, 8, true, true, float>(p, in, p.coefficients + band * p.pitch, x[0], x[1],
+                                           b.own * p.in.unit * p.in.channels, bits);
+  double sum[4];
+  rdt_sum_block<4, float>(x, sum);
+  rdt_box_add<RDT_BANDS_THREADS>({NULL, NULL}, 0, p.read, bits);
+  rdt_box_collect(p.tiles, block);
+  if (threadIdx.x != 0) return;
+  const rdt_place_of at = {first, -1, pixels, p.result.channels, 0, 0};
+  const double q = (sum[1] + rdt_box_lost(x[1], in.count())) * (double)*p.most;
+  const double seen = sum[3] + rdt_box_lost(x[3], pixels * p.result.channels);
+  if (__builtin_expect(!rdt_box_passes(p.bound, sum[2], seen, sum[0], q), 0))
+    rdt_box_compare(p.bound, p.verdict, at, sum[2], seen, sum[0], q);
 }
 
 /* ---- what the weights say ---- */
@@ -233,9 +275,10 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) bands_coefficients(con
           const T *w = (const T *)p.w + (c % share) * p.w_channel + t0 * p.w_tap[0] + t1 * p.w_tap[1] + t2 * p.w_tap[2];
           const int at = ((o0 - b.first) * p.axis[1].out + o1) * p.axis[2].out + o2;
           for (int k = group * filters; k < (group + 1) * filters; k++) {
-            const int to = result.element(k, at);
+            const int to = p.given ? k : result.element(k, at);
             const double x = (double)rdt_widen(w[k * p.w_filter]);
-            sum += rdt_minus(rdt_box_signs((unsigned)to >> 5), to) ? -x : x;
+            const bool other = p.given && rdt_minus_pixel(at);
+            sum += rdt_minus(rdt_box_signs((unsigned)to >> 5), to) != other ? -x : x;
           }
         }
       }
@@ -284,6 +327,11 @@ extern "C" const void *rdt_bands_check(rdt_dtype type, int flat) {
     default:
       return NULL;
   }
+}
+extern "C" const void *rdt_bands_given(rdt_dtype type) {
+  return type == RDT_F16    ? (const void *)bands_given<rdt_box_f16>
+         : type == RDT_BF16 ? (const void *)bands_given<rdt_box_bf16>
+                            : NULL;
 }
 extern "C" const void *rdt_bands_coefficients(rdt_dtype type) {
   BY_TYPE(bands_coefficients)

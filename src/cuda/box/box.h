@@ -26,10 +26,19 @@ typedef struct rdt_box_finish {
   double alpha, beta, p, q;
 } rdt_box_finish;
 
-/* Where the bit-sum of the result goes, and how many blocks have been there; NULL: nowhere. */
+/* Where a bit-sum goes, and how many blocks have been there; NULL: nowhere. */
 typedef struct rdt_box_sum_to {
   uint64_t *sum, *visits;
 } rdt_box_sum_to;
+
+/* Bit-sums that the tiles of a result have left, and of what they have read, and where they are added up, by so many
+ * blocks. */
+typedef struct rdt_box_tiles {
+  uint64_t *list, *read;
+  unsigned count, blocks;
+  rdt_box_sum_to to;
+  uint64_t *read_to; /* NULL: nobody asks */
+} rdt_box_tiles;
 
 /* ---- products: a row of C against A times the signed sums of B's rows ---- */
 
@@ -50,7 +59,11 @@ typedef struct rdt_rows_args {
   rdt_box_finish finish;
   rdt_box_bound bound;
   rdt_cuda_verdict *verdict;
-  rdt_box_sum_to to; /* only where it is fast */
+  rdt_box_sum_to to;  /* only where it is fast */
+  uint64_t *read;     /* the same of A, as it was read, of 16 bits; NULL: nowhere */
+  const float *given; /* [block][m]: signed sum and sum of squares of a row of raw, which then is not read */
+  int given_blocks;
+  rdt_box_tiles tiles;
 } rdt_rows_args;
 
 enum { RDT_ROWS_FEW = 2, RDT_ROWS_MANY = 4 }; /* rows of a block */
@@ -68,6 +81,9 @@ typedef struct rdt_rows_tasks {
  * type, which is A's or that of integers, or of f8e4m3 one of 16 bits; the sum is formed of a bound's results where the
  * sum of those is asked for. RDT_ROWS_MANY only where it is fast. */
 const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast);
+/* kernel (tasks): the same where sums are given, of f16 and bf16; A is along 1, k a multiple of eight, batches are 1.
+ */
+const void *rdt_rows_given(rdt_dtype a, int rows);
 /* The same sums with turns, RDT_ROWS_FEW rows a group, of any layout; what follows is not evaluated, no sum formed.
  * NULL: integers have none. */
 const void *rdt_rows_more(rdt_dtype a, rdt_dtype raw);
@@ -101,7 +117,11 @@ typedef struct rdt_bands_args {
   rdt_box_finish finish;
   rdt_box_bound bound;
   rdt_cuda_verdict *verdict;
-  rdt_box_sum_to to; /* only where it is flat */
+  rdt_box_sum_to to;  /* only where it is flat */
+  uint64_t *read;     /* where sums are given: the same of x, as it was read; NULL: nowhere */
+  const float *given; /* [block][pixels]: signed sum and sum of squares of a pixel of raw, which then is not read */
+  int given_blocks;
+  rdt_box_tiles tiles;
   /* only to make the coefficients */
   const void *w;
   int64_t w_filter, w_channel, w_tap[3];
@@ -117,6 +137,9 @@ typedef struct rdt_bands_tasks {
  * pixels and lines have no gaps, and channels lie side by side in multiples of 16 bytes; bias is of their type.
  * The sum as above. */
 const void *rdt_bands_check(rdt_dtype type, int flat);
+/* kernel (tasks): the same where sums are given, of f16 and bf16; flat. A band then has the lines up to the next one's,
+ * whether it sees them or not. */
+const void *rdt_bands_given(rdt_dtype type);
 /* kernel (args): coefficients; blocks of RDT_BOX_THREADS: x enough for a band's inputs, y bands */
 const void *rdt_bands_coefficients(rdt_dtype type);
 /* kernel (args): most, which is 0 before; a block for each input channel */

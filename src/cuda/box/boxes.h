@@ -24,6 +24,7 @@ void rdt_box_batch_free(rdt_box_batch *b);
  * of what launch has computed, added to a batch. to, the same for both: where the result's bit-sum goes, by one of
  * them, of so many blocks (0: neither forms none). renew: what was made of fixed weights is made of them again, where
  * memory may have been hit. */
+enum { RDT_BOX_READS_IN = 1, RDT_BOX_READS_RESIDUAL = 2 }; /* operands whose bit-sums a check can form */
 typedef struct rdt_box_product rdt_box_product;
 rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why);
 /* sets: of checks of each row, 0 to RDT_BOX_SETS; 0: unprotected */
@@ -32,8 +33,9 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
                                   rdt_box_product **b, rdt_reason *why);
 rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,
                                   rdt_reason *why);
-rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to,
+rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, uint64_t *read,
                                  rdt_box_batch *batch, rdt_reason *why);
+unsigned rdt_box_product_reads(const rdt_box_product *b);
 rdt_status rdt_box_product_renew(rdt_box_product *b, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_box_product_blocks(const rdt_box_product *b);
 rdt_cuda_verdict *rdt_box_product_verdict(const rdt_box_product *b);
@@ -52,6 +54,24 @@ int64_t rdt_box_conv_blocks(const rdt_box_conv *b);
 rdt_cuda_verdict *rdt_box_conv_verdict(const rdt_box_conv *b);
 void rdt_box_conv_destroy(rdt_box_conv *b);
 
+/* One own kernel does everything: fixed weights of 16 bits. The bit-sum of the result is left in pieces, which the
+ * check adds up; read: where those of in[0] and of the residual go, as they were read, of what it can sum (reads). */
+typedef struct rdt_box_fused rdt_box_fused;
+rdt_status rdt_box_fused_accept(const rdt_problem *p, rdt_reason *why);
+rdt_status rdt_box_fused_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
+                                const rdt_operands *trial, void *stream, rdt_box_fused **b, rdt_reason *why);
+rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_box_fused_check(const rdt_box_fused *b, const rdt_operands *o, rdt_box_sum_to to,
+                               uint64_t *const read[2], rdt_box_batch *batch, rdt_reason *why);
+rdt_status rdt_box_fused_renew(rdt_box_fused *b, const void *weights, void *stream, rdt_reason *why);
+int64_t rdt_box_fused_blocks(const rdt_box_fused *b);
+unsigned rdt_box_fused_reads(const rdt_box_fused *b);
+void *rdt_box_fused_copy(const rdt_box_fused *b); /* of the weights; NULL: it has none */
+const char *rdt_box_fused_kernel(const rdt_box_fused *b);
+const char *rdt_box_fused_scheme(const rdt_box_fused *b);
+rdt_cuda_verdict *rdt_box_fused_verdict(const rdt_box_fused *b);
+void rdt_box_fused_destroy(rdt_box_fused *b);
+
 /* The pass behind a result, where the library does not do all. */
 typedef struct rdt_box_tail {
   const void *code;
@@ -66,7 +86,8 @@ void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bo
 rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt_operands *o, rdt_box_sum_to to,
                                void *stream, rdt_reason *why);
 
-/* What both share. */
+/* What all share. */
+unsigned rdt_box_rows_blocks(const rdt_rows_args *a, int rows); /* rows: of a group */
 /* How a library sums products of 16 bits: as the device's tensor cores were seen to, where it is known to run on them;
  * else the widest, which single multiply-adds are within. Of 8-bit floats there is one model, without promotion. */
 rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tensor_cores, rdt_accumulator *acc,

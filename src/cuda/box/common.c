@@ -77,6 +77,11 @@ void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds) {
 
 /* ---- what is left behind a result ---- */
 
+unsigned rdt_box_rows_blocks(const rdt_rows_args *a, int rows) {
+  const int64_t groups = (int64_t)a->batches * ((a->m + rows - 1) / rows);
+  return (unsigned)(((groups << a->log_threads) + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
+}
+
 enum { MOST_BLOCKS = 1056 }; /* they meet where the sum is added up */
 
 void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat) {

@@ -288,6 +288,15 @@ RDT_DEVICE uint64_t rdt_box_share(const uint32_t *w, uint64_t number) {
   return plain * (number * 0x3c6ef37200000002u + 1u) + placed * 0x3c6ef37200000002u;
 }
 
+/* Eight neighbours of 16 bits from element `at` on. */
+template <class T>
+RDT_DEVICE uint64_t rdt_box_share_of(const T (&x)[8], uint64_t at) {
+  uint32_t words[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) words[i] = (uint32_t)x[2 * i].bits | (uint32_t)x[2 * i + 1].bits << 16;
+  return rdt_box_share<4>(words, at / 2);
+}
+
 /* A pack of results at element `at`, as it is stored. */
 RDT_DEVICE rdt_box_words rdt_box_load_pack(const void *from, int64_t at, rdt_dtype type) {
   if (rdt_box_is_half(type)) {
@@ -312,19 +321,44 @@ RDT_DEVICE int rdt_box_task(const Tasks &all, unsigned &block) {
   return i;
 }
 
-/* What a block has summed, and that it was there. */
+/* What a block has summed, and that it was there; and what it has read. */
 template <int THREADS>
-RDT_DEVICE void rdt_box_add(const rdt_box_sum_to &to, uint64_t x) {
-  __shared__ uint64_t warps[THREADS / 32];
-  if (!to.sum) return;
+RDT_DEVICE void rdt_box_add(const rdt_box_sum_to &to, uint64_t x, uint64_t *read_to = nullptr, uint64_t y = 0) {
+  __shared__ uint64_t warps[2][THREADS / 32];
+  if (!to.sum && !read_to) return;
 #pragma unroll
-  for (int d = 16; d > 0; d /= 2) x += __shfl_down_sync(0xffffffffu, x, d);
-  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
+  for (int d = 16; d > 0; d /= 2) {
+    x += __shfl_down_sync(0xffffffffu, x, d);
+    if (read_to) y += __shfl_down_sync(0xffffffffu, y, d);
+  }
+  if (threadIdx.x % 32 == 0) warps[0][threadIdx.x / 32] = x, warps[1][threadIdx.x / 32] = y;
   __syncthreads();
   if (threadIdx.x != 0) return;
-  for (unsigned w = 1; w < blockDim.x / 32; w++) x += warps[w];
+  for (unsigned w = 1; w < blockDim.x / 32; w++) x += warps[0][w], y += warps[1][w];
+  if (read_to) atomicAdd((unsigned long long *)read_to, (unsigned long long)y);
+  if (!to.sum) return;
   atomicAdd((unsigned long long *)to.sum, (unsigned long long)x);
   atomicAdd((unsigned long long *)to.visits, 1ull);
+}
+
+/* What the tiles have left, shared out among the blocks that check them; a tile that leaves nothing next time is
+ * missed. */
+RDT_DEVICE void rdt_box_collect(const rdt_box_tiles &tiles, unsigned block) {
+  if (!tiles.to.sum || threadIdx.x >= 32) return;
+  uint64_t x = 0, y = 0;
+  for (unsigned i = block + tiles.blocks * threadIdx.x; i < tiles.count; i += 32 * tiles.blocks) {
+    x += tiles.list[i], tiles.list[i] = 0;
+    if (tiles.read_to) y += tiles.read[i], tiles.read[i] = 0;
+  }
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) {
+    x += __shfl_down_sync(0xffffffffu, x, d);
+    y += __shfl_down_sync(0xffffffffu, y, d);
+  }
+  if (threadIdx.x != 0) return;
+  atomicAdd((unsigned long long *)tiles.to.sum, (unsigned long long)x);
+  if (tiles.read_to) atomicAdd((unsigned long long *)tiles.read_to, (unsigned long long)y);
+  atomicAdd((unsigned long long *)tiles.to.visits, 1ull);
 }
 
 /* ---- sums and comparison ---- */

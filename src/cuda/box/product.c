@@ -32,6 +32,7 @@ struct rdt_box_product {
   rdt_rows_args check, sums;
   int rows;          /* of a group */
   bool fast, packed; /* packed: the result has no gaps */
+  bool reads;        /* each element of A once, in memory without gaps, of 16 bits */
   const void *check_code, *more_code, *sums_code;
   void *raw; /* NULL: it is the result */
   rdt_box_tail tail;
@@ -208,11 +209,6 @@ static int threads_of(const rdt_cuda_device *d, int64_t groups, int64_t length, 
   return log;
 }
 
-static unsigned blocks_of(const rdt_rows_args *a, int rows) {
-  const int64_t groups = (int64_t)a->batches * ((a->m + rows - 1) / rows);
-  return (unsigned)(((groups << a->log_threads) + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);
-}
-
 /* As nearly all are, for which there is shorter code: rows side by side, all of A's type. */
 static bool is_fast(const rdt_box_product *b, const rdt_problem *p) {
   const lay *l = &b->l;
@@ -369,7 +365,7 @@ static rdt_status weigh(const rdt_box_product *b, const void *weights, rdt_box_b
   for (int i = 0; i < b->sets; i++) {
     rdt_rows_args s = of_set(b, &b->sums, i);
     s.raw.data = weights;
-    RDT_TRY(rdt_box_batch_rows(batch, b->sums_code, true, blocks_of(&s, RDT_ROWS_FEW), &s, why));
+    RDT_TRY(rdt_box_batch_rows(batch, b->sums_code, true, rdt_box_rows_blocks(&s, RDT_ROWS_FEW), &s, why));
   }
   return RDT_OK;
 }
@@ -445,6 +441,8 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
   }
   RDT_TRY(take_turns(b, stream, why));
   b->packed = rdt_tensor_is_packed(&p->out);
+  b->reads = rdt_dtype_is_half(b->in) && rdt_tensor_is_packed(&p->in[0]) &&
+             rdt_tensor_count(&p->in[0]) == batches * l->m * l->k;
   RDT_TRY(join(b, p, acts, (size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), stream, why));
   RDT_TRY(set_check(b, d, p, lambda, why));
   b->check_code = rdt_rows_check(b->in, b->inside ? b->out : b->acc, b->rows, b->fast);
@@ -512,10 +510,14 @@ rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *given,
 
 int64_t rdt_box_product_blocks(const rdt_box_product *b) {
   if (!b->protect) return 0;
-  return joint(b) ? b->tail.blocks : b->fast && b->packed ? blocks_of(&b->check, b->rows) : 0;
+  return joint(b) ? b->tail.blocks : b->fast && b->packed ? rdt_box_rows_blocks(&b->check, b->rows) : 0;
 }
 
-rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *given, rdt_box_sum_to to,
+unsigned rdt_box_product_reads(const rdt_box_product *b) {
+  return b->protect && b->fast && b->reads ? RDT_BOX_READS_IN : 0;
+}
+
+rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *given, rdt_box_sum_to to, uint64_t *read,
                                  rdt_box_batch *batch, rdt_reason *why) {
   rdt_epilogue e;
   const rdt_operands as = operands_of(b, given, &e), *o = &as;
@@ -523,11 +525,12 @@ rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *g
   if (!b->fixed) RDT_TRY(weigh(b, o->in[1].data, batch, why));
   rdt_rows_args c = args_of(b, o);
   if (!joint(b)) c.to = to;
-  RDT_TRY(rdt_box_batch_rows(batch, b->check_code, false, blocks_of(&c, b->rows), &c, why));
+  c.read = read;
+  RDT_TRY(rdt_box_batch_rows(batch, b->check_code, false, rdt_box_rows_blocks(&c, b->rows), &c, why));
   for (int i = 1; i < b->sets; i++) {
     rdt_rows_args more = of_set(b, &c, i);
-    more.to = (rdt_box_sum_to){NULL, NULL};
-    RDT_TRY(rdt_box_batch_rows(batch, b->more_code, false, blocks_of(&more, RDT_ROWS_FEW), &more, why));
+    more.to = (rdt_box_sum_to){NULL, NULL}, more.read = NULL;
+    RDT_TRY(rdt_box_batch_rows(batch, b->more_code, false, rdt_box_rows_blocks(&more, RDT_ROWS_FEW), &more, why));
   }
   return RDT_OK;
 }

@@ -121,9 +121,10 @@ RDT_DEVICE void rdt_gather(const rdt_rows_place &at, S (&x)[Q][R], S (&sum)[Q]) 
     for (int q = 0; q < Q; q++) sum[q] += parts[q][w][at.x];
 }
 
-/* What the rows should sum to. */
+/* What the rows should sum to; read: the bit-sum of A, where somebody asks. */
 template <class F, class T, int R, class S>
-RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at, S (&dot)[R], S (&square)[R]) {
+RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at, S (&dot)[R], S (&square)[R],
+                                uint64_t &read) {
   constexpr int V = rdt_step<T, F::fast>::V;
   const int64_t base = rdt_batch_at(p.a, p, at.batch);
   const rdt_weight<S> *weights = (const rdt_weight<S> *)p.weights;
@@ -148,6 +149,13 @@ RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at
         dot[r] += x * w[v].sum;
         if (!rdt_box_type<T>::integer) square[r] += rdt_box_square(x, least2) * w[v].square;
       }
+    if constexpr (F::fast && sizeof(T) == 2) {
+      if (p.read) {
+#pragma unroll
+        for (int r = 0; r < R; r++)
+          if (r < at.rows) read += rdt_box_share_of(t[r], (uint64_t)(base + (at.row + r) * p.a.row + column));
+      }
+    }
   }
 }
 
@@ -305,11 +313,11 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_check(const __
   rdt_rows_place at;
   at.set<R>(p, block);
   S x[4][R] = {}, sum[4]; /* expected, its squares; observed, its squares */
-  uint64_t bits = 0;
-  rdt_rows_expect<F, A, R, S>(p, at, x[0], x[1]);
+  uint64_t bits = 0, read = 0;
+  rdt_rows_expect<F, A, R, S>(p, at, x[0], x[1], read);
   const int2 wrong = rdt_rows_observe<F, C, R, S>(p, at, x[2], x[3], bits);
   rdt_gather<R, 4, S>(at, x, sum);
-  if constexpr (F::fast) rdt_box_add<RDT_BOX_THREADS>(p.to, bits);
+  if constexpr (F::fast) rdt_box_add<RDT_BOX_THREADS>(p.to, bits, p.read, read);
   rdt_place_of place = {at.batch * p.m + at.row + at.x, -1, 1, p.n, 0, p.k};
   typedef typename rdt_box_exact<S>::type D;
   D squares = sum[1] + rdt_box_lost(sum[1], p.k);
@@ -321,6 +329,31 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_check(const __
   if (__builtin_expect(wrong.x < 0, 1)) return;
   place = {at.batch * p.m + wrong.x, wrong.y, 1, rdt_step<C, F::fast>::V, 0, p.k};
   rdt_complain(p.verdict, RDT_CUDA_CERTAIN, place, 0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+/* What the rows sum to is given. */
+template <class A, int R>
+static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_given(const __grid_constant__ rdt_rows_tasks all) {
+  unsigned block;
+  const rdt_rows_args &p = all.task[rdt_box_task(all, block)];
+  rdt_rows_place at = {};
+  at.set<R>(p, block);
+  float x[2][R] = {}, sum[2], s = 0.0f, c2 = 0.0f;
+  uint64_t read = 0;
+  if (at.x < at.rows)
+    for (int b = 0; b < p.given_blocks; b++) {
+      const float2 part = ((const float2 *)p.given)[(int64_t)b * p.m + at.row + at.x];
+      s += part.x, c2 += part.y;
+    }
+  rdt_rows_expect<rdt_form<true, 0>, A, R, float>(p, at, x[0], x[1], read);
+  rdt_gather<R, 2, float>(at, x, sum);
+  rdt_box_add<RDT_BOX_THREADS>({NULL, NULL}, 0, p.read, read);
+  rdt_box_collect(p.tiles, block);
+  if (at.x >= at.rows) return;
+  const double expected = sum[0], squares = sum[1] + rdt_box_lost(sum[1], p.k), seen = c2 + rdt_box_lost(c2, p.n);
+  if (__builtin_expect(rdt_box_passes(p.bound, s, seen, expected, squares), 1)) return;
+  const rdt_place_of place = {at.row + at.x, -1, 1, p.n, 0, p.k};
+  rdt_box_compare(p.bound, p.verdict, place, s, seen, expected, squares);
 }
 
 /* Sums in double, whatever they are kept in. */
@@ -405,6 +438,17 @@ extern "C" const void *rdt_rows_more(rdt_dtype a, rdt_dtype raw) {
     default:
       return NULL;
   }
+}
+
+extern "C" const void *rdt_rows_given(rdt_dtype a, int rows) {
+  const bool many = rows == RDT_ROWS_MANY;
+  if (a == RDT_F16)
+    return many ? (const void *)rows_given<rdt_box_f16, RDT_ROWS_MANY>
+                : (const void *)rows_given<rdt_box_f16, RDT_ROWS_FEW>;
+  if (a == RDT_BF16)
+    return many ? (const void *)rows_given<rdt_box_bf16, RDT_ROWS_MANY>
+                : (const void *)rows_given<rdt_box_bf16, RDT_ROWS_FEW>;
+  return NULL;
 }
 
 extern "C" const void *rdt_rows_weights(rdt_dtype b) {

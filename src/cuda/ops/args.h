@@ -60,9 +60,10 @@ typedef struct rdt_gpu_op {
   int64_t diagonal;
   uint64_t fill;
   /* what is found */
-  int32_t check;             /* rdt_op_form */
-  const void *base;          /* where the result's memory begins, for its sum */
-  uint64_t *sum, *visits;    /* visits: one is added by each block, so that what never ran is noticed */
+  int32_t check;          /* rdt_op_form */
+  const void *base;       /* where the result's memory begins, for its sum */
+  uint64_t *sum, *visits; /* visits: one is added by each block, so that what never ran is noticed */
+  uint64_t *read;         /* where whoever does not store adds the bit-sum of view 1, as it was read; NULL: nowhere */
   rdt_cuda_verdict *verdict; /* elements that differ; cannot: an index is out of range */
 } rdt_gpu_op;
 

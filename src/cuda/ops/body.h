@@ -175,7 +175,7 @@ BODY uint64_t rdt_op_of_integer(int64_t x, int dtype) {
 /* ---- what is found ---- */
 
 typedef struct rdt_op_found {
-  uint64_t sum;
+  uint64_t sum, read;     /* of the result; of what was read, where somebody asks */
   uint32_t differ, wrong; /* elements; indices out of range */
   uint32_t first;         /* that differs, or that is wrong */
   rdt_op_form form;       /* the one that is computed: not both */
@@ -382,24 +382,25 @@ typedef struct rdt_op_field {
 
 BODY rdt_op_field rdt_op_window_at(const rdt_gpu_op *a, uint32_t e) {
   rdt_op_field w = {0, 0, {1, 1, 1}, 1};
+  int32_t place[RDT_OP_SPATIAL] = {0, 0, 0};
   UNROLL for (int k = RDT_MAX_RANK - 1; k >= 0; k--) {
     if (k >= a->rank) continue;
     const int32_t i = (int32_t)(e % a->length[k]);
     e /= a->length[k];
     w.out += i * a->view[0].stride[k];
     w.from += i * a->view[1].stride[k];
-    UNROLL for (int s = 0; s < RDT_OP_SPATIAL; s++) {
-      if (a->axis[k] != 2 + s) continue;
-      const rdt_op_window *d = &a->window[s];
-      const int32_t start = i * d->stride - d->before, pad = d->dilation - 1;
-      const int32_t first = start < 0 ? (pad - start) / d->dilation : 0;
-      const int32_t inside = d->length > start ? (d->length - start + pad) / d->dilation : 0;
-      const int32_t last = inside < d->kernel ? inside : d->kernel;
-      const int32_t padded = (d->length + d->after - start + pad) / d->dilation;
-      w.taps[s] = last > first ? last - first : 0;
-      w.padded *= padded < d->kernel ? padded : d->kernel;
-      w.from += (start + first * d->dilation) * d->step;
-    }
+    UNROLL for (int s = 0; s < RDT_OP_SPATIAL; s++) if (a->axis[k] == 2 + s) place[s] = i;
+  }
+  UNROLL for (int s = 0; s < RDT_OP_SPATIAL; s++) { /* where there is no such dimension, a window of one */
+    const rdt_op_window *d = &a->window[s];
+    const int32_t start = place[s] * d->stride - d->before, pad = d->dilation - 1;
+    const int32_t first = start < 0 ? (pad - start) / d->dilation : 0;
+    const int32_t inside = d->length > start ? (d->length - start + pad) / d->dilation : 0;
+    const int32_t last = inside < d->kernel ? inside : d->kernel;
+    const int32_t padded = (d->length + d->after - start + pad) / d->dilation;
+    w.taps[s] = last > first ? last - first : 0;
+    w.padded *= padded < d->kernel ? padded : d->kernel;
+    w.from += (start + first * d->dilation) * d->step;
   }
   return w;
 }

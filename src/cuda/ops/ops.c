@@ -31,7 +31,13 @@ int64_t rdt_ops_blocks(const rdt_gpu_op *a) {
   const int warps = RDT_OP_THREADS / 32;
   return by_rows[a->kind] == 1   ? (int64_t)a->count
          : by_rows[a->kind] == 2 ? ((int64_t)a->count + warps - 1) / warps
+         : by_rows[a->kind] == 4 ? ((int64_t)a->count / a->each + warps - 1) / warps
                                  : ((int64_t)a->count + each - 1) / each;
+}
+
+bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p) {
+  return n == 1 && by_rows[list->kind] == 2 && rdt_tensor_is_packed(&p->in[0]) &&
+         rdt_tensor_count(&p->in[0]) == rdt_tensor_count(&p->out);
 }
 
 /* ---- walks ---- */
@@ -143,6 +149,8 @@ static void by_warps(rdt_gpu_op *a) {
   if (good) a->kind = a->kind == RDT_OP_SOFTMAX ? RDT_OP_SOFTMAX_WARP : RDT_OP_NORM_WARP;
 }
 
+enum { WIDE = 16 }; /* taps from which on a warp shares them */
+
 /* Windows over channels that lie side by side. */
 static void by_packs(rdt_gpu_op *a) {
   const int last = a->rank - 1;
@@ -150,7 +158,8 @@ static void by_packs(rdt_gpu_op *a) {
   if (n == 0 || packs_of(a, 1, last) != n || a->length[last] % n != 0) return;
   for (int s = 0; s < RDT_OP_SPATIAL; s++)
     if (a->window[s].step % n != 0 && a->window[s].length > 1) return;
-  a->kind = a->kind == RDT_OP_MAXPOOL ? RDT_OP_MAXPOOL_PACK : RDT_OP_AVGPOOL_PACK;
+  const int taps = a->window[0].kernel * a->window[1].kernel * a->window[2].kernel;
+  a->kind = a->kind == RDT_OP_MAXPOOL ? RDT_OP_MAXPOOL_PACK : taps < WIDE ? RDT_OP_AVGPOOL_PACK : RDT_OP_AVGPOOL_TAPS;
   a->each = (int32_t)n;
 }
 
@@ -442,7 +451,7 @@ static rdt_status prepare_one(const row *r, const rdt_problem *p, const void *ba
   a->count = (uint32_t)rdt_tensor_count(&p->out);
   RDT_TRY(r->fill(p, a, why));
   const uint32_t each = a->count / (BLOCKS * RDT_OP_THREADS) + 1;
-  if (by_rows[a->kind] == 3) return RDT_OK; /* its packs */
+  if (by_rows[a->kind] >= 3) return RDT_OK; /* its packs */
   a->each = by_rows[a->kind] ? 1 : each > MOST_EACH ? MOST_EACH : (int32_t)each;
   return RDT_OK;
 }

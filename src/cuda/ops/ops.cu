@@ -37,8 +37,9 @@ RDT_DEVICE void finish(const rdt_gpu_op &a, const rdt_op_found &f) {
     }
   }
   if (f.form == RDT_OP_STORES) return;
-  const uint64_t sum = block_sum(f.sum);
+  const uint64_t sum = block_sum(f.sum), read = a.read ? block_sum(f.read) : 0;
   if (threadIdx.x != 0) return;
+  if (a.read) add(a.read, read);
   add(a.sum, sum);
   add(a.visits, 1);
 }
@@ -61,7 +62,7 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
 #define KERNEL(prefix, name, blocks, ...)                          \
   static __global__ void __launch_bounds__(RDT_OP_THREADS, blocks) \
       prefix##_##name(const __grid_constant__ rdt_gpu_op a) {      \
-    rdt_op_found f = {0, 0, 0, 0, form_of(a)};                     \
+    rdt_op_found f = {0, 0, 0, 0, 0, form_of(a)};                  \
     __VA_ARGS__                                                    \
     __syncwarp();                                                  \
     finish(a, f);                                                  \
@@ -78,12 +79,12 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
   })
 #define ROWS_1(name) KERNEL(kernel, name, 1, { rdt_op_##name(&a, block_of(a), threadIdx.x, RDT_OP_THREADS, &f); })
 #define ROWS_2(name)                                                                   \
-  KERNEL(warp, name, 2, {                                                              \
+  KERNEL(warp, name, 1, {                                                              \
     const uint32_t t = thread_of(f), r = block_of(a) * (RDT_OP_THREADS / 32) + t / 32; \
     if (r < a.count && a.view[0].bytes == 2)                                           \
-      rdt_warp_row<8>(a, r, (int)(t % 32)).name(a, r, f);                              \
+      rdt_warp_row<8>(a, r, (int)(t % 32), f).name(a, r, f);                           \
     else if (r < a.count)                                                              \
-      rdt_warp_row<4>(a, r, (int)(t % 32)).name(a, r, f);                              \
+      rdt_warp_row<4>(a, r, (int)(t % 32), f).name(a, r, f);                           \
   })
 #define ROWS_3(name)                                                           \
   KERNEL(pack, name, 2, {                                                      \
@@ -92,6 +93,14 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
       rdt_pack_##name<8>(a, e, f);                                             \
     else if (e < a.count)                                                      \
       rdt_pack_##name<4>(a, e, f);                                             \
+  })
+#define ROWS_4(name)                                                                              \
+  KERNEL(taps, name, 2, {                                                                         \
+    const uint32_t t = thread_of(f), e = (block_of(a) * (RDT_OP_THREADS / 32) + t / 32) * a.each; \
+    if (e < a.count && a.view[0].bytes == 2)                                                      \
+      rdt_taps_##name<8>(a, e, (int)(t % 32), f);                                                 \
+    else if (e < a.count)                                                                         \
+      rdt_taps_##name<4>(a, e, (int)(t % 32), f);                                                 \
   })
 #define X(id, name, rows) ROWS_##rows(name)
 #include "cuda/ops/kinds.def"
@@ -119,6 +128,7 @@ extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
 #define CODE_1(name) (const void *)kernel_##name,
 #define CODE_2(name) (const void *)warp_##name,
 #define CODE_3(name) (const void *)pack_##name,
+#define CODE_4(name) (const void *)taps_##name,
 #define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X

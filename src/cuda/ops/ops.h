@@ -19,6 +19,8 @@ extern const void *const rdt_ops_code[]; /* the kernels' handles, by rdt_op_kind
 /* How many launches: one, or of a concatenation one for each part that is not empty. RDT_ERR_UNSUPPORTED with the
  * reason. Fills *list (rdt_free) in all but what is found, which is its owner's; base is the result. */
 rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why);
+/* Whether `read` is of use: all of in[0], which has no gaps, is read once. */
+bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p);
 int64_t rdt_ops_blocks(const rdt_gpu_op *a);
 const char *rdt_ops_name(int kind); /* "cuda_map_f32" */
 #endif

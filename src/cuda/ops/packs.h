@@ -35,15 +35,23 @@ RDT_DEVICE rdt_pack_floats<V> rdt_pack_load(const rdt_op_view &v, int64_t at) {
   return rdt_pack_widen<V>(v, rdt_pack_words<V>(v, at));
 }
 
-/* Sums of a pack: of 16-bit numbers in single precision, which is exact or nearly so. */
+/* Sums of a pack, and of a row: of 16-bit numbers in single precision, which is exact or nearly so. */
+template <int V>
+struct rdt_pack_wide {
+  typedef double type;
+};
+template <>
+struct rdt_pack_wide<8> {
+  typedef float type;
+};
 RDT_DEVICE double rdt_pack_sum(const rdt_pack_floats<4> &p) {
   return ((double)p.x[0] + p.x[1]) + ((double)p.x[2] + p.x[3]);
 }
-RDT_DEVICE double rdt_pack_sum(const rdt_pack_floats<8> &p) {
-  return (double)(((p.x[0] + p.x[1]) + (p.x[2] + p.x[3])) + ((p.x[4] + p.x[5]) + (p.x[6] + p.x[7])));
+RDT_DEVICE float rdt_pack_sum(const rdt_pack_floats<8> &p) {
+  return (((p.x[0] + p.x[1]) + (p.x[2] + p.x[3])) + ((p.x[4] + p.x[5]) + (p.x[6] + p.x[7])));
 }
 template <int V>
-RDT_DEVICE double rdt_pack_sizes(rdt_pack_floats<V> p) {
+RDT_DEVICE auto rdt_pack_sizes(rdt_pack_floats<V> p) {
 #pragma unroll
   for (int v = 0; v < V; v++) p.x[v] = fabs_f32(p.x[v]);
   return rdt_pack_sum(p);
@@ -52,7 +60,7 @@ RDT_DEVICE double rdt_pack_squares(const rdt_pack_floats<4> &p) {
   const double a = p.x[0], b = p.x[1], c = p.x[2], d = p.x[3];
   return (a * a + b * b) + (c * c + d * d);
 }
-RDT_DEVICE double rdt_pack_squares(rdt_pack_floats<8> p) {
+RDT_DEVICE float rdt_pack_squares(rdt_pack_floats<8> p) {
 #pragma unroll
   for (int v = 0; v < 8; v++) p.x[v] *= p.x[v];
   return rdt_pack_sum(p);
@@ -65,6 +73,15 @@ RDT_DEVICE float rdt_pack_exp(float x) {
   float y;
   asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
   return y;
+}
+
+/* The share of 16 bytes in a bit-sum, the first of whose words has this number. */
+RDT_DEVICE uint64_t rdt_pack_share(const uint4 &x, uint64_t number) {
+  const uint32_t w[4] = {x.x, x.y, x.z, x.w};
+  uint64_t plain = 0, placed = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < 4; i++) plain += w[i], placed += (uint64_t)w[i] * i;
+  return rdt_op_share(plain, number) + placed * 0x3c6ef37200000002u;
 }
 
 /* Elements e, e + 1, ... of the result, the first of which lies at `at`. */
@@ -85,17 +102,8 @@ RDT_DEVICE void rdt_pack_take(const rdt_gpu_op &a, rdt_op_found &f, uint32_t e, 
     return;
   }
   const uint4 is = f.form == RDT_OP_AGAIN ? make_uint4(w[0], w[1], w[2], w[3]) : *to;
-  const uint32_t stored[4] = {is.x, is.y, is.z, is.w};
-  const uint64_t number = (uint64_t)((const char *)to - (const char *)a.base) / 4;
-  uint64_t plain = 0, placed = 0;
-  uint32_t other = 0;
-#pragma unroll
-  for (uint32_t i = 0; i < 4; i++) {
-    plain += stored[i], placed += (uint64_t)stored[i] * i;
-    other |= stored[i] ^ w[i];
-  }
-  f.sum += rdt_op_share(plain, number) + placed * 0x3c6ef37200000002u;
-  if (other) {
+  f.sum += rdt_pack_share(is, (uint64_t)((const char *)to - (const char *)a.base) / 4);
+  if ((is.x ^ w[0]) | (is.y ^ w[1]) | (is.z ^ w[2]) | (is.w ^ w[3])) {
     if (f.differ == 0) f.first = e;
     f.differ++;
   }
@@ -110,10 +118,29 @@ RDT_DEVICE float rdt_warp_most(float x) {
   }
   return x;
 }
-RDT_DEVICE double rdt_warp_sum(double x) {
+template <class S>
+RDT_DEVICE S rdt_warp_sum(S x) {
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
   return x;
+}
+
+/* What a row is multiplied with; sum: of its magnitudes or squares. */
+RDT_DEVICE float rdt_pack_factor(const rdt_gpu_op &a, double sum) {
+  return rdt_op_norm_factor(&a, sum);
+}
+RDT_DEVICE float rdt_pack_factor(const rdt_gpu_op &a, float sum) {
+  const float n = (float)a.inner, epsilon = (float)a.epsilon;
+  switch (a.fn) {
+    case RDT_FN_NORM_LAYER:
+    case RDT_FN_NORM_RMS:
+      return 1.0f / sqrt_f32(sum / n + epsilon);
+    case RDT_FN_NORM_MVN:
+      return 1.0f / (sqrt_f32(sum / n) + epsilon);
+    default:
+      if (a.fn == RDT_FN_NORM_L2) sum = sqrt_f32(sum);
+      return sum == 0.0f ? 0.0f : 1.0f / sum;
+  }
 }
 
 #define EACH_PACK(i) _Pragma("unroll") for (int k = 0, i = me * V; k < PACKS; k++, i += 32 * V)
@@ -121,20 +148,27 @@ RDT_DEVICE double rdt_warp_sum(double x) {
 template <int V>
 struct rdt_warp_row {
   static constexpr int PACKS = RDT_OP_WARP_ROW / (32 * V);
+  typedef typename rdt_pack_wide<V>::type S;
   rdt_pack_floats<V> x[PACKS];
   int64_t at[RDT_OP_VIEWS_OF_ROWS];
   int n, me;
 
-  __device__ __forceinline__ rdt_warp_row(const rdt_gpu_op &a, uint32_t r, int lane) : n((int)a.inner), me(lane) {
+  __device__ __forceinline__ rdt_warp_row(const rdt_gpu_op &a, uint32_t r, int lane, rdt_op_found &f)
+      : n((int)a.inner), me(lane) {
 #pragma unroll
     for (int v = 0; v < RDT_OP_VIEWS_OF_ROWS; v++) at[v] = 0;
     rdt_op_walk(&a, 0, a.outer, r, at, RDT_OP_VIEWS_OF_ROWS);
-    EACH_PACK(i) if (i < n) x[k] = rdt_pack_load<V>(a.view[1], at[1] + i);
+    uint4 words[PACKS];
+    EACH_PACK(i) if (i < n) words[k] = rdt_pack_words<V>(a.view[1], at[1] + i);
+    EACH_PACK(i) if (i < n) {
+      x[k] = rdt_pack_widen<V>(a.view[1], words[k]);
+      if (a.read && f.form != RDT_OP_STORES) f.read += rdt_pack_share(words[k], (uint64_t)(at[1] + i) * (16 / V) / 4);
+    }
   }
 
   __device__ __forceinline__ void softmax(const rdt_gpu_op &a, uint32_t r, rdt_op_found &f) {
     float most = -INFINITY;
-    double sum = 0.0;
+    S sum = 0;
     EACH_PACK(i) if (i < n) {
 #pragma unroll
       for (int v = 0; v < V; v++) most = x[k].x[v] > most || x[k].x[v] != x[k].x[v] ? x[k].x[v] : most;
@@ -161,24 +195,29 @@ struct rdt_warp_row {
   }
 
   __device__ __forceinline__ void norm(const rdt_gpu_op &a, uint32_t r, rdt_op_found &f) {
-    double sum = 0.0;
+    S sum = 0;
     float centre = 0.0f;
+    uint4 gains[PACKS], shifts[PACKS]; /* on their way while sums are formed */
+    EACH_PACK(i) if (i < n) {
+      if (a.views > 2) gains[k] = rdt_pack_words<V>(a.view[2], at[2] + i);
+      if (a.views > 3) shifts[k] = rdt_pack_words<V>(a.view[3], at[3] + i);
+    }
     if (a.fn == RDT_FN_NORM_LAYER || a.fn == RDT_FN_NORM_MVN) {
       EACH_PACK(i) if (i < n) sum += rdt_pack_sum(x[k]);
-      centre = (float)(rdt_warp_sum(sum) / n);
+      centre = (float)(rdt_warp_sum(sum) / (S)n);
     }
-    sum = 0.0;
+    sum = 0;
     EACH_PACK(i) if (i < n) {
       rdt_pack_floats<V> d;
 #pragma unroll
       for (int v = 0; v < V; v++) d.x[v] = x[k].x[v] - centre;
       sum += a.fn == RDT_FN_NORM_L1 ? rdt_pack_sizes(d) : rdt_pack_squares(d);
     }
-    const float factor = rdt_op_norm_factor(&a, rdt_warp_sum(sum));
+    const float factor = rdt_pack_factor(a, rdt_warp_sum(sum));
     EACH_PACK(i) if (i < n) {
       rdt_pack_floats<V> gain, shift;
-      if (a.views > 2) gain = rdt_pack_load<V>(a.view[2], at[2] + i);
-      if (a.views > 3) shift = rdt_pack_load<V>(a.view[3], at[3] + i);
+      if (a.views > 2) gain = rdt_pack_widen<V>(a.view[2], gains[k]);
+      if (a.views > 3) shift = rdt_pack_widen<V>(a.view[3], shifts[k]);
 #pragma unroll
       for (int v = 0; v < V; v++) {
         float y = (x[k].x[v] - centre) * factor;
@@ -192,21 +231,30 @@ struct rdt_warp_row {
 };
 #undef EACH_PACK
 
-/* Windows of the channels from e on, which lie side by side. The taps of a line are loaded before the first is used. */
-#define RDT_PACK_TAPS(a, w, p, ...)                                                           \
-  for (int32_t z = 0; z < (w).taps[0]; z++)                                                   \
-    for (int32_t y = 0; y < (w).taps[1]; y++) {                                               \
-      const int64_t line = (w).from + z * (a).window[0].tap + y * (a).window[1].tap;          \
-      for (int32_t first = 0; first < (w).taps[2]; first += 8) {                              \
-        uint4 words[8];                                                                       \
-        _Pragma("unroll") for (int t = 0; t < 8; t++) if (first + t < (w).taps[2]) words[t] = \
-            rdt_pack_words<V>((a).view[1], line + (first + t) * (a).window[2].tap);           \
-        _Pragma("unroll") for (int t = 0; t < 8; t++) if (first + t < (w).taps[2]) {          \
-          const rdt_pack_floats<V> p = rdt_pack_widen<V>((a).view[1], words[t]);              \
-          __VA_ARGS__                                                                         \
-        }                                                                                     \
-      }                                                                                       \
+/* Windows of the channels from e on, which lie side by side: so many taps are loaded before the first is used. */
+template <int V, class Take>
+RDT_DEVICE void rdt_pack_taps(const rdt_gpu_op &a, const rdt_op_field &w, Take take) {
+  constexpr int TOGETHER = 9;
+  const int n = w.taps[0] * w.taps[1] * w.taps[2];
+  int64_t plane = w.from, line = w.from, at = w.from;
+  int x = 0, y = 0;
+  for (int first = 0; first < n; first += TOGETHER) {
+    uint4 words[TOGETHER];
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++) {
+      if (first + i >= n) break;
+      words[i] = rdt_pack_words<V>(a.view[1], at);
+      at += a.window[2].tap;
+      if (++x < w.taps[2]) continue;
+      x = 0, line += a.window[1].tap;
+      if (++y == w.taps[1]) y = 0, plane += a.window[0].tap, line = plane;
+      at = line;
     }
+#pragma unroll
+    for (int i = 0; i < TOGETHER; i++)
+      if (first + i < n) take(rdt_pack_widen<V>(a.view[1], words[i]));
+  }
+}
 
 template <int V>
 RDT_DEVICE void rdt_pack_maxpool(const rdt_gpu_op &a, uint32_t e, rdt_op_found &f) {
@@ -214,10 +262,10 @@ RDT_DEVICE void rdt_pack_maxpool(const rdt_gpu_op &a, uint32_t e, rdt_op_found &
   rdt_pack_floats<V> most;
 #pragma unroll
   for (int v = 0; v < V; v++) most.x[v] = -INFINITY;
-  RDT_PACK_TAPS(a, w, p, {
-    _Pragma("unroll") for (int v = 0; v < V; v++) most.x[v] =
-        p.x[v] > most.x[v] || p.x[v] != p.x[v] ? p.x[v] : most.x[v];
-  })
+  rdt_pack_taps<V>(a, w, [&](const rdt_pack_floats<V> &p) {
+#pragma unroll
+    for (int v = 0; v < V; v++) most.x[v] = p.x[v] > most.x[v] || p.x[v] != p.x[v] ? p.x[v] : most.x[v];
+  });
   rdt_pack_take<V>(a, f, e, w.out, most);
 }
 
@@ -228,10 +276,40 @@ RDT_DEVICE void rdt_pack_avgpool(const rdt_gpu_op &a, uint32_t e, rdt_op_found &
   rdt_pack_floats<V> sum;
 #pragma unroll
   for (int v = 0; v < V; v++) sum.x[v] = 0.0f;
-  RDT_PACK_TAPS(a, w, p, { _Pragma("unroll") for (int v = 0; v < V; v++) sum.x[v] += p.x[v]; })
+  rdt_pack_taps<V>(a, w, [&](const rdt_pack_floats<V> &p) {
+#pragma unroll
+    for (int v = 0; v < V; v++) sum.x[v] += p.x[v];
+  });
 #pragma unroll
   for (int v = 0; v < V; v++) sum.x[v] = cells > 0.0f ? sum.x[v] / cells : 0.0f;
   rdt_pack_take<V>(a, f, e, w.out, sum);
+}
+
+/* Wide windows: each lane has some of the taps. */
+template <int V>
+RDT_DEVICE void rdt_taps_avgpool(const rdt_gpu_op &a, uint32_t e, int lane, rdt_op_found &f) {
+  const rdt_op_field w = rdt_op_window_at(&a, e);
+  const int taps = w.taps[0] * w.taps[1] * w.taps[2];
+  const float cells = (float)(a.count_pad ? w.padded : taps);
+  rdt_pack_floats<V> sum;
+#pragma unroll
+  for (int v = 0; v < V; v++) sum.x[v] = 0.0f;
+#pragma unroll 2
+  for (int t = lane; t < taps; t += 32) {
+    const int line = t / w.taps[2], z = line / w.taps[1];
+    const rdt_pack_floats<V> p =
+        rdt_pack_load<V>(a.view[1], w.from + z * a.window[0].tap + (line - z * w.taps[1]) * a.window[1].tap +
+                                        (t - line * w.taps[2]) * a.window[2].tap);
+#pragma unroll
+    for (int v = 0; v < V; v++) sum.x[v] += p.x[v];
+  }
+#pragma unroll
+  for (int v = 0; v < V; v++) {
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2) sum.x[v] += __shfl_xor_sync(0xffffffffu, sum.x[v], d);
+    sum.x[v] = cells > 0.0f ? sum.x[v] / cells : 0.0f;
+  }
+  if (lane == 0) rdt_pack_take<V>(a, f, e, w.out, sum);
 }
 
 #endif
