@@ -519,6 +519,9 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   const void *const *code = rdt_cuda_kernel_inject(g->kernel);
   const size_t bytes = (size_t)count * sizeof(rdt_mma_hit), all = bytes + (size_t)count * sizeof *found;
   if (!code) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
+  for (int i = 0; i < count; i++)
+    if (s[i].limit && g->kernel->family != RDT_CUDA_MMA)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes no fault in its bound", g->kernel->name);
   void *memory = NULL;
   rdt_mma_hit *hits = rdt_calloc((size_t)count, sizeof *hits);
   rdt_status status = hits ? rdt_cuda_alloc(all, &memory, why) : rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");

@@ -46,7 +46,8 @@ static double row_change(const gpu_case *c, const char *now, const char *clean, 
 static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_t *seed) {
   const uint64_t r = gpu_random(seed);
   const int bits = 8 * k->sum, site = (int)(gpu_random(seed) % 5);
-  const bool bounded = k->dtype != RDT_S8 && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_CLASSIC;
+  const bool bounded =
+      k->family == RDT_CUDA_MMA && k->dtype != RDT_S8 && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_CLASSIC;
   rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->p.out.shape[0] * c->p.out.shape[1])),
                                .position = (double)((r >> 32) % 1000) / 999.0,
                                .mask = (uint64_t)1 << (gpu_random(seed) % (uint64_t)bits)},
