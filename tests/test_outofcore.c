@@ -90,6 +90,7 @@ static void test_strategies(void **state) {
       rdt_matmul_result r;
       double *a = util_npy(a_path, dtypes[i], order & 1, M, K, 1), *b = util_npy(b_path, dtypes[i], order & 2, K, N, 2);
       for (int s = 0; s <= RDT_STRATEGY_COUNT; s++) {
+        if (i > 0 && s != (i + order) % RDT_STRATEGY_COUNT) continue; /* all of them with f32, one with the others */
         rdt_matmul_job job = job_of((rdt_strategy)s, s % 2 ? 1.0 : 1.1);
         job.verify = true;
         multiply(&job, RDT_CLEAN, &r);
