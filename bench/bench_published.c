@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "campaign/stats.h"
+#include "core/stats.h"
 #include "output.h"
 #include "published.h"
 

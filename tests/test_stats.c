@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "campaign/stats.h"
 #include "campaign/summary.h"
+#include "core/stats.h"
 #include "core/tensor.h"
 
 static void near(double a, double b, double room) {

@@ -2,8 +2,8 @@
 #ifndef RDT_CAMPAIGN_TALLY_H
 #define RDT_CAMPAIGN_TALLY_H
 
-#include "campaign/stats.h"
 #include "campaign/trial.h"
+#include "core/stats.h"
 
 typedef struct rdt_count {
   int64_t fate[RDT_FATE_COUNT], effect[RDT_EFFECT_COUNT];

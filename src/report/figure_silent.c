@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "campaign/stats.h"
+#include "core/stats.h"
 #include "inject/fault.h"
 #include "report/figures.h"
 #include "report/json.h"

@@ -1,4 +1,4 @@
-#include "campaign/stats.h"
+#include "core/stats.h"
 
 #include <math.h>
 

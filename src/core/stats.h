@@ -1,6 +1,6 @@
-/* Statistics of campaigns: pure functions of counts. */
-#ifndef RDT_CAMPAIGN_STATS_H
-#define RDT_CAMPAIGN_STATS_H
+/* Statistics of shares: pure functions of counts. */
+#ifndef RDT_CORE_STATS_H
+#define RDT_CORE_STATS_H
 
 #include <stdint.h>
 
