@@ -321,11 +321,37 @@ static void test_not_finite(void **state) {
   }
 }
 
+/* A product that exceeds its datatype is the product all the same: computed twice, delivered, never called CLEAN. */
+static void test_overflow(void **state) {
+  (void)state;
+  rdt_matmul_result r;
+  double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+  rdt_tensor c;
+  rdt_reason why = {""};
+  a[7 * K + 11] = 3e38;
+  b[11 * N + 5] = 10.0;
+  util_npy_of(a_path, RDT_F32, false, M, K, a);
+  util_npy_of(b_path, RDT_F32, false, K, N, b);
+  for (int errors = 0; errors < 2; errors++) {
+    rdt_matmul_job job = job_of(RDT_STRATEGY_SIMPLE, 1.2);
+    job.plant = (rdt_matmul_plant){.count = 4 * errors, .scattered = true, .site = RDT_SITE_ACCUM, .seed = 3};
+    multiply(&job, RDT_UNCHECKED, &r);
+    assert_true(r.unchecked > 0 && (r.faults > 0) == (errors > 0));
+    assert_int_equal(rdt_tensor_file_read(c_path, &c, &why), RDT_OK);
+    for (int64_t e = 0; e < M * N; e++)
+      if (e / N != 7) assert_true(isfinite(((float *)c.data)[e]));
+    assert_true(isinf(((float *)c.data)[7 * N + 5]));
+    rdt_free(c.data);
+  }
+  rdt_free(a);
+  rdt_free(b);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_strategies),  cmocka_unit_test(test_shapes),
-                                     cmocka_unit_test(test_unprotected), cmocka_unit_test(test_memory),
-                                     cmocka_unit_test(test_walk),        cmocka_unit_test(test_collinear),
-                                     cmocka_unit_test(test_recomputed),  cmocka_unit_test(test_sites),
-                                     cmocka_unit_test(test_persistent),  cmocka_unit_test(test_not_finite)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),  cmocka_unit_test(test_unprotected),
+      cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),    cmocka_unit_test(test_collinear),
+      cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),   cmocka_unit_test(test_persistent),
+      cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow)};
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }

@@ -132,7 +132,7 @@ rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f
 
 typedef struct line_state { /* of one axis: sums that fail, and those that can say nothing because of the operands */
   int64_t bad, first, blind;
-  bool certain;
+  bool certain, overflowing;
 } line_state;
 
 static bool is_blind(const rdt_block_side *s, int64_t i) {
@@ -160,7 +160,8 @@ static line_state survey(const rdt_block *b, int axis) {
     const rdt_outcome o = look(b, axis, i).outcome;
     if (o == RDT_PASS) continue;
     if (s.bad++ == 0) s.first = i;
-    s.certain = s.certain || o != RDT_SUSPECT;
+    s.certain = s.certain || o == RDT_CERTAIN;
+    s.overflowing = s.overflowing || o == RDT_CANNOT;
   }
   return s;
 }
@@ -313,12 +314,16 @@ static rdt_status mend_checksums(rdt_block *b, const int64_t place[2], int axis,
 rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool change, rdt_findings *f, rdt_settlement *out) {
   const line_state s[2] = {survey(b, 0), survey(b, 1)};
   const int64_t blind = s[0].blind + s[1].blind;
-  *out = (rdt_settlement){.how = RDT_SETTLED_AGAIN, .line = -1, .other = -1, .certain = s[0].certain || s[1].certain};
+  *out = (rdt_settlement){.how = RDT_SETTLED_AGAIN,
+                          .line = -1,
+                          .other = -1,
+                          .certain = s[0].certain || s[1].certain,
+                          .overflowing = s[0].overflowing || s[1].overflowing};
   if (s[0].bad + s[1].bad == 0) {
     if (blind > 0) out->how = RDT_SETTLED_UNCHECKED; /* else the two comparisons of a check do not say the same */
     return RDT_OK;
   }
-  if (blind > 0) return RDT_OK;
+  if (blind > 0 || out->overflowing) return RDT_OK;
   for (int axis = 0; axis < 2; axis++)
     if (s[1 - axis].bad == 0) return mend_checksums(b, place, axis, f, out);
   if (!change || (s[0].bad != 1 && s[1].bad != 1)) return RDT_OK;

@@ -58,7 +58,8 @@ typedef struct rdt_settlement {
   int64_t line, other; /* where, in the block: of a single element, or the first */
   double bound;        /* rebuilt: no element is further from the value without the fault */
   double before, after;
-  bool certain; /* of AGAIN: more than rounding can do */
+  bool certain;     /* of AGAIN: more than rounding can do */
+  bool overflowing; /* of AGAIN: sums fail that have no finite bound, as the product may exceed its datatype */
 } rdt_settlement;
 /* rebuild false: only what needs no change of C. f: of the check before; then of the last one. */
 rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool rebuild, rdt_findings *f, rdt_settlement *out);

@@ -35,6 +35,10 @@ static void say(const rdt_pipeline *p, const rdt_step *step, const story *x, cha
     snprintf(at, room, "its checksums were hit: computed again, with the same bits");
   else if (x->diagnosis == RDT_DIAG_MEMORY)
     snprintf(at, room, "the block of %s changed in memory: loaded and computed again", x->operand ? "B" : "A");
+  else if (x->s.overflowing)
+    snprintf(at, room,
+             "values beyond what %s holds: the same when computed again; sums that meet them cannot be checked",
+             rdt_dtype_name(p->job->task->out));
   else if (x->kind == RDT_EVENT_UNCHECKED)
     snprintf(at, room, "NaN or Inf in A or B: sums that meet them cannot be checked");
   else if (x->verdict == RDT_DETECTED)
@@ -115,6 +119,20 @@ static uint64_t bits(const rdt_pipeline *p, int slot) {
   return p->job->task->on->seal(b->c.data, (size_t)rdt_tensor_count(&b->c) * rdt_dtype_size(b->c.dtype), p->threads);
 }
 
+/* Sums without a finite bound, of a result that came out twice with the same bits: no fault is known, nor excluded. */
+static rdt_status overflowed(rdt_pipeline *p, int lane, bool fault, const rdt_findings *f, const rdt_suspect *worst) {
+  const bool last = p->lane[lane].step.last;
+  const story x = {.kind = fault ? RDT_EVENT_FAULT : RDT_EVENT_UNCHECKED,
+                   .verdict = RDT_UNCHECKED,
+                   .diagnosis = fault ? RDT_DIAG_TRANSIENT : RDT_DIAG_NONE,
+                   .what = "result",
+                   .s = {.line = -1, .other = -1, .overflowing = true},
+                   .worst = *worst};
+  if (last) p->result->unchecked += f->cannot;
+  if (last || fault) emit(p, lane, &x);
+  return RDT_OK;
+}
+
 /* Computes again until nothing complains, or what does is known to be rounding. */
 static rdt_status recompute(rdt_pipeline *p, int lane, int changed, bool certain, rdt_findings *f, rdt_reason *why) {
   const rdt_step *step = &p->lane[lane].step;
@@ -136,7 +154,9 @@ static rdt_status recompute(rdt_pipeline *p, int lane, int changed, bool certain
                .worst = worst};
     if (rdt_findings_complain(f)) {
       RDT_TRY(rdt_block_settle(&p->block[step->slot[2]], place, false, f, &s));
-      const bool rounding = s.how == RDT_SETTLED_AGAIN && same && !s.certain && !certain;
+      const bool repeated = s.how == RDT_SETTLED_AGAIN && same && !s.certain;
+      if (repeated && s.overflowing) return overflowed(p, lane, i > 0, f, &worst);
+      const bool rounding = repeated && !certain;
       if (s.how != RDT_SETTLED_UNCHECKED && !rounding) {
         certain = certain || s.certain;
         continue;
