@@ -54,10 +54,17 @@ static int exit_code(const rdt_product_run *r) {
 
 static rdt_status spare(const rdt_product_run *r, rdt_reason *why) {
   const char *const report = r->settings->report, *const files[] = {r->job.a, r->job.b, r->job.c};
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-    if (rdt_same_file(report, files[i]))
-      return rdt_fail(why, RDT_ERR_ARG, "--report %s: is an operand or the result; write to another file", report);
-  return RDT_OK;
+  static const char *const beside[] = {".sums", ".part", ".part.sums"};
+  bool same = false;
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++) same = same || rdt_same_file(report, files[i]);
+  for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s%s", r->job.c, beside[i]);
+    same = same || rdt_same_file(report, path);
+  }
+  if (!same) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG, "--report %s: is an operand, the result or beside it; write to another file",
+                  report);
 }
 
 static rdt_status go(rdt_product_run *r, const rdt_settings *s, int *code) {

@@ -66,7 +66,9 @@ static void test_refused(void **state) {
   util_npy_of("other.npy", RDT_F32, false, 3, 2, one);
   util_npy_of("two.npy", RDT_F32, false, 2, 3, one);
   assert_int_equal(
-      system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder"), 0);
+      system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder;"
+             "cp two.npy s.npy.sums; cp two.npy s.npy.part.sums"),
+      0);
   static const struct {
     const char *arguments, *words;
   } bad[] = {{"a.npy", "two matrices are needed"},
@@ -81,6 +83,10 @@ static void test_refused(void **state) {
              {"int.npy two.npy -o c.npy", "take f8 f4 f2"},
              {"a.npy other.npy -o c.npy", "as many columns as B has rows"},
              {"other.npy two.npy -o other.npy", "written over the operand"},
+             {"other.npy s.npy.sums -o s.npy", "written over the operand"},
+             {"other.npy s.npy.part.sums -o s.npy", "written over the operand"},
+             {"other.npy two.npy -o c.npy --report c.npy.sums", "write to another file"},
+             {"other.npy two.npy -o c.npy --report c.npy.part.sums", "write to another file"},
              {"other.npy two.npy -o folder", "no regular file"},
              {"other.npy two.npy -o none/c.npy", "No such file"},
              {"other.npy two.npy -o c.npy --mem-limit 12X", "--mem-limit takes bytes"},

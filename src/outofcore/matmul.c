@@ -81,8 +81,8 @@ static rdt_status open_operands(state *s, rdt_reason *why) {
   RDT_TRY(rdt_matrix_open(s->job->b, &s->b, why));
   const rdt_matrix *const in[2] = {&s->a, &s->b};
   for (int x = 0; x < 2; x++) {
-    RDT_TRY(not_input(in[x], s->job->c, why));
-    RDT_TRY(not_input(in[x], s->names.part, why));
+    const char *const written[] = {s->job->c, s->names.part, s->names.sums, s->names.part_sums};
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) RDT_TRY(not_input(in[x], written[i], why));
   }
   if (s->a.cols != s->b.rows)
     return rdt_fail(why, RDT_ERR_SHAPE,
@@ -144,7 +144,8 @@ static rdt_status same_product(const state *s, const rdt_ledger_head *was, rdt_r
   if (s->job->strategy != RDT_STRATEGY_AUTO && was->splits.strategy != s->job->strategy)
     what = "it had another --strategy";
   if (!what) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_ARG, "%.200s: --resume cannot go on: %s; delete it to begin anew", s->names.part, what);
+  return rdt_fail(why, RDT_ERR_ARG, "%.200s: --resume cannot go on: %s; delete it to begin anew", s->names.part_sums,
+                  what);
 }
 
 /* A block counts as finished if what lies in the file has its sum: what a power failure has lost is computed again. */
