@@ -1,5 +1,6 @@
 /* The command line from outside: exit codes, messages, files; what is wrong with an input is said, and nothing is left
  * behind. */
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -210,14 +211,25 @@ static void test_require(void **state) {
   (void)state;
   const int wide = system("test $(nproc) -ge 2") == 0;
   util_cli_expect(util_cli("plan --workload square-32 --policy model --explain"), 0, "computes three times");
-  util_cli_expect(util_cli("plan --workload square-32 --policy model --explain --require permanent"), 0,
-                  "may compute both sides of its check");
-  util_cli_expect(0, 0, "tmr-sm");
-  util_cli_expect(util_cli(RUN SOME "--require permanent --report three.json"), 0, "CLEAN");
-  util_cli_expect(0, 0, "tmr-sm");
-  util_cli_expect(util_cli(RUN SOME "--require permanent --fault bit:30@accum,layer=conv4,seed=2"), 0, "RECOMPUTED");
-  if (wide)
+  if (wide) {
+    util_cli_expect(util_cli("plan --workload square-32 --policy model --explain --require permanent"), 0,
+                    "may compute both sides of its check");
+    util_cli_expect(0, 0, "tmr-sm");
+    util_cli_expect(util_cli(RUN SOME "--require permanent --report three.json"), 0, "CLEAN");
+    util_cli_expect(0, 0, "tmr-sm");
+    util_cli_expect(util_cli(RUN SOME "--require permanent --fault bit:30@accum,layer=conv4,seed=2"), 0, "RECOMPUTED");
     util_cli_expect(util_cli("inject gemm:160x96x160 --scheme tmr-sm --fault stuck1:22@accum,core=1 -n 20"), 0, "PASS");
+  }
+  /* One core alone cannot do what is required. */
+  cpu_set_t all, one;
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+    if (CPU_ISSET(i, &all)) CPU_SET(i, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  const int refused = util_cli(RUN SOME "--require permanent");
+  assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+  util_cli_expect(refused, 2, "need two cores or more");
   util_cli_expect(util_cli(RUN SOME "--require permanent --scheme row"), 2, "leave --scheme out");
   util_cli_expect(util_cli(RUN SOME "--require permanent --device cuda:0"), 2, "leave --device out");
   util_cli_expect(util_cli(RUN SOME "--require cold"), 2, "permanent");

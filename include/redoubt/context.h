@@ -41,7 +41,7 @@ typedef struct rdt_policy {
   double min_coverage; /* the least share of single faults that an automatic choice must find, as `redoubt list schemes`
                           has it: measured, else declared; default 0.99 */
   int permanent;       /* automatic choices for products and convolutions survive a core that is wrong every time: three
-                          copies       on different cores (tmr-sm); default 0 */
+                          copies on different cores (tmr-sm); refused where there is one core; default 0 */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \

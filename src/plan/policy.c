@@ -19,6 +19,19 @@ static rdt_status avoid(rdt_context *ctx, const char *text) {
   return RDT_OK;
 }
 
+/* One core alone is wrong alike in all copies: a demand that cannot be met is refused, not dropped in silence. */
+static rdt_status several(rdt_context *ctx) {
+  cpu_set_t usable;
+  int left = 0;
+  if (sched_getaffinity(0, sizeof usable, &usable) == 0)
+    for (int i = 0; i < CPU_SETSIZE; i++)
+      left += CPU_ISSET(i, &usable) && !(ctx->cores.avoids && CPU_ISSET(i, &ctx->cores.avoided));
+  if (left >= 2) return RDT_OK;
+  return rdt_fail(&ctx->error, RDT_ERR_UNSUPPORTED,
+                  "permanent: copies on different cores need two cores or more, and there is one to run on: allow more "
+                  "(taskset), or do without");
+}
+
 rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   const char *scheme = policy->scheme ? policy->scheme : "auto";
   int sets;
@@ -40,6 +53,7 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "min_coverage %g is not within 0..1: a share of single faults",
                     policy->min_coverage);
   RDT_TRY(avoid(ctx, policy->avoid_cores));
+  if (policy->permanent) RDT_TRY(several(ctx));
   ctx->policy = *policy;
   ctx->policy.avoid_cores = NULL; /* the caller's text */
   memmove(ctx->scheme, scheme, strlen(scheme) + 1);
