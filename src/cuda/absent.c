@@ -29,6 +29,12 @@ const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   return NULL;
 }
 
+rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, rdt_reason *why) {
+  (void)k, (void)p;
+  rdt_cuda_count(why); /* the reason */
+  return RDT_ERR_UNSUPPORTED;
+}
+
 rdt_status rdt_probe(const rdt_cuda_device *d, rdt_dtype in, rdt_probed *found, rdt_accumulator *acc, rdt_reason *why) {
   (void)d, (void)in, (void)found, (void)acc;
   rdt_cuda_count(why); /* the reason */
