@@ -132,7 +132,11 @@ static void test_killed(void **state) {
   (void)state;
   unsigned moment = 1;
   int killed = 0;
+  struct timespec begin, end;
+  clock_gettime(CLOCK_MONOTONIC, &begin);
   util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit 500k --strategy deferred"), 0, "CLEAN");
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  const long took = (long)(end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
   for (int run = 0; run < 6; run++) {
     bool ended = false;
     unlink("c.npy");
@@ -141,7 +145,8 @@ static void test_killed(void **state) {
       const pid_t child = start();
       assert_true(child > 0);
       moment = moment * 1103515245u + 12345u;
-      const struct timespec wait = {0, (long)(moment >> 8) % 40 * 1000000 + again * 3000000};
+      const long now = took / 100 * ((long)(moment >> 8) % 80 + 10L * again);
+      const struct timespec wait = {now / 1000000000, now % 1000000000};
       nanosleep(&wait, NULL);
       kill(child, SIGKILL);
       assert_int_equal(waitpid(child, &code, 0), child);
