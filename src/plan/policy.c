@@ -3,14 +3,21 @@
 
 #include "plan/plan.h"
 
+/* Cores that this process may run on. */
+static int left_without(const cpu_set_t *avoided) {
+  cpu_set_t usable;
+  int left = 0;
+  if (sched_getaffinity(0, sizeof usable, &usable) == 0)
+    for (int i = 0; i < CPU_SETSIZE; i++) left += CPU_ISSET(i, &usable) && !CPU_ISSET(i, avoided);
+  return left;
+}
+
 /* Some core must be left. */
 static rdt_status avoid(rdt_context *ctx, const char *text) {
-  cpu_set_t avoided, usable;
-  int left = 0;
+  cpu_set_t avoided;
   RDT_TRY(rdt_cores_parse(text, &avoided, &ctx->error));
   const bool any = CPU_COUNT(&avoided) > 0;
-  if (any && sched_getaffinity(0, sizeof usable, &usable) == 0)
-    for (int i = 0; i < CPU_SETSIZE; i++) left += CPU_ISSET(i, &usable) && !CPU_ISSET(i, &avoided);
+  const int left = left_without(&avoided);
   if (any && left == 0)
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "avoiding the cores %.100s leaves none to run on", text);
   ctx->cores.avoids = any;
@@ -21,12 +28,7 @@ static rdt_status avoid(rdt_context *ctx, const char *text) {
 
 /* One core alone is wrong alike in all copies: a demand that cannot be met is refused, not dropped in silence. */
 static rdt_status several(rdt_context *ctx) {
-  cpu_set_t usable;
-  int left = 0;
-  if (sched_getaffinity(0, sizeof usable, &usable) == 0)
-    for (int i = 0; i < CPU_SETSIZE; i++)
-      left += CPU_ISSET(i, &usable) && !(ctx->cores.avoids && CPU_ISSET(i, &ctx->cores.avoided));
-  if (left >= 2) return RDT_OK;
+  if (left_without(&ctx->cores.avoided) >= 2) return RDT_OK;
   return rdt_fail(&ctx->error, RDT_ERR_UNSUPPORTED,
                   "permanent: copies on different cores need two cores or more, and there is one to run on: allow more "
                   "(taskset), or do without");
