@@ -5,8 +5,8 @@ already is not run again.
 
 usage: tools/campaigns.py REDOUBT DIR [--part products|convolutions|networks|data|data-networks|clean|gpu]... [--n N] [--jobs N] [--at-once N]
                           [--isa avx2|avx512]... [--list | --gather] [--of COMMIT] [--json FILE] [--md FILE]
-  tools/campaigns.py build/cli/redoubt /tmp/campaigns --jobs 2 --json bench/results/campaign-table.json
-  tools/campaigns.py build/cli/redoubt /tmp/gpu --part gpu --n 10000 --json bench/results/gpu-campaigns.json
+  tools/campaigns.py build/cli/redoubt DIR --jobs 2 --json bench/results/campaign-table.json
+  tools/campaigns.py build/cli/redoubt DIR --part gpu --n 10000 --json bench/results/gpu-campaigns.json
 
 DIR keeps a summary of each campaign (redoubt inject --report), --json and --md what is made of all that are there. Each names the commit that
 it ran on: --of, else that of the checkout. --list prints what would be run, for another machine: a name and the arguments of redoubt inject; its
