@@ -375,6 +375,8 @@ static const rdt_words examples[] = {
     {"redoubt inject model.onnx -i images.npy --fault bit@accum,count=1:16 --on-fault correct",
      "up to 16 in one row or column, rebuilt from checksums"},
     {"redoubt inject gemm:256x256x256:f16 --device cuda:0 --scheme row", "on a GPU, by a kernel that strikes itself"},
+    {"redoubt inject gemm:256x256x256:f16 --device cuda:0 --scheme tmr-kernel",
+     "three copies on a GPU, one of them struck"},
     {"redoubt inject gemm:512x512x512 --fault ber:1e-7@accum", "every computed bit flips with a probability"},
     {NULL, NULL}};
 const rdt_command rdt_cmd_inject = {
@@ -401,7 +403,9 @@ const rdt_command rdt_cmd_inject = {
         "that is compiled once more to strike itself, at the sites accum, packed (fragments of A in registers), "
         "epilogue "
         "(after the check) and checksum; a network with faults in its weights, activations and results. What strikes "
-        "there is one element once, or with `@accum,core=N` a whole multiprocessor. Golden results are the CPU's.\n"
+        "there is one element once, or with `@accum,core=N` a whole multiprocessor. With `tmr-kernel` one of three "
+        "copies is "
+        "struck, before they are voted on. Golden results are the CPU's.\n"
         "\n"
         "Where a model leaves the first dimension open, each trial takes the next images of the inputs.",
     .good = "no miss inside a claim, no harm done; with `--fault none`: nothing was reported",

@@ -228,11 +228,15 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->min_coverage)
     RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, 1.0, &policy.min_coverage, &s->why));
   policy.permanent = settings->require != 0;
-  if (policy.permanent && settings->device && strcmp(settings->device, "cpu") != 0)
+  const bool on_gpu = settings->device && strcmp(settings->device, "cpu") != 0;
+  if (policy.permanent && on_gpu)
     return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
                     "--require permanent: three copies are computed on cores of the CPU; leave --device out");
   if (policy.permanent && settings->scheme && strcmp(settings->scheme, "auto") != 0)
     return rdt_fail(&s->why, RDT_ERR_ARG, "--require permanent chooses the scheme: leave --scheme out");
+  if (settings->scheme && strcmp(settings->scheme, "tmr-kernel") == 0 && !on_gpu)
+    return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
+                    "--scheme tmr-kernel: three launches on a GPU, --device cuda:N; on cores it is tmr-sm");
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
   status = rdt_context_set_policy(s->ctx, &policy);

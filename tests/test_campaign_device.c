@@ -107,10 +107,9 @@ static bool built_in(void) {
 }
 
 static void products_are_struck(void **state) {
-  static const char *const targets[][2] = {{"gemm:24x40x56:f32", "thread1"},
-                                           {"gemm:24x40x56:f32", "row"},
-                                           {"gemm:24x40x56:s8", "row"},
-                                           {"gemm:9x17x5:f64", "auto"}};
+  static const char *const targets[][2] = {{"gemm:24x40x56:f32", "thread1"},    {"gemm:24x40x56:f32", "row"},
+                                           {"gemm:24x40x56:s8", "row"},         {"gemm:9x17x5:f64", "auto"},
+                                           {"gemm:24x40x56:f32", "tmr-kernel"}, {"gemm:24x40x56:s8", "tmr-kernel"}};
   (void)state;
   if (!built_in()) skip();
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)

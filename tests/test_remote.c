@@ -283,7 +283,19 @@ static void products_are_repaired(void **state) {
   must(run(&w, &r), &w);
   assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
   assert_true(as_clean(&w));
-  w.faults->silent = false;
+  /* Of three copies one loses: what is there is right; where it loses again it stays so, and the host computes nothing.
+   */
+  w.faults->outvoted = true;
+  for (int again = 0; again < 2; again++) {
+    w.faults->linear = 1, w.faults->linear_again = again;
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(found.first.diagnosis, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT);
+    assert_non_null(strstr(found.text, "copy 2 of three"));
+    assert_non_null(strstr(found.text, "outvoted"));
+    assert_true(as_clean(&w));
+  }
+  w.faults->silent = w.faults->outvoted = false;
   w.faults->linear = 1;
   w.faults->linear_again = 1; /* wrong twice: the host computes it, within rounding of the device */
   must(run(&w, &r), &w);
@@ -324,6 +336,9 @@ static void policies_hold(void **state) {
   assert_int_equal(run(&w, &r), RDT_ERR_FAULT);
   assert_int_equal(r.verdict, RDT_DETECTED);
   must(rdt_model_output(w.model, 0, &out), &w);
+  w.faults->linear = 1, w.faults->silent = w.faults->outvoted = true; /* a vote has repaired it already */
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_RECOMPUTED);
   must(rdt_model_inject(a.model, "bit:30@nonlinear,seed=3"), &a);
   assert_int_equal(run(&a, &r), RDT_ERR_FAULT);
   assert_int_equal(rdt_model_output(a.model, 0, &out), RDT_ERR_ARG);

@@ -86,9 +86,11 @@ static rdt_status run_linear(fake *f, rdt_cuda_linear *l, const rdt_operands *o,
   if (first) f->wrong = l;
   if (first || again) {
     if (!f->faults.silent) *(unsigned char *)o->out.data ^= 0x40;
-    l->verdict->certain++;
+    ++*(f->faults.outvoted ? &l->verdict->suspect : &l->verdict->certain);
     l->verdict->listed = 1;
     l->verdict->list[0] = (rdt_cuda_finding){.sm = 7, .column = -1, .rows = 1, .observed = 2.0f, .tau2 = 1.0f};
+    if (f->faults.outvoted)
+      l->verdict->list[0] = (rdt_cuda_finding){.complaint = RDT_CUDA_OUTVOTED, .sm = -1, .rows = 1, .k_first = 2};
   }
   memcpy(l->made, o->out.data, made_bytes(l));
   return RDT_OK;
@@ -347,6 +349,49 @@ static void gemm_destroy(rdt_cuda_gemm *g) {
   free(g);
 }
 
+/* ---- votes ---- */
+
+struct rdt_thrice {
+  rdt_tensor out;
+  void *other[RDT_VOTERS - 1];
+};
+
+static rdt_status votes_create(rdt_machine *m, const rdt_tensor *out, rdt_thrice **t, rdt_reason *why) {
+  *t = calloc(1, sizeof **t);
+  (*t)->out = *out;
+  for (int i = 0; i + 1 < RDT_VOTERS; i++) RDT_TRY(get_memory(m, rdt_tensor_bytes(out), &(*t)->other[i], why));
+  return RDT_OK;
+}
+
+static void *votes_copy(const rdt_thrice *t, int copy, const void *out) {
+  (void)out;
+  return t->other[copy - 1];
+}
+
+static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why) {
+  const size_t size = rdt_dtype_size(t->out.dtype);
+  (void)why;
+  *b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  if (((fake *)m)->faults.deaf) return RDT_OK;
+  for (int64_t e = 0; e < rdt_tensor_count(&t->out); e++) {
+    char *x = (char *)out + (size_t)e * size, *y = (char *)t->other[0] + (size_t)e * size,
+         *z = (char *)t->other[1] + (size_t)e * size;
+    const bool xy = memcmp(x, y, size) == 0, xz = memcmp(x, z, size) == 0, yz = memcmp(y, z, size) == 0;
+    if (xy && xz) continue;
+    const int loser = xy ? 2 : xz ? 1 : yz ? 0 : -1;
+    if (loser == 0) memcpy(x, y, size);
+    int64_t *first = loser < 0 ? &b->first_undecided : &b->first[loser];
+    if (*first < 0) *first = e;
+    ++*(loser < 0 ? &b->undecided : &b->lost[loser]);
+  }
+  return RDT_OK;
+}
+
+static void votes_destroy(rdt_thrice *t) {
+  for (int i = 0; i + 1 < RDT_VOTERS; i++) free(t->other[i]);
+  free(t);
+}
+
 /* Marks are the numbers of launches until then. */
 static rdt_status mark(rdt_machine *m, rdt_lane l, int number, rdt_reason *why) {
   fake *f = (fake *)m;
@@ -425,6 +470,10 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,
                              .gemm_destroy = gemm_destroy,
+                             .votes_create = votes_create,
+                             .votes_copy = votes_copy,
+                             .vote = vote,
+                             .votes_destroy = votes_destroy,
                              .mark = mark,
                              .between = between,
                              .record = record,

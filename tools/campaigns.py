@@ -29,8 +29,8 @@ import tables
 PARTS = ["products", "convolutions", "networks", "data", "data-networks", "clean"]
 GPU = "gpu"
 GPU_PRODUCT = "gemm:100x140x1000"  # no multiple of a tile, and many blocks share k
-GPU_SCHEMES = {"f16": ["thread1", "thread2", "replicate", "replicate1", "row", "col", "global", "global-classic"],
-               "s8": ["thread1", "row"], "f64": ["thread1", "row"], "f32": ["thread1", "row"]}
+GPU_SCHEMES = {"f16": ["thread1", "thread2", "replicate", "replicate1", "row", "col", "global", "global-classic", "tmr-kernel"],
+               "s8": ["thread1", "row", "tmr-kernel"], "f64": ["thread1", "row", "tmr-kernel"], "f32": ["thread1", "row", "tmr-kernel"]}
 ISAS = ["avx512", "avx2"]
 GEMM = ["row", "col", "rowcol", "global", "global-classic", "tile", "thread1", "thread2", "replicate", "replicate1", "dup", "none"]
 DTYPES = ["f32", "f64", "bf16", "f16", "s8", "u8"]

@@ -1,4 +1,5 @@
-/* One product on a GPU as a target, by an own kernel and its injecting instantiation (cuda/kernels.def). */
+/* One product on a GPU as a target, by an own kernel and its injecting instantiation (cuda/kernels.def); or three of
+ * them and a vote (tmr-kernel), one of which is struck. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +20,8 @@ typedef struct device_target {
   rdt_problem p; /* the same product with the device's addresses */
   void *there[3];
   rdt_cuda_gemm *gemm, *plain;
+  const char *scheme;
+  rdt_thrice *votes; /* NULL: another scheme; what checks the kernel makes do not count beside them */
   rdt_target_data data;
 } device_target;
 
@@ -39,7 +42,9 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   const rdt_dtype dtype = t->op.prob.in[0].dtype;
   const char *asked = strcmp(t->ctx->scheme, "auto") == 0 ? "thread1" : t->ctx->scheme;
-  t->kernel = find(dtype, asked);
+  const bool thrice = strcmp(asked, "tmr-kernel") == 0;
+  t->kernel = find(dtype, thrice ? "thread1" : asked);
+  t->scheme = thrice ? "tmr-kernel" : t->kernel ? t->kernel->scheme : NULL;
   for (int i = 0; i < n; i++) {
     const bool there =
         table[i].dtype == dtype && find(dtype, table[i].scheme) == &table[i] && rdt_scheme_find(table[i].scheme);
@@ -56,8 +61,10 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
 
 /* Where its checks are to notice a fault. Fragments of A are copies that a check in registers shares with the product:
  * row sums, which are formed of other ones, see them. */
-static bool has_site(const rdt_cuda_kernel *k, rdt_site site) {
+static bool has_site(const device_target *t, rdt_site site) {
+  const rdt_cuda_kernel *k = t->kernel;
   const bool threads = k->check < RDT_MMA_SUMS;
+  if (t->votes) return site == RDT_SITE_ACCUM || site == RDT_SITE_PACKED || site == RDT_SITE_EPILOGUE;
   switch (site) {
     case RDT_SITE_ACCUM:
       return true;
@@ -76,12 +83,13 @@ static rdt_status describe(device_target *t, rdt_reason *why) {
   rdt_target *b = &t->base;
   snprintf(b->device, sizeof b->device, "%s", t->machine->device.name);
   RDT_TRY(rdt_target_layers(b, 1, why));
-  RDT_TRY(rdt_target_layer_set(b, 0, t->op.name, "gemm", t->kernel->name, t->kernel->scheme, NULL, why));
-  b->layers[0].info = rdt_scheme_find(t->kernel->scheme);
+  RDT_TRY(rdt_target_layer_set(b, 0, t->op.name, "gemm", t->kernel->name, t->scheme, NULL, why));
+  b->layers[0].info = rdt_scheme_find(t->scheme);
+  b->layers[0].one_core = t->votes != NULL; /* nobody says on which multiprocessors copies are computed */
   b->spots = rdt_calloc(RDT_SITE_COUNT, sizeof *b->spots);
   if (!b->layers[0].info || !b->spots) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   for (int s = 0; s < RDT_SITE_COUNT; s++)
-    if (has_site(t->kernel, (rdt_site)s)) b->spots[b->n_spots++] = (rdt_spot){0, (rdt_site)s};
+    if (has_site(t, (rdt_site)s)) b->spots[b->n_spots++] = (rdt_spot){0, (rdt_site)s};
   return RDT_OK;
 }
 
@@ -110,13 +118,60 @@ static rdt_status draw(device_target *t, uint64_t drawing, rdt_reason *why) {
 
 /* ---- runs ---- */
 
+static rdt_status fetch(device_target *t, const void *there, rdt_reason *why) {
+  rdt_machine *m = t->machine;
+  RDT_TRY(m->get(m, RDT_LANE_MAIN, t->op.out.data, there, bytes_of(t, 2), why));
+  return m->wait(m, why);
+}
+
+static void *copy_at(const device_target *t, int i) {
+  return i ? t->machine->votes_copy(t->votes, i, t->there[2]) : t->there[2];
+}
+
+/* Of three copies the vote, as a finding: suspect where one lost, certain where all differ. */
+static rdt_status vote(device_target *t, rdt_cuda_verdict *v, rdt_reason *why) {
+  const int64_t n = t->op.out.shape[1];
+  rdt_thrice_ballot b;
+  *v = (rdt_cuda_verdict){0};
+  RDT_TRY(t->machine->vote(t->machine, t->votes, t->there[2], &b, why));
+  int loser = -1;
+  for (int i = 0; i < RDT_VOTERS; i++) {
+    v->suspect += (uint32_t)b.lost[i];
+    if (b.lost[i] > 0 && (loser < 0 || b.first[i] < b.first[loser])) loser = i;
+  }
+  v->certain = (uint32_t)b.undecided;
+  v->listed = v->suspect + v->certain > 0;
+  const int64_t first = b.undecided ? b.first_undecided : loser >= 0 ? b.first[loser] : 0;
+  v->list[0] = (rdt_cuda_finding){.complaint = b.undecided ? RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED,
+                                  .sm = -1,
+                                  .row = (int32_t)(first / n),
+                                  .column = (int32_t)(first % n),
+                                  .k_first = b.undecided ? -1 : loser};
+  return fetch(t, t->there[2], why);
+}
+
+/* What is struck, on the host too: one copy, before the vote; all of them, where a multiprocessor is. */
+static rdt_status compute_thrice(device_target *t, rdt_cuda_strike *strike, int struck, rdt_reason *why) {
+  rdt_cuda_verdict own;
+  rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
+  for (int i = 0; i < RDT_VOTERS; i++) {
+    o.out.data = copy_at(t, i);
+    const bool hit = strike && (i == struck || strike->sm >= 0);
+    RDT_TRY(t->machine->gemm_run(t->machine, t->gemm, &o, hit ? strike : NULL, &own, why));
+  }
+  return strike ? fetch(t, copy_at(t, struck), why) : RDT_OK;
+}
+
 /* The result, on the host too; strike NULL: by the kernel that is shipped. */
 static rdt_status compute(device_target *t, rdt_cuda_strike *strike, rdt_cuda_verdict *v, rdt_reason *why) {
   rdt_machine *m = t->machine;
   const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
+  if (t->votes) {
+    RDT_TRY(compute_thrice(t, NULL, 0, why));
+    return vote(t, v, why);
+  }
   RDT_TRY(m->gemm_run(m, t->gemm, &o, strike, v, why));
-  RDT_TRY(m->get(m, RDT_LANE_MAIN, t->op.out.data, t->there[2], bytes_of(t, 2), why));
-  return m->wait(m, why);
+  return fetch(t, t->there[2], why);
 }
 
 static bool found(const rdt_cuda_verdict *v) {
@@ -140,7 +195,7 @@ static rdt_status take_fault(const device_target *t, const char *spec, rdt_fault
   if (f->core >= t->machine->device.sms)
     return rdt_fail(why, RDT_ERR_ARG, "%s: %s has multiprocessors 0 to %d", spec, t->machine->device.name,
                     t->machine->device.sms - 1);
-  if (!has_site(t->kernel, f->site) || !rdt_fault_matches(f, t->op.name))
+  if (!has_site(t, f->site) || !rdt_fault_matches(f, t->op.name))
     return rdt_fail(why, RDT_ERR_ARG, "%s has no %s to plant a fault in, in a layer '%s'", t->kernel->name,
                     rdt_site_name(f->site), f->layer);
   return RDT_OK;
@@ -170,11 +225,12 @@ static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *
                          .fragment = f->site == RDT_SITE_PACKED,
                          .sm = f->core};
   if (s->hit.element < 0) return RDT_OK;
-  RDT_TRY(compute(t, s, v, why));
+  const int struck = (int)(rdt_fault_random(f, 13) % RDT_VOTERS);
+  RDT_TRY(t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why));
   rdt_store(&bits, out->dtype, 0, s->hit.before);
   s->hit.done = false;
   s->hit.mask = rdt_fault_mask(f, bits, out->dtype);
-  return compute(t, s, v, why);
+  return t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why);
 }
 
 /* The elements of the result that differ: how many, the largest difference, the largest of signed sums over rows. */
@@ -229,22 +285,37 @@ static rdt_injection injected(const device_target *t, const rdt_fault *f, const 
   return hit;
 }
 
+static void words_of_vote(const device_target *t, const rdt_shot *s, const rdt_cuda_finding *l, char *text,
+                          size_t size) {
+  const bool undecided = l->k_first < 0;
+  char who[64] = "all three copies differ";
+  if (!undecided) snprintf(who, sizeof who, "copy %d of three lost", l->k_first);
+  snprintf(text, size, "%s: %s at row %d, column %d, %s", t->op.name, who, l->row, l->column,
+           s->verdict == RDT_DETECTED            ? "and three more did not decide"
+           : undecided                           ? "and three more decided"
+           : s->diagnosis == RDT_DIAG_PERSISTENT ? "and once more: the other two are the result"
+                                                 : "not once more: the other two are the result");
+}
+
 static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdict *v) {
   const rdt_cuda_finding *l = &v->list[0];
   const rdt_tensor *out = &t->op.out;
   const bool rounding = s->faults == 0;
   char text[320];
-  snprintf(text, sizeof text, "%s: %s at row %d%s, %s", t->op.name,
-           rounding ? "a residual above the statistical bound" : "a fault in the result", l->row,
-           l->sm >= 0 ? " (by the multiprocessor that its check names)" : "",
-           rounding                           ? "was rounding: the same bits again"
-           : s->verdict == RDT_DETECTED       ? "found and not repaired"
-           : s->diagnosis == RDT_DIAG_CHECKER ? "found; the result was right"
-                                              : "found and computed again");
+  if (t->votes)
+    words_of_vote(t, s, l, text, sizeof text);
+  else
+    snprintf(text, sizeof text, "%s: %s at row %d%s, %s", t->op.name,
+             rounding ? "a residual above the statistical bound" : "a fault in the result", l->row,
+             l->sm >= 0 ? " (by the multiprocessor that its check names)" : "",
+             rounding                           ? "was rounding: the same bits again"
+             : s->verdict == RDT_DETECTED       ? "found and not repaired"
+             : s->diagnosis == RDT_DIAG_CHECKER ? "found; the result was right"
+                                                : "found and computed again");
   rdt_event e = {.kind = rounding ? RDT_EVENT_SUSPECT : RDT_EVENT_FAULT,
                  .node = t->op.name,
                  .op = "gemm",
-                 .scheme = t->kernel->scheme,
+                 .scheme = t->scheme,
                  .kernel = t->kernel->name,
                  .what = s->diagnosis == RDT_DIAG_CHECKER ? "checksum" : "result",
                  .place = {l->row, l->column},
@@ -296,6 +367,21 @@ static rdt_status settle(device_target *t, const rdt_cuda_verdict *v, rdt_shot *
   return status;
 }
 
+/* Where a copy lost, all three are computed once more: does it lose again? Where all differ, those decide. The vote has
+ * written already, whatever the policy. */
+static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_shot *s, rdt_reason *why) {
+  rdt_cuda_verdict again;
+  RDT_TRY(compute(t, NULL, &again, why));
+  s->faults = 1;
+  s->verdict = again.certain ? RDT_DETECTED : RDT_RECOMPUTED;
+  s->diagnosis = again.certain                                                                 ? RDT_DIAG_UNKNOWN
+                 : again.suspect && !v->certain && again.list[0].k_first == v->list[0].k_first ? RDT_DIAG_PERSISTENT
+                                                                                               : RDT_DIAG_TRANSIENT;
+  if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
+  tell(t, s, v);
+  return RDT_OK;
+}
+
 static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot *s, rdt_reason *why) {
   device_target *t = (device_target *)base;
   const rdt_cuda_tile *tile = t->kernel->tile;
@@ -305,15 +391,18 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   rdt_fault f;
   (void)id;
   *s = (rdt_shot){.layer = -1, .same = true, .verdict = RDT_CLEAN};
-  s->checks = ((out->shape[0] + tile->rows - 1) / tile->rows) * ((out->shape[1] + tile->columns - 1) / tile->columns);
+  s->checks = t->votes ? rdt_tensor_count(out)
+                       : ((out->shape[0] + tile->rows - 1) / tile->rows) *
+                             ((out->shape[1] + tile->columns - 1) / tile->columns);
   if (spec) RDT_TRY(take_fault(t, spec, &f, why));
   RDT_TRY(spec ? strike(t, &f, &hit, &v, why) : compute(t, NULL, &v, why));
   if (spec) s->hit = injected(t, &f, &hit);
+  if (spec && t->votes) RDT_TRY(vote(t, &v, why));
   if (s->hit.done || (!spec && t->data.fresh)) s->layer = 0;
-  const bool bits = t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
+  const bool bits = t->votes || t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
   s->floor = bits || !(hit.bound > 0.0) ? 0.0 : 2.0 * hit.bound;
   s->suspects = v.suspect + v.certain > 0;
-  if (found(&v) || v.cannot) RDT_TRY(settle(t, &v, s, why));
+  if (found(&v) || v.cannot) RDT_TRY(t->votes ? settle_votes(t, &v, s, why) : settle(t, &v, s, why));
   if (t->op.clean && s->status == RDT_OK) rdt_op_compare(&t->op, s);
   return RDT_OK;
 }
@@ -322,6 +411,11 @@ static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
   device_target *t = user;
   const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
   rdt_cuda_verdict v;
+  if (protected && t->votes) {
+    rdt_thrice_ballot b;
+    RDT_TRY(compute_thrice(t, NULL, 0, why));
+    return t->machine->vote(t->machine, t->votes, t->there[2], &b, why);
+  }
   return t->machine->gemm_run(t->machine, protected ? t->gemm : t->plain, &o, NULL, &v, why);
 }
 
@@ -336,6 +430,7 @@ static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why
 static void destroy(rdt_target *base) {
   device_target *t = (device_target *)base;
   if (t->machine) drop_products(t);
+  if (t->votes) t->machine->votes_destroy(t->votes);
   for (int i = 0; i < 3; i++)
     if (t->there[i]) t->machine->release(t->machine, t->there[i]);
   rdt_problem_clear(&t->p);
@@ -368,6 +463,7 @@ static rdt_status make(device_target *t, const char *text, rdt_reason *why) {
     RDT_TRY(t->machine->alloc(t->machine, bytes_of(t, i), &t->there[i], why));
     (i < 2 ? &t->p.in[i] : &t->p.out)->data = t->there[i];
   }
+  if (strcmp(t->scheme, "tmr-kernel") == 0) RDT_TRY(t->machine->votes_create(t->machine, &t->p.out, &t->votes, why));
   RDT_TRY(draw(t, 0, why));
   RDT_TRY(describe(t, why));
   return expect(t, why);

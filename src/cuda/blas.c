@@ -174,7 +174,7 @@ static int multiply(rdt_blas *b, const rdt_blas_operands *o, const lt_algorithm 
 }
 
 static int propose(rdt_blas *b, lt_found *found, int *count) {
-  const uint32_t aligned = ALIGNED, reduction = REDUCE_COMPUTE_TYPE;
+  const uint32_t aligned = ALIGNED, reduction = b->p.undivided ? 0 : REDUCE_COMPUTE_TYPE;
   lt_preference *p;
   int code = lt.cublasLtMatmulPreferenceCreate(&p);
   if (code) return code;
@@ -235,6 +235,21 @@ rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *t
   }
   *out = b;
   return RDT_OK;
+}
+
+rdt_status rdt_blas_twin(const rdt_blas *b, rdt_blas **twin, rdt_reason *why) {
+  *twin = NULL;
+  rdt_blas *t = rdt_calloc(1, sizeof *t);
+  if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
+  *t = *b;
+  t->desc = NULL, t->a = t->b = t->c = NULL, t->workspace = NULL;
+  rdt_status status = status_of(describe(t), "a product", why);
+  if (status == RDT_OK) status = rdt_cuda_alloc(t->bytes, &t->workspace, why);
+  if (status == RDT_OK)
+    *twin = t;
+  else
+    rdt_blas_destroy(t);
+  return status;
 }
 
 rdt_status rdt_blas_launch(rdt_blas *b, const rdt_blas_operands *o, void *stream, rdt_reason *why) {

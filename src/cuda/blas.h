@@ -18,6 +18,7 @@ typedef struct rdt_blas_product {
   double alpha, beta;             /* beta != 0: a residual with the strides of C */
   bool bias;
   int act;
+  bool undivided; /* only algorithms that sum all of k in one place */
 } rdt_blas_product;
 
 typedef struct rdt_blas_operands {
@@ -30,6 +31,8 @@ typedef struct rdt_blas rdt_blas;
  * RDT_ERR_UNSUPPORTED where there is no such library, or it has nothing for this product. */
 rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *trial, void *stream, rdt_blas **b,
                            rdt_reason *why);
+/* Another one, of the same algorithm, hence with the same bits, that may run at the same time. */
+rdt_status rdt_blas_twin(const rdt_blas *b, rdt_blas **twin, rdt_reason *why);
 rdt_status rdt_blas_launch(rdt_blas *b, const rdt_blas_operands *o, void *stream, rdt_reason *why); /* asynchronous */
 bool rdt_blas_on_tensor_cores(const rdt_blas *b); /* for certain: the library says so of the algorithm chosen */
 void rdt_blas_destroy(rdt_blas *b);

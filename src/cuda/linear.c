@@ -7,9 +7,10 @@
 #include "core/memory.h"
 #include "cuda/box/boxes.h"
 #include "cuda/kernel.h"
+#include "cuda/thrice.h"
 #include "cuda/trial.h"
 
-typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN, WAY_FUSED } way;
+typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN, WAY_FUSED, WAY_THRICE } way;
 
 struct rdt_cuda_linear {
   way way;
@@ -18,6 +19,8 @@ struct rdt_cuda_linear {
   rdt_box_conv *conv;
   rdt_cuda_gemm *own;
   rdt_box_fused *fused;
+  rdt_thrice *thrice;
+  rdt_cuda_linear *copies[RDT_VOTERS]; /* of thrice: unprotected; all one and the same, or each its own */
   char kernel[64], scheme[16];
 };
 
@@ -65,6 +68,8 @@ static bool is(const char *scheme, const char *name) {
   return strcmp(scheme, name) == 0;
 }
 
+static const char tmr[] = "tmr-kernel";
+
 /* Checks of each row that "row" or "row:f" asks for; 0: it is another scheme. */
 static int row_sets(const char *scheme) {
   if (is(scheme, "row")) return 1;
@@ -95,8 +100,11 @@ static bool own_accepts(const rdt_cuda_kernel *k, const rdt_problem *p, const ch
 }
 
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
-  (void)d;
   const rdt_status no = RDT_ERR_UNSUPPORTED;
+  if (scheme && is(scheme, tmr)) {
+    RDT_TRY(rdt_thrice_accept(&p->out, why));
+    return rdt_cuda_linear_accept(d, p, "none", why);
+  }
   const bool any = !scheme || is(scheme, "none");
   if (p->op == RDT_KOP_CONV) {
     rdt_problem product;
@@ -234,6 +242,67 @@ static void enter_fused(contest *c, bool protect) {
   enter(c, l, s, &why);
 }
 
+/* ---- three copies ---- */
+
+static rdt_status copy(void *maker, const rdt_operands *o, void *stream, rdt_reason *why) {
+  return rdt_cuda_linear_launch(maker, o, (rdt_box_sum_to){NULL, NULL}, stream, why);
+}
+
+/* The same, to run at the same time: the same bits. RDT_ERR_UNSUPPORTED: it has memory that only one run may use. */
+static rdt_status twin_of(const rdt_cuda_linear *l, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
+                          void *stream, rdt_cuda_linear **twin, rdt_reason *why) {
+  rdt_problem product;
+  rdt_tensor in[2];
+  *twin = NULL;
+  if (l->way != WAY_PRODUCT && l->way != WAY_OWN)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s runs once at a time", l->kernel);
+  rdt_cuda_linear *t = rdt_calloc(1, sizeof *t);
+  if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", l->kernel);
+  *t = *l;
+  t->product = NULL, t->own = NULL;
+  const rdt_problem *as = l->pointwise && pointwise(p, &product, in) ? &product : p;
+  const rdt_status s = l->way == WAY_PRODUCT ? rdt_box_product_twin(l->product, &t->product, why)
+                                             : rdt_cuda_gemm_create(rdt_cuda_kernel_find(l->kernel), d, as, lambda,
+                                                                    rdt_cuda_gemm_splits(l->own), stream, &t->own, why);
+  if (s == RDT_OK)
+    *twin = t;
+  else
+    rdt_cuda_linear_destroy(t);
+  return s;
+}
+
+static rdt_status fill_copies(rdt_cuda_linear *l, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
+                              void *stream, rdt_reason *why) {
+  rdt_thrice_makers makers = {.launch = copy};
+  rdt_box_trial trial;
+  RDT_TRY(rdt_cuda_linear_create(d, p, "none", lambda, stream, &l->copies[0], why));
+  snprintf(l->kernel, sizeof l->kernel, "%s", l->copies[0]->kernel);
+  for (int i = 1; i < RDT_VOTERS; i++) {
+    const rdt_status s = twin_of(l->copies[0], d, p, lambda, stream, &l->copies[i], why);
+    if (s != RDT_OK && s != RDT_ERR_UNSUPPORTED) return s;
+    if (s != RDT_OK) l->copies[i] = l->copies[0];
+  }
+  for (int i = 0; i < RDT_VOTERS; i++) makers.of[i] = l->copies[i];
+  RDT_TRY(rdt_box_trial_make(p, &trial, why));
+  const rdt_status s = rdt_thrice_create(&p->out, &makers, &trial.o, stream, &l->thrice, why);
+  rdt_box_trial_free(&trial);
+  return s;
+}
+
+static rdt_status create_thrice(const rdt_cuda_device *d, const rdt_problem *p, double lambda, void *stream,
+                                rdt_cuda_linear **out, rdt_reason *why) {
+  rdt_cuda_linear *l = rdt_calloc(1, sizeof *l);
+  if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
+  l->way = WAY_THRICE;
+  snprintf(l->scheme, sizeof l->scheme, "%s", tmr);
+  const rdt_status s = fill_copies(l, d, p, lambda, stream, why);
+  if (s == RDT_OK)
+    *out = l;
+  else
+    rdt_cuda_linear_destroy(l);
+  return s;
+}
+
 static bool fuses(const rdt_problem *p, const char *scheme) {
   const bool any = !scheme || is(scheme, "none");
   return (any || is(scheme, p->op == RDT_KOP_CONV ? "fic" : "row")) && rdt_box_fused_accept(p, NULL) == RDT_OK;
@@ -250,6 +319,7 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
   const bool multiplies = !is_conv || (single && (any || row_sets(scheme)));
   *out = NULL;
   RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
+  if (scheme && is(scheme, tmr)) return create_thrice(d, p, lambda, stream, out, why);
   RDT_TRY(rdt_box_trial_make(p, &trial, why));
   contest c = {.d = d, .p = p, .lambda = lambda, .stream = stream, .trial = &trial, .timed = true, .why = why};
   const bool library = multiplies && (any || row_sets(scheme)) && rdt_box_product_accept(as, NULL) == RDT_OK;
@@ -302,6 +372,7 @@ static const rdt_operands *view_of(const rdt_cuda_linear *l, const rdt_operands 
 rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_to to, void *stream,
                                   rdt_reason *why) {
   view v;
+  if (l->way == WAY_THRICE) return rdt_thrice_launch(l->thrice, o, stream, why);
   if (l->way == WAY_CONV) return rdt_box_conv_launch(l->conv, o, to, stream, why);
   if (l->way == WAY_FUSED) return rdt_box_fused_launch(l->fused, o, stream, why);
   const rdt_operands *as = view_of(l, o, &v);
@@ -327,7 +398,14 @@ rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *
   return s;
 }
 
+static rdt_status renew_copies(const rdt_cuda_linear *l, const void *weights, void *stream, rdt_reason *why) {
+  for (int i = 0; i < RDT_VOTERS; i++)
+    if (i == 0 || l->copies[i] != l->copies[0]) RDT_TRY(rdt_cuda_linear_renew(l->copies[i], weights, stream, why));
+  return RDT_OK;
+}
+
 rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *stream, rdt_reason *why) {
+  if (l->way == WAY_THRICE) return renew_copies(l, weights, stream, why);
   return l->way == WAY_CONV      ? rdt_box_conv_renew(l->conv, weights, stream, why)
          : l->way == WAY_PRODUCT ? rdt_box_product_renew(l->product, weights, stream, why)
          : l->way == WAY_FUSED   ? rdt_box_fused_renew(l->fused, weights, stream, why)
@@ -335,10 +413,10 @@ rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *
 }
 
 int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l) {
-  return l->way == WAY_OWN     ? 0
-         : l->way == WAY_FUSED ? rdt_box_fused_blocks(l->fused)
-         : l->way == WAY_CONV  ? rdt_box_conv_blocks(l->conv)
-                               : rdt_box_product_blocks(l->product);
+  return l->way == WAY_OWN || l->way == WAY_THRICE ? 0
+         : l->way == WAY_FUSED                     ? rdt_box_fused_blocks(l->fused)
+         : l->way == WAY_CONV                      ? rdt_box_conv_blocks(l->conv)
+                                                   : rdt_box_product_blocks(l->product);
 }
 
 unsigned rdt_cuda_linear_reads(const rdt_cuda_linear *l) {
@@ -348,14 +426,16 @@ unsigned rdt_cuda_linear_reads(const rdt_cuda_linear *l) {
 }
 
 void *rdt_cuda_linear_copy(const rdt_cuda_linear *l) {
-  return l->way == WAY_FUSED ? rdt_box_fused_copy(l->fused) : NULL;
+  const rdt_cuda_linear *as = l->way == WAY_THRICE ? l->copies[0] : l;
+  return as->way == WAY_FUSED ? rdt_box_fused_copy(as->fused) : NULL;
 }
 
 rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l) {
-  return l->way == WAY_OWN     ? rdt_cuda_gemm_found(l->own)
-         : l->way == WAY_FUSED ? rdt_box_fused_verdict(l->fused)
-         : l->way == WAY_CONV  ? rdt_box_conv_verdict(l->conv)
-                               : rdt_box_product_verdict(l->product);
+  return l->way == WAY_OWN      ? rdt_cuda_gemm_found(l->own)
+         : l->way == WAY_THRICE ? rdt_thrice_verdict(l->thrice)
+         : l->way == WAY_FUSED  ? rdt_box_fused_verdict(l->fused)
+         : l->way == WAY_CONV   ? rdt_box_conv_verdict(l->conv)
+                                : rdt_box_product_verdict(l->product);
 }
 
 const char *rdt_cuda_linear_kernel(const rdt_cuda_linear *l) {
@@ -368,6 +448,9 @@ const char *rdt_cuda_linear_scheme(const rdt_cuda_linear *l) {
 
 void rdt_cuda_linear_destroy(rdt_cuda_linear *l) {
   if (!l) return;
+  rdt_thrice_destroy(l->thrice);
+  for (int i = RDT_VOTERS - 1; i >= 0; i--)
+    if (i == 0 || l->copies[i] != l->copies[0]) rdt_cuda_linear_destroy(l->copies[i]);
   rdt_box_product_destroy(l->product);
   rdt_box_conv_destroy(l->conv);
   rdt_cuda_gemm_destroy(l->own);

@@ -118,6 +118,19 @@ static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands 
   return rdt_cuda_gemm_verdict(g, stream, found, why);
 }
 
+static rdt_status votes_create(rdt_machine *m, const rdt_tensor *out, rdt_thrice **t, rdt_reason *why) {
+  *t = NULL;
+  RDT_TRY(enter(m, why));
+  return rdt_thrice_create(out, NULL, NULL, stream_of(m, RDT_LANE_MAIN), t, why);
+}
+
+static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why) {
+  void *stream = stream_of(m, RDT_LANE_MAIN);
+  RDT_TRY(enter(m, why));
+  RDT_TRY(rdt_thrice_vote(t, out, stream, why));
+  return rdt_thrice_read(t, stream, b, why);
+}
+
 static rdt_status mark(rdt_machine *m, rdt_lane l, int number, rdt_reason *why) {
   gpu *g = (gpu *)m;
   if (number >= g->n_marks) {
@@ -206,6 +219,10 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,
                              .gemm_destroy = rdt_cuda_gemm_destroy,
+                             .votes_create = votes_create,
+                             .votes_copy = rdt_thrice_copy,
+                             .vote = vote,
+                             .votes_destroy = rdt_thrice_destroy,
                              .mark = mark,
                              .between = between,
                              .record = record,

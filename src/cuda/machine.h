@@ -7,6 +7,7 @@
 #include "cuda/kernel.h"
 #include "cuda/linear.h"
 #include "cuda/ops/args.h"
+#include "cuda/thrice.h"
 
 typedef enum rdt_lane { RDT_LANE_MAIN, RDT_LANE_SIDE, RDT_LANES } rdt_lane;
 
@@ -46,6 +47,11 @@ struct rdt_machine {
   rdt_status (*gemm_run)(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
                          rdt_cuda_verdict *found, rdt_reason *why);
   void (*gemm_destroy)(rdt_cuda_gemm *g);
+  /* Copies of a result to vote on (cuda/thrice.h): copies 1 and 2 are made where votes_copy says. vote: waits. */
+  rdt_status (*votes_create)(rdt_machine *m, const rdt_tensor *out, rdt_thrice **t, rdt_reason *why);
+  void *(*votes_copy)(const rdt_thrice *t, int copy, const void *out);
+  rdt_status (*vote)(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why);
+  void (*votes_destroy)(rdt_thrice *t);
   /* A mark in the lane's order, by number; after wait: seconds between two of them. */
   rdt_status (*mark)(rdt_machine *m, rdt_lane l, int number, rdt_reason *why);
   rdt_status (*between)(rdt_machine *m, int from, int to, double *seconds, rdt_reason *why);

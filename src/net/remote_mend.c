@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "cuda/ops/ops.h"
+#include "cuda/vote.h"
 #include "net/remote.h"
 
 typedef struct mend {
@@ -17,6 +18,11 @@ typedef struct mend {
   rdt_reason *why;
 } mend;
 
+/* Of three copies one has lost (cuda/vote.h): what is there is what the other two say. */
+static bool outvoted(const rdt_cuda_verdict *v) {
+  return v->suspect && !v->certain && !v->cannot && v->listed && v->list[0].complaint == (int)RDT_CUDA_OUTVOTED;
+}
+
 /* What was found out about a step. */
 typedef struct finding {
   rdt_event_kind kind;
@@ -24,12 +30,14 @@ typedef struct finding {
   rdt_diagnosis diagnosis;
   const char *what;
   bool changed;
+  bool voted; /* a copy has lost */
 } finding;
 
 /* ---- telling ---- */
 
 static const char *ending(const finding *f) {
-  return f->verdict == RDT_DETECTED            ? "found and not repaired"
+  return f->voted                              ? "outvoted by the other two"
+         : f->verdict == RDT_DETECTED          ? "found and not repaired"
          : f->verdict == RDT_UNCHECKED         ? "which leaves no bound; a second run gave the same bits"
          : f->kind == RDT_EVENT_SUSPECT        ? "was rounding: the same bits again"
          : f->diagnosis == RDT_DIAG_MEMORY     ? "found and restored"
@@ -48,7 +56,8 @@ static void tell(mend *e, int i, const finding *f) {
   const char *name = s->kind == RDT_STEP_NODE     ? m->graph->nodes[s->subject].name
                      : s->kind == RDT_STEP_IMPORT ? m->graph->values[m->graph->inputs[s->subject]].name
                                                   : m->graph->values[m->graph->outputs[s->subject]].name;
-  if (l && f->diagnosis != RDT_DIAG_MEMORY) snprintf(where, sizeof where, " (multiprocessor %d)", l->sm);
+  if (l && f->diagnosis != RDT_DIAG_MEMORY && l->sm >= 0) snprintf(where, sizeof where, " (multiprocessor %d)", l->sm);
+  if (f->voted) snprintf(where, sizeof where, " (copy %d of three)", l->k_first);
   snprintf(text, sizeof text, "%.160s: a %s fault in the %s%s, %s", name, rdt_diagnosis_name(f->diagnosis), f->what,
            where, ending(f));
   if (f->kind == RDT_EVENT_SUSPECT && l)
@@ -155,10 +164,13 @@ static rdt_status redo(mend *e, int i, bool own) {
   rdt_status status = RDT_OK;
   bool host = r->steps[i].host;
   if (!host) RDT_TRY(again(e, i, &sum));
-  const bool rounding = !host && !first.certain && !e->verdicts[i].certain && sum == before;
+  f.voted = !host && outvoted(&first) && sum == before;
+  const bool rounding = !host && !f.voted && !first.certain && !e->verdicts[i].certain && sum == before;
+  const bool lost_again =
+      f.voted && outvoted(&e->verdicts[i]) && e->verdicts[i].list[0].k_first == first.list[0].k_first;
   const bool indexed =
       s->prob.op == RDT_KOP_GATHER || s->prob.op == RDT_KOP_SCATTER; /* who says which index is wrong */
-  if (!host && complains(&e->verdicts[i]) && (!rounding || indexed)) {
+  if (!host && complains(&e->verdicts[i]) && (!rounding || indexed) && !(f.voted && outvoted(&e->verdicts[i]))) {
     f.diagnosis = RDT_DIAG_PERSISTENT;
     host = true;
   }
@@ -179,6 +191,8 @@ static rdt_status redo(mend *e, int i, bool own) {
     f.verdict = RDT_DETECTED;
     f.diagnosis = RDT_DIAG_UNKNOWN;
   } else if (f.diagnosis == RDT_DIAG_PERSISTENT) {
+  } else if (f.voted) {
+    f.diagnosis = lost_again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT;
   } else if (moved && (f.changed || r->steps[i].doubt)) {
     f.diagnosis = RDT_DIAG_MEMORY; /* or the first of two evaluations by one launch was wrong */
     f.what = "activation";
@@ -248,11 +262,13 @@ static rdt_status walk(mend *e, const rdt_tensor *inputs) {
     if (!own && !reads_stale(e, s)) continue;
     rdt_status status = RDT_ERR_FAULT;
     if (!repair) {
+      const bool voted = !rot && outvoted(&e->verdicts[i]); /* the vote has written already */
       const finding f = {.kind = RDT_EVENT_FAULT,
-                         .verdict = RDT_DETECTED,
+                         .verdict = voted ? RDT_RECOMPUTED : RDT_DETECTED,
                          .diagnosis = RDT_DIAG_UNKNOWN,
                          .what = rot ? "weight" : "result",
-                         .changed = false};
+                         .voted = voted};
+      if (voted) status = RDT_OK;
       if (own) tell(e, i, &f);
     } else if (rot) {
       const rdt_cuda_verdict seen = e->verdicts[i];

@@ -62,6 +62,10 @@ static void compare_estimates(rdt_offers *o) {
 /* Why no kernel can make this scheme's check of the problem; false: some may. */
 static bool scheme_refuses(const rdt_problem *p, const rdt_scheme_info *s, int sets, rdt_reason *why) {
   if (s->impl && s->impl->accept(p, why) != RDT_OK) return true;
+  if (s->id == RDT_SCHEME_TMR_KERNEL) {
+    rdt_fail(why, RDT_ERR_UNSUPPORTED, "three launches on a GPU (--device cuda:N); on cores it is tmr-sm");
+    return true;
+  }
   if (sets > 1 && p->acc == RDT_S32) { /* two flipped top bits cancel under any weights */
     rdt_fail(why, RDT_ERR_UNSUPPORTED, "integers are checked modulo 2^32: there %s:%d is no more than %s", s->name,
              sets, s->name);

@@ -2,7 +2,7 @@
 # make gpu-check: every CUDA kernel and linear op against exact results, checks with and without faults, what the
 # checks add to the instructions, and small shapes under compute-sanitizer. All of it runs side by side, and ends within
 # ten minutes; each part prints when it has ended, with its seconds.
-#     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR
+#     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR
 # RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 set -u
 logs=$(mktemp -d)

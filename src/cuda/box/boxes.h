@@ -31,6 +31,8 @@ rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why);
 enum { RDT_BOX_SETS = 8 };
 rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, double lambda, void *stream,
                                   rdt_box_product **b, rdt_reason *why);
+/* Of an unprotected one another one that gives the same bits and may run at the same time. */
+rdt_status rdt_box_product_twin(const rdt_box_product *b, rdt_box_product **twin, rdt_reason *why);
 rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,
                                   rdt_reason *why);
 rdt_status rdt_box_product_check(const rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, uint64_t *read,

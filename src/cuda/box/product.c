@@ -35,6 +35,7 @@ struct rdt_box_product {
   bool reads;        /* each element of A once, in memory without gaps, of 16 bits */
   const void *check_code, *more_code, *sums_code;
   void *raw; /* NULL: it is the result */
+  size_t raw_bytes;
   rdt_box_tail tail;
   rdt_cuda_verdict *verdict;
 };
@@ -414,10 +415,12 @@ static rdt_status join(rdt_box_product *b, const rdt_problem *p, bool acts, size
   b->whole = b->inside && !b->protect && (p->epilogue.act.fn == RDT_FN_RELU || p->epilogue.act.fn == RDT_FN_GELU_TANH);
   if (b->whole && connect(b, p, stream, why) == RDT_OK) return RDT_OK;
   b->whole = false; /* not this activation: a pass of ours */
-  if (b->inside && acts) RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(&p->out, p->out.dtype), &b->raw, why));
+  b->raw_bytes = rdt_box_bytes_of(&p->out, p->out.dtype);
+  if (b->inside && acts) RDT_TRY(rdt_cuda_alloc(b->raw_bytes, &b->raw, why));
   if (b->inside && connect(b, p, stream, why) == RDT_OK) return RDT_OK;
   b->inside = false;
   rdt_cuda_free(b->raw), b->raw = NULL;
+  b->raw_bytes = raw;
   RDT_TRY(rdt_cuda_alloc(raw, &b->raw, why));
   return connect(b, p, stream, why);
 }
@@ -474,6 +477,23 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
   }
   *out = b;
   return RDT_OK;
+}
+
+rdt_status rdt_box_product_twin(const rdt_box_product *b, rdt_box_product **twin, rdt_reason *why) {
+  void *memory;
+  *twin = NULL;
+  rdt_box_product *t = rdt_calloc(1, sizeof *t);
+  if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
+  *t = *b;
+  t->blas = NULL, t->raw = NULL, t->verdict = NULL, t->check.weights = NULL, t->turns = NULL;
+  rdt_status s = rdt_blas_twin(b->blas, &t->blas, why);
+  if (s == RDT_OK && b->raw) s = rdt_cuda_alloc(b->raw_bytes, &t->raw, why);
+  if (s == RDT_OK && (s = rdt_cuda_alloc(sizeof *t->verdict, &memory, why)) == RDT_OK) t->verdict = memory;
+  if (s == RDT_OK)
+    *twin = t;
+  else
+    rdt_box_product_destroy(t);
+  return s;
 }
 
 /* ---- running ---- */

@@ -1,0 +1,182 @@
+#include "cuda/thrice.h"
+
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+#include "core/memory.h"
+#include "cuda/device.h"
+#include "cuda/trial.h"
+
+enum { SIDES = RDT_VOTERS - 1, ALIGN = 16, BLOCKS_OF_ONE = 4 };
+
+struct rdt_thrice {
+  rdt_thrice_makers makers;
+  rdt_vote_args args;
+  bool beside; /* copies are made at the same time, on streams of their own */
+  unsigned blocks;
+  char *other[SIDES];
+  cudaStream_t side[SIDES];
+  cudaEvent_t begun, done[SIDES];
+};
+
+static bool by_rows(const rdt_tensor *t) {
+  return t->rank == 2 && (t->shape[1] <= 1 || t->stride[1] == 1) && (t->shape[0] <= 1 || t->stride[0] >= t->shape[1]);
+}
+
+rdt_status rdt_thrice_accept(const rdt_tensor *out, rdt_reason *why) {
+  if (rdt_tensor_is_packed(out) || by_rows(out)) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                  "tmr-kernel votes on results without gaps, or on rows whose elements lie side by side");
+}
+
+static rdt_vote_args args_of(const rdt_tensor *t) {
+  const int64_t size = (int64_t)rdt_dtype_size(t->dtype), count = rdt_tensor_count(t), n = t->shape[t->rank - 1];
+  const bool flat = rdt_tensor_is_packed(t) || t->shape[0] <= 1;
+  return (rdt_vote_args){.rows = flat ? 1 : t->shape[0],
+                         .row_bytes = size * (flat ? count : n),
+                         .pitch = flat ? 0 : size * t->stride[0],
+                         .columns = n > 0 ? n : 1,
+                         .size = (int)size};
+}
+
+static bool many(const rdt_thrice_makers *m) {
+  return m->of[0] != m->of[1] && m->of[0] != m->of[2] && m->of[1] != m->of[2];
+}
+
+static rdt_status open_sides(rdt_thrice *t, rdt_reason *why) {
+  RDT_TRY(rdt_cuda_status(cudaEventCreateWithFlags(&t->begun, cudaEventDisableTiming), "cudaEventCreate", why));
+  for (int i = 0; i < SIDES; i++) {
+    RDT_TRY(rdt_cuda_status(cudaStreamCreateWithFlags(&t->side[i], cudaStreamNonBlocking), "cudaStreamCreate", why));
+    RDT_TRY(rdt_cuda_status(cudaEventCreateWithFlags(&t->done[i], cudaEventDisableTiming), "cudaEventCreate", why));
+  }
+  return RDT_OK;
+}
+
+static rdt_status attempt(void *user, void *stream, rdt_reason *why) {
+  return rdt_thrice_launch(((void **)user)[0], ((void **)user)[1], stream, why);
+}
+
+/* Side by side, or one after the other? Kernels that fill the device gain nothing, and streams have to meet. */
+static rdt_status choose(rdt_thrice *t, const rdt_operands *trial, void *stream, rdt_reason *why) {
+  double seconds[2];
+  void *user[2] = {t, (void *)(uintptr_t)trial};
+  if (!many(&t->makers)) return RDT_OK;
+  for (int i = 0; i < 2; i++) {
+    t->beside = i > 0;
+    RDT_TRY(rdt_cuda_trial(attempt, user, stream, &seconds[i], why));
+  }
+  t->beside = seconds[1] < seconds[0];
+  RDT_TRY(rdt_cuda_clear(t->args.found, sizeof *t->args.found, stream, why));
+  return rdt_cuda_wait(stream, why);
+}
+
+static rdt_status prepare(rdt_thrice *t, const rdt_operands *trial, void *stream, rdt_reason *why) {
+  int device = 0, sms = 0;
+  void *memory;
+  const size_t bytes = (size_t)(t->args.rows * (t->args.rows > 1 ? t->args.pitch : t->args.row_bytes));
+  RDT_TRY(rdt_cuda_status(cudaGetDevice(&device), "cudaGetDevice", why));
+  RDT_TRY(rdt_cuda_status(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "the device", why));
+  const int64_t vectors = t->args.rows * (t->args.row_bytes / ALIGN + 1),
+                wanted = (vectors + RDT_VOTE_THREADS - 1) / RDT_VOTE_THREADS;
+  t->blocks = (unsigned)(wanted < (int64_t)sms * BLOCKS_OF_ONE ? wanted : (int64_t)sms * BLOCKS_OF_ONE);
+  RDT_TRY(rdt_cuda_alloc(sizeof *t->args.found, &memory, why));
+  t->args.found = memory;
+  for (int i = 0; i < SIDES; i++) {
+    RDT_TRY(rdt_cuda_alloc(bytes + ALIGN, &memory, why));
+    t->other[i] = memory;
+  }
+  if (many(&t->makers)) RDT_TRY(open_sides(t, why));
+  return choose(t, trial, stream, why);
+}
+
+rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *makers, const rdt_operands *trial,
+                             void *stream, rdt_thrice **result, rdt_reason *why) {
+  *result = NULL;
+  RDT_TRY(rdt_thrice_accept(out, why));
+  rdt_thrice *t = rdt_calloc(1, sizeof *t);
+  if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
+  if (makers) t->makers = *makers;
+  t->args = args_of(out);
+  const rdt_status status = prepare(t, trial, stream, why);
+  if (status == RDT_OK)
+    *result = t;
+  else
+    rdt_thrice_destroy(t);
+  return status;
+}
+
+void rdt_thrice_destroy(rdt_thrice *t) {
+  if (!t) return;
+  for (int i = 0; i < SIDES; i++) {
+    if (t->side[i]) (void)cudaStreamDestroy(t->side[i]);
+    if (t->done[i]) (void)cudaEventDestroy(t->done[i]);
+    rdt_cuda_free(t->other[i]);
+  }
+  if (t->begun) (void)cudaEventDestroy(t->begun);
+  rdt_cuda_free(t->args.found);
+  rdt_free(t);
+}
+
+/* ---- running ---- */
+
+/* Where out's first element is not at a multiple of 16, the copies' are neither. */
+void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out) {
+  return t->other[copy - 1] + (uintptr_t)out % ALIGN;
+}
+
+rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why) {
+  rdt_vote_args a = t->args;
+  void *arguments[] = {&a};
+  const dim3 grid = {t->blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
+  a.copy[0] = out;
+  for (int i = 1; i < RDT_VOTERS; i++) a.copy[i] = rdt_thrice_copy(t, i, out);
+  a.vectors = (uintptr_t)out % ALIGN == 0 && a.pitch % ALIGN == 0;
+  return rdt_cuda_status(cudaLaunchKernel(rdt_vote_code, grid, block, arguments, 0, stream), "a vote", why);
+}
+
+static rdt_status make_copy(rdt_thrice *t, int i, const rdt_operands *o, void *stream, rdt_reason *why) {
+  rdt_operands as = *o;
+  if (i > 0) as.out.data = rdt_thrice_copy(t, i, o->out.data);
+  return t->makers.launch(t->makers.of[i], &as, stream, why);
+}
+
+rdt_status rdt_thrice_launch(rdt_thrice *t, const rdt_operands *o, void *stream_, rdt_reason *why) {
+  const cudaStream_t stream = stream_;
+  if (t->beside) RDT_TRY(rdt_cuda_status(cudaEventRecord(t->begun, stream), "cudaEventRecord", why));
+  for (int i = 1; t->beside && i < RDT_VOTERS; i++) {
+    const cudaStream_t side = t->side[i - 1];
+    RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(side, t->begun, 0), "cudaStreamWaitEvent", why));
+    RDT_TRY(make_copy(t, i, o, side, why));
+    RDT_TRY(rdt_cuda_status(cudaEventRecord(t->done[i - 1], side), "cudaEventRecord", why));
+  }
+  RDT_TRY(make_copy(t, 0, o, stream, why));
+  for (int i = 1; i < RDT_VOTERS; i++) {
+    if (t->beside)
+      RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(stream, t->done[i - 1], 0), "cudaStreamWaitEvent", why));
+    else
+      RDT_TRY(make_copy(t, i, o, stream, why));
+  }
+  return rdt_thrice_vote(t, o->out.data, stream, why);
+}
+
+bool rdt_thrice_beside(const rdt_thrice *t) {
+  return t->beside;
+}
+
+rdt_cuda_verdict *rdt_thrice_verdict(const rdt_thrice *t) {
+  return &t->args.found->verdict;
+}
+
+/* ---- what came out ---- */
+
+rdt_status rdt_thrice_read(rdt_thrice *t, void *stream, rdt_thrice_ballot *b, rdt_reason *why) {
+  rdt_vote_found f;
+  RDT_TRY(rdt_cuda_get(&f, t->args.found, sizeof f, stream, why));
+  for (int i = 0; i < RDT_VOTERS; i++) {
+    b->lost[i] = (int64_t)f.lost[i];
+    b->first[i] = f.lost[i] ? (int64_t)~f.first[i] : -1;
+  }
+  b->undecided = (int64_t)f.undecided;
+  b->first_undecided = f.undecided ? (int64_t)~f.first_undecided : -1;
+  return f.verdict.listed ? rdt_cuda_clear(t->args.found, sizeof f, stream, why) : RDT_OK;
+}
