@@ -12,6 +12,7 @@
 #include "check/bitsum.h"
 #include "cli.h"
 #include "core/cpu_info.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "net/file.h"
 #include "plan/identity.h"
@@ -311,6 +312,7 @@ static rdt_status go(shooting *s, rdt_reason *why) {
   rdt_campaign *c = &s->campaign;
   RDT_TRY(take(s, why));
   RDT_TRY(rdt_session_spare(&s->session, s->given, s->given->report));
+  if (s->given->report) RDT_TRY(rdt_file_try(s->given->report, why));
   rdt_signals_watch(NULL);
   rdt_progress_begin(s->given, c->clean ? "running" : "injecting");
   RDT_TRY(rdt_campaign_run(c, why));

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "product.h"
 
 static cJSON *document(const rdt_product_run *r, int code) {
@@ -62,7 +63,7 @@ static rdt_status spare(const rdt_product_run *r, rdt_reason *why) {
     snprintf(path, sizeof path, "%s%s", r->job.c, beside[i]);
     same = same || rdt_same_file(report, path);
   }
-  if (!same) return RDT_OK;
+  if (!same) return report ? rdt_file_try(report, why) : RDT_OK;
   return rdt_fail(why, RDT_ERR_ARG, "--report %s: is an operand, the result or beside it; write to another file",
                   report);
 }

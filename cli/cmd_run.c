@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/memory.h"
 #include "inject/fault.h"
 #include "net/model.h"
@@ -100,6 +101,7 @@ static rdt_status prepare(rdt_run_report *r) {
   rdt_session *s = r->session;
   const rdt_settings *settings = r->settings;
   RDT_TRY(rdt_session_spare(s, settings, settings->report));
+  if (settings->report) RDT_TRY(rdt_file_try(settings->report, &s->why));
   if (settings->out) {
     if (mkdir(settings->out, 0777) != 0 && errno != EEXIST)
       return rdt_fail(&s->why, RDT_ERR_IO, "cannot make the folder %s: %s; choose another one with -o", settings->out,

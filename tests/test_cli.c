@@ -363,6 +363,13 @@ static void test_contradictions(void **state) {
       {GEMM "--device cuda:0 --plan one.plan", "kernels of the CPU"},
       {GEMM "--device cuda:0 --avoid-core 1", "cores of the CPU"},
       {GEMM "--device gpu", "there is no device 'gpu'"},
+      {GEMM "--device cuda:-1", "cuda:N with N from 0 on"},
+      {RUN SOME "--device cuda:-1", "cuda:N with N from 0 on"},
+      {RUN SOME "--device cuda:", "cuda:N with N from 0 on"},
+      {RUN SOME "--report none/x.json", "none/x.json: cannot be written"},
+      {GEMM "--report none/x.json", "none/x.json: cannot be written"},
+      {"inject gemm:8x8x8:f8e4m3", "ops of f32, f64, bf16, f16, s8, u8, not of f8e4m3"},
+      {"inject gemm:8x8x8:s32", "not of s32"},
       {"plan " DIGITS "/digits.onnx --dtype f32", "datatypes of its own"},
       {"inject " DIGITS "/digits.onnx " SOME "--dtype f64", "data of their own"},
   };

@@ -95,7 +95,9 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o c.npy --device cuda:0", "run on cpu"},
              {"other.npy two.npy -o c.npy --collinear", "there is no --errors"},
              {"other.npy two.npy -o c.npy --errors 2 --collinear --scattered", "exclude each other"},
-             {"other.npy two.npy -o c.npy --report two.npy", "write to another file"}};
+             {"other.npy two.npy -o c.npy --report two.npy", "write to another file"},
+             {"other.npy two.npy -o c.npy --report none/x.json", "none/x.json: cannot be written"},
+             {"other.npy two.npy -o c.npy --report folder", "folder: cannot be written"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     util_cli_expect(util_cli("matmul %s", bad[i].arguments), 2, bad[i].words);
     none_left();
@@ -203,6 +205,15 @@ static void test_resume(void **state) {
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --scheme none"), 2, "another --scheme");
   assert_int_equal(system("touch -d '2001-01-01' a.npy"), 0);
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 2, "A has changed since");
+  leave_behind("head -n 6"); /* the unfinished result was deleted: an older one is not written over */
+  assert_int_equal(
+      system("rm c.npy.part; cp d.npy old.npy; cp old.npy c.npy; printf '\\101' | dd of=c.npy bs=1 seek=200 "
+             "conv=notrunc 2>/dev/null; cp c.npy old.npy"),
+      0);
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 2, "c.npy.part is gone");
+  assert_true(util_same_bytes("c.npy", "old.npy"));
+  unlink("c.npy");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 2, "c.npy.part is gone");
   leave_behind("cat"); /* between the last two names */
   assert_int_equal(rename("c.npy.part", "c.npy"), 0);
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 0, "resumed: ");

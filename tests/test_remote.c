@@ -347,6 +347,18 @@ static void policies_hold(void **state) {
   end(&w), end(&a);
 }
 
+/* Nobody says which multiprocessor computes what: refused before anything runs. */
+static void no_core_computes_wrongly(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 1);
+  rdt_run_result r;
+  const rdt_status armed = rdt_model_inject(w.model, "stuck1:22@accum,core=1");
+  const rdt_status status = armed == RDT_OK ? run(&w, &r) : armed;
+  assert_int_equal(status, RDT_ERR_ARG);
+  assert_non_null(strstr(rdt_context_error(w.ctx), "core=1: networks on a device"));
+  end(&w);
+}
+
 /* ---- times ---- */
 
 /* Each step by itself, with its check behind it; the runs that follow are played as ever. */
@@ -410,6 +422,7 @@ static void names_of_devices(void **state) {
   assert_int_equal(rdt_context_set_device(ctx, "cpu"), RDT_OK);
   assert_int_equal(rdt_context_set_device(ctx, "gpu"), RDT_ERR_NAME);
   assert_int_equal(rdt_context_set_device(ctx, "cuda:x"), RDT_ERR_NAME);
+  assert_int_equal(rdt_context_set_device(ctx, "cuda:-1"), RDT_ERR_NAME);
   if (rdt_cuda_count(&why) == 0) {
     assert_int_equal(rdt_context_set_device(ctx, "cuda:0"), RDT_ERR_DEVICE);
     assert_non_null(strstr(rdt_context_error(ctx), "--device cpu"));
@@ -419,11 +432,12 @@ static void names_of_devices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_as_the_cpu),       cmocka_unit_test(new_inputs_reach_the_tape),
-      cmocka_unit_test(unprotected_says_so),   cmocka_unit_test(every_memory_is_guarded),
-      cmocka_unit_test(named_nodes_are_hit),   cmocka_unit_test(products_are_repaired),
-      cmocka_unit_test(ops_are_repaired),      cmocka_unit_test(policies_hold),
-      cmocka_unit_test(layers_have_times),     cmocka_unit_test(wrong_indices_are_the_callers),
-      cmocka_unit_test(a_lost_device_is_said), cmocka_unit_test(names_of_devices)};
+      cmocka_unit_test(same_as_the_cpu),         cmocka_unit_test(new_inputs_reach_the_tape),
+      cmocka_unit_test(unprotected_says_so),     cmocka_unit_test(every_memory_is_guarded),
+      cmocka_unit_test(named_nodes_are_hit),     cmocka_unit_test(products_are_repaired),
+      cmocka_unit_test(ops_are_repaired),        cmocka_unit_test(policies_hold),
+      cmocka_unit_test(layers_have_times),       cmocka_unit_test(wrong_indices_are_the_callers),
+      cmocka_unit_test(a_lost_device_is_said),   cmocka_unit_test(names_of_devices),
+      cmocka_unit_test(no_core_computes_wrongly)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,7 +239,7 @@ static void test_command(void **state) {
   util_cli_expect(util_cli("screen --time 0.1 %s --prom s.prom --save found", fault), 1, "compute");
   snprintf(path, sizeof path, "core %d   gemm_", core);
   util_cli_expect(0, 0, path);
-  util_cli_expect(util_cli("screen --time 0.1 --retest 0 --json %s", fault), 1, "\"state\":\t\"transient\"");
+  util_cli_expect(util_cli("screen --time 0.1 --retest 0 --json %s", fault), 1, "\"state\":\t\"unknown\"");
   util_cli_slurp("s.prom");
   snprintf(path, sizeof path, "core=\"%d\"} 1\n", core);
   assert_non_null(strstr(util_cli_text, path));

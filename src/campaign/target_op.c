@@ -44,8 +44,9 @@ static const char *take_lengths(const char *text, int n, int64_t *lengths) {
   return text;
 }
 
+static const rdt_dtype taken[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
+
 static bool take_dtype(const char *word, rdt_dtype *t) {
-  static const rdt_dtype taken[] = {RDT_F32, RDT_F64, RDT_BF16, RDT_F16, RDT_S8, RDT_U8};
   for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
     if (strcmp(word, rdt_dtype_info(taken[i])->name) == 0) {
       *t = taken[i];
@@ -63,6 +64,22 @@ bool rdt_target_says_dtype(const char *text) {
       return true;
   }
   return false;
+}
+
+/* Is one of the words a datatype that none of these ops takes? */
+static rdt_status refuse(const char *text, const char *and, rdt_reason *why) {
+  char list[64] = "";
+  for (size_t i = 0, used = 0; i < sizeof taken / sizeof *taken; i++)
+    used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", rdt_dtype_info(taken[i])->name);
+  for (const char *word = strchr(text, ':'); word; word = strchr(word + 1, ':'))
+    for (int t = 0; t < RDT_DTYPE_COUNT; t++) {
+      const char *name = rdt_dtype_info((rdt_dtype)t)->name;
+      rdt_dtype known;
+      if (strncmp(word + 1, name, strlen(name)) == 0 && strchr(":", word[1 + strlen(name)]) &&
+          !take_dtype(name, &known))
+        return rdt_fail(why, RDT_ERR_ARG, "%.100s: faults are planted in ops of %s, not of %s", text, list, name);
+    }
+  return rdt_fail(why, RDT_ERR_ARG, "a target that is one op is %s%s", forms, and);
 }
 
 /* What follows the lengths: a datatype, and of a convolution one letter with a number each. */
@@ -91,8 +108,8 @@ static rdt_tensor packed(rdt_dtype t, int rank, const int64_t *shape) {
 rdt_status rdt_target_gemm(const char *text, rdt_problem *p, rdt_reason *why) {
   int64_t l[3];
   rdt_dtype t = RDT_F32;
-  text = strncmp(text, "gemm:", 5) == 0 ? take_lengths(text + 5, 3, l) : NULL;
-  if (!text || !take_rest(text, NULL, &t)) return rdt_fail(why, RDT_ERR_ARG, "a target that is one op is %s", forms);
+  const char *rest = strncmp(text, "gemm:", 5) == 0 ? take_lengths(text + 5, 3, l) : NULL;
+  if (!rest || !take_rest(rest, NULL, &t)) return refuse(text, "", why);
   RDT_TRY(rdt_problem_init(p, RDT_KOP_GEMM, 2));
   p->acc = rdt_dtype_accumulator(t);
   p->in[0] = packed(t, 2, (const int64_t[]){l[0], l[2]});
@@ -104,19 +121,19 @@ rdt_status rdt_target_gemm(const char *text, rdt_problem *p, rdt_reason *why) {
 static rdt_status read_conv(const char *text, rdt_problem *p, rdt_reason *why) {
   int64_t x[4], w[3], o[4];
   rdt_dtype t = RDT_F32;
-  text = take_lengths(text, 4, x);
-  if (text) text = take_lengths(text, 3, w);
+  const char *rest = take_lengths(text + 5, 4, x);
+  if (rest) rest = take_lengths(rest, 3, w);
   RDT_TRY(rdt_problem_init(p, RDT_KOP_CONV, 2));
   rdt_window *win = &p->window;
   *win = (rdt_window){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1};
-  bool good = text && take_rest(text, win, &t) && x[1] % win->groups == 0 && w[0] % win->groups == 0;
+  bool good = rest && take_rest(rest, win, &t) && x[1] % win->groups == 0 && w[0] % win->groups == 0;
   for (int i = 0; i < 2 && good; i++) {
     win->kernel[i] = w[1 + i];
     const int64_t reach = (w[1 + i] - 1) * win->dilation[i] + 1, room = x[2 + i] + 2 * win->before[i] - reach;
     good = room >= 0;
     o[2 + i] = room / win->stride[i] + 1;
   }
-  if (!good) return rdt_fail(why, RDT_ERR_ARG, "a target that is one op is %s, and has a result", forms);
+  if (!good) return refuse(text, ", and has a result", why);
   o[0] = x[0];
   o[1] = w[0];
   p->acc = rdt_dtype_accumulator(t);
@@ -188,7 +205,7 @@ static rdt_status add_workload(op_target *t, rdt_context *ctx, const char *text,
 static rdt_status add_one(op_target *t, rdt_context *ctx, const char *text, rdt_reason *why) {
   rdt_problem p = {0};
   const bool gemm = strncmp(text, "gemm:", 5) == 0;
-  rdt_status status = gemm ? rdt_target_gemm(text, &p, why) : read_conv(text + 5, &p, why);
+  rdt_status status = gemm ? rdt_target_gemm(text, &p, why) : read_conv(text, &p, why);
   if (status == RDT_OK) status = add(t, ctx, gemm ? "gemm" : "conv", &p, why);
   rdt_problem_clear(&p);
   return status;

@@ -30,7 +30,8 @@ rdt_status rdt_context_set_device(rdt_context *ctx, const char *name) {
   rdt_machine *machine = NULL;
   int index = 0, used = 0;
   if (name && strcmp(name, "cpu") != 0) {
-    const bool number = sscanf(name, "cuda:%d%n", &index, &used) == 1 && used == (int)strlen(name);
+    const bool digits = strncmp(name, "cuda:", 5) == 0 && strspn(name + 5, "0123456789") == strlen(name + 5);
+    const bool number = digits && sscanf(name, "cuda:%9d%n", &index, &used) == 1 && used == (int)strlen(name);
     if (!number && strcmp(name, "cuda") != 0)
       return rdt_fail(&ctx->error, RDT_ERR_NAME, "there is no device '%s': cpu, or cuda:N with N from 0 on", name);
     if (rdt_cuda_count(&ctx->error) == 0) {

@@ -47,12 +47,18 @@ rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why) {
   int n = 0;
   r->target = -1;
   if (!m->armed) return RDT_OK;
+  if (m->fault.core >= 0)
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "core=%d: networks on a device take no multiprocessor that computes wrongly, as libraries do not say "
+        "which one computes what; a product does: redoubt inject gemm:MxNxK --device cuda:N",
+        m->fault.core);
   for (int pass = 0; pass < 2; pass++) {
     const int chosen = pass ? (int)(rdt_fault_random(&m->fault, 11) % (uint64_t)n) : -1;
     int seen = 0;
     for (int i = 0; i < m->n_steps; i++) {
       const rdt_step *s = &m->steps[i];
-      if (!rdt_remote_has_site(r, i, m->fault.site) || m->fault.core >= 0) continue;
+      if (!rdt_remote_has_site(r, i, m->fault.site)) continue;
       if (!rdt_fault_matches(&m->fault, m->graph->nodes[s->subject].name)) continue;
       if (seen++ == chosen) r->target = i;
     }

@@ -196,6 +196,18 @@ static rdt_status allocate(state *s, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* The result has its name already, and the list does not: then nothing is left to compute. What else lies there is an
+ * older product, which nobody writes over. */
+static rdt_status is_whole(const state *s, rdt_reason *why) {
+  const int64_t blocks = rdt_blocks_of(s->r->task.m, s->r->splits.m) * rdt_blocks_of(s->r->task.n, s->r->splits.n);
+  if (!s->published || s->r->resumed == blocks) return RDT_OK;
+  return rdt_fail(
+      why, RDT_ERR_ARG,
+      "%.200s: --resume cannot go on: %.200s is gone, and what lies at %.200s is not what it became; delete "
+      "the list to begin anew",
+      s->names.part_sums, s->names.part, s->job->c);
+}
+
 static rdt_status go_on(state *s, rdt_reason *why) {
   rdt_ledger_head was;
   int64_t whole;
@@ -206,11 +218,13 @@ static rdt_status go_on(state *s, rdt_reason *why) {
   RDT_TRY(rdt_rates_measure(&s->r->task, &s->a, NULL, s->r->limit / 2, &s->r->rates, why));
   RDT_TRY(allocate(s, why));
   s->published = !exists(s->names.part);
+  if (s->published && !exists(s->job->c)) return is_whole(s, why);
   RDT_TRY(reopen(s, s->published ? s->job->c : s->names.part, why));
   s->ledger = open(s->names.part_sums, O_WRONLY | O_CLOEXEC);
   if (s->ledger < 0) return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
   RDT_TRY(lock(s, why));
   RDT_TRY(rdt_ledger_read(s->names.part_sums, &was, take_finished, s, &whole, why));
+  RDT_TRY(is_whole(s, why));
   if (ftruncate(s->ledger, whole) != 0 || lseek(s->ledger, 0, SEEK_END) < 0)
     return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
   return RDT_OK;

@@ -280,8 +280,9 @@ static void sum_up(rdt_screen *s) {
     s->products += u->products;
     s->bad += u->failures > 0;
     if (u->failures > 0)
-      u->diagnosis =
-          u->retests_failed * OFTEN < u->retested || u->retested == 0 ? RDT_DIAG_TRANSIENT : RDT_DIAG_PERSISTENT;
+      u->diagnosis = u->retested == 0                          ? RDT_DIAG_UNKNOWN
+                     : u->retests_failed * OFTEN < u->retested ? RDT_DIAG_TRANSIENT
+                                                               : RDT_DIAG_PERSISTENT;
   }
   s->temperature[1] = rdt_sensor_temperature("");
 }

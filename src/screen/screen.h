@@ -44,10 +44,10 @@ typedef struct rdt_screen_failed {
 typedef struct rdt_screen_unit {
   int core;
   int64_t products, failures, retested, retests_failed;
-  rdt_diagnosis
-      diagnosis; /* NONE: it is good; PERSISTENT: a quarter of its retests failed; TRANSIENT: fewer, or none */
-  double clock;  /* MHz, at the end; NaN: nobody says */
-  int n_failed;  /* different products; the list has the first ones */
+  rdt_diagnosis diagnosis; /* NONE: it is good; PERSISTENT: a quarter of its retests failed; TRANSIENT: fewer; UNKNOWN:
+                              nothing was retested */
+  double clock;            /* MHz, at the end; NaN: nobody says */
+  int n_failed;            /* different products; the list has the first ones */
   rdt_screen_failed failed[RDT_SCREEN_MOST_FAILED];
 } rdt_screen_unit;
 
