@@ -144,7 +144,7 @@ static rdt_status check_ops(rdt_remote *r, const rdt_remote_step *s, rdt_reason 
   for (int k = 0; s->here && k < s->n_ops; k++) {
     rdt_gpu_op a = s->ops[k];
     a.check = RDT_OP_COMPARES;
-    RDT_TRY(r->machine->launch(r->machine, RDT_LANE_SIDE, a.kind, &a, rdt_ops_blocks(&a), why));
+    RDT_TRY(r->machine->launch(r->machine, RDT_LANE_SIDE, a.kind, &a, rdt_ops_grid(&a), why));
   }
   return RDT_OK;
 }
@@ -199,7 +199,7 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   for (int k = 0; k < s->n_ops; k++) {
     rdt_gpu_op a = s->ops[k];
     a.check = joint(r) ? RDT_OP_BOTH : RDT_OP_STORES;
-    RDT_TRY(m->launch(m, RDT_LANE_MAIN, a.kind, &a, rdt_ops_blocks(&a) * (joint(r) ? 2 : 1), why));
+    RDT_TRY(m->launch(m, RDT_LANE_MAIN, a.kind, &a, rdt_ops_grid(&a), why));
   }
   RDT_TRY(rdt_remote_plant(r, i, RDT_WRITTEN, why));
   RDT_TRY(check_later(r, i, why));

@@ -4,8 +4,9 @@
  *
  * Each is launched in one of three forms of one code. The first stores what it computes. The second computes all of it
  * once more, on other threads and other multiprocessors, compares with what is stored, and forms the bit-sum
- * (check/bitsum.h) of that. The third is the first, and beside it all once more by other blocks, of whose results
- * the bit-sum is formed: what is stored has the same sum, or something was wrong. */
+ * (check/bitsum.h) of that. The third is the first, and beside it all once more by other blocks, or (tiles) by other
+ * warps of the same ones, of whose results the bit-sum is formed: what is stored has the same sum, or something was
+ * wrong. */
 #ifndef RDT_CUDA_OPS_ARGS_H
 #define RDT_CUDA_OPS_ARGS_H
 
@@ -14,6 +15,9 @@
 #include "cuda/verdict.h"
 
 enum { RDT_OP_VIEWS = 6, RDT_OP_SPATIAL = 3, RDT_OP_THREADS = 256, RDT_OP_WARP_ROW = 1024 }; /* the last: numbers */
+/* Tiles (tiles.h): of copies, at most; lines of windows that a thread has; units of channels of a block of wide ones.
+ */
+enum { RDT_OP_TURN_BYTES = 1 << 13, RDT_OP_TURN_ROWS = 64, RDT_OP_LINES = 1, RDT_OP_UNITS = 16 };
 
 typedef enum rdt_op_kind {
 #define X(id, name, rows) RDT_OP_##id,
@@ -45,6 +49,8 @@ typedef struct rdt_gpu_op {
   uint32_t length[RDT_MAX_RANK];
   rdt_op_view view[RDT_OP_VIEWS]; /* the result first */
   int64_t count, inner;           /* elements of the result, or rows; elements of a row */
+  int32_t tile[2];                /* of a copy: columns, rows */
+  int64_t tiles;                  /* blocks, where each has one */
   int32_t each;                   /* elements that a thread takes, or 1: a block takes a row */
   double param[4], epsilon;
   rdt_op_window window[RDT_OP_SPATIAL];

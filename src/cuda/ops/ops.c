@@ -26,13 +26,21 @@ const char *rdt_ops_name(int kind) {
   return names[kind];
 }
 
+enum { FEW = 264 }; /* blocks: two of a multiprocessor of the largest GPUs */
+
 int64_t rdt_ops_blocks(const rdt_gpu_op *a) {
   const int64_t each = (int64_t)a->each * RDT_OP_THREADS;
   const int warps = RDT_OP_THREADS / 32;
   return by_rows[a->kind] == 1   ? (int64_t)a->count
          : by_rows[a->kind] == 2 ? ((int64_t)a->count + warps - 1) / warps
-         : by_rows[a->kind] == 4 ? ((int64_t)a->count / a->each + warps - 1) / warps
+         : by_rows[a->kind] == 4 ? a->tiles
                                  : ((int64_t)a->count + each - 1) / each;
+}
+
+/* Of many tiles each is evaluated again by the same block. */
+int64_t rdt_ops_grid(const rdt_gpu_op *a) {
+  const bool same = by_rows[a->kind] == 4 && a->tiles > FEW;
+  return rdt_ops_blocks(a) * (a->check == RDT_OP_BOTH && !same ? 2 : 1);
 }
 
 bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p) {
@@ -149,7 +157,20 @@ static void by_warps(rdt_gpu_op *a) {
   if (good) a->kind = a->kind == RDT_OP_SOFTMAX ? RDT_OP_SOFTMAX_WARP : RDT_OP_NORM_WARP;
 }
 
-enum { WIDE = 16 }; /* taps from which on a warp shares them */
+enum { WIDE = 16 }; /* taps from which on a block shares them */
+
+static int64_t pieces(int64_t n, int64_t of) {
+  return (n + of - 1) / of;
+}
+
+/* Over images without dilation: maxima of 2 x 2 or 3 x 3, 2 apart, or means of many. */
+static bool is_tiled(const rdt_gpu_op *a) {
+  static const int32_t axes[] = {0, 2, 3, 1};
+  const rdt_op_window *y = &a->window[0], *x = &a->window[1];
+  if (a->rank != 4 || memcmp(a->axis, axes, sizeof axes) != 0 || y->dilation != 1 || x->dilation != 1) return false;
+  if (a->kind == RDT_OP_AVGPOOL) return y->kernel * x->kernel >= WIDE;
+  return y->stride == 2 && x->stride == 2 && y->kernel == x->kernel && (y->kernel == 2 || y->kernel == 3);
+}
 
 /* Windows over channels that lie side by side. */
 static void by_packs(rdt_gpu_op *a) {
@@ -158,9 +179,44 @@ static void by_packs(rdt_gpu_op *a) {
   if (n == 0 || packs_of(a, 1, last) != n || a->length[last] % n != 0) return;
   for (int s = 0; s < RDT_OP_SPATIAL; s++)
     if (a->window[s].step % n != 0 && a->window[s].length > 1) return;
-  const int taps = a->window[0].kernel * a->window[1].kernel * a->window[2].kernel;
-  a->kind = a->kind == RDT_OP_MAXPOOL ? RDT_OP_MAXPOOL_PACK : taps < WIDE ? RDT_OP_AVGPOOL_PACK : RDT_OP_AVGPOOL_TAPS;
+  const bool most = a->kind == RDT_OP_MAXPOOL, tiled = is_tiled(a);
+  const int64_t packs = a->length[last] / n;
   a->each = (int32_t)n;
+  a->kind = most    ? tiled ? RDT_OP_MAXPOOL_TILE : RDT_OP_MAXPOOL_PACK
+            : tiled ? RDT_OP_AVGPOOL_TILE
+                    : RDT_OP_AVGPOOL_PACK;
+  if (tiled && most)
+    a->tiles = pieces(a->length[0] * pieces(a->length[1], RDT_OP_LINES) * a->length[2] * packs, RDT_OP_THREADS);
+  else if (tiled)
+    a->tiles = a->count / a->length[last] * pieces(packs, RDT_OP_UNITS);
+}
+
+/* A copy of what lies side by side along another dimension than it will: by tiles, where all lies at multiples of 16
+ * bytes. Few rows of the result lie one behind the other: a tile has all of them. */
+static void turn(rdt_gpu_op *a) {
+  const int last = a->rank - 1;
+  const rdt_op_view *y = &a->view[0], *x = &a->view[1];
+  const int64_t n = 16 / y->bytes;
+  int k = last - 1;
+  while (k >= 0 && x->stride[k] != 1) k--;
+  if (k < 0 || x->stride[last] == 1 || y->stride[last] != 1 || a->length[k] % n != 0) return;
+  if ((uintptr_t)x->data % 16 != 0 || (uintptr_t)y->data % 16 != 0) return;
+  const int64_t high = a->length[last];
+  const bool narrow = high <= RDT_OP_TURN_ROWS && y->stride[k] == high;
+  if (!narrow && (high % n != 0 || y->stride[k] % n != 0)) return;
+  for (int d = 0; d <= last; d++)
+    if ((d != k && x->stride[d] % n != 0) || (d != k && d != last && y->stride[d] % n != 0)) return;
+  for (; k < last - 1; k++) swap_dimensions(a, k, k + 1);
+  const int64_t wide = a->length[last - 1], rows = high < RDT_OP_TURN_ROWS ? high : RDT_OP_TURN_ROWS;
+  const int64_t others = a->count / (wide * high) * pieces(high, rows);
+  int64_t columns = n;
+  while (2 * columns * rows * y->bytes <= RDT_OP_TURN_BYTES && columns < wide) columns *= 2;
+  while (columns > n && columns * rows * y->bytes > RDT_OP_TURN_BYTES / 4 && others * pieces(wide, columns) < FEW)
+    columns /= 2;
+  a->tile[0] = (int32_t)columns, a->tile[1] = (int32_t)rows;
+  a->tiles = others * pieces(wide, columns);
+  a->each = (int32_t)n;
+  a->kind = RDT_OP_COPY_TILE;
 }
 
 /* A copy of wider elements, where those that lie side by side always go together. */
@@ -204,7 +260,8 @@ static rdt_status fill_copy(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
   (void)p, (void)why;
   a->kind = RDT_OP_COPY;
   settle(a, true);
-  widen(a);
+  turn(a);
+  if (a->kind == RDT_OP_COPY) widen(a);
   return RDT_OK;
 }
 

@@ -2,7 +2,7 @@
  * contraction, like the CPU's functions: elementwise results have the CPU's bits. */
 #include "cuda/ops/body.h"
 #include "cuda/ops/ops.h"
-#include "cuda/ops/packs.h"
+#include "cuda/ops/tiles.h"
 #include "cuda/ptx/memory.h"
 
 template <typename T>
@@ -94,14 +94,7 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
     else if (e < a.count)                                                      \
       rdt_pack_##name<4>(a, e, f);                                             \
   })
-#define ROWS_4(name)                                                                              \
-  KERNEL(taps, name, 2, {                                                                         \
-    const uint32_t t = thread_of(f), e = (block_of(a) * (RDT_OP_THREADS / 32) + t / 32) * a.each; \
-    if (e < a.count && a.view[0].bytes == 2)                                                      \
-      rdt_taps_##name<8>(a, e, (int)(t % 32), f);                                                 \
-    else if (e < a.count)                                                                         \
-      rdt_taps_##name<4>(a, e, (int)(t % 32), f);                                                 \
-  })
+#define ROWS_4(name) KERNEL(tile, name, 4, { rdt_tile_##name(a, f); })
 #define X(id, name, rows) ROWS_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
@@ -128,7 +121,7 @@ extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
 #define CODE_1(name) (const void *)kernel_##name,
 #define CODE_2(name) (const void *)warp_##name,
 #define CODE_3(name) (const void *)pack_##name,
-#define CODE_4(name) (const void *)taps_##name,
+#define CODE_4(name) (const void *)tile_##name,
 #define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X

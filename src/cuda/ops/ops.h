@@ -21,8 +21,9 @@ extern const void *const rdt_ops_code[]; /* the kernels' handles, by rdt_op_kind
 rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why);
 /* Whether `read` is of use: all of in[0], which has no gaps, is read once. */
 bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p);
-int64_t rdt_ops_blocks(const rdt_gpu_op *a);
-const char *rdt_ops_name(int kind); /* "cuda_map_f32" */
+int64_t rdt_ops_blocks(const rdt_gpu_op *a); /* that check */
+int64_t rdt_ops_grid(const rdt_gpu_op *a);   /* in the form of its check */
+const char *rdt_ops_name(int kind);          /* "cuda_map_f32" */
 #endif
 
 #endif

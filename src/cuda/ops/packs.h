@@ -285,31 +285,4 @@ RDT_DEVICE void rdt_pack_avgpool(const rdt_gpu_op &a, uint32_t e, rdt_op_found &
   rdt_pack_take<V>(a, f, e, w.out, sum);
 }
 
-/* Wide windows: each lane has some of the taps. */
-template <int V>
-RDT_DEVICE void rdt_taps_avgpool(const rdt_gpu_op &a, uint32_t e, int lane, rdt_op_found &f) {
-  const rdt_op_field w = rdt_op_window_at(&a, e);
-  const int taps = w.taps[0] * w.taps[1] * w.taps[2];
-  const float cells = (float)(a.count_pad ? w.padded : taps);
-  rdt_pack_floats<V> sum;
-#pragma unroll
-  for (int v = 0; v < V; v++) sum.x[v] = 0.0f;
-#pragma unroll 2
-  for (int t = lane; t < taps; t += 32) {
-    const int line = t / w.taps[2], z = line / w.taps[1];
-    const rdt_pack_floats<V> p =
-        rdt_pack_load<V>(a.view[1], w.from + z * a.window[0].tap + (line - z * w.taps[1]) * a.window[1].tap +
-                                        (t - line * w.taps[2]) * a.window[2].tap);
-#pragma unroll
-    for (int v = 0; v < V; v++) sum.x[v] += p.x[v];
-  }
-#pragma unroll
-  for (int v = 0; v < V; v++) {
-#pragma unroll
-    for (int d = 16; d > 0; d /= 2) sum.x[v] += __shfl_xor_sync(0xffffffffu, sum.x[v], d);
-    sum.x[v] = cells > 0.0f ? sum.x[v] / cells : 0.0f;
-  }
-  if (lane == 0) rdt_pack_take<V>(a, f, e, w.out, sum);
-}
-
 #endif
