@@ -1,4 +1,4 @@
-/* redoubt screen: does every core compute rightly? */
+/* redoubt screen: does every core compute rightly, or every multiprocessor of a GPU? */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -12,6 +12,7 @@
 
 #include "cli.h"
 #include "core/file.h"
+#include "net/remote.h"
 #include "net/tensor_file.h"
 #include "progress.h"
 #include "report/table.h"
@@ -21,6 +22,8 @@ typedef struct screen {
   const rdt_settings *settings;
   int level;
   rdt_fault fault;
+  rdt_sms *sms;     /* NULL: cores */
+  const char *unit; /* "core", "SM" */
   rdt_screen found;
   char host[HOST_NAME_MAX + 1];
   rdt_reason why;
@@ -32,10 +35,6 @@ static const char *name_of(const screen *s, const rdt_screen_failed *f) {
 
 static const rdt_known *known_of(const screen *s, const rdt_screen_failed *f) {
   return &s->found.known[f->known];
-}
-
-static int listed(const rdt_screen_unit *u) {
-  return u->n_failed < RDT_SCREEN_MOST_FAILED ? u->n_failed : RDT_SCREEN_MOST_FAILED;
 }
 
 static const char *size_name(rdt_known_size size) {
@@ -78,7 +77,7 @@ static cJSON *unit_document(const screen *s, const rdt_screen_unit *u) {
   rdt_json_number(o, "clock_mhz", u->clock);
   cJSON_AddNumberToObject(o, "different", u->n_failed);
   list = cJSON_AddArrayToObject(o, "failed");
-  for (int i = 0; i < listed(u); i++) cJSON_AddItemToArray(list, failed_document(s, &u->failed[i]));
+  for (int i = 0; i < rdt_screen_listed(u); i++) cJSON_AddItemToArray(list, failed_document(s, &u->failed[i]));
   return o;
 }
 
@@ -89,7 +88,8 @@ static cJSON *document(const screen *s) {
   clock_gettime(CLOCK_REALTIME, &now);
   rdt_json_time(doc, &now);
   rdt_json_text(doc, "host", s->host);
-  cJSON_AddStringToObject(doc, "device", "cpu");
+  cJSON_AddStringToObject(doc, "device", s->sms ? s->sms->name : "cpu");
+  if (s->sms) rdt_json_text(doc, "device_name", s->sms->what);
   cJSON_AddNumberToObject(doc, "level", s->level);
   rdt_json_number(doc, "seconds", f->seconds);
   cJSON_AddItemToObject(doc, "fault", s->settings->fault ? cJSON_CreateString(s->settings->fault) : cJSON_CreateNull());
@@ -114,21 +114,28 @@ static cJSON *document(const screen *s) {
 /* ---- text ---- */
 
 static void print_failed(const screen *s, const rdt_screen_unit *u) {
-  for (int i = 0; i < listed(u); i++) {
+  for (int i = 0; i < rdt_screen_listed(u); i++) {
     const rdt_screen_failed *f = &u->failed[i];
     const rdt_known *k = known_of(s, f);
-    printf("core %d   %s, %s, %s %s: %.17g for %.17g at row %" PRId64 ", column %" PRId64 " (bits 0x%" PRIx64
+    printf("%s %d   %s, %s, %s %s: %.17g for %.17g at row %" PRId64 ", column %" PRId64 " (bits 0x%" PRIx64
            "), %" PRId64 " of its elements; wrong again in %d of %d retests\n",
-           u->core, name_of(s, f), rdt_dtype_name(k->dtype), size_name(k->size), rdt_known_pattern_name(k->pattern),
-           f->actual, f->expected, f->row, f->column, f->bits, f->wrong, f->retests_failed, f->retested);
+           s->unit, u->core, name_of(s, f), rdt_dtype_name(k->dtype), size_name(k->size),
+           rdt_known_pattern_name(k->pattern), f->actual, f->expected, f->row, f->column, f->bits, f->wrong,
+           f->retests_failed, f->retested);
   }
-  if (u->n_failed > listed(u)) printf("core %d   and %d more different products\n", u->core, u->n_failed - listed(u));
+  if (u->n_failed > rdt_screen_listed(u))
+    printf("%s %d   and %d more different products\n", s->unit, u->core, u->n_failed - rdt_screen_listed(u));
 }
 
-static bool print_units(const rdt_screen *f, bool markdown) {
-  rdt_table *t = rdt_table_create(">core|state|>products|>failures|>MHz");
+/* A GPU has many multiprocessors: those that are good are told together. */
+static bool print_units(const screen *s, bool markdown) {
+  const rdt_screen *f = &s->found;
+  if (s->sms && f->bad == 0) return true;
+  rdt_table *t =
+      rdt_table_create(s->sms ? ">SM|state|>products|>failures|>MHz" : ">core|state|>products|>failures|>MHz");
   for (int i = 0; i < f->n_units; i++) {
     const rdt_screen_unit *u = &f->units[i];
+    if (s->sms && u->failures == 0) continue;
     rdt_table_cell(t, "%d", u->core);
     rdt_table_cell(t, "%s", state_of(u));
     rdt_table_cell(t, "%" PRId64, u->products);
@@ -145,15 +152,20 @@ static bool print_units(const rdt_screen *f, bool markdown) {
 
 static bool print(const screen *s) {
   const rdt_screen *f = &s->found;
-  if (!print_units(f, s->settings->format == RDT_FORMAT_MD)) return false;
-  printf("\nlevel %d, %.1f s: %" PRId64 " products on %d cores, %" PRId64 " different ones on %d paths", s->level,
-         f->seconds, f->products, f->n_units, f->cases, f->n_paths);
+  const char *units = s->sms ? "multiprocessors" : "cores", *one = s->sms ? "multiprocessor" : "core";
+  if (!print_units(s, s->settings->format == RDT_FORMAT_MD)) return false;
+  if (s->sms) printf("%s%s, %s", f->bad ? "\n" : "", s->sms->name, s->sms->what);
+  printf("\nlevel %d, %.1f s: %" PRId64 " products on %d %s, %" PRId64 " different ones on %d paths", s->level,
+         f->seconds, f->products, f->n_units, units, f->cases, f->n_paths);
+  if (s->sms && f->n_units && !isnan(f->units[0].clock)) printf("; %.0f MHz", f->units[0].clock);
   if (!isnan(f->temperature[1])) printf("; %.0f C before, %.0f C after", f->temperature[0], f->temperature[1]);
   printf("\n");
   for (int i = 0; i < f->n_units; i++) print_failed(s, &f->units[i]);
-  if (f->bad == 0) printf("every core computes rightly\n");
+  if (f->bad == 0) printf("every %s computes rightly\n", one);
   if (f->bad > 0 && f->bad == f->n_units && f->n_units > 1)
-    printf("every core is wrong: rather the program or the memory than the cores\n");
+    printf("every %s is wrong: rather the program or the memory than the %s\n", one, units);
+  else if (f->bad > 0 && s->sms)
+    printf("%d of %d multiprocessors compute wrongly: have the GPU replaced\n", f->bad, f->n_units);
   else if (f->bad > 0)
     printf("%d of %d cores compute wrongly: keep them out (--avoid-core), and have them replaced\n", f->bad,
            f->n_units);
@@ -187,7 +199,9 @@ static rdt_status write_prom(const screen *s, rdt_reason *why) {
     for (int i = 0; i < s->found.n_units; i++) {
       const rdt_screen_unit *u = &s->found.units[i];
       const int64_t values[] = {u->failures > 0, u->products, u->failures};
-      fprintf(to, "%s{host=\"%s\",core=\"%d\"} %" PRId64 "\n", names[n][0], s->host, u->core, values[n]);
+      fprintf(to, "%s{host=\"%s\",", names[n][0], s->host);
+      if (s->sms) fprintf(to, "device=\"%s\",", s->sms->name);
+      fprintf(to, "%s=\"%d\"} %" PRId64 "\n", s->sms ? "sm" : "core", u->core, values[n]);
     }
   }
   fprintf(to,
@@ -214,7 +228,7 @@ static rdt_status save_failed(const screen *s, int core, const rdt_screen_failed
   char stem[160];
   rdt_tensor result = k->c;
   result.data = f->result;
-  snprintf(stem, sizeof stem, "core%d-%s-%s-%s-%s", core, name_of(s, f), rdt_dtype_name(k->dtype),
+  snprintf(stem, sizeof stem, "%s%d-%s-%s-%s-%s", s->sms ? "sm" : "core", core, name_of(s, f), rdt_dtype_name(k->dtype),
            rdt_known_pattern_name(k->pattern), size_name(k->size));
   for (char *c = stem; *c; c++)
     if (*c == ' ') *c = '-';
@@ -230,7 +244,7 @@ static rdt_status save(const screen *s, const cJSON *doc, rdt_reason *why) {
   if (n < 0 || (size_t)n >= sizeof path)
     return rdt_fail(why, RDT_ERR_ARG, "the path %.200s... is too long", s->settings->out);
   for (int i = 0; i < s->found.n_units; i++)
-    for (int k = 0; k < listed(&s->found.units[i]); k++)
+    for (int k = 0; k < rdt_screen_listed(&s->found.units[i]); k++)
       RDT_TRY(save_failed(s, s->found.units[i].core, &s->found.units[i].failed[k], why));
   return rdt_json_write(doc, path, why);
 }
@@ -246,12 +260,18 @@ static bool show(double part, const char *what) {
 static rdt_status prepare(screen *s, rdt_screen_job *job) {
   const rdt_settings *g = s->settings;
   rdt_reason *why = &s->why;
+  int index;
   if (gethostname(s->host, sizeof s->host - 1) != 0) snprintf(s->host, sizeof s->host, "unknown");
   s->level = g->level ? (int)g->level : 1;
   *job = (rdt_screen_job){
       .level = s->level, .seconds = g->max_seconds, .retests = g->retest < 0 ? 3 : (int)g->retest, .progress = show};
-  if (g->device && strcmp(g->device, "cpu") != 0)
-    return rdt_fail(why, RDT_ERR_NAME, "--device takes cpu, not '%s': only cores are screened", g->device);
+  s->unit = "core";
+  if (g->device && strcmp(g->device, "cpu") != 0) {
+    RDT_TRY(rdt_device_index(g->device, &index, why));
+    RDT_TRY(rdt_sms_open(index, &s->sms, why));
+    s->unit = "SM";
+    job->sms = s->sms;
+  }
   if (g->fault) {
     RDT_TRY(rdt_fault_parse(g->fault, &s->fault, why));
     job->fault = &s->fault;
@@ -298,6 +318,7 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
                    : s.found.bad > 0 ? RDT_EXIT_FAULT
                                      : RDT_EXIT_OK;
   rdt_signals_default();
+  if (s.sms) s.sms->close(s.sms);
   rdt_screen_clear(&s.found);
   return code;
 }
@@ -310,6 +331,7 @@ static const rdt_words examples[] = {{"redoubt screen", "all cores, in some seco
                                       "a burn-in before a machine is used"},
                                      {"redoubt screen --time 60 --json", "a minute, for a program"},
                                      {"redoubt screen --fault stuck1:22@accum,core=1", "is a bad core named?"},
+                                     {"redoubt screen --device cuda:0", "all multiprocessors of a GPU"},
                                      {NULL, NULL}};
 const rdt_command rdt_cmd_screen = {
     .name = "screen",
@@ -327,8 +349,13 @@ const rdt_command rdt_cmd_screen = {
         "The clock of each core and the temperature of the processor are told where the system says them. "
         "`REDOUBT_ISA` leaves out what is above it. `taskset -c 3 redoubt screen` screens one core alone. Run it on a "
         "machine that does nothing else: what waits for a core "
-        "is not computed.",
-    .good = "every core computes rightly",
-    .bad = "a core has computed wrongly",
+        "is not computed.\n"
+        "\n"
+        "`--device cuda:N` screens all multiprocessors of a GPU at the same time, by mma.sync, wgmma (on GPUs that "
+        "have "
+        "it), fma and dp4a, each in the datatypes that it multiplies; results are compared in registers. A fault's "
+        "`core=N` is a multiprocessor there.",
+    .good = "every core, or multiprocessor, computes rightly",
+    .bad = "one has computed wrongly",
     .stopped = "stopped by signal N: nothing is written",
     .examples = examples};

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "cuda/device.h"
 #include "net/tensor_file.h"
 #include "screen/screen.h"
 #include "util_cli.h"
@@ -192,6 +193,114 @@ static void test_stopped(void **state) {
   rdt_screen_clear(&s);
 }
 
+/* ---- a GPU that is none: each multiprocessor says what the known result is, one of them wrongly ---- */
+
+enum { SMS = 5 };
+static const int numbers[SMS] = {0, 1, 3, 4, 7};
+static const rdt_sms_path sms_paths[] = {{"mma f16", RDT_F16}, {"fma f32", RDT_F32}, {"mma s8", RDT_S8}};
+
+typedef struct fake_sms {
+  rdt_sms sms;
+  int path, loads, every; /* every: so many products until the fault of the strike comes about; 0: never */
+  int busy;               /* this one computes nothing; -1: none */
+  int64_t made;
+  const rdt_tensor *c;
+} fake_sms;
+
+static rdt_status fake_load(rdt_sms *s, int path, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
+                            rdt_reason *why) {
+  fake_sms *f = (fake_sms *)s;
+  (void)why;
+  assert_int_equal(a->dtype, sms_paths[path].dtype);
+  assert_true(a->shape[1] == b->shape[0] && c->shape[0] == a->shape[0] && c->shape[1] == b->shape[1]);
+  f->path = path, f->c = c, f->loads++;
+  return RDT_OK;
+}
+
+static rdt_status fake_run(rdt_sms *s, int rounds, const rdt_sms_strike *strike, rdt_sms_found *found,
+                           rdt_reason *why) {
+  fake_sms *f = (fake_sms *)s;
+  (void)why;
+  for (int u = 0; u < SMS; u++) {
+    found[u] = (rdt_sms_found){.products = u == f->busy ? 0 : rounds};
+    if (!strike || numbers[u] != strike->sm) continue;
+    const int64_t e = (f->c->shape[1] + 2);
+    uint64_t bits = 0;
+    memcpy(&bits, (char *)f->c->data + (size_t)e * rdt_dtype_size(f->c->dtype), rdt_dtype_size(f->c->dtype));
+    const uint64_t now = (~bits & strike->to[0]) | (bits & strike->to[1]);
+    for (int r = 0; r < rounds && now != bits; r++)
+      if (f->every && f->made++ % f->every == 0) found[u].failures++;
+    if (found[u].failures) found[u].wrong = 1, found[u].row = 1, found[u].column = 2, found[u].actual = now;
+  }
+  return RDT_OK;
+}
+
+static void fake_sense(rdt_sms *s, double *mhz, double *celsius) {
+  (void)s;
+  *mhz = 1980.0, *celsius = 41.0;
+}
+
+static rdt_status screen_sms(fake_sms *f, const char *fault, rdt_screen *s, rdt_reason *why) {
+  rdt_fault parsed;
+  f->sms = (rdt_sms){.name = "cuda:0",
+                     .units = numbers,
+                     .n_units = SMS,
+                     .paths = sms_paths,
+                     .n_paths = 3,
+                     .load = fake_load,
+                     .run = fake_run,
+                     .sense = fake_sense};
+  if (fault) assert_int_equal(rdt_fault_parse(fault, &parsed, why), RDT_OK);
+  return rdt_screen_run(
+      &(rdt_screen_job){.level = 2, .seconds = 0.05, .retests = 8, .fault = fault ? &parsed : NULL, .sms = &f->sms}, s,
+      why);
+}
+
+static void test_multiprocessors(void **state) {
+  (void)state;
+  rdt_reason why = {""};
+  for (int every = 0; every <= 1000; every = every ? every * 1000 : 1) {
+    rdt_screen s;
+    fake_sms f = {.every = every, .busy = -1};
+    assert_int_equal(screen_sms(&f, every ? "bit:20@accum,core=4" : NULL, &s, &why), RDT_OK);
+    assert_true(f.loads >= s.cases && s.cases == 3 * 4 * 2 && s.n_units == SMS && s.temperature[1] == 41.0);
+    assert_int_equal(s.bad, every > 0);
+    for (int u = 0; u < SMS; u++) {
+      const rdt_screen_unit *x = &s.units[u];
+      assert_int_equal(x->core, numbers[u]);
+      assert_int_equal(x->failures > 0, every && numbers[u] == 4);
+      assert_int_equal(x->diagnosis, !x->failures ? RDT_DIAG_NONE
+                                     : every == 1 ? RDT_DIAG_PERSISTENT
+                                                  : RDT_DIAG_TRANSIENT);
+      assert_true(x->clock == 1980.0 && x->products >= s.cases);
+      if (!x->failures) continue;
+      const rdt_screen_failed *first = &x->failed[0];
+      const rdt_known *k = &s.known[first->known];
+      assert_int_equal(first->bits, 1 << 20);
+      assert_true(x->n_failed <= s.cases && x->retested <= 8 * s.cases); /* each product once, however often it fails */
+      if (every == 1) assert_int_equal(x->n_failed, s.cases);
+      assert_true(first->row == 1 && first->column == 2 && first->expected != first->actual);
+      assert_true(first->expected == rdt_load(k->c.data, k->c.dtype, k->c.shape[1] + 2));
+      assert_true(k->dtype == s.paths[first->path].dtype && first->retested == 8);
+    }
+    rdt_screen_clear(&s);
+  }
+}
+
+static void test_multiprocessors_that_are_not_there(void **state) {
+  (void)state;
+  rdt_screen s;
+  rdt_reason why = {""};
+  fake_sms f = {.every = 1, .busy = -1};
+  assert_int_equal(screen_sms(&f, "bit:20@accum,core=2", &s, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "multiprocessor that there is"));
+  rdt_screen_clear(&s);
+  f.busy = 2; /* what computes nothing is not good */
+  assert_int_equal(screen_sms(&f, NULL, &s, &why), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(why.text, "multiprocessor 3"));
+  rdt_screen_clear(&s);
+}
+
 static void put(const char *path, const char *text) {
   char folder[256];
   snprintf(folder, sizeof folder, "%s", path);
@@ -260,7 +369,8 @@ static void test_command(void **state) {
 static void test_bad_words(void **state) {
   (void)state;
   util_cli_expect(util_cli("screen -r 5"), 2, "1 to 4");
-  util_cli_expect(util_cli("screen --device cuda:0"), 2, "only cores are screened");
+  util_cli_expect(util_cli("screen --device gpu"), 2, "cuda:N");
+  if (rdt_cuda_count(NULL) == 0) util_cli_expect(util_cli("screen --device cuda:0"), 3, "no GPU");
   util_cli_expect(util_cli("screen --fault bit@accum"), 2, "core that it may use");
   util_cli_expect(util_cli("screen --fault bit@weight,core=0"), 2, "site accum");
   util_cli_expect(util_cli("screen --time 0"), 2, "above 0");
@@ -271,10 +381,17 @@ static void test_bad_words(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_known),    cmocka_unit_test(test_kernels),
-                                     cmocka_unit_test(test_seal),     cmocka_unit_test(test_good_cores),
-                                     cmocka_unit_test(test_bad_core), cmocka_unit_test(test_no_such_core),
-                                     cmocka_unit_test(test_stopped),  cmocka_unit_test(test_sensors),
-                                     cmocka_unit_test(test_command),  cmocka_unit_test(test_bad_words)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_known),
+                                     cmocka_unit_test(test_kernels),
+                                     cmocka_unit_test(test_seal),
+                                     cmocka_unit_test(test_good_cores),
+                                     cmocka_unit_test(test_bad_core),
+                                     cmocka_unit_test(test_no_such_core),
+                                     cmocka_unit_test(test_multiprocessors),
+                                     cmocka_unit_test(test_multiprocessors_that_are_not_there),
+                                     cmocka_unit_test(test_stopped),
+                                     cmocka_unit_test(test_sensors),
+                                     cmocka_unit_test(test_command),
+                                     cmocka_unit_test(test_bad_words)};
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -153,12 +153,15 @@ static rdt_status vote(device_target *t, rdt_cuda_verdict *v, rdt_reason *why) {
 /* What is struck, on the host too: one copy, before the vote; all of them, where a multiprocessor is. */
 static rdt_status compute_thrice(device_target *t, rdt_cuda_strike *strike, int struck, rdt_reason *why) {
   rdt_cuda_verdict own;
+  bool done = false;
   rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
   for (int i = 0; i < RDT_VOTERS; i++) {
     o.out.data = copy_at(t, i);
     const bool hit = strike && (i == struck || strike->sm >= 0);
     RDT_TRY(t->machine->gemm_run(t->machine, t->gemm, &o, hit ? strike : NULL, &own, why));
+    if (hit) done = done || strike->hit.done;
   }
+  if (strike) strike->hit.done = done;
   return strike ? fetch(t, copy_at(t, struck), why) : RDT_OK;
 }
 

@@ -3,6 +3,7 @@
 #include "cuda/kernel.h"
 #include "cuda/machine.h"
 #include "cuda/probe.h"
+#include "cuda/sms.h"
 
 bool rdt_cuda_built(void) {
   return false;
@@ -44,5 +45,11 @@ rdt_status rdt_probe(const rdt_cuda_device *d, rdt_dtype in, rdt_probed *found, 
 rdt_status rdt_machine_open(int index, rdt_machine **m, rdt_reason *why) {
   rdt_cuda_device none;
   *m = NULL;
+  return rdt_cuda_open(index, &none, why);
+}
+
+rdt_status rdt_sms_open(int index, rdt_sms **s, rdt_reason *why) {
+  rdt_cuda_device none;
+  *s = NULL;
   return rdt_cuda_open(index, &none, why);
 }

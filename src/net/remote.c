@@ -26,19 +26,23 @@ static void drop_machine(struct rdt_machine *m) {
   m->close(m);
 }
 
+rdt_status rdt_device_index(const char *name, int *index, rdt_reason *why) {
+  rdt_reason inner = {""};
+  int used = 0;
+  *index = 0;
+  const bool digits = strncmp(name, "cuda:", 5) == 0 && strspn(name + 5, "0123456789") == strlen(name + 5);
+  const bool number = digits && sscanf(name, "cuda:%9d%n", index, &used) == 1 && used == (int)strlen(name);
+  if (!number && strcmp(name, "cuda") != 0)
+    return rdt_fail(why, RDT_ERR_NAME, "there is no device '%s': cpu, or cuda:N with N from 0 on", name);
+  if (rdt_cuda_count(&inner) > 0) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_DEVICE, "%s; `redoubt info` says what there is, --device cpu needs none", inner.text);
+}
+
 rdt_status rdt_context_set_device(rdt_context *ctx, const char *name) {
   rdt_machine *machine = NULL;
-  int index = 0, used = 0;
+  int index = 0;
   if (name && strcmp(name, "cpu") != 0) {
-    const bool digits = strncmp(name, "cuda:", 5) == 0 && strspn(name + 5, "0123456789") == strlen(name + 5);
-    const bool number = digits && sscanf(name, "cuda:%9d%n", &index, &used) == 1 && used == (int)strlen(name);
-    if (!number && strcmp(name, "cuda") != 0)
-      return rdt_fail(&ctx->error, RDT_ERR_NAME, "there is no device '%s': cpu, or cuda:N with N from 0 on", name);
-    if (rdt_cuda_count(&ctx->error) == 0) {
-      const rdt_reason inner = ctx->error;
-      return rdt_fail(&ctx->error, RDT_ERR_DEVICE, "%s; `redoubt info` says what there is, --device cpu needs none",
-                      inner.text);
-    }
+    RDT_TRY(rdt_device_index(name, &index, &ctx->error));
     RDT_TRY(rdt_machine_open(index, &machine, &ctx->error));
   }
   rdt_context_take_machine(ctx, machine);

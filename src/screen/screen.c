@@ -96,28 +96,33 @@ static rdt_status list_paths(rdt_screen *s, rdt_reason *why) {
 }
 
 /* Formed by the first core that can. */
-static rdt_status form(const rdt_screen *s, rdt_dtype t, int pattern, int size, rdt_known *k, rdt_reason *why) {
+static rdt_status form(void *self, rdt_dtype t, rdt_known_pattern pattern, rdt_known_size size, rdt_known *k,
+                       rdt_reason *why) {
+  const rdt_screen *s = self;
   rdt_status status = RDT_ERR_FAULT;
   for (int i = 0; i < s->n_units && status == RDT_ERR_FAULT; i++) {
     rdt_places places;
     if (!rdt_threads_pin(1, &s->units[i].core, 1, &places))
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "the system does not let a thread stay on core %d", s->units[i].core);
-    status = rdt_known_create(t, (rdt_known_pattern)pattern, (rdt_known_size)size, k, why);
+    status = rdt_known_create(t, pattern, size, k, why);
     rdt_threads_restore(&places);
   }
   return status;
 }
 
-static rdt_status list_known(rdt_screen *s, int level, rdt_reason *why) {
+rdt_status rdt_screen_list_known(rdt_screen *s, int level, const rdt_dtype *list, int n, rdt_screen_form *one,
+                                 void *self, rdt_reason *why) {
   const int sizes = (int)levels[level - 1].most + 1;
-  s->known = rdt_calloc((size_t)(DTYPES * RDT_KNOWN_PATTERN_COUNT * sizes), sizeof *s->known);
+  s->known = rdt_calloc((size_t)(n * RDT_KNOWN_PATTERN_COUNT * sizes), sizeof *s->known);
   if (!s->known) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-  for (int d = 0; d < DTYPES; d++)
+  for (int d = 0; d < n; d++)
     for (int pattern = 0; pattern < RDT_KNOWN_PATTERN_COUNT; pattern++)
       for (int size = 0; size < sizes; size++) {
-        RDT_TRY(form(s, dtypes[d], pattern, size, &s->known[s->n_known], why));
+        RDT_TRY(one(self, list[d], (rdt_known_pattern)pattern, (rdt_known_size)size, &s->known[s->n_known], why));
         s->n_known++;
       }
+  for (int p = 0; p < s->n_paths; p++)
+    for (int k = 0; k < s->n_known; k++) s->cases += s->known[k].dtype == s->paths[p].dtype;
   return RDT_OK;
 }
 
@@ -152,13 +157,13 @@ static uint64_t bits_of(const rdt_tensor *t, int64_t e) {
   return bits;
 }
 
-static int listed(const rdt_screen_unit *u) {
+int rdt_screen_listed(const rdt_screen_unit *u) {
   return u->n_failed < RDT_SCREEN_MOST_FAILED ? u->n_failed : RDT_SCREEN_MOST_FAILED;
 }
 
 static rdt_screen_failed *find(const turn *now) {
   const int path = (int)(now->path - now->g->s->paths);
-  for (int i = 0; i < listed(now->u); i++)
+  for (int i = 0; i < rdt_screen_listed(now->u); i++)
     if (now->u->failed[i].path == path && now->u->failed[i].known == now->known) return &now->u->failed[i];
   return NULL;
 }
@@ -177,7 +182,7 @@ static rdt_status look_closer(const turn *now, rdt_trial_product *t, int64_t wro
                          .actual = rdt_load(t->out.data, c->dtype, first),
                          .bits = bits_of(c, first) ^ bits_of(&t->out, first),
                          .retested = now->g->job->retests};
-  const bool kept = listed(u) < RDT_SCREEN_MOST_FAILED;
+  const bool kept = rdt_screen_listed(u) < RDT_SCREEN_MOST_FAILED;
   if (kept && (f.result = rdt_alloc(rdt_tensor_bytes(c), 1)) != NULL)
     memcpy(f.result, t->out.data, rdt_tensor_bytes(c));
   rdt_status status = RDT_OK;
@@ -273,10 +278,9 @@ static rdt_status check_fault(const rdt_screen *s, const rdt_fault *f, rdt_reaso
                   s->n_units ? s->units[0].core : 0);
 }
 
-static void sum_up(rdt_screen *s) {
+void rdt_screen_judge(rdt_screen *s) {
   for (int i = 0; i < s->n_units; i++) {
     rdt_screen_unit *u = &s->units[i];
-    u->clock = rdt_sensor_clock("", u->core);
     s->products += u->products;
     s->bad += u->failures > 0;
     if (u->failures > 0)
@@ -284,6 +288,10 @@ static void sum_up(rdt_screen *s) {
                      : u->retests_failed * OFTEN < u->retested ? RDT_DIAG_TRANSIENT
                                                                : RDT_DIAG_PERSISTENT;
   }
+}
+
+static void sense(rdt_screen *s) {
+  for (int i = 0; i < s->n_units; i++) s->units[i].clock = rdt_sensor_clock("", s->units[i].core);
   s->temperature[1] = rdt_sensor_temperature("");
 }
 
@@ -291,14 +299,14 @@ rdt_status rdt_screen_run(const rdt_screen_job *job, rdt_screen *s, rdt_reason *
   const double seconds = job->seconds > 0.0 ? job->seconds : rdt_screen_seconds(job->level);
   screening g = {.job = job, .s = s, .seconds = seconds, .status = RDT_OK, .why = why};
   rdt_places places;
+  *s = (rdt_screen){.temperature = {NAN, NAN}};
+  if (job->sms) return rdt_screen_sms(job, s, seconds, why);
   *s = (rdt_screen){.temperature = {rdt_sensor_temperature(""), NAN}};
   const double begun = rdt_clock();
   RDT_TRY(list_units(s, why));
   RDT_TRY(check_fault(s, job->fault, why));
   RDT_TRY(list_paths(s, why));
-  RDT_TRY(list_known(s, job->level, why));
-  for (int p = 0; p < s->n_paths; p++)
-    for (int k = 0; k < s->n_known; k++) s->cases += s->known[k].dtype == s->paths[p].dtype;
+  RDT_TRY(rdt_screen_list_known(s, job->level, dtypes, DTYPES, form, s, why));
   int cores[CPU_SETSIZE];
   for (int i = 0; i < s->n_units; i++) cores[i] = s->units[i].core;
   if (!rdt_threads_pin(s->n_units, cores, s->n_units, &places))
@@ -306,7 +314,8 @@ rdt_status rdt_screen_run(const rdt_screen_job *job, rdt_screen *s, rdt_reason *
   g.begun = rdt_clock();
   g.each = fmin(seconds / (double)s->cases, slice);
   const rdt_status status = screen(&g);
-  sum_up(s);
+  sense(s);
+  rdt_screen_judge(s);
   rdt_threads_restore(&places);
   s->seconds = rdt_clock() - begun;
   return status;

@@ -1,8 +1,9 @@
-/* A burn-in of cores: every one computes products whose results are known, on every instruction path, all at the same
- * time; a core whose bits are others is named. */
+/* A burn-in of cores, or of a GPU's multiprocessors: every one computes products whose results are known, on every
+ * instruction path, all at the same time; one whose bits are others is named. */
 #ifndef RDT_SCREEN_SCREEN_H
 #define RDT_SCREEN_SCREEN_H
 
+#include "cuda/sms.h"
 #include "plan/known.h"
 
 /* X(level, seconds, size): as long as nobody asks for another time; products of which sizes */
@@ -19,15 +20,16 @@ typedef struct rdt_screen_job {
   double seconds;         /* 0: the level's; every product is made once, however long that takes */
   int retests;            /* of a product that failed, at once on the same core */
   const rdt_fault *fault; /* a core that computes wrongly, simulated (core=N); NULL: none */
+  rdt_sms *sms;           /* its multiprocessors in place of the cores of the process; NULL: these */
   bool (*progress)(double part, const char *what); /* false: stop, RDT_ERR_CANCELLED; NULL: nobody asks */
 } rdt_screen_job;
 
 /* The instructions that a kernel is compiled for, and a datatype. */
 typedef struct rdt_screen_path {
-  const rdt_kernel *kernel;
+  const rdt_kernel *kernel; /* NULL: a GPU's */
   rdt_isa isa;
   rdt_dtype dtype;
-  char name[64]; /* "gemm_f32_native avx2" */
+  char name[64]; /* "gemm_f32_native avx2", "wgmma f16" */
 } rdt_screen_path;
 
 /* A product that a core computed wrongly: the first time. */
@@ -38,11 +40,11 @@ typedef struct rdt_screen_failed {
   double expected, actual; /* what it had to be and was, */
   uint64_t bits;           /* and the bits in which they differ */
   int retested, retests_failed;
-  void *result; /* all of it, as known->c */
+  void *result; /* all of it, as known->c; NULL: not kept (a GPU's) */
 } rdt_screen_failed;
 
 typedef struct rdt_screen_unit {
-  int core;
+  int core; /* or multiprocessor */
   int64_t products, failures, retested, retests_failed;
   rdt_diagnosis diagnosis; /* NONE: it is good; PERSISTENT: a quarter of its retests failed; TRANSIENT: fewer; UNKNOWN:
                               nothing was retested */
@@ -63,10 +65,21 @@ typedef struct rdt_screen {
 } rdt_screen;
 
 /* RDT_OK also where units are bad. RDT_ERR_ARG: the fault is none of a core that is screened; RDT_ERR_UNSUPPORTED: the
- * threads cannot be kept on a core each; RDT_ERR_FAULT: no core forms the known products; RDT_ERR_CANCELLED. Clear in
- * any case. */
+ * threads cannot be kept on a core each, or a multiprocessor cannot be reached; RDT_ERR_FAULT: no core forms the known
+ * products; RDT_ERR_CANCELLED. Clear in any case. */
 rdt_status rdt_screen_run(const rdt_screen_job *job, rdt_screen *s, rdt_reason *why);
 void rdt_screen_clear(rdt_screen *s);
+
+/* For those who screen: the known products of a list of datatypes, up to the level's size (create forms them); from
+ * what was counted, who is bad. */
+typedef rdt_status rdt_screen_form(void *self, rdt_dtype t, rdt_known_pattern p, rdt_known_size size, rdt_known *k,
+                                   rdt_reason *why);
+rdt_status rdt_screen_list_known(rdt_screen *s, int level, const rdt_dtype *dtypes, int n, rdt_screen_form *form,
+                                 void *self, rdt_reason *why);
+void rdt_screen_judge(rdt_screen *s);
+int rdt_screen_listed(const rdt_screen_unit *u); /* of its failed products those that are in the list */
+/* multiprocessors.c: the part of rdt_screen_run that is theirs */
+rdt_status rdt_screen_sms(const rdt_screen_job *job, rdt_screen *s, double seconds, rdt_reason *why);
 
 /* sensors.c: root: "", or a folder with sys and proc in it, for tests */
 double rdt_sensor_clock(const char *root, int core); /* MHz; NaN: not readable */

@@ -42,7 +42,11 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
     start "memcheck-$name" compute-sanitizer --tool memcheck --error-exitcode 9 "$program" --quick
     # Of our kernels alone, whose arguments are all called rdt_...: those of libraries take minutes. The sanitizer (2025.3)
     # fails inside itself at some of cuBLASLt's, so every type has a run of its own.
-    [ "$name" = gpu_linear ] && types="f32 f16 bf16 f64 s8 f8e4m3" || types=""
+    case $name in
+      gpu_linear) types="f32 f16 bf16 f64 s8 f8e4m3" ;;
+      gpu_tmr) types=own ;;
+      *) types="" ;;
+    esac
     for type in ${types:-all}; do
       what=racecheck-$name
       [ "$type" = all ] || what=$what-$type

@@ -1,7 +1,9 @@
-/* make gpu-check: three copies of a product and their vote (cuda/thrice.h), scheme tmr-kernel.
- *     gpu_tmr [--quick]
+/* make gpu-check: three copies of a product and their vote (cuda/thrice.h), scheme tmr-kernel; screens of all
+ * multiprocessors (screen/).
+ *     gpu_tmr [--quick [own]]      --quick: few small shapes, for compute-sanitizer; own: without cuBLASLt's
  * Votes against the same on the host, on copies with differences planted in one, in two alike, in all three; products
- * of every datatype, with copies that are hit on their way. 1 where anything was wrong, 77 (skipped) without a GPU. */
+ * of every datatype, with copies that are hit on their way; screens of a device as it is, and with one multiprocessor
+ * that is wrong, another one each time. 1 where anything was wrong, 77 (skipped) without a GPU. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,10 +14,11 @@
 #include "cuda/linear.h"
 #include "cuda/thrice.h"
 #include "gpu.h"
+#include "screen/screen.h"
 
 static rdt_cuda_device device;
 static cudaStream_t stream;
-static int64_t votes, planted, products, faults, wrong;
+static int64_t votes, planted, products, faults, screens, wrong;
 
 static void complain(const char *what) {
   if (++wrong <= 40) printf("WRONG %s\n", what);
@@ -327,6 +330,55 @@ static void check_products(bool quick, uint64_t *seed) {
   }
 }
 
+/* ---- screens ---- */
+
+/* The bad one is named, and nobody else; core -1: nobody is. */
+static void one_screen(rdt_sms *m, const char *kind, int core, const char *more, int level, double seconds) {
+  rdt_screen s;
+  rdt_fault f;
+  rdt_reason why = {""};
+  char spec[128];
+  snprintf(spec, sizeof spec, "%s@accum,core=%d%s", kind, core, more);
+  if (core >= 0) gpu_must(rdt_fault_parse(spec, &f, &why), "fault", &why);
+  gpu_must(
+      rdt_screen_run(
+          &(rdt_screen_job){.level = level, .seconds = seconds, .retests = 4, .fault = core >= 0 ? &f : NULL, .sms = m},
+          &s, &why),
+      "a screen", &why);
+  if (s.n_units != device.sms || s.bad != (core >= 0)) complain(spec);
+  for (int u = 0; u < s.n_units; u++) {
+    const rdt_screen_unit *x = &s.units[u];
+    if (x->products < s.cases) complain("a multiprocessor with too few products");
+    if ((x->failures > 0) != (x->core == core)) complain(spec);
+    if (!x->failures) continue;
+    const rdt_screen_failed *first = &x->failed[0];
+    const rdt_tensor *c = &s.known[first->known].c;
+    if (!first->bits || first->expected != rdt_load(c->data, c->dtype, first->row * c->shape[1] + first->column))
+      complain("what a screen says of a failure");
+    if (core < 0)
+      printf("WRONG %s, %s: %.17g for %.17g at %lld, %lld\n", s.paths[first->path].name,
+             rdt_known_pattern_name(s.known[first->known].pattern), first->actual, first->expected,
+             (long long)first->row, (long long)first->column);
+  }
+  screens++;
+  rdt_screen_clear(&s);
+}
+
+static void check_screens(bool quick, uint64_t *seed) {
+  static const char *const kinds[][2] = {
+      {"stuck1:22", ""}, {"stuck0:20", ""}, {"bit:13", ""}, {"bit", ",lane=3"}, {"random", ",rate=0.5"}};
+  rdt_reason why = {""};
+  rdt_sms *m;
+  gpu_must(rdt_sms_open(0, &m, &why), "multiprocessors", &why);
+  if (m->n_paths != (device.major == 9 ? 9 : 7)) complain("paths of a screen");
+  one_screen(m, "", -1, "", 1, quick ? 1e-3 : 1.0);
+  if (!quick) one_screen(m, "", -1, "", 2, 1.0);
+  for (int i = 0; i < (quick ? 2 : 100); i++)
+    one_screen(m, kinds[i % 5][0], m->units[gpu_random(seed) % (uint64_t)m->n_units], kinds[i % 5][1], 1,
+               quick ? 1e-3 : 0.02);
+  m->close(m);
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
   uint64_t seed = 41;
@@ -339,11 +391,15 @@ int main(int argc, char **argv) {
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
   cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
   check_votes(quick, &seed);
-  if (rdt_blas_version(&version, &why) == RDT_OK)
+  if (argc > 2)
+    printf("own kernels alone\n");
+  else if (rdt_blas_version(&version, &why) == RDT_OK)
     check_products(quick, &seed);
   else
     printf("skip products: %s\n", why.text);
-  printf("gpu-tmr: %lld votes on %lld differences, %lld products, %lld hit copies: %lld wrong\n", (long long)votes,
-         (long long)planted, (long long)products, (long long)faults, (long long)wrong);
+  check_screens(quick, &seed);
+  printf("gpu-tmr: %lld votes on %lld differences, %lld products, %lld hit copies, %lld screens: %lld wrong\n",
+         (long long)votes, (long long)planted, (long long)products, (long long)faults, (long long)screens,
+         (long long)wrong);
   return wrong ? 1 : 0;
 }
