@@ -73,7 +73,7 @@ struct rdt_wgmma<rdt_{type_name}, {n}, a_mn, b_mn> {{
 
 print(HEAD)
 print("struct rdt_f16;\nstruct rdt_bf16;\n\n/* clang-format off */")
-for width in (8, 128, 256):
+for width in (8, 64, 72, 128, 136, 256):
     for name in ("f16", "bf16"):
         print(instruction(width, name))
 print("/* clang-format on */\n\n#endif")

@@ -10,7 +10,7 @@
 #include "cuda/thrice.h"
 #include "cuda/trial.h"
 
-typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN, WAY_FUSED, WAY_THRICE } way;
+typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN, WAY_FUSED, WAY_WIDE, WAY_THRICE } way;
 
 struct rdt_cuda_linear {
   way way;
@@ -21,6 +21,7 @@ struct rdt_cuda_linear {
   rdt_box_fused *fused;
   rdt_thrice *thrice;
   rdt_cuda_linear *copies[RDT_VOTERS]; /* of thrice: unprotected; all one and the same, or each its own */
+  rdt_box_wide *wide;
   char kernel[64], scheme[16];
 };
 
@@ -99,6 +100,11 @@ static bool own_accepts(const rdt_cuda_kernel *k, const rdt_problem *p, const ch
          rdt_cuda_gemm_accept(k, p, NULL) == RDT_OK && k->tile->rows < 4 * p->out.shape[0] + 64;
 }
 
+static bool wide(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme) {
+  const bool any = !scheme || is(scheme, "none");
+  return d->major == 9 && (any || is(scheme, "tile")) && rdt_box_fused_accept(p, NULL) == RDT_OK;
+}
+
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
   const rdt_status no = RDT_ERR_UNSUPPORTED;
   if (scheme && is(scheme, tmr)) {
@@ -106,6 +112,7 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
     return rdt_cuda_linear_accept(d, p, "none", why);
   }
   const bool any = !scheme || is(scheme, "none");
+  if (!any && wide(d, p, scheme)) return RDT_OK;
   if (p->op == RDT_KOP_CONV) {
     rdt_problem product;
     rdt_tensor in[2];
@@ -242,6 +249,17 @@ static void enter_fused(contest *c, bool protect) {
   enter(c, l, s, &why);
 }
 
+static void enter_wide(contest *c, bool protect) {
+  rdt_reason why = {""};
+  rdt_cuda_linear *l = entrant(c, WAY_WIDE, "", protect ? "tile" : "none");
+  if (!l) return;
+  const rdt_status s = rdt_box_wide_create(c->d, c->p, protect, c->lambda, &c->trial->o, c->stream, &l->wide, &why);
+  if (s == RDT_OK)
+    snprintf(l->kernel, sizeof l->kernel, "%s_%s_%s", c->p->op == RDT_KOP_CONV ? "conv" : "gemm",
+             rdt_dtype_name(c->p->in[0].dtype), rdt_box_wide_kernel(l->wide));
+  enter(c, l, s, &why);
+}
+
 /* ---- three copies ---- */
 
 static rdt_status copy(void *maker, const rdt_operands *o, void *stream, rdt_reason *why) {
@@ -326,11 +344,13 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
   const bool convolves = is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
   const bool own = multiplies && (small(as) || !library);
   const bool fused = fuses(p, scheme);
-  c.timed = library + convolves + fused + own > 1 || own;
+  const bool wgmma = wide(d, p, scheme);
+  c.timed = library + convolves + fused + wgmma + own > 1 || own;
   if (library) enter_product(&c, as, is_conv, scheme);
   if (convolves) enter_conv(&c, protect);
   if (own) enter_own(&c, as, is_conv, scheme);
   if (fused) enter_fused(&c, protect);
+  if (wgmma) enter_wide(&c, protect);
   rdt_box_trial_free(&trial);
   if (!c.best)
     return c.status != RDT_OK
@@ -375,6 +395,7 @@ rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, rdt
   if (l->way == WAY_THRICE) return rdt_thrice_launch(l->thrice, o, stream, why);
   if (l->way == WAY_CONV) return rdt_box_conv_launch(l->conv, o, to, stream, why);
   if (l->way == WAY_FUSED) return rdt_box_fused_launch(l->fused, o, stream, why);
+  if (l->way == WAY_WIDE) return rdt_box_wide_launch(l->wide, o, stream, why);
   const rdt_operands *as = view_of(l, o, &v);
   return l->way == WAY_OWN ? rdt_cuda_gemm_run(l->own, as, stream, why)
                            : rdt_box_product_launch(l->product, as, to, stream, why);
@@ -390,6 +411,8 @@ rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *
       s = rdt_box_conv_check(t->l->conv, &t->o, t->to, &batch, why);
     else if (t->l->way == WAY_FUSED)
       s = rdt_box_fused_check(t->l->fused, &t->o, t->to, t->read, &batch, why);
+    else if (t->l->way == WAY_WIDE)
+      s = rdt_box_wide_check(t->l->wide, t->to, t->read, &batch, why);
     else if (t->l->way == WAY_PRODUCT)
       s = rdt_box_product_check(t->l->product, view_of(t->l, &t->o, &v), t->to, t->read[0], &batch, why);
   }
@@ -409,31 +432,36 @@ rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *
   return l->way == WAY_CONV      ? rdt_box_conv_renew(l->conv, weights, stream, why)
          : l->way == WAY_PRODUCT ? rdt_box_product_renew(l->product, weights, stream, why)
          : l->way == WAY_FUSED   ? rdt_box_fused_renew(l->fused, weights, stream, why)
+         : l->way == WAY_WIDE    ? rdt_box_wide_renew(l->wide, weights, stream, why)
                                  : rdt_cuda_gemm_renew(l->own, weights, stream, why);
 }
 
 int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l) {
   return l->way == WAY_OWN || l->way == WAY_THRICE ? 0
          : l->way == WAY_FUSED                     ? rdt_box_fused_blocks(l->fused)
+         : l->way == WAY_WIDE                      ? rdt_box_wide_blocks(l->wide)
          : l->way == WAY_CONV                      ? rdt_box_conv_blocks(l->conv)
                                                    : rdt_box_product_blocks(l->product);
 }
 
 unsigned rdt_cuda_linear_reads(const rdt_cuda_linear *l) {
   return l->way == WAY_FUSED     ? rdt_box_fused_reads(l->fused)
+         : l->way == WAY_WIDE    ? rdt_box_wide_reads(l->wide)
          : l->way == WAY_PRODUCT ? rdt_box_product_reads(l->product)
                                  : 0;
 }
 
-void *rdt_cuda_linear_copy(const rdt_cuda_linear *l) {
-  const rdt_cuda_linear *as = l->way == WAY_THRICE ? l->copies[0] : l;
-  return as->way == WAY_FUSED ? rdt_box_fused_copy(as->fused) : NULL;
+void *rdt_cuda_linear_copy(const rdt_cuda_linear *l, int64_t k, int64_t column) {
+  return l->way == WAY_FUSED  ? rdt_box_fused_copy(l->fused, k, column)
+         : l->way == WAY_WIDE ? rdt_box_wide_copy(l->wide, k, column)
+                              : NULL;
 }
 
 rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l) {
   return l->way == WAY_OWN      ? rdt_cuda_gemm_found(l->own)
          : l->way == WAY_THRICE ? rdt_thrice_verdict(l->thrice)
          : l->way == WAY_FUSED  ? rdt_box_fused_verdict(l->fused)
+         : l->way == WAY_WIDE   ? rdt_box_wide_verdict(l->wide)
          : l->way == WAY_CONV   ? rdt_box_conv_verdict(l->conv)
                                 : rdt_box_product_verdict(l->product);
 }
@@ -455,5 +483,6 @@ void rdt_cuda_linear_destroy(rdt_cuda_linear *l) {
   rdt_box_conv_destroy(l->conv);
   rdt_cuda_gemm_destroy(l->own);
   rdt_box_fused_destroy(l->fused);
+  rdt_box_wide_destroy(l->wide);
   rdt_free(l);
 }

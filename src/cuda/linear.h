@@ -18,8 +18,8 @@ typedef struct rdt_cuda_linear rdt_cuda_linear;
  * there is known only when one is made.
  * scheme: "none": unprotected, with the library's own fused epilogue where it has one; "tmr-kernel": three launches of
  * what is the fastest unprotected, and a vote (cuda/thrice.h); of products "row", "row:f" with f checks of each row
- * (floats but those of 8 bits), or a scheme of own kernels (kernels.def); of convolutions "fic"; NULL: whatever
- * protects and is the fastest. */
+ * (floats but those of 8 bits), or a scheme of own kernels (kernels.def); of convolutions "fic"; of both
+ * "tile", checked by a kernel on wgmma; NULL: whatever protects and is the fastest. */
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why);
 /* Waits. in[1].data given: these weights are fixed, and what the check needs of them is formed now; in[1].data NULL: in
  * each run. Of in[0], out, bias and residual only shape, strides and datatype count. All memory is taken here. */
@@ -46,9 +46,9 @@ rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *
 rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l);
 unsigned rdt_cuda_linear_reads(const rdt_cuda_linear *l); /* 1: of in[0], 2: of the residual it can form the sum */
-/* The copy of the weights that a kernel of ours multiplies with, [tap][channel][filter]; NULL: the operand itself, or a
- * library's. */
-void *rdt_cuda_linear_copy(const rdt_cuda_linear *l);
+/* Where a kernel of ours has its copy of a weight, of this number in taps x channels, and of this filter; NULL: it is
+ * the operand's, or a library's. */
+void *rdt_cuda_linear_copy(const rdt_cuda_linear *l, int64_t k, int64_t column);
 /* What was found, in the device's memory: the first 16 bytes are zero as long as nothing complained, and nobody but its
  * reader makes them so again. row: of a convolution the first pixel (n oh ow in row-major order), column: the channel,
  * -1: all. */

@@ -317,15 +317,14 @@ static void check_clean(linear_case *c, const char *scheme, bool fixed) {
   free(first);
 }
 
-/* A weight, and the copy of it that the kernel multiplies with, where it has one: taps x channels x filters. */
+/* A weight of the first filter, and the copy of it that the kernel multiplies with, where it has one; copied: its
+ * number in taps x channels. */
 static void put_weight(linear_case *c, rdt_cuda_linear *l, int64_t from, int64_t copied) {
   rdt_reason why;
-  char *copy = rdt_cuda_linear_copy(l);
+  void *copy = rdt_cuda_linear_copy(l, copied, 0);
   const size_t size = rdt_dtype_size(c->t[WEIGHTS].dtype);
   if (!copy) return put(c, WEIGHTS);
-  gpu_must(rdt_cuda_put(copy + (size_t)copied * size, (const char *)c->host[WEIGHTS] + (size_t)from * size, size,
-                        stream, &why),
-           label, &why);
+  gpu_must(rdt_cuda_put(copy, (const char *)c->host[WEIGHTS] + (size_t)from * size, size, stream, &why), label, &why);
 }
 
 /* One weight is changed after its sums were formed, and met by one input element alone: only where that goes may be a
@@ -367,7 +366,7 @@ static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *
         if (tap + 1 == w->shape[d]) goto done; /* none */
       }
     }
-    at_copy = (tap_number * k / (conv ? rdt_tensor_count(w) / w->shape[0] / w->shape[1] : 1) + index[along]) * n;
+    at_copy = tap_number * k / (conv ? rdt_tensor_count(w) / w->shape[0] / w->shape[1] : 1) + index[along];
     const double old = rdt_load(c->host[WEIGHTS], w->dtype, at_weight);
     const double change = rdt_dtype_is_half(c->p.out.dtype) && conv ? 4000.0 : 16.0 * sqrt((double)k) + 4.0;
     rdt_store(c->host[WEIGHTS], w->dtype, at_weight, w->dtype == RDT_S8 ? (old > 0 ? old - 3 : old + 3) : old + change);
@@ -606,6 +605,54 @@ static void one_conv(uint64_t *seed, int turn) {
   case_free(&c);
 }
 
+/* Kernels on wgmma that check their tiles themselves: products in turns with windows. */
+static void one_tile(uint64_t *seed, int turn) {
+  static const int rows[] = {1, 7, 64, 127, 129, 300, 515}, columns[] = {8, 64, 72, 128, 136, 264},
+                   depths[] = {8, 64, 72, 136, 512, 1032};
+  const uint64_t r = gpu_random(seed);
+  const rdt_dtype type = turn / 2 % 2 ? RDT_BF16 : RDT_F16;
+  linear_case c = {0};
+  if (device.major != 9 || left_out[type]) return;
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  if (turn % 2) {
+    const int64_t m = rows[(r >> 4) % 7], n = columns[(r >> 8) % 6], k = depths[(r >> 12) % 6];
+    const bool turned = (r >> 18) % 2;
+    snprintf(label, sizeof label, "tile of a product %lldx%lldx%lld %s%s", (long long)m, (long long)n, (long long)k,
+             rdt_dtype_name(type), turned ? " B^T" : "");
+    add(&c, IN, matrix(type, m, k, false, 0), 1, seed), add(&c, WEIGHTS, matrix(type, k, n, turned, 0), 1, seed);
+    add(&c, OUT, matrix(type, m, n, false, 0), 1, seed);
+    if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &n), 2, seed);
+  } else {
+    int64_t shape[4] = {1 + (int64_t)((r >> 4) % 3), 64 + 64 * (int64_t)((r >> 6) % 2)}, result[4] = {shape[0]};
+    int64_t filter[4] = {8 + 8 * (int64_t)((r >> 8) % 12), shape[1]};
+    c.p.window.groups = 1;
+    for (int d = 0; d < 2; d++) {
+      rdt_window *w = &c.p.window;
+      w->kernel[d] = filter[2 + d] = 1 + (int64_t)((r >> (12 + 2 * d)) % 4),
+      w->stride[d] = 1 + (int64_t)((r >> 16) % 3);
+      w->dilation[d] = 1 + (int64_t)((r >> 18) % 5 == 0), shape[2 + d] = 9 + (int64_t)((r >> (20 + 4 * d)) % 9);
+      w->before[d] = (int64_t)((r >> (24 + d)) % 3), w->after[d] = (int64_t)((r >> (26 + d)) % 3);
+      result[2 + d] =
+          (shape[2 + d] + w->before[d] + w->after[d] - (filter[2 + d] - 1) * w->dilation[d] - 1) / w->stride[d] + 1;
+    }
+    result[1] = filter[0];
+    snprintf(label, sizeof label, "tile of a convolution %s: %lldx%lldx%lldx%lld by %lldx%lldx%lld stride %lld",
+             rdt_dtype_name(type), (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3],
+             (long long)filter[0], (long long)filter[2], (long long)filter[3], (long long)c.p.window.stride[0]);
+    add(&c, IN, image(type, 4, shape, true), 1, seed), add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
+    add(&c, OUT, image(type, 4, result, true), 1, seed);
+    if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  }
+  if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
+  ready(&c, turn % 2 ? RDT_KOP_GEMM : RDT_KOP_CONV, (r >> 33) % 4 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5,
+        some_act(r >> 36, true));
+  compute(&c);
+  check_clean(&c, "tile", true);
+  check_fault(&c, "tile", 1, seed);
+  if (turn % 4 == 0) check_clean(&c, NULL, true), check_clean(&c, "none", true);
+  case_free(&c);
+}
+
 /* Memory keeps what was written after it was given out, however much there is to clear before it. */
 static void check_memory(void) {
   enum { BUSY = 1 << 30, TIMES = 8 };
@@ -652,6 +699,7 @@ int main(int argc, char **argv) {
   for (int t = 0; blas && t < 4; t++) check_pair(types[t], &seed);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
+  for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_tile(&seed, turn);
   printf("gpu-linear: %lld ops, %lld elements, %lld bit-sums, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
          (long long)elements, (long long)sums_formed, (long long)faults, (long long)refused, (long long)wrong);
   return wrong ? 1 : 0;

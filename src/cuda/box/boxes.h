@@ -68,11 +68,29 @@ rdt_status rdt_box_fused_check(const rdt_box_fused *b, const rdt_operands *o, rd
 rdt_status rdt_box_fused_renew(rdt_box_fused *b, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_box_fused_blocks(const rdt_box_fused *b);
 unsigned rdt_box_fused_reads(const rdt_box_fused *b);
-void *rdt_box_fused_copy(const rdt_box_fused *b); /* of the weights; NULL: it has none */
+/* Where the copy of a weight is, of this number in taps x channels; NULL: there is none. */
+void *rdt_box_fused_copy(const rdt_box_fused *b, int64_t k, int64_t column);
 const char *rdt_box_fused_kernel(const rdt_box_fused *b);
 const char *rdt_box_fused_scheme(const rdt_box_fused *b);
 rdt_cuda_verdict *rdt_box_fused_verdict(const rdt_box_fused *b);
 void rdt_box_fused_destroy(rdt_box_fused *b);
+
+/* The same on wgmma, from compute capability 9.0 to before 10.0: a row of a tile is checked where it is computed, all
+ * that is left for later is to add up bit-sums. rdt_box_fused_accept says what it takes, of devices and windows create.
+ */
+typedef struct rdt_box_wide rdt_box_wide;
+rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
+                               const rdt_operands *trial, void *stream, rdt_box_wide **b, rdt_reason *why);
+rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t *const read[2], rdt_box_batch *batch,
+                              rdt_reason *why);
+rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *stream, rdt_reason *why);
+int64_t rdt_box_wide_blocks(const rdt_box_wide *b);
+unsigned rdt_box_wide_reads(const rdt_box_wide *b);
+void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column);
+const char *rdt_box_wide_kernel(const rdt_box_wide *b);
+rdt_cuda_verdict *rdt_box_wide_verdict(const rdt_box_wide *b);
+void rdt_box_wide_destroy(rdt_box_wide *b);
 
 /* The pass behind a result, where the library does not do all. */
 typedef struct rdt_box_tail {

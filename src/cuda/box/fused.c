@@ -6,7 +6,7 @@
 
 #include "core/memory.h"
 #include "cuda/box/boxes.h"
-#include "cuda/sm80/fused.h"
+#include "cuda/box/fused.h"
 #include "cuda/trial.h"
 
 struct rdt_box_fused {
@@ -107,48 +107,40 @@ static rdt_fused_axis axis_of(const rdt_problem *p, int d) {
                           (int)w->stride[d],          (int)w->dilation[d],      (int)w->before[d]};
 }
 
-static void set_args(rdt_box_fused *b, const rdt_problem *p) {
-  rdt_fused_args *a = &b->args;
+rdt_fused_args rdt_box_fused_args(const rdt_problem *p, bool *packed) {
   const rdt_epilogue *e = &p->epilogue;
   const rdt_tensor *x = &p->in[0];
   const int channel = is_conv(p) ? 1 : p->out.rank - 1;
   const rdt_fused_axis none = {1, 1, 1, 1, 1, 0};
+  rdt_fused_args a = {.axis = {none, none}};
   rows_at y, r;
   rows_of(&p->out, channel, &y);
-  a->m = (int)y.count, a->n = (int)p->out.shape[channel], a->ldo = y.step;
-  if (e->residual.rank >= 0) rows_of(&e->residual, channel, &r), a->ldr = r.step;
-  a->channels = (int)x->shape[is_conv(p) ? 1 : x->rank - 1];
-  a->alpha = (float)e->alpha, a->beta = (float)e->beta;
-  a->finish = rdt_box_finish_of(p);
-  a->axis[0] = a->axis[1] = none;
+  a.m = (int)y.count, a.n = (int)p->out.shape[channel], a.ldo = y.step;
+  if (e->residual.rank >= 0) rows_of(&e->residual, channel, &r), a.ldr = r.step;
+  a.channels = (int)x->shape[is_conv(p) ? 1 : x->rank - 1];
+  a.alpha = (float)e->alpha, a.beta = (float)e->beta;
+  a.finish = rdt_box_finish_of(p);
   if (is_conv(p)) {
-    a->axis[0] = axis_of(p, 0), a->axis[1] = axis_of(p, 1);
-    a->image = x->stride[0], a->line = x->stride[2], a->pixel = x->stride[3];
+    a.axis[0] = axis_of(p, 0), a.axis[1] = axis_of(p, 1);
+    a.image = x->stride[0], a.line = x->stride[2], a.pixel = x->stride[3];
   }
-  a->plain = rows_of(x, is_conv(p) ? 1 : x->rank - 1, &r) && r.count == a->m;
-  for (int d = 0; d < 2; d++) a->plain = a->plain && a->axis[d].taps == 1 && a->axis[d].stride == 1 && !a->axis[d].pad;
-  if (a->plain) a->axis[0] = (rdt_fused_axis){1, 1, 1, 1, 1, 0}, a->axis[1] = none, a->pixel = r.step;
-  a->k = a->channels * a->axis[0].taps * a->axis[1].taps;
-  b->windows = !a->plain;
-  b->packed = rdt_tensor_is_packed(&p->out) && y.step == a->n;
+  a.plain = rows_of(x, is_conv(p) ? 1 : x->rank - 1, &r) && r.count == a.m;
+  for (int d = 0; d < 2; d++) a.plain = a.plain && a.axis[d].taps == 1 && a.axis[d].stride == 1 && !a.axis[d].pad;
+  if (a.plain) a.axis[0] = a.axis[1] = none, a.pixel = r.step;
+  a.k = a.channels * a.axis[0].taps * a.axis[1].taps;
+  *packed = rdt_tensor_is_packed(&p->out) && y.step == a.n;
+  return a;
 }
 
-/* The weights as taps x channels x filters; rows and columns of one tap, and from tap to tap. */
-typedef struct weights_at {
-  int64_t row, column, tap;
-  bool as_wanted, good;
-} weights_at;
-
-static weights_at weights_of(const rdt_box_fused *b, const rdt_problem *p) {
+rdt_fused_weights rdt_box_fused_weights(const rdt_problem *p) {
   const rdt_tensor *w = &p->in[1];
-  weights_at at = {.good = true};
+  rdt_fused_weights at = {.good = true};
   if (is_conv(p)) {
     at.row = w->stride[1], at.column = w->stride[0], at.tap = w->shape[3] > 1 ? w->stride[3] : w->stride[2];
     at.good = w->shape[2] == 1 || w->shape[3] == 1 || w->stride[2] == w->shape[3] * w->stride[3];
   } else {
     at.row = w->stride[w->rank - 2], at.column = w->stride[w->rank - 1];
   }
-  at.as_wanted = !is_conv(p) && at.column == 1 && at.row == b->args.n;
   return at;
 }
 
@@ -158,10 +150,10 @@ static rdt_status turn_weights(const rdt_box_fused *b, const void *weights, void
 }
 
 static rdt_status take_weights(rdt_box_fused *b, const rdt_problem *p, void *stream, rdt_reason *why) {
-  const weights_at at = weights_of(b, p);
+  const rdt_fused_weights at = rdt_box_fused_weights(p);
   const rdt_fused_args *a = &b->args;
   if (!at.good) return refuse(why, "filters whose taps do not lie at one distance");
-  if (at.as_wanted) return RDT_OK;
+  if (!is_conv(p) && at.column == 1 && at.row == a->n) return RDT_OK; /* as wanted */
   const int64_t matrix = (int64_t)a->channels * a->n;
   const rdt_ends_args turn = {.m = a->channels,
                               .n = a->n,
@@ -192,7 +184,7 @@ enum { SMALLEST_TILE = 32 }; /* rows and columns */
 static rdt_status set_rows(rdt_box_fused *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
                            rdt_reason *why) {
   const rdt_fused_args *a = &b->args;
-  const weights_at at = weights_of(b, p);
+  const rdt_fused_weights at = rdt_box_fused_weights(p);
   rdt_rows_args *c = &b->rows, *s = &b->sums;
   void *memory;
   RDT_TRY(rdt_cuda_alloc((size_t)a->k * 2 * sizeof(float), &memory, why));
@@ -385,7 +377,8 @@ static rdt_status prepare(rdt_box_fused *b, const rdt_cuda_device *d, const rdt_
                           const rdt_operands *trial, void *stream, rdt_reason *why) {
   void *memory;
   b->type = p->in[0].dtype;
-  set_args(b, p);
+  b->args = rdt_box_fused_args(p, &b->packed);
+  b->windows = !b->args.plain;
   RDT_TRY(rdt_cuda_alloc(sizeof *b->verdict, &memory, why));
   b->verdict = memory;
   RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->acc, why));
@@ -479,8 +472,8 @@ rdt_status rdt_box_fused_check(const rdt_box_fused *b, const rdt_operands *o, rd
   return rdt_box_batch_rows(batch, rdt_rows_given(b->type, b->rows_each), false, check_blocks(b), &c, why);
 }
 
-void *rdt_box_fused_copy(const rdt_box_fused *b) {
-  return b->filters;
+void *rdt_box_fused_copy(const rdt_box_fused *b, int64_t k, int64_t column) {
+  return b->filters ? (uint16_t *)b->filters + k * b->args.n + column : NULL;
 }
 
 const char *rdt_box_fused_kernel(const rdt_box_fused *b) {

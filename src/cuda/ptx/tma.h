@@ -16,6 +16,17 @@ RDT_DEVICE void rdt_tma_load(uint32_t to, const void *map, int x, int y, uint32_
       "l"(map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
+/* Of a map of windows: so many channels from c on of the pixels of an image from (x, y) on, row after row, each shifted
+ * by a tap. What lies outside of the image arrives as zero. */
+RDT_DEVICE void rdt_tma_load_window(uint32_t to, const void *map, int c, int x, int y, int image, int tap_x, int tap_y,
+                                    uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, "
+      "%5}], "
+      "[%6], {%7, %8};" ::"r"(to),
+      "l"(map), "r"(c), "r"(x), "r"(y), "r"(image), "r"(barrier), "h"((uint16_t)tap_x), "h"((uint16_t)tap_y)
+      : "memory");
+}
 /* To the same place of all blocks of the cluster that the mask has, whose own barriers count. */
 RDT_DEVICE void rdt_tma_load_all(uint32_t to, const void *map, int x, int y, uint32_t barrier, int mask) {
   asm volatile(

@@ -1,0 +1,366 @@
+/* Convolutions and products of 16 bits that one own kernel on wgmma computes with all that follows, and checks. */
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <math.h>
+
+#include "core/memory.h"
+#include "cuda/box/fused.h"
+#include "cuda/sm90/fused_wgmma.h"
+#include "cuda/trial.h"
+
+enum { CHUNK = 64, SPLITS = 8, DEEP = 12 /* stages at most */, COLLECTED = 128 /* tiles of a block that adds up */ };
+
+struct rdt_box_wide {
+  const rdt_fused_wide_kernel *kernel;
+  rdt_fused_wide_args args;
+  rdt_fused_pack_args pack;
+  rdt_tolerance tolerance;
+  int shared; /* bytes of a block */
+  bool protect;
+  rdt_dtype type;
+  int images;
+  rdt_cuda_verdict *verdict;
+};
+
+/* ---- what TMA asks of operands ---- */
+
+typedef CUresult tiled_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                          const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+                          CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+typedef CUresult window_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                           const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t, const cuuint32_t *,
+                           CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
+
+static rdt_status find(const char *name, void **fn, rdt_reason *why) {
+  enum cudaDriverEntryPointQueryResult result;
+  *fn = NULL;
+  RDT_TRY(rdt_cuda_status(cudaGetDriverEntryPointByVersion(name, fn, 12000, cudaEnableDefault, &result), name, why));
+  return result == cudaDriverEntryPointSuccess && *fn
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_UNSUPPORTED, "this driver has no %s: it is older than CUDA 12.0", name);
+}
+
+static CUtensorMapDataType as(rdt_dtype t) {
+  return t == RDT_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+}
+
+static rdt_status encoded(CUresult r, rdt_reason *why) {
+  return r == CUDA_SUCCESS ? RDT_OK : rdt_fail(why, RDT_ERR_UNSUPPORTED, "a tensor map of a fused kernel: %d", (int)r);
+}
+
+/* A matrix of 16 bits, in boxes of so many rows. */
+static rdt_status map_rows(rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t columns, int64_t rows,
+                           int64_t pitch, int box_rows, rdt_reason *why) {
+  void *fn;
+  const cuuint64_t shape[] = {(cuuint64_t)columns, (cuuint64_t)rows}, strides[] = {(cuuint64_t)pitch * 2};
+  const cuuint32_t box[] = {CHUNK, (cuuint32_t)box_rows}, step[] = {1, 1};
+  _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
+  RDT_TRY(find("cuTensorMapEncodeTiled", &fn, why));
+  return encoded(((tiled_fn *)fn)((CUtensorMap *)m, as(type), 2, (void *)data, shape, strides, box, step,
+                                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 why);
+}
+
+/* Pixels of images, as windows meet them: those whose first tap lies between the corners. */
+static rdt_status map_windows(rdt_tensor_map *m, rdt_dtype type, const rdt_fused_args *a, int images, int pixels,
+                              rdt_reason *why) {
+  void *fn;
+  const cuuint64_t shape[] = {(cuuint64_t)a->channels, (cuuint64_t)a->axis[1].in, (cuuint64_t)a->axis[0].in,
+                              (cuuint64_t)images};
+  const cuuint64_t strides[] = {(cuuint64_t)a->pixel * 2, (cuuint64_t)a->line * 2, (cuuint64_t)a->image * 2};
+  cuuint32_t step[] = {1, 1, 1, 1};
+  int lower[2], upper[2];
+  for (int i = 0; i < 2; i++) { /* x, then y */
+    const rdt_fused_axis *x = &a->axis[1 - i];
+    lower[i] = -x->pad;
+    upper[i] = (x->out - 1) * x->stride + 1 - x->pad - x->in; /* behind the last first tap */
+    step[1 + i] = (cuuint32_t)x->stride;
+  }
+  RDT_TRY(find("cuTensorMapEncodeIm2col", &fn, why));
+  return encoded(((window_fn *)fn)((CUtensorMap *)m, as(type), 4, (void *)a->x, shape, strides, lower, upper, CHUNK,
+                                   (cuuint32_t)pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                 why);
+}
+
+/* ---- making ready ---- */
+
+static rdt_status refuse(rdt_reason *why, const char *text) {
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s", text);
+}
+
+static int64_t up(int64_t x, int64_t by) {
+  return (x + by - 1) / by;
+}
+
+static bool fits(const rdt_fused_args *a) { /* what maps of windows can say */
+  for (int i = 0; i < 2; i++) {
+    const rdt_fused_axis *x = &a->axis[i];
+    const int end = (x->out - 1) * x->stride + 1 - x->pad - x->in;
+    if (x->stride > 8 || x->pad > 127 || end < -128 || end > 127 || (x->taps - 1) * x->dilation > 255) return false;
+  }
+  return a->channels % CHUNK == 0;
+}
+
+/* A residual with beta 0 is none: see rdt_box_residual. */
+static const void *code_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  const rdt_fused_args *a = &b->args.f;
+  const bool plain = a->alpha == 1.0f && (a->beta == 1.0f || a->beta == 0.0f) &&
+                     (a->finish.act == (int)RDT_FN_NONE || a->finish.act == (int)RDT_FN_RELU);
+  return k->code[b->type == RDT_BF16][b->protect][!plain];
+}
+
+static int64_t tiles_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  return up(b->args.f.m, k->rows) * up(b->args.f.n, k->columns);
+}
+
+static int pitch_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  return b->protect ? k->pitch : k->columns;
+}
+
+rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *stream, rdt_reason *why) {
+  rdt_fused_pack_args p = b->pack;
+  const int64_t tiles = up(p.n, p.columns);
+  void *arguments[] = {&p};
+  const dim3 grid = {(unsigned)tiles, (unsigned)up(p.k, 128), 1}, block = {128, 1, 1};
+  p.w = weights;
+  if (p.rho2) RDT_TRY(rdt_cuda_clear(p.rho2, (size_t)tiles * sizeof *p.rho2, stream, why));
+  return rdt_cuda_status(cudaLaunchKernel(rdt_fused_pack[b->type == RDT_BF16], grid, block, arguments, 0, stream),
+                         "weights for a fused kernel", why);
+}
+
+static void forget(rdt_box_wide *b) { /* what depends on the tile */
+  rdt_cuda_free(b->pack.out), rdt_cuda_free(b->pack.rho2), rdt_cuda_free(b->args.f.partial);
+  b->pack.out = NULL, b->pack.rho2 = NULL, b->args.f.partial = NULL;
+}
+
+/* How blocks share k, and how many multiprocessors have one to themselves: then they take more stages. */
+static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool deep) {
+  rdt_fused_wide_args *a = &b->args;
+  a->f.k_split = (int)(up(up(a->f.k, CHUNK), splits) * CHUNK);
+  a->f.splits = (int)up(a->f.k, a->f.k_split);
+  const size_t room = d->shared / (size_t)(deep ? 1 : b->kernel->blocks) - 1024; /* which the system takes */
+  const int stage = b->kernel->stage[b->protect];
+  a->stages = (int)((room - 2 * RDT_FUSED_WIDE_HEAD) / (size_t)stage);
+  if (a->stages > DEEP) a->stages = DEEP;
+  b->shared = a->stages * stage + 2 * RDT_FUSED_WIDE_HEAD;
+  b->tolerance.splits = a->f.splits;
+  a->bound = rdt_device_bound_of(&b->tolerance, b->kernel->columns);
+  /* tau2^2 >= lambda^2 c2 c2 while that is below tau0^2 = q0^2 q, and c2 <= cap q */
+  const rdt_device_bound *l = &a->bound;
+  a->clearly = (float)(0.999 * fmin((double)l->lambda * (double)l->lambda * (double)l->c2,
+                                    (double)l->q0 * (double)l->q0 / (double)l->cap));
+}
+
+/* Tile k, and its weights. */
+static rdt_status use(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, int splits,
+                      const void *weights, void *stream, rdt_reason *why) {
+  rdt_fused_wide_args *a = &b->args;
+  const int64_t tiles = up(a->f.n, k->columns), rows = tiles * pitch_of(b, k);
+  void *memory;
+  forget(b);
+  b->kernel = k;
+  RDT_TRY(rdt_cuda_alloc((size_t)rows * (size_t)a->f.k * 2, &memory, why));
+  b->pack.out = memory, b->pack.columns = k->columns, b->pack.pitch = pitch_of(b, k);
+  if (b->protect) {
+    RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(float), &memory, why));
+    b->pack.rho2 = memory;
+  }
+  if (splits > 1) {
+    RDT_TRY(rdt_cuda_alloc((size_t)(tiles_of(b, k) * splits * k->rows * k->pitch) * sizeof(float), &memory, why));
+    a->f.partial = memory;
+  }
+  a->rho2 = b->pack.rho2;
+  RDT_TRY(rdt_cuda_status(
+      cudaFuncSetAttribute(code_of(b, k), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)d->shared - 1024), k->name,
+      why));
+  RDT_TRY(map_rows(&a->w, b->type, b->pack.out, a->f.k, rows, a->f.k, pitch_of(b, k), why));
+  return rdt_box_wide_renew(b, weights, stream, why);
+}
+
+typedef struct attempt {
+  rdt_box_wide *b;
+  const rdt_operands *o;
+} attempt;
+
+static rdt_status try_one(void *user, void *stream, rdt_reason *why) {
+  const attempt *t = user;
+  return rdt_box_wide_launch(t->b, t->o, stream, why);
+}
+
+/* Worth a trial: the device is neither left empty nor is there anything to gain by sharing. */
+static bool plausible(const rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, int splits) {
+  const int64_t tiles = tiles_of(b, k), stages = up(b->args.f.k, CHUNK);
+  if (up(b->args.f.m, k->rows) > 65535) return false;
+  if (splits > 1 && (splits > stages / 2 || tiles * splits > 3 * (int64_t)d->sms)) return false;
+  return tiles * splits * 8 >= d->sms || 4 * splits > stages || 2 * splits > SPLITS; /* or there are no more */
+}
+
+static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_operands *o, const void *weights,
+                         void *stream, rdt_reason *why) {
+  const rdt_fused_wide_kernel *best = NULL;
+  double least = 0.0;
+  int shared = 1;
+  bool deep = false;
+  for (int i = 0; i < rdt_fused_wide_count; i++) {
+    const rdt_fused_wide_kernel *k = &rdt_fused_wide_kernels[i];
+    int most = 0;
+    for (int splits = 1; splits <= SPLITS; splits *= 2)
+      if (plausible(b, d, k, splits)) most = splits;
+    if (!most) continue;
+    RDT_TRY(use(b, d, k, most, weights, stream, why));
+    for (int turn = 2; turn < 4 * most; turn++) { /* each split, with few stages and with many */
+      const int splits = turn / 2;
+      double seconds;
+      if ((splits & (splits - 1)) || !plausible(b, d, k, splits)) continue;
+      if (turn % 2 && tiles_of(b, k) * splits > d->sms) continue;
+      split(b, d, splits, turn % 2 != 0);
+      if (b->args.f.splits != splits) continue;
+      attempt t = {b, o};
+      RDT_TRY(rdt_cuda_trial(try_one, &t, stream, &seconds, why));
+      if (!best || seconds < least) best = k, shared = splits, deep = turn % 2 != 0, least = seconds;
+    }
+  }
+  if (!best) return refuse(why, "no fused kernel on wgmma for this shape");
+  RDT_TRY(use(b, d, best, shared, weights, stream, why));
+  split(b, d, shared, deep);
+  return RDT_OK;
+}
+
+static rdt_status bounded(const rdt_box_wide *b, rdt_reason *why) { /* weights whose sums are finite */
+  const size_t tiles = (size_t)up(b->args.f.n, b->kernel->columns);
+  float *rho2 = rdt_alloc(tiles * sizeof *rho2, 1);
+  if (!rho2) return rdt_fail(why, RDT_ERR_NOMEM, "a fused kernel: out of memory");
+  rdt_status s = rdt_cuda_get(rho2, b->args.rho2, tiles * sizeof *rho2, NULL, why);
+  for (size_t i = 0; i < tiles && s == RDT_OK; i++)
+    if (!isfinite(rho2[i])) s = refuse(why, "weights whose sums fused kernels cannot hold");
+  rdt_free(rho2);
+  return s;
+}
+
+static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
+                          const rdt_operands *trial, void *stream, rdt_reason *why) {
+  rdt_fused_args *a = &b->args.f;
+  const rdt_fused_weights w = rdt_box_fused_weights(p);
+  bool packed;
+  void *memory;
+  if (d->major != 9) return refuse(why, "fused kernels on wgmma are for compute capability 9");
+  b->type = p->in[0].dtype;
+  *a = rdt_box_fused_args(p, &packed);
+  b->images = (int)p->in[0].shape[0];
+  if (!w.good) return refuse(why, "filters whose taps do not lie at one distance");
+  if (!a->plain && !fits(a)) return refuse(why, "windows that tensor maps do not describe");
+  if (b->protect && !packed) return refuse(why, "results of checked kernels have no gaps");
+  b->pack = (rdt_fused_pack_args){
+      .row = w.row, .column = w.column, .tap = w.tap, .channels = a->channels, .n = a->n, .k = a->k};
+  RDT_TRY(rdt_cuda_alloc(sizeof *b->verdict, &memory, why));
+  b->args.verdict = b->verdict = memory;
+  b->tolerance = (rdt_tolerance){.k = a->k,
+                                 .u_beta = b->type == RDT_F16 ? 0x1p-22 : 0x1p-24, /* two, or three parts of a sum */
+                                 .eta_out = b->type == RDT_F16 ? 0x1p-36 : 0.0,
+                                 .depth_sum = 8 + 4, /* of a thread, among threads */
+                                 .lambda = lambda};
+  RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->tolerance.acc, why));
+  int64_t tiles = 0;
+  for (int i = 0; i < rdt_fused_wide_count; i++)
+    tiles = tiles_of(b, &rdt_fused_wide_kernels[i]) > tiles ? tiles_of(b, &rdt_fused_wide_kernels[i]) : tiles;
+  RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(unsigned), &memory, why));
+  a->tickets = memory;
+  if (b->protect) {
+    RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
+    a->bits = memory;
+  }
+  if (b->protect && p->epilogue.residual.rank >= 0 && a->ldr == a->n) {
+    RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
+    a->read = memory;
+  }
+  RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
+  RDT_TRY(rdt_cuda_wait(stream, why));
+  return b->protect ? bounded(b, why) : RDT_OK;
+}
+
+rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
+                               const rdt_operands *trial, void *stream, rdt_box_wide **out, rdt_reason *why) {
+  *out = NULL;
+  RDT_TRY(rdt_box_fused_accept(p, why));
+  rdt_box_wide *b = rdt_calloc(1, sizeof *b);
+  if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a fused kernel: out of memory");
+  b->protect = protect;
+  const rdt_status s = prepare(b, d, p, lambda, trial, stream, why);
+  if (s != RDT_OK) {
+    rdt_box_wide_destroy(b);
+    return s;
+  }
+  *out = b;
+  return RDT_OK;
+}
+
+/* ---- running ---- */
+
+rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why) {
+  rdt_fused_wide_args a = b->args;
+  rdt_fused_args *f = &a.f;
+  const rdt_fused_wide_kernel *k = b->kernel;
+  f->x = o->in[0].data, f->out = o->out.data;
+  f->bias = rdt_box_bias(o), f->residual = rdt_box_residual(o);
+  const void *const data[] = {f->x, f->out, f->bias, f->residual};
+  for (int i = 0; i < 4; i++)
+    if (!rdt_box_aligned(data[i]))
+      return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
+  RDT_TRY(f->plain ? map_rows(&a.a, b->type, f->x, f->k, f->m, f->pixel, k->rows, why)
+                   : map_windows(&a.a, b->type, f, b->images, k->rows, why));
+  void *arguments[] = {&a};
+  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                               .val = {.programmaticStreamSerializationAllowed = 1}};
+  const cudaLaunchConfig_t config = {
+      .gridDim = {(unsigned)up(f->n, k->columns), (unsigned)up(f->m, k->rows), (unsigned)f->splits},
+      .blockDim = {(unsigned)k->threads, 1, 1},
+      .dynamicSmemBytes = (size_t)b->shared,
+      .stream = stream,
+      .attrs = &early,
+      .numAttrs = 1};
+  return rdt_cuda_status(cudaLaunchKernelExC(&config, code_of(b, k), arguments), k->name, why);
+}
+
+int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {
+  return b->protect ? up(tiles_of(b, b->kernel), COLLECTED) : 0;
+}
+
+unsigned rdt_box_wide_reads(const rdt_box_wide *b) {
+  return b->args.f.read ? RDT_BOX_READS_RESIDUAL : 0;
+}
+
+rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t *const read[2], rdt_box_batch *batch,
+                              rdt_reason *why) {
+  const unsigned blocks = (unsigned)rdt_box_wide_blocks(b);
+  const rdt_rows_args none = {
+      /* no rows */
+      .batches = 1,
+      .inner = 1,
+      .log_threads = 5,
+      .tiles = {b->args.f.bits, b->args.f.read, (unsigned)tiles_of(b, b->kernel), blocks, to, read[1]}};
+  if (!b->protect) return RDT_OK;
+  return rdt_box_batch_rows(batch, rdt_rows_given(b->type, RDT_ROWS_FEW), false, blocks, &none, why);
+}
+
+void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column) {
+  const rdt_fused_pack_args *p = &b->pack;
+  return (uint16_t *)p->out + (column / p->columns * p->pitch + column % p->columns) * p->k + k;
+}
+
+const char *rdt_box_wide_kernel(const rdt_box_wide *b) {
+  return b->kernel->name;
+}
+
+rdt_cuda_verdict *rdt_box_wide_verdict(const rdt_box_wide *b) {
+  return b->verdict;
+}
+
+void rdt_box_wide_destroy(rdt_box_wide *b) {
+  if (!b) return;
+  forget(b);
+  rdt_cuda_free(b->args.f.tickets), rdt_cuda_free(b->args.f.bits), rdt_cuda_free(b->args.f.read);
+  rdt_cuda_free(b->verdict);
+  rdt_free(b);
+}

@@ -1,0 +1,55 @@
+/* What host and device share of fused convolutions and products (sm80/fused.h) on wgmma, whose check is inside: each
+ * column tile of the weights has eight more columns, the signed sums of its own, split into numbers of its type. */
+#ifndef RDT_CUDA_FUSED_WGMMA_H
+#define RDT_CUDA_FUSED_WGMMA_H
+
+#include "cuda/sm80/fused.h"
+#include "cuda/sm90/gemm_wgmma.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+  RDT_FUSED_WIDE_MORE = 8,    /* columns of a tile that check the others */
+  RDT_FUSED_WIDE_LEAST = 3,   /* stages, whose place the sums take */
+  RDT_FUSED_WIDE_HEAD = 1024, /* bytes of shared memory before them, and for their address to be a multiple of that */
+  RDT_FUSED_WIDE_STAGES = RDT_FUSED_WIDE_HEAD / 16 /* at most */
+};
+
+typedef struct rdt_fused_wide_args {
+  rdt_tensor_map a, w; /* pixels, as a matrix or by windows; weights as they were packed */
+  rdt_fused_args f;    /* w, sums: not used */
+  int stages;          /* RDT_FUSED_WIDE_LEAST of them at least */
+  rdt_device_bound bound;
+  float clearly;     /* (s - e)^2 <= clearly c2: no more than tau2, whatever the inputs are */
+  const float *rho2; /* [column tile]: most squares of a row of the tile's weights */
+  rdt_cuda_verdict *verdict;
+} rdt_fused_wide_args;
+
+typedef struct rdt_fused_wide_kernel {
+  const char *name;
+  int rows, columns, k, threads;
+  int stage[2];              /* bytes, unchecked and checked */
+  int blocks;                /* of a multiprocessor, as far as registers go */
+  int pitch;                 /* columns of a tile that blocks leave for each other */
+  const void *code[2][2][2]; /* (args) of f16, of bf16; unchecked, checked; with relu at most, with any activation */
+} rdt_fused_wide_kernel;
+extern const rdt_fused_wide_kernel rdt_fused_wide_kernels[];
+extern const int rdt_fused_wide_count;
+
+/* Weights, packed: [column tile][its columns, and those that check them][k], zeros beyond the last filter. */
+typedef struct rdt_fused_pack_args {
+  const void *w;
+  int64_t row, column, tap; /* strides of w: of channels, of filters, of taps */
+  int channels, n, k;
+  int columns, pitch; /* of a tile, without and with those that check it */
+  void *out;
+  float *rho2; /* [tile], 0 before; NULL: nothing is checked */
+} rdt_fused_pack_args;
+extern const void *const rdt_fused_pack[2]; /* kernels (args), of f16, of bf16: x tiles, y 128 of k; 128 threads */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
