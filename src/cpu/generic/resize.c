@@ -8,6 +8,12 @@
 #include "cpu/generic/move.h"
 #include "cpu/generic/state.h"
 
+#define RESIZE_CODE static
+#define RESIZE_FLOOR floor
+#define RESIZE_CEIL ceil
+#define RESIZE_ABS fabs
+#include "core/resize.h"
+
 enum { MOST_TAPS = 4, MOST_TERMS = 256, RUN = 512 };
 
 typedef struct table { /* of one dimension: the taps of output position o are those from o * taps on */
@@ -24,57 +30,22 @@ typedef struct job {
   int64_t length;
 } job;
 
-static double place(const rdt_problem *p, int d, int64_t o) {
-  const double in = (double)p->in[0].shape[d], out = (double)p->out.shape[d], s = p->scale[d], at = (double)o;
-  switch ((rdt_resize_coordinates)p->ints[0]) {
-    case RDT_ALIGN_CORNERS: /* the length before it was rounded down, as ONNX's definition computes it */
-      return in * s > 1 && out > 1 ? at * (in - 1) / (in * s - 1) : 0;
-    case RDT_ASYMMETRIC:
-      return at / s;
-    case RDT_TF_HALF_PIXEL_FOR_NN:
-      return (at + 0.5) / s;
-    case RDT_PYTORCH_HALF_PIXEL:
-      return out > 1 ? (at + 0.5) / s - 0.5 : 0;
-    case RDT_HALF_PIXEL_SYMMETRIC:
-      return in / 2 * (1 - out / (in * s)) + (at + 0.5) / s - 0.5;
-    default:
-      return (at + 0.5) / s - 0.5;
-  }
-}
-
-static double nearest(double x, rdt_resize_rounding how) {
-  switch (how) {
-    case RDT_PREFER_FLOOR:
-      return ceil(x - 0.5);
-    case RDT_PREFER_CEIL:
-      return floor(x + 0.5);
-    case RDT_ROUND_FLOOR:
-      return floor(x);
-    default:
-      return ceil(x);
-  }
-}
-
-/* Weights of the four elements around a place, t behind the second. */
-static void cubic(double t, double a, double *w) {
-  for (int k = 0; k < 4; k++) {
-    const double d = fabs(t + 1 - k);
-    w[k] = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
-  }
-}
-
 static void fill(const rdt_problem *p, int d, table *t) {
   const double last = (double)(p->in[0].shape[d] - 1);
   for (int64_t o = 0; o < p->out.shape[d]; o++) {
-    double *const w = t->weight + o * t->taps, x = place(p, d, o), first = floor(x), sum = 0;
+    double *const w = t->weight + o * t->taps;
+    double sum = 0;
+    const double x =
+        rdt_resize_place((double)p->in[0].shape[d], (double)p->out.shape[d], p->scale[d], (double)o, (int)p->ints[0]);
+    double first = floor(x);
     if (p->mode == RDT_RESIZE_NEAREST) {
-      first = nearest(x, (rdt_resize_rounding)p->ints[1]);
+      first = rdt_resize_nearest(x, (int)p->ints[1]);
       w[0] = 1;
     } else if (p->mode == RDT_RESIZE_LINEAR) {
       w[0] = 1 - (x - first);
       w[1] = x - first;
     } else {
-      cubic(x - first, p->param[0], w);
+      for (int k = 0; k < 4; k++) w[k] = rdt_resize_cubic(x - first, p->param[0], k);
       first -= 1;
     }
     for (int k = 0; k < t->taps; k++) {

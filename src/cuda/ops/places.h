@@ -108,50 +108,27 @@ BODY uint64_t rdt_op_scatter(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_o
   return bits;
 }
 
-/* Where position o of dimension d comes from: as the CPU's resize has it. */
-BODY double rdt_op_coordinate(const rdt_gpu_op *a, int d, int64_t o) {
-  const double in = (double)a->bound[d], out = (double)a->length[d], s = a->scale[d], at = (double)o;
-  switch (a->places) {
-    case RDT_ALIGN_CORNERS:
-      return in * s > 1 && out > 1 ? at * (in - 1) / (in * s - 1) : 0;
-    case RDT_ASYMMETRIC:
-      return at / s;
-    case RDT_TF_HALF_PIXEL_FOR_NN:
-      return (at + 0.5) / s;
-    case RDT_PYTORCH_HALF_PIXEL:
-      return out > 1 ? (at + 0.5) / s - 0.5 : 0;
-    case RDT_HALF_PIXEL_SYMMETRIC:
-      return in / 2 * (1 - out / (in * s)) + (at + 0.5) / s - 0.5;
-    default:
-      return (at + 0.5) / s - 0.5;
-  }
-}
-
-BODY double rdt_op_nearest(double x, int how) {
-  return how == RDT_PREFER_FLOOR  ? ceil_f64(x - 0.5)
-         : how == RDT_PREFER_CEIL ? floor_f64(x + 0.5)
-         : how == RDT_ROUND_FLOOR ? floor_f64(x)
-                                  : ceil_f64(x);
-}
+#define RESIZE_CODE BODY
+#define RESIZE_FLOOR floor_f64
+#define RESIZE_CEIL ceil_f64
+#define RESIZE_ABS fabs_f64
+#include "core/resize.h"
 
 enum { RDT_OP_RESAMPLED = 4, RDT_OP_TAPS = 4 }; /* dimensions, at most; elements along each */
 
 /* The weights along dimension d for one place, and the first of the elements that they are of. */
 BODY int64_t rdt_op_weights(const rdt_gpu_op *a, int d, int64_t o, double *w) {
-  const double x = rdt_op_coordinate(a, d, o), last = (double)(a->bound[d] - 1);
+  const double last = (double)(a->bound[d] - 1),
+               x = rdt_resize_place((double)a->bound[d], (double)a->length[d], a->scale[d], (double)o, a->places);
   double first = floor_f64(x), sum = 0;
   if (a->mode == RDT_RESIZE_NEAREST) {
-    first = rdt_op_nearest(x, a->rounding);
+    first = rdt_resize_nearest(x, a->rounding);
     w[0] = 1;
   } else if (a->mode == RDT_RESIZE_LINEAR) {
     w[0] = 1 - (x - first);
     w[1] = x - first;
   } else {
-    const double t = x - first, c = a->param[0];
-    UNROLL for (int k = 0; k < RDT_OP_TAPS; k++) {
-      const double v = fabs_f64(t + 1 - k);
-      w[k] = v <= 1 ? ((c + 2) * v - (c + 3)) * v * v + 1 : ((c * v - 5 * c) * v + 8 * c) * v - 4 * c;
-    }
+    UNROLL for (int k = 0; k < RDT_OP_TAPS; k++) w[k] = rdt_resize_cubic(x - first, a->param[0], k);
     first -= 1;
     if (a->exclude) {
       UNROLL for (int k = 0; k < RDT_OP_TAPS; k++) {
