@@ -9,6 +9,7 @@
 #include "bench_common.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "outofcore_figures.h"
 #include "product.h"
 #include "report/table.h"
 
@@ -21,22 +22,38 @@ typedef struct bench {
   int64_t m, n, k;
   cJSON *doc, *runs;
   rdt_table *table;
+  rdt_outofcore_figures figures;
   bool fault;
 } bench;
+
+enum { NUMBERS = 1 << 20 };
+
+/* Rows are pieces of one long sequence of random numbers, wherever they begin in it: large operands are made as fast as
+ * a file is written. */
+static rdt_status make_rows(const rdt_matrix *m, char *numbers, uint64_t seed, rdt_reason *why) {
+  const size_t size = rdt_dtype_size(m->dtype);
+  for (int64_t j = 0; j < NUMBERS; j++) rdt_store(numbers, m->dtype, j, rdt_bench_draw(&seed));
+  for (int64_t at = NUMBERS; at < NUMBERS + m->cols; at += NUMBERS) {
+    const int64_t left = NUMBERS + m->cols - at;
+    memcpy(numbers + (size_t)at * size, numbers, (size_t)(left < NUMBERS ? left : NUMBERS) * size);
+  }
+  for (int64_t i = 0; i < m->rows; i++) {
+    const rdt_part_of part = {i, 1, 0, m->cols};
+    const double from = (rdt_bench_draw(&seed) + 1.0) * 0.5 * NUMBERS;
+    RDT_TRY(rdt_matrix_write(m, &part, numbers + (size_t)from * size, why));
+    if (rdt_signals_caught()) return RDT_ERR_CANCELLED;
+  }
+  return RDT_OK;
+}
 
 static rdt_status make_operand(const char *path, rdt_dtype dtype, int64_t rows, int64_t cols, uint64_t seed,
                                rdt_reason *why) {
   rdt_matrix m;
   RDT_TRY(rdt_matrix_create(path, dtype, rows, cols, &m, why));
-  char *line = rdt_alloc((size_t)cols, rdt_dtype_size(dtype));
-  rdt_status status = line ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "no memory for a row of %" PRId64, cols);
-  for (int64_t i = 0; i < rows && status == RDT_OK; i++) {
-    const rdt_part_of part = {i, 1, 0, cols};
-    for (int64_t j = 0; j < cols; j++) rdt_store(line, dtype, j, rdt_bench_draw(&seed));
-    status = rdt_matrix_write(&m, &part, line, why);
-    if (status == RDT_OK && rdt_signals_caught()) status = RDT_ERR_CANCELLED;
-  }
-  rdt_free(line);
+  char *numbers = rdt_alloc((size_t)(NUMBERS + cols), rdt_dtype_size(dtype));
+  const rdt_status status = numbers ? make_rows(&m, numbers, seed, why)
+                                    : rdt_fail(why, RDT_ERR_NOMEM, "no memory for a row of %" PRId64, cols);
+  rdt_free(numbers);
   rdt_matrix_close(&m);
   return status;
 }
@@ -107,6 +124,7 @@ static rdt_status run_strategy(bench *b, rdt_strategy strategy) {
   }
   b->run.job.plant = plant;
   put_row(b, &b->run.result, unprotected);
+  rdt_outofcore_figures_add(&b->figures, &b->run);
   return RDT_OK;
 }
 
@@ -129,9 +147,10 @@ static rdt_status say(bench *b) {
   printf("%" PRId64 " x %" PRId64 " times %" PRId64 " x %" PRId64 " %s within %s, %d thread%s%s\n\n", b->m, b->k, b->k,
          b->n, rdt_dtype_name(x->task.in), rdt_bytes_text((double)x->limit, limit, sizeof limit), x->task.threads,
          x->task.threads == 1 ? "" : "s", b->settings->errors ? "; faults planted" : "");
-  return rdt_table_print(b->table, stdout, b->settings->format == RDT_FORMAT_MD)
-             ? RDT_OK
-             : rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing the table");
+  if (!rdt_table_print(b->table, stdout, b->settings->format == RDT_FORMAT_MD))
+    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory while writing the table");
+  rdt_outofcore_figures_rank(&b->figures, stdout);
+  return RDT_OK;
 }
 
 static rdt_status go(bench *b) {
@@ -148,7 +167,8 @@ static rdt_status go(bench *b) {
   b->k = s->bench_k ? s->bench_k : 2000;
   RDT_TRY(make_operands(b));
   RDT_TRY(measure(b));
-  return say(b);
+  RDT_TRY(say(b));
+  return s->figures ? rdt_outofcore_figures_write(&b->figures, s->figures, &b->run.why) : RDT_OK;
 }
 
 static int run(const rdt_command *c, const rdt_settings *s) {
@@ -158,15 +178,16 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   clean(&b);
   cJSON_Delete(b.doc);
   rdt_table_destroy(b.table);
+  rdt_outofcore_figures_clear(&b.figures);
   rdt_product_close(&b.run);
   return code;
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_BENCH_M,         RDT_OPT_BENCH_N,        RDT_OPT_BENCH_K,      RDT_OPT_DTYPE,
-    RDT_OPT_BENCH_MEM_LIMIT, RDT_OPT_BENCH_STRATEGY, RDT_OPT_BENCH_ERRORS, RDT_OPT_COLLINEAR,
-    RDT_OPT_SCATTERED,       RDT_OPT_SEED,           RDT_OPT_BENCH_FOLDER, RDT_OPT_THREADS,
-    RDT_OPT_FORMAT,          RDT_OPT_JSON,           RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+    RDT_OPT_BENCH_M,        RDT_OPT_BENCH_N,       RDT_OPT_BENCH_K,        RDT_OPT_DTYPE,     RDT_OPT_BENCH_MEM_LIMIT,
+    RDT_OPT_BENCH_STRATEGY, RDT_OPT_BENCH_ERRORS,  RDT_OPT_COLLINEAR,      RDT_OPT_SCATTERED, RDT_OPT_SEED,
+    RDT_OPT_BENCH_FOLDER,   RDT_OPT_BENCH_FIGURES, RDT_OPT_PRODUCT_DEVICE, RDT_OPT_THREADS,   RDT_OPT_FORMAT,
+    RDT_OPT_JSON,           RDT_OPT_NO_PROGRESS,   RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt bench outofcore --m 20000 --n 2000 --k 2000 --mem-limit 10M --errors 1", "the experiment of the source"},
     {"redoubt bench outofcore --m 16384 --n 16384 --k 16384 --mem-limit 512M --strategy auto -o /data", "a large one"},

@@ -21,7 +21,7 @@ static void put_text(const rdt_product_run *r) {
   const double bytes = x->load_bytes + x->store_bytes;
   char text[3][32];
   printf("%" PRId64 " x %" PRId64 " times %" PRId64 " x %" PRId64 ", %s to %s, on %s with %d thread%s\n", x->task.m,
-         x->task.k, x->task.k, x->task.n, rdt_dtype_name(x->task.in), rdt_dtype_name(x->task.out), x->task.on->name,
+         x->task.k, x->task.k, x->task.n, rdt_dtype_name(x->task.in), rdt_dtype_name(x->task.out), x->device,
          x->task.threads, x->task.threads == 1 ? "" : "s");
   printf("strategy %s: blocks of %" PRId64 " x %" PRId64 ", %" PRId64 " of the reduction at a time; %s of %s\n",
          rdt_strategy_info(x->splits.strategy)->name, x->splits.m, x->splits.n, x->splits.k,
@@ -88,7 +88,7 @@ static rdt_status go(rdt_product_run *r, const rdt_settings *s, int *code) {
   if (status == RDT_OK && json && !s->quiet) status = rdt_json_print(doc, &r->why);
   cJSON_Delete(doc);
   if (r->aloud) put_text(r);
-  return status;
+  return status == RDT_OK ? rdt_product_draw(r) : status;
 }
 
 static int run(const rdt_command *c, const rdt_settings *s) {
@@ -104,17 +104,34 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   return code;
 }
 
-static const rdt_option_id options[] = {
-    RDT_OPT_PRODUCT,   RDT_OPT_MEM_LIMIT,      RDT_OPT_STRATEGY,       RDT_OPT_PRODUCT_SCHEME, RDT_OPT_PRODUCT_ON_FAULT,
-    RDT_OPT_FAIL_ON,   RDT_OPT_PRODUCT_RESUME, RDT_OPT_PRODUCT_VERIFY, RDT_OPT_ERRORS,         RDT_OPT_COLLINEAR,
-    RDT_OPT_SCATTERED, RDT_OPT_SEED,           RDT_OPT_REPORT,         RDT_OPT_PRODUCT_DEVICE, RDT_OPT_THREADS,
-    RDT_OPT_LAMBDA,    RDT_OPT_JSON,           RDT_OPT_QUIET,          RDT_OPT_NO_PROGRESS,    RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_PRODUCT,
+                                        RDT_OPT_MEM_LIMIT,
+                                        RDT_OPT_STRATEGY,
+                                        RDT_OPT_PRODUCT_SCHEME,
+                                        RDT_OPT_PRODUCT_ON_FAULT,
+                                        RDT_OPT_FAIL_ON,
+                                        RDT_OPT_PRODUCT_RESUME,
+                                        RDT_OPT_PRODUCT_VERIFY,
+                                        RDT_OPT_ERRORS,
+                                        RDT_OPT_COLLINEAR,
+                                        RDT_OPT_SCATTERED,
+                                        RDT_OPT_SEED,
+                                        RDT_OPT_REPORT,
+                                        RDT_OPT_PRODUCT_TRACE,
+                                        RDT_OPT_PRODUCT_TIMELINE,
+                                        RDT_OPT_PRODUCT_DEVICE,
+                                        RDT_OPT_THREADS,
+                                        RDT_OPT_LAMBDA,
+                                        RDT_OPT_JSON,
+                                        RDT_OPT_QUIET,
+                                        RDT_OPT_NO_PROGRESS,
+                                        RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"A.npy, B.npy", "matrices of f8, f4, f2 or bf16 (as ml_dtypes saves it), in C or Fortran order, of any size"},
     {"C.npy", "the product, of f8, or of f4 for all others"},
     {"C.npy.sums", "a bit-sum of each block of C.npy, for `redoubt verify`"},
     {"C.npy.part, C.npy.part.sums", "the same while it is not finished, for `--resume`"},
-    {"FILE.json", "of `--report` (docs/schema/matmul-1.json)"},
+    {"FILE.json", "of `--report` (docs/schema/matmul-1.json); of `--trace` (the Trace Event Format)"},
     {NULL, NULL}};
 static const rdt_words examples[] = {
     {"redoubt matmul A.npy B.npy -o C.npy --mem-limit 1G", "a product larger than memory"},

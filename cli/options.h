@@ -37,7 +37,7 @@ typedef struct rdt_settings {
   bool resume;
   int64_t level, retest; /* of a screen; 0, -1: not given */
   /* of products of files */
-  const char *mem_limit, *strategy;
+  const char *mem_limit, *strategy, *trace, *timeline;
   int64_t errors, unprotected, bench_m, bench_n, bench_k;
   bool collinear, scattered, verify;
   rdt_texts more;      /* operands after the first */

@@ -7,6 +7,8 @@
 
 #include "progress.h"
 #include "report/journal.h"
+#include "report/spans.h"
+#include "report/trace.h"
 
 enum { MOST_EVENTS = 64 };
 
@@ -97,8 +99,15 @@ rdt_status rdt_product_open(rdt_product_run *r, const rdt_settings *s) {
   return rdt_fail(&r->why, RDT_ERR_ARG, "%s", rdt_context_error(r->ctx));
 }
 
+static void forget(rdt_product_run *r) {
+  rdt_timeline_clear(&r->measured);
+  rdt_timeline_clear(&r->predicted);
+  rdt_timeline_clear(&r->best);
+}
+
 void rdt_product_close(rdt_product_run *r) {
   rdt_signals_default();
+  forget(r);
   rdt_context_destroy(r->ctx);
   r->ctx = NULL;
 }
@@ -108,11 +117,63 @@ static void show(void *user, double part, double gflops) {
   rdt_progress(part, "%.1f GFLOP/s", gflops);
 }
 
+/* An operand, the result, or what lies beside it. */
+static bool is_taken(const rdt_product_run *r, const char *path) {
+  static const char *const ends[] = {"", ".sums", ".part", ".part.sums"};
+  bool taken = rdt_same_file(path, r->job.a) || rdt_same_file(path, r->job.b);
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    char name[4096];
+    snprintf(name, sizeof name, "%s%s", r->job.c, ends[i]);
+    taken = taken || rdt_same_file(path, name);
+  }
+  return taken;
+}
+
+static rdt_status spare(rdt_product_run *r) {
+  const char *const paths[] = {r->settings->trace, r->settings->timeline}, *const names[] = {"trace", "timeline"};
+  for (int i = 0; i < 2; i++)
+    if (paths[i] && is_taken(r, paths[i]))
+      return rdt_fail(&r->why, RDT_ERR_ARG, "--%s %s: is an operand, the result or beside it; write to another file",
+                      names[i], paths[i]);
+  return RDT_OK;
+}
+
 rdt_status rdt_product_go(rdt_product_run *r) {
-  if (rdt_progress_begin(r->settings, "multiplying")) r->job.progress = show;
+  const rdt_settings *s = r->settings;
+  RDT_TRY(spare(r));
+  if (rdt_progress_begin(s, "multiplying")) r->job.progress = show;
+  forget(r);
+  const bool asked = s->trace || s->timeline || s->figures;
+  r->job.measured = asked ? &r->measured : NULL;
+  r->job.predicted = asked ? &r->predicted : NULL;
+  r->job.best = asked ? &r->best : NULL;
   r->status = rdt_matmul(r->ctx, &r->job, &r->result, &r->why);
   rdt_progress_end();
   return r->status == RDT_ERR_FAULT ? RDT_OK : r->status;
+}
+
+rdt_status rdt_product_draw(rdt_product_run *r) {
+  const rdt_settings *s = r->settings;
+  const rdt_matmul_result *x = &r->result;
+  char name[2][64], text[256], bytes[32];
+  const char *strategy = rdt_strategy_info(x->splits.strategy)->name;
+  snprintf(name[0], sizeof name[0], "measured: %.3f s", x->seconds);
+  snprintf(name[1], sizeof name[1], "predicted: %.3f s", x->forecast.seconds);
+  const rdt_spans spans[2] = {{name[0], &r->measured}, {name[1], &r->predicted}};
+  if (s->trace) {
+    cJSON *trace = rdt_trace_create();
+    for (int i = 0; i < 2; i++) rdt_spans_trace(trace, i + 1, &spans[i]);
+    const rdt_status status = rdt_json_write(trace, s->trace, &r->why);
+    cJSON_Delete(trace);
+    RDT_TRY(status);
+  }
+  if (!s->timeline) return RDT_OK;
+  snprintf(text, sizeof text,
+           "%" PRId64 " x %" PRId64 " times %" PRId64 " x %" PRId64 " of %s on %s within %s: %s, blocks of %" PRId64
+           " x %" PRId64 ", %" PRId64 " of the reduction",
+           x->task.m, x->task.k, x->task.k, x->task.n, rdt_dtype_name(x->task.in), x->device,
+           rdt_bytes_text((double)x->limit, bytes, sizeof bytes), strategy, x->splits.m, x->splits.n, x->splits.k);
+  return rdt_spans_write(spans, 2, "A product by blocks", text, s->timeline, &r->why);
 }
 
 static void add_list(cJSON *o, const char *name, int64_t a, int64_t b, int64_t c) {
@@ -154,7 +215,7 @@ void rdt_product_json(const rdt_product_run *r, cJSON *o) {
   cJSON_AddStringToObject(o, "dtype", rdt_dtype_name(x->task.in));
   cJSON_AddStringToObject(o, "dtype_out", rdt_dtype_name(x->task.out));
   add_list(o, "mnk", x->task.m, x->task.n, x->task.k);
-  cJSON_AddStringToObject(o, "device", x->task.on->name);
+  cJSON_AddStringToObject(o, "device", x->device);
   cJSON_AddStringToObject(o, "scheme", x->task.protected ? "rowcol" : "none");
   cJSON_AddStringToObject(o, "strategy", rdt_strategy_info(x->splits.strategy)->name);
   add_list(o, "block", x->splits.m, x->splits.n, x->splits.k);

@@ -92,7 +92,10 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o c.npy --mem-limit 12X", "--mem-limit takes bytes"},
              {"other.npy two.npy -o c.npy --mem-limit 1k", "the smallest plan (simple) takes"},
              {"other.npy two.npy -o c.npy --strategy fast", "takes one of auto"},
-             {"other.npy two.npy -o c.npy --device cuda:0", "run on cpu"},
+             {"other.npy two.npy -o c.npy --device tpu", "run on cpu and cuda:N"},
+             {"other.npy two.npy -o c.npy --device cpu:0", "run on cpu and cuda:N"},
+             {"other.npy two.npy -o c.npy --device cuda:-1", "is named cuda:N"},
+             {"other.npy two.npy -o c.npy --device cuda:9999", "GPU"},
              {"other.npy two.npy -o c.npy --collinear", "there is no --errors"},
              {"other.npy two.npy -o c.npy --errors 2 --collinear --scattered", "exclude each other"},
              {"other.npy two.npy -o c.npy --report two.npy", "write to another file"},
@@ -251,6 +254,37 @@ static void test_verify(void **state) {
   util_cli_expect(util_cli("verify e.npy"), 2, "of another matrix");
 }
 
+/* Pictures and traces of what was done when. */
+static void test_timelines(void **state) {
+  (void)state;
+  unlink("c.npy");
+  util_cli_expect(
+      util_cli("matmul a.npy b.npy -o c.npy --mem-limit 500k --strategy concurrent --trace t.json --timeline "
+               "t.svg"),
+      0, "CLEAN");
+  util_cli_slurp("t.json");
+  for (int i = 0; i < 4; i++) {
+    static const char *const in_it[] = {"\"measured: ", "\"predicted: ", "store of C, block 0, 0", "GFLOP_per_second"};
+    if (!strstr(util_cli_text, in_it[i])) fail_msg("no %s in the trace", in_it[i]);
+  }
+  util_cli_slurp("t.svg");
+  assert_non_null(strstr(util_cli_text, "load of B, block 0, 0: "));
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --trace b.npy"), 2, "--trace b.npy: is an operand");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --timeline c.npy.sums"), 2, "or beside it");
+  util_cli_expect(util_cli("bench outofcore --m 200 --n 100 --k 150 --mem-limit 600k -o . --figures ."), 0,
+                  "by FLOP/B:");
+  static const char *const pictures[] = {"timeline", "strategies", "roofline"};
+  for (int i = 0; i < 3; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "outofcore-%s.svg", pictures[i]);
+    util_cli_slurp(path);
+    assert_non_null(strstr(util_cli_text, "concurrent"));
+    unlink(path);
+  }
+  unlink("t.json");
+  unlink("t.svg");
+}
+
 static void test_bench(void **state) {
   (void)state;
   util_cli_expect(util_cli("bench outofcore --m 200 --n 100 --k 150 --mem-limit 600k --errors 1 -o ."), 0,
@@ -267,6 +301,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_product),   cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_disk_full), cmocka_unit_test(test_killed),
                                      cmocka_unit_test(test_resume),    cmocka_unit_test(test_verify),
-                                     cmocka_unit_test(test_bench)};
+                                     cmocka_unit_test(test_timelines), cmocka_unit_test(test_bench)};
   return cmocka_run_group_tests_name("outofcore files", tests, begin, end);
 }

@@ -1,4 +1,5 @@
 /* In place of all else in src/cuda where nvcc was not found: no device, no kernels. */
+#include "cuda/block/blocks.h"
 #include "cuda/device.h"
 #include "cuda/kernel.h"
 #include "cuda/machine.h"
@@ -51,5 +52,12 @@ rdt_status rdt_machine_open(int index, rdt_machine **m, rdt_reason *why) {
 rdt_status rdt_sms_open(int index, rdt_sms **s, rdt_reason *why) {
   rdt_cuda_device none;
   *s = NULL;
+  return rdt_cuda_open(index, &none, why);
+}
+
+rdt_status rdt_blocks_open(int index, rdt_dtype in, rdt_blocks **b, rdt_reason *why) {
+  rdt_cuda_device none;
+  (void)in;
+  *b = NULL;
   return rdt_cuda_open(index, &none, why);
 }

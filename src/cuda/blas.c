@@ -74,7 +74,7 @@ struct rdt_blas {
   lt_algorithm algorithm;
   void *workspace;
   size_t bytes;
-  bool accumulates_double, integer;
+  bool accumulates_double, integer, lent; /* lent: the workspace is the caller's */
 };
 
 static rdt_status status_of(int code, const char *what, rdt_reason *why) {
@@ -173,12 +173,12 @@ static int multiply(rdt_blas *b, const rdt_blas_operands *o, const lt_algorithm 
                            b->c, o->c, b->c, algorithm, workspace, bytes, stream);
 }
 
-static int propose(rdt_blas *b, lt_found *found, int *count) {
+static int propose(rdt_blas *b, size_t workspace, lt_found *found, int *count) {
   const uint32_t aligned = ALIGNED, reduction = b->p.undivided ? 0 : REDUCE_COMPUTE_TYPE;
   lt_preference *p;
   int code = lt.cublasLtMatmulPreferenceCreate(&p);
   if (code) return code;
-  lt.cublasLtMatmulPreferenceSetAttribute(p, PREFER_WORKSPACE, &WORKSPACE, sizeof WORKSPACE);
+  lt.cublasLtMatmulPreferenceSetAttribute(p, PREFER_WORKSPACE, &workspace, sizeof workspace);
   lt.cublasLtMatmulPreferenceSetAttribute(p, PREFER_REDUCTION, &reduction, sizeof reduction);
   for (int i = 0; i < 4; i++)
     lt.cublasLtMatmulPreferenceSetAttribute(p, PREFER_ALIGNMENT + i, &aligned, sizeof aligned);
@@ -204,7 +204,7 @@ static rdt_status choose(rdt_blas *b, const rdt_blas_operands *trial, void *stre
   int count = 0, best = -1;
   double least = 0.0;
   void *workspace = NULL;
-  RDT_TRY(status_of(propose(b, found, &count), "a product", why));
+  RDT_TRY(status_of(propose(b, WORKSPACE, found, &count), "a product", why));
   RDT_TRY(rdt_cuda_alloc(WORKSPACE, &workspace, why));
   for (int i = 0; i < count; i++) {
     double seconds;
@@ -219,22 +219,51 @@ static rdt_status choose(rdt_blas *b, const rdt_blas_operands *trial, void *stre
   return rdt_cuda_alloc(b->bytes, &b->workspace, why);
 }
 
-rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *trial, void *stream, rdt_blas **out,
-                           rdt_reason *why) {
+static rdt_status begin(const rdt_blas_product *p, rdt_blas **out, rdt_reason *why) {
   void *handle = NULL;
   *out = NULL;
   RDT_TRY(rdt_library_handle(&library, &handle, why));
   rdt_blas *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
   *b = (rdt_blas){.p = *p, .handle = handle, .accumulates_double = p->in[0] == RDT_F64, .integer = p->in[0] == RDT_S8};
-  rdt_status status = status_of(describe(b), "a product", why);
-  if (status == RDT_OK) status = choose(b, trial, stream, why);
-  if (status != RDT_OK) {
-    rdt_blas_destroy(b);
-    return status;
-  }
   *out = b;
+  return status_of(describe(b), "a product", why);
+}
+
+static rdt_status end(rdt_status status, rdt_blas **b) {
+  if (status == RDT_OK) return status;
+  rdt_blas_destroy(*b);
+  *b = NULL;
+  return status;
+}
+
+rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *trial, void *stream, rdt_blas **out,
+                           rdt_reason *why) {
+  rdt_status status = begin(p, out, why);
+  if (status == RDT_OK) status = choose(*out, trial, stream, why);
+  return end(status, out);
+}
+
+static rdt_status take_first(rdt_blas *b, size_t most, rdt_reason *why) {
+  lt_found found[ALGORITHMS];
+  int count = 0, i = 0;
+  RDT_TRY(status_of(propose(b, most, found, &count), "a product", why));
+  while (i < count && found[i].state) i++;
+  if (i == count) return status_of(15, "a product", why);
+  b->algorithm = found[i].algorithm;
+  b->bytes = found[i].workspace;
   return RDT_OK;
+}
+
+rdt_status rdt_blas_create_lent(const rdt_blas_product *p, void *workspace, size_t bytes, rdt_blas **out,
+                                rdt_reason *why) {
+  rdt_status status = begin(p, out, why);
+  if (status == RDT_OK) {
+    (*out)->lent = true;
+    (*out)->workspace = workspace;
+    status = take_first(*out, bytes, why);
+  }
+  return end(status, out);
 }
 
 rdt_status rdt_blas_twin(const rdt_blas *b, rdt_blas **twin, rdt_reason *why) {
@@ -242,7 +271,7 @@ rdt_status rdt_blas_twin(const rdt_blas *b, rdt_blas **twin, rdt_reason *why) {
   rdt_blas *t = rdt_calloc(1, sizeof *t);
   if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
   *t = *b;
-  t->desc = NULL, t->a = t->b = t->c = NULL, t->workspace = NULL;
+  t->desc = NULL, t->a = t->b = t->c = NULL, t->workspace = NULL, t->lent = false;
   rdt_status status = status_of(describe(t), "a product", why);
   if (status == RDT_OK) status = rdt_cuda_alloc(t->bytes, &t->workspace, why);
   if (status == RDT_OK)
@@ -271,6 +300,6 @@ void rdt_blas_destroy(rdt_blas *b) {
   lt_layout *const layouts[] = {b->a, b->b, b->c};
   for (int i = 0; i < 3; i++)
     if (layouts[i]) lt.cublasLtMatrixLayoutDestroy(layouts[i]);
-  rdt_cuda_free(b->workspace);
+  if (!b->lent) rdt_cuda_free(b->workspace);
   rdt_free(b);
 }

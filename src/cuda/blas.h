@@ -31,6 +31,9 @@ typedef struct rdt_blas rdt_blas;
  * RDT_ERR_UNSUPPORTED where there is no such library, or it has nothing for this product. */
 rdt_status rdt_blas_create(const rdt_blas_product *p, const rdt_blas_operands *trial, void *stream, rdt_blas **b,
                            rdt_reason *why);
+/* Nothing is measured: the library's first proposal, which takes the caller's memory, so many bytes at most. */
+rdt_status rdt_blas_create_lent(const rdt_blas_product *p, void *workspace, size_t bytes, rdt_blas **b,
+                                rdt_reason *why);
 /* Another one, of the same algorithm, hence with the same bits, that may run at the same time. */
 rdt_status rdt_blas_twin(const rdt_blas *b, rdt_blas **twin, rdt_reason *why);
 rdt_status rdt_blas_launch(rdt_blas *b, const rdt_blas_operands *o, void *stream, rdt_reason *why); /* asynchronous */

@@ -19,10 +19,9 @@ static rdt_pair take_pair(double **at, int64_t n) {
   return p;
 }
 
-void rdt_block_lend(rdt_block *b, double *memory, int64_t rows, int64_t cols) {
-  const int64_t n[2] = {rows, cols};
+static void lend(rdt_block_side side[2], double *memory, const int64_t n[2]) {
   for (int axis = 0; axis < 2; axis++) {
-    rdt_block_side *s = &b->side[axis];
+    rdt_block_side *s = &side[axis];
     s->expected = take_pair(&memory, n[axis]);
     s->observed = take_pair(&memory, n[axis]);
     s->step = take_pair(&memory, n[axis]);
@@ -30,102 +29,94 @@ void rdt_block_lend(rdt_block *b, double *memory, int64_t rows, int64_t cols) {
   }
 }
 
-void rdt_block_begin(rdt_block *b, const double *u, const double *w) {
+void rdt_block_lend(rdt_block *b, double *memory, double *far, int64_t rows, int64_t cols) {
+  const int64_t n[2] = {rows, cols};
+  b->doubles = rdt_block_doubles(rows, cols);
+  b->memory = memory;
+  b->far_memory = far;
+  lend(b->side, memory, n);
+  if (far) lend(b->far, far, n);
+}
+
+rdt_status rdt_block_begin(rdt_block *b, const rdt_block_signs *s, rdt_reason *why) {
   b->k = b->steps = 0;
   b->moved = 0.0;
+  b->side[0].weight = s->cols, b->side[1].weight = s->rows;
+  b->far[0].weight = s->far_cols, b->far[1].weight = s->far_rows;
   for (int axis = 0; axis < 2; axis++) {
-    rdt_block_side *s = &b->side[axis];
+    rdt_block_side *x = &b->side[axis];
     const size_t bytes = (size_t)b->c.shape[axis] * sizeof(double);
-    s->weight = axis == 0 ? w : u;
-    memset(s->expected.dot, 0, bytes);
-    memset(s->expected.sq, 0, bytes);
-    memset(s->between, 0, bytes);
+    memset(x->expected.dot, 0, bytes);
+    memset(x->expected.sq, 0, bytes);
+    memset(x->between, 0, bytes);
   }
+  return b->on->begin(b, why);
 }
 
-static bool squares_beta(const rdt_dtype in) { /* where checks round like the product, both squares matter as much */
-  return in == RDT_F64;
-}
-
-rdt_status rdt_operand_sums(const rdt_backend *on, const rdt_tensor *x, int axis, const double *signs, rdt_pair sums,
-                            int threads) {
-  const int64_t n = x->shape[axis];
-  const rdt_side side = {.weight = {(double *)signs, NULL}, .sum = sums, .block = n};
-  rdt_sums pass = {.x = *x};
-  *(axis == 0 ? &pass.left : &pass.right) = side;
-  return on->sums(&pass, 1, threads);
-}
-
-void rdt_operand_sums_end(rdt_dtype in, rdt_pair sums, int64_t count) {
-  for (int64_t t = 0; squares_beta(in) && t < count; t++) {
-    const double d = sums.dot[t] * sums.dot[t];
-    if (!(d <= sums.sq[t])) sums.sq[t] = d;
-  }
-}
-
-static void add(rdt_block_side *s, int64_t n, bool first) {
-  for (int64_t i = 0; i < n; i++) {
-    s->expected.dot[i] += s->step.dot[i];
-    s->expected.sq[i] += s->step.sq[i];
-    if (!first) s->between[i] += s->observed.sq[i]; /* as the last check has seen it */
-  }
-}
-
-rdt_status rdt_block_expect(rdt_block *b, const rdt_tensor *a, const rdt_pair *a_sums, const rdt_tensor *m,
-                            const rdt_pair *beta) {
-  const int64_t k = a->shape[1];
-  const rdt_sums passes[2] = {{.x = *a, .right = {.weight = *beta, .sum = b->side[0].step, .block = k}},
-                              {.x = *m, .left = {.weight = *a_sums, .sum = b->side[1].step, .block = k}}};
-  RDT_TRY(b->on->sums(passes, 2, b->threads));
-  for (int axis = 0; axis < 2; axis++) add(&b->side[axis], b->c.shape[axis], b->steps == 0);
+rdt_status rdt_block_expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m, double *const sums[2], int64_t most,
+                            rdt_reason *why) {
+  RDT_TRY(b->on->expect(b, a, m, sums, most, why));
   b->steps++;
-  b->k += k;
+  b->k += a->shape[1];
   return RDT_OK;
 }
 
-static rdt_status observe(rdt_block *b) {
-  const rdt_block_side *rows = &b->side[0], *cols = &b->side[1];
-  const rdt_sums pass = {
-      .x = b->c,
-      .right = {.weight = {(double *)rows->weight, NULL}, .sum = rows->observed, .block = b->c.shape[1]},
-      .left = {.weight = {(double *)cols->weight, NULL}, .sum = cols->observed, .block = b->c.shape[0]}};
-  return b->on->sums(&pass, 1, b->threads);
-}
-
-static rdt_tolerance tolerance_of(const rdt_block *b, int axis) {
+rdt_tolerance rdt_block_tolerance(const rdt_block *b, int axis) {
   const double u = rdt_dtype_info(RDT_F64)->u;
-  return (rdt_tolerance){.acc = rdt_accumulator_of(b->in, b->c.dtype),
+  int splits;
+  const rdt_accumulator acc = b->on->accumulator(b->dev, b->lane, b->in, b->c.dtype, &splits);
+  const bool nearest = acc.rounding == RDT_ROUND_NEAREST;
+  return (rdt_tolerance){.acc = acc,
                          .k = b->k,
                          .u_check = u,
                          .u_beta = u,
                          .depth_beta = b->c.shape[1 - axis],
-                         .splits = b->steps - 1,
-                         .segments = b->steps > 1 ? b->steps : 0,
+                         .splits = b->steps * (1 + splits) - 1,
+                         .segments = b->steps > 1 && nearest ? b->steps : 0,
                          .lambda = b->lambda};
+}
+
+static bool squares_beta(const rdt_block *b) { /* where checks round like the product, both squares matter as much */
+  return b->in == RDT_F64 && !b->far_memory;
 }
 
 static rdt_checks checks_of(const rdt_block *b, int axis, const rdt_tolerance *t, const int64_t place[2]) {
   const rdt_block_side *s = &b->side[axis];
   return (rdt_checks){.t = t,
-                      .square_beta = squares_beta(b->in),
+                      .square_beta = squares_beta(b),
                       .kind = axis == 0 ? RDT_CHECK_ROW : RDT_CHECK_COL,
                       .outputs = b->c.shape[1 - axis],
                       .place = {axis == 0 ? place[0] : -1, axis == 0 ? -1 : place[1]},
                       .along = axis,
                       .expected = s->expected,
                       .observed = s->observed,
-                      .between = b->steps > 1 ? s->between : NULL};
+                      .between = t->segments > 0 ? s->between : NULL};
 }
 
-rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f) {
+/* The vectors as the backend has them. */
+static rdt_status fetch(rdt_block *b, rdt_reason *why) {
+  if (!b->far_memory) return RDT_OK;
+  const size_t bytes = (size_t)b->doubles * sizeof(double);
+  return b->on->get(b->dev, b->lane, b->memory, b->far_memory, bytes, 1, bytes, why);
+}
+
+rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f, uint64_t *seal, rdt_reason *why) {
+  bool judged;
   rdt_findings_init(f);
-  RDT_TRY(observe(b));
-  for (int axis = 0; axis < 2; axis++) {
-    const rdt_tolerance t = tolerance_of(b, axis);
+  RDT_TRY(b->on->observe(b, f, &judged, seal, why));
+  if (!judged) RDT_TRY(fetch(b, why));
+  for (int axis = 0; axis < 2 && !judged; axis++) {
+    const rdt_tolerance t = rdt_block_tolerance(b, axis);
     const rdt_checks c = checks_of(b, axis, &t, place);
     rdt_checks_run(&c, f, b->c.shape[axis]);
   }
   return RDT_OK;
+}
+
+/* What the host has changed of them, to where they are added to. */
+static rdt_status put_expected(const rdt_block *b, rdt_reason *why) {
+  if (!b->far_memory) return RDT_OK;
+  return b->on->put(b->dev, b->lane, b->far_memory, b->memory, (size_t)b->doubles * sizeof(double), why);
 }
 
 /* ---- after a complaint ---- */
@@ -141,7 +132,7 @@ static bool is_blind(const rdt_block_side *s, int64_t i) {
 
 static rdt_suspect look(const rdt_block *b, int axis, int64_t i) {
   const int64_t origin[2] = {0, 0};
-  const rdt_tolerance t = tolerance_of(b, axis);
+  const rdt_tolerance t = rdt_block_tolerance(b, axis);
   const rdt_checks c = checks_of(b, axis, &t, origin);
   return rdt_checks_look(&c, i);
 }
@@ -166,8 +157,24 @@ static line_state survey(const rdt_block *b, int axis) {
   return s;
 }
 
-static int64_t offset(const rdt_block *b, const int64_t at[2]) {
-  return at[0] * b->c.stride[0] + at[1] * b->c.stride[1];
+/* A row (axis 0) or column of C as numbers, in b->line. */
+static rdt_status read_line(const rdt_block *b, int axis, int64_t i, rdt_reason *why) {
+  const size_t size = rdt_dtype_size(b->c.dtype);
+  const int64_t n = b->c.shape[1 - axis], apart = b->c.stride[1 - axis];
+  const char *from = (const char *)b->c.data + (size_t)(i * b->c.stride[axis]) * size;
+  char *raw = (char *)b->line + (size_t)n * (sizeof(double) - size); /* it is widened from its begin on */
+  const size_t piece = apart == 1 ? (size_t)n * size : size;
+  RDT_TRY(b->on->get(b->dev, b->lane, raw, from, piece, apart == 1 ? 1 : n, (size_t)apart * size, why));
+  for (int64_t j = 0; j < n; j++) b->line[j] = rdt_load(raw, b->c.dtype, j);
+  return RDT_OK;
+}
+
+static rdt_status write_element(const rdt_block *b, const int64_t at[2], double x, rdt_reason *why) {
+  const size_t size = rdt_dtype_size(b->c.dtype);
+  char raw[sizeof(double)];
+  rdt_store(raw, b->c.dtype, 0, x);
+  const int64_t place = at[0] * b->c.stride[0] + at[1] * b->c.stride[1];
+  return b->on->put(b->dev, b->lane, (char *)b->c.data + (size_t)place * size, raw, size, why);
 }
 
 typedef struct rebuilt {
@@ -176,20 +183,19 @@ typedef struct rebuilt {
 } rebuilt;
 
 /* The element at `at` from the checksum of its line of that axis: what the line must sum to less its other elements. */
-static rebuilt rebuild(const rdt_block *b, int axis, const int64_t at[2]) {
+static rdt_status rebuild(const rdt_block *b, int axis, const int64_t at[2], rebuilt *out, rdt_reason *why) {
   const rdt_block_side *s = &b->side[axis];
   const int64_t i = at[axis], n = b->c.shape[1 - axis];
-  const rdt_tolerance t = tolerance_of(b, axis);
+  const rdt_tolerance t = rdt_block_tolerance(b, axis);
   double others = 0.0, squares = 0.0;
-  int64_t place[2] = {at[0], at[1]};
-  for (place[1 - axis] = 0; place[1 - axis] < n; place[1 - axis]++) {
-    if (place[1 - axis] == at[1 - axis]) continue;
-    const double c = rdt_load(b->c.data, b->c.dtype, offset(b, place));
-    others += s->weight[place[1 - axis]] * c;
-    squares += c * c;
+  RDT_TRY(read_line(b, axis, i, why));
+  for (int64_t j = 0; j < n; j++) {
+    if (j == at[1 - axis]) continue;
+    others += s->weight[j] * b->line[j];
+    squares += b->line[j] * b->line[j];
   }
   rebuilt r = {.value = (s->expected.dot[i] - others) * s->weight[at[1 - axis]], /* a sign is its own inverse */
-               .found = rdt_load(b->c.data, b->c.dtype, offset(b, at))};
+               .found = b->line[at[1 - axis]]};
   const rdt_terms m = {.n = n,
                        .abs_c = NAN,
                        .c2 = squares + r.value * r.value,
@@ -198,20 +204,21 @@ static rebuilt rebuild(const rdt_block *b, int axis, const int64_t at[2]) {
                        .q = s->expected.sq[i],
                        .dot = s->expected.dot[i],
                        .a_beta = NAN,
-                       .q_beta = squares_beta(b->in) ? s->expected.sq[i] : NAN,
+                       .q_beta = squares_beta(b) ? s->expected.sq[i] : NAN,
                        .m2 = NAN,
                        .sbar = NAN};
   rdt_tolerance plain = t;
   plain.segments = 0;
   r.bound = rdt_bound_rebuilt(&plain, &m, b->c.dtype, r.value);
-  return r;
+  *out = r;
+  return RDT_OK;
 }
 
 /* Of the elements where line `line` of axis crosses the bad lines of the other one, each from that line's checksum. A
  * single one has two: the better. False: some value cannot be had, or none of those found is wrong for certain. */
-static bool rebuild_line(rdt_block *b, int axis, int64_t line, bool single, bool store, rdt_settlement *out,
-                         double *spread) {
-  bool certain = false;
+static rdt_status rebuild_line(rdt_block *b, int axis, int64_t line, bool single, bool store, rdt_settlement *out,
+                               double *spread, bool *certain, rdt_reason *why) {
+  *certain = false;
   out->count = 0;
   *spread = 0.0;
   for (int64_t j = 0; j < b->c.shape[1 - axis]; j++) {
@@ -219,25 +226,32 @@ static bool rebuild_line(rdt_block *b, int axis, int64_t line, bool single, bool
     int64_t at[2];
     at[axis] = line;
     at[1 - axis] = j;
-    rebuilt r = rebuild(b, 1 - axis, at);
-    const rebuilt other = single ? rebuild(b, axis, at) : r;
-    if (other.bound.tau0 < r.bound.tau0) r = other;
-    if (!isfinite(r.value) || !isfinite(r.bound.tau0)) return false;
-    certain = certain || !(fabs(r.found - r.value) <= r.bound.tau0);
+    rebuilt r, other;
+    RDT_TRY(rebuild(b, 1 - axis, at, &r, why));
+    if (single) {
+      RDT_TRY(rebuild(b, axis, at, &other, why));
+      if (other.bound.tau0 < r.bound.tau0) r = other;
+    }
+    if (!isfinite(r.value) || !isfinite(r.bound.tau0)) {
+      *certain = false;
+      return RDT_OK;
+    }
+    *certain = *certain || !(fabs(r.found - r.value) <= r.bound.tau0);
     if (out->count++ == 0) out->other = j, out->before = r.found, out->after = r.value;
     out->bound = fmax(out->bound, r.bound.tau0);
     *spread = hypot(*spread, r.bound.tau2);
-    if (store) rdt_store(b->c.data, b->c.dtype, offset(b, at), r.value);
+    if (store) RDT_TRY(write_element(b, at, r.value, why));
   }
-  return certain;
+  return RDT_OK;
 }
 
 /* Does the block hold, but for what the rounding of rebuilt values does to the line that they lie in? That line's
  * expected sum becomes what it is, so that later products are added to it. */
 static rdt_status holds(rdt_block *b, const int64_t place[2], int axis, int64_t line, double spread, rdt_findings *f,
-                        bool *yes) {
+                        bool *yes, rdt_reason *why) {
   rdt_block_side *s = &b->side[axis];
-  RDT_TRY(rdt_block_check(b, place, f));
+  RDT_TRY(rdt_block_check(b, place, f, NULL, why));
+  RDT_TRY(fetch(b, why));
   const rdt_suspect x = look(b, axis, line);
   *yes = x.residual <= x.bound.tau2 + spread;
   for (int a = 0; a < 2 && *yes; a++)
@@ -245,14 +259,15 @@ static rdt_status holds(rdt_block *b, const int64_t place[2], int axis, int64_t 
   if (!*yes) return RDT_OK;
   b->moved += fabs(s->observed.dot[line] - s->expected.dot[line]);
   s->expected.dot[line] = s->observed.dot[line];
-  return rdt_block_check(b, place, f);
+  RDT_TRY(put_expected(b, why));
+  return rdt_block_check(b, place, f, NULL, why);
 }
 
 /* The sum of all with both signs, from the rows' checksums less that from the columns': 0 but for rounding, in double.
  */
 static double corner(const rdt_block *b, rdt_bound *bound) {
   const rdt_block_side *rows = &b->side[0], *cols = &b->side[1];
-  rdt_tolerance t = tolerance_of(b, 0);
+  rdt_tolerance t = rdt_block_tolerance(b, 0);
   rdt_terms m = {.n = b->c.shape[0] * b->c.shape[1],
                  .abs_c = NAN,
                  .c2 = 0.0,
@@ -282,7 +297,8 @@ static double corner(const rdt_block *b, rdt_bound *bound) {
 
 /* Sums of one axis alone fail, and the corner says that it is their checksums: they do not agree with the other axis',
  * which C does. */
-static rdt_status mend_checksums(rdt_block *b, const int64_t place[2], int axis, rdt_findings *f, rdt_settlement *out) {
+static rdt_status mend_checksums(rdt_block *b, const int64_t place[2], int axis, rdt_findings *f, rdt_settlement *out,
+                                 rdt_reason *why) {
   rdt_block_side *s = &b->side[axis];
   rdt_bound bound;
   double kept[2] = {corner(b, &bound), 0.0};
@@ -308,10 +324,12 @@ static rdt_status mend_checksums(rdt_block *b, const int64_t place[2], int axis,
                           .other = -1,
                           .before = kept[1],
                           .after = s->observed.dot[first]};
-  return rdt_block_check(b, place, f);
+  RDT_TRY(put_expected(b, why));
+  return rdt_block_check(b, place, f, NULL, why);
 }
 
-rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool change, rdt_findings *f, rdt_settlement *out) {
+rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool change, rdt_findings *f, rdt_settlement *out,
+                            rdt_reason *why) {
   const line_state s[2] = {survey(b, 0), survey(b, 1)};
   const int64_t blind = s[0].blind + s[1].blind;
   *out = (rdt_settlement){.how = RDT_SETTLED_AGAIN,
@@ -325,16 +343,17 @@ rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool change, r
   }
   if (blind > 0 || out->overflowing) return RDT_OK;
   for (int axis = 0; axis < 2; axis++)
-    if (s[1 - axis].bad == 0) return mend_checksums(b, place, axis, f, out);
+    if (s[1 - axis].bad == 0) return mend_checksums(b, place, axis, f, out, why);
   if (!change || (s[0].bad != 1 && s[1].bad != 1)) return RDT_OK;
   const int axis = s[0].bad == 1 ? 0 : 1;
   const bool single = s[0].bad == 1 && s[1].bad == 1;
   rdt_settlement r = {.how = RDT_SETTLED_REBUILT, .axis = axis, .line = s[axis].first};
   double spread;
-  bool yes = false;
-  if (!rebuild_line(b, axis, r.line, single, false, &r, &spread)) return RDT_OK;
-  rebuild_line(b, axis, r.line, single, true, &r, &spread);
-  RDT_TRY(holds(b, place, axis, r.line, spread, f, &yes));
+  bool yes = false, certain;
+  RDT_TRY(rebuild_line(b, axis, r.line, single, false, &r, &spread, &certain, why));
+  if (!certain) return RDT_OK;
+  RDT_TRY(rebuild_line(b, axis, r.line, single, true, &r, &spread, &certain, why));
+  RDT_TRY(holds(b, place, axis, r.line, spread, f, &yes, why));
   r.bound += f->floor; /* a fault too small to be seen may lie in the same checksum */
   if (yes) *out = r;
   return RDT_OK;

@@ -19,30 +19,37 @@ typedef struct rdt_block_side {
 
 typedef struct rdt_block {
   const rdt_backend *on;
+  void *dev;
+  int lane; /* of the product at hand */
   rdt_tensor c;
   rdt_dtype in;
   int64_t k;          /* of all products so far */
   int steps, threads; /* products so far */
   double lambda;
-  rdt_block_side side[2];
+  rdt_block_side side[2], far[2]; /* the host's; the backend's, where that is elsewhere: then the host's are fetched
+                                     when something is wrong */
+  double *memory, *far_memory;    /* that both lie in, so many doubles: */
+  int64_t doubles;
+  double *line; /* room for a row or column of C */
   double moved; /* what rebuilding has changed expected sums by: the corner does not hold more exactly than that */
 } rdt_block;
 
-/* Doubles that a block's vectors take; lent at memory. u, w: signs of its rows and columns. */
+/* Doubles that a block's vectors take; lent at memory. far: the same of the backend's, or NULL. */
 int64_t rdt_block_doubles(int64_t rows, int64_t cols);
-void rdt_block_lend(rdt_block *b, double *memory, int64_t rows, int64_t cols);
-void rdt_block_begin(rdt_block *b, const double *u, const double *w);
+void rdt_block_lend(rdt_block *b, double *memory, double *far, int64_t rows, int64_t cols);
+typedef struct rdt_block_signs { /* of its rows and columns; far: as the backend has them */
+  const double *rows, *cols, *far_rows, *far_cols;
+} rdt_block_signs;
+rdt_status rdt_block_begin(rdt_block *b, const rdt_block_signs *s, rdt_reason *why);
 
-/* A product was added. a_sums: of A's columns with u, beta: of B's rows with w (rdt_operand_sums). */
-rdt_status rdt_block_expect(rdt_block *b, const rdt_tensor *a, const rdt_pair *a_sums, const rdt_tensor *m,
-                            const rdt_pair *beta);
-/* Sums of A's columns (axis 0) with its rows' signs, or of B's rows (axis 1) with its columns' signs. */
-rdt_status rdt_operand_sums(const rdt_backend *on, const rdt_tensor *x, int axis, const double *signs, rdt_pair sums,
-                            int threads);
-/* When all parts of an operand are summed. */
-void rdt_operand_sums_end(rdt_dtype in, rdt_pair sums, int64_t count);
-/* Observed sums of C, and their comparison with what they must be. place: of the block's first element. */
-rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f);
+/* A product was added. sums: of A's columns with the rows' signs, of B's rows with the columns' signs, as load left
+ * them: most squares behind most sums. */
+rdt_status rdt_block_expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m, double *const sums[2], int64_t most,
+                            rdt_reason *why);
+/* Observed sums of C, and their comparison with what they must be. place: of the block's first element. seal: C's
+ * bit-sum; NULL: nobody asks. */
+rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f, uint64_t *seal, rdt_reason *why);
+rdt_tolerance rdt_block_tolerance(const rdt_block *b, int axis);
 
 /* What a complaint came to. */
 typedef enum rdt_settled {
@@ -62,6 +69,7 @@ typedef struct rdt_settlement {
   bool overflowing; /* of AGAIN: sums fail that have no finite bound, as the product may exceed its datatype */
 } rdt_settlement;
 /* rebuild false: only what needs no change of C. f: of the check before; then of the last one. */
-rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool rebuild, rdt_findings *f, rdt_settlement *out);
+rdt_status rdt_block_settle(rdt_block *b, const int64_t place[2], bool rebuild, rdt_findings *f, rdt_settlement *out,
+                            rdt_reason *why);
 
 #endif

@@ -30,7 +30,7 @@ typedef struct state {
   int ledger;
   rdt_ledger_head head;
   rdt_arrangement where;
-  char *memory;
+  char *memory[RDT_MEMORIES];
   bool published; /* a crash came between the two last renames */
 } state;
 
@@ -112,8 +112,10 @@ static rdt_status set_task(state *s, rdt_reason *why) {
                   .fortran = {s->a.fortran, s->b.fortran},
                   .protected = s->job->protected,
                   .threads = s->ctx->threads};
-  if (!t->on) return rdt_fail(why, RDT_ERR_NAME, "--device %.60s: products of files run on cpu", device);
-  const double most = rdt_memory_available();
+  if (!t->on) return rdt_fail(why, RDT_ERR_NAME, "--device %.60s: products of files run on cpu and cuda:N", device);
+  snprintf(s->r->device, sizeof s->r->device, "%s", device);
+  RDT_TRY(t->on->open(device, t->in, t->threads, &t->dev, why));
+  const double most = t->on->available(t->dev);
   s->r->limit = s->job->mem_limit;
   if (s->r->limit == 0) s->r->limit = isfinite(most) ? (size_t)(most / 2.0) : (size_t)1 << 30;
   return RDT_OK;
@@ -151,7 +153,7 @@ static rdt_status same_product(const state *s, const rdt_ledger_head *was, rdt_r
 /* A block counts as finished if what lies in the file has its sum: what a power failure has lost is computed again. */
 static rdt_status take_finished(void *user, const rdt_ledger_head *head, const rdt_ledger_block *b, rdt_reason *why) {
   state *s = user;
-  if (!s->memory) return RDT_OK; /* only the head is asked for */
+  if (!s->where.done) return RDT_OK; /* only the head is asked for */
   const int64_t block = b->i * rdt_blocks_of(head->n, head->splits.n) + b->j;
   const rdt_part_of part = rdt_part_of_c(&s->r->task, &s->r->splits, b->i, b->j);
   uint64_t sum;
@@ -173,6 +175,7 @@ static rdt_status reopen(state *s, const char *path, rdt_reason *why) {
   s->c.fd = fd;
   if (s->c.dtype != s->r->task.out || s->c.rows != s->r->task.m || s->c.cols != s->r->task.n || s->c.fortran)
     return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: is not what --resume left; delete it to begin anew", path);
+  if (s->r->task.on->far) rdt_matrix_map(&s->c);
   return RDT_OK;
 }
 
@@ -182,16 +185,21 @@ static rdt_status lock(const state *s, rdt_reason *why) {
 }
 
 static rdt_status allocate(state *s, rdt_reason *why) {
-  RDT_TRY(rdt_arrange(&s->r->task, &s->r->splits, NULL, &s->where, why));
-  s->r->buffers = s->where.bytes;
+  const rdt_task *t = &s->r->task;
+  RDT_TRY(rdt_arrange(t, &s->r->splits, NULL, &s->where, why));
+  s->r->buffers = rdt_arranged_bytes(t, &s->where);
   s->r->beside = s->where.beside;
-  if (s->where.bytes + s->where.beside > s->r->limit)
+  if (s->r->buffers + s->where.beside > s->r->limit)
     return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little to go on: the plan takes %zu bytes", s->r->limit,
-                    s->where.bytes + s->where.beside);
-  s->memory = s->r->task.on->alloc(s->where.bytes);
-  if (!s->memory) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", s->where.bytes);
-  RDT_TRY(rdt_arrange(&s->r->task, &s->r->splits, s->memory, &s->where, why));
-  const int64_t blocks = rdt_blocks_of(s->r->task.m, s->r->splits.m) * rdt_blocks_of(s->r->task.n, s->r->splits.n);
+                    s->r->buffers + s->where.beside);
+  void *memory;
+  RDT_TRY(t->on->alloc(t->dev, s->where.bytes[RDT_MEMORY_BACKEND], &memory, why));
+  s->memory[RDT_MEMORY_BACKEND] = memory;
+  s->memory[RDT_MEMORY_HOST] = rdt_alloc(s->where.bytes[RDT_MEMORY_HOST], 1);
+  if (!s->memory[RDT_MEMORY_HOST])
+    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", s->where.bytes[RDT_MEMORY_HOST]);
+  RDT_TRY(rdt_arrange(t, &s->r->splits, s->memory, &s->where, why));
+  const int64_t blocks = rdt_blocks_of(t->m, s->r->splits.m) * rdt_blocks_of(t->n, s->r->splits.n);
   memset(s->where.done, 0, (size_t)(blocks + 7) / 8);
   return RDT_OK;
 }
@@ -239,6 +247,7 @@ static rdt_status begin(state *s, rdt_reason *why) {
   if (stat(s->job->c, &st) == 0 && !S_ISREG(st.st_mode))
     return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", s->job->c);
   RDT_TRY(rdt_matrix_create(s->names.part, s->r->task.out, s->r->task.m, s->r->task.n, &s->c, why));
+  if (s->r->task.on->far) rdt_matrix_map(&s->c);
   rdt_status status = rdt_rates_measure(&s->r->task, &s->a, &s->c, s->r->limit / 2, &s->r->rates, why);
   if (status == RDT_OK)
     status = rdt_splits_choose(&s->r->task, s->job->strategy, s->r->limit, &s->r->rates, &s->r->splits, why);
@@ -285,7 +294,8 @@ static rdt_status run(state *s, rdt_reason *why) {
     RDT_TRY(go_on(s, why));
   else
     RDT_TRY(begin(s, why));
-  rdt_forecast_of(&s->r->task, &s->r->splits, s->where.done, &s->r->rates, &s->r->forecast);
+  rdt_forecast_of(&s->r->task, &s->r->splits, s->where.done, &s->r->rates, &s->r->forecast, s->job->predicted,
+                  s->job->best);
   const rdt_pipeline_job job = {.ctx = s->ctx,
                                 .asked = s->job,
                                 .task = &s->r->task,
@@ -305,7 +315,11 @@ rdt_status rdt_matmul(rdt_context *ctx, const rdt_matmul_job *job, rdt_matmul_re
   state s = {.ctx = ctx, .job = job, .r = result, .ledger = -1, .a.fd = -1, .b.fd = -1, .c.fd = -1};
   *result = (rdt_matmul_result){.verdict = RDT_CLEAN};
   const rdt_status status = run(&s, why);
-  if (s.memory) result->task.on->release(s.memory);
+  rdt_task *t = &result->task;
+  if (s.memory[RDT_MEMORY_BACKEND]) t->on->release(t->dev, s.memory[RDT_MEMORY_BACKEND]);
+  rdt_free(s.memory[RDT_MEMORY_HOST]);
+  if (t->dev) t->on->close(t->dev);
+  t->dev = NULL;
   rdt_matrix_close(&s.a);
   rdt_matrix_close(&s.b);
   rdt_matrix_close(&s.c);

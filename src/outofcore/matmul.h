@@ -19,19 +19,22 @@ typedef struct rdt_matmul_plant {
 
 typedef struct rdt_matmul_job {
   const char *a, *b, *c; /* .npy files */
-  const char *device;    /* NULL: "cpu" */
-  size_t mem_limit;      /* bytes of all buffers; 0: half of what is free */
+  const char *device;    /* NULL: "cpu"; "cuda:0" */
+  size_t mem_limit; /* bytes of all buffers, of the device's own memory where it has some; 0: half of what is free */
   rdt_strategy strategy;
   bool protected; /* scheme rowcol; else none */
   bool recompute; /* never rebuild from checksums: a block that is wrong is computed again */
   bool resume, verify;
   rdt_matmul_plant plant;
+  rdt_timeline *measured, *predicted, *best; /* what was done when is added; best: what is predicted if products did
+                                                not hinder each other; NULL: nobody asks */
   void (*progress)(void *user, double part, double gflops); /* NULL: nobody asks */
   void *user;
 } rdt_matmul_job;
 
 typedef struct rdt_matmul_result {
   rdt_task task;
+  char device[32];
   rdt_splits splits;
   int64_t resumed;       /* blocks that were finished before */
   rdt_forecast forecast; /* of the others */
@@ -40,6 +43,7 @@ typedef struct rdt_matmul_result {
   size_t limit;
   double seconds;                                   /* of the pipeline */
   double load_seconds, store_seconds, busy_seconds; /* its threads at work */
+  double product_seconds; /* of the device, in the products alone; 0: it keeps no time of its own */
   double load_bytes, store_bytes, flops;
   rdt_verdict verdict;
   int64_t checks, suspects, faults, unchecked;
@@ -51,7 +55,8 @@ typedef struct rdt_matmul_result {
 
 /* Writes c whole or not at all: until it is finished it is c.part, with its list of finished blocks in c.part.sums;
  * then c and c.sums. Events go to the context. RDT_ERR_ARG, RDT_ERR_SHAPE, RDT_ERR_DTYPE, RDT_ERR_FORMAT, RDT_ERR_IO,
- * RDT_ERR_NOMEM, RDT_ERR_FAULT (a block could not be repaired; --resume goes on), RDT_ERR_CANCELLED (likewise). */
+ * RDT_ERR_NOMEM, RDT_ERR_NAME (no such device), RDT_ERR_DEVICE (it is lost), RDT_ERR_FAULT (a block could not be
+ * repaired; --resume goes on), RDT_ERR_CANCELLED (likewise). */
 rdt_status rdt_matmul(rdt_context *ctx, const rdt_matmul_job *job, rdt_matmul_result *result, rdt_reason *why);
 
 /* One block of a file that is verified; ok: it is as it was when it was written. */

@@ -12,6 +12,7 @@ typedef struct rdt_matrix {
   int64_t rows, cols;
   size_t offset, bytes; /* of the data in the file, and their length */
   int64_t modified;     /* nanoseconds */
+  char *map;            /* the file in memory, for writing; NULL: it is written by the system's calls */
 } rdt_matrix;
 
 /* A part of a matrix. */
@@ -25,6 +26,9 @@ rdt_status rdt_matrix_open(const char *path, rdt_matrix *m, rdt_reason *why);
 rdt_status rdt_matrix_create(const char *path, rdt_dtype dtype, int64_t rows, int64_t cols, rdt_matrix *m,
                              rdt_reason *why);
 void rdt_matrix_close(rdt_matrix *m);
+/* Many threads may then write at once; a file's writes go one after the other otherwise. Nothing where its space is not
+ * all taken: who writes into a hole of a full disk is killed. */
+void rdt_matrix_map(rdt_matrix *m);
 
 /* How a part lies in memory: without gaps, in the file's order. */
 rdt_tensor rdt_matrix_view(const rdt_matrix *m, const rdt_part_of *part, void *data);

@@ -32,6 +32,16 @@ static void count(rdt_pipeline *p, int64_t *counter, int64_t n) {
   pthread_mutex_unlock(&p->lock);
 }
 
+/* A span that ends now. */
+static void note(rdt_pipeline *p, rdt_span span, double since) {
+  if (!p->job->asked->measured) return;
+  span.begin = since - p->began;
+  span.end = rdt_clock() - p->began;
+  pthread_mutex_lock(&p->lock);
+  rdt_timeline_add(p->job->asked->measured, &span);
+  pthread_mutex_unlock(&p->lock);
+}
+
 /* ---- blocks ---- */
 
 rdt_part_of rdt_pipeline_part(const rdt_pipeline *p, const rdt_step *s, int x) {
@@ -43,89 +53,65 @@ static const rdt_matrix *matrix_of(const rdt_pipeline *p, int x) {
   return x == 0 ? p->job->a : p->job->b;
 }
 
-static rdt_tensor operand(const rdt_pipeline *p, const rdt_step *s, int x) {
+rdt_tensor rdt_pipeline_operand(const rdt_pipeline *p, const rdt_step *s, int x) {
   const rdt_part_of part = rdt_pipeline_part(p, s, x);
-  return rdt_matrix_view(matrix_of(p, x), &part, p->job->where->slot[x][s->slot[x]]);
+  return rdt_backend_view(p->job->task->on, matrix_of(p, x), &part, p->job->where->slot[x][s->slot[x]]);
 }
 
-static size_t bytes_of(const rdt_tensor *t) {
-  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+/* Whole blocks have the same signs, the last one of a dimension has its own. */
+static rdt_block_signs signs_of(const rdt_pipeline *p, int64_t rows, int64_t cols) {
+  const rdt_arrangement *w = p->job->where;
+  const int last[2] = {rows < p->job->splits->m, cols < p->job->splits->n};
+  return (rdt_block_signs){w->signs[0][last[0]], w->signs[1][last[1]], w->far_signs[0][last[0]],
+                           w->far_signs[1][last[1]]};
 }
 
-rdt_pair rdt_pipeline_sums(const rdt_pipeline *p, int x, int slot) {
-  double *base = p->job->where->sums[x][slot];
-  return (rdt_pair){base, base + p->job->splits->k};
-}
-
-/* Signs of the rows of a block (axis 0), or of its columns: whole blocks have the same ones, the last one its own. */
-static const double *signs_of(const rdt_pipeline *p, int axis, int64_t length) {
-  const int64_t whole = axis == 0 ? p->job->splits->m : p->job->splits->n;
-  return p->job->where->signs[axis][length < whole];
-}
-
-static void make_signs(const rdt_pipeline *p) {
+static rdt_status make_signs(const rdt_pipeline *p, rdt_reason *why) {
   const rdt_task *t = p->job->task;
+  const rdt_arrangement *w = p->job->where;
   const int64_t whole[2] = {p->job->splits->m, p->job->splits->n}, all[2] = {t->m, t->n};
-  for (int axis = 0; axis < 2; axis++) {
-    rdt_checks_signs(p->job->where->signs[axis][0], whole[axis], whole[axis], (uint64_t)axis + 1);
-    const int64_t last = all[axis] % whole[axis];
-    if (last > 0) rdt_checks_signs(p->job->where->signs[axis][1], last, last, (uint64_t)axis + 1);
-  }
-}
-
-enum { PIECE = 1 << 18 /* bytes that are summed while a cache has them */ };
-
-/* Some lines of the file's: loaded, added to the seal, summed. Lines along the axis that is summed over give parts of
- * the sums. */
-static rdt_status load_piece(rdt_pipeline *p, const rdt_step *s, int x, int64_t from, int64_t count, double *seconds,
-                             rdt_reason *why) {
-  const rdt_backend *on = p->job->task->on;
-  const rdt_matrix *m = matrix_of(p, x);
-  const int lines = m->fortran; /* the dimension that they count */
-  rdt_part_of part = rdt_pipeline_part(p, s, x);
-  const int64_t length = m->fortran ? part.rows : part.cols, summed = x == 0 ? part.rows : part.cols;
-  const size_t size = rdt_dtype_size(m->dtype), at = (size_t)(from * length) * size;
-  *(lines ? &part.col : &part.row) += from;
-  *(lines ? &part.cols : &part.rows) = count;
-  const rdt_tensor t = rdt_matrix_view(m, &part, p->job->where->slot[x][s->slot[x]] + at);
-  const double began = rdt_clock();
-  RDT_TRY(on->load(m, &part, t.data, why));
-  *seconds += rdt_clock() - began;
-  if (!p->job->task->protected) return RDT_OK;
-  p->seal[x][s->slot[x]] += on->seal_part(t.data, at, bytes_of(&t));
-  const rdt_pair all = rdt_pipeline_sums(p, x, s->slot[x]);
-  const double *signs = signs_of(p, x, summed) + (lines == x ? from : 0);
-  const int64_t k = t.shape[1 - x];
-  rdt_pair to = {all.dot + (lines == x ? 0 : from), all.sq + (lines == x ? 0 : from)};
-  if (lines == x && from > 0) to = (rdt_pair){all.sq + p->job->splits->k, all.sq + 2 * p->job->splits->k};
-  if (rdt_operand_sums(on, &t, x, signs, to, 1) != RDT_OK)
-    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for the sums of a block");
-  for (int64_t i = 0; to.dot != all.dot && lines == x && i < k; i++) {
-    all.dot[i] += to.dot[i];
-    all.sq[i] += to.sq[i];
-  }
+  for (int axis = 0; axis < 2; axis++)
+    for (int last = 0; last < 2; last++) {
+      const int64_t n = last ? all[axis] % whole[axis] : whole[axis];
+      if (n == 0) continue;
+      rdt_checks_signs(w->signs[axis][last], n, n, (uint64_t)axis + 1);
+      if (t->on->far)
+        RDT_TRY(t->on->put(t->dev, 0, w->far_signs[axis][last], w->signs[axis][last], (size_t)n * sizeof(double), why));
+    }
   return RDT_OK;
 }
 
 rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why) {
-  const rdt_part_of part = rdt_pipeline_part(p, s, x);
-  const bool fortran = matrix_of(p, x)->fortran;
-  const int64_t lines = fortran ? part.cols : part.rows, length = fortran ? part.rows : part.cols;
-  const int64_t fit = PIECE / (length * (int64_t)rdt_dtype_size(p->job->task->in)), piece = fit > 1 ? fit : 1;
-  p->seal[x][s->slot[x]] = 0;
-  for (int64_t at = 0; at < lines; at += piece)
-    RDT_TRY(load_piece(p, s, x, at, lines - at < piece ? lines - at : piece, seconds, why));
-  if (p->job->task->protected)
-    rdt_operand_sums_end(p->job->task->in, rdt_pipeline_sums(p, x, s->slot[x]), x == 0 ? part.cols : part.rows);
+  const rdt_task *t = p->job->task;
+  rdt_loading l = {.m = matrix_of(p, x),
+                   .part = rdt_pipeline_part(p, s, x),
+                   .to = rdt_pipeline_operand(p, s, x),
+                   .axis = x,
+                   .protected = t->protected,
+                   .sums = p->job->where->sums[x][s->slot[x]],
+                   .most = p->job->splits->k};
+  const rdt_block_signs signs = signs_of(p, x == 0 ? l.part.rows : 0, x == 1 ? l.part.cols : 0);
+  if (t->on->far)
+    l.signs = x == 0 ? signs.far_rows : signs.far_cols;
+  else
+    l.signs = x == 0 ? signs.rows : signs.cols;
+  RDT_TRY(t->on->load(t->dev, &l, why));
+  p->seal[x][s->slot[x]] = l.seal;
+  *seconds += l.seconds;
   return RDT_OK;
 }
 
-int rdt_pipeline_changed(const rdt_pipeline *p, const rdt_step *s) {
-  for (int x = 0; x < 2; x++) {
-    const rdt_tensor t = operand(p, s, x);
-    if (p->job->task->on->seal(t.data, bytes_of(&t), p->threads) != p->seal[x][s->slot[x]]) return x;
+/* An operand that has changed in memory since it was loaded: 0 A, 1 B; -1 none. */
+static rdt_status find_changed(const rdt_pipeline *p, const rdt_step *s, int *which, rdt_reason *why) {
+  const rdt_task *t = p->job->task;
+  *which = -1;
+  for (int x = 0; x < 2 && *which < 0; x++) {
+    const rdt_tensor o = rdt_pipeline_operand(p, s, x);
+    bool yes;
+    RDT_TRY(t->on->changed(t->dev, s->lane, x, &o, p->seal[x][s->slot[x]], p->threads, &yes, why));
+    if (yes) *which = x;
   }
-  return -1;
+  return RDT_OK;
 }
 
 void rdt_pipeline_place(const rdt_pipeline *p, const rdt_step *s, int64_t place[2]) {
@@ -133,25 +119,28 @@ void rdt_pipeline_place(const rdt_pipeline *p, const rdt_step *s, int64_t place[
   place[1] = s->j * p->job->splits->n;
 }
 
-void rdt_pipeline_seal(rdt_pipeline *p, const rdt_step *s) {
-  const rdt_block *b = &p->block[s->slot[2]];
-  p->entry[s->slot[2]].sum = p->job->task->on->seal(b->c.data, bytes_of(&b->c), p->threads);
+rdt_status rdt_pipeline_check(rdt_pipeline *p, const rdt_step *s, rdt_findings *f, rdt_reason *why) {
+  int64_t place[2];
+  rdt_pipeline_place(p, s, place);
+  return rdt_block_check(&p->block[s->slot[2]], place, f, s->last ? &p->entry[s->slot[2]].sum : NULL, why);
 }
 
 rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other, rdt_reason *why) {
   const rdt_task *t = p->job->task;
   rdt_block *b = &p->block[s->slot[2]];
+  b->lane = s->lane;
   if (s->part == 0) {
     const rdt_part_of part = rdt_part_of_c(t, p->job->splits, s->i, s->j);
-    b->c = rdt_matrix_view(p->job->c, &part, p->job->where->slot[2][s->slot[2]]);
-    if (t->protected) rdt_block_begin(b, signs_of(p, 0, part.rows), signs_of(p, 1, part.cols));
+    const rdt_block_signs signs = signs_of(p, part.rows, part.cols);
+    b->c = rdt_backend_view(t->on, p->job->c, &part, p->job->where->slot[2][s->slot[2]]);
+    if (t->protected) RDT_TRY(rdt_block_begin(b, &signs, why));
   }
-  const rdt_block_product product = {.a = operand(p, s, 0), .b = operand(p, s, 1), .c = b->c, .add = s->part > 0};
-  RDT_TRY(t->on->multiply(p->job->ctx, &product, other, p->threads, p->job->where->workspace[s->lane], why));
+  const rdt_block_product product = {
+      .a = rdt_pipeline_operand(p, s, 0), .b = rdt_pipeline_operand(p, s, 1), .c = b->c, .add = s->part > 0};
+  RDT_TRY(t->on->multiply(t->dev, p->job->ctx, s->lane, &product, other, p->threads, why));
   if (!t->protected) return RDT_OK;
-  const rdt_pair sums[2] = {rdt_pipeline_sums(p, 0, s->slot[0]), rdt_pipeline_sums(p, 1, s->slot[1])};
-  const rdt_status status = rdt_block_expect(b, &product.a, &sums[0], &product.b, &sums[1]);
-  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "out of memory for the sums of a block");
+  double *const sums[2] = {p->job->where->sums[0][s->slot[0]], p->job->where->sums[1][s->slot[1]]};
+  return rdt_block_expect(b, &product.a, &product.b, sums, p->job->splits->k, why);
 }
 
 /* ---- the threads ---- */
@@ -166,13 +155,21 @@ static void *load_all(void *self) {
     for (int x = 0; x < 2; x++) {
       if (!s.load[x]) continue;
       if (!wait_for(p, &p->computed, s.after[x])) return NULL;
+      const double since = rdt_clock();
       const rdt_status status = rdt_pipeline_load(p, &s, x, &p->result->load_seconds, &why);
       if (status != RDT_OK) {
         stop(p, status, &why);
         return NULL;
       }
-      const rdt_tensor t = operand(p, &s, x);
-      p->result->load_bytes += (double)bytes_of(&t);
+      const rdt_part_of part = rdt_pipeline_part(p, &s, x);
+      const double bytes = (double)part.rows * (double)part.cols * (double)rdt_dtype_size(p->job->task->in);
+      p->result->load_bytes += bytes;
+      note(p,
+           (rdt_span){.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
+                      .row = x == 0 ? s.i : s.t,
+                      .col = x == 0 ? s.t : s.j,
+                      .bytes = bytes},
+           since);
     }
     count(p, &p->loaded, 1);
   }
@@ -185,15 +182,20 @@ static rdt_status store_one(rdt_pipeline *p, int slot, rdt_reason *why) {
   const rdt_ledger_block *e = &p->entry[slot];
   const rdt_block *b = &p->block[slot];
   const rdt_part_of part = rdt_part_of_c(j->task, j->splits, e->i, e->j);
+  rdt_ledger_block done = *e;
+  uint64_t sum;
   const double began = rdt_clock();
-  RDT_TRY(j->task->on->store(j->c, &part, b->c.data, why));
+  RDT_TRY(j->task->on->store(j->task->dev, j->c, &part, &b->c, &sum, why));
   p->result->store_seconds += rdt_clock() - began;
-  p->result->store_bytes += (double)bytes_of(&b->c);
-  if (j->task->on->seal(b->c.data, bytes_of(&b->c), 1) != e->sum)
+  const double bytes = (double)part.rows * (double)part.cols * (double)rdt_dtype_size(j->task->out);
+  p->result->store_bytes += bytes;
+  note(p, (rdt_span){.kind = RDT_SPAN_STORE, .row = e->i, .col = e->j, .bytes = bytes}, began);
+  if (j->task->protected && sum != e->sum)
     return rdt_fail(why, RDT_ERR_FAULT,
                     "block %lld, %lld of C changed in memory while it was written; --resume computes it again",
                     (long long)e->i, (long long)e->j);
-  return rdt_ledger_append(j->ledger, j->ledger_path, e, why);
+  done.sum = sum;
+  return rdt_ledger_append(j->ledger, j->ledger_path, &done, why);
 }
 
 static bool next_finished(rdt_pipeline *p, int64_t ordinal) {
@@ -228,23 +230,18 @@ typedef struct lane_job {
 
 static rdt_status compute(rdt_pipeline *p, int lane) {
   const rdt_step *s = &p->lane[lane].step;
-  rdt_block *b = &p->block[s->slot[2]];
+  const rdt_task *t = p->job->task;
   rdt_reason *why = &p->lane[lane].why;
-  int64_t place[2];
-  rdt_pipeline_plant(p, s, RDT_SITE_INPUT, 0);
+  RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_INPUT, 0, why));
   RDT_TRY(rdt_pipeline_multiply(p, s, false, why));
-  rdt_pipeline_plant(p, s, RDT_SITE_ACCUM, 0);
+  RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_ACCUM, 0, why));
   p->entry[s->slot[2]] = (rdt_ledger_block){s->i, s->j, 0, p->entry[s->slot[2]].verdict};
-  if (s->part == 0) p->entry[s->slot[2]].verdict = p->job->task->protected ? RDT_CLEAN : RDT_UNCHECKED;
-  if (s->last) rdt_pipeline_seal(p, s); /* before the check, which then is one of what was sealed */
+  if (s->part == 0) p->entry[s->slot[2]].verdict = t->protected ? RDT_CLEAN : RDT_UNCHECKED;
   p->lane[lane].changed = -1;
-  if (!p->job->task->protected) return RDT_OK;
-  rdt_pipeline_plant(p, s, RDT_SITE_CHECKSUM, 0);
-  rdt_pipeline_place(p, s, place);
-  const rdt_status status = rdt_block_check(b, place, &p->lane[lane].found);
-  if (status != RDT_OK) return rdt_fail(why, status, "out of memory for the sums of a block");
-  p->lane[lane].changed = rdt_pipeline_changed(p, s);
-  return RDT_OK;
+  if (!t->protected) return t->on->wait(t->dev, lane, why);
+  RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_CHECKSUM, 0, why));
+  RDT_TRY(rdt_pipeline_check(p, s, &p->lane[lane].found, why));
+  return find_changed(p, s, &p->lane[lane].changed, why);
 }
 
 static void *compute_lane(void *self) {
@@ -292,18 +289,17 @@ static rdt_status end_group(rdt_pipeline *p, int n, rdt_reason *why) {
   return RDT_OK;
 }
 
-static void tell(const rdt_pipeline *p, double began) {
+static void tell(const rdt_pipeline *p) {
   const rdt_matmul_job *asked = p->job->asked;
   const rdt_matmul_result *r = p->result;
   if (!asked->progress) return;
-  const double seconds = rdt_clock() - began;
+  const double seconds = rdt_clock() - p->began;
   asked->progress(asked->user, r->flops / r->forecast.flops, seconds > 0.0 ? 1e-9 * r->flops / seconds : 0.0);
 }
 
 static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
   const rdt_task *t = p->job->task;
   const int slots = rdt_strategy_info(p->job->splits->strategy)->slots[2];
-  const double began = rdt_clock();
   rdt_walk w;
   rdt_walk_begin(&w, t, p->job->splits, (unsigned char *)p->job->where->done);
   while (rdt_walk_next(&w, &p->lane[0].step)) {
@@ -318,35 +314,46 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
     RDT_TRY(end_group(p, n, why));
     p->result->busy_seconds += rdt_clock() - since;
     for (int i = 0; i < n; i++) {
-      const rdt_part_of a = rdt_pipeline_part(p, &p->lane[i].step, 0), b = rdt_pipeline_part(p, &p->lane[i].step, 1);
-      p->result->flops += 2.0 * (double)a.rows * (double)a.cols * (double)b.cols;
+      const rdt_step *s = &p->lane[i].step;
+      const rdt_part_of a = rdt_pipeline_part(p, s, 0), b = rdt_pipeline_part(p, s, 1);
+      const double flops = 2.0 * (double)a.rows * (double)a.cols * (double)b.cols;
+      p->result->flops += flops;
+      note(p, (rdt_span){.kind = RDT_SPAN_PRODUCT, .lane = i, .row = s->i, .col = s->j, .flops = flops}, since);
     }
-    tell(p, began);
+    tell(p);
   }
   return RDT_OK;
 }
 
-static void prepare(rdt_pipeline *p) {
+static rdt_status prepare(rdt_pipeline *p, rdt_reason *why) {
   const rdt_task *t = p->job->task;
   const rdt_strategy_row *row = rdt_strategy_info(p->job->splits->strategy);
+  const rdt_arrangement *w = p->job->where;
   p->threads = t->threads / row->lanes > 1 ? t->threads / row->lanes : 1;
-  if (t->protected) make_signs(p);
+  t->on->lend(t->dev, &w->room);
   for (int i = 0; i < row->slots[2]; i++) {
-    p->block[i] = (rdt_block){.on = t->on, .in = t->in, .threads = p->threads, .lambda = p->job->ctx->policy.lambda};
-    if (t->protected) rdt_block_lend(&p->block[i], p->job->where->block[i], p->job->splits->m, p->job->splits->n);
+    p->block[i] = (rdt_block){.on = t->on,
+                              .dev = t->dev,
+                              .in = t->in,
+                              .threads = p->threads,
+                              .lambda = p->job->ctx->policy.lambda,
+                              .line = w->line[i]};
+    if (w->block[i]) rdt_block_lend(&p->block[i], w->block[i], w->far_block[i], p->job->splits->m, p->job->splits->n);
   }
   rdt_pipeline_choose_plant(p);
+  return t->protected ? make_signs(p, why) : RDT_OK;
 }
 
 rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *result, rdt_reason *why) {
   rdt_pipeline p = {.job = job, .result = result};
   pthread_t loader, saver;
   rdt_reason own = {""};
+  RDT_TRY(prepare(&p, why));
   pthread_mutex_init(&p.lock, NULL);
   pthread_cond_init(&p.moved, NULL);
-  prepare(&p);
-  const double began = rdt_clock();
+  const double products = job->task->on->product_seconds(job->task->dev);
   rdt_status status = RDT_OK;
+  p.began = rdt_clock();
   const bool loads = pthread_create(&loader, NULL, load_all, &p) == 0;
   const bool stores = loads && pthread_create(&saver, NULL, store_all, &p) == 0;
   if (stores)
@@ -360,7 +367,8 @@ rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *resu
   pthread_mutex_unlock(&p.lock);
   if (loads) pthread_join(loader, NULL);
   if (stores) pthread_join(saver, NULL);
-  result->seconds = rdt_clock() - began;
+  result->seconds = rdt_clock() - p.began;
+  result->product_seconds = job->task->on->product_seconds(job->task->dev) - products;
   pthread_cond_destroy(&p.moved);
   pthread_mutex_destroy(&p.lock);
   return p.status == RDT_OK ? RDT_OK : rdt_fail(why, p.status, "%s", p.why.text);

@@ -11,6 +11,7 @@ typedef struct rdt_pipeline {
   rdt_matmul_result *result;
   pthread_mutex_t lock;
   pthread_cond_t moved;
+  double began;
   /* under the lock */
   int64_t loaded, computed; /* steps */
   int64_t finished, stored; /* blocks of C */
@@ -34,19 +35,19 @@ typedef struct rdt_pipeline {
 
 /* The operand's block at a step: 0 A, 1 B. */
 rdt_part_of rdt_pipeline_part(const rdt_pipeline *p, const rdt_step *s, int x);
-rdt_pair rdt_pipeline_sums(const rdt_pipeline *p, int x, int slot);
+rdt_tensor rdt_pipeline_operand(const rdt_pipeline *p, const rdt_step *s, int x); /* where it lies */
 /* Loads it into its slot, sums it, seals it. */
 rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why);
 /* One product is added to its block; other: on another code path. Not checked yet. */
 rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other, rdt_reason *why);
-int rdt_pipeline_changed(const rdt_pipeline *p, const rdt_step *s); /* since they were loaded: 0 A, 1 B; -1 none */
 void rdt_pipeline_place(const rdt_pipeline *p, const rdt_step *s, int64_t place[2]);
-void rdt_pipeline_seal(rdt_pipeline *p, const rdt_step *s); /* of the block of C, for who stores it */
+/* Checks the block; when its last product was added, with the bit-sum that whoever stores it must find. */
+rdt_status rdt_pipeline_check(rdt_pipeline *p, const rdt_step *s, rdt_findings *f, rdt_reason *why);
 
 /* settle.c: what a lane's check has found wrong is put in order. RDT_ERR_FAULT: it cannot be. */
 rdt_status rdt_pipeline_settle(rdt_pipeline *p, int lane, rdt_reason *why);
 /* plant.c: what --errors asks for. path: 0 the first computation, 1 the same code path again, 2 the other one. */
 void rdt_pipeline_choose_plant(rdt_pipeline *p);
-void rdt_pipeline_plant(rdt_pipeline *p, const rdt_step *s, rdt_site site, int path);
+rdt_status rdt_pipeline_plant(rdt_pipeline *p, const rdt_step *s, rdt_site site, int path, rdt_reason *why);
 
 #endif

@@ -45,38 +45,53 @@ static int64_t most(const rdt_matmul_plant *plant, const int64_t shape[2]) {
   return plant->count < room ? plant->count : room;
 }
 
-static void plant_block(rdt_pipeline *p, const rdt_matmul_plant *plant, rdt_block *b) {
+/* One element, wherever it lies. */
+static rdt_status strike(rdt_pipeline *p, const rdt_fault *f, void *at, rdt_dtype t, int lane, rdt_reason *why) {
+  const rdt_task *task = p->job->task;
+  const size_t size = rdt_dtype_size(t);
+  double before, after, x;
+  RDT_TRY(task->on->get(task->dev, lane, &x, at, size, 1, size, why));
+  rdt_fault_apply(f, &x, t, 0, &before, &after);
+  return task->on->put(task->dev, lane, at, &x, size, why);
+}
+
+/* Element of a block, by its strides. */
+static void *address(const rdt_tensor *t, int64_t row, int64_t col) {
+  return (char *)t->data + (size_t)(row * t->stride[0] + col * t->stride[1]) * rdt_dtype_size(t->dtype);
+}
+
+static rdt_status plant_block(rdt_pipeline *p, const rdt_matmul_plant *plant, const rdt_block *b, rdt_reason *why) {
   const int64_t n = most(plant, b->c.shape);
   for (int64_t i = 0; i < n; i++) {
-    double before, after;
     int64_t at[2];
     element(plant, b->c.shape, i, at);
     const rdt_fault f = fault_of(plant, i);
-    rdt_fault_apply(&f, b->c.data, b->c.dtype, at[0] * b->c.stride[0] + at[1] * b->c.stride[1], &before, &after);
+    RDT_TRY(strike(p, &f, address(&b->c, at[0], at[1]), b->c.dtype, b->lane, why));
   }
   p->result->planted += n;
+  return RDT_OK;
 }
 
-void rdt_pipeline_plant(rdt_pipeline *p, const rdt_step *s, rdt_site site, int path) {
+rdt_status rdt_pipeline_plant(rdt_pipeline *p, const rdt_step *s, rdt_site site, int path, rdt_reason *why) {
   const rdt_matmul_plant *plant = &p->job->asked->plant;
-  rdt_block *b = &p->block[s->slot[2]];
-  double before, after;
-  if (plant->site != site || s->i != p->plant_i || s->j != p->plant_j || s->part != p->plant_part) return;
-  if (path > plant->paths) return;
-  if (site == RDT_SITE_ACCUM) {
-    plant_block(p, plant, b);
-    return;
-  }
-  const rdt_part_of part = rdt_pipeline_part(p, s, 0);
-  void *data = site == RDT_SITE_INPUT ? (void *)p->job->where->slot[0][s->slot[0]] : b->side[0].expected.dot;
-  const int64_t length = site == RDT_SITE_INPUT ? part.rows * part.cols : b->c.shape[0];
+  const rdt_block *b = &p->block[s->slot[2]];
+  if (plant->site != site || s->i != p->plant_i || s->j != p->plant_j || s->part != p->plant_part) return RDT_OK;
+  if (path > plant->paths) return RDT_OK;
+  if (site == RDT_SITE_ACCUM) return plant_block(p, plant, b, why);
+  const rdt_tensor a = rdt_pipeline_operand(p, s, 0);
+  double *expected = b->far_memory ? b->far[0].expected.dot : b->side[0].expected.dot;
+  const int64_t length = site == RDT_SITE_INPUT ? rdt_tensor_count(&a) : b->c.shape[0];
   const int64_t n = plant->count < length ? plant->count : length;
   const rdt_fault f0 = fault_of(plant, 0);
   for (int64_t i = 0; i < n; i++) {
     const rdt_fault f = fault_of(plant, i);
     const int64_t first = choose(plant, 107, length);
     const int64_t at = i == 0 ? first : rdt_fault_position(&f0, first, length, (int)i);
-    rdt_fault_apply(&f, data, site == RDT_SITE_INPUT ? p->job->task->in : RDT_F64, at, &before, &after);
+    if (site == RDT_SITE_INPUT)
+      RDT_TRY(strike(p, &f, address(&a, at / a.shape[1], at % a.shape[1]), a.dtype, s->lane, why));
+    else
+      RDT_TRY(strike(p, &f, expected + at, RDT_F64, s->lane, why));
   }
   p->result->planted += n;
+  return RDT_OK;
 }

@@ -105,18 +105,17 @@ static rdt_status again(rdt_pipeline *p, int lane, bool other, rdt_findings *f, 
     s.t = s.backwards ? parts - 1 - part : part;
     for (int x = 0; x < 2; x++) RDT_TRY(rdt_pipeline_load(p, &s, x, &seconds, why));
     RDT_TRY(rdt_pipeline_multiply(p, &s, other, why));
-    rdt_pipeline_plant(p, &s, RDT_SITE_ACCUM, other ? 2 : 1);
-    const rdt_status status = rdt_block_check(&p->block[s.slot[2]], place, f);
-    if (status != RDT_OK) return rdt_fail(why, status, "out of memory for the sums of a block");
+    RDT_TRY(rdt_pipeline_plant(p, &s, RDT_SITE_ACCUM, other ? 2 : 1, why));
+    RDT_TRY(rdt_block_check(&p->block[s.slot[2]], place, f, NULL, why));
   }
   p->result->checks += f->checks;
   p->result->recomputed++;
   return RDT_OK;
 }
 
-static uint64_t bits(const rdt_pipeline *p, int slot) {
-  const rdt_block *b = &p->block[slot];
-  return p->job->task->on->seal(b->c.data, (size_t)rdt_tensor_count(&b->c) * rdt_dtype_size(b->c.dtype), p->threads);
+static rdt_status bits(const rdt_pipeline *p, const rdt_step *s, uint64_t *sum, rdt_reason *why) {
+  const rdt_task *t = p->job->task;
+  return t->on->seal(t->dev, s->lane, &p->block[s->slot[2]].c, p->threads, sum, why);
 }
 
 /* Sums without a finite bound, of a result that came out twice with the same bits: no fault is known, nor excluded. */
@@ -141,11 +140,13 @@ static rdt_status recompute(rdt_pipeline *p, int lane, int changed, bool certain
   int64_t place[2];
   rdt_pipeline_place(p, step, place);
   for (int i = 0; i < TRIES; i++) {
-    const uint64_t before = bits(p, step->slot[2]);
+    uint64_t before, after;
     const bool other = i + 1 == TRIES;
     rdt_settlement s;
+    RDT_TRY(bits(p, step, &before, why));
     RDT_TRY(again(p, lane, other, f, why));
-    const bool same = bits(p, step->slot[2]) == before;
+    RDT_TRY(bits(p, step, &after, why));
+    const bool same = after == before;
     story x = {.kind = RDT_EVENT_FAULT,
                .verdict = RDT_RECOMPUTED,
                .what = "result",
@@ -153,7 +154,7 @@ static rdt_status recompute(rdt_pipeline *p, int lane, int changed, bool certain
                .operand = changed,
                .worst = worst};
     if (rdt_findings_complain(f)) {
-      RDT_TRY(rdt_block_settle(&p->block[step->slot[2]], place, false, f, &s));
+      RDT_TRY(rdt_block_settle(&p->block[step->slot[2]], place, false, f, &s, why));
       const bool repeated = s.how == RDT_SETTLED_AGAIN && same && !s.certain;
       if (repeated && s.overflowing) return overflowed(p, lane, i > 0, f, &worst);
       const bool rounding = repeated && !certain;
@@ -196,7 +197,7 @@ static rdt_status settle_once(rdt_pipeline *p, int lane, bool *accepted, rdt_rea
   p->lane[lane].changed = -1;
   rdt_pipeline_place(p, step, place);
   *accepted = true;
-  if (changed < 0) RDT_TRY(rdt_block_settle(&p->block[step->slot[2]], place, !p->job->asked->recompute, f, &s));
+  if (changed < 0) RDT_TRY(rdt_block_settle(&p->block[step->slot[2]], place, !p->job->asked->recompute, f, &s, why));
   story x = {.kind = RDT_EVENT_FAULT, .what = "result", .s = s, .worst = worst};
   switch (s.how) {
     case RDT_SETTLED_REBUILT:
@@ -228,17 +229,13 @@ static rdt_status settle_once(rdt_pipeline *p, int lane, bool *accepted, rdt_rea
 rdt_status rdt_pipeline_settle(rdt_pipeline *p, int lane, rdt_reason *why) {
   const rdt_step *step = &p->lane[lane].step;
   rdt_findings *f = &p->lane[lane].found;
-  int64_t place[2];
   bool accepted = false, touched = false;
-  rdt_pipeline_place(p, step, place);
   while (!accepted && (p->lane[lane].changed >= 0 || rdt_findings_complain(f))) {
     RDT_TRY(settle_once(p, lane, &accepted, why));
     touched = true;
     if (accepted) break;
-    if (step->last) rdt_pipeline_seal(p, step); /* what is checked now is what is stored */
-    const rdt_status status = rdt_block_check(&p->block[step->slot[2]], place, f);
-    if (status != RDT_OK) return rdt_fail(why, status, "out of memory for the sums of a block");
+    RDT_TRY(rdt_pipeline_check(p, step, f, why)); /* what is checked now is what is stored */
   }
-  if (touched && accepted && step->last) rdt_pipeline_seal(p, step);
+  if (touched && accepted && step->last) return bits(p, step, &p->entry[step->slot[2]].sum, why);
   return RDT_OK;
 }

@@ -41,9 +41,14 @@ rdt_part_of rdt_part_of_c(const rdt_task *t, const rdt_splits *s, int64_t i, int
 
 /* ---- memory ---- */
 
-static void *take(char **base, size_t *used, size_t bytes) {
-  void *p = *base ? *base + *used : NULL;
-  *used += (bytes + 63) & ~(size_t)63;
+typedef struct taker {
+  char *base[RDT_MEMORIES];
+  size_t used[RDT_MEMORIES];
+} taker;
+
+static void *take(taker *t, int memory, size_t bytes) {
+  void *p = t->base[memory] ? t->base[memory] + t->used[memory] : NULL;
+  t->used[memory] += (bytes + 127) & ~(size_t)127;
   return p;
 }
 
@@ -51,14 +56,22 @@ static int threads_of_lane(const rdt_task *t, int lanes) {
   return t->threads / lanes > 1 ? t->threads / lanes : 1;
 }
 
-static rdt_status workspace_of(const rdt_task *t, const rdt_splits *s, int threads, size_t *bytes, rdt_reason *why) {
-  const int64_t ld[2] = {t->fortran[0] ? s->m : s->k, t->fortran[1] ? s->k : s->n};
-  const rdt_block_product p = {
-      .a = rdt_tensor_matrix(NULL, t->in, t->fortran[0] ? s->k : s->m, ld[0], ld[0], t->fortran[0]),
-      .b = rdt_tensor_matrix(NULL, t->in, t->fortran[1] ? s->n : s->k, ld[1], ld[1], t->fortran[1]),
-      .c = rdt_tensor_matrix(NULL, t->out, s->m, s->n, s->n, 0),
-      .add = s->k < t->k};
-  return t->on->workspace(t->ctx, &p, threads, bytes, why);
+/* Lines and their length of A's and B's largest blocks. */
+static void lines_of(const rdt_task *t, const rdt_splits *s, int x, int64_t *lines, int64_t *length) {
+  const int64_t shape[2] = {x == 0 ? s->m : s->k, x == 0 ? s->k : s->n};
+  *lines = shape[t->fortran[x]];
+  *length = shape[!t->fortran[x]];
+}
+
+static rdt_tensor largest(const rdt_task *t, const rdt_splits *s, int x) {
+  const rdt_matrix m = {.dtype = x < 2 ? t->in : t->out, .fortran = x < 2 && t->fortran[x]};
+  const rdt_part_of part = {0, x == 1 ? s->k : s->m, 0, x == 0 ? s->k : s->n};
+  return rdt_backend_view(t->on, &m, &part, NULL);
+}
+
+static rdt_status workspace_of(const rdt_task *t, const rdt_splits *s, int threads, size_t bytes[2], rdt_reason *why) {
+  const rdt_block_product p = {.a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2), .add = s->k < t->k};
+  return t->on->workspace(t->dev, t->ctx, &p, t->protected, threads, bytes, why);
 }
 
 enum {
@@ -66,35 +79,69 @@ enum {
   LINE = 16         /* columns of which a pass over a matrix gives a thread eight at least */
 };
 
-rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *base, rdt_arrangement *out, rdt_reason *why) {
-  const rdt_strategy_row *row = &strategies[s->strategy];
-  const size_t in = rdt_dtype_size(t->in), result = rdt_dtype_size(t->out);
-  const size_t bytes[3] = {(size_t)s->m * (size_t)s->k * in, (size_t)s->k * (size_t)s->n * in,
-                           (size_t)s->m * (size_t)s->n * result};
-  const int threads = threads_of_lane(t, row->lanes);
-  size_t used = 0, workspace;
-  *out = (rdt_arrangement){.beside = BESIDE};
-  RDT_TRY(workspace_of(t, s, threads, &workspace, why));
-  for (int x = 0; x < 3; x++)
-    for (int i = 0; i < row->slots[x]; i++) out->slot[x][i] = take(&base, &used, bytes[x]);
-  for (int i = 0; i < row->lanes; i++) out->workspace[i] = take(&base, &used, workspace);
-  for (int x = 0; t->protected && x < 2; x++)
-    for (int i = 0; i < row->slots[x]; i++) out->sums[x][i] = take(&base, &used, 4 * (size_t)s->k * sizeof(double));
-  for (int i = 0; t->protected && i < row->slots[2]; i++)
-    out->block[i] = take(&base, &used, (size_t)rdt_block_doubles(s->m, s->n) * sizeof(double));
-  for (int last = 0; t->protected && last < 2; last++) {
-    out->signs[0][last] = take(&base, &used, (size_t)s->m * sizeof(double));
-    out->signs[1][last] = take(&base, &used, (size_t)s->n * sizeof(double));
+/* Places that a strategy uses: no more than there are blocks. */
+static int slots_for(const rdt_splits *s, const int64_t count[3], int x) {
+  const int64_t blocks = count[x == 1 ? 2 : 0] * count[x == 0 ? 2 : 1];
+  return (int)least(blocks, strategies[s->strategy].slots[x]);
+}
+
+static int slots_of(const rdt_task *t, const rdt_splits *s, int x) {
+  const int64_t count[3] = {rdt_blocks_of(t->m, s->m), rdt_blocks_of(t->n, s->n), rdt_blocks_of(t->k, s->k)};
+  return slots_for(s, count, x);
+}
+
+/* What checks keep. Sums of operands are the backend's own. */
+static void arrange_checks(const rdt_task *t, const rdt_splits *s, taker *at, rdt_arrangement *out) {
+  const int own = t->on->far ? RDT_MEMORY_BACKEND : RDT_MEMORY_HOST;
+  const size_t vectors = (size_t)rdt_block_doubles(s->m, s->n) * sizeof(double);
+  const int64_t longest = s->m > s->n ? s->m : s->n, whole[2] = {s->m, s->n};
+  for (int x = 0; x < 2; x++)
+    for (int i = 0; i < slots_of(t, s, x); i++) out->sums[x][i] = take(at, own, 4 * (size_t)s->k * sizeof(double));
+  for (int i = 0; i < slots_of(t, s, 2); i++) {
+    out->block[i] = take(at, RDT_MEMORY_HOST, vectors);
+    out->line[i] = take(at, RDT_MEMORY_HOST, (size_t)longest * sizeof(double));
+    if (t->on->far) out->far_block[i] = take(at, own, vectors);
   }
+  for (int axis = 0; axis < 2; axis++)
+    for (int last = 0; last < 2; last++) {
+      out->signs[axis][last] = take(at, RDT_MEMORY_HOST, (size_t)whole[axis] * sizeof(double));
+      if (t->on->far) out->far_signs[axis][last] = take(at, own, (size_t)whole[axis] * sizeof(double));
+    }
+}
+
+rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *const base[RDT_MEMORIES], rdt_arrangement *out,
+                       rdt_reason *why) {
+  const rdt_strategy_row *row = &strategies[s->strategy];
+  const int threads = threads_of_lane(t, row->lanes);
+  taker at = {.base = {base ? base[0] : NULL, base ? base[1] : NULL}};
+  size_t workspace[2];
+  *out = (rdt_arrangement){.beside = t->on->far ? 0 : BESIDE};
+  RDT_TRY(workspace_of(t, s, threads, workspace, why));
+  for (int x = 0; x < 3; x++) {
+    int64_t lines = s->m, length = s->n;
+    if (x < 2) lines_of(t, s, x, &lines, &length);
+    const size_t bytes = rdt_backend_bytes(t->on, lines, length, x < 2 ? t->in : t->out);
+    for (int i = 0; i < slots_of(t, s, x); i++) out->slot[x][i] = take(&at, RDT_MEMORY_BACKEND, bytes);
+  }
+  for (int i = 0; i < row->lanes; i++) out->room.workspace[i] = take(&at, RDT_MEMORY_BACKEND, workspace[0]);
+  out->room.loaded = take(&at, RDT_MEMORY_BACKEND, workspace[1]);
+  out->room.bytes = workspace[0], out->room.loaded_bytes = workspace[1];
+  if (t->protected) arrange_checks(t, s, &at, out);
   const int64_t blocks = rdt_blocks_of(t->m, s->m) * rdt_blocks_of(t->n, s->n);
-  out->done = take(&base, &used, (size_t)(blocks + 7) / 8);
-  out->buffer = take(&base, &used, RDT_ARRANGED_BUFFER);
-  out->bytes = used;
+  out->done = take(&at, RDT_MEMORY_HOST, (size_t)(blocks + 7) / 8);
+  out->buffer = take(&at, RDT_MEMORY_HOST, RDT_ARRANGED_BUFFER);
+  memcpy(out->bytes, at.used, sizeof out->bytes);
   /* A pass of several threads over C has each of them sum the columns for itself. */
   const int64_t longest = s->n > 8 * LINE * threads ? s->n : 8 * LINE * threads;
-  if (t->protected && threads > 1)
+  if (t->protected && threads > 1 && !t->on->far)
     out->beside += (size_t)(row->lanes * 3 * 2 * threads) * (size_t)longest * sizeof(double);
   return RDT_OK;
+}
+
+/* Of a device's memory a 64th is left to what libraries load when they are first used. */
+size_t rdt_arranged_bytes(const rdt_task *t, const rdt_arrangement *a) {
+  const size_t bytes = a->bytes[RDT_MEMORY_BACKEND];
+  return bytes + (t->on->far ? bytes / 64 : a->bytes[RDT_MEMORY_HOST]);
 }
 
 /* ---- order ---- */
@@ -130,7 +177,7 @@ static bool next_group(rdt_walk *w) {
 
 /* The slot of operand x that has this block of it, or the one that was not used last. */
 static void place(rdt_walk *w, int x, int64_t row, int64_t col, rdt_step *step) {
-  const int slots = strategies[w->s->strategy].slots[x];
+  const int slots = slots_for(w->s, w->count, x);
   int i = 0;
   while (i < slots && (w->slot[x][i].row != row || w->slot[x][i].col != col)) i++;
   step->load[x] = i == slots;
@@ -175,7 +222,22 @@ static double elements(const rdt_part_of *p) {
 typedef struct clocks { /* when each is free */
   double taken;         /* from the products, by loads and stores */
   double loader, saver, product, slot[2][RDT_MOST_SLOTS], block[RDT_MOST_SLOTS];
+  rdt_timeline *spans;
 } clocks;
+
+/* How much longer a block of an operand takes to read than its bytes say: lines of the file are short where it is
+ * narrow. */
+static double lines_of_file(const rdt_task *t, int x, int64_t rows, int64_t cols) {
+  const bool whole = t->fortran[x] ? rows == (x == 0 ? t->m : t->k) : cols == (x == 0 ? t->k : t->n);
+  const double line = (double)(t->fortran[x] ? rows : cols) * (double)rdt_dtype_size(t->in);
+  return whole ? 1.0 : 1.0 + t->on->line / line;
+}
+
+/* What a product takes of its tiles that lie beyond its block. */
+static double tiles(const rdt_task *t, int64_t m, int64_t n) {
+  const double tile = (double)t->on->tile, rows = (double)m, cols = (double)n;
+  return ceil(rows / tile) * tile / rows * (ceil(cols / tile) * tile / cols);
+}
 
 static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_step *step, const rdt_rates *r, clocks *c,
                         rdt_forecast *f) {
@@ -184,22 +246,36 @@ static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_step *
   for (int x = 0; x < 2; x++) {
     if (!step->load[x]) continue;
     const double bytes = elements(&part[x]) * (double)rdt_dtype_size(t->in);
-    c->loader = fmax(c->loader, c->slot[x][step->slot[x]]) + bytes / r->load;
-    if (t->on->copies && strategies[s->strategy].slots[x] > 1) c->taken += bytes / r->load / t->threads;
-    f->loading += bytes / r->load;
+    const double begin = fmax(c->loader, c->slot[x][step->slot[x]]);
+    const double seconds = bytes * lines_of_file(t, x, part[x].rows, part[x].cols) / r->load;
+    c->loader = begin + seconds;
+    const rdt_span span = {.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
+                           .row = x == 0 ? step->i : step->t,
+                           .col = x == 0 ? step->t : step->j,
+                           .begin = begin,
+                           .end = c->loader,
+                           .bytes = bytes};
+    rdt_timeline_add(c->spans, &span);
+    if (t->on->copies && strategies[s->strategy].slots[x] > 1) c->taken += seconds / t->threads;
+    f->loading += seconds;
     f->load_bytes += bytes;
     ready = c->loader;
   }
   return ready;
 }
 
+static double flops_of(const rdt_task *t, const rdt_splits *s, const rdt_step *step) {
+  const rdt_part_of a = rdt_part_of_a(t, s, step->i, step->t), b = rdt_part_of_b(t, s, step->t, step->j);
+  return 2.0 * elements(&a) * (double)b.cols;
+}
+
 static double multiply_seconds(const rdt_task *t, const rdt_splits *s, const rdt_step *step, const rdt_rates *r,
                                rdt_forecast *f) {
   const rdt_part_of a = rdt_part_of_a(t, s, step->i, step->t), b = rdt_part_of_b(t, s, step->t, step->j);
   const double in = (double)rdt_dtype_size(t->in), out = (double)rdt_dtype_size(t->out);
-  const double flops = 2.0 * elements(&a) * (double)b.cols;
+  const double flops = flops_of(t, s, step);
   const double passed = (elements(&a) + elements(&b)) * in + (double)a.rows * (double)b.cols * out;
-  const double seconds = flops / r->multiply + (t->protected ? passed / r->check : 0.0);
+  const double seconds = flops * tiles(t, a.rows, b.cols) / r->multiply + (t->protected ? passed / r->check : 0.0);
   f->multiplying += seconds;
   f->flops += flops;
   return seconds;
@@ -209,7 +285,11 @@ static void store_block(const rdt_task *t, const rdt_splits *s, const rdt_step *
                         rdt_forecast *f) {
   const rdt_part_of part = rdt_part_of_c(t, s, step->i, step->j);
   const double bytes = elements(&part) * (double)rdt_dtype_size(t->out);
-  c->saver = fmax(c->saver, c->product) + bytes / r->store;
+  const double begin = fmax(c->saver, c->product);
+  c->saver = begin + bytes / r->store;
+  const rdt_span span = {
+      .kind = RDT_SPAN_STORE, .row = step->i, .col = step->j, .begin = begin, .end = c->saver, .bytes = bytes};
+  rdt_timeline_add(c->spans, &span);
   if (t->on->copies && strategies[s->strategy].slots[2] > 1) c->taken += bytes / r->store / t->threads;
   c->block[step->slot[2]] = c->saver;
   f->storing += bytes / r->store;
@@ -218,10 +298,10 @@ static void store_block(const rdt_task *t, const rdt_splits *s, const rdt_step *
 }
 
 static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned char *done, const rdt_rates *r,
-                        bool apart, rdt_forecast *f) {
+                        bool apart, rdt_forecast *f, rdt_timeline *spans) {
   rdt_walk w;
   rdt_step step[RDT_MOST_SLOTS];
-  clocks c = {0};
+  clocks c = {.spans = spans};
   rdt_walk_begin(&w, t, s, done);
   while (rdt_walk_next(&w, &step[0])) {
     double ready = c.product, seconds = 0.0, longest = 0.0;
@@ -238,6 +318,14 @@ static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned c
     c.product = ready + (apart ? longest : seconds) + c.taken;
     c.taken = 0.0;
     for (int i = 0; i < n; i++) {
+      const rdt_span span = {.kind = RDT_SPAN_PRODUCT,
+                             .lane = i,
+                             .row = step[i].i,
+                             .col = step[i].j,
+                             .begin = ready,
+                             .end = c.product,
+                             .flops = flops_of(t, s, &step[i])};
+      rdt_timeline_add(spans, &span);
       for (int x = 0; x < 2; x++) c.slot[x][step[i].slot[x]] = c.product;
       if (step[i].last) store_block(t, s, &step[i], r, &c, f);
     }
@@ -246,34 +334,32 @@ static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned c
 }
 
 void rdt_forecast_of(const rdt_task *t, const rdt_splits *s, const unsigned char *done, const rdt_rates *r,
-                     rdt_forecast *f) {
+                     rdt_forecast *f, rdt_timeline *spans, rdt_timeline *best) {
   rdt_forecast unused = {0};
   *f = (rdt_forecast){0};
-  f->seconds = time_line(t, s, done, r, false, f);
-  f->best = strategies[s->strategy].lanes > 1 ? time_line(t, s, done, r, true, &unused) : f->seconds;
+  f->seconds = time_line(t, s, done, r, false, f, spans);
+  f->best = strategies[s->strategy].lanes > 1 ? time_line(t, s, done, r, true, &unused, best) : f->seconds;
 }
 
 /* ---- choice ---- */
 
-enum { UNIT = 16 /* blocks are multiples of this, or all there is */, SMALLEST = 32 };
+static int64_t smallest_block(const rdt_task *t) {
+  return 2 * t->on->unit;
+}
 
-static int64_t cut(int64_t length, int64_t parts) {
-  const int64_t block = (rdt_blocks_of(length, parts) + UNIT - 1) / UNIT * UNIT;
+static int64_t cut(const rdt_task *t, int64_t length, int64_t parts) {
+  const int64_t unit = t->on->unit, block = (rdt_blocks_of(length, parts) + unit - 1) / unit * unit;
   return least(length, block);
 }
 
 static bool fits(const rdt_task *t, const rdt_splits *s, size_t limit) {
   rdt_arrangement store;
   rdt_reason why;
-  return rdt_arrange(t, s, NULL, &store, &why) == RDT_OK && store.bytes + store.beside <= limit;
+  return rdt_arrange(t, s, NULL, &store, &why) == RDT_OK && rdt_arranged_bytes(t, &store) + store.beside <= limit;
 }
 
 /* What a step costs beside its work: threads meet, files are asked. */
 static const double STEP = 1e-4;
-/* Of a usual machine: blocks are chosen by these alone, so that the bits of a result, which depend on how the reduction
- * is cut, do not depend on what was measured when. */
-static const rdt_rates USUAL = {.load = 1e9, .store = 1e9, .multiply = 1e11, .check = 1e10};
-
 /* As the time line would have it, were everything spread evenly. */
 static double rough(const rdt_task *t, const rdt_splits *s, const rdt_rates *r) {
   const rdt_strategy_row *row = &strategies[s->strategy];
@@ -282,15 +368,22 @@ static double rough(const rdt_task *t, const rdt_splits *s, const rdt_rates *r) 
   const double a = (double)t->m * (double)t->k * in, b = (double)t->k * (double)t->n * in;
   const double c = (double)t->m * (double)t->n * (double)rdt_dtype_size(t->out);
   const double lanes = fmin(row->lanes, j);
-  const double load = (a * (parts > 1.0 ? j / lanes : 1.0) + b * (j > 1.0 || parts > 1.0 ? i : 1.0)) / r->load;
+  const double load = (a * lines_of_file(t, 0, s->m, s->k) * (parts > 1.0 ? j / lanes : 1.0) +
+                       b * lines_of_file(t, 1, s->k, s->n) * (j > 1.0 || parts > 1.0 ? i : 1.0)) /
+                      r->load;
   const double passes = t->protected ? (a * j + b * i + c * parts) / r->check : 0.0;
   const double store = c / r->store, copies = t->on->copies ? (load + store) / t->threads : 0.0;
   const double added = c * (parts - 1.0) / r->check; /* the block of C is read and written once more */
-  const double work =
-      2.0 * (double)t->m * (double)t->n * (double)t->k / r->multiply + passes + added + STEP * i * j * parts;
+  const double work = 2.0 * (double)t->m * (double)t->n * (double)t->k * tiles(t, s->m, s->n) / r->multiply + passes +
+                      added + STEP * i * j * parts;
   if (row->slots[0] == 1) return load + work + store; /* as loads wait for products */
-  return row->slots[2] == 1 ? fmax(load, work + load * copies / (load + store)) + store
-                            : fmax(fmax(load, work + copies), store);
+  /* Where copies take nothing from the products, what is left is what cannot overlap: the first load, the last store.
+   */
+  const double ends =
+      t->on->copies ? 0.0
+                    : (double)s->k * (double)(s->m + s->n) * in / r->load + (row->slots[2] > 1 ? store / (i * j) : 0.0);
+  return ends + (row->slots[2] == 1 ? fmax(load, work + load * copies / (load + store)) + store
+                                    : fmax(fmax(load, work + copies), store));
 }
 
 static int64_t more(int64_t parts) {
@@ -299,32 +392,35 @@ static int64_t more(int64_t parts) {
 
 /* The fewest columns of blocks that fit, given the others. */
 static bool widest(const rdt_task *t, rdt_splits *s, size_t limit) {
-  int64_t low = 1, high = rdt_blocks_of(t->n, SMALLEST < t->n ? SMALLEST : t->n);
-  s->n = cut(t->n, high);
+  int64_t low = 1, high = rdt_blocks_of(t->n, least(smallest_block(t), t->n));
+  s->n = cut(t, t->n, high);
   if (!fits(t, s, limit)) return false;
   while (low < high) {
     const int64_t middle = (low + high) / 2;
-    s->n = cut(t->n, middle);
+    s->n = cut(t, t->n, middle);
     if (fits(t, s, limit))
       high = middle;
     else
       low = middle + 1;
   }
-  s->n = cut(t->n, low);
+  s->n = cut(t, t->n, low);
   return true;
 }
 
 static rdt_splits smallest_of(const rdt_task *t, rdt_strategy strategy) {
-  return (rdt_splits){strategy, least(t->m, SMALLEST), least(t->n, SMALLEST), least(t->k, SMALLEST)};
+  const int64_t block = smallest_block(t);
+  return (rdt_splits){strategy, least(t->m, block), least(t->n, block), least(t->k, block)};
 }
 
 static bool best_of(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_splits *out) {
+  const rdt_rates usual = t->on->usual(t->in);
+  const int64_t block = smallest_block(t);
   double quickest = INFINITY;
-  for (int64_t parts = 1; (parts - 1) * SMALLEST < t->k; parts = more(parts))
-    for (int64_t down = 1; (down - 1) * SMALLEST < t->m; down = more(down)) {
-      rdt_splits s = {strategy, cut(t->m, down), t->n, cut(t->k, parts)};
+  for (int64_t parts = 1; (parts - 1) * block < t->k; parts = more(parts))
+    for (int64_t down = 1; (down - 1) * block < t->m; down = more(down)) {
+      rdt_splits s = {strategy, cut(t, t->m, down), t->n, cut(t, t->k, parts)};
       if (!widest(t, &s, limit)) continue;
-      const double seconds = rough(t, &s, &USUAL);
+      const double seconds = rough(t, &s, &usual);
       if (!(seconds < quickest)) continue;
       quickest = seconds;
       *out = s;
@@ -340,18 +436,21 @@ static rdt_status too_little(const rdt_task *t, rdt_strategy strategy, size_t li
   rdt_arrangement store;
   RDT_TRY(rdt_arrange(t, &smallest, NULL, &store, why));
   return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little: the smallest plan (%s) takes %zu bytes", limit,
-                  strategies[s].name, store.bytes + store.beside);
+                  strategies[s].name, rdt_arranged_bytes(t, &store) + store.beside);
 }
 
-rdt_status rdt_splits_choose(const rdt_task *t, rdt_strategy strategy, size_t limit, const rdt_rates *r,
+rdt_status rdt_splits_choose(const rdt_task *task, rdt_strategy strategy, size_t limit, const rdt_rates *r,
                              rdt_splits *out, rdt_reason *why) {
+  rdt_task protected = *task; /* unprotected, a result has the same blocks, and the same bits */
+  const rdt_task *t = &protected;
   double quickest = INFINITY;
+  protected.protected = true;
   for (int i = 0; i < RDT_STRATEGY_COUNT; i++) {
     rdt_splits s;
     rdt_forecast f;
     if (strategy != RDT_STRATEGY_AUTO && strategy != (rdt_strategy)i) continue;
     if (!best_of(t, (rdt_strategy)i, limit, &s)) continue;
-    rdt_forecast_of(t, &s, NULL, r, &f);
+    rdt_forecast_of(t, &s, NULL, r, &f, NULL, NULL);
     if (!(f.seconds < quickest)) continue;
     quickest = f.seconds;
     *out = s;

@@ -4,6 +4,7 @@
 #define RDT_OUTOFCORE_SPLITS_H
 
 #include "outofcore/block.h"
+#include "outofcore/timeline.h"
 
 typedef enum rdt_strategy {
 #define X(id, ...) RDT_STRATEGY_##id,
@@ -12,8 +13,6 @@ typedef enum rdt_strategy {
   RDT_STRATEGY_COUNT,
   RDT_STRATEGY_AUTO = RDT_STRATEGY_COUNT
 } rdt_strategy;
-enum { RDT_MOST_SLOTS = 2 };
-
 typedef struct rdt_strategy_row {
   const char *name;
   int slots[3]; /* of A, B, C */
@@ -27,6 +26,7 @@ rdt_strategy rdt_strategy_find(const char *name); /* RDT_STRATEGY_COUNT: there i
 typedef struct rdt_task {
   const rdt_context *ctx;
   const rdt_backend *on;
+  void *dev; /* its state, while it is open */
   int64_t m, n, k;
   rdt_dtype in, out;
   bool fortran[2]; /* A, B */
@@ -42,19 +42,27 @@ typedef struct rdt_splits {
 
 /* ---- memory ---- */
 
-/* Where everything lies in one piece of memory; base NULL: only counted. */
+/* Where everything lies: in the backend's memory, or in the host's. */
+enum { RDT_MEMORY_BACKEND, RDT_MEMORY_HOST, RDT_MEMORIES };
 typedef struct rdt_arrangement {
-  char *slot[3][RDT_MOST_SLOTS];                           /* blocks of A, B and C */
-  double *sums[2][RDT_MOST_SLOTS], *block[RDT_MOST_SLOTS]; /* sums: of a block, and of a part of it */
-  double *signs[2][2];                                     /* of rows, of columns: of whole blocks, of the last one */
-  char *workspace[RDT_MOST_SLOTS];
+  char *slot[3][RDT_MOST_SLOTS];                       /* blocks of A, B and C */
+  double *sums[2][RDT_MOST_SLOTS];                     /* of a block, and of a part of it; as the backend has them */
+  double *block[RDT_MOST_SLOTS];                       /* vectors of C's blocks */
+  double *signs[2][2];                                 /* of rows, of columns: of whole blocks, of the last one */
+  double *far_block[RDT_MOST_SLOTS], *far_signs[2][2]; /* the same of a backend whose memory is not the host's */
+  double *line[RDT_MOST_SLOTS];                        /* of each block of C: a row or column */
+  rdt_backend_room room;
   unsigned char *done; /* a bit for each block of C */
   char *buffer;        /* for reading back */
-  size_t bytes;        /* of all this */
-  size_t beside;       /* what threads, sums and files take beside it while they run */
+  size_t bytes[RDT_MEMORIES];
+  size_t beside; /* what threads, sums and files take beside it while they run */
 } rdt_arrangement;
 enum { RDT_ARRANGED_BUFFER = 65536 };
-rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *base, rdt_arrangement *out, rdt_reason *why);
+/* base NULL: only counted. */
+rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *const base[RDT_MEMORIES], rdt_arrangement *out,
+                       rdt_reason *why);
+/* What --mem-limit is about: of a backend with memory of its own, that. */
+size_t rdt_arranged_bytes(const rdt_task *t, const rdt_arrangement *a);
 
 /* ---- order ---- */
 
@@ -91,19 +99,15 @@ int64_t rdt_blocks_of(int64_t length, int64_t block);
 
 /* ---- time ---- */
 
-typedef struct rdt_rates { /* of one second */
-  double load, store;      /* bytes */
-  double multiply;         /* operations */
-  double check;            /* bytes of operands and results passed by checks */
-} rdt_rates;
 typedef struct rdt_forecast {
   double seconds, best; /* best: if products at a time do not hinder each other; else the same */
   double loading, multiplying, storing;
   double load_bytes, store_bytes, flops;
   int64_t steps, blocks;
 } rdt_forecast;
+/* spans: what is done when, best: of the best case; NULL: nobody asks. */
 void rdt_forecast_of(const rdt_task *t, const rdt_splits *s, const unsigned char *done, const rdt_rates *r,
-                     rdt_forecast *f);
+                     rdt_forecast *f, rdt_timeline *spans, rdt_timeline *best);
 
 /* Splits within limit bytes: of a strategy always the same ones; of all of them, the strategy that is the quickest by
  * these rates. RDT_ERR_NOMEM names the least limit. */

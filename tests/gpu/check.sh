@@ -2,7 +2,7 @@
 # make gpu-check: every CUDA kernel and linear op against exact results, checks with and without faults, what the
 # checks add to the instructions, and small shapes under compute-sanitizer. All of it runs side by side, and ends within
 # ten minutes; each part prints when it has ended, with its seconds.
-#     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR
+#     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR GPU_OPS TEST_OUTOFCORE
 # RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 set -u
 logs=$(mktemp -d)
@@ -27,6 +27,8 @@ for program in "$@"; do
   if [ "$name" = gpu_faults ]; then
     # shellcheck disable=SC2086
     start "$name" "$program" ${RDT_GPU_FAULTS:-}
+  elif [ "$name" = test_outofcore ]; then
+    start "$name" "$program" cuda:0
   else
     start "$name" "$program"
   fi
@@ -39,6 +41,7 @@ fi
 if command -v compute-sanitizer >/dev/null 2>&1; then
   for program in "$@"; do
     name=$(basename "$program")
+    [ "$name" = test_outofcore ] && continue
     start "memcheck-$name" compute-sanitizer --tool memcheck --error-exitcode 9 "$program" --quick
     # Of our kernels alone, whose arguments are all called rdt_...: those of libraries take minutes. The sanitizer (2025.3)
     # fails inside itself at some of cuBLASLt's, so every type has a run of its own.

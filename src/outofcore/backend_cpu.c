@@ -1,0 +1,300 @@
+/* Between disk and memory. */
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/memory.h"
+#include "cpu/kernel.h"
+#include "cpu/threads.h"
+#include "outofcore/block.h"
+
+typedef struct host {
+  rdt_backend_room room;
+} host;
+
+static rdt_status open_host(const char *device, rdt_dtype in, int threads, void **dev, rdt_reason *why) {
+  (void)device, (void)in, (void)threads;
+  *dev = rdt_calloc(1, sizeof(host));
+  return *dev ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+}
+
+static double available(void *dev) {
+  (void)dev;
+  return rdt_memory_available();
+}
+
+static rdt_status take(void *dev, size_t bytes, void **memory, rdt_reason *why) {
+  (void)dev;
+  *memory = rdt_alloc(bytes, 1);
+  return *memory ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", bytes);
+}
+
+static void release(void *dev, void *memory) {
+  (void)dev;
+  rdt_free(memory);
+}
+
+static void lend(void *dev, const rdt_backend_room *room) {
+  ((host *)dev)->room = *room;
+}
+
+/* Blocks are chosen by these alone, so that the bits of a result, which depend on how the reduction is cut, do not
+ * depend on what was measured when. */
+static rdt_rates usual(rdt_dtype in) {
+  (void)in;
+  return (rdt_rates){.load = 1e9, .store = 1e9, .multiply = 1e11, .check = 1e10};
+}
+
+/* ---- products ---- */
+
+static rdt_status problem_of(const rdt_block_product *p, rdt_problem *prob) {
+  RDT_TRY(rdt_problem_init(prob, RDT_KOP_GEMM, 2));
+  prob->in[0] = p->a;
+  prob->in[1] = p->b;
+  prob->out = p->c;
+  prob->in[0].data = prob->in[1].data = prob->out.data = NULL;
+  prob->acc = rdt_dtype_accumulator(p->a.dtype);
+  if (!p->add) return RDT_OK;
+  prob->epilogue.residual = prob->out;
+  prob->epilogue.beta = 1.0;
+  return RDT_OK;
+}
+
+/* Own kernels: all of their memory is known beforehand, and their bits depend on nothing but the operands. */
+static const rdt_kernel *kernel_for(const rdt_context *ctx, const rdt_problem *prob, bool other) {
+  int n;
+  rdt_reason why;
+  const rdt_kernel *const *all = rdt_cpu_kernels(&n);
+  for (int i = 0; i < n && !other; i++)
+    if (all[i]->op == prob->op && !all[i]->black_box && all[i]->isa <= ctx->isa && all[i]->accept(prob, &why) == RDT_OK)
+      return all[i];
+  return rdt_cpu_reference(prob);
+}
+
+static rdt_status open_kernel(const rdt_context *ctx, const rdt_block_product *p, bool other, int threads,
+                              const rdt_kernel **k, void **state, rdt_reason *why) {
+  rdt_problem prob;
+  rdt_status status = problem_of(p, &prob);
+  if (status == RDT_OK) {
+    *k = kernel_for(ctx, &prob, other);
+    status = (*k)->create(&prob, threads, state, why);
+  } else {
+    rdt_fail(why, status, "out of memory for a product of blocks");
+  }
+  rdt_problem_clear(&prob);
+  return status;
+}
+
+static rdt_status workspace(void *dev, const rdt_context *ctx, const rdt_block_product *p, bool protected, int threads,
+                            size_t bytes[2], rdt_reason *why) {
+  const rdt_kernel *k;
+  void *state;
+  (void)dev, (void)protected;
+  bytes[0] = bytes[1] = 0;
+  RDT_TRY(open_kernel(ctx, p, false, threads, &k, &state, why));
+  if (k->scratch) bytes[0] = k->scratch(state, NULL);
+  k->destroy(state);
+  return RDT_OK;
+}
+
+static rdt_status multiply(void *dev, const rdt_context *ctx, int lane, const rdt_block_product *p, bool other,
+                           int threads, rdt_reason *why) {
+  const rdt_kernel *k;
+  void *state;
+  rdt_epilogue e = RDT_EPILOGUE_NONE;
+  const rdt_tensor in[2] = {p->a, p->b};
+  const rdt_operands o = {.in = in, .n_in = 2, .out = p->c, .epilogue = p->add ? &e : NULL};
+  if (p->add) e.residual = p->c, e.beta = 1.0;
+  RDT_TRY(open_kernel(ctx, p, other, threads, &k, &state, why));
+  if (k->scratch && !other) k->scratch(state, ((host *)dev)->room.workspace[lane]);
+  const int before = rdt_threads_enter(threads);
+  const rdt_status status = k->run(state, &o, why);
+  rdt_threads_leave(before);
+  k->destroy(state);
+  return status;
+}
+
+/* ---- checks ---- */
+
+static bool squares_beta(rdt_dtype in) { /* where checks round like the product, both squares matter as much */
+  return in == RDT_F64;
+}
+
+static rdt_status no_memory(rdt_status status, rdt_reason *why) {
+  return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "out of memory for the sums of a block");
+}
+
+static rdt_status operand_sums(const rdt_tensor *x, int axis, const double *signs, rdt_pair sums, rdt_reason *why) {
+  const rdt_side side = {.weight = {(double *)signs, NULL}, .sum = sums, .block = x->shape[axis]};
+  rdt_sums pass = {.x = *x};
+  *(axis == 0 ? &pass.left : &pass.right) = side;
+  return no_memory(rdt_sums_run(&pass, 1, 1), why);
+}
+
+static size_t bytes_of(const rdt_tensor *t) {
+  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
+}
+
+enum { PIECE = 1 << 18 /* bytes that are summed while a cache has them */ };
+
+/* Some lines of the file's: loaded, added to the seal, summed. Lines along the axis that is summed over give parts of
+ * the sums. */
+static rdt_status load_piece(rdt_loading *l, int64_t from, int64_t count, rdt_reason *why) {
+  const rdt_matrix *m = l->m;
+  const int lines = m->fortran, x = l->axis; /* lines: the dimension that they count */
+  rdt_part_of part = l->part;
+  const int64_t length = m->fortran ? part.rows : part.cols;
+  const size_t at = (size_t)(from * length) * rdt_dtype_size(m->dtype);
+  *(lines ? &part.col : &part.row) += from;
+  *(lines ? &part.cols : &part.rows) = count;
+  const rdt_tensor t = rdt_matrix_view(m, &part, (char *)l->to.data + at);
+  const double began = rdt_clock();
+  RDT_TRY(rdt_matrix_read(m, &part, t.data, why));
+  l->seconds += rdt_clock() - began;
+  if (!l->protected) return RDT_OK;
+  l->seal += rdt_bitsum_apart(t.data, at, bytes_of(&t));
+  const rdt_pair all = {l->sums, l->sums + l->most};
+  const double *signs = l->signs + (lines == x ? from : 0);
+  const int64_t k = t.shape[1 - x];
+  rdt_pair to = {all.dot + (lines == x ? 0 : from), all.sq + (lines == x ? 0 : from)};
+  if (lines == x && from > 0) to = (rdt_pair){all.sq + l->most, all.sq + 2 * l->most};
+  RDT_TRY(operand_sums(&t, x, signs, to, why));
+  for (int64_t i = 0; to.dot != all.dot && lines == x && i < k; i++) {
+    all.dot[i] += to.dot[i];
+    all.sq[i] += to.sq[i];
+  }
+  return RDT_OK;
+}
+
+static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
+  const bool fortran = l->m->fortran;
+  const int64_t lines = fortran ? l->part.cols : l->part.rows, length = fortran ? l->part.rows : l->part.cols;
+  const int64_t fit = PIECE / (length * (int64_t)rdt_dtype_size(l->m->dtype)), piece = fit > 1 ? fit : 1;
+  (void)dev;
+  l->seal = 0;
+  for (int64_t at = 0; at < lines; at += piece)
+    RDT_TRY(load_piece(l, at, lines - at < piece ? lines - at : piece, why));
+  if (!l->protected || !squares_beta(l->m->dtype)) return RDT_OK;
+  const int64_t k = l->axis == 0 ? l->part.cols : l->part.rows;
+  double *dot = l->sums, *sq = dot + l->most;
+  for (int64_t t = 0; t < k; t++)
+    if (!(dot[t] * dot[t] <= sq[t])) sq[t] = dot[t] * dot[t];
+  return RDT_OK;
+}
+
+static rdt_status store(void *dev, const rdt_matrix *m, const rdt_part_of *part, const rdt_tensor *from, uint64_t *sum,
+                        rdt_reason *why) {
+  (void)dev;
+  RDT_TRY(rdt_matrix_write(m, part, from->data, why));
+  *sum = rdt_bitsum_shared(from->data, bytes_of(from), 1);
+  return RDT_OK;
+}
+
+static rdt_status begin(rdt_block *b, rdt_reason *why) {
+  (void)b, (void)why;
+  return RDT_OK;
+}
+
+static void add(rdt_block_side *s, int64_t n, bool first) {
+  for (int64_t i = 0; i < n; i++) {
+    s->expected.dot[i] += s->step.dot[i];
+    s->expected.sq[i] += s->step.sq[i];
+    if (!first) s->between[i] += s->observed.sq[i]; /* as the last check has seen it */
+  }
+}
+
+static rdt_status expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m, double *const sums[2], int64_t most,
+                         rdt_reason *why) {
+  const int64_t k = a->shape[1];
+  const rdt_pair alpha = {sums[0], sums[0] + most}, beta = {sums[1], sums[1] + most};
+  const rdt_sums passes[2] = {{.x = *a, .right = {.weight = beta, .sum = b->side[0].step, .block = k}},
+                              {.x = *m, .left = {.weight = alpha, .sum = b->side[1].step, .block = k}}};
+  RDT_TRY(no_memory(rdt_sums_run(passes, 2, b->threads), why));
+  for (int axis = 0; axis < 2; axis++) add(&b->side[axis], b->c.shape[axis], b->steps == 0);
+  return RDT_OK;
+}
+
+static rdt_status observe(rdt_block *b, rdt_findings *f, bool *judged, uint64_t *seal, rdt_reason *why) {
+  const rdt_block_side *rows = &b->side[0], *cols = &b->side[1];
+  (void)f;
+  *judged = false;
+  if (seal) *seal = rdt_bitsum_shared(b->c.data, bytes_of(&b->c), b->threads); /* first: the check is one of that */
+  const rdt_sums pass = {
+      .x = b->c,
+      .right = {.weight = {(double *)rows->weight, NULL}, .sum = rows->observed, .block = b->c.shape[1]},
+      .left = {.weight = {(double *)cols->weight, NULL}, .sum = cols->observed, .block = b->c.shape[0]}};
+  return no_memory(rdt_sums_run(&pass, 1, b->threads), why);
+}
+
+static rdt_status seal_of(void *dev, int lane, const rdt_tensor *x, int threads, uint64_t *sum, rdt_reason *why) {
+  (void)dev, (void)lane, (void)why;
+  *sum = rdt_bitsum_shared(x->data, bytes_of(x), threads);
+  return RDT_OK;
+}
+
+static rdt_status changed(void *dev, int lane, int axis, const rdt_tensor *x, uint64_t seal, int threads, bool *yes,
+                          rdt_reason *why) {
+  uint64_t now;
+  (void)axis;
+  RDT_TRY(seal_of(dev, lane, x, threads, &now, why));
+  *yes = now != seal;
+  return RDT_OK;
+}
+
+static rdt_status wait_lane(void *dev, int lane, rdt_reason *why) {
+  (void)dev, (void)lane, (void)why;
+  return RDT_OK;
+}
+
+static double product_seconds(void *dev) {
+  (void)dev;
+  return 0.0;
+}
+
+static rdt_status get(void *dev, int lane, void *to, const void *from, size_t bytes, int64_t count, size_t apart,
+                      rdt_reason *why) {
+  (void)dev, (void)lane, (void)why;
+  for (int64_t i = 0; i < count; i++)
+    memcpy((char *)to + (size_t)i * bytes, (const char *)from + (size_t)i * apart, bytes);
+  return RDT_OK;
+}
+
+static rdt_status put(void *dev, int lane, void *to, const void *from, size_t bytes, rdt_reason *why) {
+  (void)dev, (void)lane, (void)why;
+  memcpy(to, from, bytes);
+  return RDT_OK;
+}
+
+static rdt_accumulator accumulator(void *dev, int lane, rdt_dtype in, rdt_dtype out, int *splits) {
+  (void)dev, (void)lane;
+  *splits = 0;
+  return rdt_accumulator_of(in, out);
+}
+
+const rdt_backend rdt_backend_cpu = {.name = "cpu",
+                                     .copies = true,
+                                     .unit = 16,
+                                     .tile = 1,
+                                     .align = 1,
+                                     .trial = (size_t)16 << 20,
+                                     .trial_side = 768,
+                                     .usual = usual,
+                                     .open = open_host,
+                                     .close = rdt_free,
+                                     .available = available,
+                                     .alloc = take,
+                                     .release = release,
+                                     .workspace = workspace,
+                                     .lend = lend,
+                                     .load = load,
+                                     .store = store,
+                                     .multiply = multiply,
+                                     .begin = begin,
+                                     .expect = expect,
+                                     .observe = observe,
+                                     .changed = changed,
+                                     .seal = seal_of,
+                                     .wait = wait_lane,
+                                     .product_seconds = product_seconds,
+                                     .get = get,
+                                     .put = put,
+                                     .accumulator = accumulator};
