@@ -1,6 +1,7 @@
 #include "cuda/blas.h"
 
 #include <cuda_runtime_api.h>
+#include <math.h>
 
 #include "core/memory.h"
 #include "cuda/device.h"
@@ -199,23 +200,31 @@ static rdt_status try_one(void *user, void *stream, rdt_reason *why) {
   return status_of(multiply(t->b, t->o, &t->found->algorithm, t->workspace, WORKSPACE, stream), "a product", why);
 }
 
+/* Among those that are as fast the library's own order decides, so that the same product gets the same algorithm. */
 static rdt_status choose(rdt_blas *b, const rdt_blas_operands *trial, void *stream, rdt_reason *why) {
+  static const double ALIKE = 1.005;
   lt_found found[ALGORITHMS];
-  int count = 0, best = -1;
-  double least = 0.0;
-  void *workspace = NULL;
+  attempt attempts[ALGORITHMS];
+  void *users[ALGORITHMS], *workspace = NULL;
+  double seconds[ALGORITHMS], least = INFINITY;
+  int count = 0, able = 0, best = 0;
   RDT_TRY(status_of(propose(b, WORKSPACE, found, &count), "a product", why));
   RDT_TRY(rdt_cuda_alloc(WORKSPACE, &workspace, why));
   for (int i = 0; i < count; i++) {
-    double seconds;
-    attempt t = {b, trial, &found[i], workspace};
-    if (found[i].state || rdt_cuda_trial(try_one, &t, stream, &seconds, why) != RDT_OK) continue;
-    if (best < 0 || seconds < least) best = i, least = seconds;
+    if (found[i].state) continue;
+    attempts[able] = (attempt){b, trial, &found[i], workspace};
+    users[able] = &attempts[able];
+    able++;
   }
+  const rdt_status s = able    ? rdt_cuda_trials(try_one, users, able, stream, seconds, why)
+                       : count ? RDT_ERR_UNSUPPORTED
+                               : status_of(15, "a product", why);
   rdt_cuda_free(workspace);
-  if (best < 0) return count ? RDT_ERR_UNSUPPORTED : status_of(15, "a product", why);
-  b->algorithm = found[best].algorithm;
-  b->bytes = found[best].workspace;
+  if (s != RDT_OK) return count ? RDT_ERR_UNSUPPORTED : s;
+  for (int i = 0; i < able; i++) least = fmin(least, seconds[i]);
+  while (seconds[best] > ALIKE * least) best++;
+  b->algorithm = attempts[best].found->algorithm;
+  b->bytes = attempts[best].found->workspace;
   return rdt_cuda_alloc(b->bytes, &b->workspace, why);
 }
 
