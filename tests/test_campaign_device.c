@@ -109,7 +109,8 @@ static bool built_in(void) {
 static void products_are_struck(void **state) {
   static const char *const targets[][2] = {{"gemm:24x40x56:f32", "thread1"},    {"gemm:24x40x56:f32", "row"},
                                            {"gemm:24x40x56:s8", "row"},         {"gemm:9x17x5:f64", "auto"},
-                                           {"gemm:24x40x56:f32", "tmr-kernel"}, {"gemm:24x40x56:s8", "tmr-kernel"}};
+                                           {"gemm:24x40x56:f32", "tmr-kernel"}, {"gemm:24x40x56:s8", "tmr-kernel"},
+                                           {"gemm:24x40x56:f32", "row:3"}};
   (void)state;
   if (!built_in()) skip();
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
@@ -118,6 +119,7 @@ static void products_are_struck(void **state) {
       rdt_reason why = {""};
       if (open_product(&r, targets[i][1], targets[i][0], false, &why) != RDT_OK) fail_msg("%s", why.text);
       assert_string_equal(r.target->device, "a device that is none");
+      if (strcmp(targets[i][1], "auto") != 0) assert_string_equal(r.target->layers[0].scheme, targets[i][1]);
       r.faults->deaf = deaf;
       shoot_all(&r, 300);
       assert_true(rdt_count_above(&r.tally.data) > 50);
@@ -175,6 +177,7 @@ static void what_a_device_cannot_do_is_refused(void **state) {
                {"gemm:8x8x8", "thread1", "bit@packed", "has no packed"},
                {"gemm:8x8x8", "none", NULL, "checked by none; such kernels are there for: thread1 row"},
                {"gemm:8x8x8:u8", "row", NULL, "nothing of this datatype"},
+               {"gemm:8x8x8:s8", "row:2", NULL, "up to 1 checks of a line, not row:2"},
                {"gemm:8x8", "row", NULL, "gemm:MxNxK"}};
   (void)state;
   if (!built_in()) skip();

@@ -300,7 +300,13 @@ static void test_table(void **state) {
     assert_true(plain >= table);
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
-  assert_int_equal(injecting, 17); /* of one tile of fp16, each check, and those on wgmma; of other types, two */
+  assert_int_equal(injecting,
+                   21); /* of a tile of fp16, each check, three of few rows, those on wgmma; of other types, few */
+  assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
+  assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
+  assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
+  assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f16_mma_64x64_global")), 1);
+  assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f16_wgmma_128x128pp_row")), 1);
   assert_true(types[RDT_F16] && types[RDT_BF16] && types[RDT_S8] && types[RDT_F64] && types[RDT_F32]);
   assert_non_null(rdt_cuda_kernel_find("gemm_s8_mma_128x128_replicate1"));
   assert_non_null(rdt_cuda_kernel_find("gemm_f32_fma_32x32_thread1"));

@@ -297,9 +297,9 @@ struct rdt_cuda_gemm {
   double bound;
 };
 
-static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, double lambda,
+static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, int sets, double lambda,
                               rdt_cuda_gemm **g, rdt_reason *why) {
-  (void)k, (void)lambda;
+  (void)k, (void)sets, (void)lambda;
   *g = calloc(1, sizeof **g);
   (*g)->machine = (fake *)m;
   (*g)->bound = p->acc == RDT_S32 ? 0.0 : 1e-3;

@@ -15,25 +15,29 @@ typedef struct device_target {
   rdt_context *ctx;
   rdt_machine *machine;
   const rdt_cuda_kernel *kernel, *bare;
+  int sets;                     /* of checks of a row */
+  char scheme[RDT_SCHEME_TEXT]; /* "row", "row:2" */
   rdt_accumulator acc;
   rdt_op op;     /* the data, on the host */
   rdt_problem p; /* the same product with the device's addresses */
   void *there[3];
   rdt_cuda_gemm *gemm, *plain;
-  const char *scheme;
   rdt_thrice *votes; /* NULL: another scheme; what checks the kernel makes do not count beside them */
   rdt_target_data data;
 } device_target;
 
 /* ---- kernels ---- */
 
-static const rdt_cuda_kernel *find(rdt_dtype dtype, const char *scheme) {
+/* The one with the largest tile that the rows fill. */
+static const rdt_cuda_kernel *find(rdt_dtype dtype, const char *scheme, int64_t rows) {
   int n;
-  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
-  for (int i = 0; i < n; i++)
-    if (table[i].dtype == dtype && strcmp(table[i].scheme, scheme) == 0 && rdt_cuda_kernel_inject(&table[i]))
-      return &table[i];
-  return NULL;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n), *best = NULL;
+  for (int i = 0; i < n; i++) {
+    const rdt_cuda_kernel *k = &table[i];
+    if (k->dtype != dtype || strcmp(k->scheme, scheme) != 0 || !rdt_cuda_kernel_inject(k)) continue;
+    if (!best || (k->family == best->family && k->tile->rows <= rows && k->tile->rows > best->tile->rows)) best = k;
+  }
+  return best;
 }
 
 static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
@@ -41,13 +45,18 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   char known[160] = "";
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   const rdt_dtype dtype = t->op.prob.in[0].dtype;
+  const int64_t rows = t->op.out.shape[0];
   const char *asked = strcmp(t->ctx->scheme, "auto") == 0 ? "thread1" : t->ctx->scheme;
   const bool thrice = strcmp(asked, "tmr-kernel") == 0;
-  t->kernel = find(dtype, thrice ? "thread1" : asked);
-  t->scheme = thrice ? "tmr-kernel" : t->kernel ? t->kernel->scheme : NULL;
+  const rdt_scheme_info *scheme = rdt_scheme_parse(asked, &t->sets);
+  t->kernel = scheme ? find(dtype, thrice ? "thread1" : scheme->name, rows) : NULL;
+  if (t->kernel && t->sets > rdt_cuda_kernel_sets(t->kernel))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has up to %d checks of a line, not %s", t->kernel->name,
+                    rdt_cuda_kernel_sets(t->kernel), asked);
+  if (scheme) rdt_scheme_name(scheme, t->sets, t->scheme);
   for (int i = 0; i < n; i++) {
     const bool there =
-        table[i].dtype == dtype && find(dtype, table[i].scheme) == &table[i] && rdt_scheme_find(table[i].scheme);
+        table[i].dtype == dtype && find(dtype, table[i].scheme, rows) == &table[i] && rdt_scheme_find(table[i].scheme);
     if (there) snprintf(known + strlen(known), sizeof known - strlen(known), " %s", table[i].scheme);
     if (t->kernel && table[i].dtype == dtype && table[i].tile == t->kernel->tile && table[i].check == RDT_MMA_NONE)
       t->bare = &table[i];
@@ -84,7 +93,7 @@ static rdt_status describe(device_target *t, rdt_reason *why) {
   snprintf(b->device, sizeof b->device, "%s", t->machine->device.name);
   RDT_TRY(rdt_target_layers(b, 1, why));
   RDT_TRY(rdt_target_layer_set(b, 0, t->op.name, "gemm", t->kernel->name, t->scheme, NULL, why));
-  b->layers[0].info = rdt_scheme_find(t->scheme);
+  b->layers[0].info = rdt_scheme_parse(t->scheme, &t->sets);
   b->layers[0].one_core = t->votes != NULL; /* nobody says on which multiprocessors copies are computed */
   b->spots = rdt_calloc(RDT_SITE_COUNT, sizeof *b->spots);
   if (!b->layers[0].info || !b->spots) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
@@ -113,7 +122,7 @@ static rdt_status draw(device_target *t, uint64_t drawing, rdt_reason *why) {
   for (int i = 0; i < 2; i++)
     RDT_TRY(m->put(m, RDT_LANE_MAIN, t->there[i], t->op.prob.in[i].data, bytes_of(t, i), why));
   RDT_TRY(m->wait(m, why));
-  return m->gemm_create(m, t->kernel, &t->p, t->ctx->policy.lambda, &t->gemm, why);
+  return m->gemm_create(m, t->kernel, &t->p, t->sets, t->ctx->policy.lambda, &t->gemm, why);
 }
 
 /* ---- runs ---- */
@@ -424,7 +433,7 @@ static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
 
 static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why) {
   device_target *t = (device_target *)base;
-  if (!t->plain) RDT_TRY(t->machine->gemm_create(t->machine, t->bare, &t->p, t->ctx->policy.lambda, &t->plain, why));
+  if (!t->plain) RDT_TRY(t->machine->gemm_create(t->machine, t->bare, &t->p, 1, t->ctx->policy.lambda, &t->plain, why));
   return rdt_target_clock(run_either, t, seconds, why);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "check/weights.h"
 #include "core/memory.h"
 #include "cuda/classic.h"
 #include "cuda/kernel.h"
@@ -185,7 +186,7 @@ static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator 
     r.k = r.acc.depth;
     r.splits = 0;
   } else {
-    r.depth_sum = 4 + 5 + a->column_blocks; /* of a thread, among threads, over blocks */
+    r.depth_sum = 4 + 5 + a->column_blocks + (a->sets > 1); /* of a thread, among threads, over blocks; a weight */
     if (a->scalar) r.depth_sum += g->row_blocks + t->rows;
     r.eta_out = half ? 0x1p-36 : 0.0; /* the second part is stored 2^11 times as large */
   }
@@ -240,6 +241,7 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   }
   if (!g->weights.parts) return RDT_OK;
   if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, sizeof(double), stream, why));
+  grid.y = (unsigned)g->weights.sets;
   if (threads(g->kernel))
     grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / (8 * g->weights.fragments)));
   const int type = weights_type(g->kernel->dtype);
@@ -249,10 +251,35 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of weights", why);
 }
 
+/* What checks of rows after the first weigh columns with. */
+static rdt_status take_turns(rdt_cuda_gemm *g, void *to, void *stream, rdt_reason *why) {
+  rdt_mma_args *a = &g->args;
+  const int64_t pitch = (int64_t)a->column_blocks * g->kernel->tile->columns;
+  if (a->sets < 2) return RDT_OK;
+  float *turns = rdt_calloc((size_t)(pitch * (a->sets - 1)), sizeof *turns);
+  if (!turns) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", g->kernel->name);
+  for (int set = 1; set < a->sets; set++)
+    for (int64_t j = 0; j < a->n; j++) turns[(set - 1) * pitch + j] = (float)rdt_check_weight(j, set);
+  rdt_status s = rdt_cuda_put(to, turns, (size_t)(pitch * (a->sets - 1)) * sizeof *turns, stream, why);
+  if (s == RDT_OK) s = rdt_cuda_wait(stream, why);
+  rdt_free(turns);
+  a->turns = g->weights.turns = to;
+  g->weights.turns_pitch = pitch;
+  return s;
+}
+
 rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why) {
+  return rdt_cuda_gemm_create_sets(k, d, p, 1, lambda, splits, stream, state, why);
+}
+
+rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p, int sets,
+                                     double lambda, int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why) {
   *state = NULL;
   RDT_TRY(rdt_cuda_gemm_accept(k, p, why));
+  if (sets < 1 || sets > rdt_cuda_kernel_sets(k))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has up to %d checks of a line, not %d: several are of rows of floats",
+                    k->name, rdt_cuda_kernel_sets(k), sets);
   if (d->major < k->least || (is_wide(k) && d->major != k->least) || (size_t)k->shared > d->shared)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s needs compute capability %d.0%s and %d bytes of shared memory; %s has %d.%d and %zu", k->name,
@@ -283,6 +310,7 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   a->column_blocks = (int)up(a->n, t->columns);
   g->row_blocks = (int)up(a->m, t->rows);
   a->scalar = strcmp(k->scheme, "global") == 0;
+  a->sets = sets;
   if (is_wide(k)) g->wide.blocks = rdt_wide_blocks(k, a->m, a->column_blocks, d->sms);
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
@@ -291,15 +319,18 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   const size_t tickets =
       place(&at, (tiles + (size_t)g->row_blocks + 1 + 2 * (size_t)g->wide.blocks) * sizeof(unsigned));
   const size_t size = (size_t)k->sum, element = rdt_dtype_info(k->dtype)->bytes;
-  const size_t wide = 16 / element > RDT_MMA_PARTS ? 16 : RDT_MMA_PARTS * element; /* bytes of a row of parts */
+  const int part_columns = sets > 2 ? (int)up(sets, 2) * 2 * RDT_MMA_PARTS_EACH : RDT_MMA_PARTS;
+  a->part_columns = 16 / element > RDT_MMA_PARTS ? 16 / (int)element : part_columns;
   const size_t columns = (size_t)(up(a->n, t->columns) * t->columns);
   const int fragments = by_column(k) ? 1 : t->warp_columns / 8; /* that a group of columns lies in */
   const size_t rho2 = place(&at, threads(k) ? columns / (size_t)fragments * size : sizeof(double));
   const size_t parts = place(&at, !sums(k)     ? 0
                                   : is_wide(k) ? (size_t)(up(a->k, k->k) * k->k) * size
-                                               : (size_t)a->k * wide);
-  const size_t sets = is_wide(k) ? 2 : 1; /* of sums */
-  const size_t rows = place(&at, sums(k) ? sets * (size_t)(a->column_blocks + a->splits) * (size_t)a->m * 2 * size : 0);
+                                               : (size_t)a->k * (size_t)a->part_columns * element);
+  const size_t each = (size_t)(a->column_blocks + a->splits) * (size_t)a->m * size; /* of sums, a number a row */
+  const size_t rows = place(&at, sums(k) ? (is_wide(k) ? 2 : 1) * 2 * each : 0);
+  const size_t more = place(&at, (size_t)(sets - 1) * each);
+  const size_t turns = place(&at, (size_t)(sets - 1) * columns * sizeof(float));
   const size_t scalars = place(&at, sums(k) ? (size_t)(g->row_blocks + g->wide.blocks) * 4 * size : 0);
   const bool classic = k->check == RDT_MMA_CLASSIC;
   const int64_t strips = up(a->m, RDT_CLASSIC_ROWS);
@@ -316,7 +347,7 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   char *memory = base;
   a->verdict = (rdt_cuda_verdict *)(memory + verdict);
   a->tickets = (unsigned *)(memory + tickets), a->rho2 = memory + rho2, a->parts = memory + parts;
-  a->sums = memory + rows, a->scalars = memory + scalars, a->partial = memory + partial;
+  a->sums = memory + rows, a->more = memory + more, a->scalars = memory + scalars, a->partial = memory + partial;
   rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
   if (is_half(k->dtype)) RDT_TRY_GOTO(rdt_probe(d, k->dtype, NULL, &acc, why), fail);
   const rdt_tolerance tolerance = tolerance_of(g, &acc, lambda);
@@ -326,8 +357,15 @@ rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device 
   if (a->scalar) a->bound.a2_floor *= (float)a->m; /* of every row */
   if (!is_half(k->dtype)) a->bound.a2_floor = RDT_MMA_LEAST;
   if (sums(k) || (threads(k) && k->dtype != RDT_S8))
-    g->weights = (rdt_weights_args){
-        .ldb = a->ldb, .k = a->k, .n = a->n, .fragments = fragments, .rho2 = memory + rho2, .parts = memory + parts};
+    g->weights = (rdt_weights_args){.ldb = a->ldb,
+                                    .k = a->k,
+                                    .n = a->n,
+                                    .fragments = fragments,
+                                    .rho2 = memory + rho2,
+                                    .parts = memory + parts,
+                                    .part_columns = a->part_columns,
+                                    .sets = sets};
+  RDT_TRY_GOTO(take_turns(g, memory + turns, stream, why), fail);
   if (classic) {
     a->next = (float *)(memory + next), a->sums = memory + totals;
     g->classic = (rdt_classic_args){.rows = a->m,
@@ -479,9 +517,21 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
                        .bound = NAN};
 }
 
+/* Numbers that are added to a row of the finished sums. */
+static rdt_mma_hit aim_several(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
+  rdt_mma_hit h = {.site = RDT_MMA_REDUCED,
+                   .element = {(int)(s->hit.element / g->args.n), -1},
+                   .several = s->several,
+                   .sm = -1,
+                   .bound = NAN};
+  for (int i = 0; i < s->several; i++) h.places[i] = s->columns[i], h.changes[i] = s->changes[i];
+  return h;
+}
+
 /* Which thread has an element, and when it is at a share of the reduction. */
 static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   const rdt_cuda_kernel *kernel = g->kernel;
+  if (s->several) return aim_several(g, s);
   if (is_wide(kernel)) return aim_wide(g, s);
   const rdt_cuda_tile *t = kernel->tile;
   const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
@@ -520,8 +570,8 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   const size_t bytes = (size_t)count * sizeof(rdt_mma_hit), all = bytes + (size_t)count * sizeof *found;
   if (!code) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
   for (int i = 0; i < count; i++)
-    if (s[i].limit && g->kernel->family != RDT_CUDA_MMA)
-      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes no fault in its bound", g->kernel->name);
+    if ((s[i].limit || s[i].several) && g->kernel->family != RDT_CUDA_MMA)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes no fault in its bound, and one at a time", g->kernel->name);
   void *memory = NULL;
   rdt_mma_hit *hits = rdt_calloc((size_t)count, sizeof *hits);
   rdt_status status = hits ? rdt_cuda_alloc(all, &memory, why) : rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");

@@ -34,6 +34,7 @@ typedef struct rdt_cuda_kernel {
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
 const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: there is none */
 const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k); /* of its injecting one; NULL: there is none */
+int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k); /* checks of a row, at most: on mma.sync and in floats several */
 
 /* A product that was made ready for a device. One run at a time. */
 typedef struct rdt_cuda_gemm rdt_cuda_gemm;
@@ -43,6 +44,9 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
  * that share a tile's k, 0: as many as fill the device. */
 rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
+/* The same with several checks of each row (docs/tolerance.md), no more than the kernel has. */
+rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p, int sets,
+                                     double lambda, int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
 /* Asynchronous. out = alpha A B + bias + beta residual by the planned epilogue. */
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Asynchronous: what checks need of fixed weights, formed once more. */
@@ -50,6 +54,7 @@ rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void
 /* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
  * order. RDT_ERR_UNSUPPORTED where they do not fit. */
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why);
+enum { RDT_CUDA_SEVERAL = 8 };
 /* A fault, by the injecting instantiation. bound: of the check that looks at it, NaN where none does. */
 typedef struct rdt_cuda_strike {
   rdt_kernel_hit hit; /* element, position, mask; before, after, done */
@@ -58,6 +63,9 @@ typedef struct rdt_cuda_strike {
   bool fragment;      /* of A, for the element's row: what multiplies and what checks in registers have it alike */
   bool limit;         /* the squares that the bound of the check is made of */
   int sm;             /* everything that this SM computes is hit, at position; -1: no */
+  int several;        /* in place of all that: numbers added to so many elements of the element's row, over all k */
+  int columns[RDT_CUDA_SEVERAL];
+  double changes[RDT_CUDA_SEVERAL];
   double bound;
 } rdt_cuda_strike;
 /* A product for each of count faults; waits. Results lie so many bytes apart from out on; what was found in each goes

@@ -155,3 +155,8 @@ const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
     if (strcmp(injecting[i].name, k->name) == 0) return injecting[i].code;
   return NULL;
 }
+
+int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k) {
+  const bool several = k->family == RDT_CUDA_MMA && k->dtype != RDT_S8 && strcmp(k->scheme, "row") == 0;
+  return several ? RDT_MMA_SETS : 1;
+}

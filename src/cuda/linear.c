@@ -94,9 +94,14 @@ static bool small(const rdt_problem *p) {
   return m <= 64 || (m <= 512 && n <= 512);
 }
 
+/* Has the kernel this check? Of "row:f" those that have as many of a row. */
+static bool own_is(const rdt_cuda_kernel *k, const char *scheme) {
+  const int sets = row_sets(scheme);
+  return sets ? is(k->scheme, "row") && sets <= rdt_cuda_kernel_sets(k) : is(scheme, k->scheme);
+}
+
 static bool own_accepts(const rdt_cuda_kernel *k, const rdt_problem *p, const char *scheme) {
-  return k->family == RDT_CUDA_MMA &&
-         (scheme ? is(scheme, k->scheme) : is(k->scheme, "row") || is(k->scheme, "thread1")) &&
+  return k->family == RDT_CUDA_MMA && (scheme ? own_is(k, scheme) : is(k->scheme, "row") || is(k->scheme, "thread1")) &&
          rdt_cuda_gemm_accept(k, p, NULL) == RDT_OK && k->tile->rows < 4 * p->out.shape[0] + 64;
 }
 
@@ -229,10 +234,11 @@ static void enter_own(contest *c, const rdt_problem *p, bool is_conv, const char
   for (int i = 0; i < n; i++) {
     rdt_reason why = {""};
     if (!own_accepts(&table[i], p, scheme)) continue;
-    rdt_cuda_linear *l = entrant(c, WAY_OWN, table[i].name, table[i].scheme);
+    rdt_cuda_linear *l = entrant(c, WAY_OWN, table[i].name, scheme ? scheme : table[i].scheme);
     if (!l) return;
+    const int sets = row_sets(l->scheme) > 1 ? row_sets(l->scheme) : 1;
     l->pointwise = is_conv;
-    enter(c, l, rdt_cuda_gemm_create(&table[i], c->d, p, c->lambda, 0, c->stream, &l->own, &why), &why);
+    enter(c, l, rdt_cuda_gemm_create_sets(&table[i], c->d, p, sets, c->lambda, 0, c->stream, &l->own, &why), &why);
   }
 }
 

@@ -102,11 +102,11 @@ static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
   return rdt_cuda_linear_verdict(l);
 }
 
-static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, double lambda,
+static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, int sets, double lambda,
                               rdt_cuda_gemm **g, rdt_reason *why) {
   *g = NULL;
   RDT_TRY(enter(m, why));
-  return rdt_cuda_gemm_create(k, &m->device, p, lambda, 0, stream_of(m, RDT_LANE_MAIN), g, why);
+  return rdt_cuda_gemm_create_sets(k, &m->device, p, sets, lambda, 0, stream_of(m, RDT_LANE_MAIN), g, why);
 }
 
 static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,

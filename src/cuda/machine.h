@@ -40,9 +40,9 @@ struct rdt_machine {
   const char *(*linear_kernel)(const rdt_cuda_linear *l);
   const char *(*linear_scheme)(const rdt_cuda_linear *l);
   void (*linear_destroy)(rdt_cuda_linear *l);
-  /* Own products for campaigns (cuda/kernel.h), fixed weights. gemm_run: struck by its injecting instantiation, or as
-   * it is shipped (NULL); waits, and says what was found. */
-  rdt_status (*gemm_create)(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, double lambda,
+  /* Own products for campaigns (cuda/kernel.h), fixed weights, so many checks of a row. gemm_run: struck by its
+   * injecting instantiation, or as it is shipped (NULL); waits, and says what was found. */
+  rdt_status (*gemm_create)(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, int sets, double lambda,
                             rdt_cuda_gemm **g, rdt_reason *why);
   rdt_status (*gemm_run)(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
                          rdt_cuda_verdict *found, rdt_reason *why);

@@ -102,7 +102,8 @@ RDT_DEVICE void store(const rdt_type_bf16 *, uint16_t *part, const sums &s, doub
   }
 }
 
-RDT_DEVICE void store(const rdt_type_s8 *, uint8_t *part, const sums &s, double *) { /* modulo 2^32: whole numbers fit */
+RDT_DEVICE void store(const rdt_type_s8 *, uint8_t *part, const sums &s,
+                      double *) { /* modulo 2^32: whole numbers fit */
   int rest = (int)(unsigned)(long long)s.high;
   for (int i = 0; i < 4; i++) {
     const int digit = (int)(int8_t)(uint8_t)(unsigned)rest;
@@ -131,12 +132,13 @@ RDT_DEVICE void atomic_most(double *to, double x) {
 template <class T>
 static __global__ void __launch_bounds__(256) rows(const __grid_constant__ rdt_weights_args p) {
   __shared__ sums warps[8];
-  constexpr int count = 16 / T::bytes > RDT_MMA_PARTS ? 16 / T::bytes : RDT_MMA_PARTS;
-  const int row = (int)blockIdx.x;
+  const int row = (int)blockIdx.x, set = (int)blockIdx.y;
+  const float *turns = set ? p.turns + (set - 1) * p.turns_pitch : NULL;
   sums s = {0.0, 0.0, 0.0};
   for (int j = (int)threadIdx.x; j < p.n; j += 256) {
     const double x = T::exact ? (double)(int8_t)rdt_read<T>::at(p, row, j) : (double)rdt_read<T>::at(p, row, j);
-    s.add(rdt_mma_sign((unsigned)j) ? -x : x, 0.0, T::exact ? 0.0 : (double)square<T>(p, row, j));
+    const double w = turns ? (double)turns[j] : 1.0, sign = rdt_mma_sign((unsigned)j) ? -w : w, y = x * sign;
+    s.add(y, fma(x, sign, -y), T::exact || set ? 0.0 : (double)square<T>(p, row, j));
   }
   for (int d = 16; d > 0; d /= 2) {
     const double high = __shfl_down_sync(0xffffffffu, s.high, d), low = __shfl_down_sync(0xffffffffu, s.low, d);
@@ -146,8 +148,9 @@ static __global__ void __launch_bounds__(256) rows(const __grid_constant__ rdt_w
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int w = 1; w < 8; w++) s.add(warps[w].high, warps[w].low, warps[w].squares);
-  typename T::element *part = (typename T::element *)p.parts + (int64_t)row * count;
-  for (int i = 0; i < count; i++) part[i] = 0;
+  const int mine = set * RDT_MMA_PARTS_EACH, end = set + 1 < p.sets ? mine + RDT_MMA_PARTS_EACH : p.part_columns;
+  typename T::element *part = (typename T::element *)p.parts + (int64_t)row * p.part_columns + mine;
+  for (int i = 0; i < end - mine; i++) part[i] = 0;
   store((const T *)nullptr, part, s, &s.squares);
   if constexpr (!T::exact) {
     const typename T::sum rho2 = (typename T::sum)(s.squares * 1.001);
@@ -155,8 +158,9 @@ static __global__ void __launch_bounds__(256) rows(const __grid_constant__ rdt_w
   }
 }
 
-extern "C" const void *const rdt_weights_groups[] = {(const void *)groups<rdt_type_f16>, (const void *)groups<rdt_type_bf16>, NULL,
-                                                     (const void *)groups<rdt_type_f64>, (const void *)groups<rdt_type_f32>};
+extern "C" const void *const rdt_weights_groups[] = {
+    (const void *)groups<rdt_type_f16>, (const void *)groups<rdt_type_bf16>, NULL, (const void *)groups<rdt_type_f64>,
+    (const void *)groups<rdt_type_f32>};
 extern "C" const void *const rdt_weights_rows[] = {(const void *)rows<rdt_type_f16>, (const void *)rows<rdt_type_bf16>,
                                                    (const void *)rows<rdt_type_s8>, (const void *)rows<rdt_type_f64>,
                                                    (const void *)rows<rdt_type_f32>};

@@ -14,7 +14,10 @@ typedef struct rdt_weights_args {
   int k, n;
   int fragments; /* of eight columns: of each group, whose columns a thread sums; 1: single columns */
   void *rho2;    /* largest sum of squares of a group in a row: [n / fragments], or of whole rows: [1], 0 before */
-  void *parts;   /* k x RDT_MMA_PARTS, 16 bytes at least: signed sums of the rows, split */
+  void *parts;   /* k x part_columns: signed sums of the rows, split, RDT_MMA_PARTS_EACH columns for each check */
+  int part_columns, sets;
+  const float *turns; /* weights of columns in checks after the first; from one to the next: */
+  int64_t turns_pitch;
 } rdt_weights_args;
 
 enum rdt_weights_type { RDT_WEIGHTS_F16, RDT_WEIGHTS_BF16, RDT_WEIGHTS_S8, RDT_WEIGHTS_F64, RDT_WEIGHTS_F32 };
@@ -23,7 +26,7 @@ enum rdt_weights_type { RDT_WEIGHTS_F16, RDT_WEIGHTS_BF16, RDT_WEIGHTS_S8, RDT_W
 extern const void *const rdt_weights_wgmma[2][2];
 /* Kernels (args), of each type; exact ones need no squares. */
 extern const void *const rdt_weights_groups[]; /* a block of 256 threads for each `fragments` times eight columns */
-extern const void *const rdt_weights_rows[];   /* a block of 256 threads for each row */
+extern const void *const rdt_weights_rows[];   /* the same for each row (x) in each check (y) */
 
 #ifdef __cplusplus
 }

@@ -21,11 +21,11 @@ static void complain(const char *kernel, const gpu_case *c, const char *what) {
          (long long)c->in[0].shape[1], what);
 }
 
-static rdt_cuda_gemm *ready(const rdt_cuda_kernel *k, gpu_case *c, double lambda, int splits, bool fixed) {
+static rdt_cuda_gemm *ready(const rdt_cuda_kernel *k, gpu_case *c, int sets, double lambda, int splits, bool fixed) {
   rdt_cuda_gemm *g;
   rdt_reason why;
   c->p.in[1].data = fixed ? c->in[1].data : NULL;
-  gpu_must(rdt_cuda_gemm_create(k, &device, &c->p, lambda, splits, NULL, &g, &why), k->name, &why);
+  gpu_must(rdt_cuda_gemm_create_sets(k, &device, &c->p, sets, lambda, splits, NULL, &g, &why), k->name, &why);
   return g;
 }
 
@@ -73,9 +73,10 @@ static void check_values(const rdt_cuda_kernel *k, const gpu_case *c, int splits
     }
 }
 
-static void check_product(const rdt_cuda_kernel *k, gpu_case *c, int splits, bool fixed, void *first, bool *has_first) {
+static void check_product(const rdt_cuda_kernel *k, gpu_case *c, int sets, int splits, bool fixed, void *first,
+                          bool *has_first) {
   const size_t bytes = c->bytes[2];
-  rdt_cuda_gemm *g = ready(k, c, 6.0, splits, fixed);
+  rdt_cuda_gemm *g = ready(k, c, sets, 6.0, splits, fixed);
   for (int turn = 0; turn < 2; turn++) {
     gpu_case_poison(c);
     const rdt_cuda_verdict v = run(g, c, k->name);
@@ -106,7 +107,9 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
     if (table[i].dtype != s->in || table[i].family < least || rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
       continue;
     if (i == 0 || table[i].tile != table[i - 1].tile || table[i].dtype != table[i - 1].dtype) has_first = false;
-    check_product(&table[i], &c, splits, fixed, first, &has_first);
+    check_product(&table[i], &c, 1, splits, fixed, first, &has_first);
+    const int most = rdt_cuda_kernel_sets(&table[i]);
+    if (most > 1) check_product(&table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
   }
   free(first);
   gpu_case_free(&c);
@@ -194,12 +197,19 @@ static void check_clean(void) {
           printf("clean %-10s %-32s %dx%dx%d suspects at lambda", gpu_data_name[kind], table[j].name, s.m, s.n, s.k);
           static const double lambdas[] = {6.0, 1.0, 0.3, 0.1};
           for (int l = 0; l < 4; l++) {
-            rdt_cuda_gemm *g = ready(&table[j], &c, lambdas[l], 0, true);
+            rdt_cuda_gemm *g = ready(&table[j], &c, 1, lambdas[l], 0, true);
             const rdt_cuda_verdict v = run(g, &c, table[j].name);
             printf("  %.2f: %u%s", lambdas[l], v.suspect, v.certain | v.cannot ? " (!)" : "");
             if (l == 0 && (v.suspect | v.certain | v.cannot))
               complain(table[j].name, &c, gpu_data_name[kind]), print_finding(&v);
             if (l == 0) products++;
+            rdt_cuda_gemm_destroy(g);
+          }
+          if (rdt_cuda_kernel_sets(&table[j]) > 1) {
+            rdt_cuda_gemm *g = ready(&table[j], &c, rdt_cuda_kernel_sets(&table[j]), 6.0, 0, true);
+            const rdt_cuda_verdict v = run(g, &c, table[j].name);
+            products++;
+            if (v.suspect | v.certain | v.cannot) complain(table[j].name, &c, "several checks"), print_finding(&v);
             rdt_cuda_gemm_destroy(g);
           }
           printf("\n");
@@ -223,7 +233,7 @@ static void check_unbounded(rdt_dtype type) {
   gpu_must(rdt_cuda_wait(NULL, &why), "put", &why);
   for (int i = 0; i < n; i++) {
     if (table[i].dtype != type || table[i].check == RDT_MMA_NONE || table[i].check == RDT_MMA_REPLICATE) continue;
-    rdt_cuda_gemm *g = ready(&table[i], &c, 6.0, 0, true);
+    rdt_cuda_gemm *g = ready(&table[i], &c, rdt_cuda_kernel_sets(&table[i]), 6.0, 0, true);
     const rdt_cuda_verdict v = run(g, &c, table[i].name);
     if (!v.cannot) complain(table[i].name, &c, "an infinite input is not told");
     if (v.certain | v.suspect) complain(table[i].name, &c, "an infinite input is called a fault"), print_finding(&v);
@@ -245,7 +255,7 @@ static void check_chain(rdt_dtype type) {
   gpu_case one, two;
   gpu_case_make(&one, &s1, &seed, false), gpu_case_make(&two, &s2, &seed, false);
   two.in[0] = two.p.in[0] = one.p.out;
-  rdt_cuda_gemm *first = ready(k, &one, 6.0, 1, true), *second = ready(k, &two, 6.0, 2, true);
+  rdt_cuda_gemm *first = ready(k, &one, 1, 6.0, 1, true), *second = ready(k, &two, 1, 6.0, 2, true);
   if (rdt_cuda_gemm_follow(first, second, &why) == RDT_OK) complain(name, &one, "follows what it does not");
   gpu_must(rdt_cuda_gemm_follow(second, first, &why), name, &why);
   for (int turn = 0; turn < 2; turn++) {

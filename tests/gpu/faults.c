@@ -1,5 +1,6 @@
 /* make gpu-check, second part: faults planted in the CUDA kernels, by the thousand, and tiles without any.
- *     gpu_faults [--quick | FAULTS TILES]      of each kernel that has an injecting instantiation (default 2000 200000)
+ *     gpu_faults [--quick | FAULTS TILES [WORD]]      of each kernel that has an injecting instantiation (default 2000
+ *                                                     200000); WORD: of those whose names contain it
  * Above the floor: the fault changes what a check sums by more than twice its bound, so it must be found; where bits
  * are compared, or integers, it must be found if the result is another one. 1 where one was not, 77 without a GPU. */
 #include <math.h>
@@ -7,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/weights.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "gpu.h"
 
@@ -94,14 +96,100 @@ static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_st
   }
 }
 
+/* Numbers x, the largest of them 1, which each of n - 1 lists of n weights makes nothing of. */
+static void cancel(double w[RDT_MMA_SETS][RDT_MMA_SETS], int n, double *x) {
+  double most = 1.0;
+  for (int i = 0; i + 1 < n; i++) { /* elimination, the largest first */
+    int best = i;
+    for (int r = i + 1; r + 1 < n; r++)
+      if (fabs(w[r][i]) > fabs(w[best][i])) best = r;
+    for (int j = 0; j < n; j++) {
+      const double keep = w[i][j];
+      w[i][j] = w[best][j], w[best][j] = keep;
+    }
+    for (int r = i + 1; r + 1 < n; r++) {
+      const double share = w[r][i] / w[i][i];
+      for (int j = i; j < n; j++) w[r][j] -= share * w[i][j];
+    }
+  }
+  x[n - 1] = 1.0;
+  for (int i = n - 2; i >= 0; i--) {
+    x[i] = 0.0;
+    for (int j = i + 1; j < n; j++) x[i] -= w[i][j] * x[j];
+    x[i] /= w[i][i];
+    most = fmax(most, fabs(x[i]));
+  }
+  for (int i = 0; i < n; i++) x[i] /= most;
+}
+
+/* Faults in a row that cancel in all checks but the last of so many. What that one sees of them. */
+static double cancelling(const gpu_case *c, int sets, rdt_cuda_strike *s, uint64_t *seed) {
+  const int64_t n = c->p.out.shape[1];
+  double w[RDT_MMA_SETS][RDT_MMA_SETS], x[RDT_MMA_SETS], seen = 0.0;
+  *s = (rdt_cuda_strike){
+      .hit = {.element = (int64_t)(gpu_random(seed) % (uint64_t)c->p.out.shape[0]) * n}, .sm = -1, .several = sets};
+  for (int i = 0; i < sets; i++) {
+    s->columns[i] = (int)(gpu_random(seed) % (uint64_t)n);
+    for (int j = 0; j < i; j++)
+      if (s->columns[j] == s->columns[i]) i--, j = sets; /* another one */
+  }
+  for (int d = 0; d < sets; d++)
+    for (int i = 0; i < sets; i++) {
+      const double sign = rdt_mma_sign((unsigned)s->columns[i]) ? -1.0 : 1.0;
+      w[d][i] = sign * (double)(float)rdt_check_weight(s->columns[i], d); /* as it is kept */
+    }
+  const double *last = w[sets - 1];
+  cancel(w, sets, x);
+  for (int i = 0; i < sets; i++) s->changes[i] = 1000.0 * x[i], seen += last[i] * s->changes[i];
+  return fabs(seen);
+}
+
+/* As many faults in a row as it has checks: found. By one check less they are not, as they cancel in all of these. */
+static void plant_several(const rdt_cuda_kernel *k, int sets, int64_t faults) {
+  static rdt_cuda_strike strikes[BATCH];
+  static rdt_cuda_verdict verdicts[2][BATCH];
+  static double seen[BATCH];
+  uint64_t seed = 31 + (uint64_t)sets + 100 * (uint64_t)k->dtype;
+  const gpu_shape s = {
+      .m = 40, .n = 140, .k = 300, .in = k->dtype, .out = k->dtype == RDT_F64 ? RDT_F64 : RDT_F32, .alpha = 1.0};
+  gpu_case c;
+  rdt_reason why;
+  int64_t above = 0, missed = 0, fewer = 0;
+  gpu_case_make(&c, &s, &seed, false);
+  for (int64_t done = 0; done < faults; done += BATCH) {
+    const int n = (int)(faults - done < BATCH ? faults - done : BATCH);
+    for (int i = 0; i < n; i++) seen[i] = cancelling(&c, sets, &strikes[i], &seed);
+    for (int less = 0; less < 2; less++) {
+      rdt_cuda_gemm *g;
+      gpu_must(rdt_cuda_gemm_create_sets(k, &device, &c.p, sets - less, 6.0, 2, NULL, &g, &why), k->name, &why);
+      gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, strikes, n, verdicts[less], NULL, &why), k->name, &why);
+      rdt_cuda_gemm_destroy(g);
+    }
+    for (int i = 0; i < n; i++) {
+      if (!strikes[i].hit.done) complain(k->name, "several faults were not planted");
+      if (found(&verdicts[1][i])) fewer++;
+      if (!(seen[i] > 2.0 * strikes[i].bound)) continue;
+      above++;
+      if (!found(&verdicts[0][i])) missed++, complain(k->name, "several faults in a row were missed");
+    }
+  }
+  if (2 * above < faults || 2 * fewer > faults) complain(k->name, "several faults are not what they should be");
+  printf(
+      "faults %-32s %d a row, %d checks: %lld planted; %lld above the floor, %lld of them missed; %d checks find "
+      "%lld\n",
+      k->name, sets, sets, (long long)faults, (long long)above, (long long)missed, sets - 1, (long long)fewer);
+  gpu_case_free(&c);
+}
+
 static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
   static rdt_cuda_strike strikes[BATCH];
   static rdt_cuda_verdict verdicts[BATCH];
-  uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype;
+  uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
   const bool wide = k->family == RDT_CUDA_WGMMA;
-  const gpu_shape s = {.m = wide    ? 300
-                            : quick ? 70
-                                    : 100,
+  const gpu_shape s = {.m = wide                  ? 300
+                            : quick               ? 70
+                            : k->tile->rows == 16 ? 30
+                                                  : 100,
                        .n = wide    ? 400
                             : quick ? 70
                                     : 140,
@@ -194,6 +282,8 @@ int main(int argc, char **argv) {
   rdt_reason why;
   const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
   const int64_t faults = quick ? 6 : argc > 2 ? atoll(argv[1]) : 2000, tiles = argc > 2 ? atoll(argv[2]) : 200000;
+  const int64_t few = quick ? 3 : faults / 10 + 1;
+  const char *word = argc > 3 ? argv[3] : "";
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   if (rdt_cuda_count(&why) == 0) {
@@ -201,12 +291,17 @@ int main(int argc, char **argv) {
     return 77;
   }
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
-  int64_t clean = 0, kernels = 0;
-  for (int i = 0; i < n; i++)
-    if (rdt_cuda_kernel_inject(&table[i])) plant(&table[i], faults, quick), kernels++;
+  int64_t clean = 0, kernels = 0, several = 0;
+  for (int i = 0; i < n; i++) {
+    if (!rdt_cuda_kernel_inject(&table[i]) || !strstr(table[i].name, word)) continue;
+    plant(&table[i], faults, quick), kernels++;
+    for (int sets = 2; sets <= rdt_cuda_kernel_sets(&table[i]); sets += quick ? 3 : 1, several += few)
+      plant_several(&table[i], sets, few);
+  }
   for (int i = 0; i < n && !quick; i++)
-    if (table[i].check != RDT_MMA_NONE && table[i].tile->rows >= 64) clean += run_clean(&table[i], tiles);
-  printf("gpu-faults: %lld faults in %lld kernels, %lld tiles without any: %lld wrong\n", (long long)(faults * kernels),
-         (long long)kernels, (long long)clean, (long long)wrong);
+    if (table[i].check != RDT_MMA_NONE && table[i].tile->rows >= 64 && strstr(table[i].name, word))
+      clean += run_clean(&table[i], tiles);
+  printf("gpu-faults: %lld faults in %lld kernels, %lld rows with several, %lld tiles without any: %lld wrong\n",
+         (long long)(faults * kernels), (long long)kernels, (long long)several, (long long)clean, (long long)wrong);
   return wrong ? 1 : 0;
 }

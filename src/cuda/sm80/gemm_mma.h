@@ -7,7 +7,9 @@
 
 #include "cuda/verdict.h"
 
-enum { RDT_MMA_PARTS = 8 }; /* columns of the matrix that holds the parts of B's signed row sums; 16 bytes at least */
+/* Columns of the matrix that holds the parts of B's signed row sums: of all checks of a row together, 16 bytes at
+ * least, and of each. */
+enum { RDT_MMA_PARTS = 8, RDT_MMA_PARTS_EACH = 4, RDT_MMA_SETS = 8 };
 
 /* Squares of f32 and f64 vanish where the numbers do not: what is smaller counts as this. */
 #define RDT_MMA_LEAST 0x1p-40f
@@ -40,9 +42,14 @@ typedef struct rdt_mma_args {
   unsigned *tickets; /* of tiles, then of row blocks, then one: 0 before and after each run */
   /* checks */
   const void *rho2;  /* thread: of each group of columns that a thread sums, or of each column; SUMS: one number */
-  const void *parts; /* SUMS: k x RDT_MMA_PARTS, or more */
-  void *sums;        /* SUMS: [column block][m] of sum and sum of squares, then [split][m] of what is expected, |a|^2 */
-  void *scalars;     /* SUMS, one scalar: [row block] of sum, expected, squares, |a|^2 */
+  const void *parts; /* SUMS: k x part_columns */
+  int part_columns;
+  int sets; /* SUMS: checks of each row; */
+  const float
+      *turns;    /* those after the first have weights of columns, zero beyond n: [set - 1][column block][column] */
+  void *more;    /* and sums of their own, without squares: [set - 1], then as sums */
+  void *sums;    /* SUMS: [column block][m] of sum and sum of squares, then [split][m] of what is expected, |a|^2 */
+  void *scalars; /* SUMS, one scalar: [row block] of sum, expected, squares, |a|^2 */
   int scalar;
   float *next; /* CLASSIC: [row block][n] of sum and sum of squares; sums: [row block][column block] of these of C */
   int relu;
@@ -61,6 +68,9 @@ typedef struct rdt_mma_hit {
   int columns;                /* fragments of a warp; of products on wgmma: k within the step */
   int element[2];             /* REDUCED: row and column of C */
   uint64_t mask;
+  int several; /* REDUCED: added to so many elements of the row, in place of the mask */
+  int places[RDT_MMA_SETS];
+  double changes[RDT_MMA_SETS];
   int sm; /* ACCUM: in place of block and thread, the first thread of each warp of each block on this SM; -1: no */
   unsigned done;
   double before, after, bound; /* bound: of the check that looks at it */

@@ -67,15 +67,16 @@ struct rdt_places<T, Tile, shuffled, true> {
 
 template <class T, class Tile, int check, class Hit>
 RDT_DEVICE void rdt_warp_step(typename T::sum (&c)[Tile::MT][Tile::NT][4], rdt_extra<T, Tile, check> &x,
-                              rdt_fragments<T, Tile> &f, int column, bool expects, Hit &hit) {
+                              rdt_fragments<T, Tile> &f, int column, int expects, Hit &hit) {
   if constexpr (Hit::on) hit.fragments(f.a);
-  if (check == RDT_MMA_SUMS && expects) { /* the columns that hold parts are all there are */
+  if (check == RDT_MMA_SUMS && expects) { /* the columns that hold parts are all there are, of so many checks */
     if (column == 0) {
 #pragma unroll
-      for (int i = 0; i < Tile::MT; i++)
+      for (int j = 0; j < Tile::NT; j++)
+        if (T::exact ? j < T::together : j % T::together == 0 && expects > j * 8 / RDT_MMA_PARTS_EACH) {
 #pragma unroll
-        for (int j = 0; j < T::together; j++)
-          if (j == 0 || T::exact) T::mma(c[i][j], f.a[i], f.b[j]);
+          for (int i = 0; i < Tile::MT; i++) T::mma(c[i][j], f.a[i], f.b[j]);
+        }
     }
     if constexpr (check == RDT_MMA_SUMS) rdt_norms<T, Tile, check>(x, f.a, column);
   } else {
@@ -285,6 +286,33 @@ RDT_DEVICE int rdt_signed(int x, unsigned sign) {
   return sign ? rdt_less(0, x) : x;
 }
 
+/* Where sums of checks after the first lie: that of column block or, behind them, split `part`. */
+RDT_DEVICE int64_t rdt_more_at(const rdt_mma_args &p, int set, int part, int row) {
+  return ((int64_t)(set - 1) * (p.column_blocks + p.splits) + part) * p.m + row;
+}
+
+/* The sums of a row of the tile in those. */
+template <class T, class Tile>
+static __device__ __noinline__ void rdt_sum_more(const rdt_mma_args &p, int row, int column,
+                                                 rdt_four<typename T::sum> raw) {
+  typedef typename T::sum R;
+  const float *turns = p.turns + column;
+#pragma unroll 1
+  for (int set = 1; set < p.sets; set++, turns += p.column_blocks * Tile::BN) {
+    const float4 turn = __ldg((const float4 *)turns);
+    const float w[4] = {turn.x, turn.y, turn.z, turn.w};
+    R s = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) { /* beyond n they are zero */
+      const R x = rdt_mul(raw.v[i], (R)w[i]);
+      s = rdt_plus(s, rdt_signed(x, rdt_mma_sign((unsigned)(column + i))));
+    }
+#pragma unroll
+    for (int d = 1; d < Tile::BN / 4; d *= 2) s = rdt_plus(s, __shfl_xor_sync(0xffffffffu, s, d));
+    if (threadIdx.x % (Tile::BN / 4) == 0 && row < p.m) ((R *)p.more)[rdt_more_at(p, set, blockIdx.x, row)] = s;
+  }
+}
+
 /* The signed sum of a row of the tile, and its squares, from the threads that hold it. */
 template <class T, class Tile>
 RDT_DEVICE void rdt_sum_row(const rdt_mma_args &p, int row, int column, const rdt_four<typename T::sum> &raw) {
@@ -397,7 +425,11 @@ RDT_DEVICE bool rdt_store_tile(const rdt_mma_args &p, uint32_t sums, Hit &hit) {
         p.splits > 1 ? rdt_splits_sum<T, Tile, again>(p, 4 * at) : rdt_warps_sum<T, Tile, again>(p, sums, r, c);
     if constexpr (Hit::on) hit.reduced(row, column, both.v.v);
     const rdt_four<typename T::sum> v = both.v;
-    if constexpr (check == RDT_MMA_SUMS) rdt_sum_row<T, Tile>(p, row, column, v);
+    if constexpr (check == RDT_MMA_SUMS) {
+      rdt_sum_row<T, Tile>(p, row, column, v);
+      if constexpr (!T::exact)
+        if (__builtin_expect(p.sets > 1, 0)) rdt_sum_more<T, Tile>(p, row, column, v);
+    }
     if (row >= p.m || column >= p.n) continue;
     const rdt_four<typename T::sum> x = rdt_epilogue4<T>(p, row, column, v);
     rdt_store4<T>(p, row, column, x);
@@ -422,6 +454,54 @@ RDT_DEVICE void rdt_store_expected(const rdt_mma_args &p, uint32_t sums, const t
       for (int w = 0; w < Tile::WK; w++) a2 += norm[w * Tile::BM + r];
     rdt_store_pair((R *)p.sums + 2 * (((int64_t)p.column_blocks + blockIdx.z) * p.m + row),
                    T::expected(rdt_warps_sum<T, Tile, false>(p, sums, r, 0).v.v), a2);
+    for (int set = 1; set < p.sets; set++)
+      ((R *)p.more)[rdt_more_at(p, set, p.column_blocks + (int)blockIdx.z, row)] =
+          T::expected(rdt_warps_sum<T, Tile, false>(p, sums, r, RDT_MMA_PARTS_EACH * set).v.v);
+  }
+}
+
+/* Numbers that blocks have left of a row, one every so many: by `each` neighbouring threads, who all get the sum. */
+template <int each, class R>
+RDT_DEVICE R rdt_row_sum(const R *from, int64_t next, int count, bool there) {
+  R s = 0;
+  if (there) {
+#pragma unroll 4
+    for (int b = (int)threadIdx.x % each; b < count; b += each) s = rdt_plus(s, __ldcg(from + b * next));
+  }
+#pragma unroll
+  for (int d = each / 2; d > 0; d /= 2) s = rdt_plus(s, __shfl_xor_sync(0xffffffffu, s, d));
+  return s;
+}
+template <int each, class R>
+RDT_DEVICE void rdt_row_pair(R (&s)[2], const R *from, int64_t next, int count, bool there) {
+  s[0] = s[1] = 0;
+  if (there) {
+#pragma unroll 4
+    for (int b = (int)threadIdx.x % each; b < count; b += each) {
+      R v[2];
+      rdt_load_pair(v, from + b * next);
+      s[0] = rdt_plus(s[0], v[0]), s[1] = rdt_plus(s[1], v[1]);
+    }
+  }
+#pragma unroll
+  for (int d = each / 2; d > 0; d /= 2)
+#pragma unroll
+    for (int i = 0; i < 2; i++) s[i] = rdt_plus(s[i], __shfl_xor_sync(0xffffffffu, s[i], d));
+}
+
+/* The checks of a row after the first. Weights are 1 at most: the magnitudes are those of the first. */
+template <class T, int each>
+static __device__ __noinline__ void rdt_check_more(const rdt_mma_args &p, int row, bool there, typename T::sum c2,
+                                                   typename T::sum a2, typename T::sum q) {
+  typedef typename T::sum R;
+#pragma unroll 1
+  for (int set = 1; set < p.sets; set++) {
+    const R *sums = (const R *)p.more + rdt_more_at(p, set, 0, row);
+    const R s = rdt_row_sum<each>(sums, p.m, p.column_blocks, there);
+    const R e = rdt_row_sum<each>(sums + (int64_t)p.column_blocks * p.m, p.m, p.splits, there);
+    if (!there || threadIdx.x % each != 0 || rdt_passes(p.bound, s, e, q)) continue;
+    const rdt_place_of at = {row, -1, 1, p.n, 0, p.k};
+    rdt_compare_sums(p, at, s, c2, e, a2, q);
   }
 }
 
@@ -429,38 +509,34 @@ RDT_DEVICE void rdt_store_expected(const rdt_mma_args &p, uint32_t sums, const t
 template <class T, class Tile, class Hit>
 RDT_DEVICE void rdt_check_rows(const rdt_mma_args &p, Hit &hit) {
   typedef typename T::sum R;
+  constexpr int each = Tile::threads / Tile::BM; /* threads of a row */
+  static_assert(each >= 1 && each <= 32 && Tile::threads % Tile::BM == 0, "neighbours of one warp");
   unsigned *tickets = p.tickets + gridDim.y * p.column_blocks;
   if (!rdt_last(tickets + blockIdx.y, (unsigned)(p.column_blocks + p.splits))) return;
   R total[4] = {0, 0, 0, 0};
-  R rho2 = 0;
+  R rho2 = 0, seen[2], expected[2];
   if constexpr (!T::exact) rho2 = *(const R *)p.rho2;
-  for (int r = threadIdx.x; r < Tile::BM; r += Tile::threads) {
-    const int row = (int)blockIdx.y * Tile::BM + r;
-    if (row >= p.m) continue;
-    R s = 0, c2 = 0, e = 0, a2 = 0;
-    for (int b = 0; b < p.column_blocks; b++) {
-      R v[2];
-      rdt_load_pair(v, (const R *)p.sums + 2 * ((int64_t)b * p.m + row));
-      s = rdt_plus(s, v[0]), c2 = rdt_plus(c2, v[1]);
-    }
-    for (int b = 0; b < p.splits; b++) {
-      R v[2];
-      rdt_load_pair(v, (const R *)p.sums + 2 * (((int64_t)p.column_blocks + b) * p.m + row));
-      e = rdt_plus(e, v[0]), a2 = rdt_plus(a2, v[1]);
-    }
-    if (p.scalar) {
-      const unsigned sign = rdt_mma_sign((unsigned)row);
-      total[0] = rdt_plus(total[0], rdt_signed(s, sign)), total[1] = rdt_plus(total[1], rdt_signed(e, sign));
-      total[2] = rdt_plus(total[2], c2), total[3] = rdt_plus(total[3], a2);
-      continue;
-    }
+  const int row = (int)blockIdx.y * Tile::BM + (int)threadIdx.x / each;
+  const bool there = row < p.m, first = there && threadIdx.x % each == 0;
+  const R *sums = (const R *)p.sums + 2 * (int64_t)row;
+  rdt_row_pair<each>(seen, sums, 2 * (int64_t)p.m, p.column_blocks, there);
+  rdt_row_pair<each>(expected, sums + 2 * (int64_t)p.column_blocks * p.m, 2 * (int64_t)p.m, p.splits, there);
+  const R s = seen[0], c2 = seen[1], e = expected[0];
+  R a2 = expected[1];
+  if (p.scalar) {
+    const unsigned sign = rdt_mma_sign((unsigned)row);
+    if (first) total[0] = rdt_signed(s, sign), total[1] = rdt_signed(e, sign), total[2] = c2, total[3] = a2;
+  } else {
     const rdt_place_of at = {row, -1, 1, p.n, 0, p.k};
     if constexpr (!T::exact) a2 += (R)p.bound.a2_floor;
-    if (!Hit::on && rdt_passes(p.bound, s, e, (R)(a2 * rho2))) continue;
     R q = (R)(a2 * rho2);
-    if constexpr (Hit::on) q = hit.squares_of_row(row, q);
-    const R tau = rdt_compare_sums(p, at, s, c2, e, a2, q);
-    if constexpr (Hit::on) hit.bound_of_row(row, (double)tau);
+    if constexpr (!T::exact)
+      if (__builtin_expect(p.sets > 1, 0)) rdt_check_more<T, each>(p, row, there, c2, a2, q);
+    if (first && (Hit::on || !rdt_passes(p.bound, s, e, q))) {
+      if constexpr (Hit::on) q = hit.squares_of_row(row, q);
+      const R tau = rdt_compare_sums(p, at, s, c2, e, a2, q);
+      if constexpr (Hit::on) hit.bound_of_row(row, (double)tau);
+    }
   }
   if (!p.scalar) return;
   for (int i = 0; i < 4; i++) {
@@ -493,13 +569,14 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   const uint32_t shared = rdt_shared(memory);
   const int warp = threadIdx.x / 32, row = warp % Tile::rows, column = warp / Tile::rows % Tile::columns;
   const int part = warp / (Tile::rows * Tile::columns), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-  const bool expects = check == RDT_MMA_SUMS && (int)blockIdx.x == p.column_blocks;
+  const int expects = check == RDT_MMA_SUMS && (int)blockIdx.x == p.column_blocks ? p.sets : 0;
+  static_assert(RDT_MMA_SETS * RDT_MMA_PARTS_EACH <= Tile::WN, "the parts of all checks are one warp's");
   const int m0 = (int)blockIdx.y * Tile::BM, n0 = expects ? 0 : (int)blockIdx.x * Tile::BN;
   const int k0 = (int)blockIdx.z * p.k_split, k1 = min(p.k, k0 + p.k_split),
             rounds = (k1 - k0 + Tile::BK - 1) / Tile::BK;
   const void *b = expects ? p.parts : p.b;
-  const int64_t ldb = expects ? Tile::part_columns : p.ldb;
-  const int width = expects ? Tile::part_columns : p.n;
+  const int64_t ldb = expects ? p.part_columns : p.ldb;
+  const int width = expects ? p.part_columns : p.n;
   const bool b_aligned = expects || p.b_aligned;
   const int most = 0x7fffffff; /* k ends no whole stage */
   rdt_feed<T, 0, Tile::BM, Tile::BK, Tile::threads> feed_a(p.a, p.lda, m0, k0, p.m, most, Tile::BK);
@@ -582,7 +659,7 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   }
   __syncthreads();
   if constexpr (check == RDT_MMA_SUMS) {
-    bool done = expects;
+    bool done = expects > 0;
     if (expects)
       rdt_store_expected<T, Tile>(p, shared, norm);
     else

@@ -65,6 +65,11 @@ struct rdt_hit {
   template <class R>
   __device__ void reduced(int row, int column, R (&v)[4]) {
     if (h->site != RDT_MMA_REDUCED || row != h->element[0]) return;
+    for (int e = 0; e < h->several; e++)
+#pragma unroll
+      for (int i = 0; i < 4; i++)
+        if (h->places[e] - column == i) v[i] += (R)h->changes[e], atomicAdd(&h->done, 1u);
+    if (h->several) return;
 #pragma unroll
     for (int i = 0; i < 4; i++)
       if (h->element[1] - column == i) v[i] = strike(v[i]);

@@ -18,7 +18,6 @@ struct rdt_tile {
   static constexpr int a_bytes = bm * depth * 2, stage_bytes = a_bytes + bn * depth * 2;
   static constexpr int pitch = bn + 4; /* of a row of sums: rows start in other banks */
   static constexpr int sums_bytes = wk * bm * pitch * (int)sizeof(typename T::sum);
-  static constexpr int part_columns = 16 / T::bytes > RDT_MMA_PARTS ? 16 / T::bytes : RDT_MMA_PARTS;
   static_assert(BK % (T::k * wk) == 0 && wn % 16 == 0 && wm % 16 == 0, "whole fragments");
 };
 
