@@ -104,6 +104,10 @@ rdt_status rdt_cuda_get(void *to, const void *from, size_t bytes, void *stream, 
   return rdt_cuda_wait(stream, why);
 }
 
+rdt_status rdt_cuda_move(void *to, const void *from, size_t bytes, void *stream, rdt_reason *why) {
+  return rdt_cuda_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream), "copy on the device", why);
+}
+
 rdt_status rdt_cuda_clear(void *p, size_t bytes, void *stream, rdt_reason *why) {
   return rdt_cuda_status(cudaMemsetAsync(p, 0, bytes, stream), "cudaMemset", why);
 }

@@ -28,6 +28,7 @@ void rdt_cuda_free(void *p);
 rdt_status rdt_cuda_put(void *to, const void *from, size_t bytes, void *stream, rdt_reason *why);
 /* Waits for the stream. */
 rdt_status rdt_cuda_get(void *to, const void *from, size_t bytes, void *stream, rdt_reason *why);
+rdt_status rdt_cuda_move(void *to, const void *from, size_t bytes, void *stream, rdt_reason *why); /* within it */
 rdt_status rdt_cuda_clear(void *p, size_t bytes, void *stream, rdt_reason *why);
 rdt_status rdt_cuda_wait(void *stream, rdt_reason *why); /* what went wrong in it comes out here */
 

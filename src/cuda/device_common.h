@@ -31,10 +31,11 @@ struct rdt_place_of { /* a finding */
 RDT_DEVICE void rdt_complain_inline(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed, float expected,
                                     float tau2, float tau0) {
   atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
-  const uint32_t slot = atomicAdd(&v->listed, 1u);
+  const uint32_t slot = atomicAdd(&v->listed, 1u), sm = rdt_sm();
+  if (sm < RDT_CUDA_SMS) atomicAdd(&v->sm[sm], 1u);
   if (slot >= RDT_CUDA_LISTED) return;
   rdt_cuda_finding *f = &v->list[slot];
-  f->complaint = complaint, f->sm = (int)rdt_sm();
+  f->complaint = complaint, f->sm = (int)sm;
   f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
   f->k_first = at.k_first, f->k_last = at.k_last;
   f->observed = observed, f->expected = expected, f->tau2 = tau2, f->tau0 = tau0;

@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "cuda/classic.h"
 #include "cuda/kernel.h"
+#include "cuda/mender.h"
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "cuda/weights.h"
@@ -22,6 +23,7 @@ struct rdt_cuda_gemm {
   rdt_weights_args weights; /* parts NULL: no check needs them */
   rdt_classic_args classic; /* weights NULL: another scheme */
   rdt_wide wide;            /* of the products on wgmma */
+  rdt_mender mender;        /* of all others with a check that compares by itself */
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   int row_blocks;
 };
@@ -341,6 +343,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t signs = place(&at, is_wide(k) ? rdt_wide_signs_bytes(k, a->column_blocks) : 0);
   const size_t partial =
       place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
+  const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
   rdt_status status = rdt_cuda_alloc(at.bytes, &base, why);
   if (status != RDT_OK) goto fail;
@@ -384,10 +387,11 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
   for (int i = 0; i < 2; i++)
     for (int j = 0; codes[i] && j <= is_wide(k); j++)
-      RDT_TRY_GOTO(
-          rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize, k->shared),
-                          k->name, why),
-          fail);
+      RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                        k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
+                                   k->name, why),
+                   fail);
+  RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->row_blocks, d, memory + mending, stream, why), fail);
   if (is_wide(k)) {
     g->wide.signs = (uint32_t *)(memory + signs);
     RDT_TRY_GOTO(rdt_wide_signs(k, a->column_blocks, (uint32_t *)(memory + signs), stream, why), fail);
@@ -405,6 +409,7 @@ fail:
 
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g) {
   if (!g) return;
+  rdt_mend_drop(&g->mender);
   rdt_cuda_free(g->args.verdict); /* the first of all that was allocated */
   rdt_free(g);
 }
@@ -440,8 +445,7 @@ rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason
   return settle(g, &g->args, NULL, stream, why);
 }
 
-static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const void *const *code, rdt_mma_hit *hit,
-                         void *stream, rdt_reason *why) {
+static rdt_mma_args args_of(const rdt_cuda_gemm *g, const rdt_operands *o) {
   rdt_mma_args a = g->args;
   const rdt_epilogue *e = o->epilogue;
   const size_t out = a.c_type == RDT_MMA_F32 ? (size_t)g->kernel->sum : 2;
@@ -451,6 +455,12 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   a.residual = e && e->residual.rank >= 0 && e->beta != 0.0 ? e->residual.data : NULL;
   a.a_aligned = aligned(a.a, a.lda, each, 16), a.b_aligned = aligned(a.b, a.ldb, each, 16);
   a.c_aligned = aligned(a.c, a.ldc, 4, out == 2 ? 8 : 16);
+  return a;
+}
+
+static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const void *const *code, rdt_mma_hit *hit,
+                         void *stream, rdt_reason *why) {
+  rdt_mma_args a = args_of(g, o);
   if (!g->fixed) {
     rdt_cuda_gemm now = *g;
     now.weights.b = a.b;
@@ -495,6 +505,32 @@ rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, r
 
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
   return launch(g, o, g->kernel->code, NULL, stream, why);
+}
+
+rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o, rdt_reason *why) {
+  const rdt_epilogue *e = o->epilogue;
+  if (!g->mender.there)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s is not repaired in its stream: the products on mma.sync are, whose checks are within them",
+                    g->kernel->name);
+  if (e && e->residual.rank >= 0 && e->residual.data == o->out.data)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s cannot be repaired: the result takes the place of the residual",
+                    g->kernel->name);
+  return RDT_OK;
+}
+
+rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
+  const rdt_mma_args a = args_of(g, o);
+  RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
+  return rdt_mend_enqueue(&g->mender, g->kernel, *g->kernel->code, &a, g->row_blocks, NULL, false, stream, why);
+}
+
+rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why) {
+  *m = (rdt_cuda_mended){0};
+  if (!g->mender.used) return RDT_OK;
+  RDT_TRY(rdt_cuda_get(m, &g->mender.there->outcome.told, sizeof *m, stream, why));
+  if (m->seen.listed > RDT_CUDA_LISTED) m->seen.listed = RDT_CUDA_LISTED;
+  return m->products ? rdt_cuda_clear(&g->mender.there->outcome.told, sizeof *m, stream, why) : RDT_OK;
 }
 
 static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
@@ -564,6 +600,20 @@ static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
       .bound = NAN};
 }
 
+/* A multiprocessor that is wrong stays wrong; what else was struck is computed again as it is shipped. What stands goes
+ * to the strike's own verdict. */
+static rdt_status strike_mended(rdt_cuda_gemm *g, const rdt_cuda_gemm *now, const rdt_operands *o, rdt_cuda_strike *s,
+                                rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+  const bool again = s->sm >= 0;
+  const rdt_mma_args a = args_of(now, o);
+  const void *code = again ? *rdt_cuda_kernel_inject(g->kernel) : *g->kernel->code;
+  rdt_mend_outcome *outcome = &g->mender.there->outcome;
+  RDT_TRY(rdt_mend_enqueue(&g->mender, g->kernel, code, &a, g->row_blocks, again ? hit : NULL, !again, stream, why));
+  RDT_TRY(rdt_cuda_move(a.verdict, &outcome->stands, sizeof outcome->stands, stream, why));
+  RDT_TRY(rdt_cuda_clear(&outcome->stands, sizeof outcome->stands, stream, why));
+  return rdt_cuda_gemm_mended(g, stream, s->mended, why);
+}
+
 rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
   const void *const *code = rdt_cuda_kernel_inject(g->kernel);
@@ -572,6 +622,8 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   for (int i = 0; i < count; i++)
     if ((s[i].limit || s[i].several) && g->kernel->family != RDT_CUDA_MMA)
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes no fault in its bound, and one at a time", g->kernel->name);
+  for (int i = 0; i < count; i++)
+    if (s[i].mended) RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
   void *memory = NULL;
   rdt_mma_hit *hits = rdt_calloc((size_t)count, sizeof *hits);
   rdt_status status = hits ? rdt_cuda_alloc(all, &memory, why) : rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
@@ -583,7 +635,9 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   for (int i = 0; status == RDT_OK && i < count; i++) {
     now.args.verdict = (rdt_cuda_verdict *)((char *)memory + bytes) + i;
     each.out.data = (char *)o->out.data + (size_t)i * apart;
-    status = launch(&now, &each, code, (rdt_mma_hit *)memory + i, stream, why);
+    rdt_mma_hit *hit = (rdt_mma_hit *)memory + i;
+    status = launch(&now, &each, code, hit, stream, why);
+    if (status == RDT_OK && s[i].mended) status = strike_mended(g, &now, &each, &s[i], hit, stream, why);
   }
   if (status == RDT_OK) status = rdt_cuda_get(hits, memory, bytes, stream, why);
   if (status == RDT_OK) status = rdt_cuda_get(found, (char *)memory + bytes, all - bytes, stream, why);
@@ -600,6 +654,13 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why) {
   RDT_TRY(rdt_cuda_gemm_settle(g, stream, why));
   RDT_TRY(rdt_cuda_get(v, g->args.verdict, sizeof *v, stream, why));
+  const bool complains = v->suspect | v->certain | v->cannot;
   if (v->listed > RDT_CUDA_LISTED) v->listed = RDT_CUDA_LISTED;
-  return v->suspect | v->certain | v->cannot ? rdt_cuda_clear(g->args.verdict, sizeof *v, stream, why) : RDT_OK;
+  if (g->mender.used) { /* and what repairs have left */
+    rdt_cuda_verdict stands, *there = &g->mender.there->outcome.stands;
+    RDT_TRY(rdt_cuda_get(&stands, there, sizeof stands, stream, why));
+    rdt_mend_merge(v, &stands);
+    if (stands.suspect | stands.certain | stands.cannot) RDT_TRY(rdt_cuda_clear(there, sizeof stands, stream, why));
+  }
+  return complains ? rdt_cuda_clear(g->args.verdict, sizeof *v, stream, why) : RDT_OK;
 }

@@ -54,6 +54,15 @@ rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void
 /* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
  * order. RDT_ERR_UNSUPPORTED where they do not fit. */
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why);
+/* Asynchronous, behind a run with these operands, also into a graph that is captured: where a check complained, its
+ * tile (row of tiles; the whole product, for global and where more complained than a verdict lists) is computed again
+ * in the same order of addition, again on other multiprocessors where it is lost again, and judged by checks and bits.
+ * Where nobody complained it is one look. The verdict keeps what could not be settled. RDT_ERR_UNSUPPORTED: not this
+ * kernel (wgmma, none, global-classic), or the result has overwritten the residual. */
+rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o, rdt_reason *why);
+/* Waits, copies what repairs came to since the last call, and forgets it on the device. */
+rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why);
 enum { RDT_CUDA_SEVERAL = 8 };
 /* A fault, by the injecting instantiation. bound: of the check that looks at it, NaN where none does. */
 typedef struct rdt_cuda_strike {
@@ -67,9 +76,11 @@ typedef struct rdt_cuda_strike {
   int columns[RDT_CUDA_SEVERAL];
   double changes[RDT_CUDA_SEVERAL];
   double bound;
+  rdt_cuda_mended *mended; /* NULL: the result stays as it is; else what its repair behind the product came to */
 } rdt_cuda_strike;
 /* A product for each of count faults; waits. Results lie so many bytes apart from out on; what was found in each goes
- * to found, and only there. */
+ * to found, and only there; of one that was repaired, what is left of that. Where a multiprocessor is hit, it is hit in
+ * the repair as well. */
 rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why);
 /* Asynchronous: products on wgmma compare the sums of a run in the next one; this compares those of the last one. */

@@ -10,7 +10,7 @@
 
 #include "check/weights.h"
 #include "cuda/sm80/gemm_mma.h"
-#include "gpu.h"
+#include "mend.h"
 
 enum { BATCH = 500 };
 
@@ -297,6 +297,7 @@ int main(int argc, char **argv) {
     plant(&table[i], faults, quick), kernels++;
     for (int sets = 2; sets <= rdt_cuda_kernel_sets(&table[i]); sets += quick ? 3 : 1, several += few)
       plant_several(&table[i], sets, few);
+    wrong += gpu_mend(&device, &table[i], quick);
   }
   for (int i = 0; i < n && !quick; i++)
     if (table[i].check != RDT_MMA_NONE && table[i].tile->rows >= 64 && strstr(table[i].name, word))

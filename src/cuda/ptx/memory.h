@@ -132,6 +132,12 @@ RDT_DEVICE unsigned rdt_count_in(unsigned *counter, unsigned most) {
   return before;
 }
 
+RDT_DEVICE uint32_t rdt_dynamic_shared() { /* bytes of this launch */
+  uint32_t bytes;
+  asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+  return bytes;
+}
+
 RDT_DEVICE uint32_t rdt_sm() {
   uint32_t id;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(id));

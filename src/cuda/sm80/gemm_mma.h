@@ -11,6 +11,10 @@
  * least, and of each. */
 enum { RDT_MMA_PARTS = 8, RDT_MMA_PARTS_EACH = 4, RDT_MMA_SETS = 8 };
 
+/* So many bytes of shared memory more say that not all is computed. A block knows that number before all else, from
+ * where its stack is; an argument would keep it waiting for a third of a microsecond. */
+enum { RDT_MMA_AGAIN = 16 };
+
 /* Squares of f32 and f64 vanish where the numbers do not: what is smaller counts as this. */
 #define RDT_MMA_LEAST 0x1p-40f
 
@@ -55,6 +59,7 @@ typedef struct rdt_mma_args {
   int relu;
   rdt_device_bound bound;
   rdt_cuda_verdict *verdict;
+  struct rdt_mend *again; /* where the launch says so (RDT_MMA_AGAIN), what was called for is computed (mend.h) */
 } rdt_mma_args;
 
 enum rdt_mma_type { RDT_MMA_F32, RDT_MMA_F16, RDT_MMA_BF16 };

@@ -566,6 +566,7 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   typedef typename T::sum R;
   typedef rdt_extra<T, Tile, check> extra;
   extern __shared__ __align__(128) unsigned char memory[];
+  if (__builtin_expect(rdt_dynamic_shared() > Tile::shared, 0) && !rdt_called(p)) return;
   const uint32_t shared = rdt_shared(memory);
   const int warp = threadIdx.x / 32, row = warp % Tile::rows, column = warp / Tile::rows % Tile::columns;
   const int part = warp / (Tile::rows * Tile::columns), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;

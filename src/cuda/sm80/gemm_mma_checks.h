@@ -2,7 +2,7 @@
 #ifndef RDT_CUDA_GEMM_MMA_CHECKS_H
 #define RDT_CUDA_GEMM_MMA_CHECKS_H
 
-#include "cuda/device_common.h"
+#include "cuda/mend_device.h"
 #include "cuda/sm80/gemm_mma_stage.h"
 
 struct rdt_no_hit {

@@ -18,6 +18,9 @@ struct rdt_tile {
   static constexpr int a_bytes = bm * depth * 2, stage_bytes = a_bytes + bn * depth * 2;
   static constexpr int pitch = bn + 4; /* of a row of sums: rows start in other banks */
   static constexpr int sums_bytes = wk * bm * pitch * (int)sizeof(typename T::sum);
+  static constexpr int loop_bytes = stages_ * stage_bytes;
+  static constexpr int ends_bytes = (int)sizeof(typename T::sum) * wk * bm + sums_bytes; /* and the rows' squares */
+  static constexpr int shared = loop_bytes > ends_bytes ? loop_bytes : ends_bytes;       /* of a launch */
   static_assert(BK % (T::k * wk) == 0 && wn % 16 == 0 && wm % 16 == 0, "whole fragments");
 };
 

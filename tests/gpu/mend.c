@@ -1,0 +1,221 @@
+/* Of gpu_faults: products with faults, repaired behind their launch. Bits must be those of a clean run, and what is
+ * told must be what was planted: something transient, a multiprocessor that is wrong always, something that no repair
+ * helps. */
+#include "mend.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/mender.h"
+#include "cuda/sm80/gemm_mma.h"
+
+typedef struct bench {
+  const rdt_cuda_device *d;
+  const rdt_cuda_kernel *k;
+  gpu_case c;
+  rdt_cuda_gemm *g;
+  char *clean;
+  int64_t wrong;
+} bench;
+
+static void complain(bench *b, const char *what, const rdt_cuda_mended *m) {
+  if (++b->wrong > 6) return;
+  printf("WRONG repair of %s: %s\n", b->k->name, what);
+  if (m)
+    printf(
+        "  %u products, %u transient, %u persistent, %u checker, %u rounding, %u unchecked, %u left; %u changed, %u "
+        "whole, %u passes; seen %u suspect, %u certain, %u cannot\n",
+        m->products, m->transient, m->persistent, m->checker, m->rounding, m->unchecked, m->left, m->changed, m->whole,
+        m->passes, m->seen.suspect, m->seen.certain, m->seen.cannot);
+}
+
+static bool found(const rdt_cuda_verdict *v) {
+  return v->suspect || v->certain || v->cannot;
+}
+
+static void prepare(bench *b, int m, int n, int k, int splits) {
+  rdt_reason why;
+  uint64_t seed = 31;
+  const rdt_dtype in = b->k->dtype;
+  const gpu_shape s = {.m = m,
+                       .n = n,
+                       .k = k,
+                       .in = in,
+                       .out = in == RDT_S8    ? RDT_S32
+                              : in == RDT_F64 ? RDT_F64
+                                              : RDT_F32,
+                       .alpha = 1.0};
+  gpu_case_make(&b->c, &s, &seed, false);
+  gpu_must(rdt_cuda_gemm_create(b->k, b->d, &b->c.p, 6.0, splits, NULL, &b->g, &why), b->k->name, &why);
+  gpu_case_poison(&b->c);
+  gpu_must(rdt_cuda_gemm_run(b->g, &b->c.o, NULL, &why), b->k->name, &why);
+  gpu_case_fetch(&b->c);
+  b->clean = malloc(b->c.bytes[2]);
+  if (!b->clean) gpu_die("malloc", "out of memory");
+  memcpy(b->clean, b->c.host[2], b->c.bytes[2]);
+}
+
+static void clear(bench *b) {
+  rdt_cuda_gemm_destroy(b->g);
+  free(b->clean);
+  gpu_case_free(&b->c);
+}
+
+static bool same(bench *b) {
+  gpu_case_fetch(&b->c);
+  return memcmp(b->c.host[2], b->clean, b->c.bytes[2]) == 0;
+}
+
+/* ---- what strikes once ---- */
+
+static void once(bench *b, int faults) {
+  uint64_t seed = 41;
+  rdt_reason why;
+  int64_t repaired = 0;
+  for (int i = 0; i < faults; i++) {
+    rdt_cuda_mended m;
+    rdt_cuda_verdict v;
+    const int site = (int)(gpu_random(&seed) % 4), bits = 8 * b->k->sum;
+    rdt_cuda_strike s = {
+        .hit = {.element = (int64_t)(gpu_random(&seed) % (uint64_t)(b->c.p.out.shape[0] * b->c.p.out.shape[1])),
+                .position = (double)(gpu_random(&seed) % 1000) / 999.0,
+                .mask = (uint64_t)1 << (gpu_random(&seed) % (uint64_t)bits)},
+        .sm = -1,
+        .mended = &m};
+    s.reduced = site == 1;
+    s.checksum = site == 2 && b->k->check != RDT_MMA_REPLICATE && b->k->check < RDT_MMA_REPLICATE1;
+    s.fragment = site == 2 && b->k->check == RDT_MMA_SUMS;
+    if (s.checksum && b->k->dtype == RDT_F16) s.hit.mask = 1u << (10 + gpu_random(&seed) % 5);
+    gpu_case_poison(&b->c);
+    gpu_must(rdt_cuda_gemm_strike(b->g, &b->c.o, 0, &s, 1, &v, NULL, &why), b->k->name, &why);
+    const bool good = same(b);
+    if (found(&v) || m.left || m.unchecked) complain(b, "what struck once was not repaired", &m);
+    if (m.products > 1 || (m.products == 1) != found(&m.seen)) complain(b, "looked into what nobody saw", &m);
+    if (m.products && !good) complain(b, "called repaired, and other bits", &m);
+    if (m.products && m.persistent) complain(b, "what struck once is called persistent", &m);
+    if (s.checksum && m.transient) complain(b, "a fault in a checksum is called one in the result", &m);
+    if (m.products && m.transient + m.checker + m.rounding == 0) complain(b, "without an end", &m);
+    repaired += m.transient;
+  }
+  printf("mended %-32s %d faults, %lld in results, all repaired\n", b->k->name, faults, (long long)repaired);
+}
+
+/* ---- a multiprocessor that is always wrong ---- */
+
+static void always(bench *b, int every, bool all) { /* all: every one has tiles, again and again */
+  rdt_reason why;
+  int hit = 0, named = 0, unseen = 0, passes = 0, whole = 0, left = 0;
+  for (int sm = 0; sm < b->d->sms; sm += every) {
+    rdt_cuda_mended m;
+    rdt_cuda_verdict v;
+    rdt_cuda_strike s = {.hit = {.position = 0.5, .mask = (uint64_t)1 << (8 * b->k->sum - 2)}, .sm = sm, .mended = &m};
+    gpu_case_poison(&b->c);
+    gpu_must(rdt_cuda_gemm_strike(b->g, &b->c.o, 0, &s, 1, &v, NULL, &why), b->k->name, &why);
+    const bool good = same(b);
+    if (!s.hit.done) continue; /* it has computed nothing */
+    hit++;
+    unseen += !m.products;
+    if (!m.products) continue;
+    left += m.left > 0;
+    if (m.left && !found(&v)) complain(b, "a fault is left, and the verdict is clean", &m);
+    if (!m.left && (found(&v) || !good)) complain(b, "a broken multiprocessor's tiles, called repaired", &m);
+    if (m.left && b->k->check < RDT_MMA_SUMS) complain(b, "a broken multiprocessor was not avoided", &m);
+    if (b->k->check < RDT_MMA_SUMS && !m.seen.sm[sm]) complain(b, "its complaints are not counted", &m);
+    for (int i = 0; i < RDT_CUDA_SMS; i++) {
+      if (i != sm && m.wrong[i]) complain(b, "another multiprocessor is called wrong", &m);
+      if (i != sm && m.seen.sm[i] && b->k->check < RDT_MMA_SUMS) complain(b, "another one complained", &m);
+    }
+    named += m.wrong[sm] > 0, whole += m.whole > 0;
+    if ((int)m.passes > passes) passes = (int)m.passes;
+  }
+  printf(
+      "broken %-32s %lld x %lld: %d multiprocessors, %d unseen, %d named, %d products as a whole, %d left, up to %d "
+      "passes\n",
+      b->k->name, (long long)b->c.p.out.shape[0], (long long)b->c.p.out.shape[1], hit, unseen, named, whole, left,
+      passes);
+  if (all && (hit < (b->d->sms + every - 1) / every || (b->k->check < RDT_MMA_SUMS && named < hit)))
+    complain(b, "a broken multiprocessor was not named", NULL);
+}
+
+/* ---- without a fault of its own: from the host's side, and in graphs ---- */
+
+static void at_host(bench *b, bool graph) {
+  rdt_reason why;
+  cudaStream_t stream;
+  void *bad;
+  rdt_cuda_mended m;
+  rdt_cuda_verdict v;
+  void *weights = b->c.in[1].data;
+  const size_t size = rdt_dtype_info(b->k->dtype)->bytes, bytes = 64 * size;
+  char *host = (char *)b->c.host[1] + b->c.skip[1];
+  const char *name = b->k->name;
+  double x = 0.0;
+  gpu_must(rdt_cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream", &why), "stream", &why);
+  gpu_must(rdt_cuda_alloc(2 * bytes, &bad, &why), "memory", &why);
+  char *good = (char *)bad + bytes;
+  gpu_must(rdt_cuda_put(good, host, bytes, stream, &why), name, &why);
+  gpu_must(rdt_cuda_wait(stream, &why), name, &why);
+  x = rdt_load(host, b->k->dtype, 3);
+  rdt_store(host, b->k->dtype, 3, x > 0.0 ? -100.0 : 100.0);
+  gpu_must(rdt_cuda_put(bad, host, bytes, stream, &why), name, &why);
+  gpu_must(rdt_cuda_wait(stream, &why), name, &why);
+  rdt_store(host, b->k->dtype, 3, x);
+  cudaGraphExec_t exec = NULL;
+  for (int helps = 1; helps >= 0; helps--) { /* a weight that has changed for this run; one that stays so */
+    gpu_case_poison(&b->c);
+    if (graph)
+      gpu_must(rdt_cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture", &why), name,
+               &why);
+    gpu_must(rdt_cuda_move(weights, bad, bytes, stream, &why), name, &why);
+    gpu_must(rdt_cuda_gemm_run(b->g, &b->c.o, stream, &why), name, &why);
+    if (helps) gpu_must(rdt_cuda_move(weights, good, bytes, stream, &why), name, &why);
+    gpu_must(rdt_cuda_gemm_mend(b->g, &b->c.o, stream, &why), name, &why);
+    if (!helps) gpu_must(rdt_cuda_move(weights, good, bytes, stream, &why), name, &why);
+    if (graph) {
+      cudaGraph_t made;
+      gpu_must(rdt_cuda_status(cudaStreamEndCapture(stream, &made), "capture", &why), name, &why);
+      gpu_must(rdt_cuda_status(cudaGraphInstantiate(&exec, made, 0), "graph", &why), name, &why);
+      for (int i = 0; i < 3; i++) gpu_must(rdt_cuda_status(cudaGraphLaunch(exec, stream), "graph", &why), name, &why);
+      (void)cudaGraphDestroy(made);
+    }
+    gpu_must(rdt_cuda_gemm_verdict(b->g, stream, &v, &why), name, &why);
+    gpu_must(rdt_cuda_gemm_mended(b->g, stream, &m, &why), name, &why);
+    if (exec) (void)cudaGraphExecDestroy(exec);
+    exec = NULL;
+    const unsigned runs = graph ? 3 : 1;
+    if (m.products != runs) complain(b, "a product was not looked into", &m);
+    if (helps && (!same(b) || found(&v) || m.left || m.transient < runs)) complain(b, "a weight was not repaired", &m);
+    if (!helps && (!found(&v) || m.left < runs || m.transient || m.persistent))
+      complain(b, "what stays wrong is called repaired", &m);
+  }
+  for (int i = 0; i < 3; i++) { /* nothing wrong, and nothing left of what was */
+    gpu_case_poison(&b->c);
+    gpu_must(rdt_cuda_gemm_run(b->g, &b->c.o, stream, &why), name, &why);
+    gpu_must(rdt_cuda_gemm_mend(b->g, &b->c.o, stream, &why), name, &why);
+    gpu_must(rdt_cuda_gemm_verdict(b->g, stream, &v, &why), name, &why);
+    gpu_must(rdt_cuda_gemm_mended(b->g, stream, &m, &why), name, &why);
+    if (!same(b) || found(&v) || m.products) complain(b, "a clean run was repaired", &m);
+  }
+  rdt_cuda_free(bad);
+  (void)cudaStreamDestroy(stream);
+}
+
+int64_t gpu_mend(const rdt_cuda_device *d, const rdt_cuda_kernel *k, bool quick) {
+  bench b = {.d = d, .k = k};
+  if (!rdt_mend_takes(k)) return 0;
+  prepare(&b, quick ? 70 : 100, quick ? 70 : 140, quick ? 200 : 1000, 2);
+  once(&b, quick ? 4 : 100);
+  if (!quick) { /* graphs: compute-sanitizer takes the arguments of kernels in a conditional node for nobody's memory */
+    always(&b, 1, false);
+    if (k->check == RDT_MMA_SUMS) at_host(&b, false), at_host(&b, true);
+  }
+  clear(&b);
+  if (!quick) { /* more than the multiprocessors do at once */
+    prepare(&b, 1500, 1400, 300, 1);
+    always(&b, 13, true);
+    clear(&b);
+  }
+  return b.wrong;
+}
