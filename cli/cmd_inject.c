@@ -85,7 +85,12 @@ static rdt_status close_target(void *user, cJSON **cores, rdt_reason *why) {
   shooting *s = user;
   rdt_status status = RDT_OK;
   if (!s->opened) return status;
-  if (s->session.ctx) *cores = rdt_report_cores(s->session.ctx);
+  if (s->session.ctx) { /* one list of both */
+    cJSON *more = rdt_report_multiprocessors(s->session.ctx);
+    *cores = rdt_report_cores(s->session.ctx);
+    for (cJSON *one; (one = cJSON_DetachItemFromArray(more, 0));) cJSON_AddItemToArray(*cores, one);
+    cJSON_Delete(more);
+  }
   if (!s->op) status = rdt_session_tell(&s->session);
   if (status != RDT_OK) *why = s->session.why;
   rdt_session_close(&s->session);
@@ -278,7 +283,14 @@ static rdt_status take(shooting *s, rdt_reason *why) {
 static cJSON *document(const shooting *s) {
   const rdt_campaign *c = &s->campaign;
   cJSON *doc = rdt_summary_json(c->head, &c->tally, s->given->fit, c->repairs);
-  if (c->cores) cJSON_AddItemToObject(doc, "cores", cJSON_Duplicate(c->cores, true));
+  if (!c->cores) return doc;
+  cJSON *cores = cJSON_AddArrayToObject(doc, "cores"), *others = cJSON_CreateArray(), *one;
+  cJSON_ArrayForEach(one, c->cores) cJSON_AddItemToArray(
+      cJSON_GetObjectItemCaseSensitive(one, "multiprocessor") ? others : cores, cJSON_Duplicate(one, true));
+  if (cJSON_GetArraySize(others))
+    cJSON_AddItemToObject(doc, "multiprocessors", others);
+  else
+    cJSON_Delete(others);
   return doc;
 }
 

@@ -166,6 +166,47 @@ static void clean_products_have_data_of_their_own(void **state) {
   close_range(&r);
 }
 
+typedef struct heard {
+  int persistent, detected;
+} heard;
+
+static void hear(const rdt_event *e, void *user) {
+  heard *h = user;
+  if (e->kind != RDT_EVENT_FAULT) return;
+  if (e->diagnosis == RDT_DIAG_PERSISTENT && e->device && e->multiprocessor == 7) h->persistent++;
+  if (e->verdict == RDT_DETECTED) h->detected++;
+}
+
+/* One that is always wrong is avoided by the repair, named and counted; what no repair helps is never called repaired.
+ */
+static void broken_multiprocessors_are_named(void **state) {
+  (void)state;
+  if (!built_in()) skip();
+  for (int hopeless = 0; hopeless < 2; hopeless++) {
+    range r;
+    rdt_trial t;
+    heard h = {0, 0};
+    rdt_core_info list[4];
+    rdt_reason why = {""};
+    if (open_product(&r, "thread1", "gemm:24x40x56", false, &why) != RDT_OK) fail_msg("%s", why.text);
+    rdt_context_on_event(r.ctx, hear, &h);
+    r.faults->hopeless = hopeless;
+    assert_int_equal(rdt_mix_one("bit:30@accum,core=7", &r.c.mix, &why), RDT_OK);
+    for (int64_t id = 0; id < 20; id++) {
+      shoot(&r, id, &t);
+      assert_int_equal(t.verdict, hopeless ? RDT_DETECTED : RDT_RECOMPUTED);
+    }
+    assert_int_equal(h.detected, hopeless ? 20 : 0);
+    if (!hopeless) {
+      assert_int_equal(h.persistent, 20);
+      assert_int_equal(rdt_context_multiprocessors(r.ctx, list, 4), 1);
+      assert_true(list[0].core == 7 && list[0].suspects == 40 && list[0].faults[RDT_DIAG_PERSISTENT] == 20);
+      assert_int_equal(rdt_context_cores(r.ctx, NULL, 0), 0);
+    }
+    close_range(&r);
+  }
+}
+
 static void what_a_device_cannot_do_is_refused(void **state) {
   static const struct {
     const char *target, *scheme, *fault, *says;
@@ -232,9 +273,11 @@ static void networks_are_struck(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(products_are_struck), cmocka_unit_test(a_trial_knows_nothing_of_those_before),
-      cmocka_unit_test(clean_products_have_data_of_their_own), cmocka_unit_test(what_a_device_cannot_do_is_refused),
-      cmocka_unit_test(networks_are_struck)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_struck),
+                                     cmocka_unit_test(a_trial_knows_nothing_of_those_before),
+                                     cmocka_unit_test(clean_products_have_data_of_their_own),
+                                     cmocka_unit_test(what_a_device_cannot_do_is_refused),
+                                     cmocka_unit_test(networks_are_struck),
+                                     cmocka_unit_test(broken_multiprocessors_are_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -230,7 +230,7 @@ static void counters_go_on(void **state) {
   rdt_prom_close(&p);
 }
 
-/* Those of each core go on too, whatever other labels look like. */
+/* Those of each core and multiprocessor go on too, whatever other labels look like. */
 static void cores_are_counted(void **state) {
   rdt_prom p;
   rdt_reason why = {""};
@@ -244,6 +244,11 @@ static void cores_are_counted(void **state) {
     rdt_cores_at(&ctx->cores, 7)->products = 5;
     rdt_cores_at(&ctx->cores, 7)->suspects = 3;
     rdt_cores_at(&ctx->cores, 7)->faults[RDT_DIAG_PERSISTENT] = 2;
+    const uint32_t complaints[8] = {[4] = 6};
+    const rdt_event fault = {
+        .kind = RDT_EVENT_FAULT, .diagnosis = RDT_DIAG_PERSISTENT, .device = "cuda:0", .multiprocessor = 4};
+    rdt_cores_count_complaints(&ctx->sms, complaints, 8);
+    rdt_cores_book_complaint(&ctx->sms, &fault);
     assert_int_equal(rdt_prom_write(&p, &why), RDT_OK);
     assert_int_equal(rdt_prom_write(&p, &why), RDT_OK); /* nothing counts twice */
     rdt_prom_close(&p);
@@ -258,10 +263,13 @@ static void cores_are_counted(void **state) {
       ",core=\"7\",diagnosis=\"persistent\"} 4\n",
       ",core=\"7\",diagnosis=\"unknown\"} 0\n",
       "\n# TYPE redoubt_core_faults_total counter\n",
+      "redoubt_multiprocessor_suspects_total{model=\"m,core=\\\"9\\\"\",host=\"h\",multiprocessor=\"4\"} 12\n",
+      ",multiprocessor=\"4\",diagnosis=\"persistent\"} 2\n",
   };
   for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
     if (!strstr(util_cli_text, lines[i])) fail_msg("%s is missing in:\n%s", lines[i], util_cli_text);
   assert_null(strstr(util_cli_text, ",core=\"3\"")); /* it did nothing */
+  assert_null(strstr(util_cli_text, "sor=\"3\""));   /* nor did this one */
 }
 
 /* Every so many seconds, and not more often. */

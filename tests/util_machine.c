@@ -328,6 +328,9 @@ static void strike_element(rdt_cuda_gemm *g, const rdt_tensor *out, rdt_cuda_str
                                   .tau2 = (float)g->bound};
 }
 
+static rdt_status gemm_mend(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
+                            rdt_cuda_verdict *found, rdt_reason *why);
+
 static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
                            rdt_cuda_verdict *found, rdt_reason *why) {
   const rdt_tensor *a = &o->in[0], *b = &o->in[1];
@@ -340,7 +343,26 @@ static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands 
         sum += rdt_load(a->data, a->dtype, i * a->stride[0] + k) * rdt_load(b->data, b->dtype, k * b->stride[0] + j);
       rdt_store(o->out.data, o->out.dtype, i * o->out.stride[0] + j, sum);
     }
-  if (strike) strike_element(g, &o->out, strike, found);
+  if (!strike) return RDT_OK;
+  strike_element(g, &o->out, strike, found);
+  return strike->mended ? gemm_mend(m, g, o, strike, found, why) : RDT_OK;
+}
+
+/* What was struck once is right in the second run; a multiprocessor that is wrong is wrong again, and avoided then. */
+static rdt_status gemm_mend(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
+                            rdt_cuda_verdict *found, rdt_reason *why) {
+  rdt_cuda_mended *told = strike->mended;
+  const rdt_cuda_verdict seen = *found;
+  *told = (rdt_cuda_mended){.seen = seen};
+  if (!seen.certain) return RDT_OK;
+  told->products = told->passes = 1;
+  if (g->machine->faults.hopeless) {
+    told->left = 1;
+    return RDT_OK;
+  }
+  RDT_TRY(gemm_run(m, g, o, NULL, found, why));
+  ++*(strike->checksum ? &told->checker : strike->sm >= 0 ? &told->persistent : &told->transient);
+  if (strike->sm >= 0) told->wrong[strike->sm] = 1, told->passes = 2, told->seen.sm[strike->sm] += 2;
   return RDT_OK;
 }
 

@@ -11,6 +11,7 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   bool silent;                       /* it complains, and nothing is wrong */
   bool outvoted;                     /* with silent: what it complains of is the third copy, which has lost */
   double bound;                      /* > 0: checks apart let go what is no further off */
+  bool hopeless;                     /* no repair helps a product of a campaign */
   bool deaf;                         /* no check of a product ever complains */
   int op;                            /* launches of ops until what one has stored is wrong */
   int sum;                           /* the same, until the sum that one has formed is */

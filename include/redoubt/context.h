@@ -103,6 +103,8 @@ typedef struct rdt_event {
                               from the one without the fault; else 0 */
   rdt_rot rot;             /* of memory: the weight that had changed */
   int core;                /* that executed what was hit; -1 not known, or memory was hit */
+  const char *device;      /* "cuda:0", one of whose multiprocessors complained or was hit; NULL: none is known */
+  int multiprocessor;      /* where there is a device */
   int n_rungs;
   rdt_rung rungs[RDT_MAX_RUNGS];
 } rdt_event;
@@ -162,6 +164,9 @@ typedef struct rdt_core_info {
  * as result. A kernel of a vendor library does not say which thread computed what: its threads are counted where they
  * were last seen. */
 RDT_API size_t rdt_context_cores(const rdt_context *ctx, rdt_core_info *list, size_t room);
+/* The same of the multiprocessors of the context's device, by their numbers (%smid): suspects are all complaints of
+ * checks, as the device has counted them; faults, those of which it is known who was hit; products are not counted. */
+RDT_API size_t rdt_context_multiprocessors(const rdt_context *ctx, rdt_core_info *list, size_t room);
 
 /* Bytes that the library holds in this process now, and the most that it held at once since the last reset: weights,
  * checksums, activations, buffers. Not counted: the caller's memory, model files that are mapped, and what oneDNN and

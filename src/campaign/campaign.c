@@ -226,14 +226,15 @@ static rdt_status done(void *self, int64_t index, const char *line, size_t bytes
   return RDT_OK;
 }
 
-/* Adds a process's counters to those of the others, core by core. */
+/* Adds a process's counters to those of the others, core by core, and multiprocessor by multiprocessor. */
 static void ended(void *self, const char *json, size_t bytes) {
   engine *e = self;
   cJSON *list = cJSON_ParseWithLength(json, bytes), *row, *sum;
   if (!e->c->cores) e->c->cores = cJSON_CreateArray();
   for (cJSON *one; (one = cJSON_DetachItemFromArray(list, 0));) {
     row = NULL;
-    cJSON_ArrayForEach(sum, e->c->cores) if (same_member(sum, one, "core")) row = sum;
+    cJSON_ArrayForEach(sum, e->c->cores) if (same_member(sum, one, "core") && same_member(sum, one, "multiprocessor"))
+        row = sum;
     if (!row) {
       cJSON_AddItemToArray(e->c->cores, one);
       continue;
@@ -241,7 +242,8 @@ static void ended(void *self, const char *json, size_t bytes) {
     cJSON *item;
     cJSON_ArrayForEach(item, one) {
       cJSON *to = cJSON_GetObjectItemCaseSensitive(row, item->string);
-      if (to && strcmp(item->string, "core") != 0) cJSON_SetNumberValue(to, to->valuedouble + item->valuedouble);
+      const bool name = strcmp(item->string, "core") == 0 || strcmp(item->string, "multiprocessor") == 0;
+      if (to && !name) cJSON_SetNumberValue(to, to->valuedouble + item->valuedouble);
     }
     cJSON_Delete(one);
   }

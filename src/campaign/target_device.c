@@ -309,21 +309,23 @@ static void words_of_vote(const device_target *t, const rdt_shot *s, const rdt_c
                                                  : "not once more: the other two are the result");
 }
 
-static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdict *v) {
+/* sm: that computed what was hit; -1: nobody knows. */
+static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdict *v, int sm) {
   const rdt_cuda_finding *l = &v->list[0];
   const rdt_tensor *out = &t->op.out;
   const bool rounding = s->faults == 0;
-  char text[320];
+  char text[320], by[40] = "";
+  if (sm >= 0) snprintf(by, sizeof by, " (multiprocessor %d)", sm);
   if (t->votes)
     words_of_vote(t, s, l, text, sizeof text);
   else
     snprintf(text, sizeof text, "%s: %s at row %d%s, %s", t->op.name,
-             rounding ? "a residual above the statistical bound" : "a fault in the result", l->row,
-             l->sm >= 0 ? " (by the multiprocessor that its check names)" : "",
-             rounding                           ? "was rounding: the same bits again"
-             : s->verdict == RDT_DETECTED       ? "found and not repaired"
-             : s->diagnosis == RDT_DIAG_CHECKER ? "found; the result was right"
-                                                : "found and computed again");
+             rounding ? "a residual above the statistical bound" : "a fault in the result", l->row, by,
+             rounding                              ? "was rounding: the same bits again"
+             : s->verdict == RDT_DETECTED          ? "found and not repaired"
+             : s->diagnosis == RDT_DIAG_CHECKER    ? "found; the result was right"
+             : s->diagnosis == RDT_DIAG_PERSISTENT ? "found again, and computed by another one"
+                                                   : "found and computed again");
   rdt_event e = {.kind = rounding ? RDT_EVENT_SUSPECT : RDT_EVENT_FAULT,
                  .node = t->op.name,
                  .op = "gemm",
@@ -344,20 +346,65 @@ static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdi
                  .element = -1,
                  .core = -1};
   memcpy(e.shape, out->shape, sizeof e.shape);
+  if (sm >= 0) e.device = rdt_context_device(t->ctx), e.multiprocessor = sm;
+  rdt_cores_book_complaint(&t->ctx->sms, &e);
   rdt_context_emit(t->ctx, &e);
+}
+
+/* Checks in registers are made by whoever multiplies; row sums are compared by the last block of all. */
+static int complainer(const device_target *t, const rdt_cuda_verdict *v) {
+  return !t->votes && v->listed && t->kernel->family == RDT_CUDA_MMA && t->kernel->check < RDT_MMA_SUMS ? v->list[0].sm
+                                                                                                        : -1;
+}
+
+static void take_residual(rdt_shot *s, const rdt_cuda_verdict *v) {
+  const rdt_cuda_finding *l = &v->list[0];
+  if (!v->listed) return;
+  s->residual = fabs((double)l->observed - (double)l->expected);
+  s->bound = (double)l->tau2;
+  s->ratio = s->bound > 0.0 ? s->residual / s->bound : 0.0;
+}
+
+/* Kernels that are repaired in their stream: the same once more, with the repair behind it. */
+static rdt_status settle_there(device_target *t, const rdt_cuda_strike *struck, const rdt_cuda_verdict *v, rdt_shot *s,
+                               rdt_reason *why) {
+  rdt_cuda_mended m = {0};
+  rdt_cuda_verdict left;
+  rdt_cuda_strike again = *struck;
+  int sm = complainer(t, v);
+  again.mended = &m;
+  RDT_TRY(compute(t, &again, &left, why));
+  rdt_cores_count_complaints(&t->ctx->sms, m.seen.sm, RDT_CUDA_SMS);
+  take_residual(s, v);
+  s->unchecked = v->cannot;
+  s->verdict = m.unchecked ? RDT_UNCHECKED : RDT_CLEAN;
+  if (m.left || m.persistent || m.transient || m.checker || !m.products) { /* not met again: it was not rounding */
+    s->faults = 1;
+    s->verdict = m.left ? RDT_DETECTED : RDT_RECOMPUTED;
+    s->diagnosis = m.left || m.persistent       ? RDT_DIAG_PERSISTENT
+                   : m.transient || !m.products ? RDT_DIAG_TRANSIENT
+                                                : RDT_DIAG_CHECKER;
+  }
+  if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
+  for (int i = 0; i < RDT_CUDA_SMS; i++)
+    if (m.wrong[i]) sm = i;
+  tell(t, s, v, sm);
+  return RDT_OK;
+}
+
+static bool settles_there(const device_target *t, const rdt_cuda_strike *s) {
+  const rdt_on_fault policy = t->ctx->policy.on_fault;
+  return s->hit.done && policy != RDT_ON_FAULT_REPORT && policy != RDT_ON_FAULT_ABORT &&
+         t->kernel->family == RDT_CUDA_MMA && t->kernel->check != RDT_MMA_CLASSIC;
 }
 
 /* After a complaint: once more, by the kernel that is shipped. */
 static rdt_status settle(device_target *t, const rdt_cuda_verdict *v, rdt_shot *s, rdt_reason *why) {
   const size_t bytes = bytes_of(t, 2);
   const rdt_on_fault policy = t->ctx->policy.on_fault;
-  const rdt_cuda_finding *l = &v->list[0];
   rdt_cuda_verdict again;
-  if (v->listed) {
-    s->residual = fabs((double)l->observed - (double)l->expected);
-    s->bound = (double)l->tau2;
-    s->ratio = s->bound > 0.0 ? s->residual / s->bound : 0.0;
-  }
+  take_residual(s, v);
+  rdt_cores_count_complaints(&t->ctx->sms, v->sm, RDT_CUDA_SMS);
   void *first = rdt_alloc(bytes, 1);
   if (!first) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to compute a result again");
   memcpy(first, t->op.out.data, bytes);
@@ -375,7 +422,7 @@ static rdt_status settle(device_target *t, const rdt_cuda_verdict *v, rdt_shot *
   }
   if (report && status == RDT_OK) memcpy(t->op.out.data, first, bytes);
   rdt_free(first);
-  if (status == RDT_OK) tell(t, s, v);
+  if (status == RDT_OK) tell(t, s, v, complainer(t, v));
   return status;
 }
 
@@ -390,7 +437,7 @@ static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_
                  : again.suspect && !v->certain && again.list[0].k_first == v->list[0].k_first ? RDT_DIAG_PERSISTENT
                                                                                                : RDT_DIAG_TRANSIENT;
   if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
-  tell(t, s, v);
+  tell(t, s, v, -1);
   return RDT_OK;
 }
 
@@ -414,7 +461,10 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   const bool bits = t->votes || t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
   s->floor = bits || !(hit.bound > 0.0) ? 0.0 : 2.0 * hit.bound;
   s->suspects = v.suspect + v.certain > 0;
-  if (found(&v) || v.cannot) RDT_TRY(t->votes ? settle_votes(t, &v, s, why) : settle(t, &v, s, why));
+  if (found(&v) || v.cannot)
+    RDT_TRY(t->votes                 ? settle_votes(t, &v, s, why)
+            : settles_there(t, &hit) ? settle_there(t, &hit, &v, s, why)
+                                     : settle(t, &v, s, why));
   if (t->op.clean && s->status == RDT_OK) rdt_op_compare(&t->op, s);
   return RDT_OK;
 }

@@ -26,6 +26,7 @@ void rdt_context_destroy(rdt_context *ctx) {
   if (!ctx) return;
   for (int i = 0; i < RDT_SCRATCH_COUNT; i++) rdt_free(ctx->scratch.data[i]);
   rdt_cores_clear(&ctx->cores);
+  rdt_cores_clear(&ctx->sms);
   if (ctx->book) ctx->drop_book(ctx->book);
   if (ctx->machine) ctx->drop_machine(ctx->machine);
   rdt_free(ctx->coverage);
@@ -63,14 +64,22 @@ static bool is_used(const rdt_core_info *c) {
   return events > 0;
 }
 
-size_t rdt_context_cores(const rdt_context *ctx, rdt_core_info *list, size_t room) {
+static size_t used(const rdt_cores *c, rdt_core_info *list, size_t room) {
   size_t n = 0;
-  for (int i = 0; i < ctx->cores.n; i++) {
-    if (!is_used(&ctx->cores.list[i])) continue;
-    if (n < room) list[n] = ctx->cores.list[i];
+  for (int i = 0; i < c->n; i++) {
+    if (!is_used(&c->list[i])) continue;
+    if (n < room) list[n] = c->list[i];
     n++;
   }
   return n;
+}
+
+size_t rdt_context_cores(const rdt_context *ctx, rdt_core_info *list, size_t room) {
+  return used(&ctx->cores, list, room);
+}
+
+size_t rdt_context_multiprocessors(const rdt_context *ctx, rdt_core_info *list, size_t room) {
+  return used(&ctx->sms, list, room);
 }
 
 void *rdt_context_scratch(rdt_context *ctx, rdt_scratch which, size_t bytes) {

@@ -35,7 +35,7 @@ struct rdt_context {
   rdt_event_fn on_event;
   void *on_event_user;
   rdt_scratch_set scratch;
-  rdt_cores cores;
+  rdt_cores cores, sms;  /* sms: multiprocessors of the device */
   struct rdt_book *book; /* what has been measured (plan/book.h); NULL: nothing */
   void (*drop_book)(struct rdt_book *book);
   const struct rdt_device *device; /* what estimates rest on (plan/device.h), the caller's; NULL: a usual one */

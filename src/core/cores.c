@@ -70,6 +70,18 @@ void rdt_cores_book(rdt_cores *c, const rdt_event *e) {
   if (e->kind == RDT_EVENT_FAULT && (unsigned)e->diagnosis < RDT_DIAG_COUNT) info->faults[e->diagnosis]++;
 }
 
+void rdt_cores_count_complaints(rdt_cores *c, const uint32_t *complaints, int n) {
+  for (int i = 0; i < n; i++) {
+    rdt_core_info *info = complaints[i] ? rdt_cores_at(c, i) : NULL;
+    if (info) info->suspects += complaints[i];
+  }
+}
+
+void rdt_cores_book_complaint(rdt_cores *c, const rdt_event *e) {
+  rdt_core_info *info = e->device ? rdt_cores_at(c, e->multiprocessor) : NULL;
+  if (info && e->kind == RDT_EVENT_FAULT && (unsigned)e->diagnosis < RDT_DIAG_COUNT) info->faults[e->diagnosis]++;
+}
+
 /* ---- which may be used ---- */
 
 static bool number(const char **text, long *out) {

@@ -60,6 +60,9 @@ rdt_core_info *rdt_cores_at(rdt_cores *c, int core);
 
 /* An event that is about to be told. */
 void rdt_cores_book(rdt_cores *c, const rdt_event *e);
+/* Multiprocessors: complaints of n of them, as a device has counted them since; a fault that an event names one of. */
+void rdt_cores_count_complaints(rdt_cores *c, const uint32_t *complaints, int n);
+void rdt_cores_book_complaint(rdt_cores *c, const rdt_event *e);
 
 /* ---- which may be used ---- */
 

@@ -96,6 +96,8 @@ static void tell(mend *e, int i, const finding *f) {
       s->result.ratio = event.bound > 0.0 ? event.residual / event.bound : 0.0;
     }
   }
+  if (l && l->sm >= 0 && f->diagnosis != RDT_DIAG_MEMORY)
+    event.device = rdt_context_device(m->ctx), event.multiprocessor = l->sm;
   rdt_context_emit(m->ctx, &event);
   s->result.suspects += v->suspect + v->certain > 0;
   if (f->kind == RDT_EVENT_FAULT) s->result.faults++;
@@ -115,6 +117,7 @@ static rdt_status read_step(mend *e, int i) {
   e->verdicts[i] = (rdt_cuda_verdict){0};
   if (s->verdict) RDT_TRY(m->get(m, RDT_LANE_MAIN, &e->verdicts[i], s->verdict, sizeof *s->verdict, e->why));
   RDT_TRY(m->wait(m, e->why));
+  rdt_cores_count_complaints(&r->model->ctx->sms, e->verdicts[i].sm, RDT_CUDA_SMS);
   if (e->verdicts[i].listed > RDT_CUDA_LISTED) e->verdicts[i].listed = RDT_CUDA_LISTED;
   if (!s->verdict || !(e->verdicts[i].suspect | e->verdicts[i].certain | e->verdicts[i].cannot)) return RDT_OK;
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, (void *)(uintptr_t)s->verdict, sizeof *s->verdict, e->why));

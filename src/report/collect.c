@@ -185,15 +185,16 @@ static void add_schemes(const rdt_report *r, cJSON *doc) {
   }
 }
 
-cJSON *rdt_report_cores(const rdt_context *ctx) {
-  const size_t n = rdt_context_cores(ctx, NULL, 0);
+static cJSON *counters(const rdt_context *ctx, const char *number, bool products,
+                       size_t (*ask)(const rdt_context *ctx, rdt_core_info *list, size_t room)) {
+  const size_t n = ask(ctx, NULL, 0);
   rdt_core_info *cores = rdt_calloc(n, sizeof *cores);
   cJSON *list = cJSON_CreateArray();
-  if (cores) rdt_context_cores(ctx, cores, n);
+  if (cores) ask(ctx, cores, n);
   for (size_t i = 0; cores && i < n; i++) {
     cJSON *o = cJSON_CreateObject();
-    cJSON_AddNumberToObject(o, "core", cores[i].core);
-    cJSON_AddNumberToObject(o, "products", (double)cores[i].products);
+    cJSON_AddNumberToObject(o, number, cores[i].core);
+    if (products) cJSON_AddNumberToObject(o, "products", (double)cores[i].products);
     cJSON_AddNumberToObject(o, "suspects", (double)cores[i].suspects);
     for (int d = RDT_DIAG_TRANSIENT; d < RDT_DIAG_COUNT; d++)
       cJSON_AddNumberToObject(o, rdt_diagnosis_name((rdt_diagnosis)d), (double)cores[i].faults[d]);
@@ -201,6 +202,14 @@ cJSON *rdt_report_cores(const rdt_context *ctx) {
   }
   rdt_free(cores);
   return list;
+}
+
+cJSON *rdt_report_cores(const rdt_context *ctx) {
+  return counters(ctx, "core", true, rdt_context_cores);
+}
+
+cJSON *rdt_report_multiprocessors(const rdt_context *ctx) {
+  return counters(ctx, "multiprocessor", false, rdt_context_multiprocessors);
 }
 
 static cJSON *event(const rdt_kept_event *kept) {
@@ -269,6 +278,8 @@ cJSON *rdt_report_document(const rdt_report *r) {
   add_counts(doc, t->checks, t->suspects, t->faults, t->unchecked, t->seconds, t->seconds_check);
   cJSON_AddNumberToObject(doc, "memory_peak", (double)rdt_memory_peak());
   cJSON_AddItemToObject(doc, "cores", rdt_report_cores(r->model->ctx));
+  if (rdt_context_multiprocessors(r->model->ctx, NULL, 0))
+    cJSON_AddItemToObject(doc, "multiprocessors", rdt_report_multiprocessors(r->model->ctx));
   add_schemes(r, doc);
   o = cJSON_AddArrayToObject(doc, "layers");
   for (size_t i = 0; i < r->n_nodes; i++) cJSON_AddItemToArray(o, layer(r, i));

@@ -48,6 +48,11 @@ static void put_where(const rdt_html *h, const cJSON *e) {
     rdt_html_text(h, time);
   }
   if (core >= 0.0) fprintf(h->to, " \u00B7 core %.0f", core);
+  if (*rdt_json_string(e, "device")) {
+    fputs(" \u00B7 ", h->to);
+    rdt_html_member(h, e, "device");
+    fprintf(h->to, " multiprocessor %.0f", rdt_json_real(e, "multiprocessor"));
+  }
   fputs(" \u00B7 layer <bdi>", h->to);
   rdt_html_member(h, e, "layer");
   fputs("</bdi>, ", h->to);

@@ -121,6 +121,8 @@ static void add_rot(cJSON *o, const rdt_rot *rot) {
 
 void rdt_event_json(cJSON *o, const rdt_event *e) {
   cJSON_AddNumberToObject(o, "core", e->core);
+  if (e->device) cJSON_AddStringToObject(o, "device", e->device);
+  if (e->device) cJSON_AddNumberToObject(o, "multiprocessor", e->multiprocessor);
   cJSON_AddStringToObject(o, "kind", rdt_event_kind_name(e->kind));
   rdt_json_text(o, "layer", e->node);
   rdt_json_text(o, "op", e->op);

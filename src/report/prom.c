@@ -32,30 +32,45 @@ enum {
 
 /* ---- samples ---- */
 
-static bool is_of_cores(rdt_metric m) {
-  return m == RDT_METRIC_CORE_PRODUCTS || m == RDT_METRIC_CORE_SUSPECTS || m == RDT_METRIC_CORE_FAULTS;
+static const char *const labels[RDT_PROM_UNITS] = {"core", "multiprocessor"};
+
+/* Where samples of a metric lie in a rdt_prom_core, and whose they are; unit RDT_PROM_UNITS: it is of the process. */
+typedef struct place {
+  rdt_prom_unit unit;
+  int first, count;
+} place;
+
+static place place_of(rdt_metric m) {
+  switch (m) {
+    case RDT_METRIC_CORE_PRODUCTS:
+      return (place){RDT_PROM_CORES, CORE_PRODUCTS, 1};
+    case RDT_METRIC_CORE_SUSPECTS:
+      return (place){RDT_PROM_CORES, CORE_SUSPECTS, 1};
+    case RDT_METRIC_CORE_FAULTS:
+      return (place){RDT_PROM_CORES, CORE_FAULTS, RDT_DIAG_UNKNOWN};
+    case RDT_METRIC_SM_SUSPECTS:
+      return (place){RDT_PROM_SMS, CORE_SUSPECTS, 1};
+    case RDT_METRIC_SM_FAULTS:
+      return (place){RDT_PROM_SMS, CORE_FAULTS, RDT_DIAG_UNKNOWN};
+    default:
+      return (place){RDT_PROM_UNITS, 0, 1};
+  }
 }
 
-static int samples_a_core(rdt_metric m) {
-  return m == RDT_METRIC_CORE_FAULTS ? RDT_DIAG_UNKNOWN : 1;
-}
-
-static double *core_sample(rdt_prom *p, rdt_metric m, int i, char *key, size_t size) {
-  const int core = i / samples_a_core(m), d = i % samples_a_core(m);
-  if (core >= p->n_cores) return NULL;
-  double *value = p->cores[core].value;
-  int used = snprintf(key, size, "%s{%s,core=\"%d\"", metrics[m].name, p->labels, core);
-  if (m == RDT_METRIC_CORE_FAULTS)
+static double *unit_sample(rdt_prom *p, rdt_metric m, place at, int i, char *key, size_t size) {
+  const int core = i / at.count, d = i % at.count;
+  if (core >= p->units[at.unit].n) return NULL;
+  int used = snprintf(key, size, "%s{%s,%s=\"%d\"", metrics[m].name, p->labels, labels[at.unit], core);
+  if (at.first == CORE_FAULTS)
     used += snprintf(key + used, size - (size_t)used, ",diagnosis=\"%s\"", rdt_diagnosis_name((rdt_diagnosis)(1 + d)));
   snprintf(key + used, size - (size_t)used, "}");
-  return &value[m == RDT_METRIC_CORE_PRODUCTS   ? CORE_PRODUCTS
-                : m == RDT_METRIC_CORE_SUSPECTS ? CORE_SUSPECTS
-                                                : CORE_FAULTS + d];
+  return &p->units[at.unit].list[core].value[at.first + d];
 }
 
 /* The samples of a metric, one after the other: its value, and its name with labels. NULL after the last. */
 static double *sample(rdt_prom *p, rdt_metric m, int i, char *key, size_t size) {
-  if (is_of_cores(m)) return core_sample(p, m, i, key, size);
+  const place at = place_of(m);
+  if (at.unit < RDT_PROM_UNITS) return unit_sample(p, m, at, i, key, size);
   if (i >= (m == RDT_METRIC_FAULTS ? FAULT_SAMPLES : 1)) return NULL;
   const rdt_diagnosis d = (rdt_diagnosis)(1 + i / FAULT_VERDICTS);
   const rdt_verdict v = (rdt_verdict)(1 + i % FAULT_VERDICTS);
@@ -97,22 +112,26 @@ static char *labels_of(const char *model, const char *host) {
   return fclose(to) == 0 ? text : NULL;
 }
 
-static rdt_prom_core *core_at(rdt_prom *p, int core) {
+static rdt_prom_core *core_at(rdt_prom *p, rdt_prom_unit unit, int core) {
   if (core < 0 || core >= MOST_CORES) return NULL;
-  if (core >= p->n_cores) {
-    rdt_prom_core *grown = rdt_grow(p->cores, (size_t)p->n_cores, (size_t)core + 1, sizeof *grown);
+  rdt_prom_core **list = &p->units[unit].list;
+  int *n = &p->units[unit].n;
+  if (core >= *n) {
+    rdt_prom_core *grown = rdt_grow(*list, (size_t)*n, (size_t)core + 1, sizeof *grown);
     if (!grown) return NULL;
-    p->cores = grown;
-    while (p->n_cores <= core) p->cores[p->n_cores++] = (rdt_prom_core){{0.0}, {0.0}};
+    *list = grown;
+    while (*n <= core) (*list)[(*n)++] = (rdt_prom_core){{0.0}, {0.0}};
   }
-  return &p->cores[core];
+  return &(*list)[core];
 }
 
 /* ---- reading ---- */
 
-/* Of a sample of one core: a quote within another label's value has a backslash before it. -1: it is of none */
-static int core_of(const char *line) {
-  static const char label[] = ",core=\"";
+/* Of a sample of one core, or multiprocessor: a quote within another label's value has a backslash before it. -1: it is
+ * of none */
+static int core_of(const char *line, rdt_prom_unit unit) {
+  char label[32];
+  snprintf(label, sizeof label, ",%s=\"", labels[unit]);
   const char *at = strstr(line, label);
   const long core = at ? strtol(at + strlen(label), NULL, 10) : -1;
   return core >= 0 && core < MOST_CORES ? (int)core : -1;
@@ -120,13 +139,14 @@ static int core_of(const char *line) {
 
 /* false: no sample of ours */
 static bool take_line(rdt_prom *p, const char *line, char *key) {
-  const int core = core_of(line);
-  if (core >= 0 && !core_at(p, core)) return false;
   for (int m = 0; m < RDT_METRIC_COUNT; m++) {
+    const size_t name = strlen(metrics[m].name);
+    const place at = place_of((rdt_metric)m);
     double *value;
-    if (is_of_cores((rdt_metric)m) != (core >= 0)) continue;
-    const int first = core >= 0 ? core * samples_a_core((rdt_metric)m) : 0;
-    const int beyond = core >= 0 ? first + samples_a_core((rdt_metric)m) : FAULT_SAMPLES;
+    if (strncmp(line, metrics[m].name, name) != 0 || line[name] != '{') continue;
+    const int core = at.unit < RDT_PROM_UNITS ? core_of(line, at.unit) : -1;
+    if (at.unit < RDT_PROM_UNITS && !core_at(p, at.unit, core)) return false;
+    const int first = core >= 0 ? core * at.count : 0, beyond = core >= 0 ? first + at.count : FAULT_SAMPLES;
     for (int i = first; i < beyond && (value = sample(p, (rdt_metric)m, i, key, key_size(p))) != NULL; i++) {
       const size_t n = strlen(key);
       if (strncmp(line, key, n) != 0 || line[n] != ' ') continue;
@@ -155,7 +175,9 @@ static rdt_status read_file(rdt_prom *p, const char *path, rdt_reason *why) {
                         "%.200s: line %d is not a counter of this model on this host; --prom takes a file of its own "
                         "for each: name another one, or remove this one",
                         path, number);
-  for (int c = 0; c < p->n_cores; c++) memcpy(p->cores[c].began, p->cores[c].value, sizeof p->cores[c].began);
+  for (int u = 0; u < RDT_PROM_UNITS; u++)
+    for (int c = 0; c < p->units[u].n; c++)
+      memcpy(p->units[u].list[c].began, p->units[u].list[c].value, sizeof p->units[u].list[c].began);
   if (f) fclose(f);
   free(line);
   rdt_free(key);
@@ -165,12 +187,13 @@ static rdt_status read_file(rdt_prom *p, const char *path, rdt_reason *why) {
 /* ---- writing ---- */
 
 /* Those of the file, and those of this process. */
-static void gather_cores(rdt_prom *p) {
-  const size_t n = p->ctx ? rdt_context_cores(p->ctx, NULL, 0) : 0;
+static void gather(rdt_prom *p, rdt_prom_unit unit,
+                   size_t (*ask)(const rdt_context *ctx, rdt_core_info *list, size_t room)) {
+  const size_t n = p->ctx ? ask(p->ctx, NULL, 0) : 0;
   rdt_core_info *list = rdt_calloc(n, sizeof *list);
-  if (list && n > 0) rdt_context_cores(p->ctx, list, n);
+  if (list && n > 0) ask(p->ctx, list, n);
   for (size_t i = 0; list && i < n; i++) {
-    rdt_prom_core *c = core_at(p, list[i].core);
+    rdt_prom_core *c = core_at(p, unit, list[i].core);
     if (!c) continue;
     c->value[CORE_PRODUCTS] = c->began[CORE_PRODUCTS] + (double)list[i].products;
     c->value[CORE_SUSPECTS] = c->began[CORE_SUSPECTS] + (double)list[i].suspects;
@@ -180,9 +203,10 @@ static void gather_cores(rdt_prom *p) {
   rdt_free(list);
 }
 
-/* Cores that never did anything have no samples. */
+/* Cores that never did anything have no samples, multiprocessors that never complained neither. */
 static bool is_idle(const rdt_prom *p, rdt_metric m, int i) {
-  const rdt_prom_core *c = is_of_cores(m) ? &p->cores[i / samples_a_core(m)] : NULL;
+  const place at = place_of(m);
+  const rdt_prom_core *c = at.unit < RDT_PROM_UNITS ? &p->units[at.unit].list[i / at.count] : NULL;
   for (int k = 0; c && k < CORE_FAULTS + RDT_DIAG_UNKNOWN; k++)
     if (c->value[k] > 0.0) return false;
   return c != NULL;
@@ -201,7 +225,8 @@ rdt_status rdt_prom_write(rdt_prom *p, rdt_reason *why) {
   char *text = NULL, *key = p->path ? rdt_alloc(key_size(p), 1) : NULL;
   size_t size = 0;
   if (!p->path) return RDT_OK;
-  gather_cores(p);
+  gather(p, RDT_PROM_CORES, rdt_context_cores);
+  gather(p, RDT_PROM_SMS, rdt_context_multiprocessors);
   FILE *to = key ? open_memstream(&text, &size) : NULL;
   if (to) put_all(p, to, key);
   const bool whole = to && fclose(to) == 0;
@@ -226,7 +251,7 @@ rdt_status rdt_prom_open(rdt_prom *p, const char *path, double every, const char
 
 void rdt_prom_close(rdt_prom *p) {
   free(p->labels);
-  rdt_free(p->cores);
+  for (int u = 0; u < RDT_PROM_UNITS; u++) rdt_free(p->units[u].list);
   *p = (rdt_prom){.path = NULL};
 }
 

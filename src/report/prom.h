@@ -19,7 +19,9 @@
   X(FAULTS, "redoubt_faults_total", "counter", "Confirmed faults, by what they were and what became of the result.") \
   X(CORE_PRODUCTS, "redoubt_core_products_total", "counter", "Executions of layers, or shares of one, on a core.")   \
   X(CORE_SUSPECTS, "redoubt_core_suspects_total", "counter", "Checks of these that complained.")                     \
-  X(CORE_FAULTS, "redoubt_core_faults_total", "counter", "Confirmed faults on a core, by what they were.")
+  X(CORE_FAULTS, "redoubt_core_faults_total", "counter", "Confirmed faults on a core, by what they were.")           \
+  X(SM_SUSPECTS, "redoubt_multiprocessor_suspects_total", "counter", "Complaints of checks by a multiprocessor.")    \
+  X(SM_FAULTS, "redoubt_multiprocessor_faults_total", "counter", "Confirmed faults of one, by what they were.")
 typedef enum rdt_metric {
 #define X(id, ...) RDT_METRIC_##id,
   RDT_METRICS(X)
@@ -27,10 +29,12 @@ typedef enum rdt_metric {
       RDT_METRIC_COUNT
 } rdt_metric;
 
-/* Of one core: what the file said at first, and what is written. */
+/* Of one core, or multiprocessor: what the file said at first, and what is written. */
 typedef struct rdt_prom_core {
   double began[RDT_DIAG_COUNT + 1], value[RDT_DIAG_COUNT + 1]; /* products, suspects, faults by diagnosis from 1 on */
 } rdt_prom_core;
+
+typedef enum rdt_prom_unit { RDT_PROM_CORES, RDT_PROM_SMS, RDT_PROM_UNITS } rdt_prom_unit;
 
 typedef struct rdt_prom {
   const char *path; /* NULL: nobody asks for a file */
@@ -39,9 +43,11 @@ typedef struct rdt_prom {
   char *labels;     /* model="...",host="..." */
   double value[RDT_METRIC_COUNT];
   double faults[RDT_DIAG_UNKNOWN + 1][RDT_DETECTED + 1];
-  rdt_prom_core *cores; /* by number */
-  int n_cores;
-  const rdt_context *ctx; /* whose cores are counted */
+  struct {
+    rdt_prom_core *list; /* by number */
+    int n;
+  } units[RDT_PROM_UNITS];
+  const rdt_context *ctx; /* whose cores and multiprocessors are counted */
 } rdt_prom;
 
 /* A file that is there is continued: counters go on from what it says; it must be of the same model and host. path
@@ -49,7 +55,7 @@ typedef struct rdt_prom {
  * RDT_ERR_NOMEM. */
 rdt_status rdt_prom_open(rdt_prom *p, const char *path, double every, const char *model, const char *host,
                          rdt_reason *why);
-/* Counts what the context's cores do from now on; it must live until the last write. */
+/* Counts what the context's cores and multiprocessors do from now on; it must live until the last write. */
 void rdt_prom_watch(rdt_prom *p, const rdt_context *ctx);
 void rdt_prom_event(rdt_prom *p, const rdt_event *e);
 void rdt_prom_run(rdt_prom *p, const rdt_run_result *r); /* writes where that is due */

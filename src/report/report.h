@@ -36,7 +36,8 @@ struct rdt_report {
 void rdt_result_add(rdt_result *sum, const rdt_result *one);
 /* As rdt_report_run; a run that is not timed only adds to the counts. */
 void rdt_report_book(rdt_report *r, rdt_status status, const rdt_run_result *result, bool timed);
-cJSON *rdt_report_cores(const rdt_context *ctx); /* counters of the cores, as a list */
+cJSON *rdt_report_cores(const rdt_context *ctx);           /* counters of the cores, as a list */
+cJSON *rdt_report_multiprocessors(const rdt_context *ctx); /* those of the device's multiprocessors; may be empty */
 /* docs/schema/run-1.json, without what only a program knows. NULL where memory is short. */
 cJSON *rdt_report_document(const rdt_report *r);
 /* read.c: such a document from outside, checked; path for messages. The caller frees *out with cJSON_Delete. Errors:
