@@ -1,6 +1,8 @@
 /* make gpu-bench: large products on the GPU, own kernels of each scheme against cublasGemmEx and the best of cuBLASLt's
  * heuristics.
- *     gpu_bench_hopper [RECORD.json|- [TYPE]]      TYPE: rows of this datatype alone
+ *     gpu_bench_hopper [RECORD.json|- [TYPE [PART [NAME]]]]
+ * TYPE: rows of this datatype alone, PART: this part alone (half, others, grid), NAME: own kernels whose names have it;
+ * "": all.
  * Data are N(0, 1), and 8-bit integers all over their range; buffers rotate through 256 MB and more; weights are fixed,
  * as are those of a network. Of each scheme the fastest kernel is chosen by a few replays. Those that do not take twice
  * as long as the fastest of all, and the libraries', then take 25 turns; ratios are medians of ratios turn by turn. The
@@ -47,7 +49,7 @@ static cudaStream_t stream;
 static cublas *library;
 static FILE *record;
 static int rows, code;
-static const char *only; /* type */
+static const char *only, *part, *names; /* of types, parts, kernels */
 
 static void must(rdt_status s, const rdt_reason *why) {
   if (s == RDT_OK) return;
@@ -142,6 +144,7 @@ static bool launch_library(void *user, int i, cudaStream_t on) {
 
 static bool fits(const product *p, const rdt_cuda_kernel *k) {
   const bool tf32 = strstr(k->name, "tf32") != NULL;
+  if (names && !strstr(k->name, names)) return false;
   return k->dtype == p->in && tf32 == p->tf32 && k->tile->rows < 4 * p->m + 64;
 }
 
@@ -473,6 +476,10 @@ static void bench_grid(const char *scheme, bool transposed) {
   fflush(stdout);
 }
 
+static bool takes(const char *of) {
+  return !part || strcmp(part, of) == 0;
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
   char no_library[256];
@@ -480,14 +487,15 @@ int main(int argc, char **argv) {
   must(rdt_cuda_open(0, &device, &why), &why);
   turns_must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
   library = cublas_open(no_library, sizeof no_library);
-  only = argc > 2 ? argv[2] : NULL;
+  const char **const wanted[] = {&only, &part, &names};
+  for (int i = 0; i < 3; i++) *wanted[i] = argc > 2 + i && argv[2 + i][0] ? argv[2 + i] : NULL;
   printf("%s; cuBLAS %s\n", device.name, library ? cublas_version(library) : no_library);
   record = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu-hopper", device.name);
   if (record) fprintf(record, ", \"cublas\": \"%s\", \"products\": [", library ? cublas_version(library) : "none");
-  for (int transposed = 1; transposed >= 0; transposed--) bench_half(transposed);
-  bench_others();
+  for (int transposed = 1; transposed >= 0 && takes("half"); transposed--) bench_half(transposed);
+  if (takes("others")) bench_others();
   printf("\n");
-  for (int transposed = 1; transposed >= 0; transposed--)
+  for (int transposed = 1; transposed >= 0 && takes("grid"); transposed--)
     for (int i = 0; i < 2; i++) bench_grid(i ? "row" : "none", transposed);
   if (record) fprintf(record, "]}\n"), fclose(record);
   return code;

@@ -1,6 +1,6 @@
 /* make gpu-check: every CUDA kernel against the exact result, and its checks on clean data. Faults: faults.c.
- *     gpu_check [--quick]      --quick: few small shapes, for compute-sanitizer
- * The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
+ *     gpu_check [--quick] [NAME]      --quick: few small shapes, for compute-sanitizer; NAME: kernels whose names have
+ * it The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,12 @@
 
 static rdt_cuda_device device;
 static bool quick;
+static const char *only; /* of names; NULL: all */
 static int64_t products, elements, wrong;
+
+static bool wanted(const rdt_cuda_kernel *k) {
+  return !only || strstr(k->name, only);
+}
 
 static void complain(const char *kernel, const gpu_case *c, const char *what) {
   if (++wrong > 40) return;
@@ -104,7 +109,8 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
   if (!first) gpu_die("malloc", "out of memory");
   bool has_first = false;
   for (int i = 0; i < n; i++) {
-    if (table[i].dtype != s->in || table[i].family < least || rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
+    if (!wanted(&table[i]) || table[i].dtype != s->in || table[i].family < least ||
+        rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
       continue;
     if (i == 0 || table[i].tile != table[i - 1].tile || table[i].dtype != table[i - 1].dtype) has_first = false;
     check_product(&table[i], &c, 1, splits, fixed, first, &has_first);
@@ -193,7 +199,9 @@ static void check_clean(void) {
         gpu_case c;
         gpu_case_make(&c, &s, &seed, false);
         for (int j = 0; j < n; j++) {
-          if (table[j].dtype != s.in || table[j].check == RDT_MMA_NONE || table[j].check == RDT_MMA_REPLICATE) continue;
+          if (!wanted(&table[j]) || table[j].dtype != s.in || table[j].check == RDT_MMA_NONE ||
+              table[j].check == RDT_MMA_REPLICATE)
+            continue;
           printf("clean %-10s %-32s %dx%dx%d suspects at lambda", gpu_data_name[kind], table[j].name, s.m, s.n, s.k);
           static const double lambdas[] = {6.0, 1.0, 0.3, 0.1};
           for (int l = 0; l < 4; l++) {
@@ -232,7 +240,9 @@ static void check_unbounded(rdt_dtype type) {
   gpu_must(rdt_cuda_put(c.device[0], &infinite, rdt_dtype_info(type)->bytes, NULL, &why), "put", &why);
   gpu_must(rdt_cuda_wait(NULL, &why), "put", &why);
   for (int i = 0; i < n; i++) {
-    if (table[i].dtype != type || table[i].check == RDT_MMA_NONE || table[i].check == RDT_MMA_REPLICATE) continue;
+    if (!wanted(&table[i]) || table[i].dtype != type || table[i].check == RDT_MMA_NONE ||
+        table[i].check == RDT_MMA_REPLICATE)
+      continue;
     rdt_cuda_gemm *g = ready(&table[i], &c, rdt_cuda_kernel_sets(&table[i]), 6.0, 0, true);
     const rdt_cuda_verdict v = run(g, &c, table[i].name);
     if (!v.cannot) complain(table[i].name, &c, "an infinite input is not told");
@@ -278,6 +288,7 @@ static void check_chain(rdt_dtype type) {
 int main(int argc, char **argv) {
   rdt_reason why;
   quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+  only = argc > 1 + quick ? argv[1 + quick] : NULL;
   if (rdt_cuda_count(&why) == 0) {
     printf("skip: %s\n", why.text);
     return 77;
@@ -295,7 +306,7 @@ int main(int argc, char **argv) {
   if (device.major == 9) check_wide();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i]);
-  check_chain(RDT_F16), check_chain(RDT_BF16);
+  if (!only) check_chain(RDT_F16), check_chain(RDT_BF16);
   check_clean();
   printf("gpu-check: %lld products, %lld elements: %lld wrong\n", (long long)products, (long long)elements,
          (long long)wrong);
