@@ -36,6 +36,10 @@ static bool sums(const rdt_cuda_kernel *k) {
   return k->check == RDT_MMA_SUMS;
 }
 
+static bool by_tile(const rdt_cuda_kernel *k) {
+  return k->check == RDT_WGMMA_TILE;
+}
+
 static bool by_column(const rdt_cuda_kernel *k) {
   return k->check == RDT_MMA_THREAD1A || k->check == RDT_MMA_COL;
 }
@@ -142,6 +146,9 @@ static void extent(const rdt_cuda_gemm *g, int64_t *outputs, int64_t *chains) {
     case RDT_MMA_SUMS:
       *outputs = g->args.scalar ? (int64_t)g->args.m * g->args.n : g->args.n;
       break;
+    case RDT_WGMMA_TILE:
+      *outputs = g->args.n < t->columns ? g->args.n : t->columns;
+      break;
     case RDT_MMA_THREAD1:
       *outputs = columns;
       break;
@@ -159,7 +166,6 @@ static void extent(const rdt_cuda_gemm *g, int64_t *outputs, int64_t *chains) {
 /* What is lost when a sum of fragments is formed and stored as its operand's type: in parts of 22 and 24 bits, or as it
  * is, where each addition rounds. */
 static double u_of_sums(const rdt_cuda_gemm *g) {
-  if (is_wide(g->kernel)) return 0x1p-24; /* floats */
   switch (g->kernel->dtype) {
     case RDT_F16:
       return 0x1p-22;
@@ -192,10 +198,9 @@ static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator 
     if (a->scalar) r.depth_sum += g->row_blocks + t->rows;
     r.eta_out = half ? 0x1p-36 : 0.0; /* the second part is stored 2^11 times as large */
   }
-  if (is_wide(g->kernel)) { /* four threads have a row; what is expected is summed by 32, eight at once */
+  if (is_wide(g->kernel)) { /* four threads have a row, and what is expected, in parts that are added */
     r.depth_sum += t->columns / 4;
-    r.eta_out = 0.0;
-    if (r.depth_dot < 64) r.depth_dot = 64;
+    r.splits += 4 + (by_tile(g->kernel) ? 0 : a->column_blocks);
   }
   return r;
 }
@@ -244,6 +249,7 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   if (!g->weights.parts) return RDT_OK;
   if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, sizeof(double), stream, why));
   grid.y = (unsigned)g->weights.sets;
+  if (by_tile(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, (size_t)g->wide.sets * sizeof(float), stream, why));
   if (threads(g->kernel))
     grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / (8 * g->weights.fragments)));
   const int type = weights_type(g->kernel->dtype);
@@ -313,7 +319,10 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   g->row_blocks = (int)up(a->m, t->rows);
   a->scalar = strcmp(k->scheme, "global") == 0;
   a->sets = sets;
-  if (is_wide(k)) g->wide.blocks = rdt_wide_blocks(k, a->m, a->column_blocks, d->sms);
+  if (is_wide(k)) {
+    g->wide.blocks = rdt_wide_blocks(k, a->m, a->column_blocks, d->sms);
+    g->wide.sets = by_tile(k) ? a->column_blocks : sums(k) ? 1 : 0;
+  }
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
   places at = {0};
@@ -325,12 +334,16 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->part_columns = 16 / element > RDT_MMA_PARTS ? 16 / (int)element : part_columns;
   const size_t columns = (size_t)(up(a->n, t->columns) * t->columns);
   const int fragments = by_column(k) ? 1 : t->warp_columns / 8; /* that a group of columns lies in */
-  const size_t rho2 = place(&at, threads(k) ? columns / (size_t)fragments * size : sizeof(double));
-  const size_t parts = place(&at, !sums(k)     ? 0
-                                  : is_wide(k) ? (size_t)(up(a->k, k->k) * k->k) * size
-                                               : (size_t)a->k * (size_t)a->part_columns * element);
+  const size_t rho2 = place(&at, threads(k)   ? columns / (size_t)fragments * size
+                                 : by_tile(k) ? (size_t)a->column_blocks * size
+                                              : sizeof(double));
+  const size_t parts =
+      place(&at, is_wide(k) ? (size_t)g->wide.sets * RDT_WGMMA_SUMS * (size_t)rdt_wide_whole(k, a->k) * element
+                 : sums(k)  ? (size_t)a->k * (size_t)a->part_columns * element
+                            : 0);
   const size_t each = (size_t)(a->column_blocks + a->splits) * (size_t)a->m * size; /* of sums, a number a row */
-  const size_t rows = place(&at, sums(k) ? (is_wide(k) ? 2 : 1) * 2 * each : 0);
+  const size_t rows =
+      place(&at, sums(k) ? (is_wide(k) ? 2 * 4 : 2) * each : 0); /* two sets of four numbers, or one of two */
   const size_t more = place(&at, (size_t)(sets - 1) * each);
   const size_t turns = place(&at, (size_t)(sets - 1) * columns * sizeof(float));
   const size_t scalars = place(&at, sums(k) ? (size_t)(g->row_blocks + g->wide.blocks) * 4 * size : 0);
@@ -340,7 +353,6 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t totals = place(&at, classic ? tiles * 8 : 0);
   const size_t of_weights = place(&at, classic ? (size_t)a->k * 16 : 0);
   const size_t of_a = place(&at, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
-  const size_t signs = place(&at, is_wide(k) ? rdt_wide_signs_bytes(k, a->column_blocks) : 0);
   const size_t partial =
       place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
   const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
@@ -359,7 +371,8 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->bound = rdt_device_bound_of(&tolerance, summed);
   if (a->scalar) a->bound.a2_floor *= (float)a->m; /* of every row */
   if (!is_half(k->dtype)) a->bound.a2_floor = RDT_MMA_LEAST;
-  if (sums(k) || (threads(k) && k->dtype != RDT_S8))
+  g->wide.alike = rdt_wide_alike(&a->bound);
+  if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = a->ldb,
                                     .k = a->k,
                                     .n = a->n,
@@ -367,7 +380,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                     .rho2 = memory + rho2,
                                     .parts = memory + parts,
                                     .part_columns = a->part_columns,
-                                    .sets = sets};
+                                    .sets = is_wide(k) ? g->wide.sets : sets};
   RDT_TRY_GOTO(take_turns(g, memory + turns, stream, why), fail);
   if (classic) {
     a->next = (float *)(memory + next), a->sums = memory + totals;
@@ -392,10 +405,6 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                    k->name, why),
                    fail);
   RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->row_blocks, d, memory + mending, stream, why), fail);
-  if (is_wide(k)) {
-    g->wide.signs = (uint32_t *)(memory + signs);
-    RDT_TRY_GOTO(rdt_wide_signs(k, a->column_blocks, (uint32_t *)(memory + signs), stream, why), fail);
-  }
   if (g->fixed) {
     g->weights.b = p->in[1].data;
     RDT_TRY_GOTO(weigh(g, stream, why), fail);
@@ -540,6 +549,7 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
   return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
+                               : s->checksum ? RDT_MMA_CHECKSUM
                                : s->fragment ? RDT_MMA_FRAGMENT
                                              : RDT_MMA_ACCUM,
                        .block = {(int)(column / t->columns), (int)(row / t->rows), 0},

@@ -29,7 +29,8 @@ enum { /* what rows name, so that they can be pasted together */
        check_replicate1 = RDT_MMA_REPLICATE1,
        check_row = RDT_MMA_SUMS,
        check_global = RDT_MMA_SUMS,
-       check_global_classic = RDT_MMA_CLASSIC
+       check_global_classic = RDT_MMA_CLASSIC,
+       check_tile = RDT_WGMMA_TILE
 };
 /* Names: one is no identifier */
 #define SCHEME_none "none"
@@ -41,6 +42,7 @@ enum { /* what rows name, so that they can be pasted together */
 #define SCHEME_replicate1 "replicate1"
 #define SCHEME_row "row"
 #define SCHEME_global "global"
+#define SCHEME_tile "tile"
 #define SCHEME_global_classic "global-classic"
 #define NAME(type, unit, tile, scheme) "gemm_" #type "_" unit "_" #tile "_" SCHEME_##scheme
 /* dtype, bytes of an element, k of an instruction's step, bytes of an accumulator */
@@ -74,18 +76,8 @@ enum {
 #undef X
 };
 
-/* Products on wgmma: stages of 64 k with what checks them and two barriers, two results of 128 bytes a row, a barrier
- * and a word: the size that the kernels were compiled with. */
 static const rdt_cuda_tile wide_tiles[] = {
-#define X(name, turns, rows, columns, stages) \
-  {#name, 64 * (rows) * ((turns) ? 1 : 2), columns, 16, columns, 1, RDT_WGMMA_THREADS},
-#include "cuda/wide.def"
-#undef X
-};
-enum {
-#define X(name, turns, rows, columns, stages) \
-  shared_##name =                             \
-      (stages) * ((64 * (rows) * ((turns) ? 1 : 2) + (columns)) * 128 + 256 + 16) + 2 * 64 * (rows)*128 + 16,
+#define X(name, rows, columns, stages) {#name, 64 * (rows), columns, 16, columns, 1, RDT_WGMMA_THREADS},
 #include "cuda/wide.def"
 #undef X
 };
@@ -119,7 +111,7 @@ static const rdt_cuda_kernel table[] = {
    .k = 64,                                 \
    .step = step_##type,                     \
    .sum = sum_##type,                       \
-   .shared = (int)shared_##shape,           \
+   .shared = RDT_WGMMA_SHARED,              \
    .least = 9,                              \
    .check = check_##how,                    \
    .code = rdt_wgmma_##type##_##shape##_##how},

@@ -83,7 +83,7 @@ static bool own_has(const char *scheme) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   for (int i = 0; i < n; i++)
-    if (is(scheme, table[i].scheme)) return true;
+    if (table[i].family == RDT_CUDA_MMA && is(scheme, table[i].scheme)) return true;
   return false;
 }
 

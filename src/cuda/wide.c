@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <limits.h>
+#include <math.h>
 
 #include "core/memory.h"
 
@@ -42,30 +43,6 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const 
              : rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d tiles", k->name, INT_MAX / 16);
 }
 
-static int words_of(const rdt_cuda_kernel *k) {
-  return k->tile->columns / 128;
-}
-
-size_t rdt_wide_signs_bytes(const rdt_cuda_kernel *k, int column_blocks) {
-  return (size_t)column_blocks * 4 * (size_t)words_of(k) * sizeof(uint32_t);
-}
-
-rdt_status rdt_wide_signs(const rdt_cuda_kernel *k, int column_blocks, uint32_t *to, void *stream, rdt_reason *why) {
-  const size_t bytes = rdt_wide_signs_bytes(k, column_blocks);
-  const int words = words_of(k), columns = k->tile->columns;
-  uint32_t *signs = rdt_calloc(1, bytes);
-  if (!signs) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
-  for (int j = 0; j < column_blocks * columns; j++) {
-    const int within = j % columns, bit = within / 8 * 2 + within % 2;
-    if (rdt_mma_sign((unsigned)j))
-      signs[(j / columns * 4 + within % 8 / 2) * words + bit / 32] |= (uint32_t)1 << bit % 32;
-  }
-  rdt_status s = rdt_cuda_put(to, signs, bytes, stream, why);
-  if (s == RDT_OK) s = rdt_cuda_wait(stream, why); /* before they are freed */
-  rdt_free(signs);
-  return s;
-}
-
 typedef CUresult encode_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                            const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
@@ -82,11 +59,22 @@ static rdt_status find_encode(encode_fn **encode, rdt_reason *why) {
   return RDT_OK;
 }
 
+int rdt_wide_whole(const rdt_cuda_kernel *k, int depth) {
+  return (depth + k->k - 1) / k->k * k->k;
+}
+
+/* c2 <= cap q, unless C is wrong already: the rigorous part is no less. */
+float rdt_wide_alike(const rdt_device_bound *b) {
+  const double statistical = (double)b->lambda * b->lambda * b->c2, rigorous = (double)b->q0 * b->q0 / b->cap;
+  return (float)((1.0 - 0x1p-10) * fmin(statistical, rigorous));
+}
+
+/* Boxes have 64 rows, or fewer. */
 static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t along,
-                      int64_t across, int64_t pitch, rdt_reason *why) {
+                      int64_t across, int64_t pitch, int box_rows, rdt_reason *why) {
   const size_t size = rdt_dtype_info(type)->bytes;
   const cuuint64_t shape[] = {(cuuint64_t)along, (cuuint64_t)across}, strides[] = {(cuuint64_t)pitch * size};
-  const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), BOX}, step[] = {1, 1};
+  const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), (cuuint32_t)box_rows}, step[] = {1, 1};
   const CUtensorMapDataType as = type == RDT_F16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                  : type == RDT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                                     : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
@@ -125,15 +113,18 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
   encode_fn *encode = NULL;
   const rdt_cuda_tile *t = k->tile;
   const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : k->dtype;
-  rdt_wgmma_args a = {.p = *p, .signs = w->signs, .extra = p->bias || p->residual || p->relu};
+  rdt_wgmma_args a = {.p = *p, .alike = w->alike, .extra = p->bias || p->residual || p->relu};
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = pairs(k, p->m) * p->column_blocks;
   RDT_TRY(find_encode(&encode, why));
-  RDT_TRY(map(encode, &a.a, k->dtype, p->a, p->k, p->m, p->lda, why));
-  RDT_TRY(map(encode, &a.b, k->dtype, p->b, w->columns ? p->k : p->n, w->columns ? p->n : p->k, p->ldb, why));
+  RDT_TRY(map(encode, &a.a, k->dtype, p->a, p->k, p->m, p->lda, BOX, why));
+  RDT_TRY(map(encode, &a.b, k->dtype, p->b, w->columns ? p->k : p->n, w->columns ? p->n : p->k, p->ldb, BOX, why));
   const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;
   a.stored = p->n / each * each;
-  RDT_TRY(map(encode, &a.c, out, p->c, a.stored ? a.stored : each, p->m, p->ldc, why));
+  RDT_TRY(map(encode, &a.c, out, p->c, a.stored ? a.stored : each, p->m, p->ldc, BOX, why));
+  if (w->sets)
+    RDT_TRY(map(encode, &a.sums, k->dtype, p->parts, p->k, (int64_t)w->sets * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
+                RDT_WGMMA_SUMS, why));
   void *arguments[] = {&a, &hit};
   /* Behind another of its kind it begins while that one ends, and waits for it; in a captured graph it is as any other,
    * since what lies ahead of it there may be no kernel. */

@@ -7,7 +7,8 @@
 
 typedef struct rdt_wide { /* made when a product is made ready */
   bool columns;           /* B's columns lie side by side, not its rows */
-  const uint32_t *signs;  /* on the device */
+  int sets;               /* of sums of B's columns: of each tile's, or one of all; none: 0 */
+  float alike;            /* rdt_wgmma_args */
   int blocks;             /* of a launch */
 } rdt_wide;
 
@@ -19,8 +20,10 @@ int rdt_wide_blocks(const rdt_cuda_kernel *k, int m, int column_blocks, int sms)
 bool rdt_wide_columns(const rdt_tensor *b);
 /* From one row, or column, to the next. */
 int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);
-size_t rdt_wide_signs_bytes(const rdt_cuda_kernel *k, int column_blocks);
-rdt_status rdt_wide_signs(const rdt_cuda_kernel *k, int column_blocks, uint32_t *to, void *stream, rdt_reason *why);
+/* k in whole stages. */
+int rdt_wide_whole(const rdt_cuda_kernel *k, int depth);
+/* Part of the bound that comes from the squares of C alone: (s - e)^2 <= this c2 is within it, whatever else is. */
+float rdt_wide_alike(const rdt_device_bound *b);
 /* code: that of kernel k, or its injecting one. */
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why);

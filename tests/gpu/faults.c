@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "check/weights.h"
-#include "cuda/sm80/gemm_mma.h"
+#include "cuda/sm90/gemm_wgmma.h"
 #include "mend.h"
 
 enum { BATCH = 500 };
@@ -34,15 +34,26 @@ static bool compares_bits(const rdt_cuda_kernel *k, const rdt_cuda_strike *s) {
 }
 
 /* What the signed sums of rows differ by. */
-static double row_change(const gpu_case *c, const char *now, const char *clean, int64_t row) {
+static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char *now, const char *clean, int64_t row) {
   const rdt_tensor *t = &c->p.out;
   double sum = 0.0;
   for (int64_t j = 0; j < t->shape[1]; j++) {
     const int64_t at = row * t->stride[0] + j;
     const double d = rdt_load(now, t->dtype, at) - rdt_load(clean, t->dtype, at);
-    sum += rdt_mma_sign((unsigned)j) ? -d : d;
+    const bool minus =
+        k->family == RDT_CUDA_WGMMA ? rdt_wide_sign((int)j, k->tile->columns) : rdt_mma_sign((unsigned)j);
+    sum += minus ? -d : d;
   }
   return fabs(sum);
+}
+
+/* Of the same stage of A comes what the row's sum is compared with: only what other tiles' columns have is seen. */
+static bool meets_both(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s) {
+  const int64_t depth = c->in[0].shape[1], n = c->p.out.shape[1], width = k->tile->columns;
+  const int64_t rounds = (depth + k->k - 1) / k->k, blocks = (n + width - 1) / width,
+                block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
+                round = (at < depth ? at : depth - 1) / k->k;
+  return k->family == RDT_CUDA_WGMMA && round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
 }
 
 static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_t *seed) {
@@ -54,11 +65,13 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
                                .position = (double)((r >> 32) % 1000) / 999.0,
                                .mask = (uint64_t)1 << (gpu_random(seed) % (uint64_t)bits)},
                        .sm = -1};
-  s.checksum = site == 1 && k->check != RDT_MMA_REPLICATE && k->check < RDT_MMA_REPLICATE1;
+  s.checksum =
+      site == 1 && ((k->check != RDT_MMA_REPLICATE && k->check < RDT_MMA_REPLICATE1) || k->check == RDT_WGMMA_TILE);
   s.fragment = site == 1 && k->check == RDT_MMA_SUMS; /* registers that checks in registers share */
   s.reduced = site == 2;
   s.limit = site == 3 && bounded;
-  if (s.checksum && k->dtype == RDT_F16) s.hit.mask = 1u << (10 + gpu_random(seed) % 5); /* its exponent */
+  if (s.checksum && k->dtype == RDT_F16 && k->family == RDT_CUDA_MMA)
+    s.hit.mask = 1u << (10 + gpu_random(seed) % 5); /* its exponent */
   return s;
 }
 
@@ -66,12 +79,12 @@ static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_st
                   const char *now, const char *clean, tally *count) {
   const bool other = memcmp(now, clean, c->bytes[2]) != 0;
   const int64_t row = s->hit.element / c->p.out.shape[1], column = s->hit.element % c->p.out.shape[1];
-  const double change = s->fragment ? row_change(c, now, clean, row) : fabs(s->hit.after - s->hit.before);
+  const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
   const bool beyond = k->dtype == RDT_S8 ? change != 0.0 : !(change <= 2.0 * s->bound);
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
   const bool must = s->checksum           ? false /* it may have met zeros */
                     : s->limit            ? false /* what is looser finds nothing where there is nothing */
-                    : s->fragment         ? other && beyond
+                    : s->fragment         ? other && beyond && !meets_both(k, c, s)
                     : compares_bits(k, s) ? other
                                           : beyond;
   if (!s->hit.done) complain(k->name, "a fault was not planted");

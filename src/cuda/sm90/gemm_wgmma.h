@@ -6,7 +6,13 @@
 
 enum {
   RDT_WGMMA_CLUSTER = 2, /* blocks of one column block that load its part of B together */
-  RDT_WGMMA_THREADS = 384
+  RDT_WGMMA_THREADS = 384,
+  RDT_WGMMA_SHARED = 232448, /* bytes that a block asks for: all that it may have */
+  RDT_WGMMA_TILE =
+      RDT_MMA_CLASSIC + 1, /* a check (rdt_mma_check): rows of tiles, against sums of the tile's columns of B */
+  RDT_WGMMA_SUMS = 8, /* columns that check others: the parts of signed sums, and signs alone, of which a row of A */
+  RDT_WGMMA_PARTS_F16 = 2, /* makes numbers whose squares are |a|^2 on average */
+  RDT_WGMMA_PARTS_BF16 = 3
 };
 
 typedef struct rdt_tensor_map { /* CUtensorMap */
@@ -14,17 +20,39 @@ typedef struct rdt_tensor_map { /* CUtensorMap */
 } __attribute__((aligned(64))) rdt_tensor_map;
 
 typedef struct rdt_wgmma_args {
-  rdt_tensor_map a, b, c;
-  rdt_mma_args p; /* parts: float[k], signed sums of B's rows, zeros up to whole stages; sums: two of [column block][m],
-                     then [m] of what is expected; tickets: one, then for each block its runs, then whether the
-                     last one is still to be compared; scalars: of each block */
+  rdt_tensor_map a, b, c, sums;
+  rdt_mma_args p; /* parts: signed sums of B's columns, of tiles or of all: [set][8][whole stages of k];
+                     rho2: of each set. SUMS: sums: float4, two of [column block][m]; tickets: one, then for each block
+                     its runs, then whether the last one is still to be compared; scalars: of each block */
+  float alike;    /* TILE: (s - e)^2 <= alike c2 passes */
   int row_blocks; /* of tiles */
   int tiles;      /* of a cluster: one below the other */
   int stored;     /* columns that TMA stores: whole 16 bytes */
   int extra;      /* bias, residual or relu */
-  const uint32_t
-      *signs; /* [column block][4][columns / 128]: bit 2 j + e: of column 8 j + 2 t + e of thread t of four */
 } rdt_wgmma_args;
+
+/* Signs that rows of C are summed with, as thread t of four does that has a tile's columns 8 j + 2 t + e: those of 2 j
+ * + e are known when the kernel is compiled, and each thread has one of its own. */
+#ifdef __CUDACC__
+static __device__ __forceinline__
+#else
+static inline
+#endif
+    unsigned
+    rdt_wide_sign_of(int tile, int thread) {
+  return rdt_mma_sign((unsigned)(4 * tile + thread) + 0x10000u);
+}
+#ifdef __CUDACC__
+static __device__ __forceinline__
+#else
+static inline
+#endif
+    unsigned
+    rdt_wide_sign(int column, int tile_columns) {
+  const int within = column % tile_columns;
+  return rdt_mma_sign((unsigned)(within / 8 * 2 + within % 2)) ^
+         rdt_wide_sign_of(column / tile_columns, within % 8 / 2);
+}
 
 #ifdef __cplusplus
 extern "C" {

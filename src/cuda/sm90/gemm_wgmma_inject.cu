@@ -17,13 +17,14 @@ struct rdt_hit {
 
   /* round -1: after the last. */
   template <int MT, int count>
-  __device__ void accumulators(int m, int n, int round, float (&c)[MT][count], int group) {
+  __device__ void accumulators(int m, int n, int round, float (&c)[MT][count]) {
     const bool mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0
-                                 : here(m, n) && (int)threadIdx.x % 128 + 128 * group == h->thread;
+                                 : here(m, n) && (int)threadIdx.x % 128 == h->thread;
+    if (mine && h->site == RDT_MMA_CHECKSUM && round == h->step) c[0][count - 4] = strike(c[0][count - 4]);
     if (!mine || (round < 0 ? h->site != RDT_MMA_REDUCED : h->site != RDT_MMA_ACCUM || round != h->step)) return;
 #pragma unroll
-    for (int i = 0; i < MT * count; i++)
-      if (i == h->fragment) c[i / count][i % count] = strike(c[i / count][i % count]);
+    for (int i = 0; i < MT * (count - 4); i++) /* not the sums of columns */
+      if (i == h->fragment) c[i / (count - 4)][i % (count - 4)] = strike(c[i / (count - 4)][i % (count - 4)]);
   }
 
   /* Two neighbours of A, where the tensor cores find them. */
@@ -38,8 +39,9 @@ struct rdt_hit {
     atomicAdd(&h->done, 1u);
   }
 
-  __device__ void bound_of_row(int row, double tau) {
-    if (row == -1 || row == h->element[0]) h->bound = tau;
+  __device__ void bound_of_row(const rdt_place_of &at, double tau) {
+    const bool column = at.column < 0 || (h->element[1] >= at.column && h->element[1] < at.column + at.columns);
+    if (at.row < 0 || (at.row == h->element[0] && column)) h->bound = tau;
   }
 };
 
@@ -51,7 +53,7 @@ __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_
 
 static __global__ void __launch_bounds__(32) settle_inject(const __grid_constant__ rdt_mma_args p, rdt_mma_hit *h) {
   rdt_hit hit = {h};
-  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, rdt_wide_sums(p, __ldcg(p.tickets + 1) + 1), blockIdx.x, gridDim.x, hit);
+  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, hit);
 }
 extern "C" const void *const rdt_wgmma_settle_inject = (const void *)settle_inject;
 

@@ -9,6 +9,11 @@
 #include "cuda/wide.def"
 #undef X
 
-enum { rdt_check_none = RDT_MMA_NONE, rdt_check_row = RDT_MMA_SUMS, rdt_check_global = RDT_MMA_SUMS };
+enum {
+  rdt_check_none = RDT_MMA_NONE,
+  rdt_check_row = RDT_MMA_SUMS,
+  rdt_check_global = RDT_MMA_SUMS,
+  rdt_check_tile = RDT_WGMMA_TILE
+};
 
 #endif

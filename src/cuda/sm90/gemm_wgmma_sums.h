@@ -1,13 +1,43 @@
-/* Sums of rows that one run has left, compared by the next one, or by a kernel of its own. There are two sets of them,
- * written in turns; each block counts its runs, all alike, so that a graph of launches counts as well. */
+/* Sums of rows: how they are compared. SUMS: what one run has left the next one compares, or a kernel of its own. There
+ * are two sets of them, written in turns; each block counts its runs, all alike, so that a graph of launches counts as
+ * well. */
 #ifndef RDT_CUDA_GEMM_WGMMA_SUMS_H
 #define RDT_CUDA_GEMM_WGMMA_SUMS_H
 
 #include "cuda/sm80/gemm_mma_checks.h"
 #include "cuda/sm90/gemm_wgmma.h"
 
-RDT_DEVICE float2 *rdt_wide_sums(const rdt_mma_args &p, unsigned turn) {
-  return (float2 *)p.sums + (int64_t)(turn % 2) * (p.column_blocks + 1) * p.m;
+/* x, y, z, w: sum, sum of squares, what is expected, |a|^2, of a row of a column block. */
+RDT_DEVICE float4 *rdt_wide_sums(const rdt_mma_args &p, unsigned turn) {
+  return (float4 *)p.sums + (int64_t)(turn % 2) * p.column_blocks * p.m;
+}
+
+/* What two of the eight sums of columns, which four threads have, say of a sum of C and of |a|^2: see weights_wgmma.cu.
+ */
+RDT_DEVICE float2 rdt_wide_expected(const rdt_f16 *, const float *e) {
+  constexpr float each = 1.0f / (RDT_WGMMA_SUMS - RDT_WGMMA_PARTS_F16);
+  return threadIdx.x % 4 == 0 ? make_float2(fmaf(e[1], 0x1p-11f, e[0]), 0.0f)
+                              : make_float2(0.0f, each * fmaf(e[0], e[0], e[1] * e[1]));
+}
+RDT_DEVICE float2 rdt_wide_expected(const rdt_bf16 *, const float *e) {
+  constexpr float each = 1.0f / (RDT_WGMMA_SUMS - RDT_WGMMA_PARTS_BF16);
+  return threadIdx.x % 4 == 0   ? make_float2(e[0] + e[1], 0.0f)
+         : threadIdx.x % 4 == 1 ? make_float2(e[0], each * e[1] * e[1])
+                                : make_float2(0.0f, each * fmaf(e[0], e[0], e[1] * e[1]));
+}
+
+/* |a|^2 of a row, by a warp. */
+template <class T>
+RDT_DEVICE float rdt_wide_norm(const rdt_mma_args &p, int row) {
+  const uint16_t *a = (const uint16_t *)p.a + row * p.lda;
+  float x = 0.0f;
+  for (int k = (int)threadIdx.x % 32; k < p.k; k += 32) {
+    const float y = T::wide(a[k]).x;
+    x = fmaf(y, y, x);
+  }
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+  return x;
 }
 
 struct rdt_wide_turn {
@@ -20,39 +50,37 @@ RDT_DEVICE rdt_wide_turn rdt_wide_turn_of(const rdt_wgmma_args &g) {
 struct rdt_wide_row {
   float s, c2, e, a2; /* sum, sum of squares; what it should be, |a|^2 */
 };
-RDT_DEVICE rdt_wide_row rdt_wide_gather(const rdt_mma_args &p, const float2 *sums, int row) {
-  const float2 *at = sums + row;
+RDT_DEVICE rdt_wide_row rdt_wide_gather(const rdt_mma_args &p, unsigned turn, int row) {
+  const float4 *at = rdt_wide_sums(p, turn) + row;
   rdt_wide_row x = {0.0f, 0.0f, 0.0f, 0.0f};
 #pragma unroll 8
   for (int b = 0; b < p.column_blocks; b++) {
-    const float2 v = __ldcg(at + (int64_t)b * p.m);
-    x.s += v.x, x.c2 += v.y;
+    const float4 v = __ldcg(at + (int64_t)b * p.m);
+    x.s += v.x, x.c2 += v.y, x.e += v.z, x.a2 += v.w;
   }
-  const float2 v = __ldcg(at + (int64_t)p.column_blocks * p.m);
-  x.e = v.x, x.a2 = v.y;
   return x;
 }
 
 template <class Hit>
-RDT_DEVICE void rdt_wide_judge(const rdt_mma_args &p, rdt_place_of at, rdt_wide_row x, Hit &hit) {
-  const float rho2 = __ldcg((const float *)p.rho2);
+RDT_DEVICE void rdt_wide_judge(const rdt_mma_args &p, rdt_place_of at, float rho2, rdt_wide_row x, Hit &hit) {
   float tau2, tau0;
   x.a2 += p.bound.a2_floor;
   if (!Hit::on && rdt_passes(p.bound, x.s, x.e, x.a2 * rho2)) return;
   const int complaint = rdt_judge_sums(p.bound, x.s, x.c2, x.e, x.a2, x.a2 * rho2, &tau2, &tau0);
   if (complaint) rdt_complain_inline(p.verdict, complaint, at, x.s, x.e, tau2, tau0);
-  if constexpr (Hit::on) hit.bound_of_row(at.row, (double)tau2);
+  if constexpr (Hit::on) hit.bound_of_row(at, (double)tau2);
 }
 
 /* By a warp: every so many 32 rows. Of one scalar: by the last of `warps` of them. */
 template <class Hit>
-RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, const float2 *sums, unsigned warp, unsigned warps, Hit &hit) {
+RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, Hit &hit) {
   const int lane = (int)threadIdx.x % 32;
+  const float rho2 = __ldcg((const float *)p.rho2);
   rdt_wide_row all = {0.0f, 0.0f, 0.0f, 0.0f};
   for (int row = (int)warp * 32 + lane; row < p.m; row += (int)warps * 32) {
-    const rdt_wide_row x = rdt_wide_gather(p, sums, row);
+    const rdt_wide_row x = rdt_wide_gather(p, turn, row);
     if (!p.scalar) {
-      rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, x, hit);
+      rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, x, hit);
       continue;
     }
     const unsigned sign = rdt_mma_sign((unsigned)row);
@@ -74,7 +102,7 @@ RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, const float2 *sums, unsi
     const float4 v = __ldcg((const float4 *)p.scalars + w);
     all.s += v.x, all.e += v.y, all.c2 += v.z, all.a2 += v.w;
   }
-  rdt_wide_judge(p, rdt_place_of{-1, -1, p.m, p.n, 0, p.k}, all, hit);
+  rdt_wide_judge(p, rdt_place_of{-1, -1, p.m, p.n, 0, p.k}, rho2, all, hit);
 }
 
 /* This run is there to be compared. */

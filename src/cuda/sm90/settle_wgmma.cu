@@ -3,7 +3,7 @@
 
 static __global__ void __launch_bounds__(32) settle(const __grid_constant__ rdt_mma_args p) {
   rdt_no_hit none;
-  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, rdt_wide_sums(p, __ldcg(p.tickets + 1) + 1), blockIdx.x, gridDim.x, none);
+  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, none);
 }
 
 extern "C" const void *const rdt_wgmma_settle = (const void *)settle;

@@ -1,19 +1,42 @@
-/* What row sums on wgmma need to know of B: the signed sums of its rows as floats, and the largest squares, subnormals
- * counted as the smallest normal number, as tensor cores align them. */
+/* What checks on wgmma need to know of B: signed sums of columns, of all or of those of each tile, split into parts of 16
+ * bits that tensor cores multiply; and the largest squares of a row of them, subnormals counted as the smallest normal
+ * number, as tensor cores align them. A sum that its type might not hold leaves no bound. What columns are left beside
+ * the parts have signs alone. */
 #include "cuda/sm80/types.h"
 #include "cuda/sm90/gemm_wgmma.h"
 #include "cuda/weights.h"
 
+/* Parts of a sum: f16 has 22 bits in two, the second 2^11 times as large; bf16 24 in three. */
+RDT_DEVICE bool split(const rdt_type_f16 *, double rest, uint16_t (&part)[RDT_WGMMA_SUMS]) {
+  for (int i = 0; i < RDT_WGMMA_PARTS_F16; i++) {
+    const uint32_t bits = rdt_f16::narrow((float)(i ? rest * 0x1p11 : rest), 0.0f);
+    part[i] = (uint16_t)bits;
+    rest -= (double)rdt_f16::wide(bits).x * (i ? 0x1p-11 : 1.0);
+  }
+  return fabs(rest) < 1.0;
+}
+RDT_DEVICE bool split(const rdt_type_bf16 *, double rest, uint16_t (&part)[RDT_WGMMA_SUMS]) {
+  for (int i = 0; i < RDT_WGMMA_PARTS_BF16; i++) {
+    const uint32_t bits = rdt_bf16::narrow((float)rest, 0.0f);
+    part[i] = (uint16_t)bits;
+    rest -= (double)rdt_bf16::wide(bits).x;
+  }
+  return true;
+}
+
+/* A block for each row, and each set of columns: those of a tile (8 p.fragments), or all where there is one. side: B's
+ * rows lie side by side. */
 template <class T, bool side>
 static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ rdt_weights_args p) {
   __shared__ double warps[2][8];
-  const int row = (int)blockIdx.x;
+  const int row = (int)blockIdx.x, set = (int)blockIdx.y, width = 8 * p.fragments, sets = (int)gridDim.y,
+            end = sets > 1 ? min(p.n, (set + 1) * width) : p.n, whole = (p.k + 63) / 64 * 64;
   const uint16_t *b = (const uint16_t *)p.b;
   double sum = 0.0, squares = 0.0;
-  for (int j = (int)threadIdx.x; j < p.n; j += 256) {
+  for (int j = set * width + (int)threadIdx.x; j < end; j += 256) {
     const float x = T::wide(b[side ? row * p.ldb + j : j * p.ldb + row]).x;
     const float size = x != 0.0f ? fmaxf(fabsf(x), T::least) : 0.0f;
-    sum += rdt_mma_sign((unsigned)j) ? -(double)x : (double)x;
+    sum += rdt_wide_sign(j, width) ? -(double)x : (double)x;
     squares += x != x ? (double)x : (double)size * (double)size;
   }
   for (int d = 16; d > 0; d /= 2) {
@@ -24,8 +47,13 @@ static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ 
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int w = 1; w < 8; w++) sum += warps[0][w], squares += warps[1][w];
-  ((float *)p.parts)[row] = (float)sum;
-  atomicMax((unsigned *)p.rho2, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
+  uint16_t part[RDT_WGMMA_SUMS];
+  for (int i = 0; i < RDT_WGMMA_SUMS; i++)
+    part[i] = (uint16_t)T::narrow(rdt_mma_sign((unsigned)(RDT_WGMMA_SUMS * row + i)) ? -1.0f : 1.0f, 0.0f);
+  if (!split((const T *)nullptr, sum, part)) squares = __longlong_as_double(0x7ff0000000000000);
+  for (int i = 0; i < RDT_WGMMA_SUMS; i++)
+    ((uint16_t *)p.parts)[((int64_t)set * RDT_WGMMA_SUMS + i) * whole + row] = part[i];
+  atomicMax((unsigned *)p.rho2 + set, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
 }
 
 extern "C" const void *const rdt_weights_wgmma[2][2] = {
