@@ -105,9 +105,14 @@ static bool own_accepts(const rdt_cuda_kernel *k, const rdt_problem *p, const ch
          rdt_cuda_gemm_accept(k, p, NULL) == RDT_OK && k->tile->rows < 4 * p->out.shape[0] + 64;
 }
 
+/* What kernels on wgmma check: rows, which are the pixels of a convolution. */
+static const char *wide_scheme(const rdt_problem *p) {
+  return p->op == RDT_KOP_CONV ? "fc" : "row";
+}
+
 static bool wide(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme) {
   const bool any = !scheme || is(scheme, "none");
-  return d->major == 9 && (any || is(scheme, "tile")) && rdt_box_fused_accept(p, NULL) == RDT_OK;
+  return d->major == 9 && (any || is(scheme, wide_scheme(p))) && rdt_box_fused_accept(p, NULL) == RDT_OK;
 }
 
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
@@ -124,7 +129,9 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
     if (any || row_sets(scheme))
       if (pointwise(p, &product, in) && rdt_box_product_accept(&product, NULL) == RDT_OK) return RDT_OK;
     if (!any && !is(scheme, "fic"))
-      return rdt_fail(why, no, "convolutions on the GPU have the checks fic and, of single pixels, row; not %s here",
+      return rdt_fail(why, no,
+                      "convolutions on the GPU have the checks fic, of single pixels row, and fc on Hopper where "
+                      "channels lie side by side in multiples of 64; not %s here",
                       scheme);
     return rdt_box_conv_accept(p, why);
   }
@@ -257,7 +264,7 @@ static void enter_fused(contest *c, bool protect) {
 
 static void enter_wide(contest *c, bool protect) {
   rdt_reason why = {""};
-  rdt_cuda_linear *l = entrant(c, WAY_WIDE, "", protect ? "tile" : "none");
+  rdt_cuda_linear *l = entrant(c, WAY_WIDE, "", protect ? wide_scheme(c->p) : "none");
   if (!l) return;
   const rdt_status s = rdt_box_wide_create(c->d, c->p, protect, c->lambda, &c->trial->o, c->stream, &l->wide, &why);
   if (s == RDT_OK)

@@ -605,50 +605,42 @@ static void one_conv(uint64_t *seed, int turn) {
   case_free(&c);
 }
 
-/* Kernels on wgmma that check their tiles themselves: products in turns with windows. */
-static void one_tile(uint64_t *seed, int turn) {
+/* Kernels on wgmma that check what they compute, which no other ones do as fc: single pixels in turns with windows. */
+static void one_wide(uint64_t *seed, int turn) {
   static const int rows[] = {1, 7, 64, 127, 129, 300, 515}, columns[] = {8, 64, 72, 128, 136, 264},
                    depths[] = {8, 64, 72, 136, 512, 1032};
   const uint64_t r = gpu_random(seed);
   const rdt_dtype type = turn / 2 % 2 ? RDT_BF16 : RDT_F16;
+  const bool single = turn % 2;
   linear_case c = {0};
   if (device.major != 9 || left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
-  if (turn % 2) {
-    const int64_t m = rows[(r >> 4) % 7], n = columns[(r >> 8) % 6], k = depths[(r >> 12) % 6];
-    const bool turned = (r >> 18) % 2;
-    snprintf(label, sizeof label, "tile of a product %lldx%lldx%lld %s%s", (long long)m, (long long)n, (long long)k,
-             rdt_dtype_name(type), turned ? " B^T" : "");
-    add(&c, IN, matrix(type, m, k, false, 0), 1, seed), add(&c, WEIGHTS, matrix(type, k, n, turned, 0), 1, seed);
-    add(&c, OUT, matrix(type, m, n, false, 0), 1, seed);
-    if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &n), 2, seed);
-  } else {
-    int64_t shape[4] = {1 + (int64_t)((r >> 4) % 3), 64 + 64 * (int64_t)((r >> 6) % 2)}, result[4] = {shape[0]};
-    int64_t filter[4] = {8 + 8 * (int64_t)((r >> 8) % 12), shape[1]};
-    c.p.window.groups = 1;
-    for (int d = 0; d < 2; d++) {
-      rdt_window *w = &c.p.window;
-      w->kernel[d] = filter[2 + d] = 1 + (int64_t)((r >> (12 + 2 * d)) % 4),
-      w->stride[d] = 1 + (int64_t)((r >> 16) % 3);
-      w->dilation[d] = 1 + (int64_t)((r >> 18) % 5 == 0), shape[2 + d] = 9 + (int64_t)((r >> (20 + 4 * d)) % 9);
-      w->before[d] = (int64_t)((r >> (24 + d)) % 3), w->after[d] = (int64_t)((r >> (26 + d)) % 3);
-      result[2 + d] =
-          (shape[2 + d] + w->before[d] + w->after[d] - (filter[2 + d] - 1) * w->dilation[d] - 1) / w->stride[d] + 1;
-    }
-    result[1] = filter[0];
-    snprintf(label, sizeof label, "tile of a convolution %s: %lldx%lldx%lldx%lld by %lldx%lldx%lld stride %lld",
-             rdt_dtype_name(type), (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3],
-             (long long)filter[0], (long long)filter[2], (long long)filter[3], (long long)c.p.window.stride[0]);
-    add(&c, IN, image(type, 4, shape, true), 1, seed), add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
-    add(&c, OUT, image(type, 4, result, true), 1, seed);
-    if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  int64_t shape[4] = {1 + (int64_t)((r >> 4) % 3), 64 + 64 * (int64_t)((r >> 6) % 2)}, result[4] = {shape[0]};
+  int64_t filter[4] = {8 + 8 * (int64_t)((r >> 8) % 12), 0};
+  if (single) shape[0] = result[0] = 1, shape[1] = depths[(r >> 12) % 6], filter[0] = columns[(r >> 8) % 6];
+  filter[1] = shape[1], result[1] = filter[0];
+  c.p.window.groups = 1;
+  for (int d = 0; d < 2; d++) {
+    rdt_window *w = &c.p.window;
+    filter[2 + d] = single ? 1 : 1 + (int64_t)((r >> (12 + 2 * d)) % 4), w->kernel[d] = filter[2 + d];
+    w->stride[d] = single ? 1 : 1 + (int64_t)((r >> 16) % 3), w->dilation[d] = 1 + (int64_t)((r >> 18) % 5 == 0);
+    shape[2 + d] = !single ? 9 + (int64_t)((r >> (20 + 4 * d)) % 9) : d ? rows[(r >> 4) % 7] : 1;
+    w->before[d] = single ? 0 : (int64_t)((r >> (24 + d)) % 3),
+    w->after[d] = single ? 0 : (int64_t)((r >> (26 + d)) % 3);
+    const int64_t seen = shape[2 + d] + w->before[d] + w->after[d] - (filter[2 + d] - 1) * w->dilation[d] - 1;
+    result[2 + d] = seen / w->stride[d] + 1;
   }
+  snprintf(label, sizeof label, "fused on wgmma %s: %lldx%lldx%lldx%lld by %lldx%lldx%lld stride %lld",
+           rdt_dtype_name(type), (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3],
+           (long long)filter[0], (long long)filter[2], (long long)filter[3], (long long)c.p.window.stride[0]);
+  add(&c, IN, image(type, 4, shape, true), 1, seed), add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
+  add(&c, OUT, image(type, 4, result, true), 1, seed);
+  if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
   if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
-  ready(&c, turn % 2 ? RDT_KOP_GEMM : RDT_KOP_CONV, (r >> 33) % 4 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5,
-        some_act(r >> 36, true));
+  ready(&c, RDT_KOP_CONV, (r >> 33) % 4 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5, some_act(r >> 36, true));
   compute(&c);
-  check_clean(&c, "tile", true);
-  check_fault(&c, "tile", 1, seed);
+  check_clean(&c, "fc", true);
+  check_fault(&c, "fc", 1, seed);
   if (turn % 4 == 0) check_clean(&c, NULL, true), check_clean(&c, "none", true);
   case_free(&c);
 }
@@ -699,7 +691,7 @@ int main(int argc, char **argv) {
   for (int t = 0; blas && t < 4; t++) check_pair(types[t], &seed);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
-  for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_tile(&seed, turn);
+  for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_wide(&seed, turn);
   printf("gpu-linear: %lld ops, %lld elements, %lld bit-sums, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
          (long long)elements, (long long)sums_formed, (long long)faults, (long long)refused, (long long)wrong);
   return wrong ? 1 : 0;

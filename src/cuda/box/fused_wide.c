@@ -216,7 +216,7 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
       if ((splits & (splits - 1)) || !plausible(b, d, k, splits)) continue;
       if (turn % 2 && tiles_of(b, k) * splits > d->sms) continue;
       split(b, d, splits, turn % 2 != 0);
-      if (b->args.f.splits != splits) continue;
+      if (b->args.f.splits != splits && 4 * splits <= up(b->args.f.k, CHUNK)) continue; /* as fewer have it */
       attempt t = {b, o};
       RDT_TRY(rdt_cuda_trial(try_one, &t, stream, &seconds, why));
       if (!best || seconds < least) best = k, shared = splits, deep = turn % 2 != 0, least = seconds;
