@@ -20,7 +20,7 @@
 
 static void reference(const rdt_problem *p) {
   const rdt_kernel *k = rdt_cpu_reference(p);
-  const rdt_operands o = {.in = p->in, .n_in = p->n_in, .out = p->out};
+  const rdt_operands o = {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue};
   rdt_reason why;
   void *state;
   if (k->create(p, 1, &state, &why) != RDT_OK || k->run(state, &o, &why) != RDT_OK) fail_msg("%s", why.text);
@@ -30,7 +30,7 @@ static void reference(const rdt_problem *p) {
 static bool exact(rdt_kop op) {
   return op == RDT_KOP_MAP || op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL ||
          rdt_kop_moves(op) || op == RDT_KOP_QUANTIZE || op == RDT_KOP_RESIZE || op == RDT_KOP_CUMSUM ||
-         op == RDT_KOP_TOPK;
+         op == RDT_KOP_TOPK || rdt_kop_is_linear(op);
 }
 
 static void run_device(rdt_gpu_op *list, int n, rdt_op_form form, uint64_t *sum, rdt_cuda_verdict *v) {
@@ -161,6 +161,22 @@ static void test_quantizing(void **state) {
   }
 }
 
+/* Products and convolutions of bytes: the host's bits. */
+static void test_bytes(void **state) {
+  int done = 0;
+  (void)state;
+  for (uint64_t seed = 0; seed < 150; seed++) {
+    util_case c;
+    util_random r = {seed};
+    rdt_reason why;
+    util_case_make_bytes(&c, &r);
+    if (rdt_problem_check(&c.p, &why) != RDT_OK) fail_msg("seed %d: %s", (int)seed, why.text);
+    done += try_case(&c.p, seed);
+    util_case_free(&c);
+  }
+  assert_true(done > 120);
+}
+
 /* An index that is out of range is noticed, by scatter as by gather. */
 static void test_wrong_indices(void **state) {
   static const int64_t shape[] = {6}, few[] = {2};
@@ -233,7 +249,7 @@ static void test_sums(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_quantizing),
-                                     cmocka_unit_test(test_wrong_indices), cmocka_unit_test(test_refusals),
-                                     cmocka_unit_test(test_sums)};
+                                     cmocka_unit_test(test_bytes),    cmocka_unit_test(test_wrong_indices),
+                                     cmocka_unit_test(test_refusals), cmocka_unit_test(test_sums)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,7 +140,66 @@ static walk words(bool linear) {
   return w;
 }
 
+/* Two convolutions of bytes. */
+static walk bytes(bool device) {
+  static const char *const path = TEST_BUILD "/remote-bytes.onnx";
+  static const int64_t none[1] = {0}, image[] = {1, 3, 9, 7}, three[] = {8, 3, 3, 3}, one[] = {12, 8, 1, 1},
+                       out[] = {1, 12, 9, 7};
+  const float in = 0.05f, by = 0.02f, to = 0.11f;
+  const uint8_t middle = 119;
+  const int8_t zero = 0;
+  int8_t w[216];
+  util_onnx m;
+  util_onnx_init(&m, 17);
+  util_onnx_initializer(&m, "in", RDT_F32, 0, none, &in);
+  util_onnx_initializer(&m, "by", RDT_F32, 0, none, &by);
+  util_onnx_initializer(&m, "to", RDT_F32, 0, none, &to);
+  util_onnx_initializer(&m, "middle", RDT_U8, 0, none, &middle);
+  util_onnx_initializer(&m, "zero", RDT_S8, 0, none, &zero);
+  for (int i = 0; i < 216; i++) w[i] = (int8_t)(i * 37 % 127 - 63);
+  util_onnx_initializer(&m, "w", RDT_S8, 4, three, w);
+  util_onnx_initializer(&m, "v", RDT_S8, 4, one, w);
+  util_onnx_input(&m, "x", RDT_U8, 4, image);
+  util_onnx_node(&m, "QLinearConv", "first", "x in middle w by zero to middle", "y",
+                 UTIL_ATTRS(UTIL_INTS("pads", 4, 1, 1, 1, 1)));
+  util_onnx_node(&m, "QLinearConv", "second", "y to middle v by zero to middle", "z", NULL);
+  util_onnx_output(&m, "z", RDT_U8, 4, out);
+  util_onnx_save(&m, path);
+  util_onnx_clear(&m);
+  walk n = start_with(path, "auto", false, device, RDT_ON_FAULT_RECOMPUTE, 16);
+  n.in[0] = rdt_tensor_dense(rdt_alloc(189, 1), RDT_U8, 4, image);
+  for (int i = 0; i < 189; i++) ((uint8_t *)n.in[0].data)[i] = (uint8_t)(i * 91 + 5);
+  n.n_in = 1;
+  first_run(&n);
+  return n;
+}
+
 /* ---- results ---- */
+
+/* On the device, twice, with the host's bits; a fault in a result is repaired. */
+static void bytes_stay_on_the_device(void **state) {
+  (void)state;
+  walk w = bytes(true), cpu = bytes(false);
+  rdt_run_result r;
+  rdt_node_info info;
+  assert_memory_equal(w.clean, cpu.clean, 12 * 9 * 7);
+  for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
+    must(rdt_model_node_info(w.model, i, &info), &w);
+    if (strstr(info.op, "Conv")) assert_string_equal(info.kernel, "cuda_bytes");
+    if (strstr(info.op, "Conv")) assert_string_equal(info.scheme, "dup");
+  }
+  for (int seed = 1; seed <= 6; seed++) {
+    char spec[64];
+    snprintf(spec, sizeof spec, "bit@%s,seed=%d", seed % 2 ? "nonlinear" : "output", seed);
+    must(rdt_model_inject(w.model, spec), &w);
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_true(as_clean(&w));
+  }
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  end(&w), end(&cpu);
+}
 
 static void same_as_the_cpu(void **state) {
   (void)state;
@@ -432,12 +491,12 @@ static void names_of_devices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_as_the_cpu),         cmocka_unit_test(new_inputs_reach_the_tape),
-      cmocka_unit_test(unprotected_says_so),     cmocka_unit_test(every_memory_is_guarded),
-      cmocka_unit_test(named_nodes_are_hit),     cmocka_unit_test(products_are_repaired),
-      cmocka_unit_test(ops_are_repaired),        cmocka_unit_test(policies_hold),
-      cmocka_unit_test(layers_have_times),       cmocka_unit_test(wrong_indices_are_the_callers),
-      cmocka_unit_test(a_lost_device_is_said),   cmocka_unit_test(names_of_devices),
-      cmocka_unit_test(no_core_computes_wrongly)};
+      cmocka_unit_test(same_as_the_cpu),          cmocka_unit_test(new_inputs_reach_the_tape),
+      cmocka_unit_test(unprotected_says_so),      cmocka_unit_test(every_memory_is_guarded),
+      cmocka_unit_test(named_nodes_are_hit),      cmocka_unit_test(products_are_repaired),
+      cmocka_unit_test(ops_are_repaired),         cmocka_unit_test(policies_hold),
+      cmocka_unit_test(layers_have_times),        cmocka_unit_test(wrong_indices_are_the_callers),
+      cmocka_unit_test(a_lost_device_is_said),    cmocka_unit_test(names_of_devices),
+      cmocka_unit_test(no_core_computes_wrongly), cmocka_unit_test(bytes_stay_on_the_device)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,9 @@ void util_oracle_move(const rdt_problem *p, double *expected);
 void util_case_make_rest(util_case *c, util_random *r, rdt_dtype a);
 double util_oracle_rest(const rdt_problem *p, const int64_t *out, double *scale);
 
+/* A product or convolution of bytes with zero points, requantised or not, channels last (util_bytes_problem.c). */
+void util_case_make_bytes(util_case *c, util_random *r);
+
 /* expected and scale have rdt_tensor_count(out) elements, in logical row-major order; scale: sum of magnitudes that
  * went into the element. */
 void util_oracle(const rdt_problem *p, double *expected, double *scale);

@@ -211,8 +211,13 @@ static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
   s->slot = s->reads[0] = s->reads[1] = -1;
   if (step->kind == RDT_STEP_NODE && (m->layout.folded[v] || m->layout.alias[v] != v)) return RDT_OK;
   RDT_TRY(translate_problem(r, i, why));
-  const bool linear = rdt_kop_is_linear(s->prob.op);
-  const rdt_status status = linear ? make_linear(r, i, why) : rdt_ops_prepare(&s->prob, &s->ops, &s->n_ops, why);
+  const bool bytes = !rdt_dtype_is_float(s->prob.in[0].dtype);
+  bool linear = rdt_kop_is_linear(s->prob.op);
+  rdt_status status = linear ? make_linear(r, i, why) : rdt_ops_prepare(&s->prob, &s->ops, &s->n_ops, why);
+  if (status == RDT_ERR_UNSUPPORTED && linear && bytes) { /* twice, like an op that is no product */
+    linear = false;
+    status = rdt_ops_prepare(&s->prob, &s->ops, &s->n_ops, why);
+  }
   s->here = status == RDT_OK;
   s->host = status == RDT_ERR_UNSUPPORTED;
   if (s->here && !linear && r->protected) s->verdict = &r->verdicts[i];

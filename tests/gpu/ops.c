@@ -40,19 +40,30 @@ static char *reach(const rdt_tensor *t, size_t *bytes) {
 }
 
 static void place(placed *d, const rdt_problem *p) {
+  rdt_tensor *const views[] = {&d->p.out,
+                               &d->p.epilogue.bias,
+                               &d->p.epilogue.factor,
+                               &d->in[0],
+                               &d->in[1],
+                               &d->in[2],
+                               &d->in[3],
+                               &d->in[4],
+                               &d->in[5],
+                               &d->in[6],
+                               &d->in[7]};
+  const int n = 3 + p->n_in;
   size_t total = sizeof *d->found + 256, bytes;
   d->p = *p;
   memcpy(d->in, p->in, (size_t)p->n_in * sizeof *d->in);
   d->p.in = d->in;
-  for (int i = -1; i < p->n_in; i++) {
-    reach(i < 0 ? &p->out : &p->in[i], &bytes);
-    total += bytes + 512;
-  }
+  for (int i = 0; i < n; i++)
+    if (views[i]->rank >= 0) reach(views[i], &bytes), total += bytes + 512;
   cuda(cudaMalloc(&d->memory, total), "memory of an op");
   d->found = d->memory;
   char *at = (char *)d->memory + (sizeof *d->found + 255) / 256 * 256;
-  for (int i = -1; i < p->n_in; i++) {
-    rdt_tensor *t = i < 0 ? &d->p.out : &d->in[i];
+  for (int i = 0; i < n; i++) {
+    rdt_tensor *t = views[i];
+    if (t->rank < 0) continue;
     char *from = reach(t, &bytes), *to = at + (uintptr_t)from % 16;
     cuda(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "operand");
     t->data = to + ((char *)t->data - from);
@@ -75,7 +86,7 @@ static void launch(const rdt_gpu_op *list, int n, rdt_op_form form, const placed
 
 static void reference(const rdt_problem *p) {
   const rdt_kernel *k = rdt_cpu_reference(p);
-  const rdt_operands o = {.in = p->in, .n_in = p->n_in, .out = p->out};
+  const rdt_operands o = {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue};
   rdt_reason why;
   void *state;
   gpu_must(k->create(p, 1, &state, &why), "reference", &why);
@@ -86,7 +97,7 @@ static void reference(const rdt_problem *p) {
 static bool exact(rdt_kop op) {
   return op == RDT_KOP_MAP || op == RDT_KOP_COPY || op == RDT_KOP_CONCAT || op == RDT_KOP_MAXPOOL ||
          rdt_kop_moves(op) || op == RDT_KOP_QUANTIZE || op == RDT_KOP_RESIZE || op == RDT_KOP_CUMSUM ||
-         op == RDT_KOP_TOPK;
+         op == RDT_KOP_TOPK || rdt_kop_is_linear(op);
 }
 
 static int64_t wrong(const rdt_problem *p, const void *is, const void *expected, double *worst) {
@@ -158,6 +169,16 @@ static void try_case(const rdt_problem *p, uint64_t seed, tally *t) {
   free(is);
   rdt_free(list);
   cudaFree(d.memory);
+}
+
+static void bytes_cases(tally *t, uint64_t seeds) {
+  for (uint64_t seed = 0; seed < 4 * seeds; seed++) {
+    util_case c;
+    util_random r = {seed};
+    util_case_make_bytes(&c, &r);
+    try_case(&c.p, seed, t);
+    util_case_free(&c);
+  }
 }
 
 static void random_cases(tally *t, uint64_t seeds) {
@@ -337,6 +358,46 @@ static double seconds_of(const rdt_gpu_op *ops, int n, rdt_op_form form, const p
   return took[TRIALS / 2];
 }
 
+/* Layers of a quantised ResNet-50: pixels, channels of the sum, filters, side of the window, u8 by s8, requantised. */
+static void times_of_bytes(cudaStream_t stream) {
+  static const int64_t layers[][5] = {
+      /* images, side, channels, filters, kernel */
+      {8, 224, 3, 64, 7},    {8, 56, 64, 64, 3},  {8, 56, 64, 256, 1},  {8, 28, 512, 128, 1}, {8, 14, 256, 256, 3},
+      {8, 14, 1024, 256, 1}, {8, 7, 512, 512, 3}, {8, 7, 512, 2048, 1}, {1, 14, 256, 256, 3}, {1, 7, 2048, 512, 1}};
+  for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+    const int64_t *l = layers[i], pad = l[4] / 2, step = l[4] == 7 ? 2 : 1, side = (l[1] + 2 * pad - l[4]) / step + 1;
+    util_case c = {0};
+    util_random r = {i};
+    placed d;
+    rdt_gpu_op *ops;
+    rdt_reason why;
+    int n;
+    c.p = (rdt_problem){.op = RDT_KOP_CONV, .n_in = 2, .in = c.in, .acc = RDT_S32, .epilogue = RDT_EPILOGUE_NONE};
+    rdt_window *w = &c.p.window;
+    w->groups = 1;
+    for (int s = 0; s < 2; s++)
+      w->kernel[s] = l[4], w->stride[s] = step, w->dilation[s] = 1, w->before[s] = w->after[s] = pad;
+    const int64_t one = 1;
+    c.in[0] = util_view(&c, &r, RDT_U8, 4, (const int64_t[]){l[0], l[2], l[1], l[1]}, UTIL_CHANNELS_LAST);
+    c.in[1] = util_view(&c, &r, RDT_S8, 4, (const int64_t[]){l[3], l[2], l[4], l[4]}, UTIL_DENSE);
+    c.p.out = util_view(&c, &r, RDT_U8, 4, (const int64_t[]){l[0], l[3], side, side}, UTIL_CHANNELS_LAST);
+    c.p.epilogue.factor = util_view(&c, &r, RDT_F32, 1, &one, UTIL_DENSE);
+    c.p.epilogue.factor.shape[0] = l[3], c.p.epilogue.factor.stride[0] = 0;
+    place(&d, &c.p);
+    gpu_must(rdt_ops_prepare(&d.p, &ops, &n, &why), "bytes", &why);
+    printf("%dx%dx%dx%d to %d, %d x %d: ", (int)l[0], (int)l[2], (int)l[1], (int)l[1], (int)l[3], (int)l[4], (int)l[4]);
+    for (int f = 0; f < 2; f++) {
+      cuda(cudaMemset(d.found, 0, sizeof *d.found), "clear");
+      const double us = seconds_of(ops, n, f ? RDT_OP_BOTH : RDT_OP_STORES, &d, stream);
+      printf(" %9.2f us %6.1f TOPS", us, 2e-6 * (double)(l[0] * side * side * l[3] * l[2] * l[4] * l[4]) / us);
+    }
+    printf("\n");
+    rdt_free(ops);
+    cudaFree(d.memory);
+    util_case_free(&c);
+  }
+}
+
 static void times(void) {
   cudaStream_t stream;
   uint64_t seed = 3;
@@ -362,6 +423,7 @@ static void times(void) {
     cudaFree(d.memory);
     free_shaped(&p);
   }
+  times_of_bytes(stream);
 }
 
 int main(int argc, char **argv) {
@@ -375,9 +437,13 @@ int main(int argc, char **argv) {
     return 0;
   }
   static tally t;
+  const uint64_t seeds = argc > 1 && strcmp(argv[1], "--quick") == 0 ? 4 : 40;
+  bytes_cases(&t, seeds);
+  printf("products and convolutions of bytes: %lld, %lld wrong\n", (long long)t.cases, (long long)t.bad);
+  fflush(stdout);
   shaped_cases(&t);
   quantising(&t);
-  random_cases(&t, argc > 1 && strcmp(argv[1], "--quick") == 0 ? 4 : 40);
+  random_cases(&t, seeds);
   for (int k = 0; k < RDT_OP_KINDS; k++)
     if (t.kinds[k] == 0) printf("note: no case of kind %d %s\n", k, rdt_ops_name(k));
   printf("gpu_ops: %lld ops, %lld refused, %lld wrong\n", (long long)t.cases, (long long)t.refused, (long long)t.bad);

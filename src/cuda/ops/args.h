@@ -17,7 +17,13 @@
 enum { RDT_OP_VIEWS = 6, RDT_OP_SPATIAL = 3, RDT_OP_THREADS = 256, RDT_OP_WARP_ROW = 1024 }; /* the last: numbers */
 /* Tiles (tiles.h): of copies, at most; lines of windows that a thread has; units of channels of a block of wide ones.
  */
-enum { RDT_OP_TURN_BYTES = 1 << 13, RDT_OP_TURN_ROWS = 64, RDT_OP_LINES = 1, RDT_OP_UNITS = 16 };
+enum {
+  RDT_OP_TURN_BYTES = 1 << 13,
+  RDT_OP_TURN_ROWS = 64,
+  RDT_OP_LINES = 1,
+  RDT_OP_UNITS = 16,
+  RDT_OP_BYTES_TILE = 64
+};
 
 typedef enum rdt_op_kind {
 #define X(id, name, rows) RDT_OP_##id,
@@ -64,6 +70,7 @@ typedef struct rdt_gpu_op {
   double scale[RDT_MAX_RANK];
   int64_t updates[RDT_MAX_RANK];
   int64_t diagonal;
+  int32_t zero[3]; /* products of bytes: of x, of w, of the result */
   uint64_t fill;
   /* what is found */
   int32_t check;          /* rdt_op_form */

@@ -568,6 +568,7 @@ BODY void rdt_op_reduce(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t a
   if (me == 0) rdt_op_take(a, f, r, row[0], rdt_op_of_double(sign * acc, a->view[0].dtype));
 }
 
+#include "cuda/ops/bytes_body.h"
 #include "cuda/ops/places.h"
 
 /* ---- memory at rest, and the end ---- */

@@ -406,6 +406,121 @@ static rdt_status fill_pool(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
   return RDT_OK;
 }
 
+/* ---- products of bytes ---- */
+
+static bool is_byte(rdt_dtype t) {
+  return t == RDT_S8 || t == RDT_U8;
+}
+
+static void add_vector(rdt_gpu_op *a, const rdt_tensor *t) {
+  const rdt_tensor none = {.dtype = RDT_S32};
+  add_view(a, t->rank >= 0 ? t : &none);
+}
+
+/* The dimensions of a product from `first` on as one, of this step; false: they are none. */
+static bool rows_of(const rdt_tensor *t, int64_t *step) {
+  int64_t count = 1;
+  *step = 0;
+  for (int d = t->rank - 2; d >= 0; d--) {
+    if (t->shape[d] == 1) continue;
+    if (*step == 0) *step = t->stride[d];
+    if (t->stride[d] != *step * count) return false;
+    count *= t->shape[d];
+  }
+  return true;
+}
+
+static const rdt_op_window alone = {.length = 1, .kernel = 1, .stride = 1, .dilation = 1};
+
+/* A product: one image of one column. */
+static rdt_status place_product(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *w = &p->in[1];
+  const int r = x->rank;
+  int64_t step, out;
+  if (!rows_of(x, &step) || !rows_of(&p->out, &out) || p->out.stride[p->out.rank - 1] != 1)
+    return refuse(p, why, "rows of bytes lie at one distance on the GPU");
+  for (int d = 0; d < w->rank - 2; d++)
+    if (w->shape[d] > 1) return refuse(p, why, "batches of products of bytes have one B on the GPU");
+  const int64_t n = p->out.shape[p->out.rank - 1], k = x->shape[r - 1];
+  const int64_t m = rdt_tensor_count(&p->out) / n;
+  if (m > 1 && out != n) return refuse(p, why, "the GPU's kernels write results without gaps");
+  if (m >= INT32_MAX) return refuse(p, why, "too many rows");
+  a->length[0] = a->length[2] = 1, a->length[1] = (uint32_t)m, a->length[3] = (uint32_t)n;
+  a->bound[0] = k;
+  const int64_t xs[4] = {0, x->stride[r - 1], step, 0}, ws[4] = {w->stride[w->rank - 1], w->stride[w->rank - 2], 0, 0};
+  memcpy(a->view[1].stride, xs, sizeof xs);
+  memcpy(a->view[2].stride, ws, sizeof ws);
+  a->window[0] = a->window[1] = alone;
+  a->window[0].length = (int32_t)m;
+  return RDT_OK;
+}
+
+static rdt_status place_conv(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_tensor *x = &p->in[0], *w = &p->in[1], *y = &p->out;
+  const rdt_window *win = &p->window;
+  const int spatial = y->rank - 2;
+  if (spatial < 1 || spatial > 2 || win->groups != 1)
+    return refuse(p, why, "convolutions of bytes on the GPU have one group and two dimensions at most");
+  int64_t xs[4] = {x->stride[0], x->stride[1], 0, 0}, ws[4] = {w->stride[0], w->stride[1], 0, 0}, step = y->shape[1];
+  bool dense = y->stride[1] == 1 || y->shape[1] == 1;
+  a->window[0] = a->window[1] = alone;
+  a->length[0] = (uint32_t)y->shape[0], a->length[1] = a->length[2] = 1, a->length[3] = (uint32_t)y->shape[1];
+  for (int s = spatial - 1, to = 1; s >= 0; s--, to--) {
+    dense = dense && (y->stride[2 + s] == step || y->shape[2 + s] == 1);
+    step *= y->shape[2 + s];
+    if (x->shape[2 + s] >= LONG || y->shape[2 + s] >= LONG || win->kernel[s] >= LONG || win->before[s] >= LONG)
+      return refuse(p, why, "lengths of windows and images go up to 32767");
+    a->length[1 + to] = (uint32_t)y->shape[2 + s];
+    a->window[to] = (rdt_op_window){.length = (int32_t)x->shape[2 + s],
+                                    .kernel = (int32_t)win->kernel[s],
+                                    .stride = (int32_t)win->stride[s],
+                                    .dilation = (int32_t)win->dilation[s],
+                                    .before = (int32_t)win->before[s]};
+    xs[2 + to] = x->stride[2 + s], ws[2 + to] = w->stride[2 + s];
+  }
+  if (!dense || (y->shape[0] > 1 && y->stride[0] != step))
+    return refuse(p, why, "convolutions of bytes on the GPU write channels side by side");
+  a->bound[0] = x->shape[1];
+  memcpy(a->view[1].stride, xs, sizeof xs);
+  memcpy(a->view[2].stride, ws, sizeof ws);
+  return RDT_OK;
+}
+
+/* 16 bytes at a time: channels side by side, everything else at multiples of that. */
+static bool by_sixteen(const rdt_op_view *v, int channel, int64_t channels) {
+  bool good = v->stride[channel] == 1 && channels % 16 == 0 && (uintptr_t)v->data % 16 == 0;
+  for (int d = 0; d < 4; d++) good = good && (d == channel || v->stride[d] % 16 == 0);
+  return good;
+}
+
+static rdt_status fill_bytes(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  const rdt_dtype x = p->in[0].dtype, w = p->in[1].dtype, y = p->out.dtype;
+  const bool ends = e->factor.rank >= 0;
+  if (!is_byte(x) || !is_byte(w) || (x == RDT_U8 && w == RDT_U8))
+    return refuse(p, why, "this kernel takes s8 by s8 or u8, and u8 by s8");
+  if (e->residual.rank >= 0 || e->act.fn != RDT_FN_NONE || e->alpha != 1.0 || (!ends && e->bias.rank >= 0) ||
+      (ends ? !is_byte(y) || e->factor.dtype != RDT_F32 : y != RDT_S32) ||
+      (e->bias.rank >= 0 && e->bias.dtype != RDT_S32))
+    return refuse(p, why, "products of bytes on the GPU are s32, or requantised with a bias of s32 at most");
+  RDT_TRY(p->op == RDT_KOP_CONV ? place_conv(p, a, why) : place_product(p, a, why));
+  a->rank = a->outer = 4;
+  if (a->bound[0] >= (1 << 24) / (a->window[0].kernel * a->window[1].kernel))
+    return refuse(p, why, "sums of so many bytes");
+  if (a->length[3] * (uint32_t)a->view[0].bytes % 4 != 0 || (uintptr_t)p->out.data % 4 != 0)
+    return refuse(p, why, "channels of bytes come by fours on the GPU");
+  add_vector(a, &e->bias);
+  add_vector(a, &e->factor);
+  a->zero[0] = p->zero[0], a->zero[1] = p->zero[1], a->zero[2] = e->zero;
+  const bool packs = by_sixteen(&a->view[1], 1, a->bound[0]);
+  a->mode = packs && by_sixteen(&a->view[2], 1, a->bound[0]);
+  a->each = packs ? 16 : 1;
+  a->tiles = pieces((int64_t)a->length[0] * a->length[1] * a->length[2], RDT_OP_BYTES_TILE) *
+             pieces(a->length[3], RDT_OP_BYTES_TILE);
+  a->kind = RDT_OP_BYTES;
+  return RDT_OK;
+}
+
 static rdt_status fill_batchnorm(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   for (int i = 0; i < p->n_in; i++) {
     if (!rdt_dtype_is_float(p->in[i].dtype)) return refuse(p, why, "the GPU's kernel takes floats");
@@ -465,7 +580,8 @@ static const row rows[] = {
     {RDT_KOP_MAXPOOL, fill_pool},      {RDT_KOP_AVGPOOL, fill_pool},    {RDT_KOP_BATCHNORM, fill_batchnorm},
     {RDT_KOP_SOFTMAX, fill_rows},      {RDT_KOP_NORM, fill_rows},       {RDT_KOP_REDUCE, fill_reduce},
     {RDT_KOP_QUANTIZE, fill_quantize}, {RDT_KOP_SCATTER, fill_scatter}, {RDT_KOP_RESIZE, fill_resize},
-    {RDT_KOP_CUMSUM, fill_cumsum},     {RDT_KOP_TOPK, fill_positions},
+    {RDT_KOP_CUMSUM, fill_cumsum},     {RDT_KOP_TOPK, fill_positions},  {RDT_KOP_GEMM, fill_bytes},
+    {RDT_KOP_CONV, fill_bytes},
 };
 
 static const row *row_of(rdt_kop op) {

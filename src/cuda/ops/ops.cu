@@ -2,7 +2,7 @@
  * contraction, like the CPU's functions: elementwise results have the CPU's bits. */
 #include "cuda/ops/body.h"
 #include "cuda/ops/ops.h"
-#include "cuda/ops/tiles.h"
+#include "cuda/ops/bytes.h"
 #include "cuda/ptx/memory.h"
 
 template <typename T>
@@ -94,7 +94,8 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
     else if (e < a.count)                                                      \
       rdt_pack_##name<4>(a, e, f);                                             \
   })
-#define ROWS_4(name) KERNEL(tile, name, 4, { rdt_tile_##name(a, f); })
+enum { blocks_copy = 4, blocks_maxpool = 4, blocks_avgpool = 4, blocks_bytes = 2 }; /* of a multiprocessor, at least */
+#define ROWS_4(name) KERNEL(tile, name, blocks_##name, { rdt_tile_##name(a, f); })
 #define X(id, name, rows) ROWS_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
