@@ -59,7 +59,8 @@ static void multiply_scaled(rdt_context *ctx, rdt_dtype t, rdt_dtype to, int64_t
   rdt_tensor c = rdt_tensor_matrix(z.data, to, m, n, n ? n : 1, 0);
   for (int64_t i = 0; i < m * k; i++) rdt_store(x.data, t, i, left * element(i));
   for (int64_t i = 0; i < k * n; i++) rdt_store(y.data, t, i, right * element(3 * i + 1));
-  const bool squares_vanish = t == RDT_F64 && fmin(left, right) < 0x1p-500; /* of which bounds are made: there is none */
+  const bool squares_vanish =
+      t == RDT_F64 && fmin(left, right) < 0x1p-500; /* of which bounds are made: there is none */
   rdt_plan *plan;
   rdt_result r;
   if (rdt_plan_gemm(ctx, &a, &b, &c, &plan) != RDT_OK) fail_msg("%s", rdt_context_error(ctx));

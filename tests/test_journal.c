@@ -245,10 +245,10 @@ static void cores_are_counted(void **state) {
     rdt_cores_at(&ctx->cores, 7)->suspects = 3;
     rdt_cores_at(&ctx->cores, 7)->faults[RDT_DIAG_PERSISTENT] = 2;
     const uint32_t complaints[8] = {[4] = 6};
-    const rdt_event fault = {
+    const rdt_event lost = {
         .kind = RDT_EVENT_FAULT, .diagnosis = RDT_DIAG_PERSISTENT, .device = "cuda:0", .multiprocessor = 4};
     rdt_cores_count_complaints(&ctx->sms, complaints, 8);
-    rdt_cores_book_complaint(&ctx->sms, &fault);
+    rdt_cores_book_complaint(&ctx->sms, &lost);
     assert_int_equal(rdt_prom_write(&p, &why), RDT_OK);
     assert_int_equal(rdt_prom_write(&p, &why), RDT_OK); /* nothing counts twice */
     rdt_prom_close(&p);
