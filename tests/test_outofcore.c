@@ -1,5 +1,6 @@
 /* Products of files: every strategy, datatype and order against the definition; planted faults; memory.
- *     test_outofcore [DEVICE]    (cuda:0; default cpu) */
+ *     test_outofcore [DEVICE [RUNS]]    (cuda:0; default cpu)
+ * RUNS: nothing but so many products of all kinds, each with faults. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@ enum { M = 150, N = 131, K = 170 };
 
 static rdt_context *ctx;
 static const char *device = "cpu";
+static int many_runs;
 static char a_path[64], b_path[64], c_path[64], d_path[64], sums_path[80];
 static struct {
   int faults;
@@ -350,8 +352,52 @@ static void test_overflow(void **state) {
   rdt_free(b);
 }
 
+static uint64_t draw(uint64_t *seed, uint64_t n) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (*seed >> 33) % n;
+}
+
+/* 1 to 64 faults in one block, in a line or scattered: whatever is delivered is right, but for what is said. */
+enum { VERDICTS = RDT_DETECTED + 1 };
+static void test_many(void **state) {
+  (void)state;
+  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_F16, RDT_BF16};
+  int count[VERDICTS] = {0}, scattered[VERDICTS] = {0};
+  uint64_t seed = 1;
+  for (int run = 0; run < many_runs; run++) {
+    const rdt_dtype dtype = dtypes[draw(&seed, 4)];
+    const int64_t m = 40 + (int64_t)draw(&seed, 120), n = 40 + (int64_t)draw(&seed, 120),
+                  k = 40 + (int64_t)draw(&seed, 160);
+    double *a = util_npy(a_path, dtype, draw(&seed, 2), m, k, 2 * (uint64_t)run + 1),
+           *b = util_npy(b_path, dtype, draw(&seed, 2), k, n, 2 * (uint64_t)run + 2);
+    rdt_matmul_result r;
+    rdt_reason why = {""};
+    rdt_matmul_job job = job_of((rdt_strategy)draw(&seed, RDT_STRATEGY_COUNT), 1.0 + 0.1 * (double)draw(&seed, 10));
+    job.plant = (rdt_matmul_plant){.count = 1 + (int64_t)draw(&seed, 64),
+                                   .along = (rdt_along)(RDT_ALONG_ROW + draw(&seed, 2)),
+                                   .scattered = draw(&seed, 2),
+                                   .site = RDT_SITE_ACCUM,
+                                   .seed = draw(&seed, 1u << 30)};
+    if (rdt_matmul(ctx, &job, &r, &why) != RDT_OK) fail_msg("run %d: %s", run, why.text);
+    assert_true(r.planted > 0);
+    if (r.verdict == RDT_RECOMPUTED) assert_true(r.recomputed > 0);
+    util_npy_expect(c_path, dtype, m, n, k, a, b, r.verdict == RDT_RECOMPUTED ? 0.0 : r.bound + r.floor);
+    (job.plant.scattered && r.planted > 1 ? scattered : count)[r.verdict]++;
+    rdt_free(a);
+    rdt_free(b);
+  }
+  print_message("in a line: %d rebuilt, %d computed again, %d below the floor; scattered: %d, %d, %d\n",
+                count[RDT_CORRECTED], count[RDT_RECOMPUTED], count[RDT_CLEAN], scattered[RDT_CORRECTED],
+                scattered[RDT_RECOMPUTED], scattered[RDT_CLEAN]);
+  assert_int_equal(count[RDT_DETECTED] + count[RDT_UNCHECKED] + scattered[RDT_DETECTED] + scattered[RDT_UNCHECKED], 0);
+  assert_true(3 * count[RDT_CORRECTED] >= 2 * (count[RDT_RECOMPUTED] + count[RDT_CLEAN]));
+}
+
 int main(int argc, char **argv) {
+  const struct CMUnitTest many[] = {cmocka_unit_test(test_many)};
   if (argc > 1) device = argv[1];
+  if (argc > 2) many_runs = atoi(argv[2]);
+  if (many_runs > 0) return cmocka_run_group_tests_name("outofcore, many", many, begin, end);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),  cmocka_unit_test(test_unprotected),
       cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),    cmocka_unit_test(test_collinear),
