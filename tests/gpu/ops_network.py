@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a network of ops that move, choose, resample and quantise, for tests/gpu/networks.sh.
+"""Writes networks of ops that are no products, for tests/gpu/networks.sh: DIR/ops.onnx moves, chooses, resamples and
+quantises, DIR/rows_f16.onnx and rows_bf16.onnx are softmax and norms of rows of many lengths.
 
-usage: tests/gpu/ops_network.py FILE.onnx        (needs numpy and onnx)
+usage: tests/gpu/ops_network.py DIR        (needs numpy and onnx)
 """
+import os
 import sys
 
 import numpy as np
@@ -25,12 +27,12 @@ def node(op, *inputs, parts=1, **attributes):
     return outputs[0] if parts == 1 else outputs
 
 
-def keep(name):
-    as_float = node("Cast", name, to=TensorProto.FLOAT)
+def keep(name, dtype=TensorProto.FLOAT):
+    as_float = node("Cast", name, to=dtype)
     PARTS.append(node("Reshape", as_float, np.array([-1], np.int64)))
 
 
-def main():
+def moves(path):
     rng = np.random.default_rng(7)
     for axis in (1, 3):
         keep(node("ArgMax", "x", axis=axis, keepdims=1, select_last_index=axis // 3))
@@ -56,9 +58,40 @@ def main():
     wide = node("Cast", "x", to=TensorProto.DOUBLE)
     keep(node("Tanh", node("Mul", wide, node("Exp", wide))))
     result = node("Concat", *PARTS, axis=0)
-    graph = helper.make_graph(NODES, "ops", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 10, 12])],
-                              [helper.make_tensor_value_info(result, TensorProto.FLOAT, None)], VALUES)
-    onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), sys.argv[1])
+    save(path, result, TensorProto.FLOAT, [1, 4, 10, 12])
+
+
+def rows(path, dtype):
+    """A warp has rows of up to 1024 numbers in its registers; what is longer, or ends within 16 bytes, goes other ways."""
+    rng = np.random.default_rng(8)
+    wide = node("Mul", "x", np.array(3, np.float32))
+    for length in (8, 64, 256, 264, 512, 760, 768, 1000, 1024, 1032, 100):
+        x = node("Cast", node("Reshape", node("Slice", wide, np.array([0], np.int64), np.array([9 * length], np.int64)),
+                              np.array([3, 3, length], np.int64)), to=dtype)
+        gain, shift = (node("Cast", rng.standard_normal(length).astype(np.float32), to=dtype) for _ in range(2))
+        keep(node("Softmax", x, axis=-1), dtype)
+        keep(node("Softmax", x, axis=1), dtype)
+        keep(node("LogSoftmax", x, axis=-1), dtype)
+        keep(node("LayerNormalization", x, gain, shift, axis=-1), dtype)
+        keep(node("LayerNormalization", x, gain, axis=-1, epsilon=0.25), dtype)
+        keep(node("MeanVarianceNormalization", x, axes=[2]), dtype)
+        for p in (1, 2):
+            keep(node("LpNormalization", x, axis=-1, p=p), dtype)
+    save(path, node("Concat", *PARTS, axis=0), dtype, [9 * 1032])
+
+
+def save(path, result, dtype, shape):
+    graph = helper.make_graph(NODES, "ops", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info(result, dtype, None)], VALUES)
+    onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    for kept in (NODES, VALUES, PARTS):
+        kept.clear()
+
+
+def main():
+    moves(os.path.join(sys.argv[1], "ops.onnx"))
+    rows(os.path.join(sys.argv[1], "rows_f16.onnx"), TensorProto.FLOAT16)
+    rows(os.path.join(sys.argv[1], "rows_bf16.onnx"), TensorProto.BFLOAT16)
 
 
 if __name__ == "__main__":

@@ -164,8 +164,8 @@ typedef struct rdt_act_args { /* `count` elements that lie side by side, at mult
   rdt_box_sum_to to;
 } rdt_act_args;
 /* kernel (args): the activation alone, a thread 16 bytes, and those of each grid after that; f32, f16, bf16, of raw and
- * result alike. ends: 1 Relu or Clip, 2 any activation. to: then twice as many blocks; the
- * second half evaluates all once more, and forms the sum: what memory holds is compared by its own, later. */
+ * result alike. ends: 1 Relu or Clip, 2 any activation. to: then other threads of a block evaluate all once more, and
+ * form the sum: what memory holds is compared by its own, later. Curves of 16 bits are approximations (cuda/fast.h). */
 const void *rdt_ends_act(rdt_dtype type, int ends);
 
 #ifdef __cplusplus

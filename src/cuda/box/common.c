@@ -99,7 +99,7 @@ rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt
   rdt_ends_args any = t->any;
   rdt_act_args act = t->act;
   void *arguments[] = {t->flat ? (void *)&act : (void *)&any};
-  const dim3 grid = {to.sum ? 2 * t->blocks : t->blocks, 1, 1}, block = {RDT_BOX_THREADS, 1, 1};
+  const dim3 grid = {t->blocks, 1, 1}, block = {RDT_BOX_THREADS, 1, 1};
   act.to = to;
   any.raw.data = act.raw = raw, any.out.data = act.out = o->out.data;
   any.residual.data = rdt_box_residual(o), any.finish.bias = rdt_box_bias(o);

@@ -33,7 +33,7 @@ RDT_DEVICE uint4 rdt_act_pack(const rdt_act_args &p, const uint4 &raw, int count
   float x[V];
 #pragma unroll
   for (int v = 0; v < V; v++) x[v] = rdt_widen(t[v]);
-  rdt_box_act<ends == 2, V, float>(p.finish, x);
+  rdt_box_act<ends == 2, V, float, sizeof(T) == 2>(p.finish, x);
 #pragma unroll
   for (int v = 0; v < V; v++)
     if (v >= count) x[v] = 0.0f;
@@ -42,37 +42,41 @@ RDT_DEVICE uint4 rdt_act_pack(const rdt_act_args &p, const uint4 &raw, int count
                 : make_uint4(low.w[0], low.w[1], low.w[2], low.w[3]);
 }
 
+/* Where a sum is asked for, each thread then takes what a thread of another warp has stored, from memory, and evaluates
+ * it again. */
 template <class T, int ends>
 static __global__ void __launch_bounds__(RDT_BOX_THREADS, 4) ends_act(const __grid_constant__ rdt_act_args p) {
   constexpr int V = 16 / sizeof(T);
-  const unsigned blocks = p.to.sum ? gridDim.x / 2 : gridDim.x;
-  const bool again = blockIdx.x >= blocks;
-  const int64_t block = again ? blockIdx.x - blocks : blockIdx.x, step = (int64_t)V * blocks * RDT_BOX_THREADS;
-  const unsigned thread = again ? threadIdx.x ^ (RDT_BOX_THREADS - 1) : threadIdx.x;
+  const int64_t step = (int64_t)V * gridDim.x * RDT_BOX_THREADS;
   uint64_t bits = 0;
-  for (int64_t e = V * (block * RDT_BOX_THREADS + thread); e < p.count; e += step) {
-    const int count = p.count - e < V ? (int)(p.count - e) : V;
-    uint4 raw = make_uint4(0, 0, 0, 0);
-    if (count == V) {
-      raw = *(const uint4 *)((const T *)p.raw + e);
-    } else {
+#pragma unroll 1
+  for (int again = 0; again < (p.to.sum ? 2 : 1); again++) {
+    const unsigned thread = again ? threadIdx.x ^ (RDT_BOX_THREADS - 1) : threadIdx.x;
+#pragma unroll 1
+    for (int64_t e = V * ((int64_t)blockIdx.x * RDT_BOX_THREADS + thread); e < p.count; e += step) {
+      const int count = p.count - e < V ? (int)(p.count - e) : V;
+      uint4 raw = make_uint4(0, 0, 0, 0);
+      if (count == V) {
+        raw = *(const uint4 *)((const T *)p.raw + e);
+      } else {
 #pragma unroll
-      for (int v = 0; v < V; v++)
-        if (v < count) ((T *)&raw)[v] = ((const T *)p.raw)[e + v];
-    }
-    const uint4 y = rdt_act_pack<T, ends>(p, raw, count);
-    if (again) {
-      const uint32_t words[4] = {y.x, y.y, y.z, y.w};
-      bits += rdt_box_share<4>(words, (uint64_t)e * sizeof(T) / 4);
-    } else if (count == V) {
-      *(uint4 *)((T *)p.out + e) = y;
-    } else {
+        for (int v = 0; v < V; v++)
+          if (v < count) ((T *)&raw)[v] = ((const T *)p.raw)[e + v];
+      }
+      const uint4 y = rdt_act_pack<T, ends>(p, raw, count);
+      if (again) {
+        const uint32_t words[4] = {y.x, y.y, y.z, y.w};
+        bits += rdt_box_share<4>(words, (uint64_t)e * sizeof(T) / 4);
+      } else if (count == V) {
+        *(uint4 *)((T *)p.out + e) = y;
+      } else {
 #pragma unroll
-      for (int v = 0; v < V; v++)
-        if (v < count) ((T *)p.out)[e + v] = ((const T *)&y)[v];
+        for (int v = 0; v < V; v++)
+          if (v < count) ((T *)p.out)[e + v] = ((const T *)&y)[v];
+      }
     }
   }
-  if (again) rdt_box_add<RDT_BOX_THREADS>(p.to, bits);
+  if (p.to.sum) rdt_box_add<RDT_BOX_THREADS>(p.to, bits);
 }
 
 extern "C" const void *rdt_ends_any(rdt_dtype raw) {

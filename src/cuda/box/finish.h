@@ -4,6 +4,7 @@
 
 #include "cuda/box/box.h"
 #include "cuda/device_common.h"
+#include "cuda/fast.h"
 #include "cuda/ptx/memory.h"
 #include "cuda/ptx/mma.h"
 #include "cuda/sm80/gemm_mma.h"
@@ -174,20 +175,38 @@ RDT_DEVICE float rdt_curve(float x, float p, float q) {
   }
 }
 
-template <int fn, int N>
-RDT_DEVICE void rdt_curves(const rdt_box_finish &f, float (&x)[N]) {
-#pragma unroll
-  for (int i = 0; i < N; i++) x[i] = rdt_curve<fn>(x[i], (float)f.p, (float)f.q);
+/* Those of them that results of 16 bits have from the hardware's approximations; only passes over 16 bits have them. */
+template <int fn>
+RDT_DEVICE float rdt_curve_half(float x, float p, float q) {
+  switch (fn) {
+    case rdt_box_SIGMOID:
+      return rdt_fast_gate(1.0f, x);
+    case rdt_box_SILU:
+      return rdt_fast_gate(x, x);
+    case rdt_box_GELU:
+      return rdt_fast_gelu(x);
+    case rdt_box_GELU_TANH:
+      return rdt_fast_gate(x, __fmul_rn(x, fmaf(0.071354816f, __fmul_rn(x, x), 1.5957691f)));
+    default:
+      return rdt_curve<fn>(x, p, q);
+  }
 }
 
-template <int N, class W>
+template <int fn, bool half, int N>
+RDT_DEVICE void rdt_curves(const rdt_box_finish &f, float (&x)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    x[i] = half ? rdt_curve_half<fn>(x[i], (float)f.p, (float)f.q) : rdt_curve<fn>(x[i], (float)f.p, (float)f.q);
+}
+
+template <bool half, int N, class W>
 RDT_DEVICE void rdt_box_curve(const rdt_box_finish &, W (&)[N]) { /* there is none for doubles and integers */
 }
-template <int N>
+template <bool half, int N>
 RDT_DEVICE void rdt_box_curve(const rdt_box_finish &f, float (&x)[N]) {
-#define CASE(fn)             \
-  case fn:                   \
-    rdt_curves<fn, N>(f, x); \
+#define CASE(fn)                   \
+  case fn:                         \
+    rdt_curves<fn, half, N>(f, x); \
     break;
   switch (f.act) {
     CASE(rdt_box_LEAKYRELU)
@@ -204,8 +223,8 @@ RDT_DEVICE void rdt_box_curve(const rdt_box_finish &f, float (&x)[N]) {
 #undef CASE
 }
 
-/* curves: also those that are more than a bound */
-template <bool curves, int N, class W>
+/* curves: also those that are more than a bound; half: as results of 16 bits have them */
+template <bool curves, int N, class W, bool half = false>
 RDT_DEVICE void rdt_box_act(const rdt_box_finish &f, W (&x)[N]) {
   if (f.act == rdt_box_NONE) return;
   if (f.act == rdt_box_RELU) {
@@ -215,7 +234,7 @@ RDT_DEVICE void rdt_box_act(const rdt_box_finish &f, W (&x)[N]) {
 #pragma unroll
     for (int i = 0; i < N; i++) x[i] = rdt_clamp<W>(x[i], (W)f.p, (W)f.q);
   } else if (curves) {
-    rdt_box_curve<N>(f, x);
+    rdt_box_curve<half, N>(f, x);
   }
 }
 

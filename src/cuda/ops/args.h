@@ -24,6 +24,10 @@ enum {
   RDT_OP_UNITS = 16,
   RDT_OP_BYTES_TILE = 64
 };
+enum {
+  RDT_OP_ROW_WARPS = 4,
+  RDT_OP_ROW_THREADS = 32 * RDT_OP_ROW_WARPS
+}; /* of a block that takes rows of 16-bit numbers */
 
 typedef enum rdt_op_kind {
 #define X(id, name, rows) RDT_OP_##id,

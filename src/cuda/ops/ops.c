@@ -32,19 +32,24 @@ int64_t rdt_ops_blocks(const rdt_gpu_op *a) {
   const int64_t each = (int64_t)a->each * RDT_OP_THREADS;
   const int warps = RDT_OP_THREADS / 32;
   return by_rows[a->kind] == 1   ? (int64_t)a->count
+         : by_rows[a->kind] == 5 ? ((int64_t)a->count + RDT_OP_ROW_WARPS - 1) / RDT_OP_ROW_WARPS
          : by_rows[a->kind] == 2 ? ((int64_t)a->count + warps - 1) / warps
          : by_rows[a->kind] == 4 ? a->tiles
                                  : ((int64_t)a->count + each - 1) / each;
 }
 
-/* Of many tiles each is evaluated again by the same block. */
+bool rdt_ops_halves(int kind) {
+  return kind < RDT_OP_KINDS && by_rows[kind] == 5;
+}
+
+/* Of rows of 16 bits, and of many tiles, each is evaluated again by the same block. */
 int64_t rdt_ops_grid(const rdt_gpu_op *a) {
-  const bool same = by_rows[a->kind] == 4 && a->tiles > FEW;
+  const bool same = rdt_ops_halves(a->kind) || (by_rows[a->kind] == 4 && a->tiles > FEW);
   return rdt_ops_blocks(a) * (a->check == RDT_OP_BOTH && !same ? 2 : 1);
 }
 
 bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p) {
-  return n == 1 && by_rows[list->kind] == 2 && rdt_tensor_is_packed(&p->in[0]) &&
+  return n == 1 && (by_rows[list->kind] == 2 || rdt_ops_halves(list->kind)) && rdt_tensor_is_packed(&p->in[0]) &&
          rdt_tensor_count(&p->in[0]) == rdt_tensor_count(&p->out);
 }
 
@@ -154,7 +159,10 @@ static void by_warps(rdt_gpu_op *a) {
     const int64_t n = packs_of(a, v, a->outer);
     good = n > 0 && a->inner % n == 0;
   }
-  if (good) a->kind = a->kind == RDT_OP_SOFTMAX ? RDT_OP_SOFTMAX_WARP : RDT_OP_NORM_WARP;
+  if (!good) return;
+  const bool softmax = a->kind == RDT_OP_SOFTMAX, half = a->view[0].bytes == 2;
+  if (half && a->outer > 1) return; /* its rows lie at one distance from each other */
+  a->kind = softmax ? half ? RDT_OP_SOFTMAX_HALF : RDT_OP_SOFTMAX_WARP : half ? RDT_OP_NORM_HALF : RDT_OP_NORM_WARP;
 }
 
 enum { WIDE = 16 }; /* taps from which on a block shares them */
@@ -624,7 +632,7 @@ static rdt_status prepare_one(const row *r, const rdt_problem *p, const void *ba
   a->count = (uint32_t)rdt_tensor_count(&p->out);
   RDT_TRY(r->fill(p, a, why));
   const uint32_t each = a->count / (BLOCKS * RDT_OP_THREADS) + 1;
-  if (by_rows[a->kind] >= 3) return RDT_OK; /* its packs */
+  if (by_rows[a->kind] == 3 || by_rows[a->kind] == 4) return RDT_OK; /* its packs */
   a->each = by_rows[a->kind] ? 1 : each > MOST_EACH ? MOST_EACH : (int32_t)each;
   return RDT_OK;
 }

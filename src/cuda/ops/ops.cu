@@ -81,10 +81,7 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
 #define ROWS_2(name)                                                                   \
   KERNEL(warp, name, 1, {                                                              \
     const uint32_t t = thread_of(f), r = block_of(a) * (RDT_OP_THREADS / 32) + t / 32; \
-    if (r < a.count && a.view[0].bytes == 2)                                           \
-      rdt_warp_row<8>(a, r, (int)(t % 32), f).name(a, r, f);                           \
-    else if (r < a.count)                                                              \
-      rdt_warp_row<4>(a, r, (int)(t % 32), f).name(a, r, f);                           \
+    if (r < a.count) rdt_warp_row(a, r, (int)(t % 32), f).name(a, r, f);            \
   })
 #define ROWS_3(name)                                                           \
   KERNEL(pack, name, 2, {                                                      \
@@ -96,6 +93,7 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
   })
 enum { blocks_copy = 4, blocks_maxpool = 4, blocks_avgpool = 4, blocks_bytes = 2 }; /* of a multiprocessor, at least */
 #define ROWS_4(name) KERNEL(tile, name, blocks_##name, { rdt_tile_##name(a, f); })
+#define ROWS_5(name) /* halves.cu */
 #define X(id, name, rows) ROWS_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
@@ -123,6 +121,7 @@ extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
 #define CODE_2(name) (const void *)warp_##name,
 #define CODE_3(name) (const void *)pack_##name,
 #define CODE_4(name) (const void *)tile_##name,
+#define CODE_5(name) NULL, /* rdt_ops_half */
 #define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X

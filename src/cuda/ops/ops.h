@@ -6,7 +6,9 @@
 extern "C" {
 #endif
 
+struct rdt_gpu_op;
 extern const void *const rdt_ops_code[]; /* the kernels' handles, by rdt_op_kind; where CUDA was built in */
+const void *rdt_ops_half(const struct rdt_gpu_op *a); /* of rows of 16-bit numbers */
 
 #ifdef __cplusplus
 }
@@ -21,8 +23,9 @@ extern const void *const rdt_ops_code[]; /* the kernels' handles, by rdt_op_kind
 rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why);
 /* Whether `read` is of use: all of in[0], which has no gaps, is read once. */
 bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p);
-int64_t rdt_ops_blocks(const rdt_gpu_op *a); /* that check */
-int64_t rdt_ops_grid(const rdt_gpu_op *a);   /* in the form of its check */
+int64_t rdt_ops_blocks(const rdt_gpu_op *a); /* that count themselves, of one evaluation or of both */
+int64_t rdt_ops_grid(const rdt_gpu_op *a);   /* all, of the form a->check */
+bool rdt_ops_halves(int kind);               /* is it rdt_ops_half's? */
 const char *rdt_ops_name(int kind);          /* "cuda_map_f32" */
 #endif
 

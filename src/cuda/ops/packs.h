@@ -1,5 +1,6 @@
-/* Ops whose rows or channels lie side by side at multiples of 16 bytes, on a GPU: a warp has a row in its registers, or
- * a thread the windows of 16 bytes of channels. What is computed is what body.h says. V: numbers in 16 bytes, 8 or 4.
+/* Ops whose rows or channels lie side by side at multiples of 16 bytes, on a GPU: a warp has a row of f32 in its
+ * registers, or a thread the windows of 16 bytes of channels. What is computed is what body.h says. V: numbers in 16
+ * bytes, 8 or 4.
  */
 #ifndef RDT_CUDA_OPS_PACKS_H
 #define RDT_CUDA_OPS_PACKS_H
@@ -35,44 +36,17 @@ RDT_DEVICE rdt_pack_floats<V> rdt_pack_load(const rdt_op_view &v, int64_t at) {
   return rdt_pack_widen<V>(v, rdt_pack_words<V>(v, at));
 }
 
-/* Sums of a pack, and of a row: of 16-bit numbers in single precision, which is exact or nearly so. */
-template <int V>
-struct rdt_pack_wide {
-  typedef double type;
-};
-template <>
-struct rdt_pack_wide<8> {
-  typedef float type;
-};
 RDT_DEVICE double rdt_pack_sum(const rdt_pack_floats<4> &p) {
   return ((double)p.x[0] + p.x[1]) + ((double)p.x[2] + p.x[3]);
 }
-RDT_DEVICE float rdt_pack_sum(const rdt_pack_floats<8> &p) {
-  return (((p.x[0] + p.x[1]) + (p.x[2] + p.x[3])) + ((p.x[4] + p.x[5]) + (p.x[6] + p.x[7])));
-}
-template <int V>
-RDT_DEVICE auto rdt_pack_sizes(rdt_pack_floats<V> p) {
+RDT_DEVICE double rdt_pack_sizes(rdt_pack_floats<4> p) {
 #pragma unroll
-  for (int v = 0; v < V; v++) p.x[v] = fabs_f32(p.x[v]);
+  for (int v = 0; v < 4; v++) p.x[v] = fabs_f32(p.x[v]);
   return rdt_pack_sum(p);
 }
 RDT_DEVICE double rdt_pack_squares(const rdt_pack_floats<4> &p) {
   const double a = p.x[0], b = p.x[1], c = p.x[2], d = p.x[3];
   return (a * a + b * b) + (c * c + d * d);
-}
-RDT_DEVICE float rdt_pack_squares(rdt_pack_floats<8> p) {
-#pragma unroll
-  for (int v = 0; v < 8; v++) p.x[v] *= p.x[v];
-  return rdt_pack_sum(p);
-}
-
-/* For results of 16 bits the hardware's power of 2 is accurate enough: its argument is off by 2^-24 of itself. */
-template <int V>
-RDT_DEVICE float rdt_pack_exp(float x) {
-  if (V == 4) return exp_f32(x);
-  float y;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x * 1.44269504f));
-  return y;
 }
 
 /* The share of 16 bytes in a bit-sum, the first of whose words has this number. */
@@ -118,37 +92,16 @@ RDT_DEVICE float rdt_warp_most(float x) {
   }
   return x;
 }
-template <class S>
-RDT_DEVICE S rdt_warp_sum(S x) {
+RDT_DEVICE double rdt_warp_sum(double x) {
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
   return x;
 }
 
-/* What a row is multiplied with; sum: of its magnitudes or squares. */
-RDT_DEVICE float rdt_pack_factor(const rdt_gpu_op &a, double sum) {
-  return rdt_op_norm_factor(&a, sum);
-}
-RDT_DEVICE float rdt_pack_factor(const rdt_gpu_op &a, float sum) {
-  const float n = (float)a.inner, epsilon = (float)a.epsilon;
-  switch (a.fn) {
-    case RDT_FN_NORM_LAYER:
-    case RDT_FN_NORM_RMS:
-      return 1.0f / sqrt_f32(sum / n + epsilon);
-    case RDT_FN_NORM_MVN:
-      return 1.0f / (sqrt_f32(sum / n) + epsilon);
-    default:
-      if (a.fn == RDT_FN_NORM_L2) sum = sqrt_f32(sum);
-      return sum == 0.0f ? 0.0f : 1.0f / sum;
-  }
-}
-
 #define EACH_PACK(i) _Pragma("unroll") for (int k = 0, i = me * V; k < PACKS; k++, i += 32 * V)
 
-template <int V>
-struct rdt_warp_row {
-  static constexpr int PACKS = RDT_OP_WARP_ROW / (32 * V);
-  typedef typename rdt_pack_wide<V>::type S;
+struct rdt_warp_row { /* of f32 */
+  static constexpr int V = 4, PACKS = RDT_OP_WARP_ROW / (32 * V);
   rdt_pack_floats<V> x[PACKS];
   int64_t at[RDT_OP_VIEWS_OF_ROWS];
   int n, me;
@@ -168,7 +121,7 @@ struct rdt_warp_row {
 
   __device__ __forceinline__ void softmax(const rdt_gpu_op &a, uint32_t r, rdt_op_found &f) {
     float most = -INFINITY;
-    S sum = 0;
+    double sum = 0;
     EACH_PACK(i) if (i < n) {
 #pragma unroll
       for (int v = 0; v < V; v++) most = x[k].x[v] > most || x[k].x[v] != x[k].x[v] ? x[k].x[v] : most;
@@ -180,22 +133,21 @@ struct rdt_warp_row {
 #pragma unroll
       for (int v = 0; v < V; v++) {
         const float d = x[k].x[v] - most;
-        e.x[v] = rdt_pack_exp<V>(d);
+        e.x[v] = exp_f32(d);
         x[k].x[v] = logarithm ? d : e.x[v];
       }
       sum += rdt_pack_sum(e);
     }
-    const float whole = (float)rdt_warp_sum(sum), back = logarithm ? log_f32(whole) : 0.0f, part = 1.0f / whole;
+    const float whole = (float)rdt_warp_sum(sum), back = logarithm ? log_f32(whole) : 0.0f;
     EACH_PACK(i) if (i < n) {
 #pragma unroll
-      for (int v = 0; v < V; v++)
-        x[k].x[v] = logarithm ? x[k].x[v] - back : V == 8 ? x[k].x[v] * part : x[k].x[v] / whole;
+      for (int v = 0; v < V; v++) x[k].x[v] = logarithm ? x[k].x[v] - back : x[k].x[v] / whole;
       rdt_pack_take<V>(a, f, r * (uint32_t)n + (uint32_t)i, at[0] + i, x[k]);
     }
   }
 
   __device__ __forceinline__ void norm(const rdt_gpu_op &a, uint32_t r, rdt_op_found &f) {
-    S sum = 0;
+    double sum = 0;
     float centre = 0.0f;
     uint4 gains[PACKS], shifts[PACKS]; /* on their way while sums are formed */
     EACH_PACK(i) if (i < n) {
@@ -204,7 +156,7 @@ struct rdt_warp_row {
     }
     if (a.fn == RDT_FN_NORM_LAYER || a.fn == RDT_FN_NORM_MVN) {
       EACH_PACK(i) if (i < n) sum += rdt_pack_sum(x[k]);
-      centre = (float)(rdt_warp_sum(sum) / (S)n);
+      centre = (float)(rdt_warp_sum(sum) / n);
     }
     sum = 0;
     EACH_PACK(i) if (i < n) {
@@ -213,7 +165,7 @@ struct rdt_warp_row {
       for (int v = 0; v < V; v++) d.x[v] = x[k].x[v] - centre;
       sum += a.fn == RDT_FN_NORM_L1 ? rdt_pack_sizes(d) : rdt_pack_squares(d);
     }
-    const float factor = rdt_pack_factor(a, rdt_warp_sum(sum));
+    const float factor = rdt_op_norm_factor(&a, rdt_warp_sum(sum));
     EACH_PACK(i) if (i < n) {
       rdt_pack_floats<V> gain, shift;
       if (a.views > 2) gain = rdt_pack_widen<V>(a.view[2], gains[k]);
