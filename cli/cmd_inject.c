@@ -367,12 +367,12 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_PLAN,   RDT_OPT_INPUT,       RDT_OPT_FAULT,      RDT_OPT_MIX,        RDT_OPT_N,      RDT_OPT_UNTIL_CI,
-    RDT_OPT_SEED,   RDT_OPT_FOLDER,      RDT_OPT_RESUME,     RDT_OPT_JOBS,       RDT_OPT_SHARD,  RDT_OPT_REPLAY,
-    RDT_OPT_DTYPE,  RDT_OPT_DATA_FAMILY, RDT_OPT_DEVICE,     RDT_OPT_BATCH,      RDT_OPT_SCHEME, RDT_OPT_THREADS,
-    RDT_OPT_LAMBDA, RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,      RDT_OPT_AVOID_CORE, RDT_OPT_FIT,    RDT_OPT_REPORT,
-    RDT_OPT_EVENTS, RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,     RDT_OPT_FORMAT, RDT_OPT_JSON,
-    RDT_OPT_QUIET,  RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_PLAN,   RDT_OPT_INPUT,       RDT_OPT_FAULT,       RDT_OPT_MIX,        RDT_OPT_N,        RDT_OPT_UNTIL_CI,
+    RDT_OPT_SEED,   RDT_OPT_FOLDER,      RDT_OPT_RESUME,      RDT_OPT_JOBS,       RDT_OPT_SHARD,    RDT_OPT_REPLAY,
+    RDT_OPT_DTYPE,  RDT_OPT_DATA_FAMILY, RDT_OPT_DEVICE,      RDT_OPT_BATCH,      RDT_OPT_SCHEME,   RDT_OPT_THREADS,
+    RDT_OPT_LAMBDA, RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,       RDT_OPT_AVOID_CORE, RDT_OPT_AVOID_SM, RDT_OPT_FIT,
+    RDT_OPT_REPORT, RDT_OPT_EVENTS,      RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,   RDT_OPT_FORMAT,
+    RDT_OPT_JSON,   RDT_OPT_QUIET,       RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"DIR/campaign.json", "what the campaign is: docs/schema/campaign-1.json"},
     {"DIR/trials.jsonl", "a line for each trial, in order, whatever `--jobs` was: docs/schema/trial-1.json"},

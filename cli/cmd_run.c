@@ -249,13 +249,13 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_INPUT,        RDT_OPT_OUT,      RDT_OPT_SCHEME,      RDT_OPT_ON_FAULT, RDT_OPT_FAIL_ON,
-    RDT_OPT_FAULT,        RDT_OPT_REPORT,   RDT_OPT_EVENTS,      RDT_OPT_PROM,     RDT_OPT_PROM_EVERY,
-    RDT_OPT_SYSLOG,       RDT_OPT_DEVICE,   RDT_OPT_LAYER_TIMES, RDT_OPT_THREADS,  RDT_OPT_LAMBDA,
-    RDT_OPT_SUSPECT_RATE, RDT_OPT_SCRUB,    RDT_OPT_PLAN,        RDT_OPT_NO_CACHE, RDT_OPT_MIN_COVERAGE,
-    RDT_OPT_REQUIRE,      RDT_OPT_COVERAGE, RDT_OPT_AVOID_CORE,  RDT_OPT_REPEAT,   RDT_OPT_WARMUP,
-    RDT_OPT_TOP,          RDT_OPT_LABELS,   RDT_OPT_FORMAT,      RDT_OPT_JSON,     RDT_OPT_QUIET,
-    RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+    RDT_OPT_INPUT,        RDT_OPT_OUT,         RDT_OPT_SCHEME,      RDT_OPT_ON_FAULT, RDT_OPT_FAIL_ON,
+    RDT_OPT_FAULT,        RDT_OPT_REPORT,      RDT_OPT_EVENTS,      RDT_OPT_PROM,     RDT_OPT_PROM_EVERY,
+    RDT_OPT_SYSLOG,       RDT_OPT_DEVICE,      RDT_OPT_LAYER_TIMES, RDT_OPT_THREADS,  RDT_OPT_LAMBDA,
+    RDT_OPT_SUSPECT_RATE, RDT_OPT_SCRUB,       RDT_OPT_PLAN,        RDT_OPT_NO_CACHE, RDT_OPT_MIN_COVERAGE,
+    RDT_OPT_REQUIRE,      RDT_OPT_COVERAGE,    RDT_OPT_AVOID_CORE,  RDT_OPT_AVOID_SM, RDT_OPT_REPEAT,
+    RDT_OPT_WARMUP,       RDT_OPT_TOP,         RDT_OPT_LABELS,      RDT_OPT_FORMAT,   RDT_OPT_JSON,
+    RDT_OPT_QUIET,        RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"MODEL.onnx",
      "the network. It is mapped, with the files beside it that hold its weights, and must not be cut short "

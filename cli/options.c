@@ -168,7 +168,7 @@ static rdt_status take_operand(const rdt_command *c, const char *word, rdt_setti
 
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why) {
   bool options = true;
-  *s = (rdt_settings){.seed = -1, .pad = -1, .dtype = -1, .replay = -1, .retest = -1};
+  *s = (rdt_settings){.seed = -1, .pad = -1, .dtype = -1, .replay = -1, .retest = -1, .avoid_sm = -1};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
     if (!options || word[0] != '-' || !word[1]) {

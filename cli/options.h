@@ -36,6 +36,7 @@ typedef struct rdt_settings {
   double fit;           /* 0: not given */
   bool resume;
   int64_t level, retest; /* of a screen; 0, -1: not given */
+  int64_t avoid_sm;      /* -1: none */
   /* of products of files */
   const char *mem_limit, *strategy, *trace, *timeline;
   int64_t errors, unprotected, bench_m, bench_n, bench_k;

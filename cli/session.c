@@ -13,6 +13,7 @@
 #include "cli.h"
 #include "core/memory.h"
 #include "core/text.h"
+#include "cuda/machine.h"
 #include "net/model.h"
 #include "plan/coverage.h"
 #include "plan/survey.h"
@@ -213,6 +214,15 @@ rdt_status rdt_share_of(const char *option, const char *text, double most, doubl
   return RDT_OK;
 }
 
+static rdt_status keep_off(rdt_session *s, int64_t sm, bool on_gpu) {
+  if (!on_gpu)
+    return rdt_fail(&s->why, RDT_ERR_ARG,
+                    "--avoid-sm %d: a multiprocessor is a GPU's, --device cuda:N; of cores it is --avoid-core",
+                    (int)sm);
+  s->ctx->machine->device.kept_off = (int)sm + 1;
+  return RDT_OK;
+}
+
 rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   char cores[512];
@@ -229,9 +239,6 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
     RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, 1.0, &policy.min_coverage, &s->why));
   policy.permanent = settings->require != 0;
   const bool on_gpu = settings->device && strcmp(settings->device, "cpu") != 0;
-  if (policy.permanent && on_gpu)
-    return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
-                    "--require permanent: three copies are computed on cores of the CPU; leave --device out");
   if (policy.permanent && settings->scheme && strcmp(settings->scheme, "auto") != 0)
     return rdt_fail(&s->why, RDT_ERR_ARG, "--require permanent chooses the scheme: leave --scheme out");
   if (settings->scheme && strcmp(settings->scheme, "tmr-kernel") == 0 && !on_gpu)
@@ -243,6 +250,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (status != RDT_OK) return rdt_session_fail(s, status);
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);
+  if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm, on_gpu));
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

@@ -110,7 +110,7 @@ static void products_are_struck(void **state) {
   static const char *const targets[][2] = {{"gemm:24x40x56:f32", "thread1"},    {"gemm:24x40x56:f32", "row"},
                                            {"gemm:24x40x56:s8", "row"},         {"gemm:9x17x5:f64", "auto"},
                                            {"gemm:24x40x56:f32", "tmr-kernel"}, {"gemm:24x40x56:s8", "tmr-kernel"},
-                                           {"gemm:24x40x56:f32", "row:3"}};
+                                           {"gemm:24x40x56:f32", "row:3"},      {"gemm:24x40x56:f32", "tmr-sm"}};
   (void)state;
   if (!built_in()) skip();
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
@@ -207,6 +207,33 @@ static void broken_multiprocessors_are_named(void **state) {
   }
 }
 
+typedef struct named {
+  int named, events;
+} named_ones;
+
+static void on_event(const rdt_event *e, void *user) {
+  named_ones *h = user;
+  h->events++;
+  h->named += strstr(e->text, "multiprocessor 77 fails") != NULL && e->diagnosis == RDT_DIAG_PERSISTENT;
+}
+
+/* Copies on different multiprocessors: one that is wrong every time loses, again, and is named. */
+static void a_bad_multiprocessor_is_outvoted(void **state) {
+  range r;
+  named_ones h = {0};
+  rdt_reason why = {""};
+  (void)state;
+  if (!built_in()) skip();
+  if (open_product(&r, "tmr-sm", "gemm:24x40x56:f32", false, &why) != RDT_OK) fail_msg("%s", why.text);
+  rdt_context_on_event(r.ctx, on_event, &h);
+  assert_int_equal(rdt_mix_one("bit@accum,core=77", &r.c.mix, &why), RDT_OK);
+  shoot_all(&r, 20);
+  expect_judgement(&r, RDT_JUDGED_PASS);
+  assert_true(r.tally.data.fate[RDT_FATE_RECOMPUTED] > 10 && r.tally.data.missed == 0);
+  assert_int_equal(h.named, r.tally.data.fate[RDT_FATE_RECOMPUTED]);
+  close_range(&r);
+}
+
 static void what_a_device_cannot_do_is_refused(void **state) {
   static const struct {
     const char *target, *scheme, *fault, *says;
@@ -277,6 +304,7 @@ int main(void) {
                                      cmocka_unit_test(a_trial_knows_nothing_of_those_before),
                                      cmocka_unit_test(clean_products_have_data_of_their_own),
                                      cmocka_unit_test(what_a_device_cannot_do_is_refused),
+                                     cmocka_unit_test(a_bad_multiprocessor_is_outvoted),
                                      cmocka_unit_test(networks_are_struck),
                                      cmocka_unit_test(broken_multiprocessors_are_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -366,6 +366,23 @@ static void products_are_repaired(void **state) {
   end(&w);
 }
 
+/* Copies on different multiprocessors: the same one loses again, so one of them is wrong every time, and is named. */
+static void bad_multiprocessors_are_named(void **state) {
+  (void)state;
+  walk w = digits("tmr-sm", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  for (int again = 0; again < 2; again++) {
+    w.faults->silent = w.faults->outvoted = true, w.faults->bad_sm = 77 + 1;
+    w.faults->linear = 1, w.faults->linear_again = again;
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(found.first.diagnosis, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT);
+    assert_int_equal(strstr(found.text, "multiprocessor 77") != NULL, again);
+    assert_true(as_clean(&w));
+  }
+  end(&w);
+}
+
 /* Evaluated twice by one launch of the tape: the sum of the one that is not stored tells. */
 static void ops_are_repaired(void **state) {
   (void)state;
@@ -490,13 +507,20 @@ static void names_of_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(same_as_the_cpu),          cmocka_unit_test(new_inputs_reach_the_tape),
-      cmocka_unit_test(unprotected_says_so),      cmocka_unit_test(every_memory_is_guarded),
-      cmocka_unit_test(named_nodes_are_hit),      cmocka_unit_test(products_are_repaired),
-      cmocka_unit_test(ops_are_repaired),         cmocka_unit_test(policies_hold),
-      cmocka_unit_test(layers_have_times),        cmocka_unit_test(wrong_indices_are_the_callers),
-      cmocka_unit_test(a_lost_device_is_said),    cmocka_unit_test(names_of_devices),
-      cmocka_unit_test(no_core_computes_wrongly), cmocka_unit_test(bytes_stay_on_the_device)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_the_cpu),
+                                     cmocka_unit_test(new_inputs_reach_the_tape),
+                                     cmocka_unit_test(unprotected_says_so),
+                                     cmocka_unit_test(every_memory_is_guarded),
+                                     cmocka_unit_test(named_nodes_are_hit),
+                                     cmocka_unit_test(products_are_repaired),
+                                     cmocka_unit_test(ops_are_repaired),
+                                     cmocka_unit_test(policies_hold),
+                                     cmocka_unit_test(bad_multiprocessors_are_named),
+                                     cmocka_unit_test(layers_have_times),
+                                     cmocka_unit_test(wrong_indices_are_the_callers),
+                                     cmocka_unit_test(a_lost_device_is_said),
+                                     cmocka_unit_test(names_of_devices),
+                                     cmocka_unit_test(no_core_computes_wrongly),
+                                     cmocka_unit_test(bytes_stay_on_the_device)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* make gpu-bench: three copies of a product by three launches of cuBLASLt, and the vote (scheme tmr-kernel), against
- * one unprotected. gpu_bench_tmr [RECORD.json|-] Graphs that are replayed in turn; medians of ratios turn by turn. "in
- * turn": one copy after the other; "chosen": as the library does it, side by side where that was faster. The vote
+/* make gpu-bench: three copies of a product by three launches of cuBLASLt, and the vote, against one unprotected.
+ *     gpu_bench_tmr [RECORD.json|-]
+ * Graphs that are replayed in turn; medians of ratios turn by turn. "in turn": one copy after the other; "chosen":
+ * side by side where that was faster (both tmr-kernel); "apart": each on multiprocessors of its own (tmr-sm). The vote
  * alone: of three results of 256 MB. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "cuda/thrice.h"
 #include "turns.h"
 
-enum { TRIALS = 15, WARM = 2, NONE = 0, SERIAL, CHOSEN, WAYS };
+enum { TRIALS = 15, WARM = 2, NONE = 0, SERIAL, CHOSEN, APART, WAYS };
 
 typedef struct shape {
   rdt_dtype type;
@@ -21,12 +22,13 @@ typedef struct shape {
 static const shape shapes[] = {
     {RDT_F16, 2048, 2048, 2048, false}, {RDT_F16, 4096, 4096, 4096, false}, {RDT_F16, 8192, 8192, 8192, false},
     {RDT_F32, 2048, 2048, 2048, false}, {RDT_F32, 4096, 4096, 4096, false}, {RDT_F32, 8192, 8192, 8192, false},
-    {RDT_F16, 512, 512, 16384, true},   {RDT_F16, 512, 512, 16384, false},
+    {RDT_F16, 512, 512, 16384, true},   {RDT_F16, 512, 512, 16384, false},  {RDT_F16, 16, 4096, 4096, false},
 };
 
 static rdt_cuda_device device;
 static cudaStream_t stream;
 static FILE *record;
+static const rdt_sm_groups *groups;
 static int rows, code;
 
 static void must(rdt_status s, const rdt_reason *why) {
@@ -80,7 +82,7 @@ static void bench_shape(const shape *s) {
   rdt_tensor in[2] = {rdt_tensor_dense(NULL, s->type, 2, (int64_t[]){s->m, s->k}),
                       rdt_tensor_dense(NULL, s->type, 2, (int64_t[]){s->k, s->n})};
   rdt_operands o = {.in = in, .n_in = 2, .out = rdt_tensor_dense(NULL, s->type, 2, (int64_t[]){s->m, s->n})};
-  rdt_blas *blas[RDT_VOTERS];
+  rdt_blas *blas[WAYS][RDT_VOTERS] = {{NULL}}; /* apart they may be others: what is the fastest on a third */
   rdt_thrice *thrice[WAYS] = {NULL};
   rdt_thrice_makers makers = {.launch = multiply};
   turns list[WAYS];
@@ -99,33 +101,37 @@ static void bench_shape(const shape *s) {
                               .alpha = 1.0,
                               .undivided = s->undivided};
   const rdt_blas_operands x = {.a = in[0].data, .b = in[1].data, .c = o.out.data};
-  must(rdt_blas_create(&p, &x, stream, &blas[0], &why), &why);
-  for (int i = 1; i < RDT_VOTERS; i++) must(rdt_blas_twin(blas[0], &blas[i], &why), &why);
+  for (int w = NONE; w < WAYS; w += APART) {
+    must(rdt_blas_create(&p, &x, w ? rdt_sm_groups_at(groups, 0)->stream : stream, &blas[w][0], &why), &why);
+    for (int i = 1; i < RDT_VOTERS; i++) must(rdt_blas_twin(blas[w][0], &blas[w][i], &why), &why);
+  }
   for (int w = SERIAL; w < WAYS; w++) {
-    for (int i = 0; i < RDT_VOTERS; i++) makers.of[i] = blas[w == SERIAL ? 0 : i];
-    must(rdt_thrice_create(&o.out, &makers, &o, stream, &thrice[w], &why), &why);
+    for (int i = 0; i < RDT_VOTERS; i++) makers.of[i] = blas[w == APART ? APART : NONE][w == SERIAL ? 0 : i];
+    must(rdt_thrice_create(&o.out, &makers, w == APART ? groups : NULL, &o, stream, &thrice[w], &why), &why);
   }
   const double flops = 2.0 * s->m * s->n * s->k;
   const int launches = flops > 1e11 ? 1 : 16;
   for (int w = 0; w < WAYS; w++) {
-    call one = {.blas = blas[0], .thrice = thrice[w], .o = &o};
+    call one = {.blas = blas[NONE][0], .thrice = thrice[w], .o = &o};
     if (!turns_capture(&list[w], launches, launch, &one, stream)) fprintf(stderr, "gpu-bench: no graph\n"), exit(3);
   }
-  turns_take((turns *const[]){&list[0], &list[1], &list[2]}, WAYS, WARM, TRIALS, stream);
+  turns_take((turns *const[]){&list[0], &list[1], &list[2], &list[3]}, WAYS, WARM, TRIALS, stream);
   for (int w = SERIAL; w < WAYS; w++) agree(thrice[w], name);
-  printf("%-34s %10.2f us  in turn %6.3f  chosen %6.3f, %s\n", name, 1e6 * turns_at(&list[NONE], 0.5),
+  printf("%-34s %10.2f us  in turn %6.3f  chosen %6.3f, %-12s  apart %6.3f\n", name, 1e6 * turns_at(&list[NONE], 0.5),
          turns_ratio(&list[SERIAL], &list[NONE]), turns_ratio(&list[CHOSEN], &list[NONE]),
-         rdt_thrice_beside(thrice[CHOSEN]) ? "side by side" : "in turn");
+         rdt_thrice_beside(thrice[CHOSEN]) ? "side by side" : "in turn", turns_ratio(&list[APART], &list[NONE]));
   if (record)
     fprintf(record,
             "%s\n  {\"dtype\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"undivided\": %s, \"us\": %.3f, \"in_turn\": "
             "%.4f, "
-            "\"chosen\": %.4f, \"beside\": %s}",
+            "\"chosen\": %.4f, \"beside\": %s, \"apart\": %.4f}",
             rows++ ? "," : "", rdt_dtype_name(s->type), s->m, s->n, s->k, s->undivided ? "true" : "false",
             1e6 * turns_at(&list[NONE], 0.5), turns_ratio(&list[SERIAL], &list[NONE]),
-            turns_ratio(&list[CHOSEN], &list[NONE]), rdt_thrice_beside(thrice[CHOSEN]) ? "true" : "false");
+            turns_ratio(&list[CHOSEN], &list[NONE]), rdt_thrice_beside(thrice[CHOSEN]) ? "true" : "false",
+            turns_ratio(&list[APART], &list[NONE]));
   for (int w = 0; w < WAYS; w++) turns_free(&list[w]), rdt_thrice_destroy(thrice[w]);
-  for (int i = 0; i < RDT_VOTERS; i++) rdt_blas_destroy(blas[i]);
+  for (int w = 0; w < WAYS; w++)
+    for (int i = 0; i < RDT_VOTERS; i++) rdt_blas_destroy(blas[w][i]);
   rdt_cuda_free(in[0].data), rdt_cuda_free(in[1].data), rdt_cuda_free(o.out.data);
 }
 
@@ -144,7 +150,7 @@ static void bench_vote(void) {
   rdt_operands o = {.out = rdt_tensor_dense(NULL, RDT_F16, 2, (int64_t[]){16384, 8192})};
   const size_t bytes = (size_t)rdt_tensor_count(&o.out) * rdt_dtype_size(o.out.dtype);
   fill(&o.out, 1);
-  must(rdt_thrice_create(&o.out, NULL, NULL, stream, &t, &why), &why);
+  must(rdt_thrice_create(&o.out, NULL, NULL, NULL, stream, &t, &why), &why);
   for (int i = 1; i < RDT_VOTERS; i++)
     turns_must(cudaMemcpyAsync(rdt_thrice_copy(t, i, o.out.data), o.out.data, bytes, cudaMemcpyDeviceToDevice, stream),
                "copies");
@@ -167,8 +173,9 @@ int main(int argc, char **argv) {
   if (rdt_cuda_count(&why) == 0) return printf("gpu-bench: skipped: %s\n", why.text), 0;
   if (rdt_cuda_open(0, &device, &why) != RDT_OK) return fprintf(stderr, "gpu-bench: %s\n", why.text), 3;
   if (rdt_blas_version(&version, &why) != RDT_OK) return printf("gpu-bench: skipped: %s\n", why.text), 0;
+  if (rdt_sm_groups_of_device(-1, &groups, &why) != RDT_OK) return printf("gpu-bench: skipped: %s\n", why.text), 0;
   turns_must(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "stream");
-  printf("%s, cuBLASLt %d: scheme tmr-kernel against one unprotected product\n", device.name, version);
+  printf("%s, cuBLASLt %d: three copies against one unprotected product\n", device.name, version);
   record = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu-tmr", device.name);
   if (record) fprintf(record, ", \"cublaslt\": %d, \"products\": [", version);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) bench_shape(&shapes[i]);

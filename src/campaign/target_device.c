@@ -9,6 +9,7 @@
 #include "cuda/machine.h"
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
+#include "screen/screen.h"
 
 typedef struct device_target {
   rdt_target base;
@@ -22,6 +23,8 @@ typedef struct device_target {
   rdt_problem p; /* the same product with the device's addresses */
   void *there[3];
   rdt_cuda_gemm *gemm, *plain;
+  bool apart;        /* copies on different multiprocessors */
+  rdt_sms *sms;      /* NULL, until one of these is suspected */
   rdt_thrice *votes; /* NULL: another scheme; what checks the kernel makes do not count beside them */
   rdt_target_data data;
 } device_target;
@@ -40,6 +43,10 @@ static const rdt_cuda_kernel *find(rdt_dtype dtype, const char *scheme, int64_t 
   return best;
 }
 
+static bool votes_of(const char *scheme) {
+  return strcmp(scheme, "tmr-kernel") == 0 || strcmp(scheme, "tmr-sm") == 0;
+}
+
 static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   int n;
   char known[160] = "";
@@ -47,7 +54,7 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   const rdt_dtype dtype = t->op.prob.in[0].dtype;
   const int64_t rows = t->op.out.shape[0];
   const char *asked = strcmp(t->ctx->scheme, "auto") == 0 ? "thread1" : t->ctx->scheme;
-  const bool thrice = strcmp(asked, "tmr-kernel") == 0;
+  const bool thrice = votes_of(asked);
   const rdt_scheme_info *scheme = rdt_scheme_parse(asked, &t->sets);
   t->kernel = scheme ? find(dtype, thrice ? "thread1" : scheme->name, rows) : NULL;
   if (t->kernel && t->sets > rdt_cuda_kernel_sets(t->kernel))
@@ -94,7 +101,7 @@ static rdt_status describe(device_target *t, rdt_reason *why) {
   RDT_TRY(rdt_target_layers(b, 1, why));
   RDT_TRY(rdt_target_layer_set(b, 0, t->op.name, "gemm", t->kernel->name, t->scheme, NULL, why));
   b->layers[0].info = rdt_scheme_parse(t->scheme, &t->sets);
-  b->layers[0].one_core = t->votes != NULL; /* nobody says on which multiprocessors copies are computed */
+  b->layers[0].one_core = t->votes && !t->apart; /* nobody says on which multiprocessors copies are computed */
   b->spots = rdt_calloc(RDT_SITE_COUNT, sizeof *b->spots);
   if (!b->layers[0].info || !b->spots) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   for (int s = 0; s < RDT_SITE_COUNT; s++)
@@ -162,13 +169,16 @@ static rdt_status vote(device_target *t, rdt_cuda_verdict *v, rdt_reason *why) {
 /* What is struck, on the host too: one copy, before the vote; all of them, where a multiprocessor is. */
 static rdt_status compute_thrice(device_target *t, rdt_cuda_strike *strike, int struck, rdt_reason *why) {
   rdt_cuda_verdict own;
+  rdt_machine *m = t->machine;
   bool done = false;
   rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
   for (int i = 0; i < RDT_VOTERS; i++) {
     o.out.data = copy_at(t, i);
     const bool hit = strike && (i == struck || strike->sm >= 0);
-    RDT_TRY(t->machine->gemm_run(t->machine, t->gemm, &o, hit ? strike : NULL, &own, why));
-    if (hit) done = done || strike->hit.done;
+    if (hit) strike->hit.done = false;
+    RDT_TRY(m->gemm_run(m, t->gemm, &o, hit ? strike : NULL, &own, m->votes_stream(t->votes, i), why));
+    if (hit && strike->hit.done && !done) struck = i;
+    done = done || (hit && strike->hit.done);
   }
   if (strike) strike->hit.done = done;
   return strike ? fetch(t, copy_at(t, struck), why) : RDT_OK;
@@ -182,7 +192,7 @@ static rdt_status compute(device_target *t, rdt_cuda_strike *strike, rdt_cuda_ve
     RDT_TRY(compute_thrice(t, NULL, 0, why));
     return vote(t, v, why);
   }
-  RDT_TRY(m->gemm_run(m, t->gemm, &o, strike, v, why));
+  RDT_TRY(m->gemm_run(m, t->gemm, &o, strike, v, NULL, why));
   return fetch(t, t->there[2], why);
 }
 
@@ -297,16 +307,18 @@ static rdt_injection injected(const device_target *t, const rdt_fault *f, const 
   return hit;
 }
 
-static void words_of_vote(const device_target *t, const rdt_shot *s, const rdt_cuda_finding *l, char *text,
+static void words_of_vote(const device_target *t, const rdt_shot *s, const rdt_cuda_finding *l, int sm, char *text,
                           size_t size) {
   const bool undecided = l->k_first < 0;
-  char who[64] = "all three copies differ";
+  char who[64] = "all three copies differ", named[96] = "";
+  if (sm >= 0) snprintf(named, sizeof named, "; multiprocessor %d fails products whose results are known", sm);
   if (!undecided) snprintf(who, sizeof who, "copy %d of three lost", l->k_first);
-  snprintf(text, size, "%s: %s at row %d, column %d, %s", t->op.name, who, l->row, l->column,
+  snprintf(text, size, "%s: %s at row %d, column %d, %s%s", t->op.name, who, l->row, l->column,
            s->verdict == RDT_DETECTED            ? "and three more did not decide"
            : undecided                           ? "and three more decided"
            : s->diagnosis == RDT_DIAG_PERSISTENT ? "and once more: the other two are the result"
-                                                 : "not once more: the other two are the result");
+                                                 : "not once more: the other two are the result",
+           named);
 }
 
 /* sm: that computed what was hit; -1: nobody knows. */
@@ -317,7 +329,7 @@ static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdi
   char text[320], by[40] = "";
   if (sm >= 0) snprintf(by, sizeof by, " (multiprocessor %d)", sm);
   if (t->votes)
-    words_of_vote(t, s, l, text, sizeof text);
+    words_of_vote(t, s, l, sm, text, sizeof text);
   else
     snprintf(text, sizeof text, "%s: %s at row %d%s, %s", t->op.name,
              rounding ? "a residual above the statistical bound" : "a fault in the result", l->row, by,
@@ -428,16 +440,27 @@ static rdt_status settle(device_target *t, const rdt_cuda_verdict *v, rdt_shot *
 
 /* Where a copy lost, all three are computed once more: does it lose again? Where all differ, those decide. The vote has
  * written already, whatever the policy. */
-static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_shot *s, rdt_reason *why) {
+static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_cuda_strike *strike,
+                               const rdt_fault *broken, rdt_shot *s, rdt_reason *why) {
   rdt_cuda_verdict again;
-  RDT_TRY(compute(t, NULL, &again, why));
+  int sm = -1;
+  if (broken) { /* a multiprocessor is so every time */
+    RDT_TRY(compute_thrice(t, strike, 0, why));
+    RDT_TRY(vote(t, &again, why));
+  } else {
+    RDT_TRY(compute(t, NULL, &again, why));
+  }
   s->faults = 1;
   s->verdict = again.certain ? RDT_DETECTED : RDT_RECOMPUTED;
   s->diagnosis = again.certain                                                                 ? RDT_DIAG_UNKNOWN
                  : again.suspect && !v->certain && again.list[0].k_first == v->list[0].k_first ? RDT_DIAG_PERSISTENT
                                                                                                : RDT_DIAG_TRANSIENT;
   if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
-  tell(t, s, v, -1);
+  if (t->apart && s->diagnosis == RDT_DIAG_PERSISTENT) {
+    if (!t->sms) RDT_TRY(t->machine->sms_open(t->machine, &t->sms, why));
+    RDT_TRY(rdt_screen_suspect(t->sms, broken, &sm, why));
+  }
+  tell(t, s, v, sm);
   return RDT_OK;
 }
 
@@ -462,7 +485,7 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   s->floor = bits || !(hit.bound > 0.0) ? 0.0 : 2.0 * hit.bound;
   s->suspects = v.suspect + v.certain > 0;
   if (found(&v) || v.cannot)
-    RDT_TRY(t->votes                 ? settle_votes(t, &v, s, why)
+    RDT_TRY(t->votes                 ? settle_votes(t, &v, &hit, spec && f.core >= 0 ? &f : NULL, s, why)
             : settles_there(t, &hit) ? settle_there(t, &hit, &v, s, why)
                                      : settle(t, &v, s, why));
   if (t->op.clean && s->status == RDT_OK) rdt_op_compare(&t->op, s);
@@ -478,7 +501,7 @@ static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
     RDT_TRY(compute_thrice(t, NULL, 0, why));
     return t->machine->vote(t->machine, t->votes, t->there[2], &b, why);
   }
-  return t->machine->gemm_run(t->machine, protected ? t->gemm : t->plain, &o, NULL, &v, why);
+  return t->machine->gemm_run(t->machine, protected ? t->gemm : t->plain, &o, NULL, &v, NULL, why);
 }
 
 static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why) {
@@ -493,6 +516,7 @@ static void destroy(rdt_target *base) {
   device_target *t = (device_target *)base;
   if (t->machine) drop_products(t);
   if (t->votes) t->machine->votes_destroy(t->votes);
+  if (t->sms) t->sms->close(t->sms);
   for (int i = 0; i < 3; i++)
     if (t->there[i]) t->machine->release(t->machine, t->there[i]);
   rdt_problem_clear(&t->p);
@@ -525,7 +549,8 @@ static rdt_status make(device_target *t, const char *text, rdt_reason *why) {
     RDT_TRY(t->machine->alloc(t->machine, bytes_of(t, i), &t->there[i], why));
     (i < 2 ? &t->p.in[i] : &t->p.out)->data = t->there[i];
   }
-  if (strcmp(t->scheme, "tmr-kernel") == 0) RDT_TRY(t->machine->votes_create(t->machine, &t->p.out, &t->votes, why));
+  t->apart = strcmp(t->scheme, "tmr-sm") == 0;
+  if (votes_of(t->scheme)) RDT_TRY(t->machine->votes_create(t->machine, &t->p.out, t->apart, &t->votes, why));
   RDT_TRY(draw(t, 0, why));
   RDT_TRY(describe(t, why));
   return expect(t, why);

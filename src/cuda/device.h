@@ -14,6 +14,7 @@ typedef struct rdt_cuda_device {
   int sms;
   size_t memory, l2, shared; /* bytes; shared: of a block, at most */
   int driver, runtime;       /* 13000: version 13.0 */
+  int kept_off;              /* a multiprocessor that copies on different ones keep off: its number + 1; 0: none */
 } rdt_cuda_device;
 
 bool rdt_cuda_built(void);

@@ -69,7 +69,9 @@ static bool is(const char *scheme, const char *name) {
   return strcmp(scheme, name) == 0;
 }
 
-static const char tmr[] = "tmr-kernel";
+static bool is_tmr(const char *scheme) {
+  return scheme && (is(scheme, "tmr-kernel") || is(scheme, "tmr-sm"));
+}
 
 /* Checks of each row that "row" or "row:f" asks for; 0: it is another scheme. */
 static int row_sets(const char *scheme) {
@@ -115,10 +117,20 @@ static bool wide(const rdt_cuda_device *d, const rdt_problem *p, const char *sch
   return d->major == 9 && (any || is(scheme, wide_scheme(p))) && rdt_box_fused_accept(p, NULL) == RDT_OK;
 }
 
+/* Copies that are computed at the same time: by what has memory of its own for each. */
+static rdt_status apart_accept(const rdt_problem *p, rdt_reason *why) {
+  rdt_problem product;
+  rdt_tensor in[2];
+  if (p->op != RDT_KOP_CONV) return rdt_box_product_accept(p, why);
+  if (pointwise(p, &product, in)) return rdt_box_product_accept(&product, why);
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "tmr-sm on a GPU takes products, and convolutions of single pixels");
+}
+
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
   const rdt_status no = RDT_ERR_UNSUPPORTED;
-  if (scheme && is(scheme, tmr)) {
+  if (is_tmr(scheme)) {
     RDT_TRY(rdt_thrice_accept(&p->out, why));
+    if (is(scheme, "tmr-sm")) return apart_accept(p, why);
     return rdt_cuda_linear_accept(d, p, "none", why);
   }
   const bool any = !scheme || is(scheme, "none");
@@ -275,6 +287,9 @@ static void enter_wide(contest *c, bool protect) {
 
 /* ---- three copies ---- */
 
+static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
+                                 void *stream, bool twins, rdt_cuda_linear **out, rdt_reason *why);
+
 static rdt_status copy(void *maker, const rdt_operands *o, void *stream, rdt_reason *why) {
   return rdt_cuda_linear_launch(maker, o, (rdt_box_sum_to){NULL, NULL}, stream, why);
 }
@@ -306,26 +321,30 @@ static rdt_status fill_copies(rdt_cuda_linear *l, const rdt_cuda_device *d, cons
                               void *stream, rdt_reason *why) {
   rdt_thrice_makers makers = {.launch = copy};
   rdt_box_trial trial;
-  RDT_TRY(rdt_cuda_linear_create(d, p, "none", lambda, stream, &l->copies[0], why));
+  const rdt_sm_groups *groups = NULL;
+  const bool apart = is(l->scheme, "tmr-sm");
+  if (apart) RDT_TRY(rdt_sm_groups_of_device(d->kept_off - 1, &groups, why));
+  void *on = apart ? rdt_sm_groups_at(groups, 0)->stream : stream; /* where it is to be fast, and able to run */
+  RDT_TRY(create_fastest(d, p, "none", lambda, on, apart, &l->copies[0], why));
   snprintf(l->kernel, sizeof l->kernel, "%s", l->copies[0]->kernel);
   for (int i = 1; i < RDT_VOTERS; i++) {
     const rdt_status s = twin_of(l->copies[0], d, p, lambda, stream, &l->copies[i], why);
-    if (s != RDT_OK && s != RDT_ERR_UNSUPPORTED) return s;
+    if (s != RDT_OK && (apart || s != RDT_ERR_UNSUPPORTED)) return s;
     if (s != RDT_OK) l->copies[i] = l->copies[0];
   }
   for (int i = 0; i < RDT_VOTERS; i++) makers.of[i] = l->copies[i];
   RDT_TRY(rdt_box_trial_make(p, &trial, why));
-  const rdt_status s = rdt_thrice_create(&p->out, &makers, &trial.o, stream, &l->thrice, why);
+  const rdt_status s = rdt_thrice_create(&p->out, &makers, groups, &trial.o, stream, &l->thrice, why);
   rdt_box_trial_free(&trial);
   return s;
 }
 
-static rdt_status create_thrice(const rdt_cuda_device *d, const rdt_problem *p, double lambda, void *stream,
-                                rdt_cuda_linear **out, rdt_reason *why) {
+static rdt_status create_thrice(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
+                                void *stream, rdt_cuda_linear **out, rdt_reason *why) {
   rdt_cuda_linear *l = rdt_calloc(1, sizeof *l);
   if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
   l->way = WAY_THRICE;
-  snprintf(l->scheme, sizeof l->scheme, "%s", tmr);
+  snprintf(l->scheme, sizeof l->scheme, "%s", scheme);
   const rdt_status s = fill_copies(l, d, p, lambda, stream, why);
   if (s == RDT_OK)
     *out = l;
@@ -339,8 +358,9 @@ static bool fuses(const rdt_problem *p, const char *scheme) {
   return (any || is(scheme, p->op == RDT_KOP_CONV ? "fic" : "row")) && rdt_box_fused_accept(p, NULL) == RDT_OK;
 }
 
-rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
-                                  void *stream, rdt_cuda_linear **out, rdt_reason *why) {
+/* twins: only what has them. */
+static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
+                                 void *stream, bool twins, rdt_cuda_linear **out, rdt_reason *why) {
   rdt_box_trial trial;
   rdt_problem product;
   rdt_tensor in[2];
@@ -349,15 +369,13 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
   const rdt_problem *as = single ? &product : p; /* as a product, if it is one */
   const bool multiplies = !is_conv || (single && (any || row_sets(scheme)));
   *out = NULL;
-  RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
-  if (scheme && is(scheme, tmr)) return create_thrice(d, p, lambda, stream, out, why);
   RDT_TRY(rdt_box_trial_make(p, &trial, why));
   contest c = {.d = d, .p = p, .lambda = lambda, .stream = stream, .trial = &trial, .timed = true, .why = why};
   const bool library = multiplies && (any || row_sets(scheme)) && rdt_box_product_accept(as, NULL) == RDT_OK;
-  const bool convolves = is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
+  const bool convolves = !twins && is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
   const bool own = multiplies && (small(as) || !library);
-  const bool fused = fuses(p, scheme);
-  const bool wgmma = wide(d, p, scheme);
+  const bool fused = !twins && fuses(p, scheme);
+  const bool wgmma = !twins && wide(d, p, scheme);
   c.timed = library + convolves + fused + wgmma + own > 1 || own;
   if (library) enter_product(&c, as, is_conv, scheme);
   if (convolves) enter_conv(&c, protect);
@@ -377,6 +395,14 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
   else
     rdt_cuda_linear_destroy(c.best);
   return s;
+}
+
+rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
+                                  void *stream, rdt_cuda_linear **out, rdt_reason *why) {
+  *out = NULL;
+  RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
+  return is_tmr(scheme) ? create_thrice(d, p, scheme, lambda, stream, out, why)
+                        : create_fastest(d, p, scheme, lambda, stream, false, out, why);
 }
 
 /* ---- running ---- */

@@ -17,9 +17,10 @@ typedef struct rdt_cuda_linear rdt_cuda_linear;
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason; of datatypes, shapes, strides, epilogue. Whether the libraries are
  * there is known only when one is made.
  * scheme: "none": unprotected, with the library's own fused epilogue where it has one; "tmr-kernel": three launches of
- * what is the fastest unprotected, and a vote (cuda/thrice.h); of products "row", "row:f" with f checks of each row
- * (floats but those of 8 bits), or a scheme of own kernels (kernels.def); of convolutions "fic", "fc" by
- * kernels on wgmma; NULL: whatever protects and is the fastest. */
+ * what is the fastest unprotected, and a vote (cuda/thrice.h); "tmr-sm": the same, each on other multiprocessors
+ * (cuda/groups.h), but those that d says to keep off; of products "row", "row:f" with f checks of each row (floats but
+ * those of 8 bits), or a scheme of own kernels (kernels.def); of convolutions "fic", "fc" by kernels on wgmma; NULL:
+ * whatever protects and is the fastest. */
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why);
 /* Waits. in[1].data given: these weights are fixed, and what the check needs of them is formed now; in[1].data NULL: in
  * each run. Of in[0], out, bias and residual only shape, strides and datatype count. All memory is taken here. */

@@ -111,18 +111,20 @@ static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rd
 }
 
 static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
-                           rdt_cuda_verdict *found, rdt_reason *why) {
-  void *stream = stream_of(m, RDT_LANE_MAIN);
+                           rdt_cuda_verdict *found, void *on, rdt_reason *why) {
+  void *stream = on ? on : stream_of(m, RDT_LANE_MAIN);
   RDT_TRY(enter(m, why));
   if (strike) return rdt_cuda_gemm_strike(g, o, 0, strike, 1, found, stream, why);
   RDT_TRY(rdt_cuda_gemm_run(g, o, stream, why));
   return rdt_cuda_gemm_verdict(g, stream, found, why);
 }
 
-static rdt_status votes_create(rdt_machine *m, const rdt_tensor *out, rdt_thrice **t, rdt_reason *why) {
+static rdt_status votes_create(rdt_machine *m, const rdt_tensor *out, bool apart, rdt_thrice **t, rdt_reason *why) {
+  const rdt_sm_groups *groups = NULL;
   *t = NULL;
   RDT_TRY(enter(m, why));
-  return rdt_thrice_create(out, NULL, NULL, stream_of(m, RDT_LANE_MAIN), t, why);
+  if (apart) RDT_TRY(rdt_sm_groups_of_device(m->device.kept_off - 1, &groups, why));
+  return rdt_thrice_create(out, NULL, groups, NULL, stream_of(m, RDT_LANE_MAIN), t, why);
 }
 
 static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why) {
@@ -130,6 +132,10 @@ static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ball
   RDT_TRY(enter(m, why));
   RDT_TRY(rdt_thrice_vote(t, out, stream, why));
   return rdt_thrice_read(t, stream, b, why);
+}
+
+static rdt_status sms_open(rdt_machine *m, rdt_sms **s, rdt_reason *why) {
+  return rdt_sms_open(m->device.index, s, why);
 }
 
 static rdt_status mark(rdt_machine *m, rdt_lane l, int number, rdt_reason *why) {
@@ -221,7 +227,9 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .gemm_run = gemm_run,
                              .gemm_destroy = rdt_cuda_gemm_destroy,
                              .votes_create = votes_create,
+                             .votes_stream = rdt_thrice_stream,
                              .votes_copy = rdt_thrice_copy,
+                             .sms_open = sms_open,
                              .vote = vote,
                              .votes_destroy = rdt_thrice_destroy,
                              .mark = mark,

@@ -7,6 +7,7 @@
 #include "cuda/kernel.h"
 #include "cuda/linear.h"
 #include "cuda/ops/args.h"
+#include "cuda/sms.h"
 #include "cuda/thrice.h"
 
 typedef enum rdt_lane { RDT_LANE_MAIN, RDT_LANE_SIDE, RDT_LANES } rdt_lane;
@@ -41,17 +42,21 @@ struct rdt_machine {
   const char *(*linear_scheme)(const rdt_cuda_linear *l);
   void (*linear_destroy)(rdt_cuda_linear *l);
   /* Own products for campaigns (cuda/kernel.h), fixed weights, so many checks of a row. gemm_run: struck by its
-   * injecting instantiation, or as it is shipped (NULL); waits, and says what was found. */
+   * injecting instantiation, or as it is shipped (NULL); waits, and says what was found. on: a stream of
+   * votes_stream; NULL: that of the main lane. */
   rdt_status (*gemm_create)(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, int sets, double lambda,
                             rdt_cuda_gemm **g, rdt_reason *why);
   rdt_status (*gemm_run)(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
-                         rdt_cuda_verdict *found, rdt_reason *why);
+                         rdt_cuda_verdict *found, void *on, rdt_reason *why);
   void (*gemm_destroy)(rdt_cuda_gemm *g);
-  /* Copies of a result to vote on (cuda/thrice.h): copies 1 and 2 are made where votes_copy says. vote: waits. */
-  rdt_status (*votes_create)(rdt_machine *m, const rdt_tensor *out, rdt_thrice **t, rdt_reason *why);
+  /* Copies of a result to vote on (cuda/thrice.h): copies 1 and 2 are made where votes_copy says; apart: each on
+   * multiprocessors of its own, those of votes_stream. vote: waits. */
+  rdt_status (*votes_create)(rdt_machine *m, const rdt_tensor *out, bool apart, rdt_thrice **t, rdt_reason *why);
+  void *(*votes_stream)(const rdt_thrice *t, int copy);
   void *(*votes_copy)(const rdt_thrice *t, int copy, const void *out);
   rdt_status (*vote)(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why);
   void (*votes_destroy)(rdt_thrice *t);
+  rdt_status (*sms_open)(rdt_machine *m, rdt_sms **s, rdt_reason *why); /* to see which multiprocessor is wrong */
   /* A mark in the lane's order, by number; after wait: seconds between two of them. */
   rdt_status (*mark)(rdt_machine *m, rdt_lane l, int number, rdt_reason *why);
   rdt_status (*between)(rdt_machine *m, int from, int to, double *seconds, rdt_reason *why);

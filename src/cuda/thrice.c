@@ -7,16 +7,17 @@
 #include "cuda/device.h"
 #include "cuda/trial.h"
 
-enum { SIDES = RDT_VOTERS - 1, ALIGN = 16, BLOCKS_OF_ONE = 4 };
+enum { ALIGN = 16, BLOCKS_OF_ONE = 4 };
 
 struct rdt_thrice {
   rdt_thrice_makers makers;
   rdt_vote_args args;
+  const rdt_sm_groups *groups;
   bool beside; /* copies are made at the same time, on streams of their own */
   unsigned blocks;
-  char *other[SIDES];
-  cudaStream_t side[SIDES];
-  cudaEvent_t begun, done[SIDES];
+  char *other[RDT_VOTERS];         /* of 1 and 2 */
+  cudaStream_t stream[RDT_VOTERS]; /* NULL: the caller's */
+  cudaEvent_t begun, done[RDT_VOTERS];
 };
 
 static bool by_rows(const rdt_tensor *t) {
@@ -43,11 +44,15 @@ static bool many(const rdt_thrice_makers *m) {
   return m->of[0] != m->of[1] && m->of[0] != m->of[2] && m->of[1] != m->of[2];
 }
 
-static rdt_status open_sides(rdt_thrice *t, rdt_reason *why) {
+static rdt_status open_streams(rdt_thrice *t, rdt_reason *why) {
   RDT_TRY(rdt_cuda_status(cudaEventCreateWithFlags(&t->begun, cudaEventDisableTiming), "cudaEventCreate", why));
-  for (int i = 0; i < SIDES; i++) {
-    RDT_TRY(rdt_cuda_status(cudaStreamCreateWithFlags(&t->side[i], cudaStreamNonBlocking), "cudaStreamCreate", why));
+  for (int i = 0; i < RDT_VOTERS; i++) {
     RDT_TRY(rdt_cuda_status(cudaEventCreateWithFlags(&t->done[i], cudaEventDisableTiming), "cudaEventCreate", why));
+    if (t->groups)
+      t->stream[i] = rdt_sm_groups_at(t->groups, i)->stream;
+    else if (i > 0)
+      RDT_TRY(
+          rdt_cuda_status(cudaStreamCreateWithFlags(&t->stream[i], cudaStreamNonBlocking), "cudaStreamCreate", why));
   }
   return RDT_OK;
 }
@@ -59,8 +64,16 @@ static rdt_status attempt(void *user, void *stream, rdt_reason *why) {
 /* Side by side, or one after the other? Kernels that fill the device gain nothing, and streams have to meet. */
 static rdt_status choose(rdt_thrice *t, const rdt_operands *trial, void *stream, rdt_reason *why) {
   double seconds[2];
+  rdt_thrice_ballot b;
   void *user[2] = {t, (void *)(uintptr_t)trial};
-  if (!many(&t->makers)) return RDT_OK;
+  t->beside = t->groups != NULL;
+  if (t->groups && trial) {
+    RDT_TRY(attempt(user, stream, why)); /* what every group can run, and gives the same bits */
+    RDT_TRY(rdt_thrice_read(t, stream, &b, why));
+    if (b.lost[0] + b.lost[1] + b.lost[2] + b.undecided > 0)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "copies on different multiprocessors have other bits");
+  }
+  if (!many(&t->makers) || t->groups) return RDT_OK;
   for (int i = 0; i < 2; i++) {
     t->beside = i > 0;
     RDT_TRY(rdt_cuda_trial(attempt, user, stream, &seconds[i], why));
@@ -81,21 +94,22 @@ static rdt_status prepare(rdt_thrice *t, const rdt_operands *trial, void *stream
   t->blocks = (unsigned)(wanted < (int64_t)sms * BLOCKS_OF_ONE ? wanted : (int64_t)sms * BLOCKS_OF_ONE);
   RDT_TRY(rdt_cuda_alloc(sizeof *t->args.found, &memory, why));
   t->args.found = memory;
-  for (int i = 0; i < SIDES; i++) {
+  for (int i = 1; i < RDT_VOTERS; i++) {
     RDT_TRY(rdt_cuda_alloc(bytes + ALIGN, &memory, why));
     t->other[i] = memory;
   }
-  if (many(&t->makers)) RDT_TRY(open_sides(t, why));
+  if (many(&t->makers) || t->groups) RDT_TRY(open_streams(t, why));
   return choose(t, trial, stream, why);
 }
 
-rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *makers, const rdt_operands *trial,
-                             void *stream, rdt_thrice **result, rdt_reason *why) {
+rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *makers, const rdt_sm_groups *groups,
+                             const rdt_operands *trial, void *stream, rdt_thrice **result, rdt_reason *why) {
   *result = NULL;
   RDT_TRY(rdt_thrice_accept(out, why));
   rdt_thrice *t = rdt_calloc(1, sizeof *t);
   if (!t) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
   if (makers) t->makers = *makers;
+  t->groups = groups;
   t->args = args_of(out);
   const rdt_status status = prepare(t, trial, stream, why);
   if (status == RDT_OK)
@@ -107,8 +121,8 @@ rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *mak
 
 void rdt_thrice_destroy(rdt_thrice *t) {
   if (!t) return;
-  for (int i = 0; i < SIDES; i++) {
-    if (t->side[i]) (void)cudaStreamDestroy(t->side[i]);
+  for (int i = 0; i < RDT_VOTERS; i++) {
+    if (t->stream[i] && !t->groups) (void)cudaStreamDestroy(t->stream[i]);
     if (t->done[i]) (void)cudaEventDestroy(t->done[i]);
     rdt_cuda_free(t->other[i]);
   }
@@ -121,7 +135,7 @@ void rdt_thrice_destroy(rdt_thrice *t) {
 
 /* Where out's first element is not at a multiple of 16, the copies' are neither. */
 void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out) {
-  return t->other[copy - 1] + (uintptr_t)out % ALIGN;
+  return t->other[copy] + (uintptr_t)out % ALIGN;
 }
 
 rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why) {
@@ -140,23 +154,24 @@ static rdt_status make_copy(rdt_thrice *t, int i, const rdt_operands *o, void *s
   return t->makers.launch(t->makers.of[i], &as, stream, why);
 }
 
-rdt_status rdt_thrice_launch(rdt_thrice *t, const rdt_operands *o, void *stream_, rdt_reason *why) {
-  const cudaStream_t stream = stream_;
+/* On a stream of its own, which waits for what the caller's has been given, and is waited for. */
+static rdt_status make_beside(rdt_thrice *t, int i, const rdt_operands *o, cudaStream_t stream, rdt_reason *why) {
+  const cudaStream_t side = t->stream[i];
+  RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(side, t->begun, 0), "cudaStreamWaitEvent", why));
+  RDT_TRY(make_copy(t, i, o, side, why));
+  RDT_TRY(rdt_cuda_status(cudaEventRecord(t->done[i], side), "cudaEventRecord", why));
+  return rdt_cuda_status(cudaStreamWaitEvent(stream, t->done[i], 0), "cudaStreamWaitEvent", why);
+}
+
+rdt_status rdt_thrice_launch(rdt_thrice *t, const rdt_operands *o, void *stream, rdt_reason *why) {
   if (t->beside) RDT_TRY(rdt_cuda_status(cudaEventRecord(t->begun, stream), "cudaEventRecord", why));
-  for (int i = 1; t->beside && i < RDT_VOTERS; i++) {
-    const cudaStream_t side = t->side[i - 1];
-    RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(side, t->begun, 0), "cudaStreamWaitEvent", why));
-    RDT_TRY(make_copy(t, i, o, side, why));
-    RDT_TRY(rdt_cuda_status(cudaEventRecord(t->done[i - 1], side), "cudaEventRecord", why));
-  }
-  RDT_TRY(make_copy(t, 0, o, stream, why));
-  for (int i = 1; i < RDT_VOTERS; i++) {
-    if (t->beside)
-      RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(stream, t->done[i - 1], 0), "cudaStreamWaitEvent", why));
-    else
-      RDT_TRY(make_copy(t, i, o, stream, why));
-  }
+  for (int i = 0; i < RDT_VOTERS; i++)
+    RDT_TRY(t->beside && t->stream[i] ? make_beside(t, i, o, stream, why) : make_copy(t, i, o, stream, why));
   return rdt_thrice_vote(t, o->out.data, stream, why);
+}
+
+void *rdt_thrice_stream(const rdt_thrice *t, int copy) {
+  return t->groups ? t->stream[copy] : NULL;
 }
 
 bool rdt_thrice_beside(const rdt_thrice *t) {

@@ -1,9 +1,10 @@
-/* Scheme tmr-kernel: a result is computed three times by three launches, and one pass votes bit by bit. Whoever
- * computes must give the same bits every time. */
+/* A result is computed three times by three launches, and one pass votes bit by bit: wherever they run (tmr-kernel), or
+ * each in a group of multiprocessors of its own (tmr-sm). Whoever computes must give the same bits every time. */
 #ifndef RDT_CUDA_THRICE_H
 #define RDT_CUDA_THRICE_H
 
 #include "cpu/kernel.h"
+#include "cuda/groups.h"
 #include "cuda/vote.h"
 
 /* Computes, asynchronously, what o says. maker: of this copy. */
@@ -17,14 +18,16 @@ typedef struct rdt_thrice rdt_thrice;
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason: results without gaps, or of rows whose elements lie side by side. */
 rdt_status rdt_thrice_accept(const rdt_tensor *out, rdt_reason *why);
 /* out: its data do not count. Of different makers it is measured, with `trial`, whether side by side is faster. makers
- * NULL: whoever has it fills the copies himself, and votes. */
-rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *makers, const rdt_operands *trial,
-                             void *stream, rdt_thrice **t, rdt_reason *why);
+ * NULL: whoever has it fills the copies himself, and votes. groups: where each copy is computed, one by each; NULL:
+ * nobody asks. They stay as long as it does; each copy then has a maker of its own. */
+rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *makers, const rdt_sm_groups *groups,
+                             const rdt_operands *trial, void *stream, rdt_thrice **t, rdt_reason *why);
 /* Asynchronous; may be captured. */
 rdt_status rdt_thrice_launch(rdt_thrice *t, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Asynchronous: of what lies in out and in the other two copies as they are. */
 rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why);
 void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out); /* on the device: 1, 2; where out decides how */
+void *rdt_thrice_stream(const rdt_thrice *t, int copy);                /* of its group; NULL: there are no groups */
 bool rdt_thrice_beside(const rdt_thrice *t);                           /* copies are made side by side */
 rdt_cuda_verdict *rdt_thrice_verdict(const rdt_thrice *t);             /* on the device */
 void rdt_thrice_destroy(rdt_thrice *t);

@@ -60,7 +60,11 @@ rdt_status rdt_cuda_trials(rdt_cuda_trial_fn *fn, void *const *users, int n, voi
   int good = 0;
   timed *list = rdt_calloc((size_t)n, sizeof *list);
   if (!list) return rdt_fail(why, RDT_ERR_NOMEM, "trials: out of memory");
-  s = rdt_cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", why);
+  s = RDT_OK;
+  if (given) /* it may have multiprocessors of its own */
+    stream = given;
+  else
+    s = rdt_cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate", why);
   if (s != RDT_OK) {
     rdt_free(list);
     return s;
@@ -79,7 +83,7 @@ rdt_status rdt_cuda_trials(rdt_cuda_trial_fn *fn, void *const *users, int n, voi
     seconds[i] = list[i].graph ? 1e-3 * (double)list[i].ms[REPLAYS / 2] / CALLS : INFINITY;
     if (list[i].graph) (void)cudaGraphExecDestroy(list[i].graph);
   }
-  (void)cudaStreamDestroy(stream);
+  if (!given) (void)cudaStreamDestroy(stream);
   rdt_free(list);
   return s;
 }

@@ -188,12 +188,14 @@ static bool is_fixed(const rdt_model *m, const rdt_step *s) {
 static rdt_status make_linear(rdt_remote *r, int i, rdt_reason *why) {
   const rdt_model *m = r->model;
   rdt_remote_step *s = &r->steps[i];
-  const char *asked = m->ctx->scheme;
+  const bool permanent = m->ctx->policy.permanent;
+  const char *asked = permanent ? "tmr-sm" : m->ctx->scheme;
   void *const weights = s->prob.in[1].data;
   if (!is_fixed(m, &m->steps[i])) s->prob.in[1].data = NULL;
   rdt_status status = r->machine->linear_create(r->machine, &s->prob, strcmp(asked, "auto") == 0 ? NULL : asked,
                                                 m->ctx->policy.lambda, &s->linear, why);
-  if (status == RDT_ERR_UNSUPPORTED && r->protected && strcmp(asked, "auto") != 0) /* layers that cannot have it */
+  if (status == RDT_ERR_UNSUPPORTED && r->protected && !permanent &&
+      strcmp(asked, "auto") != 0) /* layers that cannot have it */
     status = r->machine->linear_create(r->machine, &s->prob, NULL, m->ctx->policy.lambda, &s->linear, why);
   s->prob.in[1].data = weights;
   if (status == RDT_OK && r->protected) {

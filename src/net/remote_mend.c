@@ -8,6 +8,7 @@
 #include "cuda/ops/ops.h"
 #include "cuda/vote.h"
 #include "net/remote.h"
+#include "screen/screen.h"
 
 typedef struct mend {
   rdt_remote *r;
@@ -31,6 +32,7 @@ typedef struct finding {
   const char *what;
   bool changed;
   bool voted; /* a copy has lost */
+  int sm;     /* plus one: the multiprocessor that fails known products; 0: not known */
 } finding;
 
 /* ---- telling ---- */
@@ -58,6 +60,7 @@ static void tell(mend *e, int i, const finding *f) {
                                                   : m->graph->values[m->graph->outputs[s->subject]].name;
   if (l && f->diagnosis != RDT_DIAG_MEMORY && l->sm >= 0) snprintf(where, sizeof where, " (multiprocessor %d)", l->sm);
   if (f->voted) snprintf(where, sizeof where, " (copy %d of three)", l->k_first);
+  if (f->sm) snprintf(where, sizeof where, " (copy %d of three, by multiprocessor %d)", l->k_first, f->sm - 1);
   snprintf(text, sizeof text, "%.160s: a %s fault in the %s%s, %s", name, rdt_diagnosis_name(f->diagnosis), f->what,
            where, ending(f));
   if (f->kind == RDT_EVENT_SUSPECT && l)
@@ -154,6 +157,20 @@ static rdt_status again(mend *e, int i, uint64_t *sum) {
   return read_step(e, i);
 }
 
+/* Of copies on different multiprocessors the same one has lost again: which of them fails products with known results?
+ */
+static rdt_status suspect(const mend *e, int i, finding *f) {
+  rdt_machine *m = e->r->machine;
+  rdt_sms *sms;
+  int sm = -1;
+  if (strcmp(rdt_remote_scheme(e->r, i), "tmr-sm") != 0) return RDT_OK;
+  RDT_TRY(m->sms_open(m, &sms, e->why));
+  const rdt_status status = rdt_screen_suspect(sms, NULL, &sm, e->why);
+  sms->close(sms);
+  f->sm = sm + 1;
+  return status;
+}
+
 /* The step's inputs are in order. */
 static rdt_status redo(mend *e, int i, bool own) {
   rdt_remote *r = e->r;
@@ -196,6 +213,7 @@ static rdt_status redo(mend *e, int i, bool own) {
   } else if (f.diagnosis == RDT_DIAG_PERSISTENT) {
   } else if (f.voted) {
     f.diagnosis = lost_again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT;
+    if (lost_again) RDT_TRY(suspect(e, i, &f));
   } else if (moved && (f.changed || r->steps[i].doubt)) {
     f.diagnosis = RDT_DIAG_MEMORY; /* or the first of two evaluations by one launch was wrong */
     f.what = "activation";

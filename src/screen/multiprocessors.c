@@ -198,3 +198,14 @@ rdt_status rdt_screen_sms(const rdt_screen_job *job, rdt_screen *s, double secon
   s->seconds = rdt_clock() - begun;
   return status;
 }
+
+rdt_status rdt_screen_suspect(rdt_sms *m, const rdt_fault *fault, int *sm, rdt_reason *why) {
+  rdt_screen s;
+  *sm = -1;
+  const rdt_status status =
+      rdt_screen_run(&(rdt_screen_job){.level = 1, .seconds = 1e-6, .fault = fault, .sms = m}, &s, why);
+  for (int u = 0; u < s.n_units && *sm < 0; u++)
+    if (s.units[u].failures > 0) *sm = s.units[u].core;
+  rdt_screen_clear(&s);
+  return status;
+}

@@ -78,6 +78,8 @@ rdt_status rdt_screen_list_known(rdt_screen *s, int level, const rdt_dtype *dtyp
                                  void *self, rdt_reason *why);
 void rdt_screen_judge(rdt_screen *s);
 int rdt_screen_listed(const rdt_screen_unit *u); /* of its failed products those that are in the list */
+/* Each product once: the first multiprocessor that is wrong, -1: none is. */
+rdt_status rdt_screen_suspect(rdt_sms *m, const rdt_fault *fault, int *sm, rdt_reason *why);
 /* multiprocessors.c: the part of rdt_screen_run that is theirs */
 rdt_status rdt_screen_sms(const rdt_screen_job *job, rdt_screen *s, double seconds, rdt_reason *why);
 

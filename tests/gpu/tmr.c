@@ -1,9 +1,13 @@
-/* make gpu-check: three copies of a product and their vote (cuda/thrice.h), scheme tmr-kernel; screens of all
- * multiprocessors (screen/).
- *     gpu_tmr [--quick [own]]      --quick: few small shapes, for compute-sanitizer; own: without cuBLASLt's
+/* make gpu-check: three copies of a product and their vote (cuda/thrice.h), schemes tmr-kernel and tmr-sm; screens
+ * of all multiprocessors (screen/).
+ *     gpu_tmr [TRIALS | --quick [own]]
+ * TRIALS: bad multiprocessors under copies (default 100); --quick: few small shapes, for compute-sanitizer; own:
+ * without cuBLASLt's products.
+ *
  * Votes against the same on the host, on copies with differences planted in one, in two alike, in all three; products
- * of every datatype, with copies that are hit on their way; screens of a device as it is, and with one multiprocessor
- * that is wrong, another one each time. 1 where anything was wrong, 77 (skipped) without a GPU. */
+ * of every datatype, with copies that are hit on their way; groups of multiprocessors, one of which is wrong; screens
+ * of a device as it is, and with one that is wrong, another one each time. 1 where anything was wrong, 77 (skipped)
+ * without a GPU. */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,14 +15,16 @@
 #include <string.h>
 
 #include "cuda/blas.h"
+#include "cuda/groups.h"
 #include "cuda/linear.h"
+#include "cuda/sms_args.h"
 #include "cuda/thrice.h"
 #include "gpu.h"
 #include "screen/screen.h"
 
 static rdt_cuda_device device;
 static cudaStream_t stream;
-static int64_t votes, planted, products, faults, screens, wrong;
+static int64_t votes, planted, products, faults, outvoted, screens, wrong;
 
 static void complain(const char *what) {
   if (++wrong <= 40) printf("WRONG %s\n", what);
@@ -115,7 +121,7 @@ static void one_vote(rdt_dtype type, int64_t m, int64_t n, int64_t gap, int64_t 
   c.bytes = (size_t)(m * (n + gap)) * size;
   gpu_must(rdt_cuda_alloc(c.bytes + c.skip, &memory, &why), "copies", &why);
   c.t.data = (char *)memory + c.skip;
-  gpu_must(rdt_thrice_create(&c.t, NULL, NULL, stream, &t, &why), "votes", &why);
+  gpu_must(rdt_thrice_create(&c.t, NULL, NULL, NULL, stream, &t, &why), "votes", &why);
   for (int v = 0; v < RDT_VOTERS; v++) c.host[v] = allocate(c.bytes);
   c.expected = allocate(c.bytes);
   for (size_t i = 0; i < c.bytes; i++) c.host[0][i] = (char)gpu_random(seed);
@@ -231,7 +237,7 @@ static void hit_copies(gpu_case *c, const gpu_shape *s, bool many, uint64_t *see
     if (i > 0) gpu_must(rdt_blas_twin(m[0].blas, &m[i].blas, &why), "another one", &why);
     makers.of[i] = &m[many ? i : 0];
   }
-  gpu_must(rdt_thrice_create(&c->p.out, &makers, &c->o, stream, &t, &why), "three copies", &why);
+  gpu_must(rdt_thrice_create(&c->p.out, &makers, NULL, &c->o, stream, &t, &why), "three copies", &why);
   const rdt_thrice_ballot clean = run(t, c);
   gpu_case_fetch(c);
   if (clean.lost[0] + clean.lost[1] + clean.lost[2] + clean.undecided != 0) complain("copies of a clean product");
@@ -270,15 +276,15 @@ static void hit_copies(gpu_case *c, const gpu_shape *s, bool many, uint64_t *see
 }
 
 /* As networks have it, captured and as it comes: the scheme. */
-static void scheme(gpu_case *c, const gpu_shape *s) {
+static void scheme(gpu_case *c, const gpu_shape *s, const char *name) {
   rdt_reason why = {""};
   rdt_cuda_linear *l;
   rdt_cuda_verdict v;
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   const rdt_box_sum_to nowhere = {NULL, NULL};
-  gpu_must(rdt_cuda_linear_create(&device, &c->p, "tmr-kernel", 6.0, stream, &l, &why), "tmr-kernel", &why);
-  if (strcmp(rdt_cuda_linear_scheme(l), "tmr-kernel") != 0 || rdt_cuda_linear_blocks(l)) complain("what it is called");
+  gpu_must(rdt_cuda_linear_create(&device, &c->p, name, 6.0, stream, &l, &why), name, &why);
+  if (strcmp(rdt_cuda_linear_scheme(l), name) != 0 || rdt_cuda_linear_blocks(l)) complain("what it is called");
   for (int captured = 0; captured < 2; captured++) {
     gpu_case_poison(c);
     if (captured && cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
@@ -301,6 +307,9 @@ static void scheme(gpu_case *c, const gpu_shape *s) {
 }
 
 static void check_products(bool quick, uint64_t *seed) {
+  const rdt_sm_groups *groups;
+  rdt_reason why;
+  const bool apart = rdt_sm_groups_of_device(-1, &groups, &why) == RDT_OK;
   static const rdt_dtype types[][2] = {{RDT_F16, RDT_F16},   {RDT_F32, RDT_F32}, {RDT_F64, RDT_F64},
                                        {RDT_BF16, RDT_BF16}, {RDT_S8, RDT_S32},  {RDT_F16, RDT_F32}};
   for (int i = 0; i < (quick ? 6 : 24); i++) {
@@ -321,13 +330,121 @@ static void check_products(bool quick, uint64_t *seed) {
                    .data = GPU_NORMAL};
     gpu_case c;
     gpu_case_make(&c, &s, seed, true);
-    scheme(&c, &s);
+    scheme(&c, &s, "tmr-kernel");
+    if (apart) scheme(&c, &s, "tmr-sm");
     gpu_case_free(&c);
     s.bias = s.relu = s.residual = false, s.beta = 0.0;
     gpu_case_make(&c, &s, seed, true);
     hit_copies(&c, &s, i / 6 % 2 == 0, seed);
     gpu_case_free(&c);
   }
+}
+
+/* ---- copies on different multiprocessors ---- */
+
+static bool belongs(const rdt_sm_group *g, int sm) {
+  for (int i = 0; i < g->n; i++)
+    if (g->sms[i] == sm) return true;
+  return false;
+}
+
+/* A graph of launches on all groups, replayed: what a group is given runs on its multiprocessors, and on no others. */
+static void check_groups(int avoid) {
+  rdt_reason why = {""};
+  const rdt_sm_groups *groups;
+  unsigned *counts[RDT_GROUPS], list[RDT_SMS_ROOM];
+  cudaEvent_t begun, done;
+  cudaGraph_t graph;
+  cudaGraphExec_t exec;
+  int all = 0;
+  gpu_must(rdt_sm_groups_of_device(avoid, &groups, &why), "groups", &why);
+  cudaEventCreate(&begun), cudaEventCreate(&done);
+  for (int i = 0; i < RDT_GROUPS; i++) gpu_must(rdt_cuda_alloc(sizeof list, (void **)&counts[i], &why), "groups", &why);
+  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess) gpu_die("capture", "refused");
+  cudaEventRecord(begun, stream);
+  for (int i = 0; i < RDT_GROUPS; i++) {
+    const cudaStream_t on = rdt_sm_groups_at(groups, i)->stream;
+    void *arguments[] = {&counts[i]};
+    cudaStreamWaitEvent(on, begun, 0);
+    if (cudaLaunchKernel(rdt_sms_where, (dim3){1000, 1, 1}, (dim3){64, 1, 1}, arguments, 0, on) != cudaSuccess)
+      gpu_die("a group", "refused");
+    cudaEventRecord(done, on);
+    cudaStreamWaitEvent(stream, done, 0);
+  }
+  if (cudaStreamEndCapture(stream, &graph) != cudaSuccess || cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess)
+    gpu_die("capture", "failed");
+  for (int i = 0; i < 20; i++) cudaGraphLaunch(exec, stream);
+  for (int i = 0; i < RDT_GROUPS; i++) {
+    const rdt_sm_group *g = rdt_sm_groups_at(groups, i);
+    gpu_must(rdt_cuda_get(list, counts[i], sizeof list, stream, &why), "groups", &why);
+    for (int sm = 0; sm < RDT_SMS_ROOM; sm++)
+      if (list[sm] && !belongs(g, sm)) complain("a group ran elsewhere");
+    if (belongs(g, avoid)) complain("a multiprocessor that was to be avoided");
+    for (int k = 0; k < i; k++)
+      for (int s = 0; s < g->n; s++)
+        if (belongs(rdt_sm_groups_at(groups, k), g->sms[s])) complain("groups that share a multiprocessor");
+    all += g->n;
+    rdt_cuda_free(counts[i]);
+  }
+  if (all < device.sms - (avoid >= 0 ? 8 : 0) - 2) complain("groups without all multiprocessors");
+  (void)cudaGraphExecDestroy(exec), (void)cudaGraphDestroy(graph), (void)cudaEventDestroy(begun);
+  (void)cudaEventDestroy(done);
+}
+
+/* One multiprocessor is wrong every time: the copy of its group loses, no other, and the result is right. */
+static void check_bad_multiprocessors(int trials, uint64_t *seed) {
+  rdt_reason why = {""};
+  const rdt_sm_groups *groups;
+  const rdt_cuda_kernel *kernel = rdt_cuda_kernel_find("gemm_f16_mma_64x64_thread1");
+  gpu_shape s = {.m = 1024, .n = 1024, .k = 96, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0, .data = GPU_NORMAL};
+  gpu_case c;
+  rdt_cuda_gemm *g;
+  rdt_thrice *t;
+  gpu_must(rdt_sm_groups_of_device(-1, &groups, &why), "groups", &why);
+  gpu_case_make(&c, &s, seed, false);
+  gpu_must(rdt_cuda_gemm_create(kernel, &device, &c.p, 6.0, 0, stream, &g, &why), kernel->name, &why);
+  gpu_must(rdt_thrice_create(&c.p.out, NULL, groups, NULL, stream, &t, &why), "three copies", &why);
+  gpu_must(rdt_cuda_gemm_run(g, &c.o, stream, &why), kernel->name, &why);
+  gpu_must(rdt_cuda_wait(stream, &why), kernel->name, &why);
+  gpu_case_fetch(&c);
+  void *golden = allocate(c.bytes[2]);
+  memcpy(golden, c.host[2], c.bytes[2]);
+  for (int i = 0; i < trials; i++) {
+    const rdt_sm_group *in = rdt_sm_groups_at(groups, i % RDT_GROUPS);
+    const int sm = in->sms[gpu_random(seed) % (uint64_t)in->n];
+    rdt_thrice_ballot b;
+    for (int copy = 0; copy < RDT_VOTERS; copy++) {
+      rdt_cuda_verdict found;
+      rdt_cuda_strike strike = {.hit = {.element = (int64_t)(gpu_random(seed) % 1024), .mask = 0x00400000}, .sm = sm};
+      rdt_operands o = c.o;
+      if (copy) o.out.data = rdt_thrice_copy(t, copy, c.o.out.data);
+      gpu_must(rdt_cuda_gemm_strike(g, &o, 0, &strike, 1, &found, rdt_thrice_stream(t, copy), &why), "a strike", &why);
+      if (strike.hit.done != (copy == i % RDT_GROUPS)) complain("a multiprocessor that computed another copy");
+    }
+    gpu_must(rdt_thrice_vote(t, c.o.out.data, stream, &why), "a vote", &why);
+    gpu_must(rdt_thrice_read(t, stream, &b, &why), "a vote", &why);
+    gpu_case_fetch(&c);
+    for (int copy = 0; copy < RDT_VOTERS; copy++)
+      if ((b.lost[copy] > 0) != (copy == i % RDT_GROUPS)) complain("who lost to a bad multiprocessor");
+    if (b.undecided || memcmp(golden, c.host[2], c.bytes[2]) != 0) complain("a result with a bad multiprocessor");
+    outvoted++;
+  }
+  free(golden);
+  rdt_thrice_destroy(t);
+  rdt_cuda_gemm_destroy(g);
+  gpu_case_free(&c);
+}
+
+static void check_apart(bool quick, int trials, uint64_t *seed) {
+  rdt_reason why = {""};
+  const rdt_sm_groups *groups;
+  if (rdt_sm_groups_of_device(-1, &groups, &why) != RDT_OK) {
+    printf("skip copies on different multiprocessors: %s\n", why.text);
+    return;
+  }
+  check_groups(-1);
+  check_groups(rdt_sm_groups_at(groups, 1)->sms[3]);
+  check_bad_multiprocessors(quick ? 3 : trials, seed);
 }
 
 /* ---- screens ---- */
@@ -397,9 +514,12 @@ int main(int argc, char **argv) {
     check_products(quick, &seed);
   else
     printf("skip products: %s\n", why.text);
+  check_apart(quick, argc > 1 ? atoi(argv[1]) : 100, &seed);
   check_screens(quick, &seed);
-  printf("gpu-tmr: %lld votes on %lld differences, %lld products, %lld hit copies, %lld screens: %lld wrong\n",
-         (long long)votes, (long long)planted, (long long)products, (long long)faults, (long long)screens,
-         (long long)wrong);
+  printf(
+      "gpu-tmr: %lld votes on %lld differences, %lld products, %lld hit copies, %lld bad multiprocessors, %lld "
+      "screens: %lld wrong\n",
+      (long long)votes, (long long)planted, (long long)products, (long long)faults, (long long)outvoted,
+      (long long)screens, (long long)wrong);
   return wrong ? 1 : 0;
 }
