@@ -163,9 +163,11 @@ static void test_box_bounds(void **state) {
 
 #ifdef RDT_TEST_CUDA
 
+static rdt_cuda_device device = {.major = 8};
+
 static rdt_status ask_linear(const rdt_problem *p, const char *scheme, char *text, size_t size) {
   rdt_reason why = {""};
-  const rdt_status s = rdt_cuda_linear_accept(NULL, p, scheme, &why);
+  const rdt_status s = rdt_cuda_linear_accept(&device, p, scheme, &why);
   snprintf(text, size, "%s", why.text);
   return s;
 }
@@ -256,6 +258,14 @@ static void test_linear_convolutions(void **state) {
   assert_int_equal(ask_linear(&p, "fic", text, sizeof text), RDT_OK);
   assert_int_equal(ask_linear(&p, NULL, text, sizeof text), RDT_OK);
   REFUSED("row", "not row here");
+  p.in[1].data = text; /* fixed */
+  REFUSED("fc", "not fc here");
+  device.major = 9;
+  p.in[1].data = text;
+  assert_int_equal(ask_linear(&p, "fc", text, sizeof text), RDT_OK);
+  p.in[1].data = NULL;
+  REFUSED("fc", "not fc here");
+  device.major = 8;
   p.in[0].dtype = p.in[1].dtype = p.out.dtype = RDT_F64;
   REFUSED("fic", "not f64");
   p.window.before[0] = 0, p.window.after[0] = 2;

@@ -74,9 +74,8 @@ static rdt_status follow(rdt_machine *m, rdt_lane l, rdt_reason *why) {
 
 static rdt_status launch(rdt_machine *m, rdt_lane l, int code, const void *args, int64_t blocks, rdt_reason *why) {
   void *arguments[] = {(void *)(uintptr_t)args};
-  const bool half = rdt_ops_halves(code);
-  const dim3 grid = {(unsigned)blocks, 1, 1}, block = {half ? RDT_OP_ROW_THREADS : RDT_OP_THREADS, 1, 1};
-  const void *kernel = half ? rdt_ops_half(args) : rdt_ops_code[code];
+  dim3 grid = {(unsigned)blocks, 1, 1}, block = {1, 1, 1};
+  const void *kernel = rdt_ops_kernel(code, args, &block.x);
   return rdt_cuda_status(cudaLaunchKernel(kernel, grid, block, arguments, 0, stream_of(m, l)), rdt_ops_name(code), why);
 }
 

@@ -75,10 +75,11 @@ static void launch(const rdt_gpu_op *list, int n, rdt_op_form form, const placed
   for (int i = 0; i < n; i++) {
     rdt_gpu_op a = list[i];
     void *arguments[] = {&a};
-    const dim3 block = {RDT_OP_THREADS, 1, 1};
+    dim3 block = {1, 1, 1};
     a.check = form, a.sum = &d->found->sum, a.visits = &d->found->visits, a.verdict = &d->found->verdict;
     const dim3 grid = {(unsigned)rdt_ops_grid(&a), 1, 1};
-    cuda(cudaLaunchKernel(rdt_ops_code[a.kind], grid, block, arguments, 0, stream), rdt_ops_name(a.kind));
+    const void *kernel = rdt_ops_kernel(a.kind, &a, &block.x);
+    cuda(cudaLaunchKernel(kernel, grid, block, arguments, 0, stream), rdt_ops_name(a.kind));
   }
 }
 

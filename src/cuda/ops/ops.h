@@ -26,6 +26,12 @@ bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p);
 int64_t rdt_ops_blocks(const rdt_gpu_op *a); /* that count themselves, of one evaluation or of both */
 int64_t rdt_ops_grid(const rdt_gpu_op *a);   /* all, of the form a->check */
 bool rdt_ops_halves(int kind);               /* is it rdt_ops_half's? */
+/* The kernel that a launch of this code with these arguments takes, and the threads of its blocks. */
+static inline const void *rdt_ops_kernel(int code, const void *args, unsigned *threads) {
+  const bool half = rdt_ops_halves(code);
+  *threads = half ? RDT_OP_ROW_THREADS : RDT_OP_THREADS;
+  return half ? rdt_ops_half((const rdt_gpu_op *)args) : rdt_ops_code[code];
+}
 const char *rdt_ops_name(int kind);          /* "cuda_map_f32" */
 #endif
 
