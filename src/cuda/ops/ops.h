@@ -32,7 +32,7 @@ static inline const void *rdt_ops_kernel(int code, const void *args, unsigned *t
   *threads = half ? RDT_OP_ROW_THREADS : RDT_OP_THREADS;
   return half ? rdt_ops_half((const rdt_gpu_op *)args) : rdt_ops_code[code];
 }
-const char *rdt_ops_name(int kind);          /* "cuda_map_f32" */
+const char *rdt_ops_name(int kind); /* "cuda_map_f32" */
 #endif
 
 #endif
