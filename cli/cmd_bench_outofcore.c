@@ -165,6 +165,7 @@ static rdt_status go(bench *b) {
   b->m = s->bench_m ? s->bench_m : 20000;
   b->n = s->bench_n ? s->bench_n : 2000;
   b->k = s->bench_k ? s->bench_k : 2000;
+  if (s->figures) RDT_TRY(rdt_outofcore_figures_try(s->figures, &b->run.why));
   RDT_TRY(make_operands(b));
   RDT_TRY(measure(b));
   RDT_TRY(say(b));

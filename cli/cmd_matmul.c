@@ -53,21 +53,6 @@ static int exit_code(const rdt_product_run *r) {
   return bad || detected || unchecked ? RDT_EXIT_FAULT : RDT_EXIT_OK;
 }
 
-static rdt_status spare(const rdt_product_run *r, rdt_reason *why) {
-  const char *const report = r->settings->report, *const files[] = {r->job.a, r->job.b, r->job.c};
-  static const char *const beside[] = {".sums", ".part", ".part.sums"};
-  bool same = false;
-  for (size_t i = 0; i < sizeof files / sizeof *files; i++) same = same || rdt_same_file(report, files[i]);
-  for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s%s", r->job.c, beside[i]);
-    same = same || rdt_same_file(report, path);
-  }
-  if (!same) return report ? rdt_file_try(report, why) : RDT_OK;
-  return rdt_fail(why, RDT_ERR_ARG, "--report %s: is an operand, the result or beside it; write to another file",
-                  report);
-}
-
 static rdt_status go(rdt_product_run *r, const rdt_settings *s, int *code) {
   const bool json = s->format == RDT_FORMAT_JSON;
   if (s->more.count != 1)
@@ -77,7 +62,6 @@ static rdt_status go(rdt_product_run *r, const rdt_settings *s, int *code) {
   r->job.a = s->operand;
   r->job.b = s->more.at[0];
   r->job.c = s->out;
-  RDT_TRY(spare(r, &r->why));
   r->events = cJSON_CreateArray();
   r->aloud = !s->quiet && !json;
   RDT_TRY(rdt_product_go(r));

@@ -201,7 +201,7 @@ static rdt_status write_prom(const screen *s, rdt_reason *why) {
       const int64_t values[] = {u->failures > 0, u->products, u->failures};
       fprintf(to, "%s{host=\"%s\",", names[n][0], s->host);
       if (s->sms) fprintf(to, "device=\"%s\",", s->sms->name);
-      fprintf(to, "%s=\"%d\"} %" PRId64 "\n", s->sms ? "sm" : "core", u->core, values[n]);
+      fprintf(to, "%s=\"%d\"} %" PRId64 "\n", s->sms ? "multiprocessor" : "core", u->core, values[n]);
     }
   }
   fprintf(to,

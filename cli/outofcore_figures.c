@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "core/file.h"
 #include "report/figures.h"
 #include "report/spans.h"
 
@@ -143,17 +144,27 @@ static rdt_status write_roofline(const rdt_outofcore_figures *f, const char *pat
   return rdt_figure_roofline_write(&picture, path, why);
 }
 
-rdt_status rdt_outofcore_figures_write(const rdt_outofcore_figures *f, const char *folder, rdt_reason *why) {
-  static const struct {
-    const char *name;
-    rdt_status (*write)(const rdt_outofcore_figures *f, const char *path, rdt_reason *why);
-  } pictures[] = {{"outofcore-timeline", write_timeline},
-                  {"outofcore-strategies", write_bars},
-                  {"outofcore-roofline", write_roofline}};
+static const struct picture {
+  const char *name;
+  rdt_status (*write)(const rdt_outofcore_figures *f, const char *path, rdt_reason *why);
+} pictures[] = {{"outofcore-timeline", write_timeline},
+                {"outofcore-strategies", write_bars},
+                {"outofcore-roofline", write_roofline}};
+
+/* f NULL: whether it can be written. */
+static rdt_status each(const rdt_outofcore_figures *f, const char *folder, rdt_reason *why) {
   for (size_t i = 0; i < sizeof pictures / sizeof *pictures; i++) {
     char path[RDT_FIGURE_PATH];
     RDT_TRY(rdt_figure_path(folder, pictures[i].name, path, why));
-    RDT_TRY(pictures[i].write(f, path, why));
+    RDT_TRY(f ? pictures[i].write(f, path, why) : rdt_file_try(path, why));
   }
   return RDT_OK;
+}
+
+rdt_status rdt_outofcore_figures_try(const char *folder, rdt_reason *why) {
+  return each(NULL, folder, why);
+}
+
+rdt_status rdt_outofcore_figures_write(const rdt_outofcore_figures *f, const char *folder, rdt_reason *why) {
+  return each(f, folder, why);
 }

@@ -21,6 +21,8 @@ void rdt_outofcore_figures_add(rdt_outofcore_figures *f, rdt_product_run *r);
 void rdt_outofcore_figures_clear(rdt_outofcore_figures *f);
 /* Of several strategies: their order by time, rate and intensity. */
 void rdt_outofcore_figures_rank(const rdt_outofcore_figures *f, FILE *to);
+/* Before anything is measured: can they be written there? */
+rdt_status rdt_outofcore_figures_try(const char *folder, rdt_reason *why);
 rdt_status rdt_outofcore_figures_write(const rdt_outofcore_figures *f, const char *folder, rdt_reason *why);
 
 #endif

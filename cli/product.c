@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "progress.h"
 #include "report/journal.h"
 #include "report/spans.h"
@@ -129,12 +130,21 @@ static bool is_taken(const rdt_product_run *r, const char *path) {
   return taken;
 }
 
+/* What is written is known to be writable, and to be nothing else, before anything is computed. */
 static rdt_status spare(rdt_product_run *r) {
-  const char *const paths[] = {r->settings->trace, r->settings->timeline}, *const names[] = {"trace", "timeline"};
-  for (int i = 0; i < 2; i++)
-    if (paths[i] && is_taken(r, paths[i]))
+  const rdt_settings *s = r->settings;
+  const char *const paths[] = {s->report, s->trace, s->timeline}, *const names[] = {"report", "trace", "timeline"};
+  for (int i = 0; i < 3; i++) {
+    if (!paths[i]) continue;
+    if (is_taken(r, paths[i]))
       return rdt_fail(&r->why, RDT_ERR_ARG, "--%s %s: is an operand, the result or beside it; write to another file",
                       names[i], paths[i]);
+    for (int k = 0; k < i; k++)
+      if (paths[k] && (strcmp(paths[i], paths[k]) == 0 || rdt_same_file(paths[i], paths[k])))
+        return rdt_fail(&r->why, RDT_ERR_ARG, "--%s %s: is what --%s writes; write to another file", names[i], paths[i],
+                        names[k]);
+    RDT_TRY(rdt_file_try(paths[i], &r->why));
+  }
   return RDT_OK;
 }
 

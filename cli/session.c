@@ -214,12 +214,24 @@ rdt_status rdt_share_of(const char *option, const char *text, double most, doubl
   return RDT_OK;
 }
 
-static rdt_status keep_off(rdt_session *s, int64_t sm, bool on_gpu) {
+static rdt_status may_keep_off(const rdt_settings *settings, bool on_gpu, rdt_reason *why) {
+  if (settings->avoid_sm < 0) return RDT_OK;
   if (!on_gpu)
-    return rdt_fail(&s->why, RDT_ERR_ARG,
+    return rdt_fail(why, RDT_ERR_ARG,
                     "--avoid-sm %d: a multiprocessor is a GPU's, --device cuda:N; of cores it is --avoid-core",
-                    (int)sm);
-  s->ctx->machine->device.kept_off = (int)sm + 1;
+                    (int)settings->avoid_sm);
+  if (settings->require || (settings->scheme && strcmp(settings->scheme, "tmr-sm") == 0)) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG,
+                  "--avoid-sm %d: only copies keep off a multiprocessor, --scheme tmr-sm or --require permanent",
+                  (int)settings->avoid_sm);
+}
+
+static rdt_status keep_off(rdt_session *s, int64_t sm) {
+  rdt_cuda_device *d = &s->ctx->machine->device;
+  if (sm >= d->sms)
+    return rdt_fail(&s->why, RDT_ERR_ARG, "--avoid-sm %d: %s has multiprocessors 0 to %d", (int)sm, d->name,
+                    d->sms - 1);
+  d->kept_off = (int)sm + 1;
   return RDT_OK;
 }
 
@@ -244,13 +256,14 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->scheme && strcmp(settings->scheme, "tmr-kernel") == 0 && !on_gpu)
     return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
                     "--scheme tmr-kernel: three launches on a GPU, --device cuda:N; on cores it is tmr-sm");
+  RDT_TRY(may_keep_off(settings, on_gpu, &s->why));
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
   status = rdt_context_set_policy(s->ctx, &policy);
   if (status != RDT_OK) return rdt_session_fail(s, status);
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);
-  if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm, on_gpu));
+  if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm));
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

@@ -232,6 +232,8 @@ static void test_require(void **state) {
   util_cli_expect(refused, 2, "need two cores or more");
   util_cli_expect(util_cli(RUN SOME "--require permanent --scheme row"), 2, "leave --scheme out");
   util_cli_expect(util_cli(RUN SOME "--avoid-sm 3"), 2, "--avoid-core");
+  util_cli_expect(util_cli(RUN SOME "--device cuda:0 --avoid-sm 3"), 2, "only copies keep off");
+  util_cli_expect(util_cli(RUN SOME "--device cuda:0 --scheme row --avoid-sm 3"), 2, "only copies keep off");
   util_cli_expect(util_cli(RUN SOME "--scheme tmr-kernel"), 2, "--device cuda:N");
   util_cli_expect(util_cli(RUN SOME "--require cold"), 2, "permanent");
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "cuda/device.h"
 #include "util_cli.h"
 #include "util_product.h"
 
@@ -94,17 +95,24 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o c.npy --strategy fast", "takes one of auto"},
              {"other.npy two.npy -o c.npy --device tpu", "run on cpu and cuda:N"},
              {"other.npy two.npy -o c.npy --device cpu:0", "run on cpu and cuda:N"},
-             {"other.npy two.npy -o c.npy --device cuda:-1", "is named cuda:N"},
-             {"other.npy two.npy -o c.npy --device cuda:9999", "GPU"},
+             {"other.npy two.npy -o c.npy --device cuda:-1", "there is no device 'cuda:-1'"},
+             {"other.npy two.npy -o c.npy --device cuda:x", "there is no device 'cuda:x'"},
              {"other.npy two.npy -o c.npy --collinear", "there is no --errors"},
              {"other.npy two.npy -o c.npy --errors 2 --collinear --scattered", "exclude each other"},
              {"other.npy two.npy -o c.npy --report two.npy", "write to another file"},
              {"other.npy two.npy -o c.npy --report none/x.json", "none/x.json: cannot be written"},
-             {"other.npy two.npy -o c.npy --report folder", "folder: cannot be written"}};
+             {"other.npy two.npy -o c.npy --report folder", "folder: cannot be written"},
+             {"other.npy two.npy -o c.npy --timeline none/x.svg", "none/x.svg: cannot be written"},
+             {"other.npy two.npy -o c.npy --trace none/x.json", "none/x.json: cannot be written"},
+             {"other.npy two.npy -o c.npy --report x.json --trace ./x.json", "is what --report writes"},
+             {"other.npy two.npy -o c.npy --trace x.svg --timeline x.svg", "is what --trace writes"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     util_cli_expect(util_cli("matmul %s", bad[i].arguments), 2, bad[i].words);
     none_left();
   }
+  util_cli_expect(util_cli("bench outofcore --m 64 --n 64 --k 64 --mem-limit 1M -o . --figures nowhere"), 2, "nowhere");
+  if (rdt_cuda_count(NULL) == 0)
+    util_cli_expect(util_cli("matmul other.npy two.npy -o c.npy --device cuda:0"), 3, "`redoubt info` says");
 }
 
 /* Space that there is not is told before anything is computed. */

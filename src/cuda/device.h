@@ -20,6 +20,9 @@ typedef struct rdt_cuda_device {
 bool rdt_cuda_built(void);
 /* How many devices there are; with 0, why says what is missing. Never fails. */
 int rdt_cuda_count(rdt_reason *why);
+/* "cuda:2", or "cuda" for the first one. RDT_ERR_NAME where it is no such name, RDT_ERR_DEVICE where there is no GPU.
+ */
+rdt_status rdt_device_index(const char *name, int *index, rdt_reason *why);
 /* RDT_ERR_NAME where there is no such device, RDT_ERR_UNSUPPORTED where it is older than the kernels (8.0). */
 rdt_status rdt_cuda_open(int index, rdt_cuda_device *d, rdt_reason *why);
 

@@ -80,6 +80,10 @@ static rdt_status find_sms(rdt_sm_groups *g, rdt_sm_group *x, int expected, rdt_
       if (counts[u]) x->sms[x->n++] = u;
   }
   rdt_cuda_free(there);
+  if (status == RDT_OK && x->n < expected)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "groups of multiprocessors: %d of %d were seen; is something else running on the device?", x->n,
+                    expected);
   return status;
 }
 
@@ -134,6 +138,10 @@ static rdt_status leave_out(rdt_sm_groups *g, CUdevResource *parts, int *n, rdt_
     drop(g, 0);
     first += there ? 0 : half, count = there ? half : count - half;
   }
+  RDT_TRY(make(g, &g->context[0], &g->group[0], &parts[first], 1, why));
+  const bool found = has(&g->group[0], g->avoid);
+  drop(g, 0);
+  if (!found) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "groups of multiprocessors: %d was not found", g->avoid);
   for (int i = first; i + 1 < *n; i++) parts[i] = parts[i + 1];
   --*n;
   return RDT_OK;

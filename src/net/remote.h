@@ -86,8 +86,6 @@ uint64_t *rdt_remote_expected(const rdt_remote *r, int slot); /* on the device *
 uint64_t *rdt_remote_found(const rdt_remote *r, int slot);
 
 /* What networks of the context run on from now on; it takes m. NULL: the CPU. */
-/* "cuda:N", "cuda". RDT_ERR_NAME; RDT_ERR_DEVICE: there is no GPU at all. */
-rdt_status rdt_device_index(const char *name, int *index, rdt_reason *why);
 void rdt_context_take_machine(rdt_context *ctx, rdt_machine *m);
 
 /* remote.c: for a model whose steps have their problems. */

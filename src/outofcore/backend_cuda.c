@@ -1,6 +1,5 @@
 /* Between the host's memory and a GPU's: threads read and write files, each through pinned memory of its own that the
  * copy engines take or fill meanwhile; products, sums and comparisons are the device's. */
-#include <ctype.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -10,6 +9,7 @@
 #include "check/bitsum.h"
 #include "core/memory.h"
 #include "cuda/block/blocks.h"
+#include "cuda/device.h"
 #include "outofcore/block.h"
 
 enum { MOST_HANDS = 16, HALF = 2 << 20 /* bytes of a copy: the link needs that much at a time */ };
@@ -31,16 +31,6 @@ typedef struct device {
 enum { SEAL_A, SEAL_B, SEAL_C };
 
 /* ---- the device ---- */
-
-static rdt_status index_of(const char *name, int *index, rdt_reason *why) {
-  const char *digits = strchr(name, ':') + 1;
-  size_t n = 0;
-  while (isdigit((unsigned char)digits[n])) n++;
-  if (n == 0 || n > 4 || digits[n])
-    return rdt_fail(why, RDT_ERR_NAME, "--device %.60s: a GPU is named cuda:N, from cuda:0 on", name);
-  *index = atoi(digits);
-  return RDT_OK;
-}
 
 static void close_device(void *dev) {
   device *d = dev;
@@ -64,7 +54,7 @@ static rdt_status open_side(device *d, side *s, int hands, rdt_reason *why) {
 static rdt_status open_device(const char *name, rdt_dtype in, int threads, void **dev, rdt_reason *why) {
   int index = 0;
   *dev = NULL;
-  RDT_TRY(index_of(name, &index, why));
+  RDT_TRY(rdt_device_index(name, &index, why));
   device *d = rdt_calloc(1, sizeof *d);
   if (!d) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   rdt_status status = rdt_blocks_open(index, in, &d->blocks, why);

@@ -78,6 +78,7 @@ static void set_side(trial *x, const rdt_task *t, int64_t side) {
   x->task.m = x->task.n = x->task.k = side;
   x->task.protected = true;
   x->splits = (rdt_splits){RDT_STRATEGY_SIMPLE, side, side, side};
+  x->p.add = false;
 }
 
 static rdt_status run_once(trial *x, double *multiply, double *check, rdt_reason *why) {

@@ -270,15 +270,6 @@ RDT_DEVICE rdt_box_words rdt_box_narrow(const float *x, rdt_dtype type) {
   return {{__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]), __float_as_uint(x[3])}};
 }
 
-RDT_DEVICE void rdt_box_store_pack(void *to, int64_t at, rdt_dtype type, const rdt_box_words &x) {
-  if (rdt_box_is_half(type))
-    *(uint2 *)((uint16_t *)to + at) = make_uint2(x.w[0], x.w[1]);
-  else if (type == RDT_F64)
-    *(uint4 *)((uint64_t *)to + at) = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
-  else
-    *(uint4 *)((uint32_t *)to + at) = make_uint4(x.w[0], x.w[1], x.w[2], x.w[3]);
-}
-
 /* The v-th of them, by itself; v is known when compiled. */
 RDT_DEVICE void rdt_box_store_one(void *to, int64_t at, rdt_dtype type, const rdt_box_words &x, int v) {
   if (rdt_box_is_half(type))

@@ -31,11 +31,6 @@ RDT_DEVICE rdt_pack_floats<V> rdt_pack_widen(const rdt_op_view &v, const uint4 &
   return p;
 }
 
-template <int V>
-RDT_DEVICE rdt_pack_floats<V> rdt_pack_load(const rdt_op_view &v, int64_t at) {
-  return rdt_pack_widen<V>(v, rdt_pack_words<V>(v, at));
-}
-
 RDT_DEVICE double rdt_pack_sum(const rdt_pack_floats<4> &p) {
   return ((double)p.x[0] + p.x[1]) + ((double)p.x[2] + p.x[3]);
 }

@@ -28,14 +28,6 @@ RDT_DEVICE uint32_t rdt_load4_shared(uint32_t at) {
   asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
   return x;
 }
-RDT_DEVICE uint4 rdt_load16_shared(uint32_t at) {
-  uint4 x;
-  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"(at)
-               : "memory");
-  return x;
-}
 
 /* Four neighbours, 16-byte aligned. */
 template <class R>

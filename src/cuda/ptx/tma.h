@@ -35,12 +35,6 @@ RDT_DEVICE void rdt_tma_load_all(uint32_t to, const void *map, int x, int y, uin
       "l"(map), "r"(x), "r"(y), "r"(barrier), "h"((uint16_t)mask)
       : "memory");
 }
-/* Bytes that lie one after the other: whole 16, as are both addresses. */
-RDT_DEVICE void rdt_bulk_load(uint32_t to, const void *from, int bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
-               "l"(from), "r"(bytes), "r"(barrier)
-               : "memory");
-}
 /* What this thread's group wrote to shared memory is seen by the copies that follow their barrier. */
 RDT_DEVICE void rdt_tma_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
