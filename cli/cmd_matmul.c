@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "product.h"
 
 static cJSON *document(const rdt_product_run *r, int code) {

@@ -140,7 +140,7 @@ static rdt_status spare(rdt_product_run *r) {
       return rdt_fail(&r->why, RDT_ERR_ARG, "--%s %s: is an operand, the result or beside it; write to another file",
                       names[i], paths[i]);
     for (int k = 0; k < i; k++)
-      if (paths[k] && (strcmp(paths[i], paths[k]) == 0 || rdt_same_file(paths[i], paths[k])))
+      if (rdt_same_file(paths[i], paths[k]))
         return rdt_fail(&r->why, RDT_ERR_ARG, "--%s %s: is what --%s writes; write to another file", names[i], paths[i],
                         names[k]);
     RDT_TRY(rdt_file_try(paths[i], &r->why));

@@ -192,17 +192,13 @@ static rdt_status check(void *user, void *stream, rdt_reason *why) {
   return rdt_cuda_linear_check(list, TOGETHER, stream, why);
 }
 
-/* A check runs beside what follows: nobody waits, but it takes room. In networks on an H200 nearly all of it is seen.
- */
-static const double BESIDE = 1.0;
-
 static void enter(contest *c, rdt_cuda_linear *l, rdt_status s, rdt_reason *why) {
   double seconds = 0.0, more = 0.0;
   void *user[2] = {c, l};
   if (s == RDT_OK && c->timed) s = rdt_cuda_trial(launch, user, c->stream, &seconds, why);
   if (s == RDT_OK && c->timed && l->way != WAY_OWN && strcmp(l->scheme, "none") != 0)
     s = rdt_cuda_trial(check, user, c->stream, &more, why);
-  seconds += BESIDE * more / TOGETHER;
+  seconds += more / TOGETHER; /* beside what follows nobody waits, but it takes room: nearly all of it is seen */
   if (s != RDT_OK && c->status == RDT_OK) {
     c->status = s;
     if (c->why) *c->why = *why;

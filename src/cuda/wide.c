@@ -47,18 +47,6 @@ typedef CUresult encode_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void 
                            const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
                            CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-static rdt_status find_encode(encode_fn **encode, rdt_reason *why) {
-  void *found = NULL;
-  enum cudaDriverEntryPointQueryResult result;
-  RDT_TRY(rdt_cuda_status(
-      cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result),
-      "cuTensorMapEncodeTiled", why));
-  if (result != cudaDriverEntryPointSuccess || !found)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "this driver has no cuTensorMapEncodeTiled: it is older than CUDA 12.0");
-  *encode = (encode_fn *)found;
-  return RDT_OK;
-}
-
 int rdt_wide_whole(const rdt_cuda_kernel *k, int depth) {
   return (depth + k->k - 1) / k->k * k->k;
 }
@@ -110,13 +98,14 @@ rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
 
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
-  encode_fn *encode = NULL;
+  void *found;
   const rdt_cuda_tile *t = k->tile;
   const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : k->dtype;
   rdt_wgmma_args a = {.p = *p, .alike = w->alike, .extra = p->bias || p->residual || p->relu};
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = pairs(k, p->m) * p->column_blocks;
-  RDT_TRY(find_encode(&encode, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", &found, why));
+  encode_fn *const encode = (encode_fn *)found;
   RDT_TRY(map(encode, &a.a, k->dtype, p->a, p->k, p->m, p->lda, BOX, why));
   RDT_TRY(map(encode, &a.b, k->dtype, p->b, w->columns ? p->k : p->n, w->columns ? p->n : p->k, p->ldb, BOX, why));
   const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;

@@ -422,6 +422,21 @@ rdt_status rdt_box_fused_create(const rdt_cuda_device *d, const rdt_problem *p, 
 
 /* ---- running ---- */
 
+rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void *args, int rows, int columns,
+                               int threads, int shared, const char *name, void *stream, rdt_reason *why) {
+  void *arguments[] = {args};
+  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                               .val = {.programmaticStreamSerializationAllowed = 1}};
+  const cudaLaunchConfig_t config = {
+      .gridDim = {(unsigned)up(a->n, columns), (unsigned)up(a->m, rows), (unsigned)a->splits},
+      .blockDim = {(unsigned)threads, 1, 1},
+      .dynamicSmemBytes = (size_t)shared,
+      .stream = stream,
+      .attrs = &early,
+      .numAttrs = 1};
+  return rdt_cuda_status(cudaLaunchKernelExC(&config, code, arguments), name, why);
+}
+
 rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, void *stream, rdt_reason *why) {
   rdt_fused_args a = b->args;
   a.x = o->in[0].data, a.w = b->filters ? b->filters : o->in[1].data, a.out = o->out.data;
@@ -431,17 +446,7 @@ rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, v
     if (!rdt_box_aligned(data[i]))
       return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
   const rdt_fused_kernel *k = b->kernel;
-  void *arguments[] = {&a};
-  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
-                               .val = {.programmaticStreamSerializationAllowed = 1}};
-  const cudaLaunchConfig_t config = {
-      .gridDim = {(unsigned)up(a.n, k->columns), (unsigned)up(a.m, k->rows), (unsigned)a.splits},
-      .blockDim = {(unsigned)k->threads, 1, 1},
-      .dynamicSmemBytes = (size_t)k->shared,
-      .stream = stream,
-      .attrs = &early,
-      .numAttrs = 1};
-  return rdt_cuda_status(cudaLaunchKernelExC(&config, code_of(b, k), arguments), k->name, why);
+  return rdt_box_fused_start(&a, code_of(b, k), &a, k->rows, k->columns, k->threads, k->shared, k->name, stream, why);
 }
 
 static unsigned check_blocks(const rdt_box_fused *b) {

@@ -31,15 +31,6 @@ typedef CUresult window_fn(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void 
                            const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t, const cuuint32_t *,
                            CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-static rdt_status find(const char *name, void **fn, rdt_reason *why) {
-  enum cudaDriverEntryPointQueryResult result;
-  *fn = NULL;
-  RDT_TRY(rdt_cuda_status(cudaGetDriverEntryPointByVersion(name, fn, 12000, cudaEnableDefault, &result), name, why));
-  return result == cudaDriverEntryPointSuccess && *fn
-             ? RDT_OK
-             : rdt_fail(why, RDT_ERR_UNSUPPORTED, "this driver has no %s: it is older than CUDA 12.0", name);
-}
-
 static CUtensorMapDataType as(rdt_dtype t) {
   return t == RDT_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
 }
@@ -55,7 +46,7 @@ static rdt_status map_rows(rdt_tensor_map *m, rdt_dtype type, const void *data, 
   const cuuint64_t shape[] = {(cuuint64_t)columns, (cuuint64_t)rows}, strides[] = {(cuuint64_t)pitch * 2};
   const cuuint32_t box[] = {CHUNK, (cuuint32_t)box_rows}, step[] = {1, 1};
   _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
-  RDT_TRY(find("cuTensorMapEncodeTiled", &fn, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", &fn, why));
   return encoded(((tiled_fn *)fn)((CUtensorMap *)m, as(type), 2, (void *)data, shape, strides, box, step,
                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
@@ -77,7 +68,7 @@ static rdt_status map_windows(rdt_tensor_map *m, rdt_dtype type, const rdt_fused
     upper[i] = (x->out - 1) * x->stride + 1 - x->pad - x->in; /* behind the last first tap */
     step[1 + i] = (cuuint32_t)x->stride;
   }
-  RDT_TRY(find("cuTensorMapEncodeIm2col", &fn, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeIm2col", &fn, why));
   return encoded(((window_fn *)fn)((CUtensorMap *)m, as(type), 4, (void *)a->x, shape, strides, lower, upper, CHUNK,
                                    (cuuint32_t)pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
@@ -310,17 +301,7 @@ rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, voi
       return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
   RDT_TRY(f->plain ? map_rows(&a.a, b->type, f->x, f->k, f->m, f->pixel, k->rows, why)
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
-  void *arguments[] = {&a};
-  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
-                               .val = {.programmaticStreamSerializationAllowed = 1}};
-  const cudaLaunchConfig_t config = {
-      .gridDim = {(unsigned)up(f->n, k->columns), (unsigned)up(f->m, k->rows), (unsigned)f->splits},
-      .blockDim = {(unsigned)k->threads, 1, 1},
-      .dynamicSmemBytes = (size_t)b->shared,
-      .stream = stream,
-      .attrs = &early,
-      .numAttrs = 1};
-  return rdt_cuda_status(cudaLaunchKernelExC(&config, code_of(b, k), arguments), k->name, why);
+  return rdt_box_fused_start(f, code_of(b, k), &a, k->rows, k->columns, k->threads, b->shared, k->name, stream, why);
 }
 
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {

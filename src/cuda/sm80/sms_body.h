@@ -8,6 +8,15 @@
 
 enum { SMS_TILE_ROWS = 16, SMS_TILE_COLUMNS = 32, SMS_COLUMNS = SMS_TILE_COLUMNS / 8 };
 
+template <class Judge, class C>
+RDT_DEVICE void rdt_sms_fragments(Judge &judge, const C (&c)[SMS_COLUMNS][4], int row, int column) {
+  const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+#pragma unroll
+  for (int j = 0; j < SMS_COLUMNS; j++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) judge.result(c[j][i], row + g + i / 2 * 8, column + 8 * j + 2 * t + i % 2);
+}
+
 /* Fragments of 32 bytes of k: 16 of 16 bits, 32 bytes. */
 template <class C, class M>
 struct rdt_sms_mma {
@@ -35,11 +44,7 @@ struct rdt_sms_mma {
   }
   template <class Judge>
   __device__ __forceinline__ void judge(Judge &judge, int row, int column) {
-    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
-#pragma unroll
-    for (int j = 0; j < SMS_COLUMNS; j++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) judge.result(c[j][i], row + g + i / 2 * 8, column + 8 * j + 2 * t + i % 2);
+    rdt_sms_fragments(judge, c, row, column);
   }
   static __device__ __forceinline__ uint32_t word(const char *at) {
     return __ldg((const uint32_t *)at);
@@ -88,11 +93,7 @@ struct rdt_sms_dmma {
   }
   template <class Judge>
   __device__ __forceinline__ void judge(Judge &judge, int row, int column) {
-    const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
-#pragma unroll
-    for (int j = 0; j < SMS_COLUMNS; j++)
-#pragma unroll
-      for (int i = 0; i < 4; i++) judge.result(c[j][i], row + g + i / 2 * 8, column + 8 * j + 2 * t + i % 2);
+    rdt_sms_fragments(judge, c, row, column);
   }
 };
 
