@@ -266,15 +266,15 @@ static rdt_status prepare(screen *s, rdt_screen_job *job) {
   *job = (rdt_screen_job){
       .level = s->level, .seconds = g->max_seconds, .retests = g->retest < 0 ? 3 : (int)g->retest, .progress = show};
   s->unit = "core";
+  if (g->fault) {
+    RDT_TRY(rdt_fault_parse(g->fault, &s->fault, why));
+    job->fault = &s->fault;
+  }
   if (g->device && strcmp(g->device, "cpu") != 0) {
     RDT_TRY(rdt_device_index(g->device, &index, why));
     RDT_TRY(rdt_sms_open(index, &s->sms, why));
     s->unit = "SM";
     job->sms = s->sms;
-  }
-  if (g->fault) {
-    RDT_TRY(rdt_fault_parse(g->fault, &s->fault, why));
-    job->fault = &s->fault;
   }
   if (g->prom) RDT_TRY(is_ours(g->prom, why));
   if (g->out && mkdir(g->out, 0777) != 0 && errno != EEXIST)

@@ -479,6 +479,11 @@ static void test_no_data(void **state) {
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx -i not.npy --n 20"), 2, "element 0 is not finite");
   make_npy("none.npy", RDT_F32, 4, empty, 0.0);
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx -i none.npy --n 20"), 2, "has no element");
+  /* A campaign that could not begin leaves nothing, but what was there before. */
+  assert_int_equal(system("echo junk >junk.onnx && mkdir mine"), 0);
+  util_cli_expect(util_cli("inject junk.onnx -i none.npy --n 20 -o never"), 2, "junk.onnx");
+  util_cli_expect(util_cli("inject junk.onnx -i none.npy --n 20 -o mine"), 2, "junk.onnx");
+  assert_int_equal(system("test ! -e never && rmdir mine && rm junk.onnx"), 0);
 }
 
 /* Who was left out for want of time is measured by whoever has more. */

@@ -13,6 +13,8 @@
 #include "core/file.h"
 #include "core/memory.h"
 #include "report/figures.h"
+#include "report/spans.h"
+#include "report/trace.h"
 #include "util_folder.h"
 
 static char *read_picture(const char *name) {
@@ -108,6 +110,34 @@ static void axes_are_round(void **state) {
   assert_true(fabs(l.low - 0.2) < 1e-12 && fabs(l.high - 200.0) < 1e-9);
   const rdt_svg_axis none = rdt_svg_axis_round((rdt_svg_axis){.low = 0.0, .high = 0.0});
   assert_true(none.high > none.low);
+}
+
+/* More steps than a timeline keeps: so many, and it is said that there were more. */
+static void lost_steps_are_told(void **state) {
+  (void)state;
+  rdt_timeline line = {0};
+  const rdt_spans spans = {"measured: 1 s", &line};
+  char path[256];
+  rdt_reason why;
+  for (int i = 0; i < RDT_TIMELINE_MOST + 7; i++)
+    rdt_timeline_add(&line, &(rdt_span){.kind = RDT_SPAN_LOAD_B, .row = i, .begin = i * 1e-6, .end = (i + 1) * 1e-6});
+  assert_true(line.n == RDT_TIMELINE_MOST && line.lost == 7);
+  for (int lost = 1; lost >= 0; lost--) { /* the picture of few, whatever they are of many */
+    line.n = 3, line.lost = lost ? 7 : 0;
+    snprintf(path, sizeof path, "%s/spans.svg", util_folder);
+    assert_int_equal(rdt_spans_write(&spans, 1, "A product", "by blocks", path, &why), RDT_OK);
+    char *text = read_picture("spans");
+    expect_well_formed(text);
+    assert_int_equal(count(text, "measured: 1 s; the last 7 of 10 steps are not shown"), lost);
+    rdt_free(text);
+    cJSON *trace = rdt_trace_create();
+    rdt_spans_trace(trace, 1, &spans);
+    char *json = cJSON_PrintUnformatted(trace);
+    assert_int_equal(strstr(json, "the last 7 of 10 steps are not shown") != NULL, lost);
+    cJSON_free(json);
+    cJSON_Delete(trace);
+  }
+  rdt_timeline_clear(&line);
 }
 
 /* One network's plan: the roofline and the layers' overheads */
@@ -336,6 +366,7 @@ int main(void) {
       cmocka_unit_test(intensities_need_no_record),
       cmocka_unit_test(bars_show_what_does_not_fit),
       cmocka_unit_test(axes_are_round),
+      cmocka_unit_test(lost_steps_are_told),
       cmocka_unit_test(a_plan_is_one_picture),
       cmocka_unit_test(a_plan_document_gives_one),
       cmocka_unit_test(a_record_gives_its_pictures),

@@ -371,6 +371,7 @@ static void test_bad_words(void **state) {
   util_cli_expect(util_cli("screen -r 5"), 2, "1 to 4");
   util_cli_expect(util_cli("screen --device gpu"), 2, "cuda:N");
   if (rdt_cuda_count(NULL) == 0) util_cli_expect(util_cli("screen --device cuda:0"), 3, "`redoubt info` says");
+  util_cli_expect(util_cli("screen --device cuda:0 --fault bit@nowhere,core=0"), 2, "nowhere"); /* with a GPU or not */
   util_cli_expect(util_cli("screen --fault bit@accum"), 2, "core that it may use");
   util_cli_expect(util_cli("screen --fault bit@weight,core=0"), 2, "site accum");
   util_cli_expect(util_cli("screen --time 0"), 2, "above 0");

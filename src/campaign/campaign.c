@@ -320,6 +320,7 @@ rdt_status rdt_campaign_run(rdt_campaign *c, rdt_reason *why) {
   const int64_t end = c->only >= 0 ? 1 : e.enough ? e.done : rdt_campaign_count(c);
   if (status == RDT_OK && (e.was || e.done < end)) /* with nothing left to do: is it what it was? */
     status = rdt_workers_run(c, e.done, end, &calls, &e, why);
+  if (status != RDT_OK && !e.described && !e.was) rdt_folder_drop(&e.store, c->dir);
   const rdt_status closed = rdt_folder_close(&e.store, status == RDT_OK ? why : NULL);
   cJSON_Delete(e.was);
   free(e.was_line);

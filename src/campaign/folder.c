@@ -93,7 +93,8 @@ static rdt_status take_over(rdt_folder *s, const char *dir, bool resume, rdt_fol
 rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user, rdt_reason *why) {
   s->fd = -1;
   RDT_TRY(path_in(dir, trials_name, s->path, sizeof s->path, why));
-  if (mkdir(dir, 0777) != 0 && errno != EEXIST) return fail_io(why, dir, "cannot be made");
+  s->made = mkdir(dir, 0777) == 0;
+  if (!s->made && errno != EEXIST) return fail_io(why, dir, "cannot be made");
   s->fd = open(s->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (s->fd < 0) return fail_io(why, s->path, "cannot be written");
   const rdt_status status = take_over(s, dir, resume, fn, user, why);
@@ -122,6 +123,17 @@ rdt_status rdt_folder_close(rdt_folder *s, rdt_reason *why) {
   const bool closed = close(s->fd) == 0;
   s->fd = -1;
   return kept && closed ? RDT_OK : fail_io(why, s->path, "cannot be written");
+}
+
+void rdt_folder_drop(rdt_folder *s, const char *dir) {
+  struct stat st;
+  if (s->fd < 0) return;
+  if (fstat(s->fd, &st) == 0 && st.st_size == 0) {
+    (void)unlink(s->path);
+    if (s->made) (void)rmdir(dir);
+  }
+  (void)close(s->fd);
+  s->fd = -1;
 }
 
 rdt_status rdt_folder_read_head(const char *dir, cJSON **head, rdt_reason *why) {

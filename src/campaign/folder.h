@@ -7,6 +7,7 @@
 typedef struct rdt_folder {
   char path[4096]; /* of trials.jsonl */
   int fd;          /* -1: not open */
+  bool made;       /* the folder was not there before */
 } rdt_folder;
 
 typedef rdt_status (*rdt_folder_fn)(void *user, const rdt_trial *t, const char *line, rdt_reason *why);
@@ -17,6 +18,9 @@ typedef rdt_status (*rdt_folder_fn)(void *user, const rdt_trial *t, const char *
 rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_folder_fn fn, void *user, rdt_reason *why);
 rdt_status rdt_folder_append(rdt_folder *s, const char *line, size_t bytes, rdt_reason *why); /* with its line break */
 rdt_status rdt_folder_close(rdt_folder *s, rdt_reason *why);
+/* In place of closing it, where the campaign never began: its file without a trial goes, and the folder that was made.
+ */
+void rdt_folder_drop(rdt_folder *s, const char *dir);
 
 /* campaign.json: NULL where there is none (RDT_OK). */
 rdt_status rdt_folder_read_head(const char *dir, cJSON **head, rdt_reason *why);

@@ -12,7 +12,7 @@ static const struct {
 } kinds[RDT_SPAN_KINDS] = {
     {"load of A", "load"}, {"load of B", "load"}, {"product", "product"}, {"store of C", "store"}};
 
-enum { LANES = 2, TRACKS = LANES + 2 };
+enum { LANES = 2, TRACKS = LANES + 2, TITLE = 256 };
 static const char *const tracks[TRACKS] = {"loads", "products", "beside", "stores"};
 
 static int track_of(const rdt_span *s) {
@@ -29,9 +29,18 @@ static void name_of(const rdt_span *s, char *text, size_t size) {
   snprintf(text, size, "%s, block %" PRId64 ", %" PRId64, kinds[s->kind].name, s->row, s->col);
 }
 
+/* The name, and how much of it is not there. */
+static const char *title_of(const rdt_spans *s, char *text, size_t size) {
+  const rdt_timeline *t = s->line;
+  if (t->lost == 0) return s->name;
+  snprintf(text, size, "%s; the last %" PRId64 " of %" PRId64 " steps are not shown", s->name, t->lost, t->n + t->lost);
+  return text;
+}
+
 void rdt_spans_trace(cJSON *trace, int process, const rdt_spans *s) {
+  char title[TITLE];
   for (int t = 0; t < TRACKS; t++)
-    if (is_used(s->line, t)) rdt_trace_track(trace, process, s->name, t + 1, tracks[t]);
+    if (is_used(s->line, t)) rdt_trace_track(trace, process, title_of(s, title, sizeof title), t + 1, tracks[t]);
   for (int64_t i = 0; i < s->line->n; i++) {
     const rdt_span *x = &s->line->list[i];
     const double seconds = x->end - x->begin;
@@ -55,7 +64,8 @@ static double last_end(const rdt_spans *list, int n) {
 
 /* The tracks of one of them from y on; where they end. */
 static double draw(const rdt_svg_plot *p, const rdt_spans *s, double y) {
-  rdt_svg_text(p->svg, p->x, y + 12.0, RDT_SVG_LEFT, RDT_SVG_INK, s->name);
+  char title[TITLE];
+  rdt_svg_text(p->svg, p->x, y + 12.0, RDT_SVG_LEFT, RDT_SVG_INK, title_of(s, title, sizeof title));
   y += 20.0;
   for (int t = 0; t < TRACKS; t++) {
     if (!is_used(s->line, t)) continue;

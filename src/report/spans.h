@@ -14,7 +14,7 @@ typedef struct rdt_spans {
 } rdt_spans;
 
 /* One below the other on one scale of time: loads, each product at a time, stores. RDT_ERR_FORMAT where nothing was
- * done, RDT_ERR_IO, RDT_ERR_NOMEM */
+ * done, RDT_ERR_IO, RDT_ERR_NOMEM. Steps that a timeline has lost are told beside its name, here and in traces. */
 rdt_status rdt_spans_write(const rdt_spans *list, int n, const char *title, const char *text, const char *path,
                            rdt_reason *why);
 /* Tracks of a process of a trace (report/trace.h). */
