@@ -124,40 +124,15 @@ static void test_every_op(void **state) {
   }
 }
 
-/* To bytes and back, of each real type, with zero points and without, scales by channel. */
 static void test_quantizing(void **state) {
-  enum { ROWS = 7, COLUMNS = 9, N = ROWS * COLUMNS };
-  static const rdt_dtype reals[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64}, bytes[] = {RDT_S8, RDT_U8};
-  static const rdt_fn fns[] = {RDT_FN_QUANTIZE, RDT_FN_REQUANTIZE, RDT_FN_DEQUANTIZE};
-  static const int64_t shape[] = {ROWS, COLUMNS};
-  double x[N], scale[COLUMNS], y[N];
-  int8_t zero[COLUMNS];
   (void)state;
-  for (size_t i = 0; i < 4 * 2 * 3 * 2; i++) {
-    const rdt_dtype real = reals[i % 4], byte = bytes[i / 4 % 2];
-    const rdt_fn fn = fns[i / 8 % 3];
-    const bool back = fn == RDT_FN_DEQUANTIZE, zeros = i / 24;
-    rdt_problem p;
-    for (int64_t e = 0; e < N; e++)
-      if (back)
-        rdt_store_int(x, byte, e, (e * 37) % 251 - (byte == RDT_S8 ? 125 : 0));
-      else
-        rdt_store(x, real, e, e == 5 ? NAN : e == 6 ? INFINITY : (double)(e - 30) * 0.75);
-    for (int64_t c = 0; c < COLUMNS; c++) {
-      rdt_store(scale, real, c, 0.25 + 0.125 * (double)c);
-      rdt_store_int(zero, byte, c, byte == RDT_S8 ? c - 4 : 100 + c);
-    }
-    assert_int_equal(rdt_problem_init(&p, RDT_KOP_QUANTIZE, zeros ? 3 : 2), RDT_OK);
-    p.fn = fn;
-    p.in[0] = rdt_tensor_dense(x, back ? byte : real, 2, shape);
-    p.in[1] = rdt_tensor_dense(scale, real, 2, shape);
-    if (zeros) p.in[2] = rdt_tensor_dense(zero, byte, 2, shape);
-    for (int k = 1; k < p.n_in; k++) p.in[k].stride[0] = 0;
-    p.out = rdt_tensor_dense(y, back ? real : byte, 2, shape);
+  for (int i = 0; i < UTIL_QUANTISING; i++) {
+    util_case c;
     rdt_reason why;
-    if (rdt_problem_check(&p, &why) != RDT_OK) fail_msg("%s", why.text);
-    assert_true(try_case(&p, i));
-    rdt_problem_clear(&p);
+    util_case_make_quantising(&c, i, 9, 0.75);
+    if (rdt_problem_check(&c.p, &why) != RDT_OK) fail_msg("%s", why.text);
+    assert_true(try_case(&c.p, (uint64_t)i));
+    util_case_free(&c);
   }
 }
 

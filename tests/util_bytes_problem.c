@@ -1,4 +1,5 @@
-/* Products and convolutions of 8-bit integers, as quantised networks have them. */
+/* Products and convolutions of 8-bit integers, as quantised networks have them, and what makes and unmakes these. */
+#include <math.h>
 #include <string.h>
 
 #include "util_problem.h"
@@ -53,4 +54,34 @@ void util_case_make_bytes(util_case *c, util_random *r) {
     c->p.out = util_view(c, r, out, 2, y, UTIL_DENSE);
   }
   if (ends) requantise(c, r, n);
+}
+
+void util_case_make_quantising(util_case *c, int i, int columns, double step) {
+  static const rdt_dtype reals[] = {RDT_F32, RDT_F16, RDT_BF16, RDT_F64}, bytes[] = {RDT_S8, RDT_U8};
+  static const rdt_fn fns[] = {RDT_FN_QUANTIZE, RDT_FN_REQUANTIZE, RDT_FN_DEQUANTIZE};
+  const rdt_dtype real = reals[i % 4], byte = bytes[i / 4 % 2];
+  const rdt_fn fn = fns[i / 8 % 3];
+  const bool back = fn == RDT_FN_DEQUANTIZE, zeros = i / 24;
+  const int64_t shape[] = {UTIL_QUANTISED_ROWS, columns}, n = shape[0] * shape[1], row[] = {columns};
+  util_random r = {0};
+  memset(c, 0, sizeof *c);
+  c->p = (rdt_problem){
+      .op = RDT_KOP_QUANTIZE, .fn = fn, .n_in = zeros ? 3 : 2, .in = c->in, .epilogue = RDT_EPILOGUE_NONE};
+  c->in[0] = util_view(c, &r, back ? byte : real, 2, shape, UTIL_DENSE);
+  for (int64_t e = 0; e < n; e++)
+    if (back)
+      rdt_store_int(c->in[0].data, byte, e, (e * 37) % 251 - (byte == RDT_S8 ? 125 : 0));
+    else
+      rdt_store(c->in[0].data, real, e, e == 5 ? NAN : e == 6 ? INFINITY : (double)(e - n / 2) * step);
+  for (int k = 1; k < c->p.n_in; k++) {
+    const rdt_tensor one = util_view(c, &r, k == 1 ? real : byte, 1, row, UTIL_DENSE);
+    c->in[k] = rdt_tensor_dense(one.data, one.dtype, 2, shape);
+    c->in[k].stride[0] = 0;
+    for (int64_t j = 0; j < columns; j++)
+      if (k == 1)
+        rdt_store(one.data, real, j, 0.25 + 0.125 * (double)(j % 9));
+      else
+        rdt_store_int(one.data, byte, j, byte == RDT_S8 ? j % 9 - 4 : 100 + j % 9);
+  }
+  c->p.out = util_view(c, &r, back ? real : byte, 2, shape, UTIL_DENSE);
 }

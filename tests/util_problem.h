@@ -51,6 +51,10 @@ double util_oracle_rest(const rdt_problem *p, const int64_t *out, double *scale)
 
 /* A product or convolution of bytes with zero points, requantised or not, channels last (util_bytes_problem.c). */
 void util_case_make_bytes(util_case *c, util_random *r);
+/* To bytes and back, of each real type, with zero points and without, scales by column: so many cases, of values step
+ * apart. */
+enum { UTIL_QUANTISING = 4 * 2 * 3 * 2, UTIL_QUANTISED_ROWS = 7 };
+void util_case_make_quantising(util_case *c, int i, int columns, double step);
 
 /* expected and scale have rdt_tensor_count(out) elements, in logical row-major order; scale: sum of magnitudes that
  * went into the element. */

@@ -149,15 +149,18 @@ struct rdt_most_f32 {
     return v > m || v != v ? x : most;
   }
 };
-struct rdt_most_f16 {
-  static constexpr uint32_t LEAST = 0xfc00fc00u, SIGNS = 0x80008000u, HIGHEST = 0x7c00u;
+template <uint32_t highest> /* two of 16 bits in a word */
+struct rdt_most_two {
+  static constexpr uint32_t LEAST = (0x8000u | highest) * 0x10001u, SIGNS = 0x80008000u;
+  static __device__ __forceinline__ bool clear(uint32_t most) {
+    return (most & 0x7fffu) - 1 < highest && (most >> 16 & 0x7fffu) - 1 < highest;
+  }
+};
+struct rdt_most_f16 : rdt_most_two<0x7c00u> {
   static __device__ __forceinline__ uint32_t quick(uint32_t most, uint32_t x) {
     uint32_t y;
     asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(y) : "r"(most), "r"(x));
     return y;
-  }
-  static __device__ __forceinline__ bool clear(uint32_t most) {
-    return (most & 0x7fffu) - 1 < HIGHEST && (most >> 16 & 0x7fffu) - 1 < HIGHEST;
   }
   static __device__ __forceinline__ uint32_t of(uint32_t most, uint32_t x) {
     uint32_t more, nan;
@@ -166,15 +169,11 @@ struct rdt_most_f16 {
     return (x & mask) | (most & ~mask);
   }
 };
-struct rdt_most_bf16 {
-  static constexpr uint32_t LEAST = 0xff80ff80u, SIGNS = 0x80008000u, HIGHEST = 0x7f80u;
+struct rdt_most_bf16 : rdt_most_two<0x7f80u> {
   static __device__ __forceinline__ uint32_t quick(uint32_t most, uint32_t x) {
     uint32_t y;
     asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(most), "r"(x));
     return y;
-  }
-  static __device__ __forceinline__ bool clear(uint32_t most) {
-    return (most & 0x7fffu) - 1 < HIGHEST && (most >> 16 & 0x7fffu) - 1 < HIGHEST;
   }
   static __device__ __forceinline__ uint32_t of(uint32_t most, uint32_t x) {
     const uint32_t low = rdt_most_f32::of(most << 16, x << 16),
