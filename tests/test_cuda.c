@@ -368,6 +368,12 @@ static void test_probe(void **state) {
     assert_int_equal(p.kb, cores[i].kb);
     assert_int_equal(p.f, cores[i].f);
     assert_int_equal(p.as_known, cores[i].known);
+    const rdt_accumulator bound = rdt_probe_model(&p, cores[i].major, 0, RDT_F16),
+                          believed = rdt_accumulator_mma(cores[i].major, 0, RDT_F16),
+                          widest = rdt_accumulator_mma(0, 0, RDT_F16);
+    assert_true(rdt_gamma(&bound, 4096) == rdt_gamma(cores[i].known ? &believed : &widest, 4096));
+    assert_true(rdt_gamma(&widest, 4096) >= rdt_gamma(&believed, 4096));
+    assert_true(cores[i].known == (rdt_gamma(&bound, 4096) < rdt_gamma(&widest, 4096)));
   }
 }
 

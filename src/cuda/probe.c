@@ -34,6 +34,10 @@ rdt_probed rdt_probe_read(const float results[RDT_PROBE_CASES], int major, int m
   return p;
 }
 
+rdt_accumulator rdt_probe_model(const rdt_probed *p, int major, int minor, rdt_dtype in) {
+  return p->as_known ? rdt_accumulator_mma(major, minor, in) : rdt_accumulator_mma(0, 0, in);
+}
+
 static rdt_status measure(const rdt_cuda_device *d, const void *code, int threads, int type, rdt_probed *p,
                           rdt_reason *why) {
   rdt_probe_case cases[RDT_PROBE_CASES];
@@ -79,7 +83,6 @@ rdt_status rdt_probe(const rdt_cuda_device *d, rdt_dtype in, rdt_probed *found, 
   if (s == RDT_OK && d->index < DEVICES) kept[d->index][type].done = true, kept[d->index][type].probed = now;
   pthread_mutex_unlock(&lock);
   if (found) *found = now;
-  if (acc && s == RDT_OK)
-    *acc = now.as_known ? rdt_accumulator_mma(d->major, d->minor, in) : rdt_accumulator_mma(0, 0, in);
+  if (acc && s == RDT_OK) *acc = rdt_probe_model(&now, d->major, d->minor, in);
   return s;
 }

@@ -34,7 +34,9 @@ typedef struct rdt_probed {
 void rdt_probe_make(rdt_probe_case cases[RDT_PROBE_CASES]);
 /* What results of these cases say. */
 rdt_probed rdt_probe_read(const float results[RDT_PROBE_CASES], int major, int minor, rdt_dtype in);
-/* in: fp16 or bf16. acc, if any: the model for bounds; where the device is not as known, the widest one. */
+/* The model for bounds; where the device is not as known, the widest one. */
+rdt_accumulator rdt_probe_model(const rdt_probed *p, int major, int minor, rdt_dtype in);
+/* in: fp16 or bf16. acc, if any: the model. */
 rdt_status rdt_probe(const rdt_cuda_device *d, rdt_dtype in, rdt_probed *found, rdt_accumulator *acc, rdt_reason *why);
 #endif
 #endif
