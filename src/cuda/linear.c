@@ -10,7 +10,7 @@
 #include "cuda/thrice.h"
 #include "cuda/trial.h"
 
-typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN, WAY_FUSED, WAY_WIDE, WAY_THRICE } way;
+typedef enum way { WAY_PRODUCT, WAY_CONV, WAY_OWN, WAY_FUSED, WAY_WIDE, WAY_FOLDED, WAY_THRICE } way;
 
 struct rdt_cuda_linear {
   way way;
@@ -22,6 +22,7 @@ struct rdt_cuda_linear {
   rdt_thrice *thrice;
   rdt_cuda_linear *copies[RDT_VOTERS]; /* of thrice: unprotected; all one and the same, or each its own */
   rdt_box_wide *wide;
+  rdt_box_folded *folded;
   char kernel[64], scheme[16];
 };
 
@@ -117,6 +118,13 @@ static bool wide(const rdt_cuda_device *d, const rdt_problem *p, const char *sch
   return d->major == 9 && (any || is(scheme, wide_scheme(p))) && rdt_box_fused_accept(p, NULL) == RDT_OK;
 }
 
+/* Few channels: the same kernels, from a folded copy of the images. */
+static bool folds(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme) {
+  const bool any = !scheme || is(scheme, "none");
+  return d->major == 9 && (any || is(scheme, "fc")) && rdt_dtype_is_half(p->in[0].dtype) && p->in[1].data &&
+         rdt_box_folded_accept(p, NULL) == RDT_OK;
+}
+
 /* Copies that are computed at the same time: by what has memory of its own for each. */
 static rdt_status apart_accept(const rdt_problem *p, rdt_reason *why) {
   rdt_problem product;
@@ -134,7 +142,7 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
     return rdt_cuda_linear_accept(d, p, "none", why);
   }
   const bool any = !scheme || is(scheme, "none");
-  if (!any && wide(d, p, scheme)) return RDT_OK;
+  if (!any && (wide(d, p, scheme) || folds(d, p, scheme))) return RDT_OK;
   if (p->op == RDT_KOP_CONV) {
     rdt_problem product;
     rdt_tensor in[2];
@@ -143,7 +151,7 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
     if (!any && !is(scheme, "fic"))
       return rdt_fail(why, no,
                       "convolutions on the GPU have the checks fic, of single pixels row, and fc on Hopper where "
-                      "channels lie side by side in multiples of 64; not %s here",
+                      "channels lie side by side in multiples of 64, or are few; not %s here",
                       scheme);
     return rdt_box_conv_accept(p, why);
   }
@@ -281,6 +289,17 @@ static void enter_wide(contest *c, bool protect) {
   enter(c, l, s, &why);
 }
 
+static void enter_folded(contest *c, bool protect) {
+  rdt_reason why = {""};
+  rdt_cuda_linear *l = entrant(c, WAY_FOLDED, "", protect ? "fc" : "none");
+  if (!l) return;
+  const rdt_status s = rdt_box_folded_create(c->d, c->p, protect, c->lambda, &c->trial->o, c->stream, &l->folded, &why);
+  if (s == RDT_OK)
+    snprintf(l->kernel, sizeof l->kernel, "conv_%s_folded_%s", rdt_dtype_name(c->p->in[0].dtype),
+             rdt_box_folded_kernel(l->folded));
+  enter(c, l, s, &why);
+}
+
 /* ---- three copies ---- */
 
 static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
@@ -371,13 +390,14 @@ static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p,
   const bool convolves = !twins && is_conv && (any || is(scheme, "fic")) && rdt_box_conv_accept(p, NULL) == RDT_OK;
   const bool own = multiplies && (small(as) || !library);
   const bool fused = !twins && fuses(p, scheme);
-  const bool wgmma = !twins && wide(d, p, scheme);
-  c.timed = library + convolves + fused + wgmma + own > 1 || own;
+  const bool wgmma = !twins && wide(d, p, scheme), folded = !twins && folds(d, p, scheme);
+  c.timed = library + convolves + fused + wgmma + folded + own > 1 || own;
   if (library) enter_product(&c, as, is_conv, scheme);
   if (convolves) enter_conv(&c, protect);
   if (own) enter_own(&c, as, is_conv, scheme);
   if (fused) enter_fused(&c, protect);
   if (wgmma) enter_wide(&c, protect);
+  if (folded) enter_folded(&c, protect);
   rdt_box_trial_free(&trial);
   if (!c.best)
     return c.status != RDT_OK
@@ -431,6 +451,7 @@ rdt_status rdt_cuda_linear_launch(rdt_cuda_linear *l, const rdt_operands *o, rdt
   if (l->way == WAY_CONV) return rdt_box_conv_launch(l->conv, o, to, stream, why);
   if (l->way == WAY_FUSED) return rdt_box_fused_launch(l->fused, o, stream, why);
   if (l->way == WAY_WIDE) return rdt_box_wide_launch(l->wide, o, stream, why);
+  if (l->way == WAY_FOLDED) return rdt_box_folded_launch(l->folded, o, stream, why);
   const rdt_operands *as = view_of(l, o, &v);
   return l->way == WAY_OWN ? rdt_cuda_gemm_run(l->own, as, stream, why)
                            : rdt_box_product_launch(l->product, as, to, stream, why);
@@ -448,6 +469,8 @@ rdt_status rdt_cuda_linear_check(const rdt_cuda_linear_task *list, int n, void *
       s = rdt_box_fused_check(t->l->fused, &t->o, t->to, t->read, &batch, why);
     else if (t->l->way == WAY_WIDE)
       s = rdt_box_wide_check(t->l->wide, t->to, t->read, &batch, why);
+    else if (t->l->way == WAY_FOLDED)
+      s = rdt_box_folded_check(t->l->folded, &t->o, t->to, t->read, &batch, why);
     else if (t->l->way == WAY_PRODUCT)
       s = rdt_box_product_check(t->l->product, view_of(t->l, &t->o, &v), t->to, t->read[0], &batch, why);
   }
@@ -468,6 +491,7 @@ rdt_status rdt_cuda_linear_renew(rdt_cuda_linear *l, const void *weights, void *
          : l->way == WAY_PRODUCT ? rdt_box_product_renew(l->product, weights, stream, why)
          : l->way == WAY_FUSED   ? rdt_box_fused_renew(l->fused, weights, stream, why)
          : l->way == WAY_WIDE    ? rdt_box_wide_renew(l->wide, weights, stream, why)
+         : l->way == WAY_FOLDED  ? rdt_box_folded_renew(l->folded, weights, stream, why)
                                  : rdt_cuda_gemm_renew(l->own, weights, stream, why);
 }
 
@@ -475,6 +499,7 @@ int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l) {
   return l->way == WAY_OWN || l->way == WAY_THRICE ? 0
          : l->way == WAY_FUSED                     ? rdt_box_fused_blocks(l->fused)
          : l->way == WAY_WIDE                      ? rdt_box_wide_blocks(l->wide)
+         : l->way == WAY_FOLDED                    ? rdt_box_folded_blocks(l->folded)
          : l->way == WAY_CONV                      ? rdt_box_conv_blocks(l->conv)
                                                    : rdt_box_product_blocks(l->product);
 }
@@ -482,14 +507,16 @@ int64_t rdt_cuda_linear_blocks(const rdt_cuda_linear *l) {
 unsigned rdt_cuda_linear_reads(const rdt_cuda_linear *l) {
   return l->way == WAY_FUSED     ? rdt_box_fused_reads(l->fused)
          : l->way == WAY_WIDE    ? rdt_box_wide_reads(l->wide)
+         : l->way == WAY_FOLDED  ? rdt_box_folded_reads(l->folded)
          : l->way == WAY_PRODUCT ? rdt_box_product_reads(l->product)
                                  : 0;
 }
 
 void *rdt_cuda_linear_copy(const rdt_cuda_linear *l, int64_t k, int64_t column) {
-  return l->way == WAY_FUSED  ? rdt_box_fused_copy(l->fused, k, column)
-         : l->way == WAY_WIDE ? rdt_box_wide_copy(l->wide, k, column)
-                              : NULL;
+  return l->way == WAY_FUSED    ? rdt_box_fused_copy(l->fused, k, column)
+         : l->way == WAY_WIDE   ? rdt_box_wide_copy(l->wide, k, column)
+         : l->way == WAY_FOLDED ? rdt_box_folded_copy(l->folded, k, column)
+                                : NULL;
 }
 
 rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l) {
@@ -497,6 +524,7 @@ rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l) {
          : l->way == WAY_THRICE ? rdt_thrice_verdict(l->thrice)
          : l->way == WAY_FUSED  ? rdt_box_fused_verdict(l->fused)
          : l->way == WAY_WIDE   ? rdt_box_wide_verdict(l->wide)
+         : l->way == WAY_FOLDED ? rdt_box_folded_verdict(l->folded)
          : l->way == WAY_CONV   ? rdt_box_conv_verdict(l->conv)
                                 : rdt_box_product_verdict(l->product);
 }
@@ -519,5 +547,6 @@ void rdt_cuda_linear_destroy(rdt_cuda_linear *l) {
   rdt_cuda_gemm_destroy(l->own);
   rdt_box_fused_destroy(l->fused);
   rdt_box_wide_destroy(l->wide);
+  rdt_box_folded_destroy(l->folded);
   rdt_free(l);
 }

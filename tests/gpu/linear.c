@@ -645,6 +645,67 @@ static void one_wide(uint64_t *seed, int turn) {
   case_free(&c);
 }
 
+/* Images of few channels, folded: the check is one of the copy too. */
+static void check_folded_copy(linear_case *c) {
+  rdt_reason why = {""};
+  rdt_cuda_linear *l;
+  c->p.in[1].data = c->t[WEIGHTS].data;
+  if (rdt_cuda_linear_create(&device, &c->p, "fc", 6.0, stream, &l, &why) != RDT_OK) return;
+  const size_t size = rdt_dtype_size(c->t[IN].dtype), at = c->bytes[IN] / size / 2 * size;
+  char *byte = (char *)c->host[IN] + at;
+  for (int differ = 0; differ < 2; differ++) { /* the image is another one than that which was copied */
+    const rdt_cuda_linear_task task = {l, c->o, {NULL, NULL}, {NULL, NULL}};
+    gpu_must(rdt_cuda_linear_launch(l, &c->o, task.to, stream, &why), label, &why);
+    gpu_must(rdt_cuda_wait(stream, &why), label, &why);
+    *byte ^= (char)differ, put(c, IN);
+    gpu_must(rdt_cuda_linear_check(&task, 1, stream, &why), label, &why);
+    gpu_must(rdt_cuda_wait(stream, &why), label, &why);
+    const rdt_cuda_verdict v = verdict(l);
+    if ((v.certain > 0) != differ) complain(differ ? "a copy that differs was not found" : "a copy is called wrong");
+    *byte ^= (char)differ, put(c, IN);
+  }
+  faults++;
+  rdt_cuda_linear_destroy(l);
+}
+
+static void one_folded(uint64_t *seed, int turn) {
+  const uint64_t r = gpu_random(seed);
+  const rdt_dtype type = turn % 2 ? RDT_BF16 : RDT_F16;
+  linear_case c = {0};
+  if (device.major != 9 || left_out[type]) return;
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  const int64_t stride = 1 + turn / 2 % 2;
+  int64_t shape[4] = {1 + (int64_t)(r % 3), 1 + (int64_t)((r >> 2) % (stride == 1 ? 8 : 4))}, result[4] = {shape[0]};
+  int64_t filter[4] = {8 + 8 * (int64_t)((r >> 8) % 12), shape[1]};
+  if (turn == 2) shape[1] = filter[1] = 3, filter[0] = 64;
+  result[1] = filter[0];
+  c.p.window.groups = 1;
+  for (int d = 0; d < 2; d++) {
+    rdt_window *w = &c.p.window;
+    filter[2 + d] = turn == 2 ? 7 : 1 + (int64_t)((r >> (12 + 3 * d)) % 8), w->kernel[d] = filter[2 + d];
+    w->stride[d] = stride, w->dilation[d] = 1;
+    shape[2 + d] = 16 + (int64_t)((r >> (20 + 4 * d)) % 9);
+    w->before[d] = turn == 2 ? 3 : (int64_t)((r >> (40 + d)) % 4),
+    w->after[d] = turn == 2 ? 3 : (int64_t)((r >> 44) % 4);
+    result[2 + d] = (shape[2 + d] + w->before[d] + w->after[d] - filter[2 + d]) / stride + 1;
+  }
+  snprintf(label, sizeof label, "folded %s: %lldx%lldx%lldx%lld by %lldx%lldx%lld stride %lld", rdt_dtype_name(type),
+           (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3], (long long)filter[0],
+           (long long)filter[2], (long long)filter[3], (long long)stride);
+  add(&c, IN, image(type, 4, shape, (r >> 28) % 2), 1, seed),
+      add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
+  add(&c, OUT, image(type, 4, result, true), 1, seed);
+  if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
+  ready(&c, RDT_KOP_CONV, 1.0, 1.0, some_act(r >> 36, true));
+  compute(&c);
+  check_clean(&c, "fc", true);
+  check_fault(&c, "fc", 1, seed);
+  check_folded_copy(&c);
+  if (turn % 4 == 0) check_clean(&c, NULL, true), check_clean(&c, "none", true);
+  case_free(&c);
+}
+
 /* Memory keeps what was written after it was given out, however much there is to clear before it. */
 static void check_memory(void) {
   enum { BUSY = 1 << 30, TIMES = 8 };
@@ -692,6 +753,7 @@ int main(int argc, char **argv) {
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
   for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_wide(&seed, turn);
+  for (int turn = 0; turn < (quick ? 4 : 32); turn++) one_folded(&seed, turn);
   printf("gpu-linear: %lld ops, %lld elements, %lld bit-sums, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
          (long long)elements, (long long)sums_formed, (long long)faults, (long long)refused, (long long)wrong);
   return wrong ? 1 : 0;

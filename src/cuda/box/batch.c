@@ -4,23 +4,26 @@
 
 #include "core/memory.h"
 #include "cuda/box/boxes.h"
+#include "cuda/box/fold.h"
 
 typedef struct rdt_box_call {
   const void *code;
   bool first; /* before all that are not */
-  bool bands;
+  enum { ROWS, BANDS, FOLD } what;
   unsigned threads, blocks;
   union {
     rdt_rows_tasks rows;
     rdt_bands_tasks bands;
+    rdt_fold_args fold;
   } tasks;
 } call;
 
 /* One with room for a task more. */
-static call *call_for(rdt_box_batch *b, const void *code, bool first, bool bands, unsigned threads) {
+static call *call_for(rdt_box_batch *b, const void *code, bool first, int what, unsigned threads) {
   for (int i = 0; i < b->n; i++) {
     call *c = &b->list[i];
-    const bool room = bands ? c->tasks.bands.n < RDT_BANDS_TASKS : c->tasks.rows.n < RDT_ROWS_TASKS;
+    const bool room =
+        what == BANDS ? c->tasks.bands.n < RDT_BANDS_TASKS : what == ROWS && c->tasks.rows.n < RDT_ROWS_TASKS;
     if (c->code == code && c->first == first && c->threads == threads && room) return c;
   }
   if (b->n == b->room) {
@@ -31,13 +34,13 @@ static call *call_for(rdt_box_batch *b, const void *code, bool first, bool bands
     b->room = room;
   }
   call *c = &b->list[b->n++];
-  *c = (call){.code = code, .first = first, .bands = bands, .threads = threads};
+  *c = (call){.code = code, .first = first, .what = what, .threads = threads};
   return c;
 }
 
 rdt_status rdt_box_batch_rows(rdt_box_batch *b, const void *code, bool first, unsigned blocks, const rdt_rows_args *a,
                               rdt_reason *why) {
-  call *c = call_for(b, code, first, false, RDT_BOX_THREADS);
+  call *c = call_for(b, code, first, ROWS, RDT_BOX_THREADS);
   if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for checks");
   rdt_rows_tasks *t = &c->tasks.rows;
   t->first[t->n] = c->blocks;
@@ -48,12 +51,21 @@ rdt_status rdt_box_batch_rows(rdt_box_batch *b, const void *code, bool first, un
 
 rdt_status rdt_box_batch_bands(rdt_box_batch *b, const void *code, unsigned threads, unsigned blocks,
                                const rdt_bands_args *a, rdt_reason *why) {
-  call *c = call_for(b, code, false, true, threads);
+  call *c = call_for(b, code, false, BANDS, threads);
   if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for checks");
   rdt_bands_tasks *t = &c->tasks.bands;
   t->first[t->n] = c->blocks;
   t->task[t->n++] = *a;
   c->blocks += blocks;
+  return RDT_OK;
+}
+
+rdt_status rdt_box_batch_fold(rdt_box_batch *b, const void *code, unsigned blocks, const rdt_fold_args *a,
+                              rdt_reason *why) {
+  call *c = call_for(b, code, false, FOLD, RDT_BOX_THREADS);
+  if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for checks");
+  c->tasks.fold = *a;
+  c->blocks = blocks;
   return RDT_OK;
 }
 

@@ -8,6 +8,8 @@
 #include "cuda/box/box.h"
 #include "cuda/device.h"
 
+struct rdt_fold_args;
+
 /* Checks of several ops at once. first: before all that are not. */
 typedef struct rdt_box_batch {
   struct rdt_box_call *list;
@@ -17,6 +19,9 @@ rdt_status rdt_box_batch_rows(rdt_box_batch *b, const void *code, bool first, un
                               rdt_reason *why);
 rdt_status rdt_box_batch_bands(rdt_box_batch *b, const void *code, unsigned threads, unsigned blocks,
                                const rdt_bands_args *a, rdt_reason *why);
+/* The check of a folded convolution's copy, a launch of its own. */
+rdt_status rdt_box_batch_fold(rdt_box_batch *b, const void *code, unsigned blocks, const struct rdt_fold_args *a,
+                              rdt_reason *why);
 rdt_status rdt_box_batch_launch(const rdt_box_batch *b, void *stream, rdt_reason *why);
 void rdt_box_batch_free(rdt_box_batch *b);
 
@@ -91,6 +96,23 @@ void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column);
 const char *rdt_box_wide_kernel(const rdt_box_wide *b);
 rdt_cuda_verdict *rdt_box_wide_verdict(const rdt_box_wide *b);
 void rdt_box_wide_destroy(rdt_box_wide *b);
+
+/* Convolutions of few channels by the same kernels, from a folded copy of their images (fold.h): as above; accept says
+ * whether the windows are such, create the rest. */
+typedef struct rdt_box_folded rdt_box_folded;
+rdt_status rdt_box_folded_accept(const rdt_problem *p, rdt_reason *why);
+rdt_status rdt_box_folded_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
+                                 const rdt_operands *trial, void *stream, rdt_box_folded **b, rdt_reason *why);
+rdt_status rdt_box_folded_launch(const rdt_box_folded *b, const rdt_operands *o, void *stream, rdt_reason *why);
+rdt_status rdt_box_folded_check(const rdt_box_folded *b, const rdt_operands *o, rdt_box_sum_to to,
+                                uint64_t *const read[2], rdt_box_batch *batch, rdt_reason *why);
+rdt_status rdt_box_folded_renew(const rdt_box_folded *b, const void *weights, void *stream, rdt_reason *why);
+int64_t rdt_box_folded_blocks(const rdt_box_folded *b);
+unsigned rdt_box_folded_reads(const rdt_box_folded *b);
+void *rdt_box_folded_copy(const rdt_box_folded *b, int64_t k, int64_t column);
+const char *rdt_box_folded_kernel(const rdt_box_folded *b);
+rdt_cuda_verdict *rdt_box_folded_verdict(const rdt_box_folded *b);
+void rdt_box_folded_destroy(rdt_box_folded *b);
 
 /* The pass behind a result, where the library does not do all. */
 typedef struct rdt_box_tail {
