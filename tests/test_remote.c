@@ -403,6 +403,23 @@ static void ops_are_repaired(void **state) {
     }
 }
 
+/* The answer of the run before is none of this one. */
+static void answers_are_missed(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  for (int tape = 0; tape < 3; tape++) {
+    w.faults->mute = 1;
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_string_equal(found.what, "verdict");
+    assert_true(as_clean(&w));
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+  }
+  end(&w);
+}
+
 static void policies_hold(void **state) {
   (void)state;
   walk w = digits("auto", true, true, RDT_ON_FAULT_REPORT, 16), a = digits("auto", true, true, RDT_ON_FAULT_ABORT, 16);
@@ -514,6 +531,7 @@ int main(void) {
                                      cmocka_unit_test(named_nodes_are_hit),
                                      cmocka_unit_test(products_are_repaired),
                                      cmocka_unit_test(ops_are_repaired),
+                                     cmocka_unit_test(answers_are_missed),
                                      cmocka_unit_test(policies_hold),
                                      cmocka_unit_test(bad_multiprocessors_are_named),
                                      cmocka_unit_test(layers_have_times),

@@ -64,5 +64,6 @@ uint64_t util_device_part(const rdt_sum_part *p) {
 
 void util_device_close(const rdt_close_args *a) {
   *a->summary = rdt_op_count(a, 0, 1);
+  rdt_op_tell(a, 0, 1);
   a->summary->visits = *a->visits;
 }

@@ -16,6 +16,7 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   bool deaf;                         /* no check of a product ever complains */
   int op;                            /* launches of ops until what one has stored is wrong */
   int sum;                           /* the same, until the sum that one has formed is */
+  int mute;                          /* ends of runs until one gives no answer */
   int replays;                       /* counted up: how many tapes were played */
   int launches;                      /* counted up */
   int lose;                          /* launches until the device is lost */

@@ -74,7 +74,7 @@ static void record(contender *c, void **tape) {
   rdt_reason *why = &c->ctx->error;
   if (r->hybrid) die(c->model->graph->path, "some of it runs on the CPU");
   must(m->record(m, why), c, "record");
-  must(m->clear(m, RDT_LANE_MAIN, r->board, r->board_bytes, why), c, "record");
+  if (r->protected) must(m->clear(m, RDT_LANE_MAIN, r->board, r->board_bytes, why), c, "record");
   must(m->follow(m, RDT_LANE_SIDE, why), c, "record");
   for (int i = 0; i < c->model->n_steps; i++) must(rdt_remote_issue(r, i, why), c, "record");
   must(rdt_remote_close(r, false, why), c, "record");

@@ -369,15 +369,15 @@ static bool list_parts(rdt_remote *r, parts *p) {
   const rdt_model *m = r->model;
   int *last = last_readers(m);
   bool good = last != NULL;
-  for (int i = 0; i < m->graph->n_outputs; i++)
-    good = good && cut(p, r->out.there + r->out.at[i], rdt_tensor_bytes(&m->outputs[i]), rdt_remote_found(r, i));
-  r->parts_out = p->n;
   for (int i = 0; i < m->n_steps && good; i++) {
     r->steps[i].rest = p->n;
     good = list_rest(r, p, last, i);
     r->steps[i].n_rest = p->n - r->steps[i].rest;
   }
   rdt_free(last);
+  r->parts_rest = p->n; /* those of the last steps go with the outputs */
+  for (int i = 0; i < m->graph->n_outputs; i++)
+    good = good && cut(p, r->out.there + r->out.at[i], rdt_tensor_bytes(&m->outputs[i]), rdt_remote_found(r, i));
   r->parts_run = p->n;
   for (int i = 0; i < m->n_steps; i++) {
     const rdt_remote_step *s = &r->steps[i];

@@ -42,7 +42,7 @@ typedef struct rdt_carrier {
   size_t bytes, *at; /* where each begins */
 } rdt_carrier;
 
-typedef struct rdt_answer { /* what comes back from a run: the first of the board */
+typedef struct rdt_answer { /* the first of the board: visits; and what comes back from a run, to the host: summary */
   rdt_summary summary;
   uint64_t visits;
   uint64_t room[4];
@@ -65,10 +65,10 @@ struct rdt_remote {
   rdt_slot *slots;                /* on the device */
   const rdt_cuda_verdict **asked; /* on the device */
   int n_asked;
-  /* On the device: of outputs; of all else that every run verifies, by the step that reads it last; of that what checks
-   * sum themselves; of all constants; then what steps write. Ends of each. */
+  /* On the device: of what every run verifies, by the step that reads it last; of outputs; of what checks sum
+   * themselves; of all constants; then what steps write. Ends of each. */
   rdt_sum_part *parts;
-  int parts_out, parts_run, parts_always, parts_slots;
+  int parts_rest, parts_run, parts_always, parts_slots;
   rdt_answer *answer;   /* pinned, with the sums of the outputs behind it */
   uint64_t *input_sums; /* pinned */
   uint64_t visits;      /* blocks that check in a run */
@@ -106,8 +106,11 @@ rdt_cuda_linear_task rdt_remote_task(const rdt_remote *r, const rdt_remote_step 
 /* Checks all that was issued; the main lane waits for it. */
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why);
 rdt_status rdt_remote_on_host(rdt_remote *r, int step, rdt_reason *why);
-/* Sums of the outputs, or of all that every run verifies, and the comparison of all; what comes back. */
+/* Checks what waits for it; sums of the outputs, or of all that every run verifies, and the comparison of all, while
+ * the outputs go to the host; what comes back. */
 rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why);
+/* Before a run: the answer of the one before is none. */
+void rdt_remote_forget(rdt_remote *r);
 /* After wait: is all that came back in order? visits 0: nobody counts. */
 bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits);
 /* The outputs to where the caller finds them; false: they are not what the device has summed. */

@@ -322,6 +322,7 @@ static rdt_status confirm(mend *e) {
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, rdt_remote_found(r, 0), bytes, e->why));
   RDT_TRY(m->put(m, RDT_LANE_MAIN, rdt_remote_expected(r, r->model->graph->n_outputs), r->input_sums,
                  (size_t)r->model->graph->n_inputs * sizeof(uint64_t), e->why));
+  rdt_remote_forget(r);
   RDT_TRY(rdt_remote_close(r, true, e->why));
   RDT_TRY(m->wait(m, e->why));
   const bool clean = rdt_remote_is_clean(r, 0);

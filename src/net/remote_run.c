@@ -149,20 +149,22 @@ static rdt_status check_ops(rdt_remote *r, const rdt_remote_step *s, rdt_reason 
   return RDT_OK;
 }
 
-/* What checks the steps that wait for it, beside those that follow; and what nobody reads any more is summed. */
-static rdt_status check_pending(rdt_remote *r, rdt_reason *why) {
-  if (r->pending == r->issued) return RDT_OK;
-  const rdt_remote_step *first = &r->steps[r->pending], *end = &r->steps[r->issued];
+/* What checks the steps that wait for it, beside those that follow; and what nobody reads any more is summed. end: with
+ * all that a run has left to sum. */
+static rdt_status check_pending(rdt_remote *r, bool end, rdt_reason *why) {
+  const rdt_remote_step *first = &r->steps[r->pending], *behind = &r->steps[r->issued];
+  const int from = r->pending < r->issued ? first->rest : r->parts_rest;
   int parts = 0, rest = 0;
+  if (r->pending == r->issued && !end) return RDT_OK;
   RDT_TRY(r->machine->follow(r->machine, RDT_LANE_SIDE, why));
-  RDT_TRY(check_linear(r, first, end, why));
-  for (const rdt_remote_step *s = first; s < end; s++) {
+  RDT_TRY(check_linear(r, first, behind, why));
+  for (const rdt_remote_step *s = first; s < behind; s++) {
     RDT_TRY(check_ops(r, s, why));
     parts += s->n_parts, rest += s->n_rest; /* they lie in the order of the steps */
   }
+  if (parts > 0) RDT_TRY(sum_parts(r, RDT_LANE_SIDE, first->part, parts, why));
   r->pending = r->issued;
-  RDT_TRY(sum_parts(r, RDT_LANE_SIDE, first->part, parts, why));
-  return sum_parts(r, RDT_LANE_SIDE, first->rest, rest, why);
+  return sum_parts(r, RDT_LANE_SIDE, from, end ? r->parts_run - from : rest, why);
 }
 
 static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
@@ -171,11 +173,11 @@ static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
   r->issued = i + 1;
   if (!r->protected) r->pending = r->issued;
   for (int k = r->pending; k < r->issued; k++) waiting += r->steps[k].here;
-  return r->model->armed || r->timing || waiting >= TOGETHER ? check_pending(r, why) : RDT_OK;
+  return r->model->armed || r->timing || waiting >= TOGETHER ? check_pending(r, false, why) : RDT_OK;
 }
 
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why) {
-  RDT_TRY(check_pending(r, why));
+  RDT_TRY(check_pending(r, false, why));
   return r->machine->follow(r->machine, RDT_LANE_MAIN, why);
 }
 
@@ -184,7 +186,7 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   const rdt_remote_step *s = &r->steps[i];
   if (r->issued != i) r->pending = r->issued = i; /* alone, or the first */
   if (s->host) {                                  /* it asks for the sums of what it reads */
-    RDT_TRY(check_pending(r, why));
+    RDT_TRY(check_pending(r, false, why));
     r->issued = i + 1;
     const rdt_status status = rdt_remote_on_host(r, i, why);
     RDT_TRY(rdt_remote_mark(r, i, 1, why));
@@ -208,28 +210,34 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
 
 /* ---- the whole ---- */
 
+/* The last checks and the comparison are beside the copy of the outputs, and answer by themselves: the device's way to
+ * write to the host's memory is shorter than another copy. */
 rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why) {
   rdt_machine *m = r->machine;
-  rdt_answer *there = (rdt_answer *)(void *)r->board;
-  const size_t sums = (size_t)r->model->graph->n_outputs * sizeof(uint64_t);
-  RDT_TRY(rdt_remote_catch_up(r, why));
+  const rdt_answer *there = (const rdt_answer *)(const void *)r->board;
   if (r->protected) {
     const rdt_close_args end = {.slots = r->slots,
                                 .verdicts = r->asked,
                                 .n_slots = r->n_always,
                                 .n_verdicts = r->n_asked,
+                                .told = r->model->graph->n_outputs,
                                 .visits = &there->visits,
-                                .summary = &there->summary};
-    RDT_TRY(sum_parts(r, RDT_LANE_MAIN, 0, all ? r->parts_always : r->parts_out, why));
-    RDT_TRY(m->launch(m, RDT_LANE_MAIN, RDT_OP_CLOSE, &end, 1, why));
-    RDT_TRY(m->get(m, RDT_LANE_MAIN, r->answer, r->board, sizeof *r->answer + sums, why));
+                                .summary = &r->answer->summary,
+                                .sums = (uint64_t *)(void *)(r->answer + 1)};
+    RDT_TRY(check_pending(r, !all, why));
+    if (all) {
+      RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
+      RDT_TRY(sum_parts(r, RDT_LANE_SIDE, 0, r->parts_always, why));
+    }
+    RDT_TRY(m->launch(m, RDT_LANE_SIDE, RDT_OP_CLOSE, &end, 1, why));
   }
-  return m->get(m, RDT_LANE_MAIN, r->out.host, r->out.there, r->out.bytes, why);
+  RDT_TRY(m->get(m, RDT_LANE_MAIN, r->out.host, r->out.there, r->out.bytes, why));
+  return m->follow(m, RDT_LANE_MAIN, why);
 }
 
 static rdt_status issue_all(rdt_remote *r, rdt_reason *why) {
   rdt_machine *m = r->machine;
-  RDT_TRY(m->clear(m, RDT_LANE_MAIN, r->board, r->board_bytes, why));
+  if (r->protected) RDT_TRY(m->clear(m, RDT_LANE_MAIN, r->board, r->board_bytes, why));
   RDT_TRY(send_inputs(r, why));
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
   bool lost = false;
@@ -243,6 +251,10 @@ static rdt_status issue_all(rdt_remote *r, rdt_reason *why) {
   }
   RDT_TRY(rdt_remote_close(r, false, why));
   return lost ? RDT_ERR_FAULT : RDT_OK;
+}
+
+void rdt_remote_forget(rdt_remote *r) {
+  memset(r->answer, 0, sizeof *r->answer + (size_t)r->model->graph->n_outputs * sizeof(uint64_t));
 }
 
 bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits) {
@@ -315,6 +327,7 @@ static rdt_status run_once(rdt_remote *r, rdt_reason *why) {
       return issued != RDT_OK ? issued : ended;
     }
   }
+  rdt_remote_forget(r);
   const rdt_status status = plain ? issue_all(r, why) : m->replay(m, r->tape, why);
   if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
   RDT_TRY(m->wait(m, why));

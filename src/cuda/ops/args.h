@@ -36,6 +36,7 @@ typedef enum rdt_op_kind {
   RDT_OP_KINDS,
   RDT_OP_SUMS = RDT_OP_KINDS, /* rdt_sums_args */
   RDT_OP_CLOSE,               /* rdt_close_args */
+  RDT_OP_CLEAR,               /* rdt_clear_args */
   RDT_OP_CODES
 } rdt_op_kind;
 
@@ -97,7 +98,8 @@ typedef struct rdt_sums_args {
   uint64_t *visits;
 } rdt_sums_args;
 
-/* The end of a run: all sums against those that they should be, all verdicts, counted twice over. One block. */
+/* The end of a run: all sums against those that they should be, all verdicts, counted twice over; and what the first
+ * `told` slots expect. Summary and sums may be the host's, where it waits for them. One block. */
 typedef struct rdt_slot {
   const uint64_t *expected, *found;
 } rdt_slot;
@@ -108,12 +110,19 @@ typedef struct rdt_summary { /* read by the host, after every run */
   uint32_t clean, complain; /* ops */
 } rdt_summary;
 
+/* Zeros, where a copy engine would be waited for. */
+typedef struct rdt_clear_args {
+  uint64_t *words;
+  int64_t count;
+} rdt_clear_args;
+
 typedef struct rdt_close_args {
   const rdt_slot *slots;
   const rdt_cuda_verdict *const *verdicts;
-  int32_t n_slots, n_verdicts;
+  int32_t n_slots, n_verdicts, told;
   const uint64_t *visits;
   rdt_summary *summary;
+  uint64_t *sums;
 } rdt_close_args;
 
 #endif

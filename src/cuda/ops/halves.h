@@ -2,9 +2,9 @@
  * Results of 16 bits agree with the CPU's within their rounding, not bit for bit: the hardware's powers of 2 and
  * reciprocals are accurate enough, and sums are kept in single precision. What is evaluated again is evaluated by the
  * same functions, so that both have the same bits; nothing here is left to the compiler to contract. T: rdt_f16,
- * rdt_bf16. P: packs of 16 bytes that a lane has of a row, at most. N: rows of a warp, 2 in both forms: the one that it
- * stores, and one that another warp stores, which it loads from memory and evaluates again; both at once, since most of
- * the time is spent waiting for the number before. */
+ * rdt_bf16. P: packs of 16 bytes that a lane has of a row, at most. N: rows of a warp, 1 where other blocks evaluate
+ * again, each half of the grid its form. 2: the one that it stores, and one that another warp stores, which it loads
+ * from memory and evaluates again; both at once, since most of the time is spent waiting for the number before. */
 #ifndef RDT_CUDA_OPS_HALVES_H
 #define RDT_CUDA_OPS_HALVES_H
 
@@ -29,10 +29,12 @@ struct rdt_half_rows {
   __device__ __forceinline__ rdt_half_rows(const rdt_gpu_op &args) : a(args), sum(0), read(0), differ(0), first(0) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const bool compares = a.check == RDT_OP_COMPARES;
-    const uint32_t block = compares ? (blockIdx.x + gridDim.x / 2) % gridDim.x : blockIdx.x;
+    const uint32_t half = gridDim.x / 2, shift = N == 1 && a.check == RDT_OP_BOTH ? half : 0;
+    const bool other = compares || (shift > 0 && blockIdx.x >= half);
+    const uint32_t block = compares ? (blockIdx.x + half) % gridDim.x : other ? blockIdx.x - shift : blockIdx.x;
     uint4 words[N][P];
     EACH_ROW(j) {
-      again[j] = compares || j > 0;
+      again[j] = other || j > 0;
       r[j] = block * RDT_OP_ROW_WARPS + (uint32_t)(again[j] ? RDT_OP_ROW_WARPS - 1 - warp : warp);
       me[j] = 8 * (again[j] ? 31 - lane : lane);
       n[j] = r[j] < a.count ? (int)a.inner : 0;
@@ -43,6 +45,10 @@ struct rdt_half_rows {
       rdt_half_wide<T>(words[j][k], x[j][k]);
       if (again[j] && a.read) read += rdt_half_share(words[j][k], (uint64_t)(in[j] + 256 * k) / 2);
     }
+  }
+
+  __device__ __forceinline__ bool sums() const {
+    return again[N - 1];
   }
 
   __device__ __forceinline__ int64_t place(int view, int j) const {
@@ -63,9 +69,9 @@ struct rdt_half_rows {
       *at = w;
       return;
     }
-    const uint4 is = N == 1 ? *at : w;
+    const uint4 is = a.check == RDT_OP_COMPARES ? *at : w;
     sum += rdt_half_share(is, number);
-    if (N > 1 || !((is.x ^ w.x) | (is.y ^ w.y) | (is.z ^ w.z) | (is.w ^ w.w))) return;
+    if (!((is.x ^ w.x) | (is.y ^ w.y) | (is.z ^ w.z) | (is.w ^ w.w))) return;
     if (differ == 0) first = r[j] * (uint32_t)n[j] + (uint32_t)(me[j] + 256 * k);
     differ++;
   }

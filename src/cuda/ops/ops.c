@@ -14,7 +14,7 @@ static const char *const names[RDT_OP_CODES] = {
 #define X(id, name, rows) "cuda_" #name,
 #include "cuda/ops/kinds.def"
 #undef X
-    "cuda_sums", "cuda_close"};
+    "cuda_sums", "cuda_close", "cuda_clear"};
 
 static const int by_rows[RDT_OP_KINDS] = {
 #define X(id, name, rows) rows,
@@ -42,10 +42,12 @@ bool rdt_ops_halves(int kind) {
   return kind < RDT_OP_KINDS && by_rows[kind] == 5;
 }
 
-/* Of rows of 16 bits, and of many tiles, each is evaluated again by the same block. */
+bool rdt_ops_beside(const rdt_gpu_op *a) {
+  return a->check == RDT_OP_BOTH && (rdt_ops_halves(a->kind) || by_rows[a->kind] == 4) && rdt_ops_blocks(a) > FEW;
+}
+
 int64_t rdt_ops_grid(const rdt_gpu_op *a) {
-  const bool same = rdt_ops_halves(a->kind) || (by_rows[a->kind] == 4 && a->tiles > FEW);
-  return rdt_ops_blocks(a) * (a->check == RDT_OP_BOTH && !same ? 2 : 1);
+  return rdt_ops_blocks(a) * (a->check == RDT_OP_BOTH && !rdt_ops_beside(a) ? 2 : 1);
 }
 
 bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p) {
@@ -227,22 +229,35 @@ static void turn(rdt_gpu_op *a) {
   a->kind = RDT_OP_COPY_TILE;
 }
 
-/* A copy of wider elements, where those that lie side by side always go together. */
+/* A copy, or rows of a table, of wider elements, where those that lie side by side always go together. */
 static void widen(rdt_gpu_op *a) {
   const int last = a->rank - 1;
   const int32_t n = a->rank > 0 ? 8 / a->view[0].bytes : 0;
   if (n < 2 || a->length[last] % (uint32_t)n != 0 || a->view[0].bytes != a->view[1].bytes) return;
-  for (int v = 0; v < 2; v++) {
+  for (int v = 0; v < a->views; v++) {
     const rdt_op_view *x = &a->view[v];
-    if (x->stride[last] != 1 || (uintptr_t)x->data % 8 != 0) return;
-    for (int k = 0; k < last; k++)
+    const bool index = v > 1;
+    if (index ? a->step[v - 2] % n != 0 || x->stride[last] != 0 : x->stride[last] != 1 || (uintptr_t)x->data % 8 != 0)
+      return;
+    for (int k = 0; k < last && !index; k++)
       if (x->stride[k] % n != 0) return;
   }
+  for (int v = 2; v < a->views; v++) a->step[v - 2] /= n;
   a->length[last] /= (uint32_t)n, a->count /= (uint32_t)n;
   for (int v = 0; v < 2; v++) {
     a->view[v].bytes = 8;
     for (int k = 0; k < last; k++) a->view[v].stride[k] /= n;
   }
+}
+
+/* Sums, differences and products of two, 16 bytes at a time. */
+static void map_packs(rdt_gpu_op *a) {
+  const int last = a->rank - 1;
+  const int64_t n = last >= 0 && narrow_float((rdt_dtype)a->view[0].dtype) ? packs_of(a, 0, last) : 0;
+  if (n == 0 || a->length[last] % n != 0 || packs_of(a, 1, last) != n || packs_of(a, 2, last) != n) return;
+  if (a->fn != RDT_FN_ADD && a->fn != RDT_FN_SUB && a->fn != RDT_FN_MUL) return;
+  a->kind = RDT_OP_MAP_PACK;
+  a->each = (int32_t)n;
 }
 
 /* ---- ops ---- */
@@ -261,6 +276,7 @@ static rdt_status fill_map(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why)
   if (wide && !real) return refuse(p, why, "integers and f64 together");
   a->kind = wide ? RDT_OP_MAP_F64 : real ? RDT_OP_MAP_F32 : RDT_OP_MAP_S64;
   settle(a, true);
+  if (a->kind == RDT_OP_MAP_F32 && p->n_in == 2) map_packs(a);
   return RDT_OK;
 }
 
@@ -287,6 +303,7 @@ static rdt_status fill_gather(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *w
   }
   a->kind = RDT_OP_GATHER;
   settle(a, true);
+  widen(a);
   return RDT_OK;
 }
 

@@ -109,10 +109,16 @@ static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) sums(const __grid_co
 static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) close(const __grid_constant__ rdt_close_args a) {
   const rdt_summary mine = rdt_op_count(&a, (int)threadIdx.x, RDT_OP_THREADS);
   rdt_summary s;
+  rdt_op_tell(&a, (int)threadIdx.x, RDT_OP_THREADS);
   s.agree = block_sum(mine.agree), s.disagree = block_sum(mine.disagree);
   s.clean = block_sum(mine.clean), s.complain = block_sum(mine.complain);
   s.visits = *a.visits;
   if (threadIdx.x == 0) *a.summary = s;
+}
+
+static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) clear(const __grid_constant__ rdt_clear_args a) {
+  const int64_t i = (int64_t)blockIdx.x * RDT_OP_THREADS + threadIdx.x;
+  if (i < a.count) a.words[i] = 0;
 }
 
 extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
@@ -125,4 +131,4 @@ extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
 #define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
-    (const void *)sums, (const void *)close};
+    (const void *)sums, (const void *)close, (const void *)clear};

@@ -2,11 +2,16 @@
 #ifndef RDT_CUDA_OPS_H
 #define RDT_CUDA_OPS_H
 
+#include <stdbool.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 struct rdt_gpu_op;
+/* Does the same block evaluate again what it stores? Of rows of 16 bits and tiles, where there are many; else it is
+ * other blocks, which wait for nothing. */
+bool rdt_ops_beside(const struct rdt_gpu_op *a);
 extern const void *const rdt_ops_code[]; /* the kernels' handles, by rdt_op_kind; where CUDA was built in */
 const void *rdt_ops_half(const struct rdt_gpu_op *a); /* of rows of 16-bit numbers */
 

@@ -178,6 +178,18 @@ struct rdt_warp_row { /* of f32 */
 };
 #undef EACH_PACK
 
+template <int V>
+RDT_DEVICE void rdt_pack_map_f32(const rdt_gpu_op &a, uint32_t e, rdt_op_found &f) {
+  int64_t at[3] = {0, 0, 0};
+  rdt_op_walk(&a, 0, a.rank, e, at, 3);
+  rdt_pack_floats<V> x = rdt_pack_widen<V>(a.view[1], rdt_pack_words<V>(a.view[1], at[1]));
+  const rdt_pack_floats<V> y = rdt_pack_widen<V>(a.view[2], rdt_pack_words<V>(a.view[2], at[2]));
+#pragma unroll
+  for (int v = 0; v < V; v++)
+    x.x[v] = a.fn == RDT_FN_ADD ? x.x[v] + y.x[v] : a.fn == RDT_FN_SUB ? x.x[v] - y.x[v] : x.x[v] * y.x[v];
+  rdt_pack_take<V>(a, f, e, at[0], x);
+}
+
 /* Windows of the channels from e on, which lie side by side: so many taps are loaded before the first is used. */
 template <int V, class Take>
 RDT_DEVICE void rdt_pack_taps(const rdt_gpu_op &a, const rdt_op_field &w, Take take) {
