@@ -116,12 +116,13 @@ rdt_status rdt_cuda_wait(void *stream, rdt_reason *why) {
   return rdt_cuda_status(cudaStreamSynchronize(stream), "work on the device", why);
 }
 
-rdt_status rdt_cuda_driver_function(const char *name, void **function, rdt_reason *why) {
+rdt_status rdt_cuda_driver_function(const char *name, int version, void **function, rdt_reason *why) {
   enum cudaDriverEntryPointQueryResult result;
   *function = NULL;
-  RDT_TRY(
-      rdt_cuda_status(cudaGetDriverEntryPointByVersion(name, function, 12000, cudaEnableDefault, &result), name, why));
+  RDT_TRY(rdt_cuda_status(
+      cudaGetDriverEntryPointByVersion(name, function, (unsigned)version, cudaEnableDefault, &result), name, why));
   return result == cudaDriverEntryPointSuccess && *function
              ? RDT_OK
-             : rdt_fail(why, RDT_ERR_UNSUPPORTED, "this driver has no %s: it is older than CUDA 12.0", name);
+             : rdt_fail(why, RDT_ERR_UNSUPPORTED, "this driver has no %s: it is older than CUDA %d.%d", name,
+                        version / 1000, version % 1000 / 10);
 }

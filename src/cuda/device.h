@@ -39,7 +39,7 @@ rdt_status rdt_cuda_wait(void *stream, rdt_reason *why); /* what went wrong in i
 /* A status for what the runtime answered while it did `what` (0: RDT_OK). Out of memory: RDT_ERR_NOMEM; what only a bug
  * of ours can bring: RDT_ERR_INTERNAL; all else, a lost device among it: RDT_ERR_DEVICE, exit code 3. */
 rdt_status rdt_cuda_status(int error, const char *what, rdt_reason *why);
-/* A function of the driver, as of CUDA 12.0. RDT_ERR_UNSUPPORTED where it is older. */
-rdt_status rdt_cuda_driver_function(const char *name, void **function, rdt_reason *why);
+/* A function of the driver, as of that version of CUDA (12050: 12.5). RDT_ERR_UNSUPPORTED where it is older. */
+rdt_status rdt_cuda_driver_function(const char *name, int version, void **function, rdt_reason *why);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -12,7 +11,6 @@
 
 enum { TRIES = 100, PARTS = 128 };
 
-/* The driver is there where the runtime works; what is newer than some drivers is looked up. */
 #define FUNCTIONS(X)                                                                           \
   X(cuDeviceGet, (CUdevice *, int))                                                            \
   X(cuDeviceGetDevResource, (CUdevice, CUdevResource *, CUdevResourceType))                    \
@@ -24,7 +22,6 @@ enum { TRIES = 100, PARTS = 128 };
   X(cuGreenCtxStreamCreate, (CUstream *, CUgreenCtx, unsigned, int))
 
 typedef struct driver {
-  void *library;
 #define X(name, arguments) CUresult(*name) arguments;
   FUNCTIONS(X)
 #undef X
@@ -41,14 +38,8 @@ struct rdt_sm_groups {
 };
 
 static rdt_status find_driver(driver *d, rdt_reason *why) {
-  d->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!d->library) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "groups of multiprocessors: libcuda.so.1 was not found");
-#define X(name, arguments)                                                                                         \
-  *(void **)&d->name = dlsym(d->library, #name);                                                                   \
-  if (!d->name)                                                                                                    \
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED,                                                                      \
-                    "groups of multiprocessors: this driver has no green contexts (%s); they come with CUDA 12.4", \
-                    #name);
+  enum { GREEN = 12050 }; /* green contexts, and streams of theirs */
+#define X(name, arguments) RDT_TRY(rdt_cuda_driver_function(#name, GREEN, (void **)&d->name, why));
   FUNCTIONS(X)
 #undef X
   return RDT_OK;
@@ -174,7 +165,6 @@ static rdt_status split(rdt_sm_groups *g, rdt_reason *why) {
 
 static void destroy(rdt_sm_groups *g) {
   for (int i = 0; i < RDT_GROUPS; i++) drop(g, i);
-  if (g->d.library) dlclose(g->d.library);
   rdt_free(g);
 }
 

@@ -104,7 +104,7 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
   rdt_wgmma_args a = {.p = *p, .alike = w->alike, .extra = p->bias || p->residual || p->relu};
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = pairs(k, p->m) * p->column_blocks;
-  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", &found, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
   encode_fn *const encode = (encode_fn *)found;
   RDT_TRY(map(encode, &a.a, k->dtype, p->a, p->k, p->m, p->lda, BOX, why));
   RDT_TRY(map(encode, &a.b, k->dtype, p->b, w->columns ? p->k : p->n, w->columns ? p->n : p->k, p->ldb, BOX, why));

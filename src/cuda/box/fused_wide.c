@@ -46,7 +46,7 @@ static rdt_status map_rows(rdt_tensor_map *m, rdt_dtype type, const void *data, 
   const cuuint64_t shape[] = {(cuuint64_t)columns, (cuuint64_t)rows}, strides[] = {(cuuint64_t)pitch * 2};
   const cuuint32_t box[] = {CHUNK, (cuuint32_t)box_rows}, step[] = {1, 1};
   _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
-  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", &fn, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &fn, why));
   return encoded(((tiled_fn *)fn)((CUtensorMap *)m, as(type), 2, (void *)data, shape, strides, box, step,
                                   CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                   CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
@@ -68,7 +68,7 @@ static rdt_status map_windows(rdt_tensor_map *m, rdt_dtype type, const rdt_fused
     upper[i] = (x->out - 1) * x->stride + 1 - x->pad - x->in; /* behind the last first tap */
     step[1 + i] = (cuuint32_t)x->stride;
   }
-  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeIm2col", &fn, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeIm2col", 12000, &fn, why));
   return encoded(((window_fn *)fn)((CUtensorMap *)m, as(type), 4, (void *)a->x, shape, strides, lower, upper, CHUNK,
                                    (cuuint32_t)pixels, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
                                    CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
