@@ -1,6 +1,8 @@
 /* make gpu-check, second part: faults planted in the CUDA kernels, by the thousand, and tiles without any.
- *     gpu_faults [--quick | FAULTS TILES [WORD]]      of each kernel that has an injecting instantiation (default 2000
- *                                                     200000); WORD: of those whose names contain it
+ *     gpu_faults [--quick | FAULTS TILES [WORD [RECORD]]]
+ * FAULTS in each kernel that has an injecting instantiation, TILES of each with a check (default 2000 200000). WORD: a
+ * kernel, or those whose names contain it. RECORD: a file, to which a line of JSON is added for each kernel (see
+ * tools/gpu_faults.py, which runs them all). gpu_faults --list: the names of kernels, and whether they take faults.
  * Above the floor: the fault changes what a check sums by more than twice its bound, so it must be found; where bits
  * are compared, or integers, it must be found if the result is another one. 1 where one was not, 77 without a GPU. */
 #include <math.h>
@@ -16,6 +18,7 @@ enum { BATCH = 500 };
 
 static rdt_cuda_device device;
 static int64_t wrong;
+static FILE *record; /* NULL: nobody asks */
 
 static void complain(const char *kernel, const char *what) {
   if (++wrong <= 40) printf("WRONG %s: %s\n", kernel, what);
@@ -191,6 +194,9 @@ static void plant_several(const rdt_cuda_kernel *k, int sets, int64_t faults) {
       "faults %-32s %d a row, %d checks: %lld planted; %lld above the floor, %lld of them missed; %d checks find "
       "%lld\n",
       k->name, sets, sets, (long long)faults, (long long)above, (long long)missed, sets - 1, (long long)fewer);
+  if (record)
+    fprintf(record, "%s{\"checks\": %d, \"planted\": %lld, \"above_floor\": %lld, \"missed\": %lld}",
+            sets == 2 ? "" : ", ", sets, (long long)faults, (long long)above, (long long)missed);
   gpu_case_free(&c);
 }
 
@@ -243,6 +249,11 @@ static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
          k->name, (long long)count.planted, (long long)count.found, (long long)count.above,
          (long long)(count.above - count.found_above), (long long)count.silent);
   fflush(stdout);
+  if (record)
+    fprintf(record,
+            "\"planted\": %lld, \"found\": %lld, \"above_floor\": %lld, \"missed\": %lld, \"unchanged\": %lld, ",
+            (long long)count.planted, (long long)count.found, (long long)count.above,
+            (long long)(count.above - count.found_above), (long long)count.silent);
   rdt_cuda_strike sm = {.hit = {.element = 0, .position = 0.5, .mask = (uint64_t)1 << (8 * k->sum - 2)}, .sm = 5};
   gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, &sm, 1, &v, NULL, &why), "SM", &why);
   if (sm.hit.done && !found(&v)) complain(k->name, "a broken SM was not noticed");
@@ -286,36 +297,85 @@ static int64_t run_clean(const rdt_cuda_kernel *k, int64_t tiles) {
   }
   gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
   if (v.suspect | v.certain | v.cannot) complain(k->name, "complains without a fault");
+  if (record)
+    fprintf(record, "\"tiles\": %lld, \"reports\": %lld, ", (long long)done,
+            (long long)(v.suspect + v.certain + v.cannot));
   rdt_cuda_gemm_destroy(g);
   gpu_case_free(&c);
   return done;
 }
 
+static bool wanted(const rdt_cuda_kernel *k, const char *word) {
+  return rdt_cuda_kernel_find(word) ? strcmp(k->name, word) == 0 : strstr(k->name, word) != NULL;
+}
+
+static bool has_tiles(const rdt_cuda_kernel *k) {
+  return k->check != RDT_MMA_NONE && k->tile->rows >= 64;
+}
+
+static void begin(const rdt_cuda_kernel *k) {
+  if (!record) return;
+  fprintf(record, "{\"device\": \"%s\", \"kernel\": \"%s\", \"dtype\": \"%s\", \"scheme\": \"%s\", ", device.name,
+          k->name, rdt_dtype_name(k->dtype), k->scheme);
+}
+
+static void end(int64_t before) {
+  if (!record) return;
+  fprintf(record, "\"wrong\": %lld}\n", (long long)(wrong - before));
+  fflush(record);
+}
+
+typedef struct counts {
+  int64_t faults, tiles, few, kernels, several, clean;
+  bool quick;
+} counts;
+
+static void check_kernel(const rdt_cuda_kernel *k, counts *c) {
+  const int64_t before = wrong;
+  const bool hits = rdt_cuda_kernel_inject(k) != NULL;
+  if (!hits && (c->quick || !has_tiles(k))) return;
+  begin(k);
+  if (hits) {
+    plant(k, c->faults, c->quick), c->kernels++;
+    const int sets = rdt_cuda_kernel_sets(k);
+    if (record && sets > 1) fprintf(record, "\"several\": [");
+    for (int n = 2; n <= sets; n += c->quick ? 3 : 1, c->several += c->few) plant_several(k, n, c->few);
+    if (record && sets > 1) fprintf(record, "], ");
+    wrong += gpu_mend(&device, k, c->quick);
+  }
+  if (!c->quick && has_tiles(k)) c->clean += run_clean(k, c->tiles);
+  end(before);
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
   const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-  const int64_t faults = quick ? 6 : argc > 2 ? atoll(argv[1]) : 2000, tiles = argc > 2 ? atoll(argv[2]) : 200000;
-  const int64_t few = quick ? 3 : faults / 10 + 1;
+  counts c = {.quick = quick,
+              .faults = quick      ? 6
+                        : argc > 2 ? atoll(argv[1])
+                                   : 2000,
+              .tiles = argc > 2 ? atoll(argv[2]) : 200000};
   const char *word = argc > 3 ? argv[3] : "";
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  c.few = quick ? 3 : c.faults / 10 + 1;
+  if (argc > 1 && strcmp(argv[1], "--list") == 0) {
+    for (int i = 0; i < n; i++)
+      if (rdt_cuda_kernel_inject(&table[i]) || has_tiles(&table[i]))
+        printf("%s %d\n", table[i].name, rdt_cuda_kernel_inject(&table[i]) != NULL);
+    return 0;
+  }
   if (rdt_cuda_count(&why) == 0) {
     printf("skip: %s\n", why.text);
     return 77;
   }
+  if (argc > 4 && !(record = fopen(argv[4], "a"))) gpu_die(argv[4], "cannot be written");
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
-  int64_t clean = 0, kernels = 0, several = 0;
-  for (int i = 0; i < n; i++) {
-    if (!rdt_cuda_kernel_inject(&table[i]) || !strstr(table[i].name, word)) continue;
-    plant(&table[i], faults, quick), kernels++;
-    for (int sets = 2; sets <= rdt_cuda_kernel_sets(&table[i]); sets += quick ? 3 : 1, several += few)
-      plant_several(&table[i], sets, few);
-    wrong += gpu_mend(&device, &table[i], quick);
-  }
-  for (int i = 0; i < n && !quick; i++)
-    if (table[i].check != RDT_MMA_NONE && table[i].tile->rows >= 64 && strstr(table[i].name, word))
-      clean += run_clean(&table[i], tiles);
+  for (int i = 0; i < n; i++)
+    if (wanted(&table[i], word)) check_kernel(&table[i], &c);
   printf("gpu-faults: %lld faults in %lld kernels, %lld rows with several, %lld tiles without any: %lld wrong\n",
-         (long long)(faults * kernels), (long long)kernels, (long long)several, (long long)clean, (long long)wrong);
+         (long long)(c.faults * c.kernels), (long long)c.kernels, (long long)c.several, (long long)c.clean,
+         (long long)wrong);
+  if (record && fclose(record) != 0) gpu_die(argv[4], "cannot be written");
   return wrong ? 1 : 0;
 }

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Faults in each kernel of the GPU by the hundred thousand, and tiles without any, a process a kernel: what make gpu-check does with fewer.
+
+usage: tools/gpu_faults.py GPU_FAULTS DIR [--faults N] [--tiles N] [--word WORD]... [--at-once N] [--gather] [--of COMMIT] [--json FILE]
+  tools/gpu_faults.py build/tests/gpu/gpu_faults DIR --json bench/results/gpu-faults.json
+
+DIR keeps a line of JSON for each kernel; what is done already is not run again. --word: kernels whose names contain it. --gather: of those that are
+done; nothing is run. --of names the commit that GPU_FAULTS was built of, where it is not the checkout. Exit code 1: something was wrong, or a kernel
+is missing.
+"""
+import argparse
+import concurrent.futures
+import datetime
+import json
+import os
+import subprocess
+import sys
+
+import record
+
+
+def run(program, name, faults, tiles, path):
+    """The kernel's line, or what the program said in place of it."""
+    part = path + ".part"
+    if os.path.exists(part):
+        os.remove(part)
+    done = subprocess.run([program, str(faults), str(tiles), name, part], capture_output=True, text=True)
+    if done.returncode > 1 or not os.path.exists(part):
+        return f"{name}: exit code {done.returncode}: {(done.stdout + done.stderr)[-400:]}"
+    os.replace(part, path)
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("program", metavar="GPU_FAULTS")
+    parser.add_argument("folder", metavar="DIR")
+    parser.add_argument("--faults", type=int, default=100000)
+    parser.add_argument("--tiles", type=int, default=200000, help="of each kernel")
+    parser.add_argument("--word", action="append")
+    parser.add_argument("--at-once", type=int, default=4, metavar="N")
+    parser.add_argument("--gather", action="store_true")
+    parser.add_argument("--of", metavar="COMMIT")
+    parser.add_argument("--json", metavar="FILE")
+    args = parser.parse_args()
+    os.makedirs(args.folder, exist_ok=True)
+    listed = subprocess.run([args.program, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    names = [n for n in listed[::2] if not args.word or any(word in n for word in args.word)]
+    hits = set(n for n, takes in zip(listed[::2], listed[1::2]) if takes == "1")
+    names.sort(key=lambda n: n not in hits)  # those that take longest first
+    path_of = lambda name: os.path.join(args.folder, name + ".json")
+    missing = [n for n in names if not os.path.exists(path_of(n))]
+    if not args.gather:
+        with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
+            for said in pool.map(lambda n: run(args.program, n, args.faults, args.tiles, path_of(n)), missing):
+                if said:
+                    print(said, file=sys.stderr, flush=True)
+        missing = [n for n in names if not os.path.exists(path_of(n))]
+    kernels = []
+    for name in names:
+        if name not in missing:
+            with open(path_of(name)) as f:
+                kernels.append(json.load(f))
+    devices = sorted({k.pop("device") for k in kernels})
+    total = lambda key: sum(k.get(key, 0) for k in kernels)
+    several = [row for k in kernels for row in k.get("several", [])]
+    wrong = total("wrong")
+    print(f"{total('planted')} faults in {sum('planted' in k for k in kernels)} kernels, {total('above_floor')} above the floor, {total('missed')} missed; "
+          f"{sum(r['planted'] for r in several)} rows with several, {sum(r['missed'] for r in several)} missed; "
+          f"{total('tiles')} tiles without any, {total('reports')} reports; {wrong} wrong; {len(missing)} kernels not run")
+    if args.json:
+        record.keep(args.json, {"schema": "redoubt.gpu-faults/1", "commit": args.of or record.commit(), "device": ", ".join(devices),
+                                "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "faults": args.faults, "kernels": kernels})
+    return int(wrong > 0 or bool(missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
