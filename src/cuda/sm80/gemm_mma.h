@@ -81,14 +81,15 @@ typedef struct rdt_mma_hit {
   double before, after, bound; /* bound: of the check that looks at it */
 } rdt_mma_hit;
 
-/* Signs that sums over whole rows and columns weigh with: a hash, so that no regular pattern cancels. */
+/* A function of host and device. */
 #ifdef __CUDACC__
-static __device__ __forceinline__
+#define RDT_BOTH_SIDES static __device__ __forceinline__
 #else
-static inline
+#define RDT_BOTH_SIDES static inline
 #endif
-    unsigned
-    rdt_mma_sign(unsigned i) { /* 0 or the sign bit */
+
+/* Signs that sums over whole rows and columns weigh with: a hash, so that no regular pattern cancels. */
+RDT_BOTH_SIDES unsigned rdt_mma_sign(unsigned i) { /* 0 or the sign bit */
   i = (i + 1u) * 0x9e3779b9u;
   i ^= i >> 15;
   i *= 0x85ebca6bu;

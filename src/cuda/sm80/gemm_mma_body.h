@@ -584,8 +584,9 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   rdt_feed<T, 1, Tile::BK, Tile::BN, Tile::threads> feed_b(b, ldb, k0, n0, most, width, Tile::BK * ldb);
   const int whole = p.a_aligned && b_aligned ? (k1 - k0) / Tile::BK : 0;
   const uint32_t end = shared + Tile::stages * Tile::stage_bytes;
-  uint32_t stage = shared, to = shared; /* of this round, and the one that is filled */
+  uint32_t stage = shared; /* of this round: counted on, as products wait for it; loads do not */
   const auto load = [&](int round) {
+    const uint32_t to = shared + (uint32_t)(round % Tile::stages) * Tile::stage_bytes;
     if (__builtin_expect(round < whole, 1)) {
       feed_a.copy(to);
       feed_b.copy(to + Tile::a_bytes);
@@ -595,7 +596,6 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
       rdt_stage<T, 1, Tile::BK, Tile::BN, Tile::threads>(to + Tile::a_bytes, b, ldb, k, n0, k1, width, b_aligned);
     }
     rdt_copy_commit();
-    to = to + Tile::stage_bytes == end ? shared : to + Tile::stage_bytes;
   };
 
   R c[Tile::MT][Tile::NT][4] = {};

@@ -33,22 +33,10 @@ typedef struct rdt_wgmma_args {
 
 /* Signs that rows of C are summed with, as thread t of four does that has a tile's columns 8 j + 2 t + e: those of 2 j
  * + e are known when the kernel is compiled, and each thread has one of its own. */
-#ifdef __CUDACC__
-static __device__ __forceinline__
-#else
-static inline
-#endif
-    unsigned
-    rdt_wide_sign_of(int tile, int thread) {
+RDT_BOTH_SIDES unsigned rdt_wide_sign_of(int tile, int thread) {
   return rdt_mma_sign((unsigned)(4 * tile + thread) + 0x10000u);
 }
-#ifdef __CUDACC__
-static __device__ __forceinline__
-#else
-static inline
-#endif
-    unsigned
-    rdt_wide_sign(int column, int tile_columns) {
+RDT_BOTH_SIDES unsigned rdt_wide_sign(int column, int tile_columns) {
   const int within = column % tile_columns;
   return rdt_mma_sign((unsigned)(within / 8 * 2 + within % 2)) ^
          rdt_wide_sign_of(column / tile_columns, within % 8 / 2);
