@@ -266,7 +266,7 @@ def main():
     failed = sum(r["failed"] > 0 for r in rows)
     result = {"schema": "redoubt.campaign-table/1", "faults": args.n, "rows": rows, "refused": refused}
     if args.json:
-        record.keep(args.json, record.document(args.redoubt, "tools/campaigns.py REDOUBT DIR", int(failed > 0), result))
+        record.keep(args.json, record.document(args.redoubt, "tools/campaigns.py REDOUBT DIR", int(failed > 0), result, args.of))
     if args.md:
         with open(args.md, "w") as f:
             f.write(markdown(rows))

@@ -19,14 +19,15 @@ def commit():
     return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
 
 
-def document(redoubt, command, code, result):
-    """What is kept of a measurement: the command as typed, its exit code, what it found, and where and when."""
+def document(redoubt, command, code, result, of=None):
+    """What is kept of a measurement: the command as typed, its exit code, what it found, and where and when. of: the commit that was measured, where
+    this is no checkout of it."""
     info = json.loads(subprocess.run([redoubt, "info", "--json"], capture_output=True, check=True).stdout)
     return {
         "schema": "redoubt.record/1",
         "command": command,
         "exit": code,
-        "commit": commit(),
+        "commit": of or commit(),
         "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
         "device": info,
         "load": os.getloadavg()[0],
