@@ -4,7 +4,7 @@
 usage: tools/gpu_faults.py GPU_FAULTS DIR [--faults N] [--tiles N] [--word WORD]... [--at-once N] [--gather] [--of COMMIT] [--json FILE]
   tools/gpu_faults.py build/tests/gpu/gpu_faults DIR --json bench/results/gpu-faults.json
 
-DIR keeps a line of JSON for each kernel; what is done already is not run again. --word: kernels whose names contain it. --gather: of those that are
+DIR keeps a file of JSON for each kernel, with the commit that it ran on; what is done already is not run again. --word: kernels whose names contain it. --gather: of those that are
 done; nothing is run. --of names the commit that GPU_FAULTS was built of, where it is not the checkout. Exit code 1: something was wrong, or a kernel
 is missing.
 """
@@ -19,15 +19,18 @@ import sys
 import record
 
 
-def run(program, name, faults, tiles, path):
-    """The kernel's line, or what the program said in place of it."""
+def run(program, name, faults, tiles, path, commit):
+    """Keeps the kernel's line; what the program said, where there is none."""
     part = path + ".part"
     if os.path.exists(part):
         os.remove(part)
     done = subprocess.run([program, str(faults), str(tiles), name, part], capture_output=True, text=True)
     if done.returncode > 1 or not os.path.exists(part):
         return f"{name}: exit code {done.returncode}: {(done.stdout + done.stderr)[-400:]}"
-    os.replace(part, path)
+    with open(part) as f:
+        kernel = {"commit": commit, **json.load(f)}
+    record.keep(path, kernel)
+    os.remove(part)
     return None
 
 
@@ -48,11 +51,12 @@ def main():
     names = [n for n in listed[::2] if not args.word or any(word in n for word in args.word)]
     hits = set(n for n, takes in zip(listed[::2], listed[1::2]) if takes == "1")
     names.sort(key=lambda n: n not in hits)  # those that take longest first
+    commit = args.of or record.commit()
     path_of = lambda name: os.path.join(args.folder, name + ".json")
     missing = [n for n in names if not os.path.exists(path_of(n))]
     if not args.gather:
         with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
-            for said in pool.map(lambda n: run(args.program, n, args.faults, args.tiles, path_of(n)), missing):
+            for said in pool.map(lambda n: run(args.program, n, args.faults, args.tiles, path_of(n), commit), missing):
                 if said:
                     print(said, file=sys.stderr, flush=True)
         missing = [n for n in names if not os.path.exists(path_of(n))]
@@ -69,7 +73,7 @@ def main():
           f"{sum(r['planted'] for r in several)} rows with several, {sum(r['missed'] for r in several)} missed; "
           f"{total('tiles')} tiles without any, {total('reports')} reports; {wrong} wrong; {len(missing)} kernels not run")
     if args.json:
-        record.keep(args.json, {"schema": "redoubt.gpu-faults/1", "commit": args.of or record.commit(), "device": ", ".join(devices),
+        record.keep(args.json, {"schema": "redoubt.gpu-faults/1", "commit": commit, "device": ", ".join(devices),
                                 "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(), "faults": args.faults, "kernels": kernels})
     return int(wrong > 0 or bool(missing))
 

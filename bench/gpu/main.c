@@ -21,6 +21,7 @@ typedef struct contender {
   rdt_cuda_gemm *gemm;
   void *from; /* chained: A, what global-classic has stored */
   int splits;
+  rdt_cuda_family family;
   double median; /* of one launch */
 } contender;
 
@@ -59,7 +60,7 @@ static bool add(bench *b, const char *name, const char *scheme, launch_fn fn, vo
   if (b->count >= CONTENDERS || !turns_capture(&c->turns, b->launches, launch_one, &one, stream)) return false;
   snprintf(c->name, sizeof c->name, "%s", name);
   c->scheme = scheme;
-  c->gemm = NULL, c->from = NULL;
+  c->gemm = NULL, c->from = NULL, c->family = RDT_CUDA_MMA;
   b->count++;
   return true;
 }
@@ -112,7 +113,7 @@ static void add_chained(bench *b, const rdt_cuda_kernel *k, const rdt_problem *p
   if (rdt_cuda_gemm_follow(g, before, &why) == RDT_OK && rdt_cuda_gemm_run(before, &first, stream, &why) == RDT_OK &&
       add(b, name, "chained", launch_chained, &chained)) {
     b->list[b->count - 1].gemm = g, b->list[b->count - 1].from = between,
-                       b->list[b->count - 1].splits = rdt_cuda_gemm_splits(g);
+                       b->list[b->count - 1].splits = rdt_cuda_gemm_splits(g), b->list[b->count - 1].family = k->family;
     return;
   }
   rdt_cuda_gemm_destroy(g), rdt_cuda_free(between);
@@ -136,6 +137,7 @@ static void add_own(bench *b, const rdt_cuda_kernel *k, int splits) {
       if (b->list[i].scheme == k->scheme && strcmp(b->list[i].name, name) == 0) goto done;
     if (add(b, name, k->scheme, launch_own, g)) {
       b->list[b->count - 1].gemm = g, b->list[b->count - 1].splits = rdt_cuda_gemm_splits(g);
+      b->list[b->count - 1].family = k->family;
       if (strcmp(k->scheme, "global-classic") == 0 && b->n == b->k) add_chained(b, k, &p, g, splits);
       rdt_problem_clear(&p);
       return;
@@ -167,14 +169,19 @@ static void measure(bench *b) {
   for (int i = 0; i < b->count; i++) b->list[i].median = turns_at(&b->list[i].turns, 0.5);
 }
 
-static const contender *best(const bench *b, const char *scheme) {
+/* scheme NULL: of the libraries; most: of families up to this one. */
+static const contender *best_of(const bench *b, const char *scheme, rdt_cuda_family least, rdt_cuda_family most) {
   const contender *x = NULL;
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
     const bool same = scheme ? c->scheme && strcmp(c->scheme, scheme) == 0 : !c->scheme;
-    if (same && (!x || c->median < x->median)) x = c;
+    if (same && c->family >= least && c->family <= most && (!x || c->median < x->median)) x = c;
   }
   return x;
+}
+
+static const contender *best(const bench *b, const char *scheme) {
+  return best_of(b, scheme, RDT_CUDA_MMA, RDT_CUDA_WGMMA);
 }
 
 /* Whoever complained although nothing was wrong has no place in a table. */
@@ -192,7 +199,7 @@ static int complaints(bench *b) {
 
 static const char *const schemes[] = {"none",    "thread1",        "thread1a",   "col",
                                       "thread2", "replicate",      "replicate1", "row",
-                                      "global",  "global-classic", "chained"};
+                                      "global",  "global-classic", "chained",    "tile"};
 enum { SCHEMES = sizeof schemes / sizeof *schemes, THREAD_FIRST = 1, THREAD_LAST = 6 };
 
 static void record(FILE *f, const bench *b) {
@@ -208,9 +215,19 @@ static void record(FILE *f, const bench *b) {
   fprintf(f, "]}");
 }
 
-static double overheads[16][sizeof schemes / sizeof *schemes]; /* of the squares, over own unprotected */
+enum { SQUARES = 7 };
+/* Of each family's kernels over its own unprotected one. */
+static double overheads[RDT_CUDA_WGMMA + 1][SQUARES][SCHEMES];
 
-static void print_row(const bench *b, double ratios[3], double *overhead) {
+static void take_overheads(const bench *b, int square) {
+  for (rdt_cuda_family f = RDT_CUDA_MMA; f <= RDT_CUDA_WGMMA; f++)
+    for (int i = 0; i < SCHEMES; i++) {
+      const contender *c = best_of(b, schemes[i], f, f), *none = best_of(b, "none", f, f);
+      overheads[f][square][i] = c && none ? c->median / none->median : NAN;
+    }
+}
+
+static void print_row(const bench *b, double ratios[3]) {
   const contender *none = best(b, "none"), *lib = best(b, NULL), *t = NULL;
   printf("%5d %5d %5d", b->m, b->n, b->k);
   for (int i = 0; i < SCHEMES; i++) {
@@ -219,7 +236,6 @@ static void print_row(const bench *b, double ratios[3], double *overhead) {
       printf(" | %8.2f %-9s", 1e6 * c->median, c->name);
     else
       printf(" | %8s %-9s", "-", "");
-    if (overhead) overhead[i] = c && none ? c->median / none->median : NAN;
     if (c && i >= THREAD_FIRST && i <= THREAD_LAST && (!t || c->median < t->median)) t = c;
   }
   fflush(stdout);
@@ -229,20 +245,25 @@ static void print_row(const bench *b, double ratios[3], double *overhead) {
   ratios[2] = none && lib ? none->median / lib->median : NAN;
 }
 
-/* One product, all contenders. */
 /* Figure 12 of the paper on thread-level checks: overhead of each scheme, by the intensity of the product. */
-static void print_overheads(const int *sizes, int count) {
-  printf("\nSquares, fp16: overhead over own unprotected, %%\n size FLOP/B");
-  for (int i = 1; i < SCHEMES; i++) printf(" | %14s", schemes[i]);
-  for (int s = 0; s < count; s++) {
+static void print_overheads(const int *sizes, rdt_cuda_family family) {
+  bool any[SCHEMES];
+  printf("\nSquares, fp16, kernels on %s: overhead over own unprotected, %%\n size FLOP/B",
+         family == RDT_CUDA_WGMMA ? "wgmma" : "mma.sync");
+  for (int i = 1; i < SCHEMES; i++) {
+    any[i] = !isnan(overheads[family][SQUARES - 1][i]);
+    if (any[i]) printf(" | %14s", schemes[i]);
+  }
+  for (int s = 0; s < SQUARES; s++) {
     printf("\n%5d %6.0f", sizes[s], sizes[s] / 3.0);
-    for (int i = 1; i < SCHEMES; i++) printf(" | %14.1f", 100.0 * (overheads[s][i] - 1.0));
+    for (int i = 1; i < SCHEMES; i++)
+      if (any[i]) printf(" | %14.1f", 100.0 * (overheads[family][s][i] - 1.0));
   }
   printf("\n");
 }
 
-static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FILE *f, double ratios[3],
-                     double *overhead) {
+/* One product, all contenders. square: its number among these, -1: none. */
+static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FILE *f, double ratios[3], int square) {
   static bench b;
   int kernels;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&kernels);
@@ -271,7 +292,8 @@ static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FIL
   }
   add_libraries(&b);
   measure(&b);
-  print_row(&b, ratios, overhead);
+  print_row(&b, ratios);
+  if (square >= 0) take_overheads(&b, square);
   const int bad = complaints(&b);
   if (bad) printf("      %d contenders complained although nothing was wrong\n", bad);
   if (f) record(f, &b);
@@ -294,7 +316,7 @@ static int bench_skinny(FILE *f) {
   heading("Few rows, cold weights, fp16");
   for (int s = 0; s < 2; s++)
     for (int r = 0; r < 4; r++) {
-      code |= bench_one(RDT_F16, rows[r], sizes[s], sizes[s], split, f, ratios, NULL);
+      code |= bench_one(RDT_F16, rows[r], sizes[s], sizes[s], split, f, ratios, -1);
       for (int i = 0; i < 3; i++) logs[i] += log(ratios[i]) / 8.0;
     }
   printf(
@@ -307,13 +329,14 @@ static int bench_skinny(FILE *f) {
 static const int automatic[] = {0, 1, -1};
 
 static int bench_squares(FILE *f) {
-  static const int squares[] = {32, 64, 128, 256, 512, 1024, 2048};
+  static const int squares[SQUARES] = {32, 64, 128, 256, 512, 1024, 2048};
   double ratios[3];
   int code = 0;
   heading("Squares, fp16");
-  for (int i = 0; i < 7; i++)
-    code |= bench_one(RDT_F16, squares[i], squares[i], squares[i], automatic, f, ratios, overheads[i]);
-  print_overheads(squares, 7);
+  for (int i = 0; i < SQUARES; i++)
+    code |= bench_one(RDT_F16, squares[i], squares[i], squares[i], automatic, f, ratios, i);
+  print_overheads(squares, RDT_CUDA_MMA);
+  print_overheads(squares, RDT_CUDA_WGMMA);
   return code;
 }
 
@@ -325,8 +348,8 @@ static int bench_types(FILE *f) {
     char title[64];
     snprintf(title, sizeof title, "Own products of %s", rdt_dtype_name(types[t]));
     heading(title);
-    code |= bench_one(types[t], 16, 4096, 4096, automatic, f, ratios, NULL);
-    code |= bench_one(types[t], 2048, 2048, 2048, automatic, f, ratios, NULL);
+    code |= bench_one(types[t], 16, 4096, 4096, automatic, f, ratios, -1);
+    code |= bench_one(types[t], 2048, 2048, 2048, automatic, f, ratios, -1);
   }
   return code;
 }
