@@ -34,6 +34,7 @@ static void put_text(const rdt_product_run *r) {
   printf("loaded %s in %.3f s, stored %s in %.3f s, computed for %.3f s\n",
          rdt_bytes_text(x->load_bytes, text[0], sizeof text[0]), x->load_seconds,
          rdt_bytes_text(x->store_bytes, text[1], sizeof text[1]), x->store_seconds, x->busy_seconds);
+  printf("memory: %s taken at most, beside what there was before\n", rdt_bytes_text(x->peak, text[0], sizeof text[0]));
   if (x->planted > 0) printf("planted: %" PRId64 " fault%s\n", x->planted, x->planted == 1 ? "" : "s");
   if (x->task.protected)
     printf("%" PRId64 " checks, %" PRId64 " fault%s; residual / bound at most %.2f, floor %.3g\n", x->checks, x->faults,

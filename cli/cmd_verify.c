@@ -19,11 +19,13 @@ static void take(void *user, const rdt_verified *v) {
   cJSON_AddItemToObject(o, "block", cJSON_CreateDoubleArray(list[0], 2));
   cJSON_AddItemToObject(o, "from", cJSON_CreateDoubleArray(list[1], 2));
   cJSON_AddItemToObject(o, "size", cJSON_CreateDoubleArray(size, 2));
+  rdt_json_text(o, "device", v->device);
   cJSON_AddItemToArray(x->bad, o);
   if (x->settings->quiet || x->settings->format == RDT_FORMAT_JSON) return;
   printf("block %" PRId64 ", %" PRId64 " has changed: rows %" PRId64 " to %" PRId64 ", columns %" PRId64 " to %" PRId64
-         "\n",
-         v->i, v->j, p->row, p->row + p->rows - 1, p->col, p->col + p->cols - 1);
+         "%s%s\n",
+         v->i, v->j, p->row, p->row + p->rows - 1, p->col, p->col + p->cols - 1, *v->device ? ", computed on " : "",
+         v->device);
 }
 
 static rdt_status say(const rdt_settings *s, const rdt_verify_result *r, cJSON *bad, int code, rdt_reason *why) {

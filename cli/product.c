@@ -200,6 +200,7 @@ void rdt_product_json(const rdt_product_run *r, cJSON *o) {
                  {"mem_limit", (double)x->limit},
                  {"buffers", (double)x->buffers},
                  {"beside", (double)x->beside},
+                 {"taken", x->peak},
                  {"resumed", (double)x->resumed},
                  {"predicted_seconds", x->forecast.seconds},
                  {"predicted_best_seconds", x->forecast.best},

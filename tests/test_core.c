@@ -203,6 +203,17 @@ static void bitsum_cries_at_every_single_bit(void **state) {
       for (size_t i = 0; i < 70; i++) rows += rdt_bitsum_part(large, at + i * apart, bytes);
       assert_true(rdt_bitsum_rows(large, at, bytes, apart, 70) == rows);
     }
+  unsigned char *copy = rdt_alloc(3000, 1);
+  for (size_t bytes = 0; bytes < 900; bytes += bytes < 300 ? 1 : 37) /* copied meanwhile, and nothing beside it */
+    for (size_t offset = 0; offset < 5; offset++)
+      for (size_t at = 32; at < 64; at += 23) {
+        memset(copy, 0xaa, 3000);
+        assert_true(rdt_bitsum_copy(copy + at, large + 3, offset, bytes, offset % 2 == 0) ==
+                    rdt_bitsum_apart(large + 3, offset, bytes));
+        assert_memory_equal(copy + at, large + 3, bytes);
+        assert_true(copy[at - 1] == 0xaa && copy[at + bytes] == 0xaa);
+      }
+  rdt_free(copy);
   rdt_free(large);
   uint64_t swapped[2] = {5, 6};
   const uint64_t before = rdt_bitsum(swapped, sizeof swapped);

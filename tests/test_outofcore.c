@@ -1,6 +1,6 @@
 /* Products of files: every strategy, datatype and order against the definition; planted faults; memory.
- *     test_outofcore [DEVICE [RUNS]]    (cuda:0; default cpu)
- * RUNS: nothing but so many products of all kinds, each with faults. */
+ *     test_outofcore [DEVICE [RUNS [SEED]]]    (cuda:0; default cpu)
+ * RUNS: nothing but so many products of all kinds, each with faults; another SEED, other ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "check/bitsum.h"
 #include "core/memory.h"
 #include "net/tensor_file.h"
 #include "util_folder.h"
@@ -24,6 +25,7 @@ enum { M = 150, N = 131, K = 170 };
 static rdt_context *ctx;
 static const char *device = "cpu";
 static int many_runs;
+static uint64_t many_seed = 1;
 static char a_path[64], b_path[64], c_path[64], d_path[64], sums_path[80];
 static struct {
   int faults;
@@ -151,7 +153,7 @@ static void test_memory(void **state) {
       const size_t before = rdt_memory_now();
       rdt_memory_reset();
       multiply(&job, RDT_CLEAN, &r);
-      if (!r.task.on->far) assert_true(rdt_memory_peak() - before <= job.mem_limit);
+      if (!r.task.on->far) assert_true(rdt_memory_peak() - before <= (size_t)r.task.devices * job.mem_limit);
       assert_true(r.buffers + r.beside <= job.mem_limit);
     }
 }
@@ -185,6 +187,44 @@ static void test_walk(void **state) {
       for (int block = 0; block < 35; block++)
         assert_int_equal(next[block / 7][block % 7], done[block / 8] >> block % 8 & 1 ? 0 : 4);
     }
+}
+
+/* A file read and written through memory is what the system's calls make of it, sums too; one that was cut short
+ * meanwhile is told. */
+static void test_mapped(void **state) {
+  (void)state;
+  static const rdt_part_of parts[] = {{0, M, 0, K}, {3, 7, 0, K}, {0, M, 5, 3}, {11, 40, 13, 101}};
+  rdt_matrix m, mapped, out;
+  rdt_reason why = {""};
+  char *data[2] = {rdt_alloc(M * K, 2), rdt_alloc(M * K, 2)};
+  uint64_t sum[2];
+  for (int fortran = 0; fortran < 2; fortran++) {
+    rdt_free(util_npy(a_path, RDT_F16, fortran, M, K, 1));
+    assert_int_equal(rdt_matrix_open(a_path, &m, &why), RDT_OK);
+    assert_int_equal(rdt_matrix_open(a_path, &mapped, &why), RDT_OK);
+    rdt_matrix_map_read(&mapped);
+    assert_non_null(mapped.map);
+    assert_int_equal(rdt_matrix_create(c_path, RDT_F16, M, K, &out, &why), RDT_OK);
+    rdt_matrix_map(&out);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+      const size_t bytes = (size_t)(parts[i].rows * parts[i].cols) * 2, offset = 2 * i;
+      assert_int_equal(rdt_matrix_read_sum(&m, &parts[i], data[0], offset, &sum[0], &why), RDT_OK);
+      assert_int_equal(rdt_matrix_read_sum(&mapped, &parts[i], data[1], offset, &sum[1], &why), RDT_OK);
+      assert_memory_equal(data[0], data[1], bytes);
+      assert_true(sum[0] == sum[1] && sum[0] == rdt_bitsum_apart(data[0], offset, bytes));
+      assert_int_equal(rdt_matrix_write_sum(&out, &parts[i], data[0], offset, &sum[1], &why), RDT_OK);
+      assert_true(sum[0] == sum[1]);
+      assert_int_equal(rdt_matrix_read(&out, &parts[i], data[1], &why), RDT_OK);
+      assert_memory_equal(data[0], data[1], bytes);
+    }
+    assert_int_equal(truncate(a_path, 1000), 0);
+    assert_int_equal(rdt_matrix_read_sum(&mapped, &parts[0], data[1], 0, &sum[1], &why), RDT_ERR_IO);
+    assert_non_null(strstr(why.text, "cut short"));
+    rdt_matrix_close(&m);
+    rdt_matrix_close(&mapped);
+    rdt_matrix_close(&out);
+  }
+  for (int i = 0; i < 2; i++) rdt_free(data[i]);
 }
 
 /* ---- faults ---- */
@@ -363,7 +403,7 @@ static void test_many(void **state) {
   (void)state;
   static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64, RDT_F16, RDT_BF16};
   int count[VERDICTS] = {0}, scattered[VERDICTS] = {0};
-  uint64_t seed = 1;
+  uint64_t seed = many_seed;
   for (int run = 0; run < many_runs; run++) {
     const rdt_dtype dtype = dtypes[draw(&seed, 4)];
     const int64_t m = 40 + (int64_t)draw(&seed, 120), n = 40 + (int64_t)draw(&seed, 120),
@@ -397,11 +437,12 @@ int main(int argc, char **argv) {
   const struct CMUnitTest many[] = {cmocka_unit_test(test_many)};
   if (argc > 1) device = argv[1];
   if (argc > 2) many_runs = atoi(argv[2]);
+  if (argc > 3) many_seed = strtoull(argv[3], NULL, 10);
   if (many_runs > 0) return cmocka_run_group_tests_name("outofcore, many", many, begin, end);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),  cmocka_unit_test(test_unprotected),
-      cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),    cmocka_unit_test(test_collinear),
-      cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),   cmocka_unit_test(test_persistent),
-      cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow)};
+      cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),     cmocka_unit_test(test_unprotected),
+      cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),       cmocka_unit_test(test_mapped),
+      cmocka_unit_test(test_collinear),  cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),
+      cmocka_unit_test(test_persistent), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow)};
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }

@@ -20,12 +20,18 @@
 #include "util_cli.h"
 #include "util_product.h"
 
-enum { M = 300, N = 260, K = 210 };
+enum { M = 300, N = 260, K = 210, SIDE = 4000 /* of what a GPU multiplies while it is killed */ };
 
 static double *a, *b;
+static const char *device; /* NULL: cpu */
 
 static int begin(void **state) {
   if (util_cli_enter(state) != 0) return -1;
+  if (device) {
+    rdt_free(util_npy("a.npy", RDT_F32, false, SIDE, SIDE, 1));
+    rdt_free(util_npy("b.npy", RDT_F32, true, SIDE, SIDE, 2));
+    return 0;
+  }
   a = util_npy("a.npy", RDT_F32, false, M, K, 1);
   b = util_npy("b.npy", RDT_F32, true, K, N, 2);
   return 0;
@@ -131,13 +137,34 @@ static void test_disk_full(void **state) {
 
 /* ---- crashes ---- */
 
+static const char *limit(void) {
+  return device ? "60M" : "500k";
+}
+
 static pid_t start(void) {
   const pid_t child = fork();
   if (child != 0) return child;
   if (!freopen("/dev/null", "w", stdout)) _exit(9);
-  execl(UTIL_PROGRAM, "redoubt", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--mem-limit", "500k", "--strategy",
-        "deferred", "--resume", (char *)NULL);
+  execl(UTIL_PROGRAM, "redoubt", "matmul", "a.npy", "b.npy", "-o", "c.npy", "--mem-limit", limit(), "--strategy",
+        "deferred", "--resume", "--device", device ? device : "cpu", "--threads", device ? "4" : "2", (char *)NULL);
   _exit(9);
+}
+
+/* When the list of sums was last written; 0: there is none. */
+static int64_t written(void) {
+  struct stat st;
+  if (stat("c.npy.part.sums", &st) != 0) return 0;
+  return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+/* A GPU takes longer to begin than to multiply: until it has touched the list nothing is worth to be killed. */
+static void wait_for_list(pid_t child, int64_t before) {
+  const struct timespec moment = {0, 1000000};
+  siginfo_t ended = {0};
+  while (written() <= before && ended.si_pid == 0) {
+    nanosleep(&moment, NULL);
+    assert_int_equal(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+  }
 }
 
 static int killings = 6; /* runs of test_killed */
@@ -149,20 +176,29 @@ static void test_killed(void **state) {
   int killed = 0;
   struct timespec begin, end;
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit 500k --strategy deferred"), 0, "CLEAN");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit %s --strategy deferred --device %s --threads %d",
+                           limit(), device ? device : "cpu", device ? 4 : 2),
+                  0, "CLEAN");
   clock_gettime(CLOCK_MONOTONIC, &end);
   long took = (long)(end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+  if (device) { /* the product alone */
+    const char *text = strstr(util_cli_text, "took ");
+    assert_non_null(text);
+    took = (long)(1e9 * atof(text + 5));
+  }
   for (int run = 0; run < killings || killed < killings; run++) {
-    const int before = killed;
+    const int killed_before = killed;
     bool ended = false;
     unlink("c.npy");
     for (int again = 0; !ended; again++) {
       int code;
+      const int64_t before = written();
       const pid_t child = start();
       assert_true(child > 0);
       moment = moment * 1103515245u + 12345u;
       const long now = took / 100 * ((long)(moment >> 8) % 80 + 10L * again);
       const struct timespec wait = {now / 1000000000, now % 1000000000};
+      if (device) wait_for_list(child, before);
       nanosleep(&wait, NULL);
       kill(child, SIGKILL);
       assert_int_equal(waitpid(child, &code, 0), child);
@@ -173,7 +209,7 @@ static void test_killed(void **state) {
     assert_true(util_same_bytes("c.npy", "d.npy"));
     util_cli_expect(util_cli("verify c.npy"), 0, "are as they were written");
     none_left();
-    if (killed == before) took /= 2; /* others have left the machine since it was timed */
+    if (killed == killed_before) took /= 2; /* others have left the machine since it was timed */
   }
   print_message("killed %d times, all products as if they had not been\n", killed);
 }
@@ -236,6 +272,39 @@ static void test_resume(void **state) {
   none_left();
 }
 
+/* Blocks that several devices share have the bits of one; each line of the list says whose it is. */
+static void test_devices(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit 500k --strategy prefetch --threads 1"), 0, "CLEAN");
+  for (int n = 2; n < 4; n++) {
+    util_cli_expect(
+        util_cli("matmul a.npy b.npy -o c.npy --mem-limit 500k --strategy prefetch --threads %d --device %s "
+                 "--errors 9 --scattered --seed %d --trace t.json",
+                 n, n == 2 ? "cpu,cpu" : "cpu,cpu,cpu", n),
+        0, "of C, on cpu: wrong, computed again");
+    assert_true(util_same_bytes("c.npy", "d.npy"));
+    util_cli_expect(util_cli("verify c.npy"), 0, NULL);
+    util_cli_slurp("c.npy.sums");
+    assert_non_null(strstr(util_cli_text, "\"device\":\"cpu\""));
+    util_cli_slurp("t.json");
+    assert_non_null(strstr(util_cli_text, "1: products"));
+  }
+  leave_behind("head -n 6");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --device cpu,cpu"), 0, "resumed: 5 blocks");
+  util_cli_expect(util_cli("verify c.npy"), 0, NULL);
+  static const struct {
+    const char *devices, *words;
+  } bad[] = {{"cpu,", "run on cpu and cuda:N"},
+             {"cpu,tpu", "run on cpu and cuda:N"},
+             {"cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu,cpu", "more than 8 devices"}};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    util_cli_expect(util_cli("matmul a.npy b.npy -o e.npy --device %s", bad[i].devices), 2, bad[i].words);
+  util_cli_expect(util_cli("matmul a.npy b.npy -o e.npy --device cpu,cuda:0"), 2, "of one kind");
+  if (rdt_cuda_count(NULL) == 0)
+    util_cli_expect(util_cli("matmul a.npy b.npy -o e.npy --device cuda:all"), 3, "`redoubt info` says");
+  unlink("t.json");
+}
+
 /* ---- verify ---- */
 
 static void test_verify(void **state) {
@@ -246,7 +315,7 @@ static void test_verify(void **state) {
   assert_int_equal(
       system("printf '\\101' | dd of=c.npy bs=1 seek=$(($(stat -c %s c.npy) - 3)) conv=notrunc 2>/dev/null"), 0);
   util_cli_expect(util_cli("verify c.npy"), 1, "to 299, columns");
-  assert_non_null(strstr(util_cli_text, "to 259\n"));
+  assert_non_null(strstr(util_cli_text, "to 259, computed on cpu\n"));
   util_cli_expect(util_cli("verify c.npy --json"), 1, "\"changed\"");
   util_cli_expect(util_cli("verify d.npy.none"), 2, "cannot be opened");
   /* The last line of a block counts, as where --resume has computed it again; a line twice makes up for no other. */
@@ -308,12 +377,15 @@ static void test_bench(void **state) {
   assert_int_equal(system("test -z \"$(ls -d redoubt-outofcore-* 2>/dev/null)\""), 0);
 }
 
-/* [KILLINGS] */
+/* [KILLINGS [DEVICE]]: with a device, nothing but products on it that are killed. */
 int main(int argc, char **argv) {
+  const struct CMUnitTest killed[] = {cmocka_unit_test(test_killed)};
   if (argc > 1) killings = atoi(argv[1]);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product),   cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_disk_full), cmocka_unit_test(test_killed),
-                                     cmocka_unit_test(test_resume),    cmocka_unit_test(test_verify),
-                                     cmocka_unit_test(test_timelines), cmocka_unit_test(test_bench)};
+  if (argc > 2) device = argv[2];
+  if (device) return cmocka_run_group_tests_name("outofcore files, killed", killed, begin, end);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_product), cmocka_unit_test(test_refused),   cmocka_unit_test(test_disk_full),
+      cmocka_unit_test(test_killed),  cmocka_unit_test(test_resume),    cmocka_unit_test(test_devices),
+      cmocka_unit_test(test_verify),  cmocka_unit_test(test_timelines), cmocka_unit_test(test_bench)};
   return cmocka_run_group_tests_name("outofcore files", tests, begin, end);
 }

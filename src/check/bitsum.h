@@ -3,6 +3,7 @@
 #ifndef RDT_CHECK_BITSUM_H
 #define RDT_CHECK_BITSUM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,6 +14,9 @@ uint64_t rdt_bitsum_part(const void *data, size_t offset, size_t bytes);
 uint64_t rdt_bitsum_rows(const void *data, size_t offset, size_t bytes, size_t apart, size_t rows);
 /* The same of a part that lies at part, elsewhere than its whole. */
 uint64_t rdt_bitsum_apart(const void *part, size_t offset, size_t bytes);
+/* And the part is copied to `to`: each word is read once, so that what is summed is what is copied. past: the
+ * caches, for what nobody reads soon. */
+uint64_t rdt_bitsum_copy(void *to, const void *part, size_t offset, size_t bytes, bool past);
 
 /* The same sum, shared among threads where the buffer is long enough. */
 uint64_t rdt_bitsum_shared(const void *data, size_t bytes, int threads);

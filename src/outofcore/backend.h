@@ -58,6 +58,9 @@ typedef struct rdt_backend {
   rdt_status (*open)(const char *device, rdt_dtype in, int threads, void **dev, rdt_reason *why);
   void (*close)(void *dev);
   double (*available)(void *dev); /* bytes; INFINITY: nobody knows */
+  /* Bytes of the device's memory that are taken since it was opened, the context aside, by whomever; of the host, what
+   * the process takes at most since it last asked for buffers. */
+  double (*taken)(void *dev);
   rdt_status (*alloc)(void *dev, size_t bytes, void **memory, rdt_reason *why);
   void (*release)(void *dev, void *memory);
   /* Bytes that a lane needs beside its operands, and who loads: [0], [1]. */

@@ -1,4 +1,5 @@
 /* Between disk and memory. */
+#include <stdio.h>
 #include <string.h>
 
 #include "check/bitsum.h"
@@ -8,13 +9,34 @@
 #include "outofcore/block.h"
 
 typedef struct host {
+  double before; /* bytes of the process in memory before the last buffers */
   rdt_backend_room room;
 } host;
+
+/* Bytes of the process in memory at most, until now. */
+static double most_resident(void) {
+  char line[128];
+  double kib = 0.0;
+  FILE *f = fopen("/proc/self/status", "re");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "VmHWM: %lf", &kib) == 1) break;
+  if (f) fclose(f);
+  return 1024.0 * kib;
+}
+
+static void forget_most_resident(void) {
+  FILE *f = fopen("/proc/self/clear_refs", "we");
+  if (f) fputs("5", f), fclose(f);
+}
 
 static rdt_status open_host(const char *device, rdt_dtype in, int threads, void **dev, rdt_reason *why) {
   (void)device, (void)in, (void)threads;
   *dev = rdt_calloc(1, sizeof(host));
   return *dev ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+}
+
+static double taken(void *dev) {
+  return most_resident() - ((host *)dev)->before;
 }
 
 static double available(void *dev) {
@@ -23,7 +45,8 @@ static double available(void *dev) {
 }
 
 static rdt_status take(void *dev, size_t bytes, void **memory, rdt_reason *why) {
-  (void)dev;
+  forget_most_resident();
+  ((host *)dev)->before = most_resident();
   *memory = rdt_alloc(bytes, 1);
   return *memory ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", bytes);
 }
@@ -281,6 +304,7 @@ const rdt_backend rdt_backend_cpu = {.name = "cpu",
                                      .open = open_host,
                                      .close = rdt_free,
                                      .available = available,
+                                     .taken = taken,
                                      .alloc = take,
                                      .release = release,
                                      .workspace = workspace,

@@ -12,16 +12,18 @@
 #include "cuda/device.h"
 #include "outofcore/block.h"
 
-enum { MOST_HANDS = 16, HALF = 2 << 20 /* bytes of a copy: the link needs that much at a time */ };
+enum { MOST_HANDS = 16, HALF = 4 << 20 /* bytes of a copy: the link needs that much at a time */ };
 
-typedef struct side { /* who loads, or who stores */
+typedef struct side {   /* who loads, or who stores */
+  pthread_mutex_t lock; /* a block that is computed again is loaded while another one is */
   rdt_hand hand[MOST_HANDS];
   int n;
 } side;
 
 typedef struct device {
   rdt_blocks *blocks;
-  side in, out;
+  double before;   /* bytes that were free when it was opened */
+  side in[2], out; /* in: of A, of B */
   struct {
     bool begun; /* results were cleared, and sums of the operands added to them */
     uint64_t seal[2];
@@ -34,9 +36,11 @@ enum { SEAL_A, SEAL_B, SEAL_C };
 
 static void close_device(void *dev) {
   device *d = dev;
-  side *const sides[2] = {&d->in, &d->out};
-  for (int s = 0; s < 2 && d->blocks; s++)
+  side *const sides[3] = {&d->in[0], &d->in[1], &d->out};
+  for (int s = 0; s < 3; s++) {
     for (int i = 0; i < sides[s]->n; i++) d->blocks->hand_close(d->blocks, &sides[s]->hand[i]);
+    pthread_mutex_destroy(&sides[s]->lock);
+  }
   if (d->blocks) d->blocks->close(d->blocks);
   rdt_free(d);
 }
@@ -57,13 +61,19 @@ static rdt_status open_device(const char *name, rdt_dtype in, int threads, void 
   RDT_TRY(rdt_device_index(name, &index, why));
   device *d = rdt_calloc(1, sizeof *d);
   if (!d) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  for (int x = 0; x < 2; x++) pthread_mutex_init(&d->in[x].lock, NULL);
+  pthread_mutex_init(&d->out.lock, NULL);
   rdt_status status = rdt_blocks_open(index, in, &d->blocks, why);
-  if (status == RDT_OK) status = open_side(d, &d->in, threads < 1 ? 1 : threads, why);
-  if (status == RDT_OK) status = open_side(d, &d->out, threads / 2 < 1 ? 1 : threads / 2, why);
+  const int store = threads / 4 < 1 ? 1 : threads / 4, load = threads - store < 1 ? 1 : threads - store;
+  /* A core each. A comes in large blocks that are needed late: B must not wait for them. */
+  if (status == RDT_OK) status = open_side(d, &d->in[0], load > 2 ? load * 2 / 3 : load, why);
+  if (status == RDT_OK) status = open_side(d, &d->in[1], load, why);
+  if (status == RDT_OK) status = open_side(d, &d->out, store, why);
   if (status != RDT_OK) {
     close_device(d);
     return status;
   }
+  d->before = (double)d->blocks->free_bytes(d->blocks);
   *dev = d;
   return RDT_OK;
 }
@@ -71,6 +81,11 @@ static rdt_status open_device(const char *name, rdt_dtype in, int threads, void 
 static double available(void *dev) {
   const device *d = dev;
   return (double)d->blocks->free_bytes(d->blocks);
+}
+
+static double taken(void *dev) {
+  const device *d = dev;
+  return d->before - available(dev);
 }
 
 static rdt_status take(void *dev, size_t bytes, void **memory, rdt_reason *why) {
@@ -134,7 +149,7 @@ typedef struct moving {
   char *data; /* on the device */
   size_t line, pitch, size;
   int64_t lines, each, across, pieces; /* each: lines of a piece; across: pieces of a line */
-  bool in, seals;
+  bool in, seals;                      /* seals: loads are summed; stores always are */
   _Atomic(int64_t) next;
   _Atomic(uint64_t) seal;
   atomic_int status;
@@ -162,9 +177,8 @@ static rdt_part_of part_of(const moving *v, const piece *p) {
   return (rdt_part_of){v->part.row + p->first, p->count, v->part.col + at, length};
 }
 
-static void add_seal(moving *v, const piece *p, const char *half) {
-  const size_t offset = (size_t)p->first * v->line + p->from;
-  if (v->seals) atomic_fetch_add(&v->seal, rdt_bitsum_apart(half, offset, (size_t)p->count * p->bytes));
+static size_t offset_of(const moving *v, const piece *p) { /* in the block without gaps */
+  return (size_t)p->first * v->line + p->from;
 }
 
 static rdt_status copy(moving *v, rdt_hand *h, int which, const piece *p, rdt_reason *why) {
@@ -180,9 +194,10 @@ static rdt_status fill(moving *v, rdt_hand *h, rdt_reason *why) {
     const piece p = piece_of(v, i);
     const rdt_part_of part = part_of(v, &p);
     RDT_TRY(b->hand_wait(b, h, which, why));
-    RDT_TRY(rdt_matrix_read(v->m, &part, h->half[which], why));
+    uint64_t sum = 0;
+    RDT_TRY(rdt_matrix_read_sum(v->m, &part, h->half[which], offset_of(v, &p), v->seals ? &sum : NULL, why));
     RDT_TRY(copy(v, h, which, &p, why));
-    add_seal(v, &p, h->half[which]);
+    atomic_fetch_add(&v->seal, sum);
   }
   for (int which = 0; which < 2; which++) RDT_TRY(b->hand_wait(b, h, which, why));
   return RDT_OK;
@@ -203,8 +218,9 @@ static rdt_status drain(moving *v, rdt_hand *h, rdt_reason *why) {
     if (busy[other]) { /* while that one is copied */
       const rdt_part_of part = part_of(v, &p[other]);
       RDT_TRY(b->hand_wait(b, h, other, why));
-      RDT_TRY(rdt_matrix_write(v->m, &part, h->half[other], why));
-      add_seal(v, &p[other], h->half[other]);
+      uint64_t sum;
+      RDT_TRY(rdt_matrix_write_sum(v->m, &part, h->half[other], offset_of(v, &p[other]), &sum, why));
+      atomic_fetch_add(&v->seal, sum);
       busy[other] = false;
     }
     if (!busy[which]) return RDT_OK;
@@ -255,8 +271,7 @@ static size_t pitch_of(const rdt_tensor *t) {
   return (size_t)(t->stride[1] != 1 ? t->stride[1] : t->stride[0]) * rdt_dtype_size(t->dtype);
 }
 
-static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
-  device *d = dev;
+static rdt_status load_by(device *d, side *s, rdt_loading *l, rdt_reason *why) {
   moving v = {.d = d,
               .m = l->m,
               .part = l->part,
@@ -265,7 +280,7 @@ static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
               .in = true,
               .seals = l->protected};
   const double began = rdt_clock();
-  RDT_TRY(move(&v, &d->in, why));
+  RDT_TRY(move(&v, s, why));
   l->seconds += rdt_clock() - began;
   l->seal = atomic_load(&v.seal);
   if (!l->protected || l->axis == 0) return RDT_OK; /* A's are formed in the pass that its products need anyway */
@@ -273,10 +288,19 @@ static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
   return d->blocks->sums(d->blocks, RDT_BLOCKS_LOADED, &l->to, &rows, NULL, -1, why);
 }
 
+static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
+  device *d = dev;
+  side *s = &d->in[l->axis];
+  pthread_mutex_lock(&s->lock);
+  const rdt_status status = load_by(d, s, l, why);
+  pthread_mutex_unlock(&s->lock);
+  return status;
+}
+
 static rdt_status store(void *dev, const rdt_matrix *m, const rdt_part_of *part, const rdt_tensor *from, uint64_t *sum,
                         rdt_reason *why) {
   device *d = dev;
-  moving v = {.d = d, .m = m, .part = *part, .data = from->data, .pitch = pitch_of(from), .seals = true};
+  moving v = {.d = d, .m = m, .part = *part, .data = from->data, .pitch = pitch_of(from)};
   RDT_TRY(move(&v, &d->out, why));
   *sum = atomic_load(&v.seal);
   return RDT_OK;
@@ -431,6 +455,7 @@ const rdt_backend rdt_backend_cuda = {.name = "cuda",
                                       .open = open_device,
                                       .close = close_device,
                                       .available = available,
+                                      .taken = taken,
                                       .alloc = take,
                                       .release = release,
                                       .workspace = workspace,

@@ -78,8 +78,9 @@ rdt_status rdt_ledger_create(const char *path, const rdt_ledger_head *head, int 
 
 rdt_status rdt_ledger_append(int fd, const char *path, const rdt_ledger_block *b, rdt_reason *why) {
   char text[256];
-  snprintf(text, sizeof text, "{\"block\":[%" PRId64 ",%" PRId64 "],\"sum\":\"%016" PRIx64 "\",\"verdict\":\"%s\"}",
-           b->i, b->j, b->sum, rdt_verdict_name(b->verdict));
+  snprintf(text, sizeof text,
+           "{\"block\":[%" PRId64 ",%" PRId64 "],\"sum\":\"%016" PRIx64 "\",\"verdict\":\"%s\",\"device\":\"%s\"}",
+           b->i, b->j, b->sum, rdt_verdict_name(b->verdict), b->device);
   return put(fd, path, text, sizeof text, why);
 }
 
@@ -137,6 +138,8 @@ static bool take_block(const cJSON *doc, const rdt_ledger_head *h, rdt_ledger_bl
   b->i = (int64_t)i;
   b->j = (int64_t)j;
   b->sum = strtoull(sum, &end, 16);
+  snprintf(b->device, sizeof b->device, "%s", take_text(doc, "device"));
+  rdt_text_tame(b->device, '?');
   for (int v = RDT_CLEAN; v <= RDT_DETECTED; v++)
     if (strcmp(verdict, rdt_verdict_name((rdt_verdict)v)) == 0) b->verdict = (rdt_verdict)v;
   return strlen(sum) == 16 && !*end;

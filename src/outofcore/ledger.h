@@ -5,6 +5,7 @@
 
 #include <redoubt/status.h>
 
+#include "outofcore/devices.h"
 #include "outofcore/splits.h"
 
 /* A file as it was: another one is another product. */
@@ -25,6 +26,7 @@ typedef struct rdt_ledger_block {
   int64_t i, j;
   uint64_t sum;
   rdt_verdict verdict;
+  char device[RDT_DEVICE_NAME]; /* that computed it */
 } rdt_ledger_block;
 
 rdt_ledger_file rdt_ledger_file_of(const rdt_matrix *m);

@@ -21,6 +21,17 @@ typedef struct names {
   char *part, *part_sums, *sums;
 } names;
 
+/* A device's share: the same task and blocks, buffers of its own. */
+typedef struct share {
+  rdt_task task;
+  rdt_arrangement where; /* done: what others compute is, too */
+  char *memory[RDT_MEMORIES];
+  rdt_matmul_result result;
+  rdt_pipeline_job job;
+  rdt_status status;
+  rdt_reason why;
+} share;
+
 typedef struct state {
   rdt_context *ctx;
   const rdt_matmul_job *job;
@@ -29,8 +40,8 @@ typedef struct state {
   rdt_matrix a, b, c;
   int ledger;
   rdt_ledger_head head;
-  rdt_arrangement where;
-  char *memory[RDT_MEMORIES];
+  rdt_devices devices;
+  share share[RDT_MOST_DEVICES];
   bool published; /* a crash came between the two last renames */
 } state;
 
@@ -100,10 +111,13 @@ static rdt_status open_operands(state *s, rdt_reason *why) {
 }
 
 static rdt_status set_task(state *s, rdt_reason *why) {
-  const char *device = s->job->device ? s->job->device : "cpu";
   rdt_task *t = &s->r->task;
+  char *device = s->r->device;
+  double most = INFINITY;
+  RDT_TRY(rdt_devices_of(s->job->device ? s->job->device : "cpu", &s->devices, why));
+  const int n = s->devices.n;
   *t = (rdt_task){.ctx = s->ctx,
-                  .on = rdt_backend_find(device),
+                  .on = s->devices.on,
                   .m = s->a.rows,
                   .n = s->b.cols,
                   .k = s->a.cols,
@@ -111,13 +125,22 @@ static rdt_status set_task(state *s, rdt_reason *why) {
                   .out = rdt_dtype_accumulator(s->a.dtype),
                   .fortran = {s->a.fortran, s->b.fortran},
                   .protected = s->job->protected,
-                  .threads = s->ctx->threads};
-  if (!t->on) return rdt_fail(why, RDT_ERR_NAME, "--device %.60s: products of files run on cpu and cuda:N", device);
-  snprintf(s->r->device, sizeof s->r->device, "%s", device);
-  RDT_TRY(t->on->open(device, t->in, t->threads, &t->dev, why));
-  const double most = t->on->available(t->dev);
+                  .threads = s->ctx->threads > n ? s->ctx->threads / n : 1,
+                  .devices = n};
+  for (int i = 0; i < n; i++) {
+    rdt_task *own = &s->share[i].task;
+    device += sprintf(device, "%s%s", i > 0 ? "," : "", s->devices.name[i]);
+    *own = *t;
+    RDT_TRY(t->on->open(s->devices.name[i], t->in, t->threads, &own->dev, why));
+    most = fmin(most, t->on->available(own->dev));
+  }
+  t->dev = s->share[0].task.dev; /* what is measured is measured there */
+  if (t->on->far) {
+    rdt_matrix_map_read(&s->a);
+    rdt_matrix_map_read(&s->b);
+  }
   s->r->limit = s->job->mem_limit;
-  if (s->r->limit == 0) s->r->limit = isfinite(most) ? (size_t)(most / 2.0) : (size_t)1 << 30;
+  if (s->r->limit == 0) s->r->limit = isfinite(most) ? (size_t)(most / 2.0 / n) : (size_t)1 << 30;
   return RDT_OK;
 }
 
@@ -153,14 +176,15 @@ static rdt_status same_product(const state *s, const rdt_ledger_head *was, rdt_r
 /* A block counts as finished if what lies in the file has its sum: what a power failure has lost is computed again. */
 static rdt_status take_finished(void *user, const rdt_ledger_head *head, const rdt_ledger_block *b, rdt_reason *why) {
   state *s = user;
-  if (!s->where.done) return RDT_OK; /* only the head is asked for */
+  const rdt_arrangement *where = &s->share[0].where;
+  if (!where->done) return RDT_OK; /* only the head is asked for */
   const int64_t block = b->i * rdt_blocks_of(head->n, head->splits.n) + b->j;
   const rdt_part_of part = rdt_part_of_c(&s->r->task, &s->r->splits, b->i, b->j);
   uint64_t sum;
-  RDT_TRY(rdt_matrix_sum(&s->c, &part, s->where.buffer, RDT_ARRANGED_BUFFER, &sum, why));
+  RDT_TRY(rdt_matrix_sum(&s->c, &part, where->buffer, RDT_ARRANGED_BUFFER, &sum, why));
   const unsigned char bit = (unsigned char)(1u << block % 8);
-  if (sum != b->sum || (s->where.done[block / 8] & bit)) return RDT_OK;
-  s->where.done[block / 8] |= bit;
+  if (sum != b->sum || (where->done[block / 8] & bit)) return RDT_OK;
+  where->done[block / 8] |= bit;
   s->r->resumed++;
   if (b->verdict > s->r->verdict) s->r->verdict = b->verdict;
   return RDT_OK;
@@ -184,31 +208,37 @@ static rdt_status lock(const state *s, rdt_reason *why) {
   return rdt_fail(why, RDT_ERR_IO, "%.200s: another process is writing it", s->names.part);
 }
 
-static rdt_status allocate(state *s, rdt_reason *why) {
-  const rdt_task *t = &s->r->task;
-  RDT_TRY(rdt_arrange(t, &s->r->splits, NULL, &s->where, why));
-  s->r->buffers = rdt_arranged_bytes(t, &s->where);
-  s->r->beside = s->where.beside;
-  if (s->r->buffers + s->where.beside > s->r->limit)
-    return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little to go on: the plan takes %zu bytes", s->r->limit,
-                    s->r->buffers + s->where.beside);
+static rdt_status allocate_share(state *s, share *x, rdt_reason *why) {
+  const rdt_task *t = &x->task;
   void *memory;
-  RDT_TRY(t->on->alloc(t->dev, s->where.bytes[RDT_MEMORY_BACKEND], &memory, why));
-  s->memory[RDT_MEMORY_BACKEND] = memory;
-  s->memory[RDT_MEMORY_HOST] = rdt_alloc(s->where.bytes[RDT_MEMORY_HOST], 1);
-  if (!s->memory[RDT_MEMORY_HOST])
-    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", s->where.bytes[RDT_MEMORY_HOST]);
-  RDT_TRY(rdt_arrange(t, &s->r->splits, s->memory, &s->where, why));
-  const int64_t blocks = rdt_blocks_of(t->m, s->r->splits.m) * rdt_blocks_of(t->n, s->r->splits.n);
-  memset(s->where.done, 0, (size_t)(blocks + 7) / 8);
+  RDT_TRY(rdt_arrange(t, &s->r->splits, NULL, &x->where, why));
+  s->r->buffers = rdt_arranged_bytes(t, &x->where);
+  s->r->beside = x->where.beside;
+  if (s->r->buffers + s->r->beside > s->r->limit)
+    return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little to go on: the plan takes %zu bytes", s->r->limit,
+                    s->r->buffers + s->r->beside);
+  RDT_TRY(t->on->alloc(t->dev, x->where.bytes[RDT_MEMORY_BACKEND], &memory, why));
+  x->memory[RDT_MEMORY_BACKEND] = memory;
+  x->memory[RDT_MEMORY_HOST] = rdt_alloc(x->where.bytes[RDT_MEMORY_HOST], 1);
+  if (!x->memory[RDT_MEMORY_HOST])
+    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", x->where.bytes[RDT_MEMORY_HOST]);
+  return rdt_arrange(t, &s->r->splits, x->memory, &x->where, why);
+}
+
+static int64_t blocks_of(const state *s) {
+  return rdt_blocks_of(s->r->task.m, s->r->splits.m) * rdt_blocks_of(s->r->task.n, s->r->splits.n);
+}
+
+static rdt_status allocate(state *s, rdt_reason *why) {
+  for (int i = 0; i < s->devices.n; i++) RDT_TRY(allocate_share(s, &s->share[i], why));
+  memset(s->share[0].where.done, 0, (size_t)(blocks_of(s) + 7) / 8);
   return RDT_OK;
 }
 
 /* The result has its name already, and the list does not: then nothing is left to compute. What else lies there is an
  * older product, which nobody writes over. */
 static rdt_status is_whole(const state *s, rdt_reason *why) {
-  const int64_t blocks = rdt_blocks_of(s->r->task.m, s->r->splits.m) * rdt_blocks_of(s->r->task.n, s->r->splits.n);
-  if (!s->published || s->r->resumed == blocks) return RDT_OK;
+  if (!s->published || s->r->resumed == blocks_of(s)) return RDT_OK;
   return rdt_fail(
       why, RDT_ERR_ARG,
       "%.200s: --resume cannot go on: %.200s is gone, and what lies at %.200s is not what it became; delete "
@@ -285,6 +315,117 @@ static rdt_status verify_result(state *s, rdt_reason *why) {
                   s->job->c, v.bad, v.blocks);
 }
 
+/* ---- the pipelines ---- */
+
+static bool is_done(const unsigned char *done, int64_t block) {
+  return done[block / 8] >> block % 8 & 1;
+}
+
+/* What is left, in pieces of one length that follow each other: they share blocks of A. To a device, what others have
+ * looks done. */
+static void deal(state *s) {
+  const int64_t all = blocks_of(s), n = s->devices.n;
+  unsigned char *first = s->share[0].where.done;
+  int64_t left = 0, at = 0;
+  for (int64_t b = 0; b < all; b++) left += !is_done(first, b);
+  for (int i = 1; i < n; i++) memset(s->share[i].where.done, 0xff, (size_t)(all + 7) / 8);
+  for (int64_t b = 0; b < all; b++) {
+    if (is_done(first, b)) continue;
+    const int64_t owner = at++ * n / left;
+    if (owner == 0) continue;
+    first[b / 8] |= (unsigned char)(1u << b % 8);
+    s->share[owner].where.done[b / 8] &= (unsigned char)~(1u << b % 8);
+  }
+}
+
+static void tell_device(rdt_timeline *t, int64_t from, int device) {
+  for (int64_t i = from; t && i < t->n; i++) t->list[i].device = device;
+}
+
+/* Each device by itself: the last one ends it. */
+static void forecast(state *s) {
+  rdt_forecast *f = &s->r->forecast;
+  *f = (rdt_forecast){0};
+  for (int i = 0; i < s->devices.n; i++) {
+    rdt_forecast one;
+    const int64_t at[2] = {s->job->predicted ? s->job->predicted->n : 0, s->job->best ? s->job->best->n : 0};
+    rdt_forecast_of(&s->share[i].task, &s->r->splits, s->share[i].where.done, &s->r->rates, &one, s->job->predicted,
+                    s->job->best);
+    tell_device(s->job->predicted, at[0], i);
+    tell_device(s->job->best, at[1], i);
+    f->seconds = fmax(f->seconds, one.seconds);
+    f->best = fmax(f->best, one.best);
+    f->loading += one.loading, f->multiplying += one.multiplying, f->storing += one.storing;
+    f->load_bytes += one.load_bytes, f->store_bytes += one.store_bytes, f->flops += one.flops;
+    f->steps += one.steps, f->blocks += one.blocks;
+  }
+}
+
+static void *run_share(void *self) {
+  share *x = self;
+  x->status = rdt_pipeline_run(&x->job, &x->result, &x->why);
+  return NULL;
+}
+
+static void add_up(rdt_matmul_result *r, const rdt_matmul_result *x) {
+  r->seconds = fmax(r->seconds, x->seconds);
+  r->load_seconds += x->load_seconds;
+  r->store_seconds += x->store_seconds;
+  r->busy_seconds += x->busy_seconds;
+  r->product_seconds += x->product_seconds;
+  r->load_bytes += x->load_bytes;
+  r->store_bytes += x->store_bytes;
+  r->flops += x->flops;
+  if (x->verdict > r->verdict) r->verdict = x->verdict;
+  r->checks += x->checks;
+  r->suspects += x->suspects;
+  r->faults += x->faults;
+  r->unchecked += x->unchecked;
+  r->rebuilt += x->rebuilt;
+  r->recomputed += x->recomputed;
+  r->planted += x->planted;
+  r->ratio = fmax(r->ratio, x->ratio);
+  r->floor = fmax(r->floor, x->floor);
+  r->bound = fmax(r->bound, x->bound);
+  r->peak = fmax(r->peak, x->peak);
+}
+
+static rdt_status run_shares(state *s, rdt_reason *why) {
+  pthread_t thread[RDT_MOST_DEVICES];
+  rdt_pipeline_shared shared = {.began = rdt_clock(), .all = s->r->forecast.flops};
+  int begun = 1;
+  pthread_mutex_init(&shared.lock, NULL);
+  for (int i = 0; i < s->devices.n; i++) {
+    share *x = &s->share[i];
+    x->result = (rdt_matmul_result){.verdict = RDT_CLEAN};
+    x->job = (rdt_pipeline_job){.shared = &shared,
+                                .number = i,
+                                .device = s->devices.name[i],
+                                .ctx = s->ctx,
+                                .asked = s->job,
+                                .task = &x->task,
+                                .splits = &s->r->splits,
+                                .where = &x->where,
+                                .a = &s->a,
+                                .b = &s->b,
+                                .c = &s->c,
+                                .ledger = s->ledger,
+                                .ledger_path = s->names.part_sums};
+  }
+  while (begun < s->devices.n && pthread_create(&thread[begun], NULL, run_share, &s->share[begun]) == 0) begun++;
+  run_share(&s->share[0]);
+  for (int i = 1; i < begun; i++) pthread_join(thread[i], NULL);
+  for (int i = begun; i < s->devices.n; i++) run_share(&s->share[i]); /* no thread was to be had: one after the other */
+  pthread_mutex_destroy(&shared.lock);
+  rdt_status status = RDT_OK;
+  for (int i = 0; i < s->devices.n; i++) {
+    const share *x = &s->share[i];
+    add_up(s->r, &x->result);
+    if (status == RDT_OK && x->status != RDT_OK) status = rdt_fail(why, x->status, "%s", x->why.text);
+  }
+  return status;
+}
+
 static rdt_status run(state *s, rdt_reason *why) {
   RDT_TRY(make_names(s->job->c, &s->names, why));
   RDT_TRY(open_operands(s, why));
@@ -294,32 +435,26 @@ static rdt_status run(state *s, rdt_reason *why) {
     RDT_TRY(go_on(s, why));
   else
     RDT_TRY(begin(s, why));
-  rdt_forecast_of(&s->r->task, &s->r->splits, s->where.done, &s->r->rates, &s->r->forecast, s->job->predicted,
-                  s->job->best);
-  const rdt_pipeline_job job = {.ctx = s->ctx,
-                                .asked = s->job,
-                                .task = &s->r->task,
-                                .splits = &s->r->splits,
-                                .where = &s->where,
-                                .a = &s->a,
-                                .b = &s->b,
-                                .c = &s->c,
-                                .ledger = s->ledger,
-                                .ledger_path = s->names.part_sums};
-  RDT_TRY(rdt_pipeline_run(&job, s->r, why));
+  deal(s);
+  forecast(s);
+  RDT_TRY(run_shares(s, why));
   RDT_TRY(publish(s, why));
   return verify_result(s, why);
+}
+
+static void close_share(share *x) {
+  const rdt_task *t = &x->task;
+  if (x->memory[RDT_MEMORY_BACKEND]) t->on->release(t->dev, x->memory[RDT_MEMORY_BACKEND]);
+  rdt_free(x->memory[RDT_MEMORY_HOST]);
+  if (t->dev) t->on->close(t->dev);
 }
 
 rdt_status rdt_matmul(rdt_context *ctx, const rdt_matmul_job *job, rdt_matmul_result *result, rdt_reason *why) {
   state s = {.ctx = ctx, .job = job, .r = result, .ledger = -1, .a.fd = -1, .b.fd = -1, .c.fd = -1};
   *result = (rdt_matmul_result){.verdict = RDT_CLEAN};
   const rdt_status status = run(&s, why);
-  rdt_task *t = &result->task;
-  if (s.memory[RDT_MEMORY_BACKEND]) t->on->release(t->dev, s.memory[RDT_MEMORY_BACKEND]);
-  rdt_free(s.memory[RDT_MEMORY_HOST]);
-  if (t->dev) t->on->close(t->dev);
-  t->dev = NULL;
+  for (int i = 0; i < s.devices.n; i++) close_share(&s.share[i]);
+  result->task.dev = NULL;
   rdt_matrix_close(&s.a);
   rdt_matrix_close(&s.b);
   rdt_matrix_close(&s.c);

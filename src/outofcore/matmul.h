@@ -5,6 +5,7 @@
 #include <redoubt/context.h>
 
 #include "inject/fault.h"
+#include "outofcore/devices.h"
 #include "outofcore/splits.h"
 
 /* Faults to plant: in one block, of one product, which the seed chooses. */
@@ -19,8 +20,8 @@ typedef struct rdt_matmul_plant {
 
 typedef struct rdt_matmul_job {
   const char *a, *b, *c; /* .npy files */
-  const char *device;    /* NULL: "cpu"; "cuda:0" */
-  size_t mem_limit; /* bytes of all buffers, of the device's own memory where it has some; 0: half of what is free */
+  const char *device;    /* NULL: "cpu"; "cuda:0"; several, as "cuda:0,cuda:1" or "cuda:all", share the blocks of C */
+  size_t mem_limit; /* bytes of all buffers, of each device's own memory where it has some; 0: half of what is free */
   rdt_strategy strategy;
   bool protected; /* scheme rowcol; else none */
   bool recompute; /* never rebuild from checksums: a block that is wrong is computed again */
@@ -34,12 +35,13 @@ typedef struct rdt_matmul_job {
 
 typedef struct rdt_matmul_result {
   rdt_task task;
-  char device[32];
+  char device[RDT_MOST_DEVICES * RDT_DEVICE_NAME]; /* their names */
   rdt_splits splits;
   int64_t resumed;       /* blocks that were finished before */
   rdt_forecast forecast; /* of the others */
   rdt_rates rates;
   size_t buffers, beside; /* bytes, as the plan has them */
+  double peak;            /* bytes that were taken at most, as the system has them: of the device, or of the process */
   size_t limit;
   double seconds;                                   /* of the pipeline */
   double load_seconds, store_seconds, busy_seconds; /* its threads at work */
@@ -63,6 +65,7 @@ rdt_status rdt_matmul(rdt_context *ctx, const rdt_matmul_job *job, rdt_matmul_re
 typedef struct rdt_verified {
   int64_t i, j;
   rdt_part_of part;
+  const char *device; /* that computed it; "" in lists that do not say */
   bool ok;
 } rdt_verified;
 typedef struct rdt_verify_result {

@@ -30,10 +30,6 @@ static rdt_status whole_read(const rdt_matrix *m, void *data, size_t bytes, size
 
 static rdt_status whole_write(const rdt_matrix *m, const void *data, size_t bytes, size_t at, rdt_reason *why) {
   const char *p = data;
-  if (m->map) {
-    memcpy(m->map + at, data, bytes);
-    return RDT_OK;
-  }
   while (bytes > 0) {
     const ssize_t put = pwrite(m->fd, p, bytes, (off_t)at);
     if (put < 0 && errno == EINTR) continue;
@@ -103,6 +99,28 @@ void rdt_matrix_map(rdt_matrix *m) {
   const int now = (double)st.st_size < 0.5 * rdt_memory_available() ? MAP_POPULATE : 0;
   void *map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | now, m->fd, 0);
   if (map != MAP_FAILED) m->map = map;
+}
+
+/* Is the file in memory? By pages all over it. Those of others' files the system may call so without looking. */
+static bool is_resident(const char *map, size_t bytes) {
+  enum { LOOKS = 256 };
+  const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+  for (size_t i = 0; i < LOOKS; i++) {
+    unsigned char there = 0;
+    if (mincore((char *)map + pages * i / LOOKS * page, page, &there) != 0 || !(there & 1)) return false;
+  }
+  return true;
+}
+
+void rdt_matrix_map_read(rdt_matrix *m) {
+  const size_t bytes = m->offset + m->bytes;
+  if (m->map) return;
+  void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, m->fd, 0);
+  if (map == MAP_FAILED) return;
+  if (is_resident(map, bytes))
+    m->map = map;
+  else
+    munmap(map, bytes);
 }
 
 void rdt_matrix_close(rdt_matrix *m) {
@@ -176,10 +194,50 @@ rdt_status rdt_matrix_read(const rdt_matrix *m, const rdt_part_of *part, void *d
   return RDT_OK;
 }
 
+/* Who reads a mapping beyond the end of its file is killed. */
+static rdt_status still_whole(const rdt_matrix *m, rdt_reason *why) {
+  struct stat st;
+  if (fstat(m->fd, &st) != 0) return rdt_file_fail(why, m->path, "read", errno, "");
+  if ((size_t)st.st_size >= m->offset + m->bytes) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be read: it was cut short meanwhile", m->path);
+}
+
+rdt_status rdt_matrix_read_sum(const rdt_matrix *m, const rdt_part_of *part, void *data, size_t offset, uint64_t *sum,
+                               rdt_reason *why) {
+  const runs r = runs_of(m, part);
+  uint64_t all = 0;
+  if (!m->map) {
+    RDT_TRY(rdt_matrix_read(m, part, data, why));
+    if (sum) *sum = rdt_bitsum_apart(data, offset, (size_t)r.count * r.bytes);
+    return RDT_OK;
+  }
+  RDT_TRY(still_whole(m, why));
+  for (int64_t i = 0; i < r.count; i++) {
+    const size_t at = (size_t)i * r.bytes;
+    all += rdt_bitsum_copy((char *)data + at, m->map + r.at + (size_t)i * r.apart, offset + at, r.bytes, false);
+  }
+  if (sum) *sum = all;
+  return RDT_OK;
+}
+
 rdt_status rdt_matrix_write(const rdt_matrix *m, const rdt_part_of *part, const void *data, rdt_reason *why) {
   const runs r = runs_of(m, part);
   for (int64_t i = 0; i < r.count; i++)
     RDT_TRY(whole_write(m, (const char *)data + (size_t)i * r.bytes, r.bytes, r.at + (size_t)i * r.apart, why));
+  return RDT_OK;
+}
+
+rdt_status rdt_matrix_write_sum(const rdt_matrix *m, const rdt_part_of *part, const void *data, size_t offset,
+                                uint64_t *sum, rdt_reason *why) {
+  const runs r = runs_of(m, part);
+  *sum = 0;
+  for (int64_t i = 0; m->map && i < r.count; i++) {
+    const size_t at = (size_t)i * r.bytes;
+    *sum += rdt_bitsum_copy(m->map + r.at + (size_t)i * r.apart, (const char *)data + at, offset + at, r.bytes, true);
+  }
+  if (m->map) return RDT_OK;
+  RDT_TRY(rdt_matrix_write(m, part, data, why));
+  *sum = rdt_bitsum_apart(data, offset, (size_t)r.count * r.bytes);
   return RDT_OK;
 }
 

@@ -1,4 +1,4 @@
-#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "outofcore/pipeline_state.h"
@@ -34,12 +34,14 @@ static void count(rdt_pipeline *p, int64_t *counter, int64_t n) {
 
 /* A span that ends now. */
 static void note(rdt_pipeline *p, rdt_span span, double since) {
+  rdt_pipeline_shared *x = p->job->shared;
   if (!p->job->asked->measured) return;
-  span.begin = since - p->began;
-  span.end = rdt_clock() - p->began;
-  pthread_mutex_lock(&p->lock);
+  span.device = p->job->number;
+  span.begin = since - x->began;
+  span.end = rdt_clock() - x->began;
+  pthread_mutex_lock(&x->lock);
   rdt_timeline_add(p->job->asked->measured, &span);
-  pthread_mutex_unlock(&p->lock);
+  pthread_mutex_unlock(&x->lock);
 }
 
 /* ---- blocks ---- */
@@ -145,25 +147,38 @@ rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other,
 
 /* ---- the threads ---- */
 
+typedef struct loader {
+  rdt_pipeline *p;
+  int first, last; /* operands */
+} loader;
+
+/* Where each operand has a loader, A's runs ahead, up to its next row of blocks, and B's never gets before it: what is
+ * needed first is loaded first. */
 static void *load_all(void *self) {
-  rdt_pipeline *p = self;
+  const loader *own = self;
+  rdt_pipeline *p = own->p;
   rdt_walk w;
   rdt_step s;
   rdt_reason why = {""};
   rdt_walk_begin(&w, p->job->task, p->job->splits, (unsigned char *)p->job->where->done);
   while (rdt_walk_next(&w, &s)) {
-    for (int x = 0; x < 2; x++) {
+    for (int x = own->first; x <= own->last; x++) {
       if (!s.load[x]) continue;
       if (!wait_for(p, &p->computed, s.after[x])) return NULL;
+      if (own->first == 1 && !wait_for(p, &p->loaded[0], w.steps - 1)) return NULL;
       const double since = rdt_clock();
-      const rdt_status status = rdt_pipeline_load(p, &s, x, &p->result->load_seconds, &why);
+      double seconds = 0.0;
+      const rdt_status status = rdt_pipeline_load(p, &s, x, &seconds, &why);
       if (status != RDT_OK) {
         stop(p, status, &why);
         return NULL;
       }
       const rdt_part_of part = rdt_pipeline_part(p, &s, x);
       const double bytes = (double)part.rows * (double)part.cols * (double)rdt_dtype_size(p->job->task->in);
+      pthread_mutex_lock(&p->lock);
       p->result->load_bytes += bytes;
+      p->result->load_seconds += seconds;
+      pthread_mutex_unlock(&p->lock);
       note(p,
            (rdt_span){.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
                       .row = x == 0 ? s.i : s.t,
@@ -171,7 +186,7 @@ static void *load_all(void *self) {
                       .bytes = bytes},
            since);
     }
-    count(p, &p->loaded, 1);
+    for (int x = own->first; x <= own->last; x++) count(p, &p->loaded[x], 1);
   }
   return NULL;
 }
@@ -195,7 +210,11 @@ static rdt_status store_one(rdt_pipeline *p, int slot, rdt_reason *why) {
                     "block %lld, %lld of C changed in memory while it was written; --resume computes it again",
                     (long long)e->i, (long long)e->j);
   done.sum = sum;
-  return rdt_ledger_append(j->ledger, j->ledger_path, &done, why);
+  snprintf(done.device, sizeof done.device, "%s", j->device);
+  pthread_mutex_lock(&j->shared->lock);
+  const rdt_status status = rdt_ledger_append(j->ledger, j->ledger_path, &done, why);
+  pthread_mutex_unlock(&j->shared->lock);
+  return status;
 }
 
 static bool next_finished(rdt_pipeline *p, int64_t ordinal) {
@@ -235,7 +254,7 @@ static rdt_status compute(rdt_pipeline *p, int lane) {
   RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_INPUT, 0, why));
   RDT_TRY(rdt_pipeline_multiply(p, s, false, why));
   RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_ACCUM, 0, why));
-  p->entry[s->slot[2]] = (rdt_ledger_block){s->i, s->j, 0, p->entry[s->slot[2]].verdict};
+  p->entry[s->slot[2]] = (rdt_ledger_block){.i = s->i, .j = s->j, .verdict = p->entry[s->slot[2]].verdict};
   if (s->part == 0) p->entry[s->slot[2]].verdict = t->protected ? RDT_CLEAN : RDT_UNCHECKED;
   p->lane[lane].changed = -1;
   if (!t->protected) return t->on->wait(t->dev, lane, why);
@@ -289,12 +308,29 @@ static rdt_status end_group(rdt_pipeline *p, int n, rdt_reason *why) {
   return RDT_OK;
 }
 
-static void tell(const rdt_pipeline *p) {
+static void see_memory(const rdt_pipeline *p) {
+  const rdt_task *t = p->job->task;
+  const double taken = t->on->taken(t->dev);
+  if (taken > p->result->peak) p->result->peak = taken;
+}
+
+static void tell(const rdt_pipeline *p, double flops) {
   const rdt_matmul_job *asked = p->job->asked;
-  const rdt_matmul_result *r = p->result;
-  if (!asked->progress) return;
-  const double seconds = rdt_clock() - p->began;
-  asked->progress(asked->user, r->flops / r->forecast.flops, seconds > 0.0 ? 1e-9 * r->flops / seconds : 0.0);
+  rdt_pipeline_shared *x = p->job->shared;
+  pthread_mutex_lock(&x->lock);
+  x->flops += flops;
+  const double seconds = rdt_clock() - x->began;
+  if (asked->progress) asked->progress(asked->user, x->flops / x->all, seconds > 0.0 ? 1e-9 * x->flops / seconds : 0.0);
+  pthread_mutex_unlock(&x->lock);
+}
+
+/* Another device has failed: nobody waits any more. */
+static rdt_status halt(rdt_pipeline *p) {
+  pthread_mutex_lock(&p->lock);
+  p->stop = true;
+  pthread_cond_broadcast(&p->moved);
+  pthread_mutex_unlock(&p->lock);
+  return RDT_OK;
 }
 
 static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
@@ -305,8 +341,9 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
   while (rdt_walk_next(&w, &p->lane[0].step)) {
     int n = 1;
     while (p->lane[n - 1].step.again && rdt_walk_next(&w, &p->lane[n].step)) n++;
+    if (atomic_load(&p->job->shared->stop)) return halt(p);
     if (atomic_load(&p->job->ctx->cancelled)) return rdt_fail(why, RDT_ERR_CANCELLED, "cancelled; --resume goes on");
-    if (!wait_for(p, &p->loaded, w.steps)) return RDT_OK;
+    if (!wait_for(p, &p->loaded[0], w.steps) || !wait_for(p, &p->loaded[1], w.steps)) return RDT_OK;
     for (int i = 0; i < n; i++)
       if (p->lane[i].step.first && !wait_for(p, &p->stored, p->lane[i].step.ordinal - slots + 1)) return RDT_OK;
     const double since = rdt_clock();
@@ -318,9 +355,10 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
       const rdt_part_of a = rdt_pipeline_part(p, s, 0), b = rdt_pipeline_part(p, s, 1);
       const double flops = 2.0 * (double)a.rows * (double)a.cols * (double)b.cols;
       p->result->flops += flops;
+      tell(p, flops);
       note(p, (rdt_span){.kind = RDT_SPAN_PRODUCT, .lane = i, .row = s->i, .col = s->j, .flops = flops}, since);
     }
-    tell(p);
+    see_memory(p);
   }
   return RDT_OK;
 }
@@ -346,16 +384,18 @@ static rdt_status prepare(rdt_pipeline *p, rdt_reason *why) {
 
 rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *result, rdt_reason *why) {
   rdt_pipeline p = {.job = job, .result = result};
-  pthread_t loader, saver;
+  const int loaders = job->task->on->copies ? 1 : 2; /* of a disk, blocks come one after the other */
+  const loader loader_of[2] = {{&p, 0, 2 - loaders}, {&p, 1, 1}};
+  pthread_t loads[2], saver;
+  int begun = 0;
   rdt_reason own = {""};
   RDT_TRY(prepare(&p, why));
   pthread_mutex_init(&p.lock, NULL);
   pthread_cond_init(&p.moved, NULL);
   const double products = job->task->on->product_seconds(job->task->dev);
   rdt_status status = RDT_OK;
-  p.began = rdt_clock();
-  const bool loads = pthread_create(&loader, NULL, load_all, &p) == 0;
-  const bool stores = loads && pthread_create(&saver, NULL, store_all, &p) == 0;
+  while (begun < loaders && pthread_create(&loads[begun], NULL, load_all, (void *)&loader_of[begun]) == 0) begun++;
+  const bool stores = begun == loaders && pthread_create(&saver, NULL, store_all, &p) == 0;
   if (stores)
     status = compute_all(&p, &own);
   else
@@ -365,9 +405,10 @@ rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *resu
   p.ended = true;
   pthread_cond_broadcast(&p.moved);
   pthread_mutex_unlock(&p.lock);
-  if (loads) pthread_join(loader, NULL);
+  for (int i = 0; i < begun; i++) pthread_join(loads[i], NULL);
   if (stores) pthread_join(saver, NULL);
-  result->seconds = rdt_clock() - p.began;
+  result->seconds = rdt_clock() - job->shared->began;
+  if (p.status != RDT_OK) atomic_store(&job->shared->stop, true);
   result->product_seconds = job->task->on->product_seconds(job->task->dev) - products;
   pthread_cond_destroy(&p.moved);
   pthread_mutex_destroy(&p.lock);

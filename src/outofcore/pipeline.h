@@ -3,10 +3,23 @@
 #ifndef RDT_OUTOFCORE_PIPELINE_H
 #define RDT_OUTOFCORE_PIPELINE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "outofcore/ledger.h"
 #include "outofcore/matmul.h"
 
+/* What the pipelines of several devices have in common. */
+typedef struct rdt_pipeline_shared {
+  pthread_mutex_t lock; /* of the list of sums, events, timelines, progress */
+  double began, flops, all;
+  atomic_bool stop; /* one of them has failed */
+} rdt_pipeline_shared;
+
 typedef struct rdt_pipeline_job {
+  rdt_pipeline_shared *shared;
+  int number;         /* of the device */
+  const char *device; /* its name */
   rdt_context *ctx;
   const rdt_matmul_job *asked;
   const rdt_task *task;

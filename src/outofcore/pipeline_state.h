@@ -2,8 +2,6 @@
 #ifndef RDT_OUTOFCORE_PIPELINE_STATE_H
 #define RDT_OUTOFCORE_PIPELINE_STATE_H
 
-#include <pthread.h>
-
 #include "outofcore/pipeline.h"
 
 typedef struct rdt_pipeline {
@@ -11,11 +9,10 @@ typedef struct rdt_pipeline {
   rdt_matmul_result *result;
   pthread_mutex_t lock;
   pthread_cond_t moved;
-  double began;
   /* under the lock */
-  int64_t loaded, computed; /* steps */
-  int64_t finished, stored; /* blocks of C */
-  bool ended, stop;         /* no more blocks come; something failed */
+  int64_t loaded[2], computed; /* steps, of A and B each */
+  int64_t finished, stored;    /* blocks of C */
+  bool ended, stop;            /* no more blocks come; something failed */
   rdt_status status;
   rdt_reason why;
   /* each slot is one thread's at a time, as the counters have it */

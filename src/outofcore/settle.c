@@ -20,7 +20,9 @@ static void say(const rdt_pipeline *p, const rdt_step *step, const story *x, cha
   const char *const line[2] = {"row", "column"};
   int64_t place[2];
   rdt_pipeline_place(p, step, place);
-  const int n = snprintf(text, size, "block %" PRId64 ", %" PRId64 " of C: ", step->i, step->j);
+  const bool several = p->job->task->devices > 1;
+  const int n = snprintf(text, size, "block %" PRId64 ", %" PRId64 " of C%s%s: ", step->i, step->j,
+                         several ? ", on " : "", several ? p->job->device : "");
   char *at = text + n;
   const size_t room = size - (size_t)n;
   if (x->verdict == RDT_CORRECTED)
@@ -86,7 +88,9 @@ static void emit(rdt_pipeline *p, int lane, const story *x) {
       .actual = x->s.before,
       .corrected_bound = x->verdict == RDT_CORRECTED ? x->s.bound : 0.0,
       .core = -1};
+  pthread_mutex_lock(&p->job->shared->lock);
   rdt_context_emit(p->job->ctx, &e);
+  pthread_mutex_unlock(&p->job->shared->lock);
   if (x->kind == RDT_EVENT_FAULT) p->result->faults++;
   rdt_verdict *v = &p->entry[step->slot[2]].verdict;
   if (x->kind != RDT_EVENT_SUSPECT && x->verdict > *v) *v = x->verdict;

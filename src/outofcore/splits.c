@@ -412,6 +412,12 @@ static rdt_splits smallest_of(const rdt_task *t, rdt_strategy strategy) {
   return (rdt_splits){strategy, least(t->m, block), least(t->n, block), least(t->k, block)};
 }
 
+/* Of several devices, one that has more blocks than its share keeps the others waiting. */
+static double uneven(const rdt_task *t, const rdt_splits *s) {
+  const int64_t blocks = rdt_blocks_of(t->m, s->m) * rdt_blocks_of(t->n, s->n), n = t->devices > 1 ? t->devices : 1;
+  return (double)(rdt_blocks_of(blocks, n) * n) / (double)blocks;
+}
+
 static bool best_of(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_splits *out) {
   const rdt_rates usual = t->on->usual(t->in);
   const int64_t block = smallest_block(t);
@@ -420,7 +426,7 @@ static bool best_of(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_
     for (int64_t down = 1; (down - 1) * block < t->m; down = more(down)) {
       rdt_splits s = {strategy, cut(t, t->m, down), t->n, cut(t, t->k, parts)};
       if (!widest(t, &s, limit)) continue;
-      const double seconds = rough(t, &s, &usual);
+      const double seconds = rough(t, &s, &usual) * uneven(t, &s);
       if (!(seconds < quickest)) continue;
       quickest = seconds;
       *out = s;

@@ -32,6 +32,7 @@ typedef struct rdt_task {
   bool fortran[2]; /* A, B */
   bool protected;
   int threads;
+  int devices; /* that share the blocks of C; 0 as 1 */
 } rdt_task;
 
 /* Largest blocks; those at the edges are smaller. */

@@ -15,7 +15,7 @@ typedef enum rdt_span_kind {
 
 typedef struct rdt_span {
   rdt_span_kind kind;
-  int lane;            /* of products */
+  int device, lane;    /* of several; of products */
   int64_t row, col;    /* of the block, of its matrix */
   double begin, end;   /* seconds from the pipeline's begin */
   double bytes, flops; /* that were moved; that were computed */

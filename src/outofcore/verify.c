@@ -49,7 +49,8 @@ static rdt_status compare(const verifying *x, const rdt_ledger_head *head,
   for (int64_t i = 0; status == RDT_OK && i < x->count; i++) {
     const rdt_ledger_block *b = &x->blocks[i];
     uint64_t sum = 0;
-    rdt_verified v = {.i = b->i, .j = b->j, .part = rdt_part_of_c(&shape, &head->splits, b->i, b->j)};
+    rdt_verified v = {
+        .i = b->i, .j = b->j, .part = rdt_part_of_c(&shape, &head->splits, b->i, b->j), .device = b->device};
     status = rdt_matrix_sum(x->c, &v.part, buffer, RDT_ARRANGED_BUFFER, &sum, why);
     if (status != RDT_OK) break;
     v.ok = sum == b->sum;

@@ -12,17 +12,32 @@ static const struct {
 } kinds[RDT_SPAN_KINDS] = {
     {"load of A", "load"}, {"load of B", "load"}, {"product", "product"}, {"store of C", "store"}};
 
-enum { LANES = 2, TRACKS = LANES + 2, TITLE = 256 };
+enum { LANES = 2, TRACKS = LANES + 2 /* of each device */, TITLE = 256 };
 static const char *const tracks[TRACKS] = {"loads", "products", "beside", "stores"};
 
 static int track_of(const rdt_span *s) {
-  return s->kind == RDT_SPAN_PRODUCT ? 1 + (s->lane > 0) : s->kind == RDT_SPAN_STORE ? TRACKS - 1 : 0;
+  return s->device * TRACKS + (s->kind == RDT_SPAN_PRODUCT ? 1 + (s->lane > 0)
+                               : s->kind == RDT_SPAN_STORE ? TRACKS - 1
+                                                           : 0);
+}
+
+static int tracks_of(const rdt_timeline *t) {
+  int devices = 1;
+  for (int64_t i = 0; i < t->n; i++)
+    if (t->list[i].device >= devices) devices = t->list[i].device + 1;
+  return devices * TRACKS;
+}
+
+static const char *track_name(const rdt_timeline *t, int track, char *text, size_t size) {
+  if (tracks_of(t) == TRACKS) return tracks[track];
+  snprintf(text, size, "%d: %s", track / TRACKS, tracks[track % TRACKS]);
+  return text;
 }
 
 static bool is_used(const rdt_timeline *t, int track) {
   for (int64_t i = 0; i < t->n; i++)
     if (track_of(&t->list[i]) == track) return true;
-  return track != 2; /* a second product at a time is rare */
+  return track % TRACKS != 2; /* a second product at a time is rare */
 }
 
 static void name_of(const rdt_span *s, char *text, size_t size) {
@@ -38,9 +53,11 @@ static const char *title_of(const rdt_spans *s, char *text, size_t size) {
 }
 
 void rdt_spans_trace(cJSON *trace, int process, const rdt_spans *s) {
-  char title[TITLE];
-  for (int t = 0; t < TRACKS; t++)
-    if (is_used(s->line, t)) rdt_trace_track(trace, process, title_of(s, title, sizeof title), t + 1, tracks[t]);
+  char title[TITLE], track[32];
+  for (int t = 0; t < tracks_of(s->line); t++)
+    if (is_used(s->line, t))
+      rdt_trace_track(trace, process, title_of(s, title, sizeof title), t + 1,
+                      track_name(s->line, t, track, sizeof track));
   for (int64_t i = 0; i < s->line->n; i++) {
     const rdt_span *x = &s->line->list[i];
     const double seconds = x->end - x->begin;
@@ -67,9 +84,11 @@ static double draw(const rdt_svg_plot *p, const rdt_spans *s, double y) {
   char title[TITLE];
   rdt_svg_text(p->svg, p->x, y + 12.0, RDT_SVG_LEFT, RDT_SVG_INK, title_of(s, title, sizeof title));
   y += 20.0;
-  for (int t = 0; t < TRACKS; t++) {
+  char track[32];
+  for (int t = 0; t < tracks_of(s->line); t++) {
     if (!is_used(s->line, t)) continue;
-    rdt_svg_text(p->svg, p->x - 8.0, y + HIGH - 5.0, RDT_SVG_RIGHT, RDT_SVG_SOFT, tracks[t]);
+    rdt_svg_text(p->svg, p->x - 8.0, y + HIGH - 5.0, RDT_SVG_RIGHT, RDT_SVG_SOFT,
+                 track_name(s->line, t, track, sizeof track));
     for (int64_t i = 0; i < s->line->n; i++) {
       const rdt_span *x = &s->line->list[i];
       char tip[160];
@@ -92,7 +111,7 @@ rdt_status rdt_spans_write(const rdt_spans *list, int n, const char *title, cons
   double height = 0.0;
   if (!(end > 0.0)) return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: nothing was done that could be drawn", path);
   for (int i = 0; i < n; i++) {
-    for (int t = 0; t < TRACKS; t++) height += is_used(list[i].line, t) ? HIGH : 0.0;
+    for (int t = 0; t < tracks_of(list[i].line); t++) height += is_used(list[i].line, t) ? HIGH : 0.0;
     height += APART;
   }
   rdt_svg_plot p = {.x = 90.0,
