@@ -2,8 +2,8 @@
 
 #include <stdbool.h>
 #include <string.h>
-
 #if defined(__x86_64__)
+#include <immintrin.h>
 #include <stdatomic.h>
 
 #include "core/cpu_info.h"
@@ -51,9 +51,7 @@ static uint64_t from_pairs(moments pairs, moments second, uint64_t first) {
 
 #define PUT_NOTHING(to, w) (void)(to)
 #define PUT_COPY(to, w) memcpy(to, &(w), sizeof(w))
-#define PUT_PAST_CACHES(to, w)                                                          \
-  __builtin_ia32_movntdq256((long long __attribute__((vector_size(32))) *)(void *)(to), \
-                            (long long __attribute__((vector_size(32))))(w))
+#define PUT_PAST_CACHES(to, w) _mm256_stream_si256((__m256i *)(void *)(to), (__m256i)(w))
 
 /* n pieces of PIECE bytes, so many bytes apart; first: the number of the first word. PUT: what is done with a piece, at
  * `to`, side by side. */
@@ -119,7 +117,7 @@ static uint64_t pieces(const unsigned char *p, unsigned char *to, bool past, uin
   if (!to) return pieces_avx2(p, NULL, n, apart, first);
   if (!past || (uintptr_t)to % 32) return pieces_avx2_copied(p, to, n, apart, first);
   const uint64_t sum = pieces_avx2_past(p, to, n, apart, first);
-  __builtin_ia32_sfence();
+  _mm_sfence();
   return sum;
 }
 #else
