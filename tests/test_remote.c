@@ -174,6 +174,75 @@ static walk bytes(bool device) {
   return n;
 }
 
+enum { WORDS = 5, WIDTH = 32, HEADS = 2 };
+
+static void halves(util_onnx *m, const char *name, int rank, const int64_t *shape, uint64_t seed) {
+  float x[WIDTH * WIDTH];
+  uint16_t bits[WIDTH * WIDTH];
+  int64_t n = 1;
+  for (int d = 0; d < rank; d++) n *= shape[d];
+  util_fill(x, (size_t)n, seed);
+  for (int64_t i = 0; i < n; i++) rdt_store(bits, RDT_F16, i, (double)x[i] * (rank > 1 ? 0.5 : 0.1));
+  util_onnx_initializer(m, name, RDT_F16, rank, shape, bits);
+}
+
+/* Attention of two heads over five words with a mask, of 16 bits, as exporters write it. turned: its result goes on
+ * with the heads side by side. */
+static walk attention(bool device, const char *scheme, bool turned) {
+  static const char *const path = TEST_BUILD "/remote-attention.onnx";
+  static const int64_t square[] = {WIDTH, WIDTH}, vector[] = {WIDTH}, x[] = {2, WORDS, WIDTH},
+                       mask[] = {2, 1, 1, WORDS}, split[] = {2, WORDS, HEADS, WIDTH / HEADS}, four[] = {4},
+                       three[] = {3}, none[] = {1}, apart[] = {2, HEADS, WORDS, WIDTH / HEADS};
+  uint16_t root;
+  char a[64], b[64];
+  util_onnx m;
+  util_onnx_init(&m, 17);
+  rdt_store(&root, RDT_F16, 0, 4.0);
+  util_onnx_initializer(&m, "root", RDT_F16, 0, none, &root);
+  util_onnx_initializer(&m, "split", RDT_S64, 1, four, split);
+  util_onnx_initializer(&m, "whole", RDT_S64, 1, three, x);
+  util_onnx_input(&m, "x", RDT_F16, 3, x);
+  util_onnx_input(&m, "mask", RDT_F16, 4, mask);
+  for (int i = 0; i < 3; i++) {
+    const char name[] = {"qkv"[i], '\0'};
+    snprintf(a, sizeof a, "w%s", name);
+    halves(&m, a, 2, square, (uint64_t)i + 1);
+    snprintf(a, sizeof a, "b%s", name);
+    halves(&m, a, 1, vector, (uint64_t)i + 7);
+    snprintf(a, sizeof a, "x w%s", name), snprintf(b, sizeof b, "p%s", name);
+    util_onnx_node(&m, "MatMul", b, a, b, NULL);
+    snprintf(a, sizeof a, "p%s b%s", name, name), snprintf(b, sizeof b, "s%s", name);
+    util_onnx_node(&m, "Add", b, a, b, NULL);
+    snprintf(a, sizeof a, "s%s split", name), snprintf(b, sizeof b, "r%s", name);
+    util_onnx_node(&m, "Reshape", b, a, b, NULL);
+    snprintf(a, sizeof a, "r%s", name);
+    util_onnx_node(
+        &m, "Transpose", name, a, name,
+        i == 1 ? UTIL_ATTRS(UTIL_INTS("perm", 4, 0, 2, 3, 1)) : UTIL_ATTRS(UTIL_INTS("perm", 4, 0, 2, 1, 3)));
+  }
+  util_onnx_node(&m, "MatMul", "scores", "q k", "s", NULL);
+  util_onnx_node(&m, "Div", "scaled", "s root", "t", NULL);
+  util_onnx_node(&m, "Add", "masked", "t mask", "u", NULL);
+  util_onnx_node(&m, "Softmax", "weights", "u", "w", NULL);
+  util_onnx_node(&m, "MatMul", "mix", "w v", "y", NULL);
+  if (turned) {
+    util_onnx_node(&m, "Transpose", "back", "y", "z", UTIL_ATTRS(UTIL_INTS("perm", 4, 0, 2, 1, 3)));
+    util_onnx_node(&m, "Reshape", "together", "z whole", "a", NULL);
+  }
+  util_onnx_node(&m, "Softmax", "end", turned ? "a" : "y", "out", NULL);
+  util_onnx_output(&m, "out", RDT_F16, turned ? 3 : 4, turned ? x : apart);
+  util_onnx_save(&m, path);
+  util_onnx_clear(&m);
+  walk n = start_with(path, scheme, true, device, RDT_ON_FAULT_RECOMPUTE, 16);
+  n.in[0] = rdt_tensor_dense(rdt_alloc(2 * WORDS * WIDTH, 2), RDT_F16, 3, x);
+  n.in[1] = rdt_tensor_dense(rdt_alloc(2 * WORDS, 2), RDT_F16, 4, mask);
+  for (int i = 0; i < 2 * WORDS * WIDTH; i++) rdt_store(n.in[0].data, RDT_F16, i, (i * 37 % 101) / 50.0 - 1.0);
+  for (int i = 0; i < 2 * WORDS; i++) rdt_store(n.in[1].data, RDT_F16, i, i % 4 == 3 ? -65504.0 : 0.0);
+  n.n_in = 2;
+  first_run(&n);
+  return n;
+}
+
 /* ---- results ---- */
 
 /* On the device, twice, with the host's bits; a fault in a result is repaired. */
@@ -452,6 +521,121 @@ static void no_core_computes_wrongly(void **state) {
   end(&w);
 }
 
+/* ---- attention ---- */
+
+static void attention_is_one_launch(void **state) {
+  static const char *const nodes[] = {"weights", "mix", "together"};
+  (void)state;
+  for (int turned = 0; turned < 2; turned++) {
+    walk w = attention(true, "auto", turned), cpu = attention(false, "auto", turned),
+         bare = attention(true, "none", turned);
+    rdt_run_result r;
+    rdt_tensor out;
+    int fused = 0;
+    assert_int_equal(w.faults->attended, 1);
+    for (int i = 0; i < 3; i++) {
+      must(run(&w, &r), &w);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      assert_true(as_clean(&w));
+    }
+    assert_int_equal(w.faults->replays, 3);
+    assert_int_equal(w.faults->attended, 4);
+    must(run(&bare, &r), &bare);
+    assert_int_equal(r.verdict, RDT_UNCHECKED);
+    must(rdt_model_output(w.model, 0, &out), &w);
+    assert_memory_equal(w.clean, bare.clean, bytes_of(&out));
+    for (int64_t i = 0; i < rdt_tensor_count(&out); i++)
+      assert_true(fabs(rdt_load(out.data, RDT_F16, i) - rdt_load(cpu.clean, RDT_F16, i)) <= 4e-3);
+    for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
+      rdt_node_info info;
+      rdt_result one;
+      must(rdt_model_node_info(w.model, i, &info), &w);
+      must(rdt_model_node_result(w.model, i, &one), &w);
+      assert_int_equal(one.verdict, RDT_CLEAN);
+      for (int k = 0; k < 3; k++) {
+        if (strcmp(info.name, nodes[k]) != 0 || (k == 2 && !turned)) continue;
+        assert_string_equal(info.kernel, "cuda_attention");
+        assert_string_equal(info.scheme, "dup");
+        fused++;
+      }
+    }
+    assert_int_equal(fused, turned ? 3 : 2);
+    must(rdt_model_time_layers(w.model, w.in, 2), &w);
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    assert_true(as_clean(&w));
+    end(&w), end(&cpu), end(&bare);
+  }
+}
+
+/* What the launch stores is wrong once, or each time; the sum that it forms; what it reads has changed at rest. */
+static void attention_is_repaired(void **state) {
+  (void)state;
+  for (int turned = 0; turned < 2; turned++) {
+    walk w = attention(true, "auto", turned);
+    const char *const last = turned ? "together" : "mix";
+    rdt_run_result r;
+    w.faults->attention = 1;
+    must(run(&w, &r), &w);
+    assert_int_equal(w.faults->replays, 1);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_string_equal(found.node, last);
+    assert_int_equal(found.first.diagnosis, RDT_DIAG_MEMORY);
+    assert_true(as_clean(&w));
+    for (int i = 1; i <= 4; i++) { /* of ops, and of the launch */
+      w.faults->sum = i;
+      must(run(&w, &r), &w);
+      assert_int_equal(r.verdict, RDT_RECOMPUTED);
+      assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
+      assert_true(as_clean(&w));
+    }
+    w.faults->attention = 2; /* wrong twice: the steps' plans, within rounding of the device */
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_string_equal(found.node, last);
+    assert_int_equal(found.first.diagnosis, RDT_DIAG_PERSISTENT);
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    assert_int_equal(found.events, 0);
+    assert_true(as_clean(&w));
+    const int before = w.faults->attended;
+    char spec[64];
+    snprintf(spec, sizeof spec, "bit:13@nonlinear,layer=%s", last);
+    expect_repair(&w, spec, "result", RDT_DIAG_TRANSIENT);
+    snprintf(spec, sizeof spec, "bit:13@input,layer=%s", last);
+    expect_repair(&w, spec, "activation", RDT_DIAG_MEMORY);
+    snprintf(spec, sizeof spec, "bit:13@output,layer=%s", last);
+    expect_repair(&w, spec, "activation", RDT_DIAG_MEMORY);
+    assert_true(w.faults->attended >= before + 36);
+    end(&w);
+  }
+}
+
+/* A fault between the steps of a group finds them computed one by one. */
+static void between_the_steps_of_attention(void **state) {
+  static const char *const faults[][3] = {{"bit:13@nonlinear,layer=weights", "result", "weights"},
+                                          {"bit:13@output,layer=weights", "activation", "weights"},
+                                          {"bit:13@input,layer=weights", "activation", "scores"},
+                                          {"bit:13@output,layer=scores", "activation", "scores"},
+                                          {"bit:13@output,layer=mix", "activation", "mix"}};
+  (void)state;
+  walk w = attention(true, "auto", true);
+  rdt_run_result r;
+  for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+    const int before = w.faults->attended;
+    must(rdt_model_inject(w.model, faults[i][0]), &w);
+    must(run(&w, &r), &w);
+    if (r.verdict != RDT_RECOMPUTED || strcmp(found.what, faults[i][1]) != 0 || strcmp(found.node, faults[i][2]) != 0)
+      fail_msg("%s: %s", faults[i][0], found.text);
+    assert_int_equal(w.faults->attended, before);
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    assert_int_equal(w.faults->attended, before + 1);
+    assert_true(as_clean(&w));
+  }
+  end(&w);
+}
+
 /* ---- times ---- */
 
 /* Each step by itself, with its check behind it; the runs that follow are played as ever. */
@@ -539,6 +723,9 @@ int main(void) {
                                      cmocka_unit_test(a_lost_device_is_said),
                                      cmocka_unit_test(names_of_devices),
                                      cmocka_unit_test(no_core_computes_wrongly),
-                                     cmocka_unit_test(bytes_stay_on_the_device)};
+                                     cmocka_unit_test(bytes_stay_on_the_device),
+                                     cmocka_unit_test(attention_is_one_launch),
+                                     cmocka_unit_test(attention_is_repaired),
+                                     cmocka_unit_test(between_the_steps_of_attention)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

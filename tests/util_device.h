@@ -2,9 +2,10 @@
 #ifndef TEST_UTIL_DEVICE_H
 #define TEST_UTIL_DEVICE_H
 
-#include "cuda/ops/args.h"
+#include "cuda/ops/attention.h"
 
 void util_device_op(const rdt_gpu_op *a);
+void util_device_attention(const rdt_gpu_attention *a); /* by its formula */
 uint64_t util_device_part(const rdt_sum_part *p);
 void util_device_close(const rdt_close_args *a);
 

@@ -30,6 +30,7 @@ typedef struct call {
     rdt_gpu_op op;
     rdt_sums_args sums;
     rdt_close_args close;
+    rdt_gpu_attention attention;
   } args;
   rdt_cuda_linear *linear;
   rdt_operands operands;
@@ -141,6 +142,16 @@ static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
     sums(&c->args.sums, c->blocks);
   } else if (c->code == RDT_OP_CLOSE) {
     if (f->faults.mute == 0 || --f->faults.mute > 0) util_device_close(&c->args.close);
+  } else if (c->code == RDT_OP_ATTENTION) {
+    const rdt_gpu_attention *a = &c->args.attention;
+    const bool stores = a->check == RDT_OP_STORES || a->check == RDT_OP_BOTH;
+    util_device_attention(a);
+    f->faults.attended += stores;
+    if (stores && f->faults.attention > 0 && f->faults.attention-- > 0)
+      *((unsigned char *)(uintptr_t)a->out.data + 1) ^= 0x40;
+    if (!stores || a->check == RDT_OP_BOTH) {
+      if (f->faults.sum > 0 && --f->faults.sum == 0) *a->sum ^= 1;
+    }
   } else {
     const rdt_gpu_op *a = &c->args.op;
     util_device_op(a);
@@ -202,9 +213,10 @@ static rdt_status launch(rdt_machine *m, rdt_lane l, int code, const void *args,
   call c = {.kind = LAUNCH, .code = code, .blocks = blocks};
   (void)l;
   memcpy(&c.args, args,
-         code == RDT_OP_SUMS    ? sizeof(rdt_sums_args)
-         : code == RDT_OP_CLOSE ? sizeof(rdt_close_args)
-                                : sizeof(rdt_gpu_op));
+         code == RDT_OP_SUMS        ? sizeof(rdt_sums_args)
+         : code == RDT_OP_CLOSE     ? sizeof(rdt_close_args)
+         : code == RDT_OP_ATTENTION ? sizeof(rdt_gpu_attention)
+                                    : sizeof(rdt_gpu_op));
   return take(m, &c, why);
 }
 

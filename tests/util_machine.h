@@ -17,6 +17,8 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   int op;                            /* launches of ops until what one has stored is wrong */
   int sum;                           /* the same, until the sum that one has formed is */
   int mute;                          /* ends of runs until one gives no answer */
+  int attention;                     /* so many launches of attention store what is wrong */
+  int attended;                      /* counted up: those that store */
   int replays;                       /* counted up: how many tapes were played */
   int launches;                      /* counted up */
   int lose;                          /* launches until the device is lost */

@@ -70,8 +70,13 @@ static rdt_status follow(rdt_machine *m, rdt_lane l, rdt_reason *why) {
 static rdt_status launch(rdt_machine *m, rdt_lane l, int code, const void *args, int64_t blocks, rdt_reason *why) {
   void *arguments[] = {(void *)(uintptr_t)args};
   dim3 grid = {(unsigned)blocks, 1, 1}, block = {1, 1, 1};
-  const void *kernel = rdt_ops_kernel(code, args, &block.x);
-  return rdt_cuda_status(cudaLaunchKernel(kernel, grid, block, arguments, 0, stream_of(m, l)), rdt_ops_name(code), why);
+  unsigned shared;
+  const void *kernel = rdt_ops_kernel(code, args, &block.x, &shared);
+  if (shared)
+    RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
+                            rdt_ops_name(code), why));
+  return rdt_cuda_status(cudaLaunchKernel(kernel, grid, block, arguments, shared, stream_of(m, l)), rdt_ops_name(code),
+                         why);
 }
 
 enum { SMALL = 1 << 16 }; /* bytes that a kernel clears: a copy engine, and the way to it, take longer */

@@ -27,7 +27,7 @@ struct rdt_machine {
   rdt_status (*wait)(rdt_machine *m, rdt_reason *why);
   /* What lane l is given from now on waits for what the other one has been given until now. */
   rdt_status (*follow)(rdt_machine *m, rdt_lane l, rdt_reason *why);
-  /* args by code: rdt_gpu_op, rdt_sums_args, rdt_close_args. */
+  /* args by code: rdt_gpu_op, rdt_sums_args, rdt_close_args, rdt_gpu_attention. */
   rdt_status (*launch)(rdt_machine *m, rdt_lane l, int code, const void *args, int64_t blocks, rdt_reason *why);
   /* Linear ops (cuda/linear.h): launched in the main lane, checked in the other one. */
   rdt_status (*linear_create)(rdt_machine *m, const rdt_problem *p, const char *scheme, double lambda,

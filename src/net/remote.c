@@ -198,7 +198,7 @@ static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
   rdt_step *step = &m->steps[i];
   rdt_remote_step *s = &r->steps[i];
   const int v = step->writes;
-  s->slot = s->reads[0] = s->reads[1] = -1;
+  s->slot = s->reads[0] = s->reads[1] = s->group = -1;
   if (step->kind == RDT_STEP_NODE && (m->layout.folded[v] || m->layout.alias[v] != v)) return RDT_OK;
   RDT_TRY(translate_problem(r, i, why));
   const bool bytes = !rdt_dtype_is_float(s->prob.in[0].dtype);
@@ -221,12 +221,14 @@ static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
 const char *rdt_remote_kernel(const rdt_remote *r, int step) {
   const rdt_remote_step *s = &r->steps[step];
   if (!s->here) return NULL;
+  if (rdt_remote_group_of(r, step)) return rdt_ops_name(RDT_OP_ATTENTION);
   return s->linear ? r->machine->linear_kernel(s->linear) : s->n_ops ? rdt_ops_name(s->ops[0].kind) : "empty";
 }
 
 const char *rdt_remote_scheme(const rdt_remote *r, int step) {
   const rdt_remote_step *s = &r->steps[step];
-  return !r->protected ? "none" : s->linear ? r->machine->linear_scheme(s->linear) : "dup";
+  const bool linear = s->linear && !rdt_remote_group_of(r, step);
+  return !r->protected ? "none" : linear ? r->machine->linear_scheme(s->linear) : "dup";
 }
 
 /* ---- what comes and goes ---- */
@@ -279,7 +281,8 @@ static void find_covered(rdt_remote *r) {
       if (m->steps[i].kind != RDT_STEP_NODE || !(s->here || s->host)) continue;
       const rdt_node *n = &m->graph->nodes[m->steps[i].subject];
       int sets;
-      const rdt_scheme_info *scheme = s->linear ? rdt_scheme_parse(rdt_remote_scheme(r, i), &sets) : NULL;
+      const rdt_scheme_info *scheme =
+          s->linear && s->group < 0 ? rdt_scheme_parse(rdt_remote_scheme(r, i), &sets) : NULL;
       for (int k = 0; k <= n->n_in; k++) {
         const int v = k < n->n_in ? n->in[k] : n->residual;
         if (v < 0 || m->layout.alias[v] != r->mirrors[c].value) continue;
@@ -309,12 +312,17 @@ static void number_slots(rdt_remote *r) {
   r->n_slots = slot;
 }
 
-/* The last step that reads each value; -1: none. */
-static int *last_readers(const rdt_model *m) {
+/* The last step that reads each value, that of a group being its launch; -1: none. */
+static int *last_readers(const rdt_remote *r) {
+  const rdt_model *m = r->model;
   int *last = rdt_calloc((size_t)m->graph->n_values + 1, sizeof *last);
   for (int v = 0; last && v < m->graph->n_values; v++) last[v] = -1;
   for (int i = 0; last && i < m->n_steps; i++)
-    for (int k = 0; k < m->steps[i].n_reads; k++) last[m->steps[i].reads[k]] = i;
+    for (int k = 0; k < m->steps[i].n_reads; k++) {
+      int *at = &last[m->steps[i].reads[k]];
+      const int end = r->steps[i].group >= 0 ? rdt_remote_end(&r->groups[r->steps[i].group]) : i;
+      if (end > *at) *at = end;
+    }
   return last;
 }
 
@@ -327,15 +335,37 @@ static const rdt_tensor *operand_of(const rdt_remote_step *s, int which) {
 static int sums_result_of(const rdt_remote *r, int i, int k) {
   const rdt_remote_step *s = &r->steps[i];
   const rdt_tensor *y = &r->steps[k].prob.out;
-  const unsigned reads = !r->protected || k >= i ? 0
-                         : s->linear             ? r->machine->linear_reads(s->linear)
-                                                 : (unsigned)rdt_ops_sums(s->ops, s->n_ops, &s->prob);
+  const unsigned reads = !r->protected || k >= i || s->group >= 0 ? 0
+                         : s->linear                              ? r->machine->linear_reads(s->linear)
+                                                                  : (unsigned)rdt_ops_sums(s->ops, s->n_ops, &s->prob);
   for (int which = 0; which < 2; which++) {
     const rdt_tensor *x = operand_of(s, which);
     if (reads >> which & 1 && s->reads[which] < 0 && x->data == y->data && rdt_tensor_bytes(x) == rdt_tensor_bytes(y))
       return which;
   }
   return -1;
+}
+
+/* What a group's launch does not write. */
+static bool is_inner(const rdt_remote *r, int i) {
+  return r->steps[i].group >= 0 && i != rdt_remote_end(&r->groups[r->steps[i].group]);
+}
+
+/* The sum of what step i has written, as it is. */
+static bool cut_result(rdt_remote *r, parts *p, int i) {
+  const rdt_tensor *t = &r->steps[i].prob.out;
+  return cut(p, t->data, rdt_tensor_bytes(t), rdt_remote_found(r, r->steps[i].slot));
+}
+
+/* What the groups' launches sum of what they read, each once. */
+static bool list_read(rdt_remote *r, parts *p, const rdt_remote_group *g) {
+  bool good = true;
+  for (int k = 0; k < r->model->n_steps; k++) {
+    bool read = false;
+    for (int w = 0; w < 3; w++) read = read || (r->steps[k].slot >= 0 && g->reads[w] == r->steps[k].slot);
+    if (read) good = good && cut_result(r, p, k);
+  }
+  return good;
 }
 
 /* What every run verifies, and step i is the last to read. */
@@ -350,13 +380,14 @@ static bool list_rest(rdt_remote *r, parts *p, const int *last, int i) {
   for (int k = 0; k <= i; k++) {
     const rdt_remote_step *s = &r->steps[k];
     const int v = m->steps[k].writes;
-    if (s->slot < outputs || (v >= 0 && last[v] > k ? last[v] : k) != i) continue;
+    if (s->slot < outputs || (v >= 0 && last[v] > k ? last[v] : k) != i || is_inner(r, k)) continue;
+    if (rdt_remote_group_sums(r, i, k)) continue;
     const int as = sums_result_of(r, i, k);
     if (as >= 0) {
       r->steps[i].reads[as] = s->slot;
       continue;
     }
-    good = good && cut(p, s->prob.out.data, rdt_tensor_bytes(&s->prob.out), rdt_remote_found(r, s->slot));
+    good = good && cut_result(r, p, k);
   }
   for (int c = 1; c < r->n_mirrors; c++) {
     const rdt_mirror *x = &r->mirrors[c];
@@ -367,7 +398,7 @@ static bool list_rest(rdt_remote *r, parts *p, const int *last, int i) {
 
 static bool list_parts(rdt_remote *r, parts *p) {
   const rdt_model *m = r->model;
-  int *last = last_readers(m);
+  int *last = last_readers(r);
   bool good = last != NULL;
   for (int i = 0; i < m->n_steps && good; i++) {
     r->steps[i].rest = p->n;
@@ -386,18 +417,29 @@ static bool list_parts(rdt_remote *r, parts *p) {
         good = good &&
                cut(p, operand_of(s, k)->data, rdt_tensor_bytes(operand_of(s, k)), rdt_remote_found(r, s->reads[k]));
   }
+  for (int g = 0; g < r->n_groups; g++) good = good && list_read(r, p, &r->groups[g]);
   r->parts_always = p->n;
   for (int c = 1; c < r->n_mirrors; c++) {
     const rdt_mirror *x = &r->mirrors[c];
     good = good && cut(p, x->there, x->bytes, rdt_remote_found(r, x->slot));
   }
   r->parts_slots = p->n;
-  for (int i = 0; i < m->n_steps; i++) { /* what is summed in no other way */
-    rdt_remote_step *s = &r->steps[i];
-    s->part = p->n;
-    if (s->linear && !s->blocks)
-      good = good && cut(p, s->prob.out.data, rdt_tensor_bytes(&s->prob.out), rdt_remote_expected(r, s->slot));
-    s->n_parts = p->n - s->part;
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = 0; i < m->n_steps; i++) { /* what is summed in no other way */
+      rdt_remote_step *s = &r->steps[i];
+      if ((s->group >= 0) != (pass == 1)) continue;
+      s->part = p->n;
+      if (s->linear && !s->blocks)
+        good = good && cut(p, s->prob.out.data, rdt_tensor_bytes(&s->prob.out), rdt_remote_expected(r, s->slot));
+      s->n_parts = p->n - s->part;
+    }
+  for (int i = 0; i < r->n_groups; i++) {
+    rdt_remote_group *g = &r->groups[i];
+    g->rest = p->n;
+    good = good && list_read(r, p, g);
+    g->inner = p->n;
+    for (int k = 0; k + 1 < g->n; k++) good = good && cut_result(r, p, g->steps[k]);
+    g->end_rest = p->n;
   }
   return good;
 }
@@ -413,7 +455,7 @@ static rdt_status send_slots(rdt_remote *r, rdt_reason *why) {
   const size_t n = (size_t)r->n_slots;
   rdt_slot *slots = rdt_calloc(n + 1, sizeof *slots);
   uint64_t *known = rdt_calloc(n + 1, sizeof *known);
-  const rdt_cuda_verdict **asked = rdt_calloc((size_t)r->model->n_steps + 1, sizeof *asked);
+  const rdt_cuda_verdict **asked = rdt_calloc((size_t)(r->model->n_steps + r->n_groups) + 1, sizeof *asked);
   rdt_status status = slots && known && asked ? RDT_OK : no_memory(why);
   for (int c = 1; c < r->n_mirrors && status == RDT_OK; c++) known[r->mirrors[c].slot] = sum_known(r, &r->mirrors[c]);
   if (status == RDT_OK) status = send(r, known, (n + 1) * sizeof *known, (void **)&r->known, why);
@@ -422,6 +464,10 @@ static rdt_status send_slots(rdt_remote *r, rdt_reason *why) {
   if (status == RDT_OK) status = send(r, slots, (n + 1) * sizeof *slots, (void **)&r->slots, why);
   for (int i = 0; i < r->model->n_steps && status == RDT_OK; i++)
     if (r->steps[i].verdict) asked[r->n_asked++] = r->steps[i].verdict;
+  for (int g = 0; g < r->n_groups && r->protected; g++) {
+    const int end = rdt_remote_end(&r->groups[g]);
+    if (r->steps[end].verdict != &r->verdicts[end]) asked[r->n_asked++] = &r->verdicts[end];
+  }
   if (status == RDT_OK)
     status = send(r, asked, ((size_t)r->n_asked + 1) * sizeof *asked, (void **)(uintptr_t)&r->asked, why);
   rdt_free(slots);
@@ -448,16 +494,13 @@ static rdt_status make_checks(rdt_remote *r, rdt_reason *why) {
   if (status == RDT_OK) status = send(r, p.list, (size_t)p.n * sizeof *p.list, (void **)&r->parts, why);
   rdt_free(p.list);
   RDT_TRY(status);
-  r->visits = (uint64_t)r->parts_run;
   for (int i = 0; i < r->model->n_steps; i++) {
     rdt_remote_step *s = &r->steps[i];
-    r->visits += (uint64_t)s->n_parts + (uint64_t)s->blocks;
     for (int k = 0; k < s->n_ops; k++) {
       s->ops[k].sum = rdt_remote_expected(r, s->slot);
       s->ops[k].visits = &((rdt_answer *)(void *)r->board)->visits;
       s->ops[k].verdict = &r->verdicts[i];
       s->ops[k].read = s->reads[0] >= 0 ? rdt_remote_found(r, s->reads[0]) : NULL;
-      r->visits += (uint64_t)rdt_ops_blocks(&s->ops[k]);
     }
   }
   return RDT_OK;
@@ -502,6 +545,7 @@ rdt_status rdt_remote_plan(rdt_model *m, rdt_reason *why) {
   RDT_TRY(r->machine->alloc(r->machine, (size_t)m->n_steps * sizeof *r->verdicts, &memory, why));
   r->verdicts = memory;
   for (int i = 0; i < m->n_steps; i++) RDT_TRY(make_step(r, i, why));
+  RDT_TRY(rdt_remote_find_groups(r, why));
   RDT_TRY(make_checks(r, why));
   /* Checksums are made of the device's copy of weights: of what was in order after that, they are those of the file. */
   return verify_constants(r, why);
@@ -527,6 +571,7 @@ void rdt_remote_free(rdt_remote *r) {
   rdt_free(r->in.at);
   rdt_free(r->out.at);
   rdt_free(r->mirrors);
+  rdt_free(r->groups);
   rdt_free(r->steps);
   rdt_free(r);
 }

@@ -8,6 +8,7 @@
 #define RDT_NET_REMOTE_H
 
 #include "cuda/machine.h"
+#include "cuda/ops/attention.h"
 #include "net/model.h"
 
 typedef struct rdt_remote_step {
@@ -22,10 +23,24 @@ typedef struct rdt_remote_step {
   int part, n_parts;               /* that form the sum when it is written; none: what checks the op does */
   int rest, n_rest;                /* of memory that nobody reads after this step: what is there then */
   int reads[2]; /* slots of in[0] and the residual, where the check forms the sums of what was read; -1: it does not */
+  int group;    /* of the remote's groups; -1: none */
   bool doubt;   /* the host's copy of what it has read is not what the device has summed */
   double seconds, seconds_check; /* as rdt_model_time_layers took them; 0: nobody has asked */
   char refusal[200];             /* why the device does not compute it */
 } rdt_remote_step;
+
+/* Steps that are one launch (remote_group.c), in their order: it takes the place of the last one. */
+enum { RDT_GROUP_STEPS = 4 };
+typedef struct rdt_remote_group {
+  int steps[RDT_GROUP_STEPS], n;
+  rdt_gpu_attention op;
+  int reads[3]; /* slots whose sums the launch forms of what it reads, by operand; -1: of none */
+  /* Parts that are summed at the end of a run in which the steps go one by one: the same sums; what lies between. */
+  int rest, inner, end_rest;
+} rdt_remote_group;
+static inline int rdt_remote_end(const rdt_remote_group *g) {
+  return g->steps[g->n - 1];
+}
 
 /* Memory that is on both sides. */
 typedef struct rdt_mirror {
@@ -54,6 +69,8 @@ struct rdt_remote {
   rdt_remote_step *steps; /* as the model's */
   rdt_mirror *mirrors;    /* the activations first */
   int n_mirrors;
+  rdt_remote_group *groups;
+  int n_groups;
   char *constants; /* on the device, one block */
   rdt_carrier in, out;
   /* Slots: outputs, inputs, activations; constants, of which those that no check covers are verified by every run. */
@@ -66,12 +83,12 @@ struct rdt_remote {
   const rdt_cuda_verdict **asked; /* on the device */
   int n_asked;
   /* On the device: of what every run verifies, by the step that reads it last; of outputs; of what checks sum
-   * themselves; of all constants; then what steps write. Ends of each. */
+   * themselves; of all constants; then what steps write, and those of groups whose steps go one by one. Ends of each.
+   */
   rdt_sum_part *parts;
   int parts_rest, parts_run, parts_always, parts_slots;
   rdt_answer *answer;   /* pinned, with the sums of the outputs behind it */
   uint64_t *input_sums; /* pinned */
-  uint64_t visits;      /* blocks that check in a run */
   int64_t runs;
   bool protected, hybrid; /* hybrid: some steps are the host's */
   bool mending;
@@ -96,6 +113,20 @@ void *rdt_remote_there(const rdt_remote *r, const void *host);
 const char *rdt_remote_kernel(const rdt_remote *r, int step); /* NULL: not on the device */
 const char *rdt_remote_scheme(const rdt_remote *r, int step);
 
+/* remote_group.c */
+/* After the steps were made: which of them are one launch. */
+rdt_status rdt_remote_find_groups(rdt_remote *r, rdt_reason *why);
+/* The group of step i; NULL: it is in none, or its steps go one by one, as a fault is planted between them. */
+const rdt_remote_group *rdt_remote_group_of(const rdt_remote *r, int step);
+bool rdt_remote_absorbed(const rdt_remote *r, int step); /* it is in a group, and not the last */
+/* Does the step, or the group that is issued with it, read value? */
+bool rdt_remote_reads(const rdt_remote *r, int step, int value);
+const rdt_cuda_verdict *rdt_remote_verdict(const rdt_remote *r, int step); /* of what is issued; NULL: none */
+/* Step i ends a group that reads all of what step k has written once: its launch forms the sum of that. */
+bool rdt_remote_group_sums(rdt_remote *r, int i, int k);
+rdt_gpu_attention rdt_remote_group_task(const rdt_remote *r, const rdt_remote_group *g);
+rdt_status rdt_remote_group_on_host(rdt_remote *r, const rdt_remote_group *g, rdt_reason *why);
+
 /* remote_run.c */
 rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);
 /* The caller's inputs to the device, with their sums. */
@@ -105,14 +136,15 @@ rdt_status rdt_remote_issue(rdt_remote *r, int step, rdt_reason *why);
 rdt_cuda_linear_task rdt_remote_task(const rdt_remote *r, const rdt_remote_step *s); /* of a linear step */
 /* Checks all that was issued; the main lane waits for it. */
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why);
-rdt_status rdt_remote_on_host(rdt_remote *r, int step, rdt_reason *why);
+rdt_status rdt_remote_by_plan(rdt_remote *r, int step, rdt_reason *why); /* on the host */
+rdt_status rdt_remote_on_host(rdt_remote *r, int step, rdt_reason *why); /* and the group that it ends */
 /* Checks what waits for it; sums of the outputs, or of all that every run verifies, and the comparison of all, while
  * the outputs go to the host; what comes back. */
 rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why);
 /* Before a run: the answer of the one before is none. */
 void rdt_remote_forget(rdt_remote *r);
-/* After wait: is all that came back in order? visits 0: nobody counts. */
-bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits);
+/* After wait: is all that came back in order? counted: have all blocks checked that check in a run? */
+bool rdt_remote_is_clean(const rdt_remote *r, bool counted);
 /* The outputs to where the caller finds them; false: they are not what the device has summed. */
 bool rdt_remote_publish(rdt_remote *r);
 /* Constants: which are not as they should be, by mirror. Waits. */

@@ -53,7 +53,7 @@ static void tell(mend *e, int i, const finding *f) {
   rdt_step *s = &m->steps[i];
   const rdt_cuda_verdict *v = &e->verdicts[i];
   const rdt_cuda_finding *l = v->listed > 0 ? &v->list[0] : NULL;
-  const bool linear = e->r->steps[i].linear != NULL;
+  const bool linear = e->r->steps[i].linear && !rdt_remote_group_of(e->r, i);
   char text[400], where[64] = "";
   const char *name = s->kind == RDT_STEP_NODE     ? m->graph->nodes[s->subject].name
                      : s->kind == RDT_STEP_IMPORT ? m->graph->values[m->graph->inputs[s->subject]].name
@@ -116,14 +116,14 @@ static void tell(mend *e, int i, const finding *f) {
 static rdt_status read_step(mend *e, int i) {
   rdt_remote *r = e->r;
   rdt_machine *m = r->machine;
-  const rdt_remote_step *s = &r->steps[i];
+  const rdt_cuda_verdict *there = rdt_remote_verdict(r, i);
   e->verdicts[i] = (rdt_cuda_verdict){0};
-  if (s->verdict) RDT_TRY(m->get(m, RDT_LANE_MAIN, &e->verdicts[i], s->verdict, sizeof *s->verdict, e->why));
+  if (there) RDT_TRY(m->get(m, RDT_LANE_MAIN, &e->verdicts[i], there, sizeof *there, e->why));
   RDT_TRY(m->wait(m, e->why));
   rdt_cores_count_complaints(&r->model->ctx->sms, e->verdicts[i].sm, RDT_CUDA_SMS);
   if (e->verdicts[i].listed > RDT_CUDA_LISTED) e->verdicts[i].listed = RDT_CUDA_LISTED;
-  if (!s->verdict || !(e->verdicts[i].suspect | e->verdicts[i].certain | e->verdicts[i].cannot)) return RDT_OK;
-  RDT_TRY(m->clear(m, RDT_LANE_MAIN, (void *)(uintptr_t)s->verdict, sizeof *s->verdict, e->why));
+  if (!there || !(e->verdicts[i].suspect | e->verdicts[i].certain | e->verdicts[i].cannot)) return RDT_OK;
+  RDT_TRY(m->clear(m, RDT_LANE_MAIN, (void *)(uintptr_t)there, sizeof *there, e->why));
   return m->wait(m, e->why);
 }
 
@@ -149,7 +149,7 @@ static rdt_status again(mend *e, int i, uint64_t *sum) {
   const int slot = r->steps[i].slot;
   const rdt_remote_step *s = &r->steps[i];
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, rdt_remote_expected(r, slot), sizeof *sum, e->why));
-  if (s->linear) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
+  if (s->linear && !rdt_remote_group_of(r, i)) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, e->why));
   RDT_TRY(rdt_remote_issue(r, i, e->why));
   RDT_TRY(rdt_remote_catch_up(r, e->why));
@@ -245,16 +245,15 @@ static rdt_status restore_constants(mend *e) {
   return RDT_OK;
 }
 
-static bool reads_rotten(const mend *e, const rdt_step *s) {
+static bool reads_rotten(const mend *e, int i) {
   for (int c = 1; c < e->r->n_mirrors; c++)
-    for (int k = 0; e->rotten[c] && k < s->n_reads; k++)
-      if (s->reads[k] == e->r->mirrors[c].value) return true;
+    if (e->rotten[c] && rdt_remote_reads(e->r, i, e->r->mirrors[c].value)) return true;
   return false;
 }
 
-static bool reads_stale(const mend *e, const rdt_step *s) {
-  for (int k = 0; k < s->n_reads; k++)
-    if (e->stale[s->reads[k]]) return true;
+static bool reads_stale(const mend *e, int i) {
+  for (int v = 0; v < e->r->model->graph->n_values; v++)
+    if (e->stale[v] && rdt_remote_reads(e->r, i, v)) return true;
   return false;
 }
 
@@ -274,13 +273,13 @@ static rdt_status walk(mend *e, const rdt_tensor *inputs) {
   for (int i = 0; i < model->n_steps; i++) {
     const rdt_step *s = &model->steps[i];
     const int slot = r->steps[i].slot;
-    if (slot < 0) continue;
+    if (slot < 0 || rdt_remote_absorbed(r, i)) continue;
     RDT_TRY(read_step(e, i));
     const int given = model->graph->n_outputs + s->subject;
     const bool hit = s->kind == RDT_STEP_IMPORT && e->expected[given] != e->found[given];
-    const bool weight = reads_rotten(e, s), rot = weight || hit;
+    const bool weight = reads_rotten(e, i), rot = weight || hit;
     const bool own = complains(&e->verdicts[i]) || e->expected[slot] != e->found[slot] || rot || r->steps[i].doubt;
-    if (!own && !reads_stale(e, s)) continue;
+    if (!own && !reads_stale(e, i)) continue;
     rdt_status status = RDT_ERR_FAULT;
     if (!repair) {
       const bool voted = !rot && outvoted(&e->verdicts[i]); /* the vote has written already */
@@ -325,7 +324,7 @@ static rdt_status confirm(mend *e) {
   rdt_remote_forget(r);
   RDT_TRY(rdt_remote_close(r, true, e->why));
   RDT_TRY(m->wait(m, e->why));
-  const bool clean = rdt_remote_is_clean(r, 0);
+  const bool clean = rdt_remote_is_clean(r, false);
   return rdt_remote_publish(r) && clean
              ? RDT_OK
              : rdt_fail(e->why, RDT_ERR_FAULT, "%s: what was repaired on the device does not stay so",

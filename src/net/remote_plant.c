@@ -15,9 +15,11 @@ const rdt_mirror *rdt_remote_weights(const rdt_remote *r, int i) {
   return NULL;
 }
 
-/* A value that the step reads and another one has written; -1: none. */
+/* A value that the step, or the group that it ends, reads and another one has written; -1: none. */
 static int activation_of(const rdt_remote *r, int i) {
-  const rdt_step *s = &r->model->steps[i];
+  const int at = r->steps[i].group;
+  const rdt_remote_group *g = at >= 0 && i == rdt_remote_end(&r->groups[at]) ? &r->groups[at] : NULL;
+  const rdt_step *s = &r->model->steps[g ? g->steps[0] : i];
   for (int k = 0; k < s->n_reads; k++)
     if (rdt_remote_slot(r, s->reads[k]) >= 0) return s->reads[k];
   return -1;
@@ -25,16 +27,17 @@ static int activation_of(const rdt_remote *r, int i) {
 
 bool rdt_remote_has_site(const rdt_remote *r, int i, rdt_site site) {
   const rdt_remote_step *s = &r->steps[i];
+  const bool ends = s->group >= 0 && i == rdt_remote_end(&r->groups[s->group]); /* it is the group's launch */
   if (!s->here || r->model->steps[i].kind != RDT_STEP_NODE) return false;
   switch (site) {
     case RDT_SITE_INPUT:
       return activation_of(r, i) >= 0;
     case RDT_SITE_WEIGHT:
-      return rdt_remote_weights(r, i) != NULL;
+      return !ends && rdt_remote_weights(r, i) != NULL;
     case RDT_SITE_NONLINEAR:
-      return s->n_ops > 0;
+      return s->n_ops > 0 || ends;
     case RDT_SITE_ACCUM: /* between a library's result and its check */
-      return s->linear && s->blocks > 0;
+      return s->linear && s->blocks > 0 && !ends;
     case RDT_SITE_OUTPUT:
       return true;
     default:

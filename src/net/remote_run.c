@@ -58,8 +58,13 @@ static rdt_status expect(rdt_remote *r, int slot, uint64_t sum, rdt_reason *why)
   return m->wait(m, why);
 }
 
-/* By the step's plan, in the host's memory, which has the device's layout. */
 rdt_status rdt_remote_on_host(rdt_remote *r, int i, rdt_reason *why) {
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
+  return g ? rdt_remote_group_on_host(r, g, why) : rdt_remote_by_plan(r, i, why);
+}
+
+/* By the step's plan, in the host's memory, which has the device's layout. */
+rdt_status rdt_remote_by_plan(rdt_remote *r, int i, rdt_reason *why) {
   rdt_model *model = r->model;
   rdt_machine *m = r->machine;
   rdt_step *s = &model->steps[i];
@@ -133,14 +138,24 @@ static rdt_status check_linear(rdt_remote *r, const rdt_remote_step *first, cons
   rdt_cuda_linear_task list[TOGETHER];
   int n = 0;
   for (const rdt_remote_step *s = first; s < end; s++) {
-    if (!s->here || !s->linear) continue;
+    if (!s->here || !s->linear || rdt_remote_group_of(r, (int)(s - r->steps))) continue;
     list[n++] = rdt_remote_task(r, s);
   }
   return n > 0 ? r->machine->linear_check(r->machine, list, n, why) : RDT_OK;
 }
 
+static rdt_status launch_group(rdt_remote *r, rdt_lane lane, const rdt_remote_group *g, rdt_op_form form,
+                               rdt_reason *why) {
+  rdt_gpu_attention a = rdt_remote_group_task(r, g);
+  a.check = form;
+  return r->machine->launch(r->machine, lane, RDT_OP_ATTENTION, &a, rdt_attention_grid(&a), why);
+}
+
 static rdt_status check_ops(rdt_remote *r, const rdt_remote_step *s, rdt_reason *why) {
+  const int i = (int)(s - r->steps);
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
   if (joint(r)) return RDT_OK;
+  if (g) return i == rdt_remote_end(g) ? launch_group(r, RDT_LANE_SIDE, g, RDT_OP_COMPARES, why) : RDT_OK;
   for (int k = 0; s->here && k < s->n_ops; k++) {
     rdt_gpu_op a = s->ops[k];
     a.check = RDT_OP_COMPARES;
@@ -154,15 +169,18 @@ static rdt_status check_ops(rdt_remote *r, const rdt_remote_step *s, rdt_reason 
 static rdt_status check_pending(rdt_remote *r, bool end, rdt_reason *why) {
   const rdt_remote_step *first = &r->steps[r->pending], *behind = &r->steps[r->issued];
   const int from = r->pending < r->issued ? first->rest : r->parts_rest;
-  int parts = 0, rest = 0;
+  int part = 0, parts = 0, rest = 0;
   if (r->pending == r->issued && !end) return RDT_OK;
   RDT_TRY(r->machine->follow(r->machine, RDT_LANE_SIDE, why));
   RDT_TRY(check_linear(r, first, behind, why));
   for (const rdt_remote_step *s = first; s < behind; s++) {
     RDT_TRY(check_ops(r, s, why));
-    parts += s->n_parts, rest += s->n_rest; /* they lie in the order of the steps */
+    rest += s->n_rest; /* they lie in the order of the steps */
+    if (!s->n_parts || rdt_remote_group_of(r, (int)(s - r->steps))) continue;
+    if (parts == 0) part = s->part; /* these too, but for those in groups, which are checked alone */
+    parts += s->n_parts;
   }
-  if (parts > 0) RDT_TRY(sum_parts(r, RDT_LANE_SIDE, first->part, parts, why));
+  if (parts > 0) RDT_TRY(sum_parts(r, RDT_LANE_SIDE, part, parts, why));
   r->pending = r->issued;
   return sum_parts(r, RDT_LANE_SIDE, from, end ? r->parts_run - from : rest, why);
 }
@@ -172,7 +190,7 @@ static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
   RDT_TRY(rdt_remote_mark(r, i, 1, why));
   r->issued = i + 1;
   if (!r->protected) r->pending = r->issued;
-  for (int k = r->pending; k < r->issued; k++) waiting += r->steps[k].here;
+  for (int k = r->pending; k < r->issued; k++) waiting += r->steps[k].here && !rdt_remote_absorbed(r, k);
   return r->model->armed || r->timing || waiting >= TOGETHER ? check_pending(r, false, why) : RDT_OK;
 }
 
@@ -184,6 +202,7 @@ rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why) {
 rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   rdt_machine *m = r->machine;
   const rdt_remote_step *s = &r->steps[i];
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
   if (r->issued != i) r->pending = r->issued = i; /* alone, or the first */
   if (s->host) {                                  /* it asks for the sums of what it reads */
     RDT_TRY(check_pending(r, false, why));
@@ -192,13 +211,15 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
     RDT_TRY(rdt_remote_mark(r, i, 1, why));
     return status;
   }
-  if (!s->here) return check_later(r, i, why);
+  if (!s->here || rdt_remote_absorbed(r, i)) return check_later(r, i, why);
   RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
-  if (s->linear) {
+  if (g) {
+    RDT_TRY(launch_group(r, RDT_LANE_MAIN, g, joint(r) ? RDT_OP_BOTH : RDT_OP_STORES, why));
+  } else if (s->linear) {
     const rdt_cuda_linear_task t = rdt_remote_task(r, s);
     RDT_TRY(m->linear_launch(m, &t, why));
   }
-  for (int k = 0; k < s->n_ops; k++) {
+  for (int k = 0; k < s->n_ops && !g; k++) {
     rdt_gpu_op a = s->ops[k];
     a.check = joint(r) ? RDT_OP_BOTH : RDT_OP_STORES;
     RDT_TRY(m->launch(m, RDT_LANE_MAIN, a.kind, &a, rdt_ops_grid(&a), why));
@@ -210,11 +231,36 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
 
 /* ---- the whole ---- */
 
+/* The one whose steps go one by one; NULL: none. */
+static const rdt_remote_group *group_apart(const rdt_remote *r) {
+  const int g = r->target >= 0 ? r->steps[r->target].group : -1;
+  return g >= 0 && !rdt_remote_group_of(r, r->target) ? &r->groups[g] : NULL;
+}
+
+/* Blocks that check in a run. */
+static uint64_t count_visits(const rdt_remote *r) {
+  const rdt_remote_group *apart = group_apart(r);
+  uint64_t n = (uint64_t)r->parts_run + (apart ? (uint64_t)(apart->end_rest - apart->rest) : 0);
+  for (int i = 0; i < r->model->n_steps; i++) {
+    const rdt_remote_step *s = &r->steps[i];
+    const rdt_remote_group *g = rdt_remote_group_of(r, i);
+    if (g) {
+      n += i == rdt_remote_end(g) ? (uint64_t)rdt_attention_blocks(&g->op) : 0;
+      continue;
+    }
+    n += (uint64_t)s->n_parts + (uint64_t)s->blocks;
+    for (int k = 0; k < s->n_ops; k++) n += (uint64_t)rdt_ops_blocks(&s->ops[k]);
+  }
+  return n;
+}
+
 /* The last checks and the comparison are beside the copy of the outputs, and answer by themselves: the device's way to
  * write to the host's memory is shorter than another copy. */
 rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why) {
   rdt_machine *m = r->machine;
   const rdt_answer *there = (const rdt_answer *)(const void *)r->board;
+  const rdt_remote_group *apart = group_apart(r);
+  const int first = !apart ? 0 : all ? apart->inner : apart->rest;
   if (r->protected) {
     const rdt_close_args end = {.slots = r->slots,
                                 .verdicts = r->asked,
@@ -229,6 +275,7 @@ rdt_status rdt_remote_close(rdt_remote *r, bool all, rdt_reason *why) {
       RDT_TRY(m->follow(m, RDT_LANE_SIDE, why));
       RDT_TRY(sum_parts(r, RDT_LANE_SIDE, 0, r->parts_always, why));
     }
+    if (apart) RDT_TRY(sum_parts(r, RDT_LANE_SIDE, first, apart->end_rest - first, why));
     RDT_TRY(m->launch(m, RDT_LANE_SIDE, RDT_OP_CLOSE, &end, 1, why));
   }
   RDT_TRY(m->get(m, RDT_LANE_MAIN, r->out.host, r->out.there, r->out.bytes, why));
@@ -257,11 +304,10 @@ void rdt_remote_forget(rdt_remote *r) {
   memset(r->answer, 0, sizeof *r->answer + (size_t)r->model->graph->n_outputs * sizeof(uint64_t));
 }
 
-bool rdt_remote_is_clean(const rdt_remote *r, uint64_t visits) {
+bool rdt_remote_is_clean(const rdt_remote *r, bool counted) {
   const rdt_summary *s = &r->answer->summary;
-  const bool counted = !visits || s->visits == visits;
-  return counted && s->agree == (uint32_t)r->n_always && s->disagree == 0 && s->clean == (uint32_t)r->n_asked &&
-         s->complain == 0;
+  return (!counted || s->visits == count_visits(r)) && s->agree == (uint32_t)r->n_always && s->disagree == 0 &&
+         s->clean == (uint32_t)r->n_asked && s->complain == 0;
 }
 
 bool rdt_remote_publish(rdt_remote *r) {
@@ -342,7 +388,7 @@ static void book_clean(rdt_remote *r) {
     *res = (rdt_result){.verdict = r->protected ? RDT_CLEAN : RDT_UNCHECKED, .place = {-1, -1}};
     res->seconds = r->steps[i].seconds;
     res->seconds_check = r->steps[i].seconds_check;
-    if (r->protected && !view) res->checks = 1 + (r->steps[i].verdict != NULL);
+    if (r->protected && !view) res->checks = 1 + (rdt_remote_verdict(r, i) != NULL);
   }
 }
 
@@ -374,7 +420,7 @@ rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *w
   const rdt_status done = run_once(r, why);
   if (done != RDT_OK && done != RDT_ERR_FAULT) return done;
   for (int i = 0; i < m->n_steps; i++) doubt = doubt || r->steps[i].doubt;
-  const bool clean = !rotten && !doubt && (!r->protected || rdt_remote_is_clean(r, r->visits));
+  const bool clean = !rotten && !doubt && (!r->protected || rdt_remote_is_clean(r, true));
   const bool good = rdt_remote_publish(r);
   rdt_status status = clean && good ? RDT_OK : rdt_remote_mend(r, inputs, why);
   if (status == RDT_OK) status = done;

@@ -11,6 +11,8 @@ if python3 -c 'import numpy, onnx' 2>/dev/null; then
   for name in resnet18 mobilenet_v2 squeezenet1_1 minilm t5_small_decoder; do
     python3 "$2/tools/make_weights.py" "$2/examples/graphs/$name.onnx" -o "$made" >/dev/null && models="$models $made/$name.onnx"
   done
+  [ -e "$made/minilm.onnx" ] && python3 "$2/tools/half_graph.py" "$made/minilm.onnx" -o "$made" --dtype f16 >/dev/null &&
+    models="$models $made/minilm_f16.onnx"
 else
   echo "skip networks without weights: python3 has no numpy and onnx"
 fi

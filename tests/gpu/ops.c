@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../util_problem.h"
+#include "attention.h"
 #include "check/bitsum.h"
 #include "core/memory.h"
 #include "cpu/kernel.h"
@@ -78,8 +79,9 @@ static void launch(const rdt_gpu_op *list, int n, rdt_op_form form, const placed
     dim3 block = {1, 1, 1};
     a.check = form, a.sum = &d->found->sum, a.visits = &d->found->visits, a.verdict = &d->found->verdict;
     const dim3 grid = {(unsigned)rdt_ops_grid(&a), 1, 1};
-    const void *kernel = rdt_ops_kernel(a.kind, &a, &block.x);
-    cuda(cudaLaunchKernel(kernel, grid, block, arguments, 0, stream), rdt_ops_name(a.kind));
+    unsigned shared;
+    const void *kernel = rdt_ops_kernel(a.kind, &a, &block.x, &shared);
+    cuda(cudaLaunchKernel(kernel, grid, block, arguments, shared, stream), rdt_ops_name(a.kind));
   }
 }
 
@@ -422,6 +424,7 @@ int main(int argc, char **argv) {
   bytes_cases(&t, seeds);
   printf("products and convolutions of bytes: %lld, %lld wrong\n", (long long)t.cases, (long long)t.bad);
   fflush(stdout);
+  t.cases += attention_cases(&t.bad);
   shaped_cases(&t);
   quantising(&t);
   random_cases(&t, seeds);

@@ -37,6 +37,7 @@ typedef enum rdt_op_kind {
   RDT_OP_SUMS = RDT_OP_KINDS, /* rdt_sums_args */
   RDT_OP_CLOSE,               /* rdt_close_args */
   RDT_OP_CLEAR,               /* rdt_clear_args */
+  RDT_OP_ATTENTION,           /* rdt_gpu_attention (attention.h) */
   RDT_OP_CODES
 } rdt_op_kind;
 

@@ -14,7 +14,7 @@ static const char *const names[RDT_OP_CODES] = {
 #define X(id, name, rows) "cuda_" #name,
 #include "cuda/ops/kinds.def"
 #undef X
-    "cuda_sums", "cuda_close", "cuda_clear"};
+    "cuda_sums", "cuda_close", "cuda_clear", "cuda_attention"};
 
 static const int by_rows[RDT_OP_KINDS] = {
 #define X(id, name, rows) rows,

@@ -131,4 +131,4 @@ extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
 #define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
-    (const void *)sums, (const void *)close, (const void *)clear};
+    (const void *)sums, (const void *)close, (const void *)clear, NULL /* rdt_ops_attention */};

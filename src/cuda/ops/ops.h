@@ -22,6 +22,7 @@ const void *rdt_ops_half(const struct rdt_gpu_op *a); /* of rows of 16-bit numbe
 #ifndef __CUDACC__
 #include "core/problem.h"
 #include "cuda/ops/args.h"
+#include "cuda/ops/attention.h"
 
 /* How many launches: one, or of a concatenation one for each part that is not empty. RDT_ERR_UNSUPPORTED with the
  * reason. Fills *list (rdt_free) in all but what is found, which is its owner's; base is the result. */
@@ -31,9 +32,12 @@ bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p);
 int64_t rdt_ops_blocks(const rdt_gpu_op *a); /* that count themselves, of one evaluation or of both */
 int64_t rdt_ops_grid(const rdt_gpu_op *a);   /* all, of the form a->check */
 bool rdt_ops_halves(int kind);               /* is it rdt_ops_half's? */
-/* The kernel that a launch of this code with these arguments takes, and the threads of its blocks. */
-static inline const void *rdt_ops_kernel(int code, const void *args, unsigned *threads) {
+/* The kernel that a launch of this code with these arguments takes, the threads of its blocks, and the shared memory
+ * that they ask for. */
+static inline const void *rdt_ops_kernel(int code, const void *args, unsigned *threads, unsigned *shared) {
   const bool half = rdt_ops_halves(code);
+  *shared = 0;
+  if (code == RDT_OP_ATTENTION) return rdt_ops_attention((const rdt_gpu_attention *)args, threads, shared);
   *threads = half ? RDT_OP_ROW_THREADS : RDT_OP_THREADS;
   return half ? rdt_ops_half((const rdt_gpu_op *)args) : rdt_ops_code[code];
 }

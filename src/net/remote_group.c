@@ -1,0 +1,157 @@
+/* Steps that a device computes by one launch: attention (cuda/ops/attention.h). What lies between them is not computed;
+ * who asks about it, by a fault that is planted there, gets a run in which they go one by one. */
+#include <string.h>
+
+#include "core/memory.h"
+#include "cuda/ops/ops.h"
+#include "net/remote.h"
+
+const rdt_remote_group *rdt_remote_group_of(const rdt_remote *r, int i) {
+  const int g = r->steps[i].group;
+  if (g < 0) return NULL;
+  const bool apart = r->target >= 0 && r->steps[r->target].group == g && r->target != rdt_remote_end(&r->groups[g]);
+  return apart ? NULL : &r->groups[g];
+}
+
+bool rdt_remote_absorbed(const rdt_remote *r, int i) {
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
+  return g && i != rdt_remote_end(g);
+}
+
+const rdt_cuda_verdict *rdt_remote_verdict(const rdt_remote *r, int i) {
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
+  return !g ? r->steps[i].verdict : r->protected && i == rdt_remote_end(g) ? &r->verdicts[i] : NULL;
+}
+
+bool rdt_remote_reads(const rdt_remote *r, int i, int value) {
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
+  for (int m = 0; m < (g ? g->n : 1); m++) {
+    const rdt_step *s = &r->model->steps[g ? g->steps[m] : i];
+    for (int k = 0; k < s->n_reads; k++)
+      if (s->reads[k] == value) return true;
+  }
+  return false;
+}
+
+/* ---- recognition ---- */
+
+static int writer_of(const rdt_remote *r, int value) {
+  for (int i = 0; i < r->model->n_steps; i++)
+    if (r->model->steps[i].writes == value && r->steps[i].here) return i;
+  return -1;
+}
+
+/* A node that the device computes, and the only step that reads what step `before` has written; -1: none. Views are no
+ * steps. */
+static int next_of(const rdt_remote *r, int before) {
+  const rdt_model *m = r->model;
+  const int v = m->steps[before].writes;
+  int next = -1;
+  for (int i = before + 1; i < m->n_steps; i++) {
+    const rdt_step *s = &m->steps[i];
+    bool reads = false;
+    for (int k = 0; k < s->n_reads; k++) reads = reads || s->reads[k] == v;
+    if (!reads || (!r->steps[i].here && !r->steps[i].host)) continue;
+    if (next >= 0 || s->kind != RDT_STEP_NODE || !r->steps[i].here) return -1;
+    next = i;
+  }
+  return next;
+}
+
+static bool find_group(const rdt_remote *r, int softmax, rdt_remote_group *g) {
+  const rdt_model *m = r->model;
+  const rdt_step *s = &m->steps[softmax];
+  rdt_reason why;
+  const int scores = s->n_reads == 1 ? writer_of(r, s->reads[0]) : -1;
+  if (scores < 0 || m->steps[scores].kind != RDT_STEP_NODE) return false;
+  const int mix = next_of(r, softmax);
+  if (next_of(r, scores) != softmax || mix < 0) return false;
+  const int copy = next_of(r, mix);
+  for (int n = copy >= 0 ? 4 : 3; n >= 3; n--) { /* with the copy, where it takes part */
+    const rdt_attention_steps steps = {&r->steps[scores].prob, &r->steps[softmax].prob, &r->steps[mix].prob,
+                                       n == 4 ? &r->steps[copy].prob : NULL};
+    *g = (rdt_remote_group){.steps = {scores, softmax, mix, copy}, .n = n, .reads = {-1, -1, -1}};
+    if (rdt_attention_prepare(&steps, &g->op, &why) == RDT_OK) return true;
+  }
+  return false;
+}
+
+rdt_status rdt_remote_find_groups(rdt_remote *r, rdt_reason *why) {
+  const rdt_model *m = r->model;
+  int n = 0;
+  for (int i = 0; i < m->n_steps; i++) n += r->steps[i].here && r->steps[i].prob.op == RDT_KOP_SOFTMAX;
+  r->groups = n ? rdt_calloc((size_t)n, sizeof *r->groups) : NULL;
+  if (n == 0) return RDT_OK;
+  if (!r->groups) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to plan for a device");
+  for (int i = 0; i < m->n_steps; i++) {
+    rdt_remote_group *g = &r->groups[r->n_groups];
+    if (!r->steps[i].here || r->steps[i].prob.op != RDT_KOP_SOFTMAX || !find_group(r, i, g)) continue;
+    for (int k = 0; k < g->n; k++) r->steps[g->steps[k]].group = r->n_groups;
+    r->n_groups++;
+  }
+  return RDT_OK;
+}
+
+/* ---- sums ---- */
+
+/* The operands among what step k has written, as bits; 0: all of it is not read exactly once. */
+static unsigned covered(const rdt_remote *r, const rdt_remote_group *g, int k) {
+  const rdt_tensor *t = &r->steps[k].prob.out;
+  const size_t bytes = rdt_tensor_bytes(t);
+  unsigned char *seen = bytes % 16 == 0 ? rdt_calloc(bytes / 16 + 1, 1) : NULL;
+  unsigned which = 0;
+  bool good = seen != NULL;
+  for (int w = 0; w < 3 && good; w++) {
+    const char *at = g->op.in[w].data, *from = t->data;
+    if (at < from || at >= from + bytes) continue;
+    which |= 1u << w;
+    good = rdt_attention_marks(&g->op, w, from, bytes, seen);
+  }
+  for (size_t i = 0; i < bytes / 16 && good; i++) good = seen[i];
+  rdt_free(seen);
+  return good ? which : 0;
+}
+
+bool rdt_remote_group_sums(rdt_remote *r, int i, int k) {
+  const int at = r->steps[i].group;
+  rdt_remote_group *g = at >= 0 ? &r->groups[at] : NULL;
+  if (!g || !r->protected || i != rdt_remote_end(g) || r->steps[k].group == at) return false;
+  const unsigned which = covered(r, g, k);
+  for (int w = 0; w < 3; w++) {
+    if (!(which >> w & 1)) continue;
+    g->op.read_base[w] = r->steps[k].prob.out.data;
+    g->reads[w] = r->steps[k].slot;
+  }
+  return which != 0;
+}
+
+/* ---- a launch ---- */
+
+rdt_gpu_attention rdt_remote_group_task(const rdt_remote *r, const rdt_remote_group *g) {
+  rdt_gpu_attention a = g->op;
+  a.verdict = (rdt_cuda_verdict *)(uintptr_t)&r->verdicts[rdt_remote_end(g)];
+  a.sum = rdt_remote_expected(r, r->steps[rdt_remote_end(g)].slot);
+  a.visits = &((rdt_answer *)(void *)r->board)->visits;
+  for (int w = 0; w < 3; w++) a.read[w] = g->reads[w] >= 0 ? rdt_remote_found(r, g->reads[w]) : NULL;
+  return a;
+}
+
+/* By their plans, one after the other; the sums of what lies between are not those of a run. */
+rdt_status rdt_remote_group_on_host(rdt_remote *r, const rdt_remote_group *g, rdt_reason *why) {
+  const int end = rdt_remote_end(g);
+  rdt_status worst = RDT_OK;
+  r->steps[end].doubt = false;
+  for (int k = 0; k < g->n; k++) {
+    const rdt_status status = rdt_remote_by_plan(r, g->steps[k], why);
+    if (status != RDT_OK && status != RDT_ERR_FAULT) return status;
+    if (status != RDT_OK) worst = status;
+    if (!r->steps[g->steps[k]].doubt) continue;
+    r->steps[end].doubt = true;
+    break;
+  }
+  for (int k = 0; k + 1 < g->n; k++)
+    RDT_TRY(r->machine->clear(r->machine, RDT_LANE_MAIN, rdt_remote_expected(r, r->steps[g->steps[k]].slot),
+                              sizeof(uint64_t), why));
+  RDT_TRY(r->machine->wait(r->machine, why));
+  return worst;
+}

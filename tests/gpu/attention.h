@@ -1,0 +1,9 @@
+#ifndef TEST_GPU_ATTENTION_H
+#define TEST_GPU_ATTENTION_H
+
+#include <stdint.h>
+
+/* How many there were; *wrong is added to. */
+int64_t attention_cases(int64_t *wrong);
+
+#endif
