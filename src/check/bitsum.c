@@ -49,7 +49,7 @@ static uint64_t from_pairs(moments pairs, moments second, uint64_t first) {
 #define ONE_LOAD(w)
 #endif
 
-#define PUT_NOTHING(to, w) (void)(to)
+#define PUT_NOTHING(to, w) (void)0
 #define PUT_COPY(to, w) memcpy(to, &(w), sizeof(w))
 #define PUT_PAST_CACHES(to, w) _mm256_stream_si256((__m256i *)(void *)(to), (__m256i)(w))
 
@@ -59,14 +59,15 @@ static uint64_t from_pairs(moments pairs, moments second, uint64_t first) {
   __VA_ARGS__ static uint64_t pieces_##name(const unsigned char *p, unsigned char *to, uint64_t n, size_t apart, \
                                             uint64_t first) {                                                    \
     enum { CHAINS = PIECE / (8 * LANES) };                                                                       \
+    (void)to;                                                                                                    \
     typedef uint64_t lanes __attribute__((vector_size(8 * LANES)));                                              \
     lanes pair[CHAINS] = {{0}}, pairs[CHAINS] = {{0}}, second[CHAINS] = {{0}}, seconds[CHAINS] = {{0}};          \
-    for (uint64_t i = 0; i < n; i++, p += apart, to += to ? PIECE : 0)                                           \
+    for (uint64_t i = 0; i < n; i++, p += apart)                                                                 \
       for (int c = 0; c < CHAINS; c++) {                                                                         \
         lanes w;                                                                                                 \
         memcpy(&w, p + (size_t)c * sizeof w, sizeof w);                                                          \
         ONE_LOAD(w);                                                                                             \
-        PUT(to + (size_t)c * sizeof w, w);                                                                       \
+        PUT(to + i * PIECE + (size_t)c * sizeof w, w);                                                           \
         pair[c] += w;                                                                                            \
         pairs[c] += pair[c];                                                                                     \
         second[c] += w >> 32;                                                                                    \
