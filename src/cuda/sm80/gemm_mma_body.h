@@ -65,11 +65,17 @@ struct rdt_places<T, Tile, shuffled, true> {
   }
 };
 
-template <class T, class Tile, int check, class Hit>
+template <bool what>
+struct rdt_constant {
+  static constexpr bool value = what;
+};
+
+/* expecting: in the columns that hold parts of what rows should sum to, of so many checks. */
+template <bool expecting, class T, class Tile, int check, class Hit>
 RDT_DEVICE void rdt_warp_step(typename T::sum (&c)[Tile::MT][Tile::NT][4], rdt_extra<T, Tile, check> &x,
                               rdt_fragments<T, Tile> &f, int column, int expects, Hit &hit) {
   if constexpr (Hit::on) hit.fragments(f.a);
-  if (check == RDT_MMA_SUMS && expects) { /* the columns that hold parts are all there are, of so many checks */
+  if constexpr (expecting) { /* these columns are all there are */
     if (column == 0) {
 #pragma unroll
       for (int j = 0; j < Tile::NT; j++)
@@ -78,7 +84,7 @@ RDT_DEVICE void rdt_warp_step(typename T::sum (&c)[Tile::MT][Tile::NT][4], rdt_e
           for (int i = 0; i < Tile::MT; i++) T::mma(c[i][j], f.a[i], f.b[j]);
         }
     }
-    if constexpr (check == RDT_MMA_SUMS) rdt_norms<T, Tile, check>(x, f.a, column);
+    rdt_norms<T, Tile, check>(x, f.a, column);
   } else {
 #pragma unroll
     for (int i = 0; i < Tile::MT; i++)
@@ -625,22 +631,28 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
 #pragma unroll 1
   for (int s = 0; s < Tile::stages - 1; s++) load(s);
   const rdt_places<T, Tile, rdt_shuffles<Tile, check>()> places(row, column, part);
-  for (int round = 0; round < rounds; round++) {
-    rdt_copy_wait<Tile::stages - 2>();
-    __syncthreads();
-    load(round + Tile::stages - 1);
-    rdt_fragments<T, Tile> f[Tile::steps];
+  const auto multiply = [&](auto expecting) {
+    for (int round = 0; round < rounds; round++) {
+      rdt_copy_wait<Tile::stages - 2>();
+      __syncthreads();
+      load(round + Tile::stages - 1);
+      rdt_fragments<T, Tile> f[Tile::steps];
 #pragma unroll
-    for (int s = 0; s < Tile::steps; s++) {
-      places.load(f[s], stage, s);
-      rdt_warp_step<T, Tile, check, Hit>(c, x, f[s], column, expects, hit);
-    }
-    if constexpr (rdt_of_thread(check)) { /* not between the steps: it would keep the next one's loads waiting */
+      for (int s = 0; s < Tile::steps; s++) {
+        places.load(f[s], stage, s);
+        rdt_warp_step<decltype(expecting)::value, T, Tile, check, Hit>(c, x, f[s], column, expects, hit);
+      }
+      if constexpr (rdt_of_thread(check)) { /* not between the steps: it would keep the next one's loads waiting */
 #pragma unroll
-      for (int s = 0; s < Tile::steps; s++) rdt_norms<T, Tile, check>(x, f[s].a, column);
+        for (int s = 0; s < Tile::steps; s++) rdt_norms<T, Tile, check>(x, f[s].a, column);
+      }
+      stage = stage + Tile::stage_bytes == end ? shared : stage + Tile::stage_bytes;
     }
-    stage = stage + Tile::stage_bytes == end ? shared : stage + Tile::stage_bytes;
-  }
+  };
+  if (check == RDT_MMA_SUMS && expects) /* a loop of its own: the other one has nothing of it */
+    multiply(rdt_constant<check == RDT_MMA_SUMS>());
+  else
+    multiply(rdt_constant<false>());
   rdt_copy_wait<0>();
   __syncthreads();
 
