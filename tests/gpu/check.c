@@ -108,11 +108,13 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
   void *first = malloc(c.bytes[2] + 1);
   if (!first) gpu_die("malloc", "out of memory");
   bool has_first = false;
+  const rdt_cuda_tile *tile = NULL; /* whose bits the first are */
   for (int i = 0; i < n; i++) {
     if (!wanted(&table[i]) || table[i].dtype != s->in || table[i].family < least ||
         rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
       continue;
-    if (i == 0 || table[i].tile != table[i - 1].tile || table[i].dtype != table[i - 1].dtype) has_first = false;
+    if (table[i].tile != tile) has_first = false;
+    tile = table[i].tile;
     check_product(&table[i], &c, 1, splits, fixed, first, &has_first);
     const int most = rdt_cuda_kernel_sets(&table[i]);
     if (most > 1) check_product(&table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
