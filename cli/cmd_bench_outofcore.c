@@ -184,11 +184,25 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   return code;
 }
 
-static const rdt_option_id options[] = {
-    RDT_OPT_BENCH_M,        RDT_OPT_BENCH_N,       RDT_OPT_BENCH_K,        RDT_OPT_DTYPE,     RDT_OPT_BENCH_MEM_LIMIT,
-    RDT_OPT_BENCH_STRATEGY, RDT_OPT_BENCH_ERRORS,  RDT_OPT_COLLINEAR,      RDT_OPT_SCATTERED, RDT_OPT_SEED,
-    RDT_OPT_BENCH_FOLDER,   RDT_OPT_BENCH_FIGURES, RDT_OPT_PRODUCT_DEVICE, RDT_OPT_THREADS,   RDT_OPT_FORMAT,
-    RDT_OPT_JSON,           RDT_OPT_NO_PROGRESS,   RDT_OPT_COUNT};
+static const rdt_option_id options[] = {RDT_OPT_BENCH_M,
+                                        RDT_OPT_BENCH_N,
+                                        RDT_OPT_BENCH_K,
+                                        RDT_OPT_DTYPE,
+                                        RDT_OPT_BENCH_MEM_LIMIT,
+                                        RDT_OPT_BENCH_STRATEGY,
+                                        RDT_OPT_ALGO,
+                                        RDT_OPT_BENCH_ERRORS,
+                                        RDT_OPT_COLLINEAR,
+                                        RDT_OPT_SCATTERED,
+                                        RDT_OPT_SEED,
+                                        RDT_OPT_BENCH_FOLDER,
+                                        RDT_OPT_BENCH_FIGURES,
+                                        RDT_OPT_PRODUCT_DEVICE,
+                                        RDT_OPT_THREADS,
+                                        RDT_OPT_FORMAT,
+                                        RDT_OPT_JSON,
+                                        RDT_OPT_NO_PROGRESS,
+                                        RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt bench outofcore --m 20000 --n 2000 --k 2000 --mem-limit 10M --errors 1", "the experiment of the source"},
     {"redoubt bench outofcore --m 16384 --n 16384 --k 16384 --mem-limit 512M --strategy auto -o /data", "a large one"},

@@ -88,28 +88,13 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   return code;
 }
 
-static const rdt_option_id options[] = {RDT_OPT_PRODUCT,
-                                        RDT_OPT_MEM_LIMIT,
-                                        RDT_OPT_STRATEGY,
-                                        RDT_OPT_PRODUCT_SCHEME,
-                                        RDT_OPT_PRODUCT_ON_FAULT,
-                                        RDT_OPT_FAIL_ON,
-                                        RDT_OPT_PRODUCT_RESUME,
-                                        RDT_OPT_PRODUCT_VERIFY,
-                                        RDT_OPT_ERRORS,
-                                        RDT_OPT_COLLINEAR,
-                                        RDT_OPT_SCATTERED,
-                                        RDT_OPT_SEED,
-                                        RDT_OPT_REPORT,
-                                        RDT_OPT_PRODUCT_TRACE,
-                                        RDT_OPT_PRODUCT_TIMELINE,
-                                        RDT_OPT_PRODUCT_DEVICE,
-                                        RDT_OPT_THREADS,
-                                        RDT_OPT_LAMBDA,
-                                        RDT_OPT_JSON,
-                                        RDT_OPT_QUIET,
-                                        RDT_OPT_NO_PROGRESS,
-                                        RDT_OPT_COUNT};
+static const rdt_option_id options[] = {
+    RDT_OPT_PRODUCT,        RDT_OPT_MEM_LIMIT,        RDT_OPT_STRATEGY,      RDT_OPT_ALGO,
+    RDT_OPT_PRODUCT_SCHEME, RDT_OPT_PRODUCT_ON_FAULT, RDT_OPT_FAIL_ON,       RDT_OPT_PRODUCT_RESUME,
+    RDT_OPT_PRODUCT_VERIFY, RDT_OPT_ERRORS,           RDT_OPT_COLLINEAR,     RDT_OPT_SCATTERED,
+    RDT_OPT_SEED,           RDT_OPT_REPORT,           RDT_OPT_PRODUCT_TRACE, RDT_OPT_PRODUCT_TIMELINE,
+    RDT_OPT_PRODUCT_DEVICE, RDT_OPT_THREADS,          RDT_OPT_LAMBDA,        RDT_OPT_JSON,
+    RDT_OPT_QUIET,          RDT_OPT_NO_PROGRESS,      RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"A.npy, B.npy", "matrices of f8, f4, f2 or bf16 (as ml_dtypes saves it), in C or Fortran order, of any size"},
     {"C.npy", "the product, of f8, or of f4 for all others"},

@@ -39,7 +39,7 @@ typedef struct rdt_settings {
   int64_t avoid_sm;      /* -1: none */
   /* of products of files */
   const char *mem_limit, *strategy, *trace, *timeline;
-  int64_t errors, unprotected, bench_m, bench_n, bench_k;
+  int64_t errors, unprotected, strassen, bench_m, bench_n, bench_k;
   bool collinear, scattered, verify;
   rdt_texts more;      /* operands after the first */
   const char *operand; /* MODEL.onnx or what the command takes; NULL: not given */

@@ -78,6 +78,7 @@ static rdt_status set_job(rdt_product_run *r, const rdt_settings *s) {
                         .mem_limit = s->mem_limit ? rdt_bytes_of(s->mem_limit) : 0,
                         .strategy = automatic ? RDT_STRATEGY_AUTO : rdt_strategy_find(strategy),
                         .protected = s->unprotected == 0,
+                        .strassen = s->strassen == 1,
                         .recompute = s->on_fault == 1,
                         .resume = s->resume,
                         .verify = s->verify};
@@ -229,6 +230,7 @@ void rdt_product_json(const rdt_product_run *r, cJSON *o) {
   cJSON_AddStringToObject(o, "device", x->device);
   cJSON_AddStringToObject(o, "scheme", x->task.protected ? "rowcol" : "none");
   cJSON_AddStringToObject(o, "strategy", rdt_strategy_info(x->splits.strategy)->name);
+  cJSON_AddStringToObject(o, "algo", x->task.strassen ? "strassen" : "plain");
   add_list(o, "block", x->splits.m, x->splits.n, x->splits.k);
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) rdt_json_number(o, numbers[i].name, numbers[i].value);
   cJSON_AddStringToObject(o, "verdict", rdt_verdict_name(x->verdict));

@@ -1,5 +1,6 @@
 /* Products of files: every strategy, datatype and order against the definition; planted faults; memory.
  *     test_outofcore [DEVICE [RUNS [SEED]]]    (cuda:0; default cpu)
+ *     test_outofcore DEVICE TEST               (one of them alone)
  * RUNS: nothing but so many products of all kinds, each with faults; another SEED, other ones. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include "check/bitsum.h"
 #include "core/memory.h"
 #include "net/tensor_file.h"
+#include "outofcore/strassen.h"
 #include "util_folder.h"
 #include "util_product.h"
 
@@ -392,6 +394,47 @@ static void test_overflow(void **state) {
   rdt_free(b);
 }
 
+/* One level of Strassen's scheme: as right as its bounds say, edges that cannot be halved too; what is planted is
+ * found. */
+static void test_strassen(void **state) {
+  (void)state;
+  enum { ROWS = 288, COLS = 264, DEEP = 392 };
+  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F64};
+  int repaired = 0, runs = 0;
+  for (int i = 0; i < 2; i++)
+    for (int order = 0; order < 4; order++) {
+      rdt_matmul_result r;
+      rdt_reason why = {""};
+      double *a = util_npy(a_path, dtypes[i], order & 1, ROWS, DEEP, 1),
+             *b = util_npy(b_path, dtypes[i], order & 2, DEEP, COLS, 2);
+      for (int faults = 0; faults < 3; faults++) {
+        rdt_matmul_job job = job_of((rdt_strategy)((i + order + faults) % RDT_STRATEGY_COUNT), 1.0);
+        job.strassen = true;
+        job.mem_limit = 40 * job.mem_limit;
+        job.plant = (rdt_matmul_plant){.count = faults ? 5 : 0,
+                                       .scattered = faults == 2,
+                                       .site = RDT_SITE_ACCUM,
+                                       .seed = (uint64_t)(7 * i + order + 1)};
+        if (rdt_matmul(ctx, &job, &r, &why) != RDT_OK) fail_msg("%s", why.text);
+        assert_true(r.task.strassen && rdt_strassen_half(r.splits.m) && rdt_strassen_half(r.splits.k));
+        if (faults == 0) assert_true(r.verdict == RDT_CLEAN && r.faults == 0 && r.suspects == 0 && r.ratio < 1.0);
+        util_npy_expect(c_path, dtypes[i], ROWS, COLS, DEEP, a, b, r.bound + r.floor);
+        repaired += faults && r.verdict != RDT_CLEAN;
+        runs += faults > 0;
+      }
+      rdt_free(a);
+      rdt_free(b);
+    }
+  assert_true(4 * repaired >= 3 * runs); /* the others were too small */
+  rdt_free(util_npy(a_path, RDT_F16, false, M, K, 1));
+  rdt_free(util_npy(b_path, RDT_F16, false, K, N, 2));
+  rdt_matmul_job job = job_of(RDT_STRATEGY_SIMPLE, 1.0);
+  rdt_matmul_result r;
+  rdt_reason why = {""};
+  job.strassen = true;
+  assert_int_equal(rdt_matmul(ctx, &job, &r, &why), RDT_ERR_DTYPE);
+}
+
 static uint64_t draw(uint64_t *seed, uint64_t n) {
   *seed = *seed * 6364136223846793005u + 1442695040888963407u;
   return (*seed >> 33) % n;
@@ -443,6 +486,8 @@ int main(int argc, char **argv) {
       cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),     cmocka_unit_test(test_unprotected),
       cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),       cmocka_unit_test(test_mapped),
       cmocka_unit_test(test_collinear),  cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),
-      cmocka_unit_test(test_persistent), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow)};
+      cmocka_unit_test(test_persistent), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow),
+      cmocka_unit_test(test_strassen)};
+  if (argc > 2) cmocka_set_test_filter(argv[2]);
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }

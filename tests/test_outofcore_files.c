@@ -99,6 +99,7 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o c.npy --mem-limit 12X", "--mem-limit takes bytes"},
              {"other.npy two.npy -o c.npy --mem-limit 1k", "the smallest plan (simple) takes"},
              {"other.npy two.npy -o c.npy --strategy fast", "takes one of auto"},
+             {"other.npy two.npy -o c.npy --algo winograd", "--algo"},
              {"other.npy two.npy -o c.npy --device tpu", "run on cpu and cuda:N"},
              {"other.npy two.npy -o c.npy --device cpu:0", "run on cpu and cuda:N"},
              {"other.npy two.npy -o c.npy --device cuda:-1", "there is no device 'cuda:-1'"},
@@ -254,6 +255,7 @@ static void test_resume(void **state) {
   leave_behind("head -n 6");
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --mem-limit 100k"), 2, "too little to go on");
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --scheme none"), 2, "another --scheme");
+  util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --algo strassen"), 2, "another --algo");
   assert_int_equal(system("touch -d '2001-01-01' a.npy"), 0);
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 2, "A has changed since");
   leave_behind("head -n 6"); /* the unfinished result was deleted: an older one is not written over */

@@ -1,5 +1,5 @@
 /* make gpu-bench: products of files that are larger than what they may take of the GPU.
- *     gpu_bench_outofcore [RECORD.json|- [FOLDER [TYPE:SIDE:LIMIT ...]]]
+ *     gpu_bench_outofcore [RECORD.json|- [FOLDER [TYPE:SIDE:LIMIT[:THREADS] ...]]]
  * Operands in FOLDER (default /dev/shm), SIDE cubed (default f32:40960:10G f16:65536:10G). In one run: the link, cuBLAS
  * on the products of the plan alone, the pipeline unprotected and protected, and cublasXt on the same operands, in
  * pinned memory, where it has the type. Time of the pipeline over its bound: the larger of cuBLAS' time of the plan's
@@ -202,6 +202,9 @@ static void bench(const char *job, bool first) {
   snprintf(name, sizeof name, "%.*s", (int)(side_text - job), job);
   const rdt_dtype type = rdt_dtype_find(name);
   const int64_t side = atoll(side_text + 1);
+  const char *threads = strchr(limit + 1, ':');
+  if (rdt_context_create(&ctx, threads ? atoi(threads + 1) : 0) != RDT_OK)
+    fprintf(stderr, "gpu-bench: no context\n"), exit(3);
   double link[2];
   measure_link(link);
   for (int x = 0; x < 2; x++) make(path[x], type, side, (uint64_t)x + 1);
@@ -239,6 +242,7 @@ static void bench(const char *job, bool first) {
             (long long)x->splits.k, 1e-9 * link[0], 1e-9 * link[1], 1e-9 * x->load_bytes, 1e-9 * x->store_bytes,
             products, bound, x->seconds, u->seconds, xt, pinning, 1e-9 * (double)x->peak);
   fflush(stdout);
+  rdt_context_destroy(ctx);
 }
 
 static void clean(void) {
@@ -261,7 +265,6 @@ int main(int argc, char **argv) {
   turns_must(cudaGetDeviceProperties(&device, 0), "the device");
   library = cublas_open(why, sizeof why);
   if (!library) return printf("gpu-bench: skipped: %s\n", why), 0;
-  if (rdt_context_create(&ctx, 0) != RDT_OK) return fprintf(stderr, "gpu-bench: no context\n"), 3;
   for (int i = 0; i < 3; i++)
     snprintf(path[i], sizeof path[i], "%.200s/gpu-bench-%d-%c.npy", folder, getpid(), "ABC"[i]);
   atexit(clean);
@@ -273,6 +276,5 @@ int main(int argc, char **argv) {
   else
     for (int i = 0; i < 2; i++) bench(usual[i], i == 0);
   if (record) fprintf(record, "]}\n"), fclose(record);
-  rdt_context_destroy(ctx);
   return 0;
 }

@@ -20,7 +20,7 @@ typedef struct rdt_rates { /* of one second */
 /* C = A B, or C += A B: rank-2 views in the backend's memory; data NULL: only shapes and strides. */
 typedef struct rdt_block_product {
   rdt_tensor a, b, c;
-  bool add;
+  bool add, strassen; /* strassen: one level of it, where halves are possible */
 } rdt_block_product;
 
 /* A block of A (axis 0) or B (axis 1) that is loaded; protected: what checks need of it, too. */
@@ -29,9 +29,9 @@ typedef struct rdt_loading {
   rdt_part_of part;
   rdt_tensor to;
   int axis;
-  bool protected;
-  const double *signs; /* of A's rows, or B's columns, as the backend has them */
-  double *sums;        /* dot, sq, and room for both of a piece, each so long: */
+  bool protected, strassen; /* strassen: sums of squares are folded (strassen.h) */
+  const double *signs;      /* of A's rows, or B's columns, as the backend has them */
+  double *sums;             /* dot, sq, and room for both of a piece, each so long: */
   int64_t most;
   uint64_t seal;  /* bit-sum of what was read; written */
   double seconds; /* of copying; added to */
@@ -40,6 +40,7 @@ typedef struct rdt_loading {
 /* What is lent to a backend before a pipeline begins. */
 typedef struct rdt_backend_room {
   void *workspace[RDT_MOST_SLOTS], *loaded; /* of each lane; of who loads */
+  char *halves[RDT_MOST_SLOTS];             /* of each lane, for Strassen's scheme */
   size_t bytes, loaded_bytes;
 } rdt_backend_room;
 

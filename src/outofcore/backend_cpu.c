@@ -7,6 +7,7 @@
 #include "cpu/kernel.h"
 #include "cpu/threads.h"
 #include "outofcore/block.h"
+#include "outofcore/strassen.h"
 
 typedef struct host {
   double before; /* bytes of the process in memory before the last buffers */
@@ -116,11 +117,19 @@ static rdt_status workspace(void *dev, const rdt_context *ctx, const rdt_block_p
   RDT_TRY(open_kernel(ctx, p, false, threads, &k, &state, why));
   if (k->scratch) bytes[0] = k->scratch(state, NULL);
   k->destroy(state);
+  if (!rdt_strassen_fits(p)) return RDT_OK;
+  for (int add = 0; add < 2; add++) {
+    size_t halves, more[2];
+    rdt_block_product h = rdt_strassen_halves(p, NULL, &halves);
+    h.add = add;
+    RDT_TRY(workspace(dev, ctx, &h, protected, threads, more, why));
+    if (more[0] > bytes[0]) bytes[0] = more[0];
+  }
   return RDT_OK;
 }
 
-static rdt_status multiply(void *dev, const rdt_context *ctx, int lane, const rdt_block_product *p, bool other,
-                           int threads, rdt_reason *why) {
+static rdt_status multiply_once(void *dev, const rdt_context *ctx, int lane, const rdt_block_product *p, bool other,
+                                int threads, rdt_reason *why) {
   const rdt_kernel *k;
   void *state;
   rdt_epilogue e = RDT_EPILOGUE_NONE;
@@ -134,6 +143,56 @@ static rdt_status multiply(void *dev, const rdt_context *ctx, int lane, const rd
   rdt_threads_leave(before);
   k->destroy(state);
   return status;
+}
+
+typedef struct halving { /* whose lane it is, for Strassen's scheme */
+  void *dev;
+  const rdt_context *ctx;
+  int lane, threads;
+} halving;
+
+static rdt_status multiply_halves(void *user, const rdt_block_product *p, rdt_reason *why) {
+  const halving *h = user;
+  return multiply_once(h->dev, h->ctx, h->lane, p, false, h->threads, why);
+}
+
+#define ADD(T)                                                                            \
+  static void add_##T(T *to, const T *x, const T *y, int64_t n, bool kept, double sign) { \
+    const T s = (T)sign;                                                                  \
+    for (int64_t i = 0; i < n; i++) {                                                     \
+      const T z = y ? x[i] + s * y[i] : s * x[i];                                         \
+      to[i] = kept ? to[i] + z : z;                                                       \
+    }                                                                                     \
+  }
+ADD(float)
+ADD(double)
+
+static rdt_status add_halves(void *user, const rdt_tensor *to, bool kept, const rdt_tensor *x, const rdt_tensor *y,
+                             double sign, rdt_reason *why) {
+  const halving *h = user;
+  const bool columns = to->stride[1] != 1;
+  const int64_t lines = to->shape[columns], length = to->shape[!columns];
+  const size_t size = rdt_dtype_size(to->dtype);
+  (void)why;
+#pragma omp parallel for num_threads(h->threads)
+  for (int64_t i = 0; i < lines; i++) {
+    char *line = (char *)to->data + (size_t)(i * to->stride[columns]) * size;
+    const char *from = (const char *)x->data + (size_t)(i * x->stride[columns]) * size;
+    const char *other = y ? (const char *)y->data + (size_t)(i * y->stride[columns]) * size : NULL;
+    if (to->dtype == RDT_F64)
+      add_double((void *)line, (const void *)from, (const void *)other, length, kept, sign);
+    else
+      add_float((void *)line, (const void *)from, (const void *)other, length, kept, sign);
+  }
+  return RDT_OK;
+}
+
+static rdt_status multiply(void *dev, const rdt_context *ctx, int lane, const rdt_block_product *p, bool other,
+                           int threads, rdt_reason *why) {
+  if (other || !rdt_strassen_fits(p)) return multiply_once(dev, ctx, lane, p, other, threads, why);
+  halving h = {dev, ctx, lane, threads};
+  const rdt_strassen_ops ops = {&h, add_halves, multiply_halves};
+  return rdt_strassen_run(p, ((host *)dev)->room.halves[lane], &ops, why);
 }
 
 /* ---- checks ---- */
@@ -196,11 +255,12 @@ static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
   l->seal = 0;
   for (int64_t at = 0; at < lines; at += piece)
     RDT_TRY(load_piece(l, at, lines - at < piece ? lines - at : piece, why));
-  if (!l->protected || !squares_beta(l->m->dtype)) return RDT_OK;
+  if (!l->protected) return RDT_OK;
   const int64_t k = l->axis == 0 ? l->part.cols : l->part.rows;
   double *dot = l->sums, *sq = dot + l->most;
-  for (int64_t t = 0; t < k; t++)
+  for (int64_t t = 0; t < k && squares_beta(l->m->dtype); t++)
     if (!(dot[t] * dot[t] <= sq[t])) sq[t] = dot[t] * dot[t];
+  if (l->strassen) rdt_strassen_fold(sq, k);
   return RDT_OK;
 }
 
@@ -217,10 +277,11 @@ static rdt_status begin(rdt_block *b, rdt_reason *why) {
   return RDT_OK;
 }
 
-static void add(rdt_block_side *s, int64_t n, bool first) {
+static void add(rdt_block_side *s, int64_t n, bool first, bool strassen) {
+  if (strassen) rdt_strassen_fold(s->step.sq, n);
   for (int64_t i = 0; i < n; i++) {
     s->expected.dot[i] += s->step.dot[i];
-    s->expected.sq[i] += s->step.sq[i];
+    s->expected.sq[i] += (strassen ? RDT_STRASSEN_FACTOR : 1.0) * s->step.sq[i];
     if (!first) s->between[i] += s->observed.sq[i]; /* as the last check has seen it */
   }
 }
@@ -232,7 +293,7 @@ static rdt_status expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m,
   const rdt_sums passes[2] = {{.x = *a, .right = {.weight = beta, .sum = b->side[0].step, .block = k}},
                               {.x = *m, .left = {.weight = alpha, .sum = b->side[1].step, .block = k}}};
   RDT_TRY(no_memory(rdt_sums_run(passes, 2, b->threads), why));
-  for (int axis = 0; axis < 2; axis++) add(&b->side[axis], b->c.shape[axis], b->steps == 0);
+  for (int axis = 0; axis < 2; axis++) add(&b->side[axis], b->c.shape[axis], b->steps == 0, b->strassen);
   return RDT_OK;
 }
 

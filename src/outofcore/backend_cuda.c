@@ -11,6 +11,7 @@
 #include "cuda/block/blocks.h"
 #include "cuda/device.h"
 #include "outofcore/block.h"
+#include "outofcore/strassen.h"
 
 enum { MOST_HANDS = 16, HALF = 4 << 20 /* bytes of a copy: the link needs that much at a time */ };
 
@@ -22,8 +23,9 @@ typedef struct side {   /* who loads, or who stores */
 
 typedef struct device {
   rdt_blocks *blocks;
-  double before;   /* bytes that were free when it was opened */
-  side in[2], out; /* in: of A, of B */
+  double before; /* bytes that were free when it was opened */
+  side in, out;
+  char *halves[RDT_MOST_SLOTS]; /* for Strassen's scheme */
   struct {
     bool begun; /* results were cleared, and sums of the operands added to them */
     uint64_t seal[2];
@@ -36,8 +38,8 @@ enum { SEAL_A, SEAL_B, SEAL_C };
 
 static void close_device(void *dev) {
   device *d = dev;
-  side *const sides[3] = {&d->in[0], &d->in[1], &d->out};
-  for (int s = 0; s < 3; s++) {
+  side *const sides[2] = {&d->in, &d->out};
+  for (int s = 0; s < 2; s++) {
     for (int i = 0; i < sides[s]->n; i++) d->blocks->hand_close(d->blocks, &sides[s]->hand[i]);
     pthread_mutex_destroy(&sides[s]->lock);
   }
@@ -61,13 +63,11 @@ static rdt_status open_device(const char *name, rdt_dtype in, int threads, void 
   RDT_TRY(rdt_device_index(name, &index, why));
   device *d = rdt_calloc(1, sizeof *d);
   if (!d) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-  for (int x = 0; x < 2; x++) pthread_mutex_init(&d->in[x].lock, NULL);
+  pthread_mutex_init(&d->in.lock, NULL);
   pthread_mutex_init(&d->out.lock, NULL);
   rdt_status status = rdt_blocks_open(index, in, &d->blocks, why);
   const int store = threads / 4 < 1 ? 1 : threads / 4, load = threads - store < 1 ? 1 : threads - store;
-  /* A core each. A comes in large blocks that are needed late: B must not wait for them. */
-  if (status == RDT_OK) status = open_side(d, &d->in[0], load > 2 ? load * 2 / 3 : load, why);
-  if (status == RDT_OK) status = open_side(d, &d->in[1], load, why);
+  if (status == RDT_OK) status = open_side(d, &d->in, load, why); /* a core each */
   if (status == RDT_OK) status = open_side(d, &d->out, store, why);
   if (status != RDT_OK) {
     close_device(d);
@@ -136,6 +136,7 @@ static void lend(void *dev, const rdt_backend_room *room) {
   for (int i = 0; i < RDT_MOST_SLOTS; i++)
     if (room->workspace[i]) d->blocks->lend(d->blocks, i, room->workspace[i], room->bytes);
   d->blocks->lend(d->blocks, RDT_BLOCKS_LOADED, room->loaded, room->loaded_bytes);
+  memcpy(d->halves, room->halves, sizeof d->halves);
   memset(d->lane, 0, sizeof d->lane);
 }
 
@@ -284,13 +285,16 @@ static rdt_status load_by(device *d, side *s, rdt_loading *l, rdt_reason *why) {
   l->seconds += rdt_clock() - began;
   l->seal = atomic_load(&v.seal);
   if (!l->protected || l->axis == 0) return RDT_OK; /* A's are formed in the pass that its products need anyway */
-  const rdt_blocks_side rows = {.weight_dot = l->signs, .dot = l->sums, .sq = l->sums + l->most};
+  const rdt_blocks_side rows = {.weight_dot = l->signs,
+                                .dot = l->sums,
+                                .sq = l->sums + l->most,
+                                .half = l->strassen ? rdt_strassen_half(l->part.rows) : 0};
   return d->blocks->sums(d->blocks, RDT_BLOCKS_LOADED, &l->to, &rows, NULL, -1, why);
 }
 
 static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
   device *d = dev;
-  side *s = &d->in[l->axis];
+  side *s = &d->in;
   pthread_mutex_lock(&s->lock);
   const rdt_status status = load_by(d, s, l, why);
   pthread_mutex_unlock(&s->lock);
@@ -308,10 +312,33 @@ static rdt_status store(void *dev, const rdt_matrix *m, const rdt_part_of *part,
 
 /* ---- products and checks ---- */
 
+typedef struct halving { /* whose lane it is, for Strassen's scheme */
+  rdt_blocks *blocks;
+  int lane;
+} halving;
+
+static rdt_status multiply_halves(void *user, const rdt_block_product *p, rdt_reason *why) {
+  const halving *h = user;
+  const rdt_blocks_product x = {.a = p->a, .b = p->b, .c = p->c, .add = p->add};
+  return h->blocks->multiply(h->blocks, h->lane, &x, why);
+}
+
+static rdt_status add_halves(void *user, const rdt_tensor *to, bool kept, const rdt_tensor *x, const rdt_tensor *y,
+                             double sign, rdt_reason *why) {
+  const halving *h = user;
+  return h->blocks->add(h->blocks, h->lane, to, kept, x, y, sign, why);
+}
+
 static rdt_status multiply(void *dev, const rdt_context *ctx, int lane, const rdt_block_product *p, bool other,
                            int threads, rdt_reason *why) {
   device *d = dev;
   (void)ctx, (void)threads;
+  if (!other && rdt_strassen_fits(p)) {
+    halving h = {d->blocks, lane};
+    const rdt_strassen_ops ops = {&h, add_halves, multiply_halves};
+    RDT_TRY(d->blocks->enter(d->blocks, why));
+    return rdt_strassen_run(p, d->halves[lane], &ops, why);
+  }
   const rdt_blocks_product x = {.a = p->a, .b = p->b, .c = p->c, .add = p->add, .plain = other};
   RDT_TRY(d->blocks->enter(d->blocks, why));
   return d->blocks->multiply(d->blocks, lane, &x, why);
@@ -332,6 +359,8 @@ static rdt_blocks_side growing(const rdt_block *b, int axis, const double *dot, 
                            .sq = s->step.sq,
                            .total_dot = s->expected.dot,
                            .total_sq = s->expected.sq,
+                           .half = b->strassen ? rdt_strassen_half(b->c.shape[axis]) : 0,
+                           .factor = RDT_STRASSEN_FACTOR,
                            .between = first ? NULL : s->between,
                            .seen_sq = first ? NULL : s->observed.sq};
 }
@@ -342,7 +371,10 @@ static rdt_status expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m,
   device *d = b->dev;
   rdt_blocks *on = d->blocks;
   const rdt_blocks_side rows = growing(b, 0, sums[1], sums[1] + most), columns = growing(b, 1, sums[0], sums[0] + most);
-  const rdt_blocks_side of_a = {.weight_dot = b->far[1].weight, .dot = sums[0], .sq = sums[0] + most};
+  const rdt_blocks_side of_a = {.weight_dot = b->far[1].weight,
+                                .dot = sums[0],
+                                .sq = sums[0] + most,
+                                .half = b->strassen ? rdt_strassen_half(a->shape[1]) : 0};
   RDT_TRY(on->reset(on, b->lane, why));
   RDT_TRY(on->follow(on, b->lane, why));
   RDT_TRY(on->sums(on, b->lane, a, &rows, &of_a, SEAL_A, why));
@@ -385,7 +417,7 @@ static rdt_status observe(rdt_block *b, rdt_findings *f, bool *judged, uint64_t 
     t.segments = 0;
     const rdt_box_bound bound = rdt_box_bound_of(&t, b->c.shape[1 - axis], false);
     RDT_TRY(on->compare(on, b->lane, b->c.shape[axis], b->far[axis].observed.dot, b->far[axis].observed.sq,
-                        b->far[axis].expected.dot, b->far[axis].expected.sq, &bound, why));
+                        b->far[axis].expected.dot, b->far[axis].expected.sq, &bound, b->strassen, why));
   }
   RDT_TRY(on->results(on, b->lane, &r, why));
   if (begun) memcpy(d->lane[b->lane].seal, r.seal, sizeof d->lane[b->lane].seal);

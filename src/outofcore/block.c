@@ -1,5 +1,6 @@
 #include "outofcore/block.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -71,8 +72,8 @@ rdt_tolerance rdt_block_tolerance(const rdt_block *b, int axis) {
                          .u_check = u,
                          .u_beta = u,
                          .depth_beta = b->c.shape[1 - axis],
-                         .splits = b->steps * (1 + splits) - 1,
-                         .segments = b->steps > 1 && nearest ? b->steps : 0,
+                         .splits = b->steps * (1 + splits + (b->strassen ? 3 : 0)) - 1,
+                         .segments = b->steps > 1 && nearest && !b->strassen ? b->steps : 0,
                          .lambda = b->lambda};
 }
 
@@ -93,11 +94,18 @@ static rdt_checks checks_of(const rdt_block *b, int axis, const rdt_tolerance *t
                       .between = t->segments > 0 ? s->between : NULL};
 }
 
+/* Seven products may be far larger than what they add up to: C says nothing of what rounding did to it. */
+static void forget_size(rdt_block *b) {
+  for (int axis = 0; axis < 2; axis++)
+    for (int64_t i = 0; i < b->c.shape[axis]; i++) b->side[axis].observed.sq[i] = DBL_MAX;
+}
+
 /* The vectors as the backend has them. */
 static rdt_status fetch(rdt_block *b, rdt_reason *why) {
-  if (!b->far_memory) return RDT_OK;
   const size_t bytes = (size_t)b->doubles * sizeof(double);
-  return b->on->get(b->dev, b->lane, b->memory, b->far_memory, bytes, 1, bytes, why);
+  if (b->far_memory) RDT_TRY(b->on->get(b->dev, b->lane, b->memory, b->far_memory, bytes, 1, bytes, why));
+  if (b->strassen) forget_size(b);
+  return RDT_OK;
 }
 
 rdt_status rdt_block_check(rdt_block *b, const int64_t place[2], rdt_findings *f, uint64_t *seal, rdt_reason *why) {
@@ -198,7 +206,7 @@ static rdt_status rebuild(const rdt_block *b, int axis, const int64_t at[2], reb
                .found = b->line[at[1 - axis]]};
   const rdt_terms m = {.n = n,
                        .abs_c = NAN,
-                       .c2 = squares + r.value * r.value,
+                       .c2 = b->strassen ? DBL_MAX : squares + r.value * r.value,
                        .s = s->expected.dot[i],
                        .ag = NAN,
                        .q = s->expected.sq[i],

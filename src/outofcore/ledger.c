@@ -66,6 +66,7 @@ rdt_status rdt_ledger_create(const char *path, const rdt_ledger_head *head, int 
   add_numbers(doc, "block", head->splits.m, head->splits.n, head->splits.k);
   cJSON_AddStringToObject(doc, "strategy", rdt_strategy_info(head->splits.strategy)->name);
   cJSON_AddStringToObject(doc, "scheme", head->protected ? "rowcol" : "none");
+  cJSON_AddStringToObject(doc, "algo", head->strassen ? "strassen" : "plain");
   add_file(doc, "a", &head->from[0]);
   add_file(doc, "b", &head->from[1]);
   const bool printed = cJSON_PrintPreallocated(doc, text, HEAD, 0);
@@ -115,6 +116,7 @@ static bool take_head(const cJSON *doc, rdt_ledger_head *h) {
   h->dtype = rdt_dtype_find(take_text(doc, "dtype"));
   h->splits.strategy = rdt_strategy_find(take_text(doc, "strategy"));
   h->protected = strcmp(take_text(doc, "scheme"), "rowcol") == 0;
+  h->strassen = strcmp(take_text(doc, "algo"), "strassen") == 0;
   if (strcmp(take_text(doc, "schema"), schema) != 0 || h->dtype == RDT_DTYPE_COUNT ||
       h->splits.strategy == RDT_STRATEGY_COUNT || !take_numbers(doc, "mnk", mnk) || !take_numbers(doc, "block", block))
     return false;

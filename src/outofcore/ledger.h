@@ -18,7 +18,7 @@ typedef struct rdt_ledger_head {
   rdt_dtype dtype;
   int64_t m, n, k;
   rdt_splits splits;
-  bool protected;
+  bool protected, strassen;
   rdt_ledger_file from[2]; /* A, B */
 } rdt_ledger_head;
 

@@ -103,6 +103,11 @@ static rdt_status open_operands(state *s, rdt_reason *why) {
   if (s->a.dtype != s->b.dtype)
     return rdt_fail(why, RDT_ERR_DTYPE, "A is of %s, B of %s: convert one of them with astype",
                     rdt_dtype_name(s->a.dtype), rdt_dtype_name(s->b.dtype));
+  if (s->job->strassen && rdt_dtype_is_half(s->a.dtype))
+    return rdt_fail(
+        why, RDT_ERR_DTYPE,
+        "--algo strassen takes f32 and f64: sums of blocks of %s would be rounded before they are multiplied",
+        rdt_dtype_name(s->a.dtype));
   if (s->a.rows < 1 || s->a.cols < 1 || s->b.cols < 1)
     return rdt_fail(why, RDT_ERR_SHAPE,
                     "A is %" PRId64 " x %" PRId64 ", B is %" PRId64 " x %" PRId64 ": there is nothing to multiply",
@@ -125,6 +130,7 @@ static rdt_status set_task(state *s, rdt_reason *why) {
                   .out = rdt_dtype_accumulator(s->a.dtype),
                   .fortran = {s->a.fortran, s->b.fortran},
                   .protected = s->job->protected,
+                  .strassen = s->job->strassen,
                   .threads = s->ctx->threads > n ? s->ctx->threads / n : 1,
                   .devices = n};
   for (int i = 0; i < n; i++) {
@@ -154,6 +160,7 @@ static void set_head(state *s) {
                               .k = t->k,
                               .splits = s->r->splits,
                               .protected = t->protected,
+                              .strassen = t->strassen,
                               .from = {rdt_ledger_file_of(&s->a), rdt_ledger_file_of(&s->b)}};
 }
 
@@ -166,6 +173,7 @@ static rdt_status same_product(const state *s, const rdt_ledger_head *was, rdt_r
   if (was->m != now->m || was->n != now->n || was->k != now->k || was->dtype != now->dtype)
     what = "it was of other matrices";
   if (was->protected != now->protected) what = "it had another --scheme";
+  if (was->strassen != now->strassen) what = "it had another --algo";
   if (s->job->strategy != RDT_STRATEGY_AUTO && was->splits.strategy != s->job->strategy)
     what = "it had another --strategy";
   if (!what) return RDT_OK;

@@ -24,6 +24,7 @@ typedef struct rdt_matmul_job {
   size_t mem_limit; /* bytes of all buffers, of each device's own memory where it has some; 0: half of what is free */
   rdt_strategy strategy;
   bool protected; /* scheme rowcol; else none */
+  bool strassen;  /* products of blocks by one level of Strassen's scheme: f32 and f64 */
   bool recompute; /* never rebuild from checksums: a block that is wrong is computed again */
   bool resume, verify;
   rdt_matmul_plant plant;

@@ -90,6 +90,7 @@ rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *
                    .to = rdt_pipeline_operand(p, s, x),
                    .axis = x,
                    .protected = t->protected,
+                   .strassen = t->strassen,
                    .sums = p->job->where->sums[x][s->slot[x]],
                    .most = p->job->splits->k};
   const rdt_block_signs signs = signs_of(p, x == 0 ? l.part.rows : 0, x == 1 ? l.part.cols : 0);
@@ -137,8 +138,11 @@ rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other,
     b->c = rdt_backend_view(t->on, p->job->c, &part, p->job->where->slot[2][s->slot[2]]);
     if (t->protected) RDT_TRY(rdt_block_begin(b, &signs, why));
   }
-  const rdt_block_product product = {
-      .a = rdt_pipeline_operand(p, s, 0), .b = rdt_pipeline_operand(p, s, 1), .c = b->c, .add = s->part > 0};
+  const rdt_block_product product = {.a = rdt_pipeline_operand(p, s, 0),
+                                     .b = rdt_pipeline_operand(p, s, 1),
+                                     .c = b->c,
+                                     .add = s->part > 0,
+                                     .strassen = t->strassen};
   RDT_TRY(t->on->multiply(t->dev, p->job->ctx, s->lane, &product, other, p->threads, why));
   if (!t->protected) return RDT_OK;
   double *const sums[2] = {p->job->where->sums[0][s->slot[0]], p->job->where->sums[1][s->slot[1]]};
@@ -147,38 +151,25 @@ rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other,
 
 /* ---- the threads ---- */
 
-typedef struct loader {
-  rdt_pipeline *p;
-  int first, last; /* operands */
-} loader;
-
-/* Where each operand has a loader, A's runs ahead, up to its next row of blocks, and B's never gets before it: what is
- * needed first is loaded first. */
 static void *load_all(void *self) {
-  const loader *own = self;
-  rdt_pipeline *p = own->p;
+  rdt_pipeline *p = self;
   rdt_walk w;
   rdt_step s;
   rdt_reason why = {""};
   rdt_walk_begin(&w, p->job->task, p->job->splits, (unsigned char *)p->job->where->done);
   while (rdt_walk_next(&w, &s)) {
-    for (int x = own->first; x <= own->last; x++) {
+    for (int x = 0; x < 2; x++) {
       if (!s.load[x]) continue;
       if (!wait_for(p, &p->computed, s.after[x])) return NULL;
-      if (own->first == 1 && !wait_for(p, &p->loaded[0], w.steps - 1)) return NULL;
       const double since = rdt_clock();
-      double seconds = 0.0;
-      const rdt_status status = rdt_pipeline_load(p, &s, x, &seconds, &why);
+      const rdt_status status = rdt_pipeline_load(p, &s, x, &p->result->load_seconds, &why);
       if (status != RDT_OK) {
         stop(p, status, &why);
         return NULL;
       }
       const rdt_part_of part = rdt_pipeline_part(p, &s, x);
       const double bytes = (double)part.rows * (double)part.cols * (double)rdt_dtype_size(p->job->task->in);
-      pthread_mutex_lock(&p->lock);
       p->result->load_bytes += bytes;
-      p->result->load_seconds += seconds;
-      pthread_mutex_unlock(&p->lock);
       note(p,
            (rdt_span){.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
                       .row = x == 0 ? s.i : s.t,
@@ -186,7 +177,7 @@ static void *load_all(void *self) {
                       .bytes = bytes},
            since);
     }
-    for (int x = own->first; x <= own->last; x++) count(p, &p->loaded[x], 1);
+    count(p, &p->loaded, 1);
   }
   return NULL;
 }
@@ -343,7 +334,7 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
     while (p->lane[n - 1].step.again && rdt_walk_next(&w, &p->lane[n].step)) n++;
     if (atomic_load(&p->job->shared->stop)) return halt(p);
     if (atomic_load(&p->job->ctx->cancelled)) return rdt_fail(why, RDT_ERR_CANCELLED, "cancelled; --resume goes on");
-    if (!wait_for(p, &p->loaded[0], w.steps) || !wait_for(p, &p->loaded[1], w.steps)) return RDT_OK;
+    if (!wait_for(p, &p->loaded, w.steps)) return RDT_OK;
     for (int i = 0; i < n; i++)
       if (p->lane[i].step.first && !wait_for(p, &p->stored, p->lane[i].step.ordinal - slots + 1)) return RDT_OK;
     const double since = rdt_clock();
@@ -375,6 +366,7 @@ static rdt_status prepare(rdt_pipeline *p, rdt_reason *why) {
                               .in = t->in,
                               .threads = p->threads,
                               .lambda = p->job->ctx->policy.lambda,
+                              .strassen = t->strassen,
                               .line = w->line[i]};
     if (w->block[i]) rdt_block_lend(&p->block[i], w->block[i], w->far_block[i], p->job->splits->m, p->job->splits->n);
   }
@@ -384,18 +376,15 @@ static rdt_status prepare(rdt_pipeline *p, rdt_reason *why) {
 
 rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *result, rdt_reason *why) {
   rdt_pipeline p = {.job = job, .result = result};
-  const int loaders = job->task->on->copies ? 1 : 2; /* of a disk, blocks come one after the other */
-  const loader loader_of[2] = {{&p, 0, 2 - loaders}, {&p, 1, 1}};
-  pthread_t loads[2], saver;
-  int begun = 0;
+  pthread_t loader, saver;
   rdt_reason own = {""};
   RDT_TRY(prepare(&p, why));
   pthread_mutex_init(&p.lock, NULL);
   pthread_cond_init(&p.moved, NULL);
   const double products = job->task->on->product_seconds(job->task->dev);
   rdt_status status = RDT_OK;
-  while (begun < loaders && pthread_create(&loads[begun], NULL, load_all, (void *)&loader_of[begun]) == 0) begun++;
-  const bool stores = begun == loaders && pthread_create(&saver, NULL, store_all, &p) == 0;
+  const bool loads = pthread_create(&loader, NULL, load_all, &p) == 0;
+  const bool stores = loads && pthread_create(&saver, NULL, store_all, &p) == 0;
   if (stores)
     status = compute_all(&p, &own);
   else
@@ -405,7 +394,7 @@ rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *resu
   p.ended = true;
   pthread_cond_broadcast(&p.moved);
   pthread_mutex_unlock(&p.lock);
-  for (int i = 0; i < begun; i++) pthread_join(loads[i], NULL);
+  if (loads) pthread_join(loader, NULL);
   if (stores) pthread_join(saver, NULL);
   result->seconds = rdt_clock() - job->shared->began;
   if (p.status != RDT_OK) atomic_store(&job->shared->stop, true);

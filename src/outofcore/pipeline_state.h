@@ -10,9 +10,9 @@ typedef struct rdt_pipeline {
   pthread_mutex_t lock;
   pthread_cond_t moved;
   /* under the lock */
-  int64_t loaded[2], computed; /* steps, of A and B each */
-  int64_t finished, stored;    /* blocks of C */
-  bool ended, stop;            /* no more blocks come; something failed */
+  int64_t loaded, computed; /* steps */
+  int64_t finished, stored; /* blocks of C */
+  bool ended, stop;         /* no more blocks come; something failed */
   rdt_status status;
   rdt_reason why;
   /* each slot is one thread's at a time, as the counters have it */

@@ -79,6 +79,7 @@ static void set_side(trial *x, const rdt_task *t, int64_t side) {
   x->task.protected = true;
   x->splits = (rdt_splits){RDT_STRATEGY_SIMPLE, side, side, side};
   x->p.add = false;
+  x->p.strassen = t->strassen;
 }
 
 static rdt_status run_once(trial *x, double *multiply, double *check, rdt_reason *why) {
@@ -118,6 +119,7 @@ static rdt_status run_trial(trial *x, char *const memory[RDT_MEMORIES], rdt_rate
                      .in = t->in,
                      .threads = t->threads,
                      .lambda = 6.0,
+                     .strassen = t->strassen,
                      .line = x->where.line[0]};
   rdt_block_lend(&x->b, x->where.block[0], x->where.far_block[0], side, side);
   t->on->lend(t->dev, &x->where.room);

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "outofcore/strassen.h"
+
 static const rdt_strategy_row strategies[] = {
 #define X(id, name, a, b, c, lanes, text) {name, {a, b, c}, lanes, text},
 #include "outofcore/strategies.def"
@@ -70,7 +72,8 @@ static rdt_tensor largest(const rdt_task *t, const rdt_splits *s, int x) {
 }
 
 static rdt_status workspace_of(const rdt_task *t, const rdt_splits *s, int threads, size_t bytes[2], rdt_reason *why) {
-  const rdt_block_product p = {.a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2), .add = s->k < t->k};
+  const rdt_block_product p = {
+      .a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2), .add = s->k < t->k, .strassen = t->strassen};
   return t->on->workspace(t->dev, t->ctx, &p, t->protected, threads, bytes, why);
 }
 
@@ -124,6 +127,12 @@ rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *const base[
     for (int i = 0; i < slots_of(t, s, x); i++) out->slot[x][i] = take(&at, RDT_MEMORY_BACKEND, bytes);
   }
   for (int i = 0; i < row->lanes; i++) out->room.workspace[i] = take(&at, RDT_MEMORY_BACKEND, workspace[0]);
+  if (t->strassen) {
+    const rdt_block_product p = {.a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2)};
+    size_t halves;
+    rdt_strassen_halves(&p, NULL, &halves);
+    for (int i = 0; i < row->lanes; i++) out->room.halves[i] = take(&at, RDT_MEMORY_BACKEND, halves);
+  }
   out->room.loaded = take(&at, RDT_MEMORY_BACKEND, workspace[1]);
   out->room.bytes = workspace[0], out->room.loaded_bytes = workspace[1];
   if (t->protected) arrange_checks(t, s, &at, out);

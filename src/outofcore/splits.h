@@ -30,7 +30,7 @@ typedef struct rdt_task {
   int64_t m, n, k;
   rdt_dtype in, out;
   bool fortran[2]; /* A, B */
-  bool protected;
+  bool protected, strassen;
   int threads;
   int devices; /* that share the blocks of C; 0 as 1 */
 } rdt_task;

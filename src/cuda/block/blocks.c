@@ -246,7 +246,9 @@ static rdt_status gather(const double *parts, int64_t n, unsigned count, const r
                        .total_dot = to->total_dot,
                        .total_sq = to->total_sq,
                        .between = to->between,
-                       .seen_sq = to->seen_sq};
+                       .seen_sq = to->seen_sq,
+                       .half = to->half,
+                       .factor = to->factor};
   return launch(rdt_gather_code, each(n), &g, s, "sums of a block", why);
 }
 
@@ -280,7 +282,7 @@ static rdt_status sums(rdt_blocks *b, int lane, const rdt_tensor *x, const rdt_b
 
 static rdt_status compare(rdt_blocks *b, int lane, int64_t n, const double *observed_dot, const double *observed_sq,
                           const double *expected_dot, const double *expected_sq, const rdt_box_bound *bound,
-                          rdt_reason *why) {
+                          bool widest, rdt_reason *why) {
   gpu *g = (gpu *)b;
   rdt_compare_args args = {.n = n,
                            .observed_dot = observed_dot,
@@ -288,8 +290,30 @@ static rdt_status compare(rdt_blocks *b, int lane, int64_t n, const double *obse
                            .expected_dot = expected_dot,
                            .expected_sq = expected_sq,
                            .bound = *bound,
+                           .widest = widest,
                            .found = &g->own[lane].results->found};
   return launch(rdt_compare_code, each(n), &args, g->lane[lane], "checks of a block", why);
+}
+
+enum { MOST_LINES = 4096 /* thread blocks along the lines */ };
+
+static rdt_status add(rdt_blocks *b, int lane, const rdt_tensor *to, bool kept, const rdt_tensor *x,
+                      const rdt_tensor *y, double sign, rdt_reason *why) {
+  gpu *g = (gpu *)b;
+  const bool columns = to->stride[1] != 1;
+  rdt_halves_args args = {.to = to->data,
+                          .x = x->data,
+                          .y = y ? y->data : NULL,
+                          .lines = to->shape[columns],
+                          .length = to->shape[!columns],
+                          .to_pitch = to->stride[columns],
+                          .x_pitch = x->stride[columns],
+                          .y_pitch = y ? y->stride[columns] : 0,
+                          .sign = sign,
+                          .kept = kept};
+  dim3 grid = each(args.length);
+  grid.y = (unsigned)(args.lines < MOST_LINES ? args.lines : MOST_LINES);
+  return launch(rdt_halves_code[to->dtype == RDT_F64], grid, &args, g->lane[lane], "sums of halves", why);
 }
 
 static rdt_status reset(rdt_blocks *b, int lane, rdt_reason *why) {
@@ -379,6 +403,7 @@ rdt_status rdt_blocks_open(int index, rdt_dtype in, rdt_blocks **out, rdt_reason
                            .multiply = multiply,
                            .sums = sums,
                            .compare = compare,
+                           .add = add,
                            .clear = clear,
                            .reset = reset,
                            .follow = follow,

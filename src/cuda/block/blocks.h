@@ -28,6 +28,8 @@ typedef struct rdt_blocks_side {
   double *dot, *sq;
   double *total_dot, *total_sq, *between; /* added to: the sums, and what seen_sq holds; NULL: nothing is */
   const double *seen_sq;
+  int64_t half; /* of Strassen's scheme: squares of i and half + i are added up, in totals factor times; 0: neither */
+  double factor;
 } rdt_blocks_side;
 
 typedef struct rdt_blocks_results {
@@ -58,8 +60,11 @@ struct rdt_blocks {
   rdt_status (*sums)(rdt_blocks *b, int lane, const rdt_tensor *x, const rdt_blocks_side *right,
                      const rdt_blocks_side *left, int seal, rdt_reason *why); /* seal: which; -1 none */
   rdt_status (*compare)(rdt_blocks *b, int lane, int64_t n, const double *observed_dot, const double *observed_sq,
-                        const double *expected_dot, const double *expected_sq, const rdt_box_bound *bound,
+                        const double *expected_dot, const double *expected_sq, const rdt_box_bound *bound, bool widest,
                         rdt_reason *why);
+  /* to = x + sign y, y NULL: sign x; kept: added to what is there. f32, f64; neighbours lie the same way. */
+  rdt_status (*add)(rdt_blocks *b, int lane, const rdt_tensor *to, bool kept, const rdt_tensor *x, const rdt_tensor *y,
+                    double sign, rdt_reason *why);
   rdt_status (*clear)(rdt_blocks *b, int lane, void *p, size_t bytes, rdt_reason *why);
   rdt_status (*reset)(rdt_blocks *b, int lane, rdt_reason *why);  /* the results */
   rdt_status (*follow)(rdt_blocks *b, int lane, rdt_reason *why); /* what RDT_BLOCKS_LOADED was given until now */

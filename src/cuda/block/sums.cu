@@ -167,9 +167,15 @@ __global__ void __launch_bounds__(RDT_PASS_THREADS) gather(const __grid_constant
     const double2 x = *(const double2 *)(p.parts + 2 * (q * p.n + i));
     dot += x.x, sq += x.y;
   }
+  double factor = 1.0;
+  if (p.half && i < 2 * p.half) {
+    const int64_t other = i < p.half ? i + p.half : i - p.half;
+    for (int q = 0; q < p.count; q++) sq += p.parts[2 * (q * p.n + other) + 1];
+    factor = p.factor;
+  }
   p.dot[i] = dot, p.sq[i] = sq;
   if (!p.total_dot) return;
-  p.total_dot[i] += dot, p.total_sq[i] += sq;
+  p.total_dot[i] += dot, p.total_sq[i] += factor * sq;
   if (p.seen_sq) p.between[i] += p.seen_sq[i];
 }
 
@@ -183,7 +189,7 @@ __global__ void __launch_bounds__(RDT_PASS_THREADS) compare(const __grid_constan
     const rdt_box_bound &b = p.bound;
     const double s = p.observed_dot[i], e = p.expected_dot[i], c2 = p.observed_sq[i] * 1.000001,
                  q = p.expected_sq[i] * 1.000001 + 0x1p-900;
-    const double most = c2 < b.cap * q ? c2 : b.cap * q, theta = b.theta * most / q;
+    const double most = c2 < b.cap * q && !p.widest ? c2 : b.cap * q, theta = b.theta * most / q;
     const double variance = b.c2 * most + (theta < 1.0 ? theta : 1.0) * b.drift * most + b.q * q + b.s2 * s * s +
                             b.e2 * e * e + b.rest;
     const double tau0 = b.q0 * sqrt(q) + b.least, usual = b.line * fabs(s) + b.lambda * sqrt(variance) + b.least;
@@ -209,6 +215,19 @@ __global__ void __launch_bounds__(RDT_PASS_THREADS) compare(const __grid_constan
   if (all - ok - none) atomicAdd(&p.found->suspect, (unsigned)(all - ok - none));
   atomicMax(&p.found->ratio, (unsigned long long)__double_as_longlong(ratio));
   atomicMax(&p.found->floor, (unsigned long long)__double_as_longlong(floor));
+}
+
+template <class T>
+__global__ void __launch_bounds__(RDT_PASS_THREADS) halves(const __grid_constant__ rdt_halves_args p) {
+  const int64_t j = (int64_t)blockIdx.x * RDT_PASS_THREADS + threadIdx.x;
+  if (j >= p.length) return;
+  const T sign = (T)p.sign;
+  for (int64_t i = blockIdx.y; i < p.lines; i += gridDim.y) {
+    const T x = ((const T *)p.x)[i * p.x_pitch + j];
+    const T z = p.y ? x + sign * ((const T *)p.y)[i * p.y_pitch + j] : sign * x;
+    T *to = (T *)p.to + i * p.to_pitch + j;
+    *to = p.kept ? *to + z : z;
+  }
 }
 
 template <class T>
@@ -266,6 +285,7 @@ extern "C" const void *const rdt_pass_code[RDT_BLOCK_TYPES][RDT_PASS_CASES] = {C
                                                                                CASES(float), CASES(double)};
 extern "C" const void *const rdt_gather_code = (const void *)gather;
 extern "C" const void *const rdt_compare_code = (const void *)compare;
+extern "C" const void *const rdt_halves_code[2] = {(const void *)halves<float>, (const void *)halves<double>};
 extern "C" const void *const rdt_plain_code[RDT_BLOCK_TYPES] = {(const void *)plain<__half>,
                                                                 (const void *)plain<__nv_bfloat16>,
                                                                 (const void *)plain<float>, (const void *)plain<double>};

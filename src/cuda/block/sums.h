@@ -46,6 +46,10 @@ typedef struct rdt_gather_args {
   /* added to, NULL: nothing is; and before the first product of a block: between */
   double *total_dot, *total_sq, *between;
   const double *seen_sq;
+  /* Strassen's scheme: squares of i and of half + i are added up, and what is added to the total is so many times that;
+   * half 0: neither. */
+  int64_t half;
+  double factor;
 } rdt_gather_args;
 
 /* What comparisons came to; zero before. */
@@ -58,8 +62,18 @@ typedef struct rdt_compare_args {
   int64_t n;
   const double *observed_dot, *observed_sq, *expected_dot, *expected_sq;
   rdt_box_bound bound;
+  int widest; /* observed squares say nothing: as large as they may be */
   rdt_block_found *found;
 } rdt_compare_args;
+
+/* to = x + sign y, y NULL: sign x; kept: added to what is there. Lines of neighbours. */
+typedef struct rdt_halves_args {
+  void *to;
+  const void *x, *y;
+  int64_t lines, length, to_pitch, x_pitch, y_pitch;
+  double sign;
+  int kept;
+} rdt_halves_args;
 
 /* C = A B or C += A B, by multiply-adds in order: the code path that no library knows. Any strides of A and B. */
 typedef struct rdt_plain_args {
@@ -73,6 +87,7 @@ enum { RDT_PLAIN_THREADS = 256, RDT_PLAIN_SIDE = 64 };
 enum rdt_block_type { RDT_BLOCK_F16, RDT_BLOCK_BF16, RDT_BLOCK_F32, RDT_BLOCK_F64, RDT_BLOCK_TYPES };
 /* Kernels (args). Passes: blocks of RDT_PASS_THREADS, x: RDT_PASS_BYTES of a line, y: rdt_pass_lines. */
 extern const void *const rdt_pass_code[RDT_BLOCK_TYPES][RDT_PASS_CASES];
+extern const void *const rdt_halves_code[2]; /* of f32, f64: x: RDT_PASS_THREADS of a line, y: lines */
 extern const void *const rdt_gather_code, *const rdt_compare_code; /* blocks of RDT_PASS_THREADS, one a thread */
 extern const void *const rdt_plain_code[RDT_BLOCK_TYPES];          /* x: columns, y: rows by RDT_PLAIN_SIDE */
 
