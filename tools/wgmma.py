@@ -33,6 +33,15 @@ RDT_DEVICE void rdt_wgmma_keep(float (&c)[count]) {
   for (int i = 0; i < count; i++) asm volatile("" : "+f"(c[i])::"memory");
 }
 
+/* The same of bytes without a sign, k32 of one row of 32 bytes each, n 8: sums in integers. */
+RDT_DEVICE void rdt_wgmma_bytes(int (&c)[4], uint64_t a, uint64_t b, int add) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %6, 0; "
+      "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8 {%0, %1, %2, %3}, %4, %5, p; }"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "l"(a), "l"(b), "r"(add));
+}
+
 template <class T, int n, int a_mn, int b_mn>
 struct rdt_wgmma;
 '''
@@ -73,7 +82,7 @@ struct rdt_wgmma<rdt_{type_name}, {n}, a_mn, b_mn> {{
 
 print(HEAD)
 print("struct rdt_f16;\nstruct rdt_bf16;\n\n/* clang-format off */")
-for width in (8, 64, 72, 128, 136, 256):
+for width in (8, 32, 40, 64, 72, 128, 136, 256):
     for name in ("f16", "bf16"):
         print(instruction(width, name))
 print("/* clang-format on */\n\n#endif")

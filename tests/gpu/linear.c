@@ -611,7 +611,7 @@ static void one_wide(uint64_t *seed, int turn) {
                    depths[] = {8, 64, 72, 136, 512, 1032};
   const uint64_t r = gpu_random(seed);
   const rdt_dtype type = turn / 2 % 2 ? RDT_BF16 : RDT_F16;
-  const bool single = turn % 2;
+  const bool single = turn % 2, same = single || turn / 4 % 2; /* same: one tap meets every pixel once */
   linear_case c = {0};
   if (device.major != 9 || left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
@@ -623,10 +623,15 @@ static void one_wide(uint64_t *seed, int turn) {
   for (int d = 0; d < 2; d++) {
     rdt_window *w = &c.p.window;
     filter[2 + d] = single ? 1 : 1 + (int64_t)((r >> (12 + 2 * d)) % 4), w->kernel[d] = filter[2 + d];
-    w->stride[d] = single ? 1 : 1 + (int64_t)((r >> 16) % 3), w->dilation[d] = 1 + (int64_t)((r >> 18) % 5 == 0);
+    w->stride[d] = same ? 1 : 1 + (int64_t)((r >> 16) % 3), w->dilation[d] = 1 + (int64_t)((r >> 18) % 5 == 0);
     shape[2 + d] = !single ? 9 + (int64_t)((r >> (20 + 4 * d)) % 9) : d ? rows[(r >> 4) % 7] : 1;
-    w->before[d] = single ? 0 : (int64_t)((r >> (24 + d)) % 3),
-    w->after[d] = single ? 0 : (int64_t)((r >> (26 + d)) % 3);
+    const int64_t more = (filter[2 + d] - 1) * w->dilation[d], first = filter[2 + d] / 2 * w->dilation[d];
+    w->before[d] = single ? 0
+                   : same ? first
+                          : (int64_t)((r >> (24 + d)) % 3),
+    w->after[d] = single ? 0
+                  : same ? more - first
+                         : (int64_t)((r >> (26 + d)) % 3);
     const int64_t seen = shape[2 + d] + w->before[d] + w->after[d] - (filter[2 + d] - 1) * w->dilation[d] - 1;
     result[2 + d] = seen / w->stride[d] + 1;
   }

@@ -31,13 +31,13 @@ typedef struct rdt_box_sum_to {
   uint64_t *sum, *visits;
 } rdt_box_sum_to;
 
-/* Bit-sums that the tiles of a result have left, and of what they have read, and where they are added up, by so many
- * blocks. */
+/* Bit-sums that the tiles of a result have left, and of what they have read and, each split by itself, loaded to
+ * multiply it; and where they are added up, by so many blocks. */
 typedef struct rdt_box_tiles {
-  uint64_t *list, *read;
-  unsigned count, blocks;
+  uint64_t *list, *read, *loaded;
+  unsigned count, splits, blocks;
   rdt_box_sum_to to;
-  uint64_t *read_to; /* NULL: nobody asks */
+  uint64_t *read_to, *loaded_to; /* NULL: nobody asks */
 } rdt_box_tiles;
 
 /* ---- products: a row of C against A times the signed sums of B's rows ---- */

@@ -355,19 +355,24 @@ RDT_DEVICE void rdt_box_add(const rdt_box_sum_to &to, uint64_t x, uint64_t *read
  * missed. */
 RDT_DEVICE void rdt_box_collect(const rdt_box_tiles &tiles, unsigned block) {
   if (!tiles.to.sum || threadIdx.x >= 32) return;
-  uint64_t x = 0, y = 0;
-  for (unsigned i = block + tiles.blocks * threadIdx.x; i < tiles.count; i += 32 * tiles.blocks) {
+  uint64_t x = 0, y = 0, z = 0;
+  const unsigned first = block + tiles.blocks * threadIdx.x, step = 32 * tiles.blocks;
+  for (unsigned i = first; i < tiles.count; i += step) {
     x += tiles.list[i], tiles.list[i] = 0;
     if (tiles.read_to) y += tiles.read[i], tiles.read[i] = 0;
   }
+  if (tiles.loaded_to)
+    for (unsigned i = first; i < tiles.count * tiles.splits; i += step) z += tiles.loaded[i], tiles.loaded[i] = 0;
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) {
     x += __shfl_down_sync(0xffffffffu, x, d);
     y += __shfl_down_sync(0xffffffffu, y, d);
+    z += __shfl_down_sync(0xffffffffu, z, d);
   }
   if (threadIdx.x != 0) return;
   atomicAdd((unsigned long long *)tiles.to.sum, (unsigned long long)x);
   if (tiles.read_to) atomicAdd((unsigned long long *)tiles.read_to, (unsigned long long)y);
+  if (tiles.loaded_to) atomicAdd((unsigned long long *)tiles.loaded_to, (unsigned long long)z);
   atomicAdd((unsigned long long *)tiles.to.visits, 1ull);
 }
 

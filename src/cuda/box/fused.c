@@ -465,8 +465,12 @@ unsigned rdt_box_fused_reads(const rdt_box_fused *b) {
 rdt_status rdt_box_fused_check(const rdt_box_fused *b, const rdt_operands *o, rdt_box_sum_to to,
                                uint64_t *const read[2], rdt_box_batch *batch, rdt_reason *why) {
   if (!b->protect) return RDT_OK;
-  const rdt_box_tiles tiles = {b->args.bits,    b->args.read, (unsigned)tiles_of(&b->args, b->kernel),
-                               check_blocks(b), to,           read[1]};
+  const rdt_box_tiles tiles = {.list = b->args.bits,
+                               .read = b->args.read,
+                               .count = (unsigned)tiles_of(&b->args, b->kernel),
+                               .blocks = check_blocks(b),
+                               .to = to,
+                               .read_to = read[1]};
   if (b->windows) {
     rdt_bands_args c = b->bands;
     c.x = o->in[0].data, c.read = read[0], c.tiles = tiles;

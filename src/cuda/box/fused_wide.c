@@ -8,15 +8,22 @@
 #include "cuda/sm90/fused_wgmma.h"
 #include "cuda/trial.h"
 
-enum { CHUNK = 64, SPLITS = 8, DEEP = 12 /* stages at most */, COLLECTED = 128 /* tiles of a block that adds up */ };
+enum {
+  CHUNK = 64,
+  SPLITS = 8,
+  SHARED = 3 /* blocks of a multiprocessor that share tiles */,
+  DEEP = 12 /* stages at most */,
+  COLLECTED = 128 /* tiles of a block that adds up */
+};
 
 struct rdt_box_wide {
   const rdt_fused_wide_kernel *kernel;
   rdt_fused_wide_args args;
   rdt_fused_pack_args pack;
   rdt_tolerance tolerance;
-  int shared; /* bytes of a block */
-  bool protect;
+  uint64_t *loaded;   /* NULL: no tap meets every pixel once */
+  int shared;         /* bytes of a block */
+  bool protect, adds; /* adds: a residual */
   rdt_dtype type;
   int images;
   rdt_cuda_verdict *verdict;
@@ -94,25 +101,46 @@ static bool fits(const rdt_fused_args *a) { /* what maps of windows can say */
   return a->channels % CHUNK == 0;
 }
 
+/* The tap that meets every pixel once, of images without gaps; -1: there is none. */
+static int whole_of(const rdt_fused_args *a) {
+  int tap[2];
+  if (a->pixel != a->channels) return -1;
+  if (a->plain) return 0;
+  if (a->line != a->axis[1].in * a->pixel || a->image != a->axis[0].in * a->line) return -1;
+  for (int i = 0; i < 2; i++) {
+    const rdt_fused_axis *x = &a->axis[i];
+    tap[i] = x->pad / x->dilation;
+    if (x->stride != 1 || x->in != x->out || x->pad % x->dilation || tap[i] >= x->taps) return -1;
+  }
+  return tap[0] * a->axis[1].taps + tap[1];
+}
+
 /* A residual with beta 0 is none: see rdt_box_residual. */
 static const void *code_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
   const rdt_fused_args *a = &b->args.f;
-  const bool plain = a->alpha == 1.0f && (a->beta == 1.0f || a->beta == 0.0f) &&
-                     (a->finish.act == (int)RDT_FN_NONE || a->finish.act == (int)RDT_FN_RELU);
-  return k->code[b->type == RDT_BF16][b->protect][!plain];
+  const bool plain = a->alpha == 1.0f && (a->beta == 1.0f || a->beta == 0.0f);
+  const int act = a->finish.act;
+  const int ends = plain && (act == (int)RDT_FN_NONE || act == (int)RDT_FN_RELU) ? RDT_FUSED_WIDE_BOUND
+                   : plain && act == (int)RDT_FN_GELU                            ? RDT_FUSED_WIDE_GELU
+                                                                                 : RDT_FUSED_WIDE_ANY;
+  return k->code[b->type == RDT_BF16][b->protect][ends];
 }
 
 static int64_t tiles_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
   return up(b->args.f.m, k->rows) * up(b->args.f.n, k->columns);
 }
 
-static int pitch_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
-  return b->protect ? k->pitch : k->columns;
+static int pitch_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) { /* columns of a part as it is packed */
+  return k->part + (b->protect ? RDT_FUSED_WIDE_MORE : 0);
+}
+
+static int64_t parts_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  return up(b->args.f.n, k->columns) * (k->columns / k->part);
 }
 
 rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *stream, rdt_reason *why) {
   rdt_fused_pack_args p = b->pack;
-  const int64_t tiles = up(p.n, p.columns);
+  const int64_t tiles = parts_of(b, b->kernel);
   void *arguments[] = {&p};
   const dim3 grid = {(unsigned)tiles, (unsigned)up(p.k, 128), 1}, block = {128, 1, 1};
   p.w = weights;
@@ -128,16 +156,27 @@ static void forget(rdt_box_wide *b) { /* what depends on the tile */
 
 /* How blocks share k, and how many multiprocessors have one to themselves: then they take more stages. */
 static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool deep) {
+  enum { SYSTEM = 1024 /* bytes which it takes of a block */ };
   rdt_fused_wide_args *a = &b->args;
+  const rdt_fused_wide_kernel *k = b->kernel;
   a->f.k_split = (int)(up(up(a->f.k, CHUNK), splits) * CHUNK);
   a->f.splits = (int)up(a->f.k, a->f.k_split);
-  const size_t room = d->shared / (size_t)(deep ? 1 : b->kernel->blocks) - 1024; /* which the system takes */
-  const int stage = b->kernel->stage[b->protect];
-  a->stages = (int)((room - 2 * RDT_FUSED_WIDE_HEAD) / (size_t)stage);
+  const int share = (int)up(up(a->f.channels, CHUNK), up(a->f.n, k->columns));
+  const bool sums_a = b->loaded && share <= RDT_FUSED_WIDE_TABLES;
+  a->loaded = sums_a ? b->loaded : NULL, a->share = sums_a ? share : 0;
+  const int heads = 2 * RDT_FUSED_WIDE_HEAD + a->share * RDT_FUSED_WIDE_TABLE;
+  const int residual = b->adds ? k->rows * k->columns * 2 : 0, rounds = a->f.k_split / CHUNK;
+  const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks) - 2 * SYSTEM - heads - residual;
+  const int stage = k->stage[b->protect];
+  a->stages = room / stage;
   if (a->stages > DEEP) a->stages = DEEP;
-  b->shared = a->stages * stage + 2 * RDT_FUSED_WIDE_HEAD;
+  if (a->stages > rounds) a->stages = rounds;
+  const int sums = (int)up(k->sums, RDT_FUSED_WIDE_HEAD) * RDT_FUSED_WIDE_HEAD;
+  a->residual_at = a->stages * stage > sums ? a->stages * stage : sums;
+  b->shared = heads + a->residual_at + residual;
+  b->tolerance.depth_sum = k->part / 8 + 2; /* of a thread, among threads */
   b->tolerance.splits = a->f.splits;
-  a->bound = rdt_device_bound_of(&b->tolerance, b->kernel->columns);
+  a->bound = rdt_device_bound_of(&b->tolerance, k->part);
   /* tau2^2 >= lambda^2 c2 c2 while that is below tau0^2 = q0^2 q, and c2 <= cap q */
   const rdt_device_bound *l = &a->bound;
   a->clearly = (float)(0.999 * fmin((double)l->lambda * (double)l->lambda * (double)l->c2,
@@ -148,25 +187,25 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
 static rdt_status use(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, int splits,
                       const void *weights, void *stream, rdt_reason *why) {
   rdt_fused_wide_args *a = &b->args;
-  const int64_t tiles = up(a->f.n, k->columns), rows = tiles * pitch_of(b, k);
+  const int64_t tiles = parts_of(b, k), rows = tiles * pitch_of(b, k);
   void *memory;
   forget(b);
   b->kernel = k;
   RDT_TRY(rdt_cuda_alloc((size_t)rows * (size_t)a->f.k * 2, &memory, why));
-  b->pack.out = memory, b->pack.columns = k->columns, b->pack.pitch = pitch_of(b, k);
+  b->pack.out = memory, b->pack.columns = k->part, b->pack.pitch = pitch_of(b, k);
   if (b->protect) {
     RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(float), &memory, why));
     b->pack.rho2 = memory;
   }
   if (splits > 1) {
-    RDT_TRY(rdt_cuda_alloc((size_t)(tiles_of(b, k) * splits * k->rows * k->pitch) * sizeof(float), &memory, why));
+    RDT_TRY(rdt_cuda_alloc((size_t)(up(a->f.m, k->rows) * rows * splits * k->rows) * sizeof(float), &memory, why));
     a->f.partial = memory;
   }
   a->rho2 = b->pack.rho2;
   RDT_TRY(rdt_cuda_status(
       cudaFuncSetAttribute(code_of(b, k), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)d->shared - 1024), k->name,
       why));
-  RDT_TRY(map_rows(&a->w, b->type, b->pack.out, a->f.k, rows, a->f.k, pitch_of(b, k), why));
+  RDT_TRY(map_rows(&a->w, b->type, b->pack.out, a->f.k, rows, a->f.k, pitch_of(b, k) * (k->columns / k->part), why));
   return rdt_box_wide_renew(b, weights, stream, why);
 }
 
@@ -184,7 +223,7 @@ static rdt_status try_one(void *user, void *stream, rdt_reason *why) {
 static bool plausible(const rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, int splits) {
   const int64_t tiles = tiles_of(b, k), stages = up(b->args.f.k, CHUNK);
   if (up(b->args.f.m, k->rows) > 65535) return false;
-  if (splits > 1 && (splits > stages / 2 || tiles * splits > 3 * (int64_t)d->sms)) return false;
+  if (splits > 1 && (splits > stages / 2 || tiles * splits > SHARED * (int64_t)d->sms)) return false;
   return tiles * splits * 8 >= d->sms || 4 * splits > stages || 2 * splits > SPLITS; /* or there are no more */
 }
 
@@ -206,7 +245,10 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
       double seconds;
       if ((splits & (splits - 1)) || !plausible(b, d, k, splits)) continue;
       if (turn % 2 && tiles_of(b, k) * splits > d->sms) continue;
-      split(b, d, splits, turn % 2 != 0);
+      split(b, d, splits, false);
+      const int stages = b->args.stages;
+      if (turn % 2) split(b, d, splits, true);
+      if (turn % 2 && b->args.stages == stages) continue;
       if (b->args.f.splits != splits && 4 * splits <= up(b->args.f.k, CHUNK)) continue; /* as fewer have it */
       attempt t = {b, o};
       RDT_TRY(rdt_cuda_trial(try_one, &t, stream, &seconds, why));
@@ -220,7 +262,7 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
 }
 
 static rdt_status bounded(const rdt_box_wide *b, rdt_reason *why) { /* weights whose sums are finite */
-  const size_t tiles = (size_t)up(b->args.f.n, b->kernel->columns);
+  const size_t tiles = (size_t)parts_of(b, b->kernel);
   float *rho2 = rdt_alloc(tiles * sizeof *rho2, 1);
   if (!rho2) return rdt_fail(why, RDT_ERR_NOMEM, "a fused kernel: out of memory");
   rdt_status s = rdt_cuda_get(rho2, b->args.rho2, tiles * sizeof *rho2, NULL, why);
@@ -240,6 +282,7 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
   b->type = p->in[0].dtype;
   *a = rdt_box_fused_args(p, &packed);
   b->images = (int)p->in[0].shape[0];
+  b->adds = p->epilogue.residual.rank >= 0;
   if (!w.good) return refuse(why, "filters whose taps do not lie at one distance");
   if (!a->plain && !fits(a)) return refuse(why, "windows that tensor maps do not describe");
   if (b->protect && !packed) return refuse(why, "results of checked kernels have no gaps");
@@ -250,7 +293,6 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
   b->tolerance = (rdt_tolerance){.k = a->k,
                                  .u_beta = b->type == RDT_F16 ? 0x1p-22 : 0x1p-24, /* two, or three parts of a sum */
                                  .eta_out = b->type == RDT_F16 ? 0x1p-36 : 0.0,
-                                 .depth_sum = 8 + 4, /* of a thread, among threads */
                                  .lambda = lambda};
   RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->tolerance.acc, why));
   int64_t tiles = 0;
@@ -265,6 +307,12 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
   if (b->protect && p->epilogue.residual.rank >= 0 && a->ldr == a->n) {
     RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
     a->read = memory;
+  }
+  b->args.whole = b->protect ? whole_of(a) : -1; /* what the blocks load of it they sum, if it is not too much */
+  if (b->args.whole >= 0) {                      /* tiles that blocks share are not many: see plausible */
+    const int64_t blocks = tiles > SHARED * (int64_t)d->sms ? tiles : SHARED * (int64_t)d->sms;
+    RDT_TRY(rdt_cuda_alloc((size_t)blocks * sizeof(uint64_t), &memory, why));
+    b->loaded = memory;
   }
   RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
   RDT_TRY(rdt_cuda_wait(stream, why));
@@ -301,6 +349,7 @@ rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, voi
       return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
   RDT_TRY(f->plain ? map_rows(&a.a, b->type, f->x, f->k, f->m, f->pixel, k->rows, why)
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
+  if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, k->rows, why));
   return rdt_box_fused_start(f, code_of(b, k), &a, k->rows, k->columns, k->threads, b->shared, k->name, stream, why);
 }
 
@@ -309,18 +358,25 @@ int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {
 }
 
 unsigned rdt_box_wide_reads(const rdt_box_wide *b) {
-  return b->args.f.read ? RDT_BOX_READS_RESIDUAL : 0;
+  return (b->args.loaded ? RDT_BOX_READS_IN : 0) | (b->args.f.read ? RDT_BOX_READS_RESIDUAL : 0);
 }
 
 rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t *const read[2], rdt_box_batch *batch,
                               rdt_reason *why) {
   const unsigned blocks = (unsigned)rdt_box_wide_blocks(b);
-  const rdt_rows_args none = {
-      /* no rows */
-      .batches = 1,
-      .inner = 1,
-      .log_threads = 5,
-      .tiles = {b->args.f.bits, b->args.f.read, (unsigned)tiles_of(b, b->kernel), blocks, to, read[1]}};
+  const rdt_rows_args none = {/* no rows */
+                              .batches = 1,
+                              .inner = 1,
+                              .log_threads = 5,
+                              .tiles = {.list = b->args.f.bits,
+                                        .read = b->args.f.read,
+                                        .loaded = b->args.loaded,
+                                        .count = (unsigned)tiles_of(b, b->kernel),
+                                        .splits = (unsigned)b->args.f.splits,
+                                        .blocks = blocks,
+                                        .to = to,
+                                        .read_to = read[1],
+                                        .loaded_to = read[0]}};
   if (!b->protect) return RDT_OK;
   return rdt_box_batch_rows(batch, rdt_rows_given(b->type, RDT_ROWS_FEW), false, blocks, &none, why);
 }
@@ -342,6 +398,6 @@ void rdt_box_wide_destroy(rdt_box_wide *b) {
   if (!b) return;
   forget(b);
   rdt_cuda_free(b->args.f.tickets), rdt_cuda_free(b->args.f.bits), rdt_cuda_free(b->args.f.read);
-  rdt_cuda_free(b->verdict);
+  rdt_cuda_free(b->loaded), rdt_cuda_free(b->verdict);
   rdt_free(b);
 }

@@ -30,6 +30,15 @@ RDT_DEVICE void rdt_wgmma_keep(float (&c)[count]) {
   for (int i = 0; i < count; i++) asm volatile("" : "+f"(c[i])::"memory");
 }
 
+/* The same of bytes without a sign, k32 of one row of 32 bytes each, n 8: sums in integers. */
+RDT_DEVICE void rdt_wgmma_bytes(int (&c)[4], uint64_t a, uint64_t b, int add) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %6, 0; "
+      "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.u8 {%0, %1, %2, %3}, %4, %5, p; }"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "l"(a), "l"(b), "r"(add));
+}
+
 template <class T, int n, int a_mn, int b_mn>
 struct rdt_wgmma;
 
@@ -59,6 +68,66 @@ struct rdt_wgmma<rdt_bf16, 8, a_mn, b_mn> {
         "%0, %1, %2, %3}, "
         "%4, %5, p, 1, 1, %7, %8; }"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "l"(a), "l"(b), "r"(add), "n"(a_mn), "n"(b_mn));
+  }
+};
+
+template <int a_mn, int b_mn>
+struct rdt_wgmma<rdt_f16, 32, a_mn, b_mn> {
+  static __device__ __forceinline__ void step(float (&c)[16], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %18, 0; "
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+        "%16, %17, p, 1, 1, %19, %20; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15])
+        : "l"(a), "l"(b), "r"(add), "n"(a_mn), "n"(b_mn));
+  }
+};
+
+template <int a_mn, int b_mn>
+struct rdt_wgmma<rdt_bf16, 32, a_mn, b_mn> {
+  static __device__ __forceinline__ void step(float (&c)[16], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %18, 0; "
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, "
+        "%16, %17, p, 1, 1, %19, %20; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15])
+        : "l"(a), "l"(b), "r"(add), "n"(a_mn), "n"(b_mn));
+  }
+};
+
+template <int a_mn, int b_mn>
+struct rdt_wgmma<rdt_f16, 40, a_mn, b_mn> {
+  static __device__ __forceinline__ void step(float (&c)[20], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %22, 0; "
+        "wgmma.mma_async.sync.aligned.m64n40k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19}, "
+        "%20, %21, p, 1, 1, %23, %24; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19])
+        : "l"(a), "l"(b), "r"(add), "n"(a_mn), "n"(b_mn));
+  }
+};
+
+template <int a_mn, int b_mn>
+struct rdt_wgmma<rdt_bf16, 40, a_mn, b_mn> {
+  static __device__ __forceinline__ void step(float (&c)[20], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %22, 0; "
+        "wgmma.mma_async.sync.aligned.m64n40k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19}, "
+        "%20, %21, p, 1, 1, %23, %24; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19])
         : "l"(a), "l"(b), "r"(add), "n"(a_mn), "n"(b_mn));
   }
 };

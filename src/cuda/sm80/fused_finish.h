@@ -107,7 +107,7 @@ RDT_DEVICE uint4 rdt_fused_finish(const rdt_fused_args &p, const float (&v)[8], 
     for (int i = 0; i < 8; i++) x[i] = rdt_add(x[i], more[i]);
   }
   const bool relu = p.finish.act == rdt_box_RELU;
-  if (!relu && p.finish.act != rdt_box_NONE) rdt_box_act<curves, 8, float>(p.finish, x);
+  if (!relu && p.finish.act != rdt_box_NONE) rdt_box_act<curves, 8, float, true>(p.finish, x);
   uint32_t y[4];
 #pragma unroll
   for (int i = 0; i < 4; i++) {

@@ -1,15 +1,18 @@
 /* Kernels of fused_wgmma.h. */
 #include "cuda/sm90/fused_wgmma_body.h"
 
-template <class T, class Tile, bool curves>
+template <class T, class Tile, int ends>
 static __global__ void __launch_bounds__(Tile::threads + Tile::loaders, Tile::blocks)
     fused(const __grid_constant__ rdt_fused_wide_args g) {
-  rdt_fused_wide<T, Tile, curves>(g);
+  rdt_fused_wide<T, Tile, ends>(g);
 }
 
-#define CODE(T, check, curves, ...) (const void *)fused<rdt_type_##T, rdt_fused_wide_tile<__VA_ARGS__, check>, curves>
-#define BOTH(T, check, ...) \
-  { CODE(T, check, false, __VA_ARGS__), CODE(T, check, true, __VA_ARGS__) }
+#define CODE(T, check, ends, ...) (const void *)fused<rdt_type_##T, rdt_fused_wide_tile<__VA_ARGS__, check>, ends>
+#define ALL(T, check, ...)                                                                               \
+  {                                                                                                      \
+    CODE(T, check, RDT_FUSED_WIDE_BOUND, __VA_ARGS__), CODE(T, check, RDT_FUSED_WIDE_GELU, __VA_ARGS__), \
+        CODE(T, check, RDT_FUSED_WIDE_ANY, __VA_ARGS__)                                                  \
+  }
 #define X(name, BM, BN, ...)                                                                                          \
   {"fused_wgmma_" #name,                                                                                              \
    BM,                                                                                                                \
@@ -18,10 +21,11 @@ static __global__ void __launch_bounds__(Tile::threads + Tile::loaders, Tile::bl
    rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::threads + rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::loaders, \
    {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::stage_bytes,                                                     \
     rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::stage_bytes},                                                     \
-   __VA_ARGS__,                                                                                                       \
-   BN + RDT_FUSED_WIDE_MORE,                                                                                          \
-   {{BOTH(f16, false, BM, BN, __VA_ARGS__), BOTH(f16, true, BM, BN, __VA_ARGS__)},                                    \
-    {BOTH(bf16, false, BM, BN, __VA_ARGS__), BOTH(bf16, true, BM, BN, __VA_ARGS__)}}},
+   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::sums_bytes,                                                        \
+   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::blocks,                                                            \
+   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::part,                                                              \
+   {{ALL(f16, false, BM, BN, __VA_ARGS__), ALL(f16, true, BM, BN, __VA_ARGS__)},                                      \
+    {ALL(bf16, false, BM, BN, __VA_ARGS__), ALL(bf16, true, BM, BN, __VA_ARGS__)}}},
 extern "C" const rdt_fused_wide_kernel rdt_fused_wide_kernels[] = {
 #include "cuda/sm90/fused_wgmma.def"
 };

@@ -1,5 +1,6 @@
 /* What host and device share of fused convolutions and products (sm80/fused.h) on wgmma, whose check is inside: each
- * column tile of the weights has eight more columns, the signed sums of its own, split into numbers of its type. */
+ * part of a column tile of the weights has eight more columns, the signed sums of its own, split into numbers of its
+ * type. */
 #ifndef RDT_CUDA_FUSED_WGMMA_H
 #define RDT_CUDA_FUSED_WGMMA_H
 
@@ -12,33 +13,40 @@ extern "C" {
 
 enum {
   RDT_FUSED_WIDE_MORE = 8,    /* columns of a tile that check the others */
-  RDT_FUSED_WIDE_LEAST = 3,   /* stages, whose place the sums take */
-  RDT_FUSED_WIDE_HEAD = 1024, /* bytes of shared memory before them, and for their address to be a multiple of that */
-  RDT_FUSED_WIDE_STAGES = RDT_FUSED_WIDE_HEAD / 16 /* at most */
+  RDT_FUSED_WIDE_HEAD = 1024, /* bytes of shared memory before stages, and for their address to be a multiple of that */
+  RDT_FUSED_WIDE_TABLE = 1024,                     /* and after those: what bytes of a chunk of A are multiplied with */
+  RDT_FUSED_WIDE_TABLES = 8,                       /* at most: numbers of words are bytes */
+  RDT_FUSED_WIDE_STAGES = RDT_FUSED_WIDE_HEAD / 16 /* fewer than that, of which the last has another use */
 };
+/* What follows bias and residual: Relu or nothing, alpha and beta 1; the same with GELU; whatever there is. */
+enum { RDT_FUSED_WIDE_BOUND, RDT_FUSED_WIDE_GELU, RDT_FUSED_WIDE_ANY, RDT_FUSED_WIDE_ENDS };
 
 typedef struct rdt_fused_wide_args {
-  rdt_tensor_map a, w; /* pixels, as a matrix or by windows; weights as they were packed */
-  rdt_fused_args f;    /* w, sums: not used */
-  int stages;          /* RDT_FUSED_WIDE_LEAST of them at least */
+  rdt_tensor_map a, w, r; /* pixels, as a matrix or by windows; weights as they were packed; the residual */
+  rdt_fused_args f;       /* w, sums: not used */
+  int stages;             /* two at least, where k is more than one of them */
+  int residual_at;        /* bytes behind the first stage */
+  int whole;              /* the tap that meets every pixel once */
+  int share;              /* chunks of it that a block sums, RDT_FUSED_WIDE_TABLES at most; 0: none */
+  uint64_t *loaded;       /* [split][tile]: bit-sum of what it met; NULL: there is none */
   rdt_device_bound bound;
   float clearly;     /* (s - e)^2 <= clearly c2: no more than tau2, whatever the inputs are */
-  const float *rho2; /* [column tile]: most squares of a row of the tile's weights */
+  const float *rho2; /* [part]: most squares of a row of its weights */
   rdt_cuda_verdict *verdict;
 } rdt_fused_wide_args;
 
 typedef struct rdt_fused_wide_kernel {
   const char *name;
   int rows, columns, k, threads;
-  int stage[2];              /* bytes, unchecked and checked */
-  int blocks;                /* of a multiprocessor, as far as registers go */
-  int pitch;                 /* columns of a tile that blocks leave for each other */
-  const void *code[2][2][2]; /* (args) of f16, of bf16; unchecked, checked; with relu at most, with any activation */
+  int stage[2], sums;                          /* bytes: unchecked and checked; of what takes their place */
+  int blocks;                                  /* of a multiprocessor, as far as registers go */
+  int part;                                    /* columns that have others beside them */
+  const void *code[2][2][RDT_FUSED_WIDE_ENDS]; /* (args) of f16, of bf16; unchecked, checked */
 } rdt_fused_wide_kernel;
 extern const rdt_fused_wide_kernel rdt_fused_wide_kernels[];
 extern const int rdt_fused_wide_count;
 
-/* Weights, packed: [column tile][its columns, and those that check them][k], zeros beyond the last filter. */
+/* Weights, packed: [part of a column tile][its columns, and those that check them][k], zeros beyond the last filter. */
 typedef struct rdt_fused_pack_args {
   const void *w;
   int64_t row, column, tap; /* strides of w: of channels, of filters, of taps */

@@ -1,7 +1,8 @@
 /* See fused_wgmma.h. A block has one tile of the result, 64 rows each four warps. TMA gathers a tile's pixels for 64
- * channels of one tap at a time, which one thread asks for as stages become free. What follows is that of
- * fused_finish.h; there the signed sum of a row of the tile is compared with what the columns beside it say, which came
- * the same way. */
+ * channels of one tap at a time, which one thread asks for as stages become free, and what is added to the tile. Then
+ * sums stand in registers, and, for other threads, in shared memory. From there those store; the threads that
+ * multiplied compare the signed sum of each row with what the columns beside it say, which came the same way, and
+ * evaluate what follows once more. */
 #ifndef RDT_CUDA_FUSED_WGMMA_BODY_H
 #define RDT_CUDA_FUSED_WGMMA_BODY_H
 
@@ -11,35 +12,32 @@
 #include "cuda/sm80/fused_finish.h"
 #include "cuda/sm90/fused_wgmma.h"
 
-template <int BM_, int BN_, int blocks_, bool check_>
+template <int BM_, int BN_, int parts_, int blocks_, bool check_>
 struct rdt_fused_wide_tile {
-  static constexpr int BM = BM_, BN = BN_, blocks = blocks_, BK = 64, WK = 1;
+  static constexpr int BM = BM_, BN = BN_, parts = parts_, blocks = blocks_, BK = 64;
   static constexpr bool check = check_;
-  static constexpr int wide = BN + (check ? RDT_FUSED_WIDE_MORE : 0); /* columns of an instruction */
-  static constexpr int groups = BM / 64, threads = 128 * groups;      /* of those that multiply */
+  static constexpr int part = BN / parts;                               /* columns of four warps, and beside them */
+  static constexpr int wide = part + (check ? RDT_FUSED_WIDE_MORE : 0); /* those of an instruction */
+  static constexpr int high = BM / 64, groups = high * parts, threads = 128 * groups; /* of those that multiply */
   static constexpr int loaders = groups == 1 ? 32 : 0; /* threads; else one of the others loads: registers are scarce */
-  static constexpr int piece = 64 * BK * 2, a_bytes = groups * piece, b_bytes = wide * BK * 2,
+  static constexpr int piece = 64 * BK * 2, a_bytes = high * piece, b_piece = wide * BK * 2, b_bytes = parts * b_piece,
                        stage_bytes = a_bytes + b_bytes;
   static constexpr int pitch = BN + 8;                           /* of a row of sums: rows start in other banks */
   static constexpr int sums_bytes = BM * pitch * 4 + 2 * BN * 4; /* with bias, twice */
-  static_assert(threads >= 2 * BN && sums_bytes <= RDT_FUSED_WIDE_LEAST * stage_bytes,
-                "sums take the place of the stages");
-};
-
-template <int BM, int BN, int blocks>
-struct rdt_fused_width<rdt_fused_wide_tile<BM, BN, blocks, true>> {
-  static constexpr int value = BN + RDT_FUSED_WIDE_MORE;
+  static_assert(b_piece % 1024 == 0 && stage_bytes % 1024 == 0, "operands are swizzled by their addresses");
+  static_assert(threads >= 2 * BN, "a bias is loaded by two threads");
 };
 
 /* ---- the check ---- */
 
 /* Where sums are too far apart for their own size: what the inputs allow. By the threads that have the row. */
 template <class T>
-static __device__ __noinline__ void rdt_fused_doubt(const rdt_fused_wide_args &g, int row, int columns, int lanes,
+static __device__ __noinline__ void rdt_fused_doubt(const rdt_fused_wide_args &g, int row, int part, int columns,
                                                     float s, float c2, float e) {
+  constexpr int lanes = 4;
   const rdt_fused_args &p = g.f;
   const int lane = (int)threadIdx.x % lanes, first = (int)threadIdx.x % 32 / lanes * lanes;
-  const unsigned mask = (lanes < 32 ? (1u << lanes) - 1u : 0xffffffffu) << first;
+  const unsigned mask = ((1u << lanes) - 1u) << first;
   int64_t at = row * p.pixel;
   int y0 = 0, x0 = 0;
   if (row >= p.m) return;
@@ -68,130 +66,62 @@ static __device__ __noinline__ void rdt_fused_doubt(const rdt_fused_wide_args &g
   }
   for (int d = 1; d < lanes; d *= 2) a2 += __shfl_xor_sync(mask, a2, d);
   a2 += g.bound.a2_floor;
-  const int complaint = rdt_judge_sums(g.bound, s, c2, e, a2, a2 * __ldcg(g.rho2 + blockIdx.x), &tau2, &tau0);
-  const int column = (int)blockIdx.x * columns;
+  const int complaint = rdt_judge_sums(g.bound, s, c2, e, a2, a2 * __ldcg(g.rho2 + part), &tau2, &tau0);
+  const int column = part * columns;
   if (complaint && lane == 0)
     rdt_complain_inline(g.verdict, complaint, rdt_place_of{row, column, 1, min(columns, p.n - column), 0, p.k}, s, e,
                         tau2, tau0);
 }
 
-/* ---- what follows ---- */
+/* ---- what was loaded ---- */
 
-/* Four neighbours as they are stored; bias: as floats. */
-template <class T, bool curves>
-RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, const float (&v)[4], const float (&bias)[4], uint2 residual) {
-  typedef typename rdt_fused_format<T>::type format;
-  float x[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) x[i] = curves && p.alpha != 1.0f ? rdt_mul(p.alpha, v[i]) : v[i];
-#pragma unroll
-  for (int i = 0; i < 4; i++) x[i] = rdt_add(x[i], bias[i]); /* 0 where there is none */
-  if (p.residual) {
-    const float2 low = format::wide(residual.x), high = format::wide(residual.y);
-    const float more[4] = {low.x, low.y, high.x, high.y};
-#pragma unroll
-    for (int i = 0; i < 4; i++) x[i] = rdt_add(x[i], curves && p.beta != 1.0f ? rdt_mul(p.beta, more[i]) : more[i]);
-  }
-  const bool relu = p.finish.act == rdt_box_RELU;
-  if (curves && !relu && p.finish.act != rdt_box_NONE) rdt_box_act<true, 4, float>(p.finish, x);
-  uint2 y = {format::narrow(x[0], x[1]), format::narrow(x[2], x[3])};
-  if (relu) y.x = rdt_fused_format<T>::relu(y.x), y.y = rdt_fused_format<T>::relu(y.y);
-  return y;
-}
-
-RDT_DEVICE uint2 rdt_load_four(const void *from, int64_t at) { /* not merged with another one of the same */
-  uint2 x;
-  asm volatile("ld.global.v2.b32 {%0,%1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"((const uint16_t *)from + at) : "memory");
-  return x;
-}
-
-/* Both ways through a tile of sums. One thread has eight neighbours of a row at a time and stores them; eight threads
- * of another warp have a row, four neighbours each at a time. Banks differ for all that load at once. */
+/* The bit-sum of A, which tensor cores form of the stages: their bytes times a matrix that has a one or a word's number
+ * for each, so that sums and sums times places of each of a word's bytes stand in the columns. Of the chunks of a tap
+ * that meets every pixel once each column of tiles has some, with a matrix for each of these. */
 template <class Tile>
-struct rdt_wide_ways {
-  static constexpr int lanes = Tile::BN / 8, rows = Tile::threads / lanes, turns = Tile::BM / rows, each = 32 / lanes;
-  static constexpr int warps = Tile::threads / 32, again = 4, fours = Tile::BN / 32;
-  static constexpr bool early =
-      Tile::BN <= 64; /* there are registers to load what is added while the tile is multiplied */
-  static_assert(Tile::BM == warps * 4 * again, "whole turns");
-  /* The row of a tile that a thread verifies in a turn: of those that another warp stores. */
-  static __device__ __forceinline__ int row(int turn) {
-    const int warp = ((int)threadIdx.x / 32 + warps / 2) % warps, p = (int)threadIdx.x % 32 / 8;
-    return each == 4 ? turn * rows + warp * 4 + p : (2 * turn + p / 2) * rows + warp * 2 + p % 2;
+struct rdt_wide_loaded {
+  int first, last; /* rounds; first: may be before this block's */
+  int d[4];
+
+  static __device__ __forceinline__ void tables(uint32_t at, int count) { /* each of eight rows of 128 bytes */
+    for (uint32_t i = threadIdx.x; i < 256u * (uint32_t)count; i += Tile::threads) {
+      const uint32_t row = i / 32 % 8, word = i % 32, number = i / 256 * 32 + word;
+      const uint32_t to = i / 256 * 1024 + 128 * row + 16 * (word / 4 ^ row) + 4 * (word % 4);
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(at + to), "r"((row % 2 ? number : 1u) << (8 * (row / 2)))
+                   : "memory");
+    }
+    rdt_tma_fence();
   }
-  static __device__ __forceinline__ int column(int four) {
-    return 4 * ((int)threadIdx.x % 8 + 8 * four);
+  __device__ __forceinline__ rdt_wide_loaded(const rdt_fused_wide_args &g, int k0, int rounds, bool mine) {
+    const int chunks = (g.f.channels + Tile::BK - 1) / Tile::BK, begin = g.whole * chunks - k0 / Tile::BK;
+    first = begin + (int)blockIdx.x * g.share;
+    last = g.loaded && mine ? min(rounds, min(begin + chunks, first + g.share)) : 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) d[i] = 0;
+  }
+  __device__ __forceinline__ bool at(int round) const {
+    return round >= first && round < last;
+  }
+  __device__ __forceinline__ void sum(int round, uint32_t a, uint32_t tables) {
+    const uint32_t table = tables + 1024u * (uint32_t)(round - first);
+    const int more = round > max(first, 0);
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      rdt_wgmma_bytes(d, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(table + 32 * k, 16), k ? 1 : more);
+  }
+  __device__ __forceinline__ void keep() {
+#pragma unroll
+    for (int i = 0; i < 4; i++) asm volatile("" : "+r"(d[i])::"memory");
+  }
+  /* Of one byte of words; row: the first of the thread's two. */
+  __device__ __forceinline__ uint64_t bits(const rdt_fused_wide_args &g, int row) const {
+    const uint32_t pixel = (uint32_t)(g.f.pixel / 2);
+    const uint32_t number = (uint32_t)row * pixel + 32u * (uint32_t)((int)blockIdx.x * g.share);
+    const uint64_t placed =
+        (uint64_t)(uint32_t)d[0] * number + (uint64_t)(uint32_t)d[2] * (number + 8u * pixel) + (uint32_t)(d[1] + d[3]);
+    return ((uint32_t)(d[0] + d[2]) + placed * 0x3c6ef37200000002u) << (8 * (threadIdx.x % 4));
   }
 };
-/* Signs of columns: a pattern for what a thread has, turned around or not for each thread. */
-enum : unsigned { RDT_WIDE_SIGNS = 0x6a09e667u };
-RDT_DEVICE unsigned rdt_wide_turned(int tile, int lane) { /* 0 or the sign bit */
-  return rdt_mma_sign((unsigned)(tile * 8 + lane));
-}
-RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column of a tile */
-  return (RDT_WIDE_SIGNS >> (column / 32 * 4 + column % 4) & 1u) != (rdt_wide_turned(tile, column / 4 % 8) != 0);
-}
-
-/* What the two evaluations add, each loaded by who needs it. */
-template <class Tile>
-struct rdt_wide_residual {
-  typedef rdt_wide_ways<Tile> ways;
-  static constexpr int together = ways::early ? ways::turns : 4, ahead = ways::early ? ways::again : 2;
-  uint4 eights[together];
-  uint2 fours[ahead][ways::fours];
-
-  __device__ __forceinline__ void load(const rdt_fused_args &p, int first) {
-    const int column = (int)blockIdx.x * Tile::BN + 8 * ((int)threadIdx.x % ways::lanes);
-    const int row0 = (int)blockIdx.y * Tile::BM + (int)threadIdx.x / ways::lanes;
-#pragma unroll
-    for (int i = 0; i < together; i++) {
-      const int row = row0 + (first + i) * ways::rows;
-      eights[i] = make_uint4(0, 0, 0, 0);
-      if (row < p.m && column < p.n) eights[i] = rdt_load_eight(p.residual, row * p.ldr + column);
-    }
-  }
-  __device__ __forceinline__ void again(const rdt_fused_args &p, int turn) {
-    const int row = (int)blockIdx.y * Tile::BM + ways::row(turn);
-#pragma unroll
-    for (int i = 0; i < ways::fours; i++) {
-      const int column = (int)blockIdx.x * Tile::BN + ways::column(i);
-      fours[turn % ahead][i] = make_uint2(0, 0);
-      if (row < p.m && column < p.n) fours[turn % ahead][i] = rdt_load_four(p.residual, row * p.ldr + column);
-    }
-  }
-};
-
-template <class T, class Tile, bool curves>
-RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t biases,
-                             rdt_wide_residual<Tile> &residual) {
-  typedef rdt_wide_ways<Tile> ways;
-  constexpr int together = rdt_wide_residual<Tile>::together;
-  const int c = 8 * ((int)threadIdx.x % ways::lanes), column = (int)blockIdx.x * Tile::BN + c;
-  const int r0 = (int)threadIdx.x / ways::lanes, row0 = (int)blockIdx.y * Tile::BM + r0;
-  const bool swapped = threadIdx.x / 4 % 2 != 0; /* the second four first */
-  const uint32_t first = swapped ? 16u : 0u, at = sums + 4u * (uint32_t)(r0 * Tile::pitch + c);
-  float bias[2][4];
-  if (column >= p.n) return;
-  rdt_load_shared(bias[0], biases + 4u * (uint32_t)c + first);
-  rdt_load_shared(bias[1], biases + 4u * (uint32_t)c + (first ^ 16u));
-#pragma unroll 1
-  for (int turn = 0; turn < ways::turns; turn += together) {
-    if (p.residual && turn > 0) residual.load(p, turn);
-#pragma unroll
-    for (int i = 0; i < together; i++) {
-      const int row = row0 + (turn + i) * ways::rows;
-      const uint32_t from = at + 4u * (uint32_t)((turn + i) * ways::rows * Tile::pitch);
-      float v[2][4];
-      rdt_load_shared(v[0], from + first), rdt_load_shared(v[1], from + (first ^ 16u));
-      const uint4 r = residual.eights[i];
-      const uint2 low = {r.x, r.y}, high = {r.z, r.w};
-      const uint2 y0 = rdt_wide_finish<T, curves>(p, v[0], bias[0], swapped ? high : low);
-      const uint2 y1 = rdt_wide_finish<T, curves>(p, v[1], bias[1], swapped ? low : high);
-      const uint4 y = swapped ? make_uint4(y1.x, y1.y, y0.x, y0.y) : make_uint4(y0.x, y0.y, y1.x, y1.y);
-      if (row < p.m) *(uint4 *)((uint16_t *)p.out + row * p.ldo + column) = y;
-    }
-  }
-}
 
 /* A sum modulo 2^64 over the threads of a warp. */
 RDT_DEVICE uint64_t rdt_warp_total(uint64_t x) {
@@ -201,107 +131,237 @@ RDT_DEVICE uint64_t rdt_warp_total(uint64_t x) {
   return (uint64_t)a + ((uint64_t)b << 16) + ((uint64_t)c << 32);
 }
 
-/* Of four sums of eight threads each, the one that half of a thread's number says. */
-RDT_DEVICE float rdt_wide_totals(const float (&x)[4]) {
-  const bool high = threadIdx.x & 4, odd = threadIdx.x & 2;
-  const float a = __shfl_xor_sync(0xffffffffu, high ? x[0] : x[2], 4),
-              b = __shfl_xor_sync(0xffffffffu, high ? x[1] : x[3], 4);
-  const float even = (high ? x[2] : x[0]) + a, other = (high ? x[3] : x[1]) + b;
-  const float y = (odd ? other : even) + __shfl_xor_sync(0xffffffffu, odd ? even : other, 2);
-  return y + __shfl_xor_sync(0xffffffffu, y, 1);
-}
-
-/* Rows against the columns that check them; and all that follows once more, of which the bit-sums are formed. */
-template <class T, class Tile, bool curves>
-RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, uint32_t sums, uint32_t biases,
-                                rdt_wide_residual<Tile> &residual) {
-  typedef rdt_wide_ways<Tile> ways;
-  constexpr int ahead = rdt_wide_residual<Tile>::ahead;
-  const rdt_fused_args &p = g.f;
-  __shared__ uint64_t warps[2][ways::warps];
-  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-  const int row0 = (int)blockIdx.y * Tile::BM, column0 = (int)blockIdx.x * Tile::BN;
-  uint64_t words = 0, placed = 0, read_words = 0, read_placed = 0;
-  float s[ways::again], c2[ways::again];
-  if (p.residual && !ways::early) residual.again(p, 0);
+/* What the threads that multiplied have summed, each list by itself. */
+template <class Tile, int count>
+RDT_DEVICE void rdt_wide_leave(uint64_t (&x)[count], uint64_t *const (&to)[count]) {
+  constexpr int warps = Tile::threads / 32;
+  __shared__ uint64_t totals[count][warps];
 #pragma unroll
-  for (int turn = 0; turn < ways::again; turn++) {
-    const int r = ways::row(turn), row = row0 + r;
-    const uint32_t from = sums + 4u * (uint32_t)(r * Tile::pitch);
-    if (p.residual && !ways::early && turn + 1 < ways::again) residual.again(p, turn + 1);
-    s[turn] = c2[turn] = 0.0f;
+  for (int i = 0; i < count; i++)
+    if (to[i]) x[i] = rdt_warp_total(x[i]);
+  if (threadIdx.x % 32 == 0)
 #pragma unroll
-    for (int i = 0; i < ways::fours; i++) {
-      const int c = ways::column(i);
-      const uint2 more = residual.fours[turn % ahead][i];
-      float v[4], bias[4];
-      rdt_load_shared(v, from + 4u * (uint32_t)c), rdt_load_shared(bias, biases + 4u * (uint32_t)c);
+    for (int i = 0; i < count; i++) totals[i][threadIdx.x / 32] = x[i];
+  rdt_bar_sync(1, Tile::threads);
 #pragma unroll
-      for (int e = 0; e < 4; e++) {
-        s[turn] = RDT_WIDE_SIGNS >> (4 * i + e) & 1u ? s[turn] - v[e] : s[turn] + v[e];
-        c2[turn] = fmaf(v[e], v[e], c2[turn]);
-      }
-      const uint2 y = rdt_wide_finish<T, curves>(p, v, bias, more);
-      if (row >= p.m || column0 + c >= p.n) continue;
-      const uint32_t number = (uint32_t)((row * p.ldo + column0 + c) / 2);
-      words += (uint64_t)y.x + y.y, placed += (uint64_t)y.x * number + (uint64_t)y.y * (number + 1);
-      if (!p.read) continue;
-      const uint32_t other = (uint32_t)((row * p.ldr + column0 + c) / 2);
-      read_words += (uint64_t)more.x + more.y, read_placed += (uint64_t)more.x * other + (uint64_t)more.y * (other + 1);
-    }
-    s[turn] = __uint_as_float(__float_as_uint(s[turn]) ^ rdt_wide_turned((int)blockIdx.x, lane % 8));
+  for (int i = 0; i < count; i++) {
+    if (threadIdx.x != 32 * i || !to[i]) continue;
+    uint64_t all = 0;
+#pragma unroll
+    for (int w = 0; w < warps; w++) all += totals[i][w];
+    *to[i] = all;
   }
-  const int r = ways::row(lane % 8 / 2);
-  const float sum = rdt_wide_totals(s), squares = rdt_wide_totals(c2);
-  float check[4];
-  rdt_load_shared(check, sums + 4u * (uint32_t)(r * Tile::pitch + Tile::BN));
-  const float e = T::expected(check), d = sum - e;
-  if (__builtin_expect(!(d * d <= g.clearly * squares && squares < __int_as_float(0x7f800000)), 0))
-    rdt_fused_doubt<T>(g, row0 + r, Tile::BN, 2, sum, squares, e);
-  __syncwarp();
-  const uint64_t bits = rdt_warp_total(words + placed * 0x3c6ef37200000002u);
-  const uint64_t read = p.read ? rdt_warp_total(read_words + read_placed * 0x3c6ef37200000002u) : 0;
-  if (lane == 0) warps[0][warp] = bits, warps[1][warp] = read;
-  __syncthreads();
-  if (threadIdx.x >= 2) return;
-  uint64_t *to = threadIdx.x ? p.read : p.bits, x = 0;
-  for (int w = 0; w < ways::warps; w++) x += warps[threadIdx.x][w];
-  if (to) to[blockIdx.y * gridDim.x + blockIdx.x] = x;
 }
 
-/* Of a tile that blocks share, by the last of them: all their sums, in order, where its own are. Is it the last? */
-template <class Tile>
-static __device__ __noinline__ bool rdt_wide_gather_tile(const rdt_fused_args &p, uint32_t sums) {
-  constexpr int width = rdt_fused_width<Tile>::value, each = Tile::BM * width;
-  const unsigned tile = blockIdx.y * gridDim.x + blockIdx.x;
-  const int64_t tiles = (int64_t)gridDim.x * gridDim.y * each;
-  float *const base = p.partial + (int64_t)tile * each;
-  if (!rdt_fused_share<Tile>(p, sums, base + blockIdx.z * tiles, tile)) return false;
-  constexpr int count = each / (4 * Tile::threads), together = count % 9 ? count : 9; /* fours of a thread */
-  static_assert(count * 4 * Tile::threads == each && count % together == 0, "whole turns");
+/* ---- what follows ---- */
+
+RDT_DEVICE void rdt_load_shared(uint32_t (&v)[4], uint32_t at) {
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(at)
+               : "memory");
+}
+RDT_DEVICE float2 rdt_load_two_shared(uint32_t at) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at) : "memory");
+  return x;
+}
+
+/* Four results, as they are stored two and two; bias: as floats. */
+template <class T, int ends, bool more>
+RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, bool relu, const float (&v)[4], const float (&bias)[4],
+                                 uint2 residual) {
+  typedef typename rdt_fused_format<T>::type format;
+  constexpr bool any = ends == RDT_FUSED_WIDE_ANY;
+  float x[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) x[i] = any && p.alpha != 1.0f ? rdt_mul(p.alpha, v[i]) : v[i];
+#pragma unroll
+  for (int i = 0; i < 4; i++) x[i] = rdt_add(x[i], bias[i]); /* 0 where there is none */
+  if (more) {
+    const float2 low = format::wide(residual.x), high = format::wide(residual.y);
+    const float added[4] = {low.x, low.y, high.x, high.y};
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = rdt_add(x[i], any && p.beta != 1.0f ? rdt_mul(p.beta, added[i]) : added[i]);
+  }
+  if (ends == RDT_FUSED_WIDE_GELU)
+    rdt_curves<rdt_box_GELU, true, 4>(p.finish, x);
+  else if (any && !relu)
+    rdt_box_act<true, 4, float, true>(p.finish, x);
+  uint2 y = {format::narrow(x[0], x[1]), format::narrow(x[2], x[3])};
+  const uint2 above = {rdt_fused_format<T>::relu(y.x), rdt_fused_format<T>::relu(y.y)};
+  if (ends != RDT_FUSED_WIDE_GELU) y.x = relu ? above.x : y.x, y.y = relu ? above.y : y.y;
+  return y;
+}
+
+/* Stores the tile: a thread has eight neighbours of a row at a time, of which half of the threads take the second four
+ * first: banks differ for all that load at once. What is added lies as TMA left it, 64 columns after the other. */
+template <class T, class Tile, int ends, bool more>
+RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t biases, uint32_t residual) {
+  constexpr uint32_t lanes = Tile::BN / 8, rows = Tile::threads / lanes, turns = Tile::BM / rows;
+  constexpr int together = ends == RDT_FUSED_WIDE_ANY ? 1 : turns < 4 ? turns : 4;
+  static_assert(rows % 8 == 0 && turns % together == 0, "rows of a thread are swizzled alike");
+  const uint32_t eight = threadIdx.x % lanes, r0 = threadIdx.x / lanes;
+  const int column = (int)(blockIdx.x * Tile::BN + 8 * eight), left = p.m - (int)(blockIdx.y * Tile::BM + r0);
+  const bool swapped = threadIdx.x / 4 % 2 != 0, relu = p.finish.act == rdt_box_RELU;
+  const uint32_t first = swapped ? 16u : 0u, other = first ^ 16u, at = sums + 4u * (r0 * Tile::pitch + 8 * eight);
+  const uint32_t added = residual + (eight / 8 * Tile::BM + r0) * 128 + 16 * ((eight ^ r0) % 8);
+  uint16_t *to = (uint16_t *)p.out + (int64_t)(blockIdx.y * Tile::BM + r0) * p.ldo + column;
+  float bias[2][4];
+  if (column >= p.n) return;
+  rdt_load_shared(bias[0], biases + 32u * eight + first), rdt_load_shared(bias[1], biases + 32u * eight + other);
 #pragma unroll 1
-  for (int first = 0; first < count; first += together) {
-    float all[together][4], more[together][4];
-    const int from = 4 * (first * Tile::threads + (int)threadIdx.x);
+  for (uint32_t turn = 0; turn < turns; turn += together) {
+    float v[together][2][4];
+    uint32_t r[together][4];
 #pragma unroll
-    for (int i = 0; i < together; i++) rdt_load_l2(all[i], base + from + 4 * i * Tile::threads);
-#pragma unroll 1
-    for (int s = 1; s < p.splits; s++) {
-#pragma unroll
-      for (int i = 0; i < together; i++) rdt_load_l2(more[i], base + s * tiles + from + 4 * i * Tile::threads);
-#pragma unroll
-      for (int i = 0; i < together; i++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) all[i][e] = rdt_add(all[i][e], more[i][e]);
+    for (int i = 0; i < together; i++) {
+      const uint32_t from = at + 4u * (turn + i) * rows * Tile::pitch;
+      rdt_load_shared(v[i][0], from + first), rdt_load_shared(v[i][1], from + other);
+      if (more) rdt_load_shared(r[i], added + (turn + i) * rows * 128);
     }
 #pragma unroll
     for (int i = 0; i < together; i++) {
-      const int at = from + 4 * i * Tile::threads;
-      const uint32_t to = sums + 4u * (uint32_t)(at / width * Tile::pitch + at % width);
-      rdt_store8_shared(to, all[i][0], all[i][1]), rdt_store8_shared(to + 8, all[i][2], all[i][3]);
+      uint2 low = {0, 0}, high = {0, 0};
+      if (more) low = make_uint2(r[i][0], r[i][1]), high = make_uint2(r[i][2], r[i][3]);
+      const uint2 y0 = rdt_wide_finish<T, ends, more>(p, relu, v[i][0], bias[0], swapped ? high : low);
+      const uint2 y1 = rdt_wide_finish<T, ends, more>(p, relu, v[i][1], bias[1], swapped ? low : high);
+      const uint4 y = swapped ? make_uint4(y1.x, y1.y, y0.x, y0.y) : make_uint4(y0.x, y0.y, y1.x, y1.y);
+      if ((int)((turn + i) * rows) < left) *(uint4 *)(to + (int64_t)((turn + i) * rows) * p.ldo) = y;
     }
   }
-  __syncthreads();
+}
+
+/* Signs of columns: a pattern for what a thread has, turned around or not for each of the four that have a row. */
+enum : unsigned { RDT_WIDE_SIGNS = 0x6a09e667u };
+RDT_DEVICE unsigned rdt_wide_turned(int tile, int lane) { /* 0 or the sign bit */
+  return rdt_mma_sign((unsigned)(tile * 4 + lane));
+}
+RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column of a tile */
+  return (RDT_WIDE_SIGNS >> (column / 8 * 2 + column % 2) & 1u) != (rdt_wide_turned(tile, column / 2 % 4) != 0);
+}
+
+/* Rows against the columns that check them, c, as they were multiplied; and all that follows once more, of which the
+ * bit-sums are formed. */
+template <class T, class Tile, int ends, bool more>
+RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
+                                const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t biases,
+                                uint32_t residual) {
+  constexpr uint32_t count = Tile::part / 8;
+  const rdt_fused_args &p = g.f;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4, part = warp / 4 / Tile::high;
+  const uint32_t r = warp % (4 * Tile::high) * 16 + lane / 4, first = part * count;
+  const int row = (int)(blockIdx.y * Tile::BM + r), tile = (int)(blockIdx.x * Tile::parts + part);
+  const int column = tile * Tile::part, left = p.n - column;
+  const bool relu = p.finish.act == rdt_box_RELU;
+  const uint32_t from = sums + 4u * (r * Tile::pitch + 8 * first + 2 * t), beside = biases + 4u * (8 * first + 2 * t);
+  const uint32_t added = residual + (first / 8 * Tile::BM + r) * 128, eighth = 16 * ((first ^ r) % 8) + 4 * t;
+  uint64_t words[2] = {0, 0}, placed[2] = {0, 0}, read[2] = {0, 0}, read_placed = 0;
+  float s[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}, c2[2] = {0.0f, 0.0f};
+#pragma unroll(ends == RDT_FUSED_WIDE_ANY ? 1 : count)
+  for (uint32_t j = 0; j < count; j++) {
+    float v[4];
+    if (ends == RDT_FUSED_WIDE_ANY) { /* no registers that are found by a number */
+      const float2 low = rdt_load_two_shared(from + 32 * j),
+                   high = rdt_load_two_shared(from + 32 * j + 32u * Tile::pitch);
+      v[0] = low.x, v[1] = low.y, v[2] = high.x, v[3] = high.y;
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; i++) v[i] = c[4 * j + i];
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      float &sum = s[i / 2][i % 2];
+      sum = RDT_WIDE_SIGNS >> (2 * j + i % 2) & 1u ? sum - v[i] : sum + v[i];
+      c2[i / 2] = fmaf(v[i], v[i], c2[i / 2]);
+    }
+    uint2 rest = {0, 0};
+    if (more) { /* zero beyond the last row and column */
+      const uint32_t at = added + j / 8 * (Tile::BM * 128) + (eighth ^ 16 * (j % 8));
+      rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
+      read[0] += rest.x, read[1] += rest.y;
+      read_placed += (uint64_t)rest.x * j, read_placed += (uint64_t)rest.y * j;
+    }
+    const float2 two = rdt_load_two_shared(beside + 32 * j);
+    const float bias[4] = {two.x, two.y, two.x, two.y};
+    uint2 y = rdt_wide_finish<T, ends, more>(p, relu, v, bias, rest);
+    if ((int)(8 * j) >= left) y.x = y.y = 0;
+    words[0] += y.x, placed[0] += (uint64_t)y.x * j;
+    words[1] += y.y, placed[1] += (uint64_t)y.y * j;
+  }
+  float sum[2], e[2];
+  bool bad[2];
+#pragma unroll
+  for (int h = 0; h < 2; h++)
+    sum[h] = __uint_as_float(__float_as_uint(s[h][0] + s[h][1]) ^ rdt_wide_turned(tile, (int)t));
+#pragma unroll
+  for (int d = 1; d < 4; d *= 2)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], d);
+      c2[h] += __shfl_xor_sync(0xffffffffu, c2[h], d);
+    }
+#pragma unroll
+  for (int h = 0; h < 2; h++) { /* the first of the four has them */
+    const float x = c[4 * count + 2 * h], y = c[4 * count + 2 * h + 1];
+    const float check[4] = {x, y, T::most > 1e6f ? __shfl_down_sync(0xffffffffu, x, 1) : 0.0f, 0.0f};
+    e[h] = T::expected(check);
+    const float d = sum[h] - e[h];
+    bad[h] = t == 0 && !(d * d <= g.clearly * c2[h] && c2[h] < __int_as_float(0x7f800000));
+  }
+  if (__builtin_expect(__any_sync(0xffffffffu, bad[0] || bad[1]), 0)) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const float its = __shfl_sync(0xffffffffu, e[h], (int)(lane - t));
+      if (__shfl_sync(0xffffffffu, (int)bad[h], (int)(lane - t)))
+        rdt_fused_doubt<T>(g, row + 8 * h, tile, Tile::part, sum[h], c2[h], its);
+      __syncwarp();
+    }
+  }
+  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x, tiles = gridDim.y * gridDim.x;
+  const uint32_t at = (uint32_t)((row * p.ldo + column) / 2) + t, below = (uint32_t)(4 * p.ldo);
+  if (row >= p.m) words[0] = placed[0] = 0;
+  if (row + 8 >= p.m) words[1] = placed[1] = 0;
+  uint64_t plain = words[0] + words[1], times = plain * at + words[1] * below + 4 * (placed[0] + placed[1]);
+  uint64_t x[3] = {plain + times * 0x3c6ef37200000002u, 0, g.loaded ? loaded.bits(g, row) : 0};
+  if (more) {
+    const uint32_t other = (uint32_t)((row * p.ldr + column) / 2) + t, lower = (uint32_t)(4 * p.ldr);
+    plain = read[0] + read[1], times = plain * other + read[1] * lower + 4 * read_placed;
+    x[1] = plain + times * 0x3c6ef37200000002u;
+  }
+  uint64_t *const to[3] = {p.bits + index, more && p.read ? p.read + index : NULL,
+                           g.loaded ? g.loaded + blockIdx.z * tiles + index : NULL};
+  rdt_wide_leave<Tile, 3>(x, to);
+}
+
+/* Of a tile that blocks share, by the last of them: the sums of all, in order. Is it the last? */
+template <class Tile>
+RDT_DEVICE bool rdt_wide_gather(const rdt_fused_args &p, float (&c)[Tile::wide / 2]) {
+  constexpr int count = Tile::wide / 8, each = Tile::BM * Tile::wide * Tile::parts; /* fours of a thread */
+  const unsigned tile = blockIdx.y * gridDim.x + blockIdx.x;
+  const int64_t tiles = (int64_t)gridDim.x * gridDim.y * each;
+  float *const base = p.partial + (int64_t)tile * each + 4 * threadIdx.x;
+#pragma unroll
+  for (int i = 0; i < count; i++)
+    rdt_store_four(base + blockIdx.z * tiles + 4 * i * Tile::threads, c[4 * i], c[4 * i + 1], c[4 * i + 2],
+                   c[4 * i + 3]);
+  if (!rdt_last(p.tickets + tile, (unsigned)p.splits)) return false;
+#pragma unroll
+  for (int i = 0; i < 4 * count; i++) c[i] = 0.0f;
+#pragma unroll 1
+  for (int s = 0; s < p.splits; s++) {
+#pragma unroll
+    for (int first = 0; first < count; first += 6) {
+      float more[6][4];
+#pragma unroll
+      for (int i = 0; i < 6 && first + i < count; i++)
+        rdt_load_l2(more[i], base + s * tiles + 4 * (first + i) * Tile::threads);
+#pragma unroll
+      for (int i = 0; i < 6 && first + i < count; i++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) c[4 * (first + i) + e] = rdt_add(c[4 * (first + i) + e], more[i][e]);
+    }
+  }
   return true;
 }
 
@@ -339,16 +399,20 @@ struct rdt_fused_window {
 template <class Tile>
 struct rdt_fused_loader {
   rdt_fused_window window;
-  uint32_t shared;
+  uint32_t full, shared;
   int k, column;
 
-  __device__ __forceinline__ rdt_fused_loader(const rdt_fused_args &p, uint32_t at, int k0)
-      : window(p, (int)blockIdx.y * Tile::BM, k0), shared(at), k(k0), column((int)blockIdx.x * Tile::wide) {}
+  __device__ __forceinline__ rdt_fused_loader(const rdt_fused_args &p, uint32_t barriers, uint32_t at, int k0)
+      : window(p, (int)blockIdx.y * Tile::BM, k0),
+        full(barriers),
+        shared(at),
+        k(k0),
+        column((int)blockIdx.x * Tile::wide * Tile::parts) {}
   __device__ __forceinline__ uint32_t stage(int slot) const {
     return shared + (uint32_t)(slot * Tile::stage_bytes);
   }
   __device__ __forceinline__ uint32_t barrier(int slot) const {
-    return shared - RDT_FUSED_WIDE_HEAD + 8 * (uint32_t)slot;
+    return full + 8 * (uint32_t)slot;
   }
   __device__ __forceinline__ void weights(const rdt_fused_wide_args &g, int slot) {
     rdt_mbarrier_expect(barrier(slot), Tile::stage_bytes);
@@ -357,6 +421,13 @@ struct rdt_fused_loader {
   }
   __device__ __forceinline__ void pixels(const rdt_fused_wide_args &g, int slot) {
     window.load(g, stage(slot), barrier(slot));
+  }
+  __device__ __forceinline__ void residual(const rdt_fused_wide_args &g, uint32_t to, uint32_t when) const {
+    rdt_mbarrier_expect(when, Tile::BM * Tile::BN * 2);
+#pragma unroll
+    for (int i = 0; i < Tile::BN / 64; i++)
+      rdt_tma_load(to + (uint32_t)(i * Tile::BM * 128), &g.r, (int)blockIdx.x * Tile::BN + 64 * i,
+                   (int)blockIdx.y * Tile::BM, when);
   }
   __device__ __forceinline__ void rest(const rdt_fused_wide_args &g, uint32_t empty, int rounds) {
     int slot = 0;
@@ -373,7 +444,24 @@ struct rdt_fused_loader {
 
 /* ---- a block ---- */
 
-template <class T, class Tile, bool curves>
+template <class format, class Tile>
+RDT_DEVICE void rdt_wide_multiply(float (&c)[Tile::wide / 2], uint32_t a, uint32_t b, int round) {
+#pragma unroll
+  for (int k = 0; k < Tile::BK / 16; k++)
+    rdt_wgmma<format, Tile::wide, 0, 0>::step(c, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(b + 32 * k, 16),
+                                              k ? 1 : round > 0);
+  rdt_wgmma_commit();
+}
+
+template <class T, class Tile, int ends, bool more>
+RDT_DEVICE void rdt_wide_end(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
+                             const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t residual) {
+  const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
+  rdt_wide_put<T, Tile, ends, more>(g.f, sums, biases, residual);
+  if constexpr (Tile::check) rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual);
+}
+
+template <class T, class Tile, int ends>
 RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -381,7 +469,8 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
   const rdt_fused_args &p = g.f;
   constexpr bool apart = Tile::loaders > 0;
   const uint32_t full = (rdt_shared(memory) + 1023u) & ~1023u, empty = full + RDT_FUSED_WIDE_HEAD / 2,
-                 shared = full + RDT_FUSED_WIDE_HEAD;
+                 tables = full + RDT_FUSED_WIDE_HEAD, shared = tables + RDT_FUSED_WIDE_TABLE * (uint32_t)g.share,
+                 residual = shared + (uint32_t)g.residual_at, added = full + 8 * (RDT_FUSED_WIDE_STAGES - 1);
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), lane = (int)threadIdx.x % 32;
   const int k0 = (int)blockIdx.z * p.k_split, k1 = min(p.k, k0 + p.k_split);
   const int rounds = (k1 - k0 + Tile::BK - 1) / Tile::BK;
@@ -390,17 +479,22 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
       rdt_mbarrier_init(full + 8 * i, 1);
       rdt_mbarrier_init(empty + 8 * i, Tile::groups);
     }
+    rdt_mbarrier_init(added, 1);
     rdt_mbarrier_init_done();
     rdt_tma_prefetch(&g.a), rdt_tma_prefetch(&g.w);
+    if (p.residual) rdt_tma_prefetch(&g.r);
   }
+  if constexpr (Tile::check)
+    if (g.loaded && threadIdx.x < Tile::threads) rdt_wide_loaded<Tile>::tables(tables, g.share);
   __syncthreads();
   rdt_chain_next();
-  rdt_fused_loader<Tile> loader(p, shared, k0);
+  rdt_fused_loader<Tile> loader(p, full, shared, k0);
   if (threadIdx.x == (apart ? Tile::threads : 0)) {
     const int first = min(rounds, g.stages);
     for (int i = 0; i < first; i++) loader.weights(g, i); /* they depend on nobody */
     rdt_chain_wait();
     for (int i = 0; i < first; i++) loader.pixels(g, i);
+    if (p.residual) loader.residual(g, residual, added);
   }
   if (apart && warp == Tile::threads / 32) {
     if (lane == 0) loader.rest(g, empty, rounds);
@@ -415,31 +509,28 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
     asm volatile("ld.global.b16 %0, [%1];" : "=h"(bits) : "l"((const uint16_t *)p.bias + mine) : "memory");
     bias = format::wide(bits).x;
   }
-  rdt_wide_residual<Tile> residual;
-  if (rdt_wide_ways<Tile>::early && p.residual) {
-    residual.load(p, 0);
-    if constexpr (Tile::check) {
-#pragma unroll
-      for (int i = 0; i < rdt_wide_ways<Tile>::again; i++) residual.again(p, i);
-    }
-  }
-  const int group = warp / 4;
+  const int high = warp / 4 % Tile::high, part = warp / 4 / Tile::high;
+  const int r = 64 * high + 16 * (warp % 4) + lane / 4, top = (int)blockIdx.y * Tile::BM + r;
   float c[Tile::wide / 2];
+  rdt_wide_loaded<Tile> loaded(g, k0, rounds, part == 0);
   int slot = 0, before = 0;
   uint32_t parity = 0, free = 0; /* of the stage before */
 #pragma unroll 1
   for (int round = 0; round < rounds; round++) {
     const uint32_t stage = shared + (uint32_t)(slot * Tile::stage_bytes);
-    const uint32_t a = stage + (uint32_t)(group * Tile::piece), b = stage + Tile::a_bytes;
+    const uint32_t a = stage + (uint32_t)(high * Tile::piece),
+                   b = stage + (uint32_t)(Tile::a_bytes + part * Tile::b_piece);
     rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
-    rdt_wgmma_begin();
-#pragma unroll
-    for (int k = 0; k < Tile::BK / 16; k++)
-      rdt_wgmma<format, Tile::wide, 0, 0>::step(c, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(b + 32 * k, 16),
-                                                k ? 1 : round > 0);
-    rdt_wgmma_commit();
+    if (Tile::check && loaded.at(round)) {
+      rdt_wgmma_begin();
+      loaded.sum(round, a, tables);
+      rdt_wide_multiply<format, Tile>(c, a, b, round);
+    } else {
+      rdt_wgmma_begin();
+      rdt_wide_multiply<format, Tile>(c, a, b, round);
+    }
+    if (round > 0) rdt_wgmma_wait<1>();
     if (round > 0) {
-      rdt_wgmma_wait<1>();
       const bool more = round - 1 + g.stages < rounds;
       if ((apart || Tile::groups > 1) && more && threadIdx.x % 128 == 0)
         rdt_mbarrier_arrive_here(empty + 8 * (uint32_t)before);
@@ -455,22 +546,34 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
   }
   rdt_wgmma_wait<0>();
   rdt_wgmma_keep(c);
-  if (!rdt_wide_ways<Tile>::early && p.residual) residual.load(p, 0);
+  loaded.keep();
   __syncthreads(); /* nobody reads the stages any more */
+  if (p.splits > 1 && !rdt_wide_gather<Tile>(p, c)) {
+    if (Tile::check && g.loaded) {
+      uint64_t x[1] = {loaded.bits(g, top)};
+      uint64_t *const to[1] = {g.loaded + (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x};
+      rdt_wide_leave<Tile, 1>(x, to);
+    }
+    return;
+  }
   constexpr int biases = Tile::BM * Tile::pitch * 4;
   if (threadIdx.x % half < Tile::BN) /* twice: each evaluation has its own */
     ((float *)(memory + (shared - rdt_shared(memory)) + biases))[threadIdx.x / half * Tile::BN + threadIdx.x % half] =
         bias;
 #pragma unroll
-  for (int j = 0; j < Tile::wide / 8; j++)
+  for (int j = 0; j < Tile::part / 8; j++)
 #pragma unroll
     for (int h = 0; h < 2; h++)
-      rdt_store8_shared(shared + 4u * (uint32_t)((16 * warp + 8 * h + lane / 4) * Tile::pitch + 8 * j + 2 * (lane % 4)),
-                        c[4 * j + 2 * h], c[4 * j + 2 * h + 1]);
+      rdt_store8_shared(
+          shared + 4u * (uint32_t)((r + 8 * h) * Tile::pitch + part * Tile::part + 8 * j + 2 * (lane % 4)),
+          c[4 * j + 2 * h], c[4 * j + 2 * h + 1]);
   __syncthreads();
-  if (p.splits > 1 && !rdt_wide_gather_tile<Tile>(p, shared)) return;
-  rdt_wide_put<T, Tile, curves>(p, shared, shared + biases, residual);
-  if constexpr (Tile::check) rdt_wide_verify<T, Tile, curves>(g, shared, shared + biases + 4 * Tile::BN, residual);
+  if (p.residual) {
+    rdt_mbarrier_wait(added, 0);
+    rdt_wide_end<T, Tile, ends, true>(g, c, loaded, shared, residual);
+  } else {
+    rdt_wide_end<T, Tile, ends, false>(g, c, loaded, shared, residual);
+  }
 #endif
 }
 
