@@ -295,7 +295,7 @@ static void test_table(void **state) {
   for (int i = 0; i < n; i++) {
     const rdt_cuda_kernel *k = &table[i];
     const rdt_cuda_tile *t = k->tile;
-    assert_non_null(*k->code);
+    assert_non_null(k->code[k->family == RDT_CUDA_WGMMA]);
     assert_ptr_equal(rdt_cuda_kernel_find(k->name), k); /* names are unique */
     assert_non_null(strstr(k->name, t->name));
     assert_non_null(strstr(k->name, k->scheme));
@@ -312,7 +312,7 @@ static void test_table(void **state) {
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
   assert_int_equal(injecting,
-                   23); /* of a tile of fp16, each check, three of few rows, those on wgmma; of other types, few */
+                   26); /* of a tile of fp16, each check, three of few rows, those on wgmma; of other types, few */
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
@@ -327,6 +327,11 @@ static void test_table(void **state) {
   assert_int_equal(wide->family, RDT_CUDA_WGMMA);
   assert_int_equal(wide->least, 9);
   assert_non_null(wide->code[1]);
+  const rdt_cuda_kernel *deep = rdt_cuda_kernel_find("gemm_tf32_wgmma_128x128pp_row");
+  assert_true(deep && deep->tf32 && deep->dtype == RDT_F32 && !deep->code[0] && deep->code[1]);
+  assert_non_null(rdt_cuda_kernel_find("gemm_s8_wgmma_128x128pp_row"));
+  assert_non_null(rdt_cuda_kernel_find("gemm_f8e4m3_wgmma_128x128_row"));
+  assert_non_null(rdt_cuda_kernel_find("gemm_f8e5m2_wgmma_128x128_none"));
   assert_string_equal(rdt_cuda_kernel_find("gemm_f16_wgmma_64x256pp_tile")->scheme, "tile");
   assert_null(rdt_cuda_kernel_find("gemm_f16_mma_16x32_"));
 }
@@ -456,6 +461,29 @@ static void test_refusals_of_wide(void **state) {
   assert_non_null(strstr(text, "the first does not"));
   p.in[0].data = NULL, p.in[0].shape[0] = p.out.shape[0] = 1, p.in[0].stride[0] = 25; /* of one row none is asked */
   assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
+  static const struct {
+    const char *name;
+    rdt_dtype in, out, no;
+  } deep[] = {{"gemm_s8_wgmma_128x128pp_row", RDT_S8, RDT_S32, RDT_F32},
+              {"gemm_u8_wgmma_128x128pp_row", RDT_U8, RDT_S32, RDT_S8},
+              {"gemm_tf32_wgmma_128x128pp_none", RDT_F32, RDT_F32, RDT_F16},
+              {"gemm_f8e4m3_wgmma_128x128_row", RDT_F8E4M3, RDT_F16, RDT_F8E4M3},
+              {"gemm_f8e5m2_wgmma_128x128_row", RDT_F8E5M2, RDT_BF16, RDT_F64}};
+  for (size_t i = 0; i < sizeof deep / sizeof *deep; i++) { /* k side by side alone */
+    p.in[0] = rdt_tensor_dense(NULL, deep[i].in, 2, (int64_t[]){3, 48});
+    p.in[1] = rdt_tensor_dense(NULL, deep[i].in == RDT_U8 ? RDT_S8 : deep[i].in, 2, (int64_t[]){48, 16});
+    p.out = rdt_tensor_dense(NULL, deep[i].out, 2, (int64_t[]){3, 16});
+    assert_int_equal(ask_kernel(deep[i].name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(text, "weights n x k"));
+    p.in[1].stride[0] = 1, p.in[1].stride[1] = 48;
+    assert_int_equal(ask_kernel(deep[i].name, &p, text, sizeof text), RDT_OK);
+    p.out.dtype = deep[i].no;
+    assert_int_equal(ask_kernel(deep[i].name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(text, "writes"));
+    p.out.dtype = deep[i].out, p.in[1].stride[1] = 50;
+    assert_int_equal(ask_kernel(deep[i].name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
+    assert_non_null(strstr(text, "bytes apart"));
+  }
   rdt_problem_clear(&p);
 }
 

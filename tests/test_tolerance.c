@@ -47,6 +47,12 @@ static void gamma_is_right(void **state) {
   a = (rdt_accumulator){.rounding = RDT_ROUND_TRUNCATE, .kb = 16, .f = 25, .fo = 23};
   const double unit = rdt_gamma(&a, 4096) / (4096 * 0x1p-24); /* Hopper f16: 0.625 in units of K 2^-24 */
   assert_true(unit > 0.62 && unit < 0.63);
+  a = rdt_accumulator_mma(9, 0, RDT_F32); /* tf32: 0.75, on Ampere 1.5, at most 2.5 */
+  assert_true(fabs(rdt_gamma(&a, 4096) / (4096 * 0x1p-24) - 0.75) < 0.01);
+  a = rdt_accumulator_mma(8, 0, RDT_F32);
+  assert_true(fabs(rdt_gamma(&a, 4096) / (4096 * 0x1p-24) - 1.5) < 0.01);
+  a = rdt_accumulator_mma(7, 0, RDT_F32);
+  assert_true(fabs(rdt_gamma(&a, 4096) / (4096 * 0x1p-24) - 2.5) < 0.01);
 }
 
 static void not_finite_is_never_a_pass(void **state) {

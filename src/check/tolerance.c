@@ -290,9 +290,10 @@ rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in) {
                              .flush = rdt_dtype_info(in)->min_normal};
   return (rdt_accumulator){.rounding = RDT_ROUND_TRUNCATE,
                            .u = U_F32,
-                           .kb = hopper   ? 16
-                                 : ampere ? 8
-                                          : 4,
+                           .kb = in == RDT_F32 ? (hopper ? 8 : 4)
+                                 : hopper      ? 16
+                                 : ampere      ? 8
+                                               : 4,
                            .f = hopper   ? 25
                                 : ampere ? 24
                                          : 23,

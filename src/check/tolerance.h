@@ -118,7 +118,8 @@ typedef struct rdt_box_bound {
   double clearly; /* the same of clearly most */
 } rdt_box_bound;
 rdt_box_bound rdt_box_bound_of(const rdt_tolerance *t, int64_t n, bool added);
-/* Tensor cores of a compute capability, 16-bit floating-point inputs; what is not known gets the widest. */
+/* Tensor cores of a compute capability, floating-point inputs of 16 and 8 bits, f32: tf32; what is not known gets the
+ * widest. */
 rdt_accumulator rdt_accumulator_mma(int major, int minor, rdt_dtype in);
 /* R2: rigorous with checkpoints every kc; sum_abs_s = sum over checkpoints and outputs of |s_ij^(c)|. */
 double rdt_bound_r2(const rdt_tolerance *t, const rdt_terms *m, int64_t kc, double sum_abs_s);

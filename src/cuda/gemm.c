@@ -52,16 +52,28 @@ static bool is_half(rdt_dtype t) {
   return t == RDT_F16 || t == RDT_BF16;
 }
 
-static int type_of(rdt_dtype t) { /* matters to 16-bit products alone */
+static int type_of(rdt_dtype t) { /* matters to products of floats of 16 and 8 bits alone */
   return t == RDT_F16 ? RDT_MMA_F16 : t == RDT_BF16 ? RDT_MMA_BF16 : RDT_MMA_F32;
 }
 
+static bool is_integer(const rdt_cuda_kernel *k) {
+  return !rdt_dtype_is_float(k->dtype);
+}
+
 static rdt_dtype accumulated(const rdt_cuda_kernel *k) {
-  return k->dtype == RDT_S8 ? RDT_S32 : k->dtype == RDT_F64 ? RDT_F64 : RDT_F32;
+  return is_integer(k) ? RDT_S32 : k->dtype == RDT_F64 ? RDT_F64 : RDT_F32;
+}
+
+static bool narrow(const rdt_cuda_kernel *k) { /* floats that results are not, or need not be */
+  return is_half(k->dtype) || rdt_dtype_is_f8(k->dtype);
 }
 
 static bool takes_bias(const rdt_cuda_kernel *k, rdt_dtype t) {
-  return t == accumulated(k) || (is_half(k->dtype) && is_half(t));
+  return t == accumulated(k) || (narrow(k) && is_half(t));
+}
+
+static bool writes(const rdt_cuda_kernel *k, rdt_dtype t) {
+  return t == accumulated(k) || (is_half(k->dtype) && t == k->dtype) || (rdt_dtype_is_f8(k->dtype) && is_half(t));
 }
 
 static bool rows_dense(const rdt_tensor *t) {
@@ -78,13 +90,16 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
   if (p->op != RDT_KOP_GEMM)
     return rdt_fail(why, no, "%s multiplies matrices; this is %s", k->name, rdt_problem_name(p));
   const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
-  if (a->dtype != k->dtype || b->dtype != k->dtype)
+  if (a->dtype != k->dtype || b->dtype != rdt_cuda_kernel_weights(k))
     return rdt_fail(why, no, "%s takes %s by %s, not %s by %s", k->name, rdt_dtype_info(k->dtype)->name,
-                    rdt_dtype_info(k->dtype)->name, rdt_dtype_info(a->dtype)->name, rdt_dtype_info(b->dtype)->name);
-  if (c->dtype != accumulated(k) && (c->dtype != k->dtype || !is_half(k->dtype)))
-    return rdt_fail(why, no, "%s writes %s%s, not %s", k->name, is_half(k->dtype) ? rdt_dtype_info(k->dtype)->name : "",
-                    is_half(k->dtype) ? " or f32" : rdt_dtype_info(accumulated(k))->name,
-                    rdt_dtype_info(c->dtype)->name);
+                    rdt_dtype_info(rdt_cuda_kernel_weights(k))->name, rdt_dtype_info(a->dtype)->name,
+                    rdt_dtype_info(b->dtype)->name);
+  if (!writes(k, c->dtype))
+    return rdt_fail(why, no, "%s writes %s%s%s, not %s", k->name, is_half(k->dtype) ? rdt_dtype_name(k->dtype) : "",
+                    is_half(k->dtype) ? " or "
+                    : narrow(k)       ? "f16, bf16 or "
+                                      : "",
+                    rdt_dtype_name(accumulated(k)), rdt_dtype_name(c->dtype));
   if (p->zero[0] || p->zero[1]) return rdt_fail(why, no, "%s takes no zero points", k->name);
   if (a->rank != 2 || b->rank != 2 || c->rank != 2)
     return rdt_fail(why, no,
@@ -105,8 +120,8 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
   if (e->factor.rank >= 0) return rdt_fail(why, no, "%s does not requantise", k->name);
   if (e->bias.rank >= 0 && !takes_bias(k, e->bias.dtype))
     return rdt_fail(why, no, "%s takes a bias of %s", k->name,
-                    is_half(k->dtype) ? "f16, bf16 or f32" : rdt_dtype_info(accumulated(k))->name);
-  if (k->dtype == RDT_S8 && (e->alpha != 1.0 || (e->residual.rank >= 0 && e->beta != 1.0)))
+                    narrow(k) ? "f16, bf16 or f32" : rdt_dtype_info(accumulated(k))->name);
+  if (is_integer(k) && (e->alpha != 1.0 || (e->residual.rank >= 0 && e->beta != 1.0)))
     return rdt_fail(why, no, "%s adds bias and residual as they are: alpha and beta are 1", k->name);
   if (e->residual.rank >= 0 && (e->residual.rank != 2 || e->residual.dtype != c->dtype || !rows_dense(&e->residual)))
     return rdt_fail(why, no, "%s takes a residual of the result's type with rows side by side", k->name);
@@ -163,20 +178,31 @@ static void extent(const rdt_cuda_gemm *g, int64_t *outputs, int64_t *chains) {
   }
 }
 
-/* What is lost when a sum of fragments is formed and stored as its operand's type: in parts of 22 and 24 bits, or as it
- * is, where each addition rounds. */
+/* What is lost when a sum of fragments is formed and stored as its operand's type: in parts of 22 bits and more, or as
+ * it is, where each addition rounds. */
 static double u_of_sums(const rdt_cuda_gemm *g) {
   switch (g->kernel->dtype) {
     case RDT_F16:
       return 0x1p-22;
     case RDT_BF16:
+    case RDT_F8E4M3: /* six digits of four bits */
       return 0x1p-24;
+    case RDT_F8E5M2: /* of three */
+      return 0x1p-18;
     default: {
       const double u = rdt_dtype_info(g->kernel->dtype)->u;
       const int64_t most = g->kernel->tile->warp_columns / 8 + g->kernel->tile->warp_rows / 16;
+      if (g->kernel->tf32) return 0x1p-33; /* three parts of 11 bits */
       return sums(g->kernel) ? u * u * 4.0 : g->kernel->check == RDT_MMA_REPLICATE1 ? 0.0 : u * (double)most;
     }
   }
+}
+
+/* What sums of columns of 8-bit floats are stored times, so that none is too large. */
+static float scale_of(const rdt_cuda_gemm *g) {
+  int columns;
+  (void)frexpf((float)g->args.n, &columns);
+  return rdt_dtype_is_f8(g->kernel->dtype) ? ldexpf(1.0f, -columns) : 1.0f;
 }
 
 static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator *acc, double lambda) {
@@ -201,6 +227,12 @@ static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator 
   if (is_wide(g->kernel)) { /* four threads have a row, and what is expected, in parts that are added */
     r.depth_sum += t->columns / 4;
     r.splits += 4 + (by_tile(g->kernel) ? 0 : a->column_blocks);
+  }
+  if (rdt_dtype_is_f8(g->kernel->dtype)) { /* promoted; digits of sums end at their last one's smallest step */
+    const rdt_dtype_row *row = rdt_dtype_info(g->kernel->dtype);
+    r.acc.depth = r.depth_dot = a->k < g->kernel->k ? a->k : g->kernel->k;
+    r.splits += (int)up(a->k, g->kernel->k);
+    r.eta_out = ldexp(row->min_normal * row->u / (double)scale_of(g), g->kernel->dtype == RDT_F8E4M3 ? -20 : -15);
   }
   return r;
 }
@@ -227,11 +259,13 @@ static rdt_box_bound classic_bound(const rdt_cuda_gemm *g, const rdt_accumulator
 }
 
 static int weights_type(rdt_dtype t) {
-  return t == RDT_F16    ? RDT_WEIGHTS_F16
-         : t == RDT_BF16 ? RDT_WEIGHTS_BF16
-         : t == RDT_S8   ? RDT_WEIGHTS_S8
-         : t == RDT_F64  ? RDT_WEIGHTS_F64
-                         : RDT_WEIGHTS_F32;
+  return t == RDT_F16      ? RDT_WEIGHTS_F16
+         : t == RDT_BF16   ? RDT_WEIGHTS_BF16
+         : t == RDT_S8     ? RDT_WEIGHTS_S8
+         : t == RDT_F64    ? RDT_WEIGHTS_F64
+         : t == RDT_F8E4M3 ? RDT_WEIGHTS_F8E4M3
+         : t == RDT_F8E5M2 ? RDT_WEIGHTS_F8E5M2
+                           : RDT_WEIGHTS_F32;
 }
 
 /* What the checks need of B: offline where it is fixed. */
@@ -252,8 +286,8 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   if (by_tile(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, (size_t)g->wide.sets * sizeof(float), stream, why));
   if (threads(g->kernel))
     grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / (8 * g->weights.fragments)));
-  const int type = weights_type(g->kernel->dtype);
-  const void *code = is_wide(g->kernel) ? rdt_weights_wgmma[type == RDT_WEIGHTS_BF16][g->wide.columns]
+  const int type = weights_type(rdt_cuda_kernel_weights(g->kernel));
+  const void *code = is_wide(g->kernel) ? rdt_weights_wgmma[type][g->wide.columns]
                      : sums(g->kernel)  ? rdt_weights_rows[type]
                                         : rdt_weights_groups[type];
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of weights", why);
@@ -322,6 +356,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   if (is_wide(k)) {
     g->wide.blocks = rdt_wide_blocks(k, a->m, a->column_blocks, d->sms);
     g->wide.sets = by_tile(k) ? a->column_blocks : sums(k) ? 1 : 0;
+    g->wide.sums_scale = 1.0f / scale_of(g);
   }
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
@@ -365,12 +400,13 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->sums = memory + rows, a->more = memory + more, a->scalars = memory + scalars, a->partial = memory + partial;
   rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
   if (is_half(k->dtype)) RDT_TRY_GOTO(rdt_probe(d, k->dtype, NULL, &acc, why), fail);
+  if (k->tf32 || rdt_dtype_is_f8(k->dtype)) acc = rdt_accumulator_mma(d->major, d->minor, k->dtype);
   const rdt_tolerance tolerance = tolerance_of(g, &acc, lambda);
   int64_t summed, chains;
   extent(g, &summed, &chains);
   a->bound = rdt_device_bound_of(&tolerance, summed);
   if (a->scalar) a->bound.a2_floor *= (float)a->m; /* of every row */
-  if (!is_half(k->dtype)) a->bound.a2_floor = RDT_MMA_LEAST;
+  if (!narrow(k)) a->bound.a2_floor = RDT_MMA_LEAST;
   g->wide.alike = rdt_wide_alike(&a->bound);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = a->ldb,
@@ -380,6 +416,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                     .rho2 = memory + rho2,
                                     .parts = memory + parts,
                                     .part_columns = a->part_columns,
+                                    .scale = scale_of(g),
                                     .sets = is_wide(k) ? g->wide.sets : sets};
   RDT_TRY_GOTO(take_turns(g, memory + turns, stream, why), fail);
   if (classic) {
@@ -399,7 +436,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   }
   const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
   for (int i = 0; i < 2; i++)
-    for (int j = 0; codes[i] && j <= is_wide(k); j++)
+    for (int j = codes[i] && !codes[i][0]; codes[i] && j <= is_wide(k); j++)
       RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                         k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
                                    k->name, why),
@@ -447,7 +484,9 @@ static rdt_status launch_classic(const void *code, const rdt_classic_args *args,
 static rdt_status settle(const rdt_cuda_gemm *g, const rdt_mma_args *a, rdt_mma_hit *hit, void *stream,
                          rdt_reason *why) {
   if (!is_wide(g->kernel) || !sums(g->kernel)) return RDT_OK;
-  return rdt_wide_settle(g->kernel, &g->wide, a, hit ? rdt_wgmma_settle_inject : rdt_wgmma_settle, hit, stream, why);
+  const void *const *code = hit ? rdt_wgmma_settle_inject : rdt_wgmma_settle;
+  return rdt_wide_settle(g->kernel, &g->wide, a, code[is_half(g->kernel->dtype) ? 0 : 1 + is_integer(g->kernel)], hit,
+                         stream, why);
 }
 
 rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
@@ -556,7 +595,7 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
                        .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
                        .step = (int)(k / g->kernel->k),
                        .fragment = r / 64 * (t->columns / 2) + c / 8 * 4 + r % 16 / 8 * 2 + c % 2,
-                       .columns = (int)(k % g->kernel->k),
+                       .columns = (int)(k % g->kernel->k * (int64_t)rdt_dtype_info(g->kernel->dtype)->bytes),
                        .element = {(int)row, (int)column},
                        .mask = s->hit.mask,
                        .sm = s->sm,

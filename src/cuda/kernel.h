@@ -21,19 +21,22 @@ typedef struct rdt_cuda_kernel {
   rdt_cuda_family family;
   const char *name;   /* gemm_f16_mma_16x64_thread1 */
   const char *scheme; /* "thread1" */
-  rdt_dtype dtype;    /* of A and B */
+  rdt_dtype dtype;    /* of A, and of B but with u8 */
+  bool tf32;          /* that are f32, of which tensor cores take the upper 19 bits */
   const rdt_cuda_tile *tile;
   int k, step;             /* of the reduction: of a stage, and of an instruction */
   int sum;                 /* bytes of an accumulator */
   int shared;              /* bytes of shared memory of a block */
   int least;               /* compute capability: its major number */
   int check;               /* rdt_mma_check */
-  const void *const *code; /* the function's handle; WGMMA: two, the second for B with columns side by side */
+  const void *const *code; /* the function's handle; WGMMA: two, the second for B with columns side by side; the first
+                              NULL: it takes no other */
 } rdt_cuda_kernel;
 
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
 const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: there is none */
 const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k); /* of its injecting one; NULL: there is none */
+rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k);         /* B's datatype */
 int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k); /* checks of a row, at most: on mma.sync and in floats several */
 
 /* A product that was made ready for a device. One run at a time. */

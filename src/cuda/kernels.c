@@ -49,6 +49,10 @@ enum { /* what rows name, so that they can be pasted together */
 enum { dtype_f16 = RDT_F16, bytes_f16 = 2, step_f16 = 16, sum_f16 = 4 };
 enum { dtype_bf16 = RDT_BF16, bytes_bf16 = 2, step_bf16 = 16, sum_bf16 = 4 };
 enum { dtype_s8 = RDT_S8, bytes_s8 = 1, step_s8 = 32, sum_s8 = 4 };
+enum { dtype_u8 = RDT_U8, bytes_u8 = 1, step_u8 = 32, sum_u8 = 4 };
+enum { dtype_tf32 = RDT_F32, bytes_tf32 = 4, step_tf32 = 8, sum_tf32 = 4 };
+enum { dtype_f8e4m3 = RDT_F8E4M3, bytes_f8e4m3 = 1, step_f8e4m3 = 32, sum_f8e4m3 = 4 };
+enum { dtype_f8e5m2 = RDT_F8E5M2, bytes_f8e5m2 = 1, step_f8e5m2 = 32, sum_f8e5m2 = 4 };
 enum { dtype_f64 = RDT_F64, bytes_f64 = 8, step_f64 = 8, sum_f64 = 8 };
 enum { dtype_f32 = RDT_F32, bytes_f32 = 4, step_f32 = 4, sum_f32 = 4 };
 #define unit_f16 "mma"
@@ -107,8 +111,9 @@ static const rdt_cuda_kernel table[] = {
    .name = NAME(type, "wgmma", shape, how), \
    .scheme = SCHEME_##how,                  \
    .dtype = (rdt_dtype)dtype_##type,        \
+   .tf32 = (int)dtype_##type == RDT_F32,    \
    .tile = &wide_tiles[wide_##shape],       \
-   .k = 64,                                 \
+   .k = 128 / bytes_##type,                 \
    .step = step_##type,                     \
    .sum = sum_##type,                       \
    .shared = RDT_WGMMA_SHARED,              \
@@ -146,6 +151,10 @@ const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   for (size_t i = 0; i < sizeof injecting / sizeof *injecting; i++)
     if (strcmp(injecting[i].name, k->name) == 0) return injecting[i].code;
   return NULL;
+}
+
+rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k) {
+  return k->dtype == RDT_U8 ? RDT_S8 : k->dtype;
 }
 
 int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k) {

@@ -18,12 +18,22 @@ typedef struct rdt_weights_args {
   int part_columns, sets;
   const float *turns; /* weights of columns in checks after the first; from one to the next: */
   int64_t turns_pitch;
+  float scale; /* of 8-bit floats: sums are stored times this */
 } rdt_weights_args;
 
-enum rdt_weights_type { RDT_WEIGHTS_F16, RDT_WEIGHTS_BF16, RDT_WEIGHTS_S8, RDT_WEIGHTS_F64, RDT_WEIGHTS_F32 };
-/* Products on wgmma: parts are float[k]; of fp16 and bf16, B with rows and with columns side by side: ldb is from one
- * column to the next. A block of 256 threads for each row. */
-extern const void *const rdt_weights_wgmma[2][2];
+enum rdt_weights_type {
+  RDT_WEIGHTS_F16,
+  RDT_WEIGHTS_BF16,
+  RDT_WEIGHTS_S8,
+  RDT_WEIGHTS_F64,
+  RDT_WEIGHTS_F32, /* on wgmma: tf32 */
+  RDT_WEIGHTS_F8E4M3,
+  RDT_WEIGHTS_F8E5M2,
+  RDT_WEIGHTS_TYPES
+};
+/* Products on wgmma: B with rows and with columns side by side: ldb is from one column to the next. NULL: there is no
+ * such product. A block of 256 threads for each row. */
+extern const void *const rdt_weights_wgmma[RDT_WEIGHTS_TYPES][2];
 /* Kernels (args), of each type; exact ones need no squares. */
 extern const void *const rdt_weights_groups[]; /* a block of 256 threads for each `fragments` times eight columns */
 extern const void *const rdt_weights_rows[];   /* the same for each row (x) in each check (y) */

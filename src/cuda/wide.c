@@ -24,6 +24,10 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const 
   const rdt_tensor *all[] = {a, b, c};
   static const char names[] = "ABC";
   const bool columns = rdt_wide_columns(b);
+  if (!columns && !k->code[0])
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s takes B with its columns side by side (weights n x k), which tensor cores want; transpose it",
+                    k->name);
   if (columns && ((b->shape[0] > 1 && b->stride[0] != 1) || b->stride[1] < b->shape[0]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s takes B with rows or columns whose elements lie side by side; transpose what lies otherwise",
@@ -65,7 +69,8 @@ static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, cons
   const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), (cuuint32_t)box_rows}, step[] = {1, 1};
   const CUtensorMapDataType as = type == RDT_F16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                  : type == RDT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                                    : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+                                 : size == 1        ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                                    : CU_TENSOR_MAP_DATA_TYPE_FLOAT32; /* s32 too: they are copied */
   _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
   if ((uintptr_t)data % ALIGNED)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "operands of products on wgmma begin at multiples of %d bytes", ALIGNED);
@@ -100,8 +105,9 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
-  const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : k->dtype;
-  rdt_wgmma_args a = {.p = *p, .alike = w->alike, .extra = p->bias || p->residual || p->relu};
+  const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : p->c_type == RDT_MMA_F16 ? RDT_F16 : RDT_BF16;
+  rdt_wgmma_args a = {
+      .p = *p, .alike = w->alike, .sums_scale = w->sums_scale, .extra = p->bias || p->residual || p->relu};
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = pairs(k, p->m) * p->column_blocks;
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));

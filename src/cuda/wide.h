@@ -9,6 +9,7 @@ typedef struct rdt_wide { /* made when a product is made ready */
   bool columns;           /* B's columns lie side by side, not its rows */
   int sets;               /* of sums of B's columns: of each tile's, or one of all; none: 0 */
   float alike;            /* rdt_wgmma_args */
+  float sums_scale;       /* the same */
   int blocks;             /* of a launch */
 } rdt_wide;
 

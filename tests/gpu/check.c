@@ -20,6 +20,12 @@ static bool wanted(const rdt_cuda_kernel *k) {
   return !only || strstr(k->name, only);
 }
 
+/* Does it multiply operands of this type, B's columns side by side or not? */
+static bool multiplies(const rdt_cuda_kernel *k, rdt_dtype type, bool tf32, bool columns) {
+  return wanted(k) && k->dtype == type && k->tf32 == tf32 &&
+         (columns ? k->family == RDT_CUDA_WGMMA : k->code[0] != NULL);
+}
+
 static void complain(const char *kernel, const gpu_case *c, const char *what) {
   if (++wrong > 40) return;
   printf("WRONG %s %lldx%lldx%lld: %s\n", kernel, (long long)c->p.out.shape[0], (long long)c->p.out.shape[1],
@@ -54,11 +60,13 @@ static void print_finding(const rdt_cuda_verdict *v) {
 
 static void check_values(const rdt_cuda_kernel *k, const gpu_case *c, int splits) {
   const rdt_dtype_row *out = rdt_dtype_info(c->p.out.dtype);
-  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16, rounded = half && c->p.out.dtype != RDT_F32;
-  rdt_tolerance t = {.acc = half ? rdt_accumulator_mma(device.major, device.minor, k->dtype)
-                                 : rdt_accumulator_of(k->dtype, c->p.out.dtype),
-                     .k = c->in[0].shape[1] + 4, /* and alpha, bias, residual */
-                     .splits = splits + k->tile->warps_k,
+  const bool f8 = rdt_dtype_is_f8(k->dtype), narrow = f8 || k->dtype == RDT_F16 || k->dtype == RDT_BF16,
+             rounded = narrow && c->p.out.dtype != RDT_F32;
+  const int64_t depth = c->in[0].shape[1], chain = f8 && depth > k->k ? k->k : depth; /* promoted every stage */
+  rdt_tolerance t = {.acc = narrow || k->tf32 ? rdt_accumulator_mma(device.major, device.minor, k->dtype)
+                                              : rdt_accumulator_of(k->dtype, c->p.out.dtype),
+                     .k = chain + 4, /* and alpha, bias, residual */
+                     .splits = splits + k->tile->warps_k + (int)(depth / chain),
                      .u_out = rounded ? out->u : 0.0,
                      .eta_out = rounded ? out->min_normal * out->u * 2.0 : 0.0};
   t.acc.flush = 0.0;
@@ -104,13 +112,16 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
   int n;
   gpu_case c;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  bool any = false;
+  for (int i = 0; i < n; i++) any |= multiplies(&table[i], s->in, s->tf32, s->columns) && table[i].family >= least;
+  if (!any) return;
   gpu_case_make(&c, s, seed, true);
   void *first = malloc(c.bytes[2] + 1);
   if (!first) gpu_die("malloc", "out of memory");
   bool has_first = false;
   const rdt_cuda_tile *tile = NULL; /* whose bits the first are */
   for (int i = 0; i < n; i++) {
-    if (!wanted(&table[i]) || table[i].dtype != s->in || table[i].family < least ||
+    if (!multiplies(&table[i], s->in, s->tf32, s->columns) || table[i].family < least ||
         rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
       continue;
     if (table[i].tile != tile) has_first = false;
@@ -157,23 +168,29 @@ static void check_results(void) {
 static void check_wide(void) {
   static const int rows[] = {1, 127, 129, 300, 1000, 2560}, columns[] = {1, 70, 128, 129, 520, 1100},
                    depths[] = {1, 63, 64, 65, 200, 515, 1030};
+  static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_S8, RDT_F32, RDT_F8E4M3, RDT_F8E5M2, RDT_U8},
+                         outs[] = {RDT_F16, RDT_BF16, RDT_F32};
   uint64_t seed = 29;
-  for (int turn = 0; turn < (quick ? 4 : 40); turn++) {
+  for (int turn = 0; turn < (quick ? 14 : 140); turn++) {
     const uint64_t r = gpu_random(&seed);
+    const rdt_dtype in = types[turn % 7];
+    const bool half = turn % 7 < 2, integer = in == RDT_S8 || in == RDT_U8, f8 = rdt_dtype_is_f8(in);
+    const int each = 16 / (int)rdt_dtype_info(in)->bytes; /* what copies are aligned to */
     gpu_shape s = {.m = rows[r % 6],
                    .n = columns[(r >> 8) % 6],
                    .k = depths[(r >> 16) % 7],
-                   .gap = (r >> 24) % 3 == 0 ? 8 : 0,
-                   .offset = (r >> 26) % 3 == 0 ? 8 : 0,
-                   .in = turn % 2 ? RDT_BF16 : RDT_F16,
+                   .gap = (r >> 24) % 3 == 0 ? each : 0,
+                   .offset = (r >> 26) % 3 == 0 ? each : 0,
+                   .in = in,
+                   .tf32 = in == RDT_F32,
                    .bias = (r >> 30) % 2,
                    .residual = (r >> 31) % 2,
                    .relu = (r >> 34) % 4 == 0,
-                   .columns = (r >> 36) % 2,
-                   .alpha = (r >> 32) % 2 ? 1.0 : 0.75,
-                   .beta = (r >> 33) % 2 ? 1.0 : -0.5,
+                   .columns = !half || (r >> 36) % 2,
+                   .alpha = integer || (r >> 32) % 2 ? 1.0 : 0.75,
+                   .beta = integer || (r >> 33) % 2 ? 1.0 : -0.5,
                    .data = (gpu_data)((r >> 38) % GPU_SMALL)};
-    s.out = (r >> 28) % 2 ? RDT_F32 : s.in;
+    s.out = integer ? RDT_S32 : f8 ? outs[(r >> 28) % 3] : (r >> 28) % 2 ? RDT_F32 : s.in;
     if (quick) s.m = (s.m - 1) % 300 + 1, s.n = (s.n - 1) % 300 + 1, s.k = (s.k - 1) % 200 + 1;
     check_shape(&s, RDT_CUDA_WGMMA, 0, (r >> 44) % 4 != 0, &seed);
   }
@@ -182,7 +199,12 @@ static void check_wide(void) {
 /* ---- clean data, larger ---- */
 
 static void check_clean(void) {
-  static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
+  static const struct {
+    rdt_dtype type, out;
+    bool wide, tf32; /* wide: products on wgmma alone, B with its columns side by side */
+  } types[] = {{RDT_F16, RDT_F32, false, false},   {RDT_BF16, RDT_F32, false, false},  {RDT_F32, RDT_F32, true, true},
+               {RDT_F8E4M3, RDT_F32, true, false}, {RDT_F8E5M2, RDT_F32, true, false}, {RDT_F64, RDT_F64, false, false},
+               {RDT_F32, RDT_F32, false, false}};
   static const int shapes[][3] = {
       {16, 4096, 4096}, {32, 1024, 4096}, {200, 1000, 3000}, {384, 768, 768}, {1500, 2000, 8192}};
   int n;
@@ -190,18 +212,21 @@ static void check_clean(void) {
   uint64_t seed = 11;
   for (int i = 0; i < (quick ? 0 : 4); i++)
     for (int kind = 0; kind < GPU_DATA_COUNT; kind++)
-      for (int type = 0; type < (i < 2 ? 2 : 4); type++) { /* exact ones have no suspects */
+      for (int type = 0; type < (i < 2 ? 5 : 7); type++) { /* exact ones have no suspects */
+        if (types[type].wide && device.major != 9) continue;
         const gpu_shape s = {.m = shapes[i][0],
                              .n = shapes[i][1],
                              .k = shapes[i][2],
-                             .in = types[type],
-                             .out = types[type] == RDT_F64 ? RDT_F64 : RDT_F32,
+                             .in = types[type].type,
+                             .out = types[type].out,
+                             .columns = types[type].wide,
+                             .tf32 = types[type].tf32,
                              .alpha = 1.0,
                              .data = (gpu_data)kind};
         gpu_case c;
         gpu_case_make(&c, &s, &seed, false);
         for (int j = 0; j < n; j++) {
-          if (!wanted(&table[j]) || table[j].dtype != s.in || table[j].check == RDT_MMA_NONE ||
+          if (!multiplies(&table[j], s.in, s.tf32, s.columns) || table[j].check == RDT_MMA_NONE ||
               table[j].check == RDT_MMA_REPLICATE)
             continue;
           printf("clean %-10s %-32s %dx%dx%d suspects at lambda", gpu_data_name[kind], table[j].name, s.m, s.n, s.k);
@@ -229,20 +254,27 @@ static void check_clean(void) {
 }
 
 /* Inputs without a bound are told as such, and are no faults. */
-static void check_unbounded(rdt_dtype type) {
+static void check_unbounded(rdt_dtype type, bool tf32) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
-  uint64_t seed = 17, infinite = 0;
-  const gpu_shape s = {
-      .m = 20, .n = 40, .k = 100, .in = type, .out = type == RDT_F64 ? RDT_F64 : RDT_F32, .alpha = 1.0};
+  const bool f8 = rdt_dtype_is_f8(type);
+  uint64_t seed = 17, infinite = f8 ? 0x7f : 0; /* NaN */
+  const gpu_shape s = {.m = 20,
+                       .n = 40,
+                       .k = 100,
+                       .in = type,
+                       .out = type == RDT_F64 ? RDT_F64 : RDT_F32,
+                       .columns = tf32 || f8,
+                       .tf32 = tf32,
+                       .alpha = 1.0};
   gpu_case c;
   gpu_case_make(&c, &s, &seed, false);
   rdt_reason why;
-  rdt_store(&infinite, type, 0, INFINITY);
+  if (!f8) rdt_store(&infinite, type, 0, INFINITY);
   gpu_must(rdt_cuda_put(c.device[0], &infinite, rdt_dtype_info(type)->bytes, NULL, &why), "put", &why);
   gpu_must(rdt_cuda_wait(NULL, &why), "put", &why);
   for (int i = 0; i < n; i++) {
-    if (!wanted(&table[i]) || table[i].dtype != type || table[i].check == RDT_MMA_NONE ||
+    if (!multiplies(&table[i], type, tf32, s.columns) || table[i].check == RDT_MMA_NONE ||
         table[i].check == RDT_MMA_REPLICATE)
       continue;
     rdt_cuda_gemm *g = ready(&table[i], &c, rdt_cuda_kernel_sets(&table[i]), 6.0, 0, true);
@@ -307,7 +339,9 @@ int main(int argc, char **argv) {
   check_results();
   if (device.major == 9) check_wide();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
-  for (int i = 0; i < 4; i++) check_unbounded(types[i]);
+  for (int i = 0; i < 4; i++) check_unbounded(types[i], false);
+  if (device.major == 9)
+    check_unbounded(RDT_F32, true), check_unbounded(RDT_F8E4M3, false), check_unbounded(RDT_F8E5M2, false);
   if (!only) check_chain(RDT_F16), check_chain(RDT_BF16);
   check_clean();
   printf("gpu-check: %lld products, %lld elements: %lld wrong\n", (long long)products, (long long)elements,

@@ -217,6 +217,8 @@ static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
                        .out = k->dtype == RDT_S8    ? RDT_S32
                               : k->dtype == RDT_F64 ? RDT_F64
                                                     : RDT_F32,
+                       .columns = !k->code[0],
+                       .tf32 = k->tf32,
                        .alpha = 1.0};
   gpu_case c;
   rdt_reason why;
@@ -272,13 +274,16 @@ static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
 static int64_t run_clean(const rdt_cuda_kernel *k, int64_t tiles) {
   enum { SIDE = 2048, DEPTH = 256, MORE = 64 };
   uint64_t seed = 23;
+  const bool integer = !rdt_dtype_is_float(k->dtype);
   const gpu_shape s = {.m = SIDE + MORE * 16,
                        .n = SIDE,
                        .k = DEPTH,
                        .in = k->dtype,
-                       .out = k->dtype == RDT_S8    ? RDT_S32
+                       .out = integer               ? RDT_S32
                               : k->dtype == RDT_F64 ? RDT_F64
                                                     : RDT_F32,
+                       .columns = !k->code[0],
+                       .tf32 = k->tf32,
                        .alpha = 1.0,
                        .data = k->check % 2 ? GPU_RELU : GPU_HEAVY};
   const int64_t each = (SIDE / k->tile->rows) * (SIDE / k->tile->columns);

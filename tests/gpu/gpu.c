@@ -69,7 +69,10 @@ static rdt_tensor operand(gpu_case *c, int which, const gpu_shape *s, rdt_dtype 
 
 /* What a type holds: 8-bit integers are drawn so that all of them occur. */
 static double fitted(double x, rdt_dtype type) {
-  return type == RDT_S8 ? fmax(-128.0, fmin(127.0, rint(40.0 * x))) : type == RDT_S32 ? rint(1000.0 * x) : x;
+  return type == RDT_U8    ? fmin(255.0, rint(fabs(80.0 * x)))
+         : type == RDT_S8  ? fmax(-128.0, fmin(127.0, rint(40.0 * x)))
+         : type == RDT_S32 ? rint(1000.0 * x)
+                           : x;
 }
 
 static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, uint64_t *seed) {
@@ -88,18 +91,29 @@ static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, uin
   gpu_must(rdt_cuda_wait(NULL, &why), "operand", &why);
 }
 
-static double *wide(const gpu_case *c, int which, const rdt_tensor *t) {
+/* What tensor cores take of an f32. */
+static double upper(double x) {
+  union {
+    float value;
+    uint32_t bits;
+  } f = {.value = (float)x};
+  f.bits &= 0xffffe000u;
+  return (double)f.value;
+}
+
+static double *wide(const gpu_case *c, int which, const rdt_tensor *t, bool tf32) {
   double *x = allocate((size_t)(t->shape[0] * t->shape[1]) * sizeof *x);
   for (int64_t i = 0; i < t->shape[0]; i++)
-    for (int64_t j = 0; j < t->shape[1]; j++)
-      x[i * t->shape[1] + j] =
-          rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j * t->stride[1]);
+    for (int64_t j = 0; j < t->shape[1]; j++) {
+      const double v = rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j * t->stride[1]);
+      x[i * t->shape[1] + j] = tf32 ? upper(v) : v;
+    }
   return x;
 }
 
 static void compute(gpu_case *c, const gpu_shape *s) {
   const int64_t m = s->m, n = s->n, k = s->k;
-  double *a = wide(c, A, &c->in[0]), *b = wide(c, B, &c->in[1]);
+  double *a = wide(c, A, &c->in[0], s->tf32), *b = wide(c, B, &c->in[1], s->tf32);
   c->exact = allocate((size_t)(m * n) * sizeof(double));
   c->magnitude = allocate((size_t)(m * n) * sizeof(double));
 #pragma omp parallel for
@@ -133,7 +147,8 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
   *c = (gpu_case){.epilogue = RDT_EPILOGUE_NONE};
   gpu_must(rdt_problem_init(&c->p, RDT_KOP_GEMM, 2), "problem", &why);
   c->in[0] = operand(c, A, s, s->in, s->m, s->k);
-  c->in[1] = s->columns ? operand(c, B, s, s->in, s->n, s->k) : operand(c, B, s, s->in, s->k, s->n);
+  const rdt_dtype weights = s->in == RDT_U8 ? RDT_S8 : s->in;
+  c->in[1] = s->columns ? operand(c, B, s, weights, s->n, s->k) : operand(c, B, s, weights, s->k, s->n);
   fill(c, A, &c->in[0], s->data, seed);
   fill(c, B, &c->in[1], s->data, seed);
   if (s->columns) {
@@ -154,7 +169,7 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
     fill(c, RESIDUAL, &c->epilogue.residual, GPU_NORMAL, seed);
   }
   c->p.in[0] = c->in[0], c->p.in[1] = c->in[1];
-  c->p.acc = s->in == RDT_S8 ? RDT_S32 : s->in == RDT_F64 ? RDT_F64 : RDT_F32;
+  c->p.acc = s->in == RDT_S8 || s->in == RDT_U8 ? RDT_S32 : s->in == RDT_F64 ? RDT_F64 : RDT_F32;
   c->p.epilogue = c->epilogue;
   c->o = (rdt_operands){.in = c->in, .n_in = 2, .out = c->p.out, .epilogue = &c->epilogue};
   if (exact) compute(c, s);

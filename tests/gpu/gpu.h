@@ -27,11 +27,12 @@ typedef struct gpu_case { /* a product with its operands; host copies have the d
 
 typedef struct gpu_shape {
   int m, n, k;
-  int gap;    /* elements between rows beyond what alignment asks for */
-  int offset; /* elements that operands are shifted by: no longer aligned */
-  rdt_dtype in, out;
+  int gap;           /* elements between rows beyond what alignment asks for */
+  int offset;        /* elements that operands are shifted by: no longer aligned */
+  rdt_dtype in, out; /* u8: B is of s8 */
   bool bias, residual, relu;
   bool columns; /* B's lie side by side in place of its rows */
+  bool tf32;    /* of operands in f32 the upper 19 bits count */
   double alpha, beta;
   gpu_data data;
 } gpu_shape;

@@ -1,13 +1,14 @@
-/* Products of a warpgroup, from sm_90a on: 64 rows of A by n columns of B, both in shared memory, k16. Written by
+/* Products of a warpgroup, from sm_90a on: 64 rows of A by n columns of B, both in shared memory, 32 bytes of k. Written by
  * tools/wgmma.py. Of thread 32 w + 4 g + t of the group: c[4 j + 2 h + e] is row 16 w + 8 h + g, column 8 j + 2 t + e.
- * add: 0 where c is to be begun anew. a_mn, b_mn: rows of A, columns of B lie side by side in place of k. */
+ * add: 0 where c is to be begun anew. a_mn, b_mn: rows of A, columns of B lie side by side in place of k; of 16 bits
+ * alone. */
 #ifndef RDT_CUDA_PTX_WGMMA_H
 #define RDT_CUDA_PTX_WGMMA_H
 
 #include "cuda/ptx/mma.h"
 
-/* Where an operand lies: in rows of 128 bytes, 16-byte chunks of which are swapped as TMA does (a row's number modulo
- * 8, exclusive or). Along k: 8 rows after the other. Side by side: 64 elements a row, `next` bytes to the next 64. */
+/* Where an operand lies: in rows of 128 bytes, 16-byte chunks of which are swapped as TMA does (a row's number modulo 8,
+ * exclusive or). Along k: 8 rows after the other. Side by side: 64 elements a row, `next` bytes to the next 64. */
 RDT_DEVICE uint64_t rdt_wgmma_place(uint32_t at, uint32_t next) {
   return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(next >> 4 & 0x3fff) << 16 | (at >> 4 & 0x3fff);
 }
@@ -29,6 +30,11 @@ RDT_DEVICE void rdt_wgmma_keep(float (&c)[count]) {
 #pragma unroll
   for (int i = 0; i < count; i++) asm volatile("" : "+f"(c[i])::"memory");
 }
+template <int count>
+RDT_DEVICE void rdt_wgmma_keep(int (&c)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; i++) asm volatile("" : "+r"(c[i])::"memory");
+}
 
 /* The same of bytes without a sign, k32 of one row of 32 bytes each, n 8: sums in integers. */
 RDT_DEVICE void rdt_wgmma_bytes(int (&c)[4], uint64_t a, uint64_t b, int add) {
@@ -44,6 +50,11 @@ struct rdt_wgmma;
 
 struct rdt_f16;
 struct rdt_bf16;
+struct rdt_s8;
+struct rdt_u8;
+struct rdt_tf32;
+struct rdt_f8e4m3;
+struct rdt_f8e5m2;
 
 /* clang-format off */
 template <int a_mn, int b_mn>
@@ -369,6 +380,198 @@ struct rdt_wgmma<rdt_bf16, 256, a_mn, b_mn> {
           "+f"(c[119]), "+f"(c[120]), "+f"(c[121]), "+f"(c[122]), "+f"(c[123]), "+f"(c[124]), "+f"(c[125]),
           "+f"(c[126]), "+f"(c[127])
         : "l"(a), "l"(b), "r"(add), "n"(a_mn), "n"(b_mn));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_s8, 8, 0, 0> {
+  static __device__ __forceinline__ void step(int (&c)[4], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %6, 0; "
+        "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.s8 {"
+        "%0, %1, %2, %3}, "
+        "%4, %5, p; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_u8, 8, 0, 0> {
+  static __device__ __forceinline__ void step(int (&c)[4], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %6, 0; "
+        "wgmma.mma_async.sync.aligned.m64n8k32.s32.u8.s8 {"
+        "%0, %1, %2, %3}, "
+        "%4, %5, p; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_s8, 128, 0, 0> {
+  static __device__ __forceinline__ void step(int (&c)[64], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]), "+r"(c[8]),
+          "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]), "+r"(c[16]),
+          "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]), "+r"(c[24]),
+          "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]), "+r"(c[32]),
+          "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]), "+r"(c[40]),
+          "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]), "+r"(c[48]),
+          "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]), "+r"(c[56]),
+          "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_u8, 128, 0, 0> {
+  static __device__ __forceinline__ void step(int (&c)[64], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.s8 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p; }"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]), "+r"(c[4]), "+r"(c[5]), "+r"(c[6]), "+r"(c[7]), "+r"(c[8]),
+          "+r"(c[9]), "+r"(c[10]), "+r"(c[11]), "+r"(c[12]), "+r"(c[13]), "+r"(c[14]), "+r"(c[15]), "+r"(c[16]),
+          "+r"(c[17]), "+r"(c[18]), "+r"(c[19]), "+r"(c[20]), "+r"(c[21]), "+r"(c[22]), "+r"(c[23]), "+r"(c[24]),
+          "+r"(c[25]), "+r"(c[26]), "+r"(c[27]), "+r"(c[28]), "+r"(c[29]), "+r"(c[30]), "+r"(c[31]), "+r"(c[32]),
+          "+r"(c[33]), "+r"(c[34]), "+r"(c[35]), "+r"(c[36]), "+r"(c[37]), "+r"(c[38]), "+r"(c[39]), "+r"(c[40]),
+          "+r"(c[41]), "+r"(c[42]), "+r"(c[43]), "+r"(c[44]), "+r"(c[45]), "+r"(c[46]), "+r"(c[47]), "+r"(c[48]),
+          "+r"(c[49]), "+r"(c[50]), "+r"(c[51]), "+r"(c[52]), "+r"(c[53]), "+r"(c[54]), "+r"(c[55]), "+r"(c[56]),
+          "+r"(c[57]), "+r"(c[58]), "+r"(c[59]), "+r"(c[60]), "+r"(c[61]), "+r"(c[62]), "+r"(c[63])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_tf32, 128, 0, 0> {
+  static __device__ __forceinline__ void step(float (&c)[64], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+          "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+          "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+          "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+          "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+          "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_tf32, 136, 0, 0> {
+  static __device__ __forceinline__ void step(float (&c)[68], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %70, 0; "
+        "wgmma.mma_async.sync.aligned.m64n136k8.f32.tf32.tf32 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67}, "
+        "%68, %69, p, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+          "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+          "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+          "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+          "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+          "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63]), "+f"(c[64]),
+          "+f"(c[65]), "+f"(c[66]), "+f"(c[67])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_f8e4m3, 8, 0, 0> {
+  static __device__ __forceinline__ void step(float (&c)[4], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %6, 0; "
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {"
+        "%0, %1, %2, %3}, "
+        "%4, %5, p, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_f8e5m2, 8, 0, 0> {
+  static __device__ __forceinline__ void step(float (&c)[4], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %6, 0; "
+        "wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2 {"
+        "%0, %1, %2, %3}, "
+        "%4, %5, p, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_f8e4m3, 128, 0, 0> {
+  static __device__ __forceinline__ void step(float (&c)[64], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+          "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+          "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+          "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+          "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+          "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+        : "l"(a), "l"(b), "r"(add));
+  }
+};
+
+template <>
+struct rdt_wgmma<rdt_f8e5m2, 128, 0, 0> {
+  static __device__ __forceinline__ void step(float (&c)[64], uint64_t a, uint64_t b, int add) {
+    asm volatile(
+        "{ .reg .pred p; setp.ne.b32 p, %66, 0; "
+        "wgmma.mma_async.sync.aligned.m64n128k32.f32.e5m2.e5m2 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+        "%64, %65, p, 1, 1; }"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+          "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+          "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+          "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+          "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+          "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+        : "l"(a), "l"(b), "r"(add));
   }
 };
 

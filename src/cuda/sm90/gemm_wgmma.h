@@ -12,7 +12,8 @@ enum {
       RDT_MMA_CLASSIC + 1, /* a check (rdt_mma_check): rows of tiles, against sums of the tile's columns of B */
   RDT_WGMMA_SUMS = 8, /* columns that check others: the parts of signed sums, and signs alone, of which a row of A */
   RDT_WGMMA_PARTS_F16 = 2, /* makes numbers whose squares are |a|^2 on average */
-  RDT_WGMMA_PARTS_BF16 = 3
+  RDT_WGMMA_PARTS_BF16 = 3,
+  RDT_WGMMA_PARTS_F8 = 6
 };
 
 typedef struct rdt_tensor_map { /* CUtensorMap */
@@ -21,14 +22,15 @@ typedef struct rdt_tensor_map { /* CUtensorMap */
 
 typedef struct rdt_wgmma_args {
   rdt_tensor_map a, b, c, sums;
-  rdt_mma_args p; /* parts: signed sums of B's columns, of tiles or of all: [set][8][whole stages of k];
-                     rho2: of each set. SUMS: sums: float4, two of [column block][m]; tickets: one, then for each block
-                     its runs, then whether the last one is still to be compared; scalars: of each block */
-  float alike;    /* TILE: (s - e)^2 <= alike c2 passes */
-  int row_blocks; /* of tiles */
-  int tiles;      /* of a cluster: one below the other */
-  int stored;     /* columns that TMA stores: whole 16 bytes */
-  int extra;      /* bias, residual or relu */
+  rdt_mma_args p;   /* parts: signed sums of B's columns, of tiles or of all: [set][8][whole stages of k];
+                       rho2: of each set. SUMS: sums: float4, two of [column block][m]; tickets: one, then for each block
+                       its runs, then whether the last one is still to be compared; scalars: of each block */
+  float alike;      /* TILE: (s - e)^2 <= alike c2 passes */
+  float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
+  int row_blocks;   /* of tiles */
+  int tiles;        /* of a cluster: one below the other */
+  int stored;       /* columns that TMA stores: whole 16 bytes */
+  int extra;        /* bias, residual or relu */
 } rdt_wgmma_args;
 
 /* Signs that rows of C are summed with, as thread t of four does that has a tile's columns 8 j + 2 t + e: those of 2 j
@@ -45,7 +47,8 @@ RDT_BOTH_SIDES unsigned rdt_wide_sign(int column, int tile_columns) {
 #ifdef __cplusplus
 extern "C" {
 #endif
-extern const void *const rdt_wgmma_settle, *const rdt_wgmma_settle_inject; /* kernels (rdt_mma_args), (.., hit *) */
+/* Kernels (rdt_mma_args), (.., hit *): of 16 bits; of types with k side by side, floats and integers. */
+extern const void *const rdt_wgmma_settle[3], *const rdt_wgmma_settle_inject[3];
 #ifdef __cplusplus
 }
 #endif

@@ -1,7 +1,8 @@
-/* What checks on wgmma need to know of B: signed sums of columns, of all or of those of each tile, split into parts of 16
- * bits that tensor cores multiply; and the largest squares of a row of them, subnormals counted as the smallest normal
- * number, as tensor cores align them. A sum that its type might not hold leaves no bound. What columns are left beside
- * the parts have signs alone. */
+/* What checks on wgmma need to know of B: signed sums of columns, of all or of those of each tile, split into parts of
+ * its type that tensor cores multiply; and the largest squares of a row of them, subnormals counted as the smallest
+ * normal number, as tensor cores align them. A sum that its type might not hold leaves no bound. What columns are left
+ * beside the parts have signs alone. */
+#include "cuda/ptx/f8.h"
 #include "cuda/sm80/types.h"
 #include "cuda/sm90/gemm_wgmma.h"
 #include "cuda/weights.h"
@@ -56,6 +57,103 @@ static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ 
   atomicMax((unsigned *)p.rho2 + set, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
 }
 
-extern "C" const void *const rdt_weights_wgmma[2][2] = {
+/* ---- types whose operands have k side by side ---- */
+
+struct deep_s8 {
+  typedef int8_t element;
+  static constexpr bool exact = true;
+  static constexpr float least = 0.0f;
+  static __device__ __forceinline__ float wide(int8_t x) {
+    return (float)x;
+  }
+  static __device__ __forceinline__ void split(double sum, float, int8_t (&part)[RDT_WGMMA_SUMS]) {
+    int rest = (int)(unsigned)(long long)sum; /* whole numbers below 2^53 */
+    for (int i = 0; i < RDT_WGMMA_SUMS; i++) {
+      part[i] = i < 4 ? (int8_t)(uint8_t)(unsigned)rest : (int8_t)0;
+      rest = (int)((unsigned)rest - (unsigned)(int)part[i]) >> 8;
+    }
+  }
+};
+
+struct deep_tf32 { /* parts of 11 bits; of B what tensor cores take: the upper 19 */
+  typedef float element;
+  static constexpr bool exact = false;
+  static constexpr float least = 0.0f;
+  static __device__ __forceinline__ float wide(float x) {
+    return __uint_as_float(__float_as_uint(x) & 0xffffe000u);
+  }
+  static __device__ __forceinline__ float sign(bool minus) {
+    return minus ? -1.0f : 1.0f;
+  }
+  static __device__ __forceinline__ void split(double rest, float, float (&part)[RDT_WGMMA_SUMS]) {
+    for (int i = 0; i < RDT_WGMMA_PARTS_BF16; i++) {
+      uint32_t bits;
+      asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"((float)rest));
+      part[i] = __uint_as_float(bits);
+      rest -= (double)part[i];
+    }
+  }
+};
+
+template <class Format, int digit>
+struct deep_f8 {
+  typedef uint8_t element;
+  static constexpr bool exact = false;
+  static constexpr float least = digit == 16 ? 0x1p-6f : 0x1p-14f;
+  static __device__ __forceinline__ float wide(uint8_t x) {
+    return Format::wide(x);
+  }
+  static __device__ __forceinline__ uint8_t sign(bool minus) {
+    return Format::narrow(minus ? -1.0f : 1.0f);
+  }
+  static __device__ __forceinline__ void split(double sum, float scale, uint8_t (&part)[RDT_WGMMA_SUMS]) {
+    double rest = sum * (double)scale;
+    for (int i = 0; i < RDT_WGMMA_PARTS_F8; i++) {
+      part[i] = Format::narrow((float)rest);
+      rest = (rest - (double)Format::wide(part[i])) * digit;
+    }
+  }
+};
+
+/* A block for each row of B, whose columns lie side by side. */
+template <class T>
+static __global__ void __launch_bounds__(256) deep_rows(const __grid_constant__ rdt_weights_args p) {
+  __shared__ double warps[2][8];
+  typedef typename T::element element;
+  const int row = (int)blockIdx.x, width = 8 * p.fragments, each = 128 / (int)sizeof(element),
+            whole = (p.k + each - 1) / each * each;
+  double sum = 0.0, squares = 0.0;
+  for (int j = (int)threadIdx.x; j < p.n; j += 256) {
+    const float x = T::wide(((const element *)p.b)[j * p.ldb + row]);
+    const float size = x != 0.0f ? fmaxf(fabsf(x), T::least) : 0.0f;
+    sum += rdt_wide_sign(j, width) ? -(double)x : (double)x;
+    squares += x != x ? (double)x : (double)size * (double)size;
+  }
+  for (int d = 16; d > 0; d /= 2) {
+    sum += __shfl_down_sync(0xffffffffu, sum, d);
+    squares += __shfl_down_sync(0xffffffffu, squares, d);
+  }
+  if (threadIdx.x % 32 == 0) warps[0][threadIdx.x / 32] = sum, warps[1][threadIdx.x / 32] = squares;
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int w = 1; w < 8; w++) sum += warps[0][w], squares += warps[1][w];
+  element part[RDT_WGMMA_SUMS];
+  if constexpr (!T::exact)
+    for (int i = 0; i < RDT_WGMMA_SUMS; i++) part[i] = T::sign(rdt_mma_sign((unsigned)(RDT_WGMMA_SUMS * row + i)) != 0);
+  T::split(sum, p.scale, part);
+  for (int i = 0; i < RDT_WGMMA_SUMS; i++) ((element *)p.parts)[(int64_t)i * whole + row] = part[i];
+  if constexpr (!T::exact) {
+    const float rho2 = fmaxf((float)(squares * 1.001), sizeof(element) == 4 ? RDT_MMA_LEAST : 0.0f);
+    atomicMax((unsigned *)p.rho2,
+              __float_as_uint(squares != squares ? fabsf((float)squares) : rho2)); /* NaN above all */
+  }
+}
+
+extern "C" const void *const rdt_weights_wgmma[RDT_WEIGHTS_TYPES][2] = {
     {(const void *)wide_rows<rdt_type_f16, true>, (const void *)wide_rows<rdt_type_f16, false>},
-    {(const void *)wide_rows<rdt_type_bf16, true>, (const void *)wide_rows<rdt_type_bf16, false>}};
+    {(const void *)wide_rows<rdt_type_bf16, true>, (const void *)wide_rows<rdt_type_bf16, false>},
+    {nullptr, (const void *)deep_rows<deep_s8>},
+    {nullptr, nullptr},
+    {nullptr, (const void *)deep_rows<deep_tf32>},
+    {nullptr, (const void *)deep_rows<deep_f8<rdt_e4m3, 16>>},
+    {nullptr, (const void *)deep_rows<deep_f8<rdt_e5m2, 8>>}};
