@@ -1,7 +1,8 @@
 /* make gpu-bench: large products on the GPU, own kernels of each scheme against cublasGemmEx and the best of cuBLASLt's
  * heuristics.
- *     gpu_bench_hopper [RECORD.json|- [TYPE [PART [NAME]]]]
- * TYPE: rows of this datatype alone, PART: this part alone (half, others, grid), NAME: own kernels whose names have it;
+ *     gpu_bench_hopper [RECORD.json|- [TYPE,... [PART [NAME]]]]
+ * TYPE: rows of these datatypes alone, PART: this part alone (half, others, grid), NAME: own kernels whose names have
+ * it;
  * "": all.
  * Data are N(0, 1), and 8-bit integers all over their range; buffers rotate through 256 MB and more; weights are fixed,
  * as are those of a network. Of each scheme the fastest kernel is chosen by a few replays. Those that do not take twice
@@ -50,6 +51,16 @@ static cublas *library;
 static FILE *record;
 static int rows, code;
 static const char *only, *part, *names; /* of types, parts, kernels */
+
+static bool takes_type(const char *type) {
+  const size_t length = strlen(type);
+  for (const char *at = only; at;) {
+    if (strncmp(at, type, length) == 0 && (!at[length] || at[length] == ',')) return true;
+    at = strchr(at, ',');
+    if (at) at++;
+  }
+  return !only;
+}
 
 static void must(rdt_status s, const rdt_reason *why) {
   if (s == RDT_OK) return;
@@ -372,7 +383,7 @@ static void bench_half(bool transposed) {
     for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
       const int *s = large[i];
       const product p = {rdt_dtype_name(types[t]), types[t], types[t], s[0], s[1], s[2], false, transposed};
-      if (only && strcmp(only, p.type) != 0) continue;
+      if (!takes_type(p.type)) continue;
       ready(&b, &p);
       enter(&b);
       const contender *none = find(&b, "none"), *ex = named(&b, "cublasGemmEx"), *lt = named(&b, "cublasLt");
@@ -414,7 +425,7 @@ static void bench_others(void) {
                                  {"tf32", RDT_F32, RDT_F32, 4096, 4096, 4096, true, true}};
   printf("\n8-bit and tf32: the fastest protected / best of cuBLASLt (asked: 1.05)\n");
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-    if (only && strcmp(only, list[i].type) != 0) continue;
+    if (!takes_type(list[i].type)) continue;
     ready(&b, &list[i]);
     enter(&b);
     measure(&b);
@@ -450,7 +461,7 @@ static void bench_grid(const char *scheme, bool transposed) {
   static const int ms[] = {1000, 1001, 1023, 1024, 1025}, ns[] = {4095, 4096, 4097}, ks[] = {4096, 4100};
   summary all = {0};
   char worst[112] = "";
-  if (only && strcmp(only, "bf16") != 0) return;
+  if (!takes_type("bf16")) return;
   for (int i = 0; i < 5; i++)
     for (int j = 0; j < 3; j++)
       for (int l = 0; l < 2; l++) {
