@@ -1,14 +1,14 @@
-/* Products of a warpgroup, from sm_90a on: 64 rows of A by n columns of B, both in shared memory, 32 bytes of k. Written by
- * tools/wgmma.py. Of thread 32 w + 4 g + t of the group: c[4 j + 2 h + e] is row 16 w + 8 h + g, column 8 j + 2 t + e.
- * add: 0 where c is to be begun anew. a_mn, b_mn: rows of A, columns of B lie side by side in place of k; of 16 bits
- * alone. */
+/* Products of a warpgroup, from sm_90a on: 64 rows of A by n columns of B, both in shared memory, 32 bytes of k.
+ * Written by tools/wgmma.py. Of thread 32 w + 4 g + t of the group: c[4 j + 2 h + e] is row 16 w + 8 h + g, column 8 j
+ * + 2 t + e. add: 0 where c is to be begun anew. a_mn, b_mn: rows of A, columns of B lie side by side in place of k; of
+ * 16 bits alone. */
 #ifndef RDT_CUDA_PTX_WGMMA_H
 #define RDT_CUDA_PTX_WGMMA_H
 
 #include "cuda/ptx/mma.h"
 
-/* Where an operand lies: in rows of 128 bytes, 16-byte chunks of which are swapped as TMA does (a row's number modulo 8,
- * exclusive or). Along k: 8 rows after the other. Side by side: 64 elements a row, `next` bytes to the next 64. */
+/* Where an operand lies: in rows of 128 bytes, 16-byte chunks of which are swapped as TMA does (a row's number modulo
+ * 8, exclusive or). Along k: 8 rows after the other. Side by side: 64 elements a row, `next` bytes to the next 64. */
 RDT_DEVICE uint64_t rdt_wgmma_place(uint32_t at, uint32_t next) {
   return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(next >> 4 & 0x3fff) << 16 | (at >> 4 & 0x3fff);
 }
