@@ -1,8 +1,8 @@
 /* Products on wgmma whose operands have k side by side (weights n x k): what gemm_wgmma_body.h does, with stages of 128
  * bytes of k, for types whose instructions take nothing else.
  *
- * Groups take tiles in turns, as there. Sums that are promoted take twice the registers: there both groups have half of
- * the rows of one tile, and one multiplies while the other adds.
+ * Groups take tiles in turns, as there. Sums that are promoted take twice the registers, and once more what is being
+ * multiplied meanwhile: there both groups have half of the rows of one tile.
  *
  * SUMS: a row's sum against the product of A with the signed sums of all of B's columns, each tile for its share of k.
  * Integers are compared as they are. */
@@ -104,30 +104,60 @@ RDT_DEVICE void rdt_deep_rounds(R (&c)[Ring::MT][Ring::held], uint32_t shared, i
   }
 }
 
-/* The same into sums of a stage each, which are added to c: the other group multiplies meanwhile. */
+/* The same into sums of a stage each, which are added to c while the next one is multiplied. */
 template <class T, class Ring, bool checked, class Hit>
 RDT_DEVICE void rdt_deep_promote(float (&c)[1][Ring::held], uint32_t shared, int group, int from, int end,
                                  rdt_deep_place &at, Hit &hit) {
   constexpr int count = checked ? Ring::held : Ring::BN / 2;
-#pragma unroll 1
-  for (int round = from; round < end; round++) {
+  float part[2][1][Ring::held];
+  int round = from, slot[2];
+  const auto multiply = [&](auto to) {
+    constexpr int w = to.value;
     const uint32_t stage = shared + (uint32_t)at.slot * Ring::stage_bytes;
-    float part[1][Ring::held];
     rdt_mbarrier_wait(shared + Ring::barriers + 8 * (uint32_t)at.slot, at.parity);
     if constexpr (Hit::on) {
       if (group == 0) hit.operand(at.tile.m, at.tile.n, round, stage);
       rdt_tma_fence();
       rdt_bar_sync(5, 256);
     }
-    rdt_deep_stage<T, Ring, checked>(part, stage + (uint32_t)group * Ring::piece, stage + Ring::a_bytes, 0);
-    rdt_wgmma_wait<0>();
-    rdt_deep_release<Ring>(shared, at.slot);
-    rdt_wgmma_keep(rdt_deep_part<2 * count>(part[0], 0));
-    if constexpr (Hit::on)
-      if (at.there) hit.accumulators(at.tile.m, at.tile.n, round, part, group * Ring::BN / 2);
-#pragma unroll
-    for (int j = 0; j < count; j++) c[0][j] += part[0][j];
+    rdt_deep_stage<T, Ring, checked>(part[w], stage + (uint32_t)group * Ring::piece, stage + Ring::a_bytes, 0);
+    if constexpr (Hit::on) {
+      rdt_wgmma_wait<0>();
+      if (at.there) hit.accumulators(at.tile.m, at.tile.n, round, part[w], group * Ring::BN / 2);
+    }
+    slot[w] = at.slot;
     rdt_deep_next<Ring>(at);
+    round++;
+  };
+  const auto add = [&](auto which) {
+    constexpr int w = which.value;
+    rdt_deep_release<Ring>(shared, slot[w]);
+    rdt_wgmma_keep(rdt_deep_part<2 * count>(part[w][0], 0));
+#pragma unroll
+    for (int j = 0; j < count; j++) c[0][j] += part[w][0][j];
+  };
+  const rdt_flag<false> one;
+  const rdt_flag<true> two;
+  if (from >= end) return;
+  multiply(one);
+#pragma unroll 1
+  for (int pairs = (end - from - 1) / 2; pairs > 0; pairs--) {
+    multiply(two);
+    rdt_wgmma_wait<1>();
+    add(one);
+    multiply(one);
+    rdt_wgmma_wait<1>();
+    add(two);
+  }
+  if (round < end) {
+    multiply(two);
+    rdt_wgmma_wait<1>();
+    add(one);
+    rdt_wgmma_wait<0>();
+    add(two);
+  } else {
+    rdt_wgmma_wait<0>();
+    add(one);
   }
 }
 
