@@ -238,6 +238,14 @@ static void test_require(void **state) {
   util_cli_expect(util_cli(RUN SOME "--require cold"), 2, "permanent");
 }
 
+/* The published levels of three copies, and what this CPU has of them. */
+static void test_bench_tmr(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("bench tmr --mnk 96:64:80 --trials 3 --device cpu"), 0, "| thread block | 1867 | 137.99 |");
+  util_cli_expect(0, 0, "| cooperative groups | 5420 | 400.65 | tmr-sm |");
+  util_cli_expect(util_cli("bench tmr --mnk 96:64:80,1:1:1"), 2, "one product at a time");
+}
+
 /* Every word that REDOUBT_ISA may be, on this CPU */
 static void test_isa(void **state) {
   static const char *const isas[] = {"generic", "avx2", "avx512"};
@@ -752,35 +760,21 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),
-      cmocka_unit_test(test_options),
-      cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_plans),
-      cmocka_unit_test(test_plan_words),
-      cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults),
-      cmocka_unit_test(test_campaigns),
-      cmocka_unit_test(test_contradictions),
-      cmocka_unit_test(test_replays),
-      cmocka_unit_test(test_clean_replay),
-      cmocka_unit_test(test_own_events),
-      cmocka_unit_test(test_no_gpu),
-      cmocka_unit_test(test_other_contents),
-      cmocka_unit_test(test_killed),
-      cmocka_unit_test(test_no_verdict),
-      cmocka_unit_test(test_a_miss_fails),
-      cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs),
-      cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_no_data),
-      cmocka_unit_test(test_brief_plans),
-      cmocka_unit_test(test_unwritable),
-      cmocka_unit_test(test_empty_names),
-      cmocka_unit_test(test_links),
-      cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),
-      cmocka_unit_test(test_require),
-      cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),           cmocka_unit_test(test_options),
+      cmocka_unit_test(test_lists),          cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_plan_words),     cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),         cmocka_unit_test(test_campaigns),
+      cmocka_unit_test(test_contradictions), cmocka_unit_test(test_replays),
+      cmocka_unit_test(test_clean_replay),   cmocka_unit_test(test_own_events),
+      cmocka_unit_test(test_no_gpu),         cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),         cmocka_unit_test(test_no_verdict),
+      cmocka_unit_test(test_a_miss_fails),   cmocka_unit_test(test_bad_models),
+      cmocka_unit_test(test_bad_inputs),     cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_no_data),        cmocka_unit_test(test_brief_plans),
+      cmocka_unit_test(test_unwritable),     cmocka_unit_test(test_empty_names),
+      cmocka_unit_test(test_links),          cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_signals),        cmocka_unit_test(test_require),
+      cmocka_unit_test(test_bench_tmr),      cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }
