@@ -377,8 +377,9 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                  : sums(k)  ? (size_t)a->k * (size_t)a->part_columns * element
                             : 0);
   const size_t each = (size_t)(a->column_blocks + a->splits) * (size_t)a->m * size; /* of sums, a number a row */
-  const size_t rows =
-      place(&at, sums(k) ? (is_wide(k) ? 2 * 4 : 2) * each : 0); /* two sets of four numbers, or one of two */
+  const size_t rows = place(&at, !sums(k)     ? 0
+                                 : is_wide(k) ? 2 * 4 * (size_t)a->m * size /* two sets of four numbers a row */
+                                              : 2 * each);
   const size_t more = place(&at, (size_t)(sets - 1) * each);
   const size_t turns = place(&at, (size_t)(sets - 1) * columns * sizeof(float));
   const size_t scalars = place(&at, sums(k) ? (size_t)(g->row_blocks + g->wide.blocks) * 4 * size : 0);
@@ -436,11 +437,12 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   }
   const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
   for (int i = 0; i < 2; i++)
-    for (int j = codes[i] && !codes[i][0]; codes[i] && j <= is_wide(k); j++)
-      RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                        k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
-                                   k->name, why),
-                   fail);
+    for (int j = 0; codes[i] && j < (is_wide(k) ? 4 : 1); j++)
+      if (codes[i][j])
+        RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                          k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
+                                     k->name, why),
+                     fail);
   RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->row_blocks, d, memory + mending, stream, why), fail);
   if (g->fixed) {
     g->weights.b = p->in[1].data;
@@ -587,11 +589,14 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   const int r = (int)(row % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
+  /* What is expected of a row is known to one of its tiles, where each does not multiply a share of it. */
+  const int tile_row = (int)(row / t->rows), checks = tile_row / RDT_WGMMA_CLUSTER % g->args.column_blocks;
+  const bool one = sums(g->kernel) && g->kernel->code[0];
   return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
                                : s->checksum ? RDT_MMA_CHECKSUM
                                : s->fragment ? RDT_MMA_FRAGMENT
                                              : RDT_MMA_ACCUM,
-                       .block = {(int)(column / t->columns), (int)(row / t->rows), 0},
+                       .block = {s->checksum && one ? checks : (int)(column / t->columns), tile_row, 0},
                        .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
                        .step = (int)(k / g->kernel->k),
                        .fragment = r / 64 * (t->columns / 2) + c / 8 * 4 + r % 16 / 8 * 2 + c % 2,

@@ -29,8 +29,8 @@ typedef struct rdt_cuda_kernel {
   int shared;              /* bytes of shared memory of a block */
   int least;               /* compute capability: its major number */
   int check;               /* rdt_mma_check */
-  const void *const *code; /* the function's handle; WGMMA: two, the second for B with columns side by side; the first
-                              NULL: it takes no other */
+  const void *const *code; /* the function's handle; WGMMA: four, see wide.h; the first NULL: B with columns side by
+                              side alone */
 } rdt_cuda_kernel;
 
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);

@@ -113,6 +113,11 @@ RDT_DEVICE void rdt_store_pair(double *to, double x, double y) {
   *(double2 *)to = make_double2(x, y);
 }
 
+/* 8 bytes, aligned: in memory, at once with what others add. From sm_90 on. */
+RDT_DEVICE void rdt_add2(float2 *to, float2 x) {
+  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1,%2};" ::"l"(to), "f"(x.x), "f"(x.y) : "memory");
+}
+
 /* Counts up to most, then begins at 0 again. What this block's threads wrote before their last barrier is seen by
  * whoever counts later. */
 RDT_DEVICE unsigned rdt_count_in(unsigned *counter, unsigned most) {

@@ -47,8 +47,10 @@ RDT_DEVICE void rdt_tma_store(const void *map, int x, int y, uint32_t from) {
 RDT_DEVICE void rdt_tma_commit() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-RDT_DEVICE void rdt_tma_wait_read() { /* shared memory may be written again */
-  asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+/* What all but the latest n groups read of shared memory may be written again. */
+template <int n>
+RDT_DEVICE void rdt_tma_wait_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory");
 }
 RDT_DEVICE void rdt_tma_wait() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");

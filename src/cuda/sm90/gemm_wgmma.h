@@ -23,8 +23,8 @@ typedef struct rdt_tensor_map { /* CUtensorMap */
 typedef struct rdt_wgmma_args {
   rdt_tensor_map a, b, c, sums;
   rdt_mma_args p;   /* parts: signed sums of B's columns, of tiles or of all: [set][8][whole stages of k];
-                       rho2: of each set. SUMS: sums: float4, two of [column block][m]; tickets: one, then for each block
-                       its runs, then whether the last one is still to be compared; scalars: of each block */
+                       rho2: of each set. SUMS: sums: float4, two of [m]; tickets: one, then for each block its runs, then
+                       whether the last one is still to be compared; scalars: of each block */
   float alike;      /* TILE: (s - e)^2 <= alike c2 passes */
   float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
   int row_blocks;   /* of tiles */

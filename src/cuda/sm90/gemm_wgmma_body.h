@@ -32,33 +32,26 @@ struct rdt_wide_tile { /* MT: 64 rows of a group; stages: at most */
 template <class Shape, int check>
 struct rdt_wide_ring : Shape {
   static constexpr int sums_bytes = check == RDT_MMA_NONE ? 0 : RDT_WGMMA_SUMS * Shape::BK * 2,
-                       stage_bytes = Shape::a_bytes + Shape::b_bytes + sums_bytes, least = 256,
-                       out_bytes = Shape::MT * Shape::piece, /* of a group */
-      fit = (RDT_WGMMA_SHARED - 2 * out_bytes - least) / stage_bytes;
+                       stage_bytes = Shape::a_bytes + Shape::b_bytes + sums_bytes, least = 512,
+                       fit = (RDT_WGMMA_SHARED - 2 * Shape::piece - least) / stage_bytes;
   static constexpr int stages = fit < Shape::most ? fit : Shape::most, out = stages * stage_bytes,
-                       barriers = out + 2 * out_bytes, turn = barriers + 16 * stages;
-  static_assert(turn + 16 <= RDT_WGMMA_SHARED, "more than a block has");
+                       room = (RDT_WGMMA_SHARED - out - least) / Shape::piece, outs = room < 4 ? room : 4,
+                       barriers = out + outs * Shape::piece, /* of stages, then of what is to be stored */
+      written = barriers + 16 * stages, turn = written + 16 * outs + 8;
+  static_assert(turn + 16 <= RDT_WGMMA_SHARED && outs > 1, "more than a block has");
 };
 
 template <bool value_>
 struct rdt_flag {
   static constexpr bool value = value_;
 };
-struct rdt_rounds {
-  int first, end;
-};
-/* In which a tile multiplies the sums of columns. */
-template <int check>
-RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_mma_args &p, int n, int rounds) {
-  if (check == RDT_WGMMA_TILE) return {0, rounds};
-  return {rounds * n / p.column_blocks, rounds * (n + 1) / p.column_blocks};
-}
 
-/* Which set of sums this run writes: asked for long after the last warp has read it. */
+/* Which set of sums this run writes, and whether there is another to be compared: asked for long after the last warp
+ * has read it. */
 template <class Shape>
-RDT_DEVICE unsigned rdt_wide_turn_now(uint32_t shared) {
+RDT_DEVICE uint2 rdt_wide_turn_now(uint32_t shared) {
   rdt_mbarrier_wait(shared + Shape::turn, 0);
-  return rdt_load4_shared(shared + Shape::turn + 8);
+  return make_uint2(rdt_load4_shared(shared + Shape::turn + 8), rdt_load4_shared(shared + Shape::turn + 12));
 }
 
 struct rdt_tile_place {
@@ -72,6 +65,25 @@ RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int ran
             within = tile - strip * rows * g.p.column_blocks, height = min(rows, pairs - strip * rows);
   return {2 * (strip * rows + within % height) + rank, within / height};
 }
+/* Of each two rows of tiles one column of tiles compares what the run before has left. */
+RDT_DEVICE bool rdt_wide_compares(const rdt_wgmma_args &g, rdt_tile_place at) {
+  return at.m / 2 % g.p.column_blocks == at.n;
+}
+
+/* In which rounds a tile multiplies the sums of columns. SUMS: where they are columns more of an instruction, in those
+ * of one tile of a row of tiles, so that no tile has instructions of two shapes; where they have their own, each in a
+ * share.
+ */
+struct rdt_rounds {
+  int first, end;
+};
+template <int check, int b_mn>
+RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place at, int rounds) {
+  if (check == RDT_MMA_NONE) return {0, 0};
+  if (check == RDT_WGMMA_TILE) return {0, rounds};
+  if (!b_mn) return {0, rdt_wide_compares(g, at) ? rounds : 0};
+  return {rounds * at.n / g.p.column_blocks, rounds * (at.n + 1) / g.p.column_blocks};
+}
 
 /* ---- loading ---- */
 
@@ -84,7 +96,7 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   uint32_t parity = 1;
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
     const rdt_tile_place at = rdt_tile_of(g, tile, rank);
-    const rdt_rounds checked = rdt_wide_checked<check>(g.p, at.n, rounds);
+    const rdt_rounds checked = rdt_wide_checked<check, b_mn>(g, at, rounds);
     for (int round = 0; round < rounds; round++) {
       const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes, barrier = full + 8 * (uint32_t)slot;
       const int k = round * Ring::BK;
@@ -118,10 +130,10 @@ RDT_DEVICE void rdt_wide_last(const rdt_wgmma_args &g, uint32_t shared, volatile
   rdt_no_hit none;
   const rdt_wide_turn turn = rdt_wide_turn_of(g);
   if (threadIdx.x % 32 == 0) {
-    *turn_now = turn.now;
+    turn_now[0] = turn.now, turn_now[1] = turn.pending;
     rdt_mbarrier_arrive_here(shared + Shape::turn);
   }
-  if (turn.pending) rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, none);
+  if (turn.pending && g.p.scalar) rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, none);
   __syncwarp();
   if (threadIdx.x % 32 == 0) rdt_wide_left(g, turn);
 }
@@ -134,12 +146,12 @@ RDT_DEVICE float (&rdt_part(float (&c)[count], int first))[columns / 2] {
   return *(float(*)[columns / 2])(c + first / 2);
 }
 
-/* Sums of columns are eight columns more of the last instruction, which has 256 at most, where all rounds take them and
- * they lie as B does: accumulators go through instructions of one shape alone. Else they have an instruction of their
- * own, which has to read A once more. */
-template <class T, class Shape, int b_mn, int check, bool checked>
+/* Sums of columns are eight columns more of the last instruction, which has 256 at most, where they lie as B does:
+ * accumulators go through instructions of one shape alone. Else they have an instruction of their own, which has to
+ * read A once more. */
+template <class T, class Shape, int b_mn, bool checked>
 RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, uint32_t b, int add) {
-  constexpr bool beside = check == RDT_WGMMA_TILE && !b_mn;
+  constexpr bool beside = checked && !b_mn;
   constexpr int first = beside ? Shape::BN - 128 : 0, rest = Shape::BN - first + (beside ? RDT_WGMMA_SUMS : 0);
   const auto place = [&](uint32_t at, int next) { return rdt_wgmma_place(at, next); };
 #pragma unroll
@@ -167,20 +179,20 @@ RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, u
 
 /* ---- what follows ---- */
 
-/* A row of a tile, known to four threads. What the sum may differ by comes from the squares of C, which all have; only
- * where that is too little is A read for what its own squares allow: all threads of the warp then look at such a row.
+/* A row of a tile, of each thread that is asked. What the sum may differ by comes from the squares of C, which all
+ * have; only where that is too little is A read for what its own squares allow: all threads of the warp then look at
+ * such a row.
  */
 template <class T, class Shape, class Hit>
-RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, int n, int row, float4 all, Hit &hit) {
+RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, int n, int row, bool asked, float2 s, float2 e, Hit &hit) {
   const rdt_mma_args &p = g.p;
-  const float d = all.x - all.z;
-  const bool good = row >= p.m || (!Hit::on && d * d <= g.alike * all.y);
-  unsigned ask = __ballot_sync(0xffffffffu, !good) & 0x11111111u;
+  const float d = s.x - e.x;
+  unsigned ask = __ballot_sync(0xffffffffu, asked && row < p.m && (Hit::on || !(d * d <= g.alike * s.y)));
   while (__builtin_expect(ask != 0, 0)) {
     const int lane = __ffs((int)ask) - 1;
     ask &= ask - 1;
-    const rdt_wide_row x = {__shfl_sync(0xffffffffu, all.x, lane), __shfl_sync(0xffffffffu, all.y, lane),
-                            __shfl_sync(0xffffffffu, all.z, lane),
+    const rdt_wide_row x = {__shfl_sync(0xffffffffu, s.x, lane), __shfl_sync(0xffffffffu, s.y, lane),
+                            __shfl_sync(0xffffffffu, e.x, lane),
                             rdt_wide_norm<T>(p, __shfl_sync(0xffffffffu, row, lane))};
     if ((int)threadIdx.x % 32 == lane)
       rdt_wide_judge(p, rdt_place_of{row, n * Shape::BN, 1, min(Shape::BN, p.n - n * Shape::BN), 0, p.k},
@@ -188,45 +200,62 @@ RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, int n, int row, float
   }
 }
 
-/* The signed sums of the rows that four threads have, squares of half of them (no more is needed to know their size,
- * and what is less makes bounds no looser), what is expected of them, and |a|^2 as far as it is known: use(row of the
- * group, all), by all four. */
-template <class T, class Shape, bool norms, class Use>
-RDT_DEVICE void rdt_wide_sum(const float (&c)[Shape::MT][Shape::held], int n, Use use) {
+/* Rows that four threads have in common, each with a part of their numbers: each thread gets the whole of one. Of four
+ * rows a thread of its own has each, of two rows two. */
+template <int rows>
+RDT_DEVICE float rdt_wide_join(const float (&x)[rows]) {
   const int lane = (int)threadIdx.x % 32;
-  const unsigned other = rdt_wide_sign_of(n, lane % 4);
-  float s[Shape::MT][2], c2[Shape::MT][2];
+  float half[2]; /* each gives away what is the other's */
 #pragma unroll
-  for (int i = 0; i < 2 * Shape::MT; i++) s[i / 2][i % 2] = c2[i / 2][i % 2] = 0.0f;
+  for (int i = 0; i < 2; i++) {
+    const bool upper = rows > 2 && lane & 2;
+    half[i] = (upper ? x[rows - 2 + i] : x[i]) + __shfl_xor_sync(0xffffffffu, upper ? x[i] : x[rows - 2 + i], 2);
+  }
+  return (lane & 1 ? half[1] : half[0]) + __shfl_xor_sync(0xffffffffu, lane & 1 ? half[0] : half[1], 1);
+}
+/* Of the group: which one. */
+template <int rows>
+RDT_DEVICE int rdt_wide_joined(int lane) {
+  const int slot = lane % rows;
+  return 64 * (slot / 2) + 8 * (slot % 2) + lane / 4;
+}
+
+/* The signed sum of a row, and squares of a quarter of it (no more is needed to know their size, and what is less makes
+ * bounds no looser). */
+template <class Shape>
+RDT_DEVICE float2 rdt_wide_sum(const float (&c)[Shape::MT][Shape::held], int n) {
+  constexpr int rows = 2 * Shape::MT;
+  static_assert(rows == 2 || rows == 4, "of four threads");
+  const unsigned other = rdt_wide_sign_of(n, (int)threadIdx.x % 4);
+  float s[rows], c2[rows];
+#pragma unroll
+  for (int i = 0; i < rows; i++) s[i] = c2[i] = 0.0f;
 #pragma unroll
   for (int j = 0; j < Shape::BN / 8; j++)
 #pragma unroll
     for (int x = 0; x < 2; x++)
 #pragma unroll
-      for (int i = 0; i < Shape::MT; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const float y = c[i][4 * j + 2 * h + x];
-          s[i][h] = rdt_mma_sign((unsigned)(2 * j + x)) ? s[i][h] - y : s[i][h] + y;
-          if (j % 2 == 0) c2[i][h] = fmaf(y, y, c2[i][h]);
-        }
-#pragma unroll
-  for (int i = 0; i < 2 * Shape::MT; i++) s[i / 2][i % 2] = __uint_as_float(__float_as_uint(s[i / 2][i % 2]) ^ other);
-#pragma unroll
-  for (int i = 0; i < Shape::MT; i++)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const float2 e = rdt_wide_expected((const T *)nullptr, c[i] + Shape::BN / 2 + 2 * h);
-      float4 all = make_float4(s[i][h], c2[i][h], e.x, e.y);
-#pragma unroll
-      for (int d = 1; d < 4; d *= 2) {
-        all.x += __shfl_xor_sync(0xffffffffu, all.x, d);
-        all.y += __shfl_xor_sync(0xffffffffu, all.y, d);
-        all.z += __shfl_xor_sync(0xffffffffu, all.z, d);
-        if (norms) all.w += __shfl_xor_sync(0xffffffffu, all.w, d);
+      for (int i = 0; i < rows; i++) {
+        const float y = c[i / 2][4 * j + 2 * (i % 2) + x];
+        s[i] = rdt_mma_sign((unsigned)(2 * j + x)) ? s[i] - y : s[i] + y;
+        if (j % 4 == 0) c2[i] = fmaf(y, y, c2[i]);
       }
-      use(64 * i + 8 * h + lane / 4, all);
-    }
+#pragma unroll
+  for (int i = 0; i < rows; i++) s[i] = __uint_as_float(__float_as_uint(s[i]) ^ other);
+  return make_float2(rdt_wide_join(s), rdt_wide_join(c2));
+}
+
+/* What is expected of the same row, and |a|^2 as far as it is known. */
+template <class T, class Shape>
+RDT_DEVICE float2 rdt_wide_sum_expected(const float (&c)[Shape::MT][Shape::held]) {
+  constexpr int rows = 2 * Shape::MT;
+  float e[rows], a2[rows];
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    const float2 x = rdt_wide_expected((const T *)nullptr, c[i / 2] + Shape::BN / 2 + 2 * (i % 2));
+    e[i] = x.x, a2[i] = x.y;
+  }
+  return make_float2(rdt_wide_join(e), rdt_wide_join(a2));
 }
 
 RDT_DEVICE float rdt_wide_load_as(const void *p, int64_t at, int type) {
@@ -286,62 +315,95 @@ RDT_DEVICE void rdt_wide_store_rest(const rdt_wgmma_args &g, const float (&c)[Sh
     }
 }
 
-/* Through shared memory, 128 bytes of each row at once. at: where the group's 128 bytes begin; row, column of C. */
-template <class T, class Shape, bool wide>
-RDT_DEVICE void rdt_wide_store(const rdt_wgmma_args &g, const float (&c)[Shape::MT][Shape::held], uint32_t at, int bar,
-                               int row0, int column0) {
-  constexpr int columns = wide ? 32 : 64; /* of a pass */
+/* What a tile has to store goes through a ring of pieces, 64 rows of 128 bytes, in the order of tiles; a warp of its
+ * own has TMA store them. */
+template <class Ring>
+struct rdt_wide_piece {
+  uint32_t at, full, empty, parity;
+  __device__ __forceinline__ rdt_wide_piece(uint32_t shared, int number) {
+    const uint32_t slot = (uint32_t)number % Ring::outs;
+    at = shared + Ring::out + slot * Ring::piece, full = shared + Ring::written + 8 * slot;
+    empty = full + 8 * Ring::outs, parity = (uint32_t)number / Ring::outs & 1;
+  }
+};
+template <class Ring>
+RDT_DEVICE int rdt_wide_pieces(bool wide) {
+  return Ring::MT * Ring::BN / (wide ? 32 : 64);
+}
+
+template <class T, class Ring, bool wide>
+RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t shared, int turn, bool there) {
+  constexpr int columns = wide ? 32 : 64; /* of a piece */
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-  const bool first = threadIdx.x % 128 == 0;
+  int number = turn * rdt_wide_pieces<Ring>(wide);
 #pragma unroll
-  for (int pass = 0; pass < Shape::BN / columns; pass++) {
-    if (first) rdt_tma_wait_read();
-    rdt_bar_sync(bar, 128);
+  for (int pass = 0; pass < Ring::BN / columns; pass++)
 #pragma unroll
-    for (int i = 0; i < Shape::MT; i++)
-      if constexpr (wide) {
+    for (int i = 0; i < Ring::MT; i++, number++) {
+      const rdt_wide_piece<Ring> to(shared, number);
+      rdt_mbarrier_wait(to.empty, to.parity ^ 1);
+      if (!there) {
+      } else if constexpr (wide) {
 #pragma unroll
         for (int j = 0; j < columns / 8; j++)
 #pragma unroll
           for (int h = 0; h < 2; h++) {
             const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
             const float *x = &c[i][4 * (pass * columns / 8 + j) + 2 * h];
-            rdt_store8_shared(at + i * Shape::piece + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
+            rdt_store8_shared(to.at + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
           }
       } else {
 #pragma unroll
         for (int j = 0; j < columns / 8; j += 2) {
           const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
           const float *x = &c[i][4 * (pass * columns / 8 + j)];
-          rdt_stmatrix4(at + i * Shape::piece + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]),
-                        T::narrow(x[2], x[3]), T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
+          rdt_stmatrix4(to.at + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]), T::narrow(x[2], x[3]),
+                        T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
         }
       }
-    rdt_tma_fence();
-    rdt_bar_sync(bar, 128);
-    if (first && column0 + pass * columns < g.stored) {
-#pragma unroll
-      for (int i = 0; i < Shape::MT; i++)
-        if (row0 + 64 * i < g.p.m) rdt_tma_store(&g.c, column0 + pass * columns, row0 + 64 * i, at + i * Shape::piece);
-      rdt_tma_commit();
+      rdt_tma_fence();
+      __syncwarp();
+      if (lane == 0) rdt_mbarrier_arrive_here(to.full);
     }
-  }
 }
 
-template <class T, class Ring, int b_mn, int check, class Hit>
+/* By a thread that has nothing else to do. A piece is free when the next one is on its way. */
+template <class Ring>
+RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
+  const bool wide = g.p.c_type == RDT_MMA_F32;
+  const int rank = (int)rdt_cluster_rank(), columns = wide ? 32 : 64, pieces = rdt_wide_pieces<Ring>(wide);
+  int number = 0;
+  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
+    const rdt_tile_place at = rdt_tile_of(g, tile, rank);
+    for (int piece = 0; piece < pieces; piece++, number++) {
+      const rdt_wide_piece<Ring> from(shared, number);
+      const int row = at.m * Ring::BM + piece % Ring::MT * 64, column = at.n * Ring::BN + piece / Ring::MT * columns;
+      rdt_mbarrier_wait(from.full, from.parity);
+      if (row < g.p.m && column < g.stored) rdt_tma_store(&g.c, column, row, from.at);
+      rdt_tma_commit();
+      if (number == 0) continue;
+      rdt_tma_wait_read<1>();
+      rdt_mbarrier_arrive_here(rdt_wide_piece<Ring>(shared, number - 1).empty);
+    }
+  }
+  rdt_tma_wait();
+}
+
+template <class T, class Ring, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int group, Hit &hit) {
   const rdt_mma_args &p = g.p;
   const int rank = (int)rdt_cluster_rank(), rounds = (p.k + Ring::BK - 1) / Ring::BK;
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4, step = (int)gridDim.x / RDT_WGMMA_CLUSTER;
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
-  const uint32_t out = shared + Ring::out + (uint32_t)group * Ring::out_bytes;
+  const uint32_t in_turn = shared + Ring::written + 16 * Ring::outs;
   int done = group * rounds; /* rounds that this block has loaded before */
+  int turn = group;          /* tiles that it has begun before */
   const auto release = [&](int slot) {
     if (lane < RDT_WGMMA_CLUSTER) rdt_mbarrier_arrive(empty + 8 * (uint32_t)slot, (uint32_t)lane);
   };
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + group * step; tile < g.tiles; tile += 2 * step) {
     const rdt_tile_place at = rdt_tile_of(g, tile, rank);
-    const rdt_rounds checked = rdt_wide_checked<check>(p, at.n, rounds);
+    const rdt_rounds checked = rdt_wide_checked<check, b_mn>(g, at, rounds);
     float c[Ring::MT][Ring::held];
 #pragma unroll
     for (int i = 0; i < Ring::MT; i++) {
@@ -351,7 +413,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     }
     int slot = done % Ring::stages, before = slot, round = 0;
     uint32_t parity = (uint32_t)(done / Ring::stages) & 1;
-    const auto rounds_to = [&](int end, auto also) { /* loops of their own: wgmma takes no branches */
+    const auto rounds_to = [&](int end, auto sums) { /* loops of their own: wgmma takes no branches */
 #pragma unroll 1
                                                      for (; round < end; round++) {
                                                        const uint32_t stage =
@@ -363,7 +425,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
                                                          rdt_bar_sync(3 + group, 128);
                                                        }
                                                        rdt_wgmma_begin();
-                                                       rdt_wide_round<T, Ring, b_mn, check, also.value>(
+                                                       rdt_wide_round<T, Ring, b_mn, sums.value>(
                                                            c, stage, stage + Ring::a_bytes, round > 0);
                                                        rdt_wgmma_commit();
                                                        if constexpr (Hit::on) {
@@ -380,11 +442,15 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
                                                      }
     };
     rdt_bar_sync(1 + group, 256); /* the other group's loop is done */
-    if constexpr (check == RDT_MMA_SUMS) {
+    if constexpr (check == RDT_MMA_SUMS && b_mn) {
       rounds_to(checked.first, rdt_flag<false>());
       rounds_to(checked.end, rdt_flag<true>());
+      rounds_to(rounds, rdt_flag<false>());
+    } else if (check != RDT_MMA_SUMS || !checked.end) {
+      rounds_to(rounds, rdt_flag<check == RDT_WGMMA_TILE>());
+    } else if constexpr (check == RDT_MMA_SUMS) {
+      rounds_to(rounds, rdt_flag<true>());
     }
-    rounds_to(rounds, rdt_flag<check == RDT_WGMMA_TILE>());
     rdt_bar_arrive(1 + (group ^ 1), 256);
     rdt_wgmma_wait<0>();
     release(before);
@@ -392,46 +458,66 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
     done += 2 * rounds;
     const int row0 = at.m * Ring::BM, column0 = at.n * Ring::BN;
-    if (at.m >= g.row_blocks) continue; /* there is none below the other */
-    if constexpr (Hit::on) hit.accumulators(at.m, at.n, -1, c);
+    const bool there = at.m < g.row_blocks; /* or none is below the other */
+    if constexpr (Hit::on)
+      if (there) hit.accumulators(at.m, at.n, -1, c);
     /* Of accumulators that are stored as they are, when they have been: while the copy is under way. */
-    const bool now = g.extra || p.alpha != 1.0f;
     const auto sum = [&] {
-      rdt_wide_sum<T, Ring, check == RDT_MMA_SUMS>(c, at.n, [&](int row, float4 all) {
-        row += row0 + 16 * warp;
-        if constexpr (check == RDT_WGMMA_TILE) {
-          rdt_wide_row_done<T, Ring>(g, at.n, row, all, hit);
-        } else if (lane % 4 == 0 && row < p.m) {
-          rdt_wide_sums(p, rdt_wide_turn_now<Ring>(shared))[(int64_t)at.n * p.m + row] = all;
+      const int row = row0 + 16 * warp + rdt_wide_joined<2 * Ring::MT>(lane);
+      const bool mine = (Ring::MT == 2 || lane % 4 < 2) && row < p.m;
+      const float2 s = rdt_wide_sum<Ring>(c, at.n);
+      if constexpr (check == RDT_WGMMA_TILE) {
+        rdt_wide_row_done<T, Ring>(g, at.n, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
+      } else {
+        const uint2 turn_now = rdt_wide_turn_now<Ring>(shared);
+        float2 *const to = (float2 *)(rdt_wide_sums(p, turn_now.x) + row);
+        if (mine) rdt_add2(to, s);
+        if (checked.first < checked.end) {
+          const float2 e = rdt_wide_sum_expected<T, Ring>(c);
+          if (mine) rdt_add2(to + 1, e);
         }
-      });
+      }
     };
-    if constexpr (check != RDT_MMA_NONE)
-      if (now) sum();
-    if (g.extra) {
-      rdt_wide_extra<Ring>(p, c, row0 + 16 * warp, column0);
-    } else if (p.alpha != 1.0f) {
+    /* The run before has left as much: a row a thread. */
+    const auto compare = [&] {
+      if (!rdt_wide_compares(g, at) || p.scalar) return;
+      const uint2 turn_now = rdt_wide_turn_now<Ring>(shared);
+      const int row = row0 + (int)threadIdx.x % 128;
+      if (turn_now.y && (int)threadIdx.x % 128 < Ring::BM && row < p.m)
+        rdt_wide_compare_row(p, turn_now.x + 1, row, __ldg((const float *)p.rho2), hit);
+    };
+    if constexpr (extra) {
+      if constexpr (check != RDT_MMA_NONE)
+        if (there) sum();
+      if (g.extra && there) {
+        rdt_wide_extra<Ring>(p, c, row0 + 16 * warp, column0);
+      } else if (p.alpha != 1.0f) {
 #pragma unroll
-      for (int i = 0; i < Ring::MT; i++)
+        for (int i = 0; i < Ring::MT; i++)
 #pragma unroll
-        for (int j = 0; j < Ring::BN / 2; j++) c[i][j] = rdt_mul(p.alpha, c[i][j]);
+          for (int j = 0; j < Ring::BN / 2; j++) c[i][j] = rdt_mul(p.alpha, c[i][j]);
+      }
     }
-    if (__builtin_expect(g.stored < p.n && column0 + Ring::BN > g.stored, 0))
+    if (__builtin_expect(there && g.stored < p.n && column0 + Ring::BN > g.stored, 0))
       rdt_wide_store_rest<T, Ring>(g, c, row0 + 16 * warp, column0);
-    const int bar = 3 + group;
+    if (turn > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(turn - 1) & 1); /* the other group has written its pieces */
     if (p.c_type == RDT_MMA_F32)
-      rdt_wide_store<T, Ring, true>(g, c, out, bar, row0, column0);
+      rdt_wide_store<T, Ring, true>(c, shared, turn, there);
     else
-      rdt_wide_store<T, Ring, false>(g, c, out, bar, row0, column0);
-    if constexpr (check != RDT_MMA_NONE)
-      if (!now) sum();
+      rdt_wide_store<T, Ring, false>(c, shared, turn, there);
+    if (lane == 0) rdt_mbarrier_arrive_here(in_turn);
+    turn += 2;
+    if constexpr (check != RDT_MMA_NONE && !extra)
+      if (there) sum();
+    if constexpr (check == RDT_MMA_SUMS)
+      if (there) compare();
   }
-  if (threadIdx.x % 128 == 0) rdt_tma_wait();
 }
 
 /* ---- a block ---- */
 
-template <class T, class Shape, int b_mn, int check, class Hit>
+/* extra: bias, residual, relu, alpha; what is not needed is not in the way of what is fetched. */
+template <class T, class Shape, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   typedef rdt_wide_ring<Shape, check> Ring;
@@ -444,6 +530,11 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
       rdt_mbarrier_init(shared + Ring::barriers + 8 * i, 1);
       rdt_mbarrier_init(shared + Ring::barriers + 8 * (Ring::stages + i), 4 * RDT_WGMMA_CLUSTER);
     }
+    for (int i = 0; i < Ring::outs; i++) {
+      rdt_mbarrier_init(shared + Ring::written + 8 * i, 4);
+      rdt_mbarrier_init(shared + Ring::written + 8 * (Ring::outs + i), 1);
+    }
+    rdt_mbarrier_init(shared + Ring::written + 16 * Ring::outs, 4);
     rdt_mbarrier_init(shared + Ring::turn, 1);
     rdt_mbarrier_init_done();
     rdt_tma_prefetch(&g.a), rdt_tma_prefetch(&g.b), rdt_tma_prefetch(&g.c);
@@ -457,12 +548,14 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
     rdt_registers_fewer<40>();
     if (threadIdx.x == 0)
       rdt_wide_load<Ring, b_mn, check>(g, shared);
+    else if (threadIdx.x == 64)
+      rdt_wide_storing<Ring>(g, shared);
     else if (check == RDT_MMA_SUMS && warp == 1)
       rdt_wide_last<Ring>(g, shared, (volatile unsigned *)(memory + Ring::turn + 8));
   } else {
     rdt_registers_more<232>();
     if (group == 2) rdt_bar_arrive(1, 256); /* the first group begins */
-    rdt_wide_multiply<T, Ring, b_mn, check, Hit>(g, shared, group - 1, hit);
+    rdt_wide_multiply<T, Ring, b_mn, check, extra, Hit>(g, shared, group - 1, hit);
   }
 #endif
 }

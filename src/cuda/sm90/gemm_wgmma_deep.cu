@@ -1,5 +1,5 @@
 /* Products on wgmma of types whose operands have k side by side, by name: const void *const
- * rdt_wgmma_<type>_<tile>_<scheme>[2], of which the first, for B with rows side by side, is none. */
+ * rdt_wgmma_<type>_<tile>_<scheme>[4]. B with rows side by side has none; bias and the like have no code of their own. */
 #include "cuda/sm90/gemm_wgmma_deep_body.h"
 #include "cuda/sm90/gemm_wgmma_rows.h"
 
@@ -9,8 +9,9 @@ __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_
   rdt_gemm_wgmma_deep<T, Tile, check>(g, rdt_no_hit());
 }
 
+#define DEEP(type, tile, scheme) (const void *)gemm_wgmma_deep<rdt_##type, rdt_wide_##tile, rdt_check_##scheme>
 #define ROW(type, tile, scheme)                                            \
-  extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[2] = { \
-      nullptr, (const void *)gemm_wgmma_deep<rdt_##type, rdt_wide_##tile, rdt_check_##scheme>};
+  extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[4] = { \
+      nullptr, DEEP(type, tile, scheme), nullptr, DEEP(type, tile, scheme)};
 
 RDT_CUDA_DEEP(ROW)

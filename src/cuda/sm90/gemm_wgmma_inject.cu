@@ -57,7 +57,7 @@ struct rdt_hit {
 template <class T, class Shape, int b_mn, int check>
 __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_THREADS, 1)
     gemm_wgmma_inject(const __grid_constant__ rdt_wgmma_args g, rdt_mma_hit *h) {
-  rdt_gemm_wgmma<T, Shape, b_mn, check>(g, rdt_hit{h});
+  rdt_gemm_wgmma<T, Shape, b_mn, check, true>(g, rdt_hit{h});
 }
 
 template <class T, class Shape, int check>
@@ -78,16 +78,18 @@ static __global__ void __launch_bounds__(32)
 extern "C" const void *const rdt_wgmma_settle_inject[3] = {
     (const void *)settle_inject, (const void *)settle_deep_inject<false>, (const void *)settle_deep_inject<true>};
 
-#define ROW(type, tile, scheme)                                                            \
-  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[2] = {          \
-      (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, 1, rdt_check_##scheme>, \
-      (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, 0, rdt_check_##scheme>};
+#define OF(type, tile, scheme, b_mn) \
+  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, b_mn, rdt_check_##scheme>
+#define ROW(type, tile, scheme)                                                   \
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[4] = { \
+      OF(type, tile, scheme, 1), OF(type, tile, scheme, 0), OF(type, tile, scheme, 1), OF(type, tile, scheme, 0)};
 
 RDT_CUDA_WIDE_HALF_INJECTING(ROW)
 #undef ROW
 
+#define DEEP(type, tile, scheme) (const void *)gemm_wgmma_deep_inject<rdt_##type, rdt_wide_##tile, rdt_check_##scheme>
 #define ROW(type, tile, scheme)                                                   \
-  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[2] = { \
-      nullptr, (const void *)gemm_wgmma_deep_inject<rdt_##type, rdt_wide_##tile, rdt_check_##scheme>};
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[4] = { \
+      nullptr, DEEP(type, tile, scheme), nullptr, DEEP(type, tile, scheme)};
 
 RDT_CUDA_DEEP_INJECTING(ROW)

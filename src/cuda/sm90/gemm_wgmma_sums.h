@@ -7,9 +7,9 @@
 #include "cuda/sm80/gemm_mma_checks.h"
 #include "cuda/sm90/gemm_wgmma.h"
 
-/* x, y, z, w: sum, sum of squares, what is expected, |a|^2, of a row of a column block. */
+/* x, y, z, w: sum, sum of squares, what is expected, |a|^2, of each row, which tiles add to in any order. */
 RDT_DEVICE float4 *rdt_wide_sums(const rdt_mma_args &p, unsigned turn) {
-  return (float4 *)p.sums + (int64_t)(turn % 2) * p.column_blocks * p.m;
+  return (float4 *)p.sums + (int64_t)(turn % 2) * p.m;
 }
 
 /* What two of the eight sums of columns, which four threads have, say of a sum of C and of |a|^2: see weights_wgmma.cu.
@@ -50,15 +50,12 @@ RDT_DEVICE rdt_wide_turn rdt_wide_turn_of(const rdt_wgmma_args &g) {
 struct rdt_wide_row {
   float s, c2, e, a2; /* sum, sum of squares; what it should be, |a|^2 */
 };
-RDT_DEVICE rdt_wide_row rdt_wide_gather(const rdt_mma_args &p, unsigned turn, int row) {
-  const float4 *at = rdt_wide_sums(p, turn) + row;
-  rdt_wide_row x = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 8
-  for (int b = 0; b < p.column_blocks; b++) {
-    const float4 v = __ldcg(at + (int64_t)b * p.m);
-    x.s += v.x, x.c2 += v.y, x.e += v.z, x.a2 += v.w;
-  }
-  return x;
+/* It is 0 again for the run after the next. */
+RDT_DEVICE rdt_wide_row rdt_wide_take(const rdt_mma_args &p, unsigned turn, int row) {
+  float4 *at = rdt_wide_sums(p, turn) + row;
+  const float4 v = __ldcg(at);
+  __stcg(at, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
+  return {v.x, v.y, v.z, v.w};
 }
 
 template <class Hit>
@@ -71,6 +68,11 @@ RDT_DEVICE void rdt_wide_judge(const rdt_mma_args &p, rdt_place_of at, float rho
   if constexpr (Hit::on) hit.bound_of_row(at, (double)tau2);
 }
 
+template <class Hit>
+RDT_DEVICE void rdt_wide_compare_row(const rdt_mma_args &p, unsigned turn, int row, float rho2, Hit &hit) {
+  rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, rdt_wide_take(p, turn, row), hit);
+}
+
 /* By a warp: every so many 32 rows. Of one scalar: by the last of `warps` of them. */
 template <class Hit>
 RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, Hit &hit) {
@@ -78,7 +80,7 @@ RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned 
   const float rho2 = __ldcg((const float *)p.rho2);
   rdt_wide_row all = {0.0f, 0.0f, 0.0f, 0.0f};
   for (int row = (int)warp * 32 + lane; row < p.m; row += (int)warps * 32) {
-    const rdt_wide_row x = rdt_wide_gather(p, turn, row);
+    const rdt_wide_row x = rdt_wide_take(p, turn, row);
     if (!p.scalar) {
       rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, x, hit);
       continue;
