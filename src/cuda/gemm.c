@@ -589,14 +589,13 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   const int r = (int)(row % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
-  /* What is expected of a row is known to one of its tiles, where each does not multiply a share of it. */
+  /* What is expected of a row is known to one of its tiles. */
   const int tile_row = (int)(row / t->rows), checks = tile_row / RDT_WGMMA_CLUSTER % g->args.column_blocks;
-  const bool one = sums(g->kernel) && g->kernel->code[0];
   return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
                                : s->checksum ? RDT_MMA_CHECKSUM
                                : s->fragment ? RDT_MMA_FRAGMENT
                                              : RDT_MMA_ACCUM,
-                       .block = {s->checksum && one ? checks : (int)(column / t->columns), tile_row, 0},
+                       .block = {s->checksum && sums(g->kernel) ? checks : (int)(column / t->columns), tile_row, 0},
                        .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
                        .step = (int)(k / g->kernel->k),
                        .fragment = r / 64 * (t->columns / 2) + c / 8 * 4 + r % 16 / 8 * 2 + c % 2,

@@ -4,8 +4,8 @@
  * Groups take tiles in turns, as there. Sums that are promoted take twice the registers, and once more what is being
  * multiplied meanwhile: there both groups have half of the rows of one tile.
  *
- * SUMS: a row's sum against the product of A with the signed sums of all of B's columns, each tile for its share of k.
- * Integers are compared as they are. */
+ * SUMS: a row's sum against the product of A with the signed sums of all of B's columns, which one tile of a row of
+ * tiles forms. Integers are compared as they are. */
 #ifndef RDT_CUDA_GEMM_WGMMA_DEEP_BODY_H
 #define RDT_CUDA_GEMM_WGMMA_DEEP_BODY_H
 
@@ -271,6 +271,48 @@ template <class Ring>
 struct rdt_deep_rows : Ring {
   static constexpr int MT = 1;
 };
+/* Through shared memory, 128 bytes of each row at once. at: where the group's 128 bytes begin; row, column of C. */
+template <class T, class Shape, bool wide>
+RDT_DEVICE void rdt_deep_store_rows(const rdt_wgmma_args &g, const float (&c)[Shape::MT][Shape::held], uint32_t at,
+                                    int bar, int row0, int column0) {
+  constexpr int columns = wide ? 32 : 64; /* of a pass */
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  const bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+  for (int pass = 0; pass < Shape::BN / columns; pass++) {
+    if (first) rdt_tma_wait_read<0>();
+    rdt_bar_sync(bar, 128);
+#pragma unroll
+    for (int i = 0; i < Shape::MT; i++)
+      if constexpr (wide) {
+#pragma unroll
+        for (int j = 0; j < columns / 8; j++)
+#pragma unroll
+          for (int h = 0; h < 2; h++) {
+            const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
+            const float *x = &c[i][4 * (pass * columns / 8 + j) + 2 * h];
+            rdt_store8_shared(at + i * Shape::piece + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
+          }
+      } else {
+#pragma unroll
+        for (int j = 0; j < columns / 8; j += 2) {
+          const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
+          const float *x = &c[i][4 * (pass * columns / 8 + j)];
+          rdt_stmatrix4(at + i * Shape::piece + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]),
+                        T::narrow(x[2], x[3]), T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
+        }
+      }
+    rdt_tma_fence();
+    rdt_bar_sync(bar, 128);
+    if (first && column0 + pass * columns < g.stored) {
+#pragma unroll
+      for (int i = 0; i < Shape::MT; i++)
+        if (row0 + 64 * i < g.p.m) rdt_tma_store(&g.c, column0 + pass * columns, row0 + 64 * i, at + i * Shape::piece);
+      rdt_tma_commit();
+    }
+  }
+}
+
 template <class T, class Ring, bool wide>
 RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], uint32_t shared,
                                int group, int row0, int column0) {
@@ -280,8 +322,8 @@ RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const float (&c)[Ring::M
     rdt_wide_store_rest<T, Ring>(g, c, row0 + 16 * warp, column0);
 #pragma unroll
   for (int i = 0; i < Ring::MT; i++)
-    rdt_wide_store<T, rdt_deep_rows<Ring>, wide>(g, *(const float(*)[1][Ring::held])(&c[i]), out, 3 + group,
-                                                 row0 + 64 * i, column0);
+    rdt_deep_store_rows<T, rdt_deep_rows<Ring>, wide>(g, *(const float(*)[1][Ring::held])(&c[i]), out, 3 + group,
+                                                      row0 + 64 * i, column0);
 }
 
 /* Of a tile, or a group's half of it. Sums of what is stored as it is are formed while the copy is under way. */
@@ -291,7 +333,7 @@ RDT_DEVICE void rdt_deep_finish(const rdt_wgmma_args &g, R (&c)[Ring::MT][Ring::
   const rdt_mma_args &p = g.p;
   const int warp = (int)threadIdx.x / 32 % 4, column0 = n * Ring::BN;
   const bool now = g.extra || p.alpha != 1.0f;
-  const auto sum = [&] { rdt_deep_sum<T, Ring>(g, c, rdt_wide_turn_now<Ring>(shared), n, row0 + 16 * warp); };
+  const auto sum = [&] { rdt_deep_sum<T, Ring>(g, c, rdt_wide_turn_now<Ring>(shared).x, n, row0 + 16 * warp); };
   if constexpr (check != RDT_MMA_NONE)
     if (now) sum();
   if (now) rdt_deep_extra<Ring>(p, c, row0 + 16 * warp, column0);
@@ -321,7 +363,7 @@ RDT_DEVICE void rdt_deep_turns(const rdt_wgmma_args &g, uint32_t shared, int gro
   int done = group * rounds; /* rounds that this block has loaded before */
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + group * step; tile < g.tiles; tile += 2 * step) {
     rdt_deep_place at = {rdt_tile_of(g, tile, rank)};
-    const rdt_rounds checked = rdt_wide_checked<check>(g.p, at.tile.n, rounds);
+    const rdt_rounds checked = rdt_wide_checked<check, 0>(g, at.tile, rounds);
     at.there = at.tile.m < g.row_blocks;
     at.slot = at.before = done % Ring::stages, at.parity = (uint32_t)(done / Ring::stages) & 1;
     R c[Ring::MT][Ring::held];
@@ -360,7 +402,7 @@ RDT_DEVICE void rdt_deep_halves(const rdt_wgmma_args &g, uint32_t shared, int gr
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += step) {
     at.tile = rdt_tile_of(g, tile, rank);
     at.there = at.tile.m < g.row_blocks;
-    const rdt_rounds checked = rdt_wide_checked<check>(g.p, at.tile.n, rounds);
+    const rdt_rounds checked = rdt_wide_checked<check, 0>(g, at.tile, rounds);
     float c[1][Ring::held];
 #pragma unroll
     for (int j = 0; j < Ring::held; j++) c[0][j] = 0.0f;
