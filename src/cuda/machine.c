@@ -72,11 +72,18 @@ static rdt_status launch(rdt_machine *m, rdt_lane l, int code, const void *args,
   dim3 grid = {(unsigned)blocks, 1, 1}, block = {1, 1, 1};
   unsigned shared;
   const void *kernel = rdt_ops_kernel(code, args, &block.x, &shared);
+  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                               .val = {.programmaticStreamSerializationAllowed = 1}};
+  const cudaLaunchConfig_t config = {.gridDim = grid,
+                                     .blockDim = block,
+                                     .dynamicSmemBytes = shared,
+                                     .stream = stream_of(m, l),
+                                     .attrs = &early,
+                                     .numAttrs = code < RDT_OP_KINDS}; /* ops wait by themselves */
   if (shared)
     RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
                             rdt_ops_name(code), why));
-  return rdt_cuda_status(cudaLaunchKernel(kernel, grid, block, arguments, shared, stream_of(m, l)), rdt_ops_name(code),
-                         why);
+  return rdt_cuda_status(cudaLaunchKernelExC(&config, kernel, arguments), rdt_ops_name(code), why);
 }
 
 enum { SMALL = 1 << 16 }; /* bytes that a kernel clears: a copy engine, and the way to it, take longer */

@@ -1,6 +1,7 @@
 /* Kernels of fold.h. */
 #include "cuda/box/fold.h"
 #include "cuda/box/finish.h"
+#include "cuda/ptx/chain.h"
 
 template <int S>
 struct rdt_fold {
@@ -31,6 +32,7 @@ struct rdt_fold {
 
 template <int S>
 static __global__ void __launch_bounds__(RDT_BOX_THREADS) images(const __grid_constant__ rdt_fold_args p) {
+  rdt_chain_wait(), rdt_chain_next();
   EACH_EIGHT(e) {
     const rdt_fold<S> f(p, e);
     uint32_t v[8];

@@ -2,6 +2,7 @@
 #include "cuda/ops/body.h"
 #include "cuda/ops/halves.h"
 #include "cuda/ops/ops.h"
+#include "cuda/ptx/chain.h"
 #include "cuda/ptx/memory.h"
 
 RDT_DEVICE void complain(const rdt_gpu_op &a, uint32_t first, uint32_t count) {
@@ -40,6 +41,7 @@ RDT_DEVICE void finish(const rdt_gpu_op &a, const Rows &rows) {
 
 template <class T, int P, int N>
 static __global__ void __launch_bounds__(RDT_OP_ROW_THREADS, 1) softmax(const __grid_constant__ rdt_gpu_op a) {
+  rdt_chain_wait(), rdt_chain_next();
   rdt_half_rows<T, P, N> rows(a);
   rows.softmax();
   finish(a, rows);
@@ -47,6 +49,7 @@ static __global__ void __launch_bounds__(RDT_OP_ROW_THREADS, 1) softmax(const __
 
 template <class T, int P, int N>
 static __global__ void __launch_bounds__(RDT_OP_ROW_THREADS, 1) norm(const __grid_constant__ rdt_gpu_op a) {
+  rdt_chain_wait(), rdt_chain_next();
   rdt_half_rows<T, P, N> rows(a);
   rows.norm();
   finish(a, rows);

@@ -3,6 +3,7 @@
 #include "cuda/ops/body.h"
 #include "cuda/ops/ops.h"
 #include "cuda/ops/bytes.h"
+#include "cuda/ptx/chain.h"
 #include "cuda/ptx/memory.h"
 
 template <typename T>
@@ -62,6 +63,7 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
 #define KERNEL(prefix, name, blocks, ...)                          \
   static __global__ void __launch_bounds__(RDT_OP_THREADS, blocks) \
       prefix##_##name(const __grid_constant__ rdt_gpu_op a) {      \
+    rdt_chain_wait(), rdt_chain_next();                            \
     rdt_op_found f = {0, 0, 0, 0, 0, form_of(a)};                  \
     __VA_ARGS__                                                    \
     __syncwarp();                                                  \

@@ -5,20 +5,9 @@
 #define RDT_CUDA_FUSED_FINISH_H
 
 #include "cuda/box/finish.h"
+#include "cuda/ptx/chain.h"
 #include "cuda/sm80/fused.h"
 #include "cuda/sm80/gemm_mma_body.h"
-
-/* Kernels of a chain begin before the one before them has ended: what does not depend on it is done meanwhile. */
-RDT_DEVICE void rdt_chain_wait() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-RDT_DEVICE void rdt_chain_next() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
-#endif
-}
 
 template <class T>
 struct rdt_fused_format;
