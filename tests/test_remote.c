@@ -489,6 +489,36 @@ static void answers_are_missed(void **state) {
   end(&w);
 }
 
+/* A table is verified where it is read, row by row; what nobody has read waits for its turn. */
+static void tables_are_verified(void **state) {
+  (void)state;
+  walk w = words(true);
+  rdt_run_result r;
+  const rdt_remote *remote = w.model->remote;
+  int step = 0, table = 0;
+  while (!remote->steps[step].rows) step++;
+  while (remote->mirrors[table].there != remote->steps[step].prob.in[0].data) table++;
+  assert_true(remote->mirrors[table].covered);
+  const int64_t *ids = w.in[0].data;
+  for (int row = 0; row < 11; row++) {
+    bool read = false;
+    for (int i = 0; i < 10; i++) read = read || ids[i] == row || ids[i] + 11 == row;
+    remote->mirrors[table].there[32 * row + 13] ^= 4;
+    must(run(&w, &r), &w);
+    assert_int_equal(r.verdict, read ? RDT_RECOMPUTED : RDT_CLEAN);
+    if (read) assert_int_equal(found.first.diagnosis, RDT_DIAG_MEMORY);
+    assert_true(as_clean(&w));
+    if (!read) remote->mirrors[table].there[32 * row + 13] ^= 4;
+  }
+  remote->steps[step].rows[ids[0]] ^= 1; /* the sum itself */
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_RECOMPUTED);
+  assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  end(&w);
+}
+
 static void policies_hold(void **state) {
   (void)state;
   walk w = digits("auto", true, true, RDT_ON_FAULT_REPORT, 16), a = digits("auto", true, true, RDT_ON_FAULT_ABORT, 16);
@@ -716,6 +746,7 @@ int main(void) {
                                      cmocka_unit_test(products_are_repaired),
                                      cmocka_unit_test(ops_are_repaired),
                                      cmocka_unit_test(answers_are_missed),
+                                     cmocka_unit_test(tables_are_verified),
                                      cmocka_unit_test(policies_hold),
                                      cmocka_unit_test(bad_multiprocessors_are_named),
                                      cmocka_unit_test(layers_have_times),

@@ -33,6 +33,10 @@ static void one_form(const rdt_gpu_op *a, rdt_op_found *found) {
   break;
 #define ROWS_2(name) ROWS_1(name)
 #define ROWS_5(name) ROWS_1(name)
+#define ROWS_6(name)                  \
+  rdt_op_rows_##name(a, e, 0, 1, &f); \
+  row = true;                         \
+  break;
 #define ROWS_3(name) ROWS_0(name)
 #define ROWS_4(name) ROWS_0(name)
 #define X(id, name, rows) \

@@ -193,6 +193,46 @@ static rdt_status make_linear(rdt_remote *r, int i, rdt_reason *why) {
   return status;
 }
 
+/* The constant that is all of the step's table; NULL: there is none. */
+static const rdt_mirror *table_of(const rdt_remote *r, int i, int64_t *rows, size_t *bytes) {
+  const rdt_remote_step *s = &r->steps[i];
+  if (!s->here || s->linear || !rdt_ops_by_table_rows(s->ops, s->n_ops, rows, bytes)) return NULL;
+  for (int c = 1; c < r->n_mirrors; c++)
+    if (r->mirrors[c].there == s->prob.in[0].data && r->mirrors[c].bytes == (size_t)*rows * *bytes)
+      return &r->mirrors[c];
+  return NULL;
+}
+
+rdt_status rdt_remote_sum_rows(rdt_remote *r, int i, rdt_reason *why) {
+  rdt_graph *g = r->model->graph;
+  int64_t rows;
+  size_t bytes;
+  const rdt_mirror *c = table_of(r, i, &rows, &bytes);
+  const bool constant = g->values[c->value].data != NULL;
+  uint64_t *sums = rdt_alloc((size_t)rows, sizeof *sums);
+  if (!sums) return no_memory(why);
+  rdt_status status = constant ? rdt_constant_hold(g, c->value, why) : RDT_OK;
+  if (status == RDT_OK) {
+    for (int64_t k = 0; k < rows; k++) sums[k] = rdt_bitsum_part(c->host, (size_t)k * bytes, bytes);
+    if (constant) rdt_constant_release(g, c->value);
+    status = r->machine->put(r->machine, RDT_LANE_MAIN, r->steps[i].rows, sums, (size_t)rows * sizeof *sums, why);
+  }
+  if (status == RDT_OK) status = r->machine->wait(r->machine, why);
+  rdt_free(sums);
+  return status;
+}
+
+static rdt_status take_rows(rdt_remote *r, int i, rdt_reason *why) {
+  rdt_remote_step *s = &r->steps[i];
+  void *memory;
+  int64_t rows;
+  size_t bytes;
+  if (!r->protected || !table_of(r, i, &rows, &bytes)) return RDT_OK;
+  RDT_TRY(r->machine->alloc(r->machine, (size_t)rows * sizeof *s->rows, &memory, why));
+  s->ops->rows = s->rows = memory;
+  return rdt_remote_sum_rows(r, i, why);
+}
+
 static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
   rdt_model *m = r->model;
   rdt_step *step = &m->steps[i];
@@ -211,6 +251,7 @@ static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
   s->here = status == RDT_OK;
   s->host = status == RDT_ERR_UNSUPPORTED;
   if (s->here && !linear && r->protected) s->verdict = &r->verdicts[i];
+  if (s->here) RDT_TRY(take_rows(r, i, why));
   if (!s->host) return status;
   snprintf(s->refusal, sizeof s->refusal, "%.199s", why->text);
   if (step->kind != RDT_STEP_NODE) return status;
@@ -271,7 +312,7 @@ static bool cut(parts *p, const char *data, size_t bytes, uint64_t *sum) {
   return true;
 }
 
-/* Weights whose readers all notice if they change, and read them as weights only. */
+/* Weights whose readers all notice if they change, and read them as weights only; and tables, of rows that are read. */
 static void find_covered(rdt_remote *r) {
   const rdt_model *m = r->model;
   for (int c = 1; c < r->n_mirrors; c++) {
@@ -286,7 +327,7 @@ static void find_covered(rdt_remote *r) {
       for (int k = 0; k <= n->n_in; k++) {
         const int v = k < n->n_in ? n->in[k] : n->residual;
         if (v < 0 || m->layout.alias[v] != r->mirrors[c].value) continue;
-        covered = covered && k == 1 && scheme && scheme->covers_weights;
+        covered = covered && ((k == 1 && scheme && scheme->covers_weights) || (k == 0 && s->rows));
       }
     }
     r->mirrors[c].covered = covered;
@@ -558,6 +599,7 @@ void rdt_remote_free(rdt_remote *r) {
   for (int i = 0; r->steps && i < r->model->n_steps; i++) {
     rdt_remote_step *s = &r->steps[i];
     if (s->linear) m->linear_destroy(s->linear);
+    m->release(m, s->rows);
     rdt_free(s->ops);
     rdt_problem_clear(&s->prob);
   }

@@ -24,7 +24,8 @@ typedef struct rdt_remote_step {
   int rest, n_rest;                /* of memory that nobody reads after this step: what is there then */
   int reads[2]; /* slots of in[0] and the residual, where the check forms the sums of what was read; -1: it does not */
   int group;    /* of the remote's groups; -1: none */
-  bool doubt;   /* the host's copy of what it has read is not what the device has summed */
+  uint64_t *rows; /* on the device: sums of its table's rows, compared as they are read; NULL: it has none */
+  bool doubt;     /* the host's copy of what it has read is not what the device has summed */
   double seconds, seconds_check; /* as rdt_model_time_layers took them; 0: nobody has asked */
   char refusal[200];             /* why the device does not compute it */
 } rdt_remote_step;
@@ -126,6 +127,8 @@ const rdt_cuda_verdict *rdt_remote_verdict(const rdt_remote *r, int step); /* of
 bool rdt_remote_group_sums(rdt_remote *r, int i, int k);
 rdt_gpu_attention rdt_remote_group_task(const rdt_remote *r, const rdt_remote_group *g);
 rdt_status rdt_remote_group_on_host(rdt_remote *r, const rdt_remote_group *g, rdt_reason *why);
+/* The sums of a table's rows, from the host's copy: of a step that has them. Waits. */
+rdt_status rdt_remote_sum_rows(rdt_remote *r, int step, rdt_reason *why);
 
 /* remote_run.c */
 rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *why);

@@ -150,6 +150,7 @@ static rdt_status again(mend *e, int i, uint64_t *sum) {
   const rdt_remote_step *s = &r->steps[i];
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, rdt_remote_expected(r, slot), sizeof *sum, e->why));
   if (s->linear && !rdt_remote_group_of(r, i)) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
+  if (s->rows) RDT_TRY(rdt_remote_sum_rows(r, i, e->why));
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, e->why));
   RDT_TRY(rdt_remote_issue(r, i, e->why));
   RDT_TRY(rdt_remote_catch_up(r, e->why));

@@ -214,6 +214,57 @@ static void quantising(tally *t) {
   }
 }
 
+/* Rows of a table, and a row that has changed since its sum was formed: who reads it says so, in both forms at once. */
+static void table_cases(tally *t) {
+  enum { ROWS = 37, WIDTH = 48, READ = 35 };
+  static const rdt_dtype dtypes[] = {RDT_F16, RDT_F32, RDT_S64};
+  static const int64_t shape[] = {ROWS, WIDTH}, read[] = {5, 7, WIDTH};
+  int64_t index[READ];
+  int times = 0;
+  for (int i = 0; i < READ; i++)
+    index[i] = i * 11 % 20 - (i % 3 == 0 ? ROWS : 0), times += (index[i] + ROWS) % ROWS == 11;
+  for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
+    const size_t bytes = WIDTH * rdt_dtype_size(dtypes[k]);
+    uint64_t sums[ROWS], *rows;
+    rdt_problem p;
+    rdt_reason why;
+    rdt_gpu_op *list;
+    struct found found;
+    placed d;
+    int n;
+    gpu_must(rdt_problem_init(&p, RDT_KOP_GATHER, 2), "problem", &(rdt_reason){"no memory"});
+    for (int i = 0; i < 2 * RDT_MAX_RANK; i++) p.ints[i] = -1;
+    p.ints[0] = 0, p.ints[RDT_MAX_RANK + 2] = 1;
+    p.in[0] = rdt_tensor_dense(aligned_alloc(256, ROWS * WIDTH * 8), dtypes[k], 2, shape);
+    p.in[1] = rdt_tensor_dense(index, RDT_S64, 3, read);
+    p.in[1].stride[0] = 7, p.in[1].stride[1] = 1, p.in[1].stride[2] = 0;
+    p.out = rdt_tensor_dense(aligned_alloc(256, READ * WIDTH * 8), dtypes[k], 3, read);
+    for (int i = 0; i < ROWS * WIDTH; i++) rdt_store(p.in[0].data, dtypes[k], i, (double)(i * 7 % 2003 - 1000));
+    gpu_must(rdt_problem_check(&p, &why), "a table", &why);
+    try_case(&p, k, t);
+    place(&d, &p);
+    gpu_must(rdt_ops_prepare(&d.p, &list, &n, &why), "a table", &why);
+    for (size_t i = 0; i < ROWS; i++) sums[i] = rdt_bitsum_part(p.in[0].data, i * bytes, bytes);
+    cuda(cudaMalloc((void **)&rows, sizeof sums), "sums of rows");
+    cuda(cudaMemcpy(rows, sums, sizeof sums, cudaMemcpyHostToDevice), "sums of rows");
+    list->rows = rows;
+    for (int changed = 0; changed < 2; changed++) {
+      if (changed) cuda(cudaMemset((char *)d.p.in[0].data + 11 * bytes + 9, 0x5b, 1), "a fault");
+      cuda(cudaMemset(d.found, 0, sizeof found), "clear");
+      launch(list, n, RDT_OP_BOTH, &d, NULL);
+      cuda(cudaMemcpy(&found, d.found, sizeof found, cudaMemcpyDeviceToHost), "what was found");
+      if (found.verdict.certain != (uint32_t)(changed ? times : 0) || times == 0)
+        complain(t, &p, list->kind, changed ? "a changed row is read so often" : "rows complain",
+                 found.verdict.certain);
+    }
+    cudaFree(rows), cudaFree(d.memory);
+    rdt_free(list);
+    free(p.in[0].data), free(p.out.data);
+    p.in[1].data = NULL;
+    rdt_problem_clear(&p);
+  }
+}
+
 /* ---- those of networks ---- */
 
 typedef struct shaped {
@@ -427,6 +478,7 @@ int main(int argc, char **argv) {
   t.cases += attention_cases(&t.bad);
   shaped_cases(&t);
   quantising(&t);
+  table_cases(&t);
   random_cases(&t, seeds);
   for (int k = 0; k < RDT_OP_KINDS; k++)
     if (t.kinds[k] == 0 && seeds == MANY) t.bad++, printf("WRONG: no case of kind %d %s\n", k, rdt_ops_name(k));

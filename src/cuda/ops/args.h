@@ -83,6 +83,7 @@ typedef struct rdt_gpu_op {
   const void *base;       /* where the result's memory begins, for its sum */
   uint64_t *sum, *visits; /* visits: one is added by each block, so that what never ran is noticed */
   uint64_t *read;         /* where whoever does not store adds the bit-sum of view 1, as it was read; NULL: nowhere */
+  const uint64_t *rows;   /* of a table: bit-sums of its rows, as parts of its own; NULL: nobody compares */
   rdt_cuda_verdict *verdict; /* elements that differ; cannot: an index is out of range */
 } rdt_gpu_op;
 

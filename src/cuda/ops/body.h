@@ -326,6 +326,34 @@ BODY uint64_t rdt_op_gather(const rdt_gpu_op *a, uint32_t e, int64_t *to, rdt_op
   return rdt_op_bits(a->view[1].data, at[1], a->view[1].bytes);
 }
 
+/* Over a row's threads. */
+BODY uint64_t rdt_op_over_warp(uint64_t x) {
+#ifdef __CUDACC__
+  UNROLL for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+#endif
+  return x;
+}
+
+/* Row r of the result is one of the table, of `inner` words of 8 bytes; as it was read again it has to have its sum: a
+ * table that has changed where nobody looks is nobody's fault. */
+BODY void rdt_op_rows_gather(const rdt_gpu_op *a, uint32_t r, int me, int all, rdt_op_found *f) {
+  const int64_t given = rdt_op_integer(&a->view[2], r * a->view[2].stride[0]),
+                row = given < 0 ? given + a->bound[0] : given;
+  const uint32_t inner = (uint32_t)a->inner, first = r * inner;
+  const int wrong = row < 0 || row >= a->bound[0];
+  const uint64_t *const from = (const uint64_t *)a->view[1].data + (wrong ? 0 : row * a->step[0]);
+  uint64_t sum = 0;
+  for (uint32_t i = (uint32_t)me; i < inner; i += (uint32_t)all) {
+    const uint64_t x = wrong ? 0 : from[i], number = 2 * (uint64_t)(row * a->step[0] + i);
+    sum += rdt_op_share(x & 0xffffffffu, number) + rdt_op_share(x >> 32, number + 1);
+    rdt_op_take(a, f, first + i, r * a->view[0].stride[0] + i, x);
+  }
+  const int differs = !wrong && a->rows && f->form != RDT_OP_STORES && rdt_op_over_warp(sum) != a->rows[row];
+  if (me > 0 || !(wrong || differs)) return;
+  if (f->wrong + f->differ == 0) f->first = first;
+  f->wrong += (uint32_t)wrong, f->differ += (uint32_t)differs;
+}
+
 /* Where position i of a dimension of length n comes from; -1: from nowhere. */
 BODY int32_t rdt_op_source(int32_t i, int32_t n, int mode) {
   if (i >= 0 && i < n) return i;

@@ -33,9 +33,9 @@ int64_t rdt_ops_blocks(const rdt_gpu_op *a) {
   const int warps = RDT_OP_THREADS / 32;
   return by_rows[a->kind] == 1   ? (int64_t)a->count
          : by_rows[a->kind] == 5 ? ((int64_t)a->count + RDT_OP_ROW_WARPS - 1) / RDT_OP_ROW_WARPS
-         : by_rows[a->kind] == 2 ? ((int64_t)a->count + warps - 1) / warps
-         : by_rows[a->kind] == 4 ? a->tiles
-                                 : ((int64_t)a->count + each - 1) / each;
+         : by_rows[a->kind] == 2 || by_rows[a->kind] == 6 ? ((int64_t)a->count + warps - 1) / warps
+         : by_rows[a->kind] == 4                          ? a->tiles
+                                                          : ((int64_t)a->count + each - 1) / each;
 }
 
 bool rdt_ops_halves(int kind) {
@@ -289,6 +289,21 @@ static rdt_status fill_copy(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why
   return RDT_OK;
 }
 
+/* Rows of a table that lies without gaps: as many words of 8 bytes as widen has made of each. */
+static void by_table_rows(rdt_gpu_op *a) {
+  const rdt_op_view *y = &a->view[0], *x = &a->view[1], *index = &a->view[2];
+  if (a->views != 3 || a->rank != 2 || y->bytes != 8 || x->bytes != 8 || a->step[0] != a->length[1]) return;
+  if (x->stride[0] != 0 || x->stride[1] != 1 || y->stride[1] != 1 || index->stride[1] != 0) return;
+  a->kind = RDT_OP_GATHER_ROWS;
+  a->count = a->length[0], a->inner = a->length[1];
+}
+
+bool rdt_ops_by_table_rows(const rdt_gpu_op *list, int n, int64_t *rows, size_t *bytes) {
+  if (n != 1 || list->kind != RDT_OP_GATHER_ROWS) return false;
+  *rows = list->bound[0], *bytes = 8 * (size_t)list->inner;
+  return true;
+}
+
 static rdt_status fill_gather(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *why) {
   const rdt_tensor *x = &p->in[0];
   int n = 0;
@@ -304,6 +319,7 @@ static rdt_status fill_gather(const rdt_problem *p, rdt_gpu_op *a, rdt_reason *w
   a->kind = RDT_OP_GATHER;
   settle(a, true);
   widen(a);
+  by_table_rows(a);
   return RDT_OK;
 }
 

@@ -96,6 +96,11 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
 enum { blocks_copy = 4, blocks_maxpool = 4, blocks_avgpool = 4, blocks_bytes = 2 }; /* of a multiprocessor, at least */
 #define ROWS_4(name) KERNEL(tile, name, blocks_##name, { rdt_tile_##name(a, f); })
 #define ROWS_5(name) /* halves.cu */
+#define ROWS_6(name)                                                                   \
+  KERNEL(rows, name, 1, {                                                              \
+    const uint32_t t = thread_of(f), r = block_of(a) * (RDT_OP_THREADS / 32) + t / 32; \
+    if (r < a.count) rdt_op_rows_##name(&a, r, (int)(t % 32), 32, &f);                 \
+  })
 #define X(id, name, rows) ROWS_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X
@@ -130,6 +135,7 @@ extern "C" const void *const rdt_ops_code[RDT_OP_CODES] = {
 #define CODE_3(name) (const void *)pack_##name,
 #define CODE_4(name) (const void *)tile_##name,
 #define CODE_5(name) NULL, /* rdt_ops_half */
+#define CODE_6(name) (const void *)rows_##name,
 #define X(id, name, rows) CODE_##rows(name)
 #include "cuda/ops/kinds.def"
 #undef X

@@ -29,6 +29,8 @@ const void *rdt_ops_half(const struct rdt_gpu_op *a); /* of rows of 16-bit numbe
 rdt_status rdt_ops_prepare(const rdt_problem *p, rdt_gpu_op **list, int *n, rdt_reason *why);
 /* Whether `read` is of use: all of in[0], which has no gaps, is read once. */
 bool rdt_ops_sums(const rdt_gpu_op *list, int n, const rdt_problem *p);
+/* Is in[0] a table of so many rows, of so many bytes each, whose rows' sums `rows` the op compares as it reads them? */
+bool rdt_ops_by_table_rows(const rdt_gpu_op *list, int n, int64_t *rows, size_t *bytes);
 int64_t rdt_ops_blocks(const rdt_gpu_op *a); /* that count themselves, of one evaluation or of both */
 int64_t rdt_ops_grid(const rdt_gpu_op *a);   /* all, of the form a->check */
 bool rdt_ops_halves(int kind);               /* is it rdt_ops_half's? */
