@@ -50,13 +50,17 @@ static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char
   return fabs(sum);
 }
 
-/* Of the same stage of A comes what the row's sum is compared with: only what other tiles' columns have is seen. */
+/* Of the same stage of A comes what the row's sum is compared with: only what other tiles' columns have is seen. Of B
+ * n x k one tile of a row of tiles has all of it, else each a share of k. */
 static bool meets_both(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s) {
+  enum { CLUSTER = 2 };
   const int64_t depth = c->in[0].shape[1], n = c->p.out.shape[1], width = k->tile->columns;
   const int64_t rounds = (depth + k->k - 1) / k->k, blocks = (n + width - 1) / width,
                 block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
                 round = (at < depth ? at : depth - 1) / k->k;
-  return k->family == RDT_CUDA_WGMMA && round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
+  if (k->family != RDT_CUDA_WGMMA) return false;
+  if (!k->code[0]) return s->hit.element / n / k->tile->rows / CLUSTER % blocks == block;
+  return round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
 }
 
 static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_t *seed) {

@@ -135,7 +135,8 @@ static void always(bench *b, int every, bool all) { /* all: every one has tiles,
       "passes\n",
       b->k->name, (long long)b->c.p.out.shape[0], (long long)b->c.p.out.shape[1], hit, unseen, named, whole, left,
       passes);
-  if (all && (hit < (b->d->sms + every - 1) / every || (b->k->check < RDT_MMA_SUMS && named < hit)))
+  /* Where others use the GPU too, what is done again may land elsewhere each time: then nobody loses twice. */
+  if (all && (hit < (b->d->sms + every - 1) / every || (b->k->check < RDT_MMA_SUMS && 2 * named < hit)))
     complain(b, "a broken multiprocessor was not named", NULL);
 }
 
