@@ -74,7 +74,11 @@ static void test_refused(void **state) {
   util_npy_of("two.npy", RDT_F32, false, 2, 3, one);
   assert_int_equal(
       system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder;"
-             "cp two.npy s.npy.sums; cp two.npy s.npy.part.sums"),
+             "cp two.npy s.npy.sums; cp two.npy s.npy.part.sums;"
+             "sparse() { printf '\\223NUMPY\\001\\000v\\000%-117s\\n' \"{'descr': '<f4', 'fortran_order': False, "
+             "'shape': ($2), }\""
+             " >$1; truncate -s $3 $1; };"
+             "sparse tall.npy '4294967296, 1' 17179869312; sparse wide.npy '1, 1073741824' 4294967424"),
       0);
   static const struct {
     const char *arguments, *words;
@@ -112,7 +116,8 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o c.npy --timeline none/x.svg", "none/x.svg: cannot be written"},
              {"other.npy two.npy -o c.npy --trace none/x.json", "none/x.json: cannot be written"},
              {"other.npy two.npy -o c.npy --report x.json --trace ./x.json", "is what --report writes"},
-             {"other.npy two.npy -o c.npy --trace x.svg --timeline x.svg", "is what --trace writes"}};
+             {"other.npy two.npy -o c.npy --trace x.svg --timeline x.svg", "is what --trace writes"},
+             {"tall.npy wide.npy -o c.npy", "more bytes than a file can have"}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     util_cli_expect(util_cli("matmul %s", bad[i].arguments), 2, bad[i].words);
     none_left();

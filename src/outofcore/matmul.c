@@ -112,6 +112,11 @@ static rdt_status open_operands(state *s, rdt_reason *why) {
     return rdt_fail(why, RDT_ERR_SHAPE,
                     "A is %" PRId64 " x %" PRId64 ", B is %" PRId64 " x %" PRId64 ": there is nothing to multiply",
                     s->a.rows, s->a.cols, s->b.rows, s->b.cols);
+  if (s->a.rows > INT64_MAX / 16 / s->b.cols)
+    return rdt_fail(why, RDT_ERR_SHAPE,
+                    "A is %" PRId64 " x %" PRId64 ", B is %" PRId64 " x %" PRId64
+                    ": their product has more bytes than a file can have",
+                    s->a.rows, s->a.cols, s->b.rows, s->b.cols);
   return RDT_OK;
 }
 

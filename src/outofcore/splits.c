@@ -306,13 +306,32 @@ static void store_block(const rdt_task *t, const rdt_splits *s, const rdt_step *
   f->blocks++;
 }
 
+enum { FORESEEN = 1 << 22 }; /* steps that are followed one by one; the others take as long on average */
+
+static double steps_of(const rdt_walk *w) {
+  int64_t blocks = w->count[0] * w->count[1];
+  if (w->done)
+    for (int64_t i = w->count[0] * w->count[1] - 1; i >= 0; i--) blocks -= is_done(w, i);
+  return (double)blocks * (double)w->count[2];
+}
+
+/* Of so many, as of those that were followed. */
+static double extend(double steps, double seconds, rdt_forecast *f) {
+  const double by = steps / (double)f->steps;
+  double *const sums[] = {&f->loading, &f->multiplying, &f->storing, &f->load_bytes, &f->store_bytes, &f->flops};
+  for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) *sums[i] *= by;
+  f->blocks = (int64_t)((double)f->blocks * by);
+  f->steps = (int64_t)steps;
+  return seconds * by;
+}
+
 static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned char *done, const rdt_rates *r,
                         bool apart, rdt_forecast *f, rdt_timeline *spans) {
   rdt_walk w;
   rdt_step step[RDT_MOST_SLOTS];
   clocks c = {.spans = spans};
   rdt_walk_begin(&w, t, s, done);
-  while (rdt_walk_next(&w, &step[0])) {
+  while (f->steps < FORESEEN && rdt_walk_next(&w, &step[0])) {
     double ready = c.product, seconds = 0.0, longest = 0.0;
     int n = 1;
     while (step[n - 1].again && rdt_walk_next(&w, &step[n])) n++;
@@ -339,7 +358,8 @@ static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned c
       if (step[i].last) store_block(t, s, &step[i], r, &c, f);
     }
   }
-  return fmax(c.product, c.saver);
+  const double seconds = fmax(c.product, c.saver);
+  return f->steps < FORESEEN ? seconds : extend(steps_of(&w), seconds, f);
 }
 
 void rdt_forecast_of(const rdt_task *t, const rdt_splits *s, const unsigned char *done, const rdt_rates *r,
