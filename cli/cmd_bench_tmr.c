@@ -13,6 +13,8 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   if (shapes.count > 1) return rdt_cli_fail(c, RDT_ERR_ARG, "--mnk: one product at a time");
   if (s->mnk.count) rdt_head_add(&head, "--mnk %s", s->mnk.at[0]);
   rdt_head_numbers(&head, s);
+  if (s->threads) rdt_head_add(&head, "--threads %d", (int)s->threads);
+  if (s->device) rdt_head_add(&head, "--device %s", s->device);
   const rdt_bench_tmr_job job = {.shape = shapes.count ? &shapes.at[0] : NULL,
                                  .threads = (int)s->threads,
                                  .trials = s->trials ? (int)s->trials : 21,

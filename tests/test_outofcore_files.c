@@ -127,6 +127,24 @@ static void test_refused(void **state) {
     util_cli_expect(util_cli("matmul other.npy two.npy -o c.npy --device cuda:0"), 3, "`redoubt info` says");
 }
 
+/* Sums of halves overflow, the product does not: it is right in the end, and no machine is blamed. */
+static void test_overflowing_halves(void **state) {
+  enum { LENGTH = 256 };
+  (void)state;
+  double *x = rdt_alloc(LENGTH * LENGTH, sizeof *x);
+  assert_non_null(x);
+  for (int i = 0; i < LENGTH * LENGTH; i++) x[i] = i / LENGTH % (LENGTH / 2) == 3 ? 2e38 : 1.0;
+  util_npy_of("large.npy", RDT_F32, false, LENGTH, LENGTH, x);
+  for (int i = 0; i < LENGTH * LENGTH; i++) x[i] = 1e-8;
+  util_npy_of("small.npy", RDT_F32, false, LENGTH, LENGTH, x);
+  rdt_free(x);
+  util_cli_expect(util_cli("matmul large.npy small.npy -o c.npy --algo strassen --report large.json"), 0, "RECOMPUTED");
+  util_cli_slurp("large.json");
+  assert_non_null(strstr(util_cli_text, "\"unknown\""));
+  assert_null(strstr(util_cli_text, "\"persistent\""));
+  unlink("c.npy"), unlink("c.npy.sums");
+}
+
 /* Space that there is not is told before anything is computed. */
 static void test_disk_full(void **state) {
   (void)state;
@@ -390,9 +408,10 @@ int main(int argc, char **argv) {
   if (argc > 1) killings = atoi(argv[1]);
   if (argc > 2) device = argv[2];
   if (device) return cmocka_run_group_tests_name("outofcore files, killed", killed, begin, end);
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_product), cmocka_unit_test(test_refused),   cmocka_unit_test(test_disk_full),
-      cmocka_unit_test(test_killed),  cmocka_unit_test(test_resume),    cmocka_unit_test(test_devices),
-      cmocka_unit_test(test_verify),  cmocka_unit_test(test_timelines), cmocka_unit_test(test_bench)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product),   cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_disk_full), cmocka_unit_test(test_killed),
+                                     cmocka_unit_test(test_resume),    cmocka_unit_test(test_devices),
+                                     cmocka_unit_test(test_verify),    cmocka_unit_test(test_timelines),
+                                     cmocka_unit_test(test_bench),     cmocka_unit_test(test_overflowing_halves)};
   return cmocka_run_group_tests_name("outofcore files", tests, begin, end);
 }

@@ -11,7 +11,7 @@ bool rdt_cuda_built(void) {
 }
 
 int rdt_cuda_count(rdt_reason *why) {
-  rdt_fail(why, RDT_ERR_UNSUPPORTED, "built without CUDA: nvcc was not found");
+  rdt_fail(why, RDT_ERR_UNSUPPORTED, "built without CUDA: there was no nvcc, or REDOUBT_CUDA was off");
   return 0;
 }
 

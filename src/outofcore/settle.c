@@ -170,6 +170,8 @@ static rdt_status recompute(rdt_pipeline *p, int lane, int changed, bool certain
       if (rounding) x.kind = RDT_EVENT_SUSPECT, x.verdict = RDT_CLEAN;
     }
     x.diagnosis = memory ? RDT_DIAG_MEMORY : other ? RDT_DIAG_PERSISTENT : same ? RDT_DIAG_CHECKER : RDT_DIAG_TRANSIENT;
+    /* A plain product, too, where sums of quarters overflow: then no machine is to blame. */
+    if (x.diagnosis == RDT_DIAG_PERSISTENT && p->job->task->strassen) x.diagnosis = RDT_DIAG_UNKNOWN;
     if (x.kind == RDT_EVENT_SUSPECT) x.diagnosis = RDT_DIAG_NONE;
     if (x.diagnosis == RDT_DIAG_CHECKER) x.what = "checksum";
     if (memory) x.what = "activation";
