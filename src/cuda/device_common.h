@@ -46,4 +46,18 @@ static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int compla
   rdt_complain_inline(v, complaint, at, observed, expected, tau2, tau0);
 }
 
+/* So many elements of an op that is no product, the first of which is at this place. complaint: RDT_CUDA_CERTAIN or
+ * RDT_CUDA_CANNOT. */
+RDT_DEVICE void rdt_complain_of(rdt_cuda_verdict *v, int complaint, uint32_t first, uint32_t count) {
+  atomicAdd(complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, count);
+  const uint32_t i = atomicAdd(&v->listed, 1u);
+  if (i >= RDT_CUDA_LISTED) return;
+  rdt_cuda_finding *l = &v->list[i];
+  l->complaint = complaint;
+  l->sm = (int32_t)rdt_sm();
+  l->row = (int32_t)first;
+  l->column = -1;
+  l->rows = l->columns = 1;
+}
+
 #endif

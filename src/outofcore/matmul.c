@@ -195,9 +195,8 @@ static rdt_status take_finished(void *user, const rdt_ledger_head *head, const r
   const rdt_part_of part = rdt_part_of_c(&s->r->task, &s->r->splits, b->i, b->j);
   uint64_t sum;
   RDT_TRY(rdt_matrix_sum(&s->c, &part, where->buffer, RDT_ARRANGED_BUFFER, &sum, why));
-  const unsigned char bit = (unsigned char)(1u << block % 8);
-  if (sum != b->sum || (where->done[block / 8] & bit)) return RDT_OK;
-  where->done[block / 8] |= bit;
+  if (sum != b->sum || rdt_block_is_done(where->done, block)) return RDT_OK;
+  rdt_block_mark(where->done, block, true);
   s->r->resumed++;
   if (b->verdict > s->r->verdict) s->r->verdict = b->verdict;
   return RDT_OK;
@@ -330,24 +329,20 @@ static rdt_status verify_result(state *s, rdt_reason *why) {
 
 /* ---- the pipelines ---- */
 
-static bool is_done(const unsigned char *done, int64_t block) {
-  return done[block / 8] >> block % 8 & 1;
-}
-
 /* What is left, in pieces of one length that follow each other: they share blocks of A. To a device, what others have
  * looks done. */
 static void deal(state *s) {
   const int64_t all = blocks_of(s), n = s->devices.n;
   unsigned char *first = s->share[0].where.done;
   int64_t left = 0, at = 0;
-  for (int64_t b = 0; b < all; b++) left += !is_done(first, b);
+  for (int64_t b = 0; b < all; b++) left += !rdt_block_is_done(first, b);
   for (int i = 1; i < n; i++) memset(s->share[i].where.done, 0xff, (size_t)(all + 7) / 8);
   for (int64_t b = 0; b < all; b++) {
-    if (is_done(first, b)) continue;
+    if (rdt_block_is_done(first, b)) continue;
     const int64_t owner = at++ * n / left;
     if (owner == 0) continue;
-    first[b / 8] |= (unsigned char)(1u << b % 8);
-    s->share[owner].where.done[b / 8] &= (unsigned char)~(1u << b % 8);
+    rdt_block_mark(first, b, true);
+    rdt_block_mark(s->share[owner].where.done, b, false);
   }
 }
 

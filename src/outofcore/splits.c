@@ -162,8 +162,16 @@ void rdt_walk_begin(rdt_walk *w, const rdt_task *t, const rdt_splits *s, const u
     for (int i = 0; i < RDT_MOST_SLOTS; i++) w->slot[x][i].row = w->slot[x][i].col = -1;
 }
 
-static bool is_done(const rdt_walk *w, int64_t block) {
-  return w->done && (w->done[block / 8] >> block % 8 & 1);
+bool rdt_block_is_done(const unsigned char *done, int64_t block) {
+  return done && (done[block / 8] >> block % 8 & 1);
+}
+
+void rdt_block_mark(unsigned char *done, int64_t block, bool is_done) {
+  const unsigned char bit = (unsigned char)(1u << block % 8);
+  if (is_done)
+    done[block / 8] |= bit;
+  else
+    done[block / 8] &= (unsigned char)~bit;
 }
 
 /* The next blocks of C, side by side where there is more than one lane: always the same ones, in the same order of
@@ -177,7 +185,7 @@ static bool next_group(rdt_walk *w) {
     const int64_t j = w->at % across, n = least(lanes - j % lanes, across - j);
     const int64_t number = w->at / across * rdt_blocks_of(across, lanes) + j / lanes;
     for (int64_t i = 0; i < n; i++, w->at++)
-      if (!is_done(w, w->at)) w->group[w->lanes++] = w->at;
+      if (!rdt_block_is_done(w->done, w->at)) w->group[w->lanes++] = w->at;
     w->backwards = number % 2;
   }
   w->blocks += w->lanes;
@@ -311,7 +319,7 @@ enum { FORESEEN = 1 << 22 }; /* steps that are followed one by one; the others t
 static double steps_of(const rdt_walk *w) {
   int64_t blocks = w->count[0] * w->count[1];
   if (w->done)
-    for (int64_t i = w->count[0] * w->count[1] - 1; i >= 0; i--) blocks -= is_done(w, i);
+    for (int64_t i = w->count[0] * w->count[1] - 1; i >= 0; i--) blocks -= rdt_block_is_done(w->done, i);
   return (double)blocks * (double)w->count[2];
 }
 

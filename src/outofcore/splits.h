@@ -91,6 +91,9 @@ typedef struct rdt_walk {
   } slot[2][RDT_MOST_SLOTS];
   int newest[2];
 } rdt_walk;
+/* Which blocks of C are done, a bit each. done NULL: none. */
+bool rdt_block_is_done(const unsigned char *done, int64_t block);
+void rdt_block_mark(unsigned char *done, int64_t block, bool is_done);
 void rdt_walk_begin(rdt_walk *w, const rdt_task *t, const rdt_splits *s, const unsigned char *done);
 bool rdt_walk_next(rdt_walk *w, rdt_step *step);
 rdt_part_of rdt_part_of_a(const rdt_task *t, const rdt_splits *s, int64_t i, int64_t part);

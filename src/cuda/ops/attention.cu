@@ -7,6 +7,7 @@
  *
  * D: numbers of a row in shared memory; what the head has less of is zero. Rows are 16 bytes longer than they need be,
  * so that eight of them lie in different banks. 128 registers where D is 64, 41 KB of shared memory. */
+#include "cuda/device_common.h"
 #include "cuda/fast.h"
 #include "cuda/ops/attention.h"
 #include "cuda/ops/ops.h"
@@ -35,12 +36,9 @@ RDT_DEVICE void meet(int group) { /* the group's warps */
 }
 
 RDT_DEVICE uint4 load16_shared(uint32_t at) {
-  uint4 x;
-  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"(at)
-               : "memory");
-  return x;
+  uint32_t x[4];
+  rdt_load_shared(x, at);
+  return make_uint4(x[0], x[1], x[2], x[3]);
 }
 
 RDT_DEVICE uint32_t one_of(const uint16_t *p) {
@@ -323,18 +321,6 @@ struct rdt_attention {
     }
   }
 
-  __device__ __forceinline__ void complain(uint32_t first, uint32_t count) const {
-    atomicAdd(&a.verdict->certain, count);
-    const uint32_t i = atomicAdd(&a.verdict->listed, 1u);
-    if (i >= RDT_CUDA_LISTED) return;
-    rdt_cuda_finding *l = &a.verdict->list[i];
-    l->complaint = RDT_CUDA_CERTAIN;
-    l->sm = (int32_t)rdt_sm();
-    l->row = (int32_t)first;
-    l->column = -1;
-    l->rows = l->columns = 1;
-  }
-
   /* The warp's rows, by way of shared memory, so that 16 bytes are stored at once. */
   __device__ __forceinline__ void store() const {
     typedef rdt_attention_rows<D, ROWS, 32> rows_of_warp;
@@ -369,7 +355,7 @@ struct rdt_attention {
       if (differ++ == 0) where = (uint32_t)(2 * number);
     }
     if (!again) return;
-    if (differ) complain(where, differ);
+    if (differ) rdt_complain_of(a.verdict, RDT_CUDA_CERTAIN, where, differ);
     add(3, sum);
   }
 

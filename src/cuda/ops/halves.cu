@@ -1,21 +1,10 @@
 /* Kernels of rows of 16-bit numbers. */
+#include "cuda/device_common.h"
 #include "cuda/ops/body.h"
 #include "cuda/ops/halves.h"
 #include "cuda/ops/ops.h"
 #include "cuda/ptx/chain.h"
 #include "cuda/ptx/memory.h"
-
-RDT_DEVICE void complain(const rdt_gpu_op &a, uint32_t first, uint32_t count) {
-  atomicAdd(&a.verdict->certain, count);
-  const uint32_t i = atomicAdd(&a.verdict->listed, 1u);
-  if (i >= RDT_CUDA_LISTED) return;
-  rdt_cuda_finding *l = &a.verdict->list[i];
-  l->complaint = RDT_CUDA_CERTAIN;
-  l->sm = (int32_t)rdt_sm();
-  l->row = (int32_t)first;
-  l->column = -1;
-  l->rows = l->columns = 1;
-}
 
 RDT_DEVICE uint64_t over_warps(const uint64_t (&part)[RDT_OP_ROW_WARPS]) {
   uint64_t x = part[0];
@@ -28,7 +17,7 @@ RDT_DEVICE uint64_t over_warps(const uint64_t (&part)[RDT_OP_ROW_WARPS]) {
 template <class Rows>
 RDT_DEVICE void finish(const rdt_gpu_op &a, const Rows &rows) {
   __shared__ uint64_t part[2][RDT_OP_ROW_WARPS];
-  if (rows.differ) complain(a, rows.first, rows.differ);
+  if (rows.differ) rdt_complain_of(a.verdict, RDT_CUDA_CERTAIN, rows.first, rows.differ);
   if (!rows.sums()) return;
   const uint64_t sum = rdt_half_together(rows.sum), read = a.read ? rdt_half_together(rows.read) : 0;
   if (threadIdx.x % 32 == 0) part[0][threadIdx.x / 32] = sum, part[1][threadIdx.x / 32] = read;

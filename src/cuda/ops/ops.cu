@@ -1,5 +1,6 @@
 /* Kernels of the ops that are no products, of sums of memory at rest, and of what ends a run. Compiled without
  * contraction, like the CPU's functions: elementwise results have the CPU's bits. */
+#include "cuda/device_common.h"
 #include "cuda/ops/body.h"
 #include "cuda/ops/ops.h"
 #include "cuda/ops/bytes.h"
@@ -25,18 +26,8 @@ RDT_DEVICE void add(uint64_t *to, uint64_t x) {
 
 /* What a block has found; whoever differs lists itself. */
 RDT_DEVICE void finish(const rdt_gpu_op &a, const rdt_op_found &f) {
-  if (f.differ | f.wrong) {
-    atomicAdd(f.wrong ? &a.verdict->cannot : &a.verdict->certain, f.differ + f.wrong);
-    const uint32_t i = atomicAdd(&a.verdict->listed, 1u);
-    if (i < RDT_CUDA_LISTED) {
-      rdt_cuda_finding *l = &a.verdict->list[i];
-      l->complaint = f.wrong ? RDT_CUDA_CANNOT : RDT_CUDA_CERTAIN;
-      l->sm = (int32_t)rdt_sm();
-      l->row = (int32_t)f.first;
-      l->column = -1;
-      l->rows = l->columns = 1;
-    }
-  }
+  if (f.differ | f.wrong)
+    rdt_complain_of(a.verdict, f.wrong ? RDT_CUDA_CANNOT : RDT_CUDA_CERTAIN, f.first, f.differ + f.wrong);
   if (f.form == RDT_OP_STORES) return;
   const uint64_t sum = block_sum(f.sum), read = a.read ? block_sum(f.read) : 0;
   if (threadIdx.x != 0) return;

@@ -41,6 +41,12 @@ RDT_DEVICE void rdt_load_shared(float (&v)[4], uint32_t at) {
                : "r"(at)
                : "memory");
 }
+RDT_DEVICE void rdt_load_shared(uint32_t (&v)[4], uint32_t at) {
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+               : "r"(at)
+               : "memory");
+}
 RDT_DEVICE void rdt_load_shared(int (&v)[4], uint32_t at) {
   asm volatile("ld.shared.v4.s32 {%0,%1,%2,%3}, [%4];"
                : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])

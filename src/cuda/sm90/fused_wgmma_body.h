@@ -155,12 +155,6 @@ RDT_DEVICE void rdt_wide_leave(uint64_t (&x)[count], uint64_t *const (&to)[count
 
 /* ---- what follows ---- */
 
-RDT_DEVICE void rdt_load_shared(uint32_t (&v)[4], uint32_t at) {
-  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
-               : "r"(at)
-               : "memory");
-}
 RDT_DEVICE float2 rdt_load_two_shared(uint32_t at) {
   float2 x;
   asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at) : "memory");

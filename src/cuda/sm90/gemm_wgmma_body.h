@@ -331,10 +331,34 @@ RDT_DEVICE int rdt_wide_pieces(bool wide) {
   return Ring::MT * Ring::BN / (wide ? 32 : 64);
 }
 
+/* A group's 64 rows of a piece, 128 bytes of each, as TMA takes them; c: the first of the thread's numbers. */
+template <class T, bool wide>
+RDT_DEVICE void rdt_wide_fill(const float *c, uint32_t at) {
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  if constexpr (wide) {
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
+        const float *x = &c[4 * j + 2 * h];
+        rdt_store8_shared(at + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
+      }
+  } else {
+#pragma unroll
+    for (int j = 0; j < 8; j += 2) {
+      const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
+      const float *x = &c[4 * j];
+      rdt_stmatrix4(at + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]), T::narrow(x[2], x[3]),
+                    T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
+    }
+  }
+}
+
 template <class T, class Ring, bool wide>
 RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t shared, int turn, bool there) {
   constexpr int columns = wide ? 32 : 64; /* of a piece */
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  const int lane = (int)threadIdx.x % 32;
   int number = turn * rdt_wide_pieces<Ring>(wide);
 #pragma unroll
   for (int pass = 0; pass < Ring::BN / columns; pass++)
@@ -342,25 +366,7 @@ RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t 
     for (int i = 0; i < Ring::MT; i++, number++) {
       const rdt_wide_piece<Ring> to(shared, number);
       rdt_mbarrier_wait(to.empty, to.parity ^ 1);
-      if (!there) {
-      } else if constexpr (wide) {
-#pragma unroll
-        for (int j = 0; j < columns / 8; j++)
-#pragma unroll
-          for (int h = 0; h < 2; h++) {
-            const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
-            const float *x = &c[i][4 * (pass * columns / 8 + j) + 2 * h];
-            rdt_store8_shared(to.at + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
-          }
-      } else {
-#pragma unroll
-        for (int j = 0; j < columns / 8; j += 2) {
-          const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
-          const float *x = &c[i][4 * (pass * columns / 8 + j)];
-          rdt_stmatrix4(to.at + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]), T::narrow(x[2], x[3]),
-                        T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
-        }
-      }
+      if (there) rdt_wide_fill<T, wide>(&c[i][pass * columns / 2], to.at);
       rdt_tma_fence();
       __syncwarp();
       if (lane == 0) rdt_mbarrier_arrive_here(to.full);

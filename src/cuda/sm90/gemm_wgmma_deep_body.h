@@ -200,7 +200,7 @@ RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const int (&c)[Ring::MT][R
   }
   rdt_deep_share<1>(v, mine);
   const int row = row0 + 64 * (lane % 4 / 2) + 8 * (lane % 2) + lane / 4;
-  if (row < g.p.m) atomicAdd((unsigned *)rdt_deep_sums<true>(g.p, turn) + row, mine[0]);
+  if (row < g.p.m) atomicAdd(rdt_deep_sums(g.p, turn) + row, mine[0]);
 }
 template <class T, class Ring>
 RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], unsigned turn, int n,
@@ -227,7 +227,7 @@ RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const float (&c)[Ring::MT]
     }
     rdt_deep_share<2>(v, mine);
     const int row = row0 + 64 * i + 8 * (lane % 4 / 2) + lane / 4;
-    float *to = rdt_deep_sums<false>(g.p, turn) + 4 * (int64_t)row + 2 * (lane % 2);
+    float *to = (float *)(rdt_wide_sums(g.p, turn) + row) + 2 * (lane % 2);
     if (row < g.p.m) atomicAdd(to, mine[0]), atomicAdd(to + 1, mine[1]);
   }
 }
@@ -266,64 +266,31 @@ RDT_DEVICE float rdt_deep_bits(int x) {
   return __int_as_float(x);
 }
 
-/* 64 rows, as shared memory has room for no more beside the stages. */
-template <class Ring>
-struct rdt_deep_rows : Ring {
-  static constexpr int MT = 1;
-};
-/* Through shared memory, 128 bytes of each row at once. at: where the group's 128 bytes begin; row, column of C. */
-template <class T, class Shape, bool wide>
-RDT_DEVICE void rdt_deep_store_rows(const rdt_wgmma_args &g, const float (&c)[Shape::MT][Shape::held], uint32_t at,
-                                    int bar, int row0, int column0) {
-  constexpr int columns = wide ? 32 : 64; /* of a pass */
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-  const bool first = threadIdx.x % 128 == 0;
-#pragma unroll
-  for (int pass = 0; pass < Shape::BN / columns; pass++) {
-    if (first) rdt_tma_wait_read<0>();
-    rdt_bar_sync(bar, 128);
-#pragma unroll
-    for (int i = 0; i < Shape::MT; i++)
-      if constexpr (wide) {
-#pragma unroll
-        for (int j = 0; j < columns / 8; j++)
-#pragma unroll
-          for (int h = 0; h < 2; h++) {
-            const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
-            const float *x = &c[i][4 * (pass * columns / 8 + j) + 2 * h];
-            rdt_store8_shared(at + i * Shape::piece + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
-          }
-      } else {
-#pragma unroll
-        for (int j = 0; j < columns / 8; j += 2) {
-          const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
-          const float *x = &c[i][4 * (pass * columns / 8 + j)];
-          rdt_stmatrix4(at + i * Shape::piece + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]),
-                        T::narrow(x[2], x[3]), T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
-        }
-      }
-    rdt_tma_fence();
-    rdt_bar_sync(bar, 128);
-    if (first && column0 + pass * columns < g.stored) {
-#pragma unroll
-      for (int i = 0; i < Shape::MT; i++)
-        if (row0 + 64 * i < g.p.m) rdt_tma_store(&g.c, column0 + pass * columns, row0 + 64 * i, at + i * Shape::piece);
-      rdt_tma_commit();
-    }
-  }
-}
-
+/* Through shared memory, 128 bytes of each of 64 rows at once: it has room for no more beside the stages. */
 template <class T, class Ring, bool wide>
 RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], uint32_t shared,
                                int group, int row0, int column0) {
+  constexpr int columns = wide ? 32 : 64; /* of a pass */
   const uint32_t out = shared + Ring::out + (uint32_t)group * Ring::out_bytes;
   const int warp = (int)threadIdx.x / 32 % 4;
+  const bool first = threadIdx.x % 128 == 0;
   if (__builtin_expect(g.stored < g.p.n && column0 + Ring::BN > g.stored, 0))
     rdt_wide_store_rest<T, Ring>(g, c, row0 + 16 * warp, column0);
 #pragma unroll
   for (int i = 0; i < Ring::MT; i++)
-    rdt_deep_store_rows<T, rdt_deep_rows<Ring>, wide>(g, *(const float(*)[1][Ring::held])(&c[i]), out, 3 + group,
-                                                      row0 + 64 * i, column0);
+#pragma unroll
+    for (int pass = 0; pass < Ring::BN / columns; pass++) {
+      const int row = row0 + 64 * i, column = column0 + pass * columns;
+      if (first) rdt_tma_wait_read<0>();
+      rdt_bar_sync(3 + group, 128);
+      rdt_wide_fill<T, wide>(&c[i][pass * columns / 2], out);
+      rdt_tma_fence();
+      rdt_bar_sync(3 + group, 128);
+      if (first && column < g.stored) {
+        if (row < g.p.m) rdt_tma_store(&g.c, column, row, out);
+        rdt_tma_commit();
+      }
+    }
 }
 
 /* Of a tile, or a group's half of it. Sums of what is stored as it is are formed while the copy is under way. */

@@ -59,29 +59,26 @@ RDT_DEVICE float2 rdt_wide_expected(const rdt_f8e5m2 *, const float *e) {
 
 /* ---- sums of rows ---- */
 
-/* What tiles add to, two sets in turns: of integers a row's sum less what is expected, so 0 is right; of floats sum,
- * sum of squares, what is expected, |a|^2. 0 before each run. */
-template <bool integers>
-RDT_DEVICE float *rdt_deep_sums(const rdt_mma_args &p, unsigned turn) {
-  return (float *)p.sums + (int64_t)(turn % 2) * p.m * (integers ? 1 : 4);
+/* Of integers tiles add to a row's sum less what is expected, so 0 is right, two sets in turns; of floats to what
+ * rdt_wide_sums has. 0 before each run. */
+RDT_DEVICE unsigned *rdt_deep_sums(const rdt_mma_args &p, unsigned turn) {
+  return (unsigned *)p.sums + (int64_t)(turn % 2) * p.m;
 }
 
 /* By a warp: every so many 32 rows of what the run before has left. */
 template <bool integers, class Hit>
 RDT_DEVICE void rdt_deep_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, Hit &hit) {
-  float *sums = rdt_deep_sums<integers>(p, turn);
   const float rho2 = integers ? 0.0f : __ldcg((const float *)p.rho2);
   for (int row = (int)(warp * 32 + threadIdx.x % 32); row < p.m; row += (int)warps * 32) {
-    const rdt_place_of place = {row, -1, 1, p.n, 0, p.k};
     if constexpr (integers) {
-      const int d = __ldcg((const int *)sums + row);
-      sums[row] = 0.0f;
+      const rdt_place_of place = {row, -1, 1, p.n, 0, p.k};
+      unsigned *at = rdt_deep_sums(p, turn) + row;
+      const int d = (int)__ldcg(at);
+      *at = 0;
       if (d) rdt_complain_inline(p.verdict, RDT_CUDA_CERTAIN, place, (float)d, 0.0f, 0.0f, 0.0f);
       if constexpr (Hit::on) hit.bound_of_row(place, 0.0);
     } else {
-      const float4 v = __ldcg((const float4 *)sums + row);
-      ((float4 *)sums)[row] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      rdt_wide_judge(p, place, rho2, rdt_wide_row{v.x, v.y, v.z, v.w}, hit);
+      rdt_wide_compare_row(p, turn, row, rho2, hit);
     }
   }
 }

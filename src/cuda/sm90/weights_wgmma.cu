@@ -25,17 +25,14 @@ RDT_DEVICE bool split(const rdt_type_bf16 *, double rest, uint16_t (&part)[RDT_W
   return true;
 }
 
-/* A block for each row, and each set of columns: those of a tile (8 p.fragments), or all where there is one. side: B's
- * rows lie side by side. */
-template <class T, bool side>
-static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ rdt_weights_args p) {
+/* The signed sum of a row of B, and of squares, of columns first..end; one: the number in a column. By a block, for its
+ * thread 0. */
+template <class T, class One>
+RDT_DEVICE double2 sums_of(int first, int end, int width, One one) {
   __shared__ double warps[2][8];
-  const int row = (int)blockIdx.x, set = (int)blockIdx.y, width = 8 * p.fragments, sets = (int)gridDim.y,
-            end = sets > 1 ? min(p.n, (set + 1) * width) : p.n, whole = (p.k + 63) / 64 * 64;
-  const uint16_t *b = (const uint16_t *)p.b;
   double sum = 0.0, squares = 0.0;
-  for (int j = set * width + (int)threadIdx.x; j < end; j += 256) {
-    const float x = T::wide(b[side ? row * p.ldb + j : j * p.ldb + row]).x;
+  for (int j = first + (int)threadIdx.x; j < end; j += 256) {
+    const float x = one(j);
     const float size = x != 0.0f ? fmaxf(fabsf(x), T::least) : 0.0f;
     sum += rdt_wide_sign(j, width) ? -(double)x : (double)x;
     squares += x != x ? (double)x : (double)size * (double)size;
@@ -46,8 +43,23 @@ static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ 
   }
   if (threadIdx.x % 32 == 0) warps[0][threadIdx.x / 32] = sum, warps[1][threadIdx.x / 32] = squares;
   __syncthreads();
+  if (threadIdx.x == 0)
+    for (int w = 1; w < 8; w++) sum += warps[0][w], squares += warps[1][w];
+  return make_double2(sum, squares);
+}
+
+/* A block for each row, and each set of columns: those of a tile (8 p.fragments), or all where there is one. side: B's
+ * rows lie side by side. */
+template <class T, bool side>
+static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ rdt_weights_args p) {
+  const int row = (int)blockIdx.x, set = (int)blockIdx.y, width = 8 * p.fragments, sets = (int)gridDim.y,
+            end = sets > 1 ? min(p.n, (set + 1) * width) : p.n, whole = (p.k + 63) / 64 * 64;
+  const uint16_t *b = (const uint16_t *)p.b;
+  const double2 all =
+      sums_of<T>(set * width, end, width, [&](int j) { return T::wide(b[side ? row * p.ldb + j : j * p.ldb + row]).x; });
+  const double sum = all.x;
+  double squares = all.y;
   if (threadIdx.x != 0) return;
-  for (int w = 1; w < 8; w++) sum += warps[0][w], squares += warps[1][w];
   uint16_t part[RDT_WGMMA_SUMS];
   for (int i = 0; i < RDT_WGMMA_SUMS; i++)
     part[i] = (uint16_t)T::narrow(rdt_mma_sign((unsigned)(RDT_WGMMA_SUMS * row + i)) ? -1.0f : 1.0f, 0.0f);
@@ -118,25 +130,12 @@ struct deep_f8 {
 /* A block for each row of B, whose columns lie side by side. */
 template <class T>
 static __global__ void __launch_bounds__(256) deep_rows(const __grid_constant__ rdt_weights_args p) {
-  __shared__ double warps[2][8];
   typedef typename T::element element;
   const int row = (int)blockIdx.x, width = 8 * p.fragments, each = 128 / (int)sizeof(element),
             whole = (p.k + each - 1) / each * each;
-  double sum = 0.0, squares = 0.0;
-  for (int j = (int)threadIdx.x; j < p.n; j += 256) {
-    const float x = T::wide(((const element *)p.b)[j * p.ldb + row]);
-    const float size = x != 0.0f ? fmaxf(fabsf(x), T::least) : 0.0f;
-    sum += rdt_wide_sign(j, width) ? -(double)x : (double)x;
-    squares += x != x ? (double)x : (double)size * (double)size;
-  }
-  for (int d = 16; d > 0; d /= 2) {
-    sum += __shfl_down_sync(0xffffffffu, sum, d);
-    squares += __shfl_down_sync(0xffffffffu, squares, d);
-  }
-  if (threadIdx.x % 32 == 0) warps[0][threadIdx.x / 32] = sum, warps[1][threadIdx.x / 32] = squares;
-  __syncthreads();
+  const double2 all = sums_of<T>(0, p.n, width, [&](int j) { return T::wide(((const element *)p.b)[j * p.ldb + row]); });
+  const double sum = all.x, squares = all.y;
   if (threadIdx.x != 0) return;
-  for (int w = 1; w < 8; w++) sum += warps[0][w], squares += warps[1][w];
   element part[RDT_WGMMA_SUMS];
   if constexpr (!T::exact)
     for (int i = 0; i < RDT_WGMMA_SUMS; i++) part[i] = T::sign(rdt_mma_sign((unsigned)(RDT_WGMMA_SUMS * row + i)) != 0);
