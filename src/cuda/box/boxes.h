@@ -92,6 +92,13 @@ rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t
 rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b);
 unsigned rdt_box_wide_reads(const rdt_box_wide *b);
+/* For tests: another of the tiles there are, by so many blocks that share k, with the weights that it was created with;
+ * a launch with a fault (sm90/fused_wgmma.h), which lies on the device, by the injecting instantiation. */
+struct rdt_mma_hit;
+rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
+                            void *stream, rdt_reason *why);
+rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, struct rdt_mma_hit *hit, void *stream,
+                               rdt_reason *why);
 void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column);
 const char *rdt_box_wide_kernel(const rdt_box_wide *b);
 rdt_cuda_verdict *rdt_box_wide_verdict(const rdt_box_wide *b);

@@ -422,9 +422,8 @@ rdt_status rdt_box_fused_create(const rdt_cuda_device *d, const rdt_problem *p, 
 
 /* ---- running ---- */
 
-rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void *args, int rows, int columns,
+rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, int rows, int columns,
                                int threads, int shared, const char *name, void *stream, rdt_reason *why) {
-  void *arguments[] = {args};
   cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
                                .val = {.programmaticStreamSerializationAllowed = 1}};
   const cudaLaunchConfig_t config = {
@@ -446,7 +445,9 @@ rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, v
     if (!rdt_box_aligned(data[i]))
       return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
   const rdt_fused_kernel *k = b->kernel;
-  return rdt_box_fused_start(&a, code_of(b, k), &a, k->rows, k->columns, k->threads, k->shared, k->name, stream, why);
+  void *arguments[] = {&a};
+  return rdt_box_fused_start(&a, code_of(b, k), arguments, k->rows, k->columns, k->threads, k->shared, k->name, stream,
+                             why);
 }
 
 static unsigned check_blocks(const rdt_box_fused *b) {

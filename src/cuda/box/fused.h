@@ -16,8 +16,8 @@ typedef struct rdt_fused_weights {
 rdt_fused_weights rdt_box_fused_weights(const rdt_problem *p);
 
 /* Asynchronous: a's tiles of so many rows and columns, a block each, whose launch may begin while the one before it
- * ends; args: what this kernel takes. */
-rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void *args, int rows, int columns,
+ * ends; arguments: what this kernel takes. */
+rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, int rows, int columns,
                                int threads, int shared, const char *name, void *stream, rdt_reason *why);
 
 #endif

@@ -261,6 +261,13 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
   return RDT_OK;
 }
 
+rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
+                            void *stream, rdt_reason *why) {
+  RDT_TRY(use(b, d, &rdt_fused_wide_kernels[tile], splits, weights, stream, why));
+  split(b, d, splits, false);
+  return rdt_cuda_wait(stream, why);
+}
+
 static rdt_status bounded(const rdt_box_wide *b, rdt_reason *why) { /* weights whose sums are finite */
   const size_t tiles = (size_t)parts_of(b, b->kernel);
   float *rho2 = rdt_alloc(tiles * sizeof *rho2, 1);
@@ -337,7 +344,8 @@ rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, b
 
 /* ---- running ---- */
 
-rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why) {
+static rdt_status start(const rdt_box_wide *b, const rdt_operands *o, const void *code, rdt_mma_hit *hit, void *stream,
+                        rdt_reason *why) {
   rdt_fused_wide_args a = b->args;
   rdt_fused_args *f = &a.f;
   const rdt_fused_wide_kernel *k = b->kernel;
@@ -350,7 +358,22 @@ rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, voi
   RDT_TRY(f->plain ? map_rows(&a.a, b->type, f->x, f->k, f->m, f->pixel, k->rows, why)
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
   if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, k->rows, why));
-  return rdt_box_fused_start(f, code_of(b, k), &a, k->rows, k->columns, k->threads, b->shared, k->name, stream, why);
+  void *arguments[] = {&a, &hit};
+  return rdt_box_fused_start(f, code, arguments, k->rows, k->columns, k->threads, b->shared, k->name, stream, why);
+}
+
+rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why) {
+  return start(b, o, code_of(b, b->kernel), NULL, stream, why);
+}
+
+rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, struct rdt_mma_hit *hit, void *stream,
+                               rdt_reason *why) {
+  const void *code = rdt_fused_wide_inject[b->kernel - rdt_fused_wide_kernels];
+  if (!b->protect || b->type != RDT_F16 || code_of(b, b->kernel) != b->kernel->code[0][1][RDT_FUSED_WIDE_BOUND])
+    return refuse(why, "fused kernels with faults are of f16, checked, with Relu at most");
+  RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, b->shared),
+                          b->kernel->name, why));
+  return start(b, o, code, hit, stream, why);
 }
 
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {

@@ -4,7 +4,7 @@
 template <class T, class Tile, int ends>
 static __global__ void __launch_bounds__(Tile::threads + Tile::loaders, Tile::blocks)
     fused(const __grid_constant__ rdt_fused_wide_args g) {
-  rdt_fused_wide<T, Tile, ends>(g);
+  rdt_fused_wide<T, Tile, ends>(g, rdt_no_hit{});
 }
 
 #define CODE(T, check, ends, ...) (const void *)fused<rdt_type_##T, rdt_fused_wide_tile<__VA_ARGS__, check>, ends>

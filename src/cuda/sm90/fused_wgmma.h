@@ -45,6 +45,16 @@ typedef struct rdt_fused_wide_kernel {
 } rdt_fused_wide_kernel;
 extern const rdt_fused_wide_kernel rdt_fused_wide_kernels[];
 extern const int rdt_fused_wide_count;
+/* Where rdt_mma_hit's columns say which: bytes of A or of the weights, as the tensor cores find them in shared memory
+ * (FRAGMENT); what a result is made of, as the stores take it, or the result (REDUCED); squares of the sums, or of the
+ * inputs (BOUND). */
+enum { RDT_FUSED_HIT_A, RDT_FUSED_HIT_WEIGHTS, RDT_FUSED_HIT_TAKEN = 0, RDT_FUSED_HIT_STORED };
+/* (args, rdt_mma_hit *): the same of f16, checked, with relu at most, and with a fault: of a sum of a thread of a block
+ * after a stage of k (ACCUM; those that check others too), of every warp of a multiprocessor; of an operand; between a
+ * sum and its store; of a bound. fragment: a thread's sum, or of a byte of an
+ * operand 128 times its row in the stage, and its place there. before, after: words of operands as integers. bound: of
+ * the row of the element, in its part. */
+extern const void *const rdt_fused_wide_inject[];
 
 /* Weights, packed: [part of a column tile][its columns, and those that check them][k], zeros beyond the last filter. */
 typedef struct rdt_fused_pack_args {

@@ -31,9 +31,9 @@ struct rdt_fused_wide_tile {
 /* ---- the check ---- */
 
 /* Where sums are too far apart for their own size: what the inputs allow. By the threads that have the row. */
-template <class T>
+template <class T, class Hit>
 static __device__ __noinline__ void rdt_fused_doubt(const rdt_fused_wide_args &g, int row, int part, int columns,
-                                                    float s, float c2, float e) {
+                                                    float s, float c2, float e, Hit hit) {
   constexpr int lanes = 4;
   const rdt_fused_args &p = g.f;
   const int lane = (int)threadIdx.x % lanes, first = (int)threadIdx.x % 32 / lanes * lanes;
@@ -66,7 +66,9 @@ static __device__ __noinline__ void rdt_fused_doubt(const rdt_fused_wide_args &g
   }
   for (int d = 1; d < lanes; d *= 2) a2 += __shfl_xor_sync(mask, a2, d);
   a2 += g.bound.a2_floor;
+  if constexpr (Hit::on) a2 = hit.squares(1, row, part, a2);
   const int complaint = rdt_judge_sums(g.bound, s, c2, e, a2, a2 * __ldcg(g.rho2 + part), &tau2, &tau0);
+  if constexpr (Hit::on) hit.bound_of(row, part, tau2);
   const int column = part * columns;
   if (complaint && lane == 0)
     rdt_complain_inline(g.verdict, complaint, rdt_place_of{row, column, 1, min(columns, p.n - column), 0, p.k}, s, e,
@@ -190,8 +192,8 @@ RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, bool relu, const float
 
 /* Stores the tile: a thread has eight neighbours of a row at a time, of which half of the threads take the second four
  * first: banks differ for all that load at once. What is added lies as TMA left it, 64 columns after the other. */
-template <class T, class Tile, int ends, bool more>
-RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t biases, uint32_t residual) {
+template <class T, class Tile, int ends, bool more, class Hit>
+RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t biases, uint32_t residual, Hit hit) {
   constexpr uint32_t lanes = Tile::BN / 8, rows = Tile::threads / lanes, turns = Tile::BM / rows;
   constexpr int together = ends == RDT_FUSED_WIDE_ANY ? 1 : turns < 4 ? turns : 4;
   static_assert(rows % 8 == 0 && turns % together == 0, "rows of a thread are swizzled alike");
@@ -213,6 +215,9 @@ RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t bi
       const uint32_t from = at + 4u * (turn + i) * rows * Tile::pitch;
       rdt_load_shared(v[i][0], from + first), rdt_load_shared(v[i][1], from + other);
       if (more) rdt_load_shared(r[i], added + (turn + i) * rows * 128);
+      if constexpr (Hit::on)
+        for (int j = 0; j < 2; j++)
+          hit.taken(blockIdx.y * Tile::BM + r0 + (turn + i) * rows, column + (swapped ? 4 - 4 * j : 4 * j), v[i][j]);
     }
 #pragma unroll
     for (int i = 0; i < together; i++) {
@@ -220,7 +225,8 @@ RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t bi
       if (more) low = make_uint2(r[i][0], r[i][1]), high = make_uint2(r[i][2], r[i][3]);
       const uint2 y0 = rdt_wide_finish<T, ends, more>(p, relu, v[i][0], bias[0], swapped ? high : low);
       const uint2 y1 = rdt_wide_finish<T, ends, more>(p, relu, v[i][1], bias[1], swapped ? low : high);
-      const uint4 y = swapped ? make_uint4(y1.x, y1.y, y0.x, y0.y) : make_uint4(y0.x, y0.y, y1.x, y1.y);
+      uint4 y = swapped ? make_uint4(y1.x, y1.y, y0.x, y0.y) : make_uint4(y0.x, y0.y, y1.x, y1.y);
+      if constexpr (Hit::on) hit.stored(blockIdx.y * Tile::BM + r0 + (turn + i) * rows, column, y);
       if ((int)((turn + i) * rows) < left) *(uint4 *)(to + (int64_t)((turn + i) * rows) * p.ldo) = y;
     }
   }
@@ -237,10 +243,10 @@ RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column
 
 /* Rows against the columns that check them, c, as they were multiplied; and all that follows once more, of which the
  * bit-sums are formed. */
-template <class T, class Tile, int ends, bool more>
+template <class T, class Tile, int ends, bool more, class Hit>
 RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
-                                const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t biases,
-                                uint32_t residual) {
+                                const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t biases, uint32_t residual,
+                                Hit hit) {
   constexpr uint32_t count = Tile::part / 8;
   const rdt_fused_args &p = g.f;
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4, part = warp / 4 / Tile::high;
@@ -297,18 +303,20 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[T
     }
 #pragma unroll
   for (int h = 0; h < 2; h++) { /* the first of the four has them */
+    if constexpr (Hit::on) c2[h] = hit.squares(0, row + 8 * h, tile, c2[h]);
     const float x = c[4 * count + 2 * h], y = c[4 * count + 2 * h + 1];
     const float check[4] = {x, y, T::most > 1e6f ? __shfl_down_sync(0xffffffffu, x, 1) : 0.0f, 0.0f};
     e[h] = T::expected(check);
     const float d = sum[h] - e[h];
     bad[h] = t == 0 && !(d * d <= g.clearly * c2[h] && c2[h] < __int_as_float(0x7f800000));
+    if constexpr (Hit::on) bad[h] |= t == 0 && hit.watches(row + 8 * h, tile);
   }
   if (__builtin_expect(__any_sync(0xffffffffu, bad[0] || bad[1]), 0)) {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       const float its = __shfl_sync(0xffffffffu, e[h], (int)(lane - t));
       if (__shfl_sync(0xffffffffu, (int)bad[h], (int)(lane - t)))
-        rdt_fused_doubt<T>(g, row + 8 * h, tile, Tile::part, sum[h], c2[h], its);
+        rdt_fused_doubt<T>(g, row + 8 * h, tile, Tile::part, sum[h], c2[h], its, hit);
       __syncwarp();
     }
   }
@@ -447,16 +455,17 @@ RDT_DEVICE void rdt_wide_multiply(float (&c)[Tile::wide / 2], uint32_t a, uint32
   rdt_wgmma_commit();
 }
 
-template <class T, class Tile, int ends, bool more>
+template <class T, class Tile, int ends, bool more, class Hit>
 RDT_DEVICE void rdt_wide_end(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
-                             const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t residual) {
+                             const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t residual, Hit hit) {
   const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
-  rdt_wide_put<T, Tile, ends, more>(g.f, sums, biases, residual);
-  if constexpr (Tile::check) rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual);
+  rdt_wide_put<T, Tile, ends, more>(g.f, sums, biases, residual, hit);
+  if constexpr (Tile::check)
+    rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual, hit);
 }
 
-template <class T, class Tile, int ends>
-RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
+template <class T, class Tile, int ends, class Hit>
+RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(1024) unsigned char memory[];
   typedef typename rdt_fused_format<T>::type format;
@@ -515,6 +524,11 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
     const uint32_t a = stage + (uint32_t)(high * Tile::piece),
                    b = stage + (uint32_t)(Tile::a_bytes + part * Tile::b_piece);
     rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
+    if constexpr (Hit::on) {
+      hit.operand(round, stage, stage + Tile::a_bytes);
+      rdt_tma_fence();
+      rdt_bar_sync(1, Tile::threads);
+    }
     if (Tile::check && loaded.at(round)) {
       rdt_wgmma_begin();
       loaded.sum(round, a, tables);
@@ -522,6 +536,11 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
     } else {
       rdt_wgmma_begin();
       rdt_wide_multiply<format, Tile>(c, a, b, round);
+    }
+    if constexpr (Hit::on) {
+      rdt_wgmma_wait<0>();
+      rdt_wgmma_keep(c);
+      hit.accumulators(round, c);
     }
     if (round > 0) rdt_wgmma_wait<1>();
     if (round > 0) {
@@ -564,9 +583,9 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g) {
   __syncthreads();
   if (p.residual) {
     rdt_mbarrier_wait(added, 0);
-    rdt_wide_end<T, Tile, ends, true>(g, c, loaded, shared, residual);
+    rdt_wide_end<T, Tile, ends, true>(g, c, loaded, shared, residual, hit);
   } else {
-    rdt_wide_end<T, Tile, ends, false>(g, c, loaded, shared, residual);
+    rdt_wide_end<T, Tile, ends, false>(g, c, loaded, shared, residual, hit);
   }
 #endif
 }
