@@ -29,9 +29,25 @@ static const char *in_folder(const char *name) {
   return path[turn];
 }
 
-typedef enum source { MAPPED, COPIED, SCALED, INSIDE, SOURCES } source; /* where the numbers come from */
+typedef enum source { MAPPED, COPIED, SCALED, INSIDE, JOINED, SOURCES } source; /* where the numbers come from */
 
-/* y = x W: W in a file of its own, there at an odd place, there and scaled by a BatchNormalization, in the model. */
+/* x W and x V, in a file of their own one behind the other, go to a product alone: their rows become one's. */
+static void add_halves(util_onnx *m) {
+  char place[32];
+  snprintf(place, sizeof place, "%zu", sizeof weight / 2);
+  Onnx__TensorProto *w = util_onnx_initializer(m, "W", RDT_F32, 2, SHAPE(ROWS, COLS / 2), weight);
+  Onnx__TensorProto *v = util_onnx_initializer(m, "V", RDT_F32, 2, SHAPE(ROWS, COLS / 2), weight + COUNT / 2);
+  util_onnx_external(w, "w.bin", "0", NULL);
+  util_onnx_external(v, "w.bin", place, NULL);
+  util_onnx_node(m, "MatMul", "first", "x W", "a", NULL);
+  util_onnx_node(m, "MatMul", "second", "x V", "b", NULL);
+  util_onnx_node(m, "Transpose", "turn", "b", "t", NULL);
+  util_onnx_node(m, "MatMul", "both", "a t", "y", NULL);
+  util_onnx_output(m, "y", RDT_F32, 2, SHAPE(3, 3));
+}
+
+/* y = x W: W in a file of its own, there at an odd place, there and scaled by a BatchNormalization, in the model;
+ * joined of two halves. */
 static rdt_graph *load(source from, int *v) {
   static const float ones[COLS] = {[0 ... COLS - 1] = 1}, halves[COLS] = {[0 ... COLS - 1] = 0.5f}, zeros[COLS] = {0};
   util_onnx m;
@@ -45,9 +61,14 @@ static rdt_graph *load(source from, int *v) {
   assert_int_equal(fclose(f), 0);
   util_onnx_init(&m, 13);
   util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(3, ROWS));
-  Onnx__TensorProto *w = util_onnx_initializer(&m, "W", RDT_F32, 2, SHAPE(ROWS, COLS), weight);
-  if (from != INSIDE) util_onnx_external(w, "w.bin", from == COPIED ? "3" : "0", NULL);
-  util_onnx_node(&m, "Gemm", "gemm", "x W", from == SCALED ? "h" : "y", NULL);
+  if (from == JOINED) {
+    add_halves(&m);
+  } else {
+    Onnx__TensorProto *w = util_onnx_initializer(&m, "W", RDT_F32, 2, SHAPE(ROWS, COLS), weight);
+    if (from != INSIDE) util_onnx_external(w, "w.bin", from == COPIED ? "3" : "0", NULL);
+    util_onnx_node(&m, "Gemm", "gemm", "x W", from == SCALED ? "h" : "y", NULL);
+    util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(3, COLS));
+  }
   if (from == SCALED) {
     util_onnx_initializer(&m, "gain", RDT_F32, 1, SHAPE(COLS), halves);
     util_onnx_initializer(&m, "shift", RDT_F32, 1, SHAPE(COLS), zeros);
@@ -55,7 +76,6 @@ static rdt_graph *load(source from, int *v) {
     util_onnx_initializer(&m, "var", RDT_F32, 1, SHAPE(COLS), ones);
     util_onnx_node(&m, "BatchNormalization", "bn", "h gain shift mean var", "y", NULL);
   }
-  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(3, COLS));
   util_onnx_save(&m, in_folder("m.onnx"));
   util_onnx_clear(&m);
   if (rdt_graph_load(in_folder("m.onnx"), 2, &g, &why) != RDT_OK) fail_msg("%s", why.text);
@@ -86,6 +106,9 @@ static void rotten_tiles_are_named_and_made_again(void **state) {
     assert_non_null(before);
     memcpy(before, w, sizeof weight);
     assert_true(rdt_constant_is_good(g, v));
+    if (from == JOINED) /* a row of the one, then a row of the other */
+      for (int i = 0; i < COUNT; i++)
+        assert_true(w[i] == weight[i / COLS * (COLS / 2) + i % (COLS / 2) + (i % COLS >= COLS / 2 ? COUNT / 2 : 0)]);
     w[TILE + 7] = 1e30f; /* two elements of the second tile, one of the last */
     w[TILE + 9] = -before[TILE + 9];
     w[COUNT - 1] += 1;
@@ -131,14 +154,16 @@ static void rotten_sums_are_made_again(void **state) {
 /* Nothing to make it from: it is said, and never good. */
 static void a_changed_file_restores_nothing(void **state) {
   (void)state;
-  for (source from = 0; from < INSIDE; from++) {
+  for (source from = 0; from < SOURCES; from++) {
     int v;
+    if (from == INSIDE) continue;
     rdt_graph *g = load(from, &v);
     rdt_rot rot;
     rdt_reason why;
     const int file = open(in_folder("w.bin"), O_WRONLY);
     assert_true(file >= 0);
-    assert_int_equal(pwrite(file, "changed!", 8, TILE * 4 + 64), 8);
+    for (size_t at = TILE * 4 + 64; at < sizeof weight; at += sizeof weight / 2) /* of each half */
+      assert_int_equal(pwrite(file, "changed!", 8, (off_t)at), 8);
     assert_int_equal(close(file), 0);
     data_of(g, v)[TILE + 7] = 1e30f;
     assert_int_equal(rdt_constant_restore(g, v, &rot, &why), RDT_ERR_FAULT);

@@ -8,6 +8,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "check/tolerance.h"
 #include "core/memory.h"
@@ -47,7 +48,7 @@ static void same_as_unfused(util_onnx *m, const char *labels, const char *interm
   while ((name = strtok_r(rest, " ", &rest))) util_onnx_output(m, name, RDT_F32, -1, NULL);
   free(copy);
   g = util_graph_load(m);
-  assert_true(g->n_nodes > fused);
+  assert_true(g->n_nodes != fused); /* products that were joined leave views behind */
   rdt_tensor z = util_graph_run(g, x, n_x, 0);
   assert_true(rdt_tensor_same_shape(&y, &z));
   double most = 0.0;
@@ -457,6 +458,89 @@ static void test_scaled_product(void **state) {
   expect_labels(&m, "Conv Div");
 }
 
+/* Queries, keys and values of x (2 x 5 x 16), so many columns of each, by heads of 8; what the second argument says
+ * stands behind the keys' product. */
+static void attention(util_onnx *m, const int64_t (*shapes)[2], const char *keys) {
+  static const int64_t split[4] = {0, 0, -1, 8}, x[3] = {-1, 5, 16};
+  char in[64], out[16];
+  util_onnx_init(m, 17);
+  util_onnx_input(m, "x", RDT_F32, 3, x);
+  util_onnx_initializer(m, "split", RDT_S64, 1, SHAPE(4), split);
+  for (int i = 0; i < 3; i++) {
+    const char c = "qkv"[i];
+    snprintf(out, sizeof out, "w%c", c);
+    constant(m, out, 2, shapes[i], 21 + (uint64_t)i);
+    snprintf(out, sizeof out, "b%c", c);
+    constant(m, out, 1, &shapes[i][1], 31 + (uint64_t)i);
+    snprintf(in, sizeof in, "x w%c", c), snprintf(out, sizeof out, "p%c", c);
+    util_onnx_node(m, "MatMul", (const char *[]){"layer/query/MatMul", "layer/key/MatMul", "layer/value/MatMul"}[i], in,
+                   out, NULL);
+    snprintf(in, sizeof in, "p%c b%c", c, c), snprintf(out, sizeof out, i == 1 && keys ? "n%c" : "s%c", c);
+    util_onnx_node(m, "Add", NULL, in, out, NULL);
+    if (i == 1 && keys) util_onnx_node(m, keys, NULL, "nk", "sk", NULL);
+    snprintf(in, sizeof in, "s%c split", c), snprintf(out, sizeof out, "r%c", c);
+    util_onnx_node(m, "Reshape", NULL, in, out, NULL);
+    snprintf(in, sizeof in, "r%c", c), snprintf(out, sizeof out, "%c", c);
+    util_onnx_node(
+        m, "Transpose", NULL, in, out,
+        i == 1 ? UTIL_ATTRS(UTIL_INTS("perm", 4, 0, 2, 3, 1)) : UTIL_ATTRS(UTIL_INTS("perm", 4, 0, 2, 1, 3)));
+  }
+  util_onnx_node(m, "MatMul", "scores", "q k", "s", NULL);
+  util_onnx_node(m, "Softmax", "weights", "s", "w", NULL);
+  util_onnx_node(m, "MatMul", "mix", "w v", "y", NULL);
+  util_onnx_output(m, "y", RDT_F32, -1, NULL);
+}
+
+static const char *apart =
+    "MatMul+Add Reshape Transpose MatMul+Add Reshape Transpose MatMul+Add Reshape Transpose "
+    "MatMul Softmax MatMul";
+
+/* Products of one input become one, whose columns are read where they lie; nothing is copied. */
+static void test_joined(void **state) {
+  (void)state;
+  static float data[2 * 5 * 16];
+  static const int64_t alike[3][2] = {{16, 16}, {16, 16}, {16, 16}}, shape[3] = {2, 5, 16};
+  util_fill(data, 2 * 5 * 16, 5);
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 3, shape);
+  util_onnx m;
+  attention(&m, alike, NULL);
+  rdt_graph *g = util_graph_load(&m);
+  assert_string_equal(g->nodes[0].name, "layer/{query,key,value}/MatMul");
+  assert_string_equal(g->nodes[1].name, "layer/query/MatMul");
+  rdt_layout l = {0};
+  rdt_reason why;
+  assert_int_equal(rdt_layout_init(&l, g, &why), RDT_OK);
+  if (rdt_graph_infer(g, &x, 1, &l, &why) != RDT_OK) fail_msg("%s", why.text);
+  for (int i = 0; i < g->n_nodes; i++)
+    if (strcmp(g->nodes[i].label, "Split") == 0 || strcmp(g->nodes[i].label, "Reshape") == 0)
+      assert_int_equal(l.alias[g->nodes[i].out[0]], g->nodes[0].out[0]);
+  rdt_layout_clear(&l);
+  rdt_graph_free(g);
+  same_as_unfused(&m,
+                  "3x MatMul+Add Split Reshape Transpose Split Reshape Transpose Split Reshape Transpose "
+                  "MatMul Softmax MatMul",
+                  "sq sk sv", &x, 1);
+}
+
+/* None whose columns somebody wants side by side, or whose weights others read. */
+static void test_joined_or_not(void **state) {
+  (void)state;
+  static const int64_t alike[3][2] = {{16, 16}, {16, 16}, {16, 16}};
+  util_onnx m;
+  attention(&m, alike, "Softmax"); /* which takes rows that lie side by side */
+  expect_labels(&m,
+                "2x MatMul+Add Split Reshape Transpose MatMul+Add Softmax Reshape Transpose Split Reshape Transpose "
+                "MatMul Softmax MatMul");
+  attention(&m, alike, NULL);
+  util_onnx_output(&m, "sk", RDT_F32, -1, NULL);
+  util_onnx_output(&m, "sq", RDT_F32, -1, NULL);
+  expect_labels(&m, apart);
+  attention(&m, alike, NULL);
+  util_onnx_output(&m, "wk", RDT_F32, -1, NULL);
+  util_onnx_output(&m, "wq", RDT_F32, -1, NULL);
+  expect_labels(&m, apart);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batchnorm_into_conv), cmocka_unit_test(test_batchnorm_into_gemm),
@@ -465,7 +549,8 @@ int main(void) {
       cmocka_unit_test(test_copies_of_constants), cmocka_unit_test(test_gelu),
       cmocka_unit_test(test_gelu_tanh),           cmocka_unit_test(test_times_itself),
       cmocka_unit_test(test_no_pattern),          cmocka_unit_test(test_activations),
-      cmocka_unit_test(test_scaled_product),
+      cmocka_unit_test(test_scaled_product),      cmocka_unit_test(test_joined),
+      cmocka_unit_test(test_joined_or_not),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

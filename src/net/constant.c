@@ -28,6 +28,11 @@ static const unsigned char *place_of(const rdt_graph *g, const rdt_origin *o) {
   return g->maps.list[o->map].data + o->offset;
 }
 
+/* Elements of a row that come from one part. */
+static int64_t part_columns(const rdt_value *c) {
+  return c->shape[c->rank - 1] / c->origin.n_parts;
+}
+
 /* ---- making ---- */
 
 /* n elements of one channel, or of n channels one after the other. */
@@ -43,9 +48,26 @@ static void scale_any(rdt_dtype dtype, const void *from, void *to, int64_t at, i
   for (int64_t i = 0; i < n; i++) rdt_store(to, dtype, at + i, rdt_load(from, dtype, at + i) * factor[one ? 0 : i]);
 }
 
-/* Elements first.. of c from what lies at from, which need not be aligned. */
-static void make_part(const rdt_value *c, const unsigned char *from, int64_t first, int64_t n, void *to) {
+/* Elements first.. of c, whose rows are those of its parts side by side. */
+static void join_part(const rdt_graph *g, const rdt_value *c, int64_t first, int64_t n, unsigned char *to) {
+  const int64_t size = (int64_t)rdt_dtype_size(c->dtype), columns = part_columns(c), length = c->shape[c->rank - 1];
+  for (int64_t i = 0, run; i < n; i += run) {
+    const int64_t row = (first + i) / length, at = (first + i) % length, column = at % columns;
+    const rdt_origin_part *part = &c->origin.parts[at / columns];
+    run = columns - column < n - i ? columns - column : n - i;
+    memcpy(to + i * size, g->maps.list[part->map].data + part->offset + (row * columns + column) * size,
+           (size_t)(run * size));
+  }
+}
+
+/* Elements first.. of c from what lies at from, which need not be aligned, or from its parts. */
+static void make_part(const rdt_graph *g, const rdt_value *c, const unsigned char *from, int64_t first, int64_t n,
+                      void *to) {
   const rdt_origin *o = &c->origin;
+  if (o->parts) {
+    join_part(g, c, first, n, to);
+    return;
+  }
   const size_t size = rdt_dtype_size(c->dtype);
   double aligned[PART];
   from += (size_t)first * size;
@@ -81,7 +103,8 @@ typedef struct made {
 } made;
 
 /* Makes a tile of c in data, or nowhere. */
-static made make_tile(const rdt_value *c, const unsigned char *from, unsigned char *data, int64_t tile, bool finite) {
+static made make_tile(const rdt_graph *g, const rdt_value *c, const unsigned char *from, unsigned char *data,
+                      int64_t tile, bool finite) {
   const size_t size = rdt_dtype_size(c->dtype);
   const int64_t begin = tile * (TILE / (int64_t)size), end = begin + (int64_t)(tile_bytes(c, tile) / size);
   double nowhere[PART];
@@ -89,7 +112,7 @@ static made make_tile(const rdt_value *c, const unsigned char *from, unsigned ch
   for (int64_t first = begin, n; first < end; first += n) {
     n = end - first < PART ? end - first : PART;
     void *to = data ? (void *)(data + (size_t)first * size) : (void *)nowhere;
-    make_part(c, from, first, n, to);
+    make_part(g, c, from, first, n, to);
     m.sum += rdt_bitsum_apart(to, (size_t)first * size, (size_t)n * size);
     if (finite) m.finite = m.finite && all_finite(c->dtype, to, n);
   }
@@ -104,7 +127,7 @@ static uint64_t make(const rdt_graph *g, const rdt_value *c, const unsigned char
   int bad = 0;
 #pragma omp parallel for num_threads(g->threads) reduction(+ : sum, bad) if (tiles > 1 && g->threads > 1)
   for (int64_t t = 0; t < tiles; t++) {
-    const made m = make_tile(c, from, data, t, finite != NULL);
+    const made m = make_tile(g, c, from, data, t, finite != NULL);
     sum += m.sum;
     bad += !m.finite;
     if (sums) sums[t] = m.sum;
@@ -150,6 +173,43 @@ rdt_status rdt_constant_scale(rdt_graph *g, int v, int from, double *factor, int
     c->data = data;
   else
     rdt_free(data);
+  return RDT_OK;
+}
+
+rdt_status rdt_constant_join(rdt_graph *g, int v, const int *from, int n, rdt_reason *why) {
+  rdt_value *c = &g->values[v];
+  const rdt_value *w = &g->values[from[0]];
+  const int64_t columns = w->shape[w->rank - 1];
+  bool placed = n * w->bytes >= least_lazy;
+  for (int i = 0; i < n; i++) placed = placed && g->values[from[i]].origin.map >= 0;
+  c->dtype = w->dtype;
+  c->typed = true;
+  c->rank = w->rank;
+  memcpy(c->shape, w->shape, sizeof c->shape);
+  c->shape[c->rank - 1] = n * columns;
+  c->bytes = (size_t)n * w->bytes;
+  c->producer = -1;
+  if (placed) {
+    rdt_origin_part *parts = rdt_alloc((size_t)n, sizeof *parts);
+    c->tile_sums = rdt_alloc((size_t)tiles_of(c), sizeof *c->tile_sums);
+    if (!parts || !c->tile_sums) {
+      rdt_free(parts);
+      return no_memory(c, why);
+    }
+    for (int i = 0; i < n; i++)
+      parts[i] = (rdt_origin_part){g->values[from[i]].origin.map, g->values[from[i]].origin.offset};
+    c->origin = (rdt_origin){.map = parts[0].map, .parts = parts, .n_parts = n};
+    c->bitsum = make(g, c, NULL, NULL, NULL, c->tile_sums);
+    c->lazy = true;
+    return (c->data = rdt_reserve(c->bytes)) ? RDT_OK : no_memory(c, why);
+  }
+  const size_t row = (size_t)columns * rdt_dtype_size(w->dtype);
+  unsigned char *data = rdt_alloc(c->bytes, 1);
+  if (!data) return no_memory(c, why);
+  for (size_t r = 0; r < w->bytes / row; r++)
+    for (int i = 0; i < n; i++)
+      memcpy(data + (r * (size_t)n + (size_t)i) * row, (const unsigned char *)g->values[from[i]].data + r * row, row);
+  c->data = data;
   return RDT_OK;
 }
 
@@ -252,14 +312,27 @@ static rdt_rot rot_of(const rdt_value *c, const rotten *r) {
   return rot;
 }
 
+/* What tile t is made of is read as the file has it. */
+static void refresh(rdt_graph *g, const rdt_value *c, int64_t t, int device) {
+  const rdt_origin *o = &c->origin;
+  if (!o->parts) {
+    rdt_map_refresh(&g->maps.list[o->map], o->offset + (size_t)t * TILE, tile_bytes(c, t), device);
+    return;
+  }
+  const size_t part = (size_t)part_columns(c) * rdt_dtype_size(c->dtype), row = part * (size_t)o->n_parts;
+  const size_t first = (size_t)t * TILE / row, end = ((size_t)t * TILE + tile_bytes(c, t) + row - 1) / row;
+  for (int i = 0; i < o->n_parts; i++)
+    rdt_map_refresh(&g->maps.list[o->parts[i].map], o->parts[i].offset + first * part, (end - first) * part, device);
+}
+
 /* Its bytes are in a file: whoever reads the map now reads them as they are there. */
 static bool make_from_file(rdt_graph *g, int v, const rotten *r) {
   const rdt_value *c = &g->values[v];
   for (int device = 0; device < 2; device++) {
     for (int64_t i = 0; i < r->n; i++) {
       const int64_t t = r->tile[i];
-      rdt_map_refresh(&g->maps.list[c->origin.map], c->origin.offset + (size_t)t * TILE, tile_bytes(c, t), device);
-      if (!c->origin.mapped) make_tile(c, place_of(g, &c->origin), c->data, t, false);
+      refresh(g, c, t, device);
+      if (!c->origin.mapped) make_tile(g, c, place_of(g, &c->origin), c->data, t, false);
     }
     if (rdt_constant_is_good(g, v)) return true;
   }

@@ -9,6 +9,9 @@
  * and v no constant, where a result is not finite. Takes factor. Where from lies in a file, v is lazy. */
 rdt_status rdt_constant_scale(rdt_graph *g, int v, int from, double *factor, int64_t channels, bool by_row,
                               bool *finite, rdt_reason *why);
+/* Makes v the rows of n constants of one shape and datatype, at least of rank 1, side by side. Where they all lie in
+ * files, v is lazy. */
+rdt_status rdt_constant_join(rdt_graph *g, int v, const int *from, int n, rdt_reason *why);
 /* The last step of loading: sums all constants; copies that only products and convolutions read, as weights, get lazy.
  */
 rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why);

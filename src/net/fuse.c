@@ -496,6 +496,7 @@ rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
     count_readers(&f);
     status = fuse_linear(&f);
   }
+  if (status == RDT_OK) status = rdt_graph_join_products(g, f.views, why);
   rdt_layout_clear(&layout);
   rdt_free(f.readers);
   return status;

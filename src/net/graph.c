@@ -62,10 +62,12 @@ static void free_data(rdt_value *c) {
     rdt_free(c->data);
   }
   rdt_free(c->origin.factor);
+  rdt_free(c->origin.parts);
   rdt_free(c->tile_sums);
   c->tile_sums = NULL;
   c->data = NULL;
   c->origin.factor = NULL;
+  c->origin.parts = NULL;
 }
 
 static void value_clear(rdt_value *v) {

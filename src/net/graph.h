@@ -5,6 +5,12 @@
 #include "core/problem.h"
 #include "net/maps.h"
 
+/* Where one of several constants of one shape lies. */
+typedef struct rdt_origin_part {
+  int map;
+  size_t offset;
+} rdt_origin_part;
+
 /* What the bits of a constant can be made of again. */
 typedef struct rdt_origin {
   int map; /* of the graph's maps; -1: of nothing but the whole file */
@@ -13,6 +19,9 @@ typedef struct rdt_origin {
   double *factor; /* of each channel, by which what lies there is multiplied; NULL: the same bits */
   int64_t channels;
   bool by_row; /* channels outermost; or innermost */
+  /* Its rows are made of a row of each of these; map is that of the first. NULL: it lies in one piece. */
+  rdt_origin_part *parts;
+  int n_parts;
 } rdt_origin;
 
 /* A tensor of the graph: an input, a constant (initializer, Constant node) or what a node produces. */

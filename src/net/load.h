@@ -22,6 +22,9 @@ rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why);
 rdt_status rdt_graph_find_patterns(rdt_graph *g, const int *readers, const rdt_tensor *views, rdt_reason *why);
 /* Makes normalisations that were written as their arithmetic one node again; views: shapes of all values. */
 rdt_status rdt_graph_match_norms(rdt_graph *g, const rdt_tensor *views, rdt_reason *why);
+/* Makes one product of several of the same input by constants of one shape, where their readers are products. views:
+ * shapes of what nodes write; NULL: nothing is done. After everything that fuses into products. */
+rdt_status rdt_graph_join_products(rdt_graph *g, const rdt_tensor *views, rdt_reason *why);
 /* Removes nodes and values that no output needs and numbers the rest without gaps. */
 rdt_status rdt_graph_compact(rdt_graph *g);
 /* Marks the values that must be known while planning. */
