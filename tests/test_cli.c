@@ -710,6 +710,7 @@ static int stop_with(int number, const char *const *argv) {
   const pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
+    signal(number, SIG_DFL); /* who starts tests in the background, or by nohup, has it ignored */
     if (!freopen("/dev/null", "w", stdout) || !freopen("err.txt", "w", stderr)) _exit(99);
     execv(UTIL_PROGRAM, (char *const *)argv);
     _exit(98);
