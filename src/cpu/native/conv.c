@@ -123,20 +123,12 @@ static rdt_status create_as(const rdt_problem *p, int threads, bool dot, void **
                                                                                                       \
   const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                                                \
                                         .op = RDT_KOP_CONV,                                           \
-                                        .isa = RDT_ISA_GENERIC,                                       \
-                                        .deterministic = true,                                        \
                                         .accept = accept_##NAME,                                      \
                                         .create = create_##NAME,                                      \
-                                        .run = rdt_native_run,                                        \
-                                        .run_inject = rdt_native_run_inject,                          \
                                         .fuses = RDT_FORM_ROWS | RDT_FORM_CHECKPOINTS,                \
                                         .accept_fused = accept_##NAME,                                \
-                                        .run_fused = rdt_native_run_fused,                            \
                                         .pack = pack,                                                 \
-                                        .packed = rdt_native_packed,                                  \
-                                        .scratch = rdt_native_scratch,                                \
-                                        .fixed = rdt_native_fixed,                                    \
-                                        .destroy = rdt_native_destroy}
+                                        RDT_NATIVE_ROW}
 
 ROW(conv_f32_native, RDT_NATIVE_REAL);
 ROW(conv_half_native, RDT_NATIVE_HALF);

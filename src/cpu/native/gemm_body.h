@@ -112,21 +112,13 @@ static rdt_status create_as(const rdt_problem *p, int threads, bool dot, void **
   }                                                                                                   \
   const rdt_kernel rdt_kernel_##NAME = {.name = #NAME,                                                \
                                         .op = RDT_KOP_GEMM,                                           \
-                                        .isa = RDT_ISA_GENERIC,                                       \
-                                        .deterministic = true,                                        \
                                         .accept = accept_##NAME,                                      \
                                         .create = create_##NAME,                                      \
-                                        .run = rdt_native_run,                                        \
-                                        .run_inject = rdt_native_run_inject,                          \
                                         .fuses = FORMS,                                               \
                                         .unit = rdt_native_unit,                                      \
                                         .accept_fused = accept_fused_##NAME,                          \
-                                        .run_fused = rdt_native_run_fused,                            \
                                         .pack = pack,                                                 \
-                                        .packed = rdt_native_packed,                                  \
-                                        .scratch = rdt_native_scratch,                                \
-                                        .fixed = rdt_native_fixed,                                    \
-                                        .destroy = rdt_native_destroy}
+                                        RDT_NATIVE_ROW}
 
 #if RDT_REAL == 64
 ROW(gemm_f64_native, RDT_NATIVE_REAL, FORMS);

@@ -148,5 +148,10 @@ void rdt_int8_packed(void *state, void **data, size_t *bytes, rdt_dtype *dtype);
 size_t rdt_int8_scratch(void *state, void *memory);
 void rdt_int8_destroy(void *state);
 rdt_status rdt_int8_fixed(void *state, rdt_vault *frame);
+/* What the rows of the table share. */
+#define RDT_INT8_ROW                                                                                              \
+  .isa = RDT_ISA_GENERIC, .deterministic = true, .run = rdt_int8_run, .run_inject = rdt_int8_run_inject,          \
+  .run_fused = rdt_int8_run_fused, .pack = rdt_int8_pack, .packed = rdt_int8_packed, .scratch = rdt_int8_scratch, \
+  .fixed = rdt_int8_fixed, .destroy = rdt_int8_destroy
 
 #endif

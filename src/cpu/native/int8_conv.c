@@ -71,17 +71,8 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
 
 const rdt_kernel rdt_kernel_conv_int8_native = {.name = "conv_int8_native",
                                                 .op = RDT_KOP_CONV,
-                                                .isa = RDT_ISA_GENERIC,
-                                                .deterministic = true,
                                                 .accept = accept,
                                                 .create = create,
-                                                .run = rdt_int8_run,
-                                                .run_inject = rdt_int8_run_inject,
                                                 .fuses = RDT_FORM_ROWS,
                                                 .accept_fused = accept,
-                                                .run_fused = rdt_int8_run_fused,
-                                                .pack = rdt_int8_pack,
-                                                .packed = rdt_int8_packed,
-                                                .scratch = rdt_int8_scratch,
-                                                .fixed = rdt_int8_fixed,
-                                                .destroy = rdt_int8_destroy};
+                                                RDT_INT8_ROW};

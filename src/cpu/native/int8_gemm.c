@@ -65,17 +65,8 @@ static rdt_status create(const rdt_problem *p, int threads, void **state, rdt_re
 
 const rdt_kernel rdt_kernel_gemm_int8_native = {.name = "gemm_int8_native",
                                                 .op = RDT_KOP_GEMM,
-                                                .isa = RDT_ISA_GENERIC,
-                                                .deterministic = true,
                                                 .accept = accept,
                                                 .create = create,
-                                                .run = rdt_int8_run,
-                                                .run_inject = rdt_int8_run_inject,
                                                 .fuses = FORMS,
                                                 .accept_fused = accept_fused,
-                                                .run_fused = rdt_int8_run_fused,
-                                                .pack = rdt_int8_pack,
-                                                .packed = rdt_int8_packed,
-                                                .scratch = rdt_int8_scratch,
-                                                .fixed = rdt_int8_fixed,
-                                                .destroy = rdt_int8_destroy};
+                                                RDT_INT8_ROW};

@@ -190,5 +190,10 @@ size_t rdt_native_scratch(void *state, void *memory);
 void rdt_native_destroy(void *state);
 void rdt_native_unit(int64_t size[2]);
 rdt_status rdt_native_fixed(void *state, rdt_vault *frame);
+/* What the rows of the table share. */
+#define RDT_NATIVE_ROW                                                                                       \
+  .isa = RDT_ISA_GENERIC, .deterministic = true, .run = rdt_native_run, .run_inject = rdt_native_run_inject, \
+  .run_fused = rdt_native_run_fused, .packed = rdt_native_packed, .scratch = rdt_native_scratch,             \
+  .fixed = rdt_native_fixed, .destroy = rdt_native_destroy
 
 #endif
