@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench_common.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "cuda/machine.h"
 #include "output.h"
@@ -18,8 +19,8 @@ static const struct {
   const char *cpu, *gpu; /* schemes; NULL: not there */
 } levels[] = {{"plain product", 13527795.0, "none", "none"},
               {"kernel", 54254158.0, NULL, "tmr-kernel"},
-              {"thread block", 1866731859.0, NULL, NULL},
-              {"several kernels along k", 2239077493.0, NULL, NULL},
+              {"thread block", 1866731859.0, NULL, "tmr-block"},
+              {"several kernels along k", 2239077493.0, NULL, "tmr-split"},
               {"cooperative groups", 5419873818.0, "tmr-sm", "tmr-sm"}};
 enum { LEVELS = sizeof levels / sizeof *levels };
 
@@ -155,6 +156,7 @@ static rdt_status make_device(device *d, const rdt_bench_tmr_job *job, rdt_reaso
   int index = 0;
   if (job->device) RDT_TRY(rdt_device_index(job->device, &index, why));
   RDT_TRY(rdt_machine_open(index, &d->m, why));
+  d->m->device.votes = job->votes;
   RDT_TRY(to_device(d->m, &d->in[0], s->m, s->k, &seed, why));
   RDT_TRY(to_device(d->m, &d->in[1], s->k, s->n, &seed, why));
   RDT_TRY(to_device(d->m, &d->out, s->m, s->n, &seed, why));
@@ -274,6 +276,7 @@ rdt_status rdt_bench_tmr(const rdt_bench_tmr_job *job, bool *differed, rdt_reaso
   rdt_bench_file file;
   char name[128] = "there is none";
   const bool wanted = !job->device || strcmp(job->device, "cpu") != 0;
+  if (job->output) RDT_TRY(rdt_file_try(job->output, why)); /* measuring takes long */
   if (!rdt_bench_file_open(&file, job->output)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   nothing(&gpu);
   rdt_status s = measure_host(job, &cpu, why);

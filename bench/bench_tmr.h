@@ -11,6 +11,7 @@
 typedef struct rdt_bench_tmr_job {
   const rdt_bench_shape *shape; /* NULL: of the CPU 1024 cubed, of a GPU 4096 cubed */
   int threads, trials;
+  int votes;          /* along k, of copies that vote within one launch; 0: as many as usual */
   const char *device; /* "cuda:N"; "cpu": no GPU's columns; NULL: of the first one, where there is one */
   rdt_bench_format format;
   const char *output;              /* a file; NULL: stdout */

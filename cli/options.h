@@ -37,6 +37,7 @@ typedef struct rdt_settings {
   bool resume;
   int64_t level, retest; /* of a screen; 0, -1: not given */
   int64_t avoid_sm;      /* -1: none */
+  int64_t checkpoints;   /* 0: not given */
   /* of products of files */
   const char *mem_limit, *strategy, *trace, *timeline;
   int64_t errors, unprotected, strassen, bench_m, bench_n, bench_k;

@@ -226,6 +226,31 @@ static rdt_status may_keep_off(const rdt_settings *settings, bool on_gpu, rdt_re
                   (int)settings->avoid_sm);
 }
 
+/* Schemes that a GPU has alone, and those that vote on the way. */
+static rdt_status votes_where(const rdt_settings *settings, bool on_gpu, rdt_reason *why) {
+  static const struct {
+    const char *name, *what;
+    bool on_the_way;
+  } schemes[] = {{"tmr-kernel", "three launches", false},
+                 {"tmr-block", "three copies within a kernel", true},
+                 {"tmr-split", "three launches for each share of k", true}};
+  const char *scheme = settings->scheme ? settings->scheme : "";
+  bool on_the_way = settings->require || strcmp(scheme, "tmr-sm") == 0;
+  for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+    if (strcmp(scheme, schemes[i].name) != 0) continue;
+    on_the_way = schemes[i].on_the_way;
+    if (!on_gpu)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "--scheme %s: %s on a GPU, --device cuda:N; on cores it is tmr-sm",
+                      scheme, schemes[i].what);
+  }
+  if (!settings->checkpoints || (on_gpu && on_the_way)) return RDT_OK;
+  return rdt_fail(
+      why, RDT_ERR_ARG,
+      "--checkpoints %d: votes on the way are of --scheme tmr-block, tmr-split or tmr-sm on a GPU, --device "
+      "cuda:N",
+      (int)settings->checkpoints);
+}
+
 static rdt_status keep_off(rdt_session *s, int64_t sm) {
   rdt_cuda_device *d = &s->ctx->machine->device;
   if (sm >= d->sms)
@@ -253,9 +278,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   const bool on_gpu = settings->device && strcmp(settings->device, "cpu") != 0;
   if (policy.permanent && settings->scheme && strcmp(settings->scheme, "auto") != 0)
     return rdt_fail(&s->why, RDT_ERR_ARG, "--require permanent chooses the scheme: leave --scheme out");
-  if (settings->scheme && strcmp(settings->scheme, "tmr-kernel") == 0 && !on_gpu)
-    return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
-                    "--scheme tmr-kernel: three launches on a GPU, --device cuda:N; on cores it is tmr-sm");
+  RDT_TRY(votes_where(settings, on_gpu, &s->why));
   RDT_TRY(may_keep_off(settings, on_gpu, &s->why));
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
@@ -264,6 +287,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);
   if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm));
+  if (settings->checkpoints) s->ctx->machine->device.votes = (int)settings->checkpoints;
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

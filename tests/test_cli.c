@@ -235,15 +235,24 @@ static void test_require(void **state) {
   util_cli_expect(util_cli(RUN SOME "--device cuda:0 --avoid-sm 3"), 2, "only copies keep off");
   util_cli_expect(util_cli(RUN SOME "--device cuda:0 --scheme row --avoid-sm 3"), 2, "only copies keep off");
   util_cli_expect(util_cli(RUN SOME "--scheme tmr-kernel"), 2, "--device cuda:N");
+  util_cli_expect(util_cli(RUN SOME "--scheme tmr-block"), 2, "--device cuda:N");
+  util_cli_expect(util_cli(RUN SOME "--scheme tmr-split"), 2, "three launches for each share of k on a GPU");
+  util_cli_expect(util_cli(RUN SOME "--device cuda:0 --scheme tmr-kernel --checkpoints 4"), 2, "votes on the way");
+  util_cli_expect(util_cli(RUN SOME "--scheme tmr-sm --checkpoints 4"), 2, "votes on the way");
+  util_cli_expect(util_cli(RUN SOME "--device cuda:0 --scheme row --checkpoints 4"), 2, "votes on the way");
   util_cli_expect(util_cli(RUN SOME "--require cold"), 2, "permanent");
 }
 
 /* The published levels of three copies, and what this CPU has of them. */
 static void test_bench_tmr(void **state) {
   (void)state;
-  util_cli_expect(util_cli("bench tmr --mnk 96:64:80 --trials 3 --device cpu"), 0, "| thread block | 1867 | 137.99 |");
-  util_cli_expect(0, 0, "| cooperative groups | 5420 | 400.65 | tmr-sm |");
+  util_cli_expect(util_cli("bench tmr --mnk 96:64:80 --trials 3 --device cpu"), 0,
+                  "| cooperative groups | 5420 | 400.65 | tmr-sm |");
+  util_cli_expect(0, 0, "| thread block | 1867 | 137.99 |");
+  util_cli_expect(util_cli("bench tmr --mnk 96:64:80 --trials 3 --device cpu --json"), 0, "redoubt.bench-tmr/1");
   util_cli_expect(util_cli("bench tmr --mnk 96:64:80,1:1:1"), 2, "one product at a time");
+  /* Before anything is measured, which would take minutes here. */
+  util_cli_expect(util_cli("bench tmr --mnk 8192:8192:8192 --device cpu -o nowhere/t.md"), 2, "nowhere/t.md");
 }
 
 /* Every word that REDOUBT_ISA may be, on this CPU */

@@ -1,8 +1,9 @@
 /* make gpu-bench: three copies of a product by three launches of cuBLASLt, and the vote, against one unprotected.
  *     gpu_bench_tmr [RECORD.json|-]
  * Graphs that are replayed in turn; medians of ratios turn by turn. "in turn": one copy after the other; "chosen":
- * side by side where that was faster (both tmr-kernel); "apart": each on multiprocessors of its own (tmr-sm). The vote
- * alone: of three results of 256 MB. */
+ * side by side where that was faster (both tmr-kernel); "apart": each on multiprocessors of its own (tmr-sm); "block",
+ * "grid", "cluster": within one launch that votes along k (tmr-block; tmr-sm); "split": between launches (tmr-split).
+ * The vote alone: of three results of 256 MB. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +11,40 @@
 #include "cuda/blas.h"
 #include "cuda/linear.h"
 #include "cuda/thrice.h"
+#include "cuda/voted.h"
 #include "turns.h"
 
-enum { TRIALS = 15, WARM = 2, NONE = 0, SERIAL, CHOSEN, APART, WAYS };
+enum {
+  TRIALS = 15,
+  WARM = 2,
+  VOTES = 4,
+  LAUNCHES = 16,
+  NONE = 0,
+  SERIAL,
+  CHOSEN,
+  APART,
+  BLOCK,
+  GRID,
+  CLUSTER,
+  SPLIT,
+  WAYS
+};
 
+enum how {
+  PLAIN,
+  UNDIVIDED, /* without splitting k, on both sides */
+  COLD       /* each launch has other weights, LAUNCHES of them: no cache has any */
+};
 typedef struct shape {
   rdt_dtype type;
   int m, n, k;
-  bool undivided; /* without splitting k, on both sides */
+  enum how how;
 } shape;
 static const shape shapes[] = {
-    {RDT_F16, 2048, 2048, 2048, false}, {RDT_F16, 4096, 4096, 4096, false}, {RDT_F16, 8192, 8192, 8192, false},
-    {RDT_F32, 2048, 2048, 2048, false}, {RDT_F32, 4096, 4096, 4096, false}, {RDT_F32, 8192, 8192, 8192, false},
-    {RDT_F16, 512, 512, 16384, true},   {RDT_F16, 512, 512, 16384, false},  {RDT_F16, 16, 4096, 4096, false},
+    {RDT_F16, 2048, 2048, 2048, PLAIN},    {RDT_F16, 4096, 4096, 4096, PLAIN}, {RDT_F16, 8192, 8192, 8192, PLAIN},
+    {RDT_F32, 2048, 2048, 2048, PLAIN},    {RDT_F32, 4096, 4096, 4096, PLAIN}, {RDT_F32, 8192, 8192, 8192, PLAIN},
+    {RDT_F16, 512, 512, 16384, UNDIVIDED}, {RDT_F16, 512, 512, 16384, PLAIN},  {RDT_F16, 16, 4096, 4096, PLAIN},
+    {RDT_F16, 16, 4096, 4096, COLD},
 };
 
 static rdt_cuda_device device;
@@ -43,37 +65,58 @@ static rdt_status multiply(void *user, const rdt_operands *o, void *on, rdt_reas
 }
 
 typedef struct call {
-  rdt_blas *blas; /* or */
-  rdt_thrice *thrice;
-  bool vote; /* alone */
+  rdt_blas *blas;     /* or */
+  rdt_thrice *thrice; /* or */
+  rdt_voted *voted;
+  bool vote;     /* alone */
+  size_t weight; /* bytes from one launch's weights to the next one's */
   const rdt_operands *o;
 } call;
 
 static bool launch(void *user, int i, cudaStream_t on) {
   const call *c = user;
   rdt_reason why = {""};
-  (void)i;
-  must(c->vote     ? rdt_thrice_vote(c->thrice, c->o->out.data, on, &why)
-       : c->thrice ? rdt_thrice_launch(c->thrice, c->o, on, &why)
-                   : multiply(c->blas, c->o, on, &why),
+  rdt_operands o = *c->o;
+  rdt_tensor in[2];
+  if (c->vote) return must(rdt_thrice_vote(c->thrice, o.out.data, on, &why), &why), true;
+  memcpy(in, o.in, sizeof in);
+  in[1].data = (char *)in[1].data + (size_t)i * c->weight;
+  o.in = in;
+  must(c->voted    ? rdt_voted_run(c->voted, &o, on, &why)
+       : c->thrice ? rdt_thrice_launch(c->thrice, &o, on, &why)
+                   : multiply(c->blas, &o, on, &why),
        &why);
   return true;
 }
 
-static void fill(rdt_tensor *t, uint64_t seed) {
+static void fill(rdt_tensor *t, int times, uint64_t seed) {
   rdt_reason why = {""};
-  const size_t count = (size_t)rdt_tensor_count(t);
+  const size_t count = (size_t)times * (size_t)rdt_tensor_count(t);
   must(rdt_cuda_alloc(count * rdt_dtype_size(t->dtype), &t->data, &why), &why);
   turns_fill(t->data, t->dtype, count, seed, true, stream);
 }
 
-static void agree(rdt_thrice *t, const char *name) {
+static void agree(rdt_thrice *t, rdt_voted *v, const char *name) {
   rdt_reason why = {""};
   rdt_thrice_ballot b;
-  must(rdt_thrice_read(t, stream, &b, &why), &why);
+  if (!t && !v) return;
+  must(t ? rdt_thrice_read(t, stream, &b, &why) : rdt_voted_read(v, stream, &b, NULL, &why), &why);
   if (b.lost[0] + b.lost[1] + b.lost[2] + b.undecided == 0) return;
   printf("%s: COPIES DIFFER although nothing was wrong\n", name);
   code = 1;
+}
+
+static void within(rdt_voted **voted, const rdt_operands *o, const shape *s) {
+  rdt_reason why = {""};
+  rdt_problem p = {.op = RDT_KOP_GEMM,
+                   .n_in = 2,
+                   .in = (rdt_tensor *)(uintptr_t)o->in,
+                   .out = o->out,
+                   .epilogue = RDT_EPILOGUE_NONE};
+  for (int w = BLOCK; w < WAYS; w++) {
+    voted[w] = NULL;
+    if (s->type == RDT_F16) must(rdt_voted_create(&device, &p, w - BLOCK, VOTES, &voted[w], &why), &why);
+  }
 }
 
 static void bench_shape(const shape *s) {
@@ -84,11 +127,14 @@ static void bench_shape(const shape *s) {
   rdt_operands o = {.in = in, .n_in = 2, .out = rdt_tensor_dense(NULL, s->type, 2, (int64_t[]){s->m, s->n})};
   rdt_blas *blas[WAYS][RDT_VOTERS] = {{NULL}}; /* apart they may be others: what is the fastest on a third */
   rdt_thrice *thrice[WAYS] = {NULL};
+  rdt_voted *voted[WAYS] = {NULL};
   rdt_thrice_makers makers = {.launch = multiply};
   turns list[WAYS];
-  fill(&in[0], 1), fill(&in[1], 2), fill(&o.out, 3);
+  fill(&in[0], 1, 1), fill(&in[1], s->how == COLD ? LAUNCHES : 1, 2), fill(&o.out, 1, 3);
   snprintf(name, sizeof name, "%s %dx%dx%d%s", rdt_dtype_name(s->type), s->m, s->n, s->k,
-           s->undivided ? ", k undivided" : "");
+           s->how == UNDIVIDED ? ", k undivided"
+           : s->how == COLD    ? ", cold"
+                               : "");
   const rdt_blas_product p = {.in = {s->type, s->type},
                               .out = s->type,
                               .m = s->m,
@@ -99,38 +145,55 @@ static void bench_shape(const shape *s) {
                               .b = {s->n, 1},
                               .c = s->n,
                               .alpha = 1.0,
-                              .undivided = s->undivided};
+                              .undivided = s->how == UNDIVIDED};
   const rdt_blas_operands x = {.a = in[0].data, .b = in[1].data, .c = o.out.data};
-  for (int w = NONE; w < WAYS; w += APART) {
+  for (int w = NONE; w < BLOCK; w += APART) {
     must(rdt_blas_create(&p, &x, w ? rdt_sm_groups_at(groups, 0)->stream : stream, &blas[w][0], &why), &why);
     for (int i = 1; i < RDT_VOTERS; i++) must(rdt_blas_twin(blas[w][0], &blas[w][i], &why), &why);
   }
-  for (int w = SERIAL; w < WAYS; w++) {
+  within(voted, &o, s);
+  for (int w = SERIAL; w < BLOCK; w++) {
     for (int i = 0; i < RDT_VOTERS; i++) makers.of[i] = blas[w == APART ? APART : NONE][w == SERIAL ? 0 : i];
     must(rdt_thrice_create(&o.out, &makers, w == APART ? groups : NULL, &o, stream, &thrice[w], &why), &why);
   }
   const double flops = 2.0 * s->m * s->n * s->k;
-  const int launches = flops > 1e11 ? 1 : 16;
+  const int launches = flops > 1e11 ? 1 : LAUNCHES;
+  const size_t weight = s->how == COLD ? (size_t)rdt_tensor_count(&in[1]) * rdt_dtype_size(s->type) : 0;
+  turns *taken[WAYS];
+  int n = 0;
   for (int w = 0; w < WAYS; w++) {
-    call one = {.blas = blas[NONE][0], .thrice = thrice[w], .o = &o};
+    if (w >= BLOCK && !voted[w]) continue;
+    call one = {.blas = blas[NONE][0], .thrice = thrice[w], .voted = voted[w], .o = &o, .weight = weight};
+    taken[n++] = &list[w];
     if (!turns_capture(&list[w], launches, launch, &one, stream)) fprintf(stderr, "gpu-bench: no graph\n"), exit(3);
   }
-  turns_take((turns *const[]){&list[0], &list[1], &list[2], &list[3]}, WAYS, WARM, TRIALS, stream);
-  for (int w = SERIAL; w < WAYS; w++) agree(thrice[w], name);
+  turns_take(taken, n, WARM, TRIALS, stream);
+  for (int w = SERIAL; w < WAYS; w++) agree(thrice[w], voted[w], name);
   printf("%-34s %10.2f us  in turn %6.3f  chosen %6.3f, %-12s  apart %6.3f\n", name, 1e6 * turns_at(&list[NONE], 0.5),
          turns_ratio(&list[SERIAL], &list[NONE]), turns_ratio(&list[CHOSEN], &list[NONE]),
          rdt_thrice_beside(thrice[CHOSEN]) ? "side by side" : "in turn", turns_ratio(&list[APART], &list[NONE]));
+  if (n > BLOCK)
+    printf("%-34s            block %6.3f  grid %6.3f  cluster %6.3f  split %6.3f\n", "  4 votes along k",
+           turns_ratio(&list[BLOCK], &list[NONE]), turns_ratio(&list[GRID], &list[NONE]),
+           turns_ratio(&list[CLUSTER], &list[NONE]), turns_ratio(&list[SPLIT], &list[NONE]));
   if (record)
     fprintf(record,
-            "%s\n  {\"dtype\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"undivided\": %s, \"us\": %.3f, \"in_turn\": "
+            "%s\n  {\"dtype\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"undivided\": %s, \"cold\": %s, \"us\": %.3f, "
+            "\"in_turn\": "
             "%.4f, "
-            "\"chosen\": %.4f, \"beside\": %s, \"apart\": %.4f}",
-            rows++ ? "," : "", rdt_dtype_name(s->type), s->m, s->n, s->k, s->undivided ? "true" : "false",
-            1e6 * turns_at(&list[NONE], 0.5), turns_ratio(&list[SERIAL], &list[NONE]),
-            turns_ratio(&list[CHOSEN], &list[NONE]), rdt_thrice_beside(thrice[CHOSEN]) ? "true" : "false",
-            turns_ratio(&list[APART], &list[NONE]));
-  for (int w = 0; w < WAYS; w++) turns_free(&list[w]), rdt_thrice_destroy(thrice[w]);
-  for (int w = 0; w < WAYS; w++)
+            "\"chosen\": %.4f, \"beside\": %s, \"apart\": %.4f",
+            rows++ ? "," : "", rdt_dtype_name(s->type), s->m, s->n, s->k, s->how == UNDIVIDED ? "true" : "false",
+            s->how == COLD ? "true" : "false", 1e6 * turns_at(&list[NONE], 0.5),
+            turns_ratio(&list[SERIAL], &list[NONE]), turns_ratio(&list[CHOSEN], &list[NONE]),
+            rdt_thrice_beside(thrice[CHOSEN]) ? "true" : "false", turns_ratio(&list[APART], &list[NONE]));
+  if (record && n > BLOCK)
+    fprintf(record, ", \"votes\": %d, \"block\": %.4f, \"grid\": %.4f, \"cluster\": %.4f, \"split\": %.4f", VOTES,
+            turns_ratio(&list[BLOCK], &list[NONE]), turns_ratio(&list[GRID], &list[NONE]),
+            turns_ratio(&list[CLUSTER], &list[NONE]), turns_ratio(&list[SPLIT], &list[NONE]));
+  if (record) fprintf(record, "}");
+  for (int i = 0; i < n; i++) turns_free(taken[i]);
+  for (int w = 0; w < WAYS; w++) rdt_thrice_destroy(thrice[w]), rdt_voted_destroy(voted[w]);
+  for (int w = 0; w < BLOCK; w++)
     for (int i = 0; i < RDT_VOTERS; i++) rdt_blas_destroy(blas[w][i]);
   rdt_cuda_free(in[0].data), rdt_cuda_free(in[1].data), rdt_cuda_free(o.out.data);
 }
@@ -149,7 +212,7 @@ static void bench_vote(void) {
   turns list;
   rdt_operands o = {.out = rdt_tensor_dense(NULL, RDT_F16, 2, (int64_t[]){16384, 8192})};
   const size_t bytes = (size_t)rdt_tensor_count(&o.out) * rdt_dtype_size(o.out.dtype);
-  fill(&o.out, 1);
+  fill(&o.out, 1, 1);
   must(rdt_thrice_create(&o.out, NULL, NULL, NULL, stream, &t, &why), &why);
   for (int i = 1; i < RDT_VOTERS; i++)
     turns_must(cudaMemcpyAsync(rdt_thrice_copy(t, i, o.out.data), o.out.data, bytes, cudaMemcpyDeviceToDevice, stream),
@@ -157,7 +220,7 @@ static void bench_vote(void) {
   call one = {.thrice = t, .vote = true, .o = &o};
   if (!turns_capture(&list, 4, launch, &one, stream)) fprintf(stderr, "gpu-bench: no graph\n"), exit(3);
   turns_take((turns *const[]){&list}, 1, WARM, TRIALS, stream);
-  agree(t, "the vote");
+  agree(t, NULL, "the vote");
   const double rate = 3.0 * (double)bytes / turns_at(&list, 0.5);
   printf("the vote of 3 x %.0f MB: %.1f us, %.0f GB/s, %.3f of %.0f GB/s\n", 1e-6 * (double)bytes,
          1e6 * turns_at(&list, 0.5), 1e-9 * rate, rate / peak(), 1e-9 * peak());

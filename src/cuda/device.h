@@ -15,6 +15,7 @@ typedef struct rdt_cuda_device {
   size_t memory, l2, shared; /* bytes; shared: of a block, at most */
   int driver, runtime;       /* 13000: version 13.0 */
   int kept_off;              /* a multiprocessor that copies on different ones keep off: its number + 1; 0: none */
+  int votes;                 /* along k, of copies that vote within one launch; 0: as many as usual */
 } rdt_cuda_device;
 
 bool rdt_cuda_built(void);

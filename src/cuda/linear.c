@@ -8,6 +8,7 @@
 #include "cuda/kernel.h"
 #include "cuda/thrice.h"
 #include "cuda/trial.h"
+#include "cuda/voted.h"
 #include "cuda/ways.h"
 
 /* ---- what a problem is ---- */
@@ -55,7 +56,8 @@ static bool is(const char *scheme, const char *name) {
 }
 
 static bool is_tmr(const char *scheme) {
-  return scheme && (is(scheme, "tmr-kernel") || is(scheme, "tmr-sm"));
+  return scheme &&
+         (is(scheme, "tmr-kernel") || is(scheme, "tmr-sm") || is(scheme, "tmr-block") || is(scheme, "tmr-split"));
 }
 
 /* Checks of each row that "row" or "row:f" asks for; 0: it is another scheme. */
@@ -96,10 +98,18 @@ static rdt_status apart_accept(const rdt_problem *p, rdt_reason *why) {
   return rdt_fail(why, RDT_ERR_UNSUPPORTED, "tmr-sm on a GPU takes products, and convolutions of single pixels");
 }
 
+static rdt_status voted_accept(const rdt_cuda_device *d, const rdt_problem *p, rdt_reason *why) {
+  rdt_problem product;
+  rdt_tensor in[2];
+  return rdt_voted_accept(d, pointwise(p, &product, in) ? &product : p, why);
+}
+
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
   const rdt_status no = RDT_ERR_UNSUPPORTED;
   if (is_tmr(scheme)) {
+    if (is(scheme, "tmr-block")) return voted_accept(d, p, why);
     RDT_TRY(rdt_thrice_accept(&p->out, why));
+    if (is(scheme, "tmr-split")) return voted_accept(d, p, why);
     if (is(scheme, "tmr-sm")) return apart_accept(p, why);
     return rdt_cuda_linear_accept(d, p, "none", why);
   }
@@ -338,12 +348,103 @@ static rdt_status create_thrice(const rdt_cuda_device *d, const rdt_problem *p, 
   return s;
 }
 
+static rdt_status voted_launch(void *self, const rdt_operands *o, rdt_box_sum_to to, void *stream, rdt_reason *why) {
+  (void)to;
+  return rdt_voted_run(self, o, stream, why);
+}
+
+static rdt_status voted_renew(void *self, const void *weights, void *stream, rdt_reason *why) {
+  (void)self, (void)weights, (void)stream, (void)why; /* nothing is made of weights */
+  return RDT_OK;
+}
+
+static rdt_cuda_verdict *voted_verdict(const void *self) {
+  return rdt_voted_verdict(self);
+}
+
+static void voted_destroy(void *self) {
+  rdt_voted_destroy(self);
+}
+
+static const rdt_way voted = {.name = "voted", /* competes with three launches alone */
+                              .launch = voted_launch,
+                              .renew = voted_renew,
+                              .verdict = voted_verdict,
+                              .destroy = voted_destroy};
+
+/* With votes along k, by this team (rdt_voted_team). */
+static rdt_status create_voted(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, int team,
+                               rdt_cuda_linear **out, rdt_reason *why) {
+  static const char *const names[] = {"block", "grid", "cluster", "split"};
+  rdt_problem product;
+  rdt_tensor in[2];
+  rdt_voted *v = NULL;
+  rdt_cuda_linear *l = rdt_calloc(1, sizeof *l);
+  if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
+  l->way = &voted;
+  l->pointwise = pointwise(p, &product, in);
+  snprintf(l->scheme, sizeof l->scheme, "%s", scheme);
+  snprintf(l->kernel, sizeof l->kernel, "%s_%s_wgmma_voted_%s", p->op == RDT_KOP_CONV ? "conv" : "gemm",
+           rdt_dtype_name(p->in[0].dtype), names[team]);
+  const rdt_status s =
+      rdt_voted_create(d, l->pointwise ? &product : p, team, d->votes ? d->votes : RDT_VOTED_USUAL, &v, why);
+  l->self = v;
+  if (s == RDT_OK)
+    *out = l;
+  else
+    rdt_cuda_linear_destroy(l);
+  return s;
+}
+
+typedef struct attempt {
+  rdt_cuda_linear *l;
+  const rdt_operands *o;
+} attempt;
+
+static rdt_status try_it(void *user, void *stream, rdt_reason *why) {
+  const attempt *a = user;
+  return rdt_cuda_linear_launch(a->l, a->o, (rdt_box_sum_to){NULL, NULL}, stream, why);
+}
+
+/* tmr-sm: three launches on groups of multiprocessors, or one whose blocks vote with each other, on the grid or in
+ * clusters: the fastest. Only groups keep off a multiprocessor. */
+static rdt_status create_apart(const rdt_cuda_device *d, const rdt_problem *p, double lambda, void *stream,
+                               rdt_cuda_linear **out, rdt_reason *why) {
+  enum { MOST = 3 };
+  attempt list[MOST] = {{NULL, NULL}};
+  rdt_box_trial trial;
+  double seconds[MOST] = {0.0};
+  void *users[MOST];
+  int n = 0, best = 0;
+  const rdt_status first = create_thrice(d, p, "tmr-sm", lambda, stream, &list[0].l, why);
+  if (first == RDT_OK) n++;
+  if (!d->kept_off && voted_accept(d, p, NULL) == RDT_OK)
+    for (int team = RDT_VOTED_GRID; team <= RDT_VOTED_CLUSTER; team++)
+      if (create_voted(d, p, "tmr-sm", team, &list[n].l, NULL) == RDT_OK) n++;
+  if (n == 0) return first;
+  rdt_status s = n > 1 ? rdt_box_trial_make(p, &trial, why) : RDT_OK;
+  if (s == RDT_OK && n > 1) {
+    for (int i = 0; i < n; i++) list[i].o = &trial.o, users[i] = &list[i];
+    s = rdt_cuda_trials(try_it, users, n, stream, seconds, why);
+    rdt_box_trial_free(&trial);
+    for (int i = 1; i < n; i++)
+      if (seconds[i] < seconds[best]) best = i;
+  }
+  for (int i = 0; i < n; i++)
+    if (s != RDT_OK || i != best) rdt_cuda_linear_destroy(list[i].l);
+  if (s == RDT_OK) *out = list[best].l;
+  return s;
+}
+
 rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
                                   void *stream, rdt_cuda_linear **out, rdt_reason *why) {
   *out = NULL;
   RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
-  return is_tmr(scheme) ? create_thrice(d, p, scheme, lambda, stream, out, why)
-                        : create_fastest(d, p, scheme, lambda, stream, false, out, why);
+  if (!is_tmr(scheme)) return create_fastest(d, p, scheme, lambda, stream, false, out, why);
+  if (is(scheme, "tmr-block")) return create_voted(d, p, scheme, RDT_VOTED_BLOCK, out, why);
+  if (is(scheme, "tmr-split")) return create_voted(d, p, scheme, RDT_VOTED_SPLIT, out, why);
+  if (is(scheme, "tmr-sm")) return create_apart(d, p, lambda, stream, out, why);
+  return create_thrice(d, p, scheme, lambda, stream, out, why);
 }
 
 /* ---- running ---- */

@@ -18,9 +18,11 @@ typedef struct rdt_cuda_linear rdt_cuda_linear;
  * there is known only when one is made.
  * scheme: "none": unprotected, with the library's own fused epilogue where it has one; "tmr-kernel": three launches of
  * what is the fastest unprotected, and a vote (cuda/thrice.h); "tmr-sm": the same, each on other multiprocessors
- * (cuda/groups.h), but those that d says to keep off; of products "row", "row:f" with f checks of each row (floats but
- * those of 8 bits), or a scheme of own kernels (kernels.def); of convolutions "fic", "fc" by kernels on wgmma; NULL:
- * whatever protects and is the fastest. */
+ * (cuda/groups.h) but those that d says to keep off, or one launch whose blocks vote with each other on the way
+ * (cuda/voted.h), whichever is faster; "tmr-block": one launch with the three copies in each block; "tmr-split":
+ * launches for each copy and share of k, and votes between; of products "row",
+ * "row:f" with f checks of each row (floats but those of 8 bits), or a scheme of own kernels (kernels.def); of
+ * convolutions "fic", "fc" by kernels on wgmma; NULL: whatever protects and is the fastest. */
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why);
 /* Waits. in[1].data given: these weights are fixed, and what the check needs of them is formed now; in[1].data NULL: in
  * each run. Of in[0], out, bias and residual only shape, strides and datatype count. All memory is taken here. */

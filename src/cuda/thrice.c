@@ -178,20 +178,30 @@ bool rdt_thrice_beside(const rdt_thrice *t) {
   return t->beside;
 }
 
+rdt_vote_found *rdt_thrice_found(const rdt_thrice *t) {
+  return t->args.found;
+}
+
 rdt_cuda_verdict *rdt_thrice_verdict(const rdt_thrice *t) {
   return &t->args.found->verdict;
 }
 
 /* ---- what came out ---- */
 
+rdt_thrice_ballot rdt_thrice_ballot_of(const rdt_vote_found *f) {
+  rdt_thrice_ballot b;
+  for (int i = 0; i < RDT_VOTERS; i++) {
+    b.lost[i] = (int64_t)f->lost[i];
+    b.first[i] = f->lost[i] ? (int64_t)~f->first[i] : -1;
+  }
+  b.undecided = (int64_t)f->undecided;
+  b.first_undecided = f->undecided ? (int64_t)~f->first_undecided : -1;
+  return b;
+}
+
 rdt_status rdt_thrice_read(rdt_thrice *t, void *stream, rdt_thrice_ballot *b, rdt_reason *why) {
   rdt_vote_found f;
   RDT_TRY(rdt_cuda_get(&f, t->args.found, sizeof f, stream, why));
-  for (int i = 0; i < RDT_VOTERS; i++) {
-    b->lost[i] = (int64_t)f.lost[i];
-    b->first[i] = f.lost[i] ? (int64_t)~f.first[i] : -1;
-  }
-  b->undecided = (int64_t)f.undecided;
-  b->first_undecided = f.undecided ? (int64_t)~f.first_undecided : -1;
+  *b = rdt_thrice_ballot_of(&f);
   return f.verdict.listed ? rdt_cuda_clear(t->args.found, sizeof f, stream, why) : RDT_OK;
 }

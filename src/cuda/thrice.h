@@ -30,6 +30,7 @@ void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out); /* on the
 void *rdt_thrice_stream(const rdt_thrice *t, int copy);                /* of its group; NULL: there are no groups */
 bool rdt_thrice_beside(const rdt_thrice *t);                           /* copies are made side by side */
 rdt_cuda_verdict *rdt_thrice_verdict(const rdt_thrice *t);             /* on the device */
+rdt_vote_found *rdt_thrice_found(const rdt_thrice *t);                 /* all of it */
 void rdt_thrice_destroy(rdt_thrice *t);
 
 /* What the votes found since the last call, in words of the host; forgotten on the device. */
@@ -37,6 +38,7 @@ typedef struct rdt_thrice_ballot {
   int64_t lost[RDT_VOTERS], first[RDT_VOTERS]; /* elements of out in memory order, gaps left out; -1: none */
   int64_t undecided, first_undecided;
 } rdt_thrice_ballot;
+rdt_thrice_ballot rdt_thrice_ballot_of(const rdt_vote_found *f);
 rdt_status rdt_thrice_read(rdt_thrice *t, void *stream, rdt_thrice_ballot *b, rdt_reason *why);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct rdt_vote_found {
   rdt_cuda_verdict verdict; /* suspect: elements that were decided; certain: those that were not */
   uint64_t lost[RDT_VOTERS], first[RDT_VOTERS];
   uint64_t undecided, first_undecided;
+  uint64_t alike; /* digests that differed though no value did */
 } rdt_vote_found;
 
 /* Elements lie side by side in rows; of a result without gaps there is one row. All copies lie alike, also modulo 16.

@@ -102,26 +102,32 @@ rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
   return rdt_cuda_clear(p->tickets + 1 + w->blocks, (size_t)w->blocks * sizeof *p->tickets, stream, why);
 }
 
+rdt_status rdt_wide_maps(rdt_dtype type, bool columns, rdt_wgmma_args *a, rdt_reason *why) {
+  void *found;
+  const rdt_mma_args *p = &a->p;
+  const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : p->c_type == RDT_MMA_F16 ? RDT_F16 : RDT_BF16;
+  const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
+  encode_fn *const encode = (encode_fn *)found;
+  a->extra = p->bias || p->residual || p->relu;
+  a->stored = p->n / each * each;
+  RDT_TRY(map(encode, &a->a, type, p->a, p->k, p->m, p->lda, BOX, why));
+  RDT_TRY(map(encode, &a->b, type, p->b, columns ? p->k : p->n, columns ? p->n : p->k, p->ldb, BOX, why));
+  return map(encode, &a->c, out, p->c, a->stored ? a->stored : each, p->m, p->ldc, BOX, why);
+}
+
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
-  const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : p->c_type == RDT_MMA_F16 ? RDT_F16 : RDT_BF16;
-  rdt_wgmma_args a = {
-      .p = *p, .alike = w->alike, .sums_scale = w->sums_scale, .extra = p->bias || p->residual || p->relu};
-  const bool extra = a.extra || p->alpha != 1.0f;
+  rdt_wgmma_args a = {.p = *p, .alike = w->alike, .sums_scale = w->sums_scale};
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = pairs(k, p->m) * p->column_blocks;
+  RDT_TRY(rdt_wide_maps(k->dtype, w->columns, &a, why));
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
-  encode_fn *const encode = (encode_fn *)found;
-  RDT_TRY(map(encode, &a.a, k->dtype, p->a, p->k, p->m, p->lda, BOX, why));
-  RDT_TRY(map(encode, &a.b, k->dtype, p->b, w->columns ? p->k : p->n, w->columns ? p->n : p->k, p->ldb, BOX, why));
-  const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;
-  a.stored = p->n / each * each;
-  RDT_TRY(map(encode, &a.c, out, p->c, a.stored ? a.stored : each, p->m, p->ldc, BOX, why));
   if (w->sets)
-    RDT_TRY(map(encode, &a.sums, k->dtype, p->parts, p->k, (int64_t)w->sets * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
-                RDT_WGMMA_SUMS, why));
+    RDT_TRY(map((encode_fn *)found, &a.sums, k->dtype, p->parts, p->k, (int64_t)w->sets * RDT_WGMMA_SUMS,
+                rdt_wide_whole(k, p->k), RDT_WGMMA_SUMS, why));
   void *arguments[] = {&a, &hit};
   /* Behind another of its kind it begins while that one ends, and waits for it; in a captured graph it is as any other,
    * since what lies ahead of it there may be no kernel. */
@@ -135,5 +141,6 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                                   .stream = stream,
                                   .attrs = &early,
                                   .numAttrs = capture == cudaStreamCaptureStatusNone};
-  return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * extra], arguments), k->name, why);
+  return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * (a.extra || p->alpha != 1.0f)], arguments),
+                         k->name, why);
 }

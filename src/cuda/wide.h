@@ -25,6 +25,8 @@ int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);
 int rdt_wide_whole(const rdt_cuda_kernel *k, int depth);
 /* Part of the bound that comes from the squares of C alone: (s - e)^2 <= this c2 is within it, whatever else is. */
 float rdt_wide_alike(const rdt_device_bound *b);
+/* a->p given: the maps of A, B and C, what TMA stores of C, and whether anything follows the product. */
+rdt_status rdt_wide_maps(rdt_dtype type, bool columns, rdt_wgmma_args *a, rdt_reason *why);
 /* code: that of kernel k, or its injecting one: for B with rows, and with columns side by side, and both once more with
  * bias, residual, relu or alpha. */
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,

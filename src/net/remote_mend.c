@@ -59,7 +59,9 @@ static void tell(mend *e, int i, const finding *f) {
                      : s->kind == RDT_STEP_IMPORT ? m->graph->values[m->graph->inputs[s->subject]].name
                                                   : m->graph->values[m->graph->outputs[s->subject]].name;
   if (l && f->diagnosis != RDT_DIAG_MEMORY && l->sm >= 0) snprintf(where, sizeof where, " (multiprocessor %d)", l->sm);
-  if (f->voted) snprintf(where, sizeof where, " (copy %d of three)", l->k_first);
+  if (f->voted && l->sm < 0) snprintf(where, sizeof where, " (copy %d of three)", l->k_first);
+  if (f->voted && l->sm >= 0)
+    snprintf(where, sizeof where, " (copy %d of three, by multiprocessor %d)", l->k_first, l->sm);
   if (f->sm) snprintf(where, sizeof where, " (copy %d of three, by multiprocessor %d)", l->k_first, f->sm - 1);
   snprintf(text, sizeof text, "%.160s: a %s fault in the %s%s, %s", name, rdt_diagnosis_name(f->diagnosis), f->what,
            where, ending(f));

@@ -62,8 +62,11 @@ static void compare_estimates(rdt_offers *o) {
 /* Why no kernel can make this scheme's check of the problem; false: some may. */
 static bool scheme_refuses(const rdt_problem *p, const rdt_scheme_info *s, int sets, rdt_reason *why) {
   if (s->impl && s->impl->accept(p, why) != RDT_OK) return true;
-  if (s->id == RDT_SCHEME_TMR_KERNEL) {
-    rdt_fail(why, RDT_ERR_UNSUPPORTED, "three launches on a GPU (--device cuda:N); on cores it is tmr-sm");
+  if (s->id == RDT_SCHEME_TMR_KERNEL || s->id == RDT_SCHEME_TMR_BLOCK || s->id == RDT_SCHEME_TMR_SPLIT) {
+    rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s on a GPU (--device cuda:N); on cores it is tmr-sm",
+             s->id == RDT_SCHEME_TMR_KERNEL  ? "three launches"
+             : s->id == RDT_SCHEME_TMR_BLOCK ? "three copies within a kernel"
+                                             : "three launches for each share of k");
     return true;
   }
   if (sets > 1 && p->acc == RDT_S32) { /* two flipped top bits cancel under any weights */

@@ -1,0 +1,720 @@
+/* See voted_wgmma.h. Blocks stay, and take tile after tile; one thread has TMA fill a ring of stages, three groups of
+ * four warps multiply, 64 rows each. What is compared are digests of 64 bits, of each thread's accumulators (of a
+ * warp's, where they have to travel); a copy that has told its own goes on multiplying, and looks at the others' at the
+ * next vote. Only where they differ are values exchanged: of each the majority, and all three go on with it. The last
+ * vote is on what is stored, but not rounded yet. */
+#ifndef RDT_CUDA_VOTED_WGMMA_BODY_H
+#define RDT_CUDA_VOTED_WGMMA_BODY_H
+
+#include "cuda/sm90/gemm_wgmma_body.h"
+#include "cuda/sm90/voted_wgmma.h"
+
+template <int team_>
+struct rdt_voted_shape {
+  static constexpr int team = team_, MT = 1, BN = RDT_VOTED_COLUMNS, BK = 64, held = RDT_VOTED_HELD;
+  static constexpr bool within = team == RDT_VOTED_BLOCK, pairs = team == RDT_VOTED_GRID || team == RDT_VOTED_SPLIT,
+                        cluster = team == RDT_VOTED_CLUSTER || team == RDT_VOTED_SKINNY;
+  /* Blocks of a cluster: those of the three copies, or two with tiles side by side. */
+  static constexpr int together = within ? 1 : cluster ? (int)RDT_VOTERS : (int)RDT_VOTED_PAIR;
+  static constexpr int of_team = within || team == RDT_VOTED_SPLIT ? 1 : (int)RDT_VOTERS; /* blocks */
+  static constexpr int pieces = within || team == RDT_VOTED_SKINNY ? 1 : RDT_VOTED_GROUPS, BM = 64 * pieces,
+                       piece = 64 * BK * 2;
+  static constexpr int a_bytes = pieces * piece, b_bytes = BN * BK * 2, stage_bytes = a_bytes + b_bytes;
+  static constexpr int digests_bytes = within ? 2 * RDT_VOTERS * 128 * 8 : 2 * RDT_VOTED_WARPS * RDT_VOTERS * 16;
+  static constexpr int stages = (RDT_WGMMA_SHARED - RDT_VOTED_GROUPS * piece - digests_bytes - 256) / stage_bytes;
+  static constexpr int out = stages * stage_bytes, digests = out + RDT_VOTED_GROUPS * piece,
+                       barriers = digests + digests_bytes, votes = barriers + 16 * stages;
+  static_assert(votes + 32 <= RDT_WGMMA_SHARED, "more than a block has");
+};
+
+struct rdt_voted_no_hit {
+  static constexpr bool on = false;
+};
+
+/* ---- who is who ---- */
+
+template <class Shape>
+RDT_DEVICE int rdt_voted_teams() {
+  return (int)gridDim.x / Shape::of_team;
+}
+template <class Shape>
+RDT_DEVICE int rdt_voted_team_of() {
+  return Shape::cluster ? (int)blockIdx.x / RDT_VOTERS : (int)blockIdx.x % rdt_voted_teams<Shape>();
+}
+template <class Shape>
+RDT_DEVICE int rdt_voted_copy_of(int group) {
+  return Shape::within ? group : Shape::cluster ? (int)rdt_cluster_rank() : (int)blockIdx.x / rdt_voted_teams<Shape>();
+}
+
+/* Tiles that are computed at the same time lie in a patch: what they load is found in L2. Those that have less than all
+ * of their rows come last: they take less time. Of pairs: two side by side. */
+template <class Shape>
+RDT_DEVICE rdt_tile_place rdt_voted_tile(const rdt_wgmma_args &g, int tile) {
+  constexpr int most = Shape::within ? 16 : 8, side = Shape::pairs ? (int)RDT_VOTED_PAIR : 1;
+  const int columns = g.p.column_blocks / side, whole = g.p.m / Shape::BM, i = tile / side, rest = i - whole * columns;
+  if (rest >= 0) return {whole, rest * side + tile % side};
+  const int strip = i / (most * columns), within = i - strip * most * columns, height = min(most, whole - strip * most);
+  return {strip * most + within % height, within / height * side + tile % side};
+}
+
+/* SPLIT: every second share of k goes through the tiles from behind: what was written last is still in L2. */
+template <class Shape>
+RDT_DEVICE int rdt_voted_turned(const rdt_voted_args &v, int tile) {
+  return v.vote % 2 ? v.w.tiles - RDT_VOTED_PAIR - tile + tile % RDT_VOTED_PAIR * 2 : tile;
+}
+template <class Shape>
+RDT_DEVICE float *rdt_voted_values(const rdt_voted_args &v, int tile, int group) {
+  return v.values + ((int64_t)(v.copy * v.w.tiles + tile) * RDT_VOTED_GROUPS + group) * (Shape::held * 128);
+}
+
+/* Groups that have rows of C. */
+template <class Shape>
+RDT_DEVICE int rdt_voted_pieces(const rdt_wgmma_args &g, int m) {
+  return Shape::within ? 1 : min(Shape::pieces, (g.p.m - m * Shape::BM + 63) / 64);
+}
+
+/* ---- loading ---- */
+
+template <class Shape, int b_mn>
+RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
+  const rdt_wgmma_args &g = v.w;
+  const int from = Shape::team == RDT_VOTED_SPLIT ? v.from : 0,
+            to = Shape::team == RDT_VOTED_SPLIT ? v.to : (g.p.k + Shape::BK - 1) / Shape::BK;
+  const int teams = rdt_voted_teams<Shape>();
+  const int rank = Shape::together > 1 ? (int)rdt_cluster_rank() : 0;
+  constexpr int all = (1 << Shape::together) - 1;
+  const uint32_t full = shared + Shape::barriers, empty = full + 8 * Shape::stages;
+  int slot = 0, turn = 0;
+  uint32_t parity = 1;
+  for (int tile = rdt_voted_team_of<Shape>(); tile < g.tiles; tile += teams) {
+    constexpr bool split = Shape::team == RDT_VOTED_SPLIT;
+    const rdt_tile_place at = rdt_voted_tile<Shape>(g, split ? rdt_voted_turned<Shape>(v, tile) : tile);
+    const int pieces = rdt_voted_pieces<Shape>(g, at.m);
+    for (int round = from; round < to; round++) {
+      const uint32_t stage = shared + (uint32_t)slot * Shape::stage_bytes, barrier = full + 8 * (uint32_t)slot;
+      const int k = round * Shape::BK;
+      if (split && from > 0 && round - from < RDT_VOTED_GROUPS && tile + teams < g.tiles) /* of the next tile */
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
+                         rdt_voted_values<Shape>(v, rdt_voted_turned<Shape>(v, tile + teams), round - from)),
+                     "n"(Shape::held * 128 * 4)
+                     : "memory");
+      rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
+      rdt_mbarrier_expect(barrier, pieces * Shape::piece + Shape::b_bytes);
+      if (turn == rank) {
+#pragma unroll
+        for (int i = 0; i < Shape::pieces; i++) {
+          const int row = at.m * Shape::BM + 64 * i;
+          if (i >= pieces) break;
+          if constexpr (Shape::together > 1)
+            rdt_tma_load_all(stage + i * Shape::piece, &g.a, k, row, barrier, all);
+          else
+            rdt_tma_load(stage + i * Shape::piece, &g.a, k, row, barrier);
+        }
+      }
+      if (Shape::pairs || turn == rank) {
+#pragma unroll
+        for (int i = 0; i < Shape::BN / 64; i++) {
+          const uint32_t to = stage + Shape::a_bytes + i * Shape::piece;
+          const int column = at.n * Shape::BN + 64 * i;
+          if constexpr (Shape::cluster)
+            rdt_tma_load_all(to, &g.b, b_mn ? column : k, b_mn ? k : column, barrier, all);
+          else
+            rdt_tma_load(to, &g.b, b_mn ? column : k, b_mn ? k : column, barrier);
+        }
+      }
+      if (++turn == Shape::together) turn = 0;
+      if (++slot == Shape::stages) slot = 0, parity ^= 1;
+    }
+  }
+}
+
+/* ---- digests ---- */
+
+/* Any two sets of bits: weights of 32 bits, sums of 64. */
+RDT_DEVICE uint64_t rdt_voted_digest(const float (&c)[RDT_VOTED_HELD]) {
+  uint64_t d[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < RDT_VOTED_HELD; i++) {
+    uint32_t w = (uint32_t)(i + 1) * 0x9e3779b9u;
+    w ^= w >> 15;
+    w *= 0x85ebca6bu;
+    w ^= w >> 13;
+    d[i % 2] += (uint64_t)__float_as_uint(c[i]) * (w | 0x80000001u);
+  }
+  return d[0] + d[1];
+}
+
+/* Of all threads of the warp. */
+RDT_DEVICE uint64_t rdt_voted_digest_of_warp(uint64_t d) {
+  d *= 0x9e3779b97f4a7c15ull * (2u * (threadIdx.x % 32u) + 1u);
+#pragma unroll
+  for (int step = 16; step; step /= 2) d += __shfl_xor_sync(0xffffffffu, (unsigned long long)d, step);
+  return d;
+}
+
+/* Half a digest and its number in a word, which is written at once. */
+RDT_DEVICE uint64_t rdt_voted_word(uint32_t half, uint32_t number) {
+  return (uint64_t)number << 32 | half;
+}
+RDT_DEVICE void rdt_voted_put(uint64_t *at, uint64_t x, uint64_t y) {
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1; st.relaxed.gpu.global.b64 [%0+8], %2;" ::"l"(at), "l"(x), "l"(y)
+               : "memory");
+}
+RDT_DEVICE uint64_t rdt_voted_get(const uint64_t *at) {
+  uint64_t x;
+  asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(x) : "l"(at) : "memory");
+  return x;
+}
+RDT_DEVICE void rdt_voted_put_there(uint32_t at, uint32_t rank, uint64_t x, uint64_t y) {
+  asm volatile(
+      "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; st.relaxed.cluster.shared::cluster.b64 [there], %2; "
+      "st.relaxed.cluster.shared::cluster.b64 [there+8], %3; }" ::"r"(at),
+      "r"(rank), "l"(x), "l"(y)
+      : "memory");
+}
+RDT_DEVICE uint64_t rdt_voted_get_here(uint32_t at) {
+  uint64_t x;
+  asm volatile("ld.relaxed.cluster.shared::cta.b64 %0, [%1];" : "=l"(x) : "r"(at) : "memory");
+  return x;
+}
+RDT_DEVICE void rdt_voted_store8(uint32_t at, uint32_t x, uint32_t y) {
+  asm volatile("st.shared.v2.b32 [%0], {%1,%2};" ::"r"(at), "r"(x), "r"(y) : "memory");
+}
+RDT_DEVICE uint2 rdt_voted_load8(uint32_t at) {
+  uint2 x;
+  asm volatile("ld.shared.v2.b32 {%0,%1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
+  return x;
+}
+
+/* ---- a voter: a warp, and those that have the same of the other copies ---- */
+
+struct rdt_voted_voter {
+  uint32_t shared; /* where the digests lie */
+  int group;
+  uint32_t number; /* of digests that were told; BLOCK: modulo 2 matters */
+};
+
+/* Where this voter's digests of a number lie: of all three copies, side by side. */
+template <class Shape>
+RDT_DEVICE uint32_t rdt_voted_here(const rdt_voted_voter &me) {
+  const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
+  return Shape::within
+             ? me.shared + Shape::digests + (me.number & 1) * (RDT_VOTERS * 1024) + (uint32_t)(32 * warp + lane) * 8
+             : me.shared + Shape::digests +
+                   16 * (((me.number & 1) * RDT_VOTED_WARPS + (uint32_t)(4 * me.group + warp)) * RDT_VOTERS);
+}
+template <class Shape>
+RDT_DEVICE uint64_t *rdt_voted_posts(const rdt_voted_args &v, const rdt_voted_voter &me) {
+  const int warp = 4 * me.group + (int)threadIdx.x / 32 % 4;
+  return v.posts +
+         2 * (((2 * rdt_voted_team_of<Shape>() + (int)(me.number & 1)) * RDT_VOTED_WARPS + warp) * RDT_VOTERS);
+}
+
+template <class Shape>
+RDT_DEVICE void rdt_voted_tell(const rdt_voted_args &v, rdt_voted_voter &me, uint64_t d) {
+  const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
+  me.number++;
+  if constexpr (Shape::within) {
+    rdt_voted_store8(rdt_voted_here<Shape>(me) + rdt_voted_copy_of<Shape>(me.group) * 1024, (uint32_t)d,
+                     (uint32_t)(d >> 32));
+    rdt_mbarrier_arrive_here(me.shared + Shape::votes + 8 * warp);
+  } else {
+    d = rdt_voted_digest_of_warp(d);
+    const uint64_t low = rdt_voted_word((uint32_t)d, me.number), high = rdt_voted_word((uint32_t)(d >> 32), me.number);
+    if constexpr (Shape::team == RDT_VOTED_GRID) {
+      if (lane == 0) rdt_voted_put(rdt_voted_posts<Shape>(v, me) + 2 * rdt_voted_copy_of<Shape>(me.group), low, high);
+    } else if (lane < RDT_VOTERS) {
+      rdt_voted_put_there(rdt_voted_here<Shape>(me) + 16 * rdt_voted_copy_of<Shape>(me.group), (uint32_t)lane, low,
+                          high);
+    }
+  }
+}
+
+/* Do all three say the same? One answer for all three warps. */
+template <class Shape>
+RDT_DEVICE bool rdt_voted_alike(const rdt_voted_args &v, const rdt_voted_voter &me) {
+  const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
+  bool same = true;
+  if constexpr (Shape::within) {
+    rdt_mbarrier_wait(me.shared + Shape::votes + 8 * warp, (me.number + 1) & 1);
+    const uint32_t at = rdt_voted_here<Shape>(me);
+    const uint2 x = rdt_voted_load8(at), y = rdt_voted_load8(at + 1024), z = rdt_voted_load8(at + 2048);
+    same = ((x.x ^ y.x) | (x.y ^ y.y) | (x.x ^ z.x) | (x.y ^ z.y)) == 0;
+  } else {
+    uint64_t word = 0; /* lanes 0 to 5 have one each */
+    if (lane < 2 * RDT_VOTERS) do {
+        word = Shape::team == RDT_VOTED_GRID ? rdt_voted_get(rdt_voted_posts<Shape>(v, me) + lane)
+                                             : rdt_voted_get_here(rdt_voted_here<Shape>(me) + 8 * lane);
+      } while ((uint32_t)(word >> 32) != me.number);
+    same = lane >= 2 * RDT_VOTERS || (uint32_t)word == __shfl_sync(0x3fu, (uint32_t)word, lane & 1);
+    __syncwarp();
+  }
+  return __ballot_sync(0xffffffffu, !same) == 0;
+}
+
+/* ---- values ---- */
+
+struct rdt_voted_place { /* of a thread's first accumulator */
+  int row, column;
+};
+
+RDT_DEVICE void rdt_voted_complain(const rdt_voted_args &v, rdt_voted_place at, int i, int loser, uint32_t sm) {
+  const int row = at.row + 8 * (i / 2 % 2), column = at.column + 8 * (i / 4) + i % 2;
+  const rdt_mma_args &p = v.w.p;
+  if (row >= p.m || column >= p.n) return;
+  rdt_vote_found *f = v.found;
+  const unsigned long long e = (unsigned long long)row * (unsigned)p.n + (unsigned)column;
+  atomicAdd((unsigned long long *)(loser < 0 ? &f->undecided : &f->lost[loser]), 1ull);
+  atomicMax((unsigned long long *)(loser < 0 ? &f->first_undecided : &f->first[loser]), ~e);
+  const uint32_t slot = atomicAdd(&f->verdict.listed, 1u);
+  atomicAdd(loser < 0 ? &f->verdict.certain : &f->verdict.suspect, 1u);
+  if (sm < RDT_CUDA_SMS) atomicAdd(&f->verdict.sm[sm], 1u);
+  if (slot >= RDT_CUDA_LISTED) return;
+  rdt_cuda_finding *l = &f->verdict.list[slot];
+  l->complaint = loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED;
+  l->sm = (int)sm, l->row = row, l->column = column, l->rows = l->columns = 1;
+  l->k_first = l->k_last = loser;
+  l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
+}
+
+/* What a thread has lost, and what nobody knows: a bit for each of 32 accumulators; and whether anything differed. */
+struct rdt_voted_lost {
+  uint32_t mine, nobody;
+  bool differ;
+};
+
+/* y, z: of the next copy and the one after. Where all three differ, all go on with that of the first copy. */
+RDT_DEVICE float rdt_voted_choose(int copy, int i, float mine, uint32_t y, uint32_t z, rdt_voted_lost &lost) {
+  const uint32_t x = __float_as_uint(mine);
+  const bool good = x == y || x == z;
+  lost.differ = lost.differ || x != y || x != z;
+  if (!good && y == z) lost.mine |= 1u << i % 32;
+  if (!good && y != z) lost.nobody |= 1u << i % 32;
+  return __uint_as_float(y == z ? y : good || copy == 0 ? x : copy == 1 ? z : y);
+}
+
+/* Who lost says so, of 32 accumulators from one on: it knows where it ran. */
+RDT_DEVICE void rdt_voted_told(const rdt_voted_args &v, int copy, rdt_voted_place at, int first, rdt_voted_lost &lost) {
+  uint32_t left = copy == 0 ? lost.mine | lost.nobody : lost.mine;
+#pragma unroll 1
+  while (left) {
+    const int i = __ffs((int)left) - 1;
+    rdt_voted_complain(v, at, first + i, lost.mine >> i & 1u ? copy : -1, rdt_sm());
+    left &= left - 1;
+  }
+  lost.mine = lost.nobody = 0;
+}
+
+/* Three warps meet, wherever they are. */
+template <class Shape>
+RDT_DEVICE void rdt_voted_meet(const rdt_voted_args &v, const rdt_voted_voter &me) {
+  const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
+  if constexpr (Shape::within) {
+    rdt_bar_sync(8 + warp, 32 * RDT_VOTERS);
+  } else {
+    unsigned *const all = v.met + (rdt_voted_team_of<Shape>() * RDT_VOTED_WARPS + 4 * me.group + warp) * RDT_VOTERS;
+    __threadfence();
+    __syncwarp();
+    if (lane == 0) {
+      const unsigned mine = *(volatile unsigned *)(all + rdt_voted_copy_of<Shape>(me.group)) + 1;
+      *(volatile unsigned *)(all + rdt_voted_copy_of<Shape>(me.group)) = mine;
+      for (int i = 0; i < RDT_VOTERS; i++)
+        while ((int)(*(volatile unsigned *)(all + i) - mine) < 0) {
+        }
+    }
+    __syncwarp();
+    __threadfence();
+  }
+}
+
+template <class Shape>
+RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter &me, rdt_voted_place at,
+                                 float (&c)[RDT_VOTED_HELD]) {
+  const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
+  const int next = rdt_voted_copy_of<Shape>(me.group) == 2 ? 0 : rdt_voted_copy_of<Shape>(me.group) + 1,
+            last = rdt_voted_copy_of<Shape>(me.group) == 0 ? 2 : rdt_voted_copy_of<Shape>(me.group) - 1;
+  rdt_voted_lost lost = {0, 0, false};
+  rdt_voted_meet<Shape>(v, me);
+  if constexpr (Shape::within) {
+    const uint32_t mine = me.shared + Shape::digests + (uint32_t)(32 * warp + lane) * 8;
+#pragma unroll
+    for (int i = 0; i < RDT_VOTED_HELD; i += 2) {
+      const uint32_t to = mine + (i / 2 & 1) * (RDT_VOTERS * 1024);
+      rdt_voted_store8(to + rdt_voted_copy_of<Shape>(me.group) * 1024, __float_as_uint(c[i]),
+                       __float_as_uint(c[i + 1]));
+      rdt_voted_meet<Shape>(v, me);
+      const uint2 y = rdt_voted_load8(to + next * 1024), z = rdt_voted_load8(to + last * 1024);
+      c[i] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i, c[i], y.x, z.x, lost);
+      c[i + 1] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i + 1, c[i + 1], y.y, z.y, lost);
+      if (i % 32 == 30) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 30, lost);
+    }
+  } else {
+    const auto values = [&](int copy) {
+      return v.values +
+             ((rdt_voted_team_of<Shape>() * RDT_VOTERS + copy) * RDT_VOTED_WARPS + 4 * me.group + warp) *
+                 (RDT_VOTED_HELD * 32) +
+             lane;
+    };
+    float *const mine = values(rdt_voted_copy_of<Shape>(me.group));
+    const float *const y = values(next), *const z = values(last);
+#pragma unroll
+    for (int i = 0; i < RDT_VOTED_HELD; i++) __stcg(mine + 32 * i, c[i]);
+    rdt_voted_meet<Shape>(v, me);
+#pragma unroll
+    for (int i = 0; i < RDT_VOTED_HELD; i++) {
+      c[i] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i, c[i], __float_as_uint(__ldcg(y + 32 * i)),
+                              __float_as_uint(__ldcg(z + 32 * i)), lost);
+      if (i % 32 == 31) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 31, lost);
+      if (i % 4 == 3) asm volatile("" ::: "memory"); /* few at a time: registers are scarce */
+    }
+  }
+  if (!__any_sync(0xffffffffu, lost.differ) && rdt_voted_copy_of<Shape>(me.group) == 0 && lane == 0)
+    atomicAdd((unsigned long long *)&v.found->alike, 1ull);
+  rdt_voted_meet<Shape>(v, me);
+}
+
+/* ---- multiplying ---- */
+
+/* Alpha, bias, residual, relu. */
+RDT_DEVICE float rdt_voted_final(const rdt_mma_args &p, float x, int row, int column) {
+  x = rdt_mul(p.alpha, x);
+  if (row >= p.m || column >= p.n) return x;
+  if (p.bias) x = rdt_add(x, rdt_wide_load_as(p.bias, column, p.bias_type));
+  if (p.residual) x = rdt_add(x, rdt_mul(p.beta, rdt_wide_load_as(p.residual, row * p.ldr + column, p.c_type)));
+  return p.relu && x < 0.0f ? 0.0f : x; /* NaN stays */
+}
+
+/* Columns that do not fill 16 bytes: TMA would write all of these. */
+template <class T>
+RDT_DEVICE void rdt_voted_store_rest(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], int row0, int column0) {
+#pragma unroll
+  for (int i = 0; i < RDT_VOTED_HELD; i++) {
+    const int row = row0 + i / 2 % 2 * 8, column = column0 + i / 4 * 8 + i % 2;
+    if (column < g.stored || column >= g.p.n || row >= g.p.m) continue;
+    if (g.p.c_type == RDT_MMA_F32)
+      ((float *)g.p.c)[row * g.p.ldc + column] = c[i];
+    else
+      ((uint16_t *)g.p.c)[row * g.p.ldc + column] = (uint16_t)T::narrow(c[i], 0.0f);
+  }
+}
+
+/* 128 bytes of each row at once; of these columns every third part, from `part` on: the other copies store theirs.
+ * part < 0: all. */
+template <class T, class Shape, bool wide>
+RDT_DEVICE void rdt_voted_store(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], uint32_t at, int bar,
+                                int row0, int column0, int part) {
+  constexpr int columns = wide ? 32 : 64; /* of a pass */
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  const bool first = threadIdx.x % 128 == 0;
+#pragma unroll
+  for (int pass = 0; pass < Shape::BN / columns; pass++) {
+    if (part >= 0 && pass % RDT_VOTERS != part) continue;
+    if (first) rdt_tma_wait_read<0>();
+    rdt_bar_sync(bar, 128);
+    if constexpr (wide) {
+#pragma unroll
+      for (int j = 0; j < columns / 8; j++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
+          const float *x = &c[4 * (pass * columns / 8 + j) + 2 * h];
+          rdt_store8_shared(at + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
+        }
+    } else {
+#pragma unroll
+      for (int j = 0; j < columns / 8; j += 2) {
+        const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
+        const float *x = &c[4 * (pass * columns / 8 + j)];
+        rdt_stmatrix4(at + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]), T::narrow(x[2], x[3]),
+                      T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
+      }
+    }
+    rdt_tma_fence();
+    rdt_bar_sync(bar, 128);
+    if (first && column0 + pass * columns < g.stored && row0 < g.p.m) {
+      rdt_tma_store(&g.c, column0 + pass * columns, row0, at);
+      rdt_tma_commit();
+    }
+  }
+}
+
+template <class T, class Shape, int b_mn>
+RDT_DEVICE void rdt_voted_round(float (&c)[RDT_VOTED_HELD], uint32_t a, uint32_t b) {
+#pragma unroll
+  for (int k = 0; k < Shape::BK / 16; k++)
+    rdt_wgmma<T, Shape::BN, 0, b_mn>::step(c, rdt_wgmma_place(a + 32 * k, 16),
+                                           rdt_wgmma_place(b + (b_mn ? 2048 : 32) * k, b_mn ? Shape::piece : 16), 1);
+}
+
+/* A group's way through the stages. */
+template <class Shape>
+struct rdt_voted_ring {
+  uint32_t shared, parity;
+  int group, slot;
+  bool lead; /* the group behind is still to be let go: a round later, so that not all look at digests at once */
+
+  __device__ __forceinline__ uint32_t full() const {
+    return shared + Shape::barriers + 8 * (uint32_t)slot;
+  }
+  __device__ __forceinline__ void begun() {
+    if (lead) rdt_bar_arrive(4 + group, 256);
+    lead = false;
+  }
+  __device__ __forceinline__ void next() {
+    if (++slot == Shape::stages) slot = 0, parity ^= 1;
+  }
+  /* The stage before the one that is next, or before that. */
+  __device__ __forceinline__ void release(int of) {
+    const int before = (of ? of : Shape::stages) - 1;
+    if ((int)threadIdx.x % 32 < Shape::together)
+      rdt_mbarrier_arrive(shared + Shape::barriers + 8 * (uint32_t)(Shape::stages + before), threadIdx.x % 32);
+  }
+};
+
+/* Rounds from one to another, at least one: a loop that may be passed by makes the compiler copy all accumulators. */
+template <class T, class Shape, int b_mn>
+RDT_DEVICE void rdt_voted_rounds(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOTED_HELD], int &round, int end) {
+  bool more = false;
+  rdt_wgmma_keep(c);
+#pragma unroll 1
+  do {
+    const uint32_t stage = ring.shared + (uint32_t)ring.slot * Shape::stage_bytes;
+    rdt_mbarrier_wait(ring.full(), ring.parity);
+    rdt_wgmma_begin();
+    rdt_voted_round<T, Shape, b_mn>(c, stage + (Shape::within ? 0 : ring.group * Shape::piece), stage + Shape::a_bytes);
+    rdt_wgmma_commit();
+    ring.begun();
+    if (more) {
+      rdt_wgmma_wait<1>();
+      ring.release(ring.slot);
+    }
+    more = true;
+    ring.next();
+  } while (++round < end);
+  rdt_wgmma_wait<0>();
+  ring.release(ring.slot);
+  rdt_wgmma_keep(c);
+}
+
+/* A group without rows of C, of all copies. */
+template <class Shape>
+RDT_DEVICE void rdt_voted_pass(rdt_voted_ring<Shape> &ring, int rounds) {
+#pragma unroll 1
+  for (int round = 0; round < rounds; round++) {
+    rdt_mbarrier_wait(ring.full(), ring.parity);
+    ring.begun();
+    ring.next();
+    ring.release(ring.slot);
+  }
+}
+
+template <class Shape>
+RDT_DEVICE rdt_voted_ring<Shape> rdt_voted_enter(uint32_t shared, int group) {
+  if (group > 0) rdt_bar_sync(3 + group, 256);
+  return {shared, 0, group, 0, group < RDT_VOTED_GROUPS - 1};
+}
+
+/* Bias and all that follows, of what is stored. */
+template <class Shape>
+RDT_DEVICE void rdt_voted_finish(const rdt_wgmma_args &g, float (&c)[RDT_VOTED_HELD], int row, int column) {
+  if (!g.extra && g.p.alpha == 1.0f) return;
+#pragma unroll
+  for (int i = 0; i < Shape::held; i++) {
+    c[i] = rdt_voted_final(g.p, c[i], row + i / 2 % 2 * 8, column + i % 2);
+    if (i % 4 == 3) column += 8;
+    if (i % 4 == 3) asm volatile("" : "+r"(row), "+r"(column)::"memory"); /* few at a time: registers are scarce */
+  }
+}
+
+/* Of the parts of a tile every third, or, part < 0, all. */
+template <class T, class Shape>
+RDT_DEVICE void rdt_voted_put_out(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], uint32_t shared, int group,
+                                  int row0, int column0, int part) {
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  const uint32_t out = shared + Shape::out + (uint32_t)group * Shape::piece;
+  if (__builtin_expect(g.stored < g.p.n && column0 + Shape::BN > g.stored && part <= 0, 0))
+    rdt_voted_store_rest<T>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
+  if (g.p.c_type == RDT_MMA_F32)
+    rdt_voted_store<T, Shape, true>(g, c, out, 1 + group, row0, column0, part);
+  else
+    rdt_voted_store<T, Shape, false>(g, c, out, 1 + group, row0, column0, part);
+}
+
+template <class T, class Shape, int b_mn, class Hit>
+RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int group, Hit &hit) {
+  const rdt_wgmma_args &g = v.w;
+  const rdt_mma_args &p = g.p;
+  const int rounds = (p.k + Shape::BK - 1) / Shape::BK, teams = rdt_voted_teams<Shape>();
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  rdt_voted_voter me = {shared, group, 0};
+  if (Shape::team == RDT_VOTED_GRID) { /* on from where the last launch was */
+    const int own = 2 * rdt_voted_copy_of<Shape>(group);
+    const uint32_t even = (uint32_t)(rdt_voted_get(rdt_voted_posts<Shape>(v, me) + own) >> 32);
+    me.number = 1;
+    me.number = max(even, (uint32_t)(rdt_voted_get(rdt_voted_posts<Shape>(v, me) + own) >> 32));
+  }
+  rdt_voted_ring<Shape> ring = rdt_voted_enter<Shape>(shared, group);
+  for (int tile = rdt_voted_team_of<Shape>(); tile < g.tiles; tile += teams) {
+    const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
+    const int row0 = at.m * Shape::BM + (Shape::within ? 0 : 64 * group), column0 = at.n * Shape::BN;
+    const int copy = rdt_voted_copy_of<Shape>(group);
+    if (!Shape::within && row0 >= p.m) {
+      rdt_voted_pass(ring, rounds);
+      continue;
+    }
+    float c[Shape::held];
+#pragma unroll
+    for (int i = 0; i < Shape::held; i++) c[i] = 0.0f;
+    int round = 0;
+    if (lane == 0 && warp == 0 && (Shape::within || group == 0)) v.sms[tile * RDT_VOTERS + copy] = rdt_sm();
+#pragma unroll 1
+    for (int vote = 0; vote < v.votes; vote++) {
+      const bool ends = vote == v.votes - 1;
+      rdt_voted_rounds<T, Shape, b_mn>(ring, c, round, rounds * (vote + 1) / v.votes);
+      /* What was told at the vote before is looked at now: all others have told it meanwhile. The last one is waited
+       * for. */
+#pragma unroll 1
+      for (int look = 0; look <= ends; look++) {
+        if ((vote > 0 || look) && !rdt_voted_alike<Shape>(v, me))
+          rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
+        if (look) break;
+        if (ends) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
+        if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
+        uint64_t d = rdt_voted_digest(c);
+        if constexpr (Hit::on) hit.digest(copy, vote, row0 + 16 * warp, column0, d);
+        rdt_voted_tell<Shape>(v, me, d);
+      }
+    }
+    rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, copy);
+  }
+  ring.begun();
+  if (threadIdx.x % 128 == 0) rdt_tma_wait();
+}
+
+/* SPLIT: one copy's share of k, on from what the vote before it has left. */
+template <class T, class Shape, int b_mn, class Hit>
+RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int group, Hit &hit) {
+  const rdt_wgmma_args &g = v.w;
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  rdt_voted_ring<Shape> ring = rdt_voted_enter<Shape>(shared, group);
+  for (int i = rdt_voted_team_of<Shape>(); i < g.tiles; i += rdt_voted_teams<Shape>()) {
+    const int tile = rdt_voted_turned<Shape>(v, i);
+    const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
+    const int row0 = at.m * Shape::BM + 64 * group, column0 = at.n * Shape::BN;
+    int warps = (v.copy * g.tiles + tile) * RDT_VOTED_WARPS + 4 * group + warp;
+    int round = v.from;
+    if (lane == 0 && warp == 0 && group == 0) v.sms[tile * RDT_VOTERS + v.copy] = rdt_sm();
+    if (row0 >= g.p.m) {
+      rdt_voted_pass(ring, v.to - v.from);
+      continue;
+    }
+    float c[Shape::held];
+#pragma unroll
+    for (int i = 0; i < Shape::held; i += 4) {
+      const float4 x =
+          v.from ? __ldcg((const float4 *)v.values + (int64_t)warps * (Shape::held / 4 * 32) + lane + i / 4 * 32)
+                 : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      c[i] = x.x, c[i + 1] = x.y, c[i + 2] = x.z, c[i + 3] = x.w;
+    }
+    rdt_voted_rounds<T, Shape, b_mn>(ring, c, round, v.to);
+    asm volatile("" : "+r"(warps)); /* places are found anew: registers are scarce */
+    if (v.posts) {
+      if constexpr (Hit::on) hit.accumulators(v.copy, v.vote, row0 + 16 * warp, column0, c);
+      uint64_t d = rdt_voted_digest(c);
+      if constexpr (Hit::on) hit.digest(v.copy, v.vote, row0 + 16 * warp, column0, d);
+#pragma unroll
+      for (int i = 0; i < Shape::held; i += 4)
+        __stcg((float4 *)v.values + (int64_t)warps * (Shape::held / 4 * 32) + lane + i / 4 * 32,
+               make_float4(c[i], c[i + 1], c[i + 2], c[i + 3]));
+      d = rdt_voted_digest_of_warp(d);
+      if (lane == 0) v.posts[warps] = d;
+    } else {
+      rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
+      if constexpr (Hit::on) hit.accumulators(v.copy, v.vote, row0 + 16 * warp, column0, c);
+      rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, -1);
+    }
+  }
+  ring.begun();
+  if (threadIdx.x % 128 == 0) rdt_tma_wait();
+}
+
+/* SPLIT: what three copies have left, by warps: values only where their digests differ. */
+RDT_DEVICE void rdt_voted_decide(const rdt_voted_args &v) {
+  using Shape = rdt_voted_shape<RDT_VOTED_SPLIT>;
+  const int64_t all = (int64_t)v.w.tiles * RDT_VOTED_WARPS;
+  const int lane = (int)threadIdx.x % 32;
+  for (int64_t first = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32 * 32; first < all;
+       first += (int64_t)gridDim.x * blockDim.x) {
+    const int64_t mine = first + lane;
+    bool differ = false;
+    if (mine < all) {
+      const uint64_t x = __ldcg(v.posts + mine);
+      differ = x != __ldcg(v.posts + all + mine) || x != __ldcg(v.posts + 2 * all + mine);
+    }
+    uint32_t left = __ballot_sync(0xffffffffu, differ);
+#pragma unroll 1
+    for (; left; left &= left - 1) {
+      const int64_t w = first + __ffs((int)left) - 1;
+      const int tile = (int)(w / RDT_VOTED_WARPS), warp = (int)(w % RDT_VOTED_WARPS);
+      const rdt_tile_place at = rdt_voted_tile<Shape>(v.w, tile);
+      const rdt_voted_place place = {at.m * Shape::BM + 16 * warp + lane / 4, at.n * Shape::BN + 2 * (lane % 4)};
+      bool any = false;
+#pragma unroll 1
+      for (int i = 0; i < Shape::held; i++) {
+        uint32_t *at[RDT_VOTERS], x[RDT_VOTERS];
+#pragma unroll
+        for (int copy = 0; copy < RDT_VOTERS; copy++) {
+          at[copy] = (uint32_t *)v.values + (copy * all + w) * (Shape::held * 32) + i / 4 * 128 + lane * 4 + i % 4;
+          x[copy] = __ldcg(at[copy]);
+        }
+        if (x[0] == x[1] && x[0] == x[2]) continue;
+        any = true;
+        const int loser = x[0] == x[1] ? 2 : x[0] == x[2] ? 1 : x[1] == x[2] ? 0 : -1;
+        rdt_voted_complain(v, place, i, loser, loser < 0 ? 0xffffffffu : v.sms[tile * RDT_VOTERS + loser]);
+        for (int copy = 0; copy < RDT_VOTERS; copy++) __stcg(at[copy], loser == 0 ? x[1] : x[0]);
+      }
+      if (!__any_sync(0xffffffffu, any) && lane == 0) atomicAdd((unsigned long long *)&v.found->alike, 1ull);
+    }
+  }
+}
+
+/* ---- a block ---- */
+
+template <class T, class Shape, int b_mn, class Hit>
+RDT_DEVICE void rdt_voted(const rdt_voted_args &v, Hit hit) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const uint32_t shared = rdt_shared(memory);
+  const int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0);
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Shape::stages; i++) {
+      rdt_mbarrier_init(shared + Shape::barriers + 8 * i, 1);
+      rdt_mbarrier_init(shared + Shape::barriers + 8 * (Shape::stages + i), RDT_VOTED_WARPS * Shape::together);
+    }
+    for (int i = 0; i < 4; i++) rdt_mbarrier_init(shared + Shape::votes + 8 * i, 32 * RDT_VOTERS);
+    rdt_mbarrier_init_done();
+    rdt_tma_prefetch(&v.w.a), rdt_tma_prefetch(&v.w.b), rdt_tma_prefetch(&v.w.c);
+  }
+  if (Shape::cluster)
+    for (int i = (int)threadIdx.x; i < Shape::digests_bytes / 8; i += RDT_VOTED_THREADS)
+      rdt_voted_store8(shared + Shape::digests + 8 * (uint32_t)i, 0, 0);
+  __syncthreads();
+  if constexpr (Shape::together > 1)
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+  if (group == 0) {
+    rdt_registers_fewer<40>();
+    if (threadIdx.x == 0) rdt_voted_load<Shape, b_mn>(v, shared);
+  } else {
+    rdt_registers_more<152>();
+    if constexpr (Shape::team == RDT_VOTED_SPLIT)
+      rdt_voted_chunk<T, Shape, b_mn, Hit>(v, shared, group - 1, hit);
+    else
+      rdt_voted_multiply<T, Shape, b_mn, Hit>(v, shared, group - 1, hit);
+  }
+  __syncwarp();
+  if constexpr (Shape::together > 1) /* nobody writes here any more */
+    asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
+#endif
