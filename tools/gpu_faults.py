@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Faults in each kernel of the GPU by the hundred thousand, and tiles without any, a process a kernel: what make gpu-check does with fewer.
+"""Faults in each kernel of the GPU by the hundred thousand, and tiles without any: what make gpu-check does with fewer.
 
 usage: tools/gpu_faults.py GPU_FAULTS DIR [--faults N] [--tiles N] [--word WORD]... [--at-once N] [--gather] [--of COMMIT] [--json FILE]
   tools/gpu_faults.py build/tests/gpu/gpu_faults DIR --json bench/results/gpu-faults.json
 
-DIR keeps a file of JSON for each kernel, with the commit that it ran on; what is done already is not run again. --word: kernels whose names contain it. --gather: of those that are
+DIR keeps a file of JSON for each kernel, with the commit that it ran on; what is done already is not run again. --word: kernels whose names contain it.
+--at-once: so many processes share the kernels, each with some threads. --gather: of those that are
 done; nothing is run. --of names the commit that GPU_FAULTS was built of, where it is not the checkout. Exit code 1: something was wrong, or a kernel
 is missing.
 """
@@ -19,19 +20,25 @@ import sys
 import record
 
 
-def run(program, name, faults, tiles, path, commit):
-    """Keeps the kernel's line; what the program said, where there is none."""
-    part = path + ".part"
-    if os.path.exists(part):
-        os.remove(part)
-    done = subprocess.run([program, str(faults), str(tiles), name, part], capture_output=True, text=True)
-    if done.returncode > 1 or not os.path.exists(part):
-        return f"{name}: exit code {done.returncode}: {(done.stdout + done.stderr)[-400:]}"
-    with open(part) as f:
-        kernel = {"commit": commit, **json.load(f)}
-    record.keep(path, kernel)
-    os.remove(part)
-    return None
+def collect(folder, part, commit):
+    """Keeps the lines of a process, also of one that was ended: a kernel each."""
+    path = os.path.join(folder, part)
+    with open(path) as f:
+        lines = [line for line in f if line.endswith("}\n")]
+    for line in lines:
+        kernel = json.loads(line)
+        record.keep(os.path.join(folder, kernel["kernel"] + ".json"), {"commit": commit, **kernel})
+    os.remove(path)
+    return len(lines)
+
+
+def run(program, names, faults, tiles, folder, part, commit):
+    """What the program said, where a kernel has no line."""
+    if not names:
+        return None
+    done = subprocess.run([program, str(faults), str(tiles), ",".join(names), os.path.join(folder, part)], capture_output=True, text=True)
+    there = os.path.exists(os.path.join(folder, part)) and collect(folder, part, commit)
+    return None if there == len(names) else f"{', '.join(names)}: exit code {done.returncode}: {(done.stdout + done.stderr)[-400:]}"
 
 
 def main():
@@ -41,7 +48,7 @@ def main():
     parser.add_argument("--faults", type=int, default=100000)
     parser.add_argument("--tiles", type=int, default=200000, help="of each kernel")
     parser.add_argument("--word", action="append")
-    parser.add_argument("--at-once", type=int, default=4, metavar="N")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N")
     parser.add_argument("--gather", action="store_true")
     parser.add_argument("--of", metavar="COMMIT")
     parser.add_argument("--json", metavar="FILE")
@@ -53,10 +60,14 @@ def main():
     names.sort(key=lambda n: n not in hits)  # those that take longest first
     commit = args.of or record.commit()
     path_of = lambda name: os.path.join(args.folder, name + ".json")
+    for part in os.listdir(args.folder):
+        if part.endswith(".part"):
+            collect(args.folder, part, commit)
     missing = [n for n in names if not os.path.exists(path_of(n))]
     if not args.gather:
         with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
-            for said in pool.map(lambda n: run(args.program, n, args.faults, args.tiles, path_of(n), commit), missing):
+            shares = [missing[i::args.at_once] for i in range(args.at_once)]
+            for said in pool.map(lambda i: run(args.program, shares[i], args.faults, args.tiles, args.folder, f"{i}.part", commit), range(args.at_once)):
                 if said:
                     print(said, file=sys.stderr, flush=True)
         missing = [n for n in names if not os.path.exists(path_of(n))]

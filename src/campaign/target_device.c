@@ -31,13 +31,13 @@ typedef struct device_target {
 
 /* ---- kernels ---- */
 
-/* The one with the largest tile that the rows fill. */
+/* The one with the largest tile that the rows fill, of those that take B as a target has it: its rows side by side. */
 static const rdt_cuda_kernel *find(rdt_dtype dtype, const char *scheme, int64_t rows) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n), *best = NULL;
   for (int i = 0; i < n; i++) {
     const rdt_cuda_kernel *k = &table[i];
-    if (k->dtype != dtype || strcmp(k->scheme, scheme) != 0 || !rdt_cuda_kernel_inject(k)) continue;
+    if (k->dtype != dtype || strcmp(k->scheme, scheme) != 0 || !rdt_cuda_kernel_inject(k) || !k->code[0]) continue;
     if (!best || (k->family == best->family && k->tile->rows <= rows && k->tile->rows > best->tile->rows)) best = k;
   }
   return best;
@@ -235,7 +235,7 @@ static rdt_status prepare(rdt_target *base, int64_t id, const char *spec, rdt_re
   return expect(t, why);
 }
 
-/* What bits are there is asked first: some kinds of faults depend on them. */
+/* What bits are there is asked first, of those kinds of faults that depend on them. */
 static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *s, rdt_cuda_verdict *v,
                          rdt_reason *why) {
   const rdt_tensor *out = &t->op.out;
@@ -248,9 +248,11 @@ static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *
                          .sm = f->core};
   if (s->hit.element < 0) return RDT_OK;
   const int struck = (int)(rdt_fault_random(f, 13) % RDT_VOTERS);
-  RDT_TRY(t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why));
-  rdt_store(&bits, out->dtype, 0, s->hit.before);
-  s->hit.done = false;
+  if (rdt_fault_mask(f, 0, out->dtype) != rdt_fault_mask(f, ~(uint64_t)0, out->dtype)) {
+    RDT_TRY(t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why));
+    rdt_store(&bits, out->dtype, 0, s->hit.before);
+    s->hit.done = false;
+  }
   s->hit.mask = rdt_fault_mask(f, bits, out->dtype);
   return t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why);
 }

@@ -26,6 +26,8 @@ struct rdt_cuda_gemm {
   rdt_mender mender;        /* of all others with a check that compares by itself */
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   int row_blocks;
+  void *strikes; /* faults, and what was found in each: so many bytes, kept for the next ones */
+  size_t strikes_bytes;
 };
 
 static bool is_wide(const rdt_cuda_kernel *k) {
@@ -458,6 +460,7 @@ fail:
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g) {
   if (!g) return;
   rdt_mend_drop(&g->mender);
+  rdt_cuda_free(g->strikes);
   rdt_cuda_free(g->args.verdict); /* the first of all that was allocated */
   rdt_free(g);
 }
@@ -594,6 +597,7 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
                                : s->checksum ? RDT_MMA_CHECKSUM
                                : s->fragment ? RDT_MMA_FRAGMENT
+                               : s->limit    ? RDT_MMA_BOUND
                                              : RDT_MMA_ACCUM,
                        .block = {s->checksum && sums(g->kernel) ? checks : (int)(column / t->columns), tile_row, 0},
                        .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
@@ -667,39 +671,58 @@ static rdt_status strike_mended(rdt_cuda_gemm *g, const rdt_cuda_gemm *now, cons
   return rdt_cuda_gemm_mended(g, stream, s->mended, why);
 }
 
-rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
-                                rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
+/* Of a strike, on both sides: all of the first lie before all of the second. */
+static size_t strike_bytes(int count) {
+  return (size_t)count * (sizeof(rdt_mma_hit) + sizeof(rdt_cuda_verdict));
+}
+
+static rdt_status strike_all(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
+                             void *stream, rdt_reason *why) {
   const void *const *code = rdt_cuda_kernel_inject(g->kernel);
-  const size_t bytes = (size_t)count * sizeof(rdt_mma_hit), all = bytes + (size_t)count * sizeof *found;
-  if (!code) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
-  for (int i = 0; i < count; i++)
-    if ((s[i].limit || s[i].several) && g->kernel->family != RDT_CUDA_MMA)
-      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes no fault in its bound, and one at a time", g->kernel->name);
-  for (int i = 0; i < count; i++)
-    if (s[i].mended) RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
-  void *memory = NULL;
-  rdt_mma_hit *hits = rdt_calloc((size_t)count, sizeof *hits);
-  rdt_status status = hits ? rdt_cuda_alloc(all, &memory, why) : rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
+  rdt_mma_hit *const hits = g->strikes;
+  rdt_cuda_verdict *const verdicts = (rdt_cuda_verdict *)(hits + count);
   rdt_cuda_gemm now = *g;
   rdt_operands each = *o;
-  if (status == RDT_OK) status = rdt_cuda_gemm_settle(g, stream, why);
-  for (int i = 0; status == RDT_OK && i < count; i++) hits[i] = aim(g, &s[i]);
-  if (status == RDT_OK) status = rdt_cuda_put(memory, hits, bytes, stream, why);
-  for (int i = 0; status == RDT_OK && i < count; i++) {
-    now.args.verdict = (rdt_cuda_verdict *)((char *)memory + bytes) + i;
+  for (int i = 0; i < count; i++) {
+    now.args.verdict = verdicts + i;
     each.out.data = (char *)o->out.data + (size_t)i * apart;
-    rdt_mma_hit *hit = (rdt_mma_hit *)memory + i;
-    status = launch(&now, &each, code, hit, stream, why);
-    if (status == RDT_OK && s[i].mended) status = strike_mended(g, &now, &each, &s[i], hit, stream, why);
+    RDT_TRY(launch(&now, &each, code, hits + i, stream, why));
+    if (s[i].mended) RDT_TRY(strike_mended(g, &now, &each, &s[i], hits + i, stream, why));
   }
-  if (status == RDT_OK) status = rdt_cuda_get(hits, memory, bytes, stream, why);
-  if (status == RDT_OK) status = rdt_cuda_get(found, (char *)memory + bytes, all - bytes, stream, why);
+  return RDT_OK;
+}
+
+rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
+                                rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
+  const size_t bytes = strike_bytes(count);
+  if (!rdt_cuda_kernel_inject(g->kernel))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
+  for (int i = 0; i < count; i++) {
+    if (s[i].limit && is_integer(g->kernel))
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is exact: it has no bound", g->kernel->name);
+    if (s[i].several && is_wide(g->kernel))
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes one fault at a time", g->kernel->name);
+    if (s[i].mended) RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
+  }
+  if (bytes > g->strikes_bytes) {
+    rdt_cuda_free(g->strikes);
+    g->strikes = NULL, g->strikes_bytes = 0;
+    RDT_TRY(rdt_cuda_alloc(bytes, &g->strikes, why));
+    g->strikes_bytes = bytes;
+  }
+  rdt_mma_hit *hits = rdt_calloc(1, bytes);
+  if (!hits) return rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
+  for (int i = 0; i < count; i++) hits[i] = aim(g, &s[i]);
+  rdt_status status = rdt_cuda_gemm_settle(g, stream, why);
+  if (status == RDT_OK) status = rdt_cuda_put(g->strikes, hits, bytes, stream, why);
+  if (status == RDT_OK) status = strike_all(g, o, apart, s, count, stream, why);
+  if (status == RDT_OK) status = rdt_cuda_get(hits, g->strikes, bytes, stream, why);
+  if (status == RDT_OK) memcpy(found, hits + count, (size_t)count * sizeof *found);
   for (int i = 0; status == RDT_OK && i < count; i++) {
     s[i].hit.before = hits[i].before, s[i].hit.after = hits[i].after, s[i].hit.done = hits[i].done > 0;
     s[i].bound = hits[i].bound;
     if (found[i].listed > RDT_CUDA_LISTED) found[i].listed = RDT_CUDA_LISTED;
   }
-  rdt_cuda_free(memory);
   rdt_free(hits);
   return status;
 }

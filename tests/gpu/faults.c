@@ -1,27 +1,43 @@
 /* make gpu-check, second part: faults planted in the CUDA kernels, by the thousand, and tiles without any.
- *     gpu_faults [--quick | FAULTS TILES [WORD [RECORD]]]
+ *     gpu_faults [--quick [WORD] | FAULTS TILES [WORD [RECORD]]]
  * FAULTS in each kernel that has an injecting instantiation, TILES of each with a check (default 2000 200000). WORD: a
- * kernel, or those whose names contain it. RECORD: a file, to which a line of JSON is added for each kernel (see
- * tools/gpu_faults.py, which runs them all). gpu_faults --list: the names of kernels, and whether they take faults.
- * Above the floor: the fault changes what a check sums by more than twice its bound, so it must be found; where bits
- * are compared, or integers, it must be found if the result is another one. 1 where one was not, 77 without a GPU. */
+ * kernel, or those whose names contain it, or several of these with commas between them. RECORD: a file, to which a
+ * line of JSON is added for each kernel (see tools/gpu_faults.py, which runs them all). gpu_faults --list: the names of
+ * kernels, and whether they take faults. Above the floor: the fault changes what a check sums by more than twice its
+ * bound, so it must be found; where bits are compared, or integers, it must be found if the result is another one. 1
+ * where one was not, 77 without a GPU. */
+#include <cuda_runtime_api.h>
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check/weights.h"
+#include "cuda/sm90/fused_wgmma.h"
 #include "cuda/sm90/gemm_wgmma.h"
+#include "fused.h"
 #include "mend.h"
 
-enum { BATCH = 500 };
+enum { BATCH = 100, CREW = 8 /* threads, each with a stream */ };
 
 static rdt_cuda_device device;
 static int64_t wrong;
 static FILE *record; /* NULL: nobody asks */
 
 static void complain(const char *kernel, const char *what) {
+#pragma omp critical(complain)
   if (++wrong <= 40) printf("WRONG %s: %s\n", kernel, what);
+}
+
+static void record_faults(int64_t planted, int64_t found, int64_t above, int64_t missed, int64_t unchanged) {
+  if (!record) return;
+  fprintf(record, "\"planted\": %lld, \"found\": %lld, \"above_floor\": %lld, \"missed\": %lld, \"unchanged\": %lld, ",
+          (long long)planted, (long long)found, (long long)above, (long long)missed, (long long)unchanged);
+}
+
+static void record_tiles(int64_t tiles, int64_t reports) {
+  if (record) fprintf(record, "\"tiles\": %lld, \"reports\": %lld, ", (long long)tiles, (long long)reports);
 }
 
 typedef struct tally {
@@ -33,7 +49,7 @@ static bool found(const rdt_cuda_verdict *v) {
 }
 
 static bool compares_bits(const rdt_cuda_kernel *k, const rdt_cuda_strike *s) {
-  return k->check == RDT_MMA_REPLICATE || k->dtype == RDT_S8 || (s->reduced && k->check < RDT_MMA_SUMS);
+  return k->check == RDT_MMA_REPLICATE || !rdt_dtype_is_float(k->dtype) || (s->reduced && k->check < RDT_MMA_SUMS);
 }
 
 /* What the signed sums of rows differ by. */
@@ -59,15 +75,14 @@ static bool meets_both(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cu
                 block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
                 round = (at < depth ? at : depth - 1) / k->k;
   if (k->family != RDT_CUDA_WGMMA) return false;
-  if (!k->code[0]) return s->hit.element / n / k->tile->rows / CLUSTER % blocks == block;
+  if (c->in[1].stride[0] == 1) return s->hit.element / n / k->tile->rows / CLUSTER % blocks == block;
   return round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
 }
 
 static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_t *seed) {
   const uint64_t r = gpu_random(seed);
   const int bits = 8 * k->sum, site = (int)(gpu_random(seed) % 5);
-  const bool bounded =
-      k->family == RDT_CUDA_MMA && k->dtype != RDT_S8 && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_CLASSIC;
+  const bool bounded = rdt_dtype_is_float(k->dtype) && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_CLASSIC;
   rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->p.out.shape[0] * c->p.out.shape[1])),
                                .position = (double)((r >> 32) % 1000) / 999.0,
                                .mask = (uint64_t)1 << (gpu_random(seed) % (uint64_t)bits)},
@@ -87,7 +102,7 @@ static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_st
   const bool other = memcmp(now, clean, c->bytes[2]) != 0;
   const int64_t row = s->hit.element / c->p.out.shape[1], column = s->hit.element % c->p.out.shape[1];
   const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
-  const bool beyond = k->dtype == RDT_S8 ? change != 0.0 : !(change <= 2.0 * s->bound);
+  const bool beyond = !rdt_dtype_is_float(k->dtype) ? change != 0.0 : !(change <= 2.0 * s->bound);
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
   const bool must = s->checksum           ? false /* it may have met zeros */
                     : s->limit            ? false /* what is looser finds nothing where there is nothing */
@@ -164,132 +179,230 @@ static double cancelling(const gpu_case *c, int sets, rdt_cuda_strike *s, uint64
   return fabs(seen);
 }
 
+/* ---- who plants ---- */
+
+/* A product with faults, a stream of its own. */
+typedef struct hand {
+  cudaStream_t stream;
+  rdt_cuda_gemm *g[2]; /* as many checks as asked, and one less */
+  char *results, *host;
+  rdt_cuda_strike strikes[BATCH];
+  rdt_cuda_verdict verdicts[2][BATCH];
+  double seen[BATCH];
+  tally count;
+} hand;
+
+/* apart: bytes of a result, to be kept; 0: nobody looks at it. */
+static hand *begin_hand(const rdt_cuda_kernel *k, const gpu_case *c, int sets, size_t apart) {
+  rdt_reason why = {""};
+  hand *h = calloc(1, sizeof *h);
+  if (!h) gpu_die("malloc", "out of memory");
+  gpu_must(rdt_cuda_status(cudaStreamCreateWithFlags(&h->stream, cudaStreamNonBlocking), "stream", &why), "stream",
+           &why);
+  for (int less = 0; less < (sets > 1 ? 2 : 1); less++)
+    gpu_must(rdt_cuda_gemm_create_sets(k, &device, &c->p, sets - less, 6.0, 2, h->stream, &h->g[less], &why), k->name,
+             &why);
+  void *results, *host;
+  const size_t bytes = apart ? BATCH * apart : c->bytes[2];
+  gpu_must(rdt_cuda_alloc(bytes, &results, &why), "results", &why);
+  gpu_must(rdt_cuda_status(cudaMallocHost(&host, bytes), "results", &why), "results", &why);
+  h->results = results, h->host = host;
+  return h;
+}
+
+static void end_hand(hand *h, tally *count) {
+  for (int i = 0; i < 2; i++)
+    if (h->g[i]) rdt_cuda_gemm_destroy(h->g[i]);
+  rdt_cuda_free(h->results);
+  (void)cudaFreeHost(h->host);
+  (void)cudaStreamDestroy(h->stream);
+  count->planted += h->count.planted, count->found += h->count.found, count->above += h->count.above;
+  count->found_above += h->count.found_above, count->silent += h->count.silent;
+  free(h);
+}
+
+static uint64_t seed_of(uint64_t seed, int64_t batch) {
+  uint64_t mine = seed + ((uint64_t)batch << 32);
+  return gpu_random(&mine);
+}
+
+static int crew_for(int64_t batches) {
+  const int most = omp_get_max_threads() < CREW ? omp_get_max_threads() : CREW;
+  return batches < most ? (int)batches : most;
+}
+
 /* As many faults in a row as it has checks: found. By one check less they are not, as they cancel in all of these. */
+static void strike_several(const rdt_cuda_kernel *k, const gpu_case *c, int sets, int n, uint64_t seed, hand *h) {
+  rdt_reason why = {""};
+  rdt_operands o = c->o;
+  o.out.data = h->results;
+  for (int i = 0; i < n; i++) h->seen[i] = cancelling(c, sets, &h->strikes[i], &seed);
+  for (int less = 0; less < 2; less++)
+    gpu_must(rdt_cuda_gemm_strike(h->g[less], &o, 0, h->strikes, n, h->verdicts[less], h->stream, &why), k->name, &why);
+  for (int i = 0; i < n; i++) {
+    if (!h->strikes[i].hit.done) complain(k->name, "several faults were not planted");
+    h->count.silent += found(&h->verdicts[1][i]); /* by fewer checks */
+    if (!(h->seen[i] > 2.0 * h->strikes[i].bound)) continue;
+    h->count.above++;
+    if (found(&h->verdicts[0][i]))
+      h->count.found_above++;
+    else
+      complain(k->name, "several faults in a row were missed");
+  }
+}
+
+/* columns: B's lie side by side. */
+static gpu_shape shape_of(const rdt_cuda_kernel *k, int m, int n, int depth, bool columns) {
+  return (gpu_shape){.m = m,
+                     .n = n,
+                     .k = depth,
+                     .in = k->dtype,
+                     .out = !rdt_dtype_is_float(k->dtype) ? RDT_S32
+                            : k->dtype == RDT_F64         ? RDT_F64
+                                                          : RDT_F32,
+                     .columns = columns,
+                     .tf32 = k->tf32,
+                     .alpha = 1.0};
+}
+
 static void plant_several(const rdt_cuda_kernel *k, int sets, int64_t faults) {
-  static rdt_cuda_strike strikes[BATCH];
-  static rdt_cuda_verdict verdicts[2][BATCH];
-  static double seen[BATCH];
   uint64_t seed = 31 + (uint64_t)sets + 100 * (uint64_t)k->dtype;
   const gpu_shape s = {
       .m = 40, .n = 140, .k = 300, .in = k->dtype, .out = k->dtype == RDT_F64 ? RDT_F64 : RDT_F32, .alpha = 1.0};
+  const int64_t batches = (faults + BATCH - 1) / BATCH;
   gpu_case c;
-  rdt_reason why;
-  int64_t above = 0, missed = 0, fewer = 0;
+  tally count = {0};
   gpu_case_make(&c, &s, &seed, false);
-  for (int64_t done = 0; done < faults; done += BATCH) {
-    const int n = (int)(faults - done < BATCH ? faults - done : BATCH);
-    for (int i = 0; i < n; i++) seen[i] = cancelling(&c, sets, &strikes[i], &seed);
-    for (int less = 0; less < 2; less++) {
-      rdt_cuda_gemm *g;
-      gpu_must(rdt_cuda_gemm_create_sets(k, &device, &c.p, sets - less, 6.0, 2, NULL, &g, &why), k->name, &why);
-      gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, strikes, n, verdicts[less], NULL, &why), k->name, &why);
-      rdt_cuda_gemm_destroy(g);
+#pragma omp parallel num_threads(crew_for(batches))
+  {
+    hand *h = begin_hand(k, &c, sets, 0);
+#pragma omp for schedule(dynamic)
+    for (int64_t b = 0; b < batches; b++) {
+      const int64_t left = faults - b * BATCH;
+      strike_several(k, &c, sets, (int)(left < BATCH ? left : BATCH), seed_of(seed, b), h);
     }
-    for (int i = 0; i < n; i++) {
-      if (!strikes[i].hit.done) complain(k->name, "several faults were not planted");
-      if (found(&verdicts[1][i])) fewer++;
-      if (!(seen[i] > 2.0 * strikes[i].bound)) continue;
-      above++;
-      if (!found(&verdicts[0][i])) missed++, complain(k->name, "several faults in a row were missed");
-    }
+#pragma omp critical(crew)
+    end_hand(h, &count);
   }
-  if (2 * above < faults || 2 * fewer > faults) complain(k->name, "several faults are not what they should be");
+  const int64_t missed = count.above - count.found_above;
+  if (2 * count.above < faults || 2 * count.silent > faults)
+    complain(k->name, "several faults are not what they should be");
   printf(
       "faults %-32s %d a row, %d checks: %lld planted; %lld above the floor, %lld of them missed; %d checks find "
       "%lld\n",
-      k->name, sets, sets, (long long)faults, (long long)above, (long long)missed, sets - 1, (long long)fewer);
+      k->name, sets, sets, (long long)faults, (long long)count.above, (long long)missed, sets - 1,
+      (long long)count.silent);
   if (record)
     fprintf(record, "%s{\"checks\": %d, \"planted\": %lld, \"above_floor\": %lld, \"missed\": %lld}",
-            sets == 2 ? "" : ", ", sets, (long long)faults, (long long)above, (long long)missed);
+            sets == 2 ? "" : ", ", sets, (long long)faults, (long long)count.above, (long long)missed);
   gpu_case_free(&c);
 }
 
-static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
-  static rdt_cuda_strike strikes[BATCH];
-  static rdt_cuda_verdict verdicts[BATCH];
+/* Poisoned results, a launch each. */
+static void strike(const rdt_cuda_kernel *k, const gpu_case *c, const char *clean, int n, uint64_t seed, size_t apart,
+                   hand *h) {
+  rdt_reason why = {""};
+  rdt_operands o = c->o;
+  o.out.data = h->results;
+  gpu_must(rdt_cuda_status(cudaMemsetAsync(h->results, 0xff, (size_t)n * apart, h->stream), "poison", &why), "poison",
+           &why);
+  for (int i = 0; i < n; i++) h->strikes[i] = draw(k, c, &seed);
+  gpu_must(rdt_cuda_gemm_strike(h->g[0], &o, apart, h->strikes, n, h->verdicts[0], h->stream, &why), k->name, &why);
+  gpu_must(rdt_cuda_get(h->host, h->results, (size_t)n * apart, h->stream, &why), "results", &why);
+  for (int i = 0; i < n; i++)
+    judge(k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
+}
+
+static void plant_in(const rdt_cuda_kernel *k, bool columns, int64_t faults, bool quick, tally *count) {
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
   const bool wide = k->family == RDT_CUDA_WGMMA;
-  const gpu_shape s = {.m = wide                  ? 300
-                            : quick               ? 70
-                            : k->tile->rows == 16 ? 30
-                                                  : 100,
-                       .n = wide    ? 400
-                            : quick ? 70
-                                    : 140,
-                       .k = quick ? 200 : 1000,
-                       .in = k->dtype,
-                       .out = k->dtype == RDT_S8    ? RDT_S32
-                              : k->dtype == RDT_F64 ? RDT_F64
-                                                    : RDT_F32,
-                       .columns = !k->code[0],
-                       .tf32 = k->tf32,
-                       .alpha = 1.0};
+  const int m = wide ? 300 : quick ? 70 : k->tile->rows == 16 ? 30 : 100, n = wide ? 400 : quick ? 70 : 140;
+  const gpu_shape s = shape_of(k, m, n, quick ? 200 : 1000, columns);
   gpu_case c;
   rdt_reason why;
   rdt_cuda_gemm *g;
   rdt_cuda_verdict v;
-  tally count = {0};
-  void *results;
   gpu_case_make(&c, &s, &seed, false);
   const size_t apart = (c.bytes[2] + 255) / 256 * 256;
-  char *host = malloc(BATCH * apart), *clean = malloc(c.bytes[2]);
-  if (!host || !clean) gpu_die("malloc", "out of memory");
-  gpu_must(rdt_cuda_alloc(BATCH * apart, &results, &why), "results", &why);
+  const int64_t batches = (faults + BATCH - 1) / BATCH;
+  char *clean = malloc(c.bytes[2]);
+  if (!clean) gpu_die("malloc", "out of memory");
   gpu_must(rdt_cuda_gemm_create(k, &device, &c.p, 6.0, 2, NULL, &g, &why), k->name, &why);
   gpu_case_poison(&c);
   gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
   gpu_case_fetch(&c);
   memcpy(clean, c.host[2], c.bytes[2]);
-  rdt_operands o = c.o;
-  o.out.data = results;
-  for (int64_t done = 0; done < faults; done += BATCH) {
-    const int n = (int)(faults - done < BATCH ? faults - done : BATCH);
-    memset(host, 0xff, (size_t)n * apart);
-    gpu_must(rdt_cuda_put(results, host, (size_t)n * apart, NULL, &why), "poison", &why);
-    for (int i = 0; i < n; i++) strikes[i] = draw(k, &c, &seed);
-    gpu_must(rdt_cuda_gemm_strike(g, &o, apart, strikes, n, verdicts, NULL, &why), k->name, &why);
-    gpu_must(rdt_cuda_get(host, results, (size_t)n * apart, NULL, &why), "results", &why);
-    for (int i = 0; i < n; i++) judge(k, &c, &strikes[i], &verdicts[i], host + (size_t)i * apart, clean, &count);
+#pragma omp parallel num_threads(crew_for(batches))
+  {
+    hand *h = begin_hand(k, &c, 1, apart);
+#pragma omp for schedule(dynamic)
+    for (int64_t b = 0; b < batches; b++) {
+      const int64_t left = faults - b * BATCH;
+      strike(k, &c, clean, (int)(left < BATCH ? left : BATCH), seed_of(seed, b), apart, h);
+    }
+#pragma omp critical(crew)
+    end_hand(h, count);
   }
-  printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",
-         k->name, (long long)count.planted, (long long)count.found, (long long)count.above,
-         (long long)(count.above - count.found_above), (long long)count.silent);
-  fflush(stdout);
-  if (record)
-    fprintf(record,
-            "\"planted\": %lld, \"found\": %lld, \"above_floor\": %lld, \"missed\": %lld, \"unchanged\": %lld, ",
-            (long long)count.planted, (long long)count.found, (long long)count.above,
-            (long long)(count.above - count.found_above), (long long)count.silent);
-  rdt_cuda_strike sm = {.hit = {.element = 0, .position = 0.5, .mask = (uint64_t)1 << (8 * k->sum - 2)}, .sm = 5};
-  gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, &sm, 1, &v, NULL, &why), "SM", &why);
-  if (sm.hit.done && !found(&v)) complain(k->name, "a broken SM was not noticed");
-  if (sm.hit.done && v.listed && k->check < RDT_MMA_SUMS && v.list[0].sm != 5)
-    complain(k->name, "another SM was named");
   gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
   gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
   if (found(&v)) complain(k->name, "a fault is still reported in the next run");
   rdt_cuda_gemm_destroy(g);
-  rdt_cuda_free(results);
-  free(host), free(clean);
+  free(clean);
   gpu_case_free(&c);
 }
 
-/* As many tiles as asked, each product from other rows of A. */
-static int64_t run_clean(const rdt_cuda_kernel *k, int64_t tiles) {
+/* On wgmma both layouts of B, where both are there: half of the faults each. */
+static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
+  const bool both = k->family == RDT_CUDA_WGMMA && k->code[0];
+  tally count = {0};
+  if (both) plant_in(k, false, faults / 2, quick, &count);
+  plant_in(k, both || !k->code[0], both ? faults - faults / 2 : faults, quick, &count);
+  printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",
+         k->name, (long long)count.planted, (long long)count.found, (long long)count.above,
+         (long long)(count.above - count.found_above), (long long)count.silent);
+  fflush(stdout);
+  record_faults(count.planted, count.found, count.above, count.above - count.found_above, count.silent);
+}
+
+/* Each multiprocessor in turn computes wrongly, in a product that has something for all of them: noticed, and named
+ * where who multiplies compares. */
+static void break_sms(const rdt_cuda_kernel *k) {
+  static rdt_cuda_verdict v[RDT_CUDA_SMS];
+  static rdt_cuda_strike strikes[RDT_CUDA_SMS];
+  const bool names = k->check < RDT_MMA_SUMS || k->check == RDT_WGMMA_TILE;
+  const int n = device.sms < RDT_CUDA_SMS ? device.sms : RDT_CUDA_SMS;
+  uint64_t seed = 37;
+  gpu_case c;
+  rdt_reason why;
+  rdt_cuda_gemm *g;
+  int struck = 0;
+  const gpu_shape s = shape_of(k, 2100, 2000, 160, !k->code[0]);
+  gpu_case_make(&c, &s, &seed, false);
+  gpu_must(rdt_cuda_gemm_create(k, &device, &c.p, 6.0, 1, NULL, &g, &why), k->name, &why);
+  for (int sm = 0; sm < n; sm++)
+    strikes[sm] = (rdt_cuda_strike){.hit = {.position = 0.5, .mask = (uint64_t)1 << (8 * k->sum - 2)}, .sm = sm};
+  gpu_must(rdt_cuda_gemm_strike(g, &c.o, 0, strikes, n, v, NULL, &why), k->name, &why);
+  for (int sm = 0; sm < n; sm++) {
+    const bool done = strikes[sm].hit.done;
+    struck += done;
+    if (done && !found(&v[sm])) complain(k->name, "a broken multiprocessor was not noticed");
+    if (!done && found(&v[sm])) complain(k->name, "nothing was struck, and is told");
+    for (int i = 0; done && names && i < n; i++)
+      if ((i == sm) != (v[sm].sm[i] > 0)) complain(k->name, "another multiprocessor was named");
+  }
+  if (2 * struck < n) complain(k->name, "most multiprocessors have had no tile");
+  printf("broken %-32s %d multiprocessors, each noticed%s\n", k->name, struck, names ? " and named" : "");
+  rdt_cuda_gemm_destroy(g);
+  gpu_case_free(&c);
+}
+
+/* As many tiles as asked of a family of data, each product from other rows of A. */
+static int64_t run_clean_of(const rdt_cuda_kernel *k, gpu_data data, int64_t tiles, int64_t *reports) {
   enum { SIDE = 2048, DEPTH = 256, MORE = 64 };
   uint64_t seed = 23;
-  const bool integer = !rdt_dtype_is_float(k->dtype);
-  const gpu_shape s = {.m = SIDE + MORE * 16,
-                       .n = SIDE,
-                       .k = DEPTH,
-                       .in = k->dtype,
-                       .out = integer               ? RDT_S32
-                              : k->dtype == RDT_F64 ? RDT_F64
-                                                    : RDT_F32,
-                       .columns = !k->code[0],
-                       .tf32 = k->tf32,
-                       .alpha = 1.0,
-                       .data = k->check % 2 ? GPU_RELU : GPU_HEAVY};
+  const bool columns = !k->code[0] || (k->family == RDT_CUDA_WGMMA && data % 2);
+  gpu_shape s = shape_of(k, SIDE + MORE * 16, SIDE, DEPTH, columns);
+  s.data = data;
   const int64_t each = (SIDE / k->tile->rows) * (SIDE / k->tile->columns);
   gpu_case c;
   rdt_reason why;
@@ -305,27 +418,50 @@ static int64_t run_clean(const rdt_cuda_kernel *k, int64_t tiles) {
     gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
   }
   gpu_must(rdt_cuda_gemm_verdict(g, NULL, &v, &why), k->name, &why);
-  if (v.suspect | v.certain | v.cannot) complain(k->name, "complains without a fault");
-  if (record)
-    fprintf(record, "\"tiles\": %lld, \"reports\": %lld, ", (long long)done,
-            (long long)(v.suspect + v.certain + v.cannot));
+  if (v.suspect | v.certain | v.cannot) {
+    char text[80];
+    snprintf(text, sizeof text, "complains without a fault, of %s data", gpu_data_name[data]);
+    complain(k->name, text);
+  }
+  *reports += v.suspect + v.certain + v.cannot;
   rdt_cuda_gemm_destroy(g);
   gpu_case_free(&c);
   return done;
 }
 
-static bool wanted(const rdt_cuda_kernel *k, const char *word) {
-  return rdt_cuda_kernel_find(word) ? strcmp(k->name, word) == 0 : strstr(k->name, word) != NULL;
+static int64_t run_clean(const rdt_cuda_kernel *k, int64_t tiles) {
+  const bool integer = !rdt_dtype_is_float(k->dtype); /* their families are rounded to one */
+  int64_t done = 0, reports = 0;
+  for (int i = 0; i < (integer ? 1 : GPU_DATA_COUNT); i++)
+    done += run_clean_of(k, (gpu_data)i, integer ? tiles : tiles / GPU_DATA_COUNT, &reports);
+  record_tiles(done, reports);
+  return done;
+}
+
+static bool is_kernel(const char *name) {
+  for (int i = 0; i < rdt_fused_wide_count; i++)
+    if (strcmp(rdt_fused_wide_kernels[i].name, name) == 0) return true;
+  return rdt_cuda_kernel_find(name) != NULL;
+}
+
+/* words: a kernel, or what names contain, or several of these with commas between them. */
+static bool wanted(const char *name, const char *words) {
+  char word[64];
+  for (const char *at = words;; at += strcspn(at, ",") + 1) {
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at, ","), at);
+    if (is_kernel(word) ? strcmp(name, word) == 0 : strstr(name, word) != NULL) return true;
+    if (!at[strcspn(at, ",")]) return false;
+  }
 }
 
 static bool has_tiles(const rdt_cuda_kernel *k) {
   return k->check != RDT_MMA_NONE && k->tile->rows >= 64;
 }
 
-static void begin(const rdt_cuda_kernel *k) {
+static void begin(const char *name, rdt_dtype dtype, const char *scheme) {
   if (!record) return;
-  fprintf(record, "{\"device\": \"%s\", \"kernel\": \"%s\", \"dtype\": \"%s\", \"scheme\": \"%s\", ", device.name,
-          k->name, rdt_dtype_name(k->dtype), k->scheme);
+  fprintf(record, "{\"device\": \"%s\", \"kernel\": \"%s\", \"dtype\": \"%s\", \"scheme\": \"%s\", ", device.name, name,
+          rdt_dtype_name(dtype), scheme);
 }
 
 static void end(int64_t before) {
@@ -343,7 +479,7 @@ static void check_kernel(const rdt_cuda_kernel *k, counts *c) {
   const int64_t before = wrong;
   const bool hits = rdt_cuda_kernel_inject(k) != NULL;
   if (!hits && (c->quick || !has_tiles(k))) return;
-  begin(k);
+  begin(k->name, k->dtype, k->scheme);
   if (hits) {
     plant(k, c->faults, c->quick), c->kernels++;
     const int sets = rdt_cuda_kernel_sets(k);
@@ -351,9 +487,20 @@ static void check_kernel(const rdt_cuda_kernel *k, counts *c) {
     for (int n = 2; n <= sets; n += c->quick ? 3 : 1, c->several += c->few) plant_several(k, n, c->few);
     if (record && sets > 1) fprintf(record, "], ");
     wrong += gpu_mend(&device, k, c->quick);
+    if (!c->quick) break_sms(k);
   }
   if (!c->quick && has_tiles(k)) c->clean += run_clean(k, c->tiles);
   end(before);
+}
+
+static void check_fused(int tile, counts *c) {
+  const char *name = rdt_fused_wide_kernels[tile].name;
+  const gpu_fused_count f = gpu_fused(&device, tile, c->quick ? 16 : c->faults, c->quick ? 0 : c->tiles);
+  begin(name, RDT_F16, "row");
+  record_faults(f.planted, f.found, f.above, f.missed, f.unchanged);
+  record_tiles(f.tiles, f.reports);
+  wrong += f.wrong, c->kernels++, c->clean += f.tiles;
+  end(wrong - f.wrong);
 }
 
 int main(int argc, char **argv) {
@@ -364,7 +511,7 @@ int main(int argc, char **argv) {
                         : argc > 2 ? atoll(argv[1])
                                    : 2000,
               .tiles = argc > 2 ? atoll(argv[2]) : 200000};
-  const char *word = argc > 3 ? argv[3] : "";
+  const char *word = quick ? (argc > 2 ? argv[2] : "") : argc > 3 ? argv[3] : "";
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   c.few = quick ? 3 : c.faults / 10 + 1;
@@ -372,6 +519,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < n; i++)
       if (rdt_cuda_kernel_inject(&table[i]) || has_tiles(&table[i]))
         printf("%s %d\n", table[i].name, rdt_cuda_kernel_inject(&table[i]) != NULL);
+    for (int i = 0; i < rdt_fused_wide_count; i++) printf("%s 1\n", rdt_fused_wide_kernels[i].name);
     return 0;
   }
   if (rdt_cuda_count(&why) == 0) {
@@ -381,7 +529,9 @@ int main(int argc, char **argv) {
   if (argc > 4 && !(record = fopen(argv[4], "a"))) gpu_die(argv[4], "cannot be written");
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
   for (int i = 0; i < n; i++)
-    if (wanted(&table[i], word)) check_kernel(&table[i], &c);
+    if (wanted(table[i].name, word)) check_kernel(&table[i], &c);
+  for (int i = 0; i < rdt_fused_wide_count; i++)
+    if (device.major == 9 && wanted(rdt_fused_wide_kernels[i].name, word)) check_fused(i, &c);
   printf("gpu-faults: %lld faults in %lld kernels, %lld rows with several, %lld tiles without any: %lld wrong\n",
          (long long)(c.faults * c.kernels), (long long)c.kernels, (long long)c.several, (long long)c.clean,
          (long long)wrong);

@@ -436,6 +436,8 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
                                                        rdt_wgmma_commit();
                                                        if constexpr (Hit::on) {
                                                          rdt_wgmma_wait<0>();
+#pragma unroll
+                                                         for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
                                                          if (at.m < g.row_blocks)
                                                            hit.accumulators(at.m, at.n, round, c);
                                                        }

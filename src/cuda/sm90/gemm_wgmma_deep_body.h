@@ -94,6 +94,8 @@ RDT_DEVICE void rdt_deep_rounds(R (&c)[Ring::MT][Ring::held], uint32_t shared, i
     rdt_deep_stage<T, Ring, checked>(c, stage, stage + Ring::a_bytes, round > 0);
     if constexpr (Hit::on) {
       rdt_wgmma_wait<0>();
+#pragma unroll
+      for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
       if (at.there) hit.accumulators(at.tile.m, at.tile.n, round, c);
     }
     if (round > 0) {
@@ -123,6 +125,7 @@ RDT_DEVICE void rdt_deep_promote(float (&c)[1][Ring::held], uint32_t shared, int
     rdt_deep_stage<T, Ring, checked>(part[w], stage + (uint32_t)group * Ring::piece, stage + Ring::a_bytes, 0);
     if constexpr (Hit::on) {
       rdt_wgmma_wait<0>();
+      rdt_wgmma_keep(part[w][0]);
       if (at.there) hit.accumulators(at.tile.m, at.tile.n, round, part[w], group * Ring::BN / 2);
     }
     slot[w] = at.slot;

@@ -62,6 +62,7 @@ template <class Hit>
 RDT_DEVICE void rdt_wide_judge(const rdt_mma_args &p, rdt_place_of at, float rho2, rdt_wide_row x, Hit &hit) {
   float tau2, tau0;
   x.a2 += p.bound.a2_floor;
+  if constexpr (Hit::on) x.c2 = hit.squares(at, x.c2);
   if (!Hit::on && rdt_passes(p.bound, x.s, x.e, x.a2 * rho2)) return;
   const int complaint = rdt_judge_sums(p.bound, x.s, x.c2, x.e, x.a2, x.a2 * rho2, &tau2, &tau0);
   if (complaint) rdt_complain_inline(p.verdict, complaint, at, x.s, x.e, tau2, tau0);

@@ -1,0 +1,80 @@
+/* The products on wgmma once more, with faults: what injecting instantiations are of. */
+#ifndef RDT_CUDA_GEMM_WGMMA_HIT_H
+#define RDT_CUDA_GEMM_WGMMA_HIT_H
+
+#include "cuda/sm90/gemm_wgmma_rows.h"
+
+struct rdt_hit {
+  static constexpr bool on = true;
+  rdt_mma_hit *h;
+
+  __device__ float strike(float x) {
+    const float y = __uint_as_float(__float_as_uint(x) ^ (uint32_t)h->mask);
+    h->before = (double)x, h->after = (double)y;
+    atomicAdd(&h->done, 1u);
+    return y;
+  }
+  __device__ int strike(int x) {
+    const int y = x ^ (int)h->mask;
+    h->before = (double)x, h->after = (double)y;
+    atomicAdd(&h->done, 1u);
+    return y;
+  }
+  __device__ bool here(int m, int n) {
+    return h->sm < 0 && n == h->block[0] && m == h->block[1];
+  }
+
+  /* round -1: after the last. first: of the numbers of this group that an element's place counts. */
+  template <int MT, int count, class R>
+  __device__ void accumulators(int m, int n, int round, R (&c)[MT][count], int first = 0) {
+    const int fragment = h->fragment - first;
+    const bool within = fragment >= 0 && fragment < MT * (count - 4);
+    const bool mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0
+                                 : within && here(m, n) && (int)threadIdx.x % 128 == h->thread;
+    if (mine && h->site == RDT_MMA_CHECKSUM && round == h->step) c[0][count - 4] = strike(c[0][count - 4]);
+    if (!mine || (round < 0 ? h->site != RDT_MMA_REDUCED : h->site != RDT_MMA_ACCUM || round != h->step)) return;
+#pragma unroll
+    for (int i = 0; i < MT * (count - 4); i++) /* not the sums of columns */
+      if (i == fragment) c[i / (count - 4)][i % (count - 4)] = strike(c[i / (count - 4)][i % (count - 4)]);
+  }
+
+  /* Four bytes of A, where the tensor cores find them. */
+  __device__ void operand(int m, int n, int round, uint32_t stage) {
+    if (h->site != RDT_MMA_FRAGMENT || !here(m, n) || round != h->step || threadIdx.x % 128 != 0) return;
+    const uint32_t row = (uint32_t)h->thread, byte = (uint32_t)h->columns;
+    const uint32_t at = stage + 128 * row + 16 * (byte / 16 ^ row % 8) + byte % 16 / 4 * 4;
+    uint32_t x;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    h->before = (double)x, h->after = (double)(x ^ (uint32_t)h->mask);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x ^ (uint32_t)h->mask) : "memory");
+    atomicAdd(&h->done, 1u);
+  }
+
+  __device__ bool looks(const rdt_place_of &at) const {
+    const bool column = at.column < 0 || (h->element[1] >= at.column && h->element[1] < at.column + at.columns);
+    return at.row < 0 || (at.row == h->element[0] && column);
+  }
+  /* The squares that the bound is made of. */
+  __device__ float squares(const rdt_place_of &at, float c2) {
+    return h->site == RDT_MMA_BOUND && looks(at) ? strike(c2) : c2;
+  }
+  __device__ void bound_of_row(const rdt_place_of &at, double tau) {
+    if (looks(at)) h->bound = tau;
+  }
+};
+
+template <class T, class Shape, int b_mn, int check>
+__global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_THREADS, 1)
+    gemm_wgmma_inject(const __grid_constant__ rdt_wgmma_args g, rdt_mma_hit *h) {
+  rdt_gemm_wgmma<T, Shape, b_mn, check, true>(g, rdt_hit{h});
+}
+
+/* Of rows of kernels.def: B with rows side by side, and with columns. */
+#define RDT_WGMMA_INJECT_OF(type, tile, scheme, b_mn) \
+  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, b_mn, rdt_check_##scheme>
+#define RDT_WGMMA_INJECT(type, tile, scheme)                                                  \
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[4] = {             \
+      RDT_WGMMA_INJECT_OF(type, tile, scheme, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, 0), \
+      RDT_WGMMA_INJECT_OF(type, tile, scheme, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, 0)};
+
+#endif
