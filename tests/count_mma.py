@@ -2,7 +2,8 @@
 """What the checks of the fp16 and bf16 kernels add to each step of k: counted, and compared with table 1 of the paper on
 thread-level checks.
 
-    tests/count_mma.py --ptx NVCC SOURCE_FOLDER   compiles src/cuda/sm80/gemm_mma_{f16,bf16}.cu to PTX, which must not speak of injection
+    tests/count_mma.py --ptx NVCC SOURCE_FOLDER   compiles src/cuda/sm80/gemm_mma_{f16,bf16}.cu to PTX, which must not speak of injection, nor that of
+                                                  other types and of the fused kernels on wgmma; that of their injecting form must
     tests/count_mma.py --sass PROGRAM             of machine code: cuobjdump --dump-sass
 
 A warp's tile of MT x NT instructions takes MT NT products a step. What is added, with P parts that a sum of fragments is
@@ -88,18 +89,33 @@ def noticed(found, exact_sums):
     return False
 
 
+def ptx_of(nvcc, folder, source):
+    arch = "compute_90a" if source.startswith("sm90") else "compute_80"
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+        subprocess.run([nvcc, "-std=c++17", "-O3", f"-arch={arch}", f"-I{folder}", f"-I{folder}/../include",
+                        "-D_GNU_SOURCE", "-ptx", f"{folder}/cuda/{source}.cu", "-o", out.name], check=True)
+        with open(out.name, encoding="ascii") as f:
+            return f.read()
+
+
+def injects(text):
+    return re.search(r"inject|rdt_(mma_)?hit", text, re.I) is not None
+
+
+SHIPPED = [*(f"sm80/gemm_mma_{dtype}" for dtype in ("f16", "bf16", "f32", "f64", "s8")), "sm90/fused_wgmma"]
+
+
 def main():
     if len(sys.argv) == 4 and sys.argv[1] == "--ptx":
         found = {}
-        for dtype in ("f16", "bf16"):
-            with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-                subprocess.run([sys.argv[2], "-std=c++17", "-O3", "-arch=compute_80", f"-I{sys.argv[3]}", f"-I{sys.argv[3]}/../include",
-                                "-D_GNU_SOURCE", "-ptx", f"{sys.argv[3]}/cuda/sm80/gemm_mma_{dtype}.cu", "-o", out.name], check=True)
-                with open(out.name, encoding="ascii") as f:
-                    text = f.read()
-                if re.search(r"inject|rdt_(mma_)?hit", text, re.I):
-                    sys.exit(f"gemm_mma_{dtype}.cu: PTX of kernels that ship speaks of injection")
+        for source in SHIPPED:
+            text = ptx_of(sys.argv[2], sys.argv[3], source)
+            if injects(text):
+                sys.exit(f"{source}.cu: PTX of kernels that ship speaks of injection")
+            if source.endswith("f16"):
                 found.update(kernels(text, r"\.entry ", r"\bmma\.sync", r"\b(add|sub)\.(rn\.)?f32"))
+        if not injects(ptx_of(sys.argv[2], sys.argv[3], "sm90/fused_wgmma_inject")):
+            sys.exit("PTX that speaks of injection is not noticed")
         if not noticed(found, True):
             sys.exit("other counts are not noticed")
         return compare(found, True)
