@@ -166,7 +166,7 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   a->loaded = sums_a ? b->loaded : NULL, a->share = sums_a ? share : 0;
   const int heads = 2 * RDT_FUSED_WIDE_HEAD + a->share * RDT_FUSED_WIDE_TABLE;
   const int residual = b->adds ? k->rows * k->columns * 2 : 0, rounds = a->f.k_split / CHUNK;
-  const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks) - 2 * SYSTEM - heads - residual;
+  const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks[b->protect]) - 2 * SYSTEM - heads - residual;
   const int stage = k->stage[b->protect];
   a->stages = room / stage;
   if (a->stages > DEEP) a->stages = DEEP;
@@ -359,7 +359,8 @@ static rdt_status start(const rdt_box_wide *b, const rdt_operands *o, const void
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
   if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, k->rows, why));
   void *arguments[] = {&a, &hit};
-  return rdt_box_fused_start(f, code, arguments, k->rows, k->columns, k->threads, b->shared, k->name, stream, why);
+  return rdt_box_fused_start(f, code, arguments, k->rows, k->columns, k->threads[b->protect], b->shared, k->name,
+                             stream, why);
 }
 
 rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why) {

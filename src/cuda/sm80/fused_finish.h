@@ -11,19 +11,23 @@
 
 template <class T>
 struct rdt_fused_format;
-/* relu: zero where a number is below; NaN stays. */
-#define RDT_FUSED_FORMAT(T, FORMAT, NAME)                              \
-  template <>                                                          \
-  struct rdt_fused_format<T> {                                         \
-    typedef FORMAT type;                                               \
-    static __device__ __forceinline__ uint32_t relu(uint32_t x) {      \
-      uint32_t y;                                                      \
-      asm("max.NaN." NAME " %0, %1, %2;" : "=r"(y) : "r"(x), "r"(0u)); \
-      return y;                                                        \
-    }                                                                  \
+/* above: the bound, twice in a word, where a number is below; relu: zero there; NaN stays. least: a bound below all. */
+#define RDT_FUSED_FORMAT(T, FORMAT, NAME, LEAST)                                   \
+  template <>                                                                      \
+  struct rdt_fused_format<T> {                                                     \
+    typedef FORMAT type;                                                           \
+    static __device__ __forceinline__ uint32_t relu(uint32_t x) {                  \
+      return above(x, 0u);                                                         \
+    }                                                                              \
+    static constexpr uint32_t least = LEAST;                                       \
+    static __device__ __forceinline__ uint32_t above(uint32_t x, uint32_t bound) { \
+      uint32_t y;                                                                  \
+      asm("max.NaN." NAME " %0, %1, %2;" : "=r"(y) : "r"(x), "r"(bound));          \
+      return y;                                                                    \
+    }                                                                              \
   };
-RDT_FUSED_FORMAT(rdt_type_f16, rdt_f16, "f16x2")
-RDT_FUSED_FORMAT(rdt_type_bf16, rdt_bf16, "bf16x2")
+RDT_FUSED_FORMAT(rdt_type_f16, rdt_f16, "f16x2", 0xfc00fc00u)
+RDT_FUSED_FORMAT(rdt_type_bf16, rdt_bf16, "bf16x2", 0xff80ff80u)
 #undef RDT_FUSED_FORMAT
 
 RDT_DEVICE uint4 rdt_load_eight(const void *from, int64_t at) { /* not merged with another one of the same */

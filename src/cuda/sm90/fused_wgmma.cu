@@ -2,7 +2,7 @@
 #include "cuda/sm90/fused_wgmma_body.h"
 
 template <class T, class Tile, int ends>
-static __global__ void __launch_bounds__(Tile::threads + Tile::loaders, Tile::blocks)
+static __global__ void __launch_bounds__(Tile::all, Tile::blocks)
     fused(const __grid_constant__ rdt_fused_wide_args g) {
   rdt_fused_wide<T, Tile, ends>(g, rdt_no_hit{});
 }
@@ -18,11 +18,11 @@ static __global__ void __launch_bounds__(Tile::threads + Tile::loaders, Tile::bl
    BM,                                                                                                                \
    BN,                                                                                                                \
    rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::BK,                                                                \
-   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::threads + rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::loaders, \
+   {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::all, rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::all},        \
    {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::stage_bytes,                                                     \
     rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::stage_bytes},                                                     \
    rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::sums_bytes,                                                        \
-   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::blocks,                                                            \
+   {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::blocks, rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::blocks},  \
    rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::part,                                                              \
    {{ALL(f16, false, BM, BN, __VA_ARGS__), ALL(f16, true, BM, BN, __VA_ARGS__)},                                      \
     {ALL(bf16, false, BM, BN, __VA_ARGS__), ALL(bf16, true, BM, BN, __VA_ARGS__)}}},

@@ -37,9 +37,10 @@ typedef struct rdt_fused_wide_args {
 
 typedef struct rdt_fused_wide_kernel {
   const char *name;
-  int rows, columns, k, threads;
+  int rows, columns, k;
+  int threads[2];                              /* unchecked and checked */
   int stage[2], sums;                          /* bytes: unchecked and checked; of what takes their place */
-  int blocks;                                  /* of a multiprocessor, as far as registers go */
+  int blocks[2];                               /* of a multiprocessor, as far as registers go */
   int part;                                    /* columns that have others beside them */
   const void *code[2][2][RDT_FUSED_WIDE_ENDS]; /* (args) of f16, of bf16; unchecked, checked */
 } rdt_fused_wide_kernel;

@@ -12,14 +12,16 @@
 #include "cuda/sm80/fused_finish.h"
 #include "cuda/sm90/fused_wgmma.h"
 
-template <int BM_, int BN_, int parts_, int blocks_, bool check_>
+template <int BM_, int BN_, int parts_, int blocks_, int checked_blocks, int storers_, bool check_>
 struct rdt_fused_wide_tile {
-  static constexpr int BM = BM_, BN = BN_, parts = parts_, blocks = blocks_, BK = 64;
+  static constexpr int BM = BM_, BN = BN_, parts = parts_, blocks = check_ ? checked_blocks : blocks_, BK = 64;
   static constexpr bool check = check_;
   static constexpr int part = BN / parts;                               /* columns of four warps, and beside them */
   static constexpr int wide = part + (check ? RDT_FUSED_WIDE_MORE : 0); /* those of an instruction */
   static constexpr int high = BM / 64, groups = high * parts, threads = 128 * groups; /* of those that multiply */
-  static constexpr int loaders = groups == 1 ? 32 : 0; /* threads; else one of the others loads: registers are scarce */
+  static constexpr int storers = check ? storers_ : 0; /* threads that store while the others check; 0: the same do */
+  /* Beside those that multiply, the first of them loads; else one of the others does: registers are scarce. */
+  static constexpr int beside = storers ? storers : groups == 1 ? 32 : 0, all = threads + beside;
   static constexpr int piece = 64 * BK * 2, a_bytes = high * piece, b_piece = wide * BK * 2, b_bytes = parts * b_piece,
                        stage_bytes = a_bytes + b_bytes;
   static constexpr int pitch = BN + 8;                           /* of a row of sums: rows start in other banks */
@@ -104,12 +106,10 @@ struct rdt_wide_loaded {
   __device__ __forceinline__ bool at(int round) const {
     return round >= first && round < last;
   }
-  __device__ __forceinline__ void sum(int round, uint32_t a, uint32_t tables) {
+  __device__ __forceinline__ void sum(int round, int k, uint32_t a, uint32_t tables) { /* k: of four */
     const uint32_t table = tables + 1024u * (uint32_t)(round - first);
-    const int more = round > max(first, 0);
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-      rdt_wgmma_bytes(d, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(table + 32 * k, 16), k ? 1 : more);
+    rdt_wgmma_bytes(d, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(table + 32 * k, 16),
+                    k ? 1 : round > max(first, 0));
   }
   __device__ __forceinline__ void keep() {
 #pragma unroll
@@ -133,21 +133,22 @@ RDT_DEVICE uint64_t rdt_warp_total(uint64_t x) {
   return (uint64_t)a + ((uint64_t)b << 16) + ((uint64_t)c << 32);
 }
 
-/* What the threads that multiplied have summed, each list by itself. */
-template <class Tile, int count>
+/* What so many threads from the first on have summed, each list by itself; bar: a barrier of theirs. */
+template <int bar, int first, int threads, int count>
 RDT_DEVICE void rdt_wide_leave(uint64_t (&x)[count], uint64_t *const (&to)[count]) {
-  constexpr int warps = Tile::threads / 32;
+  constexpr int warps = threads / 32;
+  const int me = (int)threadIdx.x - first;
   __shared__ uint64_t totals[count][warps];
 #pragma unroll
   for (int i = 0; i < count; i++)
     if (to[i]) x[i] = rdt_warp_total(x[i]);
-  if (threadIdx.x % 32 == 0)
+  if (me % 32 == 0)
 #pragma unroll
-    for (int i = 0; i < count; i++) totals[i][threadIdx.x / 32] = x[i];
-  rdt_bar_sync(1, Tile::threads);
+    for (int i = 0; i < count; i++) totals[i][me / 32] = x[i];
+  rdt_bar_sync(bar, threads);
 #pragma unroll
   for (int i = 0; i < count; i++) {
-    if (threadIdx.x != 32 * i || !to[i]) continue;
+    if (me != 32 * i || !to[i]) continue;
     uint64_t all = 0;
 #pragma unroll
     for (int w = 0; w < warps; w++) all += totals[i][w];
@@ -163,9 +164,9 @@ RDT_DEVICE float2 rdt_load_two_shared(uint32_t at) {
   return x;
 }
 
-/* Four results, as they are stored two and two; bias: as floats. */
+/* Four results, as they are stored two and two; bias: as floats; bound: what none is below, twice. */
 template <class T, int ends, bool more>
-RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, bool relu, const float (&v)[4], const float (&bias)[4],
+RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, uint32_t bound, const float (&v)[4], const float (&bias)[4],
                                  uint2 residual) {
   typedef typename rdt_fused_format<T>::type format;
   constexpr bool any = ends == RDT_FUSED_WIDE_ANY;
@@ -182,29 +183,40 @@ RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, bool relu, const float
   }
   if (ends == RDT_FUSED_WIDE_GELU)
     rdt_curves<rdt_box_GELU, true, 4>(p.finish, x);
-  else if (any && !relu)
+  else if (any && bound)
     rdt_box_act<true, 4, float, true>(p.finish, x);
   uint2 y = {format::narrow(x[0], x[1]), format::narrow(x[2], x[3])};
-  const uint2 above = {rdt_fused_format<T>::relu(y.x), rdt_fused_format<T>::relu(y.y)};
-  if (ends != RDT_FUSED_WIDE_GELU) y.x = relu ? above.x : y.x, y.y = relu ? above.y : y.y;
+  if (ends != RDT_FUSED_WIDE_GELU)
+    y.x = rdt_fused_format<T>::above(y.x, bound), y.y = rdt_fused_format<T>::above(y.y, bound);
   return y;
 }
 
+template <class T>
+RDT_DEVICE uint32_t rdt_wide_bound(const rdt_fused_args &p) { /* 0 with Relu */
+  return p.finish.act == rdt_box_RELU ? 0u : rdt_fused_format<T>::least;
+}
+
 /* Stores the tile: a thread has eight neighbours of a row at a time, of which half of the threads take the second four
- * first: banks differ for all that load at once. What is added lies as TMA left it, 64 columns after the other. */
+ * first: banks differ for all that load at once. What is added lies as TMA left it, 64 columns after the other, zero
+ * beyond the last row and column; the thread's share of its bit-sum is returned. */
 template <class T, class Tile, int ends, bool more, class Hit>
-RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t biases, uint32_t residual, Hit hit) {
-  constexpr uint32_t lanes = Tile::BN / 8, rows = Tile::threads / lanes, turns = Tile::BM / rows;
-  constexpr int together = ends == RDT_FUSED_WIDE_ANY ? 1 : turns < 4 ? turns : 4;
+RDT_DEVICE uint64_t rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t biases, uint32_t residual, Hit hit) {
+  constexpr uint32_t threads = Tile::storers ? Tile::storers : Tile::threads,
+                     first_one = Tile::storers ? Tile::threads : 0;
+  constexpr uint32_t lanes = Tile::BN / 8, rows = threads / lanes, turns = Tile::BM / rows;
+  constexpr bool held = Tile::check && !Tile::storers && Tile::wide > 72; /* their sums, in registers, meanwhile */
+  constexpr int together = ends == RDT_FUSED_WIDE_ANY ? 1 : held ? 2 : turns < 4 ? turns : 4;
   static_assert(rows % 8 == 0 && turns % together == 0, "rows of a thread are swizzled alike");
-  const uint32_t eight = threadIdx.x % lanes, r0 = threadIdx.x / lanes;
+  const uint32_t me = threadIdx.x - first_one, eight = me % lanes, r0 = me / lanes;
   const int column = (int)(blockIdx.x * Tile::BN + 8 * eight), left = p.m - (int)(blockIdx.y * Tile::BM + r0);
-  const bool swapped = threadIdx.x / 4 % 2 != 0, relu = p.finish.act == rdt_box_RELU;
-  const uint32_t first = swapped ? 16u : 0u, other = first ^ 16u, at = sums + 4u * (r0 * Tile::pitch + 8 * eight);
+  const bool swapped = me / 4 % 2 != 0;
+  const uint32_t bound = rdt_wide_bound<T>(p), first = swapped ? 16u : 0u, other = first ^ 16u,
+                 at = sums + 4u * (r0 * Tile::pitch + 8 * eight);
   const uint32_t added = residual + (eight / 8 * Tile::BM + r0) * 128 + 16 * ((eight ^ r0) % 8);
   uint16_t *to = (uint16_t *)p.out + (int64_t)(blockIdx.y * Tile::BM + r0) * p.ldo + column;
   float bias[2][4];
-  if (column >= p.n) return;
+  uint64_t plain = 0, placed = 0, before = 0; /* before: of all turns up to each */
+  if (column >= p.n) return 0;
   rdt_load_shared(bias[0], biases + 32u * eight + first), rdt_load_shared(bias[1], biases + 32u * eight + other);
 #pragma unroll 1
   for (uint32_t turn = 0; turn < turns; turn += together) {
@@ -223,13 +235,19 @@ RDT_DEVICE void rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_t bi
     for (int i = 0; i < together; i++) {
       uint2 low = {0, 0}, high = {0, 0};
       if (more) low = make_uint2(r[i][0], r[i][1]), high = make_uint2(r[i][2], r[i][3]);
-      const uint2 y0 = rdt_wide_finish<T, ends, more>(p, relu, v[i][0], bias[0], swapped ? high : low);
-      const uint2 y1 = rdt_wide_finish<T, ends, more>(p, relu, v[i][1], bias[1], swapped ? low : high);
+      if (more && Tile::check) {
+        plain += (uint64_t)r[i][0] + r[i][1], plain += (uint64_t)r[i][2] + r[i][3];
+        placed += (uint64_t)r[i][1] + (uint64_t)r[i][2] * 2u + (uint64_t)r[i][3] * 3u, before += plain;
+      }
+      const uint2 y0 = rdt_wide_finish<T, ends, more>(p, bound, v[i][0], bias[0], swapped ? high : low);
+      const uint2 y1 = rdt_wide_finish<T, ends, more>(p, bound, v[i][1], bias[1], swapped ? low : high);
       uint4 y = swapped ? make_uint4(y1.x, y1.y, y0.x, y0.y) : make_uint4(y0.x, y0.y, y1.x, y1.y);
       if constexpr (Hit::on) hit.stored(blockIdx.y * Tile::BM + r0 + (turn + i) * rows, column, y);
       if ((int)((turn + i) * rows) < left) *(uint4 *)(to + (int64_t)((turn + i) * rows) * p.ldo) = y;
     }
   }
+  const uint32_t number = (uint32_t)(((int64_t)(p.m - left) * p.ldr + column) / 2), each = (uint32_t)(p.ldr / 2) * rows;
+  return plain + (plain * number + placed + (plain * turns - before) * each) * 0x3c6ef37200000002u;
 }
 
 /* Signs of columns: a pattern for what a thread has, turned around or not for each of the four that have a row. */
@@ -244,20 +262,25 @@ RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column
 /* Rows against the columns that check them, c, as they were multiplied; and all that follows once more, of which the
  * bit-sums are formed. */
 template <class T, class Tile, int ends, bool more, class Hit>
-RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
+RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2],
                                 const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t biases, uint32_t residual,
-                                Hit hit) {
+                                uint64_t read, Hit hit) {
   constexpr uint32_t count = Tile::part / 8;
   const rdt_fused_args &p = g.f;
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, t = lane % 4, part = warp / 4 / Tile::high;
   const uint32_t r = warp % (4 * Tile::high) * 16 + lane / 4, first = part * count;
   const int row = (int)(blockIdx.y * Tile::BM + r), tile = (int)(blockIdx.x * Tile::parts + part);
   const int column = tile * Tile::part, left = p.n - column;
-  const bool relu = p.finish.act == rdt_box_RELU;
-  const uint32_t from = sums + 4u * (r * Tile::pitch + 8 * first + 2 * t), beside = biases + 4u * (8 * first + 2 * t);
+  const uint32_t bound = rdt_wide_bound<T>(p), from = sums + 4u * (r * Tile::pitch + 8 * first + 2 * t),
+                 beside = biases + 4u * (8 * first + 2 * t);
   const uint32_t added = residual + (first / 8 * Tile::BM + r) * 128, eighth = 16 * ((first ^ r) % 8) + 4 * t;
-  uint64_t words[2] = {0, 0}, placed[2] = {0, 0}, read[2] = {0, 0}, read_placed = 0;
+  uint64_t words[2] = {0, 0}, placed[2] = {0, 0};
   float s[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}, c2[2] = {0.0f, 0.0f};
+  if (ends != RDT_FUSED_WIDE_ANY && left < Tile::part) { /* what is beyond is no number's sum where A has NaN */
+#pragma unroll
+    for (uint32_t j = 0; j < count; j++)
+      if ((int)(8 * j) >= left) c[4 * j] = c[4 * j + 1] = c[4 * j + 2] = c[4 * j + 3] = 0.0f;
+  }
 #pragma unroll(ends == RDT_FUSED_WIDE_ANY ? 1 : count)
   for (uint32_t j = 0; j < count; j++) {
     float v[4];
@@ -276,16 +299,14 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[T
       c2[i / 2] = fmaf(v[i], v[i], c2[i / 2]);
     }
     uint2 rest = {0, 0};
-    if (more) { /* zero beyond the last row and column */
+    if (more) {
       const uint32_t at = added + j / 8 * (Tile::BM * 128) + (eighth ^ 16 * (j % 8));
       rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
-      read[0] += rest.x, read[1] += rest.y;
-      read_placed += (uint64_t)rest.x * j, read_placed += (uint64_t)rest.y * j;
     }
     const float2 two = rdt_load_two_shared(beside + 32 * j);
     const float bias[4] = {two.x, two.y, two.x, two.y};
-    uint2 y = rdt_wide_finish<T, ends, more>(p, relu, v, bias, rest);
-    if ((int)(8 * j) >= left) y.x = y.y = 0;
+    uint2 y = rdt_wide_finish<T, ends, more>(p, bound, v, bias, rest);
+    if (ends == RDT_FUSED_WIDE_ANY && (int)(8 * j) >= left) y.x = y.y = 0; /* else nothing comes of nothing */
     words[0] += y.x, placed[0] += (uint64_t)y.x * j;
     words[1] += y.y, placed[1] += (uint64_t)y.y * j;
   }
@@ -301,6 +322,15 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[T
       sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], d);
       c2[h] += __shfl_xor_sync(0xffffffffu, c2[h], d);
     }
+  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x, tiles = gridDim.y * gridDim.x;
+  const uint32_t at = (uint32_t)((row * p.ldo + column) / 2) + t, below = (uint32_t)(4 * p.ldo);
+  if (row >= p.m) words[0] = placed[0] = 0;
+  if (row + 8 >= p.m) words[1] = placed[1] = 0;
+  const uint64_t plain = words[0] + words[1], times = plain * at + words[1] * below + 4 * (placed[0] + placed[1]);
+  uint64_t x[3] = {plain + times * 0x3c6ef37200000002u, g.loaded ? loaded.bits(g, row) : 0, read};
+  uint64_t *const to[3] = {p.bits + index, g.loaded ? g.loaded + blockIdx.z * tiles + index : NULL,
+                           more && !Tile::storers && p.read ? p.read + index : NULL};
+  rdt_wide_leave<1, 0, Tile::threads>(x, to);
 #pragma unroll
   for (int h = 0; h < 2; h++) { /* the first of the four has them */
     if constexpr (Hit::on) c2[h] = hit.squares(0, row + 8 * h, tile, c2[h]);
@@ -320,20 +350,6 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, const float (&c)[T
       __syncwarp();
     }
   }
-  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x, tiles = gridDim.y * gridDim.x;
-  const uint32_t at = (uint32_t)((row * p.ldo + column) / 2) + t, below = (uint32_t)(4 * p.ldo);
-  if (row >= p.m) words[0] = placed[0] = 0;
-  if (row + 8 >= p.m) words[1] = placed[1] = 0;
-  uint64_t plain = words[0] + words[1], times = plain * at + words[1] * below + 4 * (placed[0] + placed[1]);
-  uint64_t x[3] = {plain + times * 0x3c6ef37200000002u, 0, g.loaded ? loaded.bits(g, row) : 0};
-  if (more) {
-    const uint32_t other = (uint32_t)((row * p.ldr + column) / 2) + t, lower = (uint32_t)(4 * p.ldr);
-    plain = read[0] + read[1], times = plain * other + read[1] * lower + 4 * read_placed;
-    x[1] = plain + times * 0x3c6ef37200000002u;
-  }
-  uint64_t *const to[3] = {p.bits + index, more && p.read ? p.read + index : NULL,
-                           g.loaded ? g.loaded + blockIdx.z * tiles + index : NULL};
-  rdt_wide_leave<Tile, 3>(x, to);
 }
 
 /* Of a tile that blocks share, by the last of them: the sums of all, in order. Is it the last? */
@@ -446,22 +462,45 @@ struct rdt_fused_loader {
 
 /* ---- a block ---- */
 
-template <class format, class Tile>
-RDT_DEVICE void rdt_wide_multiply(float (&c)[Tile::wide / 2], uint32_t a, uint32_t b, int round) {
+/* sums: of A's bits too, each between two products: a sum waits for the one before it. */
+template <class format, class Tile, bool sums>
+RDT_DEVICE void rdt_wide_multiply(float (&c)[Tile::wide / 2], rdt_wide_loaded<Tile> &loaded, uint32_t a, uint32_t b,
+                                  uint32_t tables, int round) {
+  rdt_wgmma_begin();
 #pragma unroll
-  for (int k = 0; k < Tile::BK / 16; k++)
+  for (int k = 0; k < Tile::BK / 16; k++) {
+    if (sums) loaded.sum(round, k, a, tables);
     rdt_wgmma<format, Tile::wide, 0, 0>::step(c, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(b + 32 * k, 16),
                                               k ? 1 : round > 0);
+  }
   rdt_wgmma_commit();
 }
 
 template <class T, class Tile, int ends, bool more, class Hit>
-RDT_DEVICE void rdt_wide_end(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
+RDT_DEVICE void rdt_wide_end(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2],
                              const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t residual, Hit hit) {
   const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
-  rdt_wide_put<T, Tile, ends, more>(g.f, sums, biases, residual, hit);
+  uint64_t read = 0;
+  if constexpr (!Tile::storers) read = rdt_wide_put<T, Tile, ends, more>(g.f, sums, biases, residual, hit);
   if constexpr (Tile::check)
-    rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual, hit);
+    rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual, read, hit);
+}
+
+/* By the threads beside those that multiply, once their sums stand. */
+template <class T, class Tile, int ends, class Hit>
+RDT_DEVICE void rdt_wide_store(const rdt_fused_args &p, uint32_t sums, uint32_t residual, uint32_t added, Hit hit) {
+  const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
+  const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
+  if (p.splits > 1 && !rdt_last(p.tickets + index, (unsigned)p.splits)) return;
+  __syncthreads();
+  if (p.residual) {
+    rdt_mbarrier_wait(added, 0);
+    uint64_t x[1] = {rdt_wide_put<T, Tile, ends, true>(p, sums, biases, residual, hit)};
+    uint64_t *const to[1] = {p.read ? p.read + index : NULL};
+    if (p.read) rdt_wide_leave<2, Tile::threads, Tile::storers>(x, to);
+  } else {
+    rdt_wide_put<T, Tile, ends, false>(p, sums, biases, residual, hit);
+  }
 }
 
 template <class T, class Tile, int ends, class Hit>
@@ -470,7 +509,7 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   extern __shared__ __align__(1024) unsigned char memory[];
   typedef typename rdt_fused_format<T>::type format;
   const rdt_fused_args &p = g.f;
-  constexpr bool apart = Tile::loaders > 0;
+  constexpr bool apart = Tile::beside > 0;
   const uint32_t full = (rdt_shared(memory) + 1023u) & ~1023u, empty = full + RDT_FUSED_WIDE_HEAD / 2,
                  tables = full + RDT_FUSED_WIDE_HEAD, shared = tables + RDT_FUSED_WIDE_TABLE * (uint32_t)g.share,
                  residual = shared + (uint32_t)g.residual_at, added = full + 8 * (RDT_FUSED_WIDE_STAGES - 1);
@@ -499,8 +538,12 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     for (int i = 0; i < first; i++) loader.pixels(g, i);
     if (p.residual) loader.residual(g, residual, added);
   }
-  if (apart && warp == Tile::threads / 32) {
-    if (lane == 0) loader.rest(g, empty, rounds);
+  if (apart && warp >= Tile::threads / 32) {
+    if (threadIdx.x == Tile::threads) loader.rest(g, empty, rounds);
+    if constexpr (Tile::storers > 0) {
+      __syncwarp();
+      rdt_wide_store<T, Tile, ends>(p, shared, residual, added, hit);
+    }
     return;
   }
   rdt_chain_wait();
@@ -529,14 +572,10 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
       rdt_tma_fence();
       rdt_bar_sync(1, Tile::threads);
     }
-    if (Tile::check && loaded.at(round)) {
-      rdt_wgmma_begin();
-      loaded.sum(round, a, tables);
-      rdt_wide_multiply<format, Tile>(c, a, b, round);
-    } else {
-      rdt_wgmma_begin();
-      rdt_wide_multiply<format, Tile>(c, a, b, round);
-    }
+    if (Tile::check && loaded.at(round))
+      rdt_wide_multiply<format, Tile, true>(c, loaded, a, b, tables, round);
+    else
+      rdt_wide_multiply<format, Tile, false>(c, loaded, a, b, tables, round);
     if constexpr (Hit::on) {
       rdt_wgmma_wait<0>();
       rdt_wgmma_keep(c);
@@ -560,12 +599,12 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   rdt_wgmma_wait<0>();
   rdt_wgmma_keep(c);
   loaded.keep();
-  __syncthreads(); /* nobody reads the stages any more */
+  rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
   if (p.splits > 1 && !rdt_wide_gather<Tile>(p, c)) {
     if (Tile::check && g.loaded) {
       uint64_t x[1] = {loaded.bits(g, top)};
       uint64_t *const to[1] = {g.loaded + (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x};
-      rdt_wide_leave<Tile, 1>(x, to);
+      rdt_wide_leave<1, 0, Tile::threads>(x, to);
     }
     return;
   }

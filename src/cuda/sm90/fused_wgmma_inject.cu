@@ -70,7 +70,7 @@ struct rdt_hit {
 };
 
 template <class T, class Tile>
-static __global__ void __launch_bounds__(Tile::threads + Tile::loaders, Tile::blocks)
+static __global__ void __launch_bounds__(Tile::all, Tile::blocks)
     fused_inject(const __grid_constant__ rdt_fused_wide_args g, rdt_mma_hit *h) {
   rdt_fused_wide<T, Tile, RDT_FUSED_WIDE_BOUND>(g, rdt_hit{h, Tile::part});
 }
