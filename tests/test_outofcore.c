@@ -191,6 +191,51 @@ static void test_walk(void **state) {
     }
 }
 
+/* What is there is not loaded again: the operand that stays once, the other one without what a turn finds there; by
+ * columns where that reads longer lines. */
+static void test_order(void **state) {
+  (void)state;
+  const rdt_task t = {.on = &rdt_backend_cuda, .m = 65536, .n = 65536, .k = 65536, .in = RDT_F16, .out = RDT_F32};
+  const struct {
+    rdt_splits s;
+    int down, loads[2];
+  } list[] = {{{RDT_STRATEGY_DEFERRED, 8192, 21856, 65536}, true, {8 + 6 + 6, 3}},
+              {{RDT_STRATEGY_DEFERRED, 21856, 8192, 65536}, false, {3, 8 + 6 + 6}},
+              {{RDT_STRATEGY_DEFERRED, 21856, 16384, 32768}, false, {3 * 2, 2 * (4 + 3 + 3)}},
+              {{RDT_STRATEGY_CONCURRENT, 8192, 32768, 65536}, false, {8, 2}}};
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    int loads[2] = {0, 0}, blocks = 0;
+    rdt_walk w;
+    rdt_step step;
+    rdt_walk_begin(&w, &t, &list[i].s, NULL);
+    assert_int_equal(w.down, list[i].down);
+    while (rdt_walk_next(&w, &step)) {
+      for (int x = 0; x < 2; x++) loads[x] += step.load[x];
+      blocks += step.first;
+    }
+    assert_int_equal(blocks, rdt_blocks_of(t.m, list[i].s.m) * rdt_blocks_of(t.n, list[i].s.n));
+    for (int x = 0; x < 2; x++) assert_int_equal(loads[x], list[i].loads[x]);
+  }
+}
+
+/* Numbers too small for their type's usual form, beside large ones. */
+static void test_ranges(void **state) {
+  (void)state;
+  rdt_matmul_result r;
+  double *a = util_npy(a_path, RDT_F16, false, M, K, 1), *b = util_npy(b_path, RDT_F16, true, K, N, 2);
+  for (int64_t i = 0; i < M * K; i++) {
+    uint16_t bits;
+    rdt_store(&bits, RDT_F16, 0, i % 3 ? a[i] * 0x1p-17 : a[i]);
+    a[i] = rdt_load(&bits, RDT_F16, 0);
+  }
+  util_npy_of(a_path, RDT_F16, false, M, K, a);
+  const rdt_matmul_job job = job_of(RDT_STRATEGY_DEFERRED, 1.2);
+  multiply(&job, RDT_CLEAN, &r);
+  util_npy_expect(c_path, RDT_F16, M, N, K, a, b, 0.0);
+  rdt_free(a);
+  rdt_free(b);
+}
+
 /* A file read and written through memory is what the system's calls make of it, sums too; one that was cut short
  * meanwhile is told. */
 static void test_mapped(void **state) {
@@ -350,13 +395,16 @@ static void test_persistent(void **state) {
 static void test_not_finite(void **state) {
   (void)state;
   static const double values[] = {INFINITY, NAN, -INFINITY};
-  for (int i = 0; i < 3; i++) {
+  static const rdt_dtype dtypes[] = {RDT_F32, RDT_F16, RDT_BF16};
+  for (int run = 0; run < 9; run++) {
+    const int i = run % 3;
+    const rdt_dtype dtype = dtypes[run / 3];
     rdt_matmul_result r;
-    double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
+    double *a = util_npy(a_path, dtype, false, M, K, 1), *b = util_npy(b_path, dtype, false, K, N, 2);
     rdt_tensor c;
     rdt_reason why = {""};
     a[7 * K + 11] = values[i];
-    util_npy_of(a_path, RDT_F32, false, M, K, a);
+    util_npy_of(a_path, dtype, false, M, K, a);
     rdt_matmul_job job = job_of(RDT_STRATEGY_PREFETCH, 1.2);
     multiply(&job, RDT_UNCHECKED, &r);
     assert_true(r.unchecked > 0 && r.faults == 0);
@@ -426,6 +474,25 @@ static void test_strassen(void **state) {
       rdt_free(b);
     }
   assert_true(4 * repaired >= 3 * runs); /* the others were too small */
+  for (int i = 0; i < 2; i++) {          /* a row of NaN is one, not its partner in the other half too */
+    rdt_matmul_result r;
+    rdt_tensor c;
+    rdt_reason why = {""};
+    double *a = util_npy(a_path, dtypes[i], false, ROWS, DEEP, 1);
+    rdt_free(util_npy(b_path, dtypes[i], false, DEEP, COLS, 2));
+    a[7 * DEEP + 11] = NAN;
+    util_npy_of(a_path, dtypes[i], false, ROWS, DEEP, a);
+    rdt_matmul_job job = job_of(RDT_STRATEGY_DEFERRED, 1.0);
+    job.strassen = true;
+    job.mem_limit = 40 * job.mem_limit;
+    multiply(&job, RDT_UNCHECKED, &r);
+    assert_true(r.unchecked > 0 && r.faults == 0 && r.recomputed > 0);
+    assert_int_equal(rdt_tensor_file_read(c_path, &c, &why), RDT_OK);
+    for (int64_t e = 0; e < ROWS * COLS; e++)
+      assert_int_equal(isfinite(rdt_load(c.data, dtypes[i], e)) != 0, e / COLS != 7);
+    rdt_free(c.data);
+    rdt_free(a);
+  }
   rdt_free(util_npy(a_path, RDT_F16, false, M, K, 1));
   rdt_free(util_npy(b_path, RDT_F16, false, K, N, 2));
   rdt_matmul_job job = job_of(RDT_STRATEGY_SIMPLE, 1.0);
@@ -483,11 +550,11 @@ int main(int argc, char **argv) {
   if (argc > 3) many_seed = strtoull(argv[3], NULL, 10);
   if (many_runs > 0) return cmocka_run_group_tests_name("outofcore, many", many, begin, end);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),     cmocka_unit_test(test_unprotected),
-      cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),       cmocka_unit_test(test_mapped),
-      cmocka_unit_test(test_collinear),  cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),
-      cmocka_unit_test(test_persistent), cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_strassen)};
+      cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),   cmocka_unit_test(test_unprotected),
+      cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),     cmocka_unit_test(test_order),
+      cmocka_unit_test(test_ranges),     cmocka_unit_test(test_mapped),   cmocka_unit_test(test_collinear),
+      cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),    cmocka_unit_test(test_persistent),
+      cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow), cmocka_unit_test(test_strassen)};
   if (argc > 2) cmocka_set_test_filter(argv[2]);
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }

@@ -2,7 +2,8 @@
  *     gpu_bench_outofcore [RECORD.json|- [FOLDER [TYPE:SIDE:LIMIT[:THREADS] ...]]]
  * Operands in FOLDER (default /dev/shm), SIDE cubed (default f32:40960:10G f16:65536:10G). In one run: the link, cuBLAS
  * on the products of the plan alone, the pipeline unprotected and protected, and cublasXt on the same operands, in
- * pinned memory, where it has the type. Time of the pipeline over its bound: the larger of cuBLAS' time of the plan's
+ * pinned memory, where it has the type; where there are several devices, the pipeline on all of them. Time of the
+ * pipeline over its bound: the larger of cuBLAS' time of the plan's
  * products and the plan's bytes in the busier direction over the link's speed. */
 #include <cublasXt.h>
 #include <cuda_runtime_api.h>
@@ -26,6 +27,7 @@ static rdt_context *ctx;
 static cublas *library;
 static FILE *record;
 static char path[3][256];
+static int gpus;
 
 static void must(rdt_status s, const rdt_reason *why) {
   if (s == RDT_OK) return;
@@ -90,57 +92,44 @@ static void measure_link(double rate[2]) {
   cudaFreeHost(host);
 }
 
-typedef struct shape {
-  int64_t m, n, k, count;
-} shape;
-
-/* cuBLAS' time of all products of a plan, each shape timed alone. */
+/* cuBLAS' time of all products of a plan, one after the other, operands in the device's memory: the best of two runs.
+ */
 static double time_products(const rdt_matmul_result *r) {
-  enum { MOST = 16, RUNS = 3 };
+  enum { RUNS = 2 };
   const rdt_task *t = &r->task;
-  shape list[MOST];
-  int n = 0;
-  rdt_walk w;
-  rdt_step s;
-  rdt_walk_begin(&w, t, &r->splits, NULL);
-  while (rdt_walk_next(&w, &s)) {
-    const rdt_part_of a = rdt_part_of_a(t, &r->splits, s.i, s.t), b = rdt_part_of_b(t, &r->splits, s.t, s.j);
-    int i = 0;
-    while (i < n && (list[i].m != a.rows || list[i].n != b.cols || list[i].k != a.cols)) i++;
-    if (i == n && n < MOST) list[n++] = (shape){a.rows, b.cols, a.cols, 0};
-    if (i < n) list[i].count++;
-  }
-  void *p[3];
-  const size_t in = rdt_dtype_size(t->in), out = rdt_dtype_size(t->out);
   const rdt_splits *x = &r->splits;
+  const size_t in = rdt_dtype_size(t->in), out = rdt_dtype_size(t->out);
   const size_t elements[3] = {(size_t)(x->m * x->k), (size_t)(x->k * x->n), (size_t)(x->m * x->n)};
+  void *p[3];
+  cudaEvent_t mark[2];
   for (int i = 0; i < 3; i++) turns_must(cudaMalloc(&p[i], elements[i] * (i < 2 ? in : out)), "memory");
   for (int i = 0; i < 2; i++) turns_fill(p[i], t->in, elements[i], (uint64_t)i + 1, false, NULL);
-  cudaEvent_t mark[2];
   for (int i = 0; i < 2; i++) turns_must(cudaEventCreate(&mark[i]), "event");
-  double all = 0.0;
-  for (int i = 0; i < n; i++) {
-    const cublas_gemm g = {.m = (int)list[i].m, .n = (int)list[i].n, .k = (int)list[i].k, .in = t->in, .out = t->out};
-    double best = 1e30;
-    for (int run = 0; run < RUNS; run++) {
-      float ms = 0.0f;
-      turns_must(cudaEventRecord(mark[0], NULL), "event");
+  double best = 1e30;
+  for (int run = 0; run < RUNS; run++) {
+    rdt_walk w;
+    rdt_step s;
+    float ms = 0.0f;
+    rdt_walk_begin(&w, t, x, NULL);
+    turns_must(cudaEventRecord(mark[0], NULL), "event");
+    while (rdt_walk_next(&w, &s)) {
+      const rdt_part_of a = rdt_part_of_a(t, x, s.i, s.t), b = rdt_part_of_b(t, x, s.t, s.j);
+      const cublas_gemm g = {.m = (int)a.rows, .n = (int)b.cols, .k = (int)a.cols, .in = t->in, .out = t->out};
       if (!cublas_ex(library, &g, p[0], p[1], p[2], NULL)) fprintf(stderr, "gpu-bench: cuBLAS refuses\n"), exit(3);
-      turns_must(cudaEventRecord(mark[1], NULL), "event");
-      turns_must(cudaEventSynchronize(mark[1]), "event");
-      turns_must(cudaEventElapsedTime(&ms, mark[0], mark[1]), "event");
-      if (1e-3 * ms < best) best = 1e-3 * (double)ms;
     }
-    all += best * (double)list[i].count;
+    turns_must(cudaEventRecord(mark[1], NULL), "event");
+    turns_must(cudaEventSynchronize(mark[1]), "event");
+    turns_must(cudaEventElapsedTime(&ms, mark[0], mark[1]), "event");
+    if (1e-3 * ms < best) best = 1e-3 * (double)ms;
   }
   for (int i = 0; i < 2; i++) cudaEventDestroy(mark[i]);
   for (int i = 0; i < 3; i++) cudaFree(p[i]);
-  return all;
+  return best;
 }
 
 /* ---- the contenders ---- */
 
-static rdt_matmul_result multiply(const char *limit, bool protected, rdt_strategy strategy) {
+static rdt_matmul_result multiply(const char *limit, bool protected, const char *device) {
   rdt_matmul_result r;
   rdt_reason why = {""};
   char *end;
@@ -148,9 +137,9 @@ static rdt_matmul_result multiply(const char *limit, bool protected, rdt_strateg
   const rdt_matmul_job job = {.a = path[0],
                               .b = path[1],
                               .c = path[2],
-                              .device = "cuda:0",
+                              .device = device,
                               .mem_limit = (size_t)(gigabytes * (*end == 'G' ? 1e9 : 1e6)),
-                              .strategy = strategy,
+                              .strategy = RDT_STRATEGY_DEFERRED,
                               .protected = protected};
   unlink(path[2]);
   must(rdt_matmul(ctx, &job, &r, &why), &why);
@@ -210,13 +199,15 @@ static void bench(const char *job, bool first) {
   for (int x = 0; x < 2; x++) make(path[x], type, side, (uint64_t)x + 1);
   rdt_matmul_result r[2];
   for (int p = 0; p < 2; p++) {
-    r[p] = multiply(limit + 1, p == 1, RDT_STRATEGY_DEFERRED);
+    r[p] = multiply(limit + 1, p == 1, "cuda:0");
     printf("%s %lld cubed, %s: %.3f s\n", name, (long long)side, p ? "protected" : "unprotected", r[p].seconds);
     fflush(stdout);
   }
   const rdt_matmul_result *u = &r[0], *x = &r[1];
   const double in = x->load_bytes / link[0], out = x->store_bytes / link[1], moved = in > out ? in : out;
   const double products = time_products(x), bound = products > moved ? products : moved;
+  rdt_matmul_result several = {0};
+  if (gpus > 1) several = multiply(limit + 1, true, "cuda:all");
   double pinning = 0.0;
   const double xt = time_xt(type, side, &pinning);
   printf("%s %lld cubed within %s, %s, blocks of %lld x %lld, %lld of the reduction\n", name, (long long)side,
@@ -229,6 +220,9 @@ static void bench(const char *job, bool first) {
   printf("  loading %.3f s, storing %.3f, computing %.3f, of that products %.3f\n", x->load_seconds, x->store_seconds,
          x->busy_seconds, x->product_seconds);
   printf("  planned %.3f GB of the device, taken at most %.3f\n", 1e-9 * (double)x->buffers, 1e-9 * (double)x->peak);
+  if (gpus > 1)
+    printf("  %d devices, each within the limit: %.3f s, %.3f times as fast; %s\n", gpus, several.seconds,
+           x->seconds / several.seconds, rdt_verdict_name(several.verdict));
   if (xt > 0.0)
     printf("  cublasXt, blocks of %d: %.3f s after %.3f s of pinning; protected / both %.3f, / the first %.3f\n", BLOCK,
            xt, pinning, x->seconds / (xt + pinning), x->seconds / xt);
@@ -237,10 +231,11 @@ static void bench(const char *job, bool first) {
             "%s\n  {\"dtype\": \"%s\", \"side\": %lld, \"mem_limit\": %zu, \"block\": [%lld, %lld, %lld], "
             "\"link_gb_s\": [%.2f, %.2f], \"load_gb\": %.3f, \"store_gb\": %.3f, \"products_s\": %.4f, \"bound_s\": "
             "%.4f, \"protected_s\": %.4f, \"unprotected_s\": %.4f, \"cublasxt_s\": %.4f, \"pinning_s\": %.4f, "
-            "\"peak_gb\": %.3f}",
+            "\"predicted_s\": %.4f, \"planned_gb\": %.3f, \"peak_gb\": %.3f, \"devices\": %d, \"devices_s\": %.4f}",
             first ? "" : ",", name, (long long)side, x->limit, (long long)x->splits.m, (long long)x->splits.n,
             (long long)x->splits.k, 1e-9 * link[0], 1e-9 * link[1], 1e-9 * x->load_bytes, 1e-9 * x->store_bytes,
-            products, bound, x->seconds, u->seconds, xt, pinning, 1e-9 * (double)x->peak);
+            products, bound, x->seconds, u->seconds, xt, pinning, x->forecast.seconds, 1e-9 * (double)x->buffers,
+            1e-9 * (double)x->peak, gpus, several.seconds);
   fflush(stdout);
   rdt_context_destroy(ctx);
 }
@@ -260,8 +255,7 @@ int main(int argc, char **argv) {
   const char *folder = argc > 2 ? argv[2] : "/dev/shm";
   struct cudaDeviceProp device;
   char why[256];
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) return printf("gpu-bench: skipped: no device\n"), 0;
+  if (cudaGetDeviceCount(&gpus) != cudaSuccess || gpus == 0) return printf("gpu-bench: skipped: no device\n"), 0;
   turns_must(cudaGetDeviceProperties(&device, 0), "the device");
   library = cublas_open(why, sizeof why);
   if (!library) return printf("gpu-bench: skipped: %s\n", why), 0;

@@ -30,18 +30,23 @@ typedef struct rdt_loading {
   rdt_tensor to;
   int axis;
   bool protected, strassen; /* strassen: sums of squares are folded (strassen.h) */
+  int64_t from, count;      /* lines, in the file's order, where the backend is far; count 0: all of them */
   const double *signs;      /* of A's rows, or B's columns, as the backend has them */
   double *sums;             /* dot, sq, and room for both of a piece, each so long: */
   int64_t most;
-  uint64_t seal;  /* bit-sum of what was read; written */
+  uint64_t seal;  /* bit-sum of what was read, as a part of the block; written */
   double seconds; /* of copying; added to */
 } rdt_loading;
 
+/* Bytes that a lane needs beside its operands, of that a library; and who loads. */
+typedef struct rdt_backend_space {
+  size_t lane, library, loaded;
+} rdt_backend_space;
 /* What is lent to a backend before a pipeline begins. */
 typedef struct rdt_backend_room {
   void *workspace[RDT_MOST_SLOTS], *loaded; /* of each lane; of who loads */
   char *halves[RDT_MOST_SLOTS];             /* of each lane, for Strassen's scheme */
-  size_t bytes, loaded_bytes;
+  rdt_backend_space space;
 } rdt_backend_room;
 
 typedef struct rdt_backend {
@@ -64,9 +69,8 @@ typedef struct rdt_backend {
   double (*taken)(void *dev);
   rdt_status (*alloc)(void *dev, size_t bytes, void **memory, rdt_reason *why);
   void (*release)(void *dev, void *memory);
-  /* Bytes that a lane needs beside its operands, and who loads: [0], [1]. */
   rdt_status (*workspace)(void *dev, const rdt_context *ctx, const rdt_block_product *p, bool protected, int threads,
-                          size_t bytes[2], rdt_reason *why);
+                          rdt_backend_space *out, rdt_reason *why);
   void (*lend)(void *dev, const rdt_backend_room *room);
   rdt_status (*load)(void *dev, rdt_loading *l, rdt_reason *why);
   /* sum: bit-sum of what went to the file. */

@@ -109,21 +109,22 @@ static rdt_status open_kernel(const rdt_context *ctx, const rdt_block_product *p
 }
 
 static rdt_status workspace(void *dev, const rdt_context *ctx, const rdt_block_product *p, bool protected, int threads,
-                            size_t bytes[2], rdt_reason *why) {
+                            rdt_backend_space *out, rdt_reason *why) {
   const rdt_kernel *k;
   void *state;
   (void)dev, (void)protected;
-  bytes[0] = bytes[1] = 0;
+  *out = (rdt_backend_space){0};
   RDT_TRY(open_kernel(ctx, p, false, threads, &k, &state, why));
-  if (k->scratch) bytes[0] = k->scratch(state, NULL);
+  if (k->scratch) out->lane = k->scratch(state, NULL);
   k->destroy(state);
   if (!rdt_strassen_fits(p)) return RDT_OK;
   for (int add = 0; add < 2; add++) {
-    size_t halves, more[2];
+    size_t halves;
+    rdt_backend_space more;
     rdt_block_product h = rdt_strassen_halves(p, NULL, &halves);
     h.add = add;
-    RDT_TRY(workspace(dev, ctx, &h, protected, threads, more, why));
-    if (more[0] > bytes[0]) bytes[0] = more[0];
+    RDT_TRY(workspace(dev, ctx, &h, protected, threads, &more, why));
+    if (more.lane > out->lane) out->lane = more.lane;
   }
   return RDT_OK;
 }

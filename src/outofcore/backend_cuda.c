@@ -101,7 +101,7 @@ static void release(void *dev, void *memory) {
 /* Of an H200, as measured: link 48 to 55 GB/s, cuBLASLt 690, 51 and 55 TFLOP/s. Where the rates of another device are
  * in another proportion, blocks are not the best ones. */
 static rdt_rates usual(rdt_dtype in) {
-  return (rdt_rates){.load = 4e10, .store = 3e10, .multiply = rdt_dtype_is_half(in) ? 6.9e14 : 5.2e13, .check = 3e12};
+  return (rdt_rates){.load = 4e10, .store = 3e10, .multiply = rdt_dtype_is_half(in) ? 6.9e14 : 5.2e13, .check = 2.2e12};
 }
 
 /* ---- memory that is lent ---- */
@@ -117,25 +117,29 @@ static size_t parts_of(const rdt_tensor *t) {
 
 enum { LIBRARY = 32 << 20 /* bytes that cuBLASLt asks for at most */ };
 
+static size_t library_of(const rdt_tensor *c) {
+  const size_t bytes = (size_t)rdt_tensor_count(c) * rdt_dtype_size(c->dtype);
+  return bytes < LIBRARY ? (bytes + RDT_BLOCKS_HEAD - 1) / RDT_BLOCKS_HEAD * RDT_BLOCKS_HEAD : LIBRARY;
+}
+
+/* Of a lane: results, the library's, what sums of A, B and C need one after the other, beside the product or behind it.
+ */
 static rdt_status workspace(void *dev, const rdt_context *ctx, const rdt_block_product *p, bool protected, int threads,
-                            size_t bytes[2], rdt_reason *why) {
-  const size_t c = (size_t)rdt_tensor_count(&p->c) * rdt_dtype_size(p->c.dtype);
+                            rdt_backend_space *out, rdt_reason *why) {
   (void)dev, (void)ctx, (void)threads, (void)why;
-  bytes[0] = c < LIBRARY ? c : LIBRARY;
-  bytes[1] = 0;
-  if (protected) {
-    bytes[1] = parts_of(&p->b);
-    bytes[0] = larger(bytes[0], larger(parts_of(&p->a), larger(bytes[1], parts_of(&p->c))));
-  }
-  for (int i = 0; i < 2; i++) bytes[i] += RDT_BLOCKS_HEAD;
+  const size_t loaded = protected ? parts_of(&p->b) : 0;
+  const size_t lane = protected ? larger(loaded, larger(parts_of(&p->a), parts_of(&p->c))) : 0;
+  out->library = library_of(&p->c);
+  out->lane = RDT_BLOCKS_HEAD + out->library + lane;
+  out->loaded = RDT_BLOCKS_HEAD + loaded;
   return RDT_OK;
 }
 
 static void lend(void *dev, const rdt_backend_room *room) {
   device *d = dev;
   for (int i = 0; i < RDT_MOST_SLOTS; i++)
-    if (room->workspace[i]) d->blocks->lend(d->blocks, i, room->workspace[i], room->bytes);
-  d->blocks->lend(d->blocks, RDT_BLOCKS_LOADED, room->loaded, room->loaded_bytes);
+    if (room->workspace[i]) d->blocks->lend(d->blocks, i, room->workspace[i], room->space.library);
+  d->blocks->lend(d->blocks, RDT_BLOCKS_LOADED, room->loaded, 0);
   memcpy(d->halves, room->halves, sizeof d->halves);
   memset(d->lane, 0, sizeof d->lane);
 }
@@ -149,8 +153,9 @@ typedef struct moving {
   rdt_part_of part;
   char *data; /* on the device */
   size_t line, pitch, size;
-  int64_t lines, each, across, pieces; /* each: lines of a piece; across: pieces of a line */
-  bool in, seals;                      /* seals: loads are summed; stores always are */
+  int64_t from, lines;          /* lines that are moved: the first one, how many; 0: all */
+  int64_t each, across, pieces; /* each: lines of a piece; across: pieces of a line */
+  bool in, seals;               /* seals: loads are summed; stores always are */
   _Atomic(int64_t) next;
   _Atomic(uint64_t) seal;
   atomic_int status;
@@ -166,10 +171,10 @@ typedef struct piece {
 static piece piece_of(const moving *v, int64_t i) {
   if (v->across == 1) {
     const int64_t first = i * v->each, left = v->lines - first;
-    return (piece){first, left < v->each ? left : v->each, 0, v->line};
+    return (piece){v->from + first, left < v->each ? left : v->each, 0, v->line};
   }
   const size_t most = HALF / v->size * v->size, from = (size_t)(i % v->across) * most;
-  return (piece){i / v->across, 1, from, v->line - from < most ? v->line - from : most};
+  return (piece){v->from + i / v->across, 1, from, v->line - from < most ? v->line - from : most};
 }
 
 static rdt_part_of part_of(const moving *v, const piece *p) {
@@ -251,7 +256,7 @@ static rdt_status move(moving *v, side *s, rdt_reason *why) {
   worker w[MOST_HANDS];
   int n = 0;
   v->size = rdt_dtype_size(v->m->dtype);
-  v->lines = v->m->fortran ? v->part.cols : v->part.rows;
+  if (v->lines == 0) v->lines = v->m->fortran ? v->part.cols : v->part.rows;
   v->line = (size_t)(v->m->fortran ? v->part.rows : v->part.cols) * v->size;
   v->each = (int64_t)(HALF / v->line);
   v->across = v->each > 0 ? 1 : (int64_t)((v->line + HALF / v->size * v->size - 1) / (HALF / v->size * v->size));
@@ -278,6 +283,8 @@ static rdt_status load_by(device *d, side *s, rdt_loading *l, rdt_reason *why) {
               .part = l->part,
               .data = l->to.data,
               .pitch = pitch_of(&l->to),
+              .from = l->from,
+              .lines = l->count,
               .in = true,
               .seals = l->protected};
   const double began = rdt_clock();
@@ -285,6 +292,7 @@ static rdt_status load_by(device *d, side *s, rdt_loading *l, rdt_reason *why) {
   l->seconds += rdt_clock() - began;
   l->seal = atomic_load(&v.seal);
   if (!l->protected || l->axis == 0) return RDT_OK; /* A's are formed in the pass that its products need anyway */
+  if (l->count > 0 && l->from + l->count < (l->m->fortran ? l->part.cols : l->part.rows)) return RDT_OK;
   const rdt_blocks_side rows = {.weight_dot = l->signs,
                                 .dot = l->sums,
                                 .sq = l->sums + l->most,
@@ -347,7 +355,7 @@ static rdt_status multiply(void *dev, const rdt_context *ctx, int lane, const rd
 static rdt_status begin(rdt_block *b, rdt_reason *why) {
   rdt_blocks *on = ((device *)b->dev)->blocks;
   RDT_TRY(on->enter(on, why));
-  return on->clear(on, b->lane, b->far_memory, (size_t)b->doubles * sizeof(double), why);
+  return on->clear(on, RDT_BLOCKS_BESIDE + b->lane, b->far_memory, (size_t)b->doubles * sizeof(double), why);
 }
 
 static rdt_blocks_side growing(const rdt_block *b, int axis, const double *dot, const double *sq) {
@@ -365,7 +373,7 @@ static rdt_blocks_side growing(const rdt_block *b, int axis, const double *dot, 
                            .seen_sq = first ? NULL : s->observed.sq};
 }
 
-/* One pass over A, that needs B's sums and gives A's; then one over B. */
+/* One pass over A, that needs B's sums and gives A's; then one over B: while the product goes on. */
 static rdt_status expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m, double *const sums[2], int64_t most,
                          rdt_reason *why) {
   device *d = b->dev;
@@ -375,10 +383,11 @@ static rdt_status expect(rdt_block *b, const rdt_tensor *a, const rdt_tensor *m,
                                 .dot = sums[0],
                                 .sq = sums[0] + most,
                                 .half = b->strassen ? rdt_strassen_half(a->shape[1]) : 0};
-  RDT_TRY(on->reset(on, b->lane, why));
-  RDT_TRY(on->follow(on, b->lane, why));
-  RDT_TRY(on->sums(on, b->lane, a, &rows, &of_a, SEAL_A, why));
-  RDT_TRY(on->sums(on, b->lane, m, NULL, &columns, SEAL_B, why));
+  const int beside = RDT_BLOCKS_BESIDE + b->lane;
+  RDT_TRY(on->reset(on, beside, why));
+  RDT_TRY(on->follow(on, beside, RDT_BLOCKS_LOADED, why));
+  RDT_TRY(on->sums(on, beside, a, &rows, &of_a, SEAL_A, why));
+  RDT_TRY(on->sums(on, beside, m, NULL, &columns, SEAL_B, why));
   d->lane[b->lane].begun = true;
   return RDT_OK;
 }
@@ -407,6 +416,7 @@ static rdt_status observe(rdt_block *b, rdt_findings *f, bool *judged, uint64_t 
   rdt_blocks_results r;
   const bool begun = d->lane[b->lane].begun;
   d->lane[b->lane].begun = false;
+  RDT_TRY(on->follow(on, b->lane, RDT_BLOCKS_BESIDE + b->lane, why));
   if (!begun) RDT_TRY(on->reset(on, b->lane, why));
   for (int axis = 0; axis < 2; axis++)
     s[axis] = (rdt_blocks_side){
@@ -460,11 +470,13 @@ static double product_seconds(void *dev) {
 static rdt_status get(void *dev, int lane, void *to, const void *from, size_t bytes, int64_t count, size_t apart,
                       rdt_reason *why) {
   const device *d = dev;
+  RDT_TRY(d->blocks->follow(d->blocks, lane, RDT_BLOCKS_BESIDE + lane, why));
   return d->blocks->get(d->blocks, lane, to, from, bytes, count, apart, why);
 }
 
 static rdt_status put(void *dev, int lane, void *to, const void *from, size_t bytes, rdt_reason *why) {
   const device *d = dev;
+  RDT_TRY(d->blocks->follow(d->blocks, lane, RDT_BLOCKS_BESIDE + lane, why));
   return d->blocks->put(d->blocks, lane, to, from, bytes, why);
 }
 
@@ -481,8 +493,8 @@ const rdt_backend rdt_backend_cuda = {.name = "cuda",
                                       .tile = 256,
                                       .align = RDT_BLOCKS_ALIGN,
                                       .line = 6e3, /* 16 threads: 17 GB/s by lines of 4.5 KB, 39 by long ones */
-                                      .trial = (size_t)256 << 20,
-                                      .trial_side = 4096,
+                                      .trial = (size_t)512 << 20,
+                                      .trial_side = 8192,
                                       .usual = usual,
                                       .open = open_device,
                                       .close = close_device,

@@ -26,7 +26,7 @@ typedef struct rdt_block {
   int64_t k;          /* of all products so far */
   int steps, threads; /* products so far */
   double lambda;
-  bool strassen;                  /* bounds are those of it */
+  bool strassen;                  /* products by that scheme, and its bounds */
   rdt_block_side side[2], far[2]; /* the host's; the backend's, where that is elsewhere: then the host's are fetched
                                      when something is wrong */
   double *memory, *far_memory;    /* that both lie in, so many doubles: */

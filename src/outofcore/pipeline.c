@@ -83,7 +83,8 @@ static rdt_status make_signs(const rdt_pipeline *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why) {
+rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, const rdt_lines *lines, double *seconds,
+                             rdt_reason *why) {
   const rdt_task *t = p->job->task;
   rdt_loading l = {.m = matrix_of(p, x),
                    .part = rdt_pipeline_part(p, s, x),
@@ -91,6 +92,8 @@ rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *
                    .axis = x,
                    .protected = t->protected,
                    .strassen = t->strassen,
+                   .from = lines ? lines->from : 0,
+                   .count = lines ? lines->count : 0,
                    .sums = p->job->where->sums[x][s->slot[x]],
                    .most = p->job->splits->k};
   const rdt_block_signs signs = signs_of(p, x == 0 ? l.part.rows : 0, x == 1 ? l.part.cols : 0);
@@ -99,7 +102,8 @@ rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *
   else
     l.signs = x == 0 ? signs.rows : signs.cols;
   RDT_TRY(t->on->load(t->dev, &l, why));
-  p->seal[x][s->slot[x]] = l.seal;
+  uint64_t *seal = &p->seal[x][s->slot[x]];
+  *seal = l.from > 0 ? *seal + l.seal : l.seal;
   *seconds += l.seconds;
   return RDT_OK;
 }
@@ -128,6 +132,39 @@ rdt_status rdt_pipeline_check(rdt_pipeline *p, const rdt_step *s, rdt_findings *
   return rdt_block_check(&p->block[s->slot[2]], place, f, s->last ? &p->entry[s->slot[2]].sum : NULL, why);
 }
 
+/* Rows of a block of C that are computed at once. The first one of all comes by parts, each as soon as its rows of A
+ * are loaded: until then there is nothing to compute. Always the same ones, so that bits are the same when it is
+ * computed again. */
+static int64_t rows_at_once(const rdt_pipeline *p, const rdt_step *s) {
+  const rdt_task *t = p->job->task;
+  const int64_t rows = rdt_pipeline_part(p, s, 0).rows, unit = t->on->unit;
+  const bool parts = t->on->far && !t->fortran[0] && !t->strassen && s->i == 0 && s->j == 0 && s->part == 0 &&
+                     rdt_strategy_info(p->job->splits->strategy)->lanes == 1;
+  return parts ? ((rows + RDT_FIRST_PARTS - 1) / RDT_FIRST_PARTS + unit - 1) / unit * unit : rows;
+}
+
+static rdt_tensor some_rows(const rdt_tensor *x, int64_t from, int64_t count) {
+  rdt_tensor t = *x;
+  t.data = (char *)x->data + (size_t)(from * x->stride[0]) * rdt_dtype_size(x->dtype);
+  t.shape[0] = count;
+  return t;
+}
+
+static rdt_status multiply_by_rows(rdt_pipeline *p, const rdt_step *s, const rdt_block_product *x, bool other,
+                                   rdt_reason *why) {
+  const rdt_task *t = p->job->task;
+  const int64_t rows = x->a.shape[0], each = rows_at_once(p, s);
+  for (int64_t from = 0; from < rows; from += each) {
+    const int64_t count = rows - from < each ? rows - from : each;
+    rdt_block_product part = *x;
+    part.a = some_rows(&x->a, from, count);
+    part.c = some_rows(&x->c, from, count);
+    if (!wait_for(p, &p->rows, from + count)) return rdt_fail(why, RDT_ERR_CANCELLED, "stopped");
+    RDT_TRY(t->on->multiply(t->dev, p->job->ctx, s->lane, &part, other, p->threads, why));
+  }
+  return RDT_OK;
+}
+
 rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other, rdt_reason *why) {
   const rdt_task *t = p->job->task;
   rdt_block *b = &p->block[s->slot[2]];
@@ -142,8 +179,8 @@ rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other,
                                      .b = rdt_pipeline_operand(p, s, 1),
                                      .c = b->c,
                                      .add = s->part > 0,
-                                     .strassen = t->strassen};
-  RDT_TRY(t->on->multiply(t->dev, p->job->ctx, s->lane, &product, other, p->threads, why));
+                                     .strassen = b->strassen};
+  RDT_TRY(multiply_by_rows(p, s, &product, other, why));
   if (!t->protected) return RDT_OK;
   double *const sums[2] = {p->job->where->sums[0][s->slot[0]], p->job->where->sums[1][s->slot[1]]};
   return rdt_block_expect(b, &product.a, &product.b, sums, p->job->splits->k, why);
@@ -151,32 +188,131 @@ rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other,
 
 /* ---- the threads ---- */
 
-static void *load_all(void *self) {
-  rdt_pipeline *p = self;
-  rdt_walk w;
-  rdt_step s;
-  rdt_reason why = {""};
-  rdt_walk_begin(&w, p->job->task, p->job->splits, (unsigned char *)p->job->where->done);
-  while (rdt_walk_next(&w, &s)) {
-    for (int x = 0; x < 2; x++) {
-      if (!s.load[x]) continue;
-      if (!wait_for(p, &p->computed, s.after[x])) return NULL;
-      const double since = rdt_clock();
-      const rdt_status status = rdt_pipeline_load(p, &s, x, &p->result->load_seconds, &why);
-      if (status != RDT_OK) {
-        stop(p, status, &why);
-        return NULL;
+/* Who loads: where it stands, and the next block of the operand that stays, which is loaded by pieces while it waits
+ * for a place. */
+typedef struct load_state {
+  rdt_pipeline *p;
+  rdt_walk walk;
+  rdt_step step, ahead; /* ahead: the one that needs that block */
+  int stays;            /* 0: A, 1: B */
+  int64_t number;       /* of that step; 0: it is not known */
+  int64_t there;        /* lines of its block that are loaded */
+  rdt_reason why;
+} load_state;
+
+enum { LOOK = 4096 /* steps that it looks ahead */, PIECE = 192 << 20 /* bytes at most */, PIECES = 4 /* at least */ };
+
+static int64_t lines_of(const rdt_pipeline *p, const rdt_step *s, int x) {
+  const rdt_part_of part = rdt_pipeline_part(p, s, x);
+  return p->job->task->fortran[x] ? part.cols : part.rows;
+}
+
+static double bytes_of(const rdt_pipeline *p, const rdt_part_of *part) {
+  return (double)part->rows * (double)part->cols * (double)rdt_dtype_size(p->job->task->in);
+}
+
+/* Lines of an operand of a step, booked and drawn. */
+static rdt_status load_lines(load_state *l, const rdt_step *s, int x, const rdt_lines *lines) {
+  rdt_pipeline *p = l->p;
+  const double since = rdt_clock();
+  RDT_TRY(rdt_pipeline_load(p, s, x, lines, &p->result->load_seconds, &l->why));
+  const rdt_part_of part = rdt_pipeline_part(p, s, x);
+  double bytes = bytes_of(p, &part);
+  if (lines) bytes *= (double)lines->count / (double)lines_of(p, s, x);
+  p->result->load_bytes += bytes;
+  note(p,
+       (rdt_span){.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
+                  .row = x == 0 ? s->i : s->t,
+                  .col = x == 0 ? s->t : s->j,
+                  .bytes = bytes},
+       since);
+  return RDT_OK;
+}
+
+/* Is a block that is needed later known, and is anything of it left to load? */
+static bool look_ahead(load_state *l) {
+  const rdt_pipeline *p = l->p;
+  if (!p->job->task->on->far) return false;
+  if (l->number < l->walk.steps) {
+    rdt_walk w = l->walk;
+    l->number = l->there = 0;
+    for (int i = 0; i < LOOK && rdt_walk_next(&w, &l->ahead); i++)
+      if (l->ahead.load[l->stays]) {
+        l->number = w.steps;
+        break;
       }
-      const rdt_part_of part = rdt_pipeline_part(p, &s, x);
-      const double bytes = (double)part.rows * (double)part.cols * (double)rdt_dtype_size(p->job->task->in);
-      p->result->load_bytes += bytes;
-      note(p,
-           (rdt_span){.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
-                      .row = x == 0 ? s.i : s.t,
-                      .col = x == 0 ? s.t : s.j,
-                      .bytes = bytes},
-           since);
-    }
+  }
+  return l->number > l->walk.steps && l->there < lines_of(p, &l->ahead, l->stays);
+}
+
+static bool has_come(rdt_pipeline *p, const int64_t *counter, int64_t least) {
+  pthread_mutex_lock(&p->lock);
+  const bool yes = p->stop || *counter >= least;
+  pthread_mutex_unlock(&p->lock);
+  return yes;
+}
+
+/* Until so many steps are computed; meanwhile that block is loaded, as far as there is a place for it. */
+static rdt_status wait_for_place(load_state *l, int64_t after, bool *go) {
+  rdt_pipeline *p = l->p;
+  while (!has_come(p, &p->computed, after) && look_ahead(l) && has_come(p, &p->computed, l->ahead.after[l->stays])) {
+    const rdt_part_of part = rdt_pipeline_part(p, &l->ahead, l->stays);
+    const int64_t all = lines_of(p, &l->ahead, l->stays),
+                  fit = (int64_t)((double)PIECE / (bytes_of(p, &part) / (double)all));
+    const int64_t most = fit < all / PIECES ? fit : all / PIECES, left = all - l->there, some = most < 1 ? 1 : most;
+    const rdt_lines lines = {l->there, left < some ? left : some};
+    RDT_TRY(load_lines(l, &l->ahead, l->stays, &lines));
+    l->there += lines.count;
+  }
+  *go = wait_for(p, &p->computed, after);
+  return RDT_OK;
+}
+
+static rdt_status load_operand(load_state *l, int x, bool *go) {
+  const rdt_step *s = &l->step;
+  RDT_TRY(wait_for_place(l, s->after[x], go));
+  if (!*go) return RDT_OK;
+  if (x != l->stays || l->number != l->walk.steps || l->there == 0) return load_lines(l, s, x, NULL);
+  const rdt_lines rest = {l->there, lines_of(l->p, s, x) - l->there};
+  return rest.count > 0 ? load_lines(l, s, x, &rest) : RDT_OK;
+}
+
+/* B's block, then A's by rows. */
+static rdt_status load_first(load_state *l) {
+  rdt_pipeline *p = l->p;
+  const int64_t rows = rdt_pipeline_part(p, &l->step, 0).rows, each = rows_at_once(p, &l->step);
+  RDT_TRY(load_lines(l, &l->step, 1, NULL));
+  for (int64_t from = 0; from < rows; from += each) {
+    const rdt_lines lines = {from, rows - from < each ? rows - from : each};
+    RDT_TRY(load_lines(l, &l->step, 0, &lines));
+    count(p, &p->rows, lines.count);
+  }
+  return RDT_OK;
+}
+
+/* Is it the first block, that comes by rows? */
+static bool by_rows(const rdt_pipeline *p, const rdt_step *s) {
+  return rows_at_once(p, s) < rdt_pipeline_part(p, s, 0).rows;
+}
+
+static rdt_status load_step(load_state *l, bool *go) {
+  if (l->walk.steps == 1 && by_rows(l->p, &l->step)) return load_first(l);
+  for (int x = 0; x < 2 && *go; x++)
+    if (l->step.load[x]) RDT_TRY(load_operand(l, x, go));
+  return RDT_OK;
+}
+
+static void *load_all(void *self) {
+  load_state l = {.p = self};
+  rdt_pipeline *p = l.p;
+  rdt_walk_begin(&l.walk, p->job->task, p->job->splits, (unsigned char *)p->job->where->done);
+  l.stays = rdt_walk_stays(&l.walk);
+  while (rdt_walk_next(&l.walk, &l.step)) {
+    bool go = true;
+    const rdt_status status = load_step(&l, &go);
+    if (status != RDT_OK) stop(p, status, &l.why);
+    if (status != RDT_OK || !go) return NULL;
+    if (l.walk.steps == 1) count(p, &p->rows, INT64_MAX - p->rows);
     count(p, &p->loaded, 1);
   }
   return NULL;
@@ -242,6 +378,7 @@ static rdt_status compute(rdt_pipeline *p, int lane) {
   const rdt_step *s = &p->lane[lane].step;
   const rdt_task *t = p->job->task;
   rdt_reason *why = &p->lane[lane].why;
+  if (s->part == 0) p->block[s->slot[2]].strassen = t->strassen;
   RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_INPUT, 0, why));
   RDT_TRY(rdt_pipeline_multiply(p, s, false, why));
   RDT_TRY(rdt_pipeline_plant(p, s, RDT_SITE_ACCUM, 0, why));
@@ -334,7 +471,8 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
     while (p->lane[n - 1].step.again && rdt_walk_next(&w, &p->lane[n].step)) n++;
     if (atomic_load(&p->job->shared->stop)) return halt(p);
     if (atomic_load(&p->job->ctx->cancelled)) return rdt_fail(why, RDT_ERR_CANCELLED, "cancelled; --resume goes on");
-    if (!wait_for(p, &p->loaded, w.steps)) return RDT_OK;
+    const bool comes = w.steps == 1 && by_rows(p, &p->lane[0].step) && p->job->asked->plant.count == 0;
+    if (!comes && !wait_for(p, &p->loaded, w.steps)) return RDT_OK;
     for (int i = 0; i < n; i++)
       if (p->lane[i].step.first && !wait_for(p, &p->stored, p->lane[i].step.ordinal - slots + 1)) return RDT_OK;
     const double since = rdt_clock();

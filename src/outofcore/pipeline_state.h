@@ -12,6 +12,7 @@ typedef struct rdt_pipeline {
   /* under the lock */
   int64_t loaded, computed; /* steps */
   int64_t finished, stored; /* blocks of C */
+  int64_t rows;             /* of A's first block that are loaded, B's being there; INT64_MAX: it is */
   bool ended, stop;         /* no more blocks come; something failed */
   rdt_status status;
   rdt_reason why;
@@ -33,8 +34,13 @@ typedef struct rdt_pipeline {
 /* The operand's block at a step: 0 A, 1 B. */
 rdt_part_of rdt_pipeline_part(const rdt_pipeline *p, const rdt_step *s, int x);
 rdt_tensor rdt_pipeline_operand(const rdt_pipeline *p, const rdt_step *s, int x); /* where it lies */
-/* Loads it into its slot, sums it, seals it. */
-rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, double *seconds, rdt_reason *why);
+typedef struct rdt_lines {                                                        /* of a block, in the file's order */
+  int64_t from, count;
+} rdt_lines;
+/* Loads it into its slot, sums it, seals it. lines: some of them, one after the other, where the backend is far; NULL:
+ * all. */
+rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, const rdt_lines *lines, double *seconds,
+                             rdt_reason *why);
 /* One product is added to its block; other: on another code path. Not checked yet. */
 rdt_status rdt_pipeline_multiply(rdt_pipeline *p, const rdt_step *s, bool other, rdt_reason *why);
 void rdt_pipeline_place(const rdt_pipeline *p, const rdt_step *s, int64_t place[2]);

@@ -130,22 +130,24 @@ static rdt_status run_trial(trial *x, char *const memory[RDT_MEMORIES], rdt_rate
   return RDT_OK;
 }
 
-enum { PATTERN = 4096 };
+enum { PATTERN = 4096, AT_ONCE = 1024 /* patterns */ };
 
 /* Numbers that repeat: products of zeros may be faster than others. */
 static rdt_status fill(const trial *x, char *memory, size_t bytes, rdt_reason *why) {
   const rdt_dtype in = x->task.in;
-  const size_t size = rdt_dtype_size(in);
-  char *all = rdt_alloc(bytes + PATTERN * size, 1);
+  const size_t pattern = PATTERN * rdt_dtype_size(in), all = AT_ONCE * pattern, most = bytes < all ? bytes : all;
+  char *some = rdt_alloc(most + pattern, 1);
   uint64_t seed = 1;
-  if (!all) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for a trial");
+  rdt_status status = RDT_OK;
+  if (!some) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for a trial");
   for (int i = 0; i < PATTERN; i++) {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
-    rdt_store(all, in, i, (double)(int32_t)(seed >> 32) * 0x1p-31);
+    rdt_store(some, in, i, (double)(int32_t)(seed >> 32) * 0x1p-31);
   }
-  for (size_t at = PATTERN * size; at < bytes; at += PATTERN * size) memcpy(all + at, all, PATTERN * size);
-  const rdt_status status = x->task.on->put(x->task.dev, 0, memory, all, bytes, why);
-  rdt_free(all);
+  for (size_t at = pattern; at < most; at += pattern) memcpy(some + at, some, pattern);
+  for (size_t at = 0; at < bytes && status == RDT_OK; at += most)
+    status = x->task.on->put(x->task.dev, 0, memory + at, some, bytes - at < most ? bytes - at : most, why);
+  rdt_free(some);
   return status;
 }
 

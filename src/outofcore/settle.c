@@ -107,7 +107,7 @@ static rdt_status again(rdt_pipeline *p, int lane, bool other, rdt_findings *f, 
     rdt_step s = *now;
     s.part = part;
     s.t = s.backwards ? parts - 1 - part : part;
-    for (int x = 0; x < 2; x++) RDT_TRY(rdt_pipeline_load(p, &s, x, &seconds, why));
+    for (int x = 0; x < 2; x++) RDT_TRY(rdt_pipeline_load(p, &s, x, NULL, &seconds, why));
     RDT_TRY(rdt_pipeline_multiply(p, &s, other, why));
     RDT_TRY(rdt_pipeline_plant(p, &s, RDT_SITE_ACCUM, other ? 2 : 1, why));
     RDT_TRY(rdt_block_check(&p->block[s.slot[2]], place, f, NULL, why));
@@ -193,6 +193,12 @@ static rdt_status recompute(rdt_pipeline *p, int lane, int changed, bool certain
                   step->i, step->j);
 }
 
+/* Sums of halves bring what is not a number to rows and columns that have nothing to do with it: without them. */
+static rdt_status without_halves(rdt_pipeline *p, int lane, rdt_reason *why) {
+  p->block[p->lane[lane].step.slot[2]].strassen = false;
+  return again(p, lane, false, &p->lane[lane].found, why);
+}
+
 static rdt_status settle_once(rdt_pipeline *p, int lane, bool *accepted, rdt_reason *why) {
   const rdt_step *step = &p->lane[lane].step;
   rdt_findings *f = &p->lane[lane].found;
@@ -220,6 +226,10 @@ static rdt_status settle_once(rdt_pipeline *p, int lane, bool *accepted, rdt_rea
       *accepted = false;
       break;
     case RDT_SETTLED_UNCHECKED:
+      if (p->block[step->slot[2]].strassen) {
+        *accepted = false;
+        return without_halves(p, lane, why);
+      }
       p->result->unchecked += step->last ? f->cannot : 0;
       if (!step->last) return RDT_OK;
       x.kind = RDT_EVENT_UNCHECKED;

@@ -71,10 +71,11 @@ static rdt_tensor largest(const rdt_task *t, const rdt_splits *s, int x) {
   return rdt_backend_view(t->on, &m, &part, NULL);
 }
 
-static rdt_status workspace_of(const rdt_task *t, const rdt_splits *s, int threads, size_t bytes[2], rdt_reason *why) {
+static rdt_status workspace_of(const rdt_task *t, const rdt_splits *s, int threads, rdt_backend_space *out,
+                               rdt_reason *why) {
   const rdt_block_product p = {
       .a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2), .add = s->k < t->k, .strassen = t->strassen};
-  return t->on->workspace(t->dev, t->ctx, &p, t->protected, threads, bytes, why);
+  return t->on->workspace(t->dev, t->ctx, &p, t->protected, threads, out, why);
 }
 
 enum {
@@ -117,24 +118,23 @@ rdt_status rdt_arrange(const rdt_task *t, const rdt_splits *s, char *const base[
   const rdt_strategy_row *row = &strategies[s->strategy];
   const int threads = threads_of_lane(t, row->lanes);
   taker at = {.base = {base ? base[0] : NULL, base ? base[1] : NULL}};
-  size_t workspace[2];
+  rdt_backend_space *space = &out->room.space;
   *out = (rdt_arrangement){.beside = t->on->far ? 0 : BESIDE};
-  RDT_TRY(workspace_of(t, s, threads, workspace, why));
+  RDT_TRY(workspace_of(t, s, threads, space, why));
   for (int x = 0; x < 3; x++) {
     int64_t lines = s->m, length = s->n;
     if (x < 2) lines_of(t, s, x, &lines, &length);
     const size_t bytes = rdt_backend_bytes(t->on, lines, length, x < 2 ? t->in : t->out);
     for (int i = 0; i < slots_of(t, s, x); i++) out->slot[x][i] = take(&at, RDT_MEMORY_BACKEND, bytes);
   }
-  for (int i = 0; i < row->lanes; i++) out->room.workspace[i] = take(&at, RDT_MEMORY_BACKEND, workspace[0]);
+  for (int i = 0; i < row->lanes; i++) out->room.workspace[i] = take(&at, RDT_MEMORY_BACKEND, space->lane);
   if (t->strassen) {
     const rdt_block_product p = {.a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2)};
     size_t halves;
     rdt_strassen_halves(&p, NULL, &halves);
     for (int i = 0; i < row->lanes; i++) out->room.halves[i] = take(&at, RDT_MEMORY_BACKEND, halves);
   }
-  out->room.loaded = take(&at, RDT_MEMORY_BACKEND, workspace[1]);
-  out->room.bytes = workspace[0], out->room.loaded_bytes = workspace[1];
+  out->room.loaded = take(&at, RDT_MEMORY_BACKEND, space->loaded);
   if (t->protected) arrange_checks(t, s, &at, out);
   const int64_t blocks = rdt_blocks_of(t->m, s->m) * rdt_blocks_of(t->n, s->n);
   out->done = take(&at, RDT_MEMORY_HOST, (size_t)(blocks + 7) / 8);
@@ -156,8 +156,10 @@ size_t rdt_arranged_bytes(const rdt_task *t, const rdt_arrangement *a) {
 /* ---- order ---- */
 
 void rdt_walk_begin(rdt_walk *w, const rdt_task *t, const rdt_splits *s, const unsigned char *done) {
-  *w = (rdt_walk){
-      .s = s, .done = done, .count = {rdt_blocks_of(t->m, s->m), rdt_blocks_of(t->n, s->n), rdt_blocks_of(t->k, s->k)}};
+  *w = (rdt_walk){.s = s,
+                  .done = done,
+                  .count = {rdt_blocks_of(t->m, s->m), rdt_blocks_of(t->n, s->n), rdt_blocks_of(t->k, s->k)},
+                  .down = rdt_walks_down(t, s)};
   for (int x = 0; x < 2; x++)
     for (int i = 0; i < RDT_MOST_SLOTS; i++) w->slot[x][i].row = w->slot[x][i].col = -1;
 }
@@ -178,15 +180,18 @@ void rdt_block_mark(unsigned char *done, int64_t block, bool is_done) {
  * parts, whatever is done already, so that the bits of a block do not depend on it. What was loaded last comes first:
  * it is there already. */
 static bool next_group(rdt_walk *w) {
-  const int64_t lanes = strategies[w->s->strategy].lanes, across = w->count[1], all = w->count[0] * across;
+  const int64_t lanes = w->down ? 1 : strategies[w->s->strategy].lanes;
+  const int64_t across = w->down ? w->count[0] : w->count[1], lines = w->down ? w->count[1] : w->count[0];
+  const int64_t groups = rdt_blocks_of(across, lanes);
   w->lanes = w->lane = 0;
   w->part = 0;
-  while (w->at < all && w->lanes == 0) {
-    const int64_t j = w->at % across, n = least(lanes - j % lanes, across - j);
-    const int64_t number = w->at / across * rdt_blocks_of(across, lanes) + j / lanes;
-    for (int64_t i = 0; i < n; i++, w->at++)
-      if (!rdt_block_is_done(w->done, w->at)) w->group[w->lanes++] = w->at;
-    w->backwards = number % 2;
+  for (; w->at < lines * groups && w->lanes == 0; w->at++) {
+    const int64_t line = w->at / groups, q = w->at % groups, first = (line % 2 ? groups - 1 - q : q) * lanes;
+    for (int64_t i = first; i < first + lanes && i < across; i++) {
+      const int64_t block = w->down ? i * lines + line : line * across + i;
+      if (!rdt_block_is_done(w->done, block)) w->group[w->lanes++] = block;
+    }
+    w->backwards = w->at % 2;
   }
   w->blocks += w->lanes;
   return w->lanes > 0;
@@ -238,6 +243,7 @@ static double elements(const rdt_part_of *p) {
 
 typedef struct clocks { /* when each is free */
   double taken;         /* from the products, by loads and stores */
+  double idle;          /* while a place was waited for: a far backend loads the next block that stays then */
   double loader, saver, product, slot[2][RDT_MOST_SLOTS], block[RDT_MOST_SLOTS];
   rdt_timeline *spans;
 } clocks;
@@ -256,8 +262,8 @@ static double tiles(const rdt_task *t, int64_t m, int64_t n) {
   return ceil(rows / tile) * tile / rows * (ceil(cols / tile) * tile / cols);
 }
 
-static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_step *step, const rdt_rates *r, clocks *c,
-                        rdt_forecast *f) {
+static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_walk *w, const rdt_step *step,
+                        const rdt_rates *r, clocks *c, rdt_forecast *f) {
   const rdt_part_of part[2] = {rdt_part_of_a(t, s, step->i, step->t), rdt_part_of_b(t, s, step->t, step->j)};
   double ready = 0.0;
   for (int x = 0; x < 2; x++) {
@@ -265,7 +271,10 @@ static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_step *
     const double bytes = elements(&part[x]) * (double)rdt_dtype_size(t->in);
     const double begin = fmax(c->loader, c->slot[x][step->slot[x]]);
     const double seconds = bytes * lines_of_file(t, x, part[x].rows, part[x].cols) / r->load;
-    c->loader = begin + seconds;
+    const bool stays = x == rdt_walk_stays(w);
+    const double before = stays ? fmin(c->idle, seconds) : 0.0;
+    c->idle = stays ? 0.0 : c->idle + (t->on->far ? begin - c->loader : 0.0);
+    c->loader = begin + seconds - before;
     const rdt_span span = {.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
                            .row = x == 0 ? step->i : step->t,
                            .col = x == 0 ? step->t : step->j,
@@ -344,7 +353,7 @@ static double time_line(const rdt_task *t, const rdt_splits *s, const unsigned c
     int n = 1;
     while (step[n - 1].again && rdt_walk_next(&w, &step[n])) n++;
     for (int i = 0; i < n; i++) {
-      ready = fmax(ready, load_step(t, s, &step[i], r, &c, f));
+      ready = fmax(ready, load_step(t, s, &w, &step[i], r, &c, f));
       if (step[i].first) ready = fmax(ready, c.block[step[i].slot[2]]);
       const double own = multiply_seconds(t, s, &step[i], r, f);
       seconds += own;
@@ -397,6 +406,22 @@ static bool fits(const rdt_task *t, const rdt_splits *s, size_t limit) {
 
 /* What a step costs beside its work: threads meet, files are asked. */
 static const double STEP = 1e-4;
+/* Bytes that are loaded, as many as long lines would take as long to read: by rows of blocks of C, or by columns. */
+static double loads(const rdt_task *t, const rdt_splits *s, bool down) {
+  const double i = (double)rdt_blocks_of(t->m, s->m), j = (double)rdt_blocks_of(t->n, s->n);
+  const double in = (double)rdt_dtype_size(t->in), lanes = fmin(strategies[s->strategy].lanes, j);
+  const double a = (double)t->m * (double)t->k * in * lines_of_file(t, 0, s->m, s->k);
+  const double b = (double)t->k * (double)t->n * in * lines_of_file(t, 1, s->k, s->n);
+  const bool parts = s->k < t->k;
+  if (down) return a * (i > 1.0 ? j : 1.0) + b;
+  return a * (parts ? j / lanes : 1.0) + b * (j > 1.0 || parts ? i : 1.0);
+}
+
+bool rdt_walks_down(const rdt_task *t, const rdt_splits *s) {
+  if (s->k < t->k || strategies[s->strategy].lanes > 1 || !t->on || !t->on->far) return false;
+  return loads(t, s, true) < loads(t, s, false);
+}
+
 /* As the time line would have it, were everything spread evenly. */
 static double rough(const rdt_task *t, const rdt_splits *s, const rdt_rates *r) {
   const rdt_strategy_row *row = &strategies[s->strategy];
@@ -404,10 +429,7 @@ static double rough(const rdt_task *t, const rdt_splits *s, const rdt_rates *r) 
   const double parts = (double)rdt_blocks_of(t->k, s->k), in = (double)rdt_dtype_size(t->in);
   const double a = (double)t->m * (double)t->k * in, b = (double)t->k * (double)t->n * in;
   const double c = (double)t->m * (double)t->n * (double)rdt_dtype_size(t->out);
-  const double lanes = fmin(row->lanes, j);
-  const double load = (a * lines_of_file(t, 0, s->m, s->k) * (parts > 1.0 ? j / lanes : 1.0) +
-                       b * lines_of_file(t, 1, s->k, s->n) * (j > 1.0 || parts > 1.0 ? i : 1.0)) /
-                      r->load;
+  const double load = loads(t, s, rdt_walks_down(t, s)) / r->load;
   const double passes = t->protected ? (a * j + b * i + c * parts) / r->check : 0.0;
   const double store = c / r->store, copies = t->on->copies ? (load + store) / t->threads : 0.0;
   const double added = c * (parts - 1.0) / r->check; /* the block of C is read and written once more */
@@ -416,9 +438,9 @@ static double rough(const rdt_task *t, const rdt_splits *s, const rdt_rates *r) 
   if (row->slots[0] == 1) return load + work + store; /* as loads wait for products */
   /* Where copies take nothing from the products, what is left is what cannot overlap: the first load, the last store.
    */
-  const double ends =
-      t->on->copies ? 0.0
-                    : (double)s->k * (double)(s->m + s->n) * in / r->load + (row->slots[2] > 1 ? store / (i * j) : 0.0);
+  const double ends = t->on->copies ? 0.0
+                                    : (double)s->k * ((double)s->m / RDT_FIRST_PARTS + (double)s->n) * in / r->load +
+                                          (row->slots[2] > 1 ? store / (i * j) : 0.0);
   return ends + (row->slots[2] == 1 ? fmax(load, work + load * copies / (load + store)) + store
                                     : fmax(fmax(load, work + copies), store));
 }

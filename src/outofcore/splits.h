@@ -67,6 +67,8 @@ size_t rdt_arranged_bytes(const rdt_task *t, const rdt_arrangement *a);
 
 /* ---- order ---- */
 
+enum { RDT_FIRST_PARTS = 4 /* of the first block of C, by rows, each computed as soon as its rows of A are there */ };
+
 typedef struct rdt_step {
   int64_t i, j, t, part;       /* block of C; part of the reduction, which is the part-th that is added */
   bool first, last, backwards; /* of its block of C; parts come in that order */
@@ -81,7 +83,8 @@ typedef struct rdt_walk {
   const rdt_splits *s;
   const unsigned char *done;
   int64_t count[3]; /* of blocks along m, n, k */
-  int64_t at, part; /* the next block of C; the next part */
+  bool down;        /* blocks of C come by columns */
+  int64_t at, part; /* the next group of them; the next part */
   int lanes, lane;  /* of the group at hand */
   int64_t group[RDT_MOST_SLOTS];
   bool backwards;
@@ -91,11 +94,17 @@ typedef struct rdt_walk {
   } slot[2][RDT_MOST_SLOTS];
   int newest[2];
 } rdt_walk;
+/* Do blocks of C come by columns, so that B's block stays and A's change? Where all of the reduction is one part and
+ * lines of A's file are the longer ones; the bits are the same. */
+bool rdt_walks_down(const rdt_task *t, const rdt_splits *s);
 /* Which blocks of C are done, a bit each. done NULL: none. */
 bool rdt_block_is_done(const unsigned char *done, int64_t block);
 void rdt_block_mark(unsigned char *done, int64_t block, bool is_done);
 void rdt_walk_begin(rdt_walk *w, const rdt_task *t, const rdt_splits *s, const unsigned char *done);
 bool rdt_walk_next(rdt_walk *w, rdt_step *step);
+static inline int rdt_walk_stays(const rdt_walk *w) { /* the operand whose blocks change less often */
+  return w->down ? 1 : 0;
+}
 rdt_part_of rdt_part_of_a(const rdt_task *t, const rdt_splits *s, int64_t i, int64_t part);
 rdt_part_of rdt_part_of_b(const rdt_task *t, const rdt_splits *s, int64_t part, int64_t j);
 rdt_part_of rdt_part_of_c(const rdt_task *t, const rdt_splits *s, int64_t i, int64_t j);

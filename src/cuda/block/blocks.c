@@ -19,11 +19,12 @@ typedef struct gpu {
   rdt_blocks blocks; /* first: it is what others see */
   enum rdt_block_type type;
   cudaStream_t lane[RDT_BLOCKS_LANES], in, out;
-  cudaEvent_t loaded[RDT_BLOCKS_LOADED]; /* of each lane that follows */
   struct {
+    cudaEvent_t followed;
     rdt_blocks_results *results; /* at the begin of its workspace */
-    char *rest;
-    size_t bytes;
+    char *library;
+    size_t bytes; /* of it */
+    double *parts;
     ready ready[SHAPES];
     int n;
     rdt_blocks_results *host; /* pinned */
@@ -115,10 +116,10 @@ static rdt_status clear(rdt_blocks *b, int lane, void *p, size_t bytes, rdt_reas
   return rdt_cuda_clear(p, bytes, ((gpu *)b)->lane[lane], why);
 }
 
-static rdt_status follow(rdt_blocks *b, int lane, rdt_reason *why) {
+static rdt_status follow(rdt_blocks *b, int lane, int other, rdt_reason *why) {
   gpu *g = (gpu *)b;
-  RDT_TRY(rdt_cuda_status(cudaEventRecord(g->loaded[lane], g->lane[RDT_BLOCKS_LOADED]), "cudaEventRecord", why));
-  return rdt_cuda_status(cudaStreamWaitEvent(g->lane[lane], g->loaded[lane], 0), "cudaStreamWaitEvent", why);
+  RDT_TRY(rdt_cuda_status(cudaEventRecord(g->own[lane].followed, g->lane[other]), "cudaEventRecord", why));
+  return rdt_cuda_status(cudaStreamWaitEvent(g->lane[lane], g->own[lane].followed, 0), "cudaStreamWaitEvent", why);
 }
 
 /* ---- products ---- */
@@ -128,12 +129,16 @@ static void forget(gpu *g, int lane) {
   g->own[lane].n = 0;
 }
 
-static void lend(rdt_blocks *b, int lane, void *workspace, size_t bytes) {
+static void lend(rdt_blocks *b, int lane, void *workspace, size_t library) {
   gpu *g = (gpu *)b;
-  forget(g, lane);
-  g->own[lane].results = workspace;
-  g->own[lane].rest = (char *)workspace + RDT_BLOCKS_HEAD;
-  g->own[lane].bytes = bytes > RDT_BLOCKS_HEAD ? bytes - RDT_BLOCKS_HEAD : 0;
+  const bool beside = lane < RDT_BLOCKS_LOADED;
+  for (int l = lane; l < RDT_BLOCKS_LANES; l += beside ? RDT_BLOCKS_BESIDE : RDT_BLOCKS_LANES) {
+    forget(g, l);
+    g->own[l].results = workspace;
+    g->own[l].library = (char *)workspace + RDT_BLOCKS_HEAD;
+    g->own[l].bytes = library;
+    g->own[l].parts = (double *)(void *)(g->own[l].library + library);
+  }
 }
 
 static rdt_blas_product product_of(const rdt_blocks_product *p) {
@@ -152,7 +157,7 @@ static rdt_status blas_for(gpu *g, int lane, const rdt_blas_product *p, rdt_blas
   while (i < g->own[lane].n && memcmp(&g->own[lane].ready[i].p, p, sizeof *p) != 0) i++;
   if (i == g->own[lane].n) {
     if (i == SHAPES) forget(g, lane), i = 0;
-    RDT_TRY(rdt_blas_create_lent(p, g->own[lane].rest, g->own[lane].bytes, &g->own[lane].ready[i].blas, why));
+    RDT_TRY(rdt_blas_create_lent(p, g->own[lane].library, g->own[lane].bytes, &g->own[lane].ready[i].blas, why));
     g->own[lane].ready[i].p = *p;
     g->own[lane].n = i + 1;
     if (rdt_dtype_is_half(p->in[0]) && !rdt_blas_on_tensor_cores(g->own[lane].ready[i].blas))
@@ -216,7 +221,7 @@ static rdt_status multiply_by_library(gpu *g, int lane, const rdt_blocks_product
 static rdt_status multiply(rdt_blocks *b, int lane, const rdt_blocks_product *p, rdt_reason *why) {
   gpu *g = (gpu *)b;
   rdt_status status = RDT_ERR_UNSUPPORTED;
-  RDT_TRY(mark(g, lane, 0, why));
+  if (!g->own[lane].marked) RDT_TRY(mark(g, lane, 0, why)); /* of several that nobody has waited for, the first */
   if (!p->plain) status = multiply_by_library(g, lane, p, why);
   if (status == RDT_ERR_UNSUPPORTED) status = multiply_plain(g, lane, p, why);
   RDT_TRY(status);
@@ -226,10 +231,15 @@ static rdt_status multiply(rdt_blocks *b, int lane, const rdt_blocks_product *p,
 
 /* ---- sums ---- */
 
-static rdt_status launch(const void *code, dim3 grid, void *args, cudaStream_t s, const char *what, rdt_reason *why) {
+static rdt_status launch_with(const void *code, dim3 grid, void *args, size_t shared, cudaStream_t s, const char *what,
+                              rdt_reason *why) {
   void *arguments[] = {args};
   const dim3 block = {RDT_PASS_THREADS, 1, 1};
-  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, s), what, why);
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, shared, s), what, why);
+}
+
+static rdt_status launch(const void *code, dim3 grid, void *args, cudaStream_t s, const char *what, rdt_reason *why) {
+  return launch_with(code, grid, args, 0, s, what, why);
 }
 
 static dim3 each(int64_t n) {
@@ -269,12 +279,13 @@ static rdt_status sums(rdt_blocks *b, int lane, const rdt_tensor *x, const rdt_b
                      .seal = seal < 0 ? NULL : (unsigned long long *)&g->own[lane].results->seal[seal]};
   const dim3 grid = {(unsigned)(((size_t)p.length * rdt_dtype_size(x->dtype) + RDT_PASS_BYTES - 1) / RDT_PASS_BYTES),
                      (unsigned)((p.lines + p.each - 1) / p.each), 1};
-  p.line_parts = (double *)(void *)g->own[lane].rest;
+  p.line_parts = g->own[lane].parts;
   p.cross_parts = p.line_parts + 2 * (int64_t)grid.x * p.lines;
   if (along) p.along_dot = along->weight_dot, p.along_sq = along->weight_sq;
   if (across) p.across_dot = across->weight_dot, p.across_sq = across->weight_sq;
   const int which = (along ? 1 : 0) + (across ? 2 : 0);
-  RDT_TRY(launch(rdt_pass_code[types[x->dtype]][which], grid, &p, g->lane[lane], "sums of a block", why));
+  RDT_TRY(launch_with(rdt_pass_code[types[x->dtype]][which], grid, &p, RDT_PASS_SHARED, g->lane[lane],
+                      "sums of a block", why));
   if (along) RDT_TRY(gather(p.line_parts, p.lines, grid.x, along, g->lane[lane], why));
   if (across) RDT_TRY(gather(p.cross_parts, p.length, grid.y, across, g->lane[lane], why));
   return RDT_OK;
@@ -346,10 +357,9 @@ static void shut(rdt_blocks *b) {
     if (g->lane[l]) (void)cudaStreamDestroy(g->lane[l]);
     for (int i = 0; i < 2; i++)
       if (g->own[l].mark[i]) (void)cudaEventDestroy(g->own[l].mark[i]);
+    if (g->own[l].followed) (void)cudaEventDestroy(g->own[l].followed);
     if (g->own[l].host) (void)cudaFreeHost(g->own[l].host);
   }
-  for (int l = 0; l < RDT_BLOCKS_LOADED; l++)
-    if (g->loaded[l]) (void)cudaEventDestroy(g->loaded[l]);
   if (g->in) (void)cudaStreamDestroy(g->in);
   if (g->out) (void)cudaStreamDestroy(g->out);
   rdt_free(g);
@@ -366,10 +376,14 @@ static rdt_status make(gpu *g, rdt_dtype in, rdt_reason *why) {
   for (int l = 0; l < RDT_BLOCKS_LANES; l++) {
     RDT_TRY(stream(&g->lane[l], l == RDT_BLOCKS_LOADED ? high : low, why)); /* short, and products wait for it */
     for (int i = 0; i < 2; i++) RDT_TRY(rdt_cuda_status(cudaEventCreate(&g->own[l].mark[i]), "cudaEventCreate", why));
+    RDT_TRY(
+        rdt_cuda_status(cudaEventCreateWithFlags(&g->own[l].followed, cudaEventDisableTiming), "cudaEventCreate", why));
     RDT_TRY(rdt_cuda_status(cudaMallocHost((void **)&g->own[l].host, sizeof *g->own[l].host), "cudaMallocHost", why));
   }
-  for (int l = 0; l < RDT_BLOCKS_LOADED; l++)
-    RDT_TRY(rdt_cuda_status(cudaEventCreateWithFlags(&g->loaded[l], cudaEventDisableTiming), "cudaEventCreate", why));
+  for (int i = 0; i < RDT_BLOCK_TYPES * RDT_PASS_CASES; i++)
+    RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(rdt_pass_code[i / RDT_PASS_CASES][i % RDT_PASS_CASES],
+                                                 cudaFuncAttributeMaxDynamicSharedMemorySize, RDT_PASS_SHARED),
+                            "shared memory of sums", why));
   RDT_TRY(stream(&g->in, high, why));
   RDT_TRY(stream(&g->out, high, why));
   g->type = in == RDT_F16    ? RDT_BLOCK_F16

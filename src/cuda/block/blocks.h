@@ -7,8 +7,16 @@
 #include "cuda/block/sums.h"
 #include "cuda/device.h"
 
-/* Streams: two products at a time, and sums of what was loaded. Each has a workspace of its own. */
-enum { RDT_BLOCKS_LOADED = 2, RDT_BLOCKS_LANES, RDT_BLOCKS_SEALS = 3, RDT_BLOCKS_ALIGN = 128, RDT_BLOCKS_HEAD = 256 };
+/* Streams: two products at a time, sums of what was loaded, and what is summed beside each product. A product and the
+ * sums beside it have a workspace in common: results, the library's part, the sums' part. */
+enum {
+  RDT_BLOCKS_LOADED = 2,
+  RDT_BLOCKS_BESIDE, /* of lane 0; then of lane 1 */
+  RDT_BLOCKS_LANES = RDT_BLOCKS_BESIDE + 2,
+  RDT_BLOCKS_SEALS = 3,
+  RDT_BLOCKS_ALIGN = 128,
+  RDT_BLOCKS_HEAD = 256
+};
 
 /* Pinned memory that one thread fills while the device copies the other half. */
 typedef struct rdt_hand {
@@ -55,7 +63,8 @@ struct rdt_blocks {
                           size_t pitch, bool in, rdt_reason *why);
   rdt_status (*hand_wait)(rdt_blocks *b, rdt_hand *h, int which, rdt_reason *why);
   /* Asynchronous, in the lane's order. */
-  void (*lend)(rdt_blocks *b, int lane, void *workspace, size_t bytes); /* RDT_BLOCKS_HEAD bytes at least */
+  /* RDT_BLOCKS_HEAD bytes at least, a multiple of that for the library; what is left is for sums. */
+  void (*lend)(rdt_blocks *b, int lane, void *workspace, size_t library);
   rdt_status (*multiply)(rdt_blocks *b, int lane, const rdt_blocks_product *p, rdt_reason *why);
   rdt_status (*sums)(rdt_blocks *b, int lane, const rdt_tensor *x, const rdt_blocks_side *right,
                      const rdt_blocks_side *left, int seal, rdt_reason *why); /* seal: which; -1 none */
@@ -66,8 +75,8 @@ struct rdt_blocks {
   rdt_status (*add)(rdt_blocks *b, int lane, const rdt_tensor *to, bool kept, const rdt_tensor *x, const rdt_tensor *y,
                     double sign, rdt_reason *why);
   rdt_status (*clear)(rdt_blocks *b, int lane, void *p, size_t bytes, rdt_reason *why);
-  rdt_status (*reset)(rdt_blocks *b, int lane, rdt_reason *why);  /* the results */
-  rdt_status (*follow)(rdt_blocks *b, int lane, rdt_reason *why); /* what RDT_BLOCKS_LOADED was given until now */
+  rdt_status (*reset)(rdt_blocks *b, int lane, rdt_reason *why);             /* the results */
+  rdt_status (*follow)(rdt_blocks *b, int lane, int other, rdt_reason *why); /* what that one was given until now */
   /* These wait. */
   rdt_status (*results)(rdt_blocks *b, int lane, rdt_blocks_results *r, rdt_reason *why);
   rdt_status (*wait)(rdt_blocks *b, int lane, rdt_reason *why);

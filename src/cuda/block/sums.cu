@@ -36,6 +36,77 @@ union vector_of {
   T x[16 / sizeof(T)];
 };
 
+/* A float has the bits of a double, but for where they lie and for the exponent's bias: that takes a fraction of the
+ * time of a conversion. scale: of the biases. exponents: of a word; all of one set: not finite. Weights and sums take
+ * back `weight` and `sum` of scale; what is left is each number's. */
+template <class T>
+struct bits_in {
+  static constexpr double weight = 1.0, sum = 1.0;
+};
+template <>
+struct bits_in<__half> { /* Inf and NaN pass as numbers: squares, which are formed otherwise, tell of them */
+  static constexpr uint32_t kept = 0x81fffc00u;
+  static constexpr int shift = 6;
+  static constexpr double weight = 0x1p908, sum = 0x1p100;
+};
+template <>
+struct bits_in<__nv_bfloat16> {
+  static constexpr double weight = 1.0, sum = 1.0;
+  static constexpr uint32_t exponents = 0x7f807f80u, one = 0x00800080u, signs = 0x80008000u;
+  static constexpr int shift = 13;
+  static constexpr double scale = 0x1p896;
+};
+template <>
+struct bits_in<float> {
+  static constexpr double weight = 1.0, sum = 1.0;
+  static constexpr uint32_t exponents = 0x7f800000u, one = 0x00800000u, signs = 0x80000000u;
+  static constexpr double scale = 0x1p896;
+};
+
+template <class T>
+constexpr bool is_half = false;
+template <>
+constexpr bool is_half<__half> = true;
+
+template <class T>
+__device__ __forceinline__ void widen(const vector_of<T> &v, double (&d)[16 / sizeof(T)]) {
+  constexpr int V = 16 / sizeof(T);
+  if constexpr (sizeof(T) == 8) {
+#pragma unroll
+    for (int e = 0; e < V; e++) d[e] = v.x[e];
+  } else if constexpr (is_half<T>) { /* times 2^-1008 */
+    using B = bits_in<T>;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const int w = (int)v.word[i];
+      d[2 * i] = __hiloint2double((int)((uint32_t)((int)((uint32_t)w << 16) >> B::shift) & B::kept), 0);
+      d[2 * i + 1] = __hiloint2double((int)((uint32_t)(w >> B::shift) & B::kept), 0);
+    }
+  } else {
+    using B = bits_in<T>;
+    uint32_t carry = 0;
+#pragma unroll
+    for (int i = 0; i < 4; i++) carry |= (v.word[i] & B::exponents) + B::one;
+    if (carry & B::signs) { /* Inf, NaN */
+#pragma unroll
+      for (int e = 0; e < V; e++) d[e] = (double)wide(v.x[e]);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      const uint32_t w = v.word[i], sign = w & 0x80000000u;
+      if constexpr (sizeof(T) == 4) {
+        d[i] = __hiloint2double((int)(sign | (w & 0x7fffffffu) >> 3), (int)(w << 29)) * B::scale;
+      } else {
+        const uint32_t low = (w << 16 & 0x80000000u) | (w & 0x7fffu) << B::shift;
+        const uint32_t high = sign | (w & 0x7fff0000u) >> (16 - B::shift);
+        d[2 * i] = __hiloint2double((int)low, 0) * B::scale;
+        d[2 * i + 1] = __hiloint2double((int)high, 0) * B::scale;
+      }
+    }
+  }
+}
+
 enum { WARPS = RDT_PASS_THREADS / 32, TOGETHER = 4, FLUSH = RDT_PASS_FLUSH };
 
 /* Of four lines, over the warp: every eighth thread then has one of them, line 2 * (lane / 16) + lane / 8 % 2. */
@@ -49,6 +120,10 @@ __device__ __forceinline__ R fold(const R (&v)[TOGETHER], int lane) {
   r += __shfl_xor_sync(0xffffffffu, second ? a : b, 8);
   for (int d = 4; d > 0; d /= 2) r += __shfl_xor_sync(0xffffffffu, r, d);
   return r;
+}
+
+__device__ __forceinline__ void copy16(uint32_t to, const void *from, int bytes) { /* what is left of 16 is zeroed */
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
 /* rdt_bitsum's: word i counts 1 + i step times. */
@@ -74,12 +149,16 @@ __device__ __forceinline__ unsigned long long bits_of(const vector_of<T> &v, int
   return sum * (1 + first * STEP) + places * STEP;
 }
 
+/* Each thread's own 16 bytes of so many lines are on their way through shared memory: nobody waits for anybody. */
 template <class T, bool along, bool across>
-__global__ void __launch_bounds__(RDT_PASS_THREADS, along && across ? 1 : 2) pass(const __grid_constant__ rdt_pass_args p) {
+__global__ void __launch_bounds__(RDT_PASS_THREADS, 2) pass(const __grid_constant__ rdt_pass_args p) {
   using Q = typename type_of<T>::square;
   constexpr int V = type_of<T>::count;
+  extern __shared__ uint4 ring[]; /* [RDT_PASS_STAGES][TOGETHER][threads] */
   __shared__ double line_dot[along ? FLUSH : 1][WARPS];
   __shared__ Q line_sq[along ? FLUSH : 1][WARPS];
+  __shared__ double line_weight[across ? FLUSH : 1];
+  __shared__ Q line_weight_sq[across ? FLUSH : 1];
   __shared__ unsigned long long seals[WARPS];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t column = ((int64_t)blockIdx.x * WARPS + warp) * 32 * V + lane * V;
@@ -88,44 +167,77 @@ __global__ void __launch_bounds__(RDT_PASS_THREADS, along && across ? 1 : 2) pas
   const int64_t end = from + p.each < p.lines ? from + p.each : p.lines;
   double weight[V], cross_dot[V];
   Q weight_sq[V], cross_sq[V];
-  unsigned long long seal = 0;
+  unsigned long long seal = 0, places = 0;
+  /* Of the first word of the line; lines of half words take the long way. */
+  unsigned long long times = 1 + (unsigned long long)((from * p.length + column) * (int64_t)sizeof(T) / 4) * STEP;
+  const unsigned long long line_step = (unsigned long long)(p.length * (int64_t)sizeof(T) / 4) * STEP;
+  const bool words = is_half<T> && p.seal && p.length % 2 == 0;
+  const char *next = (const char *)((const T *)p.x + (there > 0 ? from * p.pitch + column : 0));
+  const int64_t apart = p.pitch * (int64_t)sizeof(T);
+  int left = there > 0 ? (int)(end - from) : 0; /* lines to fetch */
+  const int bytes = there * (int)sizeof(T);
+  const uint32_t own = (uint32_t)__cvta_generic_to_shared(ring) + threadIdx.x * 16;
+  auto fetch = [&](int stage) {
+#pragma unroll
+    for (int r = 0; r < TOGETHER; r++) {
+      copy16(own + (stage * TOGETHER + r) * RDT_PASS_BYTES, left > r ? next : (const char *)p.x, left > r ? bytes : 0);
+      next += apart;
+    }
+    left -= TOGETHER;
+    asm volatile("cp.async.commit_group;" ::: "memory");
+  };
+#pragma unroll
+  for (int s = 0; s + 1 < RDT_PASS_STAGES; s++) fetch(s);
 #pragma unroll
   for (int e = 0; e < V; e++) {
     cross_dot[e] = 0.0, cross_sq[e] = 0;
-    weight[e] = along && e < there ? p.along_dot[column + e] : 0.0;
+    weight[e] = along && e < there ? p.along_dot[column + e] * bits_in<T>::weight : 0.0;
     weight_sq[e] = along && e < there ? p.along_sq ? (Q)p.along_sq[column + e] : (Q)1 : (Q)0;
   }
-  const T *x = (const T *)p.x + column;
+  int stage = 0;
   for (int64_t flush = from; flush < end; flush += FLUSH) {
     const int64_t stop = flush + FLUSH < end ? flush + FLUSH : end;
-#pragma unroll (along && across ? 2 : 1)
+    if (across) {
+      const int64_t line = flush + threadIdx.x;
+      __syncthreads();
+      if (threadIdx.x < FLUSH) {
+        line_weight[threadIdx.x] = line < stop ? p.across_dot[line] * bits_in<T>::weight : 0.0;
+        line_weight_sq[threadIdx.x] = line < stop ? p.across_sq ? (Q)p.across_sq[line] : (Q)1 : (Q)0;
+      }
+      __syncthreads();
+    }
+#pragma unroll 1
     for (int64_t i = flush; i < stop; i += TOGETHER) {
       vector_of<T> v[TOGETHER];
       double dot[TOGETHER];
       Q sq[TOGETHER];
+      asm volatile("cp.async.wait_group %0;" ::"n"(RDT_PASS_STAGES - 2) : "memory");
 #pragma unroll
-      for (int r = 0; r < TOGETHER; r++) {
-        v[r].all = make_uint4(0, 0, 0, 0);
-        if (there > 0 && i + r < stop) v[r].all = __ldcs((const uint4 *)(x + (i + r) * p.pitch));
-        if (there < V)
-#pragma unroll
-          for (int e = 0; e < V; e++)
-            if (e >= there) v[r].x[e] = (T)0.0f;
-      }
+      for (int r = 0; r < TOGETHER; r++) v[r].all = ring[(stage * TOGETHER + r) * RDT_PASS_THREADS + threadIdx.x];
+      fetch(stage > 0 ? stage - 1 : RDT_PASS_STAGES - 1);
+      stage = stage + 1 < RDT_PASS_STAGES ? stage + 1 : 0;
 #pragma unroll
       for (int r = 0; r < TOGETHER; r++) {
         const bool line = i + r < stop;
-        const double w = across && line ? p.across_dot[i + r] : 0.0;
-        const Q w_sq = across && line ? p.across_sq ? (Q)p.across_sq[i + r] : (Q)1 : (Q)0;
+        const double w = across ? line_weight[i - flush + r] : 0.0;
+        const Q w_sq = across ? line_weight_sq[i - flush + r] : (Q)0;
         dot[r] = 0.0, sq[r] = 0;
-        if (p.seal && line) seal += bits_of<T>(v[r], (i + r) * p.length + column);
+        if (words) {
+          unsigned long long sum = 0;
+#pragma unroll
+          for (int q = 0; q < 4; q++) sum += v[r].word[q], places += (unsigned long long)v[r].word[q] * (unsigned)q;
+          seal += sum * times;
+          times += line_step;
+        } else if (p.seal && line) {
+          seal += bits_of<T>(v[r], (i + r) * p.length + column);
+        }
+        double d[V];
+        widen<T>(v[r], d);
 #pragma unroll
         for (int e = 0; e < V; e++) {
-          const auto y = wide(v[r].x[e]);
-          const double d = (double)y;
-          const Q s = (Q)y * (Q)y;
-          if (along) dot[r] = fma(d, weight[e], dot[r]), sq[r] = fma(s, weight_sq[e], sq[r]);
-          if (across && line) cross_dot[e] = fma(d, w, cross_dot[e]), cross_sq[e] = fma(s, w_sq, cross_sq[e]);
+          const Q y = sizeof(Q) == 8 ? (Q)d[e] : (Q)wide(v[r].x[e]), s = y * y;
+          if (along) dot[r] = fma(d[e], weight[e], dot[r]), sq[r] = fma(s, weight_sq[e], sq[r]);
+          if (across) cross_dot[e] = fma(d[e], w, cross_dot[e]), cross_sq[e] = fma(s, w_sq, cross_sq[e]);
         }
       }
       if (!along) continue;
@@ -140,7 +252,7 @@ __global__ void __launch_bounds__(RDT_PASS_THREADS, along && across ? 1 : 2) pas
     if (threadIdx.x < FLUSH && line < stop) {
       double d = 0.0, s = 0.0;
       for (int w = 0; w < WARPS; w++) d += line_dot[threadIdx.x][w], s += (double)line_sq[threadIdx.x][w];
-      *(double2 *)(p.line_parts + 2 * ((int64_t)blockIdx.x * p.lines + line)) = make_double2(d, s);
+      *(double2 *)(p.line_parts + 2 * ((int64_t)blockIdx.x * p.lines + line)) = make_double2(d * bits_in<T>::sum, s);
     }
     __syncthreads();
   }
@@ -149,8 +261,9 @@ __global__ void __launch_bounds__(RDT_PASS_THREADS, along && across ? 1 : 2) pas
     for (int e = 0; e < V; e++)
       if (e < there)
         *(double2 *)(p.cross_parts + 2 * ((int64_t)blockIdx.y * p.length + column + e)) =
-            make_double2(cross_dot[e], (double)cross_sq[e]);
+            make_double2(cross_dot[e] * bits_in<T>::sum, (double)cross_sq[e]);
   if (!p.seal) return;
+  seal += places * STEP;
   for (int d = 16; d > 0; d /= 2) seal += __shfl_xor_sync(0xffffffffu, seal, d);
   if (lane == 0) seals[warp] = seal;
   __syncthreads();

@@ -17,6 +17,8 @@ enum {
   RDT_PASS_LINES = 256,   /* of a thread block: the least, a multiple of it; the most */
   RDT_PASS_BLOCKS = 1024, /* wanted: less leaves the device waiting for memory */
   RDT_PASS_BYTES = RDT_PASS_THREADS * 16,
+  RDT_PASS_STAGES = 4, /* of four lines each: enough of them on their way, so that memory is never waited for */
+  RDT_PASS_SHARED = RDT_PASS_STAGES * 4 * RDT_PASS_BYTES,
   RDT_PASS_CASES = 4 /* sums of lines: 1, across: 2 */
 };
 
@@ -85,7 +87,8 @@ typedef struct rdt_plain_args {
 enum { RDT_PLAIN_THREADS = 256, RDT_PLAIN_SIDE = 64 };
 
 enum rdt_block_type { RDT_BLOCK_F16, RDT_BLOCK_BF16, RDT_BLOCK_F32, RDT_BLOCK_F64, RDT_BLOCK_TYPES };
-/* Kernels (args). Passes: blocks of RDT_PASS_THREADS, x: RDT_PASS_BYTES of a line, y: rdt_pass_lines. */
+/* Kernels (args). Passes: blocks of RDT_PASS_THREADS with RDT_PASS_SHARED bytes, x: RDT_PASS_BYTES of a line, y:
+ * rdt_pass_lines. */
 extern const void *const rdt_pass_code[RDT_BLOCK_TYPES][RDT_PASS_CASES];
 extern const void *const rdt_halves_code[2]; /* of f32, f64: x: RDT_PASS_THREADS of a line, y: lines */
 extern const void *const rdt_gather_code, *const rdt_compare_code; /* blocks of RDT_PASS_THREADS, one a thread */
