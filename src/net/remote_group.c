@@ -58,6 +58,11 @@ static int next_of(const rdt_remote *r, int before) {
   return next;
 }
 
+/* Attention by wgmma: where it has a block for half of the multiprocessors; fewer queries a block fill more of them. */
+static int wide_of(const rdt_cuda_device *d) {
+  return d->major == 9 ? (d->sms + 1) / 2 : 0;
+}
+
 static bool find_group(const rdt_remote *r, int softmax, rdt_remote_group *g) {
   const rdt_model *m = r->model;
   const rdt_step *s = &m->steps[softmax];
@@ -71,7 +76,7 @@ static bool find_group(const rdt_remote *r, int softmax, rdt_remote_group *g) {
     const rdt_attention_steps steps = {&r->steps[scores].prob, &r->steps[softmax].prob, &r->steps[mix].prob,
                                        n == 4 ? &r->steps[copy].prob : NULL};
     *g = (rdt_remote_group){.steps = {scores, softmax, mix, copy}, .n = n, .reads = {-1, -1, -1}};
-    if (rdt_attention_prepare(&steps, &g->op, &why) == RDT_OK) return true;
+    if (rdt_attention_prepare(&steps, wide_of(&r->machine->device), &g->op, &why) == RDT_OK) return true;
   }
   return false;
 }

@@ -29,6 +29,7 @@ typedef struct attention {
   void *memory[4];               /* q k v, the mask, the result, what is found */
   void *host, *host_mask;
   size_t qkv, mask_bytes, out_bytes;
+  int wide; /* 0: not by wgmma */
   rdt_gpu_attention op;
 } attention;
 
@@ -128,7 +129,7 @@ static void prepare(attention *x) {
     p[3].out.shape[d] = x->out.shape[from], p[3].out.stride[d] = x->out.stride[from];
   }
   const rdt_attention_steps steps = {&p[0], &p[1], &p[2], &p[3]};
-  gpu_must(rdt_attention_prepare(&steps, &x->op, &why), "attention", &why);
+  gpu_must(rdt_attention_prepare(&steps, x->wide, &x->op, &why), "attention", &why);
   for (int i = 0; i < 4; i++) rdt_problem_clear(&p[i]);
   found *f = x->memory[3];
   x->op.sum = &f->sum, x->op.visits = &f->visits, x->op.verdict = &f->verdict;
@@ -200,8 +201,8 @@ static bool complain(const sizes *s, const char *what, double x) {
 }
 
 /* Twice in one launch, each by itself, and with a bit that is wrong. */
-static bool try_one(const sizes *s, uint64_t *seed) {
-  attention x = {.s = *s};
+static bool try_kernel(const sizes *s, int wide, uint64_t *seed) {
+  attention x = {.s = *s, .wide = wide};
   make(&x, seed);
   prepare(&x);
   char *stored = malloc(2 * x.out_bytes), *once = stored + x.out_bytes;
@@ -233,6 +234,14 @@ static bool try_one(const sizes *s, uint64_t *seed) {
   for (int i = 0; i < 4; i++) cudaFree(x.memory[i]);
   free(x.host), free(x.host_mask), free(stored);
   return good;
+}
+
+/* By each kernel that this device has for it. */
+static bool try_one(const sizes *s, uint64_t *seed) {
+  int major;
+  cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "compute capability");
+  const bool good = try_kernel(s, 0, seed);
+  return (major != 9 || s->depth > RDT_ATTENTION_WIDE_DEPTH || try_kernel(s, 1, seed)) && good;
 }
 
 int64_t attention_cases(int64_t *wrong) {

@@ -48,7 +48,7 @@ static bool view_of(const rdt_tensor *t, int row, int side, rdt_attention_view *
   if (t->shape[row] == 1) v->row = 0;
   const bool good = t->stride[side] == 1 && (uintptr_t)t->data % 16 == 0;
   return good && (v->row | v->head | v->batch) % 8 == 0 && v->row >= 0 && v->head >= 0 && v->batch >= 0 &&
-         v->row * (t->shape[row] + RDT_ATTENTION_QUERIES) < INT32_MAX;
+         v->row * (t->shape[row] + RDT_ATTENTION_WIDE) < INT32_MAX;
 }
 
 /* Where the copy puts the results of the second product: their strides there. false: it does not take them as they are.
@@ -84,7 +84,7 @@ static rdt_status fill_mask(const rdt_tensor *mask, rdt_gpu_attention *a, rdt_re
   return a->mask_key >= 0 && a->mask_key < INT32_MAX ? RDT_OK : refuse(why, "a mask that runs backwards");
 }
 
-rdt_status rdt_attention_prepare(const rdt_attention_steps *s, rdt_gpu_attention *a, rdt_reason *why) {
+rdt_status rdt_attention_prepare(const rdt_attention_steps *s, int wide, rdt_gpu_attention *a, rdt_reason *why) {
   RDT_TRY(check_steps(s, why));
   const rdt_tensor *scores = scores_of(s);
   const int r = scores->rank;
@@ -98,6 +98,7 @@ rdt_status rdt_attention_prepare(const rdt_attention_steps *s, rdt_gpu_attention
                            .queries = (int32_t)scores->shape[r - 2],
                            .keys = (int32_t)scores->shape[r - 1],
                            .depth = (int32_t)depth,
+                           .rows = RDT_ATTENTION_WIDE,
                            .alpha = (float)s->scores->epilogue.alpha,
                            .beta = (float)s->scores->epilogue.beta};
   if (depth != out.shape[r - 1] || depth % 16 != 0 || depth < 16 || depth > RDT_ATTENTION_DEPTH)
@@ -106,6 +107,7 @@ rdt_status rdt_attention_prepare(const rdt_attention_steps *s, rdt_gpu_attention
       rdt_tensor_count(scores) / scores->shape[r - 1] > INT32_MAX / RDT_ATTENTION_DEPTH ||
       scores->shape[r - 1] > INT32_MAX / 2)
     return refuse(why, "empty, or too large");
+  if (depth > RDT_ATTENTION_WIDE_DEPTH || wide == 0 || rdt_attention_blocks(a) < wide) a->rows = RDT_ATTENTION_QUERIES;
   rdt_attention_view to;
   if (!view_of(&s->scores->in[0], r - 2, r - 1, &a->in[RDT_ATTENTION_Q]) ||
       !view_of(&s->scores->in[1], r - 1, r - 2, &a->in[RDT_ATTENTION_K]) ||
@@ -117,7 +119,7 @@ rdt_status rdt_attention_prepare(const rdt_attention_steps *s, rdt_gpu_attention
 }
 
 int64_t rdt_attention_blocks(const rdt_gpu_attention *a) {
-  const int64_t tiles = ((int64_t)a->queries + RDT_ATTENTION_QUERIES - 1) / RDT_ATTENTION_QUERIES;
+  const int64_t tiles = ((int64_t)a->queries + a->rows - 1) / a->rows;
   return tiles * a->heads * a->batches;
 }
 

@@ -7,11 +7,9 @@
  *
  * D: numbers of a row in shared memory; what the head has less of is zero. Rows are 16 bytes longer than they need be,
  * so that eight of them lie in different banks. 128 registers where D is 64, 41 KB of shared memory. */
-#include "cuda/device_common.h"
-#include "cuda/fast.h"
-#include "cuda/ops/attention.h"
+#include "cuda/ops/attention_parts.h"
 #include "cuda/ops/ops.h"
-#include "cuda/ptx/memory.h"
+#include "cuda/ptx/chain.h"
 
 enum {
   GROUPS = 2,
@@ -35,58 +33,6 @@ RDT_DEVICE void meet(int group) { /* the group's warps */
   asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(0 + GROUP_THREADS) : "memory");
 }
 
-RDT_DEVICE uint4 load16_shared(uint32_t at) {
-  uint32_t x[4];
-  rdt_load_shared(x, at);
-  return make_uint4(x[0], x[1], x[2], x[3]);
-}
-
-RDT_DEVICE uint32_t one_of(const uint16_t *p) {
-  return __ldg(p);
-}
-
-/* Rows of 16-byte pieces that THREADS have, each the same column of every so many rows. */
-template <int D, int COUNT, int THREADS>
-struct rdt_attention_rows {
-  static constexpr int PITCH = 2 * D + 16;
-  static constexpr int COLUMNS = D <= 32 ? 4 : D <= 64 ? 8 : 16; /* D / 8, or more: those have nothing to do */
-  static constexpr int APART = THREADS / COLUMNS, EACH = COUNT / APART;
-  static_assert(COUNT % APART == 0, "each thread has as many rows");
-  const rdt_attention_view &view;
-  const char *from; /* the thread's first piece */
-  int row, bytes;   /* of a piece that is there; -1: the thread has none */
-
-  __device__ __forceinline__ rdt_attention_rows(const rdt_attention_view &v, int thread, int batch, int head, int first,
-                                                int depth)
-      : view(v) {
-    const int column = thread % COLUMNS;
-    row = thread / COLUMNS;
-    bytes = 8 * column < depth ? 16 : 8 * column < D ? 0 : -1;
-    from = (const char *)v.data + 2 * (batch * v.batch + head * v.head + (first + row) * v.row + 8 * column);
-  }
-  __device__ __forceinline__ const char *piece(int i) const {
-    return from + i * (2 * APART * (int)view.row);
-  }
-  static __device__ __forceinline__ uint32_t place(int thread) { /* in shared memory */
-    return (uint32_t)(thread / COLUMNS * PITCH + thread % COLUMNS * 16);
-  }
-  /* `left` rows are there, from the first of all threads' on. */
-  __device__ __forceinline__ void load(uint32_t to, int left) const {
-    if (COLUMNS > D / 8 && bytes < 0) return;
-#pragma unroll
-    for (int i = 0; i < EACH; i++) rdt_copy16(to + i * APART * PITCH, piece(i), row + i * APART < left ? bytes : 0);
-  }
-  /* The bit-sum of what was loaded, whose whole begins at base. */
-  __device__ __forceinline__ uint64_t sum(uint32_t at, int left, const void *base) const {
-    uint64_t sum = 0;
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
-      if (bytes > 0 && row + i * APART < left)
-        sum += rdt_half_share(load16_shared(at + i * APART * PITCH), (uint64_t)(piece(i) - (const char *)base) / 4);
-    return sum;
-  }
-};
-
 template <class T, int D>
 struct rdt_attention {
   typedef rdt_attention_rows<D, RDT_ATTENTION_QUERIES, BLOCK_THREADS> query_rows;
@@ -99,31 +45,25 @@ struct rdt_attention {
   static_assert(ROOM >= WARPS * LEFT * 4, "what a group leaves has room in its stages");
 
   const rdt_gpu_attention &a;
+  const int others; /* tiles of queries */
   char *const shared;
   const int group, warp, lane, thread; /* thread of the group */
-  bool again;
-  int tile, batch, head;
+  const bool again;
+  const int tile, batch, head;
   float o[D / 8][4], most[2], total[2];
 
-  __device__ __forceinline__ rdt_attention(const rdt_gpu_attention &args, char *memory)
+  __device__ __forceinline__ rdt_attention(const rdt_gpu_attention &args, const rdt_attention_block &of, char *memory)
       : a(args),
+        others(of.tiles),
         shared(memory),
         group((int)threadIdx.x / GROUP_THREADS),
         warp((int)threadIdx.x / 32 % WARPS),
         lane((int)threadIdx.x % 32),
-        thread((int)threadIdx.x % GROUP_THREADS) {
-    const bool both = a.check == RDT_OP_BOTH;
-    const unsigned n = both ? gridDim.x / 2 : gridDim.x, tiles = (unsigned)of_queries();
-    again = a.check == RDT_OP_COMPARES || blockIdx.x >= n;
-    const unsigned block = both ? again ? blockIdx.x - n : blockIdx.x : again ? (blockIdx.x + n / 2) % n : blockIdx.x;
-    tile = (int)(block % tiles);
-    head = (int)(block / tiles % (unsigned)a.heads);
-    batch = (int)(block / tiles / (unsigned)a.heads);
-  }
-
-  __device__ __forceinline__ int of_queries() const { /* tiles */
-    return (a.queries + RDT_ATTENTION_QUERIES - 1) / RDT_ATTENTION_QUERIES;
-  }
+        thread((int)threadIdx.x % GROUP_THREADS),
+        again(of.again),
+        tile(of.tile),
+        batch(of.batch),
+        head(of.head) {}
 
   /* Sums of what is read, by operand, and of the result: of the block, until it adds them to those of the launch. */
   __device__ __forceinline__ void add(int which, uint64_t x) const {
@@ -151,22 +91,10 @@ struct rdt_attention {
     }
   }
 
-  /* The mask's numbers for row r of the thread's two, two of each eight keys from `first` on. pairs: all of them are
-   * there, and lie side by side. */
+  /* The mask's numbers for row r of the thread's two. */
   __device__ __forceinline__ void mask_of(int r, int first, bool pairs, uint32_t (&m)[KEYS / 8]) const {
-    const int row = tile * RDT_ATTENTION_QUERIES + warp * ROWS + lane / 4 + 8 * r, key = first + 2 * (lane % 4);
-    const uint16_t *const from = (const uint16_t *)a.mask.data + batch * a.mask.batch + head * a.mask.head +
-                                 (row < a.queries ? row : a.queries - 1) * a.mask.row + key * a.mask_key;
-    if (pairs) {
-#pragma unroll
-      for (int n = 0; n < KEYS / 8; n++) m[n] = __ldg((const uint32_t *)(const void *)(from + 8 * n));
-      return;
-    }
-    const int most = a.keys - 1 - key; /* what lies behind is not looked at */
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; n++)
-      m[n] = one_of(from + min(8 * n, most) * (int)a.mask_key) | one_of(from + min(8 * n + 1, most) * (int)a.mask_key)
-                                                                     << 16;
+    rdt_attention_mask(a, batch, head, tile * RDT_ATTENTION_QUERIES + warp * ROWS + lane / 4 + 8 * r,
+                       first + 2 * (lane % 4), pairs, m);
   }
 
   __device__ __forceinline__ void add_mask(int r, const uint32_t (&m)[KEYS / 8], float (&s)[KEYS / 8][4]) const {
@@ -217,14 +145,13 @@ struct rdt_attention {
   }
 
   __device__ __forceinline__ void walk() {
-    const int tiles = (a.keys + KEYS - 1) / KEYS, first = tile * RDT_ATTENTION_QUERIES, others = of_queries();
+    const int tiles = (a.keys + KEYS - 1) / KEYS, first = tile * RDT_ATTENTION_QUERIES;
     const uint32_t queries = rdt_shared(shared), place = key_rows::place(thread);
     const uint32_t mine = queries + QUERIES + group * ROOM + place;
     const query_rows q(a.in[RDT_ATTENTION_Q], (int)threadIdx.x, batch, head, first, a.depth);
     key_rows k(a.in[RDT_ATTENTION_K], thread, batch, head, group * KEYS, a.depth);
     key_rows v(a.in[RDT_ATTENTION_V], thread, batch, head, group * KEYS, a.depth);
-    const bool pairs =
-        a.mask_key == 1 && (((uintptr_t)a.mask.data / 2 | a.mask.batch | a.mask.head | a.mask.row) & 1) == 0;
+    const bool pairs = rdt_attention_pairs(a);
     q.load(queries + query_rows::place((int)threadIdx.x), a.queries - first);
     k.load(mine, a.keys - group * KEYS);
     v.load(mine + TILE, a.keys - group * KEYS);
@@ -233,6 +160,8 @@ struct rdt_attention {
 #pragma unroll
     for (int n = 0; n < D / 8; n++) o[n][0] = o[n][1] = o[n][2] = o[n][3] = 0.0f;
     most[0] = most[1] = -INFINITY, total[0] = total[1] = 0.0f;
+    uint32_t m[KEYS / 8]; /* of the next tile, on its way while this one is computed */
+    if (a.mask.data && group < tiles) mask_of(0, group * KEYS, pairs && a.keys >= (group + 1) * KEYS, m);
     rdt_copy_wait<0>();
     __syncthreads();
     if (again && a.read[RDT_ATTENTION_Q])
@@ -257,9 +186,7 @@ struct rdt_attention {
         v.load(next + TILE, left - GROUPS * KEYS);
         rdt_copy_commit();
       }
-      uint32_t m[KEYS / 8];
       const bool whole = pairs && left >= KEYS;
-      if (a.mask.data) mask_of(0, i * KEYS, whole, m);
       score(here - place, s);
       if (!a.mask.data) {
 #pragma unroll
@@ -270,6 +197,7 @@ struct rdt_attention {
         add_mask(0, m, s);
         if (a.mask.row != 0) mask_of(1, i * KEYS, whole, m);
         add_mask(1, m, s);
+        if (i + GROUPS < tiles) mask_of(0, (i + GROUPS) * KEYS, pairs && left >= (GROUPS + 1) * KEYS, m);
       }
       if (left < KEYS) {
 #pragma unroll
@@ -292,8 +220,8 @@ struct rdt_attention {
   __device__ __forceinline__ void merge() {
     for (int g = 1; g < GROUPS; g++) {
       float4 *const there = (float4 *)(void *)(shared + QUERIES + g * ROOM + warp * LEFT * 4) + lane;
+      __syncthreads(); /* nobody reads tiles there any more */
       if (group == g) {
-        meet(group); /* nobody reads tiles there any more */
 #pragma unroll
         for (int n = 0; n < D / 8; n++) there[n * 32] = make_float4(o[n][0], o[n][1], o[n][2], o[n][3]);
         there[D / 8 * 32] = make_float4(most[0], most[1], total[0], total[1]);
@@ -337,26 +265,8 @@ struct rdt_attention {
     }
     __syncwarp();
     const rows_of_warp out(a.out, lane, batch, head, first, a.depth);
-    uint32_t differ = 0, where = 0;
-    uint64_t sum = 0;
-#pragma unroll
-    for (int i = 0; i < rows_of_warp::EACH; i++) {
-      if (out.bytes <= 0 || first + out.row + i * rows_of_warp::APART >= a.queries) continue;
-      const uint4 w = load16_shared(rows + rows_of_warp::place(lane) + i * rows_of_warp::APART * PITCH);
-      uint4 *const at = (uint4 *)(uintptr_t)out.piece(i);
-      if (!again) {
-        *at = w;
-        continue;
-      }
-      const uint64_t number = (uint64_t)((const char *)at - (const char *)a.base) / 4;
-      const uint4 is = a.check == RDT_OP_COMPARES ? *at : w;
-      sum += rdt_half_share(is, number);
-      if (!((is.x ^ w.x) | (is.y ^ w.y) | (is.z ^ w.z) | (is.w ^ w.w))) continue;
-      if (differ++ == 0) where = (uint32_t)(2 * number);
-    }
-    if (!again) return;
-    if (differ) rdt_complain_of(a.verdict, RDT_CUDA_CERTAIN, where, differ);
-    add(3, sum);
+    const uint64_t sum = rdt_attention_put(a, out, rows + rows_of_warp::place(lane), a.queries - first, again);
+    if (again) add(3, sum);
   }
 
   /* Of a block that evaluates again, its sums; all have been added. */
@@ -375,7 +285,8 @@ template <class T, int D>
 static __global__ void __launch_bounds__(BLOCK_THREADS, D <= 64 ? 4 : 2)
     attention(const __grid_constant__ rdt_gpu_attention a) {
   extern __shared__ __align__(16) char memory[];
-  rdt_attention<T, D> x(a, memory);
+  rdt_attention<T, D> x(a, rdt_attention_block(a, RDT_ATTENTION_QUERIES), memory);
+  rdt_chain_wait(), rdt_chain_next();
   x.walk();
   x.merge();
   if (x.group == 0) x.store();
@@ -390,6 +301,7 @@ extern "C" const void *rdt_ops_attention(const rdt_gpu_attention *a, unsigned *t
     unsigned shared;
   } list[] = {{OF(32)}, {OF(64)}, {OF(96)}, {OF(128)}};
   const int i = (a->depth - 1) / 32;
+  if (a->rows == RDT_ATTENTION_WIDE) return rdt_attention_wide(a, threads, shared);
   *threads = BLOCK_THREADS;
   *shared = list[i].shared;
   return list[i].kernel[a->dtype == RDT_BF16];
