@@ -48,6 +48,7 @@ CALLS = [
     ("bench-published", 0, ["bench", "published", "--trials", 8]),
     ("bench-published", 0, ["bench", "published", "--trials", 20, "--table", "strided"]),
     ("screen", 0, ["screen", "--time", 0.1]),
+    ("screen", 0, ["screen", "--device", "all", "--time", 0.1]),
     ("screen", 1, ["screen", "--time", 0.1, "-r", 2, "--fault", f"bit@accum,core={min(os.sched_getaffinity(0))}"]),
     ("bench-tmr", 0, ["bench", "tmr", "--mnk", "8:8:8", "--trials", 3, "--device", "cpu"]),
     ("bench-outofcore", 0, ["bench", "outofcore", "--m", 90, "--n", 80, "--k", 70, "--mem-limit", "600k", "--errors", 1, "--threads", 1]),

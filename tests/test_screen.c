@@ -177,7 +177,8 @@ static void test_no_such_core(void **state) {
 }
 
 static int calls;
-static bool stop_at_once(double part, const char *what) {
+static bool stop_at_once(void *user, double part, const char *what) {
+  (void)user;
   assert_true(part >= 0.0 && *what);
   return ++calls < 3;
 }
@@ -240,16 +241,20 @@ static void fake_sense(rdt_sms *s, double *mhz, double *celsius) {
   *mhz = 1980.0, *celsius = 41.0;
 }
 
-static rdt_status screen_sms(fake_sms *f, const char *fault, rdt_screen *s, rdt_reason *why) {
-  rdt_fault parsed;
-  f->sms = (rdt_sms){.name = "cuda:0",
-                     .units = numbers,
+static void make_fake(fake_sms *f, const char *name) {
+  f->sms = (rdt_sms){.units = numbers,
                      .n_units = SMS,
                      .paths = sms_paths,
                      .n_paths = 3,
                      .load = fake_load,
                      .run = fake_run,
                      .sense = fake_sense};
+  snprintf(f->sms.name, sizeof f->sms.name, "%s", name);
+}
+
+static rdt_status screen_sms(fake_sms *f, const char *fault, rdt_screen *s, rdt_reason *why) {
+  rdt_fault parsed;
+  make_fake(f, "cuda:0");
   if (fault) assert_int_equal(rdt_fault_parse(fault, &parsed, why), RDT_OK);
   return rdt_screen_run(
       &(rdt_screen_job){.level = 2, .seconds = 0.05, .retests = 8, .fault = fault ? &parsed : NULL, .sms = &f->sms}, s,
@@ -299,6 +304,80 @@ static void test_multiprocessors_that_are_not_there(void **state) {
   assert_int_equal(screen_sms(&f, NULL, &s, &why), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(why.text, "multiprocessor 3"));
   rdt_screen_clear(&s);
+}
+
+/* ---- the cores and two such GPUs in one screen ---- */
+
+enum { DEVICES = 3 };
+static double far; /* what progress was told last */
+
+static bool note(void *user, double part, const char *what) {
+  assert_true(*what && part >= 0.0 && user == &far);
+  far = part;
+  return true;
+}
+
+static rdt_status screen_all(const char *fault, int busy, bool (*progress)(void *, double, const char *), rdt_screen *s,
+                             rdt_reason *why) {
+  static fake_sms gpus[2];
+  rdt_fault f;
+  rdt_screen_job jobs[DEVICES];
+  if (fault) assert_int_equal(rdt_fault_parse(fault, &f, why), RDT_OK);
+  for (int i = 0; i < DEVICES; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "cuda:%d", i - 1);
+    if (i > 0) gpus[i - 1] = (fake_sms){.every = 1, .busy = i == 2 ? busy : -1};
+    if (i > 0) make_fake(&gpus[i - 1], name);
+    jobs[i] = (rdt_screen_job){.level = 1,
+                               .seconds = 0.2,
+                               .retests = 2,
+                               .fault = fault ? &f : NULL,
+                               .sms = i > 0 ? &gpus[i - 1].sms : NULL,
+                               .progress = progress,
+                               .user = &far};
+  }
+  return rdt_screen_run_all(jobs, DEVICES, s, why);
+}
+
+static void test_all_devices(void **state) {
+  (void)state;
+  static const char *const faults[] = {NULL, "bit:9@accum,core=%d,layer=cpu", "bit:20@accum,core=4,layer=cuda:0",
+                                       "bit:20@accum,core=7,layer=cuda:1"};
+  int core;
+  rdt_reason why = {""};
+  assert_int_equal(rdt_cores_allowed(&core, 1), 1);
+  for (int bad = -1; bad < DEVICES; bad++) {
+    rdt_screen s[DEVICES];
+    char fault[64] = "";
+    if (bad >= 0) snprintf(fault, sizeof fault, faults[bad + 1], core);
+    far = 0.0;
+    assert_int_equal(screen_all(bad >= 0 ? fault : NULL, -1, note, s, &why), RDT_OK);
+    assert_true(far > 0.5);
+    for (int i = 0; i < DEVICES; i++) {
+      assert_int_equal(s[i].bad, i == bad);
+      assert_true(s[i].products >= s[i].cases && s[i].n_units >= 1 && s[i].seconds >= 0.2);
+      for (int u = 0; u < s[i].n_units; u++)
+        assert_int_equal(s[i].units[u].failures > 0, i == bad && s[i].units[u].core == (bad == 0 ? core : 3 * bad + 1));
+      rdt_screen_clear(&s[i]);
+    }
+  }
+}
+
+/* What ends one of them ends all, and its reason is told. */
+static void test_all_devices_end_together(void **state) {
+  (void)state;
+  rdt_screen s[DEVICES];
+  rdt_reason why = {""};
+  assert_int_equal(screen_all(NULL, 1, note, s, &why), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(why.text, "multiprocessor 1 of cuda:1"));
+  for (int i = 0; i < DEVICES; i++) rdt_screen_clear(&s[i]);
+  calls = 0;
+  assert_int_equal(screen_all(NULL, -1, stop_at_once, s, &why), RDT_ERR_CANCELLED);
+  assert_int_equal(calls, 3); /* nobody is asked again */
+  for (int i = 0; i < DEVICES; i++) rdt_screen_clear(&s[i]);
+  assert_int_equal(screen_all("bit@accum,core=0,layer=cuda:7", -1, note, s, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "'cuda:7', which is not screened"));
+  for (int i = 0; i < DEVICES; i++) rdt_screen_clear(&s[i]);
 }
 
 static void put(const char *path, const char *text) {
@@ -357,13 +436,31 @@ static void test_command(void **state) {
   assert_non_null(strstr(util_cli_text, "redoubt_screen_bad{host=\""));
   assert_null(strstr(util_cli_text, path));
   util_cli_slurp("found/screen.json");
-  assert_non_null(strstr(util_cli_text, "redoubt.screen/1"));
+  assert_non_null(strstr(util_cli_text, "redoubt.screen/2"));
   glob_t files;
   assert_int_equal(glob("found/*-expected.npy", 0, NULL, &files), 0);
   assert_int_equal(rdt_tensor_file_read(files.gl_pathv[0], &t, &why), RDT_OK);
   globfree(&files);
   assert_int_equal(t.rank, 2);
   rdt_free(t.data);
+}
+
+/* Whatever there is: a machine without a GPU says so, and is good. */
+static void test_command_all(void **state) {
+  (void)state;
+  int core;
+  char fault[64];
+  assert_int_equal(rdt_cores_allowed(&core, 1), 1);
+  snprintf(fault, sizeof fault, "--fault bit:9@accum,core=%d,layer=cpu", core);
+  const bool none = rdt_cuda_count(NULL) == 0;
+  util_cli_expect(util_cli("screen --device all --time 0.1"), 0, none ? "no GPU: " : "every multiprocessor");
+  util_cli_expect(0, 0, "every core computes rightly");
+  util_cli_expect(util_cli("screen --device all --time 0.1 --json --prom all.prom %s", fault), 1, "\"no_gpu\":");
+  util_cli_expect(0, 0, none ? "\"devices\":\t[{" : "\"cuda:0\"");
+  util_cli_slurp("all.prom");
+  assert_non_null(strstr(util_cli_text, "redoubt_screen_bad{host=\""));
+  util_cli_expect(util_cli("screen --device cpu,cpu --time 0.1"), 2, "cpu is there twice");
+  util_cli_expect(util_cli("screen --device cpu --time 0.1 --fault bit@accum,core=0,layer=cuda:0"), 2, "not screened");
 }
 
 static void test_bad_words(void **state) {
@@ -392,7 +489,10 @@ int main(void) {
                                      cmocka_unit_test(test_multiprocessors_that_are_not_there),
                                      cmocka_unit_test(test_stopped),
                                      cmocka_unit_test(test_sensors),
+                                     cmocka_unit_test(test_all_devices),
+                                     cmocka_unit_test(test_all_devices_end_together),
                                      cmocka_unit_test(test_command),
+                                     cmocka_unit_test(test_command_all),
                                      cmocka_unit_test(test_bad_words)};
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

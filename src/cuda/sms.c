@@ -26,6 +26,7 @@ typedef struct gpu_sms {
   rdt_sms_path paths[PATHS];
   int units[RDT_SMS_ROOM];
   char bus[32];
+  int index;  /* of the device: threads have one each that is current */
   int count;  /* of multiprocessors */
   int shared; /* bytes of shared memory that no two blocks have on one of them */
   int path;
@@ -78,11 +79,16 @@ static void fill(char *to, const rdt_tensor *t, bool turned, int columns) {
              (const char *)t->data + (size_t)(turned ? j * n + i : i * n + j) * size, size);
 }
 
+static rdt_status enter(const gpu_sms *s, rdt_reason *why) {
+  return rdt_cuda_status(cudaSetDevice(s->index), "cudaSetDevice", why);
+}
+
 static rdt_status load(rdt_sms *base, int path, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
                        rdt_reason *why) {
   gpu_sms *s = (gpu_sms *)base;
   rdt_sms_args *x = &s->args;
   void *there = NULL;
+  RDT_TRY(enter(s, why));
   s->path = path;
   x->rows = (int)c->shape[0], x->columns = (int)c->shape[1];
   x->m = up(x->rows, RDT_SMS_ROWS), x->n = up(x->columns, RDT_SMS_COLUMNS), x->k = up(a->shape[1], RDT_SMS_DEPTH);
@@ -142,6 +148,7 @@ static rdt_status run(rdt_sms *base, int rounds, const rdt_sms_strike *strike, r
   gpu_sms *s = (gpu_sms *)base;
   rdt_sms_record records[RDT_SMS_ROOM];
   int missed = base->n_units;
+  RDT_TRY(enter(s, why));
   RDT_TRY(rdt_cuda_clear(s->args.records, sizeof records, s->stream, why));
   s->args.rounds = rounds;
   for (int i = 0; i < TRIES && missed > 0; i++) {
@@ -161,6 +168,7 @@ static void sense(rdt_sms *base, double *mhz, double *celsius) {
 
 static void shut(rdt_sms *base) {
   gpu_sms *s = (gpu_sms *)base;
+  (void)enter(s, NULL);
   rdt_cuda_free(s->memory), rdt_cuda_free(s->args.records);
   if (s->stream) (void)cudaStreamDestroy(s->stream);
   rdt_free(s);
@@ -173,7 +181,7 @@ static rdt_status prepare(gpu_sms *s, const rdt_cuda_device *d, rdt_reason *why)
                           "the device", why));
   RDT_TRY(rdt_cuda_status(cudaDeviceGetPCIBusId(s->bus, (int)sizeof s->bus, d->index), "the device", why));
   RDT_TRY(rdt_cuda_status(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking), "cudaStreamCreate", why));
-  s->count = d->sms, s->shared = shared / 2;
+  s->index = d->index, s->count = d->sms, s->shared = shared / 2;
   RDT_TRY(rdt_cuda_alloc(RDT_SMS_ROOM * sizeof(rdt_sms_record), &memory, why));
   s->args.records = memory;
   return find_units(s, why);

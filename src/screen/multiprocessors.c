@@ -55,8 +55,9 @@ static rdt_status arm(burn *b, rdt_reason *why) {
   for (int i = 0; i < b->s->n_units; i++) b->struck = b->struck || b->s->units[i].core == f->core;
   if (b->struck) return RDT_OK;
   return rdt_fail(why, RDT_ERR_ARG,
-                  "a fault that a screen is to find is of a multiprocessor that there is: stuck1:22@accum,core=%d",
-                  b->s->n_units ? b->s->units[0].core : 0);
+                  "a fault that a screen is to find is of a multiprocessor that there is: stuck1:22@accum,core=%d (of "
+                  "several devices, layer=%s makes it that one's alone)",
+                  b->s->n_units ? b->s->units[0].core : 0, b->job->sms->name);
 }
 
 /* What a bit becomes, by its value: every fault of a multiprocessor treats each bit by itself. */
@@ -168,8 +169,8 @@ static rdt_status burn_all(burn *b, double seconds, rdt_reason *why) {
         if (s->known[b->known].dtype != s->paths[b->path].dtype) continue;
         const double passed = (rdt_clock() - begun) / seconds, first = (double)done / (double)s->cases;
         if (done >= s->cases && passed >= 1.0) return RDT_OK;
-        if (b->job->progress &&
-            !b->job->progress(passed < first || done >= s->cases ? passed : first, s->paths[b->path].name))
+        if (b->job->progress && !b->job->progress(b->job->user, passed < first || done >= s->cases ? passed : first,
+                                                  s->paths[b->path].name))
           return rdt_fail(why, RDT_ERR_CANCELLED, "stopped");
         RDT_TRY(try_on(b, each, why));
         done++;

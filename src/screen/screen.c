@@ -225,7 +225,7 @@ static rdt_status try_on(const turn *now, rdt_reason *why) {
 
 /* Asked by one of the threads. */
 static bool goes_on(const turn *now, double part) {
-  return !now->g->job->progress || now->g->job->progress(part, now->path->name);
+  return !now->g->job->progress || now->g->job->progress(now->g->job->user, part, now->path->name);
 }
 
 /* Each product once, or for its share of the time, and so on until the time is over: a core waits for no other. */
@@ -274,7 +274,8 @@ static rdt_status check_fault(const rdt_screen *s, const rdt_fault *f, rdt_reaso
   for (int i = 0; i < s->n_units; i++)
     if (s->units[i].core == f->core) return RDT_OK;
   return rdt_fail(why, RDT_ERR_ARG,
-                  "a fault that a screen is to find is of a core that it may use: stuck1:22@accum,core=%d",
+                  "a fault that a screen is to find is of a core that it may use: stuck1:22@accum,core=%d (of several "
+                  "devices, layer=cpu makes it the cores' alone)",
                   s->n_units ? s->units[0].core : 0);
 }
 

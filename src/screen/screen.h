@@ -20,8 +20,9 @@ typedef struct rdt_screen_job {
   double seconds;         /* 0: the level's; every product is made once, however long that takes */
   int retests;            /* of a product that failed, at once on the same core */
   const rdt_fault *fault; /* a core that computes wrongly, simulated (core=N); NULL: none */
-  rdt_sms *sms;           /* its multiprocessors in place of the cores of the process; NULL: these */
-  bool (*progress)(double part, const char *what); /* false: stop, RDT_ERR_CANCELLED; NULL: nobody asks */
+  rdt_sms *sms;           /* a GPU: its multiprocessors in place of the cores of the process; NULL: these */
+  bool (*progress)(void *user, double part, const char *what); /* false: stop, RDT_ERR_CANCELLED; NULL: nobody asks */
+  void *user;
 } rdt_screen_job;
 
 /* The instructions that a kernel is compiled for, and a datatype. */
@@ -69,6 +70,11 @@ typedef struct rdt_screen {
  * products; RDT_ERR_CANCELLED. Clear in any case. */
 rdt_status rdt_screen_run(const rdt_screen_job *job, rdt_screen *s, rdt_reason *why);
 void rdt_screen_clear(rdt_screen *s);
+/* all.c: several devices at the same time, job i's into s[i]; the cores of the process are one of them at most. A fault
+ * is of those whose names its layer= matches: "cpu", "cuda:0". progress is called for one at a time, with the part of
+ * the one that is behind. The first error ends all. Clear each of them in any case. */
+rdt_status rdt_screen_run_all(const rdt_screen_job *jobs, int n, rdt_screen *s, rdt_reason *why);
+const char *rdt_screen_device(const rdt_screen_job *job); /* "cpu", "cuda:0" */
 
 /* For those who screen: the known products of a list of datatypes, up to the level's size (create forms them); from
  * what was counted, who is bad. */
