@@ -138,6 +138,11 @@ static void put_coverage(const rdt_tally *t, double fit) {
   const rdt_counted coverage = rdt_count_coverage(data), sdc = rdt_count_sdc(data);
   char a[32], b[32], c[32];
   put_checker(&t->checker);
+  if (data->fate[RDT_FATE_OUTVOTED] > 0)
+    printf("outvoted: %" PRId64
+           " results are wrong because two of three copies were wrong alike: no scheme claims to "
+           "find that\n",
+           data->fate[RDT_FATE_OUTVOTED]);
   if (!rdt_count_planted(data)) {
     puts("no fault struck data: coverage is of those");
     return;

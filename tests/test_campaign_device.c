@@ -234,12 +234,49 @@ static void a_bad_multiprocessor_is_outvoted(void **state) {
   close_range(&r);
 }
 
+/* Two copies of three: elsewhere, there with other bits, alike (once: the copies that are made to tell who lost are all
+ * right, and so is what they elect; nobody claims that). One multiprocessor now and then: outvoted, where each copy has
+ * its own; where it may compute two of them, it has two votes. */
+static void models_of_three_copies(void **state) {
+  static const struct {
+    const char *scheme, *fault;
+    rdt_fate fate;
+    rdt_judgement judged;
+  } cases[] = {{"tmr-kernel", "bit@accum,copies=apart", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-kernel", "bit@accum,copies=differ", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-kernel", "bit@accum,copies=alike", RDT_FATE_RECOMPUTED, RDT_JUDGED_UNCLAIMED},
+               {"tmr-sm", "bit@accum,copies=alike", RDT_FATE_RECOMPUTED, RDT_JUDGED_UNCLAIMED},
+               {"tmr-kernel", "bit@accum,core=77,rate=0.6", RDT_FATE_OUTVOTED, RDT_JUDGED_UNCLAIMED},
+               {"tmr-sm", "bit@accum,core=77,rate=0.5", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS}};
+  (void)state;
+  if (!built_in()) skip();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    range r;
+    rdt_reason why = {""};
+    if (open_product(&r, cases[i].scheme, "gemm:24x40x56:f32", false, &why) != RDT_OK) fail_msg("%s", why.text);
+    assert_int_equal(rdt_mix_one(cases[i].fault, &r.c.mix, &why), RDT_OK);
+    shoot_all(&r, 40);
+    expect_judgement(&r, cases[i].judged);
+    const rdt_count *c = &r.tally.data;
+    const int64_t struck = rdt_count_planted(c), n = c->fate[cases[i].fate];
+    const bool some = cases[i].fate == RDT_FATE_OUTVOTED;
+    if (struck < 8 || (some ? n < 4 || c->fate[RDT_FATE_RECOMPUTED] < 4 || c->fate[RDT_FATE_MISCORRECTED] > 0
+                            : n + c->fate[RDT_FATE_MASKED] != struck || n <= struck / 2))
+      fail_msg("%s %s: %d struck, %d as they must, %d masked", cases[i].scheme, cases[i].fault, (int)struck, (int)n,
+               (int)c->fate[RDT_FATE_MASKED]);
+    close_range(&r);
+  }
+}
+
 static void what_a_device_cannot_do_is_refused(void **state) {
   static const struct {
     const char *target, *scheme, *fault, *says;
   } cases[] = {{"gemm:8x8x8", "row", "ber:1e-4@accum", "no ber on a GPU"},
                {"gemm:8x8x8", "row", "bit@accum,count=3", "no count on a GPU"},
                {"gemm:8x8x8", "row", "bit@accum,core=1,lane=2", "no lane on a GPU"},
+               {"gemm:8x8x8", "row", "bit@accum,core=1,rate=0.5", "no rate on a GPU"},
+               {"gemm:8x8x8", "row", "bit@accum,copies=alike", "no copies or cores on a GPU"},
+               {"gemm:8x8x8", "tmr-sm", "bit@accum,core=1,cores=3", "no copies or cores on a GPU"},
                {"gemm:8x8x8", "row", "bit@accum,core=500", "multiprocessors 0 to 131"},
                {"gemm:8x8x8", "row", "bit@weight", "has no weight"},
                {"gemm:8x8x8", "thread1", "bit@packed", "has no packed"},
@@ -305,6 +342,7 @@ int main(void) {
                                      cmocka_unit_test(clean_products_have_data_of_their_own),
                                      cmocka_unit_test(what_a_device_cannot_do_is_refused),
                                      cmocka_unit_test(a_bad_multiprocessor_is_outvoted),
+                                     cmocka_unit_test(models_of_three_copies),
                                      cmocka_unit_test(networks_are_struck),
                                      cmocka_unit_test(broken_multiprocessors_are_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 
 #include "campaign/campaign.h"
 #include "campaign/families.h"
+#include "campaign/summary.h"
 #include "core/context.h"
 #include "core/file.h"
 #include "core/memory.h"
@@ -255,6 +256,50 @@ static void recovery_is_checked_too(void **state) {
   }
 }
 
+/* Three copies: what is claimed is found and repaired; two that are wrong alike are counted as what they are. */
+static void models_of_three_copies(void **state) {
+  static const struct {
+    const char *fault;
+    rdt_fate fate;
+    rdt_judgement judged;
+  } cases[] = {{"bit@accum,copies=apart,cores=3", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"bit@accum,copies=differ,cores=3", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"bit@accum,copies=alike,cores=3", RDT_FATE_OUTVOTED, RDT_JUDGED_UNCLAIMED},
+               {"bit@accum,copies=alike,cores=2", RDT_FATE_RECOMPUTED, RDT_JUDGED_UNCLAIMED},
+               {"bit@accum,core=2,cores=3", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"bit@accum,core=1,cores=3,rate=0.3", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"bit@accum,core=1,cores=2,rate=0.3", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"random@vote,cores=3", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS}};
+  enum { TRIALS = 40 };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    range r;
+    rdt_trial t;
+    rdt_tally tally = {0};
+    rdt_reason why = {""};
+    int planted = 0;
+    open_range(&r, "tmr-sm", "gemm:24x40x56", (rdt_target_data){.fresh = false});
+    assert_int_equal(rdt_mix_one(cases[i].fault, &r.c.mix, &why), RDT_OK);
+    for (int id = 0; id < TRIALS; id++) {
+      shoot(&r, id, &t);
+      assert_int_equal(rdt_tally_add(&tally, &t, true, &why), RDT_OK);
+      if (t.fate == RDT_FATE_ABSENT) continue;
+      if (t.fate != cases[i].fate) fail_msg("%s: %s, %s", cases[i].fault, rdt_fate_name(t.fate), t.did);
+      assert_int_equal(t.noticed, t.fate != RDT_FATE_OUTVOTED);
+      assert_int_equal(t.claimed, strstr(cases[i].fault, "alike") == NULL);
+      planted++;
+    }
+    assert_true(planted >= (strstr(cases[i].fault, "rate") ? TRIALS / 10 : TRIALS));
+    assert_int_equal(rdt_summary_judge(&tally), cases[i].judged);
+    assert_int_equal(tally.data.fate[RDT_FATE_OUTVOTED], cases[i].fate == RDT_FATE_OUTVOTED ? TRIALS : 0);
+    assert_int_equal(tally.data.uncovered, tally.data.fate[RDT_FATE_OUTVOTED]);
+    rdt_tally_clear(&tally);
+    close_range(&r);
+  }
+  rdt_trial inside = {.fate = RDT_FATE_OUTVOTED, .claimed = true, .effect = RDT_EFFECT_ABOVE};
+  assert_true(rdt_trial_fails(&inside, true)); /* were it claimed, it would fail */
+}
+
 /* A weight that no pixel is multiplied with may change as it likes: what counts is what becomes of the result. */
 static void what_nothing_reads_does_no_harm(void **state) {
   static const char *const schemes[] = {"fc", "ic", "fic", "dup"};
@@ -437,6 +482,7 @@ int main(void) {
       cmocka_unit_test(a_workload_is_its_layers),
       cmocka_unit_test(an_error_is_an_outcome),
       cmocka_unit_test(recovery_is_checked_too),
+      cmocka_unit_test(models_of_three_copies),
       cmocka_unit_test(what_nothing_reads_does_no_harm),
       cmocka_unit_test(a_lane_is_wrong_for_the_whole_run),
       cmocka_unit_test(what_was_measured_counts),

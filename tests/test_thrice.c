@@ -25,6 +25,7 @@ typedef struct fake {
   int again[MOST], calls;      /* what copies give that are computed once more, in turn */
   int cores, good, failed;     /* failed: how many of two fail the test; good: the one that does not */
   int on_core[MOST], on_calls; /* what it gives */
+  int votes, lies, writes;     /* the first so many counts are wrong; so many elections write something else */
   rdt_rest rest;
 } fake;
 
@@ -64,7 +65,8 @@ static void vote(void *self, bool elect, rdt_ballot *b) {
   const int loser = x[0] == x[1] && x[0] == x[2] ? -1 : x[0] == x[1] ? 2 : x[0] == x[2] ? 1 : x[1] == x[2] ? 0 : -2;
   *b = (rdt_ballot){.first = {-1, -1, -1}, .undecided = loser == -2};
   if (loser >= 0) b->lost[loser] = 1, b->first[loser] = 0;
-  if (elect && loser == 0) x[0] = x[1];
+  if (elect && loser == 0) x[0] = f->writes-- > 0 ? WORSE : x[1];
+  if (f->votes++ < f->lies) b->lost[2] += f->votes; /* another number each time */
 }
 
 static int core(void *self, int i, int64_t element) {
@@ -167,6 +169,25 @@ static void two_cores_that_both_pass_must_agree(void **state) {
   assert_int_equal(elect(&f, true).verdict, RDT_DETECTED);
   f = (fake){.buf = {GOOD, BAD, GOOD}, .cores = 2, .failed = 2};
   expect(elect(&f, true), RDT_DETECTED, RDT_DIAG_PERSISTENT, -1);
+}
+
+/* Whoever votes may be hit as well: what is counted twice alike counts, and what was elected is looked at. */
+static void a_vote_that_is_hit_changes_nothing(void **state) {
+  (void)state;
+  for (int lies = 0; lies < 3; lies++) {
+    fake f = {.buf = {BAD, GOOD, GOOD}, .cores = 3, .again = {GOOD}, .lies = lies};
+    expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, 100);
+    assert_int_equal(f.buf[0], GOOD);
+  }
+  fake f = {.buf = {BAD, GOOD, GOOD}, .cores = 3, .again = {GOOD}, .lies = 100};
+  assert_int_equal(elect(&f, true).verdict, RDT_DETECTED);
+  for (int writes = 1; writes < 3; writes++) {
+    f = (fake){.buf = {BAD, GOOD, GOOD}, .cores = 3, .again = {GOOD}, .writes = writes};
+    expect(elect(&f, true), RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, 100);
+    assert_int_equal(f.buf[0], GOOD);
+  }
+  f = (fake){.buf = {BAD, GOOD, GOOD}, .cores = 3, .again = {GOOD}, .writes = 100};
+  assert_int_equal(elect(&f, true).verdict, RDT_DETECTED);
 }
 
 static void nobody_votes_on_one_core(void **state) {
@@ -309,17 +330,108 @@ static void transients_are_repaired_to_the_bit(void **state) {
   util_bench_close(&w);
 }
 
+/* ---- two copies hit, cores that are simulated, whoever computes hit now and then, the vote hit ---- */
+
+static void open_thrice(util_bench *w, const char *scheme) {
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  policy.scheme = scheme;
+  util_bench_open(w, &policy, 2);
+  util_bench_execute(w);
+  const size_t bytes = (size_t)rdt_tensor_count(&w->c) * sizeof(float);
+  w->clean = rdt_alloc(1, bytes);
+  memcpy(w->clean, w->c.data, bytes);
+}
+
+static void every_model_comes_out_as_it_must(void **state) {
+  static const struct {
+    const char *fault;
+    int right, core; /* right: 1 repaired to the bit, 0 outvoted, -1 repaired or known not to be; core: -2 any */
+    rdt_diagnosis diagnosis;
+  } cases[] = {
+      {"bit:30@accum,copies=apart,cores=3", 1, -2, RDT_DIAG_TRANSIENT},
+      {"bit:30@accum,copies=differ,cores=3", 1, -2, RDT_DIAG_TRANSIENT},
+      {"zero@accum,copies=differ,cores=3", 1, -2, RDT_DIAG_TRANSIENT},
+      {"bit:30@accum,copies=alike,cores=3", 0, -2, RDT_DIAG_PERSISTENT}, /* who is right loses again */
+      {"bit:2@accum,copies=alike,cores=7", 0, -2, RDT_DIAG_PERSISTENT},
+      {"bit:30@accum,copies=alike,cores=2", 1, -1, RDT_DIAG_TRANSIENT}, /* no majority there: three that agree */
+      {"bit:30@accum,copies=differ,cores=2", 1, -1, RDT_DIAG_TRANSIENT},
+      {"bit:30@accum,core=1,cores=3", 1, -2, RDT_DIAG_PERSISTENT}, /* a library does not say who computed what */
+      {"random@accum,core=0,cores=2", 1, 0, RDT_DIAG_PERSISTENT},
+      {"bit:30@accum,core=any,rate=0.2,cores=3", -1, -2, RDT_DIAG_TRANSIENT},
+      {"bit:30@accum,core=any,rate=0.2,cores=2", -1, -2, RDT_DIAG_TRANSIENT},
+      {"random@vote,cores=3", 1, -2, RDT_DIAG_TRANSIENT},
+      {"bit@vote,cores=4", 1, -2, RDT_DIAG_TRANSIENT},
+  };
+  (void)state;
+  util_bench w;
+  open_thrice(&w, "tmr-sm");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int seed = 0; seed < 12; seed++) {
+      char spec[96];
+      snprintf(spec, sizeof spec, "%s,seed=%d", cases[i].fault, seed);
+      assert_int_equal(rdt_plan_inject(w.plan, spec), RDT_OK);
+      w.told = (util_told){.faults = 0};
+      const rdt_status status = rdt_plan_execute(w.plan, &w.a, &w.c, &w.r);
+      const bool detected = w.r.verdict == RDT_DETECTED;
+      assert_int_equal(status, detected ? RDT_ERR_FAULT : RDT_OK);
+      if (detected ? cases[i].right >= 0 : is_clean(&w) != (cases[i].right != 0)) fail_msg("%s: %s", spec, w.told.text);
+      if (cases[i].right < 0) continue;
+      assert_int_equal(w.r.verdict, RDT_RECOMPUTED); /* also where it was outvoted: nothing can tell */
+      assert_true(w.plan->own_injection.alike == (strstr(spec, "alike") != NULL));
+      if (!strstr(spec, "vote")) assert_int_equal(w.r.diagnosis, cases[i].diagnosis);
+      if (cases[i].core > -2) assert_int_equal(w.told.last.core, cases[i].core);
+    }
+  util_bench_execute(&w);
+  assert_int_equal(w.r.verdict, RDT_CLEAN);
+  assert_true(is_clean(&w));
+  util_bench_close(&w);
+}
+
+static void faults_of_copies_are_of_what_has_copies(void **state) {
+  static const struct {
+    const char *spec, *says;
+  } bad[] = {{"bit@accum,copies=two", "apart, differ or alike"},
+             {"bit@weight,copies=alike", "with the site accum"},
+             {"bit@accum,copies=alike,core=1", "without core="},
+             {"bit@accum,copies=alike,count=2", "count="},
+             {"ber:1e-3@accum,copies=alike", "ber"},
+             {"bit@accum,cores=1", "from 2 to 64"},
+             {"bit@accum,core=3,cores=3", "none of 3 simulated cores"},
+             {"bit@accum,core=any", "with rate=R"},
+             {"bit@accum,core=any,lane=1,rate=0.1", "without lane="}};
+  static const char *const of_three[] = {"bit@accum,copies=alike", "bit@accum,core=1,cores=3",
+                                         "bit@accum,core=any,rate=0.1"};
+  (void)state;
+  rdt_fault f;
+  rdt_reason why;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(rdt_fault_parse(bad[i].spec, &f, &why), RDT_ERR_ARG);
+    if (!strstr(why.text, bad[i].says)) fail_msg("%s: %s", bad[i].spec, why.text);
+  }
+  util_bench w;
+  open_thrice(&w, "row");
+  for (size_t i = 0; i < sizeof of_three / sizeof *of_three; i++) {
+    assert_int_equal(rdt_plan_inject(w.plan, of_three[i]), RDT_ERR_ARG);
+    assert_non_null(strstr(rdt_context_error(w.ctx), "not computed three times"));
+  }
+  assert_int_equal(rdt_plan_inject(w.plan, "bit@vote"), RDT_ERR_ARG);
+  util_bench_close(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_majority_of_three_cores_wins),
                                      cmocka_unit_test(two_that_are_wrong_alike_outvote_the_third),
                                      cmocka_unit_test(three_that_all_differ_are_computed_again),
                                      cmocka_unit_test(of_two_cores_the_proven_one_is_believed),
                                      cmocka_unit_test(two_cores_that_both_pass_must_agree),
+                                     cmocka_unit_test(a_vote_that_is_hit_changes_nothing),
                                      cmocka_unit_test(nobody_votes_on_one_core),
                                      cmocka_unit_test(what_reports_repairs_nothing),
                                      cmocka_unit_test(rotten_data_are_no_matter_of_cores),
                                      cmocka_unit_test(a_core_is_tested),
                                      cmocka_unit_test(a_bad_core_never_makes_a_result_wrong),
-                                     cmocka_unit_test(transients_are_repaired_to_the_bit)};
+                                     cmocka_unit_test(transients_are_repaired_to_the_bit),
+                                     cmocka_unit_test(every_model_comes_out_as_it_must),
+                                     cmocka_unit_test(faults_of_copies_are_of_what_has_copies)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,6 +31,7 @@ static rdt_fate fate_of(const rdt_shot *s, bool noticed) {
   const bool stated = !(hit->left >= 0.0) || hit->left <= hit->stated;
   if (s->status == RDT_ERR_FAULT) return RDT_FATE_DETECTED;
   if (s->status != RDT_OK) return RDT_FATE_DUE;
+  if (noticed && hit->alike && !s->same) return RDT_FATE_OUTVOTED;
   if (noticed && left_cancelled(s)) return silent_fate(s, hit->rebuilt ? RDT_FATE_CORRECTED : RDT_FATE_RECOMPUTED);
   if (noticed && hit->rebuilt) return stated ? RDT_FATE_CORRECTED : RDT_FATE_MISCORRECTED;
   const bool small = hit->site == RDT_SITE_RECOVERY && hit->error <= s->floor_clean; /* let go */
@@ -89,12 +90,13 @@ void rdt_trial_judge(const rdt_target *target, const rdt_shot *s, rdt_trial *t) 
   t->left = hit->left >= 0.0 ? hit->left : -1.0;
   t->stated = hit->rebuilt ? hit->stated : -1.0;
   t->fate = fate_of(s, t->noticed);
+  if (t->fate == RDT_FATE_OUTVOTED) t->noticed = false; /* what was noticed is the copy that was right */
   t->effect = t->fate == RDT_FATE_DUE           ? RDT_EFFECT_ABOVE
               : t->noticed && left_cancelled(s) ? RDT_EFFECT_CANCELLED
                                                 : effect_of(hit, t->floor, s->same);
   if (rdt_site_checks(hit->site) && t->fate == RDT_FATE_MASKED) t->effect = RDT_EFFECT_NONE; /* no datum was touched */
   const bool twice_wrong = layer && layer->one_core && strstr(t->spec, ",core=");
-  t->claimed = layer && rdt_scheme_claims(layer->info, hit->site) && !twice_wrong;
+  t->claimed = layer && rdt_scheme_claims(layer->info, hit->site) && !twice_wrong && !hit->alike;
   name_layer(layer, t);
   if (!layer) snprintf(t->layer, sizeof t->layer, "%s", hit->node);
   snprintf(t->did, sizeof t->did, "%.*s%s%s", (int)(sizeof t->did - sizeof s->ended - 2), hit->text,

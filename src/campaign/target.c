@@ -39,6 +39,7 @@ rdt_status rdt_target_strikes_once(const rdt_fault *f, const char *spec, rdt_rea
   const char *no = f->kind == RDT_FAULT_BER ? "ber"
                    : f->count[1] > 1        ? "count"
                    : f->lane >= 0           ? "lane"
+                   : f->copies || f->cores  ? "copies or cores"
                    : rare                   ? "rate"
                                             : NULL;
   if (!no) return RDT_OK;

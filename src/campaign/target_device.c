@@ -23,9 +23,11 @@ typedef struct device_target {
   rdt_problem p; /* the same product with the device's addresses */
   void *there[3];
   rdt_cuda_gemm *gemm, *plain;
-  bool apart;        /* copies on different multiprocessors */
-  rdt_sms *sms;      /* NULL, until one of these is suspected */
-  rdt_thrice *votes; /* NULL: another scheme; what checks the kernel makes do not count beside them */
+  bool apart;            /* copies on different multiprocessors */
+  rdt_sms *sms;          /* NULL, until one of these is suspected */
+  rdt_thrice *votes;     /* NULL: another scheme; what checks the kernel makes do not count beside them */
+  unsigned char *copies; /* as they were before the vote, on the host */
+  uint64_t turns;        /* of a multiprocessor that is wrong now and then: copies that it was asked about */
   rdt_target_data data;
 } device_target;
 
@@ -166,22 +168,67 @@ static rdt_status vote(device_target *t, rdt_cuda_verdict *v, rdt_reason *why) {
   return fetch(t, t->there[2], why);
 }
 
-/* What is struck, on the host too: one copy, before the vote; all of them, where a multiprocessor is. */
-static rdt_status compute_thrice(device_target *t, rdt_cuda_strike *strike, int struck, rdt_reason *why) {
+/* Is a copy hit? One that the fault chooses, and the next one where two are; every one, or a share of them, where a
+ * multiprocessor is broken. */
+static bool is_hit(const device_target *t, const rdt_fault *f, int i) {
+  const int first = rdt_fault_copy(f);
+  if (f->core < 0) return i == first || (f->copies != RDT_COPIES_ONE && i == (first + 1) % RDT_VOTERS);
+  const uint64_t r = rdt_fault_random(f, 1000 + t->turns + (uint64_t)i);
+  return !(f->rate < 1.0) || (double)(r >> 11) * 0x1p-53 < f->rate;
+}
+
+/* What the second of two copies is struck with. */
+static rdt_cuda_strike second_of(const device_target *t, const rdt_fault *f, const rdt_cuda_strike *s) {
+  const rdt_tensor *out = &t->op.out;
+  const int width = 8 * (int)rdt_dtype_size(out->dtype);
+  rdt_cuda_strike other = *s;
+  if (f->copies == RDT_COPIES_APART)
+    other.hit.element = rdt_fault_position(f, s->hit.element, rdt_tensor_count(out), 1);
+  if (f->copies == RDT_COPIES_DIFFER && s->hit.mask) { /* a high bit more, or less: no rounding makes them alike */
+    const uint64_t bit = UINT64_C(1) << (width - 3);
+    other.hit.mask ^= s->hit.mask == bit ? bit >> 1 : bit;
+  }
+  return other;
+}
+
+/* What is struck, on the host too: one copy, before the vote, or two; all that are, where a multiprocessor is broken.
+ * strike NULL: by the kernel that is shipped. */
+static rdt_status compute_thrice(device_target *t, rdt_cuda_strike *strike, const rdt_fault *f, rdt_reason *why) {
   rdt_cuda_verdict own;
   rdt_machine *m = t->machine;
-  bool done = false;
+  int struck = -1;
   rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
-  for (int i = 0; i < RDT_VOTERS; i++) {
+  for (int n = 0; n < RDT_VOTERS; n++) {
+    const int i = strike ? (rdt_fault_copy(f) + n) % RDT_VOTERS : n; /* the one that is told of comes first */
+    const bool hit = strike && is_hit(t, f, i);
+    rdt_cuda_strike other;
+    rdt_cuda_strike *now = strike;
     o.out.data = copy_at(t, i);
-    const bool hit = strike && (i == struck || strike->sm >= 0);
-    if (hit) strike->hit.done = false;
-    RDT_TRY(m->gemm_run(m, t->gemm, &o, hit ? strike : NULL, &own, m->votes_stream(t->votes, i), why));
-    if (hit && strike->hit.done && !done) struck = i;
-    done = done || (hit && strike->hit.done);
+    if (hit && struck >= 0) other = second_of(t, f, strike), now = &other;
+    if (hit) now->hit.done = false;
+    RDT_TRY(m->gemm_run(m, t->gemm, &o, hit ? now : NULL, &own, m->votes_stream(t->votes, i), why));
+    if (hit && now->hit.done && struck < 0) struck = i;
   }
-  if (strike) strike->hit.done = done;
-  return strike ? fetch(t, copy_at(t, struck), why) : RDT_OK;
+  if (strike) strike->hit.done = struck >= 0;
+  return strike ? fetch(t, copy_at(t, struck < 0 ? 0 : struck), why) : RDT_OK;
+}
+
+/* Have two copies the same wrong bits anywhere, so that they are two votes for what is wrong? */
+static rdt_status are_alike(device_target *t, bool *alike, rdt_reason *why) {
+  rdt_machine *m = t->machine;
+  const size_t bytes = bytes_of(t, 2), size = rdt_dtype_size(t->op.out.dtype);
+  *alike = false;
+  if (!t->copies) t->copies = rdt_alloc(bytes, RDT_VOTERS);
+  if (!t->copies) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for three copies");
+  for (int i = 0; i < RDT_VOTERS; i++)
+    RDT_TRY(m->get(m, RDT_LANE_MAIN, t->copies + (size_t)i * bytes, copy_at(t, i), bytes, why));
+  RDT_TRY(m->wait(m, why));
+  for (size_t at = 0; at < bytes && !*alike; at += size)
+    for (size_t i = 0; i < RDT_VOTERS; i++) {
+      const unsigned char *x = t->copies + i * bytes + at, *y = t->copies + (i + 1) % RDT_VOTERS * bytes + at;
+      *alike = *alike || (memcmp(x, y, size) == 0 && memcmp(x, t->op.clean + at, size) != 0);
+    }
+  return RDT_OK;
 }
 
 /* The result, on the host too; strike NULL: by the kernel that is shipped. */
@@ -189,7 +236,7 @@ static rdt_status compute(device_target *t, rdt_cuda_strike *strike, rdt_cuda_ve
   rdt_machine *m = t->machine;
   const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
   if (t->votes) {
-    RDT_TRY(compute_thrice(t, NULL, 0, why));
+    RDT_TRY(compute_thrice(t, NULL, NULL, why));
     return vote(t, v, why);
   }
   RDT_TRY(m->gemm_run(m, t->gemm, &o, strike, v, NULL, why));
@@ -213,7 +260,9 @@ static rdt_status expect(device_target *t, rdt_reason *why) {
 
 static rdt_status take_fault(const device_target *t, const char *spec, rdt_fault *f, rdt_reason *why) {
   RDT_TRY(rdt_fault_parse(spec, f, why));
-  RDT_TRY(rdt_target_strikes_once(f, spec, why));
+  rdt_fault once = *f; /* of what a device cannot do, three copies take two, and a rate */
+  if (t->votes) once.copies = RDT_COPIES_ONE, once.rate = f->kind == RDT_FAULT_BER ? f->rate : 1.0;
+  RDT_TRY(rdt_target_strikes_once(&once, spec, why));
   if (f->core >= t->machine->device.sms)
     return rdt_fail(why, RDT_ERR_ARG, "%s: %s has multiprocessors 0 to %d", spec, t->machine->device.name,
                     t->machine->device.sms - 1);
@@ -247,14 +296,13 @@ static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *
                          .fragment = f->site == RDT_SITE_PACKED,
                          .sm = f->core};
   if (s->hit.element < 0) return RDT_OK;
-  const int struck = (int)(rdt_fault_random(f, 13) % RDT_VOTERS);
   if (rdt_fault_mask(f, 0, out->dtype) != rdt_fault_mask(f, ~(uint64_t)0, out->dtype)) {
-    RDT_TRY(t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why));
+    RDT_TRY(t->votes ? compute_thrice(t, s, f, why) : compute(t, s, v, why));
     rdt_store(&bits, out->dtype, 0, s->hit.before);
     s->hit.done = false;
   }
   s->hit.mask = rdt_fault_mask(f, bits, out->dtype);
-  return t->votes ? compute_thrice(t, s, struck, why) : compute(t, s, v, why);
+  return t->votes ? compute_thrice(t, s, f, why) : compute(t, s, v, why);
 }
 
 /* The elements of the result that differ: how many, the largest difference, the largest of signed sums over rows. */
@@ -299,13 +347,17 @@ static rdt_injection injected(const device_target *t, const rdt_fault *f, const 
     hit.weighted = isnan(change) ? INFINITY : change;
     hit.error = fmax(hit.error, hit.weighted);
   }
+  static const char *const more[] = {[RDT_COPIES_ONE] = "",
+                                     [RDT_COPIES_APART] = "; another copy elsewhere",
+                                     [RDT_COPIES_DIFFER] = "; another copy there, with other bits",
+                                     [RDT_COPIES_ALIKE] = "; another copy alike"};
   if (f->core >= 0)
     snprintf(hit.text, sizeof hit.text, "all that multiprocessor %d of node %s accumulates, after %.0f %% of k",
              f->core, t->op.name, 100.0 * s->hit.position);
   else
-    snprintf(hit.text, sizeof hit.text, "%s of node %s (after %.0f %% of the reduction), element %lld: %.9g -> %.9g",
+    snprintf(hit.text, sizeof hit.text, "%s of node %s (after %.0f %% of the reduction), element %lld: %.9g -> %.9g%s",
              rdt_site_name(f->site), t->op.name, 100.0 * s->hit.position, (long long)s->hit.element, s->hit.before,
-             s->hit.after);
+             s->hit.after, more[f->copies]);
   return hit;
 }
 
@@ -446,8 +498,12 @@ static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_
                                const rdt_fault *broken, rdt_shot *s, rdt_reason *why) {
   rdt_cuda_verdict again;
   int sm = -1;
-  if (broken) { /* a multiprocessor is so every time */
-    RDT_TRY(compute_thrice(t, strike, 0, why));
+  if (broken) { /* a multiprocessor is so every time, or in its share of them */
+    t->turns += RDT_VOTERS;
+    bool alike = false;
+    RDT_TRY(compute_thrice(t, strike, broken, why));
+    if (t->op.clean) RDT_TRY(are_alike(t, &alike, why));
+    s->hit.alike = s->hit.alike || alike;
     RDT_TRY(vote(t, &again, why));
   } else {
     RDT_TRY(compute(t, NULL, &again, why));
@@ -474,6 +530,7 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   rdt_cuda_strike hit = {.bound = NAN};
   rdt_fault f;
   (void)id;
+  t->turns = 0;
   *s = (rdt_shot){.layer = -1, .same = true, .verdict = RDT_CLEAN};
   s->checks = t->votes ? rdt_tensor_count(out)
                        : ((out->shape[0] + tile->rows - 1) / tile->rows) *
@@ -481,6 +538,7 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   if (spec) RDT_TRY(take_fault(t, spec, &f, why));
   RDT_TRY(spec ? strike(t, &f, &hit, &v, why) : compute(t, NULL, &v, why));
   if (spec) s->hit = injected(t, &f, &hit);
+  if (spec && t->votes && s->hit.done && t->op.clean) RDT_TRY(are_alike(t, &s->hit.alike, why));
   if (spec && t->votes) RDT_TRY(vote(t, &v, why));
   if (s->hit.done || (!spec && t->data.fresh)) s->layer = 0;
   const bool bits = t->votes || t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
@@ -500,7 +558,7 @@ static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
   rdt_cuda_verdict v;
   if (protected && t->votes) {
     rdt_thrice_ballot b;
-    RDT_TRY(compute_thrice(t, NULL, 0, why));
+    RDT_TRY(compute_thrice(t, NULL, NULL, why));
     return t->machine->vote(t->machine, t->votes, t->there[2], &b, why);
   }
   return t->machine->gemm_run(t->machine, protected ? t->gemm : t->plain, &o, NULL, &v, NULL, why);
@@ -523,6 +581,7 @@ static void destroy(rdt_target *base) {
     if (t->there[i]) t->machine->release(t->machine, t->there[i]);
   rdt_problem_clear(&t->p);
   rdt_op_clear(&t->op);
+  rdt_free(t->copies);
   rdt_free(t);
 }
 

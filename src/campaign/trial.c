@@ -40,6 +40,7 @@ bool rdt_trial_missed(const rdt_trial *t) {
 const char *rdt_trial_reproach(const rdt_trial *t, bool repairs) {
   if (t->fate == RDT_FATE_DUE) return t->claimed ? "crash, hang or error" : ""; /* crashes are claimed always */
   if (t->fate == RDT_FATE_MISCORRECTED) return "made worse";
+  if (t->fate == RDT_FATE_OUTVOTED && t->claimed) return "outvoted inside a claim";
   if (t->fate == RDT_FATE_DETECTED && repairs) return "not repaired";
   if (strcmp(t->spec, "none") == 0)
     return t->faults > 0                                             ? "false report"

@@ -1,5 +1,7 @@
 #include "check/recover.h"
 
+#include <string.h>
+
 #include "core/context.h"
 
 /* The state of one climb. */
@@ -301,19 +303,45 @@ static rdt_status name_loser(climb *c, const rdt_copies *k, const rdt_ballot *b,
                 c->out->changed != 0 ? "result" : "another copy");
 }
 
+/* A vote may be hit as well as what it votes on: it is counted until two counts in a row are alike. false: they are
+ * not. */
+static bool count_votes(climb *c, const rdt_copies *k, const char *name, rdt_ballot *b) {
+  rdt_ballot again;
+  bool alike = false;
+  k->vote(c->r->self, false, b);
+  for (int i = 0; i < 3 && !alike; i++) {
+    again = *b;
+    k->vote(c->r->self, false, b);
+    alike = memcmp(b, &again, sizeof again) == 0;
+  }
+  rung(c, name, alike && b->undecided == 0 ? "passed" : "failed");
+  return alike;
+}
+
+/* Of what was counted and is decided the majority becomes the result; then it is nowhere alone any more. */
+static bool elect(climb *c, const rdt_copies *k, const rdt_ballot *counted) {
+  rdt_ballot b;
+  for (int i = 0; i < 3; i++) {
+    k->vote(c->r->self, true, &b);
+    k->vote(c->r->self, false, &b);
+    if (b.lost[0] == 0 && b.undecided == 0 && b.lost[1] == counted->lost[1] && b.lost[2] == counted->lost[2])
+      return true;
+  }
+  rung(c, "vote", "failed");
+  return false;
+}
+
 static rdt_status by_majority(climb *c, const rdt_copies *k, rdt_reason *why) {
   const rdt_recovery *r = c->r;
   rdt_ballot b;
-  k->vote(r->self, false, &b);
-  rung(c, "vote", b.undecided == 0 ? "passed" : "failed");
+  if (!count_votes(c, k, "vote", &b)) return settle(c, RDT_DETECTED, RDT_DIAG_CHECKER, "vote");
   c->out->changed = b.lost[0];
   c->out->first = b.first[0];
   if (!c->repair && b.undecided > 0) return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
   for (int i = 0; b.undecided > 0 && i < RDT_COPIES; i++) RDT_TRY(k->copy(r->self, i, (rdt_buffer)i, why));
   if (b.undecided > 0) {
     c->out->changed = c->out->first = -1; /* what was there is gone */
-    k->vote(r->self, false, &b);
-    rung(c, "recompute", b.undecided == 0 ? "passed" : "failed");
+    if (!count_votes(c, k, "recompute", &b)) return settle(c, RDT_DETECTED, RDT_DIAG_CHECKER, "vote");
   }
   if (b.undecided > 0 || (!c->repair && c->out->changed != 0))
     return settle(c, RDT_DETECTED, RDT_DIAG_UNKNOWN, "result");
@@ -321,7 +349,7 @@ static rdt_status by_majority(climb *c, const rdt_copies *k, rdt_reason *why) {
     c->out->valued = true;
     c->out->actual = r->value(r->self, RDT_BUF_RESULT, c->out->first);
   }
-  k->vote(r->self, true, &b);
+  if (!elect(c, k, &b)) return settle(c, RDT_DETECTED, RDT_DIAG_CHECKER, "vote");
   if (c->out->valued) c->out->expected = r->value(r->self, RDT_BUF_RESULT, c->out->first);
   return loser_of(&b) == 0 && b.lost[0] == 0 ? settle(c, RDT_RECOMPUTED, RDT_DIAG_TRANSIENT, "result")
                                              : name_loser(c, k, &b, why);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +73,8 @@ bool rdt_site_checks(rdt_site s) {
 }
 
 static const char grammar[] =
-    "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N[,lane=N][,rate=R]][,seed=S]";
+    "KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col][,core=N|any[,lane=N][,rate=R]]"
+    "[,copies=apart|differ|alike][,cores=N][,seed=S]";
 
 /* All names of a table in one line, for the error that says what would have been right. */
 static const char *all_sites(char *buf, size_t size) {
@@ -127,6 +127,18 @@ static rdt_status parse_kind(char *text, rdt_fault *f, rdt_reason *why) {
   return rdt_fail(why, RDT_ERR_ARG, "unknown fault kind '%s'; there are: %s", text, all_kinds(list, sizeof list));
 }
 
+static rdt_status parse_copies(const char *value, rdt_fault *f, rdt_reason *why) {
+  static const char *const names[] = {
+      [RDT_COPIES_APART] = "apart", [RDT_COPIES_DIFFER] = "differ", [RDT_COPIES_ALIKE] = "alike"};
+  for (int i = RDT_COPIES_APART; i <= RDT_COPIES_ALIKE; i++)
+    if (strcmp(value, names[i]) == 0) f->copies = (rdt_fault_copies)i;
+  return f->copies != RDT_COPIES_ONE
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_ARG, "copies= takes apart, differ or alike: how two of three copies are hit");
+}
+
+enum { MOST_CORES = 64 };
+
 static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
   char *value = strchr(text, '=');
   long long n;
@@ -146,9 +158,10 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
     return RDT_OK;
   }
   if (value && strcmp(text, "core") == 0) {
-    if (!parse_number(value, 0, INT_MAX, &n))
-      return rdt_fail(why, RDT_ERR_ARG, "core= takes a number, not '%s'", value);
-    f->core = (int)n;
+    const bool any = strcmp(value, "any") == 0;
+    if (!any && !parse_number(value, 0, RDT_ANY_CORE - 1, &n))
+      return rdt_fail(why, RDT_ERR_ARG, "core= takes a number, or any, not '%s'", value);
+    f->core = any ? RDT_ANY_CORE : (int)n;
     return RDT_OK;
   }
   if (value && strcmp(text, "lane") == 0) {
@@ -186,6 +199,14 @@ static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
     f->along = strcmp(value, "row") == 0 ? RDT_ALONG_ROW : strcmp(value, "col") == 0 ? RDT_ALONG_COL : RDT_ALONG_ANY;
     return f->along ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "along= takes row or col, not '%s'", value);
   }
+  if (value && strcmp(text, "copies") == 0) return parse_copies(value, f, why);
+  if (value && strcmp(text, "cores") == 0) {
+    if (!parse_number(value, 2, MOST_CORES, &n))
+      return rdt_fail(why, RDT_ERR_ARG, "cores= takes a number of simulated cores from 2 to %d, not '%s'", MOST_CORES,
+                      value);
+    f->cores = (int)n;
+    return RDT_OK;
+  }
   return rdt_fail(why, RDT_ERR_ARG, "unknown part '%s' in the fault; %s", text, grammar);
 }
 
@@ -218,6 +239,16 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
                     "count= and along=");
   if (f->lane >= 0 && f->core < 0)
     return rdt_fail(why, RDT_ERR_ARG, "lane= is a lane of a core's vectors: with core=N");
+  if (f->copies != RDT_COPIES_ONE &&
+      (f->site != RDT_SITE_ACCUM || f->core >= 0 || f->count[1] > 1 || f->kind == RDT_FAULT_BER))
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "copies= are two of three copies, hit once each: with the site accum, without core=, count= and ber");
+  if (f->core == RDT_ANY_CORE && (f->lane >= 0 || !(f->rate < 1.0)))
+    return rdt_fail(why, RDT_ERR_ARG, "core=any is wrong now and then, in one element: with rate=R, without lane=");
+  if (f->cores > 0 && f->core >= f->cores && f->core != RDT_ANY_CORE)
+    return rdt_fail(why, RDT_ERR_ARG, "core=%d is none of %d simulated cores, 0 to %d", f->core, f->cores,
+                    f->cores - 1);
   const bool everywhere = f->kind == RDT_FAULT_BER;
   if (everywhere && (f->site != RDT_SITE_ACCUM || f->core >= 0 || f->count[1] > 0 || f->at[0] >= 0))
     return rdt_fail(why, RDT_ERR_ARG,
@@ -245,6 +276,11 @@ int64_t rdt_fault_element(const rdt_fault *f, int64_t n, int64_t row_length) {
   if (f->at[1] >= 0 && (__builtin_mul_overflow(f->at[0], row_length, &e) || __builtin_add_overflow(e, f->at[1], &e)))
     return -1;
   return e < n ? e : -1;
+}
+
+int rdt_fault_copy(const rdt_fault *f) {
+  enum { COPIES = 3, STREAM = 21 };
+  return (int)(rdt_fault_random(f, STREAM) % COPIES);
 }
 
 int rdt_fault_count(const rdt_fault *f) {

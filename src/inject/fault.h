@@ -1,5 +1,5 @@
 /* Fault models and sites. A spec is text: KIND@SITE[,layer=GLOB][,at=I/J][,count=N[:M]][,along=row|col]
- * [,core=N[,lane=N][,rate=R]][,seed=S]. */
+ * [,core=N|any[,lane=N][,rate=R]][,copies=apart|differ|alike][,cores=N][,seed=S]. */
 #ifndef RDT_INJECT_FAULT_H
 #define RDT_INJECT_FAULT_H
 
@@ -37,7 +37,17 @@ const char *rdt_fault_kind_form(rdt_fault_kind k);
 
 /* Where several faults lie: anywhere in one row or column of the result, or in one of both that the seed chooses. */
 typedef enum rdt_along { RDT_ALONG_ANY, RDT_ALONG_ROW, RDT_ALONG_COL } rdt_along;
+/* Of an op that is computed three times, two copies are hit: at places of their own, at the same one with other bits
+ * (all three differ there), or with the same bits (two votes for what is wrong). */
+typedef enum rdt_fault_copies {
+  RDT_COPIES_ONE,
+  RDT_COPIES_APART,
+  RDT_COPIES_DIFFER,
+  RDT_COPIES_ALIKE,
+} rdt_fault_copies;
+
 enum { RDT_MAX_FAULTS = 16, RDT_MOST_LANES = 64 };
+#define RDT_ANY_CORE 0x7fffffff /* whoever computes: what comes and goes, at a rate, elsewhere each time */
 
 typedef struct rdt_fault {
   rdt_fault_kind kind;
@@ -51,7 +61,10 @@ typedef struct rdt_fault {
   rdt_along along;
   uint64_t seed;
   int core; /* >= 0: whatever is computed there is hit, every time or at a rate; -1: the fault strikes once */
-  int lane; /* >= 0: of what is computed there all that goes through this lane of its vectors; -1: one element */
+  rdt_fault_copies copies;
+  int cores; /* > 0: an op that is computed three times is so on that many cores, which are simulated; 0: on real ones
+              */
+  int lane;  /* >= 0: of what is computed there all that goes through this lane of its vectors; -1: one element */
 } rdt_fault;
 
 rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why);
@@ -60,6 +73,8 @@ bool rdt_fault_matches(const rdt_fault *f, const char *node); /* layer glob */
 uint64_t rdt_fault_random(const rdt_fault *f, uint64_t stream);
 /* Which element of a buffer of n; at wins over the seed. */
 int64_t rdt_fault_element(const rdt_fault *f, int64_t n, int64_t row_length);
+/* Of three copies the one that is hit, or the first of two; the other one is the next. */
+int rdt_fault_copy(const rdt_fault *f);
 int rdt_fault_count(const rdt_fault *f);
 rdt_along rdt_fault_along(const rdt_fault *f); /* row or column */
 /* The i-th of several: an effect of its own. */

@@ -56,6 +56,10 @@ rdt_status rdt_remote_arm(rdt_remote *r, rdt_reason *why) {
         "core=%d: networks on a device take no multiprocessor that computes wrongly, as libraries do not say "
         "which one computes what; a product does: redoubt inject gemm:MxNxK --device cuda:N",
         m->fault.core);
+  if (m->fault.copies || m->fault.cores)
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "copies= and cores= are of products on a device, and of networks on the CPU: redoubt inject "
+                    "gemm:MxNxK --device cuda:N --scheme tmr-sm");
   for (int pass = 0; pass < 2; pass++) {
     const int chosen = pass ? (int)(rdt_fault_random(&m->fault, 11) % (uint64_t)n) : -1;
     int seen = 0;

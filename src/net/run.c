@@ -13,7 +13,7 @@ static rdt_status break_core(rdt_model *m) {
   for (int i = 0; i < m->n_steps; i++) {
     rdt_step *s = &m->steps[i];
     if (s->kind != RDT_STEP_NODE || !s->plan || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
-    if (!rdt_plan_has_site(s->plan, m->fault.site)) continue;
+    if (!rdt_plan_takes(s->plan, &m->fault)) continue;
     s->plan->broken = &m->fault;
     s->plan->injection = &m->injection;
     hit++;
@@ -33,7 +33,7 @@ static rdt_status arm_step(rdt_model *m) {
     for (int i = 0; i < m->n_steps; i++) {
       rdt_step *s = &m->steps[i];
       if (s->kind != RDT_STEP_NODE || !s->plan || !rdt_fault_matches(&m->fault, s->plan->name)) continue;
-      if (!rdt_plan_has_site(s->plan, m->fault.site)) continue;
+      if (!rdt_plan_takes(s->plan, &m->fault)) continue;
       if (pass == 1 && seen == target) {
         RDT_TRY(rdt_step_hold(s, &m->ctx->error)); /* at rest, where it may strike */
         s->plan->fault = &m->fault;
@@ -44,8 +44,9 @@ static rdt_status arm_step(rdt_model *m) {
     if (seen == 0)
       return rdt_fail(
           &m->ctx->error, RDT_ERR_NAME,
-          "no node matches layer=%s and has the site '%s': see `redoubt plan` for names, `redoubt list sites`",
-          m->fault.layer, rdt_site_name(m->fault.site));
+          "no node matches layer=%s and has the site '%s'%s: see `redoubt plan` for names, `redoubt list sites`",
+          m->fault.layer, rdt_site_name(m->fault.site),
+          m->fault.copies || m->fault.cores ? " and is computed three times (copies=, cores=: tmr-sm)" : "");
     eligible = seen;
   }
   return RDT_OK;

@@ -122,6 +122,10 @@ rdt_status rdt_plan_inject(rdt_plan *p, const char *spec) {
   if (!rdt_plan_has_site(p, p->own_fault.site))
     return rdt_fail(&p->ctx->error, RDT_ERR_ARG, "%s has no %s to plant a fault in", p->name,
                     rdt_site_name(p->own_fault.site));
+  if (!rdt_plan_takes(p, &p->own_fault))
+    return rdt_fail(&p->ctx->error, RDT_ERR_ARG,
+                    "%s is not computed three times on different cores (tmr-sm): copies= and cores= are of what is",
+                    p->name);
   p->own_injection = (rdt_injection){.done = false};
   p->broken = p->own_fault.core >= 0 ? &p->own_fault : NULL;
   p->fault = p->broken ? NULL : &p->own_fault;

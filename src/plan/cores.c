@@ -13,7 +13,9 @@ void rdt_where_begin(rdt_where *w, rdt_plan *p) {
   char *memory = rdt_context_scratch(p->ctx, RDT_SCRATCH_SHARES, shares + cores);
   const int room = memory ? (int)team : 0;
   rdt_share *list = (rdt_share *)memory;
-  *w = (rdt_where){.p = p, .suspect = -1, .copy = {{.core = -1}, {.core = -1}}};
+  const rdt_fault *f = p->broken ? p->broken : p->fault;
+  *w = (rdt_where){.p = p, .suspect = -1, .copy = {{.core = -1}, {.core = -1}}, .only = -1};
+  w->simulated = f && rdt_plan_takes(p, f) ? f->cores : 0;
   w->first = (rdt_shares){.list = list, .room = room};
   w->fused = (rdt_shares){.list = memory ? list + team : NULL, .room = room};
   w->again = (rdt_shares){.list = memory ? list + 2 * team : NULL, .room = room};
@@ -39,8 +41,18 @@ static int *look(rdt_cores *c, int threads) {
   return c->seen;
 }
 
+/* As if thread t of copy i had run on core t + i of those that are simulated. */
+static int simulated(const rdt_where *w, int thread) {
+  return w->only >= 0 ? w->only : (thread + w->turn) % w->simulated;
+}
+
+static void pretend(const rdt_where *w, rdt_shares *s) {
+  for (int i = 0; w->simulated && i < s->n; i++) s->list[i].core = simulated(w, i), s->list[i].moved = false;
+}
+
 static void strike(rdt_where *w, const rdt_kernel *k, const rdt_shares *s, int threads, const rdt_tensor *raw) {
-  const int *cores = s->n == 0 ? look(&w->p->ctx->cores, threads) : NULL;
+  int *cores = s->n == 0 ? look(&w->p->ctx->cores, threads) : NULL;
+  for (int i = 0; w->simulated && cores && i < threads; i++) cores[i] = simulated(w, i);
   rdt_plan_core_strike(w->p, k, raw, s, cores, cores ? threads : 0);
 }
 
@@ -57,6 +69,7 @@ rdt_status rdt_where_run(rdt_where *w, rdt_shares *s, const rdt_kernel *k, void 
     s->n = 1;
     s->list[0] = whole.list[0];
   }
+  pretend(w, s);
   if (w->p->broken) strike(w, k, s, threads, &o->out);
   if (s == &w->again) rdt_plan_plant(w->p, RDT_SITE_RECOVERY, &o->out);
   return RDT_OK;
@@ -164,6 +177,7 @@ static int suspect_of(const rdt_shares *s, const rdt_findings *f) {
 
 /* Before anything is pinned. */
 static bool knows_cores(rdt_where *w) {
+  if (w->simulated) return false; /* nobody is moved */
   if (w->cores && w->n_cores == 0) w->n_cores = rdt_cores_allowed(w->cores, MOST_CORES);
   return w->n_cores > 0;
 }
@@ -180,13 +194,19 @@ void rdt_where_break(rdt_where *w, rdt_places *places) {
 
 void rdt_where_turn(rdt_where *w, int i, rdt_places *places) {
   *places = (rdt_places){.n = 0};
+  w->turn = i;
   if (!knows_cores(w)) return;
   for (int t = 0; t < w->p->threads; t++) w->again_on[t] = w->cores[(t + i) % w->n_cores];
   if (!rdt_threads_pin(w->p->threads, w->again_on, w->p->threads, places)) w->unpinned = true;
 }
 
+void rdt_where_only(rdt_where *w, int core) {
+  w->only = core;
+}
+
 int rdt_where_spread(const rdt_where *w) {
-  return w->unpinned || w->n_cores < 1 ? 1 : w->n_cores < RDT_COPIES ? w->n_cores : RDT_COPIES;
+  const int n = w->simulated ? w->simulated : w->unpinned ? 1 : w->n_cores;
+  return n < 1 ? 1 : n < RDT_COPIES ? n : RDT_COPIES;
 }
 
 void rdt_where_doubt(rdt_where *w, const rdt_shares *s, const rdt_findings *f) {

@@ -15,7 +15,9 @@ typedef struct rdt_where {
   int suspect;                     /* core that has computed what the checks doubt; -1 not known, or several */
   int *cores;                      /* that may be used; of each thread, where it computes again */
   int n_cores, *again_on;
-  bool unpinned; /* the system has refused to keep threads on cores */
+  int simulated, turn, only; /* so many cores that a fault simulates (0: real ones); the copy that they compute, or the
+                                one that computes all (-1: they share) */
+  bool unpinned;             /* the system has refused to keep threads on cores */
 } rdt_where;
 
 /* Memory is the context's; where it is short, nothing is known. */
@@ -36,6 +38,8 @@ void rdt_where_count(rdt_where *w, const rdt_shares *s);
 /* While a core is broken, one of the threads computes there and each of the others elsewhere. */
 void rdt_where_break(rdt_where *w, rdt_places *places);
 
+/* While this is set, one simulated core computes all; -1: they share. */
+void rdt_where_only(rdt_where *w, int core);
 /* For copy i of an op that is computed three times: thread t on core t + i of those that may be used. */
 void rdt_where_turn(rdt_where *w, int i, rdt_places *places);
 /* On so many different cores an element is computed then; 1: nobody knows. */

@@ -271,6 +271,8 @@ bool rdt_plan_has_site(const rdt_plan *p, rdt_site site) {
     case RDT_SITE_COUNTER:
     case RDT_SITE_VERDICT:
       return p->scheme->id != RDT_SCHEME_NONE;
+    case RDT_SITE_VOTE:
+      return p->scheme->id == RDT_SCHEME_TMR_SM;
     case RDT_SITE_RECOVERY:
       return p->scheme->id != RDT_SCHEME_NONE && (!p->fused || p->kernel->run_inject);
     case RDT_SITE_PLAN:

@@ -38,6 +38,7 @@ typedef struct rdt_injection {
   double left;     /* the largest difference after the repair; -1 not known: the outputs' bits tell */
   double left_weighted; /* the largest weighted sum of those in a check; NaN not known */
   bool rebuilt;         /* verdict CORRECTED */
+  bool alike;           /* two of three copies have the same wrong bits */
   double stated;        /* the bound that was stated; else the floor: a repair does not see what lies below */
   char text[320];
 } rdt_injection;
@@ -114,6 +115,8 @@ rdt_status rdt_plan_reload(rdt_plan *p, rdt_reason *why);
  * has none) */
 bool rdt_plan_has_site(const rdt_plan *p, rdt_site site);
 
+bool rdt_plan_takes(const rdt_plan *p, const rdt_fault *f); /* the site, and three copies where the fault is of those */
+
 /* kept.c: a copy of the caller's weights takes their place; it is made again from them. false: there is none, or they
  * have changed too. */
 rdt_status rdt_plan_keep_weights(rdt_plan *p);
@@ -162,6 +165,8 @@ void rdt_plan_watch(rdt_plan *p, const rdt_result *result);
 bool rdt_plan_armed(const rdt_plan *p, rdt_site site);
 /* Into an element of a view: by its place in memory where it is packed, else by its logical number. */
 void rdt_plan_plant(rdt_plan *p, rdt_site site, const rdt_tensor *t);
+/* The second one of two copies that are hit: struck has the first one's fault already, of the same shape. */
+void rdt_plan_plant_second(rdt_plan *p, const rdt_tensor *struck, const rdt_tensor *t);
 /* Several faults at once, or a lane that is wrong: into a raw result, which must be there, as into that of a black box.
  */
 bool rdt_plan_plants_several(const rdt_plan *p);

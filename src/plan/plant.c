@@ -12,7 +12,8 @@
 /* What is due at a site: the armed fault, or the one that gives recovery a reason and comes before. */
 static const rdt_fault *due(const rdt_plan *p, rdt_site site) {
   if (!p->fault || p->injection->done) return NULL;
-  const bool recovery = p->fault->site == RDT_SITE_RECOVERY, first = recovery && !p->injection->reason;
+  const bool later = p->fault->site == RDT_SITE_RECOVERY || p->fault->site == RDT_SITE_VOTE;
+  const bool first = later && !p->injection->reason;
   if (first) return site == RDT_SITE_ACCUM || site == RDT_SITE_NONLINEAR ? &p->reason : NULL;
   return p->fault->site == site ? p->fault : NULL;
 }
@@ -22,7 +23,7 @@ bool rdt_plan_armed(const rdt_plan *p, rdt_site site) {
 }
 
 void rdt_plan_reason(rdt_plan *p) {
-  if (!p->fault || p->fault->site != RDT_SITE_RECOVERY) return;
+  if (!p->fault || (p->fault->site != RDT_SITE_RECOVERY && p->fault->site != RDT_SITE_VOTE)) return;
   p->injection->reason = false;
   p->reason = rdt_fault_reason(p->fault, rdt_kop_is_linear(p->prob.op) ? p->prob.acc : p->prob.out.dtype);
 }
@@ -83,6 +84,60 @@ static void plant_more(rdt_plan *p, const rdt_tensor *t, int64_t at) {
            along == RDT_ALONG_ROW ? "row" : "column");
 }
 
+bool rdt_plan_takes(const rdt_plan *p, const rdt_fault *f) {
+  const bool thrice = p && p->scheme->id == RDT_SCHEME_TMR_SM;
+  const bool of_three = f->copies != RDT_COPIES_ONE || f->cores > 0 || f->core == RDT_ANY_CORE;
+  return rdt_plan_has_site(p, f->site) && (thrice || !of_three);
+}
+
+/* Bits of one element; copies lie alike. */
+static uint64_t bits_at(const rdt_tensor *t, int64_t at) {
+  const size_t size = rdt_dtype_size(t->dtype);
+  uint64_t bits = 0;
+  memcpy(&bits, (const char *)t->data + at * (int64_t)size, size);
+  return bits;
+}
+
+/* Other bits than it has, and than the other copy. */
+static void differ_from(const rdt_fault *f, const rdt_tensor *t, int64_t at, uint64_t other) {
+  const uint64_t was = bits_at(t, at);
+  double before, after;
+  rdt_fault one = rdt_fault_at(f, 1);
+  for (int i = 0; i == 0 || bits_at(t, at) == was || bits_at(t, at) == other; i++) {
+    memcpy((char *)t->data + at * (int64_t)rdt_dtype_size(t->dtype), &was, rdt_dtype_size(t->dtype));
+    one.kind = i ? RDT_FAULT_BIT : one.kind;
+    one.bits = i ? i - 1 : one.bits;
+    rdt_fault_apply(&one, t->data, t->dtype, at, &before, &after);
+  }
+}
+
+void rdt_plan_plant_second(rdt_plan *p, const rdt_tensor *struck, const rdt_tensor *t) {
+  static const char *const words[] = {[RDT_COPIES_APART] = "; another copy elsewhere",
+                                      [RDT_COPIES_DIFFER] = "; another copy there, with other bits",
+                                      [RDT_COPIES_ALIKE] = "; another copy alike"};
+  const rdt_fault *f = p->fault;
+  rdt_injection *j = p->injection;
+  const int64_t n = rdt_tensor_count(t), e = j->element;
+  if (!f || f->copies == RDT_COPIES_ONE || !j->done || e < 0) return;
+  const int64_t at = rdt_tensor_is_packed(t) ? e : rdt_tensor_offset(t, e);
+  const size_t size = rdt_dtype_size(t->dtype);
+  double before, after;
+  if (f->copies == RDT_COPIES_ALIKE) {
+    const uint64_t bits = bits_at(struck, at);
+    j->alike = bits != bits_at(t, at);
+    memcpy((char *)t->data + at * (int64_t)size, &bits, size);
+  } else if (f->copies == RDT_COPIES_DIFFER) {
+    differ_from(f, t, at, bits_at(struck, at));
+  } else if (n > 1) {
+    const rdt_fault one = rdt_fault_at(f, 1);
+    const int64_t other = rdt_fault_position(f, e, n, 1);
+    rdt_fault_apply(&one, t->data, t->dtype, rdt_tensor_is_packed(t) ? other : rdt_tensor_offset(t, other), &before,
+                    &after);
+  }
+  const size_t used = strlen(j->text);
+  snprintf(j->text + used, sizeof j->text - used, "%s", words[f->copies]);
+}
+
 /* Into every bit of a raw result, with a probability. */
 static void scatter(rdt_plan *p, const rdt_tensor *t) {
   double before = 0.0, after = 0.0;
@@ -135,7 +190,7 @@ bool rdt_plan_recovery_hit(const rdt_plan *p, const rdt_tensor *out, rdt_kernel_
 
 /* A core that is wrong only now and then: does it happen this time? */
 static bool is_wrong(const rdt_plan *p) {
-  if (!p->broken) return false;
+  if (!p->broken || !rdt_plan_takes(p, p->broken)) return false;
   if (p->broken->rate >= 1.0) return true;
   const uint64_t r = rdt_fault_random(p->broken, 1000 + (uint64_t)p->injection->turns++);
   return (double)(r >> 11) * 0x1p-53 < p->broken->rate;
@@ -145,6 +200,19 @@ bool rdt_plan_core_hit(const rdt_plan *p, rdt_kernel_hit *hit) {
   if (!is_wrong(p)) return false;
   *hit = (rdt_kernel_hit){.position = 0.5, .fault = p->broken, .everywhere = true, .core = p->broken->core};
   return true;
+}
+
+/* Does the fault strike what that core computes? */
+static bool strikes(const rdt_fault *f, int core) {
+  return f->core == RDT_ANY_CORE || f->core == core;
+}
+
+/* A core that is broken is so in the same way each time; what comes and goes strikes another place, other bits. */
+static rdt_fault of_this_time(const rdt_plan *p) {
+  enum { STREAM = 3000 };
+  rdt_fault f = *p->broken;
+  if (f.core == RDT_ANY_CORE) f.seed = rdt_fault_random(p->broken, STREAM + (uint64_t)p->injection->turns);
+  return f;
 }
 
 /* The element at (row, column), as checks name them. */
@@ -190,17 +258,18 @@ static bool strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, cons
   const int64_t all = rdt_tensor_count(raw), columns = channel >= 0 ? raw->shape[channel] : 1;
   const int64_t most[2] = {columns ? all / columns : 0, columns};
   int64_t at[2], end[2];
+  const rdt_fault now = of_this_time(p);
   rdt_kernel_hit hit = {.fault = p->broken, .everywhere = true, .core = p->broken->core};
   for (int i = 0; i < 2; i++) {
     end[i] = to[i] < most[i] ? to[i] : most[i];
     if (from[i] >= end[i]) return false;
-    at[i] = from[i] + (int64_t)(rdt_fault_random(p->broken, 1 + 2 * (uint64_t)i) % (uint64_t)(end[i] - from[i]));
+    at[i] = from[i] + (int64_t)(rdt_fault_random(&now, 1 + 2 * (uint64_t)i) % (uint64_t)(end[i] - from[i]));
   }
   if (p->broken->lane >= 0) {
     if (channel >= 0) strike_lane(p, lanes_of(p, k, raw), raw, from, end, &hit);
   } else {
     hit.element = at[0] * columns + at[1];
-    rdt_fault_apply(p->broken, raw->data, raw->dtype, offset_at(raw, channel, at[0], at[1]), &hit.before, &hit.after);
+    rdt_fault_apply(&now, raw->data, raw->dtype, offset_at(raw, channel, at[0], at[1]), &hit.before, &hit.after);
     hit.done = true;
   }
   rdt_plan_book_hit(p, &hit);
@@ -215,7 +284,7 @@ static void strike_by_thread(rdt_plan *p, const rdt_kernel *k, const rdt_tensor 
   for (int i = 0; i < n; i++) {
     const bool shared = rows >= n;
     const int64_t from[2] = {shared ? rows * i / n : 0, 0}, to[2] = {shared ? rows * (i + 1) / n : rows, INT64_MAX};
-    if (cores[i] != p->broken->core) continue;
+    if (!strikes(p->broken, cores[i])) continue;
     if (strike(p, k, raw, from, to) && p->broken->lane < 0) return;
   }
 }
@@ -223,8 +292,11 @@ static void strike_by_thread(rdt_plan *p, const rdt_kernel *k, const rdt_tensor 
 void rdt_plan_core_strike(rdt_plan *p, const rdt_kernel *k, const rdt_tensor *raw, const rdt_shares *s,
                           const int *cores, int n) {
   if (!is_wrong(p)) return;
-  for (int i = 0; i < s->n; i++)
-    if (s->list[i].core == p->broken->core && strike(p, k, raw, s->list[i].from, s->list[i].to) && p->broken->lane < 0)
+  const int first = p->broken->core == RDT_ANY_CORE && s->n > 0
+                        ? (int)(rdt_fault_random(p->broken, 4000 + (uint64_t)p->injection->turns) % (uint64_t)s->n)
+                        : 0; /* whose share it is */
+  for (int i = first; i < s->n; i++)
+    if (strikes(p->broken, s->list[i].core) && strike(p, k, raw, s->list[i].from, s->list[i].to) && p->broken->lane < 0)
       return;
   if (s->n == 0) strike_by_thread(p, k, raw, cores, n);
 }
@@ -234,7 +306,7 @@ void rdt_plan_book_hit(rdt_plan *p, const rdt_kernel_hit *hit) {
   if (!hit->done || (hit->everywhere && p->injection->done)) return;
   if (hit->everywhere && hit->fault->lane >= 0)
     snprintf(where, sizeof where, " (on core %d, the worst of lane %d)", hit->core, hit->fault->lane);
-  else if (hit->everywhere)
+  else if (hit->everywhere && hit->core != RDT_ANY_CORE)
     snprintf(where, sizeof where, " (on core %d)", hit->core);
   else if (hit->fault->site == RDT_SITE_ACCUM)
     snprintf(where, sizeof where, " (after %.0f %% of the reduction)", 100.0 * hit->position);

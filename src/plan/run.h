@@ -36,7 +36,8 @@ rdt_status rdt_run_noting(rdt_run *r, rdt_buffer into, rdt_shares *s, rdt_reason
 rdt_status rdt_run_compute(void *self, rdt_buffer into, bool other_path, rdt_reason *why);
 bool rdt_run_armed(const rdt_run *r); /* a fault waits to be planted */
 rdt_status rdt_run_plant_at_rest(rdt_run *r);
-/* Where an armed fault may strike. */
+/* Where an armed fault may strike: whichever copy; the result that counts. */
+rdt_status rdt_run_struck(rdt_run *r, rdt_buffer into, rdt_shares *s);
 rdt_status rdt_run_first(rdt_run *r);
 /* For the ladder: the same code path, other cores, the cores that there are. */
 rdt_status rdt_run_again(void *self, rdt_buffer into, bool other_path, rdt_reason *why);

@@ -68,19 +68,26 @@ rdt_status rdt_run_plant_at_rest(rdt_run *r) {
   return RDT_OK;
 }
 
+rdt_status rdt_run_struck(rdt_run *r, rdt_buffer into, rdt_shares *s) {
+  rdt_plan *p = r->p;
+  rdt_kernel_hit hit;
+  RDT_TRY(rdt_run_buffer(r, into));
+  if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
+    const rdt_operands o = rdt_run_raw(r, into);
+    RDT_TRY(rdt_where_run(&r->where, s, p->kernel, p->state, threads_of(p), &o, &hit, r->why));
+    rdt_plan_book_hit(p, &hit);
+    return RDT_OK;
+  }
+  RDT_TRY(rdt_run_noting(r, into, s, r->why));
+  rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, &r->buf[into]);
+  return RDT_OK;
+}
+
 /* The first computation, where an armed fault may strike. */
 rdt_status rdt_run_first(rdt_run *r) {
   rdt_plan *p = r->p;
-  rdt_kernel_hit hit;
   const rdt_tensor *raw = &r->buf[RDT_BUF_RESULT];
-  if (rdt_plan_kernel_hit(p, RDT_SITE_ACCUM, &hit)) {
-    const rdt_operands o = rdt_run_raw(r, RDT_BUF_RESULT);
-    RDT_TRY(rdt_where_run(&r->where, &r->where.first, p->kernel, p->state, threads_of(p), &o, &hit, r->why));
-    rdt_plan_book_hit(p, &hit);
-  } else {
-    RDT_TRY(rdt_run_noting(r, RDT_BUF_RESULT, &r->where.first, r->why));
-    rdt_plan_plant(p, rdt_kop_is_linear(p->prob.op) ? RDT_SITE_ACCUM : RDT_SITE_NONLINEAR, raw);
-  }
+  RDT_TRY(rdt_run_struck(r, RDT_BUF_RESULT, &r->where.first));
   if (r->know_clean && p->injection->done && !r->booked && p->injection->site != RDT_SITE_RECOVERY) {
     r->booked = true; /* what is computed from the start again says nothing of it */
     rdt_plan_book_effect(p, r->o, &r->clean, raw);

@@ -6,6 +6,7 @@
 /* What stands between the kernel's raw result and the next node is guarded whatever the scheme; so is what checks. */
 #define AROUND "input epilogue output comparison counter verdict plan recovery "
 #define TWICE AROUND "weight packed accum nonlinear"
+#define THRICE TWICE " vote"
 #define SUMS AROUND "weight packed accum checksum sum bound"
 static const rdt_scheme_info table[] = {
 #define X(id, name, ops, detects, locates, granularity, coverage, weights, packed, sets, forms, claims, impl, text) \
