@@ -22,7 +22,8 @@ typedef enum rdt_exit {
 extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_report, rdt_cmd_plan, rdt_cmd_inject,
     rdt_cmd_conformance, rdt_cmd_bench, rdt_cmd_bench_gemm, rdt_cmd_bench_conv, rdt_cmd_bench_workloads,
     rdt_cmd_bench_tolerance, rdt_cmd_bench_published, rdt_cmd_bench_model, rdt_cmd_bench_outofcore, rdt_cmd_bench_tmr,
-    rdt_cmd_matmul, rdt_cmd_screen, rdt_cmd_verify, rdt_cmd_info, rdt_cmd_list, rdt_cmd_figures;
+    rdt_cmd_bench_checkpoints, rdt_cmd_matmul, rdt_cmd_screen, rdt_cmd_verify, rdt_cmd_info, rdt_cmd_list,
+    rdt_cmd_figures;
 
 /* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: there is none now,
  * who works asks whether one was caught. */

@@ -51,6 +51,7 @@ CALLS = [
     ("screen", 0, ["screen", "--device", "all", "--time", 0.1]),
     ("screen", 1, ["screen", "--time", 0.1, "-r", 2, "--fault", f"bit@accum,core={min(os.sched_getaffinity(0))}"]),
     ("bench-tmr", 0, ["bench", "tmr", "--mnk", "8:8:8", "--trials", 3, "--device", "cpu"]),
+    ("bench-checkpoints", 0, ["bench", "checkpoints", "--mnk", "8:8:32", "--trials", 1, "--threads", 1]),
     ("bench-outofcore", 0, ["bench", "outofcore", "--m", 90, "--n", 80, "--k", 70, "--mem-limit", "600k", "--errors", 1, "--threads", 1]),
     ("info", 0, ["info"]),
 ] + [("list", 0, ["list", table]) for table in ("schemes", "kernels", "dtypes", "ops", "sites", "workloads", "dlrm-top:8")]

@@ -255,6 +255,18 @@ static void test_bench_tmr(void **state) {
   util_cli_expect(util_cli("bench tmr --mnk 8192:8192:8192 --device cpu -o nowhere/t.md"), 2, "nowhere/t.md");
 }
 
+/* Votes on the way along k: every number of them, its table and its pictures. */
+static void test_bench_checkpoints(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("bench checkpoints --mnk 16:16:64 --trials 2 --threads 1"), 0, "| 3 | 16 | 4 | 2 |");
+  util_cli_expect(util_cli("bench checkpoints --mnk 16:16:3 --trials 1 --threads 1 --json -o cp.json"), 0, NULL);
+  util_cli_expect(util_cli("figures cp.json --out cp"), 0, NULL);
+  util_cli_slurp("cp/checkpoints-2.svg");
+  assert_non_null(strstr(util_cli_text, "4 faults a run"));
+  util_cli_slurp("cp/checkpoints-3.svg");
+  util_cli_expect(util_cli("bench checkpoints --mnk 1:1:1,2:2:2"), 2, "one product at a time");
+}
+
 /* Every word that REDOUBT_ISA may be, on this CPU */
 static void test_isa(void **state) {
   static const char *const isas[] = {"generic", "avx2", "avx512"};
@@ -770,21 +782,37 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),           cmocka_unit_test(test_options),
-      cmocka_unit_test(test_lists),          cmocka_unit_test(test_plans),
-      cmocka_unit_test(test_plan_words),     cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults),         cmocka_unit_test(test_campaigns),
-      cmocka_unit_test(test_contradictions), cmocka_unit_test(test_replays),
-      cmocka_unit_test(test_clean_replay),   cmocka_unit_test(test_own_events),
-      cmocka_unit_test(test_no_gpu),         cmocka_unit_test(test_other_contents),
-      cmocka_unit_test(test_killed),         cmocka_unit_test(test_no_verdict),
-      cmocka_unit_test(test_a_miss_fails),   cmocka_unit_test(test_bad_models),
-      cmocka_unit_test(test_bad_inputs),     cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_no_data),        cmocka_unit_test(test_brief_plans),
-      cmocka_unit_test(test_unwritable),     cmocka_unit_test(test_empty_names),
-      cmocka_unit_test(test_links),          cmocka_unit_test(test_pipe),
-      cmocka_unit_test(test_signals),        cmocka_unit_test(test_require),
-      cmocka_unit_test(test_bench_tmr),      cmocka_unit_test(test_isa),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_options),
+      cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_plan_words),
+      cmocka_unit_test(test_run),
+      cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_campaigns),
+      cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_replays),
+      cmocka_unit_test(test_clean_replay),
+      cmocka_unit_test(test_own_events),
+      cmocka_unit_test(test_no_gpu),
+      cmocka_unit_test(test_other_contents),
+      cmocka_unit_test(test_killed),
+      cmocka_unit_test(test_no_verdict),
+      cmocka_unit_test(test_a_miss_fails),
+      cmocka_unit_test(test_bad_models),
+      cmocka_unit_test(test_bad_inputs),
+      cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_no_data),
+      cmocka_unit_test(test_brief_plans),
+      cmocka_unit_test(test_unwritable),
+      cmocka_unit_test(test_empty_names),
+      cmocka_unit_test(test_links),
+      cmocka_unit_test(test_pipe),
+      cmocka_unit_test(test_signals),
+      cmocka_unit_test(test_require),
+      cmocka_unit_test(test_bench_tmr),
+      cmocka_unit_test(test_bench_checkpoints),
+      cmocka_unit_test(test_isa),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/memory.h"
+#include "plan/chunks.h"
 #include "plan/cores.h"
 #include "plan/known.h"
 #include "util_bench.h"
@@ -418,6 +419,85 @@ static void faults_of_copies_are_of_what_has_copies(void **state) {
   util_bench_close(&w);
 }
 
+/* ---- votes on the way along k ---- */
+
+static rdt_chunks *open_chunks(util_bench *w, int checkpoints) {
+  rdt_chunks *c;
+  rdt_reason why = {""};
+  rdt_tensor in[2] = {w->a, w->b};
+  const rdt_problem p = {
+      .op = RDT_KOP_GEMM, .n_in = 2, .in = in, .acc = RDT_F32, .out = w->c, .epilogue = RDT_EPILOGUE_NONE};
+  if (rdt_chunks_create(w->ctx, &p, "tmr-sm", checkpoints, &c, &why) != RDT_OK) fail_msg("%s", why.text);
+  assert_int_equal(rdt_chunks_count(c), checkpoints + 1);
+  return c;
+}
+
+/* In shares the sum is another one, within rounding; each time the same to the last bit, with faults in any share. */
+static void shares_of_k_are_voted_on_by_themselves(void **state) {
+  static const char *const kinds[] = {"bit:30@accum,copies=apart,cores=3", "bit:30@accum,copies=differ,cores=3",
+                                      "bit@accum,core=any,rate=0.3,cores=3", "bit:30@accum,core=1,cores=2"};
+  (void)state;
+  util_bench w;
+  rdt_reason why = {""};
+  rdt_result r;
+  open_thrice(&w, "none");
+  const int64_t n = rdt_tensor_count(&w.c);
+  float *whole = rdt_alloc((size_t)n, sizeof *whole);
+  memcpy(whole, w.c.data, (size_t)n * sizeof *whole);
+  for (int checkpoints = 0; checkpoints <= 16; checkpoints += checkpoints < 4 ? 1 : 4) {
+    rdt_chunks *c = open_chunks(&w, checkpoints);
+    assert_int_equal(rdt_chunks_run(c, &w.a, &w.c, &r, &why), RDT_OK);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    for (int64_t e = 0; e < n; e++) {
+      const float d = ((float *)w.c.data)[e] - whole[e];
+      assert_true(d < 1e-3f && d > -1e-3f);
+    }
+    memcpy(w.clean, w.c.data, (size_t)n * sizeof(float));
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+      assert_int_equal(rdt_chunks_inject(c, kinds[k], k, &why), RDT_OK);
+      const rdt_status status = rdt_chunks_run(c, &w.a, &w.c, &r, &why);
+      if (status == RDT_OK) assert_true(is_clean(&w));
+      assert_int_equal(status, r.verdict == RDT_DETECTED ? RDT_ERR_FAULT : RDT_OK);
+      if (k != 2) assert_int_equal(r.faults, checkpoints + 1); /* each share met its own */
+      if (k != 2) assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    }
+    assert_int_equal(rdt_chunks_inject(c, NULL, 0, &why), RDT_OK);
+    assert_int_equal(rdt_chunks_run(c, &w.a, &w.c, &r, &why), RDT_OK);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+    rdt_chunks_destroy(c);
+  }
+  rdt_free(whole);
+  util_bench_close(&w);
+}
+
+/* What cannot be decided in a share, again and again, ends the product there: nothing behind it is computed. */
+static void a_share_that_nobody_decides_is_detected(void **state) {
+  (void)state;
+  util_bench w;
+  rdt_reason why = {""};
+  rdt_result r;
+  rdt_chunks *none;
+  open_thrice(&w, "none");
+  rdt_chunks *c = open_chunks(&w, 3);
+  int detected = 0;
+  for (uint64_t seed = 0; seed < 12; seed++) {
+    assert_int_equal(rdt_chunks_inject(c, "bit:30@accum,core=any,rate=0.9,cores=2", seed, &why), RDT_OK);
+    const rdt_status status = rdt_chunks_run(c, &w.a, &w.c, &r, &why);
+    assert_int_equal(status, RDT_ERR_FAULT);
+    assert_non_null(strstr(why.text, "share "));
+    detected += r.verdict == RDT_DETECTED;
+  }
+  assert_int_equal(detected, 12);
+  rdt_chunks_destroy(c);
+  rdt_tensor in[2] = {w.a, w.b};
+  const rdt_problem p = {
+      .op = RDT_KOP_GEMM, .n_in = 2, .in = in, .acc = RDT_F32, .out = w.c, .epilogue = RDT_EPILOGUE_NONE};
+  assert_int_equal(rdt_chunks_create(w.ctx, &p, "tmr-sm", UTIL_BENCH_K, &none, &why), RDT_ERR_ARG);
+  assert_non_null(strstr(why.text, "has room for"));
+  assert_null(none);
+  util_bench_close(&w);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_majority_of_three_cores_wins),
                                      cmocka_unit_test(two_that_are_wrong_alike_outvote_the_third),
@@ -432,6 +512,8 @@ int main(void) {
                                      cmocka_unit_test(a_bad_core_never_makes_a_result_wrong),
                                      cmocka_unit_test(transients_are_repaired_to_the_bit),
                                      cmocka_unit_test(every_model_comes_out_as_it_must),
-                                     cmocka_unit_test(faults_of_copies_are_of_what_has_copies)};
+                                     cmocka_unit_test(faults_of_copies_are_of_what_has_copies),
+                                     cmocka_unit_test(shares_of_k_are_voted_on_by_themselves),
+                                     cmocka_unit_test(a_share_that_nobody_decides_is_detected)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+/* redoubt bench checkpoints: the trade of docs/tmr.md. */
+#include "bench_checkpoints.h"
+#include "cli.h"
+#include "head.h"
+#include "progress.h"
+
+static int run(const rdt_command *c, const rdt_settings *s) {
+  rdt_head head = {""};
+  rdt_reason why = {""};
+  rdt_bench_shapes shapes = {.count = 0};
+  for (int i = 0; i < s->mnk.count; i++)
+    if (rdt_bench_take_mnk(s->mnk.at[i], &shapes, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
+  if (shapes.count > 1) return rdt_cli_fail(c, RDT_ERR_ARG, "--mnk: one product at a time");
+  if (s->mnk.count) rdt_head_add(&head, "--mnk %s", s->mnk.at[0]);
+  rdt_head_numbers(&head, s);
+  if (s->threads) rdt_head_add(&head, "--threads %d", (int)s->threads);
+  const rdt_bench_checkpoints_job job = {.shape = shapes.count ? &shapes.at[0] : NULL,
+                                         .threads = (int)s->threads,
+                                         .trials = s->trials ? (int)s->trials : 21,
+                                         .format = (rdt_bench_format)s->format,
+                                         .output = s->out,
+                                         .head = head.text,
+                                         .progress = rdt_bench_show};
+  rdt_signals_watch(NULL);
+  rdt_progress_begin(s, "timing");
+  bool wrong = false;
+  const rdt_status status = rdt_bench_checkpoints(&job, &wrong, &why);
+  const int code = status != RDT_OK ? rdt_cli_fail(c, status, why.text) : wrong ? RDT_EXIT_FAULT : RDT_EXIT_OK;
+  rdt_signals_default();
+  return code;
+}
+
+static const rdt_option_id options[] = {RDT_OPT_TMR_MNK,      RDT_OPT_TRIALS, RDT_OPT_THREADS,     RDT_OPT_OUTPUT,
+                                        RDT_OPT_TABLE_FORMAT, RDT_OPT_JSON,   RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+static const rdt_words examples[] = {
+    {"redoubt bench checkpoints --trials 40 --json -o checkpoints.json", "a record"},
+    {"redoubt figures checkpoints.json", "its pictures: checkpoints-2.svg and checkpoints-3.svg"},
+    {NULL, NULL}};
+const rdt_command rdt_cmd_bench_checkpoints = {
+    .name = "bench checkpoints",
+    .run = run,
+    .options = options,
+    .summary = "three copies with 0 to 16 votes on the way along k: cost against survival, by faults a run",
+    .text =
+        "A product in f32 (by default 256 x 256 x 8192) by `tmr-sm`, on two and three cores as faults simulate them, "
+        "with 0, 1, 2, 4, 8 and 16 votes on the way along k before the one at the end. Each share of each copy is hit "
+        "with the same probability, those that the recovery computes too, so that a run meets 0, 1, 2, 4 faults on "
+        "average if nothing is repaired. A run has survived where the result has the bits of a run without a fault "
+        "and was not computed again from the start; `from the start`: the bits are right, all of it was computed "
+        "again. Times are medians over the unprotected product timed before each run.",
+    .bad = "a result was wrong, and nobody said so",
+    .stopped = "stopped by signal N: no table is printed",
+    .examples = examples};
