@@ -23,7 +23,8 @@ enum {
   RDT_VOTED_COLUMNS = 128,
   RDT_VOTED_WARPS = 4 * RDT_VOTED_GROUPS,
   RDT_VOTED_HELD = RDT_VOTED_COLUMNS / 2, /* accumulators of a thread */
-  RDT_VOTED_MOST = 64                     /* votes of a tile, at most */
+  RDT_VOTED_AHEAD =
+      1024 /* SPLIT: of so many tiles, and more, sums are not asked for ahead: they come to the caches' cost */
 };
 
 typedef struct rdt_voted_args {

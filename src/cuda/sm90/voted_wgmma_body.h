@@ -93,7 +93,8 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
     for (int round = from; round < to; round++) {
       const uint32_t stage = shared + (uint32_t)slot * Shape::stage_bytes, barrier = full + 8 * (uint32_t)slot;
       const int k = round * Shape::BK;
-      if (split && from > 0 && round - from < RDT_VOTED_GROUPS && tile + teams < g.tiles) /* of the next tile */
+      if (split && from > 0 && round - from < RDT_VOTED_GROUPS && tile + teams < g.tiles &&
+          g.tiles < RDT_VOTED_AHEAD) /* of the next tile */
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
                          rdt_voted_values<Shape>(v, rdt_voted_turned<Shape>(v, tile + teams), round - from)),
                      "n"(Shape::held * 128 * 4)
@@ -398,44 +399,61 @@ RDT_DEVICE void rdt_voted_store_rest(const rdt_wgmma_args &g, const float (&c)[R
   }
 }
 
+/* A warp's rows of a pass, as they are stored. wide: f32, 32 columns; else 64. */
+template <class T, bool wide>
+RDT_DEVICE void rdt_voted_lay(const float *c, uint32_t at) {
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+#pragma unroll
+  for (int j = 0; j < (wide ? 4 : 8); j += wide ? 1 : 2) {
+    const float *x = &c[4 * j];
+    if constexpr (wide) {
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
+        rdt_store8_shared(at + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[2 * h], x[2 * h + 1]);
+      }
+    } else {
+      const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
+      rdt_stmatrix4(at + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]), T::narrow(x[2], x[3]),
+                    T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
+    }
+  }
+  rdt_tma_fence();
+}
+
+/* What was laid out before may be laid over. */
+RDT_DEVICE void rdt_voted_room(int bar) {
+  if (threadIdx.x % 128 == 0) rdt_tma_wait_read<0>();
+  rdt_bar_sync(bar, 128);
+}
+
+RDT_DEVICE void rdt_voted_send(const rdt_wgmma_args &g, uint32_t at, int bar, int row0, int column) {
+  rdt_bar_sync(bar, 128);
+  if (threadIdx.x % 128 || column >= g.stored || row0 >= g.p.m) return;
+  rdt_tma_store(&g.c, column, row0, at);
+  rdt_tma_commit();
+}
+
 /* 128 bytes of each row at once; of these columns every third part, from `part` on: the other copies store theirs.
  * part < 0: all. */
 template <class T, class Shape, bool wide>
 RDT_DEVICE void rdt_voted_store(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], uint32_t at, int bar,
                                 int row0, int column0, int part) {
   constexpr int columns = wide ? 32 : 64; /* of a pass */
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-  const bool first = threadIdx.x % 128 == 0;
 #pragma unroll
   for (int pass = 0; pass < Shape::BN / columns; pass++) {
     if (part >= 0 && pass % RDT_VOTERS != part) continue;
-    if (first) rdt_tma_wait_read<0>();
-    rdt_bar_sync(bar, 128);
-    if constexpr (wide) {
-#pragma unroll
-      for (int j = 0; j < columns / 8; j++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int row = 16 * warp + 8 * h + lane / 4, chunk = 2 * j + lane % 4 / 2;
-          const float *x = &c[4 * (pass * columns / 8 + j) + 2 * h];
-          rdt_store8_shared(at + 128 * row + 16 * (chunk ^ row % 8) + 8 * (lane % 2), x[0], x[1]);
-        }
-    } else {
-#pragma unroll
-      for (int j = 0; j < columns / 8; j += 2) {
-        const int row = 16 * warp + lane % 16, chunk = j + lane / 16;
-        const float *x = &c[4 * (pass * columns / 8 + j)];
-        rdt_stmatrix4(at + 128 * row + 16 * (chunk ^ row % 8), T::narrow(x[0], x[1]), T::narrow(x[2], x[3]),
-                      T::narrow(x[4], x[5]), T::narrow(x[6], x[7]));
-      }
-    }
-    rdt_tma_fence();
-    rdt_bar_sync(bar, 128);
-    if (first && column0 + pass * columns < g.stored && row0 < g.p.m) {
-      rdt_tma_store(&g.c, column0 + pass * columns, row0, at);
-      rdt_tma_commit();
-    }
+    rdt_voted_room(bar);
+    rdt_voted_lay<T, wide>(&c[pass * columns / 2], at);
+    rdt_voted_send(g, at, bar, row0, column0 + pass * columns);
   }
+}
+
+/* A copy's part of halves: there are two, the third copy has none. */
+template <class T>
+RDT_DEVICE void rdt_voted_lay_part(const float (&c)[RDT_VOTED_HELD], uint32_t at, int part) {
+  if (part == 0) rdt_voted_lay<T, false>(&c[0], at);
+  if (part == 1) rdt_voted_lay<T, false>(&c[32], at);
 }
 
 template <class T, class Shape, int b_mn>
@@ -526,18 +544,20 @@ RDT_DEVICE void rdt_voted_finish(const rdt_wgmma_args &g, float (&c)[RDT_VOTED_H
   }
 }
 
-/* Of the parts of a tile every third, or, part < 0, all. */
+/* Of the parts of a tile every third, or, part < 0, all. laid: what is in halves lies there already. */
 template <class T, class Shape>
 RDT_DEVICE void rdt_voted_put_out(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], uint32_t shared, int group,
-                                  int row0, int column0, int part) {
+                                  int row0, int column0, int part, bool laid) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   const uint32_t out = shared + Shape::out + (uint32_t)group * Shape::piece;
   if (__builtin_expect(g.stored < g.p.n && column0 + Shape::BN > g.stored && part <= 0, 0))
     rdt_voted_store_rest<T>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
   if (g.p.c_type == RDT_MMA_F32)
     rdt_voted_store<T, Shape, true>(g, c, out, 1 + group, row0, column0, part);
-  else
+  else if (!laid)
     rdt_voted_store<T, Shape, false>(g, c, out, 1 + group, row0, column0, part);
+  else if (part < 2)
+    rdt_voted_send(g, out, 1 + group, row0, column0 + 64 * part);
 }
 
 template <class T, class Shape, int b_mn, class Hit>
@@ -558,6 +578,8 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
     const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
     const int row0 = at.m * Shape::BM + (Shape::within ? 0 : 64 * group), column0 = at.n * Shape::BN;
     const int copy = rdt_voted_copy_of<Shape>(group);
+    const bool halves = p.c_type != RDT_MMA_F32;
+    const uint32_t out = shared + Shape::out + (uint32_t)group * Shape::piece;
     if (!Shape::within && row0 >= p.m) {
       rdt_voted_pass(ring, rounds);
       continue;
@@ -575,17 +597,23 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
        * for. */
 #pragma unroll 1
       for (int look = 0; look <= ends; look++) {
-        if ((vote > 0 || look) && !rdt_voted_alike<Shape>(v, me))
+        if ((vote > 0 || look) && !rdt_voted_alike<Shape>(v, me)) {
           rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
+          if (look && halves) rdt_voted_lay_part<T>(c, out, copy);
+        }
         if (look) break;
         if (ends) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
         if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
         uint64_t d = rdt_voted_digest(c);
         if constexpr (Hit::on) hit.digest(copy, vote, row0 + 16 * warp, column0, d);
         rdt_voted_tell<Shape>(v, me, d);
+        if (ends && halves && copy < 2) { /* while the others tell theirs */
+          rdt_voted_room(1 + group);
+          rdt_voted_lay_part<T>(c, out, copy);
+        }
       }
     }
-    rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, copy);
+    rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, copy, true);
   }
   ring.begun();
   if (threadIdx.x % 128 == 0) rdt_tma_wait();
@@ -631,7 +659,7 @@ RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int gr
     } else {
       rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
       if constexpr (Hit::on) hit.accumulators(v.copy, v.vote, row0 + 16 * warp, column0, c);
-      rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, -1);
+      rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, -1, false);
     }
   }
   ring.begun();
