@@ -354,7 +354,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
 
 /* Of a tile that blocks share, by the last of them: the sums of all, in order. Is it the last? */
 template <class Tile>
-RDT_DEVICE bool rdt_wide_gather(const rdt_fused_args &p, float (&c)[Tile::wide / 2]) {
+RDT_DEVICE bool rdt_wide_gather(const rdt_fused_args &p, float (&c)[Tile::wide / 2], unsigned &before) {
   constexpr int count = Tile::wide / 8, each = Tile::BM * Tile::wide * Tile::parts; /* fours of a thread */
   const unsigned tile = blockIdx.y * gridDim.x + blockIdx.x;
   const int64_t tiles = (int64_t)gridDim.x * gridDim.y * each;
@@ -363,7 +363,10 @@ RDT_DEVICE bool rdt_wide_gather(const rdt_fused_args &p, float (&c)[Tile::wide /
   for (int i = 0; i < count; i++)
     rdt_store_four(base + blockIdx.z * tiles + 4 * i * Tile::threads, c[4 * i], c[4 * i + 1], c[4 * i + 2],
                    c[4 * i + 3]);
-  if (!rdt_last(p.tickets + tile, (unsigned)p.splits)) return false;
+  rdt_bar_sync(1, Tile::threads);
+  if (threadIdx.x == 0) before = rdt_count_in(p.tickets + tile, (unsigned)p.splits - 1);
+  rdt_bar_sync(1, Tile::threads);
+  if (before + 1 != (unsigned)p.splits) return false;
 #pragma unroll
   for (int i = 0; i < 4 * count; i++) c[i] = 0.0f;
 #pragma unroll 1
@@ -486,13 +489,15 @@ RDT_DEVICE void rdt_wide_end(const rdt_fused_wide_args &g, float (&c)[Tile::wide
     rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual, read, hit);
 }
 
-/* By the threads beside those that multiply, once their sums stand. */
+/* By the threads beside those that multiply, once their sums stand; before: blocks that shared the tile and came first.
+ */
 template <class T, class Tile, int ends, class Hit>
-RDT_DEVICE void rdt_wide_store(const rdt_fused_args &p, uint32_t sums, uint32_t residual, uint32_t added, Hit hit) {
+RDT_DEVICE void rdt_wide_store(const rdt_fused_args &p, uint32_t sums, uint32_t residual, uint32_t added,
+                               uint32_t stand, const unsigned &before, Hit hit) {
   const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
   const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
-  if (p.splits > 1 && !rdt_last(p.tickets + index, (unsigned)p.splits)) return;
-  __syncthreads();
+  rdt_mbarrier_wait(stand, 0);
+  if (p.splits > 1 && before + 1 != (unsigned)p.splits) return;
   if (p.residual) {
     rdt_mbarrier_wait(added, 0);
     uint64_t x[1] = {rdt_wide_put<T, Tile, ends, true>(p, sums, biases, residual, hit)};
@@ -512,7 +517,9 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   constexpr bool apart = Tile::beside > 0;
   const uint32_t full = (rdt_shared(memory) + 1023u) & ~1023u, empty = full + RDT_FUSED_WIDE_HEAD / 2,
                  tables = full + RDT_FUSED_WIDE_HEAD, shared = tables + RDT_FUSED_WIDE_TABLE * (uint32_t)g.share,
-                 residual = shared + (uint32_t)g.residual_at, added = full + 8 * (RDT_FUSED_WIDE_STAGES - 1);
+                 residual = shared + (uint32_t)g.residual_at, added = full + 8 * (RDT_FUSED_WIDE_STAGES - 1),
+                 stand = empty + 8 * (RDT_FUSED_WIDE_STAGES - 1); /* the sums, for those that store */
+  __shared__ unsigned before_us;
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), lane = (int)threadIdx.x % 32;
   const int k0 = (int)blockIdx.z * p.k_split, k1 = min(p.k, k0 + p.k_split);
   const int rounds = (k1 - k0 + Tile::BK - 1) / Tile::BK;
@@ -522,6 +529,7 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
       rdt_mbarrier_init(empty + 8 * i, Tile::groups);
     }
     rdt_mbarrier_init(added, 1);
+    rdt_mbarrier_init(stand, Tile::threads);
     rdt_mbarrier_init_done();
     rdt_tma_prefetch(&g.a), rdt_tma_prefetch(&g.w);
     if (p.residual) rdt_tma_prefetch(&g.r);
@@ -542,7 +550,7 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     if (threadIdx.x == Tile::threads) loader.rest(g, empty, rounds);
     if constexpr (Tile::storers > 0) {
       __syncwarp();
-      rdt_wide_store<T, Tile, ends>(p, shared, residual, added, hit);
+      rdt_wide_store<T, Tile, ends>(p, shared, residual, added, stand, before_us, hit);
     }
     return;
   }
@@ -600,7 +608,8 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   rdt_wgmma_keep(c);
   loaded.keep();
   rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
-  if (p.splits > 1 && !rdt_wide_gather<Tile>(p, c)) {
+  if (p.splits > 1 && !rdt_wide_gather<Tile>(p, c, before_us)) {
+    if constexpr (Tile::storers > 0) rdt_mbarrier_arrive_here(stand);
     if (Tile::check && g.loaded) {
       uint64_t x[1] = {loaded.bits(g, top)};
       uint64_t *const to[1] = {g.loaded + (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x};
@@ -619,7 +628,12 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
       rdt_store8_shared(
           shared + 4u * (uint32_t)((r + 8 * h) * Tile::pitch + part * Tile::part + 8 * j + 2 * (lane % 4)),
           c[4 * j + 2 * h], c[4 * j + 2 * h + 1]);
-  __syncthreads();
+  if constexpr (Tile::storers > 0) {
+    rdt_mbarrier_arrive_here(stand);
+    rdt_bar_sync(1, Tile::threads); /* biases are others' */
+  } else {
+    __syncthreads();
+  }
   if (p.residual) {
     rdt_mbarrier_wait(added, 0);
     rdt_wide_end<T, Tile, ends, true>(g, c, loaded, shared, residual, hit);
