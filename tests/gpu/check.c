@@ -11,7 +11,7 @@
 #include "cuda/sm80/gemm_mma.h"
 #include "gpu.h"
 
-static rdt_cuda_device device;
+static rdt_cuda_device device, few; /* few: with so few multiprocessors that each has many tiles, and rows */
 static bool quick;
 static const char *only; /* of names; NULL: all */
 static int64_t products, elements, wrong;
@@ -32,12 +32,17 @@ static void complain(const char *kernel, const gpu_case *c, const char *what) {
          (long long)c->in[0].shape[1], what);
 }
 
-static rdt_cuda_gemm *ready(const rdt_cuda_kernel *k, gpu_case *c, int sets, double lambda, int splits, bool fixed) {
+static rdt_cuda_gemm *ready_on(const rdt_cuda_device *on, const rdt_cuda_kernel *k, gpu_case *c, int sets,
+                               double lambda, int splits, bool fixed) {
   rdt_cuda_gemm *g;
   rdt_reason why;
   c->p.in[1].data = fixed ? c->in[1].data : NULL;
-  gpu_must(rdt_cuda_gemm_create_sets(k, &device, &c->p, sets, lambda, splits, NULL, &g, &why), k->name, &why);
+  gpu_must(rdt_cuda_gemm_create_sets(k, on, &c->p, sets, lambda, splits, NULL, &g, &why), k->name, &why);
   return g;
+}
+
+static rdt_cuda_gemm *ready(const rdt_cuda_kernel *k, gpu_case *c, int sets, double lambda, int splits, bool fixed) {
+  return ready_on(&device, k, c, sets, lambda, splits, fixed);
 }
 
 static rdt_cuda_verdict run(rdt_cuda_gemm *g, gpu_case *c, const char *name) {
@@ -86,10 +91,10 @@ static void check_values(const rdt_cuda_kernel *k, const gpu_case *c, int splits
     }
 }
 
-static void check_product(const rdt_cuda_kernel *k, gpu_case *c, int sets, int splits, bool fixed, void *first,
-                          bool *has_first) {
+static void check_product(const rdt_cuda_device *on, const rdt_cuda_kernel *k, gpu_case *c, int sets, int splits,
+                          bool fixed, void *first, bool *has_first) {
   const size_t bytes = c->bytes[2];
-  rdt_cuda_gemm *g = ready(k, c, sets, 6.0, splits, fixed);
+  rdt_cuda_gemm *g = ready_on(on, k, c, sets, 6.0, splits, fixed);
   for (int turn = 0; turn < 2; turn++) {
     gpu_case_poison(c);
     const rdt_cuda_verdict v = run(g, c, k->name);
@@ -126,9 +131,11 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
       continue;
     if (table[i].tile != tile) has_first = false;
     tile = table[i].tile;
-    check_product(&table[i], &c, 1, splits, fixed, first, &has_first);
+    check_product(&device, &table[i], &c, 1, splits, fixed, first, &has_first);
     const int most = rdt_cuda_kernel_sets(&table[i]);
-    if (most > 1) check_product(&table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
+    if (most > 1)
+      check_product(&device, &table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
+    if (table[i].family == RDT_CUDA_WGMMA) check_product(&few, &table[i], &c, 1, splits, fixed, first, &has_first);
   }
   free(first);
   gpu_case_free(&c);
@@ -328,6 +335,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
+  few = device, few.sms = 4;
   printf("%s, compute capability %d.%d, %d SMs, driver %d\n", device.name, device.major, device.minor, device.sms,
          device.driver);
   for (int i = 0; i < 2; i++) {

@@ -32,13 +32,14 @@ struct rdt_wide_tile { /* MT: 64 rows of a group; stages: at most */
 template <class Shape, int check>
 struct rdt_wide_ring : Shape {
   static constexpr int sums_bytes = check == RDT_MMA_NONE ? 0 : RDT_WGMMA_SUMS * Shape::BK * 2,
-                       stage_bytes = Shape::a_bytes + Shape::b_bytes + sums_bytes, least = 512,
+                       stage_bytes = Shape::a_bytes + Shape::b_bytes + sums_bytes,
+                       least = 512 + (check == RDT_MMA_SUMS ? rdt_wide_asked : 0),
                        fit = (RDT_WGMMA_SHARED - 2 * Shape::piece - least) / stage_bytes;
   static constexpr int stages = fit < Shape::most ? fit : Shape::most, out = stages * stage_bytes,
                        room = (RDT_WGMMA_SHARED - out - least) / Shape::piece, outs = room < 4 ? room : 4,
                        barriers = out + outs * Shape::piece, /* of stages, then of what is to be stored */
-      written = barriers + 16 * stages, turn = written + 16 * outs + 8;
-  static_assert(turn + 16 <= RDT_WGMMA_SHARED && outs > 1, "more than a block has");
+      written = barriers + 16 * stages, turn = written + 16 * outs + 8, asked = turn + 24; /* by rdt_wide_compare */
+  static_assert(asked - barriers <= 512 && asked % 16 == 0 && outs > 1, "more than a block has");
 };
 
 template <bool value_>
@@ -46,12 +47,11 @@ struct rdt_flag {
   static constexpr bool value = value_;
 };
 
-/* Which set of sums this run writes, and whether there is another to be compared: asked for long after the last warp
- * has read it. */
+/* Which set of sums this run writes: asked for long after the last warp has read it. */
 template <class Shape>
-RDT_DEVICE uint2 rdt_wide_turn_now(uint32_t shared) {
+RDT_DEVICE unsigned rdt_wide_turn_now(uint32_t shared) {
   rdt_mbarrier_wait(shared + Shape::turn, 0);
-  return make_uint2(rdt_load4_shared(shared + Shape::turn + 8), rdt_load4_shared(shared + Shape::turn + 12));
+  return rdt_load4_shared(shared + Shape::turn + 8);
 }
 
 struct rdt_tile_place {
@@ -65,8 +65,8 @@ RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int ran
             within = tile - strip * rows * g.p.column_blocks, height = min(rows, pairs - strip * rows);
   return {2 * (strip * rows + within % height) + rank, within / height};
 }
-/* Of each two rows of tiles one column of tiles compares what the run before has left. */
-RDT_DEVICE bool rdt_wide_compares(const rdt_wgmma_args &g, rdt_tile_place at) {
+/* Of each two rows of tiles one column of tiles has all that is expected of them. */
+RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
   return at.m / 2 % g.p.column_blocks == at.n;
 }
 
@@ -81,7 +81,7 @@ template <int check, int b_mn>
 RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place at, int rounds) {
   if (check == RDT_MMA_NONE) return {0, 0};
   if (check == RDT_WGMMA_TILE) return {0, rounds};
-  if (!b_mn) return {0, rdt_wide_compares(g, at) ? rounds : 0};
+  if (!b_mn) return {0, rdt_wide_expects(g, at) ? rounds : 0};
   return {rounds * at.n / g.p.column_blocks, rounds * (at.n + 1) / g.p.column_blocks};
 }
 
@@ -130,10 +130,10 @@ RDT_DEVICE void rdt_wide_last(const rdt_wgmma_args &g, uint32_t shared, volatile
   rdt_no_hit none;
   const rdt_wide_turn turn = rdt_wide_turn_of(g);
   if (threadIdx.x % 32 == 0) {
-    turn_now[0] = turn.now, turn_now[1] = turn.pending;
+    *turn_now = turn.now;
     rdt_mbarrier_arrive_here(shared + Shape::turn);
   }
-  if (turn.pending && g.p.scalar) rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, none);
+  if (turn.pending) rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, shared + Shape::asked, none);
   __syncwarp();
   if (threadIdx.x % 32 == 0) rdt_wide_left(g, turn);
 }
@@ -477,22 +477,13 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       if constexpr (check == RDT_WGMMA_TILE) {
         rdt_wide_row_done<T, Ring>(g, at.n, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
       } else {
-        const uint2 turn_now = rdt_wide_turn_now<Ring>(shared);
-        float2 *const to = (float2 *)(rdt_wide_sums(p, turn_now.x) + row);
+        float2 *const to = (float2 *)(rdt_wide_sums(p, rdt_wide_turn_now<Ring>(shared)) + row);
         if (mine) rdt_add2(to, s);
         if (checked.first < checked.end) {
           const float2 e = rdt_wide_sum_expected<T, Ring>(c);
           if (mine) rdt_add2(to + 1, e);
         }
       }
-    };
-    /* The run before has left as much: a row a thread. */
-    const auto compare = [&] {
-      if (!rdt_wide_compares(g, at) || p.scalar) return;
-      const uint2 turn_now = rdt_wide_turn_now<Ring>(shared);
-      const int row = row0 + (int)threadIdx.x % 128;
-      if (turn_now.y && (int)threadIdx.x % 128 < Ring::BM && row < p.m)
-        rdt_wide_compare_row(p, turn_now.x + 1, row, __ldg((const float *)p.rho2), hit);
     };
     if constexpr (extra) {
       if constexpr (check != RDT_MMA_NONE)
@@ -517,8 +508,6 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     turn += 2;
     if constexpr (check != RDT_MMA_NONE && !extra)
       if (there) sum();
-    if constexpr (check == RDT_MMA_SUMS)
-      if (there) compare();
   }
 }
 

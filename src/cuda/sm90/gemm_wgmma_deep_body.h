@@ -303,7 +303,7 @@ RDT_DEVICE void rdt_deep_finish(const rdt_wgmma_args &g, R (&c)[Ring::MT][Ring::
   const rdt_mma_args &p = g.p;
   const int warp = (int)threadIdx.x / 32 % 4, column0 = n * Ring::BN;
   const bool now = g.extra || p.alpha != 1.0f;
-  const auto sum = [&] { rdt_deep_sum<T, Ring>(g, c, rdt_wide_turn_now<Ring>(shared).x, n, row0 + 16 * warp); };
+  const auto sum = [&] { rdt_deep_sum<T, Ring>(g, c, rdt_wide_turn_now<Ring>(shared), n, row0 + 16 * warp); };
   if constexpr (check != RDT_MMA_NONE)
     if (now) sum();
   if (now) rdt_deep_extra<Ring>(p, c, row0 + 16 * warp, column0);

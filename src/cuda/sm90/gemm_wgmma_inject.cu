@@ -3,8 +3,10 @@
 #include "cuda/sm90/gemm_wgmma_hit.h"
 
 static __global__ void __launch_bounds__(32) settle_inject(const __grid_constant__ rdt_mma_args p, rdt_mma_hit *h) {
+  __shared__ __align__(16) unsigned char asked[rdt_wide_asked];
   rdt_hit hit = {h};
-  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, hit);
+  if (__ldcg(p.tickets + 1 + gridDim.x))
+    rdt_wide_compare(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, rdt_shared(asked), hit);
 }
 template <bool integers>
 static __global__ void __launch_bounds__(32)

@@ -4,6 +4,7 @@
 #ifndef RDT_CUDA_GEMM_WGMMA_SUMS_H
 #define RDT_CUDA_GEMM_WGMMA_SUMS_H
 
+#include "cuda/ptx/memory.h"
 #include "cuda/sm80/gemm_mma_checks.h"
 #include "cuda/sm90/gemm_wgmma.h"
 
@@ -50,12 +51,9 @@ RDT_DEVICE rdt_wide_turn rdt_wide_turn_of(const rdt_wgmma_args &g) {
 struct rdt_wide_row {
   float s, c2, e, a2; /* sum, sum of squares; what it should be, |a|^2 */
 };
-/* It is 0 again for the run after the next. */
-RDT_DEVICE rdt_wide_row rdt_wide_take(const rdt_mma_args &p, unsigned turn, int row) {
-  float4 *at = rdt_wide_sums(p, turn) + row;
-  const float4 v = __ldcg(at);
-  __stcg(at, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
-  return {v.x, v.y, v.z, v.w};
+/* They are 0 again for the run after the next. */
+RDT_DEVICE void rdt_wide_forget(const rdt_mma_args &p, unsigned turn, int row) {
+  __stcg(rdt_wide_sums(p, turn) + row, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
 }
 
 template <class Hit>
@@ -71,24 +69,44 @@ RDT_DEVICE void rdt_wide_judge(const rdt_mma_args &p, rdt_place_of at, float rho
 
 template <class Hit>
 RDT_DEVICE void rdt_wide_compare_row(const rdt_mma_args &p, unsigned turn, int row, float rho2, Hit &hit) {
-  rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, rdt_wide_take(p, turn, row), hit);
+  const float4 v = __ldcg(rdt_wide_sums(p, turn) + row);
+  rdt_wide_forget(p, turn, row);
+  rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, rdt_wide_row{v.x, v.y, v.z, v.w}, hit);
 }
 
-/* By a warp: every so many 32 rows. Of one scalar: by the last of `warps` of them. */
+/* Rows of each thread that are asked for at once, 16 bytes of shared memory each: behind all that the tiles load an
+ * answer takes microseconds, and one after the other they would take longer than the product. */
+constexpr int rdt_wide_at_once = 8, rdt_wide_asked = rdt_wide_at_once * 32 * 16 /* bytes of a warp */;
+
+/* By a warp: every so many 32 rows. Of one scalar: by the last of `warps` of them. asked: shared memory. */
 template <class Hit>
-RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, Hit &hit) {
-  const int lane = (int)threadIdx.x % 32;
+RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, uint32_t asked,
+                                 Hit &hit) {
+  const int lane = (int)threadIdx.x % 32, step = (int)warps * 32;
   const float rho2 = __ldcg((const float *)p.rho2);
   rdt_wide_row all = {0.0f, 0.0f, 0.0f, 0.0f};
-  for (int row = (int)warp * 32 + lane; row < p.m; row += (int)warps * 32) {
-    const rdt_wide_row x = rdt_wide_take(p, turn, row);
-    if (!p.scalar) {
-      rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, x, hit);
-      continue;
+  asked += 16 * (uint32_t)lane;
+  for (int first = (int)warp * 32 + lane; first < p.m; first += rdt_wide_at_once * step) {
+#pragma unroll
+    for (int i = 0; i < rdt_wide_at_once; i++)
+      if (first + i * step < p.m) rdt_copy16(asked + 512 * i, rdt_wide_sums(p, turn) + first + i * step, 16);
+    rdt_copy_commit();
+    rdt_copy_wait<0>();
+#pragma unroll 1
+    for (int i = 0; i < rdt_wide_at_once && first + i * step < p.m; i++) {
+      const int row = first + i * step;
+      float v[4];
+      rdt_load_shared(v, asked + 512 * (uint32_t)i);
+      const rdt_wide_row x = {v[0], v[1], v[2], v[3]};
+      rdt_wide_forget(p, turn, row);
+      if (!p.scalar) {
+        rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, x, hit);
+        continue;
+      }
+      const unsigned sign = rdt_mma_sign((unsigned)row);
+      all.s += __uint_as_float(__float_as_uint(x.s) ^ sign), all.e += __uint_as_float(__float_as_uint(x.e) ^ sign);
+      all.c2 += x.c2, all.a2 += x.a2;
     }
-    const unsigned sign = rdt_mma_sign((unsigned)row);
-    all.s += __uint_as_float(__float_as_uint(x.s) ^ sign), all.e += __uint_as_float(__float_as_uint(x.e) ^ sign);
-    all.c2 += x.c2, all.a2 += x.a2;
   }
   if (!p.scalar) return;
   __syncwarp();

@@ -2,8 +2,10 @@
 #include "cuda/sm90/gemm_wgmma_types.h"
 
 static __global__ void __launch_bounds__(32) settle(const __grid_constant__ rdt_mma_args p) {
+  __shared__ __align__(16) unsigned char asked[rdt_wide_asked];
   rdt_no_hit none;
-  if (__ldcg(p.tickets + 1 + gridDim.x)) rdt_wide_compare(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, none);
+  if (__ldcg(p.tickets + 1 + gridDim.x))
+    rdt_wide_compare(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, rdt_shared(asked), none);
 }
 
 template <bool integers>
