@@ -356,7 +356,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->scalar = strcmp(k->scheme, "global") == 0;
   a->sets = sets;
   if (is_wide(k)) {
-    g->wide.blocks = rdt_wide_blocks(k, a->m, a->column_blocks, d->sms);
+    rdt_wide_plan(&g->wide, k, a->m, a->column_blocks, d->sms);
     g->wide.sets = by_tile(k) ? a->column_blocks : sums(k) ? 1 : 0;
     g->wide.sums_scale = 1.0f / scale_of(g);
   }
@@ -593,7 +593,8 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
   /* What is expected of a row is known to one of its tiles. */
-  const int tile_row = (int)(row / t->rows), checks = tile_row / RDT_WGMMA_CLUSTER % g->args.column_blocks;
+  const int tile_row = (int)(row / t->rows), pairs = (g->row_blocks + 1) / RDT_WGMMA_CLUSTER,
+            checks = rdt_wide_checks(&g->wide, tile_row / RDT_WGMMA_CLUSTER, pairs, g->args.column_blocks);
   return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
                                : s->checksum ? RDT_MMA_CHECKSUM
                                : s->fragment ? RDT_MMA_FRAGMENT

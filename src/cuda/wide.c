@@ -7,7 +7,9 @@
 
 #include "core/memory.h"
 
-enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */ };
+enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */, CLUSTERS = 256 };
+/* What the sums of columns add to a tile's product: columns more of an instruction; instructions that read A again. */
+static const double BESIDE = 1.0 / 16, APART = 0.3;
 
 bool rdt_wide_columns(const rdt_tensor *b) {
   return !((b->shape[1] <= 1 || b->stride[1] == 1) && (b->shape[0] <= 1 || b->stride[0] >= b->shape[1]));
@@ -89,9 +91,49 @@ static int pairs(const rdt_cuda_kernel *k, int m) { /* of tiles, one below the o
   return (m + rows - 1) / rows;
 }
 
-int rdt_wide_blocks(const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
-  const int tiles = pairs(k, m) * column_blocks, most = sms / RDT_WGMMA_CLUSTER;
-  return RDT_WGMMA_CLUSTER * (tiles < most ? tiles : most);
+/* The cluster that has a tile. */
+static int cluster_of(const rdt_wide *w, int pair, int pairs_, int column_blocks, int n) {
+  const int64_t before = (int64_t)(pair / RDT_WGMMA_PATCH) * RDT_WGMMA_PATCH * column_blocks;
+  return (int)((before + pair % RDT_WGMMA_PATCH + (int64_t)n * rdt_wide_height(pair, pairs_)) %
+               (w->blocks / RDT_WGMMA_CLUSTER));
+}
+
+int rdt_wide_checks(const rdt_wide *w, int pair, int pairs_, int column_blocks) {
+  const int height = rdt_wide_height(pair, pairs_);
+  if (!w->light) return pair % column_blocks;
+  for (int n = 0; n < column_blocks && n * height < w->blocks; n++)
+    if (rdt_wide_first(cluster_of(w, pair, pairs_, column_blocks, n), n, height, w->light)) return n;
+  return -1;
+}
+
+/* What the longest of the clusters takes, in tiles; cost: of a check more than a tile's product. Infinite: a row has no
+ * tile that would check it. */
+static double longest(const rdt_wide *w, int rows, int column_blocks, double cost) {
+  const int tiles = rows * column_blocks, clusters = w->blocks / RDT_WGMMA_CLUSTER;
+  int checks[CLUSTERS] = {0};
+  double most = 0.0;
+  for (int pair = 0; pair < rows; pair++) {
+    const int n = rdt_wide_checks(w, pair, rows, column_blocks);
+    if (n < 0) return INFINITY;
+    checks[cluster_of(w, pair, rows, column_blocks, n)]++;
+  }
+  for (int i = 0; i < clusters; i++) most = fmax(most, tiles / clusters + (i < tiles % clusters) + cost * checks[i]);
+  return most;
+}
+
+void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
+  const int rows = pairs(k, m), tiles = rows * column_blocks, most = sms / RDT_WGMMA_CLUSTER,
+            clusters = tiles < most ? tiles : most;
+  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
+  const double cost = k->tf32 || (half && w->columns) ? BESIDE : APART;
+  *w = (rdt_wide){.columns = w->columns, .blocks = RDT_WGMMA_CLUSTER * clusters};
+  if (clusters > CLUSTERS) return;
+  const double in_turns = longest(w, rows, column_blocks, cost),
+               shared = ((tiles + clusters - 1) / clusters) * (1.0 + cost / column_blocks);
+  w->light = tiles % clusters;
+  const double by_light = longest(w, rows, column_blocks, cost);
+  if (by_light >= in_turns) w->light = 0;
+  w->whole = w->light && by_light < shared;
 }
 
 rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *code,
@@ -120,7 +162,7 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
-  rdt_wgmma_args a = {.p = *p, .alike = w->alike, .sums_scale = w->sums_scale};
+  rdt_wgmma_args a = {.p = *p, .alike = w->alike, .sums_scale = w->sums_scale, .light = w->light, .whole = w->whole};
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = pairs(k, p->m) * p->column_blocks;
   RDT_TRY(rdt_wide_maps(k->dtype, w->columns, &a, why));

@@ -11,13 +11,18 @@ typedef struct rdt_wide { /* made when a product is made ready */
   float alike;            /* rdt_wgmma_args */
   float sums_scale;       /* the same */
   int blocks;             /* of a launch */
+  int light;              /* rdt_wgmma_args */
+  bool whole;             /* the same */
 } rdt_wide;
 
 /* RDT_OK, or the reason why operands of these shapes, strides and addresses (NULL: not known yet) cannot be copied. */
 rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
                            rdt_reason *why);
-/* Blocks that a product of m rows has on so many multiprocessors: those of its tiles, two at least. */
-int rdt_wide_blocks(const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
+/* Of a product of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
+ * `columns` says is known. */
+void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
+/* The column of the tile that has what is expected of a pair of rows of tiles, of so many. */
+int rdt_wide_checks(const rdt_wide *w, int pair, int pairs, int column_blocks);
 bool rdt_wide_columns(const rdt_tensor *b);
 /* From one row, or column, to the next. */
 int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);

@@ -11,7 +11,7 @@
 #include "cuda/sm80/gemm_mma.h"
 #include "gpu.h"
 
-static rdt_cuda_device device, few; /* few: with so few multiprocessors that each has many tiles, and rows */
+static rdt_cuda_device device, few[2]; /* so few multiprocessors that each has many rows, or some a tile less */
 static bool quick;
 static const char *only; /* of names; NULL: all */
 static int64_t products, elements, wrong;
@@ -135,7 +135,8 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
     const int most = rdt_cuda_kernel_sets(&table[i]);
     if (most > 1)
       check_product(&device, &table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
-    if (table[i].family == RDT_CUDA_WGMMA) check_product(&few, &table[i], &c, 1, splits, fixed, first, &has_first);
+    for (int j = 0; j < 2 && table[i].family == RDT_CUDA_WGMMA; j++)
+      check_product(&few[j], &table[i], &c, 1, splits, fixed, first, &has_first);
   }
   free(first);
   gpu_case_free(&c);
@@ -335,7 +336,7 @@ int main(int argc, char **argv) {
     return 77;
   }
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
-  few = device, few.sms = 4;
+  few[0] = few[1] = device, few[0].sms = 4, few[1].sms = 10;
   printf("%s, compute capability %d.%d, %d SMs, driver %d\n", device.name, device.major, device.minor, device.sms,
          device.driver);
   for (int i = 0; i < 2; i++) {

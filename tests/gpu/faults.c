@@ -15,7 +15,7 @@
 
 #include "check/weights.h"
 #include "cuda/sm90/fused_wgmma.h"
-#include "cuda/sm90/gemm_wgmma.h"
+#include "cuda/wide.h"
 #include "fused.h"
 #include "mend.h"
 
@@ -66,16 +66,20 @@ static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char
   return fabs(sum);
 }
 
-/* Of the same stage of A comes what the row's sum is compared with: only what other tiles' columns have is seen. Of B
- * n x k one tile of a row of tiles has all of it, else each a share of k. */
-static bool meets_both(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s) {
-  enum { CLUSTER = 2 };
-  const int64_t depth = c->in[0].shape[1], n = c->p.out.shape[1], width = k->tile->columns;
+/* Of the same stage of A comes what the row's sum is compared with: only what other tiles' columns have is seen. One
+ * tile of a row of tiles has all of it, or each a share of k. */
+static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu_case *c,
+                       const rdt_cuda_strike *s) {
+  const int64_t depth = c->in[0].shape[1], m = c->p.out.shape[0], n = c->p.out.shape[1], width = k->tile->columns;
   const int64_t rounds = (depth + k->k - 1) / k->k, blocks = (n + width - 1) / width,
                 block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
-                round = (at < depth ? at : depth - 1) / k->k;
+                round = (at < depth ? at : depth - 1) / k->k, height = RDT_WGMMA_CLUSTER * k->tile->rows;
+  rdt_wide w = {.columns = c->in[1].stride[0] == 1};
   if (k->family != RDT_CUDA_WGMMA) return false;
-  if (c->in[1].stride[0] == 1) return s->hit.element / n / k->tile->rows / CLUSTER % blocks == block;
+  rdt_wide_plan(&w, k, (int)m, (int)blocks, on->sms);
+  if (w.columns || w.whole)
+    return rdt_wide_checks(&w, (int)(s->hit.element / n / height), (int)((m + height - 1) / height), (int)blocks) ==
+           block;
   return round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
 }
 
@@ -97,8 +101,8 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
   return s;
 }
 
-static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s, const rdt_cuda_verdict *v,
-                  const char *now, const char *clean, tally *count) {
+static void judge(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s,
+                  const rdt_cuda_verdict *v, const char *now, const char *clean, tally *count) {
   const bool other = memcmp(now, clean, c->bytes[2]) != 0;
   const int64_t row = s->hit.element / c->p.out.shape[1], column = s->hit.element % c->p.out.shape[1];
   const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
@@ -106,7 +110,7 @@ static void judge(const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_st
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
   const bool must = s->checksum           ? false /* it may have met zeros */
                     : s->limit            ? false /* what is looser finds nothing where there is nothing */
-                    : s->fragment         ? other && beyond && !meets_both(k, c, s)
+                    : s->fragment         ? other && beyond && !meets_both(on, k, c, s)
                     : compares_bits(k, s) ? other
                                           : beyond;
   if (!s->hit.done) complain(k->name, "a fault was not planted");
@@ -183,6 +187,8 @@ static double cancelling(const gpu_case *c, int sets, rdt_cuda_strike *s, uint64
 
 /* A product with faults, a stream of its own. */
 typedef struct hand {
+  rdt_cuda_device
+      on; /* with few multiprocessors in every other hand, so that some blocks have a tile less, and check */
   cudaStream_t stream;
   rdt_cuda_gemm *g[2]; /* as many checks as asked, and one less */
   char *results, *host;
@@ -197,10 +203,12 @@ static hand *begin_hand(const rdt_cuda_kernel *k, const gpu_case *c, int sets, s
   rdt_reason why = {""};
   hand *h = calloc(1, sizeof *h);
   if (!h) gpu_die("malloc", "out of memory");
+  h->on = device;
+  if (k->family == RDT_CUDA_WGMMA && omp_get_thread_num() % 2) h->on.sms = 10;
   gpu_must(rdt_cuda_status(cudaStreamCreateWithFlags(&h->stream, cudaStreamNonBlocking), "stream", &why), "stream",
            &why);
   for (int less = 0; less < (sets > 1 ? 2 : 1); less++)
-    gpu_must(rdt_cuda_gemm_create_sets(k, &device, &c->p, sets - less, 6.0, 2, h->stream, &h->g[less], &why), k->name,
+    gpu_must(rdt_cuda_gemm_create_sets(k, &h->on, &c->p, sets - less, 6.0, 2, h->stream, &h->g[less], &why), k->name,
              &why);
   void *results, *host;
   const size_t bytes = apart ? BATCH * apart : c->bytes[2];
@@ -310,7 +318,7 @@ static void strike(const rdt_cuda_kernel *k, const gpu_case *c, const char *clea
   gpu_must(rdt_cuda_gemm_strike(h->g[0], &o, apart, h->strikes, n, h->verdicts[0], h->stream, &why), k->name, &why);
   gpu_must(rdt_cuda_get(h->host, h->results, (size_t)n * apart, h->stream, &why), "results", &why);
   for (int i = 0; i < n; i++)
-    judge(k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
+    judge(&h->on, k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
 }
 
 static void plant_in(const rdt_cuda_kernel *k, bool columns, int64_t faults, bool quick, tally *count) {

@@ -8,6 +8,7 @@ enum {
   RDT_WGMMA_CLUSTER = 2, /* blocks of one column block that load its part of B together */
   RDT_WGMMA_THREADS = 384,
   RDT_WGMMA_SHARED = 232448, /* bytes that a block asks for: all that it may have */
+  RDT_WGMMA_PATCH = 8,       /* pairs of tiles, one below the other, of a patch: see rdt_tile_of */
   RDT_WGMMA_TILE =
       RDT_MMA_CLASSIC + 1, /* a check (rdt_mma_check): rows of tiles, against sums of the tile's columns of B */
   RDT_WGMMA_SUMS = 8, /* columns that check others: the parts of signed sums, and signs alone, of which a row of A */
@@ -31,6 +32,8 @@ typedef struct rdt_wgmma_args {
   int tiles;        /* of a cluster: one below the other */
   int stored;       /* columns that TMA stores: whole 16 bytes */
   int extra;        /* bias, residual or relu */
+  int light;        /* SUMS: from this cluster on each has a tile less, and checks; 0: see rdt_wide_expects */
+  int whole;        /* SUMS: one tile of a row of tiles has all that is expected, not each a share of k */
 } rdt_wgmma_args;
 
 /* Signs that rows of C are summed with, as thread t of four does that has a tile's columns 8 j + 2 t + e: those of 2 j
@@ -42,6 +45,17 @@ RDT_BOTH_SIDES unsigned rdt_wide_sign(int column, int tile_columns) {
   const int within = column % tile_columns;
   return rdt_mma_sign((unsigned)(within / 8 * 2 + within % 2)) ^
          rdt_wide_sign_of(column / tile_columns, within % 8 / 2);
+}
+
+/* Pairs of tiles, one below the other, of the patch that a pair of rows of tiles is in. */
+RDT_BOTH_SIDES int rdt_wide_height(int pair, int pairs) {
+  const int rest = pairs - pair / RDT_WGMMA_PATCH * RDT_WGMMA_PATCH;
+  return rest < RDT_WGMMA_PATCH ? rest : RDT_WGMMA_PATCH;
+}
+/* Whether a cluster's tile in column n of a pair of rows is the first of these that a cluster has with a tile less than
+ * others. Each next column is `height` clusters further on, until it goes around. */
+RDT_BOTH_SIDES int rdt_wide_first(int cluster, int n, int height, int light) {
+  return cluster >= light && n * height <= cluster && (n == 0 || cluster - height < light);
 }
 
 #ifdef __cplusplus

@@ -60,20 +60,22 @@ struct rdt_tile_place {
 
 /* Tiles that are computed at the same time lie in a patch: what they load is found in L2. */
 RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int rank) {
-  constexpr int rows = 8;
+  constexpr int rows = RDT_WGMMA_PATCH;
   const int pairs = (g.row_blocks + 1) / 2, strip = tile / (rows * g.p.column_blocks),
             within = tile - strip * rows * g.p.column_blocks, height = min(rows, pairs - strip * rows);
   return {2 * (strip * rows + within % height) + rank, within / height};
 }
-/* Of each two rows of tiles one column of tiles has all that is expected of them. */
+/* Of each two rows of tiles one column of tiles has all that is expected of them: of a cluster that has the time for
+ * it, or in turns. */
 RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
-  return at.m / 2 % g.p.column_blocks == at.n;
+  if (!g.light) return at.m / 2 % g.p.column_blocks == at.n;
+  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n, rdt_wide_height(at.m / 2, (g.row_blocks + 1) / 2),
+                        g.light);
 }
 
 /* In which rounds a tile multiplies the sums of columns. SUMS: where they are columns more of an instruction, in those
- * of one tile of a row of tiles, so that no tile has instructions of two shapes; where they have their own, each in a
- * share.
- */
+ * of one tile of a row of tiles, so that no tile has instructions of two shapes; where they have their own, in those of
+ * one that has the time for them, or each in a share. */
 struct rdt_rounds {
   int first, end;
 };
@@ -81,7 +83,7 @@ template <int check, int b_mn>
 RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place at, int rounds) {
   if (check == RDT_MMA_NONE) return {0, 0};
   if (check == RDT_WGMMA_TILE) return {0, rounds};
-  if (!b_mn) return {0, rdt_wide_expects(g, at) ? rounds : 0};
+  if (!b_mn || g.whole) return {0, rdt_wide_expects(g, at) ? rounds : 0};
   return {rounds * at.n / g.p.column_blocks, rounds * (at.n + 1) / g.p.column_blocks};
 }
 
