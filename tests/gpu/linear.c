@@ -605,6 +605,36 @@ static void one_conv(uint64_t *seed, int turn) {
   case_free(&c);
 }
 
+/* Curves of 16 bits behind a library's result, which checks of every layout evaluate as they are applied. */
+static void one_curve(uint64_t *seed, int turn) {
+  static const rdt_fn curves[] = {RDT_FN_GELU, RDT_FN_SILU, RDT_FN_TANH};
+  const rdt_dtype type = turn % 2 ? RDT_BF16 : RDT_F16;
+  const rdt_act act = {curves[turn / 4 % 3], {1.0 / 6.0, 0.5}};
+  const bool conv = turn / 2 % 2;
+  linear_case c = {0};
+  if (left_out[type]) return;
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  snprintf(label, sizeof label, "curve %d of a %s, %s", (int)act.fn, conv ? "convolution" : "product",
+           rdt_dtype_name(type));
+  if (conv) { /* a plane a channel */
+    const int64_t shape[] = {2, 24, 17, 17}, filter[] = {24, 1, 3, 3};
+    rdt_window *w = &c.p.window;
+    w->groups = 24;
+    for (int d = 0; d < 2; d++) w->kernel[d] = 3, w->stride[d] = w->dilation[d] = w->before[d] = w->after[d] = 1;
+    add(&c, IN, image(type, 4, shape, false), 1, seed), add(&c, WEIGHTS, image(type, 4, filter, false), 1, seed);
+    add(&c, OUT, image(type, 4, shape, false), 1, seed);
+  } else { /* rows that do not end with 16 bytes */
+    const int64_t m = 64, n = 72, k = 100;
+    add(&c, IN, matrix(type, m, k, false, 0), 1, seed), add(&c, WEIGHTS, matrix(type, k, n, false, 0), 1, seed);
+    add(&c, OUT, matrix(type, m, n, false, 0), 1, seed);
+  }
+  ready(&c, conv ? RDT_KOP_CONV : RDT_KOP_GEMM, 1.0, 0.0, act);
+  compute(&c);
+  check_clean(&c, conv ? "fic" : "row", true);
+  check_clean(&c, "none", true);
+  case_free(&c);
+}
+
 /* Kernels on wgmma that check what they compute, which no other ones do as fc: single pixels in turns with windows. */
 static void one_wide(uint64_t *seed, int turn) {
   static const int rows[] = {1, 7, 64, 127, 129, 300, 515}, columns[] = {8, 64, 72, 128, 136, 264},
@@ -757,6 +787,7 @@ int main(int argc, char **argv) {
   for (int t = 0; blas && t < 4; t++) check_pair(types[t], &seed);
   for (int turn = 0; blas && turn < (quick ? 3 : 24); turn++) one_batch(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
+  for (int turn = 0; dnn && turn < (quick ? 4 : 12); turn++) one_curve(&seed, turn);
   for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_wide(&seed, turn);
   for (int turn = 0; turn < (quick ? 4 : 32); turn++) one_folded(&seed, turn);
   printf("gpu-linear: %lld ops, %lld elements, %lld bit-sums, %lld faults, %lld refused: %lld wrong\n", (long long)ops,

@@ -129,8 +129,9 @@ typedef struct rdt_box_tail {
   rdt_ends_args any;
   rdt_act_args act; /* flat */
 } rdt_box_tail;
-/* type: of raw; flat: nothing but an activation is left, of the type of the result, which has no gaps, nor has raw. */
-void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat);
+/* type: of raw; flat: nothing but an activation is left, of the type of the result, which has no gaps, nor has raw;
+ * checked: somebody else evaluates curves again. Those of 16 bits are then not the fast ones, which a flat tail has. */
+void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat, bool checked);
 /* to: nowhere, unless it is flat */
 rdt_status rdt_box_tail_launch(const rdt_box_tail *t, const void *raw, const rdt_operands *o, rdt_box_sum_to to,
                                void *stream, rdt_reason *why);

@@ -84,10 +84,11 @@ unsigned rdt_box_rows_blocks(const rdt_rows_args *a, int rows) {
 
 enum { MOST_BLOCKS = 1056 }; /* they meet where the sum is added up */
 
-void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat) {
+void rdt_box_tail_of(rdt_box_tail *t, const rdt_ends_args *a, rdt_dtype type, bool flat, bool checked) {
   const int64_t count = (int64_t)a->m * a->n * a->batches, step = 16 / (int64_t)rdt_dtype_size(type);
   *t = (rdt_box_tail){.any = *a, .act = {.count = count, .finish = a->finish}};
   t->any.by_rows = a->raw.column != 1 && a->raw.row == 1;
+  if (checked && rdt_dtype_is_half(type) && rdt_box_ends(&a->finish) == 2) flat = false;
   t->flat = flat && rdt_ends_act(type, 2) != NULL;
   t->code = t->flat ? rdt_ends_act(type, rdt_box_ends(&a->finish)) : rdt_ends_any(type);
   t->blocks = (unsigned)(((t->flat ? (count + step - 1) / step : count) + RDT_BOX_THREADS - 1) / RDT_BOX_THREADS);

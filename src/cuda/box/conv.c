@@ -162,7 +162,7 @@ static rdt_status set_check(rdt_box_conv *b, const rdt_cuda_device *d, const rdt
                               .residual = like,
                               .out = like,
                               .finish = a->finish};
-  rdt_box_tail_of(&b->tail, &ends, type, b->inside && b->packed);
+  rdt_box_tail_of(&b->tail, &ends, type, b->inside && b->packed, b->protect && !b->flat);
   b->code = rdt_bands_check(type, b->flat);
   if (!b->protect) return RDT_OK;
   if (!w->data)
@@ -220,7 +220,7 @@ static rdt_status take_filters(rdt_box_conv *b, const rdt_problem *p, void *stre
                               .raw = {.row = 1, .column = taps, .outer = w->stride[0]},
                               .out = {.row = w->shape[1], .column = 1, .outer = w->stride[0]},
                               .finish = {.inside = 1, .out = w->dtype, .act = RDT_FN_NONE}};
-  rdt_box_tail_of(&b->turn, &turn, w->dtype, false);
+  rdt_box_tail_of(&b->turn, &turn, w->dtype, false, false);
   RDT_TRY(rdt_cuda_alloc(rdt_box_bytes_of(w, w->dtype), &b->filters, why));
   return turn_filters(b, w->data, stream, why);
 }

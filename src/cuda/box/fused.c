@@ -162,7 +162,7 @@ static rdt_status take_weights(rdt_box_fused *b, const rdt_problem *p, void *str
                               .raw = {.row = at.row, .column = at.column, .outer = at.tap},
                               .out = {.row = a->n, .column = 1, .outer = matrix},
                               .finish = {.inside = 1, .out = b->type, .act = RDT_FN_NONE}};
-  rdt_box_tail_of(&b->turn, &turn, b->type, false);
+  rdt_box_tail_of(&b->turn, &turn, b->type, false, false);
   RDT_TRY(rdt_cuda_alloc((size_t)a->k * (size_t)a->n * 2, &b->filters, why));
   return turn_weights(b, p->in[1].data, stream, why);
 }

@@ -261,7 +261,7 @@ static rdt_status set_check(rdt_box_product *b, const rdt_cuda_device *d, const 
                               .residual = c->residual,
                               .out = c->out,
                               .finish = c->finish};
-  rdt_box_tail_of(&b->tail, &ends, b->inside ? b->out : b->acc, b->inside && b->packed);
+  rdt_box_tail_of(&b->tail, &ends, b->inside ? b->out : b->acc, b->inside && b->packed, b->protect && !b->fast);
   if (!b->protect) return RDT_OK;
   const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
   rdt_tolerance t;
