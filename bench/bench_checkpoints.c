@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench_common.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "output.h"
 #include "plan/chunks.h"
@@ -167,6 +168,7 @@ rdt_status rdt_bench_checkpoints(const rdt_bench_checkpoints_job *job, bool *wro
   study s = {.ctx = NULL};
   rdt_bench_file file;
   *wrong = false;
+  if (job->output) RDT_TRY(rdt_file_try(job->output, why)); /* measuring takes long */
   if (!rdt_bench_file_open(&file, job->output)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   rdt_status status = open_study(&s, job, why);
   int n = STEPS;

@@ -1,5 +1,8 @@
 /* redoubt bench tmr: the table of docs/tmr.md. */
 #include "bench_tmr.h"
+
+#include <string.h>
+
 #include "cli.h"
 #include "head.h"
 #include "progress.h"
@@ -11,6 +14,8 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   for (int i = 0; i < s->mnk.count; i++)
     if (rdt_bench_take_mnk(s->mnk.at[i], &shapes, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
   if (shapes.count > 1) return rdt_cli_fail(c, RDT_ERR_ARG, "--mnk: one product at a time");
+  if (s->checkpoints && s->device && strcmp(s->device, "cpu") == 0)
+    return rdt_cli_fail(c, RDT_ERR_ARG, "--checkpoints are votes on the way of a GPU's copies: not with --device cpu");
   if (s->mnk.count) rdt_head_add(&head, "--mnk %s", s->mnk.at[0]);
   rdt_head_numbers(&head, s);
   if (s->threads) rdt_head_add(&head, "--threads %d", (int)s->threads);

@@ -37,7 +37,7 @@ static void put_text(const rdt_product_run *r) {
   printf("memory: %s taken at most, beside what there was before\n", rdt_bytes_text(x->peak, text[0], sizeof text[0]));
   if (x->planted > 0) printf("planted: %" PRId64 " fault%s\n", x->planted, x->planted == 1 ? "" : "s");
   if (x->task.protected)
-    printf("%" PRId64 " checks, %" PRId64 " fault%s; residual / bound at most %.2f, floor %.3g\n", x->checks, x->faults,
+    printf("%" PRId64 " checks, %" PRId64 " fault%s; residual / bound at most %.3g, floor %.3g\n", x->checks, x->faults,
            x->faults == 1 ? "" : "s", x->ratio, x->floor);
   if (x->rebuilt > 0)
     printf("%" PRId64 " element%s rebuilt, each within %.3g\n", x->rebuilt, x->rebuilt == 1 ? "" : "s", x->bound);

@@ -45,7 +45,12 @@ static rdt_status add(screen *s, const char *name) {
 }
 
 static rdt_status add_all(screen *s) {
-  const int there = rdt_cuda_count(&s->absent);
+  int there;
+  if (rdt_cuda_find(&there, &s->absent) != RDT_OK)
+    return rdt_fail(
+        &s->why, RDT_ERR_DEVICE,
+        "--device all: there is a driver, but no GPU of it can be screened (%s); --device cpu leaves GPUs out",
+        s->absent.text);
   if (there == 0) s->found.absent = s->absent.text;
   RDT_TRY(add(s, "cpu"));
   for (int i = 0; i < there; i++) {
@@ -93,6 +98,9 @@ static rdt_status prepare(screen *s) {
   f->level = g->level ? (int)g->level : 1;
   f->devices = s->devices;
   if (g->fault) RDT_TRY(rdt_fault_parse(g->fault, &s->fault, why));
+  if (g->fault && (s->fault.cores > 0 || s->fault.copies != RDT_COPIES_ONE))
+    return rdt_fail(why, RDT_ERR_ARG,
+                    "--fault: a screen has the cores that there are and no copies: without cores=, copies=");
   RDT_TRY(strcmp(device, "all") == 0 ? add_all(s) : add_listed(s, device));
   f->n = s->n;
   if (g->prom) RDT_TRY(is_ours(g->prom, why));

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""No room includes a header of a higher one: the order is that of docs/architecture.md, the rooms are the folders of src/ and cli/.
+"""No room includes a header of a higher one: the order is that of docs/architecture.md, the rooms are the folders of src/.
 The checker is shown such an include first."""
 import glob
 import os

@@ -19,6 +19,7 @@ static void test_bench_tmr(void **state) {
   util_cli_expect(0, 0, "| thread block | 1867 | 137.99 |");
   util_cli_expect(util_cli("bench tmr --mnk 96:64:80 --trials 3 --device cpu --json"), 0, "redoubt.bench-tmr/1");
   util_cli_expect(util_cli("bench tmr --mnk 96:64:80,1:1:1"), 2, "one product at a time");
+  util_cli_expect(util_cli("bench tmr --mnk 96:64:80 --device cpu --checkpoints 8"), 2, "not with --device cpu");
   /* Before anything is measured, which would take minutes here. */
   util_cli_expect(util_cli("bench tmr --mnk 8192:8192:8192 --device cpu -o nowhere/t.md"), 2, "nowhere/t.md");
 }
@@ -33,6 +34,8 @@ static void test_bench_checkpoints(void **state) {
   assert_non_null(strstr(util_cli_text, "4 faults a run"));
   util_cli_slurp("cp/checkpoints-3.svg");
   util_cli_expect(util_cli("bench checkpoints --mnk 1:1:1,2:2:2"), 2, "one product at a time");
+  util_cli_expect(util_cli("bench checkpoints --mnk 4096:4096:4096 -o nowhere/c.md"), 2, "nowhere/c.md"); /* at once */
+  util_cli_expect(util_cli("bench gemm --mnk 8192:8192:8192 -o nowhere/g.md"), 2, "nowhere/g.md");
 }
 
 int main(void) {

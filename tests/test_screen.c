@@ -455,6 +455,7 @@ static void test_command_all(void **state) {
   const bool none = rdt_cuda_count(NULL) == 0;
   util_cli_expect(util_cli("screen --device all --time 0.1"), 0, none ? "no GPU: " : "every multiprocessor");
   util_cli_expect(0, 0, "every core computes rightly");
+  assert_null(strstr(util_cli_text, "no GPU: no GPU"));
   util_cli_expect(util_cli("screen --device all --time 0.1 --json --prom all.prom %s", fault), 1, "\"no_gpu\":");
   util_cli_expect(0, 0, none ? "\"devices\":\t[{" : "\"cuda:0\"");
   util_cli_slurp("all.prom");
@@ -471,6 +472,7 @@ static void test_bad_words(void **state) {
   util_cli_expect(util_cli("screen --device cuda:0 --fault bit@nowhere,core=0"), 2, "nowhere"); /* with a GPU or not */
   util_cli_expect(util_cli("screen --fault bit@accum"), 2, "core that it may use");
   util_cli_expect(util_cli("screen --fault bit@weight,core=0"), 2, "site accum");
+  util_cli_expect(util_cli("screen --fault bit@accum,core=0,cores=7"), 2, "without cores=");
   util_cli_expect(util_cli("screen --time 0"), 2, "above 0");
   util_cli_expect(util_cli("screen --prom no/such.prom"), 2, "no/such.prom");
   put("other/x.prom", "redoubt_runs_total 1\n");

@@ -392,6 +392,8 @@ static void faults_of_copies_are_of_what_has_copies(void **state) {
   static const struct {
     const char *spec, *says;
   } bad[] = {{"bit@accum,copies=two", "apart, differ or alike"},
+             {"bit@accum,copies=alike,copies=two", "copies= is there twice"},
+             {"bit@accum,cores=3,cores=5", "cores= is there twice"},
              {"bit@weight,copies=alike", "with the site accum"},
              {"bit@accum,copies=alike,core=1", "without core="},
              {"bit@accum,copies=alike,count=2", "count="},

@@ -10,6 +10,11 @@ bool rdt_cuda_built(void) {
   return false;
 }
 
+rdt_status rdt_cuda_find(int *count, rdt_reason *why) {
+  *count = rdt_cuda_count(why);
+  return RDT_OK;
+}
+
 int rdt_cuda_count(rdt_reason *why) {
   rdt_fail(why, RDT_ERR_UNSUPPORTED, "built without CUDA: there was no nvcc, or REDOUBT_CUDA was off");
   return 0;

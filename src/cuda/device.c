@@ -43,18 +43,25 @@ rdt_status rdt_cuda_status(int error, const char *what, rdt_reason *why) {
   }
 }
 
-int rdt_cuda_count(rdt_reason *why) {
-  int count = 0;
-  const cudaError_t e = cudaGetDeviceCount(&count);
-  if (e == cudaSuccess && count > 0) return count;
+rdt_status rdt_cuda_find(int *count, rdt_reason *why) {
+  const cudaError_t e = cudaGetDeviceCount(count);
+  if (e == cudaSuccess && *count > 0) return RDT_OK;
   (void)cudaGetLastError();
+  *count = 0;
   int driver = 0;
   const bool has_driver = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
+  const bool none = !has_driver || e == cudaSuccess || e == cudaErrorNoDevice;
   rdt_fail(why, RDT_ERR_UNSUPPORTED, "no GPU: %s",
-           !has_driver        ? "there is no NVIDIA driver"
-           : e == cudaSuccess ? "the driver sees none"
-                              : cudaGetErrorString(e));
-  return 0;
+           !has_driver ? "there is no NVIDIA driver"
+           : none      ? "the driver sees none"
+                       : cudaGetErrorString(e));
+  return none ? RDT_OK : RDT_ERR_DEVICE;
+}
+
+int rdt_cuda_count(rdt_reason *why) {
+  int count;
+  (void)rdt_cuda_find(&count, why);
+  return count;
 }
 
 rdt_status rdt_cuda_open(int index, rdt_cuda_device *d, rdt_reason *why) {

@@ -19,7 +19,10 @@ typedef struct rdt_cuda_device {
 } rdt_cuda_device;
 
 bool rdt_cuda_built(void);
-/* How many devices there are; with 0, why says what is missing. Never fails. */
+/* How many devices there are; with 0, why says what is missing. RDT_ERR_DEVICE where there is a driver that cannot
+ * tell, so that there may be some. */
+rdt_status rdt_cuda_find(int *count, rdt_reason *why);
+/* The same, 0 where it cannot be told. Never fails. */
 int rdt_cuda_count(rdt_reason *why);
 /* "cuda:2", or "cuda" for the first one. RDT_ERR_NAME where it is no such name, RDT_ERR_DEVICE where there is no GPU.
  */

@@ -131,13 +131,20 @@ static rdt_status parse_copies(const char *value, rdt_fault *f, rdt_reason *why)
   static const char *const names[] = {
       [RDT_COPIES_APART] = "apart", [RDT_COPIES_DIFFER] = "differ", [RDT_COPIES_ALIKE] = "alike"};
   for (int i = RDT_COPIES_APART; i <= RDT_COPIES_ALIKE; i++)
-    if (strcmp(value, names[i]) == 0) f->copies = (rdt_fault_copies)i;
-  return f->copies != RDT_COPIES_ONE
-             ? RDT_OK
-             : rdt_fail(why, RDT_ERR_ARG, "copies= takes apart, differ or alike: how two of three copies are hit");
+    if (strcmp(value, names[i]) == 0) return f->copies = (rdt_fault_copies)i, RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG, "copies= takes apart, differ or alike, not '%s': how two of three copies are hit",
+                  value);
 }
 
 enum { MOST_CORES = 64 };
+
+/* Is the key of an option there again further on? */
+static bool again(const char *option, const char *rest) {
+  const size_t key = strcspn(option, "=");
+  for (; rest && *rest; rest += strcspn(rest, ","), rest += *rest == ',')
+    if (strncmp(rest, option, key) == 0 && rest[key] == '=') return true;
+  return false;
+}
 
 static rdt_status parse_option(char *text, rdt_fault *f, rdt_reason *why) {
   char *value = strchr(text, '=');
@@ -228,6 +235,8 @@ rdt_status rdt_fault_parse(const char *spec, rdt_fault *f, rdt_reason *why) {
   while (option) {
     char *next = strchr(option, ',');
     if (next) *next++ = '\0';
+    if (again(option, next))
+      return rdt_fail(why, RDT_ERR_ARG, "%.*s= is there twice in the fault", (int)strcspn(option, "="), option);
     RDT_TRY(parse_option(option, f, why));
     option = next;
   }
