@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bench_common.h"
-#include "core/file.h"
 #include "core/memory.h"
 #include "output.h"
 #include "plan/chunks.h"
@@ -46,15 +45,10 @@ static void on_event(const rdt_event *e, void *user) {
 static rdt_status open_study(study *s, const rdt_bench_checkpoints_job *job, rdt_reason *why) {
   static const rdt_bench_shape usual = {.m = 256, .n = 256, .k = 8192};
   const rdt_bench_shape *x = job->shape ? job->shape : &usual;
-  uint64_t seed = 1;
-  s->p = (rdt_problem){.op = RDT_KOP_GEMM, .n_in = 2, .in = s->in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
-  s->in[0] = rdt_tensor_matrix(NULL, RDT_F32, x->m, x->k, x->k, 0);
-  s->in[1] = rdt_tensor_matrix(NULL, RDT_F32, x->k, x->n, x->n, 0);
-  s->p.out = rdt_tensor_matrix(NULL, RDT_F32, x->m, x->n, x->n, 0);
   s->ratios = rdt_calloc((size_t)job->trials, sizeof *s->ratios);
   s->clean = rdt_alloc((size_t)(x->m * x->n), sizeof *s->clean);
-  if (!s->ratios || !s->clean || !rdt_bench_random(&s->in[0], &seed) || !rdt_bench_random(&s->in[1], &seed) ||
-      !rdt_bench_random(&s->p.out, &seed) || rdt_context_create(&s->ctx, job->threads) != RDT_OK)
+  if (!s->ratios || !s->clean || !rdt_bench_product(&s->p, s->in, x) ||
+      rdt_context_create(&s->ctx, job->threads) != RDT_OK)
     return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   rdt_context_on_event(s->ctx, on_event, s);
   const rdt_status status = rdt_plan_create_as(s->ctx, "none", &s->p, "gemm", "gemm", NULL, &s->plain);
@@ -168,8 +162,7 @@ rdt_status rdt_bench_checkpoints(const rdt_bench_checkpoints_job *job, bool *wro
   study s = {.ctx = NULL};
   rdt_bench_file file;
   *wrong = false;
-  if (job->output) RDT_TRY(rdt_file_try(job->output, why)); /* measuring takes long */
-  if (!rdt_bench_file_open(&file, job->output)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(rdt_bench_file_open(&file, job->output, why));
   rdt_status status = open_study(&s, job, why);
   int n = STEPS;
   while (status == RDT_OK && n > 1 && checkpoints[n - 1] >= s.in[0].shape[1])

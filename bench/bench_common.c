@@ -46,3 +46,12 @@ bool rdt_bench_random(rdt_tensor *t, uint64_t *seed) {
 bool rdt_bench_random_weights(rdt_tensor *t, uint64_t *seed) {
   return fill(t, t->dtype == RDT_S8 ? 63.0 : 1.0, 0.0, seed);
 }
+
+bool rdt_bench_product(rdt_problem *p, rdt_tensor in[2], const rdt_bench_shape *s) {
+  uint64_t seed = 1;
+  *p = (rdt_problem){.op = RDT_KOP_GEMM, .n_in = 2, .in = in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
+  in[0] = rdt_tensor_matrix(NULL, RDT_F32, s->m, s->k, s->k, 0);
+  in[1] = rdt_tensor_matrix(NULL, RDT_F32, s->k, s->n, s->n, 0);
+  p->out = rdt_tensor_matrix(NULL, RDT_F32, s->m, s->n, s->n, 0);
+  return rdt_bench_random(&in[0], &seed) && rdt_bench_random(&in[1], &seed) && rdt_bench_random(&p->out, &seed);
+}

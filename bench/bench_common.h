@@ -3,6 +3,7 @@
 #define RDT_BENCH_COMMON_H
 
 #include "core/problem.h"
+#include "shapes.h"
 
 enum { RDT_BENCH_LIST = 8 };
 
@@ -15,5 +16,7 @@ double rdt_bench_draw(uint64_t *seed); /* in [-1, 1) */
  * weights to 7 bits: without VNNI oneDNN's sums of two products saturate beyond. false: no memory. */
 bool rdt_bench_random(rdt_tensor *t, uint64_t *seed);
 bool rdt_bench_random_weights(rdt_tensor *t, uint64_t *seed);
+/* A product of f32 with such numbers in its operands (in) and its result, row by row. false: no memory. */
+bool rdt_bench_product(rdt_problem *p, rdt_tensor in[2], const rdt_bench_shape *s);
 
 #endif

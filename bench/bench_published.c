@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-#include "core/file.h"
 #include "core/stats.h"
 #include "output.h"
 #include "published.h"
@@ -44,8 +43,7 @@ static bool make(rdt_published *p) {
 rdt_status rdt_bench_published(const rdt_bench_published_job *asked, int64_t *missed, rdt_reason *why) {
   rdt_published p = {.asked = asked};
   rdt_bench_file file;
-  if (asked->output) RDT_TRY(rdt_file_try(asked->output, why)); /* counting takes long */
-  if (!rdt_bench_file_open(&file, asked->output)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(rdt_bench_file_open(&file, asked->output, why));
   rdt_bench_begin(&p.out, file.f, asked->format, "published", 1, asked->head);
   const bool good = make(&p), whole = rdt_bench_end(&p.out);
   if (asked->progress && !asked->progress(1.0, "")) p.stopped = true; /* what follows is finished */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "bench_common.h"
-#include "core/file.h"
 #include "core/memory.h"
 #include "cuda/machine.h"
 #include "output.h"
@@ -62,13 +61,7 @@ static int run_plan(void *user) {
 static rdt_status make_host(host *h, const rdt_bench_tmr_job *job, rdt_reason *why) {
   static const rdt_bench_shape usual = {.m = 1024, .n = 1024, .k = 1024};
   const rdt_bench_shape *s = job->shape ? job->shape : &usual;
-  uint64_t seed = 1;
-  h->p = (rdt_problem){.op = RDT_KOP_GEMM, .n_in = 2, .in = h->in, .acc = RDT_F32, .epilogue = RDT_EPILOGUE_NONE};
-  h->in[0] = rdt_tensor_matrix(NULL, RDT_F32, s->m, s->k, s->k, 0);
-  h->in[1] = rdt_tensor_matrix(NULL, RDT_F32, s->k, s->n, s->n, 0);
-  h->p.out = rdt_tensor_matrix(NULL, RDT_F32, s->m, s->n, s->n, 0);
-  if (!rdt_bench_random(&h->in[0], &seed) || !rdt_bench_random(&h->in[1], &seed) || !rdt_bench_random(&h->p.out, &seed))
-    return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  if (!rdt_bench_product(&h->p, h->in, s)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   h->o = (rdt_operands){.in = h->in, .n_in = 2, .out = h->p.out};
   if (rdt_context_create(&h->ctx, job->threads) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   for (int i = 0; i < LEVELS; i++)
@@ -276,8 +269,7 @@ rdt_status rdt_bench_tmr(const rdt_bench_tmr_job *job, bool *differed, rdt_reaso
   rdt_bench_file file;
   char name[128] = "there is none";
   const bool wanted = !job->device || strcmp(job->device, "cpu") != 0;
-  if (job->output) RDT_TRY(rdt_file_try(job->output, why)); /* measuring takes long */
-  if (!rdt_bench_file_open(&file, job->output)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(rdt_bench_file_open(&file, job->output, why));
   nothing(&gpu);
   rdt_status s = measure_host(job, &cpu, why);
   if (s == RDT_OK && wanted && (job->device || rdt_cuda_count(&none) > 0))

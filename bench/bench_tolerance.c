@@ -386,7 +386,7 @@ rdt_status rdt_bench_tolerance(const rdt_bench_tolerance_job *asked, int64_t *re
   job j = {.asked = asked};
   RDT_TRY(take(&j.o, asked, why));
   rdt_bench_file file;
-  if (!rdt_bench_file_open(&file, NULL)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(rdt_bench_file_open(&file, NULL, why));
   rdt_bench_begin(&j.out, file.f, asked->format, "tolerance", 1, asked->head);
   const bool good = tables(&j), whole = rdt_bench_end(&j.out);
   if (asked->progress && !asked->progress(1.0, "")) j.stopped = true; /* what follows is finished */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/file.h"
 #include "core/memory.h"
 #include "cpu/threads.h"
 #include "dnnl_op.h"
@@ -238,9 +237,7 @@ int rdt_bench_ops_run(const rdt_bench_ops *o) {
   snprintf(s.command, sizeof s.command, "bench %s", o->name);
   for (int i = 0; i < ask->n_threads; i++) most = ask->threads[i] > most ? (int)ask->threads[i] : most;
   rdt_reason why = {""};
-  if (ask->output && rdt_file_try(ask->output, &why) != RDT_OK)
-    return complain(&s, why.text); /* before it is measured */
-  if (!rdt_bench_file_open(&out, ask->output)) return complain(&s, "out of memory");
+  if (rdt_bench_file_open(&out, ask->output, &why) != RDT_OK) return complain(&s, why.text);
   s.results.rows = rdt_calloc((size_t)o->count * (size_t)ask->n_threads, sizeof *s.results.rows);
   if (!o->count || !s.results.rows || !rdt_probe_open(&s.room, most)) code = complain(&s, "out of memory");
   if (code == 0) open_baselines(&s);

@@ -5,10 +5,11 @@
 #include "net/file.h"
 #include "plan/timing.h"
 
-bool rdt_bench_file_open(rdt_bench_file *o, const char *path) {
+rdt_status rdt_bench_file_open(rdt_bench_file *o, const char *path, rdt_reason *why) {
   *o = (rdt_bench_file){.path = path};
+  if (path) RDT_TRY(rdt_file_try(path, why));
   o->f = open_memstream(&o->text, &o->bytes);
-  return o->f != NULL;
+  return o->f ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
 }
 
 int rdt_bench_file_close(rdt_bench_file *o, const char *command, int code) {

@@ -10,15 +10,10 @@
 static int run(const rdt_command *c, const rdt_settings *s) {
   rdt_head head = {""};
   rdt_reason why = {""};
-  rdt_bench_shapes shapes = {.count = 0};
-  for (int i = 0; i < s->mnk.count; i++)
-    if (rdt_bench_take_mnk(s->mnk.at[i], &shapes, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
-  if (shapes.count > 1) return rdt_cli_fail(c, RDT_ERR_ARG, "--mnk: one product at a time");
+  rdt_bench_shapes shapes;
+  if (rdt_head_product(&head, s, &shapes, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
   if (s->checkpoints && s->device && strcmp(s->device, "cpu") == 0)
     return rdt_cli_fail(c, RDT_ERR_ARG, "--checkpoints are votes on the way of a GPU's copies: not with --device cpu");
-  if (s->mnk.count) rdt_head_add(&head, "--mnk %s", s->mnk.at[0]);
-  rdt_head_numbers(&head, s);
-  if (s->threads) rdt_head_add(&head, "--threads %d", (int)s->threads);
   if (s->checkpoints) rdt_head_add(&head, "--checkpoints %d", (int)s->checkpoints);
   if (s->device) rdt_head_add(&head, "--device %s", s->device);
   const rdt_bench_tmr_job job = {.shape = shapes.count ? &shapes.at[0] : NULL,
