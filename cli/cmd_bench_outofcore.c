@@ -63,8 +63,6 @@ static rdt_status make_operands(bench *b) {
   const rdt_dtype dtype = rdt_options_dtype(s);
   const char *parent = s->out ? s->out : getenv("TMPDIR");
   rdt_reason *why = &b->run.why;
-  if (dtype != RDT_F32 && dtype != RDT_F64 && dtype != RDT_F16)
-    return rdt_fail(why, RDT_ERR_DTYPE, "--dtype takes f32, f64 or f16 here: what .npy files have");
   snprintf(b->folder, sizeof b->folder, "%.900s/redoubt-outofcore-XXXXXX", parent && *parent ? parent : "/tmp");
   if (!mkdtemp(b->folder)) {
     const int code = errno;
@@ -187,7 +185,7 @@ static int run(const rdt_command *c, const rdt_settings *s) {
 static const rdt_option_id options[] = {RDT_OPT_BENCH_M,
                                         RDT_OPT_BENCH_N,
                                         RDT_OPT_BENCH_K,
-                                        RDT_OPT_DTYPE,
+                                        RDT_OPT_FILE_DTYPE,
                                         RDT_OPT_BENCH_MEM_LIMIT,
                                         RDT_OPT_BENCH_STRATEGY,
                                         RDT_OPT_ALGO,

@@ -208,8 +208,8 @@ rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_se
 }
 
 rdt_dtype rdt_options_dtype(const rdt_settings *s) {
-  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_BF16,
-                                    RDT_F16, RDT_S8,  RDT_U8}; /* in the order of options.def */
+  static const rdt_dtype known[] = {RDT_F32,  RDT_F64, RDT_F16,
+                                    RDT_BF16, RDT_S8,  RDT_U8}; /* in the order of options.def, which may end early */
   return known[s->dtype < 0 ? 0 : s->dtype];
 }
 

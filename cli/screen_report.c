@@ -199,7 +199,7 @@ bool rdt_screened_print(const rdt_screened *s) {
     if (i > 0) printf("\n");
     if (!print_device(s, &s->devices[i])) return false;
   }
-  if (s->absent) printf("%s%s\n", strncmp(s->absent, "no GPU", 6) == 0 ? "" : "no GPU: ", s->absent);
+  if (s->absent) printf("%s\n", s->absent);
   return true;
 }
 

@@ -397,7 +397,7 @@ static void test_bench(void **state) {
   util_cli_expect(
       util_cli("bench outofcore --m 100 --n 100 --k 100 --mem-limit 600k --strategy auto --dtype f16 --json"), 0,
       "redoubt.bench-outofcore/1");
-  util_cli_expect(util_cli("bench outofcore --m 100 --n 100 --k 100 --dtype s8"), 2, "f32, f64 or f16");
+  util_cli_expect(util_cli("bench outofcore --m 100 --n 100 --k 100 --dtype bf16"), 2, "one of f32|f64|f16,");
   util_cli_expect(util_cli("bench outofcore --m 100 --n 100 --k 100 --mem-limit 1k"), 2, "too little");
   assert_int_equal(system("test -z \"$(ls -d redoubt-outofcore-* 2>/dev/null)\""), 0);
 }

@@ -16,7 +16,7 @@ rdt_status rdt_cuda_find(int *count, rdt_reason *why) {
 }
 
 int rdt_cuda_count(rdt_reason *why) {
-  rdt_fail(why, RDT_ERR_UNSUPPORTED, "built without CUDA: there was no nvcc, or REDOUBT_CUDA was off");
+  rdt_fail(why, RDT_ERR_UNSUPPORTED, "no GPU: built without CUDA, as there was no nvcc or REDOUBT_CUDA was off");
   return 0;
 }
 
