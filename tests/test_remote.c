@@ -472,6 +472,38 @@ static void ops_are_repaired(void **state) {
     }
 }
 
+/* What was wrong in a step's input changes its elements by bits whose sums cancel, those by places, too: its bit-sum is
+ * what it was, and its readers have to compute again all the same. */
+static void sums_that_cancel_hide_nothing(void **state) {
+  static const char *const path = TEST_BUILD "/remote-cancel.onnx";
+  static const int64_t one[] = {1, 1}, four[] = {1, 4}, vector[] = {4};
+  const float turn[] = {1.0f, -2.0f, 1.0f, 0.0f}, shift[] = {2.0f, 4.5f, 2.0f, 1.0f};
+  util_onnx m;
+  (void)state;
+  util_onnx_init(&m, 17);
+  util_onnx_initializer(&m, "turn", RDT_F32, 2, four, turn);
+  util_onnx_initializer(&m, "shift", RDT_F32, 1, vector, shift);
+  util_onnx_input(&m, "x", RDT_F32, 2, one);
+  util_onnx_node(&m, "Relu", "first", "x", "t", NULL);
+  util_onnx_node(&m, "MatMul", "product", "t turn", "y", NULL);
+  util_onnx_node(&m, "Add", "add", "y shift", "z", NULL);
+  util_onnx_node(&m, "Softmax", "end", "z", "out", NULL);
+  util_onnx_output(&m, "out", RDT_F32, 2, four);
+  util_onnx_save(&m, path);
+  util_onnx_clear(&m);
+  walk w = start_with(path, "auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  w.in[0] = rdt_tensor_dense(rdt_alloc(1, sizeof(float)), RDT_F32, 2, one);
+  *(float *)w.in[0].data = 0.75f;
+  w.n_in = 1;
+  first_run(&w);
+  w.faults->op = 1;
+  must(run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_RECOMPUTED);
+  assert_true(as_clean(&w));
+  end(&w);
+}
+
 /* The answer of the run before is none of this one. */
 static void answers_are_missed(void **state) {
   (void)state;
@@ -745,6 +777,7 @@ int main(void) {
                                      cmocka_unit_test(named_nodes_are_hit),
                                      cmocka_unit_test(products_are_repaired),
                                      cmocka_unit_test(ops_are_repaired),
+                                     cmocka_unit_test(sums_that_cancel_hide_nothing),
                                      cmocka_unit_test(answers_are_missed),
                                      cmocka_unit_test(tables_are_verified),
                                      cmocka_unit_test(policies_hold),

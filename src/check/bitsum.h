@@ -1,5 +1,7 @@
 /* Integer sums over the bits of a buffer: they guard data at rest. Any change within one aligned 32-bit word changes
- * the sum, and so do any two single-bit changes anywhere; other changes escape with probability 2^-64. */
+ * the sum, and so do any two single-bit changes anywhere; changes of more words whose bits are random escape with
+ * probability 2^-64. Small ones may cancel (by 1, -2 and 1 in three words in a row): n words by a bit or two with a
+ * probability of some n^-2. So a sum tells damage from none, and never whether a result of other inputs is the same. */
 #ifndef RDT_CHECK_BITSUM_H
 #define RDT_CHECK_BITSUM_H
 

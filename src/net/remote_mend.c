@@ -174,6 +174,12 @@ static rdt_status suspect(const mend *e, int i, finding *f) {
   return status;
 }
 
+static bool reads_stale(const mend *e, int i) {
+  for (int v = 0; v < e->r->model->graph->n_values; v++)
+    if (e->stale[v] && rdt_remote_reads(e->r, i, v)) return true;
+  return false;
+}
+
 /* The step's inputs are in order. */
 static rdt_status redo(mend *e, int i, bool own) {
   rdt_remote *r = e->r;
@@ -181,6 +187,7 @@ static rdt_status redo(mend *e, int i, bool own) {
   const int slot = r->steps[i].slot;
   const rdt_cuda_verdict first = e->verdicts[i];
   const uint64_t before = e->found[slot];
+  const bool fed = !own || reads_stale(e, i); /* with what has changed since */
   const bool moved = own && (e->expected[slot] != e->found[slot] || r->steps[i].doubt);
   uint64_t sum = 0;
   finding f = {.kind = RDT_EVENT_FAULT, .verdict = RDT_RECOMPUTED, .what = "result"};
@@ -206,7 +213,8 @@ static rdt_status redo(mend *e, int i, bool own) {
     e->verdicts[i] = last;
   }
   f.changed = sum != before;
-  if (f.changed && s->writes >= 0) e->stale[s->writes] = true;
+  /* Its readers compute again even where its sum is what it was: small differences of several elements may cancel. */
+  if (s->writes >= 0 && !(rounding && !fed)) e->stale[s->writes] = true;
   e->expected[slot] = e->found[slot] = sum;
   if (!own) return status; /* it has done nothing wrong: it had read what was */
   if (complains(&first)) e->verdicts[i] = first;
@@ -251,12 +259,6 @@ static rdt_status restore_constants(mend *e) {
 static bool reads_rotten(const mend *e, int i) {
   for (int c = 1; c < e->r->n_mirrors; c++)
     if (e->rotten[c] && rdt_remote_reads(e->r, i, e->r->mirrors[c].value)) return true;
-  return false;
-}
-
-static bool reads_stale(const mend *e, int i) {
-  for (int v = 0; v < e->r->model->graph->n_values; v++)
-    if (e->stale[v] && rdt_remote_reads(e->r, i, v)) return true;
   return false;
 }
 
