@@ -487,6 +487,63 @@ static void test_refusals_of_wide(void **state) {
   rdt_problem_clear(&p);
 }
 
+/* A with its columns side by side, batches, gelu. */
+static void test_forms_of_wide(void **state) {
+  (void)state;
+  static const char name[] = "gemm_bf16_wgmma_128x128pp_row", scalar[] = "gemm_bf16_wgmma_128x128pp_global";
+  rdt_problem p;
+  char text[512];
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  const rdt_tensor a = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){24, 16}),
+                   b = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){16, 8}),
+                   c = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){24, 8});
+#define TAKES(kernel) assert_int_equal(ask_kernel(kernel, &p, text, sizeof text), RDT_OK)
+#define SAYS(kernel, words)                                                           \
+  do {                                                                                \
+    assert_int_equal(ask_kernel(kernel, &p, text, sizeof text), RDT_ERR_UNSUPPORTED); \
+    if (!strstr(text, words)) fail_msg("'%s' does not say '%s'", text, words);        \
+  } while (0)
+  p.in[0] = a, p.in[1] = b, p.out = c, p.epilogue = RDT_EPILOGUE_NONE;
+  p.in[0].stride[0] = 1, p.in[0].stride[1] = 24;
+  TAKES(name), TAKES(scalar), TAKES("gemm_bf16_wgmma_128x128pp_none");
+  SAYS("gemm_bf16_wgmma_128x128pp_tile", "transpose it, or take the same type's 128x128pp with none, row or global");
+  p.in[0].stride[1] = 28;
+  SAYS(name, "those of A are 56 bytes apart");
+  p.in[0].stride[0] = 2, p.in[0].stride[1] = 64;
+  SAYS(name, "takes A with rows or columns");
+  const rdt_tensor a8 = rdt_tensor_dense(NULL, RDT_S8, 2, (int64_t[]){32, 32}),
+                   c8 = rdt_tensor_dense(NULL, RDT_S32, 2, (int64_t[]){32, 32});
+  p.in[0] = p.in[1] = a8, p.out = c8;
+  p.in[0].stride[0] = p.in[1].stride[0] = 1, p.in[0].stride[1] = p.in[1].stride[1] = 32;
+  SAYS("gemm_s8_wgmma_128x128pp_row", "which tensor cores want of this type; transpose it");
+  p.in[0] = rdt_tensor_dense(NULL, RDT_BF16, 4, (int64_t[]){2, 3, 24, 16});
+  p.in[1] = rdt_tensor_dense(NULL, RDT_BF16, 4, (int64_t[]){2, 3, 16, 8});
+  p.out = rdt_tensor_dense(NULL, RDT_BF16, 4, (int64_t[]){2, 3, 24, 8});
+  TAKES(name), TAKES("gemm_bf16_wgmma_128x128pp_tile");
+  SAYS(scalar, "batches take row");
+  p.in[1].stride[0] = p.in[1].stride[1] = 0; /* one B */
+  TAKES(name);
+  p.in[1].stride[1] = 128;
+  SAYS(name, "evenly apart");
+  p.in[1].stride[1] = 0, p.out.stride[1] = 0;
+  SAYS(name, "evenly apart");
+  p.out.stride[1] = 196, p.out.stride[0] = 3 * 196;
+  SAYS(name, "those of C are 392 bytes apart");
+  p.out.stride[1] = 200, p.out.stride[0] = 600;
+  TAKES(name);
+  p.in[0].stride[0] *= 2;
+  SAYS(name, "evenly apart");
+  p.in[0] = a, p.in[1] = b, p.out = c, p.epilogue.act.fn = RDT_FN_GELU;
+  TAKES(name);
+  p.out.dtype = RDT_F32;
+  SAYS(name, "gelu where results have 16 bits");
+  p.out.dtype = RDT_BF16, p.epilogue.act.fn = RDT_FN_GELU_TANH;
+  SAYS(name, "no activation but relu, and gelu");
+#undef TAKES
+#undef SAYS
+  rdt_problem_clear(&p);
+}
+
 static void test_refusals(void **state) {
   (void)state;
   rdt_problem p;
@@ -623,6 +680,10 @@ static void test_refusals_of_wide(void **state) {
   (void)state;
   no_cuda();
 }
+static void test_forms_of_wide(void **state) {
+  (void)state;
+  no_cuda();
+}
 static void test_box_accumulator(void **state) {
   (void)state;
   no_cuda();
@@ -652,6 +713,7 @@ int main(void) {
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
                                      cmocka_unit_test(test_refusals_of_wide),
+                                     cmocka_unit_test(test_forms_of_wide),
                                      cmocka_unit_test(test_probe),
                                      cmocka_unit_test(test_box_accumulator),
                                      cmocka_unit_test(test_library),

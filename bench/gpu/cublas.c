@@ -13,6 +13,7 @@
   X(cublasSetStream_v2) \
   X(cublasSetWorkspace_v2) \
   X(cublasGemmEx) \
+  X(cublasGemmStridedBatchedEx) \
   X(cublasGetVersion_v2)
 #define LT_TABLE(X) \
   X(cublasLtCreate) \
@@ -22,6 +23,7 @@
   X(cublasLtMatmulDescDestroy) \
   X(cublasLtMatrixLayoutCreate) \
   X(cublasLtMatrixLayoutDestroy) \
+  X(cublasLtMatrixLayoutSetAttribute) \
   X(cublasLtMatmulPreferenceCreate) \
   X(cublasLtMatmulPreferenceSetAttribute) \
   X(cublasLtMatmulAlgoGetHeuristic)
@@ -111,15 +113,32 @@ static const void *number(const cublas_gemm *g, int x) { /* as it is wanted for 
 
 /* Row-major C is column-major C^T = B^T A^T. */
 bool cublas_ex(cublas *c, const cublas_gemm *g, const void *a, const void *b, void *out, void *stream) {
-  return c->cublasSetStream_v2(c->ex, stream) == CUBLAS_STATUS_SUCCESS &&
-         c->cublasSetWorkspace_v2(c->ex, c->workspace, WORKSPACE) == CUBLAS_STATUS_SUCCESS &&
-         c->cublasGemmEx(c->ex, g->transposed ? CUBLAS_OP_T : CUBLAS_OP_N, CUBLAS_OP_N, g->n, g->m, g->k, number(g, 1),
-                         b, type_of(g->in), g->transposed ? g->k : g->n, a, type_of(g->in), g->k, number(g, 0), out,
-                         type_of(g->out), g->n, compute_of(g), CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+  const cublasOperation_t of_a = g->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          of_b = g->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  if (c->cublasSetStream_v2(c->ex, stream) != CUBLAS_STATUS_SUCCESS ||
+      c->cublasSetWorkspace_v2(c->ex, c->workspace, WORKSPACE) != CUBLAS_STATUS_SUCCESS)
+    return false;
+  if (g->batches > 1)
+    return c->cublasGemmStridedBatchedEx(c->ex, of_b, of_a, g->n, g->m, g->k, number(g, 1), b, type_of(g->in),
+                                         g->transposed ? g->k : g->n, (long long)g->n * g->k, a, type_of(g->in),
+                                         g->a_transposed ? g->m : g->k, (long long)g->m * g->k, number(g, 0), out,
+                                         type_of(g->out), g->n, (long long)g->m * g->n, g->batches, compute_of(g),
+                                         CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+  return c->cublasGemmEx(c->ex, of_b, of_a, g->n, g->m, g->k, number(g, 1), b, type_of(g->in),
+                         g->transposed ? g->k : g->n, a, type_of(g->in), g->a_transposed ? g->m : g->k, number(g, 0),
+                         out, type_of(g->out), g->n, compute_of(g), CUBLAS_GEMM_DEFAULT) == CUBLAS_STATUS_SUCCESS;
+}
+
+static void batched(cublas *c, cublasLtMatrixLayout_t layout, const cublas_gemm *g, int64_t apart) {
+  const int32_t count = g->batches;
+  if (count < 2) return;
+  c->cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
+  c->cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &apart, sizeof apart);
 }
 
 int cublas_lt_prepare(cublas *c, const cublas_gemm *g) {
-  const cublasOperation_t op = g->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op = g->transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          of_a = g->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   int count = 0;
   if (c->what) {
     c->cublasLtMatmulDescDestroy(c->what), c->cublasLtMatrixLayoutDestroy(c->a);
@@ -131,13 +150,19 @@ int cublas_lt_prepare(cublas *c, const cublas_gemm *g) {
                               : g->in == RDT_F64 ? CUDA_R_64F
                                                  : CUDA_R_32F);
   c->cublasLtMatmulDescSetAttribute(c->what, CUBLASLT_MATMUL_DESC_TRANSA, &op, sizeof op);
+  c->cublasLtMatmulDescSetAttribute(c->what, CUBLASLT_MATMUL_DESC_TRANSB, &of_a, sizeof of_a);
   const uint64_t n = (uint64_t)g->n, m = (uint64_t)g->m, k = (uint64_t)g->k;
   if (g->transposed)
     c->cublasLtMatrixLayoutCreate(&c->b, type_of(g->in), k, n, g->k);
   else
     c->cublasLtMatrixLayoutCreate(&c->b, type_of(g->in), n, k, g->n);
-  c->cublasLtMatrixLayoutCreate(&c->a, type_of(g->in), k, m, g->k);
+  if (g->a_transposed)
+    c->cublasLtMatrixLayoutCreate(&c->a, type_of(g->in), m, k, g->m);
+  else
+    c->cublasLtMatrixLayoutCreate(&c->a, type_of(g->in), k, m, g->k);
   c->cublasLtMatrixLayoutCreate(&c->out, type_of(g->out), n, m, g->n);
+  batched(c, c->a, g, (int64_t)g->m * g->k), batched(c, c->b, g, (int64_t)g->n * g->k);
+  batched(c, c->out, g, (int64_t)g->m * g->n);
   const cublasStatus_t s = c->cublasLtMatmulAlgoGetHeuristic(c->lt, c->what, c->b, c->a, c->out, c->out, c->preference,
                                                              CUBLAS_ALGORITHMS, c->found, &count);
   return s == CUBLAS_STATUS_SUCCESS ? count : 0;

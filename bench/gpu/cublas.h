@@ -12,7 +12,9 @@ typedef struct cublas_gemm { /* C = A B, row-major; transposed: B lies as n x k.
   int m, n, k;
   bool transposed;
   rdt_dtype in, out;
-  bool tf32; /* of f32: on tensor cores */
+  bool tf32;         /* of f32: on tensor cores */
+  bool a_transposed; /* A lies as k x m */
+  int batches;       /* one after the other; 0: one product */
 } cublas_gemm;
 
 typedef struct cublas cublas;

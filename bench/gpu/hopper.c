@@ -1,8 +1,8 @@
 /* make gpu-bench: large products on the GPU, own kernels of each scheme against cublasGemmEx and the best of cuBLASLt's
  * heuristics.
  *     gpu_bench_hopper [RECORD.json|- [TYPE,... [PART [NAME]]]]
- * TYPE: rows of these datatypes alone, PART: this part alone (half, others, grid), NAME: own kernels whose names have
- * it;
+ * TYPE: rows of these datatypes alone, PART: this part alone (half, turned, batches, others, grid), NAME: own kernels
+ * whose names have it;
  * "": all.
  * Data are N(0, 1), and 8-bit integers all over their range; buffers rotate through 256 MB and more; weights are fixed,
  * as are those of a network. Of each scheme the fastest kernel is chosen by a few replays. Those that do not take twice
@@ -33,6 +33,8 @@ typedef struct product {
   rdt_dtype in, out;
   int m, n, k;
   bool tf32, transposed; /* transposed: B lies as n x k */
+  bool a_transposed;     /* A as k x m */
+  int batches;           /* one after the other; 0: one product */
 } product;
 
 typedef struct bench {
@@ -74,19 +76,27 @@ static int64_t up(int64_t x, int64_t to) {
   return (x + to - 1) / to * to;
 }
 
-static rdt_tensor matrix(const void *data, rdt_dtype type, int64_t rows_, int64_t columns, int64_t pitch,
-                         bool transposed) {
-  rdt_tensor t = rdt_tensor_dense((void *)data, type, 2, (int64_t[]){rows_, columns});
-  t.stride[0] = transposed ? 1 : pitch, t.stride[1] = transposed ? pitch : 1;
+static int batches_of(const product *p) {
+  return p->batches > 1 ? p->batches : 1;
+}
+
+static rdt_tensor matrix(const product *p, const void *data, rdt_dtype type, int64_t rows_, int64_t columns,
+                         int64_t pitch, bool transposed) {
+  const int d = batches_of(p) > 1;
+  rdt_tensor t = rdt_tensor_dense((void *)data, type, 2 + d, (int64_t[]){d ? p->batches : rows_, rows_, columns});
+  if (!d) t.shape[1] = columns;
+  t.stride[d] = transposed ? 1 : pitch, t.stride[d + 1] = transposed ? pitch : 1;
+  if (d) t.stride[0] = pitch * (transposed ? columns : rows_);
   return t;
 }
 
 static rdt_operands operands(const bench *b, int copy, rdt_tensor in[2]) {
   const product *p = &b->p;
   const size_t at = (size_t)(copy % b->copies);
-  in[0] = matrix(b->a + at * b->a_bytes, p->in, p->m, p->k, b->lda, false);
-  in[1] = matrix(b->b + at * b->b_bytes, p->in, p->k, p->n, b->ldb, p->transposed);
-  return (rdt_operands){.in = in, .n_in = 2, .out = matrix(b->c + at * b->c_bytes, p->out, p->m, p->n, b->ldc, false)};
+  in[0] = matrix(p, b->a + at * b->a_bytes, p->in, p->m, p->k, b->lda, p->a_transposed);
+  in[1] = matrix(p, b->b + at * b->b_bytes, p->in, p->k, p->n, b->ldb, p->transposed);
+  return (rdt_operands){
+      .in = in, .n_in = 2, .out = matrix(p, b->c + at * b->c_bytes, p->out, p->m, p->n, b->ldc, false)};
 }
 
 static void *memory(size_t bytes) {
@@ -101,12 +111,14 @@ static void ready(bench *b, const product *p) {
   const int64_t in = (int64_t)rdt_dtype_size(p->in), out = (int64_t)rdt_dtype_size(p->out);
   b->p = *p;
   b->count = 0;
-  b->lda = up(p->k, 16 / in), b->ldb = up(p->transposed ? p->k : p->n, 16 / in), b->ldc = up(p->n, 16 / out);
-  b->a_bytes = (size_t)up(p->m * b->lda * in, 256);
-  b->b_bytes = (size_t)up((p->transposed ? p->n : p->k) * b->ldb * in, 256);
-  b->c_bytes = (size_t)up(p->m * b->ldc * out, 256);
+  const int64_t many = batches_of(p);
+  b->lda = up(p->a_transposed ? p->m : p->k, 16 / in), b->ldb = up(p->transposed ? p->k : p->n, 16 / in),
+  b->ldc = up(p->n, 16 / out);
+  b->a_bytes = (size_t)up(many * (p->a_transposed ? p->k : p->m) * b->lda * in, 256);
+  b->b_bytes = (size_t)up(many * (p->transposed ? p->n : p->k) * b->ldb * in, 256);
+  b->c_bytes = (size_t)up(many * p->m * b->ldc * out, 256);
   b->copies = (int)(ROTATE / (b->a_bytes + b->b_bytes + b->c_bytes)) + 2;
-  const double seconds = 2.0 * p->m * p->n * p->k / 600e12;
+  const double seconds = 2.0 * (double)many * p->m * p->n * p->k / 600e12;
   b->launches = (int)(SECONDS / seconds) + 1;
   if (b->launches < b->copies) b->launches = b->copies;
   const size_t copies = (size_t)b->copies;
@@ -153,6 +165,10 @@ static bool launch_library(void *user, int i, cudaStream_t on) {
                           : cublas_lt(library, c->algorithm, in[0].data, in[1].data, o.out.data, on);
 }
 
+static cublas_gemm gemm_of(const product *p) {
+  return (cublas_gemm){p->m, p->n, p->k, p->transposed, p->in, p->out, p->tf32, p->a_transposed, p->batches};
+}
+
 static bool fits(const product *p, const rdt_cuda_kernel *k) {
   const bool tf32 = strstr(k->name, "tf32") != NULL;
   if (names && !strstr(k->name, names)) return false;
@@ -184,7 +200,7 @@ static void add_own(bench *b, const rdt_cuda_kernel *k) {
 
 static void add_library(bench *b, int algorithm) {
   const product *p = &b->p;
-  call one = {.b = b, .blas = {p->m, p->n, p->k, p->transposed, p->in, p->out, p->tf32}, .algorithm = algorithm};
+  call one = {.b = b, .blas = gemm_of(p), .algorithm = algorithm};
   contender *c = &b->list[b->count];
   *c = (contender){.kernel = NULL};
   if (!turns_capture(&c->turns, b->launches, launch_library, &one, stream)) return;
@@ -268,7 +284,7 @@ static void enter(bench *b) {
   if (!library) return;
   add_library(b, -1);
   const int first = b->count;
-  const cublas_gemm g = {b->p.m, b->p.n, b->p.k, b->p.transposed, b->p.in, b->p.out, b->p.tf32};
+  const cublas_gemm g = gemm_of(&b->p);
   const int count = cublas_lt_prepare(library, &g);
   for (int i = 0; i < count; i++) add_library(b, i);
   choose(b, first, both_lt);
@@ -323,9 +339,10 @@ static void verify(bench *b) {
 static void put_record(const bench *b, const char *group) {
   if (!record) return;
   fprintf(record,
-          "%s\n  {\"group\": \"%s\", \"type\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"transposed\": %s, "
-          "\"contenders\": [",
-          rows++ ? "," : "", group, b->p.type, b->p.m, b->p.n, b->p.k, b->p.transposed ? "true" : "false");
+          "%s\n  {\"group\": \"%s\", \"type\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"batches\": %d, "
+          "\"a_transposed\": %s, \"transposed\": %s, \"contenders\": [",
+          rows++ ? "," : "", group, b->p.type, b->p.m, b->p.n, b->p.k, batches_of(&b->p),
+          b->p.a_transposed ? "true" : "false", b->p.transposed ? "true" : "false");
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
     fprintf(record, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
@@ -354,8 +371,10 @@ static double mean(const summary *s) {
 
 static void print_product(const bench *b) {
   const contender *none = find(b, "none");
-  printf("%-5s %-4s %6dx%5dx%5d:", b->p.type, b->p.transposed ? "B^T" : "B", b->p.m, b->p.n, b->p.k);
-  const double flops = 2.0 * b->p.m * b->p.n * b->p.k;
+  printf("%-5s %s%-4s ", b->p.type, b->p.a_transposed ? "A^T " : "", b->p.transposed ? "B^T" : "B");
+  if (b->p.batches > 1) printf("%d of ", b->p.batches);
+  printf("%6dx%5dx%5d:", b->p.m, b->p.n, b->p.k);
+  const double flops = 2.0 * batches_of(&b->p) * b->p.m * b->p.n * b->p.k;
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
     const double us = 1e6 * turns_at(&c->turns, 0.5);
@@ -372,17 +391,29 @@ static void print_product(const bench *b) {
 
 static const int large[][3] = {{2048, 2048, 2048}, {4096, 4096, 4096},  {8192, 8192, 8192},
                                {4096, 4096, 1024}, {16384, 1024, 1024}, {129600, 256, 576}};
+static const int several[][4] = {
+    {4, 2048, 2048, 2048}, {16, 1024, 1024, 1024}, {64, 512, 512, 1024}, {96, 512, 512, 64}, {384, 128, 768, 768}};
 
-static void bench_half(bool transposed) {
+/* batches: of smaller ones, as many as the list says. */
+static void bench_half(bool a_transposed, bool transposed, bool batches) {
   static bench b;
   summary none_ex = {0}, none_lt = {0}, row = {0}, rowcol = {0}, row_ex = {0}, row_lt = {0}, tile[3] = {{0}};
   static const rdt_dtype types[] = {RDT_BF16, RDT_F16};
-  printf("\nbf16 and fp16, %s; own schemes: time and ratio to own unprotected\n",
-         transposed ? "B as n x k" : "B as k x n");
+  const size_t count = batches ? sizeof several / sizeof *several : sizeof large / sizeof *large;
+  printf("\nbf16 and fp16, %s%s%s; own schemes: time and ratio to own unprotected\n", batches ? "batches, " : "",
+         a_transposed ? "A as k x m, " : "", transposed ? "B as n x k" : "B as k x n");
   for (int t = 0; t < 2; t++)
-    for (size_t i = 0; i < sizeof large / sizeof *large; i++) {
-      const int *s = large[i];
-      const product p = {rdt_dtype_name(types[t]), types[t], types[t], s[0], s[1], s[2], false, transposed};
+    for (size_t i = 0; i < count; i++) {
+      const int *s = batches ? several[i] + 1 : large[i];
+      const product p = {.type = rdt_dtype_name(types[t]),
+                         .in = types[t],
+                         .out = types[t],
+                         .m = s[0],
+                         .n = s[1],
+                         .k = s[2],
+                         .transposed = transposed,
+                         .a_transposed = a_transposed,
+                         .batches = batches ? several[i][0] : 0};
       if (!takes_type(p.type)) continue;
       ready(&b, &p);
       enter(&b);
@@ -391,7 +422,7 @@ static void bench_half(bool transposed) {
         measure(&b);
         verify(&b);
         print_product(&b);
-        put_record(&b, "half");
+        put_record(&b, batches ? "batches" : a_transposed ? "turned" : "half");
         const contender *r = find(&b, "row"), *c = find(&b, "tile");
         take(&none_ex, ratio(none, ex)), take(&none_lt, ratio(none, lt));
         take(&row, ratio(r, none)), take(&rowcol, ratio(find(&b, "rowcol"), none));
@@ -418,15 +449,29 @@ static void bench_half(bool transposed) {
 
 static void bench_others(void) {
   static bench b;
-  static const product list[] = {{"f8e4m3", RDT_F8E4M3, RDT_BF16, 4096, 4096, 4096, false, true},
-                                 {"f8e4m3", RDT_F8E4M3, RDT_BF16, 8192, 8192, 8192, false, true},
-                                 {"s8", RDT_S8, RDT_S32, 4096, 4096, 4096, false, true},
-                                 {"s8", RDT_S8, RDT_S32, 8192, 8192, 8192, false, true},
-                                 {"tf32", RDT_F32, RDT_F32, 4096, 4096, 4096, true, true}};
+  static const struct {
+    const char *type;
+    rdt_dtype in, out;
+    int length;
+    bool tf32;
+  } list[] = {{"f8e4m3", RDT_F8E4M3, RDT_BF16, 4096, false},
+              {"f8e4m3", RDT_F8E4M3, RDT_BF16, 8192, false},
+              {"s8", RDT_S8, RDT_S32, 4096, false},
+              {"s8", RDT_S8, RDT_S32, 8192, false},
+              {"tf32", RDT_F32, RDT_F32, 4096, true}};
   printf("\n8-bit and tf32: the fastest protected / best of cuBLASLt (asked: 1.05)\n");
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-    if (!takes_type(list[i].type)) continue;
-    ready(&b, &list[i]);
+    const int length = list[i].length;
+    const product p = {.type = list[i].type,
+                       .in = list[i].in,
+                       .out = list[i].out,
+                       .m = length,
+                       .n = length,
+                       .k = length,
+                       .tf32 = list[i].tf32,
+                       .transposed = true};
+    if (!takes_type(p.type)) continue;
+    ready(&b, &p);
     enter(&b);
     measure(&b);
     verify(&b);
@@ -465,7 +510,13 @@ static void bench_grid(const char *scheme, bool transposed) {
   for (int i = 0; i < 5; i++)
     for (int j = 0; j < 3; j++)
       for (int l = 0; l < 2; l++) {
-        const product p = {"bf16", RDT_BF16, RDT_BF16, ms[i], ns[j], ks[l], false, transposed};
+        const product p = {.type = "bf16",
+                           .in = RDT_BF16,
+                           .out = RDT_BF16,
+                           .m = ms[i],
+                           .n = ns[j],
+                           .k = ks[l],
+                           .transposed = transposed};
         product up_to = p;
         up_to.m = (int)up(p.m, 128), up_to.n = (int)up(p.n, 128), up_to.k = (int)up(p.k, 64);
         contender *x = fastest(&exact, &p, scheme), *y = fastest(&round, &up_to, scheme);
@@ -503,7 +554,9 @@ int main(int argc, char **argv) {
   printf("%s; cuBLAS %s\n", device.name, library ? cublas_version(library) : no_library);
   record = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu-hopper", device.name);
   if (record) fprintf(record, ", \"cublas\": \"%s\", \"products\": [", library ? cublas_version(library) : "none");
-  for (int transposed = 1; transposed >= 0 && takes("half"); transposed--) bench_half(transposed);
+  for (int transposed = 1; transposed >= 0 && takes("half"); transposed--) bench_half(false, transposed, false);
+  for (int transposed = 1; transposed >= 0 && takes("turned"); transposed--) bench_half(true, transposed, false);
+  for (int transposed = 1; transposed >= 0 && takes("batches"); transposed--) bench_half(false, transposed, true);
   if (takes("others")) bench_others();
   printf("\n");
   for (int transposed = 1; transposed >= 0 && takes("grid"); transposed--)

@@ -78,6 +78,20 @@ static bool writes(const rdt_cuda_kernel *k, rdt_dtype t) {
   return t == accumulated(k) || (is_half(k->dtype) && t == k->dtype) || (rdt_dtype_is_f8(k->dtype) && is_half(t));
 }
 
+/* Of batches the first. */
+static rdt_status sides_of(const rdt_cuda_kernel *k, const rdt_problem *p, rdt_wide_sides *s, rdt_reason *why) {
+  const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
+  if (!is_wide(k) && (a->rank != 2 || b->rank != 2 || c->rank != 2))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s takes no batches: A has rank %d, B %d; rows of A that lie one after the other are one matrix",
+                    k->name, a->rank, b->rank);
+  return rdt_wide_sides_of(p, s)
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                        "%s takes batches that lie evenly apart, one after the other; copy what lies otherwise",
+                        k->name);
+}
+
 static bool rows_dense(const rdt_tensor *t) {
   return (t->shape[1] <= 1 || t->stride[1] == 1) && (t->shape[0] <= 1 || t->stride[0] >= t->shape[1]);
 }
@@ -92,6 +106,7 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
   if (p->op != RDT_KOP_GEMM)
     return rdt_fail(why, no, "%s multiplies matrices; this is %s", k->name, rdt_problem_name(p));
   const rdt_tensor *a = &p->in[0], *b = &p->in[1], *c = &p->out;
+  rdt_wide_sides s;
   if (a->dtype != k->dtype || b->dtype != rdt_cuda_kernel_weights(k))
     return rdt_fail(why, no, "%s takes %s by %s, not %s by %s", k->name, rdt_dtype_info(k->dtype)->name,
                     rdt_dtype_info(rdt_cuda_kernel_weights(k))->name, rdt_dtype_info(a->dtype)->name,
@@ -103,29 +118,30 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
                                       : "",
                     rdt_dtype_name(accumulated(k)), rdt_dtype_name(c->dtype));
   if (p->zero[0] || p->zero[1]) return rdt_fail(why, no, "%s takes no zero points", k->name);
-  if (a->rank != 2 || b->rank != 2 || c->rank != 2)
-    return rdt_fail(why, no,
-                    "%s takes no batches: A has rank %d, B %d; rows of A that lie one after the other are one matrix",
-                    k->name, a->rank, b->rank);
-  if (!rows_dense(a) || (!rows_dense(b) && !is_wide(k)) || !rows_dense(c))
+  RDT_TRY(sides_of(k, p, &s, why));
+  a = &s.a, b = &s.b, c = &s.c;
+  if ((!is_wide(k) && (!rows_dense(a) || !rows_dense(b))) || !rows_dense(c))
     return rdt_fail(why, no, "%s takes rows whose elements lie side by side; transpose what lies otherwise", k->name);
   if (c->shape[0] < 1 || c->shape[1] < 1 || a->shape[1] < 1)
     return rdt_fail(why, no, "%s takes no zero-size dimension", k->name);
   for (int d = 0; d < 2; d++)
     if (a->shape[d] > INT_MAX / 2 || b->shape[d] > INT_MAX / 2)
       return rdt_fail(why, no, "%s takes lengths up to %d", k->name, INT_MAX / 2);
-  if (is_wide(k)) RDT_TRY(rdt_wide_accept(k, a, b, c, why));
+  if (is_wide(k)) RDT_TRY(rdt_wide_accept(k, &s, why));
   if (!is_wide(k) && c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
-  if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU)
-    return rdt_fail(why, no, "%s applies no activation but relu", k->name);
+  const bool gelu = e->act.fn == RDT_FN_GELU && is_wide(k) && is_half(c->dtype);
+  if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU && !gelu)
+    return rdt_fail(
+        why, no, "%s applies no activation but relu%s", k->name,
+        is_wide(k) && !is_integer(k) ? ", and gelu where results have 16 bits: its curve is as exact as these" : "");
   if (e->factor.rank >= 0) return rdt_fail(why, no, "%s does not requantise", k->name);
   if (e->bias.rank >= 0 && !takes_bias(k, e->bias.dtype))
     return rdt_fail(why, no, "%s takes a bias of %s", k->name,
                     narrow(k) ? "f16, bf16 or f32" : rdt_dtype_info(accumulated(k))->name);
   if (is_integer(k) && (e->alpha != 1.0 || (e->residual.rank >= 0 && e->beta != 1.0)))
     return rdt_fail(why, no, "%s adds bias and residual as they are: alpha and beta are 1", k->name);
-  if (e->residual.rank >= 0 && (e->residual.rank != 2 || e->residual.dtype != c->dtype || !rows_dense(&e->residual)))
+  if (e->residual.rank >= 0 && (e->residual.dtype != c->dtype || !rows_dense(&s.residual)))
     return rdt_fail(why, no, "%s takes a residual of the result's type with rows side by side", k->name);
   return RDT_OK;
 }
@@ -283,9 +299,11 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
                            why);
   }
   if (!g->weights.parts) return RDT_OK;
-  if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, sizeof(double), stream, why));
-  grid.y = (unsigned)g->weights.sets;
-  if (by_tile(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, (size_t)g->wide.sets * sizeof(float), stream, why));
+  const size_t many = g->weights.next ? (size_t)g->wide.batches : 1;
+  if (sums(g->kernel)) RDT_TRY(rdt_cuda_clear(g->weights.rho2, many * sizeof(double), stream, why));
+  grid.y = (unsigned)g->weights.sets, grid.z = (unsigned)many;
+  if (by_tile(g->kernel))
+    RDT_TRY(rdt_cuda_clear(g->weights.rho2, many * (size_t)g->wide.sets * sizeof(float), stream, why));
   if (threads(g->kernel))
     grid.x = (unsigned)(g->args.column_blocks * (g->kernel->tile->columns / (8 * g->weights.fragments)));
   const int type = weights_type(rdt_cuda_kernel_weights(g->kernel));
@@ -328,21 +346,31 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s needs compute capability %d.0%s and %d bytes of shared memory; %s has %d.%d and %zu", k->name,
                     k->least, is_wide(k) ? ", no other," : "", k->shared, d->name, d->major, d->minor, d->shared);
+  rdt_wide_sides side;
+  RDT_TRY(sides_of(k, p, &side, why));
   rdt_cuda_gemm *g = rdt_calloc(1, sizeof *g);
   if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
   const rdt_cuda_tile *t = k->tile;
   rdt_mma_args *a = &g->args;
   g->kernel = k;
   g->fixed = p->in[1].data != NULL;
-  a->m = (int)p->out.shape[0], a->n = (int)p->out.shape[1], a->k = (int)p->in[0].shape[1];
-  a->lda = pitch(&p->in[0]), a->ldb = pitch(&p->in[1]), a->ldc = pitch(&p->out);
+  a->m = (int)side.c.shape[0], a->n = (int)side.c.shape[1], a->k = (int)side.a.shape[1];
+  a->lda = pitch(&side.a), a->ldb = pitch(&side.b), a->ldc = pitch(&side.c);
   if (is_wide(k)) {
-    g->wide.columns = rdt_wide_columns(&p->in[1]);
-    a->lda = rdt_wide_pitch(&p->in[0], false), a->ldc = rdt_wide_pitch(&p->out, false);
-    a->ldb = rdt_wide_pitch(&p->in[1], g->wide.columns);
+    g->wide = (rdt_wide){.columns = rdt_wide_columns(&side.b),
+                         .a_columns = rdt_wide_columns(&side.a),
+                         .batches = side.batches,
+                         .a_next = side.a_next,
+                         .b_next = side.b_next,
+                         .c_next = side.c_next,
+                         .r_next = side.r_next,
+                         .gelu = p->epilogue.act.fn == RDT_FN_GELU};
+    a->lda = rdt_wide_pitch(&side.a, g->wide.a_columns), a->ldc = rdt_wide_pitch(&side.c, false);
+    a->ldb = rdt_wide_pitch(&side.b, g->wide.columns);
     splits = 1;
   }
-  if (p->epilogue.residual.rank >= 0) a->ldr = pitch(&p->epilogue.residual);
+  const size_t many = is_wide(k) ? (size_t)side.batches : 1, many_b = side.b_next ? many : 1;
+  if (p->epilogue.residual.rank >= 0) a->ldr = pitch(&side.residual);
   a->alpha64 = p->epilogue.alpha, a->beta64 = p->epilogue.beta;
   a->alpha = (float)a->alpha64, a->beta = (float)a->beta64;
   a->c_type = type_of(p->out.dtype);
@@ -372,15 +400,15 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t columns = (size_t)(up(a->n, t->columns) * t->columns);
   const int fragments = by_column(k) ? 1 : t->warp_columns / 8; /* that a group of columns lies in */
   const size_t rho2 = place(&at, threads(k)   ? columns / (size_t)fragments * size
-                                 : by_tile(k) ? (size_t)a->column_blocks * size
-                                              : sizeof(double));
+                                 : by_tile(k) ? many_b * (size_t)a->column_blocks * size
+                                              : many_b * sizeof(double));
   const size_t parts =
-      place(&at, is_wide(k) ? (size_t)g->wide.sets * RDT_WGMMA_SUMS * (size_t)rdt_wide_whole(k, a->k) * element
+      place(&at, is_wide(k) ? many_b * (size_t)g->wide.sets * RDT_WGMMA_SUMS * (size_t)rdt_wide_whole(k, a->k) * element
                  : sums(k)  ? (size_t)a->k * (size_t)a->part_columns * element
                             : 0);
   const size_t each = (size_t)(a->column_blocks + a->splits) * (size_t)a->m * size; /* of sums, a number a row */
   const size_t rows = place(&at, !sums(k)     ? 0
-                                 : is_wide(k) ? 2 * 4 * (size_t)a->m * size /* two sets of four numbers a row */
+                                 : is_wide(k) ? 2 * 4 * many * (size_t)a->m * size /* two sets of four numbers a row */
                                               : 2 * each);
   const size_t more = place(&at, (size_t)(sets - 1) * each);
   const size_t turns = place(&at, (size_t)(sets - 1) * columns * sizeof(float));
@@ -413,6 +441,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   g->wide.alike = rdt_wide_alike(&a->bound);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = a->ldb,
+                                    .next = side.b_next,
                                     .k = a->k,
                                     .n = a->n,
                                     .fragments = fragments,
@@ -439,7 +468,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   }
   const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
   for (int i = 0; i < 2; i++)
-    for (int j = 0; codes[i] && j < (is_wide(k) ? 4 : 1); j++)
+    for (int j = 0; codes[i] && j < (is_wide(k) ? RDT_WGMMA_FORMS : 1); j++)
       if (codes[i][j])
         RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                           k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
@@ -589,12 +618,15 @@ rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended 
 static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   const rdt_cuda_tile *t = g->kernel->tile;
   const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
-  const int r = (int)(row % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
+  const int r = (int)(row % g->args.m % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
   /* What is expected of a row is known to one of its tiles. */
-  const int tile_row = (int)(row / t->rows), pairs = (g->row_blocks + 1) / RDT_WGMMA_CLUSTER,
-            checks = rdt_wide_checks(&g->wide, tile_row / RDT_WGMMA_CLUSTER, pairs, g->args.column_blocks);
+  const int64_t batch = row / g->args.m, within = row % g->args.m;
+  const int pairs = (g->row_blocks + 1) / RDT_WGMMA_CLUSTER,
+            tile_row = (int)(batch * pairs * RDT_WGMMA_CLUSTER + within / t->rows),
+            checks =
+                rdt_wide_checks(&g->wide, tile_row / RDT_WGMMA_CLUSTER, pairs * g->wide.batches, g->args.column_blocks);
   return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
                                : s->checksum ? RDT_MMA_CHECKSUM
                                : s->fragment ? RDT_MMA_FRAGMENT
@@ -696,7 +728,8 @@ static rdt_status strike_all(rdt_cuda_gemm *g, const rdt_operands *o, size_t apa
 rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
   const size_t bytes = strike_bytes(count);
-  if (!rdt_cuda_kernel_inject(g->kernel))
+  const void *const *code = rdt_cuda_kernel_inject(g->kernel);
+  if (!code || (is_wide(g->kernel) && !code[g->wide.columns + 4 * g->wide.a_columns]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
   for (int i = 0; i < count; i++) {
     if (s[i].limit && is_integer(g->kernel))

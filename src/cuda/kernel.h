@@ -29,8 +29,7 @@ typedef struct rdt_cuda_kernel {
   int shared;              /* bytes of shared memory of a block */
   int least;               /* compute capability: its major number */
   int check;               /* rdt_mma_check */
-  const void *const *code; /* the function's handle; WGMMA: four, see wide.h; the first NULL: B with columns side by
-                              side alone */
+  const void *const *code; /* the function's handle; WGMMA: of each form (wide.h); NULL: not of this kernel */
 } rdt_cuda_kernel;
 
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);

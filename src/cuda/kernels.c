@@ -12,10 +12,10 @@ RDT_CUDA_TABLE(X)
 #define X(type, tile, scheme) extern const void *const rdt_mma_inject_##type##_##tile##_##scheme;
 RDT_CUDA_INJECTING(X)
 #undef X
-#define X(type, tile, scheme) extern const void *const rdt_wgmma_##type##_##tile##_##scheme[4];
+#define X(type, tile, scheme) extern const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS];
 RDT_CUDA_WIDE(X)
 #undef X
-#define X(type, tile, scheme) extern const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[4];
+#define X(type, tile, scheme) extern const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS];
 RDT_CUDA_WIDE_INJECTING(X)
 #undef X
 

@@ -38,6 +38,10 @@ rdt_status rdt_voted_accept(const rdt_cuda_device *d, const rdt_problem *p, rdt_
   if (d->major != 9)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "votes within a launch need compute capability 9.0; %s has %d.%d",
                     d->name, d->major, d->minor);
+  if (p->out.rank != 2 || p->epilogue.act.fn == RDT_FN_GELU)
+    return rdt_fail(
+        why, RDT_ERR_UNSUPPORTED,
+        "votes within a launch are of single products, followed by relu or nothing: not of batches or gelu");
   const rdt_cuda_kernel k = as_kernel(p->in[0].dtype);
   return rdt_cuda_gemm_accept(&k, p, why);
 }
@@ -190,7 +194,7 @@ void rdt_voted_destroy(rdt_voted *v) {
 
 static rdt_status launch_one(rdt_voted *v, rdt_voted_args *a, const void *code, void *stream, rdt_reason *why) {
   cudaLaunchAttribute how[2];
-  RDT_TRY(rdt_wide_maps(v->type, v->columns, &a->w, why));
+  RDT_TRY(rdt_wide_maps(v->type, &(rdt_wide){.columns = v->columns}, &a->w, why));
   const cudaLaunchConfig_t l = launch_of(v, how, stream);
   void *arguments[] = {a, &v->hit};
   return rdt_cuda_status(cudaLaunchKernelExC(&l, code, arguments), "a product that votes", why);

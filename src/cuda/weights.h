@@ -11,6 +11,7 @@ extern "C" {
 typedef struct rdt_weights_args {
   const void *b; /* k x n, rows of unit stride */
   int64_t ldb;
+  int64_t next; /* products on wgmma: elements from one batch of B to the next, whose sums follow each other */
   int k, n;
   int fragments; /* of eight columns: of each group, whose columns a thread sums; 1: single columns */
   void *rho2;    /* largest sum of squares of a group in a row: [n / fragments], or of whole rows: [1], 0 before */

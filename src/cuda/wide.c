@@ -4,15 +4,48 @@
 #include <cuda_runtime_api.h>
 #include <limits.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/memory.h"
 
-enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */, CLUSTERS = 256 };
+enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */, CLUSTERS = 256, BATCHES = 65535 };
 /* What the sums of columns add to a tile's product: columns more of an instruction; instructions that read A again. */
 static const double BESIDE = 1.0 / 16, APART = 0.3;
 
-bool rdt_wide_columns(const rdt_tensor *b) {
-  return !((b->shape[1] <= 1 || b->stride[1] == 1) && (b->shape[0] <= 1 || b->stride[0] >= b->shape[1]));
+bool rdt_wide_columns(const rdt_tensor *t) {
+  return !((t->shape[1] <= 1 || t->stride[1] == 1) && (t->shape[0] <= 1 || t->stride[0] >= t->shape[1]));
+}
+
+/* The first matrix of a tensor, and where the next one is: every dimension before the last two goes on where the one
+ * behind it ends. */
+static bool matrix_of(const rdt_tensor *t, rdt_tensor *m, int64_t *next) {
+  const int before = t->rank - 2;
+  int64_t count = 1;
+  *m = *t, *next = 0;
+  for (int d = before - 1; d >= 0; d--) {
+    if (t->shape[d] == 1) continue;
+    if (count == 1)
+      *next = t->stride[d];
+    else if (t->stride[d] != count * *next)
+      return false;
+    count *= t->shape[d];
+  }
+  for (int d = 0; d < 2; d++) m->shape[d] = t->shape[before + d], m->stride[d] = t->stride[before + d];
+  m->rank = 2;
+  return *next >= 0;
+}
+
+bool rdt_wide_sides_of(const rdt_problem *p, rdt_wide_sides *s) {
+  const rdt_tensor *c = &p->out, *r = &p->epilogue.residual;
+  int64_t batches = 1;
+  *s = (rdt_wide_sides){.residual.rank = -1};
+  if (c->rank < 2 || p->in[0].rank != c->rank || p->in[1].rank != c->rank) return false;
+  for (int d = 0; d < c->rank - 2; d++)
+    if (c->shape[d] < 1 || c->shape[d] > INT_MAX / 2 || (batches *= c->shape[d]) > INT_MAX / 2) return false;
+  s->batches = (int)batches;
+  return matrix_of(&p->in[0], &s->a, &s->a_next) && matrix_of(&p->in[1], &s->b, &s->b_next) &&
+         matrix_of(c, &s->c, &s->c_next) && (r->rank < 0 || matrix_of(r, &s->residual, &s->r_next)) &&
+         (batches == 1 || s->c_next > 0);
 }
 
 int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns) {
@@ -21,30 +54,44 @@ int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns) {
   return t->shape[across] > 1 ? t->stride[across] : (t->shape[along] + each - 1) / each * each;
 }
 
-rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
-                           rdt_reason *why) {
-  const rdt_tensor *all[] = {a, b, c};
+rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why) {
+  const rdt_tensor *const a = &s->a, *const b = &s->b, *const c = &s->c, *const all[] = {a, b, c};
+  const int64_t next[] = {s->a_next, s->b_next, s->c_next};
   static const char names[] = "ABC";
-  const bool columns = rdt_wide_columns(b);
+  const bool columns = rdt_wide_columns(b), a_columns = rdt_wide_columns(a), sides[] = {a_columns, columns, false};
+  if (a_columns && !k->code[4])
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes A with its rows side by side (m x k)%s; transpose it%s",
+                    k->name, k->code[0] ? "" : ", which tensor cores want of this type",
+                    k->code[0] ? ", or take the same type's 128x128pp with none, row or global" : "");
   if (!columns && !k->code[0])
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s takes B with its columns side by side (weights n x k), which tensor cores want; transpose it",
                     k->name);
-  if (columns && ((b->shape[0] > 1 && b->stride[0] != 1) || b->stride[1] < b->shape[0]))
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                    "%s takes B with rows or columns whose elements lie side by side; transpose what lies otherwise",
-                    k->name);
   for (int i = 0; i < 3; i++) {
-    const int64_t bytes = rdt_wide_pitch(all[i], i == 1 && columns) * (int64_t)rdt_dtype_info(all[i]->dtype)->bytes;
+    const int64_t size = (int64_t)rdt_dtype_info(all[i]->dtype)->bytes, bytes = rdt_wide_pitch(all[i], sides[i]) * size;
+    if (sides[i] && ((all[i]->shape[0] > 1 && all[i]->stride[0] != 1) || all[i]->stride[1] < all[i]->shape[0]))
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                      "%s takes %c with rows or columns whose elements lie side by side; transpose what lies otherwise",
+                      k->name, names[i]);
+    if (s->batches > 1 && next[i] * size % ALIGNED)
+      return rdt_fail(
+          why, RDT_ERR_UNSUPPORTED,
+          "%s takes batches that begin at multiples of %d bytes; those of %c are %lld bytes apart: pad them", k->name,
+          ALIGNED, names[i], (long long)(next[i] * size));
     if (bytes % ALIGNED || (uintptr_t)all[i]->data % ALIGNED)
       return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                       "%s takes rows that begin at multiples of %d bytes; those of %c are %lld bytes apart%s: pad them",
                       k->name, ALIGNED, names[i], (long long)bytes,
                       (uintptr_t)all[i]->data % ALIGNED ? ", and the first does not" : "");
   }
-  const int64_t rows = (c->shape[0] + k->tile->rows - 1) / k->tile->rows,
+  const int64_t rows = (c->shape[0] + k->tile->rows - 1) / k->tile->rows + 1,
                 blocks = (c->shape[1] + k->tile->columns - 1) / k->tile->columns;
-  return rows * blocks < INT_MAX / 16
+  if (s->batches > BATCHES || c->shape[0] * s->batches > INT_MAX / 2)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d batches, and %d rows of all of them", k->name, BATCHES,
+                    INT_MAX / 2);
+  if (s->batches > 1 && strcmp(k->scheme, "global") == 0)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has one sum for a whole product: batches take row", k->name);
+  return rows * blocks * s->batches < INT_MAX / 16
              ? RDT_OK
              : rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d tiles", k->name, INT_MAX / 16);
 }
@@ -63,13 +110,20 @@ float rdt_wide_alike(const rdt_device_bound *b) {
   return (float)((1.0 - 0x1p-10) * fmin(statistical, rigorous));
 }
 
+typedef struct batches { /* of an operand; count 0: its map is of a matrix; next 0: all have the same */
+  int count;
+  int64_t next; /* elements */
+} batches;
+
 /* Boxes have 64 rows, or fewer. Of rows that do not begin at multiples of 128 bytes, L2 would fetch 256 bytes for each
  * of the two lines that a row of a box then touches: 16 % of the time at 1024 x 4096 x 4100. */
 static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t along,
-                      int64_t across, int64_t pitch, int box_rows, rdt_reason *why) {
+                      int64_t across, int64_t pitch, const batches *of, int box_rows, rdt_reason *why) {
   const size_t size = rdt_dtype_info(type)->bytes;
-  const cuuint64_t shape[] = {(cuuint64_t)along, (cuuint64_t)across}, strides[] = {(cuuint64_t)pitch * size};
-  const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), (cuuint32_t)box_rows}, step[] = {1, 1};
+  const int64_t next = of->next ? of->next : (across * pitch * (int64_t)size + ALIGNED - 1) / ALIGNED * ALIGNED;
+  const cuuint64_t shape[] = {(cuuint64_t)along, (cuuint64_t)across, (cuuint64_t)(of->next ? of->count : 1)},
+                   strides[] = {(cuuint64_t)pitch * size, (cuuint64_t)(of->next ? next * (int64_t)size : next)};
+  const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), (cuuint32_t)box_rows, 1}, step[] = {1, 1, 1};
   const CUtensorMapDataType as = type == RDT_F16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                  : type == RDT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                  : size == 1        ? CU_TENSOR_MAP_DATA_TYPE_UINT8
@@ -77,9 +131,9 @@ static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, cons
   _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
   if ((uintptr_t)data % ALIGNED)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "operands of products on wgmma begin at multiples of %d bytes", ALIGNED);
-  const CUresult r =
-      encode((CUtensorMap *)m, as, 2, (void *)data, shape, strides, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  const CUresult r = encode((CUtensorMap *)m, as, of->count ? 3 : 2, (void *)data, shape, strides, box, step,
+                            CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                            CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return r == CUDA_SUCCESS
              ? RDT_OK
              : rdt_fail(why, RDT_ERR_INTERNAL, "cuTensorMapEncodeTiled fails with %d for %lld x %lld, %lld apart",
@@ -122,11 +176,11 @@ static double longest(const rdt_wide *w, int rows, int column_blocks, double cos
 }
 
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
-  const int rows = pairs(k, m), tiles = rows * column_blocks, most = sms / RDT_WGMMA_CLUSTER,
-            clusters = tiles < most ? tiles : most;
+  const int rows = pairs(k, m) * (w->batches ? w->batches : 1), tiles = rows * column_blocks,
+            most = sms / RDT_WGMMA_CLUSTER, clusters = tiles < most ? tiles : most;
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
   const double cost = k->tf32 || (half && w->columns) ? BESIDE : APART;
-  *w = (rdt_wide){.columns = w->columns, .blocks = RDT_WGMMA_CLUSTER * clusters};
+  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->light = 0, w->whole = false;
   if (clusters > CLUSTERS) return;
   const double in_turns = longest(w, rows, column_blocks, cost),
                shared = ((tiles + clusters - 1) / clusters) * (1.0 + cost / column_blocks);
@@ -136,40 +190,63 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
   w->whole = w->light && by_light < shared;
 }
 
+/* What kernels on wgmma take for these words. */
+static void batched(const rdt_wide *w, rdt_mma_args *p) {
+  p->splits = w->batches;
+  p->k_split = p->m * (w->b_next ? 1 : w->batches);
+}
+
 rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
-  void *arguments[] = {(void *)p, &hit};
+  rdt_mma_args a = *p;
+  void *arguments[] = {&a, &hit};
+  batched(w, &a);
   const dim3 grid = {(unsigned)w->blocks, 1, 1}, block = {32, 1, 1};
   RDT_TRY(rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), k->name, why));
   return rdt_cuda_clear(p->tickets + 1 + w->blocks, (size_t)w->blocks * sizeof *p->tickets, stream, why);
 }
 
-rdt_status rdt_wide_maps(rdt_dtype type, bool columns, rdt_wgmma_args *a, rdt_reason *why) {
+rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why) {
   void *found;
   const rdt_mma_args *p = &a->p;
   const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : p->c_type == RDT_MMA_F16 ? RDT_F16 : RDT_BF16;
   const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
   encode_fn *const encode = (encode_fn *)found;
-  a->extra = p->bias || p->residual || p->relu;
+  const bool columns = w->columns, a_columns = w->a_columns;
+  const batches of_a = {w->batches, w->a_next}, of_b = {w->batches, w->b_next}, of_c = {w->batches, w->c_next};
+  a->extra = p->bias || p->residual || p->relu || a->gelu;
   a->stored = p->n / each * each;
-  RDT_TRY(map(encode, &a->a, type, p->a, p->k, p->m, p->lda, BOX, why));
-  RDT_TRY(map(encode, &a->b, type, p->b, columns ? p->k : p->n, columns ? p->n : p->k, p->ldb, BOX, why));
-  return map(encode, &a->c, out, p->c, a->stored ? a->stored : each, p->m, p->ldc, BOX, why);
+  RDT_TRY(map(encode, &a->a, type, p->a, a_columns ? p->m : p->k, a_columns ? p->k : p->m, p->lda, &of_a, BOX, why));
+  RDT_TRY(map(encode, &a->b, type, p->b, columns ? p->k : p->n, columns ? p->n : p->k, p->ldb, &of_b, BOX, why));
+  return map(encode, &a->c, out, p->c, a->stored ? a->stored : each, p->m, p->ldc, &of_c, BOX, why);
 }
 
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
-  rdt_wgmma_args a = {.p = *p, .alike = w->alike, .sums_scale = w->sums_scale, .light = w->light, .whole = w->whole};
+  rdt_wgmma_args a = {.p = *p,
+                      .alike = w->alike,
+                      .sums_scale = w->sums_scale,
+                      .light = w->light,
+                      .whole = w->whole,
+                      .gelu = w->gelu,
+                      .a_many = w->a_next != 0,
+                      .b_many = w->b_next != 0,
+                      .sets = w->sets,
+                      .a_next = w->a_next,
+                      .c_next = w->c_next,
+                      .r_next = w->r_next};
+  batched(w, &a.p);
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
-  a.tiles = pairs(k, p->m) * p->column_blocks;
-  RDT_TRY(rdt_wide_maps(k->dtype, w->columns, &a, why));
+  a.tiles = pairs(k, p->m) * w->batches * p->column_blocks;
+  RDT_TRY(rdt_wide_maps(k->dtype, w, &a, why));
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
   if (w->sets)
-    RDT_TRY(map((encode_fn *)found, &a.sums, k->dtype, p->parts, p->k, (int64_t)w->sets * RDT_WGMMA_SUMS,
-                rdt_wide_whole(k, p->k), RDT_WGMMA_SUMS, why));
+    RDT_TRY(map((encode_fn *)found, &a.sums, k->dtype, p->parts, p->k,
+                (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
+                &(batches){0}, RDT_WGMMA_SUMS, why));
   void *arguments[] = {&a, &hit};
   /* Behind another of its kind it begins while that one ends, and waits for it; in a captured graph it is as any other,
    * since what lies ahead of it there may be no kernel. */
@@ -183,6 +260,7 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                                   .stream = stream,
                                   .attrs = &early,
                                   .numAttrs = capture == cudaStreamCaptureStatusNone};
-  return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * (a.extra || p->alpha != 1.0f)], arguments),
-                         k->name, why);
+  const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
+  return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * more + 4 * w->a_columns], arguments), k->name,
+                         why);
 }

@@ -5,35 +5,46 @@
 #include "cuda/kernel.h"
 #include "cuda/sm90/gemm_wgmma.h"
 
-typedef struct rdt_wide { /* made when a product is made ready */
-  bool columns;           /* B's columns lie side by side, not its rows */
-  int sets;               /* of sums of B's columns: of each tile's, or one of all; none: 0 */
-  float alike;            /* rdt_wgmma_args */
-  float sums_scale;       /* the same */
-  int blocks;             /* of a launch */
-  int light;              /* rdt_wgmma_args */
-  bool whole;             /* the same */
+/* Operands of products in batches that lie evenly apart: the first of each, and how far the next one is. */
+typedef struct rdt_wide_sides {
+  rdt_tensor a, b, c, residual;           /* residual: of rank -1 where there is none */
+  int batches;                            /* 1: one product */
+  int64_t a_next, b_next, c_next, r_next; /* elements; 0: all have the same */
+} rdt_wide_sides;
+
+typedef struct rdt_wide {                 /* made when a product is made ready */
+  bool columns, a_columns;                /* B's columns lie side by side, not its rows; A's */
+  int batches;                            /* 0: one, too */
+  int64_t a_next, b_next, c_next, r_next; /* rdt_wide_sides */
+  bool gelu;
+  int sets;         /* of sums of B's columns: of each tile's, or one of all; none: 0; of each B */
+  float alike;      /* rdt_wgmma_args */
+  float sums_scale; /* the same */
+  int blocks;       /* of a launch */
+  int light;        /* rdt_wgmma_args */
+  bool whole;       /* the same */
 } rdt_wide;
 
+/* False: batches do not lie evenly apart. */
+bool rdt_wide_sides_of(const rdt_problem *p, rdt_wide_sides *s);
 /* RDT_OK, or the reason why operands of these shapes, strides and addresses (NULL: not known yet) cannot be copied. */
-rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_tensor *a, const rdt_tensor *b, const rdt_tensor *c,
-                           rdt_reason *why);
-/* Of a product of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
- * `columns` says is known. */
+rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why);
+/* Of products of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
+ * `columns` and `batches` say is known. */
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
 /* The column of the tile that has what is expected of a pair of rows of tiles, of so many. */
 int rdt_wide_checks(const rdt_wide *w, int pair, int pairs, int column_blocks);
-bool rdt_wide_columns(const rdt_tensor *b);
+bool rdt_wide_columns(const rdt_tensor *t);
 /* From one row, or column, to the next. */
 int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);
 /* k in whole stages. */
 int rdt_wide_whole(const rdt_cuda_kernel *k, int depth);
 /* Part of the bound that comes from the squares of C alone: (s - e)^2 <= this c2 is within it, whatever else is. */
 float rdt_wide_alike(const rdt_device_bound *b);
-/* a->p given: the maps of A, B and C, what TMA stores of C, and whether anything follows the product. */
-rdt_status rdt_wide_maps(rdt_dtype type, bool columns, rdt_wgmma_args *a, rdt_reason *why);
-/* code: that of kernel k, or its injecting one: for B with rows, and with columns side by side, and both once more with
- * bias, residual, relu or alpha. */
+/* a->p given: the maps of A, B and C, what TMA stores of C, and whether anything follows the product. w: columns and
+ * batches are looked at; maps are of matrices where batches is 0, else of batches of them. */
+rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why);
+/* code: that of kernel k, or its injecting one: RDT_WGMMA_FORMS. */
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why);
 

@@ -28,8 +28,8 @@ static bool multiplies(const rdt_cuda_kernel *k, rdt_dtype type, bool tf32, bool
 
 static void complain(const char *kernel, const gpu_case *c, const char *what) {
   if (++wrong > 40) return;
-  printf("WRONG %s %lldx%lldx%lld: %s\n", kernel, (long long)c->p.out.shape[0], (long long)c->p.out.shape[1],
-         (long long)c->in[0].shape[1], what);
+  printf("WRONG %s %lldx%lldx%lld: %s\n", kernel, (long long)c->all.shape[0], (long long)c->all.shape[1],
+         (long long)c->k, what);
 }
 
 static rdt_cuda_gemm *ready_on(const rdt_cuda_device *on, const rdt_cuda_kernel *k, gpu_case *c, int sets,
@@ -65,20 +65,26 @@ static void print_finding(const rdt_cuda_verdict *v) {
 
 static void check_values(const rdt_cuda_kernel *k, const gpu_case *c, int splits) {
   const rdt_dtype_row *out = rdt_dtype_info(c->p.out.dtype);
-  const bool f8 = rdt_dtype_is_f8(k->dtype), narrow = f8 || k->dtype == RDT_F16 || k->dtype == RDT_BF16,
-             rounded = narrow && c->p.out.dtype != RDT_F32;
-  const int64_t depth = c->in[0].shape[1], chain = f8 && depth > k->k ? k->k : depth; /* promoted every stage */
-  rdt_tolerance t = {.acc = narrow || k->tf32 ? rdt_accumulator_mma(device.major, device.minor, k->dtype)
-                                              : rdt_accumulator_of(k->dtype, c->p.out.dtype),
+  const bool f8 = rdt_dtype_is_f8(k->dtype), gelu = c->epilogue.act.fn == RDT_FN_GELU,
+             narrow = f8 || k->dtype == RDT_F16 || k->dtype == RDT_BF16, rounded = narrow && c->p.out.dtype != RDT_F32;
+  const int64_t depth = c->k, chain = f8 && depth > k->k ? k->k : depth; /* promoted every stage */
+  rdt_tolerance t = {.acc = narrow || k->tf32
+                                ? rdt_accumulator_mma(device.major, device.minor, k->dtype)
+                                : rdt_accumulator_of(k->dtype, rdt_dtype_is_float(k->dtype) ? c->p.out.dtype : RDT_S32),
                      .k = chain + 4, /* and alpha, bias, residual */
                      .splits = splits + k->tile->warps_k + (int)(depth / chain),
                      .u_out = rounded ? out->u : 0.0,
                      .eta_out = rounded ? out->min_normal * out->u * 2.0 : 0.0};
   t.acc.flush = 0.0;
-  for (int64_t i = 0; i < c->p.out.shape[0]; i++)
-    for (int64_t j = 0; j < c->p.out.shape[1]; j++) {
-      const int64_t at = i * c->p.out.shape[1] + j;
-      const double bound = (k->dtype == RDT_F64 ? 2.0 : 1.0) * rdt_bound_element(&t, c->magnitude[at]),
+  for (int64_t i = 0; i < c->all.shape[0]; i++)
+    for (int64_t j = 0; j < c->all.shape[1]; j++) {
+      const int64_t at = i * c->all.shape[1] + j;
+      const double curve = gelu ? 1.2e-4 * (fabs(c->exact[at]) + 0.004) : 0.0, /* src/cuda/fast.h; its slope: 1.13 */
+          bound = (k->dtype == RDT_F64 ? 2.0
+                   : gelu              ? 1.13
+                                       : 1.0) *
+                      rdt_bound_element(&t, c->magnitude[at]) +
+                  curve,
                    now = gpu_case_value(c, i, j);
       elements++;
       if (!(fabs(now - c->exact[at]) <= bound)) {
@@ -201,6 +207,39 @@ static void check_wide(void) {
     s.out = integer ? RDT_S32 : f8 ? outs[(r >> 28) % 3] : (r >> 28) % 2 ? RDT_F32 : s.in;
     if (quick) s.m = (s.m - 1) % 300 + 1, s.n = (s.n - 1) % 300 + 1, s.k = (s.k - 1) % 200 + 1;
     check_shape(&s, RDT_CUDA_WGMMA, 0, (r >> 44) % 4 != 0, &seed);
+  }
+}
+
+/* Both ways that A may lie, batches with a B each or one for all, gelu; lengths about those of boxes and tiles. */
+static void check_forms(void) {
+  static const int lengths[] = {1, 7, 8, 9, 64, 127, 128, 129, 251, 509}, some[] = {2, 3, 5, 7};
+  static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_S8, RDT_F16, RDT_F32, RDT_U8, RDT_F8E4M3};
+  uint64_t seed = 41;
+  for (int turn = 0; turn < (quick ? 14 : 112); turn++) {
+    const uint64_t r = gpu_random(&seed);
+    const rdt_dtype in = types[turn % 7];
+    const bool half = rdt_dtype_is_half(in), integer = !rdt_dtype_is_float(in), a_columns = half && (r >> 24) % 2;
+    gpu_shape s = {.m = lengths[r % 10],
+                   .n = lengths[(r >> 8) % 10],
+                   .k = lengths[(r >> 16) % 10],
+                   .in = in,
+                   .out = integer                          ? RDT_S32
+                          : in == RDT_F32 || (r >> 25) % 2 ? RDT_F32
+                          : half                           ? in
+                                                           : RDT_F16,
+                   .tf32 = in == RDT_F32,
+                   .a_columns = a_columns,
+                   .columns = !half || (r >> 26) % 2,
+                   .batches = a_columns && (r >> 27) % 2 ? 1 : some[(r >> 28) % 4],
+                   .same_b = (r >> 30) % 3 == 0,
+                   .bias = (r >> 32) % 2,
+                   .residual = (r >> 33) % 2,
+                   .alpha = integer || (r >> 34) % 2 ? 1.0 : 0.75,
+                   .beta = integer || (r >> 35) % 2 ? 1.0 : -0.5,
+                   .data = (gpu_data)((r >> 36) % GPU_SMALL)};
+    s.gelu = rdt_dtype_is_half(s.out) && (r >> 40) % 2;
+    if (quick) s.m = (s.m - 1) % 200 + 1, s.n = (s.n - 1) % 200 + 1, s.k = (s.k - 1) % 200 + 1;
+    check_shape(&s, RDT_CUDA_WGMMA, 0, (r >> 44) % 3 != 0, &seed);
   }
 }
 
@@ -346,7 +385,7 @@ int main(int argc, char **argv) {
            p.truncates ? "cut off" : "rounded", p.as_known ? "as known" : "not as known: bounds take the widest");
   }
   check_results();
-  if (device.major == 9) check_wide();
+  if (device.major == 9) check_wide(), check_forms();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i], false);
   if (device.major == 9)

@@ -54,7 +54,7 @@ static bool compares_bits(const rdt_cuda_kernel *k, const rdt_cuda_strike *s) {
 
 /* What the signed sums of rows differ by. */
 static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char *now, const char *clean, int64_t row) {
-  const rdt_tensor *t = &c->p.out;
+  const rdt_tensor *t = &c->all;
   double sum = 0.0;
   for (int64_t j = 0; j < t->shape[1]; j++) {
     const int64_t at = row * t->stride[0] + j;
@@ -70,15 +70,16 @@ static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char
  * tile of a row of tiles has all of it, or each a share of k. */
 static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu_case *c,
                        const rdt_cuda_strike *s) {
-  const int64_t depth = c->in[0].shape[1], m = c->p.out.shape[0], n = c->p.out.shape[1], width = k->tile->columns;
+  const int64_t depth = c->k, m = c->m, n = c->all.shape[1], width = k->tile->columns;
   const int64_t rounds = (depth + k->k - 1) / k->k, blocks = (n + width - 1) / width,
                 block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
                 round = (at < depth ? at : depth - 1) / k->k, height = RDT_WGMMA_CLUSTER * k->tile->rows;
-  rdt_wide w = {.columns = c->in[1].stride[0] == 1};
+  const int64_t row = s->hit.element / n, pairs = (m + height - 1) / height;
+  rdt_wide w = {.columns = c->in[1].stride[c->in[1].rank - 2] == 1, .batches = c->batches};
   if (k->family != RDT_CUDA_WGMMA) return false;
   rdt_wide_plan(&w, k, (int)m, (int)blocks, on->sms);
   if (w.columns || w.whole)
-    return rdt_wide_checks(&w, (int)(s->hit.element / n / height), (int)((m + height - 1) / height), (int)blocks) ==
+    return rdt_wide_checks(&w, (int)(row / m * pairs + row % m / height), (int)(pairs * c->batches), (int)blocks) ==
            block;
   return round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
 }
@@ -87,7 +88,7 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
   const uint64_t r = gpu_random(seed);
   const int bits = 8 * k->sum, site = (int)(gpu_random(seed) % 5);
   const bool bounded = rdt_dtype_is_float(k->dtype) && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_CLASSIC;
-  rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->p.out.shape[0] * c->p.out.shape[1])),
+  rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->all.shape[0] * c->all.shape[1])),
                                .position = (double)((r >> 32) % 1000) / 999.0,
                                .mask = (uint64_t)1 << (gpu_random(seed) % (uint64_t)bits)},
                        .sm = -1};
@@ -104,7 +105,7 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
 static void judge(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s,
                   const rdt_cuda_verdict *v, const char *now, const char *clean, tally *count) {
   const bool other = memcmp(now, clean, c->bytes[2]) != 0;
-  const int64_t row = s->hit.element / c->p.out.shape[1], column = s->hit.element % c->p.out.shape[1];
+  const int64_t row = s->hit.element / c->all.shape[1], column = s->hit.element % c->all.shape[1];
   const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
   const bool beyond = !rdt_dtype_is_float(k->dtype) ? change != 0.0 : !(change <= 2.0 * s->bound);
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
@@ -321,11 +322,13 @@ static void strike(const rdt_cuda_kernel *k, const gpu_case *c, const char *clea
     judge(&h->on, k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
 }
 
-static void plant_in(const rdt_cuda_kernel *k, bool columns, int64_t faults, bool quick, tally *count) {
+static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int many, int64_t faults, bool quick,
+                     tally *count) {
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
   const bool wide = k->family == RDT_CUDA_WGMMA;
   const int m = wide ? 300 : quick ? 70 : k->tile->rows == 16 ? 30 : 100, n = wide ? 400 : quick ? 70 : 140;
-  const gpu_shape s = shape_of(k, m, n, quick ? 200 : 1000, columns);
+  gpu_shape s = shape_of(k, m, n, quick ? 200 : 1000, columns);
+  s.a_columns = a_columns, s.batches = many;
   gpu_case c;
   rdt_reason why;
   rdt_cuda_gemm *g;
@@ -359,12 +362,17 @@ static void plant_in(const rdt_cuda_kernel *k, bool columns, int64_t faults, boo
   gpu_case_free(&c);
 }
 
-/* On wgmma both layouts of B, where both are there: half of the faults each. */
+/* On wgmma all layouts of A and B that are there, and batches: as many faults each. */
 static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
-  const bool both = k->family == RDT_CUDA_WGMMA && k->code[0];
+  const bool wide = k->family == RDT_CUDA_WGMMA, batches = wide && strcmp(k->scheme, "global") != 0;
+  const void *const *code = rdt_cuda_kernel_inject(k);
+  const int forms = !wide ? 1 : (code[0] ? 2 : 1) * (code[0] && code[4] ? 2 : 1), parts = forms + batches;
   tally count = {0};
-  if (both) plant_in(k, false, faults / 2, quick, &count);
-  plant_in(k, both || !k->code[0], both ? faults - faults / 2 : faults, quick, &count);
+  for (int i = 0; i < parts; i++) {
+    const bool columns = wide && (!code[0] || i % 2);
+    plant_in(k, i < forms && i / 2, columns, i < forms ? 1 : 3, faults * (i + 1) / parts - faults * i / parts, quick,
+             &count);
+  }
   printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",
          k->name, (long long)count.planted, (long long)count.found, (long long)count.above,
          (long long)(count.above - count.found_above), (long long)count.silent);

@@ -101,24 +101,26 @@ static double upper(double x) {
   return (double)f.value;
 }
 
-static double *wide(const gpu_case *c, int which, const rdt_tensor *t, bool tf32) {
-  double *x = allocate((size_t)(t->shape[0] * t->shape[1]) * sizeof *x);
-  for (int64_t i = 0; i < t->shape[0]; i++)
-    for (int64_t j = 0; j < t->shape[1]; j++) {
-      const double v = rdt_load((char *)c->host[which] + c->skip[which], t->dtype, i * t->stride[0] + j * t->stride[1]);
-      x[i * t->shape[1] + j] = tf32 ? upper(v) : v;
+static double *wide(const gpu_case *c, int which, const rdt_tensor *t, int batch, bool tf32) {
+  const int d = t->rank - 2;
+  const int64_t rows = t->shape[d], columns = t->shape[d + 1], first = d ? batch * t->stride[0] : 0;
+  double *x = allocate((size_t)(rows * columns) * sizeof *x);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < columns; j++) {
+      const double v =
+          rdt_load((char *)c->host[which] + c->skip[which], t->dtype, first + i * t->stride[d] + j * t->stride[d + 1]);
+      x[i * columns + j] = tf32 ? upper(v) : v;
     }
   return x;
 }
 
-static void compute(gpu_case *c, const gpu_shape *s) {
+static void compute(gpu_case *c, const gpu_shape *s, int batch) {
   const int64_t m = s->m, n = s->n, k = s->k;
-  double *a = wide(c, A, &c->in[0], s->tf32), *b = wide(c, B, &c->in[1], s->tf32);
-  c->exact = allocate((size_t)(m * n) * sizeof(double));
-  c->magnitude = allocate((size_t)(m * n) * sizeof(double));
+  double *a = wide(c, A, &c->in[0], batch, s->tf32), *b = wide(c, B, &c->in[1], batch, s->tf32);
 #pragma omp parallel for
   for (int64_t i = 0; i < m; i++) {
-    double *x = c->exact + i * n, *y = c->magnitude + i * n;
+    const int64_t row = batch * m + i;
+    double *x = c->exact + row * n, *y = c->magnitude + row * n;
     for (int64_t j = 0; j < n; j++) x[j] = y[j] = 0.0;
     for (int64_t t = 0; t < k; t++) {
       const double v = a[i * k + t];
@@ -133,30 +135,43 @@ static void compute(gpu_case *c, const gpu_shape *s) {
       double more[2] = {0.0, 0.0};
       if (s->bias) more[0] = rdt_load((char *)c->host[BIAS] + c->skip[BIAS], bias->dtype, j);
       if (s->residual)
-        more[1] = s->beta * rdt_load((char *)c->host[RESIDUAL] + c->skip[RESIDUAL], r->dtype, i * r->stride[0] + j);
+        more[1] = s->beta *
+                  rdt_load((char *)c->host[RESIDUAL] + c->skip[RESIDUAL], r->dtype, row * r->stride[r->rank - 2] + j);
       x[j] += more[0] + more[1];
       if (s->relu) x[j] = fmax(x[j], 0.0);
+      if (s->gelu) x[j] = 0.5 * x[j] * (1.0 + erf(x[j] * 0.70710678118654752));
       y[j] += fabs(more[0]) + fabs(more[1]);
     }
   }
   free(a), free(b);
 }
 
+/* What a problem says of matrices that lie one below the other; same: there is one. */
+static rdt_tensor batched(rdt_tensor t, int batches, bool same, bool columns) {
+  const int64_t rows = t.shape[0] / (same ? 1 : batches);
+  const int d = batches > 1;
+  rdt_tensor b = t;
+  if (d) b.rank = 3, b.shape[0] = batches, b.stride[0] = same ? 0 : rows * t.stride[0];
+  b.shape[d + columns] = rows, b.stride[d + columns] = t.stride[0];
+  b.shape[d + !columns] = t.shape[1], b.stride[d + !columns] = 1;
+  return b;
+}
+
 void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) {
   rdt_reason why = {""};
-  *c = (gpu_case){.epilogue = RDT_EPILOGUE_NONE};
+  const int n = s->batches > 1 ? s->batches : 1, n_b = s->same_b ? 1 : n;
+  *c = (gpu_case){.epilogue = RDT_EPILOGUE_NONE, .m = s->m, .k = s->k, .batches = n};
   gpu_must(rdt_problem_init(&c->p, RDT_KOP_GEMM, 2), "problem", &why);
-  c->in[0] = operand(c, A, s, s->in, s->m, s->k);
+  c->in[0] = operand(c, A, s, s->in, n * (s->a_columns ? s->k : s->m), s->a_columns ? s->m : s->k);
   const rdt_dtype weights = s->in == RDT_U8 ? RDT_S8 : s->in;
-  c->in[1] = s->columns ? operand(c, B, s, weights, s->n, s->k) : operand(c, B, s, weights, s->k, s->n);
+  c->in[1] = operand(c, B, s, weights, n_b * (s->columns ? s->n : s->k), s->columns ? s->k : s->n);
   fill(c, A, &c->in[0], s->data, seed);
   fill(c, B, &c->in[1], s->data, seed);
-  if (s->columns) {
-    c->in[1].shape[0] = s->k, c->in[1].shape[1] = s->n;
-    c->in[1].stride[1] = c->in[1].stride[0], c->in[1].stride[0] = 1;
-  }
-  c->p.out = operand(c, C, s, s->out, s->m, s->n);
+  c->in[0] = batched(c->in[0], n, false, s->a_columns), c->in[1] = batched(c->in[1], n, s->same_b, s->columns);
+  c->all = operand(c, C, s, s->out, n * s->m, s->n);
+  c->p.out = batched(c->all, n, false, false);
   if (s->relu) c->epilogue.act.fn = RDT_FN_RELU;
+  if (s->gelu) c->epilogue.act.fn = RDT_FN_GELU;
   c->epilogue.alpha = s->alpha, c->epilogue.beta = s->beta;
   if (s->bias) {
     rdt_tensor t = operand(c, BIAS, s, s->out, 1, s->n);
@@ -165,14 +180,18 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
     c->epilogue.bias = t;
   }
   if (s->residual) {
-    c->epilogue.residual = operand(c, RESIDUAL, s, s->out, s->m, s->n);
-    fill(c, RESIDUAL, &c->epilogue.residual, GPU_NORMAL, seed);
+    const rdt_tensor t = operand(c, RESIDUAL, s, s->out, n * s->m, s->n);
+    fill(c, RESIDUAL, &t, GPU_NORMAL, seed);
+    c->epilogue.residual = batched(t, n, false, false);
   }
   c->p.in[0] = c->in[0], c->p.in[1] = c->in[1];
   c->p.acc = s->in == RDT_S8 || s->in == RDT_U8 ? RDT_S32 : s->in == RDT_F64 ? RDT_F64 : RDT_F32;
   c->p.epilogue = c->epilogue;
   c->o = (rdt_operands){.in = c->in, .n_in = 2, .out = c->p.out, .epilogue = &c->epilogue};
-  if (exact) compute(c, s);
+  if (!exact) return;
+  c->exact = allocate((size_t)(n * s->m * s->n) * sizeof(double));
+  c->magnitude = allocate((size_t)(n * s->m * s->n) * sizeof(double));
+  for (int batch = 0; batch < n; batch++) compute(c, s, batch);
 }
 
 void gpu_case_poison(gpu_case *c) {
@@ -188,7 +207,7 @@ void gpu_case_fetch(gpu_case *c) {
 }
 
 bool gpu_case_gaps_kept(const gpu_case *c) {
-  const rdt_tensor *t = &c->p.out;
+  const rdt_tensor *t = &c->all;
   const size_t size = rdt_dtype_info(t->dtype)->bytes;
   const unsigned char *bytes = c->host[C];
   for (size_t i = 0; i < c->skip[C]; i++)
@@ -200,7 +219,7 @@ bool gpu_case_gaps_kept(const gpu_case *c) {
 }
 
 double gpu_case_value(const gpu_case *c, int64_t i, int64_t j) {
-  return rdt_load((char *)c->host[C] + c->skip[C], c->p.out.dtype, i * c->p.out.stride[0] + j);
+  return rdt_load((char *)c->host[C] + c->skip[C], c->all.dtype, i * c->all.stride[0] + j);
 }
 
 void gpu_case_free(gpu_case *c) {

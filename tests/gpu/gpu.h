@@ -18,11 +18,12 @@ extern const char *const gpu_data_name[GPU_DATA_COUNT];
 typedef struct gpu_case { /* a product with its operands; host copies have the device's layout */
   rdt_problem p;
   rdt_operands o;
-  rdt_tensor in[2];
+  rdt_tensor in[2], all; /* all: C of every batch, one below the other */
+  int m, k, batches;     /* m: of each */
   rdt_epilogue epilogue;
   void *host[5], *device[5]; /* A, B, C, bias, residual; C: the host's is what came back */
   size_t bytes[5], skip[5];  /* skip: bytes before the first element */
-  double *exact, *magnitude; /* m x n: result, and sum of |a||b| */
+  double *exact, *magnitude; /* of all: result, and sum of |a||b| */
 } gpu_case;
 
 typedef struct gpu_shape {
@@ -31,8 +32,11 @@ typedef struct gpu_shape {
   int offset;        /* elements that operands are shifted by: no longer aligned */
   rdt_dtype in, out; /* u8: B is of s8 */
   bool bias, residual, relu;
-  bool columns; /* B's lie side by side in place of its rows */
-  bool tf32;    /* of operands in f32 the upper 19 bits count */
+  bool columns;         /* B's lie side by side in place of its rows */
+  bool a_columns, gelu; /* the same of A; in place of relu */
+  int batches;          /* 0: one product, of rank 2 */
+  bool same_b;          /* of all batches */
+  bool tf32;            /* of operands in f32 the upper 19 bits count */
   double alpha, beta;
   gpu_data data;
 } gpu_shape;
@@ -45,7 +49,7 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact);
 void gpu_case_poison(gpu_case *c);          /* every byte of C, gaps too */
 void gpu_case_fetch(gpu_case *c);           /* C */
 bool gpu_case_gaps_kept(const gpu_case *c); /* what lies between rows of the fetched C is as it was poisoned */
-double gpu_case_value(const gpu_case *c, int64_t i, int64_t j);
+double gpu_case_value(const gpu_case *c, int64_t i, int64_t j); /* of all */
 void gpu_case_free(gpu_case *c);
 
 #endif

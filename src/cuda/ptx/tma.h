@@ -16,6 +16,14 @@ RDT_DEVICE void rdt_tma_load(uint32_t to, const void *map, int x, int y, uint32_
       "l"(map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
+/* The same of a map of matrices, z of them before. */
+RDT_DEVICE void rdt_tma_load_of(uint32_t to, const void *map, int x, int y, int z, uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+          "r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
+      : "memory");
+}
 /* Of a map of windows: so many channels from c on of the pixels of an image from (x, y) on, row after row, each shifted
  * by a tap. What lies outside of the image arrives as zero. */
 RDT_DEVICE void rdt_tma_load_window(uint32_t to, const void *map, int c, int x, int y, int image, int tap_x, int tap_y,
@@ -35,6 +43,13 @@ RDT_DEVICE void rdt_tma_load_all(uint32_t to, const void *map, int x, int y, uin
       "l"(map), "r"(x), "r"(y), "r"(barrier), "h"((uint16_t)mask)
       : "memory");
 }
+RDT_DEVICE void rdt_tma_load_all_of(uint32_t to, const void *map, int x, int y, int z, uint32_t barrier, int mask) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, "
+      "%3, %4}], [%5], %6;" ::"r"(to),
+      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier), "h"((uint16_t)mask)
+      : "memory");
+}
 /* What this thread's group wrote to shared memory is seen by the copies that follow their barrier. */
 RDT_DEVICE void rdt_tma_fence() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -42,6 +57,11 @@ RDT_DEVICE void rdt_tma_fence() {
 RDT_DEVICE void rdt_tma_store(const void *map, int x, int y, uint32_t from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map), "r"(x), "r"(y),
                "r"(from)
+               : "memory");
+}
+RDT_DEVICE void rdt_tma_store_of(const void *map, int x, int y, int z, uint32_t from) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(map), "r"(x),
+               "r"(y), "r"(z), "r"(from)
                : "memory");
 }
 RDT_DEVICE void rdt_tma_commit() {

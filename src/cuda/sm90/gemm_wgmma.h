@@ -5,6 +5,8 @@
 #include "cuda/sm80/gemm_mma.h"
 
 enum {
+  RDT_WGMMA_FORMS = 8,   /* of a kernel: + 1: B with its columns side by side; + 2: with what follows a product; + 4: A
+                            with its columns side by side */
   RDT_WGMMA_CLUSTER = 2, /* blocks of one column block that load its part of B together */
   RDT_WGMMA_THREADS = 384,
   RDT_WGMMA_SHARED = 232448, /* bytes that a block asks for: all that it may have */
@@ -23,17 +25,22 @@ typedef struct rdt_tensor_map { /* CUtensorMap */
 
 typedef struct rdt_wgmma_args {
   rdt_tensor_map a, b, c, sums;
-  rdt_mma_args p;   /* parts: signed sums of B's columns, of tiles or of all: [set][8][whole stages of k];
-                       rho2: of each set. SUMS: sums: float4, two of [m]; tickets: one, then for each block its runs, then
-                       whether the last one is still to be compared; scalars: of each block */
-  float alike;      /* TILE: (s - e)^2 <= alike c2 passes */
+  rdt_mma_args p; /* splits: batches, each of m rows; k_split: rows that have one B. parts: signed sums of B's columns,
+                     of tiles or of all: [set][8][whole stages of k]; rho2: of each set; of each batch of B its own.
+                     SUMS: sums: float4, two of [batch][m]; tickets: one, then for each block its runs, then whether the
+                     last one is still to be compared; scalars: of each block */
+  float alike;    /* TILE: (s - e)^2 <= alike c2 passes */
   float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
-  int row_blocks;   /* of tiles */
+  int row_blocks;   /* of tiles, in a batch */
   int tiles;        /* of a cluster: one below the other */
   int stored;       /* columns that TMA stores: whole 16 bytes */
-  int extra;        /* bias, residual or relu */
-  int light;        /* SUMS: from this cluster on each has a tile less, and checks; 0: see rdt_wide_expects */
-  int whole;        /* SUMS: one tile of a row of tiles has all that is expected, not each a share of k */
+  int extra;        /* bias, residual, relu or gelu */
+  int gelu;
+  int a_many, b_many;             /* 1: each batch has its own A, B; 0: all have the same */
+  int sets;                       /* of sums of columns, of a batch of B */
+  int64_t a_next, c_next, r_next; /* elements from one batch to the next */
+  int light; /* SUMS: from this cluster on each has a tile less, and checks; 0: see rdt_wide_expects */
+  int whole; /* SUMS: one tile of a row of tiles has all that is expected, not each a share of k */
 } rdt_wgmma_args;
 
 /* Signs that rows of C are summed with, as thread t of four does that has a tile's columns 8 j + 2 t + e: those of 2 j

@@ -1,4 +1,5 @@
 /* Products of bf16 on wgmma. */
 #include "cuda/sm90/gemm_wgmma_shipped.h"
 
-RDT_CUDA_WIDE_bf16(ROW)
+RDT_CUDA_WIDE_BOTH(ROW_BOTH, bf16)
+RDT_CUDA_WIDE_ONE(ROW, bf16)

@@ -13,6 +13,7 @@
 #ifndef RDT_CUDA_GEMM_WGMMA_BODY_H
 #define RDT_CUDA_GEMM_WGMMA_BODY_H
 
+#include "cuda/fast.h"
 #include "cuda/ptx/mbarrier.h"
 #include "cuda/ptx/tma.h"
 #include "cuda/ptx/wgmma.h"
@@ -55,22 +56,24 @@ RDT_DEVICE unsigned rdt_wide_turn_now(uint32_t shared) {
 }
 
 struct rdt_tile_place {
-  int m, n; /* in tiles */
+  int m, n, batch; /* in tiles, m of its batch */
+  int all;         /* m over all batches, each of whole pairs */
 };
 
 /* Tiles that are computed at the same time lie in a patch: what they load is found in L2. */
 RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int rank) {
   constexpr int rows = RDT_WGMMA_PATCH;
-  const int pairs = (g.row_blocks + 1) / 2, strip = tile / (rows * g.p.column_blocks),
-            within = tile - strip * rows * g.p.column_blocks, height = min(rows, pairs - strip * rows);
-  return {2 * (strip * rows + within % height) + rank, within / height};
+  const int each = (g.row_blocks + 1) / 2, pairs = each * g.p.splits, strip = tile / (rows * g.p.column_blocks),
+            within = tile - strip * rows * g.p.column_blocks, height = min(rows, pairs - strip * rows),
+            pair = strip * rows + within % height, batch = g.p.splits > 1 ? pair / each : 0;
+  return {2 * (pair - batch * each) + rank, within / height, batch, 2 * pair + rank};
 }
 /* Of each two rows of tiles one column of tiles has all that is expected of them: of a cluster that has the time for
  * it, or in turns. */
 RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
-  if (!g.light) return at.m / 2 % g.p.column_blocks == at.n;
-  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n, rdt_wide_height(at.m / 2, (g.row_blocks + 1) / 2),
-                        g.light);
+  if (!g.light) return at.all / 2 % g.p.column_blocks == at.n;
+  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n,
+                        rdt_wide_height(at.all / 2, (g.row_blocks + 1) / 2 * g.p.splits), g.light);
 }
 
 /* In which rounds a tile multiplies the sums of columns. SUMS: where they are columns more of an instruction, in those
@@ -89,7 +92,8 @@ RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place a
 
 /* ---- loading ---- */
 
-template <class Ring, int b_mn, int check>
+/* a_mn, b_mn: rows of A, columns of B lie side by side in place of k. */
+template <class Ring, int a_mn, int b_mn, int check>
 RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   constexpr int pieces = Ring::BN / 64 / RDT_WGMMA_CLUSTER;
   const int rank = (int)rdt_cluster_rank(), rounds = (g.p.k + Ring::BK - 1) / Ring::BK;
@@ -99,6 +103,7 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
     const rdt_tile_place at = rdt_tile_of(g, tile, rank);
     const rdt_rounds checked = rdt_wide_checked<check, b_mn>(g, at, rounds);
+    const int of_a = at.batch * g.a_many, of_b = at.batch * g.b_many;
     for (int round = 0; round < rounds; round++) {
       const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes, barrier = full + 8 * (uint32_t)slot;
       const int k = round * Ring::BK;
@@ -106,17 +111,19 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
       rdt_mbarrier_expect(barrier, Ring::a_bytes + Ring::b_bytes + (sums ? Ring::sums_bytes : 0));
 #pragma unroll
-      for (int i = 0; i < Ring::BM / 64; i++)
-        rdt_tma_load(stage + i * Ring::piece, &g.a, k, at.m * Ring::BM + 64 * i, barrier);
+      for (int i = 0; i < Ring::BM / 64; i++) {
+        const int row = at.m * Ring::BM + 64 * i;
+        rdt_tma_load_of(stage + i * Ring::piece, &g.a, a_mn ? row : k, a_mn ? k : row, of_a, barrier);
+      }
 #pragma unroll
       for (int i = 0; i < pieces; i++) {
         const int j = rank * pieces + i, column = at.n * Ring::BN + 64 * j;
-        rdt_tma_load_all(stage + Ring::a_bytes + j * Ring::piece, &g.b, b_mn ? column : k, b_mn ? k : column, barrier,
-                         (1 << RDT_WGMMA_CLUSTER) - 1);
+        rdt_tma_load_all_of(stage + Ring::a_bytes + j * Ring::piece, &g.b, b_mn ? column : k, b_mn ? k : column, of_b,
+                            barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
       }
       if (sums)
         rdt_tma_load(stage + Ring::a_bytes + Ring::b_bytes, &g.sums, k,
-                     check == RDT_WGMMA_TILE ? RDT_WGMMA_SUMS * at.n : 0, barrier);
+                     RDT_WGMMA_SUMS * (of_b * g.sets + (check == RDT_WGMMA_TILE ? at.n : 0)), barrier);
       if (++slot == Ring::stages) slot = 0, parity ^= 1;
     }
   }
@@ -151,7 +158,7 @@ RDT_DEVICE float (&rdt_part(float (&c)[count], int first))[columns / 2] {
 /* Sums of columns are eight columns more of the last instruction, which has 256 at most, where they lie as B does:
  * accumulators go through instructions of one shape alone. Else they have an instruction of their own, which has to
  * read A once more. */
-template <class T, class Shape, int b_mn, bool checked>
+template <class T, class Shape, int a_mn, int b_mn, bool checked>
 RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, uint32_t b, int add) {
   constexpr bool beside = checked && !b_mn;
   constexpr int first = beside ? Shape::BN - 128 : 0, rest = Shape::BN - first + (beside ? RDT_WGMMA_SUMS : 0);
@@ -160,22 +167,22 @@ RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, u
   for (int k = 0; k < Shape::BK / 16; k++)
 #pragma unroll
     for (int i = 0; i < Shape::MT; i++) {
-      const uint64_t left = place(a + i * Shape::piece + 32 * k, 16);
+      const uint64_t left = place(a + i * Shape::piece + (a_mn ? 2048 : 32) * k, 16);
       const uint32_t right = b + (b_mn ? 2048 : 32) * k;
       if constexpr (first > 0)
-        rdt_wgmma<T, first, 0, b_mn>::step(rdt_part<first>(c[i], 0), left, place(right, 16), k ? 1 : add);
-      rdt_wgmma<T, rest, 0, b_mn>::step(rdt_part<rest>(c[i], first), left,
-                                        place(right + first / 64 * Shape::piece, b_mn ? Shape::piece : 16),
-                                        k ? 1 : add);
+        rdt_wgmma<T, first, a_mn, b_mn>::step(rdt_part<first>(c[i], 0), left, place(right, 16), k ? 1 : add);
+      rdt_wgmma<T, rest, a_mn, b_mn>::step(rdt_part<rest>(c[i], first), left,
+                                           place(right + first / 64 * Shape::piece, b_mn ? Shape::piece : 16),
+                                           k ? 1 : add);
     }
   if constexpr (checked && !beside) {
 #pragma unroll
     for (int k = 0; k < Shape::BK / 16; k++)
 #pragma unroll
       for (int i = 0; i < Shape::MT; i++)
-        rdt_wgmma<T, RDT_WGMMA_SUMS, 0, 0>::step(rdt_part<RDT_WGMMA_SUMS>(c[i], Shape::BN),
-                                                 place(a + i * Shape::piece + 32 * k, 16),
-                                                 place(b + Shape::b_bytes + 32 * k, 16), 1);
+        rdt_wgmma<T, RDT_WGMMA_SUMS, a_mn, 0>::step(rdt_part<RDT_WGMMA_SUMS>(c[i], Shape::BN),
+                                                    place(a + i * Shape::piece + (a_mn ? 2048 : 32) * k, 16),
+                                                    place(b + Shape::b_bytes + 32 * k, 16), 1);
   }
 }
 
@@ -186,19 +193,22 @@ RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, u
  * such a row.
  */
 template <class T, class Shape, class Hit>
-RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, int n, int row, bool asked, float2 s, float2 e, Hit &hit) {
+RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, rdt_tile_place at, int row, bool asked, float2 s, float2 e,
+                                  Hit &hit) {
   const rdt_mma_args &p = g.p;
   const float d = s.x - e.x;
+  const int n = at.n;
   unsigned ask = __ballot_sync(0xffffffffu, asked && row < p.m && (Hit::on || !(d * d <= g.alike * s.y)));
   while (__builtin_expect(ask != 0, 0)) {
     const int lane = __ffs((int)ask) - 1;
     ask &= ask - 1;
-    const rdt_wide_row x = {__shfl_sync(0xffffffffu, s.x, lane), __shfl_sync(0xffffffffu, s.y, lane),
-                            __shfl_sync(0xffffffffu, e.x, lane),
-                            rdt_wide_norm<T>(p, __shfl_sync(0xffffffffu, row, lane))};
+    const rdt_wide_row x = {
+        __shfl_sync(0xffffffffu, s.x, lane), __shfl_sync(0xffffffffu, s.y, lane), __shfl_sync(0xffffffffu, e.x, lane),
+        rdt_wide_norm<T>(p, (const uint16_t *)p.a + at.batch * g.a_next + __shfl_sync(0xffffffffu, row, lane) * p.lda)};
     if ((int)threadIdx.x % 32 == lane)
-      rdt_wide_judge(p, rdt_place_of{row, n * Shape::BN, 1, min(Shape::BN, p.n - n * Shape::BN), 0, p.k},
-                     __ldg((const float *)p.rho2 + n), x, hit);
+      rdt_wide_judge(p,
+                     rdt_place_of{at.batch * p.m + row, n * Shape::BN, 1, min(Shape::BN, p.n - n * Shape::BN), 0, p.k},
+                     __ldg((const float *)p.rho2 + at.batch * g.b_many * g.sets + n), x, hit);
   }
 }
 
@@ -266,55 +276,56 @@ RDT_DEVICE float rdt_wide_load_as(const void *p, int64_t at, int type) {
   return type == RDT_MMA_F16 ? rdt_f16::wide(x).x : rdt_bf16::wide(x).x;
 }
 
-/* Bias, residual, relu: in place. */
-template <class Shape>
-RDT_DEVICE void rdt_wide_extra(const rdt_mma_args &p, float (&c)[Shape::MT][Shape::held], int row0, int column0) {
-  const int lane = (int)threadIdx.x % 32;
+/* Bias, residual, relu, gelu of 64 columns: in place. Each in a loop of its own, which one branch skips. */
+RDT_DEVICE void rdt_wide_extra(const rdt_wgmma_args &g, float *c, int batch, int row0, int column0) {
+  const rdt_mma_args &p = g.p;
+  const int lane = (int)threadIdx.x % 32, column = column0 + 2 * (lane % 4), row = row0 + lane / 4;
 #pragma unroll
-  for (int j = 0; j < Shape::BN / 8; j++)
+  for (int j = 0; j < 32; j++) c[j] = rdt_mul(p.alpha, c[j]);
+  if (p.bias) {
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const int column = column0 + 8 * j + 2 * (lane % 4) + e;
-      const float bias = p.bias && column < p.n ? rdt_wide_load_as(p.bias, column, p.bias_type) : 0.0f;
-#pragma unroll
-      for (int i = 0; i < Shape::MT; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int row = row0 + 64 * i + 8 * h + lane / 4;
-          float x = rdt_mul(p.alpha, c[i][4 * j + 2 * h + e]);
-          if (p.bias) x = rdt_add(x, bias);
-          if (p.residual && row < p.m && column < p.n)
-            x = rdt_add(x, rdt_mul(p.beta, rdt_wide_load_as(p.residual, row * p.ldr + column, p.c_type)));
-          if (p.relu && x < 0.0f) x = 0.0f; /* NaN stays */
-          c[i][4 * j + 2 * h + e] = x;
-        }
+    for (int j = 0; j < 16; j++) {
+      const int at = column + j / 2 * 8 + j % 2, of = 4 * (j / 2) + j % 2;
+      const float bias = at < p.n ? rdt_wide_load_as(p.bias, at, p.bias_type) : 0.0f;
+      c[of] = rdt_add(c[of], bias), c[of + 2] = rdt_add(c[of + 2], bias);
     }
+  }
+  if (p.residual) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int64_t first = batch * g.r_next + (row + 8 * h) * p.ldr;
+#pragma unroll
+      for (int j = 0; j < 16; j++) {
+        const int at = column + j / 2 * 8 + j % 2, of = 4 * (j / 2) + 2 * h + j % 2;
+        if (row + 8 * h < p.m && at < p.n)
+          c[of] = rdt_add(c[of], rdt_mul(p.beta, rdt_wide_load_as(p.residual, first + at, p.c_type)));
+      }
+    }
+  }
+  if (p.relu) {
+#pragma unroll
+    for (int j = 0; j < 32; j++) c[j] = c[j] < 0.0f ? 0.0f : c[j]; /* NaN stays */
+  }
+  if (g.gelu) {
+#pragma unroll
+    for (int j = 0; j < 32; j++) c[j] = rdt_fast_gelu(c[j]);
+  }
 }
 
-/* Columns that do not fill 16 bytes: TMA would write all of these. */
-template <class T, class Shape>
-RDT_DEVICE void rdt_wide_store_rest(const rdt_wgmma_args &g, const float (&c)[Shape::MT][Shape::held], int row0,
-                                    int column0) {
+/* Columns that do not fill 16 bytes, of 64: TMA would write all of these. */
+template <class T>
+RDT_DEVICE void rdt_wide_store_rest(const rdt_wgmma_args &g, const float *c, int batch, int row0, int column0) {
   const int lane = (int)threadIdx.x % 32;
 #pragma unroll
-  for (int j = 0; j < Shape::BN / 8; j++)
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const int column = column0 + 8 * j + 2 * (lane % 4) + e;
-      if (column < g.stored || column >= g.p.n) continue;
-#pragma unroll
-      for (int i = 0; i < Shape::MT; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int row = row0 + 64 * i + 8 * h + lane / 4;
-          const int64_t at = row * g.p.ldc + column;
-          if (row >= g.p.m) continue;
-          if (g.p.c_type == RDT_MMA_F32)
-            ((float *)g.p.c)[at] = c[i][4 * j + 2 * h + e];
-          else
-            ((uint16_t *)g.p.c)[at] = (uint16_t)T::narrow(c[i][4 * j + 2 * h + e], 0.0f);
-        }
-    }
+  for (int j = 0; j < 32; j++) {
+    const int column = column0 + j / 4 * 8 + 2 * (lane % 4) + j % 2, row = row0 + j % 4 / 2 * 8 + lane / 4;
+    const int64_t at = batch * g.c_next + row * g.p.ldc + column;
+    if (column < g.stored || column >= g.p.n || row >= g.p.m) continue;
+    if (g.p.c_type == RDT_MMA_F32)
+      ((float *)g.p.c)[at] = c[j];
+    else
+      ((uint16_t *)g.p.c)[at] = (uint16_t)T::narrow(c[j], 0.0f);
+  }
 }
 
 /* What a tile has to store goes through a ring of pieces, 64 rows of 128 bytes, in the order of tiles; a warp of its
@@ -357,37 +368,73 @@ RDT_DEVICE void rdt_wide_fill(const float *c, uint32_t at) {
   }
 }
 
+/* 64 columns: in f32 two pieces. */
 template <class T, class Ring, bool wide>
-RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t shared, int turn, bool there) {
-  constexpr int columns = wide ? 32 : 64; /* of a piece */
+RDT_DEVICE void rdt_wide_put(const float *c, uint32_t shared, int &number, bool there) {
   const int lane = (int)threadIdx.x % 32;
-  int number = turn * rdt_wide_pieces<Ring>(wide);
 #pragma unroll
-  for (int pass = 0; pass < Ring::BN / columns; pass++)
+  for (int half = 0; half < (wide ? 2 : 1); half++, number++) {
+    const rdt_wide_piece<Ring> to(shared, number);
+    rdt_mbarrier_wait(to.empty, to.parity ^ 1);
+    if (there) rdt_wide_fill<T, wide>(c + 16 * half, to.at);
+    rdt_tma_fence();
+    __syncwarp();
+    if (lane == 0) rdt_mbarrier_arrive_here(to.full);
+  }
+}
+
+/* A tile as it is. */
+template <class T, class Ring, bool wide>
+RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t shared, int number, bool there) {
 #pragma unroll
-    for (int i = 0; i < Ring::MT; i++, number++) {
-      const rdt_wide_piece<Ring> to(shared, number);
-      rdt_mbarrier_wait(to.empty, to.parity ^ 1);
-      if (there) rdt_wide_fill<T, wide>(&c[i][pass * columns / 2], to.at);
-      rdt_tma_fence();
-      __syncwarp();
-      if (lane == 0) rdt_mbarrier_arrive_here(to.full);
-    }
+  for (int pass = 0; pass < Ring::BN / 64; pass++)
+#pragma unroll
+    for (int i = 0; i < Ring::MT; i++) rdt_wide_put<T, Ring, wide>(&c[i][32 * pass], shared, number, there);
+}
+
+/* Of a tile whose first columns are done: the next 64 move up. */
+template <class Ring, class R>
+RDT_DEVICE void rdt_wide_up(R (&c)[Ring::MT][Ring::held]) {
+#pragma unroll
+  for (int next = 1; next < Ring::MT * Ring::BN / 64; next++)
+#pragma unroll
+    for (int j = 0; j < 32; j++)
+      c[(next - 1) % Ring::MT][(next - 1) / Ring::MT * 32 + j] = c[next % Ring::MT][next / Ring::MT * 32 + j];
+}
+
+/* With what follows the product: one piece of code for all columns, a quarter as long. */
+template <class T, class Ring>
+RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ring::held], uint32_t shared, int number,
+                                rdt_tile_place at, int row0, bool there) {
+  const bool extra = there && (g.extra || g.p.alpha != 1.0f), wide = g.p.c_type == RDT_MMA_F32;
+#pragma unroll 1
+  for (int part = 0; part < Ring::MT * Ring::BN / 64; part++) {
+    const int row = row0 + part % Ring::MT * 64, column = at.n * Ring::BN + part / Ring::MT * 64;
+    if (extra) rdt_wide_extra(g, c[0], at.batch, row, column);
+    if (__builtin_expect(there && g.stored < g.p.n && column + 64 > g.stored, 0))
+      rdt_wide_store_rest<T>(g, c[0], at.batch, row, column);
+    if (wide)
+      rdt_wide_put<T, Ring, true>(c[0], shared, number, there);
+    else
+      rdt_wide_put<T, Ring, false>(c[0], shared, number, there);
+    rdt_wide_up<Ring>(c);
+  }
 }
 
 /* By a thread that has nothing else to do. A piece is free when the next one is on its way. */
 template <class Ring>
 RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
   const bool wide = g.p.c_type == RDT_MMA_F32;
-  const int rank = (int)rdt_cluster_rank(), columns = wide ? 32 : 64, pieces = rdt_wide_pieces<Ring>(wide);
+  const int rank = (int)rdt_cluster_rank(), pieces = rdt_wide_pieces<Ring>(wide);
   int number = 0;
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
     const rdt_tile_place at = rdt_tile_of(g, tile, rank);
     for (int piece = 0; piece < pieces; piece++, number++) {
       const rdt_wide_piece<Ring> from(shared, number);
-      const int row = at.m * Ring::BM + piece % Ring::MT * 64, column = at.n * Ring::BN + piece / Ring::MT * columns;
+      const int part = wide ? piece / 2 : piece, row = at.m * Ring::BM + part % Ring::MT * 64,
+                column = at.n * Ring::BN + part / Ring::MT * 64 + (wide ? piece % 2 * 32 : 0);
       rdt_mbarrier_wait(from.full, from.parity);
-      if (row < g.p.m && column < g.stored) rdt_tma_store(&g.c, column, row, from.at);
+      if (row < g.p.m && column < g.stored) rdt_tma_store_of(&g.c, column, row, at.batch, from.at);
       rdt_tma_commit();
       if (number == 0) continue;
       rdt_tma_wait_read<1>();
@@ -397,7 +444,7 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
   rdt_tma_wait();
 }
 
-template <class T, class Ring, int b_mn, int check, bool extra, class Hit>
+template <class T, class Ring, int a_mn, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int group, Hit &hit) {
   const rdt_mma_args &p = g.p;
   const int rank = (int)rdt_cluster_rank(), rounds = (p.k + Ring::BK - 1) / Ring::BK;
@@ -410,14 +457,16 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     if (lane < RDT_WGMMA_CLUSTER) rdt_mbarrier_arrive(empty + 8 * (uint32_t)slot, (uint32_t)lane);
   };
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + group * step; tile < g.tiles; tile += 2 * step) {
-    const rdt_tile_place at = rdt_tile_of(g, tile, rank);
+    rdt_tile_place at = rdt_tile_of(g, tile, rank);
+    if constexpr (check == RDT_WGMMA_TILE && !extra) at.batch = 0; /* no register is left: batches take the other one */
     const rdt_rounds checked = rdt_wide_checked<check, b_mn>(g, at, rounds);
     float c[Ring::MT][Ring::held];
 #pragma unroll
     for (int i = 0; i < Ring::MT; i++) {
 #pragma unroll
       for (int j = Ring::BN / 2; j < Ring::held; j++) c[i][j] = 0.0f;
-      if constexpr (check != RDT_MMA_NONE) rdt_wgmma_keep(rdt_part<RDT_WGMMA_SUMS>(c[i], Ring::BN));
+      if constexpr (check != RDT_MMA_NONE && !extra) rdt_wgmma_keep(rdt_part<RDT_WGMMA_SUMS>(c[i], Ring::BN));
+      if constexpr (extra) rdt_wgmma_keep(c[i]); /* what moved up ends here */
     }
     int slot = done % Ring::stages, before = slot, round = 0;
     uint32_t parity = (uint32_t)(done / Ring::stages) & 1;
@@ -428,12 +477,12 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
                                                            shared + (uint32_t)slot * Ring::stage_bytes;
                                                        rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
                                                        if constexpr (Hit::on) {
-                                                         hit.operand(at.m, at.n, round, stage);
+                                                         hit.template operand<a_mn>(at.all, at.n, round, stage);
                                                          rdt_tma_fence();
                                                          rdt_bar_sync(3 + group, 128);
                                                        }
                                                        rdt_wgmma_begin();
-                                                       rdt_wide_round<T, Ring, b_mn, sums.value>(
+                                                       rdt_wide_round<T, Ring, a_mn, b_mn, sums.value>(
                                                            c, stage, stage + Ring::a_bytes, round > 0);
                                                        rdt_wgmma_commit();
                                                        if constexpr (Hit::on) {
@@ -441,7 +490,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
 #pragma unroll
                                                          for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
                                                          if (at.m < g.row_blocks)
-                                                           hit.accumulators(at.m, at.n, round, c);
+                                                           hit.accumulators(at.all, at.n, round, c);
                                                        }
                                                        if (round > 0) {
                                                          rdt_wgmma_wait<1>();
@@ -470,16 +519,16 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     const int row0 = at.m * Ring::BM, column0 = at.n * Ring::BN;
     const bool there = at.m < g.row_blocks; /* or none is below the other */
     if constexpr (Hit::on)
-      if (there) hit.accumulators(at.m, at.n, -1, c);
+      if (there) hit.accumulators(at.all, at.n, -1, c);
     /* Of accumulators that are stored as they are, when they have been: while the copy is under way. */
     const auto sum = [&] {
       const int row = row0 + 16 * warp + rdt_wide_joined<2 * Ring::MT>(lane);
       const bool mine = (Ring::MT == 2 || lane % 4 < 2) && row < p.m;
       const float2 s = rdt_wide_sum<Ring>(c, at.n);
       if constexpr (check == RDT_WGMMA_TILE) {
-        rdt_wide_row_done<T, Ring>(g, at.n, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
+        rdt_wide_row_done<T, Ring>(g, at, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
       } else {
-        float2 *const to = (float2 *)(rdt_wide_sums(p, rdt_wide_turn_now<Ring>(shared)) + row);
+        float2 *const to = (float2 *)(rdt_wide_sums(p, rdt_wide_turn_now<Ring>(shared)) + at.batch * p.m + row);
         if (mine) rdt_add2(to, s);
         if (checked.first < checked.end) {
           const float2 e = rdt_wide_sum_expected<T, Ring>(c);
@@ -487,25 +536,25 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
         }
       }
     };
-    if constexpr (extra) {
-      if constexpr (check != RDT_MMA_NONE)
-        if (there) sum();
-      if (g.extra && there) {
-        rdt_wide_extra<Ring>(p, c, row0 + 16 * warp, column0);
-      } else if (p.alpha != 1.0f) {
+    const bool wide = p.c_type == RDT_MMA_F32;
+    const int number = turn * rdt_wide_pieces<Ring>(wide);
+    if constexpr (extra && check != RDT_MMA_NONE)
+      if (there) sum();
+    if constexpr (!extra)
+      if (__builtin_expect(there && g.stored < p.n && column0 + Ring::BN > g.stored, 0)) {
 #pragma unroll
         for (int i = 0; i < Ring::MT; i++)
 #pragma unroll
-          for (int j = 0; j < Ring::BN / 2; j++) c[i][j] = rdt_mul(p.alpha, c[i][j]);
+          for (int j = 0; j < Ring::BN / 64; j++)
+            rdt_wide_store_rest<T>(g, &c[i][32 * j], at.batch, row0 + 64 * i + 16 * warp, column0 + 64 * j);
       }
-    }
-    if (__builtin_expect(there && g.stored < p.n && column0 + Ring::BN > g.stored, 0))
-      rdt_wide_store_rest<T, Ring>(g, c, row0 + 16 * warp, column0);
     if (turn > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(turn - 1) & 1); /* the other group has written its pieces */
-    if (p.c_type == RDT_MMA_F32)
-      rdt_wide_store<T, Ring, true>(c, shared, turn, there);
+    if constexpr (extra)
+      rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there);
+    else if (wide)
+      rdt_wide_store<T, Ring, true>(c, shared, number, there);
     else
-      rdt_wide_store<T, Ring, false>(c, shared, turn, there);
+      rdt_wide_store<T, Ring, false>(c, shared, number, there);
     if (lane == 0) rdt_mbarrier_arrive_here(in_turn);
     turn += 2;
     if constexpr (check != RDT_MMA_NONE && !extra)
@@ -515,8 +564,8 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
 
 /* ---- a block ---- */
 
-/* extra: bias, residual, relu, alpha; what is not needed is not in the way of what is fetched. */
-template <class T, class Shape, int b_mn, int check, bool extra, class Hit>
+/* extra: bias, residual, relu, gelu, alpha; what is not needed is not in the way of what is fetched. */
+template <class T, class Shape, int a_mn, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   typedef rdt_wide_ring<Shape, check> Ring;
@@ -546,7 +595,7 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
   if (group == 0) {
     rdt_registers_fewer<40>();
     if (threadIdx.x == 0)
-      rdt_wide_load<Ring, b_mn, check>(g, shared);
+      rdt_wide_load<Ring, a_mn, b_mn, check>(g, shared);
     else if (threadIdx.x == 64)
       rdt_wide_storing<Ring>(g, shared);
     else if (check == RDT_MMA_SUMS && warp == 1)
@@ -554,7 +603,7 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
   } else {
     rdt_registers_more<232>();
     if (group == 2) rdt_bar_arrive(1, 256); /* the first group begins */
-    rdt_wide_multiply<T, Ring, b_mn, check, extra, Hit>(g, shared, group - 1, hit);
+    rdt_wide_multiply<T, Ring, a_mn, b_mn, check, extra, Hit>(g, shared, group - 1, hit);
   }
 #endif
 }

@@ -87,7 +87,7 @@ RDT_DEVICE void rdt_deep_rounds(R (&c)[Ring::MT][Ring::held], uint32_t shared, i
     const uint32_t stage = shared + (uint32_t)at.slot * Ring::stage_bytes;
     rdt_mbarrier_wait(shared + Ring::barriers + 8 * (uint32_t)at.slot, at.parity);
     if constexpr (Hit::on) {
-      hit.operand(at.tile.m, at.tile.n, round, stage);
+      hit.template operand<0>(at.tile.all, at.tile.n, round, stage);
       rdt_tma_fence();
       rdt_bar_sync(3 + group, 128);
     }
@@ -96,7 +96,7 @@ RDT_DEVICE void rdt_deep_rounds(R (&c)[Ring::MT][Ring::held], uint32_t shared, i
       rdt_wgmma_wait<0>();
 #pragma unroll
       for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
-      if (at.there) hit.accumulators(at.tile.m, at.tile.n, round, c);
+      if (at.there) hit.accumulators(at.tile.all, at.tile.n, round, c);
     }
     if (round > 0) {
       rdt_wgmma_wait<1>();
@@ -118,7 +118,7 @@ RDT_DEVICE void rdt_deep_promote(float (&c)[1][Ring::held], uint32_t shared, int
     const uint32_t stage = shared + (uint32_t)at.slot * Ring::stage_bytes;
     rdt_mbarrier_wait(shared + Ring::barriers + 8 * (uint32_t)at.slot, at.parity);
     if constexpr (Hit::on) {
-      if (group == 0) hit.operand(at.tile.m, at.tile.n, round, stage);
+      if (group == 0) hit.template operand<0>(at.tile.all, at.tile.n, round, stage);
       rdt_tma_fence();
       rdt_bar_sync(5, 256);
     }
@@ -126,7 +126,7 @@ RDT_DEVICE void rdt_deep_promote(float (&c)[1][Ring::held], uint32_t shared, int
     if constexpr (Hit::on) {
       rdt_wgmma_wait<0>();
       rdt_wgmma_keep(part[w][0]);
-      if (at.there) hit.accumulators(at.tile.m, at.tile.n, round, part[w], group * Ring::BN / 2);
+      if (at.there) hit.accumulators(at.tile.all, at.tile.n, round, part[w], group * Ring::BN / 2);
     }
     slot[w] = at.slot;
     rdt_deep_next<Ring>(at);
@@ -183,11 +183,11 @@ RDT_DEVICE void rdt_deep_share(const R (&v)[4 * n], R (&mine)[n]) {
 /* The signed sums of the rows that four threads have, and what is expected of them, are added to those of the other
  * tiles. Squares of half of C: no more is needed to know their size, and what is less makes bounds no looser. */
 template <class T, class Ring>
-RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const int (&c)[Ring::MT][Ring::held], unsigned turn, int n,
-                             int row0) {
+RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const int (&c)[Ring::MT][Ring::held], unsigned turn,
+                             rdt_tile_place tile, int row0) {
   static_assert(Ring::MT == 2, "four rows");
   const int lane = (int)threadIdx.x % 32;
-  const bool minus = rdt_wide_sign_of(n, lane % 4) != 0;
+  const bool minus = rdt_wide_sign_of(tile.n, lane % 4) != 0;
   unsigned v[4], mine[1];
 #pragma unroll
   for (int r = 0; r < 4; r++) {
@@ -203,13 +203,13 @@ RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const int (&c)[Ring::MT][R
   }
   rdt_deep_share<1>(v, mine);
   const int row = row0 + 64 * (lane % 4 / 2) + 8 * (lane % 2) + lane / 4;
-  if (row < g.p.m) atomicAdd(rdt_deep_sums(g.p, turn) + row, mine[0]);
+  if (row < g.p.m) atomicAdd(rdt_deep_sums(g.p, turn) + tile.batch * g.p.m + row, mine[0]);
 }
 template <class T, class Ring>
-RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], unsigned turn, int n,
-                             int row0) {
+RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], unsigned turn,
+                             rdt_tile_place tile, int row0) {
   const int lane = (int)threadIdx.x % 32;
-  const unsigned other = rdt_wide_sign_of(n, lane % 4);
+  const unsigned other = rdt_wide_sign_of(tile.n, lane % 4);
 #pragma unroll
   for (int i = 0; i < Ring::MT; i++) {
     float v[8], mine[2];
@@ -230,36 +230,26 @@ RDT_DEVICE void rdt_deep_sum(const rdt_wgmma_args &g, const float (&c)[Ring::MT]
     }
     rdt_deep_share<2>(v, mine);
     const int row = row0 + 64 * i + 8 * (lane % 4 / 2) + lane / 4;
-    float *to = (float *)(rdt_wide_sums(g.p, turn) + row) + 2 * (lane % 2);
+    float *to = (float *)(rdt_wide_sums(g.p, turn) + tile.batch * g.p.m + row) + 2 * (lane % 2);
     if (row < g.p.m) atomicAdd(to, mine[0]), atomicAdd(to + 1, mine[1]);
   }
 }
 
-/* Bias, residual, relu of integers: in place. */
-template <class Ring>
-RDT_DEVICE void rdt_deep_extra(const rdt_mma_args &p, int (&c)[Ring::MT][Ring::held], int row0, int column0) {
+/* Bias, residual, relu of integers, 64 columns: in place. */
+RDT_DEVICE void rdt_deep_extra(const rdt_wgmma_args &g, int *c, int batch, int row0, int column0) {
+  const rdt_mma_args &p = g.p;
   const int lane = (int)threadIdx.x % 32;
 #pragma unroll
-  for (int j = 0; j < Ring::BN / 8; j++)
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const int column = column0 + 8 * j + 2 * (lane % 4) + e;
-      const int bias = p.bias && column < p.n ? ((const int *)p.bias)[column] : 0;
-#pragma unroll
-      for (int i = 0; i < Ring::MT; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          const int row = row0 + 64 * i + 8 * h + lane / 4;
-          int x = rdt_plus(c[i][4 * j + 2 * h + e], bias);
-          if (p.residual && row < p.m && column < p.n) x = rdt_plus(x, ((const int *)p.residual)[row * p.ldr + column]);
-          if (p.relu && x < 0) x = 0;
-          c[i][4 * j + 2 * h + e] = x;
-        }
-    }
+  for (int j = 0; j < 32; j++) {
+    const int row = row0 + j % 4 / 2 * 8 + lane / 4, column = column0 + j / 4 * 8 + 2 * (lane % 4) + j % 2;
+    const int64_t at = batch * g.r_next + row * p.ldr + column;
+    if (p.bias && column < p.n) c[j] = rdt_plus(c[j], ((const int *)p.bias)[column]);
+    if (p.residual && row < p.m && column < p.n) c[j] = rdt_plus(c[j], ((const int *)p.residual)[at]);
+    if (p.relu && c[j] < 0) c[j] = 0;
+  }
 }
-template <class Ring>
-RDT_DEVICE void rdt_deep_extra(const rdt_mma_args &p, float (&c)[Ring::MT][Ring::held], int row0, int column0) {
-  rdt_wide_extra<Ring>(p, c, row0, column0);
+RDT_DEVICE void rdt_deep_extra(const rdt_wgmma_args &g, float *c, int batch, int row0, int column0) {
+  rdt_wide_extra(g, c, batch, row0, column0);
 }
 
 RDT_DEVICE float rdt_deep_bits(float x) {
@@ -269,57 +259,78 @@ RDT_DEVICE float rdt_deep_bits(int x) {
   return __int_as_float(x);
 }
 
-/* Through shared memory, 128 bytes of each of 64 rows at once: it has room for no more beside the stages. */
-template <class T, class Ring, bool wide>
-RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], uint32_t shared,
-                               int group, int row0, int column0) {
+/* 64 columns through shared memory, 128 bytes of each of 64 rows at once: it has room for no more beside the stages. */
+template <class T, class Ring, bool wide, class R>
+RDT_DEVICE void rdt_deep_put(const rdt_wgmma_args &g, const R *c, uint32_t shared, int group, int batch, int row,
+                             int column0) {
   constexpr int columns = wide ? 32 : 64; /* of a pass */
   const uint32_t out = shared + Ring::out + (uint32_t)group * Ring::out_bytes;
-  const int warp = (int)threadIdx.x / 32 % 4;
   const bool first = threadIdx.x % 128 == 0;
-  if (__builtin_expect(g.stored < g.p.n && column0 + Ring::BN > g.stored, 0))
-    rdt_wide_store_rest<T, Ring>(g, c, row0 + 16 * warp, column0);
+  float stored[32];
 #pragma unroll
-  for (int i = 0; i < Ring::MT; i++)
+  for (int j = 0; j < 32; j++) stored[j] = rdt_deep_bits(c[j]);
 #pragma unroll
-    for (int pass = 0; pass < Ring::BN / columns; pass++) {
-      const int row = row0 + 64 * i, column = column0 + pass * columns;
-      if (first) rdt_tma_wait_read<0>();
-      rdt_bar_sync(3 + group, 128);
-      rdt_wide_fill<T, wide>(&c[i][pass * columns / 2], out);
-      rdt_tma_fence();
-      rdt_bar_sync(3 + group, 128);
-      if (first && column < g.stored) {
-        if (row < g.p.m) rdt_tma_store(&g.c, column, row, out);
-        rdt_tma_commit();
-      }
+  for (int pass = 0; pass < 64 / columns; pass++) {
+    const int column = column0 + pass * columns;
+    if (first) rdt_tma_wait_read<0>();
+    rdt_bar_sync(3 + group, 128);
+    rdt_wide_fill<T, wide>(stored + pass * columns / 2, out);
+    rdt_tma_fence();
+    rdt_bar_sync(3 + group, 128);
+    if (first && column < g.stored) {
+      if (row < g.p.m) rdt_tma_store_of(&g.c, column, row, batch, out);
+      rdt_tma_commit();
     }
+  }
 }
 
-/* Of a tile, or a group's half of it. Sums of what is stored as it is are formed while the copy is under way. */
+/* Of any type of result. */
+template <class T, class Ring, class R>
+RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const R *c, uint32_t shared, int group, int batch, int row0,
+                               int column) {
+  const int row = row0 + 16 * ((int)threadIdx.x / 32 % 4);
+  float bits[32];
+  if (__builtin_expect(g.stored < g.p.n && column + 64 > g.stored, 0)) {
+#pragma unroll
+    for (int j = 0; j < 32; j++) bits[j] = rdt_deep_bits(c[j]);
+    if (T::promoted && g.p.c_type == RDT_MMA_BF16)
+      rdt_wide_store_rest<rdt_bf16>(g, bits, batch, row, column);
+    else
+      rdt_wide_store_rest<rdt_f16>(g, bits, batch, row, column);
+  }
+  if (!T::promoted || g.p.c_type == RDT_MMA_F32)
+    rdt_deep_put<rdt_f16, Ring, true>(g, c, shared, group, batch, row0, column);
+  else if (g.p.c_type == RDT_MMA_F16)
+    rdt_deep_put<rdt_f16, Ring, false>(g, c, shared, group, batch, row0, column);
+  else
+    rdt_deep_put<rdt_bf16, Ring, false>(g, c, shared, group, batch, row0, column);
+}
+
+/* Of a tile, or a group's half of it. Sums of what is stored as it is are formed while the copy is under way. What
+ * follows a product is one piece of code for all columns, a quarter as long. */
 template <class T, class Ring, int check, class R>
 RDT_DEVICE void rdt_deep_finish(const rdt_wgmma_args &g, R (&c)[Ring::MT][Ring::held], uint32_t shared, int group,
-                                int n, int row0) {
-  const rdt_mma_args &p = g.p;
-  const int warp = (int)threadIdx.x / 32 % 4, column0 = n * Ring::BN;
-  const bool now = g.extra || p.alpha != 1.0f;
-  const auto sum = [&] { rdt_deep_sum<T, Ring>(g, c, rdt_wide_turn_now<Ring>(shared), n, row0 + 16 * warp); };
-  if constexpr (check != RDT_MMA_NONE)
-    if (now) sum();
-  if (now) rdt_deep_extra<Ring>(p, c, row0 + 16 * warp, column0);
-  float stored[Ring::MT][Ring::held];
+                                rdt_tile_place tile, int row0) {
+  constexpr int parts = Ring::MT * Ring::BN / 64;
+  const int warp = (int)threadIdx.x / 32 % 4, column0 = tile.n * Ring::BN;
+  const bool now = g.extra || g.p.alpha != 1.0f;
+  const auto sum = [&] { rdt_deep_sum<T, Ring>(g, c, rdt_wide_turn_now<Ring>(shared), tile, row0 + 16 * warp); };
+  if (now) {
+    if constexpr (check != RDT_MMA_NONE) sum();
+#pragma unroll 1
+    for (int part = 0; part < parts; part++) {
+      const int row = row0 + part % Ring::MT * 64, column = column0 + part / Ring::MT * 64;
+      rdt_deep_extra(g, c[0], tile.batch, row + 16 * warp, column);
+      rdt_deep_store<T, Ring>(g, c[0], shared, group, tile.batch, row, column);
+      rdt_wide_up<Ring>(c);
+    }
+    return;
+  }
 #pragma unroll
-  for (int i = 0; i < Ring::MT; i++)
-#pragma unroll
-    for (int j = 0; j < Ring::BN / 2; j++) stored[i][j] = rdt_deep_bits(c[i][j]);
-  if (!T::promoted || p.c_type == RDT_MMA_F32)
-    rdt_deep_store<rdt_f16, Ring, true>(g, stored, shared, group, row0, column0);
-  else if (p.c_type == RDT_MMA_F16)
-    rdt_deep_store<rdt_f16, Ring, false>(g, stored, shared, group, row0, column0);
-  else
-    rdt_deep_store<rdt_bf16, Ring, false>(g, stored, shared, group, row0, column0);
-  if constexpr (check != RDT_MMA_NONE)
-    if (!now) sum();
+  for (int part = 0; part < parts; part++)
+    rdt_deep_store<T, Ring>(g, c[part % Ring::MT] + part / Ring::MT * 32, shared, group, tile.batch,
+                            row0 + part % Ring::MT * 64, column0 + part / Ring::MT * 64);
+  if constexpr (check != RDT_MMA_NONE) sum();
 }
 
 /* ---- the groups ---- */
@@ -358,8 +369,8 @@ RDT_DEVICE void rdt_deep_turns(const rdt_wgmma_args &g, uint32_t shared, int gro
     for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
     done += 2 * rounds;
     if (!at.there) continue;
-    if constexpr (Hit::on) hit.accumulators(at.tile.m, at.tile.n, -1, c);
-    rdt_deep_finish<T, Ring, check>(g, c, shared, group, at.tile.n, at.tile.m * Ring::BM);
+    if constexpr (Hit::on) hit.accumulators(at.tile.all, at.tile.n, -1, c);
+    rdt_deep_finish<T, Ring, check>(g, c, shared, group, at.tile, at.tile.m * Ring::BM);
   }
 }
 
@@ -384,8 +395,8 @@ RDT_DEVICE void rdt_deep_halves(const rdt_wgmma_args &g, uint32_t shared, int gr
       rdt_deep_promote<T, Ring, false>(c, shared, group, 0, rounds, at, hit);
     }
     if (!at.there) continue; /* there is none below the other */
-    if constexpr (Hit::on) hit.accumulators(at.tile.m, at.tile.n, -1, c, group * Ring::BN / 2);
-    rdt_deep_finish<T, Ring, check>(g, c, shared, group, at.tile.n, at.tile.m * Ring::BM + 64 * group);
+    if constexpr (Hit::on) hit.accumulators(at.tile.all, at.tile.n, -1, c, group * Ring::BN / 2);
+    rdt_deep_finish<T, Ring, check>(g, c, shared, group, at.tile, at.tile.m * Ring::BM + 64 * group);
   }
 }
 
@@ -430,7 +441,7 @@ RDT_DEVICE void rdt_gemm_wgmma_deep(const rdt_wgmma_args &g, Hit hit) {
   if (group == 0) {
     rdt_registers_fewer<40>();
     if (threadIdx.x == 0)
-      rdt_wide_load<Ring, 0, check>(g, shared);
+      rdt_wide_load<Ring, 0, 0, check>(g, shared);
     else if (check == RDT_MMA_SUMS && warp == 1)
       rdt_deep_last<T, Ring>(g, shared, (volatile unsigned *)(memory + Ring::turn + 8));
   } else {

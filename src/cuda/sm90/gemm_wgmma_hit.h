@@ -38,15 +38,23 @@ struct rdt_hit {
       if (i == fragment) c[i / (count - 4)][i % (count - 4)] = strike(c[i / (count - 4)][i % (count - 4)]);
   }
 
-  /* Four bytes of A, where the tensor cores find them. */
+  /* Four bytes of A, where the tensor cores find them; two where columns lie side by side: the others are another
+   * row's.
+   */
+  template <int a_mn>
   __device__ void operand(int m, int n, int round, uint32_t stage) {
     if (h->site != RDT_MMA_FRAGMENT || !here(m, n) || round != h->step || threadIdx.x % 128 != 0) return;
-    const uint32_t row = (uint32_t)h->thread, byte = (uint32_t)h->columns;
-    const uint32_t at = stage + 128 * row + 16 * (byte / 16 ^ row % 8) + byte % 16 / 4 * 4;
+    const uint32_t row = (uint32_t)h->thread, k = (uint32_t)h->columns, line = a_mn ? k / 2 : row,
+                   byte = a_mn ? row % 64 * 2 : k;
+    const uint32_t at =
+        stage + (a_mn ? row / 64 * 8192 : 0) + 128 * line + 16 * (byte / 16 ^ line % 8) + byte % 16 / 4 * 4;
+    const uint32_t half = (uint32_t)h->mask | (uint32_t)h->mask >> 16, mask = !a_mn     ? (uint32_t)h->mask
+                                                                              : row % 2 ? half << 16
+                                                                                        : half & 0xffff;
     uint32_t x;
     asm volatile("ld.shared.b32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
-    h->before = (double)x, h->after = (double)(x ^ (uint32_t)h->mask);
-    asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x ^ (uint32_t)h->mask) : "memory");
+    h->before = (double)x, h->after = (double)(x ^ mask);
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x ^ mask) : "memory");
     atomicAdd(&h->done, 1u);
   }
 
@@ -63,18 +71,23 @@ struct rdt_hit {
   }
 };
 
-template <class T, class Shape, int b_mn, int check>
+template <class T, class Shape, int a_mn, int b_mn, int check>
 __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_THREADS, 1)
     gemm_wgmma_inject(const __grid_constant__ rdt_wgmma_args g, rdt_mma_hit *h) {
-  rdt_gemm_wgmma<T, Shape, b_mn, check, true>(g, rdt_hit{h});
+  rdt_gemm_wgmma<T, Shape, a_mn, b_mn, check, true>(g, rdt_hit{h});
 }
 
-/* Of rows of kernels.def: B with rows side by side, and with columns. */
-#define RDT_WGMMA_INJECT_OF(type, tile, scheme, b_mn) \
-  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, b_mn, rdt_check_##scheme>
-#define RDT_WGMMA_INJECT(type, tile, scheme)                                                  \
-  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[4] = {             \
-      RDT_WGMMA_INJECT_OF(type, tile, scheme, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, 0), \
-      RDT_WGMMA_INJECT_OF(type, tile, scheme, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, 0)};
+/* Of rows of kernels.def: B with rows side by side, and with columns; and A with columns. */
+#define RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, b_mn) \
+  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, a_mn, b_mn, rdt_check_##scheme>
+#define RDT_WGMMA_INJECT_FORMS(type, tile, scheme, a_mn)                                              \
+  RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 0), \
+      RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 0)
+#define RDT_WGMMA_INJECT(type, tile, scheme)                                                    \
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \
+      RDT_WGMMA_INJECT_FORMS(type, tile, scheme, 0)};
+#define RDT_WGMMA_INJECT_BOTH(type, tile, scheme)                                               \
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \
+      RDT_WGMMA_INJECT_FORMS(type, tile, scheme, 0), RDT_WGMMA_INJECT_FORMS(type, tile, scheme, 1)};
 
 #endif

@@ -11,8 +11,8 @@ __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_
 }
 
 #define DEEP(type, tile, scheme) (const void *)gemm_wgmma_deep_inject<rdt_##type, rdt_wide_##tile, rdt_check_##scheme>
-#define ROW(type, tile, scheme)                                                   \
-  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[4] = { \
+#define ROW(type, tile, scheme)                                                                 \
+  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \
       nullptr, DEEP(type, tile, scheme), nullptr, DEEP(type, tile, scheme)};
 
 RDT_CUDA_DEEP_INJECTING(ROW)

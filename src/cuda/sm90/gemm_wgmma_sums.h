@@ -8,9 +8,18 @@
 #include "cuda/sm80/gemm_mma_checks.h"
 #include "cuda/sm90/gemm_wgmma.h"
 
+/* Of all batches. */
+RDT_DEVICE int rdt_wide_rows(const rdt_mma_args &p) {
+  return p.m * p.splits;
+}
+/* The largest squares of a row of B, of which batches may have their own. */
+RDT_DEVICE float rdt_wide_rho2(const rdt_mma_args &p, int row) {
+  return __ldcg((const float *)p.rho2 + (p.splits > 1 ? row / p.k_split : 0));
+}
+
 /* x, y, z, w: sum, sum of squares, what is expected, |a|^2, of each row, which tiles add to in any order. */
 RDT_DEVICE float4 *rdt_wide_sums(const rdt_mma_args &p, unsigned turn) {
-  return (float4 *)p.sums + (int64_t)(turn % 2) * p.m;
+  return (float4 *)p.sums + (int64_t)(turn % 2) * rdt_wide_rows(p);
 }
 
 /* What two of the eight sums of columns, which four threads have, say of a sum of C and of |a|^2: see weights_wgmma.cu.
@@ -29,8 +38,7 @@ RDT_DEVICE float2 rdt_wide_expected(const rdt_bf16 *, const float *e) {
 
 /* |a|^2 of a row, by a warp. */
 template <class T>
-RDT_DEVICE float rdt_wide_norm(const rdt_mma_args &p, int row) {
-  const uint16_t *a = (const uint16_t *)p.a + row * p.lda;
+RDT_DEVICE float rdt_wide_norm(const rdt_mma_args &p, const uint16_t *a) {
   float x = 0.0f;
   for (int k = (int)threadIdx.x % 32; k < p.k; k += 32) {
     const float y = T::wide(a[k]).x;
@@ -68,10 +76,11 @@ RDT_DEVICE void rdt_wide_judge(const rdt_mma_args &p, rdt_place_of at, float rho
 }
 
 template <class Hit>
-RDT_DEVICE void rdt_wide_compare_row(const rdt_mma_args &p, unsigned turn, int row, float rho2, Hit &hit) {
+RDT_DEVICE void rdt_wide_compare_row(const rdt_mma_args &p, unsigned turn, int row, Hit &hit) {
   const float4 v = __ldcg(rdt_wide_sums(p, turn) + row);
   rdt_wide_forget(p, turn, row);
-  rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, rdt_wide_row{v.x, v.y, v.z, v.w}, hit);
+  rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rdt_wide_rho2(p, row), rdt_wide_row{v.x, v.y, v.z, v.w},
+                 hit);
 }
 
 /* Rows of each thread that are asked for at once, 16 bytes of shared memory each: behind all that the tiles load an
@@ -82,25 +91,25 @@ constexpr int rdt_wide_at_once = 8, rdt_wide_asked = rdt_wide_at_once * 32 * 16 
 template <class Hit>
 RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, uint32_t asked,
                                  Hit &hit) {
-  const int lane = (int)threadIdx.x % 32, step = (int)warps * 32;
+  const int lane = (int)threadIdx.x % 32, step = (int)warps * 32, rows = rdt_wide_rows(p);
   const float rho2 = __ldcg((const float *)p.rho2);
   rdt_wide_row all = {0.0f, 0.0f, 0.0f, 0.0f};
   asked += 16 * (uint32_t)lane;
-  for (int first = (int)warp * 32 + lane; first < p.m; first += rdt_wide_at_once * step) {
+  for (int first = (int)warp * 32 + lane; first < rows; first += rdt_wide_at_once * step) {
 #pragma unroll
     for (int i = 0; i < rdt_wide_at_once; i++)
-      if (first + i * step < p.m) rdt_copy16(asked + 512 * i, rdt_wide_sums(p, turn) + first + i * step, 16);
+      if (first + i * step < rows) rdt_copy16(asked + 512 * i, rdt_wide_sums(p, turn) + first + i * step, 16);
     rdt_copy_commit();
     rdt_copy_wait<0>();
 #pragma unroll 1
-    for (int i = 0; i < rdt_wide_at_once && first + i * step < p.m; i++) {
+    for (int i = 0; i < rdt_wide_at_once && first + i * step < rows; i++) {
       const int row = first + i * step;
       float v[4];
       rdt_load_shared(v, asked + 512 * (uint32_t)i);
       const rdt_wide_row x = {v[0], v[1], v[2], v[3]};
       rdt_wide_forget(p, turn, row);
       if (!p.scalar) {
-        rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, rho2, x, hit);
+        rdt_wide_judge(p, rdt_place_of{row, -1, 1, p.n, 0, p.k}, p.splits > 1 ? rdt_wide_rho2(p, row) : rho2, x, hit);
         continue;
       }
       const unsigned sign = rdt_mma_sign((unsigned)row);

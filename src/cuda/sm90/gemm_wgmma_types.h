@@ -62,14 +62,14 @@ RDT_DEVICE float2 rdt_wide_expected(const rdt_f8e5m2 *, const float *e) {
 /* Of integers tiles add to a row's sum less what is expected, so 0 is right, two sets in turns; of floats to what
  * rdt_wide_sums has. 0 before each run. */
 RDT_DEVICE unsigned *rdt_deep_sums(const rdt_mma_args &p, unsigned turn) {
-  return (unsigned *)p.sums + (int64_t)(turn % 2) * p.m;
+  return (unsigned *)p.sums + (int64_t)(turn % 2) * rdt_wide_rows(p);
 }
 
 /* By a warp: every so many 32 rows of what the run before has left. */
 template <bool integers, class Hit>
 RDT_DEVICE void rdt_deep_compare(const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps, Hit &hit) {
-  const float rho2 = integers ? 0.0f : __ldcg((const float *)p.rho2);
-  for (int row = (int)(warp * 32 + threadIdx.x % 32); row < p.m; row += (int)warps * 32) {
+  const int rows = rdt_wide_rows(p);
+  for (int row = (int)(warp * 32 + threadIdx.x % 32); row < rows; row += (int)warps * 32) {
     if constexpr (integers) {
       const rdt_place_of place = {row, -1, 1, p.n, 0, p.k};
       unsigned *at = rdt_deep_sums(p, turn) + row;
@@ -78,7 +78,7 @@ RDT_DEVICE void rdt_deep_compare(const rdt_mma_args &p, unsigned turn, unsigned 
       if (d) rdt_complain_inline(p.verdict, RDT_CUDA_CERTAIN, place, (float)d, 0.0f, 0.0f, 0.0f);
       if constexpr (Hit::on) hit.bound_of_row(place, 0.0);
     } else {
-      rdt_wide_compare_row(p, turn, row, rho2, hit);
+      rdt_wide_compare_row(p, turn, row, hit);
     }
   }
 }

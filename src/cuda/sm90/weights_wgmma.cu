@@ -52,11 +52,12 @@ RDT_DEVICE double2 sums_of(int first, int end, int width, One one) {
  * rows lie side by side. */
 template <class T, bool side>
 static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ rdt_weights_args p) {
-  const int row = (int)blockIdx.x, set = (int)blockIdx.y, width = 8 * p.fragments, sets = (int)gridDim.y,
-            end = sets > 1 ? min(p.n, (set + 1) * width) : p.n, whole = (p.k + 63) / 64 * 64;
-  const uint16_t *b = (const uint16_t *)p.b;
-  const double2 all =
-      sums_of<T>(set * width, end, width, [&](int j) { return T::wide(b[side ? row * p.ldb + j : j * p.ldb + row]).x; });
+  const int row = (int)blockIdx.x, tile = (int)blockIdx.y, width = 8 * p.fragments, sets = (int)gridDim.y,
+            end = sets > 1 ? min(p.n, (tile + 1) * width) : p.n, whole = (p.k + 63) / 64 * 64,
+            set = (int)blockIdx.z * sets + tile;
+  const uint16_t *b = (const uint16_t *)p.b + blockIdx.z * p.next;
+  const double2 all = sums_of<T>(tile * width, end, width,
+                                 [&](int j) { return T::wide(b[side ? row * p.ldb + j : j * p.ldb + row]).x; });
   const double sum = all.x;
   double squares = all.y;
   if (threadIdx.x != 0) return;
@@ -131,19 +132,21 @@ struct deep_f8 {
 template <class T>
 static __global__ void __launch_bounds__(256) deep_rows(const __grid_constant__ rdt_weights_args p) {
   typedef typename T::element element;
-  const int row = (int)blockIdx.x, width = 8 * p.fragments, each = 128 / (int)sizeof(element),
+  const int row = (int)blockIdx.x, set = (int)blockIdx.z, width = 8 * p.fragments, each = 128 / (int)sizeof(element),
             whole = (p.k + each - 1) / each * each;
-  const double2 all = sums_of<T>(0, p.n, width, [&](int j) { return T::wide(((const element *)p.b)[j * p.ldb + row]); });
+  const element *b = (const element *)p.b + set * p.next;
+  const double2 all = sums_of<T>(0, p.n, width, [&](int j) { return T::wide(b[j * p.ldb + row]); });
   const double sum = all.x, squares = all.y;
   if (threadIdx.x != 0) return;
   element part[RDT_WGMMA_SUMS];
   if constexpr (!T::exact)
     for (int i = 0; i < RDT_WGMMA_SUMS; i++) part[i] = T::sign(rdt_mma_sign((unsigned)(RDT_WGMMA_SUMS * row + i)) != 0);
   T::split(sum, p.scale, part);
-  for (int i = 0; i < RDT_WGMMA_SUMS; i++) ((element *)p.parts)[(int64_t)i * whole + row] = part[i];
+  for (int i = 0; i < RDT_WGMMA_SUMS; i++)
+    ((element *)p.parts)[((int64_t)set * RDT_WGMMA_SUMS + i) * whole + row] = part[i];
   if constexpr (!T::exact) {
     const float rho2 = fmaxf((float)(squares * 1.001), sizeof(element) == 4 ? RDT_MMA_LEAST : 0.0f);
-    atomicMax((unsigned *)p.rho2,
+    atomicMax((unsigned *)p.rho2 + set,
               __float_as_uint(squares != squares ? fabsf((float)squares) : rho2)); /* NaN above all */
   }
 }
