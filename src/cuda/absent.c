@@ -4,6 +4,7 @@
 #include "cuda/kernel.h"
 #include "cuda/machine.h"
 #include "cuda/probe.h"
+#include "cuda/rivals.h"
 #include "cuda/sms.h"
 
 bool rdt_cuda_built(void) {
@@ -70,4 +71,11 @@ rdt_status rdt_blocks_open(int index, rdt_dtype in, rdt_blocks **b, rdt_reason *
   (void)in;
   *b = NULL;
   return rdt_cuda_open(index, &none, why);
+}
+
+rdt_status rdt_track_open(int device, rdt_dtype t, double lambda, rdt_track *track, rdt_reason *why) {
+  rdt_cuda_device none;
+  (void)t, (void)lambda;
+  *track = (rdt_track){.user = NULL};
+  return rdt_cuda_open(device, &none, why);
 }

@@ -25,6 +25,7 @@ struct rdt_cuda_gemm {
   rdt_wide wide;            /* of the products on wgmma */
   rdt_mender mender;        /* of all others with a check that compares by itself */
   bool fixed, follows;      /* follows: the product before has left the sums of A */
+  bool uncompared;          /* global-classic without its last kernel */
   int row_blocks;
   void *strikes; /* faults, and what was found in each: so many bytes, kept for the next ones */
   size_t strikes_bytes;
@@ -158,6 +159,10 @@ static int splits_for(const rdt_cuda_kernel *k, int sms, int64_t m, int64_t n, i
   int64_t splits = sms / blocks;
   if (splits > (stages + 1) / 2) splits = (stages + 1) / 2;
   return splits < 1 ? 1 : splits > 32 ? 32 : (int)splits;
+}
+
+int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p) {
+  return is_wide(k) ? 1 : splits_for(k, d->sms, p->out.shape[0], p->out.shape[1], p->in[0].shape[1]);
 }
 
 /* Bytes at the end of one allocation, one after the other. */
@@ -564,7 +569,7 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   const dim3 block = {(unsigned)g->kernel->tile->threads, 1, 1};
   RDT_TRY(rdt_cuda_status(cudaLaunchKernel(*code, grid, block, arguments, (size_t)g->kernel->shared, stream),
                           g->kernel->name, why));
-  return of_a.weights ? launch_classic(rdt_classic_compare, &of_a, 1, 1, stream, why) : RDT_OK;
+  return of_a.weights && !g->uncompared ? launch_classic(rdt_classic_compare, &of_a, 1, 1, stream, why) : RDT_OK;
 }
 
 rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void *stream, rdt_reason *why) {
@@ -582,6 +587,13 @@ rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, r
                     before->kernel->name);
   g->follows = true;
   g->classic.strips = b->next, g->classic.count = before->row_blocks;
+  return RDT_OK;
+}
+
+rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reason *why) {
+  if (!g->classic.weights) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is not global-classic", g->kernel->name);
+  g->follows = true; /* itself: A is what it was */
+  g->uncompared = !compares;
   return RDT_OK;
 }
 

@@ -56,6 +56,10 @@ rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void
 /* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
  * order. RDT_ERR_UNSUPPORTED where they do not fit. */
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why);
+/* global-classic by itself as it is within a chain, to be timed: from now on A is the same as in a run that was, whose
+ * sums of it serve; compares: false, as the published code has it for all layers but the last, the sums are left and
+ * nothing looks at them. RDT_ERR_UNSUPPORTED: not this kernel. */
+rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reason *why);
 /* Asynchronous, behind a run with these operands, also into a graph that is captured: where a check complained, its
  * tile (row of tiles; the whole product, for global and where more complained than a verdict lists) is computed again
  * in the same order of addition, again on other multiprocessors where it is lost again, and judged by checks and bits.
@@ -92,6 +96,8 @@ rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdic
 /* The same, where it lies on the device; complete when the last run is settled. */
 rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g);
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);
+/* Blocks that share a tile's k where nobody says how many. */
+int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p);
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g);
 
 #endif

@@ -201,27 +201,32 @@ static void enter(contest *c, const rdt_way *w, int kernel) {
   c->best = l, c->least = seconds;
 }
 
-/* twins: only what has them. */
-static bool competes(const rdt_way *w, const rdt_way_job *j, bool twins) {
-  return (!twins || w->twin) && w->can(j);
+/* Of all ways: only those that have twins; only the one of this name. */
+typedef struct filter {
+  bool twins;
+  const char *only; /* NULL: any */
+} filter;
+
+static bool competes(const rdt_way *w, const rdt_way_job *j, filter f) {
+  return (!f.twins || w->twin) && (!f.only || is(w->name, f.only)) && w->can(j);
 }
 
-static void enter_all(contest *c, bool twins) {
+static void enter_all(contest *c, filter f) {
   int n, entrants = 0;
   const rdt_way *list = rdt_ways(&n);
   for (int i = 0; i < n; i++)
-    if (competes(&list[i], c->job, twins)) entrants += list[i].kernels ? 2 : 1; /* several at once */
+    if (competes(&list[i], c->job, f)) entrants += list[i].kernels ? 2 : 1; /* several at once */
   c->timed = entrants > 1;
   for (int i = 0; i < n; i++) {
     const rdt_way *w = &list[i];
-    if (!competes(w, c->job, twins)) continue;
+    if (!competes(w, c->job, f)) continue;
     for (int k = 0; k < (w->kernels ? w->kernels() : 1); k++)
       if (!w->takes || w->takes(c->job, k)) enter(c, w, k);
   }
 }
 
 static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
-                                 void *stream, bool twins, rdt_cuda_linear **out, rdt_reason *why) {
+                                 void *stream, filter f, rdt_cuda_linear **out, rdt_reason *why) {
   rdt_box_trial trial;
   rdt_way_job job;
   *out = NULL;
@@ -229,7 +234,7 @@ static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p,
   job_of(&job, d, p, scheme, lambda, stream);
   job.trial = &trial.o;
   contest c = {.job = &job, .why = why};
-  enter_all(&c, twins);
+  enter_all(&c, f);
   rdt_box_trial_free(&trial);
   if (!c.best)
     return c.status != RDT_OK
@@ -286,7 +291,7 @@ static rdt_status fill_copies(rdt_cuda_linear *l, const rdt_cuda_device *d, cons
   const bool apart = is(l->scheme, "tmr-sm");
   if (apart) RDT_TRY(rdt_sm_groups_of_device(d->kept_off - 1, &groups, why));
   void *on = apart ? rdt_sm_groups_at(groups, 0)->stream : stream; /* where it is to be fast, and able to run */
-  RDT_TRY(create_fastest(d, p, "none", lambda, on, apart, &c->of[0], why));
+  RDT_TRY(create_fastest(d, p, "none", lambda, on, (filter){.twins = apart}, &c->of[0], why));
   snprintf(l->kernel, sizeof l->kernel, "%s", c->of[0]->kernel);
   job_of(&job, d, p, "none", lambda, stream);
   for (int i = 1; i < RDT_VOTERS; i++) {
@@ -440,11 +445,19 @@ rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p
                                   void *stream, rdt_cuda_linear **out, rdt_reason *why) {
   *out = NULL;
   RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
-  if (!is_tmr(scheme)) return create_fastest(d, p, scheme, lambda, stream, false, out, why);
+  if (!is_tmr(scheme)) return create_fastest(d, p, scheme, lambda, stream, (filter){0}, out, why);
   if (is(scheme, "tmr-block")) return create_voted(d, p, scheme, RDT_VOTED_BLOCK, out, why);
   if (is(scheme, "tmr-split")) return create_voted(d, p, scheme, RDT_VOTED_SPLIT, out, why);
   if (is(scheme, "tmr-sm")) return create_apart(d, p, lambda, stream, out, why);
   return create_thrice(d, p, scheme, lambda, stream, out, why);
+}
+
+rdt_status rdt_cuda_linear_create_by(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme,
+                                     const char *way, double lambda, void *stream, rdt_cuda_linear **out,
+                                     rdt_reason *why) {
+  *out = NULL;
+  RDT_TRY(rdt_cuda_linear_accept(d, p, scheme, why));
+  return create_fastest(d, p, scheme, lambda, stream, (filter){.only = way}, out, why);
 }
 
 /* ---- running ---- */
@@ -507,6 +520,10 @@ void *rdt_cuda_linear_copy(const rdt_cuda_linear *l, int64_t k, int64_t column) 
 
 rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l) {
   return l->way->verdict(l->self);
+}
+
+bool rdt_cuda_linear_inside(const rdt_cuda_linear *l) {
+  return l->way->inside || !l->way->check;
 }
 
 const char *rdt_cuda_linear_kernel(const rdt_cuda_linear *l) {

@@ -28,6 +28,10 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
  * each run. Of in[0], out, bias and residual only shape, strides and datatype count. All memory is taken here. */
 rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
                                   void *stream, rdt_cuda_linear **l, rdt_reason *why);
+/* The same by one way of the table alone (ways.c): "product", "fused", "wide". RDT_ERR_UNSUPPORTED: it cannot. */
+rdt_status rdt_cuda_linear_create_by(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme,
+                                     const char *way, double lambda, void *stream, rdt_cuda_linear **l,
+                                     rdt_reason *why);
 /* Asynchronous: the whole op, epilogue included. Allocates nothing and asks nothing, so that a stream may capture it.
  * One at a time; operands lie as in the problem that it was made for, at addresses that are multiples of 16 where those
  * of the problem did not say otherwise. */
@@ -56,6 +60,7 @@ void *rdt_cuda_linear_copy(const rdt_cuda_linear *l, int64_t k, int64_t column);
  * reader makes them so again. row: of a convolution the first pixel (n oh ow in row-major order), column: the channel,
  * -1: all. */
 rdt_cuda_verdict *rdt_cuda_linear_verdict(const rdt_cuda_linear *l);
+bool rdt_cuda_linear_inside(const rdt_cuda_linear *l);        /* is its result checked by launch alone? */
 const char *rdt_cuda_linear_kernel(const rdt_cuda_linear *l); /* for reports: "cublaslt_f16", "gemm_f16_mma_..." */
 const char *rdt_cuda_linear_scheme(const rdt_cuda_linear *l); /* what checks it: "row", "fic", ... */
 void rdt_cuda_linear_destroy(rdt_cuda_linear *l);

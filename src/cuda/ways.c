@@ -252,8 +252,8 @@ const rdt_way *rdt_ways(int *n) {
       {.name = "conv", CHECKED(conv)},
       {.name = "own", .product = true, RUNS(own), .kernels = own_kernels, .takes = own_takes, .twin = own_twin},
       {.name = "fused", SUMMED(fused), .copy = fused_copy},
-      {.name = "wide", .named = true, SUMMED(wide), .copy = wide_copy},
-      {.name = "folded", .named = true, SUMMED(folded), .copy = folded_copy},
+      {.name = "wide", .named = true, .inside = true, SUMMED(wide), .copy = wide_copy},
+      {.name = "folded", .named = true, .inside = true, SUMMED(folded), .copy = folded_copy},
   };
   *n = (int)(sizeof list / sizeof *list);
   return list;

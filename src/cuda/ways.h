@@ -35,6 +35,7 @@ struct rdt_way {
   const char *name;
   bool product; /* it multiplies: convolutions of single pixels reach it as products */
   bool named;   /* where it can, its scheme can be asked for, whatever the libraries take */
+  bool inside;  /* launch makes the check: what is left for check is to add up bit-sums for memory at rest */
   bool (*can)(const rdt_way_job *j);
   int (*kernels)(void); /* each enters by itself, of which takes says so; NULL: one */
   bool (*takes)(const rdt_way_job *j, int kernel);
