@@ -292,7 +292,8 @@ static void nonsense(void **state) {
       "{\"problems\": [{\"problem\": \"x\", \"candidates\": [{\"kernel\": \"k\", \"scheme\": \"s\", \"fused\": true, "
       "\"ns\": [1e99]}]}]}",
       "{\"problems\": [{\"problem\": \"x\", \"candidates\": [{\"kernel\": "
-      "\"a name that is longer than any kernel's could ever be\", \"scheme\": \"s\", \"fused\": true, \"ns\": []}]}]}",
+      "\"a name that is longer than any kernel's could ever be, whatever it computes and on what\", \"scheme\": \"s\", "
+      "\"fused\": true, \"ns\": []}]}]}",
   };
   (void)state;
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {

@@ -5,7 +5,7 @@
 #include "plan/offers.h"
 
 typedef struct rdt_timed { /* one candidate */
-  char kernel[40], scheme[RDT_SCHEME_TEXT];
+  char kernel[64], scheme[RDT_SCHEME_TEXT];
   bool fused;
   bool late; /* there was less time than usual, and none for it: a cache does not keep that */
   int n;

@@ -15,11 +15,12 @@ typedef struct rdt_timing_case {
   rdt_timing_fn fn;
   void (*before)(void *user); /* before each run, not timed; NULL: nothing */
   void *user;
-  double rest;     /* seconds to wait before a sample, until others' threads no longer spin */
-  int repeats;     /* runs a sample, so that a sample lasts long enough to be timed */
-  int trials;      /* samples that it has */
-  bool out;        /* takes no part in the trials that follow */
-  double *seconds; /* of one run, one value a trial */
+  const double *took; /* fn leaves there how long a run took by a clock of its own; NULL: this one's counts */
+  double rest;        /* seconds to wait before a sample, until others' threads no longer spin */
+  int repeats;        /* runs a sample, so that a sample lasts long enough to be timed */
+  int trials;         /* samples that it has */
+  bool out;           /* takes no part in the trials that follow */
+  double *seconds;    /* of one run, one value a trial */
 } rdt_timing_case;
 
 struct rdt_timing;
