@@ -5,6 +5,7 @@
 
 #include "core/file.h"
 #include "core/memory.h"
+#include "gpu_plan.h"
 #include "net/model.h"
 #include "plan/cache.h"
 #include "plan/sealed_json.h"
@@ -36,10 +37,7 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
                     s->workload);
   if (s->operand && s->dtype >= 0)
     return rdt_fail(why, RDT_ERR_ARG, "--dtype is a workload's: %.200s has datatypes of its own", s->operand);
-  if (s->device && strcmp(s->device, "cpu") != 0)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                    "--device %.40s: plans are of CPU kernels; on a GPU `redoubt run --device` chooses by itself",
-                    s->device);
+  if (s->protocol >= 0) return rdt_fail(why, RDT_ERR_ARG, "--protocol is a GPU's: --device cuda:0");
   if (rdt_same_file(s->out, s->svg))
     return rdt_fail(why, RDT_ERR_ARG, "%.200s would be written for two purposes: give each a file of its own", s->svg);
   return RDT_OK;
@@ -197,6 +195,7 @@ static rdt_status say(job *j) {
 }
 
 static int run(const rdt_command *c, const rdt_settings *settings) {
+  if (settings->device && strcmp(settings->device, "cpu") != 0) return rdt_gpu_plan(c, settings);
   job j = {.settings = settings};
   rdt_status status = plan(&j);
   if (status == RDT_OK) status = say(&j);
@@ -212,15 +211,17 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_WORKLOAD,     RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_PLAN_DEVICE,  RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES,
-    RDT_OPT_POLICY,       RDT_OPT_SCHEME,         RDT_OPT_MIN_COVERAGE, RDT_OPT_REQUIRE,      RDT_OPT_COVERAGE,
-    RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT,    RDT_OPT_SVG,          RDT_OPT_PLAN_SECONDS, RDT_OPT_MEASURE_ANEW,
-    RDT_OPT_NO_CACHE,     RDT_OPT_THREADS,        RDT_OPT_LAMBDA,       RDT_OPT_AVOID_CORE,   RDT_OPT_EXPLAIN,
-    RDT_OPT_PLAN_FORMAT,  RDT_OPT_JSON,           RDT_OPT_QUIET,        RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
+    RDT_OPT_WORKLOAD,     RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_PLAN_DEVICE, RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES,
+    RDT_OPT_PROTOCOL,     RDT_OPT_POLICY,         RDT_OPT_SCHEME,      RDT_OPT_MIN_COVERAGE, RDT_OPT_REQUIRE,
+    RDT_OPT_COVERAGE,     RDT_OPT_MAX_OVERHEAD,   RDT_OPT_PLAN_OUTPUT, RDT_OPT_SVG,          RDT_OPT_PLAN_SECONDS,
+    RDT_OPT_MEASURE_ANEW, RDT_OPT_NO_CACHE,       RDT_OPT_THREADS,     RDT_OPT_LAMBDA,       RDT_OPT_AVOID_CORE,
+    RDT_OPT_EXPLAIN,      RDT_OPT_PLAN_FORMAT,    RDT_OPT_JSON,        RDT_OPT_QUIET,        RDT_OPT_NO_PROGRESS,
+    RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"FILE.json",
      "of `-o`: the plan, with all measurements (docs/schema/plan-2.json); sealed, and good for this "
      "processor, ISA, number of threads and version only"},
+    {"GPU.json", "of `-o` with --device cuda:N: what was measured and chosen there (docs/schema/plan-gpu-1.json)"},
     {"$XDG_CACHE_HOME/redoubt/plan-*.json", "what was measured before; several processes may add to it"},
     {NULL, NULL}};
 static const rdt_words examples[] = {
@@ -230,6 +231,7 @@ static const rdt_words examples[] = {
     {"redoubt plan model.onnx --input batch.npy", "the shapes of real inputs"},
     {"redoubt plan model.onnx --input-shape '1x3x224x224;8x3x224x224'", "two sizes in one plan"},
     {"redoubt plan --workload resnet50-224 --format csv", "a network that is built in"},
+    {"redoubt plan --device cuda:0 --workload all -o gpu.json", "a GPU: all built-in networks, two minutes"},
     {"REDOUBT_ISA=generic redoubt plan model.onnx", "what the plain C kernels would do"},
     {NULL, NULL}};
 const rdt_command rdt_cmd_plan = {
@@ -246,6 +248,11 @@ const rdt_command rdt_cmd_plan = {
         "the others, on random data, through the same code that a network runs; weights are fetched from memory where "
         "those of the whole network would not stay in the caches. Clearly slower ones are dropped after a few trials. "
         "What was measured is kept in the cache.\n"
+        "\n"
+        "On a GPU (--device cuda:N) the products of a --workload are planned, several with commas, a group, or all: "
+        "every "
+        "own kernel with every check, beside cuBLAS and the published check, each a graph of launches that is timed in "
+        "turn; overheads are over the own unprotected candidate, and a run that was stopped goes on.\n"
         "\n"
         "FLOP, bytes and FLOP/B (arithmetic intensity) are those of the layer as it lies in memory, CMR is the "
         "intensity at which this processor computes as fast as it reads (`redoubt info`): below it memory bounds. "

@@ -168,7 +168,7 @@ static rdt_status take_operand(const rdt_command *c, const char *word, rdt_setti
 
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why) {
   bool options = true;
-  *s = (rdt_settings){.seed = -1, .pad = -1, .dtype = -1, .replay = -1, .retest = -1, .avoid_sm = -1};
+  *s = (rdt_settings){.seed = -1, .pad = -1, .dtype = -1, .protocol = -1, .replay = -1, .retest = -1, .avoid_sm = -1};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
     if (!options || word[0] != '-' || !word[1]) {
@@ -208,8 +208,8 @@ rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_se
 }
 
 rdt_dtype rdt_options_dtype(const rdt_settings *s) {
-  static const rdt_dtype known[] = {RDT_F32,  RDT_F64, RDT_F16,
-                                    RDT_BF16, RDT_S8,  RDT_U8}; /* in the order of options.def, which may end early */
+  static const rdt_dtype known[] = {RDT_F32, RDT_F64, RDT_F16, RDT_BF16,
+                                    RDT_S8,  RDT_U8,  RDT_F16}; /* in the order of options.def, which may end early */
   return known[s->dtype < 0 ? 0 : s->dtype];
 }
 

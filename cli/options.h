@@ -27,8 +27,8 @@ typedef struct rdt_settings {
   int64_t on_fault, fail_on, format;
   int64_t threads, repeat, warmup, top, n, seed, batch, trials;                   /* 0: not given (seed: -1) */
   int64_t ic, oc, ih, iw, kh, kw, stride, pad, dilation, groups, dtype, epilogue; /* pad, dtype: -1 */
-  int64_t tables, outputs, policy, require;
-  double lambda, prom_every, max_seconds; /* 0: not given */
+  int64_t tables, outputs, policy, require, protocol;                             /* protocol: -1 */
+  double lambda, prom_every, max_seconds;                                         /* 0: not given */
   bool explain, quiet, no_progress, cold, syslog, measure, no_cache, convolutions, layer_times, help;
   /* of campaigns and their reports */
   const char *mix, *until_ci, *shard, *csv, *md;

@@ -129,11 +129,13 @@ static const cJSON *found_in(const cJSON *doc) {
 }
 
 static rdt_status expect_record(const cJSON *doc, const char *name, rdt_reason *why) {
-  if (strcmp(rdt_json_string(found_in(doc), "schema"), "redoubt.bench-workloads/1") == 0) return RDT_OK;
+  static const char *const schemas[] = {"redoubt.bench-workloads/1", "redoubt.plan-gpu/1"};
+  for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
+    if (strcmp(rdt_json_string(found_in(doc), "schema"), schemas[i]) == 0) return RDT_OK;
   return rdt_fail(
       why, RDT_ERR_FORMAT,
       "%.200s: is no record that there are pictures of: `redoubt bench workloads` and `bench published` with --json, "
-      "tools/campaign.py",
+      "`redoubt plan --device cuda:0` with -o, tools/campaign.py",
       name);
 }
 
@@ -169,8 +171,14 @@ static int by_intensity(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* A GPU's rows name none. */
+static int threads_of(const cJSON *row) {
+  const double threads = rdt_json_real(row, "threads");
+  return threads >= 0.0 ? (int)threads : 0;
+}
+
 static bool counts(const record *r, const cJSON *row) {
-  return (int)rdt_json_real(row, "threads") == r->threads;
+  return threads_of(row) == r->threads;
 }
 
 static rdt_status take_networks(record *r, rdt_reason *why) {
@@ -198,7 +206,7 @@ static rdt_status take(const cJSON *doc, const char *name, record *r, rdt_reason
   doc = found_in(doc);
   *r = (record){.results = rdt_figure_table(doc, "results"), .sums = rdt_figure_table(doc, "sums"), .dtype = RDT_F32};
   cJSON_ArrayForEach(row, rdt_figure_table(doc, "limits")) {
-    const int threads = (int)rdt_json_real(row, "threads");
+    const int threads = threads_of(row);
     if (threads < r->threads) continue;
     if (threads > r->threads) r->roof = (rdt_roof){0};
     r->threads = threads;
@@ -209,8 +217,10 @@ static rdt_status take(const cJSON *doc, const char *name, record *r, rdt_reason
               *machine = cJSON_GetArrayItem(rdt_figure_table(doc, "machine"), 0);
   const rdt_dtype dtype = rdt_dtype_find(rdt_json_string(first, "dtype"));
   if (dtype != RDT_DTYPE_COUNT) r->dtype = dtype;
-  snprintf(r->machine, sizeof r->machine, "%.40s, %s, %d threads, %s", rdt_json_string(machine, "cpu"),
-           rdt_json_string(machine, "isa"), r->threads, rdt_dtype_name(r->dtype));
+  char threads[32] = "";
+  if (r->threads) snprintf(threads, sizeof threads, ", %d threads", r->threads);
+  snprintf(r->machine, sizeof r->machine, "%.40s, %s%s, %s", rdt_json_string(machine, "cpu"),
+           rdt_json_string(machine, "isa"), threads, rdt_dtype_name(r->dtype));
   if (!(r->roof.flops > 0.0) || !(r->roof.bandwidth > 0.0) || !first || !cJSON_GetArrayItem(r->sums, 0))
     return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: the record lacks limits, results or sums", name);
   return take_networks(r, why);
@@ -310,6 +320,15 @@ static bool is_network(const char *group) {
   return strcmp(group, "square") != 0 && strncmp(group, "conv", 4) != 0;
 }
 
+/* A GPU's record has every check that there is; what the literature compares, and what is usually chosen, is drawn. */
+static bool is_drawn(const record *r, int scheme) {
+  static const char *const drawn[] = {
+      "plan", "global-classic", "global-classic uncompared", "row", "tile", "thread1", "thread2", "replicate"};
+  bool found = r->threads > 0;
+  for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) found = found || strcmp(r->schemes[scheme], drawn[i]) == 0;
+  return found;
+}
+
 /* One chart for each group of workloads, and one of all networks with the schemes of the literature and the plan. */
 static rdt_status draw_overheads(const record *r, const char *folder, rdt_reason *why) {
   chart all = {.r = r};
@@ -321,14 +340,16 @@ static rdt_status draw_overheads(const record *r, const char *folder, rdt_reason
     for (int k = 0; k < i; k++) first = first && strcmp(r->networks[k].workload->group, group) != 0;
     if (is_network(group)) all.networks[all.n_networks++] = &r->networks[i];
     if (!first) continue;
-    for (int k = 0; k < r->n_schemes; k++) c.schemes[c.n_schemes++] = k;
+    for (int k = 0; k < r->n_schemes; k++)
+      if (is_drawn(r, k)) c.schemes[c.n_schemes++] = k;
     for (int k = i; k < r->n_networks; k++)
       if (strcmp(r->networks[k].workload->group, group) == 0) c.networks[c.n_networks++] = &r->networks[k];
     snprintf(title, sizeof title, "What protection costs: %s", group);
     snprintf(file, sizeof file, "overhead-%s", group);
     RDT_TRY(draw_chart(&c, title, folder, file, why));
   }
-  const char *const wanted[] = {"global", "thread1", scheme_at(r, "plan") >= 0 ? "plan" : "auto"};
+  const char *const wanted[] = {r->threads > 0 ? "global" : "global-classic", "thread1",
+                                scheme_at(r, "plan") >= 0 ? "plan" : "auto"};
   for (int i = 0; i < 3; i++)
     if (scheme_at(r, wanted[i]) >= 0) all.schemes[all.n_schemes++] = scheme_at(r, wanted[i]);
   if (all.n_networks == 0 || all.n_schemes == 0) return RDT_OK;
