@@ -27,7 +27,8 @@ struct rdt_cuda_gemm {
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   bool uncompared;          /* global-classic without its last kernel */
   int row_blocks;
-  void *strikes; /* faults, and what was found in each: so many bytes, kept for the next ones */
+  rdt_cuda_verdict *told; /* in place of its own; NULL: that one */
+  void *strikes;          /* faults, and what was found in each: so many bytes, kept for the next ones */
   size_t strikes_bytes;
 };
 
@@ -529,7 +530,13 @@ static rdt_status settle(const rdt_cuda_gemm *g, const rdt_mma_args *a, rdt_mma_
 }
 
 rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
-  return settle(g, &g->args, NULL, stream, why);
+  rdt_mma_args a = g->args;
+  if (g->told) a.verdict = g->told;
+  return settle(g, &a, NULL, stream, why);
+}
+
+void rdt_cuda_gemm_tell(rdt_cuda_gemm *g, rdt_cuda_verdict *to) {
+  g->told = to;
 }
 
 static rdt_mma_args args_of(const rdt_cuda_gemm *g, const rdt_operands *o) {
@@ -537,6 +544,7 @@ static rdt_mma_args args_of(const rdt_cuda_gemm *g, const rdt_operands *o) {
   const rdt_epilogue *e = o->epilogue;
   const size_t out = a.c_type == RDT_MMA_F32 ? (size_t)g->kernel->sum : 2;
   const int64_t each = 16 / (int64_t)rdt_dtype_info(g->kernel->dtype)->bytes;
+  if (g->told) a.verdict = g->told;
   a.a = o->in[0].data, a.b = o->in[1].data, a.c = o->out.data;
   a.bias = e && e->bias.rank >= 0 ? e->bias.data : NULL;
   a.residual = e && e->residual.rank >= 0 && e->beta != 0.0 ? e->residual.data : NULL;
@@ -567,8 +575,16 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   void *arguments[] = {&a, &hit};
   const dim3 grid = {(unsigned)(a.column_blocks + sums(g->kernel)), (unsigned)g->row_blocks, (unsigned)a.splits};
   const dim3 block = {(unsigned)g->kernel->tile->threads, 1, 1};
-  RDT_TRY(rdt_cuda_status(cudaLaunchKernel(*code, grid, block, arguments, (size_t)g->kernel->shared, stream),
-                          g->kernel->name, why));
+  /* It begins while what is ahead of it ends, and waits; but for fixed weights, which nobody ahead writes. */
+  cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                               .val.programmaticStreamSerializationAllowed = 1};
+  const cudaLaunchConfig_t how = {.gridDim = grid,
+                                  .blockDim = block,
+                                  .dynamicSmemBytes = (size_t)g->kernel->shared,
+                                  .stream = stream,
+                                  .attrs = &early,
+                                  .numAttrs = g->fixed && !hit && !of_a.weights};
+  RDT_TRY(rdt_cuda_status(cudaLaunchKernelExC(&how, *code, arguments), g->kernel->name, why));
   return of_a.weights && !g->uncompared ? launch_classic(rdt_classic_compare, &of_a, 1, 1, stream, why) : RDT_OK;
 }
 
@@ -728,6 +744,7 @@ static rdt_status strike_all(rdt_cuda_gemm *g, const rdt_operands *o, size_t apa
   rdt_cuda_verdict *const verdicts = (rdt_cuda_verdict *)(hits + count);
   rdt_cuda_gemm now = *g;
   rdt_operands each = *o;
+  now.told = NULL;
   for (int i = 0; i < count; i++) {
     now.args.verdict = verdicts + i;
     each.out.data = (char *)o->out.data + (size_t)i * apart;

@@ -93,6 +93,9 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
 rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why);
 /* Waits, copies what was found since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);
+/* Where launches from now on complain, on the device or in pinned memory of the host: nobody has to ask for it. NULL:
+ * to the product's own verdict, which is what the other functions ask. */
+void rdt_cuda_gemm_tell(rdt_cuda_gemm *g, rdt_cuda_verdict *to);
 /* The same, where it lies on the device; complete when the last run is settled. */
 rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g);
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);

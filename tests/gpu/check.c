@@ -1,6 +1,7 @@
 /* make gpu-check: every CUDA kernel against the exact result, and its checks on clean data. Faults: faults.c.
  *     gpu_check [--quick] [NAME]      --quick: few small shapes, for compute-sanitizer; NAME: kernels whose names have
  * it The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without a GPU. */
+#include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -366,6 +367,93 @@ static void check_chain(rdt_dtype type) {
   gpu_case_free(&one), gpu_case_free(&two);
 }
 
+/* A launch that begins while the one ahead of it ends reads what that one stores, and no sooner. */
+static void check_early(const rdt_cuda_kernel *k) {
+  uint64_t seed = 23;
+  rdt_reason why = {""};
+  const gpu_shape s1 = {.m = 200, .n = 1000, .k = 600, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0},
+                  s2 = {.m = 200, .n = 120, .k = 1000, .in = RDT_F16, .out = RDT_F16, .alpha = 0.01};
+  gpu_case one, two;
+  gpu_case_make(&one, &s1, &seed, false), gpu_case_make(&two, &s2, &seed, false);
+  two.in[0] = two.p.in[0] = one.p.out;
+  rdt_cuda_gemm *first = ready(k, &one, 1, 6.0, 0, true), *second = ready(k, &two, 1, 6.0, 0, true);
+  char *apart = malloc(two.bytes[2]);
+  if (!apart) gpu_die("malloc", "out of memory");
+  cudaStream_t stream;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) gpu_die("a stream", "refused");
+  const bool mends = rdt_cuda_gemm_can_mend(first, &one.o, NULL) == RDT_OK;
+  for (int turn = 0; turn < 8; turn++) { /* the last in a graph, with a repair between them where there is one */
+    cudaGraph_t graph;
+    cudaGraphExec_t ready_graph;
+    const bool captured = turn == 7;
+    gpu_case_poison(&one), gpu_case_poison(&two);
+    gpu_must(rdt_cuda_wait(NULL, &why), k->name, &why);
+    if (captured && cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
+      gpu_die(k->name, "capture");
+    gpu_must(rdt_cuda_gemm_run(first, &one.o, stream, &why), k->name, &why);
+    if (captured && mends) gpu_must(rdt_cuda_gemm_mend(first, &one.o, stream, &why), k->name, &why);
+    if (turn == 0) gpu_must(rdt_cuda_wait(stream, &why), k->name, &why);
+    gpu_must(rdt_cuda_gemm_run(second, &two.o, stream, &why), k->name, &why);
+    if (captured) {
+      if (cudaStreamEndCapture(stream, &graph) != cudaSuccess ||
+          cudaGraphInstantiate(&ready_graph, graph, 0) != cudaSuccess ||
+          cudaGraphLaunch(ready_graph, stream) != cudaSuccess)
+        gpu_die(k->name, "a graph");
+      gpu_must(rdt_cuda_wait(stream, &why), k->name, &why);
+      (void)cudaGraphExecDestroy(ready_graph), (void)cudaGraphDestroy(graph);
+    }
+    gpu_must(rdt_cuda_wait(stream, &why), k->name, &why);
+    gpu_case_fetch(&two);
+    products += 2;
+    if (turn == 0) memcpy(apart, two.host[2], two.bytes[2]);
+    if (memcmp(apart, two.host[2], two.bytes[2]) != 0) complain(k->name, &two, "right behind another: other bits");
+  }
+  free(apart);
+  (void)cudaStreamDestroy(stream);
+  rdt_cuda_gemm_destroy(first), rdt_cuda_gemm_destroy(second);
+  gpu_case_free(&one), gpu_case_free(&two);
+}
+
+/* Complaints go where they are told to go, into the host's memory, and nowhere else. */
+static void check_told(const rdt_cuda_kernel *k) {
+  uint64_t seed = 29;
+  uint16_t large;
+  rdt_reason why = {""};
+  rdt_cuda_verdict *told;
+  const gpu_shape s = {.m = 100, .n = 136, .k = 200, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0};
+  gpu_case c;
+  if (cudaMallocHost((void **)&told, sizeof *told) != cudaSuccess) gpu_die("cudaMallocHost", "out of memory");
+  memset(told, 0, sizeof *told);
+  gpu_case_make(&c, &s, &seed, false);
+  rdt_cuda_gemm *g = ready(k, &c, 1, 6.0, 0, true);
+  rdt_store(&large, RDT_F16, 0, 50.0);
+  rdt_cuda_gemm_tell(g, told);
+  for (int turn = 0; turn < 2; turn++) {
+    if (turn) gpu_must(rdt_cuda_put(c.in[1].data, &large, sizeof large, NULL, &why), "put", &why);
+    gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
+    const rdt_cuda_verdict own = run(g, &c, k->name); /* and settles */
+    products += 2;
+    if (own.suspect + own.certain) complain(k->name, &c, "complains where it was not told to");
+    if ((told->suspect + told->certain > 0) != turn)
+      complain(k->name, &c, "what it is told to is not there, or too much");
+  }
+  rdt_cuda_gemm_destroy(g);
+  gpu_case_free(&c);
+  (void)cudaFreeHost(told);
+}
+
+static void check_launches(void) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++) {
+    if (!multiplies(&table[i], RDT_F16, false, false) || table[i].check == RDT_MMA_CLASSIC ||
+        table[i].least > device.major)
+      continue;
+    check_early(&table[i]);
+    if (table[i].check == RDT_MMA_SUMS) check_told(&table[i]);
+  }
+}
+
 int main(int argc, char **argv) {
   rdt_reason why;
   quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
@@ -391,6 +479,7 @@ int main(int argc, char **argv) {
   if (device.major == 9)
     check_unbounded(RDT_F32, true), check_unbounded(RDT_F8E4M3, false), check_unbounded(RDT_F8E5M2, false);
   if (!only) check_chain(RDT_F16), check_chain(RDT_BF16);
+  check_launches();
   check_clean();
   printf("gpu-check: %lld products, %lld elements: %lld wrong\n", (long long)products, (long long)elements,
          (long long)wrong);

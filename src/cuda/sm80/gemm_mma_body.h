@@ -11,6 +11,7 @@
 #ifndef RDT_CUDA_GEMM_MMA_BODY_H
 #define RDT_CUDA_GEMM_MMA_BODY_H
 
+#include "cuda/ptx/chain.h"
 #include "cuda/sm80/gemm_mma_checks.h"
 
 /* ---- the loop over k ---- */
@@ -573,6 +574,7 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   typedef rdt_extra<T, Tile, check> extra;
   extern __shared__ __align__(128) unsigned char memory[];
   if (__builtin_expect(rdt_dynamic_shared() > Tile::shared, 0) && !rdt_called(p)) return;
+  rdt_chain_next();
   const uint32_t shared = rdt_shared(memory);
   const int warp = threadIdx.x / 32, row = warp % Tile::rows, column = warp / Tile::rows % Tile::columns;
   const int part = warp / (Tile::rows * Tile::columns), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -628,8 +630,20 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
       rdt_load_pair(rho2, from);
     }
   }
+  if (__builtin_expect(whole >= Tile::stages - 1, 1)) { /* B depends on nobody where a launch may begin early */
 #pragma unroll 1
-  for (int s = 0; s < Tile::stages - 1; s++) load(s);
+    for (int s = 0; s < Tile::stages - 1; s++) feed_b.copy(shared + (uint32_t)(s * Tile::stage_bytes + Tile::a_bytes));
+    rdt_chain_wait();
+#pragma unroll 1
+    for (int s = 0; s < Tile::stages - 1; s++) {
+      feed_a.copy(shared + (uint32_t)(s * Tile::stage_bytes));
+      rdt_copy_commit();
+    }
+  } else {
+    rdt_chain_wait();
+#pragma unroll 1
+    for (int s = 0; s < Tile::stages - 1; s++) load(s);
+  }
   const rdt_places<T, Tile, rdt_shuffles<Tile, check>()> places(row, column, part);
   const auto multiply = [&](auto expecting) {
     for (int round = 0; round < rounds; round++) {
