@@ -163,7 +163,7 @@ static int splits_for(const rdt_cuda_kernel *k, int sms, int64_t m, int64_t n, i
 }
 
 int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p) {
-  return is_wide(k) ? 1 : splits_for(k, d->sms, p->out.shape[0], p->out.shape[1], p->in[0].shape[1]);
+  return k->family != RDT_CUDA_MMA ? 1 : splits_for(k, d->sms, p->out.shape[0], p->out.shape[1], p->in[0].shape[1]);
 }
 
 /* Bytes at the end of one allocation, one after the other. */

@@ -119,7 +119,7 @@ static rdt_status add(rdt_rivals *r, const entrant *e) {
  * to be compared with those (docs/architecture.md), and were never the fastest. */
 static bool is_plausible(const rdt_cuda_kernel *k, const rdt_problem *p) {
   const int64_t m = p->out.shape[0], n = p->out.shape[1], most = (int64_t)1 << 19;
-  if (k->family == RDT_CUDA_WGMMA) return true;
+  if (k->family != RDT_CUDA_MMA) return true;
   if (strcmp(k->scheme, "thread1a") == 0 || strcmp(k->scheme, "replicate1") == 0) return false;
   return k->tile->rows < 4 * m + 64 && (k->tile->rows > 16 || m * n <= most) &&
          (k->tile->rows > 32 || m * n <= 4 * most);
@@ -169,7 +169,8 @@ static rdt_status add_library(rdt_rivals *r, kind of, bool transposed, const cha
   return add(r, &e);
 }
 
-/* All ways but own products, which are in the list kernel by kernel; the library unprotected is too. */
+/* All ways but own products, which are in the list kernel by kernel; the library unprotected is too. Protected, those
+ * whose launch checks, and as the one whose check is apart the library: it is the fastest of these. */
 static rdt_status add_ways(rdt_rivals *r) {
   int n;
   const rdt_way *ways = rdt_ways(&n);
@@ -177,7 +178,8 @@ static rdt_status add_ways(rdt_rivals *r) {
     const bool box = strcmp(ways[i].name, "product") == 0;
     if (ways[i].kernels || strcmp(ways[i].name, "conv") == 0 || strcmp(ways[i].name, "folded") == 0) continue;
     if (!box) RDT_TRY(add_way(r, ways[i].name, "none", RDT_RIVAL_OWN));
-    RDT_TRY(add_way(r, ways[i].name, "row", box ? RDT_RIVAL_BOX : RDT_RIVAL_OWN));
+    if (box || ways[i].inside || !ways[i].check)
+      RDT_TRY(add_way(r, ways[i].name, "row", box ? RDT_RIVAL_BOX : RDT_RIVAL_OWN));
   }
   return RDT_OK;
 }
