@@ -14,7 +14,7 @@
 
 enum { MEASURED, MODEL };          /* the words of --policy */
 enum { OF_NO_THREADS = 1 };        /* books of a GPU are not of a number of threads */
-static const double between = 2.0; /* seconds from one writing of the cache to the next, at least */
+static const double between = 5.0; /* seconds from one writing of the cache to the next, at least */
 
 typedef struct job {
   const rdt_settings *settings;

@@ -12,6 +12,7 @@ enum {
   TRIES = 3,
   QUICK_TRIALS = 11,
   QUICK_RUNS = 2,
+  FEW_TRIALS = 5,
   PAPER_TRIALS = 10,
   PAPER_RUNS = 1000,
   PAPER_WARM = 100,
@@ -19,7 +20,9 @@ enum {
 };
 /* Who takes so many times as long as the best of his group by himself has no turns; who is that near, even as second.
  */
-static const double behind = 1.25, near = 1.05;
+static const double hopeless = 4.0, behind = 1.25, near = 1.03;
+/* And who takes so many times as long as the best of all has a few turns alone. */
+static const double far = 2.0;
 
 const char *rdt_protocol_name(rdt_protocol p) {
   return p == RDT_PROTOCOL_PAPER ? "paper" : "quick";
@@ -78,7 +81,8 @@ static bool go_on(const race *r, double part) {
   return !h->progress || h->progress((h->turn + part) / turns, h->what ? h->what : "");
 }
 
-/* Once to warm up (a graph is loaded then), and three times, or as often as it takes to know that it is behind. */
+/* Once to warm up (a graph is loaded then), and three times, or as often as it takes to know that it is behind; of who
+ * is hopeless the first is enough. */
 static rdt_status qualify(race *r, int i) {
   runner *x = &r->list[i];
   rdt_status s = r->t->ready(r->product, i, r->why);
@@ -88,7 +92,7 @@ static rdt_status qualify(race *r, int i) {
   for (int k = 0; k <= TRIES && !(isfinite(x->least) && x->least > behind * best); k++) {
     double seconds;
     RDT_TRY(r->t->run(r->product, i, 1, &seconds, r->why));
-    if (k > 0) x->least = fmin(x->least, seconds);
+    if (k > 0 || seconds > hopeless * best) x->least = fmin(x->least, seconds);
   }
   if (x->least > behind * best) r->t->drop(r->product, i);
   return RDT_OK;
@@ -110,6 +114,16 @@ static int run_one(void *user) {
   const bool paper = r->how->protocol == RDT_PROTOCOL_PAPER;
   const int runs = !paper ? QUICK_RUNS : x->done++ > 0 ? PAPER_RUNS : PAPER_WARM;
   return (int)r->t->run(r->product, x->rival, runs, &x->took, r->why);
+}
+
+/* What is far behind is of interest as that alone. */
+static bool leave_out(rdt_timing *t, void *user) {
+  double least = INFINITY;
+  (void)user;
+  if (t->cases[0].trials != FEW_TRIALS) return true;
+  for (int i = 0; i < t->count; i++) least = fmin(least, rdt_timing_stat_of(t, i).median);
+  for (int i = 0; i < t->count; i++) t->cases[i].out = rdt_timing_stat_of(t, i).median > far * least;
+  return true;
 }
 
 static rdt_status keep(rdt_entry *e, const rdt_rival *x, const double *seconds, int n, rdt_reason *why) {
@@ -145,6 +159,7 @@ static rdt_status compare(race *r, rdt_entry *e, unsigned *complaints) {
   rdt_timing_init(&t, r->how->protocol == RDT_PROTOCOL_PAPER ? PAPER_TRIALS : QUICK_TRIALS);
   t.warm_up = 1, t.min_seconds = 0.0;
   t.progress = r->how->progress;
+  if (r->how->protocol == RDT_PROTOCOL_QUICK) t.after = leave_out;
   t.turn = 2 * r->how->turn + 1, t.turns = r->how->turns > 0 ? 2 * r->how->turns : 2; /* the first half is qualifying */
   snprintf(t.what, sizeof t.what, "%.60s", r->how->what ? r->how->what : "");
   rdt_status s = RDT_OK;
