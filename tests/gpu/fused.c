@@ -23,6 +23,7 @@ typedef struct bench {
   const rdt_cuda_device *d;
   const rdt_fused_wide_kernel *k;
   int splits, rounds; /* rounds: of a block */
+  bool rest;          /* it leaves bit-sums of memory at rest; else rows are all that is checked */
   bool loaded;        /* the bit-sum of A is made of what was loaded */
   int share;          /* stages of A that a column of tiles sums */
   int room;           /* strikes at once */
@@ -133,7 +134,8 @@ static void judge(bench *t, site s, const rdt_mma_hit *h, const uint64_t sums[BO
                   const char *now) {
   const size_t bytes = t->c.bytes[2];
   const bool other = memcmp(now, t->clean, bytes) != 0, complains = v->suspect + v->certain > 0;
-  const bool stored = sums[FOUND_SUM] != rdt_bitsum(now, bytes), read = t->loaded && sums[READ_IN] != t->read;
+  const bool stored = t->rest && sums[FOUND_SUM] != rdt_bitsum(now, bytes),
+             read = t->loaded && sums[READ_IN] != t->read;
   const double change = s == OF_WEIGHTS                    ? by_weight(t, h)
                         : s == CHECKSUM && h->fragment % 2 ? (h->after - h->before) * 0x1p-11
                                                            : h->after - h->before;
@@ -163,17 +165,23 @@ static void judge(bench *t, site s, const rdt_mma_hit *h, const uint64_t sums[BO
   if (complains && v->listed == 1 && s != OF_A && !there) complain(t, "it was located elsewhere", h);
 }
 
+/* What lies between sum and store, and A in shared memory, is seen by bit-sums alone. */
+static site site_of(const bench *t, int64_t i) {
+  const site s = (site)(i % SITES);
+  return !t->rest && (s == OF_A || s == TAKEN || s == STORED) ? SUM : s;
+}
+
 static void plant(bench *t, int64_t faults, uint64_t *seed) {
   static rdt_mma_hit hits[BATCH];
   static uint64_t sums[BATCH][BOARD];
   static rdt_cuda_verdict v[BATCH];
   for (int64_t done = 0; done < faults; done += BATCH) {
     const int n = (int)(faults - done < BATCH ? faults - done : BATCH);
-    for (int i = 0; i < n; i++) hits[i] = draw(t, (site)((done + i) % SITES), seed);
+    for (int i = 0; i < n; i++) hits[i] = draw(t, site_of(t, done + i), seed);
     launch_all(t, hits, n, sums, v);
 #pragma omp parallel for
     for (int i = 0; i < n; i++)
-      judge(t, (site)((done + i) % SITES), &hits[i], sums[i], &v[i], t->host + (size_t)i * t->apart);
+      judge(t, site_of(t, done + i), &hits[i], sums[i], &v[i], t->host + (size_t)i * t->apart);
   }
 }
 
@@ -213,7 +221,7 @@ static void run_clean(bench *t, int64_t tiles) {
     for (int i = 0; i < BATCH; i++) {
       const char *now = t->host + (size_t)i * t->apart;
       const bool good = !v[i].listed && memcmp(now, t->clean, t->c.bytes[2]) == 0 &&
-                        sums[i][FOUND_SUM] == rdt_bitsum(now, t->c.bytes[2]) &&
+                        (!t->rest || sums[i][FOUND_SUM] == rdt_bitsum(now, t->c.bytes[2])) &&
                         (!t->loaded || sums[i][READ_IN] == t->read);
       if (good) continue;
 #pragma omp atomic
@@ -232,7 +240,8 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   t->share = (int)((stages + columns - 1) / columns);
   gpu_case_make(&t->c, &s, seed, false);
   t->apart = (t->c.bytes[2] + 255) / 256 * 256;
-  gpu_must(rdt_box_wide_create(t->d, &t->c.p, true, 6.0, &t->c.o, NULL, &t->b, &why), "fused kernel", &why);
+  const rdt_box_wide_form form = {.protect = true, .rest = t->rest, .tile = -1};
+  gpu_must(rdt_box_wide_create_as(t->d, &t->c.p, &form, 6.0, &t->c.o, NULL, &t->b, &why), "fused kernel", &why);
   gpu_must(rdt_box_wide_use(t->b, t->d, (int)(t->k - rdt_fused_wide_kernels), t->splits, t->c.in[1].data, NULL, &why),
            t->k->name, &why);
   t->loaded = (rdt_box_wide_reads(t->b) & RDT_BOX_READS_IN) != 0;
@@ -250,7 +259,7 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   launch_all(t, NULL, 1, sums, &v);
   memcpy(t->clean, t->host, t->c.bytes[2]);
   t->read = sums[0][READ_IN];
-  if (v.listed || sums[0][FOUND_SUM] != rdt_bitsum(t->clean, t->c.bytes[2]))
+  if (v.listed || (t->rest && sums[0][FOUND_SUM] != rdt_bitsum(t->clean, t->c.bytes[2])))
     complain(t, "complains without a fault", NULL);
 }
 
@@ -268,18 +277,21 @@ gpu_fused_count gpu_fused(const rdt_cuda_device *d, int tile, int64_t faults, in
       {.m = 300, .n = 144, .k = 592, .bias = true, .residual = true, .relu = true},
       {.m = 200, .n = 208, .k = 512, .bias = true},
       {.m = 9000, .n = 144, .k = 64}, /* something for each multiprocessor */
+      {.m = 200, .n = 208, .k = 512}, /* rows alone */
   };
   gpu_fused_count count = {0};
-  for (int i = 0; i < (tiles ? 3 : 2); i++) {
+  for (int i = 0; i < 4; i++) {
+    if (i == 2 && !tiles) continue;
     uint64_t seed = 41 + (uint64_t)(10 * tile + i);
     bench t = {.d = d,
                .k = &rdt_fused_wide_kernels[tile],
                .splits = i == 1 ? 3 : 1,
+               .rest = i != 3,
                .room = i == 2 ? 12 : BATCH,
                .count = &count};
     open(&t, &shapes[i], &seed);
-    if (i < 2) plant(&t, faults / 2, &seed);
-    if (i < 2) run_clean(&t, tiles / 2);
+    if (i != 2) plant(&t, i == 3 ? faults - faults / 3 * 2 : faults / 3, &seed);
+    if (i != 2) run_clean(&t, tiles / 3);
     if (i == 2) each_sm(&t);
     shut(&t);
   }

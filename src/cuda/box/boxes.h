@@ -86,6 +86,17 @@ void rdt_box_fused_destroy(rdt_box_fused *b);
 typedef struct rdt_box_wide rdt_box_wide;
 rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
                                const rdt_operands *trial, void *stream, rdt_box_wide **b, rdt_reason *why);
+typedef struct rdt_box_wide_form {
+  bool protect, rest; /* rest: bit-sums of memory at rest, too; else check has nothing to add up */
+  int tile;           /* of rdt_fused_wide_kernels; -1: the fastest */
+  const rdt_box_wide
+      *like; /* of a problem of the same shape, whose tile, stages and sharing it takes; NULL: nobody's */
+} rdt_box_wide_form;
+rdt_status rdt_box_wide_create_as(const rdt_cuda_device *d, const rdt_problem *p, const rdt_box_wide_form *form,
+                                  double lambda, const rdt_operands *trial, void *stream, rdt_box_wide **b,
+                                  rdt_reason *why);
+/* Where launches from now on complain, on the device or in pinned memory of the host; NULL: to its own verdict. */
+void rdt_box_wide_tell(rdt_box_wide *b, rdt_cuda_verdict *to);
 rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why);
 rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t *const read[2], rdt_box_batch *batch,
                               rdt_reason *why);
@@ -100,6 +111,7 @@ rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile,
 rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, struct rdt_mma_hit *hit, void *stream,
                                rdt_reason *why);
 void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column);
+int rdt_box_wide_splits(const rdt_box_wide *b); /* blocks that share k */
 const char *rdt_box_wide_kernel(const rdt_box_wide *b);
 rdt_cuda_verdict *rdt_box_wide_verdict(const rdt_box_wide *b);
 void rdt_box_wide_destroy(rdt_box_wide *b);

@@ -24,6 +24,9 @@ struct rdt_box_wide {
   uint64_t *loaded;   /* NULL: no tap meets every pixel once */
   int shared;         /* bytes of a block */
   bool protect, adds; /* adds: a residual */
+  bool rest;          /* bit-sums of memory at rest are left, too */
+  int only;           /* the tile that is asked for; -1: the fastest */
+  bool deep;          /* as many stages as a block alone has room for */
   rdt_dtype type;
   int images;
   rdt_cuda_verdict *verdict;
@@ -168,6 +171,7 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   const int residual = b->adds ? k->rows * k->columns * 2 : 0, rounds = a->f.k_split / CHUNK;
   const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks[b->protect]) - 2 * SYSTEM - heads - residual;
   const int stage = k->stage[b->protect];
+  b->deep = deep;
   a->stages = room / stage;
   if (a->stages > DEEP) a->stages = DEEP;
   if (a->stages > rounds) a->stages = rounds;
@@ -236,6 +240,7 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
   for (int i = 0; i < rdt_fused_wide_count; i++) {
     const rdt_fused_wide_kernel *k = &rdt_fused_wide_kernels[i];
     int most = 0;
+    if (b->only >= 0 && b->only != i) continue;
     for (int splits = 1; splits <= SPLITS; splits *= 2)
       if (plausible(b, d, k, splits)) most = splits;
     if (!most) continue;
@@ -279,8 +284,9 @@ static rdt_status bounded(const rdt_box_wide *b, rdt_reason *why) { /* weights w
   return s;
 }
 
+/* like: whose tile, stages and sharing it takes; NULL: what is the fastest with operands `trial`. */
 static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
-                          const rdt_operands *trial, void *stream, rdt_reason *why) {
+                          const rdt_operands *trial, const rdt_box_wide *like, void *stream, rdt_reason *why) {
   rdt_fused_args *a = &b->args.f;
   const rdt_fused_weights w = rdt_box_fused_weights(p);
   bool packed;
@@ -307,39 +313,55 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
     tiles = tiles_of(b, &rdt_fused_wide_kernels[i]) > tiles ? tiles_of(b, &rdt_fused_wide_kernels[i]) : tiles;
   RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(unsigned), &memory, why));
   a->tickets = memory;
-  if (b->protect) {
+  if (b->rest) {
     RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
     a->bits = memory;
   }
-  if (b->protect && p->epilogue.residual.rank >= 0 && a->ldr == a->n) {
+  if (b->rest && p->epilogue.residual.rank >= 0 && a->ldr == a->n) {
     RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
     a->read = memory;
   }
-  b->args.whole = b->protect ? whole_of(a) : -1; /* what the blocks load of it they sum, if it is not too much */
-  if (b->args.whole >= 0) {                      /* tiles that blocks share are not many: see plausible */
+  b->args.whole = b->rest ? whole_of(a) : -1; /* what the blocks load of it they sum, if it is not too much */
+  if (b->args.whole >= 0) {                   /* tiles that blocks share are not many: see plausible */
     const int64_t blocks = tiles > SHARED * (int64_t)d->sms ? tiles : SHARED * (int64_t)d->sms;
     RDT_TRY(rdt_cuda_alloc((size_t)blocks * sizeof(uint64_t), &memory, why));
     b->loaded = memory;
   }
-  RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
+  if (like) {
+    RDT_TRY(use(b, d, like->kernel, like->args.f.splits, p->in[1].data, stream, why));
+    split(b, d, like->args.f.splits, like->deep);
+  } else {
+    RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
+  }
   RDT_TRY(rdt_cuda_wait(stream, why));
   return b->protect ? bounded(b, why) : RDT_OK;
 }
 
-rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
-                               const rdt_operands *trial, void *stream, rdt_box_wide **out, rdt_reason *why) {
+rdt_status rdt_box_wide_create_as(const rdt_cuda_device *d, const rdt_problem *p, const rdt_box_wide_form *form,
+                                  double lambda, const rdt_operands *trial, void *stream, rdt_box_wide **out,
+                                  rdt_reason *why) {
   *out = NULL;
   RDT_TRY(rdt_box_fused_accept(p, why));
   rdt_box_wide *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a fused kernel: out of memory");
-  b->protect = protect;
-  const rdt_status s = prepare(b, d, p, lambda, trial, stream, why);
+  b->protect = form->protect, b->rest = form->protect && form->rest, b->only = form->tile;
+  const rdt_status s = prepare(b, d, p, lambda, trial, form->like, stream, why);
   if (s != RDT_OK) {
     rdt_box_wide_destroy(b);
     return s;
   }
   *out = b;
   return RDT_OK;
+}
+
+rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, bool protect, double lambda,
+                               const rdt_operands *trial, void *stream, rdt_box_wide **out, rdt_reason *why) {
+  const rdt_box_wide_form form = {.protect = protect, .rest = protect, .tile = -1};
+  return rdt_box_wide_create_as(d, p, &form, lambda, trial, stream, out, why);
+}
+
+void rdt_box_wide_tell(rdt_box_wide *b, rdt_cuda_verdict *to) {
+  b->args.verdict = to ? to : b->verdict;
 }
 
 /* ---- running ---- */
@@ -378,7 +400,7 @@ rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, str
 }
 
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {
-  return b->protect ? up(tiles_of(b, b->kernel), COLLECTED) : 0;
+  return b->rest ? up(tiles_of(b, b->kernel), COLLECTED) : 0;
 }
 
 unsigned rdt_box_wide_reads(const rdt_box_wide *b) {
@@ -401,13 +423,17 @@ rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t
                                         .to = to,
                                         .read_to = read[1],
                                         .loaded_to = read[0]}};
-  if (!b->protect) return RDT_OK;
+  if (!b->rest) return RDT_OK;
   return rdt_box_batch_rows(batch, rdt_rows_given(b->type, RDT_ROWS_FEW), false, blocks, &none, why);
 }
 
 void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column) {
   const rdt_fused_pack_args *p = &b->pack;
   return (uint16_t *)p->out + (column / p->columns * p->pitch + column % p->columns) * p->k + k;
+}
+
+int rdt_box_wide_splits(const rdt_box_wide *b) {
+  return b->args.f.splits;
 }
 
 const char *rdt_box_wide_kernel(const rdt_box_wide *b) {

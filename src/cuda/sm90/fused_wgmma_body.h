@@ -259,8 +259,13 @@ RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column
   return (RDT_WIDE_SIGNS >> (column / 8 * 2 + column % 2) & 1u) != (rdt_wide_turned(tile, column / 2 % 4) != 0);
 }
 
-/* Rows against the columns that check them, c, as they were multiplied; and all that follows once more, of which the
- * bit-sums are formed. */
+template <bool value_>
+struct rdt_truth {
+  static constexpr bool value = value_;
+};
+
+/* Rows against the columns that check them, c, as they were multiplied; and, where bit-sums are asked for, all that
+ * follows once more, of which these are formed. */
 template <class T, class Tile, int ends, bool more, class Hit>
 RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2],
                                 const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t biases, uint32_t residual,
@@ -281,35 +286,42 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
     for (uint32_t j = 0; j < count; j++)
       if ((int)(8 * j) >= left) c[4 * j] = c[4 * j + 1] = c[4 * j + 2] = c[4 * j + 3] = 0.0f;
   }
+  const auto walk = [&](auto again) {
 #pragma unroll(ends == RDT_FUSED_WIDE_ANY ? 1 : count)
-  for (uint32_t j = 0; j < count; j++) {
-    float v[4];
-    if (ends == RDT_FUSED_WIDE_ANY) { /* no registers that are found by a number */
-      const float2 low = rdt_load_two_shared(from + 32 * j),
-                   high = rdt_load_two_shared(from + 32 * j + 32u * Tile::pitch);
-      v[0] = low.x, v[1] = low.y, v[2] = high.x, v[3] = high.y;
-    } else {
+    for (uint32_t j = 0; j < count; j++) {
+      float v[4];
+      if (ends == RDT_FUSED_WIDE_ANY) { /* no registers that are found by a number */
+        const float2 low = rdt_load_two_shared(from + 32 * j),
+                     high = rdt_load_two_shared(from + 32 * j + 32u * Tile::pitch);
+        v[0] = low.x, v[1] = low.y, v[2] = high.x, v[3] = high.y;
+      } else {
 #pragma unroll
-      for (int i = 0; i < 4; i++) v[i] = c[4 * j + i];
-    }
+        for (int i = 0; i < 4; i++) v[i] = c[4 * j + i];
+      }
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-      float &sum = s[i / 2][i % 2];
-      sum = RDT_WIDE_SIGNS >> (2 * j + i % 2) & 1u ? sum - v[i] : sum + v[i];
-      c2[i / 2] = fmaf(v[i], v[i], c2[i / 2]);
+      for (int i = 0; i < 4; i++) {
+        float &sum = s[i / 2][i % 2];
+        sum = RDT_WIDE_SIGNS >> (2 * j + i % 2) & 1u ? sum - v[i] : sum + v[i];
+        c2[i / 2] = fmaf(v[i], v[i], c2[i / 2]);
+      }
+      if constexpr (!decltype(again)::value) continue;
+      uint2 rest = {0, 0};
+      if (more) {
+        const uint32_t at = added + j / 8 * (Tile::BM * 128) + (eighth ^ 16 * (j % 8));
+        rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
+      }
+      const float2 two = rdt_load_two_shared(beside + 32 * j);
+      const float bias[4] = {two.x, two.y, two.x, two.y};
+      uint2 y = rdt_wide_finish<T, ends, more>(p, bound, v, bias, rest);
+      if (ends == RDT_FUSED_WIDE_ANY && (int)(8 * j) >= left) y.x = y.y = 0; /* else nothing comes of nothing */
+      words[0] += y.x, placed[0] += (uint64_t)y.x * j;
+      words[1] += y.y, placed[1] += (uint64_t)y.y * j;
     }
-    uint2 rest = {0, 0};
-    if (more) {
-      const uint32_t at = added + j / 8 * (Tile::BM * 128) + (eighth ^ 16 * (j % 8));
-      rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
-    }
-    const float2 two = rdt_load_two_shared(beside + 32 * j);
-    const float bias[4] = {two.x, two.y, two.x, two.y};
-    uint2 y = rdt_wide_finish<T, ends, more>(p, bound, v, bias, rest);
-    if (ends == RDT_FUSED_WIDE_ANY && (int)(8 * j) >= left) y.x = y.y = 0; /* else nothing comes of nothing */
-    words[0] += y.x, placed[0] += (uint64_t)y.x * j;
-    words[1] += y.y, placed[1] += (uint64_t)y.y * j;
-  }
+  };
+  if (p.bits)
+    walk(rdt_truth<true>());
+  else
+    walk(rdt_truth<false>());
   float sum[2], e[2];
   bool bad[2];
 #pragma unroll
@@ -330,7 +342,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
   uint64_t x[3] = {plain + times * 0x3c6ef37200000002u, g.loaded ? loaded.bits(g, row) : 0, read};
   uint64_t *const to[3] = {p.bits + index, g.loaded ? g.loaded + blockIdx.z * tiles + index : NULL,
                            more && !Tile::storers && p.read ? p.read + index : NULL};
-  rdt_wide_leave<1, 0, Tile::threads>(x, to);
+  if (p.bits) rdt_wide_leave<1, 0, Tile::threads>(x, to);
 #pragma unroll
   for (int h = 0; h < 2; h++) { /* the first of the four has them */
     if constexpr (Hit::on) c2[h] = hit.squares(0, row + 8 * h, tile, c2[h]);
