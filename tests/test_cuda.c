@@ -311,8 +311,9 @@ static void test_table(void **state) {
     assert_true(plain >= table);
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
-  /* Of a tile of fp16, each check, three of few rows, those on wgmma; of bf16 there too; of other types, few. */
-  assert_int_equal(injecting, 31);
+  /* Of a tile of fp16, each check, three of few rows, those on wgmma and of few columns; of bf16 there too; of other
+   * types, few. */
+  assert_int_equal(injecting, 36);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
@@ -544,6 +545,45 @@ static void test_forms_of_wide(void **state) {
   rdt_problem_clear(&p);
 }
 
+/* Many rows of few columns: B lies as it likes, and fits into shared memory. */
+static void test_refusals_of_tall(void **state) {
+  (void)state;
+  static const char name[] = "gemm_bf16_wgmma_tall64_row";
+  rdt_problem p;
+  char text[512];
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+#define FRESH(m, n, k)                                              \
+  p.in[0] = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){m, k}), \
+  p.in[1] = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){k, n}), \
+  p.out = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){m, n}), p.acc = RDT_F32
+#define ASK(status, words)                                                     \
+  do {                                                                         \
+    assert_int_equal(ask_kernel(name, &p, text, sizeof text), status);         \
+    if (!strstr(text, words)) fail_msg("'%s' does not say '%s'", text, words); \
+  } while (0)
+  FRESH(100000, 64, 576);
+  ASK(RDT_OK, "");
+  p.in[1].stride[0] = 1, p.in[1].stride[1] = 577; /* at no multiple of 16 bytes */
+  ASK(RDT_OK, "");
+  FRESH(100000, 64, 576), p.in[0].stride[0] = 580;
+  ASK(RDT_ERR_UNSUPPORTED, "bytes apart");
+  FRESH(100000, 64, 576), p.out.stride[0] = 65;
+  ASK(RDT_ERR_UNSUPPORTED, "bytes apart");
+  FRESH(100000, 72, 576);
+  ASK(RDT_ERR_UNSUPPORTED, "up to 64 columns, not 72");
+  FRESH(100000, 64, 4096);
+  ASK(RDT_ERR_UNSUPPORTED, "in shared memory: it takes up to");
+  rdt_problem_clear(&p);
+#undef FRESH
+#undef ASK
+  static const char *const types[] = {"f16", "bf16"}, *const tiles[] = {"tall32", "tall64", "tall128"};
+  for (int i = 0; i < 12; i++) {
+    snprintf(text, sizeof text, "gemm_%s_wgmma_%s_%s", types[i % 2], tiles[i / 2 % 3], i < 6 ? "none" : "row");
+    const rdt_cuda_kernel *k = rdt_cuda_kernel_find(text);
+    assert_true(k && k->family == RDT_CUDA_TALL && k->least == 9);
+  }
+}
+
 static void test_refusals(void **state) {
   (void)state;
   rdt_problem p;
@@ -710,6 +750,7 @@ int main(void) {
                                      cmocka_unit_test(test_linear_products),
                                      cmocka_unit_test(test_linear_convolutions),
                                      cmocka_unit_test(test_table),
+                                     cmocka_unit_test(test_refusals_of_tall),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
                                      cmocka_unit_test(test_refusals_of_wide),

@@ -1,25 +1,28 @@
 /* make gpu-bench: large products on the GPU, own kernels of each scheme against cublasGemmEx and the best of cuBLASLt's
  * heuristics.
  *     gpu_bench_hopper [RECORD.json|- [TYPE,... [PART [NAME]]]]
- * TYPE: rows of these datatypes alone, PART: this part alone (half, turned, batches, others, grid), NAME: own kernels
- * whose names have it;
+ * TYPE: rows of these datatypes alone, PART: this part alone (half, turned, batches, others, grid, tall), NAME: own
+ * kernels whose names have it;
  * "": all.
  * Data are N(0, 1), and 8-bit integers all over their range; buffers rotate through 256 MB and more; weights are fixed,
  * as are those of a network. Of each scheme the fastest kernel is chosen by a few replays. Those that do not take twice
  * as long as the fastest of all, and the libraries', then take 25 turns; ratios are medians of ratios turn by turn. The
  * comparison of the checks is part of the time. Whoever complains of clean data, or does not complain once a weight has
  * changed after its sums were formed, fails. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cublas.h"
 #include "cuda/kernel.h"
+#include "plan/workloads.h"
 #include "turns.h"
 
 enum { TRIALS = 25, WARM = 2, CONTENDERS = 400, SCHEMES = 12, TRIES = 3 };
 static const size_t ROTATE = (size_t)256 << 20;
-static const double SECONDS = 400e-6; /* that a graph takes at least, about */
+static const double SECONDS = 400e-6, /* that a graph takes at least, about */
+    COPIED = 4.0e12;                  /* bytes a second that an H200 reads and writes as it copies */
 
 typedef struct contender {
   const rdt_cuda_kernel *kernel; /* NULL: a library */
@@ -118,7 +121,8 @@ static void ready(bench *b, const product *p) {
   b->b_bytes = (size_t)up(many * (p->transposed ? p->n : p->k) * b->ldb * in, 256);
   b->c_bytes = (size_t)up(many * p->m * b->ldc * out, 256);
   b->copies = (int)(ROTATE / (b->a_bytes + b->b_bytes + b->c_bytes)) + 2;
-  const double seconds = 2.0 * (double)many * p->m * p->n * p->k / 600e12;
+  const double seconds =
+      fmax(2.0 * (double)many * p->m * p->n * p->k / 600e12, (double)(b->a_bytes + b->b_bytes + b->c_bytes) / COPIED);
   b->launches = (int)(SECONDS / seconds) + 1;
   if (b->launches < b->copies) b->launches = b->copies;
   const size_t copies = (size_t)b->copies;
@@ -169,8 +173,11 @@ static cublas_gemm gemm_of(const product *p) {
   return (cublas_gemm){p->m, p->n, p->k, p->transposed, p->in, p->out, p->tf32, p->a_transposed, p->batches};
 }
 
+static rdt_cuda_family family; /* kernels of families from this one on */
+
 static bool fits(const product *p, const rdt_cuda_kernel *k) {
   const bool tf32 = strstr(k->name, "tf32") != NULL;
+  if (k->family < family) return false;
   if (names && !strstr(k->name, names)) return false;
   return k->dtype == p->in && tf32 == p->tf32 && k->tile->rows < 4 * p->m + 64;
 }
@@ -327,8 +334,11 @@ static void verify(bench *b) {
     const contender *c = &b->list[i];
     if (!c->kernel || !sums_weights(c->kernel->scheme)) continue;
     call one = {.b = b, .gemm = c->gemm};
+    void *copy = rdt_cuda_gemm_copy(c->gemm, 0, 0);
+    if (copy) must(rdt_cuda_put(copy, large, size, stream, &why), &why);
     if (!launch_own(&one, 0, stream) || !complaints(c))
       printf("WRONG %s does not see a changed weight\n", c->name), code = 1;
+    if (copy) must(rdt_cuda_put(copy, was, size, stream, &why), &why);
   }
   must(rdt_cuda_put(b->b, was, size, stream, &why), &why);
   must(rdt_cuda_wait(stream, &why), &why);
@@ -538,6 +548,72 @@ static void bench_grid(const char *scheme, bool transposed) {
   fflush(stdout);
 }
 
+/* ---- many rows of few columns ---- */
+
+enum { ROWS = 20000, COLUMNS = 128, TALL = 256 };
+
+/* Such products in the networks of the table, of their usual batch, each once; lengths in whole 16 bytes. */
+static int tall_of(int (*list)[3]) {
+  int workloads, count = 0;
+  const rdt_workload *table = rdt_workload_table(&workloads);
+  for (int w = 0; w < workloads; w++)
+    for (int i = 0; i < table[w].count; i++) {
+      int64_t m, n, k;
+      rdt_layer_mnk(&table[w].layers[i], table[w].batch[0], &m, &n, &k);
+      n = up(n, 8), k = up(k, 8);
+      bool known = m < ROWS || m > INT_MAX / 2 || n > COLUMNS || table[w].layers[i].groups > 1 || count == TALL;
+      for (int j = 0; j < count && !known; j++) known = list[j][0] == m && list[j][1] == n && list[j][2] == k;
+      if (!known) list[count][0] = (int)m, list[count][1] = (int)n, list[count++][2] = (int)k;
+    }
+  return count;
+}
+
+/* The floor: A, B and C at the speed of a copy. */
+static void bench_tall(rdt_dtype type) {
+  static bench b;
+  static int list[TALL][3];
+  summary floor = {0}, own = {0}, ex = {0}, all = {0}, library_floor = {0};
+  const int count = tall_of(list);
+  if (!takes_type(rdt_dtype_name(type))) return;
+  printf("\n%s, many rows by few columns: floor, own unprotected, row, cublasGemmEx, the best of cuBLASLt, us\n",
+         rdt_dtype_name(type));
+  for (int i = 0; i < count; i++) {
+    const product p = {.type = rdt_dtype_name(type),
+                       .in = type,
+                       .out = type,
+                       .m = list[i][0],
+                       .n = list[i][1],
+                       .k = list[i][2],
+                       .transposed = true};
+    family = RDT_CUDA_WGMMA;
+    ready(&b, &p);
+    enter(&b);
+    family = RDT_CUDA_MMA;
+    const contender *none = find(&b, "none"), *row = find(&b, "row"), *e = named(&b, "cublasGemmEx"),
+                    *lt = named(&b, "cublasLt");
+    if (none && row) {
+      measure(&b);
+      verify(&b);
+      const double least = 1e6 * 2.0 * ((double)p.m * (p.n + p.k) + (double)p.n * p.k) / COPIED,
+                   now = 1e6 * turns_at(&row->turns, 0.5);
+      const contender *best = !e || (lt && turns_at(&lt->turns, 0.5) < turns_at(&e->turns, 0.5)) ? lt : e;
+      printf("%7dx%3dx%4d: %7.2f | %7.2f %-9s | %7.2f %-9s %.3f %.3f | %7.2f %7.2f %.3f\n", p.m, p.n, p.k, least,
+             1e6 * turns_at(&none->turns, 0.5), none->kernel->tile->name, now, row->kernel->tile->name, now / least,
+             ratio(row, none), e ? 1e6 * turns_at(&e->turns, 0.5) : NAN, lt ? 1e6 * turns_at(&lt->turns, 0.5) : NAN,
+             ratio(row, best));
+      fflush(stdout);
+      take(&floor, now / least), take(&own, ratio(row, none)), take(&all, ratio(row, best)), take(&ex, ratio(row, e));
+      if (best) take(&library_floor, 1e6 * turns_at(&best->turns, 0.5) / least);
+      put_record(&b, "tall");
+    }
+    done(&b);
+  }
+  printf(
+      "row / floor %.3f, worst %.3f (asked: 1.15); / own unprotected %.4f, worst %.4f (1.015); / the best library "
+      "%.3f, worst %.3f (0.75); / cublasGemmEx %.3f; the best library / floor %.3f: %d products\n",
+      mean(&floor), floor.most, mean(&own), own.most, mean(&all), all.most, mean(&ex), mean(&library_floor), floor.n);
+}
+
 static bool takes(const char *of) {
   return !part || strcmp(part, of) == 0;
 }
@@ -558,6 +634,7 @@ int main(int argc, char **argv) {
   for (int transposed = 1; transposed >= 0 && takes("turned"); transposed--) bench_half(true, transposed, false);
   for (int transposed = 1; transposed >= 0 && takes("batches"); transposed--) bench_half(false, transposed, true);
   if (takes("others")) bench_others();
+  if (takes("tall")) bench_tall(RDT_F16), bench_tall(RDT_BF16);
   printf("\n");
   for (int transposed = 1; transposed >= 0 && takes("grid"); transposed--)
     for (int i = 0; i < 2; i++) bench_grid(i ? "row" : "none", transposed);

@@ -288,6 +288,7 @@ static int bench_one(rdt_dtype type, int m, int n, int k, const int *splits, FIL
   for (int i = 0; i < kernels; i++) {
     const rdt_cuda_tile *t = table[i].tile;
     if (table[i].dtype != type || t->rows >= 4 * m + 64 || m > 32 * t->rows) continue; /* out of proportion */
+    if (table[i].family == RDT_CUDA_TALL) continue;                                    /* tall.c */
     for (const int *s = splits; *s >= 0; s++) add_own(&b, &table[i], *s);
   }
   add_libraries(&b);

@@ -12,6 +12,7 @@
 #include "cuda/mender.h"
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
+#include "cuda/tall.h"
 #include "cuda/weights.h"
 #include "cuda/wide.h"
 
@@ -23,6 +24,7 @@ struct rdt_cuda_gemm {
   rdt_weights_args weights; /* parts NULL: no check needs them */
   rdt_classic_args classic; /* weights NULL: another scheme */
   rdt_wide wide;            /* of the products on wgmma */
+  rdt_tall tall;            /* of those of few columns */
   rdt_mender mender;        /* of all others with a check that compares by itself */
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   bool uncompared;          /* global-classic without its last kernel */
@@ -32,8 +34,12 @@ struct rdt_cuda_gemm {
   size_t strikes_bytes;
 };
 
-static bool is_wide(const rdt_cuda_kernel *k) {
-  return k->family == RDT_CUDA_WGMMA;
+static bool is_wide(const rdt_cuda_kernel *k) { /* TMA reads and writes */
+  return k->family != RDT_CUDA_MMA;
+}
+
+static bool is_tall(const rdt_cuda_kernel *k) {
+  return k->family == RDT_CUDA_TALL;
 }
 
 static bool sums(const rdt_cuda_kernel *k) {
@@ -130,13 +136,15 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
     if (a->shape[d] > INT_MAX / 2 || b->shape[d] > INT_MAX / 2)
       return rdt_fail(why, no, "%s takes lengths up to %d", k->name, INT_MAX / 2);
   if (is_wide(k)) RDT_TRY(rdt_wide_accept(k, &s, why));
+  if (is_tall(k)) RDT_TRY(rdt_tall_accept(k, &s, why));
   if (!is_wide(k) && c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
-  const bool gelu = e->act.fn == RDT_FN_GELU && is_wide(k) && is_half(c->dtype);
+  const bool gelu = e->act.fn == RDT_FN_GELU && is_wide(k) && !is_tall(k) && is_half(c->dtype);
   if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU && !gelu)
-    return rdt_fail(
-        why, no, "%s applies no activation but relu%s", k->name,
-        is_wide(k) && !is_integer(k) ? ", and gelu where results have 16 bits: its curve is as exact as these" : "");
+    return rdt_fail(why, no, "%s applies no activation but relu%s", k->name,
+                    is_wide(k) && !is_tall(k) && !is_integer(k)
+                        ? ", and gelu where results have 16 bits: its curve is as exact as these"
+                        : "");
   if (e->factor.rank >= 0) return rdt_fail(why, no, "%s does not requantise", k->name);
   if (e->bias.rank >= 0 && !takes_bias(k, e->bias.dtype))
     return rdt_fail(why, no, "%s takes a bias of %s", k->name,
@@ -293,7 +301,7 @@ static int weights_type(rdt_dtype t) {
 }
 
 /* What the checks need of B: offline where it is fixed. */
-static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
+static rdt_status weigh_sums(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   void *arguments[] = {(void *)&g->weights};
   const dim3 block = {256, 1, 1};
   dim3 grid = {(unsigned)g->args.k, 1, 1};
@@ -317,6 +325,14 @@ static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
                      : sums(g->kernel)  ? rdt_weights_rows[type]
                                         : rdt_weights_groups[type];
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of weights", why);
+}
+
+static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
+  rdt_cuda_gemm now = *g;
+  if (!is_tall(g->kernel)) return weigh_sums(g, stream, why);
+  RDT_TRY(rdt_tall_unfold(&g->tall, &g->args, &now.weights.b, stream, why));
+  RDT_TRY(weigh_sums(&now, stream, why));
+  return rdt_tall_bring(g->kernel, &g->tall, &g->args, now.weights.b, stream, why);
 }
 
 /* What checks of rows after the first weigh columns with. */
@@ -377,6 +393,10 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   }
   const size_t many = is_wide(k) ? (size_t)side.batches : 1, many_b = side.b_next ? many : 1;
   if (p->epilogue.residual.rank >= 0) a->ldr = pitch(&side.residual);
+  if (is_tall(k)) {
+    g->tall = rdt_tall_fold(k, g->wide.columns, d->sms, a);
+    g->wide.columns = g->tall.columns;
+  }
   a->alpha64 = p->epilogue.alpha, a->beta64 = p->epilogue.beta;
   a->alpha = (float)a->alpha64, a->beta = (float)a->beta64;
   a->c_type = type_of(p->out.dtype);
@@ -390,7 +410,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->scalar = strcmp(k->scheme, "global") == 0;
   a->sets = sets;
   if (is_wide(k)) {
-    rdt_wide_plan(&g->wide, k, a->m, a->column_blocks, d->sms);
+    if (!is_tall(k)) rdt_wide_plan(&g->wide, k, a->m, a->column_blocks, d->sms);
     g->wide.sets = by_tile(k) ? a->column_blocks : sums(k) ? 1 : 0;
     g->wide.sums_scale = 1.0f / scale_of(g);
   }
@@ -427,6 +447,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t of_a = place(&at, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
   const size_t partial =
       place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
+  const size_t image = place(&at, rdt_tall_image(k, a->k)), spread = place(&at, rdt_tall_spread_bytes(&g->tall, a));
   const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
   rdt_status status = rdt_cuda_alloc(at.bytes, &base, why);
@@ -434,6 +455,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   char *memory = base;
   a->verdict = (rdt_cuda_verdict *)(memory + verdict);
   a->tickets = (unsigned *)(memory + tickets), a->rho2 = memory + rho2, a->parts = memory + parts;
+  g->tall.image = memory + image, g->tall.spread = memory + spread;
   a->sums = memory + rows, a->more = memory + more, a->scalars = memory + scalars, a->partial = memory + partial;
   rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
   if (is_half(k->dtype)) RDT_TRY_GOTO(rdt_probe(d, k->dtype, NULL, &acc, why), fail);
@@ -444,7 +466,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->bound = rdt_device_bound_of(&tolerance, summed);
   if (a->scalar) a->bound.a2_floor *= (float)a->m; /* of every row */
   if (!narrow(k)) a->bound.a2_floor = RDT_MMA_LEAST;
-  g->wide.alike = rdt_wide_alike(&a->bound);
+  g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = a->ldb,
                                     .next = side.b_next,
@@ -474,13 +496,13 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   }
   const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
   for (int i = 0; i < 2; i++)
-    for (int j = 0; codes[i] && j < (is_wide(k) ? RDT_WGMMA_FORMS : 1); j++)
+    for (int j = 0; codes[i] && j < (k->family == RDT_CUDA_WGMMA ? RDT_WGMMA_FORMS : 1); j++)
       if (codes[i][j])
         RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                           k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
                                      k->name, why),
                      fail);
-  RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->row_blocks, d, memory + mending, stream, why), fail);
+  RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->tall.fold, g->row_blocks, d, memory + mending, stream, why), fail);
   if (g->fixed) {
     g->weights.b = p->in[1].data;
     RDT_TRY_GOTO(weigh(g, stream, why), fail);
@@ -506,6 +528,10 @@ rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g) {
 
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g) {
   return g->args.splits;
+}
+
+void *rdt_cuda_gemm_copy(const rdt_cuda_gemm *g, int64_t k, int64_t column) {
+  return is_tall(g->kernel) ? rdt_tall_copy(g->kernel, &g->tall, k, column) : NULL;
 }
 
 /* ---- running ---- */
@@ -561,6 +587,7 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
     now.weights.b = a.b;
     RDT_TRY(weigh(&now, stream, why));
   }
+  if (is_tall(g->kernel)) return rdt_tall_launch(g->kernel, &g->tall, &a, *code, hit, g->fixed, stream, why);
   if (is_wide(g->kernel)) {
     RDT_TRY(rdt_wide_launch(g->kernel, &g->wide, &a, code, hit, stream, why));
     return hit || !g->fixed ? settle(g, &a, hit, stream, why) : RDT_OK; /* before there are other bounds */
@@ -620,9 +647,11 @@ rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stre
 rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o, rdt_reason *why) {
   const rdt_epilogue *e = o->epilogue;
   if (!g->mender.there)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                    "%s is not repaired in its stream: the products on mma.sync are, whose checks are within them",
-                    g->kernel->name);
+    return rdt_fail(
+        why, RDT_ERR_UNSUPPORTED,
+        "%s is not repaired in its stream: products on mma.sync are, and those of up to 128 columns on wgmma, "
+        "whose checks are within them, of up to 65535 tiles",
+        g->kernel->name);
   if (e && e->residual.rank >= 0 && e->residual.data == o->out.data)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s cannot be repaired: the result takes the place of the residual",
                     g->kernel->name);
@@ -632,7 +661,8 @@ rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o,
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
   const rdt_mma_args a = args_of(g, o);
   RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
-  return rdt_mend_enqueue(&g->mender, g->kernel, *g->kernel->code, &a, g->row_blocks, NULL, false, stream, why);
+  return rdt_mend_enqueue(&g->mender, g->kernel, *g->kernel->code, &a, &g->tall, g->row_blocks, NULL, false, stream,
+                          why);
 }
 
 rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why) {
@@ -646,6 +676,7 @@ rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended 
 static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
   const rdt_cuda_tile *t = g->kernel->tile;
   const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
+  const int64_t fold = is_tall(g->kernel) ? g->tall.fold : 1, each = n / fold; /* of rows, which it speaks of */
   const int r = (int)(row % g->args.m % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
   int64_t k = (int64_t)(s->hit.position * g->args.k);
   if (k >= g->args.k) k = g->args.k - 1;
@@ -665,7 +696,7 @@ static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
                        .step = (int)(k / g->kernel->k),
                        .fragment = r / 64 * (t->columns / 2) + c / 8 * 4 + r % 16 / 8 * 2 + c % 2,
                        .columns = (int)(k % g->kernel->k * (int64_t)rdt_dtype_info(g->kernel->dtype)->bytes),
-                       .element = {(int)row, (int)column},
+                       .element = {(int)(row * fold + column / each), (int)(column % each)},
                        .mask = s->hit.mask,
                        .sm = s->sm,
                        .bound = NAN};
@@ -726,7 +757,8 @@ static rdt_status strike_mended(rdt_cuda_gemm *g, const rdt_cuda_gemm *now, cons
   const rdt_mma_args a = args_of(now, o);
   const void *code = again ? *rdt_cuda_kernel_inject(g->kernel) : *g->kernel->code;
   rdt_mend_outcome *outcome = &g->mender.there->outcome;
-  RDT_TRY(rdt_mend_enqueue(&g->mender, g->kernel, code, &a, g->row_blocks, again ? hit : NULL, !again, stream, why));
+  RDT_TRY(rdt_mend_enqueue(&g->mender, g->kernel, code, &a, &g->tall, g->row_blocks, again ? hit : NULL, !again, stream,
+                           why));
   RDT_TRY(rdt_cuda_move(a.verdict, &outcome->stands, sizeof outcome->stands, stream, why));
   RDT_TRY(rdt_cuda_clear(&outcome->stands, sizeof outcome->stands, stream, why));
   return rdt_cuda_gemm_mended(g, stream, s->mended, why);
@@ -758,7 +790,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why) {
   const size_t bytes = strike_bytes(count);
   const void *const *code = rdt_cuda_kernel_inject(g->kernel);
-  if (!code || (is_wide(g->kernel) && !code[g->wide.columns + 4 * g->wide.a_columns]))
+  if (!code || (g->kernel->family == RDT_CUDA_WGMMA && !code[g->wide.columns + 4 * g->wide.a_columns]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has no injecting instantiation", g->kernel->name);
   for (int i = 0; i < count; i++) {
     if (s[i].limit && is_integer(g->kernel))

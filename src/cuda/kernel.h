@@ -8,14 +8,15 @@
 #include "cuda/device.h"
 #include "cuda/verdict.h"
 
-typedef struct rdt_cuda_tile { /* tiles.def */
+typedef struct rdt_cuda_tile { /* tiles.def, wide.def, tall.def */
   const char *name;
   int rows, columns; /* of C */
   int warp_rows, warp_columns, warps_k;
   int threads; /* of a block */
+  int two;     /* tall.def: the same of two of a multiprocessor; 32: never two */
 } rdt_cuda_tile;
 
-typedef enum rdt_cuda_family { RDT_CUDA_MMA, RDT_CUDA_WGMMA } rdt_cuda_family;
+typedef enum rdt_cuda_family { RDT_CUDA_MMA, RDT_CUDA_WGMMA, RDT_CUDA_TALL } rdt_cuda_family;
 
 typedef struct rdt_cuda_kernel {
   rdt_cuda_family family;
@@ -64,7 +65,7 @@ rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reaso
  * tile (row of tiles; the whole product, for global and where more complained than a verdict lists) is computed again
  * in the same order of addition, again on other multiprocessors where it is lost again, and judged by checks and bits.
  * Where nobody complained it is one look. The verdict keeps what could not be settled. RDT_ERR_UNSUPPORTED: not this
- * kernel (wgmma, none, global-classic), or the result has overwritten the residual. */
+ * kernel (wgmma of many columns, none, global-classic), or the result has overwritten the residual. */
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o, rdt_reason *why);
 /* Waits, copies what repairs came to since the last call, and forgets it on the device. */
@@ -101,6 +102,8 @@ rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g);
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);
 /* Blocks that share a tile's k where nobody says how many. */
 int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p);
+/* Where the product has its copy of a fixed weight; NULL: it is the operand's. */
+void *rdt_cuda_gemm_copy(const rdt_cuda_gemm *g, int64_t k, int64_t column);
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g);
 
 #endif

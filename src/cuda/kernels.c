@@ -4,7 +4,7 @@
 
 #include "cuda/kernel.h"
 #include "cuda/sm80/gemm_mma.h"
-#include "cuda/sm90/gemm_wgmma.h"
+#include "cuda/sm90/gemm_tall.h"
 
 #define X(type, tile, scheme) extern const void *const rdt_mma_##type##_##tile##_##scheme;
 RDT_CUDA_TABLE(X)
@@ -14,6 +14,12 @@ RDT_CUDA_INJECTING(X)
 #undef X
 #define X(type, tile, scheme) extern const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS];
 RDT_CUDA_WIDE(X)
+#undef X
+#define X(type, tile, scheme) extern const void *const rdt_tall_##type##_##tile##_##scheme;
+RDT_CUDA_TALL(X)
+#undef X
+#define X(type, tile, scheme) extern const void *const rdt_tall_inject_##type##_##tile##_##scheme;
+RDT_CUDA_TALL_INJECTING(X)
 #undef X
 #define X(type, tile, scheme) extern const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS];
 RDT_CUDA_WIDE_INJECTING(X)
@@ -30,7 +36,9 @@ enum { /* what rows name, so that they can be pasted together */
        check_row = RDT_MMA_SUMS,
        check_global = RDT_MMA_SUMS,
        check_global_classic = RDT_MMA_CLASSIC,
-       check_tile = RDT_WGMMA_TILE
+       check_tile = RDT_WGMMA_TILE,
+       tall_none = RDT_MMA_NONE,
+       tall_row = RDT_WGMMA_TILE /* a tile has all columns */
 };
 /* Names: one is no identifier */
 #define SCHEME_none "none"
@@ -70,7 +78,7 @@ enum { /* shared memory: bytes of the stages; numbers of the warps' sums and the
 };
 static const rdt_cuda_tile tiles[] = {
 #define X(name, bm, bn, depth, wm, wn, wk, stages, blocks) \
-  {#name, bm, bn, wm, wn, wk, 32 * ((bm) / (wm)) * ((bn) / (wn)) * (wk)},
+  {#name, bm, bn, wm, wn, wk, 32 * ((bm) / (wm)) * ((bn) / (wn)) * (wk), 0},
 #include "cuda/tiles.def"
 #undef X
 };
@@ -81,13 +89,25 @@ enum {
 };
 
 static const rdt_cuda_tile wide_tiles[] = {
-#define X(name, rows, columns, stages) {#name, 64 * (rows), columns, 16, columns, 1, RDT_WGMMA_THREADS},
+#define X(name, rows, columns, stages) {#name, 64 * (rows), columns, 16, columns, 1, RDT_WGMMA_THREADS, 0},
 #include "cuda/wide.def"
 #undef X
 };
 enum {
 #define X(name, ...) wide_##name,
 #include "cuda/wide.def"
+#undef X
+};
+
+static const rdt_cuda_tile tall_tiles[] = {
+#define X(name, rows, columns, two, alone) \
+  {#name, 64 * (rows), columns, 16, columns, 1, 128 * (alone) + 32, 128 * (two) + 32},
+#include "cuda/tall.def"
+#undef X
+};
+enum {
+#define X(name, ...) at_##name,
+#include "cuda/tall.def"
 #undef X
 };
 
@@ -122,6 +142,21 @@ static const rdt_cuda_kernel table[] = {
    .code = rdt_wgmma_##type##_##shape##_##how},
         RDT_CUDA_WIDE(X)
 #undef X
+#define X(type, shape, how)                 \
+  {.family = RDT_CUDA_TALL,                 \
+   .name = NAME(type, "wgmma", shape, how), \
+   .scheme = SCHEME_##how,                  \
+   .dtype = (rdt_dtype)dtype_##type,        \
+   .tile = &tall_tiles[at_##shape],         \
+   .k = RDT_TALL_K,                         \
+   .step = step_##type,                     \
+   .sum = sum_##type,                       \
+   .shared = RDT_WGMMA_SHARED,              \
+   .least = 9,                              \
+   .check = tall_##how,                     \
+   .code = &rdt_tall_##type##_##shape##_##how},
+            RDT_CUDA_TALL(X)
+#undef X
 };
 
 static const struct {
@@ -133,6 +168,9 @@ static const struct {
 #undef X
 #define X(type, tile, scheme) {NAME(type, "wgmma", tile, scheme), rdt_wgmma_inject_##type##_##tile##_##scheme},
         RDT_CUDA_WIDE_INJECTING(X)
+#undef X
+#define X(type, tile, scheme) {NAME(type, "wgmma", tile, scheme), &rdt_tall_inject_##type##_##tile##_##scheme},
+            RDT_CUDA_TALL_INJECTING(X)
 #undef X
 };
 

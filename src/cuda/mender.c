@@ -3,10 +3,13 @@
 #include <cuda_runtime_api.h>
 #include <string.h>
 
+#include "cuda/capture.h"
 #include "cuda/device.h"
 
+enum { GRID_Y = 65535 };
+
 bool rdt_mend_takes(const rdt_cuda_kernel *k) {
-  return k->family == RDT_CUDA_MMA && k->check != RDT_MMA_NONE && k->check != RDT_MMA_CLASSIC;
+  return k->family != RDT_CUDA_WGMMA && k->check != RDT_MMA_NONE && k->check != RDT_MMA_CLASSIC;
 }
 
 /* ---- memory ---- */
@@ -31,19 +34,23 @@ static places places_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row
   return p;
 }
 
-size_t rdt_mend_bytes(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks) {
-  return rdt_mend_takes(k) ? places_of(k, a, row_blocks).bytes : 0;
+static bool fits(const rdt_cuda_kernel *k, int row_blocks) { /* into a grid */
+  return rdt_mend_takes(k) && row_blocks <= GRID_Y;
 }
 
-rdt_status rdt_mend_ready(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks,
+size_t rdt_mend_bytes(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks) {
+  return fits(k, row_blocks) ? places_of(k, a, row_blocks).bytes : 0;
+}
+
+rdt_status rdt_mend_ready(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks,
                           const rdt_cuda_device *d, void *memory, void *stream, rdt_reason *why) {
-  if (!rdt_mend_takes(k)) return RDT_OK;
+  if (!fits(k, row_blocks)) return RDT_OK;
   const places p = places_of(k, a, row_blocks);
   const rdt_mend m = {.across = across(k, a),
                       .down = row_blocks,
                       .splits = a->splits,
                       .columns = a->column_blocks,
-                      .tile = {k->tile->rows, k->tile->columns},
+                      .tile = {k->tile->rows * (k->family == RDT_CUDA_TALL ? fold : 1), k->tile->columns},
                       .by_sums = k->check == RDT_MMA_SUMS,
                       .sms = d->sms,
                       .tickets = a->tickets,
@@ -95,6 +102,7 @@ typedef struct repair {
   const rdt_cuda_kernel *k;
   const void *code;
   const rdt_mma_args *a;
+  const rdt_tall *tall; /* NULL: another family */
   int row_blocks;
   rdt_mma_hit *hit;
 } repair;
@@ -106,20 +114,26 @@ static rdt_status add_look(chain *c, const repair *r, cudaGraphConditionalHandle
   return add(c, &(launch){rdt_mend_look, {1, 1, 1}, {RDT_MEND_THREADS, 1, 1}, arguments, 0}, why);
 }
 
+/* What the kernel is launched with. */
+typedef struct product {
+  void *args;
+  int threads, shared;
+} product;
+
 /* A launch of the product for what is left. In a graph, what is to be avoided is shut beside it from the second on. */
-static rdt_status add_product(chain *c, const repair *r, rdt_mma_args *a, bool shuts, rdt_reason *why) {
+static rdt_status add_product(chain *c, const repair *r, const product *p, bool shuts, rdt_reason *why) {
   rdt_mend *m = r->h->there;
   rdt_mma_hit *hit = r->hit;
-  void *of_product[] = {a, &hit}, *of_shut[] = {&m};
+  void *of_product[] = {p->args, &hit}, *of_shut[] = {&m};
   const dim3 one = {1, 1, 1}, sms = {(unsigned)r->h->sms, 1, 1};
-  const dim3 grid = {(unsigned)across(r->k, a), (unsigned)r->row_blocks, (unsigned)a->splits};
-  const dim3 block = {(unsigned)r->k->tile->threads, 1, 1};
-  const launch product = {r->code, grid, block, of_product, (size_t)r->k->shared + RDT_MMA_AGAIN};
-  if (!c->graph || !shuts) return add(c, &product, why);
+  const dim3 grid = {(unsigned)across(r->k, r->a), (unsigned)r->row_blocks, (unsigned)r->a->splits};
+  const dim3 block = {(unsigned)p->threads, 1, 1};
+  const launch again = {r->code, grid, block, of_product, (size_t)p->shared + RDT_MMA_AGAIN};
+  if (!c->graph || !shuts) return add(c, &again, why);
   chain beside = *c;
   RDT_TRY(add(&beside, &(launch){rdt_mend_shut, sms, one, of_shut, r->h->most}, why));
   RDT_TRY(add(c, &(launch){rdt_mend_gate, one, one, of_shut, 0}, why));
-  RDT_TRY(add(c, &product, why));
+  RDT_TRY(add(c, &again, why));
   const cudaGraphNode_t both[] = {c->last, beside.last};
   return rdt_cuda_status(cudaGraphAddEmptyNode(&c->last, c->graph, both, 2), "a repair", why);
 }
@@ -136,11 +150,18 @@ static rdt_status add_work(chain *c, const repair *r, rdt_reason *why) {
   int first = 1, last = 0;
   void *of_sum[] = {&m, &matrix, &first}, *of_judge[] = {&m, &v, &last};
   a.again = m, a.verdict = &m->now;
+  rdt_tall_start start;
+  product p = {&a, r->k->tile->threads, r->k->shared};
+  if (r->tall) {
+    RDT_TRY(rdt_tall_ready(r->k, r->tall, &a, &start, why));
+    p = (product){&start.args, start.threads, start.shared};
+    matrix.rows *= r->tall->fold, matrix.columns /= r->tall->fold, matrix.pitch /= r->tall->fold;
+  }
   RDT_TRY(add(c, &(launch){rdt_mend_sum, tiles, threads, of_sum, 0}, why));
   first = 0;
   for (int i = 0; i < RDT_MEND_LAUNCHES; i++) {
     last = i == RDT_MEND_LAUNCHES - 1;
-    RDT_TRY(add_product(c, r, &a, i > 0, why));
+    RDT_TRY(add_product(c, r, &p, i > 0, why));
     RDT_TRY(add(c, &(launch){rdt_mend_sum, tiles, threads, of_sum, 0}, why));
     RDT_TRY(add(c, &(launch){rdt_mend_judge, one, threads, of_judge, 0}, why));
   }
@@ -149,23 +170,13 @@ static rdt_status add_work(chain *c, const repair *r, rdt_reason *why) {
 
 /* ---- graphs ---- */
 
-/* The same calls had fewer arguments before CUDA 13. */
+/* These calls had fewer arguments before CUDA 13. */
 static cudaError_t add_node(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
                             struct cudaGraphNodeParams *p) {
 #if CUDART_VERSION >= 13000
   return cudaGraphAddNode(node, graph, after, NULL, count, p);
 #else
   return cudaGraphAddNode(node, graph, after, count, p);
-#endif
-}
-
-static cudaError_t capture_of(cudaStream_t s, enum cudaStreamCaptureStatus *state, cudaGraph_t *graph,
-                              const cudaGraphNode_t **after, size_t *count) {
-#if CUDART_VERSION >= 13000
-  const cudaGraphEdgeData *edges;
-  return cudaStreamGetCaptureInfo(s, state, NULL, graph, after, &edges, count);
-#else
-  return cudaStreamGetCaptureInfo_v2(s, state, NULL, graph, after, count);
 #endif
 }
 
@@ -219,8 +230,9 @@ static rdt_status own_graph(rdt_mender *h, const repair *r, cudaStream_t stream,
 }
 
 rdt_status rdt_mend_enqueue(rdt_mender *h, const rdt_cuda_kernel *k, const void *code, const rdt_mma_args *a,
-                            int row_blocks, rdt_mma_hit *hit, bool at_once, void *stream, rdt_reason *why) {
-  const repair r = {h, k, code, a, row_blocks, hit};
+                            const rdt_tall *tall, int row_blocks, rdt_mma_hit *hit, bool at_once, void *stream,
+                            rdt_reason *why) {
+  const repair r = {h, k, code, a, k->family == RDT_CUDA_TALL ? tall : NULL, row_blocks, hit};
   h->used = true;
   if (at_once) {
     chain c = {stream, NULL, NULL};
@@ -232,7 +244,7 @@ rdt_status rdt_mend_enqueue(rdt_mender *h, const rdt_cuda_kernel *k, const void 
   const cudaGraphNode_t *after = NULL;
   cudaGraphNode_t end;
   size_t count = 0;
-  if (stream) RDT_TRY(rdt_cuda_status(capture_of(stream, &state, &graph, &after, &count), "a repair", why));
+  if (stream) RDT_TRY(rdt_cuda_status(rdt_capture_of(stream, &state, &graph, &after, &count), "a repair", why));
   if (state != cudaStreamCaptureStatusActive) return own_graph(h, &r, stream, why);
   RDT_TRY(add_graph(graph, after, count, &r, &end, why));
   return rdt_cuda_status(capture_follows(stream, &end), "a repair", why);

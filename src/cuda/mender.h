@@ -4,6 +4,7 @@
 
 #include "cuda/kernel.h"
 #include "cuda/mend.h"
+#include "cuda/tall.h"
 
 typedef struct rdt_mender {
   rdt_mend *there; /* NULL: the kernel has no check, or none that is within its launch */
@@ -17,14 +18,17 @@ typedef struct rdt_mender {
 } rdt_mender;
 
 bool rdt_mend_takes(const rdt_cuda_kernel *k);
-/* Bytes on the device for a product of so many blocks, and the same put in order there; a: complete. */
+/* Bytes on the device for a product of so many blocks, and the same put in order there; a: complete; fold: of a
+ * product of few columns. */
 size_t rdt_mend_bytes(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks);
-rdt_status rdt_mend_ready(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks,
+rdt_status rdt_mend_ready(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks,
                           const rdt_cuda_device *d, void *memory, void *stream, rdt_reason *why);
-/* Behind the product with these arguments. hit NULL: code is the kernel that is shipped; else it is struck again. In a
- * stream that is captured, nodes of that graph; else a graph of its own, or (at_once) launches one by one. */
+/* Behind the product with these arguments; tall: of a kernel of that family. hit NULL: code is the kernel that is
+ * shipped; else it is struck again. In a stream that is captured, nodes of that graph; else a graph of its own, or
+ * (at_once) launches one by one. */
 rdt_status rdt_mend_enqueue(rdt_mender *h, const rdt_cuda_kernel *k, const void *code, const rdt_mma_args *a,
-                            int row_blocks, rdt_mma_hit *hit, bool at_once, void *stream, rdt_reason *why);
+                            const rdt_tall *tall, int row_blocks, rdt_mma_hit *hit, bool at_once, void *stream,
+                            rdt_reason *why);
 void rdt_mend_drop(rdt_mender *h);
 void rdt_mend_merge(rdt_cuda_verdict *to, const rdt_cuda_verdict *more);
 

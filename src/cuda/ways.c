@@ -121,8 +121,18 @@ static bool small(const rdt_problem *p) {
   return m <= 64 || (m <= 512 && n <= 512);
 }
 
+enum { NARROW = 32, TALL = 8192, SHORT = 160 }; /* columns of the narrowest tile; rows that are many; terms */
+
+/* Or many rows of few columns, on Hopper, where a scheme is asked for: kernels that a network has chosen for it cover
+ * what is stored, too. */
+static bool tall(const rdt_way_job *j) {
+  int64_t m, n, k;
+  rdt_problem_mnk(j->as, &m, &n, &k);
+  return j->scheme && j->d->major == 9 && rdt_dtype_is_half(j->as->in[0].dtype) && m >= TALL && n <= 128;
+}
+
 static bool own_can(const rdt_way_job *j) {
-  return j->as && (small(j->as) || !product_can(j));
+  return j->as && (small(j->as) || tall(j) || !product_can(j));
 }
 
 static int own_kernels(void) {
@@ -144,8 +154,14 @@ static bool own_is(const rdt_cuda_kernel *k, const rdt_way_job *j) {
 
 static bool own_takes(const rdt_way_job *j, int kernel) {
   const rdt_cuda_kernel *k = own_of(kernel);
-  return k->family == RDT_CUDA_MMA && own_is(k, j) && rdt_cuda_gemm_accept(k, j->as, NULL) == RDT_OK &&
-         k->tile->rows < 4 * j->as->out.shape[0] + 64;
+  const int64_t m = j->as->out.shape[0], n = j->as->out.shape[1];
+  if (k->family == RDT_CUDA_TALL) { /* those of short rows may be folded */
+    if (!tall(j) || (2 * n <= k->tile->columns && k->tile->columns > NARROW && j->as->in[0].shape[1] > SHORT))
+      return false;
+  } else if (k->family != RDT_CUDA_MMA || (!small(j->as) && product_can(j)) || k->tile->rows >= 4 * m + 64) {
+    return false;
+  }
+  return own_is(k, j) && rdt_cuda_gemm_accept(k, j->as, NULL) == RDT_OK;
 }
 
 static rdt_status own_make(const rdt_way_job *j, int kernel, rdt_cuda_linear *l, rdt_reason *why) {
@@ -170,6 +186,10 @@ static rdt_status own_twin(const rdt_cuda_linear *l, const rdt_way_job *j, void 
 static rdt_status own_launch(void *self, const rdt_operands *o, rdt_box_sum_to to, void *stream, rdt_reason *why) {
   (void)to;
   return rdt_cuda_gemm_run(self, o, stream, why);
+}
+
+static void *own_copy(const void *self, int64_t k, int64_t column) {
+  return rdt_cuda_gemm_copy(self, k, column);
 }
 
 static rdt_cuda_verdict *own_verdict(const void *self) {
@@ -250,7 +270,13 @@ const rdt_way *rdt_ways(int *n) {
   static const rdt_way list[] = {
       {.name = "product", .product = true, SUMMED(product), .twin = product_twin},
       {.name = "conv", CHECKED(conv)},
-      {.name = "own", .product = true, RUNS(own), .kernels = own_kernels, .takes = own_takes, .twin = own_twin},
+      {.name = "own",
+       .product = true,
+       RUNS(own),
+       .kernels = own_kernels,
+       .takes = own_takes,
+       .twin = own_twin,
+       .copy = own_copy},
       {.name = "fused", SUMMED(fused), .copy = fused_copy},
       {.name = "wide", .named = true, .inside = true, SUMMED(wide), .copy = wide_copy},
       {.name = "folded", .named = true, .inside = true, SUMMED(folded), .copy = folded_copy},

@@ -59,7 +59,8 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
   const int64_t next[] = {s->a_next, s->b_next, s->c_next};
   static const char names[] = "ABC";
   const bool columns = rdt_wide_columns(b), a_columns = rdt_wide_columns(a), sides[] = {a_columns, columns, false};
-  if (a_columns && !k->code[4])
+  const bool tall = k->family == RDT_CUDA_TALL; /* brings B into an order of its own */
+  if (a_columns && (tall || !k->code[4]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes A with its rows side by side (m x k)%s; transpose it%s",
                     k->name, k->code[0] ? "" : ", which tensor cores want of this type",
                     k->code[0] ? ", or take the same type's 128x128pp with none, row or global" : "");
@@ -78,7 +79,7 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
           why, RDT_ERR_UNSUPPORTED,
           "%s takes batches that begin at multiples of %d bytes; those of %c are %lld bytes apart: pad them", k->name,
           ALIGNED, names[i], (long long)(next[i] * size));
-    if (bytes % ALIGNED || (uintptr_t)all[i]->data % ALIGNED)
+    if (!(tall && i == 1) && (bytes % ALIGNED || (uintptr_t)all[i]->data % ALIGNED))
       return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                       "%s takes rows that begin at multiples of %d bytes; those of %c are %lld bytes apart%s: pad them",
                       k->name, ALIGNED, names[i], (long long)bytes,
@@ -138,6 +139,13 @@ static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, cons
              ? RDT_OK
              : rdt_fail(why, RDT_ERR_INTERNAL, "cuTensorMapEncodeTiled fails with %d for %lld x %lld, %lld apart",
                         (int)r, (long long)across, (long long)along, (long long)pitch);
+}
+
+rdt_status rdt_wide_map(rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t along, int64_t across,
+                        int64_t pitch, int box_rows, rdt_reason *why) {
+  void *found;
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
+  return map((encode_fn *)found, m, type, data, along, across, pitch, &(batches){0}, box_rows, why);
 }
 
 static int pairs(const rdt_cuda_kernel *k, int m) { /* of tiles, one below the other */

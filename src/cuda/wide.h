@@ -41,6 +41,9 @@ int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);
 int rdt_wide_whole(const rdt_cuda_kernel *k, int depth);
 /* Part of the bound that comes from the squares of C alone: (s - e)^2 <= this c2 is within it, whatever else is. */
 float rdt_wide_alike(const rdt_device_bound *b);
+/* Of a matrix whose rows are `along` long: boxes of 128 bytes of so many rows. */
+rdt_status rdt_wide_map(rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t along, int64_t across,
+                        int64_t pitch, int box_rows, rdt_reason *why);
 /* a->p given: the maps of A, B and C, what TMA stores of C, and whether anything follows the product. w: columns and
  * batches are looked at; maps are of matrices where batches is 0, else of batches of them. */
 rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why);

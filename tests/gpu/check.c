@@ -23,8 +23,7 @@ static bool wanted(const rdt_cuda_kernel *k) {
 
 /* Does it multiply operands of this type, B's columns side by side or not? */
 static bool multiplies(const rdt_cuda_kernel *k, rdt_dtype type, bool tf32, bool columns) {
-  return wanted(k) && k->dtype == type && k->tf32 == tf32 &&
-         (columns ? k->family == RDT_CUDA_WGMMA : k->code[0] != NULL);
+  return wanted(k) && k->dtype == type && k->tf32 == tf32 && (columns ? k->family != RDT_CUDA_MMA : k->code[0] != NULL);
 }
 
 static void complain(const char *kernel, const gpu_case *c, const char *what) {
@@ -142,7 +141,7 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
     const int most = rdt_cuda_kernel_sets(&table[i]);
     if (most > 1)
       check_product(&device, &table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
-    for (int j = 0; j < 2 && table[i].family == RDT_CUDA_WGMMA; j++)
+    for (int j = 0; j < 2 && table[i].family != RDT_CUDA_MMA; j++)
       check_product(&few[j], &table[i], &c, 1, splits, fixed, first, &has_first);
   }
   free(first);
@@ -244,6 +243,34 @@ static void check_forms(void) {
   }
 }
 
+/* Rows for several tiles of each block, columns about those of tiles, B of any alignment. */
+static void check_tall(void) {
+  static const int rows[] = {1, 63, 65, 1000, 2048, 4099}, columns[] = {1, 8, 16, 31, 32, 33, 48, 64, 65, 96, 128},
+                   depths[] = {1, 16, 32, 64, 65, 147, 363, 576, 640};
+  uint64_t seed = 43;
+  for (int turn = 0; turn < (quick ? 8 : 64); turn++) {
+    const uint64_t r = gpu_random(&seed);
+    const rdt_dtype in = turn % 2 ? RDT_BF16 : RDT_F16;
+    gpu_shape s = {.m = rows[r % 6],
+                   .n = columns[(r >> 8) % 11],
+                   .k = depths[(r >> 16) % 9],
+                   .gap = (r >> 24) % 3 == 0 ? 8 : 0,
+                   .offset = (r >> 26) % 3 == 0 ? 8 : 0,
+                   .in = in,
+                   .out = (r >> 28) % 3 == 0 ? RDT_F32 : in,
+                   .bias = (r >> 30) % 2,
+                   .residual = (r >> 31) % 4 == 0,
+                   .relu = (r >> 34) % 2,
+                   .columns = (r >> 36) % 2,
+                   .alpha = (r >> 32) % 2 ? 1.0 : 0.75,
+                   .beta = (r >> 33) % 2 ? 1.0 : -0.5,
+                   .data = (gpu_data)((r >> 38) % GPU_SMALL)};
+    if (s.data == GPU_HEAVY) s.out = RDT_F32; /* f16 would not hold all of it */
+    if (quick) s.m = (s.m - 1) % 700 + 1, s.k = (s.k - 1) % 200 + 1;
+    check_shape(&s, RDT_CUDA_TALL, 0, (r >> 44) % 4 != 0, &seed);
+  }
+}
+
 /* ---- clean data, larger ---- */
 
 static void check_clean(void) {
@@ -254,13 +281,13 @@ static void check_clean(void) {
                {RDT_F8E4M3, RDT_F32, true, false}, {RDT_F8E5M2, RDT_F32, true, false}, {RDT_F64, RDT_F64, false, false},
                {RDT_F32, RDT_F32, false, false}};
   static const int shapes[][3] = {
-      {16, 4096, 4096}, {32, 1024, 4096}, {200, 1000, 3000}, {384, 768, 768}, {1500, 2000, 8192}};
+      {16, 4096, 4096}, {32, 1024, 4096}, {200, 1000, 3000}, {384, 768, 768}, {20000, 60, 300}};
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
   uint64_t seed = 11;
-  for (int i = 0; i < (quick ? 0 : 4); i++)
+  for (int i = 0; i < (quick ? 0 : 5); i++)
     for (int kind = 0; kind < GPU_DATA_COUNT; kind++)
-      for (int type = 0; type < (i < 2 ? 5 : 7); type++) { /* exact ones have no suspects */
+      for (int type = 0; type < (i < 2 || i == 4 ? 5 : 7); type++) { /* exact ones have no suspects */
         if (types[type].wide && device.major != 9) continue;
         const gpu_shape s = {.m = shapes[i][0],
                              .n = shapes[i][1],
@@ -275,7 +302,7 @@ static void check_clean(void) {
         gpu_case_make(&c, &s, &seed, false);
         for (int j = 0; j < n; j++) {
           if (!multiplies(&table[j], s.in, s.tf32, s.columns) || table[j].check == RDT_MMA_NONE ||
-              table[j].check == RDT_MMA_REPLICATE)
+              table[j].check == RDT_MMA_REPLICATE || rdt_cuda_gemm_accept(&table[j], &c.p, NULL) != RDT_OK)
             continue;
           printf("clean %-10s %-32s %dx%dx%d suspects at lambda", gpu_data_name[kind], table[j].name, s.m, s.n, s.k);
           static const double lambdas[] = {6.0, 1.0, 0.3, 0.1};
@@ -323,7 +350,7 @@ static void check_unbounded(rdt_dtype type, bool tf32) {
   gpu_must(rdt_cuda_wait(NULL, &why), "put", &why);
   for (int i = 0; i < n; i++) {
     if (!multiplies(&table[i], type, tf32, s.columns) || table[i].check == RDT_MMA_NONE ||
-        table[i].check == RDT_MMA_REPLICATE)
+        table[i].check == RDT_MMA_REPLICATE || rdt_cuda_gemm_accept(&table[i], &c.p, NULL) != RDT_OK)
       continue;
     rdt_cuda_gemm *g = ready(&table[i], &c, rdt_cuda_kernel_sets(&table[i]), 6.0, 0, true);
     const rdt_cuda_verdict v = run(g, &c, table[i].name);
@@ -473,7 +500,7 @@ int main(int argc, char **argv) {
            p.truncates ? "cut off" : "rounded", p.as_known ? "as known" : "not as known: bounds take the widest");
   }
   check_results();
-  if (device.major == 9) check_wide(), check_forms();
+  if (device.major == 9) check_wide(), check_forms(), check_tall();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i], false);
   if (device.major == 9)

@@ -59,8 +59,7 @@ static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char
   for (int64_t j = 0; j < t->shape[1]; j++) {
     const int64_t at = row * t->stride[0] + j;
     const double d = rdt_load(now, t->dtype, at) - rdt_load(clean, t->dtype, at);
-    const bool minus =
-        k->family == RDT_CUDA_WGMMA ? rdt_wide_sign((int)j, k->tile->columns) : rdt_mma_sign((unsigned)j);
+    const bool minus = k->family != RDT_CUDA_MMA ? rdt_wide_sign((int)j, k->tile->columns) : rdt_mma_sign((unsigned)j);
     sum += minus ? -d : d;
   }
   return fabs(sum);
@@ -205,7 +204,7 @@ static hand *begin_hand(const rdt_cuda_kernel *k, const gpu_case *c, int sets, s
   hand *h = calloc(1, sizeof *h);
   if (!h) gpu_die("malloc", "out of memory");
   h->on = device;
-  if (k->family == RDT_CUDA_WGMMA && omp_get_thread_num() % 2) h->on.sms = 10;
+  if (k->family != RDT_CUDA_MMA && omp_get_thread_num() % 2) h->on.sms = 10;
   gpu_must(rdt_cuda_status(cudaStreamCreateWithFlags(&h->stream, cudaStreamNonBlocking), "stream", &why), "stream",
            &why);
   for (int less = 0; less < (sets > 1 ? 2 : 1); less++)
@@ -325,9 +324,18 @@ static void strike(const rdt_cuda_kernel *k, const gpu_case *c, const char *clea
 static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int many, int64_t faults, bool quick,
                      tally *count) {
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
-  const bool wide = k->family == RDT_CUDA_WGMMA;
-  const int m = wide ? 300 : quick ? 70 : k->tile->rows == 16 ? 30 : 100, n = wide ? 400 : quick ? 70 : 140;
-  gpu_shape s = shape_of(k, m, n, quick ? 200 : 1000, columns);
+  const bool wide = k->family == RDT_CUDA_WGMMA, tall = k->family == RDT_CUDA_TALL;
+  const int m = tall                  ? 3000
+                : wide                ? 300
+                : quick               ? 70
+                : k->tile->rows == 16 ? 30
+                                      : 100,
+            n = tall    ? k->tile->columns - 3
+                : wide  ? 400
+                : quick ? 70
+                        : 140;
+  gpu_shape s = shape_of(k, m, n, quick || tall ? 200 : 1000, columns);
+  if (tall && !columns) s.n = k->tile->columns > 64 ? 32 : 16, s.k = 48; /* several rows are one */
   s.a_columns = a_columns, s.batches = many;
   gpu_case c;
   rdt_reason why;
@@ -364,9 +372,10 @@ static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int
 
 /* On wgmma all layouts of A and B that are there, and batches: as many faults each. */
 static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
-  const bool wide = k->family == RDT_CUDA_WGMMA, batches = wide && strcmp(k->scheme, "global") != 0;
+  const bool wide = k->family != RDT_CUDA_MMA, tall = k->family == RDT_CUDA_TALL,
+             batches = wide && !tall && strcmp(k->scheme, "global") != 0;
   const void *const *code = rdt_cuda_kernel_inject(k);
-  const int forms = !wide ? 1 : (code[0] ? 2 : 1) * (code[0] && code[4] ? 2 : 1), parts = forms + batches;
+  const int forms = !wide ? 1 : tall ? 2 : (code[0] ? 2 : 1) * (code[0] && code[4] ? 2 : 1), parts = forms + batches;
   tally count = {0};
   for (int i = 0; i < parts; i++) {
     const bool columns = wide && (!code[0] || i % 2);
@@ -392,7 +401,8 @@ static void break_sms(const rdt_cuda_kernel *k) {
   rdt_reason why;
   rdt_cuda_gemm *g;
   int struck = 0;
-  gpu_shape s = shape_of(k, 2100, 2000, 160, !k->code[0]);
+  const bool tall = k->family == RDT_CUDA_TALL;
+  gpu_shape s = shape_of(k, tall ? 70000 : 2100, tall ? k->tile->columns : 2000, 160, !k->code[0]);
   /* Of numbers below 2 the exponent's highest bit is clear: all that is struck becomes large. What was large would
    * become small, and one sum over all of C lets some of that go. */
   if (rdt_dtype_is_float(k->dtype) && rdt_dtype_size(k->dtype) > 1) s.data = GPU_SMALL;
@@ -419,17 +429,18 @@ static void break_sms(const rdt_cuda_kernel *k) {
 static int64_t run_clean_of(const rdt_cuda_kernel *k, gpu_data data, int64_t tiles, int64_t *reports) {
   enum { SIDE = 2048, DEPTH = 256, MORE = 64 };
   uint64_t seed = 23;
-  const bool columns = !k->code[0] || (k->family == RDT_CUDA_WGMMA && data % 2);
-  gpu_shape s = shape_of(k, SIDE + MORE * 16, SIDE, DEPTH, columns);
+  const bool columns = !k->code[0] || (k->family != RDT_CUDA_MMA && data % 2);
+  const int rows = k->family == RDT_CUDA_TALL ? 16 * SIDE : SIDE, across = rows > SIDE ? k->tile->columns : SIDE;
+  gpu_shape s = shape_of(k, rows + MORE * 16, across, DEPTH, columns);
   s.data = data;
-  const int64_t each = (SIDE / k->tile->rows) * (SIDE / k->tile->columns);
+  const int64_t each = (rows / k->tile->rows) * (across / k->tile->columns);
   gpu_case c;
   rdt_reason why;
   rdt_cuda_gemm *g;
   rdt_cuda_verdict v;
   int64_t done = 0;
   gpu_case_make(&c, &s, &seed, false);
-  c.in[0].shape[0] = c.p.in[0].shape[0] = c.p.out.shape[0] = c.o.out.shape[0] = SIDE;
+  c.in[0].shape[0] = c.p.in[0].shape[0] = c.p.out.shape[0] = c.o.out.shape[0] = rows;
   char *const first = c.in[0].data;
   gpu_must(rdt_cuda_gemm_create(k, &device, &c.p, 6.0, 1, NULL, &g, &why), k->name, &why);
   for (int64_t i = 0; done < tiles; i++, done += each) {

@@ -18,7 +18,7 @@
 static rdt_cuda_device device;
 static cudaStream_t stream;
 static bool quick;
-static int64_t ops, elements, sums_formed, faults, refused, wrong;
+static int64_t ops, elements, sums_formed, faults, refused, by_tall, wrong;
 static char label[256];
 
 static void complain(const char *what) {
@@ -312,7 +312,7 @@ static void check_clean(linear_case *c, const char *scheme, bool fixed) {
     if (turn && memcmp(first, c->host[OUT], c->bytes[OUT]) != 0)
       complain(turn == 2 ? "other bits in a graph" : "other bits in the second run");
   }
-  ops++;
+  ops++, by_tall += strstr(rdt_cuda_linear_kernel(l), "_tall") != NULL;
   rdt_cuda_linear_destroy(l);
   free(first);
 }
@@ -680,6 +680,34 @@ static void one_wide(uint64_t *seed, int turn) {
   case_free(&c);
 }
 
+/* Many rows of few columns, for which own kernels compete: products, and convolutions of single pixels. */
+static void one_tall(uint64_t *seed, int turn) {
+  static const int columns[] = {24, 61, 96}, depths[] = {40, 147, 200};
+  const uint64_t r = gpu_random(seed);
+  const rdt_dtype type = turn / 2 % 2 ? RDT_BF16 : RDT_F16;
+  const int64_t m = 8200, n = columns[r % 3], k = depths[(r >> 4) % 3], image_in[4] = {1, k, 1, m},
+                filter[4] = {n, k, 1, 1}, image_out[4] = {1, n, 1, m};
+  const bool conv = turn % 2;
+  linear_case c = {0};
+  if (device.major != 9 || left_out[type]) return;
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  snprintf(label, sizeof label, "tall %s %s %lldx%lldx%lld", conv ? "conv" : "product", rdt_dtype_name(type),
+           (long long)m, (long long)n, (long long)k);
+  c.p.window.groups = 1;
+  for (int d = 0; d < 2; d++) c.p.window.kernel[d] = c.p.window.stride[d] = c.p.window.dilation[d] = 1;
+  add(&c, IN, conv ? image(type, 4, image_in, true) : matrix(type, m, k, false, 0), 1, seed);
+  add(&c, WEIGHTS, conv ? image(type, 4, filter, false) : matrix(type, k, n, (r >> 8) % 2, 0), 1, seed);
+  add(&c, OUT, conv ? image(type, 4, image_out, true) : matrix(type, m, n, false, 0), 1, seed);
+  if ((r >> 9) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &n), 2, seed);
+  ready(&c, conv ? RDT_KOP_CONV : RDT_KOP_GEMM, 1.0, 1.0, (rdt_act){(r >> 10) % 2 ? RDT_FN_RELU : RDT_FN_NONE, {0}});
+  compute(&c);
+  check_clean(&c, "row", true);
+  check_clean(&c, "none", true);
+  if (!conv) check_clean(&c, "row", false);
+  check_fault(&c, "row", 1, seed);
+  case_free(&c);
+}
+
 /* Images of few channels, folded: the check is one of the copy too. */
 static void check_folded_copy(linear_case *c) {
   rdt_reason why = {""};
@@ -790,6 +818,8 @@ int main(int argc, char **argv) {
   for (int turn = 0; dnn && turn < (quick ? 4 : 12); turn++) one_curve(&seed, turn);
   for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_wide(&seed, turn);
   for (int turn = 0; turn < (quick ? 4 : 32); turn++) one_folded(&seed, turn);
+  for (int turn = 0; turn < (quick ? 0 : 12); turn++) one_tall(&seed, turn);
+  printf("%lld of the ops by kernels of few columns\n", (long long)by_tall);
   printf("gpu-linear: %lld ops, %lld elements, %lld bit-sums, %lld faults, %lld refused: %lld wrong\n", (long long)ops,
          (long long)elements, (long long)sums_formed, (long long)faults, (long long)refused, (long long)wrong);
   return wrong ? 1 : 0;

@@ -205,8 +205,16 @@ static void at_host(bench *b, bool graph) {
 
 int64_t gpu_mend(const rdt_cuda_device *d, const rdt_cuda_kernel *k, bool quick) {
   bench b = {.d = d, .k = k};
+  const bool tall = k->family == RDT_CUDA_TALL;
   if (!rdt_mend_takes(k)) return 0;
-  prepare(&b, quick ? 70 : 100, quick ? 70 : 140, quick ? 200 : 1000, 2);
+  prepare(&b,
+          tall    ? 1000
+          : quick ? 70
+                  : 100,
+          tall    ? k->tile->columns - 3
+          : quick ? 70
+                  : 140,
+          quick || tall ? 200 : 1000, 2);
   once(&b, quick ? 4 : 100);
   if (!quick) { /* graphs: compute-sanitizer takes the arguments of kernels in a conditional node for nobody's memory */
     always(&b, 1, false);
@@ -214,8 +222,13 @@ int64_t gpu_mend(const rdt_cuda_device *d, const rdt_cuda_kernel *k, bool quick)
   }
   clear(&b);
   if (!quick) { /* more than the multiprocessors do at once */
-    prepare(&b, 1500, 1400, 300, 1);
+    prepare(&b, tall ? 70000 : 1500, tall ? k->tile->columns : 1400, 300, 1);
     always(&b, 13, true);
+    clear(&b);
+  }
+  if (tall) { /* several rows are one */
+    prepare(&b, 2000, 16, 32, 1);
+    once(&b, quick ? 4 : 50);
     clear(&b);
   }
   return b.wrong;

@@ -60,7 +60,7 @@ struct rdt_hit {
 
   __device__ bool looks(const rdt_place_of &at) const {
     const bool column = at.column < 0 || (h->element[1] >= at.column && h->element[1] < at.column + at.columns);
-    return at.row < 0 || (at.row == h->element[0] && column);
+    return at.row < 0 || (h->element[0] >= at.row && h->element[0] < at.row + at.rows && column);
   }
   /* The squares that the bound is made of. */
   __device__ float squares(const rdt_place_of &at, float c2) {
