@@ -47,6 +47,8 @@ struct cublas {
   char version[32];
 };
 
+static void *lt_library;
+
 static void *library(const char *const *names) {
   for (; *names; names++) {
     void *l = dlopen(*names, RTLD_NOW | RTLD_GLOBAL);
@@ -60,6 +62,7 @@ cublas *cublas_open(char *why, int size) {
   static const char *const ex_names[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so", NULL};
   void *lt = library(lt_names), *ex = library(ex_names);
   cublas *c = calloc(1, sizeof *c);
+  lt_library = lt;
   if (!lt || !ex || !c) return snprintf(why, (size_t)size, "%s", lt && ex ? "out of memory" : dlerror()), free(c), NULL;
   bool all = true;
 #define X(name) all = (*(void **)&c->name = dlsym(ex, #name)) && all;
@@ -84,6 +87,10 @@ cublas *cublas_open(char *why, int size) {
 
 const char *cublas_version(const cublas *c) {
   return c->version;
+}
+
+void *cublas_function(const char *name) {
+  return dlsym(lt_library, name);
 }
 
 static cudaDataType_t type_of(rdt_dtype t) {

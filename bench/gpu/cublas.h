@@ -20,6 +20,7 @@ typedef struct cublas_gemm { /* C = A B, row-major; transposed: B lies as n x k.
 typedef struct cublas cublas;
 cublas *cublas_open(char *why, int size); /* NULL: why not */
 const char *cublas_version(const cublas *c);
+void *cublas_function(const char *name); /* of cuBLASLt, after it was opened; NULL: it has none */
 /* cublasGemmEx's own choice; false: it refuses. Both launch on a stream. */
 bool cublas_ex(cublas *c, const cublas_gemm *g, const void *a, const void *b, void *out, void *stream);
 /* How many algorithms cuBLASLt proposes for g; they are the ones of the following calls. */

@@ -1,0 +1,368 @@
+#include "cuda/mlp.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+
+#include "core/memory.h"
+#include "cuda/box/boxes.h"
+#include "cuda/sm90/mlp.h"
+#include "cuda/trial.h"
+
+struct rdt_cuda_mlp {
+  rdt_mlp_args args;
+  rdt_mlp_pack_args pack[RDT_MLP_LAYERS];
+  rdt_tolerance tolerance; /* but for k */
+  rdt_dtype type;
+  bool protect;
+  int shared, most; /* bytes of a block, and at most */
+};
+
+static int64_t up(int64_t x, int64_t by) {
+  return (x + by - 1) / by;
+}
+
+static rdt_status refuse(rdt_reason *why, int layer, const char *text) {
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "layer %d of a chain: %s", layer, text);
+}
+
+/* ---- what it takes ---- */
+
+/* Rows with numbers side by side, whatever dimensions they are numbered by. */
+static bool rows_of(const rdt_tensor *t, int64_t *m, int64_t *n, int64_t *pitch) {
+  const int r = t->rank;
+  if (r < 2 || (t->stride[r - 1] != 1 && t->shape[r - 1] > 1)) return false;
+  *n = t->shape[r - 1], *m = 1, *pitch = t->shape[r - 2] > 1 ? t->stride[r - 2] : *n;
+  for (int d = r - 2; d >= 0; d--) {
+    if (t->shape[d] > 1 && t->stride[d] != *pitch * *m) return false;
+    *m *= t->shape[d];
+  }
+  return *pitch >= *n;
+}
+
+static rdt_status check_layer(const rdt_problem *p, int i, const rdt_problem *before, rdt_reason *why) {
+  const rdt_epilogue *e = &p->epilogue;
+  const rdt_tensor *w = &p->in[1];
+  int64_t m, k, n, pitch, rows;
+  if (p->op != RDT_KOP_GEMM) return refuse(why, i, "no product");
+  if (!rdt_dtype_is_half(p->in[0].dtype) || w->dtype != p->in[0].dtype || p->out.dtype != p->in[0].dtype)
+    return refuse(why, i, "numbers of 16 bits throughout");
+  if (!w->data || w->rank != 2) return refuse(why, i, "weights are fixed, and a matrix");
+  if (!rows_of(&p->in[0], &m, &k, &pitch) || !rows_of(&p->out, &rows, &n, &pitch) || pitch != n)
+    return refuse(why, i, "rows do not lie side by side");
+  if (m < 1 || k < 1 || n < 1 || m > INT32_MAX / 2 || k != w->shape[0] || n != w->shape[1] || rows != m)
+    return refuse(why, i, "empty, or too large");
+  if (n > RDT_MLP_BLOCKS * RDT_MLP_COLUMNS) return refuse(why, i, "more than 1024 neurons");
+  if (e->alpha != 1.0 || e->residual.rank >= 0) return refuse(why, i, "a factor, or something that is added to it");
+  if (e->bias.rank >= 0 && (e->bias.rank != 1 || e->bias.shape[0] != n))
+    return refuse(why, i, "a bias of another form");
+  if (before && (before->out.data != p->in[0].data || rdt_tensor_count(&before->out) != rdt_tensor_count(&p->in[0]) ||
+                 before->out.shape[before->out.rank - 1] != k || before->in[0].dtype != p->in[0].dtype))
+    return refuse(why, i, "it does not read what the one before it writes");
+  return rdt_box_finish_accept(p, why);
+}
+
+rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *const *p, int n, rdt_reason *why) {
+  if (d->major != 9) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains of layers are for compute capability 9");
+  if (n < 1 || n > RDT_MLP_LAYERS) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a chain of 1 to 8 layers");
+  for (int i = 0; i < n; i++) RDT_TRY(check_layer(p[i], i, i ? p[i - 1] : NULL, why));
+  return RDT_OK;
+}
+
+/* ---- making ready ---- */
+
+static const void *code_of(const rdt_cuda_mlp *c) {
+  return rdt_mlp_code[c->protect][c->type == RDT_BF16];
+}
+
+/* Which block has what, and where. */
+static rdt_status place(rdt_cuda_mlp *c, int blocks, rdt_reason *why) {
+  rdt_mlp_args *a = &c->args;
+  const int rows = a->m < RDT_MLP_ROWS ? a->m : RDT_MLP_ROWS, more = c->protect ? 1 : 0;
+  int64_t partial = 0, at = RDT_MLP_HEAD; /* partial: of the sums of all warps */
+  a->blocks = blocks;
+  for (int i = 0; i < a->layers; i++) {
+    rdt_mlp_layer *l = &a->layer[i];
+    rdt_tolerance t = c->tolerance;
+    int tiles = 1;
+    for (l->log_tiles = 0; tiles * blocks < up(l->n, 8); l->log_tiles++) tiles *= 2;
+    l->blocks = (int)up(up(l->n, 8), tiles);
+    if (tiles > RDT_MLP_TILES) return refuse(why, i, "too many neurons for so few blocks");
+    /* what the one before it sends, zeros that fill its tiles included */
+    const int in = i ? a->layer[i - 1].blocks << (3 + a->layer[i - 1].log_tiles) : l->k;
+    l->pairs = (int)up(in, RDT_MLP_PAIR);
+    l->pitch = 64 * (l->pairs | 1); /* two rows lie in different banks */
+    const int64_t sums = (int64_t)RDT_MLP_WARPS * rows * 32 * (tiles + more);
+    partial = sums > partial ? sums : partial;
+    c->pack[i].pairs = l->pairs, c->pack[i].tiles = tiles, c->pack[i].check = more;
+    t.k = l->k;
+    t.depth_sum = 8 * up(tiles, 4) + 2; /* of a thread, among four */
+    t.splits = RDT_MLP_WARPS;
+    a->rest[i].bound = rdt_device_bound_of(&t, 8 * tiles);
+  }
+  at += 2 * partial;
+  a->partial = (int)partial;
+  for (int i = 0; i < a->layers; i++) {
+    rdt_mlp_layer *l = &a->layer[i];
+    l->in_at = (int)at;
+    if (i > 0) at += (int64_t)rows * l->pitch;
+    l->raw_at = (int)at;
+    if (more) at += (int64_t)rows * 32 * ((1 << l->log_tiles) + 1);
+    l->weights_at = (int)at;
+    at += (int64_t)l->pairs * ((1 << l->log_tiles) + more) * 512;
+    if (at > c->most) return refuse(why, i, "more weights than the shared memory of a cluster holds");
+  }
+  c->shared = (int)at;
+  return RDT_OK;
+}
+
+static void forget(rdt_cuda_mlp *c) {
+  for (int i = 0; i < c->args.layers; i++) {
+    rdt_cuda_free(c->pack[i].out), rdt_cuda_free(c->pack[i].rho2);
+    c->pack[i].out = NULL, c->pack[i].rho2 = NULL;
+  }
+}
+
+rdt_status rdt_cuda_mlp_renew(const rdt_cuda_mlp *c, const void *const *weights, void *stream, rdt_reason *why) {
+  for (int i = 0; i < c->args.layers; i++) {
+    rdt_mlp_pack_args p = c->pack[i];
+    void *arguments[] = {&p};
+    const int blocks = c->args.layer[i].blocks;
+    const dim3 grid = {(unsigned)blocks, (unsigned)p.pairs, 1}, block = {RDT_MLP_PAIR, 1, 1};
+    p.w = weights[i];
+    RDT_TRY(rdt_cuda_clear(p.rho2, (size_t)blocks * sizeof *p.rho2, stream, why));
+    RDT_TRY(rdt_cuda_status(cudaLaunchKernel(rdt_mlp_pack[c->type == RDT_BF16], grid, block, arguments, 0, stream),
+                            "weights of a chain", why));
+  }
+  return RDT_OK;
+}
+
+rdt_status rdt_cuda_mlp_use(rdt_cuda_mlp *c, int blocks, const void *const *weights, void *stream, rdt_reason *why) {
+  void *memory;
+  forget(c);
+  if (blocks < 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of two blocks, at least");
+  RDT_TRY(place(c, blocks, why));
+  for (int i = 0; i < c->args.layers; i++) {
+    rdt_mlp_layer *l = &c->args.layer[i];
+    rdt_mlp_pack_args *p = &c->pack[i];
+    RDT_TRY(rdt_cuda_alloc((size_t)l->blocks * (size_t)l->pairs * (size_t)(p->tiles + p->check) * 512, &memory, why));
+    l->weights = p->out = memory;
+    RDT_TRY(rdt_cuda_alloc((size_t)l->blocks * sizeof(float), &memory, why));
+    c->args.rest[i].rho2 = p->rho2 = memory;
+  }
+  RDT_TRY(rdt_cuda_mlp_renew(c, weights, stream, why));
+  return rdt_cuda_wait(stream, why);
+}
+
+static rdt_status bounded(const rdt_cuda_mlp *c, rdt_reason *why) { /* weights whose sums are finite */
+  float rho2[RDT_MLP_BLOCKS];
+  for (int i = 0; i < c->args.layers; i++) {
+    const rdt_mlp_layer *l = &c->args.layer[i];
+    RDT_TRY(rdt_cuda_get(rho2, c->args.rest[i].rho2, (size_t)l->blocks * sizeof *rho2, NULL, why));
+    for (int b = 0; b < l->blocks; b++)
+      if (!isfinite(rho2[b])) return refuse(why, i, "weights whose sums are not finite");
+  }
+  return RDT_OK;
+}
+
+typedef struct attempt {
+  const rdt_cuda_mlp *c;
+  const void *x;
+  void *out;
+} attempt;
+
+static rdt_status try_one(void *user, void *stream, rdt_reason *why) {
+  const attempt *t = user;
+  return rdt_cuda_mlp_launch(t->c, t->x, t->out, (rdt_box_sum_to){NULL, NULL}, stream, why);
+}
+
+/* Clusters of 16 blocks, which not every device can hold, and of 8. */
+static rdt_status choose(rdt_cuda_mlp *c, const rdt_problem *const *p, const void *const *weights, void *stream,
+                         double *seconds, rdt_reason *why) {
+  rdt_box_trial in, out;
+  rdt_status status = RDT_OK, last = RDT_OK;
+  int best = 0;
+  double least = INFINITY;
+  RDT_TRY(rdt_box_trial_make(p[0], &in, why)); /* operands of its own: the network's are in use */
+  status = rdt_box_trial_make(p[c->args.layers - 1], &out, why);
+  for (int blocks = RDT_MLP_BLOCKS; blocks >= RDT_MLP_BLOCKS / 2 && status == RDT_OK; blocks /= 2) {
+    double took = 0.0;
+    attempt t = {c, in.in[0].data, out.o.out.data};
+    rdt_status s = rdt_cuda_mlp_use(c, blocks, weights, stream, why);
+    if (s == RDT_OK) s = rdt_cuda_trial(try_one, &t, stream, &took, why);
+    if (s != RDT_OK) (void)cudaGetLastError(), last = s;
+    if (s == RDT_OK && took < least) best = blocks, least = took;
+  }
+  rdt_box_trial_free(&in);
+  if (status == RDT_OK) rdt_box_trial_free(&out);
+  RDT_TRY(status);
+  if (!best) return last == RDT_ERR_UNSUPPORTED ? last : rdt_fail(why, RDT_ERR_UNSUPPORTED, "no clusters of 8 blocks");
+  if (seconds) *seconds = least;
+  return best == c->args.blocks ? RDT_OK : rdt_cuda_mlp_use(c, best, weights, stream, why);
+}
+
+static rdt_status prepare(rdt_cuda_mlp *c, const rdt_cuda_device *d, const rdt_problem *const *p, int n, double lambda,
+                          void *stream, double *seconds, rdt_reason *why) {
+  rdt_mlp_args *a = &c->args;
+  const void *weights[RDT_MLP_LAYERS];
+  void *memory;
+  int64_t m, k, columns, pitch;
+  c->type = p[0]->in[0].dtype;
+  c->most = (int)d->shared - 1024;
+  a->layers = n;
+  rows_of(&p[0]->in[0], &m, &k, &pitch);
+  a->m = (int)m, a->ldx = pitch;
+  rows_of(&p[n - 1]->out, &m, &columns, &a->ldo);
+  for (int i = 0; i < n; i++) {
+    const rdt_tensor *w = &p[i]->in[1], *bias = &p[i]->epilogue.bias;
+    const rdt_act *act = &p[i]->epilogue.act;
+    weights[i] = w->data;
+    a->layer[i] = (rdt_mlp_layer){.k = (int)w->shape[0],
+                                  .n = (int)w->shape[1],
+                                  .act = (int)act->fn,
+                                  .p = (float)act->param[0],
+                                  .q = (float)act->param[1]};
+    a->rest[i] = (rdt_mlp_rest){.bias = bias->rank >= 0 ? bias->data : NULL, .bias_type = (int)bias->dtype};
+    c->pack[i] =
+        (rdt_mlp_pack_args){.row = w->stride[0], .column = w->stride[1], .k = (int)w->shape[0], .n = (int)w->shape[1]};
+  }
+  c->tolerance = (rdt_tolerance){.u_beta = c->type == RDT_F16 ? 0x1p-22 : 0x1p-24, /* two, or three parts of a sum */
+                                 .eta_out = c->type == RDT_F16 ? 0x1p-36 : 0.0,
+                                 .lambda = lambda};
+  RDT_TRY(rdt_box_accumulator(d, c->type, true, &c->tolerance.acc, why));
+  RDT_TRY(rdt_cuda_alloc(sizeof *a->verdict, &memory, why));
+  a->verdict = memory;
+  for (int i = 0; i < 2; i++) {
+    const void *code = i ? rdt_mlp_inject : code_of(c);
+    RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, c->most),
+                            "a chain of layers", why));
+    RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+                            "a chain of layers", why));
+  }
+  RDT_TRY(choose(c, p, weights, stream, seconds, why));
+  if (c->protect) RDT_TRY(bounded(c, why));
+  RDT_TRY(rdt_cuda_clear(a->verdict, sizeof *a->verdict, stream, why)); /* what was measured is forgotten */
+  return rdt_cuda_wait(stream, why);
+}
+
+rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n, bool protect,
+                               double lambda, void *stream, rdt_cuda_mlp **out, double *seconds, rdt_reason *why) {
+  *out = NULL;
+  RDT_TRY(rdt_cuda_mlp_accept(d, p, n, why));
+  rdt_cuda_mlp *c = rdt_calloc(1, sizeof *c);
+  if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "a chain of layers: out of memory");
+  c->protect = protect;
+  const rdt_status s = prepare(c, d, p, n, lambda, stream, seconds, why);
+  if (s != RDT_OK) {
+    rdt_cuda_mlp_destroy(c);
+    return s;
+  }
+  *out = c;
+  return RDT_OK;
+}
+
+/* ---- is it worth it? ---- */
+
+typedef struct steps {
+  const rdt_problem *const *p;
+  rdt_cuda_linear *const *list;
+  int n;
+  bool protect;
+} steps;
+
+static rdt_status try_steps(void *user, void *stream, rdt_reason *why) {
+  const steps *s = user;
+  rdt_cuda_linear_task tasks[RDT_MLP_LAYERS];
+  for (int i = 0; i < s->n; i++) {
+    const rdt_problem *p = s->p[i];
+    tasks[i] = (rdt_cuda_linear_task){s->list[i],
+                                      {.in = p->in, .n_in = p->n_in, .out = p->out, .epilogue = &p->epilogue},
+                                      {NULL, NULL},
+                                      {NULL, NULL}};
+    RDT_TRY(rdt_cuda_linear_launch(s->list[i], &tasks[i].o, tasks[i].to, stream, why));
+  }
+  return s->protect ? rdt_cuda_linear_check(tasks, s->n, stream, why) : RDT_OK;
+}
+
+/* What was measured is forgotten. */
+static rdt_status forget_trial(const steps *s, void *stream, rdt_reason *why) {
+  for (int i = 0; i < s->n; i++) {
+    rdt_cuda_verdict *v = rdt_cuda_linear_verdict(s->list[i]);
+    if (v) RDT_TRY(rdt_cuda_clear(v, sizeof *v, stream, why));
+  }
+  return rdt_cuda_wait(stream, why);
+}
+
+rdt_status rdt_cuda_mlp_create_faster(const rdt_cuda_device *d, const rdt_problem *const *p,
+                                      rdt_cuda_linear *const *list, int n, bool protect, double lambda, void *stream,
+                                      rdt_cuda_mlp **out, rdt_reason *why) {
+  steps s = {p, list, n, protect};
+  double one = 0.0, apart = 0.0;
+  rdt_cuda_mlp *c;
+  *out = NULL;
+  RDT_TRY(rdt_cuda_mlp_create(d, p, n, protect, lambda, stream, &c, &one, why));
+  rdt_status status = rdt_cuda_trial(try_steps, &s, stream, &apart, why);
+  if (status == RDT_OK) status = forget_trial(&s, stream, why);
+  if (status == RDT_OK && one >= apart)
+    status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "a chain of layers takes %.2f us, its layers one by one %.2f",
+                      1e6 * one, 1e6 * apart);
+  if (status == RDT_OK)
+    *out = c;
+  else
+    rdt_cuda_mlp_destroy(c);
+  return status;
+}
+
+/* ---- running ---- */
+
+static rdt_status start(const rdt_cuda_mlp *c, const void *code, const void *x, void *out, rdt_box_sum_to to,
+                        rdt_mlp_hit *hit, void *stream, rdt_reason *why) {
+  rdt_mlp_args a = c->args;
+  void *arguments[] = {&a, &hit};
+  a.x = x, a.out = out, a.sum = to.sum, a.visits = to.visits;
+  a.vectors = a.layer[0].k % 8 == 0 && a.ldx % 8 == 0 && rdt_box_aligned(x);
+  cudaLaunchAttribute attributes[] = {
+      {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {(unsigned)a.blocks, 1, 1}}},
+      {.id = cudaLaunchAttributeProgrammaticStreamSerialization, .val = {.programmaticStreamSerializationAllowed = 1}}};
+  const cudaLaunchConfig_t config = {.gridDim = {(unsigned)(a.blocks * up(a.m, RDT_MLP_ROWS)), 1, 1},
+                                     .blockDim = {RDT_MLP_THREADS + (c->protect ? RDT_MLP_MORE : 0), 1, 1},
+                                     .dynamicSmemBytes = (size_t)c->shared,
+                                     .stream = stream,
+                                     .attrs = attributes,
+                                     .numAttrs = 2};
+  return rdt_cuda_status(cudaLaunchKernelExC(&config, code, arguments), "a chain of layers", why);
+}
+
+rdt_status rdt_cuda_mlp_launch(const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to, void *stream,
+                               rdt_reason *why) {
+  return start(c, code_of(c), x, out, to, NULL, stream, why);
+}
+
+rdt_status rdt_cuda_mlp_strike(const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to,
+                               struct rdt_mlp_hit *hit, void *stream, rdt_reason *why) {
+  if (!c->protect || c->type != RDT_F16)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains with faults are of f16, and checked");
+  return start(c, rdt_mlp_inject, x, out, to, hit, stream, why);
+}
+
+int64_t rdt_cuda_mlp_blocks(const rdt_cuda_mlp *c) {
+  return c->protect ? c->args.blocks * up(c->args.m, RDT_MLP_ROWS) : 0;
+}
+
+int rdt_cuda_mlp_cluster(const rdt_cuda_mlp *c) {
+  return c->args.blocks;
+}
+
+rdt_cuda_verdict *rdt_cuda_mlp_verdict(const rdt_cuda_mlp *c) {
+  return c->args.verdict;
+}
+
+const char *rdt_cuda_mlp_kernel(const rdt_cuda_mlp *c) {
+  return c->type == RDT_BF16 ? "mlp_bf16" : "mlp_f16";
+}
+
+void rdt_cuda_mlp_destroy(rdt_cuda_mlp *c) {
+  if (!c) return;
+  forget(c);
+  rdt_cuda_free(c->args.verdict);
+  rdt_free(c);
+}

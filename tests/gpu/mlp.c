@@ -1,0 +1,384 @@
+/* Chains of small products as one launch, layer by layer against their formula in double: numbers of rows, inputs and
+ * neurons around the tiles', clusters of every size, biases of all types or none, what follows; sums of what is stored;
+ * NaN; and faults at every site and layer, each of which must be noticed where it is large enough to matter.
+ *     gpu_mlp [--quick]
+ * The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without such a GPU. */
+#include "cuda/mlp.h"
+
+#include <cuda_runtime_api.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/bitsum.h"
+#include "core/memory.h"
+#include "cuda/sm90/mlp.h"
+#include "gpu.h"
+
+enum { MOST = RDT_CUDA_MLP_LAYERS, LAMBDA = 6 };
+
+typedef struct chain_case {
+  int m, layers, width[MOST + 1];
+  rdt_dtype type;
+  rdt_fn hidden, last;
+  bool bias, wide_bias; /* wide: of f32 */
+  bool columns;         /* weights lie as neurons x inputs */
+  int gap;              /* between rows of x */
+} chain_case;
+
+typedef struct chain {
+  chain_case s;
+  rdt_problem p[MOST];
+  const rdt_problem *list[MOST];
+  const void *weights[MOST];
+  void *host_w[MOST], *host_bias[MOST], *host_x, *host_out;
+  size_t out_bytes;
+  double *exact;
+  rdt_cuda_mlp *c;
+  uint64_t *board; /* on the device: sum, visits */
+  char name[160];
+} chain;
+
+static int64_t clean, planted, found, above, wrong;
+static rdt_cuda_device device;
+
+static void complain(const chain *c, const char *what) {
+  if (++wrong <= 20) printf("WRONG %s: %s\n", c->name, what);
+}
+
+static void must(rdt_status s, const char *what) {
+  rdt_reason why = {""};
+  gpu_must(s, what, &why);
+}
+
+static void *there(const void *host, size_t bytes) {
+  rdt_reason why = {""};
+  void *p;
+  gpu_must(rdt_cuda_alloc(bytes + 16, &p, &why), "memory", &why);
+  if (host) gpu_must(rdt_cuda_put(p, host, bytes, NULL, &why), "memory", &why);
+  gpu_must(rdt_cuda_wait(NULL, &why), "memory", &why);
+  return p;
+}
+
+static void *random_of(rdt_dtype t, size_t n, double scale, uint64_t *seed) {
+  void *p = malloc(n * rdt_dtype_size(t) + 16);
+  for (size_t i = 0; i < n; i++) rdt_store(p, t, (int64_t)i, scale * gpu_normal(seed));
+  return p;
+}
+
+static double follow(rdt_fn fn, double x) {
+  return fn == RDT_FN_RELU      ? fmax(x, 0.0)
+         : fn == RDT_FN_SIGMOID ? 1.0 / (1.0 + exp(-x))
+         : fn == RDT_FN_CLIP    ? fmin(fmax(x, 0.0), 6.0)
+                                : x;
+}
+
+/* Each layer of what the one before it has stored, rounded as it is. */
+static void compute(chain *c) {
+  const chain_case *s = &c->s;
+  const int64_t pitch = s->width[0] + s->gap;
+  double *x = malloc((size_t)s->m * 4096 * sizeof *x), *y = malloc((size_t)s->m * 4096 * sizeof *y);
+  for (int i = 0; i < s->m; i++)
+    for (int k = 0; k < s->width[0]; k++) x[i * 4096 + k] = rdt_load(c->host_x, s->type, i * pitch + k);
+  for (int l = 0; l < s->layers; l++) {
+    const int K = s->width[l], N = s->width[l + 1];
+#pragma omp parallel for
+    for (int i = 0; i < s->m; i++)
+      for (int j = 0; j < N; j++) {
+        double sum = 0.0;
+        for (int k = 0; k < K; k++)
+          sum +=
+              x[i * 4096 + k] * rdt_load(c->host_w[l], s->type, s->columns ? (int64_t)j * K + k : (int64_t)k * N + j);
+        if (s->bias) sum += rdt_load(c->host_bias[l], s->wide_bias ? RDT_F32 : s->type, j);
+        sum = follow(l + 1 < s->layers ? s->hidden : s->last, sum);
+        uint16_t bits;
+        rdt_store(&bits, s->type, 0, sum);
+        y[i * 4096 + j] = rdt_load(&bits, s->type, 0);
+      }
+    double *swap = x;
+    x = y, y = swap;
+  }
+  c->exact = x;
+  free(y);
+}
+
+static void make(chain *c, const chain_case *s, uint64_t *seed) {
+  const rdt_dtype bias = s->wide_bias ? RDT_F32 : s->type;
+  *c = (chain){.s = *s};
+  int at = snprintf(c->name, sizeof c->name, "%s %d rows", rdt_dtype_name(s->type), s->m);
+  for (int l = 0; l <= s->layers; l++)
+    at += snprintf(c->name + at, sizeof c->name - (size_t)at, "%s%d", l ? "-" : " ", s->width[l]);
+  const int64_t pitch = s->width[0] + s->gap;
+  c->host_x = random_of(s->type, (size_t)(s->m * pitch), 1.0, seed);
+  rdt_tensor x =
+      rdt_tensor_dense(there(c->host_x, (size_t)(s->m * pitch) * 2), s->type, 2, (int64_t[]){s->m, s->width[0]});
+  x.stride[0] = pitch;
+  for (int l = 0; l < s->layers; l++) {
+    const int64_t K = s->width[l], N = s->width[l + 1];
+    rdt_problem *p = &c->p[l];
+    must(rdt_problem_init(p, RDT_KOP_GEMM, 2), "problem");
+    c->host_w[l] = random_of(s->type, (size_t)(K * N), 1.4 / sqrt((double)K), seed);
+    p->in[0] = x;
+    p->in[1] = rdt_tensor_dense(there(c->host_w[l], (size_t)(K * N) * 2), s->type, 2, (int64_t[]){K, N});
+    if (s->columns) p->in[1].stride[0] = 1, p->in[1].stride[1] = K;
+    p->acc = RDT_F32;
+    p->epilogue = RDT_EPILOGUE_NONE;
+    if (s->bias) {
+      c->host_bias[l] = random_of(bias, (size_t)N, 0.5, seed);
+      p->epilogue.bias = rdt_tensor_dense(there(c->host_bias[l], (size_t)N * rdt_dtype_size(bias)), bias, 1, &N);
+    }
+    p->epilogue.act.fn = l + 1 < s->layers ? s->hidden : s->last;
+    if (p->epilogue.act.fn == RDT_FN_CLIP) p->epilogue.act.param[1] = 6.0;
+    x = p->out = rdt_tensor_dense(there(NULL, (size_t)(s->m * N) * 2), s->type, 2, (int64_t[]){s->m, N});
+    c->list[l] = p, c->weights[l] = p->in[1].data;
+  }
+  c->out_bytes = (size_t)s->m * (size_t)s->width[s->layers] * 2;
+  c->host_out = malloc(c->out_bytes + 16);
+  c->board = there(NULL, 2 * sizeof *c->board);
+}
+
+static void drop(chain *c) {
+  rdt_cuda_free(c->p[0].in[0].data), rdt_cuda_free(c->board);
+  for (int l = 0; l < c->s.layers; l++) {
+    rdt_cuda_free((void *)(uintptr_t)c->weights[l]), rdt_cuda_free(c->p[l].out.data);
+    if (c->s.bias) rdt_cuda_free(c->p[l].epilogue.bias.data);
+    free(c->host_w[l]), free(c->host_bias[l]);
+    rdt_problem_clear(&c->p[l]);
+  }
+  rdt_cuda_mlp_destroy(c->c);
+  free(c->host_x), free(c->host_out), free(c->exact);
+}
+
+/* One launch; what it has left. */
+static void launch(chain *c, rdt_mlp_hit *hit, uint64_t board[2], rdt_cuda_verdict *v) {
+  rdt_reason why = {""};
+  void *out = c->p[c->s.layers - 1].out.data;
+  const rdt_box_sum_to to = {c->board, c->board + 1};
+  rdt_cuda_verdict *verdict = rdt_cuda_mlp_verdict(c->c);
+  cudaMemset(out, 0xff, c->out_bytes), cudaMemset(c->board, 0, 2 * sizeof *board);
+  gpu_must(hit ? rdt_cuda_mlp_strike(c->c, c->p[0].in[0].data, out, to, hit, NULL, &why)
+               : rdt_cuda_mlp_launch(c->c, c->p[0].in[0].data, out, to, NULL, &why),
+           c->name, &why);
+  gpu_must(rdt_cuda_get(c->host_out, out, c->out_bytes, NULL, &why), c->name, &why);
+  gpu_must(rdt_cuda_get(board, c->board, 2 * sizeof *board, NULL, &why), c->name, &why);
+  gpu_must(rdt_cuda_get(v, verdict, sizeof *v, NULL, &why), c->name, &why);
+  gpu_must(rdt_cuda_clear(verdict, sizeof *v, NULL, &why), c->name, &why);
+  gpu_must(rdt_cuda_wait(NULL, &why), c->name, &why);
+}
+
+static double distance(const chain *c) {
+  const int n = c->s.width[c->s.layers];
+  double d = 0.0, norm = 0.0;
+  for (int i = 0; i < c->s.m; i++)
+    for (int j = 0; j < n; j++) {
+      const double x = c->exact[i * 4096 + j], y = rdt_load(c->host_out, c->s.type, (int64_t)i * n + j);
+      d += (x - y) * (x - y), norm += x * x;
+    }
+  return norm > 0.0 ? sqrt(d / norm) : sqrt(d);
+}
+
+static void run_clean(chain *c, bool protect) {
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  launch(c, NULL, board, &v);
+  clean++;
+  const double d = distance(c);
+  if (!(d <= (c->s.type == RDT_F16 ? 2e-3 : 1.6e-2))) {
+    printf("%s, clusters of %d: off by %.2e\n", c->name, rdt_cuda_mlp_cluster(c->c), d);
+    complain(c, "the result is not that of its formula");
+  }
+  if (v.suspect || v.certain || v.cannot) {
+    printf("%s: layer %d, row %d, column %d: %g for %g, bounds %g %g\n", c->name, v.list[0].k_first, v.list[0].row,
+           v.list[0].column, (double)v.list[0].observed, (double)v.list[0].expected, (double)v.list[0].tau2,
+           (double)v.list[0].tau0);
+    complain(c, "a clean run complains");
+  }
+  if (!protect) return;
+  if (board[0] != rdt_bitsum(c->host_out, c->out_bytes)) complain(c, "the sum of what is stored is another");
+  if ((int64_t)board[1] != rdt_cuda_mlp_blocks(c->c)) complain(c, "blocks are missing");
+}
+
+/* ---- faults ---- */
+
+static int up(int x, int by) {
+  return (x + by - 1) / by;
+}
+
+static rdt_mlp_hit draw(const chain *c, int site, uint64_t *seed) {
+  const chain_case *s = &c->s;
+  const int cluster = rdt_cuda_mlp_cluster(c->c), group = (int)(gpu_random(seed) % (uint64_t)up(s->m, RDT_MLP_ROWS));
+  const int rows = s->m - RDT_MLP_ROWS * group < RDT_MLP_ROWS ? s->m - RDT_MLP_ROWS * group : RDT_MLP_ROWS;
+  const int layer = (int)(gpu_random(seed) % (uint64_t)s->layers);
+  int tiles = 1;
+  while (tiles * cluster < up(s->width[layer + 1], 8)) tiles *= 2;
+  const int blocks = up(up(s->width[layer + 1], 8), tiles);
+  rdt_mlp_hit h = {.site = site,
+                   .layer = layer,
+                   .block = group * cluster + (int)(gpu_random(seed) % (uint64_t)blocks),
+                   .thread = (int)(gpu_random(seed) % RDT_MLP_THREADS),
+                   .place = (int)(gpu_random(seed) % (uint64_t)(4 * tiles)),
+                   .row = (int)(gpu_random(seed) % (uint64_t)rows),
+                   .column = (int)(gpu_random(seed) % (uint64_t)(4 * tiles)),
+                   .mask = 1u << (gpu_random(seed) % 32),
+                   .bound = NAN};
+  if (site == RDT_MLP_ACCUM || site == RDT_MLP_CHECKSUM) {
+    if (site == RDT_MLP_CHECKSUM) h.place %= 4;
+    const int high = h.place % 4 / 2 && rows > 8;
+    h.place = h.place / 4 * 4 + 2 * high + h.place % 2;
+    h.row = (int)(gpu_random(seed) % (uint64_t)(high ? rows - 8 : rows < 8 ? rows : 8));
+    h.thread = h.thread / 32 * 32 + 4 * h.row + (site == RDT_MLP_CHECKSUM ? 0 : h.thread % 4);
+    h.row += 8 * high;
+  }
+  if (site == RDT_MLP_WEIGHT || (site == RDT_MLP_INPUT && layer == 0))
+    h.thread %= 32 * up(s->width[layer], RDT_MLP_PAIR) < RDT_MLP_THREADS ? 32 * up(s->width[layer], RDT_MLP_PAIR)
+                                                                         : RDT_MLP_THREADS;
+  if (site == RDT_MLP_INPUT) h.place = (int)(gpu_random(seed) % (uint64_t)up(s->width[layer], 2));
+  return h;
+}
+
+static void plant(chain *c, int faults, uint64_t *seed) {
+  rdt_mlp_hit *on = there(NULL, sizeof *on);
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  launch(c, NULL, board, &v);
+  char *good = malloc(c->out_bytes);
+  memcpy(good, c->host_out, c->out_bytes);
+  for (int i = 0; i < faults; i++) {
+    rdt_reason why = {""};
+    rdt_mlp_hit h = draw(c, i % RDT_MLP_SITES, seed);
+    gpu_must(rdt_cuda_put(on, &h, sizeof h, NULL, &why), "fault", &why);
+    launch(c, on, board, &v);
+    gpu_must(rdt_cuda_get(&h, on, sizeof h, NULL, &why), "fault", &why);
+    const bool other = memcmp(good, c->host_out, c->out_bytes) != 0;
+    const bool stored = board[0] != rdt_bitsum(c->host_out, c->out_bytes), cries = v.suspect || v.certain || v.cannot;
+    const double change = (h.after - h.before) * (h.site == RDT_MLP_CHECKSUM && h.place % 2 ? 0x1p-11 : 1.0);
+    const bool beyond = !(fabs(change) <= 2.0 * h.bound) || !isfinite(h.bound);
+    const bool last = h.layer + 1 == c->s.layers;
+    const bool must_find = h.site == RDT_MLP_ACCUM || h.site == RDT_MLP_CHECKSUM ? beyond
+                           : h.site == RDT_MLP_INPUT                             ? h.layer > 0
+                           : h.site == RDT_MLP_STORED                            ? !last || other
+                                                                                 : false;
+    char text[160];
+    snprintf(text, sizeof text, "site %d layer %d block %d thread %d place %d row %d mask %x: %g to %g, bound %g",
+             h.site, h.layer, h.block, h.thread, h.place, h.row, h.mask, h.before, h.after, h.bound);
+    planted++, found += cries || stored, above += must_find;
+    if (!h.done) complain(c, "a fault was not planted"), puts(text);
+    if (must_find && !cries && !stored) complain(c, "it was missed"), puts(text);
+    if (h.site == RDT_MLP_TAKEN && other && !cries && !stored) complain(c, "other bits, and no word"), puts(text);
+    if (h.site == RDT_MLP_CHECKSUM && (other || stored))
+      complain(c, "a fault in a check changed the result"), puts(text);
+    if (h.site == RDT_MLP_STORED && last && cries)
+      complain(c, "it was stored wrongly, and the sums complain"), puts(text);
+    const rdt_cuda_finding *f = &v.list[0];
+    const int at = h.site == RDT_MLP_TAKEN || h.site == RDT_MLP_STORED ? h.layer + 1 : h.layer;
+    if (v.suspect + v.certain > 0 && h.site != RDT_MLP_INPUT && f->k_first != at)
+      complain(c, "another layer"), puts(text);
+    if ((h.site == RDT_MLP_ACCUM || h.site == RDT_MLP_CHECKSUM) && cries &&
+        f->row != h.row + h.block / rdt_cuda_mlp_cluster(c->c) * RDT_MLP_ROWS)
+      complain(c, "another row"), puts(text);
+    /* weights: found unless what they change is below the row's bound, which cannot be much of the result */
+    if (h.site == RDT_MLP_WEIGHT && other && !cries && !stored) {
+      double d = 0.0, norm = 0.0;
+      for (int64_t j = 0; j < (int64_t)c->out_bytes / 2; j++) {
+        const double x = rdt_load(good, c->s.type, j), y = rdt_load(c->host_out, c->s.type, j);
+        d += (x - y) * (x - y), norm += x * x;
+      }
+      if (!(d <= 1e-4 * norm)) complain(c, "a wrong weight was missed"), puts(text);
+    }
+  }
+  launch(c, NULL, board, &v);
+  if (v.suspect || v.certain || memcmp(good, c->host_out, c->out_bytes) != 0) complain(c, "is not clean afterwards");
+  free(good);
+  rdt_cuda_free(on);
+}
+
+/* ---- all ---- */
+
+static void check(const chain_case *s, int faults, uint64_t *seed) {
+  chain c;
+  rdt_reason why = {""};
+  make(&c, s, seed);
+  compute(&c);
+  for (int protect = 0; protect < 2; protect++) {
+    double seconds = 0.0;
+    gpu_must(rdt_cuda_mlp_create(&device, c.list, s->layers, protect, LAMBDA, NULL, &c.c, &seconds, &why), c.name,
+             &why);
+    run_clean(&c, protect);
+    for (int blocks = 2; blocks <= RDT_MLP_BLOCKS; blocks = blocks < 4 ? blocks + 1 : 2 * blocks) {
+      if (rdt_cuda_mlp_use(c.c, blocks, c.weights, NULL, &why) != RDT_OK) continue;
+      run_clean(&c, protect);
+      if (protect && faults && s->type == RDT_F16) plant(&c, faults, seed);
+    }
+    if (!protect) rdt_cuda_mlp_destroy(c.c);
+  }
+  drop(&c);
+}
+
+static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others */
+  const chain_case s = {5, 3, {40, 64, 24, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0};
+  chain c;
+  rdt_reason why = {""};
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  make(&c, &s, seed);
+  rdt_store(c.host_x, s.type, 2 * 40 + 7, NAN);
+  gpu_must(rdt_cuda_put(c.p[0].in[0].data, c.host_x, 5 * 40 * 2, NULL, &why), "NaN", &why);
+  gpu_must(rdt_cuda_mlp_create(&device, c.list, s.layers, true, LAMBDA, NULL, &c.c, NULL, &why), c.name, &why);
+  launch(&c, NULL, board, &v);
+  if (!v.cannot || v.suspect || v.certain || v.list[0].row != 2) complain(&c, "NaN among the inputs is not said");
+  if (board[0] != rdt_bitsum(c.host_out, c.out_bytes)) complain(&c, "NaN: the sum of what is stored is another");
+  for (int i = 0; i < 5; i++)
+    if (isnan(rdt_load(c.host_out, s.type, i * 8)) != (i == 2)) complain(&c, "NaN in another row, or lost");
+  drop(&c);
+}
+
+static void check_refusals(uint64_t *seed) {
+  chain_case s = {1, 2, {16, 32, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0};
+  chain c;
+  rdt_reason why = {""};
+  make(&c, &s, seed);
+  c.p[0].epilogue.alpha = 2.0;
+  if (rdt_cuda_mlp_accept(&device, c.list, 2, &why) != RDT_ERR_UNSUPPORTED) complain(&c, "a factor is taken");
+  c.p[0].epilogue.alpha = 1.0;
+  void *const data = c.p[1].in[0].data;
+  c.p[1].in[0].data = c.p[0].in[0].data;
+  if (rdt_cuda_mlp_accept(&device, c.list, 2, &why) != RDT_ERR_UNSUPPORTED) complain(&c, "layers apart are taken");
+  c.p[1].in[0].data = data;
+  if (rdt_cuda_mlp_accept(&device, c.list, 9, &why) != RDT_ERR_UNSUPPORTED) complain(&c, "nine layers are taken");
+  drop(&c);
+  s.layers = 3, s.width[0] = s.width[1] = s.width[2] = s.width[3] = 1024;
+  make(&c, &s, seed);
+  if (rdt_cuda_mlp_create(&device, c.list, 3, true, LAMBDA, NULL, &c.c, NULL, &why) != RDT_ERR_UNSUPPORTED)
+    complain(&c, "more weights than a cluster holds are taken");
+  drop(&c);
+}
+
+int main(int argc, char **argv) {
+  const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
+  static const chain_case cases[] = {
+      {1, 3, {13, 512, 256, 64}, RDT_F16, RDT_FN_RELU, RDT_FN_RELU, true, false, true, 0},
+      {1, 3, {512, 512, 256, 1}, RDT_F16, RDT_FN_RELU, RDT_FN_SIGMOID, true, false, true, 0},
+      {16, 3, {512, 512, 256, 1}, RDT_F16, RDT_FN_RELU, RDT_FN_SIGMOID, true, true, false, 0},
+      {1, 1, {13, 1}, RDT_F16, RDT_FN_NONE, RDT_FN_NONE, false, false, false, 0},
+      {3, 2, {13, 10, 7}, RDT_F16, RDT_FN_CLIP, RDT_FN_NONE, true, true, true, 3},
+      {33, 3, {64, 100, 40, 3}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, false, false, false, 8},
+      {17, 4, {24, 48, 200, 96, 33}, RDT_F16, RDT_FN_SIGMOID, RDT_FN_RELU, true, false, false, 0},
+      {9, 8, {32, 32, 32, 32, 32, 32, 32, 32, 32}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, true, 0},
+      {1, 3, {13, 512, 256, 64}, RDT_BF16, RDT_FN_RELU, RDT_FN_RELU, true, false, true, 0},
+      {8, 3, {512, 512, 256, 1}, RDT_BF16, RDT_FN_RELU, RDT_FN_SIGMOID, true, true, false, 0},
+      {130, 2, {100, 70, 20}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, false, false, false, 0},
+      {2, 1, {1024, 1000}, RDT_F16, RDT_FN_NONE, RDT_FN_RELU, true, false, true, 0},
+  };
+  rdt_reason why;
+  uint64_t seed = 7;
+  if (rdt_cuda_count(&why) == 0) return printf("skip: %s\n", why.text), 77;
+  gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
+  if (device.major != 9) return printf("skip: chains of layers are for compute capability 9\n"), 77;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check(&cases[i], quick ? 6 : 600, &seed);
+  check_nan(&seed);
+  check_refusals(&seed);
+  printf("gpu-mlp: %lld clean runs; %lld faults, %lld found, %lld had to be: %lld wrong\n", (long long)clean,
+         (long long)planted, (long long)found, (long long)above, (long long)wrong);
+  return wrong ? 1 : 0;
+}
