@@ -16,97 +16,20 @@
 #include "core/memory.h"
 #include "net/remote.h"
 #include "net/tensor_file.h"
-#include "util_machine.h"
 #include "util_onnx.h"
+#include "util_walk.h"
 
 #define MODEL TEST_DATA "/examples/digits/digits.onnx"
 #define IMAGES TEST_DATA "/examples/digits/some.npy"
 
-typedef struct seen {
-  int events;
-  rdt_event first; /* strings are gone */
-  char what[32], node[64], text[400];
-} seen;
-
-static void on_event(const rdt_event *e, void *user) {
-  seen *s = user;
-  if (s->events++ > 0) return;
-  s->first = *e;
-  snprintf(s->what, sizeof s->what, "%s", e->what);
-  snprintf(s->node, sizeof s->node, "%s", e->node);
-  snprintf(s->text, sizeof s->text, "%s", e->text);
-}
-
-typedef struct walk {
-  rdt_context *ctx;
-  rdt_model *model;
-  rdt_tensor in[2];
-  int n_in;
-  void *clean;
-  util_machine_faults *faults;
-} walk;
-
-static seen found; /* of the last run */
-
-static void must(rdt_status status, const walk *w) {
-  if (status != RDT_OK) fail_msg("%s: %s", rdt_status_name(status), rdt_context_error(w->ctx));
-}
-
-static rdt_status run(walk *w, rdt_run_result *r) {
-  found = (seen){0};
-  return rdt_model_run(w->model, w->in, (size_t)w->n_in, r);
-}
-
-static size_t bytes_of(const rdt_tensor *t) {
-  return (size_t)rdt_tensor_count(t) * rdt_dtype_size(t->dtype);
-}
-
-static bool as_clean(walk *w) {
-  rdt_tensor out;
-  must(rdt_model_output(w->model, 0, &out), w);
-  return memcmp(out.data, w->clean, bytes_of(&out)) == 0;
-}
-
-static walk start_with(const char *path, const char *scheme, bool linear, bool device, rdt_on_fault on_fault,
-                       int scrub) {
-  walk w = {0};
-  rdt_policy policy = RDT_POLICY_DEFAULT;
-  policy.scheme = scheme;
-  policy.on_fault = on_fault;
-  policy.scrub_every = scrub;
-  assert_int_equal(rdt_context_create(&w.ctx, 1), RDT_OK);
-  must(rdt_context_set_policy(w.ctx, &policy), &w);
-  if (device) rdt_context_take_machine(w.ctx, util_machine_open(linear, &w.faults));
-  must(rdt_model_load(w.ctx, path, &w.model), &w);
-  return w;
-}
-
-static void first_run(walk *w) {
-  rdt_run_result r;
-  rdt_tensor out;
-  rdt_context_on_event(w->ctx, on_event, &found);
-  must(run(w, &r), w);
-  assert_int_equal(found.events, 0);
-  must(rdt_model_output(w->model, 0, &out), w);
-  w->clean = malloc(bytes_of(&out));
-  memcpy(w->clean, out.data, bytes_of(&out));
-}
-
 static walk digits(const char *scheme, bool linear, bool device, rdt_on_fault on_fault, int scrub) {
   rdt_reason why;
-  walk w = start_with(MODEL, scheme, linear, device, on_fault, scrub);
+  walk w = walk_start(MODEL, scheme, linear, device, on_fault, scrub);
   if (rdt_tensor_file_read(IMAGES, &w.in[0], &why) != RDT_OK) fail_msg("%s", why.text);
   w.in[0].shape[0] = 3;
   w.n_in = 1;
-  first_run(&w);
+  walk_first_run(&w);
   return w;
-}
-
-static void end(walk *w) {
-  rdt_model_free(w->model);
-  rdt_context_destroy(w->ctx);
-  for (int i = 0; i < w->n_in; i++) rdt_free(w->in[i].data);
-  free(w->clean);
 }
 
 /* A little of a transformer: table, indices, mean and deviation, softmax, a product of two activations. */
@@ -132,11 +55,11 @@ static walk words(bool linear) {
   util_onnx_output(&m, "out", RDT_F32, 3, out);
   util_onnx_save(&m, path);
   util_onnx_clear(&m);
-  walk w = start_with(path, "auto", linear, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  walk w = walk_start(path, "auto", linear, true, RDT_ON_FAULT_RECOMPUTE, 16);
   w.in[0] = rdt_tensor_dense(rdt_alloc(10, sizeof(int64_t)), RDT_S64, 2, indices);
   for (int64_t i = 0; i < 10; i++) ((int64_t *)w.in[0].data)[i] = (i * 7) % 11 - (i == 3 ? 11 : 0);
   w.n_in = 1;
-  first_run(&w);
+  walk_first_run(&w);
   return w;
 }
 
@@ -166,25 +89,15 @@ static walk bytes(bool device) {
   util_onnx_output(&m, "z", RDT_U8, 4, out);
   util_onnx_save(&m, path);
   util_onnx_clear(&m);
-  walk n = start_with(path, "auto", false, device, RDT_ON_FAULT_RECOMPUTE, 16);
+  walk n = walk_start(path, "auto", false, device, RDT_ON_FAULT_RECOMPUTE, 16);
   n.in[0] = rdt_tensor_dense(rdt_alloc(189, 1), RDT_U8, 4, image);
   for (int i = 0; i < 189; i++) ((uint8_t *)n.in[0].data)[i] = (uint8_t)(i * 91 + 5);
   n.n_in = 1;
-  first_run(&n);
+  walk_first_run(&n);
   return n;
 }
 
 enum { WORDS = 5, WIDTH = 32, HEADS = 2 };
-
-static void halves(util_onnx *m, const char *name, int rank, const int64_t *shape, uint64_t seed) {
-  float x[WIDTH * WIDTH];
-  uint16_t bits[WIDTH * WIDTH];
-  int64_t n = 1;
-  for (int d = 0; d < rank; d++) n *= shape[d];
-  util_fill(x, (size_t)n, seed);
-  for (int64_t i = 0; i < n; i++) rdt_store(bits, RDT_F16, i, (double)x[i] * (rank > 1 ? 0.5 : 0.1));
-  util_onnx_initializer(m, name, RDT_F16, rank, shape, bits);
-}
 
 /* Attention of two heads over five words with a mask, of 16 bits, as exporters write it. turned: its result goes on
  * with the heads side by side. */
@@ -233,13 +146,13 @@ static walk attention(bool device, const char *scheme, bool turned) {
   util_onnx_output(&m, "out", RDT_F16, turned ? 3 : 4, turned ? x : apart);
   util_onnx_save(&m, path);
   util_onnx_clear(&m);
-  walk n = start_with(path, scheme, true, device, RDT_ON_FAULT_RECOMPUTE, 16);
+  walk n = walk_start(path, scheme, true, device, RDT_ON_FAULT_RECOMPUTE, 16);
   n.in[0] = rdt_tensor_dense(rdt_alloc(2 * WORDS * WIDTH, 2), RDT_F16, 3, x);
   n.in[1] = rdt_tensor_dense(rdt_alloc(2 * WORDS, 2), RDT_F16, 4, mask);
   for (int i = 0; i < 2 * WORDS * WIDTH; i++) rdt_store(n.in[0].data, RDT_F16, i, (i * 37 % 101) / 50.0 - 1.0);
   for (int i = 0; i < 2 * WORDS; i++) rdt_store(n.in[1].data, RDT_F16, i, i % 4 == 3 ? -65504.0 : 0.0);
   n.n_in = 2;
-  first_run(&n);
+  walk_first_run(&n);
   return n;
 }
 
@@ -253,21 +166,21 @@ static void bytes_stay_on_the_device(void **state) {
   rdt_node_info info;
   assert_memory_equal(w.clean, cpu.clean, 12 * 9 * 7);
   for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
-    must(rdt_model_node_info(w.model, i, &info), &w);
+    walk_must(rdt_model_node_info(w.model, i, &info), &w);
     if (strstr(info.op, "Conv")) assert_string_equal(info.kernel, "cuda_bytes");
     if (strstr(info.op, "Conv")) assert_string_equal(info.scheme, "dup");
   }
   for (int seed = 1; seed <= 6; seed++) {
     char spec[64];
     snprintf(spec, sizeof spec, "bit@%s,seed=%d", seed % 2 ? "nonlinear" : "output", seed);
-    must(rdt_model_inject(w.model, spec), &w);
-    must(run(&w, &r), &w);
+    walk_must(rdt_model_inject(w.model, spec), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_RECOMPUTED);
     assert_true(as_clean(&w));
   }
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_CLEAN);
-  end(&w), end(&cpu);
+  walk_end(&w), walk_end(&cpu);
 }
 
 static void same_as_the_cpu(void **state) {
@@ -278,27 +191,27 @@ static void same_as_the_cpu(void **state) {
     rdt_tensor out;
     rdt_run_result r;
     for (int i = 0; i < 20; i++) { /* a scrub among them */
-      must(run(&w, &r), &w);
+      walk_must(walk_run(&w, &r), &w);
       assert_int_equal(r.verdict, RDT_CLEAN);
-      assert_int_equal(found.events, 0);
+      assert_int_equal(walk_found.events, 0);
       assert_true(as_clean(&w));
     }
     assert_int_equal(w.faults->replays, linear ? 20 : 0);
-    must(rdt_model_output(w.model, 0, &out), &w);
+    walk_must(rdt_model_output(w.model, 0, &out), &w);
     for (int64_t i = 0; i < rdt_tensor_count(&out); i++)
       assert_true(fabs(rdt_load(out.data, RDT_F32, i) - rdt_load(cpu.clean, RDT_F32, i)) <=
                   rdt_tolerance_network(RDT_F32));
     for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
       rdt_node_info info;
       rdt_result result;
-      must(rdt_model_node_info(w.model, i, &info), &w);
-      must(rdt_model_node_result(w.model, i, &result), &w);
+      walk_must(rdt_model_node_info(w.model, i, &info), &w);
+      walk_must(rdt_model_node_result(w.model, i, &result), &w);
       assert_int_equal(result.verdict, RDT_CLEAN);
       if (strcmp(info.op, "MaxPool") == 0) assert_string_equal(info.kernel, "cuda_maxpool");
     }
-    end(&w);
+    walk_end(&w);
   }
-  end(&cpu);
+  walk_end(&cpu);
 }
 
 static void new_inputs_reach_the_tape(void **state) {
@@ -306,56 +219,34 @@ static void new_inputs_reach_the_tape(void **state) {
   walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
   rdt_run_result r;
   rdt_tensor out;
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   float *x = w.in[0].data;
   for (int64_t i = 0; i < rdt_tensor_count(&w.in[0]); i++) x[i] = -x[i];
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_CLEAN);
   assert_false(as_clean(&w));
-  must(rdt_model_output(w.model, 0, &out), &w);
+  walk_must(rdt_model_output(w.model, 0, &out), &w);
   void *kept = malloc(bytes_of(&out));
   memcpy(kept, out.data, bytes_of(&out));
   walk other = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
   memcpy(other.in[0].data, x, bytes_of(&w.in[0]));
-  must(run(&other, &r), &other);
-  must(rdt_model_output(other.model, 0, &out), &other);
+  walk_must(walk_run(&other, &r), &other);
+  walk_must(rdt_model_output(other.model, 0, &out), &other);
   assert_memory_equal(kept, out.data, bytes_of(&out));
   free(kept);
-  end(&w), end(&other);
+  walk_end(&w), walk_end(&other);
 }
 
 static void unprotected_says_so(void **state) {
   (void)state;
   walk w = digits("none", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
   rdt_run_result r;
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_UNCHECKED);
-  end(&w);
+  walk_end(&w);
 }
 
 /* ---- faults ---- */
-
-static void expect_repair(walk *w, const char *fault, const char *what, rdt_diagnosis diagnosis) {
-  rdt_run_result r;
-  for (int seed = 1; seed <= 6; seed++) {
-    char spec[128];
-    snprintf(spec, sizeof spec, "%s,seed=%d", fault, seed);
-    must(rdt_model_inject(w->model, spec), w);
-    must(run(w, &r), w);
-    if (!*rdt_model_injected(w->model)) fail_msg("%s hit nothing", spec);
-    if (r.verdict == RDT_CLEAN && strstr(fault, "weight") && as_clean(w)) continue; /* nothing was multiplied with it */
-    if (r.verdict != RDT_RECOMPUTED)
-      fail_msg("%s (%s): %s", spec, rdt_model_injected(w->model), rdt_verdict_name(r.verdict));
-    assert_true(found.events >= 1);
-    if (strcmp(found.what, what) != 0) fail_msg("%s (%s): %s", spec, rdt_model_injected(w->model), found.text);
-    assert_int_equal(found.first.diagnosis, diagnosis);
-    assert_true(as_clean(w));
-    must(run(w, &r), w);
-    assert_int_equal(r.verdict, RDT_CLEAN);
-    assert_int_equal(found.events, 0);
-    assert_true(as_clean(w));
-  }
-}
 
 static void every_memory_is_guarded(void **state) {
   (void)state;
@@ -371,7 +262,7 @@ static void every_memory_is_guarded(void **state) {
       expect_repair(&w, "bit:27@weight", "weight", RDT_DIAG_MEMORY);
       expect_repair(&w, "bit:20@accum", "result", RDT_DIAG_TRANSIENT); /* before its check has seen it */
     }
-    end(&w), end(&t);
+    walk_end(&w), walk_end(&t);
   }
 }
 
@@ -383,16 +274,16 @@ static void named_nodes_are_hit(void **state) {
   for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
     char spec[64];
     snprintf(spec, sizeof spec, "bit:20@nonlinear,layer=%s", nodes[i]);
-    must(rdt_model_inject(w.model, spec), &w);
-    must(run(&w, &r), &w);
-    assert_string_equal(found.node, nodes[i]);
-    assert_non_null(strstr(found.text, "transient"));
+    walk_must(rdt_model_inject(w.model, spec), &w);
+    walk_must(walk_run(&w, &r), &w);
+    assert_string_equal(walk_found.node, nodes[i]);
+    assert_non_null(strstr(walk_found.text, "transient"));
     assert_true(as_clean(&w));
   }
-  must(rdt_model_inject(w.model, "bit:20@packed"), &w);
-  assert_int_equal(run(&w, &r), RDT_ERR_NAME);
+  walk_must(rdt_model_inject(w.model, "bit:20@packed"), &w);
+  assert_int_equal(walk_run(&w, &r), RDT_ERR_NAME);
   assert_non_null(strstr(rdt_context_error(w.ctx), "on the device"));
-  end(&w);
+  walk_end(&w);
 }
 
 static void products_are_repaired(void **state) {
@@ -400,39 +291,39 @@ static void products_are_repaired(void **state) {
   walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
   rdt_run_result r;
   w.faults->linear = 2;
-  must(run(&w, &r), &w); /* from the tape */
+  walk_must(walk_run(&w, &r), &w); /* from the tape */
   assert_int_equal(w.faults->replays, 1);
   assert_int_equal(r.verdict, RDT_RECOMPUTED);
-  assert_int_equal(found.first.diagnosis, RDT_DIAG_TRANSIENT);
-  assert_non_null(strstr(found.text, "multiprocessor 7"));
+  assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_TRANSIENT);
+  assert_non_null(strstr(walk_found.text, "multiprocessor 7"));
   assert_true(as_clean(&w));
   w.faults->linear = 1;
   w.faults->silent = true; /* the check was hit */
-  must(run(&w, &r), &w);
-  assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
+  walk_must(walk_run(&w, &r), &w);
+  assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_CHECKER);
   assert_true(as_clean(&w));
   /* Of three copies one loses: what is there is right; where it loses again it stays so, and the host computes nothing.
    */
   w.faults->outvoted = true;
   for (int again = 0; again < 2; again++) {
     w.faults->linear = 1, w.faults->linear_again = again;
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_RECOMPUTED);
-    assert_int_equal(found.first.diagnosis, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT);
-    assert_non_null(strstr(found.text, "copy 2 of three"));
-    assert_non_null(strstr(found.text, "outvoted"));
+    assert_int_equal(walk_found.first.diagnosis, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT);
+    assert_non_null(strstr(walk_found.text, "copy 2 of three"));
+    assert_non_null(strstr(walk_found.text, "outvoted"));
     assert_true(as_clean(&w));
   }
   w.faults->silent = w.faults->outvoted = false;
   w.faults->linear = 1;
   w.faults->linear_again = 1; /* wrong twice: the host computes it, within rounding of the device */
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_RECOMPUTED);
-  assert_int_equal(found.first.diagnosis, RDT_DIAG_PERSISTENT);
-  must(run(&w, &r), &w);
+  assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_PERSISTENT);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_CLEAN);
   assert_true(as_clean(&w));
-  end(&w);
+  walk_end(&w);
 }
 
 /* Copies on different multiprocessors: the same one loses again, so one of them is wrong every time, and is named. */
@@ -443,13 +334,13 @@ static void bad_multiprocessors_are_named(void **state) {
   for (int again = 0; again < 2; again++) {
     w.faults->silent = w.faults->outvoted = true, w.faults->bad_sm = 77 + 1;
     w.faults->linear = 1, w.faults->linear_again = again;
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_RECOMPUTED);
-    assert_int_equal(found.first.diagnosis, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT);
-    assert_int_equal(strstr(found.text, "multiprocessor 77") != NULL, again);
+    assert_int_equal(walk_found.first.diagnosis, again ? RDT_DIAG_PERSISTENT : RDT_DIAG_TRANSIENT);
+    assert_int_equal(strstr(walk_found.text, "multiprocessor 77") != NULL, again);
     assert_true(as_clean(&w));
   }
-  end(&w);
+  walk_end(&w);
 }
 
 /* Evaluated twice by one launch of the tape: the sum of the one that is not stored tells. */
@@ -460,15 +351,15 @@ static void ops_are_repaired(void **state) {
       walk w = words(true);
       rdt_run_result r;
       *(checker ? &w.faults->sum : &w.faults->op) = i;
-      must(run(&w, &r), &w);
+      walk_must(walk_run(&w, &r), &w);
       assert_int_equal(w.faults->replays, 1);
       assert_int_equal(r.verdict, RDT_RECOMPUTED);
-      assert_int_equal(found.first.diagnosis, checker ? RDT_DIAG_CHECKER : RDT_DIAG_MEMORY);
+      assert_int_equal(walk_found.first.diagnosis, checker ? RDT_DIAG_CHECKER : RDT_DIAG_MEMORY);
       assert_true(as_clean(&w));
-      must(run(&w, &r), &w);
+      walk_must(walk_run(&w, &r), &w);
       assert_int_equal(r.verdict, RDT_CLEAN);
       assert_true(as_clean(&w));
-      end(&w);
+      walk_end(&w);
     }
 }
 
@@ -491,17 +382,17 @@ static void sums_that_cancel_hide_nothing(void **state) {
   util_onnx_output(&m, "out", RDT_F32, 2, four);
   util_onnx_save(&m, path);
   util_onnx_clear(&m);
-  walk w = start_with(path, "auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  walk w = walk_start(path, "auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
   rdt_run_result r;
   w.in[0] = rdt_tensor_dense(rdt_alloc(1, sizeof(float)), RDT_F32, 2, one);
   *(float *)w.in[0].data = 0.75f;
   w.n_in = 1;
-  first_run(&w);
+  walk_first_run(&w);
   w.faults->op = 1;
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_RECOMPUTED);
   assert_true(as_clean(&w));
-  end(&w);
+  walk_end(&w);
 }
 
 /* The answer of the run before is none of this one. */
@@ -511,14 +402,14 @@ static void answers_are_missed(void **state) {
   rdt_run_result r;
   for (int tape = 0; tape < 3; tape++) {
     w.faults->mute = 1;
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_RECOMPUTED);
-    assert_string_equal(found.what, "verdict");
+    assert_string_equal(walk_found.what, "verdict");
     assert_true(as_clean(&w));
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_CLEAN);
   }
-  end(&w);
+  walk_end(&w);
 }
 
 /* A table is verified where it is read, row by row; what nobody has read waits for its turn. */
@@ -536,19 +427,19 @@ static void tables_are_verified(void **state) {
     bool read = false;
     for (int i = 0; i < 10; i++) read = read || ids[i] == row || ids[i] + 11 == row;
     remote->mirrors[table].there[32 * row + 13] ^= 4;
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, read ? RDT_RECOMPUTED : RDT_CLEAN);
-    if (read) assert_int_equal(found.first.diagnosis, RDT_DIAG_MEMORY);
+    if (read) assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_MEMORY);
     assert_true(as_clean(&w));
     if (!read) remote->mirrors[table].there[32 * row + 13] ^= 4;
   }
   remote->steps[step].rows[ids[0]] ^= 1; /* the sum itself */
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_RECOMPUTED);
-  assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
-  must(run(&w, &r), &w);
+  assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_CHECKER);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_CLEAN);
-  end(&w);
+  walk_end(&w);
 }
 
 static void policies_hold(void **state) {
@@ -556,19 +447,19 @@ static void policies_hold(void **state) {
   walk w = digits("auto", true, true, RDT_ON_FAULT_REPORT, 16), a = digits("auto", true, true, RDT_ON_FAULT_ABORT, 16);
   rdt_run_result r;
   rdt_tensor out;
-  must(rdt_model_inject(w.model, "bit:30@nonlinear,seed=3"), &w);
-  assert_int_equal(run(&w, &r), RDT_ERR_FAULT);
+  walk_must(rdt_model_inject(w.model, "bit:30@nonlinear,seed=3"), &w);
+  assert_int_equal(walk_run(&w, &r), RDT_ERR_FAULT);
   assert_int_equal(r.verdict, RDT_DETECTED);
-  must(rdt_model_output(w.model, 0, &out), &w);
+  walk_must(rdt_model_output(w.model, 0, &out), &w);
   w.faults->linear = 1, w.faults->silent = w.faults->outvoted = true; /* a vote has repaired it already */
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_RECOMPUTED);
-  must(rdt_model_inject(a.model, "bit:30@nonlinear,seed=3"), &a);
-  assert_int_equal(run(&a, &r), RDT_ERR_FAULT);
+  walk_must(rdt_model_inject(a.model, "bit:30@nonlinear,seed=3"), &a);
+  assert_int_equal(walk_run(&a, &r), RDT_ERR_FAULT);
   assert_int_equal(rdt_model_output(a.model, 0, &out), RDT_ERR_ARG);
-  must(run(&a, &r), &a);
+  walk_must(walk_run(&a, &r), &a);
   assert_true(as_clean(&a));
-  end(&w), end(&a);
+  walk_end(&w), walk_end(&a);
 }
 
 /* Nobody says which multiprocessor computes what: refused before anything runs. */
@@ -577,10 +468,10 @@ static void no_core_computes_wrongly(void **state) {
   walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 1);
   rdt_run_result r;
   const rdt_status armed = rdt_model_inject(w.model, "stuck1:22@accum,core=1");
-  const rdt_status status = armed == RDT_OK ? run(&w, &r) : armed;
+  const rdt_status status = armed == RDT_OK ? walk_run(&w, &r) : armed;
   assert_int_equal(status, RDT_ERR_ARG);
   assert_non_null(strstr(rdt_context_error(w.ctx), "core=1: networks on a device"));
-  end(&w);
+  walk_end(&w);
 }
 
 /* ---- attention ---- */
@@ -596,23 +487,23 @@ static void attention_is_one_launch(void **state) {
     int fused = 0;
     assert_int_equal(w.faults->attended, 1);
     for (int i = 0; i < 3; i++) {
-      must(run(&w, &r), &w);
+      walk_must(walk_run(&w, &r), &w);
       assert_int_equal(r.verdict, RDT_CLEAN);
       assert_true(as_clean(&w));
     }
     assert_int_equal(w.faults->replays, 3);
     assert_int_equal(w.faults->attended, 4);
-    must(run(&bare, &r), &bare);
+    walk_must(walk_run(&bare, &r), &bare);
     assert_int_equal(r.verdict, RDT_UNCHECKED);
-    must(rdt_model_output(w.model, 0, &out), &w);
+    walk_must(rdt_model_output(w.model, 0, &out), &w);
     assert_memory_equal(w.clean, bare.clean, bytes_of(&out));
     for (int64_t i = 0; i < rdt_tensor_count(&out); i++)
       assert_true(fabs(rdt_load(out.data, RDT_F16, i) - rdt_load(cpu.clean, RDT_F16, i)) <= 4e-3);
     for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
       rdt_node_info info;
       rdt_result one;
-      must(rdt_model_node_info(w.model, i, &info), &w);
-      must(rdt_model_node_result(w.model, i, &one), &w);
+      walk_must(rdt_model_node_info(w.model, i, &info), &w);
+      walk_must(rdt_model_node_result(w.model, i, &one), &w);
       assert_int_equal(one.verdict, RDT_CLEAN);
       for (int k = 0; k < 3; k++) {
         if (strcmp(info.name, nodes[k]) != 0 || (k == 2 && !turned)) continue;
@@ -622,11 +513,11 @@ static void attention_is_one_launch(void **state) {
       }
     }
     assert_int_equal(fused, turned ? 3 : 2);
-    must(rdt_model_time_layers(w.model, w.in, 2), &w);
-    must(run(&w, &r), &w);
+    walk_must(rdt_model_time_layers(w.model, w.in, 2), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_CLEAN);
     assert_true(as_clean(&w));
-    end(&w), end(&cpu), end(&bare);
+    walk_end(&w), walk_end(&cpu), walk_end(&bare);
   }
 }
 
@@ -638,27 +529,27 @@ static void attention_is_repaired(void **state) {
     const char *const last = turned ? "together" : "mix";
     rdt_run_result r;
     w.faults->attention = 1;
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(w.faults->replays, 1);
     assert_int_equal(r.verdict, RDT_RECOMPUTED);
-    assert_string_equal(found.node, last);
-    assert_int_equal(found.first.diagnosis, RDT_DIAG_MEMORY);
+    assert_string_equal(walk_found.node, last);
+    assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_MEMORY);
     assert_true(as_clean(&w));
     for (int i = 1; i <= 4; i++) { /* of ops, and of the launch */
       w.faults->sum = i;
-      must(run(&w, &r), &w);
+      walk_must(walk_run(&w, &r), &w);
       assert_int_equal(r.verdict, RDT_RECOMPUTED);
-      assert_int_equal(found.first.diagnosis, RDT_DIAG_CHECKER);
+      assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_CHECKER);
       assert_true(as_clean(&w));
     }
     w.faults->attention = 2; /* wrong twice: the steps' plans, within rounding of the device */
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_RECOMPUTED);
-    assert_string_equal(found.node, last);
-    assert_int_equal(found.first.diagnosis, RDT_DIAG_PERSISTENT);
-    must(run(&w, &r), &w);
+    assert_string_equal(walk_found.node, last);
+    assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_PERSISTENT);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_CLEAN);
-    assert_int_equal(found.events, 0);
+    assert_int_equal(walk_found.events, 0);
     assert_true(as_clean(&w));
     const int before = w.faults->attended;
     char spec[64];
@@ -669,7 +560,7 @@ static void attention_is_repaired(void **state) {
     snprintf(spec, sizeof spec, "bit:13@output,layer=%s", last);
     expect_repair(&w, spec, "activation", RDT_DIAG_MEMORY);
     assert_true(w.faults->attended >= before + 36);
-    end(&w);
+    walk_end(&w);
   }
 }
 
@@ -685,17 +576,18 @@ static void between_the_steps_of_attention(void **state) {
   rdt_run_result r;
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
     const int before = w.faults->attended;
-    must(rdt_model_inject(w.model, faults[i][0]), &w);
-    must(run(&w, &r), &w);
-    if (r.verdict != RDT_RECOMPUTED || strcmp(found.what, faults[i][1]) != 0 || strcmp(found.node, faults[i][2]) != 0)
-      fail_msg("%s: %s", faults[i][0], found.text);
+    walk_must(rdt_model_inject(w.model, faults[i][0]), &w);
+    walk_must(walk_run(&w, &r), &w);
+    if (r.verdict != RDT_RECOMPUTED || strcmp(walk_found.what, faults[i][1]) != 0 ||
+        strcmp(walk_found.node, faults[i][2]) != 0)
+      fail_msg("%s: %s", faults[i][0], walk_found.text);
     assert_int_equal(w.faults->attended, before);
-    must(run(&w, &r), &w);
+    walk_must(walk_run(&w, &r), &w);
     assert_int_equal(r.verdict, RDT_CLEAN);
     assert_int_equal(w.faults->attended, before + 1);
     assert_true(as_clean(&w));
   }
-  end(&w);
+  walk_end(&w);
 }
 
 /* ---- times ---- */
@@ -706,24 +598,24 @@ static void layers_have_times(void **state) {
   walk w = words(true), cpu = digits("auto", true, false, RDT_ON_FAULT_RECOMPUTE, 16);
   rdt_run_result r;
   rdt_result one;
-  must(run(&w, &r), &w);
-  must(rdt_model_node_result(w.model, 0, &one), &w);
+  walk_must(walk_run(&w, &r), &w);
+  walk_must(rdt_model_node_result(w.model, 0, &one), &w);
   assert_true(one.seconds == 0.0);
   const int played = w.faults->replays;
-  must(rdt_model_time_layers(w.model, w.in, 1), &w);
+  walk_must(rdt_model_time_layers(w.model, w.in, 1), &w);
   assert_int_equal(w.faults->replays, played + 1); /* what warms up */
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(w.faults->replays, played + 2);
   assert_int_equal(r.verdict, RDT_CLEAN);
   assert_true(as_clean(&w) && r.seconds_check == 0.0);
   int timed = 0;
   for (size_t i = 0; i < rdt_model_node_count(w.model); i++) {
-    must(rdt_model_node_result(w.model, i, &one), &w);
+    walk_must(rdt_model_node_result(w.model, i, &one), &w);
     timed += one.seconds > one.seconds_check && one.seconds_check > 0.0;
   }
   assert_true(timed >= 3); /* table, norm, softmax: a launch, and one that compares */
   assert_int_equal(rdt_model_time_layers(cpu.model, cpu.in, 1), RDT_ERR_UNSUPPORTED);
-  end(&w), end(&cpu);
+  walk_end(&w), walk_end(&cpu);
 }
 
 /* ---- what cannot be ---- */
@@ -734,13 +626,13 @@ static void wrong_indices_are_the_callers(void **state) {
   rdt_run_result r;
   int64_t *ids = w.in[0].data, kept = ids[4];
   ids[4] = 11;
-  assert_int_equal(run(&w, &r), RDT_ERR_ARG);
+  assert_int_equal(walk_run(&w, &r), RDT_ERR_ARG);
   assert_non_null(strstr(rdt_context_error(w.ctx), "11"));
   ids[4] = kept;
-  must(run(&w, &r), &w);
+  walk_must(walk_run(&w, &r), &w);
   assert_int_equal(r.verdict, RDT_CLEAN);
   assert_true(as_clean(&w));
-  end(&w);
+  walk_end(&w);
 }
 
 static void a_lost_device_is_said(void **state) {
@@ -748,9 +640,9 @@ static void a_lost_device_is_said(void **state) {
   walk w = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
   rdt_run_result r;
   w.faults->lose = 9;
-  assert_int_equal(run(&w, &r), RDT_ERR_DEVICE);
+  assert_int_equal(walk_run(&w, &r), RDT_ERR_DEVICE);
   assert_non_null(strstr(rdt_context_error(w.ctx), "lost"));
-  end(&w);
+  walk_end(&w);
 }
 
 static void names_of_devices(void **state) {

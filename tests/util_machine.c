@@ -18,7 +18,17 @@ struct rdt_cuda_linear {
   bool apart;       /* every second one has a check apart */
 };
 
-typedef enum call_kind { PUT, GET, CLEAR, LAUNCH, LINEAR, CHECK } call_kind;
+/* A chain of layers as one launch: what lies between them is nowhere else. */
+struct rdt_cuda_mlp {
+  rdt_problem p[RDT_CUDA_MLP_LAYERS];
+  rdt_cuda_linear *list[RDT_CUDA_MLP_LAYERS];
+  int n;
+  void *between[2];
+  rdt_cuda_verdict *verdict;
+};
+bool util_machine_chains;
+
+typedef enum call_kind { PUT, GET, CLEAR, LAUNCH, LINEAR, CHECK, CHAIN } call_kind;
 typedef struct call {
   call_kind kind;
   void *to;
@@ -33,6 +43,7 @@ typedef struct call {
     rdt_gpu_attention attention;
   } args;
   rdt_cuda_linear *linear;
+  const rdt_cuda_mlp *mlp;
   rdt_operands operands;
   rdt_box_sum_to sum;
   uint64_t *read;
@@ -119,6 +130,33 @@ static void check_linear(rdt_cuda_linear *l, const rdt_operands *o, rdt_box_sum_
   ++*to.visits;
 }
 
+static rdt_status run_chain(fake *f, const call *c, rdt_reason *why) {
+  const rdt_cuda_mlp *l = c->mlp;
+  rdt_result result;
+  for (int i = 0; i < l->n; i++) {
+    const rdt_problem *p = &l->p[i];
+    rdt_plan *plan = l->list[i]->plan;
+    rdt_tensor in[2] = {p->in[0], p->in[1]};
+    rdt_operands o = {.in = in, .n_in = 2, .out = p->out, .epilogue = &p->epilogue};
+    in[0].data = i ? l->between[i % 2] : (void *)(uintptr_t)c->from;
+    o.out.data = i + 1 < l->n ? l->between[(i + 1) % 2] : c->to;
+    rdt_plan_rewind(plan, 0, false);
+    if (rdt_plan_run(plan, &o, &result) != RDT_OK) return rdt_fail(why, RDT_ERR_INTERNAL, "a layer of a chain");
+    if (i + 1 < l->n) continue;
+    if (c->sum.sum) *c->sum.sum += rdt_bitsum(o.out.data, rdt_tensor_bytes(&o.out)), *c->sum.visits += 2;
+    if (f->faults.chain > 0 && f->faults.chain-- > 0) {
+      *(unsigned char *)o.out.data ^= 0x40;
+      if (f->faults.chain_complains) {
+        l->verdict->certain = l->verdict->listed = 1;
+        l->verdict->list[0] =
+            (rdt_cuda_finding){.sm = 7, .rows = 1, .k_first = 1, .k_last = 1, .observed = 2.0f, .tau2 = 1.0f};
+      }
+    }
+  }
+  f->faults.chained++;
+  return RDT_OK;
+}
+
 static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
   if (f->faults.lose > 0 && --f->faults.lose == 0) return rdt_fail(why, RDT_ERR_DEVICE, "the device is lost");
   switch (c->kind) {
@@ -134,6 +172,8 @@ static rdt_status perform(fake *f, const call *c, rdt_reason *why) {
     case CHECK:
       check_linear(c->linear, &c->operands, c->sum, c->read);
       return RDT_OK;
+    case CHAIN:
+      return run_chain(f, c, why);
     case LAUNCH:
       break;
   }
@@ -297,6 +337,57 @@ static const char *linear_scheme(const rdt_cuda_linear *l) {
 static void linear_destroy(rdt_cuda_linear *l) {
   rdt_plan_destroy(l->plan);
   linear_free(l);
+}
+
+/* ---- chains of layers ---- */
+
+static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cuda_linear *const *steps, int n,
+                             bool protect, double lambda, rdt_cuda_mlp **out, rdt_reason *why) {
+  size_t most = 0;
+  (void)m, (void)protect, (void)lambda;
+  *out = NULL;
+  if (!util_machine_chains) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "no chains");
+  rdt_cuda_mlp *c = calloc(1, sizeof *c);
+  c->n = n;
+  c->verdict = calloc(1, sizeof *c->verdict);
+  for (int i = 0; i < n; i++) {
+    RDT_TRY(rdt_problem_copy(&c->p[i], p[i]));
+    c->list[i] = steps[i];
+    most = rdt_tensor_bytes(&p[i]->out) > most ? rdt_tensor_bytes(&p[i]->out) : most;
+  }
+  for (int i = 0; i < 2; i++) RDT_TRY(get_memory(m, most, &c->between[i], why));
+  *out = c;
+  return RDT_OK;
+}
+
+static rdt_status mlp_launch(rdt_machine *m, const rdt_cuda_mlp *mlp, const void *x, void *out, rdt_box_sum_to to,
+                             rdt_reason *why) {
+  const call c = {.kind = CHAIN, .mlp = mlp, .from = x, .to = out, .sum = to};
+  return take(m, &c, why);
+}
+
+static rdt_status mlp_renew(rdt_machine *m, const rdt_cuda_mlp *c, const void *const *weights, rdt_reason *why) {
+  for (int i = 0; i < c->n; i++) RDT_TRY(linear_renew(m, c->list[i], weights[i], why));
+  return RDT_OK;
+}
+
+static int64_t mlp_blocks(const rdt_cuda_mlp *c) {
+  (void)c;
+  return 2;
+}
+
+static rdt_cuda_verdict *mlp_verdict(const rdt_cuda_mlp *c) {
+  return c->verdict;
+}
+
+static const char *mlp_kernel(const rdt_cuda_mlp *c) {
+  (void)c;
+  return "mlp";
+}
+
+static void mlp_destroy(rdt_cuda_mlp *c) {
+  for (int i = 0; i < c->n; i++) rdt_problem_clear(&c->p[i]);
+  free(c->between[0]), free(c->between[1]), free(c->verdict), free(c);
 }
 
 /* ---- tapes ---- */
@@ -559,6 +650,13 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .linear_kernel = linear_kernel,
                              .linear_scheme = linear_scheme,
                              .linear_destroy = linear_destroy,
+                             .mlp_create = mlp_create,
+                             .mlp_launch = mlp_launch,
+                             .mlp_renew = mlp_renew,
+                             .mlp_blocks = mlp_blocks,
+                             .mlp_verdict = mlp_verdict,
+                             .mlp_kernel = mlp_kernel,
+                             .mlp_destroy = mlp_destroy,
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,
                              .gemm_destroy = gemm_destroy,

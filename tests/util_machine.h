@@ -19,11 +19,16 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   int mute;                          /* ends of runs until one gives no answer */
   int attention;                     /* so many launches of attention store what is wrong */
   int attended;                      /* counted up: those that store */
+  int chain;                         /* so many launches of a chain of layers store what is wrong */
+  bool chain_complains;              /* and its second layer complains */
+  int chained;                       /* counted up: launches of chains */
   int replays;                       /* counted up: how many tapes were played */
   int launches;                      /* counted up */
   int lose;                          /* launches until the device is lost */
 } util_machine_faults;
 
+/* Before a model is loaded: are its chains of layers one launch? */
+extern bool util_machine_chains;
 /* For rdt_context_take_machine. Its faults stay as long as it does. linear: does it have products? */
 rdt_machine *util_machine_open(bool linear, util_machine_faults **faults);
 

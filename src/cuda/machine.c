@@ -120,6 +120,22 @@ static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
   return rdt_cuda_linear_verdict(l);
 }
 
+static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cuda_linear *const *steps, int n,
+                             bool protect, double lambda, rdt_cuda_mlp **c, rdt_reason *why) {
+  *c = NULL;
+  RDT_TRY(enter(m, why));
+  return rdt_cuda_mlp_create_faster(&m->device, p, steps, n, protect, lambda, stream_of(m, RDT_LANE_MAIN), c, why);
+}
+
+static rdt_status mlp_launch(rdt_machine *m, const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to,
+                             rdt_reason *why) {
+  return rdt_cuda_mlp_launch(c, x, out, to, stream_of(m, RDT_LANE_MAIN), why);
+}
+
+static rdt_status mlp_renew(rdt_machine *m, const rdt_cuda_mlp *c, const void *const *weights, rdt_reason *why) {
+  return rdt_cuda_mlp_renew(c, weights, stream_of(m, RDT_LANE_MAIN), why);
+}
+
 static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rdt_problem *p, int sets, double lambda,
                               rdt_cuda_gemm **g, rdt_reason *why) {
   *g = NULL;
@@ -240,6 +256,13 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .linear_kernel = rdt_cuda_linear_kernel,
                              .linear_scheme = rdt_cuda_linear_scheme,
                              .linear_destroy = rdt_cuda_linear_destroy,
+                             .mlp_create = mlp_create,
+                             .mlp_launch = mlp_launch,
+                             .mlp_renew = mlp_renew,
+                             .mlp_blocks = rdt_cuda_mlp_blocks,
+                             .mlp_verdict = rdt_cuda_mlp_verdict,
+                             .mlp_kernel = rdt_cuda_mlp_kernel,
+                             .mlp_destroy = rdt_cuda_mlp_destroy,
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,
                              .gemm_destroy = rdt_cuda_gemm_destroy,

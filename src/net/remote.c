@@ -262,14 +262,17 @@ static rdt_status make_step(rdt_remote *r, int i, rdt_reason *why) {
 const char *rdt_remote_kernel(const rdt_remote *r, int step) {
   const rdt_remote_step *s = &r->steps[step];
   if (!s->here) return NULL;
-  if (rdt_remote_group_of(r, step)) return rdt_ops_name(RDT_OP_ATTENTION);
+  const rdt_remote_group *g = rdt_remote_group_of(r, step);
+  if (g) return g->mlp ? r->machine->mlp_kernel(g->mlp) : rdt_ops_name(RDT_OP_ATTENTION);
   return s->linear ? r->machine->linear_kernel(s->linear) : s->n_ops ? rdt_ops_name(s->ops[0].kind) : "empty";
 }
 
 const char *rdt_remote_scheme(const rdt_remote *r, int step) {
   const rdt_remote_step *s = &r->steps[step];
-  const bool linear = s->linear && !rdt_remote_group_of(r, step);
-  return !r->protected ? "none" : linear ? r->machine->linear_scheme(s->linear) : "dup";
+  const rdt_remote_group *g = rdt_remote_group_of(r, step);
+  if (!r->protected) return "none";
+  if (g) return g->mlp ? "row" : "dup";
+  return s->linear ? r->machine->linear_scheme(s->linear) : "dup";
 }
 
 /* ---- what comes and goes ---- */
@@ -322,8 +325,8 @@ static void find_covered(rdt_remote *r) {
       if (m->steps[i].kind != RDT_STEP_NODE || !(s->here || s->host)) continue;
       const rdt_node *n = &m->graph->nodes[m->steps[i].subject];
       int sets;
-      const rdt_scheme_info *scheme =
-          s->linear && s->group < 0 ? rdt_scheme_parse(rdt_remote_scheme(r, i), &sets) : NULL;
+      const bool linear = s->linear && (s->group < 0 || r->groups[s->group].mlp);
+      const rdt_scheme_info *scheme = linear ? rdt_scheme_parse(rdt_remote_scheme(r, i), &sets) : NULL;
       for (int k = 0; k <= n->n_in; k++) {
         const int v = k < n->n_in ? n->in[k] : n->residual;
         if (v < 0 || m->layout.alias[v] != r->mirrors[c].value) continue;
@@ -506,8 +509,8 @@ static rdt_status send_slots(rdt_remote *r, rdt_reason *why) {
   for (int i = 0; i < r->model->n_steps && status == RDT_OK; i++)
     if (r->steps[i].verdict) asked[r->n_asked++] = r->steps[i].verdict;
   for (int g = 0; g < r->n_groups && r->protected; g++) {
-    const int end = rdt_remote_end(&r->groups[g]);
-    if (r->steps[end].verdict != &r->verdicts[end]) asked[r->n_asked++] = &r->verdicts[end];
+    const rdt_cuda_verdict *v = rdt_remote_group_verdict(r, &r->groups[g]);
+    if (r->steps[rdt_remote_end(&r->groups[g])].verdict != v) asked[r->n_asked++] = v;
   }
   if (status == RDT_OK)
     status = send(r, asked, ((size_t)r->n_asked + 1) * sizeof *asked, (void **)(uintptr_t)&r->asked, why);
@@ -603,6 +606,8 @@ void rdt_remote_free(rdt_remote *r) {
     rdt_free(s->ops);
     rdt_problem_clear(&s->prob);
   }
+  for (int g = 0; g < r->n_groups; g++)
+    if (r->groups[g].mlp) m->mlp_destroy(r->groups[g].mlp);
   if (r->mirrors) m->release(m, r->mirrors[0].there);
   void *const there[] = {r->constants, r->in.there, r->out.there, r->board,
                          r->known,     r->verdicts, r->slots,     (void *)(uintptr_t)r->asked,

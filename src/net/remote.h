@@ -30,10 +30,12 @@ typedef struct rdt_remote_step {
   char refusal[200];             /* why the device does not compute it */
 } rdt_remote_step;
 
-/* Steps that are one launch (remote_group.c), in their order: it takes the place of the last one. */
-enum { RDT_GROUP_STEPS = 4 };
+/* Steps that are one launch (remote_group.c), in their order: it takes the place of the last one. Attention, or a chain
+ * of linear layers. */
+enum { RDT_GROUP_STEPS = RDT_CUDA_MLP_LAYERS };
 typedef struct rdt_remote_group {
   int steps[RDT_GROUP_STEPS], n;
+  rdt_cuda_mlp *mlp; /* or, where that is NULL, */
   rdt_gpu_attention op;
   int reads[3]; /* slots whose sums the launch forms of what it reads, by operand; -1: of none */
   /* Parts that are summed at the end of a run in which the steps go one by one: the same sums; what lies between. */
@@ -125,7 +127,14 @@ bool rdt_remote_reads(const rdt_remote *r, int step, int value);
 const rdt_cuda_verdict *rdt_remote_verdict(const rdt_remote *r, int step); /* of what is issued; NULL: none */
 /* Step i ends a group that reads all of what step k has written once: its launch forms the sum of that. */
 bool rdt_remote_group_sums(rdt_remote *r, int i, int k);
-rdt_gpu_attention rdt_remote_group_task(const rdt_remote *r, const rdt_remote_group *g);
+rdt_gpu_attention rdt_remote_group_task(const rdt_remote *r, const rdt_remote_group *g); /* of attention */
+/* The launch, with a second evaluation of this form; of a chain, which has its checks inside, all that there is. */
+rdt_status rdt_remote_group_launch(rdt_remote *r, rdt_lane lane, const rdt_remote_group *g, rdt_op_form form,
+                                   rdt_reason *why);
+int64_t rdt_remote_group_blocks(const rdt_remote *r, const rdt_remote_group *g); /* that count themselves */
+const rdt_cuda_verdict *rdt_remote_group_verdict(const rdt_remote *r, const rdt_remote_group *g);
+/* What the launch has made of fixed weights, once more; where it has any. */
+rdt_status rdt_remote_group_renew(rdt_remote *r, const rdt_remote_group *g, rdt_reason *why);
 rdt_status rdt_remote_group_on_host(rdt_remote *r, const rdt_remote_group *g, rdt_reason *why);
 /* The sums of a table's rows, from the host's copy: of a step that has them. Waits. */
 rdt_status rdt_remote_sum_rows(rdt_remote *r, int step, rdt_reason *why);

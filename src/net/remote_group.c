@@ -1,5 +1,6 @@
-/* Steps that a device computes by one launch: attention (cuda/ops/attention.h). What lies between them is not computed;
- * who asks about it, by a fault that is planted there, gets a run in which they go one by one. */
+/* Steps that a device computes by one launch: attention (cuda/ops/attention.h), chains of small linear layers
+ * (cuda/mlp.h). What lies between them is not in memory; who asks about it, by a fault that is planted there, gets a
+ * run in which they go one by one. */
 #include <string.h>
 
 #include "core/memory.h"
@@ -9,8 +10,10 @@
 const rdt_remote_group *rdt_remote_group_of(const rdt_remote *r, int i) {
   const int g = r->steps[i].group;
   if (g < 0) return NULL;
-  const bool apart = r->target >= 0 && r->steps[r->target].group == g && r->target != rdt_remote_end(&r->groups[g]);
-  return apart ? NULL : &r->groups[g];
+  const bool hit = r->target >= 0 && r->steps[r->target].group == g;
+  const rdt_site site = r->model->fault.site;
+  const bool inside = r->groups[g].mlp && (site == RDT_SITE_WEIGHT || site == RDT_SITE_ACCUM); /* of the last one too */
+  return hit && (inside || r->target != rdt_remote_end(&r->groups[g])) ? NULL : &r->groups[g];
 }
 
 bool rdt_remote_absorbed(const rdt_remote *r, int i) {
@@ -20,7 +23,7 @@ bool rdt_remote_absorbed(const rdt_remote *r, int i) {
 
 const rdt_cuda_verdict *rdt_remote_verdict(const rdt_remote *r, int i) {
   const rdt_remote_group *g = rdt_remote_group_of(r, i);
-  return !g ? r->steps[i].verdict : r->protected && i == rdt_remote_end(g) ? &r->verdicts[i] : NULL;
+  return !g ? r->steps[i].verdict : r->protected && i == rdt_remote_end(g) ? rdt_remote_group_verdict(r, g) : NULL;
 }
 
 bool rdt_remote_reads(const rdt_remote *r, int i, int value) {
@@ -81,20 +84,60 @@ static bool find_group(const rdt_remote *r, int softmax, rdt_remote_group *g) {
   return false;
 }
 
-rdt_status rdt_remote_find_groups(rdt_remote *r, rdt_reason *why) {
-  const rdt_model *m = r->model;
-  int n = 0;
-  for (int i = 0; i < m->n_steps; i++) n += r->steps[i].here && r->steps[i].prob.op == RDT_KOP_SOFTMAX;
-  r->groups = n ? rdt_calloc((size_t)n, sizeof *r->groups) : NULL;
-  if (n == 0) return RDT_OK;
-  if (!r->groups) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to plan for a device");
-  for (int i = 0; i < m->n_steps; i++) {
-    rdt_remote_group *g = &r->groups[r->n_groups];
-    if (!r->steps[i].here || r->steps[i].prob.op != RDT_KOP_SOFTMAX || !find_group(r, i, g)) continue;
-    for (int k = 0; k < g->n; k++) r->steps[g->steps[k]].group = r->n_groups;
-    r->n_groups++;
+static void take(rdt_remote *r) { /* the group behind the last one */
+  const rdt_remote_group *g = &r->groups[r->n_groups];
+  for (int k = 0; k < g->n; k++) r->steps[g->steps[k]].group = r->n_groups;
+  r->n_groups++;
+}
+
+/* A linear layer of its own, which a check of rows may be had of. */
+static bool is_layer(const rdt_remote *r, int i) {
+  const rdt_step *s = &r->model->steps[i];
+  if (!r->steps[i].here || !r->steps[i].linear || r->steps[i].group >= 0 || r->steps[i].prob.op != RDT_KOP_GEMM)
+    return false;
+  return s->kind == RDT_STEP_NODE && r->model->graph->values[r->model->graph->nodes[s->subject].in[1]].data;
+}
+
+/* The longest chain that begins with step `first`, of which each reads what the one before it has written, and is worth
+ * it. RDT_ERR_UNSUPPORTED: there is none. */
+static rdt_status find_chain(rdt_remote *r, int first, rdt_remote_group *g, rdt_reason *why) {
+  rdt_machine *m = r->machine;
+  const rdt_problem *problems[RDT_GROUP_STEPS];
+  rdt_cuda_linear *steps[RDT_GROUP_STEPS];
+  rdt_status status = RDT_ERR_UNSUPPORTED;
+  *g = (rdt_remote_group){.reads = {-1, -1, -1}};
+  for (int i = first; i >= 0 && g->n < RDT_GROUP_STEPS && is_layer(r, i); i = next_of(r, i)) {
+    problems[g->n] = &r->steps[i].prob;
+    steps[g->n] = r->steps[i].linear;
+    g->steps[g->n++] = i;
+  }
+  for (; g->n >= 2 && status == RDT_ERR_UNSUPPORTED; g->n -= status != RDT_OK)
+    status = m->mlp_create(m, problems, steps, g->n, r->protected, r->model->ctx->policy.lambda, &g->mlp, why);
+  return status;
+}
+
+static rdt_status find_chains(rdt_remote *r, rdt_reason *why) {
+  const rdt_context *ctx = r->model->ctx;
+  static const char *const schemes[] = {"auto", "row", "none"};
+  bool asked = r->machine->mlp_create && !ctx->policy.permanent, any = false;
+  for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++) any = any || strcmp(ctx->scheme, schemes[s]) == 0;
+  for (int i = 0; asked && any && i < r->model->n_steps; i++) {
+    if (!is_layer(r, i)) continue;
+    const rdt_status status = find_chain(r, i, &r->groups[r->n_groups], why);
+    if (status == RDT_OK) take(r);
+    if (status != RDT_OK && status != RDT_ERR_UNSUPPORTED) return status;
   }
   return RDT_OK;
+}
+
+rdt_status rdt_remote_find_groups(rdt_remote *r, rdt_reason *why) {
+  const rdt_model *m = r->model;
+  r->groups = rdt_calloc((size_t)m->n_steps + 1, sizeof *r->groups);
+  if (!r->groups) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to plan for a device");
+  for (int i = 0; i < m->n_steps; i++)
+    if (r->steps[i].here && r->steps[i].prob.op == RDT_KOP_SOFTMAX && find_group(r, i, &r->groups[r->n_groups]))
+      take(r);
+  return find_chains(r, why);
 }
 
 /* ---- sums ---- */
@@ -120,7 +163,7 @@ static unsigned covered(const rdt_remote *r, const rdt_remote_group *g, int k) {
 bool rdt_remote_group_sums(rdt_remote *r, int i, int k) {
   const int at = r->steps[i].group;
   rdt_remote_group *g = at >= 0 ? &r->groups[at] : NULL;
-  if (!g || !r->protected || i != rdt_remote_end(g) || r->steps[k].group == at) return false;
+  if (!g || g->mlp || !r->protected || i != rdt_remote_end(g) || r->steps[k].group == at) return false;
   const unsigned which = covered(r, g, k);
   for (int w = 0; w < 3; w++) {
     if (!(which >> w & 1)) continue;
@@ -139,6 +182,36 @@ rdt_gpu_attention rdt_remote_group_task(const rdt_remote *r, const rdt_remote_gr
   a.visits = &((rdt_answer *)(void *)r->board)->visits;
   for (int w = 0; w < 3; w++) a.read[w] = g->reads[w] >= 0 ? rdt_remote_found(r, g->reads[w]) : NULL;
   return a;
+}
+
+rdt_status rdt_remote_group_launch(rdt_remote *r, rdt_lane lane, const rdt_remote_group *g, rdt_op_form form,
+                                   rdt_reason *why) {
+  const int end = rdt_remote_end(g);
+  if (g->mlp) {
+    rdt_box_sum_to to = {NULL, NULL};
+    if (r->protected)
+      to = (rdt_box_sum_to){rdt_remote_expected(r, r->steps[end].slot), &((rdt_answer *)(void *)r->board)->visits};
+    return r->machine->mlp_launch(r->machine, g->mlp, r->steps[g->steps[0]].prob.in[0].data,
+                                  r->steps[end].prob.out.data, to, why);
+  }
+  rdt_gpu_attention a = rdt_remote_group_task(r, g);
+  a.check = form;
+  return r->machine->launch(r->machine, lane, RDT_OP_ATTENTION, &a, rdt_attention_grid(&a), why);
+}
+
+int64_t rdt_remote_group_blocks(const rdt_remote *r, const rdt_remote_group *g) {
+  return g->mlp ? r->machine->mlp_blocks(g->mlp) : rdt_attention_blocks(&g->op);
+}
+
+const rdt_cuda_verdict *rdt_remote_group_verdict(const rdt_remote *r, const rdt_remote_group *g) {
+  return g->mlp ? r->machine->mlp_verdict(g->mlp) : &r->verdicts[rdt_remote_end(g)];
+}
+
+rdt_status rdt_remote_group_renew(rdt_remote *r, const rdt_remote_group *g, rdt_reason *why) {
+  const void *weights[RDT_GROUP_STEPS];
+  if (!g->mlp) return RDT_OK;
+  for (int k = 0; k < g->n; k++) weights[k] = r->steps[g->steps[k]].prob.in[1].data;
+  return r->machine->mlp_renew(r->machine, g->mlp, weights, why);
 }
 
 /* By their plans, one after the other; the sums of what lies between are not those of a run. */

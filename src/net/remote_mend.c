@@ -53,9 +53,11 @@ static void tell(mend *e, int i, const finding *f) {
   rdt_step *s = &m->steps[i];
   const rdt_cuda_verdict *v = &e->verdicts[i];
   const rdt_cuda_finding *l = v->listed > 0 ? &v->list[0] : NULL;
-  const bool linear = e->r->steps[i].linear && !rdt_remote_group_of(e->r, i);
+  const rdt_remote_group *g = rdt_remote_group_of(e->r, i);
+  const bool linear = e->r->steps[i].linear && (!g || g->mlp), layer = g && g->mlp && l && l->k_first < g->n;
   char text[400], where[64] = "";
-  const char *name = s->kind == RDT_STEP_NODE     ? m->graph->nodes[s->subject].name
+  const rdt_step *of = layer ? &m->steps[g->steps[l->k_first]] : s; /* the layer of a chain that complained */
+  const char *name = s->kind == RDT_STEP_NODE     ? m->graph->nodes[of->subject].name
                      : s->kind == RDT_STEP_IMPORT ? m->graph->values[m->graph->inputs[s->subject]].name
                                                   : m->graph->values[m->graph->outputs[s->subject]].name;
   if (l && f->diagnosis != RDT_DIAG_MEMORY && l->sm >= 0) snprintf(where, sizeof where, " (multiprocessor %d)", l->sm);
@@ -151,7 +153,9 @@ static rdt_status again(mend *e, int i, uint64_t *sum) {
   const int slot = r->steps[i].slot;
   const rdt_remote_step *s = &r->steps[i];
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, rdt_remote_expected(r, slot), sizeof *sum, e->why));
-  if (s->linear && !rdt_remote_group_of(r, i)) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
+  const rdt_remote_group *g = rdt_remote_group_of(r, i);
+  if (g) RDT_TRY(rdt_remote_group_renew(r, g, e->why));
+  if (s->linear && !g) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
   if (s->rows) RDT_TRY(rdt_remote_sum_rows(r, i, e->why));
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, e->why));
   RDT_TRY(rdt_remote_issue(r, i, e->why));

@@ -27,7 +27,8 @@ static int activation_of(const rdt_remote *r, int i) {
 
 bool rdt_remote_has_site(const rdt_remote *r, int i, rdt_site site) {
   const rdt_remote_step *s = &r->steps[i];
-  const bool ends = s->group >= 0 && i == rdt_remote_end(&r->groups[s->group]); /* it is the group's launch */
+  const rdt_remote_group *g = s->group >= 0 ? &r->groups[s->group] : NULL;
+  const bool ends = g && !g->mlp && i == rdt_remote_end(g); /* it is the launch of attention */
   if (!s->here || r->model->steps[i].kind != RDT_STEP_NODE) return false;
   switch (site) {
     case RDT_SITE_INPUT:

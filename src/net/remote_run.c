@@ -144,18 +144,12 @@ static rdt_status check_linear(rdt_remote *r, const rdt_remote_step *first, cons
   return n > 0 ? r->machine->linear_check(r->machine, list, n, why) : RDT_OK;
 }
 
-static rdt_status launch_group(rdt_remote *r, rdt_lane lane, const rdt_remote_group *g, rdt_op_form form,
-                               rdt_reason *why) {
-  rdt_gpu_attention a = rdt_remote_group_task(r, g);
-  a.check = form;
-  return r->machine->launch(r->machine, lane, RDT_OP_ATTENTION, &a, rdt_attention_grid(&a), why);
-}
-
 static rdt_status check_ops(rdt_remote *r, const rdt_remote_step *s, rdt_reason *why) {
   const int i = (int)(s - r->steps);
   const rdt_remote_group *g = rdt_remote_group_of(r, i);
   if (joint(r)) return RDT_OK;
-  if (g) return i == rdt_remote_end(g) ? launch_group(r, RDT_LANE_SIDE, g, RDT_OP_COMPARES, why) : RDT_OK;
+  if (g && (g->mlp || i != rdt_remote_end(g))) return RDT_OK;
+  if (g) return rdt_remote_group_launch(r, RDT_LANE_SIDE, g, RDT_OP_COMPARES, why);
   for (int k = 0; s->here && k < s->n_ops; k++) {
     rdt_gpu_op a = s->ops[k];
     a.check = RDT_OP_COMPARES;
@@ -214,7 +208,7 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
   if (!s->here || rdt_remote_absorbed(r, i)) return check_later(r, i, why);
   RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
   if (g) {
-    RDT_TRY(launch_group(r, RDT_LANE_MAIN, g, joint(r) ? RDT_OP_BOTH : RDT_OP_STORES, why));
+    RDT_TRY(rdt_remote_group_launch(r, RDT_LANE_MAIN, g, joint(r) ? RDT_OP_BOTH : RDT_OP_STORES, why));
   } else if (s->linear) {
     const rdt_cuda_linear_task t = rdt_remote_task(r, s);
     RDT_TRY(m->linear_launch(m, &t, why));
@@ -245,7 +239,7 @@ static uint64_t count_visits(const rdt_remote *r) {
     const rdt_remote_step *s = &r->steps[i];
     const rdt_remote_group *g = rdt_remote_group_of(r, i);
     if (g) {
-      n += i == rdt_remote_end(g) ? (uint64_t)rdt_attention_blocks(&g->op) : 0;
+      n += i == rdt_remote_end(g) ? (uint64_t)rdt_remote_group_blocks(r, g) : 0;
       continue;
     }
     n += (uint64_t)s->n_parts + (uint64_t)s->blocks;

@@ -157,6 +157,10 @@ static void check(const char *path) {
   for (int i = 0; i < gpu.model->n_steps; i++)
     if (gpu.model->remote->steps[i].host)
       printf("%s: step %d is the CPU's: %s\n", path, i, gpu.model->remote->steps[i].refusal);
+  for (int g = 0; g < gpu.model->remote->n_groups; g++) {
+    const rdt_remote_group *group = &gpu.model->remote->groups[g];
+    if (group->mlp) printf("%s: steps %d to %d are one launch\n", path, group->steps[0], rdt_remote_end(group));
+  }
   strike(&gpu, path, inputs, count);
   if (!quick) {
     net cpu = open(path, "cpu");

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes networks of ops that are no products, for tests/gpu/networks.sh: DIR/ops.onnx moves, chooses, resamples and
-quantises, DIR/rows_f16.onnx and rows_bf16.onnx are softmax and norms of rows of many lengths.
+quantises, DIR/rows_f16.onnx and rows_bf16.onnx are softmax and norms of rows of many lengths; DIR/mlp_f16.onnx and
+mlp_bf16.onnx are DLRM's perceptrons, chains of linear layers that a cluster of blocks computes as one launch.
 
 usage: tests/gpu/ops_network.py DIR        (needs numpy and onnx)
 """
@@ -80,8 +81,31 @@ def rows(path, dtype):
     save(path, node("Concat", *PARTS, axis=0), dtype, [9 * 1032])
 
 
-def save(path, result, dtype, shape):
-    graph = helper.make_graph(NODES, "ops", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+def constant(array, dtype):
+    name = f"c{len(VALUES)}"
+    if dtype == TensorProto.FLOAT16:
+        VALUES.append(numpy_helper.from_array(array.astype(np.float16), name))
+    else:
+        bits = (array.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        VALUES.append(helper.make_tensor(name, dtype, array.shape, bits.tobytes(), raw=True))
+    return name
+
+
+def perceptrons(path, dtype, rows):
+    rng = np.random.default_rng(9)
+    name = "x"
+    for widths, last in (((13, 512, 256, 64), "Relu"), ((64, 512, 512, 256, 1), "Sigmoid")):
+        for i, (k, n) in enumerate(zip(widths, widths[1:])):
+            w = constant(rng.standard_normal((n, k)) * (1.4 / k**0.5), dtype)
+            name = node("Gemm", name, w, constant(0.3 * rng.standard_normal(n), dtype), transB=1)
+            name = node(last if i + 2 == len(widths) else "Relu", name)
+        if last == "Relu":
+            name = node("Mul", name, node("Tanh", name))  # what lies between them is no layer
+    save(path, name, dtype, [rows, 13], dtype)
+
+
+def save(path, result, dtype, shape, given=TensorProto.FLOAT):
+    graph = helper.make_graph(NODES, "ops", [helper.make_tensor_value_info("x", given, shape)],
                               [helper.make_tensor_value_info(result, dtype, None)], VALUES)
     onnx.save_model(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
     for kept in (NODES, VALUES, PARTS):
@@ -92,6 +116,8 @@ def main():
     moves(os.path.join(sys.argv[1], "ops.onnx"))
     rows(os.path.join(sys.argv[1], "rows_f16.onnx"), TensorProto.FLOAT16)
     rows(os.path.join(sys.argv[1], "rows_bf16.onnx"), TensorProto.BFLOAT16)
+    perceptrons(os.path.join(sys.argv[1], "mlp_f16.onnx"), TensorProto.FLOAT16, 1)
+    perceptrons(os.path.join(sys.argv[1], "mlp_bf16.onnx"), TensorProto.BFLOAT16, 24)
 
 
 if __name__ == "__main__":
