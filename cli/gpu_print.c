@@ -126,7 +126,7 @@ static bool print_networks(const cJSON *doc, bool markdown) {
 }
 
 static void print_device(const cJSON *doc) {
-  const cJSON *d = cJSON_GetObjectItemCaseSensitive(doc, "device");
+  const cJSON *d = cJSON_GetObjectItemCaseSensitive(doc, "gpu");
   printf("%s, compute capability %s, %.0f multiprocessors; cuBLASLt %.0f; %s, protocol %s\n", text(d, "name"),
          text(d, "compute"), real(d, "multiprocessors"), real(d, "cublaslt"), text(doc, "dtype"),
          text(doc, "protocol"));

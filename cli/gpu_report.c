@@ -423,7 +423,7 @@ static void add_head(const maker *m, cJSON *doc) {
   cJSON_AddStringToObject(doc, "commit", rdt_bench_commit());
   strftime(text, sizeof text, "%Y-%m-%d", gmtime_r(&now, &utc));
   cJSON_AddStringToObject(doc, "date", text);
-  cJSON *d = cJSON_AddObjectToObject(doc, "device");
+  cJSON *d = cJSON_AddObjectToObject(doc, "gpu");
   cJSON_AddStringToObject(d, "name", t->name);
   snprintf(text, sizeof text, "%d.%d", t->major, t->minor);
   cJSON_AddStringToObject(d, "compute", text);

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes what docs/workloads.md says of the records in bench/results/workloads-*.json: its table and the pictures in docs/figures.
+"""Writes what docs/workloads.md says of the records in bench/results/workloads-*.json: its table and the pictures in docs/figures; and
+what docs/intensity-guided.md says of bench/results/gpu-workloads.json (`redoubt plan --device cuda:0 --workload all -o`), with those in
+docs/figures/gpu.
 
 usage: tools/workload_page.py REDOUBT            writes both
        tools/workload_page.py --check REDOUBT    1 where one of them is not what the records say
@@ -30,6 +32,13 @@ PICTURES = {"overhead-networks": "Overhead of global, of thread1 and of the plan
             "overhead-cnn-1080p-grouped": "Overhead of each scheme, groups as they are, images of 1080 x 1920",
             "overhead-conv": "Overhead of each scheme of convolutions", "roofline": "Layers below the roof, before and after protection",
             "crossing": "Where thread1 and global cross"}
+GPU_PAGE, GPU_FIGURES = os.path.join(record.ROOT, "docs", "intensity-guided.md"), os.path.join(FIGURES, "gpu")
+GPU_RECORD = os.path.join(record.ROOT, "bench", "results", "gpu-workloads.json")
+GPU_PICTURES = {"overhead-networks": "Overhead of all networks (figure 8)", "overhead-cnn-1080p": "Convolutional networks, images of 1080 x 1920 (figure 9)",
+                "overhead-cnn-224": "Convolutional networks, images of 224 x 224", "overhead-dlrm": "DLRM (figure 10)", "overhead-noscope": "NoScope (figure 11)",
+                "overhead-square": "Squares (figure 12)", "roofline": "Layers below the roof, before and after protection", "crossing": "Where thread1 and global cross"}
+GPU_HEAD = ["workload", "FLOP/B", "floor", "cuBLAS", "own none", "plan", "plan / none, 95 %", "plan / cuBLAS, 95 %", "best single", "plan / it, 95 %",
+            "global-classic %", "uncompared %", "global-classic's overhead / the plan's", "model / plan"]
 HEAD = ["network", "best single scheme", "plan / it, 95 %", "plan / none, 95 %", "worst layer", "plan / fastest library, 95 %",
         "global-classic's overhead / the plan's"]
 
@@ -113,15 +122,41 @@ def table():
     return "\n".join(lines) + "\n"
 
 
-def pictures(names):
-    return "\n".join(f"![{text}](figures/{name}.svg)\n" for name, text in PICTURES.items() if f"{name}.svg" in names)
+def percent(value):
+    return "-" if value is None else f"{100 * value:.1f}"
 
 
-def page(names):
-    """What the page is, and what it is to be with these pictures."""
-    with open(PAGE, encoding="utf-8") as file:
+def gpu_cells(row):
+    micro = [number(None if row.get(name) is None else 1000 * row[name], 1) for name in ("floor ms", "library ms", "none ms", "plan ms")]
+    return [row["workload"], number(row.get("intensity"), 1), *micro, interval(row, "plan / none", "none") if row.get("low none") else number(row["plan / none"], 3),
+            interval(row, "plan / best library", "library") if row.get("low library") else number(row.get("plan / best library"), 3), row.get("best single") or "-",
+            interval(row, "plan / single", "single") if row.get("low single") else number(row.get("plan / single"), 3), percent(row.get("classic overhead")),
+            percent(row.get("uncompared overhead")), number(row.get("classic overhead / plan overhead"), 1), number(row.get("model / plan"), 3)]
+
+
+def gpu_table():
+    with open(GPU_RECORD, encoding="utf-8") as file:
+        kept = json.load(file)
+    rows = next(table["rows"] for table in kept["tables"] if table["name"] == "planned")
+    device = kept["gpu"]
+    worse = [row["workload"] for row in rows if (row.get("low single") or 0.0) > 1.0]
+    lines = [line(GPU_HEAD), line(["---"] * len(GPU_HEAD)), *(line(gpu_cells(row)) for row in rows), "",
+             f"Times in us. Plans that are worse than the best single scheme by more than their interval: {', '.join(worse) if worse else 'none'}.", "",
+             f"Measured on: {device['name']}, compute capability {device['compute']}, driver {device['driver']}, cuBLASLt {device['cublaslt']}, "
+             f"{number(device.get('mhz before'), 0)} MHz before and {number(device.get('mhz after'), 0)} after, {device['flops'] / 1e12:.0f} TFLOP/s, {device['bandwidth'] / 1e12:.2f} TB/s, "
+             f"{device['cmr']:.0f} FLOP/B; {kept['dtype']}, protocol {kept['protocol']}, {kept['date']}, commit {kept['commit'][:7]}."]
+    return "\n".join(lines) + "\n"
+
+
+def pictures(texts, names, folder):
+    return "\n".join(f"![{text}]({folder}/{name}.svg)\n" for name, text in texts.items() if f"{name}.svg" in names)
+
+
+def page(path, parts):
+    """What the page is, and what it is to be with these parts."""
+    with open(path, encoding="utf-8") as file:
         old = new = file.read()
-    for name, part in (("table", table()), ("pictures", pictures(names))):
+    for name, part in parts:
         before, rest = new.split(BEGIN.format(name))
         new = before + BEGIN.format(name) + part + END + rest.split(END, 1)[1]
     return old, new
@@ -136,11 +171,34 @@ def draw(redoubt, folder):
     return sorted(os.listdir(folder))
 
 
-def stale(folder, names):
+def draw_gpu(redoubt, folder):
+    os.makedirs(folder)
+    subprocess.run([redoubt, "figures", GPU_RECORD, "-o", folder], check=True)
+    return sorted(os.listdir(folder))
+
+
+def stale(folder, names, figures, texts):
     """Pictures that are not as they are drawn, or not drawn any more."""
-    kept = [name for name in os.listdir(FIGURES) if name[:-4] in PICTURES]
-    return [name for name in sorted({*names, *kept}) if name not in names or not os.path.exists(os.path.join(FIGURES, name))
-            or not filecmp.cmp(os.path.join(folder, name), os.path.join(FIGURES, name), shallow=False)]
+    os.makedirs(figures, exist_ok=True)
+    kept = [name for name in os.listdir(figures) if name[:-4] in texts]
+    return [name for name in sorted({*names, *kept}) if name not in names or not os.path.exists(os.path.join(figures, name))
+            or not filecmp.cmp(os.path.join(folder, name), os.path.join(figures, name), shallow=False)]
+
+
+def settle(path, parts, folder, names, figures, texts, check):
+    """Writes a page and its pictures, or says which of them are not what the records say."""
+    old, new = page(path, parts)
+    changed = stale(folder, names, figures, texts)
+    if check:
+        return [os.path.relpath(os.path.join(figures, name), record.ROOT) for name in changed] + [os.path.relpath(path, record.ROOT)] * (old != new)
+    for name in changed:
+        if name in names:
+            shutil.copy(os.path.join(folder, name), figures)
+        else:
+            os.remove(os.path.join(figures, name))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(new)
+    return []
 
 
 def main():
@@ -149,21 +207,14 @@ def main():
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        names = draw(options.redoubt, folder)
-        old, new = page(names)
-        other = [f"docs/figures/{name}" for name in stale(folder, names)] + ["docs/workloads.md"] * (old != new)
-        if options.check:
-            if other:
-                print(f"not what the records say: {', '.join(other)}: tools/workload_page.py REDOUBT", file=sys.stderr)
-            return int(bool(other))
-        for name in stale(folder, names):
-            if name in names:
-                shutil.copy(os.path.join(folder, name), FIGURES)
-            else:
-                os.remove(os.path.join(FIGURES, name))
-    with open(PAGE, "w", encoding="utf-8") as file:
-        file.write(new)
-    return 0
+        names, below = draw(options.redoubt, folder), os.path.join(folder, "gpu")
+        other = settle(PAGE, (("table", table()), ("pictures", pictures(PICTURES, names, "figures"))), folder, names, FIGURES, PICTURES, options.check)
+        names = draw_gpu(options.redoubt, below)
+        other += settle(GPU_PAGE, (("table", gpu_table()), ("pictures", pictures(GPU_PICTURES, names, "figures/gpu"))), below, names, GPU_FIGURES, GPU_PICTURES,
+                        options.check)
+        if other:
+            print(f"not what the records say: {', '.join(other)}: tools/workload_page.py REDOUBT", file=sys.stderr)
+    return int(bool(other))
 
 
 if __name__ == "__main__":

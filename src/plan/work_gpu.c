@@ -10,7 +10,8 @@ typedef struct gpu_work {
   int rows, columns;           /* of a tile */
   double start;                /* us of a launch, whatever it computes */
   double product;              /* us of a block for 2^20 multiply-adds, one block a multiprocessor */
-  double block;                /* us of each block beside those */
+  double chain;                /* us of 1024 steps along k, however little each multiplies */
+  double share;                /* us more where blocks share k */
   double bytes;                /* how often operands and result are moved */
 } gpu_work;
 static const gpu_work works[] = {
@@ -18,35 +19,41 @@ static const gpu_work works[] = {
 #include "plan/work_gpu.def"
 #undef GPU_WORK
 };
-enum { WORKS = sizeof works / sizeof *works };
+enum { WORKS = sizeof works / sizeof *works, SMALL = 4096 /* numbers of a tile */ };
 static const double fitted_flops = 761.5e12, fitted_sms = 132.0; /* what GPU_WORK's times are of */
 
 static int64_t up(int64_t x, int64_t by) {
   return (x + by - 1) / by;
 }
 
-/* Blocks that share a tile's k: as the name says, or as kernels choose that do not say. */
-static int64_t splits_of(const char *kernel, int64_t blocks, int64_t k, int sms) {
-  enum { MOST = 8, LEAST_K = 128 };
+/* Blocks that share a tile's k: as the name says; 0: one, or kernels choose by themselves. */
+static int64_t splits_of(const char *kernel) {
   const char *end = strrchr(kernel, '_');
   int said;
-  if (end && sscanf(end, "_s%d", &said) == 1 && said > 0) return said;
-  if (!strstr(kernel, "fused")) return 1;
-  int64_t splits = 1;
-  while (splits < MOST && 4 * blocks * splits <= 3 * (int64_t)sms && k / (2 * splits) >= LEAST_K) splits *= 2;
-  return splits;
+  return end && sscanf(end, "_s%d", &said) == 1 && said > 0 ? said : 0;
+}
+
+static double us_of(const gpu_work *w, const rdt_problem *p, int64_t splits, const rdt_track *t) {
+  const int64_t m = p->out.shape[0], n = p->out.shape[1], k = p->in[0].shape[1];
+  const double size = (double)rdt_dtype_size(p->in[0].dtype);
+  const double each = (double)(up(m, w->rows) * up(n, w->columns) * splits) / t->sms;
+  const double waves = w->rows * w->columns <= SMALL ? fmax(1.0, each) : ceil(each); /* small ones share one */
+  const double speed = t->flops / t->sms / (fitted_flops / fitted_sms);
+  const double steps = (double)up(k, splits), chain = steps * 0x1p-10 * w->chain;
+  const double product = waves * steps * w->rows * w->columns * 0x1p-20 * w->product / speed;
+  const double moved =
+      1e6 * size * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n) * w->bytes / t->bandwidth;
+  return w->start + (splits > 1 ? w->share : 0.0) +
+         cbrt(product * product * product + chain * chain * chain + moved * moved * moved);
 }
 
 static double seconds_of(const gpu_work *w, const rdt_problem *p, const char *kernel, const rdt_track *t) {
-  const int64_t m = p->out.shape[0], n = p->out.shape[1], k = p->in[0].shape[1];
-  const int64_t tiles = up(m, w->rows) * up(n, w->columns), splits = splits_of(kernel, tiles, k, t->sms);
-  const double waves = (double)up(tiles * splits, t->sms), size = (double)rdt_dtype_size(p->in[0].dtype);
-  const double speed = t->flops / t->sms / (fitted_flops / fitted_sms);
-  const double product = (double)up(k, splits) * w->rows * w->columns * 0x1p-20 * w->product / speed;
-  const double compute = waves * (product + w->block);
-  const double moved =
-      1e6 * size * ((double)m * (double)k + (double)k * (double)n + (double)m * (double)n) * w->bytes / t->bandwidth;
-  return 1e-6 * (w->start + cbrt(compute * compute * compute + moved * moved * moved));
+  enum { MOST = 8 };
+  const int64_t said = splits_of(kernel);
+  double least = us_of(w, p, said ? said : 1, t);
+  const bool chooses = !said && strncmp(w->kernel, "fused", 5) == 0;
+  for (int64_t splits = 2; chooses && splits <= MOST; splits *= 2) least = fmin(least, us_of(w, p, splits, t));
+  return 1e-6 * least;
 }
 
 /* How much of the name a row is; "wide" and "fused" stand for all that these ways have. */

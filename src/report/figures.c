@@ -504,7 +504,11 @@ static rdt_status draw_crossing(const record *r, timed *list, int n, const char 
   for (int k = 0; k < 2; k++) {
     if (!(limits[k] > 0.0) || !isfinite(limits[k])) continue;
     const double x = rdt_svg_x(&p, limits[k]);
-    snprintf(mark, sizeof mark, k ? "cross at %.2g" : "the device's ratio %.1f", limits[k]);
+    snprintf(mark, sizeof mark,
+             !k                 ? "the device's ratio %.1f"
+             : limits[k] < 99.5 ? "cross at %.2g"
+                                : "cross at %.0f",
+             limits[k]);
     rdt_svg_line(p.svg, x, p.y, x, p.y + p.height, k ? RDT_SVG_INK : RDT_SVG_DASHED);
     rdt_svg_text(p.svg, x + 6.0, p.y + 14.0 + 18.0 * k, RDT_SVG_LEFT, RDT_SVG_INK, mark);
   }
