@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "cuda/early.h"
 
 enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */, CLUSTERS = 256, BATCHES = 65535 };
 /* What the sums of columns add to a tile's product: columns more of an instruction; instructions that read A again. */
@@ -256,10 +257,7 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                 (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
                 &(batches){0}, RDT_WGMMA_SUMS, why));
   void *arguments[] = {&a, &hit};
-  /* Behind another of its kind it begins while that one ends, and waits for it; in a captured graph it is as any other,
-   * since what lies ahead of it there may be no kernel. */
-  enum cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  if (stream) RDT_TRY(rdt_cuda_status(cudaStreamIsCapturing(stream, &capture), k->name, why));
+  /* Behind another kernel it begins while that one ends, and waits for it. */
   cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
                                .val.programmaticStreamSerializationAllowed = 1};
   const cudaLaunchConfig_t how = {.gridDim = {(unsigned)w->blocks, 1, 1},
@@ -267,7 +265,7 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                                   .dynamicSmemBytes = (size_t)k->shared,
                                   .stream = stream,
                                   .attrs = &early,
-                                  .numAttrs = capture == cudaStreamCaptureStatusNone};
+                                  .numAttrs = rdt_begins_early(stream)};
   const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
   return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * more + 4 * w->a_columns], arguments), k->name,
                          why);
