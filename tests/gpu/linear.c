@@ -14,6 +14,7 @@
 #include "cuda/dnn.h"
 #include "cuda/linear.h"
 #include "gpu.h"
+#include "linear_case.h"
 
 static rdt_cuda_device device;
 static cudaStream_t stream;
@@ -23,160 +24,6 @@ static char label[256];
 
 static void complain(const char *what) {
   if (++wrong <= 60) printf("WRONG %s: %s\n", label, what);
-}
-
-/* ---- a case ---- */
-
-enum { IN, WEIGHTS, OUT, BIAS, RESIDUAL, OPERANDS };
-typedef struct linear_case {
-  rdt_problem p;
-  rdt_operands o;
-  rdt_tensor t[OPERANDS]; /* on the device; rank -1: there is none */
-  void *host[OPERANDS];   /* as the device has it */
-  size_t bytes[OPERANDS];
-  double *exact, *magnitude; /* of out, in row-major order */
-} linear_case;
-
-static size_t bytes_of(const rdt_tensor *t) {
-  int64_t last = 0;
-  for (int d = 0; d < t->rank; d++) last += (t->shape[d] - 1) * t->stride[d];
-  return (size_t)(last + 1) * rdt_dtype_size(t->dtype);
-}
-
-static void put(linear_case *c, int which) {
-  rdt_reason why;
-  gpu_must(rdt_cuda_put(c->t[which].data, c->host[which], c->bytes[which], stream, &why), "operand", &why);
-  gpu_must(rdt_cuda_wait(stream, &why), "operand", &why);
-}
-
-static void add(linear_case *c, int which, rdt_tensor t, double scale, uint64_t *seed) {
-  rdt_reason why;
-  c->bytes[which] = bytes_of(&t);
-  c->host[which] = malloc(c->bytes[which]);
-  if (!c->host[which]) gpu_die("malloc", "out of memory");
-  gpu_must(rdt_cuda_alloc(c->bytes[which], &t.data, &why), "operand", &why);
-  memset(c->host[which], 0xff, c->bytes[which]); /* NaN between rows: nobody may read it */
-  if (which != OUT) {
-    rdt_iter it = rdt_iter_begin(&t);
-    while (rdt_iter_next(&it)) rdt_store(c->host[which], t.dtype, it.offset, scale * gpu_normal(seed));
-  }
-  c->t[which] = t;
-  put(c, which);
-}
-
-static double at(const linear_case *c, int which, int64_t offset) {
-  return rdt_load(c->host[which], c->t[which].dtype, offset);
-}
-
-static double act(const rdt_act *a, double x) {
-  const double p = a->param[0], q = a->param[1];
-  switch (a->fn) {
-    case RDT_FN_RELU:
-      return x < 0 ? 0 : x;
-    case RDT_FN_CLIP:
-      return fmin(fmax(x, p), q);
-    case RDT_FN_GELU:
-      return 0.5 * x * erfc(-x / sqrt(2.0));
-    case RDT_FN_GELU_TANH:
-      return 0.5 * x * (1 + tanh(sqrt(2 / 3.14159265358979) * (x + 0.044715 * x * x * x)));
-    case RDT_FN_SIGMOID:
-      return 1 / (1 + exp(-x));
-    case RDT_FN_SILU:
-      return x / (1 + exp(-x));
-    case RDT_FN_HARDSWISH:
-      return x * fmin(fmax(p * x + q, 0), 1);
-    case RDT_FN_TANH:
-      return tanh(x);
-    case RDT_FN_LEAKYRELU:
-      return x < 0 ? p * x : x;
-    default:
-      return x;
-  }
-}
-
-/* Raw result and sum of magnitudes of the element with these indices. */
-static void raw_gemm(const linear_case *c, const int64_t *i, double *x, double *y) {
-  const int r = c->p.out.rank;
-  int64_t a = i[r - 2] * c->t[IN].stride[r - 2], b = i[r - 1] * c->t[WEIGHTS].stride[r - 1];
-  for (int d = 0; d < r - 2; d++) a += i[d] * c->t[IN].stride[d], b += i[d] * c->t[WEIGHTS].stride[d];
-  for (int64_t t = 0; t < c->t[IN].shape[r - 1]; t++) {
-    const double v = at(c, IN, a + t * c->t[IN].stride[r - 1]) * at(c, WEIGHTS, b + t * c->t[WEIGHTS].stride[r - 2]);
-    *x += v, *y += fabs(v);
-  }
-}
-
-static void raw_conv(const linear_case *c, const int64_t *i, double *x, double *y) {
-  const rdt_tensor *in = &c->t[IN], *w = &c->t[WEIGHTS];
-  const rdt_window *win = &c->p.window;
-  const int dims = in->rank - 2;
-  const int64_t share = w->shape[1], group = i[1] / (w->shape[0] / win->groups);
-  int64_t taps = 1;
-  for (int d = 0; d < dims; d++) taps *= w->shape[2 + d];
-  for (int64_t tap = 0; tap < taps; tap++) {
-    int64_t rest = tap, from = i[0] * in->stride[0], weight = i[1] * w->stride[0];
-    bool inside = true;
-    for (int d = dims - 1; d >= 0; d--) {
-      const int64_t k = rest % w->shape[2 + d], h = i[2 + d] * win->stride[d] + k * win->dilation[d] - win->before[d];
-      rest /= w->shape[2 + d];
-      inside = inside && h >= 0 && h < in->shape[2 + d];
-      from += h * in->stride[2 + d], weight += k * w->stride[2 + d];
-    }
-    for (int64_t ch = 0; inside && ch < share; ch++) {
-      const double v =
-          at(c, IN, from + (group * share + ch) * in->stride[1]) * at(c, WEIGHTS, weight + ch * w->stride[1]);
-      *x += v, *y += fabs(v);
-    }
-  }
-}
-
-static void compute(linear_case *c) {
-  const rdt_tensor *out = &c->t[OUT];
-  const int64_t count = rdt_tensor_count(out);
-  const int channel = rdt_problem_channel(&c->p);
-  const rdt_epilogue *e = &c->p.epilogue;
-  c->exact = malloc((size_t)count * sizeof(double)), c->magnitude = malloc((size_t)count * sizeof(double));
-  if (!c->exact || !c->magnitude) gpu_die("malloc", "out of memory");
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t n = 0; n < count; n++) {
-    int64_t index[RDT_MAX_RANK], rest = n, residual = 0;
-    double x = 0.0, y = 0.0;
-    for (int d = out->rank - 1; d >= 0; d--) index[d] = rest % out->shape[d], rest /= out->shape[d];
-    if (c->p.op == RDT_KOP_CONV)
-      raw_conv(c, index, &x, &y);
-    else
-      raw_gemm(c, index, &x, &y);
-    x *= e->alpha, y *= fabs(e->alpha);
-    double more[2] = {0.0, 0.0};
-    if (e->bias.rank >= 0) more[0] = at(c, BIAS, index[channel]);
-    for (int d = 0; d < out->rank && e->residual.rank >= 0; d++) residual += index[d] * e->residual.stride[d];
-    if (e->residual.rank >= 0) more[1] = e->beta * at(c, RESIDUAL, residual);
-    c->exact[n] = act(&e->act, x + more[0] + more[1]);
-    c->magnitude[n] = y + fabs(more[0]) + fabs(more[1]);
-  }
-}
-
-static void ready(linear_case *c, rdt_kop op, double alpha, double beta, rdt_act a) {
-  rdt_reason why;
-  const rdt_window window = c->p.window;
-  gpu_must(rdt_problem_init(&c->p, op, 2), "problem", &why);
-  c->p.window = window;
-  c->p.in[0] = c->t[IN], c->p.in[1] = c->t[WEIGHTS], c->p.out = c->t[OUT];
-  c->p.acc = rdt_dtype_accumulator(c->t[IN].dtype);
-  c->p.epilogue = (rdt_epilogue){.alpha = alpha,
-                                 .beta = c->t[RESIDUAL].rank >= 0 ? beta : 0.0,
-                                 .act = a,
-                                 .bias = c->t[BIAS],
-                                 .residual = c->t[RESIDUAL],
-                                 .factor = {.rank = -1}};
-  c->o = (rdt_operands){.in = c->t, .n_in = 2, .out = c->t[OUT], .epilogue = &c->p.epilogue};
-  gpu_must(rdt_problem_check(&c->p, &why), label, &why);
-}
-
-static void case_free(linear_case *c) {
-  for (int i = 0; i < OPERANDS; i++)
-    if (c->host[i]) free(c->host[i]), rdt_cuda_free(c->t[i].data);
-  free(c->exact), free(c->magnitude);
-  rdt_problem_clear(&c->p);
 }
 
 /* ---- running ---- */
@@ -191,7 +38,7 @@ static void launch(rdt_cuda_linear *l, linear_case *c, bool captured) {
   cudaGraph_t graph = NULL;
   cudaGraphExec_t exec = NULL;
   memset(c->host[OUT], 0xff, c->bytes[OUT]);
-  put(c, OUT);
+  linear_put(c, OUT);
   void *memory;
   if (!board) gpu_must(rdt_cuda_alloc(sizeof sums, &memory, &why), label, &why), board = memory;
   gpu_must(rdt_cuda_clear(board, sizeof sums, stream, &why), label, &why);
@@ -255,7 +102,7 @@ static void check_values(const linear_case *c) {
   while (rdt_iter_next(&it)) {
     const double bound = 1.2 * rdt_bound_element(&t, c->magnitude[e]) +
                          (c->p.epilogue.act.fn != RDT_FN_NONE ? curve * fmax(c->magnitude[e], 1.0) : 0.0);
-    const double now = at(c, OUT, it.offset);
+    const double now = linear_at(c, OUT, it.offset);
     elements++;
     if (!(fabs(now - c->exact[e]) <= bound)) {
       char text[160];
@@ -323,7 +170,7 @@ static void put_weight(linear_case *c, rdt_cuda_linear *l, int64_t from, int64_t
   rdt_reason why;
   void *copy = rdt_cuda_linear_copy(l, copied, 0);
   const size_t size = rdt_dtype_size(c->t[WEIGHTS].dtype);
-  if (!copy) return put(c, WEIGHTS);
+  if (!copy) return linear_put(c, WEIGHTS);
   gpu_must(rdt_cuda_put(copy, (const char *)c->host[WEIGHTS] + (size_t)from * size, size, stream, &why), label, &why);
 }
 
@@ -346,7 +193,7 @@ static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *
     if (it.index[along] == index[along]) rdt_store(c->host[IN], x->dtype, it.offset, 0.0);
   for (int d = 0; d < x->rank; d++) offset += index[d] * x->stride[d];
   rdt_store(c->host[IN], x->dtype, offset, 1.0);
-  put(c, IN);
+  linear_put(c, IN);
   c->p.in[1].data = w->data;
   if (rdt_cuda_linear_create(&device, &c->p, scheme, 6.0, stream, &l, &why) == RDT_OK) {
     const int64_t groups = conv ? c->p.window.groups : 1, share = conv ? w->shape[1] : 1;
@@ -396,7 +243,7 @@ static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *
     if (clean.listed) complain("a fault is still reported in the next run"), print_finding(&clean);
     if (w->dtype != RDT_S8) {
       rdt_store(c->host[IN], x->dtype, offset, rdt_dtype_is_f8(x->dtype) ? NAN : INFINITY); /* f8e4m3 has no other */
-      put(c, IN);
+      linear_put(c, IN);
       launch(l, c, false);
       const rdt_cuda_verdict open = verdict(l);
       if (!open.cannot || open.certain + open.suspect) complain("an infinite input is not told"), print_finding(&open);
@@ -405,7 +252,7 @@ static void check_fault(linear_case *c, const char *scheme, int sets, uint64_t *
     rdt_cuda_linear_destroy(l);
   }
   memcpy(c->host[IN], saved, c->bytes[IN]);
-  put(c, IN);
+  linear_put(c, IN);
   free(saved);
 }
 
@@ -448,18 +295,18 @@ static void one_product(uint64_t *seed, int turn) {
   if (turn == 0) m = n = k = 1;
   if (s8) m = (m + 3) / 4 * 4, n = (n + 3) / 4 * 4, k = (k + 15) / 16 * 16;
   if (f8) m = (m + 15) / 16 * 16, n = (n + 15) / 16 * 16, k = (k + 15) / 16 * 16;
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   snprintf(label, sizeof label, "product %lldx%lldx%lld %s by %s to %s%s%s", (long long)m, (long long)n, (long long)k,
            rdt_dtype_name(type), rdt_dtype_name(weights), rdt_dtype_name(out), ta ? " A^T" : "", tb ? " B^T" : "");
-  add(&c, IN, matrix(type, m, k, ta, (r >> 20) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
-  add(&c, WEIGHTS, matrix(weights, k, n, tb, (r >> 22) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
-  add(&c, OUT, matrix(out, m, n, !f8 && (r >> 24) % 5 == 0, (r >> 27) % 3 ? 0 : 16), 1, seed);
-  if (!s8 && (r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, out, 1, &n), 2, seed);
-  if (!s8 && (r >> 31) % 2) add(&c, RESIDUAL, (r >> 32) % 2 ? c.t[OUT] : matrix(out, m, n, false, 0), 2, seed);
-  ready(&c, RDT_KOP_GEMM, s8 || (r >> 33) % 2 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5,
-        s8 ? (rdt_act){RDT_FN_NONE, {0}} : some_act(r >> 36, type != RDT_F64));
-  compute(&c);
+  linear_add(&c, IN, matrix(type, m, k, ta, (r >> 20) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
+  linear_add(&c, WEIGHTS, matrix(weights, k, n, tb, (r >> 22) % 3 ? 0 : 16), s8 ? 20 : 1, seed);
+  linear_add(&c, OUT, matrix(out, m, n, !f8 && (r >> 24) % 5 == 0, (r >> 27) % 3 ? 0 : 16), 1, seed);
+  if (!s8 && (r >> 30) % 2) linear_add(&c, BIAS, rdt_tensor_dense(NULL, out, 1, &n), 2, seed);
+  if (!s8 && (r >> 31) % 2) linear_add(&c, RESIDUAL, (r >> 32) % 2 ? c.t[OUT] : matrix(out, m, n, false, 0), 2, seed);
+  linear_ready(&c, RDT_KOP_GEMM, s8 || (r >> 33) % 2 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5,
+               s8 ? (rdt_act){RDT_FN_NONE, {0}} : some_act(r >> 36, type != RDT_F64));
+  linear_compute(&c);
   check_clean(&c, "row", true);
   check_clean(&c, "row", false);
   check_clean(&c, "none", true);
@@ -467,7 +314,7 @@ static void one_product(uint64_t *seed, int turn) {
   check_fault(&c, "row", 1, seed);
   if (!byte) check_clean(&c, turn % 2 ? "row:2" : "row:3", true), check_clean(&c, "row:2", false);
   if (!byte) check_fault(&c, "row:2", 2, seed);
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Two errors in a row whose sum with signs is zero: one check does not see them, two do. */
@@ -475,13 +322,14 @@ static void check_pair(rdt_dtype type, uint64_t *seed) {
   enum { M = 600, N = 72, K = 96, ROW = 17, FIRST = 5, SECOND = 50 }; /* too many rows for own kernels */
   static const char *const schemes[] = {"row", "row:2"};
   const rdt_dtype out = rdt_dtype_accumulator(type);
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   if (left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   snprintf(label, sizeof label, "pair of errors in %s", rdt_dtype_name(type));
-  add(&c, IN, matrix(type, M, K, false, 0), 1, seed), add(&c, WEIGHTS, matrix(type, K, N, false, 0), 1, seed);
-  add(&c, OUT, matrix(out, M, N, false, 0), 1, seed);
-  ready(&c, RDT_KOP_GEMM, 1.0, 0.0, (rdt_act){RDT_FN_NONE, {0}});
+  linear_add(&c, IN, matrix(type, M, K, false, 0), 1, seed),
+      linear_add(&c, WEIGHTS, matrix(type, K, N, false, 0), 1, seed);
+  linear_add(&c, OUT, matrix(out, M, N, false, 0), 1, seed);
+  linear_ready(&c, RDT_KOP_GEMM, 1.0, 0.0, (rdt_act){RDT_FN_NONE, {0}});
   c.p.in[1].data = c.t[WEIGHTS].data;
   int seen[2] = {0, 0};
   for (int s = 0; s < 2; s++) {
@@ -512,7 +360,7 @@ static void check_pair(rdt_dtype type, uint64_t *seed) {
   }
   if (seen[0] != 1) complain("row sees both ways or none");
   if (seen[1] != 2) complain("row:2 does not see both");
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Batches: weights for all, and as attention has them: heads within rows. */
@@ -523,7 +371,7 @@ static void one_batch(uint64_t *seed, int turn) {
   const int64_t b = 1 + (int64_t)(r % 3), h = 1 + (int64_t)((r >> 4) % 4), s = 8 * (1 + (int64_t)((r >> 8) % 12)),
                 d = 32 + 16 * (int64_t)((r >> 12) % 3);
   const int64_t shape_a[] = {b, h, s, d}, shape_c[] = {b, h, s, s};
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   rdt_tensor q = rdt_tensor_dense(NULL, type, 4, shape_a), kt = q, v = q;
   q.stride[0] = s * h * d, q.stride[1] = d, q.stride[2] = h * d, q.stride[3] = 1;
@@ -533,24 +381,24 @@ static void one_batch(uint64_t *seed, int turn) {
   snprintf(label, sizeof label, "batch %lldx%lldx%lldx%lld %s form %d", (long long)b, (long long)h, (long long)s,
            (long long)d, rdt_dtype_name(type), form);
   if (form == 0) { /* Q K^T */
-    add(&c, IN, q, 1, seed), add(&c, WEIGHTS, kt, 1, seed),
-        add(&c, OUT, rdt_tensor_dense(NULL, type, 4, shape_c), 1, seed);
+    linear_add(&c, IN, q, 1, seed), linear_add(&c, WEIGHTS, kt, 1, seed),
+        linear_add(&c, OUT, rdt_tensor_dense(NULL, type, 4, shape_c), 1, seed);
   } else if (form == 1) { /* P V, heads back in rows */
-    add(&c, IN, rdt_tensor_dense(NULL, type, 4, shape_c), 1, seed), add(&c, WEIGHTS, v, 1, seed),
-        add(&c, OUT, q, 1, seed);
+    linear_add(&c, IN, rdt_tensor_dense(NULL, type, 4, shape_c), 1, seed), linear_add(&c, WEIGHTS, v, 1, seed),
+        linear_add(&c, OUT, q, 1, seed);
   } else { /* one matrix of weights */
     const int64_t shape_w[] = {1, 1, d, 48}, shape_o[] = {b, h, s, 48};
     rdt_tensor w = rdt_tensor_dense(NULL, type, 4, shape_w);
     w.shape[0] = b, w.shape[1] = h, w.stride[0] = w.stride[1] = 0;
-    add(&c, IN, rdt_tensor_dense(NULL, type, 4, shape_a), 1, seed), add(&c, WEIGHTS, w, 1, seed);
-    add(&c, OUT, rdt_tensor_dense(NULL, type, 4, shape_o), 1, seed);
+    linear_add(&c, IN, rdt_tensor_dense(NULL, type, 4, shape_a), 1, seed), linear_add(&c, WEIGHTS, w, 1, seed);
+    linear_add(&c, OUT, rdt_tensor_dense(NULL, type, 4, shape_o), 1, seed);
   }
-  ready(&c, RDT_KOP_GEMM, form ? 1.0 : 0.125, 0.0, some_act(form == 2, false));
-  compute(&c);
+  linear_ready(&c, RDT_KOP_GEMM, form ? 1.0 : 0.125, 0.0, some_act(form == 2, false));
+  linear_compute(&c);
   check_clean(&c, "row", form == 2);
   check_clean(&c, "none", form == 2);
   if (form == 2) check_fault(&c, "row", 1, seed);
-  case_free(&c);
+  linear_free(&c);
 }
 
 static rdt_tensor image(rdt_dtype type, int rank, const int64_t *shape, bool last) {
@@ -572,7 +420,7 @@ static void one_conv(uint64_t *seed, int turn) {
   const int64_t groups = form == 3 ? 2 : depthwise ? 24 : 1;
   int64_t shape[5] = {1 + (int64_t)((r >> 4) % 3), form == 5 ? 3 : depthwise ? 24 : 16 + 8 * (int64_t)((r >> 6) % 3)};
   int64_t filter[5] = {depthwise ? 24 : 16 + 8 * (int64_t)((r >> 8) % 4), shape[1] / groups}, result[5];
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   c.p.window.groups = groups;
   for (int d = 0; d < dims; d++) {
@@ -590,19 +438,19 @@ static void one_conv(uint64_t *seed, int turn) {
   snprintf(label, sizeof label, "conv %s %s form %d: %lldx%lldx%lld.. by %lldx%lld.. stride %lld", rdt_dtype_name(type),
            last ? "nhwc" : "nchw", form, (long long)shape[0], (long long)shape[1], (long long)shape[2],
            (long long)filter[0], (long long)filter[2], (long long)c.p.window.stride[0]);
-  add(&c, IN, image(type, rank, shape, last), 1, seed);
-  add(&c, WEIGHTS, image(type, rank, filter, last), 1, seed);
-  add(&c, OUT, image(type, rank, result, last), 1, seed);
-  if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
-  if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
-  ready(&c, RDT_KOP_CONV, 1.0, 1.0, some_act(r >> 36, (r >> 33) % 2));
-  compute(&c);
+  linear_add(&c, IN, image(type, rank, shape, last), 1, seed);
+  linear_add(&c, WEIGHTS, image(type, rank, filter, last), 1, seed);
+  linear_add(&c, OUT, image(type, rank, result, last), 1, seed);
+  if ((r >> 30) % 2) linear_add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  if ((r >> 31) % 2) linear_add(&c, RESIDUAL, c.t[OUT], 2, seed);
+  linear_ready(&c, RDT_KOP_CONV, 1.0, 1.0, some_act(r >> 36, (r >> 33) % 2));
+  linear_compute(&c);
   check_clean(&c, "fic", true);
   check_clean(&c, "none", true);
   if (form == 0) check_clean(&c, NULL, true);
   check_fault(&c, "fic", 1, seed);
   if (form == 0 && last) check_fault(&c, "row", 1, seed);
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Curves of 16 bits behind a library's result, which checks of every layout evaluate as they are applied. */
@@ -611,7 +459,7 @@ static void one_curve(uint64_t *seed, int turn) {
   const rdt_dtype type = turn % 2 ? RDT_BF16 : RDT_F16;
   const rdt_act act = {curves[turn / 4 % 3], {1.0 / 6.0, 0.5}};
   const bool conv = turn / 2 % 2;
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   if (left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   snprintf(label, sizeof label, "curve %d of a %s, %s", (int)act.fn, conv ? "convolution" : "product",
@@ -621,18 +469,20 @@ static void one_curve(uint64_t *seed, int turn) {
     rdt_window *w = &c.p.window;
     w->groups = 24;
     for (int d = 0; d < 2; d++) w->kernel[d] = 3, w->stride[d] = w->dilation[d] = w->before[d] = w->after[d] = 1;
-    add(&c, IN, image(type, 4, shape, false), 1, seed), add(&c, WEIGHTS, image(type, 4, filter, false), 1, seed);
-    add(&c, OUT, image(type, 4, shape, false), 1, seed);
+    linear_add(&c, IN, image(type, 4, shape, false), 1, seed),
+        linear_add(&c, WEIGHTS, image(type, 4, filter, false), 1, seed);
+    linear_add(&c, OUT, image(type, 4, shape, false), 1, seed);
   } else { /* rows that do not end with 16 bytes */
     const int64_t m = 64, n = 72, k = 100;
-    add(&c, IN, matrix(type, m, k, false, 0), 1, seed), add(&c, WEIGHTS, matrix(type, k, n, false, 0), 1, seed);
-    add(&c, OUT, matrix(type, m, n, false, 0), 1, seed);
+    linear_add(&c, IN, matrix(type, m, k, false, 0), 1, seed),
+        linear_add(&c, WEIGHTS, matrix(type, k, n, false, 0), 1, seed);
+    linear_add(&c, OUT, matrix(type, m, n, false, 0), 1, seed);
   }
-  ready(&c, conv ? RDT_KOP_CONV : RDT_KOP_GEMM, 1.0, 0.0, act);
-  compute(&c);
+  linear_ready(&c, conv ? RDT_KOP_CONV : RDT_KOP_GEMM, 1.0, 0.0, act);
+  linear_compute(&c);
   check_clean(&c, conv ? "fic" : "row", true);
   check_clean(&c, "none", true);
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Kernels on wgmma that check what they compute, which no other ones do as fc: single pixels in turns with windows. */
@@ -642,7 +492,7 @@ static void one_wide(uint64_t *seed, int turn) {
   const uint64_t r = gpu_random(seed);
   const rdt_dtype type = turn / 2 % 2 ? RDT_BF16 : RDT_F16;
   const bool single = turn % 2, same = single || turn / 4 % 2; /* same: one tap meets every pixel once */
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   if (device.major != 9 || left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   int64_t shape[4] = {1 + (int64_t)((r >> 4) % 3), 64 + 64 * (int64_t)((r >> 6) % 2)}, result[4] = {shape[0]};
@@ -668,16 +518,17 @@ static void one_wide(uint64_t *seed, int turn) {
   snprintf(label, sizeof label, "fused on wgmma %s: %lldx%lldx%lldx%lld by %lldx%lldx%lld stride %lld",
            rdt_dtype_name(type), (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3],
            (long long)filter[0], (long long)filter[2], (long long)filter[3], (long long)c.p.window.stride[0]);
-  add(&c, IN, image(type, 4, shape, true), 1, seed), add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
-  add(&c, OUT, image(type, 4, result, true), 1, seed);
-  if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
-  if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
-  ready(&c, RDT_KOP_CONV, (r >> 33) % 4 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5, some_act(r >> 36, true));
-  compute(&c);
+  linear_add(&c, IN, image(type, 4, shape, true), 1, seed),
+      linear_add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
+  linear_add(&c, OUT, image(type, 4, result, true), 1, seed);
+  if ((r >> 30) % 2) linear_add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  if ((r >> 31) % 2) linear_add(&c, RESIDUAL, c.t[OUT], 2, seed);
+  linear_ready(&c, RDT_KOP_CONV, (r >> 33) % 4 ? 1.0 : 0.75, (r >> 34) % 2 ? 1.0 : -0.5, some_act(r >> 36, true));
+  linear_compute(&c);
   check_clean(&c, "fc", true);
   check_fault(&c, "fc", 1, seed);
   if (turn % 4 == 0) check_clean(&c, NULL, true), check_clean(&c, "none", true);
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Many rows of few columns, for which own kernels compete: products, and convolutions of single pixels. */
@@ -688,24 +539,25 @@ static void one_tall(uint64_t *seed, int turn) {
   const int64_t m = 8200, n = columns[r % 3], k = depths[(r >> 4) % 3], image_in[4] = {1, k, 1, m},
                 filter[4] = {n, k, 1, 1}, image_out[4] = {1, n, 1, m};
   const bool conv = turn % 2;
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   if (device.major != 9 || left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   snprintf(label, sizeof label, "tall %s %s %lldx%lldx%lld", conv ? "conv" : "product", rdt_dtype_name(type),
            (long long)m, (long long)n, (long long)k);
   c.p.window.groups = 1;
   for (int d = 0; d < 2; d++) c.p.window.kernel[d] = c.p.window.stride[d] = c.p.window.dilation[d] = 1;
-  add(&c, IN, conv ? image(type, 4, image_in, true) : matrix(type, m, k, false, 0), 1, seed);
-  add(&c, WEIGHTS, conv ? image(type, 4, filter, false) : matrix(type, k, n, (r >> 8) % 2, 0), 1, seed);
-  add(&c, OUT, conv ? image(type, 4, image_out, true) : matrix(type, m, n, false, 0), 1, seed);
-  if ((r >> 9) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &n), 2, seed);
-  ready(&c, conv ? RDT_KOP_CONV : RDT_KOP_GEMM, 1.0, 1.0, (rdt_act){(r >> 10) % 2 ? RDT_FN_RELU : RDT_FN_NONE, {0}});
-  compute(&c);
+  linear_add(&c, IN, conv ? image(type, 4, image_in, true) : matrix(type, m, k, false, 0), 1, seed);
+  linear_add(&c, WEIGHTS, conv ? image(type, 4, filter, false) : matrix(type, k, n, (r >> 8) % 2, 0), 1, seed);
+  linear_add(&c, OUT, conv ? image(type, 4, image_out, true) : matrix(type, m, n, false, 0), 1, seed);
+  if ((r >> 9) % 2) linear_add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &n), 2, seed);
+  linear_ready(&c, conv ? RDT_KOP_CONV : RDT_KOP_GEMM, 1.0, 1.0,
+               (rdt_act){(r >> 10) % 2 ? RDT_FN_RELU : RDT_FN_NONE, {0}});
+  linear_compute(&c);
   check_clean(&c, "row", true);
   check_clean(&c, "none", true);
   if (!conv) check_clean(&c, "row", false);
   check_fault(&c, "row", 1, seed);
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Images of few channels, folded: the check is one of the copy too. */
@@ -720,12 +572,12 @@ static void check_folded_copy(linear_case *c) {
     const rdt_cuda_linear_task task = {l, c->o, {NULL, NULL}, {NULL, NULL}};
     gpu_must(rdt_cuda_linear_launch(l, &c->o, task.to, stream, &why), label, &why);
     gpu_must(rdt_cuda_wait(stream, &why), label, &why);
-    *byte ^= (char)differ, put(c, IN);
+    *byte ^= (char)differ, linear_put(c, IN);
     gpu_must(rdt_cuda_linear_check(&task, 1, stream, &why), label, &why);
     gpu_must(rdt_cuda_wait(stream, &why), label, &why);
     const rdt_cuda_verdict v = verdict(l);
     if ((v.certain > 0) != differ) complain(differ ? "a copy that differs was not found" : "a copy is called wrong");
-    *byte ^= (char)differ, put(c, IN);
+    *byte ^= (char)differ, linear_put(c, IN);
   }
   faults++;
   rdt_cuda_linear_destroy(l);
@@ -734,7 +586,7 @@ static void check_folded_copy(linear_case *c) {
 static void one_folded(uint64_t *seed, int turn) {
   const uint64_t r = gpu_random(seed);
   const rdt_dtype type = turn % 2 ? RDT_BF16 : RDT_F16;
-  linear_case c = {0};
+  linear_case c = {.stream = stream};
   if (device.major != 9 || left_out[type]) return;
   for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
   const int64_t stride = 1 + turn / 2 % 2;
@@ -755,18 +607,18 @@ static void one_folded(uint64_t *seed, int turn) {
   snprintf(label, sizeof label, "folded %s: %lldx%lldx%lldx%lld by %lldx%lldx%lld stride %lld", rdt_dtype_name(type),
            (long long)shape[0], (long long)shape[1], (long long)shape[2], (long long)shape[3], (long long)filter[0],
            (long long)filter[2], (long long)filter[3], (long long)stride);
-  add(&c, IN, image(type, 4, shape, (r >> 28) % 2), 1, seed),
-      add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
-  add(&c, OUT, image(type, 4, result, true), 1, seed);
-  if ((r >> 30) % 2) add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
-  if ((r >> 31) % 2) add(&c, RESIDUAL, c.t[OUT], 2, seed);
-  ready(&c, RDT_KOP_CONV, 1.0, 1.0, some_act(r >> 36, true));
-  compute(&c);
+  linear_add(&c, IN, image(type, 4, shape, (r >> 28) % 2), 1, seed),
+      linear_add(&c, WEIGHTS, image(type, 4, filter, (r >> 29) % 2), 1, seed);
+  linear_add(&c, OUT, image(type, 4, result, true), 1, seed);
+  if ((r >> 30) % 2) linear_add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &result[1]), 2, seed);
+  if ((r >> 31) % 2) linear_add(&c, RESIDUAL, c.t[OUT], 2, seed);
+  linear_ready(&c, RDT_KOP_CONV, 1.0, 1.0, some_act(r >> 36, true));
+  linear_compute(&c);
   check_clean(&c, "fc", true);
   check_fault(&c, "fc", 1, seed);
   check_folded_copy(&c);
   if (turn % 4 == 0) check_clean(&c, NULL, true), check_clean(&c, "none", true);
-  case_free(&c);
+  linear_free(&c);
 }
 
 /* Memory keeps what was written after it was given out, however much there is to clear before it. */
