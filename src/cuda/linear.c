@@ -232,7 +232,7 @@ static rdt_status create_fastest(const rdt_cuda_device *d, const rdt_problem *p,
   *out = NULL;
   RDT_TRY(rdt_box_trial_make(p, &trial, why));
   job_of(&job, d, p, scheme, lambda, stream);
-  job.trial = &trial.o;
+  job.trial = &trial.o, job.alone = f.only != NULL;
   contest c = {.job = &job, .why = why};
   enter_all(&c, f);
   rdt_box_trial_free(&trial);

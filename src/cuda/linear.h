@@ -28,7 +28,8 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
  * each run. Of in[0], out, bias and residual only shape, strides and datatype count. All memory is taken here. */
 rdt_status rdt_cuda_linear_create(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, double lambda,
                                   void *stream, rdt_cuda_linear **l, rdt_reason *why);
-/* The same by one way of the table alone (ways.c): "product", "fused", "wide". RDT_ERR_UNSUPPORTED: it cannot. */
+/* The same by one way of the table alone (ways.c): "product", "fused", "wide". RDT_ERR_UNSUPPORTED: it cannot. Results
+ * are checked; where that is less, nothing is formed for bit-sums of memory at rest: linear_blocks may be 0. */
 rdt_status rdt_cuda_linear_create_by(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme,
                                      const char *way, double lambda, void *stream, rdt_cuda_linear **l,
                                      rdt_reason *why);

@@ -213,13 +213,25 @@ static bool folded_can(const rdt_way_job *j) { /* few channels */
          rdt_box_folded_accept(j->p, NULL) == RDT_OK;
 }
 
+#define MAKES(way, type)                                                                  \
+  static rdt_status way##_create(const rdt_way_job *j, type **b, rdt_reason *why) {       \
+    return type##_create(j->d, j->p, j->protect, j->lambda, j->trial, j->stream, b, why); \
+  }
+MAKES(fused, rdt_box_fused)
+MAKES(folded, rdt_box_folded)
+
+static rdt_status wide_create(const rdt_way_job *j, rdt_box_wide **b, rdt_reason *why) {
+  const rdt_box_wide_form form = {.protect = j->protect, .rest = !j->alone, .tile = -1};
+  return rdt_box_wide_create_as(j->d, j->p, &form, j->lambda, j->trial, j->stream, b, why);
+}
+
 #define FUSED(way, type, of, check_of)                                                                  \
   BOX(way, type)                                                                                        \
   static rdt_status way##_make(const rdt_way_job *j, int kernel, rdt_cuda_linear *l, rdt_reason *why) { \
     type *b = NULL;                                                                                     \
     char text[48];                                                                                      \
     (void)kernel;                                                                                       \
-    RDT_TRY(type##_create(j->d, j->p, j->protect, j->lambda, j->trial, j->stream, &b, why));            \
+    RDT_TRY(way##_create(j, &b, why));                                                                  \
     l->self = b;                                                                                        \
     snprintf(text, sizeof text, "%s%s", of, type##_kernel(b));                                          \
     name(l, j, text);                                                                                   \

@@ -24,6 +24,7 @@ typedef struct rdt_way_job {
   void *stream;
   const rdt_operands *trial; /* to measure with */
   bool conv, any, protect;   /* any: no scheme is asked for by name */
+  bool alone;                /* results are checked, nobody keeps bit-sums of memory at rest */
   int sets;                  /* checks of a row; 0: none, or another scheme is asked for */
   const rdt_problem *as;     /* the product that it is; NULL: it is none, or has another check */
   rdt_problem product;
