@@ -15,6 +15,7 @@
 #include "cuda/library.h"
 #include "cuda/linear.h"
 #include "cuda/probe.h"
+#include "cuda/wide.h"
 
 static void test_absence(void **state) {
   (void)state;
@@ -448,25 +449,31 @@ static void test_refusals_of_wide(void **state) {
   assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
   p.in[1].stride[0] = 1, p.in[1].stride[1] = 32;
   assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
+  rdt_wide_sides s;
+#define UNALIGNED(bits)                                                     \
+  do {                                                                      \
+    assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);      \
+    assert_true(rdt_wide_sides_of(&p, &s));                                 \
+    assert_int_equal(rdt_wide_unaligned(&s), bits); /* go through copies */ \
+  } while (0)
+  UNALIGNED(0);
   p.in[1].stride[1] = 28;
-  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(text, "those of B are 56 bytes apart"));
+  UNALIGNED(RDT_WIDE_B);
   p.in[1].stride[0] = 2, p.in[1].stride[1] = 64;
   assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
   assert_non_null(strstr(text, "side by side"));
   p.in[1].stride[0] = 8, p.in[1].stride[1] = 1, p.out.stride[0] = 10;
-  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(text, "those of C are 40 bytes apart"));
+  UNALIGNED(RDT_WIDE_C);
   p.out.stride[0] = 8, p.in[0].data = (void *)8;
-  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
-  assert_non_null(strstr(text, "the first does not"));
+  UNALIGNED(RDT_WIDE_A);
   p.in[0].data = NULL, p.in[0].shape[0] = p.out.shape[0] = 1, p.in[0].stride[0] = 25; /* of one row none is asked */
-  assert_int_equal(ask_kernel(name, &p, text, sizeof text), RDT_OK);
+  UNALIGNED(0);
+#undef UNALIGNED
   static const struct {
     const char *name;
     rdt_dtype in, out, no;
   } deep[] = {{"gemm_s8_wgmma_128x128pp_row", RDT_S8, RDT_S32, RDT_F32},
-              {"gemm_u8_wgmma_128x128pp_row", RDT_U8, RDT_S32, RDT_S8},
+              {"gemm_u8_wgmma_128x128pp_row", RDT_U8, RDT_S32, RDT_F16},
               {"gemm_tf32_wgmma_128x128pp_none", RDT_F32, RDT_F32, RDT_F16},
               {"gemm_f8e4m3_wgmma_128x128_row", RDT_F8E4M3, RDT_F16, RDT_F8E4M3},
               {"gemm_f8e5m2_wgmma_128x128_row", RDT_F8E5M2, RDT_BF16, RDT_F64}};
@@ -482,8 +489,8 @@ static void test_refusals_of_wide(void **state) {
     assert_int_equal(ask_kernel(deep[i].name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
     assert_non_null(strstr(text, "writes"));
     p.out.dtype = deep[i].out, p.in[1].stride[1] = 50;
-    assert_int_equal(ask_kernel(deep[i].name, &p, text, sizeof text), RDT_ERR_UNSUPPORTED);
-    assert_non_null(strstr(text, "bytes apart"));
+    assert_true(rdt_wide_sides_of(&p, &s));
+    assert_int_equal(rdt_wide_unaligned(&s), RDT_WIDE_B);
   }
   rdt_problem_clear(&p);
 }
@@ -509,7 +516,7 @@ static void test_forms_of_wide(void **state) {
   TAKES(name), TAKES(scalar), TAKES("gemm_bf16_wgmma_128x128pp_none");
   SAYS("gemm_bf16_wgmma_128x128pp_tile", "transpose it, or take the same type's 128x128pp with none, row or global");
   p.in[0].stride[1] = 28;
-  SAYS(name, "those of A are 56 bytes apart");
+  TAKES(name); /* goes through a copy */
   p.in[0].stride[0] = 2, p.in[0].stride[1] = 64;
   SAYS(name, "takes A with rows or columns");
   const rdt_tensor a8 = rdt_tensor_dense(NULL, RDT_S8, 2, (int64_t[]){32, 32}),
@@ -529,7 +536,11 @@ static void test_forms_of_wide(void **state) {
   p.in[1].stride[1] = 0, p.out.stride[1] = 0;
   SAYS(name, "evenly apart");
   p.out.stride[1] = 196, p.out.stride[0] = 3 * 196;
-  SAYS(name, "those of C are 392 bytes apart");
+  rdt_wide_sides s;
+  assert_true(rdt_wide_sides_of(&p, &s));
+  assert_int_equal(s.batches, 6);
+  assert_int_equal(rdt_wide_unaligned(&s), RDT_WIDE_C);
+  TAKES(name);
   p.out.stride[1] = 200, p.out.stride[0] = 600;
   TAKES(name);
   p.in[0].stride[0] *= 2;
@@ -538,7 +549,15 @@ static void test_forms_of_wide(void **state) {
   TAKES(name);
   p.out.dtype = RDT_F32;
   SAYS(name, "gelu where results have 16 bits");
-  p.out.dtype = RDT_BF16, p.epilogue.act.fn = RDT_FN_GELU_TANH;
+  p.in[0] = p.in[1] = a8, p.out = c8, p.in[1].stride[0] = 1, p.in[1].stride[1] = 32;
+  p.out.dtype = RDT_S8, p.epilogue.act.fn = RDT_FN_NONE;
+  SAYS("gemm_s8_wgmma_128x128pp_row", "with factors");
+  p.epilogue.factor = rdt_tensor_dense(NULL, RDT_F32, 1, (int64_t[]){32});
+  TAKES("gemm_s8_wgmma_128x128pp_row"), TAKES("gemm_s8_wgmma_128x128pp_none");
+  SAYS("gemm_s8_mma_32x32_row", "writes s32, not s8");
+  p.out.dtype = RDT_S32;
+  SAYS("gemm_s8_wgmma_128x128pp_row", "does not requantise");
+  p.in[0] = a, p.in[1] = b, p.out = c, p.epilogue = RDT_EPILOGUE_NONE, p.epilogue.act.fn = RDT_FN_GELU_TANH;
   SAYS(name, "no activation but relu, and gelu");
 #undef TAKES
 #undef SAYS

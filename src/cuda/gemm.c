@@ -7,6 +7,7 @@
 
 #include "check/weights.h"
 #include "core/memory.h"
+#include "cuda/aim.h"
 #include "cuda/classic.h"
 #include "cuda/kernel.h"
 #include "cuda/mender.h"
@@ -83,7 +84,8 @@ static bool takes_bias(const rdt_cuda_kernel *k, rdt_dtype t) {
 }
 
 static bool writes(const rdt_cuda_kernel *k, rdt_dtype t) {
-  return t == accumulated(k) || (is_half(k->dtype) && t == k->dtype) || (rdt_dtype_is_f8(k->dtype) && is_half(t));
+  return t == accumulated(k) || (is_wide(k) && is_integer(k) && (t == RDT_S8 || t == RDT_U8)) ||
+         (is_half(k->dtype) && t == k->dtype) || (rdt_dtype_is_f8(k->dtype) && is_half(t));
 }
 
 /* Of batches the first. */
@@ -121,9 +123,10 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
                     rdt_dtype_info(b->dtype)->name);
   if (!writes(k, c->dtype))
     return rdt_fail(why, no, "%s writes %s%s%s, not %s", k->name, is_half(k->dtype) ? rdt_dtype_name(k->dtype) : "",
-                    is_half(k->dtype) ? " or "
-                    : narrow(k)       ? "f16, bf16 or "
-                                      : "",
+                    is_half(k->dtype)             ? " or "
+                    : narrow(k)                   ? "f16, bf16 or "
+                    : is_integer(k) && is_wide(k) ? "s8, u8 or "
+                                                  : "",
                     rdt_dtype_name(accumulated(k)), rdt_dtype_name(c->dtype));
   if (p->zero[0] || p->zero[1]) return rdt_fail(why, no, "%s takes no zero points", k->name);
   RDT_TRY(sides_of(k, p, &s, why));
@@ -145,7 +148,10 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
                     is_wide(k) && !is_tall(k) && !is_integer(k)
                         ? ", and gelu where results have 16 bits: its curve is as exact as these"
                         : "");
-  if (e->factor.rank >= 0) return rdt_fail(why, no, "%s does not requantise", k->name);
+  const bool bytes = c->dtype == RDT_S8 || c->dtype == RDT_U8;
+  if ((e->factor.rank >= 0) != bytes)
+    return rdt_fail(why, no, bytes ? "%s writes bytes that are requantised: with factors" : "%s does not requantise",
+                    k->name);
   if (e->bias.rank >= 0 && !takes_bias(k, e->bias.dtype))
     return rdt_fail(why, no, "%s takes a bias of %s", k->name,
                     narrow(k) ? "f16, bf16 or f32" : rdt_dtype_info(accumulated(k))->name);
@@ -370,8 +376,11 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                     k->least, is_wide(k) ? ", no other," : "", k->shared, d->name, d->major, d->minor, d->shared);
   rdt_wide_sides side;
   RDT_TRY(sides_of(k, p, &side, why));
+  const int64_t b_pitch = rdt_wide_pitch(&side.b, rdt_wide_columns(&side.b)), b_next = side.b_next;
   rdt_cuda_gemm *g = rdt_calloc(1, sizeof *g);
   if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
+  rdt_status status = is_wide(k) && !is_tall(k) ? rdt_wide_pads(&g->wide, &side, why) : RDT_OK;
+  if (status != RDT_OK) goto fail;
   const rdt_cuda_tile *t = k->tile;
   rdt_mma_args *a = &g->args;
   g->kernel = k;
@@ -379,14 +388,19 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->m = (int)side.c.shape[0], a->n = (int)side.c.shape[1], a->k = (int)side.a.shape[1];
   a->lda = pitch(&side.a), a->ldb = pitch(&side.b), a->ldc = pitch(&side.c);
   if (is_wide(k)) {
-    g->wide = (rdt_wide){.columns = rdt_wide_columns(&side.b),
+    g->wide = (rdt_wide){.pads = g->wide.pads,
+                         .fixed = g->fixed,
+                         .columns = rdt_wide_columns(&side.b),
                          .a_columns = rdt_wide_columns(&side.a),
                          .batches = side.batches,
                          .a_next = side.a_next,
                          .b_next = side.b_next,
                          .c_next = side.c_next,
                          .r_next = side.r_next,
-                         .gelu = p->epilogue.act.fn == RDT_FN_GELU};
+                         .gelu = p->epilogue.act.fn == RDT_FN_GELU,
+                         .bytes = p->out.dtype,
+                         .zero = p->epilogue.zero,
+                         .each = p->epilogue.factor.rank >= 0 && p->epilogue.factor.stride[0] != 0};
     a->lda = rdt_wide_pitch(&side.a, g->wide.a_columns), a->ldc = rdt_wide_pitch(&side.c, false);
     a->ldb = rdt_wide_pitch(&side.b, g->wide.columns);
     splits = 1;
@@ -450,7 +464,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t image = place(&at, rdt_tall_image(k, a->k)), spread = place(&at, rdt_tall_spread_bytes(&g->tall, a));
   const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
-  rdt_status status = rdt_cuda_alloc(at.bytes, &base, why);
+  status = rdt_cuda_alloc(at.bytes, &base, why);
   if (status != RDT_OK) goto fail;
   char *memory = base;
   a->verdict = (rdt_cuda_verdict *)(memory + verdict);
@@ -468,8 +482,8 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   if (!narrow(k)) a->bound.a2_floor = RDT_MMA_LEAST;
   g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
-    g->weights = (rdt_weights_args){.ldb = a->ldb,
-                                    .next = side.b_next,
+    g->weights = (rdt_weights_args){.ldb = is_wide(k) ? b_pitch : a->ldb, /* of B itself: its copy is checked by them */
+                                    .next = b_next,
                                     .k = a->k,
                                     .n = a->n,
                                     .fragments = fragments,
@@ -505,7 +519,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->tall.fold, g->row_blocks, d, memory + mending, stream, why), fail);
   if (g->fixed) {
     g->weights.b = p->in[1].data;
-    RDT_TRY_GOTO(weigh(g, stream, why), fail);
+    RDT_TRY_GOTO(rdt_cuda_gemm_renew(g, p->in[1].data, stream, why), fail);
   }
   *state = g;
   return RDT_OK;
@@ -517,6 +531,7 @@ fail:
 void rdt_cuda_gemm_destroy(rdt_cuda_gemm *g) {
   if (!g) return;
   rdt_mend_drop(&g->mender);
+  rdt_pads_drop(&g->wide.pads);
   rdt_cuda_free(g->strikes);
   rdt_cuda_free(g->args.verdict); /* the first of all that was allocated */
   rdt_free(g);
@@ -589,7 +604,9 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   }
   if (is_tall(g->kernel)) return rdt_tall_launch(g->kernel, &g->tall, &a, *code, hit, g->fixed, stream, why);
   if (is_wide(g->kernel)) {
-    RDT_TRY(rdt_wide_launch(g->kernel, &g->wide, &a, code, hit, stream, why));
+    rdt_wide w = g->wide;
+    if (o->epilogue && o->epilogue->factor.rank >= 0) w.factor = o->epilogue->factor.data;
+    RDT_TRY(rdt_wide_launch(g->kernel, &w, &a, code, hit, stream, why));
     return hit || !g->fixed ? settle(g, &a, hit, stream, why) : RDT_OK; /* before there are other bounds */
   }
   rdt_classic_args of_a = g->classic;
@@ -618,7 +635,15 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
 rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void *stream, rdt_reason *why) {
   rdt_cuda_gemm now = *g;
   now.weights.b = weights;
-  return g->fixed ? weigh(&now, stream, why) : RDT_OK;
+  if (!g->fixed) return RDT_OK;
+  RDT_TRY(
+      rdt_pads_run(&g->wide.pads, RDT_WIDE_B, false, (void *const[]){NULL, (void *)weights, NULL}, NULL, stream, why));
+  return weigh(&now, stream, why);
+}
+
+int rdt_cuda_gemm_padded(const rdt_cuda_gemm *g) {
+  void *const *own = g->wide.pads.own;
+  return (own[0] ? RDT_WIDE_A : 0) | (own[1] ? RDT_WIDE_B : 0) | (own[2] ? RDT_WIDE_C : 0);
 }
 
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why) {
@@ -671,82 +696,6 @@ rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended 
   RDT_TRY(rdt_cuda_get(m, &g->mender.there->outcome.told, sizeof *m, stream, why));
   if (m->seen.listed > RDT_CUDA_LISTED) m->seen.listed = RDT_CUDA_LISTED;
   return m->products ? rdt_cuda_clear(&g->mender.there->outcome.told, sizeof *m, stream, why) : RDT_OK;
-}
-
-static rdt_mma_hit aim_wide(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
-  const rdt_cuda_tile *t = g->kernel->tile;
-  const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
-  const int64_t fold = is_tall(g->kernel) ? g->tall.fold : 1, each = n / fold; /* of rows, which it speaks of */
-  const int r = (int)(row % g->args.m % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
-  int64_t k = (int64_t)(s->hit.position * g->args.k);
-  if (k >= g->args.k) k = g->args.k - 1;
-  /* What is expected of a row is known to one of its tiles. */
-  const int64_t batch = row / g->args.m, within = row % g->args.m;
-  const int pairs = (g->row_blocks + 1) / RDT_WGMMA_CLUSTER,
-            tile_row = (int)(batch * pairs * RDT_WGMMA_CLUSTER + within / t->rows),
-            checks =
-                rdt_wide_checks(&g->wide, tile_row / RDT_WGMMA_CLUSTER, pairs * g->wide.batches, g->args.column_blocks);
-  return (rdt_mma_hit){.site = s->reduced    ? RDT_MMA_REDUCED
-                               : s->checksum ? RDT_MMA_CHECKSUM
-                               : s->fragment ? RDT_MMA_FRAGMENT
-                               : s->limit    ? RDT_MMA_BOUND
-                                             : RDT_MMA_ACCUM,
-                       .block = {s->checksum && sums(g->kernel) ? checks : (int)(column / t->columns), tile_row, 0},
-                       .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
-                       .step = (int)(k / g->kernel->k),
-                       .fragment = r / 64 * (t->columns / 2) + c / 8 * 4 + r % 16 / 8 * 2 + c % 2,
-                       .columns = (int)(k % g->kernel->k * (int64_t)rdt_dtype_info(g->kernel->dtype)->bytes),
-                       .element = {(int)(row * fold + column / each), (int)(column % each)},
-                       .mask = s->hit.mask,
-                       .sm = s->sm,
-                       .bound = NAN};
-}
-
-/* Numbers that are added to a row of the finished sums. */
-static rdt_mma_hit aim_several(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
-  rdt_mma_hit h = {.site = RDT_MMA_REDUCED,
-                   .element = {(int)(s->hit.element / g->args.n), -1},
-                   .several = s->several,
-                   .sm = -1,
-                   .bound = NAN};
-  for (int i = 0; i < s->several; i++) h.places[i] = s->columns[i], h.changes[i] = s->changes[i];
-  return h;
-}
-
-/* Which thread has an element, and when it is at a share of the reduction. */
-static rdt_mma_hit aim(const rdt_cuda_gemm *g, const rdt_cuda_strike *s) {
-  const rdt_cuda_kernel *kernel = g->kernel;
-  if (s->several) return aim_several(g, s);
-  if (is_wide(kernel)) return aim_wide(g, s);
-  const rdt_cuda_tile *t = kernel->tile;
-  const int64_t n = g->args.n, row = s->hit.element / n, column = s->hit.element % n;
-  int64_t k = (int64_t)(s->hit.position * g->args.k);
-  if (k >= g->args.k) k = g->args.k - 1;
-  const int split = (int)(k / g->args.k_split), within = (int)(k % g->args.k_split), share = kernel->k / t->warps_k;
-  const int r = (int)(row % t->rows), c = (int)(column % t->columns);
-  const int fragment_row = r % t->warp_rows, in_warp = c % t->warp_columns, in_pair = in_warp % 16;
-  /* Which fragment, thread of four and place have a column: see column() in sm80/types.h */
-  const bool bytes = kernel->dtype == RDT_S8, together = bytes || kernel->dtype == RDT_F32;
-  const int fragment = !together ? in_warp / 8 : in_warp / 16 * 2 + (bytes ? in_pair % 2 : in_pair % 4 / 2);
-  const int thread = together ? in_pair / 4 : in_warp % 8 / 2, odd = bytes ? in_pair % 4 / 2 : in_warp % 2;
-  const int lane = fragment_row % 8 * 4 + thread, part = within % kernel->k / share;
-  const int warp_rows = t->rows / t->warp_rows, warp_columns = t->columns / t->warp_columns;
-  const int warp = (part * warp_columns + c / t->warp_columns) * warp_rows + r / t->warp_rows;
-  return (rdt_mma_hit){
-      .site = s->reduced    ? RDT_MMA_REDUCED
-              : s->checksum ? RDT_MMA_CHECKSUM
-              : s->fragment ? RDT_MMA_FRAGMENT
-              : s->limit    ? RDT_MMA_BOUND
-                            : RDT_MMA_ACCUM,
-      .block = {(int)(column / t->columns), (int)(row / t->rows), split},
-      .thread = 32 * warp + lane,
-      .step = within / kernel->k * (share / kernel->step) + within % share / kernel->step,
-      .fragment = (fragment_row / 16 * (t->warp_columns / 8) + fragment) * 4 + fragment_row % 16 / 8 * 2 + odd,
-      .columns = t->warp_columns / 8,
-      .element = {(int)row, (int)column},
-      .mask = s->hit.mask,
-      .sm = s->sm,
-      .bound = NAN};
 }
 
 /* A multiprocessor that is wrong stays wrong; what else was struck is computed again as it is shipped. What stands goes
@@ -807,7 +756,8 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   }
   rdt_mma_hit *hits = rdt_calloc(1, bytes);
   if (!hits) return rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
-  for (int i = 0; i < count; i++) hits[i] = aim(g, &s[i]);
+  for (int i = 0; i < count; i++)
+    hits[i] = rdt_cuda_aim(g->kernel, &g->args, &g->wide, is_tall(g->kernel) ? g->tall.fold : 1, &s[i]);
   rdt_status status = rdt_cuda_gemm_settle(g, stream, why);
   if (status == RDT_OK) status = rdt_cuda_put(g->strikes, hits, bytes, stream, why);
   if (status == RDT_OK) status = strike_all(g, o, apart, s, count, stream, why);

@@ -43,7 +43,12 @@ rdt_status rdt_voted_accept(const rdt_cuda_device *d, const rdt_problem *p, rdt_
         why, RDT_ERR_UNSUPPORTED,
         "votes within a launch are of single products, followed by relu or nothing: not of batches or gelu");
   const rdt_cuda_kernel k = as_kernel(p->in[0].dtype);
-  return rdt_cuda_gemm_accept(&k, p, why);
+  RDT_TRY(rdt_cuda_gemm_accept(&k, p, why));
+  rdt_wide_sides s;
+  return rdt_wide_sides_of(p, &s) && !rdt_wide_unaligned(&s)
+             ? RDT_OK
+             : rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                        "votes within a launch take operands whose rows begin at multiples of 16 bytes: pad them");
 }
 
 /* ---- making ready ---- */

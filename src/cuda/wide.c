@@ -55,9 +55,69 @@ int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns) {
   return t->shape[across] > 1 ? t->stride[across] : (t->shape[along] + each - 1) / each * each;
 }
 
+int rdt_wide_unaligned(const rdt_wide_sides *s) {
+  const rdt_tensor *const all[] = {&s->a, &s->b, &s->c};
+  const int64_t next[] = {s->a_next, s->b_next, s->c_next};
+  int which = 0;
+  for (int i = 0; i < 3; i++) {
+    const int64_t size = (int64_t)rdt_dtype_info(all[i]->dtype)->bytes;
+    const bool turned = i < 2 && rdt_wide_columns(all[i]);
+    if (rdt_wide_pitch(all[i], turned) * size % ALIGNED || (uintptr_t)all[i]->data % ALIGNED ||
+        (s->batches > 1 && next[i] * size % ALIGNED))
+      which |= 1 << i;
+  }
+  return which;
+}
+
+static rdt_wide_sides aligned(const rdt_wide_sides *s, int which, size_t bytes[3]) {
+  rdt_wide_sides to = *s;
+  rdt_tensor *const all[] = {&to.a, &to.b, &to.c};
+  int64_t *const next[] = {&to.a_next, &to.b_next, &to.c_next};
+  for (int i = 0; i < 3; i++) {
+    const int along = i < 2 && rdt_wide_columns(all[i]) ? 0 : 1, across = 1 - along;
+    const int64_t size = (int64_t)rdt_dtype_info(all[i]->dtype)->bytes, each = ALIGNED / size,
+                  pitch = (all[i]->shape[along] + each - 1) / each * each, count = all[i]->shape[across];
+    bytes[i] = 0;
+    if (!(which & 1 << i)) continue;
+    all[i]->data = NULL, all[i]->stride[along] = 1, all[i]->stride[across] = pitch;
+    if (*next[i]) *next[i] = pitch * count;
+    bytes[i] = (size_t)(pitch * count * size) * (size_t)(*next[i] ? s->batches : 1);
+  }
+  return to;
+}
+
+rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, rdt_reason *why) {
+  rdt_pads *p = &w->pads;
+  size_t bytes[3];
+  const int which = rdt_wide_unaligned(s);
+  const rdt_wide_sides to = aligned(s, which, bytes);
+  const rdt_tensor *const theirs[] = {&s->a, &s->b, &s->c}, *const own[] = {&to.a, &to.b, &to.c};
+  const int64_t their_next[] = {s->a_next, s->b_next, s->c_next}, own_next[] = {to.a_next, to.b_next, to.c_next};
+  if (!which) return RDT_OK;
+  for (int i = 0; i < 3; i++) bytes[i] = (bytes[i] + 255) / 256 * 256;
+  RDT_TRY(rdt_cuda_alloc(bytes[0] + bytes[1] + bytes[2], &p->memory, why));
+  char *at = p->memory;
+  for (int i = 0; i < 3; at += bytes[i++]) {
+    if (!(which & 1 << i)) continue;
+    const bool turned = i < 2 && rdt_wide_columns(theirs[i]), out = i == 2;
+    const int64_t pitch = rdt_wide_pitch(theirs[i], turned), own_pitch = rdt_wide_pitch(own[i], turned);
+    p->own[i] = at;
+    p->of[i] = (rdt_pad){.from_pitch = out ? own_pitch : pitch,
+                         .to_pitch = out ? pitch : own_pitch,
+                         .from_next = out ? own_next[i] : their_next[i],
+                         .to_next = out ? their_next[i] : own_next[i],
+                         .columns = (int)theirs[i]->shape[turned ? 0 : 1],
+                         .rows = (int)theirs[i]->shape[turned ? 1 : 0],
+                         .batches = their_next[i] ? s->batches : 1,
+                         .size = (int)rdt_dtype_info(theirs[i]->dtype)->bytes,
+                         .of_c = out || (i == 0 && !turned && their_next[i])};
+  }
+  *s = to;
+  return RDT_OK;
+}
+
 rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why) {
   const rdt_tensor *const a = &s->a, *const b = &s->b, *const c = &s->c, *const all[] = {a, b, c};
-  const int64_t next[] = {s->a_next, s->b_next, s->c_next};
   static const char names[] = "ABC";
   const bool columns = rdt_wide_columns(b), a_columns = rdt_wide_columns(a), sides[] = {a_columns, columns, false};
   const bool tall = k->family == RDT_CUDA_TALL; /* brings B into an order of its own */
@@ -69,22 +129,17 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s takes B with its columns side by side (weights n x k), which tensor cores want; transpose it",
                     k->name);
+  const int unaligned = tall ? rdt_wide_unaligned(s) & ~RDT_WIDE_B : 0; /* others have copies made of such */
   for (int i = 0; i < 3; i++) {
-    const int64_t size = (int64_t)rdt_dtype_info(all[i]->dtype)->bytes, bytes = rdt_wide_pitch(all[i], sides[i]) * size;
     if (sides[i] && ((all[i]->shape[0] > 1 && all[i]->stride[0] != 1) || all[i]->stride[1] < all[i]->shape[0]))
       return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                       "%s takes %c with rows or columns whose elements lie side by side; transpose what lies otherwise",
                       k->name, names[i]);
-    if (s->batches > 1 && next[i] * size % ALIGNED)
-      return rdt_fail(
-          why, RDT_ERR_UNSUPPORTED,
-          "%s takes batches that begin at multiples of %d bytes; those of %c are %lld bytes apart: pad them", k->name,
-          ALIGNED, names[i], (long long)(next[i] * size));
-    if (!(tall && i == 1) && (bytes % ALIGNED || (uintptr_t)all[i]->data % ALIGNED))
+    if (unaligned & 1 << i)
       return rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                      "%s takes rows that begin at multiples of %d bytes; those of %c are %lld bytes apart%s: pad them",
-                      k->name, ALIGNED, names[i], (long long)bytes,
-                      (uintptr_t)all[i]->data % ALIGNED ? ", and the first does not" : "");
+                      "%s takes rows that begin at multiples of %d bytes; those of %c are %lld bytes apart: pad them",
+                      k->name, ALIGNED, names[i],
+                      (long long)(rdt_wide_pitch(all[i], sides[i]) * (int64_t)rdt_dtype_size(all[i]->dtype)));
   }
   const int64_t rows = (c->shape[0] + k->tile->rows - 1) / k->tile->rows + 1,
                 blocks = (c->shape[1] + k->tile->columns - 1) / k->tile->columns;
@@ -120,22 +175,26 @@ typedef struct batches { /* of an operand; count 0: its map is of a matrix; next
 /* Boxes have 64 rows, or fewer. Of rows that do not begin at multiples of 128 bytes, L2 would fetch 256 bytes for each
  * of the two lines that a row of a box then touches: 16 % of the time at 1024 x 4096 x 4100. */
 static rdt_status map(encode_fn *encode, rdt_tensor_map *m, rdt_dtype type, const void *data, int64_t along,
-                      int64_t across, int64_t pitch, const batches *of, int box_rows, rdt_reason *why) {
+                      int64_t across, int64_t pitch, const batches *of, int box_rows, int width, rdt_reason *why) {
   const size_t size = rdt_dtype_info(type)->bytes;
   const int64_t next = of->next ? of->next : (across * pitch * (int64_t)size + ALIGNED - 1) / ALIGNED * ALIGNED;
   const cuuint64_t shape[] = {(cuuint64_t)along, (cuuint64_t)across, (cuuint64_t)(of->next ? of->count : 1)},
                    strides[] = {(cuuint64_t)pitch * size, (cuuint64_t)(of->next ? next * (int64_t)size : next)};
-  const cuuint32_t box[] = {(cuuint32_t)(WIDTH / size), (cuuint32_t)box_rows, 1}, step[] = {1, 1, 1};
+  const cuuint32_t box[] = {(cuuint32_t)((size_t)width / size), (cuuint32_t)box_rows, 1}, step[] = {1, 1, 1};
   const CUtensorMapDataType as = type == RDT_F16    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                  : type == RDT_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                  : size == 1        ? CU_TENSOR_MAP_DATA_TYPE_UINT8
                                                     : CU_TENSOR_MAP_DATA_TYPE_FLOAT32; /* s32 too: they are copied */
   _Static_assert(sizeof *m == sizeof(CUtensorMap), "a tensor map");
   if ((uintptr_t)data % ALIGNED)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "operands of products on wgmma begin at multiples of %d bytes", ALIGNED);
-  const CUresult r = encode((CUtensorMap *)m, as, of->count ? 3 : 2, (void *)data, shape, strides, box, step,
-                            CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
-                            CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "operands of products on wgmma begin at multiples of %d bytes, where they were not made ready with "
+                    "their addresses",
+                    ALIGNED);
+  const CUresult r =
+      encode((CUtensorMap *)m, as, of->count ? 3 : 2, (void *)data, shape, strides, box, step,
+             CU_TENSOR_MAP_INTERLEAVE_NONE, width < WIDTH ? CU_TENSOR_MAP_SWIZZLE_NONE : CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   return r == CUDA_SUCCESS
              ? RDT_OK
              : rdt_fail(why, RDT_ERR_INTERNAL, "cuTensorMapEncodeTiled fails with %d for %lld x %lld, %lld apart",
@@ -146,7 +205,7 @@ rdt_status rdt_wide_map(rdt_tensor_map *m, rdt_dtype type, const void *data, int
                         int64_t pitch, int box_rows, rdt_reason *why) {
   void *found;
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
-  return map((encode_fn *)found, m, type, data, along, across, pitch, &(batches){0}, box_rows, why);
+  return map((encode_fn *)found, m, type, data, along, across, pitch, &(batches){0}, box_rows, WIDTH, why);
 }
 
 static int pairs(const rdt_cuda_kernel *k, int m) { /* of tiles, one below the other */
@@ -218,21 +277,26 @@ rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
 rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why) {
   void *found;
   const rdt_mma_args *p = &a->p;
-  const rdt_dtype out = p->c_type == RDT_MMA_F32 ? RDT_F32 : p->c_type == RDT_MMA_F16 ? RDT_F16 : RDT_BF16;
+  const rdt_dtype out = w->factor                  ? w->bytes
+                        : p->c_type == RDT_MMA_F32 ? RDT_F32
+                        : p->c_type == RDT_MMA_F16 ? RDT_F16
+                                                   : RDT_BF16;
   const int each = ALIGNED / (int)rdt_dtype_info(out)->bytes;
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
   encode_fn *const encode = (encode_fn *)found;
   const bool columns = w->columns, a_columns = w->a_columns;
   const batches of_a = {w->batches, w->a_next}, of_b = {w->batches, w->b_next}, of_c = {w->batches, w->c_next};
-  a->extra = p->bias || p->residual || p->relu || a->gelu;
+  a->extra = p->bias || p->residual || p->relu || a->gelu || w->factor;
   a->stored = p->n / each * each;
-  RDT_TRY(map(encode, &a->a, type, p->a, a_columns ? p->m : p->k, a_columns ? p->k : p->m, p->lda, &of_a, BOX, why));
-  RDT_TRY(map(encode, &a->b, type, p->b, columns ? p->k : p->n, columns ? p->n : p->k, p->ldb, &of_b, BOX, why));
-  return map(encode, &a->c, out, p->c, a->stored ? a->stored : each, p->m, p->ldc, &of_c, BOX, why);
+  RDT_TRY(
+      map(encode, &a->a, type, p->a, a_columns ? p->m : p->k, a_columns ? p->k : p->m, p->lda, &of_a, BOX, WIDTH, why));
+  RDT_TRY(map(encode, &a->b, type, p->b, columns ? p->k : p->n, columns ? p->n : p->k, p->ldb, &of_b, BOX, WIDTH, why));
+  return map(encode, &a->c, out, p->c, a->stored ? a->stored : each, p->m, p->ldc, &of_c, BOX, w->factor ? BOX : WIDTH,
+             why);
 }
 
-rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
-                           rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                         rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
   rdt_wgmma_args a = {.p = *p,
@@ -241,6 +305,11 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
                       .light = w->light,
                       .whole = w->whole,
                       .gelu = w->gelu,
+                      .factor = w->factor,
+                      .each = w->each,
+                      .zero = w->zero,
+                      .low = (float)((w->bytes == RDT_S8 ? -128 : 0) - w->zero),
+                      .high = (float)((w->bytes == RDT_S8 ? 127 : 255) - w->zero),
                       .a_many = w->a_next != 0,
                       .b_many = w->b_next != 0,
                       .sets = w->sets,
@@ -255,7 +324,7 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
   if (w->sets)
     RDT_TRY(map((encode_fn *)found, &a.sums, k->dtype, p->parts, p->k,
                 (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
-                &(batches){0}, RDT_WGMMA_SUMS, why));
+                &(batches){0}, RDT_WGMMA_SUMS, WIDTH, why));
   void *arguments[] = {&a, &hit};
   /* Behind another kernel it begins while that one ends, and waits for it. */
   cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
@@ -269,4 +338,20 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
   const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
   return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * more + 4 * w->a_columns], arguments), k->name,
                          why);
+}
+
+/* What is copied is looked at again, where anything is checked: of A both sides of a check are made. */
+rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                           rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+  const rdt_pads *pads = &w->pads;
+  void *const theirs[] = {(void *)p->a, (void *)p->b, p->c};
+  rdt_mma_args now = *p;
+  if (pads->own[0]) now.a = pads->own[0];
+  if (pads->own[1]) now.b = pads->own[1];
+  if (pads->own[2]) now.c = pads->own[2];
+  RDT_TRY(rdt_pads_run(pads, RDT_WIDE_A | (w->fixed ? 0 : RDT_WIDE_B), false, theirs, NULL, stream, why));
+  RDT_TRY(launch(k, w, &now, code, hit, stream, why));
+  RDT_TRY(rdt_pads_run(pads, RDT_WIDE_C, false, theirs, NULL, stream, why));
+  if (k->check == RDT_MMA_NONE) return RDT_OK;
+  return rdt_pads_run(pads, RDT_WIDE_A | RDT_WIDE_C, true, theirs, p->verdict, stream, why);
 }

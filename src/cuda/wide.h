@@ -3,6 +3,7 @@
 #define RDT_CUDA_WIDE_H
 
 #include "cuda/kernel.h"
+#include "cuda/pad.h"
 #include "cuda/sm90/gemm_wgmma.h"
 
 /* Operands of products in batches that lie evenly apart: the first of each, and how far the next one is. */
@@ -16,7 +17,12 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
   bool columns, a_columns;                /* B's columns lie side by side, not its rows; A's */
   int batches;                            /* 0: one, too */
   int64_t a_next, b_next, c_next, r_next; /* rdt_wide_sides */
+  rdt_pads pads;
+  bool fixed; /* B is as it was when the product was made ready */
   bool gelu;
+  const float *factor; /* rdt_wgmma_args; NULL: results are not requantised */
+  int each, zero;
+  rdt_dtype bytes;  /* what they are requantised to */
   int sets;         /* of sums of B's columns: of each tile's, or one of all; none: 0; of each B */
   float alike;      /* rdt_wgmma_args */
   float sums_scale; /* the same */
@@ -27,7 +33,13 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
 
 /* False: batches do not lie evenly apart. */
 bool rdt_wide_sides_of(const rdt_problem *p, rdt_wide_sides *s);
-/* RDT_OK, or the reason why operands of these shapes, strides and addresses (NULL: not known yet) cannot be copied. */
+enum { RDT_WIDE_A = 1, RDT_WIDE_B = 2, RDT_WIDE_C = 4 };
+/* Which of the operands (bits) have rows, or batches, that do not begin at multiples of 16 bytes: they go through
+ * copies that do (cuda/pad.h). Of addresses that are not known yet (NULL) they are expected to. */
+int rdt_wide_unaligned(const rdt_wide_sides *s);
+/* Whatever is not aligned gets a copy (w->pads), and s says how that lies. */
+rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, rdt_reason *why);
+/* RDT_OK, or the reason why operands of these shapes and strides cannot be copied to shared memory. */
 rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why);
 /* Of products of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
  * `columns` and `batches` say is known. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { A, B, C, BIAS, RESIDUAL };
+enum { A, B, C, BIAS, RESIDUAL, FACTOR };
 const char *const gpu_data_name[GPU_DATA_COUNT] = {"normal", "positive", "relu", "heavy", "cancelling", "small"};
 
 void gpu_die(const char *what, const char *text) {
@@ -114,6 +114,20 @@ static double *wide(const gpu_case *c, int which, const rdt_tensor *t, int batch
   return x;
 }
 
+static bool is_byte(rdt_dtype t) {
+  return t == RDT_S8 || t == RDT_U8;
+}
+
+/* What rdt_problem.h says of it: the sum and the product in f32, halves to even. */
+static double requantized(const gpu_case *c, double sum, int64_t column) {
+  const rdt_epilogue *e = &c->epilogue;
+  float x = (float)sum;
+  if (e->bias.rank >= 0) x = x + (float)rdt_load((char *)c->host[BIAS] + c->skip[BIAS], RDT_S32, column);
+  x = x * (float)rdt_load((char *)c->host[FACTOR] + c->skip[FACTOR], RDT_F32, column * e->factor.stride[0]);
+  const double least = c->p.out.dtype == RDT_S8 ? -128.0 : 0.0, y = rint((double)x) + e->zero;
+  return fmax(least, fmin(least + 255.0, y));
+}
+
 static void compute(gpu_case *c, const gpu_shape *s, int batch) {
   const int64_t m = s->m, n = s->n, k = s->k;
   double *a = wide(c, A, &c->in[0], batch, s->tf32), *b = wide(c, B, &c->in[1], batch, s->tf32);
@@ -133,6 +147,10 @@ static void compute(gpu_case *c, const gpu_shape *s, int batch) {
       const rdt_tensor *r = &c->epilogue.residual, *bias = &c->epilogue.bias;
       x[j] *= s->alpha, y[j] *= fabs(s->alpha);
       double more[2] = {0.0, 0.0};
+      if (is_byte(s->out)) {
+        x[j] = requantized(c, x[j], j), y[j] = 0.0;
+        continue;
+      }
       if (s->bias) more[0] = rdt_load((char *)c->host[BIAS] + c->skip[BIAS], bias->dtype, j);
       if (s->residual)
         more[1] = s->beta *
@@ -174,7 +192,7 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
   if (s->gelu) c->epilogue.act.fn = RDT_FN_GELU;
   c->epilogue.alpha = s->alpha, c->epilogue.beta = s->beta;
   if (s->bias) {
-    rdt_tensor t = operand(c, BIAS, s, s->out, 1, s->n);
+    rdt_tensor t = operand(c, BIAS, s, is_byte(s->out) ? RDT_S32 : s->out, 1, s->n);
     fill(c, BIAS, &t, GPU_NORMAL, seed);
     t.rank = 1, t.shape[0] = s->n, t.stride[0] = 1;
     c->epilogue.bias = t;
@@ -183,6 +201,16 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
     const rdt_tensor t = operand(c, RESIDUAL, s, s->out, n * s->m, s->n);
     fill(c, RESIDUAL, &t, GPU_NORMAL, seed);
     c->epilogue.residual = batched(t, n, false, false);
+  }
+  if (is_byte(s->out)) { /* such that few results are cut off */
+    rdt_tensor t = operand(c, FACTOR, s, RDT_F32, 1, s->n);
+    fill(c, FACTOR, &t, GPU_NORMAL, seed);
+    float *factors = (float *)((char *)c->host[FACTOR] + c->skip[FACTOR]);
+    for (int j = 0; j < s->n; j++) factors[j] *= 0.03f / sqrtf((float)s->k);
+    gpu_must(rdt_cuda_put(c->device[FACTOR], c->host[FACTOR], c->bytes[FACTOR], NULL, &why), "operand", &why);
+    gpu_must(rdt_cuda_wait(NULL, &why), "operand", &why);
+    t.rank = 1, t.shape[0] = s->n, t.stride[0] = s->same_b ? 0 : 1; /* one for all, sometimes */
+    c->epilogue.factor = t, c->epilogue.zero = s->out == RDT_S8 ? -3 : 120;
   }
   c->p.in[0] = c->in[0], c->p.in[1] = c->in[1];
   c->p.acc = s->in == RDT_S8 || s->in == RDT_U8 ? RDT_S32 : s->in == RDT_F64 ? RDT_F64 : RDT_F32;
@@ -223,7 +251,7 @@ double gpu_case_value(const gpu_case *c, int64_t i, int64_t j) {
 }
 
 void gpu_case_free(gpu_case *c) {
-  for (int i = 0; i < 5; i++) free(c->host[i]), rdt_cuda_free(c->device[i]);
+  for (int i = 0; i < 6; i++) free(c->host[i]), rdt_cuda_free(c->device[i]);
   free(c->exact), free(c->magnitude);
   rdt_problem_clear(&c->p);
 }

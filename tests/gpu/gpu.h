@@ -21,8 +21,8 @@ typedef struct gpu_case { /* a product with its operands; host copies have the d
   rdt_tensor in[2], all; /* all: C of every batch, one below the other */
   int m, k, batches;     /* m: of each */
   rdt_epilogue epilogue;
-  void *host[5], *device[5]; /* A, B, C, bias, residual; C: the host's is what came back */
-  size_t bytes[5], skip[5];  /* skip: bytes before the first element */
+  void *host[6], *device[6]; /* A, B, C, bias, residual, factors; C: the host's is what came back */
+  size_t bytes[6], skip[6];  /* skip: bytes before the first element */
   double *exact, *magnitude; /* of all: result, and sum of |a||b| */
 } gpu_case;
 
@@ -30,7 +30,7 @@ typedef struct gpu_shape {
   int m, n, k;
   int gap;           /* elements between rows beyond what alignment asks for */
   int offset;        /* elements that operands are shifted by: no longer aligned */
-  rdt_dtype in, out; /* u8: B is of s8 */
+  rdt_dtype in, out; /* u8: B is of s8; out s8, u8: requantised, without alpha, relu and residual */
   bool bias, residual, relu;
   bool columns;         /* B's lie side by side in place of its rows */
   bool a_columns, gelu; /* the same of A; in place of relu */

@@ -80,6 +80,9 @@ RDT_DEVICE void rdt_stmatrix4(uint32_t at, uint32_t x, uint32_t y, uint32_t z, u
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(at), "r"(x), "r"(y), "r"(z), "r"(w)
                : "memory");
 }
+RDT_DEVICE void rdt_store2_shared(uint32_t at, uint32_t x) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(at), "h"((uint16_t)x) : "memory");
+}
 RDT_DEVICE void rdt_store8_shared(uint32_t at, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(x), "f"(y) : "memory");
 }

@@ -36,6 +36,9 @@ typedef struct rdt_wgmma_args {
   int stored;       /* columns that TMA stores: whole 16 bytes */
   int extra;        /* bias, residual, relu or gelu */
   int gelu;
+  const float *factor;            /* integers become bytes: saturate(round((sum + bias) factor[each column]) + zero) */
+  int each, zero;                 /* each: 1; 0: one factor for all */
+  float low, high;                /* of a byte, less zero */
   int a_many, b_many;             /* 1: each batch has its own A, B; 0: all have the same */
   int sets;                       /* of sums of columns, of a batch of B */
   int64_t a_next, c_next, r_next; /* elements from one batch to the next */

@@ -306,6 +306,44 @@ RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const R *c, uint32_t sha
     rdt_deep_put<rdt_bf16, Ring, false>(g, c, shared, group, batch, row0, column);
 }
 
+/* A sum requantised, with the bits of every other kernel that does it (rdt_requantize). */
+RDT_DEVICE unsigned rdt_deep_byte(const rdt_wgmma_args &g, int x, int column) {
+  constexpr float rounder = 0x1.8p23f;
+  float y = (float)x;
+  if (g.p.bias) y = rdt_add(y, (float)((const int *)g.p.bias)[column]);
+  y = rdt_mul(y, g.factor[column * g.each]);
+  y = y > g.low ? y : g.low, y = y < g.high ? y : g.high;
+  return (unsigned)((int)rdt_add(rdt_add(y, rounder), -rounder) + g.zero) & 0xff;
+}
+
+/* 64 columns of them: boxes of 64 bytes, as they lie. */
+template <class Ring>
+RDT_DEVICE void rdt_deep_bytes(const rdt_wgmma_args &g, const int *c, uint32_t shared, int group, int batch, int row0,
+                               int column0) {
+  const int lane = (int)threadIdx.x % 32, within = 16 * ((int)threadIdx.x / 32 % 4) + lane / 4;
+  const uint32_t out = shared + Ring::out + (uint32_t)group * Ring::out_bytes;
+  const bool first = threadIdx.x % 128 == 0;
+  uint8_t *const to = (uint8_t *)g.p.c + batch * g.c_next;
+  if (first) rdt_tma_wait_read<0>();
+  rdt_bar_sync(3 + group, 128);
+#pragma unroll
+  for (int j = 0; j < 32; j += 2) {
+    const int line = within + j % 4 / 2 * 8, at = j / 4 * 8 + 2 * (lane % 4), column = column0 + at, row = row0 + line;
+    const unsigned x = column < g.p.n ? rdt_deep_byte(g, c[j], column) : 0,
+                   y = column + 1 < g.p.n ? rdt_deep_byte(g, c[j + 1], column + 1) : 0;
+    rdt_store2_shared(out + (uint32_t)(64 * line + at), x | y << 8);
+    if (row >= g.p.m) continue;
+    if (column >= g.stored && column < g.p.n) to[row * g.p.ldc + column] = (uint8_t)x;
+    if (column + 1 >= g.stored && column + 1 < g.p.n) to[row * g.p.ldc + column + 1] = (uint8_t)y;
+  }
+  rdt_tma_fence();
+  rdt_bar_sync(3 + group, 128);
+  if (first && column0 < g.stored) {
+    if (row0 < g.p.m) rdt_tma_store_of(&g.c, column0, row0, batch, out);
+    rdt_tma_commit();
+  }
+}
+
 /* Of a tile, or a group's half of it. Sums of what is stored as it is are formed while the copy is under way. What
  * follows a product is one piece of code for all columns, a quarter as long. */
 template <class T, class Ring, int check, class R>
@@ -320,8 +358,13 @@ RDT_DEVICE void rdt_deep_finish(const rdt_wgmma_args &g, R (&c)[Ring::MT][Ring::
 #pragma unroll 1
     for (int part = 0; part < parts; part++) {
       const int row = row0 + part % Ring::MT * 64, column = column0 + part / Ring::MT * 64;
-      rdt_deep_extra(g, c[0], tile.batch, row + 16 * warp, column);
-      rdt_deep_store<T, Ring>(g, c[0], shared, group, tile.batch, row, column);
+      bool bytes = false;
+      if constexpr (T::exact)
+        if ((bytes = g.factor != nullptr)) rdt_deep_bytes<Ring>(g, c[0], shared, group, tile.batch, row, column);
+      if (!bytes) {
+        rdt_deep_extra(g, c[0], tile.batch, row + 16 * warp, column);
+        rdt_deep_store<T, Ring>(g, c[0], shared, group, tile.batch, row, column);
+      }
       rdt_wide_up<Ring>(c);
     }
     return;
