@@ -11,10 +11,9 @@ static rdt_mma_hit aim_wide(const rdt_cuda_kernel *kernel, const rdt_mma_args *a
   int64_t k = (int64_t)(s->hit.position * a->k);
   if (k >= a->k) k = a->k - 1;
   /* What is expected of a row is known to one of its tiles. */
-  const int64_t batch = row / a->m, within = row % a->m;
-  const int pairs = ((a->m + t->rows - 1) / t->rows + 1) / RDT_WGMMA_CLUSTER,
-            tile_row = (int)(batch * pairs * RDT_WGMMA_CLUSTER + within / t->rows),
-            checks = rdt_wide_checks(w, tile_row / RDT_WGMMA_CLUSTER, pairs * w->batches, a->column_blocks);
+  int tile_row;
+  const int line = rdt_wide_line(w, kernel, a->m, row, &tile_row),
+            checks = rdt_wide_checks(w, line, rdt_wide_lines(w, kernel, a->m), a->column_blocks);
   return (rdt_mma_hit){
       .site = s->reduced    ? RDT_MMA_REDUCED
               : s->checksum ? RDT_MMA_CHECKSUM

@@ -213,6 +213,17 @@ static int pairs(const rdt_cuda_kernel *k, int m) { /* of tiles, one below the o
   return (m + rows - 1) / rows;
 }
 
+int rdt_wide_lines(const rdt_wide *w, const rdt_cuda_kernel *k, int m) {
+  return (w->across ? (m + k->tile->rows - 1) / k->tile->rows : pairs(k, m)) * (w->batches ? w->batches : 1);
+}
+
+int rdt_wide_line(const rdt_wide *w, const rdt_cuda_kernel *k, int m, int64_t row, int *all) {
+  const int tile = (int)(row % m / k->tile->rows), each = rdt_wide_lines(w, k, m) / (w->batches ? w->batches : 1),
+            line = (int)(row / m) * each + (w->across ? tile : tile / RDT_WGMMA_CLUSTER);
+  *all = w->across ? line : line * RDT_WGMMA_CLUSTER + tile % RDT_WGMMA_CLUSTER;
+  return line;
+}
+
 /* The cluster that has a tile. */
 static int cluster_of(const rdt_wide *w, int pair, int pairs_, int column_blocks, int n) {
   const int64_t before = (int64_t)(pair / RDT_WGMMA_PATCH) * RDT_WGMMA_PATCH * column_blocks;
@@ -244,12 +255,16 @@ static double longest(const rdt_wide *w, int rows, int column_blocks, double cos
 }
 
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
-  const int rows = pairs(k, m) * (w->batches ? w->batches : 1), tiles = rows * column_blocks,
+  /* Of an odd number of rows of tiles half a cluster does nothing; of an odd number of columns it would, across. Where
+   * that is one of many, what else is done for rows below each other counts more. */
+  const int single = (m + k->tile->rows - 1) / k->tile->rows, width = (column_blocks + 1) / 2;
+  w->across = k->tile->rows == BOX * RDT_WGMMA_CLUSTER && 8 * single * width <= 7 * pairs(k, m) * column_blocks;
+  const int rows = rdt_wide_lines(w, k, m), tiles = rows * (w->across ? width : column_blocks),
             most = sms / RDT_WGMMA_CLUSTER, clusters = tiles < most ? tiles : most;
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
   const double cost = k->tf32 || (half && w->columns) ? BESIDE : APART;
-  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->light = 0, w->whole = false;
-  if (clusters > CLUSTERS) return;
+  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->tiles = tiles, w->light = 0, w->whole = false;
+  if (clusters > CLUSTERS || w->across) return;
   const double in_turns = longest(w, rows, column_blocks, cost),
                shared = ((tiles + clusters - 1) / clusters) * (1.0 + cost / column_blocks);
   w->light = tiles % clusters;
@@ -318,7 +333,7 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
                       .r_next = w->r_next};
   batched(w, &a.p);
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
-  a.tiles = pairs(k, p->m) * w->batches * p->column_blocks;
+  a.tiles = w->tiles, a.across = w->across;
   RDT_TRY(rdt_wide_maps(k->dtype, w, &a, why));
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
   if (w->sets)

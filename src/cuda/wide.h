@@ -27,7 +27,8 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
   float alike;      /* rdt_wgmma_args */
   float sums_scale; /* the same */
   int blocks;       /* of a launch */
-  int light;        /* rdt_wgmma_args */
+  bool across;      /* rdt_wgmma_args */
+  int tiles, light; /* the same */
   bool whole;       /* the same */
 } rdt_wide;
 
@@ -44,8 +45,12 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
 /* Of products of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
  * `columns` and `batches` say is known. */
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
-/* The column of the tile that has what is expected of a pair of rows of tiles, of so many. */
-int rdt_wide_checks(const rdt_wide *w, int pair, int pairs, int column_blocks);
+/* Rows of clusters: of all batches; that a row (of all batches) of C is in. all: and its row of tiles, where batches
+ * have whole clusters of them. */
+int rdt_wide_lines(const rdt_wide *w, const rdt_cuda_kernel *k, int m);
+int rdt_wide_line(const rdt_wide *w, const rdt_cuda_kernel *k, int m, int64_t row, int *all);
+/* The column of the tile that has what is expected of a row of clusters, of so many. */
+int rdt_wide_checks(const rdt_wide *w, int line, int lines, int column_blocks);
 bool rdt_wide_columns(const rdt_tensor *t);
 /* From one row, or column, to the next. */
 int64_t rdt_wide_pitch(const rdt_tensor *t, bool columns);

@@ -72,14 +72,16 @@ static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, cons
   const int64_t depth = c->k, m = c->m, n = c->all.shape[1], width = k->tile->columns;
   const int64_t rounds = (depth + k->k - 1) / k->k, blocks = (n + width - 1) / width,
                 block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
-                round = (at < depth ? at : depth - 1) / k->k, height = RDT_WGMMA_CLUSTER * k->tile->rows;
-  const int64_t row = s->hit.element / n, pairs = (m + height - 1) / height;
+                round = (at < depth ? at : depth - 1) / k->k;
+  const int64_t row = s->hit.element / n;
   rdt_wide w = {.columns = c->in[1].stride[c->in[1].rank - 2] == 1, .batches = c->batches};
   if (k->family != RDT_CUDA_WGMMA) return false;
   rdt_wide_plan(&w, k, (int)m, (int)blocks, on->sms);
-  if (w.columns || w.whole)
-    return rdt_wide_checks(&w, (int)(row / m * pairs + row % m / height), (int)(pairs * c->batches), (int)blocks) ==
-           block;
+  if (w.columns || w.whole) {
+    int all;
+    const int line = rdt_wide_line(&w, k, (int)m, row, &all);
+    return rdt_wide_checks(&w, line, rdt_wide_lines(&w, k, (int)m), (int)blocks) == block;
+  }
   return round >= rounds * block / blocks && round < rounds * (block + 1) / blocks;
 }
 

@@ -32,6 +32,7 @@ typedef struct rdt_wgmma_args {
   float alike;    /* TILE: (s - e)^2 <= alike c2 passes */
   float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
   int row_blocks;   /* of tiles, in a batch */
+  int across;       /* two tiles of a cluster lie side by side, and load their rows of A together */
   int tiles;        /* of a cluster: one below the other */
   int stored;       /* columns that TMA stores: whole 16 bytes */
   int extra;        /* bias, residual, relu or gelu */

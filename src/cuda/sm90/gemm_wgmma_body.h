@@ -57,23 +57,33 @@ RDT_DEVICE unsigned rdt_wide_turn_now(uint32_t shared) {
 
 struct rdt_tile_place {
   int m, n, batch; /* in tiles, m of its batch */
-  int all;         /* m over all batches, each of whole pairs */
+  int line;        /* rows of clusters before it, over all batches */
+  int all;         /* m over all batches, each of whole clusters */
 };
+/* Where there are fewer rows of tiles, or columns, than clusters have place for, some have none. */
+RDT_DEVICE bool rdt_tile_there(const rdt_wgmma_args &g, rdt_tile_place at) {
+  return at.m < g.row_blocks && at.n < g.p.column_blocks;
+}
+RDT_DEVICE int rdt_wide_lines(const rdt_wgmma_args &g) {
+  return (g.across ? g.row_blocks : (g.row_blocks + 1) / 2) * g.p.splits;
+}
 
 /* Tiles that are computed at the same time lie in a patch: what they load is found in L2. */
 RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int rank) {
   constexpr int rows = RDT_WGMMA_PATCH;
-  const int each = (g.row_blocks + 1) / 2, pairs = each * g.p.splits, strip = tile / (rows * g.p.column_blocks),
-            within = tile - strip * rows * g.p.column_blocks, height = min(rows, pairs - strip * rows),
-            pair = strip * rows + within % height, batch = g.p.splits > 1 ? pair / each : 0;
-  return {2 * (pair - batch * each) + rank, within / height, batch, 2 * pair + rank};
+  const int lines = rdt_wide_lines(g), width = g.across ? (g.p.column_blocks + 1) / 2 : g.p.column_blocks,
+            strip = tile / (rows * width), within = tile - strip * rows * width,
+            height = min(rows, lines - strip * rows), line = strip * rows + within % height, each = lines / g.p.splits,
+            batch = g.p.splits > 1 ? line / each : 0, row = line - batch * each, column = within / height;
+  if (g.across) return {row, 2 * column + rank, batch, line, line};
+  return {2 * row + rank, column, batch, line, 2 * line + rank};
 }
 /* Of each two rows of tiles one column of tiles has all that is expected of them: of a cluster that has the time for
  * it, or in turns. */
 RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
-  if (!g.light) return at.all / 2 % g.p.column_blocks == at.n;
-  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n,
-                        rdt_wide_height(at.all / 2, (g.row_blocks + 1) / 2 * g.p.splits), g.light);
+  if (!g.light) return at.line % g.p.column_blocks == at.n;
+  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n, rdt_wide_height(at.line, rdt_wide_lines(g)),
+                        g.light);
 }
 
 /* In which rounds a tile multiplies the sums of columns. SUMS: where they are columns more of an instruction, in those
@@ -86,6 +96,7 @@ template <int check, int b_mn>
 RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place at, int rounds) {
   if (check == RDT_MMA_NONE) return {0, 0};
   if (check == RDT_WGMMA_TILE) return {0, rounds};
+  if (at.n >= g.p.column_blocks) return {0, 0};
   if (!b_mn || g.whole) return {0, rdt_wide_expects(g, at) ? rounds : 0};
   return {rounds * at.n / g.p.column_blocks, rounds * (at.n + 1) / g.p.column_blocks};
 }
@@ -110,16 +121,30 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
       const bool sums = check != RDT_MMA_NONE && round >= checked.first && round < checked.end;
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
       rdt_mbarrier_expect(barrier, Ring::a_bytes + Ring::b_bytes + (sums ? Ring::sums_bytes : 0));
+      const auto load_a = [&](int i, bool all) {
+        const int row = at.m * Ring::BM + 64 * i, x = a_mn ? row : k, y = a_mn ? k : row;
+        if (all)
+          rdt_tma_load_all_of(stage + i * Ring::piece, &g.a, x, y, of_a, barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
+        else
+          rdt_tma_load_of(stage + i * Ring::piece, &g.a, x, y, of_a, barrier);
+      };
+      const auto load_b = [&](int i, bool all) {
+        const uint32_t to = stage + Ring::a_bytes + i * Ring::piece;
+        const int column = at.n * Ring::BN + 64 * i, x = b_mn ? column : k, y = b_mn ? k : column;
+        if (all)
+          rdt_tma_load_all_of(to, &g.b, x, y, of_b, barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
+        else
+          rdt_tma_load_of(to, &g.b, x, y, of_b, barrier);
+      };
+      if (Ring::BM == 64 * RDT_WGMMA_CLUSTER && g.across) {
+        load_a(rank, true);
 #pragma unroll
-      for (int i = 0; i < Ring::BM / 64; i++) {
-        const int row = at.m * Ring::BM + 64 * i;
-        rdt_tma_load_of(stage + i * Ring::piece, &g.a, a_mn ? row : k, a_mn ? k : row, of_a, barrier);
-      }
+        for (int i = 0; i < Ring::BN / 64; i++) load_b(i, false);
+      } else {
 #pragma unroll
-      for (int i = 0; i < pieces; i++) {
-        const int j = rank * pieces + i, column = at.n * Ring::BN + 64 * j;
-        rdt_tma_load_all_of(stage + Ring::a_bytes + j * Ring::piece, &g.b, b_mn ? column : k, b_mn ? k : column, of_b,
-                            barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
+        for (int i = 0; i < Ring::BM / 64; i++) load_a(i, false);
+#pragma unroll
+        for (int i = 0; i < pieces; i++) load_b(rank * pieces + i, true);
       }
       if (sums)
         rdt_tma_load(stage + Ring::a_bytes + Ring::b_bytes, &g.sums, k,
@@ -489,7 +514,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
                                                          rdt_wgmma_wait<0>();
 #pragma unroll
                                                          for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
-                                                         if (at.m < g.row_blocks)
+                                                         if (rdt_tile_there(g, at))
                                                            hit.accumulators(at.all, at.n, round, c);
                                                        }
                                                        if (round > 0) {
@@ -517,7 +542,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
     done += 2 * rounds;
     const int row0 = at.m * Ring::BM, column0 = at.n * Ring::BN;
-    const bool there = at.m < g.row_blocks; /* or none is below the other */
+    const bool there = rdt_tile_there(g, at); /* or none is below the other */
     if constexpr (Hit::on)
       if (there) hit.accumulators(at.all, at.n, -1, c);
     /* Of accumulators that are stored as they are, when they have been: while the copy is under way. */

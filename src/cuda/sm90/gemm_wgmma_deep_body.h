@@ -388,7 +388,7 @@ RDT_DEVICE void rdt_deep_turns(const rdt_wgmma_args &g, uint32_t shared, int gro
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + group * step; tile < g.tiles; tile += 2 * step) {
     rdt_deep_place at = {rdt_tile_of(g, tile, rank)};
     const rdt_rounds checked = rdt_wide_checked<check, 0>(g, at.tile, rounds);
-    at.there = at.tile.m < g.row_blocks;
+    at.there = rdt_tile_there(g, at.tile);
     at.slot = at.before = done % Ring::stages, at.parity = (uint32_t)(done / Ring::stages) & 1;
     R c[Ring::MT][Ring::held];
 #pragma unroll
@@ -425,7 +425,7 @@ RDT_DEVICE void rdt_deep_halves(const rdt_wgmma_args &g, uint32_t shared, int gr
   rdt_deep_place at = {};
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += step) {
     at.tile = rdt_tile_of(g, tile, rank);
-    at.there = at.tile.m < g.row_blocks;
+    at.there = rdt_tile_there(g, at.tile);
     const rdt_rounds checked = rdt_wide_checked<check, 0>(g, at.tile, rounds);
     float c[1][Ring::held];
 #pragma unroll
