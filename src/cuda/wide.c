@@ -334,6 +334,7 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
   batched(w, &a.p);
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = w->tiles, a.across = w->across;
+  a.lines = rdt_wide_lines(w, k, p->m), a.each_lines = a.lines / w->batches, a.width = a.tiles / a.lines;
   RDT_TRY(rdt_wide_maps(k->dtype, w, &a, why));
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
   if (w->sets)

@@ -33,9 +33,10 @@ typedef struct rdt_wgmma_args {
   float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
   int row_blocks;   /* of tiles, in a batch */
   int across;       /* two tiles of a cluster lie side by side, and load their rows of A together */
-  int tiles;        /* of a cluster: one below the other */
-  int stored;       /* columns that TMA stores: whole 16 bytes */
-  int extra;        /* bias, residual, relu or gelu */
+  int tiles;        /* of a cluster */
+  int lines, each_lines, width; /* rows of clusters, those of a batch; columns of them */
+  int stored;                   /* columns that TMA stores: whole 16 bytes */
+  int extra;                    /* bias, residual, relu or gelu */
   int gelu;
   const float *factor;            /* integers become bytes: saturate(round((sum + bias) factor[each column]) + zero) */
   int each, zero;                 /* each: 1; 0: one factor for all */

@@ -2,8 +2,8 @@
  *
  * A block stays, and takes one tile of C after the other. One warp loads; two groups of four warps multiply, each a
  * tile of its own in turns: one multiplies while the other rounds and stores. Two blocks make a cluster with tiles one
- * below the other, and load their columns of B together. Order of addition: along k, whatever the tile; no bits depend
- * on the check.
+ * below the other, and load their columns of B together, or side by side, and their rows of A. Order of addition: along
+ * k, whatever the tile; no bits depend on the check.
  *
  * What is expected comes from tensor cores too: eight columns more, signed sums of B's columns, split so that nothing
  * is lost. TILE: of the tile's columns; the groups compare each row of a tile when it is done. SUMS: of all columns,
@@ -64,17 +64,14 @@ struct rdt_tile_place {
 RDT_DEVICE bool rdt_tile_there(const rdt_wgmma_args &g, rdt_tile_place at) {
   return at.m < g.row_blocks && at.n < g.p.column_blocks;
 }
-RDT_DEVICE int rdt_wide_lines(const rdt_wgmma_args &g) {
-  return (g.across ? g.row_blocks : (g.row_blocks + 1) / 2) * g.p.splits;
-}
 
 /* Tiles that are computed at the same time lie in a patch: what they load is found in L2. */
 RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int rank) {
   constexpr int rows = RDT_WGMMA_PATCH;
-  const int lines = rdt_wide_lines(g), width = g.across ? (g.p.column_blocks + 1) / 2 : g.p.column_blocks,
-            strip = tile / (rows * width), within = tile - strip * rows * width,
-            height = min(rows, lines - strip * rows), line = strip * rows + within % height, each = lines / g.p.splits,
-            batch = g.p.splits > 1 ? line / each : 0, row = line - batch * each, column = within / height;
+  const int strip = tile / (rows * g.width), within = tile - strip * rows * g.width,
+            height = min(rows, g.lines - strip * rows), line = strip * rows + within % height,
+            batch = g.p.splits > 1 ? line / g.each_lines : 0, row = line - batch * g.each_lines,
+            column = within / height;
   if (g.across) return {row, 2 * column + rank, batch, line, line};
   return {2 * row + rank, column, batch, line, 2 * line + rank};
 }
@@ -82,8 +79,7 @@ RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int ran
  * it, or in turns. */
 RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
   if (!g.light) return at.line % g.p.column_blocks == at.n;
-  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n, rdt_wide_height(at.line, rdt_wide_lines(g)),
-                        g.light);
+  return rdt_wide_first((int)blockIdx.x / RDT_WGMMA_CLUSTER, at.n, rdt_wide_height(at.line, g.lines), g.light);
 }
 
 /* In which rounds a tile multiplies the sums of columns. SUMS: where they are columns more of an instruction, in those
