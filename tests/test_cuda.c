@@ -314,7 +314,7 @@ static void test_table(void **state) {
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
   /* Of a tile of fp16, each check, three of few rows, those on wgmma and of few columns; of bf16 there too; of other
    * types, few. */
-  assert_int_equal(injecting, 36);
+  assert_int_equal(injecting, 37);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
@@ -336,6 +336,31 @@ static void test_table(void **state) {
   assert_non_null(rdt_cuda_kernel_find("gemm_f8e5m2_wgmma_128x128_none"));
   assert_string_equal(rdt_cuda_kernel_find("gemm_f16_wgmma_64x256pp_tile")->scheme, "tile");
   assert_null(rdt_cuda_kernel_find("gemm_f16_mma_16x32_"));
+}
+
+/* Sums of columns in the instruction that multiplies: one tile of a row of tiles has them. Apart, where both groups
+ * share a tile: a tile that has the time for it, or each tile a share of k. */
+static void test_sums_of_columns(void **state) {
+  (void)state;
+  const rdt_cuda_kernel *pp = rdt_cuda_kernel_find("gemm_bf16_wgmma_128x128pp_row"),
+                        *wide = rdt_cuda_kernel_find("gemm_bf16_wgmma_64x256pp_tile"),
+                        *shared = rdt_cuda_kernel_find("gemm_bf16_wgmma_256x128_row"),
+                        *bytes = rdt_cuda_kernel_find("gemm_s8_wgmma_128x128pp_row");
+  assert_true(pp && wide && shared && bytes);
+  assert_int_equal(shared->tile->rows, 256);
+  for (int columns = 0; columns < 2; columns++) {
+    assert_int_equal(rdt_wide_beside(pp, columns), true);
+    assert_int_equal(rdt_wide_beside(wide, columns), columns); /* with B's rows side by side too few stages are left */
+    assert_int_equal(rdt_wide_beside(shared, columns), false);
+    assert_int_equal(rdt_wide_beside(bytes, columns), false);
+    rdt_wide w = {.columns = columns};
+    rdt_wide_plan(&w, pp, 1024, 32, 132);
+    assert_true(w.whole && w.blocks == 132);
+    rdt_wide_plan(&w, shared, 1024, 32, 132); /* one tile each: a share for each */
+    assert_true(!w.whole && !w.light && w.blocks == 128);
+    rdt_wide_plan(&w, shared, 4096, 32, 132); /* 8 of 66 pairs of blocks have a tile less, and there are 8 rows */
+    assert_true(w.whole && w.light == 58);
+  }
 }
 
 /* Tensor cores in software: steps of kb products and the accumulator, aligned to the largest and cut off at f bits. */
@@ -770,6 +795,7 @@ int main(void) {
                                      cmocka_unit_test(test_linear_convolutions),
                                      cmocka_unit_test(test_table),
                                      cmocka_unit_test(test_refusals_of_tall),
+                                     cmocka_unit_test(test_sums_of_columns),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
                                      cmocka_unit_test(test_refusals_of_wide),

@@ -491,6 +491,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                     .parts = memory + parts,
                                     .part_columns = a->part_columns,
                                     .scale = scale_of(g),
+                                    .abreast = is_wide(k) && !g->wide.columns && rdt_wide_beside(k, false),
                                     .sets = is_wide(k) ? g->wide.sets : sets};
   RDT_TRY_GOTO(take_turns(g, memory + turns, stream, why), fail);
   if (classic) {

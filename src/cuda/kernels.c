@@ -89,7 +89,8 @@ enum {
 };
 
 static const rdt_cuda_tile wide_tiles[] = {
-#define X(name, rows, columns, stages) {#name, 64 * (rows), columns, 16, columns, 1, RDT_WGMMA_THREADS, 0},
+#define X(name, rows, columns, stages, groups) \
+  {#name, 64 * (rows) * (groups), columns, 16, columns, 1, RDT_WGMMA_THREADS, 0},
 #include "cuda/wide.def"
 #undef X
 };

@@ -20,6 +20,7 @@ typedef struct rdt_weights_args {
   const float *turns; /* weights of columns in checks after the first; from one to the next: */
   int64_t turns_pitch;
   float scale; /* of 8-bit floats: sums are stored times this */
+  int abreast; /* on wgmma, of 16 bits: the parts of a row side by side, not those of all rows */
 } rdt_weights_args;
 
 enum rdt_weights_type {

@@ -254,6 +254,11 @@ static double longest(const rdt_wide *w, int rows, int column_blocks, double cos
   return most;
 }
 
+bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns) {
+  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
+  return k->tf32 || (half && k->tile->rows <= 2 * BOX && (columns || k->tile->columns <= 2 * BOX));
+}
+
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
   /* Of an odd number of rows of tiles half a cluster does nothing; of an odd number of columns it would, across. Where
    * that is one of many, what else is done for rows below each other counts more. */
@@ -262,15 +267,15 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
   const int rows = rdt_wide_lines(w, k, m), tiles = rows * (w->across ? width : column_blocks),
             most = sms / RDT_WGMMA_CLUSTER, clusters = tiles < most ? tiles : most;
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
-  const double cost = k->tf32 || (half && w->columns) ? BESIDE : APART;
-  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->tiles = tiles, w->light = 0, w->whole = false;
+  const double cost = rdt_wide_beside(k, w->columns) ? BESIDE : APART;
+  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->tiles = tiles, w->light = 0, w->whole = true;
   if (clusters > CLUSTERS || w->across) return;
   const double in_turns = longest(w, rows, column_blocks, cost),
                shared = ((tiles + clusters - 1) / clusters) * (1.0 + cost / column_blocks);
   w->light = tiles % clusters;
   const double by_light = longest(w, rows, column_blocks, cost);
   if (by_light >= in_turns) w->light = 0;
-  w->whole = w->light && by_light < shared;
+  if (half && !rdt_wide_beside(k, w->columns)) w->whole = w->light && by_light < shared;
 }
 
 /* What kernels on wgmma take for these words. */

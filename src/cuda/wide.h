@@ -45,6 +45,9 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
 /* Of products of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
  * `columns` and `batches` say is known. */
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
+/* Sums of B's columns are columns more of an instruction, and lie as B does; else they have one of their own. columns:
+ * of B lie side by side. */
+bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns);
 /* Rows of clusters: of all batches; that a row (of all batches) of C is in. all: and its row of tiles, where batches
  * have whole clusters of them. */
 int rdt_wide_lines(const rdt_wide *w, const rdt_cuda_kernel *k, int m);

@@ -77,7 +77,7 @@ static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, cons
   rdt_wide w = {.columns = c->in[1].stride[c->in[1].rank - 2] == 1, .batches = c->batches};
   if (k->family != RDT_CUDA_WGMMA) return false;
   rdt_wide_plan(&w, k, (int)m, (int)blocks, on->sms);
-  if (w.columns || w.whole) {
+  if (w.whole) {
     int all;
     const int line = rdt_wide_line(&w, k, (int)m, row, &all);
     return rdt_wide_checks(&w, line, rdt_wide_lines(&w, k, (int)m), (int)blocks) == block;

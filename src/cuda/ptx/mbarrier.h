@@ -26,6 +26,10 @@ RDT_DEVICE void rdt_mbarrier_arrive(uint32_t at, uint32_t rank) {
 RDT_DEVICE void rdt_mbarrier_arrive_here(uint32_t at) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
 }
+/* Once what this thread has had copied (rdt_copy16) is there. Who waits reads it by TMA or wgmma behind a fence. */
+RDT_DEVICE void rdt_mbarrier_arrive_copied(uint32_t at) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(at) : "memory");
+}
 RDT_DEVICE void rdt_mbarrier_wait(uint32_t at, uint32_t parity) {
   asm volatile(
       "{ .reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1; @done bra go; bra again; go: "

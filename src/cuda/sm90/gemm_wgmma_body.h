@@ -1,9 +1,9 @@
 /* Products on wgmma: 16-bit operands through shared memory (TMA, a ring of stages), accumulators f32 in registers.
  *
  * A block stays, and takes one tile of C after the other. One warp loads; two groups of four warps multiply, each a
- * tile of its own in turns: one multiplies while the other rounds and stores. Two blocks make a cluster with tiles one
- * below the other, and load their columns of B together, or side by side, and their rows of A. Order of addition: along
- * k, whatever the tile; no bits depend on the check.
+ * tile of its own in turns: one multiplies while the other rounds and stores; or both have half of one. Two blocks make
+ * a cluster with tiles one below the other, and load their columns of B together, or side by side, and their rows of A.
+ * Order of addition: along k, whatever the tile; no bits depend on the check.
  *
  * What is expected comes from tensor cores too: eight columns more, signed sums of B's columns, split so that nothing
  * is lost. TILE: of the tile's columns; the groups compare each row of a tile when it is done. SUMS: of all columns,
@@ -20,20 +20,23 @@
 #include "cuda/sm80/gemm_mma_checks.h"
 #include "cuda/sm90/gemm_wgmma_sums.h"
 
-template <int MT_, int BN_, int stages_>
-struct rdt_wide_tile { /* MT: 64 rows of a group; stages: at most */
-  static constexpr int MT = MT_, BN = BN_, most = stages_, BM = 64 * MT, BK = 64;
+template <int MT_, int BN_, int stages_, int groups_>
+struct rdt_wide_tile { /* MT: 64 rows of a group; stages: at most; groups: that share a tile, or 1: in turns */
+  static constexpr int MT = MT_, BN = BN_, most = stages_, groups = groups_, BM = 64 * MT * groups, BK = 64;
   static constexpr int a_bytes = BM * BK * 2, b_bytes = BN * BK * 2,
                        piece = 64 * BK * 2; /* what is loaded or stored at once: 64 rows of 128 bytes */
   static constexpr int held = BN / 2 + 4;   /* accumulators of 64 rows; the last are of the sums of columns */
 };
 
-/* What a kernel has in shared memory. The sums of columns lie behind B, k side by side: as eight columns more where B's
- * lie so too. */
-template <class Shape, int check>
+/* What a kernel has in shared memory. The sums of columns lie behind B. beside: as eight columns more, k side by side
+ * where B's lie so too, else (abreast) in the first 16 of the 128 bytes that each k has of the next 64 columns. Where
+ * that leaves too few stages they have an instruction of their own, and lie with k side by side. */
+template <class Shape, int b_mn, int check>
 struct rdt_wide_ring : Shape {
+  static constexpr bool beside = check != RDT_MMA_NONE && Shape::groups == 1 && (!b_mn || Shape::BN == 128),
+                        abreast = beside && b_mn;
   static constexpr int sums_bytes = check == RDT_MMA_NONE ? 0 : RDT_WGMMA_SUMS * Shape::BK * 2,
-                       stage_bytes = Shape::a_bytes + Shape::b_bytes + sums_bytes,
+                       stage_bytes = Shape::a_bytes + Shape::b_bytes + (abreast ? Shape::piece : sums_bytes),
                        least = 512 + (check == RDT_MMA_SUMS ? rdt_wide_asked : 0),
                        fit = (RDT_WGMMA_SHARED - 2 * Shape::piece - least) / stage_bytes;
   static constexpr int stages = fit < Shape::most ? fit : Shape::most, out = stages * stage_bytes,
@@ -83,17 +86,17 @@ RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
 }
 
 /* In which rounds a tile multiplies the sums of columns. SUMS: where they are columns more of an instruction, in those
- * of one tile of a row of tiles, so that no tile has instructions of two shapes; where they have their own, in those of
- * one that has the time for them, or each in a share. */
+ * of one tile of a row of tiles, so that no tile has instructions of two shapes; where they have their own (apart), in
+ * those of one that has the time for them, or each in a share. */
 struct rdt_rounds {
   int first, end;
 };
-template <int check, int b_mn>
+template <int check, int apart>
 RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place at, int rounds) {
   if (check == RDT_MMA_NONE) return {0, 0};
   if (check == RDT_WGMMA_TILE) return {0, rounds};
   if (at.n >= g.p.column_blocks) return {0, 0};
-  if (!b_mn || g.whole) return {0, rdt_wide_expects(g, at) ? rounds : 0};
+  if (!apart || g.whole) return {0, rdt_wide_expects(g, at) ? rounds : 0};
   return {rounds * at.n / g.p.column_blocks, rounds * (at.n + 1) / g.p.column_blocks};
 }
 
@@ -109,12 +112,12 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   uint32_t parity = 1;
   for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
     const rdt_tile_place at = rdt_tile_of(g, tile, rank);
-    const rdt_rounds checked = rdt_wide_checked<check, b_mn>(g, at, rounds);
+    const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, rounds);
     const int of_a = at.batch * g.a_many, of_b = at.batch * g.b_many;
     for (int round = 0; round < rounds; round++) {
       const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes, barrier = full + 8 * (uint32_t)slot;
       const int k = round * Ring::BK;
-      const bool sums = check != RDT_MMA_NONE && round >= checked.first && round < checked.end;
+      const bool sums = check != RDT_MMA_NONE && !Ring::abreast && round >= checked.first && round < checked.end;
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
       rdt_mbarrier_expect(barrier, Ring::a_bytes + Ring::b_bytes + (sums ? Ring::sums_bytes : 0));
       const auto load_a = [&](int i, bool all) {
@@ -154,6 +157,34 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   }
 }
 
+/* The sums of columns as B lies: 16 bytes for each k, which TMA would have to ask for one by one. By a warp, in all
+ * rounds, whose barriers count it. */
+template <class Ring, int check>
+RDT_DEVICE void rdt_wide_load_sums(const rdt_wgmma_args &g, uint32_t shared) {
+  const int lane = (int)threadIdx.x % 32, rank = (int)rdt_cluster_rank(), rounds = (g.p.k + Ring::BK - 1) / Ring::BK;
+  const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
+  int slot = 0;
+  uint32_t parity = 1;
+  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
+    const rdt_tile_place at = rdt_tile_of(g, tile, rank);
+    const bool sums = rdt_wide_checked<check, 0>(g, at, rounds).end > 0;
+    const int set = at.batch * g.b_many * g.sets + (check == RDT_WGMMA_TILE ? min(at.n, g.p.column_blocks - 1) : 0);
+    const uint16_t *from = (const uint16_t *)g.p.parts + ((int64_t)set * rounds * Ring::BK + lane) * RDT_WGMMA_SUMS;
+    for (int k = lane; k - lane < g.p.k; k += Ring::BK, from += Ring::BK * RDT_WGMMA_SUMS) {
+      rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
+      if (sums) {
+        const uint32_t to = shared + (uint32_t)slot * Ring::stage_bytes + Ring::a_bytes + Ring::b_bytes +
+                            128 * (uint32_t)lane + 16 * ((uint32_t)lane % 8);
+#pragma unroll
+        for (int i = 0; i < Ring::BK / 32; i++)
+          rdt_copy16(to + 32 * 128 * i, from + 32 * RDT_WGMMA_SUMS * i, k + 32 * i < g.p.k ? 16 : 0);
+      }
+      rdt_mbarrier_arrive_copied(full + 8 * (uint32_t)slot);
+      if (++slot == Ring::stages) slot = 0, parity ^= 1;
+    }
+  }
+}
+
 /* By a warp that has nothing else to do. */
 template <class Shape>
 RDT_DEVICE void rdt_wide_last(const rdt_wgmma_args &g, uint32_t shared, volatile unsigned *turn_now) {
@@ -176,12 +207,12 @@ RDT_DEVICE float (&rdt_part(float (&c)[count], int first))[columns / 2] {
   return *(float(*)[columns / 2])(c + first / 2);
 }
 
-/* Sums of columns are eight columns more of the last instruction, which has 256 at most, where they lie as B does:
- * accumulators go through instructions of one shape alone. Else they have an instruction of their own, which has to
- * read A once more. */
+/* Sums of columns are eight columns more of the last instruction, which has 256 at most: accumulators go through
+ * instructions of one shape alone. An instruction of their own takes the time in which A is read once more, a seventh
+ * of one of 256 columns (with A in registers more). */
 template <class T, class Shape, int a_mn, int b_mn, bool checked>
 RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, uint32_t b, int add) {
-  constexpr bool beside = checked && !b_mn;
+  constexpr bool beside = checked && Shape::beside;
   constexpr int first = beside ? Shape::BN - 128 : 0, rest = Shape::BN - first + (beside ? RDT_WGMMA_SUMS : 0);
   const auto place = [&](uint32_t at, int next) { return rdt_wgmma_place(at, next); };
 #pragma unroll
@@ -191,7 +222,8 @@ RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, u
       const uint64_t left = place(a + i * Shape::piece + (a_mn ? 2048 : 32) * k, 16);
       const uint32_t right = b + (b_mn ? 2048 : 32) * k;
       if constexpr (first > 0)
-        rdt_wgmma<T, first, a_mn, b_mn>::step(rdt_part<first>(c[i], 0), left, place(right, 16), k ? 1 : add);
+        rdt_wgmma<T, first, a_mn, b_mn>::step(rdt_part<first>(c[i], 0), left, place(right, b_mn ? Shape::piece : 16),
+                                              k ? 1 : add);
       rdt_wgmma<T, rest, a_mn, b_mn>::step(rdt_part<rest>(c[i], first), left,
                                            place(right + first / 64 * Shape::piece, b_mn ? Shape::piece : 16),
                                            k ? 1 : add);
@@ -362,7 +394,7 @@ struct rdt_wide_piece {
 };
 template <class Ring>
 RDT_DEVICE int rdt_wide_pieces(bool wide) {
-  return Ring::MT * Ring::BN / (wide ? 32 : 64);
+  return Ring::BM / 64 * Ring::BN / (wide ? 32 : 64);
 }
 
 /* A group's 64 rows of a piece, 128 bytes of each, as TMA takes them; c: the first of the thread's numbers. */
@@ -452,7 +484,9 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
     const rdt_tile_place at = rdt_tile_of(g, tile, rank);
     for (int piece = 0; piece < pieces; piece++, number++) {
       const rdt_wide_piece<Ring> from(shared, number);
-      const int part = wide ? piece / 2 : piece, row = at.m * Ring::BM + part % Ring::MT * 64,
+      const int of_group = pieces / Ring::groups, within = piece % of_group; /* one group's behind the other's */
+      const int part = wide ? within / 2 : within,
+                row = at.m * Ring::BM + (piece / of_group * Ring::MT + part % Ring::MT) * 64,
                 column = at.n * Ring::BN + part / Ring::MT * 64 + (wide ? piece % 2 * 32 : 0);
       rdt_mbarrier_wait(from.full, from.parity);
       if (row < g.p.m && column < g.stored) rdt_tma_store_of(&g.c, column, row, at.batch, from.at);
@@ -472,15 +506,17 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4, step = (int)gridDim.x / RDT_WGMMA_CLUSTER;
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   const uint32_t in_turn = shared + Ring::written + 16 * Ring::outs;
-  int done = group * rounds; /* rounds that this block has loaded before */
-  int turn = group;          /* tiles that it has begun before */
+  constexpr int in_turns = 2 / Ring::groups, part_bytes = Ring::MT * Ring::piece;
+  const int first = group / Ring::groups, part = group % Ring::groups; /* of its tile */
+  int done = first * rounds;                                           /* rounds that this block has loaded before */
+  int turn = group;                                                    /* groups that have begun a tile before */
   const auto release = [&](int slot) {
     if (lane < RDT_WGMMA_CLUSTER) rdt_mbarrier_arrive(empty + 8 * (uint32_t)slot, (uint32_t)lane);
   };
-  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + group * step; tile < g.tiles; tile += 2 * step) {
+  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + first * step; tile < g.tiles; tile += in_turns * step) {
     rdt_tile_place at = rdt_tile_of(g, tile, rank);
     if constexpr (check == RDT_WGMMA_TILE && !extra) at.batch = 0; /* no register is left: batches take the other one */
-    const rdt_rounds checked = rdt_wide_checked<check, b_mn>(g, at, rounds);
+    const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, rounds);
     float c[Ring::MT][Ring::held];
 #pragma unroll
     for (int i = 0; i < Ring::MT; i++) {
@@ -491,38 +527,40 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     }
     int slot = done % Ring::stages, before = slot, round = 0;
     uint32_t parity = (uint32_t)(done / Ring::stages) & 1;
-    const auto rounds_to = [&](int end, auto sums) { /* loops of their own: wgmma takes no branches */
+    const auto rounds_to =
+        [&](int end, auto sums) { /* loops of their own: wgmma takes no branches */
 #pragma unroll 1
-                                                     for (; round < end; round++) {
-                                                       const uint32_t stage =
-                                                           shared + (uint32_t)slot * Ring::stage_bytes;
-                                                       rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
-                                                       if constexpr (Hit::on) {
-                                                         hit.template operand<a_mn>(at.all, at.n, round, stage);
-                                                         rdt_tma_fence();
-                                                         rdt_bar_sync(3 + group, 128);
-                                                       }
-                                                       rdt_wgmma_begin();
-                                                       rdt_wide_round<T, Ring, a_mn, b_mn, sums.value>(
-                                                           c, stage, stage + Ring::a_bytes, round > 0);
-                                                       rdt_wgmma_commit();
-                                                       if constexpr (Hit::on) {
-                                                         rdt_wgmma_wait<0>();
+                                  for (; round < end; round++) {
+                                    const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes;
+                                    rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
+                                    if constexpr (sums.value && Ring::abreast) rdt_tma_fence();
+                                    if constexpr (Hit::on) {
+                                      hit.template operand<a_mn>(at.all, at.n, round, stage, 64 * Ring::MT * part,
+                                                                 64 * Ring::MT);
+                                      rdt_tma_fence();
+                                      rdt_bar_sync(3 + group, 128);
+                                    }
+                                    rdt_wgmma_begin();
+                                    rdt_wide_round<T, Ring, a_mn, b_mn, sums.value>(c, stage + part * part_bytes,
+                                                                                    stage + Ring::a_bytes, round > 0);
+                                    rdt_wgmma_commit();
+                                    if constexpr (Hit::on) {
+                                      rdt_wgmma_wait<0>();
 #pragma unroll
-                                                         for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
-                                                         if (rdt_tile_there(g, at))
-                                                           hit.accumulators(at.all, at.n, round, c);
-                                                       }
-                                                       if (round > 0) {
-                                                         rdt_wgmma_wait<1>();
-                                                         release(before);
-                                                       }
-                                                       before = slot;
-                                                       if (++slot == Ring::stages) slot = 0, parity ^= 1;
-                                                     }
-    };
-    rdt_bar_sync(1 + group, 256); /* the other group's loop is done */
-    if constexpr (check == RDT_MMA_SUMS && b_mn) {
+                                      for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
+                                      if (rdt_tile_there(g, at))
+                                        hit.accumulators(at.all, at.n, round, c, part * Ring::MT * Ring::BN / 2);
+                                    }
+                                    if (round > 0) {
+                                      rdt_wgmma_wait<1>();
+                                      release(before);
+                                    }
+                                    before = slot;
+                                    if (++slot == Ring::stages) slot = 0, parity ^= 1;
+                                  }
+        };
+    if constexpr (in_turns > 1) rdt_bar_sync(1 + group, 256); /* the other group's loop is done */
+    if constexpr (check == RDT_MMA_SUMS && !Ring::beside) {
       rounds_to(checked.first, rdt_flag<false>());
       rounds_to(checked.end, rdt_flag<true>());
       rounds_to(rounds, rdt_flag<false>());
@@ -531,16 +569,16 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     } else if constexpr (check == RDT_MMA_SUMS) {
       rounds_to(rounds, rdt_flag<true>());
     }
-    rdt_bar_arrive(1 + (group ^ 1), 256);
+    if constexpr (in_turns > 1) rdt_bar_arrive(1 + (group ^ 1), 256);
     rdt_wgmma_wait<0>();
     release(before);
 #pragma unroll
     for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
-    done += 2 * rounds;
-    const int row0 = at.m * Ring::BM, column0 = at.n * Ring::BN;
+    done += in_turns * rounds;
+    const int row0 = at.m * Ring::BM + 64 * Ring::MT * part, column0 = at.n * Ring::BN;
     const bool there = rdt_tile_there(g, at); /* or none is below the other */
     if constexpr (Hit::on)
-      if (there) hit.accumulators(at.all, at.n, -1, c);
+      if (there) hit.accumulators(at.all, at.n, -1, c, part * Ring::MT * Ring::BN / 2);
     /* Of accumulators that are stored as they are, when they have been: while the copy is under way. */
     const auto sum = [&] {
       const int row = row0 + 16 * warp + rdt_wide_joined<2 * Ring::MT>(lane);
@@ -558,7 +596,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       }
     };
     const bool wide = p.c_type == RDT_MMA_F32;
-    const int number = turn * rdt_wide_pieces<Ring>(wide);
+    const int number = turn * (rdt_wide_pieces<Ring>(wide) / Ring::groups);
     if constexpr (extra && check != RDT_MMA_NONE)
       if (there) sum();
     if constexpr (!extra)
@@ -589,15 +627,15 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
 template <class T, class Shape, int a_mn, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  typedef rdt_wide_ring<Shape, check> Ring;
+  typedef rdt_wide_ring<Shape, b_mn, check> Ring;
   extern __shared__ __align__(1024) unsigned char memory[];
   const uint32_t shared = rdt_shared(memory);
   const int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0),
             warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
   if (threadIdx.x == 0) {
     for (int i = 0; i < Ring::stages; i++) {
-      rdt_mbarrier_init(shared + Ring::barriers + 8 * i, 1);
-      rdt_mbarrier_init(shared + Ring::barriers + 8 * (Ring::stages + i), 4 * RDT_WGMMA_CLUSTER);
+      rdt_mbarrier_init(shared + Ring::barriers + 8 * i, 1 + (Ring::abreast ? 32 : 0));
+      rdt_mbarrier_init(shared + Ring::barriers + 8 * (Ring::stages + i), 4 * Ring::groups * RDT_WGMMA_CLUSTER);
     }
     for (int i = 0; i < Ring::outs; i++) {
       rdt_mbarrier_init(shared + Ring::written + 8 * i, 4);
@@ -621,9 +659,11 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
       rdt_wide_storing<Ring>(g, shared);
     else if (check == RDT_MMA_SUMS && warp == 1)
       rdt_wide_last<Ring>(g, shared, (volatile unsigned *)(memory + Ring::turn + 8));
+    else if (Ring::abreast && warp == 3)
+      rdt_wide_load_sums<Ring, check>(g, shared);
   } else {
     rdt_registers_more<232>();
-    if (group == 2) rdt_bar_arrive(1, 256); /* the first group begins */
+    if (Ring::groups == 1 && group == 2) rdt_bar_arrive(1, 256); /* the first group begins */
     rdt_wide_multiply<T, Ring, a_mn, b_mn, check, extra, Hit>(g, shared, group - 1, hit);
   }
 #endif

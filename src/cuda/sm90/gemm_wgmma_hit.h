@@ -39,11 +39,12 @@ struct rdt_hit {
   }
 
   /* Four bytes of A, where the tensor cores find them; two where columns lie side by side: the others are another
-   * row's.
+   * row's. By the group that has the row.
    */
   template <int a_mn>
-  __device__ void operand(int m, int n, int round, uint32_t stage) {
+  __device__ void operand(int m, int n, int round, uint32_t stage, int first = 0, int rows = 256) {
     if (h->site != RDT_MMA_FRAGMENT || !here(m, n) || round != h->step || threadIdx.x % 128 != 0) return;
+    if (h->thread < first || h->thread >= first + rows) return;
     const uint32_t row = (uint32_t)h->thread, k = (uint32_t)h->columns, line = a_mn ? k / 2 : row,
                    byte = a_mn ? row % 64 * 2 : k;
     const uint32_t at =

@@ -66,7 +66,8 @@ static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ 
     part[i] = (uint16_t)T::narrow(rdt_mma_sign((unsigned)(RDT_WGMMA_SUMS * row + i)) ? -1.0f : 1.0f, 0.0f);
   if (!split((const T *)nullptr, sum, part)) squares = __longlong_as_double(0x7ff0000000000000);
   for (int i = 0; i < RDT_WGMMA_SUMS; i++)
-    ((uint16_t *)p.parts)[((int64_t)set * RDT_WGMMA_SUMS + i) * whole + row] = part[i];
+    ((uint16_t *)p.parts)[p.abreast ? ((int64_t)set * whole + row) * RDT_WGMMA_SUMS + i
+                                    : ((int64_t)set * RDT_WGMMA_SUMS + i) * whole + row] = part[i];
   atomicMax((unsigned *)p.rho2 + set, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
 }
 
