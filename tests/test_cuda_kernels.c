@@ -70,14 +70,16 @@ static void test_sums_of_columns(void **state) {
   const rdt_cuda_kernel *pp = rdt_cuda_kernel_find("gemm_bf16_wgmma_128x128pp_row"),
                         *wide = rdt_cuda_kernel_find("gemm_bf16_wgmma_64x256pp_tile"),
                         *shared = rdt_cuda_kernel_find("gemm_bf16_wgmma_256x128_row"),
-                        *bytes = rdt_cuda_kernel_find("gemm_s8_wgmma_128x128pp_row");
-  assert_true(pp && wide && shared && bytes);
+                        *bytes = rdt_cuda_kernel_find("gemm_s8_wgmma_128x128pp_row"),
+                        *tall = rdt_cuda_kernel_find("gemm_f16_wgmma_tall64_row");
+  assert_true(pp && wide && shared && bytes && tall);
   assert_int_equal(shared->tile->rows, 256);
   for (int columns = 0; columns < 2; columns++) {
     assert_int_equal(rdt_wide_beside(pp, columns), true);
     assert_int_equal(rdt_wide_beside(wide, columns), columns); /* with B's rows side by side too few stages are left */
     assert_int_equal(rdt_wide_beside(shared, columns), false);
     assert_int_equal(rdt_wide_beside(bytes, columns), false);
+    assert_int_equal(rdt_wide_beside(tall, columns), false); /* packs them behind B, from parts one below the other */
     rdt_wide w = {.columns = columns};
     rdt_wide_plan(&w, pp, 1024, 32, 132);
     assert_true(w.whole && w.blocks == 132);

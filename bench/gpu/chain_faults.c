@@ -235,8 +235,8 @@ static void plant_weight(plot *p) {
   const int64_t k = (int64_t)draw(p, (uint64_t)s->k), column = (int64_t)draw(p, (uint64_t)s->n);
   uint16_t was, is;
   rdt_reason why = {""};
-  char *at = p->l->fused ? rdt_box_wide_copy(p->l->fused, k, column)
-                         : (char *)p->l->weights + 2 * (p->l->way.transposed ? column * s->k + k : k * s->n + column);
+  char *at = p->l->fused ? rdt_box_wide_copy(p->l->fused, k, column) : rdt_cuda_gemm_copy(p->l->gemm, k, column);
+  if (!at) at = (char *)p->l->weights + 2 * (p->l->way.transposed ? column * s->k + k : k * s->n + column);
   must(rdt_cuda_get(&was, at, sizeof was, p->b->stream, &why), &why);
   is = was ^ 0x4000;
   must(rdt_cuda_put(at, &is, sizeof is, p->b->stream, &why), &why);

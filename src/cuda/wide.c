@@ -256,6 +256,7 @@ static double longest(const rdt_wide *w, int rows, int column_blocks, double cos
 
 bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns) {
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
+  if (k->family == RDT_CUDA_TALL) return false; /* its image of B has an order of its own for them */
   return k->tf32 || (half && k->tile->rows <= 2 * BOX && (columns || k->tile->columns <= 2 * BOX));
 }
 
