@@ -56,6 +56,7 @@ typedef struct race {
   void *product;
   runner *list;
   int n;
+  unsigned complaints; /* of those that are left out for it */
   rdt_status status;
   rdt_reason *why;
 } race;
@@ -94,7 +95,12 @@ static rdt_status qualify(race *r, int i) {
     RDT_TRY(r->t->run(r->product, i, 1, &seconds, r->why));
     if (k > 0 || seconds > hopeless * best) x->least = fmin(x->least, seconds);
   }
-  if (x->least > behind * best) r->t->drop(r->product, i);
+  unsigned bad;
+  RDT_TRY(r->t->complaints(r->product, i, &bad, r->why));
+  r->complaints += bad;
+  const bool out = bad || x->least > behind * best;
+  if (bad) x->least = INFINITY;
+  if (out) r->t->drop(r->product, i);
   return RDT_OK;
 }
 
@@ -185,7 +191,9 @@ static rdt_status race_on(race *r, rdt_entry *e, unsigned *complaints) {
     if (!go_on(r, 0.5 * i / r->n)) return RDT_ERR_CANCELLED;
     RDT_TRY(qualify(r, i));
   }
-  return compare(r, e, complaints);
+  const rdt_status s = compare(r, e, complaints);
+  *complaints += r->complaints;
+  return s;
 }
 
 rdt_status rdt_race_run(const rdt_track *t, const rdt_problem *p, const rdt_race_how *how, rdt_entry *e,
