@@ -26,9 +26,11 @@ typedef struct job {
   char cache[4096]; /* "": none */
   double written;   /* when */
   cJSON *doc;
+  double most; /* overhead, above which a network is named */
   int measured;
 } job;
 
+/* What would be passed over in silence otherwise, or be seen when minutes have been measured. */
 static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   if (s->operand)
     return rdt_fail(
@@ -43,6 +45,19 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   if (s->svg)
     return rdt_fail(why, RDT_ERR_ARG,
                     "--svg is a processor's: `redoubt figures PLAN.json -o FOLDER` draws what -o wrote");
+  const char *const cores = s->threads ? "--threads" : s->avoid_cores.count ? "--avoid-core" : NULL;
+  if (cores)
+    return rdt_fail(why, RDT_ERR_ARG, "%s is of a processor's cores, and --device %.40s a GPU", cores, s->device);
+  if (s->max_seconds > 0.0)
+    return rdt_fail(
+        why, RDT_ERR_ARG,
+        "--max-seconds is a processor's: on a GPU stop the run when it is long enough, it goes on where it was");
+  if (s->require)
+    return rdt_fail(
+        why, RDT_ERR_UNSUPPORTED,
+        "--require permanent: plans of a GPU are of one copy of a product; `redoubt run --device %.40s` has "
+        "three of them",
+        s->device);
   return s->out ? rdt_file_try(s->out, why) : RDT_OK;
 }
 
@@ -63,10 +78,13 @@ static rdt_status open_job(job *j) {
   const rdt_settings *s = j->settings;
   rdt_reason *why = &j->session.why;
   int device;
+  j->most = 0.05;
   RDT_TRY(check_words(s, why));
+  if (s->max_overhead) RDT_TRY(rdt_share_of("--max-overhead", s->max_overhead, INFINITY, &j->most, why));
   RDT_TRY(rdt_products_of(s->workload, s->dtype < 0 ? RDT_F16 : rdt_options_dtype(s), &j->products, why));
   RDT_TRY(rdt_device_index(s->device, &device, why));
   RDT_TRY(rdt_session_begin(&j->session, s));
+  RDT_TRY(rdt_session_spare(&j->session, s, s->out));
   RDT_TRY(rdt_track_open(device, j->products.dtype, j->session.ctx->policy.lambda, &j->track, why));
   j->report = (rdt_gpu_report){.products = &j->products,
                                .track = &j->track,
@@ -127,17 +145,14 @@ static rdt_status plan(job *j) {
 /* false: some network takes more than it may. */
 static bool say(job *j, rdt_status *status) {
   const rdt_settings *s = j->settings;
-  double most = 0.05;
   char names[512];
   if (s->format == RDT_FORMAT_JSON)
     *status = rdt_json_print(j->doc, &j->session.why);
   else if (!s->quiet && !rdt_gpu_report_print(j->doc, s->format, j->products.n_networks == 1 || s->explain))
     *status = rdt_fail(&j->session.why, RDT_ERR_NOMEM, "out of memory while writing the table");
-  if (*status == RDT_OK && s->max_overhead)
-    *status = rdt_share_of("--max-overhead", s->max_overhead, INFINITY, &most, &j->session.why);
-  rdt_gpu_report_over(j->doc, most, names, sizeof names);
+  rdt_gpu_report_over(j->doc, j->most, names, sizeof names);
   if (*names && s->max_overhead && !s->quiet)
-    fprintf(stderr, "redoubt plan: protection takes more than %.3g %% of the unprotected time in %s\n", 100.0 * most,
+    fprintf(stderr, "redoubt plan: protection takes more than %.3g %% of the unprotected time in %s\n", 100.0 * j->most,
             names);
   if (j->report.complaints && !s->quiet)
     fprintf(stderr, "redoubt plan: %u checks complained of clean data: `redoubt screen --device %s`\n",
