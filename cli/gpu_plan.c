@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/context.h"
 #include "core/file.h"
@@ -74,6 +75,12 @@ static rdt_status cache_of(job *j, rdt_reason *why) {
   return rdt_cache_path(name, j->cache, sizeof j->cache, why);
 }
 
+/* One that is damaged, foreign or stale is as good as none; that there is none yet is nothing to tell. */
+static void read_cache(job *j) {
+  const bool there = access(j->cache, F_OK) == 0;
+  if (rdt_book_read(j->cache, OF_NO_THREADS, &j->book, there ? &j->session.cache : NULL) != RDT_OK) j->book = NULL;
+}
+
 static rdt_status open_job(job *j) {
   const rdt_settings *s = j->settings;
   rdt_reason *why = &j->session.why;
@@ -92,18 +99,24 @@ static rdt_status open_job(job *j) {
                                .protocol = s->protocol > 0 ? RDT_PROTOCOL_PAPER : RDT_PROTOCOL_QUICK,
                                .model = s->policy == MODEL};
   if (!s->no_cache && cache_of(j, &j->session.cache) != RDT_OK) *j->cache = '\0';
-  if (*j->cache && rdt_book_read(j->cache, OF_NO_THREADS, &j->book, &j->session.cache) != RDT_OK) j->book = NULL;
+  if (*j->cache) read_cache(j);
   if (!j->book) j->book = rdt_calloc(1, sizeof *j->book);
   return j->book ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
 }
 
-/* A killed run goes on where this was written last: whole or not at all. */
+/* A killed run goes on where this was written last: whole or not at all. It is there to save time: where it cannot be
+ * written, what was measured counts all the same. */
 static rdt_status save(const rdt_book *b, void *user, rdt_reason *why) {
   job *j = user;
-  if (!*j->cache || rdt_timing_now() - j->written < between) return RDT_OK;
-  const rdt_status s = rdt_cache_merge(j->cache, OF_NO_THREADS, b, why);
+  rdt_reason reason = {""};
+  (void)why;
+  if (!*j->cache || j->report.model || rdt_timing_now() - j->written < between) return RDT_OK;
+  if (rdt_cache_merge(j->cache, OF_NO_THREADS, b, &reason) != RDT_OK) {
+    fprintf(stderr, "redoubt plan: the cache was not written: %s\n", reason.text);
+    *j->cache = '\0';
+  }
   j->written = rdt_timing_now();
-  return s;
+  return RDT_OK;
 }
 
 static rdt_status measure(job *j) {
@@ -121,10 +134,7 @@ static rdt_status measure(job *j) {
   rdt_progress_end();
   t->clock(t->user, &j->report.mhz[1], &j->report.celsius[1]);
   j->written = -INFINITY; /* whatever came of it: what was measured is kept */
-  if (j->measured > 0 && !watch.list) {
-    const rdt_status kept = save(j->book, j, s == RDT_OK ? why : NULL);
-    if (s == RDT_OK) s = kept;
-  }
+  if (j->measured > 0) save(j->book, j, NULL);
   return s;
 }
 
@@ -150,6 +160,8 @@ static bool say(job *j, rdt_status *status) {
     *status = rdt_json_print(j->doc, &j->session.why);
   else if (!s->quiet && !rdt_gpu_report_print(j->doc, s->format, j->products.n_networks == 1 || s->explain))
     *status = rdt_fail(&j->session.why, RDT_ERR_NOMEM, "out of memory while writing the table");
+  if (*j->session.cache.text && !s->quiet)
+    fprintf(stderr, "redoubt plan: the cache was not used: %s\n", j->session.cache.text);
   rdt_gpu_report_over(j->doc, j->most, names, sizeof names);
   if (*names && s->max_overhead && !s->quiet)
     fprintf(stderr, "redoubt plan: protection takes more than %.3g %% of the unprotected time in %s\n", 100.0 * j->most,
