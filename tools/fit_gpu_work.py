@@ -22,7 +22,7 @@ import record
 SOME, MOST, SMS, STEPS, SMALL = 12, 120, 132, 330, 4096
 FILE = os.path.join(record.ROOT, "src", "plan", "work_gpu.def")
 HEAD = """/* Written by tools/fit_gpu_work.py: do not edit. GPU_WORK(kernel, scheme, rows and columns of a tile, us of a launch, us of a block for 2^20
- * multiply-adds, us of 1024 steps along k, us more where blocks share k, how often operands
+ * multiply-adds, us of 1024 steps along k, us more where blocks share k, how often
  * operands and result are moved); NVIDIA H200, f16. */
 /* clang-format off */
 """
@@ -86,7 +86,10 @@ def read(path, bandwidth):
     with open(path, encoding="utf-8") as file:
         problems = json.load(file)["problems"]
     for problem in problems:
-        m, k, n = (int(x) for x in re.search(r"in=f16 (\d+)x(\d+) warm=f16 \d+x(\d+)", problem["problem"]).groups())
+        shape = re.search(r"in=f16 (\d+)x(\d+) warm=f16 \d+x(\d+)", problem["problem"])
+        if not shape:
+            continue  # of another datatype: they are in one file
+        m, k, n = (int(x) for x in shape.groups())
         moved = 2e6 * (m * k + k * n + m * n) / bandwidth
         for c in problem["candidates"]:
             scheme = c["scheme"]
