@@ -54,7 +54,8 @@ static void tell(mend *e, int i, const finding *f) {
   const rdt_cuda_verdict *v = &e->verdicts[i];
   const rdt_cuda_finding *l = v->listed > 0 ? &v->list[0] : NULL;
   const rdt_remote_group *g = rdt_remote_group_of(e->r, i);
-  const bool linear = e->r->steps[i].linear && (!g || g->mlp), layer = g && g->mlp && l && l->k_first < g->n;
+  const bool linear = e->r->steps[i].linear && (!g || g->mlp),
+             layer = g && g->mlp && l && l->k_first >= 0 && l->k_first < g->n;
   char text[400], where[64] = "";
   const rdt_step *of = layer ? &m->steps[g->steps[l->k_first]] : s; /* the layer of a chain that complained */
   const char *name = s->kind == RDT_STEP_NODE     ? m->graph->nodes[of->subject].name
@@ -75,7 +76,7 @@ static void tell(mend *e, int i, const finding *f) {
              ending(f));
   rdt_event event = {.kind = f->kind,
                      .node = name,
-                     .op = s->kind == RDT_STEP_NODE ? m->graph->nodes[s->subject].label : "copy",
+                     .op = s->kind == RDT_STEP_NODE ? m->graph->nodes[of->subject].label : "copy",
                      .scheme = rdt_remote_scheme(e->r, i),
                      .kernel = rdt_step_kernel(s),
                      .what = f->what,
@@ -84,11 +85,11 @@ static void tell(mend *e, int i, const finding *f) {
                      .diagnosis = f->diagnosis,
                      .changed = f->changed ? -1 : 0,
                      .text = text,
-                     .dtype = rdt_dtype_name(s->prob.out.dtype),
-                     .rank = s->prob.out.rank,
+                     .dtype = rdt_dtype_name(of->prob.out.dtype),
+                     .rank = of->prob.out.rank,
                      .element = -1,
                      .core = -1};
-  memcpy(event.shape, s->prob.out.shape, sizeof event.shape);
+  memcpy(event.shape, of->prob.out.shape, sizeof event.shape); /* that place is in */
   if (l) {
     event.place[0] = l->row;
     event.place[1] = l->column;
