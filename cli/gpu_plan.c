@@ -8,6 +8,7 @@
 #include "core/context.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "cuda/kernel.h"
 #include "gpu_report.h"
 #include "plan/cache.h"
 #include "plan/sealed_json.h"
@@ -62,6 +63,24 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   return s->out ? rdt_file_try(s->out, why) : RDT_OK;
 }
 
+/* A scheme that no kernel of a product has would give way to another in silence. */
+static rdt_status check_scheme(const rdt_demand *d, const rdt_settings *s, rdt_reason *why) {
+  int n;
+  const rdt_cuda_kernel *k = rdt_cuda_kernels(&n);
+  bool there = n == 0; /* built without CUDA: no plan is made */
+  if (!d->wanted) return RDT_OK;
+  if (d->sets > 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "--scheme %.40s: plans of a GPU measure one check of a line, not %d",
+                    s->scheme, d->sets);
+  for (int i = 0; i < n && !there; i++)
+    there = strcmp(k[i].scheme, d->wanted->name) == 0 && strcmp(k[i].scheme, "global-classic") != 0;
+  return there ? RDT_OK
+               : rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                          "--scheme %.40s: no kernel of a GPU can be planned with it; row, tile, col, global, thread1, "
+                          "thread2, replicate can",
+                          s->scheme);
+}
+
 /* One file for each kind of GPU, driver, library and protocol. */
 static rdt_status cache_of(job *j, rdt_reason *why) {
   char name[128];
@@ -98,6 +117,7 @@ static rdt_status open_job(job *j) {
                                .demand = rdt_demand_of(j->session.ctx, j->session.ctx->scheme),
                                .protocol = s->protocol > 0 ? RDT_PROTOCOL_PAPER : RDT_PROTOCOL_QUICK,
                                .model = s->policy == MODEL};
+  RDT_TRY(check_scheme(&j->report.demand, s, why));
   if (!s->no_cache && cache_of(j, &j->session.cache) != RDT_OK) *j->cache = '\0';
   if (*j->cache) read_cache(j);
   if (!j->book) j->book = rdt_calloc(1, sizeof *j->book);

@@ -111,8 +111,10 @@ static rdt_status find_chain(rdt_remote *r, int first, rdt_remote_group *g, rdt_
     steps[g->n] = r->steps[i].linear;
     g->steps[g->n++] = i;
   }
-  for (; g->n >= 2 && status == RDT_ERR_UNSUPPORTED; g->n -= status != RDT_OK)
+  for (; g->n >= 2 && status == RDT_ERR_UNSUPPORTED; g->n -= status != RDT_OK) {
     status = m->mlp_create(m, problems, steps, g->n, r->protected, r->model->ctx->policy.lambda, &g->mlp, why);
+    if (status == RDT_ERR_NOMEM) status = RDT_ERR_UNSUPPORTED; /* layers go one by one without it */
+  }
   return status;
 }
 

@@ -7,7 +7,7 @@
 typedef struct rdt_timed { /* one candidate */
   char kernel[64], scheme[RDT_SCHEME_TEXT];
   bool fused;
-  bool late; /* there was less time than usual, and none for it: a cache does not keep that */
+  bool late; /* there was less time than usual, and none for it, or checks complained: a cache does not keep that */
   int n;
   double *seconds; /* of one run, one value a trial; trials of one entry were taken in turn */
 } rdt_timed;

@@ -49,6 +49,13 @@ static cJSON *problem_of(const rdt_entry *e, bool choices) {
   return o;
 }
 
+/* Does it have anything to keep? */
+static bool keeps(const rdt_entry *e) {
+  bool any = e->n == 0;
+  for (int i = 0; i < e->n; i++) any = any || !e->list[i].late;
+  return any;
+}
+
 cJSON *rdt_book_document(const rdt_book *b, int threads, bool choices) {
   cJSON *doc = rdt_sealed_document(RDT_PLAN_SCHEMA, threads);
   char onednn[32];
@@ -56,7 +63,8 @@ cJSON *rdt_book_document(const rdt_book *b, int threads, bool choices) {
   cJSON_AddStringToObject(doc, "onednn", rdt_onednn_version(onednn, sizeof onednn));
   cJSON *list = cJSON_AddArrayToObject(doc, "problems");
   for (int i = 0; b && i < b->n; i++)
-    if (!choices || b->list[i].choice >= 0) cJSON_AddItemToArray(list, problem_of(&b->list[i], choices));
+    if (choices ? b->list[i].choice >= 0 : keeps(&b->list[i]))
+      cJSON_AddItemToArray(list, problem_of(&b->list[i], choices));
   return doc;
 }
 

@@ -131,7 +131,10 @@ static bool is_known(const rdt_book *b, const rdt_product *p, rdt_reason *why) {
 static rdt_status measure(const rdt_product *p, const rdt_track *t, const rdt_race_how *how, rdt_book *b, bool list,
                           unsigned *complaints, rdt_reason *why) {
   rdt_entry e;
+  const unsigned before = *complaints;
   rdt_status s = list ? rdt_race_list(t, &p->prob, &e, why) : rdt_race_run(t, &p->prob, how, &e, complaints, why);
+  if (s == RDT_OK && *complaints != before) /* no cache keeps them: the next run is to tell it again */
+    for (int i = 0; i < e.n; i++) e.list[i].late = true;
   if (s == RDT_OK && rdt_book_put(b, &e) != RDT_OK) s = no_memory(why);
   rdt_entry_clear(&e);
   return s;
