@@ -2,24 +2,33 @@
 
 #include <math.h>
 
+static int site_of(const rdt_cuda_strike *s) {
+  return s->reduced    ? RDT_MMA_REDUCED
+         : s->checksum ? RDT_MMA_CHECKSUM
+         : s->fragment ? RDT_MMA_FRAGMENT
+         : s->limit    ? RDT_MMA_BOUND
+                       : RDT_MMA_ACCUM;
+}
+
+/* Of the sum over k the term that is struck. */
+static int64_t step_of(const rdt_mma_args *a, const rdt_cuda_strike *s) {
+  const int64_t k = (int64_t)(s->hit.position * a->k);
+  return k < a->k ? k : a->k - 1;
+}
+
 static rdt_mma_hit aim_wide(const rdt_cuda_kernel *kernel, const rdt_mma_args *a, const rdt_wide *w, int fold,
                             const rdt_cuda_strike *s) {
   const rdt_cuda_tile *t = kernel->tile;
   const int64_t n = a->n, row = s->hit.element / n, column = s->hit.element % n,
                 each = n / fold; /* of rows, which it speaks of */
   const int r = (int)(row % a->m % t->rows), c = (int)(column % t->columns), lane = r % 8 * 4 + c % 8 / 2;
-  int64_t k = (int64_t)(s->hit.position * a->k);
-  if (k >= a->k) k = a->k - 1;
+  const int64_t k = step_of(a, s);
   /* What is expected of a row is known to one of its tiles. */
   int tile_row;
   const int line = rdt_wide_line(w, kernel, a->m, row, &tile_row),
             checks = rdt_wide_checks(w, line, rdt_wide_lines(w, kernel, a->m), a->column_blocks);
   return (rdt_mma_hit){
-      .site = s->reduced    ? RDT_MMA_REDUCED
-              : s->checksum ? RDT_MMA_CHECKSUM
-              : s->fragment ? RDT_MMA_FRAGMENT
-              : s->limit    ? RDT_MMA_BOUND
-                            : RDT_MMA_ACCUM,
+      .site = site_of(s),
       .block = {s->checksum && kernel->check == RDT_MMA_SUMS ? checks : (int)(column / t->columns), tile_row, 0},
       .thread = s->fragment ? r : r % 64 / 16 * 32 + lane,
       .step = (int)(k / kernel->k),
@@ -48,8 +57,7 @@ rdt_mma_hit rdt_cuda_aim(const rdt_cuda_kernel *kernel, const rdt_mma_args *a, c
   if (kernel->family != RDT_CUDA_MMA) return aim_wide(kernel, a, w, fold, s);
   const rdt_cuda_tile *t = kernel->tile;
   const int64_t n = a->n, row = s->hit.element / n, column = s->hit.element % n;
-  int64_t k = (int64_t)(s->hit.position * a->k);
-  if (k >= a->k) k = a->k - 1;
+  const int64_t k = step_of(a, s);
   const int split = (int)(k / a->k_split), within = (int)(k % a->k_split), share = kernel->k / t->warps_k;
   const int r = (int)(row % t->rows), c = (int)(column % t->columns);
   const int fragment_row = r % t->warp_rows, in_warp = c % t->warp_columns, in_pair = in_warp % 16;
@@ -61,11 +69,7 @@ rdt_mma_hit rdt_cuda_aim(const rdt_cuda_kernel *kernel, const rdt_mma_args *a, c
   const int warp_rows = t->rows / t->warp_rows, warp_columns = t->columns / t->warp_columns;
   const int warp = (part * warp_columns + c / t->warp_columns) * warp_rows + r / t->warp_rows;
   return (rdt_mma_hit){
-      .site = s->reduced    ? RDT_MMA_REDUCED
-              : s->checksum ? RDT_MMA_CHECKSUM
-              : s->fragment ? RDT_MMA_FRAGMENT
-              : s->limit    ? RDT_MMA_BOUND
-                            : RDT_MMA_ACCUM,
+      .site = site_of(s),
       .block = {(int)(column / t->columns), (int)(row / t->rows), split},
       .thread = 32 * warp + lane,
       .step = within / kernel->k * (share / kernel->step) + within % share / kernel->step,
