@@ -63,22 +63,30 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   return s->out ? rdt_file_try(s->out, why) : RDT_OK;
 }
 
-/* A scheme that no kernel of a product has would give way to another in silence. */
-static rdt_status check_scheme(const rdt_demand *d, const rdt_settings *s, rdt_reason *why) {
+static bool plans_with(const rdt_scheme_info *scheme) {
   int n;
   const rdt_cuda_kernel *k = rdt_cuda_kernels(&n);
   bool there = n == 0; /* built without CUDA: no plan is made */
-  if (!d->wanted) return RDT_OK;
-  if (d->sets > 1)
+  for (int i = 0; i < n && !there; i++) there = strcmp(k[i].scheme, scheme->name) == 0;
+  return there && scheme->id != RDT_SCHEME_GLOBAL_CLASSIC;
+}
+
+/* A scheme that no kernel of a product has would give way to another in silence. */
+static rdt_status check_scheme(const rdt_settings *s, rdt_reason *why) {
+  int n, sets = 1;
+  char names[200] = "";
+  const rdt_scheme_info *table = rdt_scheme_table(&n), *wanted = s->scheme ? rdt_scheme_parse(s->scheme, &sets) : NULL;
+  if (!wanted) return RDT_OK; /* auto; of what is none the session tells */
+  if (sets > 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "--scheme %.40s: plans of a GPU measure one check of a line, not %d",
-                    s->scheme, d->sets);
-  for (int i = 0; i < n && !there; i++)
-    there = strcmp(k[i].scheme, d->wanted->name) == 0 && strcmp(k[i].scheme, "global-classic") != 0;
-  return there ? RDT_OK
-               : rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                          "--scheme %.40s: no kernel of a GPU can be planned with it; row, tile, col, global, thread1, "
-                          "thread2, replicate can",
-                          s->scheme);
+                    s->scheme, sets);
+  if (plans_with(wanted)) return RDT_OK;
+  for (int i = 0; i < n; i++) {
+    const size_t at = strlen(names);
+    if (plans_with(&table[i])) snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", table[i].name);
+  }
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED, "--scheme %.40s: no kernel of a GPU can be planned with it; %s can",
+                  s->scheme, names);
 }
 
 /* One file for each kind of GPU, driver, library and protocol. */
@@ -108,6 +116,7 @@ static rdt_status open_job(job *j) {
   RDT_TRY(check_words(s, why));
   if (s->max_overhead) RDT_TRY(rdt_share_of("--max-overhead", s->max_overhead, INFINITY, &j->most, why));
   RDT_TRY(rdt_products_of(s->workload, s->dtype < 0 ? RDT_F16 : rdt_options_dtype(s), &j->products, why));
+  RDT_TRY(check_scheme(s, why));
   RDT_TRY(rdt_device_index(s->device, &device, why));
   RDT_TRY(rdt_session_begin(&j->session, s));
   RDT_TRY(rdt_session_spare(&j->session, s, s->out));
@@ -117,7 +126,6 @@ static rdt_status open_job(job *j) {
                                .demand = rdt_demand_of(j->session.ctx, j->session.ctx->scheme),
                                .protocol = s->protocol > 0 ? RDT_PROTOCOL_PAPER : RDT_PROTOCOL_QUICK,
                                .model = s->policy == MODEL};
-  RDT_TRY(check_scheme(&j->report.demand, s, why));
   if (!s->no_cache && cache_of(j, &j->session.cache) != RDT_OK) *j->cache = '\0';
   if (*j->cache) read_cache(j);
   if (!j->book) j->book = rdt_calloc(1, sizeof *j->book);

@@ -185,6 +185,7 @@ static void test_plan_words(void **state) {
   util_cli_expect(util_cli("plan --workload shufflenet-grouped --device cuda:0"), 2, "convolutions in groups");
   util_cli_expect(util_cli("plan --workload dlrm-top --device cuda:0 --dtype f32"), 2, "--dtype f16");
   util_cli_expect(util_cli("plan --workload dlrm-top --device gpu"), 2, "there is no device");
+  util_cli_expect(util_cli("plan --workload dlrm-top --device cuda:0 --scheme row:2"), 2, "one check of a line");
   util_cli_expect(util_cli("plan --workload dlrm-top --protocol paper"), 2, "--device cuda:0");
   util_cli_expect(util_cli("plan " DIGITS "/digits.onnx --dtype f16"), 2, "datatypes of its own");
   util_cli_expect(util_cli("plan --workload square-32 --input-shape 1x2"), 2, "square-32:8");

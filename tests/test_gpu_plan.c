@@ -52,6 +52,8 @@ typedef struct played { /* what was asked of the track */
   double usual;
   bool row_is_best; /* of products of many rows */
   bool quiet;       /* nobody complains */
+  int ready;        /* times that somebody was to get ready; the device is lost at number `lost` */
+  int lost;
 } played;
 
 static rdt_status track_open(void *user, const rdt_problem *p, void **race, rdt_reason *why) {
@@ -75,7 +77,8 @@ static const rdt_rival *track_at(const void *race, int i) {
 }
 
 static rdt_status track_ready(void *race, int i, rdt_reason *why) {
-  (void)race;
+  played *x = race;
+  if (++x->ready == x->lost) return rdt_fail(why, RDT_ERR_DEVICE, "the device is lost");
   return rivals[i].refuses ? rdt_fail(why, RDT_ERR_UNSUPPORTED, "not this product") : RDT_OK;
 }
 
@@ -163,6 +166,26 @@ static void leaders_have_turns(void **state) {
   rdt_entry_clear(&e);
 }
 
+/* While all are tried, or when those that lead get ready for their turns: nobody is left out for it. */
+static void a_lost_device_ends_the_race(void **state) {
+  (void)state;
+  for (int lost = RIVALS; lost <= RIVALS + 1; lost++) {
+    played x;
+    rdt_products p;
+    rdt_entry e;
+    rdt_reason why;
+    unsigned complaints = 0;
+    const rdt_track t = track_of(&x);
+    const rdt_race_how how = {.protocol = RDT_PROTOCOL_QUICK};
+    x.lost = lost;
+    assert_int_equal(rdt_products_of("square-32", RDT_F16, &p, &why), RDT_OK);
+    assert_int_equal(rdt_race_run(&t, &p.list[0].prob, &how, &e, &complaints, &why), RDT_ERR_DEVICE);
+    assert_int_equal(x.opened, x.closed);
+    rdt_entry_clear(&e);
+    rdt_products_free(&p);
+  }
+}
+
 static void paper_takes_1000_runs(void **state) {
   played x;
   unsigned complaints;
@@ -179,6 +202,8 @@ static void paper_takes_1000_runs(void **state) {
 
 /* ---- choosing ---- */
 
+static char because[RDT_OFFER_TEXT]; /* it was chosen */
+
 static const char *chosen(const rdt_entry *e, const rdt_problem *p, const char *scheme, double coverage) {
   static rdt_raced x;
   static char text[128];
@@ -190,6 +215,7 @@ static const char *chosen(const rdt_entry *e, const rdt_problem *p, const char *
   rdt_race_choose(e, p, &d, &t, false, &x);
   if (x.o.taken < 0) return "";
   snprintf(text, sizeof text, "%s", x.timed[x.o.taken]->kernel);
+  snprintf(because, sizeof because, "%s", x.o.list[x.o.taken].text);
   return text;
 }
 
@@ -205,7 +231,11 @@ static void the_fastest_that_may(void **state) {
   assert_string_equal(chosen(&e, prob, NULL, 0.99), "gemm_f16_mma_64x64_thread1");
   assert_string_equal(chosen(&e, prob, "row", 0.99), "gemm_f16_mma_64x64_row");
   assert_string_equal(chosen(&e, prob, "global", 0.99), "gemm_f16_mma_64x64_global");
+  assert_non_null(strstr(because, "asked for"));
   assert_string_equal(chosen(&e, prob, NULL, 0.9999), "");
+  assert_string_equal(chosen(&e, prob, "tile", 0.99),
+                      "gemm_f16_mma_64x64_thread1"); /* which refuses it: not in silence */
+  assert_non_null(strstr(because, "not tile, which was asked for"));
   rdt_entry_clear(&e);
   rdt_products_free(&p);
 }
@@ -393,15 +423,11 @@ static void models_measure_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(leaders_have_turns),
-      cmocka_unit_test(paper_takes_1000_runs),
-      cmocka_unit_test(the_fastest_that_may),
-      cmocka_unit_test(names_say_what_kernels_are),
-      cmocka_unit_test(workloads_are_padded_products),
-      cmocka_unit_test(a_stopped_run_goes_on),
-      cmocka_unit_test(sums_are_those_of_layers),
-      cmocka_unit_test(pictures_are_drawn),
-      cmocka_unit_test(models_measure_nothing),
+      cmocka_unit_test(leaders_have_turns),         cmocka_unit_test(a_lost_device_ends_the_race),
+      cmocka_unit_test(paper_takes_1000_runs),      cmocka_unit_test(the_fastest_that_may),
+      cmocka_unit_test(names_say_what_kernels_are), cmocka_unit_test(workloads_are_padded_products),
+      cmocka_unit_test(a_stopped_run_goes_on),      cmocka_unit_test(sums_are_those_of_layers),
+      cmocka_unit_test(pictures_are_drawn),         cmocka_unit_test(models_measure_nothing),
   };
   return cmocka_run_group_tests(tests, util_folder_make, util_folder_remove);
 }

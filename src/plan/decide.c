@@ -212,6 +212,23 @@ static void by_estimate(const rdt_problem *p, const rdt_demand *d, rdt_offers *o
   }
 }
 
+/* Of what an op is not for, every such op would say it. */
+static void say_asked(const rdt_problem *p, const rdt_demand *d, rdt_offers *o, bool automatic) {
+  rdt_offer *x = &o->list[o->taken];
+  const rdt_offer *wanted = NULL;
+  char was[RDT_OFFER_TEXT];
+  snprintf(was, sizeof was, "%s", o->measured || automatic ? x->text : "");
+  for (int i = 0; i < o->n && !wanted; i++)
+    if (o->list[i].way.scheme == d->wanted) wanted = &o->list[i];
+  if (!automatic && x->way.sets > 1)
+    say(o, x, "asked for: %d independent checks of each line%s%.100s", x->way.sets, *was ? "; " : "", was);
+  else if (!automatic)
+    say(o, x, "asked for%s%.150s", *was ? "; " : "", was);
+  else if (rdt_kop_is_linear(p->op))
+    say(o, x, "not %s, which was asked for (%.100s): %.60s", d->wanted->name,
+        wanted ? wanted->text : "no kernel with it was measured", was);
+}
+
 void rdt_offers_decide(const rdt_problem *p, const rdt_demand *d, rdt_offers *o) {
   const bool automatic = mark(p, d, o);
   const int fastest = fastest_of(o);
@@ -221,12 +238,5 @@ void rdt_offers_decide(const rdt_problem *p, const rdt_demand *d, rdt_offers *o)
     by_time(p, d, o, fastest);
   else
     by_estimate(p, d, o);
-  if (o->taken < 0 || automatic || !o->words) return;
-  rdt_offer *x = &o->list[o->taken];
-  char was[RDT_OFFER_TEXT];
-  snprintf(was, sizeof was, "%s", o->measured ? x->text : "");
-  if (x->way.sets > 1)
-    say(o, x, "asked for: %d independent checks of each line%s%.100s", x->way.sets, *was ? "; " : "", was);
-  else
-    say(o, x, "asked for%s%.150s", *was ? "; " : "", was);
+  if (d->wanted && o->taken >= 0 && o->words) say_asked(p, d, o, automatic);
 }

@@ -82,12 +82,16 @@ static bool go_on(const race *r, double part) {
   return !h->progress || h->progress((h->turn + part) / turns, h->what ? h->what : "");
 }
 
+static bool refuses(rdt_status s) { /* this product; all else ends the race */
+  return s == RDT_ERR_UNSUPPORTED || s == RDT_ERR_NOMEM;
+}
+
 /* Once to warm up (a graph is loaded then), and three times, or as often as it takes to know that it is behind; of who
  * is hopeless the first is enough. */
 static rdt_status qualify(race *r, int i) {
   runner *x = &r->list[i];
   rdt_status s = r->t->ready(r->product, i, r->why);
-  if (s == RDT_ERR_UNSUPPORTED || s == RDT_ERR_NOMEM) return RDT_OK; /* it refuses this product */
+  if (refuses(s)) return RDT_OK;
   RDT_TRY(s);
   const double best = least_of_group(r, i);
   for (int k = 0; k <= TRIES && !(isfinite(x->least) && x->least > behind * best); k++) {
@@ -169,13 +173,17 @@ static rdt_status compare(race *r, rdt_entry *e, unsigned *complaints) {
   t.turn = 2 * r->how->turn + 1, t.turns = r->how->turns > 0 ? 2 * r->how->turns : 2; /* the first half is qualifying */
   snprintf(t.what, sizeof t.what, "%.60s", r->how->what ? r->how->what : "");
   rdt_status s = RDT_OK;
-  for (int i = 0; i < r->n; i++) {
+  for (int i = 0; i < r->n && s == RDT_OK; i++) {
     runner *x = &r->list[i];
-    x->turns = t.count < RDT_TIMING_CASES && leads(r, i) && r->t->ready(r->product, i, r->why) == RDT_OK;
+    if (t.count < RDT_TIMING_CASES && leads(r, i)) {
+      s = r->t->ready(r->product, i, r->why);
+      x->turns = s == RDT_OK;
+      if (refuses(s)) s = RDT_OK;
+    }
     if (!x->turns) r->t->drop(r->product, i);
     if (x->turns) t.cases[rdt_timing_add(&t, rival(r, i)->kernel, run_one, x)].took = &x->took;
   }
-  const int code = t.count > 0 ? rdt_timing_run(&t) : (int)RDT_ERR_UNSUPPORTED;
+  const int code = s != RDT_OK ? (int)s : t.count > 0 ? rdt_timing_run(&t) : (int)RDT_ERR_UNSUPPORTED;
   if (code == RDT_TIMING_STOPPED)
     s = RDT_ERR_CANCELLED;
   else if (code)
