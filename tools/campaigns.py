@@ -259,8 +259,7 @@ def main():
     for name, part, _, _ in asked:
         report = report_of(name)
         if os.path.exists(report):
-            with open(report) as f:
-                rows.append(row_of(name, part, json.load(f), built_of))
+            rows.append(row_of(name, part, record.read(report), built_of))
         elif os.path.exists(report + ".refused"):
             refused.append(name)
     failed = sum(r["failed"] > 0 for r in rows)

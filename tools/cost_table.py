@@ -122,8 +122,7 @@ def measure(options):
 
 def read(paths):
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            yield os.path.basename(path).removesuffix(".json"), json.load(file)["result"]
+        yield os.path.basename(path).removesuffix(".json"), record.read(path, "result")["result"]
 
 
 def print_line(cells):

@@ -11,7 +11,6 @@ is fixed.
 """
 import argparse
 import collections
-import json
 import math
 import os
 import random
@@ -83,9 +82,7 @@ def fit(points):
 def read(path, bandwidth):
     """Of each kernel and check the points that were measured."""
     found = collections.defaultdict(list)
-    with open(path, encoding="utf-8") as file:
-        problems = json.load(file)["problems"]
-    for problem in problems:
+    for problem in record.read(path, "problems")["problems"]:
         shape = re.search(r"in=f16 (\d+)x(\d+) warm=f16 \d+x(\d+)", problem["problem"])
         if not shape:
             continue  # of another datatype: they are in one file

@@ -74,8 +74,7 @@ def main():
     kernels = []
     for name in names:
         if name not in missing:
-            with open(path_of(name)) as f:
-                kernels.append(json.load(f))
+            kernels.append(record.read(path_of(name), "device"))
     devices = sorted({k.pop("device") for k in kernels})
     total = lambda key: sum(k.get(key, 0) for k in kernels)
     several = [row for k in kernels for row in k.get("several", [])]

@@ -7,11 +7,11 @@ Of products with one scheme, struck at all sites alike: the faults in data that 
     tools/make_coverage.py [FILE]           writes the table (default: the project's)
     tools/make_coverage.py --check [FILE]   1 where FILE is not what would be written
 """
-import json
 import os
 import re
 import sys
 
+import record
 import tables
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -30,8 +30,7 @@ def text():
     data = tables.sites("DATA")
     schemes = {name: (key, float(declared)) for key, name, declared in
                tables.rows_of("src/schemes/schemes.def", r'^X\((\w+), "([\w-]+)", "[^"]*", \d, \d, "[^"]*", ([\d.]+),')}
-    with open(RECORD) as f:
-        rows = json.load(f)["result"]["rows"]
+    rows = record.read(RECORD, "result")["result"]["rows"]
     found = {}
     for row in rows:
         target = re.fullmatch(r"(?:gemm|conv):.*:(\w+)", row["target"])

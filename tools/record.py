@@ -54,6 +54,21 @@ def keep(path, kept):
     os.replace(path + ".tmp", path)
 
 
+def read(path, *keys):
+    """A record that has these keys; ends the tool where it is none."""
+    try:
+        with open(path, encoding="utf-8") as f:
+            kept = json.load(f)
+    except OSError as error:
+        sys.exit(f"{path}: {error.strerror}")
+    except ValueError as error:  # of JSON, or of UTF-8
+        sys.exit(f"{path}: no JSON document: {error}; measure it again")
+    for key in keys:
+        if not isinstance(kept, dict) or key not in kept:
+            sys.exit(f"{path}: a record that lacks '{key}': made by another command, or cut short; measure it again")
+    return kept
+
+
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__.strip())

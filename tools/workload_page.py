@@ -11,7 +11,6 @@ that are no others' (groups ignored, convolutions apart), of squares and of conv
 """
 import argparse
 import filecmp
-import json
 import math
 import os
 import shutil
@@ -49,8 +48,7 @@ def read():
     for name, *_ in workload_records.RECORDS:
         path = workload_records.path_of(name)
         if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                found.append((name, path, json.load(file)))
+            found.append((name, path, record.read(path, "result")))
     return found
 
 
@@ -135,8 +133,7 @@ def gpu_cells(row):
 
 
 def gpu_table():
-    with open(GPU_RECORD, encoding="utf-8") as file:
-        kept = json.load(file)
+    kept = record.read(GPU_RECORD, "tables", "gpu")
     rows = next(table["rows"] for table in kept["tables"] if table["name"] == "planned")
     device = kept["gpu"]
     worse = [row["workload"] for row in rows if (row.get("low single") or 0.0) > 1.0]
