@@ -482,7 +482,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   if (!narrow(k)) a->bound.a2_floor = RDT_MMA_LEAST;
   g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
-    g->weights = (rdt_weights_args){.ldb = is_wide(k) ? b_pitch : a->ldb, /* of B itself: its copy is checked by them */
+    g->weights = (rdt_weights_args){.ldb = is_wide(k) && !is_tall(k) ? b_pitch : a->ldb, /* of B: they check copies */
                                     .next = b_next,
                                     .k = a->k,
                                     .n = a->n,

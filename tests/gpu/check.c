@@ -446,8 +446,10 @@ static void check_chain(rdt_dtype type) {
 static void check_early(const rdt_cuda_kernel *k) {
   uint64_t seed = 23;
   rdt_reason why = {""};
-  const gpu_shape s1 = {.m = 200, .n = 1000, .k = 600, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0},
-                  s2 = {.m = 200, .n = 120, .k = 1000, .in = RDT_F16, .out = RDT_F16, .alpha = 0.01};
+  const bool tall = k->family == RDT_CUDA_TALL;
+  const int m = tall ? 3000 : 200, middle = tall ? k->tile->columns : 1000, n = middle < 120 ? middle : 120;
+  const gpu_shape s1 = {.m = m, .n = middle, .k = 500, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0},
+                  s2 = {.m = m, .n = n, .k = middle, .in = RDT_F16, .out = RDT_F16, .alpha = 0.01};
   gpu_case one, two;
   gpu_case_make(&one, &s1, &seed, false), gpu_case_make(&two, &s2, &seed, false);
   two.in[0] = two.p.in[0] = one.p.out;
