@@ -322,6 +322,10 @@ static unsigned linear_reads(const rdt_cuda_linear *l) {
   return l->apart && rdt_tensor_is_packed(&l->plan->prob.in[0]);
 }
 
+static bool linear_inside(const rdt_cuda_linear *l) {
+  return !l->apart;
+}
+
 static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
   return l->verdict;
 }
@@ -646,6 +650,7 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .linear_renew = linear_renew,
                              .linear_blocks = linear_blocks,
                              .linear_reads = linear_reads,
+                             .linear_inside = linear_inside,
                              .linear_verdict = linear_verdict,
                              .linear_kernel = linear_kernel,
                              .linear_scheme = linear_scheme,

@@ -252,6 +252,7 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .linear_renew = linear_renew,
                              .linear_blocks = rdt_cuda_linear_blocks,
                              .linear_reads = rdt_cuda_linear_reads,
+                             .linear_inside = rdt_cuda_linear_inside,
                              .linear_verdict = linear_verdict,
                              .linear_kernel = rdt_cuda_linear_kernel,
                              .linear_scheme = rdt_cuda_linear_scheme,

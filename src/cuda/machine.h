@@ -38,6 +38,7 @@ struct rdt_machine {
   rdt_status (*linear_renew)(rdt_machine *m, rdt_cuda_linear *l, const void *weights, rdt_reason *why);
   int64_t (*linear_blocks)(const rdt_cuda_linear *l);
   unsigned (*linear_reads)(const rdt_cuda_linear *l);
+  bool (*linear_inside)(const rdt_cuda_linear *l);
   const rdt_cuda_verdict *(*linear_verdict)(const rdt_cuda_linear *l);
   const char *(*linear_kernel)(const rdt_cuda_linear *l);
   const char *(*linear_scheme)(const rdt_cuda_linear *l);

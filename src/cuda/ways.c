@@ -57,7 +57,7 @@ static rdt_status product_make(const rdt_way_job *j, int kernel, rdt_cuda_linear
   (void)kernel;
   name(l, j, "cublaslt");
   protect(l, j, j->scheme ? j->scheme : "row");
-  const rdt_status s = rdt_box_product_create(j->d, j->as, j->sets, j->lambda, j->stream, &b, why);
+  const rdt_status s = rdt_box_product_create(j->d, j->as, j->sets, !j->alone, j->lambda, j->stream, &b, why);
   l->self = b;
   return s;
 }

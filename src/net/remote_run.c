@@ -130,8 +130,10 @@ static rdt_status sum_parts(rdt_remote *r, rdt_lane lane, int first, int n, rdt_
 }
 
 /* Each launch and each meeting of the lanes takes its microsecond, and small checks fill a device only together: they
- * go by so many steps, one by one where a fault is planted between. */
-enum { TOGETHER = 8 };
+ * go by so many steps, one by one where a fault is planted between. Those that read operands and results again take
+ * room that products want: they go in front of one that follows what is none, a few at least, as its blocks have their
+ * places before that ends, and those of checks take what is left. */
+enum { TOGETHER = 8, ENOUGH = 3 };
 
 static rdt_status check_linear(rdt_remote *r, const rdt_remote_step *first, const rdt_remote_step *end,
                                rdt_reason *why) {
@@ -179,13 +181,37 @@ static rdt_status check_pending(rdt_remote *r, bool end, rdt_reason *why) {
   return sum_parts(r, RDT_LANE_SIDE, from, end ? r->parts_run - from : rest, why);
 }
 
+static bool is_launched(const rdt_remote *r, int i) { /* views are no work */
+  return r->steps[i].here && !rdt_remote_absorbed(r, i);
+}
+
+static int waiting(const rdt_remote *r) { /* launches that are not checked yet */
+  int n = 0;
+  for (int k = r->pending; k < r->issued; k++) n += is_launched(r, k);
+  return n;
+}
+
+static bool multiplies(const rdt_remote *r, int i) {
+  return r->steps[i].linear && !rdt_remote_group_of(r, i);
+}
+
+static bool reads_again(const rdt_remote *r) { /* what waits */
+  for (int k = r->pending; k < r->issued; k++)
+    if (is_launched(r, k) && multiplies(r, k) && !r->machine->linear_inside(r->steps[k].linear)) return true;
+  return false;
+}
+
 static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
-  int waiting = 0; /* views are no work */
   RDT_TRY(rdt_remote_mark(r, i, 1, why));
   r->issued = i + 1;
   if (!r->protected) r->pending = r->issued;
-  for (int k = r->pending; k < r->issued; k++) waiting += r->steps[k].here && !rdt_remote_absorbed(r, k);
-  return r->model->armed || r->timing || waiting >= TOGETHER ? check_pending(r, false, why) : RDT_OK;
+  return r->model->armed || r->timing || waiting(r) >= TOGETHER ? check_pending(r, false, why) : RDT_OK;
+}
+
+static bool begins_product(const rdt_remote *r, int i) { /* behind a launch that is none */
+  int before = i - 1;
+  while (before >= 0 && !is_launched(r, before)) before--;
+  return multiplies(r, i) && before >= 0 && !multiplies(r, before);
 }
 
 rdt_status rdt_remote_catch_up(rdt_remote *r, rdt_reason *why) {
@@ -205,7 +231,8 @@ rdt_status rdt_remote_issue(rdt_remote *r, int i, rdt_reason *why) {
     RDT_TRY(rdt_remote_mark(r, i, 1, why));
     return status;
   }
-  if (!s->here || rdt_remote_absorbed(r, i)) return check_later(r, i, why);
+  if (!is_launched(r, i)) return check_later(r, i, why);
+  if (begins_product(r, i) && waiting(r) >= ENOUGH && reads_again(r)) RDT_TRY(check_pending(r, false, why));
   RDT_TRY(rdt_remote_plant(r, i, RDT_BEFORE, why));
   if (g) {
     RDT_TRY(rdt_remote_group_launch(r, RDT_LANE_MAIN, g, joint(r) ? RDT_OP_BOTH : RDT_OP_STORES, why));

@@ -32,10 +32,10 @@ void rdt_box_batch_free(rdt_box_batch *b);
 enum { RDT_BOX_READS_IN = 1, RDT_BOX_READS_RESIDUAL = 2 }; /* operands whose bit-sums a check can form */
 typedef struct rdt_box_product rdt_box_product;
 rdt_status rdt_box_product_accept(const rdt_problem *p, rdt_reason *why);
-/* sets: of checks of each row, 0 to RDT_BOX_SETS; 0: unprotected */
+/* sets: of checks of each row, 0 to RDT_BOX_SETS; 0: unprotected. beside: others run while it is checked. */
 enum { RDT_BOX_SETS = 8 };
-rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, double lambda, void *stream,
-                                  rdt_box_product **b, rdt_reason *why);
+rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, bool beside, double lambda,
+                                  void *stream, rdt_box_product **b, rdt_reason *why);
 /* Of an unprotected one another one that gives the same bits and may run at the same time. */
 rdt_status rdt_box_product_twin(const rdt_box_product *b, rdt_box_product **twin, rdt_reason *why);
 rdt_status rdt_box_product_launch(rdt_box_product *b, const rdt_operands *o, rdt_box_sum_to to, void *stream,

@@ -20,6 +20,7 @@ struct rdt_box_product {
   lay l;
   rdt_blas *blas;
   bool protect, fixed;
+  bool beside;          /* others run while it is checked */
   int sets;             /* of checks; those after the first have turns */
   size_t weights_bytes; /* of a set */
   float *turns;         /* n of each set but the first */
@@ -210,6 +211,16 @@ static int threads_of(const rdt_cuda_device *d, int64_t groups, int64_t length, 
   return log;
 }
 
+/* The same of a check beside what follows: nobody waits for it, but blocks of a product that find it on each
+ * multiprocessor do. So it is on a quarter of them, and takes its time. */
+static int threads_beside(const rdt_cuda_device *d, int64_t groups, int64_t length, int64_t step) {
+  enum { USUAL = 6 };
+  const int most = threads_of(d, groups, length, step);
+  int log = USUAL;
+  while (groups << log < 32 * (int64_t)d->sms) log++;
+  return log < most ? log : most;
+}
+
 /* As nearly all are, for which there is shorter code: rows side by side, all of A's type. */
 static bool is_fast(const rdt_box_product *b, const rdt_problem *p) {
   const lay *l = &b->l;
@@ -238,8 +249,9 @@ static rdt_status set_check(rdt_box_product *b, const rdt_cuda_device *d, const 
   rdt_rows_args *c = &b->check, *s = &b->sums;
   b->fast = is_fast(b, p);
   b->rows = b->fast && batches * l->m >= RDT_ROWS_MANY * (int64_t)d->sms * 3 / 4 ? RDT_ROWS_MANY : RDT_ROWS_FEW;
-  c->log_threads = threads_of(d, batches * ((l->m + b->rows - 1) / b->rows), l->n > l->k ? l->n : l->k,
-                              b->fast ? 16 / (int64_t)rdt_dtype_size(b->out) : 4);
+  c->log_threads = (b->beside ? threads_beside : threads_of)(d, batches * ((l->m + b->rows - 1) / b->rows),
+                                                             l->n > l->k ? l->n : l->k,
+                                                             b->fast ? 16 / (int64_t)rdt_dtype_size(b->out) : 4);
   c->m = (int)l->m, c->n = (int)l->n, c->k = (int)l->k, c->batches = (int)batches, c->inner = (int)inner;
   c->a = rows_matrix(l, A, some(b->in), b->rows), c->out = rows_matrix(l, C, some(b->out), b->rows);
   c->residual = rows_matrix(l, RESIDUAL, some(b->out), b->rows);
@@ -455,8 +467,8 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
   return rdt_cuda_wait(stream, why);
 }
 
-rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, double lambda, void *stream,
-                                  rdt_box_product **out, rdt_reason *why) {
+rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p, int sets, bool beside, double lambda,
+                                  void *stream, rdt_box_product **out, rdt_reason *why) {
   *out = NULL;
   RDT_TRY(rdt_box_product_accept(p, why));
   if (sets > 1 && !rdt_rows_more(p->in[0].dtype, p->out.dtype))
@@ -465,7 +477,7 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
   rdt_box_product *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a product: out of memory");
   b->l = lay_of(p);
-  b->protect = sets > 0, b->sets = sets, b->fixed = p->in[1].data != NULL;
+  b->protect = sets > 0, b->beside = beside, b->sets = sets, b->fixed = p->in[1].data != NULL;
   b->in = p->in[0].dtype, b->weights = p->in[1].dtype, b->acc = raw_type(b->in), b->out = p->out.dtype;
   rdt_problem as = *p;
   b->vector = is_vector(b, p);

@@ -63,6 +63,25 @@ struct rdt_attention_rows {
 #pragma unroll
     for (int i = 0; i < EACH; i++) rdt_copy16(to + i * APART * PITCH, piece(i), row + i * APART < left ? bytes : 0);
   }
+  /* The same from memory once more, into registers; zero where nothing is. */
+  __device__ __forceinline__ void fetch(int left, uint4 (&x)[EACH]) const {
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+      x[i] = make_uint4(0, 0, 0, 0);
+      if (bytes > 0 && row + i * APART < left)
+        asm volatile("ld.global.v4.b32 {%0,%1,%2,%3}, [%4];"
+                     : "=r"(x[i].x), "=r"(x[i].y), "=r"(x[i].z), "=r"(x[i].w)
+                     : "l"(piece(i))
+                     : "memory");
+    }
+  }
+  __device__ __forceinline__ uint64_t sum(const uint4 (&x)[EACH], const void *base) const { /* of what was fetched */
+    const uint64_t first = (uint64_t)(from - (const char *)base) / 4;
+    rdt_attention_sum sum = {0, 0};
+#pragma unroll
+    for (int i = 0; i < EACH; i++) sum.add(x[i], first + (uint64_t)(i * (APART / 2 * (int)view.row)));
+    return sum.total();
+  }
   /* The bit-sum of what was loaded, whose whole begins at base. */
   __device__ __forceinline__ uint64_t sum(uint32_t at, int left, const void *base) const {
     const uint64_t first = (uint64_t)(from - (const char *)base) / 4;

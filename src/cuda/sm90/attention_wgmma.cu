@@ -42,14 +42,14 @@ template <class T, int D>
 struct rdt_attention_group {
   typedef rdt_attention_rows<D, KEYS, WIDE_THREADS, true> rows; /* of queries, keys, values: as many */
   static constexpr int PITCH = rows::PITCH, TILE = KEYS * PITCH, STAGE = 2 * TILE;
-  static constexpr int SUMS = TILE + STAGES * STAGE, SHARED = 1024 + SUMS + 4 * 8; /* tiles begin at 1024 */
+  static constexpr int SUMS = TILE + STAGES * STAGE, SHARED = 1024 + SUMS + (3 * WIDE_THREADS + 4 * WIDE_THREADS / 32) * 8; /* tiles begin at 1024 */
   static_assert((int)KEYS == (int)RDT_ATTENTION_WIDE, "rows are alike");
 
   const rdt_gpu_attention &a;
   const rdt_attention_block of;
   const int warp, lane, tiles;
   const uint32_t base; /* in shared memory: queries, stages, sums */
-  uint64_t *const sums;
+  uint64_t *const sums; /* of queries, keys, values as they are at rest: each thread's; [warp]: of those, of the result */
   const bool pairs;
   rows k, v; /* of the tile to be loaded next */
   float s[KEYS / 2], o[D / 2], most[2], total[2];
@@ -71,11 +71,6 @@ struct rdt_attention_group {
   __device__ __forceinline__ uint32_t stage(int i) const {
     return base + TILE + (uint32_t)(i % STAGES) * STAGE;
   }
-  __device__ __forceinline__ void add(int which, uint64_t x) const { /* as its counterpart in ops/attention.cu */
-    x = rdt_half_together(x);
-    if (lane == 0) atomicAdd((unsigned long long *)(void *)(sums + which), (unsigned long long)x);
-  }
-
   __device__ __forceinline__ void load(int i) {
     if (i < tiles) {
       const uint32_t to = stage(i) + rows::place((int)threadIdx.x);
@@ -168,17 +163,36 @@ struct rdt_attention_group {
     rdt_wgmma_commit();
   }
 
-  __device__ __forceinline__ void sum_tile(int i) { /* each tile of keys by one block of a head */
-    const uint32_t at = stage(i) + rows::place((int)threadIdx.x);
-    if (!of.again || i % of.tiles != of.tile) return;
-    sum_of(RDT_ATTENTION_K, at, i);
-    sum_of(RDT_ATTENTION_V, at + TILE, i);
+  /* Memory that nobody reads later is summed by who evaluates again: its queries, and each tile of keys and values by
+   * one block of a head. It is fetched while the first tiles are on their way, and added up while they are multiplied:
+   * between the tiles everybody would wait for it. */
+  struct at_rest {
+    uint4 x[3][rows::EACH];
+  };
+  __device__ __forceinline__ rows part(int which, int i) const { /* i: of tiles */
+    return rows(a.in[which], (int)threadIdx.x, of.batch, of.head, i * KEYS, a.depth);
   }
-
-  __device__ __forceinline__ void sum_of(int which, uint32_t at, int i) {
-    if (!a.read[which]) return;
-    const rows from(a.in[which], (int)threadIdx.x, of.batch, of.head, i * KEYS, a.depth);
-    add(which, from.sum(at, a.keys - i * KEYS, a.read_base[which]));
+  __device__ __forceinline__ void fetch(int first, int i, at_rest &t) const { /* from this operand on */
+#pragma unroll
+    for (int w = 0; w < 3; w++) {
+      const int count = w == RDT_ATTENTION_Q ? a.queries : a.keys;
+      if (w >= first) part(w, i).fetch(a.read[w] ? count - i * KEYS : 0, t.x[w]);
+    }
+  }
+  __device__ __forceinline__ void sum(int first, int i, const at_rest &t) const {
+#pragma unroll
+    for (int w = 0; w < 3; w++) {
+      uint64_t *const to = sums + w * WIDE_THREADS + threadIdx.x;
+      if (w >= first) *to = part(w, i).sum(t.x[w], a.read_base[w]) + (first ? *to : 0);
+    }
+  }
+  __device__ __forceinline__ void sum_others() const { /* of more keys than queries */
+#pragma unroll 1
+    for (int i = of.tile + of.tiles; i < tiles; i += of.tiles) {
+      at_rest t;
+      fetch(RDT_ATTENTION_K, i, t);
+      sum(RDT_ATTENTION_K, i, t);
+    }
   }
 
   __device__ __forceinline__ void walk() {
@@ -189,7 +203,8 @@ struct rdt_attention_group {
     load(0);
     load(1);
     ask_mask(0);
-    if (threadIdx.x < 4) sums[threadIdx.x] = 0;
+    at_rest mine;
+    if (of.again) fetch(0, of.tile, mine);
 #pragma unroll
     for (int n = 0; n < D / 2; n++) o[n] = 0.0f;
     most[0] = most[1] = -INFINITY, total[0] = total[1] = 0.0f;
@@ -197,9 +212,10 @@ struct rdt_attention_group {
     rdt_tma_fence();
     __syncthreads();
     score(0);
-    if (of.again && a.read[RDT_ATTENTION_Q])
-      add(RDT_ATTENTION_Q,
-          q.sum(base + rows::place((int)threadIdx.x), a.queries - first, a.read_base[RDT_ATTENTION_Q]));
+    if (of.again) {
+      sum(0, of.tile, mine);
+      sum_others();
+    }
     rdt_wgmma_wait<0>();
     rdt_wgmma_keep(s);
     scale(0);
@@ -207,7 +223,6 @@ struct rdt_attention_group {
     power(back);
     narrow();
     for (int i = 0; i + 1 < tiles; i++) {
-      sum_tile(i);
       rdt_copy_wait<0>();
       rdt_tma_fence();
       __syncthreads(); /* the next tile is there, and nobody reads the last one */
@@ -225,7 +240,6 @@ struct rdt_attention_group {
       for (int n = 0; n < D / 2; n++) o[n] *= back[n / 2 % 2];
       narrow();
     }
-    sum_tile(tiles - 1);
     mix(tiles - 1);
     rdt_wgmma_wait<0>();
     rdt_wgmma_keep(o);
@@ -254,11 +268,23 @@ struct rdt_attention_group {
     const rows out(a.out, (int)threadIdx.x, of.batch, of.head, first, a.depth);
     const uint64_t sum = rdt_attention_put(a, out, base + rows::place((int)threadIdx.x), a.queries - first, of.again);
     if (!of.again) return;
-    add(3, sum);
+    uint64_t all[4] = {0, 0, 0, sum}, *const of_warps = sums + 3 * WIDE_THREADS;
+#pragma unroll
+    for (int w = 0; w < 3; w++) all[w] = sums[w * WIDE_THREADS + threadIdx.x];
+#pragma unroll
+    for (int d = 16; d > 0; d /= 2)
+#pragma unroll
+      for (int w = 0; w < 4; w++) all[w] += __shfl_xor_sync(0xffffffffu, all[w], d);
+    if (lane == 0)
+#pragma unroll
+      for (int w = 0; w < 4; w++) of_warps[4 * warp + w] = all[w];
     __syncthreads();
     if (threadIdx.x >= 4) return;
+    uint64_t total_of = 0;
+#pragma unroll
+    for (int w = 0; w < WIDE_THREADS / 32; w++) total_of += of_warps[4 * w + threadIdx.x];
     uint64_t *const to = threadIdx.x < 3 ? a.read[threadIdx.x] : a.sum;
-    if (to) atomicAdd((unsigned long long *)to, (unsigned long long)sums[threadIdx.x]);
+    if (to) atomicAdd((unsigned long long *)to, (unsigned long long)total_of);
     if (threadIdx.x == 3) atomicAdd((unsigned long long *)a.visits, 1ull);
   }
 };
