@@ -272,27 +272,36 @@ static void shut(bench *t) {
 }
 
 gpu_fused_count gpu_fused(const rdt_cuda_device *d, int tile, int64_t faults, int64_t tiles) {
-  /* Results without gaps; k that is no multiple of a stage has another last one. */
-  static const gpu_shape shapes[] = {
-      {.m = 300, .n = 144, .k = 592, .bias = true, .residual = true, .relu = true},
-      {.m = 200, .n = 208, .k = 512, .bias = true},
-      {.m = 9000, .n = 144, .k = 64}, /* something for each multiprocessor */
-      {.m = 200, .n = 208, .k = 512}, /* rows alone */
+  /* Results without gaps; k that is no multiple of a stage has another last one; tiles that blocks share. */
+  enum { CASES = 5 };
+  static const struct {
+    gpu_shape shape;
+    int splits;
+    bool alone; /* rows, and nothing of memory at rest */
+  } list[CASES + 1] = {
+      {{.m = 300, .n = 144, .k = 592, .bias = true, .residual = true, .relu = true}, 1, false},
+      {{.m = 200, .n = 208, .k = 512, .bias = true}, 3, false},
+      {{.m = 130, .n = 144, .k = 1000, .bias = true, .residual = true, .relu = true}, 8, false},
+      {{.m = 200, .n = 208, .k = 512}, 1, true},
+      {{.m = 130, .n = 144, .k = 1000}, 4, true},
+      {{.m = 9000, .n = 144, .k = 64}, 1, false}, /* something for each multiprocessor */
   };
   gpu_fused_count count = {0};
-  for (int i = 0; i < 4; i++) {
-    if (i == 2 && !tiles) continue;
+  for (int i = 0; i < (tiles ? CASES + 1 : CASES); i++) {
     uint64_t seed = 41 + (uint64_t)(10 * tile + i);
     bench t = {.d = d,
                .k = &rdt_fused_wide_kernels[tile],
-               .splits = i == 1 ? 3 : 1,
-               .rest = i != 3,
-               .room = i == 2 ? 12 : BATCH,
+               .splits = list[i].splits,
+               .rest = !list[i].alone,
+               .room = i == CASES ? 12 : BATCH,
                .count = &count};
-    open(&t, &shapes[i], &seed);
-    if (i != 2) plant(&t, i == 3 ? faults - faults / 3 * 2 : faults / 3, &seed);
-    if (i != 2) run_clean(&t, tiles / 3);
-    if (i == 2) each_sm(&t);
+    open(&t, &list[i].shape, &seed);
+    if (i < CASES) {
+      plant(&t, faults / CASES + (i < faults % CASES), &seed);
+      run_clean(&t, tiles / CASES);
+    } else {
+      each_sm(&t);
+    }
     shut(&t);
   }
   printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",

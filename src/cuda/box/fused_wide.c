@@ -10,10 +10,11 @@
 
 enum {
   CHUNK = 64,
-  SPLITS = 8,
+  SPLITS = 8, /* blocks of a cluster */
+  EIGHT = 8,  /* rows that lie in other places each */
   SHARED = 3 /* blocks of a multiprocessor that share tiles */,
   DEEP = 12 /* stages at most */,
-  COLLECTED = 128 /* tiles of a block that adds up */
+  COLLECTED = 128 /* tiles, or shares of them, of a block that adds up */
 };
 
 struct rdt_box_wide {
@@ -153,8 +154,8 @@ rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *
 }
 
 static void forget(rdt_box_wide *b) { /* what depends on the tile */
-  rdt_cuda_free(b->pack.out), rdt_cuda_free(b->pack.rho2), rdt_cuda_free(b->args.f.partial);
-  b->pack.out = NULL, b->pack.rho2 = NULL, b->args.f.partial = NULL;
+  rdt_cuda_free(b->pack.out), rdt_cuda_free(b->pack.rho2);
+  b->pack.out = NULL, b->pack.rho2 = NULL;
 }
 
 /* How blocks share k, and how many multiprocessors have one to themselves: then they take more stages. */
@@ -168,7 +169,8 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   const bool sums_a = b->loaded && share <= RDT_FUSED_WIDE_TABLES;
   a->loaded = sums_a ? b->loaded : NULL, a->share = sums_a ? share : 0;
   const int heads = 2 * RDT_FUSED_WIDE_HEAD + a->share * RDT_FUSED_WIDE_TABLE;
-  const int residual = b->adds ? k->rows * k->columns * 2 : 0, rounds = a->f.k_split / CHUNK;
+  a->each = (int)up(k->rows, EIGHT * a->f.splits) * EIGHT;
+  const int residual = b->adds ? a->each * k->columns * 2 : 0, rounds = a->f.k_split / CHUNK;
   const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks[b->protect]) - 2 * SYSTEM - heads - residual;
   const int stage = k->stage[b->protect];
   b->deep = deep;
@@ -188,8 +190,8 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
 }
 
 /* Tile k, and its weights. */
-static rdt_status use(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, int splits,
-                      const void *weights, void *stream, rdt_reason *why) {
+static rdt_status use(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, const void *weights,
+                      void *stream, rdt_reason *why) {
   rdt_fused_wide_args *a = &b->args;
   const int64_t tiles = parts_of(b, k), rows = tiles * pitch_of(b, k);
   void *memory;
@@ -200,10 +202,6 @@ static rdt_status use(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused
   if (b->protect) {
     RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(float), &memory, why));
     b->pack.rho2 = memory;
-  }
-  if (splits > 1) {
-    RDT_TRY(rdt_cuda_alloc((size_t)(up(a->f.m, k->rows) * rows * splits * k->rows) * sizeof(float), &memory, why));
-    a->f.partial = memory;
   }
   a->rho2 = b->pack.rho2;
   RDT_TRY(rdt_cuda_status(
@@ -244,7 +242,7 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
     for (int splits = 1; splits <= SPLITS; splits *= 2)
       if (plausible(b, d, k, splits)) most = splits;
     if (!most) continue;
-    RDT_TRY(use(b, d, k, most, weights, stream, why));
+    RDT_TRY(use(b, d, k, weights, stream, why));
     for (int turn = 2; turn < 4 * most; turn++) { /* each split, with few stages and with many */
       const int splits = turn / 2;
       double seconds;
@@ -261,14 +259,14 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
     }
   }
   if (!best) return refuse(why, "no fused kernel on wgmma for this shape");
-  RDT_TRY(use(b, d, best, shared, weights, stream, why));
+  RDT_TRY(use(b, d, best, weights, stream, why));
   split(b, d, shared, deep);
   return RDT_OK;
 }
 
 rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
                             void *stream, rdt_reason *why) {
-  RDT_TRY(use(b, d, &rdt_fused_wide_kernels[tile], splits, weights, stream, why));
+  RDT_TRY(use(b, d, &rdt_fused_wide_kernels[tile], weights, stream, why));
   split(b, d, splits, false);
   return rdt_cuda_wait(stream, why);
 }
@@ -308,27 +306,25 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
                                  .eta_out = b->type == RDT_F16 ? 0x1p-36 : 0.0,
                                  .lambda = lambda};
   RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->tolerance.acc, why));
-  int64_t tiles = 0;
+  int64_t blocks = SHARED * (int64_t)d->sms; /* of tiles that are shared: see plausible */
   for (int i = 0; i < rdt_fused_wide_count; i++)
-    tiles = tiles_of(b, &rdt_fused_wide_kernels[i]) > tiles ? tiles_of(b, &rdt_fused_wide_kernels[i]) : tiles;
-  RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(unsigned), &memory, why));
-  a->tickets = memory;
+    blocks = tiles_of(b, &rdt_fused_wide_kernels[i]) > blocks ? tiles_of(b, &rdt_fused_wide_kernels[i]) : blocks;
+  const size_t bytes = (size_t)blocks * sizeof(uint64_t);
   if (b->rest) {
-    RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
+    RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     a->bits = memory;
   }
   if (b->rest && p->epilogue.residual.rank >= 0 && a->ldr == a->n) {
-    RDT_TRY(rdt_cuda_alloc((size_t)tiles * sizeof(uint64_t), &memory, why));
+    RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     a->read = memory;
   }
   b->args.whole = b->rest ? whole_of(a) : -1; /* what the blocks load of it they sum, if it is not too much */
-  if (b->args.whole >= 0) {                   /* tiles that blocks share are not many: see plausible */
-    const int64_t blocks = tiles > SHARED * (int64_t)d->sms ? tiles : SHARED * (int64_t)d->sms;
-    RDT_TRY(rdt_cuda_alloc((size_t)blocks * sizeof(uint64_t), &memory, why));
+  if (b->args.whole >= 0) {
+    RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     b->loaded = memory;
   }
   if (like) {
-    RDT_TRY(use(b, d, like->kernel, like->args.f.splits, p->in[1].data, stream, why));
+    RDT_TRY(use(b, d, like->kernel, p->in[1].data, stream, why));
     split(b, d, like->args.f.splits, like->deep);
   } else {
     RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
@@ -379,9 +375,9 @@ static rdt_status start(const rdt_box_wide *b, const rdt_operands *o, const void
       return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
   RDT_TRY(f->plain ? map_rows(&a.a, b->type, f->x, f->k, f->m, f->pixel, k->rows, why)
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
-  if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, k->rows, why));
+  if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, a.each, why));
   void *arguments[] = {&a, &hit};
-  return rdt_box_fused_start(f, code, arguments, k->rows, k->columns, k->threads[b->protect], b->shared, k->name,
+  return rdt_box_fused_start(f, code, arguments, k->rows, k->columns, k->threads[b->protect], b->shared, true, k->name,
                              stream, why);
 }
 
@@ -400,7 +396,7 @@ rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, str
 }
 
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {
-  return b->rest ? up(tiles_of(b, b->kernel), COLLECTED) : 0;
+  return b->rest ? up(tiles_of(b, b->kernel) * b->args.f.splits, COLLECTED) : 0;
 }
 
 unsigned rdt_box_wide_reads(const rdt_box_wide *b) {
@@ -417,8 +413,8 @@ rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t
                               .tiles = {.list = b->args.f.bits,
                                         .read = b->args.f.read,
                                         .loaded = b->args.loaded,
-                                        .count = (unsigned)tiles_of(b, b->kernel),
-                                        .splits = (unsigned)b->args.f.splits,
+                                        .count = (unsigned)(tiles_of(b, b->kernel) * b->args.f.splits),
+                                        .splits = 1,
                                         .blocks = blocks,
                                         .to = to,
                                         .read_to = read[1],
@@ -447,7 +443,7 @@ rdt_cuda_verdict *rdt_box_wide_verdict(const rdt_box_wide *b) {
 void rdt_box_wide_destroy(rdt_box_wide *b) {
   if (!b) return;
   forget(b);
-  rdt_cuda_free(b->args.f.tickets), rdt_cuda_free(b->args.f.bits), rdt_cuda_free(b->args.f.read);
+  rdt_cuda_free(b->args.f.bits), rdt_cuda_free(b->args.f.read);
   rdt_cuda_free(b->loaded), rdt_cuda_free(b->verdict);
   rdt_free(b);
 }

@@ -54,6 +54,30 @@ RDT_DEVICE void rdt_cluster_meet() { /* orders nothing but what was initialised 
   asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 }
 
+/* What a cluster's threads wrote to shared memory before they met is there for all behind it. Whoever has arrived may
+ * go on, and waits later. */
+RDT_DEVICE void rdt_cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+RDT_DEVICE void rdt_cluster_wait() {
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+RDT_DEVICE void rdt_cluster_leave() { /* nothing is handed over */
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+/* The same place in the shared memory of a block of the cluster, and what is there. */
+RDT_DEVICE uint32_t rdt_cluster_place(uint32_t at, uint32_t rank) {
+  uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+  return there;
+}
+RDT_DEVICE void rdt_load_cluster(float (&v)[4], uint32_t at) {
+  asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [%4];"
+               : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+               : "r"(at)
+               : "memory");
+}
+
 /* Kernels that were launched to begin before the one ahead has ended: nothing is read or written before it has. */
 RDT_DEVICE void rdt_grid_await() {
   asm volatile("griddepcontrol.wait;" ::: "memory");

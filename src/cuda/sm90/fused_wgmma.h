@@ -23,9 +23,10 @@ enum { RDT_FUSED_WIDE_BOUND, RDT_FUSED_WIDE_GELU, RDT_FUSED_WIDE_ANY, RDT_FUSED_
 
 typedef struct rdt_fused_wide_args {
   rdt_tensor_map a, w, r; /* pixels, as a matrix or by windows; weights as they were packed; the residual */
-  rdt_fused_args f;       /* w, sums: not used */
+  rdt_fused_args f;       /* w, sums, partial, tickets: not used */
   int stages;             /* two at least, where k is more than one of them */
   int residual_at;        /* bytes behind the first stage */
+  int each;               /* rows that a block finishes: a tile's, or of each of those that share it, by eights */
   int whole;              /* the tap that meets every pixel once */
   int share;              /* chunks of it that a block sums, RDT_FUSED_WIDE_TABLES at most; 0: none */
   uint64_t *loaded;       /* [split][tile]: bit-sum of what it met; NULL: there is none */

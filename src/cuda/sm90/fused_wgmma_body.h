@@ -24,8 +24,11 @@ struct rdt_fused_wide_tile {
   static constexpr int beside = storers ? storers : groups == 1 ? 32 : 0, all = threads + beside;
   static constexpr int piece = 64 * BK * 2, a_bytes = high * piece, b_piece = wide * BK * 2, b_bytes = parts * b_piece,
                        stage_bytes = a_bytes + b_bytes;
-  static constexpr int pitch = BN + 8;                           /* of a row of sums: rows start in other banks */
-  static constexpr int sums_bytes = BM * pitch * 4 + 2 * BN * 4; /* with bias, twice */
+  static constexpr int pitch = BN + 8; /* of a row of sums: rows start in other banks */
+  /* Where blocks share k: a row of what each has, with the columns beside; rows start in other banks too. */
+  static constexpr int across = wide * parts, joint = across % 16 == 8 ? across : across + 8;
+  static constexpr int rows_bytes = BM * (pitch > joint ? pitch : joint) * 4;
+  static constexpr int sums_bytes = rows_bytes + 2 * BN * 4; /* with bias, twice */
   static_assert(b_piece % 1024 == 0 && stage_bytes % 1024 == 0, "operands are swizzled by their addresses");
   static_assert(threads >= 2 * BN, "a bias is loaded by two threads");
 };
@@ -364,39 +367,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
   }
 }
 
-/* Of a tile that blocks share, by the last of them: the sums of all, in order. Is it the last? */
-template <class Tile>
-RDT_DEVICE bool rdt_wide_gather(const rdt_fused_args &p, float (&c)[Tile::wide / 2], unsigned &before) {
-  constexpr int count = Tile::wide / 8, each = Tile::BM * Tile::wide * Tile::parts; /* fours of a thread */
-  const unsigned tile = blockIdx.y * gridDim.x + blockIdx.x;
-  const int64_t tiles = (int64_t)gridDim.x * gridDim.y * each;
-  float *const base = p.partial + (int64_t)tile * each + 4 * threadIdx.x;
-#pragma unroll
-  for (int i = 0; i < count; i++)
-    rdt_store_four(base + blockIdx.z * tiles + 4 * i * Tile::threads, c[4 * i], c[4 * i + 1], c[4 * i + 2],
-                   c[4 * i + 3]);
-  rdt_bar_sync(1, Tile::threads);
-  if (threadIdx.x == 0) before = rdt_count_in(p.tickets + tile, (unsigned)p.splits - 1);
-  rdt_bar_sync(1, Tile::threads);
-  if (before + 1 != (unsigned)p.splits) return false;
-#pragma unroll
-  for (int i = 0; i < 4 * count; i++) c[i] = 0.0f;
-#pragma unroll 1
-  for (int s = 0; s < p.splits; s++) {
-#pragma unroll
-    for (int first = 0; first < count; first += 6) {
-      float more[6][4];
-#pragma unroll
-      for (int i = 0; i < 6 && first + i < count; i++)
-        rdt_load_l2(more[i], base + s * tiles + 4 * (first + i) * Tile::threads);
-#pragma unroll
-      for (int i = 0; i < 6 && first + i < count; i++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) c[4 * (first + i) + e] = rdt_add(c[4 * (first + i) + e], more[i][e]);
-    }
-  }
-  return true;
-}
+#include "cuda/sm90/fused_wgmma_joint.h"
 
 /* ---- loading ---- */
 
@@ -456,11 +427,11 @@ struct rdt_fused_loader {
     window.load(g, stage(slot), barrier(slot));
   }
   __device__ __forceinline__ void residual(const rdt_fused_wide_args &g, uint32_t to, uint32_t when) const {
-    rdt_mbarrier_expect(when, Tile::BM * Tile::BN * 2);
+    rdt_mbarrier_expect(when, g.each * Tile::BN * 2);
 #pragma unroll
     for (int i = 0; i < Tile::BN / 64; i++)
-      rdt_tma_load(to + (uint32_t)(i * Tile::BM * 128), &g.r, (int)blockIdx.x * Tile::BN + 64 * i,
-                   (int)blockIdx.y * Tile::BM, when);
+      rdt_tma_load(to + (uint32_t)(i * g.each * 128), &g.r, (int)blockIdx.x * Tile::BN + 64 * i,
+                   (int)blockIdx.y * Tile::BM + (int)blockIdx.z * g.each, when);
   }
   __device__ __forceinline__ void rest(const rdt_fused_wide_args &g, uint32_t empty, int rounds) {
     int slot = 0;
@@ -494,22 +465,20 @@ RDT_DEVICE void rdt_wide_multiply(float (&c)[Tile::wide / 2], rdt_wide_loaded<Ti
 template <class T, class Tile, int ends, bool more, class Hit>
 RDT_DEVICE void rdt_wide_end(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2],
                              const rdt_wide_loaded<Tile> &loaded, uint32_t sums, uint32_t residual, Hit hit) {
-  const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
+  const uint32_t biases = sums + (uint32_t)Tile::rows_bytes;
   uint64_t read = 0;
   if constexpr (!Tile::storers) read = rdt_wide_put<T, Tile, ends, more>(g.f, sums, biases, residual, hit);
   if constexpr (Tile::check)
     rdt_wide_verify<T, Tile, ends, more>(g, c, loaded, sums, biases + 4 * Tile::BN, residual, read, hit);
 }
 
-/* By the threads beside those that multiply, once their sums stand; before: blocks that shared the tile and came first.
- */
+/* By the threads beside those that multiply, once their sums stand. */
 template <class T, class Tile, int ends, class Hit>
 RDT_DEVICE void rdt_wide_store(const rdt_fused_args &p, uint32_t sums, uint32_t residual, uint32_t added,
-                               uint32_t stand, const unsigned &before, Hit hit) {
-  const uint32_t biases = sums + (uint32_t)(Tile::BM * Tile::pitch * 4);
+                               uint32_t stand, Hit hit) {
+  const uint32_t biases = sums + (uint32_t)Tile::rows_bytes;
   const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
   rdt_mbarrier_wait(stand, 0);
-  if (p.splits > 1 && before + 1 != (unsigned)p.splits) return;
   if (p.residual) {
     rdt_mbarrier_wait(added, 0);
     uint64_t x[1] = {rdt_wide_put<T, Tile, ends, true>(p, sums, biases, residual, hit)};
@@ -531,7 +500,6 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
                  tables = full + RDT_FUSED_WIDE_HEAD, shared = tables + RDT_FUSED_WIDE_TABLE * (uint32_t)g.share,
                  residual = shared + (uint32_t)g.residual_at, added = full + 8 * (RDT_FUSED_WIDE_STAGES - 1),
                  stand = empty + 8 * (RDT_FUSED_WIDE_STAGES - 1); /* the sums, for those that store */
-  __shared__ unsigned before_us;
   const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), lane = (int)threadIdx.x % 32;
   const int k0 = (int)blockIdx.z * p.k_split, k1 = min(p.k, k0 + p.k_split);
   const int rounds = (k1 - k0 + Tile::BK - 1) / Tile::BK;
@@ -562,7 +530,10 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     if (threadIdx.x == Tile::threads) loader.rest(g, empty, rounds);
     if constexpr (Tile::storers > 0) {
       __syncwarp();
-      rdt_wide_store<T, Tile, ends>(p, shared, residual, added, stand, before_us, hit);
+      if (p.splits > 1)
+        rdt_wide_store_joint<T, Tile, ends>(g, shared, residual, added, stand, hit);
+      else
+        rdt_wide_store<T, Tile, ends>(p, shared, residual, added, stand, hit);
     }
     return;
   }
@@ -619,20 +590,24 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   rdt_wgmma_wait<0>();
   rdt_wgmma_keep(c);
   loaded.keep();
-  rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
-  if (p.splits > 1 && !rdt_wide_gather<Tile>(p, c, before_us)) {
-    if constexpr (Tile::storers > 0) rdt_mbarrier_arrive_here(stand);
-    if (Tile::check && g.loaded) {
-      uint64_t x[1] = {loaded.bits(g, top)};
-      uint64_t *const to[1] = {g.loaded + (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x};
-      rdt_wide_leave<1, 0, Tile::threads>(x, to);
-    }
+  rdt_bar_sync(1, Tile::threads);    /* nobody reads the stages any more */
+  if (threadIdx.x % half < Tile::BN) /* twice: each evaluation has its own */
+    ((float *)(memory + (shared - rdt_shared(memory)) +
+               Tile::rows_bytes))[threadIdx.x / half * Tile::BN + threadIdx.x % half] = bias;
+  if (p.splits > 1) { /* a cluster */
+#pragma unroll
+    for (int i = 0; i < Tile::wide / 4; i++) /* with what checks them */
+      rdt_store8_shared(
+          shared + 4u * (uint32_t)((r + i % 2 * 8) * Tile::joint + part * Tile::wide + i / 2 * 8 + 2 * (lane % 4)),
+          c[2 * i], c[2 * i + 1]);
+    rdt_cluster_arrive();
+    rdt_bar_sync(1, Tile::threads); /* the same for what is the block's own, as racecheck follows it */
+    rdt_cluster_wait();
+    if (p.residual) rdt_mbarrier_wait(added, 0);
+    rdt_wide_end_joint<T, Tile, ends>(g, loaded, top, shared, residual, stand, hit);
+    rdt_cluster_wait(); /* others have what they need of this block's */
     return;
   }
-  constexpr int biases = Tile::BM * Tile::pitch * 4;
-  if (threadIdx.x % half < Tile::BN) /* twice: each evaluation has its own */
-    ((float *)(memory + (shared - rdt_shared(memory)) + biases))[threadIdx.x / half * Tile::BN + threadIdx.x % half] =
-        bias;
 #pragma unroll
   for (int j = 0; j < Tile::part / 8; j++)
 #pragma unroll

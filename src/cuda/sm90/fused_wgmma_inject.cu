@@ -18,8 +18,8 @@ struct rdt_hit {
 
   template <int count>
   __device__ void accumulators(int round, float (&c)[count]) {
-    const bool mine = h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0
-                                 : here() && (int)threadIdx.x == h->thread;
+    const bool mine =
+        h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0 : here() && (int)threadIdx.x == h->thread;
     if (h->site != RDT_MMA_ACCUM || round != h->step || !mine) return;
 #pragma unroll
     for (int i = 0; i < count; i++)
@@ -55,6 +55,12 @@ struct rdt_hit {
     if (at / 2 == 2) y.z ^= flip;
     if (at / 2 == 3) y.w ^= flip;
     atomicAdd(&h->done, 1u);
+  }
+
+  __device__ void stored(uint32_t row, int column, uint2 &y) { /* four */
+    uint4 four = {y.x, y.y, 0, 0};
+    if (h->element[1] - column < 4) stored(row, column, four);
+    y.x = four.x, y.y = four.y;
   }
 
   __device__ bool watches(int row, int tile) const {
