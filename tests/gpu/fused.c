@@ -231,6 +231,32 @@ static void run_clean(bench *t, int64_t tiles) {
   }
 }
 
+/* What is taken for clean, against the product in double. */
+static bool is_right(const bench *t) {
+  const gpu_case *c = &t->c;
+  const int64_t count = c->p.out.shape[0] * c->p.out.shape[1];
+  for (int64_t i = 0; i < count; i++) {
+    const double x = rdt_load(t->clean, RDT_F16, i);
+    if (!(fabs(x - c->exact[i]) <= 0x1p-10 * fabs(c->exact[i]) + 0x1p-17 * c->magnitude[i])) return false;
+  }
+  return true;
+}
+
+/* No bit depends on the check, or on who keeps bit-sums. */
+static bool is_same_unchecked(bench *t) {
+  rdt_reason why = {""};
+  rdt_box_wide *b;
+  rdt_operands o = t->c.o;
+  const rdt_box_wide_form form = {.tile = -1, .like = t->b};
+  o.out.data = t->results;
+  gpu_must(rdt_cuda_status(cudaMemset(t->results, 0xff, t->c.bytes[2]), "poison", &why), "", &why);
+  gpu_must(rdt_box_wide_create_as(t->d, &t->c.p, &form, 6.0, &o, NULL, &b, &why), "unchecked kernel", &why);
+  gpu_must(rdt_box_wide_launch(b, &o, NULL, &why), "launch", &why);
+  gpu_must(rdt_cuda_get(t->host, t->results, t->c.bytes[2], NULL, &why), "results", &why);
+  rdt_box_wide_destroy(b);
+  return memcmp(t->host, t->clean, t->c.bytes[2]) == 0;
+}
+
 static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   rdt_reason why = {""};
   gpu_shape s = *shape;
@@ -238,7 +264,7 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   const int64_t stages = (s.k + STAGE - 1) / STAGE, columns = (s.n + t->k->columns - 1) / t->k->columns;
   t->rounds = (int)((stages + t->splits - 1) / t->splits);
   t->share = (int)((stages + columns - 1) / columns);
-  gpu_case_make(&t->c, &s, seed, false);
+  gpu_case_make(&t->c, &s, seed, true);
   t->apart = (t->c.bytes[2] + 255) / 256 * 256;
   const rdt_box_wide_form form = {.protect = true, .rest = t->rest, .tile = -1};
   gpu_must(rdt_box_wide_create_as(t->d, &t->c.p, &form, 6.0, &t->c.o, NULL, &t->b, &why), "fused kernel", &why);
@@ -258,6 +284,8 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   rdt_cuda_verdict v;
   launch_all(t, NULL, 1, sums, &v);
   memcpy(t->clean, t->host, t->c.bytes[2]);
+  if (!is_right(t)) complain(t, "it is wrong without a fault", NULL);
+  if (!is_same_unchecked(t)) complain(t, "it has other bits unchecked", NULL);
   t->read = sums[0][READ_IN];
   if (v.listed || (t->rest && sums[0][FOUND_SUM] != rdt_bitsum(t->clean, t->c.bytes[2])))
     complain(t, "complains without a fault", NULL);
@@ -282,7 +310,7 @@ gpu_fused_count gpu_fused(const rdt_cuda_device *d, int tile, int64_t faults, in
       {{.m = 300, .n = 144, .k = 592, .bias = true, .residual = true, .relu = true}, 1, false},
       {{.m = 200, .n = 208, .k = 512, .bias = true}, 3, false},
       {{.m = 130, .n = 144, .k = 1000, .bias = true, .residual = true, .relu = true}, 8, false},
-      {{.m = 200, .n = 208, .k = 512}, 1, true},
+      {{.m = 200, .n = 208, .k = 512, .bias = true, .relu = true}, 1, true},
       {{.m = 130, .n = 144, .k = 1000}, 4, true},
       {{.m = 9000, .n = 144, .k = 64}, 1, false}, /* something for each multiprocessor */
   };

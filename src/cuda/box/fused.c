@@ -422,19 +422,18 @@ rdt_status rdt_box_fused_create(const rdt_cuda_device *d, const rdt_problem *p, 
 
 /* ---- running ---- */
 
-rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, int rows, int columns,
-                               int threads, int shared, bool clusters, const char *name, void *stream,
-                               rdt_reason *why) {
-  cudaLaunchAttribute how[2] = {
+rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, const rdt_fused_start *how,
+                               const char *name, void *stream, rdt_reason *why) {
+  cudaLaunchAttribute attributes[] = {
       {.id = cudaLaunchAttributeProgrammaticStreamSerialization, .val = {.programmaticStreamSerializationAllowed = 1}},
       {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {1, 1, (unsigned)a->splits}}}};
   const cudaLaunchConfig_t config = {
-      .gridDim = {(unsigned)up(a->n, columns), (unsigned)up(a->m, rows), (unsigned)a->splits},
-      .blockDim = {(unsigned)threads, 1, 1},
-      .dynamicSmemBytes = (size_t)shared,
+      .gridDim = {(unsigned)up(a->n, how->columns), (unsigned)up(a->m, how->rows), (unsigned)a->splits},
+      .blockDim = {(unsigned)how->threads, 1, 1},
+      .dynamicSmemBytes = (size_t)how->shared,
       .stream = stream,
-      .attrs = how,
-      .numAttrs = clusters && a->splits > 1 ? 2 : 1};
+      .attrs = attributes,
+      .numAttrs = how->cluster && a->splits > 1 ? 2 : 1};
   return rdt_cuda_status(cudaLaunchKernelExC(&config, code, arguments), name, why);
 }
 
@@ -448,8 +447,8 @@ rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, v
       return rdt_fail(why, RDT_ERR_ARG, "a fused kernel on the GPU: operands lie at multiples of 16 bytes");
   const rdt_fused_kernel *k = b->kernel;
   void *arguments[] = {&a};
-  return rdt_box_fused_start(&a, code_of(b, k), arguments, k->rows, k->columns, k->threads, k->shared, false, k->name,
-                             stream, why);
+  const rdt_fused_start how = {.rows = k->rows, .columns = k->columns, .threads = k->threads, .shared = k->shared};
+  return rdt_box_fused_start(&a, code_of(b, k), arguments, &how, k->name, stream, why);
 }
 
 static unsigned check_blocks(const rdt_box_fused *b) {

@@ -16,8 +16,12 @@ typedef struct rdt_fused_weights {
 rdt_fused_weights rdt_box_fused_weights(const rdt_problem *p);
 
 /* Asynchronous: a's tiles of so many rows and columns, a block each, whose launch may begin while the one before it
- * ends; arguments: what this kernel takes; clusters: blocks that share a tile are one. */
-rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, int rows, int columns,
-                               int threads, int shared, bool clusters, const char *name, void *stream, rdt_reason *why);
+ * ends; arguments: what this kernel takes. cluster: blocks that share a tile's k are one. */
+typedef struct rdt_fused_start {
+  int rows, columns, threads, shared;
+  bool cluster;
+} rdt_fused_start;
+rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, const rdt_fused_start *how,
+                               const char *name, void *stream, rdt_reason *why);
 
 #endif

@@ -10,8 +10,8 @@
 
 enum {
   CHUNK = 64,
-  SPLITS = 8, /* blocks of a cluster */
-  EIGHT = 8,  /* rows that lie in other places each */
+  SPLITS = RDT_FUSED_WIDE_SPLITS,
+  EIGHT = 8, /* rows that lie in other places each */
   SHARED = 3 /* blocks of a multiprocessor that share tiles */,
   DEEP = 12 /* stages at most */,
   COLLECTED = 128 /* tiles, or shares of them, of a block that adds up */
@@ -120,22 +120,32 @@ static int whole_of(const rdt_fused_args *a) {
 }
 
 /* A residual with beta 0 is none: see rdt_box_residual. */
-static const void *code_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+static int ends_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
   const rdt_fused_args *a = &b->args.f;
   const bool plain = a->alpha == 1.0f && (a->beta == 1.0f || a->beta == 0.0f);
   const int act = a->finish.act;
-  const int ends = plain && (act == (int)RDT_FN_NONE || act == (int)RDT_FN_RELU) ? RDT_FUSED_WIDE_BOUND
-                   : plain && act == (int)RDT_FN_GELU                            ? RDT_FUSED_WIDE_GELU
-                                                                                 : RDT_FUSED_WIDE_ANY;
-  return k->code[b->type == RDT_BF16][b->protect][ends];
+  if (plain && (act == (int)RDT_FN_NONE || act == (int)RDT_FN_RELU))
+    return b->adds || b->rest || k->part != RDT_FUSED_WIDE_SHORT ? RDT_FUSED_WIDE_BOUND : RDT_FUSED_WIDE_ALONE;
+  return plain && act == (int)RDT_FN_GELU ? RDT_FUSED_WIDE_GELU : RDT_FUSED_WIDE_ANY;
+}
+
+static bool is_short(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  return ends_of(b, k) == RDT_FUSED_WIDE_ALONE;
+}
+
+static const void *code_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  return k->code[b->type == RDT_BF16][b->protect][ends_of(b, k)];
 }
 
 static int64_t tiles_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
   return up(b->args.f.m, k->rows) * up(b->args.f.n, k->columns);
 }
 
-static int pitch_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) { /* columns of a part as it is packed */
-  return k->part + (b->protect ? RDT_FUSED_WIDE_MORE : 0);
+/* Columns of a part as it is packed. What checks it has room for more than it takes: of one part no more is brought
+ * than that, two numbers of a sum or three. */
+static int pitch_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
+  const int taken = b->type == RDT_F16 ? 2 : 3;
+  return k->part + (!b->protect ? 0 : k->part == k->columns ? taken : RDT_FUSED_WIDE_MORE);
 }
 
 static int64_t parts_of(const rdt_box_wide *b, const rdt_fused_wide_kernel *k) {
@@ -169,17 +179,26 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   const bool sums_a = b->loaded && share <= RDT_FUSED_WIDE_TABLES;
   a->loaded = sums_a ? b->loaded : NULL, a->share = sums_a ? share : 0;
   const int heads = 2 * RDT_FUSED_WIDE_HEAD + a->share * RDT_FUSED_WIDE_TABLE;
+  const bool alone = is_short(b, k); /* what it stores takes as much as what is added */
   a->each = (int)up(k->rows, EIGHT * a->f.splits) * EIGHT;
-  const int residual = b->adds ? a->each * k->columns * 2 : 0, rounds = a->f.k_split / CHUNK;
-  const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks[b->protect]) - 2 * SYSTEM - heads - residual;
-  const int stage = k->stage[b->protect];
+  const int residual = alone     ? k->rows * k->columns * 2
+                       : b->adds ? a->each * k->columns * 2
+                                 : 0,
+            rounds = a->f.k_split / CHUNK;
+  const int room = (int)(d->shared + SYSTEM) / (deep ? 1 : k->blocks[b->protect]) - 2 * SYSTEM - heads;
+  const int stage = k->stage[b->protect], most = rounds < DEEP ? rounds : DEEP;
   b->deep = deep;
-  a->stages = room / stage;
-  if (a->stages > DEEP) a->stages = DEEP;
-  if (a->stages > rounds) a->stages = rounds;
-  const int sums = (int)up(k->sums, RDT_FUSED_WIDE_HEAD) * RDT_FUSED_WIDE_HEAD;
+  a->stages = (room - residual) / stage;
+  if (a->stages > most) a->stages = most;
+  a->packed = pitch_of(b, k) * (k->columns / k->part);
+  const bool instead = alone && a->f.splits == 1 && a->stages < most && room / stage > a->stages; /* of a stage */
+  if (instead) a->stages++;
+  const int wide = k->part + (b->protect ? RDT_FUSED_WIDE_MORE : 0),
+            together = a->f.splits > 1 ? k->rows * wide * (int)sizeof(float) : 0,
+            sums = (int)up(alone ? together : k->sums, RDT_FUSED_WIDE_HEAD) * RDT_FUSED_WIDE_HEAD;
   a->residual_at = a->stages * stage > sums ? a->stages * stage : sums;
-  b->shared = heads + a->residual_at + residual;
+  b->shared = heads + a->residual_at + (instead ? 0 : residual);
+  if (instead) a->residual_at = 0;
   b->tolerance.depth_sum = k->part / 8 + 2; /* of a thread, among threads */
   b->tolerance.splits = a->f.splits;
   a->bound = rdt_device_bound_of(&b->tolerance, k->part);
@@ -377,8 +396,12 @@ static rdt_status start(const rdt_box_wide *b, const rdt_operands *o, const void
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
   if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, a.each, why));
   void *arguments[] = {&a, &hit};
-  return rdt_box_fused_start(f, code, arguments, k->rows, k->columns, k->threads[b->protect], b->shared, true, k->name,
-                             stream, why);
+  const rdt_fused_start how = {.rows = k->rows,
+                               .columns = k->columns,
+                               .threads = (is_short(b, k) ? k->alone : k->threads)[b->protect],
+                               .shared = b->shared,
+                               .cluster = true};
+  return rdt_box_fused_start(f, code, arguments, &how, k->name, stream, why);
 }
 
 rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, void *stream, rdt_reason *why) {
@@ -387,8 +410,9 @@ rdt_status rdt_box_wide_launch(const rdt_box_wide *b, const rdt_operands *o, voi
 
 rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, struct rdt_mma_hit *hit, void *stream,
                                rdt_reason *why) {
-  const void *code = rdt_fused_wide_inject[b->kernel - rdt_fused_wide_kernels];
-  if (!b->protect || b->type != RDT_F16 || code_of(b, b->kernel) != b->kernel->code[0][1][RDT_FUSED_WIDE_BOUND])
+  const int ends = ends_of(b, b->kernel);
+  const void *code = rdt_fused_wide_inject[b->kernel - rdt_fused_wide_kernels][ends == RDT_FUSED_WIDE_ALONE];
+  if (!b->protect || b->type != RDT_F16 || (ends != RDT_FUSED_WIDE_BOUND && ends != RDT_FUSED_WIDE_ALONE))
     return refuse(why, "fused kernels with faults are of f16, checked, with Relu at most");
   RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, b->shared),
                           b->kernel->name, why));

@@ -7,24 +7,32 @@ static __global__ void __launch_bounds__(Tile::all, Tile::blocks)
   rdt_fused_wide<T, Tile, ends>(g, rdt_no_hit{});
 }
 
-#define CODE(T, check, ends, ...) (const void *)fused<rdt_type_##T, rdt_fused_wide_tile<__VA_ARGS__, check>, ends>
-#define ALL(T, check, ...)                                                                               \
-  {                                                                                                      \
-    CODE(T, check, RDT_FUSED_WIDE_BOUND, __VA_ARGS__), CODE(T, check, RDT_FUSED_WIDE_GELU, __VA_ARGS__), \
-        CODE(T, check, RDT_FUSED_WIDE_ANY, __VA_ARGS__)                                                  \
+/* Tiles whose parts are not 64 columns have no end that is short. */
+#define TILE(check, ends, BM, BN, parts, ...) \
+  rdt_fused_wide_tile<BM, BN, parts, __VA_ARGS__, check, (ends) == RDT_FUSED_WIDE_ALONE>
+#define SHORT(BN, parts) (BN) / (parts) == RDT_FUSED_WIDE_SHORT ? RDT_FUSED_WIDE_ALONE : RDT_FUSED_WIDE_BOUND
+#define CODE(T, check, ends, ...) (const void *)fused<rdt_type_##T, TILE(check, ends, __VA_ARGS__), ends>
+#define ALL(T, check, BM, BN, parts, ...)                                      \
+  {                                                                            \
+    CODE(T, check, RDT_FUSED_WIDE_BOUND, BM, BN, parts, __VA_ARGS__),          \
+        CODE(T, check, RDT_FUSED_WIDE_GELU, BM, BN, parts, __VA_ARGS__),       \
+        CODE(T, check, RDT_FUSED_WIDE_ANY, BM, BN, parts, __VA_ARGS__),        \
+        CODE(T, check, SHORT(BN, parts), BM, BN, parts, __VA_ARGS__)               \
   }
-#define X(name, BM, BN, ...)                                                                                          \
-  {"fused_wgmma_" #name,                                                                                              \
-   BM,                                                                                                                \
-   BN,                                                                                                                \
-   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::BK,                                                                \
-   {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::all, rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::all},        \
-   {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::stage_bytes,                                                     \
-    rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::stage_bytes},                                                     \
-   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::sums_bytes,                                                        \
-   {rdt_fused_wide_tile<BM, BN, __VA_ARGS__, false>::blocks, rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::blocks},  \
-   rdt_fused_wide_tile<BM, BN, __VA_ARGS__, true>::part,                                                              \
-   {{ALL(f16, false, BM, BN, __VA_ARGS__), ALL(f16, true, BM, BN, __VA_ARGS__)},                                      \
+#define EACH(check, what, ...) TILE(check, RDT_FUSED_WIDE_BOUND, __VA_ARGS__)::what
+#define OF_ALONE(check, BM, BN, parts, ...) TILE(check, SHORT(BN, parts), BM, BN, parts, __VA_ARGS__)::all
+#define X(name, BM, BN, ...)                                                             \
+  {"fused_wgmma_" #name,                                                                 \
+   BM,                                                                                   \
+   BN,                                                                                   \
+   EACH(true, BK, BM, BN, __VA_ARGS__),                                                  \
+   {EACH(false, all, BM, BN, __VA_ARGS__), EACH(true, all, BM, BN, __VA_ARGS__)},        \
+   {OF_ALONE(false, BM, BN, __VA_ARGS__), OF_ALONE(true, BM, BN, __VA_ARGS__)},          \
+   {EACH(false, stage_bytes, BM, BN, __VA_ARGS__), EACH(true, stage_bytes, BM, BN, __VA_ARGS__)}, \
+   EACH(true, sums_bytes, BM, BN, __VA_ARGS__),                                          \
+   {EACH(false, blocks, BM, BN, __VA_ARGS__), EACH(true, blocks, BM, BN, __VA_ARGS__)},  \
+   EACH(true, part, BM, BN, __VA_ARGS__),                                                \
+   {{ALL(f16, false, BM, BN, __VA_ARGS__), ALL(f16, true, BM, BN, __VA_ARGS__)},         \
     {ALL(bf16, false, BM, BN, __VA_ARGS__), ALL(bf16, true, BM, BN, __VA_ARGS__)}}},
 extern "C" const rdt_fused_wide_kernel rdt_fused_wide_kernels[] = {
 #include "cuda/sm90/fused_wgmma.def"

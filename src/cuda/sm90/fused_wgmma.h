@@ -16,16 +16,21 @@ enum {
   RDT_FUSED_WIDE_HEAD = 1024, /* bytes of shared memory before stages, and for their address to be a multiple of that */
   RDT_FUSED_WIDE_TABLE = 1024,                     /* and after those: what bytes of a chunk of A are multiplied with */
   RDT_FUSED_WIDE_TABLES = 8,                       /* at most: numbers of words are bytes */
+  RDT_FUSED_WIDE_LATER = RDT_FUSED_WIDE_HEAD / 4,  /* of a head, where 32 bytes lie for the end */
+  RDT_FUSED_WIDE_SHORT = 64,                       /* columns of a part of tiles that have the short end */
+  RDT_FUSED_WIDE_SPLITS = 8,                       /* blocks that share k, at most */
   RDT_FUSED_WIDE_STAGES = RDT_FUSED_WIDE_HEAD / 16 /* fewer than that, of which the last has another use */
 };
-/* What follows bias and residual: Relu or nothing, alpha and beta 1; the same with GELU; whatever there is. */
-enum { RDT_FUSED_WIDE_BOUND, RDT_FUSED_WIDE_GELU, RDT_FUSED_WIDE_ANY, RDT_FUSED_WIDE_ENDS };
+/* What follows bias and residual: Relu or nothing, alpha and beta 1; the same with GELU; whatever there is; Relu or
+ * nothing where there is no residual and nobody keeps bit-sums, of tiles whose parts are 64 columns. */
+enum { RDT_FUSED_WIDE_BOUND, RDT_FUSED_WIDE_GELU, RDT_FUSED_WIDE_ANY, RDT_FUSED_WIDE_ALONE, RDT_FUSED_WIDE_ENDS };
 
 typedef struct rdt_fused_wide_args {
   rdt_tensor_map a, w, r; /* pixels, as a matrix or by windows; weights as they were packed; the residual */
   rdt_fused_args f;       /* w, sums, partial, tickets: not used */
   int stages;             /* two at least, where k is more than one of them */
-  int residual_at;        /* bytes behind the first stage */
+  int packed;             /* columns of a tile of the weights, with those that check it */
+  int residual_at;        /* bytes behind the first stage; ALONE: of what is to be stored, 0: in place of a stage */
   int each;               /* rows that a block finishes: a tile's, or of each of those that share it, by eights */
   int whole;              /* the tap that meets every pixel once */
   int share;              /* chunks of it that a block sums, RDT_FUSED_WIDE_TABLES at most; 0: none */
@@ -39,7 +44,7 @@ typedef struct rdt_fused_wide_args {
 typedef struct rdt_fused_wide_kernel {
   const char *name;
   int rows, columns, k;
-  int threads[2];                              /* unchecked and checked */
+  int threads[2], alone[2];                    /* unchecked and checked; alone: of the short end */
   int stage[2], sums;                          /* bytes: unchecked and checked; of what takes their place */
   int blocks[2];                               /* of a multiprocessor, as far as registers go */
   int part;                                    /* columns that have others beside them */
@@ -51,14 +56,15 @@ extern const int rdt_fused_wide_count;
  * (FRAGMENT); what a result is made of, as the stores take it, or the result (REDUCED); squares of the sums, or of the
  * inputs (BOUND). */
 enum { RDT_FUSED_HIT_A, RDT_FUSED_HIT_WEIGHTS, RDT_FUSED_HIT_TAKEN = 0, RDT_FUSED_HIT_STORED };
-/* (args, rdt_mma_hit *): the same of f16, checked, with relu at most, and with a fault: of a sum of a thread of a block
- * after a stage of k (ACCUM; those that check others too), of every warp of a multiprocessor; of an operand; between a
- * sum and its store; of a bound. fragment: a thread's sum, or of a byte of an
- * operand 128 times its row in the stage, and its place there. before, after: words of operands as integers. bound: of
- * the row of the element, in its part. */
-extern const void *const rdt_fused_wide_inject[];
+/* (args, rdt_mma_hit *): the same of f16, checked, with relu at most (second: ALONE), and with a fault: of a sum of a
+ * thread of a block after a stage of k (ACCUM; those that check others too), of every warp of a multiprocessor; of an
+ * operand; between a sum and its store; of a bound. fragment: a thread's sum, or of a byte of an operand 128 times its
+ * row in the stage, and its place there. before, after: words of operands as integers. bound: of the row of the
+ * element, in its part. */
+extern const void *const rdt_fused_wide_inject[][2];
 
-/* Weights, packed: [part of a column tile][its columns, and those that check them][k], zeros beyond the last filter. */
+/* Weights, packed: [part of a column tile][its columns, and those that check them][k], zeros beyond the last filter.
+ * What the tensor cores find behind those goes into sums that nobody looks at. */
 typedef struct rdt_fused_pack_args {
   const void *w;
   int64_t row, column, tap; /* strides of w: of channels, of filters, of taps */

@@ -9,19 +9,20 @@
 #include "cuda/ptx/mbarrier.h"
 #include "cuda/ptx/tma.h"
 #include "cuda/ptx/wgmma.h"
-#include "cuda/sm80/fused_finish.h"
-#include "cuda/sm90/fused_wgmma.h"
+#include "cuda/sm90/fused_wgmma_alone.h"
 
-template <int BM_, int BN_, int parts_, int blocks_, int checked_blocks, int storers_, bool check_>
+/* alone: bias and Relu are all that follows, and nobody keeps bit-sums; see fused_wgmma_alone.h. */
+template <int BM_, int BN_, int parts_, int blocks_, int checked_blocks, int storers_, bool check_, bool alone_ = false>
 struct rdt_fused_wide_tile {
   static constexpr int BM = BM_, BN = BN_, parts = parts_, blocks = check_ ? checked_blocks : blocks_, BK = 64;
-  static constexpr bool check = check_;
+  static constexpr bool check = check_, alone = alone_;
   static constexpr int part = BN / parts;                               /* columns of four warps, and beside them */
   static constexpr int wide = part + (check ? RDT_FUSED_WIDE_MORE : 0); /* those of an instruction */
   static constexpr int high = BM / 64, groups = high * parts, threads = 128 * groups; /* of those that multiply */
-  static constexpr int storers = check ? storers_ : 0; /* threads that store while the others check; 0: the same do */
+  static constexpr int storers =
+      check && !alone ? storers_ : 0; /* threads that store while the others check; 0: the same */
   /* Beside those that multiply, the first of them loads; else one of the others does: registers are scarce. */
-  static constexpr int beside = storers ? storers : groups == 1 ? 32 : 0, all = threads + beside;
+  static constexpr int beside = storers ? storers : groups == 1 || alone ? 32 : 0, all = threads + beside;
   static constexpr int piece = 64 * BK * 2, a_bytes = high * piece, b_piece = wide * BK * 2, b_bytes = parts * b_piece,
                        stage_bytes = a_bytes + b_bytes;
   static constexpr int pitch = BN + 8; /* of a row of sums: rows start in other banks */
@@ -30,55 +31,9 @@ struct rdt_fused_wide_tile {
   static constexpr int rows_bytes = BM * (pitch > joint ? pitch : joint) * 4;
   static constexpr int sums_bytes = rows_bytes + 2 * BN * 4; /* with bias, twice */
   static_assert(b_piece % 1024 == 0 && stage_bytes % 1024 == 0, "operands are swizzled by their addresses");
-  static_assert(threads >= 2 * BN, "a bias is loaded by two threads");
+  static_assert(alone || threads >= 2 * BN, "a bias is loaded by two threads");
+  static_assert(!alone || part == 64, "a warp has rows of 128 bytes");
 };
-
-/* ---- the check ---- */
-
-/* Where sums are too far apart for their own size: what the inputs allow. By the threads that have the row. */
-template <class T, class Hit>
-static __device__ __noinline__ void rdt_fused_doubt(const rdt_fused_wide_args &g, int row, int part, int columns,
-                                                    float s, float c2, float e, Hit hit) {
-  constexpr int lanes = 4;
-  const rdt_fused_args &p = g.f;
-  const int lane = (int)threadIdx.x % lanes, first = (int)threadIdx.x % 32 / lanes * lanes;
-  const unsigned mask = ((1u << lanes) - 1u) << first;
-  int64_t at = row * p.pixel;
-  int y0 = 0, x0 = 0;
-  if (row >= p.m) return;
-  if (!p.plain) {
-    const int line = row / p.axis[1].out, image = line / p.axis[0].out;
-    y0 = (line - image * p.axis[0].out) * p.axis[0].stride - p.axis[0].pad;
-    x0 = (row - line * p.axis[1].out) * p.axis[1].stride - p.axis[1].pad;
-    at = image * p.image;
-  }
-  float a2 = 0.0f, tau2, tau0;
-  for (int k = 8 * lane; k < p.k; k += 8 * lanes) {
-    int64_t from = at + k;
-    if (!p.plain) {
-      const int tap = k / p.channels, ty = tap / p.axis[1].taps;
-      const int y = y0 + ty * p.axis[0].dilation, x = x0 + (tap - ty * p.axis[1].taps) * p.axis[1].dilation;
-      if ((unsigned)y >= (unsigned)p.axis[0].in || (unsigned)x >= (unsigned)p.axis[1].in) continue;
-      from = at + y * p.line + x * p.pixel + (k - tap * p.channels);
-    }
-    const uint4 v = rdt_load_eight(p.x, from);
-    const uint32_t w[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-      const float2 two = rdt_fused_format<T>::type::wide(w[i]);
-      a2 = fmaf(two.x, two.x, a2), a2 = fmaf(two.y, two.y, a2);
-    }
-  }
-  for (int d = 1; d < lanes; d *= 2) a2 += __shfl_xor_sync(mask, a2, d);
-  a2 += g.bound.a2_floor;
-  if constexpr (Hit::on) a2 = hit.squares(1, row, part, a2);
-  const int complaint = rdt_judge_sums(g.bound, s, c2, e, a2, a2 * __ldcg(g.rho2 + part), &tau2, &tau0);
-  if constexpr (Hit::on) hit.bound_of(row, part, tau2);
-  const int column = part * columns;
-  if (complaint && lane == 0)
-    rdt_complain_inline(g.verdict, complaint, rdt_place_of{row, column, 1, min(columns, p.n - column), 0, p.k}, s, e,
-                        tau2, tau0);
-}
 
 /* ---- what was loaded ---- */
 
@@ -194,11 +149,6 @@ RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, uint32_t bound, const 
   return y;
 }
 
-template <class T>
-RDT_DEVICE uint32_t rdt_wide_bound(const rdt_fused_args &p) { /* 0 with Relu */
-  return p.finish.act == rdt_box_RELU ? 0u : rdt_fused_format<T>::least;
-}
-
 /* Stores the tile: a thread has eight neighbours of a row at a time, of which half of the threads take the second four
  * first: banks differ for all that load at once. What is added lies as TMA left it, 64 columns after the other, zero
  * beyond the last row and column; the thread's share of its bit-sum is returned. */
@@ -251,15 +201,6 @@ RDT_DEVICE uint64_t rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_
   }
   const uint32_t number = (uint32_t)(((int64_t)(p.m - left) * p.ldr + column) / 2), each = (uint32_t)(p.ldr / 2) * rows;
   return plain + (plain * number + placed + (plain * turns - before) * each) * 0x3c6ef37200000002u;
-}
-
-/* Signs of columns: a pattern for what a thread has, turned around or not for each of the four that have a row. */
-enum : unsigned { RDT_WIDE_SIGNS = 0x6a09e667u };
-RDT_DEVICE unsigned rdt_wide_turned(int tile, int lane) { /* 0 or the sign bit */
-  return rdt_mma_sign((unsigned)(tile * 4 + lane));
-}
-RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column of a tile */
-  return (RDT_WIDE_SIGNS >> (column / 8 * 2 + column % 2) & 1u) != (rdt_wide_turned(tile, column / 2 % 4) != 0);
 }
 
 template <bool value_>
@@ -325,8 +266,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
     walk(rdt_truth<true>());
   else
     walk(rdt_truth<false>());
-  float sum[2], e[2];
-  bool bad[2];
+  float sum[2];
 #pragma unroll
   for (int h = 0; h < 2; h++)
     sum[h] = __uint_as_float(__float_as_uint(s[h][0] + s[h][1]) ^ rdt_wide_turned(tile, (int)t));
@@ -346,25 +286,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
   uint64_t *const to[3] = {p.bits + index, g.loaded ? g.loaded + blockIdx.z * tiles + index : NULL,
                            more && !Tile::storers && p.read ? p.read + index : NULL};
   if (p.bits) rdt_wide_leave<1, 0, Tile::threads>(x, to);
-#pragma unroll
-  for (int h = 0; h < 2; h++) { /* the first of the four has them */
-    if constexpr (Hit::on) c2[h] = hit.squares(0, row + 8 * h, tile, c2[h]);
-    const float x = c[4 * count + 2 * h], y = c[4 * count + 2 * h + 1];
-    const float check[4] = {x, y, T::most > 1e6f ? __shfl_down_sync(0xffffffffu, x, 1) : 0.0f, 0.0f};
-    e[h] = T::expected(check);
-    const float d = sum[h] - e[h];
-    bad[h] = t == 0 && !(d * d <= g.clearly * c2[h] && c2[h] < __int_as_float(0x7f800000));
-    if constexpr (Hit::on) bad[h] |= t == 0 && hit.watches(row + 8 * h, tile);
-  }
-  if (__builtin_expect(__any_sync(0xffffffffu, bad[0] || bad[1]), 0)) {
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const float its = __shfl_sync(0xffffffffu, e[h], (int)(lane - t));
-      if (__shfl_sync(0xffffffffu, (int)bad[h], (int)(lane - t)))
-        rdt_fused_doubt<T>(g, row + 8 * h, tile, Tile::part, sum[h], c2[h], its, hit);
-      __syncwarp();
-    }
-  }
+  rdt_wide_rows_done<T, Tile>(g, row, tile, sum, c2, *(float(*)[4])(c + 4 * count), g.clearly, hit);
 }
 
 #include "cuda/sm90/fused_wgmma_joint.h"
@@ -406,12 +328,12 @@ struct rdt_fused_loader {
   uint32_t full, shared;
   int k, column;
 
-  __device__ __forceinline__ rdt_fused_loader(const rdt_fused_args &p, uint32_t barriers, uint32_t at, int k0)
-      : window(p, (int)blockIdx.y * Tile::BM, k0),
+  __device__ __forceinline__ rdt_fused_loader(const rdt_fused_wide_args &g, uint32_t barriers, uint32_t at, int k0)
+      : window(g.f, (int)blockIdx.y * Tile::BM, k0),
         full(barriers),
         shared(at),
         k(k0),
-        column((int)blockIdx.x * Tile::wide * Tile::parts) {}
+        column((int)blockIdx.x * g.packed) {}
   __device__ __forceinline__ uint32_t stage(int slot) const {
     return shared + (uint32_t)(slot * Tile::stage_bytes);
   }
@@ -419,7 +341,7 @@ struct rdt_fused_loader {
     return full + 8 * (uint32_t)slot;
   }
   __device__ __forceinline__ void weights(const rdt_fused_wide_args &g, int slot) {
-    rdt_mbarrier_expect(barrier(slot), Tile::stage_bytes);
+    rdt_mbarrier_expect(barrier(slot), Tile::a_bytes + g.packed * (Tile::BK * 2));
     rdt_tma_load(stage(slot) + Tile::a_bytes, &g.w, k, column, barrier(slot));
     k += Tile::BK;
   }
@@ -448,15 +370,21 @@ struct rdt_fused_loader {
 
 /* ---- a block ---- */
 
+/* So many bytes on: an addition. Made anew, a place takes eight instructions that a short product waits for. */
+RDT_DEVICE uint64_t rdt_wide_ahead(uint64_t place, uint32_t bytes) {
+  return (place & 0xffffffff00000000u) | ((uint32_t)place + (bytes >> 4));
+}
+
 /* sums: of A's bits too, each between two products: a sum waits for the one before it. */
 template <class format, class Tile, bool sums>
 RDT_DEVICE void rdt_wide_multiply(float (&c)[Tile::wide / 2], rdt_wide_loaded<Tile> &loaded, uint32_t a, uint32_t b,
                                   uint32_t tables, int round) {
+  const uint64_t left = rdt_wgmma_place(a, 16), right = rdt_wgmma_place(b, 16);
   rdt_wgmma_begin();
 #pragma unroll
   for (int k = 0; k < Tile::BK / 16; k++) {
     if (sums) loaded.sum(round, k, a, tables);
-    rdt_wgmma<format, Tile::wide, 0, 0>::step(c, rdt_wgmma_place(a + 32 * k, 16), rdt_wgmma_place(b + 32 * k, 16),
+    rdt_wgmma<format, Tile::wide, 0, 0>::step(c, rdt_wide_ahead(left, 32 * k), rdt_wide_ahead(right, 32 * k),
                                               k ? 1 : round > 0);
   }
   rdt_wgmma_commit();
@@ -514,11 +442,13 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     rdt_tma_prefetch(&g.a), rdt_tma_prefetch(&g.w);
     if (p.residual) rdt_tma_prefetch(&g.r);
   }
-  if constexpr (Tile::check)
+  if constexpr (Tile::alone)
+    if (threadIdx.x == 32) rdt_wide_later<Tile>::template leave<T>(g, full + RDT_FUSED_WIDE_LATER, residual);
+  if constexpr (Tile::check && !Tile::alone)
     if (g.loaded && threadIdx.x < Tile::threads) rdt_wide_loaded<Tile>::tables(tables, g.share);
   __syncthreads();
   rdt_chain_next();
-  rdt_fused_loader<Tile> loader(p, full, shared, k0);
+  rdt_fused_loader<Tile> loader(g, full, shared, k0);
   if (threadIdx.x == (apart ? Tile::threads : 0)) {
     const int first = min(rounds, g.stages);
     for (int i = 0; i < first; i++) loader.weights(g, i); /* they depend on nobody */
@@ -541,13 +471,15 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   constexpr int half = Tile::threads / 2;
   const int mine = (int)blockIdx.x * Tile::BN + (int)threadIdx.x % half;
   float bias = 0.0f;
-  if (p.bias && threadIdx.x % half < Tile::BN && mine < p.n) {
+  if (!Tile::alone && p.bias && threadIdx.x % half < Tile::BN && mine < p.n) {
     uint16_t bits;
     asm volatile("ld.global.b16 %0, [%1];" : "=h"(bits) : "l"((const uint16_t *)p.bias + mine) : "memory");
     bias = format::wide(bits).x;
   }
   const int high = warp / 4 % Tile::high, part = warp / 4 / Tile::high;
   const int r = 64 * high + 16 * (warp % 4) + lane / 4, top = (int)blockIdx.y * Tile::BM + r;
+  rdt_wide_later<Tile> later;
+  if constexpr (Tile::alone) later.ask(p, full + RDT_FUSED_WIDE_LATER, shared);
   float c[Tile::wide / 2];
   rdt_wide_loaded<Tile> loaded(g, k0, rounds, part == 0);
   int slot = 0, before = 0;
@@ -563,7 +495,7 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
       rdt_tma_fence();
       rdt_bar_sync(1, Tile::threads);
     }
-    if (Tile::check && loaded.at(round))
+    if (Tile::check && !Tile::alone && loaded.at(round))
       rdt_wide_multiply<format, Tile, true>(c, loaded, a, b, tables, round);
     else
       rdt_wide_multiply<format, Tile, false>(c, loaded, a, b, tables, round);
@@ -589,6 +521,13 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   }
   rdt_wgmma_wait<0>();
   rdt_wgmma_keep(c);
+  if constexpr (Tile::alone) {
+    if (gridDim.z > 1)
+      rdt_wide_together<T, Tile>(g, c, later, shared, hit);
+    else
+      rdt_wide_alone<T, Tile>(g, c, later, hit);
+    return;
+  }
   loaded.keep();
   rdt_bar_sync(1, Tile::threads);    /* nobody reads the stages any more */
   if (threadIdx.x % half < Tile::BN) /* twice: each evaluation has its own */

@@ -78,10 +78,12 @@ struct rdt_hit {
 template <class T, class Tile>
 static __global__ void __launch_bounds__(Tile::all, Tile::blocks)
     fused_inject(const __grid_constant__ rdt_fused_wide_args g, rdt_mma_hit *h) {
-  rdt_fused_wide<T, Tile, RDT_FUSED_WIDE_BOUND>(g, rdt_hit{h, Tile::part});
+  rdt_fused_wide<T, Tile, Tile::alone ? RDT_FUSED_WIDE_ALONE : RDT_FUSED_WIDE_BOUND>(g, rdt_hit{h, Tile::part});
 }
 
-#define X(name, ...) (const void *)fused_inject<rdt_type_f16, rdt_fused_wide_tile<__VA_ARGS__, true>>,
-extern "C" const void *const rdt_fused_wide_inject[] = {
+#define CODE(alone, BM, BN, parts, ...) \
+  (const void *)fused_inject<rdt_type_f16, rdt_fused_wide_tile<BM, BN, parts, __VA_ARGS__, true, alone && (BN) / (parts) == RDT_FUSED_WIDE_SHORT>>
+#define X(name, ...) {CODE(false, __VA_ARGS__), CODE(true, __VA_ARGS__)},
+extern "C" const void *const rdt_fused_wide_inject[][2] = {
 #include "cuda/sm90/fused_wgmma.def"
 };
