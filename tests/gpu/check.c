@@ -278,6 +278,34 @@ static void check_tall(void) {
   }
 }
 
+/* Rows of A that are columns of B, of kernels whose bounds take the squares of all columns: they are within half of
+ * them. */
+static void check_alike(void) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++) {
+    const rdt_cuda_kernel *k = &table[i];
+    if (k->family != RDT_CUDA_TALL || k->check == RDT_MMA_NONE || !wanted(k)) continue;
+    const gpu_shape s = {.m = 4000,
+                         .n = k->tile->columns,
+                         .k = 576,
+                         .in = k->dtype,
+                         .out = RDT_F32,
+                         .columns = true,
+                         .alpha = 1.0,
+                         .data = GPU_ALIKE};
+    uint64_t seed = 47;
+    gpu_case c;
+    gpu_case_make(&c, &s, &seed, false);
+    rdt_cuda_gemm *g = ready(k, &c, 1, 3.0, 0, true);
+    const rdt_cuda_verdict v = run(g, &c, k->name);
+    products++;
+    if (v.suspect | v.certain | v.cannot) complain(k->name, &c, "rows like columns, three sigma"), print_finding(&v);
+    rdt_cuda_gemm_destroy(g);
+    gpu_case_free(&c);
+  }
+}
+
 /* A copy with another byte in it is seen, by what compares it. */
 static void check_copies(void) {
   enum { ROWS = 70, COLUMNS = 41, FROM = 43, TO = 48, BATCHES = 3, COUNT = BATCHES * ROWS };
@@ -551,6 +579,7 @@ int main(int argc, char **argv) {
   }
   check_results();
   if (device.major == 9) check_wide(), check_forms(), check_tall(), check_copies();
+  if (device.major == 9 && !quick) check_alike();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i], false);
   if (device.major == 9)

@@ -75,7 +75,15 @@ static double fitted(double x, rdt_dtype type) {
                            : x;
 }
 
-static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, uint64_t *seed) {
+/* Of one list of lines, whichever operand they are of. */
+static double alike(int64_t line, int64_t term) {
+  enum { LINES = 4001 };
+  uint64_t state = (uint64_t)(line % LINES) << 32 | (uint64_t)term;
+  return gpu_normal(&state);
+}
+
+/* terms: its rows are those of the reduction. */
+static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, bool terms, uint64_t *seed) {
   rdt_reason why = {""};
   char *host = (char *)c->host[which] + c->skip[which];
   const uint64_t base = gpu_random(seed);
@@ -85,7 +93,11 @@ static void fill(gpu_case *c, int which, const rdt_tensor *t, gpu_data kind, uin
     uint64_t mine = base + (uint64_t)i * 0x9e3779b97f4a7c15u;
     mine = gpu_random(&mine);
     for (int64_t j = 0; j < t->shape[1]; j++)
-      rdt_store(host, t->dtype, i * t->stride[0] + j, fitted(draw(kind, which, i, &mine), t->dtype));
+      rdt_store(host, t->dtype, i * t->stride[0] + j,
+                fitted(kind != GPU_ALIKE ? draw(kind, which, i, &mine)
+                       : terms           ? alike(j, i)
+                                         : alike(i, j),
+                       t->dtype));
   }
   gpu_must(rdt_cuda_put(c->device[which], c->host[which], c->bytes[which], NULL, &why), "operand", &why);
   gpu_must(rdt_cuda_wait(NULL, &why), "operand", &why);
@@ -183,8 +195,8 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
   c->in[0] = operand(c, A, s, s->in, n * (s->a_columns ? s->k : s->m), s->a_columns ? s->m : s->k);
   const rdt_dtype weights = s->in == RDT_U8 ? RDT_S8 : s->in;
   c->in[1] = operand(c, B, s, weights, n_b * (s->columns ? s->n : s->k), s->columns ? s->k : s->n);
-  fill(c, A, &c->in[0], s->data, seed);
-  fill(c, B, &c->in[1], s->data, seed);
+  fill(c, A, &c->in[0], s->data, s->a_columns, seed);
+  fill(c, B, &c->in[1], s->data, !s->columns, seed);
   c->in[0] = batched(c->in[0], n, false, s->a_columns), c->in[1] = batched(c->in[1], n, s->same_b, s->columns);
   c->all = operand(c, C, s, s->out, n * s->m, s->n);
   c->p.out = batched(c->all, n, false, false);
@@ -193,18 +205,18 @@ void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact) 
   c->epilogue.alpha = s->alpha, c->epilogue.beta = s->beta;
   if (s->bias) {
     rdt_tensor t = operand(c, BIAS, s, is_byte(s->out) ? RDT_S32 : s->out, 1, s->n);
-    fill(c, BIAS, &t, GPU_NORMAL, seed);
+    fill(c, BIAS, &t, GPU_NORMAL, false, seed);
     t.rank = 1, t.shape[0] = s->n, t.stride[0] = 1;
     c->epilogue.bias = t;
   }
   if (s->residual) {
     const rdt_tensor t = operand(c, RESIDUAL, s, s->out, n * s->m, s->n);
-    fill(c, RESIDUAL, &t, GPU_NORMAL, seed);
+    fill(c, RESIDUAL, &t, GPU_NORMAL, false, seed);
     c->epilogue.residual = batched(t, n, false, false);
   }
   if (is_byte(s->out)) { /* such that few results are cut off */
     rdt_tensor t = operand(c, FACTOR, s, RDT_F32, 1, s->n);
-    fill(c, FACTOR, &t, GPU_NORMAL, seed);
+    fill(c, FACTOR, &t, GPU_NORMAL, false, seed);
     float *factors = (float *)((char *)c->host[FACTOR] + c->skip[FACTOR]);
     for (int j = 0; j < s->n; j++) factors[j] *= 0.03f / sqrtf((float)s->k);
     gpu_must(rdt_cuda_put(c->device[FACTOR], c->host[FACTOR], c->bytes[FACTOR], NULL, &why), "operand", &why);

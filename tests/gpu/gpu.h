@@ -11,7 +11,8 @@ typedef enum gpu_data {
   GPU_HEAVY,
   GPU_CANCELLING,
   GPU_SMALL,
-  GPU_DATA_COUNT
+  GPU_DATA_COUNT,            /* of all kernels */
+  GPU_ALIKE = GPU_DATA_COUNT /* rows of A are columns of B: one element of such a row is far larger than the others */
 } gpu_data;
 extern const char *const gpu_data_name[GPU_DATA_COUNT];
 

@@ -165,7 +165,7 @@ RDT_DEVICE void rdt_tall_store_rest(const rdt_tall_args &g, const float (&c)[Til
     }
 }
 
-/* What a thread has of the rows of a tile that it shares with three others: signed sums, squares of 32 columns, what is
+/* What a thread has of the rows of a tile that it shares with three others: signed sums, squares, what is
  * expected, and of |a|^2 what it is on average. */
 template <int rows>
 struct rdt_tall_terms {
@@ -184,15 +184,19 @@ RDT_DEVICE rdt_tall_terms<2 * Tile::MT> rdt_tall_sum(const float (&c)[Tile::MT][
     x.e[i] = expected.x, x.a2[i] = expected.y;
   }
 #pragma unroll
-  for (int j = 0; j < Tile::BN / 8; j++)
+  for (int j = 0; j < Tile::BN / 8; j++) {
 #pragma unroll
     for (int e = 0; e < 2; e++)
 #pragma unroll
       for (int i = 0; i < rows; i++) {
         const float y = c[i / 2][4 * j + 2 * (i % 2) + e];
         x.s[i] = rdt_mma_sign((unsigned)(2 * j + e)) ? x.s[i] - y : x.s[i] + y;
-        if (j % (Tile::BN / 32) == 0) x.c2[i] = fmaf(y, y, x.c2[i]);
+        x.c2[i] = fmaf(y, y, x.c2[i]);
       }
+#pragma unroll
+    for (int i = 0; i < rows; i++) /* in this order: what is joined else needs too many registers */
+      asm volatile("" : "+f"(x.s[i]), "+f"(x.c2[i]));
+  }
 #pragma unroll
   for (int i = 0; i < rows; i++) x.s[i] = __uint_as_float(__float_as_uint(x.s[i]) ^ other);
   return x;
