@@ -10,7 +10,7 @@ enum {
   RDT_TALL_PIECE = 2048, /* bytes that a warp stores at once: 16 rows of 128 */
   RDT_TALL_SLOTS = 32,   /* stages, at most */
   RDT_TALL_LEAST = 4,    /* and at least */
-  RDT_TALL_REST = 1024   /* barriers */
+  RDT_TALL_REST = 2048   /* barriers; a bias */
 };
 
 typedef struct rdt_tall_args {

@@ -22,14 +22,15 @@ template <class Tile, bool checked>
 struct rdt_tall_layout {
   static constexpr int rows = Tile::BN + (checked ? RDT_WGMMA_SUMS : 0); /* of B's image */
   static constexpr uint32_t stage = rows * 2 * RDT_TALL_K;
-  uint32_t b, ring, out, full, empty, ready;
+  uint32_t b, ring, out, full, empty, ready, biases; /* biases: as floats */
   __device__ __forceinline__ rdt_tall_layout(uint32_t shared, int rounds, int slots, int pieces)
       : b(shared),
         ring(shared + (uint32_t)rounds * stage),
         out(ring + (uint32_t)slots * Tile::slot),
         full(out + (uint32_t)pieces * RDT_TALL_PIECE),
         empty(full + 8 * RDT_TALL_SLOTS),
-        ready(full + 16 * RDT_TALL_SLOTS) {}
+        ready(full + 16 * RDT_TALL_SLOTS),
+        biases(ready + 16) {}
 };
 
 /* Tiles of a block: of all where it is called for some again. */
@@ -81,32 +82,40 @@ RDT_DEVICE void rdt_tall_fill(const float *c, uint32_t at) {
   }
 }
 
-/* By a warp, of its rows of a tile, from row0 on. */
-template <class T, class Tile, bool wide>
-RDT_DEVICE void rdt_tall_store(const rdt_tall_args &g, const float (&c)[Tile::MT][Tile::held], uint32_t out, int row0) {
-  constexpr int most = wide ? 32 : 64, columns = Tile::BN < most ? Tile::BN : most;
+/* By a warp, of its rows of a tile, from row0 on: as many pieces at once as it has. */
+template <class T, class Tile, bool wide, int pieces>
+RDT_DEVICE void rdt_tall_store_by(const rdt_tall_args &g, const float (&c)[Tile::MT][Tile::held], uint32_t out,
+                                  int row0) {
+  constexpr int most = wide ? 32 : 64, columns = Tile::BN < most ? Tile::BN : most, passes = Tile::BN / columns;
   const bool first = threadIdx.x % 32 == 0;
 #pragma unroll
-  for (int pass = 0; pass < Tile::BN / columns; pass++)
+  for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
-    for (int i = 0; i < Tile::MT; i++) {
-      const uint32_t piece = out + ((pass * Tile::MT + i) & (g.outs - 1)) * RDT_TALL_PIECE;
+    for (int pass = 0; pass < passes; pass += pieces) {
       const int row = row0 + 64 * i;
-      if (first) {
-        if (g.outs > 1)
-          rdt_tma_wait_read<1>();
-        else
-          rdt_tma_wait_read<0>();
-      }
+      if (first) rdt_tma_wait_read<0>();
       __syncwarp();
-      rdt_tall_fill<T, wide, columns>(&c[i][pass * columns / 2], piece);
+#pragma unroll
+      for (int x = 0; x < pieces; x++)
+        rdt_tall_fill<T, wide, columns>(&c[i][(pass + x) * columns / 2], out + x * RDT_TALL_PIECE);
       rdt_tma_fence();
       __syncwarp();
       if (first) {
-        if (row < g.w.p.m && pass * columns < g.w.stored) rdt_tma_store(&g.w.c, pass * columns, row, piece);
+#pragma unroll
+        for (int x = 0; x < pieces; x++)
+          if (row < g.w.p.m && (pass + x) * columns < g.w.stored)
+            rdt_tma_store(&g.w.c, (pass + x) * columns, row, out + x * RDT_TALL_PIECE);
         rdt_tma_commit();
       }
     }
+}
+
+template <class T, class Tile, bool wide>
+RDT_DEVICE void rdt_tall_store(const rdt_tall_args &g, const float (&c)[Tile::MT][Tile::held], uint32_t out, int row0) {
+  if constexpr (Tile::BN > 64 && !wide) {
+    if (g.outs > 1) return rdt_tall_store_by<T, Tile, wide, 2>(g, c, out, row0);
+  }
+  rdt_tall_store_by<T, Tile, wide, 1>(g, c, out, row0);
 }
 
 template <class T, class Tile, bool checked>
@@ -120,30 +129,39 @@ RDT_DEVICE void rdt_tall_round(float (&c)[Tile::MT][Tile::held], uint32_t a, uin
                                         rdt_wgmma_place(b + 32 * k, 16), k ? 1 : add);
 }
 
+/* Two neighbours of a bias, as floats, from shared memory. */
+RDT_DEVICE float2 rdt_tall_bias(uint32_t biases, int column) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];"
+               : "=f"(x.x), "=f"(x.y)
+               : "r"(biases + 4u * (uint32_t)column)
+               : "memory");
+  return x;
+}
+
 /* Bias, residual, relu, alpha: in place. */
 template <class Tile>
-RDT_DEVICE void rdt_tall_extra(const rdt_tall_args &g, float (&c)[Tile::MT][Tile::held], int row0) {
+RDT_DEVICE void rdt_tall_extra(const rdt_tall_args &g, float (&c)[Tile::MT][Tile::held], int row0, uint32_t biases) {
   const rdt_mma_args &p = g.w.p;
   const int lane = (int)threadIdx.x % 32;
 #pragma unroll
-  for (int j = 0; j < Tile::BN / 8; j++)
+  for (int j = 0; j < Tile::BN / 8; j++) {
+    const float2 bias = rdt_tall_bias(biases, 8 * j + 2 * (lane % 4));
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-      const int column = 8 * j + 2 * (lane % 4) + e, of_bias = g.fold > 1 ? column % g.bias : column;
-      const float bias = p.bias && column < p.n ? rdt_wide_load_as(p.bias, of_bias, p.bias_type) : 0.0f;
+    for (int e = 0; e < 2; e++)
 #pragma unroll
       for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          const int row = row0 + 64 * i + 8 * h + lane / 4;
+          const int row = row0 + 64 * i + 8 * h + lane / 4, column = 8 * j + 2 * (lane % 4) + e;
           float x = rdt_mul(p.alpha, c[i][4 * j + 2 * h + e]);
-          if (p.bias) x = rdt_add(x, bias);
+          if (p.bias) x = rdt_add(x, e ? bias.y : bias.x);
           if (p.residual && row < p.m && column < p.n)
             x = rdt_add(x, rdt_mul(p.beta, rdt_wide_load_as(p.residual, row * p.ldr + column, p.c_type)));
           if (p.relu && x < 0.0f) x = 0.0f; /* NaN stays */
           c[i][4 * j + 2 * h + e] = x;
         }
-    }
+  }
 }
 
 /* Columns that do not fill 16 bytes: TMA would write all of these. */
@@ -211,15 +229,15 @@ RDT_DEVICE void rdt_tall_compare(const rdt_tall_args &g, const rdt_tall_terms<2 
   constexpr int rows = 2 * Tile::MT;
   const rdt_mma_args &p = g.w.p;
   const int lane = (int)threadIdx.x % 32, row = row0 + rdt_wide_joined<rows>(lane);
-  float d[rows];
+  float d[rows], within[rows];
+  const float of_c = 0.75f * g.w.alike, of_a = 0.25f * p.bound.surely * rho2;
 #pragma unroll
-  for (int i = 0; i < rows; i++) d[i] = x.s[i] - x.e[i];
-  const float apart = rdt_wide_join(d), c2 = rdt_wide_join(x.c2),
-              most = 0.75f * g.w.alike * c2 + 0.25f * p.bound.surely * rdt_wide_join(x.a2) * rho2;
+  for (int i = 0; i < rows; i++) d[i] = x.s[i] - x.e[i], within[i] = fmaf(of_c, x.c2[i], of_a * x.a2[i]);
+  const float apart = rdt_wide_join(d), most = rdt_wide_join(within);
   const bool near = !Hit::on && apart * apart <= most && most < rdt_infinite(most);
   unsigned ask = __ballot_sync(0xffffffffu, !near && (Tile::MT == 2 || lane % 4 < 2) && row < p.m);
   if (__builtin_expect(ask == 0, 1)) return;
-  const float s = rdt_wide_join(x.s), e = rdt_wide_join(x.e);
+  const float s = rdt_wide_join(x.s), e = rdt_wide_join(x.e), c2 = rdt_wide_join(x.c2);
 #pragma unroll 1
   while (ask) {
     const int at = __ffs((int)ask) - 1;
@@ -230,6 +248,27 @@ RDT_DEVICE void rdt_tall_compare(const rdt_tall_args &g, const rdt_tall_terms<2 
       rdt_wide_judge(p, rdt_place_of{row * g.fold, 0, g.fold, g.bias, 0, p.k / g.fold}, rho2,
                      rdt_wide_row{s, c2, e, a2}, hit);
   }
+}
+
+template <int MT, int count>
+RDT_DEVICE void rdt_tall_clear(float (&c)[MT][count]) {
+#pragma unroll
+  for (int i = 0; i < MT; i++)
+#pragma unroll
+    for (int j = 0; j < count; j++) c[i][j] = 0.0f;
+}
+
+/* A bias as floats for columns that there are, 0 elsewhere; twice, so that who evaluates again may have its own. By all
+ * who multiply. */
+template <class Tile>
+RDT_DEVICE void rdt_tall_biases(const rdt_tall_args &g, uint32_t to, int threads) {
+  const rdt_mma_args &p = g.w.p;
+  for (int i = (int)threadIdx.x; i < 2 * Tile::BN; i += threads) {
+    const int column = i % Tile::BN, of_bias = g.fold > 1 ? column % g.bias : column;
+    const float bias = p.bias && column < p.n ? rdt_wide_load_as(p.bias, of_bias, p.bias_type) : 0.0f;
+    asm volatile("st.shared.f32 [%0], %1;" ::"r"(to + 4u * (uint32_t)i), "f"(bias) : "memory");
+  }
+  rdt_bar_sync(15, threads);
 }
 
 template <class T, class Tile, bool checked, class Hit>
@@ -243,17 +282,15 @@ RDT_DEVICE void rdt_tall_multiply(const rdt_tall_args &g, const rdt_tall_layout<
   const int next = group + 1 < groups ? group + 1 : 0;
   if (group == groups - 1) rdt_bar_arrive(1, 256); /* the first group begins */
   rdt_grid_await();
+  if (__builtin_expect(g.w.extra, 0)) rdt_tall_biases<Tile>(g, at.biases, 128 * groups);
   const float rho2 = checked ? __ldg((const float *)p.rho2) : 0.0f;
   rdt_mbarrier_wait(at.ready, 0);
+  float c[Tile::MT][Tile::held]; /* the first product of a tile adds to nothing */
+  rdt_tall_clear(c);
   for (int tile = turns.first + group * turns.step; tile < turns.end; tile += groups * turns.step) {
-    float c[Tile::MT][Tile::held];
     int slot = done % g.slots, before = slot;
     uint32_t parity = (uint32_t)(done / g.slots) & 1;
     done += groups * rounds;
-#pragma unroll
-    for (int i = 0; i < Tile::MT; i++)
-#pragma unroll
-      for (int j = 0; j < Tile::held; j++) c[i][j] = 0.0f;
     rdt_bar_sync(1 + group, 256); /* what lies ahead has come: a barrier knows its last two rounds apart, no more */
 #pragma unroll 1
     for (int round = 0; round < rounds; round++) {
@@ -288,9 +325,16 @@ RDT_DEVICE void rdt_tall_multiply(const rdt_tall_args &g, const rdt_tall_layout<
     for (int i = 0; i < Tile::MT; i++) rdt_wgmma_keep(c[i]);
     if constexpr (Hit::on) hit.accumulators(tile, 0, -1, c);
     const int row0 = tile * Tile::BM + 16 * warp;
+    if constexpr (checked && !Hit::on) { /* sums are stored as they are: that first */
+      if (__builtin_expect(!g.w.extra && p.c_type != RDT_MMA_F32 && g.w.stored == p.n, 1)) {
+        rdt_tall_store<T, Tile, false>(g, c, out, row0);
+        rdt_tall_compare<T, Tile>(g, rdt_tall_sum<T, Tile>(c), row0, rho2, hit);
+        continue;
+      }
+    }
     rdt_tall_terms<2 * Tile::MT> terms;
     if constexpr (checked) terms = rdt_tall_sum<T, Tile>(c);
-    if (__builtin_expect(g.w.extra, 0)) rdt_tall_extra<Tile>(g, c, row0);
+    if (__builtin_expect(g.w.extra, 0)) rdt_tall_extra<Tile>(g, c, row0, at.biases);
     if (__builtin_expect(g.w.stored < p.n, 0)) rdt_tall_store_rest<T, Tile>(g, c, row0);
     if (__builtin_expect(p.c_type == RDT_MMA_F32, 0))
       rdt_tall_store<T, Tile, true>(g, c, out, row0);
