@@ -266,10 +266,10 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   t->share = (int)((stages + columns - 1) / columns);
   gpu_case_make(&t->c, &s, seed, true);
   t->apart = (t->c.bytes[2] + 255) / 256 * 256;
-  const rdt_box_wide_form form = {.protect = true, .rest = t->rest, .tile = -1};
+  /* Its tile alone: each trial of another one takes a sanitizer seconds. */
+  const rdt_box_wide_form form = {.protect = true, .rest = t->rest, .tile = (int)(t->k - rdt_fused_wide_kernels)};
   gpu_must(rdt_box_wide_create_as(t->d, &t->c.p, &form, 6.0, &t->c.o, NULL, &t->b, &why), "fused kernel", &why);
-  gpu_must(rdt_box_wide_use(t->b, t->d, (int)(t->k - rdt_fused_wide_kernels), t->splits, t->c.in[1].data, NULL, &why),
-           t->k->name, &why);
+  gpu_must(rdt_box_wide_use(t->b, t->d, form.tile, t->splits, t->c.in[1].data, NULL, &why), t->k->name, &why);
   t->loaded = (rdt_box_wide_reads(t->b) & RDT_BOX_READS_IN) != 0;
   void *memory[4];
   const size_t bytes[4] = {(size_t)t->room * sizeof *t->hits, (size_t)t->room * BOARD * sizeof *t->boards,
