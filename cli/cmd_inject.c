@@ -179,6 +179,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   rdt_json_text(head, "target", s->target);
   if (g->family) rdt_json_text(head, "family", g->family);
   if (on_device(g)) rdt_json_text(head, "device", g->device);
+  if (g->checkpoints) cJSON_AddNumberToObject(head, "checkpoints", (double)g->checkpoints);
   cJSON_AddStringToObject(head, "fault", g->fault ? g->fault : g->mix ? "mix" : "default mix");
   cJSON_AddItemToObject(head, "mix", c->clean ? cJSON_CreateNull() : rdt_mix_json(&c->mix));
   cJSON_AddStringToObject(head, "scheme", g->scheme ? g->scheme : "auto");
@@ -221,6 +222,7 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
       {device && op && strncmp(g->operand, "gemm:", 5) != 0,
        "on a GPU gemm: has kernels that plant faults, of one product; convolutions are planted in where a network runs "
        "them: give a MODEL.onnx"},
+      {!device && op && g->checkpoints, "--checkpoints: of a CPU, networks have votes on the way: give a MODEL.onnx"},
       {device && op && g->scrub, "--scrub verifies weights at rest: a product on a GPU has none between its runs"},
       {device && g->family && strcmp(g->family, "all") == 0, "--family all makes layers, and a GPU's target has one"},
       {device && op && g->on_fault == RDT_ON_FAULT_CORRECT,
@@ -367,12 +369,13 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_PLAN,   RDT_OPT_INPUT,       RDT_OPT_FAULT,       RDT_OPT_MIX,        RDT_OPT_N,        RDT_OPT_UNTIL_CI,
-    RDT_OPT_SEED,   RDT_OPT_FOLDER,      RDT_OPT_RESUME,      RDT_OPT_JOBS,       RDT_OPT_SHARD,    RDT_OPT_REPLAY,
-    RDT_OPT_DTYPE,  RDT_OPT_DATA_FAMILY, RDT_OPT_DEVICE,      RDT_OPT_BATCH,      RDT_OPT_SCHEME,   RDT_OPT_THREADS,
-    RDT_OPT_LAMBDA, RDT_OPT_ON_FAULT,    RDT_OPT_SCRUB,       RDT_OPT_AVOID_CORE, RDT_OPT_AVOID_SM, RDT_OPT_FIT,
-    RDT_OPT_REPORT, RDT_OPT_EVENTS,      RDT_OPT_PROM,        RDT_OPT_PROM_EVERY, RDT_OPT_SYSLOG,   RDT_OPT_FORMAT,
-    RDT_OPT_JSON,   RDT_OPT_QUIET,       RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
+    RDT_OPT_PLAN,     RDT_OPT_INPUT,  RDT_OPT_FAULT,       RDT_OPT_MIX,         RDT_OPT_N,
+    RDT_OPT_UNTIL_CI, RDT_OPT_SEED,   RDT_OPT_FOLDER,      RDT_OPT_RESUME,      RDT_OPT_JOBS,
+    RDT_OPT_SHARD,    RDT_OPT_REPLAY, RDT_OPT_DTYPE,       RDT_OPT_DATA_FAMILY, RDT_OPT_DEVICE,
+    RDT_OPT_BATCH,    RDT_OPT_SCHEME, RDT_OPT_CHECKPOINTS, RDT_OPT_THREADS,     RDT_OPT_LAMBDA,
+    RDT_OPT_ON_FAULT, RDT_OPT_SCRUB,  RDT_OPT_AVOID_CORE,  RDT_OPT_AVOID_SM,    RDT_OPT_FIT,
+    RDT_OPT_REPORT,   RDT_OPT_EVENTS, RDT_OPT_PROM,        RDT_OPT_PROM_EVERY,  RDT_OPT_SYSLOG,
+    RDT_OPT_FORMAT,   RDT_OPT_JSON,   RDT_OPT_QUIET,       RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"DIR/campaign.json", "what the campaign is: docs/schema/campaign-1.json"},
     {"DIR/trials.jsonl", "a line for each trial, in order, whatever `--jobs` was: docs/schema/trial-1.json"},
@@ -391,6 +394,8 @@ static const rdt_words examples[] = {
     {"redoubt inject gemm:256x256x256:f16 --device cuda:0 --scheme row", "on a GPU, by a kernel that strikes itself"},
     {"redoubt inject gemm:256x256x256:f16 --device cuda:0 --scheme tmr-kernel",
      "three copies on a GPU, one of them struck"},
+    {"redoubt inject gemm:512x512x2048:f16 --device cuda:0 --scheme tmr-sm --checkpoints 8",
+     "copies that vote on the way, on the grid and by clusters: layers grid and clusters"},
     {"redoubt inject gemm:512x512x512 --fault ber:1e-7@accum", "every computed bit flips with a probability"},
     {NULL, NULL}};
 const rdt_command rdt_cmd_inject = {

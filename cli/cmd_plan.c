@@ -35,6 +35,8 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   if (s->workload && (s->input_shapes.count || s->inputs.count))
     return rdt_fail(why, RDT_ERR_ARG, "a --workload has no inputs: its batch is in its name, as in %.60s:8",
                     s->workload);
+  if (s->workload && s->checkpoints)
+    return rdt_fail(why, RDT_ERR_ARG, "--checkpoints divides the products of a network: name a MODEL.onnx");
   if (s->operand && s->dtype >= 0)
     return rdt_fail(why, RDT_ERR_ARG, "--dtype is a workload's: %.200s has datatypes of its own", s->operand);
   if (s->protocol >= 0) return rdt_fail(why, RDT_ERR_ARG, "--protocol is a GPU's: --device cuda:0");
@@ -211,12 +213,12 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
 }
 
 static const rdt_option_id options[] = {
-    RDT_OPT_WORKLOAD,     RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_PLAN_DEVICE, RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES,
-    RDT_OPT_PROTOCOL,     RDT_OPT_POLICY,         RDT_OPT_SCHEME,      RDT_OPT_MIN_COVERAGE, RDT_OPT_REQUIRE,
-    RDT_OPT_COVERAGE,     RDT_OPT_MAX_OVERHEAD,   RDT_OPT_PLAN_OUTPUT, RDT_OPT_SVG,          RDT_OPT_PLAN_SECONDS,
-    RDT_OPT_MEASURE_ANEW, RDT_OPT_NO_CACHE,       RDT_OPT_THREADS,     RDT_OPT_LAMBDA,       RDT_OPT_AVOID_CORE,
-    RDT_OPT_EXPLAIN,      RDT_OPT_PLAN_FORMAT,    RDT_OPT_JSON,        RDT_OPT_QUIET,        RDT_OPT_NO_PROGRESS,
-    RDT_OPT_COUNT};
+    RDT_OPT_WORKLOAD,     RDT_OPT_WORKLOAD_DTYPE, RDT_OPT_PLAN_DEVICE,  RDT_OPT_INPUT,        RDT_OPT_INPUT_SIZES,
+    RDT_OPT_PROTOCOL,     RDT_OPT_POLICY,         RDT_OPT_SCHEME,       RDT_OPT_MIN_COVERAGE, RDT_OPT_REQUIRE,
+    RDT_OPT_CHECKPOINTS,  RDT_OPT_COVERAGE,       RDT_OPT_MAX_OVERHEAD, RDT_OPT_PLAN_OUTPUT,  RDT_OPT_SVG,
+    RDT_OPT_PLAN_SECONDS, RDT_OPT_MEASURE_ANEW,   RDT_OPT_NO_CACHE,     RDT_OPT_THREADS,      RDT_OPT_LAMBDA,
+    RDT_OPT_AVOID_CORE,   RDT_OPT_EXPLAIN,        RDT_OPT_PLAN_FORMAT,  RDT_OPT_JSON,         RDT_OPT_QUIET,
+    RDT_OPT_NO_PROGRESS,  RDT_OPT_COUNT};
 static const rdt_words files[] = {
     {"FILE.json",
      "of `-o`: the plan, with all measurements (docs/schema/plan-2.json); sealed, and good for this "

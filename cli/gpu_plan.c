@@ -54,12 +54,10 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
     return rdt_fail(
         why, RDT_ERR_ARG,
         "--max-seconds is a processor's: on a GPU stop the run when it is long enough, it goes on where it was");
-  if (s->require)
-    return rdt_fail(
-        why, RDT_ERR_UNSUPPORTED,
-        "--require permanent: plans of a GPU are of one copy of a product; `redoubt run --device %.40s` has "
-        "three of them",
-        s->device);
+  if (s->require || s->checkpoints)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s: plans of a GPU are of one copy of a product; `redoubt run --device %.40s` has three of them",
+                    s->require ? "--require permanent" : "--checkpoints", s->device);
   return s->out ? rdt_file_try(s->out, why) : RDT_OK;
 }
 

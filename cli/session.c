@@ -243,12 +243,10 @@ static rdt_status votes_where(const rdt_settings *settings, bool on_gpu, rdt_rea
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "--scheme %s: %s on a GPU, --device cuda:N; on cores it is tmr-sm",
                       scheme, schemes[i].what);
   }
-  if (!settings->checkpoints || (on_gpu && on_the_way)) return RDT_OK;
-  return rdt_fail(
-      why, RDT_ERR_ARG,
-      "--checkpoints %d: votes on the way are of --scheme tmr-block, tmr-split or tmr-sm on a GPU, --device "
-      "cuda:N",
-      (int)settings->checkpoints);
+  if (!settings->checkpoints || on_the_way) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG,
+                  "--checkpoints %d: votes on the way are of --scheme tmr-sm, and on a GPU of tmr-block and tmr-split",
+                  (int)settings->checkpoints);
 }
 
 static rdt_status keep_off(rdt_session *s, int64_t sm) {
@@ -287,7 +285,10 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);
   if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm));
-  if (settings->checkpoints) s->ctx->machine->device.votes = (int)settings->checkpoints;
+  if (settings->checkpoints && on_gpu)
+    s->ctx->machine->device.votes = (int)settings->checkpoints;
+  else
+    s->ctx->votes = (int)settings->checkpoints;
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

@@ -243,7 +243,10 @@ static void test_require(void **state) {
   util_cli_expect(util_cli(RUN SOME "--scheme tmr-block"), 2, "--device cuda:N");
   util_cli_expect(util_cli(RUN SOME "--scheme tmr-split"), 2, "three launches for each share of k on a GPU");
   util_cli_expect(util_cli(RUN SOME "--device cuda:0 --scheme tmr-kernel --checkpoints 4"), 2, "votes on the way");
-  util_cli_expect(util_cli(RUN SOME "--scheme tmr-sm --checkpoints 4"), 2, "votes on the way");
+  util_cli_expect(util_cli(RUN SOME "--scheme row --checkpoints 4"), 2, "votes on the way are of --scheme tmr-sm");
+  util_cli_expect(util_cli(RUN SOME "--scheme tmr-sm --checkpoints 4 --json"), 0, "fc1/share 2 of 4");
+  util_cli_expect(util_cli("plan --workload dlrm-bottom --scheme tmr-sm --checkpoints 4"), 2, "name a MODEL.onnx");
+  util_cli_expect(util_cli("inject gemm:8x8x8 --scheme tmr-sm --checkpoints 4"), 2, "give a MODEL.onnx");
   util_cli_expect(util_cli(RUN SOME "--device cuda:0 --scheme row --checkpoints 4"), 2, "votes on the way");
   util_cli_expect(util_cli(RUN SOME "--require cold"), 2, "permanent");
 }

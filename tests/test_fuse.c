@@ -541,6 +541,57 @@ static void test_joined_or_not(void **state) {
   expect_labels(&m, apart);
 }
 
+/* Votes on the way: shares of k one after the other, the last of which ends the product; as many as divide k. Twice
+ * loaded, twice the same: restoring a weight relies on it. */
+static void test_divided(void **state) {
+  (void)state;
+  float data[5 * 12];
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 2, SHAPE(5, 12));
+  util_onnx m;
+  rdt_graph *g, *again;
+  rdt_reason why;
+  char path[] = "divided.XXXXXX";
+  assert_true(mkstemp(path) >= 0);
+  util_fill(data, 5 * 12, 9);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(5, 12));
+  constant(&m, "w", 2, SHAPE(12, 8), 1), constant(&m, "b", 1, SHAPE(8), 2);
+  constant(&m, "v", 2, SHAPE(6, 8), 3), constant(&m, "c", 1, SHAPE(6), 4);
+  constant(&m, "p", 2, SHAPE(6, 5), 6);
+  util_onnx_node(&m, "MatMul", "one", "x w", "q", NULL);
+  util_onnx_node(&m, "Add", "bias", "q b", "r", NULL);
+  util_onnx_node(&m, "Relu", "relu", "r", "s", NULL);
+  util_onnx_node(&m, "Gemm", "two", "s v c", "t", UTIL_ATTRS(UTIL_FLOAT("alpha", 0.5f), UTIL_INT("transB", 1)));
+  util_onnx_node(&m, "MatMul", "three", "t p", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(5, 5));
+  util_onnx_save(&m, path);
+  const rdt_replaced votes = {.votes = 4};
+  if (rdt_graph_load_replaced(path, 1, &votes, &g, &why) != RDT_OK) fail_msg("%s", why.text);
+  assert_int_equal(rdt_graph_load_replaced(path, 1, &votes, &again, &why), RDT_OK);
+  assert_int_equal(remove(path), 0);
+  assert_int_equal(g->n_nodes, 8 + 8 + 6); /* of 6 steps of k three shares */
+  assert_string_equal(g->nodes[3].name, "one/share 2 of 4");
+  assert_string_equal(g->nodes[7].label, "MatMul+Add+Relu");
+  assert_string_equal(g->nodes[15].name, "two");
+  assert_int_equal(g->n_values, again->n_values);
+  for (int v = 0; v < g->n_values; v++) {
+    const rdt_value *a = &g->values[v], *b = &again->values[v];
+    assert_string_equal(a->name, b->name);
+    assert_true(a->bytes == b->bytes && (!a->data || memcmp(a->data, b->data, a->bytes) == 0));
+  }
+  rdt_graph_free(again);
+  rdt_tensor y = util_graph_run(g, &x, 1, 0);
+  rdt_graph_free(g);
+  g = util_graph_load(&m);
+  assert_int_equal(g->n_nodes, 3);
+  rdt_tensor z = util_graph_run(g, &x, 1, 0);
+  for (int64_t e = 0; e < rdt_tensor_count(&z); e++)
+    assert_true(fabs(rdt_load(y.data, RDT_F32, e) - rdt_load(z.data, RDT_F32, e)) < 1e-5);
+  rdt_free(y.data), rdt_free(z.data);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batchnorm_into_conv), cmocka_unit_test(test_batchnorm_into_gemm),
@@ -550,7 +601,7 @@ int main(void) {
       cmocka_unit_test(test_gelu_tanh),           cmocka_unit_test(test_times_itself),
       cmocka_unit_test(test_no_pattern),          cmocka_unit_test(test_activations),
       cmocka_unit_test(test_scaled_product),      cmocka_unit_test(test_joined),
-      cmocka_unit_test(test_joined_or_not),
+      cmocka_unit_test(test_joined_or_not),       cmocka_unit_test(test_divided),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void constants_are_restored(void **state) {
   rdt_reason why;
   (void)state;
   save_model("m.onnx");
-  assert_int_equal(rdt_graph_load_replaced("m.onnx", 1, &(rdt_replaced){names, 3}, &g, &why), RDT_OK);
+  assert_int_equal(rdt_graph_load_replaced("m.onnx", 1, &(rdt_replaced){.name = names, .n = 3}, &g, &why), RDT_OK);
   assert_int_equal(g->n_inputs, 2);
   int c = g->n_values - 1;
   while (c >= 0 && (!g->values[c].data || g->values[c].origin.map >= 0)) c--;

@@ -496,7 +496,9 @@ rdt_status rdt_graph_fuse(rdt_graph *g, rdt_reason *why) {
     count_readers(&f);
     status = fuse_linear(&f);
   }
-  if (status == RDT_OK) status = rdt_graph_join_products(g, f.views, why);
+  const int votes = g->replaced.votes;
+  if (status == RDT_OK)
+    status = votes > 1 ? rdt_graph_divide_products(g, votes, why) : rdt_graph_join_products(g, f.views, why);
   rdt_layout_clear(&layout);
   rdt_free(f.readers);
   return status;

@@ -80,10 +80,12 @@ typedef struct rdt_node {
   int residual; /* of a linear op: value added after that, -1 none */
 } rdt_node;
 
-/* Initializers that are listed as inputs too, and that the caller replaces: they are read as inputs. */
+/* What a caller asks of loading. Initializers that are listed as inputs too, and that he replaces: they are read as
+ * inputs. */
 typedef struct rdt_replaced {
   char **name; /* other names do nothing */
   size_t n;
+  int votes; /* products are computed in up to so many shares of k, with a vote behind each; 0: in one */
 } rdt_replaced;
 
 struct rdt_graph;

@@ -12,7 +12,7 @@ rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
 
 rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const char *const *names, size_t n,
                                    rdt_model **out) {
-  const rdt_replaced replaced = {(char **)(uintptr_t)names, n};
+  const rdt_replaced replaced = {(char **)(uintptr_t)names, n, ctx->votes};
   *out = NULL;
   ctx->error.text[0] = '\0';
   rdt_model *m = rdt_calloc(1, sizeof *m);

@@ -606,6 +606,7 @@ rdt_status rdt_graph_load_memory(const void *data, size_t bytes, const char *pat
 
 static rdt_status copy_names(rdt_graph *g, const rdt_replaced *r, rdt_reason *why) {
   g->replaced.name = rdt_calloc(r->n, sizeof *g->replaced.name);
+  g->replaced.votes = r->votes;
   for (bool whole = g->replaced.name != NULL; whole && g->replaced.n < r->n;) {
     char *name = rdt_strdup(r->name[g->replaced.n]);
     whole = name != NULL;
