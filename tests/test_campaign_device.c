@@ -246,6 +246,8 @@ static void models_of_three_copies(void **state) {
                {"tmr-kernel", "bit@accum,copies=differ", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
                {"tmr-kernel", "bit@accum,copies=alike", RDT_FATE_RECOMPUTED, RDT_JUDGED_UNCLAIMED},
                {"tmr-sm", "bit@accum,copies=alike", RDT_FATE_RECOMPUTED, RDT_JUDGED_UNCLAIMED},
+               {"tmr-kernel", "random@vote", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-sm", "random@vote", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
                {"tmr-kernel", "bit@accum,core=77,rate=0.6", RDT_FATE_OUTVOTED, RDT_JUDGED_UNCLAIMED},
                {"tmr-sm", "bit@accum,core=77,rate=0.5", RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS}};
   (void)state;
@@ -257,11 +259,48 @@ static void models_of_three_copies(void **state) {
     assert_int_equal(rdt_mix_one(cases[i].fault, &r.c.mix, &why), RDT_OK);
     shoot_all(&r, 40);
     expect_judgement(&r, cases[i].judged);
-    const rdt_count *c = &r.tally.data;
+    const rdt_count *c = strstr(cases[i].fault, "@vote") ? &r.tally.checker : &r.tally.data;
     const int64_t struck = rdt_count_planted(c), n = c->fate[cases[i].fate];
     const bool some = cases[i].fate == RDT_FATE_OUTVOTED;
     if (struck < 8 || (some ? n < 4 || c->fate[RDT_FATE_RECOMPUTED] < 4 || c->fate[RDT_FATE_MISCORRECTED] > 0
                             : n + c->fate[RDT_FATE_MASKED] != struck || n <= struck / 2))
+      fail_msg("%s %s: %d struck, %d as they must, %d masked", cases[i].scheme, cases[i].fault, (int)struck, (int)n,
+               (int)c->fate[RDT_FATE_MASKED]);
+    close_range(&r);
+  }
+}
+
+/* The same of kernels that vote on the way; of tmr-sm there are two, a layer each. Nobody sees what a multiprocessor
+ * has done to all copies alike. */
+static void models_of_copies_that_vote_on_the_way(void **state) {
+  static const struct {
+    const char *scheme, *fault;
+    int layers;
+    rdt_fate fate;
+    rdt_judgement judged;
+  } cases[] = {{"tmr-block", "bit@accum", 1, RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-split", "bits:3@accum", 1, RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-sm", "burst:4@accum,layer=clusters", 2, RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-block", "bit@accum,copies=differ", 1, RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-sm", "bit@accum,copies=alike", 2, RDT_FATE_RECOMPUTED, RDT_JUDGED_UNCLAIMED},
+               {"tmr-sm", "bit:29@accum,core=77", 2, RDT_FATE_RECOMPUTED, RDT_JUDGED_PASS},
+               {"tmr-block", "bit:29@accum,core=77", 1, RDT_FATE_SDC, RDT_JUDGED_UNCLAIMED}};
+  (void)state;
+  if (!built_in()) skip();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    range r;
+    rdt_reason why = {""};
+    const rdt_target_data data = {.seed = 5};
+    set_up(&r, cases[i].scheme, RDT_ON_FAULT_RECOMPUTE);
+    r.ctx->machine->device.votes = 4;
+    if (rdt_target_device(r.ctx, "gemm:24x40x56:f16", &data, &r.target, &why) != RDT_OK) fail_msg("%s", why.text);
+    assert_int_equal(r.target->n_layers, cases[i].layers);
+    assert_int_equal(rdt_mix_one(cases[i].fault, &r.c.mix, &why), RDT_OK);
+    shoot_all(&r, 40);
+    expect_judgement(&r, cases[i].judged);
+    const rdt_count *c = &r.tally.data;
+    const int64_t struck = rdt_count_planted(c), n = c->fate[cases[i].fate] + c->fate[RDT_FATE_CRITICAL];
+    if (struck < 30 || n + c->fate[RDT_FATE_MASKED] != struck || n <= struck / 4)
       fail_msg("%s %s: %d struck, %d as they must, %d masked", cases[i].scheme, cases[i].fault, (int)struck, (int)n,
                (int)c->fate[RDT_FATE_MASKED]);
     close_range(&r);
@@ -279,6 +318,10 @@ static void what_a_device_cannot_do_is_refused(void **state) {
                {"gemm:8x8x8", "tmr-sm", "bit@accum,core=1,cores=3", "no copies or cores on a GPU"},
                {"gemm:8x8x8", "row", "bit@accum,core=500", "multiprocessors 0 to 131"},
                {"gemm:8x8x8", "row", "bit@weight", "has no weight"},
+               {"gemm:8x8x8:f16", "tmr-block", "bit@packed", "has no packed"},
+               {"gemm:8x8x8:f32", "tmr-block", NULL, "where these are of f16, not of f32"},
+               {"gemm:8x8x8:f16", "tmr-block", "stuck1:3@accum", "no fault that depends on what is there"},
+               {"gemm:8x8x8:f16", "tmr-block", "bit@accum,copies=apart", "no copies=apart"},
                {"gemm:8x8x8", "thread1", "bit@packed", "has no packed"},
                {"gemm:8x8x8", "none", NULL, "checked by none; such kernels are there for: thread1 row"},
                {"gemm:8x8x8:u8", "row", NULL, "nothing of this datatype"},
@@ -343,6 +386,7 @@ int main(void) {
                                      cmocka_unit_test(what_a_device_cannot_do_is_refused),
                                      cmocka_unit_test(a_bad_multiprocessor_is_outvoted),
                                      cmocka_unit_test(models_of_three_copies),
+                                     cmocka_unit_test(models_of_copies_that_vote_on_the_way),
                                      cmocka_unit_test(networks_are_struck),
                                      cmocka_unit_test(broken_multiprocessors_are_named)};
   return cmocka_run_group_tests(tests, NULL, NULL);

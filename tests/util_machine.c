@@ -504,7 +504,8 @@ static void *votes_copy(const rdt_thrice *t, int copy, const void *out) {
   return t->other[copy - 1];
 }
 
-static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why) {
+static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_vote_hit *hit, rdt_thrice_ballot *b,
+                       rdt_reason *why) {
   const size_t size = rdt_dtype_size(t->out.dtype);
   (void)why;
   *b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
@@ -514,8 +515,15 @@ static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ball
          *z = (char *)t->other[1] + (size_t)e * size;
     const bool xy = memcmp(x, y, size) == 0, xz = memcmp(x, z, size) == 0, yz = memcmp(y, z, size) == 0;
     if (xy && xz) continue;
-    const int loser = xy ? 2 : xz ? 1 : yz ? 0 : -1;
+    int loser = xy ? 2 : xz ? 1 : yz ? 0 : -1;
+    if (hit) hit->done = hit->element == e;
+    if (hit && hit->done && hit->what == RDT_VOTE_LOSER) loser = (loser + 1) % RDT_VOTERS;
     if (loser == 0) memcpy(x, y, size);
+    if (hit && hit->done && hit->what == RDT_VOTE_ELECTED) *x ^= (char)(hit->mask | 1);
+    if (hit && hit->done && hit->what == RDT_VOTE_COUNTED) { /* seen, as it does not fit the other count */
+      b->undecided++, b->first_undecided = e;
+      continue;
+    }
     int64_t *first = loser < 0 ? &b->first_undecided : &b->first[loser];
     if (*first < 0) *first = e;
     ++*(loser < 0 ? &b->undecided : &b->lost[loser]);
@@ -526,6 +534,78 @@ static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ball
 static void votes_destroy(rdt_thrice *t) {
   for (int i = 0; i + 1 < RDT_VOTERS; i++) free(t->other[i]);
   free(t);
+}
+
+/* ---- copies that vote on the way ---- */
+
+struct rdt_voted {
+  rdt_problem p;
+  int team, votes;
+  bool deaf;
+  rdt_thrice_ballot b;
+  rdt_vote_found found;
+};
+
+static rdt_status voted_create(rdt_machine *m, const rdt_problem *p, int team, int votes, rdt_voted **v,
+                               rdt_reason *why) {
+  (void)why;
+  *v = calloc(1, sizeof **v);
+  (*v)->team = team, (*v)->votes = votes, (*v)->deaf = ((fake *)m)->faults.deaf;
+  (*v)->b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  return rdt_problem_copy(&(*v)->p, p);
+}
+
+static int voted_votes(const rdt_voted *v) {
+  return v->votes;
+}
+
+static rdt_status voted_launch(rdt_machine *m, rdt_voted *v, const rdt_operands *o, rdt_reason *why) {
+  rdt_cuda_verdict none;
+  rdt_cuda_gemm g = {.p = v->p, .machine = (fake *)m};
+  return gemm_run(m, &g, o, NULL, &none, NULL, why);
+}
+
+/* A vote on one element, of which copies differ from what is right by these bits, in f32. */
+static void vote_at(rdt_voted *v, const rdt_operands *o, int64_t e, const unsigned mask[RDT_VOTERS], int sm) {
+  const bool xy = mask[0] == mask[1], xz = mask[0] == mask[2], yz = mask[1] == mask[2];
+  const int loser = xy ? 2 : xz ? 1 : yz ? 0 : -1;
+  const unsigned elected = loser == 0 ? mask[1] : mask[0];
+  float x = (float)rdt_load(o->out.data, o->out.dtype, e);
+  unsigned bits;
+  memcpy(&bits, &x, sizeof bits);
+  bits ^= elected;
+  memcpy(&x, &bits, sizeof x);
+  if (elected) rdt_store(o->out.data, o->out.dtype, e, (double)x);
+  if ((xy && xz) || v->deaf) return;
+  int64_t *first = loser < 0 ? &v->b.first_undecided : &v->b.first[loser];
+  if (*first < 0) *first = e;
+  ++*(loser < 0 ? &v->b.undecided : &v->b.lost[loser]);
+  v->found.verdict.list[0].sm = sm;
+}
+
+/* Numbers of multiprocessors by copy: of the grid and of clusters 0 to 43, 44 to 87, and so on; a block has one. */
+static rdt_status voted_strike(rdt_machine *m, rdt_voted *v, const rdt_operands *o, rdt_voted_hit *h, rdt_reason *why) {
+  unsigned mask[RDT_VOTERS];
+  RDT_TRY(voted_launch(m, v, o, why));
+  for (int copy = 0; copy < RDT_VOTERS; copy++)
+    mask[copy] = h->sm < 0 ? h->mask[copy] : v->team == RDT_VOTED_BLOCK || h->sm / 44 == copy ? h->mask[0] : 0;
+  h->done = 1;
+  vote_at(v, o, h->sm >= 0 ? 0 : h->element[0] * o->out.shape[1] + h->element[1], mask, h->sm >= 0 ? h->sm : 5);
+  return RDT_OK;
+}
+
+static rdt_status voted_read(rdt_machine *m, rdt_voted *v, rdt_thrice_ballot *b, rdt_vote_found *found,
+                             rdt_reason *why) {
+  (void)m, (void)why;
+  *b = v->b, *found = v->found;
+  v->b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  v->found = (rdt_vote_found){.alike = 0};
+  return RDT_OK;
+}
+
+static void voted_destroy(rdt_voted *v) {
+  rdt_problem_clear(&v->p);
+  free(v);
 }
 
 /* ---- known products: wrong is what a strike says, or the one that is bad ---- */
@@ -671,6 +751,12 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .sms_open = sms_open,
                              .vote = vote,
                              .votes_destroy = votes_destroy,
+                             .voted_create = voted_create,
+                             .voted_votes = voted_votes,
+                             .voted_launch = voted_launch,
+                             .voted_strike = voted_strike,
+                             .voted_read = voted_read,
+                             .voted_destroy = voted_destroy,
                              .mark = mark,
                              .between = between,
                              .record = record,

@@ -1,35 +1,16 @@
 /* One product on a GPU as a target, by an own kernel and its injecting instantiation (cuda/kernels.def); or three of
- * them and a vote (tmr-kernel), one of which is struck. */
+ * them and a vote (tmr-kernel), one of which is struck; or by kernels whose copies vote on the way (tmr-block). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "campaign/op.h"
+#include "campaign/device_target.h"
 #include "core/memory.h"
-#include "cuda/machine.h"
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "screen/screen.h"
 
-typedef struct device_target {
-  rdt_target base;
-  rdt_context *ctx;
-  rdt_machine *machine;
-  const rdt_cuda_kernel *kernel, *bare;
-  int sets;                     /* of checks of a row */
-  char scheme[RDT_SCHEME_TEXT]; /* "row", "row:2" */
-  rdt_accumulator acc;
-  rdt_op op;     /* the data, on the host */
-  rdt_problem p; /* the same product with the device's addresses */
-  void *there[3];
-  rdt_cuda_gemm *gemm, *plain;
-  bool apart;            /* copies on different multiprocessors */
-  rdt_sms *sms;          /* NULL, until one of these is suspected */
-  rdt_thrice *votes;     /* NULL: another scheme; what checks the kernel makes do not count beside them */
-  unsigned char *copies; /* as they were before the vote, on the host */
-  uint64_t turns;        /* of a multiprocessor that is wrong now and then: copies that it was asked about */
-  rdt_target_data data;
-} device_target;
+typedef rdt_device_target device_target;
 
 /* ---- kernels ---- */
 
@@ -45,10 +26,6 @@ static const rdt_cuda_kernel *find(rdt_dtype dtype, const char *scheme, int64_t 
   return best;
 }
 
-static bool votes_of(const char *scheme) {
-  return strcmp(scheme, "tmr-kernel") == 0 || strcmp(scheme, "tmr-sm") == 0;
-}
-
 static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   int n;
   char known[160] = "";
@@ -56,9 +33,13 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
   const rdt_dtype dtype = t->op.prob.in[0].dtype;
   const int64_t rows = t->op.out.shape[0];
   const char *asked = strcmp(t->ctx->scheme, "auto") == 0 ? "thread1" : t->ctx->scheme;
-  const bool thrice = votes_of(asked);
+  const bool on_the_way = rdt_copies_on_way(t, asked), copies = rdt_copies_of(t, asked);
   const rdt_scheme_info *scheme = rdt_scheme_parse(asked, &t->sets);
-  t->kernel = scheme ? find(dtype, thrice ? "thread1" : scheme->name, rows) : NULL;
+  t->kernel = scheme ? find(dtype, copies ? "thread1" : scheme->name, rows) : NULL;
+  if (on_the_way && dtype != RDT_F16)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "faults are planted in copies that vote on the way where these are of f16, not of %s",
+                    rdt_dtype_name(dtype));
   if (t->kernel && t->sets > rdt_cuda_kernel_sets(t->kernel))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has up to %d checks of a line, not %s", t->kernel->name,
                     rdt_cuda_kernel_sets(t->kernel), asked);
@@ -82,7 +63,7 @@ static rdt_status choose_kernel(device_target *t, rdt_reason *why) {
 static bool has_site(const device_target *t, rdt_site site) {
   const rdt_cuda_kernel *k = t->kernel;
   const bool threads = k->check < RDT_MMA_SUMS;
-  if (t->votes) return site == RDT_SITE_ACCUM || site == RDT_SITE_PACKED || site == RDT_SITE_EPILOGUE;
+  if (rdt_copies_there(t)) return rdt_copies_have_site(t, site);
   switch (site) {
     case RDT_SITE_ACCUM:
       return true;
@@ -97,23 +78,34 @@ static bool has_site(const device_target *t, rdt_site site) {
   }
 }
 
+static rdt_status name_layer(device_target *t, int i, const char *name, const char *kernel, rdt_reason *why) {
+  rdt_target *b = &t->base;
+  RDT_TRY(rdt_target_layer_set(b, i, name, "gemm", kernel, t->scheme, NULL, why));
+  b->layers[i].info = rdt_scheme_parse(t->scheme, &t->sets);
+  /* Nobody says on which multiprocessors copies are computed; or all are on one. */
+  b->layers[i].one_core = rdt_copies_there(t) && !t->apart;
+  if (!b->layers[i].info) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  for (int s = 0; s < RDT_SITE_COUNT; s++)
+    if (has_site(t, (rdt_site)s)) b->spots[b->n_spots++] = (rdt_spot){i, (rdt_site)s};
+  return RDT_OK;
+}
+
 static rdt_status describe(device_target *t, rdt_reason *why) {
   rdt_target *b = &t->base;
+  const int layers = t->n_voted > 1 ? t->n_voted : 1;
+  const char *name, *kernel;
   snprintf(b->device, sizeof b->device, "%s", t->machine->device.name);
-  RDT_TRY(rdt_target_layers(b, 1, why));
-  RDT_TRY(rdt_target_layer_set(b, 0, t->op.name, "gemm", t->kernel->name, t->scheme, NULL, why));
-  b->layers[0].info = rdt_scheme_parse(t->scheme, &t->sets);
-  b->layers[0].one_core = t->votes && !t->apart; /* nobody says on which multiprocessors copies are computed */
-  b->spots = rdt_calloc(RDT_SITE_COUNT, sizeof *b->spots);
-  if (!b->layers[0].info || !b->spots) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-  for (int s = 0; s < RDT_SITE_COUNT; s++)
-    if (has_site(t, (rdt_site)s)) b->spots[b->n_spots++] = (rdt_spot){0, (rdt_site)s};
+  RDT_TRY(rdt_target_layers(b, layers, why));
+  b->spots = rdt_calloc((size_t)layers * RDT_SITE_COUNT, sizeof *b->spots);
+  if (!b->spots) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  if (!t->n_voted) return name_layer(t, 0, t->op.name, t->kernel->name, why);
+  for (int i = 0; rdt_copies_layer(t, i, &name, &kernel); i++) RDT_TRY(name_layer(t, i, name, kernel, why));
   return RDT_OK;
 }
 
 /* ---- data ---- */
 
-static size_t bytes_of(const device_target *t, int i) {
+size_t rdt_device_target_bytes(const device_target *t, int i) {
   return rdt_tensor_bytes(i < 2 ? &t->op.prob.in[i] : &t->op.out);
 }
 
@@ -129,118 +121,26 @@ static rdt_status draw(device_target *t, uint64_t drawing, rdt_reason *why) {
   drop_products(t);
   RDT_TRY(rdt_op_fill(&t->op, rdt_fault_random(&dice, drawing), why));
   for (int i = 0; i < 2; i++)
-    RDT_TRY(m->put(m, RDT_LANE_MAIN, t->there[i], t->op.prob.in[i].data, bytes_of(t, i), why));
+    RDT_TRY(m->put(m, RDT_LANE_MAIN, t->there[i], t->op.prob.in[i].data, rdt_device_target_bytes(t, i), why));
   RDT_TRY(m->wait(m, why));
   return m->gemm_create(m, t->kernel, &t->p, t->sets, t->ctx->policy.lambda, &t->gemm, why);
 }
 
 /* ---- runs ---- */
 
-static rdt_status fetch(device_target *t, const void *there, rdt_reason *why) {
+rdt_status rdt_device_target_fetch(device_target *t, const void *there, rdt_reason *why) {
   rdt_machine *m = t->machine;
-  RDT_TRY(m->get(m, RDT_LANE_MAIN, t->op.out.data, there, bytes_of(t, 2), why));
+  RDT_TRY(m->get(m, RDT_LANE_MAIN, t->op.out.data, there, rdt_device_target_bytes(t, 2), why));
   return m->wait(m, why);
-}
-
-static void *copy_at(const device_target *t, int i) {
-  return i ? t->machine->votes_copy(t->votes, i, t->there[2]) : t->there[2];
-}
-
-/* Of three copies the vote, as a finding: suspect where one lost, certain where all differ. */
-static rdt_status vote(device_target *t, rdt_cuda_verdict *v, rdt_reason *why) {
-  const int64_t n = t->op.out.shape[1];
-  rdt_thrice_ballot b;
-  *v = (rdt_cuda_verdict){0};
-  RDT_TRY(t->machine->vote(t->machine, t->votes, t->there[2], &b, why));
-  int loser = -1;
-  for (int i = 0; i < RDT_VOTERS; i++) {
-    v->suspect += (uint32_t)b.lost[i];
-    if (b.lost[i] > 0 && (loser < 0 || b.first[i] < b.first[loser])) loser = i;
-  }
-  v->certain = (uint32_t)b.undecided;
-  v->listed = v->suspect + v->certain > 0;
-  const int64_t first = b.undecided ? b.first_undecided : loser >= 0 ? b.first[loser] : 0;
-  v->list[0] = (rdt_cuda_finding){.complaint = b.undecided ? RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED,
-                                  .sm = -1,
-                                  .row = (int32_t)(first / n),
-                                  .column = (int32_t)(first % n),
-                                  .k_first = b.undecided ? -1 : loser};
-  return fetch(t, t->there[2], why);
-}
-
-/* Is a copy hit? One that the fault chooses, and the next one where two are; every one, or a share of them, where a
- * multiprocessor is broken. */
-static bool is_hit(const device_target *t, const rdt_fault *f, int i) {
-  const int first = rdt_fault_copy(f);
-  if (f->core < 0) return i == first || (f->copies != RDT_COPIES_ONE && i == (first + 1) % RDT_VOTERS);
-  const uint64_t r = rdt_fault_random(f, 1000 + t->turns + (uint64_t)i);
-  return !(f->rate < 1.0) || (double)(r >> 11) * 0x1p-53 < f->rate;
-}
-
-/* What the second of two copies is struck with. */
-static rdt_cuda_strike second_of(const device_target *t, const rdt_fault *f, const rdt_cuda_strike *s) {
-  const rdt_tensor *out = &t->op.out;
-  const int width = 8 * (int)rdt_dtype_size(out->dtype);
-  rdt_cuda_strike other = *s;
-  if (f->copies == RDT_COPIES_APART)
-    other.hit.element = rdt_fault_position(f, s->hit.element, rdt_tensor_count(out), 1);
-  if (f->copies == RDT_COPIES_DIFFER && s->hit.mask) { /* a high bit more, or less: no rounding makes them alike */
-    const uint64_t bit = UINT64_C(1) << (width - 3);
-    other.hit.mask ^= s->hit.mask == bit ? bit >> 1 : bit;
-  }
-  return other;
-}
-
-/* What is struck, on the host too: one copy, before the vote, or two; all that are, where a multiprocessor is broken.
- * strike NULL: by the kernel that is shipped. */
-static rdt_status compute_thrice(device_target *t, rdt_cuda_strike *strike, const rdt_fault *f, rdt_reason *why) {
-  rdt_cuda_verdict own;
-  rdt_machine *m = t->machine;
-  int struck = -1;
-  rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
-  for (int n = 0; n < RDT_VOTERS; n++) {
-    const int i = strike ? (rdt_fault_copy(f) + n) % RDT_VOTERS : n; /* the one that is told of comes first */
-    const bool hit = strike && is_hit(t, f, i);
-    rdt_cuda_strike other;
-    rdt_cuda_strike *now = strike;
-    o.out.data = copy_at(t, i);
-    if (hit && struck >= 0) other = second_of(t, f, strike), now = &other;
-    if (hit) now->hit.done = false;
-    RDT_TRY(m->gemm_run(m, t->gemm, &o, hit ? now : NULL, &own, m->votes_stream(t->votes, i), why));
-    if (hit && now->hit.done && struck < 0) struck = i;
-  }
-  if (strike) strike->hit.done = struck >= 0;
-  return strike ? fetch(t, copy_at(t, struck < 0 ? 0 : struck), why) : RDT_OK;
-}
-
-/* Have two copies the same wrong bits anywhere, so that they are two votes for what is wrong? */
-static rdt_status are_alike(device_target *t, bool *alike, rdt_reason *why) {
-  rdt_machine *m = t->machine;
-  const size_t bytes = bytes_of(t, 2), size = rdt_dtype_size(t->op.out.dtype);
-  *alike = false;
-  if (!t->copies) t->copies = rdt_alloc(bytes, RDT_VOTERS);
-  if (!t->copies) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for three copies");
-  for (int i = 0; i < RDT_VOTERS; i++)
-    RDT_TRY(m->get(m, RDT_LANE_MAIN, t->copies + (size_t)i * bytes, copy_at(t, i), bytes, why));
-  RDT_TRY(m->wait(m, why));
-  for (size_t at = 0; at < bytes && !*alike; at += size)
-    for (size_t i = 0; i < RDT_VOTERS; i++) {
-      const unsigned char *x = t->copies + i * bytes + at, *y = t->copies + (i + 1) % RDT_VOTERS * bytes + at;
-      *alike = *alike || (memcmp(x, y, size) == 0 && memcmp(x, t->op.clean + at, size) != 0);
-    }
-  return RDT_OK;
 }
 
 /* The result, on the host too; strike NULL: by the kernel that is shipped. */
 static rdt_status compute(device_target *t, rdt_cuda_strike *strike, rdt_cuda_verdict *v, rdt_reason *why) {
   rdt_machine *m = t->machine;
   const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
-  if (t->votes) {
-    RDT_TRY(compute_thrice(t, NULL, NULL, why));
-    return vote(t, v, why);
-  }
+  if (rdt_copies_there(t)) return rdt_copies_compute(t, v, why);
   RDT_TRY(m->gemm_run(m, t->gemm, &o, strike, v, NULL, why));
-  return fetch(t, t->there[2], why);
+  return rdt_device_target_fetch(t, t->there[2], why);
 }
 
 static bool found(const rdt_cuda_verdict *v) {
@@ -258,15 +158,24 @@ static rdt_status expect(device_target *t, rdt_reason *why) {
   return rdt_op_keep(&t->op, &t->base.deviation, why);
 }
 
+/* The first that the fault may strike; -1: none. */
+static int layer_of(const device_target *t, const rdt_fault *f) {
+  for (int i = 0; i < t->base.n_layers; i++)
+    if (rdt_fault_matches(f, t->base.layers[i].name)) return i;
+  return -1;
+}
+
 static rdt_status take_fault(const device_target *t, const char *spec, rdt_fault *f, rdt_reason *why) {
   RDT_TRY(rdt_fault_parse(spec, f, why));
   rdt_fault once = *f; /* of what a device cannot do, three copies take two, and a rate */
-  if (t->votes) once.copies = RDT_COPIES_ONE, once.rate = f->kind == RDT_FAULT_BER ? f->rate : 1.0;
+  if (rdt_copies_there(t)) once.copies = RDT_COPIES_ONE;
+  if (t->votes) once.rate = f->kind == RDT_FAULT_BER ? f->rate : 1.0;
   RDT_TRY(rdt_target_strikes_once(&once, spec, why));
   if (f->core >= t->machine->device.sms)
     return rdt_fail(why, RDT_ERR_ARG, "%s: %s has multiprocessors 0 to %d", spec, t->machine->device.name,
                     t->machine->device.sms - 1);
-  if (!has_site(t, f->site) || !rdt_fault_matches(f, t->op.name))
+  RDT_TRY(rdt_copies_take(t, f, spec, why));
+  if (!has_site(t, f->site) || layer_of(t, f) < 0)
     return rdt_fail(why, RDT_ERR_ARG, "%s has no %s to plant a fault in, in a layer '%s'", t->kernel->name,
                     rdt_site_name(f->site), f->layer);
   return RDT_OK;
@@ -284,10 +193,16 @@ static rdt_status prepare(rdt_target *base, int64_t id, const char *spec, rdt_re
   return expect(t, why);
 }
 
+static rdt_status strike_once(device_target *t, const rdt_fault *f, rdt_cuda_strike *s, rdt_cuda_verdict *v,
+                              rdt_reason *why) {
+  return rdt_copies_there(t) ? rdt_copies_strike(t, f, s, v, why) : compute(t, s, v, why);
+}
+
 /* What bits are there is asked first, of those kinds of faults that depend on them. */
 static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *s, rdt_cuda_verdict *v,
                          rdt_reason *why) {
   const rdt_tensor *out = &t->op.out;
+  const rdt_dtype type = rdt_copies_dtype(t);
   uint64_t bits = 0;
   *s = (rdt_cuda_strike){.hit = {.element = rdt_fault_element(f, rdt_tensor_count(out), out->shape[1]),
                                  .position = (double)(rdt_fault_random(f, 7) >> 11) * 0x1p-53},
@@ -296,13 +211,13 @@ static rdt_status strike(device_target *t, const rdt_fault *f, rdt_cuda_strike *
                          .fragment = f->site == RDT_SITE_PACKED,
                          .sm = f->core};
   if (s->hit.element < 0) return RDT_OK;
-  if (rdt_fault_mask(f, 0, out->dtype) != rdt_fault_mask(f, ~(uint64_t)0, out->dtype)) {
-    RDT_TRY(t->votes ? compute_thrice(t, s, f, why) : compute(t, s, v, why));
-    rdt_store(&bits, out->dtype, 0, s->hit.before);
+  if (rdt_fault_mask(f, 0, type) != rdt_fault_mask(f, ~(uint64_t)0, type)) {
+    RDT_TRY(strike_once(t, f, s, v, why));
+    rdt_store(&bits, type, 0, s->hit.before);
     s->hit.done = false;
   }
-  s->hit.mask = rdt_fault_mask(f, bits, out->dtype);
-  return t->votes ? compute_thrice(t, s, f, why) : compute(t, s, v, why);
+  s->hit.mask = rdt_fault_mask(f, bits, type);
+  return strike_once(t, f, s, v, why);
 }
 
 /* The elements of the result that differ: how many, the largest difference, the largest of signed sums over rows. */
@@ -329,7 +244,7 @@ static void measure(const device_target *t, rdt_injection *hit, double *weighted
 }
 
 static rdt_injection injected(const device_target *t, const rdt_fault *f, const rdt_cuda_strike *s) {
-  const rdt_dtype dtype = t->op.out.dtype;
+  const rdt_dtype dtype = rdt_copies_dtype(t);
   const double change = fabs(s->hit.after - s->hit.before);
   rdt_injection hit = {.done = s->hit.done,
                        .site = f->site,
@@ -343,7 +258,7 @@ static rdt_injection injected(const device_target *t, const rdt_fault *f, const 
   snprintf(hit.node, sizeof hit.node, "%s", t->op.name);
   measure(t, &hit, &rows);
   hit.weighted = rows;
-  if (f->site == RDT_SITE_ACCUM && f->core < 0) { /* what has left the accumulator */
+  if (f->site == RDT_SITE_ACCUM && f->core < 0 && !t->n_voted) { /* what has left the accumulator */
     hit.weighted = isnan(change) ? INFINITY : change;
     hit.error = fmax(hit.error, hit.weighted);
   }
@@ -351,9 +266,16 @@ static rdt_injection injected(const device_target *t, const rdt_fault *f, const 
                                      [RDT_COPIES_APART] = "; another copy elsewhere",
                                      [RDT_COPIES_DIFFER] = "; another copy there, with other bits",
                                      [RDT_COPIES_ALIKE] = "; another copy alike"};
-  if (f->core >= 0)
+  if (f->site == RDT_SITE_VOTE)
+    snprintf(hit.text, sizeof hit.text, "the vote on node %s, on element %lld, of which a copy was hit", t->op.name,
+             (long long)s->hit.element);
+  else if (f->core >= 0)
     snprintf(hit.text, sizeof hit.text, "all that multiprocessor %d of node %s accumulates, after %.0f %% of k",
              f->core, t->op.name, 100.0 * s->hit.position);
+  else if (t->n_voted)
+    snprintf(hit.text, sizeof hit.text,
+             "accum of node %s (after %.0f %% of the votes), element %lld: bits %08x of a copy%s", t->op.name,
+             100.0 * s->hit.position, (long long)s->hit.element, (unsigned)s->hit.mask, more[f->copies]);
   else
     snprintf(hit.text, sizeof hit.text, "%s of node %s (after %.0f %% of the reduction), element %lld: %.9g -> %.9g%s",
              rdt_site_name(f->site), t->op.name, 100.0 * s->hit.position, (long long)s->hit.element, s->hit.before,
@@ -365,7 +287,11 @@ static void words_of_vote(const device_target *t, const rdt_shot *s, const rdt_c
                           size_t size) {
   const bool undecided = l->k_first < 0;
   char who[64] = "all three copies differ", named[96] = "";
-  if (sm >= 0) snprintf(named, sizeof named, "; multiprocessor %d fails products whose results are known", sm);
+  if (sm >= 0)
+    snprintf(
+        named, sizeof named,
+        t->n_voted ? "; multiprocessor %d computed it" : "; multiprocessor %d fails products whose results are known",
+        sm);
   if (!undecided) snprintf(who, sizeof who, "copy %d of three lost", l->k_first);
   snprintf(text, size, "%s: %s at row %d, column %d, %s%s", t->op.name, who, l->row, l->column,
            s->verdict == RDT_DETECTED            ? "and three more did not decide"
@@ -382,7 +308,7 @@ static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdi
   const bool rounding = s->faults == 0;
   char text[320], by[40] = "";
   if (sm >= 0) snprintf(by, sizeof by, " (multiprocessor %d)", sm);
-  if (t->votes)
+  if (rdt_copies_there(t))
     words_of_vote(t, s, l, sm, text, sizeof text);
   else
     snprintf(text, sizeof text, "%s: %s at row %d%s, %s", t->op.name,
@@ -419,8 +345,9 @@ static void tell(const device_target *t, const rdt_shot *s, const rdt_cuda_verdi
 
 /* Checks in registers are made by whoever multiplies; row sums are compared by the last block of all. */
 static int complainer(const device_target *t, const rdt_cuda_verdict *v) {
-  return !t->votes && v->listed && t->kernel->family == RDT_CUDA_MMA && t->kernel->check < RDT_MMA_SUMS ? v->list[0].sm
-                                                                                                        : -1;
+  return !rdt_copies_there(t) && v->listed && t->kernel->family == RDT_CUDA_MMA && t->kernel->check < RDT_MMA_SUMS
+             ? v->list[0].sm
+             : -1;
 }
 
 static void take_residual(rdt_shot *s, const rdt_cuda_verdict *v) {
@@ -466,7 +393,7 @@ static bool settles_there(const device_target *t, const rdt_cuda_strike *s) {
 
 /* After a complaint: once more, by the kernel that is shipped. */
 static rdt_status settle(device_target *t, const rdt_cuda_verdict *v, rdt_shot *s, rdt_reason *why) {
-  const size_t bytes = bytes_of(t, 2);
+  const size_t bytes = rdt_device_target_bytes(t, 2);
   const rdt_on_fault policy = t->ctx->policy.on_fault;
   rdt_cuda_verdict again;
   take_residual(s, v);
@@ -501,10 +428,10 @@ static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_
   if (broken) { /* a multiprocessor is so every time, or in its share of them */
     t->turns += RDT_VOTERS;
     bool alike = false;
-    RDT_TRY(compute_thrice(t, strike, broken, why));
-    if (t->op.clean) RDT_TRY(are_alike(t, &alike, why));
+    RDT_TRY(strike_once(t, broken, strike, &again, why));
+    if (t->votes && t->op.clean) RDT_TRY(rdt_copies_alike(t, &alike, why));
     s->hit.alike = s->hit.alike || alike;
-    RDT_TRY(vote(t, &again, why));
+    if (t->votes) RDT_TRY(rdt_copies_vote(t, &again, why));
   } else {
     RDT_TRY(compute(t, NULL, &again, why));
   }
@@ -514,7 +441,8 @@ static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_
                  : again.suspect && !v->certain && again.list[0].k_first == v->list[0].k_first ? RDT_DIAG_PERSISTENT
                                                                                                : RDT_DIAG_TRANSIENT;
   if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
-  if (t->apart && s->diagnosis == RDT_DIAG_PERSISTENT) {
+  if (t->n_voted && !v->certain) sm = v->list[0].sm; /* who lost names its own */
+  if (t->votes && t->apart && s->diagnosis == RDT_DIAG_PERSISTENT) {
     if (!t->sms) RDT_TRY(t->machine->sms_open(t->machine, &t->sms, why));
     RDT_TRY(rdt_screen_suspect(t->sms, broken, &sm, why));
   }
@@ -530,22 +458,28 @@ static rdt_status shoot(rdt_target *base, int64_t id, const char *spec, rdt_shot
   rdt_cuda_strike hit = {.bound = NAN};
   rdt_fault f;
   (void)id;
-  t->turns = 0;
+  t->turns = 0, t->layer = 0, t->voter.mask = 0;
   *s = (rdt_shot){.layer = -1, .same = true, .verdict = RDT_CLEAN};
-  s->checks = t->votes ? rdt_tensor_count(out)
-                       : ((out->shape[0] + tile->rows - 1) / tile->rows) *
-                             ((out->shape[1] + tile->columns - 1) / tile->columns);
+  s->checks = rdt_copies_there(t) ? rdt_tensor_count(out)
+                                  : ((out->shape[0] + tile->rows - 1) / tile->rows) *
+                                        ((out->shape[1] + tile->columns - 1) / tile->columns);
   if (spec) RDT_TRY(take_fault(t, spec, &f, why));
+  if (spec) t->layer = layer_of(t, &f);
   RDT_TRY(spec ? strike(t, &f, &hit, &v, why) : compute(t, NULL, &v, why));
   if (spec) s->hit = injected(t, &f, &hit);
-  if (spec && t->votes && s->hit.done && t->op.clean) RDT_TRY(are_alike(t, &s->hit.alike, why));
-  if (spec && t->votes) RDT_TRY(vote(t, &v, why));
-  if (s->hit.done || (!spec && t->data.fresh)) s->layer = 0;
-  const bool bits = t->votes || t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
+  if (spec && t->votes && s->hit.done && t->op.clean) RDT_TRY(rdt_copies_alike(t, &s->hit.alike, why));
+  if (spec && t->votes) RDT_TRY(rdt_copies_vote(t, &v, why));
+  if (spec && t->voter.mask) s->hit.done = t->voter.done, t->voter.mask = 0; /* it is once */
+  if (spec && t->n_voted && s->hit.done) { /* copies are seen by nobody but the vote */
+    s->hit.alike = f.copies == RDT_COPIES_ALIKE;
+    if (found(&v) && s->hit.changed == 0) s->hit.changed = 1, s->hit.error = s->hit.weighted = INFINITY;
+  }
+  if (s->hit.done || (!spec && t->data.fresh)) s->layer = t->layer;
+  const bool bits = rdt_copies_there(t) || t->kernel->check == RDT_MMA_REPLICATE || t->op.prob.acc == RDT_S32;
   s->floor = bits || !(hit.bound > 0.0) ? 0.0 : 2.0 * hit.bound;
   s->suspects = v.suspect + v.certain > 0;
   if (found(&v) || v.cannot)
-    RDT_TRY(t->votes                 ? settle_votes(t, &v, &hit, spec && f.core >= 0 ? &f : NULL, s, why)
+    RDT_TRY(rdt_copies_there(t)      ? settle_votes(t, &v, &hit, spec && f.core >= 0 ? &f : NULL, s, why)
             : settles_there(t, &hit) ? settle_there(t, &hit, &v, s, why)
                                      : settle(t, &v, s, why));
   if (t->op.clean && s->status == RDT_OK) rdt_op_compare(&t->op, s);
@@ -556,11 +490,7 @@ static rdt_status run_either(void *user, bool protected, rdt_reason *why) {
   device_target *t = user;
   const rdt_operands o = {.in = t->p.in, .n_in = 2, .out = t->p.out, .epilogue = &t->p.epilogue};
   rdt_cuda_verdict v;
-  if (protected && t->votes) {
-    rdt_thrice_ballot b;
-    RDT_TRY(compute_thrice(t, NULL, NULL, why));
-    return t->machine->vote(t->machine, t->votes, t->there[2], &b, why);
-  }
+  if (protected && rdt_copies_there(t)) return rdt_copies_compute(t, &v, why);
   return t->machine->gemm_run(t->machine, protected ? t->gemm : t->plain, &o, NULL, &v, NULL, why);
 }
 
@@ -575,13 +505,12 @@ static rdt_status take_time(rdt_target *base, double seconds[2], rdt_reason *why
 static void destroy(rdt_target *base) {
   device_target *t = (device_target *)base;
   if (t->machine) drop_products(t);
-  if (t->votes) t->machine->votes_destroy(t->votes);
+  rdt_copies_drop(t);
   if (t->sms) t->sms->close(t->sms);
   for (int i = 0; i < 3; i++)
     if (t->there[i]) t->machine->release(t->machine, t->there[i]);
   rdt_problem_clear(&t->p);
   rdt_op_clear(&t->op);
-  rdt_free(t->copies);
   rdt_free(t);
 }
 
@@ -603,15 +532,16 @@ static rdt_status make(device_target *t, const char *text, rdt_reason *why) {
   RDT_TRY(taken);
   RDT_TRY(choose_kernel(t, why));
   t->acc = rdt_accumulator_of(t->op.prob.in[0].dtype, t->op.prob.acc);
-  if (rdt_dtype_is_half(t->op.prob.in[0].dtype))
+  if (rdt_copies_on_way(t, t->scheme))
+    t->acc = rdt_accumulator_mma(t->machine->device.major, t->machine->device.minor, RDT_F16);
+  else if (rdt_dtype_is_half(t->op.prob.in[0].dtype))
     RDT_TRY(rdt_probe(&t->machine->device, t->op.prob.in[0].dtype, NULL, &t->acc, why));
   RDT_TRY(rdt_problem_copy(&t->p, &t->op.prob));
   for (int i = 0; i < 3; i++) {
-    RDT_TRY(t->machine->alloc(t->machine, bytes_of(t, i), &t->there[i], why));
+    RDT_TRY(t->machine->alloc(t->machine, rdt_device_target_bytes(t, i), &t->there[i], why));
     (i < 2 ? &t->p.in[i] : &t->p.out)->data = t->there[i];
   }
-  t->apart = strcmp(t->scheme, "tmr-sm") == 0;
-  if (votes_of(t->scheme)) RDT_TRY(t->machine->votes_create(t->machine, &t->p.out, t->apart, &t->votes, why));
+  RDT_TRY(rdt_copies_make(t, why));
   RDT_TRY(draw(t, 0, why));
   RDT_TRY(describe(t, why));
   return expect(t, why);

@@ -160,11 +160,36 @@ static rdt_status votes_create(rdt_machine *m, const rdt_tensor *out, bool apart
   return rdt_thrice_create(out, NULL, groups, NULL, stream_of(m, RDT_LANE_MAIN), t, why);
 }
 
-static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why) {
+static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_vote_hit *hit, rdt_thrice_ballot *b,
+                       rdt_reason *why) {
   void *stream = stream_of(m, RDT_LANE_MAIN);
   RDT_TRY(enter(m, why));
-  RDT_TRY(rdt_thrice_vote(t, out, stream, why));
+  RDT_TRY(hit ? rdt_thrice_vote_struck(t, out, hit, stream, why) : rdt_thrice_vote(t, out, stream, why));
   return rdt_thrice_read(t, stream, b, why);
+}
+
+static rdt_status voted_create(rdt_machine *m, const rdt_problem *p, int team, int votes, rdt_voted **v,
+                               rdt_reason *why) {
+  *v = NULL;
+  RDT_TRY(enter(m, why));
+  return rdt_voted_create(&m->device, p, team, votes, v, why);
+}
+
+static rdt_status voted_launch(rdt_machine *m, rdt_voted *v, const rdt_operands *o, rdt_reason *why) {
+  RDT_TRY(enter(m, why));
+  return rdt_voted_run(v, o, stream_of(m, RDT_LANE_MAIN), why);
+}
+
+static rdt_status voted_strike(rdt_machine *m, rdt_voted *v, const rdt_operands *o, rdt_voted_hit *hit,
+                               rdt_reason *why) {
+  RDT_TRY(enter(m, why));
+  return rdt_voted_strike(v, o, hit, stream_of(m, RDT_LANE_MAIN), why);
+}
+
+static rdt_status voted_read(rdt_machine *m, rdt_voted *v, rdt_thrice_ballot *b, rdt_vote_found *found,
+                             rdt_reason *why) {
+  RDT_TRY(enter(m, why));
+  return rdt_voted_read(v, stream_of(m, RDT_LANE_MAIN), b, found, why);
 }
 
 static rdt_status sms_open(rdt_machine *m, rdt_sms **s, rdt_reason *why) {
@@ -273,6 +298,12 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .sms_open = sms_open,
                              .vote = vote,
                              .votes_destroy = rdt_thrice_destroy,
+                             .voted_create = voted_create,
+                             .voted_votes = rdt_voted_votes,
+                             .voted_launch = voted_launch,
+                             .voted_strike = voted_strike,
+                             .voted_read = voted_read,
+                             .voted_destroy = rdt_voted_destroy,
                              .mark = mark,
                              .between = between,
                              .record = record,

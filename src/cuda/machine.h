@@ -10,6 +10,7 @@
 #include "cuda/ops/args.h"
 #include "cuda/sms.h"
 #include "cuda/thrice.h"
+#include "cuda/voted.h"
 
 typedef enum rdt_lane { RDT_LANE_MAIN, RDT_LANE_SIDE, RDT_LANES } rdt_lane;
 
@@ -63,12 +64,21 @@ struct rdt_machine {
                          rdt_cuda_verdict *found, void *on, rdt_reason *why);
   void (*gemm_destroy)(rdt_cuda_gemm *g);
   /* Copies of a result to vote on (cuda/thrice.h): copies 1 and 2 are made where votes_copy says; apart: each on
-   * multiprocessors of its own, those of votes_stream. vote: waits. */
+   * multiprocessors of its own, those of votes_stream. vote: waits; hit: of the vote itself, NULL: as it is shipped. */
   rdt_status (*votes_create)(rdt_machine *m, const rdt_tensor *out, bool apart, rdt_thrice **t, rdt_reason *why);
   void *(*votes_stream)(const rdt_thrice *t, int copy);
   void *(*votes_copy)(const rdt_thrice *t, int copy, const void *out);
-  rdt_status (*vote)(rdt_machine *m, rdt_thrice *t, void *out, rdt_thrice_ballot *b, rdt_reason *why);
+  rdt_status (*vote)(rdt_machine *m, rdt_thrice *t, void *out, rdt_vote_hit *hit, rdt_thrice_ballot *b,
+                     rdt_reason *why);
   void (*votes_destroy)(rdt_thrice *t);
+  /* Products whose copies vote on the way (cuda/voted.h), launched in the main lane as they are shipped, or struck by
+   * the instantiation that takes a fault; voted_read and voted_strike wait. */
+  rdt_status (*voted_create)(rdt_machine *m, const rdt_problem *p, int team, int votes, rdt_voted **v, rdt_reason *why);
+  int (*voted_votes)(const rdt_voted *v);
+  rdt_status (*voted_launch)(rdt_machine *m, rdt_voted *v, const rdt_operands *o, rdt_reason *why);
+  rdt_status (*voted_strike)(rdt_machine *m, rdt_voted *v, const rdt_operands *o, rdt_voted_hit *hit, rdt_reason *why);
+  rdt_status (*voted_read)(rdt_machine *m, rdt_voted *v, rdt_thrice_ballot *b, rdt_vote_found *found, rdt_reason *why);
+  void (*voted_destroy)(rdt_voted *v);
   rdt_status (*sms_open)(rdt_machine *m, rdt_sms **s, rdt_reason *why); /* to see which multiprocessor is wrong */
   /* A mark in the lane's order, by number; after wait: seconds between two of them. */
   rdt_status (*mark)(rdt_machine *m, rdt_lane l, int number, rdt_reason *why);

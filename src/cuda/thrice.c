@@ -18,6 +18,7 @@ struct rdt_thrice {
   char *other[RDT_VOTERS];         /* of 1 and 2 */
   cudaStream_t stream[RDT_VOTERS]; /* NULL: the caller's */
   cudaEvent_t begun, done[RDT_VOTERS];
+  rdt_vote_hit *hit; /* on the device; made when it is asked for */
 };
 
 static bool by_rows(const rdt_tensor *t) {
@@ -127,7 +128,7 @@ void rdt_thrice_destroy(rdt_thrice *t) {
     rdt_cuda_free(t->other[i]);
   }
   if (t->begun) (void)cudaEventDestroy(t->begun);
-  rdt_cuda_free(t->args.found);
+  rdt_cuda_free(t->args.found), rdt_cuda_free(t->hit);
   rdt_free(t);
 }
 
@@ -138,14 +139,27 @@ void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out) {
   return t->other[copy] + (uintptr_t)out % ALIGN;
 }
 
-rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why) {
+static rdt_status vote_by(rdt_thrice *t, const void *code, void *out, void *stream, rdt_reason *why) {
   rdt_vote_args a = t->args;
-  void *arguments[] = {&a};
+  void *arguments[] = {&a, &t->hit};
   const dim3 grid = {t->blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
   a.copy[0] = out;
   for (int i = 1; i < RDT_VOTERS; i++) a.copy[i] = rdt_thrice_copy(t, i, out);
   a.vectors = (uintptr_t)out % ALIGN == 0 && a.pitch % ALIGN == 0;
-  return rdt_cuda_status(cudaLaunchKernel(rdt_vote_code, grid, block, arguments, 0, stream), "a vote", why);
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "a vote", why);
+}
+
+rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why) {
+  return vote_by(t, rdt_vote_code, out, stream, why);
+}
+
+rdt_status rdt_thrice_vote_struck(rdt_thrice *t, void *out, rdt_vote_hit *hit, void *stream, rdt_reason *why) {
+  void *memory = t->hit;
+  if (!memory) RDT_TRY(rdt_cuda_alloc(sizeof *hit, &memory, why));
+  t->hit = memory;
+  RDT_TRY(rdt_cuda_put(t->hit, hit, sizeof *hit, stream, why));
+  RDT_TRY(vote_by(t, rdt_vote_inject, out, stream, why));
+  return rdt_cuda_get(hit, t->hit, sizeof *hit, stream, why);
 }
 
 static rdt_status make_copy(rdt_thrice *t, int i, const rdt_operands *o, void *stream, rdt_reason *why) {
@@ -196,6 +210,10 @@ rdt_thrice_ballot rdt_thrice_ballot_of(const rdt_vote_found *f) {
   }
   b.undecided = (int64_t)f->undecided;
   b.first_undecided = f->undecided ? (int64_t)~f->first_undecided : -1;
+  const rdt_cuda_verdict *v = &f->verdict;
+  const int64_t lost = b.lost[0] + b.lost[1] + b.lost[2];
+  if (lost != (int64_t)v->suspect || b.undecided != (int64_t)v->certain || lost + b.undecided != (int64_t)v->listed)
+    b.undecided++, b.first_undecided = b.first_undecided < 0 ? 0 : b.first_undecided;
   return b;
 }
 

@@ -5,7 +5,7 @@
 
 #include "cpu/kernel.h"
 #include "cuda/groups.h"
-#include "cuda/vote.h"
+#include "cuda/vote_hit.h"
 
 /* Computes, asynchronously, what o says. maker: of this copy. */
 typedef rdt_status rdt_thrice_fn(void *maker, const rdt_operands *o, void *stream, rdt_reason *why);
@@ -26,6 +26,8 @@ rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *mak
 rdt_status rdt_thrice_launch(rdt_thrice *t, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Asynchronous: of what lies in out and in the other two copies as they are. */
 rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why);
+/* The same by the instantiation that takes a fault; waits. */
+rdt_status rdt_thrice_vote_struck(rdt_thrice *t, void *out, rdt_vote_hit *hit, void *stream, rdt_reason *why);
 void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out); /* on the device: 1, 2; where out decides how */
 void *rdt_thrice_stream(const rdt_thrice *t, int copy);                /* of its group; NULL: there are no groups */
 bool rdt_thrice_beside(const rdt_thrice *t);                           /* copies are made side by side */
@@ -33,7 +35,9 @@ rdt_cuda_verdict *rdt_thrice_verdict(const rdt_thrice *t);             /* on the
 rdt_vote_found *rdt_thrice_found(const rdt_thrice *t);                 /* all of it */
 void rdt_thrice_destroy(rdt_thrice *t);
 
-/* What the votes found since the last call, in words of the host; forgotten on the device. */
+/* What the votes found since the last call, in words of the host; forgotten on the device. How many elements lost is
+ * counted by copy, and again for the verdict: where one of these has been hit nobody is believed, and an element more
+ * is undecided. */
 typedef struct rdt_thrice_ballot {
   int64_t lost[RDT_VOTERS], first[RDT_VOTERS]; /* elements of out in memory order, gaps left out; -1: none */
   int64_t undecided, first_undecided;
