@@ -1,5 +1,5 @@
 /* A product on a GPU as a target: what its own file (target_device.c) shares with that of products that are computed
- * three times (target_copies.c). */
+ * three times (target_copies.c), which it asks. */
 #ifndef RDT_CAMPAIGN_DEVICE_TARGET_H
 #define RDT_CAMPAIGN_DEVICE_TARGET_H
 

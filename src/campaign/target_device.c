@@ -105,10 +105,6 @@ static rdt_status describe(device_target *t, rdt_reason *why) {
 
 /* ---- data ---- */
 
-size_t rdt_device_target_bytes(const device_target *t, int i) {
-  return rdt_tensor_bytes(i < 2 ? &t->op.prob.in[i] : &t->op.out);
-}
-
 static void drop_products(device_target *t) {
   if (t->gemm) t->machine->gemm_destroy(t->gemm);
   if (t->plain) t->machine->gemm_destroy(t->plain);
@@ -127,12 +123,6 @@ static rdt_status draw(device_target *t, uint64_t drawing, rdt_reason *why) {
 }
 
 /* ---- runs ---- */
-
-rdt_status rdt_device_target_fetch(device_target *t, const void *there, rdt_reason *why) {
-  rdt_machine *m = t->machine;
-  RDT_TRY(m->get(m, RDT_LANE_MAIN, t->op.out.data, there, rdt_device_target_bytes(t, 2), why));
-  return m->wait(m, why);
-}
 
 /* The result, on the host too; strike NULL: by the kernel that is shipped. */
 static rdt_status compute(device_target *t, rdt_cuda_strike *strike, rdt_cuda_verdict *v, rdt_reason *why) {
