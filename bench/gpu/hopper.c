@@ -1,9 +1,8 @@
 /* make gpu-bench: large products on the GPU, own kernels of each scheme against cublasGemmEx and the best of cuBLASLt's
  * heuristics.
  *     gpu_bench_hopper [RECORD.json|- [TYPE,... [PART [NAME]]]]
- * TYPE: rows of these datatypes alone, PART: this part alone (half, turned, batches, others, grid, tall), NAME: own
- * kernels whose names have it;
- * "": all.
+ * TYPE: rows of these datatypes alone, PART: this part alone (half, turned, batches, others, grid, tall; uneven by name
+ * only), NAME: own kernels whose names have it; "": all.
  * Data are N(0, 1), and 8-bit integers all over their range; buffers rotate through 256 MB and more; weights are fixed,
  * as are those of a network. Of each scheme the fastest kernel is chosen by a few replays. Those that do not take twice
  * as long as the fastest of all, and the libraries', then take 25 turns; ratios are medians of ratios turn by turn. The
@@ -399,31 +398,46 @@ static void print_product(const bench *b) {
 
 /* ---- bf16 and fp16 ---- */
 
-static const int large[][3] = {{2048, 2048, 2048}, {4096, 4096, 4096},  {8192, 8192, 8192},
-                               {4096, 4096, 1024}, {16384, 1024, 1024}, {129600, 256, 576}};
+static const int large[][4] = {{0, 2048, 2048, 2048}, {0, 4096, 4096, 4096},  {0, 8192, 8192, 8192},
+                               {0, 4096, 4096, 1024}, {0, 16384, 1024, 1024}, {0, 129600, 256, 576}};
 static const int several[][4] = {
     {4, 2048, 2048, 2048}, {16, 1024, 1024, 1024}, {64, 512, 512, 1024}, {96, 512, 512, 64}, {384, 128, 768, 768}};
+/* Tiles that fill no whole round of 132 multiprocessors, and rounds that are full. */
+static const int uneven[][4] = {{0, 1408, 1536, 2048}, {0, 1536, 1536, 2048}, {0, 1664, 1664, 2048},
+                                {0, 1920, 1920, 2048}, {0, 2048, 2112, 2048}, {0, 1025, 4096, 4096},
+                                {0, 4096, 4224, 4096}, {0, 8192, 8448, 8192}};
 
-/* batches: of smaller ones, as many as the list says. */
-static void bench_half(bool a_transposed, bool transposed, bool batches) {
+typedef struct half_part {
+  const char *name, *text;
+  const int (*shapes)[4]; /* batches, or 0; m, n, k */
+  size_t count;
+  bool a_transposed, named; /* named: where it is asked for */
+} half_part;
+#define SHAPES(x) x, sizeof x / sizeof *x
+static const half_part halves[] = {{"half", "", SHAPES(large), false, false},
+                                   {"turned", "A as k x m, ", SHAPES(large), true, false},
+                                   {"batches", "batches, ", SHAPES(several), false, false},
+                                   {"uneven", "uneven counts of tiles, ", SHAPES(uneven), false, true}};
+#undef SHAPES
+
+static void bench_half(const half_part *h, bool transposed) {
   static bench b;
   summary none_ex = {0}, none_lt = {0}, row = {0}, rowcol = {0}, row_ex = {0}, row_lt = {0}, tile[3] = {{0}};
   static const rdt_dtype types[] = {RDT_BF16, RDT_F16};
-  const size_t count = batches ? sizeof several / sizeof *several : sizeof large / sizeof *large;
-  printf("\nbf16 and fp16, %s%s%s; own schemes: time and ratio to own unprotected\n", batches ? "batches, " : "",
-         a_transposed ? "A as k x m, " : "", transposed ? "B as n x k" : "B as k x n");
+  printf("\nbf16 and fp16, %s%s; own schemes: time and ratio to own unprotected\n", h->text,
+         transposed ? "B as n x k" : "B as k x n");
   for (int t = 0; t < 2; t++)
-    for (size_t i = 0; i < count; i++) {
-      const int *s = batches ? several[i] + 1 : large[i];
+    for (size_t i = 0; i < h->count; i++) {
+      const int *s = h->shapes[i];
       const product p = {.type = rdt_dtype_name(types[t]),
                          .in = types[t],
                          .out = types[t],
-                         .m = s[0],
-                         .n = s[1],
-                         .k = s[2],
+                         .m = s[1],
+                         .n = s[2],
+                         .k = s[3],
                          .transposed = transposed,
-                         .a_transposed = a_transposed,
-                         .batches = batches ? several[i][0] : 0};
+                         .a_transposed = h->a_transposed,
+                         .batches = s[0]};
       if (!takes_type(p.type)) continue;
       ready(&b, &p);
       enter(&b);
@@ -432,7 +446,7 @@ static void bench_half(bool a_transposed, bool transposed, bool batches) {
         measure(&b);
         verify(&b);
         print_product(&b);
-        put_record(&b, batches ? "batches" : a_transposed ? "turned" : "half");
+        put_record(&b, h->name);
         const contender *r = find(&b, "row"), *c = find(&b, "tile");
         take(&none_ex, ratio(none, ex)), take(&none_lt, ratio(none, lt));
         take(&row, ratio(r, none)), take(&rowcol, ratio(find(&b, "rowcol"), none));
@@ -630,9 +644,9 @@ int main(int argc, char **argv) {
   printf("%s; cuBLAS %s\n", device.name, library ? cublas_version(library) : no_library);
   record = turns_record(argc > 1 ? argv[1] : NULL, "bench-gpu-hopper", device.name);
   if (record) fprintf(record, ", \"cublas\": \"%s\", \"products\": [", library ? cublas_version(library) : "none");
-  for (int transposed = 1; transposed >= 0 && takes("half"); transposed--) bench_half(false, transposed, false);
-  for (int transposed = 1; transposed >= 0 && takes("turned"); transposed--) bench_half(true, transposed, false);
-  for (int transposed = 1; transposed >= 0 && takes("batches"); transposed--) bench_half(false, transposed, true);
+  for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
+    for (int transposed = 1; transposed >= 0 && takes(halves[i].name) && (part || !halves[i].named); transposed--)
+      bench_half(&halves[i], transposed);
   if (takes("others")) bench_others();
   if (takes("tall")) bench_tall(RDT_F16), bench_tall(RDT_BF16);
   printf("\n");
