@@ -15,6 +15,7 @@
 #include "core/file.h"
 #include "core/memory.h"
 #include "net/file.h"
+#include "plan/cache.h"
 #include "plan/identity.h"
 #include "progress.h"
 
@@ -179,7 +180,15 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   rdt_json_text(head, "target", s->target);
   if (g->family) rdt_json_text(head, "family", g->family);
   if (on_device(g)) rdt_json_text(head, "device", g->device);
-  if (g->checkpoints) cJSON_AddNumberToObject(head, "checkpoints", (double)g->checkpoints);
+  int64_t checkpoints = g->checkpoints;
+  rdt_book *book = NULL;
+  if (g->plan && !checkpoints) { /* those of the plan are what networks are divided by */
+    const rdt_status read = rdt_book_read(g->plan, rdt_context_threads(ctx), &book, why);
+    checkpoints = read == RDT_OK ? book->checkpoints : 0;
+    rdt_book_free(book);
+    if (read != RDT_OK) return rdt_context_destroy(ctx), read;
+  }
+  if (checkpoints) cJSON_AddNumberToObject(head, "checkpoints", (double)checkpoints);
   cJSON_AddStringToObject(head, "fault", g->fault ? g->fault : g->mix ? "mix" : "default mix");
   cJSON_AddItemToObject(head, "mix", c->clean ? cJSON_CreateNull() : rdt_mix_json(&c->mix));
   cJSON_AddStringToObject(head, "scheme", g->scheme ? g->scheme : "auto");

@@ -58,6 +58,7 @@ static rdt_status open_job(job *j) {
   } else {
     RDT_TRY(rdt_session_begin(session, s));
     RDT_TRY(rdt_session_load(session, s));
+    rdt_session_divided(session, s);
   }
   const char *const written[] = {s->out, s->svg};
   for (int i = 0; i < 2; i++) { /* a path that cannot be written to shows before anything is measured */
@@ -137,6 +138,7 @@ static void complete(job *j) {
   rdt_session *s = &j->session;
   char name[80] = "";
   if (j->workload) rdt_workload_name(j->workload, j->batch, name, sizeof name);
+  if (s->ctx->book) s->ctx->book->checkpoints = rdt_context_checkpoints(s->ctx);
   j->doc = rdt_book_document(s->ctx->book, rdt_context_threads(s->ctx), true);
   rdt_json_text(j->doc, "model", j->workload ? name : j->settings->operand);
   cJSON_AddStringToObject(j->doc, "policy", j->report.measured ? "measured" : "model");

@@ -125,6 +125,7 @@ static rdt_status prepare(rdt_run_report *r) {
       return rdt_fail(&s->why, RDT_ERR_SHAPE, "%s must hold one integer for each of the %lld images", settings->labels,
                       (long long)images);
   }
+  rdt_session_divided(s, settings);
   RDT_TRY(rdt_session_fits(s, settings));
   const rdt_status status = rdt_model_plan(s->model, s->inputs, s->n_inputs);
   if (status != RDT_OK) return rdt_session_fail(s, status);

@@ -118,6 +118,16 @@ rdt_status rdt_session_load(rdt_session *s, const rdt_settings *settings) {
   return status == RDT_OK ? RDT_OK : rdt_session_fail(s, status);
 }
 
+/* Whoever asks for votes on the way hears where there are none. */
+void rdt_session_divided(const rdt_session *s, const rdt_settings *settings) {
+  const rdt_graph *g = s->model->graph;
+  if (g->replaced.votes <= 1 || g->whole == 0 || settings->quiet) return;
+  fprintf(stderr,
+          "redoubt: checkpoints %d: %d of %d products and convolutions vote on the way, the others at the end (%s)\n",
+          g->replaced.votes, g->divided, g->divided + g->whole,
+          "divided are products by constants of f32 and f64 whose k has a divisor up to that number");
+}
+
 static bool stat_folder(const char *path, struct stat *st) {
   char folder[4096];
   const char *slash = strrchr(path, '/');
@@ -273,6 +283,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->min_coverage)
     RDT_TRY(rdt_share_of("--min-coverage", settings->min_coverage, 1.0, &policy.min_coverage, &s->why));
   policy.permanent = settings->require != 0;
+  policy.checkpoints = (int)settings->checkpoints;
   const bool on_gpu = settings->device && strcmp(settings->device, "cpu") != 0;
   if (policy.permanent && settings->scheme && strcmp(settings->scheme, "auto") != 0)
     return rdt_fail(&s->why, RDT_ERR_ARG, "--require permanent chooses the scheme: leave --scheme out");
@@ -285,10 +296,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);
   if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm));
-  if (settings->checkpoints && on_gpu)
-    s->ctx->machine->device.votes = (int)settings->checkpoints;
-  else
-    s->ctx->votes = (int)settings->checkpoints;
+  if (settings->checkpoints && on_gpu) s->ctx->machine->device.votes = (int)settings->checkpoints;
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

@@ -146,11 +146,41 @@ static void test_names_in_markdown(void **state) {
   assert_non_null(strstr(util_cli_text, " -o '_a*b<c'\n"));
 }
 
+/* A plan says for how many votes along k it is, and whoever uses it takes that or hears of it. */
+static void test_checkpoints(void **state) {
+  (void)state;
+#define MODEL DIGITS "/digits.onnx -i " DIGITS "/some.npy "
+#define PLAN "plan " MODEL "--policy model -q --scheme tmr-sm "
+  util_cli_expect(util_cli(PLAN "--checkpoints 4 -o p4.json"), 0, NULL);
+  util_cli_expect(util_cli(PLAN "-o p1.json"), 0, NULL);
+  util_cli_slurp("p4.json");
+  assert_non_null(strstr(util_cli_text, "\"checkpoints\":\t4"));
+  util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p4.json --report r4.json"), 0, "fc1/share 2 of 4");
+  assert_non_null(strstr(util_cli_text, "checkpoints 4: 2 of 7 products and convolutions vote on the way"));
+  assert_null(strstr(util_cli_text, "estimates choose"));
+  util_cli_expect(util_cli("report r4.json --json"), 0, "\"checkpoints\":\t4");
+  util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p4.json --checkpoints 4 -q"), 0, NULL);
+  util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p4.json --checkpoints 2"), 2,
+                  "p4.json: was made with checkpoints 4, and checkpoints 2 are asked for");
+  util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p1.json --checkpoints 4"), 2,
+                  "p1.json: was made with checkpoints 1, and checkpoints 4 are asked for");
+  util_cli_expect(util_cli("run " MODEL "--plan p4.json"), 2, "ask for --scheme tmr-sm or --require permanent");
+  util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p1.json"), 0, "CLEAN");
+  util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p4.json --n 2 -q -o i4 --fault "
+                           "bit@accum,layer=fc1/share*"),
+                  0, NULL);
+  util_cli_slurp("i4/campaign.json");
+  assert_non_null(strstr(util_cli_text, "\"checkpoints\":\t4"));
+  util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p1.json --checkpoints 4 --n 2 -q"), 2,
+                  "checkpoints 1, and checkpoints 4");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_campaigns),
                                      cmocka_unit_test(test_parts),
                                      cmocka_unit_test(test_coverage_of_campaigns),
                                      cmocka_unit_test(test_names_in_markdown),
+                                     cmocka_unit_test(test_checkpoints),
                                      cmocka_unit_test(test_again),
                                      cmocka_unit_test(test_page),
                                      cmocka_unit_test(test_refused)};

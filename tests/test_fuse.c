@@ -12,6 +12,7 @@
 
 #include "check/tolerance.h"
 #include "core/memory.h"
+#include "net/constant.h"
 #include "util_graph.h"
 
 #define SHAPE(...) ((const int64_t[]){__VA_ARGS__})
@@ -592,6 +593,112 @@ static void test_divided(void **state) {
   util_onnx_clear(&m);
 }
 
+static void large(util_onnx *m, const char *name, int64_t rows, int64_t columns, uint64_t seed) {
+  float *data = malloc((size_t)(rows * columns) * sizeof *data);
+  util_fill(data, rows * columns, seed);
+  util_onnx_initializer(m, name, RDT_F32, 2, SHAPE(rows, columns), data);
+  free(data);
+}
+
+static rdt_graph *load_divided(util_onnx *m, int votes) {
+  const rdt_replaced replaced = {.votes = votes};
+  rdt_graph *g;
+  rdt_reason why;
+  char path[] = "divided.XXXXXX";
+  assert_true(mkstemp(path) >= 0);
+  util_onnx_save(m, path);
+  if (rdt_graph_load_replaced(path, 1, &replaced, &g, &why) != RDT_OK) fail_msg("%s", why.text);
+  assert_int_equal(remove(path), 0);
+  return g;
+}
+
+/* What divides and what does not; and whatever does, computes the same. */
+static void test_divided_or_not(void **state) {
+  enum { K = 512, N = 256 };
+  (void)state;
+  float *data = malloc(3 * K * sizeof *data);
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, 2, SHAPE(3, K));
+  util_onnx m;
+  util_fill(data, 3 * K, 5);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(3, K));
+  large(&m, "w", N, K, 1), large(&m, "v", N, 7, 2);
+  constant(&m, "u", 2, SHAPE(7, 6), 3), constant(&m, "one", 1, SHAPE(1), 4), constant(&m, "row", 2, SHAPE(1, 6), 5);
+  constant(&m, "t", 2, SHAPE(6, 6), 6);
+  util_onnx_node(&m, "Gemm", "turned", "x w", "a", UTIL_ATTRS(UTIL_INT("transB", 1)));
+  util_onnx_node(&m, "Gemm", "again", "x w", "b", UTIL_ATTRS(UTIL_INT("transB", 1), UTIL_FLOAT("alpha", 0.25f)));
+  util_onnx_node(&m, "Add", "both", "a b", "c", NULL);
+  util_onnx_node(&m, "MatMul", "rows", "c v", "d", NULL);
+  util_onnx_node(&m, "Gemm", "prime", "d u", "e", NULL);
+  util_onnx_node(&m, "Gemm", "scalar", "e t one", "f", NULL);
+  util_onnx_node(&m, "Gemm", "bias", "f t row", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(3, 6));
+  rdt_graph *g = load_divided(&m, 4);
+  assert_int_equal(g->divided, 4); /* 7 steps of k are one share, and one element is no bias */
+  assert_int_equal(g->whole, 2);
+  int weights = 0;
+  for (int v = 0; v < g->n_values; v++) {
+    const rdt_value *c = &g->values[v];
+    if (!c->data || c->rank != 2 || c->shape[0] != N || c->shape[1] != K / 4) continue;
+    weights++;
+    assert_true(c->lazy && c->origin.parts); /* columns of what lies in the file */
+  }
+  assert_int_equal(weights, 4); /* both products read the same */
+  rdt_reason why;
+  for (int v = 0; v < g->n_values; v++)
+    if (g->values[v].data) assert_int_equal(rdt_constant_hold(g, v, &why), RDT_OK);
+  rdt_tensor y = util_graph_run(g, &x, 1, 0);
+  for (int v = 0; v < g->n_values; v++)
+    if (g->values[v].data) rdt_constant_release(g, v);
+  rdt_graph_free(g);
+  g = util_graph_load(&m);
+  rdt_tensor z = util_graph_run(g, &x, 1, 0);
+  for (int64_t e = 0; e < rdt_tensor_count(&z); e++) {
+    const double was = rdt_load(z.data, RDT_F32, e);
+    assert_true(fabs(rdt_load(y.data, RDT_F32, e) - was) < 1e-4 * (1.0 + fabs(was)));
+  }
+  rdt_free(y.data), rdt_free(z.data);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+  free(data);
+}
+
+/* Lengths that do not fit are the product's to tell, not a share's; weights that a normalisation was folded into divide
+ * like others. */
+static void test_divided_folded(void **state) {
+  (void)state;
+  util_onnx m;
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(2, 12));
+  constant(&m, "w", 2, SHAPE(16, 8), 1);
+  util_onnx_node(&m, "MatMul", "wrong", "x w", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(2, 8));
+  rdt_graph *g = load_divided(&m, 4);
+  rdt_layout l = {0};
+  rdt_reason why;
+  const rdt_tensor x = rdt_tensor_dense(NULL, RDT_F32, 2, SHAPE(2, 12));
+  assert_int_equal(rdt_layout_init(&l, g, &why), RDT_OK);
+  assert_int_equal(rdt_graph_infer(g, &x, 1, &l, &why), RDT_ERR_SHAPE);
+  assert_non_null(strstr(why.text, "node 'wrong'"));
+  rdt_layout_clear(&l);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(2, 256));
+  large(&m, "w", 128, 256, 1);
+  static const char *const four[] = {"scale", "shift", "mean", "var"};
+  float ones[128];
+  for (int i = 0; i < 128; i++) ones[i] = 1.5f;
+  for (int i = 0; i < 4; i++) util_onnx_initializer(&m, four[i], RDT_F32, 1, SHAPE(128), ones);
+  util_onnx_node(&m, "Gemm", "folded", "x w", "q", UTIL_ATTRS(UTIL_INT("transB", 1)));
+  util_onnx_node(&m, "BatchNormalization", "bn", "q scale shift mean var", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(2, 128));
+  g = load_divided(&m, 4);
+  assert_int_equal(g->divided, 1);
+  rdt_graph_free(g);
+  util_onnx_clear(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batchnorm_into_conv), cmocka_unit_test(test_batchnorm_into_gemm),
@@ -602,6 +709,7 @@ int main(void) {
       cmocka_unit_test(test_no_pattern),          cmocka_unit_test(test_activations),
       cmocka_unit_test(test_scaled_product),      cmocka_unit_test(test_joined),
       cmocka_unit_test(test_joined_or_not),       cmocka_unit_test(test_divided),
+      cmocka_unit_test(test_divided_or_not),      cmocka_unit_test(test_divided_folded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

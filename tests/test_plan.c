@@ -441,7 +441,8 @@ static void suspects_by_rounding_are_no_faults(void **state) {
     for (int nan = 0; nan < 2; nan++) {
       const int64_t *s = shapes[i % 4];
       rdt_context *ctx = context(2, "auto", RDT_ON_FAULT_RECOMPUTE);
-      rdt_policy policy = {schemes[i / 4], RDT_ON_FAULT_RECOMPUTE, 1.0, 16, NULL, 0, 0.0, 0.0, 0};
+      rdt_policy policy = RDT_POLICY_DEFAULT;
+      policy.scheme = schemes[i / 4], policy.lambda = 1.0, policy.suspect_rate = 0.0, policy.min_coverage = 0.0;
       rdt_tensor a = matrix(RDT_F32, s[0], s[2], 0, 0), b = matrix(RDT_F32, s[2], s[1], 0, 0),
                  c = matrix(RDT_F32, s[0], s[1], 0, 0);
       rdt_result r;

@@ -533,6 +533,56 @@ static void count(size_t done, size_t all, const char *node, void *user) {
   ++*(int *)user;
 }
 
+/* The number of votes along k goes with plans and networks, and nowhere in silence. */
+static void votes(void **state) {
+  static const char *const keys[] = {"x"};
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  rdt_context *ctx;
+  rdt_model *m;
+  rdt_book *b = a_book(keys, 1), *damaged;
+  rdt_reason why;
+  (void)state;
+  cpu_set_t usable;
+  if (sched_getaffinity(0, sizeof usable, &usable) == 0 && CPU_COUNT(&usable) < 2) skip(); /* copies take two cores */
+  write_book(b, 2, in_folder("one.json"), true);
+  b->checkpoints = 4;
+  write_book(b, 2, in_folder("four.json"), true);
+  cJSON *doc = rdt_book_document(b, 2, true);
+  cJSON_SetNumberValue(cJSON_GetObjectItem(doc, "checkpoints"), 65);
+  assert_int_equal(rdt_book_parse(doc, "x", &damaged, &why), RDT_ERR_FORMAT);
+  cJSON_Delete(doc);
+  rdt_book_free(b);
+  assert_int_equal(rdt_context_create(&ctx, 2), RDT_OK);
+  policy.checkpoints = 4;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG); /* nobody votes */
+  policy.scheme = "tmr-sm", policy.checkpoints = 65;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG);
+  policy.checkpoints = 0;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  assert_int_equal(rdt_model_load(ctx, DIGITS, &m), RDT_OK);
+  const size_t whole = rdt_model_node_count(m);
+  assert_int_equal(rdt_context_read_plans(ctx, in_folder("four.json")), RDT_OK);
+  assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_ERR_UNSUPPORTED); /* it was loaded before */
+  assert_non_null(strstr(rdt_context_error(ctx), "loaded with checkpoints 1, and it would be 4 now"));
+  rdt_model_free(m);
+  assert_int_equal(rdt_model_load(ctx, DIGITS, &m), RDT_OK);
+  assert_true(rdt_model_node_count(m) > whole);
+  assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_OK);
+  assert_int_equal(rdt_context_read_plans(ctx, in_folder("one.json")), RDT_ERR_UNSUPPORTED);
+  assert_int_equal(rdt_context_read_plans(ctx, NULL), RDT_OK); /* a cache is of any number */
+  assert_int_equal(rdt_context_write_plans(ctx, in_folder("again.json")), RDT_OK);
+  policy.checkpoints = 2;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  assert_int_equal(rdt_model_plan(m, NULL, 0), RDT_ERR_UNSUPPORTED);
+  rdt_model_free(m);
+  rdt_context_destroy(ctx);
+  assert_int_equal(rdt_context_create(&ctx, 2), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  assert_int_equal(rdt_context_read_plans(ctx, in_folder("again.json")), RDT_ERR_UNSUPPORTED);
+  assert_non_null(strstr(rdt_context_error(ctx), "checkpoints 4, and checkpoints 2 are asked for"));
+  rdt_context_destroy(ctx);
+}
+
 static void network(void **state) {
   rdt_context *ctx, *other;
   rdt_model *m;
@@ -579,7 +629,7 @@ int main(void) {
       cmocka_unit_test(nonsense),     cmocka_unit_test(many_writers),
       cmocka_unit_test(dead_writers), cmocka_unit_test(keys_tell_apart),
       cmocka_unit_test(plan_decides), cmocka_unit_test(profile),
-      cmocka_unit_test(network),
+      cmocka_unit_test(votes),        cmocka_unit_test(network),
   };
   return cmocka_run_group_tests(tests, util_folder_make_cache, util_folder_remove);
 }

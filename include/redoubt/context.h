@@ -42,10 +42,14 @@ typedef struct rdt_policy {
                           has it: measured, else declared; default 0.99 */
   int permanent;       /* automatic choices for products and convolutions survive a core that is wrong every time: three
                           copies on different cores (tmr-sm); refused where there is one core; default 0 */
+  int checkpoints; /* three copies (permanent, tmr-sm; of a GPU also tmr-block, tmr-split) vote so often along k, the
+                      last time at the end; 1..64. Of networks on a CPU it divides products when they are loaded, and
+                      a plan file is of one number; docs/tmr.md. 0 (default): as the plan file has it that was read,
+                      else once, on a GPU as often as usual */
 } rdt_policy;
 
 #define RDT_POLICY_DEFAULT \
-  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05, 0.99, 0 }
+  { "auto", RDT_ON_FAULT_RECOMPUTE, 6.0, 16, NULL, 0, 0.05, 0.99, 0, 0 }
 
 typedef enum rdt_event_kind {
   RDT_EVENT_SUSPECT = 0,   /* a residual above the statistical bound that a recompute explained as rounding */

@@ -27,8 +27,9 @@ typedef void (*rdt_choice_fn)(const rdt_choice *choice, void *user);
 /* Measurements and choices that plans made later go by: those of a plan file (`redoubt plan -o`), or with path NULL
  * those that this user's cache has, if any. Read more than once, later ones replace earlier ones of the same problem.
  * Errors: RDT_ERR_IO, RDT_ERR_FORMAT no plan file, or changed since it was written, RDT_ERR_UNSUPPORTED made by another
- * machine, ISA, number of threads or version; the context's error says which. Without any, plans are chosen by
- * estimates. */
+ * machine, ISA, number of threads or version, or for another number of votes along k than the policy asks for
+ * (rdt_policy.checkpoints; where it asks for none, networks that are loaded later have the file's) or an earlier file
+ * has; the context's error says which. Without any, plans are chosen by estimates. */
 RDT_API RDT_MUST_USE rdt_status rdt_context_read_plans(rdt_context *ctx, const char *path);
 /* What the context has of them, measured or read, to a plan file, choices included; with path NULL the measurements to
  * the cache, which several processes may do at the same time. Errors: RDT_ERR_IO, RDT_ERR_NOMEM. */

@@ -32,7 +32,6 @@ struct rdt_context {
   char scheme[32]; /* policy.scheme points here */
   atomic_int cancelled;
   rdt_reason error;
-  int votes; /* of products of models that are loaded: so many along k, on a CPU; 0: one, at the end */
   rdt_event_fn on_event;
   void *on_event_user;
   rdt_scratch_set scratch;

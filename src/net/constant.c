@@ -55,7 +55,7 @@ static void join_part(const rdt_graph *g, const rdt_value *c, int64_t first, int
     const int64_t row = (first + i) / length, at = (first + i) % length, column = at % columns;
     const rdt_origin_part *part = &c->origin.parts[at / columns];
     run = columns - column < n - i ? columns - column : n - i;
-    memcpy(to + i * size, g->maps.list[part->map].data + part->offset + (row * columns + column) * size,
+    memcpy(to + i * size, g->maps.list[part->map].data + part->offset + (row * part->pitch + column) * size,
            (size_t)(run * size));
   }
 }
@@ -197,7 +197,7 @@ rdt_status rdt_constant_join(rdt_graph *g, int v, const int *from, int n, rdt_re
       return no_memory(c, why);
     }
     for (int i = 0; i < n; i++)
-      parts[i] = (rdt_origin_part){g->values[from[i]].origin.map, g->values[from[i]].origin.offset};
+      parts[i] = (rdt_origin_part){g->values[from[i]].origin.map, g->values[from[i]].origin.offset, columns};
     c->origin = (rdt_origin){.map = parts[0].map, .parts = parts, .n_parts = n};
     c->bitsum = make(g, c, NULL, NULL, NULL, c->tile_sums);
     c->lazy = true;
@@ -211,6 +211,31 @@ rdt_status rdt_constant_join(rdt_graph *g, int v, const int *from, int n, rdt_re
       memcpy(data + (r * (size_t)n + (size_t)i) * row, (const unsigned char *)g->values[from[i]].data + r * row, row);
   c->data = data;
   return RDT_OK;
+}
+
+rdt_status rdt_constant_columns(rdt_graph *g, int v, int from, int64_t first, int64_t columns, rdt_reason *why) {
+  rdt_value *c = &g->values[v];
+  const rdt_value *w = &g->values[from];
+  const size_t size = rdt_dtype_size(w->dtype);
+  c->dtype = w->dtype;
+  c->typed = true;
+  c->rank = 2;
+  c->shape[0] = w->shape[0], c->shape[1] = columns;
+  c->bytes = (size_t)(w->shape[0] * columns) * size;
+  c->producer = -1;
+  rdt_origin_part *part = rdt_alloc(1, sizeof *part);
+  if (!part) return no_memory(c, why);
+  *part = (rdt_origin_part){w->origin.map, w->origin.offset + (size_t)first * size, w->shape[1]};
+  c->origin = (rdt_origin){.map = part->map, .parts = part, .n_parts = 1};
+  if (c->bytes < least_lazy) {
+    if (!(c->data = rdt_alloc(c->bytes, 1))) return no_memory(c, why);
+    make(g, c, NULL, c->data, NULL, NULL);
+    return RDT_OK;
+  }
+  if (!(c->tile_sums = rdt_alloc((size_t)tiles_of(c), sizeof *c->tile_sums))) return no_memory(c, why);
+  c->bitsum = make(g, c, NULL, NULL, NULL, c->tile_sums);
+  c->lazy = true;
+  return (c->data = rdt_reserve(c->bytes)) ? RDT_OK : no_memory(c, why);
 }
 
 /* Is v read as weights of linear nodes and in no other way? */
@@ -321,8 +346,11 @@ static void refresh(rdt_graph *g, const rdt_value *c, int64_t t, int device) {
   }
   const size_t part = (size_t)part_columns(c) * rdt_dtype_size(c->dtype), row = part * (size_t)o->n_parts;
   const size_t first = (size_t)t * TILE / row, end = ((size_t)t * TILE + tile_bytes(c, t) + row - 1) / row;
-  for (int i = 0; i < o->n_parts; i++)
-    rdt_map_refresh(&g->maps.list[o->parts[i].map], o->parts[i].offset + first * part, (end - first) * part, device);
+  for (int i = 0; i < o->n_parts; i++) {
+    const size_t pitch = (size_t)o->parts[i].pitch * rdt_dtype_size(c->dtype);
+    rdt_map_refresh(&g->maps.list[o->parts[i].map], o->parts[i].offset + first * pitch,
+                    (end - first - 1) * pitch + part, device);
+  }
 }
 
 /* Its bytes are in a file: whoever reads the map now reads them as they are there. */

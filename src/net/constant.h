@@ -12,6 +12,8 @@ rdt_status rdt_constant_scale(rdt_graph *g, int v, int from, double *factor, int
 /* Makes v the rows of n constants of one shape and datatype, at least of rank 1, side by side. Where they all lie in
  * files, v is lazy. */
 rdt_status rdt_constant_join(rdt_graph *g, int v, const int *from, int n, rdt_reason *why);
+/* Makes v so many columns of a matrix that lies in a file, from one on. Of 64 KiB and more, v is lazy. */
+rdt_status rdt_constant_columns(rdt_graph *g, int v, int from, int64_t first, int64_t columns, rdt_reason *why);
 /* The last step of loading: sums all constants; copies that only products and convolutions read, as weights, get lazy.
  */
 rdt_status rdt_constants_seal(rdt_graph *g, rdt_reason *why);

@@ -4,13 +4,21 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "net/constant.h"
 #include "net/load.h"
 #include "net/ops/ops.h"
+
+typedef struct cut { /* a share of a constant, which several products may read */
+  int weight, parts, part, value;
+  bool turned;
+} cut;
 
 typedef struct divider {
   rdt_graph *g;
   rdt_node *nodes; /* the new ones */
   int n, room;
+  cut *cuts;
+  int n_cuts;
   rdt_reason *why;
 } divider;
 
@@ -25,10 +33,15 @@ static int64_t attr_int(const rdt_node *n, const char *name, int64_t usual) {
   return a ? a->i : usual;
 }
 
-static bool is_plain_gemm(const rdt_graph *g, const rdt_node *n) {
+/* Its C, where it has one, is a bias: a C of one element takes the place of what came before (ops/gemm.c). */
+static bool is_plain_gemm(const rdt_graph *g, const rdt_node *n, int64_t columns) {
   const rdt_attr *beta = rdt_node_attr(n, "beta");
-  const int c = n->n_in > 2 ? n->in[2] : -1;
-  return attr_int(n, "transA", 0) == 0 && (c < 0 || ((!beta || beta->f == 1.0) && g->values[c].rank == 1));
+  const rdt_value *c = n->n_in > 2 && n->in[2] >= 0 ? &g->values[n->in[2]] : NULL;
+  if (attr_int(n, "transA", 0) != 0) return false;
+  if (!c) return true;
+  bool bias = (!beta || beta->f == 1.0) && c->rank >= 1 && c->shape[c->rank - 1] == columns;
+  for (int d = 0; d < c->rank - 1; d++) bias = bias && c->shape[d] == 1;
+  return bias;
 }
 
 /* The length along which it adds; 0: it is no such product. */
@@ -37,9 +50,12 @@ static int64_t length_of(const rdt_graph *g, const rdt_node *n) {
   if (!n->op || (!gemm && n->op->lower != rdt_op_matmul) || n->n_in < 2) return 0;
   const rdt_value *a = &g->values[n->in[0]], *w = &g->values[n->in[1]];
   const bool real = w->dtype == RDT_F32 || w->dtype == RDT_F64; /* a sum of 16 bits would be rounded on the way */
-  if (a->data || !w->data || w->lazy || w->rank != 2 || !real || a->planned || g->values[n->out[0]].planned) return 0;
-  if (gemm && !is_plain_gemm(g, n)) return 0;
-  return w->shape[gemm && attr_int(n, "transB", 0)];
+  if (a->data || !w->data || w->rank != 2 || !real || a->planned || g->values[n->out[0]].planned) return 0;
+  const bool turned = gemm && attr_int(n, "transB", 0);
+  const int64_t columns = a->rank > 0 ? a->shape[a->rank - 1] : -1;
+  if (gemm && !is_plain_gemm(g, n, w->shape[!turned])) return 0;
+  if (columns >= 0 && columns != w->shape[turned]) return 0; /* the product itself says that they do not fit */
+  return w->shape[turned];
 }
 
 /* As many equal shares as there are, up to `most`. */
@@ -61,35 +77,62 @@ static rdt_status add_value(divider *d, const char *name, const char *what, int 
   return *v < 0 ? no_memory(d) : RDT_OK;
 }
 
-/* Rows of a constant from one on; turned: columns. Where rows lie in a file they stay there. */
-static rdt_status cut_weights(divider *d, const rdt_node *n, int part, int64_t rows, bool turned, int *v) {
+/* Rows of a constant from one on; turned: columns. Where they lie in a file they are not kept twice. */
+static rdt_status make_cut(divider *d, const rdt_node *n, int part, int64_t rows, bool turned, int *v) {
+  rdt_graph *g = d->g;
+  const int from = n->in[1];
   RDT_TRY(add_value(d, n->name, "weight of share", part, v));
-  const rdt_value *w = &d->g->values[n->in[1]];
-  rdt_value *to = &d->g->values[*v];
+  const rdt_value *w = &g->values[from];
+  rdt_value *to = &g->values[*v];
   rdt_tensor t = {.dtype = w->dtype, .rank = 2};
   t.shape[0] = turned ? w->shape[0] : rows, t.shape[1] = turned ? rows : w->shape[1];
   const size_t size = rdt_dtype_size(w->dtype), line = (size_t)t.shape[1] * size;
   const size_t offset = (size_t)part * (turned ? line : (size_t)rows * line);
-  if (!turned && w->origin.mapped) {
-    t.data = (char *)w->data + offset;
-    rdt_value_hold(to, &t);
-    to->origin = (rdt_origin){.map = w->origin.map, .offset = w->origin.offset + offset, .mapped = true};
-    return RDT_OK;
+  const bool placed = w->origin.map >= 0 && !w->origin.factor && !w->origin.parts;
+  if (turned && placed && w->bytes) return rdt_constant_columns(g, *v, from, part * rows, rows, d->why);
+  if (!turned && placed && w->origin.mapped) t.data = (char *)w->data + offset;
+  void *copy = NULL;
+  if (!t.data) {
+    if (!(t.data = copy = rdt_alloc((size_t)t.shape[0], line))) return no_memory(d);
+    const rdt_status held = rdt_constant_hold(g, from, d->why);
+    if (held != RDT_OK) return rdt_free(copy), held;
+    for (int64_t r = 0; r < t.shape[0]; r++)
+      memcpy((char *)copy + (size_t)r * line, (const char *)w->data + offset + (size_t)r * (size_t)w->shape[1] * size,
+             line);
+    rdt_constant_release(g, from);
   }
-  char *copy = rdt_alloc((size_t)t.shape[0], line);
-  if (!copy) return no_memory(d);
-  const size_t pitch = (size_t)w->shape[1] * size;
-  for (int64_t r = 0; r < t.shape[0]; r++)
-    memcpy(copy + (size_t)r * line, (const char *)w->data + offset + (size_t)r * pitch, line);
-  t.data = copy;
   rdt_value_hold(to, &t);
+  if (!turned && placed)
+    to->origin = (rdt_origin){.map = w->origin.map, .offset = w->origin.offset + offset, .mapped = w->origin.mapped};
   return RDT_OK;
 }
 
-static char *share_name(const char *name, const char *what, int part, int parts) {
-  const size_t room = strlen(name) + strlen(what) + 48;
+/* Weights that several products read are cut once. */
+static rdt_status cut_weights(divider *d, const rdt_node *n, int part, int parts, int64_t rows, bool turned, int *v) {
+  cut c = {n->in[1], parts, part, -1, turned};
+  for (int i = 0; i < d->n_cuts; i++) {
+    const cut *o = &d->cuts[i];
+    if (o->weight != c.weight || o->parts != parts || o->part != part || o->turned != turned) continue;
+    *v = o->value;
+    return RDT_OK;
+  }
+  RDT_TRY(make_cut(d, n, part, rows, turned, v));
+  c.value = *v;
+  d->cuts[d->n_cuts++] = c;
+  return RDT_OK;
+}
+
+static bool is_taken(const rdt_graph *g, const char *name) {
+  for (int i = 0; i < g->n_nodes; i++)
+    if (g->nodes[i].name && strcmp(g->nodes[i].name, name) == 0) return true;
+  return false;
+}
+
+static char *share_name(const divider *d, const char *name, const char *what, int part, int parts) {
+  const size_t room = strlen(name) + strlen(what) + 56;
   char *text = rdt_alloc(room, 1);
   if (text) snprintf(text, room, "%s/%s %d of %d", name, what, part + 1, parts);
+  for (int tries = 0; text && tries < 8 && is_taken(d->g, text); tries++) strcat(text, "_"); /* a file may have it */
   return text;
 }
 
@@ -127,7 +170,7 @@ static rdt_status add_view(divider *d, const rdt_node *n, int part, int parts, i
   RDT_TRY(add_value(d, n->name, "input of share", part, v));
   rdt_attr *axis = one_attr("axis", &(rdt_attr){.type = RDT_ATTR_INT, .i = -1});
   if (!axis || !axis->name) return rdt_free(axis), no_memory(d);
-  RDT_TRY(add_node(d, "Split", share_name(n->name, "input", part, parts), &n->in[0], 1, *v, axis, 1, &made));
+  RDT_TRY(add_node(d, "Split", share_name(d, n->name, "input", part, parts), &n->in[0], 1, *v, axis, 1, &made));
   made->output = part, made->outputs = parts;
   return RDT_OK;
 }
@@ -154,7 +197,7 @@ static rdt_status divide(divider *d, rdt_node *n, int64_t length, int parts) {
   for (int i = 0; i < parts; i++) {
     int in[2];
     RDT_TRY(add_view(d, n, i, parts, &in[0]));
-    RDT_TRY(cut_weights(d, n, i, length / parts, turned, &in[1]));
+    RDT_TRY(cut_weights(d, n, i, parts, length / parts, turned, &in[1]));
     if (i == parts - 1) {
       n->in[0] = in[0], n->in[1] = in[1], n->residual = before;
       break;
@@ -164,7 +207,7 @@ static rdt_status divide(divider *d, rdt_node *n, int64_t length, int parts) {
     int n_attrs;
     RDT_TRY(add_value(d, n->name, "share", i, &v));
     const rdt_status status = product_attrs(d, n, &attrs, &n_attrs);
-    RDT_TRY(add_node(d, n->op->name, share_name(n->name, "share", i, parts), in, 2, v, attrs, n_attrs, &made));
+    RDT_TRY(add_node(d, n->op->name, share_name(d, n->name, "share", i, parts), in, 2, v, attrs, n_attrs, &made));
     RDT_TRY(status);
     made->residual = before, made->scale = n->scale;
     before = v;
@@ -174,16 +217,29 @@ static rdt_status divide(divider *d, rdt_node *n, int64_t length, int parts) {
 
 rdt_status rdt_graph_divide_products(rdt_graph *g, int votes, rdt_reason *why) {
   divider d = {.g = g, .why = why, .room = g->n_nodes};
-  for (int i = 0; i < g->n_nodes; i++) d.room += 2 * (parts_of(length_of(g, &g->nodes[i]), votes) - 1) + 1;
+  int cuts = 0;
+  for (int i = 0; i < g->n_nodes; i++) {
+    const int parts = parts_of(length_of(g, &g->nodes[i]), votes);
+    d.room += 2 * (parts - 1) + 1;
+    if (parts > 1) cuts += parts;
+  }
   d.nodes = rdt_calloc((size_t)d.room + 1, sizeof *d.nodes);
-  if (!d.nodes) return no_memory(&d);
+  d.cuts = rdt_calloc((size_t)cuts + 1, sizeof *d.cuts);
+  if (!d.nodes || !d.cuts) {
+    rdt_free(d.nodes);
+    rdt_free(d.cuts);
+    return no_memory(&d);
+  }
   rdt_status status = RDT_OK;
   for (int i = 0; i < g->n_nodes; i++) {
-    const int64_t length = status == RDT_OK ? length_of(g, &g->nodes[i]) : 0;
+    rdt_node *n = &g->nodes[i];
+    const int64_t length = status == RDT_OK ? length_of(g, n) : 0;
     const int parts = parts_of(length, votes);
-    if (parts > 1) status = divide(&d, &g->nodes[i], length, parts);
-    d.nodes[d.n++] = g->nodes[i];
+    g->divided += parts > 1, g->whole += parts == 1 && n->op && n->op->protection == RDT_PROTECT_LINEAR;
+    if (parts > 1) status = divide(&d, n, length, parts);
+    d.nodes[d.n++] = *n;
   }
+  rdt_free(d.cuts);
   rdt_free(g->nodes);
   g->nodes = d.nodes, g->n_nodes = d.n;
   for (int i = 0; i < g->n_nodes; i++)

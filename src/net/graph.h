@@ -9,6 +9,7 @@
 typedef struct rdt_origin_part {
   int map;
   size_t offset;
+  int64_t pitch; /* elements from row to row there */
 } rdt_origin_part;
 
 /* What the bits of a constant can be made of again. */
@@ -105,6 +106,7 @@ typedef struct rdt_graph {
   int *inputs, n_inputs; /* values without initializers among them */
   int *outputs, n_outputs;
   int64_t opset;
+  int divided, whole; /* where votes were asked for: products in shares of k, other products and convolutions */
 } rdt_graph;
 
 /* Reads, validates (wire pre-scan bounds nesting and sizes first), sorts, folds constants and BatchNormalization, fuses

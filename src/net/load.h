@@ -26,7 +26,7 @@ rdt_status rdt_graph_match_norms(rdt_graph *g, const rdt_tensor *views, rdt_reas
  * shapes of what nodes write; NULL: nothing is done. After everything that fuses into products. */
 rdt_status rdt_graph_join_products(rdt_graph *g, const rdt_tensor *views, rdt_reason *why);
 /* Makes of each product by a constant, of f32 or f64, up to so many products of equal shares of k, one after the other
- * (votes on the way). In place of joining products, before nobody else has fused into them. */
+ * (votes on the way). In place of joining products, after everything that fuses into them. */
 rdt_status rdt_graph_divide_products(rdt_graph *g, int votes, rdt_reason *why);
 /* Removes nodes and values that no output needs and numbers the rest without gaps. */
 rdt_status rdt_graph_compact(rdt_graph *g);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "cuda/machine.h"
 #include "net/remote.h"
 
 rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
@@ -12,7 +13,7 @@ rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
 
 rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const char *const *names, size_t n,
                                    rdt_model **out) {
-  const rdt_replaced replaced = {(char **)(uintptr_t)names, n, ctx->votes};
+  const rdt_replaced replaced = {(char **)(uintptr_t)names, n, ctx->machine ? 1 : rdt_context_checkpoints(ctx)};
   *out = NULL;
   ctx->error.text[0] = '\0';
   rdt_model *m = rdt_calloc(1, sizeof *m);
@@ -29,6 +30,25 @@ rdt_status rdt_model_load_replaced(rdt_context *ctx, const char *path, const cha
   }
   *out = m;
   return RDT_OK;
+}
+
+rdt_status rdt_model_votes_fit(rdt_model *m) {
+  rdt_context *ctx = m->ctx;
+  const int has = m->graph->replaced.votes > 1 ? m->graph->replaced.votes : 1;
+  const int of_plans = ctx->book ? ctx->book->checkpoints : 0;
+  const int asked = ctx->machine ? 1 : rdt_context_checkpoints(ctx);
+  if (has != asked)
+    return rdt_fail(
+        &ctx->error, RDT_ERR_UNSUPPORTED,
+        "%.200s: was loaded with checkpoints %d, and it would be %d now%s: load it after policy, device and "
+        "plans are set",
+        m->graph->path, has, asked, ctx->machine ? " (a GPU divides no network)" : "");
+  if (ctx->machine && of_plans > 1)
+    return rdt_fail(&ctx->error, RDT_ERR_UNSUPPORTED,
+                    "%.200s: the plan that was read was made with checkpoints %d, for a CPU, and this network runs on "
+                    "%s: leave --plan out",
+                    m->graph->path, of_plans, ctx->device_name);
+  return of_plans ? rdt_context_checkpoints_fit(ctx, of_plans, "the plan that was read") : RDT_OK;
 }
 
 static void unplan(rdt_model *m) {
@@ -314,6 +334,8 @@ rdt_status rdt_model_default_inputs(const rdt_model *m, rdt_tensor *inputs) {
 static rdt_status plan_anew(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   const rdt_graph *g = m->graph;
   unplan(m);
+  RDT_TRY(rdt_model_votes_fit(m));
+  if (m->ctx->machine && m->ctx->policy.checkpoints) m->ctx->machine->device.votes = m->ctx->policy.checkpoints;
   if (inputs && n != (size_t)g->n_inputs)
     return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", g->path, g->n_inputs, n);
   m->sums = rdt_calloc((size_t)g->n_values, sizeof *m->sums);

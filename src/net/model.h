@@ -64,6 +64,8 @@ struct rdt_model {
   struct rdt_remote *remote; /* it runs on a device (net/remote.h); NULL: here */
 };
 
+/* Is it loaded with as many votes along k as policy and plans have now? RDT_ERR_UNSUPPORTED, with both numbers. */
+rdt_status rdt_model_votes_fit(rdt_model *m);
 /* Dense inputs of the declared shapes, open dimensions taken as 1. */
 rdt_status rdt_model_default_inputs(const rdt_model *m, rdt_tensor *inputs);
 /* survey.c: do the weights of the products and convolutions have to come from memory at each run? */

@@ -44,6 +44,7 @@ rdt_status rdt_model_survey(rdt_model *m, const rdt_tensor *inputs, size_t n, rd
   const rdt_graph *g = m->graph;
   rdt_layout l = {0};
   *s = (rdt_survey){0};
+  RDT_TRY(rdt_model_votes_fit(m));
   if (inputs && n != (size_t)g->n_inputs)
     return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", g->path, g->n_inputs, n);
   rdt_tensor *defaults = inputs ? NULL : rdt_calloc((size_t)g->n_inputs, sizeof *defaults);
@@ -78,6 +79,7 @@ rdt_status rdt_model_measure(rdt_model *m, const rdt_tensor *inputs, size_t n) {
     rdt_survey_choose(m->ctx, &s, i, true, o);
     status = rdt_survey_note(m->ctx, &s, i, o);
   }
+  if (status == RDT_OK && m->ctx->book && !m->ctx->machine) m->ctx->book->checkpoints = rdt_context_checkpoints(m->ctx);
   rdt_free(o);
   rdt_survey_free(&s);
   return status;

@@ -22,7 +22,16 @@ typedef struct rdt_entry {
 typedef struct rdt_book {
   int n;
   rdt_entry *list;
+  int checkpoints; /* of the networks that its choices are of: votes along k (rdt_policy); 0: it is of none */
 } rdt_book;
+
+enum { RDT_MOST_CHECKPOINTS = 64 };
+/* How often products of networks that the context loads for a CPU vote along k: as its policy has it, or the plan files
+ * that it read; 1: at the end. */
+int rdt_context_checkpoints(const rdt_context *ctx);
+/* May choices for networks of so many be used, or noted, in this context? RDT_ERR_UNSUPPORTED, with both numbers; what
+ * is whose they are. */
+rdt_status rdt_context_checkpoints_fit(rdt_context *ctx, int checkpoints, const char *what);
 
 /* What of a problem its candidates and their times depend on, and no more: op, datatypes, shapes, strides, window,
  * epilogue, whether weights are fixed, and whether they are cold; of the demand what adds candidates. false: the text

@@ -61,6 +61,7 @@ cJSON *rdt_book_document(const rdt_book *b, int threads, bool choices) {
   char onednn[32];
   cJSON_AddStringToObject(doc, "build", rdt_build_identity());
   cJSON_AddStringToObject(doc, "onednn", rdt_onednn_version(onednn, sizeof onednn));
+  if (choices && b && b->checkpoints > 1) cJSON_AddNumberToObject(doc, "checkpoints", b->checkpoints);
   cJSON *list = cJSON_AddArrayToObject(doc, "problems");
   for (int i = 0; b && i < b->n; i++)
     if (choices ? b->list[i].choice >= 0 : keeps(&b->list[i]))
@@ -110,6 +111,16 @@ static bool parse_entry(const cJSON *o, rdt_entry *e) {
   return e->choice == choice->valuedouble;
 }
 
+/* 0: it does not say. */
+static bool parse_checkpoints(const cJSON *doc, int *n) {
+  const cJSON *o = cJSON_GetObjectItemCaseSensitive(doc, "checkpoints");
+  *n = 0;
+  if (!o) return true;
+  if (!cJSON_IsNumber(o) || !(o->valuedouble >= 2.0 && o->valuedouble <= RDT_MOST_CHECKPOINTS)) return false;
+  *n = (int)o->valuedouble;
+  return *n == o->valuedouble;
+}
+
 rdt_status rdt_book_parse(const cJSON *doc, const char *path, rdt_book **out, rdt_reason *why) {
   const cJSON *x, *list = cJSON_GetObjectItemCaseSensitive(doc, "problems");
   rdt_book *b = rdt_calloc(1, sizeof *b);
@@ -123,6 +134,11 @@ rdt_status rdt_book_parse(const cJSON *doc, const char *path, rdt_book **out, rd
     rdt_entry_clear(&e);
     if (!good) break;
     number++;
+  }
+  if (good && !parse_checkpoints(doc, &b->checkpoints)) {
+    rdt_book_free(b);
+    return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: checkpoints is not a number from 2 to %d; make it anew", path,
+                    RDT_MOST_CHECKPOINTS);
   }
   if (!good) {
     rdt_book_free(b);
@@ -165,6 +181,7 @@ rdt_status rdt_book_absorb(rdt_book *b, rdt_book *from) {
   for (int i = 0; i < from->n && status == RDT_OK; i++) status = rdt_book_put(b, &from->list[i]);
   for (int i = 0; i < from->n; i++) rdt_entry_clear(&from->list[i]);
   from->n = 0;
+  if (from->checkpoints) b->checkpoints = from->checkpoints;
   rdt_book_free(from);
   return status;
 }

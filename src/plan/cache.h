@@ -8,8 +8,8 @@
 
 #define RDT_PLAN_SCHEMA "redoubt.plan/2"
 
-/* {"schema", "redoubt", "machine", "problems": [{problem, choice, candidates: [{kernel, scheme, fused, ns}]}]}; NULL:
- * no memory. choices: with what was chosen, and only problems for which something was. */
+/* {"schema", "redoubt", "machine", "checkpoints", "problems": [{problem, choice, candidates: [{kernel, scheme, fused,
+ * ns}]}]}; NULL: no memory. choices: with what was chosen, and only problems for which something was. */
 cJSON *rdt_book_document(const rdt_book *b, int threads, bool choices);
 /* The other way; path is for messages. Whatever the document is, the book is one that could have been written. */
 rdt_status rdt_book_parse(const cJSON *doc, const char *path, rdt_book **b, rdt_reason *why);

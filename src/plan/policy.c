@@ -34,6 +34,20 @@ static rdt_status several(rdt_context *ctx) {
                   "(taskset), or do without");
 }
 
+/* Who votes at all may vote on the way. */
+static rdt_status votes(rdt_context *ctx, const rdt_policy *policy, const char *scheme) {
+  static const char *const voting[] = {"tmr-sm", "tmr-block", "tmr-split"};
+  bool on_the_way = policy->permanent != 0 || policy->checkpoints <= 1;
+  if (policy->checkpoints < 0 || policy->checkpoints > RDT_MOST_CHECKPOINTS)
+    return rdt_fail(&ctx->error, RDT_ERR_ARG, "checkpoints %d is not within 0..%d", policy->checkpoints,
+                    RDT_MOST_CHECKPOINTS);
+  for (size_t i = 0; i < sizeof voting / sizeof *voting; i++) on_the_way = on_the_way || strcmp(scheme, voting[i]) == 0;
+  if (on_the_way) return RDT_OK;
+  return rdt_fail(&ctx->error, RDT_ERR_ARG,
+                  "checkpoints %d: only copies vote on the way, the scheme tmr-sm or permanent, not '%s'",
+                  policy->checkpoints, scheme);
+}
+
 rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   const char *scheme = policy->scheme ? policy->scheme : "auto";
   int sets;
@@ -54,6 +68,7 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   if (!(policy->min_coverage >= 0.0 && policy->min_coverage <= 1.0))
     return rdt_fail(&ctx->error, RDT_ERR_ARG, "min_coverage %g is not within 0..1: a share of single faults",
                     policy->min_coverage);
+  RDT_TRY(votes(ctx, policy, scheme));
   RDT_TRY(avoid(ctx, policy->avoid_cores));
   if (policy->permanent) RDT_TRY(several(ctx));
   ctx->policy = *policy;

@@ -269,6 +269,7 @@ cJSON *rdt_report_document(const rdt_report *r) {
     cJSON_AddStringToObject(doc, "layer_times",
                             "by CUDA events, medians of seven runs step by step, each layer with its checks behind it");
   cJSON_AddStringToObject(doc, "scheme", ctx->policy.scheme);
+  if (r->model->graph->replaced.votes > 1) cJSON_AddNumberToObject(doc, "checkpoints", r->model->graph->replaced.votes);
   cJSON_AddStringToObject(doc, "on_fault", rdt_on_fault_name(ctx->policy.on_fault));
   cJSON_AddNumberToObject(doc, "scrub_every", ctx->policy.scrub_every);
   cJSON_AddNumberToObject(doc, "runs", (double)r->runs);
