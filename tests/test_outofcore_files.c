@@ -73,7 +73,7 @@ static void test_refused(void **state) {
   util_npy_of("other.npy", RDT_F32, false, 3, 2, one);
   util_npy_of("two.npy", RDT_F32, false, 2, 3, one);
   assert_int_equal(
-      system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder;"
+      system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder;mkfifo pipe;"
              "cp two.npy s.npy.sums; cp two.npy s.npy.part.sums;"
              "sparse() { printf '\\223NUMPY\\001\\000v\\000%-117s\\n' \"{'descr': '<f4', 'fortran_order': False, "
              "'shape': ($2), }\""
@@ -90,6 +90,8 @@ static void test_refused(void **state) {
              {"long.npy b.npy -o c.npy", "too long"},
              {"text.npy b.npy -o c.npy", "no .npy file"},
              {"folder b.npy -o c.npy", "no regular file"},
+             {"pipe b.npy -o c.npy", "no regular file"}, /* at once: nobody writes into it */
+             {"a.npy pipe -o c.npy", "no regular file"},
              {"f64.npy two.npy -o c.npy", "convert one of them"},
              {"int.npy two.npy -o c.npy", "take f8 f4 f2"},
              {"a.npy other.npy -o c.npy", "as many columns as B has rows"},

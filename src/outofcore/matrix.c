@@ -84,7 +84,8 @@ static rdt_status read_head(rdt_matrix *m, rdt_reason *why) {
 }
 
 rdt_status rdt_matrix_open(const char *path, rdt_matrix *m, rdt_reason *why) {
-  *m = (rdt_matrix){.fd = open(path, O_RDONLY | O_CLOEXEC), .path = path};
+  /* Of a pipe, open would wait for whoever writes into it. */
+  *m = (rdt_matrix){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .path = path};
   if (m->fd < 0) return rdt_file_fail(why, path, "opened", errno, "; check the path and its permissions");
   const rdt_status status = read_head(m, why);
   if (status != RDT_OK) rdt_matrix_close(m);
