@@ -189,6 +189,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
     if (read != RDT_OK) return rdt_context_destroy(ctx), read;
   }
   if (checkpoints) cJSON_AddNumberToObject(head, "checkpoints", (double)checkpoints);
+  if (g->avoid_sm >= 0) cJSON_AddNumberToObject(head, "avoid_sm", (double)g->avoid_sm);
   cJSON_AddStringToObject(head, "fault", g->fault ? g->fault : g->mix ? "mix" : "default mix");
   cJSON_AddItemToObject(head, "mix", c->clean ? cJSON_CreateNull() : rdt_mix_json(&c->mix));
   cJSON_AddStringToObject(head, "scheme", g->scheme ? g->scheme : "auto");

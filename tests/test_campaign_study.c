@@ -218,6 +218,38 @@ static void the_unprotected_one_had_the_same_faults(void **state) {
   }
 }
 
+/* Whoever shows a trial again needs all that made it; and two that differ in votes alone are told apart. */
+static void a_trial_is_shown_again_as_it_was_made(void **state) {
+  static const struct {
+    const char *more, *says;
+  } cases[] = {{"", " --threads 1 --seed 1 --replay 7 -o "},
+               {", \"device\": \"cuda:0\"", " --device cuda:0 "},
+               {", \"checkpoints\": 4", " --checkpoints 4 "},
+               {", \"avoid_sm\": 0", " --avoid-sm 0 "},
+               {", \"avoid_cores\": [\"1\", \"3-5\"]", " --avoid-core 1 --avoid-core 3-5 "},
+               {", \"scrub_every\": 1", " --scrub every:1 "},
+               {", \"scrub_every\": 0", " --scrub off "},
+               {", \"plan\": \"5\"", " --plan PLAN.json "}};
+  static rdt_study s;
+  rdt_reason why = {""};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char name[32], dir[128], more[256], text[1024];
+    snprintf(name, sizeof name, "again%zu", i);
+    snprintf(dir, sizeof dir, "%s", sub(name));
+    snprintf(more, sizeof more, SETTINGS("tmr-sm", BITS, "2000", "0") ", \"threads\": 1%s", cases[i].more);
+    put_head_with(dir, 1, 1, "gemm:8x8x8", more);
+    if (rdt_study_add(&s, dir, &why) != RDT_OK) fail_msg("%s", why.text);
+    rdt_found_again(&s.list[i], 7, text, sizeof text);
+    if (!strstr(text, cases[i].says)) fail_msg("%s: %s", cases[i].says, text);
+    assert_true((strstr(text, "tmr-sm --threads") != NULL) == (i == 0)); /* no word too many */
+  }
+  rdt_study_name(&s);
+  assert_non_null(strstr(s.list[2].label, ", --checkpoints 4"));
+  assert_null(strstr(s.list[0].label, "--checkpoints"));
+  rdt_study_clear(&s);
+}
+
 /* ---- what faults come to ---- */
 
 static rdt_trial judged(const rdt_target *t, rdt_shot s) {
@@ -296,10 +328,15 @@ static void shares_are_of_faults_in_data(void **state) {
 }
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(counts_are_bounded),         cmocka_unit_test(an_endless_line_is_not_read),
-      cmocka_unit_test(no_shard_counts_twice),      cmocka_unit_test(unequal_shards_are_refused),
-      cmocka_unit_test(a_head_says_what_it_is_of),  cmocka_unit_test(the_unprotected_one_had_the_same_faults),
-      cmocka_unit_test(what_cancels_is_told_apart), cmocka_unit_test(shares_are_of_faults_in_data),
+      cmocka_unit_test(counts_are_bounded),
+      cmocka_unit_test(an_endless_line_is_not_read),
+      cmocka_unit_test(no_shard_counts_twice),
+      cmocka_unit_test(unequal_shards_are_refused),
+      cmocka_unit_test(a_head_says_what_it_is_of),
+      cmocka_unit_test(the_unprotected_one_had_the_same_faults),
+      cmocka_unit_test(a_trial_is_shown_again_as_it_was_made),
+      cmocka_unit_test(what_cancels_is_told_apart),
+      cmocka_unit_test(shares_are_of_faults_in_data),
   };
   return cmocka_run_group_tests(tests, util_folder_make, util_folder_remove);
 }

@@ -112,10 +112,10 @@ static bool same_member(const cJSON *a, const cJSON *b, const char *name) {
 
 /* Whether two heads are of one campaign: the same trials come of them. whole: b has been described. */
 static const char *differs(const cJSON *a, const cJSON *b, bool shards, bool whole) {
-  static const char *const members[] = {"redoubt", "device",      "device_name", "build",       "target",     "model",
-                                        "input",   "family",      "fault",       "mix",         "seed",       "scheme",
-                                        "plan",    "on_fault",    "lambda",      "scrub_every", "isa",        "threads",
-                                        "inputs",  "avoid_cores", "layers",      "batch",       "checkpoints"};
+  static const char *const members[] = {
+      "redoubt", "device",  "device_name", "build",       "target", "model",    "input",       "family",
+      "fault",   "mix",     "seed",        "scheme",      "plan",   "on_fault", "lambda",      "scrub_every",
+      "isa",     "threads", "inputs",      "avoid_cores", "layers", "batch",    "checkpoints", "avoid_sm"};
   for (size_t i = 0; i < sizeof members / sizeof *members; i++)
     if ((whole || cJSON_GetObjectItemCaseSensitive(b, members[i])) && !same_member(a, b, members[i])) return members[i];
   if (shards && !same_member(a, b, "shard")) return "shard";

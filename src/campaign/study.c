@@ -141,6 +141,9 @@ void rdt_study_name(rdt_study *s) {
     for (size_t k = 0; k < sizeof more / sizeof *more; k++)
       if (!alike(s, more[k]) && !(f->clean && strcmp(more[k], "fault") == 0) && used < sizeof f->label)
         used += (size_t)snprintf(f->label + used, sizeof f->label - used, ", %s", rdt_json_string(f->head, more[k]));
+    const double votes = rdt_json_real(f->head, "checkpoints");
+    if (!alike(s, "checkpoints") && votes > 0.0 && used < sizeof f->label)
+      used += (size_t)snprintf(f->label + used, sizeof f->label - used, ", --checkpoints %.0f", votes);
     if (f->clean && used < sizeof f->label)
       used += (size_t)snprintf(f->label + used, sizeof f->label - used, ", without a fault");
     if (!f->whole) { /* whoever shows it shows this, too */
@@ -163,8 +166,13 @@ static void put_word(FILE *to, const char *option, const char *word) {
 static void put_again(FILE *to, const rdt_found *f, int64_t id) {
   static const struct {
     const char *member, *option, *usual;
-  } words[] = {{"scheme", "--scheme ", "auto"}, {"family", "--family ", ""}, {"on_fault", "--on-fault ", "recompute"}};
+  } words[] = {{"scheme", "--scheme ", "auto"},
+               {"family", "--family ", ""},
+               {"on_fault", "--on-fault ", "recompute"},
+               {"device", "--device ", ""}};
   const rdt_policy usual = RDT_POLICY_DEFAULT;
+  const cJSON *cores, *scrub = cJSON_GetObjectItemCaseSensitive(f->head, "scrub_every"),
+                      *sm = cJSON_GetObjectItemCaseSensitive(f->head, "avoid_sm");
   const char *fault = rdt_json_string(f->head, "fault"), *target = rdt_json_string(f->head, "target");
   const double lambda = rdt_json_real(f->head, "lambda"), batch = rdt_json_real(f->head, "batch");
   fputs("redoubt inject", to);
@@ -175,6 +183,15 @@ static void put_again(FILE *to, const rdt_found *f, int64_t id) {
     const char *word = rdt_json_string(f->head, words[i].member);
     if (strcmp(word, words[i].usual) != 0) put_word(to, words[i].option, word);
   }
+  if (rdt_json_real(f->head, "checkpoints") > 0.0)
+    fprintf(to, " --checkpoints %.0f", rdt_json_real(f->head, "checkpoints"));
+  if (*rdt_json_string(f->head, "plan")) fputs(" --plan PLAN.json", to);
+  if (cJSON_IsNumber(scrub) && scrub->valuedouble != usual.scrub_every)
+    fprintf(to, scrub->valuedouble > 0.0 ? " --scrub every:%.0f" : " --scrub off", scrub->valuedouble);
+  cJSON_ArrayForEach(cores, rdt_json_list(f->head, "avoid_cores")) {
+    if (cJSON_IsString(cores)) put_word(to, "--avoid-core ", cores->valuestring);
+  }
+  if (cJSON_IsNumber(sm)) fprintf(to, " --avoid-sm %.0f", sm->valuedouble);
   if (strcmp(fault, "mix") == 0)
     fputs(" --mix MIX.json", to);
   else if (strcmp(fault, "default mix") != 0)
