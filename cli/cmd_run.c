@@ -160,9 +160,11 @@ static void show_layer(size_t done, size_t all, const char *node, void *user) {
 static rdt_status blame_fault(const char *spec, rdt_reason *why) {
   rdt_fault f;
   RDT_TRY(rdt_fault_parse(spec, &f, why));
-  return rdt_fail(
-      why, RDT_ERR_ARG, "--fault %s hits nothing: %s", spec,
-      f.core >= 0 ? "core= names a core that computed nothing" : "at= lies outside of what the layer has there");
+  const char *const reason = f.core >= 0 ? "core= names a core that computed nothing"
+                             : f.site == RDT_SITE_VOTE && f.cores == 0
+                                 ? "copies vote on three cores or more; cores=3 simulates them"
+                                 : "at= lies outside of what the layer has there";
+  return rdt_fail(why, RDT_ERR_ARG, "--fault %s hits nothing: %s", spec, reason);
 }
 
 static rdt_status run_all(rdt_run_report *r) {

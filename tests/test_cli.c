@@ -103,6 +103,8 @@ static void test_options(void **state) {
   util_cli_expect(util_cli(RUN SOME "--fault bit@accum,at=99999999"), 2, "hits nothing: at=");
   util_cli_expect(util_cli(RUN SOME "--fault bit@accum,core=1000"), 2,
                   "hits nothing: core= names a core that computed nothing");
+  util_cli_expect(util_cli(RUN SOME "--threads 2 --scheme tmr-sm --fault random@vote"), 2, "cores=3 simulates them");
+  util_cli_expect(util_cli(RUN SOME "--threads 2 --scheme tmr-sm --fault random@vote,cores=3"), 0, "planted: vote");
   copy_part(DIGITS "/some.npy", "mine.npy", 1 << 20);
   util_cli_expect(util_cli(RUN "-i mine.npy --report ./mine.npy"), 2, "is read by this run");
   util_cli_expect(util_cli(RUN "-i image=mine.npy --report mine.npy"), 2, "is read by this run");
