@@ -53,6 +53,8 @@ def text():
 
 def main():
     words = [w for w in sys.argv[1:] if w != "--check"]
+    if len(words) > 1 or words[:1] != [w for w in words if not w.startswith("-")]:
+        sys.exit(__doc__.strip())
     path = words[0] if words else TABLE
     if "--check" in sys.argv[1:]:
         with open(path) as f:

@@ -242,6 +242,8 @@ def table():
 def main():
     arguments = sys.argv[1:]
     check = arguments[:1] == ["--check"]
+    if len(arguments) > check + 1 or any(a.startswith("-") for a in arguments[check:]):
+        sys.exit(__doc__.strip())
     path = (arguments[check:] or [TABLE])[0]
     if not check:
         with open(path, "w", encoding="ascii") as f:
