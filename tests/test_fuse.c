@@ -699,6 +699,64 @@ static void test_divided_folded(void **state) {
   util_onnx_clear(&m);
 }
 
+/* Whole and divided compute the same of an input of this shape. */
+static void same_divided(util_onnx *m, int rank, const int64_t *shape, int divided) {
+  float data[2 * 3 * 8 * 12];
+  const rdt_tensor x = rdt_tensor_dense(data, RDT_F32, rank, shape);
+  util_fill(data, rdt_tensor_count(&x), 17);
+  rdt_graph *g = load_divided(m, 4);
+  assert_int_equal(g->divided, divided);
+  for (int i = 0; i < g->n_nodes; i++) /* a name is one node's */
+    for (int k = 0; k < i; k++) assert_string_not_equal(g->nodes[i].name, g->nodes[k].name);
+  rdt_tensor y = util_graph_run(g, &x, 1, 0);
+  rdt_graph_free(g);
+  g = util_graph_load(m);
+  rdt_tensor z = util_graph_run(g, &x, 1, 0);
+  assert_int_equal(rdt_tensor_count(&y), rdt_tensor_count(&z));
+  for (int64_t e = 0; e < rdt_tensor_count(&z); e++)
+    assert_true(fabs(rdt_load(y.data, RDT_F32, e) - rdt_load(z.data, RDT_F32, e)) < 1e-4);
+  rdt_free(y.data), rdt_free(z.data);
+  rdt_graph_free(g);
+  util_onnx_clear(m);
+}
+
+static void test_divided_shapes(void **state) {
+  (void)state;
+  util_onnx m;
+  util_onnx_init(&m, 13); /* turned input, batch, residual behind a bias, activation at the end */
+  util_onnx_input(&m, "x", RDT_F32, 3, SHAPE(2, 12, 8));
+  constant(&m, "w", 2, SHAPE(12, 8), 1), constant(&m, "b", 1, SHAPE(8), 2), constant(&m, "v", 2, SHAPE(8, 8), 3);
+  util_onnx_node(&m, "Transpose", "turn", "x", "t", UTIL_ATTRS(UTIL_INTS("perm", 3, 0, 2, 1)));
+  util_onnx_node(&m, "MatMul", "one", "t w", "p", NULL);
+  util_onnx_node(&m, "Add", "bias", "p b", "q", NULL);
+  util_onnx_node(&m, "MatMul", "two", "q v", "r", NULL);
+  util_onnx_node(&m, "Add", "two/share 1 of 4", "r q", "s", NULL);
+  util_onnx_node(&m, "Relu", "two/share 2 of 4", "s", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 3, SHAPE(2, 8, 8));
+  same_divided(&m, 3, SHAPE(2, 12, 8), 2);
+  util_onnx_init(&m, 13); /* a vector; a name that is there already; an output in the middle */
+  util_onnx_input(&m, "x", RDT_F32, 1, SHAPE(12));
+  constant(&m, "w", 2, SHAPE(12, 12), 1);
+  util_onnx_node(&m, "MatMul", "m", "x w", "p", NULL);
+  util_onnx_node(&m, "Tanh", "m/share 1 of 4", "p", "q", NULL);
+  util_onnx_node(&m, "MatMul", "n", "q w", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 1, SHAPE(12));
+  util_onnx_output(&m, "p", RDT_F32, 1, SHAPE(12));
+  same_divided(&m, 1, SHAPE(12), 2);
+  util_onnx_init(&m, 13); /* k = 1, k = 0, no rows */
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(3, 1));
+  constant(&m, "w", 2, SHAPE(1, 8), 1);
+  util_onnx_node(&m, "MatMul", "m", "x w", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(3, 8));
+  same_divided(&m, 2, SHAPE(3, 1), 0);
+  util_onnx_init(&m, 13);
+  util_onnx_input(&m, "x", RDT_F32, 2, SHAPE(0, 8));
+  constant(&m, "w", 2, SHAPE(8, 8), 1);
+  util_onnx_node(&m, "MatMul", "m", "x w", "y", NULL);
+  util_onnx_output(&m, "y", RDT_F32, 2, SHAPE(0, 8));
+  same_divided(&m, 2, SHAPE(0, 8), 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_batchnorm_into_conv), cmocka_unit_test(test_batchnorm_into_gemm),
@@ -710,6 +768,7 @@ int main(void) {
       cmocka_unit_test(test_scaled_product),      cmocka_unit_test(test_joined),
       cmocka_unit_test(test_joined_or_not),       cmocka_unit_test(test_divided),
       cmocka_unit_test(test_divided_or_not),      cmocka_unit_test(test_divided_folded),
+      cmocka_unit_test(test_divided_shapes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
