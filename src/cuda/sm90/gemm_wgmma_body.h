@@ -424,13 +424,15 @@ RDT_DEVICE void rdt_wide_fill(const float *c, uint32_t at) {
 /* 64 columns: in f32 two pieces. */
 template <class T, class Ring, bool wide>
 RDT_DEVICE void rdt_wide_put(const float *c, uint32_t shared, int &number, bool there) {
+  const int lane = (int)threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < (wide ? 2 : 1); half++, number++) {
     const rdt_wide_piece<Ring> to(shared, number);
     rdt_mbarrier_wait(to.empty, to.parity ^ 1);
     if (there) rdt_wide_fill<T, wide>(c + 16 * half, to.at);
     rdt_tma_fence();
-    rdt_mbarrier_arrive_here(to.full);
+    __syncwarp();
+    if (lane == 0) rdt_mbarrier_arrive_here(to.full);
   }
 }
 
@@ -636,7 +638,7 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
       rdt_mbarrier_init(shared + Ring::barriers + 8 * (Ring::stages + i), 4 * Ring::groups * RDT_WGMMA_CLUSTER);
     }
     for (int i = 0; i < Ring::outs; i++) {
-      rdt_mbarrier_init(shared + Ring::written + 8 * i, 128);
+      rdt_mbarrier_init(shared + Ring::written + 8 * i, 4);
       rdt_mbarrier_init(shared + Ring::written + 8 * (Ring::outs + i), 1);
     }
     rdt_mbarrier_init(shared + Ring::written + 16 * Ring::outs, 4);
