@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench_common.h"
+#include "core/context.h"
 #include "core/memory.h"
 #include "output.h"
 #include "plan/chunks.h"
@@ -47,9 +48,9 @@ static rdt_status open_study(study *s, const rdt_bench_checkpoints_job *job, rdt
   const rdt_bench_shape *x = job->shape ? job->shape : &usual;
   s->ratios = rdt_calloc((size_t)job->trials, sizeof *s->ratios);
   s->clean = rdt_alloc((size_t)(x->m * x->n), sizeof *s->clean);
-  if (!s->ratios || !s->clean || !rdt_bench_product(&s->p, s->in, x) ||
-      rdt_context_create(&s->ctx, job->threads) != RDT_OK)
+  if (!s->ratios || !s->clean || !rdt_bench_product(&s->p, s->in, x))
     return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(rdt_context_open(&s->ctx, job->threads, why));
   rdt_context_on_event(s->ctx, on_event, s);
   const rdt_status status = rdt_plan_create_as(s->ctx, "none", &s->p, "gemm", "gemm", NULL, &s->plain);
   return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "%s", rdt_context_error(s->ctx));

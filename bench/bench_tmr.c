@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench_common.h"
+#include "core/context.h"
 #include "core/memory.h"
 #include "cuda/machine.h"
 #include "output.h"
@@ -63,7 +64,7 @@ static rdt_status make_host(host *h, const rdt_bench_tmr_job *job, rdt_reason *w
   const rdt_bench_shape *s = job->shape ? job->shape : &usual;
   if (!rdt_bench_product(&h->p, h->in, s)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   h->o = (rdt_operands){.in = h->in, .n_in = 2, .out = h->p.out};
-  if (rdt_context_create(&h->ctx, job->threads) != RDT_OK) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(rdt_context_open(&h->ctx, job->threads, why));
   for (int i = 0; i < LEVELS; i++)
     if (levels[i].cpu && rdt_plan_create_as(h->ctx, levels[i].cpu, &h->p, "gemm", "gemm", NULL, &h->plan[i]) != RDT_OK)
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s: %s", levels[i].cpu, rdt_context_error(h->ctx));

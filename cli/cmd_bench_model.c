@@ -9,6 +9,7 @@
 #include "bench_model.h"
 #include "cli.h"
 #include "core/memory.h"
+#include "core/team.h"
 #include "core/text.h"
 #include "progress.h"
 #include "report/json.h"
@@ -347,6 +348,7 @@ static rdt_status prepare(bench *b) {
   if (!rdt_bench_parse_list(s->thread_list ? s->thread_list : "1,2", b->threads, &b->n_threads))
     return rdt_fail(&session->why, RDT_ERR_ARG, "--threads takes up to %d numbers from 1 to 1024 as in 1,2, not '%s'",
                     RDT_BENCH_LIST, s->thread_list);
+  for (int i = 0; i < b->n_threads; i++) RDT_TRY(rdt_team_try((int)b->threads[i], &session->why));
   RDT_TRY(rdt_session_open(session, s, RDT_INPUTS_SHAPES));
   RDT_TRY(fill_inputs(b));
   b->job = (rdt_bench_job){.path = s->operand,

@@ -7,6 +7,7 @@
 #include "bench_gemm.h"
 #include "bench_workloads.h"
 #include "cli.h"
+#include "core/team.h"
 #include "progress.h"
 
 /* ---- what they take ---- */
@@ -122,7 +123,9 @@ static rdt_status take(const rdt_command *c, const rdt_settings *s, rdt_kop op, 
   RDT_TRY(take_schemes(s->scheme ? s->scheme : "auto", op, s->convolutions, t, why));
   RDT_TRY(rdt_baselines_take(s->baseline ? s->baseline : baselines, &t->baselines, why));
   describe(c, s, t);
-  return take_list("threads", s->thread_list ? s->thread_list : "1,2", t->ask.threads, &t->ask.n_threads, why);
+  RDT_TRY(take_list("threads", s->thread_list ? s->thread_list : "1,2", t->ask.threads, &t->ask.n_threads, why));
+  for (int i = 0; i < t->ask.n_threads; i++) RDT_TRY(rdt_team_try((int)t->ask.threads[i], why));
+  return RDT_OK;
 }
 
 /* ---- products ---- */

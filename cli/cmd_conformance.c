@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conformance.h"
+#include "core/context.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "progress.h"
@@ -94,12 +95,11 @@ static rdt_status find(rdt_conformance *c) {
 static rdt_status open_context(rdt_conformance *c) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   const rdt_settings *s = c->settings;
-  rdt_status status = rdt_context_create(&c->ctx, (int)s->threads);
-  if (status != RDT_OK) return rdt_fail(&c->why, status, "no context: %s", rdt_status_text(status));
+  RDT_TRY(rdt_context_open(&c->ctx, (int)s->threads, &c->why));
   rdt_signals_watch(c->ctx);
   if (s->scheme) policy.scheme = s->scheme;
   if (s->lambda > 0.0) policy.lambda = s->lambda;
-  status = rdt_context_set_policy(c->ctx, &policy);
+  const rdt_status status = rdt_context_set_policy(c->ctx, &policy);
   return status == RDT_OK ? RDT_OK : rdt_fail(&c->why, status, "%s", rdt_context_error(c->ctx));
 }
 

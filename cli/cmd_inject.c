@@ -11,6 +11,7 @@
 #include "campaign_text.h"
 #include "check/bitsum.h"
 #include "cli.h"
+#include "core/context.h"
 #include "core/cpu_info.h"
 #include "core/file.h"
 #include "core/memory.h"
@@ -175,8 +176,7 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   rdt_context *ctx;
   cJSON *head = c->head = rdt_document("campaign");
   cJSON_AddStringToObject(head, "build", rdt_build_identity());
-  const rdt_status status = rdt_context_create(&ctx, (int)s->settings.threads);
-  if (status != RDT_OK) return rdt_fail(why, status, "no context: %s", rdt_status_text(status));
+  RDT_TRY(rdt_context_open(&ctx, (int)s->settings.threads, why));
   rdt_json_text(head, "target", s->target);
   if (g->family) rdt_json_text(head, "family", g->family);
   if (on_device(g)) rdt_json_text(head, "device", g->device);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/context.h"
 #include "core/file.h"
 #include "progress.h"
 #include "report/journal.h"
@@ -92,8 +93,7 @@ rdt_status rdt_product_open(rdt_product_run *r, const rdt_settings *s) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   r->settings = s;
   RDT_TRY(set_job(r, s));
-  const rdt_status status = rdt_context_create(&r->ctx, (int)s->threads);
-  if (status != RDT_OK) return rdt_fail(&r->why, status, "no context: %s", rdt_status_text(status));
+  RDT_TRY(rdt_context_open(&r->ctx, (int)s->threads, &r->why));
   rdt_signals_watch(r->ctx);
   if (s->lambda > 0.0) policy.lambda = s->lambda;
   rdt_context_on_event(r->ctx, take_event, r);

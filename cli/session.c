@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "core/context.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "cuda/machine.h"
@@ -272,8 +273,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   char cores[512];
   *s = (rdt_session){.run = 1, .told = true};
-  rdt_status status = rdt_context_create(&s->ctx, (int)settings->threads);
-  if (status != RDT_OK) return rdt_fail(&s->why, status, "no context: %s", rdt_status_text(status));
+  RDT_TRY(rdt_context_open(&s->ctx, (int)settings->threads, &s->why));
   rdt_signals_watch(s->ctx);
   if (settings->scheme) policy.scheme = settings->scheme;
   policy.on_fault = (rdt_on_fault)settings->on_fault;
@@ -291,7 +291,7 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   RDT_TRY(may_keep_off(settings, on_gpu, &s->why));
   RDT_TRY(avoided(settings, cores, sizeof cores, &s->why));
   policy.avoid_cores = cores;
-  status = rdt_context_set_policy(s->ctx, &policy);
+  rdt_status status = rdt_context_set_policy(s->ctx, &policy);
   if (status != RDT_OK) return rdt_session_fail(s, status);
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);

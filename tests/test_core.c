@@ -5,12 +5,16 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <redoubt/context.h>
 #include "check/bitsum.h"
 #include "check/findings.h"
+#include "core/context.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "inject/fault.h"
@@ -326,6 +330,34 @@ static void memory_is_counted(void **state) {
   assert_int_equal(rdt_memory_peak(), before);
 }
 
+/* 1000 stacks of 8 MB are more than 2 GB: that is an error, where OpenMP would end the process. Fewer threads are made
+ * all the same. */
+static int threads_within(rlim_t bytes) {
+  const struct rlimit limit = {bytes, bytes};
+  rdt_context *ctx = NULL;
+  rdt_reason why = {""};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) return 10;
+  if (rdt_context_open(&ctx, 1000, &why) != RDT_ERR_NOMEM || ctx) return 11;
+  if (!strstr(why.text, "1000 threads cannot be made, the system gives ")) return 12;
+  if (rdt_context_create(&ctx, 1000) != RDT_ERR_NOMEM || ctx) return 13;
+  if (rdt_context_create(&ctx, 2) != RDT_OK) return 14;
+  rdt_context_destroy(ctx);
+  return 0;
+}
+
+static void threads_that_there_are_not_are_an_error(void **state) {
+  (void)state;
+  int status = -1;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  skip(); /* these have address space for more than there is */
+#endif
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) _exit(threads_within((rlim_t)2000 << 20));
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(memory_is_counted),
@@ -340,6 +372,7 @@ int main(void) {
       cmocka_unit_test(findings_keep_the_worst_and_the_place),
       cmocka_unit_test(fault_specs_are_read_or_refused),
       cmocka_unit_test(masks_do_what_their_kind_says),
+      cmocka_unit_test(threads_that_there_are_not_are_an_error),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,8 +116,9 @@ typedef struct rdt_event {
 /* Called by the thread that runs, once for each event, before the call returns that found it. */
 typedef void (*rdt_event_fn)(const rdt_event *event, void *user);
 
-/* threads <= 0: as many as the process may use; more than 1024 are taken as 1024. Errors: RDT_ERR_NOMEM. The
- * caller owns *out (rdt_context_destroy). */
+/* threads <= 0: as many as the process may use; more than 1024 are taken as 1024. Errors: RDT_ERR_NOMEM, also
+ * where the system does not give so many threads (RLIMIT_AS, RLIMIT_NPROC). The caller owns *out
+ * (rdt_context_destroy). */
 RDT_API RDT_MUST_USE rdt_status rdt_context_create(rdt_context **out, int threads);
 RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and models of it must be gone before */
 /* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG a number out of range, no such core, or no core left. Holds for

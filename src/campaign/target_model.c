@@ -7,6 +7,7 @@
 #include "campaign/target.h"
 #include "check/bitsum.h"
 #include "check/tolerance.h"
+#include "core/context.h"
 #include "core/memory.h"
 #include "net/graph.h"
 #include "net/model.h"
@@ -342,10 +343,9 @@ static void destroy(rdt_target *base) {
 static rdt_status make_reference(net_target *t, rdt_reason *why) {
   rdt_policy policy = RDT_POLICY_DEFAULT;
   policy.scheme = "none";
-  rdt_status status = rdt_context_create(&t->plain, t->ctx->threads);
-  if (status != RDT_OK) return rdt_fail(why, status, "no context for the reference: %s", rdt_status_text(status));
+  RDT_TRY(rdt_context_open(&t->plain, t->ctx->threads, why));
   t->plain->isa = RDT_ISA_GENERIC;
-  status = rdt_context_set_policy(t->plain, &policy);
+  rdt_status status = rdt_context_set_policy(t->plain, &policy);
   if (status == RDT_OK)
     status = rdt_model_load_replaced(t->plain, t->net.path, t->net.named, t->net.n_named, &t->reference);
   return status == RDT_OK ? RDT_OK : rdt_fail(why, status, "the reference: %s", rdt_context_error(t->plain));

@@ -4,22 +4,29 @@
 #include <time.h>
 
 #include "core/memory.h"
+#include "core/team.h"
 
 /* OpenMP keeps the state of a team on the stack of its first thread: tens of thousands of threads overflow it. */
 enum { MOST_THREADS = 1024 };
 
-rdt_status rdt_context_create(rdt_context **out, int threads) {
+rdt_status rdt_context_open(rdt_context **out, int threads, rdt_reason *why) {
+  const int wanted = threads > 0 ? threads : rdt_cpu_count(), n = wanted < MOST_THREADS ? wanted : MOST_THREADS;
+  *out = NULL;
+  RDT_TRY(rdt_team_try(n, why));
   rdt_context *ctx = rdt_calloc(1, sizeof *ctx);
+  if (!ctx) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   *out = ctx;
-  if (!ctx) return RDT_ERR_NOMEM;
-  ctx->threads = threads > 0 ? threads : rdt_cpu_count();
+  ctx->threads = n;
   ctx->all_cores = threads <= 0;
-  if (ctx->threads > MOST_THREADS) ctx->threads = MOST_THREADS;
   ctx->isa = rdt_isa_detect();
   ctx->policy = (rdt_policy)RDT_POLICY_DEFAULT;
   strcpy(ctx->scheme, ctx->policy.scheme);
   ctx->policy.scheme = ctx->scheme;
   return RDT_OK;
+}
+
+rdt_status rdt_context_create(rdt_context **out, int threads) {
+  return rdt_context_open(out, threads, NULL);
 }
 
 void rdt_context_destroy(rdt_context *ctx) {

@@ -46,6 +46,9 @@ struct rdt_context {
   bool cold; /* the weights of the network that is planned do not fit the caches: each run finds them in memory */
 };
 
+/* rdt_context_create, with the reason. */
+rdt_status rdt_context_open(rdt_context **out, int threads, rdt_reason *why);
+
 /* At least bytes, 64-byte aligned; NULL when out of memory. Contents are lost when it grows. */
 void *rdt_context_scratch(rdt_context *ctx, rdt_scratch which, size_t bytes);
 /* An execution inside an execution gets buffers of its own. */

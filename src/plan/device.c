@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "core/cpu_info.h"
+#include "core/team.h"
 #include "plan/probe.h"
 #include "plan/sealed_json.h"
 #include "plan/timing.h"
@@ -23,6 +24,7 @@ static rdt_status measure(int threads, rdt_device *d, rdt_reason *why) {
   const time_t now = time(NULL);
   struct tm utc;
   *d = (rdt_device){.threads = threads};
+  RDT_TRY(rdt_team_try(threads, why));
   if (!rdt_probe_open(&room, threads))
     return rdt_fail(why, RDT_ERR_NOMEM, "out of memory: what is read to measure its bandwidth takes 256 MiB");
   double begun = rdt_timing_now();

@@ -8,6 +8,7 @@
 
 #include "core/context.h"
 #include "core/memory.h"
+#include "core/team.h"
 #include "cpu/threads.h"
 #include "plan/plan.h"
 
@@ -249,6 +250,7 @@ static rdt_status burn(screening *g, turn *now, bool asks, rdt_reason *why) {
 
 static rdt_status screen(screening *g) {
   const int n = g->s->n_units;
+  RDT_TRY(rdt_team_try(n, g->why));
 #pragma omp parallel num_threads(n)
   {
     const int i = omp_get_thread_num(), team = omp_get_num_threads();
