@@ -102,7 +102,18 @@ static void test_no_gpu(void **state) {
   util_cli_expect(util_cli(GEMM "--device cuda:0 --n 10 -o nogpu"), 3, "--device cpu needs none");
   util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--device cuda:0 --n 10"), 3,
                   "--device cpu needs none");
-  util_cli_expect(util_cli(RUN SOME "--device cuda:0"), 3, "--device cpu needs none");
+  util_cli_npy("one.npy", RDT_F32, 2, (int64_t[]){2, 2}, 1.0);
+  static const char *const commands[] = {RUN SOME "--device cuda:0",
+                                         "plan --workload square-32 --device cuda:0",
+                                         "screen --device cuda:0",
+                                         "screen --device cpu,cuda:1",
+                                         "matmul one.npy one.npy -o two.npy --device cuda:0",
+                                         "bench outofcore --m 8 --n 8 --k 8 --device cuda:0",
+                                         "bench tmr --device cuda:0 --trials 1"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+    util_cli_expect(util_cli("%s", commands[i]), 3, "--device cpu needs none");
+  util_cli_expect(util_cli("matmul one.npy one.npy -o two.npy --device cuda:all"), 3, "no GPU");
+  util_cli_expect(util_cli("help run"), 0, "there is no GPU, or it was lost"); /* what 3 means */
 }
 
 /* The story of one trial, of each kind of target: what it hit, what the check measured, how it was repaired, the end.

@@ -83,7 +83,7 @@ static void put_exits(rdt_page *p, const rdt_command *c) {
   const rdt_words all[] = {{"0", c->good ? c->good : "done"},
                            {"1", c->bad},
                            {"2", "usage, or it could not run: the message says why, and what to do"},
-                           {"3", "the device was lost"},
+                           {"3", "there is no GPU, or it was lost; a vendor's library failed"},
                            {"4", c->nothing},
                            {"128+N", c->stopped ? c->stopped : "stopped by signal N"}};
   p->style->section(p, "Exit status");
