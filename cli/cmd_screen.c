@@ -79,7 +79,8 @@ static rdt_status add_listed(screen *s, const char *list) {
 static rdt_status is_ours(const char *path, rdt_reason *why) {
   static const char first[] = "# HELP redoubt_screen_";
   char line[sizeof first] = "";
-  FILE *f = fopen(path, "r");
+  FILE *f;
+  RDT_TRY(rdt_file_stream(path, false, &f, why));
   const bool any = f && fgets(line, sizeof line, f) != NULL;
   if (f) fclose(f);
   if (!any || strcmp(line, first) == 0) return rdt_file_try(path, why);

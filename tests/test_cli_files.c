@@ -148,6 +148,39 @@ static void test_pipe(void **state) {
   assert_non_null(strstr(util_cli_text, "\"kind\":\"fault\""));
 }
 
+/* Nobody waits for a writer who is not there: not for a pipe that is named, nor for one in a folder of a campaign. What
+ * comes out of one is read, as a shell's <(..) is. */
+static void test_pipes_to_read(void **state) {
+  static const char *const commands[] = {RUN "-i unwritten",
+                                         RUN SOME "--plan unwritten",
+                                         RUN SOME "--labels unwritten",
+                                         RUN SOME "--coverage unwritten",
+                                         "run unwritten " SOME,
+                                         "report unwritten",
+                                         "figures unwritten -o .",
+                                         "inject gemm:8x8x8 --mix unwritten",
+                                         "inject gemm:8x8x8 --n 3 -o piped",
+                                         "inject gemm:8x8x8 --n 3 -o piped --resume",
+                                         "report piped",
+                                         "screen --time 0.01 --prom unwritten",
+                                         "verify piped.npy",
+                                         "conformance case"};
+  (void)state;
+  assert_int_equal(system("mkfifo unwritten && mkdir piped && mkfifo piped/trials.jsonl piped/campaign.json &&"
+                          "mkdir -p case/test_data_set_0 && mkfifo case/test_data_set_0/input_0.pb piped.npy.sums &&"
+                          "cp " DIGITS "/digits.onnx case/model.onnx && cp " DIGITS "/some.npy piped.npy"),
+                   0);
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    const int code = util_cli("--version >was.txt; timeout 20 " UTIL_PROGRAM " %s", commands[i]);
+    if (code == 124) fail_msg("redoubt %s waits", commands[i]);
+    util_cli_expect(code, i + 1 < sizeof commands / sizeof *commands ? 2 : 1, NULL);
+  }
+  util_cli_expect(util_cli(RUN "-i unwritten"), 2, "unwritten: nobody writes into this pipe: start its writer first");
+  util_cli_expect(
+      util_cli("--version >was.txt; (sleep 0.2; cat " DIGITS "/some.npy) | " UTIL_PROGRAM " " RUN "-i /dev/stdin"), 0,
+      "CLEAN");
+}
+
 /* Does this process catch the signal? /proc has a mask of those that it does. */
 static bool catches(pid_t process, int number) {
   char path[64], line[256];
@@ -200,6 +233,11 @@ static void test_signals(void **state) {
   static const char *const flips[] = {"redoubt", "bench",    "tolerance",  "--table",
                                       "flips",   "--trials", "1000000000", NULL};
   static const char *const screen[] = {"redoubt", "screen", "-r", "4", "--prom", "stop.json", NULL};
+  static const char *const pipe[] = {"redoubt", "run", DIGITS "/digits.onnx", "-i", "stalled", NULL};
+  assert_int_equal(system("mkfifo stalled; sleep 100 >stalled & echo $! >writer"),
+                   0); /* its shell waits for a reader */
+  assert_int_equal(stop_with(SIGINT, pipe), 130);
+  assert_int_equal(system("kill $(cat writer)"), 0);
   assert_int_equal(stop_with(SIGINT, run), 130);
   assert_int_equal(util_cli_files("stop"), 0);
   assert_false(util_cli_there("stop.json"));
@@ -216,9 +254,9 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),  cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names), cmocka_unit_test(test_links),
-      cmocka_unit_test(test_pipe),       cmocka_unit_test(test_signals),
+      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),    cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names),   cmocka_unit_test(test_links),
+      cmocka_unit_test(test_pipe),       cmocka_unit_test(test_pipes_to_read), cmocka_unit_test(test_signals),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "net/file.h"
 #include "report/json.h"
 
@@ -49,8 +50,9 @@ rdt_status rdt_folder_read(const char *dir, rdt_folder_fn fn, void *user, int64_
   rdt_status status = RDT_OK;
   *whole = 0;
   RDT_TRY(path_in(dir, trials_name, path, sizeof path, why));
-  FILE *f = fopen(path, "rb");
-  if (!f) return errno == ENOENT ? RDT_OK : fail_io(why, path, "cannot be read");
+  FILE *f;
+  RDT_TRY(rdt_file_stream(path, false, &f, why));
+  if (!f) return RDT_OK;
   char *line = malloc(LONGEST + 2);
   if (!line) status = rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
   int64_t n; /* -1 also where whoever wrote it was stopped in the middle */
@@ -95,7 +97,7 @@ rdt_status rdt_folder_open(rdt_folder *s, const char *dir, bool resume, rdt_fold
   RDT_TRY(path_in(dir, trials_name, s->path, sizeof s->path, why));
   s->made = mkdir(dir, 0777) == 0;
   if (!s->made && errno != EEXIST) return fail_io(why, dir, "cannot be made");
-  s->fd = open(s->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  s->fd = open(s->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0666); /* a pipe is refused */
   if (s->fd < 0) return fail_io(why, s->path, "cannot be written");
   const rdt_status status = take_over(s, dir, resume, fn, user, why);
   if (status != RDT_OK) {
@@ -140,8 +142,9 @@ rdt_status rdt_folder_read_head(const char *dir, cJSON **head, rdt_reason *why) 
   char path[4096];
   *head = NULL;
   RDT_TRY(path_in(dir, head_name, path, sizeof path, why));
-  FILE *f = fopen(path, "rb");
-  if (!f) return errno == ENOENT ? RDT_OK : fail_io(why, path, "cannot be read");
+  FILE *f;
+  RDT_TRY(rdt_file_stream(path, false, &f, why));
+  if (!f) return RDT_OK;
   struct stat st;
   char *text = fstat(fileno(f), &st) == 0 && st.st_size >= 0 && st.st_size < LONGEST_HEAD
                    ? malloc((size_t)st.st_size + 1)

@@ -3,8 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +17,15 @@ rdt_status rdt_file_fail(rdt_reason *why, const char *path, const char *what, in
                   strerror_r(code, text, sizeof text), remedy);
 }
 
+/* Until a pipe or a terminal has more. A signal ends it, whatever becomes of other calls then: nobody knows how long
+ * its writer takes. */
+static rdt_status wait_for_more(int fd, const char *path, rdt_reason *why) {
+  struct pollfd wait = {.fd = fd, .events = POLLIN};
+  if (poll(&wait, 1, -1) >= 0) return RDT_OK;
+  return errno == EINTR ? rdt_fail(why, RDT_ERR_CANCELLED, "%.200s: a signal came before all of it could be read", path)
+                        : rdt_file_fail(why, path, "read", errno, "");
+}
+
 /* Up to the end, growing: pipes have no size, and files may change while they are read. */
 static rdt_status read_all(int fd, const char *path, size_t expected, char **data, size_t *bytes, rdt_reason *why) {
   size_t room = expected + 1, used = 0;
@@ -27,9 +35,11 @@ static rdt_status read_all(int fd, const char *path, size_t expected, char **dat
     const ssize_t got = read(fd, buf + used, room - used);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      const int code = errno;
+      const rdt_status status =
+          errno == EAGAIN ? wait_for_more(fd, path, why) : rdt_file_fail(why, path, "read", errno, "");
+      if (status == RDT_OK) continue;
       rdt_free(buf);
-      return rdt_file_fail(why, path, "read", code, "");
+      return status;
     }
     if (got == 0) break;
     used += (size_t)got;
@@ -48,9 +58,14 @@ static rdt_status read_all(int fd, const char *path, size_t expected, char **dat
   return RDT_OK;
 }
 
+/* Of a pipe, open would wait for whoever writes into it. */
+static int open_to_read(const char *path) {
+  return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
 rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reason *why) {
   struct stat st;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  const int fd = open_to_read(path);
   if (fd < 0) return rdt_file_fail(why, path, "opened", errno, "; check the path and its permissions");
   rdt_status status = RDT_OK;
   if (fstat(fd, &st) != 0)
@@ -60,7 +75,26 @@ rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reaso
   else
     status = read_all(fd, path, S_ISREG(st.st_mode) ? (size_t)st.st_size : 65536, (char **)data, bytes, why);
   close(fd);
+  if (status == RDT_OK && *bytes == 0 && S_ISFIFO(st.st_mode)) {
+    rdt_free(*data);
+    *data = NULL;
+    status = rdt_fail(why, RDT_ERR_IO, "%.200s: nobody writes into this pipe: start its writer first", path);
+  }
   return status;
+}
+
+rdt_status rdt_file_stream(const char *path, bool must, FILE **file, rdt_reason *why) {
+  struct stat st;
+  const int fd = open_to_read(path);
+  *file = NULL;
+  if (fd < 0 && errno == ENOENT && !must) return RDT_OK;
+  if (fd < 0) return rdt_file_fail(why, path, "opened", errno, "; check the path and its permissions");
+  const bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+  *file = regular ? fdopen(fd, "rb") : NULL;
+  if (*file) return RDT_OK;
+  close(fd);
+  return regular ? rdt_fail(why, RDT_ERR_NOMEM, "out of memory")
+                 : rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be read: it is no regular file", path);
 }
 
 static bool write_all(int fd, const char *data, size_t bytes) {

@@ -2,13 +2,19 @@
 #ifndef RDT_CORE_FILE_H
 #define RDT_CORE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "core/error.h"
 
-/* Reads all of path into *data (rdt_free), at most 2^31 - 1 bytes (what protobuf can hold). RDT_ERR_IO, RDT_ERR_NOMEM.
- */
+/* Reads all of path into *data (rdt_free), at most 2^31 - 1 bytes (what protobuf can hold). Of a pipe all that comes:
+ * one that nobody writes into is refused at once, and a signal ends the waiting. RDT_ERR_IO, RDT_ERR_NOMEM,
+ * RDT_ERR_CANCELLED. */
 rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reason *why);
+/* Opens a regular file, and nothing else: what is read line by line must have an end. Where there is none *file is
+ * NULL, an error only if it must be there. RDT_ERR_IO, RDT_ERR_NOMEM. */
+rdt_status rdt_file_stream(const char *path, bool must, FILE **file, rdt_reason *why);
 /* Writes head and body to a temporary file beside path, syncs and renames it: path is either whole or untouched. A
  * symbolic link stays: what it leads to is written. */
 rdt_status rdt_file_write(const char *path, const void *head, size_t head_bytes, const void *body, size_t body_bytes,

@@ -72,7 +72,7 @@ rdt_status rdt_ledger_create(const char *path, const rdt_ledger_head *head, int 
   const bool printed = cJSON_PrintPreallocated(doc, text, HEAD, 0);
   cJSON_Delete(doc);
   if (!printed) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for its first line", path);
-  *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
   if (*fd < 0) return rdt_file_fail(why, path, "written", errno, "; check the folder and its permissions");
   return put(*fd, path, text, sizeof text, why);
 }
@@ -167,8 +167,8 @@ static rdt_status read_line(const char *line, size_t n, int64_t number, rdt_ledg
 
 rdt_status rdt_ledger_read(const char *path, rdt_ledger_head *head, rdt_ledger_fn fn, void *user, int64_t *whole,
                            rdt_reason *why) {
-  FILE *f = fopen(path, "re");
-  if (!f) return rdt_file_fail(why, path, "opened", errno, "");
+  FILE *f;
+  RDT_TRY(rdt_file_stream(path, true, &f, why));
   char *line = NULL;
   size_t room = 0;
   ssize_t n;

@@ -270,7 +270,7 @@ static rdt_status go_on(state *s, rdt_reason *why) {
   s->published = !exists(s->names.part);
   if (s->published && !exists(s->job->c)) return is_whole(s, why);
   RDT_TRY(reopen(s, s->published ? s->job->c : s->names.part, why));
-  s->ledger = open(s->names.part_sums, O_WRONLY | O_CLOEXEC);
+  s->ledger = open(s->names.part_sums, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
   if (s->ledger < 0) return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
   RDT_TRY(lock(s, why));
   RDT_TRY(rdt_ledger_read(s->names.part_sums, &was, take_finished, s, &whole, why));

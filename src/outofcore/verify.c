@@ -18,7 +18,7 @@ static rdt_status begin(verifying *x, const rdt_ledger_head *head, rdt_reason *w
     return rdt_fail(why, RDT_ERR_FORMAT, "%.200s: its list of sums is of another matrix: %" PRId64 " x %" PRId64 " %s",
                     c->path, head->m, head->n, rdt_dtype_name(head->dtype));
   x->count = rdt_blocks_of(head->m, head->splits.m) * rdt_blocks_of(head->n, head->splits.n);
-  x->blocks = rdt_alloc((size_t)x->count * sizeof *x->blocks, 1);
+  x->blocks = rdt_alloc((size_t)x->count, sizeof *x->blocks);
   if (!x->blocks) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %" PRId64 " sums", x->count);
   for (int64_t i = 0; i < x->count; i++) x->blocks[i].i = -1;
   return RDT_OK;
