@@ -351,6 +351,7 @@ static rdt_status prepare(bench *b) {
   for (int i = 0; i < b->n_threads; i++) RDT_TRY(rdt_team_try((int)b->threads[i], &session->why));
   RDT_TRY(rdt_session_open(session, s, RDT_INPUTS_SHAPES));
   RDT_TRY(fill_inputs(b));
+  RDT_TRY(rdt_session_fits(session, s));
   b->job = (rdt_bench_job){.path = s->operand,
                            .policy = RDT_POLICY_DEFAULT,
                            .plan = s->plan,
@@ -394,7 +395,7 @@ static const rdt_option_id options[] = {RDT_OPT_INPUT,       RDT_OPT_INPUT_SHAPE
                                         RDT_OPT_NO_PROGRESS, RDT_OPT_COUNT};
 static const rdt_words examples[] = {
     {"redoubt bench model model.onnx --input-shape 1x3x224x224 --threads 1,2", NULL},
-    {"redoubt bench model model.onnx -i image.npy --top 50 --json", NULL},
+    {"redoubt bench model model.onnx -i image.npy --top 50", NULL},
     {"redoubt bench model model.onnx --input-shape ids=1x128 --input-shape mask=1x128 --profile run.json", NULL},
     {NULL, NULL}};
 const rdt_command rdt_cmd_bench_model = {

@@ -1,8 +1,6 @@
 /* redoubt bench tmr: the table of docs/tmr.md. */
 #include "bench_tmr.h"
 
-#include <string.h>
-
 #include "cli.h"
 #include "head.h"
 #include "progress.h"
@@ -12,8 +10,6 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   rdt_reason why = {""};
   rdt_bench_shapes shapes;
   if (rdt_head_product(&head, s, &shapes, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
-  if (s->checkpoints && s->device && strcmp(s->device, "cpu") == 0)
-    return rdt_cli_fail(c, RDT_ERR_ARG, "--checkpoints are votes on the way of a GPU's copies: not with --device cpu");
   if (s->checkpoints) rdt_head_add(&head, "--checkpoints %d", (int)s->checkpoints);
   if (s->device) rdt_head_add(&head, "--device %s", s->device);
   const rdt_bench_tmr_job job = {.shape = shapes.count ? &shapes.at[0] : NULL,

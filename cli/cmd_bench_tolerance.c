@@ -17,10 +17,27 @@ static void describe(const rdt_settings *s, rdt_head *h) {
   rdt_head_numbers(h, s);
 }
 
+/* What none of the asked tables takes. */
+static rdt_status check_tables(const rdt_settings *s, rdt_reason *why) {
+  enum { FLOORS = 1, GRANULARITY = 2, FLIPS = 4, RATES = 8 };
+  const struct {
+    bool given;
+    int64_t tables;
+    const char *text;
+  } rows[] = {{s->trials, FLIPS | RATES, "--trials: of the tables flips and rates"},
+              {s->outputs, FLOORS | FLIPS | RATES, "--outputs: of the tables floors, flips and rates"},
+              {s->lengths, FLOORS | FLIPS | RATES, "--k: of the tables floors, flips and rates"}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].given && s->tables && !(s->tables & rows[i].tables))
+      return rdt_fail(why, RDT_ERR_ARG, "%s, and --table asks for others", rows[i].text);
+  return RDT_OK;
+}
+
 static int run(const rdt_command *c, const rdt_settings *s) {
   rdt_head head = {""};
   int64_t reports = 0;
   rdt_reason why = {""};
+  if (check_tables(s, &why) != RDT_OK) return rdt_cli_fail(c, RDT_ERR_ARG, why.text);
   describe(s, &head);
   const rdt_bench_tolerance_job job = {.tables = s->tables,
                                        .cases = s->cases,

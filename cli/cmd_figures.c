@@ -50,7 +50,9 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   rdt_reason why = {""};
   const char *folder = s->figures ? s->figures : ".";
   rdt_status status = RDT_OK;
-  if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+  if (s->inputs.count && !s->operand)
+    status = rdt_fail(&why, RDT_ERR_ARG, "--and %s joins a record: name that one first, RECORD.json", s->inputs.at[0]);
+  else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
     status = rdt_file_fail(&why, folder, "made", errno, "; check the folder above it");
   if (status == RDT_OK) status = s->operand ? draw(s, folder, &why) : rdt_figures_intensity(folder, &why);
   return status == RDT_OK ? RDT_EXIT_OK : rdt_cli_fail(c, status, why.text);

@@ -39,12 +39,12 @@ static cJSON *limits_document(const rdt_device *d) {
   return o;
 }
 
-static bool print_limits(const rdt_device *d) {
+static bool print_limits(const rdt_device *d, bool markdown) {
   printf("limits   measured %s with %d threads%s (--measure: anew)\n", d->date, d->threads,
          d->kept ? "" : ", not kept: the cache folder cannot be written");
   printf("memory   %.1f GB/s read\n", 1e-9 * d->bandwidth);
   if (d->threads > 1) printf("meeting  %.2f us until all threads have begun and ended something\n", 1e6 * d->meeting);
-  printf("step     %.2f ns of a chain of additions\n\n", 1e9 * d->step);
+  printf("step     %.2f ns of a chain of additions\n%s\n", 1e9 * d->step, markdown ? "```\n" : "");
   rdt_table *t = rdt_table_create("dtype|>GFLOP/s|>FLOP/byte|by");
   for (int i = 0; i < DTYPES; i++) {
     const rdt_roof roof = rdt_device_roof(d, dtypes[i]);
@@ -53,7 +53,7 @@ static bool print_limits(const rdt_device *d) {
     rdt_table_cell(t, "%.1f", rdt_roof_ratio(roof));
     rdt_table_cell(t, "%s", rdt_probe_name(dtypes[i]));
   }
-  const bool printed = rdt_table_print(t, stdout, false);
+  const bool printed = rdt_table_print(t, stdout, markdown);
   rdt_table_destroy(t);
   return printed;
 }
@@ -162,7 +162,8 @@ static int run(const rdt_command *c, const rdt_settings *s) {
     cJSON_AddItemToObject(doc, "limits", known ? limits_document(&device) : cJSON_CreateNull());
     return rdt_document_print(c, doc);
   }
-  printf("redoubt  %s\n", rdt_version());
+  const bool markdown = s->format == RDT_FORMAT_MD;
+  printf("%sredoubt  %s\n", markdown ? "# This machine\n\n```\n" : "", rdt_version());
   printf("cpu      %s, %d threads\n", cpu, rdt_cpu_count());
   printf("isa      %s (REDOUBT_ISA=generic|avx2|avx512 lowers it); the CPU has %s%s%s\n", rdt_isa_name(isa),
          rdt_isa_name(rdt_isa_hardware()), rdt_cpu_has_vnni() ? ", vnni" : "", rdt_cpu_has_bf16() ? ", bf16" : "");
@@ -170,8 +171,9 @@ static int run(const rdt_command *c, const rdt_settings *s) {
   printf("onednn   %d.%d.%d\n", dnnl->major, dnnl->minor, dnnl->patch);
   printf("kernels  %d, of which %d run here; %d schemes; %d ONNX operators (redoubt list)\n", kernels, usable, schemes,
          ops);
-  if (!known) printf("limits   not measured: %s\n", why.text);
-  return !known || print_limits(&device) ? RDT_EXIT_OK : rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
+  if (!known) printf("limits   not measured: %s\n%s", why.text, markdown ? "```\n" : "");
+  if (!known && s->measure) return rdt_cli_fail(c, RDT_ERR_NOMEM, why.text);
+  return !known || print_limits(&device, markdown) ? RDT_EXIT_OK : rdt_cli_fail(c, RDT_ERR_NOMEM, NULL);
 }
 
 static const rdt_option_id options[] = {RDT_OPT_THREADS, RDT_OPT_MEASURE, RDT_OPT_FORMAT, RDT_OPT_JSON, RDT_OPT_COUNT};

@@ -207,9 +207,9 @@ static rdt_status make_head(shooting *s, rdt_reason *why) {
   return add_protection(g, head, why);
 }
 
-/* Options that say two things about one. */
+/* What options say together with the target, beyond the rules of the command line. */
 static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why) {
-  const bool clean = g->fault && strcmp(g->fault, "none") == 0, replay = g->replay >= 0, device = on_device(g);
+  const bool replay = g->replay >= 0, device = on_device(g);
   const struct {
     bool given;
     const char *text;
@@ -219,16 +219,7 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
        "--batch counts images of a network's inputs: this target has data of its own; a workload is NAME:BATCH"},
       {!op && (g->dtype >= 0 || g->family),
        "--dtype and --family are for targets with data of their own: gemm:, conv:, workloads"},
-      {g->fault && g->mix, "--fault says which fault, --mix which faults: one of them"},
-      {g->resume && !g->out, "--resume continues a folder: give it with -o DIR"},
-      {replay && g->resume, "--replay runs one trial again and writes none: no --resume"},
-      {replay && g->shard, "--replay names its trial among those of all shards: no --shard"},
-      {replay && g->until_ci, "--replay runs one trial, --until-ci as many as it takes: one of them"},
       {replay && g->n && g->replay >= g->n, "--replay names a trial from 0 to N - 1, --n says N"},
-      {replay && g->fit, "--fit makes rates of many trials: not with --replay"},
-      {clean && g->until_ci,
-       "--until-ci waits for the rate of silent corruptions, and --fault none plants nothing: give --n"},
-      {clean && g->fit, "--fit makes rates of planted faults, and --fault none plants nothing"},
       {device && op && strncmp(g->operand, "gemm:", 5) != 0,
        "on a GPU gemm: has kernels that plant faults, of one product; convolutions are planted in where a network runs "
        "them: give a MODEL.onnx"},
@@ -237,8 +228,7 @@ static rdt_status check_together(const rdt_settings *g, bool op, rdt_reason *why
       {device && g->family && strcmp(g->family, "all") == 0, "--family all makes layers, and a GPU's target has one"},
       {device && op && g->on_fault == RDT_ON_FAULT_CORRECT,
        "--on-fault correct rebuilds from checksums, and a GPU's results are computed again: recompute"},
-      {device && g->plan, "--plan chooses kernels of the CPU: a GPU chooses by itself"},
-      {device && g->avoid_cores.count, "--avoid-core names cores of the CPU, and the target computes on a GPU"},
+      {op && g->prom, "--prom counts the runs of a network: this target is none, -o DIR has its trials"},
       {g->jobs > 1 && g->prom, "--prom counts one process: leave --jobs at 1"},
   };
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

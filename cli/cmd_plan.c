@@ -35,11 +35,6 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   if (s->workload && (s->input_shapes.count || s->inputs.count))
     return rdt_fail(why, RDT_ERR_ARG, "a --workload has no inputs: its batch is in its name, as in %.60s:8",
                     s->workload);
-  if (s->workload && s->checkpoints)
-    return rdt_fail(why, RDT_ERR_ARG, "--checkpoints divides the products of a network: name a MODEL.onnx");
-  if (s->operand && s->dtype >= 0)
-    return rdt_fail(why, RDT_ERR_ARG, "--dtype is a workload's: %.200s has datatypes of its own", s->operand);
-  if (s->protocol >= 0) return rdt_fail(why, RDT_ERR_ARG, "--protocol is a GPU's: --device cuda:0");
   if (rdt_same_file(s->out, s->svg))
     return rdt_fail(why, RDT_ERR_ARG, "%.200s would be written for two purposes: give each a file of its own", s->svg);
   return RDT_OK;

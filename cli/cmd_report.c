@@ -177,10 +177,11 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   rdt_reason why = {""};
   cJSON *doc = NULL;
   rdt_status status = RDT_OK;
-  if (settings->more.count || settings->svg || settings->csv || settings->md || settings->coverage)
+  if (settings->more.count || settings->svg || settings->csv || settings->md || settings->coverage ||
+      settings->fit > 0.0)
     status = rdt_fail(&why, RDT_ERR_ARG,
-                      "%s is a report of a run: several, --svg, --csv, --md and --coverage-out are for the folders "
-                      "of `redoubt inject -o DIR`",
+                      "%s is a report of a run: several, --svg, --csv, --md, --coverage-out and --fit are for the "
+                      "folders of `redoubt inject -o DIR`",
                       settings->operand);
   else if (rdt_same_file(settings->operand, settings->html))
     status = rdt_fail(&why, RDT_ERR_ARG, "%s would be written over: give the page a file of its own", settings->html);

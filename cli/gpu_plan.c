@@ -44,16 +44,6 @@ static rdt_status check_words(const rdt_settings *s, rdt_reason *why) {
   if (s->input_shapes.count || s->inputs.count)
     return rdt_fail(why, RDT_ERR_ARG, "a --workload has no inputs: its batch is in its name, as in %.60s:8",
                     s->workload);
-  if (s->svg)
-    return rdt_fail(why, RDT_ERR_ARG,
-                    "--svg is a processor's: `redoubt figures PLAN.json -o FOLDER` draws what -o wrote");
-  const char *const cores = s->threads ? "--threads" : s->avoid_cores.count ? "--avoid-core" : NULL;
-  if (cores)
-    return rdt_fail(why, RDT_ERR_ARG, "%s is of a processor's cores, and --device %.40s a GPU", cores, s->device);
-  if (s->max_seconds > 0.0)
-    return rdt_fail(
-        why, RDT_ERR_ARG,
-        "--max-seconds is a processor's: on a GPU stop the run when it is long enough, it goes on where it was");
   if (s->require || s->checkpoints)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s: plans of a GPU are of one copy of a product; `redoubt run --device %.40s` has three of them",

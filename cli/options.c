@@ -9,6 +9,7 @@
 
 #include "bench_published.h"
 #include "bench_tolerance.h"
+#include "rules.h"
 
 typedef enum option_kind { FLAG, TEXT, TEXTS, COUNT, REAL, CHOICE, CHOICES, SET } option_kind;
 
@@ -166,8 +167,34 @@ static rdt_status take_operand(const rdt_command *c, const char *word, rdt_setti
   return RDT_OK;
 }
 
+/* NULL: its field is no whole number */
+static const int64_t *number_of(const option_row *o, const rdt_settings *s) {
+  const bool number = o->kind == COUNT || o->kind == CHOICE || o->kind == SET;
+  return number ? (const int64_t *)((const char *)s + o->field) : NULL;
+}
+
+/* Two options may fill one field (--json, --format): they must not say different things. */
+static rdt_status agree(const option_row *o, const rdt_settings *s, const bool *given, int64_t before,
+                        rdt_reason *why) {
+  if (!number_of(o, s) || *number_of(o, s) == before) return RDT_OK;
+  for (int i = 0; i < RDT_OPT_COUNT; i++)
+    if (given[i] && &rows[i] != o && rows[i].field == o->field)
+      return rdt_fail(why, RDT_ERR_ARG, "--%s and --%s contradict each other: one of them", rows[i].name, o->name);
+  return RDT_OK;
+}
+
+/* What was given, against the command's rules. */
+static rdt_status check_together(const rdt_command *c, const bool *given, const char *const *values, rdt_reason *why) {
+  rdt_given list[RDT_OPT_COUNT];
+  int n = 0;
+  for (int i = 0; i < RDT_OPT_COUNT; i++)
+    if (given[i]) list[n++] = (rdt_given){rows[i].name, values[i]};
+  return rdt_rules_check(c, list, n, why);
+}
+
 rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_settings *s, rdt_reason *why) {
-  bool options = true;
+  bool options = true, given[RDT_OPT_COUNT] = {false};
+  const char *values[RDT_OPT_COUNT] = {NULL};
   *s = (rdt_settings){.seed = -1, .pad = -1, .dtype = -1, .protocol = -1, .replay = -1, .retest = -1, .avoid_sm = -1};
   for (int i = 0; i < argc; i++) {
     const char *word = argv[i];
@@ -199,12 +226,17 @@ rdt_status rdt_options_parse(const rdt_command *c, int argc, char **argv, rdt_se
       value = argv[i];
     }
     if (value && !*value) return rdt_fail(why, RDT_ERR_ARG, "--%s takes %s, %s", o->name, o->placeholder, hint);
+    const int64_t before = number_of(o, s) ? *number_of(o, s) : 0;
     RDT_TRY(store(o, value, s, why));
+    RDT_TRY(agree(o, s, given, before, why));
+    given[o - rows] = true;
+    values[o - rows] = value;
   }
-  if (c->operand_needed && !s->operand && !s->help)
+  if (s->help) return RDT_OK;
+  if (c->operand_needed && !s->operand)
     return rdt_fail(why, RDT_ERR_ARG, "%s is missing: redoubt %s %s; `redoubt help %s` has examples", c->operand,
                     c->name, c->operand, c->name);
-  return RDT_OK;
+  return check_together(c, given, values, why);
 }
 
 rdt_dtype rdt_options_dtype(const rdt_settings *s) {
@@ -215,6 +247,10 @@ rdt_dtype rdt_options_dtype(const rdt_settings *s) {
 
 void rdt_options_each(const rdt_command *c, void (*fn)(void *user, const rdt_option_words *o), void *user) {
   const option_row *o;
-  for (int i = 0; (o = option_of(c, i)) != NULL; i++)
-    fn(user, &(rdt_option_words){o->name, o->letter, o->placeholder, o->help});
+  for (int i = 0; (o = option_of(c, i)) != NULL; i++) {
+    char together[256], help[1024];
+    rdt_rules_tell(c, o->name, together, sizeof together);
+    snprintf(help, sizeof help, "%s%s", o->help, together);
+    fn(user, &(rdt_option_words){o->name, o->letter, o->placeholder, help});
+  }
 }

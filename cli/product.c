@@ -52,18 +52,6 @@ static void take_event(const rdt_event *e, void *user) {
   cJSON_AddItemToArray(r->events, o);
 }
 
-static rdt_status set_plant(rdt_matmul_job *j, const rdt_settings *s, rdt_reason *why) {
-  if (s->errors == 0 && (s->collinear || s->scattered))
-    return rdt_fail(why, RDT_ERR_ARG, "--collinear and --scattered say where --errors N lie, and there is no --errors");
-  if (s->collinear && s->scattered)
-    return rdt_fail(why, RDT_ERR_ARG, "--collinear and --scattered exclude each other: take one");
-  j->plant = (rdt_matmul_plant){.count = s->errors,
-                                .scattered = s->scattered,
-                                .site = RDT_SITE_ACCUM,
-                                .seed = s->seed >= 0 ? (uint64_t)s->seed : 1};
-  return RDT_OK;
-}
-
 static rdt_status refuse_strategy(const char *text, rdt_reason *why) {
   char names[128] = "auto";
   for (int s = 0, n = 4; s < RDT_STRATEGY_COUNT; s++)
@@ -86,7 +74,11 @@ static rdt_status set_job(rdt_product_run *r, const rdt_settings *s) {
   if (s->mem_limit && j->mem_limit == 0)
     return rdt_fail(&r->why, RDT_ERR_ARG, "--mem-limit takes bytes, as in 512M or 10G, not '%s'", s->mem_limit);
   if (!automatic && j->strategy == RDT_STRATEGY_COUNT) return refuse_strategy(strategy, &r->why);
-  return set_plant(j, s, &r->why);
+  j->plant = (rdt_matmul_plant){.count = s->errors,
+                                .scattered = s->scattered,
+                                .site = RDT_SITE_ACCUM,
+                                .seed = s->seed >= 0 ? (uint64_t)s->seed : 1};
+  return RDT_OK;
 }
 
 rdt_status rdt_product_open(rdt_product_run *r, const rdt_settings *s) {
@@ -160,6 +152,12 @@ rdt_status rdt_product_go(rdt_product_run *r) {
   r->job.best = asked ? &r->best : NULL;
   r->status = rdt_matmul(r->ctx, &r->job, &r->result, &r->why);
   rdt_progress_end();
+  const bool done = r->status == RDT_OK || r->status == RDT_ERR_FAULT;
+  if (done && r->result.planted < r->job.plant.count && !s->quiet)
+    fprintf(stderr,
+            "redoubt: --errors %" PRId64 ": %" PRId64
+            " planted, the block that is hit has no room for more in a line, or was finished before\n",
+            r->job.plant.count, r->result.planted);
   return r->status == RDT_ERR_FAULT ? RDT_OK : r->status;
 }
 

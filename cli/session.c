@@ -170,8 +170,6 @@ rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const
 /* Before the model is loaded: a path that cannot be written to shows at once. */
 static rdt_status watch(rdt_session *s, const rdt_settings *settings) {
   const double every = settings->prom_every > 0.0 ? settings->prom_every : 15.0;
-  if (settings->prom_every > 0.0 && !settings->prom)
-    return rdt_fail(&s->why, RDT_ERR_ARG, "--prom-every says how often --prom FILE is written, and there is no --prom");
   RDT_TRY(rdt_session_spare(s, settings, settings->events));
   RDT_TRY(rdt_journal_open(&s->journal, settings->events, settings->syslog, settings->operand, &s->why));
   RDT_TRY(rdt_session_spare(s, settings, settings->prom));
@@ -321,20 +319,20 @@ rdt_status rdt_session_watch(rdt_session *s, const rdt_settings *settings) {
 
 rdt_status rdt_session_fits(rdt_session *s, const rdt_settings *settings) {
   rdt_survey survey;
-  int64_t known = 0, all = 0;
+  rdt_planned planned = {.all = 0};
   if (!settings->plan) return RDT_OK;
   const rdt_status status = rdt_model_survey(s->model, s->inputs, s->n_inputs, &survey);
-  if (status == RDT_OK) rdt_survey_known(s->ctx, &survey, &known, &all);
+  if (status == RDT_OK) planned = rdt_survey_planned(s->ctx, &survey);
   rdt_survey_free(&survey);
   if (status != RDT_OK) return rdt_session_fail(s, status);
-  if (all > 0 && known == 0)
-    return rdt_fail(&s->why, RDT_ERR_UNSUPPORTED,
-                    "%.200s: is a plan of another network, of other input shapes or datatypes: it knows none of the "
-                    "%lld products and convolutions here; make it anew with `redoubt plan`",
-                    settings->plan, (long long)all);
-  if (known < all && !settings->quiet)
+  RDT_TRY(rdt_planned_fits(&planned, settings->plan, &s->why));
+  if (planned.known < planned.all && !settings->quiet)
     fprintf(stderr, "redoubt: %s knows %lld of %lld products and convolutions; estimates choose for the others\n",
-            settings->plan, (long long)known, (long long)all);
+            settings->plan, (long long)planned.known, (long long)planned.all);
+  if (planned.taken < planned.known && !settings->quiet)
+    fprintf(stderr,
+            "redoubt: %s: %lld of its %lld choices (%s, say) are not taken: other protection is asked for here\n",
+            settings->plan, (long long)(planned.known - planned.taken), (long long)planned.known, planned.other);
   return RDT_OK;
 }
 

@@ -95,6 +95,7 @@ static void test_lists(void **state) {
   util_cli_expect(util_cli("info"), 0, "ns of a chain of additions");
   util_cli_expect(util_cli("info --threads 2"), 0, "us until all threads have begun and ended something");
   util_cli_expect(util_cli("info --json"), 0, "\"redoubt.info/1\"");
+  util_cli_expect(util_cli("info --format md"), 0, "| dtype");
 }
 
 static void test_plans(void **state) {
@@ -130,6 +131,28 @@ static void test_plans(void **state) {
   util_cli_expect(util_cli("plan --workload dlrm-top -q -o top.json"), 0, "");
   util_cli_expect(util_cli("run " DIGITS "/digits.onnx -i " DIGITS "/some.npy --plan top.json"), 2,
                   "is a plan of another network");
+}
+
+/* A plan whose choices a run would not take is refused, as it would be passed over: the message says what takes it. */
+static void test_plans_of_others(void **state) {
+  (void)state;
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx " SOME "-q --policy model --scheme tmr-sm -o three.json"), 0,
+                  NULL);
+  util_cli_expect(util_cli(RUN SOME "--plan three.json"), 2, "plans tmr-sm, and that is not what is asked for here");
+  util_cli_expect(util_cli(RUN SOME "--plan three.json --scheme tmr-sm"), 0, "tmr-sm");
+  util_cli_expect(util_cli(RUN SOME "--plan three.json --require permanent"), 0, "tmr-sm");
+  util_cli_expect(util_cli("inject " DIGITS "/digits.onnx " SOME "--n 2 --batch 8 --plan three.json"), 2,
+                  "--scheme tmr-sm takes them");
+  util_cli_expect(util_cli("bench model " DIGITS "/digits.onnx " SOME "--trials 1 --plan three.json"), 2,
+                  "--scheme tmr-sm takes them");
+  util_cli_expect(util_cli("inject gemm:8x8x8 --n 2 --scheme tmr-sm --plan three.json"), 2,
+                  "is a plan of another network");
+  util_cli_expect(util_cli("plan " DIGITS "/digits.onnx " SOME "-q --policy model --scheme fc -o fc.json"), 0, NULL);
+  util_cli_expect(util_cli(RUN SOME "--plan fc.json"), 0, "CLEAN");
+  util_cli_expect(util_cli(RUN SOME "--plan fc.json --scheme ic"), 0, "choices (fc, say) are not taken");
+  util_cli_expect(util_cli("plan --workload dlrm-bottom:4 -q --policy model --scheme col -o col.json"), 0, NULL);
+  util_cli_expect(util_cli("inject dlrm-bottom:4 --n 2 --plan col.json"), 0, "PASS");
+  util_cli_expect(util_cli("inject dlrm-bottom:4 --n 2 --scheme row --plan col.json"), 2, "plans col");
 }
 
 /* What would have been passed over, or found out after measuring. */
@@ -308,10 +331,10 @@ static void test_faults(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help),   cmocka_unit_test(test_options),     cmocka_unit_test(test_lists),
-      cmocka_unit_test(test_plans),  cmocka_unit_test(test_plan_words),  cmocka_unit_test(test_run),
-      cmocka_unit_test(test_faults), cmocka_unit_test(test_brief_plans), cmocka_unit_test(test_require),
-      cmocka_unit_test(test_isa),    cmocka_unit_test(test_no_threads),
+      cmocka_unit_test(test_help),    cmocka_unit_test(test_options),    cmocka_unit_test(test_lists),
+      cmocka_unit_test(test_plans),   cmocka_unit_test(test_plan_words), cmocka_unit_test(test_plans_of_others),
+      cmocka_unit_test(test_run),     cmocka_unit_test(test_faults),     cmocka_unit_test(test_brief_plans),
+      cmocka_unit_test(test_require), cmocka_unit_test(test_isa),        cmocka_unit_test(test_no_threads),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }

@@ -24,12 +24,12 @@
 static void test_campaigns(void **state) {
   (void)state;
 #define GEMM "inject gemm:48x40x56 --scheme row "
-  util_cli_expect(util_cli(GEMM "--n 300 --jobs 2 -o kept"), 0, "PASS");
+  util_cli_expect(util_cli(GEMM "--n 300 --jobs 2 --threads 1 -o kept"), 0, "PASS");
   util_cli_expect(util_cli(GEMM "--n 300 -o kept"), 2, "--resume");
-  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --resume"), 0, "400 runs");
-  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --resume --seed 2"), 2, "another campaign");
-  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 -o kept --replay 399"), 0, "the same, bit for bit");
-  util_cli_expect(util_cli(GEMM "--jobs 2 -o kept --replay 400"), 2, "it has no trial 400");
+  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 --threads 1 -o kept --resume"), 0, "400 runs");
+  util_cli_expect(util_cli(GEMM "--n 400 --jobs 2 --threads 1 -o kept --resume --seed 2"), 2, "another campaign");
+  util_cli_expect(util_cli(GEMM "--n 400 --threads 1 -o kept --replay 399"), 0, "the same, bit for bit");
+  util_cli_expect(util_cli(GEMM "--threads 1 -o kept --replay 400"), 2, "it has no trial 400");
   util_cli_expect(util_cli(GEMM "--n 400 --replay 400"), 2, "from 0 to N - 1");
   util_cli_expect(util_cli(GEMM "--replay 3 --fault bit:30@accum"), 0, "event: ");
   util_cli_expect(util_cli(GEMM "--n 200 --fault none"), 0, "PASS: 0 reports");
@@ -68,7 +68,31 @@ static void test_contradictions(void **state) {
       {GEMM "--batch 2", "NAME:BATCH"},
       {GEMM "-i x.npy", "no --input"},
       {GEMM "--resume", "-o DIR"},
-      {GEMM "--jobs 2 --prom x.prom", "--jobs at 1"},
+      {GEMM "--prom x.prom", "counts the runs of a network"},
+      {GEMM "--replay 3 --jobs 2", "no --jobs"},
+      {"inject " DIGITS "/digits.onnx " SOME "--jobs 2 --prom x.prom", "--jobs at 1"},
+      {"inject " DIGITS "/digits.onnx " SOME "--plan x.json --device cuda:0", "a GPU chooses by itself"},
+      {RUN SOME "--plan x.json --device cuda:0", "a GPU chooses by itself"},
+      {RUN SOME "--min-coverage 1 --device cuda:0", "measured when the network is loaded"},
+      {RUN SOME "--scheme none --on-fault report", "--scheme none checks nothing"},
+      {RUN SOME "--scheme none --lambda 4", "--scheme none checks nothing"},
+      {RUN SOME "--prom-every 3", "there is no --prom"},
+      {RUN SOME "--format csv", "text|md|json"},
+      {RUN SOME "--format md --json", "--format and --json contradict each other"},
+      {"bench gemm --trials 3 --runs 4", "--trials and --runs contradict each other"},
+      {"plan --workload square-32 --json --format csv", "--json and --format contradict each other"},
+      {"plan --workload square-32 --policy model --measure", "nothing is measured"},
+      {"plan --workload square-32 --policy model --max-seconds 3", "it takes no time"},
+      {"plan --workload square-32 --device cuda:0 --threads 2", "of a processor's cores"},
+      {"plan --workload square-32 --device cuda:0 --max-seconds 2", "is a processor's"},
+      {"matmul a.npy b.npy -o c.npy --seed 3", "there is no --errors"},
+      {"matmul a.npy b.npy -o c.npy --scheme none --on-fault recompute", "no faults are found"},
+      {"bench model " DIGITS "/digits.onnx --top 3 --json", "JSON has all of them"},
+      {"report kept --json --html x.html", "that is nothing"},
+      {"conformance . --scheme none --lambda 3", "there are no bounds"},
+      {"bench tolerance --table floors --trials 3", "of the tables flips and rates"},
+      {"figures --and x.json -o .", "name that one first"},
+      {"report " TEST_BUILD "/CTestTestfile.cmake --fit 3", "--fit are for the"},
       {"inject gemm:8x8x8:s8 --dtype f64", "says its datatype"},
       {"inject gemm:8x8x8:f64 --dtype f32", "says its datatype"},
       {"inject dlrm-top:8:bf16 --dtype f64", "says its datatype"},

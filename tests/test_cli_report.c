@@ -166,12 +166,12 @@ static void test_checkpoints(void **state) {
                   "p1.json: was made with checkpoints 1, and checkpoints 4 are asked for");
   util_cli_expect(util_cli("run " MODEL "--plan p4.json"), 2, "ask for --scheme tmr-sm or --require permanent");
   util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p1.json"), 0, "CLEAN");
-  util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p4.json --n 2 -q -o i4 --fault "
+  util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p4.json --batch 8 --n 2 -q -o i4 --fault "
                            "bit@accum,layer=fc1/share*"),
                   0, NULL);
   util_cli_slurp("i4/campaign.json");
   assert_non_null(strstr(util_cli_text, "\"checkpoints\":\t4"));
-  util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p1.json --checkpoints 4 --n 2 -q"), 2,
+  util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p1.json --checkpoints 4 --batch 8 --n 2 -q"), 2,
                   "checkpoints 1, and checkpoints 4");
 }
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "manual/manual.h"
+#include "rules.h"
 
 static void each(const rdt_command *c, void (*fn)(const rdt_command *c)) {
   fn(c);
@@ -74,12 +75,33 @@ static void test_examples(void **state) {
   assert_string_not_equal(judge("redoubt run model.onnx --inptu x.npy"), ""); /* the judge can cry */
   assert_string_not_equal(judge("redoubt rnu model.onnx"), "");
   assert_string_not_equal(judge("redoubt run -i x.npy"), "");
+  assert_string_not_equal(judge("redoubt matmul A.npy B.npy -o C.npy --seed 3"), "");
 }
 
 static void look_for(void *text, const rdt_option_words *o) {
   char name[64];
   snprintf(name, sizeof name, "--%s", o->name);
   if (!strstr(text, name)) fail_msg("%s is missing in:\n%s", name, (char *)text);
+}
+
+static void look_at_rules(const rdt_command *c) {
+  char word[64];
+  if (rdt_rules_unknown(c, word, sizeof word))
+    fail_msg("a rule of redoubt %s names --%s, which it has not", c->name, word);
+}
+
+/* The table of rules speaks of options that there are; one that does not is noticed. */
+static void test_rules(void **state) {
+  static const rdt_option_id few[] = {RDT_OPT_ERRORS, RDT_OPT_COUNT};
+  const rdt_command lacks = {.name = "matmul", .options = few};
+  char word[64];
+  (void)state;
+  each(&rdt_cmd_redoubt, look_at_rules);
+  assert_string_equal(rdt_rules_unknown(&lacks, word, sizeof word), "collinear");
+  rdt_rules_tell(&rdt_cmd_matmul, "seed", word, sizeof word);
+  assert_string_equal(word, " (only with --errors)");
+  rdt_rules_tell(&rdt_cmd_run, "plan", word, sizeof word);
+  assert_string_equal(word, " (not with --device other than cpu)");
 }
 
 static void look_at_help(const rdt_command *c) {
@@ -134,6 +156,6 @@ static void test_document(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_examples), cmocka_unit_test(test_pages),
-                                     cmocka_unit_test(test_document)};
+                                     cmocka_unit_test(test_document), cmocka_unit_test(test_rules)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

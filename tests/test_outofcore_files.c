@@ -56,6 +56,8 @@ static void test_product(void **state) {
   none_left();
   util_cli_slurp("r.json");
   assert_non_null(strstr(util_cli_text, "redoubt.matmul/1"));
+  util_cli_expect(util_cli("matmul a.npy b.npy -o full.npy --mem-limit 700k --errors 65536"), 0,
+                  "planted, the block that is hit has no room for more in a line");
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 700k --errors 5 --collinear --seed 3"), 0,
                   "rebuilt");
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit 700k --errors 5 --scattered"), 0, "RECOMPUTED");

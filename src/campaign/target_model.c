@@ -12,6 +12,7 @@
 #include "net/graph.h"
 #include "net/model.h"
 #include "net/remote.h"
+#include "plan/survey.h"
 
 typedef struct answer { /* the outputs for one input, one after the other */
   unsigned char *clean; /* their bits; NULL: not computed yet */
@@ -386,12 +387,24 @@ static rdt_status add_spots(net_target *t, int layer, rdt_reason *why) {
   return RDT_OK;
 }
 
+/* Of a plan file, which has choices, something is used. */
+static rdt_status fits(net_target *t, rdt_reason *why) {
+  rdt_survey survey;
+  if (!rdt_context_has_choices(t->ctx)) return RDT_OK;
+  if (rdt_model_survey(*t->net.model, t->slice, t->net.n_inputs, &survey) != RDT_OK)
+    return rdt_fail(why, RDT_ERR_ARG, "%s", rdt_context_error(t->ctx));
+  const rdt_planned planned = rdt_survey_planned(t->ctx, &survey);
+  rdt_survey_free(&survey);
+  return rdt_planned_fits(&planned, "the plan file", why);
+}
+
 static rdt_status make(net_target *t, rdt_reason *why) {
   const rdt_model *m = *t->net.model;
   if (t->ctx->machine) snprintf(t->base.device, sizeof t->base.device, "%s", t->ctx->machine->device.name);
   sum_files(t);
   RDT_TRY(make_reference(t, why));
   RDT_TRY(choose_slices(t, why));
+  RDT_TRY(fits(t, why));
   RDT_TRY(expect(t, 0, why));
   const int n = (int)rdt_model_node_count(m);
   RDT_TRY(rdt_target_layers(&t->base, n, why));

@@ -8,6 +8,7 @@
 
 #include "campaign/op.h"
 #include "core/memory.h"
+#include "plan/survey.h"
 #include "plan/workloads.h"
 
 enum { MOST_OPS = RDT_WORKLOAD_LAYERS * RDT_FAMILY_COUNT, EXPECT_EVERY = 64 };
@@ -299,6 +300,13 @@ static void destroy(rdt_target *base) {
   rdt_free(t);
 }
 
+/* Of a plan file, which has choices, something is used. */
+static rdt_status fits(const op_target *t, const rdt_context *ctx, rdt_reason *why) {
+  rdt_planned planned = {.all = 0};
+  for (int i = 0; rdt_context_has_choices(ctx) && i < t->n; i++) rdt_planned_add(&planned, ctx, &t->ops[i].prob, 1);
+  return rdt_planned_fits(&planned, "the plan file", why);
+}
+
 static rdt_status make(op_target *t, rdt_context *ctx, const char *text, rdt_reason *why) {
   const bool one = strncmp(text, "gemm:", 5) == 0 || strncmp(text, "conv:", 5) == 0;
   ctx->policy.keep_weights = 1;   /* a weight that was hit is restored */
@@ -311,6 +319,7 @@ static rdt_status make(op_target *t, rdt_context *ctx, const char *text, rdt_rea
     RDT_TRY(rdt_target_layer_set(&t->base, i, op->name, op->plan->label, rdt_plan_kernel(op->plan),
                                  rdt_plan_scheme(op->plan), op->plan, why));
   }
+  RDT_TRY(fits(t, ctx, why));
   return expect(t, 0, why);
 }
 

@@ -152,6 +152,8 @@ rdt_status rdt_gemm_struck(rdt_context *ctx, double alpha, const rdt_tensor *a, 
 rdt_status rdt_plan_select(rdt_plan *p, const char *scheme, const rdt_way *way, rdt_reason *why);
 /* The candidates of a problem, and the one that a plan takes; o->words says whether their texts are wanted. */
 void rdt_offers_choose(const rdt_context *ctx, const rdt_problem *p, const char *scheme, rdt_offers *o);
+/* Does the context's book have a choice for it, and is that what is taken? *choice: its scheme; NULL: it has none. */
+bool rdt_offers_planned(const rdt_context *ctx, const rdt_problem *p, const char *scheme, const char **choice);
 /* explain.c: every candidate with times and reasons; of a plan as it is now */
 void rdt_offers_tell(const rdt_offers *o, rdt_choice_fn fn, void *user);
 int rdt_offers_baseline(const rdt_offers *o); /* the fastest that is not protected; -1: none was measured */

@@ -22,6 +22,22 @@ void rdt_offers_choose(const rdt_context *ctx, const rdt_problem *p, const char 
   o->measured = true;
 }
 
+bool rdt_offers_planned(const rdt_context *ctx, const rdt_problem *p, const char *scheme, const char **choice) {
+  const rdt_demand d = rdt_demand_of(ctx, scheme);
+  char key[RDT_KEY_TEXT];
+  bool complete;
+  rdt_offers o;
+  *choice = NULL;
+  const rdt_entry *e =
+      rdt_kop_is_linear(p->op) && rdt_problem_key(p, ctx->cold, &d, key) ? rdt_book_find(ctx->book, key) : NULL;
+  if (!e || e->choice < 0) return false;
+  *choice = e->list[e->choice].scheme;
+  o.words = false;
+  rdt_offers_choose(ctx, p, scheme, &o);
+  const int planned = rdt_entry_consult(e, &o, &complete);
+  return planned >= 0 && planned == o.taken;
+}
+
 static rdt_status refuse_all(const rdt_plan *p, const rdt_offers *o, rdt_reason *why) {
   bool any = false;
   for (int i = 0; i < o->n; i++) any = any || !o->list[i].refused;

@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "plan/device.h"
+#include "plan/plan.h"
 
 /* Of the layers before this one; its own number where there is none. */
 static int first_same(const rdt_survey *s, const rdt_surveyed *l) {
@@ -71,15 +72,44 @@ static bool key_of(const rdt_context *ctx, const rdt_survey *s, int i, char key[
   return !l->idle && rdt_kop_is_linear(l->prob.op) && rdt_problem_key(&l->prob, s->cold, &d, key);
 }
 
-void rdt_survey_known(const rdt_context *ctx, const rdt_survey *s, int64_t *known, int64_t *all) {
-  *known = *all = 0;
+bool rdt_context_has_choices(const rdt_context *ctx) {
+  for (int i = 0; ctx->book && i < ctx->book->n; i++)
+    if (ctx->book->list[i].choice >= 0) return true;
+  return false;
+}
+
+void rdt_planned_add(rdt_planned *x, const rdt_context *ctx, const rdt_problem *p, int64_t times) {
+  const char *choice;
+  const bool taken = rdt_offers_planned(ctx, p, ctx->scheme, &choice);
+  x->all += times;
+  x->known += choice ? times : 0;
+  x->taken += taken ? times : 0;
+  if (choice && !taken && !*x->other) snprintf(x->other, sizeof x->other, "%s", choice);
+}
+
+rdt_planned rdt_survey_planned(rdt_context *ctx, const rdt_survey *s) {
+  rdt_planned x = {.all = 0};
+  const bool cold = ctx->cold;
+  ctx->cold = s->cold;
   for (int i = 0; i < s->n; i++) {
     char key[RDT_KEY_TEXT];
-    if (!key_of(ctx, s, i, key)) continue;
-    const rdt_entry *e = rdt_book_find(ctx->book, key);
-    *all += s->list[i].times;
-    if (e && e->choice >= 0) *known += s->list[i].times;
+    if (key_of(ctx, s, i, key)) rdt_planned_add(&x, ctx, &s->list[i].prob, s->list[i].times);
   }
+  ctx->cold = cold;
+  return x;
+}
+
+rdt_status rdt_planned_fits(const rdt_planned *x, const char *plan, rdt_reason *why) {
+  if (x->all == 0 || x->taken > 0) return RDT_OK;
+  if (x->known > 0)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%.200s: plans %s, and that is not what is asked for here: none of its choices can be taken; "
+                    "--scheme %s takes them, or make it anew with the same --scheme, --require and --min-coverage",
+                    plan, x->other, x->other);
+  return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                  "%.200s: is a plan of another network, of other input shapes or datatypes: it knows none of the "
+                  "%lld products and convolutions here; make it anew with `redoubt plan`",
+                  plan, (long long)x->all);
 }
 
 /* An entry counts where it knows all candidates that there are today. */

@@ -38,8 +38,17 @@ double rdt_survey_patience(const rdt_context *ctx, const rdt_survey *s);
 /* Measures each distinct product and convolution that the context's book does not know, and puts it there; *measured is
  * how many those were. RDT_ERR_CANCELLED: what was measured until then is kept. */
 rdt_status rdt_survey_measure(rdt_context *ctx, const rdt_survey *s, const rdt_survey_watch *w, int *measured);
-/* How many of the products and convolutions, each as often as it occurs, the context's book has a choice for. */
-void rdt_survey_known(const rdt_context *ctx, const rdt_survey *s, int64_t *known, int64_t *all);
+bool rdt_context_has_choices(const rdt_context *ctx); /* as plan files have, and what was measured has not */
+/* Of products and convolutions, each as often as it occurs: those that the context's book has a choice for, and those
+ * where that is what is taken. */
+typedef struct rdt_planned {
+  int64_t all, known, taken;
+  char other[RDT_SCHEME_TEXT]; /* scheme of a choice that is not taken; "": there is none */
+} rdt_planned;
+void rdt_planned_add(rdt_planned *x, const rdt_context *ctx, const rdt_problem *p, int64_t times);
+rdt_planned rdt_survey_planned(rdt_context *ctx, const rdt_survey *s);
+/* RDT_ERR_UNSUPPORTED where nothing of the plan file is taken: it would be passed over in silence. */
+rdt_status rdt_planned_fits(const rdt_planned *x, const char *plan, rdt_reason *why);
 /* Chooses for layer i as a plan in a network would, or by estimates whatever was measured (the offers have times all
  * the same). */
 void rdt_survey_choose(rdt_context *ctx, const rdt_survey *s, int i, bool measured, rdt_offers *o);
