@@ -103,8 +103,8 @@ static char *run(char *const *args, int *code) {
 
 static void test_json(void **state) {
   (void)state;
-  char *args[] = {"--mnk",  "40:30:20", "--threads",  "1",         "--trials", "3",    "--scheme", "rowcol,auto",
-                  "--runs", "4",        "--epilogue", "bias+relu", "--format", "json", NULL};
+  char *args[] = {"--mnk", "40:30:20",   "--threads", "1",        "--scheme", "rowcol,auto", "--runs",
+                  "4",     "--epilogue", "bias+relu", "--format", "json",     NULL};
   int code;
   const char *text = run(args, &code);
   assert_int_equal(code, 0);

@@ -15,7 +15,9 @@
 #include "cuda/library.h"
 #include "cuda/linear.h"
 #include "cuda/probe.h"
+#include "cuda/vote.h"
 #include "cuda/wide.h"
+#include "cuda/written.h"
 
 static void test_absence(void **state) {
   (void)state;
@@ -29,6 +31,19 @@ static void test_absence(void **state) {
   int n;
   rdt_cuda_kernels(&n);
   assert_int_equal(n > 0, rdt_cuda_built());
+}
+
+/* A count without its finding is no complaint that is listed, and must not be read twice all the same. */
+static void test_written(void **state) {
+  (void)state;
+  rdt_vote_found f = {.undecided = 0};
+  assert_false(rdt_cuda_is_written(&f, sizeof f));
+  f.lost[1] = 1;
+  assert_true(rdt_cuda_is_written(&f, sizeof f));
+  f = (rdt_vote_found){.verdict.sm[RDT_CUDA_SMS - 1] = 1};
+  assert_true(rdt_cuda_is_written(&f, sizeof f) && !f.verdict.listed);
+  f = (rdt_vote_found){.alike = (uint64_t)1 << 63};
+  assert_true(rdt_cuda_is_written(&f, sizeof f));
 }
 
 /* The bound of a device over its parts, once more. */
@@ -434,14 +449,10 @@ static void test_probe(void **state) {
 #endif
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_absence),
-                                     cmocka_unit_test(test_bounds),
-                                     cmocka_unit_test(test_box_bounds),
-                                     cmocka_unit_test(test_linear_products),
-                                     cmocka_unit_test(test_linear_convolutions),
-                                     cmocka_unit_test(test_probe),
-                                     cmocka_unit_test(test_box_accumulator),
-                                     cmocka_unit_test(test_library),
-                                     cmocka_unit_test(test_statuses)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_absence),         cmocka_unit_test(test_written),
+                                     cmocka_unit_test(test_bounds),          cmocka_unit_test(test_box_bounds),
+                                     cmocka_unit_test(test_linear_products), cmocka_unit_test(test_linear_convolutions),
+                                     cmocka_unit_test(test_probe),           cmocka_unit_test(test_box_accumulator),
+                                     cmocka_unit_test(test_library),         cmocka_unit_test(test_statuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -462,6 +462,39 @@ static void policies_hold(void **state) {
   walk_end(&w), walk_end(&a);
 }
 
+/* Where a run ends at the first fault, nobody has looked at what others complain of: the next run does not hear of it.
+ * A counter that was hit, without any complaint, is counted once. */
+static void complaints_are_of_one_run(void **state) {
+  (void)state;
+  walk w = digits("auto", true, true, RDT_ON_FAULT_ABORT, 16),
+       c = digits("auto", true, true, RDT_ON_FAULT_RECOMPUTE, 16);
+  rdt_run_result r;
+  w.faults->products = 1000;
+  assert_int_equal(walk_run(&w, &r), RDT_ERR_FAULT);
+  w.faults->products = 0;
+  for (int i = 0; i < 2; i++) {
+    walk_must(walk_run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_CLEAN);
+  }
+  assert_true(as_clean(&w));
+  rdt_cuda_verdict *hit = NULL;
+  for (int i = 0; i < c.model->n_steps && !hit; i++)
+    if (c.model->remote->steps[i].linear) hit = (rdt_cuda_verdict *)(uintptr_t)rdt_remote_verdict(c.model->remote, i);
+  assert_non_null(hit);
+  hit->sm[3] = 5;
+  for (int i = 0; i < 3; i++) { /* each has its verdicts read */
+    rdt_core_info list[8];
+    c.faults->op = 1;
+    walk_must(walk_run(&c, &r), &c);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    const size_t n = rdt_context_multiprocessors(c.ctx, list, 8);
+    for (size_t k = 0; k < n; k++)
+      if (list[k].core == 3) assert_int_equal(list[k].suspects, 5);
+  }
+  assert_int_equal(hit->sm[3], 0);
+  walk_end(&w), walk_end(&c);
+}
+
 /* Nobody says which multiprocessor computes what: refused before anything runs. */
 static void no_core_computes_wrongly(void **state) {
   (void)state;
@@ -673,6 +706,7 @@ int main(void) {
                                      cmocka_unit_test(answers_are_missed),
                                      cmocka_unit_test(tables_are_verified),
                                      cmocka_unit_test(policies_hold),
+                                     cmocka_unit_test(complaints_are_of_one_run),
                                      cmocka_unit_test(bad_multiprocessors_are_named),
                                      cmocka_unit_test(layers_have_times),
                                      cmocka_unit_test(wrong_indices_are_the_callers),

@@ -104,6 +104,10 @@ static rdt_status run_linear(fake *f, rdt_cuda_linear *l, const rdt_operands *o,
     if (f->faults.outvoted)
       l->verdict->list[0] = (rdt_cuda_finding){.complaint = RDT_CUDA_OUTVOTED, .sm = -1, .rows = 1, .k_first = 2};
   }
+  if (f->faults.products > 0 && f->faults.products--) {
+    l->verdict->certain++, l->verdict->sm[7]++;
+    l->verdict->list[l->verdict->listed++] = (rdt_cuda_finding){.sm = 7, .column = -1, .rows = 1, .observed = 2.0f};
+  }
   memcpy(l->made, o->out.data, made_bytes(l));
   return RDT_OK;
 }

@@ -8,6 +8,7 @@
 typedef struct util_machine_faults { /* counted down; 0: never */
   int linear;                        /* launches until a product is wrong, and complains */
   int linear_again;                  /* so many launches from then on */
+  int products;                      /* so many launches of products complain, each, of what is right */
   bool silent;                       /* it complains, and nothing is wrong */
   int bad_sm;                        /* number + 1 of a multiprocessor that fails known products; 0: none does */
   bool outvoted;                     /* with silent: what it complains of is the third copy, which has lost */

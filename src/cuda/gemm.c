@@ -16,6 +16,7 @@
 #include "cuda/tall.h"
 #include "cuda/weights.h"
 #include "cuda/wide.h"
+#include "cuda/written.h"
 
 enum { GRID_YZ = 65535 };
 
@@ -695,8 +696,9 @@ rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended 
   *m = (rdt_cuda_mended){0};
   if (!g->mender.used) return RDT_OK;
   RDT_TRY(rdt_cuda_get(m, &g->mender.there->outcome.told, sizeof *m, stream, why));
+  const bool written = rdt_cuda_is_written(m, sizeof *m);
   if (m->seen.listed > RDT_CUDA_LISTED) m->seen.listed = RDT_CUDA_LISTED;
-  return m->products ? rdt_cuda_clear(&g->mender.there->outcome.told, sizeof *m, stream, why) : RDT_OK;
+  return written ? rdt_cuda_clear(&g->mender.there->outcome.told, sizeof *m, stream, why) : RDT_OK;
 }
 
 /* A multiprocessor that is wrong stays wrong; what else was struck is computed again as it is shipped. What stands goes
@@ -776,13 +778,13 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why) {
   RDT_TRY(rdt_cuda_gemm_settle(g, stream, why));
   RDT_TRY(rdt_cuda_get(v, g->args.verdict, sizeof *v, stream, why));
-  const bool complains = v->suspect | v->certain | v->cannot;
+  const bool written = rdt_cuda_is_written(v, sizeof *v);
   if (v->listed > RDT_CUDA_LISTED) v->listed = RDT_CUDA_LISTED;
   if (g->mender.used) { /* and what repairs have left */
     rdt_cuda_verdict stands, *there = &g->mender.there->outcome.stands;
     RDT_TRY(rdt_cuda_get(&stands, there, sizeof stands, stream, why));
     rdt_mend_merge(v, &stands);
-    if (stands.suspect | stands.certain | stands.cannot) RDT_TRY(rdt_cuda_clear(there, sizeof stands, stream, why));
+    if (rdt_cuda_is_written(&stands, sizeof stands)) RDT_TRY(rdt_cuda_clear(there, sizeof stands, stream, why));
   }
-  return complains ? rdt_cuda_clear(g->args.verdict, sizeof *v, stream, why) : RDT_OK;
+  return written ? rdt_cuda_clear(g->args.verdict, sizeof *v, stream, why) : RDT_OK;
 }

@@ -6,6 +6,7 @@
 #include "core/memory.h"
 #include "cuda/device.h"
 #include "cuda/trial.h"
+#include "cuda/written.h"
 
 enum { ALIGN = 16, BLOCKS_OF_ONE = 4 };
 
@@ -221,5 +222,5 @@ rdt_status rdt_thrice_read(rdt_thrice *t, void *stream, rdt_thrice_ballot *b, rd
   rdt_vote_found f;
   RDT_TRY(rdt_cuda_get(&f, t->args.found, sizeof f, stream, why));
   *b = rdt_thrice_ballot_of(&f);
-  return f.verdict.listed ? rdt_cuda_clear(t->args.found, sizeof f, stream, why) : RDT_OK;
+  return rdt_cuda_is_written(&f, sizeof f) ? rdt_cuda_clear(t->args.found, sizeof f, stream, why) : RDT_OK;
 }

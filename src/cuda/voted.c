@@ -4,6 +4,7 @@
 
 #include "core/memory.h"
 #include "cuda/wide.h"
+#include "cuda/written.h"
 
 extern const void *const rdt_voted_f16[RDT_VOTED_TEAMS][2],
     *const rdt_voted_bf16[RDT_VOTED_TEAMS][2], *const rdt_voted_inject[RDT_VOTED_TEAMS], *const rdt_voted_decide_code;
@@ -265,7 +266,7 @@ rdt_status rdt_voted_read(rdt_voted *v, void *stream, rdt_thrice_ballot *b, rdt_
   RDT_TRY(rdt_cuda_get(&f, v->args.found, sizeof f, stream, why));
   *b = rdt_thrice_ballot_of(&f);
   if (found) *found = f;
-  return f.verdict.listed || f.alike ? rdt_cuda_clear(v->args.found, sizeof f, stream, why) : RDT_OK;
+  return rdt_cuda_is_written(&f, sizeof f) ? rdt_cuda_clear(v->args.found, sizeof f, stream, why) : RDT_OK;
 }
 
 rdt_cuda_verdict *rdt_voted_verdict(const rdt_voted *v) {

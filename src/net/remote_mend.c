@@ -7,6 +7,7 @@
 #include "core/memory.h"
 #include "cuda/ops/ops.h"
 #include "cuda/vote.h"
+#include "cuda/written.h"
 #include "net/remote.h"
 #include "screen/screen.h"
 
@@ -125,11 +126,21 @@ static rdt_status read_step(mend *e, int i) {
   e->verdicts[i] = (rdt_cuda_verdict){0};
   if (there) RDT_TRY(m->get(m, RDT_LANE_MAIN, &e->verdicts[i], there, sizeof *there, e->why));
   RDT_TRY(m->wait(m, e->why));
+  const bool written = rdt_cuda_is_written(&e->verdicts[i], sizeof e->verdicts[i]);
   rdt_cores_count_complaints(&r->model->ctx->sms, e->verdicts[i].sm, RDT_CUDA_SMS);
   if (e->verdicts[i].listed > RDT_CUDA_LISTED) e->verdicts[i].listed = RDT_CUDA_LISTED;
-  if (!there || !(e->verdicts[i].suspect | e->verdicts[i].certain | e->verdicts[i].cannot)) return RDT_OK;
+  if (!there || !written) return RDT_OK;
   RDT_TRY(m->clear(m, RDT_LANE_MAIN, (void *)(uintptr_t)there, sizeof *there, e->why));
   return m->wait(m, e->why);
+}
+
+/* What was not looked at, as nobody goes on after a fault, would be the next run's. */
+static void forget_verdicts(rdt_remote *r) {
+  for (int i = 0; i < r->model->n_steps; i++) {
+    const rdt_cuda_verdict *there = r->steps[i].slot < 0 ? NULL : rdt_remote_verdict(r, i);
+    if (there) (void)!r->machine->clear(r->machine, RDT_LANE_MAIN, (void *)(uintptr_t)there, sizeof *there, NULL);
+  }
+  (void)!r->machine->wait(r->machine, NULL);
 }
 
 static rdt_status read_sums(mend *e) {
@@ -383,6 +394,7 @@ rdt_status rdt_remote_mend(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *
   } else {
     rdt_fail(why, status, "out of memory to repair what a device computed");
   }
+  if (status != RDT_OK) forget_verdicts(r);
   rdt_free(e.expected);
   rdt_free(e.found);
   rdt_free(e.verdicts);
