@@ -48,7 +48,7 @@ def prepared(name, sizes, folder, kept):
 
 def mix_of(redoubt, sites, folder):
     """The default mix at some sites only, as a file."""
-    mix = json.loads(subprocess.run([redoubt, "list", "mix", "--json"], capture_output=True, check=True).stdout)
+    mix, _ = record.said([redoubt, "list", "mix", "--json"])
     unknown = set(sites) - {row["site"] for row in mix["sites"]}
     if unknown:
         sys.exit(f"--sites: there is no site {', '.join(sorted(unknown))}; redoubt list sites")
@@ -98,8 +98,7 @@ def main():
                                        "--report", report], capture_output=True, text=True)
                 if not os.path.exists(report):
                     sys.exit(f"{text}: exit code {done.returncode}: {done.stderr}")
-                with open(report) as f:
-                    found = json.load(f)
+                found = record.read(report)
                 os.remove(report)
                 failed |= done.returncode != 0
                 found["target"] = text

@@ -51,7 +51,7 @@ KEPT = ["built_of", "target", "device_name", "family", "fault", "scheme", "on_fa
 
 def data_mix(redoubt, folder):
     """The default mix at the sites of data, as a file."""
-    mix = json.loads(subprocess.run([redoubt, "list", "mix", "--json"], capture_output=True, check=True).stdout)
+    mix, _ = record.said([redoubt, "list", "mix", "--json"])
     mix["sites"] = [{"site": site, "share": share} for site, share in DATA_SITES.items()]
     path = os.path.join(folder, "data-mix.json")
     with open(path, "w") as f:
@@ -107,8 +107,7 @@ def run(redoubt, args, jobs, isa, report, built_of):
         with open(report + ".refused", "w") as f:
             f.write(done.stderr.strip() + "\n")
         return
-    with open(report + ".tmp") as f:
-        doc = json.load(f)
+    doc = record.read(report + ".tmp")
     doc["built_of"] = built_of
     record.keep(report, doc)
 
@@ -259,7 +258,9 @@ def main():
     for name, part, _, _ in asked:
         report = report_of(name)
         if os.path.exists(report):
-            rows.append(row_of(name, part, record.read(report), built_of))
+            doc = record.read(report)
+            with record.of(report):
+                rows.append(row_of(name, part, doc, built_of))
         elif os.path.exists(report + ".refused"):
             refused.append(name)
     failed = sum(r["failed"] > 0 for r in rows)

@@ -12,9 +12,7 @@ the record has it, what was aimed at, and over our own kernel without its checks
 takes a case, there is a dash. --run runs the commands below, those whose name has WORD; --keep writes them to bench/results/PREFIX-NAME.json.
 """
 import argparse
-import json
 import os
-import subprocess
 import sys
 
 import record
@@ -110,19 +108,19 @@ def measure(options):
             continue
         call = ["bench", *command, "--threads", options.threads, "--baseline", LIBRARIES]
         call += ["--trials", options.trials] if options.trials else []
-        done = subprocess.run([options.run, *call, "--json"], stdout=subprocess.PIPE, check=False)
-        if done.returncode > 1:
-            sys.exit(f"exit code {done.returncode}: {' '.join(call)}")
-        result = json.loads(done.stdout)
+        result, code = record.said([options.run, *call, "--json"], worst=1)
         if options.keep:
             path = os.path.join(record.ROOT, "bench", "results", f"{options.keep}-{name}.json")
-            record.keep(path, record.document(options.run, " ".join(["redoubt", *call]), done.returncode, result))
+            record.keep(path, record.document(options.run, " ".join(["redoubt", *call]), code, result))
         yield name, result
 
 
 def read(paths):
     for path in paths:
-        yield os.path.basename(path).removesuffix(".json"), record.read(path, "result")["result"]
+        result = record.read(path, "result")["result"]
+        with record.of(path):
+            list(lines(os.path.basename(path).removesuffix(".json"), result))
+        yield os.path.basename(path).removesuffix(".json"), result
 
 
 def print_line(cells):

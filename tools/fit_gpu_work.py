@@ -81,8 +81,14 @@ def fit(points):
 
 def read(path, bandwidth):
     """Of each kernel and check the points that were measured."""
+    problems = record.read(path, "problems")["problems"]
+    with record.of(path):
+        return points_of(problems, bandwidth)
+
+
+def points_of(problems, bandwidth):
     found = collections.defaultdict(list)
-    for problem in record.read(path, "problems")["problems"]:
+    for problem in problems:
         shape = re.search(r"in=f16 (\d+)x(\d+) warm=f16 \d+x(\d+)", problem["problem"])
         if not shape:
             continue  # of another datatype: they are in one file

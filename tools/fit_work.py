@@ -13,14 +13,13 @@ or with AVX-512 of src/plan/work_avx512.def. Integers, which go by work.def ever
 the fit: with lines of their own they lost more. Work is never negative; times count by their relative error, those near the fastest twice, and outliers less.
 """
 import argparse
-import json
 import math
 import os
 import re
-import subprocess
 import sys
 
 import numpy
+import record
 
 COLUMNS = ["run", "meet", "product", "a", "image", "c", "b", "met", "row", "col", "weights", "data"]
 # what a product, a convolution, and their checks may depend on: the rest stays 0
@@ -39,8 +38,7 @@ WORKLOADS = ["alexnet", "resnet50", "squeezenet", "shufflenet", "dlrm-bottom", "
 
 
 def ask(*call):
-    done = subprocess.run(call, stdout=subprocess.PIPE, check=True)
-    return json.loads(done.stdout)
+    return record.said(call)[0]
 
 
 def scale(layer, limits, cold, cache, dtype, lanes):

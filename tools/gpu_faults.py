@@ -26,8 +26,9 @@ def collect(folder, part, commit):
     with open(path) as f:
         lines = [line for line in f if line.endswith("}\n")]
     for line in lines:
-        kernel = json.loads(line)
-        record.keep(os.path.join(folder, kernel["kernel"] + ".json"), {"commit": commit, **kernel})
+        with record.of(path):
+            kernel = json.loads(line)
+            record.keep(os.path.join(folder, kernel["kernel"] + ".json"), {"commit": commit, **kernel})
     os.remove(path)
     return len(lines)
 
@@ -75,6 +76,9 @@ def main():
     for name in names:
         if name not in missing:
             kernels.append(record.read(path_of(name), "device"))
+            with record.of(path_of(name)):
+                kernels[-1]["planted" if "planted" in kernels[-1] else "tiles"] + sum(kernels[-1].get(key, 0) for key in ("planted", "above_floor", "missed", "tiles", "reports", "wrong"))
+                sum(row["planted"] + row["missed"] for row in kernels[-1].get("several", []))
     devices = sorted({k.pop("device") for k in kernels})
     total = lambda key: sum(k.get(key, 0) for k in kernels)
     several = [row for k in kernels for row in k.get("several", [])]

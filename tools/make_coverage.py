@@ -30,7 +30,12 @@ def text():
     data = tables.sites("DATA")
     schemes = {name: (key, float(declared)) for key, name, declared in
                tables.rows_of("src/schemes/schemes.def", r'^X\((\w+), "([\w-]+)", "[^"]*", \d, \d, "[^"]*", ([\d.]+),')}
-    rows = record.read(RECORD, "result")["result"]["rows"]
+    result = record.read(RECORD, "result")["result"]
+    with record.of(RECORD):
+        return text_of(result["rows"], data, schemes)
+
+
+def text_of(rows, data, schemes):
     found = {}
     for row in rows:
         target = re.fullmatch(r"(?:gemm|conv):.*:(\w+)", row["target"])

@@ -4,6 +4,7 @@
 usage: tools/record.py REDOUBT NAME COMMAND...
   tools/record.py build/cli/redoubt conv-56x56 bench conv --threads 1,2 --trials 41
 """
+import contextlib
 import datetime
 import json
 import os
@@ -15,14 +16,32 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 def commit():
     """Of the checkout; with a + where files have changed since."""
-    git = lambda *args: subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True, check=True).stdout.strip()
+    def git(*args):
+        try:
+            return subprocess.run(["git", "-C", ROOT, *args], capture_output=True, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            sys.exit(f"{os.path.abspath(ROOT)}: no checkout of git: which commit is measured is not known")
     return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+
+
+def said(command, worst=0):
+    """What a command that prints JSON said, and its exit code; ends the tool where there is none, or the code is above the worst that is known."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+    except OSError as error:
+        sys.exit(f"{command[0]}: {error.strerror}")
+    if not 0 <= done.returncode <= worst:
+        sys.exit(f"exit code {done.returncode}: {' '.join(command)}")
+    try:
+        return json.loads(done.stdout), done.returncode
+    except ValueError:
+        sys.exit(f"no JSON: {' '.join(command)}")
 
 
 def document(redoubt, command, code, result, of=None):
     """What is kept of a measurement: the command as typed, its exit code, what it found, and where and when. of: the commit that was measured, where
     this is no checkout of it."""
-    info = json.loads(subprocess.run([redoubt, "info", "--json"], capture_output=True, check=True).stdout)
+    info, _ = said([redoubt, "info", "--json"])
     return {
         "schema": "redoubt.record/1",
         "command": command,
@@ -69,11 +88,23 @@ def read(path, *keys):
     return kept
 
 
+@contextlib.contextmanager
+def of(path):
+    """While what a record says is looked at: one of another form ends the tool, which names the record and what it lacks."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as error:
+        sys.exit(f"{path}: a record of another form ({type(error).__name__}: {error}): made by another command or version, or cut short; measure it again")
+
+
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__.strip())
     redoubt, name, command = sys.argv[1], sys.argv[2], sys.argv[3:]
-    run = subprocess.run([redoubt, *command, "--json"], capture_output=True, text=True)
+    try:
+        run = subprocess.run([redoubt, *command, "--json"], capture_output=True, text=True)
+    except OSError as error:
+        sys.exit(f"{redoubt}: {error.strerror}")
     if not run.stdout.strip().startswith("{"):
         sys.exit(f"exit code {run.returncode}, no JSON:\n{run.stdout}{run.stderr}")
     path = os.path.join(ROOT, "bench", "results", name + ".json")

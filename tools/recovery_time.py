@@ -26,8 +26,9 @@ def layer_times(redoubt, model, inputs, threads, path):
     runs = 5
     subprocess.run([redoubt, "run", model, *inputs, "--threads", threads, "--warmup", "2", "--repeat", str(runs),
                     "--report", path], check=True, stdout=subprocess.DEVNULL)
-    with open(path) as f:
-        return {layer["name"]: layer["seconds"] / runs for layer in json.load(f)["layers"]}
+    layers = record.read(path, "layers")["layers"]
+    with record.of(path):
+        return {layer["name"]: layer["seconds"] / runs for layer in layers}
 
 
 def repairs(redoubt, model, inputs, threads, n, path):
@@ -36,9 +37,9 @@ def repairs(redoubt, model, inputs, threads, n, path):
                            "--events", path, "-q"])
     if done.returncode != 0:
         sys.exit(f"redoubt inject ended with exit code {done.returncode}")
-    with open(path) as f:
+    with record.of(path), open(path) as f:
         events = [json.loads(line) for line in f]
-    return [(e["layer"], sum(rung["seconds"] for rung in e["rungs"])) for e in events if e["kind"] == "fault"]
+        return [(e["layer"], sum(rung["seconds"] for rung in e["rungs"])) for e in events if e["kind"] == "fault"]
 
 
 def measure(redoubt, model, inputs, threads, n, folder):

@@ -48,7 +48,13 @@ def read():
     for name, *_ in workload_records.RECORDS:
         path = workload_records.path_of(name)
         if os.path.exists(path):
-            found.append((name, path, record.read(path, "result")))
+            kept = record.read(path, "result", "date", "commit")
+            with record.of(path):
+                places([(name, path, kept)])
+                for row in table_of(kept, "planned"):
+                    if row.get("threads"):
+                        cells(row), kind_of(row["workload"])
+            found.append((name, path, kept))
     return found
 
 
@@ -134,6 +140,11 @@ def gpu_cells(row):
 
 def gpu_table():
     kept = record.read(GPU_RECORD, "tables", "gpu")
+    with record.of(GPU_RECORD):
+        return gpu_text(kept)
+
+
+def gpu_text(kept):
     rows = next(table["rows"] for table in kept["tables"] if table["name"] == "planned")
     device = kept["gpu"]
     worse = [row["workload"] for row in rows if (row.get("low single") or 0.0) > 1.0]

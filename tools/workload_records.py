@@ -10,9 +10,7 @@ A record that this commit has already made on this device with as many threads i
 --again measures anew. Afterwards: tools/workload_page.py REDOUBT.
 """
 import argparse
-import json
 import os
-import subprocess
 import sys
 import time
 
@@ -61,15 +59,19 @@ def command_of(workloads, schemes, seconds, threads):
 
 
 def is_there(name, command, device):
-    """Of this commit, this device, this command."""
-    try:
-        with open(path_of(name), encoding="utf-8") as file:
-            kept = json.load(file)
-    except (OSError, ValueError):
+    """Of this commit, this device, this command. What is no record is told, and measured anew."""
+    path = path_of(name)
+    if not os.path.exists(path):
         return False
-    machine = kept["result"]["tables"][0]["rows"][0]
-    return (kept["commit"].rstrip("+") == record.commit().rstrip("+") and kept["command"] == " ".join(["redoubt", *command])
-            and all(machine[key] == device[key] for key in ("cpu", "isa")))
+    try:
+        kept = record.read(path, "result", "commit", "command")
+        with record.of(path):
+            machine = kept["result"]["tables"][0]["rows"][0]
+            return (all(machine[key] == device[key] for key in ("cpu", "isa")) and kept["command"] == " ".join(["redoubt", *command])
+                    and kept["commit"].rstrip("+") == record.commit().rstrip("+"))
+    except SystemExit as said:
+        print(said, flush=True)
+        return False
 
 
 def measure(options, device, name, workloads, schemes, seconds):
@@ -78,12 +80,13 @@ def measure(options, device, name, workloads, schemes, seconds):
         print(f"{name}: is there", flush=True)
         return True
     begun = time.monotonic()
-    done = subprocess.run([options.redoubt, *command, "--json"], stdout=subprocess.PIPE, check=False)
-    if done.returncode > 1:
-        print(f"{name}: exit code {done.returncode}: {' '.join(command)}", flush=True)
+    try:
+        result, code = record.said([options.redoubt, *command, "--json"], worst=1)
+    except SystemExit as said:
+        print(f"{name}: {said}", flush=True)
         return False
-    record.keep(path_of(name), record.document(options.redoubt, " ".join(["redoubt", *command]), done.returncode, json.loads(done.stdout)))
-    print(f"{name}: {time.monotonic() - begun:.0f} s, exit code {done.returncode}", flush=True)
+    record.keep(path_of(name), record.document(options.redoubt, " ".join(["redoubt", *command]), code, result))
+    print(f"{name}: {time.monotonic() - begun:.0f} s, exit code {code}", flush=True)
     return True
 
 
@@ -104,8 +107,8 @@ def main():
             print(f"{name}: redoubt {' '.join(command_of(workloads, schemes, seconds * options.factor, options.threads))}")
         print(f"{options.factor * sum(row[3] for row in chosen):.0f} s, and the time to make the data")
         return 0
-    info = subprocess.run([options.redoubt, "info", "--json"], stdout=subprocess.PIPE, check=True).stdout
-    missing = [row[0] for row in chosen if not measure(options, json.loads(info), *row)]
+    info, _ = record.said([options.redoubt, "info", "--json"])
+    missing = [row[0] for row in chosen if not measure(options, info, *row)]
     if missing:
         print("not measured: " + " ".join(missing))
     return int(bool(missing))
