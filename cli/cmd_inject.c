@@ -15,6 +15,7 @@
 #include "core/cpu_info.h"
 #include "core/file.h"
 #include "core/memory.h"
+#include "inject/fault.h"
 #include "net/file.h"
 #include "plan/cache.h"
 #include "plan/identity.h"
@@ -247,6 +248,15 @@ static rdt_status take_target(shooting *s, rdt_reason *why) {
   return n < (int)sizeof s->target ? RDT_OK : rdt_fail(why, RDT_ERR_ARG, "the name of the target is too long");
 }
 
+/* On fewer cores no copy is outvoted: such a campaign would hit nothing. */
+static rdt_status check_vote(const rdt_settings *g, int64_t threads, rdt_reason *why) {
+  rdt_fault f;
+  const int64_t cpus = rdt_cpu_count(), cores = threads > 0 && threads < cpus ? threads : cpus;
+  if (!g->fault || on_device(g) || rdt_fault_parse(g->fault, &f, NULL) != RDT_OK) return RDT_OK;
+  if (f.site != RDT_SITE_VOTE || f.cores > 0 || cores >= 3) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_ARG, "--fault %s: copies vote on three cores or more; cores=3 simulates them", g->fault);
+}
+
 static rdt_status take(shooting *s, rdt_reason *why) {
   const rdt_settings *g = s->given;
   rdt_campaign *c = &s->campaign;
@@ -269,6 +279,7 @@ static rdt_status take(shooting *s, rdt_reason *why) {
     const int cpus = rdt_cpu_count();
     s->settings.threads = cpus > c->jobs ? cpus / c->jobs : 1;
   }
+  RDT_TRY(check_vote(g, s->settings.threads, why));
   RDT_TRY(take_shard(g->shard, c, why));
   RDT_TRY(take_until(g->until_ci, c, why));
   RDT_TRY(take_mix(g, c, why));

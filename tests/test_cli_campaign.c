@@ -68,6 +68,7 @@ static void test_contradictions(void **state) {
       {GEMM "--batch 2", "NAME:BATCH"},
       {GEMM "-i x.npy", "no --input"},
       {GEMM "--resume", "-o DIR"},
+      {"inject gemm:8x8x8 --threads 2 --scheme tmr-sm --fault random@vote", "cores=3 simulates them"},
       {GEMM "--prom x.prom", "counts the runs of a network"},
       {GEMM "--replay 3 --jobs 2", "no --jobs"},
       {"inject " DIGITS "/digits.onnx " SOME "--jobs 2 --prom x.prom", "--jobs at 1"},

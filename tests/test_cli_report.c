@@ -164,7 +164,7 @@ static void test_checkpoints(void **state) {
                   "p4.json: was made with checkpoints 4, and checkpoints 2 are asked for");
   util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p1.json --checkpoints 4"), 2,
                   "p1.json: was made with checkpoints 1, and checkpoints 4 are asked for");
-  util_cli_expect(util_cli("run " MODEL "--plan p4.json"), 2, "ask for --scheme tmr-sm or --require permanent");
+  util_cli_expect(util_cli("run " MODEL "--plan p4.json"), 2, "ask for --scheme tmr-sm, or make it anew");
   util_cli_expect(util_cli("run " MODEL "--scheme tmr-sm --plan p1.json"), 0, "CLEAN");
   util_cli_expect(util_cli("inject " MODEL "--scheme tmr-sm --plan p4.json --batch 8 --n 2 -q -o i4 --fault "
                            "bit@accum,layer=fc1/share*"),

@@ -347,6 +347,7 @@ static void test_verify(void **state) {
   assert_non_null(strstr(util_cli_text, "to 259, computed on cpu\n"));
   util_cli_expect(util_cli("verify c.npy --json"), 1, "\"changed\"");
   util_cli_expect(util_cli("verify d.npy.none"), 2, "cannot be opened");
+  util_cli_expect(util_cli("verify a.npy"), 2, "has no sums beside it (a.npy.sums): `redoubt matmul` writes them");
   /* The last line of a block counts, as where --resume has computed it again; a line twice makes up for no other. */
   assert_int_equal(system("cp d.npy f.npy; (head -n -1 d.npy.sums; sed -n 2p d.npy.sums) >f.npy.sums"), 0);
   util_cli_expect(util_cli("verify f.npy"), 2, "blocks only");

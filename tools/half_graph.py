@@ -10,6 +10,7 @@ Lengths that Resize wants as f32 stay f32.
 """
 import argparse
 import os
+import sys
 
 import numpy as np
 import onnx
@@ -77,14 +78,21 @@ def halve(model, dtype):
     return model
 
 
+def read(path):
+    try:
+        return onnx.load(path)
+    except Exception as error:  # what protobuf raises has no name that lasts
+        sys.exit(f"{path}: no ONNX model, or its weights are not beside it: {error}")
+
+
 def write(path, folder, dtype):
     """Returns the path of the network in 16 bits."""
-    name = os.path.splitext(os.path.basename(path))[0] + "_" + dtype
+    name, model = os.path.splitext(os.path.basename(path))[0] + "_" + dtype, read(path)
     os.makedirs(folder, exist_ok=True)
     target, weights = os.path.join(folder, name + ".onnx"), name + ".weights"
     if os.path.exists(os.path.join(folder, weights)):
         os.remove(os.path.join(folder, weights))  # onnx would append
-    onnx.save_model(halve(onnx.load(path), dtype), target, save_as_external_data=True, location=weights, size_threshold=1024)
+    onnx.save_model(halve(model, dtype), target, save_as_external_data=True, location=weights, size_threshold=1024)
     return target
 
 

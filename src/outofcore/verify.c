@@ -1,6 +1,8 @@
 /* Blocks of a finished file against the sums that were written with it. */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/memory.h"
 #include "outofcore/ledger.h"
@@ -78,6 +80,15 @@ rdt_status rdt_matmul_verify(const char *path, void (*fn)(void *user, const rdt_
   if (status == RDT_OK) {
     memcpy(sums, path, n);
     memcpy(sums + n, ".sums", 6);
+    status =
+        access(sums, F_OK) == 0 || errno != ENOENT
+            ? RDT_OK
+            : rdt_fail(why, RDT_ERR_IO,
+                       "%.200s: has no sums beside it (%.200s): `redoubt matmul` writes them with its product, and "
+                       "they move with it; of other files nothing is known",
+                       path, sums);
+  }
+  if (status == RDT_OK) {
     status = rdt_ledger_read(sums, &head, take_line, &x, &whole, why);
   }
   if (status == RDT_OK && !x.blocks) status = begin(&x, &head, why);

@@ -39,7 +39,7 @@ rdt_status rdt_context_checkpoints_fit(rdt_context *ctx, int checkpoints, const 
     return rdt_fail(
         &ctx->error, RDT_ERR_UNSUPPORTED,
         "%.200s: was made with checkpoints %d, for three copies that vote on the way, and the scheme here is "
-        "%s: ask for --scheme tmr-sm or --require permanent, or make it anew without --checkpoints",
+        "%s: ask for --scheme tmr-sm, or make it anew with `redoubt plan` without --checkpoints",
         what, checkpoints, ctx->scheme);
   return RDT_OK;
 }
