@@ -105,17 +105,18 @@ static rdt_status open_context(rdt_conformance *c) {
 
 static rdt_status say(rdt_conformance *c) {
   const rdt_settings *s = c->settings;
+  if (!s->quiet && s->format != RDT_FORMAT_JSON && !rdt_conformance_text(c, s->format == RDT_FORMAT_MD))
+    return rdt_fail(&c->why, RDT_ERR_NOMEM, "out of memory while writing the table");
   if (s->junit) RDT_TRY(rdt_conformance_junit(c, s->junit, &c->why));
   if (s->report || s->format == RDT_FORMAT_JSON) {
     cJSON *doc = rdt_conformance_json(c);
     rdt_status status = doc ? RDT_OK : rdt_fail(&c->why, RDT_ERR_NOMEM, "out of memory");
-    if (status == RDT_OK && s->report) status = rdt_json_write(doc, s->report, &c->why);
     if (status == RDT_OK && s->format == RDT_FORMAT_JSON && !s->quiet) status = rdt_json_print(doc, &c->why);
+    if (status == RDT_OK && s->report) status = rdt_json_write(doc, s->report, &c->why);
     cJSON_Delete(doc);
     RDT_TRY(status);
   }
-  if (s->quiet || s->format == RDT_FORMAT_JSON || rdt_conformance_text(c, s->format == RDT_FORMAT_MD)) return RDT_OK;
-  return rdt_fail(&c->why, RDT_ERR_NOMEM, "out of memory while writing the table");
+  return RDT_OK;
 }
 
 static rdt_status go(rdt_conformance *c) {
@@ -130,15 +131,15 @@ static rdt_status go(rdt_conformance *c) {
     rdt_progress((double)(i + 1) / (double)c->n_cases, "case %zu/%zu %s", i + 1, c->n_cases, c->cases[i].name);
   }
   rdt_progress_end();
+  c->ended = true;
   return say(c);
 }
 
 static int run(const rdt_command *command, const rdt_settings *settings) {
   rdt_conformance c = {.settings = settings};
   const rdt_status status = go(&c);
-  const int code = status != RDT_OK                             ? rdt_cli_fail(command, status, c.why.text)
-                   : rdt_conformance_count(&c, RDT_CASE_FAILED) ? RDT_EXIT_FAULT
-                                                                : RDT_EXIT_OK;
+  int code = status != RDT_OK ? rdt_cli_fail(command, status, c.why.text) : RDT_EXIT_OK;
+  if (c.ended && rdt_conformance_count(&c, RDT_CASE_FAILED)) code = RDT_EXIT_FAULT;
   rdt_signals_default();
   for (size_t i = 0; i < c.n_cases; i++) {
     rdt_free(c.cases[i].folder);

@@ -26,6 +26,7 @@ typedef struct shooting {
   rdt_settings settings; /* of a child: its share of the threads */
   rdt_session session;   /* of a child */
   bool opened, op;
+  bool ended;       /* what the campaign came to is known */
   char target[256]; /* with its datatype */
   const char *names[32];
   rdt_campaign campaign;
@@ -343,18 +344,18 @@ static rdt_status go(shooting *s, rdt_reason *why) {
   RDT_TRY(rdt_campaign_run(c, why));
   rdt_progress_end();
   rdt_signals_default();
+  s->ended = true;
   if (c->replaced)
     fprintf(stderr,
             "redoubt inject: %d processes ended between two trials, and others took their place: no trial was lost\n",
             c->replaced);
-  if (s->given->report) {
-    cJSON *doc = document(s);
-    const rdt_status status = rdt_json_write(doc, s->given->report, why);
-    cJSON_Delete(doc);
-    RDT_TRY(status);
-  }
   const bool print = !s->given->quiet && s->given->format != RDT_FORMAT_JSON;
-  return print && !put_text(s) ? rdt_fail(why, RDT_ERR_NOMEM, "out of memory") : RDT_OK;
+  if (print && !put_text(s)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  if (!s->given->report) return RDT_OK;
+  cJSON *doc = document(s);
+  const rdt_status status = rdt_json_write(doc, s->given->report, why);
+  cJSON_Delete(doc);
+  return status;
 }
 
 static int run(const rdt_command *command, const rdt_settings *settings) {
@@ -369,11 +370,12 @@ static int run(const rdt_command *command, const rdt_settings *settings) {
   int code = judged == RDT_JUDGED_FAIL || !s->campaign.same ? RDT_EXIT_FAULT
              : judged == RDT_JUDGED_MUTE                    ? RDT_EXIT_NOTHING
                                                             : RDT_EXIT_OK;
-  if (status != RDT_OK)
-    code = rdt_cli_fail(command, status, *why.text ? why.text : s->session.why.text);
-  else if (settings->format == RDT_FORMAT_JSON && !settings->quiet &&
-           rdt_document_print(command, document(s)) != RDT_EXIT_OK)
-    code = RDT_EXIT_USAGE;
+  int failed = RDT_EXIT_OK;
+  if (s->ended && settings->format == RDT_FORMAT_JSON && !settings->quiet)
+    failed = rdt_document_print(command, document(s));
+  if (status != RDT_OK) failed = rdt_cli_fail(command, status, *why.text ? why.text : s->session.why.text);
+  if (failed && !(s->ended && code == RDT_EXIT_FAULT))
+    code = failed; /* a fault weighs more than a report that could not be written */
   rdt_campaign_clear(&s->campaign);
   rdt_free(s);
   return code;

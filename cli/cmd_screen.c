@@ -24,6 +24,7 @@ typedef struct screen {
   rdt_screened_device devices[MOST_DEVICES];
   rdt_screen results[MOST_DEVICES];
   rdt_reason why, absent;
+  bool ended; /* what was found is known */
 } screen;
 
 /* ---- devices ---- */
@@ -113,20 +114,33 @@ static rdt_status prepare(screen *s) {
   return RDT_OK;
 }
 
+static rdt_status print(screen *s) {
+  const rdt_settings *g = s->settings;
+  if (g->quiet) return RDT_OK;
+  if (g->format != RDT_FORMAT_JSON)
+    return rdt_screened_print(&s->found) ? RDT_OK : rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  cJSON *doc = rdt_screened_document(&s->found);
+  const rdt_status status = doc ? rdt_json_print(doc, &s->why) : rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  cJSON_Delete(doc);
+  return status;
+}
+
+static rdt_status save(screen *s) {
+  const rdt_settings *g = s->settings;
+  if (!g->out) return RDT_OK;
+  cJSON *doc = rdt_screened_document(&s->found);
+  const rdt_status status =
+      doc ? rdt_screened_save(&s->found, doc, g->out, &s->why) : rdt_fail(&s->why, RDT_ERR_NOMEM, "out of memory");
+  cJSON_Delete(doc);
+  return status;
+}
+
+/* What was found is printed before it is written: a disk that is full must not hide a bad core. */
 static rdt_status tell(screen *s) {
   const rdt_settings *g = s->settings;
-  rdt_reason *why = &s->why;
-  if (g->prom) RDT_TRY(rdt_screened_write_prom(&s->found, g->prom, why));
-  if (g->out || g->format == RDT_FORMAT_JSON) {
-    cJSON *doc = rdt_screened_document(&s->found);
-    rdt_status status = doc ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-    if (status == RDT_OK && g->out) status = rdt_screened_save(&s->found, doc, g->out, why);
-    if (status == RDT_OK && g->format == RDT_FORMAT_JSON && !g->quiet) status = rdt_json_print(doc, why);
-    cJSON_Delete(doc);
-    RDT_TRY(status);
-  }
-  if (g->quiet || g->format == RDT_FORMAT_JSON || rdt_screened_print(&s->found)) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  RDT_TRY(print(s));
+  if (g->prom) RDT_TRY(rdt_screened_write_prom(&s->found, g->prom, &s->why));
+  return save(s);
 }
 
 static bool show(void *user, double part, const char *what) {
@@ -152,6 +166,7 @@ static rdt_status go(screen *s) {
   rdt_progress_end();
   for (int i = 0; i < s->n; i++) s->devices[i] = (rdt_screened_device){.sms = s->sms[i], .found = s->results[i]};
   RDT_TRY(status);
+  s->ended = true;
   return tell(s);
 }
 
@@ -160,9 +175,9 @@ static int run(const rdt_command *c, const rdt_settings *settings) {
   if (!s) return rdt_cli_fail(c, RDT_ERR_NOMEM, "out of memory");
   s->settings = settings;
   const rdt_status status = go(s);
-  const int code = status != RDT_OK                  ? rdt_cli_fail(c, status, s->why.text)
-                   : rdt_screened_bad(&s->found) > 0 ? RDT_EXIT_FAULT
-                                                     : RDT_EXIT_OK;
+  const bool bad = s->ended && rdt_screened_bad(&s->found) > 0;
+  const int failed = status != RDT_OK ? rdt_cli_fail(c, status, s->why.text) : RDT_EXIT_OK;
+  const int code = bad ? RDT_EXIT_FAULT : failed;
   rdt_signals_default();
   for (int i = 0; i < s->n; i++) {
     if (s->sms[i]) s->sms[i]->close(s->sms[i]);

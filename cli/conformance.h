@@ -26,6 +26,7 @@ typedef struct rdt_case {
 
 typedef struct rdt_conformance {
   const rdt_settings *settings;
+  bool ended; /* all cases have run */
   rdt_context *ctx;
   rdt_case *cases; /* sorted by name */
   size_t n_cases, room;

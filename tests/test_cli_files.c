@@ -1,5 +1,6 @@
 /* The command line and what it reads and writes: what is wrong with a file is said, and nothing is left behind;
  * signals. */
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -101,6 +102,33 @@ static void test_unwritable(void **state) {
   assert_false(util_cli_there("full.json"));
   snprintf(command, sizeof command, UTIL_PROGRAM " list schemes >/dev/full 2>err.txt");
   assert_int_equal(WEXITSTATUS(system(command)), 2);
+}
+
+/* What was found weighs more than a file that cannot be written: it is told, and the exit code says it. */
+static void test_found_and_full(void **state) {
+  static const char *const commands[] = {"screen --time 0.05 --fault stuck1:22@accum,core=%d --prom full.prom",
+                                         "screen --time 0.05 --fault stuck1:22@accum,core=%d --save full.d",
+                                         "conformance broken --junit full.xml"};
+  static const char *const says[] = {"persistent", "persistent", "FAIL: 1 cases"};
+  cpu_set_t set;
+  int core = 0;
+  char command[512];
+  (void)state;
+  assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+  while (!CPU_ISSET(core, &set)) core++;
+  assert_int_equal(system("mkdir -p broken/test_data_set_0 && cp " DIGITS "/digits.onnx broken/model.onnx &&"
+                          "touch broken/test_data_set_0/input_0.pb"),
+                   0);
+  for (int i = 0; i < 3; i++) {
+    snprintf(command, sizeof command, commands[i], core);
+    const int code = util_cli("--version >was.txt; (ulimit -f 0; " UTIL_PROGRAM
+                              " %s 2>&1; echo $?) | cat >full.txt; exit "
+                              "$(tail -n 1 full.txt)",
+                              command);
+    util_cli_slurp("full.txt");
+    util_cli_expect(code, 1, "cannot be written: File too large");
+    util_cli_expect(code, 1, says[i]);
+  }
 }
 
 static void test_empty_names(void **state) {
@@ -254,9 +282,10 @@ static void test_signals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),    cmocka_unit_test(test_nan),
-      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names),   cmocka_unit_test(test_links),
-      cmocka_unit_test(test_pipe),       cmocka_unit_test(test_pipes_to_read), cmocka_unit_test(test_signals),
+      cmocka_unit_test(test_bad_models), cmocka_unit_test(test_bad_inputs),  cmocka_unit_test(test_nan),
+      cmocka_unit_test(test_unwritable), cmocka_unit_test(test_empty_names), cmocka_unit_test(test_found_and_full),
+      cmocka_unit_test(test_links),      cmocka_unit_test(test_pipe),        cmocka_unit_test(test_pipes_to_read),
+      cmocka_unit_test(test_signals),
   };
   return cmocka_run_group_tests(tests, util_cli_enter, util_cli_leave);
 }
