@@ -112,13 +112,7 @@ RDT_DEVICE void rdt_wide_alone(const rdt_fused_wide_args &g, float (&c)[Tile::wi
       sum[h] = __uint_as_float(__float_as_uint(s[h][0] + s[h][1]) ^ rdt_wide_turned(tile, t));
       c2[h] = squares[h][0] + squares[h][1];
     }
-#pragma unroll
-    for (int d = 1; d < 4; d *= 2)
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], d);
-        c2[h] += __shfl_xor_sync(0xffffffffu, c2[h], d);
-      }
+    rdt_wide_rows_join<4>(sum, c2);
     rdt_wide_rows_done<T, Tile>(g, row0 + lane / 4, tile, sum, c2, *(float(*)[4])(c + 4 * count), p.clearly, hit);
   }
 }

@@ -270,13 +270,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
 #pragma unroll
   for (int h = 0; h < 2; h++)
     sum[h] = __uint_as_float(__float_as_uint(s[h][0] + s[h][1]) ^ rdt_wide_turned(tile, (int)t));
-#pragma unroll
-  for (int d = 1; d < 4; d *= 2)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], d);
-      c2[h] += __shfl_xor_sync(0xffffffffu, c2[h], d);
-    }
+  rdt_wide_rows_join<4>(sum, c2);
   const unsigned index = blockIdx.y * gridDim.x + blockIdx.x, tiles = gridDim.y * gridDim.x;
   const uint32_t at = (uint32_t)((row * p.ldo + column) / 2) + t, below = (uint32_t)(4 * p.ldo);
   if (row >= p.m) words[0] = placed[0] = 0;

@@ -176,13 +176,7 @@ RDT_DEVICE void rdt_wide_verify_joint(const rdt_fused_wide_args &g, const rdt_wi
       const uint64_t two = (uint64_t)y.x + y.y;
       plain += two, placed += two * (uint32_t)(((top + row) * p.ldo + column) / 2) + y.y;
     }
-#pragma unroll
-    for (int d = 1; d < of_part; d *= 2)
-#pragma unroll
-      for (int i = 0; i < together; i++) {
-        s[i] += __shfl_xor_sync(0xffffffffu, s[i], d);
-        c2[i] += __shfl_xor_sync(0xffffffffu, c2[i], d);
-      }
+    rdt_wide_rows_join<of_part>(s, c2);
 #pragma unroll
     for (int i = 0; i < together; i++) {
       const int row = r + i * walk::step;

@@ -64,6 +64,18 @@ RDT_DEVICE bool rdt_wide_minus(int tile, int column) { /* the same of any column
   return (RDT_WIDE_SIGNS >> (column / 8 * 2 + column % 2) & 1u) != (rdt_wide_turned(tile, column / 2 % 4) != 0);
 }
 
+/* Sums of rows, and of their squares, over the neighbours that have parts of them: all of these have the whole. */
+template <int lanes, int rows>
+RDT_DEVICE void rdt_wide_rows_join(float (&sum)[rows], float (&c2)[rows]) {
+#pragma unroll
+  for (int d = 1; d < lanes; d *= 2)
+#pragma unroll
+    for (int i = 0; i < rows; i++) {
+      sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], d);
+      c2[i] += __shfl_xor_sync(0xffffffffu, c2[i], d);
+    }
+}
+
 /* Rows of a thread, the first of four that have them, and what their sums should be, beside them. */
 template <class T, class Tile, class Hit>
 RDT_DEVICE void rdt_wide_rows_done(const rdt_fused_wide_args &g, int row, int tile, const float (&sum)[2],
