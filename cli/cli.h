@@ -83,11 +83,11 @@ rdt_status rdt_session_run(rdt_session *s, const rdt_tensor *inputs, rdt_run_res
 /* The last words of --prom and --syslog; what could not be written on the way is an error now. Closing does it where
  * nobody has. */
 rdt_status rdt_session_tell(rdt_session *s);
-/* RDT_ERR_ARG where path (NULL: nothing) is a file that the command reads or another one that it writes to. */
 /* Is --plan one of this model at these inputs? Refused where it knows no layer; told on stderr where it lacks some. */
 rdt_status rdt_session_fits(rdt_session *s, const rdt_settings *settings);
 /* On stderr, which products do not vote on the way although votes were asked for. */
 void rdt_session_divided(const rdt_session *s, const rdt_settings *settings);
+/* RDT_ERR_ARG where path (NULL: nothing) is a file that the command reads or another one that it writes to. */
 rdt_status rdt_session_spare(rdt_session *s, const rdt_settings *settings, const char *path);
 void rdt_session_close(rdt_session *s);
 /* Do both paths (NULL: none) name one file? */
