@@ -28,16 +28,11 @@ static rdt_status no_memory(const divider *d) {
 
 /* ---- what is divided ---- */
 
-static int64_t attr_int(const rdt_node *n, const char *name, int64_t usual) {
-  const rdt_attr *a = rdt_node_attr(n, name);
-  return a ? a->i : usual;
-}
-
 /* Its C, where it has one, is a bias: a C of one element takes the place of what came before (ops/gemm.c). */
 static bool is_plain_gemm(const rdt_graph *g, const rdt_node *n, int64_t columns) {
   const rdt_attr *beta = rdt_node_attr(n, "beta");
   const rdt_value *c = n->n_in > 2 && n->in[2] >= 0 ? &g->values[n->in[2]] : NULL;
-  if (attr_int(n, "transA", 0) != 0) return false;
+  if (rdt_node_int(n, "transA", 0) != 0) return false;
   if (!c) return true;
   bool bias = (!beta || beta->f == 1.0) && c->rank >= 1 && c->shape[c->rank - 1] == columns;
   for (int d = 0; d < c->rank - 1; d++) bias = bias && c->shape[d] == 1;
@@ -51,7 +46,7 @@ static int64_t length_of(const rdt_graph *g, const rdt_node *n) {
   const rdt_value *a = &g->values[n->in[0]], *w = &g->values[n->in[1]];
   const bool real = w->dtype == RDT_F32 || w->dtype == RDT_F64; /* a sum of 16 bits would be rounded on the way */
   if (a->data || !w->data || w->rank != 2 || !real || a->planned || g->values[n->out[0]].planned) return 0;
-  const bool turned = gemm && attr_int(n, "transB", 0);
+  const bool turned = gemm && rdt_node_int(n, "transB", 0);
   const int64_t columns = a->rank > 0 ? a->shape[a->rank - 1] : -1;
   if (gemm && !is_plain_gemm(g, n, w->shape[!turned])) return 0;
   if (columns >= 0 && columns != w->shape[turned]) return 0; /* the product itself says that they do not fit */
@@ -158,18 +153,12 @@ static rdt_status add_node(divider *d, const char *op, char *name, const int *in
   return RDT_OK;
 }
 
-static rdt_attr *one_attr(const char *name, const rdt_attr *as) {
-  rdt_attr *a = rdt_calloc(1, sizeof *a);
-  if (a) *a = (rdt_attr){.name = rdt_strdup(name), .type = as->type, .i = as->i, .f = as->f};
-  return a;
-}
-
 /* The share of the input, a view of its last dimension. */
 static rdt_status add_view(divider *d, const rdt_node *n, int part, int parts, int *v) {
   rdt_node *made;
   RDT_TRY(add_value(d, n->name, "input of share", part, v));
-  rdt_attr *axis = one_attr("axis", &(rdt_attr){.type = RDT_ATTR_INT, .i = -1});
-  if (!axis || !axis->name) return rdt_free(axis), no_memory(d);
+  rdt_attr *axis = rdt_attr_int("axis", -1);
+  if (!axis) return no_memory(d);
   RDT_TRY(add_node(d, "Split", share_name(d, n->name, "input", part, parts), &n->in[0], 1, *v, axis, 1, &made));
   made->output = part, made->outputs = parts;
   return RDT_OK;
@@ -192,7 +181,7 @@ static rdt_status product_attrs(const divider *d, const rdt_node *n, rdt_attr **
 
 /* The last share is the node itself: bias and activation are its. */
 static rdt_status divide(divider *d, rdt_node *n, int64_t length, int parts) {
-  const bool turned = n->op->lower == rdt_op_gemm && attr_int(n, "transB", 0);
+  const bool turned = n->op->lower == rdt_op_gemm && rdt_node_int(n, "transB", 0);
   int before = n->residual, v = -1;
   for (int i = 0; i < parts; i++) {
     int in[2];

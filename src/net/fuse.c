@@ -139,18 +139,13 @@ static double *beta_of(const rdt_node *n) {
   return NULL;
 }
 
-static bool trans_b(const rdt_node *n) {
-  const rdt_attr *a = rdt_node_attr(n, "transB");
-  return a && a->i != 0;
-}
-
 /* Number of output channels, where the weight is a constant that shows it; -1 otherwise. */
 static int64_t channels_of(const rdt_graph *g, const rdt_node *n) {
   if (!is_constant(g, n->in[1])) return -1;
   const rdt_value *w = &g->values[n->in[1]];
   if (n->op->lower == rdt_op_conv) return w->rank >= 3 ? w->shape[0] : -1;
   if (w->rank != 2) return -1;
-  return n->op->lower == rdt_op_gemm && trans_b(n) ? w->shape[0] : w->shape[1];
+  return n->op->lower == rdt_op_gemm && rdt_node_int(n, "transB", 0) ? w->shape[0] : w->shape[1];
 }
 
 /* Is v a constant vector along the channels of a result of rank r, with `after` dimensions behind the channel? */
@@ -201,12 +196,11 @@ static bool batchnorm_terms(const rdt_graph *g, const rdt_node *bn, double epsil
 }
 
 static bool batchnorm_is_foldable(const rdt_graph *g, const rdt_node *n, const rdt_node *bn, int64_t channels) {
-  const rdt_attr *training = rdt_node_attr(bn, "training_mode"), *spatial = rdt_node_attr(bn, "spatial");
   const rdt_attr *epsilon = rdt_node_attr(bn, "epsilon");
   if (channels < 0 || n->residual >= 0 || n->op->lower == rdt_op_matmul || !bias_is_foldable(g, n, channels))
     return false;
-  if ((training && training->i) || (spatial && !spatial->i) || (epsilon && epsilon->type != RDT_ATTR_FLOAT))
-    return false;
+  if (rdt_node_int(bn, "training_mode", 0) || !rdt_node_int(bn, "spatial", 1)) return false;
+  if (epsilon && epsilon->type != RDT_ATTR_FLOAT) return false;
   const rdt_dtype dtype = g->values[n->in[1]].dtype;
   for (int i = 1; i < 5; i++)
     if (!is_channel_vector(g, bn->in[i], channels, 1, 0) || g->values[bn->in[i]].dtype != dtype) return false;
@@ -231,7 +225,7 @@ static bool batchnorm_bias(const rdt_graph *g, const rdt_node *n, const rdt_node
 static rdt_status fold_batchnorm(fuser *f, rdt_node *n, const rdt_node *bn, bool *done) {
   rdt_graph *g = f->g;
   const int64_t channels = channels_of(g, n);
-  const bool by_row = n->op->lower == rdt_op_conv || trans_b(n); /* channels outermost, or innermost */
+  const bool by_row = n->op->lower == rdt_op_conv || rdt_node_int(n, "transB", 0); /* channels outermost */
   int w, b;
   bool finite;
   if (!batchnorm_is_foldable(g, n, bn, channels)) return RDT_OK;

@@ -235,3 +235,17 @@ const rdt_attr *rdt_node_attr(const rdt_node *n, const char *name) {
     if (strcmp(n->attrs[i].name, name) == 0) return &n->attrs[i];
   return NULL;
 }
+
+int64_t rdt_node_int(const rdt_node *n, const char *name, int64_t usual) {
+  const rdt_attr *a = rdt_node_attr(n, name);
+  return a ? a->i : usual;
+}
+
+rdt_attr *rdt_attr_int(const char *name, int64_t value) {
+  rdt_attr *a = rdt_calloc(1, sizeof *a);
+  if (!a) return NULL;
+  *a = (rdt_attr){.name = rdt_strdup(name), .type = RDT_ATTR_INT, .i = value};
+  if (a->name) return a;
+  rdt_free(a);
+  return NULL;
+}

@@ -190,6 +190,9 @@ typedef struct rdt_op_row {
 const rdt_op_row *rdt_op_table(int *n);
 const rdt_op_row *rdt_op_find(const char *name);
 
-const rdt_attr *rdt_node_attr(const rdt_node *n, const char *name); /* NULL if the node has none of this name */
+const rdt_attr *rdt_node_attr(const rdt_node *n, const char *name);       /* NULL if the node has none of this name */
+int64_t rdt_node_int(const rdt_node *n, const char *name, int64_t usual); /* usual: where it has none */
+/* A list of one integer attribute, to be given to a node; NULL: out of memory. */
+rdt_attr *rdt_attr_int(const char *name, int64_t value);
 
 #endif

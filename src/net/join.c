@@ -197,10 +197,9 @@ static rdt_status join_biases(joiner *j, const char *name, const int *list, int 
 
 /* n becomes the view of columns number `which` of value v; it keeps its name and what it writes. */
 static rdt_status make_view(joiner *j, rdt_node *n, int v, int which, int parts) {
-  rdt_attr *axis = rdt_calloc(1, sizeof *axis);
+  rdt_attr *axis = rdt_attr_int("axis", -1);
   char *label = rdt_strdup("Split");
-  if (axis) axis->name = rdt_strdup("axis"), axis->type = RDT_ATTR_INT, axis->i = -1;
-  if (!axis || !axis->name || !label) {
+  if (!axis || !label) {
     rdt_free(axis ? axis->name : NULL);
     rdt_free(axis);
     rdt_free(label);

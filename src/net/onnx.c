@@ -444,8 +444,7 @@ static rdt_status check_output(const loader *l, int v, const char *reader) {
   const int p = l->g->values[v].producer;
   const rdt_node *n = p < 0 ? NULL : &l->g->nodes[p];
   if (!n || n->op->max_out < 0 || n->output < n->op->max_out) return RDT_OK;
-  const rdt_attr *training = rdt_node_attr(n, "training_mode");
-  if (training && training->i) /* what has the other outputs */
+  if (rdt_node_int(n, "training_mode", 0)) /* what has the other outputs */
     return rdt_node_fail(l->g, n, l->why, RDT_ERR_UNSUPPORTED,
                          "training_mode=1 is not available; export the model for inference");
   return rdt_node_fail(l->g, n, l->why, RDT_ERR_UNSUPPORTED,

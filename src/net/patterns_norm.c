@@ -35,12 +35,13 @@ static bool is_scalar(const rdt_graph *g, int v, double *x) {
 
 /* ReduceMean over the last dimensions, which stay as 1. Their number, 0 where it is something else. */
 static int trailing_mean(const rdt_graph *g, const rdt_tensor *views, const rdt_node *n) {
-  const rdt_attr *keep = rdt_node_attr(n, "keepdims"), *attr = rdt_node_attr(n, "axes");
+  const rdt_attr *attr = rdt_node_attr(n, "axes");
   const rdt_value *list = n->n_in > 1 && n->in[1] >= 0 ? &g->values[n->in[1]] : NULL;
   const int rank = views[n->in[0]].rank;
   unsigned marks = 0;
   const int count = list ? (int)(list->bytes / sizeof(int64_t)) : attr ? attr->n : 0;
-  if ((keep && !keep->i) || (list ? !list->data || list->dtype != RDT_S64 : !attr || attr->type != RDT_ATTR_INTS))
+  if (!rdt_node_int(n, "keepdims", 1) ||
+      (list ? !list->data || list->dtype != RDT_S64 : !attr || attr->type != RDT_ATTR_INTS))
     return 0;
   if (count < 1 || count > rank) return 0;
   for (int i = 0; i < count; i++) {
@@ -174,11 +175,11 @@ static void try_sum(rdt_graph *g, const rdt_tensor *views, rdt_node *n, bool *me
   for (int k = 0; k < 2; k++) {
     const rdt_node *norm = made_by(g, n->in[k], "LayerNormalization");
     const int shift = n->in[1 - k];
-    const rdt_attr *axis = norm ? rdt_node_attr(norm, "axis") : NULL,
-                   *epsilon = norm ? rdt_node_attr(norm, "epsilon") : NULL;
+    const rdt_attr *epsilon = norm ? rdt_node_attr(norm, "epsilon") : NULL;
     if (!norm || norm->n_in != 2 || !g->values[shift].data || readers_of(g, n->in[k]) != 1 || n->n_attrs > 0) continue;
     if (!keeps_shape(views, norm->in[0], n->out[0]) || views[shift].dtype != views[norm->in[0]].dtype) continue;
-    *memory = set_label(n, norm->label, "Add") && set_attrs(n, axis ? axis->i : -1, epsilon ? epsilon->f : 1e-5) &&
+    *memory = set_label(n, norm->label, "Add") &&
+              set_attrs(n, rdt_node_int(norm, "axis", -1), epsilon ? epsilon->f : 1e-5) &&
               set_inputs(n, norm->in[0], norm->in[1], shift);
     n->op = norm->op;
     return;

@@ -63,6 +63,6 @@ rdt_status rdt_expand_topk(rdt_builder *b) {
   b->result = at;
   if (b->from.output == 1) return b->status;
   b->result = rdt_build(b, "GatherElements", "values", rdt_build_in(b, 0), at);
-  rdt_build_int(b, "axis", axis ? axis->i : -1);
+  rdt_build_int(b, "axis", rdt_node_int(&b->from, "axis", -1));
   return b->status;
 }

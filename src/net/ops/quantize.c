@@ -156,8 +156,8 @@ static bool is_scale(const rdt_builder *b, int v, bool vector) {
  */
 static bool is_integer_product(const rdt_builder *b, int x_zero, int w, int w_zero, int64_t zero[2]) {
   const rdt_value *t = w >= 0 ? &b->g->values[w] : NULL;
-  const rdt_attr *groups = rdt_node_attr(&b->from, "group");
-  if (!t || !t->data || (groups && groups->i != 1) || (strstr(b->from.op->name, "Conv") && t->rank != 4)) return false;
+  if (!t || !t->data || rdt_node_int(&b->from, "group", 1) != 1) return false;
+  if (strstr(b->from.op->name, "Conv") && t->rank != 4) return false;
   return number_of(b, x_zero, &zero[0]) && number_of(b, w_zero, &zero[1]);
 }
 

@@ -29,7 +29,7 @@ static double real(rdt_builder *b, const char *name, double def) {
 static int64_t whole(rdt_builder *b, const char *name, int64_t def) {
   const rdt_attr *t = rdt_node_attr(&b->from, name);
   if (t && t->type != RDT_ATTR_INT) rdt_build_fail(b, RDT_ERR_FORMAT, "an attribute must be an integer");
-  return t ? t->i : def;
+  return rdt_node_int(&b->from, name, def);
 }
 
 /* index == position ? on : off, where an index below 0 counts from the end. */
