@@ -294,7 +294,6 @@ rdt_status rdt_session_begin(rdt_session *s, const rdt_settings *settings) {
   if (settings->device && (status = rdt_context_set_device(s->ctx, settings->device)) != RDT_OK)
     return rdt_session_fail(s, status);
   if (settings->avoid_sm >= 0) RDT_TRY(keep_off(s, settings->avoid_sm));
-  if (settings->checkpoints && on_gpu) s->ctx->machine->device.votes = (int)settings->checkpoints;
   if (settings->coverage) RDT_TRY(rdt_coverage_read(s->ctx, settings->coverage, &s->why));
   RDT_TRY(keep_names(s, &settings->inputs));
   return keep_names(s, &settings->input_shapes);

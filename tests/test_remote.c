@@ -694,6 +694,32 @@ static void names_of_devices(void **state) {
   rdt_context_destroy(ctx);
 }
 
+/* A device's copies vote along k as often as the policy says, whichever of both was there first. */
+static void votes_are_the_policys(void **state) {
+  util_machine_faults *faults;
+  rdt_context *ctx;
+  rdt_policy policy = RDT_POLICY_DEFAULT;
+  (void)state;
+  policy.scheme = "tmr-sm", policy.checkpoints = 4;
+  assert_int_equal(rdt_context_create(&ctx, 1), RDT_OK);
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  rdt_context_take_machine(ctx, util_machine_open(true, &faults));
+  assert_int_equal(ctx->machine->device.votes, 4);
+  assert_string_equal(rdt_context_device(ctx), "cuda:0");
+  policy.checkpoints = 2;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  assert_int_equal(ctx->machine->device.votes, 2);
+  policy.scheme = "row", policy.checkpoints = 8;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_ERR_ARG); /* and changes nothing */
+  assert_int_equal(ctx->machine->device.votes, 2);
+  policy.checkpoints = 0;
+  assert_int_equal(rdt_context_set_policy(ctx, &policy), RDT_OK);
+  assert_int_equal(ctx->machine->device.votes, 0); /* as many as usual */
+  rdt_context_take_machine(ctx, NULL);
+  assert_string_equal(rdt_context_device(ctx), "cpu");
+  rdt_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_the_cpu),
                                      cmocka_unit_test(new_inputs_reach_the_tape),
@@ -712,6 +738,7 @@ int main(void) {
                                      cmocka_unit_test(wrong_indices_are_the_callers),
                                      cmocka_unit_test(a_lost_device_is_said),
                                      cmocka_unit_test(names_of_devices),
+                                     cmocka_unit_test(votes_are_the_policys),
                                      cmocka_unit_test(no_core_computes_wrongly),
                                      cmocka_unit_test(bytes_stay_on_the_device),
                                      cmocka_unit_test(attention_is_one_launch),

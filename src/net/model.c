@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "core/memory.h"
-#include "cuda/machine.h"
 #include "net/remote.h"
 
 rdt_status rdt_model_load(rdt_context *ctx, const char *path, rdt_model **out) {
@@ -335,7 +334,6 @@ static rdt_status plan_anew(rdt_model *m, const rdt_tensor *inputs, size_t n) {
   const rdt_graph *g = m->graph;
   unplan(m);
   RDT_TRY(rdt_model_votes_fit(m));
-  if (m->ctx->machine && m->ctx->policy.checkpoints) m->ctx->machine->device.votes = m->ctx->policy.checkpoints;
   if (inputs && n != (size_t)g->n_inputs)
     return rdt_fail(&m->ctx->error, RDT_ERR_ARG, "%s takes %d inputs, got %zu", g->path, g->n_inputs, n);
   m->sums = rdt_calloc((size_t)g->n_values, sizeof *m->sums);

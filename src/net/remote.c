@@ -41,10 +41,10 @@ void rdt_context_take_machine(rdt_context *ctx, rdt_machine *m) {
   if (ctx->machine) ctx->drop_machine(ctx->machine);
   ctx->machine = m;
   ctx->drop_machine = drop_machine;
-  if (m)
-    snprintf(ctx->device_name, sizeof ctx->device_name, "cuda:%d", m->device.index);
-  else
-    ctx->device_name[0] = '\0';
+  ctx->device_name[0] = '\0';
+  if (!m) return;
+  m->device.votes = ctx->policy.checkpoints;
+  snprintf(ctx->device_name, sizeof ctx->device_name, "cuda:%d", m->device.index);
 }
 
 /* ---- addresses ---- */

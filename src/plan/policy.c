@@ -1,6 +1,7 @@
 /* A context's policy: checked here, where the schemes are known. */
 #include <string.h>
 
+#include "cuda/machine.h"
 #include "plan/plan.h"
 
 /* Cores that this process may run on. */
@@ -75,5 +76,6 @@ rdt_status rdt_context_set_policy(rdt_context *ctx, const rdt_policy *policy) {
   ctx->policy.avoid_cores = NULL; /* the caller's text */
   memmove(ctx->scheme, scheme, strlen(scheme) + 1);
   ctx->policy.scheme = ctx->scheme;
+  if (ctx->machine) ctx->machine->device.votes = policy->checkpoints; /* else the next one takes them as it comes */
   return RDT_OK;
 }
