@@ -1,5 +1,6 @@
 #include "bench_common.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,9 +27,21 @@ bool rdt_bench_parse_scheme(const char *text, rdt_kop op) {
          (s && rdt_scheme_serves(s, op));
 }
 
+static uint64_t step(uint64_t *seed) {
+  return *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+}
+
 double rdt_bench_draw(uint64_t *seed) {
-  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-  return (double)(int64_t)(*seed >> 33) / (double)(1 << 30) - 1.0;
+  return (double)(int64_t)(step(seed) >> 33) / (double)(1 << 30) - 1.0;
+}
+
+double rdt_bench_uniform(uint64_t *seed) {
+  return ((double)(step(seed) >> 40) + 0.5) * 0x1p-24;
+}
+
+double rdt_bench_normal(uint64_t *seed) {
+  const double radius = sqrt(-2.0 * log(rdt_bench_uniform(seed)));
+  return radius * cos(6.283185307179586 * rdt_bench_uniform(seed));
 }
 
 static bool fill(rdt_tensor *t, double scale, double shift, uint64_t *seed) {

@@ -11,7 +11,9 @@ enum { RDT_BENCH_LIST = 8 };
 bool rdt_bench_parse_list(const char *text, long long list[RDT_BENCH_LIST], int *count); /* comma-separated */
 bool rdt_bench_parse_scheme(const char *text, rdt_kop op);
 
-double rdt_bench_draw(uint64_t *seed); /* in [-1, 1) */
+double rdt_bench_draw(uint64_t *seed);    /* in [-1, 1) */
+double rdt_bench_uniform(uint64_t *seed); /* in (0, 1), of 24 bits */
+double rdt_bench_normal(uint64_t *seed);  /* of mean 0 and variance 1 */
 /* New data (rdt_free) of the tensor's shape in row-major order: such numbers; integers over their whole range, but
  * weights to 7 bits: without VNNI oneDNN's sums of two products saturate beyond. false: no memory. */
 bool rdt_bench_random(rdt_tensor *t, uint64_t *seed);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_common.h"
 #include "chain.h"
 #include "cuda/sms.h"
 #include "plan/workloads.h"
@@ -76,10 +77,7 @@ static void fill_weights(void *to, const chain_shape *s, uint64_t seed) {
   static uint16_t some[SOME];
   const double scale = sqrt(12.0 / s->k);
   const size_t bytes = half_bytes(s->n, s->k);
-  for (int i = 0; i < SOME; i++) {
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    rdt_store(some, RDT_F16, i, ((double)(seed >> 40) * 0x1p-24 - 0.5) * scale);
-  }
+  for (int i = 0; i < SOME; i++) rdt_store(some, RDT_F16, i, (rdt_bench_uniform(&seed) - 0.5) * scale);
   size_t done = bytes < sizeof some ? bytes : sizeof some;
   turns_must(cudaMemcpyAsync(to, some, done, cudaMemcpyHostToDevice, bench.stream), "weights");
   for (; done < bytes; done *= 2)
@@ -425,9 +423,11 @@ static void put_record(const network *n) {
   if (!record) return;
   fprintf(record, "%s\n  {\"name\": \"%s\", \"layers\": %d, \"repeat\": %d, \"mhz\": %.0f", before++ ? "," : "",
           n->name, n->layers, n->repeat, isnan(n->mhz) ? 0.0 : n->mhz);
-  for (int i = 0; i < CHAIN_SIDES; i++)
-    fprintf(record, ", \"%s\": {\"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}", sides_names[i],
-            1e6 * turns_at(&n->graphs[i], 0.5), 1e6 * turns_at(&n->graphs[i], 0.1), 1e6 * turns_at(&n->graphs[i], 0.9));
+  for (int i = 0; i < CHAIN_SIDES; i++) {
+    fprintf(record, ", \"%s\": {", sides_names[i]);
+    turns_put(record, &n->graphs[i]);
+    fprintf(record, "}");
+  }
   const chain_tally *t = &n->tally;
   if (faults)
     fprintf(record,

@@ -354,9 +354,10 @@ static void put_record(const bench *b, const char *group) {
           b->p.a_transposed ? "true" : "false", b->p.transposed ? "true" : "false");
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
-    fprintf(record, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
-            i ? "," : "", c->name, c->kernel ? "\"" : "", c->kernel ? c->kernel->scheme : "null", c->kernel ? "\"" : "",
-            1e6 * turns_at(&c->turns, 0.5), 1e6 * turns_at(&c->turns, 0.1), 1e6 * turns_at(&c->turns, 0.9));
+    fprintf(record, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, ", i ? "," : "", c->name, c->kernel ? "\"" : "",
+            c->kernel ? c->kernel->scheme : "null", c->kernel ? "\"" : "");
+    turns_put(record, &c->turns);
+    fprintf(record, "}");
   }
   fprintf(record, "]}");
 }

@@ -178,11 +178,12 @@ static void tell(const layer *l, const char *name, const contender *list) {
   if (!record) return;
   fprintf(record, "%s\n  {\"group\": \"%s\", \"op\": \"%s\", \"count\": %d", rows++ ? "," : "", l->group, name,
           l->count);
-  for (int i = 0; i < WAYS; i++)
-    fprintf(
-        record, ", \"%s\": {\"kernel\": \"%s\", \"scheme\": \"%s\", \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
-        i ? "protected" : "unprotected", rdt_cuda_linear_kernel(list[i].l), rdt_cuda_linear_scheme(list[i].l),
-        1e6 * turns_at(&list[i].turns, 0.5), 1e6 * turns_at(&list[i].turns, 0.1), 1e6 * turns_at(&list[i].turns, 0.9));
+  for (int i = 0; i < WAYS; i++) {
+    fprintf(record, ", \"%s\": {\"kernel\": \"%s\", \"scheme\": \"%s\", ", i ? "protected" : "unprotected",
+            rdt_cuda_linear_kernel(list[i].l), rdt_cuda_linear_scheme(list[i].l));
+    turns_put(record, &list[i].turns);
+    fprintf(record, "}");
+  }
   fprintf(record, ", \"ratio\": %.4f}", ratio);
 }
 

@@ -208,9 +208,10 @@ static void record(FILE *f, const bench *b) {
           rdt_dtype_name(b->type), b->m, b->n, b->k);
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
-    fprintf(f, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, \"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f}",
-            i ? "," : "", c->name, c->scheme ? "\"" : "", c->scheme ? c->scheme : "null", c->scheme ? "\"" : "",
-            1e6 * c->median, 1e6 * turns_at(&c->turns, 0.1), 1e6 * turns_at(&c->turns, 0.9));
+    fprintf(f, "%s\n   {\"name\": \"%s\", \"scheme\": %s%s%s, ", i ? "," : "", c->name, c->scheme ? "\"" : "",
+            c->scheme ? c->scheme : "null", c->scheme ? "\"" : "");
+    turns_put(f, &c->turns);
+    fprintf(f, "}");
   }
   fprintf(f, "]}");
 }

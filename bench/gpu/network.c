@@ -3,16 +3,17 @@
  * What is timed: the graph of a whole network with its checks, inputs on the device, outputs copied back; and a call of
  * rdt_model_run from the host's inputs to the host's outputs. The two contenders take turns; medians, and the tenths at
  * both ends. Inputs of floats are normal, integers count through a vocabulary of 1000, masks are ones. */
-#include <math.h>
 #include <redoubt/redoubt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "bench_common.h"
 #include "core/context.h"
 #include "core/memory.h"
 #include "net/remote.h"
+#include "plan/timing.h"
 
 enum { TRIALS = 31, REPLAYS = 20, INPUTS = 8 };
 
@@ -33,18 +34,12 @@ static void must(rdt_status s, const contender *c, const char *what) {
   if (s != RDT_OK) die(what, rdt_context_error(c->ctx));
 }
 
-static uint64_t state = 1;
-static double uniform(void) {
-  state = state * 6364136223846793005u + 1442695040888963407u;
-  return ((double)(state >> 40) + 0.5) * 0x1p-24;
-}
-
 static void fill(const rdt_tensor *t, const char *name) {
+  static uint64_t seed = 1;
   const int64_t n = rdt_tensor_count(t);
   for (int64_t i = 0; i < n; i++) {
     const double ids = strstr(name, "mask") ? 1.0 : strstr(name, "type") ? 0.0 : (double)(i * 37 % 1000);
-    const double x = rdt_dtype_is_float(t->dtype) ? sqrt(-2.0 * log(uniform())) * cos(6.283185307 * uniform()) : ids;
-    rdt_store(t->data, t->dtype, i, x);
+    rdt_store(t->data, t->dtype, i, rdt_dtype_is_float(t->dtype) ? rdt_bench_normal(&seed) : ids);
   }
 }
 
@@ -96,15 +91,11 @@ static double time_call(contender *c, const rdt_tensor *inputs, int n) {
   return (rdt_clock() - t) / 5;
 }
 
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static void put(FILE *f, const char *name, double *list, const char *end) {
-  qsort(list, TRIALS, sizeof *list, compare);
-  fprintf(f, "\"%s\": [%.2f, %.2f, %.2f]%s", name, 1e6 * list[TRIALS / 10], 1e6 * list[TRIALS / 2],
-          1e6 * list[TRIALS - 1 - TRIALS / 10], end);
+/* The median, in microseconds. */
+static double put(FILE *f, const char *name, const double *list, const char *end) {
+  const rdt_timing_stat s = rdt_timing_samples_stat((rdt_timing_samples){list, TRIALS});
+  fprintf(f, "\"%s\": [%.2f, %.2f, %.2f]%s", name, 1e6 * s.p10, 1e6 * s.median, 1e6 * s.p90, end);
+  return 1e6 * s.median;
 }
 
 static void measure(FILE *f, const char *asked, bool first) {
@@ -147,18 +138,17 @@ static void measure(FILE *f, const char *asked, bool first) {
   fprintf(f, "%s  {\"model\": \"%s\", \"shape\": [", first ? "" : ",\n", slash ? slash + 1 : path);
   for (int d = 0; d < inputs[0].rank; d++) fprintf(f, "%s%lld", d ? ", " : "", (long long)inputs[0].shape[d]);
   fprintf(f, "],\n   \"unprotected_us\": {");
-  put(f, "graph", list[0].graph, ", ");
-  put(f, "call", list[0].call, "},\n   \"protected_us\": {");
-  put(f, "graph", list[1].graph, ", ");
-  put(f, "main_lane", list[1].alone, ", ");
-  put(f, "call", list[1].call, "}}");
-  const int mid = TRIALS / 2;
+  double graph[2], call[2];
+  graph[0] = put(f, "graph", list[0].graph, ", ");
+  call[0] = put(f, "call", list[0].call, "},\n   \"protected_us\": {");
+  graph[1] = put(f, "graph", list[1].graph, ", ");
+  const double alone = put(f, "main_lane", list[1].alone, ", ");
+  call[1] = put(f, "call", list[1].call, "}}");
   printf(
       "%-24s batch %ld seq %ld: graph %.1f us (without its checks: %.1f), unprotected %.1f: %.3f; call %.1f us, "
       "unprotected %.1f: %.3f\n",
-      slash ? slash + 1 : path, batch, sequence, 1e6 * list[1].graph[mid], 1e6 * list[1].alone[mid],
-      1e6 * list[0].graph[mid], list[1].graph[mid] / list[0].graph[mid], 1e6 * list[1].call[mid],
-      1e6 * list[0].call[mid], list[1].call[mid] / list[0].call[mid]);
+      slash ? slash + 1 : path, batch, sequence, graph[1], alone, graph[0], graph[1] / graph[0], call[1], call[0],
+      call[1] / call[0]);
   for (int i = 0; i < 2; i++) {
     rdt_machine *m = list[i].model->remote->machine;
     m->erase(m, list[i].tape);

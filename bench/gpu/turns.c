@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench_common.h"
 #include "ops.h"
 
 void turns_must(cudaError_t e, const char *what) {
@@ -72,6 +73,11 @@ double turns_ratio(const turns *t, const turns *reference) {
   return at(list, n, 0.5);
 }
 
+void turns_put(FILE *f, const turns *t) {
+  fprintf(f, "\"us\": %.3f, \"us_low\": %.3f, \"us_high\": %.3f", 1e6 * turns_at(t, 0.5), 1e6 * turns_at(t, 0.1),
+          1e6 * turns_at(t, 0.9));
+}
+
 /* As many as no row of a matrix is long, and no power of two: rows differ. */
 enum { SOME = 1048573 };
 
@@ -88,16 +94,10 @@ static char *numbers(rdt_dtype type, bool normal) {
   kept = malloc(2 * SOME * size);
   if (!kept) fprintf(stderr, "gpu-bench: out of memory\n"), exit(2);
   of = type, gauss = normal;
-  for (int64_t i = 0; i < SOME; i++) {
-    double u[2];
-    for (int j = 0; j < 2; j++) {
-      seed = seed * 6364136223846793005u + 1442695040888963407u;
-      u[j] = ((double)(seed >> 40) + 0.5) * 0x1p-24;
-    }
-    rdt_store(kept, type, i,
-              normal && floats ? sqrt(-2.0 * log(u[0])) * cos(6.283185307179586 * u[1])
-                               : (u[0] - 0.5) * (floats ? 3.4641 : 255.0));
-  }
+  for (int64_t i = 0; i < SOME; i++)
+    rdt_store(
+        kept, type, i,
+        normal && floats ? rdt_bench_normal(&seed) : (rdt_bench_uniform(&seed) - 0.5) * (floats ? 3.4641 : 255.0));
   memcpy(kept + SOME * size, kept, SOME * size);
   return kept;
 }

@@ -29,6 +29,7 @@ void turns_free(turns *t);
 void turns_take(turns *const *list, int n, int warm, int trials, cudaStream_t stream);
 double turns_at(const turns *t, double quantile);           /* of its seconds: 0.5 is the median */
 double turns_ratio(const turns *t, const turns *reference); /* median of the ratios turn by turn */
+void turns_put(FILE *f, const turns *t);                    /* "us": 0.000, "us_low": 0.000, "us_high": 0.000 */
 
 /* Device memory of so many elements: some numbers, again and again. normal: of mean 0 and variance 1; else uniform with
  * variance 1; 8-bit integers all over their range. Integers are uniform whatever is asked. */

@@ -14,6 +14,7 @@
 #include "cuda/ops/ops.h"
 #include "gpu.h"
 #include "plan/plan.h"
+#include "plan/timing.h"
 
 static void cuda(cudaError_t e, const char *what) {
   if (e != cudaSuccess) gpu_die(what, cudaGetErrorString(e));
@@ -357,11 +358,6 @@ static void shaped_cases(tally *t) {
 
 enum { LAUNCHES = 24, TRIALS = 15 };
 
-static int by_size(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* Microseconds of a launch, of a graph of many; empty: of a launch that does nothing. */
 static double seconds_of(const rdt_gpu_op *ops, int n, rdt_op_form form, const placed *d, cudaStream_t stream) {
   cudaGraph_t graph;
@@ -383,12 +379,11 @@ static double seconds_of(const rdt_gpu_op *ops, int n, rdt_op_form form, const p
     cuda(cudaEventElapsedTime(&ms, from, to), "event");
     if (i >= 0) took[i] = 1e3 * (double)ms / LAUNCHES;
   }
-  qsort(took, TRIALS, sizeof *took, by_size);
   cudaGraphExecDestroy(exec);
   cudaGraphDestroy(graph);
   cudaEventDestroy(from);
   cudaEventDestroy(to);
-  return took[TRIALS / 2];
+  return rdt_timing_median(took, TRIALS);
 }
 
 /* Layers of a quantised ResNet-50: pixels, channels of the sum, filters, side of the window, u8 by s8, requantised. */
