@@ -370,6 +370,60 @@ static void test_box_accumulator(void **state) {
     }
 }
 
+static double number(uint64_t *seed) { /* of either sign, with all digits that f32 has */
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return (double)(float)((*seed >> 63 ? -1.0 : 1.0) * (1.0 + (double)(*seed >> 34 & 0x1fffffff) * 0x1p-29));
+}
+
+/* Of short products each rounding counts: alpha's, and those of what was added and is taken away again. */
+static void test_box_roundings(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  int beyond = 0;
+  rdt_tolerance t = {.acc = rdt_accumulator_of(RDT_F32, RDT_F32),
+                     .u_check = 0x1p-53,
+                     .u_beta = 0x1p-53,
+                     .depth_dot = 20,
+                     .depth_sum = 20,
+                     .lambda = 6.0};
+  for (int trial = 0; trial < 300000; trial++) {
+    float sum = 0.0f;
+    const float alpha = (float)number(&seed), bias = (float)(8.0 * number(&seed)), more = (float)(8.0 * number(&seed)),
+                beta = (float)number(&seed);
+    double exact = 0.0, q = 0.0;
+    t.k = 1 + trial % 3;
+    for (int i = 0; i < t.k; i++) {
+      const double a = number(&seed), b = number(&seed);
+      sum = fmaf((float)a, (float)b, sum);
+      exact += (double)alpha * a * b, q += (double)alpha * (double)alpha * a * a * b * b;
+    }
+    rdt_box_rounded(&t, RDT_F32, false, false);
+    const rdt_box_bound plain = rdt_box_bound_of(&t, 1, false);
+    rdt_box_rounded(&t, RDT_F32, false, true);
+    const rdt_box_bound scaled = rdt_box_bound_of(&t, 1, false);
+    rdt_box_rounded(&t, RDT_F32, true, true);
+    const rdt_box_bound added = rdt_box_bound_of(&t, 1, true);
+    const float y = alpha * sum, other = beta * more, z = y + bias + other, back = z - bias - other;
+    const double size = fabs((double)z) + fabs((double)bias) + fabs((double)other);
+    beyond += !(fabs((double)y - exact) <= plain.q0 * sqrt(q) + plain.least);
+    assert_true(fabs((double)y - exact) <= scaled.q0 * sqrt(q) + scaled.least);
+    assert_true(fabs((double)back - exact) <= added.q0 * sqrt(q) + added.added * size + added.least);
+  }
+  assert_true(beyond > 0); /* without alpha's, clean products were faults */
+}
+
+/* Operands whose squares vanish count as something, others as what they are. */
+static void test_box_squares(void **state) {
+  (void)state;
+  const rdt_accumulator half = rdt_accumulator_mma(9, 0, RDT_F16), brain = rdt_accumulator_mma(9, 0, RDT_BF16),
+                        whole = rdt_accumulator_of(RDT_F64, RDT_F64);
+  const float of_half = (float)rdt_box_least2(&half, RDT_F16), of_brain = (float)rdt_box_least2(&brain, RDT_BF16);
+  const double of_whole = rdt_box_least2(&whole, RDT_F64);
+  assert_true(of_half == 0x1p-28f && of_brain > 0.0f && of_whole > 0.0);
+  assert_true(fmaf(0x1p-80f, 0x1p-80f, of_brain) > 0.0f && 1e-170 * 1e-170 + of_whole > 0.0);
+  assert_true(fmaf(0x1p-40f, 0x1p-40f, of_brain) == 0x1p-80f && 1e-100 * 1e-100 + of_whole == 1e-100 * 1e-100);
+}
+
 /* A library that is not there, or lacks something, is told by its name and its file's, and asked for again each time.
  */
 static void test_library(void **state) {
@@ -429,6 +483,14 @@ static void test_linear_convolutions(void **state) {
   (void)state;
   no_cuda();
 }
+static void test_box_roundings(void **state) {
+  (void)state;
+  no_cuda();
+}
+static void test_box_squares(void **state) {
+  (void)state;
+  no_cuda();
+}
 static void test_box_accumulator(void **state) {
   (void)state;
   no_cuda();
@@ -453,6 +515,7 @@ int main(void) {
                                      cmocka_unit_test(test_bounds),          cmocka_unit_test(test_box_bounds),
                                      cmocka_unit_test(test_linear_products), cmocka_unit_test(test_linear_convolutions),
                                      cmocka_unit_test(test_probe),           cmocka_unit_test(test_box_accumulator),
+                                     cmocka_unit_test(test_box_roundings),   cmocka_unit_test(test_box_squares),
                                      cmocka_unit_test(test_library),         cmocka_unit_test(test_statuses)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,8 +154,12 @@ unsigned rdt_box_rows_blocks(const rdt_rows_args *a, int rows); /* rows: of a gr
  * else the widest, which single multiply-adds are within. Of 8-bit floats there is one model, without promotion. */
 rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tensor_cores, rdt_accumulator *acc,
                                rdt_reason *why);
-/* Results that are checked after they were rounded to this type; adds: bias or residual among them. */
-void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds);
+/* Results that are checked after they were rounded to this type; adds: bias or residual among them; scaled: by alpha.
+ */
+void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds, bool scaled);
+/* What is added to the square of each operand: more than it is short of where tensor cores align a subnormal number, or
+ * where it is below the range of sums. */
+double rdt_box_least2(const rdt_accumulator *acc, rdt_dtype in);
 rdt_status rdt_box_finish_accept(const rdt_problem *p, rdt_reason *why);
 rdt_box_finish rdt_box_finish_of(const rdt_problem *p); /* on: unless nothing follows and raw is of out's type */
 int rdt_box_ends(const rdt_box_finish *f); /* 0: nothing follows, 1: no more than a bound, 2: any activation */

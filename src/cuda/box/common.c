@@ -1,4 +1,5 @@
 #include <cuda_runtime_api.h>
+#include <float.h>
 
 #include "cuda/box/boxes.h"
 #include "cuda/probe.h"
@@ -67,11 +68,20 @@ rdt_status rdt_box_accumulator(const rdt_cuda_device *d, rdt_dtype in, bool tens
   return RDT_OK;
 }
 
-void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds) {
+double rdt_box_least2(const rdt_accumulator *acc, rdt_dtype in) {
+  const double lost = rdt_dtype_size(in) <= 2 ? (double)FLT_MIN : DBL_MIN, aligned = acc->flush * acc->flush;
+  return aligned > lost ? aligned : lost;
+}
+
+/* Of what goes into a result y = alpha c + b + r, both sides together: alpha, b and r round in the library, r, y - b
+ * and y - b - r in the check. That is u (|alpha c| + |y - r| + |y| + 2 |r| + |y - b| + |alpha c|), and all of these are
+ * sums of |y|, |b| and |r|, none of which comes more than five times. */
+void rdt_box_rounded(rdt_tolerance *t, rdt_dtype stored, bool adds, bool scaled) {
   const rdt_dtype_row *row = rdt_dtype_info(stored);
   const bool half = rdt_dtype_is_half(stored);
   if (!rdt_dtype_is_float(stored)) return;
-  t->u_out = (half ? row->u : 0.0) + (adds ? 4.0 * rdt_dtype_info(half ? RDT_F32 : stored)->u : 0.0);
+  const double times = adds ? 5.0 : scaled ? 1.0 : 0.0;
+  t->u_out = (half ? row->u : 0.0) + times * rdt_dtype_info(half ? RDT_F32 : stored)->u;
   t->eta_out = half ? 2.0 * row->u * row->min_normal : 0.0;
 }
 

@@ -116,7 +116,7 @@ static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_problem *p, c
     RDT_TRY(rdt_box_accumulator(d, type, false, &t->acc, why)); /* cuDNN does not tell where it runs */
     t->splits = 32;                                             /* of a black box, at most */
   }
-  rdt_box_rounded(t, type, adds);
+  rdt_box_rounded(t, type, adds, false); /* alpha is 1 inside */
   return RDT_OK;
 }
 
@@ -176,7 +176,7 @@ static rdt_status set_check(rdt_box_conv *b, const rdt_cuda_device *d, const rdt
   const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
   rdt_tolerance t;
   RDT_TRY(tolerance_of(d, p, b, adds, lambda, &t, why));
-  a->least2 = t.acc.flush * t.acc.flush;
+  a->least2 = rdt_box_least2(&t.acc, type);
   a->bound = rdt_box_bound_of(&t, (int64_t)a->lines * a->result.unit * a->result.channels, adds);
   a->w = w->data, a->w_filter = w->stride[0], a->w_channel = w->stride[1];
   for (int i = 0; i < 3; i++) a->w_tap[i] = i + 2 < w->rank ? w->stride[2 + i] : 0;

@@ -199,7 +199,7 @@ static rdt_status set_rows(rdt_box_fused *b, const rdt_cuda_device *d, const rdt
   c->finish = (rdt_box_finish){.inside = 1, .alpha = 1.0};
   const int64_t share = 8 << c->log_threads, tree = 5 + RDT_BOX_THREADS / 32 + 1;
   const rdt_tolerance t = tolerance_of(b, up(a->k, share) * 8 + tree, 8 + 5 + up(a->n, SMALLEST_TILE), lambda);
-  c->least2 = t.acc.flush * t.acc.flush;
+  c->least2 = rdt_box_least2(&t.acc, b->type);
   c->bound = rdt_box_bound_of(&t, a->n, false);
   c->verdict = b->verdict;
   *s = (rdt_rows_args){.m = a->k,
@@ -259,7 +259,7 @@ static rdt_status set_bands(rdt_box_fused *b, const rdt_cuda_device *d, const rd
   const int64_t step = 8 * (int64_t)b->threads, tree = 7, outputs = (int64_t)c->lines * c->result.unit;
   const rdt_tolerance t = tolerance_of(b, up(c->pitch, step) * 8 + tree,
                                        8 + 5 + up(outputs * up(a->n, SMALLEST_TILE), b->threads) + tree, lambda);
-  c->least2 = t.acc.flush * t.acc.flush;
+  c->least2 = rdt_box_least2(&t.acc, b->type);
   c->bound = rdt_box_bound_of(&t, outputs * a->n, false);
   c->finish = (rdt_box_finish){.inside = 1, .alpha = 1.0};
   c->verdict = b->verdict;

@@ -200,7 +200,7 @@ static rdt_status tolerance_of(const rdt_cuda_device *d, const rdt_box_product *
     RDT_TRY(rdt_box_accumulator(d, b->in, rdt_blas_on_tensor_cores(b->blas), &t->acc, why));
     t->splits = 32; /* of a black box, at most */
   }
-  rdt_box_rounded(t, b->inside ? b->out : b->acc, adds);
+  rdt_box_rounded(t, b->inside ? b->out : b->acc, adds, b->inside && b->check.finish.alpha != 1.0);
   return RDT_OK;
 }
 
@@ -278,7 +278,7 @@ static rdt_status set_check(rdt_box_product *b, const rdt_cuda_device *d, const 
   const bool adds = b->inside && (p->epilogue.bias.rank >= 0 || p->epilogue.residual.rank >= 0);
   rdt_tolerance t;
   RDT_TRY(tolerance_of(d, b, adds, lambda, &t, why));
-  c->least2 = t.acc.flush * t.acc.flush;
+  c->least2 = rdt_box_least2(&t.acc, b->in);
   c->bound = rdt_box_bound_of(&t, l->n, adds);
   s->m = (int)l->k, s->n = (int)l->n, s->batches = (int)(inner_sets * outer_sets), s->inner = (int)inner_sets;
   s->log_threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n, 4);
