@@ -46,6 +46,11 @@ static double chain(double u, double n) {
   return x < 0.25 ? x + 4.0 * THIRD * x * x : x < 1.0 ? x / (1.0 - x) : INF;
 }
 
+/* Nothing stays nothing, whatever it is multiplied by. */
+static double times(double factor, double x) {
+  return x > 0.0 ? factor * x : 0.0;
+}
+
 static double or_count(int64_t depth, int64_t count) {
   return (double)(depth > 0 && depth < count ? depth : count);
 }
@@ -314,22 +319,37 @@ static double gamma_chained(const rdt_tolerance *t, double count) {
   return gamma_total(&chained, (int64_t)count);
 }
 
+/* A part has what the ones before it leave: u of the sum, then u of that; each is rounded, up by u at most. Parts of 8
+ * bits and of f16 are stored 1 / u times as large as that. */
+void rdt_tolerance_parts(rdt_tolerance *t, rdt_dtype in, double scale) {
+  const bool f8 = rdt_dtype_is_f8(in), kept = f8 || in == RDT_F16;
+  const int count = f8 ? 6 : in == RDT_F16 ? 2 : 3;
+  const double u = in == RDT_F32 ? 0x1p-11 : rdt_dtype_info(in)->u, least = rdt_dtype_info(in)->min_normal;
+  double part = 1.0, all = 1.0;
+  for (int i = 1; i < count; i++) all += part *= u;
+  t->parts = (1.0 + u) * all - 1.0;
+  t->u_beta = part * u;
+  t->lost = (count - 1) * U_F32; /* they are added */
+  t->eta_out = least * u * (kept ? part : 1.0) / scale;
+  t->raised = least * (kept ? all : (double)count) / scale;
+}
+
 rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n) {
   const rdt_accumulator *a = &t->acc;
   const bool nearest = a->rounding == RDT_ROUND_NEAREST;
   const double N = (double)n, k = (double)t->k, chained = or_count(a->depth, t->k), u = unit(a), u2 = square(u);
   const double expected = t->depth_dot > 0 ? (double)t->depth_dot : chained; /* products in the chain of one output */
   const double gamma = gamma_chained(t, chained), gamma_e = gamma_chained(t, expected);
-  const double sums = NEAREST_MS * or_count(t->depth_sum, n), split = NEAREST_MS * t->splits;
-  const double grow = square((1.0 + gamma) * (1.0 + SLACK));
+  const double sums = NEAREST_MS * (or_count(t->depth_sum, n) + (double)t->depth_more), split = NEAREST_MS * t->splits;
+  const double grow = square((1.0 + gamma) * (1.0 + SLACK)), raised = t->eta_out + times(gamma_e, t->raised);
   if (is_exact(a)) return (rdt_device_bound){0};
   rdt_device_bound b = {.cap = (float)(grow * k),
                         .s_cap = (float)N,
                         .e_cap = (float)(N * k),
                         .a2 = (float)(square(t->eta_out) * THIRD),
                         .lambda = (float)t->lambda,
-                        .a0 = (float)((1.0 + SLACK) * t->eta_out * sqrt(k)),
-                        .a2_floor = (float)(k * square(a->flush))};
+                        .a0 = (float)((1.0 + SLACK) * raised * sqrt(k)),
+                        .a2_floor = (float)(k * fmax(square(a->flush), FLT_MIN))};
   /* Both sides are accumulated; one of them has a single output with the squares of all columns. */
   double q = u2 * split * 2.0 + square(t->u_beta) * COLUMNS_ALIKE * THIRD, c2 = u2 * split, e2 = u2 * split;
   if (nearest) {
@@ -350,8 +370,10 @@ rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n) {
     b.line = (float)(0.36 * u_o * E);
   }
   c2 += u2 * sums * (1.0 + THIRD);
-  const double both = gamma + gamma_e + chain(u, or_count(t->depth_sum, n)) * (1.0 + gamma) + t->u_beta;
-  const double rigorous0 = (1.0 + SLACK) * both * sqrt(N * k);
+  const double observed = gamma + chain(u, or_count(t->depth_sum, n)) * (1.0 + gamma);
+  const double other = gamma_e * (1.0 + t->parts) + times(1.0 + gamma_e, chain(u, (double)t->depth_more));
+  /* |a|^2 comes from such an accumulator as well, and may be too small by gamma */
+  const double rigorous0 = (1.0 + SLACK) * (1.0 + gamma) * (observed + other + t->u_beta + t->lost) * sqrt(N * k);
   b.c2 = (float)c2, b.q = (float)q, b.e2 = (float)e2, b.q0 = (float)rigorous0;
   b.surely = (float)((1.0 - SLACK) * square(least(rigorous0, t->lambda * sqrt(q))));
   return b;

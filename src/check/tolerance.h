@@ -42,6 +42,12 @@ typedef struct rdt_tolerance {
   int splits;         /* extra additions of partial results (split-K) */
   int64_t segments;   /* T3: between checkpoints; 0: eight */
   double lambda;      /* 6 by default */
+  /* of rdt_device_bound_of alone: what the expected side loses besides, at most. T2 has no need to count it, but for
+   * depth_more */
+  double parts;       /* accumulators of the smaller parts of sums, as a share of what that of the largest errs by */
+  double lost;        /* relative, where sums are formed, joined and cut into parts */
+  double raised;      /* of all parts of a sum, what subnormal ones count as when they are aligned */
+  int64_t depth_more; /* roundings in adding up what is expected, that are not among splits */
 } rdt_tolerance;
 
 /* Magnitudes that one check measured. Row check of row i with weights w (|w_j| = 1): sums over the outputs C_ij, with
@@ -87,8 +93,8 @@ double rdt_squared_at(const rdt_squared *b, const rdt_terms *m);
  * theta^2(x) = min(1, theta x / q) v = c2 c2 + theta^2(c2) drift c2 + q q + e2 e^2 + theta^2(e^2) drift e^2 + a2 a2
  *   tau0 = q0 sqrt(q) + a0 sqrt(a2)      tau2 = min(tau0, line (|s| + |e|) + lambda sqrt(v))
  * t: acc, k, depth_sum, depth_dot (products in the chain of the expected side; 0: as many as in that of an output),
- * splits, lambda, u_beta (what is lost when a sum of B is formed and split into numbers of the inputs' type) and
- * eta_out (the same below that type's normal range). */
+ * splits, lambda, u_beta (what is lost when a sum of B is formed and split into numbers of the inputs' type),
+ * eta_out (the same below that type's normal range), and what is of this alone. */
 typedef struct rdt_device_bound {
   float cap, s_cap, e_cap; /* s_cap: n, e_cap: n k */
   float theta, drift;
@@ -99,6 +105,10 @@ typedef struct rdt_device_bound {
   float surely;   /* (s - e)^2 <= surely q: no more than tau2, whatever else was measured */
 } rdt_device_bound;
 rdt_device_bound rdt_device_bound_of(const rdt_tolerance *t, int64_t n);
+/* u_beta, eta_out, parts, lost and raised where sums of B are formed in double, stored times scale as so many numbers
+ * of the inputs' type (f32: tf32) as have 22 bits or more, or of 8 bits as six of them, and multiplied each by itself.
+ */
+void rdt_tolerance_parts(rdt_tolerance *t, rdt_dtype in, double scale);
 /* A check in double that a GPU makes of what a library computed: n outputs of reductions of length t.k are summed with
  * signs. Factors for the kernel, which measures s, the sum, e, what was expected, c2, and q, or more than it:
  *   most = min(c2, cap q)

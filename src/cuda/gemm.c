@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "cuda/aim.h"
 #include "cuda/classic.h"
+#include "cuda/gemm_bounds.h"
 #include "cuda/kernel.h"
 #include "cuda/mender.h"
 #include "cuda/probe.h"
@@ -191,112 +192,6 @@ static size_t place(places *p, size_t bytes) {
   return at;
 }
 
-/* How many outputs a check sums, and how many products go into the chain that they are compared with, by one of k. */
-static void extent(const rdt_cuda_gemm *g, int64_t *outputs, int64_t *chains) {
-  const rdt_cuda_tile *t = g->kernel->tile;
-  const int64_t rows = t->warp_rows / 16, columns = t->warp_columns / 8;
-  *chains = g->kernel->check == RDT_MMA_REPLICATE1 ? rows * columns : 1;
-  switch (g->kernel->check) {
-    case RDT_MMA_SUMS:
-      *outputs = g->args.scalar ? (int64_t)g->args.m * g->args.n : g->args.n;
-      break;
-    case RDT_WGMMA_TILE:
-      *outputs = g->args.n < t->columns ? g->args.n : t->columns;
-      break;
-    case RDT_MMA_THREAD1:
-      *outputs = columns;
-      break;
-    case RDT_MMA_THREAD1A:
-      *outputs = rows;
-      break;
-    case RDT_MMA_COL:
-      *outputs = t->warp_rows;
-      break;
-    default:
-      *outputs = rows * columns;
-  }
-}
-
-/* What is lost when a sum of fragments is formed and stored as its operand's type: in parts of 22 bits and more, or as
- * it is, where each addition rounds. */
-static double u_of_sums(const rdt_cuda_gemm *g) {
-  switch (g->kernel->dtype) {
-    case RDT_F16:
-      return 0x1p-22;
-    case RDT_BF16:
-    case RDT_F8E4M3: /* six digits of four bits */
-      return 0x1p-24;
-    case RDT_F8E5M2: /* of three */
-      return 0x1p-18;
-    default: {
-      const double u = rdt_dtype_info(g->kernel->dtype)->u;
-      const int64_t most = g->kernel->tile->warp_columns / 8 + g->kernel->tile->warp_rows / 16;
-      if (g->kernel->tf32) return 0x1p-33; /* three parts of 11 bits */
-      return sums(g->kernel) ? u * u * 4.0 : g->kernel->check == RDT_MMA_REPLICATE1 ? 0.0 : u * (double)most;
-    }
-  }
-}
-
-/* What sums of columns of 8-bit floats are stored times, so that none is too large. */
-static float scale_of(const rdt_cuda_gemm *g) {
-  int columns;
-  (void)frexpf((float)g->args.n, &columns);
-  return rdt_dtype_is_f8(g->kernel->dtype) ? ldexpf(1.0f, -columns) : 1.0f;
-}
-
-static rdt_tolerance tolerance_of(const rdt_cuda_gemm *g, const rdt_accumulator *acc, double lambda) {
-  const rdt_cuda_tile *t = g->kernel->tile;
-  const rdt_mma_args *a = &g->args;
-  const bool half = g->kernel->dtype == RDT_F16;
-  int64_t outputs, chains;
-  rdt_tolerance r = {.acc = *acc, .k = a->k, .lambda = lambda, .u_beta = u_of_sums(g)};
-  r.eta_out = half ? 0x1p-25 : 0.0;
-  r.splits = t->warps_k + a->splits;
-  r.acc.depth = a->k_split / t->warps_k; /* what an accumulator sums */
-  extent(g, &outputs, &chains);
-  r.depth_dot = r.acc.depth * chains;
-  if (threads(g->kernel)) { /* each checks what it has summed itself */
-    r.k = r.acc.depth;
-    r.splits = 0;
-  } else {
-    r.depth_sum = 4 + 5 + a->column_blocks + (a->sets > 1); /* of a thread, among threads, over blocks; a weight */
-    if (a->scalar) r.depth_sum += g->row_blocks + t->rows;
-    r.eta_out = half ? 0x1p-36 : 0.0; /* the second part is stored 2^11 times as large */
-  }
-  if (is_wide(g->kernel)) { /* four threads have a row, and what is expected, in parts that are added */
-    r.depth_sum += t->columns / 4;
-    r.splits += 4 + (by_tile(g->kernel) ? 0 : a->column_blocks);
-  }
-  if (rdt_dtype_is_f8(g->kernel->dtype)) { /* promoted; digits of sums end at their last one's smallest step */
-    const rdt_dtype_row *row = rdt_dtype_info(g->kernel->dtype);
-    r.acc.depth = r.depth_dot = a->k < g->kernel->k ? a->k : g->kernel->k;
-    r.splits += (int)up(a->k, g->kernel->k);
-    r.eta_out = ldexp(row->min_normal * row->u / (double)scale_of(g), g->kernel->dtype == RDT_F8E4M3 ? -20 : -15);
-  }
-  return r;
-}
-
-/* Sums of C and of what was stored are formed in f32 within a tile, or a strip of A, and in double beyond. They have no
- * signs: what tensor cores cut off adds up in them as the outputs do, and twice as much is granted as they lose on
- * average (on an H200 half of that average was seen, of positive data). */
-static rdt_box_bound classic_bound(const rdt_cuda_gemm *g, const rdt_accumulator *acc, double lambda) {
-  const rdt_cuda_tile *t = g->kernel->tile;
-  const int64_t each = t->rows * t->columns / t->threads, rows = each / 4 + 4 * t->threads / t->columns;
-  const rdt_tolerance r = {.acc = *acc,
-                           .k = g->args.k,
-                           .splits = t->warps_k + g->args.splits,
-                           .u_check = 0x1p-24,
-                           .depth_sum = each + 16,
-                           .depth_dot = 1,
-                           .u_form = 0x1p-24,
-                           .depth_beta = rows > RDT_CLASSIC_ROWS ? rows : RDT_CLASSIC_ROWS,
-                           .u_beta = 0x1p-50,
-                           .lambda = lambda};
-  rdt_box_bound b = rdt_box_bound_of(&r, (int64_t)g->args.m * g->args.n, false);
-  b.line = 2.0 * (b.line + sqrt(b.drift));
-  return b;
-}
-
 static int weights_type(rdt_dtype t) {
   return t == RDT_F16      ? RDT_WEIGHTS_F16
          : t == RDT_BF16   ? RDT_WEIGHTS_BF16
@@ -427,7 +322,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   if (is_wide(k)) {
     if (!is_tall(k)) rdt_wide_plan(&g->wide, k, a->m, a->column_blocks, d->sms);
     g->wide.sets = by_tile(k) ? a->column_blocks : sums(k) ? 1 : 0;
-    g->wide.sums_scale = 1.0f / scale_of(g);
+    g->wide.sums_scale = 1.0f / rdt_gemm_scale(k, a->n);
   }
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
@@ -475,12 +370,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
   if (is_half(k->dtype)) RDT_TRY_GOTO(rdt_probe(d, k->dtype, NULL, &acc, why), fail);
   if (k->tf32 || rdt_dtype_is_f8(k->dtype)) acc = rdt_accumulator_mma(d->major, d->minor, k->dtype);
-  const rdt_tolerance tolerance = tolerance_of(g, &acc, lambda);
-  int64_t summed, chains;
-  extent(g, &summed, &chains);
-  a->bound = rdt_device_bound_of(&tolerance, summed);
-  if (a->scalar) a->bound.a2_floor *= (float)a->m; /* of every row */
-  if (!narrow(k)) a->bound.a2_floor = RDT_MMA_LEAST;
+  a->bound = rdt_gemm_bound(k, a, g->row_blocks, &acc, lambda);
   g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = is_wide(k) && !is_tall(k) ? b_pitch : a->ldb, /* of B: they check copies */
@@ -491,7 +381,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                     .rho2 = memory + rho2,
                                     .parts = memory + parts,
                                     .part_columns = a->part_columns,
-                                    .scale = scale_of(g),
+                                    .scale = rdt_gemm_scale(k, a->n),
                                     .abreast = is_wide(k) && !g->wide.columns && rdt_wide_beside(k, false),
                                     .sets = is_wide(k) ? g->wide.sets : sets};
   RDT_TRY_GOTO(take_turns(g, memory + turns, stream, why), fail);
@@ -508,7 +398,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                     .m = a->m,
                                     .n = a->n,
                                     .k = a->k,
-                                    .bound = classic_bound(g, &acc, lambda)};
+                                    .bound = rdt_gemm_classic_bound(k, a, &acc, lambda)};
   }
   const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
   for (int i = 0; i < 2; i++)

@@ -5,13 +5,15 @@
 
 #include "core/memory.h"
 #include "cuda/box/boxes.h"
+#include "cuda/gemm_bounds.h"
 #include "cuda/sm90/mlp.h"
 #include "cuda/trial.h"
 
 struct rdt_cuda_mlp {
   rdt_mlp_args args;
   rdt_mlp_pack_args pack[RDT_MLP_LAYERS];
-  rdt_tolerance tolerance; /* but for k */
+  rdt_accumulator acc;
+  double lambda;
   rdt_dtype type;
   bool protect;
   int shared, most; /* bytes of a block, and at most */
@@ -82,7 +84,6 @@ static rdt_status place(rdt_cuda_mlp *c, int blocks, rdt_reason *why) {
   a->blocks = blocks;
   for (int i = 0; i < a->layers; i++) {
     rdt_mlp_layer *l = &a->layer[i];
-    rdt_tolerance t = c->tolerance;
     int tiles = 1;
     for (l->log_tiles = 0; tiles * blocks < up(l->n, 8); l->log_tiles++) tiles *= 2;
     l->blocks = (int)up(up(l->n, 8), tiles);
@@ -94,10 +95,8 @@ static rdt_status place(rdt_cuda_mlp *c, int blocks, rdt_reason *why) {
     const int64_t sums = (int64_t)RDT_MLP_WARPS * rows * 32 * (tiles + more);
     partial = sums > partial ? sums : partial;
     c->pack[i].pairs = l->pairs, c->pack[i].tiles = tiles, c->pack[i].check = more;
-    t.k = l->k;
-    t.depth_sum = 8 * up(tiles, 4) + 2; /* of a thread, among four */
-    t.splits = RDT_MLP_WARPS;
-    a->rest[i].bound = rdt_device_bound_of(&t, 8 * tiles);
+    a->rest[i].bound = rdt_mlp_bound(c->type, l->k, (int)up(l->pairs, RDT_MLP_WARPS) * RDT_MLP_PAIR, RDT_MLP_WARPS,
+                                     tiles, &c->acc, c->lambda);
   }
   at += 2 * partial;
   a->partial = (int)partial;
@@ -225,10 +224,8 @@ static rdt_status prepare(rdt_cuda_mlp *c, const rdt_cuda_device *d, const rdt_p
     c->pack[i] =
         (rdt_mlp_pack_args){.row = w->stride[0], .column = w->stride[1], .k = (int)w->shape[0], .n = (int)w->shape[1]};
   }
-  c->tolerance = (rdt_tolerance){.u_beta = c->type == RDT_F16 ? 0x1p-22 : 0x1p-24, /* two, or three parts of a sum */
-                                 .eta_out = c->type == RDT_F16 ? 0x1p-36 : 0.0,
-                                 .lambda = lambda};
-  RDT_TRY(rdt_box_accumulator(d, c->type, true, &c->tolerance.acc, why));
+  c->lambda = lambda;
+  RDT_TRY(rdt_box_accumulator(d, c->type, true, &c->acc, why));
   RDT_TRY(rdt_cuda_alloc(sizeof *a->verdict, &memory, why));
   a->verdict = memory;
   for (int i = 0; i < 2; i++) {

@@ -1,6 +1,6 @@
 /* What the checks need to know of B: the largest squares, for bounds, and the signed sums of rows. Subnormal numbers of
- * 16 bits count as the smallest normal one: tensor cores align them so; squares of wider types that would vanish as
- * RDT_MMA_LEAST. A sum that its type might not hold leaves no bound. */
+ * 16 bits count as the smallest normal one: tensor cores align them so. What squares may have lost is added (see
+ * RDT_MMA_LEAST). A sum that its type might not hold leaves no bound. */
 #include "cuda/weights.h"
 
 #include "cuda/sm80/types.h"
@@ -41,10 +41,23 @@ RDT_DEVICE R most(R x, R y) { /* NaN wins */
   return x != x || x > y ? x : y;
 }
 
+/* A sum of so many squares. */
+RDT_DEVICE float with_lost(const rdt_type_f32 *, float rho2, int) {
+  return most(rho2, RDT_MMA_LEAST);
+}
+RDT_DEVICE double with_lost(const rdt_type_f64 *, double rho2, int) {
+  return most(rho2, RDT_MMA_LEAST64);
+}
 template <class T>
-RDT_DEVICE typename T::sum bounded(typename T::sum rho2, float count) {
-  if constexpr (T::bytes == 2) return rho2 * count < T::most * T::most ? rho2 : __int_as_float(0x7f800000);
-  return most(rho2, (typename T::sum)RDT_MMA_LEAST);
+RDT_DEVICE float with_lost(const T *, float rho2, int count) {
+  return rho2 + (float)count * RDT_MMA_LOST;
+}
+
+template <class T>
+RDT_DEVICE typename T::sum bounded(typename T::sum rho2, int fragments) {
+  rho2 = with_lost((const T *)nullptr, rho2, fragments);
+  if constexpr (T::bytes == 2) return rho2 * (float)fragments < T::most * T::most ? rho2 : __int_as_float(0x7f800000);
+  return rho2;
 }
 
 template <class T>
@@ -65,7 +78,7 @@ static __global__ void __launch_bounds__(256) groups(const __grid_constant__ rdt
   __syncthreads();
   if (threadIdx.x >= 8) return;
   for (int i = (int)threadIdx.x; i < 256; i += 8) x = most(largest[i], x);
-  ((R *)p.rho2)[blockIdx.x * 8 + threadIdx.x] = bounded<T>(x * (R)1.0001, (float)p.fragments); /* its own roundings */
+  ((R *)p.rho2)[blockIdx.x * 8 + threadIdx.x] = bounded<T>(x * (R)1.0001, p.fragments); /* its own roundings */
 }
 
 /* x + y = *sum + what is returned, exactly. */
@@ -154,7 +167,7 @@ static __global__ void __launch_bounds__(256) rows(const __grid_constant__ rdt_w
   store((const T *)nullptr, part, s, &s.squares);
   if constexpr (!T::exact) {
     const typename T::sum rho2 = (typename T::sum)(s.squares * 1.001);
-    atomic_most((typename T::sum *)p.rho2, T::bytes == 2 ? rho2 : most(rho2, (typename T::sum)RDT_MMA_LEAST));
+    atomic_most((typename T::sum *)p.rho2, with_lost((const T *)nullptr, rho2, p.n));
   }
 }
 

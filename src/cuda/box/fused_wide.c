@@ -5,6 +5,7 @@
 
 #include "core/memory.h"
 #include "cuda/box/fused.h"
+#include "cuda/gemm_bounds.h"
 #include "cuda/sm90/fused_wgmma.h"
 #include "cuda/trial.h"
 
@@ -21,7 +22,8 @@ struct rdt_box_wide {
   const rdt_fused_wide_kernel *kernel;
   rdt_fused_wide_args args;
   rdt_fused_pack_args pack;
-  rdt_tolerance tolerance;
+  rdt_accumulator acc;
+  double lambda;
   uint64_t *loaded;   /* NULL: no tap meets every pixel once */
   int shared;         /* bytes of a block */
   bool protect, adds; /* adds: a residual */
@@ -199,9 +201,7 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   a->residual_at = a->stages * stage > sums ? a->stages * stage : sums;
   b->shared = heads + a->residual_at + (instead ? 0 : residual);
   if (instead) a->residual_at = 0;
-  b->tolerance.depth_sum = k->part / 8 + 2; /* of a thread, among threads */
-  b->tolerance.splits = a->f.splits;
-  a->bound = rdt_device_bound_of(&b->tolerance, k->part);
+  a->bound = rdt_fused_wide_bound(b->type, a->f.k, a->f.k_split, a->f.splits, k->part, &b->acc, b->lambda);
   /* tau2^2 >= lambda^2 c2 c2 while that is below tau0^2 = q0^2 q, and c2 <= cap q */
   const rdt_device_bound *l = &a->bound;
   a->clearly = (float)(0.999 * fmin((double)l->lambda * (double)l->lambda * (double)l->c2,
@@ -320,11 +320,8 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
       .row = w.row, .column = w.column, .tap = w.tap, .channels = a->channels, .n = a->n, .k = a->k};
   RDT_TRY(rdt_cuda_alloc(sizeof *b->verdict, &memory, why));
   b->args.verdict = b->verdict = memory;
-  b->tolerance = (rdt_tolerance){.k = a->k,
-                                 .u_beta = b->type == RDT_F16 ? 0x1p-22 : 0x1p-24, /* two, or three parts of a sum */
-                                 .eta_out = b->type == RDT_F16 ? 0x1p-36 : 0.0,
-                                 .lambda = lambda};
-  RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->tolerance.acc, why));
+  b->lambda = lambda;
+  RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->acc, why));
   int64_t blocks = SHARED * (int64_t)d->sms; /* of tiles that are shared: see plausible */
   for (int i = 0; i < rdt_fused_wide_count; i++)
     blocks = tiles_of(b, &rdt_fused_wide_kernels[i]) > blocks ? tiles_of(b, &rdt_fused_wide_kernels[i]) : blocks;

@@ -15,8 +15,11 @@ enum { RDT_MMA_PARTS = 8, RDT_MMA_PARTS_EACH = 4, RDT_MMA_SETS = 8 };
  * where its stack is; an argument would keep it waiting for a third of a microsecond. */
 enum { RDT_MMA_AGAIN = 16 };
 
-/* Squares of f32 and f64 vanish where the numbers do not: what is smaller counts as this. */
+/* Squares vanish where the numbers do not, and so does what bounds make of them: a sum of squares of f32, of f64,
+ * counts as this at least, of a narrower type so much more. */
 #define RDT_MMA_LEAST 0x1p-40f
+#define RDT_MMA_LEAST64 0x1p-440
+#define RDT_MMA_LOST 0x1p-126f
 
 /* What is checked, and how: the code of a kernel is made for one of them. */
 enum rdt_mma_check {

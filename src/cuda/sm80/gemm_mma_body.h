@@ -535,7 +535,7 @@ RDT_DEVICE void rdt_check_rows(const rdt_mma_args &p, Hit &hit) {
     if (first) total[0] = rdt_signed(s, sign), total[1] = rdt_signed(e, sign), total[2] = c2, total[3] = a2;
   } else {
     const rdt_place_of at = {row, -1, 1, p.n, 0, p.k};
-    if constexpr (!T::exact) a2 += (R)p.bound.a2_floor;
+    if constexpr (!T::exact) a2 += rdt_a2_floor(p.bound, (R)0);
     R q = (R)(a2 * rho2);
     if constexpr (!T::exact)
       if (__builtin_expect(p.sets > 1, 0)) rdt_check_more<T, each>(p, row, there, c2, a2, q);
@@ -558,7 +558,7 @@ RDT_DEVICE void rdt_check_rows(const rdt_mma_args &p, Hit &hit) {
 #pragma unroll
     for (int i = 0; i < 4; i++) sum[i] = rdt_plus(sum[i], v[i]);
   }
-  if constexpr (!T::exact) sum[3] += (R)p.bound.a2_floor;
+  if constexpr (!T::exact) sum[3] += rdt_a2_floor(p.bound, (R)0);
   const rdt_place_of at = {-1, -1, p.m, p.n, 0, p.k};
   R q = (R)(sum[3] * rho2);
   if constexpr (Hit::on) q = hit.squares_of_row(-1, q);

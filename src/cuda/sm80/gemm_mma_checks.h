@@ -44,6 +44,14 @@ RDT_DEVICE double rdt_infinite(double) {
 
 /* ---- comparing ---- */
 
+/* What is added to |a|^2. */
+RDT_DEVICE float rdt_a2_floor(const rdt_device_bound &b, float) {
+  return b.a2_floor;
+}
+RDT_DEVICE double rdt_a2_floor(const rdt_device_bound &, double) {
+  return RDT_MMA_LEAST64;
+}
+
 /* Within the part of the bound that comes from the inputs alone, as nearly all are: no need to ask for more. Code that
  * runs once costs as much as it is long, for it has to be fetched. */
 template <class R>
@@ -200,7 +208,7 @@ RDT_DEVICE void rdt_each_check(const rdt_mma_args &p, const typename T::sum (&c)
     for (int r = 0; r < 4; r++) {
       rdt_terms_of<R> t = {0, x.expected(slot, r), 0, 0, 0};
       if constexpr (!T::exact) {
-        t.a2 = (R)p.bound.a2_floor;
+        t.a2 = rdt_a2_floor(p.bound, (R)0);
         t.rho2 = rho2[by_column ? 2 * slot + r % 2 : r % 2];
 #pragma unroll
         for (int i = 0; i < (one_row ? 1 : Tile::MT); i++) t.a2 += norm[16 * (one_row ? slot : i) + 8 * (r / 2)];

@@ -66,6 +66,7 @@ static __global__ void __launch_bounds__(128) pack(const __grid_constant__ rdt_f
     sum -= (double)rdt_fused_format<T>::type::wide(bits).x / scale[i];
   }
   if (!(fabs(sum) < 1.0)) squares = __longlong_as_double(0x7ff0000000000000); /* the first part overflowed */
-  atomicMax((unsigned *)p.rho2 + tile, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
+  atomicMax((unsigned *)p.rho2 + tile,
+            __float_as_uint(fabsf((float)(squares * 1.001) + RDT_MMA_LOST))); /* NaN above all */
 }
 extern "C" const void *const rdt_fused_pack[2] = {(const void *)pack<rdt_type_f16>, (const void *)pack<rdt_type_bf16>};

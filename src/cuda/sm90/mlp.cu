@@ -37,6 +37,7 @@ static __global__ void __launch_bounds__(RDT_MLP_PAIR) pack(const __grid_constan
     if (i < parts) sum -= (double)format::wide(bits).x / scale[i < 3 ? i : 0];
   }
   if (!(fabs(sum) < 1.0)) squares = __longlong_as_double(0x7ff0000000000000); /* the first part overflowed */
-  atomicMax((unsigned *)p.rho2 + block, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
+  atomicMax((unsigned *)p.rho2 + block,
+            __float_as_uint(fabsf((float)(squares * 1.001) + RDT_MMA_LOST))); /* NaN above all */
 }
 extern "C" const void *const rdt_mlp_pack[2] = {(const void *)pack<rdt_type_f16>, (const void *)pack<rdt_type_bf16>};

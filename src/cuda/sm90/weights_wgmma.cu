@@ -68,7 +68,8 @@ static __global__ void __launch_bounds__(256) wide_rows(const __grid_constant__ 
   for (int i = 0; i < RDT_WGMMA_SUMS; i++)
     ((uint16_t *)p.parts)[p.abreast ? ((int64_t)set * whole + row) * RDT_WGMMA_SUMS + i
                                     : ((int64_t)set * RDT_WGMMA_SUMS + i) * whole + row] = part[i];
-  atomicMax((unsigned *)p.rho2 + set, __float_as_uint(fabsf((float)(squares * 1.001)))); /* NaN above all */
+  atomicMax((unsigned *)p.rho2 + set,
+            __float_as_uint(fabsf((float)(squares * 1.001) + RDT_MMA_LOST))); /* NaN above all */
 }
 
 /* ---- types whose operands have k side by side ---- */
@@ -146,7 +147,7 @@ static __global__ void __launch_bounds__(256) deep_rows(const __grid_constant__ 
   for (int i = 0; i < RDT_WGMMA_SUMS; i++)
     ((element *)p.parts)[((int64_t)set * RDT_WGMMA_SUMS + i) * whole + row] = part[i];
   if constexpr (!T::exact) {
-    const float rho2 = fmaxf((float)(squares * 1.001), sizeof(element) == 4 ? RDT_MMA_LEAST : 0.0f);
+    const float rho2 = fmaxf((float)(squares * 1.001), sizeof(element) == 4 ? RDT_MMA_LEAST : RDT_MMA_LOST);
     atomicMax((unsigned *)p.rho2 + set,
               __float_as_uint(squares != squares ? fabsf((float)squares) : rho2)); /* NaN above all */
   }
