@@ -113,6 +113,52 @@ static void test_strategies(void **state) {
     }
 }
 
+static rdt_tensor view_of(const rdt_task *t, rdt_dtype type, bool fortran, rdt_part_of part) {
+  const rdt_matrix m = {.dtype = type, .fortran = fortran};
+  return rdt_backend_view(t->on, &m, &part, NULL);
+}
+
+/* What kernels are lent has room for every block: one at an edge, which is smaller, may need more than a whole one. */
+static void test_workspaces(void **state) {
+  static const rdt_splits splits[] = {
+      {RDT_STRATEGY_PREFETCH, 1200, 1008, 608}, {RDT_STRATEGY_SIMPLE, 1504, 1504, 768},
+      {RDT_STRATEGY_SIMPLE, 700, 3000, 100},    {RDT_STRATEGY_CONCURRENT, 512, 496, 2000},
+      {RDT_STRATEGY_DEFERRED, 96, 90, 5999},    {RDT_STRATEGY_PREFETCH, 640, 1296, 6000}};
+  static const rdt_dtype types[] = {RDT_F32, RDT_F64, RDT_F16};
+  rdt_reason why = {""};
+  (void)state;
+  for (size_t i = 0; i < 6 * 3; i++) {
+    const rdt_splits *s = &splits[i / 3];
+    rdt_task t = {.ctx = ctx,
+                  .on = &rdt_backend_cpu,
+                  .m = 6000,
+                  .n = 6000,
+                  .k = 6000,
+                  .in = types[i % 3],
+                  .out = types[i % 3] == RDT_F64 ? RDT_F64 : RDT_F32,
+                  .protected = true,
+                  .threads = 2};
+    rdt_arrangement where;
+    assert_int_equal(t.on->open("cpu", t.in, t.threads, &t.dev, &why), RDT_OK);
+    assert_int_equal(rdt_arrange(&t, s, NULL, &where, &why), RDT_OK);
+    const int64_t last[3] = {rdt_blocks_of(t.m, s->m) - 1, rdt_blocks_of(t.n, s->n) - 1, rdt_blocks_of(t.k, s->k) - 1};
+    for (int x = 0; x < 8; x++) {
+      const int64_t m = x & 1 ? last[0] : 0, n = x & 2 ? last[1] : 0, k = x & 4 ? last[2] : 0;
+      rdt_backend_space space;
+      const rdt_block_product p = {.a = view_of(&t, t.in, false, rdt_part_of_a(&t, s, m, k)),
+                                   .b = view_of(&t, t.in, false, rdt_part_of_b(&t, s, k, n)),
+                                   .c = view_of(&t, t.out, false, rdt_part_of_c(&t, s, m, n)),
+                                   .add = k > 0};
+      const int threads = t.threads / rdt_strategy_info(s->strategy)->lanes;
+      assert_int_equal(t.on->workspace(t.dev, t.ctx, &p, true, threads > 1 ? threads : 1, &space, &why), RDT_OK);
+      if (space.lane > where.room.space.lane)
+        fail_msg("splits %zu, %s, block %d: %zu bytes, %zu are lent", i / 3, rdt_dtype_name(t.in), x, space.lane,
+                 where.room.space.lane);
+    }
+    t.on->close(t.dev);
+  }
+}
+
 /* A product of one block, of one row, of one column, of one element. */
 static void test_shapes(void **state) {
   (void)state;
@@ -550,11 +596,12 @@ int main(int argc, char **argv) {
   if (argc > 3) many_seed = strtoull(argv[3], NULL, 10);
   if (many_runs > 0) return cmocka_run_group_tests_name("outofcore, many", many, begin, end);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_strategies), cmocka_unit_test(test_shapes),   cmocka_unit_test(test_unprotected),
-      cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),     cmocka_unit_test(test_order),
-      cmocka_unit_test(test_ranges),     cmocka_unit_test(test_mapped),   cmocka_unit_test(test_collinear),
-      cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),    cmocka_unit_test(test_persistent),
-      cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow), cmocka_unit_test(test_strassen)};
+      cmocka_unit_test(test_strategies),  cmocka_unit_test(test_workspaces), cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_unprotected), cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),
+      cmocka_unit_test(test_order),       cmocka_unit_test(test_ranges),     cmocka_unit_test(test_mapped),
+      cmocka_unit_test(test_collinear),   cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),
+      cmocka_unit_test(test_persistent),  cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow),
+      cmocka_unit_test(test_strassen)};
   if (argc > 2) cmocka_set_test_filter(argv[2]);
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }

@@ -138,7 +138,8 @@ static rdt_status multiply_once(void *dev, const rdt_context *ctx, int lane, con
   const rdt_operands o = {.in = in, .n_in = 2, .out = p->c, .epilogue = p->add ? &e : NULL};
   if (p->add) e.residual = p->c, e.beta = 1.0;
   RDT_TRY(open_kernel(ctx, p, other, threads, &k, &state, why));
-  if (k->scratch && !other) k->scratch(state, ((host *)dev)->room.workspace[lane]);
+  const rdt_backend_room *room = &((host *)dev)->room;
+  if (k->scratch && !other && k->scratch(state, NULL) <= room->space.lane) k->scratch(state, room->workspace[lane]);
   const int before = rdt_threads_enter(threads);
   const rdt_status status = k->run(state, &o, why);
   rdt_threads_leave(before);

@@ -71,11 +71,32 @@ static rdt_tensor largest(const rdt_task *t, const rdt_splits *s, int x) {
   return rdt_backend_view(t->on, &m, &part, NULL);
 }
 
+static void widen(size_t *most, size_t bytes) {
+  if (bytes > *most) *most = bytes;
+}
+
+/* Of every block: a kernel may divide one at an edge otherwise, and need more for it than for a whole one, and more for
+ * the first of a sum than for those that are added. Of a device it is what its library has, whatever the block. */
 static rdt_status workspace_of(const rdt_task *t, const rdt_splits *s, int threads, rdt_backend_space *out,
                                rdt_reason *why) {
-  const rdt_block_product p = {
-      .a = largest(t, s, 0), .b = largest(t, s, 1), .c = largest(t, s, 2), .add = s->k < t->k, .strassen = t->strassen};
-  return t->on->workspace(t->dev, t->ctx, &p, t->protected, threads, out, why);
+  enum { M = 1, N = 2, K = 4, ADD = 8, ALL = 16 };
+  const int64_t edge[3] = {t->m % s->m, t->n % s->n, t->k % s->k};
+  *out = (rdt_backend_space){0};
+  for (int i = 0; i < ALL; i++) {
+    const bool there = (!(i & M) || edge[0]) && (!(i & N) || edge[1]) && (!(i & K) || edge[2]);
+    const bool whole = !(i & (M | N | K)), adds = !(i & ADD);
+    if (!there || (adds && s->k >= t->k) || (!adds && s->k < t->k && t->on->far) || (!whole && t->on->far)) continue;
+    const rdt_splits one = {s->strategy, i & M ? edge[0] : s->m, i & N ? edge[1] : s->n, i & K ? edge[2] : s->k};
+    const rdt_block_product p = {.a = largest(t, &one, 0),
+                                 .b = largest(t, &one, 1),
+                                 .c = largest(t, &one, 2),
+                                 .add = adds,
+                                 .strassen = t->strassen};
+    rdt_backend_space x;
+    RDT_TRY(t->on->workspace(t->dev, t->ctx, &p, t->protected, threads, &x, why));
+    widen(&out->lane, x.lane), widen(&out->library, x.library), widen(&out->loaded, x.loaded);
+  }
+  return RDT_OK;
 }
 
 enum {
