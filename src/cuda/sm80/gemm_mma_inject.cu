@@ -47,10 +47,16 @@ struct rdt_hit {
 
   template <class R, int MT, int NT>
   __device__ void accumulators(R (&c)[MT][NT][4]) {
-    if (mine && h->site == RDT_MMA_ACCUM && step == h->step) {
+    const int at = h->fragment;
+    if (mine && h->site == RDT_MMA_ACCUM && step == h->step && at >= 0 && at < MT * NT * 4) {
+      R x = c[0][0][0]; /* struck once: code for each register takes long to compile */
 #pragma unroll
       for (int i = 0; i < MT * NT * 4; i++)
-        if (i == h->fragment) c[i / (NT * 4)][i / 4 % NT][i % 4] = strike(c[i / (NT * 4)][i / 4 % NT][i % 4]);
+        if (i == at) x = c[i / (NT * 4)][i / 4 % NT][i % 4];
+      x = strike(x);
+#pragma unroll
+      for (int i = 0; i < MT * NT * 4; i++)
+        if (i == at) c[i / (NT * 4)][i / 4 % NT][i % 4] = x;
     }
     step++;
   }

@@ -21,9 +21,16 @@ struct rdt_hit {
     const bool mine =
         h->sm >= 0 ? (int)rdt_sm() == h->sm && threadIdx.x % 32 == 0 : here() && (int)threadIdx.x == h->thread;
     if (h->site != RDT_MMA_ACCUM || round != h->step || !mine) return;
+    const int at = h->fragment;
+    if (at < 0 || at >= count) return;
+    float x = c[0]; /* struck once: code for each register takes long to compile */
 #pragma unroll
     for (int i = 0; i < count; i++)
-      if (i == h->fragment) c[i] = strike(c[i]);
+      if (i == at) x = c[i];
+    x = strike(x);
+#pragma unroll
+    for (int i = 0; i < count; i++)
+      if (i == at) c[i] = x;
   }
 
   /* Four bytes, swizzled as TMA has left them; before any thread of the block multiplies. */

@@ -33,9 +33,15 @@ struct rdt_hit {
                                  : within && here(m, n) && (int)threadIdx.x % 128 == h->thread;
     if (mine && h->site == RDT_MMA_CHECKSUM && round == h->step) c[0][count - 4] = strike(c[0][count - 4]);
     if (!mine || (round < 0 ? h->site != RDT_MMA_REDUCED : h->site != RDT_MMA_ACCUM || round != h->step)) return;
+    if (!within) return;
+    R x = c[0][0]; /* struck once: code for each register takes long to compile */
 #pragma unroll
     for (int i = 0; i < MT * (count - 4); i++) /* not the sums of columns */
-      if (i == fragment) c[i / (count - 4)][i % (count - 4)] = strike(c[i / (count - 4)][i % (count - 4)]);
+      if (i == fragment) x = c[i / (count - 4)][i % (count - 4)];
+    x = strike(x);
+#pragma unroll
+    for (int i = 0; i < MT * (count - 4); i++)
+      if (i == fragment) c[i / (count - 4)][i % (count - 4)] = x;
   }
 
   /* Four bytes of A, where the tensor cores find them; two where columns lie side by side: the others are another
