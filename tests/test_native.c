@@ -20,6 +20,18 @@ static size_t bytes_of(const rdt_tensor *packed) {
   return (size_t)rdt_tensor_count(packed) * rdt_dtype_size(packed->dtype);
 }
 
+/* Where each step is slow, and of plain C, of which machines that have no other kernels walk all: of three endings one,
+ * another with each layout and number of threads; each kind of data by one thread or by two. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+static int each(void) {
+  const char *isa = getenv("REDOUBT_ISA");
+  return SANITIZED || (isa && strcmp(isa, "generic") == 0) ? 3 : 1;
+}
+
 /* ---- bits ---- */
 
 static void the_bits_are_those_of_product_and_epilogue(void **state) {
@@ -33,7 +45,7 @@ static void the_bits_are_those_of_product_and_epilogue(void **state) {
       rdt_tensor raw = util_native_raw(&j, s, NULL);
       if (!first) first = memcpy(malloc(bytes_of(&raw)), raw.data, bytes_of(&raw));
       assert_memory_equal(first, raw.data, bytes_of(&raw));
-      for (int e = 0; e < UTIL_ENDINGS; e++) {
+      for (int e = (l + threads) % each(); e < UTIL_ENDINGS; e += each()) {
         char what[64];
         rdt_findings found;
         snprintf(what, sizeof what, "layout %d, epilogue %d, %d threads", l, e, threads);
@@ -58,7 +70,7 @@ static void the_bits_are_those_of_product_and_epilogue(void **state) {
 static void nan_behind_the_product_is_no_fault(void **state) {
   (void)state;
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
-    for (int e = 0; e < UTIL_ENDINGS; e++) {
+    for (int e = l % each(); e < UTIL_ENDINGS; e += each()) {
       util_native j;
       rdt_findings found;
       util_native_make(&j, &util_native_layouts[l]);
@@ -85,7 +97,7 @@ static void nan_behind_the_product_is_no_fault(void **state) {
 static void two_nan_are_alike(void **state) {
   (void)state;
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
-    for (int e = 0; e < UTIL_ENDINGS; e++) {
+    for (int e = l % each(); e < UTIL_ENDINGS; e += each()) {
       util_native j;
       rdt_findings found;
       util_native_make(&j, &util_native_layouts[l]);
@@ -149,6 +161,7 @@ static void clean_data_of_any_kind_is_silent(void **state) {
         util_native j;
         rdt_findings found;
         int64_t m, n, k;
+        if (each() > 1 && (int)(l + d) % 2 != threads - 1) continue;
         if (util_native_real == RDT_F16 && !(kinds[d].scale[0] < 6e4 && kinds[d].scale[1] < 6e4)) continue;
         util_native_make(&j, &util_native_layouts[l]);
         util_native_fill(&j, &kinds[d]);
