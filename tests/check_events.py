@@ -280,10 +280,11 @@ def check_plugin(folder):
 
 
 def wait_for(path):
-    for _ in range(1000):
+    for _ in range(12000):  # a machine may be busy with something else
         if path.exists() and path.stat().st_size > 0:
             return
         time.sleep(0.01)
+    expect(False, f"{path} does not come")
 
 
 def nan_image(path):

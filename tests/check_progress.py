@@ -23,7 +23,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DIGITS = os.path.join(ROOT, "examples", "digits")
 MODEL, IMAGES = os.path.join(DIGITS, "digits.onnx"), os.path.join(DIGITS, "images.npy")
 BAR = rb"\[#* *\] +\d+ %  (\d+:)+\d\d left  "
-LIMIT = 60.0  # seconds until a bar must have come, or an end after a signal
+LIMIT = 180.0  # seconds until a bar must have come, or an end after a signal
 failures = []
 
 

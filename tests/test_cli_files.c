@@ -169,8 +169,10 @@ static void test_pipe(void **state) {
   assert_int_equal(mkfifo("pipe", 0666), 0);
   util_cli_expect(util_cli(RUN SOME "--events pipe"), 2, "pipe: nobody reads from this pipe: start its reader first");
   assert_int_equal(system("cat pipe >read.txt & echo $! >reader"), 0);
-  usleep(200000);
+  FILE *held = fopen("pipe", "w"); /* waits until the reader is there, however long that takes */
+  assert_non_null(held);
   util_cli_expect(util_cli(RUN SOME "--events pipe --fault bit:30@accum,at=3"), 0, "RECOMPUTED");
+  fclose(held);
   assert_int_equal(system("while kill -0 $(cat reader) 2>/dev/null; do sleep 0.05; done"), 0);
   util_cli_slurp("read.txt");
   assert_non_null(strstr(util_cli_text, "\"kind\":\"fault\""));
