@@ -34,6 +34,12 @@ if(nvcc)
   # Machine code for sm_80 and sm_90a, and PTX for what comes after; no C++ runtime: the C compiler links it all.
   set(flags -std=c++17 -O3 -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include -D_GNU_SOURCE -Xptxas -v
       -Xcompiler -fPIC,-fvisibility=hidden,-fno-threadsafe-statics,-fno-exceptions,-fno-rtti)
+  # For the GPU that tests make of a processor (tests/emulated_gpu): it reads the PTX of the very kernels that ship.
+  option(REDOUBT_EMULATED_GPU "Keep the PTX of sm_90a in the objects, and build what runs it on a processor" OFF)
+  set(hopper sm_90a)
+  if(REDOUBT_EMULATED_GPU)
+    set(hopper [sm_90a,compute_90a])
+  endif()
   file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS src/cuda/*.cu)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/cuda)
   foreach(source ${cuda_sources})
@@ -53,7 +59,7 @@ if(nvcc)
     endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake DEPFILE ${object}.d
       COMMAND ${CMAKE_COMMAND} "-DLAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}" -DNVCC=${nvcc} -DSPILLS=${spills}
-              "-DARGS=${flags};${targets};-gencode;arch=compute_90a,code=sm_90a;${contraction};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
+              "-DARGS=${flags};${targets};-gencode;arch=compute_90a,code=${hopper};${contraction};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
               -P ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake
       COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND REDOUBT_CUDA_OBJECTS ${object})

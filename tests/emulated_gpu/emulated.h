@@ -1,0 +1,261 @@
+// A GPU of sm_90a made of a processor, for tests where there is none: it reads the PTX of the kernels that ship out of
+// the objects they ship in and runs it, warp by warp, with every block of a launch (or as many as fit) in flight at
+// once.
+//
+//   runtime.c, graph.c, driver.c   the CUDA runtime that src/cuda calls: memory, streams, graphs, launches, tensor maps
+//   ptx.c                          PTX text -> em_module: functions of em_instruction, registers laid out in a warp's
+//   file run.c                          launches, blocks, clusters, warps; which lanes go on; branches, calls ops_*.c
+//   what an instruction does: a table of em_op each, one row an opcode
+//
+// It is as strict as the machine, and stricter: an access outside of what was allocated, one that is not aligned, a
+// wait that never ends, an instruction that is not known or lanes of a warp that do not meet end the launch with a
+// message. What is asynchronous (TMA, cp.async, wgmma) happens late: as late as the waits and barriers of the kernel
+// allow.
+#ifndef RDT_EMULATED_H
+#define RDT_EMULATED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EM_LANES = 32, EM_MODIFIERS = 12, EM_OPERANDS = 6 };
+
+// ---- Programs (ptx.c) ----
+
+typedef enum em_type {  // of an instruction's data; .b8 .. .b128 are unsigned here
+  EM_NONE,
+  EM_U8,
+  EM_U16,
+  EM_U32,
+  EM_U64,
+  EM_S8,
+  EM_S16,
+  EM_S32,
+  EM_S64,
+  EM_F16,
+  EM_F16X2,
+  EM_BF16,
+  EM_BF16X2,
+  EM_F32,
+  EM_F64,
+  EM_PRED,
+  EM_E4M3X2,
+  EM_E5M2X2,
+  EM_TF32
+} em_type;
+size_t em_type_bytes(em_type type);  // 0 for EM_NONE and EM_PRED
+
+// Spaces of addresses. A generic address of shared memory is EM_SHARED_BASE + the 32-bit address; of global, local,
+// param and const memory it is the processor's own pointer. A 32-bit shared address is its offset in the block's
+// memory, or, of the cluster's window (mapa), (rank + 1) << 24 | offset.
+typedef enum em_space { EM_GENERIC, EM_GLOBAL, EM_SHARED, EM_CLUSTER, EM_LOCAL, EM_PARAM, EM_CONST } em_space;
+#define EM_SHARED_BASE UINT64_C(0x7f00000000000000)
+
+typedef enum em_kind {
+  EM_REGISTER,   // also an immediate, a special register, the address of a symbol: registers that are set as a warp
+                 // starts
+  EM_PREDICATE,  // one bit a lane
+  EM_ADDRESS,    // [register + offset]; of ld.param and st.param: the lane's parameters at offset
+  EM_VECTOR,     // { a, b, .. }; of TMA [map, {c0, c1}] two operands in a row: an address and a vector
+  EM_SINK,       // _
+} em_kind;
+
+typedef struct em_operand {
+  em_kind kind;
+  bool negated;    // !%p
+  uint8_t bytes;   // of a register: 2, 4 or 8 (.b8 has 2); a lane's value is at file + at + lane * bytes
+  uint32_t at;     // register, address's base: byte offset in the warp's file. Predicate: of its 32 bits there
+  int64_t offset;  // of an address
+  uint32_t count;  // of a vector
+  struct em_operand *items;
+} em_operand;
+
+struct em_warp;
+struct em_instruction;
+typedef enum em_turn {
+  EM_NEXT,    // done: the lanes go on behind it
+  EM_JUMPED,  // done, and the lanes' place has been set
+  EM_WAIT,   // could not run now (a barrier, lanes that have not come yet): the same again later; must not have changed
+             // anything
+  EM_FAULT,  // ends the launch; em_fault() has said why
+} em_turn;
+// Does one instruction for the lanes of the mask (never 0, guard counted in).
+typedef em_turn em_run(struct em_warp *warp, const struct em_instruction *in, uint32_t lanes);
+
+typedef struct em_op {  // one row an opcode, chosen by its first word ("add", "mma", "cp"; "cp.async.bulk" before "cp":
+                        // longest first)
+  const char *name;
+  em_run *run;
+  // Looks at the instruction once, as it is loaded: may set run, form and more, and refuse it (message; NULL: fine).
+  // May be NULL.
+  const char *(*bind)(struct em_instruction *in);
+} em_op;
+extern const em_op em_ops_arithmetic[], em_ops_memory[], em_ops_sync[], em_ops_matrix[], em_ops_bulk[],
+    em_ops_control[];  // end: name NULL
+
+typedef struct em_instruction {
+  em_run *run;
+  const char
+      *modifier[EM_MODIFIERS];  // behind the opcode's name, in their order, types too: {"rn", "f32"}; NULL ends them
+  em_type type,
+      from;        // the last of the modifiers that is a type; the one before it (cvt: from is the source's, the last)
+  em_space space;  // of ld, st, atom, red
+  em_operand operand[EM_OPERANDS];
+  int operands;
+  int form, more;    // bind's, as it likes
+  int64_t wide;      // bind's
+  em_operand guard;  // @p, @!p: kind EM_PREDICATE, else EM_SINK
+  int32_t target;    // of bra: index of an instruction; of call: of a function in the module
+  const char *text;  // as it stands in the PTX, for messages
+} em_instruction;
+bool em_has(const em_instruction *in, const char *modifier);
+
+typedef struct em_function {
+  const char *name;
+  struct em_module *module;
+  em_instruction *code;
+  int32_t length;
+  uint32_t file_bytes;    // of a warp's registers: 4 KiB at most a hundred registers of all lanes and so on
+  uint8_t *constants;     // what the file starts with: immediates for every lane, addresses of global symbols
+  size_t param_bytes;     // of its parameters, as PTX lays them out
+  size_t return_bytes;    // behind them, of a .func
+  size_t shared_bytes;    // static shared memory; dynamic begins behind it, aligned to 1024
+  size_t local_bytes;     // a lane's
+  uint32_t specials[16];  // where run.c puts tid, ntid, ctaid, ...: offsets in the file; 0 where the function has none
+  int max_threads, cluster[3];  // .maxntid, .reqnctapercluster (0: none asked)
+} em_function;
+
+typedef struct em_module {
+  em_function *function;
+  int functions;
+  // global and constant variables: name, address, bytes
+  struct em_variable {
+    const char *name;
+    void *data;
+    size_t bytes;
+  } * variable;
+  int variables;
+} em_module;
+// Reads PTX; NULL and em_message() on what it does not know.
+em_module *em_module_read(const char *text, const char *name);
+const em_function *em_module_find(const em_module *module, const char *name);
+
+// ---- Running (run.c) ----
+
+typedef struct em_group {
+  uint32_t lanes;
+  int32_t at;
+} em_group;  // lanes of a warp that stand at one instruction
+
+typedef struct em_warp {
+  const em_function *function;
+  struct em_block *block;
+  uint8_t *file;  // its registers
+  uint8_t
+      *param[EM_LANES];  // of a call: the lane's parameters and what it returns (kernel parameters: the same for all)
+  uint8_t *local[EM_LANES];
+  uint32_t alive;  // lanes that have not ended
+  uint32_t
+      standing;  // lanes of the group that runs now, guard not counted: what .sync instructions compare their mask with
+  int index;     // in its block
+  void *sync, *matrix,
+      *bulk;  // what ops_sync.c, ops_matrix.c, ops_bulk.c keep a warp; freed by free() as the warp ends
+} em_warp;
+
+typedef struct em_block {
+  struct em_cluster *cluster;
+  struct em_grid *grid;
+  uint8_t *shared;
+  size_t shared_bytes;
+  uint32_t id[3], rank;  // rank: in its cluster
+  int sm;                // %smid
+  em_warp *warp;
+  int warps, alive;  // alive: warps that have not ended
+  void *sync, *bulk;
+} em_block;
+
+typedef struct em_cluster {
+  em_block *block;
+  int blocks;
+  void *sync;
+} em_cluster;  // sync: ops_sync.c's, barrier.cluster
+
+typedef struct em_launch {
+  const em_function *function;
+  uint32_t grid[3], block[3], cluster[3];  // cluster: 1 1 1 where there is none
+  size_t dynamic_bytes;
+  void **params;     // as of cudaLaunchKernel
+  bool cooperative;  // all blocks at once, or refused
+} em_launch;
+// Runs a launch to its end. False: it faulted, em_message() says where (kernel, block, warp, lane, instruction).
+bool em_launch_run(const em_launch *launch);
+typedef struct em_grid {
+  const em_launch *launch;
+  uint64_t steps, seed;
+} em_grid;
+
+// A register's lanes, as numbers of the operand's width.
+static inline uint64_t em_get(const em_warp *w, const em_operand *o, int lane) {
+  const uint8_t *p = w->file + o->at + (size_t)lane * o->bytes;
+  return o->bytes == 4 ? *(const uint32_t *)p : o->bytes == 8 ? *(const uint64_t *)p : *(const uint16_t *)p;
+}
+static inline void em_set(em_warp *w, const em_operand *o, int lane, uint64_t value) {
+  uint8_t *p = w->file + o->at + (size_t)lane * o->bytes;
+  if (o->bytes == 4) {
+    *(uint32_t *)p = (uint32_t)value;
+  } else if (o->bytes == 8) {
+    *(uint64_t *)p = value;
+  } else {
+    *(uint16_t *)p = (uint16_t)value;
+  }
+}
+static inline uint32_t *em_bits(em_warp *w, const em_operand *o) {
+  return (uint32_t *)(void *)(w->file + o->at);
+}  // a predicate's
+// For loops over lanes: U32(w, o)[lane]. Only where o->bytes is the type's width (bind checks).
+#define EM_ROW(type, w, o) ((type *)(void *)((w)->file + (o)->at))
+
+// Memory of an address that the kernel made: bytes long, aligned to bytes (or to align). NULL: outside, not aligned;
+// em_fault() has been called.
+void *em_memory(em_warp *warp, const em_instruction *in, int lane, em_space space, uint64_t address, size_t bytes,
+                size_t align);
+// The block's own or, of a cluster's address, another block's shared memory; block_out may be NULL.
+void *em_shared(em_warp *warp, const em_instruction *in, int lane, uint32_t address, size_t bytes, size_t align,
+                em_block **block_out);
+
+// Says what is wrong, with kernel, block, warp, lane (-1: none) and the instruction's text; returns EM_FAULT.
+em_turn em_fault(const em_warp *warp, const em_instruction *in, int lane, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+const char *em_message(void);  // of the last fault or refusal
+
+// ---- Between the rooms ----
+
+// Things that are under way (bulk copies, wgmma, cp.async), done late: ops_bulk.c keeps them. run.c calls this whenever
+// all warps of all blocks in flight wait, and now and then by chance (seed), to let one of them happen; false: there is
+// none.
+bool em_later_one(em_grid *grid);
+void em_later_end(em_grid *grid);  // all that is left, as the launch ends
+void em_block_begin(em_block *block),
+    em_block_end(em_block *block);  // of ops_sync.c: what it keeps a block and a cluster
+
+// A tensor map as cuTensorMapEncodeTiled and Im2col of driver.c write it into the 128 bytes of a CUtensorMap, and as
+// ops_bulk.c reads it.
+typedef struct em_map {
+  uint32_t magic;
+  uint8_t type, rank, swizzle, interleave, l2, fill, im2col;  // CU_TENSOR_MAP_...
+  uint8_t element_bytes;
+  uint64_t base;
+  uint32_t size[5];        // elements
+  uint64_t pitch[4];       // bytes, of dimensions 1..
+  uint16_t box[5];         // elements (im2col: box[0] channels, box[1] pixels)
+  uint8_t step[5];         // elementStrides
+  int8_t low[3], high[3];  // im2col's corners
+} em_map;
+_Static_assert(sizeof(em_map) <= 128, "a CUtensorMap has 128 bytes");
+#define EM_MAP_MAGIC UINT32_C(0x70616d45)
+
+// What was allocated on the device, or on the host where the device reaches it (runtime.c): true where all bytes are
+// inside one.
+bool em_allocated(uint64_t address, size_t bytes);
+
+#endif
