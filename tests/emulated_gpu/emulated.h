@@ -154,6 +154,8 @@ typedef struct em_warp {
   uint8_t
       *param[EM_LANES];  // of a call: the lane's parameters and what it returns (kernel parameters: the same for all)
   uint8_t *local[EM_LANES];
+  uint8_t *stack;        // lane's local memory, the frames of all calls: at stack + lane * stack_bytes; local[lane] points into it
+  size_t stack_bytes;    // of one lane
   uint32_t alive;  // lanes that have not ended
   uint32_t
       standing;  // lanes of the group that runs now, guard not counted: what .sync instructions compare their mask with
@@ -192,6 +194,8 @@ bool em_launch_run(const em_launch *launch);
 typedef struct em_grid {
   const em_launch *launch;
   uint64_t steps, seed;
+  const uint8_t *params;  // the kernel's parameters
+  size_t params_bytes;
 } em_grid;
 
 // A register's lanes, as numbers of the operand's width.
@@ -257,5 +261,7 @@ _Static_assert(sizeof(em_map) <= 128, "a CUtensorMap has 128 bytes");
 // What was allocated on the device, or on the host where the device reaches it (runtime.c): true where all bytes are
 // inside one.
 bool em_allocated(uint64_t address, size_t bytes);
+bool em_allocation(uint64_t address, uint64_t *begin, uint64_t *end);  // the one that holds the address
+extern uint64_t em_allocations;  // changes with every allocation and release
 
 #endif
