@@ -3,9 +3,9 @@
 // once.
 //
 //   runtime.c, graph.c, driver.c   the CUDA runtime that src/cuda calls: memory, streams, graphs, launches, tensor maps
-//   ptx.c                          PTX text -> em_module: functions of em_instruction, registers laid out in a warp's
-//   file run.c                          launches, blocks, clusters, warps; which lanes go on; branches, calls ops_*.c
-//   what an instruction does: a table of em_op each, one row an opcode
+//   ptx.c       PTX text -> em_module: functions of em_instruction, registers laid out in a warp's file
+//   run.c       launches, blocks, clusters, warps; which lanes go on
+//   ops_*.c     what an instruction does: a table of em_op each, one row an opcode
 //
 // It is as strict as the machine, and stricter: an access outside of what was allocated, one that is not aligned, a
 // wait that never ends, an instruction that is not known or lanes of a warp that do not meet end the launch with a
@@ -18,7 +18,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EM_LANES = 32, EM_MODIFIERS = 12, EM_OPERANDS = 6 };
+enum {
+  EM_LANES = 32,
+  EM_MODIFIERS = 11,
+  EM_OPERANDS = 8,
+  // The machine: EM_BLOCK_SHARED is the most that a block may ask for; a block occupies 1 KiB more.
+  EM_SMS = 16,
+  EM_SM_THREADS = 2048,
+  EM_SM_BLOCKS = 32,
+  EM_SM_SHARED = 233472,
+  EM_BLOCK_SHARED = 232448,
+  EM_SHARED_FIRST = 1024,  // the first address of shared memory; what is below is no kernel's
+};
 
 // ---- Programs (ptx.c) ----
 
@@ -46,35 +57,40 @@ typedef enum em_type {  // of an instruction's data; .b8 .. .b128 are unsigned h
 size_t em_type_bytes(em_type type);  // 0 for EM_NONE and EM_PRED
 
 // Spaces of addresses. A generic address of shared memory is EM_SHARED_BASE + the 32-bit address; of global, local,
-// param and const memory it is the processor's own pointer. A 32-bit shared address is its offset in the block's
-// memory, or, of the cluster's window (mapa), (rank + 1) << 24 | offset.
+// param and const memory it is the processor's own pointer. A 32-bit shared address is its offset from block->shared
+// (EM_SHARED_FIRST and more), or, of the cluster's window (mapa), (rank + 1) << 24 | offset.
 typedef enum em_space { EM_GENERIC, EM_GLOBAL, EM_SHARED, EM_CLUSTER, EM_LOCAL, EM_PARAM, EM_CONST } em_space;
 #define EM_SHARED_BASE UINT64_C(0x7f00000000000000)
 
 typedef enum em_kind {
-  EM_REGISTER,   // also an immediate, a special register, the address of a symbol: registers that are set as a warp
-                 // starts
-  EM_PREDICATE,  // one bit a lane
-  EM_ADDRESS,    // [register + offset]; of ld.param and st.param: the lane's parameters at offset
+  EM_SINK,       // _, and no operand at all
+  EM_REGISTER,   // also an immediate, a special register, the address of a symbol: rows that are set as a warp starts
+  EM_PREDICATE,  // one bit a lane; also an immediate of .pred
+  EM_ADDRESS,    // [register + offset]: always with a row (symbols are rows of addresses, those of parameters, too)
   EM_VECTOR,     // { a, b, .. }; of TMA [map, {c0, c1}] two operands in a row: an address and a vector
-  EM_SINK,       // _
 } em_kind;
 
+// "d|p" (shfl, setp) are two operands in a row, d and p.
 typedef struct em_operand {
-  em_kind kind;
-  bool negated;    // !%p
-  uint8_t bytes;   // of a register: 2, 4 or 8 (.b8 has 2); a lane's value is at file + at + lane * bytes
-  uint32_t at;     // register, address's base: byte offset in the warp's file. Predicate: of its 32 bits there
-  int64_t offset;  // of an address
-  uint32_t count;  // of a vector
-  struct em_operand *items;
+  uint8_t kind;   // em_kind
+  bool negated;   // !%p
+  uint8_t bytes;  // of a register, an address's base: 2, 4 or 8 (.b8 has 2); lane's value: file + at + lane * bytes
+  uint8_t count;  // of a vector
+  uint32_t at;    // register, address's base: byte offset in the warp's file (a multiple of 64). Predicate: of its 32
+                  // bits there
+  union {
+    int64_t offset;            // of an address
+    struct em_operand *items;  // of a vector
+  };
 } em_operand;
 
 struct em_warp;
 struct em_instruction;
 typedef enum em_turn {
   EM_NEXT,    // done: the lanes go on behind it
-  EM_JUMPED,  // done, and the lanes' place has been set
+  EM_PAUSE,   // the same, but others shall run first: what a loop that waits for memory contains (ld.volatile,
+              // ld.relaxed and ld.acquire of global memory, nanosleep)
+  EM_JUMPED,  // done, and the lanes' place has been set (ops_control.c)
   EM_WAIT,   // could not run now (a barrier, lanes that have not come yet): the same again later; must not have changed
              // anything
   EM_FAULT,  // ends the launch; em_fault() has said why
@@ -95,39 +111,49 @@ extern const em_op em_ops_arithmetic[], em_ops_memory[], em_ops_sync[], em_ops_m
 
 typedef struct em_instruction {
   em_run *run;
-  const char
-      *modifier[EM_MODIFIERS];  // behind the opcode's name, in their order, types too: {"rn", "f32"}; NULL ends them
-  em_type type,
-      from;        // the last of the modifiers that is a type; the one before it (cvt: from is the source's, the last)
-  em_space space;  // of ld, st, atom, red
-  em_operand operand[EM_OPERANDS];
-  int operands;
-  int form, more;    // bind's, as it likes
-  int64_t wide;      // bind's
   em_operand guard;  // @p, @!p: kind EM_PREDICATE, else EM_SINK
-  int32_t target;    // of bra: index of an instruction; of call: of a function in the module
-  const char *text;  // as it stands in the PTX, for messages
+  int32_t target;    // of bra: index of an instruction; of call: of a function in the module, -1 - n of what it imports
+  int16_t form, more;  // bind's, as it likes
+  int64_t wide;        // bind's
+  em_type type : 8,    // the last of the modifiers that is a type
+      from : 8;        // the type before it, else EM_NONE; of cvt type is the destination's, from the source's
+  em_space space : 8;  // the first of the modifiers that is one, else EM_GENERIC
+  uint8_t operands;
+  em_operand operand[EM_OPERANDS];
+  const char *modifier[EM_MODIFIERS + 1];  // behind the row's name, in their order, types too: {"rn", "f32"}; NULL ends
+                                           // them, and all behind it are NULL
+  const char *text;                        // as it stands in the PTX, up to its ';', for messages
 } em_instruction;
 bool em_has(const em_instruction *in, const char *modifier);
 
 typedef struct em_function {
   const char *name;
+  bool entry;
   struct em_module *module;
   em_instruction *code;
   int32_t length;
-  uint32_t file_bytes;    // of a warp's registers: 4 KiB at most a hundred registers of all lanes and so on
-  uint8_t *constants;     // what the file starts with: immediates for every lane, addresses of global symbols
-  size_t param_bytes;     // of its parameters, as PTX lays them out
-  size_t return_bytes;    // behind them, of a .func
-  size_t shared_bytes;    // static shared memory; dynamic begins behind it, aligned to 1024
-  size_t local_bytes;     // a lane's
-  uint32_t specials[16];  // where run.c puts tid, ntid, ctaid, ...: offsets in the file; 0 where the function has none
+  uint32_t file_bytes;       // of a warp's registers
+  uint32_t constants_bytes;  // its first: what it starts with, and what nobody writes
+  uint8_t *constants;        // immediates for every lane, addresses of global and shared symbols
+  int params;
+  uint32_t *param_at, *param_size;  // as PTX lays them out
+  size_t param_bytes;
+  size_t return_bytes;          // behind them, of a .func
+  size_t shared_bytes;          // offset of the end of static shared memory, EM_SHARED_FIRST with it; dynamic begins
+                                // behind it, aligned to 1024
+  size_t local_bytes;           // a lane's
+  size_t stack_bytes;           // a lane's, what it calls counted in
+  uint32_t specials[32];        // where run.c puts tid, ntid, ..: offsets in the file; 0 where the function has none
   int max_threads, cluster[3];  // .maxntid, .reqnctapercluster (0: none asked)
+  int min_blocks;               // .minnctapersm
+  bool decoded;                 // ptx.c's: what the text says is here
+  const char *body;
 } em_function;
 
 typedef struct em_module {
   em_function *function;
   int functions;
+  struct em_ptx *ptx;  // ptx.c's
   // global and constant variables: name, address, bytes
   struct em_variable {
     const char *name;
@@ -136,46 +162,43 @@ typedef struct em_module {
   } * variable;
   int variables;
 } em_module;
-// Reads PTX; NULL and em_message() on what it does not know.
+// Reads PTX, which must live as long as the module; NULL and em_message() on what it does not know. A function is
+// decoded when it is found for the first time (an instruction that is not known shows then: NULL and em_message()).
 em_module *em_module_read(const char *text, const char *name);
-const em_function *em_module_find(const em_module *module, const char *name);
+const em_function *em_module_find(em_module *module, const char *name);
+void em_module_free(em_module *module);
 
 // ---- Running (run.c) ----
 
-typedef struct em_group {
-  uint32_t lanes;
-  int32_t at;
-} em_group;  // lanes of a warp that stand at one instruction
-
 typedef struct em_warp {
-  const em_function *function;
+  const em_function *function;  // whose code the lanes that run now are in (a .func while it is called)
   struct em_block *block;
-  uint8_t *file;  // its registers
-  uint8_t
-      *param[EM_LANES];  // of a call: the lane's parameters and what it returns (kernel parameters: the same for all)
-  uint8_t *local[EM_LANES];
-  uint8_t *stack;        // lane's local memory, the frames of all calls: at stack + lane * stack_bytes; local[lane] points into it
-  size_t stack_bytes;    // of one lane
-  uint32_t alive;  // lanes that have not ended
-  uint32_t
-      standing;  // lanes of the group that runs now, guard not counted: what .sync instructions compare their mask with
-  int index;     // in its block
-  void *sync, *matrix,
-      *bulk;  // what ops_sync.c, ops_matrix.c, ops_bulk.c keep a warp; freed by free() as the warp ends
+  uint8_t *file;       // the registers there (what is done later keeps the file it was asked in)
+  uint8_t *stack;      // lanes' local memory, the frames of all calls and what is handed to them in it: a lane's at
+                       // stack + lane * stack_bytes
+  size_t stack_bytes;  // of one lane
+  uint32_t alive;      // lanes that have not ended
+  uint32_t standing;   // lanes of the group that runs now, guard not counted: what .sync instructions compare with
+  int index;           // in its block
+  void *sync, *matrix, *bulk;  // what ops_sync.c, ops_matrix.c, ops_bulk.c keep a warp; NULL at first, freed by free()
+                               // as the block ends
+  struct em_flow *flow;        // run.c's
 } em_warp;
 
 typedef struct em_block {
   struct em_cluster *cluster;
   struct em_grid *grid;
   uint8_t *shared;
-  size_t shared_bytes;
+  size_t shared_bytes;   // with EM_SHARED_FIRST
   uint32_t id[3], rank;  // rank: in its cluster
   int sm;                // %smid
   em_warp *warp;
   int warps, alive;  // alive: warps that have not ended
+  bool released;     // griddepcontrol.launch_dependents (ops_sync.c sets it)
   void *sync, *bulk;
 } em_block;
 
+// Its blocks' shared memory is there until all of them have ended.
 typedef struct em_cluster {
   em_block *block;
   int blocks;
@@ -184,19 +207,38 @@ typedef struct em_cluster {
 
 typedef struct em_launch {
   const em_function *function;
-  uint32_t grid[3], block[3], cluster[3];  // cluster: 1 1 1 where there is none
+  uint32_t grid[3], block[3], cluster[3];  // cluster: 1 1 1 where there is none (a function's own is taken then)
   size_t dynamic_bytes;
-  void **params;     // as of cudaLaunchKernel
-  bool cooperative;  // all blocks at once, or refused
+  void **params;           // as of cudaLaunchKernel
+  bool cooperative;        // all blocks at once, or refused
+  uint64_t seed;           // of the order in which warps run and late things happen
+  struct em_grid *before;  // what griddepcontrol.wait waits for, until it has ended; NULL: nothing
 } em_launch;
+typedef struct em_grid {
+  em_launch launch;  // params: not ours any more
+  uint64_t steps;    // instructions of warps so far
+  uint64_t random;   // em_random()'s
+  uint8_t *params;   // the kernel's parameters
+  size_t params_bytes;
+  bool released, ended;      // all blocks have ended or asked for griddepcontrol.launch_dependents; all have ended
+  void *bulk;                // ops_bulk.c's; NULL at first, freed by free() as the grid ends
+  struct em_flight *flight;  // run.c's
+} em_grid;
+static inline uint32_t em_random(em_grid *grid) {
+  uint64_t x = grid->random += UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  return (uint32_t)((x ^ x >> 27) * UINT64_C(0x94d049bb133111eb) >> 32);
+}
+// Launches side by side: one goes in flight (NULL: refused, em_message()); all in flight run until one of them has
+// ended (to be freed) or become released, that one is returned (NULL: a fault, which ends all of them, or nothing was
+// in flight).
+em_grid *em_launch_begin(const em_launch *launch);
+em_grid *em_run_one(void);
+void em_grid_free(em_grid *grid);
 // Runs a launch to its end. False: it faulted, em_message() says where (kernel, block, warp, lane, instruction).
 bool em_launch_run(const em_launch *launch);
-typedef struct em_grid {
-  const em_launch *launch;
-  uint64_t steps, seed;
-  const uint8_t *params;  // the kernel's parameters
-  size_t params_bytes;
-} em_grid;
+int em_clusters_at_once(const em_launch *launch);  // clusters (blocks, where there are none) that the machine holds
+extern uint64_t em_clock;                          // %clock64, %globaltimer: moves on with the steps of all warps
 
 // A register's lanes, as numbers of the operand's width.
 static inline uint64_t em_get(const em_warp *w, const em_operand *o, int lane) {
@@ -238,9 +280,21 @@ const char *em_message(void);  // of the last fault or refusal
 // all warps of all blocks in flight wait, and now and then by chance (seed), to let one of them happen; false: there is
 // none.
 bool em_later_one(em_grid *grid);
-void em_later_end(em_grid *grid);  // all that is left, as the launch ends
-void em_block_begin(em_block *block),
-    em_block_end(em_block *block);  // of ops_sync.c: what it keeps a block and a cluster
+void em_later_warp(em_warp *warp);  // as a warp ends: what it has under way itself (wgmma) is done or dropped
+bool em_later_block(
+    em_block *block);              // as the last block of a cluster ends, for each of its blocks, before their memory
+                                   // goes: what touches it is done; false: a fault (what had to be waited for)
+bool em_later_end(em_grid *grid);  // all that is left, as the launch ends
+// ops_sync.c: what it keeps a block and a cluster.
+void em_block_begin(em_block *block);
+void em_block_end(em_block *block);
+// For the instructions of ops_control.c (run.c).
+void em_jump(em_warp *warp, uint32_t lanes, int32_t target);  // EM_JUMPED afterwards, the rest goes on
+em_turn em_call(em_warp *warp, const em_instruction *in, uint32_t lanes);
+void em_return(em_warp *warp, uint32_t lanes);  // of a .func; of an entry: they end
+void em_exit(em_warp *warp, uint32_t lanes);
+// graph.c: what cudaGraphSetConditional of a kernel calls, once a lane.
+void em_set_conditional(uint64_t handle, uint32_t value);
 
 // A tensor map as cuTensorMapEncodeTiled and Im2col of driver.c write it into the 128 bytes of a CUtensorMap, and as
 // ops_bulk.c reads it.
@@ -262,6 +316,6 @@ _Static_assert(sizeof(em_map) <= 128, "a CUtensorMap has 128 bytes");
 // inside one.
 bool em_allocated(uint64_t address, size_t bytes);
 bool em_allocation(uint64_t address, uint64_t *begin, uint64_t *end);  // the one that holds the address
-extern uint64_t em_allocations;  // changes with every allocation and release
+extern uint64_t em_allocations;                                        // changes with every allocation and release
 
 #endif
