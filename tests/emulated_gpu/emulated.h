@@ -179,6 +179,7 @@ typedef struct em_warp {
   size_t stack_bytes;  // of one lane
   uint32_t alive;      // lanes that have not ended
   uint32_t standing;   // lanes of the group that runs now, guard not counted: what .sync instructions compare with
+  uint32_t carry;      // CC.CF, a bit a lane (ops_arithmetic.c)
   int index;           // in its block
   void *sync, *matrix, *bulk;  // what ops_sync.c, ops_matrix.c, ops_bulk.c keep a warp; NULL at first, freed by free()
                                // as the block ends
