@@ -138,16 +138,17 @@ typedef struct em_function {
   int params;
   uint32_t *param_at, *param_size;  // as PTX lays them out
   size_t param_bytes;
-  size_t return_bytes;          // behind them, of a .func
-  size_t shared_bytes;          // offset of the end of static shared memory, EM_SHARED_FIRST with it; dynamic begins
-                                // behind it, aligned to 1024
-  size_t local_bytes;           // a lane's
-  size_t stack_bytes;           // a lane's, what it calls counted in
-  uint32_t specials[32];        // where run.c puts tid, ntid, ..: offsets in the file; 0 where the function has none
+  size_t return_bytes;         // behind them, of a .func
+  size_t shared_bytes;         // offset of the end of static shared memory, EM_SHARED_FIRST with it; dynamic begins
+                               // behind it, aligned to 1024
+  size_t local_bytes;          // a lane's
+  size_t stack_bytes;          // a lane's, what it calls counted in
+  struct em_special *special;  // rows that run.c sets as a warp, a call starts: tid, ctaid, where parameters are ..
+  int specials;
   int max_threads, cluster[3];  // .maxntid, .reqnctapercluster (0: none asked)
   int min_blocks;               // .minnctapersm
-  bool decoded;                 // ptx.c's: what the text says is here
-  const char *body;
+  struct em_text *source;       // ptx.c's
+  struct em_frame *spare;       // run.c's: files of warps that have ended
 } em_function;
 
 typedef struct em_module {
@@ -178,6 +179,7 @@ typedef struct em_warp {
                        // stack + lane * stack_bytes
   size_t stack_bytes;  // of one lane
   uint32_t alive;      // lanes that have not ended
+  uint32_t carry;      // CC.CF, a bit a lane (add.cc, addc, ..)
   uint32_t standing;   // lanes of the group that runs now, guard not counted: what .sync instructions compare with
   uint32_t carry;      // CC.CF, a bit a lane (ops_arithmetic.c)
   int index;           // in its block
