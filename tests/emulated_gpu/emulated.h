@@ -181,7 +181,6 @@ typedef struct em_warp {
   uint32_t alive;      // lanes that have not ended
   uint32_t carry;      // CC.CF, a bit a lane (add.cc, addc, ..)
   uint32_t standing;   // lanes of the group that runs now, guard not counted: what .sync instructions compare with
-  uint32_t carry;      // CC.CF, a bit a lane (ops_arithmetic.c)
   int index;           // in its block
   void *sync, *matrix, *bulk;  // what ops_sync.c, ops_matrix.c, ops_bulk.c keep a warp; NULL at first, freed by free()
                                // as the block ends
@@ -306,11 +305,11 @@ typedef struct em_map {
   uint8_t type, rank, swizzle, interleave, l2, fill, im2col;  // CU_TENSOR_MAP_...
   uint8_t element_bytes;
   uint64_t base;
-  uint32_t size[5];        // elements
-  uint64_t pitch[4];       // bytes, of dimensions 1..
-  uint16_t box[5];         // elements (im2col: box[0] channels, box[1] pixels)
-  uint8_t step[5];         // elementStrides
-  int8_t low[3], high[3];  // im2col's corners
+  uint64_t size[5];         // elements
+  uint64_t pitch[4];        // bytes, of dimensions 1..
+  uint16_t box[5];          // elements (im2col: box[0] channels, box[1] pixels)
+  uint8_t step[5];          // elementStrides
+  int16_t low[3], high[3];  // im2col's corners: of the width, the height, the depth
 } em_map;
 _Static_assert(sizeof(em_map) <= 128, "a CUtensorMap has 128 bytes");
 #define EM_MAP_MAGIC UINT32_C(0x70616d45)

@@ -1,0 +1,288 @@
+// What tensor cores of sm_90 add: the products of a step and the accumulator, exact, are cut off at F fraction bits of
+// the largest (whose exponent is the sum of its factors' exponents), added, and the sum is cut off at Fo
+// (docs/tolerance.md: 25 and 23; 8-bit floats 13 and 13). Integers wrap.
+//
+// 16 lanes at once: four rows by four columns, as accumulators lie in registers. In f32 and 32-bit integers where no
+// number is far from 1; in double, one number after the other, where some is, or is not finite.
+#include <math.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+#include <string.h>
+
+#include "matrix.h"
+
+enum { MOST_K = 32, WIDE = 16, NOTHING = -4096, TINY = -100, HUGE_ = 97 };
+
+typedef float V __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+typedef int32_t I __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+
+typedef struct left {  // of lane 4 g + t: row 8 h + g
+  float x[2][MOST_K][EM_LANES];
+  int32_t e[2][MOST_K][EM_LANES];
+} left;
+typedef struct right {  // columns 8 j + 2 t + e
+  float x[EM_MOST_N / 8][2][MOST_K][4];
+  int32_t e[EM_MOST_N / 8][2][MOST_K][4];
+} right;
+typedef struct range {  // of exponents, of numbers other than zero
+  int low, high;
+  bool odd;  // some are not finite
+} range;
+
+static left the_left __attribute__((aligned(64)));
+static right the_right __attribute__((aligned(64)));
+
+static const struct {
+  int bytes, bits, most;  // F; the bits of a sum that go
+} kind[EM_NUMBERS] = {{2, 25, 0}, {2, 25, 0}, {4, 25, 0}, {1, 13, 10}, {1, 13, 10}, {1, 0, 0}, {1, 0, 0}};
+
+int em_number_bytes(em_number type) {
+  return kind[type].bytes;
+}
+
+// ---- Numbers ----
+
+static float as_float(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static uint32_t as_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static float half(uint32_t h) {
+  const uint32_t sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
+  if (rest >= 0x7c00u) return as_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+  return as_float(sign | as_bits(as_float(rest << 13) * 0x1p112f));
+}
+
+static float e4m3(uint32_t b) {
+  const uint32_t rest = b & 0x7fu;
+  const float x = rest == 0x7fu ? NAN : rest < 8 ? (float)rest * 0x1p-9f : as_float((rest << 20) + (120u << 23));
+  return b & 0x80u ? -x : x;
+}
+
+static uint32_t little(const uint8_t *at, int bytes) {
+  uint32_t x = 0;
+  memcpy(&x, at, (size_t)bytes);
+  return x;
+}
+
+static float number(em_number type, const uint8_t *at) {
+  switch (type) {
+    case EM_NUMBER_F16:
+      return half(little(at, 2));
+    case EM_NUMBER_BF16:
+      return as_float(little(at, 2) << 16);
+    case EM_NUMBER_TF32:
+      return as_float(little(at, 4) & 0xffffe000u);
+    case EM_NUMBER_E4M3:
+      return e4m3(*at);
+    case EM_NUMBER_E5M2:
+      return half((uint32_t)*at << 8);
+    case EM_NUMBER_S8:
+      return (float)(int8_t)*at;
+    default:
+      return (float)*at;
+  }
+}
+
+// The exponent that a number is aligned by: those below the normal range count as its least.
+static int exponent(em_number type, float x) {
+  static const int least[EM_NUMBERS] = {-14, -126, -126, -6, -14, 0, 0};
+  const int e = (int)(as_bits(x) >> 23 & 255) - 127;
+  return x == 0.0f ? NOTHING : e < least[type] ? least[type] : e;
+}
+
+typedef struct shape {  // of 16-bit and 8-bit numbers: all that there are
+  float x[65536];
+  int16_t e[65536];
+  bool made;
+} shape;
+static shape shapes[EM_NUMBERS];
+
+static const shape *shape_of(em_number type) {
+  shape *s = &shapes[type];
+  for (uint32_t i = 0; !s->made && i < 1u << 8 * kind[type].bytes; i++) {
+    s->x[i] = number(type, (const uint8_t *)&i);
+    s->e[i] = (int16_t)exponent(type, s->x[i]);
+  }
+  s->made = true;
+  return s;
+}
+
+// A row's numbers and exponents.
+static void read_row(em_number type, bool minus, int k, const uint8_t *row, float *x, int32_t *e, range *r) {
+  const int bytes = kind[type].bytes;
+  const shape *s = bytes < 4 ? shape_of(type) : NULL;
+  for (int i = 0; i < k; i++) {
+    const uint32_t bits = bytes == 2 ? little(row + 2 * i, 2) : row[i];
+    const float y = s ? s->x[bits] : number(type, row + 4 * i);
+    e[i] = s ? s->e[bits] : exponent(type, y);
+    x[i] = minus ? -y : y;
+  }
+  for (int i = 0; i < k; i++) {
+    r->high = e[i] > r->high ? e[i] : r->high;
+    r->low = e[i] != NOTHING && e[i] < r->low ? e[i] : r->low;
+  }
+}
+
+static range read_left(const em_step *s) {
+  range r = {.low = 4096, .high = NOTHING};
+  for (int i = 0; i < EM_M; i++) {
+    float x[MOST_K];
+    int32_t e[MOST_K];
+    read_row(s->a, s->a_minus, s->k, s->left[i], x, e, &r);
+    for (int k = 0; k < s->k; k++)
+      for (int t = 0; t < 4; t++)
+        the_left.x[i / 8][k][i % 8 * 4 + t] = x[k], the_left.e[i / 8][k][i % 8 * 4 + t] = e[k];
+  }
+  r.odd = r.high > 127;
+  return r;
+}
+
+static bool same_right(const em_step *s) {
+  static uint8_t bytes[EM_MOST_N][EM_K_BYTES];
+  static int n, k;
+  static em_number type;
+  static bool minus;
+  const bool same =
+      n == s->n && k == s->k && type == s->b && minus == s->b_minus && !memcmp(bytes, s->right, (size_t)n * EM_K_BYTES);
+  if (!same) {
+    n = s->n, k = s->k, type = s->b, minus = s->b_minus;
+    memcpy(bytes, s->right, (size_t)n * EM_K_BYTES);
+  }
+  return same;
+}
+
+// The four warps of a group have the same right side.
+static range read_right(const em_step *s) {
+  static range r;
+  if (same_right(s)) return r;
+  r = (range){.low = 4096, .high = NOTHING};
+  for (int i = 0; i < s->n; i++) {
+    float x[MOST_K];
+    int32_t e[MOST_K];
+    read_row(s->b, s->b_minus, s->k, s->right[i], x, e, &r);
+    for (int k = 0; k < s->k; k++)
+      the_right.x[i / 8][i & 1][k][i % 8 / 2] = x[k], the_right.e[i / 8][i & 1][k][i % 8 / 2] = e[k];
+  }
+  r.odd = r.high > 127;
+  return r;
+}
+
+// ---- One number after the other ----
+
+static float cut(double x, int gone) {
+  int e;
+  if (x == 0.0) return 0.0f;
+  (void)frexp(x, &e);
+  const int last = e - 24 + gone < -149 ? -149 : e - 24 + gone;
+  return (float)ldexp(trunc(ldexp(x, -last)), last);
+}
+
+static float sum_slowly(const em_step *s, int j, int h, int e, int lane, float c) {
+  int most = c == 0.0f ? NOTHING : exponent(EM_NUMBER_TF32, c);
+  double products = 0.0, total = 0.0;
+  for (int k = 0; k < s->k; k++) {
+    const int of = the_left.e[h][k][lane] + the_right.e[j][e][k][lane % 4];
+    products += (double)the_left.x[h][k][lane] * (double)the_right.x[j][e][k][lane % 4];
+    most = of > most ? of : most;
+  }
+  if (!isfinite(products) || !isfinite(c)) {  // as numbers without an end have it; NaN is one for all
+    const float sum = (float)products + c;
+    return isnan(sum) ? as_float(0x7fffffffu) : sum;
+  }
+  if (most <= NOTHING) return 0.0f;
+  const int last = most - kind[s->a].bits;
+  for (int k = 0; k <= s->k; k++) {
+    const double x = k == s->k ? (double)c : (double)the_left.x[h][k][lane] * (double)the_right.x[j][e][k][lane % 4];
+    total += ldexp(trunc(ldexp(x, -last)), last);
+  }
+  return cut(total, kind[s->a].most);
+}
+
+static void add_slowly(const em_step *s, int row, uint32_t lanes) {
+  for (int lane = 0; lane < EM_LANES; lane++)
+    if (lanes >> lane & 1)
+      s->d[row][lane] = sum_slowly(s, row / 4, row >> 1 & 1, row & 1, lane, s->c ? s->c[row][lane] : 0.0f);
+}
+
+// ---- 16 at once ----
+
+// For the processor: the same bits.
+typedef struct ways {
+  void (*floats)(const em_step *), (*more)(const em_step *), (*bytes)(const em_step *);
+  void (*doubles)(double *const d[4], const double *const a[4], const double *const b[2], const double *const c[4]);
+} ways;
+
+typedef struct wide {  // a column's numbers, four times
+  V x[2][MOST_K];
+  I e[2][MOST_K];
+} wide;
+
+#define NAME(x) x##_plain
+#define MAX(a, b) ((((a) > (b)) & (a)) | (~((a) > (b)) & (b)))
+#include "matrix_body.h"
+#undef NAME
+#undef MAX
+#if defined(__x86_64__)
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+// Vectors of 64 bytes are no arguments here.
+static inline void max_avx2(I *a, const I *b) {
+  __m256i x[2], y[2];
+  memcpy(x, a, sizeof x), memcpy(y, b, sizeof y);
+  for (int i = 0; i < 2; i++) x[i] = _mm256_max_epi32(x[i], y[i]);
+  memcpy(a, x, sizeof x);
+}
+#define NAME(x) x##_avx2
+#define MAX(a, b)         \
+  __extension__({         \
+    I x_ = (a), y_ = (b); \
+    max_avx2(&x_, &y_);   \
+    x_;                   \
+  })
+#include "matrix_body.h"
+#undef NAME
+#undef MAX
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,fma")
+#define NAME(x) x##_avx512
+#define MAX(a, b) ((I)_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
+#include "matrix_body.h"
+#undef NAME
+#undef MAX
+#pragma GCC pop_options
+#endif
+
+static const ways *the_ways(void) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return &ways_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &ways_avx2;
+#endif
+  return &ways_plain;
+}
+
+void em_step_do(const em_step *s) {
+  const range a = read_left(s), b = read_right(s);
+  if (s->a >= EM_NUMBER_S8) {
+    the_ways()->bytes(s);
+  } else if (!a.odd && !b.odd && a.low + b.low >= TINY && a.high + b.high <= HUGE_) {
+    (kind[s->a].bits == 25 ? the_ways()->floats : the_ways()->more)(s);
+  } else {
+    for (int row = 0; row < s->n / 2; row++) add_slowly(s, row, 0xffffffffu);
+  }
+}
+
+void em_step_f64(double *const d[4], const double *const a[4], const double *const b[2], const double *const c[4]) {
+  the_ways()->doubles(d, a, b, c);
+}
