@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "emulated.h"
+#include "race.h"
 
 enum { RANGES = 4, SHARED_WINDOW = 1 << 24 };
 
@@ -234,6 +235,12 @@ static bool places(em_warp *warp, const em_instruction *in, uint32_t lanes, cons
   return true;
 }
 
+static inline bool race_free(em_warp *warp, const em_instruction *in, uint32_t lanes, uint8_t *const place[EM_LANES],
+                             size_t bytes, em_touch how) {
+  if (!em_race_on || in->space == EM_GLOBAL || in->space == EM_LOCAL || in->space == EM_PARAM) return true;
+  return em_race_lanes(warp, in, lanes, place, bytes, how);
+}
+
 // ---- Loads and stores ----
 
 static const char *const access_words[] =
@@ -382,12 +389,13 @@ static em_turn run_ld(em_warp *warp, const em_instruction *in, uint32_t lanes) {
   const em_operand *d = in->operand;
   const size_t size = (size_t)in->more;
   if (!places(warp, in, lanes, in->operand + 1, size * (size_t)in->form, place)) return EM_FAULT;
+  if (!race_free(warp, in, lanes, place, size * (size_t)in->form, in->wide ? EM_ATOMIC : EM_READS)) return EM_FAULT;
   if (d->kind != EM_VECTOR) {
     load_row(warp, in, d, lanes, place, 0);
   } else {
     for (int i = 0; i < in->form; i++) load_row(warp, in, d->items + i, lanes, place, size * (size_t)i);
   }
-  return in->wide ? EM_PAUSE : EM_NEXT;
+  return in->wide ? EM_PAUSE : EM_NEXT;  // a loop may wait for it
 }
 
 static em_turn run_st(em_warp *warp, const em_instruction *in, uint32_t lanes) {
@@ -395,6 +403,7 @@ static em_turn run_st(em_warp *warp, const em_instruction *in, uint32_t lanes) {
   const em_operand *s = in->operand + 1;
   const size_t size = (size_t)in->more;
   if (!places(warp, in, lanes, in->operand, size * (size_t)in->form, place)) return EM_FAULT;
+  if (!race_free(warp, in, lanes, place, size * (size_t)in->form, in->wide ? EM_ATOMIC : EM_WRITES)) return EM_FAULT;
   if (s->kind != EM_VECTOR) {
     store_row(warp, in, s, lanes, place, 0);
   } else {
@@ -404,6 +413,7 @@ static em_turn run_st(em_warp *warp, const em_instruction *in, uint32_t lanes) {
 }
 
 static const char *bind_moves(em_instruction *in, int address) {
+  in->wide = em_has(in, "volatile") || em_has(in, "relaxed") || em_has(in, "acquire") || em_has(in, "release");
   in->form = (int16_t)vector_length(in);
   in->more = (int16_t)em_type_bytes(in->type);
   if (in->operands != 2 || in->operand[address].kind != EM_ADDRESS) return "operands that are not known";
@@ -414,7 +424,6 @@ static const char *bind_moves(em_instruction *in, int address) {
 }
 
 static const char *bind_ld(em_instruction *in) {
-  in->wide = em_has(in, "volatile") || em_has(in, "relaxed") || em_has(in, "acquire");  // a loop may wait for it
   return bind_moves(in, 1);
 }
 
@@ -497,6 +506,7 @@ static em_turn run_atom(em_warp *warp, const em_instruction *in, uint32_t lanes)
   const em_operand *a = in->operand + in->more, *b = a + 1, *c = a + 2, *d = in->more ? in->operand : NULL;
   const size_t size = em_type_bytes(in->type), count = (size_t)in->wide;
   if (!places(warp, in, lanes, a, size * count, place)) return EM_FAULT;
+  if (!race_free(warp, in, lanes, place, size * count, EM_ATOMIC)) return EM_FAULT;
   EACH_LANE(lane, lanes) {
     const bool shared =
         within(number_of(place[lane]), 1, warp->block->shared, warp->block->shared_bytes) || in->space == EM_CLUSTER;
@@ -572,8 +582,10 @@ static em_turn whole_warp(em_warp *warp, const em_instruction *in, uint32_t lane
 }
 
 // Where the rows of the matrices begin: lane 8 m + r says it for row r of matrix m.
-static bool rows_of(em_warp *warp, const em_instruction *in, const em_operand *o, uint8_t *row[EM_LANES]) {
-  return places(warp, in, in->form == 4 ? UINT32_MAX : (UINT32_C(1) << 8 * in->form) - 1, o, 16, row);
+static bool rows_of(em_warp *warp, const em_instruction *in, const em_operand *o, uint8_t *row[EM_LANES],
+                    em_touch how) {
+  const uint32_t lanes = in->form == 4 ? UINT32_MAX : (UINT32_C(1) << 8 * in->form) - 1;
+  return places(warp, in, lanes, o, 16, row) && race_free(warp, in, lanes, row, 16, how);
 }
 
 // The two halves of lane t in a matrix are columns c, c + 1 of row r, or, of .trans, rows c, c + 1 of column r.
@@ -586,7 +598,7 @@ static em_turn run_ldmatrix(em_warp *warp, const em_instruction *in, uint32_t la
   uint8_t *row[EM_LANES], *half[2];
   const em_turn turn = whole_warp(warp, in, lanes);
   if (turn != EM_NEXT) return turn;
-  if (!rows_of(warp, in, in->operand + 1, row)) return EM_FAULT;
+  if (!rows_of(warp, in, in->operand + 1, row, EM_READS)) return EM_FAULT;
   const em_operand *d = in->operand;
   for (int m = 0; m < in->form; m++) {
     uint32_t *to = EM_ROW(uint32_t, warp, d->kind == EM_VECTOR ? d->items + m : d);
@@ -604,7 +616,7 @@ static em_turn run_stmatrix(em_warp *warp, const em_instruction *in, uint32_t la
   uint8_t *row[EM_LANES], *half[2];
   const em_turn turn = whole_warp(warp, in, lanes);
   if (turn != EM_NEXT) return turn;
-  if (!rows_of(warp, in, in->operand, row)) return EM_FAULT;
+  if (!rows_of(warp, in, in->operand, row, EM_WRITES)) return EM_FAULT;
   const em_operand *s = in->operand + 1;
   for (int m = 0; m < in->form; m++) {
     const uint32_t *from = EM_ROW(const uint32_t, warp, s->kind == EM_VECTOR ? s->items + m : s);

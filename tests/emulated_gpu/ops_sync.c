@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "emulated.h"
+#include "race.h"
 
 enum { BARRIERS = 16, REGISTERS = 65536 };
 
@@ -45,9 +46,11 @@ void em_block_begin(em_block *block) {
   block_state *s = calloc(1, sizeof(*s) + sizeof(*s->warp) * (size_t)block->warps);
   for (int i = 0; s && i < block->warps; i++) s->warp[i].registers = registers_at_first(block);
   block->sync = s;
+  if (em_race_on) em_race_begin(block);
 }
 
 void em_block_end(em_block *block) {
+  if (em_race_on) em_race_end(block);
   free(block->sync);
   block->sync = NULL;
 }
@@ -97,7 +100,9 @@ static void complete(em_block *block, int id) {
     w->done = true;
     w->count = b->count;
     w->threads = b->arrived;
+    if (em_race_on) em_race_bar_pass(block, id, i);
   }
+  if (em_race_on) em_race_bar_done(block, id);
   memset(b, 0, sizeof(*b));
 }
 
@@ -127,6 +132,7 @@ static bool arrive(em_warp *warp, const em_instruction *in, uint32_t lanes, int 
   b->expected = threads;
   b->reduces = reduces;
   b->arrived += EM_LANES;
+  if (em_race_on) em_race_bar_arrive(warp, (int)id);
   *id_out = (int)id;
   return true;
 }
@@ -231,6 +237,7 @@ static void complete_cluster(em_cluster *cluster) {
       }
     }
   }
+  if (em_race_on) em_race_cluster_done(cluster);
 }
 
 static em_turn run_cluster_arrive(em_warp *warp, const em_instruction *in, uint32_t lanes) {
@@ -243,6 +250,7 @@ static em_turn run_cluster_arrive(em_warp *warp, const em_instruction *in, uint3
     return em_fault(warp, in, -1, "arrives a second time without a wait");
   }
   w->cluster_here |= lanes;
+  if (em_race_on) em_race_cluster_arrive(warp, em_has(in, "relaxed"));
   complete_cluster(warp->block->cluster);
   return EM_NEXT;
 }
@@ -257,6 +265,7 @@ static em_turn run_cluster_wait(em_warp *warp, const em_instruction *in, uint32_
   if (lanes & ~w->cluster_passed) complete_cluster(warp->block->cluster);
   if (lanes & ~w->cluster_passed) return EM_WAIT;
   w->cluster_passed &= ~lanes;
+  if (em_race_on) em_race_cluster_pass(warp);
   return EM_NEXT;
 }
 
@@ -458,7 +467,8 @@ static const char *bind_redux(em_instruction *in) {
 
 // Everything here is seen by all at once and in order.
 static em_turn run_fence(em_warp *warp, const em_instruction *in, uint32_t lanes) {
-  (void)warp, (void)in, (void)lanes;
+  (void)lanes;
+  if (em_race_on) (in->form ? em_race_proxy_fence : em_race_fence)(warp);
   return EM_NEXT;
 }
 
@@ -466,6 +476,7 @@ static const char *bind_fence(em_instruction *in) {
   static const char *const words[] = {"acq_rel", "sc",    "cta",         "cluster",         "gpu",    "sys",
                                       "proxy",   "async", "shared::cta", "shared::cluster", "global", "mbarrier_init",
                                       "release", "gl",    NULL};
+  in->form = em_has(in, "proxy");
   return in->operands ? "operands that are not known" : check_words(in, words);
 }
 
