@@ -37,7 +37,7 @@ static const char telling[] = HEAD
     "callseq 0\n"
     "\tret;\n}\n";
 
-static char stubs[2];  // their addresses are the kernels'
+static char stubs[3];  // of two: their addresses are the kernels'
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFunction(void **handle, const char *stub, char *function, const char *name, int limit, void *thread,
                             void *block, void *block_dim, void *grid_dim, int *warp);
@@ -248,7 +248,7 @@ static void test_launches(void **state) {
   assert_int_equal(read_one(p + 63), 5);
   refused(add(p, 1, 65, NULL), cudaErrorLaunchOutOfResources);  // of .maxntid 64
   refused(add(p, 1, 0, NULL), cudaErrorInvalidConfiguration);
-  refused(cudaLaunchKernel(stubs - 1, (dim3){1, 1, 1}, (dim3){1, 1, 1}, params, 0, NULL),
+  refused(cudaLaunchKernel(&stubs[2], (dim3){1, 1, 1}, (dim3){1, 1, 1}, params, 0, NULL),
           cudaErrorInvalidDeviceFunction);
   refused(cudaLaunchKernel(&stubs[0], (dim3){1, 70000, 1}, (dim3){1, 1, 1}, params, 0, NULL),
           cudaErrorInvalidConfiguration);
