@@ -138,9 +138,10 @@ typedef struct em_function {
   int params;
   uint32_t *param_at, *param_size;  // as PTX lays them out
   size_t param_bytes;
-  size_t return_bytes;         // behind them, of a .func
-  size_t shared_bytes;         // offset of the end of static shared memory, EM_SHARED_FIRST with it; dynamic begins
-                               // behind it, aligned to 1024
+  size_t return_bytes;  // behind them, of a .func
+  size_t shared_bytes;  // offset of the end of static shared memory, EM_SHARED_FIRST with it; dynamic begins
+                        // behind it, aligned as it is declared
+  size_t dynamic_align;
   size_t local_bytes;          // a lane's
   size_t stack_bytes;          // a lane's, what it calls counted in
   struct em_special *special;  // rows that run.c sets as a warp, a call starts: tid, ctaid, where parameters are ..
@@ -290,11 +291,6 @@ bool em_later_end(em_grid *grid);  // all that is left, as the launch ends
 // ops_sync.c: what it keeps a block and a cluster.
 void em_block_begin(em_block *block);
 void em_block_end(em_block *block);
-// For the instructions of ops_control.c (run.c).
-void em_jump(em_warp *warp, uint32_t lanes, int32_t target);  // EM_JUMPED afterwards, the rest goes on
-em_turn em_call(em_warp *warp, const em_instruction *in, uint32_t lanes);
-void em_return(em_warp *warp, uint32_t lanes);  // of a .func; of an entry: they end
-void em_exit(em_warp *warp, uint32_t lanes);
 // graph.c: what cudaGraphSetConditional of a kernel calls, once a lane.
 void em_set_conditional(uint64_t handle, uint32_t value);
 

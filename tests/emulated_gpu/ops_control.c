@@ -2,9 +2,10 @@
 #include <string.h>
 
 #include "ptx.h"
+#include "run.h"
 
 em_turn em_run_bra(em_warp *warp, const em_instruction *in, uint32_t lanes) {
-  em_jump(warp, lanes, in->target);
+  em_jump(warp, in, lanes);
   return EM_JUMPED;
 }
 
@@ -13,14 +14,12 @@ em_turn em_run_call(em_warp *warp, const em_instruction *in, uint32_t lanes) {
 }
 
 em_turn em_run_ret(em_warp *warp, const em_instruction *in, uint32_t lanes) {
-  (void)in;
-  em_return(warp, lanes);
+  em_return(warp, in, lanes);
   return EM_JUMPED;
 }
 
 static em_turn run_exit(em_warp *warp, const em_instruction *in, uint32_t lanes) {
-  (void)in;
-  em_exit(warp, lanes);
+  em_exit(warp, in, lanes);
   return EM_JUMPED;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ptx.h"
+#include "run.h"
 
 // ---- Memory ----
 
@@ -418,6 +419,7 @@ em_module *em_module_read(const char *text, const char *name) {
 void em_module_free(em_module *m) {
   if (!m) return;
   for (int i = 0; i < m->functions; i++) {
+    em_frames_free(&m->function[i]);
     free(m->function[i].code), free(m->function[i].constants), free(m->function[i].special);
   }
   for (int i = 0; i < m->variables; i++) free(m->variable[i].data);

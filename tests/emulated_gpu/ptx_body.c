@@ -150,6 +150,9 @@ static const ptx_symbol *find_variable(ptx_body *b, ptx_name name) {
   const em_ptx *p = b->r.module->ptx;
   for (int i = 0; i < p->shareds; i++) {
     if (!ptx_same(p->shared[i].name, name)) continue;
+    if (p->shared[i].open && p->shared[i].align > b->function->dynamic_align) {
+      b->function->dynamic_align = p->shared[i].align;
+    }
     if (p->shared[i].open) return ptx_add_symbol(b, 0, (ptx_symbol){.name = name, .kind = PTX_OPEN});
     int at = ptx_add_shared(b, &p->shared[i], i);
     return at < 0 ? NULL : ptx_add_symbol(b, 0, (ptx_symbol){.name = name, .kind = PTX_BLOCKS, .at = at});

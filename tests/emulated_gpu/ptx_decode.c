@@ -56,6 +56,7 @@ static bool read_declared(ptx_body *b, ptx_name word) {
   ptx_symbol s = {.name = v.name, .bytes = v.bytes};
   if (ptx_is(word, ".shared")) {
     s.kind = v.open ? PTX_OPEN : PTX_BLOCKS;
+    if (v.open && v.align > b->function->dynamic_align) b->function->dynamic_align = v.align;
     ptx_variable *own = ptx_keep(b->r.module, sizeof v);
     if (!own) return no_memory(b);
     *own = v;
@@ -289,6 +290,7 @@ static bool decode_called(ptx_body *b, em_function *f) {
     em_function *called = &m->function[in->target];
     if (!ptx_decode(m, called)) return false;
     if (called->stack_bytes > most) most = called->stack_bytes;
+    if (called->dynamic_align > f->dynamic_align) f->dynamic_align = called->dynamic_align;
     if (called->source->common_end > f->source->common_end) f->source->common_end = called->source->common_end;
   }
   int64_t end = (b->local + 15) & -INT64_C(16);
