@@ -4,6 +4,7 @@
 
 #include "barrier.h"
 #include "later.h"
+#include "race.h"
 
 #define EACH_LANE(lane, lanes) \
   for (uint32_t rest_ = (lanes), lane = 0; rest_ && (lane = (uint32_t)__builtin_ctz(rest_), true); rest_ &= rest_ - 1)
@@ -66,13 +67,19 @@ static uint64_t *barrier_at(em_warp *warp, const em_instruction *in, uint32_t la
   return em_shared(warp, in, (int)lane, at, 8, 8, block);
 }
 
+static uint32_t offset_in(const em_block *block, const void *place) {
+  return (uint32_t)((const uint8_t *)place - block->shared);
+}
+
 static em_turn run_init(em_warp *warp, const em_instruction *in, uint32_t lanes) {
   EACH_LANE(lane, lanes) {
-    uint64_t *word = barrier_at(warp, in, lane, &in->operand[0], NULL);
+    em_block *block;
+    uint64_t *word = barrier_at(warp, in, lane, &in->operand[0], &block);
     const uint64_t count = em_get(warp, &in->operand[1], (int)lane);
     if (!word) return EM_FAULT;
     if (!count || count > EM_BARRIER_MOST)
       return em_fault(warp, in, (int)lane, "an mbarrier of %u arrivals", (uint32_t)count);
+    if (em_race_on && !em_race_init(warp, in, (int)lane, block, offset_in(block, word))) return EM_FAULT;
     *word = em_barrier_made((uint32_t)count, (uint32_t)count, 0, false);
   }
   return EM_NEXT;
@@ -95,8 +102,11 @@ static em_turn run_arrive(em_warp *warp, const em_instruction *in, uint32_t lane
   const em_operand *o = &in->operand[in->more];
   const bool counted = in->operands > in->more + 1;
   EACH_LANE(lane, lanes) {
-    uint64_t *word = barrier_at(warp, in, lane, o, NULL);
+    em_block *block;
+    uint64_t *word = barrier_at(warp, in, lane, o, &block);
     if (!word) return EM_FAULT;
+    if (em_race_on && in->form & ARRIVES && !em_race_arrive(warp, in, (int)lane, block, offset_in(block, word)))
+      return EM_FAULT;
     const uint64_t before = *word, n = counted ? (uint32_t)em_get(warp, o + 1, (int)lane) : 1;
     // As one: what is expected counts before the arrival does.
     const char *wrong =
@@ -120,9 +130,12 @@ static int is_over(em_warp *warp, const em_instruction *in, uint32_t lane) {
     em_fault(warp, in, (int)lane, "no mbarrier has been initialised there");
     return -1;
   }
-  if (em_barrier_phase(*word) != phase) return 1;
-  if (!em_later_until(block, (uint32_t)((uint8_t *)word - block->shared))) return -1;
-  return em_barrier_phase(*word) != phase;
+  const uint32_t at = offset_in(block, word);
+  if (em_barrier_phase(*word) == phase) {
+    if (!em_later_until(block, at)) return -1;
+    if (em_barrier_phase(*word) == phase) return 0;
+  }
+  return em_race_on && !em_race_waited(warp, in, (int)lane, block, at) ? -1 : 1;
 }
 
 static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes) {
@@ -258,6 +271,7 @@ static em_turn run_copy(em_warp *warp, const em_instruction *in, uint32_t lanes)
   copy *c = new_copy(warp, in, lanes);
   c->bytes = (uint32_t)em_get(warp, &in->operand[2], (int)__builtin_ctz(lanes));
   EACH_LANE(lane, lanes) {
+    em_block *block;
     const em_operand *last = &in->operand[3];
     uint32_t n = c->bytes;
     if (in->operands > 3 && last->kind == EM_PREDICATE)
@@ -271,10 +285,11 @@ static em_turn run_copy(em_warp *warp, const em_instruction *in, uint32_t lanes)
       return EM_FAULT;
     }
     c->to[lane] =
-        em_shared(warp, in, (int)lane, (uint32_t)address_of(warp, &in->operand[0], lane), c->bytes, c->bytes, NULL);
+        em_shared(warp, in, (int)lane, (uint32_t)address_of(warp, &in->operand[0], lane), c->bytes, c->bytes, &block);
     if (c->to[lane] && n)
       c->from[lane] = em_memory(warp, in, (int)lane, EM_GLOBAL, address_of(warp, &in->operand[1], lane), n, c->bytes);
-    if (!c->to[lane] || (n && !c->from[lane])) {
+    if (!c->to[lane] || (n && !c->from[lane]) ||
+        (em_race_on && !em_race_copy(warp, in, (int)lane, block, offset_in(block, c->to[lane]), c->bytes))) {
       free(c);
       return EM_FAULT;
     }
@@ -305,7 +320,8 @@ static em_turn run_copied(em_warp *warp, const em_instruction *in, uint32_t lane
       free(c);
       return word ? em_fault(warp, in, (int)lane, "%s", wrong) : EM_FAULT;
     }
-    c->read[lane] = (uint32_t)((uint8_t *)word - block->shared);
+    c->read[lane] = offset_in(block, word);
+    if (em_race_on) em_race_arrive_copies(warp, block, c->read[lane]);
   }
   return add_copy(warp, c) ? EM_NEXT : EM_FAULT;
 }
@@ -319,6 +335,7 @@ static em_turn run_commit(em_warp *warp, const em_instruction *in, uint32_t lane
   mine *m = of_warp(warp);
   (void)in;
   EACH_LANE(lane, lanes) m->groups[lane]++;
+  if (em_race_on) em_race_commit(warp, EM_COPIES, lanes);
   return EM_NEXT;
 }
 
@@ -334,6 +351,8 @@ static em_turn run_wait_copies(em_warp *warp, const em_instruction *in, uint32_t
   }
   while (most--)
     if (!first_copy(&m->later)) return EM_FAULT;
+  if (em_race_on && in->form) em_race_commit(warp, EM_COPIES, lanes);
+  if (em_race_on) em_race_wait(warp, EM_COPIES, lanes, n);
   return EM_NEXT;
 }
 
@@ -392,8 +411,10 @@ static bool never_waited(em_later *later) {
   return !fails((bulk *)(void *)later, "its block ended while it was under way: nobody waited for it");
 }
 
-// A copy of it is sent to the block.
-static bool send(const bulk *b, em_grid *grid, em_block *block) {
+// A copy of it is sent to the block. value: st.async.
+static bool send(const bulk *b, em_warp *warp, uint32_t lane, em_block *block, bool value) {
+  em_grid *grid = warp->block->grid;
+  if (em_race_on && !em_race_load(warp, b->in, (int)lane, block, b->to, b->bytes, b->barrier, !value)) return false;
   bulk *sent = malloc(sizeof *sent);
   if (!sent) abort();
   *sent = *b;
@@ -410,14 +431,14 @@ static em_turn send_all(em_warp *warp, uint32_t lane, bulk *b, uint32_t to, uint
   if (!word) return EM_FAULT;
   if (block != counts) return em_fault(warp, b->in, (int)lane, "the mbarrier is not in the block that it is sent to");
   b->to = (uint32_t)(place - block->shared), b->barrier = (uint32_t)(word - block->shared);
-  if (!mask) return send(b, warp->block->grid, block) ? EM_NEXT : EM_FAULT;
+  if (!mask) return send(b, warp, lane, block, false) ? EM_NEXT : EM_FAULT;
   em_cluster *cluster = warp->block->cluster;
   if (mask >> cluster->blocks)
     return em_fault(warp, b->in, (int)lane, "a mask of blocks %#x of %d", mask, cluster->blocks);
   EACH_LANE(rank, mask) {
     block = &cluster->block[rank];
     if (!block->alive) return em_fault(warp, b->in, (int)lane, "block %u of the cluster has ended", rank);
-    if (!send(b, warp->block->grid, block)) return EM_FAULT;
+    if (!send(b, warp, lane, block, false)) return EM_FAULT;
   }
   return EM_NEXT;
 }
@@ -531,7 +552,8 @@ static em_turn run_store(em_warp *warp, const em_instruction *in, uint32_t lanes
       b->bytes = (uint32_t)em_box_bytes(&b->box.map);
       place = em_shared(warp, in, (int)lane, from, b->bytes, 16, NULL);
     }
-    if (!place) {
+    if (!place ||
+        (em_race_on && !em_race_store(warp, in, (int)lane, warp->block, offset_in(warp->block, place), b->bytes))) {
       free(b);
       return EM_FAULT;
     }
@@ -566,6 +588,7 @@ static em_turn run_bulk_commit(em_warp *warp, const em_instruction *in, uint32_t
   mine *m = of_warp(warp);
   (void)in;
   EACH_LANE(lane, lanes) m->bulk_groups[lane]++;
+  if (em_race_on) em_race_commit(warp, EM_STORES, lanes);
   return EM_NEXT;
 }
 
@@ -581,6 +604,7 @@ static em_turn run_bulk_wait(em_warp *warp, const em_instruction *in, uint32_t l
     if (!b->data) pick(b);
     if (!in->form && !store(&b->later)) return EM_FAULT;
   }
+  if (em_race_on) em_race_wait(warp, EM_STORES, lanes, n);
   return EM_NEXT;
 }
 
@@ -621,7 +645,7 @@ static em_turn run_send(em_warp *warp, const em_instruction *in, uint32_t lanes)
     if (!word) return EM_FAULT;
     if (block != counts) return em_fault(warp, in, (int)lane, "the mbarrier is not in the block that it is sent to");
     b.to = (uint32_t)(place - block->shared), b.barrier = (uint32_t)(word - block->shared);
-    if (!send(&b, warp->block->grid, block)) return EM_FAULT;
+    if (!send(&b, warp, lane, block, true)) return EM_FAULT;
   }
   return EM_NEXT;
 }

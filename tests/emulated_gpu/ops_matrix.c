@@ -7,6 +7,7 @@
 
 #include "later.h"
 #include "matrix.h"
+#include "race.h"
 
 enum { MOST_ROWS = EM_MOST_N / 2, LOG = 64, WARPGROUP = 4 };
 
@@ -187,11 +188,15 @@ static mine *of_warp(em_warp *warp) {
 }
 
 typedef struct side {  // where an operand lies in shared memory
-  const em_block *block;
+  em_block *block;
+  em_warp *asks;                                // only looks for races with what the warp asks for; else NULL
+  const em_instruction *in;                     // of it
+  bool shared;                                  // one of the four warps looks for each chunk
   uint32_t start, leading, stride, span, mask;  // span: of the swizzle, 16 bytes where there is none
 } side;
 
-static bool read_side(uint64_t descriptor, const em_block *block, side *s) {
+static bool read_side(uint64_t descriptor, em_block *block, side *s) {
+  memset(s, 0, sizeof *s);
   const int swizzle = (int)(descriptor >> 62);
   s->block = block;
   s->start = (uint32_t)(descriptor & 0x3fff) << 4;
@@ -206,7 +211,11 @@ static bool read_side(uint64_t descriptor, const em_block *block, side *s) {
 // 16 bytes of shared memory, swizzled; NULL: they are not the block's.
 static const uint8_t *chunk(const side *s, uint32_t at) {
   at ^= (at >> 7 & s->mask) << 4;
-  return at >= EM_SHARED_FIRST && at + 16 <= s->block->shared_bytes ? s->block->shared + at : NULL;
+  if (at < EM_SHARED_FIRST || at + 16 > s->block->shared_bytes) return NULL;
+  if (s->asks && (!s->shared || at / 16 % WARPGROUP == (uint32_t)s->asks->index % WARPGROUP) &&
+      !em_race_wgmma(s->asks, s->in, s->block, at, 16))
+    return NULL;
+  return s->block->shared + at;
 }
 
 // Rows of 32 bytes of k from row `first` on, which lie so: 8 rows of a span after the other.
@@ -319,6 +328,21 @@ static bool agrees(em_warp *warp, const em_instruction *in, const product *p, ui
   return true;
 }
 
+// The same chunks as multiply() will read: no race for any of them. What is outside of shared memory it says itself.
+static bool race_free(em_warp *warp, const product *p) {
+  static uint8_t rows[EM_MOST_N][EM_K_BYTES];
+  const shape s = shape_of(p->in);
+  side left, right;
+  if (!(p->how & A_IN_REGISTERS) && read_side(p->a, warp->block, &left)) {
+    left.asks = warp, left.in = p->in;
+    const int first = warp->index % WARPGROUP * EM_M;
+    if (!(p->how & A_ACROSS ? across : along_k)(&left, first, EM_M, rows)) return false;
+  }
+  if (!read_side(p->b, warp->block, &right)) return true;
+  right.asks = warp, right.in = p->in, right.shared = true;
+  return (p->how & B_ACROSS ? across : along_k)(&right, 0, s.n, rows);
+}
+
 static bool is_one(em_warp *warp, const em_operand *o) {
   if (o->kind == EM_PREDICATE) return (*em_bits(warp, o) & 1) != o->negated;
   return em_get(warp, o, 0) != 0;
@@ -351,6 +375,7 @@ static em_turn run_async(em_warp *warp, const em_instruction *in, uint32_t lanes
   if (in->operands > 6 && turned) p->how |= em_get(warp, &o[6], 0) ? A_ACROSS : 0;
   if (in->operands > 6 + turned) p->how |= em_get(warp, &o[6 + turned], 0) ? B_ACROSS : 0;
   if (!agrees(warp, in, p, ++m->asked)) return EM_FAULT;
+  if (em_race_on && !race_free(warp, p)) return EM_FAULT;
   return !em_later_now(warp->block->grid) || first_product(&m->later) ? EM_NEXT : EM_FAULT;
 }
 
@@ -383,8 +408,10 @@ static em_turn run_fence(em_warp *warp, const em_instruction *in, uint32_t lanes
 
 static em_turn run_commit(em_warp *warp, const em_instruction *in, uint32_t lanes) {
   const em_turn here = all_here(warp, in, lanes);
-  if (here == EM_NEXT) of_warp(warp)->groups++;
-  return here;
+  if (here != EM_NEXT) return here;
+  of_warp(warp)->groups++;
+  if (em_race_on) em_race_commit(warp, EM_WGMMA, lanes);
+  return EM_NEXT;
 }
 
 static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes) {
@@ -394,6 +421,7 @@ static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes)
   const uint32_t n = (uint32_t)em_get(warp, &in->operand[0], 0);
   while (m->count && m->list[m->first].group + n < m->groups)
     if (!first_product(&m->later)) return EM_FAULT;
+  if (em_race_on) em_race_wait(warp, EM_WGMMA, lanes, n);
   return EM_NEXT;
 }
 

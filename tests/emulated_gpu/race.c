@@ -73,7 +73,6 @@ typedef struct race {                // of a cluster
   warp_knows *warp;
   block_race *block;
   knowledge arriving, passing;  // at the cluster's barrier
-  uint32_t *least;              // for what four warps know together
 } race;
 
 // ---- Knowledge ----
@@ -159,7 +158,6 @@ void em_race_begin(em_block *block) {
     r->room = r->actors + (uint32_t)r->blocks * MBARRIERS;
     r->warp = must(calloc((size_t)(r->blocks * r->warps), sizeof(*r->warp)));
     r->block = must(calloc((size_t)r->blocks, sizeof(*r->block)));
-    r->least = must(calloc(2 * (size_t)r->room, sizeof(*r->least)));
     block->cluster->sync = r;
   }
   block_race *b = &r->block[block->rank];
@@ -183,7 +181,7 @@ static void free_all(race *r) {
     free(b->word), free(b->mbarrier);
   }
   for (int i = 0; i < r->blocks * r->warps; i++) free(r->warp[i].knows.done), free(r->warp[i].fence.done);
-  free(r->arriving.done), free(r->passing.done), free(r->least);
+  free(r->arriving.done), free(r->passing.done);
   free(r->warp), free(r->block), free(r);
 }
 
@@ -207,12 +205,12 @@ typedef struct touch {
 
 static bool cry(const touch *t, const race *r, em_block *block, size_t at, const epoch *other, const em_instruction *by,
                 bool wrote, bool fence) {
-  char one[96], two[96];
+  char one[96], two[96], text[160] = "";
+  if (by && by->text) snprintf(text, sizeof(text), "%.*s", (int)strcspn(by->text, ";\n"), by->text);
   em_fault(t->warp, t->in, t->lane,
-           "a race for shared memory at %#zx of block %u of the cluster: %s %s it, but %s (%.200s) "
-           "%s it and %s",
-           at, block->rank, name_of(r, t->as.actor, one), t->writes ? "writes" : "reads", name_of(r, other->actor, two),
-           by ? by->text : "", wrote ? "wrote" : "reads",
+           "a race for shared memory at %#zx of block %u of the cluster: %s %s it, but %s %s it (%s) and %s", at,
+           block->rank, name_of(r, t->as.actor, one), t->writes ? "writes" : "reads", name_of(r, other->actor, two),
+           wrote ? "wrote" : "reads", text,
            fence ? "no fence.proxy.async is in between" : "nothing says that this is over");
   return false;
 }
@@ -361,23 +359,9 @@ bool em_race_store(em_warp *warp, const em_instruction *in, int lane, em_block *
   return touch_bytes(&t, block, at, bytes);
 }
 
-// Read for all four warps of the group: each of them has to know of what wrote it.
-bool em_race_wgmma(em_warp *warp, const em_instruction *in, uint32_t at, size_t bytes) {
-  race *r = race_of(warp->block);
+bool em_race_wgmma(em_warp *warp, const em_instruction *in, em_block *block, uint32_t at, size_t bytes) {
   touch t = by_agent(warp, in, -1, EM_WGMMA, true, false);
-  const uint32_t first = actor_of(r, warp) - (uint32_t)warp->index % 4;
-  uint32_t *done = r->least, *fenced = r->least + r->room;
-  memcpy(done, t.done, r->actors * sizeof(*done));
-  memcpy(fenced, t.fenced, r->actors * sizeof(*fenced));
-  for (uint32_t w = first; w < first + 4 && w < (uint32_t)(r->blocks * r->warps); w++) {
-    const knowledge *k = &r->warp[w].knows;
-    for (uint32_t i = 0; i < r->actors; i++) {
-      done[i] = done[i] < k->done[i] ? done[i] : k->done[i];
-      fenced[i] = fenced[i] < k->fenced[i] ? fenced[i] : k->fenced[i];
-    }
-  }
-  t.done = done, t.fenced = fenced;
-  return touch_bytes(&t, warp->block, at, bytes);
+  return touch_bytes(&t, block, at, bytes);
 }
 
 void em_race_commit(em_warp *warp, em_agent agent, uint32_t lanes) {

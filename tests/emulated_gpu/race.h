@@ -29,7 +29,7 @@ bool em_race_lanes(em_warp *warp, const em_instruction *in, uint32_t lanes, uint
 typedef enum em_agent { EM_COPIES, EM_STORES, EM_WGMMA, EM_AGENTS } em_agent;
 bool em_race_copy(em_warp *warp, const em_instruction *in, int lane, em_block *block, uint32_t at, size_t bytes);
 bool em_race_store(em_warp *warp, const em_instruction *in, int lane, em_block *block, uint32_t at, size_t bytes);
-bool em_race_wgmma(em_warp *warp, const em_instruction *in, uint32_t at, size_t bytes);
+bool em_race_wgmma(em_warp *warp, const em_instruction *in, em_block *block, uint32_t at, size_t bytes);
 void em_race_commit(em_warp *warp, em_agent agent, uint32_t lanes);
 void em_race_wait(em_warp *warp, em_agent agent, uint32_t lanes, uint32_t left);  // all groups but that many
 
