@@ -28,6 +28,8 @@ typedef struct em_step {
   float *const *d;
 } em_step;
 void em_step_do(const em_step *step);
+int em_step_ways(void);       // how many ways this processor has to do it, with the same bits
+void em_step_way(int which);  // that one from now on (0: plain C); -1: the fastest
 // m16n8k8 of f64: fragments of 32 lanes, one multiply-add after the other.
 void em_step_f64(double *const d[4], const double *const a[4], const double *const b[2], const double *const c[4]);
 

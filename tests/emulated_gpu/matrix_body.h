@@ -1,7 +1,15 @@
-// Steps for one kind of processor: 16 lanes at once, four rows by four columns. NAME(x): what a function is called
-// here, MAX: of two vectors. Included by matrix_steps.c alone.
+// Steps for one kind of processor. NAME(x): what x is called here; V, I: vectors of BYTES; MAX: of two I. Included by
+// matrix_steps.c alone.
+enum { NAME(lanes) = BYTES / 4, NAME(stride) = 4 * EM_LANES / BYTES };
+#define WIDE NAME(lanes)
+#define STRIDE NAME(stride)
 
-static inline void NAME(widen)(const em_step *s, int j, wide *w, bool exponents) {
+typedef struct NAME(wide) {  // a column's numbers, for each row of a vector
+  V x[2][MOST_K];
+  I e[2][MOST_K];
+} NAME(wide);
+
+static inline void NAME(widen)(const em_step *s, int j, NAME(wide) * w, bool exponents) {
   for (int e = 0; e < 2; e++)
     for (int k = 0; k < s->k; k++)
       for (int g = 0; g < WIDE / 4; g++) {
@@ -10,12 +18,13 @@ static inline void NAME(widen)(const em_step *s, int j, wide *w, bool exponents)
       }
 }
 
-// Adds to 16 lanes of a row; the lanes that it does wrongly: accumulators that are not finite, integers too large.
-static inline uint32_t NAME(add_wide)(const em_step *s, const wide *w, int row, int from, int bits, uint32_t keep) {
+// Adds to a vector of a row's lanes; the lanes that it does wrongly: accumulators that are not finite, integers too
+// large.
+static inline uint32_t NAME(add_wide)(const em_step *s, const NAME(wide) * w, int row, int from, int bits,
+                                      uint32_t keep) {
   const int h = row >> 1 & 1, e = row & 1;
   const V *x = (const V *)(const void *)&the_left.x[h][0][from];
   const I *ex = (const I *)(const void *)&the_left.e[h][0][from];
-  enum { STRIDE = EM_LANES / WIDE };
   V c = {0};
   if (s->c) c = *(const V *)(const void *)(s->c[row] + from);
   I field = ((I)c >> 23) & 255;
@@ -54,7 +63,7 @@ static inline uint32_t NAME(add_wide)(const em_step *s, const wide *w, int row, 
 
 static inline void NAME(add_floats)(const em_step *s, int bits, uint32_t keep) {
   for (int j = 0; j < s->n / 8; j++) {
-    wide w;
+    NAME(wide) w;
     NAME(widen)(s, j, &w, true);
     for (int row = 4 * j; row < 4 * j + 4; row++) {
       uint32_t wrong = 0;
@@ -66,9 +75,8 @@ static inline void NAME(add_floats)(const em_step *s, int bits, uint32_t keep) {
 
 // 32 products of bytes are exact in f32.
 static inline void NAME(add_bytes)(const em_step *s) {
-  enum { STRIDE = EM_LANES / WIDE };
   for (int j = 0; j < s->n / 8; j++) {
-    wide w;
+    NAME(wide) w;
     NAME(widen)(s, j, &w, false);
     for (int row = 4 * j; row < 4 * j + 4; row++)
       for (int from = 0; from < EM_LANES; from += WIDE) {
@@ -77,7 +85,7 @@ static inline void NAME(add_bytes)(const em_step *s) {
         I c = {0};
         for (int k = 0; k < s->k; k++) sum += x[STRIDE * k] * w.x[row & 1][k];
         if (s->c) c = *(const I *)(const void *)(s->c[row] + from);
-        typedef uint32_t U __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+        typedef uint32_t U __attribute__((vector_size(BYTES), aligned(4), may_alias));
         *(U *)(void *)(s->d[row] + from) = (U)c + (U) __builtin_convertvector(sum, I);
       }
   }
@@ -110,3 +118,11 @@ static void NAME(more)(const em_step *s) {
 }
 
 static const ways NAME(ways) = {NAME(floats), NAME(more), NAME(add_bytes), NAME(add_doubles)};
+
+#undef NAME
+#undef BYTES
+#undef V
+#undef I
+#undef MAX
+#undef WIDE
+#undef STRIDE

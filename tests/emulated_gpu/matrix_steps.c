@@ -2,8 +2,8 @@
 // the largest (whose exponent is the sum of its factors' exponents), added, and the sum is cut off at Fo
 // (docs/tolerance.md: 25 and 23; 8-bit floats 13 and 13). Integers wrap.
 //
-// 16 lanes at once: four rows by four columns, as accumulators lie in registers. In f32 and 32-bit integers where no
-// number is far from 1; in double, one number after the other, where some is, or is not finite.
+// A vector of lanes at once: rows by four columns, as accumulators lie in registers. In f32 and 32-bit integers where
+// no number is far from 1; in double, one number after the other, where some is, or is not finite.
 #include <math.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -12,10 +12,7 @@
 
 #include "matrix.h"
 
-enum { MOST_K = 32, WIDE = 16, NOTHING = -4096, TINY = -100, HUGE_ = 97 };
-
-typedef float V __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
-typedef int32_t I __attribute__((vector_size(4 * WIDE), aligned(4), may_alias));
+enum { MOST_K = 32, NOTHING = -4096, TINY = -100, HUGE_ = 97 };
 
 typedef struct left {  // of lane 4 g + t: row 8 h + g
   float x[2][MOST_K][EM_LANES];
@@ -213,7 +210,7 @@ static void add_slowly(const em_step *s, int row, uint32_t lanes) {
       s->d[row][lane] = sum_slowly(s, row / 4, row >> 1 & 1, row & 1, lane, s->c ? s->c[row][lane] : 0.0f);
 }
 
-// ---- 16 at once ----
+// ---- A vector at once ----
 
 // For the processor: the same bits.
 typedef struct ways {
@@ -221,55 +218,74 @@ typedef struct ways {
   void (*doubles)(double *const d[4], const double *const a[4], const double *const b[2], const double *const c[4]);
 } ways;
 
-typedef struct wide {  // a column's numbers, four times
-  V x[2][MOST_K];
-  I e[2][MOST_K];
-} wide;
+// Of so many bytes: numbers of f32, of 32 bits.
+#define VECTORS(bytes)                                                                    \
+  typedef float floats##bytes __attribute__((vector_size(bytes), aligned(4), may_alias)); \
+  typedef int32_t integers##bytes __attribute__((vector_size(bytes), aligned(4), may_alias));
+VECTORS(16)
+VECTORS(32)
+VECTORS(64)
 
 #define NAME(x) x##_plain
+#define BYTES 16
+#define V floats16
+#define I integers16
 #define MAX(a, b) ((((a) > (b)) & (a)) | (~((a) > (b)) & (b)))
 #include "matrix_body.h"
-#undef NAME
-#undef MAX
 #if defined(__x86_64__)
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
-// Vectors of 64 bytes are no arguments here.
-static inline void max_avx2(I *a, const I *b) {
-  __m256i x[2], y[2];
-  memcpy(x, a, sizeof x), memcpy(y, b, sizeof y);
-  for (int i = 0; i < 2; i++) x[i] = _mm256_max_epi32(x[i], y[i]);
-  memcpy(a, x, sizeof x);
-}
 #define NAME(x) x##_avx2
-#define MAX(a, b)         \
-  __extension__({         \
-    I x_ = (a), y_ = (b); \
-    max_avx2(&x_, &y_);   \
-    x_;                   \
-  })
+#define BYTES 32
+#define V floats32
+#define I integers32
+#define MAX(a, b) ((I)_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
 #include "matrix_body.h"
-#undef NAME
-#undef MAX
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,fma")
 #define NAME(x) x##_avx512
+#define BYTES 64
+#define V floats64
+#define I integers64
 #define MAX(a, b) ((I)_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #include "matrix_body.h"
-#undef NAME
-#undef MAX
 #pragma GCC pop_options
 #endif
 
-static const ways *the_ways(void) {
+static const ways *const *all_ways(int *count) {
+  static const ways *all[3] = {&ways_plain};
+  *count = 1;
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl"))
-    return &ways_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &ways_avx2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all[(*count)++] = &ways_avx2;
+  if (*count == 2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    all[(*count)++] = &ways_avx512;
 #endif
-  return &ways_plain;
+  return all;
+}
+
+static int chosen = -1;
+
+int em_step_ways(void) {
+  int count;
+  (void)all_ways(&count);
+  return count;
+}
+
+void em_step_way(int which) {
+  chosen = which;
+}
+
+static const ways *the_ways(void) {
+  static const ways *best;
+  int count;
+  if (chosen >= 0) return all_ways(&count)[chosen];
+  if (!best) {
+    const ways *const *all = all_ways(&count);
+    best = all[count - 1];
+  }
+  return best;
 }
 
 void em_step_do(const em_step *s) {
