@@ -50,7 +50,7 @@ void em_block_begin(em_block *block) {
 }
 
 void em_block_end(em_block *block) {
-  if (em_race_on) em_race_end(block);
+  em_race_end(block);
   free(block->sync);
   block->sync = NULL;
 }
