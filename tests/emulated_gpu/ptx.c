@@ -288,9 +288,10 @@ static bool read_params(ptx_reader *r, ptx_variable **list, int *count, size_t *
 
 static bool pass_body(ptx_reader *r) {
   int depth = 0;
+  const char *begin = r->at;
   for (const char *c = r->at; *c; c++) {
-    if (*c == '/' && c[1] == '/') {
-      while (c[1] && c[1] != '\n') c++;
+    if (*c == '/' && (c[1] == '/' || c[1] == '*')) {
+      r->at = c, ptx_skip(r), c = r->at - 1;
     } else if (*c == '"') {
       for (c++; *c && *c != '"'; c++) {
       }
@@ -301,6 +302,7 @@ static bool pass_body(ptx_reader *r) {
       return r->at = c + 1, true;
     }
   }
+  r->at = begin;
   return ptx_refuse(r, "a body without an end");
 }
 

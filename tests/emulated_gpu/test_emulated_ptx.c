@@ -1,0 +1,354 @@
+// Small kernels, written as PTX: what the reader of PTX and the scheduler of the emulated GPU do with them.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <cuda_runtime_api.h>
+
+#include "emulated.h"
+
+#define HEAD ".version 8.0\n.target sm_90a\n.address_size 64\n"
+#define OUT(parameters) ".visible .entry k(.param .u64 out" parameters ")\n"
+
+static uint32_t *out;  // 4096 numbers that kernels write
+
+static int setup(void **state) {
+  (void)state;
+  return cudaMalloc((void **)&out, 16384) != cudaSuccess;
+}
+static int teardown(void **state) {
+  (void)state;
+  return cudaFree(out) != cudaSuccess;
+}
+
+typedef struct shape {
+  uint32_t blocks, threads, cluster;
+  size_t dynamic;
+  bool cooperative;
+  uint64_t seed;
+} shape;
+
+static em_launch launch_of(const em_function *f, shape s, void **params) {
+  return (em_launch){.function = f,
+                     .grid = {s.blocks, 1, 1},
+                     .block = {s.threads, 1, 1},
+                     .cluster = {s.cluster ? s.cluster : 1, 1, 1},
+                     .dynamic_bytes = s.dynamic,
+                     .cooperative = s.cooperative,
+                     .seed = s.seed,
+                     .params = params};
+}
+
+// Runs kernel k of the text with the parameter out, and another number.
+static bool run(const char *text, shape s) {
+  em_module *m = em_module_read(text, "test");
+  if (!m) return false;
+  const em_function *f = em_module_find(m, "k");
+  uint32_t number = 7;
+  void *params[] = {&out, &number};
+  memset(out, 0, 16384);
+  bool fine = f != NULL;
+  if (fine) {
+    em_launch l = launch_of(f, s, params);
+    fine = em_launch_run(&l);
+  }
+  em_module_free(m);
+  return fine;
+}
+
+#define assert_runs(text, ...)                                          \
+  do {                                                                  \
+    if (!run(text, (shape){__VA_ARGS__})) fail_msg("%s", em_message()); \
+  } while (0)
+#define assert_refused(said, text, ...)                                  \
+  do {                                                                   \
+    assert_false(run(text, (shape){__VA_ARGS__}));                       \
+    if (!strstr(em_message(), said)) fail_msg("said: %s", em_message()); \
+  } while (0)
+
+// The address of out[thread] in %rd2, the thread of the grid in %r1.
+#define MINE                                                                                                      \
+  ".reg .b32 %r<20>; .reg .b64 %rd<10>; .reg .pred %p<8>; .reg .f32 %f<8>; .reg .f64 %fd<4>; .reg .b16 %rs<4>;\n" \
+  "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"                 \
+  "mad.lo.s32 %r1, %r2, %r3, %r1; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2;\n"
+
+static void test_numbers(void **state) {
+  (void)state;
+  assert_runs(
+      HEAD ".global .align 8 .b8 bytes[8] = {1, 0xff, 3, 4};\n.const .f32 half = 0f3F000000;\n" OUT(
+          ",\n.param .u32 number // a comment\n") ".maxntid 32, 1, 1\n.minnctapersm 2\n{ /* and\n another { */" MINE
+                                                  "mov.u32 %r4, -2; st.global.u32 [%rd1], %r4;\n"
+                                                  "mov.u32 %r4, 0xF0; st.global.u32 [%rd1+4], %r4; mov.f32 %f1, "
+                                                  "0f3F800000;\n"
+                                                  "st.global.f32 [%rd1+8], %f1; mov.f64 %fd1, 0d4000000000000000; "
+                                                  "cvt.rn.f32.f64 %f1, %fd1;\n"
+                                                  "st.global.f32 [%rd1+12], %f1; .pragma \"nounroll\";\n"
+                                                  ".loc 1 2 3\nmov.u64 %rd3, bytes+1; ld.global.u8 %r4, [%rd3]; "
+                                                  "st.global.u32 [%rd1+16], %r4;\n"
+                                                  "ld.global.u8 %r4, [bytes+2]; st.global.u32 [%rd1+20], %r4; "
+                                                  "ld.const.f32 %f1, [half];\n"
+                                                  "st.global.f32 [%rd1+24], %f1; ld.param.u32 %r4, [number]; "
+                                                  "st.global.u32 [%rd1+0x1c], %r4;\n"
+                                                  "mov.b32 {%rs1, %rs2}, 0x00020001; cvt.u32.u16 %r4, %rs2; "
+                                                  "st.global.u32 [%rd1+32], %r4;\n"
+                                                  "mov.u64 %rd4, number; ld.param.u32 %r4, [%rd4+0]; st.global.u32 "
+                                                  "[%rd1+36], %r4;\n"
+                                                  "add.s64 %rd4, %rd1, 48; mov.u32 %r4, 5; st.global.u32 [%rd4+-8], "
+                                                  "%r4; st.global.u32 [%rd4-4], 6;\n"
+                                                  "ret; }\n",
+      1, 1);
+  const float *f = (const float *)out;
+  assert_int_equal(out[0], UINT32_MAX - 1);
+  assert_int_equal(out[1], 0xf0);
+  assert_true(f[2] == 1 && f[3] == 2 && f[6] == 0.5f);
+  assert_int_equal(out[4], 0xff);
+  assert_int_equal(out[5], 3);
+  assert_int_equal(out[7], 7);
+  assert_int_equal(out[8], 2);
+  assert_int_equal(out[9], 7);
+  assert_int_equal(out[10], 5);
+  assert_int_equal(out[11], 6);
+}
+
+// Lanes go round as often as their number, and those that are three's multiples leave early.
+static void test_loops(void **state) {
+  (void)state;
+  assert_runs(
+      HEAD OUT(
+          "") "{" MINE
+              "mov.u32 %r4, 0; mov.u32 %r5, 0; rem.u32 %r6, %r1, 3; setp.eq.u32 %p1, %r6, 0;\n"
+              "setp.gt.u32 %p4, %r1, 200; @%p4 exit;\n"
+              "$top: setp.ge.u32 %p2, %r4, %r1; @%p2 bra $end; setp.eq.s32 %p3, %r4, 5;\n"
+              "and.pred %p3, %p1, %p3; @%p3 bra $out; add.u32 %r5, %r5, %r4; add.u32 %r4, %r4, 1; bra.uni $top;\n"
+              "$out: add.u32 %r5, %r5, 1000;\n"
+              "$end: mov.u32 %r7, %clock; st.global.u32 [%rd2], %r5; @!%p1 ret; st.global.u32 [%rd2+1024], %r7; }\n",
+      2, 128);
+  for (uint32_t i = 0; i < 256; i++) {
+    uint32_t due = i > 200 ? 0 : i % 3 == 0 && i > 5 ? 1010 : i * (i - 1) / 2;
+    assert_int_equal(out[i], due);
+    if (i % 3 || i > 200) {
+      assert_int_equal(out[256 + i], 0);
+    } else {
+      assert_int_equal(out[256 + i], out[256 + i / 32 * 32 + (3 - i / 32 * 32 % 3) % 3]);  // they have met again
+    }
+  }
+}
+
+#define FUNCTION                                                                                                      \
+  ".func (.param .b32 back) sum(.param .b32 n, .param .align 8 .b8 pair[16]);\n"                                      \
+  ".func (.param .b32 back) sum(.param .b32 n, .param .align 8 .b8 pair[16]) {\n"                                     \
+  ".local .align 8 .b8 depot[8]; .reg .b64 %SP, %x; .reg .b32 %r<6>; .reg .pred %p; mov.u64 %SP, depot;\n"            \
+  "ld.param.b32 %r1, [n]; ld.param.b64 %x, [pair+8]; cvt.u32.u64 %r2, %x; st.local.u32 [%SP+4], %r2; mov.u32 %r3, "   \
+  "0;\n"                                                                                                              \
+  "again: setp.eq.s32 %p, %r1, 0; @%p bra done; ld.local.u32 %r4, [%SP+4]; add.s32 %r3, %r3, %r4; sub.s32 %r1, %r1, " \
+  "1;\n"                                                                                                              \
+  "bra again; done: st.param.b32 [back], %r3; ret; }\n"                                                               \
+  ".func (.param .b32 back) twice(.param .b32 n) { .reg .b32 %r<4>; .reg .b64 %rd;\n"                                 \
+  "ld.param.b32 %r1, [n]; cvt.u64.u32 %rd, %r1;\n"                                                                    \
+  "{ .param .b32 param0; st.param.b32 [param0+0], 2; .param .align 8 .b8 param1[16]; st.param.b64 [param1+8], %rd;\n" \
+  ".param .b32 retval0; call.uni (retval0), sum, (param0, param1); ld.param.b32 %r2, [retval0+0]; }\n"                \
+  "st.param.b32 [back], %r2; ret; }\n"
+#define CALL(to, n, by)                                                             \
+  "{ .reg .b32 temp; .param .b32 param0; st.param.b32 [param0], " n                 \
+  "; .param .align 8 .b8 param1[16];\n"                                             \
+  "st.param.b64 [param1+8], " by                                                    \
+  "; .param .b32 retval0; call.uni\n (retval0),\n sum,\n (\nparam0,\n param1\n);\n" \
+  "ld.param.b32 " to ", [retval0];\n } // callseq 0, 0\n"
+
+static void test_calls(void **state) {
+  (void)state;
+  assert_runs(HEAD FUNCTION OUT("") "{" MINE
+              "cvt.u64.u32 %rd3, %r1; and.b32 %r4, %r1, 1; setp.eq.s32 %p1, %r4, 1; @%p1 bra odd;\n" CALL("%r5", "%r1", "%rd3")
+              "bra.uni store; odd: " CALL("%r5", "3", "%rd3") "store:\n"
+              "{ .param .b32 param0; st.param.b32 [param0], %r5; .param .b32 retval0; call.uni (retval0), twice, (param0);\n"
+              "ld.param.b32 %r5, [retval0]; } st.global.u32 [%rd2], %r5; }\n",
+              1, 64);
+  for (uint32_t i = 0; i < 64; i++) assert_int_equal(out[i], 2 * (i % 2 ? 3 * i : i * i));
+}
+
+// As inline assembly has it: names and labels of their own.
+static void test_scopes(void **state) {
+  (void)state;
+#define ROUND(n)                                                                                            \
+  "{ .reg .pred done; .reg .b32 %r1; mov.u32 %r1, 0; again: add.s32 %r1, %r1, 1; setp.eq.s32 done, %r1, " n \
+  "; @done bra go; bra again; go: add.s32 %r4, %r4, %r1; }\n"
+  assert_runs(HEAD OUT("") "{" MINE "mov.u32 %r4, 0;" ROUND("3") ROUND("4") "st.global.u32 [%rd2], %r4; ret; }\n", 1,
+              32);
+  assert_int_equal(out[31], 7);
+  assert_refused("there is no label again", HEAD OUT("") "{" MINE ROUND("3") "bra again; }\n", 1, 32);
+}
+
+static void test_shared(void **state) {
+  (void)state;
+  assert_runs(HEAD ".extern .shared .align 128 .b8 memory[];\n.shared .align 4 .u32 common;\n"
+              ".func put(.param .b32 n) { .reg .b32 %r; ld.param.b32 %r, [n]; st.shared.u32 [common], %r; "
+              "st.shared.u32 [memory+4], %r; }\n" OUT("") ".reqnctapercluster 2, 1, 1\n.explicitcluster\n"
+              "{ .shared .align 64 .b8 own[256];" MINE
+              "mov.u32 %r4, own; and.b32 %r5, %r4, 63; setp.ne.s32 %p1, %r5, 0; @%p1 trap; mov.u32 %r5, memory;\n"
+              "and.b32 %r6, %r5, 127; setp.ne.s32 %p1, %r6, 0; @%p1 trap; setp.eq.u32 %p1, %r4, %r5; @%p1 trap;\n"
+              "mov.u32 %r6, %tid.x; shl.b32 %r7, %r6, 2; add.s32 %r8, %r4, %r7; st.shared.u32 [%r8], %r6;\n"
+              "mov.u32 %r11, %cluster_ctarank; setp.ne.s32 %p2, %r6, 5; @%p2 bra past;\n"
+              "{ .param .b32 param0; st.param.b32 [param0], %r11; call.uni put, (param0); }\n"
+              "past: bar.sync 0; sub.s32 %r9, 63, %r6; shl.b32 %r9, %r9, 2; add.s32 %r9, %r9, %r4;\n"
+              "ld.shared.u32 %r10, [%r9]; ld.shared.u32 %r12, [common]; ld.shared.u32 %r13, [%r5+4];\n"
+              "mad.lo.s32 %r10, %r12, 100, %r10; mad.lo.s32 %r10, %r13, 1000, %r10; mov.u32 %r14, %dynamic_smem_size;\n"
+              "mad.lo.s32 %r10, %r14, 10000, %r10; st.global.u32 [%rd2], %r10; ret; }\n",
+              4, 64, .dynamic = 8);
+  for (uint32_t i = 0; i < 256; i++) assert_int_equal(out[i], 80000 + 63 - i % 64 + i / 64 % 2 * 1100);
+}
+
+// The first block waits for the last one; and lanes for each other, which hardware lets go on, too.
+static void test_spinning(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 20; seed++) {
+    assert_runs(HEAD OUT("") "{" MINE
+                             "setp.ne.s32 %p1, %r2, 0; @%p1 bra tell; wait: ld.volatile.global.u32 %r4, [%rd1+8192];\n"
+                             "setp.ne.s32 %p2, %r4, 96; @%p2 bra wait; st.global.u32 [%rd2], 1; ret;\n"
+                             "tell: and.b32 %r5, %r1, 1; setp.eq.s32 %p3, %r5, 1; @%p3 bra set;\n"
+                             "look: atom.global.add.u32 %r6, [%rd2+4100], 0; setp.eq.s32 %p4, %r6, 0; @%p4 bra look; "
+                             "bra.uni count;\n"
+                             "set: st.global.u32 [%rd2+4096], 1; count: atom.global.add.u32 %r7, [%rd1+8192], 1;\n"
+                             "st.global.u32 [%rd2], 2; ret; }\n",
+                4, 32, .seed = seed);
+    for (uint32_t i = 0; i < 128; i++) assert_int_equal(out[i], i < 32 ? 1 : 2);
+  }
+}
+
+static void test_side_by_side(void **state) {
+  (void)state;
+  em_module *m =
+      em_module_read(HEAD OUT("") "{" MINE
+                                  "wait: ld.volatile.global.u32 %r4, [%rd1+8192];\n"
+                                  "setp.eq.s32 %p2, %r4, 0; @%p2 bra wait; st.global.u32 [%rd2], %r4; ret; }\n"
+                                  ".entry tell(.param .u64 out) {" MINE "st.global.u32 [%rd1+8192], 9; ret; }\n",
+                     "test");
+  const em_function *f = m ? em_module_find(m, "k") : NULL, *tell = m ? em_module_find(m, "tell") : NULL;
+  assert_non_null(f);
+  assert_non_null(tell);
+  void *params[] = {&out};
+  memset(out, 0, 16384);
+  em_launch first = launch_of(f, (shape){2, 64}, params), second = launch_of(tell, (shape){1, 1}, params);
+  em_grid *a = em_launch_begin(&first), *b = em_launch_begin(&second);
+  assert_true(em_run_one() == b && b->ended && !a->ended);
+  assert_true(em_run_one() == a && a->ended);
+  em_grid_free(a), em_grid_free(b);
+  for (uint32_t i = 0; i < 128; i++) assert_int_equal(out[i], 9);
+  em_module_free(m);
+}
+
+static void test_clock(void **state) {
+  (void)state;
+  assert_runs(
+      HEAD OUT("") "{" MINE
+                   "mov.u64 %rd3, %clock64; more: mov.u64 %rd4, %clock64; sub.s64 %rd5, %rd4, %rd3;\n"
+                   "setp.lt.s64 %p1, %rd5, 5000; @%p1 bra more; cvt.u32.u64 %r4, %rd5; st.global.u32 [%rd2], %r4; }\n",
+      1, 32);
+  assert_in_range(out[0], 5000, 5100);
+}
+
+// A wait that cannot end is named; a lane that is not there, too.
+static void test_deadlock(void **state) {
+  (void)state;
+  assert_refused("nothing can go on: block (1, 0, 0) warp 0 lanes 0xffffffff: bar.sync 0, 64;",
+                 HEAD OUT("") "{" MINE
+                              "setp.eq.s32 %p1, %r2, 0; @%p1 ret; mov.u32 %r4, %tid.x; setp.gt.s32 %p1, %r4, 31;\n"
+                              "@%p1 ret; bar.sync 0, 64; ret; }\n",
+                 2, 64);
+  assert_refused("lanes 0xfffffff0: bar.warp.sync 0xffffffff;",
+                 HEAD OUT("") "{" MINE
+                              "setp.lt.s32 %p1, %r1, 4; @%p1 bra other; bar.warp.sync 0xffffffff; ret;\n"
+                              "other: bar.sync 0; ret; }\n",
+                 1, 32);
+}
+
+static void test_faults(void **state) {
+  (void)state;
+  assert_refused("k: block (1, 0, 0) warp 1 lane 8: @%p1 trap: the kernel gives up",
+                 HEAD OUT("") "{" MINE "setp.eq.s32 %p1, %r1, 104; @%p1 trap; ret; }\n", 2, 64);
+  assert_refused("st.global.u32 [%rd1+16384], %r1", HEAD OUT("") "{" MINE "st.global.u32 [%rd1+16384], %r1; ret; }\n",
+                 1, 1);
+  const char *fine = HEAD ".extern .shared .align 16 .b8 memory[];\n" OUT("") ".maxntid 64, 1, 1 {" MINE
+                                                                              "mov.u32 %r4, memory; ret; }\n";
+  assert_runs(fine, 1, 64, .dynamic = EM_BLOCK_SHARED);
+  assert_refused("more shared memory", fine, 1, 64, .dynamic = EM_BLOCK_SHARED + 16);
+  assert_refused("more threads", fine, 1, 65);
+  assert_refused("whole clusters", fine, 3, 32, .cluster = 2);
+  assert_refused("a launch of nothing", fine, 0, 32);
+  assert_runs(fine, EM_SMS, 64, .dynamic = EM_BLOCK_SHARED, .cooperative = true);
+  assert_refused("cooperative", fine, EM_SMS + 1, 64, .dynamic = EM_BLOCK_SHARED, .cooperative = true);
+}
+
+// What is not known is not guessed.
+static void test_refusals(void **state) {
+  (void)state;
+  static const struct {
+    const char *said, *body;
+  } of[] = {
+      {"line 12: frobnicate.s32 is not known", "\nfrobnicate.s32 %r4, %r1;"},
+      {"add", "add.s32.sideways %r4, %r1, %r1;"},
+      {"%r99 is not known", "mov.u32 %r4, %r99;"},
+      {"%frob is not known", "mov.u32 %r4, %frob;"},
+      {"there is no label away", "bra away;"},
+      {"; was due", "mov.u32 %r4, %r1 mov.u32 %r4, %r1;"},
+      {"there is no function f", "call.uni f, (param0);"},
+      {"has no body", "{ .param .b32 p; st.param.b32 [p], 1; call.uni away, (p); }"},
+      {"otherwise than its function takes it", "{ .param .b64 p; st.param.b64 [p], 1; call.uni self, (p); }"},
+      {"self calls itself", "{ .param .b32 p; st.param.b32 [p], 1; call.uni self, (p); }"},
+      {"another width", "mov.f32 %f1, 0d4000000000000000;"},
+      {"] was due", "ld.global.u32 %r4, [%rd1;"},
+      {".frob", ".frob 3;"},
+      {"a guard", "@%r1 bra away;"},
+      {"! of what is no predicate", "mov.u32 %r4, !%r1;"},
+      {"as param memory", "ld.param.u32 %r4, [k2];"},
+  };
+  for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+    char text[4000];
+    snprintf(text, sizeof text, "%s%s{ %s%s ret; }\n",
+             HEAD
+             ".extern .func away(.param .b32 n);\n"
+             ".func self(.param .b32 n) { .param .b32 p; call.uni self, (p); ret; }\n.global .b32 k2;\n",
+             OUT(""), MINE, of[i].body);
+    assert_false(run(text, (shape){1, 32}));
+    if (!strstr(em_message(), of[i].said)) fail_msg("%s: said: %s", of[i].body, em_message());
+  }
+  assert_refused("there is no function k", HEAD ".entry other() { ret; }\n", 1, 1);
+  assert_refused(".frob", HEAD ".frob\n", 1, 1);
+  assert_refused("a body without an end", HEAD ".entry k() { ret; \n", 1, 1);
+}
+
+// Registers share places where their lives allow it, and nobody notices: sums of what is written long before.
+static void test_places(void **state) {
+  (void)state;
+  enum { MANY = 400 };
+  char *text = malloc(200000), *at = text;
+  at += sprintf(at, "%s%s{ .reg .b32 %%a<%d>; .reg .b64 %%d<%d>; %s mov.u32 %%r4, 0;\n", HEAD, OUT(""), 2 * MANY, MANY,
+                MINE);
+  for (int i = 0; i < MANY; i++) {
+    at += sprintf(at, "add.s32 %%a%d, %%r1, %d; cvt.u64.u32 %%d%d, %%a%d;\n", i, i, i, i);
+    if (i >= 10)
+      at += sprintf(at, "cvt.u32.u64 %%a%d, %%d%d; add.s32 %%r4, %%r4, %%a%d;\n", MANY + i, i - 10, MANY + i);
+  }
+  sprintf(at, "st.global.u32 [%%rd2], %%r4; ret; }\n");
+  assert_runs(text, 1, 64);
+  for (uint32_t i = 0; i < 64; i++) assert_int_equal(out[i], (MANY - 10) * i + (MANY - 10) * (MANY - 11) / 2);
+  em_module *m = em_module_read(text, "test");
+  const em_function *f = em_module_find(m, "k");
+  assert_true(f && f->file_bytes - f->constants_bytes < 40 * 256);
+  em_module_free(m);
+  free(text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_numbers), cmocka_unit_test(test_loops),        cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_scopes),  cmocka_unit_test(test_shared),       cmocka_unit_test(test_spinning),
+      cmocka_unit_test(test_clock),   cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_deadlock),
+      cmocka_unit_test(test_faults),  cmocka_unit_test(test_refusals),     cmocka_unit_test(test_places),
+  };
+  return cmocka_run_group_tests(tests, setup, teardown);
+}
