@@ -97,12 +97,15 @@ INLINE u32 dot4(u32 a, u32 b, bool a_signed, bool b_signed) {
 
 // ---- Numbers ----
 
-// The NaN that arithmetic of 32 bits gives.
+// The NaN that arithmetic gives: 0x7fffffff, and of 64 bits 0xfff8000000000000.
 #define QUIET_NAN __builtin_nanf("0x3fffff")
 INLINE f32 number(f32 x) {
   return x == x ? x : QUIET_NAN;
 }
-#define NUMBER(x) __builtin_choose_expr(sizeof(x) == sizeof(f32), number((f32)(x)), (x))
+INLINE f64 number_f64(f64 x) {
+  return x == x ? x : -__builtin_nan("");
+}
+#define NUMBER(x) __builtin_choose_expr(sizeof(x) == sizeof(f32), number((f32)(x)), number_f64(x))
 
 // A NaN is no extreme unless both are; -0 is less than 0.
 INLINE f32 lesser_f32(f32 a, f32 b) {
@@ -115,11 +118,11 @@ INLINE f32 greater_f32(f32 a, f32 b) {
 }
 INLINE f64 lesser_f64(f64 a, f64 b) {
   const f64 x = a < b || b != b ? a : b;
-  return a == b ? f64_of(bits_of_f64(a) | bits_of_f64(b)) : x;
+  return number_f64(a == b ? f64_of(bits_of_f64(a) | bits_of_f64(b)) : x);
 }
 INLINE f64 greater_f64(f64 a, f64 b) {
   const f64 x = a > b || b != b ? a : b;
-  return a == b ? f64_of(bits_of_f64(a) & bits_of_f64(b)) : x;
+  return number_f64(a == b ? f64_of(bits_of_f64(a) & bits_of_f64(b)) : x);
 }
 
 INLINE f32 of_half(u32 half) {
@@ -197,8 +200,8 @@ INLINE f32 flushed(f32 x) {
   return fabsf(x) < FLT_MIN ? f32_of(bits_of(x) & 0x80000000) : x;
 }
 INLINE f64 upper(f64 x) {
-  const u64 bits = bits_of_f64(x) & ~UINT64_C(0xffffffff);
-  return fabs(x) < DBL_MIN ? f64_of(bits & UINT64_C(1) << 63) : f64_of(bits | (x != x ? UINT64_C(1) << 51 : 0));
+  const u64 bits = bits_of_f64(number_f64(x)) & ~UINT64_C(0xffffffff);
+  return f64_of(fabs(x) < DBL_MIN ? bits & UINT64_C(1) << 63 : bits);
 }
 // 2^x by the series of exp about the nearest whole number, its error below 1e-12 of it.
 INLINE f64 power_of_two(f32 x) {

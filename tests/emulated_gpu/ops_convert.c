@@ -98,6 +98,9 @@ static bool is_signed(int type) {
 // From integer to integer: the low bits of the narrower type, and above them its zeros or its sign.
 static const char *bind_extend(em_instruction *in) {
   const bool widens = bytes_of(in->type) > bytes_of(in->from);
+  if (in->operand[0].bytes < bytes_of(in->type) || in->operand[1].bytes < bytes_of(in->from)) {
+    return "a register is narrower than its type";
+  }
   if (widens && is_signed(in->from) && !is_signed(in->type) && in->operand[0].bytes > bytes_of(in->type)) {
     return "a negative number in an unsigned type that is narrower than its register";
   }
