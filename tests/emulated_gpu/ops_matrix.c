@@ -96,14 +96,16 @@ static em_turn run_mma(em_warp *warp, const em_instruction *in, uint32_t lanes) 
   const shape s = shape_of(in);
   uint8_t a[EM_M][EM_K_BYTES] = {{0}}, b[8][EM_K_BYTES] = {{0}};
   const uint32_t *left[4], *right[2];
-  float *c[4], *d[4];
+  float *c[4], *d[4], before[4][EM_LANES];
   const int chunks = s.k * em_number_bytes((em_number)s.a) / 16;
   for (int i = 0; i < 2 * chunks; i++) left[i] = EM_ROW(const uint32_t, warp, &in->operand[1].items[i]);
   for (int i = 0; i < chunks; i++)
     right[i] =
         EM_ROW(const uint32_t, warp, in->operand[2].kind == EM_VECTOR ? &in->operand[2].items[i] : &in->operand[2]);
-  for (int i = 0; i < 4; i++)
-    c[i] = EM_ROW(float, warp, &in->operand[3].items[i]), d[i] = EM_ROW(float, warp, &in->operand[0].items[i]);
+  for (int i = 0; i < 4; i++) {  // rows that are written may be others of those that are read
+    c[i] = memcpy(before[i], EM_ROW(float, warp, &in->operand[3].items[i]), sizeof before[i]);
+    d[i] = EM_ROW(float, warp, &in->operand[0].items[i]);
+  }
   rows_of(a, left, 2 * chunks, 2);
   rows_of(b, right, chunks, 1);
   em_step_do(&(em_step){.a = (em_number)s.a,
@@ -168,12 +170,14 @@ typedef struct product {
   uint32_t left[4][EM_LANES];  // A in registers
 } product;
 
+enum { EM_COMMITTED = 16 };
 typedef struct mine {  // warp->matrix
   em_later later;      // while products are under way
   em_warp *warp;
   product *list;  // a ring
   int first, count, room;
   uint32_t groups, asked;
+  uint32_t committed[EM_COMMITTED];  // what had been asked for with the last groups
   bool fenced;
 } mine;
 
@@ -409,9 +413,20 @@ static em_turn run_fence(em_warp *warp, const em_instruction *in, uint32_t lanes
 static em_turn run_commit(em_warp *warp, const em_instruction *in, uint32_t lanes) {
   const em_turn here = all_here(warp, in, lanes);
   if (here != EM_NEXT) return here;
-  of_warp(warp)->groups++;
+  mine *m = of_warp(warp);
+  m->committed[++m->groups % EM_COMMITTED] = m->asked;
   if (em_race_on) em_race_commit(warp, EM_WGMMA, lanes);
   return EM_NEXT;
+}
+
+// A product is the whole warpgroup's: it is not done before all four warps have asked for it.
+static bool all_asked(const em_warp *warp, uint32_t number) {
+  const em_warp *first = &warp->block->warp[warp->index / WARPGROUP * WARPGROUP];
+  for (int i = 0; i < WARPGROUP; i++) {
+    const mine *m = first[i].matrix;
+    if (first + i != warp && number > 0 && (!m || m->asked < number)) return false;
+  }
+  return true;
 }
 
 static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes) {
@@ -419,6 +434,8 @@ static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes)
   if (here != EM_NEXT) return here;
   mine *m = of_warp(warp);
   const uint32_t n = (uint32_t)em_get(warp, &in->operand[0], 0);
+  if (!all_asked(warp, n < m->groups && n < EM_COMMITTED ? m->committed[(m->groups - n) % EM_COMMITTED] : 0))
+    return EM_WAIT;
   while (m->count && m->list[m->first].group + n < m->groups)
     if (!first_product(&m->later)) return EM_FAULT;
   if (em_race_on) em_race_wait(warp, EM_WGMMA, lanes, n);
