@@ -10,6 +10,8 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "race.h"
+
 // ---- Calls ----
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,6 +44,7 @@ uint64_t em_chance(void) {
   if (!chance) {
     const char *seed = getenv("RDT_EMULATED_SEED");
     chance = 2 * (seed ? strtoull(seed, NULL, 10) : 0) + 1;
+    em_race_on = getenv("RDT_EMULATED_RACES") != NULL;
   }
   uint64_t x = chance += UINT64_C(0x9e3779b97f4a7c16);  // odd, for ever
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -208,6 +211,14 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, 
   for (size_t i = 0; i < sizeof table / sizeof *table; i++)
     if (strcmp(name, table[i].name) == 0) *function = table[i].function, *result = cudaDriverEntryPointSuccess;
   return em_leave(cudaSuccess);
+}
+
+// cuBLASLt, cuDNN and NVML are for a device that is one.
+void *__wrap_dlopen(const char *name, int flags);
+void *__real_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags) {
+  const bool real = name && (strstr(name, "libcublas") || strstr(name, "libcudnn") || strstr(name, "libnvidia-ml"));
+  return real ? NULL : __real_dlopen(name, flags);
 }
 
 // ---- What objects register ----
