@@ -419,14 +419,20 @@ static em_turn run_commit(em_warp *warp, const em_instruction *in, uint32_t lane
   return EM_NEXT;
 }
 
-// A product is the whole warpgroup's: it is not done before all four warps have asked for it.
-static bool all_asked(const em_warp *warp, uint32_t number) {
+// A product is the whole warpgroup's: it is done when all four warps have asked for it, and then for all of them: none
+// reads shared memory any more when one has waited.
+static em_turn do_together(em_warp *warp, uint32_t number) {
   const em_warp *first = &warp->block->warp[warp->index / WARPGROUP * WARPGROUP];
-  for (int i = 0; i < WARPGROUP; i++) {
+  for (int i = 0; number > 0 && i < WARPGROUP; i++) {
     const mine *m = first[i].matrix;
-    if (first + i != warp && number > 0 && (!m || m->asked < number)) return false;
+    if (!m || m->asked < number) return EM_WAIT;
   }
-  return true;
+  for (int i = 0; number > 0 && i < WARPGROUP; i++) {
+    mine *m = first[i].matrix;
+    while (m->count && m->asked - (uint32_t)m->count < number)
+      if (!first_product(&m->later)) return EM_FAULT;
+  }
+  return EM_NEXT;
 }
 
 static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes) {
@@ -434,10 +440,9 @@ static em_turn run_wait(em_warp *warp, const em_instruction *in, uint32_t lanes)
   if (here != EM_NEXT) return here;
   mine *m = of_warp(warp);
   const uint32_t n = (uint32_t)em_get(warp, &in->operand[0], 0);
-  if (!all_asked(warp, n < m->groups && n < EM_COMMITTED ? m->committed[(m->groups - n) % EM_COMMITTED] : 0))
-    return EM_WAIT;
-  while (m->count && m->list[m->first].group + n < m->groups)
-    if (!first_product(&m->later)) return EM_FAULT;
+  const em_turn done =
+      do_together(warp, n < m->groups && n < EM_COMMITTED ? m->committed[(m->groups - n) % EM_COMMITTED] : 0);
+  if (done != EM_NEXT) return done;
   if (em_race_on) em_race_wait(warp, EM_WGMMA, lanes, n);
   return EM_NEXT;
 }
