@@ -175,12 +175,27 @@ static range read_right(const em_step *s) {
 
 // ---- One number after the other ----
 
+// Powers of two, exponents of what is not 0 and truncation, all within the normal range of f64: products are not below
+// 2^-298, and 2^last leaves 27 bits of them.
+static double power(int e) {
+  const union {
+    uint64_t bits;
+    double value;
+  } x = {.bits = (uint64_t)(e + 1023) << 52};
+  return x.value;
+}
+static double cut_at(double x, int last) {
+  return (double)(int64_t)(x * power(-last)) * power(last);
+}
+
 static float cut(double x, int gone) {
-  int e;
+  const union {
+    double value;
+    uint64_t bits;
+  } now = {.value = x};
   if (x == 0.0) return 0.0f;
-  (void)frexp(x, &e);
-  const int last = e - 24 + gone < -149 ? -149 : e - 24 + gone;
-  return (float)ldexp(trunc(ldexp(x, -last)), last);
+  const int e = (int)(now.bits >> 52 & 2047) - 1022;
+  return (float)cut_at(x, e - 24 + gone < -149 ? -149 : e - 24 + gone);
 }
 
 static float sum_slowly(const em_step *s, int j, int h, int e, int lane, float c) {
@@ -199,7 +214,7 @@ static float sum_slowly(const em_step *s, int j, int h, int e, int lane, float c
   const int last = most - kind[s->a].bits;
   for (int k = 0; k <= s->k; k++) {
     const double x = k == s->k ? (double)c : (double)the_left.x[h][k][lane] * (double)the_right.x[j][e][k][lane % 4];
-    total += ldexp(trunc(ldexp(x, -last)), last);
+    total += cut_at(x, last);
   }
   return cut(total, kind[s->a].most);
 }
