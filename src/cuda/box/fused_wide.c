@@ -322,9 +322,11 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
   b->args.verdict = b->verdict = memory;
   b->lambda = lambda;
   RDT_TRY(rdt_box_accumulator(d, b->type, true, &b->acc, why));
-  int64_t blocks = SHARED * (int64_t)d->sms; /* of tiles that are shared: see plausible */
-  for (int i = 0; i < rdt_fused_wide_count; i++)
-    blocks = tiles_of(b, &rdt_fused_wide_kernels[i]) > blocks ? tiles_of(b, &rdt_fused_wide_kernels[i]) : blocks;
+  int64_t blocks = SHARED * (int64_t)d->sms;       /* of tiles that are shared: see plausible */
+  for (int i = 0; i < rdt_fused_wide_count; i++) { /* of a tile that the caller names, in as many shares as he likes */
+    const int64_t most = tiles_of(b, &rdt_fused_wide_kernels[i]) * (b->only == i ? SPLITS : 1);
+    blocks = most > blocks ? most : blocks;
+  }
   const size_t bytes = (size_t)blocks * sizeof(uint64_t);
   if (b->rest) {
     RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
