@@ -44,7 +44,7 @@ uint64_t em_chance(void) {
   if (!chance) {
     const char *seed = getenv("RDT_EMULATED_SEED");
     chance = 2 * (seed ? strtoull(seed, NULL, 10) : 0) + 1;
-    em_race_on = getenv("RDT_EMULATED_RACES") != NULL;
+    if (getenv("RDT_EMULATED_RACES")) em_race_on = true;
   }
   uint64_t x = chance += UINT64_C(0x9e3779b97f4a7c16);  // odd, for ever
   x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -343,10 +343,13 @@ static char *text_of(const em_binary *b) {
   return text;
 }
 
+char *(*em_edit)(char *text);
+
 static em_module *module_of(em_binary *b, const char *kernel) {
   if (b->tried) return b->module;
   b->tried = true;
   b->text = text_of(b);
+  if (b->text && em_edit) b->text = em_edit(b->text);
   if (b->text) b->module = em_module_read(b->text, kernel);
   if (!b->module)
     em_refuse("%s: %s", kernel,

@@ -45,6 +45,8 @@ typedef struct em_kernel {
   int dynamic_most;             // cudaFuncAttributeMaxDynamicSharedMemorySize; 0: not set
   bool wide_clusters;           // of more than 8 blocks
 } em_kernel;
+// What a test does to the PTX of an object before it is read: shows that kernels that are broken are noticed.
+extern char *(*em_edit)(char *text);
 cudaError_t em_kernel_find(const void *stub, em_kernel **kernel);
 // How a launch is asked for; early: cudaLaunchAttributeProgrammaticStreamSerialization.
 cudaError_t em_launch_of(const cudaLaunchConfig_t *config, const void *stub, em_launch *launch, bool *early);
