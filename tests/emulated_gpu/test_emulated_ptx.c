@@ -266,6 +266,16 @@ static void test_deadlock(void **state) {
                  1, 32);
 }
 
+// So is one that asks again and again.
+static void test_for_ever(void **state) {
+  (void)state;
+  assert_refused(
+      "waits for ever: block (0, 0, 0) warp 0 lanes 0x1:",
+      HEAD OUT("") "{" MINE
+                   "wait: ld.volatile.global.u32 %r4, [%rd1]; setp.eq.s32 %p1, %r4, 0; @%p1 bra wait; ret; }\n",
+      1, 1);
+}
+
 static void test_faults(void **state) {
   (void)state;
   assert_refused("k: block (1, 0, 0) warp 1 lane 8: @%p1 trap: the kernel gives up",
@@ -343,12 +353,102 @@ static void test_places(void **state) {
   free(text);
 }
 
+// What wgmma writes is written late: nobody else has its place, though nothing reads it.
+static void test_late_places(void **state) {
+  (void)state;
+  em_module *m = em_module_read(HEAD OUT("") "{ .reg .f32 %a<4>, %b<9>; .reg .b64 %rd<3>; .reg .pred %p;\n"
+                                "mov.u64 %rd1, 0; mov.u64 %rd2, 0; setp.eq.s64 %p, %rd1, 0;\n"
+                                "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%a0, %a1, %a2, %a3}, %rd1, %rd2, %p, 1, 1, 0, 0;\n"
+                                "mov.f32 %b0, 0f00000000; mov.f32 %b1, %b0; mov.f32 %b2, %b1; mov.f32 %b3, %b2; mov.f32 %b4, %b3;\n"
+                                "wgmma.wait_group.sync.aligned 0; ret; }\n", "test");
+  const em_function *f = em_module_find(m, "k");
+  if (!f) fail_msg("%s", em_message());
+  const em_operand *late = f->code[3].operand[0].items;
+  assert_int_equal(f->code[3].operand[0].count, 4);
+  for (int i = 4; i < 9; i++) {
+    for (int k = 0; k < 4; k++) assert_int_not_equal(f->code[i].operand[0].at, late[k].at);
+  }
+  assert_int_equal(f->code[4].operand[0].at, f->code[6].operand[0].at);  // others have the same places in turn
+  em_module_free(m);
+}
+
+// Blocks go where there is room, the emptiest multiprocessor first.
+static void test_multiprocessors(void **state) {
+  (void)state;
+  const char *text = HEAD ".extern .shared .align 16 .b8 memory[];\n" OUT(
+      "") "{" MINE
+          "mov.u32 %r4, memory; mov.u32 %r5, %smid; mul.wide.u32 %rd3, %r5, 4; add.s64 %rd3, %rd1, %rd3;\n"
+          "setp.ne.s32 %p1, %r1, 0; add.s32 %r6, %r5, 1; st.global.u32 [%rd2+8192], %r6;\n"
+          "atom.global.add.u32 %r4, [%rd3], 1; ret; }\n";
+  assert_runs(text, EM_SMS, 1, .dynamic = EM_BLOCK_SHARED, .cooperative = true);
+  for (int i = 0; i < EM_SMS; i++) assert_int_equal(out[i], 1);
+  assert_runs(text, 3 * EM_SMS, 1, .dynamic = EM_SM_SHARED / 3 - 1024, .cooperative = true);
+  for (int i = 0; i < EM_SMS; i++) assert_int_equal(out[i], 3);
+  assert_runs(text, 100, 1, .dynamic = EM_BLOCK_SHARED);
+  uint32_t all = 0;
+  for (int i = 0; i < EM_SMS; i++) all += out[i];
+  assert_int_equal(all, 100);
+  em_module *m = em_module_read(text, "test");
+  const em_function *f = em_module_find(m, "k");
+  assert_non_null(f);
+  static const struct {
+    shape of;
+    int due;
+  } fits[] = {{{1, 1024}, 2 * EM_SMS},
+              {{1, 32}, 32 * EM_SMS},
+              {{1, 33}, 32 * EM_SMS},
+              {{1, 96}, 21 * EM_SMS},
+              {{1, 32, .dynamic = EM_BLOCK_SHARED}, EM_SMS},
+              {{1, 32, .dynamic = EM_BLOCK_SHARED / 2 - 512}, 2 * EM_SMS},
+              {{1, 32, .dynamic = EM_BLOCK_SHARED / 2 - 496}, EM_SMS},
+              {{16, 32, .cluster = 16, .dynamic = EM_BLOCK_SHARED}, 1},
+              {{12, 32, .cluster = 12, .dynamic = EM_BLOCK_SHARED}, 1},
+              {{2, 1024, .cluster = 2}, EM_SMS},
+              {{17, 32, .cluster = 17}, 0}};
+  for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
+    em_launch l = launch_of(f, fits[i].of, NULL);
+    assert_int_equal(em_clusters_at_once(&l), fits[i].due);
+  }
+  em_module_free(m);
+}
+
+// A launch that may begin early waits for the one before, where it says so; and is let in as all blocks say so.
+static void test_early(void **state) {
+  (void)state;
+  em_module *m = em_module_read(
+      HEAD OUT("") "{" MINE
+                   "griddepcontrol.launch_dependents; mov.u32 %r4, 0;\n"
+                   "more: ld.volatile.global.u32 %r5, [%rd1+8192]; add.s32 %r4, %r4, 1; setp.lt.s32 %p1, %r4, 1000;\n"
+                   "@%p1 bra more; st.global.u32 [%rd2], 5; ret; }\n"
+                   ".entry after(.param .u64 out) {" MINE
+                   "ld.global.u32 %r6, [%rd2]; griddepcontrol.wait;\n"
+                   "ld.global.u32 %r5, [%rd2]; mad.lo.s32 %r5, %r6, 10, %r5; st.global.u32 [%rd2+4096], %r5; ret; }\n",
+      "test");
+  const em_function *f = em_module_find(m, "k"), *after = em_module_find(m, "after");
+  assert_true(f && after);
+  void *params[] = {&out};
+  memset(out, 0, 16384);
+  em_launch l = launch_of(f, (shape){2, 32}, params);
+  em_grid *first = em_launch_begin(&l);
+  assert_true(em_run_one() == first && first->released && !first->ended);
+  l = launch_of(after, (shape){2, 32}, params);
+  l.before = first;
+  em_grid *second = em_launch_begin(&l);
+  while (!second->ended) assert_non_null(em_run_one());
+  assert_true(first->ended);
+  for (int i = 0; i < 64; i++) assert_int_equal(out[1024 + i], 5);
+  em_grid_free(first), em_grid_free(second);
+  em_module_free(m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers), cmocka_unit_test(test_loops),        cmocka_unit_test(test_calls),
-      cmocka_unit_test(test_scopes),  cmocka_unit_test(test_shared),       cmocka_unit_test(test_spinning),
-      cmocka_unit_test(test_clock),   cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_deadlock),
-      cmocka_unit_test(test_faults),  cmocka_unit_test(test_refusals),     cmocka_unit_test(test_places),
+      cmocka_unit_test(test_numbers),  cmocka_unit_test(test_loops),        cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_scopes),   cmocka_unit_test(test_shared),       cmocka_unit_test(test_spinning),
+      cmocka_unit_test(test_clock),    cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_deadlock),
+      cmocka_unit_test(test_for_ever), cmocka_unit_test(test_faults),       cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_places),   cmocka_unit_test(test_late_places),  cmocka_unit_test(test_multiprocessors),
+      cmocka_unit_test(test_early),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -121,13 +121,20 @@ static uint64_t of_lane(const em_warp *w, const em_frame *frame, em_what what, i
   return 0;
 }
 
+static bool of_lanes(em_what what) {  // not the same for all
+  return what <= EM_TID_Z || what == EM_LANEID || (what >= EM_LANEMASK_EQ && what <= EM_LANEMASK_GT) ||
+         what == EM_PARAMS || what == EM_DEPOT || what == EM_HANDED;
+}
+
 static void set_specials(const em_warp *w, const em_frame *frame) {
   for (int i = 0; i < frame->function->specials; i++) {
     const em_special *s = &frame->function->special[i];
     uint8_t *row = frame->file + s->at;
     uint32_t bits = 0;
+    uint64_t value = of_lane(w, frame, s->what, 0) + (uint64_t)s->add;
+    const bool differ = of_lanes(s->what);
     for (int lane = 0; lane < EM_LANES; lane++) {
-      uint64_t value = of_lane(w, frame, s->what, lane) + (uint64_t)s->add;
+      if (differ) value = of_lane(w, frame, s->what, lane) + (uint64_t)s->add;
       if (s->bytes) memcpy(row + lane * s->bytes, &value, s->bytes);
       bits |= (uint32_t)(value != 0) << lane;
     }
