@@ -109,7 +109,8 @@ static const ptx_symbol *find_symbol(const ptx_body *b, ptx_name name, int *numb
       if (ptx_same(s->name, name)) return s;
     } else if (name.length > s->name.length && memcmp(name.text, s->name.text, (size_t)s->name.length) == 0) {
       int n = 0, at = s->name.length;
-      while (at < name.length && name.text[at] >= '0' && name.text[at] <= '9') n = n * 10 + (name.text[at++] - '0');
+      while (at < name.length && name.text[at] >= '0' && name.text[at] <= '9' && n < s->range)
+        n = n * 10 + (name.text[at++] - '0');
       if (at == name.length && n < s->range) return *number = n, s;
     }
   }
