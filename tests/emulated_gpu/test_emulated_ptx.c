@@ -61,13 +61,13 @@ static bool run(const char *text, shape s) {
   return fine;
 }
 
-#define assert_runs(text, ...)                                          \
-  do {                                                                  \
-    if (!run(text, (shape){__VA_ARGS__})) fail_msg("%s", em_message()); \
+#define assert_runs(text, ...)                                                    \
+  do {                                                                            \
+    if (!run(text, (shape){.blocks = __VA_ARGS__})) fail_msg("%s", em_message()); \
   } while (0)
 #define assert_refused(said, text, ...)                                  \
   do {                                                                   \
-    assert_false(run(text, (shape){__VA_ARGS__}));                       \
+    assert_false(run(text, (shape){.blocks = __VA_ARGS__}));             \
     if (!strstr(em_message(), said)) fail_msg("said: %s", em_message()); \
   } while (0)
 
@@ -232,7 +232,8 @@ static void test_side_by_side(void **state) {
   assert_non_null(tell);
   void *params[] = {&out};
   memset(out, 0, 16384);
-  em_launch first = launch_of(f, (shape){2, 64}, params), second = launch_of(tell, (shape){1, 1}, params);
+  em_launch first = launch_of(f, (shape){.blocks = 2, 64}, params),
+            second = launch_of(tell, (shape){.blocks = 1, 1}, params);
   em_grid *a = em_launch_begin(&first), *b = em_launch_begin(&second);
   assert_true(em_run_one() == b && b->ended && !a->ended);
   assert_true(em_run_one() == a && a->ended);
@@ -323,7 +324,7 @@ static void test_refusals(void **state) {
              ".extern .func away(.param .b32 n);\n"
              ".func self(.param .b32 n) { .param .b32 p; call.uni self, (p); ret; }\n.global .b32 k2;\n",
              OUT(""), MINE, of[i].body);
-    assert_false(run(text, (shape){1, 32}));
+    assert_false(run(text, (shape){.blocks = 1, 32}));
     if (!strstr(em_message(), of[i].said)) fail_msg("%s: said: %s", of[i].body, em_message());
   }
   assert_refused("there is no function k", HEAD ".entry other() { ret; }\n", 1, 1);
@@ -394,17 +395,17 @@ static void test_multiprocessors(void **state) {
   static const struct {
     shape of;
     int due;
-  } fits[] = {{{1, 1024}, 2 * EM_SMS},
-              {{1, 32}, 32 * EM_SMS},
-              {{1, 33}, 32 * EM_SMS},
-              {{1, 96}, 21 * EM_SMS},
-              {{1, 32, .dynamic = EM_BLOCK_SHARED}, EM_SMS},
-              {{1, 32, .dynamic = EM_BLOCK_SHARED / 2 - 512}, 2 * EM_SMS},
-              {{1, 32, .dynamic = EM_BLOCK_SHARED / 2 - 496}, EM_SMS},
-              {{16, 32, .cluster = 16, .dynamic = EM_BLOCK_SHARED}, 1},
-              {{12, 32, .cluster = 12, .dynamic = EM_BLOCK_SHARED}, 1},
-              {{2, 1024, .cluster = 2}, EM_SMS},
-              {{17, 32, .cluster = 17}, 0}};
+  } fits[] = {{{.blocks = 1, 1024}, 2 * EM_SMS},
+              {{.blocks = 1, 32}, 32 * EM_SMS},
+              {{.blocks = 1, 33}, 32 * EM_SMS},
+              {{.blocks = 1, 96}, 21 * EM_SMS},
+              {{.blocks = 1, 32, .dynamic = EM_BLOCK_SHARED}, EM_SMS},
+              {{.blocks = 1, 32, .dynamic = EM_BLOCK_SHARED / 2 - 512}, 2 * EM_SMS},
+              {{.blocks = 1, 32, .dynamic = EM_BLOCK_SHARED / 2 - 496}, EM_SMS},
+              {{.blocks = 16, 32, .cluster = 16, .dynamic = EM_BLOCK_SHARED}, 1},
+              {{.blocks = 12, 32, .cluster = 12, .dynamic = EM_BLOCK_SHARED}, 1},
+              {{.blocks = 2, 1024, .cluster = 2}, EM_SMS},
+              {{.blocks = 17, 32, .cluster = 17}, 0}};
   for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
     em_launch l = launch_of(f, fits[i].of, NULL);
     assert_int_equal(em_clusters_at_once(&l), fits[i].due);
@@ -428,10 +429,10 @@ static void test_early(void **state) {
   assert_true(f && after);
   void *params[] = {&out};
   memset(out, 0, 16384);
-  em_launch l = launch_of(f, (shape){2, 32}, params);
+  em_launch l = launch_of(f, (shape){.blocks = 2, 32}, params);
   em_grid *first = em_launch_begin(&l);
   assert_true(em_run_one() == first && first->released && !first->ended);
-  l = launch_of(after, (shape){2, 32}, params);
+  l = launch_of(after, (shape){.blocks = 2, 32}, params);
   l.before = first;
   em_grid *second = em_launch_begin(&l);
   while (!second->ended) assert_non_null(em_run_one());
