@@ -2,10 +2,11 @@
 // the objects they ship in and runs it, warp by warp, with every block of a launch (or as many as fit) in flight at
 // once.
 //
-//   runtime.c, graph.c, driver.c   the CUDA runtime that src/cuda calls: memory, streams, graphs, launches, tensor maps
-//   ptx.c       PTX text -> em_module: functions of em_instruction, registers laid out in a warp's file
-//   run.c       launches, blocks, clusters, warps; which lanes go on
-//   ops_*.c     what an instruction does: a table of em_op each, one row an opcode
+//   runtime.h       the CUDA runtime that src/cuda calls: memory, streams, graphs, launches, tensor maps
+//   ptx.h           PTX text -> em_module: functions of em_instruction, registers laid out in a warp's file
+//   run.h           launches, clusters, blocks, warps: whose turn it is; which lanes go on
+//   lanes.h, ops_*  what an instruction does: a table of em_op each, one row an opcode
+//   later.h         what happens in the background (tma.c: boxes of tensor maps); race.h: who does not wait for whom
 //
 // It is as strict as the machine, and stricter: an access outside of what was allocated, one that is not aligned, a
 // wait that never ends, an instruction that is not known or lanes of a warp that do not meet end the launch with a
@@ -31,7 +32,7 @@ enum {
   EM_SHARED_FIRST = 1024,  // the first address of shared memory; what is below is no kernel's
 };
 
-// ---- Programs (ptx.c) ----
+// ---- Programs (ptx*.c) ----
 
 typedef enum em_type {  // of an instruction's data; .b8 .. .b128 are unsigned here
   EM_NONE,
@@ -170,7 +171,7 @@ em_module *em_module_read(const char *text, const char *name);
 const em_function *em_module_find(em_module *module, const char *name);
 void em_module_free(em_module *module);
 
-// ---- Running (run.c) ----
+// ---- Running (run.c, warp.c) ----
 
 typedef struct em_warp {
   const em_function *function;  // whose code the lanes that run now are in (a .func while it is called)
@@ -205,8 +206,8 @@ typedef struct em_block {
 typedef struct em_cluster {
   em_block *block;
   int blocks;
-  void *sync;
-} em_cluster;  // sync: ops_sync.c's, barrier.cluster
+  void *sync;  // race.c's
+} em_cluster;
 
 typedef struct em_launch {
   const em_function *function;
@@ -261,7 +262,7 @@ static inline void em_set(em_warp *w, const em_operand *o, int lane, uint64_t va
 static inline uint32_t *em_bits(em_warp *w, const em_operand *o) {
   return (uint32_t *)(void *)(w->file + o->at);
 }  // a predicate's
-// For loops over lanes: U32(w, o)[lane]. Only where o->bytes is the type's width (bind checks).
+// For loops over lanes: EM_ROW(uint32_t, w, o)[lane]. Only where o->bytes is the type's width (bind checks).
 #define EM_ROW(type, w, o) ((type *)(void *)((w)->file + (o)->at))
 
 // Memory of an address that the kernel made: bytes long, aligned to bytes (or to align). NULL: outside, not aligned;
