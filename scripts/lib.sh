@@ -1,6 +1,6 @@
 # Shared by the scripts: sourced, not run. Packages are named here and nowhere else.
 BUILD_PACKAGES="cmake make gcc libc6-dev pkg-config libdnnl-dev libonnx-dev libprotobuf-c-dev protobuf-c-compiler libcjson-dev"
-TEST_PACKAGES="libcmocka-dev clang libclang-rt-14-dev clang-format binutils python3 python3-venv python3-pip python3-jsonschema libonnx-testdata groff-base"
+TEST_PACKAGES="libcmocka-dev libzstd-dev clang libclang-rt-14-dev clang-format binutils python3 python3-venv python3-pip python3-jsonschema libonnx-testdata groff-base"
 VALGRIND_PACKAGES="valgrind" # for scripts/test --full
 BROWSER_PACKAGES="chromium" # large: without it, only the test of pages is skipped
 # 64-bit Arm: compiler and emulator, and the libraries of that machine (unpacked beside the system, never installed)

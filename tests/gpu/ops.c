@@ -1,5 +1,7 @@
 /* Ops that are no products, on a GPU: random ones and those of networks against the CPU's reference, in each form of a
- * launch; the sum of the result; an element that is wrong. `gpu_ops time`: how long those of networks take. */
+ * launch; the sum of the result; an element that is wrong.
+ *     gpu_ops [--quick [PART]]      PART: bytes, attention, shaped, quantised, tables or random alone
+ *     gpu_ops time                  how long those of networks take */
 #include <cuda_runtime_api.h>
 #include <math.h>
 #include <stdio.h>
@@ -454,6 +456,10 @@ static void times(void) {
   times_of_bytes(stream);
 }
 
+static bool is_wanted(const char *only, const char *part) {
+  return !only || strcmp(only, part) == 0;
+}
+
 int main(int argc, char **argv) {
   rdt_reason why = {""};
   if (rdt_cuda_count(&why) == 0) {
@@ -467,14 +473,15 @@ int main(int argc, char **argv) {
   enum { FEW = 2, MANY = 40 };
   static tally t;
   const uint64_t seeds = argc > 1 && strcmp(argv[1], "--quick") == 0 ? FEW : MANY;
-  bytes_cases(&t, seeds);
+  const char *only = argc > 2 ? argv[2] : NULL;
+  if (is_wanted(only, "bytes")) bytes_cases(&t, seeds);
   printf("products and convolutions of bytes: %lld, %lld wrong\n", (long long)t.cases, (long long)t.bad);
   fflush(stdout);
-  t.cases += attention_cases(&t.bad);
-  shaped_cases(&t);
-  quantising(&t);
-  table_cases(&t);
-  random_cases(&t, seeds);
+  if (is_wanted(only, "attention")) t.cases += attention_cases(&t.bad);
+  if (is_wanted(only, "shaped")) shaped_cases(&t);
+  if (is_wanted(only, "quantised")) quantising(&t);
+  if (is_wanted(only, "tables")) table_cases(&t);
+  if (is_wanted(only, "random")) random_cases(&t, seeds);
   for (int k = 0; k < RDT_OP_KINDS; k++)
     if (t.kinds[k] == 0 && seeds == MANY) t.bad++, printf("WRONG: no case of kind %d %s\n", k, rdt_ops_name(k));
   printf("gpu_ops: %lld ops, %lld refused, %lld wrong\n", (long long)t.cases, (long long)t.refused, (long long)t.bad);
