@@ -402,12 +402,13 @@ static const char *make_vector(em_instruction *in, const char *words, char whole
                                em_operand *items) {
   em_instruction part;
   (void)make(&part, "mov.b32", parts);
-  for (int i = 0; parts[i]; i++) {
+  for (int i = 0; i < 4 && parts[i]; i++) {  // of b8, b16, b32
     items[i] = part.operand[i];
     items[i].at += 4 * SLOT;
     items[i].kind = parts[i] == '_' ? EM_SINK : EM_REGISTER;
   }
-  (void)make(in, words, (const char[]){whole, whole, 0});
+  const char both[] = {whole, whole, 0};
+  (void)make(in, words, both);
   in->operand[packs ? 1 : 0] = (em_operand){.kind = EM_VECTOR, .count = (uint8_t)strlen(parts), .items = items};
   return em_bind_mov(in);
 }
