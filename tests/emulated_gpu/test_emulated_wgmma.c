@@ -286,6 +286,23 @@ static void test_lateness(void **state) {
   }
 }
 
+// A product is over when all four warps have asked for it: what one of them counts before it does is seen by all behind
+// their waits.
+static void test_together(void **state) {
+  (void)state;
+  for (uint64_t i = 0; i < 20; i++) {
+    char body[2048];
+    const uint64_t a = lay(0, 64, &f16, 3, false, 0, 0), b = lay(1, 8, &f16, 3, false, B_AT, 0);
+    sprintf(body,
+            "mov.u32 %%r2, s;\nmov.u32 %%r9, 0;\nst.shared.u32 [%%r2+%d], %%r9;\nbar.sync 0;\n"
+            "atom.shared.add.u32 %%r9, [%%r2+%d], 1;\nwgmma.fence.sync.aligned;\n%swgmma.commit_group.sync.aligned;\n"
+            "wgmma.wait_group.sync.aligned 0;\nld.shared.u32 %%r9, [%%r2+%d];\ncvt.rn.f32.u32 %%f0, %%r9;\n",
+            IMAGE - 16, IMAGE - 16, instruction(&(test_case){.a = &f16, .b = &f16, .n = 8}, a, b), IMAGE - 16);
+    if (!run_body(body, 4, i)) fail_msg("%s", em_message());
+    for (int j = 0; j < 128; j++) assert_true(sums[128 * j] == 128.0f);
+  }
+}
+
 static void cries(const char *body, const char *why) {
   if (run_body(body, 4, 1)) fail_msg("it ran, though it should say: %s", why);
   if (!strstr(em_message(), why)) fail_msg("\"%s\" does not say \"%s\"", em_message(), why);
@@ -393,8 +410,9 @@ static void test_mma(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_layouts),  cmocka_unit_test(test_types),  cmocka_unit_test(test_forms),
-      cmocka_unit_test(test_lateness), cmocka_unit_test(test_faults), cmocka_unit_test(test_mma),
+      cmocka_unit_test(test_layouts),  cmocka_unit_test(test_types),    cmocka_unit_test(test_forms),
+      cmocka_unit_test(test_lateness), cmocka_unit_test(test_together), cmocka_unit_test(test_faults),
+      cmocka_unit_test(test_mma),
   };
   return cmocka_run_group_tests(tests, begin, finish);
 }
