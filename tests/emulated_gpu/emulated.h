@@ -289,6 +289,7 @@ bool em_later_block(
     em_block *block);              // as the last block of a cluster ends, for each of its blocks, before their memory
                                    // goes: what touches it is done; false: a fault (what had to be waited for)
 bool em_later_end(em_grid *grid);  // all that is left, as the launch ends
+void em_later_drop(em_grid *grid);  // none of it happens: behind a fault, before blocks are freed
 // ops_sync.c: what it keeps a block and a cluster.
 void em_block_begin(em_block *block);
 void em_block_end(em_block *block);

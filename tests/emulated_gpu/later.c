@@ -81,9 +81,21 @@ bool em_later_block(em_block *block) {
   return true;
 }
 
+void em_later_drop(em_grid *grid) {
+  pool *p = grid->bulk;
+  while (p && p->n) {
+    em_later *l = p->item[p->n - 1];
+    em_later_done(l);
+    if (l->drop) l->drop(l);
+  }
+}
+
 bool em_later_end(em_grid *grid) {
   pool *p = grid->bulk;
-  while (p && p->n)
-    if (!p->item[0]->one(p->item[0])) return false;
+  while (p && p->n) {
+    if (p->item[0]->one(p->item[0])) continue;
+    em_later_drop(grid);
+    return false;
+  }
   return true;
 }

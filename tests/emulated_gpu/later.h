@@ -10,9 +10,10 @@ typedef struct em_later {
   bool (*one)(struct em_later *later);  // does it, or the oldest part of it; false: a fault
   // Does what a barrier in the block's shared memory waits for, if there is any of it. NULL: nobody waits so.
   bool (*until)(struct em_later *later, uint32_t barrier);
-  bool (*end)(struct em_later *later);  // as the block's cluster has ended: done, or a fault; NULL: done
-  int at;                               // in the grid's list
-  struct em_later *next, **link;        // in the block's
+  bool (*end)(struct em_later *later);   // as the block's cluster has ended: done, or a fault; NULL: done
+  void (*drop)(struct em_later *later);  // frees it, or what it has; NULL: nothing
+  int at;                                // in the grid's list
+  struct em_later *next, **link;         // in the block's
 } em_later;
 
 void em_later_add(em_later *later, em_grid *grid, em_block *block);

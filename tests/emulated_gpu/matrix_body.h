@@ -1,5 +1,5 @@
-// Steps for one kind of processor. NAME(x): what x is called here; V, I: vectors of BYTES; MAX: of two I. Included by
-// matrix_steps.c alone.
+// Steps for one kind of processor. NAME(x): what x is called here; V, I, U: vectors of BYTES; MAX: of two I. Included
+// by matrix_steps.c alone.
 enum { NAME(lanes) = BYTES / 4, NAME(stride) = 4 * EM_LANES / BYTES };
 #define WIDE NAME(lanes)
 #define STRIDE NAME(stride)
@@ -28,7 +28,7 @@ static inline uint32_t NAME(add_wide)(const em_step *s, const NAME(wide) * w, in
   V c = {0};
   if (s->c) c = *(const V *)(const void *)(s->c[row] + from);
   I field = ((I)c >> 23) & 255;
-  const I zero = ((I)c << 1) == 0, of_c = (zero & NOTHING) | (~zero & (MAX(field, (I){0} + 1) - 127));
+  const I zero = ((I)c & INT32_MAX) == 0, of_c = (zero & NOTHING) | (~zero & (MAX(field, (I){0} + 1) - 127));
   I most = (I){0} + 2 * NOTHING;
   for (int k = 0; k < s->k; k++) {
     const I of = ex[STRIDE * k] + w->e[e][k];
@@ -40,8 +40,8 @@ static inline uint32_t NAME(add_wide)(const em_step *s, const NAME(wide) * w, in
   const V up = (V)((127 + bits - most) << 23), down = (V)((127 - bits + most) << 23);
   I sum = {0};
   for (int k = 0; k < s->k; k++) sum += __builtin_convertvector(x[STRIDE * k] * up * w->x[e][k], I);
-  const I last = __builtin_convertvector(c * up, I), total = sum + last;
-  const I sign = total >> 31, size = (total ^ sign) - sign;
+  const I last = __builtin_convertvector(c * up, I), total = (I)((U)sum + (U)last);  // may wrap
+  const I sign = total >> 31, size = (I)((U)(total ^ sign) - (U)sign);
   const V near = __builtin_convertvector(size, V);
   const I back = __builtin_convertvector(near, I);  // too large by one last bit, perhaps, and where it is 2^31
   I result = (I)near + ((back > size) | (back < 0));
@@ -85,7 +85,6 @@ static inline void NAME(add_bytes)(const em_step *s) {
         I c = {0};
         for (int k = 0; k < s->k; k++) sum += x[STRIDE * k] * w.x[row & 1][k];
         if (s->c) c = *(const I *)(const void *)(s->c[row] + from);
-        typedef uint32_t U __attribute__((vector_size(BYTES), aligned(4), may_alias));
         *(U *)(void *)(s->d[row] + from) = (U)c + (U) __builtin_convertvector(sum, I);
       }
   }
@@ -123,6 +122,7 @@ static const ways NAME(ways) = {NAME(floats), NAME(more), NAME(add_bytes), NAME(
 #undef BYTES
 #undef V
 #undef I
+#undef U
 #undef MAX
 #undef WIDE
 #undef STRIDE

@@ -234,9 +234,10 @@ typedef struct ways {
 } ways;
 
 // Of so many bytes: numbers of f32, of 32 bits.
-#define VECTORS(bytes)                                                                    \
-  typedef float floats##bytes __attribute__((vector_size(bytes), aligned(4), may_alias)); \
-  typedef int32_t integers##bytes __attribute__((vector_size(bytes), aligned(4), may_alias));
+#define VECTORS(bytes)                                                                        \
+  typedef float floats##bytes __attribute__((vector_size(bytes), aligned(4), may_alias));     \
+  typedef int32_t integers##bytes __attribute__((vector_size(bytes), aligned(4), may_alias)); \
+  typedef uint32_t words##bytes __attribute__((vector_size(bytes), aligned(4), may_alias));
 VECTORS(16)
 VECTORS(32)
 VECTORS(64)
@@ -245,6 +246,7 @@ VECTORS(64)
 #define BYTES 16
 #define V floats16
 #define I integers16
+#define U words16
 #define MAX(a, b) ((((a) > (b)) & (a)) | (~((a) > (b)) & (b)))
 #include "matrix_body.h"
 #if defined(__x86_64__)
@@ -254,6 +256,7 @@ VECTORS(64)
 #define BYTES 32
 #define V floats32
 #define I integers32
+#define U words32
 #define MAX(a, b) ((I)_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
 #include "matrix_body.h"
 #pragma GCC pop_options
@@ -263,6 +266,7 @@ VECTORS(64)
 #define BYTES 64
 #define V floats64
 #define I integers64
+#define U words64
 #define MAX(a, b) ((I)_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #include "matrix_body.h"
 #pragma GCC pop_options

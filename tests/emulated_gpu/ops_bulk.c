@@ -231,6 +231,16 @@ static bool first_copy(em_later *later) {
   return true;
 }
 
+static void drop_copies(em_later *later) {
+  mine *m = (mine *)(void *)later;
+  while (m->first) {
+    copy *next = m->first->next;
+    free(m->first);
+    m->first = next;
+  }
+  m->last = &m->first;
+}
+
 static bool copies_until(em_later *later, uint32_t barrier) {
   mine *m = (mine *)(void *)later;
   int n = 0, most = 0;
@@ -258,7 +268,7 @@ static copy *new_copy(em_warp *warp, const em_instruction *in, uint32_t lanes) {
 static bool add_copy(em_warp *warp, copy *c) {
   mine *m = of_warp(warp);
   if (!m->first) {
-    m->later = (em_later){.one = first_copy, .until = copies_until};
+    m->later = (em_later){.one = first_copy, .until = copies_until, .drop = drop_copies};
     em_later_add(&m->later, warp->block->grid, warp->block);
   }
   *m->last = c;
@@ -407,6 +417,11 @@ static bool arrive_until(em_later *later, uint32_t barrier) {
   return ((bulk *)(void *)later)->barrier != barrier || arrive_bulk(later);
 }
 
+static void drop_bulk(em_later *later) {
+  free(((bulk *)(void *)later)->data);
+  free(later);
+}
+
 static bool never_waited(em_later *later) {
   return !fails((bulk *)(void *)later, "its block ended while it was under way: nobody waited for it");
 }
@@ -418,7 +433,7 @@ static bool send(const bulk *b, em_warp *warp, uint32_t lane, em_block *block, b
   bulk *sent = malloc(sizeof *sent);
   if (!sent) abort();
   *sent = *b;
-  sent->later = (em_later){.one = arrive_bulk, .until = arrive_until, .end = never_waited};
+  sent->later = (em_later){.one = arrive_bulk, .until = arrive_until, .end = never_waited, .drop = drop_bulk};
   em_later_add(&sent->later, grid, block);
   return !em_later_now(grid) || arrive_bulk(&sent->later);
 }
@@ -558,7 +573,7 @@ static em_turn run_store(em_warp *warp, const em_instruction *in, uint32_t lanes
       return EM_FAULT;
     }
     b->to = (uint32_t)(place - warp->block->shared);
-    b->later = (em_later){.one = store, .end = never_read};
+    b->later = (em_later){.one = store, .end = never_read, .drop = drop_bulk};
     em_later_add(&b->later, warp->block->grid, warp->block);
     if (em_later_now(warp->block->grid)) pick(b);
   }

@@ -291,6 +291,12 @@ static bool first_product(em_later *later) {
   return multiply(m, p);
 }
 
+static void drop_products(em_later *later) {
+  mine *m = (mine *)(void *)later;
+  free(m->list);
+  m->list = NULL, m->count = m->room = 0;
+}
+
 static product *new_product(mine *m) {
   if (m->count == m->room) {
     const int room = m->room ? 2 * m->room : 8;
@@ -301,7 +307,7 @@ static product *new_product(mine *m) {
     m->list = grown, m->room = room, m->first = 0;
   }
   if (!m->count) {
-    m->later = (em_later){.one = first_product};
+    m->later = (em_later){.one = first_product, .drop = drop_products};
     em_later_add(&m->later, m->warp->block->grid, m->warp->block);
   }
   return &m->list[(m->first + m->count++) % m->room];
@@ -459,8 +465,7 @@ void em_matrix_warp(em_warp *warp) {
   mine *m = warp->matrix;
   if (!m) return;
   if (m->count) em_later_done(&m->later);
-  free(m->list);
-  m->list = NULL, m->count = m->room = 0;
+  drop_products(&m->later);
 }
 
 const em_op em_ops_matrix[] = {{"wgmma.mma_async", run_async, bind_async},

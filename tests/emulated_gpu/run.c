@@ -222,6 +222,7 @@ static void free_cluster(placed *p) {
     if (p->begun) em_block_end(block);
     for (int i = 0; block->warp && i < block->warps; i++) {
       em_warp *w = &block->warp[i];
+      em_later_warp(w);
       em_warp_end(w);
       free(w->sync), free(w->matrix), free(w->bulk);
     }
@@ -330,11 +331,13 @@ static bool end_cluster(placed *p) {
   bool fine = true;
   for (int b = 0; b < p->cluster.blocks && fine; b++) fine = em_later_block(&p->block[b]);
   p->grid->flight->ended++;
+  if (!fine) em_later_drop(p->grid);
   free_cluster(p);
   return fine;
 }
 
 static void give_up(void) {
+  for (int i = 0; i < flying; i++) em_later_drop(grids[i]);
   while (heres) free_cluster(here[--heres]);
   for (int i = 0; i < flying; i++) grids[i]->ended = grids[i]->released = true;
   flying = 0;
