@@ -9,7 +9,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ("src", "include", "cli", "bench", "tests", "tools", "scripts", "cmake", "examples", "docs")
 PLACES = ("", "docs", "src", "src/cpu", "src/cpu/generic", "src/core", "src/check", "src/net", "src/net/ops", "src/plan", "src/schemes", "src/inject",
-          "src/report", "cli", "tests", "bench", "include/redoubt", "examples/fleet")
+          "src/report", "cli", "tests", "tests/emulated_gpu", "bench", "include/redoubt", "examples/fleet")
 PATH = re.compile(r"(?:[\w.-]+/)*[\w-]+\.(?:c|h|def|py|sh|md|json|txt|cmake|supp)")
 SYMBOL = re.compile(r"\b(?:rdt|RDT|REDOUBT)_\w+")
 
