@@ -171,6 +171,56 @@ static void test_calls(void **state) {
   for (uint32_t i = 0; i < 64; i++) assert_int_equal(out[i], 2 * (i % 2 ? 3 * i : i * i));
 }
 
+// Lanes that are in a function at once, called from two places, each wait for the other's; and what a caller keeps
+// (local variables, shared ones) is not what the function has.
+static void test_calls_apart(void **state) {
+  (void)state;
+  for (uint64_t seed = 0; seed < 8; seed++) {
+    assert_runs(HEAD ".shared .align 4 .u32 common;\n"
+                ".func (.param .b32 back) meet(.param .b64 mine, .param .b64 theirs, .param .b32 value) {\n"
+                ".local .align 4 .b8 keep[256]; .reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p; ld.param.b64 %rd1, [mine];\n"
+                "ld.param.b64 %rd2, [theirs]; ld.param.b32 %r2, [value]; st.local.b32 [keep+252], %r2; st.local.b32 [keep], %r2; st.shared.u32 [common], %r2;\n"
+                "atom.global.add.u32 %r1, [%rd1], 1; look: ld.volatile.global.u32 %r3, [%rd2]; setp.lt.u32 %p, %r3, 16;\n"
+                "@%p bra look; ld.local.b32 %r4, [keep+252]; st.param.b32 [back], %r4; ret; }\n" OUT("") "{\n"
+                ".local .align 4 .b8 own[4]; .shared .align 4 .b8 word[128];" MINE
+                "shl.b32 %r4, %r1, 2; mov.u32 %r5, word; add.s32 %r5, %r5, %r4; add.s32 %r4, %r1, 1000; st.shared.u32 [%r5], %r4;\n"
+                "st.local.u32 [own], %r4; and.b32 %r6, %r1, 1; setp.eq.s32 %p1, %r6, 1; add.s64 %rd3, %rd1, 1024;\n"
+                "add.s64 %rd4, %rd1, 1028; @%p1 bra odd;\n"
+                "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b32 d; st.param.b64 [a], %rd3; st.param.b64 [b], %rd4;\n"
+                "st.param.b32 [c], %r1; call.uni (d), meet, (a, b, c); ld.param.b32 %r7, [d]; add.s32 %r7, %r7, 100; }\n"
+                "bra both; odd:\n"
+                "{ .param .b64 a; .param .b64 b; .param .b32 c; .param .b32 d; st.param.b64 [a], %rd4; st.param.b64 [b], %rd3;\n"
+                "st.param.b32 [c], %r1; call.uni (d), meet, (a, b, c); ld.param.b32 %r7, [d]; add.s32 %r7, %r7, 200; }\n"
+                "both: ld.local.u32 %r8, [own]; ld.shared.u32 %r9, [%r5]; mad.lo.s32 %r7, %r8, 1000, %r7; st.global.u32 [%rd2], %r7;\n"
+                "st.global.u32 [%rd2+2048], %r9; ret; }\n",
+                1, 32, .seed = seed);
+    for (uint32_t i = 0; i < 32; i++) {
+      assert_int_equal(out[i], (1000 + i) * 1000 + i + (i % 2 ? 200 : 100));
+      assert_int_equal(out[512 + i], 1000 + i);
+    }
+  }
+}
+
+// A register that a loop reads only where it begins lives until the loop ends; one that is written for some lanes alone
+// lives on for the others.
+static void test_lives(void **state) {
+  (void)state;
+  assert_runs(
+      HEAD OUT(
+          "") "{ .reg .b32 %a<20>;" MINE
+              "mov.u32 %a0, 5; mov.u32 %a1, 0; mov.u32 %a2, 0; mov.u32 %a8, 7; setp.lt.u32 %p2, %r1, 8;\n"
+              "top: add.s32 %a1, %a1, %a0; setp.eq.s32 %p3, %a2, 0; and.pred %p3, %p3, %p2; @%p3 mov.u32 %a8, %r1;\n"
+              "mad.lo.s32 %a1, %a8, 1000, %a1; mov.u32 %a3, %a2; mov.u32 %a4, %a3; mov.u32 %a5, %a3; mov.u32 %a6, "
+              "%a3;\n"
+              "mov.u32 %a7, %a3; mov.u32 %a9, %a3; mov.u32 %a10, %a3; add.s32 %a11, %a3, %a4; add.s32 %a11, %a11, "
+              "%a5;\n"
+              "add.s32 %a11, %a11, %a6; add.s32 %a11, %a11, %a7; add.s32 %a11, %a11, %a9; add.s32 %a11, %a11, %a10;\n"
+              "div.s32 %a11, %a11, 7; add.s32 %a2, %a11, 1; setp.lt.s32 %p1, %a2, 4; @%p1 bra top;\n"
+              "st.global.u32 [%rd2], %a1; ret; }\n",
+      1, 32);
+  for (uint32_t i = 0; i < 32; i++) assert_int_equal(out[i], 20 + 4000 * (i < 8 ? i : 7));
+}
+
 // As inline assembly has it: names and labels of their own.
 static void test_scopes(void **state) {
   (void)state;
@@ -180,6 +230,7 @@ static void test_scopes(void **state) {
   assert_runs(HEAD OUT("") "{" MINE "mov.u32 %r4, 0;" ROUND("3") ROUND("4") "st.global.u32 [%rd2], %r4; ret; }\n", 1,
               32);
   assert_int_equal(out[31], 7);
+  assert_refused("%in is not known", HEAD OUT("") "{" MINE "{ .reg .b32 %in; } mov.u32 %r4, %in; }\n", 1, 32);
   assert_refused("there is no label again", HEAD OUT("") "{" MINE ROUND("3") "bra again; }\n", 1, 32);
 }
 
@@ -383,6 +434,8 @@ static void test_multiprocessors(void **state) {
           "atom.global.add.u32 %r4, [%rd3], 1; ret; }\n";
   assert_runs(text, EM_SMS, 1, .dynamic = EM_BLOCK_SHARED, .cooperative = true);
   for (int i = 0; i < EM_SMS; i++) assert_int_equal(out[i], 1);
+  assert_runs(text, EM_SMS, 1, .cooperative = true);
+  for (int i = 0; i < EM_SMS; i++) assert_int_equal(out[i], 1);
   assert_runs(text, 3 * EM_SMS, 1, .dynamic = EM_SM_SHARED / 3 - 1024, .cooperative = true);
   for (int i = 0; i < EM_SMS; i++) assert_int_equal(out[i], 3);
   assert_runs(text, 100, 1, .dynamic = EM_BLOCK_SHARED);
@@ -444,12 +497,12 @@ static void test_early(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_numbers),  cmocka_unit_test(test_loops),        cmocka_unit_test(test_calls),
-      cmocka_unit_test(test_scopes),   cmocka_unit_test(test_shared),       cmocka_unit_test(test_spinning),
-      cmocka_unit_test(test_clock),    cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_deadlock),
-      cmocka_unit_test(test_for_ever), cmocka_unit_test(test_faults),       cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_places),   cmocka_unit_test(test_late_places),  cmocka_unit_test(test_multiprocessors),
-      cmocka_unit_test(test_early),
+      cmocka_unit_test(test_numbers),     cmocka_unit_test(test_loops),           cmocka_unit_test(test_calls),
+      cmocka_unit_test(test_scopes),      cmocka_unit_test(test_shared),          cmocka_unit_test(test_spinning),
+      cmocka_unit_test(test_clock),       cmocka_unit_test(test_side_by_side),    cmocka_unit_test(test_deadlock),
+      cmocka_unit_test(test_for_ever),    cmocka_unit_test(test_faults),          cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_places),      cmocka_unit_test(test_calls_apart),     cmocka_unit_test(test_lives),
+      cmocka_unit_test(test_late_places), cmocka_unit_test(test_multiprocessors), cmocka_unit_test(test_early),
   };
   return cmocka_run_group_tests(tests, setup, teardown);
 }
