@@ -285,10 +285,10 @@ const char *em_message(void);  // of the last fault or refusal
 // none.
 bool em_later_one(em_grid *grid);
 void em_later_warp(em_warp *warp);  // as a warp ends: what it has under way itself (wgmma) is done or dropped
-bool em_later_block(
-    em_block *block);              // as the last block of a cluster ends, for each of its blocks, before their memory
-                                   // goes: what touches it is done; false: a fault (what had to be waited for)
-bool em_later_end(em_grid *grid);  // all that is left, as the launch ends
+// As the last block of a cluster ends, for each of its blocks, before their memory goes: what touches it is done.
+// False: a fault (what had to be waited for).
+bool em_later_block(em_block *block);
+bool em_later_end(em_grid *grid);   // all that is left, as the launch ends
 void em_later_drop(em_grid *grid);  // none of it happens: behind a fault, before blocks are freed
 // ops_sync.c: what it keeps a block and a cluster.
 void em_block_begin(em_block *block);
