@@ -66,9 +66,13 @@ static inline void NAME(add_floats)(const em_step *s, int bits, uint32_t keep) {
     NAME(wide) w;
     NAME(widen)(s, j, &w, true);
     for (int row = 4 * j; row < 4 * j + 4; row++) {
+      const uint32_t odd = the_left.odd[row >> 1 & 1] | the_right.odd[j][row & 1];  // done wrongly, and again
       uint32_t wrong = 0;
+      float c[EM_LANES];
+      if (odd && s->c) memcpy(c, s->c[row], sizeof c);
       for (int from = 0; from < EM_LANES; from += WIDE) wrong |= NAME(add_wide)(s, &w, row, from, bits, keep);
-      if (wrong) add_slowly(s, row, wrong);
+      if (wrong & ~odd) add_slowly(s, row, wrong & ~odd, s->c ? s->c[row] : NULL);
+      if (odd) add_slowly(s, row, odd, s->c ? c : NULL);
     }
   }
 }

@@ -17,14 +17,15 @@ enum { MOST_K = 32, NOTHING = -4096, TINY = -100, HUGE_ = 97 };
 typedef struct left {  // of lane 4 g + t: row 8 h + g
   float x[2][MOST_K][EM_LANES];
   int32_t e[2][MOST_K][EM_LANES];
+  uint32_t odd[2], nan[2];  // lanes whose row has a number that is not finite, a NaN
 } left;
 typedef struct right {  // columns 8 j + 2 t + e
   float x[EM_MOST_N / 8][2][MOST_K][4];
   int32_t e[EM_MOST_N / 8][2][MOST_K][4];
+  uint32_t odd[EM_MOST_N / 8][2], nan[EM_MOST_N / 8][2];  // of its columns
 } right;
-typedef struct range {  // of exponents, of numbers other than zero
+typedef struct range {  // of exponents, of finite numbers other than zero
   int low, high;
-  bool odd;  // some are not finite
 } range;
 
 static left the_left __attribute__((aligned(64)));
@@ -113,8 +114,10 @@ static const shape *shape_of(em_number type) {
   return s;
 }
 
+typedef enum ends { FINITE, WITH_INFINITY, WITH_NAN } ends;
+
 // A row's numbers and exponents.
-static void read_row(em_number type, bool minus, int k, const uint8_t *row, float *x, int32_t *e, range *r) {
+static ends read_row(em_number type, bool minus, int k, const uint8_t *row, float *x, int32_t *e, range *r) {
   const int bytes = kind[type].bytes;
   const shape *s = bytes < 4 ? shape_of(type) : NULL;
   for (int i = 0; i < k; i++) {
@@ -123,23 +126,34 @@ static void read_row(em_number type, bool minus, int k, const uint8_t *row, floa
     e[i] = s ? s->e[bits] : exponent(type, y);
     x[i] = minus ? -y : y;
   }
+  int low = 4096, high = NOTHING;
   for (int i = 0; i < k; i++) {
-    r->high = e[i] > r->high ? e[i] : r->high;
-    r->low = e[i] != NOTHING && e[i] < r->low ? e[i] : r->low;
+    high = e[i] > high ? e[i] : high;
+    low = e[i] != NOTHING && e[i] < low ? e[i] : low;
   }
+  if (high <= 127) {
+    r->high = high > r->high ? high : r->high;
+    r->low = low < r->low ? low : r->low;
+    return FINITE;
+  }
+  bool nan = false;
+  for (int i = 0; i < k; i++) nan |= isnan(x[i]);
+  return nan ? WITH_NAN : WITH_INFINITY;
 }
 
 static range read_left(const em_step *s) {
   range r = {.low = 4096, .high = NOTHING};
+  memset(the_left.odd, 0, sizeof the_left.odd), memset(the_left.nan, 0, sizeof the_left.nan);
   for (int i = 0; i < EM_M; i++) {
     float x[MOST_K];
     int32_t e[MOST_K];
-    read_row(s->a, s->a_minus, s->k, s->left[i], x, e, &r);
+    const ends are = read_row(s->a, s->a_minus, s->k, s->left[i], x, e, &r);
+    the_left.odd[i / 8] |= are ? 0xfu << i % 8 * 4 : 0;
+    the_left.nan[i / 8] |= are == WITH_NAN ? 0xfu << i % 8 * 4 : 0;
     for (int k = 0; k < s->k; k++)
       for (int t = 0; t < 4; t++)
         the_left.x[i / 8][k][i % 8 * 4 + t] = x[k], the_left.e[i / 8][k][i % 8 * 4 + t] = e[k];
   }
-  r.odd = r.high > 127;
   return r;
 }
 
@@ -162,14 +176,16 @@ static range read_right(const em_step *s) {
   static range r;
   if (same_right(s)) return r;
   r = (range){.low = 4096, .high = NOTHING};
+  memset(the_right.odd, 0, sizeof the_right.odd), memset(the_right.nan, 0, sizeof the_right.nan);
   for (int i = 0; i < s->n; i++) {
     float x[MOST_K];
     int32_t e[MOST_K];
-    read_row(s->b, s->b_minus, s->k, s->right[i], x, e, &r);
+    const ends are = read_row(s->b, s->b_minus, s->k, s->right[i], x, e, &r);
+    the_right.odd[i / 8][i & 1] |= are ? 0x11111111u << i % 8 / 2 : 0;
+    the_right.nan[i / 8][i & 1] |= are == WITH_NAN ? 0x11111111u << i % 8 / 2 : 0;
     for (int k = 0; k < s->k; k++)
       the_right.x[i / 8][i & 1][k][i % 8 / 2] = x[k], the_right.e[i / 8][i & 1][k][i % 8 / 2] = e[k];
   }
-  r.odd = r.high > 127;
   return r;
 }
 
@@ -219,10 +235,13 @@ static float sum_slowly(const em_step *s, int j, int h, int e, int lane, float c
   return cut(total, kind[s->a].most);
 }
 
-static void add_slowly(const em_step *s, int row, uint32_t lanes) {
+// c: of the row; NULL: zeros.
+static void add_slowly(const em_step *s, int row, uint32_t lanes, const float *c) {
+  const int j = row / 4, h = row >> 1 & 1, e = row & 1;
+  const uint32_t nan = the_left.nan[h] | the_right.nan[j][e];
   for (int lane = 0; lane < EM_LANES; lane++)
     if (lanes >> lane & 1)
-      s->d[row][lane] = sum_slowly(s, row / 4, row >> 1 & 1, row & 1, lane, s->c ? s->c[row][lane] : 0.0f);
+      s->d[row][lane] = nan >> lane & 1 ? as_float(0x7fffffffu) : sum_slowly(s, j, h, e, lane, c ? c[lane] : 0.0f);
 }
 
 // ---- A vector at once ----
@@ -311,10 +330,10 @@ void em_step_do(const em_step *s) {
   const range a = read_left(s), b = read_right(s);
   if (s->a >= EM_NUMBER_S8) {
     the_ways()->bytes(s);
-  } else if (!a.odd && !b.odd && a.low + b.low >= TINY && a.high + b.high <= HUGE_) {
+  } else if (a.low + b.low >= TINY && a.high + b.high <= HUGE_) {
     (kind[s->a].bits == 25 ? the_ways()->floats : the_ways()->more)(s);
   } else {
-    for (int row = 0; row < s->n / 2; row++) add_slowly(s, row, 0xffffffffu);
+    for (int row = 0; row < s->n / 2; row++) add_slowly(s, row, 0xffffffffu, s->c ? s->c[row] : NULL);
   }
 }
 
