@@ -38,9 +38,9 @@ static inline uint32_t NAME(add_wide)(const em_step *s, const NAME(wide) * w, in
   most = MAX(most, of_c);
   most = MAX(most, (I){0} + TINY);
   const V up = (V)((127 + bits - most) << 23), down = (V)((127 - bits + most) << 23);
-  I sum = {0};
-  for (int k = 0; k < s->k; k++) sum += __builtin_convertvector(x[STRIDE * k] * up * w->x[e][k], I);
-  const I last = __builtin_convertvector(c * up, I), total = (I)((U)sum + (U)last);  // may wrap
+  U words = {0};  // which wrap where they are of lanes that are done again
+  for (int k = 0; k < s->k; k++) words += (U) __builtin_convertvector(x[STRIDE * k] * up * w->x[e][k], I);
+  const I sum = (I)words, last = __builtin_convertvector(c * up, I), total = (I)(words + (U)last);
   const I sign = total >> 31, size = (I)((U)(total ^ sign) - (U)sign);
   const V near = __builtin_convertvector(size, V);
   const I back = __builtin_convertvector(near, I);  // too large by one last bit, perhaps, and where it is 2^31
