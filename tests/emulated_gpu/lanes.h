@@ -11,17 +11,19 @@
   OP(abs)                                                                                                             \
   OP(add)                                                                                                             \
   OP(addc)                                                                                                            \
-  OP(and) OP(bfe) OP(bfi) OP(bfind) OP(brev) OP(clz) OP(copysign) OP(cos) OP(cvt) OP(div) OP(dp4a) OP(ex2) OP(extend) \
-      OP(fma) OP(lg2) OP(mad) OP(madc) OP(max) OP(min) OP(mov) OP(mul) OP(neg) OP(not ) OP(or) OP(popc) OP(prmt)      \
-          OP(rcp) OP(rem) OP(rsqrt) OP(selp) OP(set) OP(setp) OP(shf) OP(shl) OP(shr) OP(sin) OP(sqrt) OP(sub)        \
-              OP(subc) OP(tanh) OP(testp) OP(xor)
+  OP(and)                                                                                                             \
+  OP(bfe) OP(bfi) OP(bfind) OP(brev) OP(clz) OP(copysign) OP(cos) OP(cvt) OP(div) OP(dp4a) OP(ex2) OP(extend) OP(fma) \
+      OP(lg2) OP(mad) OP(madc) OP(max) OP(min) OP(mov) OP(mul) OP(neg) OP(not ) OP(or) OP(popc) OP(prmt) OP(rcp)      \
+          OP(rem) OP(rsqrt) OP(selp) OP(set) OP(setp) OP(shf) OP(shl) OP(shr) OP(sin) OP(sqrt) OP(sub) OP(subc)       \
+              OP(tanh) OP(testp) OP(xor)
 
 // Modifiers that are no types: a bit each. LT, LE, GT and GE are also what setp's lo, ls, hi and hs become.
 #define EM_WORDS(WORD)                                                                                                 \
   WORD(RN, "rn")                                                                                                       \
   WORD(RZ, "rz")                                                                                                       \
   WORD(RM, "rm")                                                                                                       \
-  WORD(RP, "rp") WORD(RNI, "rni") WORD(RZI, "rzi") WORD(RMI, "rmi") WORD(RPI, "rpi") WORD(RNA, "rna") WORD(FTZ, "ftz") \
+  WORD(RP, "rp")                                                                                                       \
+  WORD(RNI, "rni") WORD(RZI, "rzi") WORD(RMI, "rmi") WORD(RPI, "rpi") WORD(RNA, "rna") WORD(FTZ, "ftz")                \
       WORD(SAT, "sat") WORD(SATFINITE, "satfinite") WORD(RELU, "relu") WORD(APPROX, "approx") WORD(FULL, "full")       \
           WORD(LO, "lo") WORD(HI, "hi") WORD(WIDE, "wide") WORD(CC, "cc") WORD(QUIET, "NaN") WORD(EQ, "eq")            \
               WORD(NE, "ne") WORD(LT, "lt") WORD(LE, "le") WORD(GT, "gt") WORD(GE, "ge") WORD(LS, "ls") WORD(HS, "hs") \

@@ -170,13 +170,13 @@ static const char *bind_setp(em_instruction *in) {
   return em_choose(in, EM_OP_setp, words, 0);
 }
 
-#define GENERIC_OPS(OP)                                                                                             \
-  OP(abs)                                                                                                           \
-  OP(add)                                                                                                           \
-  OP(addc) OP(and) OP(bfe) OP(bfi) OP(bfind) OP(brev) OP(clz) OP(copysign) OP(cos) OP(div) OP(dp4a) OP(ex2) OP(fma) \
-      OP(lg2) OP(mad) OP(madc) OP(max) OP(min) OP(mul) OP(neg) OP(not ) OP(or) OP(popc) OP(prmt) OP(rcp) OP(rem)    \
-          OP(rsqrt) OP(selp) OP(set) OP(shf) OP(shl) OP(shr) OP(sin) OP(sqrt) OP(sub) OP(subc) OP(tanh) OP(testp)   \
-              OP(xor)
+#define GENERIC_OPS(OP)                                                                                            \
+  OP(abs)                                                                                                          \
+  OP(add)                                                                                                          \
+  OP(addc)                                                                                                         \
+  OP(and) OP(bfe) OP(bfi) OP(bfind) OP(brev) OP(clz) OP(copysign) OP(cos) OP(div) OP(dp4a) OP(ex2) OP(fma) OP(lg2) \
+      OP(mad) OP(madc) OP(max) OP(min) OP(mul) OP(neg) OP(not ) OP(or) OP(popc) OP(prmt) OP(rcp) OP(rem) OP(rsqrt) \
+          OP(selp) OP(set) OP(shf) OP(shl) OP(shr) OP(sin) OP(sqrt) OP(sub) OP(subc) OP(tanh) OP(testp) OP(xor)
 #define BIND(name)                                     \
   static const char *bind_##name(em_instruction *in) { \
     return bind(in, EM_OP_##name);                     \
