@@ -194,5 +194,5 @@ INLINE em_turn write_predicate(em_warp *w, const em_instruction *in, u32 lanes, 
 #define ROW(op, id, types, from, words, KIND, registers, ...) op##_##id,
 em_run *const EM_LANES_TABLE[] = {
 #include "lanes_rows_all.def"
-};
+    NULL};
 #undef ROW

@@ -59,9 +59,11 @@ static bool is_type(const char *word) {
 }
 
 bool em_words(const em_instruction *in, uint64_t *words) {
-#define NAME(name, text) text,
-  static const char *const names[] = {EM_WORDS(NAME)};
-#undef NAME
+#define WORD(name, text) text,
+  static const char *const names[] = {
+#include "lanes_words.def"
+  };
+#undef WORD
   *words = 0;
   for (int i = 0; in->modifier[i]; i++) {
     int word = 0;
@@ -170,20 +172,16 @@ static const char *bind_setp(em_instruction *in) {
   return em_choose(in, EM_OP_setp, words, 0);
 }
 
-#define GENERIC_OPS(OP)                                                                                            \
-  OP(abs)                                                                                                          \
-  OP(add)                                                                                                          \
-  OP(addc)                                                                                                         \
-  OP(and) OP(bfe) OP(bfi) OP(bfind) OP(brev) OP(clz) OP(copysign) OP(cos) OP(div) OP(dp4a) OP(ex2) OP(fma) OP(lg2) \
-      OP(mad) OP(madc) OP(max) OP(min) OP(mul) OP(neg) OP(not ) OP(or) OP(popc) OP(prmt) OP(rcp) OP(rem) OP(rsqrt) \
-          OP(selp) OP(set) OP(shf) OP(shl) OP(shr) OP(sin) OP(sqrt) OP(sub) OP(subc) OP(tanh) OP(testp) OP(xor)
-#define BIND(name)                                     \
+#define OWN(name)
+#define OP(name)                                       \
   static const char *bind_##name(em_instruction *in) { \
     return bind(in, EM_OP_##name);                     \
   }
-GENERIC_OPS(BIND)
+#include "lanes_opcodes.def"
+#undef OP
 #define OP(name) {#name, NULL, bind_##name},
-const em_op em_ops_arithmetic[] = {GENERIC_OPS(OP){"setp", NULL, bind_setp},
-                                   {"mov", NULL, em_bind_mov},
-                                   {"cvt", NULL, em_bind_cvt},
-                                   {NULL, NULL, NULL}};
+const em_op em_ops_arithmetic[] = {
+#include "lanes_opcodes.def"
+    {"setp", NULL, bind_setp}, {"mov", NULL, em_bind_mov}, {"cvt", NULL, em_bind_cvt}, {NULL, NULL, NULL}};
+#undef OP
+#undef OWN

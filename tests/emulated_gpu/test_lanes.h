@@ -94,7 +94,7 @@ UNUSED static uint64_t got(const em_instruction *in, int operand, int lane) {
 // The same instruction by the loops for any processor, where others were chosen.
 UNUSED static void make_generic(em_instruction *in) {
   const bool wraps = in->wide != 0;  // in another rounding
-  for (int i = 0; i < 1000; i++) {
+  for (int i = 0; em_lanes_avx2[i]; i++) {
     if ((wraps ? (em_run *)(intptr_t)in->wide : in->run) == em_lanes_avx2[i]) {
       if (wraps) {
         in->wide = (int64_t)(intptr_t)em_lanes_generic[i];
