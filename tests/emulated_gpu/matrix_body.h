@@ -54,7 +54,7 @@ static inline uint32_t NAME(add_wide)(const em_step *s, const NAME(wide) * w, in
   for (int i = 0; any && i < WIDE; i++) lanes |= (uint32_t)(wrong[i] & 1) << i;
   if (any) {  // what is right stays, what is wrong is done from c, which may be the same row
     for (int i = 0; i < WIDE; i++)
-      if (!(lanes >> i & 1)) s->d[row][from + i] = as_float((uint32_t)result[i]);
+      if (!(lanes >> i & 1)) s->d[row][from + i] = f32_of((uint32_t)result[i]);
   } else {
     *(I *)(void *)(s->d[row] + from) = result;
   }

@@ -10,6 +10,7 @@
 #endif
 #include <string.h>
 
+#include "lanes_numbers.h"
 #include "matrix.h"
 
 enum { MOST_K = 32, NOTHING = -4096, TINY = -100, HUGE_ = 97 };
@@ -41,48 +42,24 @@ int em_number_bytes(em_number type) {
 
 // ---- Numbers ----
 
-static float as_float(uint32_t bits) {
-  float x;
-  memcpy(&x, &bits, sizeof x);
-  return x;
-}
-
-static uint32_t as_bits(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
-  return bits;
-}
-
-static float half(uint32_t h) {
-  const uint32_t sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
-  if (rest >= 0x7c00u) return as_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-  return as_float(sign | as_bits(as_float(rest << 13) * 0x1p112f));
-}
-
-static float e4m3(uint32_t b) {
-  const uint32_t rest = b & 0x7fu;
-  const float x = rest == 0x7fu ? NAN : rest < 8 ? (float)rest * 0x1p-9f : as_float((rest << 20) + (120u << 23));
-  return b & 0x80u ? -x : x;
-}
-
 static uint32_t little(const uint8_t *at, int bytes) {
   uint32_t x = 0;
   memcpy(&x, at, (size_t)bytes);
   return x;
 }
 
-static float number(em_number type, const uint8_t *at) {
+static float number_at(em_number type, const uint8_t *at) {
   switch (type) {
     case EM_NUMBER_F16:
-      return half(little(at, 2));
+      return of_half(little(at, 2));
     case EM_NUMBER_BF16:
-      return as_float(little(at, 2) << 16);
+      return of_bfloat(little(at, 2));
     case EM_NUMBER_TF32:
-      return as_float(little(at, 4) & 0xffffe000u);
+      return f32_of(little(at, 4) & 0xffffe000u);
     case EM_NUMBER_E4M3:
-      return e4m3(*at);
+      return of_half(half_of_e4m3(*at));
     case EM_NUMBER_E5M2:
-      return half((uint32_t)*at << 8);
+      return of_half((uint32_t)*at << 8);
     case EM_NUMBER_S8:
       return (float)(int8_t)*at;
     default:
@@ -93,7 +70,7 @@ static float number(em_number type, const uint8_t *at) {
 // The exponent that a number is aligned by: those below the normal range count as its least.
 static int exponent(em_number type, float x) {
   static const int least[EM_NUMBERS] = {-14, -126, -126, -6, -14, 0, 0};
-  const int e = (int)(as_bits(x) >> 23 & 255) - 127;
+  const int e = (int)(bits_of(x) >> 23 & 255) - 127;
   return x == 0.0f ? NOTHING : e < least[type] ? least[type] : e;
 }
 
@@ -107,7 +84,7 @@ static shape shapes[EM_NUMBERS];
 static const shape *shape_of(em_number type) {
   shape *s = &shapes[type];
   for (uint32_t i = 0; !s->made && i < 1u << 8 * kind[type].bytes; i++) {
-    s->x[i] = number(type, (const uint8_t *)&i);
+    s->x[i] = number_at(type, (const uint8_t *)&i);
     s->e[i] = (int16_t)exponent(type, s->x[i]);
   }
   s->made = true;
@@ -122,7 +99,7 @@ static ends read_row(em_number type, bool minus, int k, const uint8_t *row, floa
   const shape *s = bytes < 4 ? shape_of(type) : NULL;
   for (int i = 0; i < k; i++) {
     const uint32_t bits = bytes == 2 ? little(row + 2 * i, 2) : row[i];
-    const float y = s ? s->x[bits] : number(type, row + 4 * i);
+    const float y = s ? s->x[bits] : number_at(type, row + 4 * i);
     e[i] = s ? s->e[bits] : exponent(type, y);
     x[i] = minus ? -y : y;
   }
@@ -224,7 +201,7 @@ static float sum_slowly(const em_step *s, int j, int h, int e, int lane, float c
   }
   if (!isfinite(products) || !isfinite(c)) {  // as numbers without an end have it; NaN is one for all
     const float sum = (float)products + c;
-    return isnan(sum) ? as_float(0x7fffffffu) : sum;
+    return isnan(sum) ? f32_of(0x7fffffffu) : sum;
   }
   if (most <= NOTHING) return 0.0f;
   const int last = most - kind[s->a].bits;
@@ -241,7 +218,7 @@ static void add_slowly(const em_step *s, int row, uint32_t lanes, const float *c
   const uint32_t nan = the_left.nan[h] | the_right.nan[j][e];
   for (int lane = 0; lane < EM_LANES; lane++)
     if (lanes >> lane & 1)
-      s->d[row][lane] = nan >> lane & 1 ? as_float(0x7fffffffu) : sum_slowly(s, j, h, e, lane, c ? c[lane] : 0.0f);
+      s->d[row][lane] = nan >> lane & 1 ? f32_of(0x7fffffffu) : sum_slowly(s, j, h, e, lane, c ? c[lane] : 0.0f);
 }
 
 // ---- A vector at once ----
