@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what docs/workloads.md says of the records in bench/results/workloads-*.json: its table and the pictures in docs/figures; and
 what docs/intensity-guided.md says of bench/results/gpu-workloads.json (`redoubt plan --device cuda:0 --workload all -o`), with those in
-docs/figures/gpu.
+docs/figures/gpu, and its table of chains, of bench/results/gpu-chains.json (`gpu_bench_chains RECORD - 2000`).
 
 usage: tools/workload_page.py REDOUBT            writes both
        tools/workload_page.py --check REDOUBT    1 where one of them is not what the records say
@@ -33,11 +33,13 @@ PICTURES = {"overhead-networks": "Overhead of global, of thread1 and of the plan
             "crossing": "Where thread1 and global cross"}
 GPU_PAGE, GPU_FIGURES = os.path.join(record.ROOT, "docs", "intensity-guided.md"), os.path.join(FIGURES, "gpu")
 GPU_RECORD = os.path.join(record.ROOT, "bench", "results", "gpu-workloads.json")
+CHAINS = os.path.join(record.ROOT, "bench", "results", "gpu-chains.json")
 GPU_PICTURES = {"overhead-networks": "Overhead of all networks (figure 8)", "overhead-cnn-1080p": "Convolutional networks, images of 1080 x 1920 (figure 9)",
                 "overhead-cnn-224": "Convolutional networks, images of 224 x 224", "overhead-dlrm": "DLRM (figure 10)", "overhead-noscope": "NoScope (figure 11)",
                 "overhead-square": "Squares (figure 12)", "roofline": "Layers below the roof, before and after protection", "crossing": "Where thread1 and global cross"}
 GPU_HEAD = ["workload", "FLOP/B", "floor", "cuBLAS", "own none", "plan", "plan / none, 95 %", "plan / cuBLAS, 95 %", "best single", "plan / it, 95 %",
             "global-classic %", "uncompared %", "global-classic's overhead / the plan's", "model / plan"]
+CHAINS_HEAD = ["chain", "layers", "cuBLAS", "own none", "protected", "protected / cuBLAS", "protected / own none", "faults", "above the floor", "missed"]
 HEAD = ["network", "best single scheme", "plan / it, 95 %", "plan / none, 95 %", "worst layer", "plan / fastest library, 95 %",
         "global-classic's overhead / the plan's"]
 
@@ -156,6 +158,26 @@ def gpu_text(kept):
     return "\n".join(lines) + "\n"
 
 
+def chain_cells(chain):
+    sides = [chain[side]["us"] for side in ("cublas", "plain", "protected")]
+    faults = chain["faults"]
+    return [chain["name"], str(chain["layers"]), *(number(us, 1 if us < 1000 else 0) for us in sides), number(chain["ratio"], 3), number(chain["overhead"], 3),
+            *(str(faults[what]) for what in ("planted", "above_floor", "missed"))]
+
+
+def chains_table():
+    kept = record.read(CHAINS, "networks", "device", "date", "commit")
+    with record.of(CHAINS):
+        chains = kept["networks"]
+        worst = max(chains, key=lambda chain: chain["ratio"])
+        faults = [sum(chain["faults"][what] for chain in chains) for what in ("planted", "above_floor", "missed")]
+        total = [f"geometric mean of {len(chains)}", "", "", "", "", number(mean(chains, "ratio"), 3), number(mean(chains, "overhead"), 3), *map(str, faults)]
+        lines = [line(CHAINS_HEAD), line(["---"] * len(CHAINS_HEAD)), *(line(chain_cells(chain)) for chain in chains), line(total), "",
+                 f"Medians in us, each a graph. The worst is {worst['name']}, {worst['ratio']:.3f}. Measured on: {kept['device']}, cuBLAS {kept['cublas']}, {kept['date']}, "
+                 f"commit {kept['commit'][:7]}."]
+    return "\n".join(lines) + "\n"
+
+
 def pictures(texts, names, folder):
     return "\n".join(f"![{text}]({folder}/{name}.svg)\n" for name, text in texts.items() if f"{name}.svg" in names)
 
@@ -218,7 +240,7 @@ def main():
         names, below = draw(options.redoubt, folder), os.path.join(folder, "gpu")
         other = settle(PAGE, (("table", table()), ("pictures", pictures(PICTURES, names, "figures"))), folder, names, FIGURES, PICTURES, options.check)
         names = draw_gpu(options.redoubt, below)
-        other += settle(GPU_PAGE, (("table", gpu_table()), ("pictures", pictures(GPU_PICTURES, names, "figures/gpu"))), below, names, GPU_FIGURES, GPU_PICTURES,
+        other += settle(GPU_PAGE, (("table", gpu_table()), ("chains", chains_table()), ("pictures", pictures(GPU_PICTURES, names, "figures/gpu"))), below, names, GPU_FIGURES, GPU_PICTURES,
                         options.check)
         if other:
             print(f"not what the records say: {', '.join(other)}: tools/workload_page.py REDOUBT", file=sys.stderr)
