@@ -311,11 +311,23 @@ static bool sums_weights(const char *scheme) { /* made of B before it changed; o
   return false;
 }
 
-static unsigned complaints(const contender *c) {
+static unsigned complaints(const contender *c, rdt_cuda_finding *first) {
   rdt_cuda_verdict v;
   rdt_reason why;
   must(rdt_cuda_gemm_verdict(c->gemm, stream, &v, &why), &why);
+  if (first) *first = v.list[0];
   return v.suspect + v.certain + v.cannot;
+}
+
+static void is_clean(const contender *c) {
+  rdt_cuda_finding f;
+  const unsigned many = complaints(c, &f);
+  if (!many) return;
+  printf(
+      "WRONG %s complains of clean data: %u, one of row %d, column %d: %.9g where %.9g is expected, bounds %.3g, "
+      "%.3g\n",
+      c->name, many, (int)f.row, (int)f.column, (double)f.observed, (double)f.expected, (double)f.tau2, (double)f.tau0);
+  code = 1;
 }
 
 static void verify(bench *b) {
@@ -324,7 +336,7 @@ static void verify(bench *b) {
   const size_t size = rdt_dtype_size(b->p.in);
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
-    if (c->kernel && complaints(c)) printf("WRONG %s complains of clean data\n", c->name), code = 1;
+    if (c->kernel) is_clean(c);
   }
   must(rdt_cuda_get(was, b->b, size, stream, &why), &why);
   rdt_store(large, b->p.in, 0, rdt_dtype_is_float(b->p.in) ? 50.0 : rdt_load(was, b->p.in, 0) > 0 ? -100.0 : 100.0);
@@ -335,7 +347,7 @@ static void verify(bench *b) {
     call one = {.b = b, .gemm = c->gemm};
     void *copy = rdt_cuda_gemm_copy(c->gemm, 0, 0);
     if (copy) must(rdt_cuda_put(copy, large, size, stream, &why), &why);
-    if (!launch_own(&one, 0, stream) || !complaints(c))
+    if (!launch_own(&one, 0, stream) || !complaints(c, NULL))
       printf("WRONG %s does not see a changed weight\n", c->name), code = 1;
     if (copy) must(rdt_cuda_put(copy, was, size, stream, &why), &why);
   }
@@ -550,7 +562,7 @@ static void bench_grid(const char *scheme, bool transposed) {
           const double r = ratio(x, y);
           if (!all.n || r > all.most) snprintf(worst, sizeof worst, "%dx%dx%d by %s", p.m, p.n, p.k, x->name);
           take(&all, r);
-          if (complaints(x) || complaints(y)) printf("WRONG %s complains of clean data\n", x->name), code = 1;
+          is_clean(x), is_clean(y);
           put_record(&exact, "grid"), put_record(&round, "grid");
         }
         done(&exact), done(&round);

@@ -78,34 +78,37 @@ void turns_put(FILE *f, const turns *t) {
           1e6 * turns_at(t, 0.9));
 }
 
-/* As many as no row of a matrix is long, and no power of two: rows differ. */
-enum { SOME = 1048573 };
+enum { SOME = 1048573 }; /* as many as no row of a matrix is long, and no power of two: rows differ */
 
-/* Twice, so that any start has as many behind it; made anew where another kind is asked for. */
-static char *numbers(rdt_dtype type, bool normal) {
-  static char *kept;
-  static rdt_dtype of;
-  static bool gauss;
-  const size_t size = rdt_dtype_size(type);
+/* Twice as many, so that any start has enough behind it; made anew where another kind is asked for. Those of odd and of
+ * even seeds are others: a row of A that is also a column of B would make an output that dwarfs its row. */
+static const char *numbers(rdt_dtype type, bool normal, uint64_t seed) {
+  static struct {
+    char *x;
+    rdt_dtype type;
+    bool normal;
+  } kept[2];
+  const size_t size = rdt_dtype_size(type), which = seed % 2;
   const bool floats = rdt_dtype_is_float(type);
-  uint64_t seed = 1;
-  if (kept && of == type && gauss == normal) return kept;
-  free(kept);
-  kept = malloc(2 * SOME * size);
-  if (!kept) fprintf(stderr, "gpu-bench: out of memory\n"), exit(2);
-  of = type, gauss = normal;
+  char *x = kept[which].x;
+  if (x && kept[which].type == type && kept[which].normal == normal) return x;
+  free(x);
+  x = kept[which].x = malloc(2 * SOME * size);
+  if (!x) fprintf(stderr, "gpu-bench: out of memory\n"), exit(2);
+  kept[which].type = type, kept[which].normal = normal;
+  seed = which + 1;
   for (int64_t i = 0; i < SOME; i++)
     rdt_store(
-        kept, type, i,
+        x, type, i,
         normal && floats ? rdt_bench_normal(&seed) : (rdt_bench_uniform(&seed) - 0.5) * (floats ? 3.4641 : 255.0));
-  memcpy(kept + SOME * size, kept, SOME * size);
-  return kept;
+  memcpy(x + SOME * size, x, SOME * size);
+  return x;
 }
 
 void turns_fill(void *to, rdt_dtype type, size_t elements, uint64_t seed, bool normal, cudaStream_t stream) {
   const size_t size = rdt_dtype_size(type), bytes = elements * size;
   const size_t some = elements < SOME ? elements : SOME;
-  const char *x = numbers(type, normal) + seed * 99991 % SOME * size;
+  const char *x = numbers(type, normal, seed) + seed * 99991 % SOME * size;
   turns_must(cudaMemcpyAsync(to, x, some * size, cudaMemcpyHostToDevice, stream), "fill");
   for (size_t done = some * size; done < bytes; done *= 2) { /* what is there, once more behind it */
     const size_t more = bytes - done < done ? bytes - done : done;
