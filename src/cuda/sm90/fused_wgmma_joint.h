@@ -58,7 +58,7 @@ RDT_DEVICE uint64_t rdt_wide_put_joint(const rdt_fused_wide_args &g, int me, uin
     uint2 rest[together];
 #pragma unroll
     for (int i = 0; i < together; i++) {
-      const int row = min(r + i * w.step, w.count - 1);
+      const int row = r + i * w.step < w.count ? r + i * w.step : r; /* another warp's may be written meanwhile */
       rdt_load_shared(v[i], w.place(sums, row));
       rest[i] = w.added(p, residual, g.each, row);
     }
