@@ -5,13 +5,15 @@
 #     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR GPU_VOTED GPU_OPS GPU_MLP TEST_OUTOFCORE
 # RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 # RDT_GPU_AT_ONCE: so many parts at once (default half of the cores): a GPU gives each process its turn, and all wait for
-# theirs on a core.
+# theirs on a core. OMP_NUM_THREADS: of each part (default its share of the cores; with all of them parts take three
+# times as long).
 set -u
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 limit=${RDT_GPU_SECONDS:-540}
 at_once=${RDT_GPU_AT_ONCE:-$((($(nproc) + 1) / 2))}
-export OMP_WAIT_POLICY=passive
+threads=$(($(nproc) / at_once))
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 1 ? threads : 1))}"
 parts=
 start() { # NAME COMMAND...: when it is its turn
   part=$1
