@@ -219,8 +219,8 @@ static void test_forms_of_wide(void **state) {
   } while (0)
   p.in[0] = a, p.in[1] = b, p.out = c, p.epilogue = RDT_EPILOGUE_NONE;
   p.in[0].stride[0] = 1, p.in[0].stride[1] = 24;
-  TAKES(name), TAKES(scalar), TAKES("gemm_bf16_wgmma_128x128pp_none");
-  SAYS("gemm_bf16_wgmma_128x128pp_tile", "transpose it, or take the same type's 128x128pp with none, row or global");
+  TAKES(name), TAKES(scalar), TAKES("gemm_bf16_wgmma_128x128pp_none"), TAKES("gemm_bf16_wgmma_128x128pp_tile");
+  SAYS("gemm_bf16_wgmma_64x256pp_tile", "transpose it, or take the same type's 128x128pp");
   p.in[0].stride[1] = 28;
   TAKES(name); /* goes through a copy */
   p.in[0].stride[0] = 2, p.in[0].stride[1] = 64;

@@ -124,7 +124,7 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
   if (a_columns && (tall || !k->code[4]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes A with its rows side by side (m x k)%s; transpose it%s",
                     k->name, k->code[0] ? "" : ", which tensor cores want of this type",
-                    k->code[0] ? ", or take the same type's 128x128pp with none, row or global" : "");
+                    k->code[0] ? ", or take the same type's 128x128pp" : "");
   if (!columns && !k->code[0])
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s takes B with its columns side by side (weights n x k), which tensor cores want; transpose it",

@@ -245,7 +245,7 @@ RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, u
  * have; only where that is too little is A read for what its own squares allow: all threads of the warp then look at
  * such a row.
  */
-template <class T, class Shape, class Hit>
+template <class T, class Shape, int a_mn, class Hit>
 RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, rdt_tile_place at, int row, bool asked, float2 s, float2 e,
                                   Hit &hit) {
   const rdt_mma_args &p = g.p;
@@ -255,9 +255,10 @@ RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, rdt_tile_place at, in
   while (__builtin_expect(ask != 0, 0)) {
     const int lane = __ffs((int)ask) - 1;
     ask &= ask - 1;
-    const rdt_wide_row x = {
-        __shfl_sync(0xffffffffu, s.x, lane), __shfl_sync(0xffffffffu, s.y, lane), __shfl_sync(0xffffffffu, e.x, lane),
-        rdt_wide_norm<T>(p, (const uint16_t *)p.a + at.batch * g.a_next + __shfl_sync(0xffffffffu, row, lane) * p.lda)};
+    const uint16_t *const a =
+        (const uint16_t *)p.a + at.batch * g.a_next + __shfl_sync(0xffffffffu, row, lane) * (a_mn ? 1 : p.lda);
+    const rdt_wide_row x = {__shfl_sync(0xffffffffu, s.x, lane), __shfl_sync(0xffffffffu, s.y, lane),
+                            __shfl_sync(0xffffffffu, e.x, lane), rdt_wide_norm<T>(p, a, a_mn ? p.lda : 1)};
     if ((int)threadIdx.x % 32 == lane)
       rdt_wide_judge(p,
                      rdt_place_of{at.batch * p.m + row, n * Shape::BN, 1, min(Shape::BN, p.n - n * Shape::BN), 0, p.k},
@@ -585,7 +586,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       const bool mine = (Ring::MT == 2 || lane % 4 < 2) && row < p.m;
       const float2 s = rdt_wide_sum<Ring>(c, at.n);
       if constexpr (check == RDT_WGMMA_TILE) {
-        rdt_wide_row_done<T, Ring>(g, at, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
+        rdt_wide_row_done<T, Ring, a_mn>(g, at, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
       } else {
         float2 *const to = (float2 *)(rdt_wide_sums(p, rdt_wide_turn_now<Ring>(shared)) + at.batch * p.m + row);
         if (mine) rdt_add2(to, s);

@@ -36,12 +36,12 @@ RDT_DEVICE float2 rdt_wide_expected(const rdt_bf16 *, const float *e) {
                                 : make_float2(0.0f, each * fmaf(e[0], e[0], e[1] * e[1]));
 }
 
-/* |a|^2 of a row, by a warp. */
+/* |a|^2 of a row, by a warp; next: elements from one to the next. */
 template <class T>
-RDT_DEVICE float rdt_wide_norm(const rdt_mma_args &p, const uint16_t *a) {
+RDT_DEVICE float rdt_wide_norm(const rdt_mma_args &p, const uint16_t *a, int64_t next = 1) {
   float x = 0.0f;
   for (int k = (int)threadIdx.x % 32; k < p.k; k += 32) {
-    const float y = T::wide(a[k]).x;
+    const float y = T::wide(a[k * next]).x;
     x = fmaf(y, y, x);
   }
 #pragma unroll
