@@ -39,7 +39,7 @@ static void test_table(void **state) {
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
   /* Of a tile of fp16, each check, three of few rows, those on wgmma and of few columns; of bf16 there too; of other
    * types, few. */
-  assert_int_equal(injecting, 37);
+  assert_int_equal(injecting, 38);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
@@ -211,6 +211,9 @@ static void test_forms_of_wide(void **state) {
   const rdt_tensor a = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){24, 16}),
                    b = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){16, 8}),
                    c = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){24, 8});
+  rdt_tensor wide_b = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){16, 264}),
+             wide_c = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){24, 264});
+  wide_b.shape[1] = wide_c.shape[1] = 256;
 #define TAKES(kernel) assert_int_equal(ask_kernel(kernel, &p, text, sizeof text), RDT_OK)
 #define SAYS(kernel, words)                                                           \
   do {                                                                                \
@@ -221,6 +224,13 @@ static void test_forms_of_wide(void **state) {
   p.in[0].stride[0] = 1, p.in[0].stride[1] = 24;
   TAKES(name), TAKES(scalar), TAKES("gemm_bf16_wgmma_128x128pp_none"), TAKES("gemm_bf16_wgmma_128x128pp_tile");
   SAYS("gemm_bf16_wgmma_64x256pp_tile", "transpose it, or take the same type's 128x128pp");
+  p.in[0] = a, p.in[1] = wide_b, p.out = wide_c;
+  TAKES("gemm_bf16_wgmma_64x256pp_row");
+  p.in[1].shape[1] = p.out.shape[1] = 257;
+  TAKES("gemm_bf16_wgmma_64x256pp_tile");
+  SAYS("gemm_bf16_wgmma_64x256pp_row", "takes up to 256 columns, not 257");
+  p.in[0] = a, p.in[1] = b, p.out = c;
+  p.in[0].stride[0] = 1, p.in[0].stride[1] = 24;
   p.in[0].stride[1] = 28;
   TAKES(name); /* goes through a copy */
   p.in[0].stride[0] = 2, p.in[0].stride[1] = 64;

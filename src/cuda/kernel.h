@@ -37,7 +37,8 @@ const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
 const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: there is none */
 const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k); /* of its injecting one; NULL: there is none */
 rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k);         /* B's datatype */
-int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k); /* checks of a row, at most: on mma.sync and in floats several */
+int rdt_cuda_kernel_columns(const rdt_cuda_kernel *k); /* of C, at most: those of a tile, where a tile has whole rows */
+int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k);    /* checks of a row, at most: on mma.sync and in floats several */
 
 /* A product that was made ready for a device. One run at a time. */
 typedef struct rdt_cuda_gemm rdt_cuda_gemm;

@@ -1,10 +1,12 @@
 #include "cuda/kernels.def"
 
+#include <limits.h>
 #include <string.h>
 
 #include "cuda/kernel.h"
 #include "cuda/sm80/gemm_mma.h"
 #include "cuda/sm90/gemm_tall.h"
+#include "cuda/sm90/gemm_wgmma.h"
 
 #define X(type, tile, scheme) extern const void *const rdt_mma_##type##_##tile##_##scheme;
 RDT_CUDA_TABLE(X)
@@ -99,6 +101,11 @@ enum {
 #include "cuda/wide.def"
 #undef X
 };
+enum {
+#define X(name, rows, columns, ...) columns_##name = (columns),
+#include "cuda/wide.def"
+#undef X
+};
 
 static const rdt_cuda_tile tall_tiles[] = {
 #define X(name, rows, columns, two, alone) \
@@ -127,19 +134,19 @@ static const rdt_cuda_kernel table[] = {
    .code = &rdt_mma_##type##_##shape##_##how},
     RDT_CUDA_TABLE(X)
 #undef X
-#define X(type, shape, how)                 \
-  {.family = RDT_CUDA_WGMMA,                \
-   .name = NAME(type, "wgmma", shape, how), \
-   .scheme = SCHEME_##how,                  \
-   .dtype = (rdt_dtype)dtype_##type,        \
-   .tf32 = (int)dtype_##type == RDT_F32,    \
-   .tile = &wide_tiles[wide_##shape],       \
-   .k = 128 / bytes_##type,                 \
-   .step = step_##type,                     \
-   .sum = sum_##type,                       \
-   .shared = RDT_WGMMA_SHARED,              \
-   .least = 9,                              \
-   .check = check_##how,                    \
+#define X(type, shape, how)                                \
+  {.family = RDT_CUDA_WGMMA,                               \
+   .name = NAME(type, "wgmma", shape, how),                \
+   .scheme = SCHEME_##how,                                 \
+   .dtype = (rdt_dtype)dtype_##type,                       \
+   .tf32 = (int)dtype_##type == RDT_F32,                   \
+   .tile = &wide_tiles[wide_##shape],                      \
+   .k = 128 / bytes_##type,                                \
+   .step = step_##type,                                    \
+   .sum = sum_##type,                                      \
+   .shared = RDT_WGMMA_SHARED,                             \
+   .least = 9,                                             \
+   .check = RDT_WGMMA_CHECK(check_##how, columns_##shape), \
    .code = rdt_wgmma_##type##_##shape##_##how},
         RDT_CUDA_WIDE(X)
 #undef X
@@ -194,6 +201,11 @@ const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
 
 rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k) {
   return k->dtype == RDT_U8 ? RDT_S8 : k->dtype;
+}
+
+int rdt_cuda_kernel_columns(const rdt_cuda_kernel *k) {
+  const bool row = k->check == RDT_WGMMA_TILE && strcmp(k->scheme, "row") == 0;
+  return row || k->family == RDT_CUDA_TALL ? k->tile->columns : INT_MAX / 2;
 }
 
 int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k) {

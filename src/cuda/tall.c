@@ -38,14 +38,10 @@ static int slots_alone(const rdt_cuda_kernel *k, int outs, int64_t rounds) {
 }
 
 rdt_status rdt_tall_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why) {
-  const int64_t n = s->c.shape[1], depth = s->a.shape[1];
-  const int64_t rounds = (depth + RDT_TALL_K - 1) / RDT_TALL_K;
+  const int64_t depth = s->a.shape[1], rounds = (depth + RDT_TALL_K - 1) / RDT_TALL_K;
   if (s->batches > 1)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes no batches; rows that lie one after the other are one matrix",
                     k->name);
-  if (n > k->tile->columns)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d columns, not %lld", k->name, k->tile->columns,
-                    (long long)n);
   if (slots_alone(k, 1, rounds) < RDT_TALL_LEAST) {
     int64_t most = rounds;
     while (most > 0 && slots_alone(k, 1, most) < RDT_TALL_LEAST) most--;

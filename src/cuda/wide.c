@@ -141,6 +141,9 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
                       k->name, ALIGNED, names[i],
                       (long long)(rdt_wide_pitch(all[i], sides[i]) * (int64_t)rdt_dtype_size(all[i]->dtype)));
   }
+  if (c->shape[1] > rdt_cuda_kernel_columns(k))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d columns, not %lld", k->name,
+                    rdt_cuda_kernel_columns(k), (long long)c->shape[1]);
   const int64_t rows = (c->shape[0] + k->tile->rows - 1) / k->tile->rows + 1,
                 blocks = (c->shape[1] + k->tile->columns - 1) / k->tile->columns;
   if (s->batches > BATCHES || c->shape[0] * s->batches > INT_MAX / 2)

@@ -184,7 +184,7 @@ static void check_results(void) {
 
 /* More tiles than multiprocessors, lengths about those of tiles, both ways that B may lie. */
 static void check_wide(void) {
-  static const int rows[] = {1, 127, 129, 300, 1000, 2560}, columns[] = {1, 70, 128, 129, 520, 1100},
+  static const int rows[] = {1, 127, 129, 300, 1000, 2560}, columns[] = {1, 70, 128, 129, 256, 520, 1100},
                    depths[] = {1, 63, 64, 65, 200, 515, 1030};
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_S8, RDT_F32, RDT_F8E4M3, RDT_F8E5M2, RDT_U8},
                          outs[] = {RDT_F16, RDT_BF16, RDT_F32};
@@ -195,7 +195,7 @@ static void check_wide(void) {
     const bool half = turn % 7 < 2, integer = in == RDT_S8 || in == RDT_U8, f8 = rdt_dtype_is_f8(in);
     const int each = 16 / (int)rdt_dtype_info(in)->bytes; /* what copies are aligned to */
     gpu_shape s = {.m = rows[r % 6],
-                   .n = columns[(r >> 8) % 6],
+                   .n = columns[(r >> 8) % 7],
                    .k = depths[(r >> 16) % 7],
                    .gap = (r >> 24) % 3 == 0 ? each : 0,
                    .offset = (r >> 26) % 3 == 0 ? each : 0,
@@ -475,7 +475,8 @@ static void check_early(const rdt_cuda_kernel *k) {
   uint64_t seed = 23;
   rdt_reason why = {""};
   const bool tall = k->family == RDT_CUDA_TALL;
-  const int m = tall ? 3000 : 200, middle = tall ? k->tile->columns : 1000, n = middle < 120 ? middle : 120;
+  const int m = tall ? 3000 : 200, most = rdt_cuda_kernel_columns(k), middle = most < 1000 ? most : 1000,
+            n = middle < 120 ? middle : 120;
   const gpu_shape s1 = {.m = m, .n = middle, .k = 500, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0},
                   s2 = {.m = m, .n = n, .k = middle, .in = RDT_F16, .out = RDT_F16, .alpha = 0.01};
   gpu_case one, two;

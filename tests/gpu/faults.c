@@ -323,6 +323,10 @@ static void strike(const rdt_cuda_kernel *k, const gpu_case *c, const char *clea
     judge(&h->on, k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
 }
 
+static bool whole(const rdt_cuda_kernel *k) { /* a tile has all columns */
+  return rdt_cuda_kernel_columns(k) <= k->tile->columns;
+}
+
 static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int many, int64_t faults, bool quick,
                      tally *count) {
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
@@ -332,10 +336,10 @@ static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int
                 : quick               ? 70
                 : k->tile->rows == 16 ? 30
                                       : 100,
-            n = tall    ? k->tile->columns - 3
-                : wide  ? 400
-                : quick ? 70
-                        : 140;
+            n = whole(k) ? k->tile->columns - 3
+                : wide   ? 400
+                : quick  ? 70
+                         : 140;
   gpu_shape s = shape_of(k, m, n, quick || tall ? 200 : 1000, columns);
   if (tall && !columns) s.n = k->tile->columns > 64 ? 32 : 16, s.k = 48; /* several rows are one */
   s.a_columns = a_columns, s.batches = many;
@@ -403,8 +407,7 @@ static void break_sms(const rdt_cuda_kernel *k) {
   rdt_reason why;
   rdt_cuda_gemm *g;
   int struck = 0;
-  const bool tall = k->family == RDT_CUDA_TALL;
-  gpu_shape s = shape_of(k, tall ? 70000 : 2100, tall ? k->tile->columns : 2000, 160, !k->code[0]);
+  gpu_shape s = shape_of(k, whole(k) ? 70000 : 2100, whole(k) ? k->tile->columns : 2000, 160, !k->code[0]);
   /* Of numbers below 2 the exponent's highest bit is clear: all that is struck becomes large. What was large would
    * become small, and one sum over all of C lets some of that go. */
   if (rdt_dtype_is_float(k->dtype) && rdt_dtype_size(k->dtype) > 1) s.data = GPU_SMALL;
@@ -432,7 +435,7 @@ static int64_t run_clean_of(const rdt_cuda_kernel *k, gpu_data data, int64_t til
   enum { SIDE = 2048, DEPTH = 256, MORE = 64 };
   uint64_t seed = 23;
   const bool columns = !k->code[0] || (k->family != RDT_CUDA_MMA && data % 2);
-  const int rows = k->family == RDT_CUDA_TALL ? 16 * SIDE : SIDE, across = rows > SIDE ? k->tile->columns : SIDE;
+  const int rows = whole(k) ? 16 * SIDE : SIDE, across = rows > SIDE ? k->tile->columns : SIDE;
   gpu_shape s = shape_of(k, rows + MORE * 16, across, DEPTH, columns);
   s.data = data;
   const int64_t each = (rows / k->tile->rows) * (across / k->tile->columns);

@@ -19,6 +19,11 @@ enum {
   RDT_WGMMA_PARTS_F8 = 6
 };
 
+/* Which check a row of kernels.def has: where a tile of so many columns has all of C's, as rows of tiles are compared,
+ * `row` needs no sums in memory. Others need more columns than a tile may have. */
+#define RDT_WGMMA_CHECK(check, columns) \
+  ((int)(check) == RDT_MMA_SUMS && (columns) > 128 ? (int)RDT_WGMMA_TILE : (int)(check))
+
 typedef struct rdt_tensor_map { /* CUtensorMap */
   uint64_t words[16];
 } __attribute__((aligned(64))) rdt_tensor_map;

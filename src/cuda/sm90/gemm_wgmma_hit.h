@@ -85,8 +85,9 @@ __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_
 }
 
 /* Of rows of kernels.def: B with rows side by side, and with columns; and A with columns. */
-#define RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, b_mn) \
-  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, a_mn, b_mn, rdt_check_##scheme>
+#define RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, b_mn)                \
+  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, a_mn, b_mn, \
+                                  RDT_WGMMA_CHECK(rdt_check_##scheme, rdt_wide_##tile::BN)>
 #define RDT_WGMMA_INJECT_FORMS(type, tile, scheme, a_mn)                                              \
   RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 0), \
       RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 0)

@@ -7,8 +7,9 @@ __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_
   rdt_gemm_wgmma<T, Shape, a_mn, b_mn, check, extra>(g, rdt_no_hit());
 }
 
-#define OF(type, tile, scheme, a_mn, b_mn, extra) \
-  (const void *)gemm_wgmma<rdt_##type, rdt_wide_##tile, a_mn, b_mn, rdt_check_##scheme, extra>
+#define OF(type, tile, scheme, a_mn, b_mn, extra)                   \
+  (const void *)gemm_wgmma<rdt_##type, rdt_wide_##tile, a_mn, b_mn, \
+                           RDT_WGMMA_CHECK(rdt_check_##scheme, rdt_wide_##tile::BN), extra>
 #define ROW(type, tile, scheme)                                                                                     \
   extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = {                            \
       OF(type, tile, scheme, 0, 1, false), OF(type, tile, scheme, 0, 0, false), OF(type, tile, scheme, 0, 1, true), \
