@@ -87,7 +87,22 @@ static void test_sums_of_columns(void **state) {
     assert_true(!w.whole && !w.light && w.blocks == 128);
     rdt_wide_plan(&w, shared, 4096, 32, 132); /* 8 of 66 pairs of blocks have a tile less, and there are 8 rows */
     assert_true(w.whole && w.light == 58);
+    rdt_wide_plan(&w, pp, 1024, 32, 132);
+    assert_false(w.across);
+    w.skewed = true; /* A is asked for once for two tiles, where that takes no round more */
+    rdt_wide_plan(&w, pp, 1024, 32, 132);
+    assert_true(w.across && w.tiles == 128);
+    rdt_wide_plan(&w, pp, 1024, 33, 132);
+    assert_true(!w.across && w.tiles == 132);
   }
+  rdt_tensor t = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){5, 72});
+  assert_true(rdt_wide_skewed(&t));
+  t.stride[0] = 128;
+  assert_false(rdt_wide_skewed(&t));
+  t.stride[0] = 1, t.stride[1] = 8;
+  assert_true(rdt_wide_skewed(&t));
+  t.stride[0] = 72, t.stride[1] = 1, t.shape[0] = 1;
+  assert_false(rdt_wide_skewed(&t)); /* one row begins once */
 }
 
 static rdt_status ask_kernel(const char *name, rdt_problem *p, char *text, size_t size) {

@@ -275,7 +275,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const int64_t b_pitch = rdt_wide_pitch(&side.b, rdt_wide_columns(&side.b)), b_next = side.b_next;
   rdt_cuda_gemm *g = rdt_calloc(1, sizeof *g);
   if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
-  rdt_status status = is_wide(k) && !is_tall(k) ? rdt_wide_pads(&g->wide, &side, why) : RDT_OK;
+  rdt_status status = is_wide(k) && !is_tall(k) ? rdt_wide_pads(&g->wide, &side, p->in[1].data != NULL, why) : RDT_OK;
   if (status != RDT_OK) goto fail;
   const rdt_cuda_tile *t = k->tile;
   rdt_mma_args *a = &g->args;
@@ -288,6 +288,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                          .fixed = g->fixed,
                          .columns = rdt_wide_columns(&side.b),
                          .a_columns = rdt_wide_columns(&side.a),
+                         .skewed = rdt_wide_skewed(&side.a) && !rdt_wide_skewed(&side.b),
                          .batches = side.batches,
                          .a_next = side.a_next,
                          .b_next = side.b_next,
@@ -438,7 +439,10 @@ int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g) {
 }
 
 void *rdt_cuda_gemm_copy(const rdt_cuda_gemm *g, int64_t k, int64_t column) {
-  return is_tall(g->kernel) ? rdt_tall_copy(g->kernel, &g->tall, k, column) : NULL;
+  const rdt_pads *p = &g->wide.pads;
+  if (is_tall(g->kernel)) return rdt_tall_copy(g->kernel, &g->tall, k, column);
+  const int64_t along = g->wide.columns ? k : column, across = g->wide.columns ? column : k;
+  return p->own[1] ? (char *)p->own[1] + (across * p->of[1].to_pitch + along) * p->of[1].size : NULL;
 }
 
 /* ---- running ---- */

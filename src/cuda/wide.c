@@ -9,7 +9,14 @@
 #include "core/memory.h"
 #include "cuda/early.h"
 
-enum { ALIGNED = 16, BOX = 64, WIDTH = 128 /* bytes of a row of a box */, CLUSTERS = 256, BATCHES = 65535 };
+enum {
+  ALIGNED = 16,
+  BOX = 64,
+  WIDTH = 128 /* bytes of a row of a box */,
+  CLUSTERS = 256,
+  BATCHES = 65535,
+  OFTEN = 512 /* rows */
+};
 /* What the sums of columns add to a tile's product: columns more of an instruction; instructions that read A again. */
 static const double BESIDE = 1.0 / 16, APART = 0.3;
 
@@ -69,13 +76,19 @@ int rdt_wide_unaligned(const rdt_wide_sides *s) {
   return which;
 }
 
+bool rdt_wide_skewed(const rdt_tensor *t) {
+  const bool columns = rdt_wide_columns(t);
+  return t->shape[columns ? 1 : 0] > 1 && rdt_wide_pitch(t, columns) * (int64_t)rdt_dtype_size(t->dtype) % WIDTH;
+}
+
+/* Of B each row is asked for by many tiles: whole lines of L2. */
 static rdt_wide_sides aligned(const rdt_wide_sides *s, int which, size_t bytes[3]) {
   rdt_wide_sides to = *s;
   rdt_tensor *const all[] = {&to.a, &to.b, &to.c};
   int64_t *const next[] = {&to.a_next, &to.b_next, &to.c_next};
   for (int i = 0; i < 3; i++) {
     const int along = i < 2 && rdt_wide_columns(all[i]) ? 0 : 1, across = 1 - along;
-    const int64_t size = (int64_t)rdt_dtype_info(all[i]->dtype)->bytes, each = ALIGNED / size,
+    const int64_t size = (int64_t)rdt_dtype_info(all[i]->dtype)->bytes, each = (i == 1 ? WIDTH : ALIGNED) / size,
                   pitch = (all[i]->shape[along] + each - 1) / each * each, count = all[i]->shape[across];
     bytes[i] = 0;
     if (!(which & 1 << i)) continue;
@@ -86,10 +99,11 @@ static rdt_wide_sides aligned(const rdt_wide_sides *s, int which, size_t bytes[3
   return to;
 }
 
-rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, rdt_reason *why) {
+rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, bool fixed, rdt_reason *why) {
   rdt_pads *p = &w->pads;
   size_t bytes[3];
-  const int which = rdt_wide_unaligned(s);
+  const bool often = s->c.shape[0] * (s->b_next ? 1 : s->batches) >= OFTEN;
+  const int which = rdt_wide_unaligned(s) | (fixed && often && rdt_wide_skewed(&s->b) ? RDT_WIDE_B : 0);
   const rdt_wide_sides to = aligned(s, which, bytes);
   const rdt_tensor *const theirs[] = {&s->a, &s->b, &s->c}, *const own[] = {&to.a, &to.b, &to.c};
   const int64_t their_next[] = {s->a_next, s->b_next, s->c_next}, own_next[] = {to.a_next, to.b_next, to.c_next};
@@ -263,19 +277,27 @@ bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns) {
   return k->tf32 || (half && k->tile->rows <= 2 * BOX && (columns || k->tile->columns <= 2 * BOX));
 }
 
+static int rounds(int tiles, int clusters) {
+  return (tiles + clusters - 1) / clusters;
+}
+
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
   /* Of an odd number of rows of tiles half a cluster does nothing; of an odd number of columns it would, across. Where
-   * that is one of many, what else is done for rows below each other counts more. */
+   * that is one of many, what else is done for rows below each other counts more. Rows of A that are asked for twice
+   * (two lines of L2 for one of a box) are asked for together, where that takes no round more. */
   const int single = (m + k->tile->rows - 1) / k->tile->rows, width = (column_blocks + 1) / 2;
-  w->across = k->tile->rows == BOX * RDT_WGMMA_CLUSTER && 8 * single * width <= 7 * pairs(k, m) * column_blocks;
+  const int most = sms / RDT_WGMMA_CLUSTER, many = w->batches ? w->batches : 1, below = pairs(k, m) * column_blocks,
+            beside = single * width;
+  w->across = k->tile->rows == BOX * RDT_WGMMA_CLUSTER &&
+              (8 * beside <= 7 * below || (w->skewed && rounds(many * beside, most) <= rounds(many * below, most)));
   const int rows = rdt_wide_lines(w, k, m), tiles = rows * (w->across ? width : column_blocks),
-            most = sms / RDT_WGMMA_CLUSTER, clusters = tiles < most ? tiles : most;
+            clusters = tiles < most ? tiles : most;
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
   const double cost = rdt_wide_beside(k, w->columns) ? BESIDE : APART;
   w->blocks = RDT_WGMMA_CLUSTER * clusters, w->tiles = tiles, w->light = 0, w->whole = true;
   if (clusters > CLUSTERS || w->across) return;
   const double in_turns = longest(w, rows, column_blocks, cost),
-               shared = ((tiles + clusters - 1) / clusters) * (1.0 + cost / column_blocks);
+               shared = rounds(tiles, clusters) * (1.0 + cost / column_blocks);
   w->light = tiles % clusters;
   const double by_light = longest(w, rows, column_blocks, cost);
   if (by_light >= in_turns) w->light = 0;

@@ -15,6 +15,7 @@ typedef struct rdt_wide_sides {
 
 typedef struct rdt_wide {                 /* made when a product is made ready */
   bool columns, a_columns;                /* B's columns lie side by side, not its rows; A's */
+  bool skewed;                            /* rdt_wide_skewed, of A and not of B */
   int batches;                            /* 0: one, too */
   int64_t a_next, b_next, c_next, r_next; /* rdt_wide_sides */
   rdt_pads pads;
@@ -38,12 +39,15 @@ enum { RDT_WIDE_A = 1, RDT_WIDE_B = 2, RDT_WIDE_C = 4 };
 /* Which of the operands (bits) have rows, or batches, that do not begin at multiples of 16 bytes: they go through
  * copies that do (cuda/pad.h). Of addresses that are not known yet (NULL) they are expected to. */
 int rdt_wide_unaligned(const rdt_wide_sides *s);
-/* Whatever is not aligned gets a copy (w->pads), and s says how that lies. */
-rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, rdt_reason *why);
+/* Rows begin elsewhere than at multiples of 128 bytes: each 128 bytes of a box touch two lines of L2. */
+bool rdt_wide_skewed(const rdt_tensor *t);
+/* Whatever is not aligned gets a copy (w->pads), and s says how that lies; fixed: so does B where it is skewed, and
+ * asked for often. */
+rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, bool fixed, rdt_reason *why);
 /* RDT_OK, or the reason why operands of these shapes and strides cannot be copied to shared memory. */
 rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why);
 /* Of products of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
- * `columns` and `batches` say is known. */
+ * `columns`, `skewed` and `batches` say is known. */
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
 /* Sums of B's columns are columns more of an instruction, and lie as B does; else they have one of their own. columns:
  * of B lie side by side. */

@@ -347,6 +347,40 @@ static void check_copies(void) {
   rdt_cuda_free(from), rdt_cuda_free(to), rdt_cuda_free(there);
 }
 
+/* Fixed weights whose rows begin within lines of L2 are copied, and products check their copy. */
+static void check_lines(void) {
+  int n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  uint64_t seed = 53;
+  for (int columns = 0; columns < 2; columns++) {
+    const gpu_shape s = {
+        .m = 600, .n = 136, .k = 72, .in = RDT_BF16, .out = RDT_BF16, .columns = columns, .alpha = 1.0};
+    gpu_case c;
+    gpu_case_make(&c, &s, &seed, false);
+    for (int i = 0; i < n; i++) {
+      const rdt_cuda_kernel *k = &table[i];
+      if (k->family != RDT_CUDA_WGMMA || !multiplies(k, s.in, false, columns) ||
+          rdt_cuda_gemm_accept(k, &c.p, NULL) != RDT_OK)
+        continue;
+      rdt_reason why;
+      const uint16_t large = 0x4300; /* 128 */
+      rdt_cuda_gemm *g = ready(k, &c, 1, 6.0, 0, true);
+      void *copy = rdt_cuda_gemm_copy(g, 5, 7);
+      rdt_cuda_verdict v = run(g, &c, k->name);
+      if (rdt_cuda_gemm_padded(g) != RDT_WIDE_B || !copy) complain(k->name, &c, "has no copy of whole lines");
+      if (v.suspect | v.certain | v.cannot) complain(k->name, &c, "complains of its copy"), print_finding(&v);
+      if (copy && k->check != RDT_MMA_NONE) {
+        gpu_must(rdt_cuda_put(copy, &large, sizeof large, NULL, &why), k->name, &why);
+        v = run(g, &c, k->name);
+        if (!(v.suspect + v.certain)) complain(k->name, &c, "does not see its copy changed");
+      }
+      products++;
+      rdt_cuda_gemm_destroy(g);
+    }
+    gpu_case_free(&c);
+  }
+}
+
 /* ---- clean data, larger ---- */
 
 static void check_clean(void) {
@@ -579,7 +613,7 @@ int main(int argc, char **argv) {
            p.truncates ? "cut off" : "rounded", p.as_known ? "as known" : "not as known: bounds take the widest");
   }
   check_results();
-  if (device.major == 9) check_wide(), check_forms(), check_tall(), check_copies();
+  if (device.major == 9) check_wide(), check_forms(), check_tall(), check_copies(), check_lines();
   if (device.major == 9 && !quick) check_alike();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i], false);

@@ -74,8 +74,11 @@ static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, cons
                 block = s->hit.element % n / width, at = (int64_t)(s->hit.position * (double)depth),
                 round = (at < depth ? at : depth - 1) / k->k;
   const int64_t row = s->hit.element / n;
-  rdt_wide w = {.columns = c->in[1].stride[c->in[1].rank - 2] == 1, .batches = c->batches};
-  if (k->family != RDT_CUDA_WGMMA) return false;
+  rdt_wide_sides sides;
+  if (k->family != RDT_CUDA_WGMMA || !rdt_wide_sides_of(&c->p, &sides)) return false;
+  rdt_wide w = {.columns = rdt_wide_columns(&sides.b),
+                .batches = c->batches,
+                .skewed = rdt_wide_skewed(&sides.a) && !rdt_wide_skewed(&sides.b)};
   rdt_wide_plan(&w, k, (int)m, (int)blocks, on->sms);
   if (w.whole) {
     int all;
