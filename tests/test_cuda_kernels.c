@@ -92,6 +92,8 @@ static void test_sums_of_columns(void **state) {
     w.skewed = true; /* A is asked for once for two tiles, where that takes no round more */
     rdt_wide_plan(&w, pp, 1024, 32, 132);
     assert_true(w.across && w.tiles == 128);
+    rdt_wide_plan(&w, shared, 1024, 32, 132); /* each tile its share of what is expected */
+    assert_true(w.across && !w.whole && w.tiles == 64);
     rdt_wide_plan(&w, pp, 1024, 33, 132);
     assert_true(!w.across && w.tiles == 132);
   }

@@ -288,13 +288,14 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
   const int single = (m + k->tile->rows - 1) / k->tile->rows, width = (column_blocks + 1) / 2;
   const int most = sms / RDT_WGMMA_CLUSTER, many = w->batches ? w->batches : 1, below = pairs(k, m) * column_blocks,
             beside = single * width;
-  w->across = k->tile->rows == BOX * RDT_WGMMA_CLUSTER &&
+  w->across = k->tile->rows % (BOX * RDT_WGMMA_CLUSTER) == 0 &&
               (8 * beside <= 7 * below || (w->skewed && rounds(many * beside, most) <= rounds(many * below, most)));
   const int rows = rdt_wide_lines(w, k, m), tiles = rows * (w->across ? width : column_blocks),
             clusters = tiles < most ? tiles : most;
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
   const double cost = rdt_wide_beside(k, w->columns) ? BESIDE : APART;
   w->blocks = RDT_WGMMA_CLUSTER * clusters, w->tiles = tiles, w->light = 0, w->whole = true;
+  if (w->across) w->whole = !half || rdt_wide_beside(k, w->columns); /* else one tile of a row would take longest */
   if (clusters > CLUSTERS || w->across) return;
   const double in_turns = longest(w, rows, column_blocks, cost),
                shared = rounds(tiles, clusters) * (1.0 + cost / column_blocks);

@@ -105,7 +105,7 @@ RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place a
 /* a_mn, b_mn: rows of A, columns of B lie side by side in place of k. */
 template <class Ring, int a_mn, int b_mn, int check>
 RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
-  constexpr int pieces = Ring::BN / 64 / RDT_WGMMA_CLUSTER;
+  constexpr int pieces = Ring::BN / 64 / RDT_WGMMA_CLUSTER, share_a = Ring::BM / 64 / RDT_WGMMA_CLUSTER;
   const int rank = (int)rdt_cluster_rank(), rounds = (g.p.k + Ring::BK - 1) / Ring::BK;
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   int slot = 0;
@@ -135,8 +135,9 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
         else
           rdt_tma_load_of(to, &g.b, x, y, of_b, barrier);
       };
-      if (Ring::BM == 64 * RDT_WGMMA_CLUSTER && g.across) {
-        load_a(rank, true);
+      if (share_a > 0 && g.across) {
+#pragma unroll
+        for (int i = 0; i < share_a; i++) load_a(rank * share_a + i, true);
 #pragma unroll
         for (int i = 0; i < Ring::BN / 64; i++) load_b(i, false);
       } else {
