@@ -100,9 +100,9 @@ rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdic
 void rdt_cuda_gemm_tell(rdt_cuda_gemm *g, rdt_cuda_verdict *to);
 /* The same, where it lies on the device; complete when the last run is settled. */
 rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g);
-/* On wgmma: which operands (RDT_WIDE_A.. of wide.h) have rows that do not begin at multiples of 16 bytes. They go
- * through copies, which a product with a check compares with what they were made of. Addresses that are not known when
- * it is made ready are multiples of 16. */
+/* On wgmma: which operands (RDT_WIDE_A.. of wide.h) have rows that do not begin at multiples of 16 bytes; of fixed
+ * weights that many rows of A meet, of 128. They go through copies, which a product with a check compares with what
+ * they were made of, or checks (B). Addresses that are not known when it is made ready are multiples of 16. */
 int rdt_cuda_gemm_padded(const rdt_cuda_gemm *g);
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g);
 /* Blocks that share a tile's k where nobody says how many. */
