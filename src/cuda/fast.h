@@ -32,13 +32,6 @@ RDT_DEVICE float rdt_half_total(const float (&x)[8]) {
   return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
-/* Over a warp. */
-RDT_DEVICE uint64_t rdt_half_together(uint64_t x) {
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
-  return x;
-}
-
 /* The share of 16 bytes in a bit-sum (check/bitsum.h), the first of whose words has this number. */
 RDT_DEVICE uint64_t rdt_half_share(const uint4 &x, uint64_t number) {
   const uint32_t w[4] = {x.x, x.y, x.z, x.w};

@@ -10,6 +10,8 @@
 #include "cuda/ops/attention_parts.h"
 #include "cuda/ops/ops.h"
 #include "cuda/ptx/chain.h"
+#include "cuda/ptx/meet.h"
+#include "cuda/ptx/total.h"
 
 enum {
   GROUPS = 2,
@@ -67,7 +69,7 @@ struct rdt_attention {
 
   /* Sums of what is read, by operand, and of the result: of the block, until it adds them to those of the launch. */
   __device__ __forceinline__ void add(int which, uint64_t x) const {
-    x = rdt_half_together(x);
+    x = rdt_warp_total(x);
     if (lane == 0) atomicAdd((unsigned long long *)(void *)(shared + SUMS) + which, (unsigned long long)x);
   }
 
@@ -286,6 +288,7 @@ static __global__ void __launch_bounds__(BLOCK_THREADS, D <= 64 ? 4 : 2)
     attention(const __grid_constant__ rdt_gpu_attention a) {
   extern __shared__ __align__(16) char memory[];
   rdt_attention<T, D> x(a, rdt_attention_block(a, RDT_ATTENTION_QUERIES), memory);
+  rdt_meet(a, threadIdx.x);
   rdt_chain_wait(), rdt_chain_next();
   x.walk();
   x.merge();

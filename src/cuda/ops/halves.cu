@@ -4,7 +4,9 @@
 #include "cuda/ops/halves.h"
 #include "cuda/ops/ops.h"
 #include "cuda/ptx/chain.h"
+#include "cuda/ptx/meet.h"
 #include "cuda/ptx/memory.h"
+#include "cuda/ptx/total.h"
 
 RDT_DEVICE uint64_t over_warps(const uint64_t (&part)[RDT_OP_ROW_WARPS]) {
   uint64_t x = part[0];
@@ -19,7 +21,7 @@ RDT_DEVICE void finish(const rdt_gpu_op &a, const Rows &rows) {
   __shared__ uint64_t part[2][RDT_OP_ROW_WARPS];
   if (rows.differ) rdt_complain_of(a.verdict, RDT_CUDA_CERTAIN, rows.first, rows.differ);
   if (!rows.sums()) return;
-  const uint64_t sum = rdt_half_together(rows.sum), read = a.read ? rdt_half_together(rows.read) : 0;
+  const uint64_t sum = rdt_warp_total(rows.sum), read = a.read ? rdt_warp_total(rows.read) : 0;
   if (threadIdx.x % 32 == 0) part[0][threadIdx.x / 32] = sum, part[1][threadIdx.x / 32] = read;
   __syncthreads();
   if (threadIdx.x != 0) return;
@@ -30,6 +32,7 @@ RDT_DEVICE void finish(const rdt_gpu_op &a, const Rows &rows) {
 
 template <class T, int P, int N>
 static __global__ void __launch_bounds__(RDT_OP_ROW_THREADS, 1) softmax(const __grid_constant__ rdt_gpu_op a) {
+  rdt_meet(a, threadIdx.x);
   rdt_chain_wait(), rdt_chain_next();
   rdt_half_rows<T, P, N> rows(a);
   rows.softmax();
@@ -38,6 +41,7 @@ static __global__ void __launch_bounds__(RDT_OP_ROW_THREADS, 1) softmax(const __
 
 template <class T, int P, int N>
 static __global__ void __launch_bounds__(RDT_OP_ROW_THREADS, 1) norm(const __grid_constant__ rdt_gpu_op a) {
+  rdt_meet(a, threadIdx.x);
   rdt_chain_wait(), rdt_chain_next();
   rdt_half_rows<T, P, N> rows(a);
   rows.norm();

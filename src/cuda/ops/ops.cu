@@ -5,19 +5,25 @@
 #include "cuda/ops/ops.h"
 #include "cuda/ops/bytes.h"
 #include "cuda/ptx/chain.h"
+#include "cuda/ptx/meet.h"
 #include "cuda/ptx/memory.h"
+#include "cuda/ptx/total.h"
 
-template <typename T>
-RDT_DEVICE T block_sum(T x) { /* what thread 0 gets */
-  __shared__ T part[RDT_OP_THREADS / 32];
+/* Over the block: what thread 0 gets. */
+template <int N>
+RDT_DEVICE void block_sums(uint64_t (&x)[N]) {
+  __shared__ uint64_t part[RDT_OP_THREADS / 32][N];
 #pragma unroll
-  for (int d = 16; d > 0; d /= 2) x += __shfl_xor_sync(0xffffffffu, x, d);
+  for (int i = 0; i < N; i++) x[i] = rdt_warp_total(x[i]);
+  if (threadIdx.x % 32 == 0)
+#pragma unroll
+    for (int i = 0; i < N; i++) part[threadIdx.x / 32][i] = x[i];
   __syncthreads();
-  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = x;
-  __syncthreads();
-  if (threadIdx.x == 0)
-    for (int w = 1; w < RDT_OP_THREADS / 32; w++) x += part[w];
-  return x;
+  if (threadIdx.x != 0) return;
+#pragma unroll
+  for (int w = 1; w < RDT_OP_THREADS / 32; w++)
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] += part[w][i];
 }
 
 RDT_DEVICE void add(uint64_t *to, uint64_t x) {
@@ -29,10 +35,11 @@ RDT_DEVICE void finish(const rdt_gpu_op &a, const rdt_op_found &f) {
   if (f.differ | f.wrong)
     rdt_complain_of(a.verdict, f.wrong ? RDT_CUDA_CANNOT : RDT_CUDA_CERTAIN, f.first, f.differ + f.wrong);
   if (f.form == RDT_OP_STORES) return;
-  const uint64_t sum = block_sum(f.sum), read = a.read ? block_sum(f.read) : 0;
+  uint64_t x[2] = {f.sum, f.read};
+  block_sums(x);
   if (threadIdx.x != 0) return;
-  if (a.read) add(a.read, read);
-  add(a.sum, sum);
+  if (a.read) add(a.read, x[1]);
+  add(a.sum, x[0]);
   add(a.visits, 1);
 }
 
@@ -54,6 +61,7 @@ RDT_DEVICE uint32_t thread_of(const rdt_op_found &f) {
 #define KERNEL(prefix, name, blocks, ...)                          \
   static __global__ void __launch_bounds__(RDT_OP_THREADS, blocks) \
       prefix##_##name(const __grid_constant__ rdt_gpu_op a) {      \
+    rdt_meet(a, threadIdx.x);                                      \
     rdt_chain_wait(), rdt_chain_next();                            \
     rdt_op_found f = {0, 0, 0, 0, 0, form_of(a)};                  \
     __VA_ARGS__                                                    \
@@ -98,9 +106,10 @@ enum { blocks_copy = 4, blocks_maxpool = 4, blocks_avgpool = 4, blocks_bytes = 2
 
 static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) sums(const __grid_constant__ rdt_sums_args a) {
   const rdt_sum_part p = a.parts[blockIdx.x];
-  const uint64_t sum = block_sum(rdt_op_part(&p, (int)threadIdx.x, RDT_OP_THREADS));
+  uint64_t x[1] = {rdt_op_part(&p, (int)threadIdx.x, RDT_OP_THREADS)};
+  block_sums(x);
   if (threadIdx.x != 0) return;
-  add(p.sum, sum);
+  add(p.sum, x[0]);
   add(a.visits, 1);
 }
 
@@ -108,8 +117,9 @@ static __global__ void __launch_bounds__(RDT_OP_THREADS, 1) close(const __grid_c
   const rdt_summary mine = rdt_op_count(&a, (int)threadIdx.x, RDT_OP_THREADS);
   rdt_summary s;
   rdt_op_tell(&a, (int)threadIdx.x, RDT_OP_THREADS);
-  s.agree = block_sum(mine.agree), s.disagree = block_sum(mine.disagree);
-  s.clean = block_sum(mine.clean), s.complain = block_sum(mine.complain);
+  uint64_t x[4] = {mine.agree, mine.disagree, mine.clean, mine.complain};
+  block_sums(x);
+  s.agree = (uint32_t)x[0], s.disagree = (uint32_t)x[1], s.clean = (uint32_t)x[2], s.complain = (uint32_t)x[3];
   s.visits = *a.visits;
   if (threadIdx.x == 0) *a.summary = s;
 }

@@ -8,6 +8,7 @@
 
 #include "cuda/ptx/mbarrier.h"
 #include "cuda/ptx/tma.h"
+#include "cuda/ptx/total.h"
 #include "cuda/ptx/wgmma.h"
 #include "cuda/sm90/fused_wgmma_alone.h"
 
@@ -82,14 +83,6 @@ struct rdt_wide_loaded {
     return ((uint32_t)(d[0] + d[2]) + placed * 0x3c6ef37200000002u) << (8 * (threadIdx.x % 4));
   }
 };
-
-/* A sum modulo 2^64 over the threads of a warp. */
-RDT_DEVICE uint64_t rdt_warp_total(uint64_t x) {
-  const uint32_t low = (uint32_t)x, high = (uint32_t)(x >> 32);
-  const uint32_t a = __reduce_add_sync(0xffffffffu, low & 0xffffu), b = __reduce_add_sync(0xffffffffu, low >> 16),
-                 c = __reduce_add_sync(0xffffffffu, high);
-  return (uint64_t)a + ((uint64_t)b << 16) + ((uint64_t)c << 32);
-}
 
 /* What so many threads from the first on have summed, each list by itself; bar: a barrier of theirs. */
 template <int bar, int first, int threads, int count>
