@@ -81,20 +81,21 @@ static void test_sums_of_columns(void **state) {
     assert_int_equal(rdt_wide_beside(bytes, columns), false);
     assert_int_equal(rdt_wide_beside(tall, columns), false); /* packs them behind B, from parts one below the other */
     rdt_wide w = {.columns = columns};
-    rdt_wide_plan(&w, pp, 1024, 32, 132);
+    rdt_wide_plan(&w, pp, 1024, 32, 4096, 1, 132);
     assert_true(w.whole && w.blocks == 132);
-    rdt_wide_plan(&w, shared, 1024, 32, 132); /* one tile each: a share for each */
+    rdt_wide_plan(&w, shared, 1024, 32, 4096, 1, 132); /* one tile each: a share for each */
     assert_true(!w.whole && !w.light && w.blocks == 128);
-    rdt_wide_plan(&w, shared, 4096, 32, 132); /* 8 of 66 pairs of blocks have a tile less, and there are 8 rows */
+    rdt_wide_plan(&w, shared, 4096, 32, 4096, 1,
+                  132); /* 8 of 66 pairs of blocks have a tile less, and there are 8 rows */
     assert_true(w.whole && w.light == 58);
-    rdt_wide_plan(&w, pp, 1024, 32, 132);
+    rdt_wide_plan(&w, pp, 1024, 32, 4096, 1, 132);
     assert_false(w.across);
     w.skewed = true; /* A is asked for once for two tiles, where that takes no round more */
-    rdt_wide_plan(&w, pp, 1024, 32, 132);
+    rdt_wide_plan(&w, pp, 1024, 32, 4096, 1, 132);
     assert_true(w.across && w.tiles == 128);
-    rdt_wide_plan(&w, shared, 1024, 32, 132); /* each tile its share of what is expected */
+    rdt_wide_plan(&w, shared, 1024, 32, 4096, 1, 132); /* each tile its share of what is expected */
     assert_true(w.across && !w.whole && w.tiles == 64);
-    rdt_wide_plan(&w, pp, 1024, 33, 132);
+    rdt_wide_plan(&w, pp, 1024, 33, 4096, 1, 132);
     assert_true(!w.across && w.tiles == 132);
   }
   rdt_tensor t = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){5, 72});
@@ -105,6 +106,39 @@ static void test_sums_of_columns(void **state) {
   assert_true(rdt_wide_skewed(&t));
   t.stride[0] = 72, t.stride[1] = 1, t.shape[0] = 1;
   assert_false(rdt_wide_skewed(&t)); /* one row begins once */
+}
+
+/* Of 66 clusters: what a round that is not full would take is divided among them, none less than a tile, but where that
+ * saves nothing; of 1408 x 1536 the tiles of clusters come out even side by side. */
+static void test_shared_tiles(void **state) {
+  (void)state;
+  static const struct {
+    const char *kernel;
+    int m, column_blocks, depth, splits, tiles, dealt, share;
+  } cases[] = {{"gemm_bf16_wgmma_128x128pp_none", 1536, 12, 2048, 0, 72, 0, 35},
+               {"gemm_bf16_wgmma_128x128pp_none", 1536, 12, 2048, 2, 72, 0, 35},
+               {"gemm_bf16_wgmma_128x128pp_row", 1536, 12, 2048, 0, 72, 0, 35},
+               {"gemm_bf16_wgmma_128x128pp_none", 1536, 12, 2048, 1, 72, 72, 0},
+               {"gemm_bf16_wgmma_128x128pp_none", 1408, 12, 2048, 0, 66, 66, 0},
+               {"gemm_bf16_wgmma_128x128pp_none", 2048, 16, 2048, 0, 128, 128, 0},
+               {"gemm_bf16_wgmma_128x128pp_none", 2048, 16, 2048, 2, 128, 0, 63},
+               {"gemm_bf16_wgmma_128x128pp_none", 1025, 32, 4096, 0, 144, 66, 76},
+               {"gemm_bf16_wgmma_128x128pp_none", 512, 8, 2048, 2, 16, 16, 0},
+               {"gemm_s8_wgmma_128x128pp_none", 1536, 12, 2048, 2, 72, 72, 0},
+               {"gemm_bf16_wgmma_256x128_row", 1536, 12, 2048, 2, 36, 36, 0}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const rdt_cuda_kernel *k = rdt_cuda_kernel_find(cases[i].kernel);
+    rdt_wide w = {.columns = true};
+    assert_non_null(k);
+    rdt_wide_plan(&w, k, cases[i].m, cases[i].column_blocks, cases[i].depth, cases[i].splits, 132);
+    assert_int_equal(w.tiles, cases[i].tiles);
+    assert_int_equal(w.dealt, cases[i].dealt);
+    assert_int_equal(w.share, cases[i].share);
+    assert_int_equal(rdt_wide_handed(&w, k) > 0, w.share > 0);
+    const int rounds = (cases[i].depth + k->k - 1) / k->k, clusters = w.blocks / RDT_WGMMA_CLUSTER;
+    assert_true(!w.share || (w.share >= rounds && w.share < 2 * rounds && w.dealt % clusters == 0));
+    assert_true((int64_t)w.share * clusters >= (int64_t)(w.tiles - w.dealt) * rounds);
+  }
 }
 
 static rdt_status ask_kernel(const char *name, rdt_problem *p, char *text, size_t size) {
@@ -379,6 +413,7 @@ static void test_refusals(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_table),
                                      cmocka_unit_test(test_sums_of_columns),
+                                     cmocka_unit_test(test_shared_tiles),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
                                      cmocka_unit_test(test_refusals_of_wide),

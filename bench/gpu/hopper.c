@@ -181,7 +181,8 @@ static bool fits(const product *p, const rdt_cuda_kernel *k) {
   return k->dtype == p->in && tf32 == p->tf32 && k->tile->rows < 4 * p->m + 64;
 }
 
-static void add_own(bench *b, const rdt_cuda_kernel *k) {
+/* splits: rdt_cuda_gemm_create's. What it comes to is returned; 0: it is not taken. */
+static int add_as(bench *b, const rdt_cuda_kernel *k, int splits) {
   rdt_problem p;
   rdt_reason why;
   rdt_tensor in[2];
@@ -191,17 +192,24 @@ static void add_own(bench *b, const rdt_cuda_kernel *k) {
   p.out = operands(b, 0, in).out;
   p.in[0] = in[0], p.in[1] = in[1];
   p.acc = b->p.in == RDT_S8 ? RDT_S32 : b->p.in == RDT_F64 ? RDT_F64 : RDT_F32;
-  const rdt_status s = rdt_cuda_gemm_create(k, &device, &p, 6.0, 0, stream, &c->gemm, &why);
+  const rdt_status s = rdt_cuda_gemm_create(k, &device, &p, 6.0, splits, stream, &c->gemm, &why);
   rdt_problem_clear(&p);
-  if (s == RDT_ERR_UNSUPPORTED) return;
+  if (s == RDT_ERR_UNSUPPORTED) return 0;
   must(s, &why);
   call one = {.b = b, .gemm = c->gemm};
   if (!turns_capture(&c->turns, b->launches, launch_own, &one, stream)) {
     fprintf(stderr, "gpu-bench: %s takes %dx%dx%d, and then does not run\n", k->name, b->p.m, b->p.n, b->p.k);
     exit(3);
   }
-  snprintf(c->name, sizeof c->name, "%s", k->name);
+  splits = rdt_cuda_gemm_splits(c->gemm);
+  snprintf(c->name, sizeof c->name, splits > 1 ? "%s/%d" : "%s", k->name, splits);
   b->count++;
+  return splits;
+}
+
+/* Where two blocks usually share tiles, without that, too. */
+static void add_own(bench *b, const rdt_cuda_kernel *k) {
+  if (add_as(b, k, 0) > 1 && k->family == RDT_CUDA_WGMMA) (void)add_as(b, k, 1);
 }
 
 static void add_library(bench *b, int algorithm) {
@@ -391,6 +399,10 @@ static double mean(const summary *s) {
   return s->n ? exp(s->logs / s->n) : NAN;
 }
 
+static const char *shared(const contender *c) { /* tiles that two blocks have */
+  return c->kernel && rdt_cuda_gemm_splits(c->gemm) > 1 ? "/2" : "";
+}
+
 static void print_product(const bench *b) {
   const contender *none = find(b, "none");
   printf("%-5s %s%-4s ", b->p.type, b->p.a_transposed ? "A^T " : "", b->p.transposed ? "B^T" : "B");
@@ -401,9 +413,10 @@ static void print_product(const bench *b) {
     const contender *c = &b->list[i];
     const double us = 1e6 * turns_at(&c->turns, 0.5);
     if (c == none || !c->kernel)
-      printf("  %s %.1f us (%.0f T/s)", c->kernel ? c->kernel->tile->name : c->name, us, flops / us * 1e-6);
+      printf("  %s%s %.1f us (%.0f T/s)", c->kernel ? c->kernel->tile->name : c->name, shared(c), us,
+             flops / us * 1e-6);
     else
-      printf("  %s %s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, us, ratio(c, none));
+      printf("  %s %s%s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, shared(c), us, ratio(c, none));
   }
   printf("\n");
   fflush(stdout);

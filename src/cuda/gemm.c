@@ -179,7 +179,12 @@ static int splits_for(const rdt_cuda_kernel *k, int sms, int64_t m, int64_t n, i
 }
 
 int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p) {
-  return k->family != RDT_CUDA_MMA ? 1 : splits_for(k, d->sms, p->out.shape[0], p->out.shape[1], p->in[0].shape[1]);
+  rdt_wide_sides s;
+  if (k->family == RDT_CUDA_MMA) return splits_for(k, d->sms, p->out.shape[0], p->out.shape[1], p->in[0].shape[1]);
+  if (is_tall(k) || !rdt_wide_sides_of(p, &s)) return 1;
+  rdt_wide w = {.columns = rdt_wide_columns(&s.b), .batches = s.batches};
+  rdt_wide_plan(&w, k, (int)s.c.shape[0], (int)up(s.c.shape[1], k->tile->columns), (int)s.a.shape[1], 0, d->sms);
+  return w.share ? 2 : 1;
 }
 
 /* Bytes at the end of one allocation, one after the other. */
@@ -272,6 +277,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                     k->least, is_wide(k) ? ", no other," : "", k->shared, d->name, d->major, d->minor, d->shared);
   rdt_wide_sides side;
   RDT_TRY(sides_of(k, p, &side, why));
+  const int shares = splits;
   const int64_t b_pitch = rdt_wide_pitch(&side.b, rdt_wide_columns(&side.b)), b_next = side.b_next;
   rdt_cuda_gemm *g = rdt_calloc(1, sizeof *g);
   if (!g) return rdt_fail(why, RDT_ERR_NOMEM, "%s: out of memory", k->name);
@@ -300,7 +306,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                          .each = p->epilogue.factor.rank >= 0 && p->epilogue.factor.stride[0] != 0};
     a->lda = rdt_wide_pitch(&side.a, g->wide.a_columns), a->ldc = rdt_wide_pitch(&side.c, false);
     a->ldb = rdt_wide_pitch(&side.b, g->wide.columns);
-    splits = 1;
+    splits = 1; /* whoever goes on with a tile has all of its sums */
   }
   const size_t many = is_wide(k) ? (size_t)side.batches : 1, many_b = side.b_next ? many : 1;
   if (p->epilogue.residual.rank >= 0) a->ldr = pitch(&side.residual);
@@ -321,7 +327,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->scalar = strcmp(k->scheme, "global") == 0;
   a->sets = sets;
   if (is_wide(k)) {
-    if (!is_tall(k)) rdt_wide_plan(&g->wide, k, a->m, a->column_blocks, d->sms);
+    if (!is_tall(k)) rdt_wide_plan(&g->wide, k, a->m, a->column_blocks, a->k, shares, d->sms);
     g->wide.sets = by_tile(k) ? a->column_blocks : sums(k) ? 1 : 0;
     g->wide.sums_scale = 1.0f / rdt_gemm_scale(k, a->n);
   }
@@ -330,7 +336,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   places at = {0};
   const size_t verdict = place(&at, sizeof(rdt_cuda_verdict));
   const size_t tickets =
-      place(&at, (tiles + (size_t)g->row_blocks + 1 + 2 * (size_t)g->wide.blocks) * sizeof(unsigned));
+      place(&at, (tiles + (size_t)g->row_blocks + 1 + rdt_wide_tickets(&g->wide)) * sizeof(unsigned));
   const size_t size = (size_t)k->sum, element = rdt_dtype_info(k->dtype)->bytes;
   const int part_columns = sets > 2 ? (int)up(sets, 2) * 2 * RDT_MMA_PARTS_EACH : RDT_MMA_PARTS;
   a->part_columns = 16 / element > RDT_MMA_PARTS ? 16 / (int)element : part_columns;
@@ -356,8 +362,8 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t totals = place(&at, classic ? tiles * 8 : 0);
   const size_t of_weights = place(&at, classic ? (size_t)a->k * 16 : 0);
   const size_t of_a = place(&at, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
-  const size_t partial =
-      place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size : 0);
+  const size_t partial = place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size
+                                                  : rdt_wide_handed(&g->wide, k));
   const size_t image = place(&at, rdt_tall_image(k, a->k)), spread = place(&at, rdt_tall_spread_bytes(&g->tall, a));
   const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
@@ -435,7 +441,7 @@ rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g) {
 }
 
 int rdt_cuda_gemm_splits(const rdt_cuda_gemm *g) {
-  return g->args.splits;
+  return g->wide.share ? 2 : g->args.splits;
 }
 
 void *rdt_cuda_gemm_copy(const rdt_cuda_gemm *g, int64_t k, int64_t column) {

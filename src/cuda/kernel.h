@@ -45,7 +45,8 @@ typedef struct rdt_cuda_gemm rdt_cuda_gemm;
 /* RDT_OK or RDT_ERR_UNSUPPORTED with the reason; of datatypes, shapes, strides, epilogue. */
 rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, rdt_reason *why);
 /* in[1].data given: these weights are fixed, what checks need of them is formed now; NULL: in each run. splits: blocks
- * that share a tile's k, 0: as many as fill the device. */
+ * that share a tile's k, 0: as many as fill the device; of products on wgmma two, where the last round of tiles would
+ * not be full. */
 rdt_status rdt_cuda_gemm_create(const rdt_cuda_kernel *k, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
                                 int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
 /* The same with several checks of each row (docs/tolerance.md), no more than the kernel has. */

@@ -15,7 +15,8 @@ enum {
   WIDTH = 128 /* bytes of a row of a box */,
   CLUSTERS = 256,
   BATCHES = 65535,
-  OFTEN = 512 /* rows */
+  OFTEN = 512, /* rows */
+  HANDED = 5   /* rounds of k that it may cost to hand a tile over */
 };
 /* What the sums of columns add to a tile's product: columns more of an instruction; instructions that read A again. */
 static const double BESIDE = 1.0 / 16, APART = 0.3;
@@ -277,32 +278,72 @@ bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns) {
   return k->tf32 || (half && k->tile->rows <= 2 * BOX && (columns || k->tile->columns <= 2 * BOX));
 }
 
-static int rounds(int tiles, int clusters) {
+static int turns(int tiles, int clusters) {
   return (tiles + clusters - 1) / clusters;
 }
 
-void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms) {
+/* Tiles of clusters, and where the two of one lie. */
+static int lay(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, bool across) {
+  w->across = across;
+  return rdt_wide_lines(w, k, m) * (across ? (column_blocks + 1) / 2 : column_blocks);
+}
+
+/* The tiles of the last rounds, if these are not full, as equal shares of k: less than two tiles for each cluster, and
+ * no less than one. */
+static void share(rdt_wide *w, int clusters, int rounds) {
+  w->dealt = w->tiles, w->share = 0;
+  if (w->tiles < clusters || w->tiles % clusters == 0) return;
+  const int dealt = (w->tiles / clusters - 1) * clusters;
+  const int64_t all = (int64_t)(w->tiles - dealt) * rounds;
+  if (all > INT_MAX / 2) return;
+  w->dealt = dealt, w->share = (int)((all + clusters - 1) / clusters);
+}
+
+/* Rounds of k that the longest takes. */
+static int64_t rounds_of(const rdt_wide *w, int clusters, int rounds) {
+  return (int64_t)turns(w->dealt, clusters) * rounds + w->share;
+}
+
+void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int depth, int splits, int sms) {
   /* Of an odd number of rows of tiles half a cluster does nothing; of an odd number of columns it would, across. Where
    * that is one of many, what else is done for rows below each other counts more. Rows of A that are asked for twice
    * (two lines of L2 for one of a box) are asked for together, where that takes no round more. */
-  const int single = (m + k->tile->rows - 1) / k->tile->rows, width = (column_blocks + 1) / 2;
-  const int most = sms / RDT_WGMMA_CLUSTER, many = w->batches ? w->batches : 1, below = pairs(k, m) * column_blocks,
-            beside = single * width;
-  w->across = k->tile->rows % (BOX * RDT_WGMMA_CLUSTER) == 0 &&
-              (8 * beside <= 7 * below || (w->skewed && rounds(many * beside, most) <= rounds(many * below, most)));
-  const int rows = rdt_wide_lines(w, k, m), tiles = rows * (w->across ? width : column_blocks),
-            clusters = tiles < most ? tiles : most;
-  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
+  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16, both = k->tile->rows % (BOX * RDT_WGMMA_CLUSTER) == 0;
+  const int below = lay(w, k, m, column_blocks, false), beside = lay(w, k, m, column_blocks, true),
+            most = sms / RDT_WGMMA_CLUSTER, many = w->batches ? w->batches : 1, stages = (depth + k->k - 1) / k->k;
+  const bool together = w->skewed && turns(many * beside, most) <= turns(many * below, most);
+  rdt_wide shared = *w;
+  w->tiles = lay(w, k, m, column_blocks, both && (8 * beside <= 7 * below || together));
+  const int rows = rdt_wide_lines(w, k, m), tiles = w->tiles, clusters = tiles < most ? tiles : most;
   const double cost = rdt_wide_beside(k, w->columns) ? BESIDE : APART;
-  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->tiles = tiles, w->light = 0, w->whole = true;
+  w->blocks = RDT_WGMMA_CLUSTER * clusters, w->light = 0, w->whole = true, w->dealt = tiles, w->share = 0;
   if (w->across) w->whole = !half || rdt_wide_beside(k, w->columns); /* else one tile of a row would take longest */
+  if (splits != 1 && half && (k->check != RDT_MMA_SUMS || rdt_wide_beside(k, w->columns))) {
+    shared.blocks = w->blocks, shared.light = 0, shared.whole = true;
+    shared.tiles = lay(&shared, k, m, column_blocks, both && beside < below);
+    share(&shared, clusters, stages);
+    const int64_t gained = rounds_of(w, clusters, stages) - rounds_of(&shared, clusters, stages);
+    if (splits > 1 ? shared.share > 0 : gained >= HANDED) {
+      *w = shared;
+      return;
+    }
+  }
   if (clusters > CLUSTERS || w->across) return;
   const double in_turns = longest(w, rows, column_blocks, cost),
-               shared = rounds(tiles, clusters) * (1.0 + cost / column_blocks);
+               shares = turns(tiles, clusters) * (1.0 + cost / column_blocks);
   w->light = tiles % clusters;
   const double by_light = longest(w, rows, column_blocks, cost);
   if (by_light >= in_turns) w->light = 0;
-  if (half && !rdt_wide_beside(k, w->columns)) w->whole = w->light && by_light < shared;
+  if (half && !rdt_wide_beside(k, w->columns)) w->whole = w->light && by_light < shares;
+}
+
+size_t rdt_wide_handed(const rdt_wide *w, const rdt_cuda_kernel *k) {
+  const size_t each = (size_t)k->tile->rows * (size_t)(k->tile->columns + RDT_WGMMA_SUMS) * sizeof(float);
+  return w->share ? (size_t)w->blocks * each : 0;
+}
+
+size_t rdt_wide_tickets(const rdt_wide *w) {
+  return 2 * (size_t)w->blocks + (w->share ? 8 * (size_t)w->blocks : 0); /* of each warp that multiplies */
 }
 
 /* What kernels on wgmma take for these words. */
@@ -365,7 +406,7 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
                       .r_next = w->r_next};
   batched(w, &a.p);
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
-  a.tiles = w->tiles, a.across = w->across;
+  a.tiles = w->tiles, a.across = w->across, a.dealt = w->dealt, a.share = w->share;
   a.lines = rdt_wide_lines(w, k, p->m), a.each_lines = a.lines / w->batches, a.width = a.tiles / a.lines;
   RDT_TRY(rdt_wide_maps(k->dtype, w, &a, why));
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));

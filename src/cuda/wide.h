@@ -30,6 +30,7 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
   int blocks;       /* of a launch */
   bool across;      /* rdt_wgmma_args */
   int tiles, light; /* the same */
+  int dealt, share; /* the same; 0: no tile is shared */
   bool whole;       /* the same */
 } rdt_wide;
 
@@ -46,9 +47,14 @@ bool rdt_wide_skewed(const rdt_tensor *t);
 rdt_status rdt_wide_pads(rdt_wide *w, rdt_wide_sides *s, bool fixed, rdt_reason *why);
 /* RDT_OK, or the reason why operands of these shapes and strides cannot be copied to shared memory. */
 rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rdt_reason *why);
-/* Of products of m rows on so many multiprocessors: blocks, two at least, and which tiles check: light, whole. What
- * `columns`, `skewed` and `batches` say is known. */
-void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int sms);
+/* Of products of m rows and so much k on so many multiprocessors: blocks, two at least, who multiplies which tiles, and
+ * which of these check: light, whole. splits: 1: a tile is multiplied by one block; 2: by two, where the last round
+ * would not be full; 0: where that pays. What `columns`, `skewed` and `batches` say is known. */
+void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int depth, int splits, int sms);
+/* Bytes that blocks need to hand over what they have summed. */
+size_t rdt_wide_handed(const rdt_wide *w, const rdt_cuda_kernel *k);
+/* And numbers among the tickets. */
+size_t rdt_wide_tickets(const rdt_wide *w);
 /* Sums of B's columns are columns more of an instruction, and lie as B does; else they have one of their own. columns:
  * of B lie side by side. */
 bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns);

@@ -15,8 +15,8 @@
 
 static rdt_cuda_device device, few[2]; /* so few multiprocessors that each has many rows, or some a tile less */
 static bool quick;
-static const char *only; /* of names; NULL: all */
-static int64_t products, elements, wrong;
+static const char *only;                          /* of names; NULL: all */
+static int64_t products, elements, wrong, shared; /* shared: products in which two blocks share tiles on wgmma */
 
 static bool wanted(const rdt_cuda_kernel *k) {
   return !only || strstr(k->name, only);
@@ -108,6 +108,7 @@ static void check_product(const rdt_cuda_device *on, const rdt_cuda_kernel *k, g
     const rdt_cuda_verdict v = run(g, c, k->name);
     gpu_case_fetch(c);
     products++;
+    shared += k->family == RDT_CUDA_WGMMA && rdt_cuda_gemm_splits(g) > 1;
     if (v.suspect | v.certain | v.cannot) complain(k->name, c, "complains without a fault"), print_finding(&v);
     if (!gpu_case_gaps_kept(c)) complain(k->name, c, "writes between rows");
     if (turn == 0 && !*has_first) check_values(k, c, rdt_cuda_gemm_splits(g));
@@ -146,7 +147,7 @@ static void check_shape(const gpu_shape *s, rdt_cuda_family least, int splits, b
     if (most > 1)
       check_product(&device, &table[i], &c, 2 + (int)(gpu_random(seed) % 7), splits, fixed, first, &has_first);
     for (int j = 0; j < 2 && table[i].family != RDT_CUDA_MMA; j++)
-      check_product(&few[j], &table[i], &c, 1, splits, fixed, first, &has_first);
+      check_product(&few[j], &table[i], &c, 1, j ? splits : 2, fixed, first, &has_first);
   }
   free(first);
   gpu_case_free(&c);
@@ -210,7 +211,7 @@ static void check_wide(void) {
                    .data = (gpu_data)((r >> 38) % GPU_SMALL)};
     s.out = integer ? RDT_S32 : f8 ? outs[(r >> 28) % 3] : (r >> 28) % 2 ? RDT_F32 : s.in;
     if (quick) s.m = (s.m - 1) % 300 + 1, s.n = (s.n - 1) % 300 + 1, s.k = (s.k - 1) % 200 + 1;
-    check_shape(&s, RDT_CUDA_WGMMA, 0, (r >> 44) % 4 != 0, &seed);
+    check_shape(&s, RDT_CUDA_WGMMA, (int)((r >> 50) % 3), (r >> 44) % 4 != 0, &seed);
   }
 }
 
@@ -246,7 +247,7 @@ static void check_forms(void) {
     if (integer && s.out != RDT_S32) s.residual = false, s.relu = false;
     if ((r >> 46) % 3 == 0) s.gap = 3, s.offset = (int)((r >> 48) % 2); /* rows that are copied first */
     if (quick) s.m = (s.m - 1) % 200 + 1, s.n = (s.n - 1) % 200 + 1, s.k = (s.k - 1) % 200 + 1;
-    check_shape(&s, RDT_CUDA_WGMMA, 0, (r >> 44) % 3 != 0, &seed);
+    check_shape(&s, RDT_CUDA_WGMMA, (int)((r >> 50) % 3), (r >> 44) % 3 != 0, &seed);
   }
 }
 
@@ -622,7 +623,7 @@ int main(int argc, char **argv) {
   if (!only) check_chain(RDT_F16), check_chain(RDT_BF16);
   check_launches();
   check_clean();
-  printf("gpu-check: %lld products, %lld elements: %lld wrong\n", (long long)products, (long long)elements,
-         (long long)wrong);
+  printf("gpu-check: %lld products (%lld with tiles that blocks share), %lld elements: %lld wrong\n",
+         (long long)products, (long long)shared, (long long)elements, (long long)wrong);
   return wrong ? 1 : 0;
 }

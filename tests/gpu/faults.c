@@ -67,7 +67,7 @@ static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char
 
 /* Of the same stage of A comes what the row's sum is compared with: only what other tiles' columns have is seen. One
  * tile of a row of tiles has all of it, or each a share of k. */
-static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu_case *c,
+static bool meets_both(const rdt_cuda_device *on, int splits, const rdt_cuda_kernel *k, const gpu_case *c,
                        const rdt_cuda_strike *s) {
   const int64_t depth = c->k, m = c->m, n = c->all.shape[1], width = k->tile->columns;
   const int64_t rounds = (depth + k->k - 1) / k->k, blocks = (n + width - 1) / width,
@@ -79,7 +79,7 @@ static bool meets_both(const rdt_cuda_device *on, const rdt_cuda_kernel *k, cons
   rdt_wide w = {.columns = rdt_wide_columns(&sides.b),
                 .batches = c->batches,
                 .skewed = rdt_wide_skewed(&sides.a) && !rdt_wide_skewed(&sides.b)};
-  rdt_wide_plan(&w, k, (int)m, (int)blocks, on->sms);
+  rdt_wide_plan(&w, k, (int)m, (int)blocks, (int)depth, splits, on->sms);
   if (w.whole) {
     int all;
     const int line = rdt_wide_line(&w, k, (int)m, row, &all);
@@ -106,8 +106,9 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
   return s;
 }
 
-static void judge(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu_case *c, const rdt_cuda_strike *s,
-                  const rdt_cuda_verdict *v, const char *now, const char *clean, tally *count) {
+static void judge(const rdt_cuda_device *on, int splits, const rdt_cuda_kernel *k, const gpu_case *c,
+                  const rdt_cuda_strike *s, const rdt_cuda_verdict *v, const char *now, const char *clean,
+                  tally *count) {
   const bool other = memcmp(now, clean, c->bytes[2]) != 0;
   const int64_t row = s->hit.element / c->all.shape[1], column = s->hit.element % c->all.shape[1];
   const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
@@ -115,7 +116,7 @@ static void judge(const rdt_cuda_device *on, const rdt_cuda_kernel *k, const gpu
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
   const bool must = s->checksum           ? false /* it may have met zeros */
                     : s->limit            ? false /* what is looser finds nothing where there is nothing */
-                    : s->fragment         ? other && beyond && !meets_both(on, k, c, s)
+                    : s->fragment         ? other && beyond && !meets_both(on, splits, k, c, s)
                     : compares_bits(k, s) ? other
                                           : beyond;
   if (!s->hit.done) complain(k->name, "a fault was not planted");
@@ -192,8 +193,8 @@ static double cancelling(const gpu_case *c, int sets, rdt_cuda_strike *s, uint64
 
 /* A product with faults, a stream of its own. */
 typedef struct hand {
-  rdt_cuda_device
-      on; /* with few multiprocessors in every other hand, so that some blocks have a tile less, and check */
+  rdt_cuda_device on;
+  int splits;
   cudaStream_t stream;
   rdt_cuda_gemm *g[2]; /* as many checks as asked, and one less */
   char *results, *host;
@@ -203,18 +204,20 @@ typedef struct hand {
   tally count;
 } hand;
 
-/* apart: bytes of a result, to be kept; 0: nobody looks at it. */
-static hand *begin_hand(const rdt_cuda_kernel *k, const gpu_case *c, int sets, size_t apart) {
+/* apart: bytes of a result, to be kept; 0: nobody looks at it. Of a device, by number: as it is; with few
+ * multiprocessors, so that some blocks have a tile less, and check; with few, which share tiles. */
+static hand *begin_hand(const rdt_cuda_kernel *k, const gpu_case *c, int sets, size_t apart, int number) {
   rdt_reason why = {""};
   hand *h = calloc(1, sizeof *h);
   if (!h) gpu_die("malloc", "out of memory");
-  h->on = device;
-  if (k->family != RDT_CUDA_MMA && omp_get_thread_num() % 2) h->on.sms = 10;
+  static const int few[] = {0, 10, 10, 6};
+  h->on = device, h->splits = k->family != RDT_CUDA_MMA && number % 4 < 2 ? 1 : 2;
+  if (k->family != RDT_CUDA_MMA && number % 4) h->on.sms = few[number % 4];
   gpu_must(rdt_cuda_status(cudaStreamCreateWithFlags(&h->stream, cudaStreamNonBlocking), "stream", &why), "stream",
            &why);
   for (int less = 0; less < (sets > 1 ? 2 : 1); less++)
-    gpu_must(rdt_cuda_gemm_create_sets(k, &h->on, &c->p, sets - less, 6.0, 2, h->stream, &h->g[less], &why), k->name,
-             &why);
+    gpu_must(rdt_cuda_gemm_create_sets(k, &h->on, &c->p, sets - less, 6.0, h->splits, h->stream, &h->g[less], &why),
+             k->name, &why);
   void *results, *host;
   const size_t bytes = apart ? BATCH * apart : c->bytes[2];
   gpu_must(rdt_cuda_alloc(bytes, &results, &why), "results", &why);
@@ -288,7 +291,7 @@ static void plant_several(const rdt_cuda_kernel *k, int sets, int64_t faults) {
   gpu_case_make(&c, &s, &seed, false);
 #pragma omp parallel num_threads(crew_for(batches))
   {
-    hand *h = begin_hand(k, &c, sets, 0);
+    hand *h = begin_hand(k, &c, sets, 0, omp_get_thread_num());
 #pragma omp for schedule(dynamic)
     for (int64_t b = 0; b < batches; b++) {
       const int64_t left = faults - b * BATCH;
@@ -323,15 +326,15 @@ static void strike(const rdt_cuda_kernel *k, const gpu_case *c, const char *clea
   gpu_must(rdt_cuda_gemm_strike(h->g[0], &o, apart, h->strikes, n, h->verdicts[0], h->stream, &why), k->name, &why);
   gpu_must(rdt_cuda_get(h->host, h->results, (size_t)n * apart, h->stream, &why), "results", &why);
   for (int i = 0; i < n; i++)
-    judge(&h->on, k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
+    judge(&h->on, h->splits, k, c, &h->strikes[i], &h->verdicts[0][i], h->host + (size_t)i * apart, clean, &h->count);
 }
 
 static bool whole(const rdt_cuda_kernel *k) { /* a tile has all columns */
   return rdt_cuda_kernel_columns(k) <= k->tile->columns;
 }
 
-static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int many, int64_t faults, bool quick,
-                     tally *count) {
+static void plant_in(const rdt_cuda_kernel *k, int form, bool a_columns, bool columns, int many, int64_t faults,
+                     bool quick, tally *count) {
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
   const bool wide = k->family == RDT_CUDA_WGMMA, tall = k->family == RDT_CUDA_TALL;
   const int m = tall                  ? 3000
@@ -362,7 +365,7 @@ static void plant_in(const rdt_cuda_kernel *k, bool a_columns, bool columns, int
   memcpy(clean, c.host[2], c.bytes[2]);
 #pragma omp parallel num_threads(crew_for(batches))
   {
-    hand *h = begin_hand(k, &c, 1, apart);
+    hand *h = begin_hand(k, &c, 1, apart, form + omp_get_thread_num());
 #pragma omp for schedule(dynamic)
     for (int64_t b = 0; b < batches; b++) {
       const int64_t left = faults - b * BATCH;
@@ -388,7 +391,7 @@ static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
   tally count = {0};
   for (int i = 0; i < parts; i++) {
     const bool columns = wide && (!code[0] || i % 2);
-    plant_in(k, i < forms && i / 2, columns, i < forms ? 1 : 3, faults * (i + 1) / parts - faults * i / parts, quick,
+    plant_in(k, i, i < forms && i / 2, columns, i < forms ? 1 : 3, faults * (i + 1) / parts - faults * i / parts, quick,
              &count);
   }
   printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",

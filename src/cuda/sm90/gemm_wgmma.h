@@ -33,12 +33,14 @@ typedef struct rdt_wgmma_args {
   rdt_mma_args p; /* splits: batches, each of m rows; k_split: rows that have one B. parts: signed sums of B's columns,
                      of tiles or of all: [set][8][whole stages of k]; rho2: of each set; of each batch of B its own.
                      SUMS: sums: float4, two of [batch][m]; tickets: one, then for each block its runs, then whether the
-                     last one is still to be compared; scalars: of each block */
+                     last one is still to be compared, then of each warp that multiplies whether there is something
+                     in partial: sums that one block hands over to another. scalars: of each block */
   float alike;    /* TILE: (s - e)^2 <= alike c2 passes */
   float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
   int row_blocks;   /* of tiles, in a batch */
   int across;       /* two tiles of a cluster lie side by side, and load their rows of A together */
   int tiles;        /* of a cluster */
+  int dealt, share; /* tiles that clusters take in turns; rounds of k of each cluster, of the tiles behind them */
   int lines, each_lines, width; /* rows of clusters, those of a batch; columns of them */
   int stored;                   /* columns that TMA stores: whole 16 bytes */
   int extra;                    /* bias, residual, relu or gelu */

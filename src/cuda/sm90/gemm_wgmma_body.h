@@ -14,6 +14,7 @@
 #define RDT_CUDA_GEMM_WGMMA_BODY_H
 
 #include "cuda/fast.h"
+#include "cuda/ptx/flag.h"
 #include "cuda/ptx/mbarrier.h"
 #include "cuda/ptx/tma.h"
 #include "cuda/ptx/wgmma.h"
@@ -50,6 +51,34 @@ template <bool value_>
 struct rdt_flag {
   static constexpr bool value = value_;
 };
+
+/* What a cluster multiplies, one part of a tile after the other: tiles that are dealt out in turns; then its share of
+ * the rounds of k of the tiles that are left, which count one behind the other. Of the last tile in it, it may have the
+ * first rounds alone: with these it begins, and what they sum up to it hands over to the next cluster, which ends with
+ * the others. So sums are added up along k as by one block, nobody waits for what is begun later, and as no share is
+ * less than a tile, nobody waits for long. */
+struct rdt_wide_part {
+  int tile, first, end, rounds; /* rounds: of a tile; end 0: there are no more */
+  int stored;                   /* tiles that it has finished before */
+};
+template <int depth> /* of a round */
+RDT_DEVICE int rdt_wide_rounds(const rdt_wgmma_args &g) {
+  return (g.p.k + depth - 1) / depth;
+}
+template <int depth>
+RDT_DEVICE rdt_wide_part rdt_wide_part_of(const rdt_wgmma_args &g, int turn) {
+  int clusters = (int)gridDim.x / RDT_WGMMA_CLUSTER, rounds = rdt_wide_rounds<depth>(g),
+      me = (int)blockIdx.x / RDT_WGMMA_CLUSTER;
+  asm volatile("" : "+r"(clusters), "+r"(rounds), "+r"(me)); /* found anew: registers are scarce */
+  const int tile = me + turn * clusters;
+  if (tile < g.dealt) return {tile, 0, rounds, rounds, turn};
+  const int dealt = g.dealt / clusters, all = (g.tiles - g.dealt) * rounds, first = me * g.share,
+            end = min(first + g.share, all), last = (end - 1) / rounds, of = last - (turn - dealt),
+            before = of * rounds;
+  if (!g.share || first >= end || before + rounds <= first) return {0, 0, 0, rounds, 0};
+  return {g.dealt + of, max(first - before, 0), min(end - before, rounds), rounds,
+          turn - (turn > dealt && end < (last + 1) * rounds)};
+}
 
 /* Which set of sums this run writes: asked for long after the last warp has read it. */
 template <class Shape>
@@ -106,15 +135,18 @@ RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place a
 template <class Ring, int a_mn, int b_mn, int check>
 RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   constexpr int pieces = Ring::BN / 64 / RDT_WGMMA_CLUSTER, share_a = Ring::BM / 64 / RDT_WGMMA_CLUSTER;
-  const int rank = (int)rdt_cluster_rank(), rounds = (g.p.k + Ring::BK - 1) / Ring::BK;
+  const int rank = (int)rdt_cluster_rank(), rounds = rdt_wide_rounds<Ring::BK>(g);
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   int slot = 0;
   uint32_t parity = 1;
-  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
-    const rdt_tile_place at = rdt_tile_of(g, tile, rank);
+  for (int turn = 0;; turn++) {
+    const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
+    if (!now.end) break;
+    const rdt_tile_place at = rdt_tile_of(g, now.tile, rank);
     const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, rounds);
     const int of_a = at.batch * g.a_many, of_b = at.batch * g.b_many;
-    for (int round = 0; round < rounds; round++) {
+#pragma unroll 1
+    for (int round = now.first; round < now.end; round++) {
       const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes, barrier = full + 8 * (uint32_t)slot;
       const int k = round * Ring::BK;
       const bool sums = check != RDT_MMA_NONE && !Ring::abreast && round >= checked.first && round < checked.end;
@@ -162,16 +194,19 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
  * rounds, whose barriers count it. */
 template <class Ring, int check>
 RDT_DEVICE void rdt_wide_load_sums(const rdt_wgmma_args &g, uint32_t shared) {
-  const int lane = (int)threadIdx.x % 32, rank = (int)rdt_cluster_rank(), rounds = (g.p.k + Ring::BK - 1) / Ring::BK;
+  const int lane = (int)threadIdx.x % 32, rank = (int)rdt_cluster_rank(), rounds = rdt_wide_rounds<Ring::BK>(g);
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   int slot = 0;
   uint32_t parity = 1;
-  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
-    const rdt_tile_place at = rdt_tile_of(g, tile, rank);
+  for (int turn = 0;; turn++) {
+    const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
+    if (!now.end) break;
+    const rdt_tile_place at = rdt_tile_of(g, now.tile, rank);
     const bool sums = rdt_wide_checked<check, 0>(g, at, rounds).end > 0;
     const int set = at.batch * g.b_many * g.sets + (check == RDT_WGMMA_TILE ? min(at.n, g.p.column_blocks - 1) : 0);
-    const uint16_t *from = (const uint16_t *)g.p.parts + ((int64_t)set * rounds * Ring::BK + lane) * RDT_WGMMA_SUMS;
-    for (int k = lane; k - lane < g.p.k; k += Ring::BK, from += Ring::BK * RDT_WGMMA_SUMS) {
+    int k = now.first * Ring::BK + lane;
+    const uint16_t *from = (const uint16_t *)g.p.parts + ((int64_t)set * rounds * Ring::BK + k) * RDT_WGMMA_SUMS;
+    for (; k - lane < now.end * Ring::BK; k += Ring::BK, from += Ring::BK * RDT_WGMMA_SUMS) {
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
       if (sums) {
         const uint32_t to = shared + (uint32_t)slot * Ring::stage_bytes + Ring::a_bytes + Ring::b_bytes +
@@ -198,6 +233,13 @@ RDT_DEVICE void rdt_wide_last(const rdt_wgmma_args &g, uint32_t shared, volatile
   if (turn.pending) rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, shared + Shape::asked, none);
   __syncwarp();
   if (threadIdx.x % 32 == 0) rdt_wide_left(g, turn);
+}
+
+/* What is made of it is not kept from one tile to the next: registers are scarce. */
+RDT_DEVICE int rdt_thread_anew() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
 }
 
 /* ---- multiplying ---- */
@@ -238,6 +280,50 @@ RDT_DEVICE void rdt_wide_round(float (&c)[Shape::MT][Shape::held], uint32_t a, u
                                                     place(a + i * Shape::piece + (a_mn ? 2048 : 32) * k, 16),
                                                     place(b + Shape::b_bytes + 32 * k, 16), 1);
   }
+}
+
+/* A warp's sums of a tile that another cluster goes on with, and those of the cluster before: 16 bytes of each thread
+ * side by side. Who takes them is the only one, and leaves the place as it was. */
+template <class Ring, int check>
+struct rdt_wide_handed {
+  static constexpr int numbers = check == RDT_MMA_NONE ? Ring::BN / 2 : Ring::held;
+  float4 *at;
+  unsigned *there;
+  __device__ __forceinline__ rdt_wide_handed(const rdt_wgmma_args &g, int block, int warp) {
+    const int place = 4 * Ring::groups * block + warp;
+    at = (float4 *)g.p.partial + place * (Ring::MT * numbers / 4) * 32 + threadIdx.x % 32;
+    there = g.p.tickets + 1 + 2 * gridDim.x + place;
+  }
+};
+template <class Ring, int check>
+RDT_DEVICE void rdt_wide_hand(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], int warp) {
+  typedef rdt_wide_handed<Ring, check> handed;
+  const handed to(g, (int)blockIdx.x, warp);
+#pragma unroll
+  for (int i = 0; i < Ring::MT; i++)
+#pragma unroll
+    for (int j = 0; j < handed::numbers; j += 4)
+      to.at[(i * handed::numbers + j) / 4 * 32] = make_float4(c[i][j], c[i][j + 1], c[i][j + 2], c[i][j + 3]);
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) rdt_store_release(to.there, 1);
+}
+template <class Ring, int check>
+RDT_DEVICE void rdt_wide_take(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ring::held], int warp) {
+  typedef rdt_wide_handed<Ring, check> handed;
+  const handed from(g, (int)blockIdx.x - RDT_WGMMA_CLUSTER, warp);
+  if (threadIdx.x % 32 == 0) {
+    while (!rdt_load_acquire(from.there)) {
+    }
+    *from.there = 0;
+  }
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < Ring::MT; i++)
+#pragma unroll
+    for (int j = 0; j < handed::numbers; j += 4) {
+      const float4 x = __ldcg(from.at + (i * handed::numbers + j) / 4 * 32);
+      c[i][j] = x.x, c[i][j + 1] = x.y, c[i][j + 2] = x.z, c[i][j + 3] = x.w;
+    }
 }
 
 /* ---- what follows ---- */
@@ -402,7 +488,7 @@ RDT_DEVICE int rdt_wide_pieces(bool wide) {
 /* A group's 64 rows of a piece, 128 bytes of each, as TMA takes them; c: the first of the thread's numbers. */
 template <class T, bool wide>
 RDT_DEVICE void rdt_wide_fill(const float *c, uint32_t at) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  const int thread = wide ? rdt_thread_anew() : (int)threadIdx.x, lane = thread % 32, warp = thread / 32 % 4;
   if constexpr (wide) {
 #pragma unroll
     for (int j = 0; j < 4; j++)
@@ -480,10 +566,13 @@ RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ri
 template <class Ring>
 RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
   const bool wide = g.p.c_type == RDT_MMA_F32;
-  const int rank = (int)rdt_cluster_rank(), pieces = rdt_wide_pieces<Ring>(wide);
+  const int rank = (int)rdt_cluster_rank(), pieces = rdt_wide_pieces<Ring>(wide), rounds = rdt_wide_rounds<Ring::BK>(g);
   int number = 0;
-  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER; tile < g.tiles; tile += (int)gridDim.x / RDT_WGMMA_CLUSTER) {
-    const rdt_tile_place at = rdt_tile_of(g, tile, rank);
+  for (int turn = 0;; turn++) {
+    const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
+    if (!now.end) break;
+    if (now.end < rounds) continue; /* another cluster stores it */
+    const rdt_tile_place at = rdt_tile_of(g, now.tile, rank);
     for (int piece = 0; piece < pieces; piece++, number++) {
       const rdt_wide_piece<Ring> from(shared, number);
       const int of_group = pieces / Ring::groups, within = piece % of_group; /* one group's behind the other's */
@@ -504,21 +593,24 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
 template <class T, class Ring, int a_mn, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int group, Hit &hit) {
   const rdt_mma_args &p = g.p;
-  const int rank = (int)rdt_cluster_rank(), rounds = (p.k + Ring::BK - 1) / Ring::BK;
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4, step = (int)gridDim.x / RDT_WGMMA_CLUSTER;
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   const uint32_t in_turn = shared + Ring::written + 16 * Ring::outs;
+  constexpr bool shares = check != RDT_MMA_SUMS || Ring::beside; /* tiles: see rdt_wide_plan */
   constexpr int in_turns = 2 / Ring::groups, part_bytes = Ring::MT * Ring::piece;
-  const int first = group / Ring::groups, part = group % Ring::groups; /* of its tile */
-  int done = first * rounds;                                           /* rounds that this block has loaded before */
-  int turn = group;                                                    /* groups that have begun a tile before */
-  const auto release = [&](int slot) {
-    if (lane < RDT_WGMMA_CLUSTER) rdt_mbarrier_arrive(empty + 8 * (uint32_t)slot, (uint32_t)lane);
+  const int part = group % Ring::groups; /* of its tile */
+  int done = 0;                          /* rounds that this block has loaded before */
+  const auto release = [&](int used) {
+    if (lane < RDT_WGMMA_CLUSTER) rdt_mbarrier_arrive(empty + 8 * (uint32_t)used, (uint32_t)lane);
   };
-  for (int tile = (int)blockIdx.x / RDT_WGMMA_CLUSTER + first * step; tile < g.tiles; tile += in_turns * step) {
-    rdt_tile_place at = rdt_tile_of(g, tile, rank);
-    if constexpr (check == RDT_WGMMA_TILE && !extra) at.batch = 0; /* no register is left: batches take the other one */
-    const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, rounds);
+  for (int turn = 0;; turn++) {
+    const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
+    if (!now.end) break;
+    const int loaded = done;
+    done += now.end - now.first;
+    if (in_turns > 1 && turn % in_turns != group) continue; /* the other group's */
+    rdt_tile_place at = rdt_tile_of(g, now.tile, (int)rdt_cluster_rank());
+    const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, now.rounds);
     float c[Ring::MT][Ring::held];
 #pragma unroll
     for (int i = 0; i < Ring::MT; i++) {
@@ -527,12 +619,18 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       if constexpr (check != RDT_MMA_NONE && !extra) rdt_wgmma_keep(rdt_part<RDT_WGMMA_SUMS>(c[i], Ring::BN));
       if constexpr (extra) rdt_wgmma_keep(c[i]); /* what moved up ends here */
     }
-    int slot = done % Ring::stages, before = slot, round = 0;
-    uint32_t parity = (uint32_t)(done / Ring::stages) & 1;
+    if constexpr (shares)
+      if (now.first > 0) rdt_wide_take<Ring, check>(g, c, 4 * part + warp);
+#pragma unroll
+    for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
+    int slot = loaded % Ring::stages, before = -1, round = now.first;
+    uint32_t parity = (uint32_t)(loaded / Ring::stages) & 1;
+    asm volatile("" : "+r"(round)); /* one loop, wherever it begins */
     const auto rounds_to =
         [&](int end, auto sums) { /* loops of their own: wgmma takes no branches */
 #pragma unroll 1
-                                  for (; round < end; round++) {
+                                  while (true) {
+                                    if (!shares && round >= end) break;
                                     const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes;
                                     rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
                                     if constexpr (sums.value && Ring::abreast) rdt_tma_fence();
@@ -553,37 +651,49 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
                                       if (rdt_tile_there(g, at))
                                         hit.accumulators(at.all, at.n, round, c, part * Ring::MT * Ring::BN / 2);
                                     }
-                                    if (round > 0) {
+                                    if (before >= 0) {
                                       rdt_wgmma_wait<1>();
                                       release(before);
                                     }
                                     before = slot;
                                     if (++slot == Ring::stages) slot = 0, parity ^= 1;
+                                    if (++round >= end && shares) break; /* one round at least */
                                   }
         };
+    const auto rounds_done = [&] {
+      if constexpr (in_turns > 1) rdt_bar_arrive(1 + (group ^ 1), 256);
+      rdt_wgmma_wait<0>();
+      release(before);
+#pragma unroll
+      for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
+    };
     if constexpr (in_turns > 1) rdt_bar_sync(1 + group, 256); /* the other group's loop is done */
     if constexpr (check == RDT_MMA_SUMS && !Ring::beside) {
       rounds_to(checked.first, rdt_flag<false>());
       rounds_to(checked.end, rdt_flag<true>());
-      rounds_to(rounds, rdt_flag<false>());
+      rounds_to(now.end, rdt_flag<false>());
+      rounds_done();
     } else if (check != RDT_MMA_SUMS || !checked.end) {
-      rounds_to(rounds, rdt_flag<check == RDT_WGMMA_TILE>());
+      rounds_to(now.end, rdt_flag<check == RDT_WGMMA_TILE>());
+      rounds_done();
     } else if constexpr (check == RDT_MMA_SUMS) {
-      rounds_to(rounds, rdt_flag<true>());
+      rounds_to(now.end, rdt_flag<true>());
+      rounds_done();
     }
-    if constexpr (in_turns > 1) rdt_bar_arrive(1 + (group ^ 1), 256);
-    rdt_wgmma_wait<0>();
-    release(before);
-#pragma unroll
-    for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
-    done += in_turns * rounds;
+    const rdt_wide_part it = rdt_wide_part_of<Ring::BK>(g, turn); /* found anew: registers are scarce */
+    if (shares && it.end < it.rounds) {
+      rdt_wide_hand<Ring, check>(g, c, 4 * part + warp);
+      continue;
+    }
+    if constexpr (!Hit::on) at = rdt_tile_of(g, it.tile, (int)rdt_cluster_rank());
+    if constexpr (check == RDT_WGMMA_TILE && !extra) at.batch = 0; /* none is left: batches take the other one */
     const int row0 = at.m * Ring::BM + 64 * Ring::MT * part, column0 = at.n * Ring::BN;
     const bool there = rdt_tile_there(g, at); /* or none is below the other */
     if constexpr (Hit::on)
       if (there) hit.accumulators(at.all, at.n, -1, c, part * Ring::MT * Ring::BN / 2);
     /* Of accumulators that are stored as they are, when they have been: while the copy is under way. */
     const auto sum = [&] {
-      const int row = row0 + 16 * warp + rdt_wide_joined<2 * Ring::MT>(lane);
+      const int row = row0 + 16 * warp + rdt_wide_joined<2 * Ring::MT>(rdt_thread_anew() % 32);
       const bool mine = (Ring::MT == 2 || lane % 4 < 2) && row < p.m;
       const float2 s = rdt_wide_sum<Ring>(c, at.n);
       if constexpr (check == RDT_WGMMA_TILE) {
@@ -598,7 +708,8 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       }
     };
     const bool wide = p.c_type == RDT_MMA_F32;
-    const int number = turn * (rdt_wide_pieces<Ring>(wide) / Ring::groups);
+    const int stored = Ring::groups * it.stored + part; /* of groups, tiles or parts of them, before */
+    const int number = stored * (rdt_wide_pieces<Ring>(wide) / Ring::groups);
     if constexpr (extra && check != RDT_MMA_NONE)
       if (there) sum();
     if constexpr (!extra)
@@ -609,7 +720,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
           for (int j = 0; j < Ring::BN / 64; j++)
             rdt_wide_store_rest<T>(g, &c[i][32 * j], at.batch, row0 + 64 * i + 16 * warp, column0 + 64 * j);
       }
-    if (turn > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(turn - 1) & 1); /* the other group has written its pieces */
+    if (stored > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(stored - 1) & 1); /* the other group has written its pieces */
     if constexpr (extra)
       rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there);
     else if (wide)
@@ -617,7 +728,6 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     else
       rdt_wide_store<T, Ring, false>(c, shared, number, there);
     if (lane == 0) rdt_mbarrier_arrive_here(in_turn);
-    turn += 2;
     if constexpr (check != RDT_MMA_NONE && !extra)
       if (there) sum();
   }
