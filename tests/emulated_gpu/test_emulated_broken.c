@@ -27,7 +27,8 @@ typedef struct damage {
 } damage;
 
 static const char WIDE[] = "gemm_f16_wgmma_128x128pp_none", CLUSTER[] = "gemm_f16_wgmma_256x128_none",
-                  WARPS[] = "gemm_f16_mma_64x64_none", CHECKED[] = "gemm_f16_wgmma_128x128pp_tile";
+                  WARPS[] = "gemm_f16_mma_64x64_none", CHECKED[] = "gemm_f16_wgmma_128x128pp_tile",
+                  SHARED[] = "gemm_f16_wgmma_128x128pp_none";  // tiles of so few multiprocessors that two have one
 static const damage list[] = {
     // wgmma is waited for
     {WIDE, "wgmma.wait_group.sync.aligned 0;", "wgmma.wait_group.sync.aligned 7;", false, NULL},
@@ -45,6 +46,8 @@ static const damage list[] = {
     {WARPS, "shl.b32", "shl.b33", false, "shl.b33"},
     // the sums of columns are compared with the rows'
     {CHECKED, "sub.f32", "add.f32", false, NULL},
+    // what one block has summed of a tile is handed over to the one that goes on with it
+    {SHARED, "st.global.v4.f32", "// .global.v4.f32", false, NULL},
 };
 
 static const damage *now;
@@ -88,7 +91,9 @@ static void multiply(shared *to, const char *name) {
   gpu_must(rdt_cuda_open(0, &d, &why), "cuda:0", &why);
   gpu_case_make(&c, &s, &seed, false);
   c.p.in[1].data = c.in[1].data;
-  gpu_must(rdt_cuda_gemm_create(rdt_cuda_kernel_find(name), &d, &c.p, 6.0, 0, NULL, &g, &why), name, &why);
+  if (name == SHARED) d.sms = 4;
+  gpu_must(rdt_cuda_gemm_create(rdt_cuda_kernel_find(name), &d, &c.p, 6.0, 2, NULL, &g, &why), name, &why);
+  if (name == SHARED && rdt_cuda_gemm_splits(g) != 2) _exit(6);
   gpu_case_poison(&c);
   rdt_status status = rdt_cuda_gemm_run(g, &c.o, NULL, &why);
   if (status == RDT_OK) status = rdt_cuda_gemm_verdict(g, NULL, &v, &why);

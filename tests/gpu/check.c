@@ -251,6 +251,49 @@ static void check_forms(void) {
   }
 }
 
+/* Tiles that two blocks share, for so few that some hand over, some go on, some do both; of one round of k and of many.
+ * Their bits are those of tiles of one block. */
+static void check_shared(void) {
+  static const rdt_dtype types[] = {RDT_F16, RDT_BF16};
+  static const int depths[] = {200, 64, 1030, 515}, sms[] = {4, 6, 10};
+  uint64_t seed = 53;
+  for (int turn = 0; turn < (quick ? 4 : 16); turn++) {
+    const uint64_t r = gpu_random(&seed);
+    const gpu_shape s = {.m = quick ? 520 : 900,
+                         .n = quick ? 130 : 400,
+                         .k = quick ? depths[turn % 2] : depths[turn % 4],
+                         .in = types[turn % 2],
+                         .out = turn % 4 < 2 ? types[turn % 2] : RDT_F32,
+                         .bias = r % 2,
+                         .relu = (r >> 1) % 4 == 0,
+                         .columns = (r >> 3) % 2,
+                         .alpha = 1.0,
+                         .data = (gpu_data)((r >> 8) % GPU_SMALL)};
+    gpu_case c;
+    int n;
+    const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+    gpu_case_make(&c, &s, &seed, true);
+    void *first = malloc(c.bytes[2]);
+    if (!first) gpu_die("malloc", "out of memory");
+    for (int i = 0; i < n; i++) {
+      bool has_first = false;
+      const rdt_cuda_kernel *k = &table[i];
+      if (!multiplies(k, s.in, false, s.columns) || k->family != RDT_CUDA_WGMMA) continue;
+      check_product(&device, k, &c, 1, 1, true, first, &has_first);
+      const int64_t before = shared;
+      for (int j = 0; j < 3; j++) {
+        rdt_cuda_device on = device;
+        on.sms = sms[j];
+        check_product(&on, k, &c, 1, 2, true, first, &has_first);
+      }
+      if (shared == before && (k->check != RDT_MMA_SUMS || rdt_wide_beside(k, s.columns)))
+        complain(k->name, &c, "no tile was shared");
+    }
+    free(first);
+    gpu_case_free(&c);
+  }
+}
+
 /* Rows for several tiles of each block, columns about those of tiles, B of any alignment. */
 static void check_tall(void) {
   static const int rows[] = {1, 63, 65, 1000, 2048, 4099}, columns[] = {1, 8, 16, 31, 32, 33, 48, 64, 65, 96, 128},
@@ -614,7 +657,7 @@ int main(int argc, char **argv) {
            p.truncates ? "cut off" : "rounded", p.as_known ? "as known" : "not as known: bounds take the widest");
   }
   check_results();
-  if (device.major == 9) check_wide(), check_forms(), check_tall(), check_copies(), check_lines();
+  if (device.major == 9) check_wide(), check_forms(), check_shared(), check_tall(), check_copies(), check_lines();
   if (device.major == 9 && !quick) check_alike();
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_F64, RDT_F32};
   for (int i = 0; i < 4; i++) check_unbounded(types[i], false);
