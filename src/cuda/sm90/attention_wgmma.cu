@@ -5,9 +5,7 @@
 #include "cuda/ops/attention_parts.h"
 #include "cuda/ops/ops.h"
 #include "cuda/ptx/chain.h"
-#include "cuda/ptx/meet.h"
 #include "cuda/ptx/tma.h"
-#include "cuda/ptx/total.h"
 #include "cuda/ptx/wgmma.h"
 
 enum { KEYS = 64, STAGES = 3, WIDE_THREADS = 128 };
@@ -101,28 +99,22 @@ struct rdt_attention_group {
     rdt_wgmma_commit();
   }
 
-  /* below: of the thread's second row. Where both have one mask, it is multiplied once. */
-  __device__ __forceinline__ void add_mask(float alpha, float beta, const uint32_t (&below)[KEYS / 8]) {
-#pragma unroll
-    for (int n = 0; n < KEYS / 8; n++) {
-      const float2 x = T::wide(m[0][n]), y = T::wide(below[n]);
-      s[4 * n] = fmaf(s[4 * n], alpha, __fmul_rn(x.x, beta));
-      s[4 * n + 1] = fmaf(s[4 * n + 1], alpha, __fmul_rn(x.y, beta));
-      s[4 * n + 2] = fmaf(s[4 * n + 2], alpha, __fmul_rn(y.x, beta));
-      s[4 * n + 3] = fmaf(s[4 * n + 3], alpha, __fmul_rn(y.y, beta));
-    }
-  }
-
   __device__ __forceinline__ void scale(int i) {
     const int left = a.keys - i * KEYS;
     const float alpha = a.alpha, beta = a.beta;
     if (!a.mask.data) {
 #pragma unroll
       for (int n = 0; n < KEYS / 2; n++) s[n] *= alpha;
-    } else if (a.mask.row == 0) {
-      add_mask(alpha, beta, m[0]);
     } else {
-      add_mask(alpha, beta, m[1]);
+      const bool other = a.mask.row != 0;
+#pragma unroll
+      for (int n = 0; n < KEYS / 8; n++) {
+        const float2 x = T::wide(m[0][n]), y = T::wide(other ? m[1][n] : m[0][n]);
+        s[4 * n] = fmaf(s[4 * n], alpha, __fmul_rn(x.x, beta));
+        s[4 * n + 1] = fmaf(s[4 * n + 1], alpha, __fmul_rn(x.y, beta));
+        s[4 * n + 2] = fmaf(s[4 * n + 2], alpha, __fmul_rn(y.x, beta));
+        s[4 * n + 3] = fmaf(s[4 * n + 3], alpha, __fmul_rn(y.y, beta));
+      }
     }
     if (left < KEYS) {
 #pragma unroll
@@ -240,8 +232,8 @@ struct rdt_attention_group {
       rdt_wgmma_wait<1>();
       rdt_wgmma_keep(s);
       scale(i + 1);
+      ask_mask(i + 2);
       power(back);
-      ask_mask(i + 2); /* branches: before them, the compiler would wait for the values first */
       rdt_wgmma_wait<0>();
       rdt_wgmma_keep(o);
 #pragma unroll
@@ -280,7 +272,9 @@ struct rdt_attention_group {
 #pragma unroll
     for (int w = 0; w < 3; w++) all[w] = sums[w * WIDE_THREADS + threadIdx.x];
 #pragma unroll
-    for (int w = 0; w < 4; w++) all[w] = rdt_warp_total(all[w]);
+    for (int d = 16; d > 0; d /= 2)
+#pragma unroll
+      for (int w = 0; w < 4; w++) all[w] += __shfl_xor_sync(0xffffffffu, all[w], d);
     if (lane == 0)
 #pragma unroll
       for (int w = 0; w < 4; w++) of_warps[4 * warp + w] = all[w];
@@ -299,7 +293,6 @@ template <class T, int D>
 static __global__ void __launch_bounds__(WIDE_THREADS, 3) attention_wide(const __grid_constant__ rdt_gpu_attention a) {
   extern __shared__ __align__(1024) char memory[];
   rdt_attention_group<T, D> x(a, memory + (-rdt_shared(memory) & 1023u));
-  rdt_meet(a, threadIdx.x);
   rdt_chain_wait(), rdt_chain_next();
   x.walk();
   x.store();
