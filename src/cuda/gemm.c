@@ -182,7 +182,9 @@ int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *
   rdt_wide_sides s;
   if (k->family == RDT_CUDA_MMA) return splits_for(k, d->sms, p->out.shape[0], p->out.shape[1], p->in[0].shape[1]);
   if (is_tall(k) || !rdt_wide_sides_of(p, &s)) return 1;
-  rdt_wide w = {.columns = rdt_wide_columns(&s.b), .batches = s.batches};
+  rdt_wide w = {.columns = rdt_wide_columns(&s.b),
+                .batches = s.batches,
+                .skewed = rdt_wide_skewed(&s.a) && !rdt_wide_skewed(&s.b)};
   rdt_wide_plan(&w, k, (int)s.c.shape[0], (int)up(s.c.shape[1], k->tile->columns), (int)s.a.shape[1], 0, d->sms);
   return w.share ? 2 : 1;
 }

@@ -16,7 +16,7 @@ enum {
   CLUSTERS = 256,
   BATCHES = 65535,
   OFTEN = 512, /* rows */
-  HANDED = 5   /* rounds of k that it may cost to hand a tile over */
+  HANDED = 16  /* rounds of k that it costs to hand a tile over */
 };
 /* What the sums of columns add to a tile's product: columns more of an instruction; instructions that read A again. */
 static const double BESIDE = 1.0 / 16, APART = 0.3;
@@ -310,8 +310,8 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
    * (two lines of L2 for one of a box) are asked for together, where that takes no round more. */
   const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16, both = k->tile->rows % (BOX * RDT_WGMMA_CLUSTER) == 0;
   const int below = lay(w, k, m, column_blocks, false), beside = lay(w, k, m, column_blocks, true),
-            most = sms / RDT_WGMMA_CLUSTER, many = w->batches ? w->batches : 1, stages = (depth + k->k - 1) / k->k;
-  const bool together = w->skewed && turns(many * beside, most) <= turns(many * below, most);
+            most = sms / RDT_WGMMA_CLUSTER, stages = (depth + k->k - 1) / k->k;
+  const bool together = w->skewed && turns(beside, most) <= turns(below, most);
   rdt_wide shared = *w;
   w->tiles = lay(w, k, m, column_blocks, both && (8 * beside <= 7 * below || together));
   const int rows = rdt_wide_lines(w, k, m), tiles = w->tiles, clusters = tiles < most ? tiles : most;
@@ -320,7 +320,7 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
   if (w->across) w->whole = !half || rdt_wide_beside(k, w->columns); /* else one tile of a row would take longest */
   if (splits != 1 && half && (k->check != RDT_MMA_SUMS || rdt_wide_beside(k, w->columns))) {
     shared.blocks = w->blocks, shared.light = 0, shared.whole = true;
-    shared.tiles = lay(&shared, k, m, column_blocks, both && beside < below);
+    shared.tiles = lay(&shared, k, m, column_blocks, both && (w->across || beside < below));
     share(&shared, clusters, stages);
     const int64_t gained = rounds_of(w, clusters, stages) - rounds_of(&shared, clusters, stages);
     if (splits > 1 ? shared.share > 0 : gained >= HANDED) {
