@@ -469,14 +469,9 @@ template <class Shape>
 struct rdt_voted_ring {
   uint32_t shared, parity;
   int group, slot;
-  bool lead; /* the group behind is still to be let go: a round later, so that not all look at digests at once */
 
   __device__ __forceinline__ uint32_t full() const {
     return shared + Shape::barriers + 8 * (uint32_t)slot;
-  }
-  __device__ __forceinline__ void begun() {
-    if (lead) rdt_bar_arrive(4 + group, 256);
-    lead = false;
   }
   __device__ __forceinline__ void next() {
     if (++slot == Shape::stages) slot = 0, parity ^= 1;
@@ -489,9 +484,11 @@ struct rdt_voted_ring {
   }
 };
 
-/* Rounds from one to another, at least one: a loop that may be passed by makes the compiler copy all accumulators. */
-template <class T, class Shape, int b_mn>
-RDT_DEVICE void rdt_voted_rounds(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOTED_HELD], int &round, int end) {
+/* Rounds from one to another, at least one: a loop that may be passed by makes the compiler copy all accumulators.
+ * first: done while the first one multiplies; last: while the last one does. */
+template <class T, class Shape, int b_mn, class First, class Last>
+RDT_DEVICE void rdt_voted_rounds(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOTED_HELD], int &round, int end,
+                                 const First &first, const Last &last) {
   bool more = false;
   rdt_wgmma_keep(c);
 #pragma unroll 1
@@ -501,14 +498,16 @@ RDT_DEVICE void rdt_voted_rounds(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOT
     rdt_wgmma_begin();
     rdt_voted_round<T, Shape, b_mn>(c, stage + (Shape::within ? 0 : ring.group * Shape::piece), stage + Shape::a_bytes);
     rdt_wgmma_commit();
-    ring.begun();
     if (more) {
       rdt_wgmma_wait<1>();
       ring.release(ring.slot);
+    } else {
+      first();
     }
     more = true;
     ring.next();
   } while (++round < end);
+  last();
   rdt_wgmma_wait<0>();
   ring.release(ring.slot);
   rdt_wgmma_keep(c);
@@ -520,16 +519,9 @@ RDT_DEVICE void rdt_voted_pass(rdt_voted_ring<Shape> &ring, int rounds) {
 #pragma unroll 1
   for (int round = 0; round < rounds; round++) {
     rdt_mbarrier_wait(ring.full(), ring.parity);
-    ring.begun();
     ring.next();
     ring.release(ring.slot);
   }
-}
-
-template <class Shape>
-RDT_DEVICE rdt_voted_ring<Shape> rdt_voted_enter(uint32_t shared, int group) {
-  if (group > 0) rdt_bar_sync(3 + group, 256);
-  return {shared, 0, group, 0, group < RDT_VOTED_GROUPS - 1};
 }
 
 /* Bias and all that follows, of what is stored. */
@@ -573,7 +565,7 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
     me.number = 1;
     me.number = max(even, (uint32_t)(rdt_voted_get(rdt_voted_posts<Shape>(v, me) + own) >> 32));
   }
-  rdt_voted_ring<Shape> ring = rdt_voted_enter<Shape>(shared, group);
+  rdt_voted_ring<Shape> ring = {shared, 0, group, 0};
   for (int tile = rdt_voted_team_of<Shape>(); tile < g.tiles; tile += teams) {
     const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
     const int row0 = at.m * Shape::BM + (Shape::within ? 0 : 64 * group), column0 = at.n * Shape::BN;
@@ -588,34 +580,39 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
 #pragma unroll
     for (int i = 0; i < Shape::held; i++) c[i] = 0.0f;
     int round = 0;
+    uint64_t d = 0;
     if (lane == 0 && warp == 0 && (Shape::within || group == 0)) v.sms[tile * RDT_VOTERS + copy] = rdt_sm();
 #pragma unroll 1
     for (int vote = 0; vote < v.votes; vote++) {
-      const bool ends = vote == v.votes - 1;
-      rdt_voted_rounds<T, Shape, b_mn>(ring, c, round, rounds * (vote + 1) / v.votes);
-      /* What was told at the vote before is looked at now: all others have told it meanwhile. The last one is waited
-       * for. */
-#pragma unroll 1
-      for (int look = 0; look <= ends; look++) {
-        if ((vote > 0 || look) && !rdt_voted_alike<Shape>(v, me)) {
-          rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
-          if (look && halves) rdt_voted_lay_part<T>(c, out, copy);
-        }
-        if (look) break;
-        if (ends) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
-        if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
-        uint64_t d = rdt_voted_digest(c);
-        if constexpr (Hit::on) hit.digest(copy, vote, row0 + 16 * warp, column0, d);
-        rdt_voted_tell<Shape>(v, me, d);
-        if (ends && halves && copy < 2) { /* while the others tell theirs */
-          rdt_voted_room(1 + group);
-          rdt_voted_lay_part<T>(c, out, copy);
-        }
-      }
+      bool alike = true;
+      /* What a copy has to say of the vote before it tells while it goes on, and it looks at what the others have said
+       * under the last product before the next one: nobody waits, and wgmma is dry for the digest alone. */
+      rdt_voted_rounds<T, Shape, b_mn>(
+          ring, c, round, rounds * (vote + 1) / v.votes,
+          [&]() {
+            if (vote > 0) rdt_voted_tell<Shape>(v, me, d);
+          },
+          [&]() {
+            if (vote > 0) alike = rdt_voted_alike<Shape>(v, me);
+          });
+      if (!alike)
+        rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
+      if (vote == v.votes - 1) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
+      if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
+      d = rdt_voted_digest(c);
+      if constexpr (Hit::on) hit.digest(copy, vote, row0 + 16 * warp, column0, d);
+    }
+    rdt_voted_tell<Shape>(v, me, d);
+    if (halves && copy < 2) { /* while the others tell theirs */
+      rdt_voted_room(1 + group);
+      rdt_voted_lay_part<T>(c, out, copy);
+    }
+    if (!rdt_voted_alike<Shape>(v, me)) { /* the last one is waited for */
+      rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
+      if (halves) rdt_voted_lay_part<T>(c, out, copy);
     }
     rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, copy, true);
   }
-  ring.begun();
   if (threadIdx.x % 128 == 0) rdt_tma_wait();
 }
 
@@ -624,7 +621,7 @@ template <class T, class Shape, int b_mn, class Hit>
 RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int group, Hit &hit) {
   const rdt_wgmma_args &g = v.w;
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-  rdt_voted_ring<Shape> ring = rdt_voted_enter<Shape>(shared, group);
+  rdt_voted_ring<Shape> ring = {shared, 0, group, 0};
   for (int i = rdt_voted_team_of<Shape>(); i < g.tiles; i += rdt_voted_teams<Shape>()) {
     const int tile = rdt_voted_turned<Shape>(v, i);
     const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
@@ -644,7 +641,8 @@ RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int gr
                  : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       c[i] = x.x, c[i + 1] = x.y, c[i + 2] = x.z, c[i + 3] = x.w;
     }
-    rdt_voted_rounds<T, Shape, b_mn>(ring, c, round, v.to);
+    rdt_voted_rounds<T, Shape, b_mn>(
+        ring, c, round, v.to, []() {}, []() {});
     asm volatile("" : "+r"(warps)); /* places are found anew: registers are scarce */
     if (v.posts) {
       if constexpr (Hit::on) hit.accumulators(v.copy, v.vote, row0 + 16 * warp, column0, c);
@@ -662,7 +660,6 @@ RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int gr
       rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, -1, false);
     }
   }
-  ring.begun();
   if (threadIdx.x % 128 == 0) rdt_tma_wait();
 }
 
