@@ -78,8 +78,10 @@ fi
 printf '%s\n' $parts | xargs -P "$at_once" -I '{}' sh -c '
   from=$(date +%s)
   eval "timeout $2 $(cat "$1/$3.command")" >"$1/$3" 2>&1
-  echo $? >"$1/$3.status"
+  status=$?
+  echo $status >"$1/$3.status"
   echo $(($(date +%s) - from)) >"$1/$3.seconds"
+  echo "$3 has ended: status $status, $(cat "$1/$3.seconds") s" # at once: who is stopped half-way has these
 ' part "$logs" "$limit" '{}'
 
 code=0
