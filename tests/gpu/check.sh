@@ -5,7 +5,7 @@
 #     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR GPU_VOTED GPU_OPS GPU_MLP TEST_OUTOFCORE
 # RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 # RDT_GPU_AT_ONCE: so many parts at once (default half of the cores): a GPU gives each process its turn, and all wait for
-# theirs on a core. OMP_NUM_THREADS: of each part (default its share of the cores; with all of them parts take three
+# theirs on a core. Where there are several GPUs (of CUDA_VISIBLE_DEVICES, or all), parts are spread over them. OMP_NUM_THREADS: of each part (default its share of the cores; with all of them parts take three
 # times as long).
 set -u
 logs=$(mktemp -d)
@@ -13,6 +13,7 @@ trap 'rm -rf "$logs"' EXIT
 limit=${RDT_GPU_SECONDS:-540}
 at_once=${RDT_GPU_AT_ONCE:-$((($(nproc) + 1) / 2))}
 threads=$(($(nproc) / at_once))
+gpus=${CUDA_VISIBLE_DEVICES:-$(nvidia-smi -L 2>/dev/null | sed -n 's/^GPU \([0-9]*\):.*/\1/p' | paste -sd ,)}
 export OMP_WAIT_POLICY=passive OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((threads > 1 ? threads : 1))}"
 parts=
 start() { # NAME COMMAND...: when it is its turn
@@ -75,14 +76,18 @@ else
   echo "skip memcheck, racecheck: there is no compute-sanitizer"
 fi
 # shellcheck disable=SC2086
-printf '%s\n' $parts | xargs -P "$at_once" -I '{}' sh -c '
+printf '%s\n' $parts | xargs -P "$at_once" --process-slot-var=RDT_SLOT -I '{}' sh -c '
   from=$(date +%s)
+  if [ -n "$4" ]; then # the slot that this part has has a GPU
+    count=$(echo "$4" | tr , "\n" | wc -l)
+    export CUDA_VISIBLE_DEVICES="$(echo "$4" | cut -d , -f $((RDT_SLOT % count + 1)))"
+  fi
   eval "timeout $2 $(cat "$1/$3.command")" >"$1/$3" 2>&1
   status=$?
   echo $status >"$1/$3.status"
   echo $(($(date +%s) - from)) >"$1/$3.seconds"
   echo "$3 has ended: status $status, $(cat "$1/$3.seconds") s" # at once: who is stopped half-way has these
-' part "$logs" "$limit" '{}'
+' part "$logs" "$limit" '{}' "$gpus"
 
 code=0
 for name in $parts; do
