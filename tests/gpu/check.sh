@@ -1,12 +1,12 @@
 #!/bin/sh
 # make gpu-check: every CUDA kernel and linear op against exact results, checks with and without faults, what the
 # checks add to the instructions, and small shapes under compute-sanitizer. Some of it side by side; it ends within three
-# minutes on 16 cores. Each part has its seconds.
+# minutes on 16 cores. Each part tells what came of it when it ends.
 #     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR GPU_VOTED GPU_OPS GPU_MLP TEST_OUTOFCORE
 # RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 # RDT_GPU_AT_ONCE: so many parts at once (default half of the cores): a GPU gives each process its turn, and all wait for
-# theirs on a core. Where there are several GPUs (of CUDA_VISIBLE_DEVICES, or all), parts are spread over them. OMP_NUM_THREADS: of each part (default its share of the cores; with all of them parts take three
-# times as long).
+# theirs on a core. Where there are several GPUs (of CUDA_VISIBLE_DEVICES, or all), parts are spread over them.
+# OMP_NUM_THREADS: of each part (default its share of the cores; with all of them parts take three times as long).
 set -u
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
@@ -45,7 +45,7 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
     [ "$name" = test_outofcore ] && continue
     # Algorithms of cuBLASLt that cannot run on a group of multiprocessors are tried, and refused: no error of memory.
     [ "$name" = gpu_tmr ] && errors=no || errors=explicit
-    start "memcheck-$name" compute-sanitizer --tool memcheck --report-api-errors $errors --error-exitcode 9 "$program" --quick
+    start "memcheck-$name" compute-sanitizer --tool memcheck --report-api-errors "$errors" --error-exitcode 9 "$program" --quick
     # Of our kernels alone, whose arguments are all called rdt_...: those of libraries take minutes. The sanitizer (2025.3)
     # fails inside itself at some of cuBLASLt's, so every type has a run of its own.
     case $name in
@@ -75,49 +75,11 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
 else
   echo "skip memcheck, racecheck: there is no compute-sanitizer"
 fi
-# shellcheck disable=SC2086
-printf '%s\n' $parts | xargs -P "$at_once" --process-slot-var=RDT_SLOT -I '{}' sh -c '
-  from=$(date +%s)
-  if [ -n "$4" ]; then # the slot that this part has has a GPU
-    count=$(echo "$4" | tr , "\n" | wc -l)
-    export CUDA_VISIBLE_DEVICES="$(echo "$4" | cut -d , -f $((RDT_SLOT % count + 1)))"
-  fi
-  eval "timeout $2 $(cat "$1/$3.command")" >"$1/$3" 2>&1
-  status=$?
-  echo $status >"$1/$3.status"
-  echo $(($(date +%s) - from)) >"$1/$3.seconds"
-  echo "$3 has ended: status $status, $(cat "$1/$3.seconds") s" # at once: who is stopped half-way has these
-' part "$logs" "$limit" '{}' "$gpus"
+# shellcheck disable=SC2016,SC2086
+printf '%s\n' $parts | RDT_PART="$(dirname "$0")/part.sh" xargs -P "$at_once" --process-slot-var=RDT_SLOT -I '{}' \
+  sh -c '"$RDT_PART" "$1" "$2" "$3" "$4" "$RDT_SLOT"' part "$logs" '{}' "$limit" "$gpus"
 
-code=0
-for name in $parts; do
-  status=$(cat "$logs/$name.status")
-  seconds=$(cat "$logs/$name.seconds")
-  if [ "$status" -eq 77 ]; then # there is no GPU
-    grep "^skip" "$logs/$name"
-    continue
-  fi
-  case $name in
-    memcheck-* | racecheck-*)
-      if [ "$status" -eq 0 ]; then
-        echo "$name, $seconds s: nothing found"
-        continue
-      elif grep -q "not supported\|Device not" "$logs/$name"; then
-        echo "skip $name: the sanitizer refuses this device"
-        continue
-      elif grep -q "Internal Sanitizer Error" "$logs/$name" && ! grep -q "Race reported\|Invalid __" "$logs/$name"; then
-        echo "skip $name, $seconds s: $(grep -m 1 "Internal Sanitizer Error" "$logs/$name" | sed 's/^=* *//')"
-        continue
-      fi
-      grep -v "^clean\|^faults" "$logs/$name" | head -n 40
-      ;;
-    *) cat "$logs/$name" ;;
-  esac
-  case $status in
-    0) echo "$name, $seconds s: passed" ;;
-    124) echo "$name: FAILED, not ended after $limit s" ;;
-    *) echo "$name, $seconds s: FAILED, status $status" ;;
-  esac
-  [ "$status" -eq 0 ] || code=1
+for part in $parts; do
+  [ -e "$logs/$part.ended" ] || echo "$part: FAILED, it was not run"
+  [ -e "$logs/$part.ended" ] && [ ! -e "$logs/$part.failed" ] || exit 1
 done
-exit $code
