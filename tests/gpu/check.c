@@ -279,6 +279,7 @@ static void check_shared(void) {
       bool has_first = false;
       const rdt_cuda_kernel *k = &table[i];
       if (!multiplies(k, s.in, false, s.columns) || k->family != RDT_CUDA_WGMMA) continue;
+      if (s.n > rdt_cuda_kernel_columns(k)) continue;
       check_product(&device, k, &c, 1, 1, true, first, &has_first);
       const int64_t before = shared;
       for (int j = 0; j < 3; j++) {

@@ -56,12 +56,12 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
       gpu_voted) types="block grid split" ;;
       # Barriers at which one lane arrives for its warp, and that count bytes, racecheck does not follow.
       gpu_mlp) continue ;;
-      # The same where both groups of a 256x128 tile fill one ring: a warp's writes, its lane 0 at the barrier of who stores,
-      # that one at the barrier of the other group's; and of 128x128 with an epilogue, whose __syncwarp before lane 0's
-      # arrival vanishes where the compiler knows the warp to be converged (an arrival of every lane makes it serialise
-      # wgmma). All other kernels, by what their names have; those of 128x128 without an epilogue with gpu_faults.
-      gpu_check) types="_mma_ _fma_ wgmma_64x256 wgmma_tall" ;;
-      gpu_faults) types="_mma_ _fma_ wgmma_128x128 wgmma_64x256 wgmma_tall fused" ;;
+      # The same in products on wgmma that go through a ring of pieces: lane 0 arrives for its warp, and the __syncwarp
+      # before it vanishes where the compiler knows the warp to be converged (machine code has stores, fence, arrival in
+      # that order; an arrival of every lane makes it serialise wgmma). These races are looked for in PTX, where the
+      # __syncwarp stands: RDT_EMULATED_RACES=1 (docs/emulated-gpu.md). All other kernels, by what their names have.
+      gpu_check) types="_mma_ _fma_ wgmma_tall" ;;
+      gpu_faults) types="_mma_ _fma_ wgmma_tall fused" ;;
       *) types="" ;;
     esac
     for type in ${types:-all}; do
