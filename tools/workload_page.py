@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what docs/workloads.md says of the records in bench/results/workloads-*.json: its table and the pictures in docs/figures; and
-what docs/intensity-guided.md says of bench/results/gpu-workloads.json (`redoubt plan --device cuda:0 --workload all -o`), with those in
-docs/figures/gpu, and its table of chains, of bench/results/gpu-chains.json (`gpu_bench_chains RECORD - 2000`).
+what docs/intensity-guided.md says of bench/results/gpu-workloads.json and of an H100's, gpu-workloads-h100.json (`redoubt plan --device
+cuda:0 --workload all -o`), with the pictures of the first in docs/figures/gpu, and its table of chains, of bench/results/gpu-chains.json (`gpu_bench_chains RECORD - 2000`).
 
 usage: tools/workload_page.py REDOUBT            writes both
        tools/workload_page.py --check REDOUBT    1 where one of them is not what the records say
@@ -33,6 +33,7 @@ PICTURES = {"overhead-networks": "Overhead of global, of thread1 and of the plan
             "crossing": "Where thread1 and global cross"}
 GPU_PAGE, GPU_FIGURES = os.path.join(record.ROOT, "docs", "intensity-guided.md"), os.path.join(FIGURES, "gpu")
 GPU_RECORD = os.path.join(record.ROOT, "bench", "results", "gpu-workloads.json")
+OTHER_GPU = os.path.join(record.ROOT, "bench", "results", "gpu-workloads-h100.json")
 CHAINS = os.path.join(record.ROOT, "bench", "results", "gpu-chains.json")
 GPU_PICTURES = {"overhead-networks": "Overhead of all networks (figure 8)", "overhead-cnn-1080p": "Convolutional networks, images of 1080 x 1920 (figure 9)",
                 "overhead-cnn-224": "Convolutional networks, images of 224 x 224", "overhead-dlrm": "DLRM (figure 10)", "overhead-noscope": "NoScope (figure 11)",
@@ -140,9 +141,9 @@ def gpu_cells(row):
             percent(row.get("uncompared overhead")), number(row.get("classic overhead / plan overhead"), 1), number(row.get("model / plan"), 3)]
 
 
-def gpu_table():
-    kept = record.read(GPU_RECORD, "tables", "gpu")
-    with record.of(GPU_RECORD):
+def gpu_table(path):
+    kept = record.read(path, "tables", "gpu")
+    with record.of(path):
         return gpu_text(kept)
 
 
@@ -240,7 +241,7 @@ def main():
         names, below = draw(options.redoubt, folder), os.path.join(folder, "gpu")
         other = settle(PAGE, (("table", table()), ("pictures", pictures(PICTURES, names, "figures"))), folder, names, FIGURES, PICTURES, options.check)
         names = draw_gpu(options.redoubt, below)
-        other += settle(GPU_PAGE, (("table", gpu_table()), ("chains", chains_table()), ("pictures", pictures(GPU_PICTURES, names, "figures/gpu"))), below, names, GPU_FIGURES, GPU_PICTURES,
+        other += settle(GPU_PAGE, (("table", gpu_table(GPU_RECORD)), ("other table", gpu_table(OTHER_GPU)), ("chains", chains_table()), ("pictures", pictures(GPU_PICTURES, names, "figures/gpu"))), below, names, GPU_FIGURES, GPU_PICTURES,
                         options.check)
         if other:
             print(f"not what the records say: {', '.join(other)}: tools/workload_page.py REDOUBT", file=sys.stderr)
