@@ -3,11 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include "core/memory.h"
+#include "cuda/early.h"
 #include "cuda/wide.h"
 #include "cuda/written.h"
 
-extern const void *const rdt_voted_f16[RDT_VOTED_TEAMS][2],
-    *const rdt_voted_bf16[RDT_VOTED_TEAMS][2], *const rdt_voted_inject[RDT_VOTED_TEAMS], *const rdt_voted_decide_code;
+extern const void *const rdt_voted_f16[RDT_VOTED_TEAMS][2], *const rdt_voted_bf16[RDT_VOTED_TEAMS][2],
+                                                                *const rdt_voted_inject[RDT_VOTED_TEAMS];
 
 struct rdt_voted {
   rdt_voted_args args;
@@ -62,7 +63,12 @@ static bool pairs(const rdt_voted *v) {
   return v->team == RDT_VOTED_GRID || v->team == RDT_VOTED_SPLIT;
 }
 
-static cudaLaunchConfig_t launch_of(const rdt_voted *v, cudaLaunchAttribute how[2], void *stream) {
+enum {
+  ROOMS = 2, /* SPLIT: of what one share leaves, and the next one reads while it leaves its own */
+  HOWS = 2,
+  AHEAD = 1024 /* tiles, from where on sums are not asked for ahead: they come to the caches' cost */
+};
+static cudaLaunchConfig_t launch_of(const rdt_voted *v, cudaLaunchAttribute how[HOWS], void *stream) {
   const unsigned together = pairs(v) ? RDT_VOTED_PAIR : RDT_VOTERS;
   how[0] = (cudaLaunchAttribute){.id = cudaLaunchAttributeClusterDimension, .val.clusterDim = {together, 1, 1}};
   how[1] = (cudaLaunchAttribute){.id = cudaLaunchAttributeCooperative, .val.cooperative = 1};
@@ -78,7 +84,7 @@ static cudaLaunchConfig_t launch_of(const rdt_voted *v, cudaLaunchAttribute how[
 
 /* Teams that are there at once. */
 static rdt_status count_teams(rdt_voted *v, const rdt_cuda_device *d, int *teams, rdt_reason *why) {
-  cudaLaunchAttribute how[2];
+  cudaLaunchAttribute how[HOWS];
   int clusters;
   *teams = d->sms;
   if (v->team == RDT_VOTED_BLOCK) return RDT_OK;
@@ -100,15 +106,17 @@ static rdt_status take_memory(rdt_voted *v, size_t teams, rdt_reason *why) {
     RDT_TRY(rdt_cuda_alloc(sizeof *a->found, &memory, why));
     a->found = memory;
   }
-  RDT_TRY(rdt_cuda_alloc(tiles * RDT_VOTERS * sizeof *a->sms, &memory, why));
+  RDT_TRY(rdt_cuda_alloc(ROOMS * tiles * RDT_VOTERS * sizeof *a->sms, &memory, why));
   a->sms = memory;
   if (v->team == RDT_VOTED_BLOCK) return RDT_OK;
   if (v->team == RDT_VOTED_SPLIT) {
     const size_t warps = tiles * RDT_VOTED_WARPS * RDT_VOTERS;
     if (a->votes == 1) return RDT_OK;
-    RDT_TRY(rdt_cuda_alloc(warps * sizeof *a->posts, &memory, why));
+    RDT_TRY(rdt_cuda_alloc(ROOMS * warps * sizeof *a->posts, &memory, why));
     a->posts = memory;
-    RDT_TRY(rdt_cuda_alloc(warps * 32 * RDT_VOTED_HELD * sizeof *a->values, &memory, why));
+    RDT_TRY(rdt_cuda_alloc(sizeof *a->runs, &memory, why));
+    a->runs = memory;
+    RDT_TRY(rdt_cuda_alloc(ROOMS * warps * 32 * RDT_VOTED_HELD * sizeof *a->values, &memory, why));
     a->values = memory;
     return RDT_OK;
   }
@@ -153,6 +161,7 @@ static rdt_status prepare(rdt_voted *v, const rdt_cuda_device *d, const rdt_prob
   w->row_blocks = up(a->m, rows);
   w->tiles = w->row_blocks * a->column_blocks;
   const int most = up(a->k, 64);
+  v->args.ahead = w->tiles < AHEAD;
   v->args.votes = votes < 1 ? 1 : votes < most ? votes : most;
   for (int i = 0; i < 2; i++)
     RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(i ? rdt_voted_inject[v->team] : code_of(v),
@@ -193,27 +202,31 @@ void rdt_voted_destroy(rdt_voted *v) {
   rdt_thrice_destroy(v->last);
   rdt_cuda_free(v->args.sms), rdt_cuda_free(v->args.posts);
   rdt_cuda_free(v->args.met), rdt_cuda_free(v->args.values), rdt_cuda_free(v->hit);
+  rdt_cuda_free(v->args.runs);
   rdt_free(v);
 }
 
 /* ---- running ---- */
 
 static rdt_status launch_one(rdt_voted *v, rdt_voted_args *a, const void *code, void *stream, rdt_reason *why) {
-  cudaLaunchAttribute how[2];
-  RDT_TRY(rdt_wide_maps(v->type, &(rdt_wide){.columns = v->columns}, &a->w, why));
-  const cudaLaunchConfig_t l = launch_of(v, how, stream);
+  cudaLaunchAttribute how[HOWS];
+  const rdt_mma_args *p = &a->w.p;
   void *arguments[] = {a, &v->hit};
+  RDT_TRY(rdt_wide_maps(v->type, &(rdt_wide){.columns = v->columns}, &a->w, why));
+  cudaLaunchConfig_t l = launch_of(v, how, stream);
+  if (v->team == RDT_VOTED_SKINNY)
+    RDT_TRY(rdt_wide_map(&a->w.a, v->type, p->a, p->k, p->m, p->lda, up(p->m, 16) * 16, why));
+  if (!pairs(v) && rdt_begins_early(stream))
+    how[l.numAttrs++] = (cudaLaunchAttribute){.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                              .val.programmaticStreamSerializationAllowed = 1};
   return rdt_cuda_status(cudaLaunchKernelExC(&l, code, arguments), "a product that votes", why);
 }
 
 /* A share of k: the copies side by side, each on a third of the blocks. */
 static rdt_status launch_share(rdt_voted *v, rdt_voted_args a, const void *code, cudaStream_t stream, rdt_reason *why) {
-  enum { THREADS = 128 };
   void *const out = a.w.p.c;
   const int stages = up(a.w.p.k, 64);
-  const bool ends = a.vote == a.votes - 1;
   a.from = (int)((int64_t)stages * a.vote / a.votes), a.to = (int)((int64_t)stages * (a.vote + 1) / a.votes);
-  if (ends) a.posts = NULL;
   RDT_TRY(rdt_cuda_status(cudaEventRecord(v->begun, stream), "cudaEventRecord", why));
   for (a.copy = 0; a.copy < RDT_VOTERS; a.copy++) {
     const cudaStream_t on = a.copy ? v->stream[a.copy] : stream;
@@ -226,10 +239,7 @@ static rdt_status launch_share(rdt_voted *v, rdt_voted_args a, const void *code,
   }
   for (int i = 1; i < RDT_VOTERS; i++)
     RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(stream, v->done[i], 0), "cudaStreamWaitEvent", why));
-  if (ends) return rdt_thrice_vote(v->last, out, stream, why);
-  void *arguments[] = {&a};
-  const dim3 grid = {(unsigned)up(a.w.tiles * RDT_VOTED_WARPS, THREADS), 1, 1}, block = {THREADS, 1, 1};
-  return rdt_cuda_status(cudaLaunchKernel(rdt_voted_decide_code, grid, block, arguments, 0, stream), "a vote", why);
+  return a.vote == a.votes - 1 ? rdt_thrice_vote(v->last, out, stream, why) : RDT_OK;
 }
 
 static rdt_status launch(rdt_voted *v, const rdt_operands *o, const void *code, void *stream, rdt_reason *why) {
@@ -286,5 +296,7 @@ int rdt_voted_blocks(const rdt_voted *v) {
 }
 
 rdt_status rdt_voted_where(const rdt_voted *v, void *stream, uint32_t *sms, rdt_reason *why) {
-  return rdt_cuda_get(sms, v->args.sms, (size_t)v->args.w.tiles * RDT_VOTERS * sizeof *sms, stream, why);
+  const size_t all = (size_t)v->args.w.tiles * RDT_VOTERS;
+  const bool second = v->team == RDT_VOTED_SPLIT && v->args.votes % ROOMS == 0;
+  return rdt_cuda_get(sms, v->args.sms + (second ? all : 0), all * sizeof *sms, stream, why);
 }

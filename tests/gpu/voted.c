@@ -5,7 +5,8 @@
  * apart.
  *
  * Results have the bits of the unprotected product on wgmma. Planted: an accumulator of one copy, of two alike, of two
- * and of all three differently, a digest, at each vote; a multiprocessor that is wrong every time. 1 where anything was
+ * and of all three differently, a digest, at each vote; two faults of one element at two steps of k; a multiprocessor
+ * that is wrong every time. 1 where anything was
  * wrong, 77 (skipped) where there is no GPU of compute capability 9.0. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -134,6 +135,50 @@ static void strike(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, cons
   struck++;
 }
 
+enum { SAME_COPY, OTHER_SHARE, SAME_SHARE, ALIKE, COURSES };
+
+/* A step of k within a share, behind which a fault comes; at its end it comes before the vote. */
+static int step_of(const rdt_voted *v, const gpu_shape *s, int share, uint64_t *seed) {
+  const int stages = (s->k + 63) / 64, votes = rdt_voted_votes(v), from = stages * share / votes,
+            to = stages * (share + 1) / votes;
+  return from + 1 + (int)(gpu_random(seed) % (uint64_t)(to - from));
+}
+
+/* Two faults of one element within a run, each at a step of its own: votes between them decide. Within a launch they
+ * do so at the end of the next share: until then a second fault comes too early. */
+static void strike_twice(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, const void *golden, int course,
+                         uint64_t *seed) {
+  rdt_reason why = {""};
+  rdt_thrice_ballot b;
+  const bool split = team == RDT_VOTED_SPLIT; /* its last vote is on stored halves, which may have rounded it away */
+  const int later = split ? 1 : 2, shares = rdt_voted_votes(v) - split - later;
+  const int copy = (int)(gpu_random(seed) % 3), other = (copy + 1) % 3, third = (copy + 2) % 3,
+            share = (int)(gpu_random(seed) % (uint64_t)shares);
+  rdt_voted_hit h = {.site = RDT_VOTED_ACCUM, .sm = -1, .vote = -1, .n = 2};
+  rdt_voted_fault *f = h.more;
+  f[0] = (rdt_voted_fault){.copy = copy, .behind = step_of(v, s, share, seed), .mask = 0x40000000u};
+  f[0].element[0] = (int)(gpu_random(seed) % (uint64_t)s->m),
+  f[0].element[1] = (int)(gpu_random(seed) % (uint64_t)s->n);
+  f[1] = f[0];
+  if (course == SAME_COPY || course == OTHER_SHARE) f[1].behind = step_of(v, s, share + later, seed);
+  if (course != SAME_COPY) f[1].copy = other;
+  if (course == SAME_SHARE) f[1].behind = step_of(v, s, share, seed), f[1].mask = 0x20000000u;
+  gpu_case_poison(c);
+  gpu_must(rdt_voted_strike(v, &c->o, &h, stream, &why), "two strikes", &why);
+  gpu_case_fetch(c);
+  gpu_must(rdt_voted_read(v, stream, &b, NULL, &why), "a ballot", &why);
+  const bool good = memcmp(golden, c->host[2], c->bytes[2]) == 0;
+  const int64_t lost[RDT_VOTERS] = {b.lost[copy], b.lost[other], b.lost[third]};
+  const int64_t expected[COURSES][RDT_VOTERS] = {{2, 0, 0}, {1, 1, 0}, {0, 0, 0}, {0, 0, 1}};
+  if (h.done != 2) complain("two strikes that did not come", team, s);
+  if (memcmp(lost, expected[course], sizeof lost) != 0) complain("who lost to two faults", team, s);
+  if (b.undecided != (course == SAME_SHARE)) complain("two faults between votes", team, s);
+  /* Where nobody knows, all go on with the first copy's. */
+  if (good != (course == SAME_COPY || course == OTHER_SHARE || (course == SAME_SHARE && third == 0)))
+    complain("a result with two faults", team, s);
+  struck++;
+}
+
 /* The copies that a multiprocessor has lose, it is named, and the result is right. */
 static void break_one(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, const void *golden, const uint32_t *sms,
                       uint64_t *seed) {
@@ -177,6 +222,7 @@ static void faulty(int team, const gpu_shape *s, int votes, int trials, uint64_t
   void *golden = golden_of(&c, s);
   gpu_must(rdt_voted_create(&device, &c.p, team, votes, &v, &why), "a product", &why);
   for (int i = 0; i < trials; i++) strike(v, &c, s, team, golden, seed);
+  for (int i = 0; i < trials; i++) strike_twice(v, &c, s, team, golden, i % COURSES, seed);
   uint32_t *sms = malloc((size_t)rdt_voted_tiles(v) * RDT_VOTERS * sizeof *sms);
   if (!sms) gpu_die("malloc", "out of memory");
   gpu_must(rdt_voted_where(v, stream, sms, &why), "where", &why);

@@ -12,7 +12,7 @@ enum rdt_voted_team {
                         with tiles side by side are a cluster, and load their rows of A together */
   RDT_VOTED_CLUSTER, /* by the three blocks of a cluster, which load together */
   RDT_VOTED_SPLIT,   /* by launches of their own, for each copy and share of k one, each on a third of the blocks, which
-                          load as GRID; what they have is voted on by launches between */
+                          load as GRID; the next share's vote on what they have */
   RDT_VOTED_SKINNY,  /* CLUSTER where C has at most 64 rows: more stages */
   RDT_VOTED_TEAMS
 };
@@ -23,24 +23,31 @@ enum {
   RDT_VOTED_COLUMNS = 128,
   RDT_VOTED_WARPS = 4 * RDT_VOTED_GROUPS,
   RDT_VOTED_HELD = RDT_VOTED_COLUMNS / 2, /* accumulators of a thread */
-  RDT_VOTED_AHEAD =
-      1024 /* SPLIT: of so many tiles, and more, sums are not asked for ahead: they come to the caches' cost */
 };
 
 typedef struct rdt_voted_args {
   rdt_wgmma_args w;
   int votes;             /* of a tile, evenly along k; the last one is on what is stored, but not rounded yet */
   rdt_vote_found *found; /* sm of a finding: of who lost */
-  uint32_t *sms;         /* [tile][copy]: the multiprocessor that computed it */
-  uint64_t *posts;       /* GRID: [team][turn][warp][copy] of two words: half a digest, and its number; SPLIT:
-                            [copy][tile][warp]: digests, NULL: of the last share, which is stored */
+  uint32_t *sms;         /* [tile][copy]: the multiprocessor that computed it; SPLIT: two of these, by shares in turn */
+  uint64_t *posts;       /* GRID: [team][turn][warp][copy] of two words: half a digest, and its number; SPLIT: digests,
+                            salted by run and vote: [vote modulo 2][copy][tile][warp] */
   unsigned *met;         /* GRID, CLUSTER: [team][warp][copy]: how often values were laid out */
-  float *values;  /* [team][copy][warp][accumulator][lane]; SPLIT: [copy][tile][warp][accumulator / 4][lane][4] */
+  float *values;  /* [team][copy][warp][accumulator][lane]; SPLIT: [vote modulo 2][copy][tile][warp][accumulator / 4]
+                     [lane][4], of copies 1 and 2 where they did not know copy 0's digest, or have another one */
+  uint32_t *runs; /* SPLIT: counted up */
   int copy, vote; /* SPLIT: which one this is */
   int from, to;   /* of which stages of k */
+  int ahead;      /* SPLIT: sums are asked for a tile ahead */
 } rdt_voted_args;
 
 enum rdt_voted_site { RDT_VOTED_ACCUM, RDT_VOTED_DIGEST };
+enum { RDT_VOTED_FAULTS = 8 };
+typedef struct rdt_voted_fault { /* of an accumulator, between two products */
+  int element[2], copy;
+  int behind; /* so many stages of k (64); what lies on a vote comes before it */
+  unsigned mask;
+} rdt_voted_fault;
 typedef struct rdt_voted_hit { /* only injecting instantiations take one */
   int site;
   int element[2];            /* row and column of C */
@@ -48,6 +55,8 @@ typedef struct rdt_voted_hit { /* only injecting instantiations take one */
   unsigned mask[RDT_VOTERS]; /* of each copy */
   int sm; /* in place of element, vote and copies: mask[0] in the first thread of each warp there; -1: no */
   unsigned done;
+  int n; /* beside it, so many of these */
+  rdt_voted_fault more[RDT_VOTED_FAULTS];
 } rdt_voted_hit;
 
 #endif

@@ -6,24 +6,29 @@
 #ifndef RDT_CUDA_VOTED_WGMMA_BODY_H
 #define RDT_CUDA_VOTED_WGMMA_BODY_H
 
+#include "cuda/ptx/chain.h"
 #include "cuda/sm90/gemm_wgmma_body.h"
 #include "cuda/sm90/voted_wgmma.h"
 
 template <int team_>
 struct rdt_voted_shape {
   static constexpr int team = team_, MT = 1, BN = RDT_VOTED_COLUMNS, BK = 64, held = RDT_VOTED_HELD;
+  static constexpr bool skinny = team == RDT_VOTED_SKINNY;
   static constexpr bool within = team == RDT_VOTED_BLOCK, pairs = team == RDT_VOTED_GRID || team == RDT_VOTED_SPLIT,
                         cluster = team == RDT_VOTED_CLUSTER || team == RDT_VOTED_SKINNY;
   /* Blocks of a cluster: those of the three copies, or two with tiles side by side. */
   static constexpr int together = within ? 1 : cluster ? (int)RDT_VOTERS : (int)RDT_VOTED_PAIR;
   static constexpr int of_team = within || team == RDT_VOTED_SPLIT ? 1 : (int)RDT_VOTERS; /* blocks */
-  static constexpr int pieces = within || team == RDT_VOTED_SKINNY ? 1 : RDT_VOTED_GROUPS, BM = 64 * pieces,
-                       piece = 64 * BK * 2;
+  static constexpr int groups = skinny ? 1 : (int)RDT_VOTED_GROUPS;                       /* that multiply */
+  static constexpr int pieces = within || skinny ? 1 : RDT_VOTED_GROUPS, BM = 64 * pieces, piece = 64 * BK * 2;
   static constexpr int a_bytes = pieces * piece, b_bytes = BN * BK * 2, stage_bytes = a_bytes + b_bytes;
   static constexpr int digests_bytes = within ? 2 * RDT_VOTERS * 128 * 8 : 2 * RDT_VOTED_WARPS * RDT_VOTERS * 16;
-  static constexpr int stages = (RDT_WGMMA_SHARED - RDT_VOTED_GROUPS * piece - digests_bytes - 256) / stage_bytes;
-  static constexpr int out = stages * stage_bytes, digests = out + RDT_VOTED_GROUPS * piece,
-                       barriers = digests + digests_bytes, votes = barriers + 16 * stages;
+  /* SKINNY: a stage has as many pieces of 16 rows of A as C has; what is multiplied beyond them, of B, is not stored.
+   */
+  static constexpr int few = 16 * BK * 2, least = skinny ? few + b_bytes : stage_bytes;
+  static constexpr int stages = (RDT_WGMMA_SHARED - groups * piece - digests_bytes - 256) / least; /* at most */
+  static constexpr int out = stages * least, digests = out + groups * piece, barriers = digests + digests_bytes,
+                       votes = barriers + 16 * stages;
   static_assert(votes + 32 <= RDT_WGMMA_SHARED, "more than a block has");
 };
 
@@ -57,20 +62,40 @@ RDT_DEVICE rdt_tile_place rdt_voted_tile(const rdt_wgmma_args &g, int tile) {
   return {strip * most + within % height, within / height * side + tile % side};
 }
 
-/* SPLIT: every second share of k goes through the tiles from behind: what was written last is still in L2. */
+/* SPLIT: the tile of a block's turn. Copies 1 and 2 begin with their last one: of all others they know by then what
+ * copy 0 has. Every second share of k goes through the tiles from behind: what was written last is still in L2. */
 template <class Shape>
-RDT_DEVICE int rdt_voted_turned(const rdt_voted_args &v, int tile) {
+RDT_DEVICE int rdt_voted_turned(const rdt_voted_args &v, int i) {
+  const int teams = rdt_voted_teams<Shape>(), last = v.w.tiles - 1;
+  int tile = i;
+  if (v.copy > 0) tile = i >= teams ? i - teams : last - (last - i) % teams;
   return v.vote % 2 ? v.w.tiles - RDT_VOTED_PAIR - tile + tile % RDT_VOTED_PAIR * 2 : tile;
 }
-template <class Shape>
-RDT_DEVICE float *rdt_voted_values(const rdt_voted_args &v, int tile, int group) {
-  return v.values + ((int64_t)(v.copy * v.w.tiles + tile) * RDT_VOTED_GROUPS + group) * (Shape::held * 128);
+/* SPLIT: by tile and copy the multiprocessors of a share, two rooms in turn. */
+RDT_DEVICE uint32_t *rdt_voted_sms(const rdt_voted_args &v, int vote) {
+  return v.sms + vote % 2 * v.w.tiles * RDT_VOTERS;
+}
+/* SPLIT: a warp's place among the sums that its copy has behind a vote: two rooms in turn, as others may still read
+ * what was before when it has gone on. */
+RDT_DEVICE int64_t rdt_voted_warp_at(const rdt_voted_args &v, int copy, int vote, int warp) {
+  return (int64_t)(vote % 2 * RDT_VOTERS + copy) * v.w.tiles * RDT_VOTED_WARPS + warp;
 }
 
 /* Groups that have rows of C. */
 template <class Shape>
 RDT_DEVICE int rdt_voted_pieces(const rdt_wgmma_args &g, int m) {
   return Shape::within ? 1 : min(Shape::pieces, (g.p.m - m * Shape::BM + 63) / 64);
+}
+
+/* Stages of a ring, and bytes of A in each. */
+struct rdt_voted_stages {
+  int count, a_bytes;
+};
+template <class Shape>
+RDT_DEVICE rdt_voted_stages rdt_voted_stages_of(const rdt_wgmma_args &g) {
+  if (!Shape::skinny) return {Shape::stages, Shape::a_bytes};
+  const int a_bytes = (g.p.m + 15) / 16 * Shape::few;
+  return {Shape::out / (a_bytes + Shape::b_bytes), a_bytes};
 }
 
 /* ---- loading ---- */
@@ -84,6 +109,7 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
   const int rank = Shape::together > 1 ? (int)rdt_cluster_rank() : 0;
   constexpr int all = (1 << Shape::together) - 1;
   const uint32_t full = shared + Shape::barriers, empty = full + 8 * Shape::stages;
+  const rdt_voted_stages ring = rdt_voted_stages_of<Shape>(g);
   int slot = 0, turn = 0;
   uint32_t parity = 1;
   for (int tile = rdt_voted_team_of<Shape>(); tile < g.tiles; tile += teams) {
@@ -91,16 +117,20 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
     const rdt_tile_place at = rdt_voted_tile<Shape>(g, split ? rdt_voted_turned<Shape>(v, tile) : tile);
     const int pieces = rdt_voted_pieces<Shape>(g, at.m);
     for (int round = from; round < to; round++) {
-      const uint32_t stage = shared + (uint32_t)slot * Shape::stage_bytes, barrier = full + 8 * (uint32_t)slot;
+      const uint32_t stage = shared + (uint32_t)(slot * (ring.a_bytes + Shape::b_bytes)),
+                     barrier = full + 8 * (uint32_t)slot;
       const int k = round * Shape::BK;
-      if (split && from > 0 && round - from < RDT_VOTED_GROUPS && tile + teams < g.tiles &&
-          g.tiles < RDT_VOTED_AHEAD) /* of the next tile */
+      if (split && v.ahead && from > 0 && round - from < RDT_VOTED_GROUPS &&
+          tile + teams < g.tiles) /* of the next tile */
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
-                         rdt_voted_values<Shape>(v, rdt_voted_turned<Shape>(v, tile + teams), round - from)),
+                         v.values + rdt_voted_warp_at(v, 0, v.vote - 1,
+                                                      rdt_voted_turned<Shape>(v, tile + teams) * RDT_VOTED_WARPS +
+                                                          4 * (round - from)) *
+                                        (Shape::held * 32)),
                      "n"(Shape::held * 128 * 4)
                      : "memory");
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
-      rdt_mbarrier_expect(barrier, pieces * Shape::piece + Shape::b_bytes);
+      rdt_mbarrier_expect(barrier, (Shape::skinny ? ring.a_bytes : pieces * Shape::piece) + Shape::b_bytes);
       if (turn == rank) {
 #pragma unroll
         for (int i = 0; i < Shape::pieces; i++) {
@@ -115,7 +145,7 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
       if (Shape::pairs || turn == rank) {
 #pragma unroll
         for (int i = 0; i < Shape::BN / 64; i++) {
-          const uint32_t to = stage + Shape::a_bytes + i * Shape::piece;
+          const uint32_t to = stage + ring.a_bytes + i * Shape::piece;
           const int column = at.n * Shape::BN + 64 * i;
           if constexpr (Shape::cluster)
             rdt_tma_load_all(to, &g.b, b_mn ? column : k, b_mn ? k : column, barrier, all);
@@ -124,7 +154,7 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
         }
       }
       if (++turn == Shape::together) turn = 0;
-      if (++slot == Shape::stages) slot = 0, parity ^= 1;
+      if (++slot == ring.count) slot = 0, parity ^= 1;
     }
   }
 }
@@ -160,6 +190,9 @@ RDT_DEVICE uint64_t rdt_voted_word(uint32_t half, uint32_t number) {
 RDT_DEVICE void rdt_voted_put(uint64_t *at, uint64_t x, uint64_t y) {
   asm volatile("st.relaxed.gpu.global.b64 [%0], %1; st.relaxed.gpu.global.b64 [%0+8], %2;" ::"l"(at), "l"(x), "l"(y)
                : "memory");
+}
+RDT_DEVICE void rdt_voted_post(uint64_t *at, uint64_t x) {
+  asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(at), "l"(x) : "memory");
 }
 RDT_DEVICE uint64_t rdt_voted_get(const uint64_t *at) {
   uint64_t x;
@@ -295,12 +328,13 @@ RDT_DEVICE float rdt_voted_choose(int copy, int i, float mine, uint32_t y, uint3
 }
 
 /* Who lost says so, of 32 accumulators from one on: it knows where it ran. */
-RDT_DEVICE void rdt_voted_told(const rdt_voted_args &v, int copy, rdt_voted_place at, int first, rdt_voted_lost &lost) {
+RDT_DEVICE void rdt_voted_told(const rdt_voted_args &v, int copy, rdt_voted_place at, int first, rdt_voted_lost &lost,
+                               uint32_t sm) {
   uint32_t left = copy == 0 ? lost.mine | lost.nobody : lost.mine;
 #pragma unroll 1
   while (left) {
     const int i = __ffs((int)left) - 1;
-    rdt_voted_complain(v, at, first + i, lost.mine >> i & 1u ? copy : -1, rdt_sm());
+    rdt_voted_complain(v, at, first + i, lost.mine >> i & 1u ? copy : -1, sm);
     left &= left - 1;
   }
   lost.mine = lost.nobody = 0;
@@ -347,7 +381,7 @@ RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter 
       const uint2 y = rdt_voted_load8(to + next * 1024), z = rdt_voted_load8(to + last * 1024);
       c[i] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i, c[i], y.x, z.x, lost);
       c[i + 1] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i + 1, c[i + 1], y.y, z.y, lost);
-      if (i % 32 == 30) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 30, lost);
+      if (i % 32 == 30) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 30, lost, rdt_sm());
     }
   } else {
     const auto values = [&](int copy) {
@@ -365,7 +399,7 @@ RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter 
     for (int i = 0; i < RDT_VOTED_HELD; i++) {
       c[i] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i, c[i], __float_as_uint(__ldcg(y + 32 * i)),
                               __float_as_uint(__ldcg(z + 32 * i)), lost);
-      if (i % 32 == 31) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 31, lost);
+      if (i % 32 == 31) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 31, lost, rdt_sm());
       if (i % 4 == 3) asm volatile("" ::: "memory"); /* few at a time: registers are scarce */
     }
   }
@@ -467,18 +501,26 @@ RDT_DEVICE void rdt_voted_round(float (&c)[RDT_VOTED_HELD], uint32_t a, uint32_t
 /* A group's way through the stages. */
 template <class Shape>
 struct rdt_voted_ring {
-  uint32_t shared, parity;
+  rdt_voted_stages of;
+  uint32_t shared;
   int group, slot;
+  uint32_t parity;
+
+  __device__ __forceinline__ rdt_voted_ring(const rdt_wgmma_args &g, uint32_t shared_, int group_)
+      : of(rdt_voted_stages_of<Shape>(g)), shared(shared_), group(group_), slot(0), parity(0) {}
+  __device__ __forceinline__ uint32_t stage() const {
+    return shared + (uint32_t)(slot * (of.a_bytes + Shape::b_bytes));
+  }
 
   __device__ __forceinline__ uint32_t full() const {
     return shared + Shape::barriers + 8 * (uint32_t)slot;
   }
   __device__ __forceinline__ void next() {
-    if (++slot == Shape::stages) slot = 0, parity ^= 1;
+    if (++slot == of.count) slot = 0, parity ^= 1;
   }
   /* The stage before the one that is next, or before that. */
-  __device__ __forceinline__ void release(int of) {
-    const int before = (of ? of : Shape::stages) - 1;
+  __device__ __forceinline__ void release(int next) {
+    const int before = (next ? next : of.count) - 1;
     if ((int)threadIdx.x % 32 < Shape::together)
       rdt_mbarrier_arrive(shared + Shape::barriers + 8 * (uint32_t)(Shape::stages + before), threadIdx.x % 32);
   }
@@ -493,10 +535,11 @@ RDT_DEVICE void rdt_voted_rounds(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOT
   rdt_wgmma_keep(c);
 #pragma unroll 1
   do {
-    const uint32_t stage = ring.shared + (uint32_t)ring.slot * Shape::stage_bytes;
+    const uint32_t stage = ring.stage();
     rdt_mbarrier_wait(ring.full(), ring.parity);
     rdt_wgmma_begin();
-    rdt_voted_round<T, Shape, b_mn>(c, stage + (Shape::within ? 0 : ring.group * Shape::piece), stage + Shape::a_bytes);
+    rdt_voted_round<T, Shape, b_mn>(c, stage + (Shape::within ? 0 : ring.group * Shape::piece),
+                                    stage + ring.of.a_bytes);
     rdt_wgmma_commit();
     if (more) {
       rdt_wgmma_wait<1>();
@@ -511,6 +554,30 @@ RDT_DEVICE void rdt_voted_rounds(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOT
   rdt_wgmma_wait<0>();
   ring.release(ring.slot);
   rdt_wgmma_keep(c);
+}
+
+/* A share of the rounds: where faults are planted in between, it is taken apart at their places. */
+template <class T, class Shape, int b_mn, class Hit, class First, class Last>
+RDT_DEVICE void rdt_voted_share(rdt_voted_ring<Shape> &ring, float (&c)[RDT_VOTED_HELD], int &round, int end, Hit &hit,
+                                int copy, int row, int column, const First &first, const Last &last) {
+  if constexpr (!Hit::on) {
+    rdt_voted_rounds<T, Shape, b_mn>(ring, c, round, end, first, last);
+  } else {
+    const int begun = round;
+#pragma unroll 1
+    do {
+      const int from = round, to = hit.next(round, end);
+      rdt_voted_rounds<T, Shape, b_mn>(
+          ring, c, round, to,
+          [&]() {
+            if (from == begun) first();
+          },
+          [&]() {
+            if (to == end) last();
+          });
+      hit.behind(round, copy, row, column, c);
+    } while (round < end);
+  }
 }
 
 /* A group without rows of C, of all copies. */
@@ -565,7 +632,7 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
     me.number = 1;
     me.number = max(even, (uint32_t)(rdt_voted_get(rdt_voted_posts<Shape>(v, me) + own) >> 32));
   }
-  rdt_voted_ring<Shape> ring = {shared, 0, group, 0};
+  rdt_voted_ring<Shape> ring(g, shared, group);
   for (int tile = rdt_voted_team_of<Shape>(); tile < g.tiles; tile += teams) {
     const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
     const int row0 = at.m * Shape::BM + (Shape::within ? 0 : 64 * group), column0 = at.n * Shape::BN;
@@ -587,8 +654,8 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
       bool alike = true;
       /* What a copy has to say of the vote before it tells while it goes on, and it looks at what the others have said
        * under the last product before the next one: nobody waits, and wgmma is dry for the digest alone. */
-      rdt_voted_rounds<T, Shape, b_mn>(
-          ring, c, round, rounds * (vote + 1) / v.votes,
+      rdt_voted_share<T, Shape, b_mn>(
+          ring, c, round, rounds * (vote + 1) / v.votes, hit, copy, row0 + 16 * warp, column0,
           [&]() {
             if (vote > 0) rdt_voted_tell<Shape>(v, me, d);
           },
@@ -616,92 +683,8 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
   if (threadIdx.x % 128 == 0) rdt_tma_wait();
 }
 
-/* SPLIT: one copy's share of k, on from what the vote before it has left. */
 template <class T, class Shape, int b_mn, class Hit>
-RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int group, Hit &hit) {
-  const rdt_wgmma_args &g = v.w;
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
-  rdt_voted_ring<Shape> ring = {shared, 0, group, 0};
-  for (int i = rdt_voted_team_of<Shape>(); i < g.tiles; i += rdt_voted_teams<Shape>()) {
-    const int tile = rdt_voted_turned<Shape>(v, i);
-    const rdt_tile_place at = rdt_voted_tile<Shape>(g, tile);
-    const int row0 = at.m * Shape::BM + 64 * group, column0 = at.n * Shape::BN;
-    int warps = (v.copy * g.tiles + tile) * RDT_VOTED_WARPS + 4 * group + warp;
-    int round = v.from;
-    if (lane == 0 && warp == 0 && group == 0) v.sms[tile * RDT_VOTERS + v.copy] = rdt_sm();
-    if (row0 >= g.p.m) {
-      rdt_voted_pass(ring, v.to - v.from);
-      continue;
-    }
-    float c[Shape::held];
-#pragma unroll
-    for (int i = 0; i < Shape::held; i += 4) {
-      const float4 x =
-          v.from ? __ldcg((const float4 *)v.values + (int64_t)warps * (Shape::held / 4 * 32) + lane + i / 4 * 32)
-                 : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-      c[i] = x.x, c[i + 1] = x.y, c[i + 2] = x.z, c[i + 3] = x.w;
-    }
-    rdt_voted_rounds<T, Shape, b_mn>(
-        ring, c, round, v.to, []() {}, []() {});
-    asm volatile("" : "+r"(warps)); /* places are found anew: registers are scarce */
-    if (v.posts) {
-      if constexpr (Hit::on) hit.accumulators(v.copy, v.vote, row0 + 16 * warp, column0, c);
-      uint64_t d = rdt_voted_digest(c);
-      if constexpr (Hit::on) hit.digest(v.copy, v.vote, row0 + 16 * warp, column0, d);
-#pragma unroll
-      for (int i = 0; i < Shape::held; i += 4)
-        __stcg((float4 *)v.values + (int64_t)warps * (Shape::held / 4 * 32) + lane + i / 4 * 32,
-               make_float4(c[i], c[i + 1], c[i + 2], c[i + 3]));
-      d = rdt_voted_digest_of_warp(d);
-      if (lane == 0) v.posts[warps] = d;
-    } else {
-      rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
-      if constexpr (Hit::on) hit.accumulators(v.copy, v.vote, row0 + 16 * warp, column0, c);
-      rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, -1, false);
-    }
-  }
-  if (threadIdx.x % 128 == 0) rdt_tma_wait();
-}
-
-/* SPLIT: what three copies have left, by warps: values only where their digests differ. */
-RDT_DEVICE void rdt_voted_decide(const rdt_voted_args &v) {
-  using Shape = rdt_voted_shape<RDT_VOTED_SPLIT>;
-  const int64_t all = (int64_t)v.w.tiles * RDT_VOTED_WARPS;
-  const int lane = (int)threadIdx.x % 32;
-  for (int64_t first = ((int64_t)blockIdx.x * blockDim.x + threadIdx.x) / 32 * 32; first < all;
-       first += (int64_t)gridDim.x * blockDim.x) {
-    const int64_t mine = first + lane;
-    bool differ = false;
-    if (mine < all) {
-      const uint64_t x = __ldcg(v.posts + mine);
-      differ = x != __ldcg(v.posts + all + mine) || x != __ldcg(v.posts + 2 * all + mine);
-    }
-    uint32_t left = __ballot_sync(0xffffffffu, differ);
-#pragma unroll 1
-    for (; left; left &= left - 1) {
-      const int64_t w = first + __ffs((int)left) - 1;
-      const int tile = (int)(w / RDT_VOTED_WARPS), warp = (int)(w % RDT_VOTED_WARPS);
-      const rdt_tile_place at = rdt_voted_tile<Shape>(v.w, tile);
-      const rdt_voted_place place = {at.m * Shape::BM + 16 * warp + lane / 4, at.n * Shape::BN + 2 * (lane % 4)};
-      bool any = false;
-#pragma unroll 1
-      for (int i = 0; i < Shape::held; i++) {
-        uint32_t *at[RDT_VOTERS], x[RDT_VOTERS];
-#pragma unroll
-        for (int copy = 0; copy < RDT_VOTERS; copy++) {
-          at[copy] = (uint32_t *)v.values + (copy * all + w) * (Shape::held * 32) + i / 4 * 128 + lane * 4 + i % 4;
-          x[copy] = __ldcg(at[copy]);
-        }
-        if (x[0] == x[1] && x[0] == x[2]) continue;
-        any = true;
-        const int loser = x[0] == x[1] ? 2 : x[0] == x[2] ? 1 : x[1] == x[2] ? 0 : -1;
-        rdt_voted_complain(v, place, i, loser, loser < 0 ? 0xffffffffu : v.sms[tile * RDT_VOTERS + loser]);
-        for (int copy = 0; copy < RDT_VOTERS; copy++) __stcg(at[copy], loser == 0 ? x[1] : x[0]);
-      }
-      if (!__any_sync(0xffffffffu, any) && lane == 0) atomicAdd((unsigned long long *)&v.found->alike, 1ull);
-    }
-  }
-}
+RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int group, Hit &hit);
 
 /* ---- a block ---- */
 
@@ -714,7 +697,7 @@ RDT_DEVICE void rdt_voted(const rdt_voted_args &v, Hit hit) {
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::stages; i++) {
       rdt_mbarrier_init(shared + Shape::barriers + 8 * i, 1);
-      rdt_mbarrier_init(shared + Shape::barriers + 8 * (Shape::stages + i), RDT_VOTED_WARPS * Shape::together);
+      rdt_mbarrier_init(shared + Shape::barriers + 8 * (Shape::stages + i), 4 * Shape::groups * Shape::together);
     }
     for (int i = 0; i < 4; i++) rdt_mbarrier_init(shared + Shape::votes + 8 * i, 32 * RDT_VOTERS);
     rdt_mbarrier_init_done();
@@ -726,10 +709,14 @@ RDT_DEVICE void rdt_voted(const rdt_voted_args &v, Hit hit) {
   __syncthreads();
   if constexpr (Shape::together > 1)
     asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+  if constexpr (Shape::within || Shape::cluster) { /* it may begin while the kernel before it ends */
+    rdt_chain_wait();
+    rdt_chain_next();
+  }
   if (group == 0) {
     rdt_registers_fewer<40>();
     if (threadIdx.x == 0) rdt_voted_load<Shape, b_mn>(v, shared);
-  } else {
+  } else if (group <= Shape::groups) {
     rdt_registers_more<152>();
     if constexpr (Shape::team == RDT_VOTED_SPLIT)
       rdt_voted_chunk<T, Shape, b_mn, Hit>(v, shared, group - 1, hit);
@@ -741,5 +728,7 @@ RDT_DEVICE void rdt_voted(const rdt_voted_args &v, Hit hit) {
     asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
 #endif
 }
+
+#include "cuda/sm90/voted_wgmma_split.h"
 
 #endif

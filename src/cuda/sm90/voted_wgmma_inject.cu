@@ -6,21 +6,42 @@ struct rdt_voted_planted {
   static constexpr bool on = true;
   rdt_voted_hit *h;
 
-  /* row, column: of the tile that the warp has. */
-  __device__ bool aimed(int copy, int vote, int row, int column, int *i) const {
-    const int lane = (int)threadIdx.x % 32, r = h->element[0] - row, c = h->element[1] - column;
-    if (h->sm >= 0) return *i = 0, lane == 0 && h->sm == (int)rdt_sm();
+  /* Whether this thread has an element, in the tile of its warp at row, column, and which of its accumulators. */
+  static __device__ bool has(const int *element, int row, int column, int *i) {
+    const int lane = (int)threadIdx.x % 32, r = element[0] - row, c = element[1] - column;
     *i = 4 * (c / 8) + r / 8 * 2 + c % 2;
-    return vote == h->vote && r >= 0 && r < 16 && c >= 0 && c < RDT_VOTED_COLUMNS && lane == r % 8 * 4 + c % 8 / 2 &&
-           h->mask[copy] != 0;
+    return r >= 0 && r < 16 && c >= 0 && c < RDT_VOTED_COLUMNS && lane == r % 8 * 4 + c % 8 / 2;
+  }
+  __device__ bool aimed(int copy, int vote, int row, int column, int *i) const {
+    if (h->sm >= 0) return *i = 0, threadIdx.x % 32 == 0 && h->sm == (int)rdt_sm();
+    return vote == h->vote && h->mask[copy] != 0 && has(h->element, row, column, i);
+  }
+  static __device__ void flip(float (&c)[RDT_VOTED_HELD], int at, unsigned mask) {
+#pragma unroll
+    for (int i = 0; i < RDT_VOTED_HELD; i++)
+      if (i == at) c[i] = __uint_as_float(__float_as_uint(c[i]) ^ mask);
+  }
+  /* The rounds that are done where the next fault comes, or all of these. */
+  __device__ int next(int round, int end) const {
+    for (int i = 0; i < h->n; i++)
+      if (h->more[i].behind > round) end = min(end, h->more[i].behind);
+    return end;
+  }
+  __device__ void behind(int round, int copy, int row, int column, float (&c)[RDT_VOTED_HELD]) {
+#pragma unroll 1
+    for (int i = 0; i < h->n; i++) {
+      const rdt_voted_fault *f = &h->more[i];
+      int at;
+      if (f->behind != round || f->copy != copy || !has(f->element, row, column, &at)) continue;
+      flip(c, at, f->mask);
+      atomicAdd(&h->done, 1u);
+    }
   }
   __device__ void accumulators(int copy, int vote, int row, int column, float (&c)[RDT_VOTED_HELD]) {
     int at;
-    const bool hit = h->site == RDT_VOTED_ACCUM && aimed(copy, vote, row, column, &at);
-#pragma unroll
-    for (int i = 0; i < RDT_VOTED_HELD; i++)
-      if (hit && i == at) c[i] = __uint_as_float(__float_as_uint(c[i]) ^ h->mask[h->sm >= 0 ? 0 : copy]);
-    if (hit) atomicAdd(&h->done, 1u);
+    if (h->site != RDT_VOTED_ACCUM || !aimed(copy, vote, row, column, &at)) return;
+    flip(c, at, h->mask[h->sm >= 0 ? 0 : copy]);
+    atomicAdd(&h->done, 1u);
   }
   __device__ void digest(int copy, int vote, int row, int column, uint64_t &d) {
     int at;
