@@ -8,8 +8,9 @@
 #include "shapes.h"
 
 typedef struct rdt_bench_checkpoints_job {
-  const rdt_bench_shape *shape; /* NULL: 256 x 256 x 8192 */
+  const rdt_bench_shape *shape; /* NULL: 256 x 256 x 8192; on a GPU 2048 x 2048 x 8192 */
   int threads, trials;          /* trials: runs of each number of checkpoints and faults */
+  const char *device;           /* NULL, "cpu"; else rdt_bench_checkpoints_gpu */
   rdt_bench_format format;
   const char *output;              /* a file; NULL: stdout */
   const char *head;                /* the words of the command line */

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bench_common.h"
+#include "bench_device.h"
 #include "core/context.h"
 #include "core/memory.h"
-#include "cuda/machine.h"
 #include "output.h"
 #include "plan/plan.h"
 
@@ -112,7 +112,7 @@ static rdt_status measure_host(const rdt_bench_tmr_job *job, measured *m, rdt_re
 
 /* ---- a GPU: f16 ---- */
 
-enum { MARKS = 2, WARM = 2, LAUNCHES = 4 };
+enum { WARM = 2 };
 
 typedef struct device {
   rdt_machine *m;
@@ -121,26 +121,13 @@ typedef struct device {
   void *tape[LEVELS];
 } device;
 
-static rdt_status to_device(rdt_machine *m, rdt_tensor *t, int64_t rows, int64_t cols, uint64_t *seed,
-                            rdt_reason *why) {
-  rdt_tensor from = rdt_tensor_matrix(NULL, RDT_F16, rows, cols, cols, 0);
-  if (!rdt_bench_random(&from, seed)) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
-  *t = from;
-  t->data = NULL;
-  rdt_status s = m->alloc(m, rdt_tensor_bytes(&from), &t->data, why);
-  if (s == RDT_OK) s = m->put(m, RDT_LANE_MAIN, t->data, from.data, rdt_tensor_bytes(&from), why);
-  if (s == RDT_OK) s = m->wait(m, why);
-  rdt_free(from.data);
-  return s;
+static rdt_status launch(rdt_machine *m, const void *user, rdt_reason *why) {
+  return m->linear_launch(m, user, why);
 }
 
 static rdt_status record(device *d, int i, rdt_reason *why) {
   const rdt_cuda_linear_task task = {.l = d->l[i], .o = {.in = d->in, .n_in = 2, .out = d->out}};
-  RDT_TRY(d->m->linear_launch(d->m, &task, why)); /* loads what is loaded at first use */
-  RDT_TRY(d->m->wait(d->m, why));
-  RDT_TRY(d->m->record(d->m, why));
-  for (int k = 0; k < LAUNCHES; k++) RDT_TRY(d->m->linear_launch(d->m, &task, why));
-  return d->m->recorded(d->m, &d->tape[i], why);
+  return rdt_bench_device_record(d->m, launch, &task, &d->tape[i], why);
 }
 
 static rdt_status make_device(device *d, const rdt_bench_tmr_job *job, rdt_reason *why) {
@@ -151,9 +138,9 @@ static rdt_status make_device(device *d, const rdt_bench_tmr_job *job, rdt_reaso
   if (job->device) RDT_TRY(rdt_device_index(job->device, &index, why));
   RDT_TRY(rdt_machine_open(index, &d->m, why));
   d->m->device.votes = job->votes;
-  RDT_TRY(to_device(d->m, &d->in[0], s->m, s->k, &seed, why));
-  RDT_TRY(to_device(d->m, &d->in[1], s->k, s->n, &seed, why));
-  RDT_TRY(to_device(d->m, &d->out, s->m, s->n, &seed, why));
+  RDT_TRY(rdt_bench_device_random(d->m, &d->in[0], s->m, s->k, &seed, why));
+  RDT_TRY(rdt_bench_device_random(d->m, &d->in[1], s->k, s->n, &seed, why));
+  RDT_TRY(rdt_bench_device_random(d->m, &d->out, s->m, s->n, &seed, why));
   rdt_problem p = {.op = RDT_KOP_GEMM, .n_in = 2, .in = d->in, .out = d->out, .epilogue = RDT_EPILOGUE_NONE};
   p.acc = RDT_F32;
   for (int i = 0; i < LEVELS; i++) {
@@ -176,16 +163,6 @@ static void drop_device(device *d) {
   d->m->close(d->m);
 }
 
-static rdt_status time_once(device *d, int i, double *seconds, rdt_reason *why) {
-  RDT_TRY(d->m->mark(d->m, RDT_LANE_MAIN, 0, why));
-  RDT_TRY(d->m->replay(d->m, d->tape[i], why));
-  RDT_TRY(d->m->mark(d->m, RDT_LANE_MAIN, 1, why));
-  RDT_TRY(d->m->wait(d->m, why));
-  RDT_TRY(d->m->between(d->m, 0, 1, seconds, why));
-  *seconds /= LAUNCHES;
-  return RDT_OK;
-}
-
 /* In turn, each time beginning with another one; of ratios, those of one turn. */
 static rdt_status take(device *d, const rdt_bench_tmr_job *job, double *samples, measured *m, bool *stopped,
                        rdt_reason *why) {
@@ -194,7 +171,7 @@ static rdt_status take(device *d, const rdt_bench_tmr_job *job, double *samples,
       const int level = (i + t + WARM) % LEVELS;
       double seconds;
       if (!d->tape[level]) continue;
-      RDT_TRY(time_once(d, level, &seconds, why));
+      RDT_TRY(rdt_bench_device_time(d->m, d->tape[level], &seconds, why));
       if (t >= 0) samples[level * job->trials + t] = seconds;
       *stopped = job->progress && !job->progress((double)(t + WARM) / (job->trials + WARM), "GPU");
     }

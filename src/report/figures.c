@@ -547,7 +547,8 @@ static rdt_status draw_workloads(const cJSON *doc, const char *name, const char 
 rdt_status rdt_figures_record(const cJSON *doc, const char *name, const char *folder, rdt_reason *why) {
   const cJSON *found = found_in(doc);
   const char *schema = rdt_json_string(found, "schema");
-  if (strcmp(schema, "redoubt.bench-checkpoints/1") == 0) return rdt_figure_checkpoints_write(found, folder, why);
+  if (strcmp(schema, "redoubt.bench-checkpoints/1") == 0 || strcmp(schema, "redoubt.bench-checkpoints-gpu/1") == 0)
+    return rdt_figure_checkpoints_write(found, folder, why);
   if (strcmp(schema, "redoubt.bench-published/1") == 0) return rdt_figure_published_write(found, folder, why);
   if (strcmp(schema, "redoubt.campaigns/2") == 0 || strcmp(schema, "redoubt.campaigns/3") == 0) {
     char path[RDT_FIGURE_PATH];

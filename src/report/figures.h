@@ -35,7 +35,8 @@ rdt_status rdt_figure_plan_write(const cJSON *plan, const char *name, rdt_roof r
 /* What `redoubt bench published` found: published-strided.svg, -convolution.svg, -constants.svg, of the tables that
  * there are. RDT_ERR_FORMAT */
 rdt_status rdt_figure_published_write(const cJSON *found, const char *folder, rdt_reason *why);
-/* What `redoubt bench checkpoints` found: checkpoints-2.svg, -3.svg, of each number of cores. RDT_ERR_FORMAT */
+/* What `redoubt bench checkpoints` found: checkpoints-2.svg, -3.svg, of each number of cores; of a GPU
+ * checkpoints-block.svg, -grid, -clusters, -split, of each form. RDT_ERR_FORMAT */
 rdt_status rdt_figure_checkpoints_write(const cJSON *found, const char *folder, rdt_reason *why);
 /* Campaigns (docs/schema/campaigns-3.json, or -2) of the same targets without protection and with it: silent
  * corruptions. RDT_ERR_FORMAT where no target has both. */
