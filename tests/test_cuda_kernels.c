@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "cuda/kernel.h"
+#include "cuda/sm90/gemm_wgmma_bits.h"
 #include "cuda/wide.h"
 
 #ifdef RDT_TEST_CUDA
@@ -153,6 +154,21 @@ static rdt_status ask(rdt_problem *p, char *text, size_t size) {
 }
 
 /* Types whose results are those of their accumulators. */
+/* Weights of what is stored are odd, so that one word that has changed is another sum, and no two are alike in their
+ * last bits, so that two words in each other's place are one, too, if they differ below their upper five bits. */
+static void test_weights_of_words(void **state) {
+  (void)state;
+  const struct {
+    uint32_t (*of)(int);
+    int count;
+  } kinds[] = {{rdt_bits_word, 32}, {rdt_bits_part, 4}, {rdt_bits_lane, 32}};
+  for (int k = 0; k < 3; k++)
+    for (int i = 0; i < kinds[k].count; i++) {
+      assert_true(kinds[k].of(i) % 2 == 1);
+      for (int j = 0; j < i; j++) assert_true((kinds[k].of(i) - kinds[k].of(j)) % 64 != 0);
+    }
+}
+
 static void test_refusals_of_types(void **state) {
   (void)state;
   static const struct {
@@ -414,6 +430,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_table),
                                      cmocka_unit_test(test_sums_of_columns),
                                      cmocka_unit_test(test_shared_tiles),
+                                     cmocka_unit_test(test_weights_of_words),
                                      cmocka_unit_test(test_refusals),
                                      cmocka_unit_test(test_refusals_of_types),
                                      cmocka_unit_test(test_refusals_of_wide),

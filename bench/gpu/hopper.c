@@ -27,6 +27,7 @@ typedef struct contender {
   const rdt_cuda_kernel *kernel; /* NULL: a library */
   rdt_cuda_gemm *gemm;
   char name[64];
+  bool covered; /* it tells bit-sums of what it stores */
   turns turns;
 } contender;
 
@@ -182,13 +183,13 @@ static bool fits(const product *p, const rdt_cuda_kernel *k) {
 }
 
 /* splits: rdt_cuda_gemm_create's. What it comes to is returned; 0: it is not taken. */
-static int add_as(bench *b, const rdt_cuda_kernel *k, int splits) {
+static int add_as(bench *b, const rdt_cuda_kernel *k, int splits, bool covered) {
   rdt_problem p;
   rdt_reason why;
   rdt_tensor in[2];
   if (b->count == CONTENDERS || rdt_problem_init(&p, RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
   contender *c = &b->list[b->count];
-  *c = (contender){.kernel = k};
+  *c = (contender){.kernel = k, .covered = covered};
   p.out = operands(b, 0, in).out;
   p.in[0] = in[0], p.in[1] = in[1];
   p.acc = b->p.in == RDT_S8 ? RDT_S32 : b->p.in == RDT_F64 ? RDT_F64 : RDT_F32;
@@ -196,20 +197,24 @@ static int add_as(bench *b, const rdt_cuda_kernel *k, int splits) {
   rdt_problem_clear(&p);
   if (s == RDT_ERR_UNSUPPORTED) return 0;
   must(s, &why);
+  if (rdt_cuda_gemm_cover(c->gemm, covered, NULL) != RDT_OK) {
+    drop(c);
+    return 0;
+  }
   call one = {.b = b, .gemm = c->gemm};
   if (!turns_capture(&c->turns, b->launches, launch_own, &one, stream)) {
     fprintf(stderr, "gpu-bench: %s takes %dx%dx%d, and then does not run\n", k->name, b->p.m, b->p.n, b->p.k);
     exit(3);
   }
   splits = rdt_cuda_gemm_splits(c->gemm);
-  snprintf(c->name, sizeof c->name, splits > 1 ? "%s/%d" : "%s", k->name, splits);
+  snprintf(c->name, sizeof c->name, splits > 1 ? "%s%s/%d" : "%s%s", k->name, covered ? " covered" : "", splits);
   b->count++;
   return splits;
 }
 
 /* Where two blocks usually share tiles, without that, too. */
 static void add_own(bench *b, const rdt_cuda_kernel *k) {
-  if (add_as(b, k, 0) > 1 && k->family == RDT_CUDA_WGMMA) (void)add_as(b, k, 1);
+  if (add_as(b, k, 0, false) > 1 && k->family == RDT_CUDA_WGMMA) (void)add_as(b, k, 1, false);
 }
 
 static void add_library(bench *b, int algorithm) {
@@ -295,6 +300,11 @@ static void enter(bench *b) {
   for (int i = 0; tile && !plain(b, tile) && i < n; i++)
     if (fits(&b->p, &table[i]) && strcmp(table[i].scheme, "none") == 0 && table[i].tile == tile->kernel->tile)
       add_own(b, &table[i]), tile = find(b, "tile");
+  static const char *const checked[] = {"row", "tile"};
+  for (int i = 0; i < 2; i++) { /* the same with what they store covered */
+    const contender *c = find(b, checked[i]);
+    if (c) (void)add_as(b, c->kernel, rdt_cuda_gemm_splits(c->gemm), true);
+  }
   if (!library) return;
   add_library(b, -1);
   const int first = b->count;
@@ -344,6 +354,12 @@ static void verify(bench *b) {
   const size_t size = rdt_dtype_size(b->p.in);
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
+    if (c->covered) {
+      rdt_tensor in[2];
+      const rdt_operands o = operands(b, 0, in);
+      must(rdt_cuda_gemm_run(c->gemm, &o, stream, &why), &why);
+      must(rdt_cuda_gemm_stored(c->gemm, &o, stream, &why), &why);
+    }
     if (c->kernel) is_clean(c);
   }
   must(rdt_cuda_get(was, b->b, size, stream, &why), &why);
@@ -416,7 +432,8 @@ static void print_product(const bench *b) {
       printf("  %s%s %.1f us (%.0f T/s)", c->kernel ? c->kernel->tile->name : c->name, shared(c), us,
              flops / us * 1e-6);
     else
-      printf("  %s %s%s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, shared(c), us, ratio(c, none));
+      printf("  %s %s%s%s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, shared(c),
+             c->covered ? " covered" : "", us, ratio(c, none));
   }
   printf("\n");
   fflush(stdout);

@@ -2,8 +2,11 @@
 
 #include <math.h>
 
+#include "cuda/sm90/gemm_wgmma_bits.h"
+
 static int site_of(const rdt_cuda_strike *s) {
-  return s->reduced    ? RDT_MMA_REDUCED
+  return s->stored     ? RDT_WGMMA_ROUNDED + (int)s->stored - RDT_STORED_ROUNDED
+         : s->reduced  ? RDT_MMA_REDUCED
          : s->checksum ? RDT_MMA_CHECKSUM
          : s->fragment ? RDT_MMA_FRAGMENT
          : s->limit    ? RDT_MMA_BOUND

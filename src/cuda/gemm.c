@@ -32,6 +32,7 @@ struct rdt_cuda_gemm {
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   bool uncompared;          /* global-classic without its last kernel */
   int row_blocks;
+  uint64_t *bits;         /* of what is stored, where somebody asks (wide.bits); NULL: the kernel tells none */
   rdt_cuda_verdict *told; /* in place of its own; NULL: that one */
   void *strikes;          /* faults, and what was found in each: so many bytes, kept for the next ones */
   size_t strikes_bytes;
@@ -367,6 +368,8 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t partial = place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size
                                                   : rdt_wide_handed(&g->wide, k));
   const size_t image = place(&at, rdt_tall_image(k, a->k)), spread = place(&at, rdt_tall_spread_bytes(&g->tall, a));
+  const size_t bits_count = rdt_wide_bits(&g->wide, k, a->m, a->column_blocks),
+               bits = place(&at, bits_count * sizeof *g->bits);
   const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
   status = rdt_cuda_alloc(at.bytes, &base, why);
@@ -374,6 +377,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   char *memory = base;
   a->verdict = (rdt_cuda_verdict *)(memory + verdict);
   a->tickets = (unsigned *)(memory + tickets), a->rho2 = memory + rho2, a->parts = memory + parts;
+  g->bits = bits_count ? (uint64_t *)(memory + bits) : NULL;
   g->tall.image = memory + image, g->tall.spread = memory + spread;
   a->sums = memory + rows, a->more = memory + more, a->scalars = memory + scalars, a->partial = memory + partial;
   rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
@@ -480,6 +484,19 @@ rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason
   return settle(g, &a, NULL, stream, why);
 }
 
+rdt_status rdt_cuda_gemm_cover(rdt_cuda_gemm *g, bool on, rdt_reason *why) {
+  if (!g->bits && on)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s tells no bit-sums of what it stores: products of 16 bits on wgmma with a check do",
+                    g->kernel->name);
+  g->wide.bits = on ? g->bits : NULL;
+  return RDT_OK;
+}
+
+bool rdt_cuda_gemm_covered(const rdt_cuda_gemm *g) {
+  return g->wide.bits != NULL;
+}
+
 void rdt_cuda_gemm_tell(rdt_cuda_gemm *g, rdt_cuda_verdict *to) {
   g->told = to;
 }
@@ -496,6 +513,13 @@ static rdt_mma_args args_of(const rdt_cuda_gemm *g, const rdt_operands *o) {
   a.a_aligned = aligned(a.a, a.lda, each, 16), a.b_aligned = aligned(a.b, a.ldb, each, 16);
   a.c_aligned = aligned(a.c, a.ldc, 4, out == 2 ? 8 : 16);
   return a;
+}
+
+rdt_status rdt_cuda_gemm_stored(const rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
+  const rdt_mma_args a = args_of(g, o);
+  if (!g->wide.bits)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has told no bit-sums of what it stored", g->kernel->name);
+  return rdt_wide_stored(g->kernel, &g->wide, &a, stream, why);
 }
 
 static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const void *const *code, rdt_mma_hit *hit,
@@ -635,6 +659,7 @@ static rdt_status strike_all(rdt_cuda_gemm *g, const rdt_operands *o, size_t apa
     now.args.verdict = verdicts + i;
     each.out.data = (char *)o->out.data + (size_t)i * apart;
     RDT_TRY(launch(&now, &each, code, hits + i, stream, why));
+    if (s[i].stored) RDT_TRY(rdt_cuda_gemm_stored(&now, &each, stream, why));
     if (s[i].mended) RDT_TRY(strike_mended(g, &now, &each, &s[i], hits + i, stream, why));
   }
   return RDT_OK;
@@ -651,6 +676,8 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is exact: it has no bound", g->kernel->name);
     if (s[i].several && is_wide(g->kernel))
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes one fault at a time", g->kernel->name);
+    if (s[i].stored && !g->wide.bits)
+      return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s tells no bit-sums of what it stores", g->kernel->name);
     if (s[i].mended) RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
   }
   if (bytes > g->strikes_bytes) {

@@ -73,15 +73,28 @@ rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o,
 /* Waits, copies what repairs came to since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why);
 enum { RDT_CUDA_SEVERAL = 8 };
+/* Faults behind a check's sums, in what is stored: in a number once its bit-sum has it; in a word on its way; pieces of
+ * 64 rows by 128 bytes that are lost, stored in the place of a neighbour, there as well, or another in their place. */
+typedef enum rdt_cuda_storing {
+  RDT_STORED_RIGHT,
+  RDT_STORED_ROUNDED,
+  RDT_STORED_WORD,
+  RDT_STORED_LOST,
+  RDT_STORED_MOVED,
+  RDT_STORED_TWICE,
+  RDT_STORED_STALE,
+  RDT_STORED_COUNT
+} rdt_cuda_storing;
 /* A fault, by the injecting instantiation. bound: of the check that looks at it, NaN where none does. */
 typedef struct rdt_cuda_strike {
-  rdt_kernel_hit hit; /* element, position, mask; before, after, done */
-  bool checksum;      /* of the thread that has the element, in place of its accumulator */
-  bool reduced;       /* the sum over all k, after it was checked */
-  bool fragment;      /* of A, for the element's row: what multiplies and what checks in registers have it alike */
-  bool limit;         /* the squares that the bound of the check is made of */
-  int sm;             /* everything that this SM computes is hit, at position; -1: no */
-  int several;        /* in place of all that: numbers added to so many elements of the element's row, over all k */
+  rdt_kernel_hit hit;      /* element, position, mask; before, after, done */
+  bool checksum;           /* of the thread that has the element, in place of its accumulator */
+  bool reduced;            /* the sum over all k, after it was checked */
+  bool fragment;           /* of A, for the element's row: what multiplies and what checks in registers have it alike */
+  bool limit;              /* the squares that the bound of the check is made of */
+  rdt_cuda_storing stored; /* on wgmma, of 16 bits: what is stored; rdt_cuda_gemm_stored looks at it, too */
+  int sm;                  /* everything that this SM computes is hit, at position; -1: no */
+  int several; /* in place of all that: numbers added to so many elements of the element's row, over all k */
   int columns[RDT_CUDA_SEVERAL];
   double changes[RDT_CUDA_SEVERAL];
   double bound;
@@ -96,6 +109,13 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
 rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why);
 /* Waits, copies what was found since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);
+/* Of 16 bits on wgmma, with a check: runs from now on tell bit-sums of what they store, from registers, or do not, as
+ * at first: it takes 0 to 3 % of their time. RDT_ERR_UNSUPPORTED: not this kernel. */
+rdt_status rdt_cuda_gemm_cover(rdt_cuda_gemm *g, bool on, rdt_reason *why);
+bool rdt_cuda_gemm_covered(const rdt_cuda_gemm *g); /* they do */
+/* Asynchronous, behind a run with these operands, as often as anybody wants to know: C is read once and compared with
+ * those bit-sums. What is found lies behind all of k. RDT_ERR_UNSUPPORTED: nobody told any. */
+rdt_status rdt_cuda_gemm_stored(const rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Where launches from now on complain, on the device or in pinned memory of the host: nobody has to ask for it. NULL:
  * to the product's own verdict, which is what the other functions ask. */
 void rdt_cuda_gemm_tell(rdt_cuda_gemm *g, rdt_cuda_verdict *to);

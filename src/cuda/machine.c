@@ -140,7 +140,9 @@ static rdt_status gemm_create(rdt_machine *m, const rdt_cuda_kernel *k, const rd
                               rdt_cuda_gemm **g, rdt_reason *why) {
   *g = NULL;
   RDT_TRY(enter(m, why));
-  return rdt_cuda_gemm_create_sets(k, &m->device, p, sets, lambda, 0, stream_of(m, RDT_LANE_MAIN), g, why);
+  RDT_TRY(rdt_cuda_gemm_create_sets(k, &m->device, p, sets, lambda, 0, stream_of(m, RDT_LANE_MAIN), g, why));
+  (void)rdt_cuda_gemm_cover(*g, true, NULL); /* where it can: each run looks at what was stored */
+  return RDT_OK;
 }
 
 static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands *o, rdt_cuda_strike *strike,
@@ -149,6 +151,7 @@ static rdt_status gemm_run(rdt_machine *m, rdt_cuda_gemm *g, const rdt_operands 
   RDT_TRY(enter(m, why));
   if (strike) return rdt_cuda_gemm_strike(g, o, 0, strike, 1, found, stream, why);
   RDT_TRY(rdt_cuda_gemm_run(g, o, stream, why));
+  if (rdt_cuda_gemm_covered(g)) RDT_TRY(rdt_cuda_gemm_stored(g, o, stream, why));
   return rdt_cuda_gemm_verdict(g, stream, found, why);
 }
 

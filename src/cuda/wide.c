@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "cuda/early.h"
+#include "cuda/sm90/gemm_wgmma_bits.h"
 
 enum {
   ALIGNED = 16,
@@ -346,6 +347,44 @@ size_t rdt_wide_tickets(const rdt_wide *w) {
   return 2 * (size_t)w->blocks + (w->share ? 8 * (size_t)w->blocks : 0); /* of each warp that multiplies */
 }
 
+enum { NUMBERS = 256 /* columns of a thread's accumulators, twice as many as it has */ };
+static int strips(const rdt_cuda_kernel *k) { /* of 64 rows, of a group */
+  return NUMBERS / k->tile->columns;
+}
+
+size_t rdt_wide_bits(const rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks) {
+  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
+  if (k->family != RDT_CUDA_WGMMA || !half || k->check == RDT_MMA_NONE) return 0;
+  const size_t tiles = (size_t)rdt_wide_lines(w, k, m) * (w->across ? 1 : RDT_WGMMA_CLUSTER) * (size_t)column_blocks;
+  return tiles * (size_t)(k->tile->rows / (16 * strips(k)));
+}
+
+rdt_status rdt_wide_stored(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, void *stream,
+                           rdt_reason *why) {
+  const rdt_pad *pad = w->pads.own[2] ? &w->pads.of[2] : NULL; /* C is the caller's, whoever copied it there */
+  rdt_bits_args a = {.c = p->c,
+                     .pitch = pad ? pad->to_pitch : p->ldc,
+                     .next = pad ? pad->to_next : w->c_next,
+                     .m = p->m,
+                     .n = p->n,
+                     .size = p->c_type == RDT_MMA_F32 ? 4 : 2,
+                     .strips = strips(k),
+                     .rows = k->tile->rows,
+                     .columns = k->tile->columns,
+                     .row_blocks = (p->m + k->tile->rows - 1) / k->tile->rows,
+                     .column_blocks = p->column_blocks,
+                     .each_lines = rdt_wide_lines(w, k, p->m) / (w->batches ? w->batches : 1),
+                     .across = w->across,
+                     .bits = w->bits,
+                     .k = p->k,
+                     .verdict = p->verdict};
+  void *arguments[] = {&a};
+  const dim3 grid = {(unsigned)(a.row_blocks * a.column_blocks * (w->batches ? w->batches : 1)), 1, 1},
+             block = {(unsigned)(k->tile->rows / (16 * a.strips) * 32), 1, 1};
+  return rdt_cuda_status(cudaLaunchKernel(rdt_wgmma_bits, grid, block, arguments, 0, stream),
+                         "bit-sums of what was stored", why);
+}
+
 /* What kernels on wgmma take for these words. */
 static void batched(const rdt_wide *w, rdt_mma_args *p) {
   p->splits = w->batches;
@@ -405,6 +444,7 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
                       .c_next = w->c_next,
                       .r_next = w->r_next};
   batched(w, &a.p);
+  a.p.more = w->bits;
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
   a.tiles = w->tiles, a.across = w->across, a.dealt = w->dealt, a.share = w->share;
   a.lines = rdt_wide_lines(w, k, p->m), a.each_lines = a.lines / w->batches, a.width = a.tiles / a.lines;

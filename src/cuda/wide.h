@@ -32,6 +32,7 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
   int tiles, light; /* the same */
   int dealt, share; /* the same; 0: no tile is shared */
   bool whole;       /* the same */
+  uint64_t *bits;   /* the same */
 } rdt_wide;
 
 /* False: batches do not lie evenly apart. */
@@ -55,6 +56,11 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
 size_t rdt_wide_handed(const rdt_wide *w, const rdt_cuda_kernel *k);
 /* And numbers among the tickets. */
 size_t rdt_wide_tickets(const rdt_wide *w);
+/* Bit-sums of what is stored: how many numbers; 0: kernel k has none. What rdt_wide_plan says is known. */
+size_t rdt_wide_bits(const rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks);
+/* Asynchronous, behind a launch: C against them. */
+rdt_status rdt_wide_stored(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, void *stream,
+                           rdt_reason *why);
 /* Sums of B's columns are columns more of an instruction, and lie as B does; else they have one of their own. columns:
  * of B lie side by side. */
 bool rdt_wide_beside(const rdt_cuda_kernel *k, bool columns);

@@ -12,11 +12,13 @@
 #include "cuda/sm80/gemm_mma.h"
 #include "cuda/wide.h"
 #include "gpu.h"
+#include "stored.h"
 
 static rdt_cuda_device device, few[2]; /* so few multiprocessors that each has many rows, or some a tile less */
 static bool quick;
-static const char *only;                          /* of names; NULL: all */
-static int64_t products, elements, wrong, shared; /* shared: products in which two blocks share tiles on wgmma */
+static const char *only; /* of names; NULL: all */
+static int64_t products, elements, wrong, covered,
+    shared; /* covered: whose stores are seen; shared: products in which two blocks share tiles on wgmma */
 
 static bool wanted(const rdt_cuda_kernel *k) {
   return !only || strstr(k->name, only);
@@ -103,6 +105,7 @@ static void check_product(const rdt_cuda_device *on, const rdt_cuda_kernel *k, g
                           bool fixed, void *first, bool *has_first) {
   const size_t bytes = c->bytes[2];
   rdt_cuda_gemm *g = ready_on(on, k, c, sets, 6.0, splits, fixed);
+  const bool covers = rdt_cuda_gemm_cover(g, true, NULL) == RDT_OK;
   for (int turn = 0; turn < 2; turn++) {
     gpu_case_poison(c);
     const rdt_cuda_verdict v = run(g, c, k->name);
@@ -117,6 +120,12 @@ static void check_product(const rdt_cuda_device *on, const rdt_cuda_kernel *k, g
       complain(k->name, c, turn ? "other bits in the second run" : "other bits than unprotected");
     if (!*has_first) memcpy(first, c->host[2], bytes);
     *has_first = true;
+  }
+  if (covers) {
+    uint64_t seed = (uint64_t)products;
+    const char *what = gpu_stored(g, c, &seed);
+    if (what) complain(k->name, c, what);
+    covered++;
   }
   rdt_cuda_gemm_destroy(g);
 }
@@ -667,7 +676,8 @@ int main(int argc, char **argv) {
   if (!only) check_chain(RDT_F16), check_chain(RDT_BF16);
   check_launches();
   check_clean();
-  printf("gpu-check: %lld products (%lld with tiles that blocks share), %lld elements: %lld wrong\n",
-         (long long)products, (long long)shared, (long long)elements, (long long)wrong);
+  printf(
+      "gpu-check: %lld products (%lld with tiles that blocks share), %lld of them covered, %lld elements: %lld wrong\n",
+      (long long)products, (long long)shared, (long long)covered, (long long)elements, (long long)wrong);
   return wrong ? 1 : 0;
 }

@@ -18,6 +18,7 @@
 #include "cuda/wide.h"
 #include "fused.h"
 #include "mend.h"
+#include "stored.h"
 
 enum { BATCH = 100, CREW = 8 /* threads, each with a stream */ };
 
@@ -516,6 +517,14 @@ typedef struct counts {
   bool quick;
 } counts;
 
+static void check_stored(const rdt_cuda_kernel *k, counts *c) {
+  const gpu_stored_count s = gpu_stored_faults(&device, k, c->quick ? 6 : c->faults / 4 + 6, c->quick);
+  if (record)
+    fprintf(record, "\"stored\": {\"planted\": %lld, \"changed\": %lld, \"found\": %lld}, ", (long long)s.planted,
+            (long long)s.changed, (long long)s.found);
+  wrong += s.wrong;
+}
+
 static void check_kernel(const rdt_cuda_kernel *k, counts *c) {
   const int64_t before = wrong;
   const bool hits = rdt_cuda_kernel_inject(k) != NULL;
@@ -528,6 +537,7 @@ static void check_kernel(const rdt_cuda_kernel *k, counts *c) {
     for (int n = 2; n <= sets; n += c->quick ? 3 : 1, c->several += c->few) plant_several(k, n, c->few);
     if (record && sets > 1) fprintf(record, "], ");
     wrong += gpu_mend(&device, k, c->quick);
+    if (k->family == RDT_CUDA_WGMMA && rdt_dtype_is_half(k->dtype)) check_stored(k, c);
     if (!c->quick) break_sms(k);
   }
   if (!c->quick && has_tiles(k)) c->clean += run_clean(k, c->tiles);

@@ -34,7 +34,9 @@ typedef struct rdt_wgmma_args {
                      of tiles or of all: [set][8][whole stages of k]; rho2: of each set; of each batch of B its own.
                      SUMS: sums: float4, two of [batch][m]; tickets: one, then for each block its runs, then whether the
                      last one is still to be compared, then of each warp that multiplies whether there is something
-                     in partial: sums that one block hands over to another. scalars: of each block */
+                     in partial: sums that one block hands over to another. scalars: of each block; more: bit-sums of
+                     what is stored (gemm_wgmma_bits.h): uint64_t, [row of tiles, of all batches][column of
+                     tiles][warp]; NULL: nobody asks */
   float alike;    /* TILE: (s - e)^2 <= alike c2 passes */
   float sums_scale; /* of 8-bit floats: that the parts' products are so many times too small, a power of two */
   int row_blocks;   /* of tiles, in a batch */

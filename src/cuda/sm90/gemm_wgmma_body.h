@@ -19,6 +19,7 @@
 #include "cuda/ptx/tma.h"
 #include "cuda/ptx/wgmma.h"
 #include "cuda/sm80/gemm_mma_checks.h"
+#include "cuda/sm90/gemm_wgmma_stored.h"
 #include "cuda/sm90/gemm_wgmma_sums.h"
 
 template <int MT_, int BN_, int stages_, int groups_>
@@ -543,28 +544,35 @@ RDT_DEVICE void rdt_wide_up(R (&c)[Ring::MT][Ring::held]) {
       c[(next - 1) % Ring::MT][(next - 1) / Ring::MT * 32 + j] = c[next % Ring::MT][next / Ring::MT * 32 + j];
 }
 
-/* With what follows the product: one piece of code for all columns, a quarter as long. */
-template <class T, class Ring>
+/* With what follows the product: one piece of code for all columns, a quarter as long. bits: NULL: nobody asks. */
+template <class T, class Ring, class Hit>
 RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ring::held], uint32_t shared, int number,
-                                rdt_tile_place at, int row0, bool there) {
+                                rdt_tile_place at, int row0, bool there, uint64_t *bits, Hit &hit) {
   const bool extra = there && (g.extra || g.p.alpha != 1.0f), wide = g.p.c_type == RDT_MMA_F32;
+  uint64_t sum = 0;
 #pragma unroll 1
   for (int part = 0; part < Ring::MT * Ring::BN / 64; part++) {
     const int row = row0 + part % Ring::MT * 64, column = at.n * Ring::BN + part / Ring::MT * 64;
     if (extra) rdt_wide_extra(g, c[0], at.batch, row, column);
     if (__builtin_expect(there && g.stored < g.p.n && column + 64 > g.stored, 0))
       rdt_wide_store_rest<T>(g, c[0], at.batch, row, column);
+    if (bits) {
+      if (row + 16 > g.p.m || column + 64 > g.p.n) rdt_stored_within(c[0], g.p.m - row, g.p.n - column);
+      sum += (uint64_t)(wide ? rdt_stored_part<T, true>(c[0]) : rdt_stored_part<T, false>(c[0])) * rdt_bits_part(part);
+    }
+    if constexpr (Hit::on) hit.rounded(g, row, column, at.batch, c[0]);
     if (wide)
       rdt_wide_put<T, Ring, true>(c[0], shared, number, there);
     else
       rdt_wide_put<T, Ring, false>(c[0], shared, number, there);
     rdt_wide_up<Ring>(c);
   }
+  if (bits) rdt_stored_tell(bits, sum);
 }
 
 /* By a thread that has nothing else to do. A piece is free when the next one is on its way. */
-template <class Ring>
-RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
+template <class Ring, class Hit>
+RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared, Hit &hit) {
   const bool wide = g.p.c_type == RDT_MMA_F32;
   const int rank = (int)rdt_cluster_rank(), pieces = rdt_wide_pieces<Ring>(wide), rounds = rdt_wide_rounds<Ring::BK>(g);
   int number = 0;
@@ -577,9 +585,11 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared) {
       const rdt_wide_piece<Ring> from(shared, number);
       const int of_group = pieces / Ring::groups, within = piece % of_group; /* one group's behind the other's */
       const int part = wide ? within / 2 : within,
-                row = at.m * Ring::BM + (piece / of_group * Ring::MT + part % Ring::MT) * 64,
-                column = at.n * Ring::BN + part / Ring::MT * 64 + (wide ? piece % 2 * 32 : 0);
+                row = at.m * Ring::BM + (piece / of_group * Ring::MT + part % Ring::MT) * 64;
+      int column = at.n * Ring::BN + part / Ring::MT * 64 + (wide ? piece % 2 * 32 : 0);
       rdt_mbarrier_wait(from.full, from.parity);
+      if constexpr (Hit::on)
+        column = hit.piece(g, row, column, at.batch, from.at, rdt_wide_piece<Ring>(shared, number - (number > 0)).at);
       if (row < g.p.m && column < g.stored) rdt_tma_store_of(&g.c, column, row, at.batch, from.at);
       rdt_tma_commit();
       if (number == 0) continue;
@@ -708,6 +718,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       }
     };
     const bool wide = p.c_type == RDT_MMA_F32;
+    const auto bits_at = [&] { return rdt_stored_at<Ring>(g, at.all, at.n, 4 * part + warp); };
     const int stored = Ring::groups * it.stored + part; /* of groups, tiles or parts of them, before */
     const int number = stored * (rdt_wide_pieces<Ring>(wide) / Ring::groups);
     if constexpr (extra && check != RDT_MMA_NONE)
@@ -722,14 +733,17 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       }
     if (stored > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(stored - 1) & 1); /* the other group has written its pieces */
     if constexpr (extra)
-      rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there);
+      rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there,
+                               check != RDT_MMA_NONE && there ? bits_at() : nullptr, hit);
     else if (wide)
       rdt_wide_store<T, Ring, true>(c, shared, number, there);
     else
       rdt_wide_store<T, Ring, false>(c, shared, number, there);
     if (lane == 0) rdt_mbarrier_arrive_here(in_turn);
-    if constexpr (check != RDT_MMA_NONE && !extra)
+    if constexpr (check != RDT_MMA_NONE && !extra) {
       if (there) sum();
+      if (there && p.more) rdt_stored_tile<T, Ring>(c, p.m - row0 - 16 * warp, p.n - column0, wide, bits_at());
+    }
   }
 }
 
@@ -768,7 +782,7 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
     if (threadIdx.x == 0)
       rdt_wide_load<Ring, a_mn, b_mn, check>(g, shared);
     else if (threadIdx.x == 64)
-      rdt_wide_storing<Ring>(g, shared);
+      rdt_wide_storing<Ring>(g, shared, hit);
     else if (check == RDT_MMA_SUMS && warp == 1)
       rdt_wide_last<Ring>(g, shared, (volatile unsigned *)(memory + Ring::turn + 8));
     else if (Ring::abreast && warp == 3)

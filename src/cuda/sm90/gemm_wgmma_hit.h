@@ -65,6 +65,55 @@ struct rdt_hit {
     atomicAdd(&h->done, 1u);
   }
 
+  /* What is rounded and stored, behind its bit-sum: numbers of 16 rows by 64 columns. */
+  __device__ __forceinline__ void rounded(const rdt_wgmma_args &g, int row, int column, int batch, float *c) {
+    const int r = h->element[0] - batch * g.p.m - row, x0 = h->element[1] - column,
+              at = x0 / 8 * 4 + r / 8 * 2 + x0 % 2;
+    const bool mine = (int)threadIdx.x % 128 == h->thread && r >= 0 && r < 16 && row + r < g.p.m && x0 >= 0 && x0 < 64;
+    if (h->site != RDT_WGMMA_ROUNDED || !mine) return;
+    float x = c[0];
+#pragma unroll
+    for (int i = 1; i < 32; i++)
+      if (i == at) x = c[i];
+    x = strike(x);
+#pragma unroll
+    for (int i = 0; i < 32; i++)
+      if (i == at) c[i] = x;
+  }
+
+  /* A piece on its way from shared memory to C: the column where it is stored, none of C's where it is not. other:
+   * where the piece before it lies. */
+  __device__ __forceinline__ int piece(const rdt_wgmma_args &g, int row, int column, int batch, uint32_t at,
+                                       uint32_t other) {
+    const int size = g.p.c_type == RDT_MMA_F32 ? 4 : 2, width = 128 / size, r = h->element[0] - batch * g.p.m - row,
+              c = h->element[1] - column;
+    const bool mine = r >= 0 && r < 64 && row + r < g.p.m && c >= 0 && c < width && column < g.stored;
+    if (h->site < RDT_WGMMA_PIECE || !mine) return column;
+    if (h->site == RDT_WGMMA_PIECE) {
+      const uint32_t byte = (uint32_t)(c * size),
+                     word = at + 128 * (uint32_t)r + 16 * (byte / 16 ^ (uint32_t)r % 8) + byte % 16 / 4 * 4,
+                     x = rdt_load4_shared(word), y = x ^ (uint32_t)h->mask << byte % 4 * 8;
+      h->before = (double)x, h->after = (double)y;
+      asm volatile("st.shared.b32 [%0], %1;" ::"r"(word), "r"(y) : "memory");
+      rdt_tma_fence();
+    }
+    atomicAdd(&h->done, 1u);
+    const bool beside = column >= width || column + width < g.stored;
+    const int to = !beside           ? column
+                   : column >= width ? column - width
+                                     : column + width,
+              to_row = beside      ? row
+                       : row >= 64 ? row - 64
+                                   : row + 64;
+    if (h->site == RDT_WGMMA_MOVED || h->site == RDT_WGMMA_TWICE) rdt_tma_store_of(&g.c, to, to_row, batch, at);
+    if (h->site == RDT_WGMMA_STALE) { /* before it is given back */
+      rdt_tma_store_of(&g.c, column, row, batch, other);
+      rdt_tma_commit();
+      rdt_tma_wait_read<0>();
+    }
+    return h->site == RDT_WGMMA_PIECE || h->site == RDT_WGMMA_TWICE ? column : g.stored;
+  }
+
   __device__ bool looks(const rdt_place_of &at) const {
     const bool column = at.column < 0 || (h->element[1] >= at.column && h->element[1] < at.column + at.columns);
     return at.row < 0 || (h->element[0] >= at.row && h->element[0] < at.row + at.rows && column);
