@@ -15,6 +15,10 @@ static cJSON *document(const rdt_product_run *r, int code) {
   return doc;
 }
 
+static double rate(double bytes, double seconds) { /* GB/s */
+  return seconds > 0.0 ? 1e-9 * bytes / seconds : 0.0;
+}
+
 static void put_text(const rdt_product_run *r) {
   const rdt_matmul_result *x = &r->result;
   const double bytes = x->load_bytes + x->store_bytes;
@@ -31,9 +35,13 @@ static void put_text(const rdt_product_run *r) {
   if (x->forecast.best < x->forecast.seconds) printf(" (%.3f where both products go at full speed)", x->forecast.best);
   printf(", took %.3f s: %.1f GFLOP/s, %.1f FLOP/B\n", x->seconds, 1e-9 * x->flops / x->seconds,
          bytes > 0.0 ? x->flops / bytes : 0.0);
-  printf("loaded %s in %.3f s, stored %s in %.3f s, computed for %.3f s\n",
-         rdt_bytes_text(x->load_bytes, text[0], sizeof text[0]), x->load_seconds,
-         rdt_bytes_text(x->store_bytes, text[1], sizeof text[1]), x->store_seconds, x->busy_seconds);
+  printf("loaded %s in %.3f s (%.1f GB/s), stored %s in %.3f s (%.1f GB/s), computed for %.3f s\n",
+         rdt_bytes_text(x->load_bytes, text[0], sizeof text[0]), x->load_seconds, rate(x->load_bytes, x->load_seconds),
+         rdt_bytes_text(x->store_bytes, text[1], sizeof text[1]), x->store_seconds,
+         rate(x->store_bytes, x->store_seconds), x->busy_seconds);
+  printf("of that: fill %.3f s, products %.3f, waits for loads %.3f, for places of C %.3f, %s %.3f, drain %.3f\n",
+         x->phases.fill, x->phases.products, x->phases.loads, x->phases.places,
+         x->task.on->far ? "checks and turns" : "turns", x->phases.checks, x->phases.drain);
   printf("memory: %s taken at most, beside what there was before\n", rdt_bytes_text(x->peak, text[0], sizeof text[0]));
   if (x->planted > 0) printf("planted: %" PRId64 " fault%s\n", x->planted, x->planted == 1 ? "" : "s");
   if (x->task.protected)

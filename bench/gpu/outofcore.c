@@ -4,7 +4,8 @@
  * on the products of the plan alone, the pipeline unprotected and protected, and cublasXt on the same operands, in
  * pinned memory, where it has the type; where there are several devices, the pipeline on all of them. Time of the
  * pipeline over its bound: the larger of cuBLAS' time of the plan's
- * products and the plan's bytes in the busier direction over the link's speed. */
+ * products and the plan's bytes in the busier direction over the link's speed. Three runs of each, in turns: medians,
+ * and where their time went. */
 #include <cublasXt.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
@@ -21,7 +22,7 @@
 #include "outofcore/matmul.h"
 #include "turns.h"
 
-enum { NUMBERS = 1 << 20, COPIES = 4, BLOCK = 8192 /* of cublasXt */ };
+enum { NUMBERS = 1 << 20, COPIES = 4, BLOCK = 8192 /* of cublasXt */, TURNS = 3 };
 
 static rdt_context *ctx;
 static cublas *library;
@@ -184,6 +185,27 @@ static double time_xt(rdt_dtype type, int64_t side, double *pinning) {
   return seconds;
 }
 
+static int by_seconds(const void *a, const void *b) {
+  const rdt_matmul_result *x = a, *y = b;
+  return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+static void put_phases(const char *name, const rdt_matmul_result *r) {
+  const rdt_matmul_phases *f = &r->phases;
+  printf(
+      "  %s: fill %.1f ms, products %.1f, waits for loads %.1f, for places of C %.1f, checks and turns %.1f, drain "
+      "%.1f\n",
+      name, 1e3 * f->fill, 1e3 * f->products, 1e3 * f->loads, 1e3 * f->places, 1e3 * f->checks, 1e3 * f->drain);
+}
+
+static void record_phases(const char *name, const rdt_matmul_result *r) {
+  const rdt_matmul_phases *f = &r->phases;
+  fprintf(record,
+          ", \"%s\": {\"fill_s\": %.4f, \"products_s\": %.4f, \"load_waits_s\": %.4f, \"place_waits_s\": %.4f, "
+          "\"checks_s\": %.4f, \"drain_s\": %.4f}",
+          name, f->fill, f->products, f->loads, f->places, f->checks, f->drain);
+}
+
 static void bench(const char *job, bool first) {
   char name[16];
   const char *side_text = strchr(job, ':'), *limit = side_text ? strchr(side_text + 1, ':') : NULL;
@@ -197,28 +219,32 @@ static void bench(const char *job, bool first) {
   double link[2];
   measure_link(link);
   for (int x = 0; x < 2; x++) make(path[x], type, side, (uint64_t)x + 1);
-  rdt_matmul_result r[2];
-  for (int p = 0; p < 2; p++) {
-    r[p] = multiply(limit + 1, p == 1, "cuda:0");
-    printf("%s %lld cubed, %s: %.3f s\n", name, (long long)side, p ? "protected" : "unprotected", r[p].seconds);
-    fflush(stdout);
-  }
-  const rdt_matmul_result *u = &r[0], *x = &r[1];
+  rdt_matmul_result r[2][TURNS];
+  for (int run = 0; run < TURNS; run++) /* in turns */
+    for (int p = 0; p < 2; p++) {
+      r[p][run] = multiply(limit + 1, p == 1, "cuda:0");
+      printf("%s %lld cubed, %s: %.4f s\n", name, (long long)side, p ? "protected" : "unprotected", r[p][run].seconds);
+      fflush(stdout);
+    }
+  for (int p = 0; p < 2; p++) qsort(r[p], TURNS, sizeof *r[p], by_seconds);
+  const rdt_matmul_result *u = &r[0][TURNS / 2], *x = &r[1][TURNS / 2]; /* medians */
   const double in = x->load_bytes / link[0], out = x->store_bytes / link[1], moved = in > out ? in : out;
   const double products = time_products(x), bound = products > moved ? products : moved;
   rdt_matmul_result several = {0};
   if (gpus > 1) several = multiply(limit + 1, true, "cuda:all");
   double pinning = 0.0;
   const double xt = time_xt(type, side, &pinning);
-  printf("%s %lld cubed within %s, %s, blocks of %lld x %lld, %lld of the reduction\n", name, (long long)side,
-         limit + 1, rdt_strategy_info(x->splits.strategy)->name, (long long)x->splits.m, (long long)x->splits.n,
-         (long long)x->splits.k);
+  printf("%s %lld cubed within %s, %s, blocks of %lld x %lld, %lld of the reduction; %d threads; medians of %d runs\n",
+         name, (long long)side, limit + 1, rdt_strategy_info(x->splits.strategy)->name, (long long)x->splits.m,
+         (long long)x->splits.n, (long long)x->splits.k, x->task.threads, TURNS);
   printf("  link %.1f, %.1f GB/s: in %.1f GB, %.3f s; out %.1f GB, %.3f s; cuBLAS, the plan's products: %.3f s\n",
          1e-9 * link[0], 1e-9 * link[1], 1e-9 * x->load_bytes, in, 1e-9 * x->store_bytes, out, products);
   printf("  protected %.3f s, %.3f of the bound; %.3f of unprotected (%.3f s); predicted %.3f; %s\n", x->seconds,
          x->seconds / bound, x->seconds / u->seconds, u->seconds, x->forecast.seconds, rdt_verdict_name(x->verdict));
   printf("  loading %.3f s, storing %.3f, computing %.3f, of that products %.3f\n", x->load_seconds, x->store_seconds,
          x->busy_seconds, x->product_seconds);
+  put_phases("protected", x);
+  put_phases("unprotected", u);
   printf("  planned %.3f GB of the device, taken at most %.3f\n", 1e-9 * (double)x->buffers, 1e-9 * (double)x->peak);
   if (gpus > 1)
     printf("  %d devices, each within the limit: %.3f s, %.3f times as fast; %s\n", gpus, several.seconds,
@@ -231,11 +257,17 @@ static void bench(const char *job, bool first) {
             "%s\n  {\"dtype\": \"%s\", \"side\": %lld, \"mem_limit\": %zu, \"block\": [%lld, %lld, %lld], "
             "\"link_gb_s\": [%.2f, %.2f], \"load_gb\": %.3f, \"store_gb\": %.3f, \"products_s\": %.4f, \"bound_s\": "
             "%.4f, \"protected_s\": %.4f, \"unprotected_s\": %.4f, \"cublasxt_s\": %.4f, \"pinning_s\": %.4f, "
-            "\"predicted_s\": %.4f, \"planned_gb\": %.3f, \"peak_gb\": %.3f, \"devices\": %d, \"devices_s\": %.4f}",
+            "\"predicted_s\": %.4f, \"planned_gb\": %.3f, \"peak_gb\": %.3f, \"devices\": %d, \"devices_s\": %.4f, "
+            "\"threads\": %d",
             first ? "" : ",", name, (long long)side, x->limit, (long long)x->splits.m, (long long)x->splits.n,
             (long long)x->splits.k, 1e-9 * link[0], 1e-9 * link[1], 1e-9 * x->load_bytes, 1e-9 * x->store_bytes,
             products, bound, x->seconds, u->seconds, xt, pinning, x->forecast.seconds, 1e-9 * (double)x->buffers,
-            1e-9 * (double)x->peak, gpus, several.seconds);
+            1e-9 * (double)x->peak, gpus, several.seconds, x->task.threads);
+  if (record) {
+    record_phases("protected", x);
+    record_phases("unprotected", u);
+    fprintf(record, "}");
+  }
   fflush(stdout);
   rdt_context_destroy(ctx);
 }

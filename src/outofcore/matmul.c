@@ -376,7 +376,7 @@ static void *run_share(void *self) {
 }
 
 static void add_up(rdt_matmul_result *r, const rdt_matmul_result *x) {
-  r->seconds = fmax(r->seconds, x->seconds);
+  if (x->seconds >= r->seconds) r->seconds = x->seconds, r->phases = x->phases;
   r->load_seconds += x->load_seconds;
   r->store_seconds += x->store_seconds;
   r->busy_seconds += x->busy_seconds;

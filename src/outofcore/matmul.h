@@ -34,6 +34,15 @@ typedef struct rdt_matmul_job {
   void *user;
 } rdt_matmul_job;
 
+/* Where the time went, from begin to end: of several devices, of the one that ended last. Seconds. */
+typedef struct rdt_matmul_phases {
+  double fill;          /* until the verdict on the first blocks, what was multiplied until then left out */
+  double products;      /* all of them; of the host with their checks */
+  double loads, places; /* behind that: waiting for operands, for a place for the next block of C */
+  double checks;        /* all else: checks, and turns from one product to the next */
+  double drain;         /* after the last verdict */
+} rdt_matmul_phases;
+
 typedef struct rdt_matmul_result {
   rdt_task task;
   char device[RDT_MOST_DEVICES * RDT_DEVICE_NAME]; /* their names */
@@ -47,6 +56,7 @@ typedef struct rdt_matmul_result {
   double seconds;                                   /* of the pipeline */
   double load_seconds, store_seconds, busy_seconds; /* its threads at work */
   double product_seconds; /* of the device, in the products alone; 0: it keeps no time of its own */
+  rdt_matmul_phases phases;
   double load_bytes, store_bytes, flops;
   rdt_verdict verdict;
   int64_t checks, suspects, faults, unchecked;
