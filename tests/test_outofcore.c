@@ -264,6 +264,39 @@ static void test_order(void **state) {
   }
 }
 
+/* Where the reduction is one part, blocks of C come by columns on a GPU. Faults anywhere, and none. */
+static void test_columns(void **state) {
+  (void)state;
+  static const rdt_dtype dtypes[] = {RDT_F16, RDT_F32, RDT_BF16, RDT_F64};
+  static const rdt_site sites[] = {RDT_SITE_ACCUM, RDT_SITE_CHECKSUM, RDT_SITE_INPUT};
+  const int64_t m = 310, n = 150, k = 140;
+  for (int i = 0; i < 4; i++) {
+    rdt_matmul_result r;
+    double *a = util_npy(a_path, dtypes[i], false, m, k, 1), *b = util_npy(b_path, dtypes[i], i == 3, k, n, 2);
+    rdt_matmul_job job = job_of(RDT_STRATEGY_DEFERRED, 1.0);
+    const size_t least = job.mem_limit;
+    job.verify = true;
+    for (int times = 10; times < 40; times++) {
+      job.mem_limit = least * (size_t)times / 10;
+      multiply(&job, RDT_CLEAN, &r);
+      if (r.splits.k == k && 3 * r.splits.m < m && 2 * r.splits.n < n) break;
+      if (!r.task.on->far) break;
+    }
+    if (r.task.on->far) assert_true(r.splits.k == k && 3 * r.splits.m < m && 2 * r.splits.n < n);
+    util_npy_expect(c_path, dtypes[i], m, n, k, a, b, 0.0);
+    for (uint64_t seed = 1 + 3 * (uint64_t)i; seed <= 3 + 3 * (uint64_t)i; seed++) {
+      rdt_matmul_result hit;
+      job.plant = (rdt_matmul_plant){.count = 2, .scattered = true, .site = sites[seed % 3], .seed = seed};
+      rdt_reason why = {""};
+      if (rdt_matmul(ctx, &job, &hit, &why) != RDT_OK) fail_msg("%s", why.text);
+      assert_true(hit.planted == 2 && hit.verdict != RDT_DETECTED && hit.verdict != RDT_UNCHECKED);
+      util_npy_expect(c_path, dtypes[i], m, n, k, a, b, hit.verdict == RDT_RECOMPUTED ? 0.0 : hit.bound + hit.floor);
+    }
+    rdt_free(a);
+    rdt_free(b);
+  }
+}
+
 /* Numbers too small for their type's usual form, beside large ones. */
 static void test_ranges(void **state) {
   (void)state;
@@ -598,10 +631,10 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_strategies),  cmocka_unit_test(test_workspaces), cmocka_unit_test(test_shapes),
       cmocka_unit_test(test_unprotected), cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),
-      cmocka_unit_test(test_order),       cmocka_unit_test(test_ranges),     cmocka_unit_test(test_mapped),
-      cmocka_unit_test(test_collinear),   cmocka_unit_test(test_recomputed), cmocka_unit_test(test_sites),
-      cmocka_unit_test(test_persistent),  cmocka_unit_test(test_not_finite), cmocka_unit_test(test_overflow),
-      cmocka_unit_test(test_strassen)};
+      cmocka_unit_test(test_order),       cmocka_unit_test(test_columns),    cmocka_unit_test(test_ranges),
+      cmocka_unit_test(test_mapped),      cmocka_unit_test(test_collinear),  cmocka_unit_test(test_recomputed),
+      cmocka_unit_test(test_sites),       cmocka_unit_test(test_persistent), cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_overflow),    cmocka_unit_test(test_strassen)};
   if (argc > 2) cmocka_set_test_filter(argv[2]);
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }
