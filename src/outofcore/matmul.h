@@ -36,7 +36,8 @@ typedef struct rdt_matmul_job {
 
 /* Where the time went, from begin to end: of several devices, of the one that ended last. Seconds. */
 typedef struct rdt_matmul_phases {
-  double fill;          /* until the verdict on the first blocks, what was multiplied until then left out */
+  double fill;          /* until the first product begins; where it comes by parts, until its verdict, what was
+                           multiplied until then left out */
   double products;      /* all of them; of the host with their checks */
   double loads, places; /* behind that: waiting for operands, for a place for the next block of C */
   double checks;        /* all else: checks, and turns from one product to the next */

@@ -461,9 +461,47 @@ static rdt_status halt(rdt_pipeline *p) {
   return RDT_OK;
 }
 
+/* Where the time has gone, up to the verdict on the first block, and behind it. */
+typedef struct phases {
+  double first, products; /* seconds until then; the device's of them in products */
+  double waited[2];
+} phases;
+
+static double products_of(const rdt_pipeline *p) {
+  const rdt_task *t = p->job->task;
+  return t->on->far ? t->on->product_seconds(t->dev) - p->products_before : p->result->busy_seconds;
+}
+
+static void end_first(const rdt_pipeline *p, phases *x) {
+  x->first = rdt_clock() - p->job->shared->began;
+  x->products = products_of(p);
+  memcpy(x->waited, p->waited, sizeof x->waited);
+}
+
+/* drain: when it begins, as yet. */
+static void end_phases(const rdt_pipeline *p, const phases *x) {
+  rdt_matmul_phases *r = &p->result->phases;
+  r->drain = rdt_clock() - p->job->shared->began;
+  r->products = products_of(p);
+  r->fill = x->first - x->products;
+  r->loads = p->waited[0] - x->waited[0];
+  r->places = p->waited[1] - x->waited[1];
+  r->checks = r->drain - r->fill - r->products - r->loads - r->places;
+}
+
+/* Of the computing thread. */
+static bool wait_and_count(rdt_pipeline *p, const int64_t *counter, int64_t least, double *waited) {
+  const double since = rdt_clock();
+  const bool go = wait_for(p, counter, least);
+  *waited += rdt_clock() - since;
+  return go;
+}
+
 static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
   const rdt_task *t = p->job->task;
   const int slots = rdt_strategy_info(p->job->splits->strategy)->slots[2];
+  phases x = {0};
+  bool first = true;
   rdt_walk w;
   rdt_walk_begin(&w, t, p->job->splits, (unsigned char *)p->job->where->done);
   while (rdt_walk_next(&w, &p->lane[0].step)) {
@@ -472,13 +510,17 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
     if (atomic_load(&p->job->shared->stop)) return halt(p);
     if (atomic_load(&p->job->ctx->cancelled)) return rdt_fail(why, RDT_ERR_CANCELLED, "cancelled; --resume goes on");
     const bool comes = w.steps == 1 && by_rows(p, &p->lane[0].step) && p->job->asked->plant.count == 0;
-    if (!comes && !wait_for(p, &p->loaded, w.steps)) return RDT_OK;
+    if (!comes && !wait_and_count(p, &p->loaded, w.steps, &p->waited[0])) return RDT_OK;
     for (int i = 0; i < n; i++)
-      if (p->lane[i].step.first && !wait_for(p, &p->stored, p->lane[i].step.ordinal - slots + 1)) return RDT_OK;
+      if (p->lane[i].step.first && !wait_and_count(p, &p->stored, p->lane[i].step.ordinal - slots + 1, &p->waited[1]))
+        return RDT_OK;
     const double since = rdt_clock();
+    if (first) end_first(p, &x);
     compute_group(p, n);
     RDT_TRY(end_group(p, n, why));
     p->result->busy_seconds += rdt_clock() - since;
+    if (comes) end_first(p, &x); /* it was multiplied while it was loaded */
+    first = false;
     for (int i = 0; i < n; i++) {
       const rdt_step *s = &p->lane[i].step;
       const rdt_part_of a = rdt_pipeline_part(p, s, 0), b = rdt_pipeline_part(p, s, 1);
@@ -489,6 +531,7 @@ static rdt_status compute_all(rdt_pipeline *p, rdt_reason *why) {
     }
     see_memory(p);
   }
+  end_phases(p, &x);
   return RDT_OK;
 }
 
@@ -519,7 +562,7 @@ rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *resu
   RDT_TRY(prepare(&p, why));
   pthread_mutex_init(&p.lock, NULL);
   pthread_cond_init(&p.moved, NULL);
-  const double products = job->task->on->product_seconds(job->task->dev);
+  p.products_before = job->task->on->product_seconds(job->task->dev);
   rdt_status status = RDT_OK;
   const bool loads = pthread_create(&loader, NULL, load_all, &p) == 0;
   const bool stores = loads && pthread_create(&saver, NULL, store_all, &p) == 0;
@@ -535,8 +578,9 @@ rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *resu
   if (loads) pthread_join(loader, NULL);
   if (stores) pthread_join(saver, NULL);
   result->seconds = rdt_clock() - job->shared->began;
+  if (p.status == RDT_OK) result->phases.drain = result->seconds - result->phases.drain;
   if (p.status != RDT_OK) atomic_store(&job->shared->stop, true);
-  result->product_seconds = job->task->on->product_seconds(job->task->dev) - products;
+  result->product_seconds = job->task->on->product_seconds(job->task->dev) - p.products_before;
   pthread_cond_destroy(&p.moved);
   pthread_mutex_destroy(&p.lock);
   return p.status == RDT_OK ? RDT_OK : rdt_fail(why, p.status, "%s", p.why.text);

@@ -29,6 +29,8 @@ typedef struct rdt_pipeline {
     rdt_reason why;
   } lane[RDT_MOST_SLOTS];
   int64_t plant_i, plant_j, plant_part; /* where faults are planted; -1 none */
+  double products_before;               /* seconds that the device had been in products when it began */
+  double waited[2];                     /* that who computes has waited: for loads, for places of C */
 } rdt_pipeline;
 
 /* The operand's block at a step: 0 A, 1 B. */
