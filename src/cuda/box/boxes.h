@@ -22,6 +22,7 @@ rdt_status rdt_box_batch_bands(rdt_box_batch *b, const void *code, unsigned thre
 /* The check of a folded convolution's copy, a launch of its own. */
 rdt_status rdt_box_batch_fold(rdt_box_batch *b, const void *code, unsigned blocks, const struct rdt_fold_args *a,
                               rdt_reason *why);
+rdt_status rdt_box_batch_collect(rdt_box_batch *b, const rdt_box_tiles *tiles, rdt_reason *why);
 rdt_status rdt_box_batch_launch(const rdt_box_batch *b, void *stream, rdt_reason *why);
 void rdt_box_batch_free(rdt_box_batch *b);
 

@@ -15,7 +15,8 @@ enum {
   EIGHT = 8, /* rows that lie in other places each */
   SHARED = 3 /* blocks of a multiprocessor that share tiles */,
   DEEP = 12 /* stages at most */,
-  COLLECTED = 128 /* tiles, or shares of them, of a block that adds up */
+  COLLECTED = RDT_BOX_THREADS, /* numbers, of those that blocks leave, of one that adds up */
+  LEFT = 4                     /* of a block, at most */
 };
 
 struct rdt_box_wide {
@@ -327,7 +328,7 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
     const int64_t most = tiles_of(b, &rdt_fused_wide_kernels[i]) * (b->only == i ? SPLITS : 1);
     blocks = most > blocks ? most : blocks;
   }
-  const size_t bytes = (size_t)blocks * sizeof(uint64_t);
+  const size_t bytes = (size_t)blocks * LEFT * sizeof(uint64_t);
   if (b->rest) {
     RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     a->bits = memory;
@@ -418,8 +419,12 @@ rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, str
   return start(b, o, code, hit, stream, why);
 }
 
+static int64_t left_of(const rdt_box_wide *b) { /* numbers that a launch leaves */
+  return tiles_of(b, b->kernel) * b->args.f.splits * b->kernel->left;
+}
+
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b) {
-  return b->rest ? up(tiles_of(b, b->kernel) * b->args.f.splits, COLLECTED) : 0;
+  return b->rest ? up(left_of(b), COLLECTED) : 0;
 }
 
 unsigned rdt_box_wide_reads(const rdt_box_wide *b) {
@@ -428,22 +433,17 @@ unsigned rdt_box_wide_reads(const rdt_box_wide *b) {
 
 rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t *const read[2], rdt_box_batch *batch,
                               rdt_reason *why) {
-  const unsigned blocks = (unsigned)rdt_box_wide_blocks(b);
-  const rdt_rows_args none = {/* no rows */
-                              .batches = 1,
-                              .inner = 1,
-                              .log_threads = 5,
-                              .tiles = {.list = b->args.f.bits,
-                                        .read = b->args.f.read,
-                                        .loaded = b->args.loaded,
-                                        .count = (unsigned)(tiles_of(b, b->kernel) * b->args.f.splits),
-                                        .splits = 1,
-                                        .blocks = blocks,
-                                        .to = to,
-                                        .read_to = read[1],
-                                        .loaded_to = read[0]}};
+  const rdt_box_tiles tiles = {.list = b->args.f.bits,
+                               .read = b->args.f.read,
+                               .loaded = b->args.loaded,
+                               .count = (unsigned)left_of(b),
+                               .splits = 1,
+                               .blocks = (unsigned)rdt_box_wide_blocks(b),
+                               .to = to,
+                               .read_to = read[1],
+                               .loaded_to = read[0]};
   if (!b->rest) return RDT_OK;
-  return rdt_box_batch_rows(batch, rdt_rows_given(b->type, RDT_ROWS_FEW), false, blocks, &none, why);
+  return rdt_box_batch_collect(batch, &tiles, why);
 }
 
 void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column) {

@@ -32,6 +32,7 @@ static __global__ void __launch_bounds__(Tile::all, Tile::blocks)
    EACH(true, sums_bytes, BM, BN, __VA_ARGS__),                                          \
    {EACH(false, blocks, BM, BN, __VA_ARGS__), EACH(true, blocks, BM, BN, __VA_ARGS__)},  \
    EACH(true, part, BM, BN, __VA_ARGS__),                                                \
+   EACH(true, left, BM, BN, __VA_ARGS__),                                                \
    {{ALL(f16, false, BM, BN, __VA_ARGS__), ALL(f16, true, BM, BN, __VA_ARGS__)},         \
     {ALL(bf16, false, BM, BN, __VA_ARGS__), ALL(bf16, true, BM, BN, __VA_ARGS__)}}},
 extern "C" const rdt_fused_wide_kernel rdt_fused_wide_kernels[] = {

@@ -70,12 +70,41 @@ RDT_DEVICE uint32_t rdt_wide_two(float x, float y, uint32_t bias, uint32_t bound
   return rdt_fused_format<T>::above(format::narrow(rdt_add(x, more.x), rdt_add(y, more.y)), bound);
 }
 
+/* The thread's two rows, as they were multiplied, against the columns that check them. */
+template <class T, class Tile, class Hit>
+RDT_DEVICE void rdt_wide_alone_rows(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2],
+                                    const rdt_wide_later<Tile> &p, Hit hit) {
+  constexpr int count = Tile::part / 8;
+  const int lane = (int)threadIdx.x % 32, t = lane % 4, tile = (int)blockIdx.x, column0 = tile * Tile::BN,
+            row0 = (int)blockIdx.y * Tile::BM + (int)threadIdx.x / 32 * 16;
+  const int beyond = p.n - column0;
+  if (beyond < Tile::part) { /* what is beyond is no number's sum where A has NaN */
+#pragma unroll
+    for (int j = 0; j < count; j++)
+      if (8 * j >= beyond) c[4 * j] = c[4 * j + 1] = c[4 * j + 2] = c[4 * j + 3] = 0.0f;
+  }
+  float s[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}, squares[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}, c2[2], sum[2];
+#pragma unroll
+  for (int j = 0; j < 4 * count; j++) {
+    float &to_sum = s[j % 4 / 2][j % 2], &to_squares = squares[j % 4 / 2][j % 2];
+    to_sum = RDT_WIDE_SIGNS >> (j / 4 * 2 + j % 2) & 1u ? to_sum - c[j] : to_sum + c[j];
+    to_squares = fmaf(c[j], c[j], to_squares);
+  }
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    sum[h] = __uint_as_float(__float_as_uint(s[h][0] + s[h][1]) ^ rdt_wide_turned(tile, t));
+    c2[h] = squares[h][0] + squares[h][1];
+  }
+  rdt_wide_rows_join<4>(sum, c2);
+  rdt_wide_rows_done<T, Tile>(g, row0 + lane / 4, tile, sum, c2, *(float(*)[4])(c + 4 * count), p.clearly, hit);
+}
+
 template <class T, class Tile, class Hit>
 RDT_DEVICE void rdt_wide_alone(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2], const rdt_wide_later<Tile> &p,
                                Hit hit) {
   constexpr int count = Tile::part / 8;
-  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, t = lane % 4;
-  const int row0 = (int)blockIdx.y * Tile::BM + 16 * warp, tile = (int)blockIdx.x, column0 = tile * Tile::BN;
+  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
+  const int row0 = (int)blockIdx.y * Tile::BM + 16 * warp, column0 = (int)blockIdx.x * Tile::BN;
   if (p.instead) rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
 #pragma unroll
   for (int j = 0; j < count; j += 2) { /* a row is 128 bytes, whose sixteens change places */
@@ -93,28 +122,7 @@ RDT_DEVICE void rdt_wide_alone(const rdt_fused_wide_args &g, float (&c)[Tile::wi
     rdt_load_shared(v, (p.take ^ 16u * (uint32_t)(row % 8)) + 128u * (uint32_t)row);
     if (row < left && across) rdt_wide_store16(p.to + row * (int)p.pitch, v);
   }
-  if constexpr (Tile::check) {
-    const int beyond = p.n - column0;
-    if (beyond < Tile::part) { /* what is beyond is no number's sum where A has NaN */
-#pragma unroll
-      for (int j = 0; j < count; j++)
-        if (8 * j >= beyond) c[4 * j] = c[4 * j + 1] = c[4 * j + 2] = c[4 * j + 3] = 0.0f;
-    }
-    float s[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}, squares[2][2] = {{0.0f, 0.0f}, {0.0f, 0.0f}}, c2[2], sum[2];
-#pragma unroll
-    for (int j = 0; j < 4 * count; j++) {
-      float &to_sum = s[j % 4 / 2][j % 2], &to_squares = squares[j % 4 / 2][j % 2];
-      to_sum = RDT_WIDE_SIGNS >> (j / 4 * 2 + j % 2) & 1u ? to_sum - c[j] : to_sum + c[j];
-      to_squares = fmaf(c[j], c[j], to_squares);
-    }
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      sum[h] = __uint_as_float(__float_as_uint(s[h][0] + s[h][1]) ^ rdt_wide_turned(tile, t));
-      c2[h] = squares[h][0] + squares[h][1];
-    }
-    rdt_wide_rows_join<4>(sum, c2);
-    rdt_wide_rows_done<T, Tile>(g, row0 + lane / 4, tile, sum, c2, *(float(*)[4])(c + 4 * count), p.clearly, hit);
-  }
+  if constexpr (Tile::check) rdt_wide_alone_rows<T, Tile>(g, c, p, hit);
 }
 
 /* sums: room for those of a tile. */

@@ -30,7 +30,11 @@ struct rdt_fused_wide_tile {
   /* Where blocks share k: a row of what each has, with the columns beside; rows start in other banks too. */
   static constexpr int across = wide * parts, joint = across % 16 == 8 ? across : across + 8;
   static constexpr int rows_bytes = BM * (pitch > joint ? pitch : joint) * 4;
-  static constexpr int sums_bytes = rows_bytes + 2 * BN * 4; /* with bias, twice */
+  static constexpr bool twice = storers > 0 && parts == 1;         /* whose end is fused_wgmma_twice.h */
+  static constexpr int out_at = (rows_bytes + 1023) / 1024 * 1024; /* there: what is to be stored */
+  static constexpr int loaded_at = out_at + BM * BN * 2;           /* there: what a thread has summed of A */
+  static constexpr int sums_bytes = twice ? loaded_at + threads * 16 : rows_bytes + 2 * BN * 4; /* with bias, twice */
+  static constexpr int left = twice ? storers / 32 : 1; /* bit-sums of a kind that a block leaves */
   static_assert(b_piece % 1024 == 0 && stage_bytes % 1024 == 0, "operands are swizzled by their addresses");
   static_assert(alone || threads >= 2 * BN, "a bias is loaded by two threads");
   static_assert(!alone || part == 64, "a warp has rows of 128 bytes");
@@ -74,8 +78,15 @@ struct rdt_wide_loaded {
 #pragma unroll
     for (int i = 0; i < 4; i++) asm volatile("" : "+r"(d[i])::"memory");
   }
-  /* Of one byte of words; row: the first of the thread's two. */
+  __device__ __forceinline__ void leave(uint32_t at) const { /* of all threads: for others */
+    rdt_store16_shared(at + 16 * threadIdx.x,
+                       make_uint4((uint32_t)d[0], (uint32_t)d[1], (uint32_t)d[2], (uint32_t)d[3]));
+  }
   __device__ __forceinline__ uint64_t bits(const rdt_fused_wide_args &g, int row) const {
+    return bits(g, d, row);
+  }
+  /* Of one byte of words; row: the first of the thread's two. */
+  static __device__ __forceinline__ uint64_t bits(const rdt_fused_wide_args &g, const int (&d)[4], int row) {
     const uint32_t pixel = (uint32_t)(g.f.pixel / 2);
     const uint32_t number = (uint32_t)row * pixel + 32u * (uint32_t)((int)blockIdx.x * g.share);
     const uint64_t placed =
@@ -277,6 +288,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
 }
 
 #include "cuda/sm90/fused_wgmma_joint.h"
+#include "cuda/sm90/fused_wgmma_twice.h"
 
 /* ---- loading ---- */
 
@@ -429,8 +441,10 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     rdt_tma_prefetch(&g.a), rdt_tma_prefetch(&g.w);
     if (p.residual) rdt_tma_prefetch(&g.r);
   }
-  if constexpr (Tile::alone)
-    if (threadIdx.x == 32) rdt_wide_later<Tile>::template leave<T>(g, full + RDT_FUSED_WIDE_LATER, residual);
+  if constexpr (Tile::alone || Tile::twice)
+    if (threadIdx.x == 32)
+      rdt_wide_later<Tile>::template leave<T>(g, full + RDT_FUSED_WIDE_LATER,
+                                              Tile::alone ? residual : shared + (uint32_t)Tile::out_at);
   if constexpr (Tile::check && !Tile::alone)
     if (g.loaded && threadIdx.x < Tile::threads) rdt_wide_loaded<Tile>::tables(tables, g.share);
   __syncthreads();
@@ -447,26 +461,30 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     if (threadIdx.x == Tile::threads) loader.rest(g, empty, rounds);
     if constexpr (Tile::storers > 0) {
       __syncwarp();
-      if (p.splits > 1)
+      if (Tile::twice && p.splits > 1)
+        rdt_wide_again_joint<T, Tile, ends>(g, shared, residual, added, stand);
+      else if (Tile::twice)
+        rdt_wide_again<T, Tile, ends>(g, shared, residual, added, stand);
+      else if (p.splits > 1)
         rdt_wide_store_joint<T, Tile, ends>(g, shared, residual, added, stand, hit);
       else
         rdt_wide_store<T, Tile, ends>(p, shared, residual, added, stand, hit);
     }
     return;
   }
+  rdt_wide_later<Tile> later;
+  if constexpr (Tile::alone || Tile::twice) later.ask(p, full + RDT_FUSED_WIDE_LATER, shared);
   rdt_chain_wait();
   constexpr int half = Tile::threads / 2;
   const int mine = (int)blockIdx.x * Tile::BN + (int)threadIdx.x % half;
   float bias = 0.0f;
-  if (!Tile::alone && p.bias && threadIdx.x % half < Tile::BN && mine < p.n) {
+  if (!Tile::alone && !Tile::twice && p.bias && threadIdx.x % half < Tile::BN && mine < p.n) {
     uint16_t bits;
     asm volatile("ld.global.b16 %0, [%1];" : "=h"(bits) : "l"((const uint16_t *)p.bias + mine) : "memory");
     bias = format::wide(bits).x;
   }
   const int high = warp / 4 % Tile::high, part = warp / 4 / Tile::high;
   const int r = 64 * high + 16 * (warp % 4) + lane / 4, top = (int)blockIdx.y * Tile::BM + r;
-  rdt_wide_later<Tile> later;
-  if constexpr (Tile::alone) later.ask(p, full + RDT_FUSED_WIDE_LATER, shared);
   float c[Tile::wide / 2];
   rdt_wide_loaded<Tile> loaded(g, k0, rounds, part == 0);
   int slot = 0, before = 0;
@@ -516,7 +534,14 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     return;
   }
   loaded.keep();
-  rdt_bar_sync(1, Tile::threads);    /* nobody reads the stages any more */
+  rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
+  if constexpr (Tile::twice) {
+    if (p.splits > 1)
+      rdt_wide_twice_joint<T, Tile, ends>(g, c, loaded, later, shared, residual, added, stand, hit);
+    else
+      rdt_wide_twice<T, Tile, ends>(g, c, loaded, later, shared, residual, added, stand, hit);
+    return;
+  }
   if (threadIdx.x % half < Tile::BN) /* twice: each evaluation has its own */
     ((float *)(memory + (shared - rdt_shared(memory)) +
                Tile::rows_bytes))[threadIdx.x / half * Tile::BN + threadIdx.x % half] = bias;

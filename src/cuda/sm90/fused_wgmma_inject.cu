@@ -52,6 +52,12 @@ struct rdt_hit {
     for (int i = 0; i < 4; i++)
       if (h->element[1] - column == i) v[i] = strike(v[i]);
   }
+  __device__ void taken_pairs(uint32_t row, int column, float (&v)[4]) { /* two neighbours, and those eight rows on */
+    if (h->site != RDT_MMA_REDUCED || h->columns != RDT_FUSED_HIT_TAKEN) return;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+      if (h->element[0] - (int)row == i / 2 * 8 && h->element[1] - column == i % 2) v[i] = strike(v[i]);
+  }
   __device__ void stored(uint32_t row, int column, uint4 &y) {
     const int at = h->element[1] - column;
     const bool mine = h->site == RDT_MMA_REDUCED && h->columns == RDT_FUSED_HIT_STORED && (int)row == h->element[0];

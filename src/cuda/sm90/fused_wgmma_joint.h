@@ -75,44 +75,52 @@ RDT_DEVICE uint64_t rdt_wide_put_joint(const rdt_fused_wide_args &g, int me, uin
   return plain + placed * 0x3c6ef37200000002u;
 }
 
-/* Of so many rows of a thread at once, from so many blocks at once: their sums, each from all blocks, in order, and of
- * checked tiles what stands beside them. All of it is left in the block's own shared memory, whose rows nobody else
- * reads. */
+/* So many rows of a thread from the r-th on, from so many blocks at once: their sums, each from all blocks, in order,
+ * and of checked tiles what stands beside them, a block's by each of as many threads. */
+template <class Tile, int rows, int together>
+RDT_DEVICE void rdt_wide_gather(const rdt_wide_walk<Tile, Tile::threads> &w, int r, int splits, uint32_t sums,
+                                float (&v)[rows][4], float (&check)[rows][4]) {
+  constexpr int step = rdt_wide_walk<Tile, Tile::threads>::step;
+  const int lane = w.c % Tile::part / 4;
+#pragma unroll
+  for (int i = 0; i < rows; i++) {
+    v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0.0f;
+    if constexpr (!Tile::check) continue;
+    check[i][0] = check[i][1] = check[i][2] = check[i][3] = 0.0f;
+    if (lane < splits && r + i * step < w.count)
+      rdt_load_cluster(check[i], rdt_cluster_place(w.beside(sums, r + i * step), (uint32_t)lane));
+  }
+#pragma unroll 1
+  for (int s = 0; s < splits; s += together) {
+    float more[together][rows][4];
+#pragma unroll
+    for (int j = 0; j < together; j++) {
+      const uint32_t from = rdt_cluster_place(w.place(sums, r), (uint32_t)min(s + j, splits - 1));
+#pragma unroll
+      for (int i = 0; i < rows; i++) {
+        if (s + j < splits && r + i * step < w.count)
+          rdt_load_cluster(more[j][i], from + 4u * (uint32_t)(i * step * Tile::joint));
+        else
+          more[j][i][0] = more[j][i][1] = more[j][i][2] = more[j][i][3] = 0.0f;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < together; j++)
+#pragma unroll
+      for (int i = 0; i < 4 * rows; i++) v[i / 4][i % 4] = rdt_add(v[i / 4][i % 4], more[j][i / 4][i % 4]);
+  }
+}
+
+/* All of a thread's rows. They are left in the block's own shared memory, whose rows nobody else reads. */
 template <class T, class Tile, int rows, int together>
 RDT_DEVICE void rdt_wide_join(const rdt_fused_wide_args &g, uint32_t sums) {
   typedef rdt_wide_walk<Tile, Tile::threads> walk;
   const walk w(g, (int)threadIdx.x);
-  const int splits = g.f.splits, lane = w.c % Tile::part / 4;
+  const int lane = w.c % Tile::part / 4;
 #pragma unroll 1
   for (int r = w.r; r < w.count; r += rows * walk::step) {
     float v[rows][4], check[rows][4];
-#pragma unroll
-    for (int i = 0; i < rows; i++) {
-      v[i][0] = v[i][1] = v[i][2] = v[i][3] = 0.0f;
-      if constexpr (!Tile::check) continue;
-      check[i][0] = check[i][1] = check[i][2] = check[i][3] = 0.0f;
-      if (lane < splits && r + i * walk::step < w.count)
-        rdt_load_cluster(check[i], rdt_cluster_place(w.beside(sums, r + i * walk::step), (uint32_t)lane));
-    }
-#pragma unroll 1
-    for (int s = 0; s < splits; s += together) {
-      float more[together][rows][4];
-#pragma unroll
-      for (int j = 0; j < together; j++) {
-        const uint32_t from = rdt_cluster_place(w.place(sums, r), (uint32_t)min(s + j, splits - 1));
-#pragma unroll
-        for (int i = 0; i < rows; i++) {
-          if (s + j < splits && r + i * walk::step < w.count)
-            rdt_load_cluster(more[j][i], from + 4u * (uint32_t)(i * walk::step * Tile::joint));
-          else
-            more[j][i][0] = more[j][i][1] = more[j][i][2] = more[j][i][3] = 0.0f;
-        }
-      }
-#pragma unroll
-      for (int j = 0; j < together; j++)
-#pragma unroll
-        for (int i = 0; i < 4 * rows; i++) v[i / 4][i % 4] = rdt_add(v[i / 4][i % 4], more[j][i / 4][i % 4]);
-    }
+    rdt_wide_gather<Tile, rows, together>(w, r, g.f.splits, sums, v, check);
 #pragma unroll
     for (int i = 0; i < rows; i++) {
       float e = 0.0f;
