@@ -137,7 +137,7 @@ enum { TOGETHER = 8, ENOUGH = 3 };
 
 static rdt_status check_linear(rdt_remote *r, const rdt_remote_step *first, const rdt_remote_step *end,
                                rdt_reason *why) {
-  rdt_cuda_linear_task list[TOGETHER];
+  rdt_cuda_linear_task list[TOGETHER + ENOUGH];
   int n = 0;
   for (const rdt_remote_step *s = first; s < end; s++) {
     if (!s->here || !s->linear || rdt_remote_group_of(r, (int)(s - r->steps))) continue;
@@ -201,11 +201,18 @@ static bool reads_again(const rdt_remote *r) { /* what waits */
   return false;
 }
 
+/* Fewer than that many launches follow. At the end everybody waits for checks: what is left then goes together. */
+static bool soon(const rdt_remote *r, int i, int launches) {
+  for (int k = i + 1; k < r->model->n_steps && launches > 0; k++) launches -= is_launched(r, k);
+  return launches > 0;
+}
+
 static rdt_status check_later(rdt_remote *r, int i, rdt_reason *why) {
   RDT_TRY(rdt_remote_mark(r, i, 1, why));
   r->issued = i + 1;
   if (!r->protected) r->pending = r->issued;
-  return r->model->armed || r->timing || waiting(r) >= TOGETHER ? check_pending(r, false, why) : RDT_OK;
+  const bool enough = waiting(r) >= TOGETHER && !soon(r, i, ENOUGH);
+  return r->model->armed || r->timing || enough ? check_pending(r, false, why) : RDT_OK;
 }
 
 static bool begins_product(const rdt_remote *r, int i) { /* behind a launch that is none */
