@@ -44,11 +44,11 @@ typedef struct rdt_fused_wide_args {
 typedef struct rdt_fused_wide_kernel {
   const char *name;
   int rows, columns, k;
-  int threads[2], alone[2];                    /* unchecked and checked; alone: of the short end */
-  int stage[2], sums;                          /* bytes: unchecked and checked; of what takes their place */
-  int blocks[2];                               /* of a multiprocessor, as far as registers go */
-  int part;                                    /* columns that have others beside them */
-  int left; /* bit-sums that a block of a checked kernel leaves of what it stores, adds, loads */
+  int threads[2], alone[2]; /* unchecked and checked; alone: of the short end */
+  int stage[2], sums;       /* bytes: unchecked and checked; of what takes their place */
+  int blocks[2];            /* of a multiprocessor, as far as registers go */
+  int part;                 /* columns that have others beside them */
+  int left;                 /* bit-sums that a block of a checked kernel leaves of what it stores, adds, loads */
   const void *code[2][2][RDT_FUSED_WIDE_ENDS]; /* (args) of f16, of bf16; unchecked, checked */
 } rdt_fused_wide_kernel;
 extern const rdt_fused_wide_kernel rdt_fused_wide_kernels[];
