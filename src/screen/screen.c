@@ -64,7 +64,7 @@ static rdt_status add_path(rdt_screen *s, const rdt_kernel *k, rdt_isa isa, rdt_
 
 /* Does the kernel take products of that datatype when it is confined to an ISA? */
 static bool takes(const rdt_kernel *k, const rdt_known *known, rdt_isa isa) {
-  rdt_trial_product t;
+  rdt_trial_product t = {.known = NULL}; /* a kernel above the ISA is not tried at all */
   rdt_reason why;
   const rdt_isa before = rdt_isa_confine(isa);
   const bool taken = k->isa <= isa && rdt_trial_product_create(k, known, &t, &why) == RDT_OK;
