@@ -10,6 +10,7 @@
 
 #include "cuda/kernel.h"
 #include "cuda/sm90/gemm_wgmma_bits.h"
+#include "cuda/ways.h"
 #include "cuda/wide.h"
 
 #ifdef RDT_TEST_CUDA
@@ -38,9 +39,8 @@ static void test_table(void **state) {
     assert_true(plain >= table);
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
-  /* Of a tile of fp16, each check, three of few rows, those on wgmma and of few columns; of bf16 there too; of other
-   * types, few. */
-  assert_int_equal(injecting, 38);
+  /* Of a tile of fp16, each check, three of few rows, those on wgmma and of few columns; of other types, few. */
+  assert_int_equal(injecting, 35);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
@@ -62,6 +62,54 @@ static void test_table(void **state) {
   assert_non_null(rdt_cuda_kernel_find("gemm_f8e5m2_wgmma_128x128_none"));
   assert_string_equal(rdt_cuda_kernel_find("gemm_f16_wgmma_64x256pp_tile")->scheme, "tile");
   assert_null(rdt_cuda_kernel_find("gemm_f16_mma_16x32_"));
+}
+
+/* Is it one of those that own products are chosen from for such a product, of which its scheme is asked? */
+static bool chosen(int kernel, int64_t m, int64_t n, bool columns) {
+  int kernels, ways;
+  const rdt_cuda_kernel *k = &rdt_cuda_kernels(&kernels)[kernel];
+  const rdt_way *way = rdt_ways(&ways);
+  const rdt_cuda_device hopper = {.major = 9};
+  const int64_t depth = 128;
+  rdt_problem p;
+  assert_int_equal(rdt_problem_init(&p, RDT_KOP_GEMM, 2), RDT_OK);
+  p.acc = rdt_dtype_accumulator(k->dtype);
+  p.in[0] = rdt_tensor_dense(NULL, k->dtype, 2, (int64_t[]){m, depth});
+  p.in[1] = rdt_tensor_dense(NULL, k->dtype == RDT_U8 ? RDT_S8 : k->dtype, 2, (int64_t[]){depth, n});
+  p.out = rdt_tensor_dense(NULL, rdt_dtype_is_half(k->dtype) ? k->dtype : p.acc, 2, (int64_t[]){m, n});
+  if (columns) p.in[1].stride[0] = 1, p.in[1].stride[1] = depth;
+  const bool plain = strcmp(k->scheme, "none") == 0;
+  const rdt_way_job j = {.d = &hopper,
+                         .p = &p,
+                         .as = &p,
+                         .scheme = k->scheme,
+                         .any = plain,
+                         .protect = !plain,
+                         .sets = strcmp(k->scheme, "row") == 0};
+  bool taken = false;
+  for (int i = 0; i < ways; i++) taken |= way[i].kernels && way[i].can(&j) && way[i].takes(&j, kernel);
+  /* Plans of a GPU measure all of 16 bits that take the product. */
+  taken |= k->family == RDT_CUDA_WGMMA && rdt_dtype_is_half(k->dtype) && rdt_cuda_gemm_accept(k, &p, NULL) == RDT_OK;
+  rdt_problem_clear(&p);
+  return taken;
+}
+
+/* What nothing chooses is compiled for nobody, but for those on wgmma of other types than 16 bits: products alone,
+ * which tell what they found a launch later, or when they are asked to settle; a network's own products are not. */
+static void test_chosen(void **state) {
+  (void)state;
+  static const int64_t shapes[][2] = {{1, 64}, {64, 64}, {512, 512}, {100000, 32}, {100000, 64}, {100000, 128}};
+  int n, alone = 0;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int i = 0; i < n; i++) {
+    bool taken = false;
+    for (int s = 0; s < 2 * (int)(sizeof shapes / sizeof *shapes); s++)
+      taken |= chosen(i, shapes[s / 2][0], shapes[s / 2][1], s % 2);
+    const bool other = table[i].family == RDT_CUDA_WGMMA && !rdt_dtype_is_half(table[i].dtype);
+    if (taken == other) fail_msg("%s: %s", table[i].name, taken ? "is chosen" : "nothing chooses it");
+    alone += other;
+  }
+  assert_int_equal(alone, 10);
 }
 
 /* Sums of columns in the instruction that multiplies: one tile of a row of tiles has them. Apart, where both groups
@@ -428,6 +476,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_table),
+                                     cmocka_unit_test(test_chosen),
                                      cmocka_unit_test(test_sums_of_columns),
                                      cmocka_unit_test(test_shared_tiles),
                                      cmocka_unit_test(test_weights_of_words),

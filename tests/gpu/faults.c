@@ -334,8 +334,8 @@ static bool whole(const rdt_cuda_kernel *k) { /* a tile has all columns */
   return rdt_cuda_kernel_columns(k) <= k->tile->columns;
 }
 
-static void plant_in(const rdt_cuda_kernel *k, int form, bool a_columns, bool columns, int many, int64_t faults,
-                     bool quick, tally *count) {
+static void plant_in(const rdt_cuda_kernel *k, int form, bool columns, int many, int64_t faults, bool quick,
+                     tally *count) {
   uint64_t seed = 13 + (uint64_t)k->check + 100 * (uint64_t)k->dtype + (uint64_t)k->tile->rows;
   const bool wide = k->family == RDT_CUDA_WGMMA, tall = k->family == RDT_CUDA_TALL;
   const int m = tall                  ? 3000
@@ -349,7 +349,7 @@ static void plant_in(const rdt_cuda_kernel *k, int form, bool a_columns, bool co
                          : 140;
   gpu_shape s = shape_of(k, m, n, quick || tall ? 200 : 1000, columns);
   if (tall && !columns) s.n = k->tile->columns > 64 ? 32 : 16, s.k = 48; /* several rows are one */
-  s.a_columns = a_columns, s.batches = many;
+  s.batches = many;
   gpu_case c;
   rdt_reason why;
   rdt_cuda_gemm *g;
@@ -383,17 +383,16 @@ static void plant_in(const rdt_cuda_kernel *k, int form, bool a_columns, bool co
   gpu_case_free(&c);
 }
 
-/* On wgmma all layouts of A and B that are there, and batches: as many faults each. */
+/* On wgmma B either way where that is there, and batches: as many faults each. */
 static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
   const bool wide = k->family != RDT_CUDA_MMA, tall = k->family == RDT_CUDA_TALL,
              batches = wide && !tall && strcmp(k->scheme, "global") != 0;
   const void *const *code = rdt_cuda_kernel_inject(k);
-  const int forms = !wide ? 1 : tall ? 2 : (code[0] ? 2 : 1) * (code[0] && code[4] ? 2 : 1), parts = forms + batches;
+  const int forms = !wide ? 1 : tall ? 2 : code[0] ? 2 : 1, parts = forms + batches;
   tally count = {0};
   for (int i = 0; i < parts; i++) {
     const bool columns = wide && (!code[0] || i % 2);
-    plant_in(k, i, i < forms && i / 2, columns, i < forms ? 1 : 3, faults * (i + 1) / parts - faults * i / parts, quick,
-             &count);
+    plant_in(k, i, columns, i < forms ? 1 : 3, faults * (i + 1) / parts - faults * i / parts, quick, &count);
   }
   printf("faults %-32s %lld planted, %lld found; %lld above the floor, %lld of them missed; %lld changed nothing\n",
          k->name, (long long)count.planted, (long long)count.found, (long long)count.above,

@@ -133,18 +133,13 @@ __global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_
   rdt_gemm_wgmma<T, Shape, a_mn, b_mn, check, true>(g, rdt_hit{h});
 }
 
-/* Of rows of kernels.def: B with rows side by side, and with columns; and A with columns. */
-#define RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, b_mn)                \
-  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, a_mn, b_mn, \
+/* Of rows of kernels.def: B with rows side by side, and with columns. */
+#define RDT_WGMMA_INJECT_OF(type, tile, scheme, b_mn)                   \
+  (const void *)gemm_wgmma_inject<rdt_##type, rdt_wide_##tile, 0, b_mn, \
                                   RDT_WGMMA_CHECK(rdt_check_##scheme, rdt_wide_##tile::BN)>
-#define RDT_WGMMA_INJECT_FORMS(type, tile, scheme, a_mn)                                              \
-  RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 0), \
-      RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, a_mn, 0)
 #define RDT_WGMMA_INJECT(type, tile, scheme)                                                    \
   extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \
-      RDT_WGMMA_INJECT_FORMS(type, tile, scheme, 0)};
-#define RDT_WGMMA_INJECT_BOTH(type, tile, scheme)                                               \
-  extern "C" const void *const rdt_wgmma_inject_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \
-      RDT_WGMMA_INJECT_FORMS(type, tile, scheme, 0), RDT_WGMMA_INJECT_FORMS(type, tile, scheme, 1)};
+      RDT_WGMMA_INJECT_OF(type, tile, scheme, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, 0),   \
+      RDT_WGMMA_INJECT_OF(type, tile, scheme, 1), RDT_WGMMA_INJECT_OF(type, tile, scheme, 0)};
 
 #endif

@@ -16,5 +16,4 @@ static __global__ void __launch_bounds__(32)
 extern "C" const void *const rdt_wgmma_settle_inject[3] = {
     (const void *)settle_inject, (const void *)settle_deep_inject<false>, (const void *)settle_deep_inject<true>};
 
-RDT_CUDA_WIDE_BOTH_INJECTING(RDT_WGMMA_INJECT_BOTH)
 RDT_CUDA_WIDE_HALF_INJECTING(RDT_WGMMA_INJECT)
