@@ -2,9 +2,9 @@
 """What the checks of the fp16 and bf16 kernels add to each step of k: counted, and compared with table 1 of the paper on
 thread-level checks.
 
-    tests/count_mma.py --ptx NVCC SOURCE_FOLDER   compiles src/cuda/sm80/gemm_mma_{f16,bf16}.cu to PTX, which must not speak of injection, nor that of
-                                                  other types and of the fused kernels on wgmma; that of their injecting form must
-    tests/count_mma.py --sass PROGRAM             of machine code: cuobjdump --dump-sass
+    tests/count_mma.py --ptx FOLDER    of the PTX in its objects (build/cuda), where besides nothing that ships may speak of
+                                       injection, and each kernel of an injecting object has to
+    tests/count_mma.py --sass PROGRAM  of machine code: cuobjdump --dump-sass
 
 A warp's tile of MT x NT instructions takes MT NT products a step. What is added, with P parts that a sum of fragments is
 split into (2 of fp16, 3 of bf16; the paper's sums in half precision are one):
@@ -20,12 +20,16 @@ split into (2 of fp16, 3 of bf16; the paper's sums in half precision are one):
 and for bounds 2 MT products for the squares of A's rows, shared by the warps that share these rows (replicate has no bound).
 """
 import contextlib
+import ctypes
+import functools
+import glob
 import io
 import re
+import struct
 import subprocess
 import sys
-import tempfile
 
+MAGIC, PTX, LZ4, ZSTD = struct.pack("<I", 0xba55ed50), 1, 0x2000, 0x8000
 CHECKS = ["none", "thread1", "thread1a", "col", "thread2", "replicate", "replicate1", "row", "global-classic"]
 NAME = re.compile(r"_Z8gemm_mmaI\d+rdt_type_(b?f16).*?Li(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EELi(\d+)EEv")
 
@@ -89,39 +93,71 @@ def noticed(found, exact_sums):
     return False
 
 
-def ptx_of(nvcc, folder, source, counted):
-    """Where nothing is counted, without optimisation: a third of the time, and no name is lost in what is inlined."""
-    arch = "compute_90a" if source.startswith("sm90") else "compute_80"
-    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-        subprocess.run([nvcc, "-std=c++17", "-O3", f"-arch={arch}", f"-I{folder}", f"-I{folder}/../include",
-                        "-D_GNU_SOURCE", *([] if counted else ["-Xcicc", "-O0"]), "-ptx", f"{folder}/cuda/{source}.cu",
-                        "-o", out.name], check=True)
-        with open(out.name, encoding="ascii") as f:
-            text = f.read()
-    if ".entry " not in text:
-        sys.exit(f"{source}.cu: PTX without a kernel")
-    return text
+def ptx_of(path):
+    """The PTX in an object, by machine: nvcc packs it with Zstandard. A "fat binary" is a header and entries."""
+    with open(path, "rb") as f:
+        data = f.read()
+    found, at = {}, data.find(MAGIC)
+    while at >= 0:
+        header, size = struct.unpack_from("<HQ", data, at + 6)
+        entry, end = at + header, at + header + size
+        while entry < end:
+            kind, = struct.unpack_from("<H", data, entry)
+            header, padded, packed = struct.unpack_from("<IQI", data, entry + 4)
+            machine, = struct.unpack_from("<I", data, entry + 28)
+            flags, _, size = struct.unpack_from("<QQQ", data, entry + 40)
+            if kind == PTX:
+                text = data[entry + header:entry + header + padded]
+                if flags & ZSTD:
+                    text, packed_text = ctypes.create_string_buffer(size), text[:packed]
+                    if library().ZSTD_decompress(text, size, packed_text, packed) != size:
+                        sys.exit(f"{path}: PTX that cannot be unpacked")
+                    text = text.raw
+                elif flags & LZ4:
+                    sys.exit(f"{path}: PTX is packed by LZ4: nvcc of CUDA 13 packs what is read here")
+                found[machine] = found.get(machine, "") + text.rstrip(b"\0").decode("ascii")
+            entry += header + padded
+        at = data.find(MAGIC, end)
+    return found
 
 
-def injects(text):
-    return re.search(r"inject|rdt_(mma_)?hit", text, re.I) is not None
+@functools.cache
+def library():
+    zstd = ctypes.CDLL("libzstd.so.1")
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+    zstd.ZSTD_decompress.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t]
+    return zstd
 
 
-SHIPPED = [*(f"sm80/gemm_mma_{dtype}" for dtype in ("f16", "bf16", "f32", "f64", "s8")), "sm90/fused_wgmma"]
+def injecting(text):
+    """Kernels that take faults, by what C++ makes of their names and parameters; all; does anything else speak of it?"""
+    speaks = re.compile(r"inject|rdt_(mma_|voted?_)?hit", re.I)
+    entries = re.findall(r"\.entry\s+(\w+)", text)
+    return sum(1 for name in entries if speaks.search(name)), len(entries), speaks.search(text) is not None
+
+
+def look(folder):
+    """At all objects; the PTX of f16 and bf16 for the oldest machine, which is there in each build."""
+    counted, both = "", [0, 0]
+    for path in sorted(glob.glob(f"{folder}/*.o")):
+        texts = ptx_of(path)
+        faults = path.endswith("_inject.o")
+        for machine, text in texts.items():
+            know, n, speaks = injecting(text)
+            both[faults] += n
+            if know != (n if faults else 0) or speaks != faults:
+                sys.exit(f"{path}, PTX of {machine}: {know} of {n} kernels know of injection")
+        if re.search(r"/gemm_mma_b?f16\.o$", path):
+            counted += texts[min(texts)]
+    if 0 in both:
+        sys.exit(f"{folder}: {both[0]} kernels that ship, {both[1]} that inject")
+    print(f"{both[0]} kernels that ship, {both[1]} that inject")
+    return counted
 
 
 def main():
-    if len(sys.argv) == 4 and sys.argv[1] == "--ptx":
-        found = {}
-        for source in SHIPPED:
-            counted = source.endswith("f16")
-            text = ptx_of(sys.argv[2], sys.argv[3], source, counted)
-            if injects(text):
-                sys.exit(f"{source}.cu: PTX of kernels that ship speaks of injection")
-            if counted:
-                found.update(kernels(text, r"\.entry ", r"\bmma\.sync", r"\b(add|sub)\.(rn\.)?f32"))
-        if not injects(ptx_of(sys.argv[2], sys.argv[3], "sm90/fused_wgmma_inject", False)):
-            sys.exit("PTX that speaks of injection is not noticed")
+    if len(sys.argv) == 3 and sys.argv[1] == "--ptx":
+        found = kernels(look(sys.argv[2]), r"\.entry ", r"\bmma\.sync", r"\b(add|sub)\.(rn\.)?f32")
         if not noticed(found, True):
             sys.exit("other counts are not noticed")
         return compare(found, True)
