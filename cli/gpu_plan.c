@@ -55,7 +55,8 @@ static bool plans_with(const rdt_scheme_info *scheme) {
   int n;
   const rdt_cuda_kernel *k = rdt_cuda_kernels(&n);
   bool there = n == 0; /* built without CUDA: no plan is made */
-  for (int i = 0; i < n && !there; i++) there = strcmp(k[i].scheme, scheme->name) == 0;
+  for (int i = 0; i < n && !there; i++)
+    there = strcmp(k[i].scheme, scheme->name) == 0 && rdt_cuda_kernel_competes(&k[i]);
   return there && scheme->id != RDT_SCHEME_GLOBAL_CLASSIC;
 }
 

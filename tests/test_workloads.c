@@ -102,7 +102,8 @@ static void names_are_found_with_their_batch(void **state) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     assert_int_equal(rdt_workload_find(wrong[i], &w, &batch, &why), RDT_ERR_NAME);
   assert_non_null(strstr(why.text, "list workloads"));
-  static const char *const bad[] = {"vgg16:", "vgg16:0", "vgg16:-1", "vgg16:2x", "vgg16:1000000000000"};
+  static const char *const bad[] = {"vgg16:",      "vgg16:0",    "vgg16:-1", "vgg16:2x", "vgg16:1000000000000",
+                                    "dlrm-top: 8", "dlrm-top:+8"};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
     assert_int_equal(rdt_workload_find(bad[i], &w, &batch, &why), RDT_ERR_ARG);
 }

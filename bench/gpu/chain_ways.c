@@ -42,9 +42,9 @@ static bool among(const char *name, const char *const *list) {
   return false;
 }
 
-/* In proportion, and with a check that is complete without a kernel of its own. */
+/* In proportion, and with a check that is complete without a kernel of its own and finds what a plan asks for. */
 static bool plausible(const rdt_cuda_kernel *k, const chain_shape *s, bool protect) {
-  static const char *const registers[] = {"thread1", "replicate", "row", NULL}, *const large[] = {"row", "tile", NULL};
+  static const char *const registers[] = {"thread1", "replicate", "row", NULL}, *const large[] = {"row", NULL};
   const rdt_cuda_tile *t = k->tile;
   if (k->dtype != RDT_F16 || (strcmp(k->scheme, "none") == 0 ? protect : !protect)) return false;
   if (k->family == RDT_CUDA_MMA)

@@ -3,6 +3,8 @@
 #ifndef RDT_CUDA_KERNEL_H
 #define RDT_CUDA_KERNEL_H
 
+#include <string.h>
+
 #include "core/problem.h"
 #include "cpu/kernel.h"
 #include "cuda/device.h"
@@ -32,6 +34,12 @@ typedef struct rdt_cuda_kernel {
   int check;               /* rdt_mma_check */
   const void *const *code; /* the function's handle; WGMMA: of each form (wide.h); NULL: not of this kernel */
 } rdt_cuda_kernel;
+
+/* The converse of thread1 and the sums of a second set of products ship to be compared with those
+ * (docs/architecture.md), and were never the fastest: no plan takes them. */
+static inline bool rdt_cuda_kernel_competes(const rdt_cuda_kernel *k) {
+  return strcmp(k->scheme, "thread1a") != 0 && strcmp(k->scheme, "replicate1") != 0;
+}
 
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
 const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: there is none */

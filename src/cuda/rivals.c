@@ -115,13 +115,12 @@ static rdt_status add(rdt_rivals *r, const entrant *e) {
   return RDT_OK;
 }
 
-/* Small tiles of large products are far behind; the converse of thread1 and the sums of a second set of products ship
- * to be compared with those (docs/architecture.md), and were never the fastest. */
+/* Small tiles of large products are far behind. */
 static bool is_plausible(const rdt_cuda_kernel *k, const rdt_problem *p) {
   const int64_t m = p->out.shape[0], n = p->out.shape[1], most = (int64_t)1 << 19;
   if (k->family == RDT_CUDA_TALL) return m >= 4096;
   if (k->family != RDT_CUDA_MMA) return true;
-  if (strcmp(k->scheme, "thread1a") == 0 || strcmp(k->scheme, "replicate1") == 0) return false;
+  if (!rdt_cuda_kernel_competes(k)) return false;
   return k->tile->rows < 4 * m + 64 && (k->tile->rows > 16 || m * n <= most) &&
          (k->tile->rows > 32 || m * n <= 4 * most);
 }

@@ -60,8 +60,9 @@ rdt_status rdt_workload_find(const char *text, const rdt_workload **w, int64_t *
   *batch = at->batch[0];
   if (text[length] == '\0') return RDT_OK;
   char *rest;
+  const bool digit = text[length + 1] >= '0' && text[length + 1] <= '9'; /* not what strtoll passes over */
   *batch = strtoll(text + length + 1, &rest, 10);
-  if (*rest != '\0' || rest == text + length + 1 || *batch < 1 || *batch > MOST)
+  if (!digit || *rest != '\0' || *batch < 1 || *batch > MOST)
     return rdt_fail(why, RDT_ERR_ARG, "workload '%.60s': a batch goes from 1 to %d, as in %s:8", text, MOST, at->name);
   return RDT_OK;
 }
