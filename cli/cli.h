@@ -25,6 +25,8 @@ extern const rdt_command rdt_cmd_redoubt, rdt_cmd_run, rdt_cmd_report, rdt_cmd_p
     rdt_cmd_bench_checkpoints, rdt_cmd_matmul, rdt_cmd_screen, rdt_cmd_verify, rdt_cmd_info, rdt_cmd_list,
     rdt_cmd_figures;
 
+/* Before any thread is made: a thread takes the signals. */
+void rdt_signals_begin(void);
 /* SIGINT, SIGTERM, SIGHUP: the first asks the context to stop, the second ends the program. NULL: there is none now,
  * who works asks whether one was caught. */
 void rdt_signals_watch(rdt_context *ctx);

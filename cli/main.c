@@ -35,7 +35,7 @@ static int call(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  rdt_signals_default();
+  rdt_signals_begin();
   if (atexit(on_exit_of_another) != 0) return RDT_EXIT_USAGE;
   int code = isa_usable() ? call(argc, argv) : RDT_EXIT_USAGE;
   /* What was printed counts only when it arrived: a full disk behind stdout is an error, too. */

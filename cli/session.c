@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <limits.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 
 #include "cli.h"
 #include "core/context.h"
+#include "core/file.h"
 #include "core/memory.h"
 #include "core/text.h"
 #include "cuda/machine.h"
@@ -31,8 +33,52 @@ static void on_signal(int number) {
   if (ctx) rdt_context_cancel(ctx);
 }
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+static sigset_t all_signals(void) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) sigaddset(&set, signals[i]);
+  return set;
+}
+
+static void *take_signals(void *user) {
+  const sigset_t set = all_signals();
+  (void)user;
+  pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+  while (pause() != 0) {
+  }
+  return NULL;
+}
+
+/* Signals are a thread's that does nothing else: whoever computes may have the stack pointer elsewhere. In oneDNN's
+ * product of f32 on AVX2 it is the workspace, and a signal's frame overwrites what malloc has put below it. Threads
+ * that are made later take this mask over. */
+static void start_listener(void) {
+  enum { STACK = 1 << 16 };
+  const sigset_t set = all_signals();
+  pthread_attr_t attr;
+  pthread_t thread;
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  bool there = pthread_attr_init(&attr) == 0;
+  if (there) {
+    (void)pthread_attr_setstacksize(&attr, STACK);
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    there = pthread_create(&thread, &attr, take_signals, NULL) == 0;
+    pthread_attr_destroy(&attr);
+  }
+  if (!there) pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* no thread to be had: nobody will compute for long */
+}
+
+void rdt_signals_begin(void) {
+  static sigset_t as_it_was; /* who waits for a file computes nothing, and may be woken */
+  rdt_signals_default();
+  if (pthread_sigmask(SIG_SETMASK, NULL, &as_it_was) == 0) rdt_file_waiting_mask = &as_it_was;
+  start_listener();
+  (void)pthread_atfork(NULL, NULL, start_listener); /* a child has the thread that forked, and no other */
+}
+
 static void handle(void (*handler)(int number)) {
-  static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
   sigemptyset(&action.sa_mask);
   for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {

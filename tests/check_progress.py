@@ -7,6 +7,7 @@ a byte of it.
 Nothing here rests on how fast the machine is: each command is made endless. On a terminal of its own (a pty) it gets a
 SIGINT as soon as a bar says where it is; where there is to be none, when twice the time has passed that the bar took."""
 import fcntl
+import contextlib
 import os
 import pty
 import re
@@ -104,12 +105,24 @@ def wait_for_handler(pid, program):
         time.sleep(0.01)
 
 
+def listeners(pid):
+    """Threads that may take the signals that end a program, and whether the first is among them."""
+    masks = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/task/{task}/status") as f:
+            masks[int(task)] = int(re.search(r"^SigBlk:\s*(\w+)", f.read(), re.MULTILINE).group(1), 16)
+    bits = [1 << (number - 1) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    return [(sum(not mask & bit for mask in masks.values()), not masks[pid] & bit) for bit in bits]
+
+
 def show(name, argv, words, width=100):
     """The seconds until a bar with these words came; the program is stopped there."""
     on = Terminal(argv, width)
     shown = on.read(on.begun + LIMIT, BAR + words)
     took = time.monotonic() - on.begun
+    open_to = listeners(on.pid) if on.code is None else None
     on.stop()
+    say(f"{name}: one thread takes signals, and computes nothing", open_to == [(1, False)] * 3, str(open_to))
     say(f"{name}: a bar on a terminal, it says where it is", bool(shown), repr(on.text[-300:]))
     left = [line for line in screen(on.text) if re.search(BAR, line)]
     say(f"{name}: it is gone in the end", not left, repr(left[-1:]))

@@ -118,7 +118,12 @@ typedef void (*rdt_event_fn)(const rdt_event *event, void *user);
 
 /* threads <= 0: as many as the process may use; more than 1024 are taken as 1024. Errors: RDT_ERR_NOMEM, also
  * where the system does not give so many threads (RLIMIT_AS, RLIMIT_NPROC). The caller owns *out
- * (rdt_context_destroy). */
+ * (rdt_context_destroy).
+ * Signals: in oneDNN 2.6's product of f32 on AVX2 the stack pointer is at its workspace, on the heap, and the frame of
+ * a handler that runs in such a thread overwrites what lies below. A program with handlers blocks their signals in
+ * threads that compute before these are made (pthread_sigmask; OpenMP's take the mask of who makes them over) and takes
+ * them in another thread, or gives each thread a stack for signals (sigaltstack, SA_ONSTACK). The command line does the
+ * former. */
 RDT_API RDT_MUST_USE rdt_status rdt_context_create(rdt_context **out, int threads);
 RDT_API void rdt_context_destroy(rdt_context *ctx); /* NULL is fine; plans and models of it must be gone before */
 /* Errors: RDT_ERR_NAME unknown scheme, RDT_ERR_ARG a number out of range, no such core, or no core left. Holds for

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,11 +18,13 @@ rdt_status rdt_file_fail(rdt_reason *why, const char *path, const char *what, in
                   strerror_r(code, text, sizeof text), remedy);
 }
 
+const void *rdt_file_waiting_mask;
+
 /* Until a pipe or a terminal has more. A signal ends it, whatever becomes of other calls then: nobody knows how long
  * its writer takes. */
 static rdt_status wait_for_more(int fd, const char *path, rdt_reason *why) {
   struct pollfd wait = {.fd = fd, .events = POLLIN};
-  if (poll(&wait, 1, -1) >= 0) return RDT_OK;
+  if (ppoll(&wait, 1, NULL, rdt_file_waiting_mask) >= 0) return RDT_OK;
   return errno == EINTR ? rdt_fail(why, RDT_ERR_CANCELLED, "%.200s: a signal came before all of it could be read", path)
                         : rdt_file_fail(why, path, "read", errno, "");
 }

@@ -12,6 +12,9 @@
  * one that nobody writes into is refused at once, and a signal ends the waiting. RDT_ERR_IO, RDT_ERR_NOMEM,
  * RDT_ERR_CANCELLED. */
 rdt_status rdt_file_read(const char *path, void **data, size_t *bytes, rdt_reason *why);
+/* A sigset_t: signals that stay out while a pipe's writer is waited for; NULL: those of the thread. For a program that
+ * keeps signals from threads which compute. */
+extern const void *rdt_file_waiting_mask;
 /* Opens a regular file, and nothing else: what is read line by line must have an end. Where there is none *file is
  * NULL, an error only if it must be there. RDT_ERR_IO, RDT_ERR_NOMEM. */
 rdt_status rdt_file_stream(const char *path, bool must, FILE **file, rdt_reason *why);

@@ -111,7 +111,10 @@ static rdt_status make_plan(const rdt_problem *p, rdt_onednn_build_fn *build, rd
   if (status == RDT_OK && strstr(name, "ref")) {
     status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "oneDNN has only its slow reference (%s) for this problem", name);
   }
-  if (status != RDT_OK && plan->pd) dnnl_primitive_desc_destroy(plan->pd);
+  if (status != RDT_OK && plan->pd) {
+    dnnl_primitive_desc_destroy(plan->pd);
+    plan->pd = NULL; /* a state that is cleared later has none */
+  }
   return status;
 }
 
