@@ -129,11 +129,14 @@ def library():
     return zstd
 
 
-def injecting(text):
-    """Kernels that take faults, by what C++ makes of their names and parameters; all; does anything else speak of it?"""
+def injecting(text, several):
+    """Kernels that take faults, by what C++ makes of their names, or by a parameter behind their arguments, which is left
+    where all else was inlined; all; does anything speak of it? several: kernels that ship have several, too."""
     speaks = re.compile(r"inject|rdt_(mma_|voted?_)?hit", re.I)
-    entries = re.findall(r"\.entry\s+(\w+)", text)
-    return sum(1 for name in entries if speaks.search(name)), len(entries), speaks.search(text) is not None
+    entries = re.findall(r"\.entry\s+(\w+)\s*\((.*?)\)", text, re.S)
+    know = sum(1 for name, parameters in entries
+               if speaks.search(name) or (not several and parameters.count(".param") > 1))
+    return know, len(entries), speaks.search(text) is not None
 
 
 def look(folder):
@@ -143,7 +146,7 @@ def look(folder):
         texts = ptx_of(path)
         faults = path.endswith("_inject.o")
         for machine, text in texts.items():
-            know, n, speaks = injecting(text)
+            know, n, speaks = injecting(text, path.endswith("/mend.o"))
             both[faults] += n
             if know != (n if faults else 0) or speaks != faults:
                 sys.exit(f"{path}, PTX of {machine}: {know} of {n} kernels know of injection")
