@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,10 +43,13 @@ static sigset_t all_signals(void) {
   return set;
 }
 
+static sem_t listening;
+
 static void *take_signals(void *user) {
   const sigset_t set = all_signals();
   (void)user;
   pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+  sem_post(&listening);
   while (pause() != 0) {
   }
   return NULL;
@@ -53,19 +57,22 @@ static void *take_signals(void *user) {
 
 /* Signals are a thread's that does nothing else: whoever computes may have the stack pointer elsewhere. In oneDNN's
  * product of f32 on AVX2 it is the workspace, and a signal's frame overwrites what malloc has put below it. Threads
- * that are made later take this mask over. */
+ * that are made later take this mask over. It is waited for: a thread that still begins may hold locks of the runtime
+ * (AddressSanitizer's), and a child that is forked meanwhile finds them held by nobody. */
 static void start_listener(void) {
   enum { STACK = 1 << 16 };
   const sigset_t set = all_signals();
   pthread_attr_t attr;
   pthread_t thread;
   pthread_sigmask(SIG_BLOCK, &set, NULL);
-  bool there = pthread_attr_init(&attr) == 0;
+  bool there = sem_init(&listening, 0, 0) == 0 && pthread_attr_init(&attr) == 0;
   if (there) {
     (void)pthread_attr_setstacksize(&attr, STACK);
     (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     there = pthread_create(&thread, &attr, take_signals, NULL) == 0;
     pthread_attr_destroy(&attr);
+  }
+  while (there && sem_wait(&listening) != 0) {
   }
   if (!there) pthread_sigmask(SIG_UNBLOCK, &set, NULL); /* no thread to be had: nobody will compute for long */
 }
