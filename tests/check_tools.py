@@ -75,6 +75,13 @@ def main():
         code, said = call(folder, "cost_table.py", os.path.join(ROOT, "bench", "results", "avx2-gemm-skinny.json"))
         if code != 0 or said.count("\n") < 3:
             bad += complain(f"cost_table.py of a good record, exit code {code}", said)
+        blind = os.path.join(folder, "blind")  # a screen to which all cores are good
+        with open(blind, "w") as f:
+            f.write("""#!/bin/sh\necho '{"devices": [{"units": [{"core": 0, "state": "good", "failures": 0}]}]}'\n""")
+        os.chmod(blind, os.stat(blind).st_mode | stat.S_IXUSR)
+        code, said = call(folder, "screen_study.py", blind, "--n", "2")
+        if code != 1 or "named in 0 of 2" not in said:
+            bad += complain(f"screen_study.py of a screen that finds nothing, exit code {code}", said)
         code, said = call(folder, "record.py", os.path.join(folder, "nowhere"), "name", "info")
         if code == 0 or "Traceback" in said or "nowhere" not in said:
             bad += complain("record.py of no program", said)
