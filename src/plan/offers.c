@@ -83,6 +83,12 @@ static bool fuses(const rdt_problem *p, const rdt_kernel *k, const rdt_scheme_in
   return s->forms && sets == 1 && !d->keep && !dynamic && (s->forms & ~k->fuses) == 0;
 }
 
+/* Copies of a result are compared bit by bit: the executor's own schemes take only what gives the same bits each time.
+ */
+static bool repeats(const rdt_kernel *k, const rdt_scheme_info *s) {
+  return k->deterministic || s->impl || s->id == RDT_SCHEME_NONE;
+}
+
 static void list_scheme(const rdt_problem *p, const rdt_scheme_info *s, const rdt_demand *d, const takes *t,
                         rdt_offers *o) {
   int n;
@@ -111,9 +117,14 @@ static void list_scheme(const rdt_problem *p, const rdt_scheme_info *s, const rd
     for (int i = 0; i < n; i++) {
       const bool finish = none && linear && !t[i].whole && t[i].raw;
       if (rides[i] || finish != (pass == 1) || !(linear && !none ? t[i].raw : t[i].whole || finish)) continue;
+      if (!repeats(rows[i], s)) continue;
       offer(p, d, o, (rdt_way){.kernel = rows[i], .scheme = s, .sets = sets, .finish = finish});
     }
-  if (o->n == before && reference) offer(p, d, o, (rdt_way){.kernel = reference, .scheme = s, .sets = sets});
+  if (o->n > before) return;
+  if (reference && repeats(reference, s))
+    offer(p, d, o, (rdt_way){.kernel = reference, .scheme = s, .sets = sets});
+  else if (reference)
+    refuse(o, NULL, s, "copies are compared bit by bit, and no kernel that takes this has the same bits every time");
 }
 
 rdt_tensor rdt_raw_view(const rdt_problem *p) {
