@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -230,6 +231,41 @@ static void crashes_and_hangs_are_outcomes(void **state) {
     assert_string_equal(t->layer, "layer,one"); /* nobody was left to say it */
     assert_string_equal(t->scheme, "row");
   }
+  rdt_campaign_clear(&c);
+}
+
+/* One that waits for what never comes before its first trial ends the campaign, with a reason; one that computes for
+ * longer than that does not. */
+static rdt_status open_never(void *user, rdt_target **out, rdt_reason *why) {
+  (void)user, (void)out, (void)why;
+  while (pause() != 0) {
+  }
+  return RDT_OK;
+}
+
+static rdt_status open_late(void *user, rdt_target **out, rdt_reason *why) {
+  struct timespec begun, now;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  do clock_gettime(CLOCK_MONOTONIC, &now);
+  while (now.tv_sec - begun.tv_sec < 3);
+  return open_puppet(user, out, why);
+}
+
+static void nobody_waits_for_ever(void **state) {
+  script s = {-1, -1, -1, false, -1, -1, -1};
+  rdt_reason why = {""};
+  (void)state;
+  rdt_campaign c = campaign(&s, 20, 2);
+  c.patience = 0.25;
+  c.open = open_never;
+  assert_int_equal(rdt_campaign_run(&c, &why), RDT_ERR_IO);
+  assert_string_equal(why.text, "a child process hung outside of any trial: it computed nothing for 1 s");
+  rdt_campaign_clear(&c);
+  c = campaign(&s, 20, 2);
+  c.patience = 0.25;
+  c.open = open_late;
+  run(&c);
+  assert_int_equal(c.tally.trials, 20);
   rdt_campaign_clear(&c);
 }
 
@@ -583,6 +619,7 @@ int main(void) {
       cmocka_unit_test(the_file_is_the_same_whatever_the_jobs),
       cmocka_unit_test(a_checker_that_misses_what_it_claims_fails),
       cmocka_unit_test(crashes_and_hangs_are_outcomes),
+      cmocka_unit_test(nobody_waits_for_ever),
       cmocka_unit_test(told_is_told),
       cmocka_unit_test(errors_are_outcomes),
       cmocka_unit_test(what_was_cut_off_is_continued),

@@ -20,6 +20,7 @@
 
 enum { TICK = 100, AHEAD = 1 << 16, ASK = 10, GRACE = 500 }; /* ms; trials; tenths of ticks until SIGTERM, SIGKILL */
 static const double PATIENCE = 30.0, TIMES = 100.0;          /* seconds that a trial may take, and clean runs */
+static const double STILL = 4.0; /* times that, without computing anything, is what a child may be outside of trials */
 
 typedef struct slot {    /* of one worker, written by it */
   _Atomic int64_t index; /* of its trial; -1 between two */
@@ -39,6 +40,8 @@ typedef struct worker {
   size_t used, room;
   int64_t index; /* the trial that it was last seen in, and for how many ticks */
   int ticks;
+  double computed; /* seconds of its processors, and for how many ticks that did not change outside of a trial */
+  int still;
   int64_t told; /* trials, since it was started */
   bool described, finished;
 } worker;
@@ -164,7 +167,7 @@ static rdt_status start(workers *w, int i) {
   k->pipe = ends[0];
   k->used = 0;
   k->index = -1;
-  k->ticks = 0;
+  k->ticks = k->still = 0;
   k->told = 0;
   return RDT_OK;
 }
@@ -271,6 +274,10 @@ static rdt_status bury(workers *w, int i) {
     w->calls->replaced(w->self);
     return start(w, i);
   }
+  if ((!k->described || between) && k->ticks < 0)
+    return rdt_fail(w->why, RDT_ERR_IO,
+                    "a child process hung outside of any trial: it computed nothing for %.4g s",
+                    STILL * w->patience);
   if (!k->described || between)
     return rdt_fail(w->why, RDT_ERR_IO, "a child process ended outside of any trial (%s %d)",
                     WIFSIGNALED(status) ? "signal" : "exit code",
@@ -290,7 +297,15 @@ static rdt_status bury(workers *w, int i) {
   return handed == RDT_OK ? start(w, i) : handed;
 }
 
-/* Ticks are counted while this process runs: where both stand still nobody hangs. */
+static double processor_seconds(pid_t process) {
+  clockid_t clock;
+  struct timespec t;
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &t) != 0) return -1.0;
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Ticks are counted while this process runs: where both stand still nobody hangs. Outside of a trial a child may take
+ * its time (it loads a model, say), but has to compute. */
 static void watch(workers *w) {
   for (int i = 0; i < w->n; i++) {
     worker *k = &w->list[i];
@@ -298,7 +313,10 @@ static void watch(workers *w) {
     if (!k->process || k->ticks < 0) continue;
     k->ticks = index >= 0 && index == k->index ? k->ticks + 1 : 0;
     k->index = index;
-    if (k->ticks * (TICK / 1000.0) < w->patience) continue;
+    const double computed = processor_seconds(k->process);
+    k->still = index < 0 && computed == k->computed ? k->still + 1 : 0;
+    k->computed = computed;
+    if (k->ticks * (TICK / 1000.0) < w->patience && k->still * (TICK / 1000.0) < STILL * w->patience) continue;
     k->ticks = -1;
     kill(k->process, SIGKILL);
   }
