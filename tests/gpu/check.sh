@@ -2,7 +2,7 @@
 # make gpu-check: every CUDA kernel and linear op against exact results, checks with and without faults, what the
 # checks add to the instructions, and small shapes under compute-sanitizer. Some of it side by side: on three H100 it took 200 s.
 # Each part tells what came of it when it ends.
-#     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR GPU_VOTED GPU_OPS GPU_MLP TEST_OUTOFCORE
+#     tests/gpu/check.sh GPU_CHECK GPU_FAULTS GPU_LINEAR GPU_TMR GPU_VOTED GPU_OPS GPU_MLP TEST_OUTOFCORE REDOUBT
 # RDT_GPU_SECONDS: how long a part may take (default 540). RDT_GPU_FAULTS: arguments of gpu_faults (default its own).
 # RDT_GPU_AT_ONCE: so many parts at once (default half of the cores): a GPU gives each process its turn, and all wait for
 # theirs on a core. Where there are several GPUs (of CUDA_VISIBLE_DEVICES, or all), parts are spread over them.
@@ -30,6 +30,8 @@ for program in "$@"; do
     start "$name" "$program" ${RDT_GPU_FAULTS:-}
   elif [ "$name" = test_outofcore ]; then
     start "$name" "$program" cuda:0
+  elif [ "$name" = redoubt ]; then
+    start plan "$(dirname "$0")/plan.py" "$program"
   else
     start "$name" "$program"
   fi
@@ -42,7 +44,7 @@ fi
 if command -v compute-sanitizer >/dev/null 2>&1; then
   for program in "$@"; do
     name=$(basename "$program")
-    [ "$name" = test_outofcore ] && continue
+    [ "$name" = test_outofcore ] || [ "$name" = redoubt ] && continue
     # Algorithms of cuBLASLt that cannot run on a group of multiprocessors are tried, and refused: no error of memory.
     [ "$name" = gpu_tmr ] && errors=no || errors=explicit
     start "memcheck-$name" compute-sanitizer --tool memcheck --report-api-errors "$errors" --error-exitcode 9 "$program" --quick
