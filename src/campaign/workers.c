@@ -275,8 +275,7 @@ static rdt_status bury(workers *w, int i) {
     return start(w, i);
   }
   if ((!k->described || between) && k->ticks < 0)
-    return rdt_fail(w->why, RDT_ERR_IO,
-                    "a child process hung outside of any trial: it computed nothing for %.4g s",
+    return rdt_fail(w->why, RDT_ERR_IO, "a child process hung outside of any trial: it computed nothing for %.4g s",
                     STILL * w->patience);
   if (!k->described || between)
     return rdt_fail(w->why, RDT_ERR_IO, "a child process ended outside of any trial (%s %d)",
