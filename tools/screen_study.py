@@ -27,47 +27,48 @@ def faults(rng, n, units):
         yield core, kind
 
 
-def screen(redoubt, device, level, fault=None):
-    command = [redoubt, "screen", *level, "--device", device, "--json", "--no-progress"]
+def screen(redoubt, device, fault=None):
+    command = [redoubt, "screen", "-r", "1", "--device", device, "--json", "--no-progress"]
     start = time.perf_counter()
     said, code = record.said(command + (["--fault", fault] if fault else []), worst=1)
     return said["devices"][0], code, time.perf_counter() - start
 
 
 def look(redoubt, device, core, fault):
-    found, code, seconds = screen(redoubt, device, ["-r", "1"], fault)
+    found, code, seconds = screen(redoubt, device, fault)
     bad = [unit["core"] for unit in found["units"] if unit["state"] != "good"]
     failures = sum(unit["failures"] for unit in found["units"])
     return {"fault": fault, "bad": bad, "named": code == 1 and bad == [core], "seconds": seconds, "failures": failures}
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("redoubt")
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json")
     args = parser.parse_args()
-    clean, code, seconds = screen(args.redoubt, args.device, ["-r", "1"])
+    clean, code, seconds = screen(args.redoubt, args.device)
     if code != 0:
         sys.exit(f"{args.device}: bad without a fault: {[unit['core'] for unit in clean['units'] if unit['state'] != 'good']}")
     units = [unit["core"] for unit in clean["units"]]
     if units != list(range(len(units))):
         sys.exit(f"{args.device}: not all of its cores can be used: {units}")
-    rows = []
+    rows, alone = [], 0
     for core, fault in faults(random.Random(args.seed), args.n, len(units)):
         rows.append(look(args.redoubt, args.device, core, fault))
+        alone += set(rows[-1]["bad"]) <= {core}
         if not rows[-1]["named"]:
             print(f"{fault}: bad are {rows[-1]['bad']}")
     named, slowest = sum(row["named"] for row in rows), max([seconds] + [row["seconds"] for row in rows])
-    print(f"{args.device}: named in {named} of {args.n}, nobody else in {sum(set(row['bad']) <= {i % len(units)} for i, row in enumerate(rows))}; "
-          f"the slowest screen took {slowest:.2f} s")
+    print(f"{args.device}: named in {named} of {args.n}, nobody else in {alone}; the slowest screen took {slowest:.2f} s")
+    code = 0 if named == args.n and slowest < SLOW else 1
     if args.json:
         result = {"schema": "redoubt.screen-study/1", "units": len(units), "named": named, "n": args.n, "slowest": slowest,
                   "clean_seconds": seconds, "rows": rows}
-        record.keep(args.json, record.document(args.redoubt, record.typed("tools/screen_study.py"), 0, result))
-    sys.exit(0 if named == args.n and slowest < SLOW else 1)
+        record.keep(args.json, record.document(args.redoubt, record.typed("tools/screen_study.py"), code, result))
+    sys.exit(code)
 
 
 if __name__ == "__main__":

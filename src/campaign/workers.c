@@ -3,6 +3,7 @@
  * another one takes its place. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -274,14 +275,14 @@ static rdt_status bury(workers *w, int i) {
     w->calls->replaced(w->self);
     return start(w, i);
   }
-  if ((!k->described || between) && k->ticks < 0)
+  const bool hung = k->ticks < 0, outside = !k->described || between;
+  if (outside && hung)
     return rdt_fail(w->why, RDT_ERR_IO, "a child process hung outside of any trial: it computed nothing for %.4g s",
                     STILL * w->patience);
-  if (!k->described || between)
+  if (outside)
     return rdt_fail(w->why, RDT_ERR_IO, "a child process ended outside of any trial (%s %d)",
                     WIFSIGNALED(status) ? "signal" : "exit code",
                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-  const bool hung = k->ticks < 0;
   if (hung)
     snprintf(how, sizeof how, "hung: ended after %.0f seconds", w->patience);
   else if (WIFSIGNALED(status))
@@ -296,10 +297,11 @@ static rdt_status bury(workers *w, int i) {
   return handed == RDT_OK ? start(w, i) : handed;
 }
 
+/* NaN, which is no value twice, where the system does not say: then nobody stands still. */
 static double processor_seconds(pid_t process) {
   clockid_t clock;
   struct timespec t;
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &t) != 0) return -1.0;
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &t) != 0) return NAN;
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

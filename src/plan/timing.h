@@ -59,7 +59,7 @@ int rdt_timing_add(rdt_timing *t, const char *name, rdt_timing_fn fn, void *user
 /* Warms every case up, then runs the trials; the order rotates from trial to trial. What a case returned if not 0, else
  * 0; -1 without memory; RDT_TIMING_STOPPED where progress says so. */
 int rdt_timing_run(rdt_timing *t);
-double rdt_timing_median(double *values, int n); /* sorts them; NaN where there are none */
+double rdt_timing_median(double *values, int n); /* reorders them; NaN where there are none */
 rdt_timing_stat rdt_timing_stat_of(const rdt_timing *t, int i);
 rdt_timing_ratio rdt_timing_ratio_of(const rdt_timing *t, int i, int base); /* median of i / median of base */
 /* Sums of times x medians, one over the other, of samples that were taken in turn. */
