@@ -100,12 +100,22 @@ typedef struct contender {
   turns turns;
 } contender;
 
+/* Sums that a launch has left are compared beside those that follow, until all meet. */
+static void compare_beside(const chain_layer *l, cudaStream_t stream) {
+  rdt_reason why = {""};
+  turns_must(cudaEventRecord(fork_, stream), "event"), turns_must(cudaStreamWaitEvent(side, fork_, 0), "event");
+  must(rdt_cuda_gemm_settle(l->gemm, side, &why), &why);
+}
+static void meet(cudaStream_t stream) {
+  turns_must(cudaEventRecord(join_, side), "event"), turns_must(cudaStreamWaitEvent(stream, join_, 0), "event");
+}
+
 static bool launch_one(void *user, int i, cudaStream_t stream) {
   contender *c = user;
   const chain_layer *l = &c->layers[i % c->made];
-  rdt_reason why = {""};
-  const bool good = chain_launch(&bench, l, buffers[1], buffers[2], stream);
-  if (good && chain_leaves_sums(&l->way)) must(rdt_cuda_gemm_settle(l->gemm, stream, &why), &why);
+  const bool good = chain_launch(&bench, l, buffers[1], buffers[2], stream), left = good && chain_leaves_sums(&l->way);
+  if (left) compare_beside(l, stream);
+  if (left && i == LAUNCHES - 1) meet(stream);
   return good;
 }
 
@@ -184,12 +194,14 @@ static void choose(choice *c, chain_side which, void *const weights[LAUNCHES], i
   const int n = chain_ways(&bench, which, &c->shape, ways);
   for (int i = 0; i < n; i++) {
     contender *x = &list[i];
+    /* What leaves sums is launched again when they have been compared: each launch has its own. */
+    const int each = chain_leaves_sums(&ways[i]) ? LAUNCHES : copies;
     *x = (contender){.way = &ways[i]};
-    for (int j = 0; j < copies; j++, x->made++)
-      if (!chain_make(&bench, x->way, &c->shape, weights[j], (void *const[]){buffers[1], buffers[2]},
+    for (int j = 0; j < each; j++, x->made++)
+      if (!chain_make(&bench, x->way, &c->shape, weights[j % copies], (void *const[]){buffers[1], buffers[2]},
                       j ? &x->layers[0] : NULL, &x->layers[j]))
         break;
-    if (x->made < copies || !turns_capture(&x->turns, LAUNCHES, launch_one, x, bench.stream)) drop(x);
+    if (x->made < each || !turns_capture(&x->turns, LAUNCHES, launch_one, x, bench.stream)) drop(x);
   }
   replay(list, n, 1, 2);
   prune(list, n, 1.3);
@@ -241,18 +253,15 @@ typedef struct chain {
 static bool launch_chain(void *user, int turn, cudaStream_t stream) {
   const chain *c = user;
   bool forked = false, good = true;
-  rdt_reason why = {""};
   (void)turn;
   for (int i = 0; i < c->count && good; i++) {
     const chain_layer *l = &c->layers[i];
     good = chain_launch(&bench, l, buffers[i ? 1 + i % 2 : 0], buffers[2 - i % 2], stream);
     if (!chain_leaves_sums(&l->way)) continue;
-    turns_must(cudaEventRecord(fork_, stream), "event"), turns_must(cudaStreamWaitEvent(side, fork_, 0), "event");
-    must(rdt_cuda_gemm_settle(l->gemm, side, &why), &why);
+    compare_beside(l, stream);
     forked = true;
   }
-  if (forked)
-    turns_must(cudaEventRecord(join_, side), "event"), turns_must(cudaStreamWaitEvent(stream, join_, 0), "event");
+  if (forked) meet(stream);
   return good;
 }
 

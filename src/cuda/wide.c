@@ -464,7 +464,9 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
                                   .stream = stream,
                                   .attrs = &early,
                                   .numAttrs = rdt_begins_early(stream)};
-  const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
+  /* the form that looks at what it stores once more */
+  const bool more = a.extra || p->alpha != 1.0f || a.stored < p->n || w->bits ||
+                    (k->check == RDT_WGMMA_TILE && w->batches > 1);
   return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * more + 4 * w->a_columns], arguments), k->name,
                          why);
 }

@@ -528,21 +528,20 @@ BODY void rdt_op_row_at(const rdt_gpu_op *a, const int64_t *row, uint32_t i, int
   rdt_op_walk(a, a->outer, a->rank, i, at, RDT_OP_VIEWS_OF_ROWS);
 }
 /* The thread's elements i of the row, x among them: those that it keeps, then those that it reads again. */
-enum { RDT_OP_KEPT = 4 };
 #define RDT_OP_EACH(a, i) for (uint32_t i = me; i < (a)->inner; i += all)
-#define RDT_OP_ROW(a, i, x, ...)                                          \
-  {                                                                       \
-    UNROLL for (uint32_t k = 0; k < RDT_OP_KEPT; k++) {                   \
-      const uint32_t i = me + k * all;                                    \
-      const T x = kept[k];                                                \
-      if (i < (a)->inner) {                                               \
-        __VA_ARGS__                                                       \
-      }                                                                   \
-    }                                                                     \
-    for (uint32_t i = me + RDT_OP_KEPT * all; i < (a)->inner; i += all) { \
-      const T x = NAME(in_row)(a, row, i);                                \
-      __VA_ARGS__                                                         \
-    }                                                                     \
+#define RDT_OP_ROW(a, i, x, ...)                                   \
+  {                                                                \
+    UNROLL for (uint32_t k = 0; k < KEPT; k++) {                   \
+      const uint32_t i = me + k * all;                             \
+      const T x = kept[k];                                         \
+      if (i < (a)->inner) {                                        \
+        __VA_ARGS__                                                \
+      }                                                            \
+    }                                                              \
+    for (uint32_t i = me + KEPT * all; i < (a)->inner; i += all) { \
+      const T x = NAME(in_row)(a, row, i);                         \
+      __VA_ARGS__                                                  \
+    }                                                              \
   }
 
 #define T float
@@ -550,12 +549,14 @@ enum { RDT_OP_KEPT = 4 };
 #define OF(x, dtype) rdt_op_of_real(x, dtype)
 #define NAME(x) rdt_op_##x
 #define OWN(name) name##_f32
+#define KEPT 4
 #include "cuda/ops/rows_body.h"
 #define T double
 #define REAL(view, at) rdt_op_double(view, at)
 #define OF(x, dtype) rdt_op_of_double(x, dtype)
 #define NAME(x) rdt_op_##x##_f64
 #define OWN(name) name##_f64
+#define KEPT 1 /* rarely met, and each is a copy of all code */
 #include "cuda/ops/rows_body.h"
 
 BODY void rdt_op_reduce(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {

@@ -1,6 +1,7 @@
 /* Products and convolutions of 8-bit integers on tensor cores (bytes_body.h says what they are): a block has 64 pixels
  * by 64 channels, and takes 64 terms of the sums at a time through shared memory. Sums are exact modulo 2^32, so their
- * order is free: x w - zero x - zero w + ..., from sums of x and of w that are formed as they are loaded. */
+ * order is free: x w - zero x - zero w + ..., from sums of x and of w that are formed as they are loaded. Unsigned ones
+ * are taken as signed ones that are 128 less, as is their zero: one piece of code for all. */
 #ifndef RDT_CUDA_OPS_BYTES_H
 #define RDT_CUDA_OPS_BYTES_H
 
@@ -29,9 +30,9 @@ struct rdt_bytes_loader {
   const int64_t *xs, *ws;
   const uint8_t *x, *w; /* of this thread's pixel, and filter; NULL: beyond the last */
   int line, column;     /* of the pixel's first tap */
-  int part, taps, terms, channels, x_low;
-  uint32_t fill;
-  bool vectors; /* w's channels too come by 16 */
+  int part, taps, terms, channels;
+  uint32_t fill, turn_x, turn_w; /* turn: the upper bits of bytes that are unsigned */
+  bool vectors;                  /* w's channels too come by 16 */
 
   __device__ __forceinline__ rdt_bytes_loader(const rdt_gpu_op &op, uint32_t t, uint32_t pixel, uint32_t filter)
       : a(op), xs(op.view[1].stride), ws(op.view[2].stride) {
@@ -44,6 +45,7 @@ struct rdt_bytes_loader {
     column = (int)(pixel - at * a.length[2]) * a.window[1].stride - a.window[1].before;
     x = image < a.length[0] ? (const uint8_t *)a.view[1].data + image * xs[0] : NULL;
     w = filter < a.length[3] ? (const uint8_t *)a.view[2].data + filter * ws[0] : NULL;
+    turn_x = a.view[1].dtype == RDT_U8 ? 0x80808080u : 0, turn_w = a.view[2].dtype == RDT_U8 ? 0x80808080u : 0;
     fill = (uint32_t)(a.zero[0] & 0xff) * 0x01010101u;
     vectors = PACKS && a.mode;
   }
@@ -70,7 +72,14 @@ struct rdt_bytes_loader {
   __device__ __forceinline__ bool inside(int y, int z) const {
     return (unsigned)y < (unsigned)a.window[0].length && (unsigned)z < (unsigned)a.window[1].length;
   }
-  /* 16 terms from the place on, of both sides */
+  static __device__ __forceinline__ void turn(uint4 &v, uint32_t by) {
+    v.x ^= by, v.y ^= by, v.z ^= by, v.w ^= by;
+  }
+  /* What counts as none, of signed bytes. */
+  __device__ __forceinline__ uint32_t zero(int side) const {
+    return (uint32_t)a.zero[side] - ((side ? turn_w : turn_x) & 0x80u);
+  }
+  /* 16 terms from the place on, of both sides; 0 beyond the last */
   __device__ __forceinline__ void load(rdt_bytes_place p, uint4 &xv, uint4 &wv) const {
     xv = wv = make_uint4(0, 0, 0, 0);
     if (PACKS) {
@@ -83,6 +92,7 @@ struct rdt_bytes_loader {
         wv = *(const uint4 *)by;
       else if (w)
         gather(by, ws[1], wv);
+      turn(xv, turn_x), turn(wv, turn_w);
       return;
     }
     uint32_t xw[4] = {0, 0, 0, 0}, ww[4] = {0, 0, 0, 0};
@@ -93,7 +103,7 @@ struct rdt_bytes_loader {
       uint32_t xb = 0, wb = 0;
       if (x) xb = inside(y, z) ? x[p.channel * xs[1] + y * xs[2] + z * xs[3]] : fill & 0xffu;
       if (w) wb = w[p.channel * ws[1] + p.line * ws[2] + p.column * ws[3]];
-      xw[i / 4] |= xb << i % 4 * 8, ww[i / 4] |= wb << i % 4 * 8;
+      xw[i / 4] |= (xb ^ (turn_x & 0x80u)) << i % 4 * 8, ww[i / 4] |= (wb ^ (turn_w & 0x80u)) << i % 4 * 8;
       if (++p.column < a.window[1].kernel) continue;
       p.column = 0;
       if (++p.line == a.window[0].kernel) p.line = 0, p.channel++;
@@ -108,25 +118,9 @@ struct rdt_bytes_loader {
   }
 };
 
-template <bool X_SIGNED, bool W_SIGNED>
-RDT_DEVICE void rdt_bytes_mma(int (&c)[4], const uint32_t (&x)[4], const uint32_t (&w)[2]) {
-  if (X_SIGNED && W_SIGNED)
-    rdt_mma_s8s8(c, x, w);
-  else if (X_SIGNED)
-    rdt_mma_s8u8(c, x, w);
-  else
-    rdt_mma_u8s8(c, x, w);
-}
-
-template <bool SIGNED>
 RDT_DEVICE int32_t rdt_bytes_sum(const uint4 &v, int32_t sum) {
-  if (SIGNED) {
-    sum = __dp4a((int)v.x, 0x01010101, sum), sum = __dp4a((int)v.y, 0x01010101, sum);
-    return __dp4a((int)v.w, 0x01010101, __dp4a((int)v.z, 0x01010101, sum));
-  }
-  uint32_t u = (uint32_t)sum;
-  u = __dp4a(v.x, 0x01010101u, u), u = __dp4a(v.y, 0x01010101u, u);
-  return (int32_t)__dp4a(v.w, 0x01010101u, __dp4a(v.z, 0x01010101u, u));
+  sum = __dp4a((int)v.x, 0x01010101, sum), sum = __dp4a((int)v.y, 0x01010101, sum);
+  return __dp4a((int)v.w, 0x01010101, __dp4a((int)v.z, 0x01010101, sum));
 }
 
 RDT_DEVICE uint32_t rdt_bytes_word(const uint8_t *p) {
@@ -147,7 +141,7 @@ RDT_DEVICE void rdt_bytes_take(const rdt_gpu_op &a, rdt_op_found &f, int64_t at,
   f.differ++;
 }
 
-template <bool X_SIGNED, bool W_SIGNED, bool PACKS>
+template <bool PACKS>
 RDT_DEVICE void rdt_bytes_of(const rdt_gpu_op &a, rdt_op_found &f, rdt_bytes_room &room) {
   const uint32_t channels = a.length[3], across = (channels + RDT_OP_BYTES_TILE - 1) / RDT_OP_BYTES_TILE;
   const uint32_t block = rdt_tile_block(a), first_o = block % across * RDT_OP_BYTES_TILE;
@@ -167,7 +161,7 @@ RDT_DEVICE void rdt_bytes_of(const rdt_gpu_op &a, rdt_op_found &f, rdt_bytes_roo
       __syncthreads();
       *(uint4 *)&room.in.x[row][from.part] = x;
       *(uint4 *)&room.in.w[row][from.part] = w;
-      of_x = rdt_bytes_sum<X_SIGNED>(x, of_x), of_w = rdt_bytes_sum<W_SIGNED>(w, of_w);
+      of_x = rdt_bytes_sum(x, of_x), of_w = rdt_bytes_sum(w, of_w);
       __syncthreads();
       if (chunk + 1 < chunks) {
         from.next(place);
@@ -182,7 +176,7 @@ RDT_DEVICE void rdt_bytes_of(const rdt_gpu_op &a, rdt_op_found &f, rdt_bytes_roo
         for (int j = 0; j < 4; j++) {
           const uint8_t *const by = &room.in.w[n + 8 * j + g][k];
           const uint32_t right[2] = {rdt_bytes_word(by), rdt_bytes_word(by + 16)};
-          rdt_bytes_mma<X_SIGNED, W_SIGNED>(acc[j], left, right);
+          rdt_mma_s8s8(acc[j], left, right);
         }
       }
     }
@@ -190,7 +184,7 @@ RDT_DEVICE void rdt_bytes_of(const rdt_gpu_op &a, rdt_op_found &f, rdt_bytes_roo
     of_x += __shfl_xor_sync(0xffffffffu, of_x, 2), of_w += __shfl_xor_sync(0xffffffffu, of_w, 2);
     if (q == 0) room.of_x[row] = of_x, room.of_w[row] = of_w;
     __syncthreads();
-    const uint32_t zx = (uint32_t)a.zero[0], zw = (uint32_t)a.zero[1], all = (uint32_t)from.terms * zx * zw;
+    const uint32_t zx = from.zero(0), zw = from.zero(1), all = (uint32_t)from.terms * zx * zw;
 #pragma unroll
     for (int j = 0; j < 4; j++)
 #pragma unroll
@@ -216,22 +210,12 @@ RDT_DEVICE void rdt_bytes_of(const rdt_gpu_op &a, rdt_op_found &f, rdt_bytes_roo
   }
 }
 
-template <bool X_SIGNED, bool W_SIGNED>
-RDT_DEVICE void rdt_bytes_any(const rdt_gpu_op &a, rdt_op_found &f, rdt_bytes_room &room) {
-  if (a.each > 1)
-    rdt_bytes_of<X_SIGNED, W_SIGNED, true>(a, f, room);
-  else
-    rdt_bytes_of<X_SIGNED, W_SIGNED, false>(a, f, room);
-}
-
 RDT_DEVICE void rdt_tile_bytes(const rdt_gpu_op &a, rdt_op_found &f) {
   __shared__ __align__(16) rdt_bytes_room room;
-  if (a.view[1].dtype == RDT_U8)
-    rdt_bytes_any<false, true>(a, f, room);
-  else if (a.view[2].dtype == RDT_U8)
-    rdt_bytes_any<true, false>(a, f, room);
+  if (a.each > 1)
+    rdt_bytes_of<true>(a, f, room);
   else
-    rdt_bytes_any<true, true>(a, f, room);
+    rdt_bytes_of<false>(a, f, room);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* Softmax and norms of rows, computed in T; included by body.h with T, REAL(view, at), OF(x, dtype), NAME(x) and
- * F(name). */
+/* Softmax and norms of rows, computed in T; included by body.h with T, REAL(view, at), OF(x, dtype), NAME(x),
+ * OWN(name) and KEPT, of a row's elements those that a thread keeps. */
 BODY T NAME(in_row)(const rdt_gpu_op *a, const int64_t *row, uint32_t i) {
   int64_t at[RDT_OP_VIEWS_OF_ROWS];
   if (a->rank == a->outer + 1) return REAL(&a->view[1], row[1] + (int64_t)i * a->view[1].stride[a->outer]);
@@ -7,12 +7,12 @@ BODY T NAME(in_row)(const rdt_gpu_op *a, const int64_t *row, uint32_t i) {
   return REAL(&a->view[1], at[1]);
 }
 BODY void NAME(keep)(const rdt_gpu_op *a, const int64_t *row, uint32_t me, uint32_t all, T *kept) {
-  UNROLL for (uint32_t k = 0; k < RDT_OP_KEPT; k++) kept[k] =
+  UNROLL for (uint32_t k = 0; k < KEPT; k++) kept[k] =
       me + k * all < a->inner ? NAME(in_row)(a, row, me + k * all) : (T)0;
 }
 BODY void NAME(softmax)(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
   int64_t row[4] = {0, 0, 0, 0}, at[4];
-  T most = -INFINITY, kept[RDT_OP_KEPT];
+  T most = -INFINITY, kept[KEPT];
   double sum = 0.0; /* its rounding does not grow with the length, here and below */
   rdt_op_walk(a, 0, a->outer, r, row, 4);
   NAME(keep)(a, row, me, all, kept);
@@ -48,7 +48,7 @@ BODY T NAME(norm_factor)(const rdt_gpu_op *a, double sum) {
 BODY void NAME(norm)(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all, rdt_op_found *f) {
   int64_t row[4] = {0, 0, 0, 0}, at[4];
   double sum = 0.0;
-  T centre = (T)0, factor, kept[RDT_OP_KEPT];
+  T centre = (T)0, factor, kept[KEPT];
   const double n = a->inner;
   rdt_op_walk(a, 0, a->outer, r, row, 4);
   NAME(keep)(a, row, me, all, kept);
@@ -76,3 +76,4 @@ BODY void NAME(norm)(const rdt_gpu_op *a, uint32_t r, uint32_t me, uint32_t all,
 #undef OF
 #undef NAME
 #undef OWN
+#undef KEPT

@@ -157,7 +157,7 @@ static __device__ __noinline__ bool rdt_fused_share(const rdt_fused_args &p, uin
 template <class T, class Tile, bool curves>
 RDT_DEVICE void rdt_fused_store(const rdt_fused_args &p, uint32_t sums) {
   constexpr int groups = Tile::BM * Tile::BN / 8, turns = groups / Tile::threads, lanes = Tile::BN / 8;
-  constexpr int together = turns < 4 ? turns : 4, half = Tile::threads / 2;
+  constexpr int together = curves ? 1 : turns < 4 ? turns : 4, half = Tile::threads / 2; /* curves are long code */
   static_assert(groups % Tile::threads == 0 && turns % together == 0 && half % lanes == 0 && lanes <= 32,
                 "whole turns");
   const int m0 = (int)blockIdx.y * Tile::BM;
@@ -203,11 +203,14 @@ RDT_DEVICE void rdt_fused_store(const rdt_fused_args &p, uint32_t sums) {
       }
 #pragma unroll
     for (int i = 0; i < together; i++)
-#pragma unroll
+#pragma unroll(curves ? 1 : 2)
       for (int e = 0; e < 2; e++) {
         const int g = (first + i) * Tile::threads + ((int)threadIdx.x ^ (e ? half : 0)), r = g / lanes, row = m0 + r;
-        float v[8];
+        const uint4 rest = e ? residual[i][1] : residual[i][0];
+        float v[8], own[8]; /* own: bias */
         if (e && !twice) break;
+#pragma unroll
+        for (int j = 0; j < 8; j++) own[j] = e ? bias[1][j] : bias[0][j];
         rdt_fused_total<Tile>(p, sums, partial, tiles, r, c, v);
         if (!e && p.sums) {
           float s = 0.0f, s2 = 0.0f;
@@ -222,11 +225,11 @@ RDT_DEVICE void rdt_fused_store(const rdt_fused_args &p, uint32_t sums) {
             rdt_store_pair(p.sums + 2 * ((int64_t)blockIdx.x * p.m + row), s, s2);
         }
         if (!inside || row >= p.m) continue;
-        const uint4 y = rdt_fused_finish<T, curves>(p, v, bias[e], residual[i][e]);
+        const uint4 y = rdt_fused_finish<T, curves>(p, v, own, rest);
         const int64_t at = row * p.ldo + column;
         if (e) {
           bits.add(y, (uint32_t)(at / 2));
-          if (p.read) read.add(residual[i][e], (uint32_t)((row * p.ldr + column) / 2));
+          if (p.read) read.add(rest, (uint32_t)((row * p.ldr + column) / 2));
         } else {
           *(uint4 *)((uint16_t *)p.out + at) = y;
         }

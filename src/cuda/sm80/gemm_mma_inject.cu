@@ -1,4 +1,5 @@
 /* The same source once more, with faults: one code a scheme. */
+#include "cuda/ptx/strike.h"
 #include "cuda/sm80/gemm_mma_rows.h"
 
 struct rdt_hit {
@@ -49,14 +50,10 @@ struct rdt_hit {
   __device__ void accumulators(R (&c)[MT][NT][4]) {
     const int at = h->fragment;
     if (mine && h->site == RDT_MMA_ACCUM && step == h->step && at >= 0 && at < MT * NT * 4) {
-      R x = c[0][0][0]; /* struck once: code for each register takes long to compile */
+      R before = 0;
 #pragma unroll
-      for (int i = 0; i < MT * NT * 4; i++)
-        if (i == at) x = c[i / (NT * 4)][i / 4 % NT][i % 4];
-      x = strike(x);
-#pragma unroll
-      for (int i = 0; i < MT * NT * 4; i++)
-        if (i == at) c[i / (NT * 4)][i / 4 % NT][i % 4] = x;
+      for (int i = 0; i < MT * NT * 4; i++) rdt_strike_if(c[i / (NT * 4)][i / 4 % NT][i % 4], before, i, at, h->mask);
+      strike(before);
     }
     step++;
   }

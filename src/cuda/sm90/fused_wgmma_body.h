@@ -126,6 +126,15 @@ RDT_DEVICE float2 rdt_load_two_shared(uint32_t at) {
   return x;
 }
 
+/* What is added, as TMA left it. Code for any activation is long: there is none without such words, which are -0 where
+ * nothing is added, and change nothing. */
+template <int ends>
+constexpr bool rdt_wide_adds = ends == RDT_FUSED_WIDE_ANY;
+template <int ends>
+RDT_DEVICE bool rdt_wide_added(const rdt_fused_args &p) {
+  return !rdt_wide_adds<ends> || p.residual != NULL;
+}
+
 /* Four results, as they are stored two and two; bias: as floats; bound: what none is below, twice. */
 template <class T, int ends, bool more>
 RDT_DEVICE uint2 rdt_wide_finish(const rdt_fused_args &p, uint32_t bound, const float (&v)[4], const float (&bias)[4],
@@ -183,7 +192,8 @@ RDT_DEVICE uint64_t rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_
     for (int i = 0; i < together; i++) {
       const uint32_t from = at + 4u * (turn + i) * rows * Tile::pitch;
       rdt_load_shared(v[i][0], from + first), rdt_load_shared(v[i][1], from + other);
-      if (more) rdt_load_shared(r[i], added + (turn + i) * rows * 128);
+      r[i][0] = r[i][1] = r[i][2] = r[i][3] = 0x80008000u;
+      if (more && rdt_wide_added<ends>(p)) rdt_load_shared(r[i], added + (turn + i) * rows * 128);
       if constexpr (Hit::on)
         for (int j = 0; j < 2; j++)
           hit.taken(blockIdx.y * Tile::BM + r0 + (turn + i) * rows, column + (swapped ? 4 - 4 * j : 4 * j), v[i][j]);
@@ -253,8 +263,8 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
         c2[i / 2] = fmaf(v[i], v[i], c2[i / 2]);
       }
       if constexpr (!decltype(again)::value) continue;
-      uint2 rest = {0, 0};
-      if (more) {
+      uint2 rest = {0x80008000u, 0x80008000u};
+      if (more && rdt_wide_added<ends>(p)) {
         const uint32_t at = added + j / 8 * (Tile::BM * 128) + (eighth ^ 16 * (j % 8));
         rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
       }
@@ -406,12 +416,12 @@ RDT_DEVICE void rdt_wide_store(const rdt_fused_args &p, uint32_t sums, uint32_t 
   const uint32_t biases = sums + (uint32_t)Tile::rows_bytes;
   const unsigned index = blockIdx.y * gridDim.x + blockIdx.x;
   rdt_mbarrier_wait(stand, 0);
-  if (p.residual) {
-    rdt_mbarrier_wait(added, 0);
+  if (p.residual) rdt_mbarrier_wait(added, 0);
+  if (rdt_wide_adds<ends> || p.residual) {
     uint64_t x[1] = {rdt_wide_put<T, Tile, ends, true>(p, sums, biases, residual, hit)};
     uint64_t *const to[1] = {p.read ? p.read + index : NULL};
     if (p.read) rdt_wide_leave<2, Tile::threads, Tile::storers>(x, to);
-  } else {
+  } else if constexpr (!rdt_wide_adds<ends>) {
     rdt_wide_put<T, Tile, ends, false>(p, sums, biases, residual, hit);
   }
 }
@@ -572,10 +582,10 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
   } else {
     __syncthreads();
   }
-  if (p.residual) {
-    rdt_mbarrier_wait(added, 0);
+  if (p.residual) rdt_mbarrier_wait(added, 0);
+  if (rdt_wide_adds<ends> || p.residual) {
     rdt_wide_end<T, Tile, ends, true>(g, c, loaded, shared, residual, hit);
-  } else {
+  } else if constexpr (!rdt_wide_adds<ends>) {
     rdt_wide_end<T, Tile, ends, false>(g, c, loaded, shared, residual, hit);
   }
 #endif

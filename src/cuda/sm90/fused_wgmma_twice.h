@@ -40,8 +40,8 @@ RDT_DEVICE void rdt_wide_round(const rdt_fused_args &p, const float (&c)[Tile::w
 #pragma unroll
         for (int k = 0; k < 4; k++) v[k] = c[4 * (j + i) + k];
       }
-      uint2 rest = {0, 0};
-      if (more) {
+      uint2 rest = {0x80008000u, 0x80008000u};
+      if (more && rdt_wide_added<ends>(p)) {
         const uint32_t at = added + (eighth ^ 16 * (j + i));
         rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
       }
@@ -86,12 +86,11 @@ RDT_DEVICE void rdt_wide_twice(const rdt_fused_wide_args &g, float (&c)[Tile::wi
                         c[4 * j + 2 * h + 1]);
   loaded.leave(sums + (uint32_t)Tile::loaded_at);
   rdt_mbarrier_arrive_here(stand);
-  if (g.f.residual) {
-    rdt_mbarrier_wait(added, 0);
+  if (g.f.residual) rdt_mbarrier_wait(added, 0);
+  if (rdt_wide_adds<ends> || g.f.residual)
     rdt_wide_round<T, Tile, ends, true>(g.f, c, later, sums, residual, hit);
-  } else {
+  else if constexpr (!rdt_wide_adds<ends>)
     rdt_wide_round<T, Tile, ends, false>(g.f, c, later, sums, residual, hit);
-  }
   __syncwarp();
   rdt_wide_store_rows<Tile>(later, hit);
   rdt_wide_alone_rows<T, Tile>(g, c, later, hit);
@@ -189,10 +188,10 @@ RDT_DEVICE void rdt_wide_evaluate(const rdt_fused_args &p, const rdt_wide_beside
     for (uint32_t i = 0; i < together; i++) {
       const uint32_t row = 4 * (turn + i);
       float v[2][4];
-      uint32_t r[4] = {0, 0, 0, 0};
+      uint32_t r[4] = {0x80008000u, 0x80008000u, 0x80008000u, 0x80008000u};
       rdt_load_shared(v[0], at + 4u * row * Tile::pitch + first);
       rdt_load_shared(v[1], at + 4u * row * Tile::pitch + (first ^ 16u));
-      if (more) {
+      if (more && rdt_wide_added<ends>(p)) {
         rdt_load_shared(r, added + row * 128 + 16 * ((eight ^ (r0 + row)) % 8));
         found.add(r);
       }
@@ -226,9 +225,9 @@ RDT_DEVICE void rdt_wide_again(const rdt_fused_wide_args &g, uint32_t sums, uint
   rdt_wide_pin(bits), rdt_wide_pin(read);
   if (more) rdt_mbarrier_wait(added, 0);
   rdt_mbarrier_wait(stand, 0);
-  if (more)
+  if (rdt_wide_adds<ends> || more)
     rdt_wide_evaluate<T, Tile, ends, true>(p, b, r0, sums, residual, bits, read);
-  else
+  else if constexpr (!rdt_wide_adds<ends>)
     rdt_wide_evaluate<T, Tile, ends, false>(p, b, r0, sums, residual, bits, read);
   if (summed) rdt_wide_again_loaded<Tile>(g, sums);
 }

@@ -454,22 +454,6 @@ RDT_DEVICE void rdt_wide_extra(const rdt_wgmma_args &g, float *c, int batch, int
   }
 }
 
-/* Columns that do not fill 16 bytes, of 64: TMA would write all of these. */
-template <class T>
-RDT_DEVICE void rdt_wide_store_rest(const rdt_wgmma_args &g, const float *c, int batch, int row0, int column0) {
-  const int lane = (int)threadIdx.x % 32;
-#pragma unroll
-  for (int j = 0; j < 32; j++) {
-    const int column = column0 + j / 4 * 8 + 2 * (lane % 4) + j % 2, row = row0 + j % 4 / 2 * 8 + lane / 4;
-    const int64_t at = batch * g.c_next + row * g.p.ldc + column;
-    if (column < g.stored || column >= g.p.n || row >= g.p.m) continue;
-    if (g.p.c_type == RDT_MMA_F32)
-      ((float *)g.p.c)[at] = c[j];
-    else
-      ((uint16_t *)g.p.c)[at] = (uint16_t)T::narrow(c[j], 0.0f);
-  }
-}
-
 /* What a tile has to store goes through a ring of pieces, 64 rows of 128 bytes, in the order of tiles; a warp of its
  * own has TMA store them. */
 template <class Ring>
@@ -510,15 +494,37 @@ RDT_DEVICE void rdt_wide_fill(const float *c, uint32_t at) {
   }
 }
 
-/* 64 columns: in f32 two pieces. */
-template <class T, class Ring, bool wide>
-RDT_DEVICE void rdt_wide_put(const float *c, uint32_t shared, int &number, bool there) {
+/* Columns that do not fill 16 bytes, of a piece that begins with column0: TMA would write all of these. Of a warp, the
+ * rows that it has filled, from row0 on. */
+template <bool wide>
+RDT_DEVICE void rdt_wide_store_rest(const rdt_wgmma_args &g, uint32_t piece, int batch, int row0, int column0) {
+  asm volatile("" : "+r"(column0)); /* nothing of it is found before: registers are scarce */
+  const int thread = rdt_thread_anew(), lane = thread % 32, warp = thread / 32 % 4,
+            chunk = (g.stored - column0) / (wide ? 4 : 8);
+  if (g.stored == g.p.n || g.stored < column0 || chunk >= 8) return;
+  __syncwarp();
+#pragma unroll 1
+  for (int i = lane; i < 16 * 8; i += 32) {
+    const int of = i / 8, row = 16 * warp + of, column = g.stored + i % 8;
+    if (row0 + of >= g.p.m || column >= g.p.n) continue;
+    const int64_t at = batch * g.c_next + (row0 + of) * g.p.ldc + column;
+    const uint32_t from = piece + 128 * row + 16 * (chunk ^ row % 8);
+    if (wide)
+      ((uint32_t *)g.p.c)[at] = rdt_load4_shared(from + 4 * (i % 8));
+    else
+      ((uint16_t *)g.p.c)[at] = (uint16_t)(rdt_load4_shared(from + 4 * (i % 8 / 2)) >> 16 * (i % 2));
+  }
+}
+
+/* 64 columns: in f32 two pieces. rest(piece, column of the 64): what else is done with a piece that is filled. */
+template <class T, class Ring, bool wide, class Rest>
+RDT_DEVICE void rdt_wide_put(const float *c, uint32_t shared, int &number, bool there, const Rest &rest) {
   const int lane = (int)threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < (wide ? 2 : 1); half++, number++) {
     const rdt_wide_piece<Ring> to(shared, number);
     rdt_mbarrier_wait(to.empty, to.parity ^ 1);
-    if (there) rdt_wide_fill<T, wide>(c + 16 * half, to.at);
+    if (there) rdt_wide_fill<T, wide>(c + 16 * half, to.at), rest(to.at, 32 * half);
     rdt_tma_fence();
     __syncwarp();
     if (lane == 0) rdt_mbarrier_arrive_here(to.full);
@@ -531,7 +537,8 @@ RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t 
 #pragma unroll
   for (int pass = 0; pass < Ring::BN / 64; pass++)
 #pragma unroll
-    for (int i = 0; i < Ring::MT; i++) rdt_wide_put<T, Ring, wide>(&c[i][32 * pass], shared, number, there);
+    for (int i = 0; i < Ring::MT; i++)
+      rdt_wide_put<T, Ring, wide>(&c[i][32 * pass], shared, number, there, [](uint32_t, int) {});
 }
 
 /* Of a tile whose first columns are done: the next 64 move up. */
@@ -554,17 +561,19 @@ RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ri
   for (int part = 0; part < Ring::MT * Ring::BN / 64; part++) {
     const int row = row0 + part % Ring::MT * 64, column = at.n * Ring::BN + part / Ring::MT * 64;
     if (extra) rdt_wide_extra(g, c[0], at.batch, row, column);
-    if (__builtin_expect(there && g.stored < g.p.n && column + 64 > g.stored, 0))
-      rdt_wide_store_rest<T>(g, c[0], at.batch, row, column);
     if (bits) {
       if (row + 16 > g.p.m || column + 64 > g.p.n) rdt_stored_within(c[0], g.p.m - row, g.p.n - column);
       sum += (uint64_t)(wide ? rdt_stored_part<T, true>(c[0]) : rdt_stored_part<T, false>(c[0])) * rdt_bits_part(part);
     }
     if constexpr (Hit::on) hit.rounded(g, row, column, at.batch, c[0]);
     if (wide)
-      rdt_wide_put<T, Ring, true>(c[0], shared, number, there);
+      rdt_wide_put<T, Ring, true>(c[0], shared, number, there, [&](uint32_t piece, int of) {
+        rdt_wide_store_rest<true>(g, piece, at.batch, row, column + of);
+      });
     else
-      rdt_wide_put<T, Ring, false>(c[0], shared, number, there);
+      rdt_wide_put<T, Ring, false>(c[0], shared, number, there, [&](uint32_t piece, int) {
+        rdt_wide_store_rest<false>(g, piece, at.batch, row, column);
+      });
     rdt_wide_up<Ring>(c);
   }
   if (bits) rdt_stored_tell(bits, sum);
@@ -723,14 +732,6 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     const int number = stored * (rdt_wide_pieces<Ring>(wide) / Ring::groups);
     if constexpr (extra && check != RDT_MMA_NONE)
       if (there) sum();
-    if constexpr (!extra)
-      if (__builtin_expect(there && g.stored < p.n && column0 + Ring::BN > g.stored, 0)) {
-#pragma unroll
-        for (int i = 0; i < Ring::MT; i++)
-#pragma unroll
-          for (int j = 0; j < Ring::BN / 64; j++)
-            rdt_wide_store_rest<T>(g, &c[i][32 * j], at.batch, row0 + 64 * i + 16 * warp, column0 + 64 * j);
-      }
     if (stored > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(stored - 1) & 1); /* the other group has written its pieces */
     if constexpr (extra)
       rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there,
@@ -740,10 +741,8 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     else
       rdt_wide_store<T, Ring, false>(c, shared, number, there);
     if (lane == 0) rdt_mbarrier_arrive_here(in_turn);
-    if constexpr (check != RDT_MMA_NONE && !extra) {
+    if constexpr (check != RDT_MMA_NONE && !extra)
       if (there) sum();
-      if (there && p.more) rdt_stored_tile<T, Ring>(c, p.m - row0 - 16 * warp, p.n - column0, wide, bits_at());
-    }
   }
 }
 

@@ -285,6 +285,23 @@ RDT_DEVICE void rdt_deep_put(const rdt_wgmma_args &g, const R *c, uint32_t share
   }
 }
 
+/* Columns that do not fill 16 bytes, of 64: TMA would write all of these. From registers: for a loop over what lies in
+ * shared memory (rdt_wide_store_rest) there are none left beside two groups' sums. */
+template <class T>
+RDT_DEVICE void rdt_deep_store_rest(const rdt_wgmma_args &g, const float *c, int batch, int row0, int column0) {
+  const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < 32; j++) {
+    const int column = column0 + j / 4 * 8 + 2 * (lane % 4) + j % 2, row = row0 + j % 4 / 2 * 8 + lane / 4;
+    const int64_t at = batch * g.c_next + row * g.p.ldc + column;
+    if (column < g.stored || column >= g.p.n || row >= g.p.m) continue;
+    if (g.p.c_type == RDT_MMA_F32)
+      ((float *)g.p.c)[at] = c[j];
+    else
+      ((uint16_t *)g.p.c)[at] = (uint16_t)T::narrow(c[j], 0.0f);
+  }
+}
+
 /* Of any type of result. */
 template <class T, class Ring, class R>
 RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const R *c, uint32_t shared, int group, int batch, int row0,
@@ -295,9 +312,9 @@ RDT_DEVICE void rdt_deep_store(const rdt_wgmma_args &g, const R *c, uint32_t sha
 #pragma unroll
     for (int j = 0; j < 32; j++) bits[j] = rdt_deep_bits(c[j]);
     if (T::promoted && g.p.c_type == RDT_MMA_BF16)
-      rdt_wide_store_rest<rdt_bf16>(g, bits, batch, row, column);
+      rdt_deep_store_rest<rdt_bf16>(g, bits, batch, row, column);
     else
-      rdt_wide_store_rest<rdt_f16>(g, bits, batch, row, column);
+      rdt_deep_store_rest<rdt_f16>(g, bits, batch, row, column);
   }
   if (!T::promoted || g.p.c_type == RDT_MMA_F32)
     rdt_deep_put<rdt_f16, Ring, true>(g, c, shared, group, batch, row0, column);

@@ -2,6 +2,7 @@
 #ifndef RDT_CUDA_GEMM_WGMMA_HIT_H
 #define RDT_CUDA_GEMM_WGMMA_HIT_H
 
+#include "cuda/ptx/strike.h"
 #include "cuda/sm90/gemm_wgmma_rows.h"
 
 struct rdt_hit {
@@ -34,14 +35,11 @@ struct rdt_hit {
     if (mine && h->site == RDT_MMA_CHECKSUM && round == h->step) c[0][count - 4] = strike(c[0][count - 4]);
     if (!mine || (round < 0 ? h->site != RDT_MMA_REDUCED : h->site != RDT_MMA_ACCUM || round != h->step)) return;
     if (!within) return;
-    R x = c[0][0]; /* struck once: code for each register takes long to compile */
+    R before = 0;
 #pragma unroll
     for (int i = 0; i < MT * (count - 4); i++) /* not the sums of columns */
-      if (i == fragment) x = c[i / (count - 4)][i % (count - 4)];
-    x = strike(x);
-#pragma unroll
-    for (int i = 0; i < MT * (count - 4); i++)
-      if (i == fragment) c[i / (count - 4)][i % (count - 4)] = x;
+      rdt_strike_if(c[i / (count - 4)][i % (count - 4)], before, i, fragment, h->mask);
+    strike(before);
   }
 
   /* Four bytes of A, where the tensor cores find them; two where columns lie side by side: the others are another
@@ -71,14 +69,10 @@ struct rdt_hit {
               at = x0 / 8 * 4 + r / 8 * 2 + x0 % 2;
     const bool mine = (int)threadIdx.x % 128 == h->thread && r >= 0 && r < 16 && row + r < g.p.m && x0 >= 0 && x0 < 64;
     if (h->site != RDT_WGMMA_ROUNDED || !mine) return;
-    float x = c[0];
+    float before = 0.0f;
 #pragma unroll
-    for (int i = 1; i < 32; i++)
-      if (i == at) x = c[i];
-    x = strike(x);
-#pragma unroll
-    for (int i = 0; i < 32; i++)
-      if (i == at) c[i] = x;
+    for (int i = 0; i < 32; i++) rdt_strike_if(c[i], before, i, at, h->mask);
+    strike(before);
   }
 
   /* A piece on its way from shared memory to C: the column where it is stored, none of C's where it is not. other:

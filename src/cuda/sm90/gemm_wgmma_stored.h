@@ -35,26 +35,4 @@ RDT_DEVICE void rdt_stored_tell(uint64_t *to, uint64_t sum) {
   if (lane == 0) *to = all;
 }
 
-template <class T, class Ring, bool wide>
-RDT_DEVICE uint64_t rdt_stored_sum(const float (&c)[Ring::MT][Ring::held]) {
-  uint64_t sum = 0;
-#pragma unroll
-  for (int pass = 0; pass < Ring::BN / 64; pass++)
-#pragma unroll
-    for (int i = 0; i < Ring::MT; i++)
-      sum += (uint64_t)rdt_stored_part<T, wide>(&c[i][32 * pass]) * rdt_bits_part(pass * Ring::MT + i);
-  return sum;
-}
-/* Of a whole tile, of whose rows and columns, from the warp's first on, so many are within C. */
-template <class T, class Ring>
-RDT_DEVICE void rdt_stored_tile(float (&c)[Ring::MT][Ring::held], int rows, int columns, bool wide, uint64_t *to) {
-  if (rows < 64 * (Ring::MT - 1) + 16 || columns < Ring::BN) {
-#pragma unroll
-    for (int i = 0; i < Ring::MT; i++)
-#pragma unroll
-      for (int j = 0; j < Ring::BN / 64; j++) rdt_stored_within(&c[i][32 * j], rows - 64 * i, columns - 64 * j);
-  }
-  rdt_stored_tell(to, wide ? rdt_stored_sum<T, Ring, true>(c) : rdt_stored_sum<T, Ring, false>(c));
-}
-
 #endif

@@ -311,7 +311,7 @@ RDT_DEVICE void rdt_voted_complain(const rdt_voted_args &v, rdt_voted_place at, 
   l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
 }
 
-/* What a thread has lost, and what nobody knows: a bit for each of 32 accumulators; and whether anything differed. */
+/* What a thread has lost, and what nobody knows: a bit for each accumulator of a round; and whether anything differed. */
 struct rdt_voted_lost {
   uint32_t mine, nobody;
   bool differ;
@@ -322,12 +322,12 @@ RDT_DEVICE float rdt_voted_choose(int copy, int i, float mine, uint32_t y, uint3
   const uint32_t x = __float_as_uint(mine);
   const bool good = x == y || x == z;
   lost.differ = lost.differ || x != y || x != z;
-  if (!good && y == z) lost.mine |= 1u << i % 32;
-  if (!good && y != z) lost.nobody |= 1u << i % 32;
+  if (!good && y == z) lost.mine |= 1u << i;
+  if (!good && y != z) lost.nobody |= 1u << i;
   return __uint_as_float(y == z ? y : good || copy == 0 ? x : copy == 1 ? z : y);
 }
 
-/* Who lost says so, of 32 accumulators from one on: it knows where it ran. */
+/* Who lost says so, of a round's accumulators from one on: it knows where it ran. */
 RDT_DEVICE void rdt_voted_told(const rdt_voted_args &v, int copy, rdt_voted_place at, int first, rdt_voted_lost &lost,
                                uint32_t sm) {
   uint32_t left = copy == 0 ? lost.mine | lost.nobody : lost.mine;
@@ -362,48 +362,69 @@ RDT_DEVICE void rdt_voted_meet(const rdt_voted_args &v, const rdt_voted_voter &m
   }
 }
 
+/* Accumulators in rounds of so many, the first of a round in front: one piece of code for all of them. After all rounds
+ * they lie as before. */
+enum { RDT_VOTED_ROUND = 16 };
+RDT_DEVICE void rdt_voted_up(float (&c)[RDT_VOTED_HELD]) {
+  float first[RDT_VOTED_ROUND];
+#pragma unroll
+  for (int i = 0; i < RDT_VOTED_ROUND; i++) first[i] = c[i];
+#pragma unroll
+  for (int i = 0; i < RDT_VOTED_HELD; i++)
+    c[i] = i + RDT_VOTED_ROUND < RDT_VOTED_HELD ? c[i + RDT_VOTED_ROUND] : first[i % RDT_VOTED_ROUND];
+}
+
 template <class Shape>
 RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter &me, rdt_voted_place at,
                                  float (&c)[RDT_VOTED_HELD]) {
   const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
-  const int next = rdt_voted_copy_of<Shape>(me.group) == 2 ? 0 : rdt_voted_copy_of<Shape>(me.group) + 1,
-            last = rdt_voted_copy_of<Shape>(me.group) == 0 ? 2 : rdt_voted_copy_of<Shape>(me.group) - 1;
+  const int copy = rdt_voted_copy_of<Shape>(me.group), next = copy == 2 ? 0 : copy + 1, last = copy == 0 ? 2 : copy - 1;
   rdt_voted_lost lost = {0, 0, false};
   rdt_voted_meet<Shape>(v, me);
   if constexpr (Shape::within) {
     const uint32_t mine = me.shared + Shape::digests + (uint32_t)(32 * warp + lane) * 8;
+#pragma unroll 1
+    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_ROUND) {
 #pragma unroll
-    for (int i = 0; i < RDT_VOTED_HELD; i += 2) {
-      const uint32_t to = mine + (i / 2 & 1) * (RDT_VOTERS * 1024);
-      rdt_voted_store8(to + rdt_voted_copy_of<Shape>(me.group) * 1024, __float_as_uint(c[i]),
-                       __float_as_uint(c[i + 1]));
-      rdt_voted_meet<Shape>(v, me);
-      const uint2 y = rdt_voted_load8(to + next * 1024), z = rdt_voted_load8(to + last * 1024);
-      c[i] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i, c[i], y.x, z.x, lost);
-      c[i + 1] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i + 1, c[i + 1], y.y, z.y, lost);
-      if (i % 32 == 30) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 30, lost, rdt_sm());
+      for (int i = 0; i < RDT_VOTED_ROUND; i += 2) {
+        const uint32_t to = mine + (i / 2 & 1) * (RDT_VOTERS * 1024);
+        rdt_voted_store8(to + copy * 1024, __float_as_uint(c[i]), __float_as_uint(c[i + 1]));
+        rdt_voted_meet<Shape>(v, me);
+        const uint2 y = rdt_voted_load8(to + next * 1024), z = rdt_voted_load8(to + last * 1024);
+        c[i] = rdt_voted_choose(copy, i, c[i], y.x, z.x, lost);
+        c[i + 1] = rdt_voted_choose(copy, i + 1, c[i + 1], y.y, z.y, lost);
+      }
+      rdt_voted_told(v, copy, at, first, lost, rdt_sm());
+      rdt_voted_up(c);
     }
   } else {
-    const auto values = [&](int copy) {
+    const auto values = [&](int of) {
       return v.values +
-             ((rdt_voted_team_of<Shape>() * RDT_VOTERS + copy) * RDT_VOTED_WARPS + 4 * me.group + warp) *
+             ((rdt_voted_team_of<Shape>() * RDT_VOTERS + of) * RDT_VOTED_WARPS + 4 * me.group + warp) *
                  (RDT_VOTED_HELD * 32) +
              lane;
     };
-    float *const mine = values(rdt_voted_copy_of<Shape>(me.group));
-    const float *const y = values(next), *const z = values(last);
+    float *mine = values(copy);
+#pragma unroll 1
+    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_ROUND, mine += 32 * RDT_VOTED_ROUND) {
 #pragma unroll
-    for (int i = 0; i < RDT_VOTED_HELD; i++) __stcg(mine + 32 * i, c[i]);
+      for (int i = 0; i < RDT_VOTED_ROUND; i++) __stcg(mine + 32 * i, c[i]);
+      rdt_voted_up(c);
+    }
     rdt_voted_meet<Shape>(v, me);
+    const float *y = values(next), *z = values(last);
+#pragma unroll 1
+    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_ROUND) {
 #pragma unroll
-    for (int i = 0; i < RDT_VOTED_HELD; i++) {
-      c[i] = rdt_voted_choose(rdt_voted_copy_of<Shape>(me.group), i, c[i], __float_as_uint(__ldcg(y + 32 * i)),
-                              __float_as_uint(__ldcg(z + 32 * i)), lost);
-      if (i % 32 == 31) rdt_voted_told(v, rdt_voted_copy_of<Shape>(me.group), at, i - 31, lost, rdt_sm());
-      if (i % 4 == 3) asm volatile("" ::: "memory"); /* few at a time: registers are scarce */
+      for (int i = 0; i < RDT_VOTED_ROUND; i++)
+        c[i] = rdt_voted_choose(copy, i, c[i], __float_as_uint(__ldcg(y + 32 * i)), __float_as_uint(__ldcg(z + 32 * i)),
+                                lost);
+      rdt_voted_told(v, copy, at, first, lost, rdt_sm());
+      rdt_voted_up(c);
+      y += 32 * RDT_VOTED_ROUND, z += 32 * RDT_VOTED_ROUND;
     }
   }
-  if (!__any_sync(0xffffffffu, lost.differ) && rdt_voted_copy_of<Shape>(me.group) == 0 && lane == 0)
+  if (!__any_sync(0xffffffffu, lost.differ) && copy == 0 && lane == 0)
     atomicAdd((unsigned long long *)&v.found->alike, 1ull);
   rdt_voted_meet<Shape>(v, me);
 }
@@ -417,20 +438,6 @@ RDT_DEVICE float rdt_voted_final(const rdt_mma_args &p, float x, int row, int co
   if (p.bias) x = rdt_add(x, rdt_wide_load_as(p.bias, column, p.bias_type));
   if (p.residual) x = rdt_add(x, rdt_mul(p.beta, rdt_wide_load_as(p.residual, row * p.ldr + column, p.c_type)));
   return p.relu && x < 0.0f ? 0.0f : x; /* NaN stays */
-}
-
-/* Columns that do not fill 16 bytes: TMA would write all of these. */
-template <class T>
-RDT_DEVICE void rdt_voted_store_rest(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], int row0, int column0) {
-#pragma unroll
-  for (int i = 0; i < RDT_VOTED_HELD; i++) {
-    const int row = row0 + i / 2 % 2 * 8, column = column0 + i / 4 * 8 + i % 2;
-    if (column < g.stored || column >= g.p.n || row >= g.p.m) continue;
-    if (g.p.c_type == RDT_MMA_F32)
-      ((float *)g.p.c)[row * g.p.ldc + column] = c[i];
-    else
-      ((uint16_t *)g.p.c)[row * g.p.ldc + column] = (uint16_t)T::narrow(c[i], 0.0f);
-  }
 }
 
 /* A warp's rows of a pass, as they are stored. wide: f32, 32 columns; else 64. */
@@ -461,7 +468,9 @@ RDT_DEVICE void rdt_voted_room(int bar) {
   rdt_bar_sync(bar, 128);
 }
 
+template <bool wide>
 RDT_DEVICE void rdt_voted_send(const rdt_wgmma_args &g, uint32_t at, int bar, int row0, int column) {
+  rdt_wide_store_rest<wide>(g, at, 0, row0 + 16 * ((int)threadIdx.x / 32 % 4), column);
   rdt_bar_sync(bar, 128);
   if (threadIdx.x % 128 || column >= g.stored || row0 >= g.p.m) return;
   rdt_tma_store(&g.c, column, row0, at);
@@ -479,7 +488,7 @@ RDT_DEVICE void rdt_voted_store(const rdt_wgmma_args &g, const float (&c)[RDT_VO
     if (part >= 0 && pass % RDT_VOTERS != part) continue;
     rdt_voted_room(bar);
     rdt_voted_lay<T, wide>(&c[pass * columns / 2], at);
-    rdt_voted_send(g, at, bar, row0, column0 + pass * columns);
+    rdt_voted_send<wide>(g, at, bar, row0, column0 + pass * columns);
   }
 }
 
@@ -595,11 +604,12 @@ RDT_DEVICE void rdt_voted_pass(rdt_voted_ring<Shape> &ring, int rounds) {
 template <class Shape>
 RDT_DEVICE void rdt_voted_finish(const rdt_wgmma_args &g, float (&c)[RDT_VOTED_HELD], int row, int column) {
   if (!g.extra && g.p.alpha == 1.0f) return;
+#pragma unroll 1
+  for (int first = 0; first < Shape::held; first += RDT_VOTED_ROUND, column += 2 * RDT_VOTED_ROUND) {
 #pragma unroll
-  for (int i = 0; i < Shape::held; i++) {
-    c[i] = rdt_voted_final(g.p, c[i], row + i / 2 % 2 * 8, column + i % 2);
-    if (i % 4 == 3) column += 8;
-    if (i % 4 == 3) asm volatile("" : "+r"(row), "+r"(column)::"memory"); /* few at a time: registers are scarce */
+    for (int i = 0; i < RDT_VOTED_ROUND; i++)
+      c[i] = rdt_voted_final(g.p, c[i], row + i / 2 % 2 * 8, column + i / 4 * 8 + i % 2);
+    rdt_voted_up(c);
   }
 }
 
@@ -607,16 +617,13 @@ RDT_DEVICE void rdt_voted_finish(const rdt_wgmma_args &g, float (&c)[RDT_VOTED_H
 template <class T, class Shape>
 RDT_DEVICE void rdt_voted_put_out(const rdt_wgmma_args &g, const float (&c)[RDT_VOTED_HELD], uint32_t shared, int group,
                                   int row0, int column0, int part, bool laid) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   const uint32_t out = shared + Shape::out + (uint32_t)group * Shape::piece;
-  if (__builtin_expect(g.stored < g.p.n && column0 + Shape::BN > g.stored && part <= 0, 0))
-    rdt_voted_store_rest<T>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
   if (g.p.c_type == RDT_MMA_F32)
     rdt_voted_store<T, Shape, true>(g, c, out, 1 + group, row0, column0, part);
   else if (!laid)
     rdt_voted_store<T, Shape, false>(g, c, out, 1 + group, row0, column0, part);
   else if (part < 2)
-    rdt_voted_send(g, out, 1 + group, row0, column0 + 64 * part);
+    rdt_voted_send<false>(g, out, 1 + group, row0, column0 + 64 * part);
 }
 
 template <class T, class Shape, int b_mn, class Hit>
@@ -650,33 +657,38 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
     uint64_t d = 0;
     if (lane == 0 && warp == 0 && (Shape::within || group == 0)) v.sms[tile * RDT_VOTERS + copy] = rdt_sm();
 #pragma unroll 1
-    for (int vote = 0; vote < v.votes; vote++) {
+    for (int vote = 0;; vote++) {
+      const bool last = vote == v.votes;
       bool alike = true;
-      /* What a copy has to say of the vote before it tells while it goes on, and it looks at what the others have said
-       * under the last product before the next one: nobody waits, and wgmma is dry for the digest alone. */
-      rdt_voted_share<T, Shape, b_mn>(
-          ring, c, round, rounds * (vote + 1) / v.votes, hit, copy, row0 + 16 * warp, column0,
-          [&]() {
-            if (vote > 0) rdt_voted_tell<Shape>(v, me, d);
-          },
-          [&]() {
-            if (vote > 0) alike = rdt_voted_alike<Shape>(v, me);
-          });
+      if (!last) {
+        /* What a copy has to say of the vote before it tells while it goes on, and it looks at what the others have said
+         * under the last product before the next one: nobody waits, and wgmma is dry for the digest alone. */
+        rdt_voted_share<T, Shape, b_mn>(
+            ring, c, round, rounds * (vote + 1) / v.votes, hit, copy, row0 + 16 * warp, column0,
+            [&]() {
+              if (vote > 0) rdt_voted_tell<Shape>(v, me, d);
+            },
+            [&]() {
+              if (vote > 0) alike = rdt_voted_alike<Shape>(v, me);
+            });
+      } else {
+        rdt_voted_tell<Shape>(v, me, d);
+        if (halves && copy < 2) { /* while the others tell theirs */
+          rdt_voted_room(1 + group);
+          rdt_voted_lay_part<T>(c, out, copy);
+        }
+        alike = rdt_voted_alike<Shape>(v, me); /* the last one is waited for */
+      }
       if (!alike)
         rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
+      if (last) {
+        if (!alike && halves) rdt_voted_lay_part<T>(c, out, copy);
+        break;
+      }
       if (vote == v.votes - 1) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
       if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
       d = rdt_voted_digest(c);
       if constexpr (Hit::on) hit.digest(copy, vote, row0 + 16 * warp, column0, d);
-    }
-    rdt_voted_tell<Shape>(v, me, d);
-    if (halves && copy < 2) { /* while the others tell theirs */
-      rdt_voted_room(1 + group);
-      rdt_voted_lay_part<T>(c, out, copy);
-    }
-    if (!rdt_voted_alike<Shape>(v, me)) { /* the last one is waited for */
-      rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
-      if (halves) rdt_voted_lay_part<T>(c, out, copy);
     }
     rdt_voted_put_out<T, Shape>(g, c, shared, group, row0, column0, copy, true);
   }

@@ -1,4 +1,5 @@
 /* The same with a fault: of fp16, of B with rows side by side. */
+#include "cuda/ptx/strike.h"
 #include "cuda/sm90/gemm_wgmma_rows.h"
 #include "cuda/sm90/voted_wgmma_body.h"
 
@@ -17,9 +18,9 @@ struct rdt_voted_planted {
     return vote == h->vote && h->mask[copy] != 0 && has(h->element, row, column, i);
   }
   static __device__ void flip(float (&c)[RDT_VOTED_HELD], int at, unsigned mask) {
+    float before = 0.0f;
 #pragma unroll
-    for (int i = 0; i < RDT_VOTED_HELD; i++)
-      if (i == at) c[i] = __uint_as_float(__float_as_uint(c[i]) ^ mask);
+    for (int i = 0; i < RDT_VOTED_HELD; i++) rdt_strike_if(c[i], before, i, at, mask);
   }
   /* The rounds that are done where the next fault comes, or all of these. */
   __device__ int next(int round, int end) const {

@@ -35,15 +35,19 @@ RDT_DEVICE void rdt_voted_elect(const rdt_voted_args &v, int tile, int warp, uin
            rdt_voted_warp_at(v, others >> copy & 1u ? copy : 0, v.vote - 1, warp) * (int64_t)(Shape::held * 32) +
            lane * 4;
   };
-  const float *const x = values(v.copy), *const y = values(next), *const z = values(last);
+  const float *x = values(v.copy), *y = values(next), *z = values(last);
   rdt_voted_lost lost = {0, 0, false};
+#pragma unroll 1
+  for (int first = 0; first < Shape::held; first += RDT_VOTED_ROUND) {
 #pragma unroll
-  for (int i = 0; i < Shape::held; i++) {
-    const int j = i / 4 * 128 + i % 4;
-    c[i] = rdt_voted_choose(v.copy, i, __ldcg(x + j), __float_as_uint(__ldcg(y + j)), __float_as_uint(__ldcg(z + j)),
-                            lost);
-    if (i % 32 == 31) rdt_voted_told(v, v.copy, at, i - 31, lost, sm);
-    if (i % 4 == 3) asm volatile("" ::: "memory"); /* few at a time: registers are scarce */
+    for (int i = 0; i < RDT_VOTED_ROUND; i++) {
+      const int j = i / 4 * 128 + i % 4;
+      c[i] = rdt_voted_choose(v.copy, i, __ldcg(x + j), __float_as_uint(__ldcg(y + j)), __float_as_uint(__ldcg(z + j)),
+                              lost);
+    }
+    rdt_voted_told(v, v.copy, at, first, lost, sm);
+    rdt_voted_up(c);
+    x += 32 * RDT_VOTED_ROUND, y += 32 * RDT_VOTED_ROUND, z += 32 * RDT_VOTED_ROUND;
   }
   if (!__any_sync(0xffffffffu, lost.differ) && v.copy == 0 && lane == 0)
     atomicAdd((unsigned long long *)&v.found->alike, 1ull);
