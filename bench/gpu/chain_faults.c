@@ -70,7 +70,7 @@ static rdt_cuda_verdict *own_verdict(const chain_layer *l) {
 static rdt_cuda_verdict ask(const plot *p) {
   rdt_cuda_verdict v, *there = own_verdict(p->l);
   rdt_reason why = {""};
-  if (p->l->gemm) must(rdt_cuda_gemm_settle(p->l->gemm, p->b->stream, &why), &why);
+  if (p->l->gemm) must(rdt_cuda_gemm_settle(&p->l->gemm, 1, p->b->stream, &why), &why);
   must(rdt_cuda_get(&v, there, sizeof v, p->b->stream, &why), &why);
   must(rdt_cuda_clear(there, sizeof v, p->b->stream, &why), &why);
   return v;

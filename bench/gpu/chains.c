@@ -100,23 +100,41 @@ typedef struct contender {
   turns turns;
 } contender;
 
-/* Sums that a launch has left are compared beside those that follow, until all meet. */
-static void compare_beside(const chain_layer *l, cudaStream_t stream) {
+/* Sums that launches have left are compared beside those that follow, of so many at once: what is not in order with the
+ * launches does not let the next one begin early. */
+enum { TOGETHER = 8 };
+typedef struct left_sums {
+  rdt_cuda_gemm *list[TOGETHER];
+  int count;
+  bool beside; /* something is compared there */
+} left_sums;
+
+static void compare_beside(left_sums *of, cudaStream_t stream) {
   rdt_reason why = {""};
   turns_must(cudaEventRecord(fork_, stream), "event"), turns_must(cudaStreamWaitEvent(side, fork_, 0), "event");
-  must(rdt_cuda_gemm_settle(l->gemm, side, &why), &why);
+  must(rdt_cuda_gemm_settle(of->list, of->count, side, &why), &why);
+  of->count = 0, of->beside = true;
 }
-static void meet(cudaStream_t stream) {
+static void leave(left_sums *of, const chain_layer *l, cudaStream_t stream) {
+  if (!chain_leaves_sums(&l->way)) return;
+  of->list[of->count++] = l->gemm;
+  if (of->count == TOGETHER) compare_beside(of, stream);
+}
+static void meet(left_sums *of, cudaStream_t stream) {
+  if (of->count) compare_beside(of, stream);
+  if (!of->beside) return;
   turns_must(cudaEventRecord(join_, side), "event"), turns_must(cudaStreamWaitEvent(stream, join_, 0), "event");
+  of->beside = false;
 }
 
 static bool launch_one(void *user, int i, cudaStream_t stream) {
+  static left_sums sums;
   contender *c = user;
   const chain_layer *l = &c->layers[i % c->made];
-  const bool good = chain_launch(&bench, l, buffers[1], buffers[2], stream), left = good && chain_leaves_sums(&l->way);
-  if (left) compare_beside(l, stream);
-  if (left && i == LAUNCHES - 1) meet(stream);
-  return good;
+  if (!chain_launch(&bench, l, buffers[1], buffers[2], stream)) return false;
+  leave(&sums, l, stream);
+  if (i == LAUNCHES - 1) meet(&sums, stream);
+  return true;
 }
 
 static void drop(contender *c) {
@@ -252,17 +270,15 @@ typedef struct chain {
 /* All layers; sums that some leave are compared beside those that follow. */
 static bool launch_chain(void *user, int turn, cudaStream_t stream) {
   const chain *c = user;
-  bool forked = false, good = true;
+  left_sums sums = {.count = 0};
   (void)turn;
-  for (int i = 0; i < c->count && good; i++) {
+  for (int i = 0; i < c->count; i++) {
     const chain_layer *l = &c->layers[i];
-    good = chain_launch(&bench, l, buffers[i ? 1 + i % 2 : 0], buffers[2 - i % 2], stream);
-    if (!chain_leaves_sums(&l->way)) continue;
-    compare_beside(l, stream);
-    forked = true;
+    if (!chain_launch(&bench, l, buffers[i ? 1 + i % 2 : 0], buffers[2 - i % 2], stream)) return false;
+    leave(&sums, l, stream);
   }
-  if (forked) meet(stream);
-  return good;
+  meet(&sums, stream);
+  return true;
 }
 
 /* The least of all layers' times by themselves and of changes of kernels. */

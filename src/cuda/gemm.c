@@ -470,18 +470,37 @@ static rdt_status launch_classic(const void *code, const rdt_classic_args *args,
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "global-classic", why);
 }
 
-static rdt_status settle(const rdt_cuda_gemm *g, const rdt_mma_args *a, rdt_mma_hit *hit, void *stream,
-                         rdt_reason *why) {
-  if (!is_wide(g->kernel) || !sums(g->kernel)) return RDT_OK;
-  const void *const *code = hit ? rdt_wgmma_settle_inject : rdt_wgmma_settle;
-  return rdt_wide_settle(g->kernel, &g->wide, a, code[is_half(g->kernel->dtype) ? 0 : 1 + is_integer(g->kernel)], hit,
-                         stream, why);
+/* Which of rdt_wgmma_settle compares its sums; -1: it leaves none. */
+static int settler(const rdt_cuda_gemm *g) {
+  if (!is_wide(g->kernel) || !sums(g->kernel)) return -1;
+  return is_half(g->kernel->dtype) ? 0 : 1 + is_integer(g->kernel);
 }
 
-rdt_status rdt_cuda_gemm_settle(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
-  rdt_mma_args a = g->args;
-  if (g->told) a.verdict = g->told;
-  return settle(g, &a, NULL, stream, why);
+static rdt_status settle(const rdt_cuda_gemm *g, const rdt_mma_args *a, rdt_mma_hit *hit, void *stream,
+                         rdt_reason *why) {
+  rdt_settle_args one = {0};
+  const int by = settler(g);
+  if (by < 0) return RDT_OK;
+  rdt_wide_settles(&g->wide, a, &one, 0);
+  return rdt_wide_settle(&one, 1, hit ? rdt_wgmma_settle_inject[by] : rdt_wgmma_settle[by], hit, stream, why);
+}
+
+rdt_status rdt_cuda_gemm_settle(rdt_cuda_gemm *const *list, int count, void *stream, rdt_reason *why) {
+  for (int by = 0; by < 3; by++) {
+    rdt_settle_args some = {0};
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+      if (settler(list[i]) != by) continue;
+      rdt_mma_args a = list[i]->args;
+      if (list[i]->told) a.verdict = list[i]->told;
+      rdt_wide_settles(&list[i]->wide, &a, &some, n++);
+      if (n < RDT_SETTLE_MOST) continue;
+      RDT_TRY(rdt_wide_settle(&some, n, rdt_wgmma_settle[by], NULL, stream, why));
+      n = 0;
+    }
+    if (n) RDT_TRY(rdt_wide_settle(&some, n, rdt_wgmma_settle[by], NULL, stream, why));
+  }
+  return RDT_OK;
 }
 
 rdt_status rdt_cuda_gemm_cover(rdt_cuda_gemm *g, bool on, rdt_reason *why) {
@@ -690,7 +709,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
   if (!hits) return rdt_fail(why, RDT_ERR_NOMEM, "faults: out of memory");
   for (int i = 0; i < count; i++)
     hits[i] = rdt_cuda_aim(g->kernel, &g->args, &g->wide, is_tall(g->kernel) ? g->tall.fold : 1, &s[i]);
-  rdt_status status = rdt_cuda_gemm_settle(g, stream, why);
+  rdt_status status = rdt_cuda_gemm_settle(&g, 1, stream, why);
   if (status == RDT_OK) status = rdt_cuda_put(g->strikes, hits, bytes, stream, why);
   if (status == RDT_OK) status = strike_all(g, o, apart, s, count, stream, why);
   if (status == RDT_OK) status = rdt_cuda_get(hits, g->strikes, bytes, stream, why);
@@ -705,7 +724,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
 }
 
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why) {
-  RDT_TRY(rdt_cuda_gemm_settle(g, stream, why));
+  RDT_TRY(rdt_cuda_gemm_settle(&g, 1, stream, why));
   RDT_TRY(rdt_cuda_get(v, g->args.verdict, sizeof *v, stream, why));
   const bool written = rdt_cuda_is_written(v, sizeof *v);
   if (v->listed > RDT_CUDA_LISTED) v->listed = RDT_CUDA_LISTED;

@@ -391,14 +391,19 @@ static void batched(const rdt_wide *w, rdt_mma_args *p) {
   p->k_split = p->m * (w->b_next ? 1 : w->batches);
 }
 
-rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *code,
-                           rdt_mma_hit *hit, void *stream, rdt_reason *why) {
-  rdt_mma_args a = *p;
+void rdt_wide_settles(const rdt_wide *w, const rdt_mma_args *p, rdt_settle_args *all, int number) {
+  all->p[number] = *p, all->blocks[number] = w->blocks;
+  batched(w, &all->p[number]);
+}
+
+rdt_status rdt_wide_settle(const rdt_settle_args *all, int count, const void *code, rdt_mma_hit *hit, void *stream,
+                           rdt_reason *why) {
+  rdt_settle_args a = *all;
   void *arguments[] = {&a, &hit};
-  batched(w, &a);
-  const dim3 grid = {(unsigned)w->blocks, 1, 1}, block = {32, 1, 1};
-  RDT_TRY(rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), k->name, why));
-  return rdt_cuda_clear(p->tickets + 1 + w->blocks, (size_t)w->blocks * sizeof *p->tickets, stream, why);
+  dim3 grid = {1, (unsigned)count, 1}, block = {32, 1, 1};
+  for (int i = 0; i < count; i++)
+    if (grid.x < (unsigned)a.blocks[i]) grid.x = (unsigned)a.blocks[i];
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of rows", why);
 }
 
 rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why) {
@@ -464,9 +469,7 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
                                   .stream = stream,
                                   .attrs = &early,
                                   .numAttrs = rdt_begins_early(stream)};
-  /* the form that looks at what it stores once more */
-  const bool more = a.extra || p->alpha != 1.0f || a.stored < p->n || w->bits ||
-                    (k->check == RDT_WGMMA_TILE && w->batches > 1);
+  const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
   return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * more + 4 * w->a_columns], arguments), k->name,
                          why);
 }

@@ -87,8 +87,10 @@ rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, r
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why);
 
-/* Asynchronous: compares what the last run has left. code: rdt_wgmma_settle, or the injecting one. */
-rdt_status rdt_wide_settle(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *code,
-                           rdt_mma_hit *hit, void *stream, rdt_reason *why);
+/* Asynchronous: compares what the last runs of some products (RDT_SETTLE_MOST at most) have left. code: one of
+ * rdt_wgmma_settle, or of the injecting ones. */
+void rdt_wide_settles(const rdt_wide *w, const rdt_mma_args *p, rdt_settle_args *all, int number);
+rdt_status rdt_wide_settle(const rdt_settle_args *all, int count, const void *code, rdt_mma_hit *hit, void *stream,
+                           rdt_reason *why);
 
 #endif

@@ -636,6 +636,52 @@ static void check_told(const rdt_cuda_kernel *k) {
   (void)cudaFreeHost(told);
 }
 
+/* What several products on wgmma have left is compared at once: of those whose weights are not what their sums were
+ * formed of, each says so, and nobody else. */
+static void check_settled(void) {
+  enum { MOST = 2 * RDT_SETTLE_MOST + 1 };
+  static gpu_case cases[MOST];
+  const rdt_cuda_kernel *kernels[MOST];
+  rdt_cuda_gemm *list[MOST];
+  rdt_cuda_verdict v;
+  rdt_reason why = {""};
+  uint64_t seed = 31;
+  int count = 0, n;
+  const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
+  for (int round = 0; round < 3; round++)
+    for (int i = 0; i < n && count < MOST; i++) {
+      const rdt_cuda_kernel *k = &table[i];
+      const rdt_dtype out = k->dtype == RDT_S8 ? RDT_S32 : RDT_F32;
+      if (k->family != RDT_CUDA_WGMMA || k->check != RDT_MMA_SUMS || k->least > device.major || k->tf32 ||
+          (k->dtype != RDT_F16 && k->dtype != RDT_BF16 && k->dtype != RDT_S8) || !wanted(k))
+        continue;
+      const gpu_shape s = {
+          .m = 100 + 40 * count, .n = 136, .k = 256, .in = k->dtype, .out = out, .columns = true, .alpha = 1.0};
+      gpu_case *c = &cases[count];
+      gpu_case_make(c, &s, &seed, false);
+      kernels[count] = k, list[count++] = ready(k, c, 1, 6.0, 0, true);
+    }
+  for (int turn = 0; turn < 2; turn++) { /* then with every third one's weights changed */
+    for (int i = 0; i < count; i++) {
+      const uint64_t other = cases[i].p.in[1].dtype == RDT_S8 ? 0x55 : 0x4b4b;
+      if (turn && i % 3 == 0)
+        gpu_must(rdt_cuda_put(cases[i].in[1].data, &other, rdt_dtype_info(cases[i].p.in[1].dtype)->bytes, NULL, &why),
+                 "put", &why);
+      gpu_must(rdt_cuda_gemm_run(list[i], &cases[i].o, NULL, &why), "settled", &why);
+    }
+    gpu_must(rdt_cuda_gemm_settle(list, count, NULL, &why), "settled", &why);
+    for (int i = 0; i < count; i++) {
+      rdt_cuda_verdict *const found = rdt_cuda_gemm_found(list[i]);
+      gpu_must(rdt_cuda_get(&v, found, sizeof v, NULL, &why), "settled", &why);
+      products++;
+      if ((v.suspect + v.certain > 0) != (turn && i % 3 == 0))
+        complain(kernels[i]->name, &cases[i],
+                 turn ? "settled with others: not found, or too much" : "settled with others: complains");
+    }
+  }
+  for (int i = 0; i < count; i++) rdt_cuda_gemm_destroy(list[i]), gpu_case_free(&cases[i]);
+}
+
 static void check_launches(void) {
   int n;
   const rdt_cuda_kernel *table = rdt_cuda_kernels(&n);
@@ -646,6 +692,7 @@ static void check_launches(void) {
     check_early(&table[i]);
     if (table[i].check == RDT_MMA_SUMS) check_told(&table[i]);
   }
+  check_settled();
 }
 
 int main(int argc, char **argv) {

@@ -79,10 +79,17 @@ RDT_BOTH_SIDES int rdt_wide_first(int cluster, int n, int height, int light) {
   return cluster >= light && n * height <= cluster && (n == 0 || cluster - height < light);
 }
 
+/* Products whose last run is to be compared, of one of these kinds. */
+enum { RDT_SETTLE_MOST = 8 }; /* at once: a kernel's arguments have 4 KB */
+typedef struct rdt_settle_args {
+  rdt_mma_args p[RDT_SETTLE_MOST];
+  int blocks[RDT_SETTLE_MOST]; /* of the product: a warp for each */
+} rdt_settle_args;
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Kernels (rdt_mma_args), (.., hit *): of 16 bits; of types with k side by side, floats and integers. */
+/* Kernels (rdt_settle_args), (.., hit *): of 16 bits; of types with k side by side, floats and integers. */
 extern const void *const rdt_wgmma_settle[3], *const rdt_wgmma_settle_inject[3];
 #ifdef __cplusplus
 }

@@ -533,22 +533,15 @@ RDT_DEVICE void rdt_wide_put(const float *c, uint32_t shared, int &number, bool 
 
 /* A tile as it is. */
 template <class T, class Ring, bool wide>
-RDT_DEVICE void rdt_wide_store(const float (&c)[Ring::MT][Ring::held], uint32_t shared, int number, bool there) {
+RDT_DEVICE void rdt_wide_store(const rdt_wgmma_args &g, const float (&c)[Ring::MT][Ring::held], uint32_t shared,
+                               int number, rdt_tile_place at, int row0, bool there) {
 #pragma unroll
   for (int pass = 0; pass < Ring::BN / 64; pass++)
 #pragma unroll
     for (int i = 0; i < Ring::MT; i++)
-      rdt_wide_put<T, Ring, wide>(&c[i][32 * pass], shared, number, there, [](uint32_t, int) {});
-}
-
-/* Of a tile whose first columns are done: the next 64 move up. */
-template <class Ring, class R>
-RDT_DEVICE void rdt_wide_up(R (&c)[Ring::MT][Ring::held]) {
-#pragma unroll
-  for (int next = 1; next < Ring::MT * Ring::BN / 64; next++)
-#pragma unroll
-    for (int j = 0; j < 32; j++)
-      c[(next - 1) % Ring::MT][(next - 1) / Ring::MT * 32 + j] = c[next % Ring::MT][next / Ring::MT * 32 + j];
+      rdt_wide_put<T, Ring, wide>(&c[i][32 * pass], shared, number, there, [&](uint32_t piece, int of) {
+        rdt_wide_store_rest<wide>(g, piece, at.batch, row0 + 64 * i, at.n * Ring::BN + 64 * pass + of);
+      });
 }
 
 /* With what follows the product: one piece of code for all columns, a quarter as long. bits: NULL: nobody asks. */
@@ -562,8 +555,7 @@ RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ri
     const int row = row0 + part % Ring::MT * 64, column = at.n * Ring::BN + part / Ring::MT * 64;
     if (extra) rdt_wide_extra(g, c[0], at.batch, row, column);
     if (bits) {
-      if (row + 16 > g.p.m || column + 64 > g.p.n) rdt_stored_within(c[0], g.p.m - row, g.p.n - column);
-      sum += (uint64_t)(wide ? rdt_stored_part<T, true>(c[0]) : rdt_stored_part<T, false>(c[0])) * rdt_bits_part(part);
+      sum += rdt_stored_next<T>(c[0], g.p.m - row, g.p.n - column, wide, part);
     }
     if constexpr (Hit::on) hit.rounded(g, row, column, at.batch, c[0]);
     if (wide)
@@ -737,12 +729,14 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there,
                                check != RDT_MMA_NONE && there ? bits_at() : nullptr, hit);
     else if (wide)
-      rdt_wide_store<T, Ring, true>(c, shared, number, there);
+      rdt_wide_store<T, Ring, true>(g, c, shared, number, at, row0 + 16 * warp, there);
     else
-      rdt_wide_store<T, Ring, false>(c, shared, number, there);
+      rdt_wide_store<T, Ring, false>(g, c, shared, number, at, row0 + 16 * warp, there);
     if (lane == 0) rdt_mbarrier_arrive_here(in_turn);
-    if constexpr (check != RDT_MMA_NONE && !extra)
+    if constexpr (check != RDT_MMA_NONE && !extra) {
       if (there) sum();
+      if (there && p.more) rdt_stored_tile<T, Ring>(c, p.m - row0 - 16 * warp, p.n - column0, wide, bits_at());
+    }
   }
 }
 

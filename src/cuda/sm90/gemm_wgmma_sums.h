@@ -141,4 +141,25 @@ RDT_DEVICE void rdt_wide_left(const rdt_wgmma_args &g, rdt_wide_turn turn) {
   g.p.tickets[1 + gridDim.x + blockIdx.x] = 1;
 }
 
+/* Behind the last run, by a kernel of its own: a row of blocks of one warp for each product, of which each has what it
+ * has counted itself. compare(args, turn, warp, warps). */
+template <class Compare>
+RDT_DEVICE void rdt_wide_settle_of(const rdt_settle_args &all, const Compare &compare) {
+  const rdt_mma_args &p = all.p[blockIdx.y];
+  const unsigned blocks = (unsigned)all.blocks[blockIdx.y];
+  if (blockIdx.x >= blocks) return;
+  unsigned *const pending = p.tickets + 1 + blocks + blockIdx.x;
+  if (!__ldcg(pending)) return;
+  compare(p, __ldcg(p.tickets + 1 + blockIdx.x) + 1, blockIdx.x, blocks);
+  __syncwarp();
+  if (threadIdx.x == 0) __stcg(pending, 0u);
+}
+template <class Hit>
+RDT_DEVICE void rdt_wide_settle(const rdt_settle_args &all, Hit hit) {
+  __shared__ __align__(16) unsigned char asked[rdt_wide_asked];
+  rdt_wide_settle_of(all, [&](const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps) {
+    rdt_wide_compare(p, turn, warp, warps, rdt_shared(asked), hit);
+  });
+}
+
 #endif

@@ -85,9 +85,10 @@ RDT_DEVICE void rdt_deep_compare(const rdt_mma_args &p, unsigned turn, unsigned 
 
 /* The same behind the last run, by a kernel of its own. */
 template <bool integers, class Hit>
-RDT_DEVICE void rdt_deep_settle(const rdt_mma_args &p, Hit hit) {
-  if (__ldcg(p.tickets + 1 + gridDim.x))
-    rdt_deep_compare<integers>(p, __ldcg(p.tickets + 1) + 1, blockIdx.x, gridDim.x, hit);
+RDT_DEVICE void rdt_deep_settle(const rdt_settle_args &all, Hit hit) {
+  rdt_wide_settle_of(all, [&](const rdt_mma_args &p, unsigned turn, unsigned warp, unsigned warps) {
+    rdt_deep_compare<integers>(p, turn, warp, warps, hit);
+  });
 }
 
 #endif

@@ -311,7 +311,8 @@ RDT_DEVICE void rdt_voted_complain(const rdt_voted_args &v, rdt_voted_place at, 
   l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
 }
 
-/* What a thread has lost, and what nobody knows: a bit for each accumulator of a round; and whether anything differed. */
+/* What a thread has lost, and what nobody knows: a bit for each accumulator of a round; and whether anything differed.
+ */
 struct rdt_voted_lost {
   uint32_t mine, nobody;
   bool differ;
@@ -661,8 +662,8 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
       const bool last = vote == v.votes;
       bool alike = true;
       if (!last) {
-        /* What a copy has to say of the vote before it tells while it goes on, and it looks at what the others have said
-         * under the last product before the next one: nobody waits, and wgmma is dry for the digest alone. */
+        /* What a copy has to say of the vote before it tells while it goes on, and it looks at what the others have
+         * said under the last product before the next one: nobody waits, and wgmma is dry for the digest alone. */
         rdt_voted_share<T, Shape, b_mn>(
             ring, c, round, rounds * (vote + 1) / v.votes, hit, copy, row0 + 16 * warp, column0,
             [&]() {
