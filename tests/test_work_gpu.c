@@ -20,7 +20,13 @@
 #include "report/json.h"
 
 enum { MOST = 1024 };
-static const double in_the_median = 0.4, nine_of_ten = 1.0; /* estimates may be off by as much */
+/* Estimates may be off by as much. */
+static const struct {
+  const char *name;
+  double in_the_median, nine_of_ten;
+} records[] = {{"gpu-workloads.json", 0.11, 0.4}, /* which they were fitted on */
+               {"gpu-workloads-h100.json", 0.2, 0.6}};
+static const double of_others = 1.0; /* estimates of other products are */
 
 static double estimate(const rdt_track *t, int64_t m, int64_t n, int64_t k, const char *kernel, const char *scheme) {
   rdt_problem p;
@@ -74,22 +80,21 @@ static int misses(const cJSON *doc, const rdt_track *t, bool checked, bool other
 
 /* Medians and nine of ten, of both; and that the same kernels' estimates of other products are no match. */
 static void estimates_are_what_was_measured(void **state) {
-  static const char *const names[] = {"gpu-workloads.json", "gpu-workloads-h100.json"};
   static double list[MOST];
   (void)state;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+  for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
     rdt_track t;
-    cJSON *doc = record(names[i], &t);
+    cJSON *doc = record(records[i].name, &t);
     for (int checked = 0; checked < 2; checked++) {
       int n = misses(doc, &t, checked, false, list);
       const rdt_timing_stat off = rdt_timing_samples_stat((rdt_timing_samples){list, n});
-      print_message("%s, %s: %d estimates, off by %.3f in the median, %.3f nine of ten\n", names[i],
+      print_message("%s, %s: %d estimates, off by %.3f in the median, %.3f nine of ten\n", records[i].name,
                     checked ? "as planned" : "unprotected", n, expm1(off.median), expm1(off.p90));
-      assert_true(n > 250);
-      assert_true(off.median < log1p(in_the_median));
-      assert_true(off.p90 < log1p(nine_of_ten));
+      assert_true(n > 360); /* of 368 */
+      assert_true(off.median < log1p(records[i].in_the_median));
+      assert_true(off.p90 < log1p(records[i].nine_of_ten));
       n = misses(doc, &t, checked, true, list);
-      assert_true(rdt_timing_median(list, n) >= log1p(nine_of_ten)); /* NaN fails */
+      assert_true(rdt_timing_median(list, n) >= log1p(of_others)); /* NaN fails */
     }
     cJSON_Delete(doc);
   }

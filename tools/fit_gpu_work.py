@@ -7,7 +7,7 @@ usage: tools/fit_gpu_work.py CACHE.json GB_PER_S          prints the rows
 CACHE.json is $XDG_CACHE_HOME/redoubt/plan-gpu-*.json: of each product every kernel's time. A row is a kernel and a check: us of a launch, of
 2^20 multiply-adds of a block, of 1024 steps along k, of sharing k among blocks, and how often operands and result are moved at the device's speed. Where a kernel was measured less
 often than SOME times there is no row. The model is that of src/plan/work_gpu.c; fitted are medians' logarithms, by a random search whose seed
-is fixed.
+is fixed. fitted_flops of src/plan/work_gpu.c is the peak that `redoubt plan` told of that run (GFLOP/s).
 """
 import argparse
 import collections
@@ -18,7 +18,7 @@ import re
 
 import record
 
-SOME, MOST, SMS, STEPS, SMALL = 12, 120, 132, 330, 4096
+SOME, MOST, SMS, STEPS, SMALL = 10, 120, 132, 330, 4096
 FILE = os.path.join(record.ROOT, "src", "plan", "work_gpu.def")
 HEAD = """/* Written by tools/fit_gpu_work.py: do not edit. GPU_WORK(kernel, scheme, rows and columns of a tile, us of a launch, us of a block for 2^20
  * multiply-adds, us of 1024 steps along k, us more where blocks share k, how often
