@@ -114,7 +114,7 @@ typedef struct rdt_cuda_strike {
 rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t apart, rdt_cuda_strike *s, int count,
                                 rdt_cuda_verdict *found, void *stream, rdt_reason *why);
 /* Asynchronous: products on wgmma compare the sums of a run in the next one; this compares those of the last run of so
- * many of them. */
+ * many of them, each named once. */
 rdt_status rdt_cuda_gemm_settle(rdt_cuda_gemm *const *list, int count, void *stream, rdt_reason *why);
 /* Waits, copies what was found since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_verdict(rdt_cuda_gemm *g, void *stream, rdt_cuda_verdict *v, rdt_reason *why);

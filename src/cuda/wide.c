@@ -398,11 +398,11 @@ void rdt_wide_settles(const rdt_wide *w, const rdt_mma_args *p, rdt_settle_args 
 
 rdt_status rdt_wide_settle(const rdt_settle_args *all, int count, const void *code, rdt_mma_hit *hit, void *stream,
                            rdt_reason *why) {
-  rdt_settle_args a = *all;
-  void *arguments[] = {&a, &hit};
+  _Static_assert(sizeof *all + sizeof hit <= 4096, "more than a kernel takes");
+  void *arguments[] = {(void *)(uintptr_t)all, &hit};
   dim3 grid = {1, (unsigned)count, 1}, block = {32, 1, 1};
   for (int i = 0; i < count; i++)
-    if (grid.x < (unsigned)a.blocks[i]) grid.x = (unsigned)a.blocks[i];
+    if (grid.x < (unsigned)all->blocks[i]) grid.x = (unsigned)all->blocks[i];
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of rows", why);
 }
 

@@ -118,7 +118,7 @@ rdt_fused_args rdt_box_fused_args(const rdt_problem *p, bool *packed) {
   a.m = (int)y.count, a.n = (int)p->out.shape[channel], a.ldo = y.step;
   if (e->residual.rank >= 0) rows_of(&e->residual, channel, &r), a.ldr = r.step;
   a.channels = (int)x->shape[is_conv(p) ? 1 : x->rank - 1];
-  a.alpha = (float)e->alpha, a.beta = (float)e->beta;
+  a.alpha = (float)e->alpha, a.beta = e->residual.rank >= 0 ? (float)e->beta : 0.0f; /* of what is not there: -0 */
   a.finish = rdt_box_finish_of(p);
   if (is_conv(p)) {
     a.axis[0] = axis_of(p, 0), a.axis[1] = axis_of(p, 1);

@@ -333,7 +333,7 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
     RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     a->bits = memory;
   }
-  if (b->rest && p->epilogue.residual.rank >= 0 && a->ldr == a->n) {
+  if (b->rest && p->epilogue.residual.rank >= 0 && p->epilogue.beta != 0.0 && a->ldr == a->n) {
     RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     a->read = memory;
   }

@@ -308,17 +308,8 @@ RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &a
   return wrong;
 }
 
-/* 8-bit floats are there from compute capability 8.9 on: before, nothing computes what would be checked. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 890
-template <class A>
-constexpr bool rdt_rows_there = sizeof(A) > 1 || rdt_box_type<A>::integer;
-#else
-template <class A>
-constexpr bool rdt_rows_there = true;
-#endif
-
 template <class A, class C, int R, class F>
-RDT_DEVICE void rdt_rows_check_of(const rdt_rows_tasks &all) {
+static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_check(const __grid_constant__ rdt_rows_tasks all) {
   typedef typename rdt_box_type<A>::sum S;
   unsigned block;
   const rdt_rows_args &p = all.task[rdt_box_task(all, block)];
@@ -341,11 +332,6 @@ RDT_DEVICE void rdt_rows_check_of(const rdt_rows_tasks &all) {
   if (__builtin_expect(wrong.x < 0, 1)) return;
   place = {at.batch * p.m + wrong.x, wrong.y, 1, rdt_step<C, F::fast>::V, 0, p.k};
   rdt_complain(p.verdict, RDT_CUDA_CERTAIN, place, 0.0f, 0.0f, 0.0f, 0.0f);
-}
-
-template <class A, class C, int R, class F>
-static __global__ void __launch_bounds__(RDT_BOX_THREADS, 2) rows_check(const __grid_constant__ rdt_rows_tasks all) {
-  if constexpr (rdt_rows_there<A>) rdt_rows_check_of<A, C, R, F>(all);
 }
 
 /* What the rows sum to is given. */

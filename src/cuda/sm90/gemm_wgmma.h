@@ -80,7 +80,7 @@ RDT_BOTH_SIDES int rdt_wide_first(int cluster, int n, int height, int light) {
 }
 
 /* Products whose last run is to be compared, of one of these kinds. */
-enum { RDT_SETTLE_MOST = 8 }; /* at once: a kernel's arguments have 4 KB */
+enum { RDT_SETTLE_MOST = 8 }; /* at once; arguments of a kernel have 4 KB, and twelve would fit */
 typedef struct rdt_settle_args {
   rdt_mma_args p[RDT_SETTLE_MOST];
   int blocks[RDT_SETTLE_MOST]; /* of the product: a warp for each */

@@ -554,9 +554,7 @@ RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ri
   for (int part = 0; part < Ring::MT * Ring::BN / 64; part++) {
     const int row = row0 + part % Ring::MT * 64, column = at.n * Ring::BN + part / Ring::MT * 64;
     if (extra) rdt_wide_extra(g, c[0], at.batch, row, column);
-    if (bits) {
-      sum += rdt_stored_next<T>(c[0], g.p.m - row, g.p.n - column, wide, part);
-    }
+    if (bits) sum += rdt_stored_next<T>(c[0], g.p.m - row, g.p.n - column, wide, part);
     if constexpr (Hit::on) hit.rounded(g, row, column, at.batch, c[0]);
     if (wide)
       rdt_wide_put<T, Ring, true>(c[0], shared, number, there, [&](uint32_t piece, int of) {
