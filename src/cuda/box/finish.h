@@ -238,29 +238,6 @@ RDT_DEVICE void rdt_box_act(const rdt_box_finish &f, W (&x)[N]) {
   }
 }
 
-/* Any activation, of code that stands in many places: the curves in one, which these call. */
-template <int N>
-static __device__ __noinline__ void rdt_box_curve_called(int act, double p, double q, float *x) {
-  rdt_box_finish f;
-  f.act = act, f.p = p, f.q = q;
-  rdt_box_curve<false, N>(f, *(float(*)[N])x);
-}
-template <int N, class W>
-RDT_DEVICE void rdt_box_act_called(const rdt_box_finish &f, W (&x)[N]) {
-  rdt_box_act<false, N, W>(f, x);
-}
-template <int N>
-RDT_DEVICE void rdt_box_act_called(const rdt_box_finish &f, float (&x)[N]) {
-  if (f.act == rdt_box_NONE || f.act == rdt_box_RELU || f.act == rdt_box_CLIP)
-    return rdt_box_act<false, N, float>(f, x);
-  float y[N];
-#pragma unroll
-  for (int i = 0; i < N; i++) y[i] = x[i];
-  rdt_box_curve_called<N>(f.act, f.p, f.q, y);
-#pragma unroll
-  for (int i = 0; i < N; i++) x[i] = y[i];
-}
-
 /* One element, up to its activation; bias: of its channel, residual: its own. */
 template <class W>
 RDT_DEVICE W rdt_box_sum(const rdt_box_finish &f, W raw, W bias, W residual, bool has_residual) {

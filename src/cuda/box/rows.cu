@@ -206,10 +206,7 @@ RDT_DEVICE void rdt_tile_more(const rdt_rows_args &p, int64_t from, int column, 
 template <class F, class W, int V>
 RDT_DEVICE bool rdt_tile_verify(const rdt_rows_args &p, int64_t place, int column, W (&x)[V]) {
   const rdt_dtype type = p.finish.out;
-  if constexpr (F::ends == 2)
-    rdt_box_act_called<V>(p.finish, x);
-  else
-    rdt_box_act<false, V, W>(p.finish, x);
+  rdt_box_act<F::ends == 2, V, W>(p.finish, x);
   const rdt_box_words words = rdt_box_narrow(x, type);
   if (p.out.along == 1 && p.n - column >= V) return rdt_box_same(rdt_box_load_pack(p.out.data, place, type), words);
   bool same = true;

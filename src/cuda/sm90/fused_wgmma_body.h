@@ -126,8 +126,9 @@ RDT_DEVICE float2 rdt_load_two_shared(uint32_t at) {
   return x;
 }
 
-/* What is added, as TMA left it. Code for any activation is long: there is none without such words, which are -0 where
- * nothing is added, and change nothing. */
+/* What is added, as TMA left it. Code for any activation is long: there is none without such words, which are twice -0
+ * where nothing is added, and change nothing. */
+constexpr uint32_t rdt_wide_nothing = 0x80008000u;
 template <int ends>
 constexpr bool rdt_wide_adds = ends == RDT_FUSED_WIDE_ANY;
 template <int ends>
@@ -192,7 +193,7 @@ RDT_DEVICE uint64_t rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_
     for (int i = 0; i < together; i++) {
       const uint32_t from = at + 4u * (turn + i) * rows * Tile::pitch;
       rdt_load_shared(v[i][0], from + first), rdt_load_shared(v[i][1], from + other);
-      r[i][0] = r[i][1] = r[i][2] = r[i][3] = 0x80008000u;
+      r[i][0] = r[i][1] = r[i][2] = r[i][3] = rdt_wide_nothing;
       if (more && rdt_wide_added<ends>(p)) rdt_load_shared(r[i], added + (turn + i) * rows * 128);
       if constexpr (Hit::on)
         for (int j = 0; j < 2; j++)
@@ -263,7 +264,7 @@ RDT_DEVICE void rdt_wide_verify(const rdt_fused_wide_args &g, float (&c)[Tile::w
         c2[i / 2] = fmaf(v[i], v[i], c2[i / 2]);
       }
       if constexpr (!decltype(again)::value) continue;
-      uint2 rest = {0x80008000u, 0x80008000u};
+      uint2 rest = {rdt_wide_nothing, rdt_wide_nothing};
       if (more && rdt_wide_added<ends>(p)) {
         const uint32_t at = added + j / 8 * (Tile::BM * 128) + (eighth ^ 16 * (j % 8));
         rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);

@@ -1,4 +1,5 @@
 /* The same source once more, with faults. */
+#include "cuda/ptx/strike.h"
 #include "cuda/sm90/fused_wgmma_body.h"
 
 struct rdt_hit {
@@ -23,14 +24,10 @@ struct rdt_hit {
     if (h->site != RDT_MMA_ACCUM || round != h->step || !mine) return;
     const int at = h->fragment;
     if (at < 0 || at >= count) return;
-    float x = c[0]; /* struck once: code for each register takes long to compile */
+    float before = 0.0f;
 #pragma unroll
-    for (int i = 0; i < count; i++)
-      if (i == at) x = c[i];
-    x = strike(x);
-#pragma unroll
-    for (int i = 0; i < count; i++)
-      if (i == at) c[i] = x;
+    for (int i = 0; i < count; i++) rdt_strike_if(c[i], before, i, at, h->mask);
+    strike(before);
   }
 
   /* Four bytes, swizzled as TMA has left them; before any thread of the block multiplies. */

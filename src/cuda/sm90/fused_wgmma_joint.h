@@ -21,7 +21,7 @@ struct rdt_wide_walk {
   }
   /* As TMA left it; -0 where there is none. */
   __device__ __forceinline__ uint2 added(const rdt_fused_args &p, uint32_t residual, int each, int row) const {
-    uint2 x = {0x80008000u, 0x80008000u};
+    uint2 x = {rdt_wide_nothing, rdt_wide_nothing};
     if (!p.residual) return x;
     const uint32_t at =
         residual + (uint32_t)((c / 64 * each + row) * 128 + 16 * (c % 64 / 8 ^ row % 8) + 8 * (c / 4 % 2));

@@ -40,7 +40,7 @@ RDT_DEVICE void rdt_wide_round(const rdt_fused_args &p, const float (&c)[Tile::w
 #pragma unroll
         for (int k = 0; k < 4; k++) v[k] = c[4 * (j + i) + k];
       }
-      uint2 rest = {0x80008000u, 0x80008000u};
+      uint2 rest = {rdt_wide_nothing, rdt_wide_nothing};
       if (more && rdt_wide_added<ends>(p)) {
         const uint32_t at = added + (eighth ^ 16 * (j + i));
         rest.x = rdt_load4_shared(at), rest.y = rdt_load4_shared(at + 1024);
@@ -188,7 +188,7 @@ RDT_DEVICE void rdt_wide_evaluate(const rdt_fused_args &p, const rdt_wide_beside
     for (uint32_t i = 0; i < together; i++) {
       const uint32_t row = 4 * (turn + i);
       float v[2][4];
-      uint32_t r[4] = {0x80008000u, 0x80008000u, 0x80008000u, 0x80008000u};
+      uint32_t r[4] = {rdt_wide_nothing, rdt_wide_nothing, rdt_wide_nothing, rdt_wide_nothing};
       rdt_load_shared(v[0], at + 4u * row * Tile::pitch + first);
       rdt_load_shared(v[1], at + 4u * row * Tile::pitch + (first ^ 16u));
       if (more && rdt_wide_added<ends>(p)) {
