@@ -323,7 +323,8 @@ static bool is_network(const char *group) {
 /* A GPU's record has every check that there is; what the literature compares, and what is usually chosen, is drawn. */
 static bool is_drawn(const record *r, int scheme) {
   static const char *const drawn[] = {
-      "plan", "global-classic", "global-classic uncompared", "row", "tile", "thread1", "thread2", "replicate"};
+      "plan",    "global-classic", "global-classic uncompared", "row", "tile", "col", "global", "thread1",
+      "thread2", "replicate"};
   bool found = r->threads > 0;
   for (size_t i = 0; i < sizeof drawn / sizeof *drawn; i++) found = found || strcmp(r->schemes[scheme], drawn[i]) == 0;
   return found;
