@@ -14,8 +14,9 @@
 
 #include "core/tensor.h"
 #include "net/tensor_file.h"
+#include "util_folder.h"
 
-static char folder[] = "/tmp/redoubt-test-cli-XXXXXX";
+static char folder[64];
 char util_cli_text[1 << 18];
 
 static void slurp(const char *path, size_t *used) {
@@ -92,7 +93,7 @@ void util_cli_copy(const char *from, const char *to, long bytes) {
 
 int util_cli_enter(void **state) {
   (void)state;
-  return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+  return util_folder_new(folder, "test-cli") && chdir(folder) == 0 ? 0 : -1;
 }
 
 int util_cli_leave(void **state) {

@@ -2,7 +2,9 @@
 #ifndef TEST_UTIL_FOLDER_H
 #define TEST_UTIL_FOLDER_H
 
-extern char util_folder[];
+extern char util_folder[64];
+
+char *util_folder_new(char folder[64], const char *name); /* makes it, returns its path: NULL where it cannot be made */
 
 /* Set up and tear down of a group of tests. */
 int util_folder_make(void **state);

@@ -9,15 +9,20 @@ static double at(const rdt_tensor *t, const int64_t *index) {
 }
 
 static double gemm(const rdt_problem *p, const int64_t *i, double *scale) {
-  const int r = p->out.rank;
-  int64_t a[RDT_MAX_RANK], b[RDT_MAX_RANK];
+  const rdt_tensor *x = &p->in[0], *y = &p->in[1];
+  const int row = p->out.rank - 2, col = p->out.rank - 1;
+  int64_t a = 0, b = 0;
   double sum = 0;
-  for (int d = 0; d < r; d++) a[d] = b[d] = i[d];
-  for (int64_t k = 0; k < p->in[0].shape[r - 1]; k++) {
-    a[r - 1] = b[r - 2] = k;
-    const double product = at(&p->in[0], a) * at(&p->in[1], b);
+  for (int d = 0; d <= col; d++) {
+    if (d != col) a += i[d] * x->stride[d];
+    if (d != row) b += i[d] * y->stride[d];
+  }
+  for (int64_t k = 0; k < x->shape[col]; k++) {
+    const double product = rdt_load(x->data, x->dtype, a) * rdt_load(y->data, y->dtype, b);
     sum += product;
     *scale += fabs(product);
+    a += x->stride[col];
+    b += y->stride[row];
   }
   return sum;
 }

@@ -56,19 +56,27 @@ void util_npy_expect(const char *path, rdt_dtype in, int64_t m, int64_t n, int64
   assert_int_equal(c.dtype, acc);
   assert_int_equal(c.shape[0], m);
   assert_int_equal(c.shape[1], n);
-  for (int64_t i = 0; i < m; i++)
-    for (int64_t j = 0; j < n; j++) {
-      double sum = 0.0, magnitude = 0.0;
-      for (int64_t p = 0; p < k; p++) {
-        const double x = a[i * k + p] * b[p * n + j];
-        sum += x;
-        magnitude += fabs(x);
+  double *sum = rdt_alloc((size_t)n, sizeof *sum), *magnitude = rdt_alloc((size_t)n, sizeof *magnitude);
+  assert_true(sum && magnitude);
+  for (int64_t i = 0; i < m; i++) {
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(magnitude, 0, (size_t)n * sizeof *magnitude);
+    for (int64_t p = 0; p < k; p++) { /* row by row of B */
+      const double x = a[i * k + p], *y = b + p * n;
+      for (int64_t j = 0; j < n; j++) {
+        sum[j] += x * y[j];
+        magnitude[j] += fabs(x * y[j]);
       }
-      const double found = rdt_load(c.data, acc, i * n + j), bound = rdt_bound_element(&t, magnitude) + more;
-      if (!(fabs(found - sum) <= bound))
-        fail_msg("%s: element %lld, %lld is %.9g, not %.9g within %.3g", path, (long long)i, (long long)j, found, sum,
-                 bound);
     }
+    for (int64_t j = 0; j < n; j++) {
+      const double found = rdt_load(c.data, acc, i * n + j), bound = rdt_bound_element(&t, magnitude[j]) + more;
+      if (!(fabs(found - sum[j]) <= bound))
+        fail_msg("%s: element %lld, %lld is %.9g, not %.9g within %.3g", path, (long long)i, (long long)j, found,
+                 sum[j], bound);
+    }
+  }
+  rdt_free(sum);
+  rdt_free(magnitude);
   rdt_free(c.data);
 }
 

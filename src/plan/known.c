@@ -99,8 +99,8 @@ static rdt_status multiply(const rdt_known *k, rdt_reason *why) {
     for (int64_t i = 0; i < m; i++) {
       memset(sums, 0, (size_t)n * sizeof *sums);
       for (int64_t t = 0; t < depth; t++) {
-        const double a = rdt_load(k->a.data, k->a.dtype, i * depth + t);
-        for (int64_t j = 0; a != 0.0 && j < n; j++) sums[j] += a * b[t * n + j];
+        const double a = rdt_load(k->a.data, k->a.dtype, i * depth + t), *row = b + t * n;
+        for (int64_t j = 0; a != 0.0 && j < n; j++) sums[j] += a * row[j];
       }
       for (int64_t j = 0; j < n; j++) rdt_store(k->c.data, k->c.dtype, i * n + j, sums[j]);
     }
