@@ -17,6 +17,7 @@
 #include "net/remote.h"
 #include "net/tensor_file.h"
 #include "util_machine.h"
+#include "util_sample.h"
 
 #define MODEL TEST_DATA "/examples/digits/digits.onnx"
 #define IMAGES TEST_DATA "/examples/digits/some.npy"
@@ -121,10 +122,11 @@ static void products_are_struck(void **state) {
       assert_string_equal(r.target->device, "a device that is none");
       if (strcmp(targets[i][1], "auto") != 0) assert_string_equal(r.target->layers[0].scheme, targets[i][1]);
       r.faults->deaf = deaf;
-      shoot_all(&r, 300);
-      assert_true(rdt_count_above(&r.tally.data) > 50);
+      const int one_in = util_one_in(2, 3);
+      shoot_all(&r, 300 / one_in);
+      assert_true(rdt_count_above(&r.tally.data) * one_in > 50);
       expect_judgement(&r, deaf ? RDT_JUDGED_FAIL : RDT_JUDGED_PASS);
-      if (!deaf) assert_true(r.tally.data.fate[RDT_FATE_RECOMPUTED] > 50);
+      if (!deaf) assert_true(r.tally.data.fate[RDT_FATE_RECOMPUTED] * one_in > 50);
       close_range(&r);
     }
 }

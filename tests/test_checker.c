@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "plan/plan.h"
 #include "util_problem.h"
+#include "util_sample.h"
 
 /* ---- the second bound ---- */
 
@@ -289,6 +290,10 @@ static rdt_status execute(trial *t) {
   return rdt_plan_execute(t->p, &t->in, &t->out, &t->r);
 }
 
+static int each(void) {
+  return util_one_in(1, 3);
+}
+
 /* Every way of every site of what checks: the same bits, told as the checker's. What recovery computes is told as what
  * is computed, and hit so that its checks see it. */
 static void attack(trial *t, int *planted, int *found) {
@@ -303,7 +308,8 @@ static void attack(trial *t, int *planted, int *found) {
   const int64_t checks = r->checks;
   memcpy(clean, t->out.data, bytes);
   for (int site = 0; site < RDT_SITE_COUNT; site++)
-    for (int seed = 0; seed < 30 && rdt_site_checks((rdt_site)site) && rdt_plan_has_site(p, (rdt_site)site); seed++) {
+    for (int seed = 0; seed < 30 / each() && rdt_site_checks((rdt_site)site) && rdt_plan_has_site(p, (rdt_site)site);
+         seed++) {
       char spec[64];
       const bool again = site == RDT_SITE_RECOVERY;
       const rdt_diagnosis told = again ? RDT_DIAG_PERSISTENT : RDT_DIAG_CHECKER;
@@ -352,7 +358,7 @@ static void products_survive_their_checkers(void **state) {
       attack(&x, &planted, &found);
       close_case(&x);
     }
-  assert_true(planted > 2000);
+  assert_true(planted * each() > 2000);
   assert_true(found > planted / 4);
 }
 
@@ -371,7 +377,7 @@ static void convolutions_survive_their_checkers(void **state) {
       attack(&t, &planted, &found);
       close_case(&t);
     }
-  assert_true(planted > 500);
+  assert_true(planted * each() > 500);
   assert_true(found > planted / 4);
 }
 

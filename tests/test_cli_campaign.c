@@ -249,9 +249,9 @@ static long size_of(const char *path) {
 
 /* Killed wherever it is, as often as it is: in the end every trial is there once, and the same as without. */
 static void test_killed(void **state) {
-  enum { ROUNDS = 3, STEP = 120000, MOST = 3000 };
+  enum { ROUNDS = 3, STEP = 60000, MOST = 3000 };
   static const char *const argv[] = {
-      "redoubt", "inject", "gemm:48x40x56", "--scheme",  "row", "--n",      "4000", "--jobs", "2",
+      "redoubt", "inject", "gemm:48x40x56", "--scheme",  "row", "--n",      "2500", "--jobs", "2",
       "-q",      "-o",     "killed",        "--threads", "1",   "--resume", NULL};
   (void)state;
   for (int i = 0; i < ROUNDS; i++) {
@@ -267,10 +267,10 @@ static void test_killed(void **state) {
     waitpid(child, NULL, 0);
     assert_true(size_of("killed/trials.jsonl") > from);
   }
-  util_cli_expect(util_cli(GEMM "--n 4000 --jobs 2 --threads 1 -o killed --resume"), 0, "4000 runs");
-  util_cli_expect(util_cli(GEMM "--n 4000 --jobs 2 --threads 1 -o spared -q"), 0, NULL);
+  util_cli_expect(util_cli(GEMM "--n 2500 --jobs 2 --threads 1 -o killed --resume"), 0, "2500 runs");
+  util_cli_expect(util_cli(GEMM "--n 2500 --jobs 2 --threads 1 -o spared -q"), 0, NULL);
   assert_int_equal(system("cmp killed/trials.jsonl spared/trials.jsonl"), 0);
-  assert_int_equal(system("test $(wc -l <killed/trials.jsonl) = 4000"), 0);
+  assert_int_equal(system("test $(wc -l <killed/trials.jsonl) = 2500"), 0);
 }
 
 /* What is asked for cannot be told: that is neither good nor bad. */

@@ -15,22 +15,18 @@
 #include "core/memory.h"
 #include "cpu/epilogue.h"
 #include "util_native.h"
+#include "util_sample.h"
 
 static size_t bytes_of(const rdt_tensor *packed) {
   return (size_t)rdt_tensor_count(packed) * rdt_dtype_size(packed->dtype);
 }
 
-/* Where each step is slow, and of an ISA that is asked for, which machines that have it walk without that: of three
- * endings one, another with each layout and number of threads; each kind of data by one thread or by two. RDT_WALK_ALL:
- * all of it. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
+/* One step in so many of the longest walks; each datatype has others. */
 static int each(void) {
-  if (getenv("RDT_WALK_ALL")) return 1;
-  return SANITIZED || getenv("REDOUBT_ISA") ? 3 : 1;
+  return util_one_in(3, 6);
+}
+static bool takes(int64_t step) {
+  return util_takes(step + (int)util_native_real, each());
 }
 
 /* ---- bits ---- */
@@ -46,9 +42,10 @@ static void the_bits_are_those_of_product_and_epilogue(void **state) {
       rdt_tensor raw = util_native_raw(&j, s, NULL);
       if (!first) first = memcpy(malloc(bytes_of(&raw)), raw.data, bytes_of(&raw));
       assert_memory_equal(first, raw.data, bytes_of(&raw));
-      for (int e = (l + threads) % each(); e < UTIL_ENDINGS; e += each()) {
+      for (int e = 0; e < UTIL_ENDINGS; e++) {
         char what[64];
         rdt_findings found;
+        if (!takes(l + threads + e)) continue;
         snprintf(what, sizeof what, "layout %d, epilogue %d, %d threads", l, e, threads);
         util_native_epilogue(&j, e);
         rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
@@ -71,9 +68,10 @@ static void the_bits_are_those_of_product_and_epilogue(void **state) {
 static void nan_behind_the_product_is_no_fault(void **state) {
   (void)state;
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
-    for (int e = l % each(); e < UTIL_ENDINGS; e += each()) {
+    for (int e = 0; e < UTIL_ENDINGS; e++) {
       util_native j;
       rdt_findings found;
+      if (!takes(l + e)) continue;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, e);
       void *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
@@ -98,9 +96,10 @@ static void nan_behind_the_product_is_no_fault(void **state) {
 static void two_nan_are_alike(void **state) {
   (void)state;
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
-    for (int e = l % each(); e < UTIL_ENDINGS; e += each()) {
+    for (int e = 0; e < UTIL_ENDINGS; e++) {
       util_native j;
       rdt_findings found;
+      if (!takes(l + e)) continue;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, e);
       void *bias = j.p.epilogue.bias.data, *residual = j.p.epilogue.residual.data;
@@ -162,7 +161,7 @@ static void clean_data_of_any_kind_is_silent(void **state) {
         util_native j;
         rdt_findings found;
         int64_t m, n, k;
-        if (each() > 1 && (int)(l + d) % 2 != threads - 1) continue;
+        if (!takes(l + (int)d + threads)) continue;
         if (util_native_real == RDT_F16 && !(kinds[d].scale[0] < 6e4 && kinds[d].scale[1] < 6e4)) continue;
         util_native_make(&j, &util_native_layouts[l]);
         util_native_fill(&j, &kinds[d]);
@@ -231,6 +230,7 @@ static void a_hit_accumulator_is_suspect_in_its_row(void **state) {
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
     for (int threads = 1; threads <= 2; threads++) {
       util_native j;
+      if (!takes(l + threads)) continue;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, UTIL_BIAS | UTIL_RESIDUAL | UTIL_SCALED | (l % 4 * UTIL_ACTS));
       rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
@@ -259,7 +259,7 @@ static void a_hit_accumulator_is_suspect_in_its_row(void **state) {
       rdt_fused_destroy(c);
       util_native_drop(&j);
     }
-  assert_true(found_ones > 500 && below > 50); /* both sides of the floor were tried */
+  assert_true(found_ones * each() > 500 && below * each() > 50); /* both sides of the floor were tried */
 }
 
 static void a_hit_result_differs(void **state) {
@@ -267,6 +267,7 @@ static void a_hit_result_differs(void **state) {
   for (int l = 0; l < UTIL_NATIVE_LAYOUTS; l++)
     for (int act = 0; act < 4; act++) {
       util_native j;
+      if (!takes(l + act)) continue;
       util_native_make(&j, &util_native_layouts[l]);
       util_native_epilogue(&j, act % 2 * UTIL_BIAS | UTIL_RESIDUAL | act * UTIL_ACTS);
       rdt_fused_check *c = util_native_check(&j, RDT_FORM_ROWS);
@@ -405,6 +406,7 @@ static void a_row_alone_has_the_same_sums(void **state) {
   static const int64_t terms[] = {1, 13, 64, 147, 300, 650, 1300}, columns[] = {5, 40, 70, 300}, rows[] = {2, 9, 150};
   (void)state;
   for (int i = 0; i < 7 * 4 * 3; i++) {
+    if (!takes(i + i / 3 + i / 12)) continue;
     const int64_t m = rows[i % 3], n = columns[i / 3 % 4], k = terms[i / 12];
     float *a = rdt_alloc((size_t)(m * k), sizeof *a), *c = rdt_alloc((size_t)(m * n), sizeof *c), *one = c;
     rdt_tensor b = rdt_tensor_dense(rdt_alloc((size_t)(k * n), sizeof(float)), RDT_F32, 2, (const int64_t[]){k, n});

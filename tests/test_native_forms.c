@@ -17,6 +17,7 @@
 #include "cpu/epilogue.h"
 #include "plan/plan.h"
 #include "util_native.h"
+#include "util_sample.h"
 
 /* Where each product takes thirty times as long: no statistics of rounding, no large ones, one datatype. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -50,6 +51,15 @@ static const struct {
     {"thread2", RDT_FORM_TWO_SIDED}, {"replicate", RDT_FORM_TWICE}, {"replicate1", RDT_FORM_SUMMED}};
 enum { WAYS = sizeof ways / sizeof ways[0] };
 
+/* One step in so many of the longest walks; each group of tests has others. */
+static int group;
+static int each(void) {
+  return util_one_in(3, 6);
+}
+static bool sampled(int64_t step) {
+  return util_takes(step + group, each());
+}
+
 static unsigned beside; /* RDT_FORM_CHECKPOINTS, or 0: asked for with every form that takes it */
 
 /* Has the kernel what the scheme asks for? */
@@ -80,6 +90,7 @@ static void the_bits_are_those_of_product_and_epilogue(void **unused) {
         for (int e = way % 3; takes(way) && e < UTIL_ENDINGS; e += 3) {
           char what[80];
           rdt_findings found;
+          if (!sampled(l + threads + way + e / 3)) continue;
           snprintf(what, sizeof what, "%s, layout %d, epilogue %d, %d threads", ways[way].scheme, l, e, threads);
           util_native_epilogue(&j, e);
           rdt_fused_check *c = util_native_check(&j, ways[way].forms);
@@ -128,7 +139,7 @@ static void clean_data_of_any_size_is_silent(void **unused) {
       util_native_fill(&j, &kinds[d]);
       void *s = util_native_state(&j, 1 + l % 3);
       for (int way = 0; way < WAYS; way++) {
-        if (!takes(way)) continue;
+        if (!takes(way) || !sampled(l + (int)d + way)) continue;
         rdt_findings found;
         rdt_fused_check *c = util_native_check(&j, ways[way].forms);
         run_fused(&j, s, c, NULL, false, &found);
@@ -152,6 +163,7 @@ static void the_families_are_no_faults(void **unused) {
     for (int round = 0; round < 3; round++) {
       util_native j;
       int64_t m, n, k;
+      if (!sampled(family + round)) continue;
       rdt_rng rng = {.state = 40 + (uint64_t)round};
       util_native_make(&j, &large);
       rdt_problem_mnk(&j.p, &m, &n, &k);
@@ -182,7 +194,7 @@ static void the_families_are_no_faults(void **unused) {
       util_native_drop(&j);
     }
   for (int way = 0; !beside && way < 3; way++)
-    if (takes(way)) assert_true(suspects[RDT_FAMILY_BLOCKS][way] > 100);
+    if (takes(way)) assert_true(suspects[RDT_FAMILY_BLOCKS][way] * each() > 100);
   print_message("%d checks; suspects by scheme:\n", (int)checks);
   for (int family = 0; family < RDT_FAMILY_COUNT; family++)
     for (int way = 0; way < WAYS; way++)
@@ -200,7 +212,7 @@ static void inputs_that_are_not_finite_leave_no_bound(void **unused) {
       util_native_make(&j, &products[l]);
       void *s = util_native_state(&j, 2);
       for (int way = 0; way < WAYS; way++) {
-        if (!takes(way)) continue;
+        if (!takes(way) || !sampled(l + v + way)) continue;
         rdt_findings found;
         rdt_fused_check *c = util_native_check(&j, ways[way].forms);
         const double kept = rdt_load(j.data[0].data, util_native_real, 0);
@@ -250,6 +262,7 @@ static void both_sides_are_what_they_should_be(void **unused) {
         util_native j;
         rdt_findings found;
         int64_t count;
+        if (!sampled(l + way + threads)) continue;
         util_native_make(&j, &products[l]);
         rdt_fused_check *c = util_native_check(&j, ways[way].forms);
         void *s = util_native_state(&j, threads);
@@ -289,6 +302,7 @@ static void a_hit_accumulator_is_suspect_in_its_place(void **unused) {
   (void)unused;
   for (int way = 0; way < WAYS; way++) {
     if (!takes(way)) continue;
+    const int one_in = util_one_in(3, 3);
     int seen = 0, below = 0;
     for (int l = 0; l < layouts(); l++) {
       util_native j;
@@ -297,8 +311,8 @@ static void a_hit_accumulator_is_suspect_in_its_place(void **unused) {
       rdt_fused_check *c = util_native_check(&j, ways[way].forms);
       void *s = util_native_state(&j, 1 + l % 3);
       rdt_tensor clean = util_native_raw(&j, s, NULL);
-      const int64_t n = rdt_tensor_count(&clean), cols = clean.shape[1], step = n / 29 + 1;
-      for (int64_t e = 0, i = 0; e < n; e += step, i++) {
+      const int64_t n = rdt_tensor_count(&clean), cols = clean.shape[1], step = n * one_in / 29 + 1;
+      for (int64_t e = (way + group) % step, i = way; e < n; e += step, i++) {
         rdt_kernel_hit hit = {.element = e, .position = positions[i % 4], .mask = UINT64_C(1) << bits[i % 7]},
                        again = hit;
         rdt_findings found;
@@ -323,8 +337,8 @@ static void a_hit_accumulator_is_suspect_in_its_place(void **unused) {
       rdt_fused_destroy(c);
       util_native_drop(&j);
     }
-    assert_true(seen > 100);
-    assert_true(below > 5); /* both sides of the floor were tried */
+    assert_true(seen * one_in > 100);
+    assert_true(below * one_in > 5); /* both sides of the floor were tried */
   }
 }
 
@@ -332,7 +346,7 @@ static void a_hit_result_differs(void **unused) {
   (void)unused;
   for (int l = 0; l < layouts(); l++)
     for (int way = 0; way < WAYS; way++) {
-      if (!takes(way)) continue;
+      if (!takes(way) || !sampled(l + way)) continue;
       util_native j;
       util_native_make(&j, &products[l]);
       util_native_epilogue(&j, way % 2 * UTIL_BIAS | UTIL_RESIDUAL | way % 4 * UTIL_ACTS);
@@ -413,6 +427,7 @@ static void a_plan_repairs_what_was_hit(void **unused) {
         for (int seed = 0; seed < seeds; seed++) {
           char spec[64];
           snprintf(spec, sizeof spec, faults[f], seed);
+          if (!util_takes(way + threads + (int)f + seed + group, util_one_in(2, 2))) continue;
           if (rdt_plan_inject(plan, spec) != RDT_OK) {
             assert_true(f == 3); /* some keep no checksums */
             continue;
@@ -434,7 +449,7 @@ static void a_plan_repairs_what_was_hit(void **unused) {
           assert_int_equal(rdt_plan_execute(plan, &x, &y, &r), RDT_OK);
           assert_int_equal(r.verdict, RDT_CLEAN);
         }
-      assert_true(repaired >= seeds);
+      assert_true(repaired * util_one_in(2, 2) >= seeds);
       rdt_plan_destroy(plan);
       rdt_context_destroy(ctx);
     }
@@ -517,6 +532,7 @@ int main(void) {
     if (groups[i].dot && !util_native_has_dot()) continue;
     util_native_real = groups[i].real;
     util_native_dot = groups[i].dot;
+    group = (int)i;
     beside = groups[i].beside;
     failed += cmocka_run_group_tests_name(groups[i].name, tests, NULL, NULL);
   }

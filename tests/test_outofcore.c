@@ -21,6 +21,7 @@
 #include "outofcore/strassen.h"
 #include "util_folder.h"
 #include "util_product.h"
+#include "util_sample.h"
 
 enum { M = 150, N = 131, K = 170 };
 
@@ -100,6 +101,7 @@ static void test_strategies(void **state) {
       double *a = util_npy(a_path, dtypes[i], order & 1, M, K, 1), *b = util_npy(b_path, dtypes[i], order & 2, K, N, 2);
       for (int s = 0; s <= RDT_STRATEGY_COUNT; s++) {
         if (i > 0 && s != (i + order) % RDT_STRATEGY_COUNT) continue; /* all of them with f32, one with the others */
+        if (i == 0 && !util_takes(order + s, util_one_in(2, 2))) continue;
         rdt_matmul_job job = job_of((rdt_strategy)s, s % 2 ? 1.0 : 1.1);
         job.verify = true;
         multiply(&job, RDT_CLEAN, &r);
@@ -165,6 +167,7 @@ static void test_shapes(void **state) {
   static const int64_t shapes[][3] = {{1, 1, 1}, {1, 70, 90}, {70, 1, 90}, {70, 90, 1}, {64, 64, 64}, {33, 65, 31}};
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
     for (int s = 0; s < RDT_STRATEGY_COUNT; s++) {
+      if (!util_takes((int64_t)i + s, util_one_in(2, 4))) continue;
       const int64_t *x = shapes[i];
       rdt_matmul_result r;
       double *a = util_npy(a_path, RDT_F32, false, x[0], x[2], 3), *b = util_npy(b_path, RDT_F32, false, x[2], x[1], 4);
@@ -193,7 +196,8 @@ static void test_unprotected(void **state) {
 static void test_memory(void **state) {
   (void)state;
   for (int s = 0; s <= RDT_STRATEGY_COUNT; s++)
-    for (double times = 1.0; times < 40.0; times *= 3.0) {
+    for (double times = 1.0, step = 0.0; times < 40.0; times *= 3.0, step++) {
+      if (!util_takes(s + (int64_t)step, util_one_in(2, 2))) continue;
       rdt_free(util_npy(a_path, RDT_F32, s % 2, 900, 500, 1));
       rdt_free(util_npy(b_path, RDT_F32, s / 2 % 2, 500, 700, 2));
       rdt_matmul_result r;
@@ -380,6 +384,7 @@ static void test_collinear(void **state) {
     for (int s = 0; s < RDT_STRATEGY_COUNT; s++)
       for (int along = RDT_ALONG_ROW; along <= RDT_ALONG_COL; along++)
         for (int i = 0; i < 4; i++) {
+          if (!util_takes(f64 + s + along + i, util_one_in(2, 4))) continue;
           rdt_matmul_job job = job_of((rdt_strategy)s, 1.3);
           job.plant = (rdt_matmul_plant){
               .count = counts[i], .along = (rdt_along)along, .site = RDT_SITE_ACCUM, .seed = (uint64_t)(10 * s + i)};
@@ -411,6 +416,7 @@ static void test_recomputed(void **state) {
     assert_int_equal(rename(c_path, d_path), 0);
     for (int recompute = 0; recompute < 2; recompute++)
       for (uint64_t seed = 1; seed < 6; seed++) {
+        if (!util_takes(s + recompute + (int64_t)seed, util_one_in(2, 4))) continue;
         job.recompute = recompute;
         job.plant = (rdt_matmul_plant){
             .count = recompute ? 3 : 12, .scattered = !recompute, .site = RDT_SITE_ACCUM, .seed = seed};
@@ -430,6 +436,7 @@ static void test_sites(void **state) {
   double *a = util_npy(a_path, RDT_F32, false, M, K, 1), *b = util_npy(b_path, RDT_F32, false, K, N, 2);
   for (int s = 0; s < RDT_STRATEGY_COUNT; s++)
     for (uint64_t seed = 1; seed < 5; seed++) {
+      if (!util_takes(s + (int64_t)seed, util_one_in(2, 4))) continue;
       rdt_matmul_result r;
       rdt_matmul_job job = job_of((rdt_strategy)s, 1.2);
       multiply(&job, RDT_CLEAN, &r);
@@ -535,6 +542,7 @@ static void test_strassen(void **state) {
       double *a = util_npy(a_path, dtypes[i], order & 1, ROWS, DEEP, 1),
              *b = util_npy(b_path, dtypes[i], order & 2, DEEP, COLS, 2);
       for (int faults = 0; faults < 3; faults++) {
+        if (!util_takes(i + order + faults, util_one_in(2, 3))) continue;
         rdt_matmul_job job = job_of((rdt_strategy)((i + order + faults) % RDT_STRATEGY_COUNT), 1.0);
         job.strassen = true;
         job.mem_limit = 40 * job.mem_limit;

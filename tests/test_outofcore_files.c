@@ -195,7 +195,7 @@ static void wait_for_list(pid_t child, int64_t before) {
   }
 }
 
-static int killings = 6; /* runs of test_killed */
+static int killings = 4; /* runs of test_killed */
 
 /* Killed at any moment and gone on with, until it ends by itself: the bits are those of a run that was not. */
 static void test_killed(void **state) {
