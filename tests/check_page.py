@@ -20,6 +20,7 @@ from expectations import expect
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "examples" / "digits"
 WIDTHS = [320, 360, 400, 520, 860, 861, 1100]
+TO_MEASURE = {False: {}, True: {}}  # light, dark: {name: text}
 HOSTILE = ["<script>document.title = 'hit'</script>", "\"><img src=x onerror=\"document.title='hit'\">", "a & b < c \"d\" 'e'",
            "\x01\x1b[31m\x7f", "\u202ereversed", "x" * 300, "a b " * 80, "\u5c42" * 60, "</style></title>", ""]
 
@@ -116,18 +117,22 @@ def browse(folder, page, *options):
     return done.stdout.decode(), done.stderr.decode()
 
 
-def measure(folder, name, page, dark):
-    frames = "".join(f'<iframe width={width} height=800 style="border:0" srcdoc="{html.escape(page)}"></iframe>' for width in WIDTHS)
+def measure(folder, pages, dark):
+    """All pages in one browser, {name: text}: to start it takes longer than to measure."""
+    places = [(name, width) for name in pages for width in WIDTHS]
+    frames = "".join(f'<iframe width={width} height=800 style="border:0" srcdoc="{html.escape(pages[name])}"></iframe>' for name, width in places)
     wrap = folder / "wrap.html"
     wrap.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{frames}<script>{MEASURE}</script>")
     dom, _ = browse(folder, wrap, "--dump-dom", f"--blink-settings=preferredColorScheme={0 if dark else 1}")
     match = re.search(r'<pre id="found">(.*?)</pre>', dom, re.S)
-    expect(match, f"{name}: nothing was measured")
+    expect(match, "nothing was measured")
     if not match:
         return
-    for found in json.loads(html.unescape(match.group(1))):
+    every = json.loads(html.unescape(match.group(1)))
+    expect(len(every) == len(places), f"{len(every)} of {len(places)} were measured")
+    for (name, width), found in zip(places, every):
         where = f"{name}, {found['width']} px wide, {'dark' if dark else 'light'}"
-        expect(found["width"] in WIDTHS, f"{where}: no such width")
+        expect(found["width"] == width, f"{where}: not {width}")
         expect(found["scroll"] <= found["width"], f"{where}: scrolls sideways, {found['scroll']} px")
         expect(found["title"].endswith("Redoubt") and found["title"] != "hit", f"{where}: title {found['title']}")
         for key in ("sticks", "pale", "overlaps"):
@@ -188,7 +193,7 @@ def check_sources(folder, name, sources, schemes, size):
     needs = Resources(text).found
     expect(not needs, f"{name}: the page needs {needs[:5]}")
     for dark in schemes:
-        measure(folder, name, text, dark)
+        TO_MEASURE[dark][name] = text
     check_paper(folder, name, page, size)
     print(f"{'ok   ' if expect.failed == before else 'FAIL '} {name}: {len(text)} bytes")
 
@@ -224,6 +229,8 @@ def main():
         check(folder, "unprotected", json.loads(redoubt(*run, "--scheme", "none")), [True])
         check(folder, "many", many(fault))
         check_campaigns(folder)
+        for dark, pages in TO_MEASURE.items():
+            measure(folder, pages, dark)
     return 1 if expect.failed else 0
 
 

@@ -16,14 +16,10 @@
 #include "cli.h"
 #include "core/memory.h"
 #include "tolerance_sim.h"
+#include "util_sample.h"
 
 static const double LAMBDA[RDT_SIM_LAMBDAS] = {3.0, 4.0, 6.0};
 static const int64_t LENGTHS[] = {1, 2, 3, 8, 16, 31, 64, 256, 1024, 4096, 16384};
-#if defined(__SANITIZE_ADDRESS__)
-enum { PART = 8 }; /* of the checks that are simulated: rates are counted without sanitizers */
-#else
-enum { PART = 1 };
-#endif
 enum { LENGTH_COUNT = sizeof LENGTHS / sizeof LENGTHS[0], OUTPUTS = 16 };
 
 /* At most twice the stated rate, where three standard deviations of counting are forgiven. */
@@ -37,7 +33,7 @@ static void at_most_twice(const char *what, const char *family, int l, int64_t s
 static rdt_sim_rate rates_over_lengths(const rdt_sim_case *c, rdt_family f, double work) {
   rdt_sim_rate rate = {.checks = 0};
   for (int i = 0; i < LENGTH_COUNT; i++) {
-    const double fit = work / PART / (double)LENGTHS[i];
+    const double fit = work / util_one_in(1, 8) / (double)LENGTHS[i]; /* of the checks that are simulated */
     const int64_t checks = fit > 1500.0 ? 1500 : fit < 8.0 ? 8 : (int64_t)fit;
     assert_true(rdt_sim_rates(c, f, LENGTHS[i], OUTPUTS, checks, LAMBDA, 1000U * (unsigned)f + (unsigned)i,
                               (rdt_sim_asking){NULL, NULL}, &rate));
