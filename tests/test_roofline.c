@@ -202,7 +202,7 @@ static void what_has_changed_is_refused(void **state) {
 
 static void a_cache_needs_a_folder(void **state) {
   (void)state;
-  char path[512], plain[64];
+  char path[512], plain[128];
   rdt_reason why;
   snprintf(plain, sizeof plain, "%s/file", util_folder);
   assert_int_equal(rdt_file_write(plain, "", 0, "", 0, &why), RDT_OK);
