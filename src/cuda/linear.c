@@ -130,7 +130,7 @@ rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p
     return rdt_box_conv_accept(p, why);
   }
   if (p->op != RDT_KOP_GEMM) return rdt_fail(why, no, "%s is no linear op", rdt_problem_name(p));
-  if (!any && j.sets > 1 && !rdt_rows_more(p->in[0].dtype, p->out.dtype))
+  if (!any && j.sets > 1 && !rdt_rows_more(p->in[0].dtype))
     return rdt_fail(why, no, "products of %s on the GPU have one check of a row, not %s",
                     rdt_dtype_name(p->in[0].dtype), scheme);
   if (any || j.sets) return rdt_box_product_accept(p, why);

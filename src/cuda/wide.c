@@ -418,6 +418,7 @@ rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, r
   encode_fn *const encode = (encode_fn *)found;
   const bool columns = w->columns, a_columns = w->a_columns;
   const batches of_a = {w->batches, w->a_next}, of_b = {w->batches, w->b_next}, of_c = {w->batches, w->c_next};
+  a->a_mn = a_columns, a->b_mn = !columns;
   a->extra = p->bias || p->residual || p->relu || a->gelu || w->factor;
   a->stored = p->n / each * each;
   RDT_TRY(

@@ -45,7 +45,8 @@ typedef struct rdt_box_tiles {
 typedef struct rdt_rows_matrix { /* strides in elements; of a batch: outer and inner index */
   const void *data;
   int64_t row, column, outer, inner;
-  int along; /* vectors of elements lie side by side: 1 along columns, 2 along rows, 0 nowhere */
+  int along;      /* vectors of elements lie side by side: 1 along columns, 2 along rows, 0 nowhere */
+  rdt_dtype type; /* of a and raw */
 } rdt_rows_matrix;
 
 typedef struct rdt_rows_args {
@@ -86,7 +87,7 @@ const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast);
 const void *rdt_rows_given(rdt_dtype a, int rows);
 /* The same sums with turns, RDT_ROWS_FEW rows a group, of any layout; what follows is not evaluated, no sum formed.
  * NULL: integers have none. */
-const void *rdt_rows_more(rdt_dtype a, rdt_dtype raw);
+const void *rdt_rows_more(rdt_dtype a);
 /* kernel (tasks): weights of B, which is raw here, m its rows, RDT_ROWS_FEW of them a group */
 const void *rdt_rows_weights(rdt_dtype b);
 

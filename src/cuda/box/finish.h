@@ -27,6 +27,7 @@ struct rdt_box_e4m3 {
 struct rdt_box_e5m2 {
   uint8_t bits;
 };
+struct rdt_box_any {}; /* floats of 32, 16 or 8 bits: their matrix says which */
 
 /* A type of operands or raw results: as what it is computed with, and what sums are kept in where operands have it.
  * Products of 16-bit and 8-bit floats err by more than sums in single precision do; integers are summed modulo 2^32. */
@@ -45,6 +46,7 @@ RDT_BOX_TYPE(rdt_box_f16, float, float)
 RDT_BOX_TYPE(rdt_box_bf16, float, float)
 RDT_BOX_TYPE(rdt_box_e4m3, float, float)
 RDT_BOX_TYPE(rdt_box_e5m2, float, float)
+RDT_BOX_TYPE(rdt_box_any, float, float)
 RDT_BOX_TYPE(int8_t, int32_t, uint32_t)
 RDT_BOX_TYPE(int32_t, int32_t, uint32_t)
 #undef RDT_BOX_TYPE

@@ -207,7 +207,7 @@ static rdt_status set_rows(rdt_box_fused *b, const rdt_cuda_device *d, const rdt
                        .batches = 1,
                        .inner = 1,
                        .log_threads = 5,
-                       .raw = {.row = at.row, .column = at.column},
+                       .raw = {.row = at.row, .column = at.column, .type = b->type},
                        .weights = c->weights,
                        .least2 = c->least2};
   return RDT_OK;

@@ -261,6 +261,7 @@ static rdt_status set_check(rdt_box_product *b, const rdt_cuda_device *d, const 
   } else {
     c->raw = c->out;
   }
+  c->a.type = b->in, c->raw.type = b->inside ? b->out : b->acc;
   c->sets_inner = inner_sets > 1, c->sets_outer = outer_sets > 1 ? inner_sets : 0;
   c->finish = rdt_box_finish_of(p);
   c->finish.on = b->raw != NULL, c->finish.inside = b->inside;
@@ -283,6 +284,7 @@ static rdt_status set_check(rdt_box_product *b, const rdt_cuda_device *d, const 
   s->m = (int)l->k, s->n = (int)l->n, s->batches = (int)(inner_sets * outer_sets), s->inner = (int)inner_sets;
   s->log_threads = threads_of(d, s->batches * ((l->k + RDT_ROWS_FEW - 1) / RDT_ROWS_FEW), l->n, 4);
   s->raw = rows_matrix(l, B, some(b->in), RDT_ROWS_FEW);
+  s->raw.type = b->weights;
   s->least2 = c->least2;
   s->weights = c->weights;
   return RDT_OK;
@@ -460,8 +462,8 @@ static rdt_status prepare(rdt_box_product *b, const rdt_cuda_device *d, const rd
              rdt_tensor_count(&p->in[0]) == batches * l->m * l->k;
   RDT_TRY(join(b, p, acts, (size_t)(batches * l->m * l->n) * rdt_dtype_size(b->acc), stream, why));
   RDT_TRY(set_check(b, d, p, lambda, why));
-  b->check_code = rdt_rows_check(b->in, b->inside ? b->out : b->acc, b->rows, b->fast);
-  b->more_code = rdt_rows_more(b->in, b->inside ? b->out : b->acc);
+  b->check_code = rdt_rows_check(b->in, b->check.raw.type, b->rows, b->fast);
+  b->more_code = rdt_rows_more(b->in);
   b->sums_code = rdt_rows_weights(b->weights);
   if (b->fixed) RDT_TRY(rdt_box_product_renew(b, p->in[1].data, stream, why));
   return rdt_cuda_wait(stream, why);
@@ -471,7 +473,7 @@ rdt_status rdt_box_product_create(const rdt_cuda_device *d, const rdt_problem *p
                                   void *stream, rdt_box_product **out, rdt_reason *why) {
   *out = NULL;
   RDT_TRY(rdt_box_product_accept(p, why));
-  if (sets > 1 && !rdt_rows_more(p->in[0].dtype, p->out.dtype))
+  if (sets > 1 && !rdt_rows_more(p->in[0].dtype))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "products of %s on the GPU have one check of a row",
                     rdt_dtype_name(p->in[0].dtype));
   rdt_box_product *b = rdt_calloc(1, sizeof *b);

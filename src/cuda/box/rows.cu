@@ -50,22 +50,21 @@ struct rdt_rows_place {
   }
 };
 
-/* R rows by V columns; what is not there is zero, or what the last row has. */
-template <bool fast, class T, int R, int V>
-RDT_DEVICE void rdt_tile_load(const rdt_rows_matrix &x, int64_t base, const rdt_rows_place &at, int column, int columns,
-                              T (&t)[R][V]) {
+/* R rows by V columns, fast; of rows that are not there what the first has. */
+template <class T, int R, int V>
+RDT_DEVICE void rdt_tile_load_packs(const rdt_rows_matrix &x, int64_t base, const rdt_rows_place &at, int column,
+                                    T (&t)[R][V]) {
   const T *from = (const T *)x.data + base + at.row * x.row + column * x.column;
-  if constexpr (fast) {
 #pragma unroll
-    for (int r = 0; r < R; r++) rdt_load_pack<T, V>(from + (r < at.rows ? r * x.row : 0), t[r]);
-  } else if (x.along == 1 && columns - column >= V) {
-#pragma unroll
-    for (int r = 0; r < R; r++) {
-#pragma unroll
-      for (int v = 0; v < V; v++) t[r][v] = T{};
-      if (r < at.rows) rdt_load_pack<T, V>(from + r * x.row, t[r]);
-    }
-  } else if (x.along == 2 && at.rows == R) {
+  for (int r = 0; r < R; r++) rdt_load_pack<T, V>(from + (r < at.rows ? r * x.row : 0), t[r]);
+}
+
+/* However they lie; what is not there is zero. */
+template <class T, class W, int R, int V>
+RDT_DEVICE void rdt_tile_load_as(const rdt_rows_matrix &x, int64_t base, const rdt_rows_place &at, int column,
+                                 int columns, W (&t)[R][V]) {
+  const T *from = (const T *)x.data + base + at.row * x.row + column * x.column;
+  if (x.along == 2 && at.rows == R) {
 #pragma unroll
     for (int v = 0; v < V; v++) {
       T y[R];
@@ -73,16 +72,33 @@ RDT_DEVICE void rdt_tile_load(const rdt_rows_matrix &x, int64_t base, const rdt_
       for (int r = 0; r < R; r++) y[r] = T{};
       if (column + v < columns) rdt_load_pack<T, R>(from + v * x.column, y);
 #pragma unroll
-      for (int r = 0; r < R; r++) t[r][v] = y[r];
+      for (int r = 0; r < R; r++) t[r][v] = (W)rdt_widen(y[r]);
     }
   } else {
 #pragma unroll
     for (int r = 0; r < R; r++)
-#pragma unroll
-      for (int v = 0; v < V; v++) {
-        t[r][v] = T{};
-        if (r < at.rows && column + v < columns) t[r][v] = from[r * x.row + v * x.column];
-      }
+      rdt_load_as<W, T, V>(from + r * x.row, x.column, r < at.rows ? columns - column : 0, x.along == 1, t[r]);
+  }
+}
+template <class T, class W, int R, int V>
+RDT_DEVICE void rdt_tile_load(const T *, const rdt_rows_matrix &x, int64_t base, const rdt_rows_place &at, int column,
+                              int columns, W (&t)[R][V]) {
+  rdt_tile_load_as<T>(x, base, at, column, columns, t);
+}
+template <class W, int R, int V>
+RDT_DEVICE void rdt_tile_load(const rdt_box_any *, const rdt_rows_matrix &x, int64_t base, const rdt_rows_place &at,
+                              int column, int columns, W (&t)[R][V]) {
+  switch (x.type) {
+    case RDT_F16:
+      return rdt_tile_load_as<rdt_box_f16>(x, base, at, column, columns, t);
+    case RDT_BF16:
+      return rdt_tile_load_as<rdt_box_bf16>(x, base, at, column, columns, t);
+    case RDT_F8E4M3:
+      return rdt_tile_load_as<rdt_box_e4m3>(x, base, at, column, columns, t);
+    case RDT_F8E5M2:
+      return rdt_tile_load_as<rdt_box_e5m2>(x, base, at, column, columns, t);
+    default:
+      return rdt_tile_load_as<float>(x, base, at, column, columns, t);
   }
 }
 
@@ -133,11 +149,15 @@ RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at
 #pragma unroll 2
   for (int column = V * at.x; column < p.k; column += V * at.threads) {
     T t[R][V];
+    typename rdt_box_type<T>::wide y[R][V];
     rdt_weight<S> w[V];
-    rdt_tile_load<F::fast, T, R, V>(p.a, base, at, column, p.k, t);
     if constexpr (F::fast) {
+      rdt_tile_load_packs(p.a, base, at, column, t);
+#pragma unroll
+      for (int i = 0; i < R * V; i++) y[i / V][i % V] = rdt_widen(t[i / V][i % V]);
       rdt_load_pack<rdt_weight<S>, V>(weights + column, w);
     } else {
+      rdt_tile_load((const T *)NULL, p.a, base, at, column, p.k, y);
 #pragma unroll
       for (int v = 0; v < V; v++) w[v] = column + v < p.k ? weights[column + v] : rdt_weight<S>{0, 0};
     }
@@ -145,7 +165,7 @@ RDT_DEVICE void rdt_rows_expect(const rdt_rows_args &p, const rdt_rows_place &at
     for (int v = 0; v < V; v++)
 #pragma unroll
       for (int r = 0; r < R; r++) {
-        const S x = (S)rdt_widen(t[r][v]);
+        const S x = (S)y[r][v];
         dot[r] += x * w[v].sum;
         if (!rdt_box_type<T>::integer) square[r] += rdt_box_square(x, least2) * w[v].square;
       }
@@ -244,17 +264,14 @@ RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &a
   for (int column = V * at.x; column < p.n; column += V * at.threads) {
     const unsigned signs = rdt_tile_signs(column);
     rdt_pack<C, V> t[R];
-    W bias[V];
+    W raws[R][V], bias[V];
     if constexpr (F::fast) {
 #pragma unroll
       for (int r = 0; r < R; r++)
         t[r] = *(const rdt_pack<C, V> *)((const C *)p.raw.data + base + (at.row + (r < at.rows ? r : 0)) * p.raw.row +
                                          column);
     } else {
-      C raw[R][V];
-      rdt_tile_load<false, C, R, V>(p.raw, base, at, column, p.n, raw);
-#pragma unroll
-      for (int i = 0; i < R * V; i++) t[i / V].x[i % V] = raw[i / V][i % V];
+      rdt_tile_load((const C *)NULL, p.raw, base, at, column, p.n, raws);
     }
     rdt_tile_bias<F, C, W, V>(p, column, bias);
 #pragma unroll
@@ -262,7 +279,10 @@ RDT_DEVICE int2 rdt_rows_observe(const rdt_rows_args &p, const rdt_rows_place &a
       W x[V], size[V], y[V];
       if (r >= at.rows) break;
 #pragma unroll
-      for (int v = 0; v < V; v++) y[v] = x[v] = size[v] = (W)rdt_widen(t[r].x[v]);
+      for (int v = 0; v < V; v++) {
+        if constexpr (F::fast) raws[r][v] = (W)rdt_widen(t[r].x[v]);
+        y[v] = x[v] = size[v] = raws[r][v];
+      }
       if (adds) {
         W more[V];
         rdt_tile_more<F, C, W, V>(p, residual + (at.row + r) * p.residual.row + column * p.residual.column, column,
@@ -369,14 +389,14 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __g
   double x[2][R] = {}, sum[2];
 #pragma unroll 2
   for (int column = V * at.x; column < p.n; column += V * at.threads) {
-    T t[R][V];
-    rdt_tile_load<false, T, R, V>(p.raw, base, at, column, p.n, t);
+    typename rdt_box_type<T>::wide t[R][V];
+    rdt_tile_load((const T *)NULL, p.raw, base, at, column, p.n, t);
 #pragma unroll
     for (int r = 0; r < R; r++) {
       double y[V], turned[V];
 #pragma unroll
       for (int v = 0; v < V; v++) {
-        y[v] = (double)rdt_widen(t[r][v]);
+        y[v] = (double)t[r][v];
         turned[v] = p.turns ? y[v] * (double)rdt_tile_turn(p, column + v) : y[v];
       }
       rdt_tile_sum<double, V, double>(rdt_tile_signs(column), turned, y, x[0][r], x[1][r]);
@@ -396,45 +416,51 @@ static __global__ void __launch_bounds__(RDT_BOX_THREADS) rows_weights(const __g
 
 #define KERNEL(A, C, R, fast, ends) (const void *)rows_check<A, C, R, rdt_form<fast, ends>>
 #define FAST(A, C) (many ? KERNEL(A, C, RDT_ROWS_MANY, true, 0) : KERNEL(A, C, RDT_ROWS_FEW, true, 0))
-#define ANY(A, C, ends) KERNEL(A, C, RDT_ROWS_FEW, false, ends)
-#define OF_F8(A) \
-  (raw == RDT_F16 ? ANY(A, rdt_box_f16, 2) : raw == RDT_BF16 ? ANY(A, rdt_box_bf16, 2) : ANY(A, float, 2))
-extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast) {
-  const bool many = rows == RDT_ROWS_MANY;
+static const void *rdt_rows_fast(rdt_dtype a, rdt_dtype raw, bool many) {
   switch (a) {
     case RDT_F64:
-      return fast ? FAST(double, double) : ANY(double, double, 1);
+      return FAST(double, double);
     case RDT_S8:
-      return fast ? FAST(int8_t, int32_t) : ANY(int8_t, int32_t, 1);
+      return FAST(int8_t, int32_t);
     case RDT_F32:
-      return fast ? FAST(float, float) : ANY(float, float, 2);
+      return FAST(float, float);
     case RDT_F16:
-      if (fast) return FAST(rdt_box_f16, rdt_box_f16);
-      return raw == a ? ANY(rdt_box_f16, rdt_box_f16, 2) : ANY(rdt_box_f16, float, 2);
+      return FAST(rdt_box_f16, rdt_box_f16);
     case RDT_BF16:
-      if (fast) return FAST(rdt_box_bf16, rdt_box_bf16);
-      return raw == a ? ANY(rdt_box_bf16, rdt_box_bf16, 2) : ANY(rdt_box_bf16, float, 2);
+      return FAST(rdt_box_bf16, rdt_box_bf16);
     case RDT_F8E4M3:
-      if (fast) return raw == RDT_F16 ? FAST(rdt_box_e4m3, rdt_box_f16) : FAST(rdt_box_e4m3, rdt_box_bf16);
-      return OF_F8(rdt_box_e4m3);
-    case RDT_F8E5M2:
-      return OF_F8(rdt_box_e5m2);
+      return raw == RDT_F16 ? FAST(rdt_box_e4m3, rdt_box_f16) : FAST(rdt_box_e4m3, rdt_box_bf16);
     default:
       return NULL;
   }
 }
 
-#define TURNED(A, C) (const void *)rows_check<A, C, RDT_ROWS_FEW, rdt_turned>
-extern "C" const void *rdt_rows_more(rdt_dtype a, rdt_dtype raw) {
+/* The others of 16 and 8 bits are one kernel: what rows that do not lie so take is the loads. */
+#define ANY(A, C, ends) KERNEL(A, C, RDT_ROWS_FEW, false, ends)
+extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast) {
+  if (fast) return rdt_rows_fast(a, raw, rows == RDT_ROWS_MANY);
   switch (a) {
     case RDT_F64:
-      return TURNED(double, double);
+      return ANY(double, double, 1);
+    case RDT_S8:
+      return ANY(int8_t, int32_t, 1);
     case RDT_F32:
-      return TURNED(float, float);
+      return ANY(float, float, 2);
+    default:
+      return ANY(rdt_box_any, rdt_box_any, 2);
+  }
+}
+
+#define TURNED(A) (const void *)rows_check<A, A, RDT_ROWS_FEW, rdt_turned>
+extern "C" const void *rdt_rows_more(rdt_dtype a) {
+  switch (a) {
+    case RDT_F64:
+      return TURNED(double);
+    case RDT_F32:
+      return TURNED(float);
     case RDT_F16:
-      return raw == a ? TURNED(rdt_box_f16, rdt_box_f16) : TURNED(rdt_box_f16, float);
     case RDT_BF16:
-      return raw == a ? TURNED(rdt_box_bf16, rdt_box_bf16) : TURNED(rdt_box_bf16, float);
+      return TURNED(rdt_box_any);
     default:
       return NULL;
   }
@@ -457,16 +483,13 @@ extern "C" const void *rdt_rows_weights(rdt_dtype b) {
       return (const void *)rows_weights<double>;
     case RDT_F32:
       return (const void *)rows_weights<float>;
-    case RDT_F16:
-      return (const void *)rows_weights<rdt_box_f16>;
-    case RDT_BF16:
-      return (const void *)rows_weights<rdt_box_bf16>;
     case RDT_S8:
       return (const void *)rows_weights<int8_t>;
+    case RDT_F16:
+    case RDT_BF16:
     case RDT_F8E4M3:
-      return (const void *)rows_weights<rdt_box_e4m3>;
     case RDT_F8E5M2:
-      return (const void *)rows_weights<rdt_box_e5m2>;
+      return (const void *)rows_weights<rdt_box_any>;
     default:
       return NULL;
   }

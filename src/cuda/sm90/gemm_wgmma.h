@@ -7,6 +7,7 @@
 enum {
   RDT_WGMMA_FORMS = 8,   /* of a kernel: + 1: B with its columns side by side; + 2: with what follows a product; + 4: A
                             with its columns side by side */
+  RDT_WGMMA_EITHER = 2,  /* of a template: the arguments say how an operand lies */
   RDT_WGMMA_CLUSTER = 2, /* blocks of one column block that load its part of B together */
   RDT_WGMMA_THREADS = 384,
   RDT_WGMMA_SHARED = 232448, /* bytes that a block asks for: all that it may have */
@@ -45,6 +46,7 @@ typedef struct rdt_wgmma_args {
   int dealt, share; /* tiles that clusters take in turns; rounds of k of each cluster, of the tiles behind them */
   int lines, each_lines, width; /* rows of clusters, those of a batch; columns of them */
   int stored;                   /* columns that TMA stores: whole 16 bytes */
+  int a_mn, b_mn;               /* 1: rows of A, columns of B lie side by side in place of k */
   int extra;                    /* bias, residual, relu or gelu */
   int gelu;
   const float *factor;            /* integers become bytes: saturate(round((sum + bias) factor[each column]) + zero) */

@@ -45,12 +45,17 @@ struct rdt_wide_ring : Shape {
                        room = (RDT_WGMMA_SHARED - out - least) / Shape::piece, outs = room < 4 ? room : 4,
                        barriers = out + outs * Shape::piece, /* of stages, then of what is to be stored */
       written = barriers + 16 * stages, turn = written + 16 * outs + 8, asked = turn + 24; /* by rdt_wide_compare */
+  static_assert(b_mn != RDT_WGMMA_EITHER || !beside, "B's sums lie as B does");
   static_assert(asked - barriers <= 512 && asked % 16 == 0 && outs > 1, "more than a block has");
 };
 
 template <bool value_>
 struct rdt_flag {
   static constexpr bool value = value_;
+};
+template <int a_, int b_>
+struct rdt_layout { /* 1: columns of A, of B lie side by side in place of k */
+  static constexpr int a = a_, b = b_;
 };
 
 /* What a cluster multiplies, one part of a tile after the other: tiles that are dealt out in turns; then its share of
@@ -132,11 +137,18 @@ RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place a
 
 /* ---- loading ---- */
 
-/* a_mn, b_mn: rows of A, columns of B lie side by side in place of k. */
+/* a_mn, b_mn: rows of A, columns of B lie side by side in place of k. RDT_WGMMA_EITHER: one kernel for both, as the
+ * arguments say, where what follows a product is most of it. */
+template <int mn>
+RDT_DEVICE bool rdt_wide_turned(int given) {
+  return mn == RDT_WGMMA_EITHER ? given != 0 : mn != 0;
+}
+
 template <class Ring, int a_mn, int b_mn, int check>
 RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   constexpr int pieces = Ring::BN / 64 / RDT_WGMMA_CLUSTER, share_a = Ring::BM / 64 / RDT_WGMMA_CLUSTER;
   const int rank = (int)rdt_cluster_rank(), rounds = rdt_wide_rounds<Ring::BK>(g);
+  const bool a_turned = rdt_wide_turned<a_mn>(g.a_mn), b_turned = rdt_wide_turned<b_mn>(g.b_mn);
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   int slot = 0;
   uint32_t parity = 1;
@@ -154,7 +166,7 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
       rdt_mbarrier_expect(barrier, Ring::a_bytes + Ring::b_bytes + (sums ? Ring::sums_bytes : 0));
       const auto load_a = [&](int i, bool all) {
-        const int row = at.m * Ring::BM + 64 * i, x = a_mn ? row : k, y = a_mn ? k : row;
+        const int row = at.m * Ring::BM + 64 * i, x = a_turned ? row : k, y = a_turned ? k : row;
         if (all)
           rdt_tma_load_all_of(stage + i * Ring::piece, &g.a, x, y, of_a, barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
         else
@@ -162,7 +174,7 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
       };
       const auto load_b = [&](int i, bool all) {
         const uint32_t to = stage + Ring::a_bytes + i * Ring::piece;
-        const int column = at.n * Ring::BN + 64 * i, x = b_mn ? column : k, y = b_mn ? k : column;
+        const int column = at.n * Ring::BN + 64 * i, x = b_turned ? column : k, y = b_turned ? k : column;
         if (all)
           rdt_tma_load_all_of(to, &g.b, x, y, of_b, barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
         else
@@ -337,6 +349,7 @@ template <class T, class Shape, int a_mn, class Hit>
 RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, rdt_tile_place at, int row, bool asked, float2 s, float2 e,
                                   Hit &hit) {
   const rdt_mma_args &p = g.p;
+  const bool turned = rdt_wide_turned<a_mn>(g.a_mn);
   const float d = s.x - e.x;
   const int n = at.n;
   unsigned ask = __ballot_sync(0xffffffffu, asked && row < p.m && (Hit::on || !(d * d <= g.alike * s.y)));
@@ -344,9 +357,9 @@ RDT_DEVICE void rdt_wide_row_done(const rdt_wgmma_args &g, rdt_tile_place at, in
     const int lane = __ffs((int)ask) - 1;
     ask &= ask - 1;
     const uint16_t *const a =
-        (const uint16_t *)p.a + at.batch * g.a_next + __shfl_sync(0xffffffffu, row, lane) * (a_mn ? 1 : p.lda);
+        (const uint16_t *)p.a + at.batch * g.a_next + __shfl_sync(0xffffffffu, row, lane) * (turned ? 1 : p.lda);
     const rdt_wide_row x = {__shfl_sync(0xffffffffu, s.x, lane), __shfl_sync(0xffffffffu, s.y, lane),
-                            __shfl_sync(0xffffffffu, e.x, lane), rdt_wide_norm<T>(p, a, a_mn ? p.lda : 1)};
+                            __shfl_sync(0xffffffffu, e.x, lane), rdt_wide_norm<T>(p, a, turned ? p.lda : 1)};
     if ((int)threadIdx.x % 32 == lane)
       rdt_wide_judge(p,
                      rdt_place_of{at.batch * p.m + row, n * Shape::BN, 1, min(Shape::BN, p.n - n * Shape::BN), 0, p.k},
@@ -599,6 +612,23 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared, Hit &
   rdt_tma_wait();
 }
 
+template <int a_mn, int b_mn, class Rounds>
+RDT_DEVICE void rdt_wide_as_they_lie(const rdt_wgmma_args &g, const Rounds &rounds) {
+  if constexpr (b_mn == RDT_WGMMA_EITHER) {
+    if (g.b_mn)
+      rdt_wide_as_they_lie<a_mn, 1>(g, rounds);
+    else
+      rdt_wide_as_they_lie<a_mn, 0>(g, rounds);
+  } else if constexpr (a_mn == RDT_WGMMA_EITHER) {
+    if (g.a_mn)
+      rounds(rdt_layout<1, b_mn>());
+    else
+      rounds(rdt_layout<0, b_mn>());
+  } else {
+    rounds(rdt_layout<a_mn, b_mn>());
+  }
+}
+
 template <class T, class Ring, int a_mn, int b_mn, int check, bool extra, class Hit>
 RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int group, Hit &hit) {
   const rdt_mma_args &p = g.p;
@@ -635,40 +665,38 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     int slot = loaded % Ring::stages, before = -1, round = now.first;
     uint32_t parity = (uint32_t)(loaded / Ring::stages) & 1;
     asm volatile("" : "+r"(round)); /* one loop, wherever it begins */
-    const auto rounds_to =
-        [&](int end, auto sums) { /* loops of their own: wgmma takes no branches */
+    /* Loops of their own: wgmma takes no branches. */
+    const auto rounds_to = [&](int end, auto sums, auto turned) {
 #pragma unroll 1
-                                  while (true) {
-                                    if (!shares && round >= end) break;
-                                    const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes;
-                                    rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
-                                    if constexpr (sums.value && Ring::abreast) rdt_tma_fence();
-                                    if constexpr (Hit::on) {
-                                      hit.template operand<a_mn>(at.all, at.n, round, stage, 64 * Ring::MT * part,
-                                                                 64 * Ring::MT);
-                                      rdt_tma_fence();
-                                      rdt_bar_sync(3 + group, 128);
-                                    }
-                                    rdt_wgmma_begin();
-                                    rdt_wide_round<T, Ring, a_mn, b_mn, sums.value>(c, stage + part * part_bytes,
-                                                                                    stage + Ring::a_bytes, round > 0);
-                                    rdt_wgmma_commit();
-                                    if constexpr (Hit::on) {
-                                      rdt_wgmma_wait<0>();
+      while (true) {
+        if (!shares && round >= end) break;
+        const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes;
+        rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
+        if constexpr (sums.value && Ring::abreast) rdt_tma_fence();
+        if constexpr (Hit::on) {
+          hit.template operand<turned.a>(at.all, at.n, round, stage, 64 * Ring::MT * part, 64 * Ring::MT);
+          rdt_tma_fence();
+          rdt_bar_sync(3 + group, 128);
+        }
+        rdt_wgmma_begin();
+        rdt_wide_round<T, Ring, turned.a, turned.b, sums.value>(c, stage + part * part_bytes, stage + Ring::a_bytes,
+                                                                round > 0);
+        rdt_wgmma_commit();
+        if constexpr (Hit::on) {
+          rdt_wgmma_wait<0>();
 #pragma unroll
-                                      for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
-                                      if (rdt_tile_there(g, at))
-                                        hit.accumulators(at.all, at.n, round, c, part * Ring::MT * Ring::BN / 2);
-                                    }
-                                    if (before >= 0) {
-                                      rdt_wgmma_wait<1>();
-                                      release(before);
-                                    }
-                                    before = slot;
-                                    if (++slot == Ring::stages) slot = 0, parity ^= 1;
-                                    if (++round >= end && shares) break; /* one round at least */
-                                  }
-        };
+          for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
+          if (rdt_tile_there(g, at)) hit.accumulators(at.all, at.n, round, c, part * Ring::MT * Ring::BN / 2);
+        }
+        if (before >= 0) {
+          rdt_wgmma_wait<1>();
+          release(before);
+        }
+        before = slot;
+        if (++slot == Ring::stages) slot = 0, parity ^= 1;
+        if (++round >= end && shares) break; /* one round at least */
+      }
+    };
     const auto rounds_done = [&] {
       if constexpr (in_turns > 1) rdt_bar_arrive(1 + (group ^ 1), 256);
       rdt_wgmma_wait<0>();
@@ -677,18 +705,21 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
     };
     if constexpr (in_turns > 1) rdt_bar_sync(1 + group, 256); /* the other group's loop is done */
-    if constexpr (check == RDT_MMA_SUMS && !Ring::beside) {
-      rounds_to(checked.first, rdt_flag<false>());
-      rounds_to(checked.end, rdt_flag<true>());
-      rounds_to(now.end, rdt_flag<false>());
-      rounds_done();
-    } else if (check != RDT_MMA_SUMS || !checked.end) {
-      rounds_to(now.end, rdt_flag<check == RDT_WGMMA_TILE>());
-      rounds_done();
-    } else if constexpr (check == RDT_MMA_SUMS) {
-      rounds_to(now.end, rdt_flag<true>());
-      rounds_done();
-    }
+    const auto all_rounds = [&](auto turned) {
+      if constexpr (check == RDT_MMA_SUMS && !Ring::beside) {
+        rounds_to(checked.first, rdt_flag<false>(), turned);
+        rounds_to(checked.end, rdt_flag<true>(), turned);
+        rounds_to(now.end, rdt_flag<false>(), turned);
+        rounds_done();
+      } else if (check != RDT_MMA_SUMS || !checked.end) {
+        rounds_to(now.end, rdt_flag<check == RDT_WGMMA_TILE>(), turned);
+        rounds_done();
+      } else if constexpr (check == RDT_MMA_SUMS) {
+        rounds_to(now.end, rdt_flag<true>(), turned);
+        rounds_done();
+      }
+    };
+    rdt_wide_as_they_lie<a_mn, b_mn>(g, all_rounds);
     const rdt_wide_part it = rdt_wide_part_of<Ring::BK>(g, turn); /* found anew: registers are scarce */
     if (shares && it.end < it.rounds) {
       rdt_wide_hand<Ring, check>(g, c, 4 * part + warp);
