@@ -197,7 +197,7 @@ static void test_memory(void **state) {
   (void)state;
   for (int s = 0; s <= RDT_STRATEGY_COUNT; s++)
     for (double times = 1.0, step = 0.0; times < 40.0; times *= 3.0, step++) {
-      if (!util_takes(s + (int64_t)step, util_one_in(2, 2))) continue;
+      if (!util_takes(s + (int64_t)step, util_one_in(2, 4))) continue;
       rdt_free(util_npy(a_path, RDT_F32, s % 2, 900, 500, 1));
       rdt_free(util_npy(b_path, RDT_F32, s / 2 % 2, 500, 700, 2));
       rdt_matmul_result r;
