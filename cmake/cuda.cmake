@@ -58,13 +58,9 @@ if(nvcc)
     if(name MATCHES "_inject$")
       set(spills ON)
     endif()
-    set(quick) # few of the compiler's passes over what only plants faults; with wgmma ptxas then takes what they save
-    if(name STREQUAL gemm_mma_inject)
-      set(quick -Ofc=max)
-    endif()
     add_custom_command(OUTPUT ${object} DEPENDS ${source} ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake DEPFILE ${object}.d
       COMMAND ${CMAKE_COMMAND} "-DLAUNCHER=${CMAKE_C_COMPILER_LAUNCHER}" -DNVCC=${nvcc} -DSPILLS=${spills}
-              "-DARGS=${flags};${targets};-gencode;arch=compute_90a,code=${hopper};${contraction};${quick};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
+              "-DARGS=${flags};${targets};-gencode;arch=compute_90a,code=${hopper};${contraction};-MD;-MF;${object}.d;-MT;${object};-c;${source};-o;${object}"
               -P ${PROJECT_SOURCE_DIR}/cmake/nvcc.cmake
       COMMENT "nvcc ${name}.cu" VERBATIM)
     list(APPEND REDOUBT_CUDA_OBJECTS ${object})

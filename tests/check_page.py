@@ -20,7 +20,7 @@ from expectations import expect
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DIGITS = ROOT / "examples" / "digits"
 WIDTHS = [320, 360, 400, 520, 860, 861, 1100]
-TO_MEASURE = {False: {}, True: {}}  # light, dark: {name: text}
+to_measure = {False: {}, True: {}}  # light, dark: {name: text}
 HOSTILE = ["<script>document.title = 'hit'</script>", "\"><img src=x onerror=\"document.title='hit'\">", "a & b < c \"d\" 'e'",
            "\x01\x1b[31m\x7f", "\u202ereversed", "x" * 300, "a b " * 80, "\u5c42" * 60, "</style></title>", ""]
 
@@ -193,7 +193,7 @@ def check_sources(folder, name, sources, schemes, size):
     needs = Resources(text).found
     expect(not needs, f"{name}: the page needs {needs[:5]}")
     for dark in schemes:
-        TO_MEASURE[dark][name] = text
+        to_measure[dark][name] = text
     check_paper(folder, name, page, size)
     print(f"{'ok   ' if expect.failed == before else 'FAIL '} {name}: {len(text)} bytes")
 
@@ -229,7 +229,7 @@ def main():
         check(folder, "unprotected", json.loads(redoubt(*run, "--scheme", "none")), [True])
         check(folder, "many", many(fault))
         check_campaigns(folder)
-        for dark, pages in TO_MEASURE.items():
+        for dark, pages in to_measure.items():
             measure(folder, pages, dark)
     return 1 if expect.failed else 0
 

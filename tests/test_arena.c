@@ -102,7 +102,7 @@ static void a_chain_needs_two_places(void **state) {
 static void many_values_take_no_time(void **state) {
   enum { MOST = 20000 };
   static rdt_lifetime l[MOST];
-  const int many = MOST / util_one_in(2, 4); /* a quarter of them: a sixteenth of the time */
+  const int many = MOST / util_one_in(2, 4); /* half of them: a quarter of the time */
   (void)state;
   for (int kind = 0; kind < 4; kind++) {
     rdt_arena a;

@@ -28,7 +28,7 @@ static void test_bench_tmr(void **state) {
 static void test_bench_checkpoints(void **state) {
   (void)state;
   util_cli_expect(util_cli("bench checkpoints --mnk 16:16:64 --trials 1 --threads 1"), 0, "| 3 | 16 | 4 | 1 |");
-  util_cli_expect(util_cli("bench checkpoints --mnk 16:16:3 --trials 1 --threads 1 --json -o cp.json"), 0, NULL);
+  util_cli_expect(util_cli("bench checkpoints --mnk 16:16:3 --trials 2 --threads 1 --json -o cp.json"), 0, NULL);
   util_cli_expect(util_cli("figures cp.json --out cp"), 0, NULL);
   util_cli_slurp("cp/checkpoints-2.svg");
   assert_non_null(strstr(util_cli_text, "4 faults a run"));

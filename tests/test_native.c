@@ -23,7 +23,7 @@ static size_t bytes_of(const rdt_tensor *packed) {
 
 /* One step in so many of the longest walks; each datatype has others. */
 static int each(void) {
-  return util_one_in(3, 6);
+  return util_one_in(3, 7);
 }
 static bool takes(int64_t step) {
   return util_takes(step + (int)util_native_real, each());

@@ -20,11 +20,6 @@
 #include "util_sample.h"
 
 /* Where each product takes thirty times as long: no statistics of rounding, no large ones, one datatype. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 /* m n k, gaps of A and C, weights transposed: edges of tiles, of vectors, of blocks of the reduction and of checks */
 static const util_native_layout products[] = {
@@ -36,7 +31,7 @@ static const util_native_layout products[] = {
 
 /* Where each step is slow, and where the machine's own kernels have had them all: the small products, fewer faults. */
 static bool few(void) {
-  return SANITIZED || getenv("REDOUBT_ISA");
+  return util_sanitized || getenv("REDOUBT_ISA");
 }
 static int layouts(void) {
   return few() ? 7 : (int)(sizeof products / sizeof products[0]);
@@ -54,7 +49,7 @@ enum { WAYS = sizeof ways / sizeof ways[0] };
 /* One step in so many of the longest walks; each group of tests has others. */
 static int group;
 static int each(void) {
-  return util_one_in(3, 6);
+  return util_one_in(3, 7);
 }
 static bool sampled(int64_t step) {
   return util_takes(step + group, each());
@@ -155,7 +150,7 @@ static void clean_data_of_any_size_is_silent(void **unused) {
 
 /* The families of the tolerance tests: none is a false report, and those that the bound claims are no suspects. */
 static void the_families_are_no_faults(void **unused) {
-  if (SANITIZED) skip();
+  if (util_sanitized) skip();
   static const util_native_layout large = {UTIL_GEMM, {140, 150, 1100}};
   int64_t checks = 0, suspects[RDT_FAMILY_COUNT][WAYS] = {{0}};
   (void)unused;
@@ -528,7 +523,7 @@ int main(void) {
                 {RDT_BF16, RDT_FORM_CHECKPOINTS, true, "bf16 by dot products, checkpoints"}};
   int failed = 0;
   for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-    if (SANITIZED && groups[i].real != RDT_F32) continue; /* test_native has them there */
+    if (util_sanitized && groups[i].real != RDT_F32) continue; /* test_native has them there */
     if (groups[i].dot && !util_native_has_dot()) continue;
     util_native_real = groups[i].real;
     util_native_dot = groups[i].dot;

@@ -285,7 +285,7 @@ static void a_bad_core_never_makes_a_result_wrong(void **state) {
     open_clean(&w, threads);
     for (int i = 0; i < 30; i++) {
       char spec[96];
-      if (!util_takes(threads + i + i / 2, one_in)) continue;
+      if (!util_takes(threads + i + i / 4, one_in)) continue;
       const int bad = cores[i % (n < 4 ? n : 4)];
       const bool always = i % 3 != 0;
       snprintf(spec, sizeof spec, "%s@accum,core=%d%s%s,seed=%d", kinds[i % 5], bad, always ? "" : ",rate=0.4",

@@ -4,14 +4,14 @@
 #include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
+const bool util_sanitized = true;
 #else
-enum { SANITIZED = 0 };
+const bool util_sanitized = false;
 #endif
 
 int util_one_in(int plain, int sanitized) {
   if (getenv("RDT_WALK_ALL")) return 1;
-  return SANITIZED ? sanitized : plain;
+  return util_sanitized ? sanitized : plain;
 }
 
 /* The machine's own ISA, those that are asked for */

@@ -167,7 +167,7 @@ static void check_results(void) {
   static const int lengths[] = {1, 7, 8, 9, 17, 31, 64, 127, 128, 129, 251};
   static const int depths[] = {1, 7, 8, 9, 16, 127, 128, 129, 251, 509, 1031};
   uint64_t seed = 7;
-  for (int turn = 0; turn < (quick ? 8 : 120); turn++) {
+  for (int turn = 0; turn < (quick ? 5 : 120); turn++) {
     const uint64_t r = gpu_random(&seed);
     gpu_shape s = {.m = lengths[r % 11],
                    .n = lengths[(r >> 8) % 11],
@@ -199,7 +199,7 @@ static void check_wide(void) {
   static const rdt_dtype types[] = {RDT_F16, RDT_BF16, RDT_S8, RDT_F32, RDT_F8E4M3, RDT_F8E5M2, RDT_U8},
                          outs[] = {RDT_F16, RDT_BF16, RDT_F32};
   uint64_t seed = 29;
-  for (int turn = 0; turn < (quick ? 14 : 140); turn++) {
+  for (int turn = 0; turn < (quick ? 7 : 140); turn++) {
     const uint64_t r = gpu_random(&seed);
     const rdt_dtype in = types[turn % 7];
     const bool half = turn % 7 < 2, integer = in == RDT_S8 || in == RDT_U8, f8 = rdt_dtype_is_f8(in);

@@ -78,9 +78,10 @@ typedef struct rdt_rows_tasks {
 } rdt_rows_tasks;
 
 /* kernel (tasks): groups of args.threads for each so many rows of each batch, in blocks of RDT_BOX_THREADS; by the
- * types of A and of raw. fast: all matrices are along 1, columns are multiples of 16 bytes, bias and residual of raw's
- * type, which is A's or that of integers, or of f8e4m3 one of 16 bits; the sum is formed of a bound's results where the
- * sum of those is asked for. RDT_ROWS_MANY only where it is fast. */
+ * types of A and of raw, which the matrices say too (of 16 and 8 bits one kernel asks them). fast: all matrices are
+ * along 1, columns are multiples of 16 bytes, bias and residual of raw's type, which is A's or that of integers, or of
+ * f8e4m3 one of 16 bits; the sum is formed of a bound's results where the sum of those is asked for. RDT_ROWS_MANY only
+ * where it is fast. */
 const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int fast);
 /* kernel (tasks): the same where sums are given, of f16 and bf16; A is along 1, k a multiple of eight, batches are 1.
  */

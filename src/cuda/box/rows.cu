@@ -97,8 +97,10 @@ RDT_DEVICE void rdt_tile_load(const rdt_box_any *, const rdt_rows_matrix &x, int
       return rdt_tile_load_as<rdt_box_e4m3>(x, base, at, column, columns, t);
     case RDT_F8E5M2:
       return rdt_tile_load_as<rdt_box_e5m2>(x, base, at, column, columns, t);
-    default:
+    case RDT_F32:
       return rdt_tile_load_as<float>(x, base, at, column, columns, t);
+    default:
+      __trap(); /* nobody has said */
   }
 }
 
@@ -446,8 +448,13 @@ extern "C" const void *rdt_rows_check(rdt_dtype a, rdt_dtype raw, int rows, int 
       return ANY(int8_t, int32_t, 1);
     case RDT_F32:
       return ANY(float, float, 2);
-    default:
+    case RDT_F16:
+    case RDT_BF16:
+    case RDT_F8E4M3:
+    case RDT_F8E5M2:
       return ANY(rdt_box_any, rdt_box_any, 2);
+    default:
+      return NULL;
   }
 }
 

@@ -54,7 +54,7 @@ struct rdt_flag {
   static constexpr bool value = value_;
 };
 template <int a_, int b_>
-struct rdt_layout { /* 1: columns of A, of B lie side by side in place of k */
+struct rdt_layout { /* 1: rows of A, columns of B lie side by side in place of k */
   static constexpr int a = a_, b = b_;
 };
 
