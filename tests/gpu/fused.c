@@ -262,7 +262,6 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   gpu_shape s = *shape;
   s.in = s.out = RDT_F16, s.alpha = s.beta = 1.0;
   const int64_t stages = (s.k + STAGE - 1) / STAGE, columns = (s.n + t->k->columns - 1) / t->k->columns;
-  t->rounds = (int)((stages + t->splits - 1) / t->splits);
   t->share = (int)((stages + columns - 1) / columns);
   gpu_case_make(&t->c, &s, seed, true);
   t->apart = (t->c.bytes[2] + 255) / 256 * 256;
@@ -270,6 +269,8 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   const rdt_box_wide_form form = {.protect = true, .rest = t->rest, .tile = (int)(t->k - rdt_fused_wide_kernels)};
   gpu_must(rdt_box_wide_create_as(t->d, &t->c.p, &form, 6.0, &t->c.o, NULL, &t->b, &why), "fused kernel", &why);
   gpu_must(rdt_box_wide_use(t->b, t->d, form.tile, t->splits, t->c.in[1].data, NULL, &why), t->k->name, &why);
+  t->splits = rdt_box_wide_splits(t->b);
+  t->rounds = (int)((stages + t->splits - 1) / t->splits);
   t->loaded = (rdt_box_wide_reads(t->b) & RDT_BOX_READS_IN) != 0;
   void *memory[4];
   const size_t bytes[4] = {(size_t)t->room * sizeof *t->hits, (size_t)t->room * BOARD * sizeof *t->boards,
@@ -301,7 +302,7 @@ static void shut(bench *t) {
 
 gpu_fused_count gpu_fused(const rdt_cuda_device *d, int tile, int64_t faults, int64_t tiles) {
   /* Results without gaps; k that is no multiple of a stage has another last one; tiles that blocks share. */
-  enum { CASES = 5 };
+  enum { CASES = 6 };
   static const struct {
     gpu_shape shape;
     int splits;
@@ -309,9 +310,10 @@ gpu_fused_count gpu_fused(const rdt_cuda_device *d, int tile, int64_t faults, in
   } list[CASES + 1] = {
       {{.m = 300, .n = 144, .k = 592, .bias = true, .residual = true, .relu = true}, 1, false},
       {{.m = 200, .n = 208, .k = 512, .bias = true}, 3, false},
-      {{.m = 130, .n = 144, .k = 1000, .bias = true, .residual = true, .relu = true}, 8, false},
+      {{.m = 130, .n = 144, .k = 1000, .bias = true, .residual = true, .relu = true}, RDT_FUSED_WIDE_SPLITS, false},
       {{.m = 200, .n = 208, .k = 512, .bias = true, .relu = true}, 1, true},
       {{.m = 130, .n = 144, .k = 1000}, 4, true},
+      {{.m = 130, .n = 144, .k = 1000, .bias = true}, RDT_FUSED_WIDE_SPLITS, true},
       {{.m = 9000, .n = 144, .k = 64}, 1, false}, /* something for each multiprocessor */
   };
   gpu_fused_count count = {0};

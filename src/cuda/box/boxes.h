@@ -104,8 +104,9 @@ rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t
 rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b);
 unsigned rdt_box_wide_reads(const rdt_box_wide *b);
-/* For tests: another of the tiles there are, by so many blocks that share k, with the weights that it was created with;
- * a launch with a fault (sm90/fused_wgmma.h), which lies on the device, by the injecting instantiation. */
+/* For tests: another of the tiles there are, by so many blocks that share k (or as many as it can), with the weights
+ * that it was created with; a launch with a fault (sm90/fused_wgmma.h), which lies on the device, by the injecting
+ * instantiation. */
 struct rdt_mma_hit;
 rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
                             void *stream, rdt_reason *why);

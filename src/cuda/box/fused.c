@@ -422,19 +422,37 @@ rdt_status rdt_box_fused_create(const rdt_cuda_device *d, const rdt_problem *p, 
 
 /* ---- running ---- */
 
-rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, const rdt_fused_start *how,
-                               const char *name, void *stream, rdt_reason *why) {
-  cudaLaunchAttribute attributes[] = {
-      {.id = cudaLaunchAttributeProgrammaticStreamSerialization, .val = {.programmaticStreamSerializationAllowed = 1}},
-      {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {1, 1, (unsigned)a->splits}}}};
-  const cudaLaunchConfig_t config = {
+enum { ATTRIBUTES = 2 };
+static cudaLaunchConfig_t config_of(const rdt_fused_args *a, const rdt_fused_start *how,
+                                    cudaLaunchAttribute attributes[ATTRIBUTES], void *stream) {
+  attributes[0] = (cudaLaunchAttribute){.id = cudaLaunchAttributeProgrammaticStreamSerialization,
+                                        .val = {.programmaticStreamSerializationAllowed = 1}};
+  attributes[1] = (cudaLaunchAttribute){.id = cudaLaunchAttributeClusterDimension,
+                                        .val = {.clusterDim = {1, 1, (unsigned)a->splits}}};
+  return (cudaLaunchConfig_t){
       .gridDim = {(unsigned)up(a->n, how->columns), (unsigned)up(a->m, how->rows), (unsigned)a->splits},
       .blockDim = {(unsigned)how->threads, 1, 1},
       .dynamicSmemBytes = (size_t)how->shared,
       .stream = stream,
       .attrs = attributes,
       .numAttrs = how->cluster && a->splits > 1 ? 2 : 1};
+}
+
+rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, const rdt_fused_start *how,
+                               const char *name, void *stream, rdt_reason *why) {
+  cudaLaunchAttribute attributes[ATTRIBUTES];
+  const cudaLaunchConfig_t config = config_of(a, how, attributes, stream);
   return rdt_cuda_status(cudaLaunchKernelExC(&config, code, arguments), name, why);
+}
+
+rdt_status rdt_box_fused_room(const rdt_fused_args *a, const void *code, const rdt_fused_start *how, bool *room,
+                              rdt_reason *why) {
+  cudaLaunchAttribute attributes[ATTRIBUTES];
+  const cudaLaunchConfig_t config = config_of(a, how, attributes, NULL);
+  int clusters = 0;
+  RDT_TRY(rdt_cuda_status(cudaOccupancyMaxActiveClusters(&clusters, code, &config), "clusters", why));
+  *room = clusters > 0;
+  return RDT_OK;
 }
 
 rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, void *stream, rdt_reason *why) {

@@ -197,7 +197,7 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   const bool instead = alone && a->f.splits == 1 && a->stages < most && room / stage > a->stages; /* of a stage */
   if (instead) a->stages++;
   const int wide = k->part + (b->protect ? RDT_FUSED_WIDE_MORE : 0),
-            together = a->f.splits > 1 ? k->rows * wide * (int)sizeof(float) : 0,
+            together = a->f.splits > 1 ? k->rows * wide * (k->columns / k->part) * (int)sizeof(float) : 0,
             sums = (int)up(alone ? together : k->sums, RDT_FUSED_WIDE_HEAD) * RDT_FUSED_WIDE_HEAD;
   a->residual_at = a->stages * stage > sums ? a->stages * stage : sums;
   b->shared = heads + a->residual_at + (instead ? 0 : residual);
@@ -207,6 +207,12 @@ static void split(rdt_box_wide *b, const rdt_cuda_device *d, int splits, bool de
   const rdt_device_bound *l = &a->bound;
   a->clearly = (float)(0.999 * fmin((double)l->lambda * (double)l->lambda * (double)l->c2,
                                     (double)l->q0 * (double)l->q0 / (double)l->cap));
+}
+
+/* A kernel may have so many bytes of shared memory, and clusters of any size. */
+static rdt_status allowed(const void *code, int shared, const char *name, rdt_reason *why) {
+  RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, shared), name, why));
+  return rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), name, why);
 }
 
 /* Tile k, and its weights. */
@@ -224,11 +230,23 @@ static rdt_status use(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused
     b->pack.rho2 = memory;
   }
   a->rho2 = b->pack.rho2;
-  RDT_TRY(rdt_cuda_status(
-      cudaFuncSetAttribute(code_of(b, k), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)d->shared - 1024), k->name,
-      why));
+  RDT_TRY(allowed(code_of(b, k), (int)d->shared - 1024, k->name, why));
   RDT_TRY(map_rows(&a->w, b->type, b->pack.out, a->f.k, rows, a->f.k, pitch_of(b, k) * (k->columns / k->part), why));
   return rdt_box_wide_renew(b, weights, stream, why);
+}
+
+static rdt_fused_start how_of(const rdt_box_wide *b) {
+  const rdt_fused_wide_kernel *k = b->kernel;
+  return (rdt_fused_start){.rows = k->rows,
+                           .columns = k->columns,
+                           .threads = (is_short(b, k) ? k->alone : k->threads)[b->protect],
+                           .shared = b->shared,
+                           .cluster = true};
+}
+
+static rdt_status has_room(const rdt_box_wide *b, bool *room, rdt_reason *why) { /* for the blocks of a cluster */
+  const rdt_fused_start how = how_of(b);
+  return rdt_box_fused_room(&b->args.f, code_of(b, b->kernel), &how, room, why);
 }
 
 typedef struct attempt {
@@ -241,12 +259,18 @@ static rdt_status try_one(void *user, void *stream, rdt_reason *why) {
   return rdt_box_wide_launch(t->b, t->o, stream, why);
 }
 
+/* Each thread of a row reads what one block has that checks it. */
+static int most_splits(const rdt_fused_wide_kernel *k) {
+  return k->part / 4 < SPLITS ? k->part / 4 : SPLITS;
+}
+
 /* Worth a trial: the device is neither left empty nor is there anything to gain by sharing. */
 static bool plausible(const rdt_box_wide *b, const rdt_cuda_device *d, const rdt_fused_wide_kernel *k, int splits) {
   const int64_t tiles = tiles_of(b, k), stages = up(b->args.f.k, CHUNK);
   if (up(b->args.f.m, k->rows) > 65535) return false;
+  if (splits > most_splits(k)) return false;
   if (splits > 1 && (splits > stages / 2 || tiles * splits > SHARED * (int64_t)d->sms)) return false;
-  return tiles * splits * 8 >= d->sms || 4 * splits > stages || 2 * splits > SPLITS; /* or there are no more */
+  return tiles * splits * 8 >= d->sms || 4 * splits > stages || 2 * splits > most_splits(k); /* or there are no more */
 }
 
 static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_operands *o, const void *weights,
@@ -273,6 +297,9 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
       if (turn % 2) split(b, d, splits, true);
       if (turn % 2 && b->args.stages == stages) continue;
       if (b->args.f.splits != splits && 4 * splits <= up(b->args.f.k, CHUNK)) continue; /* as fewer have it */
+      bool room = true;
+      if (splits > RDT_FUSED_WIDE_ANYWHERE) RDT_TRY(has_room(b, &room, why));
+      if (!room) continue;
       attempt t = {b, o};
       RDT_TRY(rdt_cuda_trial(try_one, &t, stream, &seconds, why));
       if (!best || seconds < least) best = k, shared = splits, deep = turn % 2 != 0, least = seconds;
@@ -287,7 +314,7 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
 rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
                             void *stream, rdt_reason *why) {
   RDT_TRY(use(b, d, &rdt_fused_wide_kernels[tile], weights, stream, why));
-  split(b, d, splits, false);
+  split(b, d, splits < most_splits(b->kernel) ? splits : most_splits(b->kernel), false);
   return rdt_cuda_wait(stream, why);
 }
 
@@ -396,11 +423,7 @@ static rdt_status start(const rdt_box_wide *b, const rdt_operands *o, const void
                    : map_windows(&a.a, b->type, f, b->images, k->rows, why));
   if (f->residual) RDT_TRY(map_rows(&a.r, b->type, f->residual, f->n, f->m, f->ldr, a.each, why));
   void *arguments[] = {&a, &hit};
-  const rdt_fused_start how = {.rows = k->rows,
-                               .columns = k->columns,
-                               .threads = (is_short(b, k) ? k->alone : k->threads)[b->protect],
-                               .shared = b->shared,
-                               .cluster = true};
+  const rdt_fused_start how = how_of(b);
   return rdt_box_fused_start(f, code, arguments, &how, k->name, stream, why);
 }
 
@@ -414,8 +437,7 @@ rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, str
   const void *code = rdt_fused_wide_inject[b->kernel - rdt_fused_wide_kernels][ends == RDT_FUSED_WIDE_ALONE];
   if (!b->protect || b->type != RDT_F16 || (ends != RDT_FUSED_WIDE_BOUND && ends != RDT_FUSED_WIDE_ALONE))
     return refuse(why, "fused kernels with faults are of f16, checked, with Relu at most");
-  RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, b->shared),
-                          b->kernel->name, why));
+  RDT_TRY(allowed(code, b->shared, b->kernel->name, why));
   return start(b, o, code, hit, stream, why);
 }
 

@@ -579,7 +579,8 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   const int warp = threadIdx.x / 32, row = warp % Tile::rows, column = warp / Tile::rows % Tile::columns;
   const int part = warp / (Tile::rows * Tile::columns), lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
   const int expects = check == RDT_MMA_SUMS && (int)blockIdx.x == p.column_blocks ? p.sets : 0;
-  static_assert(RDT_MMA_SETS * RDT_MMA_PARTS_EACH <= Tile::WN, "the parts of all checks are one warp's");
+  static_assert(check != RDT_MMA_SUMS || RDT_MMA_SETS * RDT_MMA_PARTS_EACH <= Tile::WN,
+                "the parts of all checks are one warp's");
   const int m0 = (int)blockIdx.y * Tile::BM, n0 = expects ? 0 : (int)blockIdx.x * Tile::BN;
   const int k0 = (int)blockIdx.z * p.k_split, k1 = min(p.k, k0 + p.k_split),
             rounds = (k1 - k0 + Tile::BK - 1) / Tile::BK;

@@ -20,7 +20,8 @@ RDT_DEVICE constexpr bool rdt_minus(int i) { /* signs within a thread, known whe
 /* Where chunk (16 bytes) of a row lies: eight rows' chunks of one number lie in different banks. */
 template <int chunks>
 RDT_DEVICE int rdt_swizzle(int row, int chunk) {
-  return chunks >= 8 ? row * chunks + (chunk ^ (row & 7)) : row * chunks + (chunk ^ ((row >> 1) & (chunks - 1)));
+  constexpr int together = chunks < 8 ? 8 / chunks : 1; /* rows that have other banks by themselves */
+  return row * chunks + (chunk ^ (row / together & (chunks < 8 ? chunks - 1 : 7)));
 }
 
 /* Both operands lie so. */

@@ -18,7 +18,8 @@ enum {
   RDT_FUSED_WIDE_TABLES = 8,                       /* at most: numbers of words are bytes */
   RDT_FUSED_WIDE_LATER = RDT_FUSED_WIDE_HEAD / 4,  /* of a head, where 32 bytes lie for the end */
   RDT_FUSED_WIDE_SHORT = 64,                       /* columns of a part of tiles that have the short end */
-  RDT_FUSED_WIDE_SPLITS = 8,                       /* blocks that share k, at most */
+  RDT_FUSED_WIDE_SPLITS = 16,                      /* blocks that share k, at most */
+  RDT_FUSED_WIDE_ANYWHERE = 8,                     /* of a cluster that every GPU has room for */
   RDT_FUSED_WIDE_STAGES = RDT_FUSED_WIDE_HEAD / 16 /* fewer than that, of which the last has another use */
 };
 /* What follows bias and residual: Relu or nothing, alpha and beta 1; the same with GELU; whatever there is; Relu or

@@ -35,7 +35,8 @@ struct rdt_wide_later {
     return x;
   }
   __device__ __forceinline__ void ask(const rdt_fused_args &p, uint32_t at, uint32_t stages) {
-    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, column = (int)blockIdx.x * Tile::BN;
+    const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32,
+              column = (int)blockIdx.x * Tile::BN + Tile::part_of(warp) * Tile::part;
     uint32_t x[4], y[4];
     rdt_load_shared(x, at), rdt_load_shared(y, at + 16);
     pitch = x[2], bound = x[3], m = (int)y[0], n = (int)y[1], clearly = __uint_as_float(y[2]), instead = y[3] == stages;
@@ -45,7 +46,7 @@ struct rdt_wide_later {
     take = rows + 128u * fourth + 16u * (eighth ^ fourth);
     const int row0 = (int)blockIdx.y * Tile::BM;
     to = (char *)(uintptr_t)((uint64_t)x[1] << 32 | x[0]) + 2 * column;
-    if (gridDim.z == 1) to += (int64_t)(row0 + 16 * warp + (int)fourth) * pitch + 16 * eighth;
+    if (gridDim.z == 1) to += (int64_t)(row0 + Tile::row_of(warp) + (int)fourth) * pitch + 16 * eighth;
     asm volatile("" : "+r"(put), "+r"(take), "+l"(to));
 #pragma unroll
     for (int j = 0; j < Tile::part / 8; j++) /* together: those of four neighbours */
@@ -75,9 +76,10 @@ template <class T, class Tile, class Hit>
 RDT_DEVICE void rdt_wide_alone_rows(const rdt_fused_wide_args &g, float (&c)[Tile::wide / 2],
                                     const rdt_wide_later<Tile> &p, Hit hit) {
   constexpr int count = Tile::part / 8;
-  const int lane = (int)threadIdx.x % 32, t = lane % 4, tile = (int)blockIdx.x, column0 = tile * Tile::BN,
-            row0 = (int)blockIdx.y * Tile::BM + (int)threadIdx.x / 32 * 16;
-  const int beyond = p.n - column0;
+  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, t = lane % 4,
+            tile = (int)blockIdx.x * Tile::parts + Tile::part_of(warp),
+            row0 = (int)blockIdx.y * Tile::BM + Tile::row_of(warp);
+  const int beyond = p.n - tile * Tile::part;
   if (beyond < Tile::part) { /* what is beyond is no number's sum where A has NaN */
 #pragma unroll
     for (int j = 0; j < count; j++)
@@ -104,7 +106,8 @@ RDT_DEVICE void rdt_wide_alone(const rdt_fused_wide_args &g, float (&c)[Tile::wi
                                Hit hit) {
   constexpr int count = Tile::part / 8;
   const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-  const int row0 = (int)blockIdx.y * Tile::BM + 16 * warp, column0 = (int)blockIdx.x * Tile::BN;
+  const int row0 = (int)blockIdx.y * Tile::BM + Tile::row_of(warp),
+            column0 = (int)blockIdx.x * Tile::BN + Tile::part_of(warp) * Tile::part;
   if (p.instead) rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
 #pragma unroll
   for (int j = 0; j < count; j += 2) { /* a row is 128 bytes, whose sixteens change places */
@@ -125,15 +128,32 @@ RDT_DEVICE void rdt_wide_alone(const rdt_fused_wide_args &g, float (&c)[Tile::wi
   if constexpr (Tile::check) rdt_wide_alone_rows<T, Tile>(g, c, p, hit);
 }
 
+/* Four neighbours' sums of so many blocks from the first on: asked for, and added up in order. */
+template <int most>
+RDT_DEVICE void rdt_wide_ask(float (&each)[most][4], uint32_t at, int first, int splits) {
+#pragma unroll
+  for (int s = 0; s < most; s++)
+    if (first + s < splits) rdt_load_cluster(each[s], rdt_cluster_place(at, (uint32_t)(first + s)));
+}
+template <int most>
+RDT_DEVICE void rdt_wide_add(float (&v)[4], const float (&each)[most][4], int first, int splits) {
+#pragma unroll
+  for (int s = 0; s < most; s++)
+    if (first + s < splits)
+#pragma unroll
+      for (int i = 0; i < 4; i++) v[i] = rdt_add(v[i], each[s][i]);
+}
+
 /* sums: room for those of a tile. */
 template <class T, class Tile, class Hit>
 RDT_DEVICE void rdt_wide_together(const rdt_fused_wide_args &g, const float (&c)[Tile::wide / 2],
                                   const rdt_wide_later<Tile> &p, uint32_t sums, Hit hit) {
-  constexpr int pitch = Tile::wide, fours = Tile::part / 4, rows = Tile::threads / fours; /* rows at once */
+  constexpr int pitch = Tile::wide, fours = Tile::part / 4, rows = Tile::of_part / fours; /* rows at once */
   static_assert(fours <= 32 && fours >= RDT_FUSED_WIDE_SPLITS, "a row is a warp's");
-  const int lane = (int)threadIdx.x % 32, r = (int)threadIdx.x / 32 * 16 + lane / 4, q = lane % fours,
-            rank = (int)rdt_cluster_rank(), tile = (int)blockIdx.x, column = tile * Tile::BN + 4 * q,
-            splits = (int)gridDim.z;
+  const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, part = Tile::part_of(warp),
+            r = Tile::row_of(warp) + lane / 4, q = lane % fours, rank = (int)rdt_cluster_rank(),
+            tile = (int)blockIdx.x * Tile::parts + part, column = tile * Tile::part + 4 * q, splits = (int)gridDim.z;
+  sums += (uint32_t)(part * Tile::BM * pitch) * 4u;
   rdt_bar_sync(1, Tile::threads); /* nobody reads the stages any more */
 #pragma unroll
   for (int j = 0; j < Tile::wide / 4; j++)
@@ -143,18 +163,17 @@ RDT_DEVICE void rdt_wide_together(const rdt_fused_wide_args &g, const float (&c)
   rdt_bar_sync(1, Tile::threads); /* the same for what is the block's own, as racecheck follows it */
   rdt_cluster_wait();
 #pragma unroll 1
-  for (int row = rank * rows + (int)threadIdx.x / fours; row < Tile::BM; row += splits * rows) {
-    float each[RDT_FUSED_WIDE_SPLITS][4], v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, beside[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    const uint32_t at = sums + 4u * (uint32_t)(row * pitch);
-#pragma unroll
-    for (int s = 0; s < RDT_FUSED_WIDE_SPLITS; s++)
-      if (s < splits) rdt_load_cluster(each[s], rdt_cluster_place(at + 16u * (uint32_t)q, (uint32_t)s));
+  for (int row = rank * rows + (int)threadIdx.x % Tile::of_part / fours; row < Tile::BM; row += splits * rows) {
+    constexpr int most = RDT_FUSED_WIDE_ANYWHERE;
+    float each[most][4], v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, beside[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    const uint32_t at = sums + 4u * (uint32_t)(row * pitch), mine = at + 16u * (uint32_t)q;
+    rdt_wide_ask(each, mine, 0, splits);
     if (Tile::check && q < splits) rdt_load_cluster(beside, rdt_cluster_place(at + 16u * (uint32_t)fours, (uint32_t)q));
-#pragma unroll
-    for (int s = 0; s < RDT_FUSED_WIDE_SPLITS; s++)
-      if (s < splits)
-#pragma unroll
-        for (int i = 0; i < 4; i++) v[i] = rdt_add(v[i], each[s][i]);
+    rdt_wide_add(v, each, 0, splits);
+    if (__builtin_expect(splits > most, 0)) {
+      rdt_wide_ask(each, mine, most, splits);
+      rdt_wide_add(v, each, most, splits);
+    }
     const int m = (int)blockIdx.y * Tile::BM + row;
     if (m < p.m && column < p.n)
       rdt_wide_store8(p.to + (int64_t)m * p.pitch + 8 * q, rdt_wide_two<T>(v[0], v[1], p.bias[0], p.bound),

@@ -127,7 +127,8 @@ RDT_DEVICE void rdt_wide_join(const rdt_fused_wide_args &g, uint32_t sums) {
       if constexpr (Tile::check) {
         e = T::expected(check[i]);
 #pragma unroll
-        for (int d = 1; d < 8; d *= 2) e += __shfl_xor_sync(0xffffffffu, e, d); /* blocks of a cluster, at most */
+        for (int d = 1; d < RDT_FUSED_WIDE_SPLITS && d < Tile::part / 4; d *= 2)
+          e += __shfl_xor_sync(0xffffffffu, e, d);
       }
       const int row = r + i * walk::step;
       if (row >= w.count) break;
