@@ -172,7 +172,7 @@ def check_record(record):
 
 
 def check_records():
-    failed, paths = 0, sorted((ROOT / "bench" / "results").glob("*.json"))
+    failed, spoilt_once, paths = 0, set(), sorted((ROOT / "bench" / "results").glob("*.json"))
     for path in paths:
         record = json.loads(path.read_text())
         try:
@@ -181,7 +181,10 @@ def check_records():
         except (KeyError, OSError, jsonschema.ValidationError) as error:
             failed = 1
             print(f"FAIL  {path.name}: {error}")
-        for spoilt in documents(record):  # what lacks something must not pass
+        for spoilt in documents(record):  # what lacks something must not pass; one document says that of its schema
+            if spoilt["schema"] in spoilt_once:
+                continue
+            spoilt_once.add(spoilt["schema"])
             validator = validator_of(spoilt)
             key = validator.schema["required"][-1]
             kept = spoilt.pop(key)
