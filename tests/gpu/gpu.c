@@ -17,6 +17,10 @@ void gpu_must(rdt_status s, const char *what, const rdt_reason *why) {
   if (s != RDT_OK) gpu_die(what, why->text);
 }
 
+bool gpu_daily(bool quick) {
+  return quick && !getenv("RDT_WALK_ALL");
+}
+
 uint64_t gpu_random(uint64_t *state) { /* splitmix64 */
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

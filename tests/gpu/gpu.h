@@ -44,6 +44,8 @@ typedef struct gpu_shape {
 
 void gpu_die(const char *what, const char *text) __attribute__((noreturn));
 void gpu_must(rdt_status s, const char *what, const rdt_reason *why);
+/* Of the few shapes of --quick, those that suffice every day; `scripts/test --full` takes all (RDT_WALK_ALL). */
+bool gpu_daily(bool quick);
 uint64_t gpu_random(uint64_t *state);
 double gpu_normal(uint64_t *state);
 void gpu_case_make(gpu_case *c, const gpu_shape *s, uint64_t *seed, bool exact);

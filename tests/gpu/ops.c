@@ -477,7 +477,7 @@ int main(int argc, char **argv) {
   if (is_wanted(only, "bytes")) bytes_cases(&t, seeds);
   printf("products and convolutions of bytes: %lld, %lld wrong\n", (long long)t.cases, (long long)t.bad);
   fflush(stdout);
-  if (is_wanted(only, "attention")) t.cases += attention_cases(&t.bad);
+  if (is_wanted(only, "attention")) t.cases += attention_cases(gpu_daily(seeds == FEW), &t.bad);
   if (is_wanted(only, "shaped")) shaped_cases(&t);
   if (is_wanted(only, "quantised")) quantising(&t);
   if (is_wanted(only, "tables")) table_cases(&t);

@@ -450,18 +450,19 @@ static void check_apart(bool quick, int trials, uint64_t *seed) {
 /* ---- screens ---- */
 
 /* The bad one is named, and nobody else; core -1: nobody is. */
-static void one_screen(rdt_sms *m, const char *kind, int core, const char *more, int level, double seconds) {
+static void one_screen(rdt_sms *m, const char *kind, int core, const char *more, int level, double seconds,
+                       int retests) {
   rdt_screen s;
   rdt_fault f;
   rdt_reason why = {""};
   char spec[128];
   snprintf(spec, sizeof spec, "%s@accum,core=%d%s", kind, core, more);
   if (core >= 0) gpu_must(rdt_fault_parse(spec, &f, &why), "fault", &why);
-  gpu_must(
-      rdt_screen_run(
-          &(rdt_screen_job){.level = level, .seconds = seconds, .retests = 4, .fault = core >= 0 ? &f : NULL, .sms = m},
-          &s, &why),
-      "a screen", &why);
+  gpu_must(rdt_screen_run(
+               &(rdt_screen_job){
+                   .level = level, .seconds = seconds, .retests = retests, .fault = core >= 0 ? &f : NULL, .sms = m},
+               &s, &why),
+           "a screen", &why);
   if (s.n_units != device.sms || s.bad != (core >= 0)) complain(spec);
   for (int u = 0; u < s.n_units; u++) {
     const rdt_screen_unit *x = &s.units[u];
@@ -484,15 +485,16 @@ static void one_screen(rdt_sms *m, const char *kind, int core, const char *more,
 static void check_screens(bool quick, uint64_t *seed) {
   static const char *const kinds[][2] = {
       {"stuck1:22", ""}, {"stuck0:20", ""}, {"bit:13", ""}, {"bit", ",lane=3"}, {"random", ",rate=0.5"}};
+  const int retests = gpu_daily(quick) ? 1 : 4;
   rdt_reason why = {""};
   rdt_sms *m;
   gpu_must(rdt_sms_open(0, &m, &why), "multiprocessors", &why);
   if (m->n_paths != (device.major == 9 ? 9 : 7)) complain("paths of a screen");
-  one_screen(m, "", -1, "", 1, quick ? 1e-3 : 1.0);
-  if (!quick) one_screen(m, "", -1, "", 2, 1.0);
+  one_screen(m, "", -1, "", 1, quick ? 1e-3 : 1.0, retests);
+  if (!quick) one_screen(m, "", -1, "", 2, 1.0, retests);
   for (int i = 0; i < (quick ? 2 : 100); i++)
     one_screen(m, kinds[i % 5][0], m->units[gpu_random(seed) % (uint64_t)m->n_units], kinds[i % 5][1], 1,
-               quick ? 1e-3 : 0.02);
+               quick ? 1e-3 : 0.02, retests);
   m->close(m);
 }
 
