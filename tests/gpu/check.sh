@@ -63,7 +63,7 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
       # that order; an arrival of every lane makes it serialise wgmma). These races are looked for in PTX, where the
       # __syncwarp stands: RDT_EMULATED_RACES=1 (docs/emulated-gpu.md). All other kernels, by what their names have.
       gpu_check) types="_mma_ _fma_ wgmma_tall" ;;
-      gpu_faults) types="_mma_ _fma_ wgmma_tall fused" ;;
+      gpu_faults) types="fused_wgmma_128 fused_wgmma_64 _mma_ _fma_ wgmma_tall" ;; # the longest first
       *) types="" ;;
     esac
     for type in ${types:-all}; do

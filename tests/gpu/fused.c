@@ -265,10 +265,9 @@ static void open(bench *t, const gpu_shape *shape, uint64_t *seed) {
   t->share = (int)((stages + columns - 1) / columns);
   gpu_case_make(&t->c, &s, seed, true);
   t->apart = (t->c.bytes[2] + 255) / 256 * 256;
-  /* Its tile alone: each trial of another one takes a sanitizer seconds. */
-  const rdt_box_wide_form form = {.protect = true, .rest = t->rest, .tile = (int)(t->k - rdt_fused_wide_kernels)};
+  const rdt_box_wide_form form = {
+      .protect = true, .rest = t->rest, .tile = (int)(t->k - rdt_fused_wide_kernels), .splits = t->splits};
   gpu_must(rdt_box_wide_create_as(t->d, &t->c.p, &form, 6.0, &t->c.o, NULL, &t->b, &why), "fused kernel", &why);
-  gpu_must(rdt_box_wide_use(t->b, t->d, form.tile, t->splits, t->c.in[1].data, NULL, &why), t->k->name, &why);
   t->splits = rdt_box_wide_splits(t->b);
   t->rounds = (int)((stages + t->splits - 1) / t->splits);
   t->loaded = (rdt_box_wide_reads(t->b) & RDT_BOX_READS_IN) != 0;

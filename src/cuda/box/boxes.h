@@ -90,6 +90,7 @@ rdt_status rdt_box_wide_create(const rdt_cuda_device *d, const rdt_problem *p, b
 typedef struct rdt_box_wide_form {
   bool protect, rest; /* rest: bit-sums of memory at rest, too; else check has nothing to add up */
   int tile;           /* of rdt_fused_wide_kernels; -1: the fastest */
+  int splits;         /* of a tile that is named: so many blocks share k, or as many as can; 0: the fastest */
   const rdt_box_wide
       *like; /* of a problem of the same shape, whose tile, stages and sharing it takes; NULL: nobody's */
 } rdt_box_wide_form;
@@ -104,12 +105,8 @@ rdt_status rdt_box_wide_check(const rdt_box_wide *b, rdt_box_sum_to to, uint64_t
 rdt_status rdt_box_wide_renew(const rdt_box_wide *b, const void *weights, void *stream, rdt_reason *why);
 int64_t rdt_box_wide_blocks(const rdt_box_wide *b);
 unsigned rdt_box_wide_reads(const rdt_box_wide *b);
-/* For tests: another of the tiles there are, by so many blocks that share k (or as many as it can), with the weights
- * that it was created with; a launch with a fault (sm90/fused_wgmma.h), which lies on the device, by the injecting
- * instantiation. */
+/* For tests: a launch with a fault (sm90/fused_wgmma.h), which lies on the device, by the injecting instantiation. */
 struct rdt_mma_hit;
-rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
-                            void *stream, rdt_reason *why);
 rdt_status rdt_box_wide_strike(const rdt_box_wide *b, const rdt_operands *o, struct rdt_mma_hit *hit, void *stream,
                                rdt_reason *why);
 void *rdt_box_wide_copy(const rdt_box_wide *b, int64_t k, int64_t column);

@@ -311,13 +311,6 @@ static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_op
   return RDT_OK;
 }
 
-rdt_status rdt_box_wide_use(rdt_box_wide *b, const rdt_cuda_device *d, int tile, int splits, const void *weights,
-                            void *stream, rdt_reason *why) {
-  RDT_TRY(use(b, d, &rdt_fused_wide_kernels[tile], weights, stream, why));
-  split(b, d, splits < most_splits(b->kernel) ? splits : most_splits(b->kernel), false);
-  return rdt_cuda_wait(stream, why);
-}
-
 static rdt_status bounded(const rdt_box_wide *b, rdt_reason *why) { /* weights whose sums are finite */
   const size_t tiles = (size_t)parts_of(b, b->kernel);
   float *rho2 = rdt_alloc(tiles * sizeof *rho2, 1);
@@ -329,9 +322,9 @@ static rdt_status bounded(const rdt_box_wide *b, rdt_reason *why) { /* weights w
   return s;
 }
 
-/* like: whose tile, stages and sharing it takes; NULL: what is the fastest with operands `trial`. */
+/* What the form leaves open is what is the fastest with operands `trial`. */
 static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_problem *p, double lambda,
-                          const rdt_operands *trial, const rdt_box_wide *like, void *stream, rdt_reason *why) {
+                          const rdt_operands *trial, const rdt_box_wide_form *form, void *stream, rdt_reason *why) {
   rdt_fused_args *a = &b->args.f;
   const rdt_fused_weights w = rdt_box_fused_weights(p);
   bool packed;
@@ -369,9 +362,12 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
     RDT_TRY(rdt_cuda_alloc(bytes, &memory, why));
     b->loaded = memory;
   }
-  if (like) {
-    RDT_TRY(use(b, d, like->kernel, p->in[1].data, stream, why));
-    split(b, d, like->args.f.splits, like->deep);
+  if (form->like) {
+    RDT_TRY(use(b, d, form->like->kernel, p->in[1].data, stream, why));
+    split(b, d, form->like->args.f.splits, form->like->deep);
+  } else if (form->splits) {
+    RDT_TRY(use(b, d, &rdt_fused_wide_kernels[form->tile], p->in[1].data, stream, why));
+    split(b, d, form->splits < most_splits(b->kernel) ? form->splits : most_splits(b->kernel), false);
   } else {
     RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
   }
@@ -387,7 +383,7 @@ rdt_status rdt_box_wide_create_as(const rdt_cuda_device *d, const rdt_problem *p
   rdt_box_wide *b = rdt_calloc(1, sizeof *b);
   if (!b) return rdt_fail(why, RDT_ERR_NOMEM, "a fused kernel: out of memory");
   b->protect = form->protect, b->rest = form->protect && form->rest, b->only = form->tile;
-  const rdt_status s = prepare(b, d, p, lambda, trial, form->like, stream, why);
+  const rdt_status s = prepare(b, d, p, lambda, trial, form, stream, why);
   if (s != RDT_OK) {
     rdt_box_wide_destroy(b);
     return s;
