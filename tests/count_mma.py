@@ -34,8 +34,9 @@ CHECKS = ["none", "thread1", "thread1a", "col", "thread2", "replicate", "replica
 NAME = re.compile(r"_Z8gemm_mmaI\d+rdt_type_(b?f16).*?Li(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)ELi(\d+)EELi(\d+)EEv")
 
 
-def kernels(text, starts, product, addition):
-    """Of each kernel: its name, and how many products and additions stand between its first product and its last."""
+def kernels(text, starts, product, addition, wait):
+    """Of each kernel: its name, and how many products and additions stand between its first product and its last, for
+    each round: the compiler may have several of them in its loop. One waits for copies, and one wait is behind the loop."""
     found = {}
     for part in re.split(starts, text)[1:]:
         name = NAME.match(part)
@@ -44,8 +45,9 @@ def kernels(text, starts, product, addition):
         lines = part.splitlines()
         at = [i for i, line in enumerate(lines) if re.search(product, line)]
         sums = sum(1 for line in lines[at[0]:at[-1] + 1] if re.search(addition, line))
+        rounds = sum(1 for line in lines if re.search(wait, line)) - 1
         tile = tuple(int(x) for x in name.groups()[1:9])
-        found[name.group(1), tile, CHECKS[int(name.group(10))]] = (len(at), sums)
+        found[name.group(1), tile, CHECKS[int(name.group(10))]] = (len(at) / rounds, sums / rounds)
     return found
 
 
@@ -160,7 +162,8 @@ def look(folder):
 
 def main():
     if len(sys.argv) == 3 and sys.argv[1] == "--ptx":
-        found = kernels(look(sys.argv[2]), r"\.entry ", r"\bmma\.sync", r"\b(add|sub)\.(rn\.)?f32")
+        found = kernels(look(sys.argv[2]), r"\.entry ", r"\bmma\.sync", r"\b(add|sub)\.(rn\.)?f32",
+                        r"\bcp\.async\.wait_group")
         if not noticed(found, True):
             sys.exit("other counts are not noticed")
         return compare(found, True)
@@ -170,7 +173,7 @@ def main():
         for arch in sorted(set(re.findall(r"code for (sm_\w+)", text))):
             print(arch)
             of = "".join(re.findall(rf"code for {arch}\n(.*?)(?=Fatbin|\Z)", text, re.S))
-            wrong += compare(kernels(of, r"Function : ", r"\bHMMA\.", r"\bFADD"), False)
+            wrong += compare(kernels(of, r"Function : ", r"\bHMMA\.", r"\bFADD", r"\bDEPBAR\.LE SB0"), False)
         return wrong
     sys.exit(__doc__)
 

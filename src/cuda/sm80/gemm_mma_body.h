@@ -647,7 +647,6 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   }
   const rdt_places<T, Tile, rdt_shuffles<Tile, check>()> places(row, column, part);
   const auto multiply = [&](auto expecting) {
-#pragma unroll 1 /* count_mma.py counts what one round has */
     for (int round = 0; round < rounds; round++) {
       rdt_copy_wait<Tile::stages - 2>();
       __syncthreads();
