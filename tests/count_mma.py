@@ -45,7 +45,7 @@ def kernels(text, starts, product, addition, wait):
         lines = part.splitlines()
         at = [i for i, line in enumerate(lines) if re.search(product, line)]
         sums = sum(1 for line in lines[at[0]:at[-1] + 1] if re.search(addition, line))
-        rounds = sum(1 for line in lines if re.search(wait, line)) - 1
+        rounds = max(1, sum(1 for line in lines if re.search(wait, line)) - 1)
         tile = tuple(int(x) for x in name.groups()[1:9])
         found[name.group(1), tile, CHECKS[int(name.group(10))]] = (len(at) / rounds, sums / rounds)
     return found

@@ -47,7 +47,7 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
     [ "$name" = test_outofcore ] || [ "$name" = redoubt ] && continue
     # Algorithms of cuBLASLt that cannot run on a group of multiprocessors are tried, and refused: no error of memory.
     [ "$name" = gpu_tmr ] && errors=no || errors=explicit
-    start "memcheck-$name" compute-sanitizer --tool memcheck --report-api-errors "$errors" --error-exitcode 9 "$program" --quick
+    start "memcheck-$name" env RDT_WALK_ALL=1 compute-sanitizer --tool memcheck --report-api-errors "$errors" --error-exitcode 9 "$program" --quick
     # Of our kernels alone, whose arguments are all called rdt_...: those of libraries take minutes. The sanitizer (2025.3)
     # fails inside itself at some of cuBLASLt's, so every type has a run of its own.
     case $name in
@@ -71,7 +71,7 @@ if command -v compute-sanitizer >/dev/null 2>&1; then
       [ "$type" = all ] || what=$what-$type
       [ "$type" = all ] && type=
       # shellcheck disable=SC2086
-      start "$what" compute-sanitizer --tool racecheck --kernel-name kns=rdt_ --error-exitcode 9 "$program" --quick $type
+      start "$what" env RDT_WALK_ALL=1 compute-sanitizer --tool racecheck --kernel-name kns=rdt_ --error-exitcode 9 "$program" --quick $type
     done
   done
 else

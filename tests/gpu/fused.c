@@ -27,6 +27,7 @@ typedef struct bench {
   bool loaded;        /* the bit-sum of A is made of what was loaded */
   int share;          /* stages of A that a column of tiles sums */
   int room;           /* strikes at once */
+  int first;          /* site of the first strike: few strikes meet all sites in all cases together */
   size_t apart;
   rdt_mma_hit *hits;          /* on the device, as all that follows */
   uint64_t *boards;           /* [strike][BOARD] */
@@ -167,7 +168,7 @@ static void judge(bench *t, site s, const rdt_mma_hit *h, const uint64_t sums[BO
 
 /* What lies between sum and store, and A in shared memory, is seen by bit-sums alone. */
 static site site_of(const bench *t, int64_t i) {
-  const site s = (site)(i % SITES);
+  const site s = (site)((t->first + i) % SITES);
   return !t->rest && (s == OF_A || s == TAKEN || s == STORED) ? SUM : s;
 }
 
@@ -323,6 +324,7 @@ gpu_fused_count gpu_fused(const rdt_cuda_device *d, int tile, int64_t faults, in
                .splits = list[i].splits,
                .rest = !list[i].alone,
                .room = i == CASES ? 12 : BATCH,
+               .first = 3 * i,
                .count = &count};
     open(&t, &list[i].shape, &seed);
     if (i < CASES) {

@@ -435,7 +435,7 @@ static cudaLaunchConfig_t config_of(const rdt_fused_args *a, const rdt_fused_sta
       .dynamicSmemBytes = (size_t)how->shared,
       .stream = stream,
       .attrs = attributes,
-      .numAttrs = how->cluster && a->splits > 1 ? 2 : 1};
+      .numAttrs = how->cluster && a->splits > 1 ? ATTRIBUTES : 1};
 }
 
 rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, const rdt_fused_start *how,
@@ -450,9 +450,9 @@ rdt_status rdt_box_fused_room(const rdt_fused_args *a, const void *code, const r
   cudaLaunchAttribute attributes[ATTRIBUTES];
   const cudaLaunchConfig_t config = config_of(a, how, attributes, NULL);
   int clusters = 0;
-  RDT_TRY(rdt_cuda_status(cudaOccupancyMaxActiveClusters(&clusters, code, &config), "clusters", why));
-  *room = clusters > 0;
-  return RDT_OK;
+  const cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, code, &config);
+  *room = error == cudaSuccess && clusters > 0;
+  return error == cudaErrorInvalidClusterSize ? RDT_OK : rdt_cuda_status(error, "clusters", why);
 }
 
 rdt_status rdt_box_fused_launch(const rdt_box_fused *b, const rdt_operands *o, void *stream, rdt_reason *why) {

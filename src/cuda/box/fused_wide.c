@@ -270,7 +270,8 @@ static bool plausible(const rdt_box_wide *b, const rdt_cuda_device *d, const rdt
   if (up(b->args.f.m, k->rows) > 65535) return false;
   if (splits > most_splits(k)) return false;
   if (splits > 1 && (splits > stages / 2 || tiles * splits > SHARED * (int64_t)d->sms)) return false;
-  return tiles * splits * 8 >= d->sms || 4 * splits > stages || 2 * splits > most_splits(k); /* or there are no more */
+  return tiles * splits * 8 >= d->sms || 4 * splits > stages ||
+         splits >= RDT_FUSED_WIDE_ANYWHERE; /* or more may not be */
 }
 
 static rdt_status choose(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_operands *o, const void *weights,
@@ -365,9 +366,10 @@ static rdt_status prepare(rdt_box_wide *b, const rdt_cuda_device *d, const rdt_p
   if (form->like) {
     RDT_TRY(use(b, d, form->like->kernel, p->in[1].data, stream, why));
     split(b, d, form->like->args.f.splits, form->like->deep);
-  } else if (form->splits) {
-    RDT_TRY(use(b, d, &rdt_fused_wide_kernels[form->tile], p->in[1].data, stream, why));
-    split(b, d, form->splits < most_splits(b->kernel) ? form->splits : most_splits(b->kernel), false);
+  } else if (form->splits && form->tile >= 0) {
+    const rdt_fused_wide_kernel *k = &rdt_fused_wide_kernels[form->tile];
+    RDT_TRY(use(b, d, k, p->in[1].data, stream, why));
+    split(b, d, form->splits < most_splits(k) ? form->splits : most_splits(k), false);
   } else {
     RDT_TRY(choose(b, d, trial, p->in[1].data, stream, why));
   }

@@ -190,9 +190,8 @@ RDT_DEVICE void rdt_wide_together(const rdt_fused_wide_args &g, const float (&c)
       for (int d = 1; d < fours; d *= 2) {
         sum += __shfl_xor_sync(0xffffffffu, sum, d);
         c2 += __shfl_xor_sync(0xffffffffu, c2, d);
-        if (d < RDT_FUSED_WIDE_SPLITS)
 #pragma unroll
-          for (int i = 0; i < 4; i++) beside[i] += __shfl_xor_sync(0xffffffffu, beside[i], d);
+        for (int i = 0; i < 4; i++) beside[i] += __shfl_xor_sync(0xffffffffu, beside[i], d);
       }
       if constexpr (Hit::on) c2 = hit.squares(0, m, tile, c2);
       const float e = T::expected(beside), d = sum - e;

@@ -20,14 +20,11 @@ struct rdt_fused_wide_tile {
   static constexpr int part = BN / parts;                               /* columns of four warps, and beside them */
   static constexpr int wide = part + (check ? RDT_FUSED_WIDE_MORE : 0); /* those of an instruction */
   static constexpr int high = BM / 64, groups = high * parts, threads = 128 * groups; /* of those that multiply */
-  static constexpr int of_part = 128 * high;
+  static constexpr int of_part = 128 * high;                                          /* of those, a part's */
   static constexpr int storers =
       check && !alone ? storers_ : 0; /* threads that store while the others check; 0: the same */
   /* Beside those that multiply, the first of them loads; else one of the others does: registers are scarce. */
-  static constexpr int beside = storers                                ? storers
-                                : groups == 1 || (alone && groups < 6) ? 32
-                                                                       : 0,
-                       all = threads + beside;
+  static constexpr int beside = storers ? storers : groups == 1 || alone ? 32 : 0, all = threads + beside;
   static constexpr int piece = 64 * BK * 2, a_bytes = high * piece, b_piece = wide * BK * 2, b_bytes = parts * b_piece,
                        stage_bytes = a_bytes + b_bytes;
   static constexpr int pitch = BN + 8; /* of a row of sums: rows start in other banks */
@@ -183,8 +180,7 @@ RDT_DEVICE uint64_t rdt_wide_put(const rdt_fused_args &p, uint32_t sums, uint32_
   constexpr uint32_t threads = Tile::storers ? Tile::storers : Tile::threads,
                      first_one = Tile::storers ? Tile::threads : 0;
   constexpr uint32_t lanes = Tile::BN / 8, rows = threads / lanes, turns = Tile::BM / rows;
-  constexpr bool held =
-      Tile::check && !Tile::storers && (Tile::wide > 72 || Tile::groups > 4); /* their sums, in registers, meanwhile */
+  constexpr bool held = Tile::check && !Tile::storers && Tile::wide > 72; /* their sums, in registers, meanwhile */
   constexpr int together = ends == RDT_FUSED_WIDE_ANY ? 1 : held ? 2 : turns < 4 ? turns : 4;
   static_assert(rows % 8 == 0 && turns % together == 0, "rows of a thread are swizzled alike");
   const uint32_t me = threadIdx.x - first_one, eight = me % lanes, r0 = me / lanes;

@@ -303,7 +303,7 @@ struct rdt_wide_joined {
       for (int i = 0; i < rows; i++) {
         s[i] += __shfl_xor_sync(0xffffffffu, s[i], d);
         c2[i] += __shfl_xor_sync(0xffffffffu, c2[i], d);
-        if (d < RDT_FUSED_WIDE_SPLITS) e[i] += __shfl_xor_sync(0xffffffffu, e[i], d);
+        e[i] += __shfl_xor_sync(0xffffffffu, e[i], d);
       }
 #pragma unroll
     for (int i = 0; i < rows; i++) {
