@@ -19,8 +19,6 @@
 #include "util_native.h"
 #include "util_sample.h"
 
-/* Where each product takes thirty times as long: no statistics of rounding, no large ones, one datatype. */
-
 /* m n k, gaps of A and C, weights transposed: edges of tiles, of vectors, of blocks of the reduction and of checks */
 static const util_native_layout products[] = {
     {UTIL_GEMM, {4, 1, 1}},           {UTIL_GEMM, {4, 3, 5, 1, 2}},    {UTIL_GEMM, {5, 17, 33, 0, 3, 1}},
@@ -29,7 +27,8 @@ static const util_native_layout products[] = {
     {UTIL_GEMM, {131, 150, 600}},     {UTIL_GEMM, {200, 270, 33}},     {UTIL_GEMM, {260, 24, 300, 4, 0, 1}},
 };
 
-/* Where each step is slow, and where the machine's own kernels have had them all: the small products, fewer faults. */
+/* With sanitizers, where each product takes thirty times as long (no statistics of rounding there, and one datatype),
+ * and where the machine's own kernels have had them all: the small products, fewer faults. */
 static bool few(void) {
   return util_sanitized || getenv("REDOUBT_ISA");
 }

@@ -23,7 +23,7 @@ typedef struct rdt_fused_start {
 } rdt_fused_start;
 rdt_status rdt_box_fused_start(const rdt_fused_args *a, const void *code, void **arguments, const rdt_fused_start *how,
                                const char *name, void *stream, rdt_reason *why);
-/* Does any multiprocessor cluster of this device hold all blocks of one? */
+/* Has the device room for the blocks of a cluster? */
 rdt_status rdt_box_fused_room(const rdt_fused_args *a, const void *code, const rdt_fused_start *how, bool *room,
                               rdt_reason *why);
 
