@@ -39,6 +39,9 @@ static void put_text(const rdt_product_run *r) {
          rdt_bytes_text(x->load_bytes, text[0], sizeof text[0]), x->load_seconds, rate(x->load_bytes, x->load_seconds),
          rdt_bytes_text(x->store_bytes, text[1], sizeof text[1]), x->store_seconds,
          rate(x->store_bytes, x->store_seconds), x->busy_seconds);
+  if (x->peer_bytes > 0.0)
+    printf("copied %s of operands from one device to another\n",
+           rdt_bytes_text(x->peer_bytes, text[0], sizeof text[0]));
   printf("of that: fill %.3f s, products %.3f, waits for loads %.3f, for places of C %.3f, %s %.3f, drain %.3f\n",
          x->phases.fill, x->phases.products, x->phases.loads, x->phases.places,
          x->task.on->far ? "checks and turns" : "turns", x->phases.checks, x->phases.drain);

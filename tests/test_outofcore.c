@@ -302,6 +302,30 @@ static void test_columns(void **state) {
   }
 }
 
+/* Several GPUs have blocks of B from each other: loaded or copied, each has all that its share needs. A copy that came
+ * out wrong (RDT_EMULATED_COPY_FAULT, docs/emulated-gpu.md) is noticed where it is, and its block of B read from the
+ * file. */
+static void test_copied(void **state) {
+  (void)state;
+  const bool broken = getenv("RDT_EMULATED_COPY_FAULT") != NULL;
+  const int64_t m = 310, n = 150, k = 140;
+  if (!strchr(device, ',')) return;
+  for (int s = 0; s < RDT_STRATEGY_COUNT; s++) {
+    rdt_matmul_result r;
+    double *a = util_npy(a_path, RDT_F32, false, m, k, 1), *b = util_npy(b_path, RDT_F32, s % 2, k, n, 2);
+    const rdt_matmul_job job = job_of((rdt_strategy)s, 1.5);
+    const bool hit = broken && s == 0; /* it is the first copy, then */
+    multiply(&job, hit ? RDT_RECOMPUTED : RDT_CLEAN, &r);
+    assert_true(fabs(r.load_bytes + r.peer_bytes - r.forecast.load_bytes) < 1.0);
+    if (r.task.on->near) assert_true(r.peer_bytes > 0.0);
+    assert_true(hit ? r.faults >= 1 && seen.diagnosis == RDT_DIAG_MEMORY : r.faults == 0);
+    if (hit) assert_non_null(strstr(seen.text, "the block of B changed in memory"));
+    util_npy_expect(c_path, RDT_F32, m, n, k, a, b, 0.0);
+    rdt_free(a);
+    rdt_free(b);
+  }
+}
+
 /* Numbers too small for their type's usual form, beside large ones. */
 static void test_ranges(void **state) {
   (void)state;
@@ -640,10 +664,10 @@ int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_strategies),  cmocka_unit_test(test_workspaces), cmocka_unit_test(test_shapes),
       cmocka_unit_test(test_unprotected), cmocka_unit_test(test_memory),     cmocka_unit_test(test_walk),
-      cmocka_unit_test(test_order),       cmocka_unit_test(test_columns),    cmocka_unit_test(test_ranges),
-      cmocka_unit_test(test_mapped),      cmocka_unit_test(test_collinear),  cmocka_unit_test(test_recomputed),
-      cmocka_unit_test(test_sites),       cmocka_unit_test(test_persistent), cmocka_unit_test(test_not_finite),
-      cmocka_unit_test(test_overflow),    cmocka_unit_test(test_strassen)};
+      cmocka_unit_test(test_order),       cmocka_unit_test(test_columns),    cmocka_unit_test(test_copied),
+      cmocka_unit_test(test_ranges),      cmocka_unit_test(test_mapped),     cmocka_unit_test(test_collinear),
+      cmocka_unit_test(test_recomputed),  cmocka_unit_test(test_sites),      cmocka_unit_test(test_persistent),
+      cmocka_unit_test(test_not_finite),  cmocka_unit_test(test_overflow),   cmocka_unit_test(test_strassen)};
   if (argc > 2) cmocka_set_test_filter(argv[2]);
   return cmocka_run_group_tests_name("outofcore", tests, begin, end);
 }

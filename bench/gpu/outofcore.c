@@ -247,8 +247,9 @@ static void bench(const char *job, bool first) {
   put_phases("unprotected", u);
   printf("  planned %.3f GB of the device, taken at most %.3f\n", 1e-9 * (double)x->buffers, 1e-9 * (double)x->peak);
   if (gpus > 1)
-    printf("  %d devices, each within the limit: %.3f s, %.3f times as fast; %s\n", gpus, several.seconds,
-           x->seconds / several.seconds, rdt_verdict_name(several.verdict));
+    printf("  %d devices, each within the limit: %.3f s, %.3f times as fast; loaded %.1f GB, copied %.1f GB; %s\n",
+           gpus, several.seconds, x->seconds / several.seconds, 1e-9 * several.load_bytes, 1e-9 * several.peer_bytes,
+           rdt_verdict_name(several.verdict));
   if (xt > 0.0)
     printf("  cublasXt, blocks of %d: %.3f s after %.3f s of pinning; protected / both %.3f, / the first %.3f\n", BLOCK,
            xt, pinning, x->seconds / (xt + pinning), x->seconds / xt);

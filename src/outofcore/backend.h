@@ -31,6 +31,7 @@ typedef struct rdt_loading {
   int axis;
   bool protected, strassen; /* strassen: sums of squares are folded (strassen.h) */
   int64_t from, count;      /* lines, in the file's order, where the backend is far; count 0: all of them */
+  bool piece;               /* pieces come in any order: what checks need of all of it, fetched forms */
   const double *signs;      /* of A's rows, or B's columns, as the backend has them */
   double *sums;             /* dot, sq, and room for both of a piece, each so long: */
   int64_t most;
@@ -73,6 +74,12 @@ typedef struct rdt_backend {
                           rdt_backend_space *out, rdt_reason *why);
   void (*lend)(void *dev, const rdt_backend_room *room);
   rdt_status (*load)(void *dev, rdt_loading *l, rdt_reason *why);
+  /* Several devices. May blocks be copied from the other one's memory, past the host? NULL: there is no such way. */
+  bool (*near)(void *dev, void *other);
+  /* Lines of a block, from where it lies in the other one's memory; it may go on until fetched, which waits for all of
+   * them. whole: every line is there, and what checks need of the block is formed as load does. */
+  rdt_status (*fetch)(void *dev, void *other, const void *block, const rdt_loading *l, rdt_reason *why);
+  rdt_status (*fetched)(void *dev, const rdt_loading *l, bool whole, rdt_reason *why);
   /* sum: bit-sum of what went to the file. */
   rdt_status (*store)(void *dev, const rdt_matrix *m, const rdt_part_of *part, const rdt_tensor *from, uint64_t *sum,
                       rdt_reason *why);

@@ -277,6 +277,16 @@ static size_t pitch_of(const rdt_tensor *t) {
   return (size_t)(t->stride[1] != 1 ? t->stride[1] : t->stride[0]) * rdt_dtype_size(t->dtype);
 }
 
+/* Of B; A's are formed in the pass that its products need anyway. */
+static rdt_status operand_sums(const device *d, const rdt_loading *l, rdt_reason *why) {
+  if (!l->protected || l->axis == 0) return RDT_OK;
+  const rdt_blocks_side rows = {.weight_dot = l->signs,
+                                .dot = l->sums,
+                                .sq = l->sums + l->most,
+                                .half = l->strassen ? rdt_strassen_half(l->part.rows) : 0};
+  return d->blocks->sums(d->blocks, RDT_BLOCKS_LOADED, &l->to, &rows, NULL, -1, why);
+}
+
 static rdt_status load_by(device *d, side *s, rdt_loading *l, rdt_reason *why) {
   moving v = {.d = d,
               .m = l->m,
@@ -291,13 +301,8 @@ static rdt_status load_by(device *d, side *s, rdt_loading *l, rdt_reason *why) {
   RDT_TRY(move(&v, s, why));
   l->seconds += rdt_clock() - began;
   l->seal = atomic_load(&v.seal);
-  if (!l->protected || l->axis == 0) return RDT_OK; /* A's are formed in the pass that its products need anyway */
-  if (l->count > 0 && l->from + l->count < (l->m->fortran ? l->part.cols : l->part.rows)) return RDT_OK;
-  const rdt_blocks_side rows = {.weight_dot = l->signs,
-                                .dot = l->sums,
-                                .sq = l->sums + l->most,
-                                .half = l->strassen ? rdt_strassen_half(l->part.rows) : 0};
-  return d->blocks->sums(d->blocks, RDT_BLOCKS_LOADED, &l->to, &rows, NULL, -1, why);
+  const bool last = l->count == 0 || l->from + l->count == (l->m->fortran ? l->part.cols : l->part.rows);
+  return last && !l->piece ? operand_sums(d, l, why) : RDT_OK;
 }
 
 static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
@@ -306,6 +311,30 @@ static rdt_status load(void *dev, rdt_loading *l, rdt_reason *why) {
   pthread_mutex_lock(&s->lock);
   const rdt_status status = load_by(d, s, l, why);
   pthread_mutex_unlock(&s->lock);
+  return status;
+}
+
+static bool near(void *dev, void *other) {
+  rdt_blocks *b = ((device *)dev)->blocks;
+  return b->near(b, ((device *)other)->blocks);
+}
+
+/* Lines lie the same way in both: with what is between them they are one piece of memory. */
+static rdt_status fetch(void *dev, void *other, const void *block, const rdt_loading *l, rdt_reason *why) {
+  rdt_blocks *b = ((device *)dev)->blocks;
+  const size_t pitch = pitch_of(&l->to), at = (size_t)l->from * pitch;
+  return b->fetch(b, (char *)l->to.data + at, ((device *)other)->blocks, (const char *)block + at,
+                  (size_t)l->count * pitch, why);
+}
+
+static rdt_status fetched(void *dev, const rdt_loading *l, bool whole, rdt_reason *why) {
+  device *d = dev;
+  RDT_TRY(d->blocks->enter(d->blocks, why));
+  RDT_TRY(d->blocks->wait(d->blocks, RDT_BLOCKS_LOADED, why));
+  if (!whole) return RDT_OK;
+  pthread_mutex_lock(&d->in.lock); /* sums of a block that is loaded again have the same workspace */
+  const rdt_status status = operand_sums(d, l, why);
+  pthread_mutex_unlock(&d->in.lock);
   return status;
 }
 
@@ -505,6 +534,9 @@ const rdt_backend rdt_backend_cuda = {.name = "cuda",
                                       .workspace = workspace,
                                       .lend = lend,
                                       .load = load,
+                                      .near = near,
+                                      .fetch = fetch,
+                                      .fetched = fetched,
                                       .store = store,
                                       .multiply = multiply,
                                       .begin = begin,

@@ -382,6 +382,7 @@ static void add_up(rdt_matmul_result *r, const rdt_matmul_result *x) {
   r->busy_seconds += x->busy_seconds;
   r->product_seconds += x->product_seconds;
   r->load_bytes += x->load_bytes;
+  r->peer_bytes += x->peer_bytes;
   r->store_bytes += x->store_bytes;
   r->flops += x->flops;
   if (x->verdict > r->verdict) r->verdict = x->verdict;
@@ -400,13 +401,17 @@ static void add_up(rdt_matmul_result *r, const rdt_matmul_result *x) {
 
 static rdt_status run_shares(state *s, rdt_reason *why) {
   pthread_t thread[RDT_MOST_DEVICES];
-  rdt_pipeline_shared shared = {.began = rdt_clock(), .all = s->r->forecast.flops};
+  rdt_pipeline_shared shared = {.all = s->r->forecast.flops};
+  rdt_peers peers;
   int begun = 1;
   pthread_mutex_init(&shared.lock, NULL);
+  rdt_peers_open(&peers, s->devices.on);
   for (int i = 0; i < s->devices.n; i++) {
     share *x = &s->share[i];
     x->result = (rdt_matmul_result){.verdict = RDT_CLEAN};
+    rdt_peers_add(&peers, x->task.dev, x->where.done);
     x->job = (rdt_pipeline_job){.shared = &shared,
+                                .peers = &peers,
                                 .number = i,
                                 .device = s->devices.name[i],
                                 .ctx = s->ctx,
@@ -420,10 +425,12 @@ static rdt_status run_shares(state *s, rdt_reason *why) {
                                 .ledger = s->ledger,
                                 .ledger_path = s->names.part_sums};
   }
+  shared.began = rdt_clock();
   while (begun < s->devices.n && pthread_create(&thread[begun], NULL, run_share, &s->share[begun]) == 0) begun++;
   run_share(&s->share[0]);
   for (int i = 1; i < begun; i++) pthread_join(thread[i], NULL);
   for (int i = begun; i < s->devices.n; i++) run_share(&s->share[i]); /* no thread was to be had: one after the other */
+  rdt_peers_close(&peers);
   pthread_mutex_destroy(&shared.lock);
   rdt_status status = RDT_OK;
   for (int i = 0; i < s->devices.n; i++) {

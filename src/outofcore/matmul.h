@@ -59,6 +59,7 @@ typedef struct rdt_matmul_result {
   double product_seconds; /* of the device, in the products alone; 0: it keeps no time of its own */
   rdt_matmul_phases phases;
   double load_bytes, store_bytes, flops;
+  double peer_bytes; /* of operands, that devices had from each other and did not load */
   rdt_verdict verdict;
   int64_t checks, suspects, faults, unchecked;
   int64_t rebuilt;            /* elements */

@@ -83,8 +83,7 @@ static rdt_status make_signs(const rdt_pipeline *p, rdt_reason *why) {
   return RDT_OK;
 }
 
-rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, const rdt_lines *lines, double *seconds,
-                             rdt_reason *why) {
+static rdt_loading loading_of(const rdt_pipeline *p, const rdt_step *s, int x) {
   const rdt_task *t = p->job->task;
   rdt_loading l = {.m = matrix_of(p, x),
                    .part = rdt_pipeline_part(p, s, x),
@@ -92,8 +91,6 @@ rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, const rd
                    .axis = x,
                    .protected = t->protected,
                    .strassen = t->strassen,
-                   .from = lines ? lines->from : 0,
-                   .count = lines ? lines->count : 0,
                    .sums = p->job->where->sums[x][s->slot[x]],
                    .most = p->job->splits->k};
   const rdt_block_signs signs = signs_of(p, x == 0 ? l.part.rows : 0, x == 1 ? l.part.cols : 0);
@@ -101,6 +98,15 @@ rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, const rd
     l.signs = x == 0 ? signs.far_rows : signs.far_cols;
   else
     l.signs = x == 0 ? signs.rows : signs.cols;
+  return l;
+}
+
+rdt_status rdt_pipeline_load(rdt_pipeline *p, const rdt_step *s, int x, const rdt_lines *lines, double *seconds,
+                             rdt_reason *why) {
+  const rdt_task *t = p->job->task;
+  rdt_loading l = loading_of(p, s, x);
+  if (lines) l.from = lines->from, l.count = lines->count;
+  if (l.from == 0) rdt_peers_leave(p->job->peers, p->job->number, x, s->slot[x]);
   RDT_TRY(t->on->load(t->dev, &l, why));
   uint64_t *seal = &p->seal[x][s->slot[x]];
   *seal = l.from > 0 ? *seal + l.seal : l.seal;
@@ -211,14 +217,14 @@ static double bytes_of(const rdt_pipeline *p, const rdt_part_of *part) {
   return (double)part->rows * (double)part->cols * (double)rdt_dtype_size(p->job->task->in);
 }
 
-/* Lines of an operand of a step, booked and drawn. */
-static rdt_status load_lines(load_state *l, const rdt_step *s, int x, const rdt_lines *lines) {
-  rdt_pipeline *p = l->p;
-  const double since = rdt_clock();
-  RDT_TRY(rdt_pipeline_load(p, s, x, lines, &p->result->load_seconds, &l->why));
+static double bytes_of_lines(const rdt_pipeline *p, const rdt_step *s, int x, int64_t lines) {
   const rdt_part_of part = rdt_pipeline_part(p, s, x);
-  double bytes = bytes_of(p, &part);
-  if (lines) bytes *= (double)lines->count / (double)lines_of(p, s, x);
+  return bytes_of(p, &part) * ((double)lines / (double)lines_of(p, s, x));
+}
+
+/* Lines of an operand of a step that were loaded are booked and drawn. */
+static void book_load(rdt_pipeline *p, const rdt_step *s, int x, int64_t lines, double since) {
+  const double bytes = bytes_of_lines(p, s, x, lines);
   p->result->load_bytes += bytes;
   note(p,
        (rdt_span){.kind = x == 0 ? RDT_SPAN_LOAD_A : RDT_SPAN_LOAD_B,
@@ -226,7 +232,40 @@ static rdt_status load_lines(load_state *l, const rdt_step *s, int x, const rdt_
                   .col = x == 0 ? s->t : s->j,
                   .bytes = bytes},
        since);
+}
+
+static rdt_status load_lines(load_state *l, const rdt_step *s, int x, const rdt_lines *lines) {
+  rdt_pipeline *p = l->p;
+  const double since = rdt_clock();
+  RDT_TRY(rdt_pipeline_load(p, s, x, lines, &p->result->load_seconds, &l->why));
+  book_load(p, s, x, lines ? lines->count : lines_of(p, s, x), since);
   return RDT_OK;
+}
+
+static bool is_shared(const rdt_pipeline *p, const rdt_step *s, int x) {
+  return rdt_peers_need(p->job->peers, p->job->number, p->job->task, p->job->splits, s, x);
+}
+
+/* A block that other devices need, too: all of it, or what can be had at once. there: lines of it, then. */
+static rdt_status load_shared(load_state *l, const rdt_step *s, int x, bool all, int64_t *there) {
+  rdt_pipeline *p = l->p;
+  rdt_peers_got got;
+  do {
+    rdt_loading what = loading_of(p, s, x);
+    const double since = rdt_clock();
+    RDT_TRY(rdt_peers_load(p->job->peers, p->job->number, s, &what, all, &got, &l->why));
+    p->result->load_seconds += what.seconds;
+    p->result->peer_bytes += bytes_of_lines(p, s, x, got.taken);
+    if (got.read > 0) book_load(p, s, x, got.read, since);
+  } while (all && got.there < lines_of(p, s, x));
+  p->seal[x][s->slot[x]] = got.seal;
+  *there = got.there;
+  return RDT_OK;
+}
+
+static rdt_status load_whole(load_state *l, const rdt_step *s, int x) {
+  int64_t there;
+  return is_shared(l->p, s, x) ? load_shared(l, s, x, true, &there) : load_lines(l, s, x, NULL);
 }
 
 /* Is a block that is needed later known, and is anything of it left to load? */
@@ -256,6 +295,12 @@ static bool has_come(rdt_pipeline *p, const int64_t *counter, int64_t least) {
 static rdt_status wait_for_place(load_state *l, int64_t after, bool *go) {
   rdt_pipeline *p = l->p;
   while (!has_come(p, &p->computed, after) && look_ahead(l) && has_come(p, &p->computed, l->ahead.after[l->stays])) {
+    const int64_t before = l->there;
+    if (is_shared(p, &l->ahead, l->stays)) {
+      RDT_TRY(load_shared(l, &l->ahead, l->stays, false, &l->there));
+      if (l->there == before) break; /* others read what is left */
+      continue;
+    }
     const rdt_part_of part = rdt_pipeline_part(p, &l->ahead, l->stays);
     const int64_t all = lines_of(p, &l->ahead, l->stays),
                   fit = (int64_t)((double)PIECE / (bytes_of(p, &part) / (double)all));
@@ -272,7 +317,7 @@ static rdt_status load_operand(load_state *l, int x, bool *go) {
   const rdt_step *s = &l->step;
   RDT_TRY(wait_for_place(l, s->after[x], go));
   if (!*go) return RDT_OK;
-  if (x != l->stays || l->number != l->walk.steps || l->there == 0) return load_lines(l, s, x, NULL);
+  if (x != l->stays || l->number != l->walk.steps || l->there == 0 || is_shared(l->p, s, x)) return load_whole(l, s, x);
   const rdt_lines rest = {l->there, lines_of(l->p, s, x) - l->there};
   return rest.count > 0 ? load_lines(l, s, x, &rest) : RDT_OK;
 }
@@ -281,7 +326,7 @@ static rdt_status load_operand(load_state *l, int x, bool *go) {
 static rdt_status load_first(load_state *l) {
   rdt_pipeline *p = l->p;
   const int64_t rows = rdt_pipeline_part(p, &l->step, 0).rows, each = rows_at_once(p, &l->step);
-  RDT_TRY(load_lines(l, &l->step, 1, NULL));
+  RDT_TRY(load_whole(l, &l->step, 1));
   for (int64_t from = 0; from < rows; from += each) {
     const rdt_lines lines = {from, rows - from < each ? rows - from : each};
     RDT_TRY(load_lines(l, &l->step, 0, &lines));

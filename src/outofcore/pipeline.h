@@ -8,6 +8,7 @@
 
 #include "outofcore/ledger.h"
 #include "outofcore/matmul.h"
+#include "outofcore/peers.h"
 
 /* What the pipelines of several devices have in common. */
 typedef struct rdt_pipeline_shared {
@@ -18,6 +19,7 @@ typedef struct rdt_pipeline_shared {
 
 typedef struct rdt_pipeline_job {
   rdt_pipeline_shared *shared;
+  rdt_peers *peers;
   int number;         /* of the device */
   const char *device; /* its name */
   rdt_context *ctx;

@@ -105,25 +105,49 @@ const char *cudaGetErrorString(cudaError_t e) {
 
 // ---- The device ----
 
+// RDT_EMULATED_DEVICES: so many of them, with all memory in common.
+static _Thread_local int current;
+static int devices(void) {
+  const char *text = getenv("RDT_EMULATED_DEVICES");
+  return text ? atoi(text) : 1;
+}
+
 static cudaError_t is_device(int device) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  return device >= 0 && device < devices() ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 cudaError_t cudaGetDeviceCount(int *count) {
   em_enter();
-  *count = 1;
+  *count = devices();
   return em_leave(cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int device) {
   em_enter();
+  if (is_device(device) == cudaSuccess) current = device;
   return em_leave(is_device(device));
 }
 
 cudaError_t cudaGetDevice(int *device) {
   em_enter();
-  *device = 0;
+  *device = current;
   return em_leave(cudaSuccess);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int other) {
+  em_enter();
+  *can = device != other;
+  return em_leave(is_device(device) == cudaSuccess ? is_device(other) : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int other, unsigned flags) {
+  static bool enabled[8][8];
+  em_enter();
+  if (flags || other == current || is_device(other) != cudaSuccess) return em_leave(cudaErrorInvalidDevice);
+  bool *is = &enabled[current & 7][other & 7];
+  const cudaError_t e = *is ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess;
+  *is = true;
+  return em_leave(e);
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {

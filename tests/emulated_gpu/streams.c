@@ -462,6 +462,23 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
   return em_leave(copy(&(em_job){.move = {to, from, bytes, bytes, bytes, 1}}, kind, stream));
 }
 
+// RDT_EMULATED_COPY_FAULT=N: the N-th copy from another device has another bit than what it comes from.
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
+  static long copies;
+  em_enter();
+  em_job job = {.move = {to, from, bytes, bytes, bytes, 1}};
+  if (to_device == from_device) return em_leave(cudaErrorInvalidDevice);
+  const cudaError_t e = copy(&job, cudaMemcpyDeviceToDevice, stream);
+  const char *fault = getenv("RDT_EMULATED_COPY_FAULT");
+  if (e == cudaSuccess && fault && ++copies == atol(fault)) {
+    const cudaError_t done = em_settle(em_stream_of(stream)->last);
+    ((uint8_t *)to)[bytes / 2] ^= 1;
+    return em_leave(done);
+  }
+  return em_leave(e);
+}
+
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t rows,
                               enum cudaMemcpyKind kind, cudaStream_t stream) {
   em_enter();

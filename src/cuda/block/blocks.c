@@ -98,6 +98,26 @@ static rdt_status hand_wait(rdt_blocks *b, rdt_hand *h, int which, rdt_reason *w
   return rdt_cuda_status(cudaEventSynchronize(h->copied[which]), "a copy of a block", why);
 }
 
+/* Without it the driver takes copies through the host's memory, which is what they are to spare. A device is not its
+ * own peer. */
+static bool near(rdt_blocks *b, const rdt_blocks *other) {
+  rdt_reason why;
+  int can = 0;
+  if (enter(b, &why) != RDT_OK) return false;
+  cudaError_t e = cudaDeviceCanAccessPeer(&can, b->device.index, other->device.index);
+  if (e == cudaSuccess && can) e = cudaDeviceEnablePeerAccess(other->device.index, 0);
+  if (e != cudaSuccess) (void)cudaGetLastError(); /* it is no state of the device */
+  return can && (e == cudaSuccess || e == cudaErrorPeerAccessAlreadyEnabled);
+}
+
+static rdt_status fetch(rdt_blocks *b, void *to, const rdt_blocks *other, const void *from, size_t bytes,
+                        rdt_reason *why) {
+  RDT_TRY(enter(b, why));
+  return rdt_cuda_status(
+      cudaMemcpyPeerAsync(to, b->device.index, from, other->device.index, bytes, ((gpu *)b)->lane[RDT_BLOCKS_LOADED]),
+      "a copy from another device", why);
+}
+
 static rdt_status get(rdt_blocks *b, int lane, void *to, const void *from, size_t bytes, int64_t count, size_t pitch,
                       rdt_reason *why) {
   cudaStream_t s = ((gpu *)b)->lane[lane];
@@ -413,6 +433,8 @@ rdt_status rdt_blocks_open(int index, rdt_dtype in, rdt_blocks **out, rdt_reason
                            .hand_close = hand_close,
                            .hand_copy = hand_copy,
                            .hand_wait = hand_wait,
+                           .near = near,
+                           .fetch = fetch,
                            .lend = lend,
                            .multiply = multiply,
                            .sums = sums,

@@ -62,6 +62,11 @@ struct rdt_blocks {
   rdt_status (*hand_copy)(rdt_blocks *b, rdt_hand *h, int which, void *device, size_t bytes, int64_t count,
                           size_t pitch, bool in, rdt_reason *why);
   rdt_status (*hand_wait)(rdt_blocks *b, rdt_hand *h, int which, rdt_reason *why);
+  /* Can copies come from the other device past the host? They are let then. */
+  bool (*near)(rdt_blocks *b, const rdt_blocks *other);
+  /* Asynchronous, in the order of RDT_BLOCKS_LOADED. */
+  rdt_status (*fetch)(rdt_blocks *b, void *to, const rdt_blocks *other, const void *from, size_t bytes,
+                      rdt_reason *why);
   /* Asynchronous, in the lane's order. */
   /* RDT_BLOCKS_HEAD bytes at least, a multiple of that for the library; what is left is for sums. */
   void (*lend)(rdt_blocks *b, int lane, void *workspace, size_t library);
