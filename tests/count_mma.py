@@ -17,7 +17,8 @@ split into (2 of fp16, 3 of bf16; the paper's sums in half precision are one):
     replicate   MT NT           none
     replicate1  MT NT           none
 
-and for bounds 2 MT products for the squares of A's rows, shared by the warps that share these rows (replicate has no bound).
+Tiles of 8 rows have each of them twice in an instruction: their replicate adds none. For bounds 2 MT products are added for
+the squares of A's rows, shared by the warps that share these rows (replicate has no bound).
 """
 import contextlib
 import ctypes
@@ -51,12 +52,12 @@ def kernels(text, starts, product, addition, wait):
     return found
 
 
-def expected(parts, mt, nt, check):
+def expected(parts, mt, nt, check, twofold):
     """Products and sums of a step beyond those of none."""
     norms, of_b, of_a = 2 * mt, 4 * (nt - 1) + 4 * (parts - 1), 8 * (mt - 1) + 8 * (parts - 1)
     return {"thread1": (parts * mt + norms, of_b), "thread1a": (parts * nt + norms, of_a),
             "col": (parts * nt + norms, of_a), "thread2": (parts * (parts + 1) // 2 + norms, of_b + of_a),
-            "replicate": (mt * nt, 0), "replicate1": (mt * nt + norms, 0)}[check]
+            "replicate": (0 if twofold else mt * nt, 0), "replicate1": (mt * nt + norms, 0)}[check]
 
 
 def compare(found, exact_sums):
@@ -66,13 +67,13 @@ def compare(found, exact_sums):
         bm, bn, depth, wm, wn, wk, _, _ = tile
         if check in ("none", "row", "global-classic"):
             continue
-        steps, parts, mt, nt = depth // wk // 16, 3 if dtype == "bf16" else 2, wm // 16, wn // 8
+        steps, parts, mt, nt = depth // wk // 16, 3 if dtype == "bf16" else 2, max(wm // 16, 1), wn // 8
         if (dtype, tile, "none") not in found:
             sys.exit(f"{dtype} {bm}x{bn}: no kernel without a check")
         plain, plain_sums = found[dtype, tile, "none"]
         if check == "thread2" and mt == 1:
             continue
-        products, additions = expected(parts, mt, nt, check)
+        products, additions = expected(parts, mt, nt, check, wm == 8)
         more, more_sums = (count - plain) / steps, (sums - plain_sums) / steps
         bad = plain / steps != mt * nt or more != products or (exact_sums and more_sums != additions)
         wrong += bad

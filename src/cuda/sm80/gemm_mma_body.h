@@ -45,10 +45,10 @@ struct rdt_places<T, Tile, shuffled, true> {
     return shuffled ? __shfl_sync(0xffffffffu, x, threadIdx.x % 32) : x;
   }
   __device__ __forceinline__ rdt_places(int row, int column, int part) {
-    const int lane = threadIdx.x % 32, k = part * Tile::steps * T::k;
+    const int lane = threadIdx.x % 32, k = part * Tile::steps * T::k, fragment_row = lane % (Tile::twofold ? 8 : 16);
 #pragma unroll
     for (int s = 0; s < Tile::steps; s++) {
-      const int at = T::template place_a<Tile::a_chunks>(row * Tile::WM + lane % 16, k / 8 + 2 * s + lane / 16);
+      const int at = T::template place_a<Tile::a_chunks>(row * Tile::WM + fragment_row, k / 8 + 2 * s + lane / 16);
       a[s] = kept(16u * (uint32_t)at);
     }
 #pragma unroll
@@ -609,7 +609,7 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
 
   R c[Tile::MT][Tile::NT][4] = {};
   extra x = {};
-  if constexpr (check == RDT_MMA_REPLICATE) { /* not known to be the same */
+  if constexpr (rdt_twins<Tile, check>()) { /* not known to be the same */
 #pragma unroll
     for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
@@ -631,14 +631,16 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
       rdt_load_pair(rho2, from);
     }
   }
+  int ahead = Tile::stages - 1;                         /* stages that are asked for before one is multiplied */
   if (__builtin_expect(whole >= Tile::stages - 1, 1)) { /* B depends on nobody where a launch may begin early */
+    if (whole == Tile::stages && rounds == whole) ahead = Tile::stages; /* none comes around again */
 #pragma unroll 1
-    for (int s = 0; s < Tile::stages - 1; s++) feed_b.copy(shared + (uint32_t)(s * Tile::stage_bytes + Tile::a_bytes));
+    for (int s = 0; s < ahead; s++) feed_b.copy(shared + (uint32_t)(s * Tile::stage_bytes + Tile::a_bytes));
     rdt_chain_wait();
 #pragma unroll 1
-    for (int s = 0; s < Tile::stages - 1; s++) {
+    for (int s = 0; s < ahead; s++) { /* in stages - 1 groups: the last one is of two stages then */
       feed_a.copy(shared + (uint32_t)(s * Tile::stage_bytes));
-      rdt_copy_commit();
+      if (s != Tile::stages - 2 || ahead == Tile::stages - 1) rdt_copy_commit();
     }
   } else {
     rdt_chain_wait();
@@ -650,7 +652,7 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
     for (int round = 0; round < rounds; round++) {
       rdt_copy_wait<Tile::stages - 2>();
       __syncthreads();
-      load(round + Tile::stages - 1);
+      load(round + ahead);
       rdt_fragments<T, Tile> f[Tile::steps];
 #pragma unroll
       for (int s = 0; s < Tile::steps; s++) {
@@ -675,7 +677,7 @@ RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
 #pragma unroll
   for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
-    for (int half = 0; half < 2; half++)
+    for (int half = 0; half < (Tile::twofold ? 1 : 2); half++)
       T::put(sums + (part * Tile::BM + row * Tile::WM + 16 * i + 8 * half + g) * Tile::pitch + column * Tile::WN, c[i],
              half, t);
   if constexpr (extra::norms) {

@@ -105,6 +105,12 @@ RDT_DEVICE constexpr bool rdt_of_thread(int check) {
   return rdt_sums_a(check) || rdt_sums_b(check) || check == RDT_MMA_REPLICATE1;
 }
 
+/* Two sets of accumulators. Where rows are twofold one has both, in its halves. */
+template <class Tile, int check>
+RDT_DEVICE constexpr bool rdt_twins() {
+  return check == RDT_MMA_REPLICATE && !Tile::twofold;
+}
+
 template <class T, class Tile, int check>
 struct rdt_extra {
   typedef typename T::sum R;
@@ -118,7 +124,7 @@ struct rdt_extra {
                                                                          : T::levels;
   R level[sums ? levels : 1][sums ? count : 1][4]; /* of what is expected */
   typename T::norm norm[norms ? (together ? 1 : Tile::norms) : 1];
-  R twin[check == RDT_MMA_REPLICATE ? Tile::MT : 1][check == RDT_MMA_REPLICATE ? Tile::NT : 1][4];
+  R twin[rdt_twins<Tile, check>() ? Tile::MT : 1][rdt_twins<Tile, check>() ? Tile::NT : 1][4];
 
   __device__ __forceinline__ R expected(int i, int r) const {
     return T::join(level[0][i][r], levels > 1 ? level[levels > 1 ? 1 : 0][i][r] : (R)0,
@@ -176,7 +182,7 @@ RDT_DEVICE void rdt_check_step(rdt_extra<T, Tile, check> &x, const typename T::r
     for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
       for (int j = 0; j < Tile::NT; j++) T::mma(x.level[0][0], a[i], b[j]);
-  } else if constexpr (check == RDT_MMA_REPLICATE) {
+  } else if constexpr (rdt_twins<Tile, check>()) {
 #pragma unroll
     for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
@@ -278,18 +284,29 @@ RDT_DEVICE void rdt_check_thread(const rdt_mma_args &p, const typename T::sum (&
   });
 }
 
+/* The second of an accumulator: of twofold rows that of the lower half. */
+template <class T, class Tile>
+RDT_DEVICE typename T::sum rdt_twin_of(const typename T::sum (&c)[Tile::MT][Tile::NT][4],
+                                       const rdt_extra<T, Tile, RDT_MMA_REPLICATE> &x, int i, int j, int r) {
+  if constexpr (Tile::twofold)
+    return c[i][j][r + 2];
+  else
+    return x.twin[i][j][r];
+}
+
 template <class T, class Tile, class Hit>
 RDT_DEVICE void rdt_check_twin(const rdt_mma_args &p, const typename T::sum (&c)[Tile::MT][Tile::NT][4],
                                const rdt_extra<T, Tile, RDT_MMA_REPLICATE> &x, int row, int column, int k_first,
                                int k_last) {
   const int g = (int)(threadIdx.x % 32) / 4, t = threadIdx.x % 4;
+  constexpr int each = Tile::twofold ? 2 : 4; /* of a fragment */
   auto differ = rdt_bits((typename T::sum)0);
 #pragma unroll
   for (int i = 0; i < Tile::MT; i++)
 #pragma unroll
     for (int j = 0; j < Tile::NT; j++)
 #pragma unroll
-      for (int r = 0; r < 4; r++) differ |= rdt_bits(c[i][j][r]) ^ rdt_bits(x.twin[i][j][r]);
+      for (int r = 0; r < each; r++) differ |= rdt_bits(c[i][j][r]) ^ rdt_bits(rdt_twin_of<T, Tile>(c, x, i, j, r));
   if (__builtin_expect(!differ, 1)) return;
   rdt_place_of at = {0, 0, 1, 1, k_first, k_last}; /* the last that differs */
   float seen = 0.0f, twin = 0.0f;
@@ -298,12 +315,14 @@ RDT_DEVICE void rdt_check_twin(const rdt_mma_args &p, const typename T::sum (&c)
 #pragma unroll
     for (int j = 0; j < Tile::NT; j++)
 #pragma unroll
-      for (int r = 0; r < 4; r++)
-        if (rdt_bits(c[i][j][r]) != rdt_bits(x.twin[i][j][r])) {
+      for (int r = 0; r < each; r++) {
+        const typename T::sum second = rdt_twin_of<T, Tile>(c, x, i, j, r);
+        if (rdt_bits(c[i][j][r]) != rdt_bits(second)) {
           at.row = (int)blockIdx.y * Tile::BM + row * Tile::WM + 16 * i + 8 * (r / 2) + g;
           at.column = (int)blockIdx.x * Tile::BN + column * Tile::WN + T::column(j, t, r % 2);
-          seen = (float)c[i][j][r], twin = (float)x.twin[i][j][r];
+          seen = (float)c[i][j][r], twin = (float)second;
         }
+      }
   rdt_complain(p.verdict, RDT_CUDA_CERTAIN, at, seen, twin, 0.0f, 0.0f);
 }
 

@@ -29,7 +29,7 @@ enum {
  * place of 667. */
 template <class T, class Tile, int check>
 struct rdt_launch {
-  static constexpr bool wide = check == RDT_MMA_REPLICATE || check == RDT_MMA_THREAD1A || check == RDT_MMA_COL,
+  static constexpr bool wide = rdt_twins<Tile, check>() || check == RDT_MMA_THREAD1A || check == RDT_MMA_COL,
                         lean = check == RDT_MMA_NONE || check == RDT_MMA_SUMS;
   static constexpr int blocks = T::bytes == 8 && Tile::BM == 64 && lean ? 2 : wide || T::bytes > 2 ? 1 : Tile::blocks;
 };

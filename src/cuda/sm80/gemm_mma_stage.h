@@ -10,7 +10,9 @@ template <class T, int bm, int bn, int depth, int wm, int wn, int wk, int stages
 struct rdt_tile {
   static constexpr int BM = bm, BN = bn, BK = 2 * depth / T::bytes, WM = wm, WN = wn, WK = wk, stages = stages_,
                        blocks = blocks_;
-  static constexpr int MT = wm / 16, NT = wn / 8, rows = bm / wm, columns = bn / wn; /* of warps */
+  /* 8 rows of a warp, of 16 that an instruction has: each is multiplied twice, in its upper and its lower half. */
+  static constexpr bool twofold = wm == 8;
+  static constexpr int MT = twofold ? 1 : wm / 16, NT = wn / 8, rows = bm / wm, columns = bn / wn; /* of warps */
   static constexpr int threads = 32 * rows * columns * wk;
   static constexpr int steps = BK / wk / T::k;               /* of a warp, each stage */
   static constexpr int norms = (MT + columns - 1) / columns; /* row fragments whose squares a warp sums */
@@ -21,7 +23,8 @@ struct rdt_tile {
   static constexpr int loop_bytes = stages_ * stage_bytes;
   static constexpr int ends_bytes = (int)sizeof(typename T::sum) * wk * bm + sums_bytes; /* and the rows' squares */
   static constexpr int shared = loop_bytes > ends_bytes ? loop_bytes : ends_bytes;       /* of a launch */
-  static_assert(BK % (T::k * wk) == 0 && wn % 16 == 0 && wm % 16 == 0, "whole fragments");
+  static_assert(BK % (T::k * wk) == 0 && wn % 16 == 0 && (twofold ? bm == 8 && T::bytes == 2 : wm % 16 == 0),
+                "whole fragments");
 };
 
 /* 16 bytes whose address is not aligned, of which so many elements are there. */
