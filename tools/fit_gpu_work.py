@@ -44,7 +44,7 @@ def options_of(name, m, n, k, splits):
     size = re.search(r"(\d+)x(\d+)", name)
     rows, columns = (int(size.group(1)), int(size.group(2))) if size else (128, 128)
     tiles, options = up(m, rows) * up(n, columns), []
-    for each in [splits] if splits else (1, 2, 4, 8) if "fused" in name else (1,):
+    for each in [splits] if splits else (1, 2, 4, 8, 16) if "fused" in name else (1,):
         waves = max(1.0, tiles * each / SMS) if rows * columns <= SMALL else up(tiles * each, SMS)
         options.append((waves * up(k, each) * rows * columns / 2**20, up(k, each) / 1024, each > 1))
     return options, rows, columns
