@@ -18,6 +18,7 @@
 #include "core/memory.h"
 #include "util_folder.h"
 #include "util_product.h"
+#include "util_sample.h"
 
 const rdt_backend *__wrap_rdt_backend_find(const char *device);
 
@@ -247,7 +248,7 @@ static void test_many(void **state) {
 }
 
 int main(int argc, char **argv) {
-  if (argc > 1) runs = atoi(argv[1]);
+  runs = argc > 1 ? atoi(argv[1]) : runs / util_one_in(1, 4);
   if (argc > 2) seed = strtoull(argv[2], NULL, 10);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_shared), cmocka_unit_test(test_broken_copy),
                                      cmocka_unit_test(test_failing), cmocka_unit_test(test_many)};
