@@ -69,17 +69,17 @@ rdt_mma_hit rdt_cuda_aim(const rdt_cuda_kernel *kernel, const rdt_mma_args *a, c
   const int fragment = !together ? in_warp / 8 : in_warp / 16 * 2 + (bytes ? in_pair % 2 : in_pair % 4 / 2);
   const int thread = together ? in_pair / 4 : in_warp % 8 / 2, odd = bytes ? in_pair % 4 / 2 : in_warp % 2;
   const int lane = fragment_row % 8 * 4 + thread, part = within % kernel->k / share;
+  const int half = s->second ? 1 : fragment_row % 16 / 8; /* of a fragment's rows */
   const int warp_rows = t->rows / t->warp_rows, warp_columns = t->columns / t->warp_columns;
   const int warp = (part * warp_columns + c / t->warp_columns) * warp_rows + r / t->warp_rows;
-  return (rdt_mma_hit){
-      .site = site_of(s),
-      .block = {(int)(column / t->columns), (int)(row / t->rows), split},
-      .thread = 32 * warp + lane,
-      .step = within / kernel->k * (share / kernel->step) + within % share / kernel->step,
-      .fragment = (fragment_row / 16 * (t->warp_columns / 8) + fragment) * 4 + fragment_row % 16 / 8 * 2 + odd,
-      .columns = t->warp_columns / 8,
-      .element = {(int)row, (int)column},
-      .mask = s->hit.mask,
-      .sm = s->sm,
-      .bound = NAN};
+  return (rdt_mma_hit){.site = site_of(s),
+                       .block = {(int)(column / t->columns), (int)(row / t->rows), split},
+                       .thread = 32 * warp + lane,
+                       .step = within / kernel->k * (share / kernel->step) + within % share / kernel->step,
+                       .fragment = (fragment_row / 16 * (t->warp_columns / 8) + fragment) * 4 + half * 2 + odd,
+                       .columns = t->warp_columns / 8,
+                       .element = {(int)row, (int)column},
+                       .mask = s->hit.mask,
+                       .sm = s->sm,
+                       .bound = NAN};
 }

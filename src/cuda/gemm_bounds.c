@@ -21,7 +21,7 @@ static bool threads(const rdt_cuda_kernel *k) {
 
 /* Fragments of a thread: of rows, of columns. */
 static int rows_of(const rdt_cuda_tile *t) {
-  return t->warp_rows / 16;
+  return (t->warp_rows + 15) / 16;
 }
 static int columns_of(const rdt_cuda_tile *t) {
   return t->warp_columns / 8;

@@ -99,6 +99,7 @@ typedef struct rdt_cuda_strike {
   bool checksum;           /* of the thread that has the element, in place of its accumulator */
   bool reduced;            /* the sum over all k, after it was checked */
   bool fragment;           /* of A, for the element's row: what multiplies and what checks in registers have it alike */
+  bool second;             /* of a row that an instruction has twice: accumulator or fragment of the second time */
   bool limit;              /* the squares that the bound of the check is made of */
   rdt_cuda_storing stored; /* on wgmma, of 16 bits: what is stored; rdt_cuda_gemm_stored looks at it, too */
   int sm;                  /* everything that this SM computes is hit, at position; -1: no */

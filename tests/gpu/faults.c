@@ -91,6 +91,7 @@ static bool meets_both(const rdt_cuda_device *on, int splits, const rdt_cuda_ker
 
 static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_t *seed) {
   const uint64_t r = gpu_random(seed);
+  const bool twofold = k->family == RDT_CUDA_MMA && k->check == RDT_MMA_REPLICATE && k->tile->warp_rows == 8;
   const int bits = 8 * k->sum, site = (int)(gpu_random(seed) % 5);
   const bool bounded = rdt_dtype_is_float(k->dtype) && k->check != RDT_MMA_REPLICATE && k->check != RDT_MMA_CLASSIC;
   rdt_cuda_strike s = {.hit = {.element = (int64_t)(r % (uint64_t)(c->all.shape[0] * c->all.shape[1])),
@@ -99,8 +100,10 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
                        .sm = -1};
   s.checksum =
       site == 1 && ((k->check != RDT_MMA_REPLICATE && k->check < RDT_MMA_REPLICATE1) || k->check == RDT_WGMMA_TILE);
-  s.fragment = site == 1 && k->check == RDT_MMA_SUMS; /* registers that checks in registers share */
+  /* Registers that checks in registers share; not the two halves of an instruction. */
+  s.fragment = site == 1 && (k->check == RDT_MMA_SUMS || twofold);
   s.reduced = site == 2;
+  s.second = twofold && !s.reduced && r >> 63;
   s.limit = site == 3 && bounded;
   if (s.checksum && k->dtype == RDT_F16 && k->family == RDT_CUDA_MMA)
     s.hit.mask = 1u << (10 + gpu_random(seed) % 5); /* its exponent */
@@ -115,11 +118,12 @@ static void judge(const rdt_cuda_device *on, int splits, const rdt_cuda_kernel *
   const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
   const bool beyond = !rdt_dtype_is_float(k->dtype) ? change != 0.0 : !(change <= 2.0 * s->bound);
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
-  const bool must = s->checksum           ? false /* it may have met zeros */
-                    : s->limit            ? false /* what is looser finds nothing where there is nothing */
-                    : s->fragment         ? other && beyond && !meets_both(on, splits, k, c, s)
-                    : compares_bits(k, s) ? other
-                                          : beyond;
+  const bool must = s->checksum ? false        /* it may have met zeros */
+                    : s->limit  ? false        /* what is looser finds nothing where there is nothing */
+                    : s->second ? !s->fragment /* which may have met zeros */
+                    : s->fragment && k->check == RDT_MMA_SUMS ? other && beyond && !meets_both(on, splits, k, c, s)
+                    : compares_bits(k, s)                     ? other
+                                                              : beyond;
   if (!s->hit.done) complain(k->name, "a fault was not planted");
   count->planted++, count->found += found(v), count->above += must, count->found_above += must && found(v);
   count->silent += !must && !found(v) && !other;
@@ -341,7 +345,7 @@ static void plant_in(const rdt_cuda_kernel *k, int form, bool columns, int many,
   const int m = tall                  ? 3000
                 : wide                ? 300
                 : quick               ? 70
-                : k->tile->rows == 16 ? 30
+                : k->tile->rows <= 16 ? 30
                                       : 100,
             n = whole(k) ? k->tile->columns - 3
                 : wide   ? 400

@@ -572,6 +572,8 @@ template <class T, class Tile, int check, class Hit>
 RDT_DEVICE void rdt_gemm_mma(const rdt_mma_args &p, Hit hit) {
   typedef typename T::sum R;
   typedef rdt_extra<T, Tile, check> extra;
+  static_assert(!Tile::twofold || check == RDT_MMA_NONE || check == RDT_MMA_REPLICATE,
+                "other checks would count a row's second half as a row");
   extern __shared__ __align__(128) unsigned char memory[];
   if (__builtin_expect(rdt_dynamic_shared() > Tile::shared, 0) && !rdt_called(p)) return;
   rdt_chain_next();
