@@ -76,7 +76,7 @@ static void test_refused(void **state) {
   util_npy_of("two.npy", RDT_F32, false, 2, 3, one);
   assert_int_equal(
       system("head -c 100 a.npy >short.npy; (cat a.npy; echo) >long.npy; echo text >text.npy; mkdir folder;mkfifo pipe;"
-             "cp two.npy s.npy.sums; cp two.npy s.npy.part.sums;"
+             "cp two.npy s.npy.sums; cp two.npy s.npy.part.sums; mkdir s2.npy.sums s3.npy.part.sums;"
              "sparse() { printf '\\223NUMPY\\001\\000v\\000%-117s\\n' \"{'descr': '<f4', 'fortran_order': False, "
              "'shape': ($2), }\""
              " >$1; truncate -s $3 $1; };"
@@ -103,6 +103,8 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o c.npy --report c.npy.sums", "write to another file"},
              {"other.npy two.npy -o c.npy --report c.npy.part.sums", "write to another file"},
              {"other.npy two.npy -o folder", "no regular file"},
+             {"other.npy two.npy -o s2.npy", "s2.npy.sums: cannot be written: it is no regular file"},
+             {"other.npy two.npy -o s3.npy", "s3.npy.part.sums: cannot be written: Is a directory"},
              {"other.npy two.npy -o none/c.npy", "No such file"},
              {"other.npy two.npy -o c.npy --mem-limit 12X", "--mem-limit takes bytes"},
              {"other.npy two.npy -o c.npy --mem-limit 1k", "the smallest plan (simple) takes"},
@@ -152,7 +154,7 @@ static void test_overflowing_halves(void **state) {
 /* Space that there is not is told before anything is computed. */
 static void test_disk_full(void **state) {
   (void)state;
-  char command[512];
+  char command[1024];
   unlink("c.npy");
   snprintf(command, sizeof command, "ulimit -f 100; trap '' XFSZ; %s matmul a.npy b.npy -o c.npy >full.txt 2>&1",
            UTIL_PROGRAM);
@@ -161,6 +163,15 @@ static void test_disk_full(void **state) {
   assert_non_null(strstr(util_cli_text, "File too large"));
   none_left();
   assert_int_equal(access("c.npy", F_OK), -1);
+  char one[208]; /* so that the first line of the list is the first thing that has no room */
+  snprintf(one, sizeof one, "%0200d.npy", 1);
+  rdt_free(util_npy(one, RDT_F32, false, 1, 1, 1));
+  snprintf(command, sizeof command, "ulimit -f 1; trap '' XFSZ; %s matmul %s %s -o c.npy >full.txt 2>&1", UTIL_PROGRAM,
+           one, one);
+  assert_int_equal(WEXITSTATUS(system(command)), 2);
+  util_cli_slurp("full.txt");
+  assert_non_null(strstr(util_cli_text, "c.npy.part.sums: cannot be written: File too large"));
+  none_left();
 }
 
 /* ---- crashes ---- */
@@ -178,10 +189,10 @@ static pid_t start(void) {
   _exit(9);
 }
 
-/* When the list of sums was last written; 0: there is none. */
+/* When the list of sums was last written; 0: there is none, or nothing in it. */
 static int64_t written(void) {
   struct stat st;
-  if (stat("c.npy.part.sums", &st) != 0) return 0;
+  if (stat("c.npy.part.sums", &st) != 0 || st.st_size == 0) return 0;
   return (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 }
 
@@ -299,6 +310,44 @@ static void test_resume(void **state) {
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume"), 0, "resumed: ");
   util_cli_expect(util_cli("verify c.npy"), 0, NULL);
   none_left();
+}
+
+/* A run that is stopped as soon as its result's file is there. */
+static pid_t start_and_stop(void) {
+  const struct timespec moment = {0, 100000};
+  for (;;) {
+    int code = 0;
+    unlink("c.npy");
+    const pid_t child = start();
+    assert_true(child > 0);
+    while (access("c.npy.part", F_OK) != 0 && access("c.npy", F_OK) != 0) nanosleep(&moment, NULL);
+    kill(child, SIGSTOP);
+    assert_int_equal(waitpid(child, &code, WUNTRACED), child);
+    if (WIFSTOPPED(code) && access("c.npy.part", F_OK) == 0) return child;
+    if (WIFSTOPPED(code)) { /* it had all but ended */
+      kill(child, SIGCONT);
+      assert_int_equal(waitpid(child, &code, 0), child);
+    }
+  }
+}
+
+/* Of two runs with the same result the first one has it; the other one touches nothing. */
+static void test_two_at_once(void **state) {
+  (void)state;
+  int code;
+  rdt_free(util_npy("x.npy", RDT_F32, false, M, K, 3));
+  util_cli_expect(util_cli("matmul a.npy b.npy -o d.npy --mem-limit %s --strategy deferred --threads 2", limit()), 0,
+                  "CLEAN");
+  const pid_t first = start_and_stop();
+  util_cli_expect(util_cli("matmul x.npy b.npy -o c.npy"), 2, "c.npy.part.sums: another process is writing it");
+  util_cli_expect(util_cli("matmul x.npy b.npy -o c.npy --resume"), 2, "another process is writing it");
+  kill(first, SIGCONT);
+  assert_int_equal(waitpid(first, &code, 0), first);
+  assert_true(WIFEXITED(code) && WEXITSTATUS(code) == 0);
+  assert_true(util_same_bytes("c.npy", "d.npy"));
+  util_cli_expect(util_cli("verify c.npy"), 0, NULL);
+  none_left();
+  util_cli_expect(util_cli("matmul x.npy b.npy -o c.npy"), 0, "CLEAN");
 }
 
 /* Blocks that several devices share have the bits of one; each line of the list says whose it is. */
@@ -431,10 +480,16 @@ int main(int argc, char **argv) {
   if (argc > 1) killings = atoi(argv[1]);
   if (argc > 2) device = argv[2];
   if (device) return cmocka_run_group_tests_name("outofcore files, killed", killed, begin, end);
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product),   cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_disk_full), cmocka_unit_test(test_killed),
-                                     cmocka_unit_test(test_resume),    cmocka_unit_test(test_devices),
-                                     cmocka_unit_test(test_verify),    cmocka_unit_test(test_timelines),
-                                     cmocka_unit_test(test_bench),     cmocka_unit_test(test_overflowing_halves)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_product),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_disk_full),
+                                     cmocka_unit_test(test_two_at_once),
+                                     cmocka_unit_test(test_killed),
+                                     cmocka_unit_test(test_resume),
+                                     cmocka_unit_test(test_devices),
+                                     cmocka_unit_test(test_verify),
+                                     cmocka_unit_test(test_timelines),
+                                     cmocka_unit_test(test_bench),
+                                     cmocka_unit_test(test_overflowing_halves)};
   return cmocka_run_group_tests_name("outofcore files", tests, begin, end);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check/bitsum.h"
@@ -56,7 +58,24 @@ static void add_numbers(cJSON *doc, const char *name, int64_t a, int64_t b, int6
   cJSON_AddItemToObject(doc, name, cJSON_CreateDoubleArray(list, 3));
 }
 
-rdt_status rdt_ledger_create(const char *path, const rdt_ledger_head *head, int *fd, rdt_reason *why) {
+rdt_status rdt_ledger_lock(const char *path, int *fd, int64_t *bytes, rdt_reason *why) {
+  for (;;) {
+    struct stat own, there;
+    *fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (*fd < 0) return rdt_file_fail(why, path, "written", errno, "; check the folder and its permissions");
+    if (fstat(*fd, &own) != 0) return rdt_file_fail(why, path, "written", errno, "");
+    if (!S_ISREG(own.st_mode))
+      return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", path);
+    if (flock(*fd, LOCK_EX | LOCK_NB) != 0 &&
+        errno == EWOULDBLOCK) /* where files cannot be locked, nobody is kept out */
+      return rdt_fail(why, RDT_ERR_IO, "%.200s: another process is writing it", path);
+    *bytes = fstat(*fd, &own) == 0 ? (int64_t)own.st_size : 0;
+    if (stat(path, &there) == 0 && there.st_dev == own.st_dev && there.st_ino == own.st_ino) return RDT_OK;
+    close(*fd); /* whoever had it has ended meanwhile: it has another name, or none */
+  }
+}
+
+rdt_status rdt_ledger_begin(int fd, const char *path, const rdt_ledger_head *head, rdt_reason *why) {
   char text[HEAD + TAIL];
   cJSON *doc = cJSON_CreateObject();
   cJSON_AddStringToObject(doc, "schema", schema);
@@ -72,9 +91,7 @@ rdt_status rdt_ledger_create(const char *path, const rdt_ledger_head *head, int 
   const bool printed = cJSON_PrintPreallocated(doc, text, HEAD, 0);
   cJSON_Delete(doc);
   if (!printed) return rdt_fail(why, RDT_ERR_NOMEM, "%.200s: no memory for its first line", path);
-  *fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-  if (*fd < 0) return rdt_file_fail(why, path, "written", errno, "; check the folder and its permissions");
-  return put(*fd, path, text, sizeof text, why);
+  return put(fd, path, text, sizeof text, why);
 }
 
 rdt_status rdt_ledger_append(int fd, const char *path, const rdt_ledger_block *b, rdt_reason *why) {

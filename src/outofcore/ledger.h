@@ -30,8 +30,11 @@ typedef struct rdt_ledger_block {
 } rdt_ledger_block;
 
 rdt_ledger_file rdt_ledger_file_of(const rdt_matrix *m);
-/* A new list; *fd is the caller's to append to and to close. RDT_ERR_IO */
-rdt_status rdt_ledger_create(const char *path, const rdt_ledger_head *head, int *fd, rdt_reason *why);
+/* The list as it is, or an empty one, for this process alone while *fd is open, which is the caller's to close, also
+ * after an error (-1: nothing). *bytes: its length. RDT_ERR_IO, also where another process has it. */
+rdt_status rdt_ledger_lock(const char *path, int *fd, int64_t *bytes, rdt_reason *why);
+/* The first line of an empty one. RDT_ERR_IO */
+rdt_status rdt_ledger_begin(int fd, const char *path, const rdt_ledger_head *head, rdt_reason *why);
 rdt_status rdt_ledger_append(int fd, const char *path, const rdt_ledger_block *b, rdt_reason *why);
 /* Calls fn for each block. What a crash has cut off at the end is left out: *whole is the length of what counts.
  * RDT_ERR_IO, RDT_ERR_FORMAT for what is no list, or was changed. */

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,12 +69,6 @@ static void drop_names(names *n) {
 static bool exists(const char *path) {
   struct stat st;
   return stat(path, &st) == 0;
-}
-
-/* Killed before its first line was written. */
-static bool is_empty(const char *path) {
-  struct stat st;
-  return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
 }
 
 /* ---- what is asked for ---- */
@@ -215,11 +208,6 @@ static rdt_status reopen(state *s, const char *path, rdt_reason *why) {
   return RDT_OK;
 }
 
-static rdt_status lock(const state *s, rdt_reason *why) {
-  if (flock(s->ledger, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return RDT_OK;
-  return rdt_fail(why, RDT_ERR_IO, "%.200s: another process is writing it", s->names.part);
-}
-
 static rdt_status allocate_share(state *s, share *x, rdt_reason *why) {
   const rdt_task *t = &x->task;
   void *memory;
@@ -270,9 +258,6 @@ static rdt_status go_on(state *s, rdt_reason *why) {
   s->published = !exists(s->names.part);
   if (s->published && !exists(s->job->c)) return is_whole(s, why);
   RDT_TRY(reopen(s, s->published ? s->job->c : s->names.part, why));
-  s->ledger = open(s->names.part_sums, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
-  if (s->ledger < 0) return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
-  RDT_TRY(lock(s, why));
   RDT_TRY(rdt_ledger_read(s->names.part_sums, &was, take_finished, s, &whole, why));
   RDT_TRY(is_whole(s, why));
   if (ftruncate(s->ledger, whole) != 0 || lseek(s->ledger, 0, SEEK_END) < 0)
@@ -281,25 +266,35 @@ static rdt_status go_on(state *s, rdt_reason *why) {
 }
 
 static rdt_status begin(state *s, rdt_reason *why) {
+  RDT_TRY(rdt_matrix_create(s->names.part, s->r->task.out, s->r->task.m, s->r->task.n, &s->c, why));
+  if (s->r->task.on->far) rdt_matrix_map(&s->c);
+  RDT_TRY(rdt_rates_measure(&s->r->task, &s->a, &s->c, s->r->limit / 2, &s->r->rates, why));
+  RDT_TRY(rdt_splits_choose(&s->r->task, s->job->strategy, s->r->limit, &s->r->rates, &s->r->splits, why));
+  RDT_TRY(allocate(s, why));
+  set_head(s);
+  return rdt_ledger_begin(s->ledger, s->names.part_sums, &s->head, why);
+}
+
+static rdt_status is_file(const char *path, rdt_reason *why) {
   struct stat st;
-  if (exists(s->names.part_sums))
+  if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", path);
+}
+
+/* Nothing is touched, and no list is read, before this process alone has the list. One that is empty is of a run that
+ * was killed before its first line was written. */
+static rdt_status begin_or_go_on(state *s, rdt_reason *why) {
+  int64_t bytes;
+  RDT_TRY(is_file(s->job->c, why));
+  RDT_TRY(is_file(s->names.sums, why));
+  RDT_TRY(rdt_ledger_lock(s->names.part_sums, &s->ledger, &bytes, why));
+  if (bytes > 0 && s->job->resume) return go_on(s, why);
+  if (bytes > 0)
     return rdt_fail(why, RDT_ERR_ARG,
                     "%.200s: a run that did not end has left it; --resume goes on with it, or delete it",
                     s->names.part_sums);
-  if (stat(s->job->c, &st) == 0 && !S_ISREG(st.st_mode))
-    return rdt_fail(why, RDT_ERR_IO, "%.200s: cannot be written: it is no regular file", s->job->c);
-  RDT_TRY(rdt_matrix_create(s->names.part, s->r->task.out, s->r->task.m, s->r->task.n, &s->c, why));
-  if (s->r->task.on->far) rdt_matrix_map(&s->c);
-  rdt_status status = rdt_rates_measure(&s->r->task, &s->a, &s->c, s->r->limit / 2, &s->r->rates, why);
-  if (status == RDT_OK)
-    status = rdt_splits_choose(&s->r->task, s->job->strategy, s->r->limit, &s->r->rates, &s->r->splits, why);
-  if (status == RDT_OK) status = allocate(s, why);
-  if (status == RDT_OK) {
-    set_head(s);
-    status = rdt_ledger_create(s->names.part_sums, &s->head, &s->ledger, why);
-  }
-  if (status == RDT_OK) return lock(s, why);
-  unlink(s->names.part); /* nothing of it is worth to be kept */
+  const rdt_status status = begin(s, why);
+  if (status != RDT_OK) unlink(s->names.part), unlink(s->names.part_sums); /* nothing of it is worth to be kept */
   return status;
 }
 
@@ -445,11 +440,7 @@ static rdt_status run(state *s, rdt_reason *why) {
   RDT_TRY(make_names(s->job->c, &s->names, why));
   RDT_TRY(open_operands(s, why));
   RDT_TRY(set_task(s, why));
-  if (is_empty(s->names.part_sums)) unlink(s->names.part_sums);
-  if (s->job->resume && exists(s->names.part_sums))
-    RDT_TRY(go_on(s, why));
-  else
-    RDT_TRY(begin(s, why));
+  RDT_TRY(begin_or_go_on(s, why));
   deal(s);
   forecast(s);
   RDT_TRY(run_shares(s, why));
