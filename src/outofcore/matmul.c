@@ -300,7 +300,17 @@ static rdt_status begin_or_go_on(state *s, rdt_reason *why) {
 
 /* ---- the end ---- */
 
+/* Blocks of a product of operands that have changed meanwhile are of neither the old ones nor the new ones. */
+static rdt_status operands_stayed(const state *s, rdt_reason *why) {
+  if (s->published) return RDT_OK; /* nothing was computed */
+  rdt_status status = rdt_matrix_unchanged(&s->a, why);
+  if (status == RDT_OK) status = rdt_matrix_unchanged(&s->b, why);
+  if (status != RDT_OK) unlink(s->names.part), unlink(s->names.part_sums);
+  return status;
+}
+
 static rdt_status publish(state *s, rdt_reason *why) {
+  RDT_TRY(operands_stayed(s, why));
   RDT_TRY(rdt_matrix_sync(&s->c, why));
   if (fsync(s->ledger) != 0) return rdt_file_fail(why, s->names.part_sums, "written", errno, "");
   if (!s->published && rename(s->names.part, s->job->c) != 0)

@@ -64,6 +64,10 @@ static rdt_status take_shape(rdt_matrix *m, const rdt_npy *h, size_t file_bytes,
   return RDT_OK;
 }
 
+static int64_t modified(const struct stat *st) {
+  return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
+
 static rdt_status read_head(rdt_matrix *m, rdt_reason *why) {
   struct stat st;
   rdt_npy h;
@@ -79,7 +83,7 @@ static rdt_status read_head(rdt_matrix *m, rdt_reason *why) {
   if (status == RDT_OK) status = rdt_npy_parse(head, bytes, m->path, &h, why);
   rdt_free(head);
   RDT_TRY(status);
-  m->modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+  m->modified = modified(&st);
   return take_shape(m, &h, (size_t)st.st_size, why);
 }
 
@@ -90,6 +94,14 @@ rdt_status rdt_matrix_open(const char *path, rdt_matrix *m, rdt_reason *why) {
   const rdt_status status = read_head(m, why);
   if (status != RDT_OK) rdt_matrix_close(m);
   return status;
+}
+
+rdt_status rdt_matrix_unchanged(const rdt_matrix *m, rdt_reason *why) {
+  struct stat st;
+  if (fstat(m->fd, &st) != 0) return rdt_file_fail(why, m->path, "read", errno, "");
+  if (modified(&st) == m->modified && (size_t)st.st_size == m->offset + m->bytes) return RDT_OK;
+  return rdt_fail(why, RDT_ERR_IO, "%.200s: was changed while it was multiplied: nothing of the product is kept",
+                  m->path);
 }
 
 void rdt_matrix_map(rdt_matrix *m) {

@@ -26,6 +26,8 @@ rdt_status rdt_matrix_open(const char *path, rdt_matrix *m, rdt_reason *why);
 rdt_status rdt_matrix_create(const char *path, rdt_dtype dtype, int64_t rows, int64_t cols, rdt_matrix *m,
                              rdt_reason *why);
 void rdt_matrix_close(rdt_matrix *m);
+/* Has the file the length and the time of change that it had when it was opened? RDT_ERR_IO */
+rdt_status rdt_matrix_unchanged(const rdt_matrix *m, rdt_reason *why);
 /* For rdt_matrix_write_sum: many threads may then write at once; a file's writes go one after the other otherwise.
  * Nothing where its space is not all taken: who writes into a hole of a full disk is killed. */
 void rdt_matrix_map(rdt_matrix *m);
