@@ -45,7 +45,10 @@ static void put_text(const rdt_product_run *r) {
   printf("of that: fill %.3f s, products %.3f, waits for loads %.3f, for places of C %.3f, %s %.3f, drain %.3f\n",
          x->phases.fill, x->phases.products, x->phases.loads, x->phases.places,
          x->task.on->far ? "checks and turns" : "turns", x->phases.checks, x->phases.drain);
-  printf("memory: %s taken at most, beside what there was before\n", rdt_bytes_text(x->peak, text[0], sizeof text[0]));
+  /* The process has buffers of all devices that are the host. */
+  const double limit = (double)x->limit * (x->task.on->far ? 1.0 : (double)x->task.devices);
+  printf("memory: %s taken at most, beside what there was before%s\n", rdt_bytes_text(x->peak, text[0], sizeof text[0]),
+         x->peak > limit ? ": MORE THAN THE LIMIT" : "");
   if (x->planted > 0) printf("planted: %" PRId64 " fault%s\n", x->planted, x->planted == 1 ? "" : "s");
   if (x->task.protected)
     printf("%" PRId64 " checks, %" PRId64 " fault%s; residual / bound at most %.3g, floor %.3g\n", x->checks, x->faults,

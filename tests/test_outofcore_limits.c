@@ -7,6 +7,7 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +85,91 @@ static void test_changed(void **state) {
   rdt_context_destroy(ctx);
 }
 
+/* ---- memory ---- */
+
+static double line_of(const char *name) { /* of /proc/self/status, bytes; 0: it is not there */
+  char line[128], form[32];
+  double kib = 0.0;
+  FILE *f = fopen("/proc/self/status", "re");
+  snprintf(form, sizeof form, "%s: %%lf", name);
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, form, &kib) == 1) break;
+  if (f) fclose(f);
+  return 1024.0 * kib;
+}
+
+static bool forget_most(void) {
+  FILE *f = fopen("/proc/self/clear_refs", "we");
+  const bool put = f && fputs("5", f) >= 0;
+  return f && fclose(f) == 0 && put;
+}
+
+static const char *uncounted(void) { /* why the system's numbers say nothing here */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return "a sanitizer takes memory of its own";
+#elif defined(UTIL_RUN_BY_AN_EMULATOR)
+  return "an emulator's memory would be counted";
+#else
+  return forget_most() && line_of("RssAnon") > 0.0 ? NULL : "/proc/self does not count memory here";
+#endif
+}
+
+/* What the process grows by at most: its own memory, not files that are mapped. */
+static double growth_of(rdt_context *ctx, const rdt_matmul_job *job, rdt_matmul_result *r) {
+  rdt_reason why = {""};
+  malloc_trim(0); /* what is free already would hide what is taken */
+  forget_most();
+  const double before = line_of("RssAnon");
+  if (rdt_matmul(ctx, job, r, &why) != RDT_OK) fail_msg("%s", why.text);
+  return line_of("VmHWM") - line_of("RssFile") - line_of("RssShmem") - before;
+}
+
+enum { MANY = 8 << 20 };
+static char *planted;
+
+static void take_more(void *user, double part, double gflops) {
+  (void)user, (void)part, (void)gflops;
+  if (planted) return;
+  planted = malloc(MANY);
+  assert_non_null(planted);
+  memset(planted, 1, MANY);
+}
+
+/* All that the process takes is within the limit, the report says how much it is, and both notice where it is not. */
+static void test_resident(void **state) {
+  (void)state;
+  static const size_t limits[] = {600000, 1000000, 2000000, 3000000, 5000000};
+  static const int threads[] = {1, 2, 4};
+  if (uncounted()) {
+    print_message("test_resident: %s\n", uncounted());
+    skip();
+  }
+  make_operands(900, 900, 700);
+  for (int t = 0; t < 3; t++) {
+    rdt_context *ctx = context(threads[t]);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+      const rdt_strategy strategy = (rdt_strategy)((i + (size_t)t) % (RDT_STRATEGY_COUNT + 1));
+      rdt_matmul_result r;
+      rdt_matmul_job job = job_of(i == 0 ? RDT_STRATEGY_SIMPLE : strategy, limits[i]);
+      if (i == 0 && t == 2) continue; /* nothing fits in it */
+      double growth = growth_of(ctx, &job, &r);
+      if (growth > (double)limits[i] || r.peak > (double)limits[i] || r.peak < growth - 100e3 ||
+          growth < 0.5 * (double)r.buffers)
+        fail_msg("%s, %d threads: within %zu, of which the plan takes %zu and %zu, %.0f were taken; %.0f were reported",
+                 rdt_strategy_info(r.splits.strategy)->name, threads[t], limits[i], r.buffers, r.beside, growth,
+                 r.peak);
+      if (i != 2) continue;
+      job.progress = take_more;
+      growth = growth_of(ctx, &job, &r);
+      assert_true(growth > (double)MANY && r.peak > (double)MANY);
+      free(planted);
+      planted = NULL;
+    }
+    rdt_context_destroy(ctx);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed), cmocka_unit_test(test_resident)};
   return cmocka_run_group_tests_name("outofcore limits", tests, begin, util_folder_remove);
 }

@@ -66,7 +66,7 @@ typedef struct rdt_backend {
   void (*close)(void *dev);
   double (*available)(void *dev); /* bytes; INFINITY: nobody knows */
   /* Bytes of the device's memory that are taken since it was opened, the context aside, by whomever; of the host, what
-   * the process takes at most since it last asked for buffers. */
+   * the process takes at most. */
   double (*taken)(void *dev);
   rdt_status (*alloc)(void *dev, size_t bytes, void **memory, rdt_reason *why);
   void (*release)(void *dev, void *memory);

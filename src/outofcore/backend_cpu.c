@@ -1,4 +1,5 @@
 /* Between disk and memory. */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,34 +11,54 @@
 #include "outofcore/strassen.h"
 
 typedef struct host {
-  double before; /* bytes of the process in memory before the last buffers */
+  double before; /* bytes of the process in memory when it was opened */
+  bool forgets;  /* the system counts the most since then */
   rdt_backend_room room;
 } host;
 
-/* Bytes of the process in memory at most, until now. */
-static double most_resident(void) {
+/* Bytes of the process in memory: now, and at most; of these, files that are mapped, the program's own code among them,
+ * which is nobody's. */
+typedef struct resident {
+  double own, files, shared, most;
+} resident;
+
+static resident look(void) {
+  resident r = {0.0, 0.0, 0.0, 0.0};
+  const struct {
+    const char *line;
+    double *to;
+  } lines[] = {
+      {"RssAnon: %lf", &r.own}, {"RssFile: %lf", &r.files}, {"RssShmem: %lf", &r.shared}, {"VmHWM: %lf", &r.most}};
   char line[128];
-  double kib = 0.0;
   FILE *f = fopen("/proc/self/status", "re");
   while (f && fgets(line, sizeof line, f))
-    if (sscanf(line, "VmHWM: %lf", &kib) == 1) break;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+      if (sscanf(line, lines[i].line, lines[i].to) == 1) *lines[i].to *= 1024.0;
   if (f) fclose(f);
-  return 1024.0 * kib;
+  return r;
 }
 
-static void forget_most_resident(void) {
+static bool forget_most(void) {
   FILE *f = fopen("/proc/self/clear_refs", "we");
-  if (f) fputs("5", f), fclose(f);
+  const bool put = f && fputs("5", f) >= 0;
+  return f && fclose(f) == 0 && put;
 }
 
 static rdt_status open_host(const char *device, rdt_dtype in, int threads, void **dev, rdt_reason *why) {
+  host *h = rdt_calloc(1, sizeof *h);
   (void)device, (void)in, (void)threads;
-  *dev = rdt_calloc(1, sizeof(host));
-  return *dev ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  if (!h) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory");
+  h->forgets = forget_most();
+  h->before = look().own;
+  *dev = h;
+  return RDT_OK;
 }
 
 static double taken(void *dev) {
-  return most_resident() - ((host *)dev)->before;
+  const host *h = dev;
+  const resident r = look();
+  const double most = h->forgets ? r.most - r.files - r.shared : 0.0;
+  return (most > r.own ? most : r.own) - h->before;
 }
 
 static double available(void *dev) {
@@ -46,8 +67,8 @@ static double available(void *dev) {
 }
 
 static rdt_status take(void *dev, size_t bytes, void **memory, rdt_reason *why) {
-  forget_most_resident();
-  ((host *)dev)->before = most_resident();
+  (void)dev;
+  malloc_trim(0); /* what a trial and the choice of blocks have given back would stay in memory beside it */
   *memory = rdt_alloc(bytes, 1);
   return *memory ? RDT_OK : rdt_fail(why, RDT_ERR_NOMEM, "out of memory for %zu bytes of buffers", bytes);
 }

@@ -130,7 +130,7 @@ static rdt_status run_trial(trial *x, char *const memory[RDT_MEMORIES], rdt_rate
   return RDT_OK;
 }
 
-enum { PATTERN = 4096, AT_ONCE = 1024 /* patterns */ };
+enum { PATTERN = 4096, AT_ONCE = 16 /* patterns: beside the trial, within the limit */ };
 
 /* Numbers that repeat: products of zeros may be faster than others. */
 static rdt_status fill(const trial *x, char *memory, size_t bytes, rdt_reason *why) {
@@ -157,8 +157,8 @@ static rdt_status measure_product(const rdt_task *t, size_t room, rdt_rates *out
   const double all = (double)t->m * (double)t->n * (double)t->k; /* the trial is no large part of it */
   set_side(&x, t, side);
   RDT_TRY(rdt_arrange(&x.task, &x.splits, NULL, &x.where, why));
-  while (side > LEAST_SIDE &&
-         (rdt_arranged_bytes(t, &x.where) > room || 64.0 * (double)(side * side) * (double)side > all)) {
+  while (side > LEAST_SIDE && (rdt_arranged_bytes(t, &x.where) + x.where.beside > room ||
+                               64.0 * (double)(side * side) * (double)side > all)) {
     side /= 2;
     set_side(&x, t, side);
     RDT_TRY(rdt_arrange(&x.task, &x.splits, NULL, &x.where, why));
