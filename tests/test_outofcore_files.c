@@ -107,7 +107,7 @@ static void test_refused(void **state) {
              {"other.npy two.npy -o s3.npy", "s3.npy.part.sums: cannot be written: Is a directory"},
              {"other.npy two.npy -o none/c.npy", "No such file"},
              {"other.npy two.npy -o c.npy --mem-limit 12X", "--mem-limit takes bytes"},
-             {"other.npy two.npy -o c.npy --mem-limit 1k", "the smallest plan (simple) takes"},
+             {"other.npy two.npy -o c.npy --mem-limit 1k", "the smallest plan ("},
              {"other.npy two.npy -o c.npy --strategy fast", "takes one of auto"},
              {"other.npy two.npy -o c.npy --algo winograd", "--algo"},
              {"other.npy two.npy -o c.npy --device tpu", "run on cpu and cuda:N"},

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/memory.h"
+#include "core/problem.h"
 #include "util_folder.h"
 #include "util_product.h"
 
@@ -82,6 +83,94 @@ static void test_changed(void **state) {
     if (!strstr(why.text, c.path) || !strstr(why.text, "was changed while")) fail_msg("%s", why.text);
     assert_false(there("") || there(".sums") || there(".part") || there(".part.sums"));
   }
+  rdt_context_destroy(ctx);
+}
+
+/* ---- the least limit ---- */
+
+static rdt_task task_of(rdt_context *ctx, int threads, int64_t m, int64_t n, int64_t k, rdt_dtype dtype) {
+  rdt_reason why;
+  rdt_task t = {.ctx = ctx,
+                .on = &rdt_backend_cpu,
+                .m = m,
+                .n = n,
+                .k = k,
+                .in = dtype,
+                .out = rdt_dtype_accumulator(dtype),
+                .protected = true,
+                .threads = threads};
+  assert_int_equal(t.on->open("cpu", t.in, t.threads, &t.dev, &why), RDT_OK);
+  return t;
+}
+
+static rdt_status choose(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_splits *s, rdt_reason *why) {
+  const rdt_rates usual = t->on->usual(t->in);
+  return rdt_splits_choose(t, strategy, limit, &usual, s, why);
+}
+
+static size_t number_after(const char *text, const char *words) {
+  const char *at = strstr(text, words);
+  if (!at) fail_msg("no '%s' in '%s'", words, text);
+  return strtoull(at + strlen(words), NULL, 10);
+}
+
+static size_t bytes_of(const rdt_task *t, const rdt_splits *s) {
+  rdt_arrangement where;
+  rdt_reason why = {""};
+  if (rdt_arrange(t, s, NULL, &where, &why) != RDT_OK) fail_msg("%s", why.text);
+  return rdt_arranged_bytes(t, &where) + where.beside;
+}
+
+/* The limit that the error names is taken, one byte less is refused with the same name, and no plan is smaller. */
+static void test_least(void **state) {
+  (void)state;
+  static const int64_t shapes[][3] = {{60000, 60000, 1}, {150, 131, 170}, {33, 5000, 40},
+                                      {9000, 20, 700},   {1, 1, 100000},  {3000, 3000, 3000}};
+  static const int threads[] = {1, 3, 16};
+  for (size_t i = 0; i < 3 * sizeof shapes / sizeof *shapes; i++) {
+    const int64_t *x = shapes[i / 3];
+    const int n = threads[i % 3];
+    rdt_context *ctx = context(n);
+    const rdt_task t = task_of(ctx, n, x[0], x[1], x[2], i / 3 % 2 ? RDT_F64 : RDT_F32);
+    for (int strategy = 0; strategy <= RDT_STRATEGY_COUNT; strategy++) {
+      rdt_reason why = {""};
+      rdt_splits s;
+      assert_int_equal(choose(&t, (rdt_strategy)strategy, 1, &s, &why), RDT_ERR_NOMEM);
+      const size_t least = number_after(why.text, "takes ");
+      if (choose(&t, (rdt_strategy)strategy, least, &s, &why) != RDT_OK) fail_msg("%s", why.text);
+      assert_int_equal(bytes_of(&t, &s), least);
+      assert_int_equal(choose(&t, (rdt_strategy)strategy, least - 1, &s, &why), RDT_ERR_NOMEM);
+      assert_int_equal(number_after(why.text, "takes "), least);
+      for (int64_t m = 16; m < x[0] + 16 && m < 512; m += 16)
+        for (int64_t width = 16; width < x[1] + 16 && width < 512; width += 16) {
+          const rdt_splits one = {strategy < RDT_STRATEGY_COUNT ? (rdt_strategy)strategy : RDT_STRATEGY_SIMPLE,
+                                  m < x[0] ? m : x[0], width < x[1] ? width : x[1], x[2] < 32 ? x[2] : 32};
+          if (m < 32 && m < x[0]) continue;
+          if (width < 32 && width < x[1]) continue;
+          const size_t bytes = bytes_of(&t, &one); /* sizes are not all looked at: some per cent may be had */
+          if ((double)bytes < 0.96 * (double)least)
+            fail_msg("%zu are called the least, %ld x %ld take %zu", least, (long)m, (long)width, bytes);
+        }
+    }
+    t.on->close(t.dev);
+    rdt_context_destroy(ctx);
+  }
+}
+
+/* It is said where threads are what takes the memory, and less of them are enough. */
+static void test_least_of_threads(void **state) {
+  (void)state;
+  rdt_context *ctx = context(16);
+  rdt_task t = task_of(ctx, 16, 300, 300, 300, RDT_F32);
+  rdt_reason why = {""};
+  rdt_splits s;
+  assert_int_equal(choose(&t, RDT_STRATEGY_SIMPLE, 600000, &s, &why), RDT_ERR_NOMEM);
+  const size_t alone = number_after(why.text, "with 16 threads, ");
+  t.threads = 1;
+  assert_int_equal(choose(&t, RDT_STRATEGY_SIMPLE, alone, &s, &why), RDT_OK);
+  assert_int_equal(choose(&t, RDT_STRATEGY_SIMPLE, alone - 1, &s, &why), RDT_ERR_NOMEM);
+  assert_null(strstr(why.text, "threads"));
+  t.on->close(t.dev);
   rdt_context_destroy(ctx);
 }
 
@@ -170,6 +259,7 @@ static void test_resident(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed), cmocka_unit_test(test_resident)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed), cmocka_unit_test(test_least),
+                                     cmocka_unit_test(test_least_of_threads), cmocka_unit_test(test_resident)};
   return cmocka_run_group_tests_name("outofcore limits", tests, begin, util_folder_remove);
 }

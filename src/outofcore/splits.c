@@ -1,6 +1,7 @@
 #include "outofcore/splits.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "outofcore/strassen.h"
@@ -419,10 +420,15 @@ static int64_t cut(const rdt_task *t, int64_t length, int64_t parts) {
   return least(length, block);
 }
 
-static bool fits(const rdt_task *t, const rdt_splits *s, size_t limit) {
+/* Of a plan; SIZE_MAX where there is none. */
+static size_t bytes_of(const rdt_task *t, const rdt_splits *s) {
   rdt_arrangement store;
   rdt_reason why;
-  return rdt_arrange(t, s, NULL, &store, &why) == RDT_OK && rdt_arranged_bytes(t, &store) + store.beside <= limit;
+  return rdt_arrange(t, s, NULL, &store, &why) == RDT_OK ? rdt_arranged_bytes(t, &store) + store.beside : SIZE_MAX;
+}
+
+static bool fits(const rdt_task *t, const rdt_splits *s, size_t limit) {
+  return bytes_of(t, s) <= limit;
 }
 
 /* What a step costs beside its work: threads meet, files are asked. */
@@ -492,6 +498,23 @@ static rdt_splits smallest_of(const rdt_task *t, rdt_strategy strategy) {
   return (rdt_splits){strategy, least(t->m, block), least(t->n, block), least(t->k, block)};
 }
 
+/* The plan that takes the least: not always that of the smallest blocks, of which there are many, each with a bit that
+ * says whether it is done; and an operand that is one block has one place only. */
+static rdt_splits least_of(const rdt_task *t, rdt_strategy strategy) {
+  const int64_t block = smallest_block(t);
+  rdt_splits least_yet = smallest_of(t, strategy);
+  size_t bytes = bytes_of(t, &least_yet);
+  const int64_t reduction[2] = {least_yet.k, t->k};
+  for (int i = 0; i < 2; i++)
+    for (int64_t down = 1; (down - 1) * block < t->m; down = more(down))
+      for (int64_t across = 1; (across - 1) * block < t->n; across = more(across)) {
+        const rdt_splits s = {strategy, cut(t, t->m, down), cut(t, t->n, across), reduction[i]};
+        const size_t x = bytes_of(t, &s);
+        if (x < bytes) bytes = x, least_yet = s;
+      }
+  return least_yet;
+}
+
 /* Of several devices, one that has more blocks than its share keeps the others waiting. */
 static double uneven(const rdt_task *t, const rdt_splits *s) {
   const int64_t blocks = rdt_blocks_of(t->m, s->m) * rdt_blocks_of(t->n, s->n), n = t->devices > 1 ? t->devices : 1;
@@ -502,6 +525,9 @@ static bool best_of(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_
   const rdt_rates usual = t->on->usual(t->in);
   const int64_t block = smallest_block(t);
   double quickest = INFINITY;
+  *out = smallest_of(t, strategy);
+  if (!fits(t, out, limit)) *out = least_of(t, strategy);
+  if (!fits(t, out, limit)) return false;
   for (int64_t parts = 1; (parts - 1) * block < t->k; parts = more(parts))
     for (int64_t down = 1; (down - 1) * block < t->m; down = more(down)) {
       rdt_splits s = {strategy, cut(t, t->m, down), t->n, cut(t, t->k, parts)};
@@ -511,18 +537,35 @@ static bool best_of(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_
       quickest = seconds;
       *out = s;
     }
-  if (quickest < INFINITY) return true;
-  *out = smallest_of(t, strategy);
-  return fits(t, out, limit);
+  return true;
+}
+
+/* The least limit, and whose plan that is: of a strategy, or of all of them. */
+static size_t least_limit(const rdt_task *t, rdt_strategy strategy, rdt_strategy *whose) {
+  size_t bytes = SIZE_MAX;
+  for (int i = 0; i < RDT_STRATEGY_COUNT; i++) {
+    if (strategy != RDT_STRATEGY_AUTO && strategy != (rdt_strategy)i) continue;
+    const rdt_splits s = least_of(t, (rdt_strategy)i);
+    const size_t x = bytes_of(t, &s);
+    if (x < bytes) bytes = x, *whose = s.strategy;
+  }
+  return bytes;
 }
 
 static rdt_status too_little(const rdt_task *t, rdt_strategy strategy, size_t limit, rdt_reason *why) {
-  const rdt_strategy s = strategy == RDT_STRATEGY_AUTO ? RDT_STRATEGY_SIMPLE : strategy;
-  const rdt_splits smallest = smallest_of(t, s);
+  rdt_strategy s = RDT_STRATEGY_SIMPLE, unused = s;
+  rdt_task alone = *t;
+  char threads[96] = "";
+  const size_t bytes = least_limit(t, strategy, &s);
+  const rdt_splits any = smallest_of(t, s);
   rdt_arrangement store;
-  RDT_TRY(rdt_arrange(t, &smallest, NULL, &store, why));
-  return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little: the smallest plan (%s) takes %zu bytes", limit,
-                  strategies[s].name, rdt_arranged_bytes(t, &store) + store.beside);
+  if (bytes == SIZE_MAX) RDT_TRY(rdt_arrange(t, &any, NULL, &store, why)); /* it says why there is no plan */
+  alone.threads = 1;
+  const size_t of_one = t->threads > 1 && !t->on->far ? least_limit(&alone, strategy, &unused) : bytes;
+  if (of_one < bytes / 2) /* then it is they who take the memory */
+    snprintf(threads, sizeof threads, " with %d threads, %zu with --threads 1", t->threads, of_one);
+  return rdt_fail(why, RDT_ERR_NOMEM, "--mem-limit %zu is too little: the smallest plan (%s) takes %zu bytes%s", limit,
+                  strategies[s].name, bytes, threads);
 }
 
 rdt_status rdt_splits_choose(const rdt_task *task, rdt_strategy strategy, size_t limit, const rdt_rates *r,
