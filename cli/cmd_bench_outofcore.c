@@ -122,6 +122,7 @@ static rdt_status run_strategy(bench *b, rdt_strategy strategy) {
   }
   b->run.job.plant = plant;
   put_row(b, &b->run.result, unprotected);
+  rdt_product_tell_lost(&b->run);
   rdt_outofcore_figures_add(&b->figures, &b->run);
   return RDT_OK;
 }

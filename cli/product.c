@@ -161,8 +161,18 @@ rdt_status rdt_product_go(rdt_product_run *r) {
   return r->status == RDT_ERR_FAULT ? RDT_OK : r->status;
 }
 
+void rdt_product_tell_lost(const rdt_product_run *r) {
+  const rdt_timeline *t = &r->measured;
+  if (t->lost == 0 || r->settings->quiet) return;
+  fprintf(stderr,
+          "redoubt: within --mem-limit the first %" PRId64 " of %" PRId64
+          " spans were kept to be drawn: a larger limit keeps more\n",
+          t->n, t->n + t->lost);
+}
+
 rdt_status rdt_product_draw(rdt_product_run *r) {
   const rdt_settings *s = r->settings;
+  rdt_product_tell_lost(r);
   const rdt_matmul_result *x = &r->result;
   char name[2][64], text[256], bytes[32];
   const char *strategy = rdt_strategy_info(x->splits.strategy)->name;

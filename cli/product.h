@@ -22,6 +22,8 @@ rdt_status rdt_product_open(rdt_product_run *r, const rdt_settings *s);
 void rdt_product_close(rdt_product_run *r);
 /* With progress; the status is kept. RDT_OK and RDT_ERR_FAULT: there is a result. */
 rdt_status rdt_product_go(rdt_product_run *r);
+/* Says so where not all spans of the last one were kept. */
+void rdt_product_tell_lost(const rdt_product_run *r);
 /* What --trace and --timeline ask for. */
 rdt_status rdt_product_draw(rdt_product_run *r);
 void rdt_product_json(const rdt_product_run *r, cJSON *o); /* adds what the result says */

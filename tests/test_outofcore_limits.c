@@ -258,8 +258,39 @@ static void test_resident(void **state) {
   }
 }
 
+/* Spans that are kept lie within the limit, too, but for the few that are kept in any case. */
+static void test_spans(void **state) {
+  (void)state;
+  static const size_t limits[] = {600000, 1000000, 20000000};
+  rdt_context *ctx = context(1);
+  int64_t steps[3];
+  make_operands(900, 900, 700);
+  for (int i = 0; i < 3; i++) {
+    rdt_timeline measured = {0}, predicted = {0}, best = {0};
+    rdt_matmul_result r;
+    rdt_matmul_job job = job_of(i == 0 ? RDT_STRATEGY_SIMPLE : RDT_STRATEGY_CONCURRENT, limits[i]);
+    job.measured = &measured, job.predicted = &predicted, job.best = &best;
+    const double growth = growth_of(ctx, &job, &r);
+    const double least = 3.0 * RDT_TIMELINE_LEAST * sizeof(rdt_span);
+    if (!uncounted() && growth > (double)limits[i] + least)
+      fail_msg("within %zu %.0f were taken, %.0f reported", limits[i], growth, r.peak);
+    const size_t kept = (size_t)(measured.room + predicted.room + best.room) * sizeof(rdt_span);
+    assert_true((double)(r.buffers + r.beside + kept) <= (double)limits[i] + least);
+    assert_true(measured.n > 0 && predicted.n > 0 && (best.n > 0) == (i > 0));
+    steps[i] = measured.n + measured.lost;
+    assert_int_equal(predicted.n + predicted.lost, steps[i]);
+    assert_true((measured.lost > 0) == (i < 2)); /* all of them, where there is room */
+    rdt_timeline_clear(&measured);
+    rdt_timeline_clear(&predicted);
+    rdt_timeline_clear(&best);
+  }
+  assert_true(steps[0] > 1000 && steps[2] < 100);
+  rdt_context_destroy(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed), cmocka_unit_test(test_least),
-                                     cmocka_unit_test(test_least_of_threads), cmocka_unit_test(test_resident)};
+                                     cmocka_unit_test(test_least_of_threads), cmocka_unit_test(test_resident),
+                                     cmocka_unit_test(test_spans)};
   return cmocka_run_group_tests_name("outofcore limits", tests, begin, util_folder_remove);
 }

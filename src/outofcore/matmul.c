@@ -225,6 +225,20 @@ static rdt_status allocate_share(state *s, share *x, rdt_reason *why) {
   return rdt_arrange(t, &s->r->splits, x->memory, &x->where, why);
 }
 
+/* Spans lie in what the plan leaves of the limit. Who draws them takes some 2 kB for each, of two lists, when the
+ * buffers are given back. A GPU's limit is not about them. */
+static void limit_spans(const state *s) {
+  enum { LISTS = 3, DRAWN = 4096 };
+  rdt_timeline *const list[LISTS] = {s->job->measured, s->job->predicted, s->job->best};
+  const size_t limit = s->r->limit, left = limit - s->r->buffers - s->r->beside;
+  const size_t kept = left / LISTS / sizeof(rdt_span), drawn = limit / DRAWN, most = kept < drawn ? kept : drawn;
+  for (int i = 0; i < LISTS; i++) {
+    if (!list[i]) continue;
+    list[i]->most = most > RDT_TIMELINE_MOST || s->r->task.on->far ? RDT_TIMELINE_MOST : (int64_t)most;
+    if (list[i]->most < RDT_TIMELINE_LEAST) list[i]->most = RDT_TIMELINE_LEAST;
+  }
+}
+
 static int64_t blocks_of(const state *s) {
   return rdt_blocks_of(s->r->task.m, s->r->splits.m) * rdt_blocks_of(s->r->task.n, s->r->splits.n);
 }
@@ -451,6 +465,7 @@ static rdt_status run(state *s, rdt_reason *why) {
   RDT_TRY(open_operands(s, why));
   RDT_TRY(set_task(s, why));
   RDT_TRY(begin_or_go_on(s, why));
+  limit_spans(s);
   deal(s);
   forecast(s);
   RDT_TRY(run_shares(s, why));

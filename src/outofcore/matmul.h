@@ -29,7 +29,8 @@ typedef struct rdt_matmul_job {
   bool resume, verify;
   rdt_matmul_plant plant;
   rdt_timeline *measured, *predicted, *best; /* what was done when is added; best: what is predicted if products did
-                                                not hinder each other; NULL: nobody asks */
+                                                not hinder each other; as many as what the plan leaves of
+                                                the limit has room for; NULL: nobody asks */
   void (*progress)(void *user, double part, double gflops); /* NULL: nobody asks */
   void *user;
 } rdt_matmul_job;

@@ -4,10 +4,10 @@
 
 void rdt_timeline_add(rdt_timeline *t, const rdt_span *s) {
   if (!t) return;
-  if (t->n == t->room && t->room < RDT_TIMELINE_MOST) {
-    const int64_t room = t->room ? 2 * t->room : 256;
-    rdt_span *grown = rdt_grow(t->list, (size_t)t->room, (size_t)room, sizeof *grown);
-    if (grown) t->list = grown, t->room = room;
+  if (!t->list && t->lost == 0) { /* all at once: lists that grow would be there twice */
+    t->room = t->most > 0 ? t->most : RDT_TIMELINE_MOST;
+    t->list = rdt_alloc((size_t)t->room, sizeof *t->list);
+    if (!t->list) t->room = 0;
   }
   if (t->n < t->room)
     t->list[t->n++] = *s;

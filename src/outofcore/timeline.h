@@ -21,10 +21,14 @@ typedef struct rdt_span {
   double bytes, flops; /* that were moved; that were computed */
 } rdt_span;
 
-enum { RDT_TIMELINE_MOST = 1 << 16 /* more nobody can look at */ };
+enum {
+  RDT_TIMELINE_MOST = 1 << 16, /* more nobody can look at */
+  RDT_TIMELINE_LEAST = 64      /* that are kept whatever the limit of memory is */
+};
 typedef struct rdt_timeline { /* zero at the begin */
   rdt_span *list;
   int64_t n, room;
+  int64_t most; /* that are kept; 0: RDT_TIMELINE_MOST */
   int64_t lost; /* beyond what is kept, or without memory */
 } rdt_timeline;
 
