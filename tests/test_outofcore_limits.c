@@ -174,6 +174,28 @@ static void test_least_of_threads(void **state) {
   rdt_context_destroy(ctx);
 }
 
+/* Lines of a file that are read by short pieces take long, and the choice and the prediction know it. */
+static void test_lines(void **state) {
+  (void)state;
+  const rdt_rates fast = {.load = 5.4e9, .store = 2e9, .multiply = 2e11, .check = 1e10};
+  rdt_context *ctx = context(2);
+  for (int fortran = 0; fortran < 2; fortran++)
+    for (int strategy = 0; strategy < RDT_STRATEGY_COUNT; strategy++) {
+      rdt_task t = task_of(ctx, 2, 20000, 4, 50000, RDT_F32);
+      rdt_splits s, narrow = {(rdt_strategy)strategy, 20000, 4, 80};
+      rdt_forecast f, slow;
+      rdt_reason why = {""};
+      t.fortran[0] = fortran;
+      if (choose(&t, (rdt_strategy)strategy, 20000000, &s, &why) != RDT_OK) fail_msg("%s", why.text);
+      assert_true(4 * (fortran ? s.m : s.k) >= 8192);
+      rdt_forecast_of(&t, &s, NULL, &fast, &f, NULL, NULL);
+      rdt_forecast_of(&t, &narrow, NULL, &fast, &slow, NULL, NULL);
+      if (!fortran) assert_true(slow.loading > 10.0 && slow.loading > 5.0 * f.loading);
+      t.on->close(t.dev);
+    }
+  rdt_context_destroy(ctx);
+}
+
 /* ---- memory ---- */
 
 static double line_of(const char *name) { /* of /proc/self/status, bytes; 0: it is not there */
@@ -289,8 +311,8 @@ static void test_spans(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed), cmocka_unit_test(test_least),
-                                     cmocka_unit_test(test_least_of_threads), cmocka_unit_test(test_resident),
-                                     cmocka_unit_test(test_spans)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed),          cmocka_unit_test(test_least),
+                                     cmocka_unit_test(test_least_of_threads), cmocka_unit_test(test_lines),
+                                     cmocka_unit_test(test_resident),         cmocka_unit_test(test_spans)};
   return cmocka_run_group_tests_name("outofcore limits", tests, begin, util_folder_remove);
 }

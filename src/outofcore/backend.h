@@ -57,7 +57,7 @@ typedef struct rdt_backend {
   int64_t unit; /* blocks are multiples of it, or all there is */
   int64_t tile; /* rows and columns that a product computes at once, whether they are there or not */
   size_t align; /* lines of a block begin at multiples of so many bytes */
-  double line;  /* bytes of a file that are read in the time that the begin of another line takes */
+  double line;  /* bytes of a file that are read, at the usual rate, in the time that the begin of another line takes */
   size_t trial; /* bytes of a file, and side of a product, that are measured */
   int64_t trial_side;
   rdt_rates (*usual)(rdt_dtype in); /* what blocks are chosen by */

@@ -270,12 +270,12 @@ typedef struct clocks { /* when each is free */
   rdt_timeline *spans;
 } clocks;
 
-/* How much longer a block of an operand takes to read than its bytes say: lines of the file are short where it is
- * narrow. */
-static double lines_of_file(const rdt_task *t, int x, int64_t rows, int64_t cols) {
+/* How much longer a block of an operand takes to read than its bytes say, so many of them a second: lines of the file
+ * are short where it is narrow, and the begin of one takes its time however fast the bytes come. */
+static double lines_of_file(const rdt_task *t, int x, int64_t rows, int64_t cols, double load) {
   const bool whole = t->fortran[x] ? rows == (x == 0 ? t->m : t->k) : cols == (x == 0 ? t->k : t->n);
   const double line = (double)(t->fortran[x] ? rows : cols) * (double)rdt_dtype_size(t->in);
-  return whole ? 1.0 : 1.0 + t->on->line / line;
+  return whole ? 1.0 : 1.0 + t->on->line / line * (load / t->on->usual(t->in).load);
 }
 
 /* What a product takes of its tiles that lie beyond its block. */
@@ -292,7 +292,7 @@ static double load_step(const rdt_task *t, const rdt_splits *s, const rdt_walk *
     if (!step->load[x]) continue;
     const double bytes = elements(&part[x]) * (double)rdt_dtype_size(t->in);
     const double begin = fmax(c->loader, c->slot[x][step->slot[x]]);
-    const double seconds = bytes * lines_of_file(t, x, part[x].rows, part[x].cols) / r->load;
+    const double seconds = bytes * lines_of_file(t, x, part[x].rows, part[x].cols, r->load) / r->load;
     const bool stays = x == rdt_walk_stays(w);
     const double before = stays ? fmin(c->idle, seconds) : 0.0;
     c->idle = stays ? 0.0 : c->idle + (t->on->far ? begin - c->loader : 0.0);
@@ -437,8 +437,9 @@ static const double STEP = 1e-4;
 static double loads(const rdt_task *t, const rdt_splits *s, bool down) {
   const double i = (double)rdt_blocks_of(t->m, s->m), j = (double)rdt_blocks_of(t->n, s->n);
   const double in = (double)rdt_dtype_size(t->in), lanes = fmin(strategies[s->strategy].lanes, j);
-  const double a = (double)t->m * (double)t->k * in * lines_of_file(t, 0, s->m, s->k);
-  const double b = (double)t->k * (double)t->n * in * lines_of_file(t, 1, s->k, s->n);
+  const double load = t->on->usual(t->in).load;
+  const double a = (double)t->m * (double)t->k * in * lines_of_file(t, 0, s->m, s->k, load);
+  const double b = (double)t->k * (double)t->n * in * lines_of_file(t, 1, s->k, s->n, load);
   const bool parts = s->k < t->k;
   if (down) return a * (i > 1.0 ? j : 1.0) + b;
   return a * (parts ? j / lanes : 1.0) + b * (j > 1.0 || parts ? i : 1.0);
