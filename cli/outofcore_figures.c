@@ -81,10 +81,11 @@ static rdt_status write_timeline(const rdt_outofcore_figures *f, const char *pat
     const rdt_matmul_result *r = &f->run[i].result;
     snprintf(name[n], sizeof name[n], "%s, measured: %.3f s", f->run[i].name, r->seconds);
     list[n] = (rdt_spans){name[n], &f->run[i].measured}, n++;
-    snprintf(name[n], sizeof name[n], "%s, predicted: %.3f s", f->run[i].name, r->forecast.seconds);
+    snprintf(name[n], sizeof name[n], "%s, predicted%s: %.3f s", f->run[i].name,
+             f->run[i].best.n > 0 ? ", its worst case" : "", r->forecast.seconds);
     list[n] = (rdt_spans){name[n], &f->run[i].predicted}, n++;
     if (f->run[i].best.n == 0) continue;
-    snprintf(name[n], sizeof name[n], "%s, its best case: %.3f s", f->run[i].name, r->forecast.best);
+    snprintf(name[n], sizeof name[n], "%s, predicted, its best case: %.3f s", f->run[i].name, r->forecast.best);
     list[n] = (rdt_spans){name[n], &f->run[i].best}, n++;
   }
   return rdt_spans_write(list, n, "Strategies", "What is loaded, multiplied and stored when, each protected", path,

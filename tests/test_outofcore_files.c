@@ -456,6 +456,8 @@ static void test_timelines(void **state) {
     snprintf(path, sizeof path, "outofcore-%s.svg", pictures[i]);
     util_cli_slurp(path);
     assert_non_null(strstr(util_cli_text, "concurrent"));
+    if (i == 0) assert_non_null(strstr(util_cli_text, "concurrent, predicted, its worst case: "));
+    if (i == 0) assert_non_null(strstr(util_cli_text, "concurrent, predicted, its best case: "));
     unlink(path);
   }
   unlink("t.json");

@@ -86,6 +86,48 @@ static void test_changed(void **state) {
   rdt_context_destroy(ctx);
 }
 
+/* ---- a block that changes while it waits to be stored ---- */
+
+static int hits;
+
+static rdt_status hit_and_store(void *dev, const rdt_matrix *m, const rdt_part_of *part, const rdt_tensor *from,
+                                uint64_t *sum, rdt_reason *why) {
+  if (hits > 0 && part->row > 0) hits--, ((unsigned char *)from->data)[2] ^= 4;
+  return rdt_backend_cpu.store(dev, m, part, from, sum, why);
+}
+
+const rdt_backend *__wrap_rdt_backend_find(const char *name);
+const rdt_backend *__wrap_rdt_backend_find(const char *name) {
+  static rdt_backend host;
+  host = rdt_backend_cpu;
+  host.store = hit_and_store;
+  return strcmp(name, "cpu") == 0 ? &host : NULL;
+}
+
+/* It is detected, not in the list, and computed again by a run that goes on. */
+static void test_waiting(void **state) {
+  (void)state;
+  rdt_context *ctx = context(2);
+  double *a = util_npy(a_path, RDT_F32, false, 150, 170, 1), *b = util_npy(b_path, RDT_F32, false, 170, 131, 2);
+  rdt_matmul_result r;
+  rdt_reason why = {""};
+  rdt_matmul_job job = job_of(RDT_STRATEGY_SIMPLE, 500000);
+  hits = 1;
+  assert_int_equal(rdt_matmul(ctx, &job, &r, &why), RDT_ERR_FAULT);
+  assert_int_equal(hits, 0);
+  assert_int_equal(r.verdict, RDT_DETECTED);
+  assert_non_null(strstr(why.text, "changed in memory while it was written"));
+  assert_false(there(""));
+  job.resume = job.verify = true;
+  if (rdt_matmul(ctx, &job, &r, &why) != RDT_OK) fail_msg("%s", why.text);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  assert_true(r.resumed > 0);
+  util_npy_expect(c_path, RDT_F32, 150, 131, 170, a, b, 0.0);
+  rdt_free(a);
+  rdt_free(b);
+  rdt_context_destroy(ctx);
+}
+
 /* ---- the least limit ---- */
 
 static rdt_task task_of(rdt_context *ctx, int threads, int64_t m, int64_t n, int64_t k, rdt_dtype dtype) {
@@ -311,8 +353,9 @@ static void test_spans(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed),          cmocka_unit_test(test_least),
-                                     cmocka_unit_test(test_least_of_threads), cmocka_unit_test(test_lines),
-                                     cmocka_unit_test(test_resident),         cmocka_unit_test(test_spans)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_changed), cmocka_unit_test(test_waiting),
+                                     cmocka_unit_test(test_least),   cmocka_unit_test(test_least_of_threads),
+                                     cmocka_unit_test(test_lines),   cmocka_unit_test(test_resident),
+                                     cmocka_unit_test(test_spans)};
   return cmocka_run_group_tests_name("outofcore limits", tests, begin, util_folder_remove);
 }

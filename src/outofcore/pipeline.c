@@ -625,6 +625,7 @@ rdt_status rdt_pipeline_run(const rdt_pipeline_job *job, rdt_matmul_result *resu
   result->seconds = rdt_clock() - job->shared->began;
   if (p.status == RDT_OK) result->phases.drain = result->seconds - result->phases.drain;
   if (p.status != RDT_OK) atomic_store(&job->shared->stop, true);
+  if (p.status == RDT_ERR_FAULT) result->verdict = RDT_DETECTED;
   result->product_seconds = job->task->on->product_seconds(job->task->dev) - p.products_before;
   pthread_cond_destroy(&p.moved);
   pthread_mutex_destroy(&p.lock);

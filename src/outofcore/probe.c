@@ -130,12 +130,13 @@ static rdt_status run_trial(trial *x, char *const memory[RDT_MEMORIES], rdt_rate
   return RDT_OK;
 }
 
-enum { PATTERN = 4096, AT_ONCE = 16 /* patterns: beside the trial, within the limit */ };
+enum { PATTERN = 4096, AT_ONCE = 16 /* patterns: of the host's memory, beside the trial */, FAR_AT_ONCE = 1024 };
 
 /* Numbers that repeat: products of zeros may be faster than others. */
 static rdt_status fill(const trial *x, char *memory, size_t bytes, rdt_reason *why) {
   const rdt_dtype in = x->task.in;
-  const size_t pattern = PATTERN * rdt_dtype_size(in), all = AT_ONCE * pattern, most = bytes < all ? bytes : all;
+  const size_t pattern = PATTERN * rdt_dtype_size(in), all = (x->task.on->far ? FAR_AT_ONCE : AT_ONCE) * pattern,
+               most = bytes < all ? bytes : all;
   char *some = rdt_alloc(most + pattern, 1);
   uint64_t seed = 1;
   rdt_status status = RDT_OK;
