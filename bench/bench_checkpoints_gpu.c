@@ -18,14 +18,14 @@ static const struct {
              {"tmr-sm", "clusters", RDT_VOTED_CLUSTER},
              {"tmr-split", "split", RDT_VOTED_SPLIT}};
 static const struct {
-  int faults; /* of a run, and of what is computed again */
+  int faults; /* of a run, and of what is computed again, if all of it is */
   bool apart; /* each in an element of its own; else all in one */
 } doses[] = {{0, false}, {1, false}, {2, false}, {4, false}, {4, true}};
 static const int checkpoints[] = {0, 1, 2, 4, 8, 16};
 enum { FORMS = 4, DOSES = 5, STEPS = 6, STAGE = 64, WARM = 2 };
 
 typedef struct cell {
-  int runs, survived, restarted, detected, outvoted, wrong;
+  int runs, survived, restarted, detected, outvoted, wrong, twice;
 } cell;
 
 typedef struct study {
@@ -108,17 +108,22 @@ static rdt_status time_voted(study *s, rdt_voted *v, double *over, rdt_reason *w
 typedef struct seen { /* by a run */
   bool right;
   int copies; /* that were hit */
-  int64_t lost, undecided;
+  int64_t lost, undecided, again;
+  bool from_start; /* a part of it was, within the launch */
 } seen;
 
 static rdt_status look(study *s, rdt_voted *v, void *to, seen *x, rdt_reason *why) {
   rdt_thrice_ballot b;
+  rdt_vote_found found = {.restarts = 0};
   const size_t bytes = rdt_tensor_bytes(&s->out);
-  RDT_TRY(s->m->voted_read(s->m, v, &b, NULL, why));
+  RDT_TRY(s->m->voted_read(s->m, v, &b, &found, why));
   RDT_TRY(s->m->get(s->m, RDT_LANE_MAIN, to, s->out.data, bytes, why));
   RDT_TRY(s->m->wait(s->m, why));
-  *x = (seen){
-      .right = memcmp(to, s->clean, bytes) == 0, .lost = b.lost[0] + b.lost[1] + b.lost[2], .undecided = b.undecided};
+  *x = (seen){.right = memcmp(to, s->clean, bytes) == 0,
+              .lost = b.lost[0] + b.lost[1] + b.lost[2],
+              .undecided = b.undecided,
+              .again = b.again,
+              .from_start = found.from_start > 0};
   return RDT_OK;
 }
 
@@ -132,10 +137,11 @@ static int draw(uint64_t *seed, int64_t below) {
   return (int)(rdt_bench_uniform(seed) * (double)below);
 }
 
-/* Bits of accumulators, each of another place in its word: those that are alike have campaigns of their own. */
+/* Bits of accumulators, each of another place in its word: those that are alike have campaigns of their own. As many
+ * come where the launch computes again what nobody knows, if these steps of k are among it. */
 static rdt_voted_hit faults_of(const study *s, int dose, uint64_t run) {
   uint64_t seed = (run + 1) * 0x9e3779b97f4a7c15u;
-  rdt_voted_hit h = {.site = RDT_VOTED_ACCUM, .sm = -1, .vote = -1, .n = doses[dose].faults};
+  rdt_voted_hit h = {.site = RDT_VOTED_ACCUM, .sm = -1, .vote = -1, .n = 2 * doses[dose].faults};
   const int64_t stages = (s->in[0].shape[1] + STAGE - 1) / STAGE;
   unsigned taken = 0;
   for (int i = 0; i < h.n; i++) {
@@ -143,6 +149,7 @@ static rdt_voted_hit faults_of(const study *s, int dose, uint64_t run) {
     f->element[0] = draw(&seed, s->out.shape[0]);
     f->element[1] = draw(&seed, s->out.shape[1]);
     if (i > 0 && !doses[dose].apart) memcpy(f->element, h.more[0].element, sizeof f->element);
+    f->again = i >= doses[dose].faults;
     f->copy = draw(&seed, RDT_VOTERS);
     f->behind = 1 + draw(&seed, stages);
     do f->mask = 1u << draw(&seed, 32);
@@ -157,15 +164,17 @@ static rdt_status run_struck(study *s, rdt_voted *v, int dose, uint64_t seed, se
   unsigned copies = 0;
   RDT_TRY(s->m->voted_strike(s->m, v, &s->o, &h, why));
   RDT_TRY(look(s, v, s->result, x, why));
-  for (int i = 0; i < h.n; i++) copies |= 1u << h.more[i].copy;
+  const int planted = doses[dose].faults;
+  for (int i = 0; i < planted; i++) copies |= 1u << h.more[i].copy;
   x->copies = __builtin_popcount(copies);
-  return (int)h.done == h.n
+  return (int)h.done == planted
              ? RDT_OK
-             : rdt_fail(why, RDT_ERR_FAULT, "%d faults were planted, and %u came about: the study says nothing", h.n,
-                        h.done);
+             : rdt_fail(why, RDT_ERR_FAULT, "%d faults were planted, and %u came about: the study says nothing",
+                        planted, h.done);
 }
 
-/* What no vote decides is computed once more, from the start, and hit as often. A right copy that is left is the word
+/* What no vote decides, nor what the launch computes again from an earlier vote, is computed once more, from the start,
+ * and hit as often. A right copy that is left is the word
  * of somebody: a wrong result is `wrong` where there is one, and no vote has said that a copy lost. Where all three
  * were hit they may be stored alike (as infinity): outvoted, too. */
 static rdt_status run_one(study *s, rdt_voted *v, int dose, uint64_t seed, cell *to, rdt_reason *why) {
@@ -173,7 +182,7 @@ static rdt_status run_one(study *s, rdt_voted *v, int dose, uint64_t seed, cell 
   bool again = false;
   RDT_TRY(doses[dose].faults ? run_struck(s, v, dose, 2 * seed, &x, why) : run_clean(s, v, s->result, &x, why));
   if (x.undecided) {
-    again = true;
+    again = true, to->twice++;
     RDT_TRY(run_struck(s, v, dose, 2 * seed + 1, &x, why));
   }
   to->runs++;
@@ -182,7 +191,7 @@ static rdt_status run_one(study *s, rdt_voted *v, int dose, uint64_t seed, cell 
   else if (!x.right)
     x.lost || x.copies == RDT_VOTERS ? to->outvoted++ : to->wrong++;
   else
-    again ? to->restarted++ : to->survived++;
+    again || x.from_start ? to->restarted++ : to->survived++;
   return RDT_OK;
 }
 
@@ -194,7 +203,7 @@ static rdt_status study_one(study *s, int form, int step, rdt_reason *why) {
   RDT_TRY(s->m->voted_create(s->m, &s->p, forms[form].team, checkpoints[step] + 1, &v, why));
   if (s->m->voted_votes(v) != checkpoints[step] + 1) return s->m->voted_destroy(v), RDT_OK; /* k is too short */
   rdt_status status = run_clean(s, v, first ? s->clean : s->result, &x, why);
-  if (status == RDT_OK) s->broken = s->broken || (!first && !x.right) || x.lost || x.undecided;
+  if (status == RDT_OK) s->broken = s->broken || (!first && !x.right) || x.lost || x.undecided || x.again;
   if (status == RDT_OK) status = time_voted(s, v, &s->over[form][step], why);
   for (int d = 0; d < DOSES && status == RDT_OK; d++)
     for (int t = 0; t < s->job->trials && status == RDT_OK; t++) {
@@ -217,7 +226,7 @@ static double percent(int part, const cell *c) {
 
 static void print_cell(rdt_bench_out *t, const study *s, int form, int step, int dose) {
   const cell *c = &s->cells[form][step][dose];
-  const double again = doses[dose].faults ? (double)(c->runs - c->survived - c->outvoted - c->wrong) / c->runs : 0.0;
+  const double again = (double)c->twice / c->runs;
   rdt_bench_text(t, forms[form].scheme);
   rdt_bench_text(t, forms[form].form);
   rdt_bench_integer(t, checkpoints[step]);

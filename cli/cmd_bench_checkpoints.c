@@ -55,9 +55,10 @@ const rdt_command rdt_cmd_bench_checkpoints = {
         "product in f16 (by default 2048 x 2048 x 8192) by every form of copies that vote on the way (`tmr-block`, "
         "`tmr-sm` on the grid and in clusters, `tmr-split`). A run is hit 0, 1, 2, 4 times, at random steps of k of "
         "random copies: bits of one element's accumulators, or each of another element's; so is what is computed "
-        "again where no vote could decide. `outvoted`: wrong, where a vote has said that a copy lost, or all three "
-        "were hit. Times "
-        "are those of the kernels that ship, times the runs that it took.",
+        "again where no vote could decide. On a GPU a launch computes 16 rows of a tile again itself, from the last "
+        "vote that all copies agreed on: that counts as survived, where there was no such vote as from the start. "
+        "`outvoted`: wrong, where a vote has said that a copy lost, or all three were hit. Times are those of the "
+        "kernels that ship, times the runs that it took.",
     .bad = "a result was wrong, and nobody said so; or copies differed without a fault",
     .stopped = "stopped by signal N: no table is printed",
     .examples = examples};

@@ -143,11 +143,13 @@ static rdt_status voted_strike(rdt_machine *m, rdt_voted *v, const rdt_operands 
     const rdt_voted_fault *f = &hit->more[i];
     unsigned copies = 0;
     bool first = true;
+    assert_int_equal(f->again, i >= hit->n / 2); /* these kernels compute nothing again */
+    if (f->again) continue;
     assert_in_range(f->behind, 1, STAGES);
     assert_in_range(f->copy, 0, 2);
     assert_in_range(f->element[0], 0, o->out.shape[0] - 1);
     assert_in_range(f->element[1], 0, o->out.shape[1] - 1);
-    for (int j = 0; j < hit->n; j++) {
+    for (int j = 0; j < hit->n / 2; j++) {
       const rdt_voted_fault *g = &hit->more[j];
       if (memcmp(f->element, g->element, sizeof f->element) != 0 || share_of(v, f) != share_of(v, g)) continue;
       assert_true(i == j || f->mask != g->mask);
@@ -160,10 +162,10 @@ static rdt_status voted_strike(rdt_machine *m, rdt_voted *v, const rdt_operands 
     else
       v->lost++;
   }
-  hit->done = (unsigned)hit->n - (fake.lie == MISSES);
+  hit->done = (unsigned)hit->n / 2 - (fake.lie == MISSES);
   if (fake.lie == SILENT || fake.lie == ALIKE) ((char *)o->out.data)[5] = 2;
   unsigned all = 0;
-  for (int i = 0; i < hit->n; i++) all |= 1u << hit->more[i].copy;
+  for (int i = 0; i < hit->n / 2; i++) all |= 1u << hit->more[i].copy;
   if (fake.lie == UNTOLD && all == 7) ((char *)o->out.data)[5] = 2;
   if (fake.lie == SILENT || (fake.lie == UNTOLD && all == 7)) v->lost = v->undecided = 0;
   return RDT_OK;

@@ -272,6 +272,34 @@ static void models_of_three_copies(void **state) {
   }
 }
 
+static void on_event_again(const rdt_event *e, void *user) {
+  int *again = user;
+  *again += strstr(e->text, "computed again from an earlier vote") != NULL && e->verdict == RDT_RECOMPUTED &&
+            e->diagnosis == RDT_DIAG_TRANSIENT && !e->device;
+}
+
+/* Of two copies that are hit differently, and one that is not, nobody knows: kernels that vote on the way compute it
+ * again themselves. Nobody is named for it. */
+static void what_all_differ_in_is_computed_again_on_the_way(void **state) {
+  range r;
+  int again = 0;
+  rdt_reason why = {""};
+  const rdt_target_data data = {.seed = 5};
+  (void)state;
+  if (!built_in()) skip();
+  set_up(&r, "tmr-block", RDT_ON_FAULT_RECOMPUTE);
+  r.ctx->machine->device.votes = 4;
+  r.faults->on_the_way = true;
+  if (rdt_target_device(r.ctx, "gemm:24x40x56:f16", &data, &r.target, &why) != RDT_OK) fail_msg("%s", why.text);
+  rdt_context_on_event(r.ctx, on_event_again, &again);
+  assert_int_equal(rdt_mix_one("bit@accum,copies=differ", &r.c.mix, &why), RDT_OK);
+  shoot_all(&r, 20);
+  expect_judgement(&r, RDT_JUDGED_PASS);
+  assert_true(r.tally.data.fate[RDT_FATE_RECOMPUTED] > 10 && r.tally.data.missed == 0);
+  assert_int_equal(again, r.tally.data.fate[RDT_FATE_RECOMPUTED]);
+  close_range(&r);
+}
+
 /* The same of kernels that vote on the way; of tmr-sm there are two, a layer each. Nobody sees what a multiprocessor
  * has done to all copies alike. */
 static void models_of_copies_that_vote_on_the_way(void **state) {
@@ -387,6 +415,7 @@ int main(void) {
                                      cmocka_unit_test(clean_products_have_data_of_their_own),
                                      cmocka_unit_test(what_a_device_cannot_do_is_refused),
                                      cmocka_unit_test(a_bad_multiprocessor_is_outvoted),
+                                     cmocka_unit_test(what_all_differ_in_is_computed_again_on_the_way),
                                      cmocka_unit_test(models_of_three_copies),
                                      cmocka_unit_test(models_of_copies_that_vote_on_the_way),
                                      cmocka_unit_test(networks_are_struck),

@@ -314,7 +314,18 @@ static void products_are_repaired(void **state) {
     assert_non_null(strstr(walk_found.text, "outvoted"));
     assert_true(as_clean(&w));
   }
-  w.faults->silent = w.faults->outvoted = false;
+  /* All three differed on the way, and agreed when that had been computed again: nobody lost, so nobody loses twice. */
+  w.faults->on_the_way = true;
+  for (int again = 0; again < 2; again++) {
+    w.faults->linear = 1, w.faults->linear_again = again;
+    walk_must(walk_run(&w, &r), &w);
+    assert_int_equal(r.verdict, RDT_RECOMPUTED);
+    assert_int_equal(walk_found.first.diagnosis, RDT_DIAG_TRANSIENT);
+    assert_non_null(strstr(walk_found.text, "in all three copies"));
+    assert_non_null(strstr(walk_found.text, "computed again from the last vote"));
+    assert_true(as_clean(&w));
+  }
+  w.faults->on_the_way = w.faults->silent = w.faults->outvoted = false;
   w.faults->linear = 1;
   w.faults->linear_again = 1; /* wrong twice: the host computes it, within rounding of the device */
   walk_must(walk_run(&w, &r), &w);

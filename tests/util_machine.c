@@ -103,6 +103,8 @@ static rdt_status run_linear(fake *f, rdt_cuda_linear *l, const rdt_operands *o,
     l->verdict->list[0] = (rdt_cuda_finding){.sm = 7, .column = -1, .rows = 1, .observed = 2.0f, .tau2 = 1.0f};
     if (f->faults.outvoted)
       l->verdict->list[0] = (rdt_cuda_finding){.complaint = RDT_CUDA_OUTVOTED, .sm = -1, .rows = 1, .k_first = 2};
+    if (f->faults.outvoted && f->faults.on_the_way)
+      l->verdict->list[0].complaint = RDT_CUDA_AGAIN, l->verdict->list[0].k_first = -1;
   }
   if (f->faults.products > 0 && f->faults.products--) {
     l->verdict->certain++, l->verdict->sm[7]++;
@@ -512,7 +514,7 @@ static rdt_status vote(rdt_machine *m, rdt_thrice *t, void *out, rdt_vote_hit *h
                        rdt_reason *why) {
   const size_t size = rdt_dtype_size(t->out.dtype);
   (void)why;
-  *b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  *b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1, .first_again = -1};
   if (((fake *)m)->faults.deaf) return RDT_OK;
   for (int64_t e = 0; e < rdt_tensor_count(&t->out); e++) {
     char *x = (char *)out + (size_t)e * size, *y = (char *)t->other[0] + (size_t)e * size,
@@ -545,7 +547,7 @@ static void votes_destroy(rdt_thrice *t) {
 struct rdt_voted {
   rdt_problem p;
   int team, votes;
-  bool deaf;
+  bool deaf, again;
   rdt_thrice_ballot b;
   rdt_vote_found found;
 };
@@ -555,7 +557,8 @@ static rdt_status voted_create(rdt_machine *m, const rdt_problem *p, int team, i
   (void)why;
   *v = calloc(1, sizeof **v);
   (*v)->team = team, (*v)->votes = votes, (*v)->deaf = ((fake *)m)->faults.deaf;
-  (*v)->b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  (*v)->again = ((fake *)m)->faults.on_the_way;
+  (*v)->b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1, .first_again = -1};
   return rdt_problem_copy(&(*v)->p, p);
 }
 
@@ -577,10 +580,14 @@ static void vote_at(rdt_voted *v, const rdt_operands *o, int64_t e, const unsign
   float x = (float)rdt_load(o->out.data, o->out.dtype, e);
   unsigned bits;
   memcpy(&bits, &x, sizeof bits);
-  bits ^= elected;
+  bits ^= loser < 0 && v->again ? 0 : elected;
   memcpy(&x, &bits, sizeof x);
   if (elected) rdt_store(o->out.data, o->out.dtype, e, (double)x);
   if ((xy && xz) || v->deaf) return;
+  if (loser < 0 && v->again) {
+    v->b.again = 1, v->b.first_again = e;
+    return;
+  }
   int64_t *first = loser < 0 ? &v->b.first_undecided : &v->b.first[loser];
   if (*first < 0) *first = e;
   ++*(loser < 0 ? &v->b.undecided : &v->b.lost[loser]);
@@ -602,7 +609,7 @@ static rdt_status voted_read(rdt_machine *m, rdt_voted *v, rdt_thrice_ballot *b,
                              rdt_reason *why) {
   (void)m, (void)why;
   *b = v->b, *found = v->found;
-  v->b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  v->b = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1, .first_again = -1};
   v->found = (rdt_vote_found){.alike = 0};
   return RDT_OK;
 }

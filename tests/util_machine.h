@@ -12,6 +12,7 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   bool silent;                       /* it complains, and nothing is wrong */
   int bad_sm;                        /* number + 1 of a multiprocessor that fails known products; 0: none does */
   bool outvoted;                     /* with silent: what it complains of is the third copy, which has lost */
+  bool on_the_way;                   /* where all three copies differ, launches that vote compute it again */
   double bound;                      /* > 0: checks apart let go what is no further off */
   bool hopeless;                     /* no repair helps a product of a campaign */
   bool deaf;                         /* no check of a product ever complains */

@@ -75,7 +75,8 @@ static void *copy_at(const rdt_device_target *t, int i) {
   return i ? t->machine->votes_copy(t->votes, i, t->there[2]) : t->there[2];
 }
 
-/* Of three copies the vote, as a finding: suspect where one lost, certain where all differ. */
+/* Of three copies the vote, as a finding: suspect where one lost, or all differed and were computed again on the way;
+ * certain where nobody knows. */
 static void finding_of(const rdt_device_target *t, const rdt_thrice_ballot *b, rdt_cuda_verdict *v) {
   const int64_t n = t->op.out.shape[1];
   int loser = -1;
@@ -84,10 +85,16 @@ static void finding_of(const rdt_device_target *t, const rdt_thrice_ballot *b, r
     v->suspect += (uint32_t)b->lost[i];
     if (b->lost[i] > 0 && (loser < 0 || b->first[i] < b->first[loser])) loser = i;
   }
+  v->suspect += (uint32_t)b->again;
   v->certain = (uint32_t)b->undecided;
   v->listed = v->suspect + v->certain > 0;
-  const int64_t first = b->undecided ? b->first_undecided : loser >= 0 ? b->first[loser] : 0;
-  v->list[0] = (rdt_cuda_finding){.complaint = b->undecided ? RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED,
+  const int64_t first = b->undecided ? b->first_undecided
+                        : loser >= 0 ? b->first[loser]
+                        : b->again   ? b->first_again
+                                     : 0;
+  v->list[0] = (rdt_cuda_finding){.complaint = b->undecided ? RDT_CUDA_CERTAIN
+                                               : loser < 0  ? (int)RDT_CUDA_AGAIN
+                                                            : (int)RDT_CUDA_OUTVOTED,
                                   .sm = -1,
                                   .row = (int32_t)(first / n),
                                   .column = (int32_t)(first % n),
@@ -112,7 +119,7 @@ static rdt_status compute_voted(rdt_device_target *t, rdt_voted_hit *hit, rdt_cu
   RDT_TRY(hit ? m->voted_strike(m, k, &o, hit, why) : m->voted_launch(m, k, &o, why));
   RDT_TRY(m->voted_read(m, k, &b, &found, why));
   finding_of(t, &b, v);
-  if (v->suspect && !v->certain) v->list[0].sm = found.verdict.list[0].sm;
+  if (v->suspect && !v->certain && v->list[0].k_first >= 0) v->list[0].sm = found.verdict.list[0].sm;
   return rdt_device_target_fetch(t, t->there[2], why);
 }
 

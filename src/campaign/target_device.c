@@ -285,6 +285,7 @@ static void words_of_vote(const device_target *t, const rdt_shot *s, const rdt_c
   if (!undecided) snprintf(who, sizeof who, "copy %d of three lost", l->k_first);
   snprintf(text, size, "%s: %s at row %d, column %d, %s%s", t->op.name, who, l->row, l->column,
            s->verdict == RDT_DETECTED            ? "and three more did not decide"
+           : l->complaint == (int)RDT_CUDA_AGAIN ? "and agreed when it had been computed again from an earlier vote"
            : undecided                           ? "and three more decided"
            : s->diagnosis == RDT_DIAG_PERSISTENT ? "and once more: the other two are the result"
                                                  : "not once more: the other two are the result",
@@ -427,9 +428,11 @@ static rdt_status settle_votes(device_target *t, const rdt_cuda_verdict *v, rdt_
   }
   s->faults = 1;
   s->verdict = again.certain ? RDT_DETECTED : RDT_RECOMPUTED;
-  s->diagnosis = again.certain                                                                 ? RDT_DIAG_UNKNOWN
-                 : again.suspect && !v->certain && again.list[0].k_first == v->list[0].k_first ? RDT_DIAG_PERSISTENT
-                                                                                               : RDT_DIAG_TRANSIENT;
+  s->diagnosis =
+      again.certain ? RDT_DIAG_UNKNOWN
+      : again.suspect && !v->certain && v->list[0].k_first >= 0 && again.list[0].k_first == v->list[0].k_first
+          ? RDT_DIAG_PERSISTENT
+          : RDT_DIAG_TRANSIENT;
   if (s->verdict == RDT_DETECTED) s->status = RDT_ERR_FAULT;
   if (t->n_voted && !v->certain) sm = v->list[0].sm; /* who lost names its own */
   if (t->votes && t->apart && s->diagnosis == RDT_DIAG_PERSISTENT) {

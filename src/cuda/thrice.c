@@ -211,8 +211,10 @@ rdt_thrice_ballot rdt_thrice_ballot_of(const rdt_vote_found *f) {
   }
   b.undecided = (int64_t)f->undecided;
   b.first_undecided = f->undecided ? (int64_t)~f->first_undecided : -1;
+  b.again = (int64_t)f->again;
+  b.first_again = f->again ? (int64_t)~f->first_again : -1;
   const rdt_cuda_verdict *v = &f->verdict;
-  const int64_t lost = b.lost[0] + b.lost[1] + b.lost[2];
+  const int64_t lost = b.lost[0] + b.lost[1] + b.lost[2] + b.again;
   if (lost != (int64_t)v->suspect || b.undecided != (int64_t)v->certain || lost + b.undecided != (int64_t)v->listed)
     b.undecided++, b.first_undecided = b.first_undecided < 0 ? 0 : b.first_undecided;
   return b;

@@ -41,6 +41,7 @@ void rdt_thrice_destroy(rdt_thrice *t);
 typedef struct rdt_thrice_ballot {
   int64_t lost[RDT_VOTERS], first[RDT_VOTERS]; /* elements of out in memory order, gaps left out; -1: none */
   int64_t undecided, first_undecided;
+  int64_t again, first_again; /* all three differed on the way, and were computed again (voted.h) */
 } rdt_thrice_ballot;
 rdt_thrice_ballot rdt_thrice_ballot_of(const rdt_vote_found *f);
 rdt_status rdt_thrice_read(rdt_thrice *t, void *stream, rdt_thrice_ballot *b, rdt_reason *why);

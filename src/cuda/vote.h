@@ -13,14 +13,23 @@ enum { RDT_VOTERS = 3, RDT_VOTE_THREADS = 256 };
 
 /* One more kind of complaint, of one element: two copies have outvoted the third, whose number is in k_first. Where all
  * three differ it is RDT_CUDA_CERTAIN, and k_first is -1. */
-enum { RDT_CUDA_OUTVOTED = 4 };
+enum {
+  RDT_CUDA_OUTVOTED = 4,
+  RDT_CUDA_AGAIN =
+      5 /* all three differed, and were computed again from the last vote that all agreed on: k_first is -1 */
+};
 
 /* In the device's memory, zero before. Places are their complements, so that the first one is the largest. */
 typedef struct rdt_vote_found {
-  rdt_cuda_verdict verdict; /* suspect: elements that were decided; certain: those that were not */
+  rdt_cuda_verdict verdict; /* suspect: elements that were decided, or computed again; certain: those that were not */
   uint64_t lost[RDT_VOTERS], first[RDT_VOTERS];
   uint64_t undecided, first_undecided;
   uint64_t alike; /* digests that differed though no value did */
+  /* Of votes on the way (voted.h): elements of which all three copies differed, and what was done about it. */
+  uint64_t again, first_again;
+  uint64_t restarts, rounds; /* 16 rows of a tile that were computed again; stages of k (64) that this took */
+  uint64_t from_start;       /* of these restarts: no vote had been agreed on, or what was kept of it was not it */
+  uint64_t refused;          /* kept accumulators that had not the digest that was voted on */
 } rdt_vote_found;
 
 /* Elements lie side by side in rows; of a result without gaps there is one row. All copies lie alike, also modulo 16.

@@ -19,6 +19,8 @@ struct rdt_voted {
   cudaStream_t stream[RDT_VOTERS]; /* SPLIT: of 1 and 2 */
   cudaEvent_t begun, done[RDT_VOTERS];
   rdt_voted_hit *hit; /* on the device; made when it is asked for */
+  float *kept;        /* for args.kept */
+  bool keeps;
 };
 
 static int up(int x, int by) {
@@ -64,7 +66,8 @@ static bool pairs(const rdt_voted *v) {
 }
 
 enum {
-  ROOMS = 2, /* SPLIT: of what one share leaves, and the next one reads while it leaves its own */
+  TURNS = 2, /* SPLIT: of what one share leaves, and the next one reads while it leaves its own; multiprocessors */
+  PAGES = 2, /* of what is kept of a tile: agreed on, and not yet */
   HOWS = 2,
   AHEAD = 1024 /* tiles, from where on sums are not asked for ahead: they come to the caches' cost */
 };
@@ -96,6 +99,17 @@ static rdt_status count_teams(rdt_voted *v, const rdt_cuda_device *d, int *teams
   return RDT_OK;
 }
 
+/* Of those warps of a team that have rows. */
+static size_t kept_bytes(const rdt_voted *v, size_t teams) {
+  const size_t groups = v->team == RDT_VOTED_BLOCK || v->team == RDT_VOTED_SKINNY ? 1 : RDT_VOTED_GROUPS;
+  return teams * PAGES * groups * 128 * RDT_VOTED_HELD * sizeof *v->kept;
+}
+
+void rdt_voted_keep(rdt_voted *v, bool keeps) {
+  v->keeps = keeps;
+  v->args.kept = keeps ? v->kept : NULL;
+}
+
 static rdt_status take_memory(rdt_voted *v, size_t teams, rdt_reason *why) {
   rdt_voted_args *a = &v->args;
   void *memory;
@@ -106,17 +120,22 @@ static rdt_status take_memory(rdt_voted *v, size_t teams, rdt_reason *why) {
     RDT_TRY(rdt_cuda_alloc(sizeof *a->found, &memory, why));
     a->found = memory;
   }
-  RDT_TRY(rdt_cuda_alloc(ROOMS * tiles * RDT_VOTERS * sizeof *a->sms, &memory, why));
+  RDT_TRY(rdt_cuda_alloc(TURNS * tiles * RDT_VOTERS * sizeof *a->sms, &memory, why));
   a->sms = memory;
+  if (v->team != RDT_VOTED_SPLIT && a->votes > 1) {
+    RDT_TRY(rdt_cuda_alloc(kept_bytes(v, teams), &memory, why));
+    v->kept = memory;
+    rdt_voted_keep(v, RDT_VOTED_KEEPS);
+  }
   if (v->team == RDT_VOTED_BLOCK) return RDT_OK;
   if (v->team == RDT_VOTED_SPLIT) {
     const size_t warps = tiles * RDT_VOTED_WARPS * RDT_VOTERS;
     if (a->votes == 1) return RDT_OK;
-    RDT_TRY(rdt_cuda_alloc(ROOMS * warps * sizeof *a->posts, &memory, why));
+    RDT_TRY(rdt_cuda_alloc(RDT_VOTED_ROOMS * warps * sizeof *a->posts, &memory, why));
     a->posts = memory;
-    RDT_TRY(rdt_cuda_alloc(sizeof *a->runs, &memory, why));
+    RDT_TRY(rdt_cuda_alloc(2 * sizeof *a->runs, &memory, why));
     a->runs = memory;
-    RDT_TRY(rdt_cuda_alloc(ROOMS * warps * 32 * RDT_VOTED_HELD * sizeof *a->values, &memory, why));
+    RDT_TRY(rdt_cuda_alloc(RDT_VOTED_ROOMS * warps * 32 * RDT_VOTED_HELD * sizeof *a->values, &memory, why));
     a->values = memory;
     return RDT_OK;
   }
@@ -182,7 +201,7 @@ rdt_status rdt_voted_create(const rdt_cuda_device *d, const rdt_problem *p, int 
   RDT_TRY(rdt_voted_accept(d, p, why));
   rdt_voted *v = rdt_calloc(1, sizeof *v);
   if (!v) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
-  v->team = team;
+  v->team = team, v->keeps = RDT_VOTED_KEEPS;
   const rdt_status status = prepare(v, d, p, votes, why);
   if (status == RDT_OK)
     *result = v;
@@ -202,7 +221,7 @@ void rdt_voted_destroy(rdt_voted *v) {
   rdt_thrice_destroy(v->last);
   rdt_cuda_free(v->args.sms), rdt_cuda_free(v->args.posts);
   rdt_cuda_free(v->args.met), rdt_cuda_free(v->args.values), rdt_cuda_free(v->hit);
-  rdt_cuda_free(v->args.runs);
+  rdt_cuda_free(v->args.runs), rdt_cuda_free(v->kept);
   rdt_free(v);
 }
 
@@ -226,6 +245,8 @@ static rdt_status launch_one(rdt_voted *v, rdt_voted_args *a, const void *code, 
 static rdt_status launch_share(rdt_voted *v, rdt_voted_args a, const void *code, cudaStream_t stream, rdt_reason *why) {
   void *const out = a.w.p.c;
   const int stages = up(a.w.p.k, 64);
+  const int rooms = v->keeps ? RDT_VOTED_ROOMS : TURNS;
+  for (int i = 0; i < RDT_VOTED_ROOMS; i++) a.room[i] = a.vote < i || i >= rooms ? -1 : (a.vote - i) % rooms;
   a.from = (int)((int64_t)stages * a.vote / a.votes), a.to = (int)((int64_t)stages * (a.vote + 1) / a.votes);
   RDT_TRY(rdt_cuda_status(cudaEventRecord(v->begun, stream), "cudaEventRecord", why));
   for (a.copy = 0; a.copy < RDT_VOTERS; a.copy++) {
@@ -297,6 +318,6 @@ int rdt_voted_blocks(const rdt_voted *v) {
 
 rdt_status rdt_voted_where(const rdt_voted *v, void *stream, uint32_t *sms, rdt_reason *why) {
   const size_t all = (size_t)v->args.w.tiles * RDT_VOTERS;
-  const bool second = v->team == RDT_VOTED_SPLIT && v->args.votes % ROOMS == 0;
+  const bool second = v->team == RDT_VOTED_SPLIT && v->args.votes % TURNS == 0;
   return rdt_cuda_get(sms, v->args.sms + (second ? all : 0), all * sizeof *sms, stream, why);
 }

@@ -7,7 +7,10 @@
 #include "cuda/sm90/voted_wgmma.h"
 #include "cuda/thrice.h"
 
-enum { RDT_VOTED_USUAL = 4 }; /* votes, where nobody says how many */
+enum {
+  RDT_VOTED_USUAL = 4, /* votes, where nobody says how many */
+  RDT_VOTED_KEEPS = 1  /* whether accumulators are kept at votes, where nobody says */
+};
 typedef struct rdt_voted rdt_voted;
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason: a product of rows that begin at multiples of 16 bytes, relu at most.
  */
@@ -22,6 +25,9 @@ rdt_status rdt_voted_run(rdt_voted *v, const rdt_operands *o, void *stream, rdt_
 rdt_status rdt_voted_strike(rdt_voted *v, const rdt_operands *o, rdt_voted_hit *hit, void *stream, rdt_reason *why);
 /* Waits; what votes found since the last call, forgotten on the device. found: all of it; NULL: not asked. */
 rdt_status rdt_voted_read(rdt_voted *v, void *stream, rdt_thrice_ballot *b, rdt_vote_found *found, rdt_reason *why);
+/* What nobody knows is computed again from the last vote that all copies agreed on, of which they have kept their
+ * accumulators in memory; if they keep none, from the start. For runs after this call. */
+void rdt_voted_keep(rdt_voted *v, bool keeps);
 rdt_cuda_verdict *rdt_voted_verdict(const rdt_voted *v); /* on the device */
 int rdt_voted_votes(const rdt_voted *v);
 int rdt_voted_tiles(const rdt_voted *v);

@@ -20,9 +20,11 @@ typedef struct mend {
   rdt_reason *why;
 } mend;
 
-/* Of three copies one has lost (cuda/vote.h): what is there is what the other two say. */
+/* Of three copies one has lost (cuda/vote.h): what is there is what the other two say; or all three differed, and it is
+ * what they came to once more (k_first -1). */
 static bool outvoted(const rdt_cuda_verdict *v) {
-  return v->suspect && !v->certain && !v->cannot && v->listed && v->list[0].complaint == (int)RDT_CUDA_OUTVOTED;
+  return v->suspect && !v->certain && !v->cannot && v->listed &&
+         (v->list[0].complaint == (int)RDT_CUDA_OUTVOTED || v->list[0].complaint == (int)RDT_CUDA_AGAIN);
 }
 
 /* What was found out about a step. */
@@ -32,14 +34,16 @@ typedef struct finding {
   rdt_diagnosis diagnosis;
   const char *what;
   bool changed;
-  bool voted; /* a copy has lost */
+  bool voted; /* a copy has lost, */
+  bool again; /* or all three, and the launch has computed it again */
   int sm;     /* plus one: the multiprocessor that fails known products; 0: not known */
 } finding;
 
 /* ---- telling ---- */
 
 static const char *ending(const finding *f) {
-  return f->voted                              ? "outvoted by the other two"
+  return f->again                              ? "found and computed again from the last vote"
+         : f->voted                            ? "outvoted by the other two"
          : f->verdict == RDT_DETECTED          ? "found and not repaired"
          : f->verdict == RDT_UNCHECKED         ? "which leaves no bound; a second run gave the same bits"
          : f->kind == RDT_EVENT_SUSPECT        ? "was rounding: the same bits again"
@@ -63,8 +67,11 @@ static void tell(mend *e, int i, const finding *f) {
                      : s->kind == RDT_STEP_IMPORT ? m->graph->values[m->graph->inputs[s->subject]].name
                                                   : m->graph->values[m->graph->outputs[s->subject]].name;
   if (l && f->diagnosis != RDT_DIAG_MEMORY && l->sm >= 0) snprintf(where, sizeof where, " (multiprocessor %d)", l->sm);
-  if (f->voted && l->sm < 0) snprintf(where, sizeof where, " (copy %d of three)", l->k_first);
-  if (f->voted && l->sm >= 0)
+  if (f->again)
+    snprintf(where, sizeof where, " (in all three copies)");
+  else if (f->voted && l->sm < 0)
+    snprintf(where, sizeof where, " (copy %d of three)", l->k_first);
+  else if (f->voted)
     snprintf(where, sizeof where, " (copy %d of three, by multiprocessor %d)", l->k_first, l->sm);
   if (f->sm) snprintf(where, sizeof where, " (copy %d of three, by multiprocessor %d)", l->k_first, f->sm - 1);
   snprintf(text, sizeof text, "%.160s: a %s fault in the %s%s, %s", name, rdt_diagnosis_name(f->diagnosis), f->what,
@@ -212,8 +219,9 @@ static rdt_status redo(mend *e, int i, bool own) {
   if (!host) RDT_TRY(again(e, i, &sum));
   f.voted = !host && outvoted(&first) && sum == before;
   const bool rounding = !host && !f.voted && !first.certain && !e->verdicts[i].certain && sum == before;
+  f.again = f.voted && first.list[0].k_first < 0;
   const bool lost_again =
-      f.voted && outvoted(&e->verdicts[i]) && e->verdicts[i].list[0].k_first == first.list[0].k_first;
+      f.voted && !f.again && outvoted(&e->verdicts[i]) && e->verdicts[i].list[0].k_first == first.list[0].k_first;
   const bool indexed =
       s->prob.op == RDT_KOP_GATHER || s->prob.op == RDT_KOP_SCATTER; /* who says which index is wrong */
   if (!host && complains(&e->verdicts[i]) && (!rounding || indexed) && !(f.voted && outvoted(&e->verdicts[i]))) {
@@ -308,7 +316,8 @@ static rdt_status walk(mend *e, const rdt_tensor *inputs) {
                          .verdict = voted ? RDT_RECOMPUTED : RDT_DETECTED,
                          .diagnosis = RDT_DIAG_UNKNOWN,
                          .what = rot ? "weight" : "result",
-                         .voted = voted};
+                         .voted = voted,
+                         .again = voted && e->verdicts[i].list[0].k_first < 0};
       if (voted) status = RDT_OK;
       if (own) tell(e, i, &f);
     } else if (rot) {

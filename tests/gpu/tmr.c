@@ -128,7 +128,7 @@ static void one_vote(rdt_dtype type, int64_t m, int64_t n, int64_t gap, int64_t 
   for (int v = 1; v < RDT_VOTERS; v++) memcpy(c.host[v], c.host[0], c.bytes);
   plant(&c, differences, seed);
   memcpy(c.expected, c.host[0], c.bytes); /* gaps */
-  c.ballot = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1};
+  c.ballot = (rdt_thrice_ballot){.first = {-1, -1, -1}, .first_undecided = -1, .first_again = -1};
   for (int64_t e = 0; e < m * n; e++) judge(&c, e);
   for (int v = 0; v < RDT_VOTERS; v++)
     gpu_must(rdt_cuda_put(there(&c, t, v), c.host[v], c.bytes, stream, &why), "copies", &why);

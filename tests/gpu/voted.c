@@ -1,13 +1,14 @@
 /* make gpu-check: products whose three copies vote within one launch (cuda/voted.h), schemes tmr-block and tmr-sm.
- *     gpu_voted [TRIALS | --quick [TEAM]]
- * TEAM: block, grid, cluster or split alone, without faults.
+ *     gpu_voted [TRIALS | --quick [TEAM | again]]
+ * TEAM: block, grid, cluster or split alone, without faults. again: what is computed again alone.
  * TRIALS: faults of each team (default 200), and five times as many bad multiprocessors of those that have copies
  * apart.
  *
  * Results have the bits of the unprotected product on wgmma. Planted: an accumulator of one copy, of two alike, of two
  * and of all three differently, a digest, at each vote; two faults of one element at two steps of k; a multiprocessor
- * that is wrong every time. 1 where anything was
- * wrong, 77 (skipped) where there is no GPU of compute capability 9.0. */
+ * that is wrong every time. Where all three differ, what is computed again is hit too, in one copy and in all, and so
+ * is what is kept of the vote before. 1 where anything was wrong, 77 (skipped) where there is no GPU of compute
+ * capability 9.0. */
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,7 @@
 
 static rdt_cuda_device device;
 static cudaStream_t stream;
-static int64_t products, struck, wrong, tiles, bad[4], where[4];
+static int64_t products, struck, wrong, tiles, bad[4], where[4], restarts, from_start, refused;
 static const char *const teams[] = {"block", "grid", "cluster", "split"};
 
 static void complain(const char *what, int team, const gpu_shape *s) {
@@ -73,7 +74,7 @@ static void clean(int team, const gpu_shape *s, int votes, uint64_t *seed) {
     gpu_must(rdt_cuda_wait(stream, &why), teams[team], &why);
     gpu_case_fetch(&c);
     gpu_must(rdt_voted_read(v, stream, &b, NULL, &why), "a ballot", &why);
-    if (b.lost[0] + b.lost[1] + b.lost[2] + b.undecided) complain("clean data lose votes", team, s);
+    if (b.lost[0] + b.lost[1] + b.lost[2] + b.undecided + b.again) complain("clean data lose votes", team, s);
     if (memcmp(golden, c.host[2], c.bytes[2]) != 0) complain("a clean result", team, s);
     products++;
   }
@@ -81,6 +82,22 @@ static void clean(int team, const gpu_shape *s, int votes, uint64_t *seed) {
   rdt_voted_destroy(v);
   free(golden);
   gpu_case_free(&c);
+}
+
+/* What was hit before a vote is computed again from the one before it (0: the start), up to where that was noticed:
+ * SPLIT begins the next share with it, others end it so. start: from the start whatever was agreed on. */
+static void check_again(const rdt_voted *v, const rdt_vote_found *f, int team, const gpu_shape *s, int vote,
+                        bool start) {
+  const int stages = (s->k + 63) / 64, votes = rdt_voted_votes(v),
+            noticed = vote + 1 + (team != RDT_VOTED_SPLIT && vote + 1 < votes),
+            from = start ? 0 : stages * vote / votes;
+  const int64_t rounds = stages * noticed / votes - from;
+  if (f->restarts != 1 || f->rounds != (uint64_t)rounds || f->from_start != (from == 0)) {
+    complain("how much was computed again", team, s);
+    printf("  vote %d: %lld restarts, %lld from the start, %lld rounds, not %lld\n", vote, (long long)f->restarts,
+           (long long)f->from_start, (long long)f->rounds, (long long)rounds);
+  }
+  restarts++, from_start += from == 0, refused += (int64_t)f->refused;
 }
 
 enum { ONE, TWO_ALIKE, TWO_OTHERS, DIGEST, KINDS };
@@ -112,13 +129,18 @@ static void strike(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, cons
   /* What went into few bits may be rounded away before it is looked at, at the next vote. */
   const bool gone = kind == ONE && f.alike == 1 && !b.lost[copy] && good && h.vote + 1 < rdt_voted_votes(v);
   for (int i = 0; i < 3; i++) {
-    /* Two alike outvote the right one; where all differ, all go on with the first. */
+    /* Two alike outvote the right one. */
     const bool loses = ((kind == ONE && !gone) || kind == TWO_ALIKE) && i == copy;
     if (b.lost[i] != loses || (loses && b.first[i] != e)) complain("who lost", team, s);
   }
-  if (b.undecided != (kind == TWO_OTHERS)) complain("what nobody knows", team, s);
+  /* Of SPLIT results are voted on at the end, and not computed again there. */
+  const bool late = kind == TWO_OTHERS && team == RDT_VOTED_SPLIT && h.vote + 1 == rdt_voted_votes(v);
+  if (b.undecided != late) complain("what nobody knows", team, s);
+  if (b.again != (kind == TWO_OTHERS && !late) || (b.again && b.first_again != e))
+    complain("what was computed again", team, s);
+  if (kind == TWO_OTHERS && !late) check_again(v, &f, team, s, h.vote, false);
   if (f.alike != (kind == DIGEST || gone)) complain("a voter that was hit", team, s);
-  if (good != (kind == ONE || kind == DIGEST || (kind == TWO_OTHERS && copy == 0)))
+  if (good != (kind == ONE || kind == DIGEST || (kind == TWO_OTHERS && (!late || copy == 0))))
     complain("a struck result", team, s);
   if (kind == ONE && !gone &&
       (f.verdict.list[0].row != h.element[0] || f.verdict.list[0].column != h.element[1] ||
@@ -150,6 +172,7 @@ static void strike_twice(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team
                          uint64_t *seed) {
   rdt_reason why = {""};
   rdt_thrice_ballot b;
+  rdt_vote_found found;
   const bool split = team == RDT_VOTED_SPLIT; /* its last vote is on stored halves, which may have rounded it away */
   const int later = split ? 1 : 2, shares = rdt_voted_votes(v) - split - later;
   const int copy = (int)(gpu_random(seed) % 3), other = (copy + 1) % 3, third = (copy + 2) % 3,
@@ -166,16 +189,69 @@ static void strike_twice(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team
   gpu_case_poison(c);
   gpu_must(rdt_voted_strike(v, &c->o, &h, stream, &why), "two strikes", &why);
   gpu_case_fetch(c);
-  gpu_must(rdt_voted_read(v, stream, &b, NULL, &why), "a ballot", &why);
+  gpu_must(rdt_voted_read(v, stream, &b, &found, &why), "a ballot", &why);
   const bool good = memcmp(golden, c->host[2], c->bytes[2]) == 0;
   const int64_t lost[RDT_VOTERS] = {b.lost[copy], b.lost[other], b.lost[third]};
   const int64_t expected[COURSES][RDT_VOTERS] = {{2, 0, 0}, {1, 1, 0}, {0, 0, 0}, {0, 0, 1}};
   if (h.done != 2) complain("two strikes that did not come", team, s);
   if (memcmp(lost, expected[course], sizeof lost) != 0) complain("who lost to two faults", team, s);
-  if (b.undecided != (course == SAME_SHARE)) complain("two faults between votes", team, s);
-  /* Where nobody knows, all go on with the first copy's. */
-  if (good != (course == SAME_COPY || course == OTHER_SHARE || (course == SAME_SHARE && third == 0)))
-    complain("a result with two faults", team, s);
+  if (b.undecided || b.again != (course == SAME_SHARE)) complain("two faults between votes", team, s);
+  if (course == SAME_SHARE) check_again(v, &found, team, s, share, false);
+  if (good != (course != ALIKE)) complain("a result with two faults", team, s);
+  struck++;
+}
+
+/* All three copies of an element are hit differently before a vote, in one run: once; once, where nothing is kept; and
+ * one of them in what is computed again; and all of them, differently; and what is kept of the vote before. */
+enum { ONCE, NOT_KEPT, ONE_MORE, ALL_MORE, KEPT, FATES };
+
+static void strike_all(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, const void *golden, int fate, int turn,
+                       uint64_t *seed) {
+  /* Signs, factors of two and halves of a fraction: what is added does not take it away again. */
+  static const unsigned masks[2][RDT_VOTERS] = {{0x80000000u, 0x00800000u, 0x00400000u},
+                                                {0x00c00000u, 0x80400000u, 0x80800000u}};
+  rdt_reason why = {""};
+  rdt_thrice_ballot b;
+  rdt_vote_found f;
+  const bool split = team == RDT_VOTED_SPLIT, kept = fate == KEPT, all = fate == ALL_MORE;
+  const int votes = rdt_voted_votes(v), stages = (s->k + 63) / 64, first = kept || fate == ONE_MORE,
+            /* SPLIT: what is computed again is voted on behind the next share, and not yet stored */
+      last = votes - 1 - split - (split && (all || fate == ONE_MORE)), vote = first + turn % (last + 1 - first),
+            one = (int)(gpu_random(seed) % 3);
+  /* A fault of what is kept has the site; its reason lies on the vote, and comes before it. */
+  rdt_voted_hit h = {.site = kept ? RDT_VOTED_KEPT : RDT_VOTED_ACCUM, .vote = kept ? vote - 1 : vote, .sm = -1};
+  h.element[0] = (int)(gpu_random(seed) % (uint64_t)s->m), h.element[1] = (int)(gpu_random(seed) % (uint64_t)s->n);
+  for (int i = 0; i < RDT_VOTERS; i++) {
+    if (!kept) h.mask[i] = masks[0][i];
+    if (!kept && !all && (fate != ONE_MORE || i != one)) continue;
+    rdt_voted_fault *more = &h.more[h.n++];
+    *more = (rdt_voted_fault){.copy = i, .mask = masks[!kept][i], .again = !kept};
+    if (kept) more->behind = stages * (vote + 1) / votes;
+    memcpy(more->element, h.element, sizeof h.element);
+  }
+  if (kept) h.mask[0] = 1u << gpu_random(seed) % 32;
+  rdt_voted_keep(v, fate != NOT_KEPT);
+  gpu_case_poison(c);
+  gpu_must(rdt_voted_strike(v, &c->o, &h, stream, &why), "strikes", &why);
+  gpu_case_fetch(c);
+  gpu_must(rdt_voted_read(v, stream, &b, &f, &why), "a ballot", &why);
+  rdt_voted_keep(v, RDT_VOTED_KEEPS);
+  const bool good = memcmp(golden, c->host[2], c->bytes[2]) == 0;
+  const int64_t before = wrong, e = (int64_t)h.element[0] * s->n + h.element[1];
+  if (h.done != RDT_VOTERS + (unsigned)kept || h.done_again != (kept ? 0u : (unsigned)h.n))
+    complain("strikes that did not come", team, s);
+  if (b.again != 1 || b.first_again != e) complain("what was computed again", team, s);
+  if (b.undecided != all || (all && b.first_undecided != e)) complain("what nobody knows twice", team, s);
+  for (int i = 0; i < RDT_VOTERS; i++)
+    if (b.lost[i] != (fate == ONE_MORE && i == one)) complain("who lost in what was computed again", team, s);
+  if (f.refused != kept) complain("what was kept, and was wrong", team, s);
+  check_again(v, &f, team, s, vote, kept || fate == NOT_KEPT);
+  if (good == all) complain("a result that was computed again", team, s);
+  if (wrong > before)
+    printf(
+        "  fate %d, vote %d of %d, at %d, %d, copy %d: done %u, %u, again %lld, undecided %lld, lost %lld %lld %lld\n",
+        fate, vote, votes, h.element[0], h.element[1], one, h.done, h.done_again, (long long)b.again,
+        (long long)b.undecided, (long long)b.lost[0], (long long)b.lost[1], (long long)b.lost[2]);
   struck++;
 }
 
@@ -194,7 +270,7 @@ static void break_one(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, c
   gpu_must(rdt_voted_read(v, stream, &b, &f, &why), "a ballot", &why);
   if (memcmp(golden, c->host[2], c->bytes[2]) != 0) complain("a result with a bad multiprocessor", team, s);
   const int64_t lost = b.lost[0] + b.lost[1] + b.lost[2];
-  if (b.undecided || (lost > 0) != (h.done > 0)) complain("who lost to a bad multiprocessor", team, s);
+  if (b.undecided || b.again || (lost > 0) != (h.done > 0)) complain("who lost to a bad multiprocessor", team, s);
   for (int i = 0; i < RDT_CUDA_SMS; i++)
     if ((f.verdict.sm[i] > 0) != (h.done > 0 && i == h.sm)) complain("a multiprocessor that is named", team, s);
   if (h.done) bad[team]++;
@@ -214,21 +290,23 @@ static void break_unseen(rdt_voted *v, gpu_case *c, const gpu_shape *s, const vo
   if (h.done && memcmp(golden, c->host[2], c->bytes[2]) != 0) bad[RDT_VOTED_BLOCK]++;
 }
 
-static void faulty(int team, const gpu_shape *s, int votes, int trials, uint64_t *seed) {
+static void faulty(int team, const gpu_shape *s, int votes, int trials, bool again, uint64_t *seed) {
   rdt_reason why = {""};
   gpu_case c;
   rdt_voted *v;
   gpu_case_make(&c, s, seed, false);
   void *golden = golden_of(&c, s);
   gpu_must(rdt_voted_create(&device, &c.p, team, votes, &v, &why), "a product", &why);
-  for (int i = 0; i < trials; i++) strike(v, &c, s, team, golden, seed);
-  for (int i = 0; i < trials; i++) strike_twice(v, &c, s, team, golden, i % COURSES, seed);
+  for (int i = 0; i < trials && !again; i++) strike(v, &c, s, team, golden, seed);
+  for (int i = 0; i < trials && !again; i++) strike_twice(v, &c, s, team, golden, i % COURSES, seed);
+  for (int i = 0; i < trials || (again && i < FATES * votes); i++) /* every fate at every vote */
+    strike_all(v, &c, s, team, golden, i % FATES, i / FATES, seed);
   uint32_t *sms = malloc((size_t)rdt_voted_tiles(v) * RDT_VOTERS * sizeof *sms);
   if (!sms) gpu_die("malloc", "out of memory");
   gpu_must(rdt_voted_where(v, stream, sms, &why), "where", &why);
-  for (int i = 0; i < 5 * trials && (team == RDT_VOTED_GRID || team == RDT_VOTED_CLUSTER); i++)
+  for (int i = 0; i < 5 * trials && !again && (team == RDT_VOTED_GRID || team == RDT_VOTED_CLUSTER); i++)
     break_one(v, &c, s, team, golden, sms, seed);
-  if (team == RDT_VOTED_BLOCK) break_unseen(v, &c, s, golden, sms);
+  if (team == RDT_VOTED_BLOCK && !again) break_unseen(v, &c, s, golden, sms);
   free(sms);
   rdt_voted_destroy(v);
   free(golden);
@@ -240,6 +318,7 @@ int main(int argc, char **argv) {
   uint64_t seed = 43;
   const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
   const char *only = argc > 2 ? argv[2] : NULL; /* of the teams, without faults */
+  const bool again = only && strcmp(only, "again") == 0;
   const int trials = quick ? 4 : argc > 1 ? atoi(argv[1]) : 200;
   if (rdt_cuda_count(&why) == 0) return printf("skip: %s\n", why.text), 77;
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
@@ -262,21 +341,28 @@ int main(int argc, char **argv) {
         clean(team, &s, 1 + 3 * form, &seed);
       }
   for (int team = 0; team < 4; team++) {
-    if (only) continue;
+    if (only && !again) continue;
     const gpu_shape small = {.m = 400, .n = 400, .k = 1024, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0},
                     few = {.m = 48, .n = 1000, .k = 768, .in = RDT_F16, .out = RDT_F16, .alpha = 1.0},
+                    least = {.m = 100, .n = 264, .k = 648, .in = RDT_F16, .out = RDT_F16, .alpha = 0.5, .bias = true},
+                    line = {.m = 20, .n = 136, .k = 648, .in = RDT_F16, .out = RDT_F32, .alpha = 1.0, .gap = 8},
                     large = {.m = 1088, .n = 1536, .k = 512, .in = RDT_F16, .out = RDT_F32, .alpha = 1.0};
-    faulty(team, &small, 5, trials / 2, &seed);
-    if (team == RDT_VOTED_CLUSTER) faulty(team, &few, 4, trials / 4, &seed);
-    if (!quick) faulty(team, &large, 3, trials - trials / 2, &seed);
+    faulty(team, &least, 5, trials / 2, true, &seed);
+    if (team == RDT_VOTED_CLUSTER) faulty(team, &line, 4, trials / 2, true, &seed);
+    if (again) continue;
+    faulty(team, &small, 5, trials / 2, false, &seed);
+    if (team == RDT_VOTED_CLUSTER) faulty(team, &few, 4, trials / 4, false, &seed);
+    if (!quick) faulty(team, &large, 3, trials - trials / 2, false, &seed);
     printf("%s: %lld strikes so far, %lld wrong\n", teams[team], (long long)struck, (long long)wrong);
     fflush(stdout);
   }
   printf(
       "gpu-voted: %lld products, %lld strikes, bad multiprocessors %lld (grid), %lld (clusters), not seen %lld (block, "
       "as "
-      "it is said), %lld tiles and where they were (of split %lld on three): %lld wrong\n",
+      "it is said), %lld tiles and where they were (of split %lld on three), computed again %lld (from the start %lld, "
+      "of %lld as what was kept was wrong): %lld wrong\n",
       (long long)products, (long long)struck, (long long)bad[RDT_VOTED_GRID], (long long)bad[RDT_VOTED_CLUSTER],
-      (long long)bad[RDT_VOTED_BLOCK], (long long)tiles, (long long)where[RDT_VOTED_SPLIT], (long long)wrong);
+      (long long)bad[RDT_VOTED_BLOCK], (long long)tiles, (long long)where[RDT_VOTED_SPLIT], (long long)restarts,
+      (long long)from_start, (long long)refused, (long long)wrong);
   return wrong ? 1 : 0;
 }

@@ -1,8 +1,9 @@
 /* See voted_wgmma.h. Blocks stay, and take tile after tile; one thread has TMA fill a ring of stages, three groups of
  * four warps multiply, 64 rows each. What is compared are digests of 64 bits, of each thread's accumulators (of a
  * warp's, where they have to travel); a copy that has told its own goes on multiplying, and looks at the others' at the
- * next vote. Only where they differ are values exchanged: of each the majority, and all three go on with it. The last
- * vote is on what is stored, but not rounded yet. */
+ * next vote. Only where they differ are values exchanged: of each the majority, and all three go on with it. Where all
+ * three differ, 16 rows are computed again from what was kept of the last vote that all agreed on
+ * (voted_wgmma_again.h). The last vote is on what is stored, but not rounded yet. */
 #ifndef RDT_CUDA_VOTED_WGMMA_BODY_H
 #define RDT_CUDA_VOTED_WGMMA_BODY_H
 
@@ -37,6 +38,14 @@ struct rdt_voted_no_hit {
 };
 
 /* ---- who is who ---- */
+
+/* threadIdx.x, anew: what rarely runs finds its places when it does, as registers are scarce; the compiler would keep
+ * them from the beginning on. */
+RDT_DEVICE int rdt_voted_thread() {
+  int x;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+  return x;
+}
 
 template <class Shape>
 RDT_DEVICE int rdt_voted_teams() {
@@ -75,10 +84,10 @@ RDT_DEVICE int rdt_voted_turned(const rdt_voted_args &v, int i) {
 RDT_DEVICE uint32_t *rdt_voted_sms(const rdt_voted_args &v, int vote) {
   return v.sms + vote % 2 * v.w.tiles * RDT_VOTERS;
 }
-/* SPLIT: a warp's place among the sums that its copy has behind a vote: two rooms in turn, as others may still read
+/* SPLIT: a warp's place among the sums that its copy had so many votes before: rooms in turn, as others may still read
  * what was before when it has gone on. */
-RDT_DEVICE int64_t rdt_voted_warp_at(const rdt_voted_args &v, int copy, int vote, int warp) {
-  return (int64_t)(vote % 2 * RDT_VOTERS + copy) * v.w.tiles * RDT_VOTED_WARPS + warp;
+RDT_DEVICE int64_t rdt_voted_warp_at(const rdt_voted_args &v, int copy, int before, int warp) {
+  return (int64_t)(v.room[before] * RDT_VOTERS + copy) * v.w.tiles * RDT_VOTED_WARPS + warp;
 }
 
 /* Groups that have rows of C. */
@@ -123,10 +132,10 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
       if (split && v.ahead && from > 0 && round - from < RDT_VOTED_GROUPS &&
           tile + teams < g.tiles) /* of the next tile */
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(
-                         v.values + rdt_voted_warp_at(v, 0, v.vote - 1,
-                                                      rdt_voted_turned<Shape>(v, tile + teams) * RDT_VOTED_WARPS +
-                                                          4 * (round - from)) *
-                                        (Shape::held * 32)),
+                         v.values +
+                         rdt_voted_warp_at(
+                             v, 0, 1, rdt_voted_turned<Shape>(v, tile + teams) * RDT_VOTED_WARPS + 4 * (round - from)) *
+                             (Shape::held * 32)),
                      "n"(Shape::held * 128 * 4)
                      : "memory");
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
@@ -162,16 +171,17 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
 /* ---- digests ---- */
 
 /* Any two sets of bits: weights of 32 bits, sums of 64. */
+RDT_DEVICE uint32_t rdt_voted_weight(int i) {
+  uint32_t w = (uint32_t)(i + 1) * 0x9e3779b9u;
+  w ^= w >> 15;
+  w *= 0x85ebca6bu;
+  w ^= w >> 13;
+  return w | 0x80000001u;
+}
 RDT_DEVICE uint64_t rdt_voted_digest(const float (&c)[RDT_VOTED_HELD]) {
   uint64_t d[2] = {0, 0};
 #pragma unroll
-  for (int i = 0; i < RDT_VOTED_HELD; i++) {
-    uint32_t w = (uint32_t)(i + 1) * 0x9e3779b9u;
-    w ^= w >> 15;
-    w *= 0x85ebca6bu;
-    w ^= w >> 13;
-    d[i % 2] += (uint64_t)__float_as_uint(c[i]) * (w | 0x80000001u);
-  }
+  for (int i = 0; i < RDT_VOTED_HELD; i++) d[i % 2] += (uint64_t)__float_as_uint(c[i]) * rdt_voted_weight(i);
   return d[0] + d[1];
 }
 
@@ -292,30 +302,35 @@ struct rdt_voted_place { /* of a thread's first accumulator */
   int row, column;
 };
 
+/* In place of a copy that lost: all three differ, and it is computed again; or it was, and they differ once more. */
+enum { RDT_VOTED_AGAIN = -2, RDT_VOTED_NOBODY = -1 };
+
 RDT_DEVICE void rdt_voted_complain(const rdt_voted_args &v, rdt_voted_place at, int i, int loser, uint32_t sm) {
   const int row = at.row + 8 * (i / 2 % 2), column = at.column + 8 * (i / 4) + i % 2;
   const rdt_mma_args &p = v.w.p;
   if (row >= p.m || column >= p.n) return;
   rdt_vote_found *f = v.found;
   const unsigned long long e = (unsigned long long)row * (unsigned)p.n + (unsigned)column;
-  atomicAdd((unsigned long long *)(loser < 0 ? &f->undecided : &f->lost[loser]), 1ull);
-  atomicMax((unsigned long long *)(loser < 0 ? &f->first_undecided : &f->first[loser]), ~e);
+  const bool again = loser == RDT_VOTED_AGAIN;
+  if (again) loser = -1, sm = ~0u; /* nobody knows who was wrong */
+  atomicAdd((unsigned long long *)(again ? &f->again : loser < 0 ? &f->undecided : &f->lost[loser]), 1ull);
+  atomicMax((unsigned long long *)(again ? &f->first_again : loser < 0 ? &f->first_undecided : &f->first[loser]), ~e);
   const uint32_t slot = atomicAdd(&f->verdict.listed, 1u);
-  atomicAdd(loser < 0 ? &f->verdict.certain : &f->verdict.suspect, 1u);
+  atomicAdd(loser < 0 && !again ? &f->verdict.certain : &f->verdict.suspect, 1u);
   if (sm < RDT_CUDA_SMS) atomicAdd(&f->verdict.sm[sm], 1u);
   if (slot >= RDT_CUDA_LISTED) return;
   rdt_cuda_finding *l = &f->verdict.list[slot];
-  l->complaint = loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED;
+  l->complaint = again ? (int)RDT_CUDA_AGAIN : loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED;
   l->sm = (int)sm, l->row = row, l->column = column, l->rows = l->columns = 1;
   l->k_first = l->k_last = loser;
   l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
 }
 
-/* What a thread has lost, and what nobody knows: a bit for each accumulator of a round; and whether anything differed.
- */
+/* What a thread has lost, and what nobody knows: a bit for each accumulator of a round; and whether anything differed,
+ * and was not known, in all rounds. */
 struct rdt_voted_lost {
   uint32_t mine, nobody;
-  bool differ;
+  bool differ, unknown;
 };
 
 /* y, z: of the next copy and the one after. Where all three differ, all go on with that of the first copy. */
@@ -324,18 +339,19 @@ RDT_DEVICE float rdt_voted_choose(int copy, int i, float mine, uint32_t y, uint3
   const bool good = x == y || x == z;
   lost.differ = lost.differ || x != y || x != z;
   if (!good && y == z) lost.mine |= 1u << i;
-  if (!good && y != z) lost.nobody |= 1u << i;
+  if (!good && y != z) lost.nobody |= 1u << i, lost.unknown = true;
   return __uint_as_float(y == z ? y : good || copy == 0 ? x : copy == 1 ? z : y);
 }
 
-/* Who lost says so, of a round's accumulators from one on: it knows where it ran. */
+/* Who lost says so, of a round's accumulators from one on: it knows where it ran. unknown: what is said of those that
+ * nobody knows. */
 RDT_DEVICE void rdt_voted_told(const rdt_voted_args &v, int copy, rdt_voted_place at, int first, rdt_voted_lost &lost,
-                               uint32_t sm) {
+                               uint32_t sm, int unknown) {
   uint32_t left = copy == 0 ? lost.mine | lost.nobody : lost.mine;
 #pragma unroll 1
   while (left) {
     const int i = __ffs((int)left) - 1;
-    rdt_voted_complain(v, at, first + i, lost.mine >> i & 1u ? copy : -1, sm);
+    rdt_voted_complain(v, at, first + i, lost.mine >> i & 1u ? copy : unknown, sm);
     left &= left - 1;
   }
   lost.mine = lost.nobody = 0;
@@ -364,30 +380,31 @@ RDT_DEVICE void rdt_voted_meet(const rdt_voted_args &v, const rdt_voted_voter &m
 }
 
 /* Accumulators in rounds of so many, the first of a round in front: one piece of code for all of them. After all rounds
- * they lie as before. */
-enum { RDT_VOTED_ROUND = 16 };
+ * they lie as before. FEW: of what rarely runs, where registers are scarce. */
+enum { RDT_VOTED_ROUND = 16, RDT_VOTED_FEW = 8 };
+template <int round>
 RDT_DEVICE void rdt_voted_up(float (&c)[RDT_VOTED_HELD]) {
-  float first[RDT_VOTED_ROUND];
+  float first[round];
 #pragma unroll
-  for (int i = 0; i < RDT_VOTED_ROUND; i++) first[i] = c[i];
+  for (int i = 0; i < round; i++) first[i] = c[i];
 #pragma unroll
-  for (int i = 0; i < RDT_VOTED_HELD; i++)
-    c[i] = i + RDT_VOTED_ROUND < RDT_VOTED_HELD ? c[i + RDT_VOTED_ROUND] : first[i % RDT_VOTED_ROUND];
+  for (int i = 0; i < RDT_VOTED_HELD; i++) c[i] = i + round < RDT_VOTED_HELD ? c[i + round] : first[i % round];
 }
 
+/* Whether there was something that nobody knows: one answer for all three warps. */
 template <class Shape>
-RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter &me, rdt_voted_place at,
-                                 float (&c)[RDT_VOTED_HELD]) {
-  const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
+RDT_DEVICE bool rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter &me, rdt_voted_place at,
+                                 float (&c)[RDT_VOTED_HELD], int unknown) {
+  const int thread = rdt_voted_thread(), warp = thread / 32 % 4, lane = thread % 32;
   const int copy = rdt_voted_copy_of<Shape>(me.group), next = copy == 2 ? 0 : copy + 1, last = copy == 0 ? 2 : copy - 1;
-  rdt_voted_lost lost = {0, 0, false};
+  rdt_voted_lost lost = {0, 0, false, false};
   rdt_voted_meet<Shape>(v, me);
   if constexpr (Shape::within) {
     const uint32_t mine = me.shared + Shape::digests + (uint32_t)(32 * warp + lane) * 8;
 #pragma unroll 1
-    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_ROUND) {
+    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_FEW) {
 #pragma unroll
-      for (int i = 0; i < RDT_VOTED_ROUND; i += 2) {
+      for (int i = 0; i < RDT_VOTED_FEW; i += 2) {
         const uint32_t to = mine + (i / 2 & 1) * (RDT_VOTERS * 1024);
         rdt_voted_store8(to + copy * 1024, __float_as_uint(c[i]), __float_as_uint(c[i + 1]));
         rdt_voted_meet<Shape>(v, me);
@@ -395,8 +412,8 @@ RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter 
         c[i] = rdt_voted_choose(copy, i, c[i], y.x, z.x, lost);
         c[i + 1] = rdt_voted_choose(copy, i + 1, c[i + 1], y.y, z.y, lost);
       }
-      rdt_voted_told(v, copy, at, first, lost, rdt_sm());
-      rdt_voted_up(c);
+      rdt_voted_told(v, copy, at, first, lost, rdt_sm(), unknown);
+      rdt_voted_up<RDT_VOTED_FEW>(c);
     }
   } else {
     const auto values = [&](int of) {
@@ -407,27 +424,28 @@ RDT_DEVICE void rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter 
     };
     float *mine = values(copy);
 #pragma unroll 1
-    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_ROUND, mine += 32 * RDT_VOTED_ROUND) {
+    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_FEW, mine += 32 * RDT_VOTED_FEW) {
 #pragma unroll
-      for (int i = 0; i < RDT_VOTED_ROUND; i++) __stcg(mine + 32 * i, c[i]);
-      rdt_voted_up(c);
+      for (int i = 0; i < RDT_VOTED_FEW; i++) __stcg(mine + 32 * i, c[i]);
+      rdt_voted_up<RDT_VOTED_FEW>(c);
     }
     rdt_voted_meet<Shape>(v, me);
     const float *y = values(next), *z = values(last);
 #pragma unroll 1
-    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_ROUND) {
+    for (int first = 0; first < RDT_VOTED_HELD; first += RDT_VOTED_FEW) {
 #pragma unroll
-      for (int i = 0; i < RDT_VOTED_ROUND; i++)
+      for (int i = 0; i < RDT_VOTED_FEW; i++)
         c[i] = rdt_voted_choose(copy, i, c[i], __float_as_uint(__ldcg(y + 32 * i)), __float_as_uint(__ldcg(z + 32 * i)),
                                 lost);
-      rdt_voted_told(v, copy, at, first, lost, rdt_sm());
-      rdt_voted_up(c);
-      y += 32 * RDT_VOTED_ROUND, z += 32 * RDT_VOTED_ROUND;
+      rdt_voted_told(v, copy, at, first, lost, rdt_sm(), unknown);
+      rdt_voted_up<RDT_VOTED_FEW>(c);
+      y += 32 * RDT_VOTED_FEW, z += 32 * RDT_VOTED_FEW;
     }
   }
   if (!__any_sync(0xffffffffu, lost.differ) && copy == 0 && lane == 0)
     atomicAdd((unsigned long long *)&v.found->alike, 1ull);
   rdt_voted_meet<Shape>(v, me);
+  return __any_sync(0xffffffffu, lost.unknown);
 }
 
 /* ---- multiplying ---- */
@@ -444,7 +462,7 @@ RDT_DEVICE float rdt_voted_final(const rdt_mma_args &p, float x, int row, int co
 /* A warp's rows of a pass, as they are stored. wide: f32, 32 columns; else 64. */
 template <class T, bool wide>
 RDT_DEVICE void rdt_voted_lay(const float *c, uint32_t at) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
+  const int thread = rdt_voted_thread(), lane = thread % 32, warp = thread / 32 % 4;
 #pragma unroll
   for (int j = 0; j < (wide ? 4 : 8); j += wide ? 1 : 2) {
     const float *x = &c[4 * j];
@@ -502,10 +520,12 @@ RDT_DEVICE void rdt_voted_lay_part(const float (&c)[RDT_VOTED_HELD], uint32_t at
 
 template <class T, class Shape, int b_mn>
 RDT_DEVICE void rdt_voted_round(float (&c)[RDT_VOTED_HELD], uint32_t a, uint32_t b) {
+  const uint64_t left = rdt_wgmma_place(a, 16), right = rdt_wgmma_place(b, b_mn ? Shape::piece : 16);
+  /* In units of 16 bytes; they never carry into the upper word, which the compiler does not know. */
+  const auto on = [](uint64_t place, uint32_t by) { return place >> 32 << 32 | ((uint32_t)place + by); };
 #pragma unroll
   for (int k = 0; k < Shape::BK / 16; k++)
-    rdt_wgmma<T, Shape::BN, 0, b_mn>::step(c, rdt_wgmma_place(a + 32 * k, 16),
-                                           rdt_wgmma_place(b + (b_mn ? 2048 : 32) * k, b_mn ? Shape::piece : 16), 1);
+    rdt_wgmma<T, Shape::BN, 0, b_mn>::step(c, on(left, 2 * k), on(right, (b_mn ? 128 : 2) * k), 1);
 }
 
 /* A group's way through the stages. */
@@ -610,7 +630,7 @@ RDT_DEVICE void rdt_voted_finish(const rdt_wgmma_args &g, float (&c)[RDT_VOTED_H
 #pragma unroll
     for (int i = 0; i < RDT_VOTED_ROUND; i++)
       c[i] = rdt_voted_final(g.p, c[i], row + i / 2 % 2 * 8, column + i / 4 * 8 + i % 2);
-    rdt_voted_up(c);
+    rdt_voted_up<RDT_VOTED_ROUND>(c);
   }
 }
 
@@ -627,6 +647,21 @@ RDT_DEVICE void rdt_voted_put_out(const rdt_wgmma_args &g, const float (&c)[RDT_
     rdt_voted_send<false>(g, out, 1 + group, row0, column0 + 64 * part);
 }
 
+/* Of a warp: what is kept of its part of a tile. It has two rooms; what is not agreed on yet goes into the other one.
+ */
+struct rdt_voted_kept {
+  int votes, room; /* behind how many it was; 0: nothing has been agreed on */
+  uint64_t digest; /* that all copies had */
+};
+template <class Shape>
+RDT_DEVICE float4 *rdt_voted_kept_at(const rdt_voted_args &v, const rdt_voted_voter &me, int room);
+template <class Shape>
+RDT_DEVICE void rdt_voted_keep(const rdt_voted_args &v, const rdt_voted_voter &me, int room,
+                               const float (&c)[RDT_VOTED_HELD]);
+template <class T, class Shape, int b_mn, class Hit>
+RDT_DEVICE bool rdt_voted_again(const rdt_voted_args &v, rdt_voted_voter &me, const rdt_voted_kept &kept, int row,
+                                int column, int round, bool last, float (&c)[RDT_VOTED_HELD], Hit &hit);
+
 template <class T, class Shape, int b_mn, class Hit>
 RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int group, Hit &hit) {
   const rdt_wgmma_args &g = v.w;
@@ -634,6 +669,7 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
   const int rounds = (p.k + Shape::BK - 1) / Shape::BK, teams = rdt_voted_teams<Shape>();
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   rdt_voted_voter me = {shared, group, 0};
+  rdt_voted_kept kept = {0, 0, 0};
   if (Shape::team == RDT_VOTED_GRID) { /* on from where the last launch was */
     const int own = 2 * rdt_voted_copy_of<Shape>(group);
     const uint32_t even = (uint32_t)(rdt_voted_get(rdt_voted_posts<Shape>(v, me) + own) >> 32);
@@ -656,6 +692,7 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
     for (int i = 0; i < Shape::held; i++) c[i] = 0.0f;
     int round = 0;
     uint64_t d = 0;
+    kept.votes = 0;
     if (lane == 0 && warp == 0 && (Shape::within || group == 0)) v.sms[tile * RDT_VOTERS + copy] = rdt_sm();
 #pragma unroll 1
     for (int vote = 0;; vote++) {
@@ -680,14 +717,28 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
         }
         alike = rdt_voted_alike<Shape>(v, me); /* the last one is waited for */
       }
-      if (!alike)
-        rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c);
+      if (alike && vote > 0 && v.kept) kept = rdt_voted_kept{vote, kept.room ^ 1, d};
+      bool decided = alike;
+      int unknown = RDT_VOTED_AGAIN;
+#pragma unroll 1
+      while (!decided &&
+             rdt_voted_settle<Shape>(v, me, rdt_voted_place{row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4)}, c,
+                                     unknown) &&
+             unknown == RDT_VOTED_AGAIN) {
+        decided = rdt_voted_again<T, Shape, b_mn>(v, me, kept, row0 + 16 * warp, column0, round, last, c, hit);
+        unknown = RDT_VOTED_NOBODY;
+      }
       if (last) {
         if (!alike && halves) rdt_voted_lay_part<T>(c, out, copy);
         break;
       }
       if (vote == v.votes - 1) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
       if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
+      if (v.kept && vote < v.votes - 1) {
+        rdt_voted_keep<Shape>(v, me, kept.room ^ 1, c);
+        if constexpr (Hit::on)
+          hit.kept(copy, vote, row0 + 16 * warp, column0, rdt_voted_kept_at<Shape>(v, me, kept.room ^ 1));
+      }
       d = rdt_voted_digest(c);
       if constexpr (Hit::on) hit.digest(copy, vote, row0 + 16 * warp, column0, d);
     }
@@ -742,6 +793,7 @@ RDT_DEVICE void rdt_voted(const rdt_voted_args &v, Hit hit) {
 #endif
 }
 
+#include "cuda/sm90/voted_wgmma_again.h"
 #include "cuda/sm90/voted_wgmma_split.h"
 
 #endif

@@ -3,6 +3,8 @@
 #include "cuda/sm90/gemm_wgmma_rows.h"
 #include "cuda/sm90/voted_wgmma_body.h"
 
+/* apart: what is kept is in parts, one by each copy. */
+template <int apart>
 struct rdt_voted_planted {
   static constexpr bool on = true;
   rdt_voted_hit *h;
@@ -25,7 +27,7 @@ struct rdt_voted_planted {
   /* The rounds that are done where the next fault comes, or all of these. */
   __device__ int next(int round, int end) const {
     for (int i = 0; i < h->n; i++)
-      if (h->more[i].behind > round) end = min(end, h->more[i].behind);
+      if (!h->more[i].again && h->more[i].behind > round) end = min(end, h->more[i].behind);
     return end;
   }
   __device__ void behind(int round, int copy, int row, int column, float (&c)[RDT_VOTED_HELD]) {
@@ -33,7 +35,7 @@ struct rdt_voted_planted {
     for (int i = 0; i < h->n; i++) {
       const rdt_voted_fault *f = &h->more[i];
       int at;
-      if (f->behind != round || f->copy != copy || !has(f->element, row, column, &at)) continue;
+      if (f->again || f->behind != round || f->copy != copy || !has(f->element, row, column, &at)) continue;
       flip(c, at, f->mask);
       atomicAdd(&h->done, 1u);
     }
@@ -42,6 +44,28 @@ struct rdt_voted_planted {
     int at;
     if (h->site != RDT_VOTED_ACCUM || !aimed(copy, vote, row, column, &at)) return;
     flip(c, at, h->mask[h->sm >= 0 ? 0 : copy]);
+    atomicAdd(&h->done, 1u);
+  }
+  /* At the end of stages that were computed again. */
+  __device__ void again(int from, int to, int copy, int row, int column, float (&c)[RDT_VOTED_HELD]) {
+    int at;
+    if (h->sm >= 0) accumulators(copy, 0, row, column, c);
+#pragma unroll 1
+    for (int i = 0; i < h->n; i++) {
+      const rdt_voted_fault *f = &h->more[i];
+      if (!f->again || f->copy != copy || !has(f->element, row, column, &at)) continue;
+      if (f->behind && (f->behind <= from || f->behind > to)) continue;
+      flip(c, at, f->mask);
+      atomicAdd(&h->done_again, 1u);
+    }
+  }
+  /* What is kept in memory of a vote: by who has written it. SPLIT: by the first copy. */
+  __device__ void kept(int copy, int vote, int row, int column, float4 *to) {
+    int i;
+    if (h->site != RDT_VOTED_KEPT || vote != h->vote || !has(h->element, row, column, &i)) return;
+    if (copy != i / 4 % RDT_VOTERS * apart) return;
+    unsigned *const at = (unsigned *)(to + 8 * (i / 4 * 4)) + i % 4;
+    __stcg(at, __ldcg(at) ^ h->mask[0]);
     atomicAdd(&h->done, 1u);
   }
   __device__ void digest(int copy, int vote, int row, int column, uint64_t &d) {
@@ -55,7 +79,7 @@ struct rdt_voted_planted {
 template <int team>
 __global__ void __launch_bounds__(RDT_VOTED_THREADS, 1)
     voted(const __grid_constant__ rdt_voted_args v, rdt_voted_hit *hit) {
-  rdt_voted<rdt_f16, rdt_voted_shape<team>, 1>(v, rdt_voted_planted{hit});
+  rdt_voted<rdt_f16, rdt_voted_shape<team>, 1>(v, rdt_voted_planted<team != RDT_VOTED_SPLIT>{hit});
 }
 
 extern "C" const void *const rdt_voted_inject[RDT_VOTED_TEAMS] = {
