@@ -40,7 +40,7 @@ static void test_table(void **state) {
   }
   for (int i = 0; i < n; i++) injecting += rdt_cuda_kernel_inject(&table[i]) != NULL;
   /* Of a tile of fp16, each check, four of few rows, those on wgmma and of few columns; of other types, few. */
-  assert_int_equal(injecting, 36);
+  assert_int_equal(injecting, 40);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_bf16_mma_16x32_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_f32_fma_128x128_row")), 8);
   assert_int_equal(rdt_cuda_kernel_sets(rdt_cuda_kernel_find("gemm_s8_mma_32x32_row")), 1);
@@ -147,6 +147,18 @@ static void test_sums_of_columns(void **state) {
     rdt_wide_plan(&w, pp, 1024, 33, 4096, 1, 132);
     assert_true(!w.across && w.tiles == 132);
   }
+  /* Columns of the product: a strip of 512 for each cluster, where it has a tile less; whoever sums A loads it alone.
+   */
+  const rdt_cuda_kernel *both = rdt_cuda_kernel_find("gemm_bf16_wgmma_128x128pp_rowcol");
+  rdt_wide w = {.skewed = true};
+  assert_non_null(both);
+  rdt_wide_plan(&w, both, 2048, 16, 2048, 0, 132);
+  assert_true(!w.across && !w.share && w.tiles == 128 && w.strips == 4 && w.blocks == 132);
+  rdt_wide_plan(&w, both, 1000, 9, 770, 2, 132);
+  assert_true(!w.share && w.tiles == 36 && w.strips == 3 && w.blocks == 78);
+  assert_false(rdt_cuda_kernel_batches(both) || rdt_cuda_kernel_competes(both));
+  rdt_wide_plan(&w, pp, 2048, 16, 2048, 1, 132);
+  assert_int_equal(w.strips, 0);
   rdt_tensor t = rdt_tensor_dense(NULL, RDT_BF16, 2, (int64_t[]){5, 72});
   assert_true(rdt_wide_skewed(&t));
   t.stride[0] = 128;
@@ -339,6 +351,7 @@ static void test_forms_of_wide(void **state) {
   p.in[0].stride[0] = 1, p.in[0].stride[1] = 24;
   TAKES(name), TAKES(scalar), TAKES("gemm_bf16_wgmma_128x128pp_none"), TAKES("gemm_bf16_wgmma_128x128pp_tile");
   SAYS("gemm_bf16_wgmma_64x256pp_tile", "transpose it, or take the same type's 128x128pp");
+  SAYS("gemm_bf16_wgmma_128x128pp_rowcol", "transpose it, or take row");
   p.in[0] = a, p.in[1] = wide_b, p.out = wide_c;
   TAKES("gemm_bf16_wgmma_64x256pp_row");
   p.in[1].shape[1] = p.out.shape[1] = 257;
@@ -360,6 +373,7 @@ static void test_forms_of_wide(void **state) {
   p.out = rdt_tensor_dense(NULL, RDT_BF16, 4, (int64_t[]){2, 3, 24, 8});
   TAKES(name), TAKES("gemm_bf16_wgmma_128x128pp_tile");
   SAYS(scalar, "batches take row");
+  SAYS("gemm_bf16_wgmma_128x128pp_col", "batches take row");
   p.in[1].stride[0] = p.in[1].stride[1] = 0; /* one B */
   TAKES(name);
   p.in[1].stride[1] = 128;
@@ -376,8 +390,11 @@ static void test_forms_of_wide(void **state) {
   TAKES(name);
   p.in[0].stride[0] *= 2;
   SAYS(name, "evenly apart");
-  p.in[0] = a, p.in[1] = b, p.out = c, p.epilogue.act.fn = RDT_FN_GELU;
+  p.in[0] = a, p.in[1] = b, p.out = c;
+  TAKES("gemm_bf16_wgmma_128x128pp_rowcol");
+  p.epilogue.act.fn = RDT_FN_GELU;
   TAKES(name);
+  SAYS("gemm_bf16_wgmma_128x128pp_rowcol", "go with row");
   p.out.dtype = RDT_F32;
   SAYS(name, "gelu where results have 16 bits");
   p.in[0] = p.in[1] = a8, p.out = c8, p.in[1].stride[0] = 1, p.in[1].stride[1] = 32;

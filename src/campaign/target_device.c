@@ -68,7 +68,7 @@ static bool has_site(const device_target *t, rdt_site site) {
     case RDT_SITE_ACCUM:
       return true;
     case RDT_SITE_PACKED:
-      return k->check == RDT_MMA_SUMS;
+      return k->check == RDT_MMA_SUMS || strcmp(k->scheme, "rowcol") == 0;
     case RDT_SITE_EPILOGUE: /* the sum over all k, after it was checked: bits are compared */
       return threads;
     case RDT_SITE_CHECKSUM:

@@ -32,6 +32,7 @@ struct rdt_cuda_gemm {
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   bool uncompared;          /* global-classic without its last kernel */
   int row_blocks;
+  const void *met;        /* B of the last run */
   uint64_t *bits;         /* of what is stored, where somebody asks (wide.bits); NULL: the kernel tells none */
   rdt_cuda_verdict *told; /* in place of its own; NULL: that one */
   void *strikes;          /* faults, and what was found in each: so many bytes, kept for the next ones */
@@ -47,7 +48,7 @@ static bool is_tall(const rdt_cuda_kernel *k) {
 }
 
 static bool sums(const rdt_cuda_kernel *k) {
-  return k->check == RDT_MMA_SUMS;
+  return RDT_WGMMA_BY_ROWS(k->check);
 }
 
 static bool by_tile(const rdt_cuda_kernel *k) {
@@ -145,6 +146,11 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
   if (is_tall(k)) RDT_TRY(rdt_tall_accept(k, &s, why));
   if (!is_wide(k) && c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
+  if (k->check == RDT_WGMMA_ROWCOL &&
+      (e->alpha != 1.0 || e->bias.rank >= 0 || e->residual.rank >= 0 || e->act.fn != RDT_FN_NONE))
+    return rdt_fail(why, no,
+                    "%s takes nothing that follows the product: bias, residual, activation and alpha go with row",
+                    k->name);
   const bool gelu = e->act.fn == RDT_FN_GELU && is_wide(k) && !is_tall(k) && is_half(c->dtype);
   if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU && !gelu)
     return rdt_fail(why, no, "%s applies no activation but relu%s", k->name,
@@ -210,6 +216,13 @@ static int weights_type(rdt_dtype t) {
                            : RDT_WEIGHTS_F32;
 }
 
+/* B as a product on wgmma multiplies it, of which columns are compared. */
+static rdt_mma_args columns_of(const rdt_cuda_gemm *g, const rdt_mma_args *a, const void *b) {
+  rdt_mma_args now = *a;
+  now.b = g->wide.pads.own[1] ? g->wide.pads.own[1] : b;
+  return now;
+}
+
 /* What the checks need of B: offline where it is fixed. */
 static rdt_status weigh_sums(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   void *arguments[] = {(void *)&g->weights};
@@ -239,6 +252,11 @@ static rdt_status weigh_sums(const rdt_cuda_gemm *g, void *stream, rdt_reason *w
 
 static rdt_status weigh(const rdt_cuda_gemm *g, void *stream, rdt_reason *why) {
   rdt_cuda_gemm now = *g;
+  if (g->wide.strips) {
+    rdt_mma_args a = g->args; /* of the caller's B: a copy may not be there yet */
+    a.b = g->weights.b, a.ldb = g->weights.ldb;
+    RDT_TRY(rdt_wide_peaks(&g->wide, g->kernel->dtype, &a, stream, why));
+  }
   if (!is_tall(g->kernel)) return weigh_sums(g, stream, why);
   RDT_TRY(rdt_tall_unfold(&g->tall, &g->args, &now.weights.b, stream, why));
   RDT_TRY(weigh_sums(&now, stream, why));
@@ -370,6 +388,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   const size_t image = place(&at, rdt_tall_image(k, a->k)), spread = place(&at, rdt_tall_spread_bytes(&g->tall, a));
   const size_t bits_count = rdt_wide_bits(&g->wide, k, a->m, a->column_blocks),
                bits = place(&at, bits_count * sizeof *g->bits);
+  const size_t of_columns = place(&at, rdt_wide_sums_of(&g->wide, k, a->m, a->k));
   const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
   status = rdt_cuda_alloc(at.bytes, &base, why);
@@ -385,6 +404,8 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   if (k->tf32 || rdt_dtype_is_f8(k->dtype)) acc = rdt_accumulator_mma(d->major, d->minor, k->dtype);
   a->bound = rdt_gemm_bound(k, a, g->row_blocks, &acc, lambda);
   g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
+  rdt_wide_sums_at(&g->wide, memory + of_columns);
+  if (g->wide.strips) g->wide.sums_of.bound = rdt_gemm_columns_bound(k, a, &g->wide.sums_of, &acc, lambda);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = is_wide(k) && !is_tall(k) ? b_pitch : a->ldb, /* of B: they check copies */
                                     .next = b_next,
@@ -470,22 +491,34 @@ static rdt_status launch_classic(const void *code, const rdt_classic_args *args,
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "global-classic", why);
 }
 
-/* Which of rdt_wgmma_settle compares its sums; -1: it leaves none. */
+/* Which of rdt_wgmma_settle compares its sums of rows; -1: it leaves none. */
 static int settler(const rdt_cuda_gemm *g) {
-  if (!is_wide(g->kernel) || !sums(g->kernel)) return -1;
+  if (!is_wide(g->kernel) || !sums(g->kernel) || (g->wide.strips && !g->wide.sums_of.rows)) return -1;
   return is_half(g->kernel->dtype) ? 0 : 1 + is_integer(g->kernel);
+}
+
+static rdt_status settle_columns(const rdt_cuda_gemm *g, const rdt_mma_args *a, const void *b, rdt_mma_hit *hit,
+                                 void *stream, rdt_reason *why) {
+  const rdt_mma_args now = columns_of(g, a, b);
+  return g->wide.strips ? rdt_wide_settle_columns(&g->wide, g->kernel->dtype, &now, hit, stream, why) : RDT_OK;
 }
 
 static rdt_status settle(const rdt_cuda_gemm *g, const rdt_mma_args *a, rdt_mma_hit *hit, void *stream,
                          rdt_reason *why) {
   rdt_settle_args one = {0};
   const int by = settler(g);
+  RDT_TRY(settle_columns(g, a, a->b, hit, stream, why));
   if (by < 0) return RDT_OK;
   rdt_wide_settles(&g->wide, a, &one, 0);
   return rdt_wide_settle(&one, 1, hit ? rdt_wgmma_settle_inject[by] : rdt_wgmma_settle[by], hit, stream, why);
 }
 
 rdt_status rdt_cuda_gemm_settle(rdt_cuda_gemm *const *list, int count, void *stream, rdt_reason *why) {
+  for (int i = 0; i < count; i++) {
+    rdt_mma_args a = list[i]->args;
+    if (list[i]->told) a.verdict = list[i]->told;
+    if (list[i]->met) RDT_TRY(settle_columns(list[i], &a, list[i]->met, NULL, stream, why));
+  }
   for (int by = 0; by < 3; by++) {
     rdt_settle_args some = {0};
     int n = 0;
@@ -613,6 +646,7 @@ rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reaso
 }
 
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
+  g->met = o->in[1].data;
   return launch(g, o, g->kernel->code, NULL, stream, why);
 }
 

@@ -30,6 +30,7 @@ static int columns_of(const rdt_cuda_tile *t) {
 int64_t rdt_gemm_outputs(const rdt_cuda_kernel *k, const rdt_mma_args *a) {
   const rdt_cuda_tile *t = k->tile;
   switch (k->check) {
+    case RDT_WGMMA_ROWCOL:
     case RDT_MMA_SUMS:
       return a->scalar ? (int64_t)a->m * a->n : a->n;
     case RDT_WGMMA_TILE:
@@ -114,6 +115,24 @@ rdt_device_bound rdt_gemm_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a,
   if (k->dtype == RDT_F32) b.a2_floor = RDT_MMA_LEAST;
   if (k->dtype == RDT_F64) b.a2_floor = 0.0f; /* RDT_MMA_LEAST64, which f32 does not hold */
   return b;
+}
+
+/* u A is added up of four rows, sets of them, four lanes, and of two or four warps of each row of tiles, and cut into
+ * parts as sums of B are; sums of C of four rows, eight lanes, and four warps of so many tiles as meet in a copy. */
+rdt_device_bound rdt_gemm_columns_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_columns *c,
+                                        const rdt_accumulator *acc, double lambda) {
+  const int tiles = (a->m + k->tile->rows - 1) / k->tile->rows, each = (tiles + c->copies - 1) / c->copies,
+            added = 3 + 4 + 2 + 4 * tiles;
+  rdt_tolerance t = {.acc = *acc,
+                     .k = a->k,
+                     .splits = 2, /* parts are joined */
+                     .depth_sum = 3 + 3 + 4 * each + c->copies,
+                     .lambda = lambda};
+  t.acc.depth = t.depth_dot = a->k;
+  rdt_tolerance_parts(&t, k->dtype, (double)c->scale);
+  t.u_beta = hypot(t.u_beta, 0x1p-24 * sqrt(0.6 * added));
+  t.lost += 0x1p-24 * added;
+  return rdt_device_bound_of(&t, a->m);
 }
 
 /* Sums of C and of what was stored are formed in f32 within a tile, or a strip of A, and in double beyond. They have no

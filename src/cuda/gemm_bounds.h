@@ -3,7 +3,7 @@
 #define RDT_CUDA_GEMM_BOUNDS_H
 
 #include "cuda/kernel.h"
-#include "cuda/sm80/gemm_mma.h"
+#include "cuda/sm90/gemm_wgmma.h"
 
 /* Outputs that a check of the kernel sums. Of args count m, n, k, k_split, splits, column_blocks, scalar, sets. */
 int64_t rdt_gemm_outputs(const rdt_cuda_kernel *k, const rdt_mma_args *a);
@@ -11,6 +11,9 @@ int64_t rdt_gemm_outputs(const rdt_cuda_kernel *k, const rdt_mma_args *a);
 float rdt_gemm_scale(const rdt_cuda_kernel *k, int n);
 rdt_device_bound rdt_gemm_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks,
                                 const rdt_accumulator *acc, double lambda);
+/* Of a column of all rows: what c says of scale and copies is known. */
+rdt_device_bound rdt_gemm_columns_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_columns *c,
+                                        const rdt_accumulator *acc, double lambda);
 rdt_box_bound rdt_gemm_classic_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_accumulator *acc,
                                      double lambda);
 /* The same of the fused kernels on wgmma, whose checks sum so many columns, and of chains of small layers, whose checks

@@ -36,9 +36,11 @@ typedef struct rdt_cuda_kernel {
 } rdt_cuda_kernel;
 
 /* The converse of thread1 and the sums of a second set of products ship to be compared with those
- * (docs/architecture.md), and were never the fastest: no plan takes them. */
+ * (docs/architecture.md), and were never the fastest; `rowcol` is `row` and more, for who asks for it, as `col` is on
+ * wgmma: no plan takes them. */
 static inline bool rdt_cuda_kernel_competes(const rdt_cuda_kernel *k) {
-  return strcmp(k->scheme, "thread1a") != 0 && strcmp(k->scheme, "replicate1") != 0;
+  return strcmp(k->scheme, "thread1a") != 0 && strcmp(k->scheme, "replicate1") != 0 &&
+         strcmp(k->scheme, "rowcol") != 0 && (k->family == RDT_CUDA_MMA || strcmp(k->scheme, "col") != 0);
 }
 
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
@@ -46,7 +48,8 @@ const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: th
 const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k); /* of its injecting one; NULL: there is none */
 rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k);         /* B's datatype */
 int rdt_cuda_kernel_columns(const rdt_cuda_kernel *k); /* of C, at most: those of a tile, where a tile has whole rows */
-int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k);    /* checks of a row, at most: on mma.sync and in floats several */
+bool rdt_cuda_kernel_batches(const rdt_cuda_kernel *k); /* on wgmma, of large tiles: several products at once */
+int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k); /* checks of a row, at most: on mma.sync and in floats several */
 
 /* A product that was made ready for a device. One run at a time. */
 typedef struct rdt_cuda_gemm rdt_cuda_gemm;
@@ -62,7 +65,8 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                      double lambda, int splits, void *stream, rdt_cuda_gemm **state, rdt_reason *why);
 /* Asynchronous. out = alpha A B + bias + beta residual by the planned epilogue. */
 rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
-/* Asynchronous: what checks need of fixed weights, formed once more. */
+/* Asynchronous: what checks need of fixed weights, formed once more. Behind rdt_cuda_gemm_settle, where there was a
+ * run: columns are compared with weights as they are. */
 rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void *stream, rdt_reason *why);
 /* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
  * order. RDT_ERR_UNSUPPORTED where they do not fit. */

@@ -38,7 +38,12 @@ enum { /* what rows name, so that they can be pasted together */
        check_row = RDT_MMA_SUMS,
        check_global = RDT_MMA_SUMS,
        check_global_classic = RDT_MMA_CLASSIC,
-       check_tile = RDT_WGMMA_TILE,
+       wide_none = RDT_MMA_NONE,
+       wide_row = RDT_MMA_SUMS,
+       wide_global = RDT_MMA_SUMS,
+       wide_tile = RDT_WGMMA_TILE,
+       wide_rowcol = RDT_WGMMA_ROWCOL,
+       wide_col = RDT_WGMMA_ROWCOL,
        tall_none = RDT_MMA_NONE,
        tall_row = RDT_WGMMA_TILE /* a tile has all columns */
 };
@@ -51,6 +56,7 @@ enum { /* what rows name, so that they can be pasted together */
 #define SCHEME_replicate "replicate"
 #define SCHEME_replicate1 "replicate1"
 #define SCHEME_row "row"
+#define SCHEME_rowcol "rowcol"
 #define SCHEME_global "global"
 #define SCHEME_tile "tile"
 #define SCHEME_global_classic "global-classic"
@@ -134,19 +140,19 @@ static const rdt_cuda_kernel table[] = {
    .code = &rdt_mma_##type##_##shape##_##how},
     RDT_CUDA_TABLE(X)
 #undef X
-#define X(type, shape, how)                                \
-  {.family = RDT_CUDA_WGMMA,                               \
-   .name = NAME(type, "wgmma", shape, how),                \
-   .scheme = SCHEME_##how,                                 \
-   .dtype = (rdt_dtype)dtype_##type,                       \
-   .tf32 = (int)dtype_##type == RDT_F32,                   \
-   .tile = &wide_tiles[wide_##shape],                      \
-   .k = 128 / bytes_##type,                                \
-   .step = step_##type,                                    \
-   .sum = sum_##type,                                      \
-   .shared = RDT_WGMMA_SHARED,                             \
-   .least = 9,                                             \
-   .check = RDT_WGMMA_CHECK(check_##how, columns_##shape), \
+#define X(type, shape, how)                               \
+  {.family = RDT_CUDA_WGMMA,                              \
+   .name = NAME(type, "wgmma", shape, how),               \
+   .scheme = SCHEME_##how,                                \
+   .dtype = (rdt_dtype)dtype_##type,                      \
+   .tf32 = (int)dtype_##type == RDT_F32,                  \
+   .tile = &wide_tiles[wide_##shape],                     \
+   .k = 128 / bytes_##type,                               \
+   .step = step_##type,                                   \
+   .sum = sum_##type,                                     \
+   .shared = RDT_WGMMA_SHARED,                            \
+   .least = 9,                                            \
+   .check = RDT_WGMMA_CHECK(wide_##how, columns_##shape), \
    .code = rdt_wgmma_##type##_##shape##_##how},
         RDT_CUDA_WIDE(X)
 #undef X
@@ -206,6 +212,10 @@ rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k) {
 int rdt_cuda_kernel_columns(const rdt_cuda_kernel *k) {
   const bool row = k->check == RDT_WGMMA_TILE && strcmp(k->scheme, "row") == 0;
   return row || k->family == RDT_CUDA_TALL ? k->tile->columns : INT_MAX / 2;
+}
+
+bool rdt_cuda_kernel_batches(const rdt_cuda_kernel *k) {
+  return k->family == RDT_CUDA_WGMMA && k->check != RDT_WGMMA_ROWCOL && strcmp(k->scheme, "global") != 0;
 }
 
 int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k) {

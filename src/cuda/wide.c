@@ -140,7 +140,9 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
   if (a_columns && (tall || !k->code[4]))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes A with its rows side by side (m x k)%s; transpose it%s",
                     k->name, k->code[0] ? "" : ", which tensor cores want of this type",
-                    k->code[0] ? ", or take the same type's 128x128pp" : "");
+                    k->check == RDT_WGMMA_ROWCOL ? ", or take row"
+                    : k->code[0]                 ? ", or take the same type's 128x128pp"
+                                                 : "");
   if (!columns && !k->code[0])
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s takes B with its columns side by side (weights n x k), which tensor cores want; transpose it",
@@ -165,8 +167,8 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
   if (s->batches > BATCHES || c->shape[0] * s->batches > INT_MAX / 2)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d batches, and %d rows of all of them", k->name, BATCHES,
                     INT_MAX / 2);
-  if (s->batches > 1 && strcmp(k->scheme, "global") == 0)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has one sum for a whole product: batches take row", k->name);
+  if (s->batches > 1 && !tall && !rdt_cuda_kernel_batches(k))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s has sums of a whole product: batches take row", k->name);
   return rows * blocks * s->batches < INT_MAX / 16
              ? RDT_OK
              : rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes up to %d tiles", k->name, INT_MAX / 16);
@@ -305,6 +307,11 @@ static int64_t rounds_of(const rdt_wide *w, int clusters, int rounds) {
   return (int64_t)turns(w->dealt, clusters) * rounds + w->share;
 }
 
+bool rdt_wide_shares(const rdt_cuda_kernel *k, bool columns) {
+  const bool half = k->dtype == RDT_F16 || k->dtype == RDT_BF16;
+  return half && k->check != RDT_WGMMA_ROWCOL && (k->check != RDT_MMA_SUMS || rdt_wide_beside(k, columns));
+}
+
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int depth, int splits, int sms) {
   /* Of an odd number of rows of tiles half a cluster does nothing; of an odd number of columns it would, across. Where
    * that is one of many, what else is done for rows below each other counts more. Rows of A that are asked for twice
@@ -314,12 +321,16 @@ void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_bloc
             most = sms / RDT_WGMMA_CLUSTER, stages = (depth + k->k - 1) / k->k;
   const bool together = w->skewed && turns(beside, most) <= turns(below, most);
   rdt_wide shared = *w;
-  w->tiles = lay(w, k, m, column_blocks, both && (8 * beside <= 7 * below || together));
-  const int rows = rdt_wide_lines(w, k, m), tiles = w->tiles, clusters = tiles < most ? tiles : most;
+  const int strip = RDT_WGMMA_CLUSTER * RDT_COLUMNS_STRIP / k->tile->columns;
+  const bool strips = k->check == RDT_WGMMA_ROWCOL; /* who sums rows of A has loaded them alone */
+  w->tiles = lay(w, k, m, column_blocks, !strips && both && (8 * beside <= 7 * below || together));
+  w->strips = strips ? (column_blocks + strip - 1) / strip : 0;
+  const int rows = rdt_wide_lines(w, k, m), tiles = w->tiles, all = tiles + w->strips,
+            clusters = all < most ? all : most;
   const double cost = rdt_wide_beside(k, w->columns) ? BESIDE : APART;
   w->blocks = RDT_WGMMA_CLUSTER * clusters, w->light = 0, w->whole = true, w->dealt = tiles, w->share = 0;
   if (w->across) w->whole = !half || rdt_wide_beside(k, w->columns); /* else one tile of a row would take longest */
-  if (splits != 1 && half && (k->check != RDT_MMA_SUMS || rdt_wide_beside(k, w->columns))) {
+  if (splits != 1 && rdt_wide_shares(k, w->columns)) {
     shared.blocks = w->blocks, shared.light = 0, shared.whole = true;
     shared.tiles = lay(&shared, k, m, column_blocks, both && (w->across || beside < below));
     share(&shared, clusters, stages);
@@ -406,6 +417,58 @@ rdt_status rdt_wide_settle(const rdt_settle_args *all, int count, const void *co
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of rows", why);
 }
 
+/* ---- sums of columns ---- */
+
+enum { MEET = 8192, COPIES = 16 }; /* numbers that tiles add to at least, by copies; no more of these */
+
+static size_t floats(const rdt_columns *c) { /* of a set */
+  return (size_t)c->depth + 4 + 4 * (size_t)c->copies * (size_t)c->pairs;
+}
+
+size_t rdt_wide_sums_of(rdt_wide *w, const rdt_cuda_kernel *k, int m, int depth) {
+  rdt_columns *c = &w->sums_of;
+  if (!w->strips) return 0;
+  int bits = 0; /* sums of m rows of A are as large as sqrt(m) of its numbers */
+  while (bits < 30 && 1 << bits < m) bits += 2;
+  c->depth = rdt_wide_whole(k, depth);
+  c->pairs = w->strips * RDT_WGMMA_CLUSTER * RDT_COLUMNS_STRIP / 2;
+  for (c->copies = 1; c->copies < COPIES && 2 * c->copies * c->pairs < MEET;) c->copies *= 2;
+  c->rows = strcmp(k->scheme, "col") != 0;
+  c->back = (float)(1 << bits / 2), c->scale = 1.0f / c->back;
+  return RDT_COLUMNS_SETS * floats(c) * sizeof(float) + 2 * (size_t)c->pairs * sizeof(float);
+}
+
+void rdt_wide_sums_at(rdt_wide *w, void *memory) {
+  rdt_columns *c = &w->sums_of;
+  float *at = memory;
+  if (!w->strips) return;
+  c->c = (struct float4 *)at, at += RDT_COLUMNS_SETS * 4 * (size_t)c->copies * (size_t)c->pairs;
+  c->a = at, at += RDT_COLUMNS_SETS * (size_t)c->depth;
+  c->a2 = at, at += RDT_COLUMNS_SETS * 4;
+  c->peak = at;
+}
+
+/* more: the second argument. */
+static rdt_status of_columns(const rdt_wide *w, const rdt_mma_args *p, const void *code, void *more, void *stream,
+                             rdt_reason *why) {
+  rdt_columns_args a = {.p = *p, .c = w->sums_of};
+  void *arguments[] = {&a, more};
+  const dim3 grid = {(unsigned)(p->n + 31) / 32, 1, 1}, block = {256, 1, 1};
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "sums of columns", why);
+}
+
+rdt_status rdt_wide_peaks(const rdt_wide *w, rdt_dtype type, const rdt_mma_args *p, void *stream, rdt_reason *why) {
+  float least = (float)rdt_dtype_info(type)->min_normal;
+  return of_columns(w, p, rdt_columns_peaks[type == RDT_BF16][w->columns], &least, stream, why);
+}
+
+rdt_status rdt_wide_settle_columns(const rdt_wide *w, rdt_dtype type, const rdt_mma_args *p, rdt_mma_hit *hit,
+                                   void *stream, rdt_reason *why) {
+  const void *const(*code)[2] = hit ? rdt_columns_settle_inject : rdt_columns_settle;
+  RDT_TRY(of_columns(w, p, code[type == RDT_BF16][w->columns], &hit, stream, why));
+  return rdt_cuda_clear(w->sums_of.c, RDT_COLUMNS_SETS * floats(&w->sums_of) * sizeof(float), stream, why);
+}
+
 rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why) {
   void *found;
   const rdt_mma_args *p = &a->p;
@@ -452,7 +515,8 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
   batched(w, &a.p);
   a.p.more = w->bits;
   a.row_blocks = (p->m + t->rows - 1) / t->rows;
-  a.tiles = w->tiles, a.across = w->across, a.dealt = w->dealt, a.share = w->share;
+  a.tiles = w->tiles, a.across = w->across, a.dealt = w->dealt + w->strips, a.share = w->share;
+  a.columns = w->sums_of;
   a.lines = rdt_wide_lines(w, k, p->m), a.each_lines = a.lines / w->batches, a.width = a.tiles / a.lines;
   RDT_TRY(rdt_wide_maps(k->dtype, w, &a, why));
   RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
@@ -465,7 +529,7 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
   cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
                                .val.programmaticStreamSerializationAllowed = 1};
   const cudaLaunchConfig_t how = {.gridDim = {(unsigned)w->blocks, 1, 1},
-                                  .blockDim = {(unsigned)t->threads, 1, 1},
+                                  .blockDim = {(unsigned)RDT_WGMMA_BLOCK(k->check, !w->columns), 1, 1},
                                   .dynamicSmemBytes = (size_t)k->shared,
                                   .stream = stream,
                                   .attrs = &early,
@@ -475,7 +539,8 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
                          why);
 }
 
-/* What is copied is looked at again, where anything is checked: of A both sides of a check are made. */
+/* What is copied is looked at again, where anything is checked: of A both sides of a check are made, and of B where no
+ * rows are compared, whose sums are the original's. */
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   const rdt_pads *pads = &w->pads;
@@ -488,5 +553,6 @@ rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rd
   RDT_TRY(launch(k, w, &now, code, hit, stream, why));
   RDT_TRY(rdt_pads_run(pads, RDT_WIDE_C, false, theirs, NULL, stream, why));
   if (k->check == RDT_MMA_NONE) return RDT_OK;
-  return rdt_pads_run(pads, RDT_WIDE_A | RDT_WIDE_C, true, theirs, p->verdict, stream, why);
+  return rdt_pads_run(pads, RDT_WIDE_A | RDT_WIDE_C | (w->strips && !w->sums_of.rows ? RDT_WIDE_B : 0), true, theirs,
+                      p->verdict, stream, why);
 }

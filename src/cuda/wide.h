@@ -33,6 +33,8 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
   int dealt, share; /* the same; 0: no tile is shared */
   bool whole;       /* the same */
   uint64_t *bits;   /* the same */
+  int strips;       /* behind the tiles of a cluster: of sums of columns (RDT_WGMMA_ROWCOL) */
+  rdt_columns sums_of;
 } rdt_wide;
 
 /* False: batches do not lie evenly apart. */
@@ -52,6 +54,16 @@ rdt_status rdt_wide_accept(const rdt_cuda_kernel *k, const rdt_wide_sides *s, rd
  * which of these check: light, whole. splits: 1: a tile is multiplied by one block; 2: by two, where the last round
  * would not be full; 0: where that pays. What `columns`, `skewed` and `batches` say is known. */
 void rdt_wide_plan(rdt_wide *w, const rdt_cuda_kernel *k, int m, int column_blocks, int depth, int splits, int sms);
+/* Whether tiles may be shared: B's columns lie side by side, or not. */
+bool rdt_wide_shares(const rdt_cuda_kernel *k, bool columns);
+/* Of RDT_WGMMA_ROWCOL: lengths of what is summed, and the bytes of that, 0 before the first run. */
+size_t rdt_wide_sums_of(rdt_wide *w, const rdt_cuda_kernel *k, int m, int depth);
+void rdt_wide_sums_at(rdt_wide *w, void *memory);
+/* Asynchronous. The largest square of each column of B; and behind a run, its columns. B: p->b as it is multiplied.
+ */
+rdt_status rdt_wide_peaks(const rdt_wide *w, rdt_dtype type, const rdt_mma_args *p, void *stream, rdt_reason *why);
+rdt_status rdt_wide_settle_columns(const rdt_wide *w, rdt_dtype type, const rdt_mma_args *p, rdt_mma_hit *hit,
+                                   void *stream, rdt_reason *why);
 /* Bytes that blocks need to hand over what they have summed. */
 size_t rdt_wide_handed(const rdt_wide *w, const rdt_cuda_kernel *k);
 /* And numbers among the tickets. */

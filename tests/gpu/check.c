@@ -24,6 +24,11 @@ static bool wanted(const rdt_cuda_kernel *k) {
   return !only || strstr(k->name, only);
 }
 
+/* Sums of rows of the whole product, against those of weights as they were; `col` takes weights as they are. */
+static bool sums_weights(const rdt_cuda_kernel *k) {
+  return RDT_WGMMA_BY_ROWS(k->check) && strcmp(k->scheme, "col") != 0;
+}
+
 /* Does it multiply operands of this type, B's columns side by side or not? */
 static bool multiplies(const rdt_cuda_kernel *k, rdt_dtype type, bool tf32, bool columns) {
   return wanted(k) && k->dtype == type && k->tf32 == tf32 && (columns ? k->family != RDT_CUDA_MMA : k->code[0] != NULL);
@@ -295,7 +300,7 @@ static void check_shared(void) {
       bool has_first = false;
       const rdt_cuda_kernel *k = &table[i];
       if (!multiplies(k, s.in, false, s.columns) || k->family != RDT_CUDA_WGMMA) continue;
-      if (s.n > rdt_cuda_kernel_columns(k)) continue;
+      if (rdt_cuda_gemm_accept(k, &c.p, NULL) != RDT_OK) continue;
       check_product(&device, k, &c, 1, 1, true, first, &has_first);
       const int64_t before = shared;
       for (int j = 0; j < 3; j++) {
@@ -303,8 +308,7 @@ static void check_shared(void) {
         on.sms = sms[j];
         check_product(&on, k, &c, 1, 2, true, first, &has_first);
       }
-      if (shared == before && (k->check != RDT_MMA_SUMS || rdt_wide_beside(k, s.columns)))
-        complain(k->name, &c, "no tile was shared");
+      if (shared == before && rdt_wide_shares(k, s.columns)) complain(k->name, &c, "no tile was shared");
     }
     free(first);
     gpu_case_free(&c);
@@ -578,7 +582,12 @@ static void check_early(const rdt_cuda_kernel *k) {
                         .in = RDT_F16,
                         .out = RDT_F16,
                         .alpha = 1.0},
-                  s2 = {.m = m, .n = n, .k = middle, .in = RDT_F16, .out = RDT_F16, .alpha = 0.01};
+                  s2 = {.m = m,
+                        .n = n,
+                        .k = middle,
+                        .in = RDT_F16,
+                        .out = k->check == RDT_WGMMA_ROWCOL ? RDT_F32 : RDT_F16,
+                        .alpha = k->check == RDT_WGMMA_ROWCOL ? 1.0 : 0.01};
   gpu_case one, two;
   gpu_case_make(&one, &s1, &seed, false), gpu_case_make(&two, &s2, &seed, false);
   two.in[0] = two.p.in[0] = one.p.out;
@@ -648,6 +657,70 @@ static void check_told(const rdt_cuda_kernel *k) {
   (void)cudaFreeHost(told);
 }
 
+/* Sums of columns are compared by the next run: of weights that have changed meanwhile it names the column, and no
+ * other. On few multiprocessors, too, whose blocks have several tiles, and strips. */
+static void check_columns(const rdt_cuda_kernel *k) {
+  for (int turn = 0; turn < 4; turn++) { /* weights that are not known before, whose rows do not begin at 16 bytes */
+    uint64_t seed = 71 + (uint64_t)turn;
+    bool has_first = false;
+    const gpu_shape s = {.m = turn % 2 ? 129 : 40,
+                         .n = 530,
+                         .k = turn < 2 ? 60 : 515,
+                         .gap = 3,
+                         .in = k->dtype,
+                         .out = RDT_F32,
+                         .columns = turn % 2,
+                         .alpha = 1.0,
+                         .data = turn == 3 ? GPU_SMALL - 1 : (gpu_data)turn};
+    gpu_case c;
+    gpu_case_make(&c, &s, &seed, true);
+    void *first = malloc(c.bytes[2]);
+    if (!first) gpu_die("malloc", "out of memory");
+    for (int j = 0; j < 2; j++) check_product(&few[j], k, &c, 1, 1, j, first, &has_first);
+    free(first);
+    gpu_case_free(&c);
+  }
+  enum { COLUMN = 587, DEPTH = 130 };
+  for (int turn = 0; turn < 6; turn++) {
+    uint64_t seed = 61 + (uint64_t)turn;
+    uint16_t large;
+    rdt_reason why = {""};
+    rdt_cuda_verdict *told;
+    const bool columns = turn % 2;
+    const gpu_shape s = {.m = turn < 4 ? 300 : 1000,
+                         .n = 1100,
+                         .k = turn < 4 ? 200 : 770,
+                         .in = k->dtype,
+                         .out = turn % 4 < 2 ? RDT_F32 : k->dtype,
+                         .columns = columns,
+                         .alpha = 1.0};
+    gpu_case c;
+    if (cudaMallocHost((void **)&told, sizeof *told) != cudaSuccess) gpu_die("cudaMallocHost", "out of memory");
+    gpu_case_make(&c, &s, &seed, false);
+    rdt_cuda_gemm *g = ready_on(turn / 2 == 1 ? &few[0] : &device, k, &c, 1, 6.0, 1, true);
+    void *const copy = rdt_cuda_gemm_copy(g, DEPTH, COLUMN), /* which `col` compares with what it was made of */
+        *const at = copy ? copy : (char *)c.in[1].data + 2 * (DEPTH * c.in[1].stride[0] + COLUMN * c.in[1].stride[1]);
+    const unsigned expected = 1 + (copy && strcmp(k->scheme, "col") == 0);
+    rdt_store(&large, k->dtype, 0, 60.0);
+    memset(told, 0, sizeof *told);
+    rdt_cuda_gemm_tell(g, told);
+    for (int run_ = 0; run_ < 4; run_++) { /* three with the weights that sums are of */
+      if (run_ == 3) gpu_must(rdt_cuda_put(at, &large, sizeof large, NULL, &why), "put", &why);
+      gpu_must(rdt_cuda_gemm_run(g, &c.o, NULL, &why), k->name, &why);
+      gpu_must(rdt_cuda_wait(NULL, &why), k->name, &why);
+      products++;
+      if (run_ < 3 && told->suspect + told->certain + told->cannot)
+        complain(k->name, &c, "columns of the run before: complains"), print_finding(told);
+    }
+    if (told->suspect + told->certain != expected || told->listed != expected || told->list[0].column != COLUMN ||
+        told->list[0].columns != 1)
+      complain(k->name, &c, "a weight that has changed is not what the next run's columns name"), print_finding(told);
+    rdt_cuda_gemm_destroy(g);
+    gpu_case_free(&c);
+    (void)cudaFreeHost(told);
+  }
+}
+
 /* What several products on wgmma have left is compared at once: of those whose weights are not what their sums were
  * formed of, each says so, and nobody else. */
 static void check_settled(void) {
@@ -664,8 +737,8 @@ static void check_settled(void) {
     for (int i = 0; i < n && count < MOST; i++) {
       const rdt_cuda_kernel *k = &table[i];
       const rdt_dtype out = k->dtype == RDT_S8 ? RDT_S32 : RDT_F32;
-      if (k->family != RDT_CUDA_WGMMA || k->check != RDT_MMA_SUMS || k->least > device.major || k->tf32 ||
-          k->dtype == RDT_U8 || !wanted(k))
+      if (k->family != RDT_CUDA_WGMMA || !sums_weights(k) || k->least > device.major || k->tf32 || k->dtype == RDT_U8 ||
+          !wanted(k))
         continue;
       const gpu_shape s = {
           .m = 100 + 40 * count, .n = 136, .k = 256, .in = k->dtype, .out = out, .columns = true, .alpha = 1.0};
@@ -703,8 +776,11 @@ static void check_launches(void) {
         table[i].least > device.major)
       continue;
     check_early(&table[i]);
-    if (table[i].check == RDT_MMA_SUMS) check_told(&table[i]);
+    if (sums_weights(&table[i])) check_told(&table[i]);
   }
+  for (int i = 0; i < n; i++)
+    if (table[i].check == RDT_WGMMA_ROWCOL && table[i].least == device.major && wanted(&table[i]))
+      check_columns(&table[i]);
   check_settled();
 }
 

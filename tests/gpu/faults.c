@@ -53,6 +53,10 @@ static bool compares_bits(const rdt_cuda_kernel *k, const rdt_cuda_strike *s) {
   return k->check == RDT_MMA_REPLICATE || !rdt_dtype_is_float(k->dtype) || (s->reduced && k->check < RDT_MMA_SUMS);
 }
 
+static bool compares_rows(const rdt_cuda_kernel *k) { /* whole ones */
+  return k->check == RDT_MMA_SUMS || strcmp(k->scheme, "rowcol") == 0;
+}
+
 /* What the signed sums of rows differ by. */
 static double row_change(const rdt_cuda_kernel *k, const gpu_case *c, const char *now, const char *clean, int64_t row) {
   const rdt_tensor *t = &c->all;
@@ -101,7 +105,7 @@ static rdt_cuda_strike draw(const rdt_cuda_kernel *k, const gpu_case *c, uint64_
   s.checksum =
       site == 1 && ((k->check != RDT_MMA_REPLICATE && k->check < RDT_MMA_REPLICATE1) || k->check == RDT_WGMMA_TILE);
   /* Registers that checks in registers share; not the two halves of an instruction. */
-  s.fragment = site == 1 && (k->check == RDT_MMA_SUMS || twofold);
+  s.fragment = site == 1 && (compares_rows(k) || twofold);
   s.reduced = site == 2;
   s.second = twofold && !s.reduced && r >> 63;
   s.limit = site == 3 && bounded;
@@ -118,12 +122,12 @@ static void judge(const rdt_cuda_device *on, int splits, const rdt_cuda_kernel *
   const double change = s->fragment ? row_change(k, c, now, clean, row) : fabs(s->hit.after - s->hit.before);
   const bool beyond = !rdt_dtype_is_float(k->dtype) ? change != 0.0 : !(change <= 2.0 * s->bound);
   if (s->limit && other) complain(k->name, "a fault in a bound changed the result");
-  const bool must = s->checksum ? false        /* it may have met zeros */
-                    : s->limit  ? false        /* what is looser finds nothing where there is nothing */
-                    : s->second ? !s->fragment /* which may have met zeros */
-                    : s->fragment && k->check == RDT_MMA_SUMS ? other && beyond && !meets_both(on, splits, k, c, s)
-                    : compares_bits(k, s)                     ? other
-                                                              : beyond;
+  const bool must = s->checksum ? false /* it may have met zeros */
+                    : s->limit  ? false /* what is looser finds nothing where there is nothing */
+                    : s->second ? !s->fragment && !(change <= 1e-3) /* which may have met zeros; or is cut off */
+                    : s->fragment && compares_rows(k) ? other && beyond && !meets_both(on, splits, k, c, s)
+                    : compares_bits(k, s)             ? other
+                                                      : beyond;
   if (!s->hit.done) complain(k->name, "a fault was not planted");
   count->planted++, count->found += found(v), count->above += must, count->found_above += must && found(v);
   count->silent += !must && !found(v) && !other;
@@ -141,7 +145,7 @@ static void judge(const rdt_cuda_device *on, int splits, const rdt_cuda_kernel *
   if (found(v) && !s->checksum && v->listed == 1 && v->list[0].row >= 0) { /* where it says that it was */
     const rdt_cuda_finding *f = &v->list[0];
     const bool there = row >= f->row && row < f->row + f->rows &&
-                       (f->column < 0 || (column >= f->column && column < f->column + f->columns));
+                       (f->column < 0 || s->fragment || (column >= f->column && column < f->column + f->columns));
     if (!there) complain(k->name, "located elsewhere");
   }
 }
@@ -389,8 +393,7 @@ static void plant_in(const rdt_cuda_kernel *k, int form, bool columns, int many,
 
 /* On wgmma B either way where that is there, and batches: as many faults each. */
 static void plant(const rdt_cuda_kernel *k, int64_t faults, bool quick) {
-  const bool wide = k->family != RDT_CUDA_MMA, tall = k->family == RDT_CUDA_TALL,
-             batches = wide && !tall && strcmp(k->scheme, "global") != 0;
+  const bool wide = k->family != RDT_CUDA_MMA, tall = k->family == RDT_CUDA_TALL, batches = rdt_cuda_kernel_batches(k);
   const void *const *code = rdt_cuda_kernel_inject(k);
   const int forms = !wide ? 1 : tall ? 2 : code[0] ? 2 : 1, parts = forms + batches;
   tally count = {0};

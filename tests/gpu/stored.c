@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cuda/sm90/gemm_wgmma.h"
+
 enum { BATCH = 24, ROWS = 300, BATCHES = 2 };
 
 static bool within(const rdt_cuda_finding *f, int64_t row, int64_t column) {
@@ -66,8 +68,8 @@ static void prepare(bench *b, const rdt_cuda_device *d, rdt_dtype out, bool colu
                        .in = b->k->dtype,
                        .out = out,
                        .columns = columns,
-                       .bias = columns,
-                       .batches = strcmp(b->k->scheme, "global") ? BATCHES : 1,
+                       .bias = columns && b->k->check != RDT_WGMMA_ROWCOL,
+                       .batches = rdt_cuda_kernel_batches(b->k) ? BATCHES : 1,
                        .alpha = 1.0};
   gpu_case_make(&b->c, &s, seed, false);
   b->apart = (b->c.bytes[2] + 255) / 256 * 256;

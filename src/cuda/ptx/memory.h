@@ -124,6 +124,12 @@ RDT_DEVICE void rdt_add2(float2 *to, float2 x) {
   asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1,%2};" ::"l"(to), "f"(x.x), "f"(x.y) : "memory");
 }
 
+RDT_DEVICE void rdt_add4(float4 *to, float4 x) { /* 16 bytes */
+  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(to), "f"(x.x), "f"(x.y), "f"(x.z),
+               "f"(x.w)
+               : "memory");
+}
+
 /* Counts up to most, then begins at 0 again. What this block's threads wrote before their last barrier is seen by
  * whoever counts later. */
 RDT_DEVICE unsigned rdt_count_in(unsigned *counter, unsigned most) {

@@ -13,6 +13,11 @@ RDT_DEVICE uint64_t rdt_wgmma_place(uint32_t at, uint32_t next) {
   return (uint64_t)1 << 62 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)(next >> 4 & 0x3fff) << 16 | (at >> 4 & 0x3fff);
 }
 
+/* Along k, 8 rows that stand for all. */
+RDT_DEVICE uint64_t rdt_wgmma_again(uint32_t at) {
+  return (uint64_t)1 << 62 | (uint64_t)1 << 16 | (at >> 4 & 0x3fff);
+}
+
 RDT_DEVICE void rdt_wgmma_begin() { /* registers and shared memory are as they were written before */
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

@@ -19,8 +19,7 @@
 #include "cuda/ptx/tma.h"
 #include "cuda/ptx/wgmma.h"
 #include "cuda/sm80/gemm_mma_checks.h"
-#include "cuda/sm90/gemm_wgmma_stored.h"
-#include "cuda/sm90/gemm_wgmma_tiles.h"
+#include "cuda/sm90/gemm_wgmma_columns.h"
 
 template <bool value_>
 struct rdt_flag {
@@ -48,11 +47,13 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   int slot = 0;
   uint32_t parity = 1;
+  unsigned owed = 0, paid = 0; /* stages that a warp sums, and how often each was, modulo 2 */
   for (int turn = 0;; turn++) {
     const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
     if (!now.end) break;
-    const rdt_tile_place at = rdt_tile_of(g, now.tile, rank);
+    const rdt_tile_place at = rdt_wide_tile_at<Ring>(g, now.tile, rank);
     const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, rounds);
+    int summed = Ring::columns ? rdt_columns_first(g, at) : 0; /* the next round whose rows of A are */
     const int of_a = at.batch * g.a_many, of_b = at.batch * g.b_many;
 #pragma unroll 1
     for (int round = now.first; round < now.end; round++) {
@@ -60,6 +61,19 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
       const int k = round * Ring::BK;
       const bool sums = check != RDT_MMA_NONE && !Ring::abreast && round >= checked.first && round < checked.end;
       rdt_mbarrier_wait(empty + 8 * (uint32_t)slot, parity);
+      if constexpr (Ring::columns) {
+        const unsigned bit = 1u << slot;
+        if (owed & bit) {
+          rdt_mbarrier_wait(shared + Ring::summed + 8 * (uint32_t)slot, (paid & bit) != 0);
+          owed ^= bit, paid ^= bit;
+        }
+        if (rdt_wide_is_strip<Ring>(at)) {
+          rdt_mbarrier_arrive_here(shared + Ring::wanted + 8 * (uint32_t)slot);
+        } else if (round == summed) {
+          owed |= bit, summed += g.p.column_blocks;
+          rdt_mbarrier_arrive_here(shared + Ring::told + 8 * (uint32_t)slot);
+        }
+      }
       rdt_mbarrier_expect(barrier, Ring::a_bytes + Ring::b_bytes + (sums ? Ring::sums_bytes : 0));
       const auto load_a = [&](int i, bool all) {
         const int row = at.m * Ring::BM + 64 * i, x = a_turned ? row : k, y = a_turned ? k : row;
@@ -68,15 +82,22 @@ RDT_DEVICE void rdt_wide_load(const rdt_wgmma_args &g, uint32_t shared) {
         else
           rdt_tma_load_of(stage + i * Ring::piece, &g.a, x, y, of_a, barrier);
       };
-      const auto load_b = [&](int i, bool all) {
-        const uint32_t to = stage + Ring::a_bytes + i * Ring::piece;
-        const int column = at.n * Ring::BN + 64 * i, x = b_turned ? column : k, y = b_turned ? k : column;
+      const auto load_b_to = [&](uint32_t to, int column, bool all) {
+        const int x = b_turned ? column : k, y = b_turned ? k : column;
         if (all)
           rdt_tma_load_all_of(to, &g.b, x, y, of_b, barrier, (1 << RDT_WGMMA_CLUSTER) - 1);
         else
           rdt_tma_load_of(to, &g.b, x, y, of_b, barrier);
       };
-      if (share_a > 0 && g.across) {
+      const auto load_b = [&](int i, bool all) {
+        load_b_to(stage + Ring::a_bytes + i * Ring::piece, at.n * Ring::BN + 64 * i, all);
+      };
+      if (rdt_wide_is_strip<Ring>(at)) {
+#pragma unroll
+        for (int i = 0; i < RDT_COLUMNS_STRIP / 64; i++)
+          load_b_to(stage + (i < 2 ? (int)Ring::a_bytes : -2 * (int)Ring::piece) + i * Ring::piece,
+                    at.n * RDT_COLUMNS_STRIP + 64 * i, false);
+      } else if (share_a > 0 && g.across) {
 #pragma unroll
         for (int i = 0; i < share_a; i++) load_a(rank * share_a + i, true);
 #pragma unroll
@@ -110,7 +131,7 @@ RDT_DEVICE void rdt_wide_load_sums(const rdt_wgmma_args &g, uint32_t shared) {
   for (int turn = 0;; turn++) {
     const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
     if (!now.end) break;
-    const rdt_tile_place at = rdt_tile_of(g, now.tile, rank);
+    const rdt_tile_place at = rdt_wide_tile_at<Ring>(g, now.tile, rank);
     const bool sums = rdt_wide_checked<check, 0>(g, at, rounds).end > 0;
     const int set = at.batch * g.b_many * g.sets + (check == RDT_WGMMA_TILE ? min(at.n, g.p.column_blocks - 1) : 0);
     int k = now.first * Ring::BK + lane;
@@ -139,16 +160,11 @@ RDT_DEVICE void rdt_wide_last(const rdt_wgmma_args &g, uint32_t shared, volatile
     *turn_now = turn.now;
     rdt_mbarrier_arrive_here(shared + Shape::turn);
   }
-  if (turn.pending) rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, shared + Shape::asked, none);
+  if (turn.pending && (!Shape::columns || g.columns.rows))
+    rdt_wide_compare(g.p, turn.now + 1, blockIdx.x, gridDim.x, shared + Shape::asked, none);
+  if constexpr (Shape::columns) rdt_columns_clear(g.columns, turn.now);
   __syncwarp();
   if (threadIdx.x % 32 == 0) rdt_wide_left(g, turn);
-}
-
-/* What is made of it is not kept from one tile to the next: registers are scarce. */
-RDT_DEVICE int rdt_thread_anew() {
-  int thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread;
 }
 
 /* ---- multiplying ---- */
@@ -488,7 +504,8 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared, Hit &
     const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
     if (!now.end) break;
     if (now.end < rounds) continue; /* another cluster stores it */
-    const rdt_tile_place at = rdt_tile_of(g, now.tile, rank);
+    const rdt_tile_place at = rdt_wide_tile_at<Ring>(g, now.tile, rank);
+    if (rdt_wide_is_strip<Ring>(at)) break; /* nothing but strips follows */
     for (int piece = 0; piece < pieces; piece++, number++) {
       const rdt_wide_piece<Ring> from(shared, number);
       const int of_group = pieces / Ring::groups, within = piece % of_group; /* one group's behind the other's */
@@ -531,7 +548,8 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32 % 4;
   const uint32_t full = shared + Ring::barriers, empty = full + 8 * Ring::stages;
   const uint32_t in_turn = shared + Ring::written + 16 * Ring::outs;
-  constexpr bool shares = check != RDT_MMA_SUMS || Ring::beside; /* tiles: see rdt_wide_plan */
+  constexpr bool whole = !Ring::rows || Ring::beside; /* all rounds are of one shape */
+  constexpr bool shares = whole && !Ring::columns;    /* tiles: see rdt_wide_plan */
   constexpr int in_turns = 2 / Ring::groups, part_bytes = Ring::MT * Ring::piece;
   const int part = group % Ring::groups; /* of its tile */
   int done = 0;                          /* rounds that this block has loaded before */
@@ -544,7 +562,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     const int loaded = done;
     done += now.end - now.first;
     if (in_turns > 1 && turn % in_turns != group) continue; /* the other group's */
-    rdt_tile_place at = rdt_tile_of(g, now.tile, (int)rdt_cluster_rank());
+    rdt_tile_place at = rdt_wide_tile_at<Ring>(g, now.tile, (int)rdt_cluster_rank());
     const rdt_rounds checked = rdt_wide_checked<check, !Ring::beside>(g, at, now.rounds);
     float c[Ring::MT][Ring::held];
 #pragma unroll
@@ -565,7 +583,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     const auto rounds_to = [&](int end, auto sums, auto turned) {
 #pragma unroll 1
       while (true) {
-        if (!shares && round >= end) break;
+        if (!whole && round >= end) break;
         const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes;
         rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
         if constexpr (sums.value && Ring::abreast) rdt_tma_fence();
@@ -590,7 +608,28 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
         }
         before = slot;
         if (++slot == Ring::stages) slot = 0, parity ^= 1;
-        if (++round >= end && shares) break; /* one round at least */
+        if (++round >= end && whole) break; /* one round at least */
+      }
+    };
+    /* Strips follow one another, so that it is known how often each stage was brought u A. */
+    const auto strip_rounds = [&](auto turned) {
+      const int first = rdt_columns_rounds<Ring>(g);
+#pragma unroll 1
+      while (true) {
+        const uint32_t stage = shared + (uint32_t)slot * Ring::stage_bytes;
+        rdt_mbarrier_wait(full + 8 * (uint32_t)slot, parity);
+        rdt_mbarrier_wait(shared + Ring::brought + 8 * (uint32_t)slot,
+                          (uint32_t)((loaded - first + round) / Ring::stages) & 1);
+        rdt_wgmma_begin();
+        rdt_columns_round<T, Ring, turned.b>(c, stage, round > 0);
+        rdt_wgmma_commit();
+        if (before >= 0) {
+          rdt_wgmma_wait<1>();
+          release(before);
+        }
+        before = slot;
+        if (++slot == Ring::stages) slot = 0, parity ^= 1;
+        if (++round >= now.end) break;
       }
     };
     const auto rounds_done = [&] {
@@ -600,17 +639,28 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
 #pragma unroll
       for (int i = 0; i < Ring::MT; i++) rdt_wgmma_keep(c[i]);
     };
+    rdt_columns_sums columns;
+    if constexpr (Ring::columns)
+      if (rdt_wide_is_strip<Ring>(at))
+        columns = rdt_columns_ask<Ring>(g, at.n, rdt_columns_before(rdt_wide_turn_now<Ring>(shared)));
     if constexpr (in_turns > 1) rdt_bar_sync(1 + group, 256); /* the other group's loop is done */
     const auto all_rounds = [&](auto turned) {
-      if constexpr (check == RDT_MMA_SUMS && !Ring::beside) {
+      if constexpr (Ring::columns) {
+        if (rdt_wide_is_strip<Ring>(at)) {
+          strip_rounds(turned);
+          rounds_done();
+          return;
+        }
+      }
+      if constexpr (Ring::rows && !Ring::beside) {
         rounds_to(checked.first, rdt_flag<false>(), turned);
         rounds_to(checked.end, rdt_flag<true>(), turned);
         rounds_to(now.end, rdt_flag<false>(), turned);
         rounds_done();
-      } else if (check != RDT_MMA_SUMS || !checked.end) {
+      } else if (!Ring::rows || !checked.end) {
         rounds_to(now.end, rdt_flag<check == RDT_WGMMA_TILE>(), turned);
         rounds_done();
-      } else if constexpr (check == RDT_MMA_SUMS) {
+      } else if constexpr (Ring::rows) {
         rounds_to(now.end, rdt_flag<true>(), turned);
         rounds_done();
       }
@@ -621,7 +671,13 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
       rdt_wide_hand<Ring, check>(g, c, 4 * part + warp);
       continue;
     }
-    if constexpr (!Hit::on) at = rdt_tile_of(g, it.tile, (int)rdt_cluster_rank());
+    if constexpr (!Hit::on) at = rdt_wide_tile_at<Ring>(g, it.tile, (int)rdt_cluster_rank());
+    if constexpr (Ring::columns) {
+      if (rdt_wide_is_strip<Ring>(at)) {
+        rdt_columns_compare<T, Ring>(g, c, columns);
+        continue;
+      }
+    }
     if constexpr (check == RDT_WGMMA_TILE && !extra) at.batch = 0; /* none is left: batches take the other one */
     const int row0 = at.m * Ring::BM + 64 * Ring::MT * part, column0 = at.n * Ring::BN;
     const bool there = rdt_tile_there(g, at); /* or none is below the other */
@@ -630,17 +686,19 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     /* Of accumulators that are stored as they are, when they have been: while the copy is under way. */
     const auto sum = [&] {
       const int row = row0 + 16 * warp + rdt_wide_joined<2 * Ring::MT>(rdt_thread_anew() % 32);
-      const bool mine = (Ring::MT == 2 || lane % 4 < 2) && row < p.m;
+      const bool mine = (Ring::MT == 2 || lane % 4 < 2) && row < p.m, by_row = !Ring::columns || g.columns.rows;
       const float2 s = rdt_wide_sum<Ring>(c, at.n);
       if constexpr (check == RDT_WGMMA_TILE) {
         rdt_wide_row_done<T, Ring, a_mn>(g, at, row, mine, s, rdt_wide_sum_expected<T, Ring>(c), hit);
       } else {
-        float2 *const to = (float2 *)(rdt_wide_sums(p, rdt_wide_turn_now<Ring>(shared)) + at.batch * p.m + row);
-        if (mine) rdt_add2(to, s);
+        const unsigned set = rdt_wide_turn_now<Ring>(shared);
+        float2 *const to = (float2 *)(rdt_wide_sums(p, set) + at.batch * p.m + row);
+        if (mine && by_row) rdt_add2(to, s);
         if (checked.first < checked.end) {
           const float2 e = rdt_wide_sum_expected<T, Ring>(c);
           if (mine) rdt_add2(to + 1, e);
         }
+        if constexpr (Ring::columns) rdt_columns_add<Ring>(g, c, at, set);
       }
     };
     const bool wide = p.c_type == RDT_MMA_F32;
@@ -673,6 +731,8 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   typedef rdt_wide_ring<Shape, b_mn, check> Ring;
   extern __shared__ __align__(1024) unsigned char memory[];
+  constexpr bool more_warps = Ring::columns && Ring::summing > 2; /* that sum rows of A */
+  constexpr int few = !Ring::columns ? 40 : more_warps ? 48 : 56;
   const uint32_t shared = rdt_shared(memory);
   const int group = __shfl_sync(0xffffffffu, (int)threadIdx.x / 128, 0),
             warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
@@ -687,6 +747,8 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
     }
     rdt_mbarrier_init(shared + Ring::written + 16 * Ring::outs, 4);
     rdt_mbarrier_init(shared + Ring::turn, 1);
+    for (int i = 0; Ring::columns && i < 4 * Ring::stages + 2; i++)
+      rdt_mbarrier_init(shared + Ring::told + 8 * i, i / Ring::stages == 1 ? Ring::summing : 1);
     rdt_mbarrier_init_done();
     rdt_tma_prefetch(&g.a), rdt_tma_prefetch(&g.b), rdt_tma_prefetch(&g.c);
     if (check != RDT_MMA_NONE) rdt_tma_prefetch(&g.sums);
@@ -696,17 +758,24 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
   rdt_grid_admit();
   rdt_grid_await();
   if (group == 0) {
-    rdt_registers_fewer<40>();
+    rdt_registers_fewer<few>();
     if (threadIdx.x == 0)
       rdt_wide_load<Ring, a_mn, b_mn, check>(g, shared);
     else if (threadIdx.x == 64)
       rdt_wide_storing<Ring>(g, shared, hit);
-    else if (check == RDT_MMA_SUMS && warp == 1)
+    else if (Ring::rows && warp == 1) {
       rdt_wide_last<Ring>(g, shared, (volatile unsigned *)(memory + Ring::turn + 8));
-    else if (Ring::abreast && warp == 3)
+      if constexpr (Ring::columns && !more_warps) rdt_columns_sum<T, Ring>(g, shared, 0);
+      if constexpr (Ring::columns) rdt_columns_bring<T, Ring>(g, shared);
+    } else if (Ring::abreast && warp == 3)
       rdt_wide_load_sums<Ring, check>(g, shared);
+    else if (Ring::columns && warp == 3)
+      rdt_columns_sum<T, Ring>(g, shared, 1);
+  } else if (more_warps && group == 3) {
+    rdt_registers_fewer<few>();
+    if constexpr (Ring::columns) rdt_columns_sum<T, Ring>(g, shared, warp % 4);
   } else {
-    rdt_registers_more<232>();
+    rdt_registers_more<!Ring::columns ? 232 : more_warps ? 208 : 224>();
     if (Ring::groups == 1 && group == 2) rdt_bar_arrive(1, 256); /* the first group begins */
     rdt_wide_multiply<T, Ring, a_mn, b_mn, check, extra, Hit>(g, shared, group - 1, hit);
   }

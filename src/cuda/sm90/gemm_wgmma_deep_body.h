@@ -13,7 +13,8 @@
 
 template <class T, class Tile, int check>
 struct rdt_deep_ring {
-  static constexpr bool beside = true, abreast = false; /* sums: of one tile of a row of tiles, k side by side */
+  /* sums: of one tile of a row of tiles, k side by side */
+  static constexpr bool beside = true, abreast = false, rows = check == RDT_MMA_SUMS, columns = false;
   static constexpr int BM = Tile::BM, BN = Tile::BN, BK = 128 / T::bytes, MT = T::promoted ? Tile::MT / 2 : Tile::MT,
                        piece = 64 * 128, a_bytes = BM * 128, b_bytes = BN * 128, held = BN / 2 + 4,
                        sums_bytes = check == RDT_MMA_NONE ? 0 : RDT_WGMMA_SUMS * 128,

@@ -122,7 +122,7 @@ struct rdt_hit {
 };
 
 template <class T, class Shape, int a_mn, int b_mn, int check>
-__global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_THREADS, 1)
+__global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_BLOCK(check, b_mn), 1)
     gemm_wgmma_inject(const __grid_constant__ rdt_wgmma_args g, rdt_mma_hit *h) {
   rdt_gemm_wgmma<T, Shape, a_mn, b_mn, check, true>(g, rdt_hit{h});
 }

@@ -13,7 +13,9 @@ enum {
   rdt_check_none = RDT_MMA_NONE,
   rdt_check_row = RDT_MMA_SUMS,
   rdt_check_global = RDT_MMA_SUMS,
-  rdt_check_tile = RDT_WGMMA_TILE
+  rdt_check_tile = RDT_WGMMA_TILE,
+  rdt_check_rowcol = RDT_WGMMA_ROWCOL,
+  rdt_check_col = RDT_WGMMA_ROWCOL
 };
 
 #endif

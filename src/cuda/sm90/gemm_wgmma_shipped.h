@@ -2,7 +2,7 @@
 #include "cuda/sm90/gemm_wgmma_rows.h"
 
 template <class T, class Shape, int a_mn, int b_mn, int check, bool extra>
-__global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_THREADS, 1)
+__global__ void __cluster_dims__(RDT_WGMMA_CLUSTER, 1, 1) __launch_bounds__(RDT_WGMMA_BLOCK(check, b_mn), 1)
     gemm_wgmma(const __grid_constant__ rdt_wgmma_args g) {
   rdt_gemm_wgmma<T, Shape, a_mn, b_mn, check, extra>(g, rdt_no_hit());
 }
@@ -23,6 +23,10 @@ constexpr int rdt_wide_either(int check, int b_mn) {
   extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = {          \
       OF(type, tile, scheme, 0, 1), OF(type, tile, scheme, 0, 0), MORE(type, tile, scheme, 0, 1), \
       MORE(type, tile, scheme, 0, 0)};
+/* With nothing that follows the product: there are no registers for both. */
+#define ROW_ALONE(type, tile, scheme)                                                                                 \
+  extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = {OF(type, tile, scheme, 0, 1), \
+                                                                                        OF(type, tile, scheme, 0, 0)};
 /* And A with its columns side by side. */
 #define ROW_BOTH(type, tile, scheme)                                                     \
   extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \

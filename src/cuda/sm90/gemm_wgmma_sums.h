@@ -137,7 +137,7 @@ RDT_DEVICE void rdt_wide_compare(const rdt_mma_args &p, unsigned turn, unsigned 
 
 /* This run is there to be compared. */
 RDT_DEVICE void rdt_wide_left(const rdt_wgmma_args &g, rdt_wide_turn turn) {
-  g.p.tickets[1 + blockIdx.x] = turn.now + 1;
+  g.p.tickets[1 + blockIdx.x] = (turn.now + 1) % RDT_WGMMA_TURNS;
   g.p.tickets[1 + gridDim.x + blockIdx.x] = 1;
 }
 

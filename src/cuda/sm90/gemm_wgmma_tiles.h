@@ -5,6 +5,13 @@
 #include "cuda/ptx/mbarrier.h"
 #include "cuda/sm90/gemm_wgmma_sums.h"
 
+/* What is made of it is not kept from one tile to the next: registers are scarce. */
+RDT_DEVICE int rdt_thread_anew() {
+  int thread;
+  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+  return thread;
+}
+
 template <int MT_, int BN_, int stages_, int groups_>
 struct rdt_wide_tile { /* MT: 64 rows of a group; stages: at most; groups: that share a tile, or 1: in turns */
   static constexpr int MT = MT_, BN = BN_, most = stages_, groups = groups_, BM = 64 * MT * groups, BK = 64;
@@ -19,17 +26,22 @@ struct rdt_wide_tile { /* MT: 64 rows of a group; stages: at most; groups: that 
 template <class Shape, int b_mn, int check>
 struct rdt_wide_ring : Shape {
   static constexpr bool beside = check != RDT_MMA_NONE && Shape::groups == 1 && (!b_mn || Shape::BN == 128),
-                        abreast = beside && b_mn;
+                        abreast = beside && b_mn, rows = RDT_WGMMA_BY_ROWS(check), columns = check == RDT_WGMMA_ROWCOL;
+  static constexpr int summing = abreast ? 4 : 2; /* warps that sum rows of A */
   static constexpr int sums_bytes = check == RDT_MMA_NONE ? 0 : RDT_WGMMA_SUMS * Shape::BK * 2,
                        stage_bytes = Shape::a_bytes + Shape::b_bytes + (abreast ? Shape::piece : sums_bytes),
-                       least = 512 + (check == RDT_MMA_SUMS ? rdt_wide_asked : 0),
+                       least = 512 + (rows ? rdt_wide_asked : 0),
                        fit = (RDT_WGMMA_SHARED - 2 * Shape::piece - least) / stage_bytes;
   static constexpr int stages = fit < Shape::most ? fit : Shape::most, out = stages * stage_bytes,
                        room = (RDT_WGMMA_SHARED - out - least) / Shape::piece, outs = room < 4 ? room : 4,
                        barriers = out + outs * Shape::piece, /* of stages, then of what is to be stored */
-      written = barriers + 16 * stages, turn = written + 16 * outs + 8, asked = turn + 24; /* by rdt_wide_compare */
+      written = barriers + 16 * stages, turn = written + 16 * outs + 8, asked = turn + 24, /* by rdt_wide_compare */
+      told = asked + (rows ? rdt_wide_asked : 0), summed = told + 8 * stages,              /* of gemm_wgmma_columns.h */
+      wanted = summed + 8 * stages, brought = wanted + 8 * stages, copied = brought + 8 * stages,
+                       end = columns ? copied + 16 : told;
   static_assert(b_mn != RDT_WGMMA_EITHER || !beside, "B's sums lie as B does");
-  static_assert(asked - barriers <= 512 && asked % 16 == 0 && outs > 1, "more than a block has");
+  static_assert(end <= RDT_WGMMA_SHARED && asked - barriers <= 512 && asked % 16 == 0 && outs > 1,
+                "more than a block has");
 };
 
 /* What a cluster multiplies, one part of a tile after the other: tiles that are dealt out in turns; then its share of
@@ -87,6 +99,16 @@ RDT_DEVICE rdt_tile_place rdt_tile_of(const rdt_wgmma_args &g, int tile, int ran
   if (g.across) return {row, 2 * column + rank, batch, line, line};
   return {2 * row + rank, column, batch, line, 2 * line + rank};
 }
+/* Behind the tiles of C, of kernels that compare columns: strips of 256 columns, of which a cluster has two. */
+template <class Ring>
+RDT_DEVICE bool rdt_wide_is_strip(rdt_tile_place at) {
+  return Ring::columns && at.all < 0;
+}
+template <class Ring>
+RDT_DEVICE rdt_tile_place rdt_wide_tile_at(const rdt_wgmma_args &g, int tile, int rank) {
+  if (Ring::columns && tile >= g.tiles) return {g.row_blocks, 2 * (tile - g.tiles) + rank, 0, 0, -1};
+  return rdt_tile_of(g, tile, rank);
+}
 /* Of each two rows of tiles one column of tiles has all that is expected of them: of a cluster that has the time for
  * it, or in turns. */
 RDT_DEVICE bool rdt_wide_expects(const rdt_wgmma_args &g, rdt_tile_place at) {
@@ -105,6 +127,7 @@ RDT_DEVICE rdt_rounds rdt_wide_checked(const rdt_wgmma_args &g, rdt_tile_place a
   if (check == RDT_MMA_NONE) return {0, 0};
   if (check == RDT_WGMMA_TILE) return {0, rounds};
   if (at.n >= g.p.column_blocks) return {0, 0};
+  if (check == RDT_WGMMA_ROWCOL && (at.all < 0 || !g.columns.rows)) return {0, 0};
   if (!apart || g.whole) return {0, rdt_wide_expects(g, at) ? rounds : 0};
   return {rounds * at.n / g.p.column_blocks, rounds * (at.n + 1) / g.p.column_blocks};
 }
