@@ -133,12 +133,12 @@ def library():
 
 
 def injecting(text, several):
-    """Kernels that take faults, by what C++ makes of their names, or by a parameter behind their arguments, which is left
-    where all else was inlined; all; does anything speak of it? several: kernels that ship have several, too."""
+    """Kernels that take faults, by what C++ makes of their names, or by a pointer behind their arguments, which is left
+    where all else was inlined; all; does anything speak of it? several: kernels that ship have several pointers, too."""
     speaks = re.compile(r"inject|rdt_(mma_|voted?_)?hit", re.I)
     entries = re.findall(r"\.entry\s+(\w+)\s*\((.*?)\)", text, re.S)
     know = sum(1 for name, parameters in entries
-               if speaks.search(name) or (not several and parameters.count(".param") > 1))
+               if speaks.search(name) or (not several and re.search(r",\s*\.param\s+\.[bu]64\b", parameters)))
     return know, len(entries), speaks.search(text) is not None
 
 
