@@ -379,7 +379,7 @@ static rdt_status settle_there(device_target *t, const rdt_cuda_strike *struck, 
 static bool settles_there(const device_target *t, const rdt_cuda_strike *s) {
   const rdt_on_fault policy = t->ctx->policy.on_fault;
   return s->hit.done && policy != RDT_ON_FAULT_REPORT && policy != RDT_ON_FAULT_ABORT &&
-         t->kernel->family == RDT_CUDA_MMA && t->kernel->check != RDT_MMA_CLASSIC;
+         t->kernel->check != RDT_MMA_CLASSIC;
 }
 
 /* After a complaint: once more, by the kernel that is shipped. */

@@ -32,6 +32,9 @@ struct rdt_cuda_gemm {
   bool fixed, follows;      /* follows: the product before has left the sums of A */
   bool uncompared;          /* global-classic without its last kernel */
   int row_blocks;
+  rdt_cuda_device device;
+  rdt_accumulator acc; /* of its bounds, and their lambda */
+  double lambda;
   const void *met;        /* B of the last run */
   uint64_t *bits;         /* of what is stored, where somebody asks (wide.bits); NULL: the kernel tells none */
   rdt_cuda_verdict *told; /* in place of its own; NULL: that one */
@@ -306,7 +309,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   if (status != RDT_OK) goto fail;
   const rdt_cuda_tile *t = k->tile;
   rdt_mma_args *a = &g->args;
-  g->kernel = k;
+  g->kernel = k, g->device = *d;
   g->fixed = p->in[1].data != NULL;
   a->m = (int)side.c.shape[0], a->n = (int)side.c.shape[1], a->k = (int)side.a.shape[1];
   a->lda = pitch(&side.a), a->ldb = pitch(&side.b), a->ldc = pitch(&side.c);
@@ -402,6 +405,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   rdt_accumulator acc = rdt_accumulator_of(k->dtype, accumulated(k));
   if (is_half(k->dtype)) RDT_TRY_GOTO(rdt_probe(d, k->dtype, NULL, &acc, why), fail);
   if (k->tf32 || rdt_dtype_is_f8(k->dtype)) acc = rdt_accumulator_mma(d->major, d->minor, k->dtype);
+  g->acc = acc, g->lambda = lambda;
   a->bound = rdt_gemm_bound(k, a, g->row_blocks, &acc, lambda);
   g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
   rdt_wide_sums_at(&g->wide, memory + of_columns);
@@ -493,8 +497,7 @@ static rdt_status launch_classic(const void *code, const rdt_classic_args *args,
 
 /* Which of rdt_wgmma_settle compares its sums of rows; -1: it leaves none. */
 static int settler(const rdt_cuda_gemm *g) {
-  if (!is_wide(g->kernel) || !sums(g->kernel) || (g->wide.strips && !g->wide.sums_of.rows)) return -1;
-  return is_half(g->kernel->dtype) ? 0 : 1 + is_integer(g->kernel);
+  return g->wide.strips && !g->wide.sums_of.rows ? -1 : rdt_wide_settler(g->kernel);
 }
 
 static rdt_status settle_columns(const rdt_cuda_gemm *g, const rdt_mma_args *a, const void *b, rdt_mma_hit *hit,
@@ -650,25 +653,37 @@ rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stre
   return launch(g, o, g->kernel->code, NULL, stream, why);
 }
 
-rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o, rdt_reason *why) {
+static bool mends_rows(const rdt_cuda_gemm *g) {
+  return g->kernel->family == RDT_CUDA_WGMMA;
+}
+
+rdt_status rdt_cuda_gemm_can_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
   const rdt_epilogue *e = o->epilogue;
-  if (!g->mender.there)
-    return rdt_fail(
-        why, RDT_ERR_UNSUPPORTED,
-        "%s is not repaired in its stream: products on mma.sync are, and those of up to 128 columns on wgmma, "
-        "whose checks are within them, of up to 65535 tiles",
-        g->kernel->name);
   if (e && e->residual.rank >= 0 && e->residual.data == o->out.data)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s cannot be repaired: the result takes the place of the residual",
+                    g->kernel->name);
+  if (mends_rows(g))
+    RDT_TRY(rdt_mend_ready_rows(&g->mender, g->kernel, &g->args, &g->wide, g->row_blocks, &g->acc, g->lambda,
+                                &g->device, stream, why));
+  if (!g->mender.there)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s is not repaired in its stream: products whose checks are within them are, of up to 65535 tiles",
                     g->kernel->name);
   return RDT_OK;
 }
 
+static rdt_status mend(rdt_cuda_gemm *g, const rdt_operands *o, const rdt_mma_args *a, rdt_mma_hit *struck,
+                       bool at_once, void *stream, rdt_reason *why) {
+  rdt_wide w = g->wide;
+  if (o->epilogue && o->epilogue->factor.rank >= 0) w.factor = o->epilogue->factor.data;
+  return rdt_mend_enqueue(&g->mender, g->kernel, a, &g->tall, &w, g->row_blocks, struck, at_once, stream, why);
+}
+
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
   const rdt_mma_args a = args_of(g, o);
-  RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
-  return rdt_mend_enqueue(&g->mender, g->kernel, *g->kernel->code, &a, &g->tall, g->row_blocks, NULL, false, stream,
-                          why);
+  RDT_TRY(rdt_cuda_gemm_can_mend(g, o, stream, why));
+  if (mends_rows(g) && g->fixed) RDT_TRY(settle(g, &a, NULL, stream, why)); /* others are settled when they are run */
+  return mend(g, o, &a, NULL, false, stream, why);
 }
 
 rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why) {
@@ -686,10 +701,8 @@ static rdt_status strike_mended(rdt_cuda_gemm *g, const rdt_cuda_gemm *now, cons
                                 rdt_mma_hit *hit, void *stream, rdt_reason *why) {
   const bool again = s->sm >= 0;
   const rdt_mma_args a = args_of(now, o);
-  const void *code = again ? *rdt_cuda_kernel_inject(g->kernel) : *g->kernel->code;
   rdt_mend_outcome *outcome = &g->mender.there->outcome;
-  RDT_TRY(rdt_mend_enqueue(&g->mender, g->kernel, code, &a, &g->tall, g->row_blocks, again ? hit : NULL, !again, stream,
-                           why));
+  RDT_TRY(mend(g, o, &a, again ? hit : NULL, !again, stream, why));
   RDT_TRY(rdt_cuda_move(a.verdict, &outcome->stands, sizeof outcome->stands, stream, why));
   RDT_TRY(rdt_cuda_clear(&outcome->stands, sizeof outcome->stands, stream, why));
   return rdt_cuda_gemm_mended(g, stream, s->mended, why);
@@ -731,7 +744,7 @@ rdt_status rdt_cuda_gemm_strike(rdt_cuda_gemm *g, const rdt_operands *o, size_t 
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s takes one fault at a time", g->kernel->name);
     if (s[i].stored && !g->wide.bits)
       return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s tells no bit-sums of what it stores", g->kernel->name);
-    if (s[i].mended) RDT_TRY(rdt_cuda_gemm_can_mend(g, o, why));
+    if (s[i].mended) RDT_TRY(rdt_cuda_gemm_can_mend(g, o, stream, why));
   }
   if (bytes > g->strikes_bytes) {
     rdt_cuda_free(g->strikes);

@@ -76,12 +76,15 @@ rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, r
  * nothing looks at them. RDT_ERR_UNSUPPORTED: not this kernel. */
 rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reason *why);
 /* Asynchronous, behind a run with these operands, also into a graph that is captured: where a check complained, its
- * tile (row of tiles; the whole product, for global and where more complained than a verdict lists) is computed again
- * in the same order of addition, again on other multiprocessors where it is lost again, and judged by checks and bits.
- * Where nobody complained it is one look. The verdict keeps what could not be settled. RDT_ERR_UNSUPPORTED: not this
- * kernel (wgmma of many columns, none, global-classic), or the result has overwritten the residual. */
+ * tile (row of tiles; the whole product, for global, for columns, and where more complained than a verdict lists) is
+ * computed again in the same order of addition, again on other multiprocessors where it is lost again, and judged by
+ * checks and bits. Where nobody complained it is one look; of products on wgmma, whose next run would compare the sums
+ * of this one, that comparison too. The verdict keeps what could not be settled. RDT_ERR_UNSUPPORTED: not this kernel
+ * (none, global-classic, batches on wgmma), or the result has overwritten the residual. */
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
-rdt_status rdt_cuda_gemm_can_mend(const rdt_cuda_gemm *g, const rdt_operands *o, rdt_reason *why);
+/* Whether that is so. Before the first repair that is captured: of products on wgmma it allocates what that needs, two
+ * rows of tiles of each operand, and waits. */
+rdt_status rdt_cuda_gemm_can_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Waits, copies what repairs came to since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why);
 enum { RDT_CUDA_SEVERAL = 8 };

@@ -9,11 +9,13 @@ static_assert((int)THREADS == (int)RDT_CUDA_SMS, "a thread a multiprocessor");
 
 /* ---- what there is to do ---- */
 
-/* The tiles that a finding speaks of. Checks of threads lie within one; they name more rows than that has at times. */
+/* The tiles that a finding speaks of. Checks of threads lie within one; they name more rows than that has at times.
+ * By rows, whole rows of tiles are computed, and columns of C are checked. */
 static __device__ rdt_mend_place place_of(const rdt_mend *m, const rdt_cuda_finding *f) {
   rdt_mend_place p = {{0, 0}, {m->across, m->down}, 1, 1, 1u << f->complaint, 0};
   if (f->row >= 0) p.from[1] = f->row / m->tile[0], p.to[1] = p.from[1] + 1;
-  if (f->column >= 0) p.from[0] = f->column / m->tile[1], p.to[0] = p.from[0] + 1;
+  if (f->row >= 0 && m->by_rows) p.to[1] = min(m->down, (f->row + max(f->rows, 1) - 1) / m->tile[0] + 1);
+  if (f->column >= 0 && !m->by_rows) p.from[0] = f->column / m->tile[1], p.to[0] = p.from[0] + 1;
   return p;
 }
 
@@ -26,13 +28,27 @@ static __device__ unsigned kinds(const rdt_cuda_verdict *v) {
          (v->cannot ? 1u << RDT_CUDA_CANNOT : 0u);
 }
 
+/* Rows and columns that complain of the same are one place: what p shares rows with is taken into it. */
+static __device__ void join(rdt_mend *m, rdt_mend_place *p) {
+  for (int i = 0; i < m->n;) {
+    const rdt_mend_place at = m->place[i];
+    if (at.from[1] >= p->to[1] || p->from[1] >= at.to[1]) {
+      i++;
+      continue;
+    }
+    p->from[1] = min(p->from[1], at.from[1]), p->to[1] = max(p->to[1], at.to[1]), p->first |= at.first;
+    m->place[i] = m->place[--m->n], i = 0;
+  }
+}
+
 static __device__ void list_places(rdt_mend *m, const rdt_cuda_verdict *v) {
   m->n = 0;
   if (v->listed > RDT_CUDA_LISTED) {
     m->place[m->n++] = {{0, 0}, {m->across, m->down}, 1, 1, kinds(v), 0};
   } else {
     for (unsigned i = 0; i < v->listed; i++) {
-      const rdt_mend_place p = place_of(m, &v->list[i]);
+      rdt_mend_place p = place_of(m, &v->list[i]);
+      if (m->by_rows) join(m, &p);
       int at = 0;
       while (at < m->n && !same_place(m->place[at], p)) at++;
       if (at < m->n)
@@ -75,6 +91,35 @@ static __device__ void count_left(rdt_mend *m) {
   if (threadIdx.x == 0) m->left = left, m->held = 0;
 }
 
+/* by_rows: the row of tiles to be computed next, of those in the earliest pass. */
+static __device__ void choose(rdt_mend *m) {
+  __shared__ unsigned long long first;
+  if (threadIdx.x == 0) first = ~0ull;
+  __syncthreads();
+  EACH(y, m->down) {
+    const rdt_mend_place *p = rdt_mend_find(m, 0, y);
+    const int block = y * m->across;
+    if (p && !(m->taken[block / 32] >> (block % 32) & 1))
+      atomicMin(&first, (unsigned long long)p->pass << 32 | (unsigned)y);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    const int pass = (int)(first >> 32);
+    m->at = first == ~0ull ? -1 : (int)(first & 0xffffffffu), m->half = pass & 1, m->launch = pass - 1;
+  }
+  __syncthreads();
+}
+
+/* Who has it is not known, but that it is not who had it before. */
+static __device__ void take(rdt_mend *m) {
+  if (m->at < 0) return;
+  EACH(x, m->across) {
+    const int block = m->at * m->across + x;
+    atomicOr(&m->taken[block / 32], 1u << (block % 32));
+    m->ran[(int64_t)m->half * m->across * m->down + block] = (uint16_t)(RDT_CUDA_SMS + m->half);
+  }
+}
+
 /* One look where nobody complained. */
 static __global__ void __launch_bounds__(THREADS)
     mend_look(rdt_mend *m, const rdt_cuda_verdict *v, cudaGraphConditionalHandle graph) {
@@ -87,17 +132,19 @@ static __global__ void __launch_bounds__(THREADS)
   if (t == 0) {
     m->outcome.told.products++;
     list_places(m, v);
-    m->open = m->n, m->launch = 0, m->avoiding = m->shut = 0;
+    m->open = m->n, m->launch = 0, m->avoiding = m->shut = 0, m->graph = graph;
     if (graph) cudaGraphSetConditional(graph, 1);
   }
   __syncthreads();
   count_left(m);
+  if (m->by_rows) choose(m), take(m);
 }
 
 /* ---- bits ---- */
 
 static __device__ uint64_t bits_at(const rdt_mend_matrix &c, int64_t at) {
-  return c.bytes == 2   ? ((const uint16_t *)c.data)[at]
+  return c.bytes == 1   ? ((const uint8_t *)c.data)[at]
+         : c.bytes == 2 ? ((const uint16_t *)c.data)[at]
          : c.bytes == 4 ? ((const uint32_t *)c.data)[at]
                         : ((const uint64_t *)c.data)[at];
 }
@@ -117,7 +164,7 @@ static __global__ void __launch_bounds__(THREADS)
   __shared__ uint64_t warps[THREADS / 32];
   const int x = (int)blockIdx.x, y = (int)blockIdx.y;
   const rdt_mend_place *p = m->open ? rdt_mend_find(m, x, y) : nullptr;
-  if (!p) return;
+  if (!p || (m->by_rows && (y != m->at || (first && p->pass > 1)))) return;
   uint64_t sum = 0;
   EACH(i, m->tile[0] * m->tile[1]) {
     const int row = y * m->tile[0] + i / m->tile[1], column = x * m->tile[1] + i % m->tile[1];
@@ -140,6 +187,7 @@ typedef enum ending { GOES_ON, AGAIN, SETTLED } ending;
 static __device__ unsigned complaints_in(const rdt_mend *m, const rdt_mend_place *p) {
   const rdt_cuda_verdict *v = &m->now;
   unsigned found = 0;
+  if (m->by_rows) return m->at >= p->from[1] && m->at < p->to[1] ? kinds(v) : 0;
   if (v->listed > RDT_CUDA_LISTED) return kinds(v); /* who knows where */
   for (unsigned i = 0; i < v->listed; i++) {
     const rdt_mend_place f = place_of(m, &v->list[i]);
@@ -219,15 +267,18 @@ static __device__ void vote(rdt_mend *m, const rdt_mend_place *p, bool both) {
 }
 
 /* In the next launch. Half of all at most, or nobody would be left; of sums, a third of all where nobody is known,
- * another one each time, and in the last launch nobody. */
+ * another one each time, and in the first launch and the last nobody. */
 static __device__ void avoid(rdt_mend *m) {
   const int t = (int)threadIdx.x;
   __shared__ unsigned most;
-  if (t == 0) most = 0, m->launch++;
+  if (t == 0) {
+    most = 0;
+    if (!m->by_rows) m->launch++;
+  }
   __syncthreads();
   atomicMax(&most, m->votes[t]);
   __syncthreads();
-  const bool third = t < m->sms && (t + m->launch) % 3 == 0 && m->launch + 1 < RDT_MEND_LAUNCHES;
+  const bool third = t < m->sms && (t + m->launch) % 3 == 0 && m->launch > 0 && m->launch + 1 < RDT_MEND_LAUNCHES;
   const bool mine = !m->by_sums ? rdt_mend_avoids(m, t) || m->now.sm[t] : most ? m->votes[t] == most : third;
   const int count = __syncthreads_count(mine), used = count <= m->sms / 2 ? count : 0;
   const unsigned bits = __ballot_sync(0xffffffffu, mine && used);
@@ -295,6 +346,7 @@ static __device__ void finish(rdt_mend *m, rdt_cuda_verdict *v) {
 
 static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cuda_verdict *v, int last) {
   __shared__ ending end;
+  bool over = last;
   if (m->open == 0) return;
   m->lost[threadIdx.x] += m->now.sm[threadIdx.x] > 0;
   m->outcome.told.seen.sm[threadIdx.x] += m->now.sm[threadIdx.x];
@@ -302,24 +354,75 @@ static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cu
   for (int i = 0; i < m->n; i++) {
     rdt_mend_place *p = &m->place[i];
     if (!p->open) continue;
+    const bool ends = last || (m->by_rows && p->pass == RDT_MEND_LAUNCHES);
     const unsigned state = examine(m, p);
-    if (threadIdx.x == 0) end = judge_place(m, p, state, last);
+    if (threadIdx.x == 0) end = judge_place(m, p, state, ends);
     __syncthreads();
+    over = over || (ends && end == AGAIN);
     if (m->by_sums && end != GOES_ON && p->pass > 1) vote(m, p, end == AGAIN);
     if (end == AGAIN) call_again(m, p, state & OTHER);
     __syncthreads();
     if (threadIdx.x == 0) {
       if (end == SETTLED) p->open = 0, m->open--;
-      if (end == AGAIN && !last) p->pass++, p->now = 0;
+      if (end == AGAIN && !ends) p->pass++, p->now = 0;
     }
     __syncthreads();
   }
+  if (m->by_rows) choose(m);
   avoid(m);
   __syncthreads();
   forget(&m->now);
   count_left(m);
   __syncthreads();
-  if (m->open == 0 || last) finish(m, v);
+  if (m->by_rows) take(m);
+  if (m->open == 0 || over) finish(m, v);
+  __syncthreads();
+  if (threadIdx.x == 0 && m->graph && m->open == 0) cudaGraphSetConditional(m->graph, 0);
+}
+
+/* ---- by rows ---- */
+
+template <class E>
+static __device__ void bring(const rdt_mend *m, const rdt_mend_rows &r) {
+  const int64_t rows = 2 * m->tile[0], step = (int64_t)gridDim.x * THREADS, all = rows * r.width;
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < all; i += step) {
+    const int64_t row = r.turned ? i % rows : i / r.width, x = r.turned ? i / rows : i % r.width,
+                  from = (int64_t)m->at * m->tile[0] + row % m->tile[0];
+    const bool there = row / m->tile[0] == m->half && from < m->rows;
+    ((E *)r.part)[r.turned ? x * r.part_pitch + row : row * r.part_pitch + x] =
+        there ? ((const E *)r.all)[r.turned ? x * r.pitch + from : from * r.pitch + x] : (E)0;
+  }
+}
+template <class E>
+static __device__ void put(const rdt_mend *m, const rdt_mend_rows &r) {
+  const int64_t step = (int64_t)gridDim.x * THREADS, all = (int64_t)m->tile[0] * r.width;
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < all; i += step) {
+    const int64_t row = i / r.width, x = i % r.width, to = (int64_t)m->at * m->tile[0] + row;
+    if (to < m->rows)
+      ((E *)r.all)[to * r.pitch + x] = ((const E *)r.part)[(m->half * m->tile[0] + row) * r.part_pitch + x];
+  }
+}
+
+static __global__ void __launch_bounds__(THREADS) mend_bring(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {
+  if (m->open == 0 || m->at < 0) return;
+  if (r.size == 1)
+    bring<uint8_t>(m, r);
+  else if (r.size == 2)
+    bring<uint16_t>(m, r);
+  else
+    bring<uint32_t>(m, r);
+}
+static __global__ void __launch_bounds__(THREADS) mend_put(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {
+  if (m->open == 0 || m->at < 0) return;
+  if (r.size == 1)
+    put<uint8_t>(m, r);
+  else if (r.size == 2)
+    put<uint16_t>(m, r);
+  else
+    put<uint32_t>(m, r);
+}
+static __global__ void mend_ran(rdt_mend *m) {
+  m->held = m->left;
 }
 
 /* ---- keeping blocks away ---- */
@@ -346,3 +449,6 @@ extern "C" const void *const rdt_mend_sum = (const void *)mend_sum;
 extern "C" const void *const rdt_mend_judge = (const void *)mend_judge;
 extern "C" const void *const rdt_mend_shut = (const void *)mend_shut;
 extern "C" const void *const rdt_mend_gate = (const void *)mend_gate;
+extern "C" const void *const rdt_mend_bring = (const void *)mend_bring;
+extern "C" const void *const rdt_mend_put = (const void *)mend_put;
+extern "C" const void *const rdt_mend_ran = (const void *)mend_ran;

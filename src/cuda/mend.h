@@ -1,6 +1,11 @@
-/* Repair in the stream of a product on mma.sync: where checks complained, its tiles are computed again by the kernel
- * that computed them, in the same order of addition, so that bits can be compared; behind the product and without
- * asking the host. What is between is kept on the device. */
+/* Repair in the stream of a product: where checks complained, its tiles are computed again by the kernel that computed
+ * them, in the same order of addition, so that bits can be compared; behind the product and without asking the host.
+ * What is between is kept on the device.
+ *
+ * Kernels on mma.sync, and those of few columns, are launched for the whole grid, and blocks ask whether they are
+ * called for. Those on wgmma of many columns stay for all of a product: of these one row of tiles at a time is a
+ * product of its own (by_rows). Its rows of A are brought to one half of a matrix twice as high, the other is 0; from
+ * pass to pass to the other half, whose rows another multiprocessor has. */
 #ifndef RDT_CUDA_MEND_H
 #define RDT_CUDA_MEND_H
 
@@ -34,6 +39,7 @@ typedef struct rdt_mend {
   int columns;              /* of tiles */
   int tile[2];              /* its rows and columns */
   int by_sums;              /* who complains has not computed all that it complains of */
+  int by_rows, rows;        /* rows: of C, where a launch is of one row of tiles */
   int sms;
   unsigned *tickets;
   int n_tickets;
@@ -48,6 +54,8 @@ typedef struct rdt_mend {
   unsigned left, held;     /* blocks that nobody has taken; those of them that wait where they must not run */
   unsigned avoiding, shut; /* multiprocessors; those of them that nobody else can come to */
   int launch;
+  int at, half;                        /* by_rows: the row of tiles that is called for, and where its rows are */
+  uint64_t graph;                      /* by_rows: of the loop; 0: the host asks */
   uint32_t avoided[RDT_CUDA_SMS / 32]; /* bits */
   uint32_t lost[RDT_CUDA_SMS];         /* passes in which it complained */
   uint32_t votes[RDT_CUDA_SMS];        /* by_sums: tiles that changed from pass to pass, and it had computed */
@@ -62,12 +70,22 @@ typedef struct rdt_mend_matrix {
   int rows, columns, bytes;
 } rdt_mend_matrix;
 
+typedef struct rdt_mend_rows { /* of an operand: where all are, and those of a row of tiles, twice as many */
+  void *all, *part;
+  int64_t pitch, part_pitch;
+  int width, size; /* elements of a row, bytes of one */
+  int turned;      /* rows lie side by side */
+} rdt_mend_rows;
+
 /* kernels: (rdt_mend *, verdict *, graph's handle or 0), one block; (rdt_mend *, matrix, first), a block a tile;
- * (rdt_mend *, verdict *, last), one block. Beside a launch: (rdt_mend *), a block a multiprocessor, each with all of
- * its shared memory, shuts those that are to be avoided, so that the launch's blocks come to others; (rdt_mend *),
- * before the launch, waits for that. */
-extern const void *const rdt_mend_look, *const rdt_mend_sum, *const rdt_mend_judge, *const rdt_mend_shut,
-                                                                                        *const rdt_mend_gate;
+ * (rdt_mend *, verdict *, last), one block. by_rows: (rdt_mend *, rows), any number of blocks, before and behind the
+ * launch; (rdt_mend *), behind it: nobody need be kept away any longer. Beside a launch: (rdt_mend *), a block a
+ * multiprocessor, each with all of its shared memory, shuts those that are to be avoided, so that the launch's blocks
+ * come to others; (rdt_mend *), before the launch, waits for that. */
+extern const void *const rdt_mend_look,
+    *const rdt_mend_sum, *const rdt_mend_judge, *const rdt_mend_shut, *const rdt_mend_gate, *const rdt_mend_bring,
+                                                                                                *const rdt_mend_put,
+                                                                                                    *const rdt_mend_ran;
 
 #ifdef __cplusplus
 }

@@ -5,11 +5,12 @@
 
 #include "cuda/capture.h"
 #include "cuda/device.h"
+#include "cuda/gemm_bounds.h"
 
-enum { GRID_Y = 65535 };
+enum { GRID_Y = 65535, BLOCKS = 264 /* that copy */ };
 
 bool rdt_mend_takes(const rdt_cuda_kernel *k) {
-  return k->family != RDT_CUDA_WGMMA && k->check != RDT_MMA_NONE && k->check != RDT_MMA_CLASSIC;
+  return k->check != RDT_MMA_NONE && k->check != RDT_MMA_CLASSIC;
 }
 
 /* ---- memory ---- */
@@ -19,7 +20,7 @@ typedef struct places {
 } places;
 
 static int across(const rdt_cuda_kernel *k, const rdt_mma_args *a) {
-  return a->column_blocks + (k->check == RDT_MMA_SUMS);
+  return a->column_blocks + (k->check == RDT_MMA_SUMS && k->family != RDT_CUDA_WGMMA);
 }
 
 static places places_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks) {
@@ -34,36 +35,132 @@ static places places_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row
   return p;
 }
 
+static bool by_rows(const rdt_cuda_kernel *k) {
+  return k->family == RDT_CUDA_WGMMA;
+}
+
 static bool fits(const rdt_cuda_kernel *k, int row_blocks) { /* into a grid */
   return rdt_mend_takes(k) && row_blocks <= GRID_Y;
 }
 
 size_t rdt_mend_bytes(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks) {
-  return fits(k, row_blocks) ? places_of(k, a, row_blocks).bytes : 0;
+  return fits(k, row_blocks) && !by_rows(k) ? places_of(k, a, row_blocks).bytes : 0;
+}
+
+/* What the device has of it, in memory. */
+static rdt_mend mend_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks,
+                        const rdt_cuda_device *d, void *memory) {
+  const places p = places_of(k, a, row_blocks);
+  return (rdt_mend){.across = across(k, a),
+                    .down = row_blocks,
+                    .splits = a->splits,
+                    .columns = a->column_blocks,
+                    .tile = {k->tile->rows * (k->family == RDT_CUDA_TALL ? fold : 1), k->tile->columns},
+                    .by_sums = RDT_WGMMA_BY_ROWS(k->check),
+                    .by_rows = by_rows(k),
+                    .rows = a->m,
+                    .at = -1,
+                    .sms = d->sms,
+                    .tickets = a->tickets,
+                    .n_tickets = by_rows(k) ? 0 : a->column_blocks * row_blocks + row_blocks + 1,
+                    .taken = (uint32_t *)((char *)memory + p.taken),
+                    .moved = (uint32_t *)((char *)memory + p.moved),
+                    .ran = (uint16_t *)((char *)memory + p.ran),
+                    .sums = (uint64_t *)((char *)memory + p.sums)};
+}
+
+static rdt_status put_there(rdt_mender *h, const rdt_mend *m, const rdt_cuda_kernel *k, const rdt_cuda_device *d,
+                            void *memory, void *stream, rdt_reason *why) {
+  h->there = memory, h->sms = d->sms, h->most = d->shared;
+  RDT_TRY(rdt_cuda_status(
+      cudaFuncSetAttribute(rdt_mend_shut, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)d->shared), k->name, why));
+  RDT_TRY(rdt_cuda_put(memory, m, sizeof *m, stream, why));
+  return rdt_cuda_wait(stream, why);
 }
 
 rdt_status rdt_mend_ready(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks,
                           const rdt_cuda_device *d, void *memory, void *stream, rdt_reason *why) {
-  if (!fits(k, row_blocks)) return RDT_OK;
-  const places p = places_of(k, a, row_blocks);
-  const rdt_mend m = {.across = across(k, a),
-                      .down = row_blocks,
-                      .splits = a->splits,
-                      .columns = a->column_blocks,
-                      .tile = {k->tile->rows * (k->family == RDT_CUDA_TALL ? fold : 1), k->tile->columns},
-                      .by_sums = k->check == RDT_MMA_SUMS,
-                      .sms = d->sms,
-                      .tickets = a->tickets,
-                      .n_tickets = a->column_blocks * row_blocks + row_blocks + 1,
-                      .taken = (uint32_t *)((char *)memory + p.taken),
-                      .moved = (uint32_t *)((char *)memory + p.moved),
-                      .ran = (uint16_t *)((char *)memory + p.ran),
-                      .sums = (uint64_t *)((char *)memory + p.sums)};
-  h->there = memory, h->sms = d->sms, h->most = d->shared;
-  RDT_TRY(rdt_cuda_status(
-      cudaFuncSetAttribute(rdt_mend_shut, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)d->shared), k->name, why));
-  RDT_TRY(rdt_cuda_put(memory, &m, sizeof m, stream, why));
-  return rdt_cuda_wait(stream, why);
+  if (!fits(k, row_blocks) || by_rows(k)) return RDT_OK;
+  const rdt_mend m = mend_of(k, a, fold, row_blocks, d, memory);
+  return put_there(h, &m, k, d, memory, stream, why);
+}
+
+/* Of those that compare columns: the kernel that compares the rows of the same tile, with the same sums of weights. */
+static const rdt_cuda_kernel *of_rows(const rdt_cuda_kernel *k) {
+  int n;
+  const rdt_cuda_kernel *all = rdt_cuda_kernels(&n);
+  if (k->check != RDT_WGMMA_ROWCOL) return k;
+  for (int i = 0; i < n; i++)
+    if (all[i].family == k->family && all[i].dtype == k->dtype && all[i].tile == k->tile &&
+        all[i].check == RDT_MMA_SUMS && strcmp(all[i].scheme, "row") == 0)
+      return &all[i];
+  return NULL;
+}
+
+static int64_t up(int64_t x, int64_t by) {
+  return (x + by - 1) / by * by;
+}
+
+/* One part of an allocation behind the other. */
+static size_t place(size_t *end, size_t bytes) {
+  const size_t at = *end;
+  *end += (bytes + 255) / 256 * 256;
+  return at;
+}
+
+rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_wide *w,
+                               int row_blocks, const rdt_accumulator *acc, double lambda, const rdt_cuda_device *d,
+                               void *stream, rdt_reason *why) {
+  const rdt_cuda_kernel *rows = of_rows(k);
+  if (h->part.memory) return RDT_OK;
+  if (!fits(k, row_blocks) || !rows)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is not repaired in its stream: %s", k->name,
+                    rdt_mend_takes(k) ? "it has more than 65535 rows of tiles" : "it has no check");
+  if (w->batches > 1)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is not repaired in its stream: it is of %d batches", k->name,
+                    w->batches);
+  rdt_mend_part part = {.kernel = rows, .wide = *w, .args = *a};
+  rdt_mma_args *p = &part.args;
+  const size_t element = rdt_dtype_size(k->dtype), out = rdt_dtype_size(w->bytes);
+  const int m = 2 * k->tile->rows, high = d->sms / 2 > RDT_WGMMA_CLUSTER ? d->sms / 2 : RDT_WGMMA_CLUSTER;
+  p->m = m, p->scalar = 0;
+  p->lda = w->a_columns ? m : up(p->k, 16 / (int64_t)element), p->ldc = up(p->n, 16 / (int64_t)out);
+  p->bound = rdt_gemm_bound(rows, p, 2, acc, lambda);
+  part.wide.pads = (rdt_pads){0}, part.wide.bits = NULL, part.wide.sums_of = (rdt_columns){0};
+  part.wide.alike = rdt_wide_alike(&p->bound);
+  rdt_wide_plan(&part.wide, rows, m, p->column_blocks, p->k, 1, high); /* some may have to be avoided */
+
+  size_t end = 0;
+  const size_t there = place(&end, places_of(k, a, row_blocks).bytes);
+  const size_t of_a = place(&end, (size_t)(w->a_columns ? p->k * p->lda : m * p->lda) * element);
+  const size_t of_c = place(&end, (size_t)(m * p->ldc) * out);
+  const size_t of_residual = place(&end, a->ldr ? (size_t)(m * p->ldc) * out : 0);
+  const size_t tickets = place(
+      &end, (size_t)(2 * p->column_blocks + 3) * sizeof(unsigned) + rdt_wide_tickets(&part.wide) * sizeof(unsigned));
+  const size_t sums = place(&end, 2 * 4 * (size_t)m * (size_t)rows->sum);
+  const size_t scalars = place(&end, (size_t)(2 + part.wide.blocks) * 4 * (size_t)rows->sum);
+  for (int i = 0; i < RDT_WGMMA_FORMS; i++) {
+    const void *const codes[] = {rows->code[i], rdt_cuda_kernel_inject(rows) ? rdt_cuda_kernel_inject(rows)[i] : NULL};
+    for (int j = 0; j < 2; j++)
+      if (codes[j])
+        RDT_TRY(rdt_cuda_status(
+            cudaFuncSetAttribute(codes[j], cudaFuncAttributeMaxDynamicSharedMemorySize, rows->shared), k->name, why));
+  }
+  RDT_TRY(rdt_cuda_alloc(end, &part.memory, why));
+  char *at = part.memory;
+  p->ldr = a->ldr ? p->ldc : 0;
+  p->a = at + of_a, p->c = at + of_c, p->residual = a->ldr ? at + of_residual : NULL;
+  p->tickets = (unsigned *)(at + tickets), p->sums = at + sums, p->scalars = at + scalars, p->partial = NULL;
+  p->verdict = &((rdt_mend *)(void *)(at + there))->now;
+  const rdt_mend of = mend_of(k, a, 1, row_blocks, d, at + there);
+  const rdt_status status = put_there(h, &of, k, d, at + there, stream, why);
+  if (status == RDT_OK) {
+    h->part = part;
+  } else {
+    h->there = NULL;
+    rdt_cuda_free(part.memory);
+  }
+  return status;
 }
 
 /* ---- launches, one behind the other ---- */
@@ -100,9 +197,10 @@ static rdt_status add(chain *c, const launch *l, rdt_reason *why) {
 typedef struct repair {
   const rdt_mender *h;
   const rdt_cuda_kernel *k;
-  const void *code;
+  const void *const *code;
   const rdt_mma_args *a;
   const rdt_tall *tall; /* NULL: another family */
+  const rdt_wide *wide; /* the same */
   int row_blocks;
   rdt_mma_hit *hit;
 } repair;
@@ -120,26 +218,106 @@ typedef struct product {
   int threads, shared;
 } product;
 
-/* A launch of the product for what is left. In a graph, what is to be avoided is shut beside it from the second on. */
-static rdt_status add_product(chain *c, const repair *r, const product *p, bool shuts, rdt_reason *why) {
+/* In a graph, what is to be avoided is shut beside the launch that follows, until rdt_mend_ran. */
+static rdt_status add_shut(chain *c, const repair *r, chain *beside, rdt_reason *why) {
   rdt_mend *m = r->h->there;
-  rdt_mma_hit *hit = r->hit;
-  void *of_product[] = {p->args, &hit}, *of_shut[] = {&m};
+  void *arguments[] = {&m};
   const dim3 one = {1, 1, 1}, sms = {(unsigned)r->h->sms, 1, 1};
+  *beside = *c;
+  RDT_TRY(add(beside, &(launch){rdt_mend_shut, sms, one, arguments, r->h->most}, why));
+  return add(c, &(launch){rdt_mend_gate, one, one, arguments, 0}, why);
+}
+static rdt_status add_both(chain *c, const chain *beside, rdt_reason *why) {
+  const cudaGraphNode_t both[] = {c->last, beside->last};
+  return rdt_cuda_status(cudaGraphAddEmptyNode(&c->last, c->graph, both, 2), "a repair", why);
+}
+
+/* A launch of the product for what is left. */
+static rdt_status add_product(chain *c, const repair *r, const product *p, bool shuts, rdt_reason *why) {
+  rdt_mma_hit *hit = r->hit;
+  void *of_product[] = {p->args, &hit};
   const dim3 grid = {(unsigned)across(r->k, r->a), (unsigned)r->row_blocks, (unsigned)r->a->splits};
   const dim3 block = {(unsigned)p->threads, 1, 1};
-  const launch again = {r->code, grid, block, of_product, (size_t)p->shared + RDT_MMA_AGAIN};
+  const launch again = {*r->code, grid, block, of_product, (size_t)p->shared + RDT_MMA_AGAIN};
+  chain beside;
   if (!c->graph || !shuts) return add(c, &again, why);
-  chain beside = *c;
-  RDT_TRY(add(&beside, &(launch){rdt_mend_shut, sms, one, of_shut, r->h->most}, why));
-  RDT_TRY(add(c, &(launch){rdt_mend_gate, one, one, of_shut, 0}, why));
+  RDT_TRY(add_shut(c, r, &beside, why));
   RDT_TRY(add(c, &again, why));
-  const cudaGraphNode_t both[] = {c->last, beside.last};
-  return rdt_cuda_status(cudaGraphAddEmptyNode(&c->last, c->graph, both, 2), "a repair", why);
+  return add_both(c, &beside, why);
+}
+
+/* By rows: a row of tiles is brought, multiplied, compared and put back. */
+static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) {
+  const rdt_mend_part *part = &r->h->part;
+  const rdt_pads *pads = &r->wide->pads;
+  rdt_mend *m = r->h->there;
+  rdt_cuda_verdict *v = r->a->verdict;
+  rdt_mma_hit *hit = r->hit;
+  rdt_mma_args p = part->args;
+  rdt_wide w = part->wide;
+  rdt_wide_start start;
+  chain beside;
+  const int size = (int)rdt_dtype_size(w.bytes), by = rdt_wide_settler(part->kernel);
+  p.b = pads->own[1] ? pads->own[1] : r->a->b, p.bias = r->a->bias;
+  if (!r->a->residual) p.residual = NULL;
+  w.factor = r->wide->factor;
+  RDT_TRY(rdt_wide_ready(part->kernel, &w, &p, r->code, &start, why));
+  rdt_mend_rows of_a = {.all = (void *)r->a->a,
+                        .part = (void *)p.a,
+                        .pitch = pads->own[0] ? pads->of[0].from_pitch : r->a->lda,
+                        .part_pitch = p.lda,
+                        .width = p.k,
+                        .size = (int)rdt_dtype_size(r->k->dtype),
+                        .turned = w.a_columns};
+  rdt_mend_rows of_c = {.all = r->a->c,
+                        .part = p.c,
+                        .pitch = pads->own[2] ? pads->of[2].to_pitch : r->a->ldc,
+                        .part_pitch = p.ldc,
+                        .width = p.n,
+                        .size = size};
+  rdt_mend_rows of_residual = {.all = (void *)r->a->residual,
+                               .part = (void *)p.residual,
+                               .pitch = r->a->ldr,
+                               .part_pitch = p.ldr,
+                               .width = p.n,
+                               .size = size};
+  rdt_mend_matrix matrix = {.data = of_c.all, .pitch = of_c.pitch, .rows = r->a->m, .columns = p.n, .bytes = size};
+  rdt_settle_args sums = {0};
+  rdt_wide_settles(&w, &p, &sums, 0);
+  int before = 1, behind = 0;
+  void *bring[] = {&m, &of_a}, *bring_residual[] = {&m, &of_residual}, *put[] = {&m, &of_c}, *alone[] = {&m},
+       *first[] = {&m, &matrix, &before}, *then[] = {&m, &matrix, &behind}, *multiply[] = {&start.args, &hit},
+       *settle[] = {&sums, &hit}, *judge[] = {&m, &v, &last};
+  const dim3 one = {1, 1, 1}, threads = {RDT_MEND_THREADS, 1, 1}, copies = {BLOCKS, 1, 1}, warp = {32, 1, 1},
+             blocks = {(unsigned)start.blocks, 1, 1},
+             tiles = {(unsigned)r->a->column_blocks, (unsigned)r->row_blocks, 1};
+  if (c->graph) RDT_TRY(add_shut(c, r, &beside, why));
+  RDT_TRY(add(c, &(launch){rdt_mend_bring, copies, threads, bring, 0}, why));
+  if (p.residual) RDT_TRY(add(c, &(launch){rdt_mend_bring, copies, threads, bring_residual, 0}, why));
+  RDT_TRY(add(c, &(launch){start.code, blocks, {(unsigned)start.threads, 1, 1}, multiply, (size_t)start.shared}, why));
+  if (by >= 0) RDT_TRY(add(c, &(launch){rdt_wgmma_settle[by], blocks, warp, settle, 0}, why));
+  RDT_TRY(add(c, &(launch){rdt_mend_ran, one, one, alone, 0}, why));
+  if (c->graph) RDT_TRY(add_both(c, &beside, why));
+  RDT_TRY(add(c, &(launch){rdt_mend_sum, tiles, threads, first, 0}, why));
+  RDT_TRY(add(c, &(launch){rdt_mend_put, copies, threads, put, 0}, why));
+  RDT_TRY(add(c, &(launch){rdt_mend_sum, tiles, threads, then, 0}, why));
+  return add(c, &(launch){rdt_mend_judge, one, threads, judge, 0}, why);
+}
+
+/* One after the other, as the host sees what is left. */
+static rdt_status rows_at_once(chain *c, const repair *r, rdt_reason *why) {
+  for (int64_t turns = (int64_t)RDT_MEND_LAUNCHES * r->row_blocks; turns > 0; turns--) {
+    int open;
+    RDT_TRY(rdt_cuda_get(&open, &r->h->there->open, sizeof open, c->stream, why));
+    if (!open) break;
+    RDT_TRY(add_row(c, r, turns == 1, why));
+  }
+  return RDT_OK;
 }
 
 /* What follows where somebody complained. */
 static rdt_status add_work(chain *c, const repair *r, rdt_reason *why) {
+  if (r->wide) return c->graph ? add_row(c, r, 0, why) : rows_at_once(c, r, why);
   rdt_mend *m = r->h->there;
   rdt_cuda_verdict *v = r->a->verdict;
   rdt_mma_args a = *r->a;
@@ -188,7 +366,7 @@ static cudaError_t capture_follows(cudaStream_t s, cudaGraphNode_t *node) {
 #endif
 }
 
-/* One look, and all else in a graph within the graph, which runs if there is something to do. */
+/* One look, and all else in a graph within the graph, which runs if (by rows: while) there is something to do. */
 static rdt_status add_graph(cudaGraph_t graph, const cudaGraphNode_t *after, size_t count, const repair *r,
                             cudaGraphNode_t *end, rdt_reason *why) {
   cudaGraphConditionalHandle handle;
@@ -200,7 +378,7 @@ static rdt_status add_graph(cudaGraph_t graph, const cudaGraphNode_t *after, siz
   RDT_TRY(add_look(&outer, r, handle, why));
   struct cudaGraphNodeParams p = {.type = cudaGraphNodeTypeConditional};
   p.conditional.handle = handle;
-  p.conditional.type = cudaGraphCondTypeIf;
+  p.conditional.type = r->wide ? cudaGraphCondTypeWhile : cudaGraphCondTypeIf;
   p.conditional.size = 1;
   RDT_TRY(rdt_cuda_status(add_node(end, graph, &outer.last, 1, &p), "a repair", why));
   chain inner = {NULL, p.conditional.phGraph_out[0], NULL};
@@ -213,26 +391,40 @@ static bool same(const rdt_mma_args *x, const rdt_mma_args *y) {
          x->residual == y->residual;
 }
 
+static void drop_graph(rdt_mender *h) {
+  if (h->graph) (void)cudaGraphExecDestroy(h->graph);
+  h->graph = NULL;
+}
+
 static rdt_status own_graph(rdt_mender *h, const repair *r, cudaStream_t stream, rdt_reason *why) {
-  if (!h->graph || !same(&h->args, r->a) || h->code != r->code || h->hit != r->hit) {
+  const float *factor = r->wide ? r->wide->factor : NULL;
+  if (!h->graph || !same(&h->args, r->a) || h->code != r->code || h->hit != r->hit || h->factor != factor) {
     cudaGraph_t graph;
     cudaGraphNode_t end;
     cudaGraphExec_t exec = NULL;
-    rdt_mend_drop(h);
+    drop_graph(h);
     RDT_TRY(rdt_cuda_status(cudaGraphCreate(&graph, 0), "a repair", why));
     rdt_status status = add_graph(graph, NULL, 0, r, &end, why);
     if (status == RDT_OK) status = rdt_cuda_status(cudaGraphInstantiate(&exec, graph, 0), "a repair", why);
     (void)cudaGraphDestroy(graph);
     RDT_TRY(status);
-    h->graph = exec, h->args = *r->a, h->code = r->code, h->hit = r->hit;
+    h->graph = exec, h->args = *r->a, h->code = r->code, h->hit = r->hit, h->factor = factor;
   }
   return rdt_cuda_status(cudaGraphLaunch(h->graph, stream), "a repair", why);
 }
 
-rdt_status rdt_mend_enqueue(rdt_mender *h, const rdt_cuda_kernel *k, const void *code, const rdt_mma_args *a,
-                            const rdt_tall *tall, int row_blocks, rdt_mma_hit *hit, bool at_once, void *stream,
+rdt_status rdt_mend_enqueue(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_tall *tall,
+                            const rdt_wide *wide, int row_blocks, rdt_mma_hit *struck, bool at_once, void *stream,
                             rdt_reason *why) {
-  const repair r = {h, k, code, a, k->family == RDT_CUDA_TALL ? tall : NULL, row_blocks, hit};
+  const rdt_cuda_kernel *again = by_rows(k) ? h->part.kernel : k;
+  const repair r = {.h = h,
+                    .k = k,
+                    .code = struck ? rdt_cuda_kernel_inject(again) : again->code,
+                    .a = a,
+                    .tall = k->family == RDT_CUDA_TALL ? tall : NULL,
+                    .wide = by_rows(k) ? wide : NULL,
+                    .row_blocks = row_blocks,
+                    .hit = struck};
   h->used = true;
   if (at_once) {
     chain c = {stream, NULL, NULL};
@@ -251,8 +443,9 @@ rdt_status rdt_mend_enqueue(rdt_mender *h, const rdt_cuda_kernel *k, const void 
 }
 
 void rdt_mend_drop(rdt_mender *h) {
-  if (h->graph) (void)cudaGraphExecDestroy(h->graph);
-  h->graph = NULL;
+  drop_graph(h);
+  rdt_cuda_free(h->part.memory);
+  h->part.memory = NULL;
 }
 
 void rdt_mend_merge(rdt_cuda_verdict *to, const rdt_cuda_verdict *more) {

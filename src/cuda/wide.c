@@ -402,6 +402,11 @@ static void batched(const rdt_wide *w, rdt_mma_args *p) {
   p->k_split = p->m * (w->b_next ? 1 : w->batches);
 }
 
+int rdt_wide_settler(const rdt_cuda_kernel *k) {
+  if (k->family == RDT_CUDA_MMA || !RDT_WGMMA_BY_ROWS(k->check)) return -1;
+  return k->dtype == RDT_F16 || k->dtype == RDT_BF16 ? 0 : 1 + !rdt_dtype_is_float(k->dtype);
+}
+
 void rdt_wide_settles(const rdt_wide *w, const rdt_mma_args *p, rdt_settle_args *all, int number) {
   all->p[number] = *p, all->blocks[number] = w->blocks;
   batched(w, &all->p[number]);
@@ -491,8 +496,8 @@ rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, r
              why);
 }
 
-static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
-                         rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+rdt_status rdt_wide_ready(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                          rdt_wide_start *s, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
   rdt_wgmma_args a = {.p = *p,
@@ -524,19 +529,30 @@ static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_
     RDT_TRY(map((encode_fn *)found, &a.sums, k->dtype, p->parts, p->k,
                 (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
                 &(batches){0}, RDT_WGMMA_SUMS, WIDTH, why));
-  void *arguments[] = {&a, &hit};
+  const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
+  *s = (rdt_wide_start){.args = a,
+                        .code = code[w->columns + 2 * more + 4 * w->a_columns],
+                        .blocks = w->blocks,
+                        .threads = RDT_WGMMA_BLOCK(k->check, !w->columns),
+                        .shared = k->shared};
+  return RDT_OK;
+}
+
+static rdt_status launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                         rdt_mma_hit *hit, void *stream, rdt_reason *why) {
+  rdt_wide_start s;
+  RDT_TRY(rdt_wide_ready(k, w, p, code, &s, why));
+  void *arguments[] = {&s.args, &hit};
   /* Behind another kernel it begins while that one ends, and waits for it. */
   cudaLaunchAttribute early = {.id = cudaLaunchAttributeProgrammaticStreamSerialization,
                                .val.programmaticStreamSerializationAllowed = 1};
-  const cudaLaunchConfig_t how = {.gridDim = {(unsigned)w->blocks, 1, 1},
-                                  .blockDim = {(unsigned)RDT_WGMMA_BLOCK(k->check, !w->columns), 1, 1},
-                                  .dynamicSmemBytes = (size_t)k->shared,
+  const cudaLaunchConfig_t how = {.gridDim = {(unsigned)s.blocks, 1, 1},
+                                  .blockDim = {(unsigned)s.threads, 1, 1},
+                                  .dynamicSmemBytes = (size_t)s.shared,
                                   .stream = stream,
                                   .attrs = &early,
                                   .numAttrs = rdt_begins_early(stream)};
-  const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
-  return rdt_cuda_status(cudaLaunchKernelExC(&how, code[w->columns + 2 * more + 4 * w->a_columns], arguments), k->name,
-                         why);
+  return rdt_cuda_status(cudaLaunchKernelExC(&how, s.code, arguments), k->name, why);
 }
 
 /* What is copied is looked at again, where anything is checked: of A both sides of a check are made, and of B where no

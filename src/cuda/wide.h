@@ -37,6 +37,12 @@ typedef struct rdt_wide {                 /* made when a product is made ready *
   rdt_columns sums_of;
 } rdt_wide;
 
+typedef struct rdt_wide_start { /* a launch */
+  rdt_wgmma_args args;
+  const void *code;
+  int blocks, threads, shared;
+} rdt_wide_start;
+
 /* False: batches do not lie evenly apart. */
 bool rdt_wide_sides_of(const rdt_problem *p, rdt_wide_sides *s);
 enum { RDT_WIDE_A = 1, RDT_WIDE_B = 2, RDT_WIDE_C = 4 };
@@ -95,10 +101,14 @@ rdt_status rdt_wide_map(rdt_tensor_map *m, rdt_dtype type, const void *data, int
 /* a->p given: the maps of A, B and C, what TMA stores of C, and whether anything follows the product. w: columns and
  * batches are looked at; maps are of matrices where batches is 0, else of batches of them. */
 rdt_status rdt_wide_maps(rdt_dtype type, const rdt_wide *w, rdt_wgmma_args *a, rdt_reason *why);
-/* code: that of kernel k, or its injecting one: RDT_WGMMA_FORMS. */
+/* code: that of kernel k, or its injecting one: RDT_WGMMA_FORMS. ready: of operands that are as TMA takes them. */
+rdt_status rdt_wide_ready(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
+                          rdt_wide_start *s, rdt_reason *why);
 rdt_status rdt_wide_launch(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt_mma_args *p, const void *const *code,
                            rdt_mma_hit *hit, void *stream, rdt_reason *why);
 
+/* Which of rdt_wgmma_settle compares its sums of rows; -1: it leaves none. */
+int rdt_wide_settler(const rdt_cuda_kernel *k);
 /* Asynchronous: compares what the last runs of some products (RDT_SETTLE_MOST at most) have left. code: one of
  * rdt_wgmma_settle, or of the injecting ones. */
 void rdt_wide_settles(const rdt_wide *w, const rdt_mma_args *p, rdt_settle_args *all, int number);

@@ -596,7 +596,7 @@ static void check_early(const rdt_cuda_kernel *k) {
   if (!apart) gpu_die("malloc", "out of memory");
   cudaStream_t stream;
   if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess) gpu_die("a stream", "refused");
-  const bool mends = rdt_cuda_gemm_can_mend(first, &one.o, NULL) == RDT_OK;
+  const bool mends = rdt_cuda_gemm_can_mend(first, &one.o, stream, NULL) == RDT_OK;
   for (int turn = 0; turn < turns; turn++) { /* the last in a graph, with a repair between them where there is one */
     cudaGraph_t graph;
     cudaGraphExec_t ready_graph;

@@ -35,19 +35,10 @@ static bool found(const rdt_cuda_verdict *v) {
   return v->suspect || v->certain || v->cannot;
 }
 
-static void prepare(bench *b, int m, int n, int k, int splits) {
+static void prepare_shape(bench *b, const gpu_shape *s, int splits) {
   rdt_reason why;
   uint64_t seed = 31;
-  const rdt_dtype in = b->k->dtype;
-  const gpu_shape s = {.m = m,
-                       .n = n,
-                       .k = k,
-                       .in = in,
-                       .out = in == RDT_S8    ? RDT_S32
-                              : in == RDT_F64 ? RDT_F64
-                                              : RDT_F32,
-                       .alpha = 1.0};
-  gpu_case_make(&b->c, &s, &seed, false);
+  gpu_case_make(&b->c, s, &seed, false);
   gpu_must(rdt_cuda_gemm_create(b->k, b->d, &b->c.p, 6.0, splits, NULL, &b->g, &why), b->k->name, &why);
   gpu_case_poison(&b->c);
   gpu_must(rdt_cuda_gemm_run(b->g, &b->c.o, NULL, &why), b->k->name, &why);
@@ -55,6 +46,25 @@ static void prepare(bench *b, int m, int n, int k, int splits) {
   b->clean = malloc(b->c.bytes[2]);
   if (!b->clean) gpu_die("malloc", "out of memory");
   memcpy(b->clean, b->c.host[2], b->c.bytes[2]);
+}
+
+static gpu_shape plain(const bench *b, int m, int n, int k) {
+  const rdt_dtype in = b->k->dtype;
+  return (gpu_shape){.m = m,
+                     .n = n,
+                     .k = k,
+                     .in = in,
+                     .columns = b->k->family == RDT_CUDA_WGMMA && !b->k->code[0],
+                     .tf32 = b->k->tf32,
+                     .out = in == RDT_S8    ? RDT_S32
+                            : in == RDT_F64 ? RDT_F64
+                                            : RDT_F32,
+                     .alpha = 1.0};
+}
+
+static void prepare(bench *b, int m, int n, int k, int splits) {
+  const gpu_shape s = plain(b, m, n, k);
+  prepare_shape(b, &s, splits);
 }
 
 static void clear(bench *b) {
@@ -164,7 +174,9 @@ static void at_host(bench *b, bool graph) {
   gpu_must(rdt_cuda_wait(stream, &why), name, &why);
   rdt_store(host, b->k->dtype, 3, x);
   cudaGraphExec_t exec = NULL;
-  for (int helps = 1; helps >= 0; helps--) { /* a weight that has changed for this run; one that stays so */
+  /* A weight that has changed for this run; one that stays so, but where columns are compared with weights as they are.
+   */
+  for (int helps = 1; helps >= (b->k->check == RDT_WGMMA_ROWCOL && strcmp(b->k->scheme, "col") == 0); helps--) {
     gpu_case_poison(&b->c);
     if (graph)
       gpu_must(rdt_cuda_status(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture", &why), name,
@@ -203,29 +215,59 @@ static void at_host(bench *b, bool graph) {
   (void)cudaStreamDestroy(stream);
 }
 
+/* By rows of tiles: what else is brought along, and lies otherwise. */
+static void among_others(bench *b, int faults, bool graphs) {
+  const bool half = rdt_dtype_is_half(b->k->dtype), exact = b->k->dtype == RDT_S8;
+  const int most = rdt_cuda_kernel_columns(b->k);
+  for (int turn = 0; turn < 2; turn++) {
+    gpu_shape s = plain(b, 300, most < 270 ? most - 5 : 270, 199);
+    s.gap = 3, s.bias = true, s.residual = !exact || turn == 0;
+    if (half) s.out = b->k->dtype;
+    if (exact && turn) s.out = RDT_S8; /* requantised */
+    s.columns = s.columns || turn;
+    if (!exact) s.alpha = 0.5, s.beta = 2.0;
+    if (exact && s.residual) s.beta = 1.0;
+    prepare_shape(b, &s, 1);
+    once(b, faults);
+    clear(b);
+  }
+  if (!b->k->code[4] || !graphs) return;
+  gpu_shape s = plain(b, 300, 270, 200);
+  s.a_columns = true; /* no fault is planted there */
+  prepare_shape(b, &s, 1);
+  at_host(b, false);
+  clear(b);
+}
+
 int64_t gpu_mend(const rdt_cuda_device *d, const rdt_cuda_kernel *k, bool quick) {
   bench b = {.d = d, .k = k};
-  const bool tall = k->family == RDT_CUDA_TALL;
+  const bool tall = k->family == RDT_CUDA_TALL, wide = k->family == RDT_CUDA_WGMMA;
+  /* compute-sanitizer, under which all is walked, takes the arguments of kernels in a conditional node for nobody's
+   * memory. */
+  const bool graphs = !quick || gpu_daily(quick);
+  const int most = rdt_cuda_kernel_columns(k);
   if (!rdt_mend_takes(k)) return 0;
-  prepare(&b,
-          tall    ? 1000
-          : quick ? 70
-                  : 100,
-          tall    ? k->tile->columns - 3
-          : quick ? 70
-                  : 140,
-          quick || tall ? 200 : 1000, 2);
+  if (tall)
+    prepare(&b, 1000, most - 3, 200, 2);
+  else if (wide) /* of floats of 8 bits the rigorous bound soon is more than a weight */
+    prepare(&b, 300, most < 270 ? most - 6 : 270, quick || rdt_dtype_is_f8(k->dtype) ? 200 : 1000, 1);
+  else
+    prepare(&b, quick ? 70 : 100, quick ? 70 : 140, quick ? 200 : 1000, 2);
   once(&b, quick ? 4 : 100);
-  if (!quick) { /* graphs: compute-sanitizer takes the arguments of kernels in a conditional node for nobody's memory */
-    always(&b, 1, false);
-    if (k->check == RDT_MMA_SUMS) at_host(&b, false), at_host(&b, true);
-  }
+  if (!quick) always(&b, 1, false);
+  if (graphs && (k->check == RDT_MMA_SUMS || wide)) at_host(&b, false), at_host(&b, true);
   clear(&b);
   if (!quick) { /* more than the multiprocessors do at once */
-    prepare(&b, tall ? 70000 : 1500, tall ? k->tile->columns : 1400, 300, 1);
+    if (tall)
+      prepare(&b, 70000, most, 300, 1);
+    else if (wide)
+      prepare(&b, most < 2900 ? 17000 : 3000, most < 2900 ? most : 2900, 300, 1);
+    else
+      prepare(&b, 1500, 1400, 300, 1);
     always(&b, 13, true);
     clear(&b);
   }
+  if (wide && k->check != RDT_WGMMA_ROWCOL) among_others(&b, quick ? 4 : 100, graphs);
   if (tall) { /* several rows are one */
     prepare(&b, 2000, 16, 32, 1);
     once(&b, quick ? 4 : 50);
