@@ -34,12 +34,15 @@ def collect(folder, part, commit):
 
 
 def run(program, names, faults, tiles, folder, part, commit):
-    """What the program said, where a kernel has no line."""
+    """What the program said, where a kernel has no line, or something was wrong."""
     if not names:
         return None
     done = subprocess.run([program, str(faults), str(tiles), ",".join(names), os.path.join(folder, part)], capture_output=True, text=True)
     there = os.path.exists(os.path.join(folder, part)) and collect(folder, part, commit)
-    return None if there == len(names) else f"{', '.join(names)}: exit code {done.returncode}: {(done.stdout + done.stderr)[-400:]}"
+    if there != len(names):
+        return f"{', '.join(names)}: exit code {done.returncode}: {(done.stdout + done.stderr)[-400:]}"
+    lines = done.stdout.splitlines()
+    return "\n".join(line for at, line in enumerate(lines) if "WRONG" in line or (at and "WRONG" in lines[at - 1])) or None
 
 
 def main():

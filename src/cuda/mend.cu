@@ -104,19 +104,18 @@ static __device__ void choose(rdt_mend *m) {
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    const int pass = (int)(first >> 32);
-    m->at = first == ~0ull ? -1 : (int)(first & 0xffffffffu), m->half = pass & 1, m->launch = pass - 1;
+    m->at = first == ~0ull ? -1 : (int)(first & 0xffffffffu), m->launch = (int)(first >> 32) - 1, m->apart = 0;
   }
   __syncthreads();
 }
 
-/* Who has it is not known, but that it is not who had it before. */
+/* Who has it is not known. */
 static __device__ void take(rdt_mend *m) {
   if (m->at < 0) return;
   EACH(x, m->across) {
     const int block = m->at * m->across + x;
     atomicOr(&m->taken[block / 32], 1u << (block % 32));
-    m->ran[(int64_t)m->half * m->across * m->down + block] = (uint16_t)(RDT_CUDA_SMS + m->half);
+    m->ran[block] = m->ran[m->across * m->down + block] = (uint16_t)RDT_CUDA_SMS;
   }
 }
 
@@ -187,7 +186,7 @@ typedef enum ending { GOES_ON, AGAIN, SETTLED } ending;
 static __device__ unsigned complaints_in(const rdt_mend *m, const rdt_mend_place *p) {
   const rdt_cuda_verdict *v = &m->now;
   unsigned found = 0;
-  if (m->by_rows) return m->at >= p->from[1] && m->at < p->to[1] ? kinds(v) : 0;
+  if (m->by_rows) return m->at >= p->from[1] && m->at < p->to[1] ? kinds(v) | m->apart : 0;
   if (v->listed > RDT_CUDA_LISTED) return kinds(v); /* who knows where */
   for (unsigned i = 0; i < v->listed; i++) {
     const rdt_mend_place f = place_of(m, &v->list[i]);
@@ -239,13 +238,15 @@ enum {              /* what there is to say about the blocks of a place */
 };
 
 /* Settled, or to be computed once more? Bits that come again, from other multiprocessors, and are within the rigorous
- * bound, are the result. */
+ * bound, are the result. By rows that is each pass's, whose bits are of two; as they have one B, and it may have been
+ * loaded wrongly for both, another launch has to have had them too. */
 static __device__ ending judge_place(rdt_mend *m, rdt_mend_place *p, unsigned state, bool last) {
-  const unsigned certain = 1u << RDT_CUDA_CERTAIN;
+  const unsigned certain = 1u << RDT_CUDA_CERTAIN, apart = 1;
   p->now |= complaints_in(m, p);
   if (state & LEFT) return GOES_ON;
-  const bool again = p->pass > 1 && !(state & OTHER) && (!(state & STAYED) || last);
-  if (p->now && ((p->now & certain) || !again)) return AGAIN;
+  const bool same = p->pass > 1 && !(state & OTHER),
+             again = m->by_rows ? same || !(state & CHANGED) : same && (!(state & STAYED) || last);
+  if (p->now && ((p->now & (certain | apart)) || !again)) return AGAIN;
   book(m, p, (state & CHANGED) != 0);
   return SETTLED;
 }
@@ -382,25 +383,34 @@ static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cu
 
 /* ---- by rows ---- */
 
+/* A warp has a line, as it lies in memory, in turns. */
+#define EACH_LINE(i, count) \
+  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x) / 32; i < (count); i += (int)gridDim.x * THREADS / 32)
+#define EACH_LANE(i, count) for (int i = (int)threadIdx.x % 32; i < (count); i += 32)
+
 template <class E>
 static __device__ void bring(const rdt_mend *m, const rdt_mend_rows &r) {
-  const int64_t rows = 2 * m->tile[0], step = (int64_t)gridDim.x * THREADS, all = rows * r.width;
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < all; i += step) {
-    const int64_t row = r.turned ? i % rows : i / r.width, x = r.turned ? i / rows : i % r.width,
-                  from = (int64_t)m->at * m->tile[0] + row % m->tile[0];
-    const bool there = row / m->tile[0] == m->half && from < m->rows;
-    ((E *)r.part)[r.turned ? x * r.part_pitch + row : row * r.part_pitch + x] =
-        there ? ((const E *)r.all)[r.turned ? x * r.pitch + from : from * r.pitch + x] : (E)0;
+  const int tile = m->tile[0], first = m->at * tile, rows = 2 * tile;
+  EACH_LINE(i, r.turned ? r.width : rows)
+  EACH_LANE(j, r.turned ? rows : r.width) {
+    const int64_t row = first + (r.turned ? j : i) % tile;
+    const E *const from = (const E *)r.all + (r.turned ? i * r.pitch + row : row * r.pitch + j);
+    ((E *)r.part)[i * r.part_pitch + j] = row < m->rows ? *from : (E)0;
   }
 }
 template <class E>
-static __device__ void put(const rdt_mend *m, const rdt_mend_rows &r) {
-  const int64_t step = (int64_t)gridDim.x * THREADS, all = (int64_t)m->tile[0] * r.width;
-  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < all; i += step) {
-    const int64_t row = i / r.width, x = i % r.width, to = (int64_t)m->at * m->tile[0] + row;
-    if (to < m->rows)
-      ((E *)r.all)[to * r.pitch + x] = ((const E *)r.part)[(m->half * m->tile[0] + row) * r.part_pitch + x];
+static __device__ void put(rdt_mend *m, const rdt_mend_rows &r) {
+  const int tile = m->tile[0], first = m->at * tile;
+  bool apart = false;
+  EACH_LINE(i, min(tile, m->rows - first)) {
+    const E *const one = (const E *)r.part + i * r.part_pitch, *const two = one + tile * r.part_pitch;
+    E *const to = (E *)r.all + (first + i) * r.pitch;
+    EACH_LANE(j, r.width) {
+      apart = apart || one[j] != two[j];
+      to[j] = one[j];
+    }
   }
+  if (apart) atomicOr(&m->apart, 1u);
 }
 
 static __global__ void __launch_bounds__(THREADS) mend_bring(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {

@@ -4,8 +4,8 @@
  *
  * Kernels on mma.sync, and those of few columns, are launched for the whole grid, and blocks ask whether they are
  * called for. Those on wgmma of many columns stay for all of a product: of these one row of tiles at a time is a
- * product of its own (by_rows). Its rows of A are brought to one half of a matrix twice as high, the other is 0; from
- * pass to pass to the other half, whose rows another multiprocessor has. */
+ * product of its own (by_rows), twice as high: its rows are there twice, and both blocks of a cluster, on two
+ * multiprocessors, have them. What both have alike is put back. */
 #ifndef RDT_CUDA_MEND_H
 #define RDT_CUDA_MEND_H
 
@@ -25,7 +25,7 @@ typedef struct rdt_mend_place {
   int from[2], to[2];  /* blocks across and down; to: beyond the last */
   int open;            /* not settled */
   int pass;            /* from 1 on: all of it is computed in each */
-  unsigned first, now; /* 1 << rdt_cuda_complaint: of the product, of this pass */
+  unsigned first, now; /* 1 << rdt_cuda_complaint: of the product, of this pass; 1: by_rows, bits that are apart */
 } rdt_mend_place;
 
 typedef struct rdt_mend_outcome {
@@ -54,7 +54,8 @@ typedef struct rdt_mend {
   unsigned left, held;     /* blocks that nobody has taken; those of them that wait where they must not run */
   unsigned avoiding, shut; /* multiprocessors; those of them that nobody else can come to */
   int launch;
-  int at, half;                        /* by_rows: the row of tiles that is called for, and where its rows are */
+  int at;                              /* by_rows: the row of tiles that is called for */
+  unsigned apart;                      /* by_rows: its rows came to other bits the second time */
   uint64_t graph;                      /* by_rows: of the loop; 0: the host asks */
   uint32_t avoided[RDT_CUDA_SMS / 32]; /* bits */
   uint32_t lost[RDT_CUDA_SMS];         /* passes in which it complained */
@@ -70,7 +71,7 @@ typedef struct rdt_mend_matrix {
   int rows, columns, bytes;
 } rdt_mend_matrix;
 
-typedef struct rdt_mend_rows { /* of an operand: where all are, and those of a row of tiles, twice as many */
+typedef struct rdt_mend_rows { /* of an operand: where all are, and those of a row of tiles, twice */
   void *all, *part;
   int64_t pitch, part_pitch;
   int width, size; /* elements of a row, bytes of one */

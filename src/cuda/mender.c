@@ -127,6 +127,7 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
   p->lda = w->a_columns ? m : up(p->k, 16 / (int64_t)element), p->ldc = up(p->n, 16 / (int64_t)out);
   p->bound = rdt_gemm_bound(rows, p, 2, acc, lambda);
   part.wide.pads = (rdt_pads){0}, part.wide.bits = NULL, part.wide.sums_of = (rdt_columns){0};
+  part.wide.skewed = false; /* nor will a cluster's tiles lie side by side: its blocks have rows that are the same */
   part.wide.alike = rdt_wide_alike(&p->bound);
   rdt_wide_plan(&part.wide, rows, m, p->column_blocks, p->k, 1, high); /* some may have to be avoided */
 

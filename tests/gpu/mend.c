@@ -215,6 +215,69 @@ static void at_host(bench *b, bool graph) {
   (void)cudaStreamDestroy(stream);
 }
 
+/* By rows: rows that came to other bits the second time are told, and computed again. */
+static void second_time(bench *b) {
+  enum { TILE = 64, ROWS = 50, WIDTH = 40, PITCH = 48 };
+  struct {
+    rdt_mend m;
+    rdt_cuda_verdict v;
+    uint16_t ran[2];
+    uint32_t taken, moved;
+    uint64_t sums[3];
+    uint16_t all[ROWS][PITCH], part[2 * TILE][PITCH];
+  } * there, *host = calloc(1, sizeof *host);
+  rdt_reason why;
+  void *memory;
+  if (!host) gpu_die("malloc", "out of memory");
+  gpu_must(rdt_cuda_alloc(sizeof *host, &memory, &why), "memory", &why);
+  there = memory;
+  for (int differ = 0; differ < 2; differ++) {
+    int last = 0;
+    memset(host, 0, sizeof *host);
+    host->m = (rdt_mend){.across = 1,
+                         .down = 1,
+                         .splits = 1,
+                         .columns = 1,
+                         .tile = {TILE, WIDTH},
+                         .by_sums = 1,
+                         .by_rows = 1,
+                         .rows = ROWS,
+                         .sms = b->d->sms,
+                         .taken = &there->taken,
+                         .moved = &there->moved,
+                         .ran = there->ran,
+                         .sums = there->sums,
+                         .open = 1,
+                         .n = 1,
+                         .place = {{.to = {1, 1}, .open = 1, .pass = 1, .first = 1u << RDT_CUDA_CERTAIN}}};
+    host->taken = 1;
+    for (int i = 0; i < 2 * TILE; i++)
+      for (int j = 0; j < WIDTH; j++) host->part[i][j] = (uint16_t)(i % TILE * WIDTH + j + 1);
+    host->part[TILE + ROWS - 1][WIDTH - 1] ^= (uint16_t)differ;
+    host->part[TILE + ROWS][0] ^= 1; /* behind C's last row: nobody's */
+    rdt_mend *m = &there->m;
+    rdt_cuda_verdict *v = &there->v;
+    rdt_mend_rows rows = {
+        .all = there->all, .part = there->part, .pitch = PITCH, .part_pitch = PITCH, .width = WIDTH, .size = 2};
+    void *put[] = {&m, &rows}, *judge[] = {&m, &v, &last};
+    const dim3 one = {1, 1, 1}, threads = {RDT_MEND_THREADS, 1, 1};
+    gpu_must(rdt_cuda_put(there, host, sizeof *host, NULL, &why), "put", &why);
+    gpu_must(rdt_cuda_status(cudaLaunchKernel(rdt_mend_put, one, threads, put, 0, NULL), "put", &why), "put", &why);
+    gpu_must(rdt_cuda_status(cudaLaunchKernel(rdt_mend_judge, one, threads, judge, 0, NULL), "judge", &why), "judge",
+             &why);
+    gpu_must(rdt_cuda_get(host, there, sizeof *host, NULL, &why), "get", &why);
+    const rdt_cuda_mended *told = &host->m.outcome.told;
+    const bool again = host->m.open == 1 && host->m.place[0].pass == 2 && !told->checker,
+               settled = host->m.open == 0 && told->checker == 1;
+    if (differ ? !again : !settled) complain(b, "rows that came to two results, or to one, are not told so", told);
+    for (int i = 0; i < ROWS; i++)
+      if (memcmp(host->all[i], host->part[i], WIDTH * 2) != 0 || host->all[i][WIDTH] != 0)
+        complain(b, "rows are put elsewhere", told);
+  }
+  rdt_cuda_free(memory);
+  free(host);
+}
+
 /* By rows of tiles: what else is brought along, and lies otherwise. */
 static void among_others(bench *b, int faults, bool graphs) {
   const bool half = rdt_dtype_is_half(b->k->dtype), exact = b->k->dtype == RDT_S8;
@@ -267,6 +330,7 @@ int64_t gpu_mend(const rdt_cuda_device *d, const rdt_cuda_kernel *k, bool quick)
     always(&b, 13, true);
     clear(&b);
   }
+  if (wide) second_time(&b);
   if (wide && k->check != RDT_WGMMA_ROWCOL) among_others(&b, quick ? 4 : 100, graphs);
   if (tall) { /* several rows are one */
     prepare(&b, 2000, 16, 32, 1);
