@@ -682,6 +682,7 @@ static void check_columns(const rdt_cuda_kernel *k) {
   }
   enum { COLUMN = 587, DEPTH = 130 };
   for (int turn = 0; turn < 6; turn++) {
+    if (gpu_daily(quick) && turn == 4 + (k->dtype == RDT_BF16)) continue; /* one layout of each type is large */
     uint64_t seed = 61 + (uint64_t)turn;
     uint16_t large;
     rdt_reason why = {""};
