@@ -374,16 +374,20 @@ static void test_devices(void **state) {
       blocks_of("c.npy", n, devices[n - 2], limit, several, sizeof several);
     }
     assert_string_equal(one, several);
-    util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit %dk --strategy prefetch --threads %d --device %s "
-                             "--errors 9 --scattered --seed %d --trace t.json",
-                             limit - 20, n, devices[n - 2], n),
-                    0, "of C, on cpu: wrong, computed again");
-    assert_true(util_same_bytes("c.npy", "d.npy"));
-    util_cli_expect(util_cli("verify c.npy"), 0, NULL);
-    util_cli_slurp("c.npy.sums");
-    assert_non_null(strstr(util_cli_text, "\"device\":\"cpu\""));
-    util_cli_slurp("t.json");
-    assert_non_null(strstr(util_cli_text, "1: products"));
+    bool shared = false; /* whoever is quick takes what is next: on a busy machine the first takes all, at times */
+    for (int tries = 0; tries < 10 && !shared; tries++) {
+      util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --mem-limit %dk --strategy prefetch --threads %d "
+                               "--device %s --errors 9 --scattered --seed %d --trace t.json",
+                               limit - 20, n, devices[n - 2], n),
+                      0, "of C, on cpu: wrong, computed again");
+      assert_true(util_same_bytes("c.npy", "d.npy"));
+      util_cli_expect(util_cli("verify c.npy"), 0, NULL);
+      util_cli_slurp("c.npy.sums");
+      assert_non_null(strstr(util_cli_text, "\"device\":\"cpu\""));
+      util_cli_slurp("t.json");
+      shared = strstr(util_cli_text, "1: products") != NULL;
+    }
+    assert_true(shared);
   }
   leave_behind("head -n 6");
   util_cli_expect(util_cli("matmul a.npy b.npy -o c.npy --resume --device cpu,cpu"), 0, "resumed: 5 blocks");
