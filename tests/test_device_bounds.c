@@ -623,7 +623,7 @@ static void use(const kind *x, double lambda) {
   else if (x->where == MLP)
     now.bound = rdt_mlp_bound(x->type, x->k, x->k / x->splits, x->splits, x->n / 8, &now.acc, lambda);
   else if (of_columns())
-    now.bound = rdt_gemm_columns_bound(&now.kernel, &now.args, &now.columns, &now.acc, lambda);
+    now.bound = rdt_gemm_columns_bound(&now.kernel, &now.args, &now.columns, 0, &now.acc, lambda);
   else
     now.bound = rdt_gemm_bound(&now.kernel, &now.args, (x->m + t[0] - 1) / t[0], &now.acc, lambda);
 }

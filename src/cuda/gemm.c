@@ -409,7 +409,9 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   a->bound = rdt_gemm_bound(k, a, g->row_blocks, &acc, lambda);
   g->wide.alike = g->tall.alike = rdt_wide_alike(&a->bound);
   rdt_wide_sums_at(&g->wide, memory + of_columns);
-  if (g->wide.strips) g->wide.sums_of.bound = rdt_gemm_columns_bound(k, a, &g->wide.sums_of, &acc, lambda);
+  if (g->wide.strips)
+    g->wide.sums_of.bound = rdt_gemm_columns_bound(k, a, &g->wide.sums_of,
+                                                   rdt_wide_squares(&g->wide, k, a->column_blocks, a->k), &acc, lambda);
   if (sums(k) || by_tile(k) || (threads(k) && k->dtype != RDT_S8))
     g->weights = (rdt_weights_args){.ldb = is_wide(k) && !is_tall(k) ? b_pitch : a->ldb, /* of B: they check copies */
                                     .next = b_next,

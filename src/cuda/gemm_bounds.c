@@ -120,7 +120,7 @@ rdt_device_bound rdt_gemm_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a,
 /* u A is added up of four rows, sets of them, four lanes, and of two or four warps of each row of tiles, and cut into
  * parts as sums of B are; sums of C of four rows, eight lanes, and four warps of so many tiles as meet in a copy. */
 rdt_device_bound rdt_gemm_columns_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_columns *c,
-                                        const rdt_accumulator *acc, double lambda) {
+                                        int64_t squares, const rdt_accumulator *acc, double lambda) {
   const int tiles = (a->m + k->tile->rows - 1) / k->tile->rows, each = (tiles + c->copies - 1) / c->copies,
             added = 3 + 4 + 2 + 4 * tiles;
   rdt_tolerance t = {.acc = *acc,
@@ -132,7 +132,9 @@ rdt_device_bound rdt_gemm_columns_bound(const rdt_cuda_kernel *k, const rdt_mma_
   rdt_tolerance_parts(&t, k->dtype, (double)c->scale);
   t.u_beta = hypot(t.u_beta, 0x1p-24 * sqrt(0.6 * added));
   t.lost += 0x1p-24 * added;
-  return rdt_device_bound_of(&t, a->m);
+  rdt_device_bound b = rdt_device_bound_of(&t, a->m);
+  b.q0 *= (float)(1.0 + 0x1p-24 * (double)squares); /* |a|^2 is less by as much: one chain, where others have k's */
+  return b;
 }
 
 /* Sums of C and of what was stored are formed in f32 within a tile, or a strip of A, and in double beyond. They have no

@@ -443,6 +443,12 @@ size_t rdt_wide_sums_of(rdt_wide *w, const rdt_cuda_kernel *k, int m, int depth)
   return RDT_COLUMNS_SETS * floats(c) * sizeof(float) + 2 * (size_t)c->pairs * sizeof(float);
 }
 
+int64_t rdt_wide_squares(const rdt_wide *w, const rdt_cuda_kernel *k, int column_blocks, int depth) {
+  enum { LANES = 64 }; /* of two warps, or four */
+  return (int64_t)turns(w->tiles, w->blocks / RDT_WGMMA_CLUSTER) *
+         turns(rdt_wide_whole(k, depth) / k->k, column_blocks) * k->k * k->tile->rows / LANES;
+}
+
 void rdt_wide_sums_at(rdt_wide *w, void *memory) {
   rdt_columns *c = &w->sums_of;
   float *at = memory;

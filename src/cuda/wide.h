@@ -65,6 +65,8 @@ bool rdt_wide_shares(const rdt_cuda_kernel *k, bool columns);
 /* Of RDT_WGMMA_ROWCOL: lengths of what is summed, and the bytes of that, 0 before the first run. */
 size_t rdt_wide_sums_of(rdt_wide *w, const rdt_cuda_kernel *k, int m, int depth);
 void rdt_wide_sums_at(rdt_wide *w, void *memory);
+/* And how many squares of A a lane sums, at most. */
+int64_t rdt_wide_squares(const rdt_wide *w, const rdt_cuda_kernel *k, int column_blocks, int depth);
 /* Asynchronous. The largest square of each column of B; and behind a run, its columns. B: p->b as it is multiplied.
  */
 rdt_status rdt_wide_peaks(const rdt_wide *w, rdt_dtype type, const rdt_mma_args *p, void *stream, rdt_reason *why);
