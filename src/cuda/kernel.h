@@ -79,8 +79,11 @@ rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reaso
  * tile (row of tiles; the whole product, for global, for columns, and where more complained than a verdict lists) is
  * computed again in the same order of addition, again on other multiprocessors where it is lost again, and judged by
  * checks and bits. Where nobody complained it is one look; of products on wgmma, whose next run would compare the sums
- * of this one, that comparison too. The verdict keeps what could not be settled. RDT_ERR_UNSUPPORTED: not this kernel
- * (none, global-classic, batches on wgmma), or the result has overwritten the residual. */
+ * of this one, that comparison too. All complaints are taken for those of this run: each is repaired, or asked about,
+ * before the next. What could not be settled is told by rdt_cuda_gemm_verdict, also where complaints go elsewhere
+ * (rdt_cuda_gemm_tell). Bit-sums of what is stored are the run's: rdt_cuda_gemm_stored comes before.
+ * RDT_ERR_UNSUPPORTED: not this kernel (none, global-classic, batches on wgmma), or the result has overwritten the
+ * residual. */
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Whether that is so. Before the first repair that is captured: of products on wgmma it allocates what that needs, two
  * rows of tiles of each operand, and waits. */
@@ -133,8 +136,8 @@ bool rdt_cuda_gemm_covered(const rdt_cuda_gemm *g); /* they do */
 /* Asynchronous, behind a run with these operands, as often as anybody wants to know: C is read once and compared with
  * those bit-sums. What is found lies behind all of k. RDT_ERR_UNSUPPORTED: nobody told any. */
 rdt_status rdt_cuda_gemm_stored(const rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
-/* Where launches from now on complain, on the device or in pinned memory of the host: nobody has to ask for it. NULL:
- * to the product's own verdict, which is what the other functions ask. */
+/* Where launches from now on complain, on the device or in pinned memory of the host: nobody has to ask for it, but for
+ * what a repair has left. NULL: to the product's own verdict, which is what the other functions ask. */
 void rdt_cuda_gemm_tell(rdt_cuda_gemm *g, rdt_cuda_verdict *to);
 /* The same, where it lies on the device; complete when the last run is settled. */
 rdt_cuda_verdict *rdt_cuda_gemm_found(const rdt_cuda_gemm *g);

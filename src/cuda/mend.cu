@@ -43,7 +43,7 @@ static __device__ void join(rdt_mend *m, rdt_mend_place *p) {
 
 static __device__ void list_places(rdt_mend *m, const rdt_cuda_verdict *v) {
   m->n = 0;
-  if (v->listed > RDT_CUDA_LISTED) {
+  if (v->listed > RDT_CUDA_LISTED || v->listed == 0) { /* who knows where */
     m->place[m->n++] = {{0, 0}, {m->across, m->down}, 1, 1, kinds(v), 0};
   } else {
     for (unsigned i = 0; i < v->listed; i++) {
@@ -131,7 +131,7 @@ static __global__ void __launch_bounds__(THREADS)
   if (t == 0) {
     m->outcome.told.products++;
     list_places(m, v);
-    m->open = m->n, m->launch = 0, m->avoiding = m->shut = 0, m->graph = graph;
+    m->open = m->n, m->spent = 0, m->launch = 0, m->avoiding = m->shut = 0, m->graph = graph;
     if (graph) cudaGraphSetConditional(graph, 1);
   }
   __syncthreads();
@@ -141,11 +141,11 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- bits ---- */
 
-static __device__ uint64_t bits_at(const rdt_mend_matrix &c, int64_t at) {
-  return c.bytes == 1   ? ((const uint8_t *)c.data)[at]
-         : c.bytes == 2 ? ((const uint16_t *)c.data)[at]
-         : c.bytes == 4 ? ((const uint32_t *)c.data)[at]
-                        : ((const uint64_t *)c.data)[at];
+static __device__ uint64_t bits_at(const rdt_mend_matrix &c, const void *data, int64_t at) {
+  return c.bytes == 1   ? ((const uint8_t *)data)[at]
+         : c.bytes == 2 ? ((const uint16_t *)data)[at]
+         : c.bytes == 4 ? ((const uint32_t *)data)[at]
+                        : ((const uint64_t *)data)[at];
 }
 
 static __device__ uint64_t mixed(uint64_t x) {
@@ -161,14 +161,19 @@ static __device__ int slot_of(int pass) { /* of sums; 0: before the first */
 static __global__ void __launch_bounds__(THREADS)
     mend_sum(rdt_mend *m, const __grid_constant__ rdt_mend_matrix c, int first) {
   __shared__ uint64_t warps[THREADS / 32];
-  const int x = (int)blockIdx.x, y = (int)blockIdx.y;
+  const int x = (int)blockIdx.x, y = m->by_rows ? m->at : (int)blockIdx.y;
   const rdt_mend_place *p = m->open ? rdt_mend_find(m, x, y) : nullptr;
-  if (!p || (m->by_rows && (y != m->at || (first && p->pass > 1)))) return;
+  if (!p || (m->by_rows && first && p->pass > 1)) return;
   uint64_t sum = 0;
+  bool apart = false;
   EACH(i, m->tile[0] * m->tile[1]) {
     const int row = y * m->tile[0] + i / m->tile[1], column = x * m->tile[1] + i % m->tile[1];
-    if (row < c.rows && column < c.columns) sum += mixed(bits_at(c, row * c.pitch + column) + mixed((uint64_t)i + 1));
+    if (row >= c.rows || column >= c.columns) continue;
+    const uint64_t bits = bits_at(c, c.data, row * c.pitch + column);
+    sum += mixed(bits + mixed((uint64_t)i + 1));
+    if (c.second && !first) apart = apart || bits != bits_at(c, c.second, (i / m->tile[1]) * c.second_pitch + column);
   }
+  if (apart) atomicOr(&m->apart, 1u);
 #pragma unroll
   for (int d = 16; d > 0; d /= 2) sum += __shfl_down_sync(0xffffffffu, sum, d);
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = sum;
@@ -218,14 +223,14 @@ static __device__ void book(rdt_mend *m, const rdt_mend_place *p, bool changed) 
   rdt_cuda_mended *t = &m->outcome.told;
   const unsigned certain = 1u << RDT_CUDA_CERTAIN, cannot = 1u << RDT_CUDA_CANNOT;
   t->changed += changed;
-  if (!p->now && changed && p->pass > 1 && lost_again(m))
+  if (p->now & cannot) /* whatever else the place had */
+    t->unchecked++, m->outcome.stands.cannot++;
+  else if (!p->now && changed && p->pass > 1 && lost_again(m))
     t->persistent++;
   else if (changed)
     t->transient++;
   else if (!p->now || (p->first & certain))
     t->checker++;
-  else if (p->now & cannot)
-    t->unchecked++, m->outcome.stands.cannot++;
   else
     t->rounding++;
 }
@@ -280,7 +285,8 @@ static __device__ void avoid(rdt_mend *m) {
   atomicMax(&most, m->votes[t]);
   __syncthreads();
   const bool third = t < m->sms && (t + m->launch) % 3 == 0 && m->launch > 0 && m->launch + 1 < RDT_MEND_LAUNCHES;
-  const bool mine = !m->by_sums ? rdt_mend_avoids(m, t) || m->now.sm[t] : most ? m->votes[t] == most : third;
+  const bool named = !m->by_sums && (!m->by_rows || kinds(&m->now)); /* who complains has multiplied */
+  const bool mine = named ? rdt_mend_avoids(m, t) || m->now.sm[t] : most ? m->votes[t] == most : third;
   const int count = __syncthreads_count(mine), used = count <= m->sms / 2 ? count : 0;
   const unsigned bits = __ballot_sync(0xffffffffu, mine && used);
   if (t % 32 == 0) m->avoided[t / 32] = bits;
@@ -328,7 +334,7 @@ static __device__ unsigned examine(rdt_mend *m, const rdt_mend_place *p) {
 
 /* Nothing more is computed. Tickets of tiles that were left half done say so still. */
 static __device__ void finish(rdt_mend *m, rdt_cuda_verdict *v) {
-  const int open = m->open;
+  const int open = m->open + m->spent;
   __syncthreads();
   if (open) {
     EACH(i, m->n_tickets) m->tickets[i] = 0;
@@ -347,8 +353,10 @@ static __device__ void finish(rdt_mend *m, rdt_cuda_verdict *v) {
 
 static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cuda_verdict *v, int last) {
   __shared__ ending end;
-  bool over = last;
-  if (m->open == 0) return;
+  if (m->open == 0) {
+    if (threadIdx.x == 0 && m->graph) cudaGraphSetConditional(m->graph, 0);
+    return;
+  }
   m->lost[threadIdx.x] += m->now.sm[threadIdx.x] > 0;
   m->outcome.told.seen.sm[threadIdx.x] += m->now.sm[threadIdx.x];
   __syncthreads();
@@ -359,12 +367,11 @@ static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cu
     const unsigned state = examine(m, p);
     if (threadIdx.x == 0) end = judge_place(m, p, state, ends);
     __syncthreads();
-    over = over || (ends && end == AGAIN);
     if (m->by_sums && end != GOES_ON && p->pass > 1) vote(m, p, end == AGAIN);
     if (end == AGAIN) call_again(m, p, state & OTHER);
     __syncthreads();
     if (threadIdx.x == 0) {
-      if (end == SETTLED) p->open = 0, m->open--;
+      if (end == SETTLED || (end == AGAIN && ends && m->by_rows)) p->open = 0, m->open--, m->spent += end == AGAIN;
       if (end == AGAIN && !ends) p->pass++, p->now = 0;
     }
     __syncthreads();
@@ -376,41 +383,41 @@ static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cu
   count_left(m);
   __syncthreads();
   if (m->by_rows) take(m);
-  if (m->open == 0 || over) finish(m, v);
+  if (m->open == 0 || last) finish(m, v);
   __syncthreads();
   if (threadIdx.x == 0 && m->graph && m->open == 0) cudaGraphSetConditional(m->graph, 0);
 }
 
 /* ---- by rows ---- */
 
-/* A warp has a line, as it lies in memory, in turns. */
-#define EACH_LINE(i, count) \
-  for (int i = (int)(blockIdx.x * THREADS + threadIdx.x) / 32; i < (count); i += (int)gridDim.x * THREADS / 32)
+/* A warp of a block has a line, as it lies in memory, in turns. */
+#define EACH_LINE(i, count, block) \
+  for (int i = (int)((block) * THREADS + threadIdx.x) / 32; i < (count); i += (int)gridDim.x * THREADS / 32)
 #define EACH_LANE(i, count) for (int i = (int)threadIdx.x % 32; i < (count); i += 32)
 
+/* The second time by another block: what is copied wrongly is on both sides of a check. */
 template <class E>
 static __device__ void bring(const rdt_mend *m, const rdt_mend_rows &r) {
-  const int tile = m->tile[0], first = m->at * tile, rows = 2 * tile;
-  EACH_LINE(i, r.turned ? r.width : rows)
-  EACH_LANE(j, r.turned ? rows : r.width) {
-    const int64_t row = first + (r.turned ? j : i) % tile;
-    const E *const from = (const E *)r.all + (r.turned ? i * r.pitch + row : row * r.pitch + j);
-    ((E *)r.part)[i * r.part_pitch + j] = row < m->rows ? *from : (E)0;
+  const int tile = m->tile[0], first = m->at * tile;
+#pragma unroll 1
+  for (int half = 0; half < 2; half++) {
+    E *const part = (E *)r.part + (r.turned ? half * tile : half * tile * r.part_pitch);
+    EACH_LINE(i, r.turned ? r.width : tile, half ? gridDim.x - 1 - blockIdx.x : blockIdx.x)
+    EACH_LANE(j, r.turned ? tile : r.width) {
+      const int64_t row = first + (r.turned ? j : i);
+      const E *const from = (const E *)r.all + (r.turned ? i * r.pitch + row : row * r.pitch + j);
+      part[i * r.part_pitch + j] = row < m->rows ? *from : (E)0;
+    }
   }
 }
 template <class E>
-static __device__ void put(rdt_mend *m, const rdt_mend_rows &r) {
+static __device__ void put(const rdt_mend *m, const rdt_mend_rows &r) {
   const int tile = m->tile[0], first = m->at * tile;
-  bool apart = false;
-  EACH_LINE(i, min(tile, m->rows - first)) {
-    const E *const one = (const E *)r.part + i * r.part_pitch, *const two = one + tile * r.part_pitch;
+  EACH_LINE(i, min(tile, m->rows - first), blockIdx.x) {
+    const E *const from = (const E *)r.part + i * r.part_pitch;
     E *const to = (E *)r.all + (first + i) * r.pitch;
-    EACH_LANE(j, r.width) {
-      apart = apart || one[j] != two[j];
-      to[j] = one[j];
-    }
+    EACH_LANE(j, r.width) to[j] = from[j];
   }
-  if (apart) atomicOr(&m->apart, 1u);
 }
 
 static __global__ void __launch_bounds__(THREADS) mend_bring(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {

@@ -48,7 +48,8 @@ typedef struct rdt_mend {
   uint16_t *ran;   /* [2][block]: on which multiprocessor, in a pass and in the one before */
   uint64_t *sums;  /* [3][tile]: what its bits sum to, at first, in a pass and in the one before */
   /* a repair */
-  int open; /* places; 0: there is nothing to do */
+  int open;  /* places; 0: there is nothing to do */
+  int spent; /* by_rows: that no pass has settled */
   int n;
   rdt_mend_place place[RDT_CUDA_LISTED];
   unsigned left, held;     /* blocks that nobody has taken; those of them that wait where they must not run */
@@ -64,10 +65,10 @@ typedef struct rdt_mend {
   rdt_mend_outcome outcome;
 } rdt_mend;
 
-/* C, to sum its bits. */
+/* C, to sum its bits; by rows behind what came the second time, which they have to be. */
 typedef struct rdt_mend_matrix {
-  const void *data;
-  int64_t pitch;
+  const void *data, *second; /* second: a row of tiles; NULL: there is none */
+  int64_t pitch, second_pitch;
   int rows, columns, bytes;
 } rdt_mend_matrix;
 

@@ -108,11 +108,23 @@ static size_t place(size_t *end, size_t bytes) {
   return at;
 }
 
+static bool is_captured(cudaStream_t stream) {
+  enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph;
+  const cudaGraphNode_t *after;
+  size_t count;
+  return stream && rdt_capture_of(stream, &state, &graph, &after, &count) == cudaSuccess &&
+         state != cudaStreamCaptureStatusNone;
+}
+
 rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_wide *w,
                                int row_blocks, const rdt_accumulator *acc, double lambda, const rdt_cuda_device *d,
                                void *stream, rdt_reason *why) {
   const rdt_cuda_kernel *rows = of_rows(k);
   if (h->part.memory) return RDT_OK;
+  if (is_captured(stream))
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s is made ready for its repair before the stream is captured: rdt_cuda_gemm_can_mend", k->name);
   if (!fits(k, row_blocks) || !rows)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is not repaired in its stream: %s", k->name,
                     rdt_mend_takes(k) ? "it has more than 65535 rows of tiles" : "it has no check");
@@ -282,21 +294,30 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
                                .part_pitch = p.ldr,
                                .width = p.n,
                                .size = size};
-  rdt_mend_matrix matrix = {.data = of_c.all, .pitch = of_c.pitch, .rows = r->a->m, .columns = p.n, .bytes = size};
+  rdt_mend_matrix matrix = {.data = of_c.all,
+                            .second = (char *)p.c + (int64_t)r->k->tile->rows * p.ldc * size,
+                            .pitch = of_c.pitch,
+                            .second_pitch = p.ldc,
+                            .rows = r->a->m,
+                            .columns = p.n,
+                            .bytes = size};
+  rdt_pad of_b = pads->of[1]; /* brought anew, as what complains may be the copy */
+  of_b.from = r->a->b, of_b.to = pads->own[1], of_b.verdict = p.verdict;
   rdt_settle_args sums = {0};
   rdt_wide_settles(&w, &p, &sums, 0);
   int before = 1, behind = 0;
   void *bring[] = {&m, &of_a}, *bring_residual[] = {&m, &of_residual}, *put[] = {&m, &of_c}, *alone[] = {&m},
        *first[] = {&m, &matrix, &before}, *then[] = {&m, &matrix, &behind}, *multiply[] = {&start.args, &hit},
-       *settle[] = {&sums, &hit}, *judge[] = {&m, &v, &last};
+       *settle[] = {&sums, &hit}, *judge[] = {&m, &v, &last}, *again[] = {&of_b};
   const dim3 one = {1, 1, 1}, threads = {RDT_MEND_THREADS, 1, 1}, copies = {BLOCKS, 1, 1}, warp = {32, 1, 1},
-             blocks = {(unsigned)start.blocks, 1, 1},
-             tiles = {(unsigned)r->a->column_blocks, (unsigned)r->row_blocks, 1};
+             blocks = {(unsigned)start.blocks, 1, 1}, tiles = {(unsigned)r->a->column_blocks, 1, 1};
   if (c->graph) RDT_TRY(add_shut(c, r, &beside, why));
   RDT_TRY(add(c, &(launch){rdt_mend_bring, copies, threads, bring, 0}, why));
   if (p.residual) RDT_TRY(add(c, &(launch){rdt_mend_bring, copies, threads, bring_residual, 0}, why));
+  if (of_b.to) RDT_TRY(add(c, &(launch){rdt_pad_copy, copies, threads, again, 0}, why));
   RDT_TRY(add(c, &(launch){start.code, blocks, {(unsigned)start.threads, 1, 1}, multiply, (size_t)start.shared}, why));
   if (by >= 0) RDT_TRY(add(c, &(launch){rdt_wgmma_settle[by], blocks, warp, settle, 0}, why));
+  if (of_b.to) RDT_TRY(add(c, &(launch){rdt_pad_compare, copies, threads, again, 0}, why));
   RDT_TRY(add(c, &(launch){rdt_mend_ran, one, one, alone, 0}, why));
   if (c->graph) RDT_TRY(add_both(c, &beside, why));
   RDT_TRY(add(c, &(launch){rdt_mend_sum, tiles, threads, first, 0}, why));
