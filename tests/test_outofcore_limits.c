@@ -308,9 +308,11 @@ static void test_resident(void **state) {
       rdt_matmul_job job = job_of(i == 0 ? RDT_STRATEGY_SIMPLE : strategy, limits[i]);
       if (i == 0 && t == 2) continue; /* nothing fits in it */
       double growth = growth_of(ctx, &job, &r);
-      /* Of buffers in pairs the second ones are not touched where one block is all that there is. */
+      /* Blocks are chosen by what a busy machine is measured to do: of buffers in pairs, second ones may have nothing.
+       */
+      const double least = job.strategy == RDT_STRATEGY_AUTO ? 0.3 : 0.5;
       if (growth > (double)limits[i] || r.peak > (double)limits[i] || r.peak < growth - 100e3 ||
-          growth < 0.3 * (double)r.buffers)
+          growth < least * (double)r.buffers)
         fail_msg("%s, %d threads: within %zu, of which the plan takes %zu and %zu, %.0f were taken; %.0f were reported",
                  rdt_strategy_info(r.splits.strategy)->name, threads[t], limits[i], r.buffers, r.beside, growth,
                  r.peak);

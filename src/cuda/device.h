@@ -30,6 +30,12 @@ rdt_status rdt_device_index(const char *name, int *index, rdt_reason *why);
 /* RDT_ERR_NAME where there is no such device, RDT_ERR_UNSUPPORTED where it is older than the kernels (8.0). */
 rdt_status rdt_cuda_open(int index, rdt_cuda_device *d, rdt_reason *why);
 
+/* Where a part of an allocation lies that has these bytes, behind the parts before it, which end with *end. */
+static inline size_t rdt_cuda_place(size_t *end, size_t bytes) {
+  const size_t at = *end;
+  *end += (bytes + 255) / 256 * 256;
+  return at;
+}
 /* Memory of the current device. */
 rdt_status rdt_cuda_alloc(size_t bytes, void **p, rdt_reason *why); /* zeroed */
 void rdt_cuda_free(void *p);

@@ -199,16 +199,6 @@ int rdt_cuda_gemm_usual_splits(const rdt_cuda_kernel *k, const rdt_cuda_device *
   return w.share ? 2 : 1;
 }
 
-/* Bytes at the end of one allocation, one after the other. */
-typedef struct places {
-  size_t bytes;
-} places;
-static size_t place(places *p, size_t bytes) {
-  const size_t at = p->bytes;
-  p->bytes += (bytes + 255) / 256 * 256;
-  return at;
-}
-
 static int weights_type(rdt_dtype t) {
   return t == RDT_F16      ? RDT_WEIGHTS_F16
          : t == RDT_BF16   ? RDT_WEIGHTS_BF16
@@ -357,44 +347,47 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
   }
 
   const size_t tiles = (size_t)a->column_blocks * (size_t)g->row_blocks;
-  places at = {0};
-  const size_t verdict = place(&at, sizeof(rdt_cuda_verdict));
+  size_t end = 0;
+  const size_t verdict = rdt_cuda_place(&end, sizeof(rdt_cuda_verdict));
   const size_t tickets =
-      place(&at, (tiles + (size_t)g->row_blocks + 1 + rdt_wide_tickets(&g->wide)) * sizeof(unsigned));
+      rdt_cuda_place(&end, (tiles + (size_t)g->row_blocks + 1 + rdt_wide_tickets(&g->wide)) * sizeof(unsigned));
   const size_t size = (size_t)k->sum, element = rdt_dtype_info(k->dtype)->bytes;
   const int part_columns = sets > 2 ? (int)up(sets, 2) * 2 * RDT_MMA_PARTS_EACH : RDT_MMA_PARTS;
   a->part_columns = 16 / element > RDT_MMA_PARTS ? 16 / (int)element : part_columns;
   const size_t columns = (size_t)(up(a->n, t->columns) * t->columns);
   const int fragments = by_column(k) ? 1 : t->warp_columns / 8; /* that a group of columns lies in */
-  const size_t rho2 = place(&at, threads(k)   ? columns / (size_t)fragments * size
-                                 : by_tile(k) ? many_b * (size_t)a->column_blocks * size
-                                              : many_b * sizeof(double));
-  const size_t parts =
-      place(&at, is_wide(k) ? many_b * (size_t)g->wide.sets * RDT_WGMMA_SUMS * (size_t)rdt_wide_whole(k, a->k) * element
-                 : sums(k)  ? (size_t)a->k * (size_t)a->part_columns * element
-                            : 0);
+  const size_t rho2 = rdt_cuda_place(&end, threads(k)   ? columns / (size_t)fragments * size
+                                           : by_tile(k) ? many_b * (size_t)a->column_blocks * size
+                                                        : many_b * sizeof(double));
+  const size_t parts = rdt_cuda_place(
+      &end, is_wide(k) ? many_b * (size_t)g->wide.sets * RDT_WGMMA_SUMS * (size_t)rdt_wide_whole(k, a->k) * element
+            : sums(k)  ? (size_t)a->k * (size_t)a->part_columns * element
+                       : 0);
   const size_t each = (size_t)(a->column_blocks + a->splits) * (size_t)a->m * size; /* of sums, a number a row */
-  const size_t rows = place(&at, !sums(k)     ? 0
-                                 : is_wide(k) ? 2 * 4 * many * (size_t)a->m * size /* two sets of four numbers a row */
-                                              : 2 * each);
-  const size_t more = place(&at, (size_t)(sets - 1) * each);
-  const size_t turns = place(&at, (size_t)(sets - 1) * columns * sizeof(float));
-  const size_t scalars = place(&at, sums(k) ? (size_t)(g->row_blocks + g->wide.blocks) * 4 * size : 0);
+  const size_t rows =
+      rdt_cuda_place(&end, !sums(k)     ? 0
+                           : is_wide(k) ? 2 * 4 * many * (size_t)a->m * size /* two sets of four numbers a row */
+                                        : 2 * each);
+  const size_t more = rdt_cuda_place(&end, (size_t)(sets - 1) * each);
+  const size_t turns = rdt_cuda_place(&end, (size_t)(sets - 1) * columns * sizeof(float));
+  const size_t scalars = rdt_cuda_place(&end, sums(k) ? (size_t)(g->row_blocks + g->wide.blocks) * 4 * size : 0);
   const bool classic = k->check == RDT_MMA_CLASSIC;
   const int64_t strips = up(a->m, RDT_CLASSIC_ROWS);
-  const size_t next = place(&at, classic ? (size_t)g->row_blocks * (size_t)a->n * 8 : 0);
-  const size_t totals = place(&at, classic ? tiles * 8 : 0);
-  const size_t of_weights = place(&at, classic ? (size_t)a->k * 16 : 0);
-  const size_t of_a = place(&at, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
-  const size_t partial = place(&at, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size
-                                                  : rdt_wide_handed(&g->wide, k));
-  const size_t image = place(&at, rdt_tall_image(k, a->k)), spread = place(&at, rdt_tall_spread_bytes(&g->tall, a));
+  const size_t next = rdt_cuda_place(&end, classic ? (size_t)g->row_blocks * (size_t)a->n * 8 : 0);
+  const size_t totals = rdt_cuda_place(&end, classic ? tiles * 8 : 0);
+  const size_t of_weights = rdt_cuda_place(&end, classic ? (size_t)a->k * 16 : 0);
+  const size_t of_a = rdt_cuda_place(&end, classic ? (size_t)strips * (size_t)a->k * 8 : 0);
+  const size_t partial =
+      rdt_cuda_place(&end, a->splits > 1 ? (size_t)a->splits * tiles * (size_t)(t->rows * t->columns) * size
+                                         : rdt_wide_handed(&g->wide, k));
+  const size_t image = rdt_cuda_place(&end, rdt_tall_image(k, a->k)),
+               spread = rdt_cuda_place(&end, rdt_tall_spread_bytes(&g->tall, a));
   const size_t bits_count = rdt_wide_bits(&g->wide, k, a->m, a->column_blocks),
-               bits = place(&at, bits_count * sizeof *g->bits);
-  const size_t of_columns = place(&at, rdt_wide_sums_of(&g->wide, k, a->m, a->k));
-  const size_t mending = place(&at, rdt_mend_bytes(k, a, g->row_blocks));
+               bits = rdt_cuda_place(&end, bits_count * sizeof *g->bits);
+  const size_t of_columns = rdt_cuda_place(&end, rdt_wide_sums_of(&g->wide, k, a->m, a->k));
+  const size_t mending = rdt_cuda_place(&end, rdt_mend_bytes(k, a, g->row_blocks));
   void *base;
-  status = rdt_cuda_alloc(at.bytes, &base, why);
+  status = rdt_cuda_alloc(end, &base, why);
   if (status != RDT_OK) goto fail;
   char *memory = base;
   a->verdict = (rdt_cuda_verdict *)(memory + verdict);
@@ -440,14 +433,7 @@ rdt_status rdt_cuda_gemm_create_sets(const rdt_cuda_kernel *k, const rdt_cuda_de
                                     .k = a->k,
                                     .bound = rdt_gemm_classic_bound(k, a, &acc, lambda)};
   }
-  const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
-  for (int i = 0; i < 2; i++)
-    for (int j = 0; codes[i] && j < (k->family == RDT_CUDA_WGMMA ? RDT_WGMMA_FORMS : 1); j++)
-      if (codes[i][j])
-        RDT_TRY_GOTO(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                          k->shared + (is_wide(k) ? 0 : RDT_MMA_AGAIN)),
-                                     k->name, why),
-                     fail);
+  RDT_TRY_GOTO(rdt_cuda_kernel_admit(k, why), fail);
   RDT_TRY_GOTO(rdt_mend_ready(&g->mender, k, a, g->tall.fold, g->row_blocks, d, memory + mending, stream, why), fail);
   if (g->fixed) {
     g->weights.b = p->in[1].data;
@@ -572,6 +558,13 @@ static rdt_mma_args args_of(const rdt_cuda_gemm *g, const rdt_operands *o) {
   return a;
 }
 
+/* With the factors of these operands. */
+static rdt_wide wide_of(const rdt_cuda_gemm *g, const rdt_operands *o) {
+  rdt_wide w = g->wide;
+  if (o->epilogue && o->epilogue->factor.rank >= 0) w.factor = o->epilogue->factor.data;
+  return w;
+}
+
 rdt_status rdt_cuda_gemm_stored(const rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why) {
   const rdt_mma_args a = args_of(g, o);
   if (!g->wide.bits)
@@ -589,8 +582,7 @@ static rdt_status launch(const rdt_cuda_gemm *g, const rdt_operands *o, const vo
   }
   if (is_tall(g->kernel)) return rdt_tall_launch(g->kernel, &g->tall, &a, *code, hit, g->fixed, stream, why);
   if (is_wide(g->kernel)) {
-    rdt_wide w = g->wide;
-    if (o->epilogue && o->epilogue->factor.rank >= 0) w.factor = o->epilogue->factor.data;
+    const rdt_wide w = wide_of(g, o);
     RDT_TRY(rdt_wide_launch(g->kernel, &w, &a, code, hit, stream, why));
     return hit || !g->fixed ? settle(g, &a, hit, stream, why) : RDT_OK; /* before there are other bounds */
   }
@@ -676,8 +668,7 @@ rdt_status rdt_cuda_gemm_can_mend(rdt_cuda_gemm *g, const rdt_operands *o, void 
 
 static rdt_status mend(rdt_cuda_gemm *g, const rdt_operands *o, const rdt_mma_args *a, rdt_mma_hit *struck,
                        bool at_once, void *stream, rdt_reason *why) {
-  rdt_wide w = g->wide;
-  if (o->epilogue && o->epilogue->factor.rank >= 0) w.factor = o->epilogue->factor.data;
+  const rdt_wide w = wide_of(g, o);
   return rdt_mend_enqueue(&g->mender, g->kernel, a, &g->tall, &w, g->row_blocks, struck, at_once, stream, why);
 }
 

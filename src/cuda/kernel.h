@@ -46,7 +46,8 @@ static inline bool rdt_cuda_kernel_competes(const rdt_cuda_kernel *k) {
 const rdt_cuda_kernel *rdt_cuda_kernels(int *n);
 const rdt_cuda_kernel *rdt_cuda_kernel_find(const char *name);       /* NULL: there is none */
 const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k); /* of its injecting one; NULL: there is none */
-rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k);         /* B's datatype */
+rdt_status rdt_cuda_kernel_admit(const rdt_cuda_kernel *k, rdt_reason *why); /* both to the shared memory they need */
+rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k);                 /* B's datatype */
 int rdt_cuda_kernel_columns(const rdt_cuda_kernel *k); /* of C, at most: those of a tile, where a tile has whole rows */
 bool rdt_cuda_kernel_batches(const rdt_cuda_kernel *k); /* on wgmma, of large tiles: several products at once */
 int rdt_cuda_kernel_sets(const rdt_cuda_kernel *k); /* checks of a row, at most: on mma.sync and in floats several */

@@ -1,5 +1,6 @@
 #include "cuda/kernels.def"
 
+#include <cuda_runtime_api.h>
 #include <limits.h>
 #include <string.h>
 
@@ -203,6 +204,17 @@ const void *const *rdt_cuda_kernel_inject(const rdt_cuda_kernel *k) {
   for (size_t i = 0; i < sizeof injecting / sizeof *injecting; i++)
     if (strcmp(injecting[i].name, k->name) == 0) return injecting[i].code;
   return NULL;
+}
+
+rdt_status rdt_cuda_kernel_admit(const rdt_cuda_kernel *k, rdt_reason *why) {
+  const void *const *codes[] = {k->code, rdt_cuda_kernel_inject(k)};
+  const int bytes = k->shared + (k->family == RDT_CUDA_MMA ? RDT_MMA_AGAIN : 0);
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; codes[i] && j < (k->family == RDT_CUDA_WGMMA ? RDT_WGMMA_FORMS : 1); j++)
+      if (codes[i][j])
+        RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(codes[i][j], cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                                k->name, why));
+  return RDT_OK;
 }
 
 rdt_dtype rdt_cuda_kernel_weights(const rdt_cuda_kernel *k) {

@@ -109,13 +109,11 @@ static __device__ void choose(rdt_mend *m) {
   __syncthreads();
 }
 
-/* Who has it is not known. */
 static __device__ void take(rdt_mend *m) {
   if (m->at < 0) return;
   EACH(x, m->across) {
     const int block = m->at * m->across + x;
     atomicOr(&m->taken[block / 32], 1u << (block % 32));
-    m->ran[block] = m->ran[m->across * m->down + block] = (uint16_t)RDT_CUDA_SMS;
   }
 }
 
@@ -367,7 +365,7 @@ static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cu
     const unsigned state = examine(m, p);
     if (threadIdx.x == 0) end = judge_place(m, p, state, ends);
     __syncthreads();
-    if (m->by_sums && end != GOES_ON && p->pass > 1) vote(m, p, end == AGAIN);
+    if (m->by_sums && !m->by_rows && end != GOES_ON && p->pass > 1) vote(m, p, end == AGAIN); /* who ran it is known */
     if (end == AGAIN) call_again(m, p, state & OTHER);
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -420,23 +418,23 @@ static __device__ void put(const rdt_mend *m, const rdt_mend_rows &r) {
   }
 }
 
+template <class Copy>
+static __device__ void by_size(int bytes, const Copy &copy) {
+  if (bytes == 1)
+    copy(uint8_t());
+  else if (bytes == 2)
+    copy(uint16_t());
+  else
+    copy(uint32_t());
+}
+
 static __global__ void __launch_bounds__(THREADS) mend_bring(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {
   if (m->open == 0 || m->at < 0) return;
-  if (r.size == 1)
-    bring<uint8_t>(m, r);
-  else if (r.size == 2)
-    bring<uint16_t>(m, r);
-  else
-    bring<uint32_t>(m, r);
+  by_size(r.size, [&](auto element) { bring<decltype(element)>(m, r); });
 }
 static __global__ void __launch_bounds__(THREADS) mend_put(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {
   if (m->open == 0 || m->at < 0) return;
-  if (r.size == 1)
-    put<uint8_t>(m, r);
-  else if (r.size == 2)
-    put<uint16_t>(m, r);
-  else
-    put<uint32_t>(m, r);
+  by_size(r.size, [&](auto element) { put<decltype(element)>(m, r); });
 }
 static __global__ void mend_ran(rdt_mend *m) {
   m->held = m->left;

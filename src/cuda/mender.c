@@ -101,13 +101,6 @@ static int64_t up(int64_t x, int64_t by) {
   return (x + by - 1) / by * by;
 }
 
-/* One part of an allocation behind the other. */
-static size_t place(size_t *end, size_t bytes) {
-  const size_t at = *end;
-  *end += (bytes + 255) / 256 * 256;
-  return at;
-}
-
 static bool is_captured(cudaStream_t stream) {
   enum cudaStreamCaptureStatus state = cudaStreamCaptureStatusNone;
   cudaGraph_t graph;
@@ -144,21 +137,15 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
   rdt_wide_plan(&part.wide, rows, m, p->column_blocks, p->k, 1, high); /* some may have to be avoided */
 
   size_t end = 0;
-  const size_t there = place(&end, places_of(k, a, row_blocks).bytes);
-  const size_t of_a = place(&end, (size_t)(w->a_columns ? p->k * p->lda : m * p->lda) * element);
-  const size_t of_c = place(&end, (size_t)(m * p->ldc) * out);
-  const size_t of_residual = place(&end, a->ldr ? (size_t)(m * p->ldc) * out : 0);
-  const size_t tickets = place(
+  const size_t there = rdt_cuda_place(&end, places_of(k, a, row_blocks).bytes);
+  const size_t of_a = rdt_cuda_place(&end, (size_t)(w->a_columns ? p->k * p->lda : m * p->lda) * element);
+  const size_t of_c = rdt_cuda_place(&end, (size_t)(m * p->ldc) * out);
+  const size_t of_residual = rdt_cuda_place(&end, a->ldr ? (size_t)(m * p->ldc) * out : 0);
+  const size_t tickets = rdt_cuda_place(
       &end, (size_t)(2 * p->column_blocks + 3) * sizeof(unsigned) + rdt_wide_tickets(&part.wide) * sizeof(unsigned));
-  const size_t sums = place(&end, 2 * 4 * (size_t)m * (size_t)rows->sum);
-  const size_t scalars = place(&end, (size_t)(2 + part.wide.blocks) * 4 * (size_t)rows->sum);
-  for (int i = 0; i < RDT_WGMMA_FORMS; i++) {
-    const void *const codes[] = {rows->code[i], rdt_cuda_kernel_inject(rows) ? rdt_cuda_kernel_inject(rows)[i] : NULL};
-    for (int j = 0; j < 2; j++)
-      if (codes[j])
-        RDT_TRY(rdt_cuda_status(
-            cudaFuncSetAttribute(codes[j], cudaFuncAttributeMaxDynamicSharedMemorySize, rows->shared), k->name, why));
-  }
+  const size_t sums = rdt_cuda_place(&end, 2 * 4 * (size_t)m * (size_t)rows->sum);
+  const size_t scalars = rdt_cuda_place(&end, (size_t)(2 + part.wide.blocks) * 4 * (size_t)rows->sum);
+  RDT_TRY(rdt_cuda_kernel_admit(rows, why));
   RDT_TRY(rdt_cuda_alloc(end, &part.memory, why));
   char *at = part.memory;
   p->ldr = a->ldr ? p->ldc : 0;

@@ -506,41 +506,41 @@ rdt_status rdt_wide_ready(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt
                           rdt_wide_start *s, rdt_reason *why) {
   void *found;
   const rdt_cuda_tile *t = k->tile;
-  rdt_wgmma_args a = {.p = *p,
-                      .alike = w->alike,
-                      .sums_scale = w->sums_scale,
-                      .light = w->light,
-                      .whole = w->whole,
-                      .gelu = w->gelu,
-                      .factor = w->factor,
-                      .each = w->each,
-                      .zero = w->zero,
-                      .low = (float)((w->bytes == RDT_S8 ? -128 : 0) - w->zero),
-                      .high = (float)((w->bytes == RDT_S8 ? 127 : 255) - w->zero),
-                      .a_many = w->a_next != 0,
-                      .b_many = w->b_next != 0,
-                      .sets = w->sets,
-                      .a_next = w->a_next,
-                      .c_next = w->c_next,
-                      .r_next = w->r_next};
-  batched(w, &a.p);
-  a.p.more = w->bits;
-  a.row_blocks = (p->m + t->rows - 1) / t->rows;
-  a.tiles = w->tiles, a.across = w->across, a.dealt = w->dealt + w->strips, a.share = w->share;
-  a.columns = w->sums_of;
-  a.lines = rdt_wide_lines(w, k, p->m), a.each_lines = a.lines / w->batches, a.width = a.tiles / a.lines;
-  RDT_TRY(rdt_wide_maps(k->dtype, w, &a, why));
-  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
-  if (w->sets)
-    RDT_TRY(map((encode_fn *)found, &a.sums, k->dtype, p->parts, p->k,
-                (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
-                &(batches){0}, RDT_WGMMA_SUMS, WIDTH, why));
-  const bool more = a.extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
-  *s = (rdt_wide_start){.args = a,
-                        .code = code[w->columns + 2 * more + 4 * w->a_columns],
+  *s = (rdt_wide_start){.args = {.p = *p,
+                                 .alike = w->alike,
+                                 .sums_scale = w->sums_scale,
+                                 .light = w->light,
+                                 .whole = w->whole,
+                                 .gelu = w->gelu,
+                                 .factor = w->factor,
+                                 .each = w->each,
+                                 .zero = w->zero,
+                                 .low = (float)((w->bytes == RDT_S8 ? -128 : 0) - w->zero),
+                                 .high = (float)((w->bytes == RDT_S8 ? 127 : 255) - w->zero),
+                                 .a_many = w->a_next != 0,
+                                 .b_many = w->b_next != 0,
+                                 .sets = w->sets,
+                                 .a_next = w->a_next,
+                                 .c_next = w->c_next,
+                                 .r_next = w->r_next},
                         .blocks = w->blocks,
                         .threads = RDT_WGMMA_BLOCK(k->check, !w->columns),
                         .shared = k->shared};
+  rdt_wgmma_args *const a = &s->args;
+  batched(w, &a->p);
+  a->p.more = w->bits;
+  a->row_blocks = (p->m + t->rows - 1) / t->rows;
+  a->tiles = w->tiles, a->across = w->across, a->dealt = w->dealt + w->strips, a->share = w->share;
+  a->columns = w->sums_of;
+  a->lines = rdt_wide_lines(w, k, p->m), a->each_lines = a->lines / w->batches, a->width = a->tiles / a->lines;
+  RDT_TRY(rdt_wide_maps(k->dtype, w, a, why));
+  RDT_TRY(rdt_cuda_driver_function("cuTensorMapEncodeTiled", 12000, &found, why));
+  if (w->sets)
+    RDT_TRY(map((encode_fn *)found, &a->sums, k->dtype, p->parts, p->k,
+                (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
+                &(batches){0}, RDT_WGMMA_SUMS, WIDTH, why));
+  const bool more = a->extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
+  s->code = code[w->columns + 2 * more + 4 * w->a_columns];
   return RDT_OK;
 }
 
