@@ -140,13 +140,20 @@ void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out) {
   return t->other[copy] + (uintptr_t)out % ALIGN;
 }
 
-static rdt_status vote_by(rdt_thrice *t, const void *code, void *out, void *stream, rdt_reason *why) {
+rdt_vote_args rdt_thrice_args(const rdt_thrice *t, void *out, unsigned *blocks) {
   rdt_vote_args a = t->args;
-  void *arguments[] = {&a, &t->hit};
-  const dim3 grid = {t->blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
   a.copy[0] = out;
   for (int i = 1; i < RDT_VOTERS; i++) a.copy[i] = rdt_thrice_copy(t, i, out);
   a.vectors = (uintptr_t)out % ALIGN == 0 && a.pitch % ALIGN == 0;
+  *blocks = t->blocks;
+  return a;
+}
+
+static rdt_status vote_by(rdt_thrice *t, const void *code, void *out, void *stream, rdt_reason *why) {
+  unsigned blocks;
+  rdt_vote_args a = rdt_thrice_args(t, out, &blocks);
+  void *arguments[] = {&a, &t->hit};
+  const dim3 grid = {blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "a vote", why);
 }
 

@@ -26,6 +26,8 @@ rdt_status rdt_thrice_create(const rdt_tensor *out, const rdt_thrice_makers *mak
 rdt_status rdt_thrice_launch(rdt_thrice *t, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Asynchronous: of what lies in out and in the other two copies as they are. */
 rdt_status rdt_thrice_vote(rdt_thrice *t, void *out, void *stream, rdt_reason *why);
+/* The arguments of that launch, and its blocks of RDT_VOTE_THREADS: for who has a vote of his own. */
+rdt_vote_args rdt_thrice_args(const rdt_thrice *t, void *out, unsigned *blocks);
 /* The same by the instantiation that takes a fault; waits. */
 rdt_status rdt_thrice_vote_struck(rdt_thrice *t, void *out, rdt_vote_hit *hit, void *stream, rdt_reason *why);
 void *rdt_thrice_copy(const rdt_thrice *t, int copy, const void *out); /* on the device: 1, 2; where out decides how */

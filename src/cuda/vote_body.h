@@ -60,10 +60,35 @@ struct rdt_vote_unhit {
   }
 };
 
-/* Elements one by one, some of which may differ; all of them lie in one row. */
-template <class Hit>
-static __device__ __noinline__ void settle(const rdt_vote_args &p, Hit hit, int64_t row, int64_t from, int bytes) {
+/* Where all three differ somebody may compute that element once more when the pass is done. Here nobody does. */
+struct rdt_vote_sure {
+  __device__ __forceinline__ bool take(int64_t) const {
+    return false;
+  }
+};
+
+/* complaint: RDT_CUDA_OUTVOTED: who lost; RDT_CUDA_AGAIN, RDT_CUDA_CERTAIN: -1. n: times. */
+RDT_DEVICE void tell(const rdt_vote_args &p, int64_t e, int complaint, int loser, uint64_t n) {
   rdt_vote_found *f = p.found;
+  const bool again = complaint == (int)RDT_CUDA_AGAIN;
+  count(again ? &f->again : loser < 0 ? &f->undecided : &f->lost[loser], n);
+  first(again ? &f->first_again : loser < 0 ? &f->first_undecided : &f->first[loser], e);
+  atomicAdd(complaint == (int)RDT_CUDA_CERTAIN ? &f->verdict.certain : &f->verdict.suspect, 1u);
+  const uint32_t slot = atomicAdd(&f->verdict.listed, 1u);
+  if (slot >= RDT_CUDA_LISTED) return;
+  rdt_cuda_finding *l = &f->verdict.list[slot];
+  l->complaint = complaint;
+  l->sm = -1; /* who computed it is not known; who votes is none of anybody's business */
+  l->row = (int)(e / p.columns), l->column = (int)(e % p.columns);
+  l->rows = l->columns = 1;
+  l->k_first = l->k_last = loser;
+  l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
+}
+
+/* Elements one by one, some of which may differ; all of them lie in one row. */
+template <class Hit, class Doubts>
+static __device__ __noinline__ void settle(const rdt_vote_args &p, Hit hit, Doubts doubts, int64_t row, int64_t from,
+                                           int bytes) {
   for (int64_t b = from; b < from + bytes; b += p.size) {
     const int64_t at = row * p.pitch + b, e = (row * p.row_bytes + b) / p.size;
     char *const result = (char *)p.copy[0] + at;
@@ -71,26 +96,16 @@ static __device__ __noinline__ void settle(const rdt_vote_args &p, Hit hit, int6
                    z = element((const char *)p.copy[2] + at, p.size);
     if (x == y && x == z) continue;
     const int loser = hit.loser(e, x == y ? 2 : x == z ? 1 : y == z ? 0 : -1);
+    if (loser < 0 && doubts.take(e)) continue;
     if (loser == 0) put(result, p.size, hit.elected(e, y));
-    count(loser < 0 ? &f->undecided : &f->lost[loser], hit.counted(e, 1));
-    first(loser < 0 ? &f->first_undecided : &f->first[loser], e);
-    atomicAdd(loser < 0 ? &f->verdict.certain : &f->verdict.suspect, 1u);
-    const uint32_t slot = atomicAdd(&f->verdict.listed, 1u);
-    if (slot >= RDT_CUDA_LISTED) continue;
-    rdt_cuda_finding *l = &f->verdict.list[slot];
-    l->complaint = loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED;
-    l->sm = -1; /* who computed it is not known; who votes is none of anybody's business */
-    l->row = (int)(e / p.columns), l->column = (int)(e % p.columns);
-    l->rows = l->columns = 1;
-    l->k_first = l->k_last = loser;
-    l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
+    tell(p, e, loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED, loser, hit.counted(e, 1));
   }
 }
 
 enum { AT_ONCE = 2 }; /* vectors of each copy that a thread has on their way */
 
-template <class Hit>
-RDT_DEVICE void rdt_vote_all(const rdt_vote_args &p, Hit hit) {
+template <class Hit, class Doubts>
+RDT_DEVICE void rdt_vote_all(const rdt_vote_args &p, Hit hit, Doubts doubts) {
   const int64_t threads = (int64_t)gridDim.x * RDT_VOTE_THREADS;
   const int64_t me = (int64_t)blockIdx.x * RDT_VOTE_THREADS + threadIdx.x;
   const int64_t whole = p.vectors ? p.row_bytes / 16 : 0; /* vectors of a row */
@@ -113,13 +128,13 @@ RDT_DEVICE void rdt_vote_all(const rdt_vote_args &p, Hit hit) {
     for (int u = 0; differ >> u; u++)
       if (differ >> u & 1u) {
         const int64_t v = i + u * threads, row = flat ? 0 : v / whole;
-        settle(p, hit, row, 16 * (v - row * whole), 16);
+        settle(p, hit, doubts, row, 16 * (v - row * whole), 16);
       }
   }
   const int64_t rest = (p.row_bytes - 16 * whole) / p.size; /* elements at the end of a row */
 #pragma unroll 1
   for (int64_t i = me; i < p.rows * rest; i += threads)
-    settle(p, hit, i / rest, 16 * whole + i % rest * p.size, p.size);
+    settle(p, hit, doubts, i / rest, 16 * whole + i % rest * p.size, p.size);
 }
 
 #endif

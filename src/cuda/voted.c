@@ -9,6 +9,7 @@
 
 extern const void *const rdt_voted_f16[RDT_VOTED_TEAMS][2], *const rdt_voted_bf16[RDT_VOTED_TEAMS][2],
                                                                 *const rdt_voted_inject[RDT_VOTED_TEAMS];
+extern const void *const rdt_voted_last_f16[2], *const rdt_voted_last_bf16[2], *const rdt_voted_last_inject;
 
 struct rdt_voted {
   rdt_voted_args args;
@@ -101,7 +102,7 @@ static rdt_status count_teams(rdt_voted *v, const rdt_cuda_device *d, int *teams
 
 /* Of those warps of a team that have rows. */
 static size_t kept_bytes(const rdt_voted *v, size_t teams) {
-  const size_t groups = v->team == RDT_VOTED_BLOCK || v->team == RDT_VOTED_SKINNY ? 1 : RDT_VOTED_GROUPS;
+  const size_t groups = v->team == RDT_VOTED_BLOCK ? 1 : RDT_VOTED_GROUPS;
   return teams * PAGES * groups * 128 * RDT_VOTED_HELD * sizeof *v->kept;
 }
 
@@ -122,7 +123,7 @@ static rdt_status take_memory(rdt_voted *v, size_t teams, rdt_reason *why) {
   }
   RDT_TRY(rdt_cuda_alloc(TURNS * tiles * RDT_VOTERS * sizeof *a->sms, &memory, why));
   a->sms = memory;
-  if (v->team != RDT_VOTED_SPLIT && a->votes > 1) {
+  if (v->team != RDT_VOTED_SPLIT && v->team != RDT_VOTED_SKINNY && a->votes > 1) {
     RDT_TRY(rdt_cuda_alloc(kept_bytes(v, teams), &memory, why));
     v->kept = memory;
     rdt_voted_keep(v, RDT_VOTED_KEEPS);
@@ -241,13 +242,31 @@ static rdt_status launch_one(rdt_voted *v, rdt_voted_args *a, const void *code, 
   return rdt_cuda_status(cudaLaunchKernelExC(&l, code, arguments), "a product that votes", why);
 }
 
+/* What a share of k has and finds; or, of vote == votes, what the last vote does. */
+static void place_share(const rdt_voted *v, rdt_voted_args *a) {
+  const int stages = up(a->w.p.k, 64), rooms = v->keeps ? RDT_VOTED_ROOMS : TURNS;
+  for (int i = 0; i < RDT_VOTED_ROOMS; i++) a->room[i] = a->vote < i || i >= rooms ? -1 : (a->vote - i) % rooms;
+  a->from = (int)((int64_t)stages * a->vote / a->votes);
+  a->to = a->vote < a->votes ? (int)((int64_t)stages * (a->vote + 1) / a->votes) : stages;
+}
+
+static rdt_status launch_last(rdt_voted *v, rdt_voted_args a, bool hit, cudaStream_t stream, rdt_reason *why) {
+  unsigned blocks;
+  rdt_vote_args p = rdt_thrice_args(v->last, a.w.p.c, &blocks);
+  const void *code = hit                  ? rdt_voted_last_inject
+                     : v->type == RDT_F16 ? rdt_voted_last_f16[v->columns]
+                                          : rdt_voted_last_bf16[v->columns];
+  void *arguments[] = {&p, &a, &v->hit};
+  const dim3 grid = {blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
+  a.vote = a.votes, a.copy = 0;
+  place_share(v, &a);
+  return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "the last vote", why);
+}
+
 /* A share of k: the copies side by side, each on a third of the blocks. */
 static rdt_status launch_share(rdt_voted *v, rdt_voted_args a, const void *code, cudaStream_t stream, rdt_reason *why) {
   void *const out = a.w.p.c;
-  const int stages = up(a.w.p.k, 64);
-  const int rooms = v->keeps ? RDT_VOTED_ROOMS : TURNS;
-  for (int i = 0; i < RDT_VOTED_ROOMS; i++) a.room[i] = a.vote < i || i >= rooms ? -1 : (a.vote - i) % rooms;
-  a.from = (int)((int64_t)stages * a.vote / a.votes), a.to = (int)((int64_t)stages * (a.vote + 1) / a.votes);
+  place_share(v, &a);
   RDT_TRY(rdt_cuda_status(cudaEventRecord(v->begun, stream), "cudaEventRecord", why));
   for (a.copy = 0; a.copy < RDT_VOTERS; a.copy++) {
     const cudaStream_t on = a.copy ? v->stream[a.copy] : stream;
@@ -260,7 +279,7 @@ static rdt_status launch_share(rdt_voted *v, rdt_voted_args a, const void *code,
   }
   for (int i = 1; i < RDT_VOTERS; i++)
     RDT_TRY(rdt_cuda_status(cudaStreamWaitEvent(stream, v->done[i], 0), "cudaStreamWaitEvent", why));
-  return a.vote == a.votes - 1 ? rdt_thrice_vote(v->last, out, stream, why) : RDT_OK;
+  return RDT_OK;
 }
 
 static rdt_status launch(rdt_voted *v, const rdt_operands *o, const void *code, void *stream, rdt_reason *why) {
@@ -272,7 +291,7 @@ static rdt_status launch(rdt_voted *v, const rdt_operands *o, const void *code, 
   p->residual = e && e->residual.rank >= 0 && e->beta != 0.0 ? e->residual.data : NULL;
   if (v->team != RDT_VOTED_SPLIT) return launch_one(v, &a, code, stream, why);
   for (a.vote = 0; a.vote < a.votes; a.vote++) RDT_TRY(launch_share(v, a, code, stream, why));
-  return RDT_OK;
+  return launch_last(v, a, code == rdt_voted_inject[v->team], stream, why);
 }
 
 rdt_status rdt_voted_run(rdt_voted *v, const rdt_operands *o, void *stream, rdt_reason *why) {

@@ -13,7 +13,8 @@ enum rdt_voted_team {
   RDT_VOTED_CLUSTER, /* by the three blocks of a cluster, which load together */
   RDT_VOTED_SPLIT,   /* by launches of their own, for each copy and share of k one, each on a third of the blocks, which
                           load as GRID; the next share's vote on what they have */
-  RDT_VOTED_SKINNY,  /* CLUSTER where C has at most 64 rows: more stages */
+  RDT_VOTED_SKINNY,  /* CLUSTER where C has at most 64 rows: more stages; keeps nothing of its votes, which would be a
+                        tenth of its time, of code as much as of stores: what nobody knows begins at the start */
   RDT_VOTED_TEAMS
 };
 enum {
@@ -37,8 +38,8 @@ typedef struct rdt_voted_args {
   float *values;         /* [team][copy][warp][accumulator][lane]; SPLIT: [room][copy][tile][warp][accumulator / 4]
                             [lane][4], of copies 1 and 2 where they did not know copy 0's digest, or have another one */
   float *kept; /* of a tile behind its last votes, a third by each copy: [team][2][warp][accumulator / 4][lane][4];
-                  NULL: nothing is kept, what nobody knows is computed again from its start. Not of SPLIT, which has
-                  its values */
+                  NULL: nothing is kept, what nobody knows is computed again from its start. Not of SKINNY, nor of
+                  SPLIT, which has its values */
   int room[RDT_VOTED_ROOMS]; /* SPLIT: of this share, the one before, and the one before that; -1: not there any more */
   uint32_t *runs;            /* SPLIT: counted up; what it was, for what was voted on before */
   int copy, vote;            /* SPLIT: which one this is */

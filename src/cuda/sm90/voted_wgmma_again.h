@@ -117,7 +117,7 @@ RDT_DEVICE bool rdt_voted_again(const rdt_voted_args &v, rdt_voted_voter &me, co
                                 int column, int round, bool last, float (&c)[RDT_VOTED_HELD], Hit &hit) {
   const int lane = rdt_voted_thread() % 32, copy = rdt_voted_copy_of<Shape>(me.group);
   const rdt_voted_place at = {row + lane / 4, column + 2 * (lane % 4)};
-  rdt_voted_source source = __any_sync(0xffffffffu, kept.votes > 0) ? RDT_VOTED_THERE : RDT_VOTED_ZERO;
+  rdt_voted_source source = Shape::keeps && __any_sync(0xffffffffu, kept.votes > 0) ? RDT_VOTED_THERE : RDT_VOTED_ZERO;
 #pragma unroll 1
   for (bool good = false; !good;) {
     const uint64_t d = rdt_voted_fetch(source, rdt_voted_kept_at<Shape>(v, me, kept.room), c);

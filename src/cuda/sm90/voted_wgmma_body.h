@@ -14,7 +14,7 @@
 template <int team_>
 struct rdt_voted_shape {
   static constexpr int team = team_, MT = 1, BN = RDT_VOTED_COLUMNS, BK = 64, held = RDT_VOTED_HELD;
-  static constexpr bool skinny = team == RDT_VOTED_SKINNY;
+  static constexpr bool skinny = team == RDT_VOTED_SKINNY, keeps = !skinny; /* of votes; see voted_wgmma.h */
   static constexpr bool within = team == RDT_VOTED_BLOCK, pairs = team == RDT_VOTED_GRID || team == RDT_VOTED_SPLIT,
                         cluster = team == RDT_VOTED_CLUSTER || team == RDT_VOTED_SKINNY;
   /* Blocks of a cluster: those of the three copies, or two with tiles side by side. */
@@ -717,7 +717,7 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
         }
         alike = rdt_voted_alike<Shape>(v, me); /* the last one is waited for */
       }
-      if (alike && vote > 0 && v.kept) kept = rdt_voted_kept{vote, kept.room ^ 1, d};
+      if (Shape::keeps && alike && vote > 0 && v.kept) kept = rdt_voted_kept{vote, kept.room ^ 1, d};
       bool decided = alike;
       int unknown = RDT_VOTED_AGAIN;
 #pragma unroll 1
@@ -734,7 +734,7 @@ RDT_DEVICE void rdt_voted_multiply(const rdt_voted_args &v, uint32_t shared, int
       }
       if (vote == v.votes - 1) rdt_voted_finish<Shape>(g, c, row0 + 16 * warp + lane / 4, column0 + 2 * (lane % 4));
       if constexpr (Hit::on) hit.accumulators(copy, vote, row0 + 16 * warp, column0, c);
-      if (v.kept && vote < v.votes - 1) {
+      if (Shape::keeps && v.kept && vote < v.votes - 1) {
         rdt_voted_keep<Shape>(v, me, kept.room ^ 1, c);
         if constexpr (Hit::on)
           hit.kept(copy, vote, row0 + 16 * warp, column0, rdt_voted_kept_at<Shape>(v, me, kept.room ^ 1));

@@ -2,3 +2,4 @@
 #include "cuda/sm90/voted_wgmma_shipped.h"
 
 extern "C" const void *const rdt_voted_f16[RDT_VOTED_TEAMS][2] = TEAMS(rdt_f16);
+extern "C" const void *const rdt_voted_last_f16[2] = LAST(rdt_f16);

@@ -2,6 +2,7 @@
 #include "cuda/ptx/strike.h"
 #include "cuda/sm90/gemm_wgmma_rows.h"
 #include "cuda/sm90/voted_wgmma_body.h"
+#include "cuda/sm90/voted_wgmma_last.h"
 
 /* apart: what is kept is in parts, one by each copy. */
 template <int apart>
@@ -82,6 +83,12 @@ __global__ void __launch_bounds__(RDT_VOTED_THREADS, 1)
   rdt_voted<rdt_f16, rdt_voted_shape<team>, 1>(v, rdt_voted_planted<team != RDT_VOTED_SPLIT>{hit});
 }
 
+__global__ void __launch_bounds__(RDT_VOTE_THREADS) last(const __grid_constant__ rdt_vote_args p,
+                                                         const __grid_constant__ rdt_voted_args v, rdt_voted_hit *hit) {
+  rdt_voted_last<rdt_f16, 1>(p, v, rdt_voted_planted<0>{hit});
+}
+
+extern "C" const void *const rdt_voted_last_inject = (const void *)last;
 extern "C" const void *const rdt_voted_inject[RDT_VOTED_TEAMS] = {
     (const void *)voted<RDT_VOTED_BLOCK>, (const void *)voted<RDT_VOTED_GRID>, (const void *)voted<RDT_VOTED_CLUSTER>,
     (const void *)voted<RDT_VOTED_SPLIT>, (const void *)voted<RDT_VOTED_SKINNY>};
