@@ -83,11 +83,10 @@ rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reaso
  * of this one, that comparison too. All complaints are taken for those of this run: each is repaired, or asked about,
  * before the next. What could not be settled is told by rdt_cuda_gemm_verdict, also where complaints go elsewhere
  * (rdt_cuda_gemm_tell). Bit-sums of what is stored are the run's: rdt_cuda_gemm_stored comes before.
- * RDT_ERR_UNSUPPORTED: not this kernel (none, global-classic, batches on wgmma), or the result has overwritten the
- * residual. */
+ * RDT_ERR_UNSUPPORTED: not this kernel (none, global-classic), or the result has overwritten the residual. */
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Whether that is so. Before the first repair that is captured: of products on wgmma it allocates what that needs, two
- * rows of tiles of each operand, and waits. */
+ * rows of tiles of each operand (of each batch), and waits. */
 rdt_status rdt_cuda_gemm_can_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Waits, copies what repairs came to since the last call, and forgets it on the device. */
 rdt_status rdt_cuda_gemm_mended(rdt_cuda_gemm *g, void *stream, rdt_cuda_mended *m, rdt_reason *why);

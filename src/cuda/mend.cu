@@ -9,12 +9,17 @@ static_assert((int)THREADS == (int)RDT_CUDA_SMS, "a thread a multiprocessor");
 
 /* ---- what there is to do ---- */
 
+/* Rows of findings are those of all batches. */
+static __device__ int row_of_tiles(const rdt_mend *m, int row) {
+  return m->by_rows ? row / m->rows * m->each + row % m->rows / m->tile[0] : row / m->tile[0];
+}
+
 /* The tiles that a finding speaks of. Checks of threads lie within one; they name more rows than that has at times.
  * By rows, whole rows of tiles are computed, and columns of C are checked. */
 static __device__ rdt_mend_place place_of(const rdt_mend *m, const rdt_cuda_finding *f) {
   rdt_mend_place p = {{0, 0}, {m->across, m->down}, 1, 1, 1u << f->complaint, 0};
-  if (f->row >= 0) p.from[1] = f->row / m->tile[0], p.to[1] = p.from[1] + 1;
-  if (f->row >= 0 && m->by_rows) p.to[1] = min(m->down, (f->row + max(f->rows, 1) - 1) / m->tile[0] + 1);
+  if (f->row >= 0) p.from[1] = row_of_tiles(m, f->row), p.to[1] = p.from[1] + 1;
+  if (f->row >= 0 && m->by_rows) p.to[1] = min(m->down, row_of_tiles(m, f->row + max(f->rows, 1) - 1) + 1);
   if (f->column >= 0 && !m->by_rows) p.from[0] = f->column / m->tile[1], p.to[0] = p.from[0] + 1;
   return p;
 }
@@ -162,14 +167,16 @@ static __global__ void __launch_bounds__(THREADS)
   const int x = (int)blockIdx.x, y = m->by_rows ? m->at : (int)blockIdx.y;
   const rdt_mend_place *p = m->open ? rdt_mend_find(m, x, y) : nullptr;
   if (!p || (m->by_rows && first && p->pass > 1)) return;
+  const int64_t batch = y / m->each;
   uint64_t sum = 0;
   bool apart = false;
   EACH(i, m->tile[0] * m->tile[1]) {
-    const int row = y * m->tile[0] + i / m->tile[1], column = x * m->tile[1] + i % m->tile[1];
+    const int row = y % m->each * m->tile[0] + i / m->tile[1], column = x * m->tile[1] + i % m->tile[1];
     if (row >= c.rows || column >= c.columns) continue;
-    const uint64_t bits = bits_at(c, c.data, row * c.pitch + column);
+    const uint64_t bits = bits_at(c, c.data, batch * c.next + row * c.pitch + column);
     sum += mixed(bits + mixed((uint64_t)i + 1));
-    if (c.second && !first) apart = apart || bits != bits_at(c, c.second, (i / m->tile[1]) * c.second_pitch + column);
+    if (c.second && !first)
+      apart = apart || bits != bits_at(c, c.second, batch * c.second_next + i / m->tile[1] * c.second_pitch + column);
   }
   if (apart) atomicOr(&m->apart, 1u);
 #pragma unroll
@@ -393,27 +400,30 @@ static __global__ void __launch_bounds__(THREADS) mend_judge(rdt_mend *m, rdt_cu
   for (int i = (int)((block) * THREADS + threadIdx.x) / 32; i < (count); i += (int)gridDim.x * THREADS / 32)
 #define EACH_LANE(i, count) for (int i = (int)threadIdx.x % 32; i < (count); i += 32)
 
-/* The second time by another block: what is copied wrongly is on both sides of a check. */
+/* The second time by another block: what is copied wrongly is on both sides of a check. Other batches have zeros. */
 template <class E>
 static __device__ void bring(const rdt_mend *m, const rdt_mend_rows &r) {
-  const int tile = m->tile[0], first = m->at * tile;
+  const int tile = m->tile[0], first = m->at % m->each * tile, mine = m->at / m->each;
 #pragma unroll 1
-  for (int half = 0; half < 2; half++) {
-    E *const part = (E *)r.part + (r.turned ? half * tile : half * tile * r.part_pitch);
+  for (int turn = 0; turn < 2 * r.batches; turn++) {
+    const int half = turn % 2, batch = turn / 2;
+    const E *const all = (const E *)r.all + batch * r.next;
+    E *const part = (E *)r.part + batch * r.part_next + (r.turned ? half * tile : half * tile * r.part_pitch);
     EACH_LINE(i, r.turned ? r.width : tile, half ? gridDim.x - 1 - blockIdx.x : blockIdx.x)
     EACH_LANE(j, r.turned ? tile : r.width) {
       const int64_t row = first + (r.turned ? j : i);
-      const E *const from = (const E *)r.all + (r.turned ? i * r.pitch + row : row * r.pitch + j);
-      part[i * r.part_pitch + j] = row < m->rows ? *from : (E)0;
+      const E *const from = all + (r.turned ? i * r.pitch + row : row * r.pitch + j);
+      part[i * r.part_pitch + j] = batch == mine && row < m->rows ? *from : (E)0;
     }
   }
 }
 template <class E>
 static __device__ void put(const rdt_mend *m, const rdt_mend_rows &r) {
-  const int tile = m->tile[0], first = m->at * tile;
+  const int tile = m->tile[0], first = m->at % m->each * tile;
+  const int64_t batch = m->at / m->each;
   EACH_LINE(i, min(tile, m->rows - first), blockIdx.x) {
-    const E *const from = (const E *)r.part + i * r.part_pitch;
-    E *const to = (E *)r.all + (first + i) * r.pitch;
+    const E *const from = (const E *)r.part + batch * r.part_next + i * r.part_pitch;
+    E *const to = (E *)r.all + batch * r.next + (first + i) * r.pitch;
     EACH_LANE(j, r.width) to[j] = from[j];
   }
 }
@@ -428,7 +438,7 @@ static __device__ void by_size(int bytes, const Copy &copy) {
     copy(uint32_t());
 }
 
-static __global__ void __launch_bounds__(THREADS) mend_bring(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {
+static __global__ void __launch_bounds__(THREADS, 1) mend_bring(rdt_mend *m, const __grid_constant__ rdt_mend_rows r) {
   if (m->open == 0 || m->at < 0) return;
   by_size(r.size, [&](auto element) { bring<decltype(element)>(m, r); });
 }

@@ -5,7 +5,8 @@
  * Kernels on mma.sync, and those of few columns, are launched for the whole grid, and blocks ask whether they are
  * called for. Those on wgmma of many columns stay for all of a product: of these one row of tiles at a time is a
  * product of its own (by_rows), twice as high: its rows are there twice, and both blocks of a cluster, on two
- * multiprocessors, have them. What both have alike is put back. */
+ * multiprocessors, have them. What both have alike is put back. Of batches it is a product of as many, of which all but
+ * one multiply zeros: each has its B, and what checks it, where it is. */
 #ifndef RDT_CUDA_MEND_H
 #define RDT_CUDA_MEND_H
 
@@ -39,7 +40,8 @@ typedef struct rdt_mend {
   int columns;              /* of tiles */
   int tile[2];              /* its rows and columns */
   int by_sums;              /* who complains has not computed all that it complains of */
-  int by_rows, rows;        /* rows: of C, where a launch is of one row of tiles */
+  int by_rows, rows;        /* rows: of C, where a launch is of one row of tiles; of a batch */
+  int each;                 /* of `down`, those of a batch */
   int sms;
   unsigned *tickets;
   int n_tickets;
@@ -67,14 +69,15 @@ typedef struct rdt_mend {
 
 /* C, to sum its bits; by rows behind what came the second time, which they have to be. */
 typedef struct rdt_mend_matrix {
-  const void *data, *second; /* second: a row of tiles; NULL: there is none */
-  int64_t pitch, second_pitch;
+  const void *data, *second;                      /* second: a row of tiles; NULL: there is none */
+  int64_t pitch, second_pitch, next, second_next; /* next: from one batch to the next */
   int rows, columns, bytes;
 } rdt_mend_matrix;
 
 typedef struct rdt_mend_rows { /* of an operand: where all are, and those of a row of tiles, twice */
   void *all, *part;
-  int64_t pitch, part_pitch;
+  int64_t pitch, part_pitch, next, part_next;
+  int batches;
   int width, size; /* elements of a row, bytes of one */
   int turned;      /* rows lie side by side */
 } rdt_mend_rows;

@@ -39,7 +39,12 @@ static bool by_rows(const rdt_cuda_kernel *k) {
   return k->family == RDT_CUDA_WGMMA;
 }
 
-static bool fits(const rdt_cuda_kernel *k, int row_blocks) { /* into a grid */
+/* Of tiles, of all batches. */
+static int down(const rdt_wide *w, int row_blocks) {
+  return row_blocks * (w->batches > 1 ? w->batches : 1);
+}
+
+static bool fits(const rdt_cuda_kernel *k, int64_t row_blocks) { /* into a grid */
   return rdt_mend_takes(k) && row_blocks <= GRID_Y;
 }
 
@@ -59,6 +64,7 @@ static rdt_mend mend_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int fol
                     .by_sums = RDT_WGMMA_BY_ROWS(k->check),
                     .by_rows = by_rows(k),
                     .rows = a->m,
+                    .each = row_blocks,
                     .at = -1,
                     .sms = d->sms,
                     .tickets = a->tickets,
@@ -114,16 +120,14 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
                                int row_blocks, const rdt_accumulator *acc, double lambda, const rdt_cuda_device *d,
                                void *stream, rdt_reason *why) {
   const rdt_cuda_kernel *rows = of_rows(k);
+  const int64_t many = w->batches > 1 ? w->batches : 1;
   if (h->part.memory) return RDT_OK;
   if (is_captured(stream))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
                     "%s is made ready for its repair before the stream is captured: rdt_cuda_gemm_can_mend", k->name);
-  if (!fits(k, row_blocks) || !rows)
+  if (!fits(k, row_blocks * many) || !rows)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is not repaired in its stream: %s", k->name,
                     rdt_mend_takes(k) ? "it has more than 65535 rows of tiles" : "it has no check");
-  if (w->batches > 1)
-    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s is not repaired in its stream: it is of %d batches", k->name,
-                    w->batches);
   rdt_mend_part part = {.kernel = rows, .wide = *w, .args = *a};
   rdt_mma_args *p = &part.args;
   const size_t element = rdt_dtype_size(k->dtype), out = rdt_dtype_size(w->bytes);
@@ -132,18 +136,21 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
   p->lda = w->a_columns ? m : up(p->k, 16 / (int64_t)element), p->ldc = up(p->n, 16 / (int64_t)out);
   p->bound = rdt_gemm_bound(rows, p, 2, acc, lambda);
   part.wide.pads = (rdt_pads){0}, part.wide.bits = NULL, part.wide.sums_of = (rdt_columns){0};
+  const int64_t of_batch[] = {w->a_columns ? p->k * p->lda : m * p->lda, m * p->ldc}; /* elements */
+  part.wide.a_next = many > 1 ? of_batch[0] : 0; /* also where all have the same: one of them has rows */
+  part.wide.c_next = part.wide.r_next = many > 1 ? of_batch[1] : 0;
   part.wide.skewed = false; /* nor will a cluster's tiles lie side by side: its blocks have rows that are the same */
   part.wide.alike = rdt_wide_alike(&p->bound);
   rdt_wide_plan(&part.wide, rows, m, p->column_blocks, p->k, 1, high); /* some may have to be avoided */
 
   size_t end = 0;
-  const size_t there = rdt_cuda_place(&end, places_of(k, a, row_blocks).bytes);
-  const size_t of_a = rdt_cuda_place(&end, (size_t)(w->a_columns ? p->k * p->lda : m * p->lda) * element);
-  const size_t of_c = rdt_cuda_place(&end, (size_t)(m * p->ldc) * out);
-  const size_t of_residual = rdt_cuda_place(&end, a->ldr ? (size_t)(m * p->ldc) * out : 0);
+  const size_t there = rdt_cuda_place(&end, places_of(k, a, down(w, row_blocks)).bytes);
+  const size_t of_a = rdt_cuda_place(&end, (size_t)(many * of_batch[0]) * element);
+  const size_t of_c = rdt_cuda_place(&end, (size_t)(many * of_batch[1]) * out);
+  const size_t of_residual = rdt_cuda_place(&end, a->ldr ? (size_t)(many * of_batch[1]) * out : 0);
   const size_t tickets = rdt_cuda_place(
       &end, (size_t)(2 * p->column_blocks + 3) * sizeof(unsigned) + rdt_wide_tickets(&part.wide) * sizeof(unsigned));
-  const size_t sums = rdt_cuda_place(&end, 2 * 4 * (size_t)m * (size_t)rows->sum);
+  const size_t sums = rdt_cuda_place(&end, 2 * 4 * (size_t)(many * m) * (size_t)rows->sum);
   const size_t scalars = rdt_cuda_place(&end, (size_t)(2 + part.wide.blocks) * 4 * (size_t)rows->sum);
   RDT_TRY(rdt_cuda_kernel_admit(rows, why));
   RDT_TRY(rdt_cuda_alloc(end, &part.memory, why));
@@ -152,7 +159,8 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
   p->a = at + of_a, p->c = at + of_c, p->residual = a->ldr ? at + of_residual : NULL;
   p->tickets = (unsigned *)(at + tickets), p->sums = at + sums, p->scalars = at + scalars, p->partial = NULL;
   p->verdict = &((rdt_mend *)(void *)(at + there))->now;
-  const rdt_mend of = mend_of(k, a, 1, row_blocks, d, at + there);
+  rdt_mend of = mend_of(k, a, 1, down(w, row_blocks), d, at + there);
+  of.each = row_blocks;
   const rdt_status status = put_there(h, &of, k, d, at + there, stream, why);
   if (status == RDT_OK) {
     h->part = part;
@@ -257,7 +265,8 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
   rdt_wide w = part->wide;
   rdt_wide_start start;
   chain beside;
-  const int size = (int)rdt_dtype_size(w.bytes), by = rdt_wide_settler(part->kernel);
+  const int size = (int)rdt_dtype_size(w.bytes), by = rdt_wide_settler(part->kernel),
+            batches = w.batches > 1 ? w.batches : 1;
   p.b = pads->own[1] ? pads->own[1] : r->a->b, p.bias = r->a->bias;
   if (!r->a->residual) p.residual = NULL;
   w.factor = r->wide->factor;
@@ -266,6 +275,9 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
                         .part = (void *)p.a,
                         .pitch = pads->own[0] ? pads->of[0].from_pitch : r->a->lda,
                         .part_pitch = p.lda,
+                        .next = pads->own[0] ? pads->of[0].from_next : r->wide->a_next,
+                        .part_next = w.a_next,
+                        .batches = batches,
                         .width = p.k,
                         .size = (int)rdt_dtype_size(r->k->dtype),
                         .turned = w.a_columns};
@@ -273,18 +285,26 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
                         .part = p.c,
                         .pitch = pads->own[2] ? pads->of[2].to_pitch : r->a->ldc,
                         .part_pitch = p.ldc,
+                        .next = pads->own[2] ? pads->of[2].to_next : r->wide->c_next,
+                        .part_next = w.c_next,
+                        .batches = batches,
                         .width = p.n,
                         .size = size};
   rdt_mend_rows of_residual = {.all = (void *)r->a->residual,
                                .part = (void *)p.residual,
                                .pitch = r->a->ldr,
                                .part_pitch = p.ldr,
+                               .next = r->wide->r_next,
+                               .part_next = w.r_next,
+                               .batches = batches,
                                .width = p.n,
                                .size = size};
   rdt_mend_matrix matrix = {.data = of_c.all,
                             .second = (char *)p.c + (int64_t)r->k->tile->rows * p.ldc * size,
                             .pitch = of_c.pitch,
                             .second_pitch = p.ldc,
+                            .next = of_c.next,
+                            .second_next = w.c_next,
                             .rows = r->a->m,
                             .columns = p.n,
                             .bytes = size};
@@ -315,7 +335,7 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
 
 /* One after the other, as the host sees what is left. */
 static rdt_status rows_at_once(chain *c, const repair *r, rdt_reason *why) {
-  for (int64_t turns = (int64_t)RDT_MEND_LAUNCHES * r->row_blocks; turns > 0; turns--) {
+  for (int64_t turns = (int64_t)RDT_MEND_LAUNCHES * down(r->wide, r->row_blocks); turns > 0; turns--) {
     int open;
     RDT_TRY(rdt_cuda_get(&open, &r->h->there->open, sizeof open, c->stream, why));
     if (!open) break;

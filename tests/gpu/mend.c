@@ -89,7 +89,7 @@ static void once(bench *b, int faults) {
     rdt_cuda_verdict v;
     const int site = (int)(gpu_random(&seed) % 4), bits = 8 * b->k->sum;
     rdt_cuda_strike s = {
-        .hit = {.element = (int64_t)(gpu_random(&seed) % (uint64_t)(b->c.p.out.shape[0] * b->c.p.out.shape[1])),
+        .hit = {.element = (int64_t)(gpu_random(&seed) % (uint64_t)(b->c.all.shape[0] * b->c.all.shape[1])),
                 .position = (double)(gpu_random(&seed) % 1000) / 999.0,
                 .mask = (uint64_t)1 << (gpu_random(&seed) % (uint64_t)bits)},
         .sm = -1,
@@ -242,6 +242,7 @@ static void second_time(bench *b) {
                          .by_sums = 1,
                          .by_rows = 1,
                          .rows = ROWS,
+                         .each = 1,
                          .sms = b->d->sms,
                          .taken = &there->taken,
                          .moved = &there->moved,
@@ -257,8 +258,13 @@ static void second_time(bench *b) {
     host->part[TILE + ROWS][0] ^= 1; /* behind C's last row: nobody's */
     rdt_mend *m = &there->m;
     rdt_cuda_verdict *v = &there->v;
-    rdt_mend_rows rows = {
-        .all = there->all, .part = there->part, .pitch = PITCH, .part_pitch = PITCH, .width = WIDTH, .size = 2};
+    rdt_mend_rows rows = {.all = there->all,
+                          .part = there->part,
+                          .pitch = PITCH,
+                          .part_pitch = PITCH,
+                          .batches = 1,
+                          .width = WIDTH,
+                          .size = 2};
     rdt_mend_matrix matrix = {.data = there->all,
                               .second = there->part[TILE],
                               .pitch = PITCH,
@@ -354,6 +360,16 @@ static void among_others(bench *b, int faults, bool graphs) {
     if (exact && s.residual) s.beta = 1.0;
     prepare_shape(b, &s, 1);
     once(b, faults);
+    clear(b);
+  }
+  for (int turn = 0; turn < 2 && rdt_cuda_kernel_batches(b->k); turn++) { /* a B each; one B, and rows to be copied */
+    gpu_shape s = plain(b, turn ? 140 : 300, most < 270 ? most - 5 : 270, 136);
+    s.batches = 3, s.same_b = turn, s.gap = turn ? 3 : 0, s.bias = turn, s.residual = turn && !exact;
+    if (s.residual) s.beta = 1.0;
+    if (half) s.out = b->k->dtype;
+    prepare_shape(b, &s, 1);
+    once(b, faults);
+    if (graphs && !turn) at_host(b, false), at_host(b, true); /* a copy of weights stays as it is */
     clear(b);
   }
   if (!b->k->code[4] || !graphs) return;
