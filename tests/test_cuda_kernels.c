@@ -394,7 +394,7 @@ static void test_forms_of_wide(void **state) {
   TAKES("gemm_bf16_wgmma_128x128pp_rowcol");
   p.epilogue.act.fn = RDT_FN_GELU;
   TAKES(name);
-  SAYS("gemm_bf16_wgmma_128x128pp_rowcol", "go with row");
+  TAKES("gemm_bf16_wgmma_128x128pp_rowcol");
   p.out.dtype = RDT_F32;
   SAYS(name, "gelu where results have 16 bits");
   p.in[0] = p.in[1] = a8, p.out = c8, p.in[1].stride[0] = 1, p.in[1].stride[1] = 32;

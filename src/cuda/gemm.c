@@ -149,11 +149,6 @@ rdt_status rdt_cuda_gemm_accept(const rdt_cuda_kernel *k, const rdt_problem *p, 
   if (is_tall(k)) RDT_TRY(rdt_tall_accept(k, &s, why));
   if (!is_wide(k) && c->shape[0] > (int64_t)GRID_YZ * k->tile->rows)
     return rdt_fail(why, no, "%s takes up to %lld rows", k->name, (long long)GRID_YZ * k->tile->rows);
-  if (k->check == RDT_WGMMA_ROWCOL &&
-      (e->alpha != 1.0 || e->bias.rank >= 0 || e->residual.rank >= 0 || e->act.fn != RDT_FN_NONE))
-    return rdt_fail(why, no,
-                    "%s takes nothing that follows the product: bias, residual, activation and alpha go with row",
-                    k->name);
   const bool gelu = e->act.fn == RDT_FN_GELU && is_wide(k) && !is_tall(k) && is_half(c->dtype);
   if (e->act.fn != RDT_FN_NONE && e->act.fn != RDT_FN_RELU && !gelu)
     return rdt_fail(why, no, "%s applies no activation but relu%s", k->name,

@@ -582,12 +582,7 @@ static void check_early(const rdt_cuda_kernel *k) {
                         .in = RDT_F16,
                         .out = RDT_F16,
                         .alpha = 1.0},
-                  s2 = {.m = m,
-                        .n = n,
-                        .k = middle,
-                        .in = RDT_F16,
-                        .out = k->check == RDT_WGMMA_ROWCOL ? RDT_F32 : RDT_F16,
-                        .alpha = k->check == RDT_WGMMA_ROWCOL ? 1.0 : 0.01};
+                  s2 = {.m = m, .n = n, .k = middle, .in = RDT_F16, .out = RDT_F16, .alpha = 0.01};
   gpu_case one, two;
   gpu_case_make(&one, &s1, &seed, false), gpu_case_make(&two, &s2, &seed, false);
   two.in[0] = two.p.in[0] = one.p.out;

@@ -411,7 +411,7 @@ int64_t gpu_mend(const rdt_cuda_device *d, const rdt_cuda_kernel *k, bool quick)
   if (wide) second_time(&b);
   if (wide && strcmp(k->scheme, "col") == 0) copy_of_b(&b);
   if (wide && graphs && most > 270) beside_no_bound(&b);
-  if (wide && k->check != RDT_WGMMA_ROWCOL) among_others(&b, quick ? 4 : 100, graphs);
+  if (wide) among_others(&b, quick ? 4 : 100, graphs);
   if (tall) { /* several rows are one */
     prepare(&b, 2000, 16, 32, 1);
     once(&b, quick ? 4 : 50);

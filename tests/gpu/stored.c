@@ -68,7 +68,7 @@ static void prepare(bench *b, const rdt_cuda_device *d, rdt_dtype out, bool colu
                        .in = b->k->dtype,
                        .out = out,
                        .columns = columns,
-                       .bias = columns && b->k->check != RDT_WGMMA_ROWCOL,
+                       .bias = columns,
                        .batches = rdt_cuda_kernel_batches(b->k) ? BATCHES : 1,
                        .alpha = 1.0};
   gpu_case_make(&b->c, &s, seed, false);

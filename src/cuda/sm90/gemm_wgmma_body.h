@@ -337,10 +337,11 @@ RDT_DEVICE float2 rdt_wide_sum_expected(const float (&c)[Shape::MT][Shape::held]
   return make_float2(rdt_wide_join(e), rdt_wide_join(a2));
 }
 
+RDT_DEVICE float rdt_wide_as(uint32_t x, int type) {
+  return type == RDT_MMA_F32 ? __uint_as_float(x) : type == RDT_MMA_F16 ? rdt_f16::wide(x).x : rdt_bf16::wide(x).x;
+}
 RDT_DEVICE float rdt_wide_load_as(const void *p, int64_t at, int type) {
-  if (type == RDT_MMA_F32) return ((const float *)p)[at];
-  const uint32_t x = ((const uint16_t *)p)[at];
-  return type == RDT_MMA_F16 ? rdt_f16::wide(x).x : rdt_bf16::wide(x).x;
+  return rdt_wide_as(type == RDT_MMA_F32 ? ((const uint32_t *)p)[at] : ((const uint16_t *)p)[at], type);
 }
 
 /* Bias, residual, relu, gelu of 64 columns: in place. Each in a loop of its own, which one branch skips. */
@@ -358,14 +359,18 @@ RDT_DEVICE void rdt_wide_extra(const rdt_wgmma_args &g, float *c, int batch, int
     }
   }
   if (p.residual) {
+    const int size = p.c_type == RDT_MMA_F32 ? 4 : 2;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const int64_t first = batch * g.r_next + (row + 8 * h) * p.ldr;
+      const int64_t first = batch * g.r_next + (row + 8 * h) * p.ldr + column;
+      const char *const from = (const char *)p.residual + first * size;
+      const int there = row + 8 * h < p.m ? p.n - column : 0; /* numbers of the row */
 #pragma unroll
       for (int j = 0; j < 16; j++) {
-        const int at = column + j / 2 * 8 + j % 2, of = 4 * (j / 2) + 2 * h + j % 2;
-        if (row + 8 * h < p.m && at < p.n)
-          c[of] = rdt_add(c[of], rdt_mul(p.beta, rdt_wide_load_as(p.residual, first + at, p.c_type)));
+        const int at = j / 2 * 8 + j % 2, of = 4 * (j / 2) + 2 * h + j % 2;
+        uint32_t x = 0; /* no branch but around the load: others cost registers */
+        if (at < there) x = size == 4 ? *(const uint32_t *)(from + 4 * at) : *(const uint16_t *)(from + 2 * at);
+        c[of] = rdt_add(c[of], rdt_mul(p.beta, rdt_wide_as(x, p.c_type)));
       }
     }
   }
@@ -469,17 +474,18 @@ RDT_DEVICE void rdt_wide_store(const rdt_wgmma_args &g, const float (&c)[Ring::M
       });
 }
 
-/* With what follows the product: one piece of code for all columns, a quarter as long. bits: NULL: nobody asks. */
-template <class T, class Ring, class Hit>
+/* With what follows the product: one piece of code for all columns, a quarter as long. tells: bit-sums, to bits(): of
+ * an address the compiler would not know that a warp's lanes have it alike, and keep no descriptors in the loop. */
+template <class T, class Ring, class Bits, class Hit>
 RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ring::held], uint32_t shared, int number,
-                                rdt_tile_place at, int row0, bool there, uint64_t *bits, Hit &hit) {
+                                rdt_tile_place at, int row0, bool there, bool tells, const Bits &bits, Hit &hit) {
   const bool extra = there && (g.extra || g.p.alpha != 1.0f), wide = g.p.c_type == RDT_MMA_F32;
   uint64_t sum = 0;
 #pragma unroll 1
   for (int part = 0; part < Ring::MT * Ring::BN / 64; part++) {
     const int row = row0 + part % Ring::MT * 64, column = at.n * Ring::BN + part / Ring::MT * 64;
     if (extra) rdt_wide_extra(g, c[0], at.batch, row, column);
-    if (bits) sum += rdt_stored_next<T>(c[0], g.p.m - row, g.p.n - column, wide, part);
+    if (tells) sum += rdt_stored_next<T>(c[0], g.p.m - row, g.p.n - column, wide, part);
     if constexpr (Hit::on) hit.rounded(g, row, column, at.batch, c[0]);
     if (wide)
       rdt_wide_put<T, Ring, true>(c[0], shared, number, there, [&](uint32_t piece, int of) {
@@ -491,7 +497,7 @@ RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ri
       });
     rdt_wide_up<Ring>(c);
   }
-  if (bits) rdt_stored_tell(bits, sum);
+  if (tells) rdt_stored_tell(bits(), sum);
 }
 
 /* By a thread that has nothing else to do. A piece is free when the next one is on its way. */
@@ -710,7 +716,7 @@ RDT_DEVICE void rdt_wide_multiply(const rdt_wgmma_args &g, uint32_t shared, int 
     if (stored > 0) rdt_mbarrier_wait(in_turn, (uint32_t)(stored - 1) & 1); /* the other group has written its pieces */
     if constexpr (extra)
       rdt_wide_finish<T, Ring>(g, c, shared, number, at, row0 + 16 * warp, there,
-                               check != RDT_MMA_NONE && there ? bits_at() : nullptr, hit);
+                               check != RDT_MMA_NONE && there && p.more, bits_at, hit);
     else if (wide)
       rdt_wide_store<T, Ring, true>(g, c, shared, number, at, row0 + 16 * warp, there);
     else

@@ -1,8 +1,8 @@
 /* Products on wgmma whose columns are compared, too; and their last run's columns. */
 #include "cuda/sm90/gemm_wgmma_shipped.h"
 
-RDT_CUDA_WIDE_COLUMNS(ROW_ALONE, f16)
-RDT_CUDA_WIDE_COLUMNS(ROW_ALONE, bf16)
+RDT_CUDA_WIDE_COLUMNS(ROW, f16)
+RDT_CUDA_WIDE_COLUMNS(ROW, bf16)
 
 template <class T, bool side>
 static __global__ void __launch_bounds__(256) settle(const __grid_constant__ rdt_columns_args a) {

@@ -23,10 +23,6 @@ constexpr int rdt_wide_either(int check, int b_mn) {
   extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = {          \
       OF(type, tile, scheme, 0, 1), OF(type, tile, scheme, 0, 0), MORE(type, tile, scheme, 0, 1), \
       MORE(type, tile, scheme, 0, 0)};
-/* With nothing that follows the product: there are no registers for both. */
-#define ROW_ALONE(type, tile, scheme)                                                                                 \
-  extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = {OF(type, tile, scheme, 0, 1), \
-                                                                                        OF(type, tile, scheme, 0, 0)};
 /* And A with its columns side by side. */
 #define ROW_BOTH(type, tile, scheme)                                                     \
   extern "C" const void *const rdt_wgmma_##type##_##tile##_##scheme[RDT_WGMMA_FORMS] = { \
