@@ -17,7 +17,8 @@
 
 enum { MOST_ROWS = 2048, MOST_COLUMNS = 128, MOST_K = 1024, PARTS = 6, TILE = 128 };
 
-typedef enum where { MMA, WIDE, TALL, FUSED, MLP, STRIPS, SETTLED } where; /* the last two: of columns, u A by B */
+/* The last three: of columns, u A by B; HANDED: u A of what a product before has stored */
+typedef enum where { MMA, WIDE, TALL, FUSED, MLP, STRIPS, SETTLED, HANDED } where;
 typedef struct kind {
   const char *name;
   where where;
@@ -27,7 +28,7 @@ typedef struct kind {
   bool scalar;
   int tile[7]; /* rows, columns, k of a stage, rows of a warp, columns of a warp, warps along k, threads */
   int m, n, k; /* of the product: rows that are emulated, columns, terms */
-  int splits;  /* STRIPS, SETTLED: copies of sums */
+  int splits;  /* of columns: copies of sums */
 } kind;
 
 #define T64 \
@@ -86,6 +87,9 @@ static const kind kinds[] = {
     {"f16 columns, last", SETTLED, RDT_F16, false, RDT_WGMMA_ROWCOL, false, A128, 300, 1, 64, 2},
     {"bf16 columns", STRIPS, RDT_BF16, false, RDT_WGMMA_ROWCOL, false, A128, 300, 1, 64, 2},
     {"bf16 columns, long", STRIPS, RDT_BF16, false, RDT_WGMMA_ROWCOL, false, W128, 1500, 1, 16, 1},
+    {"f16 columns, handed on", HANDED, RDT_F16, false, RDT_WGMMA_ROWCOL, false, W128, 128, 1, 256, 16},
+    {"f16 columns, handed on, long", HANDED, RDT_F16, false, RDT_WGMMA_ROWCOL, false, W128, 2048, 1, 16, 1},
+    {"bf16 columns, handed on", HANDED, RDT_BF16, false, RDT_WGMMA_ROWCOL, false, W128, 300, 1, 64, 2},
     {"bf16 columns, last", SETTLED, RDT_BF16, false, RDT_WGMMA_ROWCOL, false, W128, 128, 1, 256, 16},
 };
 
@@ -485,6 +489,20 @@ static double sum_of_a(int t) {
   return sum;
 }
 
+/* A warp of each tile of what was stored, in two pieces of 64 rows. */
+static double sum_of_stored(int t) {
+  double v[TILE], sum = 0.0;
+  for (int tile = 0; tile * TILE < now.kind->m; tile++) {
+    double lane[4] = {0.0};
+    signed_rows(v, tile, now.a[0] + t, MOST_K);
+    fold(v, 8);
+    for (int set = 0; set < 16; set++)
+      for (int i = 0; i < 4; i++) lane[i] = r(lane[i] + v[set / 2 * 16 + set % 2 * 4 + i]);
+    sum = r(sum + r(r(lane[0] + lane[2]) + r(lane[1] + lane[3])));
+  }
+  return sum;
+}
+
 /* The last run's, in f32: eight warps share k. */
 static double settled_column(void) {
   double warp[8] = {0.0}, e = 0.0;
@@ -563,7 +581,8 @@ static double expected(void) {
   const kind *x = now.kind;
   double e = 0.0;
   if (of_thread()) return expected_thread();
-  if (of_columns()) return x->where == SETTLED ? settled_column() : meets(now.b[0], sum_of_a);
+  if (x->where == SETTLED) return settled_column();
+  if (of_columns()) return meets(now.b[0], x->where == HANDED ? sum_of_stored : sum_of_a);
   for (int i = 0; i < x->m; i++) e = r(e + row_sign(i) * meets(now.a[i], sum_of_b));
   return e;
 }
@@ -617,7 +636,10 @@ static void use(const kind *x, double lambda) {
                                                                    : rdt_accumulator_mma(9, 0, x->type);
   int bits = 0; /* as rdt_wide_sums_of has it */
   while (1 << bits < x->m) bits += 2;
-  now.columns = (rdt_columns){.copies = x->splits, .scale = ldexpf(1.0f, -bits / 2), .back = ldexpf(1.0f, bits / 2)};
+  now.columns = (rdt_columns){.copies = x->splits,
+                              .before = x->where == HANDED ? (const float *)now.a : NULL, /* which is looked at alone */
+                              .scale = ldexpf(1.0f, -bits / 2),
+                              .back = ldexpf(1.0f, bits / 2)};
   if (x->where == FUSED)
     now.bound = rdt_fused_wide_bound(x->type, x->k, x->k / x->splits, x->splits, x->n, &now.acc, lambda);
   else if (x->where == MLP)

@@ -29,7 +29,7 @@ struct rdt_cuda_gemm {
   rdt_wide wide;            /* of the products on wgmma */
   rdt_tall tall;            /* of those of few columns */
   rdt_mender mender;        /* of all others with a check that compares by itself */
-  bool fixed, follows;      /* follows: the product before has left the sums of A */
+  bool fixed, follows;      /* follows: global-classic, and the product before has left the sums of A */
   bool uncompared;          /* global-classic without its last kernel */
   int row_blocks;
   rdt_cuda_device device;
@@ -618,16 +618,34 @@ int rdt_cuda_gemm_padded(const rdt_cuda_gemm *g) {
   return (own[0] ? RDT_WIDE_A : 0) | (own[1] ? RDT_WIDE_B : 0) | (own[2] ? RDT_WIDE_C : 0);
 }
 
-rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why) {
+/* Of columns: its bound is of sums that were added up elsewhere. */
+static void follow_columns(rdt_cuda_gemm *g, rdt_cuda_gemm *before) {
+  rdt_columns *const c = &g->wide.sums_of;
+  rdt_wide_hand_on(&before->wide, before->args.tickets + 1, &g->wide);
+  c->bound = rdt_gemm_columns_bound(g->kernel, &g->args, c, rdt_wide_squares_stored(&before->wide, before->kernel),
+                                    &g->acc, g->lambda);
+}
+
+rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, rdt_cuda_gemm *before, rdt_reason *why) {
   const rdt_mma_args *a = &g->args, *b = &before->args;
-  if (!g->classic.weights || !before->classic.weights || b->m != a->m || b->n != a->k ||
-      b->c_type != type_of(g->kernel->dtype))
+  const bool columns = g->wide.strips && before->wide.strips, classic = g->classic.weights && before->classic.weights;
+  if (g == before || (!columns && !classic) || b->m != a->m || b->n != a->k || b->c_type != type_of(g->kernel->dtype))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
-                    "%s does not follow %s: both are global-classic, and A is what was stored", g->kernel->name,
-                    before->kernel->name);
+                    "%s does not follow %s: both are global-classic, or compare columns on wgmma, and A is what was "
+                    "stored",
+                    g->kernel->name, before->kernel->name);
+  if (columns) {
+    follow_columns(g, before);
+    return RDT_OK;
+  }
   g->follows = true;
   g->classic.strips = b->next, g->classic.count = before->row_blocks;
   return RDT_OK;
+}
+
+const float *rdt_cuda_gemm_handed(const rdt_cuda_gemm *g, int *numbers) {
+  *numbers = rdt_columns_pitch(g->wide.sums_of.pairs);
+  return g->wide.sums_of.next;
 }
 
 rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reason *why) {
@@ -650,6 +668,11 @@ rdt_status rdt_cuda_gemm_can_mend(rdt_cuda_gemm *g, const rdt_operands *o, void 
   const rdt_epilogue *e = o->epilogue;
   if (e && e->residual.rank >= 0 && e->residual.data == o->out.data)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "%s cannot be repaired: the result takes the place of the residual",
+                    g->kernel->name);
+  if (g->wide.sums_of.next || g->wide.sums_of.before)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED,
+                    "%s is not repaired in its stream: sums of what is stored are handed on in a chain, of what a "
+                    "repair would store there are none",
                     g->kernel->name);
   if (mends_rows(g))
     RDT_TRY(rdt_mend_ready_rows(&g->mender, g->kernel, &g->args, &g->wide, g->row_blocks, &g->acc, g->lambda,

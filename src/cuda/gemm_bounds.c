@@ -117,12 +117,13 @@ rdt_device_bound rdt_gemm_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a,
   return b;
 }
 
-/* u A is added up of four rows, sets of them, four lanes, and of two or four warps of each row of tiles, and cut into
+/* u A is added up of four rows, sets of them, four lanes, and of two or four warps of each row of tiles; of what a
+ * product before has stored, of two rows, sets of two pieces, four lanes, and a warp of each row of tiles; and cut into
  * parts as sums of B are; sums of C of four rows, eight lanes, and four warps of so many tiles as meet in a copy. */
 rdt_device_bound rdt_gemm_columns_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_columns *c,
                                         int64_t squares, const rdt_accumulator *acc, double lambda) {
   const int tiles = (a->m + k->tile->rows - 1) / k->tile->rows, each = (tiles + c->copies - 1) / c->copies,
-            added = 3 + 4 + 2 + 4 * tiles;
+            added = c->before ? 1 + 16 + 2 + tiles : 3 + 4 + 2 + 4 * tiles;
   rdt_tolerance t = {.acc = *acc,
                      .k = a->k,
                      .splits = 2, /* parts are joined */

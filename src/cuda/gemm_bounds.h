@@ -11,9 +11,8 @@ int64_t rdt_gemm_outputs(const rdt_cuda_kernel *k, const rdt_mma_args *a);
 float rdt_gemm_scale(const rdt_cuda_kernel *k, int n);
 rdt_device_bound rdt_gemm_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_blocks,
                                 const rdt_accumulator *acc, double lambda);
-/* Of a column of all rows: what c says of scale and copies is known. squares: of A, that a lane sums
- * (rdt_wide_squares).
- */
+/* Of a column of all rows: what c says of scale, copies and who has summed A is known. squares: of A, that a lane sums
+ * (rdt_wide_squares, rdt_wide_squares_stored). */
 rdt_device_bound rdt_gemm_columns_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_columns *c,
                                         int64_t squares, const rdt_accumulator *acc, double lambda);
 rdt_box_bound rdt_gemm_classic_bound(const rdt_cuda_kernel *k, const rdt_mma_args *a, const rdt_accumulator *acc,

@@ -69,9 +69,14 @@ rdt_status rdt_cuda_gemm_run(rdt_cuda_gemm *g, const rdt_operands *o, void *stre
 /* Asynchronous: what checks need of fixed weights, formed once more. Behind rdt_cuda_gemm_settle, where there was a
  * run: columns are compared with weights as they are. */
 rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void *stream, rdt_reason *why);
-/* global-classic in a chain: A is what `before` stored, whose column sums are its checksum; both then run in this
- * order. RDT_ERR_UNSUPPORTED where they do not fit. */
-rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, const rdt_cuda_gemm *before, rdt_reason *why);
+/* A chain, of global-classic or of what compares columns on wgmma: A is what the last run of `before` stored, whose
+ * sums of that, after rounding and activation, are its checksum; both then run in this order, and `before` is destroyed
+ * last. On wgmma what A is meanwhile changed to is found, as is a run with another A; neither is repaired in its
+ * stream. RDT_ERR_UNSUPPORTED where they do not fit. */
+rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, rdt_cuda_gemm *before, rdt_reason *why);
+/* On wgmma: where it leaves these sums, on the device: of three runs in turns, so many numbers each, the last four of
+ * which begin with the sum of squares. NULL: nobody follows. */
+const float *rdt_cuda_gemm_handed(const rdt_cuda_gemm *g, int *numbers);
 /* global-classic by itself as it is within a chain, to be timed: from now on A is the same as in a run that was, whose
  * sums of it serve; compares: false, as the published code has it for all layers but the last, the sums are left and
  * nothing looks at them. RDT_ERR_UNSUPPORTED: not this kernel. */
@@ -83,7 +88,8 @@ rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reaso
  * of this one, that comparison too. All complaints are taken for those of this run: each is repaired, or asked about,
  * before the next. What could not be settled is told by rdt_cuda_gemm_verdict, also where complaints go elsewhere
  * (rdt_cuda_gemm_tell). Bit-sums of what is stored are the run's: rdt_cuda_gemm_stored comes before.
- * RDT_ERR_UNSUPPORTED: not this kernel (none, global-classic), or the result has overwritten the residual. */
+ * RDT_ERR_UNSUPPORTED: not this kernel (none, global-classic, columns in a chain), or the result has overwritten the
+ * residual. */
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);
 /* Whether that is so. Before the first repair that is captured: of products on wgmma it allocates what that needs, two
  * rows of tiles of each operand (of each batch), and waits. */

@@ -440,13 +440,25 @@ size_t rdt_wide_sums_of(rdt_wide *w, const rdt_cuda_kernel *k, int m, int depth)
   for (c->copies = 1; c->copies < COPIES && 2 * c->copies * c->pairs < MEET;) c->copies *= 2;
   c->rows = strcmp(k->scheme, "col") != 0;
   c->back = (float)(1 << bits / 2), c->scale = 1.0f / c->back;
-  return RDT_COLUMNS_SETS * floats(c) * sizeof(float) + 2 * (size_t)c->pairs * sizeof(float);
+  return RDT_COLUMNS_SETS * (floats(c) + (size_t)rdt_columns_pitch(c->pairs)) * sizeof(float) +
+         2 * (size_t)c->pairs * sizeof(float);
 }
 
 int64_t rdt_wide_squares(const rdt_wide *w, const rdt_cuda_kernel *k, int column_blocks, int depth) {
   enum { LANES = 64 }; /* of two warps, or four */
   return (int64_t)turns(w->tiles, w->blocks / RDT_WGMMA_CLUSTER) *
          turns(rdt_wide_whole(k, depth) / k->k, column_blocks) * k->k * k->tile->rows / LANES;
+}
+
+int64_t rdt_wide_squares_stored(const rdt_wide *w, const rdt_cuda_kernel *k) {
+  enum { LANES = 32 };
+  return (int64_t)turns(w->tiles, w->blocks / RDT_WGMMA_CLUSTER) * k->tile->rows * k->tile->columns / LANES;
+}
+
+void rdt_wide_hand_on(rdt_wide *from, const unsigned *ran, rdt_wide *to) {
+  rdt_columns *const c = &from->sums_of;
+  c->next = (float *)c->peak + 2 * (size_t)c->pairs;
+  to->sums_of.before = c->next, to->sums_of.before_pairs = c->pairs, to->sums_of.ran = ran;
 }
 
 void rdt_wide_sums_at(rdt_wide *w, void *memory) {
@@ -539,7 +551,7 @@ rdt_status rdt_wide_ready(const rdt_cuda_kernel *k, const rdt_wide *w, const rdt
     RDT_TRY(map((encode_fn *)found, &a->sums, k->dtype, p->parts, p->k,
                 (int64_t)w->sets * (w->b_next ? w->batches : 1) * RDT_WGMMA_SUMS, rdt_wide_whole(k, p->k),
                 &(batches){0}, RDT_WGMMA_SUMS, WIDTH, why));
-  const bool more = a->extra || p->alpha != 1.0f || (k->check == RDT_WGMMA_TILE && w->batches > 1);
+  const bool more = a->extra || p->alpha != 1.0f || a->columns.next || (k->check == RDT_WGMMA_TILE && w->batches > 1);
   s->code = code[w->columns + 2 * more + 4 * w->a_columns];
   return RDT_OK;
 }

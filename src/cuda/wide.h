@@ -67,6 +67,10 @@ size_t rdt_wide_sums_of(rdt_wide *w, const rdt_cuda_kernel *k, int m, int depth)
 void rdt_wide_sums_at(rdt_wide *w, void *memory);
 /* And how many squares of A a lane sums, at most. */
 int64_t rdt_wide_squares(const rdt_wide *w, const rdt_cuda_kernel *k, int column_blocks, int depth);
+/* Of what is stored. */
+int64_t rdt_wide_squares_stored(const rdt_wide *w, const rdt_cuda_kernel *k);
+/* From now on `from` sums what it stores, and these sums are u A of `to`. ran: where the first counts its runs. */
+void rdt_wide_hand_on(rdt_wide *from, const unsigned *ran, rdt_wide *to);
 /* Asynchronous. The largest square of each column of B; and behind a run, its columns. B: p->b as it is multiplied.
  */
 rdt_status rdt_wide_peaks(const rdt_wide *w, rdt_dtype type, const rdt_mma_args *p, void *stream, rdt_reason *why);

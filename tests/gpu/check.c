@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chain.h"
 #include "check/tolerance.h"
 #include "cuda/probe.h"
 #include "cuda/sm80/gemm_mma.h"
@@ -717,6 +718,11 @@ static void check_columns(const rdt_cuda_kernel *k) {
   }
 }
 
+static void check_handed(const rdt_cuda_kernel *k) {
+  const gpu_chain_count c = gpu_chain(&few[0], quick ? NULL : &device, k, gpu_daily(quick));
+  products += c.products, wrong += c.wrong;
+}
+
 /* What several products on wgmma have left is compared at once: of those whose weights are not what their sums were
  * formed of, each says so, and nobody else. */
 static void check_settled(void) {
@@ -776,7 +782,7 @@ static void check_launches(void) {
   }
   for (int i = 0; i < n; i++)
     if (table[i].check == RDT_WGMMA_ROWCOL && table[i].least == device.major && wanted(&table[i]))
-      check_columns(&table[i]);
+      check_columns(&table[i]), check_handed(&table[i]);
   check_settled();
 }
 

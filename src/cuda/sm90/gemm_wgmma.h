@@ -42,11 +42,14 @@ typedef struct rdt_tensor_map { /* CUtensorMap */
 
 /* ROWCOL: [set] of each. */
 typedef struct rdt_columns {
-  float *a;          /* [depth] u A, k in whole rounds */
-  float *a2;         /* squares of A */
-  struct float4 *c;  /* [copy][pairs] sums of two columns of C, then of squares; copies: fewer meet at an address */
-  const float *peak; /* the largest square of each column of B */
-  int depth, copies, pairs;
+  float *a;            /* [depth] u A, k in whole rounds */
+  float *a2;           /* squares of A */
+  struct float4 *c;    /* [copy][pairs] sums of two columns of C, then of squares; copies: fewer meet at an address */
+  const float *peak;   /* the largest square of each column of B */
+  float *next;         /* [rdt_columns_pitch] u of what is stored, then squares of that; NULL: nobody asks */
+  const float *before; /* `next` of the product that has stored A, in place of sums of A; NULL: A is summed */
+  const unsigned *ran; /* its turn, once it has run */
+  int depth, copies, pairs, before_pairs;
   int rows;          /* rows are compared, too */
   float scale, back; /* what u A is multiplied by before it is cut into parts, and what comes of these: powers of two */
   rdt_device_bound bound;
@@ -92,6 +95,11 @@ RDT_BOTH_SIDES unsigned rdt_wide_sign(int column, int tile_columns) {
   const int within = column % tile_columns;
   return rdt_mma_sign((unsigned)(within / 8 * 2 + within % 2)) ^
          rdt_wide_sign_of(column / tile_columns, within % 8 / 2);
+}
+
+/* Numbers of a set of what is handed on. */
+RDT_BOTH_SIDES int rdt_columns_pitch(int pairs) {
+  return 2 * pairs + 4;
 }
 
 /* Signs that columns of C, and A, are summed with. A tile's rows with the same row / 16 % 4 and row / 4 % 2, set

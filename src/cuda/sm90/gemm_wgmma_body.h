@@ -500,11 +500,13 @@ RDT_DEVICE void rdt_wide_finish(const rdt_wgmma_args &g, float (&c)[Ring::MT][Ri
   if (tells) rdt_stored_tell(bits(), sum);
 }
 
-/* By a thread that has nothing else to do. A piece is free when the next one is on its way. */
-template <class Ring, class Hit>
+/* By a thread that has nothing else to do, or by its warp, which sums columns of what is stored (hands). A piece is
+ * free when the next one is on its way. */
+template <class T, class Ring, bool hands, class Hit>
 RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared, Hit &hit) {
-  const bool wide = g.p.c_type == RDT_MMA_F32;
+  const bool wide = !hands && g.p.c_type == RDT_MMA_F32, stores = !hands || threadIdx.x % 32 == 0;
   const int rank = (int)rdt_cluster_rank(), pieces = rdt_wide_pieces<Ring>(wide), rounds = rdt_wide_rounds<Ring::BK>(g);
+  float sum[8] = {}, squares = 0.0f;
   int number = 0;
   for (int turn = 0;; turn++) {
     const rdt_wide_part now = rdt_wide_part_of<Ring::BK>(g, turn);
@@ -519,16 +521,31 @@ RDT_DEVICE void rdt_wide_storing(const rdt_wgmma_args &g, uint32_t shared, Hit &
                 row = at.m * Ring::BM + (piece / of_group * Ring::MT + part % Ring::MT) * 64;
       int column = at.n * Ring::BN + part / Ring::MT * 64 + (wide ? piece % 2 * 32 : 0);
       rdt_mbarrier_wait(from.full, from.parity);
-      if constexpr (Hit::on)
-        column = hit.piece(g, row, column, at.batch, from.at, rdt_wide_piece<Ring>(shared, number - (number > 0)).at);
-      if (row < g.p.m && column < g.stored) rdt_tma_store_of(&g.c, column, row, at.batch, from.at);
-      rdt_tma_commit();
-      if (number == 0) continue;
-      rdt_tma_wait_read<1>();
-      rdt_mbarrier_arrive_here(rdt_wide_piece<Ring>(shared, number - 1).empty);
+      if (stores) {
+        if constexpr (Hit::on)
+          column = hit.piece(g, row, column, at.batch, from.at, rdt_wide_piece<Ring>(shared, number - (number > 0)).at);
+        if (row < g.p.m && column < g.stored) rdt_tma_store_of(&g.c, column, row, at.batch, from.at);
+        rdt_tma_commit();
+        if (number > 0) {
+          rdt_tma_wait_read<1>();
+          rdt_mbarrier_arrive_here(rdt_wide_piece<Ring>(shared, number - 1).empty);
+        }
+      }
+      if constexpr (hands) {
+        const int half = part % Ring::MT; /* 64 rows of two: they are added up together */
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum[i] = half ? sum[i] : 0.0f;
+        rdt_columns_piece<T>(sum, squares, from.at, at.m, half, g.p.m - row);
+        __syncwarp();
+        if (half == Ring::MT - 1)
+          rdt_columns_hand(g, sum, at.n * Ring::BN + part / Ring::MT * 64, rdt_wide_turn_now<Ring>(shared));
+      }
     }
   }
-  rdt_tma_wait();
+  if constexpr (hands)
+    rdt_columns_add_squares(rdt_columns_stored(g.columns, rdt_wide_turn_now<Ring>(shared)) + 2 * g.columns.pairs,
+                            squares);
+  if (stores) rdt_tma_wait();
 }
 
 template <int a_mn, int b_mn, class Rounds>
@@ -767,8 +784,10 @@ RDT_DEVICE void rdt_gemm_wgmma(const rdt_wgmma_args &g, Hit hit) {
     rdt_registers_fewer<few>();
     if (threadIdx.x == 0)
       rdt_wide_load<Ring, a_mn, b_mn, check>(g, shared);
-    else if (threadIdx.x == 64)
-      rdt_wide_storing<Ring>(g, shared, hit);
+    else if (Ring::columns && extra && warp == 2 && g.columns.next) {
+      if constexpr (Ring::columns && extra) rdt_wide_storing<T, Ring, true>(g, shared, hit);
+    } else if (threadIdx.x == 64)
+      rdt_wide_storing<T, Ring, false>(g, shared, hit);
     else if (Ring::rows && warp == 1) {
       rdt_wide_last<Ring>(g, shared, (volatile unsigned *)(memory + Ring::turn + 8));
       if constexpr (Ring::columns && !more_warps) rdt_columns_sum<T, Ring>(g, shared, 0);

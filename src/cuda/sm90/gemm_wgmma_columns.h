@@ -31,6 +31,9 @@ RDT_DEVICE float *rdt_columns_a2(const rdt_columns &c, unsigned turn) {
 RDT_DEVICE float4 *rdt_columns_c(const rdt_columns &c, unsigned turn, int copy) {
   return c.c + (int64_t)(turn % RDT_COLUMNS_SETS * c.copies + copy) * c.pairs;
 }
+RDT_DEVICE float *rdt_columns_stored(const rdt_columns &c, unsigned turn) {
+  return c.next + (int64_t)(turn % RDT_COLUMNS_SETS) * rdt_columns_pitch(c.pairs);
+}
 /* The run before, and the one before that, whose place is the next run's. */
 RDT_DEVICE unsigned rdt_columns_before(unsigned turn) {
   return turn + RDT_COLUMNS_SETS - 1;
@@ -47,6 +50,9 @@ RDT_DEVICE void rdt_columns_clear(const rdt_columns &c, unsigned turn) {
   for (int i = first; i < c.depth; i += step) __stcg(a + i, 0.0f);
   for (int i = first; i < c.copies * c.pairs; i += step) __stcg(to + i, make_float4(0.0f, 0.0f, 0.0f, 0.0f));
   if (first == 0) __stcg(rdt_columns_a2(c, rdt_columns_next(turn)), 0.0f);
+  if (!c.next) return;
+  for (int i = first; i < rdt_columns_pitch(c.pairs); i += step)
+    __stcg(rdt_columns_stored(c, rdt_columns_next(turn)) + i, 0.0f);
 }
 
 /* ---- sums of A's rows ---- */
@@ -54,7 +60,17 @@ RDT_DEVICE void rdt_columns_clear(const rdt_columns &c, unsigned turn) {
 /* The first round whose rows of A a tile sums, of which each is as many further on as there are columns of tiles: too
  * many where there are none. */
 RDT_DEVICE int rdt_columns_first(const rdt_wgmma_args &g, rdt_tile_place at) {
-  return rdt_tile_there(g, at) ? at.n : g.p.k;
+  return rdt_tile_there(g, at) && !g.columns.before ? at.n : g.p.k;
+}
+
+/* By a warp of each block: what the last run of the product before has left. */
+RDT_DEVICE void rdt_columns_take(const rdt_columns &c, unsigned turn) {
+  const unsigned left = rdt_columns_before(__ldcg(c.ran)) % RDT_COLUMNS_SETS;
+  const float *const from = c.before + (int64_t)left * rdt_columns_pitch(c.before_pairs);
+  float *const to = rdt_columns_a(c, turn);
+  const int first = (int)(blockIdx.x * 32 + threadIdx.x % 32);
+  for (int i = first; i < c.depth; i += (int)gridDim.x * 32) __stcg(to + i, __ldcg(from + i));
+  if (first == 0) __stcg(rdt_columns_a2(c, turn), __ldcg(from + 2 * c.before_pairs));
 }
 
 RDT_DEVICE float rdt_columns_factor(unsigned signs, int which) {
@@ -94,6 +110,32 @@ RDT_DEVICE void rdt_columns_stage(float (&sum)[8], float &squares, uint32_t stag
   }
 }
 
+/* 64 rows of 128 bytes that are stored, of which so many are within C, by a warp; half: of a tile. Lanes as above. */
+template <class T>
+RDT_DEVICE void rdt_columns_piece(float (&sum)[8], float &squares, uint32_t piece, int tile, int half, int rows) {
+  const int lane = (int)threadIdx.x % 32;
+#pragma unroll 2
+  for (int set = 0; set < 8; set++) {
+    const int row = set / 2 * 16 + set % 2 * 4 + lane / 8;
+    const uint32_t at = piece + 128 * (uint32_t)row + 16 * (uint32_t)(lane % 8 ^ row % 8);
+    const unsigned signs = rdt_columns_signs(tile, set),
+                   minus = rdt_columns_sign(signs, 0) ^ (half ? rdt_columns_sign(signs, 1) : 0u);
+    const float eighth = rdt_columns_factor(signs, 2) * (half ? -1.0f : 1.0f),
+                sign = rdt_columns_factor(minus ^ rdt_columns_pair(signs, lane / 8), 0);
+    uint32_t x[2][4] = {};
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+      if (row + 8 * i < rows) rdt_load_shared(x[i], at + i * 8 * 128);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      const float2 a = T::wide(x[0][j]), b = T::wide(x[1][j]);
+      sum[2 * j] = fmaf(sign, fmaf(eighth, b.x, a.x), sum[2 * j]);
+      sum[2 * j + 1] = fmaf(sign, fmaf(eighth, b.y, a.y), sum[2 * j + 1]);
+      squares = fmaf(a.x, a.x, fmaf(a.y, a.y, fmaf(b.x, b.x, fmaf(b.y, b.y, squares))));
+    }
+  }
+}
+
 /* Of 2 n numbers a lane keeps half, and gives the other half to the lane whose number differs in a bit, whose half it
  * adds, times by. */
 template <int n, int bit, int count>
@@ -106,11 +148,29 @@ RDT_DEVICE void rdt_columns_halve(float (&x)[count], float by = 1.0f) {
   }
 }
 
-/* Four lanes have the same k: two numbers are left to each, from 8 (lane % 8) + 4 (lane / 16) + 2 (lane / 8 % 2) on. */
+/* Four lanes have the same k: two numbers are left to each, from rdt_columns_joined on. */
 RDT_DEVICE float2 rdt_columns_join(float (&x)[8]) {
   rdt_columns_halve<4, 16>(x);
   rdt_columns_halve<2, 8>(x);
   return make_float2(x[0], x[1]);
+}
+RDT_DEVICE int rdt_columns_joined(int thread) {
+  return thread % 8 * 8 + thread / 16 % 2 * 4 + thread / 8 % 2 * 2;
+}
+
+/* By a warp, of what its lanes have. */
+RDT_DEVICE void rdt_columns_add_squares(float *to, float squares) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) squares += __shfl_xor_sync(0xffffffffu, squares, d);
+  if (threadIdx.x % 32 == 0) atomicAdd(to, squares);
+}
+
+/* Sums of 64 columns of what is stored, from this one on. */
+RDT_DEVICE void rdt_columns_hand(const rdt_wgmma_args &g, float (&sum)[8], int column, unsigned turn) {
+  float2 pair = rdt_columns_join(sum);
+  column += rdt_columns_joined(rdt_thread_anew());
+  if (column + 1 >= g.p.n) pair.y = 0.0f;
+  if (column < g.p.n) rdt_add2((float2 *)(rdt_columns_stored(g.columns, turn) + column), pair);
 }
 
 /* ---- what the run before has left of A, as rows that tensor cores multiply ---- */
@@ -150,6 +210,10 @@ template <class T, class Ring>
 RDT_DEVICE void rdt_columns_sum(const rdt_wgmma_args &g, uint32_t shared, int part) {
   constexpr int sets = 8 / Ring::summing;
   const int lane = (int)threadIdx.x % 32, rounds = rdt_wide_rounds<Ring::BK>(g);
+  if (g.columns.before) {
+    if (part == 0) rdt_columns_take(g.columns, rdt_wide_turn_now<Ring>(shared));
+    return;
+  }
   float squares = 0.0f;
   unsigned seen = 0; /* how often each stage was told of, modulo 2 */
   int before = 0;
@@ -170,15 +234,12 @@ RDT_DEVICE void rdt_columns_sum(const rdt_wgmma_args &g, uint32_t shared, int pa
       __syncwarp();
       if (lane == 0) rdt_mbarrier_arrive_here(barrier + Ring::summed);
       const float2 pair = rdt_columns_join(sum);
-      const int thread = rdt_thread_anew(),
-                k = Ring::BK * round + thread % 8 * 8 + thread / 16 % 2 * 4 + thread / 8 % 2 * 2;
+      const int k = Ring::BK * round + rdt_columns_joined(rdt_thread_anew());
       rdt_add2((float2 *)(rdt_columns_a(g.columns, rdt_wide_turn_now<Ring>(shared)) + k), pair);
     }
     before += rounds;
   }
-#pragma unroll
-  for (int d = 16; d > 0; d /= 2) squares += __shfl_xor_sync(0xffffffffu, squares, d);
-  if (lane == 0) atomicAdd(rdt_columns_a2(g.columns, rdt_wide_turn_now<Ring>(shared)), squares);
+  rdt_columns_add_squares(rdt_columns_a2(g.columns, rdt_wide_turn_now<Ring>(shared)), squares);
 }
 
 /* By a warp: u A of the run before, in parts, to stages of strips, as TMA would have it there: the first of eight rows.
