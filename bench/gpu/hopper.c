@@ -23,11 +23,18 @@ static const size_t ROTATE = (size_t)256 << 20;
 static const double SECONDS = 400e-6, /* that a graph takes at least, about */
     COPIED = 4.0e12;                  /* bytes a second that an H200 reads and writes as it copies */
 
+typedef enum manner { PLAIN, COVERED, CHAINED } manner; /* COVERED: it tells bit-sums of what it stores */
+static const char *const manner_name[] = {"", " covered", " chained"};
+
 typedef struct contender {
   const rdt_cuda_kernel *kernel; /* NULL: a library */
   rdt_cuda_gemm *gemm;
   char name[64];
-  bool covered; /* it tells bit-sums of what it stores */
+  manner how;
+  struct { /* CHAINED: the products before and after; what the first has stored, so many times */
+    rdt_cuda_gemm *before, *after;
+    char *a;
+  } chain;
   turns turns;
 } contender;
 
@@ -93,10 +100,11 @@ static rdt_tensor matrix(const product *p, const void *data, rdt_dtype type, int
   return t;
 }
 
-static rdt_operands operands(const bench *b, int copy, rdt_tensor in[2]) {
+/* a: in place of b->a, unless NULL. */
+static rdt_operands operands(const bench *b, const char *a, int copy, rdt_tensor in[2]) {
   const product *p = &b->p;
   const size_t at = (size_t)(copy % b->copies);
-  in[0] = matrix(p, b->a + at * b->a_bytes, p->in, p->m, p->k, b->lda, p->a_transposed);
+  in[0] = matrix(p, (a ? a : b->a) + at * b->a_bytes, p->in, p->m, p->k, b->lda, p->a_transposed);
   in[1] = matrix(p, b->b + at * b->b_bytes, p->in, p->k, p->n, b->ldb, p->transposed);
   return (rdt_operands){
       .in = in, .n_in = 2, .out = matrix(p, b->c + at * b->c_bytes, p->out, p->m, p->n, b->ldc, false)};
@@ -136,7 +144,8 @@ static void ready(bench *b, const product *p) {
 
 static void drop(contender *c) {
   turns_free(&c->turns);
-  rdt_cuda_gemm_destroy(c->gemm);
+  rdt_cuda_gemm_destroy(c->chain.after), rdt_cuda_gemm_destroy(c->gemm), rdt_cuda_gemm_destroy(c->chain.before);
+  rdt_cuda_free(c->chain.a);
   *c = (contender){NULL};
 }
 
@@ -150,6 +159,7 @@ static void done(bench *b) {
 typedef struct call {
   const bench *b;
   rdt_cuda_gemm *gemm;
+  const char *a; /* NULL: b->a */
   cublas_gemm blas;
   int algorithm; /* -1: cublasGemmEx */
 } call;
@@ -157,14 +167,14 @@ typedef struct call {
 static bool launch_own(void *user, int i, cudaStream_t on) {
   const call *c = user;
   rdt_tensor in[2];
-  const rdt_operands o = operands(c->b, i, in);
+  const rdt_operands o = operands(c->b, c->a, i, in);
   return rdt_cuda_gemm_run(c->gemm, &o, on, NULL) == RDT_OK;
 }
 
 static bool launch_library(void *user, int i, cudaStream_t on) {
   const call *c = user;
   rdt_tensor in[2];
-  const rdt_operands o = operands(c->b, i, in);
+  const rdt_operands o = operands(c->b, c->a, i, in);
   return c->algorithm < 0 ? cublas_ex(library, &c->blas, in[0].data, in[1].data, o.out.data, on)
                           : cublas_lt(library, c->algorithm, in[0].data, in[1].data, o.out.data, on);
 }
@@ -182,39 +192,78 @@ static bool fits(const product *p, const rdt_cuda_kernel *k) {
   return k->dtype == p->in && tf32 == p->tf32 && k->tile->rows < 4 * p->m + 64;
 }
 
+static rdt_cuda_gemm *neighbour(const rdt_cuda_kernel *k, const rdt_operands *o) {
+  rdt_cuda_gemm *g;
+  rdt_problem p;
+  rdt_reason why;
+  if (rdt_problem_init(&p, RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
+  p.in[0] = o->in[0], p.in[1] = o->in[1], p.out = o->out, p.epilogue = *o->epilogue, p.acc = RDT_F32;
+  p.in[1].data = NULL; /* what it needs of weights it forms in each run */
+  must(rdt_cuda_gemm_create(k, &device, &p, 6.0, 1, stream, &g, &why), &why);
+  rdt_problem_clear(&p);
+  return g;
+}
+
+/* The middle of a chain: sums of A, as a small product in front of it has stored that, are there, and those of what it
+ * stores are left for one behind it, which never runs. False: no such kernel. */
+static bool chain(const bench *b, contender *c) {
+  enum { FEW = 64 }; /* terms of the first, columns of the last */
+  const product *p = &b->p;
+  rdt_reason why;
+  rdt_epilogue eighth = RDT_EPILOGUE_NONE, none = RDT_EPILOGUE_NONE;
+  eighth.alpha = 1.0 / 8.0; /* N(0, 1) again */
+  if (p->k < FEW || p->n < FEW) return false;
+  char *const a = c->chain.a = memory((size_t)b->copies * b->a_bytes);
+  rdt_tensor before[] = {matrix(p, b->a, p->in, p->m, FEW, FEW, false),
+                         matrix(p, b->b, p->in, FEW, p->k, up(p->k, 8), false)},
+             after[] = {matrix(p, b->c, p->out, p->m, p->n, b->ldc, false),
+                        matrix(p, b->b, p->in, p->n, FEW, FEW, false)};
+  const rdt_operands
+      first = {.in = before, .n_in = 2, .out = matrix(p, a, p->in, p->m, p->k, b->lda, false), .epilogue = &eighth},
+      last = {.in = after, .n_in = 2, .out = matrix(p, b->c, p->out, p->m, FEW, FEW, false), .epilogue = &none};
+  c->chain.before = neighbour(c->kernel, &first), c->chain.after = neighbour(c->kernel, &last);
+  if (rdt_cuda_gemm_follow(c->gemm, c->chain.before, &why) != RDT_OK) return false;
+  must(rdt_cuda_gemm_follow(c->chain.after, c->gemm, &why), &why);
+  must(rdt_cuda_gemm_run(c->chain.before, &first, stream, &why), &why);
+  for (int i = 1; i < b->copies; i++)
+    turns_must(cudaMemcpyAsync(a + (size_t)i * b->a_bytes, a, b->a_bytes, cudaMemcpyDeviceToDevice, stream), "copy");
+  turns_must(cudaStreamSynchronize(stream), "copy");
+  return true;
+}
+
 /* splits: rdt_cuda_gemm_create's. What it comes to is returned; 0: it is not taken. */
-static int add_as(bench *b, const rdt_cuda_kernel *k, int splits, bool covered) {
+static int add_as(bench *b, const rdt_cuda_kernel *k, int splits, manner how) {
   rdt_problem p;
   rdt_reason why;
   rdt_tensor in[2];
   if (b->count == CONTENDERS || rdt_problem_init(&p, RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
   contender *c = &b->list[b->count];
-  *c = (contender){.kernel = k, .covered = covered};
-  p.out = operands(b, 0, in).out;
+  *c = (contender){.kernel = k, .how = how};
+  p.out = operands(b, NULL, 0, in).out;
   p.in[0] = in[0], p.in[1] = in[1];
   p.acc = b->p.in == RDT_S8 ? RDT_S32 : b->p.in == RDT_F64 ? RDT_F64 : RDT_F32;
   const rdt_status s = rdt_cuda_gemm_create(k, &device, &p, 6.0, splits, stream, &c->gemm, &why);
   rdt_problem_clear(&p);
   if (s == RDT_ERR_UNSUPPORTED) return 0;
   must(s, &why);
-  if (rdt_cuda_gemm_cover(c->gemm, covered, NULL) != RDT_OK) {
+  if (rdt_cuda_gemm_cover(c->gemm, how == COVERED, NULL) != RDT_OK || (how == CHAINED && !chain(b, c))) {
     drop(c);
     return 0;
   }
-  call one = {.b = b, .gemm = c->gemm};
+  call one = {.b = b, .gemm = c->gemm, .a = c->chain.a};
   if (!turns_capture(&c->turns, b->launches, launch_own, &one, stream)) {
     fprintf(stderr, "gpu-bench: %s takes %dx%dx%d, and then does not run\n", k->name, b->p.m, b->p.n, b->p.k);
     exit(3);
   }
   splits = rdt_cuda_gemm_splits(c->gemm);
-  snprintf(c->name, sizeof c->name, splits > 1 ? "%s%s/%d" : "%s%s", k->name, covered ? " covered" : "", splits);
+  snprintf(c->name, sizeof c->name, splits > 1 ? "%s%s/%d" : "%s%s", k->name, manner_name[how], splits);
   b->count++;
   return splits;
 }
 
 /* Where two blocks usually share tiles, without that, too. */
 static void add_own(bench *b, const rdt_cuda_kernel *k) {
-  if (add_as(b, k, 0, false) > 1 && k->family == RDT_CUDA_WGMMA) (void)add_as(b, k, 1, false);
+  if (add_as(b, k, 0, PLAIN) > 1 && k->family == RDT_CUDA_WGMMA) (void)add_as(b, k, 1, PLAIN);
 }
 
 static void add_library(bench *b, int algorithm) {
@@ -276,6 +325,12 @@ static const contender *find(const bench *b, const char *scheme) {
   return NULL;
 }
 
+static const contender *chained(const bench *b) {
+  for (int i = 0; i < b->count; i++)
+    if (b->list[i].how == CHAINED) return &b->list[i];
+  return NULL;
+}
+
 static const contender *named(const bench *b, const char *name) {
   for (int i = 0; i < b->count; i++)
     if (!b->list[i].kernel && strncmp(b->list[i].name, name, strlen(name)) == 0) return &b->list[i];
@@ -303,8 +358,10 @@ static void enter(bench *b) {
   static const char *const checked[] = {"row", "tile"};
   for (int i = 0; i < 2; i++) { /* the same with what they store covered */
     const contender *c = find(b, checked[i]);
-    if (c) (void)add_as(b, c->kernel, rdt_cuda_gemm_splits(c->gemm), true);
+    if (c) (void)add_as(b, c->kernel, rdt_cuda_gemm_splits(c->gemm), COVERED);
   }
+  for (int i = 0; i < n; i++)
+    if (fits(&b->p, &table[i]) && strcmp(table[i].scheme, "rowcol") == 0) (void)add_as(b, &table[i], 1, CHAINED);
   if (!library) return;
   add_library(b, -1);
   const int first = b->count;
@@ -354,9 +411,9 @@ static void verify(bench *b) {
   const size_t size = rdt_dtype_size(b->p.in);
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
-    if (c->covered) {
+    if (c->how == COVERED) {
       rdt_tensor in[2];
-      const rdt_operands o = operands(b, 0, in);
+      const rdt_operands o = operands(b, NULL, 0, in);
       must(rdt_cuda_gemm_run(c->gemm, &o, stream, &why), &why);
       must(rdt_cuda_gemm_stored(c->gemm, &o, stream, &why), &why);
     }
@@ -368,7 +425,7 @@ static void verify(bench *b) {
   for (int i = 0; i < b->count; i++) {
     const contender *c = &b->list[i];
     if (!c->kernel || !sums_weights(c->kernel->scheme)) continue;
-    call one = {.b = b, .gemm = c->gemm};
+    call one = {.b = b, .gemm = c->gemm, .a = c->chain.a};
     void *copy = rdt_cuda_gemm_copy(c->gemm, 0, 0);
     if (copy) must(rdt_cuda_put(copy, large, size, stream, &why), &why);
     if (!launch_own(&one, 0, stream) || !complaints(c, NULL))
@@ -432,8 +489,8 @@ static void print_product(const bench *b) {
       printf("  %s%s %.1f us (%.0f T/s)", c->kernel ? c->kernel->tile->name : c->name, shared(c), us,
              flops / us * 1e-6);
     else
-      printf("  %s %s%s%s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, shared(c),
-             c->covered ? " covered" : "", us, ratio(c, none));
+      printf("  %s %s%s%s %.1f: %.4f", c->kernel->scheme, c->kernel->tile->name, shared(c), manner_name[c->how], us,
+             ratio(c, none));
   }
   printf("\n");
   fflush(stdout);
@@ -465,7 +522,8 @@ static const half_part halves[] = {{"half", "", SHAPES(large), false, false},
 
 static void bench_half(const half_part *h, bool transposed) {
   static bench b;
-  summary none_ex = {0}, none_lt = {0}, row = {0}, rowcol = {0}, row_ex = {0}, row_lt = {0}, tile[3] = {{0}};
+  summary none_ex = {0}, none_lt = {0}, row = {0}, rowcol = {0}, in_chain = {0}, row_ex = {0}, row_lt = {0},
+          tile[3] = {{0}};
   static const rdt_dtype types[] = {RDT_BF16, RDT_F16};
   printf("\nbf16 and fp16, %s%s; own schemes: time and ratio to own unprotected\n", h->text,
          transposed ? "B as n x k" : "B as k x n");
@@ -493,6 +551,7 @@ static void bench_half(const half_part *h, bool transposed) {
         const contender *r = find(&b, "row"), *c = find(&b, "tile");
         take(&none_ex, ratio(none, ex)), take(&none_lt, ratio(none, lt));
         take(&row, ratio(r, none)), take(&rowcol, ratio(find(&b, "rowcol"), none));
+        take(&in_chain, ratio(chained(&b), none));
         take(&row_ex, ratio(r, ex)), take(&row_lt, ratio(r, lt));
         take(&tile[p.k >= 4096 ? 0 : p.k >= 1024 ? 1 : 2], ratio(c, plain(&b, c)));
       }
@@ -504,8 +563,8 @@ static void bench_half(const half_part *h, bool transposed) {
   }
   printf("own unprotected / cublasGemmEx %.3f, / best of cuBLASLt %.3f (geometric means of %d; asked: 0.97, 1.01)\n",
          mean(&none_ex), mean(&none_lt), none_ex.n);
-  printf("row / own unprotected %.4f, worst %.4f (1.006, 1.025); rowcol %.4f (1.025)\n", mean(&row), row.most,
-         mean(&rowcol));
+  printf("row / own unprotected %.4f, worst %.4f (1.006, 1.025); rowcol %.4f (1.025), in a chain %.4f\n", mean(&row),
+         row.most, mean(&rowcol), mean(&in_chain));
   printf(
       "tile / own unprotected of its tile, worst: K >= 4096 %.4f (1.05), K >= 1024 %.4f (1.07), K = 576 %.4f (1.10)\n",
       tile[0].n ? tile[0].most : NAN, tile[1].n ? tile[1].most : NAN, tile[2].n ? tile[2].most : NAN);
