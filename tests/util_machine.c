@@ -352,9 +352,9 @@ static void linear_destroy(rdt_cuda_linear *l) {
 /* ---- chains of layers ---- */
 
 static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cuda_linear *const *steps, int n,
-                             bool protect, double lambda, rdt_cuda_mlp **out, rdt_reason *why) {
+                             const rdt_cuda_mlp_form *form, rdt_cuda_mlp **out, rdt_reason *why) {
   size_t most = 0;
-  (void)m, (void)protect, (void)lambda;
+  (void)m, (void)form;
   *out = NULL;
   if (!util_machine_chains) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "no chains");
   rdt_cuda_mlp *c = calloc(1, sizeof *c);
@@ -393,6 +393,11 @@ static rdt_cuda_verdict *mlp_verdict(const rdt_cuda_mlp *c) {
 static const char *mlp_kernel(const rdt_cuda_mlp *c) {
   (void)c;
   return "mlp";
+}
+
+static const char *mlp_scheme(const rdt_cuda_mlp *c) {
+  (void)c;
+  return "row";
 }
 
 static void mlp_destroy(rdt_cuda_mlp *c) {
@@ -752,6 +757,7 @@ rdt_machine *util_machine_open(bool linear, util_machine_faults **faults) {
                              .mlp_blocks = mlp_blocks,
                              .mlp_verdict = mlp_verdict,
                              .mlp_kernel = mlp_kernel,
+                             .mlp_scheme = mlp_scheme,
                              .mlp_destroy = mlp_destroy,
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,

@@ -176,7 +176,8 @@ static void measure(FILE *f, const perceptron *p, int m, bool first) {
   must(rdt_cuda_alloc(16, &board, &why) == RDT_OK, "memory");
   for (int i = 0; i < 2; i++) side[i].layers = layers[i], side[i].n = p->layers;
   for (int i = 0; i < 2; i++) {
-    if (rdt_cuda_mlp_create(&device, list, p->layers, i == 1, 6.0, stream, &own[i], NULL, &why) != RDT_OK)
+    const rdt_cuda_mlp_form form = {.protect = i == 1, .lambda = 6.0, .scheme = "row"};
+    if (rdt_cuda_mlp_create(&device, list, p->layers, &form, stream, &own[i], NULL, &why) != RDT_OK)
       must(false, why.text);
     side[2 + i].c = own[i], side[2 + i].x = first_x, side[2 + i].y = x, side[2 + i].board = i ? board : NULL;
   }

@@ -121,10 +121,10 @@ static const rdt_cuda_verdict *linear_verdict(const rdt_cuda_linear *l) {
 }
 
 static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cuda_linear *const *steps, int n,
-                             bool protect, double lambda, rdt_cuda_mlp **c, rdt_reason *why) {
+                             const rdt_cuda_mlp_form *form, rdt_cuda_mlp **c, rdt_reason *why) {
   *c = NULL;
   RDT_TRY(enter(m, why));
-  return rdt_cuda_mlp_create_faster(&m->device, p, steps, n, protect, lambda, stream_of(m, RDT_LANE_MAIN), c, why);
+  return rdt_cuda_mlp_create_faster(&m->device, p, steps, n, form, stream_of(m, RDT_LANE_MAIN), c, why);
 }
 
 static rdt_status mlp_launch(rdt_machine *m, const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to,
@@ -291,6 +291,7 @@ rdt_status rdt_machine_open(int index, rdt_machine **out, rdt_reason *why) {
                              .mlp_blocks = rdt_cuda_mlp_blocks,
                              .mlp_verdict = rdt_cuda_mlp_verdict,
                              .mlp_kernel = rdt_cuda_mlp_kernel,
+                             .mlp_scheme = rdt_cuda_mlp_scheme,
                              .mlp_destroy = rdt_cuda_mlp_destroy,
                              .gemm_create = gemm_create,
                              .gemm_run = gemm_run,

@@ -47,13 +47,14 @@ struct rdt_machine {
   /* Chains of them as one launch (cuda/mlp.h), in the main lane; NULL: it has none. steps: the same one by one, made
    * ready; RDT_ERR_UNSUPPORTED also where these, with their checks, were faster. */
   rdt_status (*mlp_create)(rdt_machine *m, const rdt_problem *const *p, rdt_cuda_linear *const *steps, int n,
-                           bool protect, double lambda, rdt_cuda_mlp **c, rdt_reason *why);
+                           const rdt_cuda_mlp_form *form, rdt_cuda_mlp **c, rdt_reason *why);
   rdt_status (*mlp_launch)(rdt_machine *m, const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to,
                            rdt_reason *why);
   rdt_status (*mlp_renew)(rdt_machine *m, const rdt_cuda_mlp *c, const void *const *weights, rdt_reason *why);
   int64_t (*mlp_blocks)(const rdt_cuda_mlp *c);
   rdt_cuda_verdict *(*mlp_verdict)(const rdt_cuda_mlp *c);
   const char *(*mlp_kernel)(const rdt_cuda_mlp *c);
+  const char *(*mlp_scheme)(const rdt_cuda_mlp *c);
   void (*mlp_destroy)(rdt_cuda_mlp *c);
   /* Own products for campaigns (cuda/kernel.h), fixed weights, so many checks of a row. gemm_run: struck by its
    * injecting instantiation, or as it is shipped (NULL); waits, and says what was found. on: a stream of

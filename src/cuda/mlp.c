@@ -2,14 +2,17 @@
 
 #include <cuda_runtime_api.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/memory.h"
 #include "cuda/box/boxes.h"
 #include "cuda/gemm_bounds.h"
+#include "cuda/mlp_wgmma.h"
 #include "cuda/sm90/mlp.h"
 #include "cuda/trial.h"
 
 struct rdt_cuda_mlp {
+  rdt_mlpw *wgmma; /* replicate; or, where that is NULL, row: */
   rdt_mlp_args args;
   rdt_mlp_pack_args pack[RDT_MLP_LAYERS];
   rdt_accumulator acc;
@@ -53,7 +56,6 @@ static rdt_status check_layer(const rdt_problem *p, int i, const rdt_problem *be
     return refuse(why, i, "rows do not lie side by side");
   if (m < 1 || k < 1 || n < 1 || m > INT32_MAX / 2 || k != w->shape[0] || n != w->shape[1] || rows != m)
     return refuse(why, i, "empty, or too large");
-  if (n > RDT_MLP_BLOCKS * RDT_MLP_COLUMNS) return refuse(why, i, "more than 1024 neurons");
   if (e->alpha != 1.0 || e->residual.rank >= 0) return refuse(why, i, "a factor, or something that is added to it");
   if (e->bias.rank >= 0 && (e->bias.rank != 1 || e->bias.shape[0] != n))
     return refuse(why, i, "a bias of another form");
@@ -65,7 +67,7 @@ static rdt_status check_layer(const rdt_problem *p, int i, const rdt_problem *be
 
 rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *const *p, int n, rdt_reason *why) {
   if (d->major != 9) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains of layers are for compute capability 9");
-  if (n < 1 || n > RDT_MLP_LAYERS) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a chain of 1 to 8 layers");
+  if (n < 1 || n > RDT_CUDA_MLP_LAYERS) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a chain of 1 to 16 layers");
   for (int i = 0; i < n; i++) RDT_TRY(check_layer(p[i], i, i ? p[i - 1] : NULL, why));
   return RDT_OK;
 }
@@ -122,6 +124,7 @@ static void forget(rdt_cuda_mlp *c) {
 }
 
 rdt_status rdt_cuda_mlp_renew(const rdt_cuda_mlp *c, const void *const *weights, void *stream, rdt_reason *why) {
+  if (c->wgmma) return rdt_mlpw_renew(c->wgmma, weights, stream, why);
   for (int i = 0; i < c->args.layers; i++) {
     rdt_mlp_pack_args p = c->pack[i];
     void *arguments[] = {&p};
@@ -137,6 +140,7 @@ rdt_status rdt_cuda_mlp_renew(const rdt_cuda_mlp *c, const void *const *weights,
 
 rdt_status rdt_cuda_mlp_use(rdt_cuda_mlp *c, int blocks, const void *const *weights, void *stream, rdt_reason *why) {
   void *memory;
+  if (c->wgmma) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of replicate have one block, or two");
   forget(c);
   if (blocks < 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of two blocks, at least");
   RDT_TRY(place(c, blocks, why));
@@ -199,12 +203,16 @@ static rdt_status choose(rdt_cuda_mlp *c, const rdt_problem *const *p, const voi
   return best == c->args.blocks ? RDT_OK : rdt_cuda_mlp_use(c, best, weights, stream, why);
 }
 
-static rdt_status prepare(rdt_cuda_mlp *c, const rdt_cuda_device *d, const rdt_problem *const *p, int n, double lambda,
-                          void *stream, double *seconds, rdt_reason *why) {
+static rdt_status create_rows(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
+                              const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp *c, double *seconds,
+                              rdt_reason *why) {
   rdt_mlp_args *a = &c->args;
   const void *weights[RDT_MLP_LAYERS];
   void *memory;
   int64_t m, k, columns, pitch;
+  if (n > RDT_MLP_LAYERS) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a chain of more than 8 layers");
+  for (int i = 0; i < n; i++)
+    if (p[i]->in[1].shape[1] > RDT_MLP_BLOCKS * RDT_MLP_COLUMNS) return refuse(why, i, "more than 1024 neurons");
   c->type = p[0]->in[0].dtype;
   c->most = (int)d->shared - 1024;
   a->layers = n;
@@ -224,7 +232,7 @@ static rdt_status prepare(rdt_cuda_mlp *c, const rdt_cuda_device *d, const rdt_p
     c->pack[i] =
         (rdt_mlp_pack_args){.row = w->stride[0], .column = w->stride[1], .k = (int)w->shape[0], .n = (int)w->shape[1]};
   }
-  c->lambda = lambda;
+  c->lambda = form->lambda;
   RDT_TRY(rdt_box_accumulator(d, c->type, true, &c->acc, why));
   RDT_TRY(rdt_cuda_alloc(sizeof *a->verdict, &memory, why));
   a->verdict = memory;
@@ -241,20 +249,48 @@ static rdt_status prepare(rdt_cuda_mlp *c, const rdt_cuda_device *d, const rdt_p
   return rdt_cuda_wait(stream, why);
 }
 
-rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n, bool protect,
-                               double lambda, void *stream, rdt_cuda_mlp **out, double *seconds, rdt_reason *why) {
+static rdt_status create_twice(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
+                               const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp *c, double *seconds,
+                               rdt_reason *why) {
+  int64_t m = 0, k, columns, ldx = 0, ldo = 0;
+  rows_of(&p[0]->in[0], &m, &k, &ldx), rows_of(&p[n - 1]->out, &m, &columns, &ldo);
+  const rdt_mlpw_chain of = {p, n, (int)m, ldx, ldo, form->protect, form->rows};
+  if (!form->scheme && m <= RDT_MLP_ROWS)
+    return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a cluster shares a chain of 16 rows at most");
+  return rdt_mlpw_create(d, &of, stream, &c->wgmma, seconds, why);
+}
+
+static const struct {
+  const char *scheme;
+  rdt_status (*create)(const rdt_cuda_device *d, const rdt_problem *const *p, int n, const rdt_cuda_mlp_form *form,
+                       void *stream, rdt_cuda_mlp *c, double *seconds, rdt_reason *why);
+} forms[] = {{"row", create_rows}, {"replicate", create_twice}};
+
+rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
+                               const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp **out, double *seconds,
+                               rdt_reason *why) {
+  rdt_status status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains of layers have no such check");
+  double least = INFINITY;
   *out = NULL;
   RDT_TRY(rdt_cuda_mlp_accept(d, p, n, why));
-  rdt_cuda_mlp *c = rdt_calloc(1, sizeof *c);
-  if (!c) return rdt_fail(why, RDT_ERR_NOMEM, "a chain of layers: out of memory");
-  c->protect = protect;
-  const rdt_status s = prepare(c, d, p, n, lambda, stream, seconds, why);
-  if (s != RDT_OK) {
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    double took = 0.0;
+    if (form->scheme && strcmp(form->scheme, forms[i].scheme) != 0) continue;
+    rdt_cuda_mlp *c = rdt_calloc(1, sizeof *c);
+    if (c) c->protect = form->protect;
+    const rdt_status s = c ? forms[i].create(d, p, n, form, stream, c, &took, why)
+                           : rdt_fail(why, RDT_ERR_NOMEM, "a chain of layers: out of memory");
+    if (s == RDT_OK && took < least) {
+      rdt_cuda_mlp *slower = *out;
+      *out = c, c = slower, least = took;
+    }
     rdt_cuda_mlp_destroy(c);
-    return s;
+    status = s == RDT_ERR_UNSUPPORTED && *out ? RDT_OK : s;
+    if (status != RDT_OK && status != RDT_ERR_UNSUPPORTED) break;
   }
-  *out = c;
-  return RDT_OK;
+  if (status != RDT_OK) rdt_cuda_mlp_destroy(*out), *out = NULL;
+  if (seconds) *seconds = least;
+  return status;
 }
 
 /* ---- is it worth it? ---- */
@@ -268,7 +304,7 @@ typedef struct steps {
 
 static rdt_status try_steps(void *user, void *stream, rdt_reason *why) {
   const steps *s = user;
-  rdt_cuda_linear_task tasks[RDT_MLP_LAYERS];
+  rdt_cuda_linear_task tasks[RDT_CUDA_MLP_LAYERS];
   for (int i = 0; i < s->n; i++) {
     const rdt_problem *p = s->p[i];
     tasks[i] = (rdt_cuda_linear_task){s->list[i],
@@ -290,13 +326,13 @@ static rdt_status forget_trial(const steps *s, void *stream, rdt_reason *why) {
 }
 
 rdt_status rdt_cuda_mlp_create_faster(const rdt_cuda_device *d, const rdt_problem *const *p,
-                                      rdt_cuda_linear *const *list, int n, bool protect, double lambda, void *stream,
+                                      rdt_cuda_linear *const *list, int n, const rdt_cuda_mlp_form *form, void *stream,
                                       rdt_cuda_mlp **out, rdt_reason *why) {
-  steps s = {p, list, n, protect};
+  steps s = {p, list, n, form->protect};
   double one = 0.0, apart = 0.0;
   rdt_cuda_mlp *c;
   *out = NULL;
-  RDT_TRY(rdt_cuda_mlp_create(d, p, n, protect, lambda, stream, &c, &one, why));
+  RDT_TRY(rdt_cuda_mlp_create(d, p, n, form, stream, &c, &one, why));
   rdt_status status = rdt_cuda_trial(try_steps, &s, stream, &apart, why);
   if (status == RDT_OK) status = forget_trial(&s, stream, why);
   if (status == RDT_OK && one >= apart)
@@ -331,34 +367,51 @@ static rdt_status start(const rdt_cuda_mlp *c, const void *code, const void *x, 
 
 rdt_status rdt_cuda_mlp_launch(const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to, void *stream,
                                rdt_reason *why) {
+  if (c->wgmma) return rdt_mlpw_launch(c->wgmma, x, out, to, NULL, stream, why);
   return start(c, code_of(c), x, out, to, NULL, stream, why);
 }
 
 rdt_status rdt_cuda_mlp_strike(const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to,
                                struct rdt_mlp_hit *hit, void *stream, rdt_reason *why) {
+  if (c->wgmma) return rdt_mlpw_launch(c->wgmma, x, out, to, hit, stream, why);
   if (!c->protect || c->type != RDT_F16)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains with faults are of f16, and checked");
   return start(c, rdt_mlp_inject, x, out, to, hit, stream, why);
 }
 
 int64_t rdt_cuda_mlp_blocks(const rdt_cuda_mlp *c) {
-  return c->protect ? c->args.blocks * up(c->args.m, RDT_MLP_ROWS) : 0;
+  if (!c->protect) return 0;
+  return c->wgmma ? rdt_mlpw_clusters(c->wgmma) : c->args.blocks * up(c->args.m, RDT_MLP_ROWS);
 }
 
 int rdt_cuda_mlp_cluster(const rdt_cuda_mlp *c) {
-  return c->args.blocks;
+  return c->wgmma ? c->protect ? 2 : 1 : c->args.blocks;
+}
+
+int rdt_cuda_mlp_rows(const rdt_cuda_mlp *c) {
+  return c->wgmma ? rdt_mlpw_rows(c->wgmma) : RDT_MLP_ROWS;
+}
+
+const char *rdt_cuda_mlp_scheme(const rdt_cuda_mlp *c) {
+  return !c->protect ? "none" : c->wgmma ? "replicate" : "row";
+}
+
+void *rdt_cuda_mlp_copy(const rdt_cuda_mlp *c, int block, int layer, int64_t k, int64_t column) {
+  return c->wgmma ? rdt_mlpw_copy(c->wgmma, block, layer, k, column) : NULL;
 }
 
 rdt_cuda_verdict *rdt_cuda_mlp_verdict(const rdt_cuda_mlp *c) {
-  return c->args.verdict;
+  return c->wgmma ? rdt_mlpw_verdict(c->wgmma) : c->args.verdict;
 }
 
 const char *rdt_cuda_mlp_kernel(const rdt_cuda_mlp *c) {
+  if (c->wgmma) return rdt_mlpw_kernel(c->wgmma);
   return c->type == RDT_BF16 ? "mlp_bf16" : "mlp_f16";
 }
 
 void rdt_cuda_mlp_destroy(rdt_cuda_mlp *c) {
   if (!c) return;
+  rdt_mlpw_destroy(c->wgmma);
   forget(c);
   rdt_cuda_free(c->args.verdict);
   rdt_free(c);

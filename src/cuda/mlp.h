@@ -1,7 +1,10 @@
 /* Chains of small products as one launch: y = act(x W + bias) of each layer is the x of the next one, in 16 bits, with
- * sums of 32. A cluster of blocks goes through all layers for each 16 rows; what lies between them stays in shared
- * memory. Checked: each row of each block's neurons against their signed sums, what follows by a second evaluation, and
- * what goes from block to block by sums at both ends (sm90/mlp_body.h). Compute capability 9. */
+ * sums of 32. What lies between layers stays in shared memory. Compute capability 9. Two forms:
+ *     row: a cluster of blocks goes through all layers for each 16 rows. Each row of each block's neurons is compared
+ *     with their signed sums, what follows by a second evaluation, and what goes from block to block by sums at both
+ *     ends (sm90/mlp_body.h)
+ *     replicate: a block goes through all layers for 32 or 64 rows, and a second one of its cluster does the same, from
+ *     a copy of the weights of its own: their bits are compared (mlp_wgmma.h) */
 #ifndef RDT_CUDA_MLP_H
 #define RDT_CUDA_MLP_H
 
@@ -11,21 +14,28 @@
 #include "cuda/linear.h"
 #include "cuda/verdict.h"
 
-enum { RDT_CUDA_MLP_LAYERS = 8 };
+enum { RDT_CUDA_MLP_LAYERS = 16 /* of row: 8 */ };
 
 typedef struct rdt_cuda_mlp rdt_cuda_mlp;
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason: of products in their order, with addresses of the device, each of
  * which reads the result of the one before it. Weights are fixed and given. Whether shared memory suffices create says.
  */
 rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *const *p, int n, rdt_reason *why);
-/* Waits. Biases stay where the problems have them; weights are copied. seconds: of a launch, as measured; NULL: nobody
- * asks. */
-rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n, bool protect,
-                               double lambda, void *stream, rdt_cuda_mlp **c, double *seconds, rdt_reason *why);
+typedef struct rdt_cuda_mlp_form {
+  bool protect;
+  double lambda;
+  const char *scheme; /* "row", "replicate"; NULL: whichever is faster, of more than 16 rows */
+  int rows;           /* for tests: of a block, 32 or 64, where it is replicate; 0: what is faster */
+} rdt_cuda_mlp_form;
+/* Waits. Weights are copied; biases stay where the problems have them, and replicate copies them too. seconds: of a
+ * launch, as measured; NULL: nobody asks. */
+rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
+                               const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp **c, double *seconds,
+                               rdt_reason *why);
 /* The same, where it is faster than these, made of the same problems, one after the other, each with its check;
  * RDT_ERR_UNSUPPORTED where it is not. They compute where the problems say. */
 rdt_status rdt_cuda_mlp_create_faster(const rdt_cuda_device *d, const rdt_problem *const *p,
-                                      rdt_cuda_linear *const *steps, int n, bool protect, double lambda, void *stream,
+                                      rdt_cuda_linear *const *steps, int n, const rdt_cuda_mlp_form *form, void *stream,
                                       rdt_cuda_mlp **c, rdt_reason *why);
 /* Asynchronous, and may be captured: x and out lie as in the first and the last problem. to: where the bit-sum of the
  * result is added as it should be stored, and a one for each of so many blocks; NULL: nowhere. */
@@ -33,7 +43,7 @@ rdt_status rdt_cuda_mlp_launch(const rdt_cuda_mlp *c, const void *x, void *out, 
                                rdt_reason *why);
 /* Asynchronous: the copies of the weights, and their sums, once more. */
 rdt_status rdt_cuda_mlp_renew(const rdt_cuda_mlp *c, const void *const *weights, void *stream, rdt_reason *why);
-/* For tests: clusters of so many blocks (at most 16), with the weights that it was created with. */
+/* For tests: clusters of so many blocks (at most 16), with the weights that it was created with; of row. */
 rdt_status rdt_cuda_mlp_use(rdt_cuda_mlp *c, int blocks, const void *const *weights, void *stream, rdt_reason *why);
 /* For tests: a launch with a fault (sm90/mlp.h), which lies on the device; checked chains of f16. */
 struct rdt_mlp_hit;
@@ -41,8 +51,12 @@ rdt_status rdt_cuda_mlp_strike(const rdt_cuda_mlp *c, const void *x, void *out, 
                                struct rdt_mlp_hit *hit, void *stream, rdt_reason *why);
 int64_t rdt_cuda_mlp_blocks(const rdt_cuda_mlp *c); /* that count themselves; 0: it is not checked */
 int rdt_cuda_mlp_cluster(const rdt_cuda_mlp *c);
+int rdt_cuda_mlp_rows(const rdt_cuda_mlp *c);           /* of a cluster */
+const char *rdt_cuda_mlp_scheme(const rdt_cuda_mlp *c); /* "none", "row", "replicate" */
+/* Where a weight lies in that block's copy, on the device; of replicate, NULL otherwise. */
+void *rdt_cuda_mlp_copy(const rdt_cuda_mlp *c, int block, int layer, int64_t k, int64_t column);
 /* In the device's memory. k_first: the layer; row, column: of its result; column -1: what a block got from the layer
- * before is not what was sent. */
+ * before is not what was sent. replicate: the first layers, tiles of rows and columns of which the bits differ. */
 rdt_cuda_verdict *rdt_cuda_mlp_verdict(const rdt_cuda_mlp *c);
 const char *rdt_cuda_mlp_kernel(const rdt_cuda_mlp *c);
 void rdt_cuda_mlp_destroy(rdt_cuda_mlp *c);

@@ -271,7 +271,7 @@ const char *rdt_remote_scheme(const rdt_remote *r, int step) {
   const rdt_remote_step *s = &r->steps[step];
   const rdt_remote_group *g = rdt_remote_group_of(r, step);
   if (!r->protected) return "none";
-  if (g) return g->mlp ? "row" : "dup";
+  if (g) return g->mlp ? r->machine->mlp_scheme(g->mlp) : "dup";
   return s->linear ? r->machine->linear_scheme(s->linear) : "dup";
 }
 
@@ -325,12 +325,12 @@ static void find_covered(rdt_remote *r) {
       if (m->steps[i].kind != RDT_STEP_NODE || !(s->here || s->host)) continue;
       const rdt_node *n = &m->graph->nodes[m->steps[i].subject];
       int sets;
-      const bool linear = s->linear && (s->group < 0 || r->groups[s->group].mlp);
+      const bool chain = s->group >= 0 && r->groups[s->group].mlp, linear = s->linear && (s->group < 0 || chain);
       const rdt_scheme_info *scheme = linear ? rdt_scheme_parse(rdt_remote_scheme(r, i), &sets) : NULL;
       for (int k = 0; k <= n->n_in; k++) {
         const int v = k < n->n_in ? n->in[k] : n->residual;
         if (v < 0 || m->layout.alias[v] != r->mirrors[c].value) continue;
-        covered = covered && ((k == 1 && scheme && scheme->covers_weights) || (k == 0 && s->rows));
+        covered = covered && ((k == 1 && scheme && (scheme->covers_weights || chain)) || (k == 0 && s->rows));
       }
     }
     r->mirrors[c].covered = covered;

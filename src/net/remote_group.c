@@ -105,6 +105,10 @@ static rdt_status find_chain(rdt_remote *r, int first, rdt_remote_group *g, rdt_
   const rdt_problem *problems[RDT_GROUP_STEPS];
   rdt_cuda_linear *steps[RDT_GROUP_STEPS];
   rdt_status status = RDT_ERR_UNSUPPORTED;
+  const char *scheme = r->model->ctx->scheme;
+  const bool any = !r->protected || strcmp(scheme, "auto") == 0;
+  const rdt_cuda_mlp_form form = {
+      .protect = r->protected, .lambda = r->model->ctx->policy.lambda, .scheme = any ? NULL : scheme};
   *g = (rdt_remote_group){.reads = {-1, -1, -1}};
   for (int i = first; i >= 0 && g->n < RDT_GROUP_STEPS && is_layer(r, i); i = next_of(r, i)) {
     problems[g->n] = &r->steps[i].prob;
@@ -112,7 +116,7 @@ static rdt_status find_chain(rdt_remote *r, int first, rdt_remote_group *g, rdt_
     g->steps[g->n++] = i;
   }
   for (; g->n >= 2 && status == RDT_ERR_UNSUPPORTED; g->n -= status != RDT_OK) {
-    status = m->mlp_create(m, problems, steps, g->n, r->protected, r->model->ctx->policy.lambda, &g->mlp, why);
+    status = m->mlp_create(m, problems, steps, g->n, &form, &g->mlp, why);
     if (status == RDT_ERR_NOMEM) status = RDT_ERR_UNSUPPORTED; /* layers go one by one without it */
   }
   return status;
@@ -120,7 +124,7 @@ static rdt_status find_chain(rdt_remote *r, int first, rdt_remote_group *g, rdt_
 
 static rdt_status find_chains(rdt_remote *r, rdt_reason *why) {
   const rdt_context *ctx = r->model->ctx;
-  static const char *const schemes[] = {"auto", "row", "none"};
+  static const char *const schemes[] = {"auto", "row", "replicate", "none"};
   bool asked = r->machine->mlp_create && !ctx->policy.permanent, any = false;
   for (size_t s = 0; s < sizeof schemes / sizeof *schemes; s++) any = any || strcmp(ctx->scheme, schemes[s]) == 0;
   for (int i = 0; asked && any && i < r->model->n_steps; i++) {

@@ -1,6 +1,7 @@
 /* Chains of small products as one launch, layer by layer against their formula in double: numbers of rows, inputs and
  * neurons around the tiles', clusters of every size, biases of all types or none, what follows; sums of what is stored;
- * NaN; and faults at every site and layer, each of which must be noticed where it is large enough to matter.
+ * NaN; and faults at every site and layer, each of which must be noticed where it is large enough to matter, of chains
+ * that are computed twice where it changes a bit of the result.
  *     gpu_mlp [--quick]
  * The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without such a GPU. */
 #include "cuda/mlp.h"
@@ -70,6 +71,7 @@ static void *random_of(rdt_dtype t, size_t n, double scale, uint64_t *seed) {
 static double follow(rdt_fn fn, double x) {
   return fn == RDT_FN_RELU      ? fmax(x, 0.0)
          : fn == RDT_FN_SIGMOID ? 1.0 / (1.0 + exp(-x))
+         : fn == RDT_FN_GELU    ? 0.5 * x * (1.0 + erf(x * sqrt(0.5)))
          : fn == RDT_FN_CLIP    ? fmin(fmax(x, 0.0), 6.0)
                                 : x;
 }
@@ -165,6 +167,13 @@ static void launch(chain *c, rdt_mlp_hit *hit, uint64_t board[2], rdt_cuda_verdi
   gpu_must(rdt_cuda_get(v, verdict, sizeof *v, NULL, &why), c->name, &why);
   gpu_must(rdt_cuda_clear(verdict, sizeof *v, NULL, &why), c->name, &why);
   gpu_must(rdt_cuda_wait(NULL, &why), c->name, &why);
+}
+
+static void create(chain *c, const char *scheme, bool protect, int rows) {
+  const rdt_cuda_mlp_form form = {.protect = protect, .lambda = LAMBDA, .scheme = scheme, .rows = rows};
+  rdt_reason why = {""};
+  double seconds = 0.0;
+  gpu_must(rdt_cuda_mlp_create(&device, c->list, c->s.layers, &form, NULL, &c->c, &seconds, &why), c->name, &why);
 }
 
 static double distance(const chain *c) {
@@ -293,6 +302,116 @@ static void plant(chain *c, int faults, uint64_t *seed) {
   rdt_cuda_free(on);
 }
 
+/* ---- chains that are computed twice ---- */
+
+static rdt_mlp_hit draw_twice(const chain *c, int site, uint64_t *seed) {
+  const chain_case *s = &c->s;
+  const int rows = rdt_cuda_mlp_rows(c->c), layer = (int)(gpu_random(seed) % (uint64_t)s->layers);
+  const int chunks = up(s->width[layer], 64), tiles = up(s->width[layer + 1], 64);
+  rdt_mlp_hit h = {.site = site,
+                   .layer = layer,
+                   .block = (int)(gpu_random(seed) % (uint64_t)(2 * up(s->m, rows))),
+                   .thread = (int)(gpu_random(seed) % 128),
+                   .column = (int)(gpu_random(seed) % (uint64_t)tiles),
+                   .mask = 1u << (gpu_random(seed) % 32)};
+  int places = site == RDT_MLP_ACCUM ? rows / 2 : site == RDT_MLP_WEIGHT ? 2048 : rows / 4;
+  if (site == RDT_MLP_WEIGHT) h.row = (int)(gpu_random(seed) % (uint64_t)chunks);
+  if (site == RDT_MLP_INPUT) h.row = (int)(gpu_random(seed) % (uint64_t)rows), places = 32 * chunks;
+  h.place = (int)(gpu_random(seed) % (uint64_t)places);
+  for (int i = 0; site == RDT_MLP_CHECKSUM && i < layer; i++) h.column += up(s->width[i + 1], 64);
+  return h;
+}
+
+static bool complains(const rdt_cuda_verdict *v) {
+  return v->suspect || v->certain || v->cannot;
+}
+
+/* What one launch has made of a fault: all that changes the result is noticed, and where it is. */
+static void judge_twice(chain *c, const rdt_mlp_hit *h, const char *good, const uint64_t board[2],
+                        const rdt_cuda_verdict *v) {
+  const bool other = memcmp(good, c->host_out, c->out_bytes) != 0, cries = complains(v);
+  const bool stored = board[0] != rdt_bitsum(c->host_out, c->out_bytes), last = h->layer + 1 == c->s.layers;
+  const bool must_find = other || h->site == RDT_MLP_CHECKSUM || h->site == RDT_MLP_TAKEN;
+  const int rows = rdt_cuda_mlp_rows(c->c), at = v->list[0].k_first;
+  int64_t before = wrong;
+  planted++, found += cries || stored, above += must_find;
+  if (!h->done) complain(c, "a fault was not planted");
+  if (must_find && !cries && !stored) complain(c, "it was missed");
+  if (h->site == RDT_MLP_CHECKSUM && (other || stored)) complain(c, "a fault in a check changed the result");
+  if (h->site == RDT_MLP_STORED && last && cries) complain(c, "it was stored wrongly, and the comparison complains");
+  if (cries && at != h->layer &&
+      (h->site == RDT_MLP_ACCUM || h->site == RDT_MLP_TAKEN || h->site == RDT_MLP_CHECKSUM || at < h->layer))
+    complain(c, "another layer");
+  if (cries && v->list[0].row != h->block / 2 * rows) complain(c, "other rows");
+  if (wrong > before)
+    printf("site %d layer %d block %d thread %d place %d row %d column %d mask %x: %g to %g\n", h->site, h->layer,
+           h->block, h->thread, h->place, h->row, h->column, (unsigned)h->mask, h->before, h->after);
+}
+
+/* A bit of a copy of the weights, at rest. */
+static void plant_at_rest(chain *c, const char *good, uint64_t *seed) {
+  const int layer = (int)(gpu_random(seed) % (uint64_t)c->s.layers), block = (int)(gpu_random(seed) % 2);
+  const int64_t k = (int64_t)(gpu_random(seed) % (uint64_t)c->s.width[layer]),
+                column = (int64_t)(gpu_random(seed) % (uint64_t)c->s.width[layer + 1]);
+  void *at = rdt_cuda_mlp_copy(c->c, block, layer, k, column);
+  uint16_t was, is;
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  rdt_reason why = {""};
+  gpu_must(rdt_cuda_get(&was, at, sizeof was, NULL, &why), c->name, &why);
+  if (rdt_load(&was, c->s.type, 0) !=
+      rdt_load(c->host_w[layer], c->s.type,
+               c->s.columns ? column * c->s.width[layer] + k : k * c->s.width[layer + 1] + column))
+    complain(c, "a copy of a weight is not where it should be");
+  is = was ^ (uint16_t)(1u << (gpu_random(seed) % 16));
+  gpu_must(rdt_cuda_put(at, &is, sizeof is, NULL, &why), c->name, &why);
+  launch(c, NULL, board, &v);
+  gpu_must(rdt_cuda_put(at, &was, sizeof was, NULL, &why), c->name, &why);
+  planted++, found += complains(&v), above += memcmp(good, c->host_out, c->out_bytes) != 0;
+  if (memcmp(good, c->host_out, c->out_bytes) != 0 && !complains(&v)) complain(c, "a changed copy was missed");
+  if (complains(&v) && v.list[0].k_first < layer) complain(c, "a changed copy: another layer");
+}
+
+static void plant_twice(chain *c, int faults, uint64_t *seed) {
+  rdt_mlp_hit *on = there(NULL, sizeof *on);
+  char *good = malloc(c->out_bytes);
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  rdt_reason why = {""};
+  launch(c, NULL, board, &v);
+  memcpy(good, c->host_out, c->out_bytes);
+  for (int i = 0; i < faults; i++) {
+    rdt_mlp_hit h = draw_twice(c, i % RDT_MLP_SITES, seed);
+    gpu_must(rdt_cuda_put(on, &h, sizeof h, NULL, &why), "fault", &why);
+    launch(c, on, board, &v);
+    gpu_must(rdt_cuda_get(&h, on, sizeof h, NULL, &why), "fault", &why);
+    judge_twice(c, &h, good, board, &v);
+  }
+  for (int i = 0; i < faults / RDT_MLP_SITES; i++) plant_at_rest(c, good, seed);
+  gpu_must(rdt_cuda_mlp_renew(c->c, c->weights, NULL, &why), c->name, &why);
+  launch(c, NULL, board, &v);
+  if (complains(&v) || memcmp(good, c->host_out, c->out_bytes) != 0) complain(c, "is not clean afterwards");
+  free(good);
+  rdt_cuda_free(on);
+}
+
+static void check_twice(const chain_case *s, int faults, uint64_t *seed) {
+  chain c;
+  make(&c, s, seed);
+  compute(&c);
+  for (int protect = 0; protect < 2; protect++)
+    for (int rows = 32; rows <= 64; rows *= 2) {
+      create(&c, "replicate", protect, rows);
+      if (rdt_cuda_mlp_rows(c.c) != rows) complain(&c, "blocks have other numbers of rows");
+      if (strcmp(rdt_cuda_mlp_scheme(c.c), protect ? "replicate" : "none") != 0) complain(&c, "another scheme");
+      run_clean(&c, protect);
+      if (protect && s->type == RDT_F16) plant_twice(&c, faults, seed);
+      rdt_cuda_mlp_destroy(c.c);
+    }
+  c.c = NULL;
+  drop(&c);
+}
+
 /* ---- all ---- */
 
 static void check(const chain_case *s, int faults, uint64_t *seed) {
@@ -301,9 +420,7 @@ static void check(const chain_case *s, int faults, uint64_t *seed) {
   make(&c, s, seed);
   compute(&c);
   for (int protect = 0; protect < 2; protect++) {
-    double seconds = 0.0;
-    gpu_must(rdt_cuda_mlp_create(&device, c.list, s->layers, protect, LAMBDA, NULL, &c.c, &seconds, &why), c.name,
-             &why);
+    create(&c, "row", protect, 0);
     run_clean(&c, protect);
     for (int blocks = 2; blocks <= RDT_MLP_BLOCKS; blocks = blocks < 4 ? blocks + 1 : 2 * blocks) {
       if (rdt_cuda_mlp_use(c.c, blocks, c.weights, NULL, &why) != RDT_OK) continue;
@@ -315,7 +432,7 @@ static void check(const chain_case *s, int faults, uint64_t *seed) {
   drop(&c);
 }
 
-static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others */
+static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others; twice, the same bits */
   const chain_case s = {5, 3, {40, 64, 24, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0};
   chain c;
   rdt_reason why = {""};
@@ -324,17 +441,24 @@ static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others *
   make(&c, &s, seed);
   rdt_store(c.host_x, s.type, 2 * 40 + 7, NAN);
   gpu_must(rdt_cuda_put(c.p[0].in[0].data, c.host_x, 5 * 40 * 2, NULL, &why), "NaN", &why);
-  gpu_must(rdt_cuda_mlp_create(&device, c.list, s.layers, true, LAMBDA, NULL, &c.c, NULL, &why), c.name, &why);
-  launch(&c, NULL, board, &v);
-  if (!v.cannot || v.suspect || v.certain || v.list[0].row != 2) complain(&c, "NaN among the inputs is not said");
-  if (board[0] != rdt_bitsum(c.host_out, c.out_bytes)) complain(&c, "NaN: the sum of what is stored is another");
-  for (int i = 0; i < 5; i++)
-    if (isnan(rdt_load(c.host_out, s.type, i * 8)) != (i == 2)) complain(&c, "NaN in another row, or lost");
+  for (int twice = 0; twice < 2; twice++) {
+    create(&c, twice ? "replicate" : "row", true, 0);
+    launch(&c, NULL, board, &v);
+    if (twice && complains(&v)) complain(&c, "NaN among the inputs is no fault");
+    if (!twice && (!v.cannot || v.suspect || v.certain || v.list[0].row != 2))
+      complain(&c, "NaN among the inputs is not said");
+    if (board[0] != rdt_bitsum(c.host_out, c.out_bytes)) complain(&c, "NaN: the sum of what is stored is another");
+    for (int i = 0; i < 5; i++)
+      if (isnan(rdt_load(c.host_out, s.type, i * 8)) != (i == 2)) complain(&c, "NaN in another row, or lost");
+    rdt_cuda_mlp_destroy(c.c);
+  }
+  c.c = NULL;
   drop(&c);
 }
 
 static void check_refusals(uint64_t *seed) {
   chain_case s = {1, 2, {16, 32, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0};
+  const rdt_cuda_mlp_form any = {.protect = true, .lambda = LAMBDA}, twice = {.protect = true, .scheme = "replicate"};
   chain c;
   rdt_reason why = {""};
   make(&c, &s, seed);
@@ -345,12 +469,15 @@ static void check_refusals(uint64_t *seed) {
   c.p[1].in[0].data = c.p[0].in[0].data;
   if (rdt_cuda_mlp_accept(&device, c.list, 2, &why) != RDT_ERR_UNSUPPORTED) complain(&c, "layers apart are taken");
   c.p[1].in[0].data = data;
-  if (rdt_cuda_mlp_accept(&device, c.list, 9, &why) != RDT_ERR_UNSUPPORTED) complain(&c, "nine layers are taken");
+  if (rdt_cuda_mlp_accept(&device, c.list, MOST + 1, &why) != RDT_ERR_UNSUPPORTED)
+    complain(&c, "seventeen layers are taken");
   drop(&c);
   s.layers = 3, s.width[0] = s.width[1] = s.width[2] = s.width[3] = 1024;
   make(&c, &s, seed);
-  if (rdt_cuda_mlp_create(&device, c.list, 3, true, LAMBDA, NULL, &c.c, NULL, &why) != RDT_ERR_UNSUPPORTED)
+  if (rdt_cuda_mlp_create(&device, c.list, 3, &any, NULL, &c.c, NULL, &why) != RDT_ERR_UNSUPPORTED)
     complain(&c, "more weights than a cluster holds are taken");
+  if (rdt_cuda_mlp_create(&device, c.list, 3, &twice, NULL, &c.c, NULL, &why) != RDT_ERR_UNSUPPORTED)
+    complain(&c, "more weights than a block holds are taken");
   drop(&c);
 }
 
@@ -370,12 +497,33 @@ int main(int argc, char **argv) {
       {130, 2, {100, 70, 20}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, false, false, false, 0},
       {2, 1, {1024, 1000}, RDT_F16, RDT_FN_NONE, RDT_FN_RELU, true, false, true, 0},
   };
+  static const chain_case twice[] = {
+      {70, 3, {27, 58, 58, 24}, RDT_F16, RDT_FN_GELU, RDT_FN_NONE, true, false, true, 0},
+      {49, 3, {232, 232, 232, 232}, RDT_F16, RDT_FN_RELU, RDT_FN_RELU, true, true, false, 0},
+      {100, 2, {64, 256, 64}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, true, true, true, 8},
+      {33, 3, {16, 96, 16, 9}, RDT_BF16, RDT_FN_GELU, RDT_FN_SIGMOID, false, false, false, 0},
+      {65, 2, {640, 64, 500}, RDT_F16, RDT_FN_SIGMOID, RDT_FN_NONE, true, false, true, 8},
+      {1, 2, {40, 24, 7}, RDT_F16, RDT_FN_CLIP, RDT_FN_RELU, true, false, false, 3},
+      {196,
+       16,
+       {116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116},
+       RDT_F16,
+       RDT_FN_RELU,
+       RDT_FN_RELU,
+       true,
+       false,
+       true,
+       0},
+      {3136, 3, {64, 64, 256, 64}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0},
+  };
   rdt_reason why;
   uint64_t seed = 7;
   if (rdt_cuda_count(&why) == 0) return printf("skip: %s\n", why.text), 77;
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
   if (device.major != 9) return printf("skip: chains of layers are for compute capability 9\n"), 77;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check(&cases[i], quick ? 6 : 600, &seed);
+  const size_t few = sizeof twice / sizeof *twice - (quick ? 1 : 0);
+  for (size_t i = 0; i < few; i++) check_twice(&twice[i], quick ? 14 : 700, &seed);
   check_nan(&seed);
   check_refusals(&seed);
   printf("gpu-mlp: %lld clean runs; %lld faults, %lld found, %lld had to be: %lld wrong\n", (long long)clean,

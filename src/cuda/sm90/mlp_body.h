@@ -8,52 +8,15 @@
 #ifndef RDT_CUDA_SM90_MLP_BODY_H
 #define RDT_CUDA_SM90_MLP_BODY_H
 
-#include "cuda/box/finish.h"
 #include "cuda/ptx/chain.h"
 #include "cuda/ptx/mbarrier.h"
-#include "cuda/sm80/gemm_mma_checks.h"
 #include "cuda/sm90/mlp.h"
-
-template <class T>
-struct rdt_mlp_format;
-template <>
-struct rdt_mlp_format<rdt_type_f16> {
-  typedef rdt_f16 type;
-};
-template <>
-struct rdt_mlp_format<rdt_type_bf16> {
-  typedef rdt_bf16 type;
-};
-
-RDT_DEVICE uint32_t rdt_mlp_there(uint32_t at, uint32_t rank) { /* the same place of another block */
-  uint32_t there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
-  return there;
-}
-/* To another block, whose barrier counts the bytes. */
-RDT_DEVICE void rdt_mlp_send(uint32_t to, uint4 x, uint32_t barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(to),
-               "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w), "r"(barrier)
-               : "memory");
-}
-RDT_DEVICE void rdt_mlp_send(uint32_t to, uint2 x, uint32_t barrier) {
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, [%3];" ::"r"(to), "r"(x.x),
-               "r"(x.y), "r"(barrier)
-               : "memory");
-}
+#include "cuda/sm90/mlp_parts.h"
 
 RDT_DEVICE uint4 rdt_mlp_load(uint32_t at) {
   uint32_t v[4];
   rdt_load_shared(v, at);
   return make_uint4(v[0], v[1], v[2], v[3]);
-}
-RDT_DEVICE float2 rdt_mlp_load2(uint32_t at) {
-  float2 x;
-  asm volatile("ld.shared.v2.f32 {%0,%1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(at) : "memory");
-  return x;
-}
-RDT_DEVICE void rdt_mlp_store2(uint32_t at, float x, float y) {
-  asm volatile("st.shared.v2.f32 [%0], {%1,%2};" ::"r"(at), "f"(x), "f"(y) : "memory");
 }
 RDT_DEVICE void rdt_mlp_store1(uint32_t at, uint32_t x) {
   asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x) : "memory");
@@ -69,29 +32,6 @@ RDT_DEVICE void rdt_mlp_arrived(int later) {
     rdt_copy_wait<0>();
 }
 
-/* ---- what follows a sum ---- */
-
-static __device__ __noinline__ float2 rdt_mlp_curve(float2 x, int act, float p, float q) {
-  const rdt_box_finish f = {.on = 1, .act = act, .p = (double)p, .q = (double)q};
-  float v[2] = {x.x, x.y};
-  rdt_box_curve<true, 2>(f, v);
-  return make_float2(v[0], v[1]);
-}
-
-/* Two neighbours, as they are stored. */
-template <class T>
-RDT_DEVICE uint32_t rdt_mlp_follow(const rdt_mlp_layer &l, int act, float2 x, float2 bias) {
-  float2 y = make_float2(rdt_add(x.x, bias.x), rdt_add(x.y, bias.y)); /* 0 where there is none */
-  if (act == rdt_box_RELU) {
-    y.x = y.x < 0.0f ? 0.0f : y.x, y.y = y.y < 0.0f ? 0.0f : y.y;
-  } else if (act == rdt_box_CLIP) {
-    y.x = rdt_clamp<float>(y.x, l.p, l.q), y.y = rdt_clamp<float>(y.y, l.p, l.q);
-  } else if (act != rdt_box_NONE) {
-    y = rdt_mlp_curve(y, act, l.p, l.q);
-  }
-  return rdt_mlp_format<T>::type::narrow(y.x, y.y);
-}
-
 /* ---- sums of what goes from block to block ---- */
 
 struct rdt_mlp_sum { /* of words, and of words times odd numbers of their places: one wrong word changes both */
@@ -105,25 +45,6 @@ struct rdt_mlp_sum { /* of words, and of words times odd numbers of their places
 };
 
 /* ---- a block ---- */
-
-/* Up to eight numbers that lie anyhow; zeros behind them. */
-static __device__ __noinline__ uint4 rdt_mlp_few(const volatile uint16_t *x, int count) {
-  uint32_t w[4];
-#pragma unroll
-  for (int i = 0; i < 4; i++) {
-    const uint32_t low = 2 * i < count ? x[2 * i] : 0u, high = 2 * i + 1 < count ? x[2 * i + 1] : 0u;
-    w[i] = low | high << 16;
-  }
-  return make_uint4(w[0], w[1], w[2], w[3]);
-}
-
-/* A value that the compiler keeps in a register: it would read arguments and its place in the cluster again and again,
- * each a wait of its own. */
-template <class X>
-RDT_DEVICE X rdt_mlp_keep(X x) {
-  asm volatile("" : "+r"(x));
-  return x;
-}
 
 template <class T, bool check, class Hit>
 struct rdt_mlp_block {
@@ -204,18 +125,12 @@ struct rdt_mlp_block {
     }
   }
 
-  static __device__ __forceinline__ float number(const void *from, int at, int type) {
-    if (type == RDT_F32) return ((const volatile float *)from)[at];
-    const uint32_t bits = ((const volatile uint16_t *)from)[at];
-    return type == RDT_F16 ? rdt_f16::wide(bits).x : __uint_as_float(bits << 16);
-  }
-
   /* A column of a layer's; each evaluation has its own. */
   __device__ __forceinline__ void load_bias(int evaluation, int i, int j) const {
     const rdt_mlp_rest &r = p.rest[i];
     const int mine = 8 << p.layer[i].log_tiles, column = rank * mine + j;
     float x = 0.0f;
-    if (r.bias && j < mine && column < p.layer[i].n) x = number(r.bias, column, r.bias_type);
+    if (r.bias && j < mine && column < p.layer[i].n) x = rdt_mlp_number(r.bias, column, r.bias_type);
     rdt_mlp_store1(base + RDT_MLP_BIAS + 4u * (uint32_t)((evaluation * RDT_MLP_LAYERS + i) * RDT_MLP_COLUMNS + j),
                    __float_as_uint(x));
   }
@@ -351,7 +266,7 @@ struct rdt_mlp_block {
       float2 x = total(partial(l) + at, (uint32_t)rows * l.line);
       if constexpr (check) rdt_mlp_store2(l.raw + at, x.x, x.y);
       if constexpr (Hit::on) hit.taken(l.number, row, lane, x);
-      y = rdt_mlp_follow<T>(p.layer[l.number], l.act, x, b);
+      y = rdt_mlp_follow<T>(l.act, p.layer[l.number].p, p.layer[l.number].q, x, b);
       if constexpr (Hit::on) hit.stored(l.number, row, lane, y);
     }
     if (l.last) {
@@ -489,7 +404,7 @@ struct rdt_mlp_block {
 #pragma unroll 1
     for (int row = first; mine && row < end; row++) {
       const float2 x = rdt_mlp_load2(l.raw + (uint32_t)row * l.line + 8u * (uint32_t)lane);
-      const uint32_t y = rdt_mlp_follow<T>(p.layer[l.number], l.act, x, b);
+      const uint32_t y = rdt_mlp_follow<T>(l.act, p.layer[l.number].p, p.layer[l.number].q, x, b);
       if (!l.last) {
         sum.add(y, (uint32_t)row, (uint32_t)column / 2);
         continue;
