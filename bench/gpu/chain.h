@@ -8,6 +8,7 @@
 #include "cublas.h"
 #include "cuda/box/boxes.h"
 #include "cuda/kernel.h"
+#include "cuda/mlp.h"
 
 typedef enum chain_side { CHAIN_LIBRARY, CHAIN_PLAIN, CHAIN_PROTECTED, CHAIN_SIDES } chain_side;
 
@@ -16,10 +17,11 @@ typedef struct chain_shape { /* lengths as multiples of eight */
 } chain_shape;
 
 typedef enum chain_kind {
-  CHAIN_EX,   /* cublasGemmEx */
-  CHAIN_LT,   /* cuBLASLt's algorithm of this number */
-  CHAIN_OWN,  /* a row of kernels.def */
-  CHAIN_FUSED /* the fused kernels on wgmma */
+  CHAIN_EX,    /* cublasGemmEx */
+  CHAIN_LT,    /* cuBLASLt's algorithm of this number */
+  CHAIN_OWN,   /* a row of kernels.def */
+  CHAIN_FUSED, /* the fused kernels on wgmma */
+  CHAIN_RUN    /* layers of a run as one launch */
 } chain_kind;
 
 typedef struct chain_way {
@@ -38,12 +40,17 @@ typedef struct chain_bench { /* what all share */
   cublas *library; /* NULL: it is not there */
 } chain_bench;
 
-typedef struct chain_layer { /* one product of a chain */
-  chain_shape shape;
+/* One product of a chain, or a run of them: layers of as many rows, of which each reads all that the one before it
+ * writes. */
+typedef struct chain_layer {
+  chain_shape shape; /* of a run: n of the last one, k of the first one */
   chain_way way;
   void *weights; /* its caller's */
   rdt_cuda_gemm *gemm;
   rdt_box_wide *fused;
+  rdt_cuda_mlp *run;
+  int length;                /* layers; of a run: */
+  const chain_shape *shapes; /* its caller's, as long as it is there */
 } chain_layer;
 
 cublas_gemm chain_gemm(const chain_shape *s, bool transposed); /* as a library is asked for it */
@@ -55,6 +62,9 @@ int chain_ways(const chain_bench *b, chain_side side, const chain_shape *s, chai
  * nobody's). False: it refuses. */
 bool chain_make(const chain_bench *b, const chain_way *way, const chain_shape *s, void *weights, void *const trial[2],
                 const chain_layer *like, chain_layer *l);
+/* The same of a run, checked by scheme replicate. */
+bool chain_make_run(const chain_bench *b, bool protect, const chain_shape *shapes, void *const *weights, int length,
+                    void *const trial[2], chain_layer *l);
 bool chain_launch(const chain_bench *b, const chain_layer *l, void *a, void *c, cudaStream_t stream);
 rdt_operands chain_operands(const chain_layer *l, void *a, void *c, rdt_tensor in[2]);
 void chain_tell(const chain_layer *l, rdt_cuda_verdict *to); /* where it complains, of the host's pinned memory */
@@ -71,5 +81,16 @@ typedef struct chain_tally {
  * computed again (repaired: the bits of c). spare: memory of the device for results. */
 void chain_plant(const chain_bench *b, const chain_layer *l, void *a, void *c, void *spare, size_t room, int64_t faults,
                  uint64_t seed, chain_tally *t);
+
+/* ---- runs (chain_runs.c) ---- */
+
+typedef struct chain_run { /* one launch */
+  int first, length;       /* layers of the chain */
+  double us, apart;        /* by itself; its layers by themselves */
+} chain_run;
+/* Where layers that take us each are taken together so that all take the least time, in a trial of each run that there
+ * may be; how many runs. Waits. */
+int chain_find_runs(const chain_bench *b, bool protect, const chain_shape *shapes, const double *us,
+                    void *const *weights, int layers, void *const trial[2], chain_run *list);
 
 #endif

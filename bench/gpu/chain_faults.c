@@ -7,6 +7,7 @@
 
 #include "chain.h"
 #include "cuda/sm90/fused_wgmma.h"
+#include "cuda/sm90/mlp_wgmma.h"
 #include "cuda/wide.h"
 #include "turns.h"
 
@@ -15,7 +16,8 @@ enum { BATCH = 64, STAGE = 64 /* k of the fused kernels */ };
 typedef struct planted { /* into one run of a layer */
   rdt_cuda_strike s;     /* own products; hit.before, after, bound of all */
   rdt_mma_hit hit;       /* fused */
-  bool weight;           /* that a fused kernel has loaded */
+  rdt_mlp_hit run;
+  bool weight; /* that a fused kernel has loaded */
   rdt_cuda_verdict found;
 } planted;
 
@@ -63,6 +65,7 @@ static void fetch(const plot *p, int n) {
 }
 
 static rdt_cuda_verdict *own_verdict(const chain_layer *l) {
+  if (l->run) return rdt_cuda_mlp_verdict(l->run);
   return l->gemm ? rdt_cuda_gemm_found(l->gemm) : rdt_box_wide_verdict(l->fused);
 }
 
@@ -223,19 +226,81 @@ static bool beyond_fused(const plot *p, const planted *x) {
   return !(fabs(change) <= 2.0 * x->s.bound) || !isfinite(x->s.bound);
 }
 
+/* ---- runs of layers ---- */
+
+static int tiles_of(int n) {
+  return (n + RDT_MLPW_TILE - 1) / RDT_MLPW_TILE;
+}
+
+/* In either block. What the last layer stores, nobody looks at here: bit-sums are a network's. */
+static rdt_mlp_hit run_hit_of(plot *p) {
+  const chain_layer *l = p->l;
+  const int rows = rdt_cuda_mlp_rows(l->run), site = (int)draw(p, RDT_MLP_SITES);
+  const bool goes_on = site == RDT_MLP_STORED;
+  const int layer = (int)draw(p, (uint64_t)(goes_on ? l->length - 1 : l->length));
+  const int clusters = (l->shape.m + rows - 1) / rows, chunks = tiles_of(l->shapes[layer].k);
+  rdt_mlp_hit h = {.site = site,
+                   .layer = layer,
+                   .block = (int)draw(p, (uint64_t)(2 * clusters)),
+                   .thread = (int)draw(p, 128),
+                   .column = (int)draw(p, (uint64_t)tiles_of(l->shapes[layer].n)),
+                   .mask = 1u << draw(p, 32)};
+  int places = site == RDT_MLP_ACCUM ? rows / 2 : site == RDT_MLP_WEIGHT ? RDT_MLPW_PIECE / 4 : rows / 4;
+  if (site == RDT_MLP_WEIGHT) h.row = (int)draw(p, (uint64_t)chunks);
+  if (site == RDT_MLP_INPUT) h.row = (int)draw(p, (uint64_t)rows), places = RDT_MLPW_TILE / 2 * chunks;
+  for (int i = 0; site == RDT_MLP_CHECKSUM && i < layer; i++) h.column += tiles_of(l->shapes[i].n);
+  h.place = (int)draw(p, (uint64_t)places);
+  return h;
+}
+
+static void plant_run(plot *p, planted *list, int n) {
+  static rdt_mlp_hit hits[BATCH];
+  rdt_reason why = {""};
+  void *memory;
+  rdt_cuda_verdict *there = own_verdict(p->l);
+  must(rdt_cuda_alloc(sizeof hits + BATCH * sizeof *there, &memory, &why), &why);
+  rdt_mlp_hit *on_device = memory;
+  rdt_cuda_verdict *found = (rdt_cuda_verdict *)(on_device + BATCH);
+  for (int i = 0; i < n; i++) hits[i] = run_hit_of(p);
+  must(rdt_cuda_put(on_device, hits, sizeof hits, p->b->stream, &why), &why);
+  for (int i = 0; i < n; i++) {
+    must(rdt_cuda_mlp_strike(p->l->run, p->a, result(p, i), (rdt_box_sum_to){NULL, NULL}, on_device + i, p->b->stream,
+                             &why),
+         &why);
+    must(rdt_cuda_move(found + i, there, sizeof *there, p->b->stream, &why), &why);
+    must(rdt_cuda_clear(there, sizeof *there, p->b->stream, &why), &why);
+  }
+  must(rdt_cuda_get(hits, on_device, sizeof hits, p->b->stream, &why), &why);
+  for (int i = 0; i < n; i++) {
+    must(rdt_cuda_get(&list[i].found, found + i, sizeof *found, p->b->stream, &why), &why);
+    list[i].run = hits[i];
+    list[i].s.hit = (rdt_kernel_hit){.before = hits[i].before, .after = hits[i].after, .done = hits[i].done > 0};
+    list[i].hit.site = hits[i].site;
+  }
+  rdt_cuda_free(memory);
+}
+
+/* Bits are compared, of results and of what the blocks say of them. */
+static bool beyond_run(const planted *x, bool changed) {
+  return changed || x->run.site == RDT_MLP_TAKEN || x->run.site == RDT_MLP_CHECKSUM;
+}
+
 /* ---- weights at rest ---- */
 
 static bool sums_weights(const chain_layer *l) { /* made before the weights change */
-  return l->fused || l->way.kernel->check == RDT_MMA_SUMS || l->way.kernel->check == RDT_WGMMA_TILE;
+  return l->run || l->fused || l->way.kernel->check == RDT_MMA_SUMS || l->way.kernel->check == RDT_WGMMA_TILE;
 }
 
 /* A bit that makes a weight 2^16 times as large: the rows that meet it are far beyond their bounds. */
 static void plant_weight(plot *p) {
-  const chain_shape *s = &p->l->shape;
+  const int layer = p->l->run ? (int)draw(p, (uint64_t)p->l->length) : 0;
+  const chain_shape *s = p->l->run ? &p->l->shapes[layer] : &p->l->shape;
   const int64_t k = (int64_t)draw(p, (uint64_t)s->k), column = (int64_t)draw(p, (uint64_t)s->n);
   uint16_t was, is;
   rdt_reason why = {""};
-  char *at = p->l->fused ? rdt_box_wide_copy(p->l->fused, k, column) : rdt_cuda_gemm_copy(p->l->gemm, k, column);
+  char *at = p->l->run     ? rdt_cuda_mlp_copy(p->l->run, (int)draw(p, 2), layer, k, column)
+             : p->l->fused ? rdt_box_wide_copy(p->l->fused, k, column)
+                           : rdt_cuda_gemm_copy(p->l->gemm, k, column);
   if (!at) at = (char *)p->l->weights + 2 * (p->l->way.transposed ? column * s->k + k : k * s->n + column);
   must(rdt_cuda_get(&was, at, sizeof was, p->b->stream, &why), &why);
   is = was ^ 0x4000;
@@ -252,20 +317,24 @@ static void plant_weight(plot *p) {
 /* ---- all ---- */
 
 static bool injects(const chain_layer *l) {
-  return l->fused || rdt_cuda_kernel_inject(l->way.kernel);
+  return l->run || l->fused || rdt_cuda_kernel_inject(l->way.kernel);
 }
 
 static void plant(plot *p, int n) {
   static planted list[BATCH];
   memset(list, 0, sizeof list);
-  if (p->l->fused)
+  if (p->l->run)
+    plant_run(p, list, n);
+  else if (p->l->fused)
     plant_fused(p, list, n);
   else
     plant_own(p, list, n);
   fetch(p, n);
   for (int i = 0; i < n; i++) {
     const bool changed = other(p, i), found = complains(&list[i].found);
-    const bool above = p->l->fused ? beyond_fused(p, &list[i]) : beyond_own(p, &list[i], changed);
+    const bool above = p->l->run     ? beyond_run(&list[i], changed)
+                       : p->l->fused ? beyond_fused(p, &list[i])
+                                     : beyond_own(p, &list[i], changed);
     if (!list[i].s.hit.done) p->t->wrong++, printf("WRONG %s: a fault was not planted\n", p->l->way.name);
     p->t->planted++, p->t->found += found, p->t->above += above, p->t->unchanged += !found && !above && !changed;
     if (above && !found) miss(p, "a fault", &list[i].hit, list[i].s.hit.before, list[i].s.hit.after, list[i].s.bound);

@@ -86,7 +86,8 @@ int chain_ways(const chain_bench *b, chain_side side, const chain_shape *s, chai
 }
 
 const char *chain_scheme(const chain_way *w) {
-  return !w->protect ? "none" : w->kind == CHAIN_OWN ? w->kernel->scheme : "row";
+  if (!w->protect) return "none";
+  return w->kind == CHAIN_OWN ? w->kernel->scheme : w->kind == CHAIN_RUN ? "replicate" : "row";
 }
 
 /* ---- one of them ---- */
@@ -105,7 +106,7 @@ bool chain_make(const chain_bench *b, const chain_way *way, const chain_shape *s
   rdt_reason why = {""};
   rdt_tensor in[2];
   rdt_status status = RDT_OK;
-  *l = (chain_layer){.shape = *s, .way = *way, .weights = weights};
+  *l = (chain_layer){.shape = *s, .way = *way, .weights = weights, .length = 1};
   if (way->kind == CHAIN_EX || way->kind == CHAIN_LT) return true;
   const rdt_operands o = chain_operands(l, trial[0], trial[1], in);
   if (rdt_problem_init(&p, RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
@@ -120,6 +121,34 @@ bool chain_make(const chain_bench *b, const chain_way *way, const chain_shape *s
   if (status == RDT_OK && l->fused) snprintf(l->way.name, sizeof l->way.name, "%s", rdt_box_wide_kernel(l->fused));
   if (status != RDT_OK && status != RDT_ERR_UNSUPPORTED)
     fprintf(stderr, "gpu-bench: %s: %s\n", way->name, why.text), exit(3);
+  return status == RDT_OK;
+}
+
+bool chain_make_run(const chain_bench *b, bool protect, const chain_shape *shapes, void *const *weights, int length,
+                    void *const trial[2], chain_layer *l) {
+  const rdt_cuda_mlp_form form = {.protect = protect, .lambda = 6.0, .scheme = "replicate"};
+  rdt_problem p[RDT_CUDA_MLP_LAYERS];
+  const rdt_problem *list[RDT_CUDA_MLP_LAYERS];
+  rdt_reason why = {""};
+  if (length < 1 || length > RDT_CUDA_MLP_LAYERS) return false;
+  *l = (chain_layer){.shape = {shapes[0].m, shapes[length - 1].n, shapes[0].k},
+                     .way = {.kind = CHAIN_RUN, .number = length, .protect = protect},
+                     .length = length,
+                     .shapes = shapes};
+  for (int i = 0; i < length; i++) {
+    const chain_shape *s = &shapes[i];
+    if (rdt_problem_init(&p[i], RDT_KOP_GEMM, 2) != RDT_OK) exit(2);
+    p[i].in[0] = rdt_tensor_matrix(trial[i % 2], RDT_F16, s->m, s->k, s->k, 0);
+    p[i].in[1] = rdt_tensor_matrix(weights[i], RDT_F16, s->k, s->n, s->n, 0);
+    p[i].out = rdt_tensor_matrix(trial[1 - i % 2], RDT_F16, s->m, s->n, s->n, 0);
+    p[i].acc = RDT_F32;
+    list[i] = &p[i];
+  }
+  const rdt_status status = rdt_cuda_mlp_create(&b->device, list, length, &form, b->stream, &l->run, NULL, &why);
+  for (int i = 0; i < length; i++) rdt_problem_clear(&p[i]);
+  if (status != RDT_OK && status != RDT_ERR_UNSUPPORTED) fprintf(stderr, "gpu-bench: a run: %s\n", why.text), exit(3);
+  if (status == RDT_OK)
+    snprintf(l->way.name, sizeof l->way.name, "%s %d rows", rdt_cuda_mlp_kernel(l->run), rdt_cuda_mlp_rows(l->run));
   return status == RDT_OK;
 }
 
@@ -142,6 +171,9 @@ bool chain_launch(const chain_bench *b, const chain_layer *l, void *a, void *c, 
     case CHAIN_FUSED:
       status = rdt_box_wide_launch(l->fused, &o, stream, &why);
       break;
+    case CHAIN_RUN:
+      status = rdt_cuda_mlp_launch(l->run, a, c, (rdt_box_sum_to){NULL, NULL}, stream, &why);
+      break;
   }
   if (status != RDT_OK) fprintf(stderr, "gpu-bench: %s: %s\n", l->way.name, why.text);
   return status == RDT_OK;
@@ -150,6 +182,7 @@ bool chain_launch(const chain_bench *b, const chain_layer *l, void *a, void *c, 
 void chain_tell(const chain_layer *l, rdt_cuda_verdict *to) {
   if (l->gemm) rdt_cuda_gemm_tell(l->gemm, to);
   if (l->fused) rdt_box_wide_tell(l->fused, to);
+  if (l->run) rdt_cuda_mlp_tell(l->run, to);
 }
 
 bool chain_leaves_sums(const chain_way *w) {
@@ -157,6 +190,6 @@ bool chain_leaves_sums(const chain_way *w) {
 }
 
 void chain_drop(chain_layer *l) {
-  rdt_cuda_gemm_destroy(l->gemm), rdt_box_wide_destroy(l->fused);
-  l->gemm = NULL, l->fused = NULL;
+  rdt_cuda_gemm_destroy(l->gemm), rdt_box_wide_destroy(l->fused), rdt_cuda_mlp_destroy(l->run);
+  l->gemm = NULL, l->fused = NULL, l->run = NULL;
 }

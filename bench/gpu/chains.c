@@ -5,43 +5,23 @@
  * Three graphs are replayed in turn: of cuBLAS, each layer by what is the fastest of cublasGemmEx and of cuBLASLt's
  * proposals; of own kernels without a check; and of own kernels with theirs, which complain into the host's memory: at
  * the end it has all verdicts. Layers are as often there as they occur, one after the other; lengths are multiples of
- * eight. */
+ * eight. Of own kernels, layers that read all that the one before has written go together, as one launch, where that is
+ * faster: what lies between them is then not in memory. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench_common.h"
-#include "chain.h"
+#include "chain_network.h"
 #include "cuda/sms.h"
 #include "plan/workloads.h"
-#include "turns.h"
 
-enum { KEPT = 6, PLANS = 2, KNOWN = 1024, LAYERS = 256, LAUNCHES = 8, TRIALS = 15, WARM = 2, EIGHT = 8, NETWORKS = 64 };
+enum { CHANGES = 2, PLANS = 2 * CHANGES, KNOWN = 1024, LAUNCHES = 8, TRIALS = 15, WARM = 2, EIGHT = 8 };
 /* What a layer takes longer behind one of another kernel, whose code has been in the caches: a guess by which a second
  * plan is made; the faster one is taken. */
-static const double CHANGE_US[PLANS] = {0.0, 0.8};
+static const double CHANGE_US[CHANGES] = {0.0, 0.8};
 static const double LEAST_US = 150.0; /* of a graph: what is shorter is in it several times, one behind the other */
-
-typedef struct choice { /* of a shape, for each side: the fastest first */
-  chain_shape shape;
-  int count[CHAIN_SIDES];
-  chain_way way[CHAIN_SIDES][KEPT];
-  chain_layer like[CHAIN_SIDES][KEPT]; /* one that was made so */
-} choice;
-
-typedef struct network {
-  char name[64];
-  int count; /* of distinct shapes */
-  int times[LAYERS];
-  choice *what[LAYERS];
-  int pick[CHAIN_SIDES][LAYERS]; /* of what is kept */
-  int layers;                    /* of the chain */
-  int repeat;                    /* in a graph */
-  double mhz;                    /* afterwards */
-  chain_tally tally;
-  turns graphs[CHAIN_SIDES];
-} network;
 
 static chain_bench bench;
 static cudaStream_t side;
@@ -166,39 +146,44 @@ static void replay(contender *list, int n, int warm, int trials) {
   turns_take(all, left, warm, trials, bench.stream);
 }
 
-/* What is computed is what cuBLAS computes of the same operands. */
-static void compare(const choice *c, const chain_layer *l, void *a) {
+/* The end of two results: the same but for roundings, of as many layers. */
+static void compare_bits(const chain_layer *l, const char *mine, const char *other) {
   enum { SOME = 1 << 16 };
   static uint16_t ours[SOME], theirs[SOME];
-  const chain_shape *s = &c->shape;
+  const chain_shape *s = &l->shape;
   const size_t bytes = half_bytes(s->m, s->n), some = bytes < sizeof ours ? bytes : sizeof ours;
-  const cublas_gemm g = chain_gemm(s, l->way.transposed);
   rdt_reason why = {""};
   double most = 0.0;
-  if (!bench.library) return;
-  for (int turn = 0; turn < 2; turn++) {
-    if (turn ? !cublas_ex(bench.library, &g, a, l->weights, buffers[2], bench.stream)
-             : !chain_launch(&bench, l, a, buffers[2], bench.stream))
-      exit(3);
-    must(rdt_cuda_get(turn ? theirs : ours, buffers[2] + bytes - some, some, bench.stream, &why), &why);
-  }
+  must(rdt_cuda_get(ours, mine + bytes - some, some, bench.stream, &why), &why);
+  must(rdt_cuda_get(theirs, other + bytes - some, some, bench.stream, &why), &why);
   for (size_t i = 0; i < some / 2; i++) {
     const double x = rdt_load(ours, RDT_F16, (int64_t)i), y = rdt_load(theirs, RDT_F16, (int64_t)i);
     const double d = fabs(x - y) / (fabs(y) + 0.5);
     if (!(d <= most)) most = d;
   }
-  if (!(most < 3e-3)) printf("WRONG %s of %d x %d x %d: off by %g\n", l->way.name, s->m, s->n, s->k, most), code = 1;
+  if (!(most < 3e-3 * l->length))
+    printf("WRONG %s of %d x %d x %d: off by %g\n", l->way.name, s->m, s->n, s->k, most), code = 1;
+}
+
+/* What is computed is what cuBLAS computes of the same operands. */
+static void compare(const chain_layer *l, void *a) {
+  const cublas_gemm g = chain_gemm(&l->shape, l->way.transposed);
+  if (!bench.library) return;
+  if (!chain_launch(&bench, l, a, buffers[0], bench.stream) ||
+      !cublas_ex(bench.library, &g, a, l->weights, buffers[2], bench.stream))
+    exit(3);
+  compare_bits(l, buffers[0], buffers[2]);
 }
 
 static void keep(choice *c, chain_side which, contender *list, int n) {
   void *const trial[2] = {buffers[1], buffers[2]};
-  for (int kept = 0; kept < KEPT; kept++) {
+  for (int kept = 0; kept < CHAIN_KEPT; kept++) {
     contender *best = NULL;
     for (int i = 0; i < n; i++)
       if (list[i].made && (!best || turns_at(&list[i].turns, 0.5) < turns_at(&best->turns, 0.5))) best = &list[i];
     if (!best) return;
     chain_layer *l = &best->layers[0];
-    if (which != CHAIN_LIBRARY) compare(c, l, buffers[1]);
+    if (which != CHAIN_LIBRARY) compare(l, buffers[1]);
     c->way[which][kept] = l->way;
     c->way[which][kept].us = 1e6 * turns_at(&best->turns, 0.5);
     if (l->fused && !chain_make(&bench, &l->way, &c->shape, l->weights, trial, l, &c->like[which][kept])) exit(3);
@@ -255,10 +240,12 @@ static chain_shape shape_of(const rdt_layer *l, int64_t batch) {
 static void add_layers(network *n, const rdt_workload *w, int64_t batch) {
   for (int i = 0; i < w->count; i++) {
     const chain_shape s = shape_of(&w->layers[i], batch);
-    if (n->count == LAYERS) exit(2);
-    n->times[n->count] = (int)w->layers[i].times;
+    if (n->count == CHAIN_LAYERS) exit(2);
+    const int times = (int)w->layers[i].times;
+    if (n->layers + times > CHAIN_LAYERS) exit(2);
+    n->times[n->count] = times;
     n->what[n->count++] = choice_of(&s);
-    n->layers += (int)w->layers[i].times;
+    for (int t = 0; t < times; t++) n->shapes[n->layers++] = s;
   }
 }
 
@@ -284,8 +271,8 @@ static bool launch_chain(void *user, int turn, cudaStream_t stream) {
 
 /* The least of all layers' times by themselves and of changes of kernels. */
 static void plan(network *n, chain_side which, double change) {
-  static double cost[LAYERS][KEPT];
-  static int from[LAYERS][KEPT];
+  static double cost[CHAIN_LAYERS][CHAIN_KEPT];
+  static int from[CHAIN_LAYERS][CHAIN_KEPT];
   int best = 0;
   for (int i = 0; i < n->count; i++) {
     const choice *c = n->what[i], *before = i ? n->what[i - 1] : NULL;
@@ -305,22 +292,53 @@ static void plan(network *n, chain_side which, double change) {
   for (int i = last; i >= 0; i--) n->pick[which][i] = best, best = from[i][best];
 }
 
-static const chain_way *way_of(const network *n, chain_side which, int i) {
-  return &n->what[i]->way[which][n->pick[which][i]];
+/* Each layer's time by itself. */
+static void times_of(const network *n, chain_side which, double us[CHAIN_LAYERS]) {
+  for (int i = 0, j = 0; i < n->count; i++)
+    for (int t = 0; t < n->times[i]; t++) us[j++] = chain_way_of(n, which, i)->us;
+}
+
+static void make_run(const network *n, void *const *weights, const chain_run *r, const chain *c, chain_layer *l) {
+  void *const trial[2] = {buffers[1], buffers[2]};
+  if (!chain_make_run(&bench, c->which == CHAIN_PROTECTED, &n->shapes[r->first], &weights[r->first], r->length, trial,
+                      l))
+    fprintf(stderr, "gpu-bench: %s: a run is refused\n", n->name), exit(3);
 }
 
 static void make_chain(const network *n, void *const *weights, chain *c) {
+  const chain_run *r = n->runs[c->which], *const last = r + n->n_runs[c->which];
   c->layers = calloc((size_t)n->layers, sizeof *c->layers);
   if (!c->layers) exit(2);
   for (int i = 0, j = 0; i < n->count; i++)
     for (int t = 0; t < n->times[i]; t++, j++) {
       const choice *what = n->what[i];
-      if (!chain_make(&bench, way_of(n, c->which, i), &what->shape, weights[j], (void *const[]){buffers[1], buffers[2]},
-                      &what->like[c->which][n->pick[c->which][i]], &c->layers[j]))
-        fprintf(stderr, "gpu-bench: %s is refused\n", way_of(n, c->which, i)->name), exit(3);
-      chain_tell(&c->layers[j], &verdicts[j]);
+      chain_layer *l = &c->layers[c->count];
+      if (r < last && j == r->first + r->length) r++;
+      if (r < last && j > r->first) continue;
+      if (r < last && j == r->first)
+        make_run(n, weights, r, c, l);
+      else if (!chain_make(&bench, chain_way_of(n, c->which, i), &what->shape, weights[j],
+                           (void *const[]){buffers[1], buffers[2]}, &what->like[c->which][n->pick[c->which][i]], l))
+        fprintf(stderr, "gpu-bench: %s is refused\n", chain_way_of(n, c->which, i)->name), exit(3);
+      chain_tell(l, &verdicts[j]);
       c->count++;
     }
+}
+
+/* What runs compute is what cuBLAS computes layer by layer, but for what roundings of results lead to. */
+static void compare_runs(const network *n, void *const *weights, const chain *c) {
+  if (!bench.library) return;
+  for (int i = 0, j = 0; i < c->count; j += c->layers[i++].length) {
+    const chain_layer *l = &c->layers[i];
+    if (!l->run) continue;
+    fill_buffers();
+    if (!chain_launch(&bench, l, buffers[1], buffers[0], bench.stream)) exit(3);
+    for (int k = 0; k < l->length; k++) {
+      const cublas_gemm g = chain_gemm(&n->shapes[j + k], false);
+      if (!cublas_ex(bench.library, &g, buffers[1 + k % 2], weights[j + k], buffers[2 - k % 2], bench.stream)) exit(3);
+    }
+    compare_bits(l, buffers[0], buffers[1 + l->length % 2]);
+  }
 }
 
 /* Layer by layer: clean, then with faults. */
@@ -328,20 +346,14 @@ static void plant(network *n, const chain *c) {
   if (!faults) return;
   if (!spare) spare = take(room);
   fill_buffers();
-  for (int i = 0; i < c->count; i++) {
+  for (int i = 0, j = 0; i < c->count; j += c->layers[i++].length) {
     char *a = buffers[i ? 1 + i % 2 : 0], *to = buffers[2 - i % 2];
-    const int64_t share = faults * (i + 1) / c->count - faults * i / c->count;
+    const int64_t share = faults * (j + c->layers[i].length) / n->layers - faults * j / n->layers;
     chain_tell(&c->layers[i], NULL);
     if (!chain_launch(&bench, &c->layers[i], a, to, bench.stream)) exit(3);
     if (share) chain_plant(&bench, &c->layers[i], a, to, spare, room, share, (uint64_t)i + 1, &n->tally);
   }
   if (n->tally.missed || n->tally.wrong) code = 1;
-}
-
-static double sum_of(const network *n, chain_side which) { /* of layers by themselves */
-  double us = 0.0;
-  for (int i = 0; i < n->count; i++) us += n->times[i] * way_of(n, which, i)->us;
-  return us;
 }
 
 static void drop_chain(chain *c, turns *graph) {
@@ -351,28 +363,63 @@ static void drop_chain(chain *c, turns *graph) {
   turns_free(graph);
 }
 
-/* Both plans of a side; the faster one stays. */
+typedef struct draft { /* a plan of a side */
+  int pick[CHAIN_LAYERS];
+  chain_run runs[CHAIN_LAYERS / 2];
+  int n_runs;
+  chain chain;
+  turns graph;
+} draft;
+
+static void find_runs(network *n, chain_side which, void *const *weights) {
+  void *const trial[2] = {buffers[1], buffers[2]};
+  double us[CHAIN_LAYERS];
+  times_of(n, which, us);
+  n->n_runs[which] =
+      chain_find_runs(&bench, which == CHAIN_PROTECTED, n->shapes, us, weights, n->layers, trial, n->runs[which]);
+}
+
+static void note(const network *n, chain_side which, draft *d) {
+  *d = (draft){.n_runs = n->n_runs[which], .chain = {.which = which}};
+  memcpy(d->pick, n->pick[which], sizeof d->pick);
+  memcpy(d->runs, n->runs[which], (size_t)d->n_runs * sizeof *d->runs);
+}
+
+static bool same(const network *n, const draft *x, const draft *y) {
+  bool runs = x->n_runs == y->n_runs;
+  for (int i = 0; runs && i < x->n_runs; i++)
+    runs = x->runs[i].first == y->runs[i].first && x->runs[i].length == y->runs[i].length;
+  return runs && memcmp(x->pick, y->pick, (size_t)n->count * sizeof(int)) == 0;
+}
+
+/* All plans of a side, with runs and without; the fastest one stays. */
 static void contest(network *n, chain_side which, void *const *weights, chain *c) {
-  int picks[PLANS][LAYERS], plans = 0, best = 0;
-  chain chains[PLANS];
-  turns graphs[PLANS], *list[PLANS];
-  for (; plans < PLANS; plans++) {
-    plan(n, which, CHANGE_US[plans]);
-    memcpy(picks[plans], n->pick[which], sizeof picks[plans]);
-    if (plans && memcmp(picks[plans], picks[plans - 1], (size_t)n->count * sizeof(int)) == 0) break;
-    chains[plans] = (chain){.which = which};
-    make_chain(n, weights, &chains[plans]);
-    if (!turns_capture(&graphs[plans], n->repeat, launch_chain, &chains[plans], bench.stream))
+  static draft drafts[PLANS];
+  turns *list[PLANS];
+  int plans = 0, best = 0;
+  for (int i = 0; i < PLANS; i++) {
+    draft *d = &drafts[plans];
+    bool again = false;
+    n->n_runs[which] = 0;
+    plan(n, which, CHANGE_US[i / 2]);
+    if (i % 2 && which != CHAIN_LIBRARY) find_runs(n, which, weights);
+    note(n, which, d);
+    for (int j = 0; j < plans; j++) again |= same(n, d, &drafts[j]);
+    if (again) continue;
+    make_chain(n, weights, &d->chain);
+    if (!turns_capture(&d->graph, n->repeat, launch_chain, &d->chain, bench.stream))
       fprintf(stderr, "gpu-bench: %s: a layer does not run\n", n->name), exit(3);
-    list[plans] = &graphs[plans];
+    list[plans++] = &d->graph;
   }
   if (plans > 1) turns_take(list, plans, 1, 7, bench.stream);
   for (int i = 1; i < plans; i++)
-    if (turns_at(&graphs[i], 0.5) < turns_at(&graphs[best], 0.5)) best = i;
+    if (turns_at(&drafts[i].graph, 0.5) < turns_at(&drafts[best].graph, 0.5)) best = i;
   for (int i = 0; i < plans; i++)
-    if (i != best) drop_chain(&chains[i], &graphs[i]);
-  memcpy(n->pick[which], picks[best], sizeof picks[best]);
-  *c = chains[best], n->graphs[which] = graphs[best];
+    if (i != best) drop_chain(&drafts[i].chain, &drafts[i].graph);
+  const draft *d = &drafts[best];
+  memcpy(n->pick[which], d->pick, sizeof d->pick);
+  memcpy(n->runs[which], d->runs, (size_t)d->n_runs * sizeof *d->runs);
+  *c = d->chain, n->graphs[which] = d->graph, n->n_runs[which] = d->n_runs;
 }
 
 static void look_at_clock(network *n) {
@@ -394,12 +441,13 @@ static void measure(network *n) {
       weights[j] = take(half_bytes(s->n, s->k)), fill_weights(weights[j], s, (uint64_t)j + 1);
     }
   plan(n, CHAIN_PLAIN, 0.0);
-  const double us = sum_of(n, CHAIN_PLAIN);
+  const double us = chain_sum_of(n, CHAIN_PLAIN);
   n->repeat = us < LEAST_US ? (int)(LEAST_US / us) + 1 : 1;
-  memset(verdicts, 0, LAYERS * sizeof *verdicts);
+  memset(verdicts, 0, CHAIN_LAYERS * sizeof *verdicts);
   fill_buffers();
   for (chain_side which = bench.library ? CHAIN_LIBRARY : CHAIN_PLAIN; which < CHAIN_SIDES; which++) {
     contest(n, which, weights, &chains[which]);
+    compare_runs(n, weights, &chains[which]);
     list[sides++] = &n->graphs[which];
   }
   fill_buffers();
@@ -412,68 +460,6 @@ static void measure(network *n) {
   for (chain_side which = CHAIN_LIBRARY; which < CHAIN_SIDES; which++) drop_chain(&chains[which], &n->graphs[which]);
   for (int i = 0; i < n->layers; i++) rdt_cuda_free(weights[i]);
   free(weights);
-}
-
-/* ---- what is told ---- */
-
-static const char *const sides_names[CHAIN_SIDES] = {"cublas", "plain", "protected"};
-
-static void print_network(const network *n) {
-  const turns *g = n->graphs;
-  printf(
-      "%-24s %3d layers x %2d: cuBLAS %8.2f us, own %8.2f, protected %8.2f: / cuBLAS %.3f, / own %.3f; alone %.1f %.1f "
-      "%.1f; %.0f MHz\n",
-      n->name, n->layers, n->repeat, 1e6 * turns_at(&g[0], 0.5), 1e6 * turns_at(&g[1], 0.5), 1e6 * turns_at(&g[2], 0.5),
-      turns_ratio(&g[2], &g[0]), turns_ratio(&g[2], &g[1]), sum_of(n, 0), sum_of(n, 1), sum_of(n, 2), n->mhz);
-  const chain_tally *t = &n->tally;
-  if (faults)
-    printf(
-        "  %lld faults, %lld found, %lld above the floor, %lld of them missed; %lld repaired, %lld changed nothing; "
-        "%lld "
-        "not planted; %lld wrong\n",
-        (long long)t->planted, (long long)t->found, (long long)t->above, (long long)t->missed, (long long)t->repaired,
-        (long long)t->unchanged, (long long)t->elsewhere, (long long)t->wrong);
-  for (int i = 0; i < n->count; i++) {
-    const choice *c = n->what[i];
-    const chain_way *w[CHAIN_SIDES];
-    for (chain_side j = CHAIN_LIBRARY; j < CHAIN_SIDES; j++) w[j] = way_of(n, j, i);
-    if (w[CHAIN_PROTECTED]->us > w[CHAIN_LIBRARY]->us)
-      printf("  %3d x %6d x %5d x %5d: %s %.2f, %s %.2f, %s %.2f: %.2f\n", n->times[i], c->shape.m, c->shape.n,
-             c->shape.k, w[0]->name, w[0]->us, w[1]->name, w[1]->us, w[2]->name, w[2]->us, w[2]->us / w[0]->us);
-  }
-  fflush(stdout);
-}
-
-static void put_record(const network *n) {
-  static int before;
-  if (!record) return;
-  fprintf(record, "%s\n  {\"name\": \"%s\", \"layers\": %d, \"repeat\": %d, \"mhz\": %.0f", before++ ? "," : "",
-          n->name, n->layers, n->repeat, isnan(n->mhz) ? 0.0 : n->mhz);
-  for (int i = 0; i < CHAIN_SIDES; i++) {
-    fprintf(record, ", \"%s\": {", sides_names[i]);
-    turns_put(record, &n->graphs[i]);
-    fprintf(record, "}");
-  }
-  const chain_tally *t = &n->tally;
-  if (faults)
-    fprintf(record,
-            ",\n   \"faults\": {\"planted\": %lld, \"found\": %lld, \"above_floor\": %lld, \"missed\": %lld, "
-            "\"repaired\": %lld, \"unchanged\": %lld, \"elsewhere\": %lld}",
-            (long long)t->planted, (long long)t->found, (long long)t->above, (long long)t->missed,
-            (long long)t->repaired, (long long)t->unchanged, (long long)t->elsewhere);
-  fprintf(record, ", \"ratio\": %.4f, \"overhead\": %.4f,\n   \"shapes\": [",
-          turns_ratio(&n->graphs[CHAIN_PROTECTED], &n->graphs[CHAIN_LIBRARY]),
-          turns_ratio(&n->graphs[CHAIN_PROTECTED], &n->graphs[CHAIN_PLAIN]));
-  for (int i = 0; i < n->count; i++) {
-    const choice *c = n->what[i];
-    fprintf(record, "%s\n    {\"m\": %d, \"n\": %d, \"k\": %d, \"times\": %d", i ? "," : "", c->shape.m, c->shape.n,
-            c->shape.k, n->times[i]);
-    for (chain_side j = CHAIN_LIBRARY; j < CHAIN_SIDES; j++)
-      fprintf(record, ", \"%s\": {\"way\": \"%s\", \"scheme\": \"%s\", \"us\": %.3f}", sides_names[j],
-              way_of(n, j, i)->name, chain_scheme(way_of(n, j, i)), way_of(n, j, i)->us);
-    fprintf(record, "}");
-  }
-  fprintf(record, "]}");
 }
 
 /* ---- which networks ---- */
@@ -492,8 +478,8 @@ static void run(const char *name, const rdt_workload *first, int count, int64_t 
   snprintf(n.name, sizeof n.name, "%s", name);
   for (int i = 0; i < count; i++) add_layers(&n, &first[i], batch);
   measure(&n);
-  print_network(&n);
-  put_record(&n);
+  chain_print(&n, faults > 0);
+  chain_put(record, &n, faults > 0);
   *logs += log(turns_ratio(&n.graphs[CHAIN_PROTECTED], &n.graphs[CHAIN_LIBRARY]));
   ++*networks;
 }
@@ -529,7 +515,7 @@ int main(int argc, char **argv) {
   turns_must(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking), "stream");
   turns_must(cudaEventCreateWithFlags(&fork_, cudaEventDisableTiming), "event");
   turns_must(cudaEventCreateWithFlags(&join_, cudaEventDisableTiming), "event");
-  turns_must(cudaMallocHost((void **)&verdicts, LAYERS * sizeof *verdicts), "memory");
+  turns_must(cudaMallocHost((void **)&verdicts, CHAIN_LAYERS * sizeof *verdicts), "memory");
   bench.library = cublas_open(no_library, sizeof no_library);
   room = room_of(w, n);
   for (int i = 0; i < 3; i++) buffers[i] = take(room);

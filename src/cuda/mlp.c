@@ -17,6 +17,7 @@ struct rdt_cuda_mlp {
   rdt_mlp_pack_args pack[RDT_MLP_LAYERS];
   rdt_accumulator acc;
   double lambda;
+  rdt_cuda_verdict *verdict;
   rdt_dtype type;
   bool protect;
   int shared, most; /* bytes of a block, and at most */
@@ -235,7 +236,7 @@ static rdt_status create_rows(const rdt_cuda_device *d, const rdt_problem *const
   c->lambda = form->lambda;
   RDT_TRY(rdt_box_accumulator(d, c->type, true, &c->acc, why));
   RDT_TRY(rdt_cuda_alloc(sizeof *a->verdict, &memory, why));
-  a->verdict = memory;
+  a->verdict = c->verdict = memory;
   for (int i = 0; i < 2; i++) {
     const void *code = i ? rdt_mlp_inject : code_of(c);
     RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, c->most),
@@ -401,7 +402,14 @@ void *rdt_cuda_mlp_copy(const rdt_cuda_mlp *c, int block, int layer, int64_t k, 
 }
 
 rdt_cuda_verdict *rdt_cuda_mlp_verdict(const rdt_cuda_mlp *c) {
-  return c->wgmma ? rdt_mlpw_verdict(c->wgmma) : c->args.verdict;
+  return c->wgmma ? rdt_mlpw_verdict(c->wgmma) : c->verdict;
+}
+
+void rdt_cuda_mlp_tell(rdt_cuda_mlp *c, rdt_cuda_verdict *to) {
+  if (c->wgmma)
+    rdt_mlpw_tell(c->wgmma, to);
+  else
+    c->args.verdict = to ? to : c->verdict;
 }
 
 const char *rdt_cuda_mlp_kernel(const rdt_cuda_mlp *c) {
@@ -413,6 +421,6 @@ void rdt_cuda_mlp_destroy(rdt_cuda_mlp *c) {
   if (!c) return;
   rdt_mlpw_destroy(c->wgmma);
   forget(c);
-  rdt_cuda_free(c->args.verdict);
+  rdt_cuda_free(c->verdict);
   rdt_free(c);
 }

@@ -58,6 +58,8 @@ void *rdt_cuda_mlp_copy(const rdt_cuda_mlp *c, int block, int layer, int64_t k, 
 /* In the device's memory. k_first: the layer; row, column: of its result; column -1: what a block got from the layer
  * before is not what was sent. replicate: the first layers, tiles of rows and columns of which the bits differ. */
 rdt_cuda_verdict *rdt_cuda_mlp_verdict(const rdt_cuda_mlp *c);
+/* Where launches from now on complain, of the device's or the host's pinned memory; NULL: there. */
+void rdt_cuda_mlp_tell(rdt_cuda_mlp *c, rdt_cuda_verdict *to);
 const char *rdt_cuda_mlp_kernel(const rdt_cuda_mlp *c);
 void rdt_cuda_mlp_destroy(rdt_cuda_mlp *c);
 

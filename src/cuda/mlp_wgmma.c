@@ -18,6 +18,7 @@ struct rdt_mlpw {
   rdt_mlpw_pack_args pack[RDT_MLPW_LAYERS];
   rdt_dtype type;
   bool protect;
+  rdt_cuda_verdict *verdict;
   void *memory; /* all copies */
 };
 
@@ -227,11 +228,11 @@ static rdt_status prepare(rdt_mlpw *c, const rdt_cuda_device *d, const rdt_mlpw_
   void *memory;
   c->type = of->p[0]->in[0].dtype, c->protect = of->protect;
   RDT_TRY(describe(c, of, why));
-  RDT_TRY(rdt_cuda_alloc(sizeof *c->plan.args.verdict, &memory, why));
-  c->plan.args.verdict = memory;
+  RDT_TRY(rdt_cuda_alloc(sizeof *c->verdict, &memory, why));
+  c->plan.args.verdict = c->verdict = memory;
   RDT_TRY(copy_weights(c, of, stream, why));
   RDT_TRY(choose(c, d, of, stream, seconds, why));
-  RDT_TRY(rdt_cuda_clear(c->plan.args.verdict, sizeof *c->plan.args.verdict, stream, why)); /* of what was measured */
+  RDT_TRY(rdt_cuda_clear(c->verdict, sizeof *c->verdict, stream, why)); /* of what was measured */
   return rdt_cuda_wait(stream, why);
 }
 
@@ -267,7 +268,11 @@ int rdt_mlpw_rows(const rdt_mlpw *c) {
 }
 
 rdt_cuda_verdict *rdt_mlpw_verdict(const rdt_mlpw *c) {
-  return c->plan.args.verdict;
+  return c->verdict;
+}
+
+void rdt_mlpw_tell(rdt_mlpw *c, rdt_cuda_verdict *to) {
+  c->plan.args.verdict = to ? to : c->verdict;
 }
 
 const char *rdt_mlpw_kernel(const rdt_mlpw *c) {
@@ -276,6 +281,6 @@ const char *rdt_mlpw_kernel(const rdt_mlpw *c) {
 
 void rdt_mlpw_destroy(rdt_mlpw *c) {
   if (!c) return;
-  rdt_cuda_free(c->memory), rdt_cuda_free(c->plan.args.verdict);
+  rdt_cuda_free(c->memory), rdt_cuda_free(c->verdict);
   rdt_free(c);
 }

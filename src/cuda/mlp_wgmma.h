@@ -27,6 +27,7 @@ void *rdt_mlpw_copy(const rdt_mlpw *c, int block, int layer, int64_t k, int64_t 
 int64_t rdt_mlpw_clusters(const rdt_mlpw *c);
 int rdt_mlpw_rows(const rdt_mlpw *c); /* of a block */
 rdt_cuda_verdict *rdt_mlpw_verdict(const rdt_mlpw *c);
+void rdt_mlpw_tell(rdt_mlpw *c, rdt_cuda_verdict *to); /* NULL: there */
 const char *rdt_mlpw_kernel(const rdt_mlpw *c);
 void rdt_mlpw_destroy(rdt_mlpw *c);
 
