@@ -12,33 +12,36 @@
 #include "core/memory.h"
 #include "util_walk.h"
 
-/* Three layers with something behind them, which is none. */
-static walk layers(bool device, const char *scheme) {
+/* Three layers with something behind them, which is none. pixels: convolutions, rows are pixels of an image. */
+static walk layers_of(bool pixels, bool device, const char *scheme) {
   static const char *const path = TEST_BUILD "/remote-layers.onnx";
   static const int64_t width[] = {13, 24, 16, 5}, rows = 3;
   char w[8], b[8], in[32], out[8];
   util_onnx m;
   util_onnx_init(&m, 17);
-  util_onnx_input(&m, "x", RDT_F16, 2, (int64_t[]){rows, width[0]});
+  const int rank = pixels ? 4 : 2;
+  const int64_t *x = pixels ? (int64_t[]){1, width[0], 1, rows} : (int64_t[]){rows, width[0]};
+  util_onnx_input(&m, "x", RDT_F16, rank, x);
   for (int i = 0; i < 3; i++) {
     snprintf(w, sizeof w, "w%d", i), snprintf(b, sizeof b, "b%d", i), snprintf(out, sizeof out, "g%d", i);
-    halves(&m, w, 2, (int64_t[]){width[i], width[i + 1]}, (uint64_t)i + 1);
+    halves(&m, w, rank, pixels ? (int64_t[]){width[i + 1], width[i], 1, 1} : (int64_t[]){width[i], width[i + 1]},
+           (uint64_t)i + 1);
     halves(&m, b, 1, &width[i + 1], (uint64_t)i + 5);
     if (i)
       snprintf(in, sizeof in, "r%d %s %s", i - 1, w, b);
     else
       snprintf(in, sizeof in, "x %s %s", w, b);
-    util_onnx_node(&m, "Gemm", out, in, out, NULL);
+    util_onnx_node(&m, pixels ? "Conv" : "Gemm", out, in, out, NULL);
     snprintf(in, sizeof in, "r%d", i);
     util_onnx_node(&m, "Relu", in, out, in, NULL);
   }
   util_onnx_node(&m, "Softmax", "end", "r2", "out", NULL);
-  util_onnx_output(&m, "out", RDT_F16, 2, (int64_t[]){rows, width[3]});
+  util_onnx_output(&m, "out", RDT_F16, rank, pixels ? (int64_t[]){1, width[3], 1, rows} : (int64_t[]){rows, width[3]});
   util_onnx_save(&m, path);
   util_onnx_clear(&m);
   util_machine_chains = true;
   walk n = walk_start(path, scheme, true, device, RDT_ON_FAULT_RECOMPUTE, 16);
-  n.in[0] = rdt_tensor_dense(rdt_alloc((size_t)(rows * width[0]), 2), RDT_F16, 2, (int64_t[]){rows, width[0]});
+  n.in[0] = rdt_tensor_dense(rdt_alloc((size_t)(rows * width[0]), 2), RDT_F16, rank, x);
   for (int i = 0; i < rows * width[0]; i++) rdt_store(n.in[0].data, RDT_F16, i, (i * 37 % 101) / 50.0 - 1.0);
   n.n_in = 1;
   walk_first_run(&n);
@@ -46,9 +49,13 @@ static walk layers(bool device, const char *scheme) {
   return n;
 }
 
-static void layers_are_one_launch(void **state) {
-  (void)state;
-  walk w = layers(true, "auto"), cpu = layers(false, "auto"), bare = layers(true, "none");
+static walk layers(bool device, const char *scheme) {
+  return layers_of(false, device, scheme);
+}
+
+static void one_launch(bool pixels) {
+  walk w = layers_of(pixels, true, "auto"), cpu = layers_of(pixels, false, "auto"),
+       bare = layers_of(pixels, true, "none");
   rdt_run_result r;
   rdt_tensor out;
   int chained = 0;
@@ -74,6 +81,16 @@ static void layers_are_one_launch(void **state) {
   }
   assert_int_equal(chained, 3);
   walk_end(&w), walk_end(&cpu), walk_end(&bare);
+}
+
+static void layers_are_one_launch(void **state) {
+  (void)state;
+  one_launch(false);
+}
+
+static void pixels_are_one_launch(void **state) {
+  (void)state;
+  one_launch(true);
 }
 
 static void layers_are_repaired(void **state) {
@@ -116,6 +133,7 @@ static void layers_are_repaired(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(layers_are_one_launch), cmocka_unit_test(layers_are_repaired)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(layers_are_one_launch), cmocka_unit_test(pixels_are_one_launch),
+                                     cmocka_unit_test(layers_are_repaired)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

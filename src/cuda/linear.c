@@ -37,7 +37,7 @@ static rdt_tensor filters_of(const rdt_tensor *w) { /* channels x filters */
   return b;
 }
 
-static bool pointwise(const rdt_problem *p, rdt_problem *product, rdt_tensor in[2]) {
+bool rdt_cuda_linear_pointwise(const rdt_problem *p, rdt_problem *product, rdt_tensor in[2]) {
   if (p->op != RDT_KOP_CONV || p->window.groups != 1) return false;
   for (int d = 0; d + 2 < p->out.rank; d++)
     if (p->in[1].shape[2 + d] != 1 || p->window.stride[d] != 1 || p->window.before[d] || p->window.after[d])
@@ -77,7 +77,7 @@ static void job_of(rdt_way_job *j, const rdt_cuda_device *d, const rdt_problem *
   j->sets = scheme ? row_sets(scheme) : 1;
   if (!j->conv)
     j->as = p;
-  else if (pointwise(p, &j->product, j->in) && (j->any || j->sets))
+  else if (rdt_cuda_linear_pointwise(p, &j->product, j->in) && (j->any || j->sets))
     j->as = &j->product;
 }
 
@@ -94,14 +94,14 @@ static rdt_status apart_accept(const rdt_problem *p, rdt_reason *why) {
   rdt_problem product;
   rdt_tensor in[2];
   if (p->op != RDT_KOP_CONV) return rdt_box_product_accept(p, why);
-  if (pointwise(p, &product, in)) return rdt_box_product_accept(&product, why);
+  if (rdt_cuda_linear_pointwise(p, &product, in)) return rdt_box_product_accept(&product, why);
   return rdt_fail(why, RDT_ERR_UNSUPPORTED, "tmr-sm on a GPU takes products, and convolutions of single pixels");
 }
 
 static rdt_status voted_accept(const rdt_cuda_device *d, const rdt_problem *p, rdt_reason *why) {
   rdt_problem product;
   rdt_tensor in[2];
-  return rdt_voted_accept(d, pointwise(p, &product, in) ? &product : p, why);
+  return rdt_voted_accept(d, rdt_cuda_linear_pointwise(p, &product, in) ? &product : p, why);
 }
 
 rdt_status rdt_cuda_linear_accept(const rdt_cuda_device *d, const rdt_problem *p, const char *scheme, rdt_reason *why) {
@@ -387,7 +387,7 @@ static rdt_status create_voted(const rdt_cuda_device *d, const rdt_problem *p, c
   rdt_cuda_linear *l = rdt_calloc(1, sizeof *l);
   if (!l) return rdt_fail(why, RDT_ERR_NOMEM, "three copies: out of memory");
   l->way = &voted;
-  l->pointwise = pointwise(p, &product, in);
+  l->pointwise = rdt_cuda_linear_pointwise(p, &product, in);
   snprintf(l->scheme, sizeof l->scheme, "%s", scheme);
   snprintf(l->kernel, sizeof l->kernel, "%s_%s_wgmma_voted_%s", p->op == RDT_KOP_CONV ? "conv" : "gemm",
            rdt_dtype_name(p->in[0].dtype), names[team]);

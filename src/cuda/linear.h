@@ -14,6 +14,10 @@
 
 typedef struct rdt_cuda_linear rdt_cuda_linear;
 
+/* A convolution of single pixels whose channels lie side by side, as the product that it is; false: it is none. in:
+ * what the product's operands are, as long as it is there. */
+bool rdt_cuda_linear_pointwise(const rdt_problem *p, rdt_problem *product, rdt_tensor in[2]);
+
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason; of datatypes, shapes, strides, epilogue. Whether the libraries are
  * there is known only when one is made.
  * scheme: "none": unprotected, with the library's own fused epilogue where it has one; "tmr-kernel": three launches of

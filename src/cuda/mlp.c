@@ -66,10 +66,22 @@ static rdt_status check_layer(const rdt_problem *p, int i, const rdt_problem *be
   return rdt_box_finish_accept(p, why);
 }
 
+typedef struct products { /* what problems are, convolutions of single pixels among them */
+  rdt_problem p[RDT_CUDA_MLP_LAYERS];
+  rdt_tensor in[RDT_CUDA_MLP_LAYERS][2];
+  const rdt_problem *list[RDT_CUDA_MLP_LAYERS];
+} products;
+
+static void products_of(const rdt_problem *const *p, int n, products *to) {
+  for (int i = 0; i < n; i++) to->list[i] = rdt_cuda_linear_pointwise(p[i], &to->p[i], to->in[i]) ? &to->p[i] : p[i];
+}
+
 rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *const *p, int n, rdt_reason *why) {
   if (d->major != 9) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains of layers are for compute capability 9");
   if (n < 1 || n > RDT_CUDA_MLP_LAYERS) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a chain of 1 to 16 layers");
-  for (int i = 0; i < n; i++) RDT_TRY(check_layer(p[i], i, i ? p[i - 1] : NULL, why));
+  products of;
+  products_of(p, n, &of);
+  for (int i = 0; i < n; i++) RDT_TRY(check_layer(of.list[i], i, i ? of.list[i - 1] : NULL, why));
   return RDT_OK;
 }
 
@@ -272,14 +284,16 @@ rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *cons
                                rdt_reason *why) {
   rdt_status status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains of layers have no such check");
   double least = INFINITY;
+  products of;
   *out = NULL;
   RDT_TRY(rdt_cuda_mlp_accept(d, p, n, why));
+  products_of(p, n, &of);
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     double took = 0.0;
     if (form->scheme && strcmp(form->scheme, forms[i].scheme) != 0) continue;
     rdt_cuda_mlp *c = rdt_calloc(1, sizeof *c);
     if (c) c->protect = form->protect;
-    const rdt_status s = c ? forms[i].create(d, p, n, form, stream, c, &took, why)
+    const rdt_status s = c ? forms[i].create(d, of.list, n, form, stream, c, &took, why)
                            : rdt_fail(why, RDT_ERR_NOMEM, "a chain of layers: out of memory");
     if (s == RDT_OK && took < least) {
       rdt_cuda_mlp *slower = *out;

@@ -90,10 +90,10 @@ static void take(rdt_remote *r) { /* the group behind the last one */
   r->n_groups++;
 }
 
-/* A linear layer of its own, which a check of rows may be had of. */
+/* A linear layer of its own, of which a check of rows, or another computation, may be had. */
 static bool is_layer(const rdt_remote *r, int i) {
   const rdt_step *s = &r->model->steps[i];
-  if (!r->steps[i].here || !r->steps[i].linear || r->steps[i].group >= 0 || r->steps[i].prob.op != RDT_KOP_GEMM)
+  if (!r->steps[i].here || !r->steps[i].linear || r->steps[i].group >= 0 || !rdt_kop_is_linear(r->steps[i].prob.op))
     return false;
   return s->kind == RDT_STEP_NODE && r->model->graph->values[r->model->graph->nodes[s->subject].in[1]].data;
 }

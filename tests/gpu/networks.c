@@ -159,7 +159,9 @@ static void check(const char *path) {
       printf("%s: step %d is the CPU's: %s\n", path, i, gpu.model->remote->steps[i].refusal);
   for (int g = 0; g < gpu.model->remote->n_groups; g++) {
     const rdt_remote_group *group = &gpu.model->remote->groups[g];
-    if (group->mlp) printf("%s: steps %d to %d are one launch\n", path, group->steps[0], rdt_remote_end(group));
+    if (group->mlp)
+      printf("%s: steps %d to %d are one launch, %s, %s\n", path, group->steps[0], rdt_remote_end(group),
+             rdt_cuda_mlp_kernel(group->mlp), rdt_cuda_mlp_scheme(group->mlp));
   }
   strike(&gpu, path, inputs, count);
   if (!quick) {

@@ -7,7 +7,7 @@ models=$2/examples/digits/digits.onnx
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 if python3 -c 'import numpy, onnx' 2>/dev/null; then
-  python3 "$2/tests/gpu/ops_network.py" "$made" && models="$models $made/ops.onnx $made/rows_f16.onnx $made/rows_bf16.onnx $made/mlp_f16.onnx $made/mlp_bf16.onnx"
+  python3 "$2/tests/gpu/ops_network.py" "$made" && models="$models $made/ops.onnx $made/rows_f16.onnx $made/rows_bf16.onnx $made/mlp_f16.onnx $made/mlp_bf16.onnx $made/pointwise_f16.onnx $made/pointwise_bf16.onnx"
   for name in resnet18 mobilenet_v2 squeezenet1_1 minilm t5_small_decoder; do
     python3 "$2/tools/make_weights.py" "$2/examples/graphs/$name.onnx" -o "$made" >/dev/null && models="$models $made/$name.onnx"
   done

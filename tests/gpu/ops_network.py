@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes networks of ops that are no products, for tests/gpu/networks.sh: DIR/ops.onnx moves, chooses, resamples and
 quantises, DIR/rows_f16.onnx and rows_bf16.onnx are softmax and norms of rows of many lengths; DIR/mlp_f16.onnx and
-mlp_bf16.onnx are DLRM's perceptrons, chains of linear layers that a cluster of blocks computes as one launch.
+mlp_bf16.onnx are DLRM's perceptrons, chains of linear layers that a cluster of blocks computes as one launch; in
+DIR/pointwise_f16.onnx and pointwise_bf16.onnx these layers are convolutions of single pixels.
 
 usage: tests/gpu/ops_network.py DIR        (needs numpy and onnx)
 """
@@ -104,6 +105,19 @@ def perceptrons(path, dtype, rows):
     save(path, name, dtype, [rows, 13], dtype)
 
 
+def pointwise(path, dtype):
+    rng = np.random.default_rng(10)
+    name = "x"
+    for channels, last in (((24, 64, 64, 120, 64), "Relu"), ((64, 64, 256, 64), "Sigmoid")):
+        for i, (k, n) in enumerate(zip(channels, channels[1:])):
+            w = constant(rng.standard_normal((n, k, 1, 1)) * (1.4 / k**0.5), dtype)
+            name = node("Conv", name, w, constant(0.3 * rng.standard_normal(n), dtype))
+            name = node(last if i + 2 == len(channels) else "Relu", name)
+        if last == "Relu":
+            name = node("MaxPool", name, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    save(path, name, dtype, [1, 24, 14, 14], dtype)
+
+
 def save(path, result, dtype, shape, given=TensorProto.FLOAT):
     graph = helper.make_graph(NODES, "ops", [helper.make_tensor_value_info("x", given, shape)],
                               [helper.make_tensor_value_info(result, dtype, None)], VALUES)
@@ -118,6 +132,8 @@ def main():
     rows(os.path.join(sys.argv[1], "rows_bf16.onnx"), TensorProto.BFLOAT16)
     perceptrons(os.path.join(sys.argv[1], "mlp_f16.onnx"), TensorProto.FLOAT16, 1)
     perceptrons(os.path.join(sys.argv[1], "mlp_bf16.onnx"), TensorProto.BFLOAT16, 24)
+    pointwise(os.path.join(sys.argv[1], "pointwise_f16.onnx"), TensorProto.FLOAT16)
+    pointwise(os.path.join(sys.argv[1], "pointwise_bf16.onnx"), TensorProto.BFLOAT16)
 
 
 if __name__ == "__main__":
