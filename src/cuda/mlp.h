@@ -18,8 +18,8 @@ enum { RDT_CUDA_MLP_LAYERS = 16 /* of row: 8 */ };
 
 typedef struct rdt_cuda_mlp rdt_cuda_mlp;
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason: of products in their order, or convolutions of single pixels whose
- * channels lie side by side, with addresses of the device, each of which reads the result of the one before it. Weights are fixed and given. Whether shared memory suffices create says.
- */
+ * channels lie side by side, with addresses of the device, each of which reads the result of the one before it. Weights
+ * are fixed and given. Whether shared memory suffices create says. */
 rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *const *p, int n, rdt_reason *why);
 typedef struct rdt_cuda_mlp_form {
   bool protect;

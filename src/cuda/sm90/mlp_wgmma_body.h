@@ -21,6 +21,16 @@
 #include "cuda/sm90/mlp_parts.h"
 #include "cuda/sm90/mlp_wgmma.h"
 
+/* Two numbers, no less than low and no more than high; NaN stays. */
+RDT_DEVICE uint32_t rdt_mlpw_limit(rdt_f16, uint32_t x, uint32_t low, uint32_t high) {
+  asm("max.NaN.f16x2 %0, %0, %1; min.NaN.f16x2 %0, %0, %2;" : "+r"(x) : "r"(low), "r"(high));
+  return x;
+}
+RDT_DEVICE uint32_t rdt_mlpw_limit(rdt_bf16, uint32_t x, uint32_t low, uint32_t high) {
+  asm("max.NaN.bf16x2 %0, %0, %1; min.NaN.bf16x2 %0, %0, %2;" : "+r"(x) : "r"(low), "r"(high));
+  return x;
+}
+
 template <class T, int R, bool check, class Hit>
 struct rdt_mlpw_block {
   typedef typename rdt_mlp_format<T>::type format;
@@ -105,8 +115,9 @@ struct rdt_mlpw_block {
     return (uint32_t)(eight / 8 * chunk + 128 * row + 16 * (eight % 8 ^ row % 8));
   }
 
-  __device__ __forceinline__ void load(int chunks) const { /* zeros behind the last row, and behind k */
+  __device__ __forceinline__ void load() const { /* zeros behind the last row, and behind k */
     const uint32_t to = base + (uint32_t)p.inputs[0];
+    const int chunks = (p.k + RDT_MLPW_TILE - 1) / RDT_MLPW_TILE;
 #pragma unroll 1
     for (int i = (int)threadIdx.x; i < 8 * R * chunks; i += RDT_MLPW_THREADS) {
       const int row = i / 8 % R, eight = i / (8 * R) * 8 + i % 8, left = row0 + row < p.m ? p.k - 8 * eight : 0;
@@ -159,19 +170,22 @@ struct rdt_mlpw_block {
 
   /* ---- a tile of a layer, by a warpgroup ---- */
 
+  /* So many times 16 of k on: within the lower half, which is all that is added to between two instructions. */
+  static __device__ __forceinline__ uint64_t along(uint64_t place, int steps) {
+    return place >> 32 << 32 | (uint32_t)((uint32_t)place + 2u * (uint32_t)steps);
+  }
   /* 64 neurons of all rows, from pieces that begin there. */
   __device__ __forceinline__ void multiply(const layer &l, int tile, place first, float (&c)[R / 2]) const {
     const uint32_t in = base + (uint32_t)p.inputs[l.number % 2];
     place at = first;
-    rdt_wgmma_begin();
 #pragma unroll 1
     for (int j = 0; j < l.chunks; j++, at = on(at, 1)) {
       const uint32_t piece = base + (uint32_t)(RDT_MLPW_PIECE * at.slot);
       rdt_mbarrier_wait(full(at.slot), at.turn);
+      const uint64_t a = rdt_wgmma_place(piece, 16), b = rdt_wgmma_place(in + (uint32_t)(chunk * j), 16);
+      rdt_wgmma_begin();
 #pragma unroll
-      for (int s = 0; s < 4; s++)
-        rdt_wgmma<format, R, 0, 0>::step(c, rdt_wgmma_place(piece + 32u * (uint32_t)s, 16),
-                                         rdt_wgmma_place(in + (uint32_t)(chunk * j + 32 * s), 16), j + s);
+      for (int s = 0; s < 4; s++) rdt_wgmma<format, R, 0, 0>::step(c, along(a, s), along(b, s), s > 0 ? 1 : j);
     }
     rdt_wgmma_commit();
   }
@@ -179,16 +193,19 @@ struct rdt_mlpw_block {
   /* What follows a sum, of two rows of a neuron. */
   __device__ __forceinline__ void follow(const layer &l, const float (&c)[R / 2], const float (&bias)[2],
                                          results &r) const {
-    if (l.act == rdt_box_NONE) {
+    if (l.act == rdt_box_NONE) { /* limits of what is rounded are rounded limits */
+      const uint32_t low = format::narrow(l.p, l.p), high = format::narrow(l.q, l.q);
 #pragma unroll
       for (int i = 0; i < R / 4; i++)
-        r.word[i] = format::narrow(rdt_clamp(rdt_add(c[2 * i], bias[i % 2]), l.p, l.q),
-                                   rdt_clamp(rdt_add(c[2 * i + 1], bias[i % 2]), l.p, l.q));
+        r.word[i] = rdt_mlpw_limit(
+            format(), format::narrow(rdt_add(c[2 * i], bias[i % 2]), rdt_add(c[2 * i + 1], bias[i % 2])), low, high);
     } else {
 #pragma unroll
-      for (int i = 0; i < R / 4; i++)
-        r.word[i] = rdt_mlp_follow<T>(l.act, l.p, l.q, make_float2(c[2 * i], c[2 * i + 1]),
-                                      make_float2(bias[i % 2], bias[i % 2]));
+      for (int i = 0; i < R / 4; i++) {
+        const float2 x = make_float2(rdt_add(c[2 * i], bias[i % 2]), rdt_add(c[2 * i + 1], bias[i % 2])),
+                     y = rdt_mlp_curve(x, l.act, l.p, l.q);
+        r.word[i] = format::narrow(y.x, y.y);
+      }
     }
   }
 
@@ -282,31 +299,36 @@ struct rdt_mlpw_block {
                    (float)theirs.x, (float)ours.x, 0.0f, 0.0f);
   }
 
+  /* What all have written is there for all, wgmma among them. */
+  __device__ __forceinline__ void meet() const {
+    rdt_tma_fence();
+    rdt_bar_sync(1, RDT_MLPW_THREADS);
+  }
+
   __device__ __forceinline__ void multiply_all() const {
     place first = {0, 0};
     results r;
     int before = 0;
     r.tile = -1;
     if constexpr (check) rdt_cluster_wait();
-    const int groups = warp / 4;
-    layer l = known(0);
     rdt_chain_wait();
-    load(l.chunks);
+    load();
     rdt_mbarrier_wait(rest(RDT_MLPW_BIASED), 0);
+    meet();
+    layer l = known(0);
 #pragma unroll 1
-    for (int i = 0;;) {
-      rdt_tma_fence();
-      rdt_bar_sync(1, RDT_MLPW_THREADS);
-      if constexpr (Hit::on) hit.inputs(i, base + (uint32_t)p.inputs[i % 2], chunk);
+    for (;;) {
+      if constexpr (Hit::on) hit.inputs(l.number, base + (uint32_t)p.inputs[l.number % 2], chunk);
 #pragma unroll 1
-      for (int tile = groups; tile < l.tiles; tile += RDT_MLPW_GROUPS)
+      for (int tile = warp / 4; tile < l.tiles; tile += RDT_MLPW_GROUPS)
         compute(l, tile, before, on(first, tile * l.chunks), r);
+      if (l.last) break;
       first = on(first, l.tiles * l.chunks), before += l.tiles;
-      if (++i == p.layers) break;
-      l = known(i);
+      l = known(l.number + 1);
+      meet();
     }
     say(r);
-    rdt_bar_sync(1, RDT_MLPW_THREADS);
+    meet();
     finish();
     if (check && rank == 1) compare();
   }
@@ -320,7 +342,7 @@ struct rdt_mlpw_block {
       rdt_store16_shared(rest(16 * (int)threadIdx.x), make_uint4(w[0], w[1], w[2], w[3]));
     }
     if constexpr (check)
-      rdt_cluster_arrive();
+      rdt_cluster_leave(); /* barriers are there for all that wait; layers, behind the first meeting */
     else
       rdt_bar_sync(0, RDT_MLPW_THREADS + RDT_MLPW_MORE);
     rdt_chain_next();
