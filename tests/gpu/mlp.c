@@ -409,6 +409,10 @@ static void check_twice(const chain_case *s, int faults, uint64_t *seed) {
       rdt_cuda_mlp_destroy(c.c);
     }
   c.c = NULL;
+  if (s->layers > RDT_MLP_LAYERS) { /* there is one form */
+    create(&c, NULL, true, 0);
+    if (strcmp(rdt_cuda_mlp_scheme(c.c), "replicate") != 0) complain(&c, "another form than there is");
+  }
   drop(&c);
 }
 

@@ -40,7 +40,7 @@ typedef struct rdt_mlpw_args {
   int tiles, pieces;    /* of all layers */
   int slots;            /* for pieces, in shared memory, at 0; those of a layer, at least */
   int inputs[2];        /* bytes, in shared memory: what layers of even and odd numbers read */
-  int bias, said, rest; /* biases; [block][tile][warp] of two sums; layers and barriers */
+  int bias, said, rest; /* biases; [block][tile][warp] of bit-sums; layers and barriers */
   int vectors[2];       /* rows of x, of out are multiples of 16 bytes, at such addresses */
   rdt_cuda_verdict *verdict;
   uint64_t *sum, *visits; /* of the result as it should be stored, and one for each cluster; NULL: nobody asks */

@@ -1,12 +1,11 @@
-/* See mlp_wgmma.h. Neurons are the rows of instructions, rows of x their columns: a warpgroup has 64 neurons, and the
- * threads of a warp one bias each for all rows. One warp has weights copied into a ring, before the launch ahead has
- * ended; what the other warps have multiplied and what follows goes, turned, where the next layer reads it, with one
- * meeting a layer.
+/* See mlp_wgmma.h. Neurons are the rows of instructions, rows of x their columns: a warpgroup has 64 neurons, and a
+ * thread two of their biases for all rows. One warp has weights copied into a ring, before the launch ahead has ended;
+ * what follows from sums goes, turned, where the next layer reads it, with one meeting a layer.
  *
- * Checked: each warp forms two sums of the bits of its results of a tile, while the next tile is multiplied. The first
- * block of a cluster sends its sums to the second one, which compares them with its own at the end: a finding names the
- * first layer whose bits differ, its neurons and rows. The first block stores the result, the second one forms the
- * bit-sum of what should be stored. */
+ * Checked: each warp forms the bit-sum of its results of a tile, while the next tile is multiplied. The first block of
+ * a cluster sends its sums to the second one, which compares them with its own at the end: a finding names the first
+ * layer whose bits differ, its neurons and rows. The first block stores the result, the second one forms the bit-sum of
+ * what should be stored. */
 #ifndef RDT_CUDA_SM90_MLP_WGMMA_BODY_H
 #define RDT_CUDA_SM90_MLP_WGMMA_BODY_H
 
@@ -219,23 +218,23 @@ struct rdt_mlpw_block {
                            word[4 * i + 2], word[4 * i + 3]);
   }
 
-  /* Two sums of a warp's results, of which one wrong word changes both. */
+  /* The bit-sum of a warp's results (check/bitsum.h), whose words are numbered 32 by 32. */
   __device__ __forceinline__ void say(results &r) const {
     if constexpr (check) {
-      uint32_t plain = 0, placed = 0;
+      uint64_t plain = 0, placed = 0;
       if (r.tile < 0) return;
 #pragma unroll
-      for (int i = 0; i < R / 4; i++) plain += r.word[i], placed += r.word[i] * (uint32_t)(64 * i);
-      placed += plain * (uint32_t)(2 * lane + 1);
-      uint2 all = make_uint2(__reduce_add_sync(0xffffffffu, plain), __reduce_add_sync(0xffffffffu, placed));
-      if constexpr (Hit::on) hit.says(r.tile, all);
+      for (uint32_t i = 0; i < R / 4; i++) plain += r.word[i], placed += (uint64_t)r.word[i] * (32u * i);
+      uint64_t sum = rdt_warp_total(plain * ((uint32_t)lane * 0x3c6ef37200000002u + 1u) + placed * 0x3c6ef37200000002u);
+      if constexpr (Hit::on) hit.says(r.tile, sum);
       const int entry = 4 * r.tile + warp % 4;
+      const uint2 x = make_uint2((uint32_t)sum, (uint32_t)(sum >> 32));
       r.tile = -1;
       if (lane != 0) return;
       if (rank == 0)
-        rdt_mlp_send(rdt_mlp_there(said(0, entry), 1), all, rdt_mlp_there(rest(RDT_MLPW_TOLD), 1));
+        rdt_mlp_send(rdt_mlp_there(said(0, entry), 1), x, rdt_mlp_there(rest(RDT_MLPW_TOLD), 1));
       else
-        rdt_mlp_store2(said(1, entry), __uint_as_float(all.x), __uint_as_float(all.y));
+        rdt_mlp_store2(said(1, entry), __uint_as_float(x.x), __uint_as_float(x.y));
     }
   }
 

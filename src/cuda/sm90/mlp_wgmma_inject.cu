@@ -52,9 +52,9 @@ struct rdt_hit : rdt_mlp_strikes {
   __device__ __forceinline__ void stored(int layer, int tile, uint32_t (&word)[N]) const {
     if (mine(RDT_MLP_STORED, layer, tile)) one(word);
   }
-  __device__ void says(int tile, uint2 &all) const { /* tile: of all layers */
+  __device__ void says(int tile, uint64_t &sum) const { /* tile: of all layers */
     if (here(RDT_MLP_CHECKSUM, h->layer) && tile == h->column && (int)threadIdx.x % 128 == h->thread / 32 * 32)
-      all.x = strike(all.x);
+      sum = (sum >> 32 << 32) | strike((uint32_t)sum);
   }
 };
 
