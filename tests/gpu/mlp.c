@@ -26,6 +26,7 @@ typedef struct chain_case {
   bool bias, wide_bias; /* wide: of f32 */
   bool columns;         /* weights lie as neurons x inputs */
   int gap;              /* between rows of x */
+  bool pixels;          /* convolutions of an image's pixels */
 } chain_case;
 
 typedef struct chain {
@@ -105,6 +106,27 @@ static void compute(chain *c) {
   free(y);
 }
 
+static rdt_tensor pixels_of(const rdt_tensor *rows) { /* of an image of one line, channels last */
+  rdt_tensor t = {.data = rows->data, .dtype = rows->dtype, .rank = 4};
+  const int64_t m = rows->shape[0], pitch = rows->stride[0];
+  t.shape[0] = t.shape[2] = 1, t.shape[1] = rows->shape[1], t.shape[3] = m;
+  t.stride[0] = t.stride[2] = m * pitch, t.stride[1] = 1, t.stride[3] = pitch;
+  return t;
+}
+
+/* The same layer of pixels. */
+static void turn(rdt_problem *p) {
+  const rdt_tensor w = p->in[1];
+  rdt_tensor *filters = &p->in[1];
+  p->op = RDT_KOP_CONV;
+  p->in[0] = pixels_of(&p->in[0]), p->out = pixels_of(&p->out);
+  filters->rank = 4;
+  filters->shape[0] = w.shape[1], filters->shape[1] = w.shape[0], filters->shape[2] = filters->shape[3] = 1;
+  filters->stride[0] = w.stride[1], filters->stride[1] = w.stride[0], filters->stride[2] = filters->stride[3] = 1;
+  p->window.groups = 1;
+  for (int d = 0; d < 2; d++) p->window.kernel[d] = p->window.stride[d] = p->window.dilation[d] = 1;
+}
+
 static void make(chain *c, const chain_case *s, uint64_t *seed) {
   const rdt_dtype bias = s->wide_bias ? RDT_F32 : s->type;
   *c = (chain){.s = *s};
@@ -133,6 +155,7 @@ static void make(chain *c, const chain_case *s, uint64_t *seed) {
     p->epilogue.act.fn = l + 1 < s->layers ? s->hidden : s->last;
     if (p->epilogue.act.fn == RDT_FN_CLIP) p->epilogue.act.param[1] = 6.0;
     x = p->out = rdt_tensor_dense(there(NULL, (size_t)(s->m * N) * 2), s->type, 2, (int64_t[]){s->m, N});
+    if (s->pixels) turn(p);
     c->list[l] = p, c->weights[l] = p->in[1].data;
   }
   c->out_bytes = (size_t)s->m * (size_t)s->width[s->layers] * 2;
@@ -437,7 +460,7 @@ static void check(const chain_case *s, int faults, uint64_t *seed) {
 }
 
 static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others; twice, the same bits */
-  const chain_case s = {5, 3, {40, 64, 24, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0};
+  const chain_case s = {5, 3, {40, 64, 24, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0, false};
   chain c;
   rdt_reason why = {""};
   uint64_t board[2];
@@ -461,7 +484,7 @@ static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others; 
 }
 
 static void check_refusals(uint64_t *seed) {
-  chain_case s = {1, 2, {16, 32, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0};
+  chain_case s = {1, 2, {16, 32, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0, false};
   const rdt_cuda_mlp_form any = {.protect = true, .lambda = LAMBDA}, twice = {.protect = true, .scheme = "replicate"};
   chain c;
   rdt_reason why = {""};
@@ -488,26 +511,26 @@ static void check_refusals(uint64_t *seed) {
 int main(int argc, char **argv) {
   const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
   static const chain_case cases[] = {
-      {1, 3, {13, 512, 256, 64}, RDT_F16, RDT_FN_RELU, RDT_FN_RELU, true, false, true, 0},
-      {1, 3, {512, 512, 256, 1}, RDT_F16, RDT_FN_RELU, RDT_FN_SIGMOID, true, false, true, 0},
-      {16, 3, {512, 512, 256, 1}, RDT_F16, RDT_FN_RELU, RDT_FN_SIGMOID, true, true, false, 0},
-      {1, 1, {13, 1}, RDT_F16, RDT_FN_NONE, RDT_FN_NONE, false, false, false, 0},
-      {3, 2, {13, 10, 7}, RDT_F16, RDT_FN_CLIP, RDT_FN_NONE, true, true, true, 3},
-      {33, 3, {64, 100, 40, 3}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, false, false, false, 8},
-      {17, 4, {24, 48, 200, 96, 33}, RDT_F16, RDT_FN_SIGMOID, RDT_FN_RELU, true, false, false, 0},
-      {9, 8, {32, 32, 32, 32, 32, 32, 32, 32, 32}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, true, 0},
-      {1, 3, {13, 512, 256, 64}, RDT_BF16, RDT_FN_RELU, RDT_FN_RELU, true, false, true, 0},
-      {8, 3, {512, 512, 256, 1}, RDT_BF16, RDT_FN_RELU, RDT_FN_SIGMOID, true, true, false, 0},
-      {130, 2, {100, 70, 20}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, false, false, false, 0},
-      {2, 1, {1024, 1000}, RDT_F16, RDT_FN_NONE, RDT_FN_RELU, true, false, true, 0},
+      {1, 3, {13, 512, 256, 64}, RDT_F16, RDT_FN_RELU, RDT_FN_RELU, true, false, true, 0, false},
+      {1, 3, {512, 512, 256, 1}, RDT_F16, RDT_FN_RELU, RDT_FN_SIGMOID, true, false, true, 0, false},
+      {16, 3, {512, 512, 256, 1}, RDT_F16, RDT_FN_RELU, RDT_FN_SIGMOID, true, true, false, 0, false},
+      {1, 1, {13, 1}, RDT_F16, RDT_FN_NONE, RDT_FN_NONE, false, false, false, 0, false},
+      {3, 2, {13, 10, 7}, RDT_F16, RDT_FN_CLIP, RDT_FN_NONE, true, true, true, 3, false},
+      {33, 3, {64, 100, 40, 3}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, false, false, false, 8, false},
+      {17, 4, {24, 48, 200, 96, 33}, RDT_F16, RDT_FN_SIGMOID, RDT_FN_RELU, true, false, false, 0, false},
+      {9, 8, {32, 32, 32, 32, 32, 32, 32, 32, 32}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, true, 0, false},
+      {1, 3, {13, 512, 256, 64}, RDT_BF16, RDT_FN_RELU, RDT_FN_RELU, true, false, true, 0, false},
+      {8, 3, {512, 512, 256, 1}, RDT_BF16, RDT_FN_RELU, RDT_FN_SIGMOID, true, true, false, 0, false},
+      {130, 2, {100, 70, 20}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, false, false, false, 0, false},
+      {2, 1, {1024, 1000}, RDT_F16, RDT_FN_NONE, RDT_FN_RELU, true, false, true, 0, false},
   };
   static const chain_case twice[] = {
-      {70, 3, {27, 58, 58, 24}, RDT_F16, RDT_FN_GELU, RDT_FN_NONE, true, false, true, 0},
-      {49, 3, {232, 232, 232, 232}, RDT_F16, RDT_FN_RELU, RDT_FN_RELU, true, true, false, 0},
-      {100, 2, {64, 256, 64}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, true, true, true, 8},
-      {33, 3, {16, 96, 16, 9}, RDT_BF16, RDT_FN_GELU, RDT_FN_SIGMOID, false, false, false, 0},
-      {65, 2, {640, 64, 500}, RDT_F16, RDT_FN_SIGMOID, RDT_FN_NONE, true, false, true, 8},
-      {1, 2, {40, 24, 7}, RDT_F16, RDT_FN_CLIP, RDT_FN_RELU, true, false, false, 3},
+      {70, 3, {27, 58, 58, 24}, RDT_F16, RDT_FN_GELU, RDT_FN_NONE, true, false, true, 0, true},
+      {49, 3, {232, 232, 232, 232}, RDT_F16, RDT_FN_RELU, RDT_FN_RELU, true, true, false, 0, false},
+      {100, 2, {64, 256, 64}, RDT_BF16, RDT_FN_CLIP, RDT_FN_NONE, true, true, true, 8, true},
+      {33, 3, {16, 96, 16, 9}, RDT_BF16, RDT_FN_GELU, RDT_FN_SIGMOID, false, false, false, 0, false},
+      {65, 2, {640, 64, 500}, RDT_F16, RDT_FN_SIGMOID, RDT_FN_NONE, true, false, true, 8, false},
+      {1, 2, {40, 24, 7}, RDT_F16, RDT_FN_CLIP, RDT_FN_RELU, true, false, false, 3, false},
       {196,
        16,
        {116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116},
@@ -517,8 +540,9 @@ int main(int argc, char **argv) {
        true,
        false,
        true,
-       0},
-      {3136, 3, {64, 64, 256, 64}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0},
+       0,
+       false},
+      {3136, 3, {64, 64, 256, 64}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0, false},
   };
   rdt_reason why;
   uint64_t seed = 7;

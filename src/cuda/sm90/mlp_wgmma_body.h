@@ -335,11 +335,11 @@ struct rdt_mlpw_block {
   __device__ __forceinline__ void run() const {
     if (warp == warps) {
       if (lane == 0) begin();
-      __syncwarp();
     } else if ((int)threadIdx.x < p.layers) {
       const uint32_t *w = (const uint32_t *)&p.layer[threadIdx.x];
       rdt_store16_shared(rest(16 * (int)threadIdx.x), make_uint4(w[0], w[1], w[2], w[3]));
     }
+    __syncwarp();
     if constexpr (check)
       rdt_cluster_leave(); /* barriers are there for all that wait; layers, behind the first meeting */
     else
