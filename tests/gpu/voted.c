@@ -100,6 +100,11 @@ static void check_again(const rdt_voted *v, const rdt_vote_found *f, int team, c
   restarts++, from_start += from == 0, refused += (int64_t)f->refused;
 }
 
+/* Clusters of few rows do not. */
+static bool keeps_votes(int team, const gpu_shape *s) {
+  return team != RDT_VOTED_CLUSTER || s->m > 64;
+}
+
 enum { ONE, TWO_ALIKE, TWO_OTHERS, DIGEST, KINDS };
 
 static void strike(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, const void *golden, uint64_t *seed) {
@@ -196,7 +201,7 @@ static void strike_twice(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team
   if (h.done != 2) complain("two strikes that did not come", team, s);
   if (memcmp(lost, expected[course], sizeof lost) != 0) complain("who lost to two faults", team, s);
   if (b.undecided || b.again != (course == SAME_SHARE)) complain("two faults between votes", team, s);
-  if (course == SAME_SHARE) check_again(v, &found, team, s, share, false);
+  if (course == SAME_SHARE) check_again(v, &found, team, s, share, !keeps_votes(team, s));
   if (good != (course != ALIKE)) complain("a result with two faults", team, s);
   struck++;
 }
@@ -214,7 +219,7 @@ static void strike_all(rdt_voted *v, gpu_case *c, const gpu_shape *s, int team, 
   rdt_reason why = {""};
   rdt_thrice_ballot b;
   rdt_vote_found f;
-  const bool split = team == RDT_VOTED_SPLIT, keeps = team != RDT_VOTED_CLUSTER || s->m > 64;
+  const bool split = team == RDT_VOTED_SPLIT, keeps = keeps_votes(team, s);
   if (!keeps && fate == KEPT) fate = NOT_KEPT;
   const bool kept = fate == KEPT, all = fate == ALL_MORE, more = all || fate == ONE_MORE;
   const int votes = rdt_voted_votes(v), stages = (s->k + 63) / 64, first = kept || fate == ONE_MORE,
