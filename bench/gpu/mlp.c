@@ -1,13 +1,16 @@
-/* make gpu-bench: small perceptrons as one launch (cuda/mlp.h), against cuBLAS, each as a CUDA graph.
+/* make gpu-bench: chains of small layers as one launch (cuda/mlp.h), against cuBLAS, each as a CUDA graph: DLRM's
+ * perceptrons, and the pixels of single-pixel convolutions in a row.
  *     gpu_bench_mlp [RECORD.json|-]
  * cuBLAS is a chain of launches, each layer by the fastest that there is, weights as they lie best: of what cuBLASLt
  * proposes with bias and Relu in its epilogue (library); or, of the products alone, without what follows, of that and
  * of cublasGemmEx (products). Graphs of one chain and of several, one behind the other, are replayed in turn. */
 #include <cublasLt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_common.h"
 #include "cublas.h"
 #include "cuda/mlp.h"
 #include "cuda/trial.h"
@@ -18,8 +21,18 @@ enum { LAYERS = RDT_CUDA_MLP_LAYERS, TRIALS = 31, WARM = 3, REPEAT = 20, ALGORIT
 typedef struct perceptron {
   const char *name;
   int layers, width[LAYERS + 1];
+  int rows[8]; /* each a chain of its own; 0: no more */
 } perceptron;
-static const perceptron perceptrons[] = {{"dlrm-bottom", 3, {13, 512, 256, 64}}, {"dlrm-top", 3, {512, 512, 256, 1}}};
+static const perceptron perceptrons[] = {
+    {"dlrm-bottom", 3, {13, 512, 256, 64}, {1, 2, 8, 16, 32, 64, 128, 256}},
+    {"dlrm-top", 3, {512, 512, 256, 1}, {1, 2, 8, 16, 32, 64, 128, 256}},
+    {"pixels-58", 7, {58, 58, 58, 58, 58, 58, 58, 58}, {784}},
+    {"pixels-116", 16, {116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116, 116}, {196}},
+    {"pixels-120", 16, {120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120, 120}, {200}},
+    {"pixels-232", 8, {232, 232, 232, 232, 232, 232, 232, 232, 232}, {49}},
+    {"pixels-16-64", 2, {64, 16, 64}, {729, 2916}},
+    {"pixels-64-256", 3, {576, 64, 256, 64}, {784, 3136}},
+};
 
 #define LT_TABLE(X)                       \
   X(cublasLtCreate)                       \
@@ -143,6 +156,22 @@ static bool launch(void *user, int i, cudaStream_t s) {
   return good;
 }
 
+/* Weights behind whose Relu results are as large as what goes in, however many layers there are. */
+static void *weights(int64_t k, int64_t n) {
+  static uint64_t seed = 7;
+  const size_t count = (size_t)(k * n);
+  const double scale = sqrt(24.0 / (double)k);
+  rdt_reason why;
+  void *p;
+  uint16_t *host = malloc(count * sizeof *host);
+  must(host && rdt_cuda_alloc(count * sizeof *host, &p, &why) == RDT_OK, "memory");
+  for (size_t i = 0; i < count; i++) rdt_store(host, RDT_F16, (int64_t)i, (rdt_bench_uniform(&seed) - 0.5) * scale);
+  must(rdt_cuda_put(p, host, count * sizeof *host, stream, &why) == RDT_OK, "memory");
+  turns_must(cudaStreamSynchronize(stream), "memory");
+  free(host);
+  return p;
+}
+
 static void measure(FILE *f, const perceptron *p, int m, bool first) {
   enum { SIDES = 4 };
   layer layers[2][LAYERS]; /* as a whole, products alone */
@@ -157,7 +186,7 @@ static void measure(FILE *f, const perceptron *p, int m, bool first) {
     layer *l = &layers[0][i];
     rdt_problem *q = &problems[i];
     *l = (layer){.m = m, .n = (int)n, .k = (int)k, .x = x};
-    l->w = operand((size_t)(k * n)), l->w_turned = operand((size_t)(k * n)), l->bias = operand((size_t)n);
+    l->w = weights(k, n), l->w_turned = weights(k, n), l->bias = operand((size_t)n);
     x = l->y = operand((size_t)m * (size_t)n);
     layers[1][i] = *l;
     choose(l, true), choose(&layers[1][i], false);
@@ -176,7 +205,10 @@ static void measure(FILE *f, const perceptron *p, int m, bool first) {
   must(rdt_cuda_alloc(16, &board, &why) == RDT_OK, "memory");
   for (int i = 0; i < 2; i++) side[i].layers = layers[i], side[i].n = p->layers;
   for (int i = 0; i < 2; i++) {
-    const rdt_cuda_mlp_form form = {.protect = i == 1, .lambda = 6.0, .scheme = "row"};
+    const rdt_cuda_mlp_form form = {
+        .protect = i == 1,
+        .lambda = 6.0,
+    };
     if (rdt_cuda_mlp_create(&device, list, p->layers, &form, stream, &own[i], NULL, &why) != RDT_OK)
       must(false, why.text);
     side[2 + i].c = own[i], side[2 + i].x = first_x, side[2 + i].y = x, side[2 + i].board = i ? board : NULL;
@@ -192,11 +224,13 @@ static void measure(FILE *f, const perceptron *p, int m, bool first) {
   rdt_cuda_verdict v;
   must(rdt_cuda_get(&v, rdt_cuda_mlp_verdict(own[1]), sizeof v, stream, &why) == RDT_OK, "verdict");
   const bool good = !v.suspect && !v.certain && !v.cannot;
-  printf("%-11s %4d rows, clusters of %2d %2d%s\n", p->name, m, rdt_cuda_mlp_cluster(own[0]),
-         rdt_cuda_mlp_cluster(own[1]), good ? "" : " NOT CLEAN");
+  printf("%-13s %4d rows, clusters of %2d %2d for %2d %2d of them, %s%s\n", p->name, m, rdt_cuda_mlp_cluster(own[0]),
+         rdt_cuda_mlp_cluster(own[1]), rdt_cuda_mlp_rows(own[0]), rdt_cuda_mlp_rows(own[1]),
+         rdt_cuda_mlp_scheme(own[1]), good ? "" : " NOT CLEAN");
   if (f)
-    fprintf(f, "%s\n  {\"workload\": \"%s\", \"rows\": %d, \"cluster\": %d, \"clean\": %s", first ? "" : ",", p->name,
-            m, rdt_cuda_mlp_cluster(own[1]), good ? "true" : "false");
+    fprintf(f, "%s\n  {\"workload\": \"%s\", \"rows\": %d, \"cluster\": %d, \"scheme\": \"%s\", \"clean\": %s",
+            first ? "" : ",", p->name, m, rdt_cuda_mlp_cluster(own[1]), rdt_cuda_mlp_scheme(own[1]),
+            good ? "true" : "false");
   for (int k = 0; k < 2; k++) {
     turns *const *t = k ? many : one;
     printf(
@@ -223,7 +257,6 @@ static void measure(FILE *f, const perceptron *p, int m, bool first) {
 }
 
 int main(int argc, char **argv) {
-  static const int rows[] = {1, 2, 8, 16, 32, 64, 128, 256};
   char text[160];
   rdt_reason why;
   if (rdt_cuda_count(&why) == 0) return printf("skip: %s\n", why.text), 77;
@@ -244,7 +277,8 @@ int main(int argc, char **argv) {
         ", \"library\": \"cuBLAS %s\", \"sides\": [\"library\", \"products\", \"plain\", \"protected\"], \"chains\": [",
         cublas_version(ex));
   for (size_t i = 0; i < sizeof perceptrons / sizeof *perceptrons; i++)
-    for (size_t m = 0; m < sizeof rows / sizeof *rows; m++) measure(f, &perceptrons[i], rows[m], i == 0 && m == 0);
+    for (size_t m = 0; m < 8 && perceptrons[i].rows[m]; m++)
+      measure(f, &perceptrons[i], perceptrons[i].rows[m], i == 0 && m == 0);
   if (f) fprintf(f, "\n]}\n"), fclose(f);
   return 0;
 }
