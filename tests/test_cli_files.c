@@ -1,5 +1,6 @@
 /* The command line and what it reads and writes: what is wrong with a file is said, and nothing is left behind;
  * signals. */
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -264,10 +265,11 @@ static void test_signals(void **state) {
                                       "flips",   "--trials", "1000000000", NULL};
   static const char *const screen[] = {"redoubt", "screen", "-r", "4", "--prom", "stop.json", NULL};
   static const char *const pipe[] = {"redoubt", "run", DIGITS "/digits.onnx", "-i", "stalled", NULL};
-  assert_int_equal(system("mkfifo stalled; sleep 100 >stalled & echo $! >writer"),
-                   0); /* its shell waits for a reader */
+  assert_int_equal(mkfifo("stalled", 0600), 0);
+  const int writer = open("stalled", O_RDWR | O_CLOEXEC); /* who writes nothing, and is there before the reader */
+  assert_true(writer >= 0);
   assert_int_equal(stop_with(SIGINT, pipe), 130);
-  assert_int_equal(system("kill $(cat writer)"), 0);
+  close(writer);
   assert_int_equal(stop_with(SIGINT, run), 130);
   assert_int_equal(util_cli_files("stop"), 0);
   assert_false(util_cli_there("stop.json"));
