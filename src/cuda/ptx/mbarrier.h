@@ -37,6 +37,17 @@ RDT_DEVICE void rdt_mbarrier_wait(uint32_t at, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
+/* By all lanes of a warp: that none goes on before the others the compiler sees here, and not in the loop above. */
+RDT_DEVICE void rdt_mbarrier_wait_all(uint32_t at, uint32_t parity) {
+  uint32_t done;
+  do
+    asm volatile(
+        "{ .reg .pred done; mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2; selp.b32 %0, 1, 0, done; }"
+        : "=r"(done)
+        : "r"(at), "r"(parity)
+        : "memory");
+  while (!__all_sync(0xffffffffu, done));
+}
 
 RDT_DEVICE void rdt_bar_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");

@@ -168,6 +168,13 @@ RDT_DEVICE void rdt_voted_load(const rdt_voted_args &v, uint32_t shared) {
   }
 }
 
+/* A warp's lanes meet. Of branches that lanes take apart, and loops, the compiler does not know that they have come
+ * together again; from here on it does. Else it has all that tensor cores are told, of all lanes alike, in registers of
+ * each lane, and moves it where it is needed (R2UR between HGMMA in the machine code): 4 % and more of a product. */
+RDT_DEVICE void rdt_voted_together(int group, int warp) {
+  rdt_bar_sync(1 + RDT_VOTED_GROUPS + 4 * group + warp, 32);
+}
+
 /* ---- digests ---- */
 
 /* Any two sets of bits: weights of 32 bits, sums of 64. */
@@ -280,18 +287,18 @@ RDT_DEVICE bool rdt_voted_alike(const rdt_voted_args &v, const rdt_voted_voter &
   const int warp = (int)threadIdx.x / 32 % 4, lane = (int)threadIdx.x % 32;
   bool same = true;
   if constexpr (Shape::within) {
-    rdt_mbarrier_wait(me.shared + Shape::votes + 8 * warp, (me.number + 1) & 1);
+    rdt_mbarrier_wait_all(me.shared + Shape::votes + 8 * warp, (me.number + 1) & 1);
     const uint32_t at = rdt_voted_here<Shape>(me);
     const uint2 x = rdt_voted_load8(at), y = rdt_voted_load8(at + 1024), z = rdt_voted_load8(at + 2048);
     same = ((x.x ^ y.x) | (x.y ^ y.y) | (x.x ^ z.x) | (x.y ^ z.y)) == 0;
   } else {
-    uint64_t word = 0; /* lanes 0 to 5 have one each */
-    if (lane < 2 * RDT_VOTERS) do {
-        word = Shape::team == RDT_VOTED_GRID ? rdt_voted_get(rdt_voted_posts<Shape>(v, me) + lane)
-                                             : rdt_voted_get_here(rdt_voted_here<Shape>(me) + 8 * lane);
-      } while ((uint32_t)(word >> 32) != me.number);
-    same = lane >= 2 * RDT_VOTERS || (uint32_t)word == __shfl_sync(0x3fu, (uint32_t)word, lane & 1);
-    __syncwarp();
+    uint64_t word; /* lanes 0 to 5 have one each, all others the last one */
+    const int at = min(lane, 2 * RDT_VOTERS - 1);
+    do
+      word = Shape::team == RDT_VOTED_GRID ? rdt_voted_get(rdt_voted_posts<Shape>(v, me) + at)
+                                           : rdt_voted_get_here(rdt_voted_here<Shape>(me) + 8 * at);
+    while (__any_sync(0xffffffffu, (uint32_t)(word >> 32) != me.number));
+    same = (uint32_t)word == __shfl_sync(0xffffffffu, (uint32_t)word, at & 1);
   }
   return __ballot_sync(0xffffffffu, !same) == 0;
 }
@@ -445,7 +452,9 @@ RDT_DEVICE bool rdt_voted_settle(const rdt_voted_args &v, const rdt_voted_voter 
   if (!__any_sync(0xffffffffu, lost.differ) && copy == 0 && lane == 0)
     atomicAdd((unsigned long long *)&v.found->alike, 1ull);
   rdt_voted_meet<Shape>(v, me);
-  return __any_sync(0xffffffffu, lost.unknown);
+  const bool any = __any_sync(0xffffffffu, lost.unknown);
+  if (!Shape::within) rdt_voted_together(me.group, warp);
+  return any;
 }
 
 /* ---- multiplying ---- */

@@ -127,6 +127,7 @@ RDT_DEVICE void rdt_voted_chunk(const rdt_voted_args &v, uint32_t shared, int gr
                                    twice ? RDT_VOTED_NOBODY : RDT_VOTED_AGAIN) &&
             !twice)
           rdt_voted_share_again<T, Shape, b_mn>(v, warps, row0 + 16 * warp, column0, c, hit);
+        rdt_voted_together(group, warp);
       }
     } else {
 #pragma unroll
