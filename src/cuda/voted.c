@@ -259,6 +259,7 @@ static rdt_status launch_last(rdt_voted *v, rdt_voted_args a, bool hit, cudaStre
   void *arguments[] = {&p, &a, &v->hit};
   const dim3 grid = {blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
   a.vote = a.votes, a.copy = 0;
+  a.w.extra = a.w.p.bias || a.w.p.residual || a.w.p.relu; /* rdt_wide_maps says so to the copies */
   place_share(v, &a);
   return rdt_cuda_status(cudaLaunchKernel(code, grid, block, arguments, 0, stream), "the last vote", why);
 }
