@@ -35,10 +35,8 @@ static bool found(const rdt_cuda_verdict *v) {
   return v->suspect || v->certain || v->cannot;
 }
 
-static void prepare_shape(bench *b, const gpu_shape *s, int splits) {
+static void ready(bench *b, int splits) {
   rdt_reason why;
-  uint64_t seed = 31;
-  gpu_case_make(&b->c, s, &seed, false);
   gpu_must(rdt_cuda_gemm_create(b->k, b->d, &b->c.p, 6.0, splits, NULL, &b->g, &why), b->k->name, &why);
   gpu_case_poison(&b->c);
   gpu_must(rdt_cuda_gemm_run(b->g, &b->c.o, NULL, &why), b->k->name, &why);
@@ -46,6 +44,21 @@ static void prepare_shape(bench *b, const gpu_shape *s, int splits) {
   b->clean = malloc(b->c.bytes[2]);
   if (!b->clean) gpu_die("malloc", "out of memory");
   memcpy(b->clean, b->c.host[2], b->c.bytes[2]);
+}
+
+static void prepare_shape(bench *b, const gpu_shape *s, int splits) {
+  uint64_t seed = 31;
+  gpu_case_make(&b->c, s, &seed, false);
+  ready(b, splits);
+}
+
+/* Of batches: all have the first one's A, and residual. */
+static void prepare_same_a(bench *b, const gpu_shape *s) {
+  uint64_t seed = 31;
+  gpu_case_make(&b->c, s, &seed, false);
+  b->c.in[0].stride[0] = b->c.p.in[0].stride[0] = 0;
+  if (s->residual) b->c.epilogue.residual.stride[0] = b->c.p.epilogue.residual.stride[0] = 0;
+  ready(b, 1);
 }
 
 static gpu_shape plain(const bench *b, int m, int n, int k) {
@@ -362,12 +375,16 @@ static void among_others(bench *b, int faults, bool graphs) {
     once(b, faults);
     clear(b);
   }
-  for (int turn = 0; turn < 2 && rdt_cuda_kernel_batches(b->k); turn++) { /* a B each; one B, and rows to be copied */
+  /* A B each; one B, and rows to be copied; a B each, and one A and residual. */
+  for (int turn = 0; turn < 3 && rdt_cuda_kernel_batches(b->k); turn++) {
     gpu_shape s = plain(b, turn ? 140 : 300, most < 270 ? most - 5 : 270, 136);
-    s.batches = 3, s.same_b = turn, s.gap = turn ? 3 : 0, s.bias = turn, s.residual = turn && !exact;
+    s.batches = 3, s.same_b = turn == 1, s.gap = turn == 1 ? 3 : 0, s.bias = turn, s.residual = turn && !exact;
     if (s.residual) s.beta = 1.0;
     if (half) s.out = b->k->dtype;
-    prepare_shape(b, &s, 1);
+    if (turn == 2)
+      prepare_same_a(b, &s);
+    else
+      prepare_shape(b, &s, 1);
     once(b, faults);
     if (graphs && !turn) at_host(b, false), at_host(b, true); /* a copy of weights stays as it is */
     clear(b);
