@@ -296,7 +296,7 @@ gpu_chain_count gpu_chain(const rdt_cuda_device *d, const rdt_cuda_device *large
   if (cudaMallocHost((void **)&c.told, PRODUCTS * sizeof *c.told) != cudaSuccess)
     gpu_die("cudaMallocHost", "out of memory");
   memset(c.told, 0, PRODUCTS * sizeof *c.told);
-  check_shapes(&c, &s, 206, few);
+  check_shapes(&c, &s, 205, few);
   if (large) {
     c.d = large, s.m = 3000, s.n = 900, s.k = 700;
     check_shapes(&c, &s, 1030, few);
