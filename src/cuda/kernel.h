@@ -72,7 +72,8 @@ rdt_status rdt_cuda_gemm_renew(const rdt_cuda_gemm *g, const void *weights, void
 /* A chain, of global-classic or of what compares columns on wgmma: A is what the last run of `before` stored, whose
  * sums of that, after rounding and activation, are its checksum; both then run in this order, and `before` is destroyed
  * last. On wgmma what A is meanwhile changed to is found, as is a run with another A; neither is repaired in its
- * stream. RDT_ERR_UNSUPPORTED where they do not fit. */
+ * stream. Behind rdt_cuda_gemm_settle, where g has run: from now on it has the bound of sums that were handed on.
+ * RDT_ERR_UNSUPPORTED where they do not fit. */
 rdt_status rdt_cuda_gemm_follow(rdt_cuda_gemm *g, rdt_cuda_gemm *before, rdt_reason *why);
 /* On wgmma: where it leaves these sums, on the device: of three runs in turns, so many numbers each, the last four of
  * which begin with the sum of squares. NULL: nobody follows. */
@@ -88,6 +89,8 @@ rdt_status rdt_cuda_gemm_as_published(rdt_cuda_gemm *g, bool compares, rdt_reaso
  * of this one, that comparison too. All complaints are taken for those of this run: each is repaired, or asked about,
  * before the next. What could not be settled is told by rdt_cuda_gemm_verdict, also where complaints go elsewhere
  * (rdt_cuda_gemm_tell). Bit-sums of what is stored are the run's: rdt_cuda_gemm_stored comes before.
+ * Of batches on wgmma each row of tiles takes a launch of two rows of tiles of every batch: where a verdict cannot list
+ * all that complained, twice as many times the product's own time, at least, as there are batches.
  * RDT_ERR_UNSUPPORTED: not this kernel (none, global-classic, columns in a chain), or the result has overwritten the
  * residual. */
 rdt_status rdt_cuda_gemm_mend(rdt_cuda_gemm *g, const rdt_operands *o, void *stream, rdt_reason *why);

@@ -263,6 +263,8 @@ static void check_chain(chain *c, const gpu_shape *s1, const gpu_shape *s2, uint
   run(c, c->first), run(c, c->second); /* by themselves */
   gpu_case_fetch(&c->one), gpu_case_fetch(&c->two);
   memcpy(first, c->one.host[2], c->one.bytes[2]), memcpy(second, c->two.host[2], c->two.bytes[2]);
+  settle(c);
+  expect(c, 0, "products by themselves complain");
   gpu_must(rdt_cuda_gemm_follow(c->second, c->first, &why), c->k->name, &why);
   check_clean(c, first, second);
   check_faults(c);
