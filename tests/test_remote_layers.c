@@ -12,10 +12,13 @@
 #include "core/memory.h"
 #include "util_walk.h"
 
+enum { ROWS = 3, BIAS = 16 };
+static bool given_bias; /* the second layer's is an input */
+
 /* Three layers with something behind them, which is none. pixels: convolutions, rows are pixels of an image. */
 static walk layers_of(bool pixels, bool device, const char *scheme) {
   static const char *const path = TEST_BUILD "/remote-layers.onnx";
-  static const int64_t width[] = {13, 24, 16, 5}, rows = 3;
+  static const int64_t width[] = {13, 24, BIAS, 5}, rows = ROWS;
   char w[8], b[8], in[32], out[8];
   util_onnx m;
   util_onnx_init(&m, 17);
@@ -26,7 +29,10 @@ static walk layers_of(bool pixels, bool device, const char *scheme) {
     snprintf(w, sizeof w, "w%d", i), snprintf(b, sizeof b, "b%d", i), snprintf(out, sizeof out, "g%d", i);
     halves(&m, w, rank, pixels ? (int64_t[]){width[i + 1], width[i], 1, 1} : (int64_t[]){width[i], width[i + 1]},
            (uint64_t)i + 1);
-    halves(&m, b, 1, &width[i + 1], (uint64_t)i + 5);
+    if (given_bias && i == 1)
+      util_onnx_input(&m, b, RDT_F16, 1, &width[i + 1]);
+    else
+      halves(&m, b, 1, &width[i + 1], (uint64_t)i + 5);
     if (i)
       snprintf(in, sizeof in, "r%d %s %s", i - 1, w, b);
     else
@@ -44,6 +50,10 @@ static walk layers_of(bool pixels, bool device, const char *scheme) {
   n.in[0] = rdt_tensor_dense(rdt_alloc((size_t)(rows * width[0]), 2), RDT_F16, rank, x);
   for (int i = 0; i < rows * width[0]; i++) rdt_store(n.in[0].data, RDT_F16, i, (i * 37 % 101) / 50.0 - 1.0);
   n.n_in = 1;
+  if (given_bias) {
+    const int64_t count = BIAS;
+    n.in[n.n_in++] = rdt_tensor_dense(rdt_calloc(BIAS, 2), RDT_F16, 1, &count);
+  }
   walk_first_run(&n);
   util_machine_chains = false;
   return n;
@@ -53,11 +63,17 @@ static walk layers(bool device, const char *scheme) {
   return layers_of(false, device, scheme);
 }
 
+static void expect_near(walk *w, walk *of) {
+  rdt_tensor x, y;
+  walk_must(rdt_model_output(w->model, 0, &x), w), walk_must(rdt_model_output(of->model, 0, &y), of);
+  for (int64_t i = 0; i < rdt_tensor_count(&x); i++)
+    assert_true(fabs(rdt_load(x.data, RDT_F16, i) - rdt_load(y.data, RDT_F16, i)) <= 4e-3);
+}
+
 static void one_launch(bool pixels) {
   walk w = layers_of(pixels, true, "auto"), cpu = layers_of(pixels, false, "auto"),
        bare = layers_of(pixels, true, "none");
   rdt_run_result r;
-  rdt_tensor out;
   int chained = 0;
   for (int i = 0; i < 3; i++) {
     walk_must(walk_run(&w, &r), &w);
@@ -65,9 +81,7 @@ static void one_launch(bool pixels) {
     assert_true(as_clean(&w));
   }
   assert_int_equal(w.faults->chained, 4);
-  walk_must(rdt_model_output(w.model, 0, &out), &w);
-  for (int64_t i = 0; i < rdt_tensor_count(&out); i++)
-    assert_true(fabs(rdt_load(out.data, RDT_F16, i) - rdt_load(cpu.clean, RDT_F16, i)) <= 4e-3);
+  expect_near(&w, &cpu);
   walk_must(walk_run(&bare, &r), &bare);
   assert_int_equal(r.verdict, RDT_UNCHECKED);
   assert_int_equal(bare.faults->chained, 2);
@@ -91,6 +105,26 @@ static void layers_are_one_launch(void **state) {
 static void pixels_are_one_launch(void **state) {
   (void)state;
   one_launch(true);
+}
+
+/* Of which chains have no copy. */
+static void biases_that_change_are_read(void **state) {
+  (void)state;
+  given_bias = true;
+  for (int pixels = 0; pixels < 2; pixels++) {
+    walk w = layers_of(pixels, true, "auto"), cpu = layers_of(pixels, false, "auto");
+    rdt_run_result r;
+    for (int i = 0; i < 3; i++) {
+      for (int j = 0; j < BIAS; j++)
+        rdt_store(w.in[1].data, RDT_F16, j, i + j % 3), rdt_store(cpu.in[1].data, RDT_F16, j, i + j % 3);
+      walk_must(walk_run(&w, &r), &w);
+      assert_int_equal(r.verdict, RDT_CLEAN);
+      walk_must(walk_run(&cpu, &r), &cpu);
+      expect_near(&w, &cpu);
+    }
+    walk_end(&w), walk_end(&cpu);
+  }
+  given_bias = false;
 }
 
 static void layers_are_repaired(void **state) {
@@ -134,6 +168,7 @@ static void layers_are_repaired(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(layers_are_one_launch), cmocka_unit_test(pixels_are_one_launch),
+                                     cmocka_unit_test(biases_that_change_are_read),
                                      cmocka_unit_test(layers_are_repaired)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

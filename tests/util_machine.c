@@ -18,9 +18,10 @@ struct rdt_cuda_linear {
   bool apart;       /* every second one has a check apart */
 };
 
-/* A chain of layers as one launch: what lies between them is nowhere else. */
+/* A chain of layers as one launch, with copies of weights and biases; what lies between them is nowhere else. */
 struct rdt_cuda_mlp {
   rdt_problem p[RDT_CUDA_MLP_LAYERS];
+  void *weights[RDT_CUDA_MLP_LAYERS], *bias[RDT_CUDA_MLP_LAYERS];
   rdt_cuda_linear *list[RDT_CUDA_MLP_LAYERS];
   int n;
   void *between[2];
@@ -143,9 +144,12 @@ static rdt_status run_chain(fake *f, const call *c, rdt_reason *why) {
     const rdt_problem *p = &l->p[i];
     rdt_plan *plan = l->list[i]->plan;
     rdt_tensor in[2] = {p->in[0], p->in[1]};
-    rdt_operands o = {.in = in, .n_in = 2, .out = p->out, .epilogue = &p->epilogue};
+    rdt_epilogue epilogue = p->epilogue;
+    rdt_operands o = {.in = in, .n_in = 2, .out = p->out, .epilogue = &epilogue};
+    in[1].data = l->weights[i], epilogue.bias.data = l->bias[i];
     in[0].data = i ? l->between[i % 2] : (void *)(uintptr_t)c->from;
     o.out.data = i + 1 < l->n ? l->between[(i + 1) % 2] : c->to;
+    if (plan->fixed_weights && plan->kernel->pack) RDT_TRY(plan->kernel->pack(plan->state, &in[1], why));
     rdt_plan_rewind(plan, 0, false);
     if (rdt_plan_run(plan, &o, &result) != RDT_OK) return rdt_fail(why, RDT_ERR_INTERNAL, "a layer of a chain");
     if (i + 1 < l->n) continue;
@@ -351,8 +355,17 @@ static void linear_destroy(rdt_cuda_linear *l) {
 
 /* ---- chains of layers ---- */
 
+static void copy_layers(const rdt_cuda_mlp *c, const void *const *weights) {
+  for (int i = 0; i < c->n; i++) {
+    const rdt_tensor *bias = &c->p[i].epilogue.bias;
+    memcpy(c->weights[i], weights[i], rdt_tensor_bytes(&c->p[i].in[1]));
+    if (bias->rank >= 0) memcpy(c->bias[i], bias->data, rdt_tensor_bytes(bias));
+  }
+}
+
 static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cuda_linear *const *steps, int n,
                              const rdt_cuda_mlp_form *form, rdt_cuda_mlp **out, rdt_reason *why) {
+  const void *weights[RDT_CUDA_MLP_LAYERS];
   size_t most = 0;
   (void)m, (void)form;
   *out = NULL;
@@ -363,8 +376,12 @@ static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cu
   for (int i = 0; i < n; i++) {
     RDT_TRY(rdt_problem_copy(&c->p[i], p[i]));
     c->list[i] = steps[i];
+    weights[i] = p[i]->in[1].data;
+    RDT_TRY(get_memory(m, rdt_tensor_bytes(&p[i]->in[1]), &c->weights[i], why));
+    if (p[i]->epilogue.bias.rank >= 0) RDT_TRY(get_memory(m, rdt_tensor_bytes(&p[i]->epilogue.bias), &c->bias[i], why));
     most = rdt_tensor_bytes(&p[i]->out) > most ? rdt_tensor_bytes(&p[i]->out) : most;
   }
+  copy_layers(c, weights);
   for (int i = 0; i < 2; i++) RDT_TRY(get_memory(m, most, &c->between[i], why));
   *out = c;
   return RDT_OK;
@@ -377,6 +394,7 @@ static rdt_status mlp_launch(rdt_machine *m, const rdt_cuda_mlp *mlp, const void
 }
 
 static rdt_status mlp_renew(rdt_machine *m, const rdt_cuda_mlp *c, const void *const *weights, rdt_reason *why) {
+  copy_layers(c, weights);
   for (int i = 0; i < c->n; i++) RDT_TRY(linear_renew(m, c->list[i], weights[i], why));
   return RDT_OK;
 }
@@ -401,7 +419,7 @@ static const char *mlp_scheme(const rdt_cuda_mlp *c) {
 }
 
 static void mlp_destroy(rdt_cuda_mlp *c) {
-  for (int i = 0; i < c->n; i++) rdt_problem_clear(&c->p[i]);
+  for (int i = 0; i < c->n; i++) rdt_problem_clear(&c->p[i]), free(c->weights[i]), free(c->bias[i]);
   free(c->between[0]), free(c->between[1]), free(c->verdict), free(c);
 }
 

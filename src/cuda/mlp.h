@@ -19,7 +19,7 @@ enum { RDT_CUDA_MLP_LAYERS = 16 /* of row: 8 */ };
 typedef struct rdt_cuda_mlp rdt_cuda_mlp;
 /* RDT_OK, or RDT_ERR_UNSUPPORTED with the reason: of products in their order, or convolutions of single pixels whose
  * channels lie side by side, with addresses of the device, each of which reads the result of the one before it. Weights
- * are fixed and given. Whether shared memory suffices create says. */
+ * are fixed and given, as biases are. Whether shared memory suffices create says. */
 rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *const *p, int n, rdt_reason *why);
 typedef struct rdt_cuda_mlp_form {
   bool protect;
@@ -27,8 +27,8 @@ typedef struct rdt_cuda_mlp_form {
   const char *scheme; /* "row", "replicate"; NULL: whichever is faster, of more than 16 rows */
   int rows;           /* for tests: of a block, 32 or 64, where it is replicate; 0: what is faster */
 } rdt_cuda_mlp_form;
-/* Waits. Weights are copied; biases stay where the problems have them, and replicate copies them too. seconds: of a
- * launch, as measured; NULL: nobody asks. */
+/* Waits. Weights are copied; biases stay where the problems have them, and replicate copies them too: launches read
+ * both before what is ahead of them in their stream has ended. seconds: of a launch, as measured; NULL: nobody asks. */
 rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
                                const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp **c, double *seconds,
                                rdt_reason *why);
@@ -37,8 +37,9 @@ rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *cons
 rdt_status rdt_cuda_mlp_create_faster(const rdt_cuda_device *d, const rdt_problem *const *p,
                                       rdt_cuda_linear *const *steps, int n, const rdt_cuda_mlp_form *form, void *stream,
                                       rdt_cuda_mlp **c, rdt_reason *why);
-/* Asynchronous, and may be captured: x and out lie as in the first and the last problem. to: where the bit-sum of the
- * result is added as it should be stored, and a one for each of so many blocks; NULL: nowhere. */
+/* Asynchronous, and may be captured: x and out lie as in the first and the last problem, apart from each other. to:
+ * where the bit-sum of the result is added as it should be stored, and a one for each of so many blocks; NULL: nowhere.
+ */
 rdt_status rdt_cuda_mlp_launch(const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to, void *stream,
                                rdt_reason *why);
 /* Asynchronous: the copies of the weights, and their sums, once more. */

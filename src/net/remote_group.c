@@ -90,11 +90,20 @@ static void take(rdt_remote *r) { /* the group behind the last one */
   r->n_groups++;
 }
 
-/* A linear layer of its own, of which a check of rows, or another computation, may be had. */
+/* A constant, or what was computed while planning; none is one, too. */
+static bool is_constant(const rdt_remote *r, const rdt_tensor *t) {
+  const rdt_mirror *steps = &r->mirrors[0]; /* what they write */
+  const char *at = t->data;
+  return t->rank < 0 || at < steps->there || at >= steps->there + steps->bytes;
+}
+
+/* A linear layer of its own, of which a check of rows, or another computation, may be had. Chains have its weights, and
+ * its bias, before anything of a run is computed. */
 static bool is_layer(const rdt_remote *r, int i) {
   const rdt_step *s = &r->model->steps[i];
   if (!r->steps[i].here || !r->steps[i].linear || r->steps[i].group >= 0 || !rdt_kop_is_linear(r->steps[i].prob.op))
     return false;
+  if (!is_constant(r, &r->steps[i].prob.epilogue.bias)) return false;
   return s->kind == RDT_STEP_NODE && r->model->graph->values[r->model->graph->nodes[s->subject].in[1]].data;
 }
 
