@@ -127,6 +127,20 @@ static void biases_that_change_are_read(void **state) {
   given_bias = false;
 }
 
+/* Copies of what had changed meanwhile are made anew. */
+static void copies_are_of_what_is_in_order(void **state) {
+  (void)state;
+  util_machine_chain_rots = true;
+  walk w = layers(true, "auto"), cpu = layers(false, "auto");
+  util_machine_chain_rots = false;
+  rdt_run_result r;
+  walk_must(walk_run(&w, &r), &w);
+  assert_int_equal(r.verdict, RDT_CLEAN);
+  assert_int_equal(w.faults->chained, 2);
+  expect_near(&w, &cpu);
+  walk_end(&w), walk_end(&cpu);
+}
+
 static void layers_are_repaired(void **state) {
   (void)state;
   walk w = layers(true, "auto");
@@ -169,6 +183,7 @@ static void layers_are_repaired(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(layers_are_one_launch), cmocka_unit_test(pixels_are_one_launch),
                                      cmocka_unit_test(biases_that_change_are_read),
+                                     cmocka_unit_test(copies_are_of_what_is_in_order),
                                      cmocka_unit_test(layers_are_repaired)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ struct rdt_cuda_mlp {
   void *between[2];
   rdt_cuda_verdict *verdict;
 };
-bool util_machine_chains;
+bool util_machine_chains, util_machine_chain_rots;
 
 typedef enum call_kind { PUT, GET, CLEAR, LAUNCH, LINEAR, CHECK, CHAIN } call_kind;
 typedef struct call {
@@ -381,6 +381,7 @@ static rdt_status mlp_create(rdt_machine *m, const rdt_problem *const *p, rdt_cu
     if (p[i]->epilogue.bias.rank >= 0) RDT_TRY(get_memory(m, rdt_tensor_bytes(&p[i]->epilogue.bias), &c->bias[i], why));
     most = rdt_tensor_bytes(&p[i]->out) > most ? rdt_tensor_bytes(&p[i]->out) : most;
   }
+  if (util_machine_chain_rots) *(unsigned char *)(uintptr_t)weights[n - 1] ^= 0x40;
   copy_layers(c, weights);
   for (int i = 0; i < 2; i++) RDT_TRY(get_memory(m, most, &c->between[i], why));
   *out = c;

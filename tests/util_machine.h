@@ -29,8 +29,9 @@ typedef struct util_machine_faults { /* counted down; 0: never */
   int lose;                          /* launches until the device is lost */
 } util_machine_faults;
 
-/* Before a model is loaded: are its chains of layers one launch? */
-extern bool util_machine_chains;
+/* Before a model is loaded: are its chains of layers one launch? Does a weight of the last layer change right before it
+ * is copied? */
+extern bool util_machine_chains, util_machine_chain_rots;
 /* For rdt_context_take_machine. Its faults stay as long as it does. linear: does it have products? */
 rdt_machine *util_machine_open(bool linear, util_machine_faults **faults);
 

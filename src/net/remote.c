@@ -552,6 +552,17 @@ static rdt_status make_checks(rdt_remote *r, rdt_reason *why) {
 
 /* ---- all of it ---- */
 
+/* What was made of weights meanwhile, anew: copies of what had changed would agree with one another. */
+static rdt_status renew_all(rdt_remote *r, rdt_reason *why) {
+  for (int g = 0; g < r->n_groups; g++) RDT_TRY(rdt_remote_group_renew(r, &r->groups[g], why));
+  for (int i = 0; i < r->model->n_steps; i++) {
+    const rdt_remote_step *s = &r->steps[i];
+    if (s->linear && is_fixed(r->model, &r->model->steps[i]))
+      RDT_TRY(r->machine->linear_renew(r->machine, s->linear, s->prob.in[1].data, why));
+  }
+  return r->machine->wait(r->machine, why);
+}
+
 /* Is what was sent what is there? Constants that are not are sent once more. */
 static rdt_status verify_constants(rdt_remote *r, rdt_reason *why) {
   bool *changed = rdt_calloc((size_t)r->n_mirrors, sizeof *changed);
@@ -566,6 +577,7 @@ static rdt_status verify_constants(rdt_remote *r, rdt_reason *why) {
       any = true;
       status = rdt_remote_restore(r, c, why);
     }
+    if (status == RDT_OK && any) status = renew_all(r, why);
   }
   rdt_free(changed);
   if (status == RDT_OK && any) return rdt_fail(why, RDT_ERR_FAULT, "constants keep changing in the device's memory");
