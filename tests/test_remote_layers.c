@@ -180,10 +180,19 @@ static void layers_are_repaired(void **state) {
   walk_end(&w);
 }
 
+/* The layers that go one by one then have other checks: of theirs, none sees weights. */
+static void weights_that_chains_cover(void **state) {
+  (void)state;
+  walk w = layers(true, "auto");
+  w.faults->deaf = true;
+  expect_repair(&w, "bit:13@weight,layer=g1", "weight", RDT_DIAG_MEMORY);
+  walk_end(&w);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(layers_are_one_launch), cmocka_unit_test(pixels_are_one_launch),
-                                     cmocka_unit_test(biases_that_change_are_read),
-                                     cmocka_unit_test(copies_are_of_what_is_in_order),
-                                     cmocka_unit_test(layers_are_repaired)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(layers_are_one_launch),       cmocka_unit_test(pixels_are_one_launch),
+      cmocka_unit_test(biases_that_change_are_read), cmocka_unit_test(copies_are_of_what_is_in_order),
+      cmocka_unit_test(layers_are_repaired),         cmocka_unit_test(weights_that_chains_cover)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static rdt_status run_linear(fake *f, rdt_cuda_linear *l, const rdt_operands *o,
   const rdt_status status = rdt_plan_run(p, o, &result);
   if (status != RDT_OK && status != RDT_ERR_FAULT) return rdt_fail(why, status, "%s", rdt_context_error(f->ctx));
   const bool trusts = l->trusted && l->trusted == rdt_tensor_seal(&p->prob.in[1], 1);
-  if (!trusts && (status != RDT_OK || result.faults > 0)) {
+  if (!trusts && !f->faults.deaf && (status != RDT_OK || result.faults > 0)) {
     l->verdict->certain++;
     l->verdict->listed = 1;
     l->verdict->list[0] = (rdt_cuda_finding){.sm = 7, .column = -1, .rows = 1, .observed = 2.0f, .tau2 = 1.0f};

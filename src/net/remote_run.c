@@ -380,17 +380,27 @@ end:
   return status;
 }
 
-/* On schedule, and where a fault waits to be found: weights that checks cover too. */
-static rdt_status scrub_on_schedule(rdt_remote *r, bool *found, rdt_reason *why) {
-  const int every = r->model->ctx->policy.scrub_every;
-  *found = false;
-  if (!r->protected || every <= 0 || (r->runs + 1) % every != 0) return RDT_OK;
+/* Of weights that checks cover, too: has one changed? */
+static rdt_status look_at_constants(rdt_remote *r, bool *found, rdt_reason *why) {
   bool *changed = rdt_calloc((size_t)r->n_mirrors, sizeof *changed);
   if (!changed) return rdt_fail(why, RDT_ERR_NOMEM, "out of memory to verify constants");
   const rdt_status status = rdt_remote_scrub(r, changed, why);
   for (int c = 1; c < r->n_mirrors; c++) *found = *found || changed[c];
   rdt_free(changed);
   return status;
+}
+
+static rdt_status scrub_on_schedule(rdt_remote *r, bool *found, rdt_reason *why) {
+  const int every = r->model->ctx->policy.scrub_every;
+  *found = false;
+  if (!r->protected || every <= 0 || (r->runs + 1) % every != 0) return RDT_OK;
+  return look_at_constants(r, found, why);
+}
+
+/* Layers of a chain that go one by one have other checks, which need not cover the weights that the chain covers. */
+static rdt_status scrub_apart(rdt_remote *r, bool *found, rdt_reason *why) {
+  const bool apart = r->target >= 0 && r->steps[r->target].group >= 0 && !rdt_remote_group_of(r, r->target);
+  return r->protected && apart && !*found ? look_at_constants(r, found, why) : RDT_OK;
 }
 
 /* The second run of a network writes down what is to be done; the tape is what runs then. */
@@ -454,6 +464,7 @@ rdt_status rdt_remote_run(rdt_remote *r, const rdt_tensor *inputs, rdt_reason *w
   RDT_TRY(scrub_on_schedule(r, &rotten, why));
   const rdt_status done = run_once(r, why);
   if (done != RDT_OK && done != RDT_ERR_FAULT) return done;
+  RDT_TRY(scrub_apart(r, &rotten, why));
   for (int i = 0; i < m->n_steps; i++) doubt = doubt || r->steps[i].doubt;
   const bool clean = !rotten && !doubt && (!r->protected || rdt_remote_is_clean(r, true));
   const bool good = rdt_remote_publish(r);
