@@ -27,7 +27,7 @@ static __global__ void __launch_bounds__(RDT_MLP_PAIR) pack(const __grid_constan
     sum += rdt_mma_sign((unsigned)column) ? -(double)x : (double)x;
     squares += x != x ? (double)x : (double)size * (double)size;
   }
-  if (!p.check) return;
+  if (!p.check) return rdt_mlp_leave();
   out += (int64_t)p.pairs * p.tiles * 256 + pair * 256;
   const int parts = T::most < 1e6f ? 2 : 3; /* what T::expected joins */
   const double scale[3] = {1.0, parts == 2 ? 0x1p11 : 1.0, 1.0};
@@ -39,5 +39,6 @@ static __global__ void __launch_bounds__(RDT_MLP_PAIR) pack(const __grid_constan
   if (!(fabs(sum) < 1.0)) squares = __longlong_as_double(0x7ff0000000000000); /* the first part overflowed */
   atomicMax((unsigned *)p.rho2 + block,
             __float_as_uint(fabsf((float)(squares * 1.001) + RDT_MMA_LOST))); /* NaN above all */
+  rdt_mlp_leave();
 }
 extern "C" const void *const rdt_mlp_pack[2] = {(const void *)pack<rdt_type_f16>, (const void *)pack<rdt_type_bf16>};

@@ -70,6 +70,12 @@ RDT_DEVICE X rdt_mlp_keep(X x) {
   return x;
 }
 
+/* At the end of a kernel that copies weights: launches read them before they wait for it, once all of its blocks have
+ * ended, which says nothing of what these have written. */
+RDT_DEVICE void rdt_mlp_leave() {
+  asm volatile("fence.acq_rel.gpu; fence.proxy.async;" ::: "memory");
+}
+
 /* ---- what follows a sum ---- */
 
 static __device__ __noinline__ float2 rdt_mlp_curve(float2 x, int act, float p, float q) {

@@ -23,9 +23,11 @@ static __global__ void __launch_bounds__(256) pack(const __grid_constant__ rdt_m
     to[64 * row + 8 * (at / 8 ^ row % 8) + at % 8] =
         there ? ((const uint16_t *)p.w)[k * p.row + neuron * p.column] : (uint16_t)0;
   }
-  if (first > 0 || threadIdx.x >= RDT_MLPW_TILE) return;
-  const int neuron = tile * RDT_MLPW_TILE + (int)threadIdx.x;
-  float *bias = (float *)((char *)p.biases + copy) + neuron;
-  *bias = p.bias && neuron < p.n ? rdt_mlp_number(p.bias, neuron, p.bias_type) : 0.0f;
+  if (first == 0 && threadIdx.x < RDT_MLPW_TILE) {
+    const int neuron = tile * RDT_MLPW_TILE + (int)threadIdx.x;
+    float *bias = (float *)((char *)p.biases + copy) + neuron;
+    *bias = p.bias && neuron < p.n ? rdt_mlp_number(p.bias, neuron, p.bias_type) : 0.0f;
+  }
+  rdt_mlp_leave();
 }
 extern "C" const void *const rdt_mlpw_pack = (const void *)pack;
