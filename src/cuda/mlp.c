@@ -48,19 +48,20 @@ static bool rows_of(const rdt_tensor *t, int64_t *m, int64_t *n, int64_t *pitch)
 static rdt_status check_layer(const rdt_problem *p, int i, const rdt_problem *before, rdt_reason *why) {
   const rdt_epilogue *e = &p->epilogue;
   const rdt_tensor *w = &p->in[1];
-  int64_t m, k, n, pitch, rows;
+  int64_t m, k, n, pitch, pitch_out, rows;
   if (p->op != RDT_KOP_GEMM) return refuse(why, i, "no product");
   if (!rdt_dtype_is_half(p->in[0].dtype) || w->dtype != p->in[0].dtype || p->out.dtype != p->in[0].dtype)
     return refuse(why, i, "numbers of 16 bits throughout");
   if (!w->data || w->rank != 2) return refuse(why, i, "weights are fixed, and a matrix");
-  if (!rows_of(&p->in[0], &m, &k, &pitch) || !rows_of(&p->out, &rows, &n, &pitch) || pitch != n)
+  if (!rows_of(&p->in[0], &m, &k, &pitch) || !rows_of(&p->out, &rows, &n, &pitch_out) || pitch_out != n)
     return refuse(why, i, "rows do not lie side by side");
   if (m < 1 || k < 1 || n < 1 || m > INT32_MAX / 2 || k != w->shape[0] || n != w->shape[1] || rows != m)
     return refuse(why, i, "empty, or too large");
   if (e->alpha != 1.0 || e->residual.rank >= 0) return refuse(why, i, "a factor, or something that is added to it");
   if (e->bias.rank >= 0 && (e->bias.rank != 1 || e->bias.shape[0] != n))
     return refuse(why, i, "a bias of another form");
-  if (before && (before->out.data != p->in[0].data || rdt_tensor_count(&before->out) != rdt_tensor_count(&p->in[0]) ||
+  if (before && (before->out.data != p->in[0].data || pitch != k ||
+                 rdt_tensor_count(&before->out) != rdt_tensor_count(&p->in[0]) ||
                  before->out.shape[before->out.rank - 1] != k || before->in[0].dtype != p->in[0].dtype))
     return refuse(why, i, "it does not read what the one before it writes");
   return rdt_box_finish_accept(p, why);

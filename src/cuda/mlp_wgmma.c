@@ -213,7 +213,10 @@ static rdt_status choose(rdt_mlpw *c, const rdt_cuda_device *d, const rdt_mlpw_c
     if (status != RDT_OK) break;
     users[n] = t, n++;
   }
-  if (n > 0) status = rdt_cuda_trials(try_one, users, n, stream, took, why);
+  if (n > 0)
+    status = rdt_cuda_trials(try_one, users, n, stream, took, why);
+  else if (status == RDT_OK)
+    status = rdt_fail(why, RDT_ERR_UNSUPPORTED, "blocks of a chain have 32 or 64 rows");
   rdt_box_trial_free(&in), rdt_box_trial_free(&out);
   RDT_TRY(status);
   for (int i = 1; i < n; i++)
