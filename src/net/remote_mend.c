@@ -176,6 +176,7 @@ static rdt_status again(mend *e, int i, uint64_t *sum) {
   if (g) RDT_TRY(rdt_remote_group_renew(r, g, e->why));
   if (s->linear && !g) RDT_TRY(m->linear_renew(m, s->linear, s->prob.in[1].data, e->why));
   if (s->rows) RDT_TRY(rdt_remote_sum_rows(r, i, e->why));
+  RDT_TRY(m->wait(m, e->why)); /* launches read what is made of weights before what is ahead of them has ended */
   RDT_TRY(m->follow(m, RDT_LANE_SIDE, e->why));
   RDT_TRY(rdt_remote_issue(r, i, e->why));
   RDT_TRY(rdt_remote_catch_up(r, e->why));
