@@ -531,6 +531,47 @@ static void one_wide(uint64_t *seed, int turn) {
   linear_free(&c);
 }
 
+/* A bias that the launch ahead, which this one need not wait for to begin, has just written. */
+static void check_bias_ahead(rdt_dtype type, const char *scheme, uint64_t *seed) {
+  enum { ROWS = 640, SIZE = 64, TURNS = 12 };
+  const int64_t n = SIZE;
+  linear_case c = {.stream = stream};
+  rdt_cuda_linear *l;
+  rdt_reason why = {""};
+  static char ordered[2 * ROWS * SIZE], now[sizeof ordered];
+  void *second;
+  if (device.major != 9 || left_out[type]) return;
+  for (int i = 0; i < OPERANDS; i++) c.t[i].rank = -1;
+  snprintf(label, sizeof label, "%s %s, a bias of the launch ahead", rdt_dtype_name(type), scheme);
+  linear_add(&c, IN, matrix(type, ROWS, SIZE, false, 0), 1, seed);
+  linear_add(&c, WEIGHTS, matrix(type, SIZE, SIZE, false, 0), 1, seed);
+  linear_add(&c, OUT, matrix(type, ROWS, SIZE, false, 0), 1, seed);
+  linear_add(&c, BIAS, rdt_tensor_dense(NULL, type, 1, &n), 2, seed);
+  linear_ready(&c, RDT_KOP_GEMM, 1.0, 0.0, (rdt_act){RDT_FN_RELU, {0}});
+  c.p.in[1].data = c.t[WEIGHTS].data;
+  gpu_must(rdt_cuda_alloc(sizeof now, &second, &why), label, &why);
+  gpu_must(rdt_cuda_linear_create_by(&device, &c.p, scheme, "wide", 6.0, stream, &l, &why), label, &why);
+  const bool sums_it = rdt_cuda_linear_blocks(l) > 0;
+  const rdt_box_sum_to to = {sums_it ? board + SUM : NULL, sums_it ? board + VISITS : NULL};
+  rdt_epilogue after = *c.o.epilogue;
+  rdt_operands o = c.o;
+  after.bias.data = c.t[OUT].data, o.epilogue = &after, o.out.data = second;
+  for (int turn = 0; turn < TURNS; turn++) {
+    cudaMemsetAsync(c.t[OUT].data, 0xff, c.bytes[OUT], stream);
+    gpu_must(rdt_cuda_linear_launch(l, &c.o, to, stream, &why), label, &why);
+    if (turn == 0) gpu_must(rdt_cuda_wait(stream, &why), label, &why);
+    gpu_must(rdt_cuda_linear_launch(l, &o, to, stream, &why), label, &why);
+    gpu_must(rdt_cuda_get(now, second, sizeof now, stream, &why), label, &why);
+    gpu_must(rdt_cuda_wait(stream, &why), label, &why);
+    if (turn == 0) memcpy(ordered, now, sizeof now);
+    if (memcmp(ordered, now, sizeof now) != 0) complain("another bias than the one that was written");
+  }
+  ops += TURNS;
+  rdt_cuda_linear_destroy(l);
+  rdt_cuda_free(second);
+  linear_free(&c);
+}
+
 /* Many rows of few columns, for which own kernels compete: products, and convolutions of single pixels. */
 static void one_tall(uint64_t *seed, int turn) {
   static const int columns[] = {24, 61, 96}, depths[] = {40, 147, 200};
@@ -669,6 +710,7 @@ int main(int argc, char **argv) {
   for (int turn = 0; dnn && turn < (quick ? 3 : 48); turn++) one_conv(&seed, turn);
   for (int turn = 0; dnn && turn < (quick ? 4 : 12); turn++) one_curve(&seed, turn);
   for (int turn = 0; turn < (quick ? 8 : 48); turn++) one_wide(&seed, turn);
+  for (int t = 0; t < 4; t++) check_bias_ahead(t / 2 ? RDT_BF16 : RDT_F16, t % 2 ? "row" : "none", &seed);
   for (int turn = 0; turn < (quick ? 4 : 32); turn++) one_folded(&seed, turn);
   for (int turn = 0; turn < (quick ? 0 : 12); turn++) one_tall(&seed, turn);
   printf("%lld of the ops by kernels of few columns\n", (long long)by_tall);

@@ -493,8 +493,8 @@ RDT_DEVICE void rdt_fused_wide(const rdt_fused_wide_args &g, Hit hit) {
     return;
   }
   rdt_wide_later<Tile> later;
+  rdt_chain_wait(); /* a bias may be what the launch ahead computes */
   if constexpr (Tile::alone || Tile::twice) later.ask(p, full + RDT_FUSED_WIDE_LATER, shared);
-  rdt_chain_wait();
   constexpr int half = Tile::threads / 2;
   const int mine = (int)blockIdx.x * Tile::BN + (int)threadIdx.x % half;
   float bias = 0.0f;

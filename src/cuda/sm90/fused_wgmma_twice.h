@@ -221,6 +221,7 @@ RDT_DEVICE void rdt_wide_again(const rdt_fused_wide_args &g, uint32_t sums, uint
   rdt_wide_beside<T, Tile> b;
   if (!bits) return;
   b.row = blockIdx.y * Tile::BM + r0, b.column = blockIdx.x * Tile::BN + 8 * (me % 8);
+  rdt_chain_wait(); /* before a bias is read */
   b.template ask<4>(p);
   rdt_wide_pin(bits), rdt_wide_pin(read);
   if (more) rdt_mbarrier_wait(added, 0);
@@ -370,6 +371,7 @@ RDT_DEVICE void rdt_wide_again_joint(const rdt_fused_wide_args &g, uint32_t sums
   rdt_wide_beside<T, Tile> b;
   b.row = (uint32_t)((int)blockIdx.y * Tile::BM + w.first + w.r),
   b.column = (uint32_t)((int)blockIdx.x * Tile::BN + w.c);
+  rdt_chain_wait();
   b.template ask<2>(p);
   rdt_wide_pin(bits), rdt_wide_pin(read);
   rdt_cluster_arrive();
