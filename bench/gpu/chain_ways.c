@@ -126,7 +126,7 @@ bool chain_make(const chain_bench *b, const chain_way *way, const chain_shape *s
 
 bool chain_make_run(const chain_bench *b, bool protect, const chain_shape *shapes, void *const *weights, int length,
                     void *const trial[2], chain_layer *l) {
-  const rdt_cuda_mlp_form form = {.protect = protect, .lambda = 6.0, .scheme = "replicate"};
+  const rdt_cuda_mlp_form form = {.protect = protect, .lambda = 6.0, .scheme = "replicate", .rows = 32 | 64};
   rdt_problem p[RDT_CUDA_MLP_LAYERS];
   const rdt_problem *list[RDT_CUDA_MLP_LAYERS];
   rdt_reason why = {""};

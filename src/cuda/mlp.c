@@ -12,15 +12,15 @@
 #include "cuda/trial.h"
 
 struct rdt_cuda_mlp {
-  rdt_mlpw *wgmma; /* replicate; or, where that is NULL, row: */
+  rdt_mlpw *wgmma; /* of more rows; or, where that is NULL, of a cluster: */
   rdt_mlp_args args;
   rdt_mlp_pack_args pack[RDT_MLP_LAYERS];
   rdt_accumulator acc;
   double lambda;
   rdt_cuda_verdict *verdict;
   rdt_dtype type;
-  bool protect;
-  int shared, most; /* bytes of a block, and at most */
+  int check;               /* RDT_MLP_NONE, .. */
+  int shared, least, most; /* bytes of a block, at least and at most */
 };
 
 static int64_t up(int64_t x, int64_t by) {
@@ -89,13 +89,17 @@ rdt_status rdt_cuda_mlp_accept(const rdt_cuda_device *d, const rdt_problem *cons
 /* ---- making ready ---- */
 
 static const void *code_of(const rdt_cuda_mlp *c) {
-  return rdt_mlp_code[c->protect][c->type == RDT_BF16];
+  return rdt_mlp_code[c->check][c->type == RDT_BF16];
 }
 
-/* Which block has what, and where. */
+static int copies_of(const rdt_cuda_mlp *c) {
+  return c->check == RDT_MLP_TWICE ? 2 : 1;
+}
+
+/* Which block of those that share a layer has what, and where. */
 static rdt_status place(rdt_cuda_mlp *c, int blocks, rdt_reason *why) {
   rdt_mlp_args *a = &c->args;
-  const int rows = a->m < RDT_MLP_ROWS ? a->m : RDT_MLP_ROWS, more = c->protect ? 1 : 0;
+  const int rows = a->m < RDT_MLP_ROWS ? a->m : RDT_MLP_ROWS, more = c->check == RDT_MLP_SIGNED ? 1 : 0;
   int64_t partial = 0, at = RDT_MLP_HEAD; /* partial: of the sums of all warps */
   a->blocks = blocks;
   for (int i = 0; i < a->layers; i++) {
@@ -110,7 +114,7 @@ static rdt_status place(rdt_cuda_mlp *c, int blocks, rdt_reason *why) {
     l->pitch = 64 * (l->pairs | 1); /* two rows lie in different banks */
     const int64_t sums = (int64_t)RDT_MLP_WARPS * rows * 32 * (tiles + more);
     partial = sums > partial ? sums : partial;
-    c->pack[i].pairs = l->pairs, c->pack[i].tiles = tiles, c->pack[i].check = more;
+    c->pack[i].pairs = l->pairs, c->pack[i].tiles = tiles, c->pack[i].check = more, c->pack[i].blocks = l->blocks;
     a->rest[i].bound = rdt_mlp_bound(c->type, l->k, (int)up(l->pairs, RDT_MLP_WARPS) * RDT_MLP_PAIR, RDT_MLP_WARPS,
                                      tiles, &c->acc, c->lambda);
   }
@@ -126,7 +130,7 @@ static rdt_status place(rdt_cuda_mlp *c, int blocks, rdt_reason *why) {
     at += (int64_t)l->pairs * ((1 << l->log_tiles) + more) * 512;
     if (at > c->most) return refuse(why, i, "more weights than the shared memory of a cluster holds");
   }
-  c->shared = (int)at;
+  c->shared = at < c->least ? c->least : (int)at;
   return RDT_OK;
 }
 
@@ -142,10 +146,10 @@ rdt_status rdt_cuda_mlp_renew(const rdt_cuda_mlp *c, const void *const *weights,
   for (int i = 0; i < c->args.layers; i++) {
     rdt_mlp_pack_args p = c->pack[i];
     void *arguments[] = {&p};
-    const int blocks = c->args.layer[i].blocks;
+    const int blocks = copies_of(c) * p.blocks;
     const dim3 grid = {(unsigned)blocks, (unsigned)p.pairs, 1}, block = {RDT_MLP_PAIR, 1, 1};
     p.w = weights[i];
-    RDT_TRY(rdt_cuda_clear(p.rho2, (size_t)blocks * sizeof *p.rho2, stream, why));
+    if (p.check) RDT_TRY(rdt_cuda_clear(p.rho2, (size_t)blocks * sizeof *p.rho2, stream, why));
     RDT_TRY(rdt_cuda_status(cudaLaunchKernel(rdt_mlp_pack[c->type == RDT_BF16], grid, block, arguments, 0, stream),
                             "weights of a chain", why));
   }
@@ -153,15 +157,17 @@ rdt_status rdt_cuda_mlp_renew(const rdt_cuda_mlp *c, const void *const *weights,
 }
 
 rdt_status rdt_cuda_mlp_use(rdt_cuda_mlp *c, int blocks, const void *const *weights, void *stream, rdt_reason *why) {
+  const int copies = copies_of(c);
   void *memory;
-  if (c->wgmma) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of replicate have one block, or two");
+  if (c->wgmma) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of one block, or two");
   forget(c);
-  if (blocks < 2) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of two blocks, at least");
-  RDT_TRY(place(c, blocks, why));
+  if (blocks < 2 || blocks % copies) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters of two blocks, at least");
+  RDT_TRY(place(c, blocks / copies, why));
   for (int i = 0; i < c->args.layers; i++) {
     rdt_mlp_layer *l = &c->args.layer[i];
     rdt_mlp_pack_args *p = &c->pack[i];
-    RDT_TRY(rdt_cuda_alloc((size_t)l->blocks * (size_t)l->pairs * (size_t)(p->tiles + p->check) * 512, &memory, why));
+    const size_t blocks_of_all = (size_t)copies * (size_t)l->blocks;
+    RDT_TRY(rdt_cuda_alloc(blocks_of_all * (size_t)l->pairs * (size_t)(p->tiles + p->check) * 512, &memory, why));
     l->weights = p->out = memory;
     RDT_TRY(rdt_cuda_alloc((size_t)l->blocks * sizeof(float), &memory, why));
     c->args.rest[i].rho2 = p->rho2 = memory;
@@ -214,7 +220,7 @@ static rdt_status choose(rdt_cuda_mlp *c, const rdt_problem *const *p, const voi
   RDT_TRY(status);
   if (!best) return last == RDT_ERR_UNSUPPORTED ? last : rdt_fail(why, RDT_ERR_UNSUPPORTED, "no clusters of 8 blocks");
   if (seconds) *seconds = least;
-  return best == c->args.blocks ? RDT_OK : rdt_cuda_mlp_use(c, best, weights, stream, why);
+  return best == rdt_cuda_mlp_cluster(c) ? RDT_OK : rdt_cuda_mlp_use(c, best, weights, stream, why);
 }
 
 static rdt_status create_rows(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
@@ -228,7 +234,9 @@ static rdt_status create_rows(const rdt_cuda_device *d, const rdt_problem *const
   for (int i = 0; i < n; i++)
     if (p[i]->in[1].shape[1] > RDT_MLP_BLOCKS * RDT_MLP_COLUMNS) return refuse(why, i, "more than 1024 neurons");
   c->type = p[0]->in[0].dtype;
+  if (form->rows && !(form->rows & RDT_MLP_ROWS)) return rdt_fail(why, RDT_ERR_UNSUPPORTED, "clusters have 16 rows");
   c->most = (int)d->shared - 1024;
+  if (c->check == RDT_MLP_TWICE) c->least = (int)d->shared / 2 + 1024; /* no two blocks on one multiprocessor */
   a->layers = n;
   rows_of(&p[0]->in[0], &m, &k, &pitch);
   a->m = (int)m, a->ldx = pitch;
@@ -251,34 +259,39 @@ static rdt_status create_rows(const rdt_cuda_device *d, const rdt_problem *const
   RDT_TRY(rdt_cuda_alloc(sizeof *a->verdict, &memory, why));
   a->verdict = c->verdict = memory;
   for (int i = 0; i < 2; i++) {
-    const void *code = i ? rdt_mlp_inject : code_of(c);
+    const void *code = i ? rdt_mlp_inject[c->check] : code_of(c);
+    if (!code) continue;
     RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize, c->most),
                             "a chain of layers", why));
     RDT_TRY(rdt_cuda_status(cudaFuncSetAttribute(code, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
                             "a chain of layers", why));
   }
   RDT_TRY(choose(c, p, weights, stream, seconds, why));
-  if (c->protect) RDT_TRY(bounded(c, why));
+  if (c->check == RDT_MLP_SIGNED) RDT_TRY(bounded(c, why));
   RDT_TRY(rdt_cuda_clear(a->verdict, sizeof *a->verdict, stream, why)); /* what was measured is forgotten */
   return rdt_cuda_wait(stream, why);
 }
 
-static rdt_status create_twice(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
-                               const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp *c, double *seconds,
-                               rdt_reason *why) {
+static rdt_status create_blocks(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
+                                const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp *c, double *seconds,
+                                rdt_reason *why) {
   int64_t m = 0, k, columns, ldx = 0, ldo = 0;
   rows_of(&p[0]->in[0], &m, &k, &ldx), rows_of(&p[n - 1]->out, &m, &columns, &ldo);
   const rdt_mlpw_chain of = {p, n, (int)m, ldx, ldo, form->protect, form->rows};
-  if (!form->scheme && m <= RDT_MLP_ROWS)
+  if (form->rows ? form->rows == RDT_MLP_ROWS : !form->scheme && m <= RDT_MLP_ROWS)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "a cluster shares a chain of 16 rows at most");
   return rdt_mlpw_create(d, &of, stream, &c->wgmma, seconds, why);
 }
 
 static const struct {
   const char *scheme;
+  int check;
+  bool bare; /* makes chains that are not checked, too */
   rdt_status (*create)(const rdt_cuda_device *d, const rdt_problem *const *p, int n, const rdt_cuda_mlp_form *form,
                        void *stream, rdt_cuda_mlp *c, double *seconds, rdt_reason *why);
-} forms[] = {{"row", create_rows}, {"replicate", create_twice}};
+} forms[] = {{"row", RDT_MLP_SIGNED, true, create_rows},
+             {"replicate", RDT_MLP_TWICE, false, create_rows},
+             {"replicate", RDT_MLP_TWICE, true, create_blocks}};
 
 rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *const *p, int n,
                                const rdt_cuda_mlp_form *form, void *stream, rdt_cuda_mlp **out, double *seconds,
@@ -291,9 +304,9 @@ rdt_status rdt_cuda_mlp_create(const rdt_cuda_device *d, const rdt_problem *cons
   products_of(p, n, &of);
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     double took = 0.0;
-    if (form->scheme && strcmp(form->scheme, forms[i].scheme) != 0) continue;
+    if ((form->scheme && strcmp(form->scheme, forms[i].scheme) != 0) || (!form->protect && !forms[i].bare)) continue;
     rdt_cuda_mlp *c = rdt_calloc(1, sizeof *c);
-    if (c) c->protect = form->protect;
+    if (c) c->check = form->protect ? forms[i].check : RDT_MLP_NONE;
     const rdt_status s = c ? forms[i].create(d, of.list, n, form, stream, c, &took, why)
                            : rdt_fail(why, RDT_ERR_NOMEM, "a chain of layers: out of memory");
     if (s == RDT_OK && took < least) {
@@ -366,14 +379,16 @@ rdt_status rdt_cuda_mlp_create_faster(const rdt_cuda_device *d, const rdt_proble
 static rdt_status start(const rdt_cuda_mlp *c, const void *code, const void *x, void *out, rdt_box_sum_to to,
                         rdt_mlp_hit *hit, void *stream, rdt_reason *why) {
   rdt_mlp_args a = c->args;
+  const int cluster = rdt_cuda_mlp_cluster(c);
   void *arguments[] = {&a, &hit};
+  const unsigned more = c->check == RDT_MLP_SIGNED ? RDT_MLP_MORE : 0;
   a.x = x, a.out = out, a.sum = to.sum, a.visits = to.visits;
   a.vectors = a.layer[0].k % 8 == 0 && a.ldx % 8 == 0 && rdt_box_aligned(x);
   cudaLaunchAttribute attributes[] = {
-      {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {(unsigned)a.blocks, 1, 1}}},
+      {.id = cudaLaunchAttributeClusterDimension, .val = {.clusterDim = {(unsigned)cluster, 1, 1}}},
       {.id = cudaLaunchAttributeProgrammaticStreamSerialization, .val = {.programmaticStreamSerializationAllowed = 1}}};
-  const cudaLaunchConfig_t config = {.gridDim = {(unsigned)(a.blocks * up(a.m, RDT_MLP_ROWS)), 1, 1},
-                                     .blockDim = {RDT_MLP_THREADS + (c->protect ? RDT_MLP_MORE : 0), 1, 1},
+  const cudaLaunchConfig_t config = {.gridDim = {(unsigned)(cluster * up(a.m, RDT_MLP_ROWS)), 1, 1},
+                                     .blockDim = {RDT_MLP_THREADS + more, 1, 1},
                                      .dynamicSmemBytes = (size_t)c->shared,
                                      .stream = stream,
                                      .attrs = attributes,
@@ -390,18 +405,21 @@ rdt_status rdt_cuda_mlp_launch(const rdt_cuda_mlp *c, const void *x, void *out, 
 rdt_status rdt_cuda_mlp_strike(const rdt_cuda_mlp *c, const void *x, void *out, rdt_box_sum_to to,
                                struct rdt_mlp_hit *hit, void *stream, rdt_reason *why) {
   if (c->wgmma) return rdt_mlpw_launch(c->wgmma, x, out, to, hit, stream, why);
-  if (!c->protect || c->type != RDT_F16)
+  if (c->check == RDT_MLP_NONE || c->type != RDT_F16)
     return rdt_fail(why, RDT_ERR_UNSUPPORTED, "chains with faults are of f16, and checked");
-  return start(c, rdt_mlp_inject, x, out, to, hit, stream, why);
+  return start(c, rdt_mlp_inject[c->check], x, out, to, hit, stream, why);
 }
 
 int64_t rdt_cuda_mlp_blocks(const rdt_cuda_mlp *c) {
-  if (!c->protect) return 0;
-  return c->wgmma ? rdt_mlpw_clusters(c->wgmma) : c->args.blocks * up(c->args.m, RDT_MLP_ROWS);
+  const rdt_mlp_args *a = &c->args;
+  if (c->check == RDT_MLP_NONE) return 0;
+  if (c->wgmma) return rdt_mlpw_clusters(c->wgmma);
+  return c->check == RDT_MLP_SIGNED ? a->blocks * up(a->m, RDT_MLP_ROWS)
+                                    : (int64_t)a->layer[a->layers - 1].blocks * a->m;
 }
 
 int rdt_cuda_mlp_cluster(const rdt_cuda_mlp *c) {
-  return c->wgmma ? c->protect ? 2 : 1 : c->args.blocks;
+  return copies_of(c) * (c->wgmma ? 1 : c->args.blocks);
 }
 
 int rdt_cuda_mlp_rows(const rdt_cuda_mlp *c) {
@@ -409,11 +427,17 @@ int rdt_cuda_mlp_rows(const rdt_cuda_mlp *c) {
 }
 
 const char *rdt_cuda_mlp_scheme(const rdt_cuda_mlp *c) {
-  return !c->protect ? "none" : c->wgmma ? "replicate" : "row";
+  static const char *const names[RDT_MLP_CHECKS] = {"none", "row", "replicate"};
+  return names[c->check];
 }
 
 void *rdt_cuda_mlp_copy(const rdt_cuda_mlp *c, int block, int layer, int64_t k, int64_t column) {
-  return c->wgmma ? rdt_mlpw_copy(c->wgmma, block, layer, k, column) : NULL;
+  const rdt_mlp_pack_args *p = &c->pack[layer];
+  if (c->wgmma) return rdt_mlpw_copy(c->wgmma, block, layer, k, column);
+  if (c->check != RDT_MLP_TWICE) return NULL;
+  const int64_t pair = k / RDT_MLP_PAIR, part = k % RDT_MLP_PAIR / 8, tile = column / 8 % p->tiles,
+                at = (block * p->blocks + column / (8 * p->tiles)) * p->pairs + pair;
+  return (uint16_t *)p->out + ((at * p->tiles + tile) * 32 + column % 8 * 4 + part) * 8 + k % 8;
 }
 
 rdt_cuda_verdict *rdt_cuda_mlp_verdict(const rdt_cuda_mlp *c) {

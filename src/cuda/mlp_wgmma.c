@@ -203,7 +203,7 @@ static rdt_status choose(rdt_mlpw *c, const rdt_cuda_device *d, const rdt_mlpw_c
   }
   for (int size = 0; size < RDT_MLPW_SIZES; size++) {
     attempt *t = &list[n];
-    if (of->rows && of->rows != rows_of(size)) continue;
+    if (of->rows && !(of->rows & rows_of(size))) continue;
     *t = (attempt){c, c->plan, in.in[0].data, out.o.out.data};
     t->plan.size = size;
     status = place(&t->plan, d, c->protect, why);

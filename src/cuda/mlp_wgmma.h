@@ -14,7 +14,7 @@ typedef struct rdt_mlpw_chain { /* that rdt_cuda_mlp_accept has taken */
   int n, m;
   int64_t ldx, ldo;
   bool protect;
-  int rows; /* of a block: 32, 64; 0: what is the fastest */
+  int rows; /* of a block: 32, 64, or both; 0: what is the fastest */
 } rdt_mlpw_chain;
 /* Waits. RDT_ERR_UNSUPPORTED: too large. Weights and biases are copied, twice where it is checked. */
 rdt_status rdt_mlpw_create(const rdt_cuda_device *d, const rdt_mlpw_chain *of, void *stream, rdt_mlpw **c,

@@ -1,7 +1,7 @@
 /* Chains of small products as one launch, layer by layer against their formula in double: numbers of rows, inputs and
  * neurons around the tiles', clusters of every size, biases of all types or none, what follows; sums of what is stored;
  * NaN; and faults at every site and layer, each of which must be noticed where it is large enough to matter, of chains
- * that are computed twice where it changes a bit of the result.
+ * that are computed twice where it changes a bit of the result, by halves of a cluster in that case alone.
  *     gpu_mlp [--quick]
  * The last line says how much was checked; 1 where anything was wrong, 77 (skipped) without such a GPU. */
 #include "cuda/mlp.h"
@@ -243,11 +243,13 @@ static int up(int x, int by) {
 
 static rdt_mlp_hit draw(const chain *c, int site, uint64_t *seed) {
   const chain_case *s = &c->s;
-  const int cluster = rdt_cuda_mlp_cluster(c->c), group = (int)(gpu_random(seed) % (uint64_t)up(s->m, RDT_MLP_ROWS));
+  const bool twice = strcmp(rdt_cuda_mlp_scheme(c->c), "replicate") == 0; /* in the first half */
+  const int cluster = rdt_cuda_mlp_cluster(c->c), sharers = twice ? cluster / 2 : cluster;
+  const int group = (int)(gpu_random(seed) % (uint64_t)up(s->m, RDT_MLP_ROWS));
   const int rows = s->m - RDT_MLP_ROWS * group < RDT_MLP_ROWS ? s->m - RDT_MLP_ROWS * group : RDT_MLP_ROWS;
   const int layer = (int)(gpu_random(seed) % (uint64_t)s->layers);
   int tiles = 1;
-  while (tiles * cluster < up(s->width[layer + 1], 8)) tiles *= 2;
+  while (tiles * sharers < up(s->width[layer + 1], 8)) tiles *= 2;
   const int blocks = up(up(s->width[layer + 1], 8), tiles);
   rdt_mlp_hit h = {.site = site,
                    .layer = layer,
@@ -443,6 +445,100 @@ static void check_twice(const chain_case *s, int faults, uint64_t *seed) {
   drop(&c);
 }
 
+/* ---- by halves of a cluster ---- */
+
+typedef struct outcome {
+  bool other, stored, cries; /* bits of the result; what is stored is not what was summed; a complaint */
+} outcome;
+
+/* One launch; a complaint names what is wrong, but of a fault in the second half, where that is not stored. */
+static outcome strike_half(chain *c, rdt_mlp_hit *on, rdt_mlp_hit h, const char *good) {
+  const int n = c->s.width[c->s.layers], cluster = rdt_cuda_mlp_cluster(c->c);
+  rdt_reason why = {""};
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  gpu_must(rdt_cuda_put(on, &h, sizeof h, NULL, &why), "fault", &why);
+  launch(c, on, board, &v);
+  gpu_must(rdt_cuda_get(&h, on, sizeof h, NULL, &why), "fault", &why);
+  const outcome o = {memcmp(good, c->host_out, c->out_bytes) != 0, board[0] != rdt_bitsum(c->host_out, c->out_bytes),
+                     complains(&v)};
+  const rdt_cuda_finding *f = &v.list[0];
+  const int64_t before = wrong;
+  const bool first = h.block % cluster < cluster / 2;
+  planted++, found += o.cries || o.stored, above += o.other;
+  if (h.done != 1) complain(c, "a fault was not planted");
+  if ((int64_t)board[1] != rdt_cuda_mlp_blocks(c->c)) complain(c, "rows are missing");
+  if (o.other && !first) complain(c, "the second half changed the result");
+  if (v.suspect || v.cannot) complain(c, "a complaint that is not certain");
+  if (o.cries && (f->k_first != c->s.layers - 1 || f->row < 0 || f->row >= c->s.m || f->column < 0 ||
+                  f->column + f->columns > n || f->rows != 1 || f->columns < 1))
+    complain(c, "another place");
+  else if (o.cries && first &&
+           memcmp(good + 2 * (f->row * n + f->column), (char *)c->host_out + 2 * (f->row * n + f->column),
+                  (size_t)(2 * f->columns)) == 0)
+    complain(c, "what is named is right");
+  if (wrong > before)
+    printf("site %d layer %d block %d of %d, thread %d place %d row %d column %d mask %x: %g to %g\n", h.site, h.layer,
+           h.block, cluster, h.thread, h.place, h.row, h.column, (unsigned)h.mask, h.before, h.after);
+  return o;
+}
+
+/* The same fault in either half: both are noticed, or neither changes a bit. */
+static void plant_halves(chain *c, int faults, uint64_t *seed) {
+  rdt_mlp_hit *on = there(NULL, sizeof *on);
+  char *good = malloc(c->out_bytes);
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  rdt_reason why = {""};
+  launch(c, NULL, board, &v);
+  memcpy(good, c->host_out, c->out_bytes);
+  for (int i = 0; i < faults; i++) {
+    const int site = i % RDT_MLP_SITES;
+    rdt_mlp_hit h = draw(c, site, seed);
+    if (site == RDT_MLP_CHECKSUM) continue; /* there are none */
+    const bool at_end = site == RDT_MLP_STORED && h.layer + 1 == c->s.layers;
+    const outcome one = strike_half(c, on, h, good);
+    h.block += rdt_cuda_mlp_cluster(c->c) / 2;
+    const outcome two = strike_half(c, on, h, good);
+    if (one.other != (at_end ? one.stored : one.cries)) complain(c, "other bits and no word, or a word and no others");
+    if (one.other != (at_end ? two.stored : two.cries)) complain(c, "the second half says something else");
+    if (at_end && (one.cries || two.cries)) complain(c, "it was stored wrongly, and the comparison complains");
+  }
+  for (int i = 0; i < up(faults, RDT_MLP_SITES); i++) plant_at_rest(c, good, seed);
+  gpu_must(rdt_cuda_mlp_renew(c->c, c->weights, NULL, &why), c->name, &why);
+  launch(c, NULL, board, &v);
+  if (complains(&v) || memcmp(good, c->host_out, c->out_bytes) != 0) complain(c, "is not clean afterwards");
+  free(good);
+  rdt_cuda_free(on);
+}
+
+static void check_halves(const chain_case *s, int faults, uint64_t *seed) {
+  const rdt_cuda_mlp_form form = {.protect = true, .lambda = LAMBDA, .scheme = "replicate", .rows = RDT_MLP_ROWS};
+  chain c;
+  rdt_reason why = {""};
+  bool wide = false; /* more neurons than half a cluster has */
+  make(&c, s, seed);
+  compute(&c);
+  for (int l = 1; l <= s->layers; l++) wide = wide || s->width[l] > RDT_MLP_BLOCKS / 2 * RDT_MLP_COLUMNS;
+  const rdt_status status = rdt_cuda_mlp_create(&device, c.list, s->layers, &form, NULL, &c.c, NULL, &why);
+  if (status != (wide ? RDT_ERR_UNSUPPORTED : RDT_OK)) complain(&c, wide ? "too wide, and taken" : why.text);
+  if (status == RDT_OK) {
+    if (strcmp(rdt_cuda_mlp_scheme(c.c), "replicate") != 0 || rdt_cuda_mlp_rows(c.c) != RDT_MLP_ROWS)
+      complain(&c, "another form");
+    run_clean(&c, true);
+    for (int blocks = 2; blocks <= RDT_MLP_BLOCKS; blocks *= 2) {
+      if (rdt_cuda_mlp_use(c.c, blocks, c.weights, NULL, &why) != RDT_OK) continue;
+      if (rdt_cuda_mlp_cluster(c.c) != blocks) complain(&c, "clusters of another size");
+      run_clean(&c, true);
+      if (faults && s->type == RDT_F16) plant_halves(&c, faults, seed);
+    }
+    rdt_cuda_mlp_destroy(c.c);
+    create(&c, NULL, true, 0); /* whichever is the fastest */
+    run_clean(&c, true);
+  }
+  drop(&c);
+}
+
 /* ---- all ---- */
 
 static void check(const chain_case *s, int faults, uint64_t *seed) {
@@ -472,8 +568,8 @@ static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others; 
   make(&c, &s, seed);
   rdt_store(c.host_x, s.type, 2 * 40 + 7, NAN);
   gpu_must(rdt_cuda_put(c.p[0].in[0].data, c.host_x, 5 * 40 * 2, NULL, &why), "NaN", &why);
-  for (int twice = 0; twice < 2; twice++) {
-    create(&c, twice ? "replicate" : "row", true, 0);
+  for (int twice = 0; twice < 3; twice++) {
+    create(&c, twice ? "replicate" : "row", true, (const int[]){0, RDT_MLP_ROWS, 32}[twice]);
     launch(&c, NULL, board, &v);
     if (twice && complains(&v)) complain(&c, "NaN among the inputs is no fault");
     if (!twice && (!v.cannot || v.suspect || v.certain || v.list[0].row != 2))
@@ -563,7 +659,14 @@ int main(int argc, char **argv) {
   if (rdt_cuda_count(&why) == 0) return printf("skip: %s\n", why.text), 77;
   gpu_must(rdt_cuda_open(0, &device, &why), "cuda:0", &why);
   if (device.major != 9) return printf("skip: chains of layers are for compute capability 9\n"), 77;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check(&cases[i], quick ? 6 : 600, &seed);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    check(&cases[i], quick ? 6 : 600, &seed);
+    check_halves(&cases[i], quick ? 6 : 300, &seed);
+  }
+  for (int m = 1; m <= 64; m += m < 17 ? 1 : 15) {
+    const chain_case s = {m, 3, {21, 40, 75, 5}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, m % 2, false};
+    check_halves(&s, quick ? 0 : 60, &seed);
+  }
   const size_t few = sizeof twice / sizeof *twice - (quick ? 1 : 0);
   for (size_t i = 0; i < few; i++) check_twice(&twice[i], quick ? 14 : 700, &seed);
   check_nan(&seed);

@@ -1,14 +1,15 @@
 /* Kernels of mlp.h. */
 #include "cuda/sm90/mlp_body.h"
 
-template <class T, bool check>
-static __global__ void __launch_bounds__(RDT_MLP_THREADS + (check ? RDT_MLP_MORE : 0), 1)
+template <class T, int check>
+static __global__ void __launch_bounds__(RDT_MLP_THREADS + (check == RDT_MLP_SIGNED ? RDT_MLP_MORE : 0), 1)
     mlp(const __grid_constant__ rdt_mlp_args p) {
   rdt_mlp<T, check>(p, rdt_no_hit{});
 }
-extern "C" const void *const rdt_mlp_code[2][2] = {
-    {(const void *)mlp<rdt_type_f16, false>, (const void *)mlp<rdt_type_bf16, false>},
-    {(const void *)mlp<rdt_type_f16, true>, (const void *)mlp<rdt_type_bf16, true>}};
+extern "C" const void *const rdt_mlp_code[RDT_MLP_CHECKS][2] = {
+    {(const void *)mlp<rdt_type_f16, RDT_MLP_NONE>, (const void *)mlp<rdt_type_bf16, RDT_MLP_NONE>},
+    {(const void *)mlp<rdt_type_f16, RDT_MLP_SIGNED>, (const void *)mlp<rdt_type_bf16, RDT_MLP_SIGNED>},
+    {(const void *)mlp<rdt_type_f16, RDT_MLP_TWICE>, (const void *)mlp<rdt_type_bf16, RDT_MLP_TWICE>}};
 
 /* A thread has one of k: of a block's neurons, and of their signed sums in parts. */
 template <class T>
@@ -19,7 +20,7 @@ static __global__ void __launch_bounds__(RDT_MLP_PAIR) pack(const __grid_constan
   uint16_t *out = (uint16_t *)p.out + (int64_t)block * p.pairs * (p.tiles + p.check) * 256;
   double sum = 0.0, squares = 0.0;
   for (int j = 0; j < 8 * p.tiles; j++) {
-    const int column = block * 8 * p.tiles + j;
+    const int column = block % p.blocks * 8 * p.tiles + j;
     const uint16_t bits =
         k < p.k && column < p.n ? ((const uint16_t *)p.w)[k * p.row + column * p.column] : (uint16_t)0;
     const float x = format::wide(bits).x, size = x != 0.0f ? fmaxf(fabsf(x), T::least) : 0.0f;

@@ -4,7 +4,11 @@
  *
  * A row's neurons of a block are checked by columns beside them, their signed sums, which another warp multiplies by
  * inputs that it has loaded itself. What follows is evaluated once more, by others, while results are on their way to
- * the next layer: the sum of that goes to every block that gets them, which forms the sum of what it has got. */
+ * the next layer: the sum of that goes to every block that gets them, which forms the sum of what it has got.
+ *
+ * TWICE: each half of a cluster does all that an unchecked one does, and nothing goes from half to half but the result:
+ * the first half stores it and sends it to the second one, which compares it with its own and forms the bit-sum of what
+ * should be stored. */
 #ifndef RDT_CUDA_SM90_MLP_BODY_H
 #define RDT_CUDA_SM90_MLP_BODY_H
 
@@ -46,14 +50,17 @@ struct rdt_mlp_sum { /* of words, and of words times odd numbers of their places
 
 /* ---- a block ---- */
 
-template <class T, bool check, class Hit>
+template <class T, int check, class Hit>
 struct rdt_mlp_block {
   typedef typename rdt_mlp_format<T>::type format;
-  static constexpr int warps = RDT_MLP_WARPS, more = check ? 1 : 0; /* more: tiles, of what checks the others */
+  static constexpr bool sums = check == RDT_MLP_SIGNED, twice = check == RDT_MLP_TWICE;
+  static constexpr int warps = RDT_MLP_WARPS, more = sums ? 1 : 0; /* more: tiles, of what checks the others */
   const rdt_mlp_args &p;
   Hit &hit; /* as it is shipped, nothing */
   uint32_t base;
-  int warp, lane, rank, row0, rows;
+  int warp, lane;
+  int lead, rank; /* the first block of its half, by its place in the cluster; its place behind that */
+  int row0, rows;
 
   struct layer { /* what is known of one, in registers; addresses of shared memory */
     int number, k, n, pairs, tiles, log_tiles, blocks, act;
@@ -92,15 +99,19 @@ struct rdt_mlp_block {
 #pragma unroll 1
     for (int i = 0; i < p.layers; i++) {
       rdt_mbarrier_init(barrier(RDT_MLP_ARRIVED, i), 1);
-      if (check) rdt_mbarrier_init(barrier(RDT_MLP_TOLD, i), 1);
-      if (check) rdt_mbarrier_init(barrier(RDT_MLP_STAND, i), warps);
+      if (sums) rdt_mbarrier_init(barrier(RDT_MLP_TOLD, i), 1);
+      if (sums) rdt_mbarrier_init(barrier(RDT_MLP_STAND, i), warps);
     }
+    if (twice && lead) rdt_mbarrier_init(barrier(RDT_MLP_TOLD, 0), 1);
     rdt_mbarrier_init_done();
 #pragma unroll 1
     for (int i = 1; i < p.layers; i++) {
       rdt_mbarrier_expect(barrier(RDT_MLP_ARRIVED, i), has(i) ? 2 * rows * width(i - 1) : 0);
-      if (check) rdt_mbarrier_expect(barrier(RDT_MLP_TOLD, i), has(i) ? 8 * halves() * p.layer[i - 1].blocks : 0);
+      if (sums) rdt_mbarrier_expect(barrier(RDT_MLP_TOLD, i), has(i) ? 8 * halves() * p.layer[i - 1].blocks : 0);
     }
+    const int last = p.layers - 1;
+    if (twice && lead)
+      rdt_mbarrier_expect(barrier(RDT_MLP_TOLD, 0), has(last) ? 16 * rows << p.layer[last].log_tiles : 0);
   }
 
   __device__ __forceinline__ void copy_weights() const {
@@ -108,15 +119,16 @@ struct rdt_mlp_block {
     for (int i = 0; i < p.layers; i++) {
       const layer l = known(i);
       if (l.mine) {
+        const int copy = twice && lead ? rank + l.blocks : rank;
         const char *from =
-            (const char *)p.layer[i].weights + (int64_t)rank * l.pairs * (l.tiles + more) * 512 + lane * 16;
+            (const char *)p.layer[i].weights + (int64_t)copy * l.pairs * (l.tiles + more) * 512 + lane * 16;
         const uint32_t to = l.weights + 16u * (uint32_t)lane;
 #pragma unroll 1
         for (int pair = warp; pair < l.pairs; pair += warps)
 #pragma unroll 2
           for (int j = pair << l.log_tiles; j < (pair + 1) << l.log_tiles; j++)
             rdt_copy16(to + 512u * (uint32_t)j, from + 512 * j, 16);
-        if constexpr (check)
+        if constexpr (sums)
 #pragma unroll 1
           for (int pair = l.pairs * l.tiles + (warp + 1) % warps; pair < l.pairs * (l.tiles + 1); pair += warps)
             rdt_copy16(to + 512u * (uint32_t)pair, from + 512 * pair, 16);
@@ -256,6 +268,56 @@ struct rdt_mlp_block {
     return x;
   }
 
+  /* ---- the result: two neighbours of a row ---- */
+
+  __device__ __forceinline__ void store(const layer &l, int row, int column, uint32_t y) const {
+    uint16_t *to = (uint16_t *)p.out + (row0 + row) * p.ldo + column;
+    if (column < l.n) to[0] = (uint16_t)y;
+    if (column + 1 < l.n) to[1] = (uint16_t)(y >> 16);
+  }
+  /* Their part of the bit-sum of what should be stored. */
+  __device__ __forceinline__ uint64_t share(const layer &l, int row, int column, uint32_t y) const {
+    const uint64_t at = (uint64_t)((row0 + row) * p.ldo + column); /* halves of words of the whole */
+    const uint32_t low = column < l.n ? y & 0xffffu : 0u, high = column + 1 < l.n ? y >> 16 : 0u;
+    return (uint64_t)(low << (16 * (at & 1))) * (at / 2 * 0x3c6ef37200000002u + 1u) +
+           (uint64_t)(high << (16 * ((at + 1) & 1))) * ((at + 1) / 2 * 0x3c6ef37200000002u + 1u);
+  }
+  __device__ __forceinline__ void add_shares(uint64_t sum) const { /* of a warp */
+    if (!p.sum) return;
+    const uint32_t words = (uint32_t)(sum >> 32); /* modulo 2^64: by pieces that do not overflow */
+    const uint64_t a = __reduce_add_sync(0xffffffffu, (uint32_t)sum & 0xffffu),
+                   b = __reduce_add_sync(0xffffffffu, (uint32_t)sum >> 16), c = __reduce_add_sync(0xffffffffu, words);
+    if (lane == 0) atomicAdd((unsigned long long *)p.sum, (unsigned long long)(a + (b << 16) + (c << 32)));
+  }
+
+  /* A row of both halves, by a warp of each: stored, sent and compared. mine: the lane has some of it; y is 0
+   * otherwise. The second half's block does not end before all has come that its partner sends. */
+  __device__ __forceinline__ void settle(const layer &l, int row, int column, bool mine, uint32_t y) const {
+    const uint32_t to = base + RDT_MLP_SAID + (uint32_t)(2 * RDT_MLP_COLUMNS * row + 4 * lane),
+                   told = barrier(RDT_MLP_TOLD, 0);
+    static_assert(2 * RDT_MLP_COLUMNS * RDT_MLP_ROWS <= RDT_MLP_BIAS - RDT_MLP_SAID, "a result goes there");
+    uint32_t stored = y, theirs = y;
+    if constexpr (Hit::on)
+      if (mine) hit.stored(l.number, row, lane, stored);
+    if (!lead) {
+      const uint32_t partner = (uint32_t)(p.blocks + rank);
+      if (!mine) return;
+      rdt_mlp_send(rdt_mlp_there(to, partner), y, rdt_mlp_there(told, partner));
+      store(l, row, column, stored);
+      return;
+    }
+    add_shares(share(l, row, column, stored));
+    rdt_mbarrier_wait(told, 0);
+    if (mine) theirs = rdt_load4_shared(to);
+    const bool differ = column < l.n && (column + 1 < l.n ? theirs ^ y : (theirs ^ y) & 0xffffu) != 0;
+    const unsigned all = __ballot_sync(0xffffffffu, differ);
+    if (lane == 0 && p.visits) atomicAdd((unsigned long long *)p.visits, 1ull);
+    if (differ && lane == __ffs((int)all) - 1)
+      rdt_complain(p.verdict, RDT_CUDA_CERTAIN,
+                   rdt_place_of{row0 + row, column, 1, min(2, l.n - column), l.number, l.number}, (float)theirs,
+                   (float)y, 0.0f, 0.0f);
+  }
+
   /* A row, by a warp: sums, what follows them, and where that goes: to memory, or to the blocks of the next layer. */
   __device__ __forceinline__ void finish(const layer &l, int row, int blocks, uint32_t next) const {
     const uint32_t at = (uint32_t)row * l.line + 8u * (uint32_t)lane;
@@ -264,16 +326,18 @@ struct rdt_mlp_block {
     if (mine) {
       const float2 b = bias(0, l.number, lane);
       float2 x = total(partial(l) + at, (uint32_t)rows * l.line);
-      if constexpr (check) rdt_mlp_store2(l.raw + at, x.x, x.y);
+      if constexpr (sums) rdt_mlp_store2(l.raw + at, x.x, x.y);
       if constexpr (Hit::on) hit.taken(l.number, row, lane, x);
       y = rdt_mlp_follow<T>(l.act, p.layer[l.number].p, p.layer[l.number].q, x, b);
-      if constexpr (Hit::on) hit.stored(l.number, row, lane, y);
+      if constexpr (Hit::on)
+        if (!twice || !l.last) hit.stored(l.number, row, lane, y);
     }
     if (l.last) {
       const int column = rank * 8 * l.tiles + 2 * lane;
-      uint16_t *to = (uint16_t *)p.out + (row0 + row) * p.ldo + column;
-      if (mine && column < l.n) to[0] = (uint16_t)y;
-      if (mine && column + 1 < l.n) to[1] = (uint16_t)(y >> 16);
+      if (twice)
+        settle(l, row, column, mine, y);
+      else if (mine)
+        store(l, row, column, y);
       return;
     }
     const int tile = lane % 8;
@@ -286,7 +350,8 @@ struct rdt_mlp_block {
 #pragma unroll
     for (int i = 0; i < RDT_MLP_BLOCKS / 4; i++) {
       const uint32_t block = (uint32_t)(lane / 8 + 4 * i);
-      if ((int)block < blocks) rdt_mlp_send(rdt_mlp_there(to, block), x, rdt_mlp_there(arrived, block));
+      if ((int)block < blocks)
+        rdt_mlp_send(rdt_mlp_there(to, block + (uint32_t)lead), x, rdt_mlp_there(arrived, block + (uint32_t)lead));
     }
   }
   /* What checks the rows: eight of them, by a warp. */
@@ -320,7 +385,10 @@ struct rdt_mlp_block {
         if (i > 0) rdt_mbarrier_wait(barrier(RDT_MLP_ARRIVED, i), 0);
         if constexpr (Hit::on) hit.weights(i, l.weights, l.pairs, l.tiles);
         if constexpr (Hit::on)
-          if (i > 0) rdt_bar_sync(3, RDT_MLP_THREADS + 32);
+          if (i > 0) {
+            if (twice && warp == 0) hit.arrived(i, l.in, l.pitch, rows);
+            rdt_bar_sync(3, RDT_MLP_THREADS + (sums ? 32 : 0));
+          }
         if (l.log_tiles < 2) {
           if (l.log_tiles < 1)
             neurons<1>(l);
@@ -331,13 +399,13 @@ struct rdt_mlp_block {
         } else {
           neurons<8>(l);
         }
-        if constexpr (check) beside(l);
+        if constexpr (sums) beside(l);
       }
       rdt_bar_sync(1, RDT_MLP_THREADS);
       if (l.mine) {
 #pragma unroll 1
         for (int row = warp; row < rows; row += warps) finish(l, row, blocks, next + (uint32_t)row * pitch);
-        if constexpr (check) {
+        if constexpr (sums) {
           const int first = 8 * (warps - 1 - warp); /* by warps with fewer rows */
           if (first < rows) finish_beside(l, first);
           __syncwarp();
@@ -409,20 +477,9 @@ struct rdt_mlp_block {
         sum.add(y, (uint32_t)row, (uint32_t)column / 2);
         continue;
       }
-      const uint64_t at = (uint64_t)((row0 + row) * p.ldo + column); /* halves of words of the whole */
-      const uint32_t low = column < l.n ? y & 0xffffu : 0u, high = column + 1 < l.n ? y >> 16 : 0u;
-      stored += (uint64_t)(low << (16 * (at & 1))) * (at / 2 * 0x3c6ef37200000002u + 1u);
-      stored += (uint64_t)(high << (16 * ((at + 1) & 1))) * ((at + 1) / 2 * 0x3c6ef37200000002u + 1u);
+      stored += share(l, row, column, y);
     }
-    if (l.last) {
-      if (!p.sum) return;
-      const uint32_t words = (uint32_t)(stored >> 32); /* modulo 2^64: by pieces that do not overflow */
-      const uint64_t a = __reduce_add_sync(0xffffffffu, (uint32_t)stored & 0xffffu),
-                     c = __reduce_add_sync(0xffffffffu, (uint32_t)stored >> 16),
-                     d = __reduce_add_sync(0xffffffffu, words);
-      if (lane == 0) atomicAdd((unsigned long long *)p.sum, (unsigned long long)(a + (c << 16) + (d << 32)));
-      return;
-    }
+    if (l.last) return add_shares(stored);
     const uint2 all = sum.together();
     const uint32_t to = base + RDT_MLP_SAID + 8u * (uint32_t)(((l.number + 1) * RDT_MLP_BLOCKS + rank) * 2 + first / 8);
     if (lane < blocks)
@@ -488,28 +545,31 @@ struct rdt_mlp_block {
   }
 
   __device__ __forceinline__ void run() {
-    if (threadIdx.x == (check ? RDT_MLP_THREADS + 128 : RDT_MLP_THREADS - 32)) expect();
+    if (threadIdx.x == (sums ? RDT_MLP_THREADS + 128 : RDT_MLP_THREADS - 32)) expect();
     __syncwarp();
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     rdt_chain_next();
-    if (check && warp >= warps)
+    if (sums && warp >= warps)
       check_all();
     else
       multiply_all();
   }
 };
 
-template <class T, bool check, class Hit>
+template <class T, int check, class Hit>
 RDT_DEVICE void rdt_mlp(const rdt_mlp_args &p, Hit hit) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) unsigned char memory[];
-  const int rank = rdt_mlp_keep((int)rdt_cluster_rank()), row0 = ((int)blockIdx.x - rank) / p.blocks * RDT_MLP_ROWS;
+  const int place = rdt_mlp_keep((int)rdt_cluster_rank()),
+            lead = check == RDT_MLP_TWICE && place >= p.blocks ? rdt_mlp_keep(p.blocks) : 0,
+            row0 = ((int)blockIdx.x - place) / (check == RDT_MLP_TWICE ? 2 * p.blocks : p.blocks) * RDT_MLP_ROWS;
   rdt_mlp_block<T, check, Hit> block = {p,
                                         hit,
                                         rdt_mlp_keep(rdt_shared(memory)),
                                         __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0),
                                         (int)threadIdx.x % 32,
-                                        rank,
+                                        lead,
+                                        place - lead,
                                         row0,
                                         min(RDT_MLP_ROWS, p.m - row0)};
   block.run();

@@ -38,8 +38,10 @@ struct rdt_hit : rdt_mlp_strikes {
   }
 };
 
-static __global__ void __launch_bounds__(RDT_MLP_THREADS + RDT_MLP_MORE, 1)
+template <int check>
+static __global__ void __launch_bounds__(RDT_MLP_THREADS + (check == RDT_MLP_SIGNED ? RDT_MLP_MORE : 0), 1)
     mlp_inject(const __grid_constant__ rdt_mlp_args p, rdt_mlp_hit *h) {
-  rdt_mlp<rdt_type_f16, true>(p, rdt_hit{{h}});
+  rdt_mlp<rdt_type_f16, check>(p, rdt_hit{{h}});
 }
-extern "C" const void *const rdt_mlp_inject = (const void *)mlp_inject;
+extern "C" const void *const rdt_mlp_inject[RDT_MLP_CHECKS] = {nullptr, (const void *)mlp_inject<RDT_MLP_SIGNED>,
+                                                               (const void *)mlp_inject<RDT_MLP_TWICE>};

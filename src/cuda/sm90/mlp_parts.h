@@ -32,6 +32,11 @@ RDT_DEVICE void rdt_mlp_send(uint32_t to, uint2 x, uint32_t barrier) {
                "r"(x.y), "r"(barrier)
                : "memory");
 }
+RDT_DEVICE void rdt_mlp_send(uint32_t to, uint32_t x, uint32_t barrier) {
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(x),
+               "r"(barrier)
+               : "memory");
+}
 
 RDT_DEVICE float2 rdt_mlp_load2(uint32_t at) {
   float2 x;
