@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-enum { RDT_VOTERS = 3, RDT_VOTE_THREADS = 256 };
+enum { RDT_VOTERS = 3, RDT_VOTE_THREADS = 256, RDT_VOTE_AT_ONCE = 2 };
 
 /* One more kind of complaint, of one element: two copies have outvoted the third, whose number is in k_first. Where all
  * three differ it is RDT_CUDA_CERTAIN, and k_first is -1. */

@@ -102,27 +102,26 @@ static __device__ __noinline__ void settle(const rdt_vote_args &p, Hit hit, Doub
   }
 }
 
-enum { AT_ONCE = 2 }; /* vectors of each copy that a thread has on their way */
-
-template <class Hit, class Doubts>
+/* at_once: vectors of each copy that a thread has on their way */
+template <int at_once, class Hit, class Doubts>
 RDT_DEVICE void rdt_vote_all(const rdt_vote_args &p, Hit hit, Doubts doubts) {
   const int64_t threads = (int64_t)gridDim.x * RDT_VOTE_THREADS;
   const int64_t me = (int64_t)blockIdx.x * RDT_VOTE_THREADS + threadIdx.x;
   const int64_t whole = p.vectors ? p.row_bytes / 16 : 0; /* vectors of a row */
   const int64_t all = p.rows * whole;
   const bool flat = p.rows == 1;
-  for (int64_t i = me; i < all; i += AT_ONCE * threads) {
-    uint4 x[AT_ONCE][RDT_VOTERS];
+  for (int64_t i = me; i < all; i += at_once * threads) {
+    uint4 x[at_once][RDT_VOTERS];
     unsigned differ = 0;
 #pragma unroll
-    for (int u = 0; u < AT_ONCE; u++) {
+    for (int u = 0; u < at_once; u++) {
       const int64_t v = i + u * threads < all ? i + u * threads : i, row = flat ? 0 : v / whole;
       const int64_t at = row * p.pitch + 16 * (v - row * whole);
 #pragma unroll
       for (int c = 0; c < RDT_VOTERS; c++) x[u][c] = __ldcg((const uint4 *)((const char *)p.copy[c] + at));
     }
 #pragma unroll
-    for (int u = 0; u < AT_ONCE; u++)
+    for (int u = 0; u < at_once; u++)
       if (!(same(x[u][0], x[u][1]) && same(x[u][0], x[u][2])) && i + u * threads < all) differ |= 1u << u;
 #pragma unroll 1
     for (int u = 0; differ >> u; u++)

@@ -15,7 +15,7 @@ struct rdt_voted {
   rdt_voted_args args;
   rdt_dtype type;
   bool columns; /* B's lie side by side */
-  int team, blocks;
+  int team, blocks, sms;
   rdt_thrice *last;                /* SPLIT: the vote on results */
   cudaStream_t stream[RDT_VOTERS]; /* SPLIT: of 1 and 2 */
   cudaEvent_t begun, done[RDT_VOTERS];
@@ -164,6 +164,7 @@ static rdt_status prepare(rdt_voted *v, const rdt_cuda_device *d, const rdt_prob
   rdt_mma_args *a = &w->p;
   const rdt_epilogue *e = &p->epilogue;
   int teams;
+  v->sms = d->sms;
   if (v->team == RDT_VOTED_CLUSTER && p->out.shape[0] <= 64) v->team = RDT_VOTED_SKINNY;
   const int rows = 64 * (v->team == RDT_VOTED_BLOCK || v->team == RDT_VOTED_SKINNY ? 1 : RDT_VOTED_GROUPS);
   v->type = p->in[0].dtype, v->columns = rdt_wide_columns(&p->in[1]);
@@ -257,7 +258,7 @@ static rdt_status launch_last(rdt_voted *v, rdt_voted_args a, bool hit, cudaStre
                      : v->type == RDT_F16 ? rdt_voted_last_f16[v->columns]
                                           : rdt_voted_last_bf16[v->columns];
   void *arguments[] = {&p, &a, &v->hit};
-  const dim3 grid = {blocks, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
+  const dim3 grid = {blocks < (unsigned)v->sms ? blocks : (unsigned)v->sms, 1, 1}, block = {RDT_VOTE_THREADS, 1, 1};
   a.vote = a.votes, a.copy = 0;
   a.w.extra = a.w.p.bias || a.w.p.residual || a.w.p.relu; /* rdt_wide_maps says so to the copies */
   place_share(v, &a);

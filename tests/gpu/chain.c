@@ -166,9 +166,10 @@ static void check_graph(chain *c) {
 static bool struck(chain *c, rdt_cuda_gemm *g, gpu_case *of) {
   rdt_reason why = {""};
   rdt_cuda_verdict v;
-  rdt_cuda_strike s = {
-      .hit = {.element = ROW * of->all.shape[1] + COLUMN, .position = 0.5, .mask = 1u << 30}, /* 2 at least */
-      .sm = -1};
+  rdt_cuda_strike s = {.hit = {.element = ROW * of->all.shape[1] + COLUMN,
+                               .position = 0.5,
+                               .mask = 1u << 31}, /* what is stored stays finite */
+                       .sm = -1};
   gpu_must(rdt_cuda_gemm_strike(g, &of->o, 0, &s, 1, &v, NULL, &why), c->k->name, &why);
   c->runs += g == c->first, c->count.products++;
   return s.hit.done && v.suspect + v.certain + v.cannot > 0;

@@ -586,7 +586,7 @@ static void check_nan(uint64_t *seed) { /* of one row: no bound, and no others; 
 static void check_refusals(uint64_t *seed) {
   chain_case s = {1, 2, {16, 32, 8}, RDT_F16, RDT_FN_RELU, RDT_FN_NONE, true, false, false, 0, false};
   const rdt_cuda_mlp_form any = {.protect = true, .lambda = LAMBDA}, twice = {.protect = true, .scheme = "replicate"},
-                          odd = {.protect = true, .scheme = "replicate", .rows = 48};
+                          odd = {.protect = true, .scheme = "replicate", .rows = 8};
   chain c;
   rdt_reason why = {""};
   make(&c, &s, seed);
@@ -605,7 +605,7 @@ static void check_refusals(uint64_t *seed) {
     complain(&c, "rows are taken that are not those of the layer before");
   c.p[1].in[0].stride[0] -= 8;
   if (rdt_cuda_mlp_create(&device, c.list, 2, &odd, NULL, &c.c, NULL, &why) != RDT_ERR_UNSUPPORTED)
-    complain(&c, "blocks of 48 rows are taken");
+    complain(&c, "blocks of 8 rows are taken");
   if (rdt_cuda_mlp_accept(&device, c.list, MOST + 1, &why) != RDT_ERR_UNSUPPORTED)
     complain(&c, "seventeen layers are taken");
   drop(&c);

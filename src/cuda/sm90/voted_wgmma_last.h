@@ -62,7 +62,7 @@ RDT_DEVICE void rdt_voted_last(const rdt_vote_args &p, const rdt_voted_args &v, 
   __shared__ int64_t list[rdt_voted_doubts::most];
   if (threadIdx.x == 0) number = 0;
   __syncthreads();
-  rdt_vote_all(p, rdt_vote_unhit(), rdt_voted_doubts{&number, list});
+  rdt_vote_all<2 * RDT_VOTE_AT_ONCE>(p, rdt_vote_unhit(), rdt_voted_doubts{&number, list}); /* it has the registers */
   __syncthreads();
 #pragma unroll 1
   for (int i = (int)threadIdx.x / 32; i < min(number, rdt_voted_doubts::most); i += RDT_VOTE_THREADS / 32)
