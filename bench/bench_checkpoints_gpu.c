@@ -175,8 +175,9 @@ static rdt_status run_struck(study *s, rdt_voted *v, int dose, uint64_t seed, se
 
 /* What no vote decides, nor what the launch computes again from an earlier vote, is computed once more, from the start,
  * and hit as often. A right copy that is left is the word
- * of somebody: a wrong result is `wrong` where there is one, and no vote has said that a copy lost. Where all three
- * were hit they may be stored alike (as infinity): outvoted, too. */
+ * of somebody: a wrong result is `wrong` where there is one, and no vote has said that a copy lost, or that all
+ * differed (what was computed again was hit as well, and two came to the same). Where all three were hit they may be
+ * stored alike (as infinity): outvoted, too. */
 static rdt_status run_one(study *s, rdt_voted *v, int dose, uint64_t seed, cell *to, rdt_reason *why) {
   seen x;
   bool again = false;
@@ -189,7 +190,7 @@ static rdt_status run_one(study *s, rdt_voted *v, int dose, uint64_t seed, cell 
   if (x.undecided)
     to->detected++;
   else if (!x.right)
-    x.lost || x.copies == RDT_VOTERS ? to->outvoted++ : to->wrong++;
+    x.lost || x.again || x.copies == RDT_VOTERS ? to->outvoted++ : to->wrong++;
   else
     again || x.from_start ? to->restarted++ : to->survived++;
   return RDT_OK;

@@ -1,6 +1,6 @@
 /* The last vote of tmr-split, on what its copies have stored. An element of which all three differ is computed once
  * more, from what was voted on before the last share of k, or from the start (voted_wgmma_split.h): a copy on another
- * multiprocessor that has the same is right. */
+ * multiprocessor that has the same, a finite number, is right. */
 #ifndef RDT_CUDA_VOTED_WGMMA_LAST_H
 #define RDT_CUDA_VOTED_WGMMA_LAST_H
 
@@ -47,10 +47,11 @@ static __device__ __noinline__ void rdt_voted_doubt(const rdt_vote_args &p, cons
   x = __shfl_sync(0xffffffffu, x, row % 8 * 4 + column % 8 / 2);
   if (lane) return;
   const uint64_t bits = p.size == 4 ? __float_as_uint(x) : T::narrow(x, x) & 0xffffu;
+  const float stored = p.size == 4 ? x : T::wide((uint32_t)bits).x;
   const uint32_t *const sms = rdt_voted_sms(v, v.vote - 1) + tile * RDT_VOTERS;
   const int64_t at = p.rows == 1 ? e * p.size : row * p.pitch + (int64_t)column * p.size;
   int same = -1;
-  for (int i = 0; i < RDT_VOTERS; i++)
+  for (int i = 0; i < RDT_VOTERS && fabsf(stored) < rdt_infinite(x); i++) /* what was hit twice is often infinite */
     if (element((const char *)p.copy[i] + at, p.size) == bits && __ldcg(sms + i) != rdt_sm()) same = i;
   if (same >= 0) put((char *)p.copy[0] + at, p.size, bits);
   tell(p, e, same < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_AGAIN, -1, 1);
