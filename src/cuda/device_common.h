@@ -28,10 +28,11 @@ struct rdt_place_of { /* a finding */
   int row, column, rows, columns, k_first, k_last;
 };
 
-RDT_DEVICE void rdt_complain_inline(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed, float expected,
-                                    float tau2, float tau0) {
+/* sm: ~0: one of several, nobody knows which. */
+RDT_DEVICE void rdt_complain_of_sm(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed, float expected,
+                                   float tau2, float tau0, uint32_t sm) {
   atomicAdd(complaint == RDT_CUDA_SUSPECT ? &v->suspect : complaint == RDT_CUDA_CERTAIN ? &v->certain : &v->cannot, 1u);
-  const uint32_t slot = atomicAdd(&v->listed, 1u), sm = rdt_sm();
+  const uint32_t slot = atomicAdd(&v->listed, 1u);
   if (sm < RDT_CUDA_SMS) atomicAdd(&v->sm[sm], 1u);
   if (slot >= RDT_CUDA_LISTED) return;
   rdt_cuda_finding *f = &v->list[slot];
@@ -39,6 +40,11 @@ RDT_DEVICE void rdt_complain_inline(rdt_cuda_verdict *v, int complaint, rdt_plac
   f->row = at.row, f->column = at.column, f->rows = at.rows, f->columns = at.columns;
   f->k_first = at.k_first, f->k_last = at.k_last;
   f->observed = observed, f->expected = expected, f->tau2 = tau2, f->tau0 = tau0;
+}
+
+RDT_DEVICE void rdt_complain_inline(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed, float expected,
+                                    float tau2, float tau0) {
+  rdt_complain_of_sm(v, complaint, at, observed, expected, tau2, tau0, rdt_sm());
 }
 
 static __device__ __noinline__ void rdt_complain(rdt_cuda_verdict *v, int complaint, rdt_place_of at, float observed,

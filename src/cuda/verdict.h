@@ -16,7 +16,7 @@ typedef enum rdt_cuda_complaint {
 
 typedef struct rdt_cuda_finding {
   int32_t complaint;       /* rdt_cuda_complaint */
-  int32_t sm;              /* that computed it, or that looked at it last */
+  int32_t sm;              /* that computed it, or that looked at it last; -1: one of two, or nobody knows */
   int32_t row, column;     /* of C: the first that the check sums over; -1: all */
   int32_t rows, columns;   /* how far they reach */
   int32_t k_first, k_last; /* of the reduction */

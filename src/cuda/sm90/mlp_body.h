@@ -313,9 +313,8 @@ struct rdt_mlp_block {
     const unsigned all = __ballot_sync(0xffffffffu, differ);
     if (lane == 0 && p.visits) atomicAdd((unsigned long long *)p.visits, 1ull);
     if (differ && lane == __ffs((int)all) - 1)
-      rdt_complain(p.verdict, RDT_CUDA_CERTAIN,
-                   rdt_place_of{row0 + row, column, 1, min(2, l.n - column), l.number, l.number}, (float)theirs,
-                   (float)y, 0.0f, 0.0f);
+      rdt_mlp_differ(p.verdict, rdt_place_of{row0 + row, column, 1, min(2, l.n - column), l.number, l.number},
+                     (float)theirs, (float)y);
   }
 
   /* A row, by a warp: sums, what follows them, and where that goes: to memory, or to the blocks of the next layer. */

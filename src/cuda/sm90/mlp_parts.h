@@ -104,4 +104,9 @@ RDT_DEVICE uint32_t rdt_mlp_follow(int act, float p, float q, float2 x, float2 b
   return rdt_mlp_format<T>::type::narrow(y.x, y.y);
 }
 
+/* Two blocks came to other bits: either may have been wrong, so no multiprocessor is named. */
+static __device__ __noinline__ void rdt_mlp_differ(rdt_cuda_verdict *v, rdt_place_of at, float theirs, float ours) {
+  rdt_complain_of_sm(v, RDT_CUDA_CERTAIN, at, theirs, ours, 0.0f, 0.0f, ~0u);
+}
+
 #endif

@@ -293,9 +293,8 @@ struct rdt_mlpw_block {
     rdt_bar_sync(1, RDT_MLPW_THREADS);
     if (p.visits && threadIdx.x == 0) atomicAdd((unsigned long long *)p.visits, 1ull);
     if (differ && i == (int)rdt_load4_shared(rest(RDT_MLPW_FIRST)))
-      rdt_complain(p.verdict, RDT_CUDA_CERTAIN,
-                   rdt_place_of{row0, RDT_MLPW_TILE * tile + entry % 4 * 16, min(R, p.m - row0), 16, i, i},
-                   (float)theirs.x, (float)ours.x, 0.0f, 0.0f);
+      rdt_mlp_differ(p.verdict, rdt_place_of{row0, RDT_MLPW_TILE * tile + entry % 4 * 16, min(R, p.m - row0), 16, i, i},
+                     (float)theirs.x, (float)ours.x);
   }
 
   /* What all have written is there for all, wgmma among them. */
