@@ -67,22 +67,27 @@ struct rdt_vote_sure {
   }
 };
 
-/* complaint: RDT_CUDA_OUTVOTED: who lost; RDT_CUDA_AGAIN, RDT_CUDA_CERTAIN: -1. n: times. */
-RDT_DEVICE void tell(const rdt_vote_args &p, int64_t e, int complaint, int loser, uint64_t n) {
-  rdt_vote_found *f = p.found;
+/* Of element e. complaint: RDT_CUDA_OUTVOTED, with who lost; RDT_CUDA_AGAIN, RDT_CUDA_CERTAIN: -1. sm: the loser's; ~0:
+ * nobody knows. n: times. */
+RDT_DEVICE void rdt_vote_tell(rdt_vote_found *f, int64_t e, int row, int column, int complaint, int loser, uint32_t sm,
+                              uint64_t n) {
   const bool again = complaint == (int)RDT_CUDA_AGAIN;
   count(again ? &f->again : loser < 0 ? &f->undecided : &f->lost[loser], n);
   first(again ? &f->first_again : loser < 0 ? &f->first_undecided : &f->first[loser], e);
-  atomicAdd(complaint == (int)RDT_CUDA_CERTAIN ? &f->verdict.certain : &f->verdict.suspect, 1u);
   const uint32_t slot = atomicAdd(&f->verdict.listed, 1u);
+  atomicAdd(complaint == (int)RDT_CUDA_CERTAIN ? &f->verdict.certain : &f->verdict.suspect, 1u);
+  if (sm < RDT_CUDA_SMS) atomicAdd(&f->verdict.sm[sm], 1u);
   if (slot >= RDT_CUDA_LISTED) return;
   rdt_cuda_finding *l = &f->verdict.list[slot];
   l->complaint = complaint;
-  l->sm = -1; /* who computed it is not known; who votes is none of anybody's business */
-  l->row = (int)(e / p.columns), l->column = (int)(e % p.columns);
-  l->rows = l->columns = 1;
+  l->sm = (int)sm, l->row = row, l->column = column, l->rows = l->columns = 1;
   l->k_first = l->k_last = loser;
   l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
+}
+
+/* Who computed it is not known; who votes is none of anybody's business. */
+RDT_DEVICE void tell(const rdt_vote_args &p, int64_t e, int complaint, int loser, uint64_t n) {
+  rdt_vote_tell(p.found, e, (int)(e / p.columns), (int)(e % p.columns), complaint, loser, ~0u, n);
 }
 
 /* Elements one by one, some of which may differ; all of them lie in one row. */

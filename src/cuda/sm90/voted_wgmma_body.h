@@ -10,6 +10,7 @@
 #include "cuda/ptx/chain.h"
 #include "cuda/sm90/gemm_wgmma_body.h"
 #include "cuda/sm90/voted_wgmma.h"
+#include "cuda/vote_body.h"
 
 template <int team_>
 struct rdt_voted_shape {
@@ -316,21 +317,10 @@ RDT_DEVICE void rdt_voted_complain(const rdt_voted_args &v, rdt_voted_place at, 
   const int row = at.row + 8 * (i / 2 % 2), column = at.column + 8 * (i / 4) + i % 2;
   const rdt_mma_args &p = v.w.p;
   if (row >= p.m || column >= p.n) return;
-  rdt_vote_found *f = v.found;
-  const unsigned long long e = (unsigned long long)row * (unsigned)p.n + (unsigned)column;
-  const bool again = loser == RDT_VOTED_AGAIN;
-  if (again) loser = -1, sm = ~0u; /* nobody knows who was wrong */
-  atomicAdd((unsigned long long *)(again ? &f->again : loser < 0 ? &f->undecided : &f->lost[loser]), 1ull);
-  atomicMax((unsigned long long *)(again ? &f->first_again : loser < 0 ? &f->first_undecided : &f->first[loser]), ~e);
-  const uint32_t slot = atomicAdd(&f->verdict.listed, 1u);
-  atomicAdd(loser < 0 && !again ? &f->verdict.certain : &f->verdict.suspect, 1u);
-  if (sm < RDT_CUDA_SMS) atomicAdd(&f->verdict.sm[sm], 1u);
-  if (slot >= RDT_CUDA_LISTED) return;
-  rdt_cuda_finding *l = &f->verdict.list[slot];
-  l->complaint = again ? (int)RDT_CUDA_AGAIN : loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED;
-  l->sm = (int)sm, l->row = row, l->column = column, l->rows = l->columns = 1;
-  l->k_first = l->k_last = loser;
-  l->observed = l->expected = l->tau2 = l->tau0 = 0.0f;
+  const int64_t e = (int64_t)row * p.n + column;
+  const bool again = loser == RDT_VOTED_AGAIN; /* nobody knows who was wrong */
+  const int complaint = again ? RDT_CUDA_AGAIN : loser < 0 ? (int)RDT_CUDA_CERTAIN : (int)RDT_CUDA_OUTVOTED;
+  rdt_vote_tell(v.found, e, row, column, complaint, again ? -1 : loser, again ? ~0u : sm, 1);
 }
 
 /* What a thread has lost, and what nobody knows: a bit for each accumulator of a round; and whether anything differed,

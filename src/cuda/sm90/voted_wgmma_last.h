@@ -5,7 +5,6 @@
 #define RDT_CUDA_VOTED_WGMMA_LAST_H
 
 #include "cuda/sm90/voted_wgmma_split.h"
-#include "cuda/vote_body.h"
 
 /* Of a block, in its shared memory. What comes when it is full stays undecided. */
 struct rdt_voted_doubts {
