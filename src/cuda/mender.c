@@ -39,9 +39,8 @@ static bool by_rows(const rdt_cuda_kernel *k) {
   return k->family == RDT_CUDA_WGMMA;
 }
 
-/* Of tiles, of all batches. */
-static int down(const rdt_wide *w, int row_blocks) {
-  return row_blocks * (w->batches > 1 ? w->batches : 1);
+static int batches_of(const rdt_wide *w) {
+  return w->batches > 1 ? w->batches : 1;
 }
 
 static bool fits(const rdt_cuda_kernel *k, int64_t row_blocks) { /* into a grid */
@@ -53,11 +52,11 @@ size_t rdt_mend_bytes(const rdt_cuda_kernel *k, const rdt_mma_args *a, int row_b
 }
 
 /* What the device has of it, in memory. */
-static rdt_mend mend_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks,
+static rdt_mend mend_of(const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks, int batches,
                         const rdt_cuda_device *d, void *memory) {
-  const places p = places_of(k, a, row_blocks);
+  const places p = places_of(k, a, row_blocks * batches);
   return (rdt_mend){.across = across(k, a),
-                    .down = row_blocks,
+                    .down = row_blocks * batches,
                     .splits = a->splits,
                     .columns = a->column_blocks,
                     .tile = {k->tile->rows * (k->family == RDT_CUDA_TALL ? fold : 1), k->tile->columns},
@@ -87,7 +86,7 @@ static rdt_status put_there(rdt_mender *h, const rdt_mend *m, const rdt_cuda_ker
 rdt_status rdt_mend_ready(rdt_mender *h, const rdt_cuda_kernel *k, const rdt_mma_args *a, int fold, int row_blocks,
                           const rdt_cuda_device *d, void *memory, void *stream, rdt_reason *why) {
   if (!fits(k, row_blocks) || by_rows(k)) return RDT_OK;
-  const rdt_mend m = mend_of(k, a, fold, row_blocks, d, memory);
+  const rdt_mend m = mend_of(k, a, fold, row_blocks, 1, d, memory);
   return put_there(h, &m, k, d, memory, stream, why);
 }
 
@@ -120,7 +119,7 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
                                int row_blocks, const rdt_accumulator *acc, double lambda, const rdt_cuda_device *d,
                                void *stream, rdt_reason *why) {
   const rdt_cuda_kernel *rows = of_rows(k);
-  const int64_t many = w->batches > 1 ? w->batches : 1;
+  const int64_t many = batches_of(w);
   if (h->part.memory) return RDT_OK;
   if (is_captured(stream))
     return rdt_fail(why, RDT_ERR_UNSUPPORTED,
@@ -144,7 +143,7 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
   rdt_wide_plan(&part.wide, rows, m, p->column_blocks, p->k, 1, high); /* some may have to be avoided */
 
   size_t end = 0;
-  const size_t there = rdt_cuda_place(&end, places_of(k, a, down(w, row_blocks)).bytes);
+  const size_t there = rdt_cuda_place(&end, places_of(k, a, row_blocks * (int)many).bytes);
   const size_t of_a = rdt_cuda_place(&end, (size_t)(many * of_batch[0]) * element);
   const size_t of_c = rdt_cuda_place(&end, (size_t)(many * of_batch[1]) * out);
   const size_t of_residual = rdt_cuda_place(&end, a->ldr ? (size_t)(many * of_batch[1]) * out : 0);
@@ -159,8 +158,7 @@ rdt_status rdt_mend_ready_rows(rdt_mender *h, const rdt_cuda_kernel *k, const rd
   p->a = at + of_a, p->c = at + of_c, p->residual = a->ldr ? at + of_residual : NULL;
   p->tickets = (unsigned *)(at + tickets), p->sums = at + sums, p->scalars = at + scalars, p->partial = NULL;
   p->verdict = &((rdt_mend *)(void *)(at + there))->now;
-  rdt_mend of = mend_of(k, a, 1, down(w, row_blocks), d, at + there);
-  of.each = row_blocks;
+  const rdt_mend of = mend_of(k, a, 1, row_blocks, (int)many, d, at + there);
   const rdt_status status = put_there(h, &of, k, d, at + there, stream, why);
   if (status == RDT_OK) {
     h->part = part;
@@ -265,8 +263,7 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
   rdt_wide w = part->wide;
   rdt_wide_start start;
   chain beside;
-  const int size = (int)rdt_dtype_size(w.bytes), by = rdt_wide_settler(part->kernel),
-            batches = w.batches > 1 ? w.batches : 1;
+  const int size = (int)rdt_dtype_size(w.bytes), by = rdt_wide_settler(part->kernel), batches = batches_of(&w);
   p.b = pads->own[1] ? pads->own[1] : r->a->b, p.bias = r->a->bias;
   if (!r->a->residual) p.residual = NULL;
   w.factor = r->wide->factor;
@@ -335,7 +332,7 @@ static rdt_status add_row(chain *c, const repair *r, int last, rdt_reason *why) 
 
 /* One after the other, as the host sees what is left. */
 static rdt_status rows_at_once(chain *c, const repair *r, rdt_reason *why) {
-  for (int64_t turns = (int64_t)RDT_MEND_LAUNCHES * down(r->wide, r->row_blocks); turns > 0; turns--) {
+  for (int64_t turns = (int64_t)RDT_MEND_LAUNCHES * r->row_blocks * batches_of(r->wide); turns > 0; turns--) {
     int open;
     RDT_TRY(rdt_cuda_get(&open, &r->h->there->open, sizeof open, c->stream, why));
     if (!open) break;

@@ -284,7 +284,8 @@ static rdt_status launch_share(rdt_voted *v, rdt_voted_args a, const void *code,
   return RDT_OK;
 }
 
-static rdt_status launch(rdt_voted *v, const rdt_operands *o, const void *code, void *stream, rdt_reason *why) {
+static rdt_status launch(rdt_voted *v, const rdt_operands *o, bool hit, void *stream, rdt_reason *why) {
+  const void *code = hit ? rdt_voted_inject[v->team] : code_of(v);
   rdt_voted_args a = v->args;
   rdt_mma_args *p = &a.w.p;
   const rdt_epilogue *e = o->epilogue;
@@ -293,11 +294,11 @@ static rdt_status launch(rdt_voted *v, const rdt_operands *o, const void *code, 
   p->residual = e && e->residual.rank >= 0 && e->beta != 0.0 ? e->residual.data : NULL;
   if (v->team != RDT_VOTED_SPLIT) return launch_one(v, &a, code, stream, why);
   for (a.vote = 0; a.vote < a.votes; a.vote++) RDT_TRY(launch_share(v, a, code, stream, why));
-  return launch_last(v, a, code == rdt_voted_inject[v->team], stream, why);
+  return launch_last(v, a, hit, stream, why);
 }
 
 rdt_status rdt_voted_run(rdt_voted *v, const rdt_operands *o, void *stream, rdt_reason *why) {
-  return launch(v, o, code_of(v), stream, why);
+  return launch(v, o, false, stream, why);
 }
 
 rdt_status rdt_voted_strike(rdt_voted *v, const rdt_operands *o, rdt_voted_hit *hit, void *stream, rdt_reason *why) {
@@ -307,7 +308,7 @@ rdt_status rdt_voted_strike(rdt_voted *v, const rdt_operands *o, rdt_voted_hit *
   if (!memory) RDT_TRY(rdt_cuda_alloc(sizeof *hit, &memory, why));
   v->hit = memory;
   RDT_TRY(rdt_cuda_put(v->hit, hit, sizeof *hit, stream, why));
-  RDT_TRY(launch(v, o, rdt_voted_inject[v->team], stream, why));
+  RDT_TRY(launch(v, o, true, stream, why));
   return rdt_cuda_get(hit, v->hit, sizeof *hit, stream, why);
 }
 
