@@ -168,6 +168,13 @@ static rdt_mma_hit hit_of(plot *p) {
   return h;
 }
 
+/* What a strike is told is kept, and is not told again. */
+static void keep_found(const plot *p, rdt_cuda_verdict *to, rdt_cuda_verdict *there) {
+  rdt_reason why = {""};
+  must(rdt_cuda_move(to, there, sizeof *there, p->b->stream, &why), &why);
+  must(rdt_cuda_clear(there, sizeof *there, p->b->stream, &why), &why);
+}
+
 static void plant_fused(plot *p, planted *list, int n) {
   static rdt_mma_hit hits[BATCH];
   rdt_reason why = {""};
@@ -183,8 +190,7 @@ static void plant_fused(plot *p, planted *list, int n) {
   for (int i = 0; i < n; i++) {
     o.out.data = result(p, i);
     must(rdt_box_wide_strike(p->l->fused, &o, on_device + i, p->b->stream, &why), &why);
-    must(rdt_cuda_move(found + i, there, sizeof *there, p->b->stream, &why), &why);
-    must(rdt_cuda_clear(there, sizeof *there, p->b->stream, &why), &why);
+    keep_found(p, found + i, there);
   }
   must(rdt_cuda_get(hits, on_device, sizeof hits, p->b->stream, &why), &why);
   for (int i = 0; i < n; i++) {
@@ -267,8 +273,7 @@ static void plant_run(plot *p, planted *list, int n) {
     must(rdt_cuda_mlp_strike(p->l->run, p->a, result(p, i), (rdt_box_sum_to){NULL, NULL}, on_device + i, p->b->stream,
                              &why),
          &why);
-    must(rdt_cuda_move(found + i, there, sizeof *there, p->b->stream, &why), &why);
-    must(rdt_cuda_clear(there, sizeof *there, p->b->stream, &why), &why);
+    keep_found(p, found + i, there);
   }
   must(rdt_cuda_get(hits, on_device, sizeof hits, p->b->stream, &why), &why);
   for (int i = 0; i < n; i++) {

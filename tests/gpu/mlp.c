@@ -275,19 +275,32 @@ static rdt_mlp_hit draw(const chain *c, int site, uint64_t *seed) {
   return h;
 }
 
+/* The result without a fault. */
+static char *unstruck(chain *c) {
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  char *good = malloc(c->out_bytes);
+  if (!good) gpu_die("malloc", "out of memory");
+  launch(c, NULL, board, &v);
+  return memcpy(good, c->host_out, c->out_bytes);
+}
+
+/* A launch with a fault; h says then what came of it. */
+static void strike(chain *c, rdt_mlp_hit *on, rdt_mlp_hit *h, uint64_t board[2], rdt_cuda_verdict *v) {
+  rdt_reason why = {""};
+  gpu_must(rdt_cuda_put(on, h, sizeof *h, NULL, &why), "fault", &why);
+  launch(c, on, board, v);
+  gpu_must(rdt_cuda_get(h, on, sizeof *h, NULL, &why), "fault", &why);
+}
+
 static void plant(chain *c, int faults, uint64_t *seed) {
   rdt_mlp_hit *on = there(NULL, sizeof *on);
   uint64_t board[2];
   rdt_cuda_verdict v;
-  launch(c, NULL, board, &v);
-  char *good = malloc(c->out_bytes);
-  memcpy(good, c->host_out, c->out_bytes);
+  char *good = unstruck(c);
   for (int i = 0; i < faults; i++) {
-    rdt_reason why = {""};
     rdt_mlp_hit h = draw(c, i % RDT_MLP_SITES, seed);
-    gpu_must(rdt_cuda_put(on, &h, sizeof h, NULL, &why), "fault", &why);
-    launch(c, on, board, &v);
-    gpu_must(rdt_cuda_get(&h, on, sizeof h, NULL, &why), "fault", &why);
+    strike(c, on, &h, board, &v);
     const bool other = memcmp(good, c->host_out, c->out_bytes) != 0;
     const bool stored = board[0] != rdt_bitsum(c->host_out, c->out_bytes), cries = v.suspect || v.certain || v.cannot;
     const double change = (h.after - h.before) * (h.site == RDT_MLP_CHECKSUM && h.place % 2 ? 0x1p-11 : 1.0);
@@ -378,7 +391,7 @@ static void judge_twice(chain *c, const rdt_mlp_hit *h, const char *good, const 
 }
 
 /* A bit of a copy of the weights, at rest. */
-static void plant_at_rest(chain *c, const char *good, uint64_t *seed) {
+static void change_copy(chain *c, const char *good, uint64_t *seed) {
   const int layer = (int)(gpu_random(seed) % (uint64_t)c->s.layers), block = (int)(gpu_random(seed) % 2);
   const int64_t k = (int64_t)(gpu_random(seed) % (uint64_t)c->s.width[layer]),
                 column = (int64_t)(gpu_random(seed) % (uint64_t)c->s.width[layer + 1]);
@@ -401,25 +414,28 @@ static void plant_at_rest(chain *c, const char *good, uint64_t *seed) {
   if (complains(&v) && v.list[0].k_first < layer) complain(c, "a changed copy: another layer");
 }
 
-static void plant_twice(chain *c, int faults, uint64_t *seed) {
-  rdt_mlp_hit *on = there(NULL, sizeof *on);
-  char *good = malloc(c->out_bytes);
+/* In copies of weights; these are made anew then. */
+static void plant_at_rest(chain *c, int faults, const char *good, uint64_t *seed) {
   uint64_t board[2];
   rdt_cuda_verdict v;
   rdt_reason why = {""};
-  launch(c, NULL, board, &v);
-  memcpy(good, c->host_out, c->out_bytes);
-  for (int i = 0; i < faults; i++) {
-    rdt_mlp_hit h = draw_twice(c, i % RDT_MLP_SITES, seed);
-    gpu_must(rdt_cuda_put(on, &h, sizeof h, NULL, &why), "fault", &why);
-    launch(c, on, board, &v);
-    gpu_must(rdt_cuda_get(&h, on, sizeof h, NULL, &why), "fault", &why);
-    judge_twice(c, &h, good, board, &v);
-  }
-  for (int i = 0; i < faults / RDT_MLP_SITES; i++) plant_at_rest(c, good, seed);
+  for (int i = 0; i < faults; i++) change_copy(c, good, seed);
   gpu_must(rdt_cuda_mlp_renew(c->c, c->weights, NULL, &why), c->name, &why);
   launch(c, NULL, board, &v);
   if (complains(&v) || memcmp(good, c->host_out, c->out_bytes) != 0) complain(c, "is not clean afterwards");
+}
+
+static void plant_twice(chain *c, int faults, uint64_t *seed) {
+  rdt_mlp_hit *on = there(NULL, sizeof *on);
+  char *good = unstruck(c);
+  uint64_t board[2];
+  rdt_cuda_verdict v;
+  for (int i = 0; i < faults; i++) {
+    rdt_mlp_hit h = draw_twice(c, i % RDT_MLP_SITES, seed);
+    strike(c, on, &h, board, &v);
+    judge_twice(c, &h, good, board, &v);
+  }
+  plant_at_rest(c, faults / RDT_MLP_SITES, good, seed);
   free(good);
   rdt_cuda_free(on);
 }
@@ -454,12 +470,9 @@ typedef struct outcome {
 /* One launch; a complaint names what is wrong, but of a fault in the second half, where that is not stored. */
 static outcome strike_half(chain *c, rdt_mlp_hit *on, rdt_mlp_hit h, const char *good) {
   const int n = c->s.width[c->s.layers], cluster = rdt_cuda_mlp_cluster(c->c);
-  rdt_reason why = {""};
   uint64_t board[2];
   rdt_cuda_verdict v;
-  gpu_must(rdt_cuda_put(on, &h, sizeof h, NULL, &why), "fault", &why);
-  launch(c, on, board, &v);
-  gpu_must(rdt_cuda_get(&h, on, sizeof h, NULL, &why), "fault", &why);
+  strike(c, on, &h, board, &v);
   const outcome o = {memcmp(good, c->host_out, c->out_bytes) != 0, board[0] != rdt_bitsum(c->host_out, c->out_bytes),
                      complains(&v)};
   const rdt_cuda_finding *f = &v.list[0];
@@ -486,12 +499,7 @@ static outcome strike_half(chain *c, rdt_mlp_hit *on, rdt_mlp_hit h, const char 
 /* The same fault in either half: both are noticed, or neither changes a bit. */
 static void plant_halves(chain *c, int faults, uint64_t *seed) {
   rdt_mlp_hit *on = there(NULL, sizeof *on);
-  char *good = malloc(c->out_bytes);
-  uint64_t board[2];
-  rdt_cuda_verdict v;
-  rdt_reason why = {""};
-  launch(c, NULL, board, &v);
-  memcpy(good, c->host_out, c->out_bytes);
+  char *good = unstruck(c);
   for (int i = 0; i < faults; i++) {
     const int site = i % RDT_MLP_SITES;
     rdt_mlp_hit h = draw(c, site, seed);
@@ -504,10 +512,7 @@ static void plant_halves(chain *c, int faults, uint64_t *seed) {
     if (one.other != (at_end ? two.stored : two.cries)) complain(c, "the second half says something else");
     if (at_end && (one.cries || two.cries)) complain(c, "it was stored wrongly, and the comparison complains");
   }
-  for (int i = 0; i < up(faults, RDT_MLP_SITES); i++) plant_at_rest(c, good, seed);
-  gpu_must(rdt_cuda_mlp_renew(c->c, c->weights, NULL, &why), c->name, &why);
-  launch(c, NULL, board, &v);
-  if (complains(&v) || memcmp(good, c->host_out, c->out_bytes) != 0) complain(c, "is not clean afterwards");
+  plant_at_rest(c, (int)up(faults, RDT_MLP_SITES), good, seed);
   free(good);
   rdt_cuda_free(on);
 }
